@@ -56,6 +56,7 @@ type controllerFlags struct {
 	ledgerSize                                                               int
 	aws                                                                      awsFlags
 	groups                                                                   groupFlags
+	limits                                                                   limitFlags
 }
 
 func controllerCommand() *cobra.Command {
@@ -91,6 +92,7 @@ func controllerCommand() *cobra.Command {
 	g.DurationVar(&f.lease.Renew, "leader-elect-renew-deadline", f.lease.Renew, "how long the leader tries to renew before it stops acting")
 	g.DurationVar(&f.lease.Retry, "leader-elect-retry-period", f.lease.Retry, "pause between tries")
 	f.landing.add(g)
+	f.limits.add(g)
 	g.DurationVar(&f.config.Idle, "batch-idle-duration", f.config.Idle, "decide when no new unschedulable pod came for this long (BATCH_IDLE_DURATION)")
 	g.DurationVar(&f.config.Max, "batch-max-duration", f.config.Max, "decide at the latest this long after the first one (BATCH_MAX_DURATION)")
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage+" (SCHEDULER_CONFIG)")
@@ -118,6 +120,7 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 		return err
 	}
 	st := state.New()
+	s.limits.into(st)
 	provider, refresh, err := connectProvider(ctx, f, s, client, st.Resources())
 	if err != nil {
 		return err
@@ -139,7 +142,8 @@ type controllerSettings struct {
 	aws              awsapi.Config // for --cloud aws
 	reservedCapacity bool          // machines are launched into capacity reservations
 
-	groups *discovery // nil: no node groups are looked for
+	limits *clusterLimits // nil: there are none
+	groups *discovery     // nil: no node groups are looked for
 
 	statusNamespace, statusName string // of the ConfigMap with the status of node groups; empty: none is written
 
@@ -175,6 +179,9 @@ func readControllerSettings(c *cobra.Command, f *controllerFlags) (*controllerSe
 		return nil, exit{2, err}
 	}
 	if err := f.landing.into(&s.policy); err != nil {
+		return nil, err
+	}
+	if s.limits, err = f.limits.read(); err != nil {
 		return nil, err
 	}
 	s.policy.Solve.Work = loopWork

@@ -9,18 +9,14 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
-	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/kube"
 )
@@ -133,16 +129,16 @@ func quoted(word string) string {
 
 // conversion is what is known on the way from flags to objects.
 type conversion struct {
-	settings                      kube.GroupSettings
-	given                         map[string]bool
-	controller                    []string
-	named                         []kube.NodeGroup
-	discovery                     []map[string]string
-	described                     []kube.NodeGroup // nil: nobody has described the groups
-	maxNodes, maxCores, maxMemory int64
-	groups                        []kube.TranslatedGroups
-	rows                          []flagRow
-	notes                         []string
+	settings   kube.GroupSettings
+	given      map[string]bool
+	controller []string
+	named      []kube.NodeGroup
+	discovery  []map[string]string
+	described  []kube.NodeGroup // nil: nobody has described the groups
+	maxNodes   int64
+	groups     []kube.TranslatedGroups
+	rows       []flagRow
+	notes      []string
 }
 
 // flagRow says what became of a flag.
@@ -330,22 +326,6 @@ func (c *conversion) translate() error {
 			if x := d(c, r.Value); x.outcome != "" {
 				r.Outcome, r.What, r.Pace = x.outcome, x.what, x.pace
 			}
-		}
-	}
-	if len(c.groups) == 1 {
-		limits := karpv1.Limits{}
-		for _, l := range []struct {
-			name  corev1.ResourceName
-			value int64
-			unit  string
-		}{{karpv1.ResourceNodes, c.maxNodes, ""}, {corev1.ResourceCPU, c.maxCores, ""}, {corev1.ResourceMemory, c.maxMemory, "Gi"}} {
-			if l.value == 0 || l.name == corev1.ResourceCPU && l.value == 320000 || l.name == corev1.ResourceMemory && l.value == 6400000 {
-				continue
-			}
-			limits[l.name] = resource.MustParse(strconv.FormatInt(l.value, 10) + l.unit)
-		}
-		if len(limits) > 0 {
-			c.groups[0].Pool.Spec.Limits = limits
 		}
 	}
 	return nil

@@ -184,7 +184,7 @@ var caFlags = []caFlag{
 	{name: "cloud-provider-gce-lb-src-cidrs", outcome: noEffect, why: whyOther},
 	{name: "cloud-provider-gce-l7lb-src-cidrs", outcome: noEffect, why: whyOther},
 	{name: "gce-expander-ephemeral-storage-support", kind: asBool, def: "false", outcome: noEffect, why: whyOther},
-	{name: "gpu-total", kind: asList, outcome: noEffect, why: whyOther},
+	{name: "gpu-total", kind: asList, outcome: noEffect, why: "on AWS it does nothing; dovetail controller --gpu-total=nvidia.com/gpu:0:16 limits a resource, and a CapacityQuota the nodes with one kind of GPU"},
 
 	// The loop, and which pods count.
 	{name: "scan-interval", kind: asDuration, def: "10s", outcome: noMatch, why: "there is no interval: a change is decided on when it comes, after at most --batch-max-duration"},
@@ -239,27 +239,26 @@ var caFlags = []caFlag{
 		c.maxNodes = n
 		return fate{outcome: sameHere, what: "no limit"}, nil
 	}, deferred: func(c *conversion, v string) fate {
-		return c.total("nodes", c.maxNodes, strconv.FormatInt(c.maxNodes, 10))
+		if c.maxNodes == 0 {
+			return fate{}
+		}
+		return c.limitFate("max-nodes-total", v)
 	}},
 	{name: "cores-total", def: "0:320000", convert: func(c *conversion, v string) (fate, error) {
-		var err error
-		c.maxCores, err = maximum("cores-total", v)
-		return fate{outcome: sameHere, what: "no limit"}, err
+		return fate{outcome: sameHere, what: "no limit"}, checkRange("cores-total", v)
 	}, deferred: func(c *conversion, v string) fate {
 		if v == "0:320000" {
 			return fate{}
 		}
-		return c.total("cpu", c.maxCores, strconv.FormatInt(c.maxCores, 10))
+		return c.limitFate("cores-total", v)
 	}},
 	{name: "memory-total", def: "0:6400000", convert: func(c *conversion, v string) (fate, error) {
-		var err error
-		c.maxMemory, err = maximum("memory-total", v)
-		return fate{outcome: sameHere, what: "no limit"}, err
+		return fate{outcome: sameHere, what: "no limit"}, checkRange("memory-total", v)
 	}, deferred: func(c *conversion, v string) fate {
 		if v == "0:6400000" {
 			return fate{}
 		}
-		return c.total("memory", c.maxMemory, strconv.FormatInt(c.maxMemory, 10)+"Gi")
+		return c.limitFate("memory-total", v)
 	}},
 	{name: "max-nodes-per-scaleup", kind: asInt, def: "1000", outcome: noMatch, pace: paceMore, why: "one plan holds all pods; there is no cap"},
 	{name: "max-binpacking-time", kind: asDuration, def: "5m", outcome: noMatch, why: whyWork},
@@ -469,15 +468,15 @@ func share(flag, v string) (int32, error) {
 	return n, nil
 }
 
-// maximum is the second of <min>:<max>.
-func maximum(flag, v string) (int64, error) {
+// checkRange says whether a value is <min>:<max>.
+func checkRange(flag, v string) error {
 	lo, hi, ok := strings.Cut(v, ":")
 	a, err1 := strconv.ParseInt(lo, 10, 64)
 	b, err2 := strconv.ParseInt(hi, 10, 64)
 	if !ok || err1 != nil || err2 != nil || a < 0 || b < a {
-		return 0, fmt.Errorf("--%s=%s: need <min>:<max>, such as 0:1000", flag, v)
+		return fmt.Errorf("--%s=%s: need <min>:<max>, such as 0:1000", flag, v)
 	}
-	return b, nil
+	return nil
 }
 
 // parallel turns a limit on what goes at once into a budget, where it was asked for.
@@ -497,15 +496,11 @@ func (c *conversion) parallel(flag, v string, into *int, what string) (fate, err
 	return fate{outcome: inObjects, what: what}, nil
 }
 
-// total bounds the cluster where it has one pool.
-func (c *conversion) total(resource string, limit int64, text string) fate {
-	if limit == 0 {
-		return fate{}
-	}
-	if len(c.groups) != 1 {
-		return fate{outcome: noMatch, what: fmt.Sprintf("no limit holds over several pools (there are %d); give NodePools spec.limits.%s that sum up to it", len(c.groups), resource)}
-	}
-	return fate{outcome: inObjects, what: "NodePool spec.limits." + resource + ": " + text + ", of the pool's own machines"}
+// limitFate is that of a limit over the whole cluster: the controller has the same flag.
+func (c *conversion) limitFate(flag, v string) fate {
+	arg := "--" + flag + "=" + v
+	c.controller = append(c.controller, arg)
+	return fate{outcome: toController, what: arg}
 }
 
 // rawValue keeps what a flag was given as, once it can be read.

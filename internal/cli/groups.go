@@ -115,7 +115,7 @@ func (f *groupFlags) read(getenv func(string) string) (*discovery, error) {
 		case r.Flag == "nodes" || r.Flag == "node-group-auto-discovery":
 			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s is a flag beside it", r.Flag)}
 		case r.Flag == "max-nodes-total" || r.Flag == "cores-total" || r.Flag == "memory-total":
-			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s: no limit holds over several pools", r.Flag)}
+			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s is a flag beside it", r.Flag)}
 		case r.Outcome != inObjects && r.Outcome != sameHere && !strings.HasSuffix(r.Flag, "-taint"):
 			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s says nothing of how a group is scaled: %s", r.Flag, r.What)}
 		}

@@ -43,6 +43,7 @@ type planFlags struct {
 	kubeconfig, catalog, output, maxGap string
 	scheduler                           string
 	work                                int64
+	limits                              limitFlags
 }
 
 func planCommand() *cobra.Command {
@@ -81,6 +82,7 @@ func planCommand() *cobra.Command {
 	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig for --live; empty: $KUBECONFIG, else ~/.kube/config, else in-cluster")
 	g.StringVar(&f.catalog, "catalog", "", "instance types and prices, in the form of the built-in EC2 catalogue or of Karpenter's KWOK instance types; empty: "+catalog.BuiltinName)
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
+	f.limits.add(g)
 	g.StringVarP(&f.output, "output", "o", "text", "text or json (docs/PLAN.md)")
 	g.StringVar(&f.maxGap, "max-gap", ppmText(defaults.MaxGapPPM), "refine no further once the cost is proven this near to the least possible: a percentage or a fraction")
 	g.Int64Var(&f.work, "work", defaults.Work, "steps allowed for refining; 0: launch the first good plan")
@@ -147,9 +149,14 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 	if err != nil {
 		return err
 	}
+	limits, err := f.limits.read()
+	if err != nil {
+		return err
+	}
 	s := state.New()
 	// First, so that the numbers of resources do not depend on the input.
 	types := cat.InstanceTypes(s.Resources().Dim)
+	limits.into(s)
 	m := kube.NewManifests()
 	if m.Scheduler, err = schedulerConfig(f.scheduler); err != nil {
 		return err

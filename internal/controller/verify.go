@@ -145,7 +145,7 @@ func joinViolations(found []verify.Violation) error {
 func verifyInput(p *solve.Problem, r *solve.Result) *verify.Input {
 	in := &verify.Input{
 		ResourceNames: p.ResourceNames, Daemons: p.Daemons, Namespaces: p.Namespaces, Demand: p.Demand, Cost: r.Cost,
-		Nodes: p.Nodes, Pools: make([]verify.Pool, len(p.Pools)),
+		Limits: p.Limits, Nodes: p.Nodes, Pools: make([]verify.Pool, len(p.Pools)),
 	}
 	for i, x := range p.Pools {
 		in.Pools[i] = verify.Pool{NodePool: x.NodePool, Left: x.Left, NodesLeft: x.NodesLeft, RelaxMinValues: x.RelaxMinValues}

@@ -46,6 +46,12 @@ func Apply(s *model.Snapshot, ch plan.Change) (*model.Snapshot, error) {
 			break
 		}
 		out.PDBs, err = replaceWhere(s.PDBs, func(b *model.PDB) bool { return b.Namespace+"/"+b.Name == name }, func(b *model.PDB) error { return applyPDB(b, ch) })
+	case plan.Controller, "capacityquota":
+		object := ch.Object
+		if kind == plan.Controller {
+			object = model.ClusterLimits
+		}
+		out.Limits, err = replaceWhere(s.Limits, func(l *model.CapacityLimit) bool { return l.Name == object }, func(l *model.CapacityLimit) error { return applyLimit(l, s.ResourceNames, ch) })
 	case "offering":
 		err = applyOffering(&out, name, ch)
 	case "nodegroup":

@@ -223,9 +223,25 @@ func (ca *candidates) newGuard() *disrupt.Eligibility {
 	g := disrupt.NewEligibility(ca.s.PDBs, ca.now)
 	g.RollsOutFirst = ca.rollouts.successorComesFirst
 	ca.groups = newNodeGroups(ca.s, ca.commands.isStaying)
-	g.NodeGroups = ca.groups
+	g.NodeGroups, g.Minimum = ca.groups, ca.clusterMinimum()
 	g.LastLaunch, g.CountPods = lastGroupLaunch(ca.s), podCounter(ca.s)
 	return g
+}
+
+// clusterMinimum is how much the whole cluster keeps, and has in nodes that nothing takes away yet; nil: there is no
+// minimum.
+func (ca *candidates) clusterMinimum() *disrupt.ClusterMinimum {
+	i := slices.IndexFunc(ca.s.Limits, func(l *model.CapacityLimit) bool { return !l.Least.IsZero() })
+	if i < 0 {
+		return nil
+	}
+	out := &disrupt.ClusterMinimum{ResourceNames: ca.s.ResourceNames, Least: ca.s.Limits[i].Least}
+	for at, n := range ca.s.Nodes {
+		if c := ca.claims.claimOf[at]; n.Deleting.IsZero() && (c == none || ca.commands.isStaying(ca.s.Claims[c])) {
+			out.Staying = out.Staying.AddInto(n.Capacity, 1)
+		}
+	}
+	return out
 }
 
 // onNode returns the candidate on a node, by name; nil: there is none.

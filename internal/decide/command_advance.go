@@ -141,7 +141,7 @@ func (dc *disruptionCommands) abortCause(m *command) string {
 		free.CommandID, free.Nominated, free.Initialized = "", false, true
 		for _, r := range dc.candidates.guard.Blockers(&free, m.Cause, false) {
 			switch r.Code {
-			case plan.Quiet, plan.Payback, plan.NoPrice, plan.DisruptionBudgetPDB: // decided on before, or for the drain to wait for
+			case plan.Quiet, plan.ClusterMinimum, plan.Payback, plan.NoPrice, plan.DisruptionBudgetPDB: // decided on before, or for the drain to wait for
 			case plan.GroupMinimum:
 				if x := dc.candidates.guard.NodeGroups[u.NodeGroup()]; x.Staying < x.MinSize { // without what goes; the minimum has been raised since
 					return string(r.Code) + " " + r.Subject

@@ -54,7 +54,7 @@ func (se *disruptionSearch) input(allowDrifted bool) *disrupt.Input {
 	rooms = se.buffers.subtract(rooms)
 	se.measureStartTimes()
 	in := &disrupt.Input{ResourceNames: se.s.ResourceNames, Nodes: rooms, Pools: se.candidates.groups.withoutRefreshingGroups(se.purchases.pools()), GroupLeft: se.candidates.groups.removableByGroup(), Daemons: se.s.Daemons, Namespaces: se.s.Namespaces,
-		BudgetLeft: map[string]int64{}, StartTimes: se.mem.startTimes, BootTime: se.mem.bootTime, BindsPods: se.pol.Landing == LandBind, PoolTotals: map[string]disrupt.PoolTotal{},
+		Minimum: se.candidates.guard.Minimum, Limits: se.purchases.limitUses(), BudgetLeft: map[string]int64{}, StartTimes: se.mem.startTimes, BootTime: se.mem.bootTime, BindsPods: se.pol.Landing == LandBind, PoolTotals: map[string]disrupt.PoolTotal{},
 		WhyUnreservable: func(n *solve.NewNode) plan.Reason {
 			real := realPods(n.Pods)
 			if len(real) == 0 {

@@ -100,7 +100,7 @@ func (dm *demandStage) solve(look bool) {
 		left = cheaper
 		problem, res = dm.packPods(left, rooms)
 	}
-	dm.expander.balanceGroups(res.New)
+	dm.expander.balanceGroups(problem, res.New)
 	dm.out.Cost, dm.out.Stats = res.Cost, res.Stats
 	dm.out.Problem, dm.out.Result = problem, res
 
@@ -117,7 +117,7 @@ func (dm *demandStage) solve(look bool) {
 // packPods solves for pods on given nodes and on machines to buy.
 func (dm *demandStage) packPods(pods []*model.Pod, rooms []solve.ExistingNode) (*solve.Problem, *solve.Result) {
 	problem := &solve.Problem{
-		ResourceNames: dm.s.ResourceNames, Demand: pods, Nodes: rooms, Pools: dm.purchases.pools(), Daemons: dm.s.Daemons, Namespaces: dm.s.Namespaces,
+		ResourceNames: dm.s.ResourceNames, Demand: pods, Nodes: rooms, Pools: dm.purchases.pools(), Daemons: dm.s.Daemons, Namespaces: dm.s.Namespaces, Limits: dm.purchases.limitUses(),
 	}
 	problem.Pools = dm.expander.rankGroups(problem)
 	res, mem := solve.Solve(problem, dm.mem.solve, dm.pol.Solve)
@@ -212,5 +212,5 @@ func (dm *demandStage) packWithoutAnticipated(left []*model.Pod, rooms []solve.E
 }
 
 // contentionCodes are the reasons for which a pod may be refused because of where others are to go.
-var contentionCodes = []plan.Code{plan.Limit, plan.GroupMaximum, plan.OutOfCapacity, plan.TopologySpread, plan.PodAntiAffinity, plan.HostPortConflict,
+var contentionCodes = []plan.Code{plan.Limit, plan.SharedLimit, plan.GroupMaximum, plan.OutOfCapacity, plan.TopologySpread, plan.PodAntiAffinity, plan.HostPortConflict,
 	plan.VolumeTopology, plan.VolumeLimit, plan.VolumeExclusive}

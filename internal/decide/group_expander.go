@@ -102,7 +102,7 @@ func (ge *groupExpander) rankGroups(in *solve.Problem) []solve.Pool {
 		for _, o := range set {
 			p := in.Pools[o.pool]
 			p.Group = o.group
-			tried, _ := solve.Solve(&solve.Problem{ResourceNames: in.ResourceNames, Demand: demand, Pools: []solve.Pool{p}, Daemons: in.Daemons, Namespaces: in.Namespaces}, solve.Memory{}, quick)
+			tried, _ := solve.Solve(&solve.Problem{ResourceNames: in.ResourceNames, Demand: demand, Pools: []solve.Pool{p}, Daemons: in.Daemons, Namespaces: in.Namespaces, Limits: in.Limits}, solve.Memory{}, quick)
 			o.computeKeys(strings.Split(k.rules, ","), p.NodePool, demand, tried.New)
 		}
 		slices.SortStableFunc(set, (*groupOption).compare)
@@ -205,13 +205,14 @@ func (o *groupOption) compare(x *groupOption) int {
 }
 
 // balanceGroups has machines come from those of several groups alike that have fewest. Groups are alike for a machine
-// where they offer its type for the same price, and their nodes have the same labels but for those that may differ.
-func (ge *groupExpander) balanceGroups(bought []solve.NewNode) {
+// where they offer its type for the same price, and their nodes have the same labels but for those that may differ. Those
+// of a NodePool of which only a part counts against a limit stay as they are.
+func (ge *groupExpander) balanceGroups(in *solve.Problem, bought []solve.NewNode) {
 	var size, coming map[string]int64 // machines by group: those that are there or on their way, those of this plan
 	for i := range bought {
 		n := &bought[i]
 		p := ge.poolByName[n.Pool]
-		if p.Scaling == nil || !p.Scaling.Balance || n.Offering.Labels[model.LabelNodeGroup] == "" || slices.ContainsFunc(p.Requirements, hasMinValues) {
+		if p.Scaling == nil || !p.Scaling.Balance || n.Offering.Labels[model.LabelNodeGroup] == "" || slices.ContainsFunc(p.Requirements, hasMinValues) || isSplit(in, n.Pool) {
 			continue
 		}
 		if size == nil {

@@ -70,6 +70,28 @@ func TestLimitHolds(t *testing.T) {
 	})
 }
 
+// TestClusterLimitHolds lets everything go wrong under a limit over the cluster, on nodes, cores and dollars: it is never
+// exceeded, whatever is in flight.
+func TestClusterLimitHolds(t *testing.T) {
+	reached := int64(0)
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, true)
+		w.limit = &model.CapacityLimit{Name: model.ClusterLimits, Nodes: int64(rapid.IntRange(0, 6).Draw(t, "nodes")), HasMost: []bool{true},
+			Most:         model.Resources{rapid.SampledFrom([]int64{2000, 6000, 14000, 100000}).Draw(t, "cores")},
+			MicroPerHour: rapid.SampledFrom([]int64{50_000, 150_000, 400_000, 10_000_000}).Draw(t, "micro-dollars")}
+		w.st.SetLimit(w.limit)
+		w.wild = true
+		for range rapid.IntRange(10, 60).Draw(t, "wild ticks") {
+			w.tick() // which checks it
+			w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{50, 200, 1000, 5000}).Draw(t, "ms")) * time.Millisecond)
+		}
+		reached = max(reached, w.mostMicro)
+	})
+	if reached == 0 {
+		t.Error("nothing was bought within any limit")
+	}
+}
+
 // TestNothingIsBoughtTwice has waves of pods come, some one by one, while calls are slow, watches lag and the controller dies: room is bought
 // for each pod once, and before it is there or after.
 func TestNothingIsBoughtTwice(t *testing.T) {

@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -20,12 +21,14 @@ type purchases struct {
 	mem  *purchaseMemory
 	memo *unchangedMachines
 
-	namedClaims map[string]bool // names given to claims of static pools in this step
+	namedClaims map[string]bool  // names given to claims of static pools in this step
+	limitUse    []model.LimitUse // what the snapshot's limits are used for; nil: not counted yet
 }
 
 // purchaseMemory is what purchases remembers from step to step.
 type purchaseMemory struct {
 	claimSizes map[string]model.Resources // by claim whose machine has not come: the most capacity that it may have
+	claimMicro map[string]int64           // and the most that it may cost, where a limit is on that, micro-dollars an hour
 }
 
 // sizeRange is the least allocatable and the most capacity over the types a claim may become, and how many those are.
@@ -81,7 +84,7 @@ func (pu *purchases) pools() []solve.Pool {
 		}
 		out = append(out, sp)
 	}
-	return pu.withinGroupMaximums(out)
+	return shareLimits(pu.withinGroupMaximums(out), pu.limitUses())
 }
 
 // isSizeKnown says whether it is known how large a claim's machine is.
@@ -108,6 +111,28 @@ func (pu *purchases) rememberClaimSizes() {
 		}
 	}
 	pu.mem.claimSizes = next
+	pu.rememberClaimPrices()
+}
+
+// rememberClaimPrices remembers how dear the machines may become that have not come yet, where a limit is on that.
+func (pu *purchases) rememberClaimPrices() {
+	if !slices.ContainsFunc(pu.s.Limits, func(l *model.CapacityLimit) bool { return l.MicroPerHour >= 0 }) {
+		pu.mem.claimMicro = nil
+		return
+	}
+	next := map[string]int64{}
+	for name, micro := range pu.mem.claimMicro {
+		if _, coming := pu.mem.claimSizes[name]; coming {
+			next[name] = micro
+		}
+	}
+	for _, a := range pu.out.Actions {
+		if a, ok := a.(plan.CreateClaim); ok {
+			coming := comingNode{pool: a.Pool, requirements: a.Requirements, types: a.Types}
+			next[a.Name] = coming.dearest()
+		}
+	}
+	pu.mem.claimMicro = next
 }
 
 // createClaims makes a claim for each new machine. Virtual pods get no slots, and one that is bought for them alone is

@@ -42,6 +42,8 @@ func (ex *explanation) podRemedies(p *model.Pod, r plan.Reason) []plan.Change {
 		if n, err := strconv.ParseInt(r.Have, 10, 64); err == nil {
 			return one(r.Subject, r.Key, plan.Set, strconv.FormatInt(n+1, 10))
 		}
+	case plan.SharedLimit:
+		return ex.sharedLimitRemedies(r)
 	case plan.Limit:
 		return ex.limitRemedies(pool, name, r)
 	case plan.MinValues:
@@ -296,6 +298,8 @@ func (ex *explanation) nodeRemedy(u *disrupt.Candidate, r plan.Reason) *plan.Cha
 		return &plan.Change{Object: pool, Field: r.Key, Op: plan.Set, Value: r.Want}
 	case plan.NotBalanced:
 		return &plan.Change{Object: r.Subject, Field: r.Key, Op: plan.Set, Value: "WhenEmptyOrUnderutilized"}
+	case plan.ClusterMinimum:
+		return &plan.Change{Object: plan.Controller, Field: minimumField(r.Key), Op: plan.Set, Value: "0"}
 	case plan.GroupMinimum:
 		if x := ex.candidates.guard.NodeGroups[u.NodeGroup()]; x != nil && x.Staying > 0 {
 			return &plan.Change{Object: r.Subject, Field: r.Key, Op: plan.Set, Value: strconv.FormatInt(x.Staying-1, 10)}

@@ -65,6 +65,7 @@ import (
 //	buffer NAME N POD [max=DOLLARS] [group=NAME]    a CapacityBuffer of N pods like those of a pod line; max: an hour of it, at most
 //	deployment NAME [replicas=N] [nosurge] [recreate] [paused] [restarted=WORD] [rolling]    (seen from now on; one replica, surges by one)
 //	replicas OWNER N             a ReplicaSet is to have so many pods
+//	limit NAME [select=REQ] [nodes=N] [RESOURCE=N] [dollars=N] [least.RESOURCE=N]    a limit over several pools; cluster: the flags'
 //	quota NAME [gone]            the namespace has a ResourceQuota
 //	why SUBJECT                  what is in the way of it
 //	flip SUBJECT                 make the first way's changes, and decide: what becomes of it must be another
@@ -283,6 +284,8 @@ func (x *script) line(f []string) {
 		} else {
 			x.st.SetQuota("default/" + f[1])
 		}
+	case "limit":
+		x.limit(f[1], f[2:])
 	case "daemon":
 		d := &model.Daemon{Namespace: "default", Name: f[1]}
 		c := model.Class{Namespace: "default", Labels: model.Labels{"app": f[1]}, Requests: model.Resources{100, 0, 0, 1}, Daemon: true, Scheduler: defaultScheduler}
@@ -429,6 +432,33 @@ func longKey(k string) string {
 		return l
 	}
 	return k
+}
+
+func (x *script) limit(name string, opts []string) {
+	l := &model.CapacityLimit{Name: name, Nodes: -1, MicroPerHour: -1}
+	for _, o := range opts {
+		k, v, _ := strings.Cut(o, "=")
+		switch key, least := strings.CutPrefix(k, "least."); {
+		case k == "select":
+			key, value, _ := strings.Cut(v, ":")
+			l.Selector = l.Selector.With(model.OneOf(longKey(key), strings.Split(value, ",")...))
+		case k == "nodes":
+			l.Nodes = x.number(v)
+		case k == "dollars":
+			micro, ok := model.ParseDollars(v)
+			if !ok {
+				x.t.Fatalf("limit %s: %q", name, o)
+			}
+			l.MicroPerHour = micro
+		case least:
+			d, n := x.amount(key, v)
+			l.Least = l.Least.With(d, n)
+		default:
+			d, n := x.amount(k, v)
+			l.SetMost(d, n)
+		}
+	}
+	x.st.SetLimit(l)
 }
 
 func (x *script) pool(name string, opts []string) {

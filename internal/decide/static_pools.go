@@ -52,6 +52,9 @@ func (sp *staticPools) scale() bool {
 			if !ok {
 				break
 			}
+			if _, reached := sp.purchases.limitReached(&a); reached {
+				break
+			}
 			if _, inFlight := sp.s.InFlight[a.Key()]; inFlight {
 				break // under way, or refused: the other pools go on
 			}
@@ -99,8 +102,8 @@ func (sp *staticPools) scaleDown(p *model.NodePool, live []*model.Claim, n int) 
 	}
 }
 
-// replace returns the command that replaces a static pool's machine by another like it; nil where the pool's node limit
-// leaves no place for both.
+// replace returns the command that replaces a static pool's machine by another like it; nil where the pool's node limit,
+// or one over several pools, leaves no place for both.
 func (sp *staticPools) replace(u *disrupt.Candidate, cause plan.Code) *disrupt.Command {
 	p := u.Pool
 	all := int64(0)
@@ -111,6 +114,11 @@ func (sp *staticPools) replace(u *disrupt.Candidate, cause plan.Code) *disrupt.C
 	}
 	if p.NodeLimit >= 0 && all >= p.NodeLimit || !p.Ready || p.Deleting {
 		return nil
+	}
+	if a, ok := sp.purchases.staticClaim(p, plan.Reason{}); ok {
+		if _, reached := sp.purchases.limitReached(&a); reached {
+			return nil
+		}
 	}
 	return &disrupt.Command{Cause: cause, Candidates: []*disrupt.Candidate{u}, OneForOne: true}
 }

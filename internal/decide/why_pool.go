@@ -16,6 +16,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
 // explainPool answers for a NodePool, by name; false: there is none.
@@ -67,6 +68,7 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 	for _, b := range ex.purchases.pools() {
 		if b.Name == name {
 			ex.explainLimits(a, b.NodePool, b.Left, b.NodesLeft, func(r plan.Reason) { found(plan.Demand, r, time.Time{}) })
+			break // others are parts of the same
 		}
 	}
 	ex.explainRefusedPods(a, name)
@@ -159,7 +161,7 @@ func (ex *explanation) costElsewhere(p *model.NodePool, own []*disrupt.Candidate
 	in.Candidates = own
 	for i := range in.Pools {
 		if in.Pools[i].Name == p.Name {
-			in.Pools = slices.Delete(slices.Clone(in.Pools), i, i+1)
+			in.Pools = slices.DeleteFunc(slices.Clone(in.Pools), func(x solve.Pool) bool { return x.Name == p.Name }) // all parts of it
 			break
 		}
 	}

@@ -28,11 +28,13 @@ var SecondOpinion func(*model.Snapshot, *Output) ([]RefusedBinding, error)
 // a controller that sees it all late, whose calls fail or whose answers are lost, and that dies now and then. It runs in virtual
 // time and has no luck but what rapid draws.
 type world struct {
-	t      *rapid.T
-	now    time.Time
-	wild   bool            // things go wrong
-	sickly bool            // and kubelets die, for good: where more do than may be repaired at once, they stay as they are
-	only   map[string]bool // of all that may, these; nil: everything
+	t         *rapid.T
+	now       time.Time
+	limit     *model.CapacityLimit // over the cluster; nil: none
+	wild      bool                 // things go wrong
+	sickly    bool                 // and kubelets die, for good: where more do than may be repaired at once, they stay as they are
+	mostMicro int64                // the dearest that claims under a limit were together
+	only      map[string]bool      // of all that may, these; nil: everything
 
 	// The API server.
 	version   uint64
@@ -177,6 +179,9 @@ func (w *world) restart() {
 	w.st.SetNow(w.now)
 	w.st.SetNamespace("default", nil)
 	w.st.Pools.SetPool(w.pool)
+	if w.limit != nil {
+		w.st.SetLimit(w.limit)
+	}
 	for _, k := range sortedKeys(w.claims) {
 		w.st.SetClaim(w.claims[k], w.version)
 	}
@@ -1059,10 +1064,42 @@ func (w *world) check() {
 	if len(w.pool.HasLimit) > 0 && charged.At(model.CPU) > w.pool.Limits.At(model.CPU) {
 		w.fatalf("the pool's limit of %d is exceeded: %d", w.pool.Limits.At(model.CPU), charged.At(model.CPU))
 	}
+	w.checkLimit(charged)
 	for uid, n := range w.launches {
 		if n > 1 {
 			w.fatalf("%d machines were bought for claim %s", n, uid)
 		}
+	}
+}
+
+// checkLimit checks that the limit over the cluster holds, of claims charged with this capacity: nodes, CPU and dollars.
+func (w *world) checkLimit(charged model.Resources) {
+	l := w.limit
+	if l == nil {
+		return
+	}
+	if n := int64(len(w.claims)); n > l.Nodes {
+		w.fatalf("the limit of %d nodes is exceeded: %d", l.Nodes, n)
+	}
+	if v := charged.At(model.CPU); v > l.Most.At(model.CPU) {
+		w.fatalf("the limit of %d milli-CPU is exceeded: %d", l.Most.At(model.CPU), v)
+	}
+	micro := int64(0)
+	for _, c := range w.claims {
+		dearest := int64(0)
+		for _, t := range w.types {
+			if q := c.Requirements.Get(model.LabelInstanceType); c.Labels[model.LabelInstanceType] == t.Name || c.Labels[model.LabelInstanceType] == "" && q.Matches(t.Name, true) {
+				for _, o := range t.Offerings {
+					if q := c.Requirements.Get(model.LabelZone); q == nil || q.Matches(o.Zone, true) {
+						dearest = max(dearest, o.PriceMicro)
+					}
+				}
+			}
+		}
+		micro += dearest
+	}
+	if w.mostMicro = max(w.mostMicro, micro); micro > l.MicroPerHour {
+		w.fatalf("the limit of %d micro-dollars an hour is exceeded: %d", l.MicroPerHour, micro)
 	}
 }
 

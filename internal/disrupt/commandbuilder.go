@@ -150,7 +150,7 @@ func (b *commandBuilder) launchFor(cmd *Command, pods []*model.Pod) plan.Reason 
 }
 
 func (b *commandBuilder) newProblem(pods []*model.Pod, nodes []solve.ExistingNode) *solve.Problem {
-	return &solve.Problem{ResourceNames: b.in.ResourceNames, Demand: pods, Nodes: nodes, Pools: b.in.Pools, Daemons: b.in.Daemons, Namespaces: b.in.Namespaces}
+	return &solve.Problem{ResourceNames: b.in.ResourceNames, Demand: pods, Nodes: nodes, Pools: b.in.Pools, Daemons: b.in.Daemons, Namespaces: b.in.Namespaces, Limits: b.in.Limits}
 }
 
 // nodesWithout are all nodes as solve needs them for rules between pods: with the capacity that is free now, and the

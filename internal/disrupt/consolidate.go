@@ -59,7 +59,7 @@ func newSearch(in *Input, policy Policy, solvePolicy solve.Policy, mem *Memory, 
 	rankCandidates(list, mem.duals)
 	return &search{policy: policy, mem: mem, candidates: list, builder: b, pricing: b.pricing,
 		judge:  &judge{in: in, policy: policy, pricing: b.pricing},
-		limits: commandLimits{in.BudgetLeft, in.GroupLeft, policy.MaxCandidatesPerCommand}}
+		limits: commandLimits{in.BudgetLeft, in.GroupLeft, policy.MaxCandidatesPerCommand, in.Minimum.clone()}}
 }
 
 // run finds the best command and returns its independent parts; none where nothing pays. Sets of candidates, and

@@ -46,6 +46,7 @@ type Eligibility struct {
 	// block it. nil: of no pod.
 	RollsOutFirst func(*model.Pod) bool
 	NodeGroups    map[string]*NodeGroup // by name; groups without a rule may be left out
+	Minimum       *ClusterMinimum       // nil: there is none
 
 	// LastLaunch is when the last node of any node group was launched; zero: never. It is asked where a pool has a delay
 	// after that.
@@ -62,6 +63,66 @@ type NodeGroup struct {
 	MinSize         int64  // the group keeps at least so many nodes
 	Staying         int64  // nodes of the group that nothing takes away yet
 	InstanceRefresh string // the instance refresh under way; empty: none
+}
+
+// ClusterMinimum is how much capacity the whole cluster keeps.
+type ClusterMinimum struct {
+	ResourceNames []string
+	Least         model.Resources // by Dim; 0: no minimum
+	Staying       model.Resources // of nodes that nothing takes away yet
+}
+
+// clone is a copy to take from; nil of nil.
+func (m *ClusterMinimum) clone() *ClusterMinimum {
+	if m == nil {
+		return nil
+	}
+	out := *m
+	return &out
+}
+
+// shortOf returns the first resource of which the cluster would have less than its minimum without some capacity, and
+// false where there is none.
+func (m *ClusterMinimum) shortOf(capacity model.Resources) (model.Dim, bool) {
+	for d, least := range m.Least {
+		d := model.Dim(d)
+		if least > 0 && capacity.At(d) > 0 && m.Staying.At(d)-capacity.At(d) < least {
+			return d, true
+		}
+	}
+	return 0, false
+}
+
+// allows says whether some capacity may go.
+func (m *ClusterMinimum) allows(capacity model.Resources) bool {
+	if m == nil {
+		return true
+	}
+	_, short := m.shortOf(capacity)
+	return !short
+}
+
+// CountRemoval takes a candidate that goes off what its group and the cluster keep.
+func (e *Eligibility) CountRemoval(c *Candidate) {
+	if g := e.NodeGroups[c.NodeGroup()]; g != nil {
+		g.Staying--
+	}
+	if e.Minimum != nil {
+		e.Minimum.Staying = e.Minimum.Staying.Sub(c.Node.Capacity)
+	}
+}
+
+// minimumBlockers say that the cluster would have less than its minimum without a candidate.
+func (e *Eligibility) minimumBlockers(c *Candidate, cause plan.Code) []plan.Reason {
+	if e.Minimum == nil || !isVoluntary(cause) {
+		return nil
+	}
+	d, short := e.Minimum.shortOf(c.Node.Capacity)
+	if !short {
+		return nil
+	}
+	return []plan.Reason{{Code: plan.ClusterMinimum, Subject: c.nodeSubject(), Key: e.Minimum.ResourceNames[d],
+		Want: model.FormatAmount(d, e.Minimum.Least.At(d)), Have: model.FormatAmount(d, e.Minimum.Staying.At(d))}}
 }
 
 // NewEligibility reads a Snapshot's PodDisruptionBudgets. One without a selector selects nothing.
@@ -84,6 +145,7 @@ func (e *Eligibility) Blockers(c *Candidate, cause plan.Code, firstOnly bool) []
 	out := blockerList{pool: c.Pool.Name, firstOnly: firstOnly}
 	_ = out.add(nodeBlockers(c, cause)...) ||
 		out.add(e.groupBlockers(c, cause)...) ||
+		out.add(e.minimumBlockers(c, cause)...) ||
 		out.add(nominationBlockers(c, cause)...) ||
 		out.add(e.consolidationBlockers(c, cause)...) ||
 		e.addPodBlockers(&out, c, cause)

@@ -17,9 +17,11 @@ type Input struct {
 	Candidates    []*Candidate         // those with pods that Eligibility lets go, by node name
 	Nodes         []solve.ExistingNode // every node, existing or in flight, as for a solve
 	Pools         []solve.Pool
+	Limits        []model.LimitUse // that pools share
 	Daemons       []*model.Daemon
 	Namespaces    map[string]model.Labels
 	BudgetLeft    map[string]int64 // by pool: how many more nodes its budgets let go
+	Minimum       *ClusterMinimum  // what the whole cluster keeps; nil: nothing in particular
 	GroupLeft     map[string]int64 // by node group: how many more nodes its minimum lets go; absent: any number
 
 	// UnboundInTransit are evicted pods whose successors no node is reserved for. Free capacity is theirs first.

@@ -24,6 +24,9 @@ func observe(in *Input, old Memory) (Memory, *freeCapacity) {
 			p.Limits.Key() + "|" + strconv.FormatInt(p.NodeLimit, 10) + "\n")
 		types = append(types, p.Types...)
 	}
+	for _, l := range in.Limits {
+		rules.WriteString(l.Name + "|" + l.Selector.Key() + "|" + l.Most.Key() + "|" + strconv.FormatInt(l.Nodes, 10) + "|" + strconv.FormatInt(l.MicroPerHour, 10) + "\n")
+	}
 	forget := old.duals == nil
 	if rules.String() != m.poolRules || !slices.Equal(types, m.types) { // what was calculated with dual prices is void
 		forget, m.duals = true, nil

@@ -9,21 +9,23 @@ import (
 	"slices"
 )
 
-// commandLimits is how many more candidates may go: by pool, by node group (absent: any number), and in one command.
+// commandLimits is how many more candidates may go: by pool, by node group (absent: any number), and in one command;
+// and how much of the cluster's capacity.
 type commandLimits struct {
 	budgetLeft, groupLeft map[string]int64
 	left                  int
+	minimum               *ClusterMinimum // nil: there is none
 }
 
 // clone is a copy to take from.
 func (l *commandLimits) clone() *commandLimits {
-	return &commandLimits{maps.Clone(l.budgetLeft), maps.Clone(l.groupLeft), l.left}
+	return &commandLimits{maps.Clone(l.budgetLeft), maps.Clone(l.groupLeft), l.left, l.minimum.clone()}
 }
 
 // allow says whether one more candidate may go.
 func (l *commandLimits) allow(c *Candidate) bool {
 	n, bounded := l.groupLeft[c.NodeGroup()]
-	return l.budgetLeft[c.Pool.Name] > 0 && (!bounded || n > 0) && l.left > 0
+	return l.budgetLeft[c.Pool.Name] > 0 && (!bounded || n > 0) && l.left > 0 && l.minimum.allows(c.Node.Capacity)
 }
 
 // take counts a candidate that goes.
@@ -33,6 +35,9 @@ func (l *commandLimits) take(c *Candidate) {
 		l.groupLeft[c.NodeGroup()]--
 	}
 	l.left--
+	if l.minimum != nil {
+		l.minimum.Staying = l.minimum.Staying.Sub(c.Node.Capacity)
+	}
 }
 
 // withinLimits is a set of candidates with more added, in their order, as far as the limits allow.

@@ -344,16 +344,17 @@ type SetAside struct {
 
 // Snapshot is all that a decision may look at. It is immutable; equal clusters give equal Snapshots.
 type Snapshot struct {
-	ResourceNames []string      // by Dim
-	Nodes         []*Node       // by name
-	Claims        []*Claim      // by name
-	Pools         []*NodePool   // by weight descending, then name
-	Pending       []*Pod        // not bound, not terminal, not being deleted; by namespace and name
-	Making        []Making      // by the uid of the ReplicaSet
-	Buffers       []*Buffer     // by namespace and name
-	Daemons       []*Daemon     // by namespace and name
-	PDBs          []*PDB        // by namespace and name
-	Deployments   []*Deployment // by namespace and name; nil: nobody is allowed to look
+	ResourceNames []string         // by Dim
+	Nodes         []*Node          // by name
+	Claims        []*Claim         // by name
+	Pools         []*NodePool      // by weight descending, then name
+	Pending       []*Pod           // not bound, not terminal, not being deleted; by namespace and name
+	Making        []Making         // by the uid of the ReplicaSet
+	Buffers       []*Buffer        // by namespace and name
+	Limits        []*CapacityLimit // over several pools, by name
+	Daemons       []*Daemon        // by namespace and name
+	PDBs          []*PDB           // by namespace and name
+	Deployments   []*Deployment    // by namespace and name; nil: nobody is allowed to look
 	Namespaces    map[string]Labels
 	Instances     []*Instance              // by provider id; from the last List
 	InstancesAt   time.Time                // when that List was asked for; zero: never

@@ -25,6 +25,7 @@ const (
 	Nominated           Code = "Nominated"           // pods are expected on it
 	ConsolidationOff    Code = "ConsolidationPolicy" // the pool's policy allows no move of nodes with pods
 	Static              Code = "StaticPool"          // pools with spec.replicas are not consolidated
+	ClusterMinimum      Code = "ClusterMinimum"      // the cluster may not have less of Key than Want; Have: it has
 	GroupMinimum        Code = "NodeGroupMinimum"    // its node group may not become smaller; Subject: the group, Want: more machines than, Have: it has
 	GroupRefresh        Code = "InstanceRefresh"     // the cloud replaces the machines of its node group; Subject: the group, Have: how that stands
 	WellUsed            Code = "WellUsed"            // too much of it is asked for; Key: of what, Want: how much may be, Have: how much is

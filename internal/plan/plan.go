@@ -99,6 +99,7 @@ const (
 	OutOfCapacity    Code = "OutOfCapacity"    // every offering that fits is set aside
 	GroupMaximum     Code = "NodeGroupMaximum" // every offering that fits is of node groups at their maximum; Subject: the cheapest one, Have: its machines
 	Limit            Code = "Limit"            // Key: the resource of spec.limits
+	SharedLimit      Code = "SharedLimit"      // a limit over the cluster, or a CapacityQuota, allows no more; Subject: which; Key: its resource, "nodes" or "dollars-per-hour"; Want: what the smallest node needs, Have: used of the limit
 	MinValues        Code = "MinValues"        // fewer distinct values left than minValues asks
 	TopologySpread   Code = "TopologySpread"   // Key: the topology key
 	PodAffinity      Code = "PodAffinity"      // Key: the topology key

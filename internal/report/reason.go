@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -112,6 +113,8 @@ func sentence(r plan.Reason) string {
 		}
 		want, have := amountPair(r.Key, r.Want, r.Have)
 		return "the NodePool's limits leave " + have + " " + r.Key + "; the smallest instance type that fits" + with(", ", r.Subject, ",") + " has " + strings.TrimSuffix(want, " "+r.Key)
+	case plan.SharedLimit:
+		return sharedLimit(r)
 	case plan.MinValues:
 		if _, err := strconv.Atoi(r.Have); err != nil {
 			return "the NodePool requires a choice of " + r.Want + " values of " + labelName(r.Key) + "; " + r.Have
@@ -191,4 +194,29 @@ func with(before, s, after string) string {
 		return ""
 	}
 	return before + s + after
+}
+
+// sharedLimit says that a limit over several pools allows no more: which, its value, what is used, what would be needed.
+func sharedLimit(r plan.Reason) string {
+	limit, over := objectName(r.Subject), "the nodes that it selects"
+	if r.Subject == model.ClusterLimits {
+		_, limit = plan.LimitField(r.Subject, r.Key)
+		over = "the cluster"
+	}
+	if r.Key == "" {
+		if r.Subject == model.ClusterLimits {
+			limit = "the limits over the cluster"
+		}
+		return "other pods took what " + limit + " left"
+	}
+	used, most, _ := strings.Cut(r.Have, " of ")
+	switch r.Key {
+	case "nodes":
+		return limit + " allows " + or(most, r.Have) + " nodes in " + over + "; " + used + " exist or are being launched"
+	case model.DollarsPerHour:
+		return limit + " allows $" + or(most, r.Have) + "/h for " + over + "; $" + used + "/h is spent, and the cheapest node that fits costs $" + r.Want + "/h"
+	}
+	need, most := amountPair(r.Key, r.Want, or(most, r.Have))
+	_, used = amountPair(r.Key, r.Want, used)
+	return limit + " allows " + most + " " + r.Key + " for " + over + "; " + used + " is used, and the smallest node that fits has " + strings.TrimSuffix(need, " "+r.Key)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -244,6 +245,10 @@ func kept(r plan.Reason) string {
 		return object + " has " + r.Key + ": " + or(r.Have, "not set") + ", so only empty nodes are removed"
 	case plan.Static:
 		return object + " keeps a fixed number of nodes (" + r.Key + ": " + r.Have + ")"
+	case plan.ClusterMinimum:
+		_, flag := plan.LimitField(model.ClusterLimits, r.Key)
+		want, have := amountPair(r.Key, r.Want, r.Have)
+		return "without the node the cluster would have less than the minimum of " + flag + " (" + want + "; it has " + have + ")"
 	case plan.GroupMinimum:
 		return object + " is at its minimum size (" + r.Want + ")"
 	case plan.GroupRefresh:

@@ -32,6 +32,8 @@ func objectName(subject string) string {
 		return "PodDisruptionBudget " + name
 	case "deployment":
 		return "Deployment " + name
+	case "capacityquota":
+		return "CapacityQuota " + name
 	case "capacitybuffer":
 		return "CapacityBuffer " + name
 	}

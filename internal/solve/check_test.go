@@ -11,7 +11,7 @@ import (
 
 // verifyInput is the plan as verify wants it.
 func verifyInput(p *Problem, r Result) *verify.Input {
-	in := &verify.Input{ResourceNames: p.ResourceNames, Daemons: p.Daemons, Namespaces: p.Namespaces, Demand: p.Demand, Cost: r.Cost, Nodes: p.Nodes}
+	in := &verify.Input{ResourceNames: p.ResourceNames, Daemons: p.Daemons, Namespaces: p.Namespaces, Demand: p.Demand, Cost: r.Cost, Nodes: p.Nodes, Limits: p.Limits}
 	for _, x := range p.Pools {
 		in.Pools = append(in.Pools, verify.Pool{NodePool: x.NodePool, Left: x.Left, NodesLeft: x.NodesLeft, RelaxMinValues: x.RelaxMinValues})
 	}

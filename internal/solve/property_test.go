@@ -519,6 +519,16 @@ func without(p *Problem, class *model.Class, why plan.Reason) *Problem {
 		}
 	case plan.Requirement:
 		c.Terms = nil
+	case plan.SharedLimit:
+		q.Limits = slices.DeleteFunc(slices.Clone(p.Limits), func(l model.LimitUse) bool { return l.Name == why.Subject })
+		for i := range q.Pools {
+			q.Pools[i].Shared = nil
+			for j := range q.Limits {
+				if name := q.Pools[i].Name; q.Limits[j].Matches(model.Labels{model.LabelNodePool: name}) {
+					q.Pools[i].Shared = append(q.Pools[i].Shared, j)
+				}
+			}
+		}
 	case plan.Limit:
 		pool.HasLimit = nil
 		q.Pools[at].NodesLeft = -1
@@ -537,4 +547,40 @@ func without(p *Problem, class *model.Class, why plan.Reason) *Problem {
 		q.Demand = append(q.Demand, x)
 	}
 	return &q
+}
+
+// TestSharedLimitsHold draws problems with limits over several pools, dollars among them: every plan keeps them, its
+// bound is not above its cost, and a refusal that names one is true.
+func TestSharedLimitsHold(t *testing.T) {
+	refused, bought := 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		c := rapidChance{rt}
+		text := randomProblem(c)
+		for i := range 1 + c.n(3) {
+			text += fmt.Sprintf("limit l%d pools=%s%s%s%s\n", i, one(c, "p0,p1,p2", "p0,p1", "p1,p2", "p0"), maybe(c, fmt.Sprintf("nodes=%d", c.n(6))),
+				maybe(c, fmt.Sprintf("cpu=%d", c.n(20))), maybe(c, fmt.Sprintf("dollars=%d.%02d", c.n(2), c.n(100))))
+		}
+		p := parseProblem(t, text)
+		r, _ := Solve(p, Memory{}, DefaultPolicy())
+		checkRapid(rt, text, p, r)
+		bought += len(r.New)
+		for i := range r.Refused {
+			for _, why := range r.Refused[i].Reasons {
+				if why.Code != plan.SharedLimit {
+					continue
+				}
+				refused++
+				again, _ := Solve(without(p, r.Refused[i].Pod.Class, why), Memory{}, DefaultPolicy())
+				for _, y := range again.Refused {
+					if y.Pod.Name == r.Refused[i].Pod.Name && slices.Contains(y.Reasons, why) {
+						rt.Fatalf("%s----\n%swithout the limit %+v:\n%s", text, describe(p, r), why, describe(p, again))
+					}
+				}
+				return
+			}
+		}
+	})
+	if refused == 0 || bought == 0 {
+		t.Errorf("%d nodes were bought, and %d refusals looked at", bought, refused)
+	}
 }

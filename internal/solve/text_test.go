@@ -64,6 +64,8 @@ func (x *problemText) line(f []string) {
 	switch f[0] {
 	case "pool":
 		x.pool(f[1], f[2:])
+	case "limit":
+		x.limit(f[1], f[2:])
 	case "type":
 		x.instanceType(f[1], f[2:])
 	case "node":
@@ -190,6 +192,31 @@ func (x *problemText) pool(name string, opts []string) {
 		}
 	}
 	x.p.Pools = append(x.p.Pools, p)
+}
+
+// limit reads a limit that pools share: what is left of it.
+func (x *problemText) limit(name string, opts []string) {
+	l := model.LimitUse{CapacityLimit: &model.CapacityLimit{Name: name, Nodes: -1, MicroPerHour: -1}}
+	for _, o := range opts {
+		k, v, _ := strings.Cut(o, "=")
+		switch k {
+		case "pools":
+			l.Selector = model.NewRequirements(model.OneOf(model.LabelNodePool, strings.Split(v, ",")...))
+			for i := range x.p.Pools {
+				if slices.Contains(strings.Split(v, ","), x.p.Pools[i].Name) {
+					x.p.Pools[i].Shared = append(x.p.Pools[i].Shared, len(x.p.Limits))
+				}
+			}
+		case "nodes":
+			l.Nodes, _ = strconv.ParseInt(v, 10, 64)
+		case "dollars":
+			l.MicroPerHour = dollars(v)
+		default:
+			d, n, _ := x.amount(k, v)
+			l.SetMost(d, n)
+		}
+	}
+	x.p.Limits = append(x.p.Limits, l)
 }
 
 func dollars(v string) int64 {

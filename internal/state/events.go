@@ -154,6 +154,18 @@ func (s *State) DeleteBuffer(key string) {
 	s.InFlight.forgetObject(BufferObject(key))
 }
 
+// SetLimit adds or changes a limit over several pools.
+func (s *State) SetLimit(l *model.CapacityLimit) {
+	s.limits.set(l.Name, l)
+	s.counts.Supply++
+}
+
+// DeleteLimit forgets a limit by its name.
+func (s *State) DeleteLimit(name string) {
+	s.limits.delete(name)
+	s.counts.Supply++
+}
+
 // BufferObject names a CapacityBuffer, given by namespace/name, for InFlight.
 func BufferObject(key string) Object { return Object("buffer/" + key) }
 

@@ -45,10 +45,11 @@ type State struct {
 	claims      *claimTable
 	replicaSets *replicaSets
 	instances   instanceTable
-	daemons     table[*model.Daemon]     // by namespace/name
-	pdbs        table[*model.PDB]        // by namespace/name
-	buffers     table[*model.Buffer]     // by namespace/name
-	deployments table[*model.Deployment] // by namespace/name; no rows: nobody looks at them
+	daemons     table[*model.Daemon]        // by namespace/name
+	pdbs        table[*model.PDB]           // by namespace/name
+	buffers     table[*model.Buffer]        // by namespace/name
+	limits      table[*model.CapacityLimit] // by name
+	deployments table[*model.Deployment]    // by namespace/name; no rows: nobody looks at them
 	namespaces  namespaceTable
 
 	resources *ResourceTable
@@ -72,6 +73,7 @@ func New() *State {
 			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 		}),
 		buffers:     newTable(func(a, b *model.Buffer) int { return strings.Compare(a.Key(), b.Key()) }),
+		limits:      newTable(func(a, b *model.CapacityLimit) int { return strings.Compare(a.Name, b.Name) }),
 		deployments: table[*model.Deployment]{compare: func(a, b *model.Deployment) int { return strings.Compare(a.Key(), b.Key()) }},
 		namespaces:  namespaceTable{labels: map[string]model.Labels{}, changed: true},
 		resources:   NewResourceTable(), classes: classTable{}, failures: map[string]model.LaunchFailure{}, counts: &ChangeCounts{},
@@ -101,6 +103,7 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 		Pending:       s.pods.pending.list(),
 		Making:        s.replicaSets.listMaking(),
 		Buffers:       s.buffers.list(),
+		Limits:        s.limits.list(),
 		Daemons:       s.daemons.list(),
 		PDBs:          s.pdbs.list(),
 		Deployments:   s.deployments.list(),

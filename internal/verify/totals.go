@@ -38,6 +38,46 @@ func (c *checker) checkLimits() {
 	}
 }
 
+// checkSharedLimits checks the limits that several pools share. A machine counts where any of the offerings that it may
+// become has labels that the limit selects, with the most of each resource and the dearest price among them all.
+func (c *checker) checkSharedLimits() {
+	for i := range c.in.Limits {
+		l := &c.in.Limits[i]
+		used, nodes, micro := l.Used.Clone(), l.UsedNodes, l.UsedMicro
+		for j := range c.in.New {
+			m := &c.in.New[j]
+			p, counts, dearest := c.pools[m.Pool], false, int64(0)
+			if p == nil {
+				continue
+			}
+			c.forEachOffering(p, m, func(_ *model.InstanceType, o *model.Offering, v *variant) {
+				counts = counts || l.Matches(v.labels)
+				dearest = max(dearest, o.PriceMicro)
+			})
+			if !counts {
+				continue
+			}
+			var most model.Resources
+			for _, t := range m.Choices {
+				most = most.Max(t.Capacity)
+			}
+			used, nodes, micro = used.AddInto(most, 1), nodes+1, micro+dearest
+		}
+		if nodes > l.UsedNodes && l.Nodes >= 0 && nodes > l.Nodes {
+			c.addViolation(Limits, nil, l.Name, "%d nodes with those bought, %d are allowed", nodes, l.Nodes)
+		}
+		if micro > l.UsedMicro && l.MicroPerHour >= 0 && micro > l.MicroPerHour {
+			c.addViolation(Limits, nil, l.Name, "%d micro-dollars an hour with what is bought, %d are allowed", micro, l.MicroPerHour)
+		}
+		for d, limited := range l.HasMost {
+			if d := model.Dim(d); limited && used.At(d) > l.Used.At(d) && used.At(d) > l.Most.At(d) {
+				c.addViolation(Limits, nil, l.Name, "%s of resource %d with what is bought, %s is allowed", model.FormatAmount(d, used.At(d)), d,
+					model.FormatAmount(d, l.Most.At(d)))
+			}
+		}
+	}
+}
+
 // checkLimitedOfferings checks that no more machines are bought of an offering than there are, whichever pools offer
 // it. A machine that several node groups may provide counts for none of them.
 func (c *checker) checkLimitedOfferings() {

@@ -27,6 +27,7 @@ type Input struct {
 	Pools         []Pool
 	Daemons       []*model.Daemon
 	Namespaces    map[string]model.Labels
+	Limits        []model.LimitUse // that several pools share
 	Demand        []*model.Pod
 
 	OnNodes []Placement
@@ -144,7 +145,9 @@ func Plan(in *Input) []Violation {
 	for i := range in.Pools {
 		p := &in.Pools[i]
 		c.pools[p.Name] = p
-		c.offered[p.Name] = map[*model.InstanceType]bool{}
+		if c.offered[p.Name] == nil { // several pools may be parts of one NodePool
+			c.offered[p.Name] = map[*model.InstanceType]bool{}
+		}
 		for _, t := range p.Types {
 			c.offered[p.Name][t] = true
 		}
@@ -157,6 +160,7 @@ func Plan(in *Input) []Violation {
 		c.checkMachine(i, &in.New[i])
 	}
 	c.checkLimits()
+	c.checkSharedLimits()
 	c.checkLimitedOfferings()
 	c.checkExclusiveVolumes()
 	c.checkCost()

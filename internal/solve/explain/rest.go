@@ -4,6 +4,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -19,33 +20,53 @@ func (s *explainer) explainLimit(c *problem.Class, pi int) *plan.Reason {
 	if !left.Limited {
 		return nil
 	}
-	var least *model.InstanceType
+	var least *problem.Offer
 	lo, hi := s.PoolOfferRange(pi)
 	for i := lo; i < hi; i++ {
 		o := &s.Offers[i]
 		if !c.Filter.Offers.Contains(i) || !problem.FitsIn(&c.Req, o.Allocatable, s.NumDims) {
 			continue
 		}
-		if left.CopiesAllowed(o.InstanceType.Capacity) > 0 {
+		if left.CopiesAllowed(o.Charge) > 0 {
 			return nil
 		}
-		if least == nil || o.InstanceType.Capacity.At(model.CPU) < least.Capacity.At(model.CPU) {
-			least = o.InstanceType
+		if least == nil || cmp.Or(cmp.Compare(o.InstanceType.Capacity.At(model.CPU), least.InstanceType.Capacity.At(model.CPU)), cmp.Compare(o.Price, least.Price)) < 0 {
+			least = o
 		}
 	}
 	if least == nil {
 		return nil
 	}
-	if left.Nodes == 0 {
-		return &plan.Reason{Code: plan.Limit, Subject: least.Name, Key: "nodes", Want: "1", Have: "0"}
+	short, ok := left.Shortage(least.Charge)
+	if !ok {
+		return nil
 	}
-	for d, h := range left.Has {
-		if want := least.Capacity.At(model.Dim(d)); h && want > 0 && left.Amounts[d] < want {
-			return &plan.Reason{Code: plan.Limit, Subject: least.Name, Key: s.ResourceName(model.Dim(d)),
-				Want: model.FormatAmount(model.Dim(d), want), Have: model.FormatAmount(model.Dim(d), max(0, left.Amounts[d]))}
-		}
+	return s.limitReason(least, short)
+}
+
+// limitReason says that a limit does not allow a node of an offer.
+func (s *explainer) limitReason(o *problem.Offer, x problem.Shortage) *plan.Reason {
+	out := &plan.Reason{Code: plan.Limit, Subject: o.InstanceType.Name, Key: "nodes", Want: "1", Have: "0"}
+	if !x.Nodes {
+		out.Key, out.Want, out.Have = s.ResourceName(x.Dim), model.FormatAmount(x.Dim, x.Need), model.FormatAmount(x.Dim, x.Left)
 	}
-	return nil
+	if x.Limit == problem.OwnLimits {
+		return out
+	}
+	l := s.Given.Limits[x.Limit] // with what this plan takes of it
+	var short model.LimitShortage
+	switch {
+	case x.Nodes:
+		l.UsedNodes = max(l.UsedNodes, l.Nodes)
+		short = l.ShortOfNodes()
+	case s.IsDollars(x.Dim):
+		l.UsedMicro = max(l.UsedMicro, l.MicroPerHour-x.Left)
+		short = l.ShortOfDollars(x.Need)
+	default:
+		l.Used = l.Used.With(x.Dim, max(l.Used.At(x.Dim), l.Most.At(x.Dim)-x.Left))
+		short = l.ShortOf(x.Dim, s.ResourceName(x.Dim), x.Need)
+	}
+	return &plan.Reason{Code: plan.SharedLimit, Subject: l.Name, Key: short.Key, Want: short.Want, Have: short.Have}
 }
 
 // explainRest makes the checks that remain where an offer fits and could be had: MinValues, topology, ports, volumes.
@@ -146,6 +167,9 @@ func (s *explainer) explainOthers(c *problem.Class, pi int) plan.Reason {
 				}
 			}
 		}
+	}
+	if shared := s.Limits[pi].SharedWith(); len(shared) > 0 {
+		return plan.Reason{Code: plan.SharedLimit, Subject: s.Given.Limits[shared[0]].Name, Have: "other pods took what the limit left"}
 	}
 	if s.Limits[pi].Limited {
 		return plan.Reason{Code: plan.Limit, Have: "other pods took what the pool's limits left"}

@@ -185,9 +185,9 @@ func (s *Purchases) meetsMinValues(b *Bin) bool {
 	if len(need) == 0 {
 		return true
 	}
-	was := s.Limits[b.Pool]
-	s.Limits[b.Pool].Amounts = was.Amounts.Clone()
+	left := &s.Limits[b.Pool]
 	ch := s.ChooseTypes(b)
-	s.Limits[b.Pool] = was
+	left.Charge(ch.charged, -1) // nothing is bought here: what the bin was charged stands
+	left.Charge(b.charged, 1)
 	return need.FirstUnmet(ch.types) == nil
 }

@@ -170,17 +170,23 @@ func (s *Purchases) gatherChoice(b *Bin, fit []int, like int, want problem.MinVa
 		if !s.canJoinChoice(b, out, o) {
 			continue
 		}
+		most := out.charged.Max(o.Charge)
+		if s.HasDollars(left) {
+			most = s.WithPrice(most, s.dearestOfChoice(out, o))
+		}
+		if left.CopiesAllowed(most) < 1 {
+			continue
+		}
 		if !slices.Contains(out.types, o.InstanceType) {
-			most := out.charged.Max(o.InstanceType.Capacity)
-			if left.CopiesAllowed(most) < 1 || len(out.types) >= s.Policy.MaxTypes && !want.GainsFrom(out.types, o.InstanceType) {
+			if len(out.types) >= s.Policy.MaxTypes && !want.GainsFrom(out.types, o.InstanceType) {
 				continue
 			}
-			out.charged = most
 			out.types = append(out.types, o.InstanceType)
 			if !slices.Contains(out.typeStarts, o.TypeStart) {
 				out.typeStarts = append(out.typeStarts, o.TypeStart)
 			}
 		}
+		out.charged = most
 		if out.Offer < 0 {
 			out.Offer = i
 		}
@@ -189,6 +195,22 @@ func (s *Purchases) gatherChoice(b *Bin, fit []int, like int, want problem.MinVa
 		}
 	}
 	return out
+}
+
+// dearestOfChoice is the price of the dearest offering that a node may become where an offer joins a choice: any of the
+// types in any of the zones.
+func (s *Purchases) dearestOfChoice(ch *BinChoice, o *problem.Offer) int64 {
+	most := o.Price
+	for _, first := range append(slices.Clip(ch.typeStarts), o.TypeStart) {
+		for i := first; i < len(s.Offers) && s.Offers[i].TypeStart == first; i++ {
+			x := &s.Offers[i]
+			if x.Offering.CapacityType == o.Offering.CapacityType && problem.SameVariant(x, o) &&
+				(x.Offering.Zone == o.Offering.Zone || slices.Contains(ch.zones, x.Offering.Zone)) {
+				most = max(most, x.Price)
+			}
+		}
+	}
+	return most
 }
 
 // canJoinChoice says whether an offer may join a choice. A claim names types and zones apart from each other, so the

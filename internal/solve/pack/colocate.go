@@ -196,7 +196,7 @@ func (s *Purchases) rechargeBin(b *Bin) bool {
 	for _, i := range s.PoolOffersCheapestFirst(b.Pool) {
 		s.Steps++
 		o := &s.Offers[i]
-		if b.offers.Contains(i) && (best < 0 || o.Price < s.Offers[best].Price) && s.offerHoldsBin(b, o) && left.CopiesAllowed(o.InstanceType.Capacity) > 0 {
+		if b.offers.Contains(i) && (best < 0 || o.Price < s.Offers[best].Price) && s.offerHoldsBin(b, o) && left.CopiesAllowed(o.Charge) > 0 {
 			best = i
 		}
 	}
@@ -207,7 +207,7 @@ func (s *Purchases) rechargeBin(b *Bin) bool {
 		return false
 	}
 	was := b.charged
-	b.charged = s.Offers[best].InstanceType.Capacity
+	b.charged = s.Offers[best].Charge
 	left.Charge(b.charged, 1)
 	if need := s.MinValuesOf(b.Pool); len(need) > 0 { // charge what the choice that must be kept may cost
 		ch := s.ChooseTypes(b)

@@ -256,7 +256,7 @@ func (t *consolidation) emptyBin(i int, targets []int) bool {
 		return true
 	}
 	left.Charge(was.charged, -1)
-	smaller.charged = s.Offers[smaller.offer].InstanceType.Capacity
+	smaller.charged = s.Offers[smaller.offer].Charge
 	left.Charge(smaller.charged, 1)
 	*was.Bin = *smaller.Bin
 	smaller.Bin = was.Bin
@@ -377,7 +377,7 @@ func (t *consolidation) replaceBins(i int, by *plannedBin, gone []int) {
 		t.bins[j].Bin.Items = nil
 		t.bins[j].offer = -1
 	}
-	by.charged = t.s.Offers[by.offer].InstanceType.Capacity
+	by.charged = t.s.Offers[by.offer].Charge
 	*t.bins[i].Bin = *by.Bin
 	by.Bin = t.bins[i].Bin
 	t.bins[i] = *by

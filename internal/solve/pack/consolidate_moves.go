@@ -38,7 +38,7 @@ func (t *consolidation) cheapestOffer(b *Bin) int {
 	}
 	for _, i := range list {
 		s.Steps++
-		if o := &s.Offers[i]; b.offers.Contains(i) && (o.Quantity < 0 || o.Quantity == b.quantity) && s.offerHoldsBin(b, o) && (!s.Limits[b.Pool].Limited || o.InstanceType.Capacity.Fits(b.charged)) {
+		if o := &s.Offers[i]; b.offers.Contains(i) && (o.Quantity < 0 || o.Quantity == b.quantity) && s.offerHoldsBin(b, o) && (!s.Limits[b.Pool].Limited || o.Charge.Fits(b.charged)) {
 			return i
 		}
 	}
@@ -117,7 +117,7 @@ func (t *consolidation) switchPool(j, i int, it *binItem) bool {
 		return false
 	}
 	t.saveBin(j)
-	b.charged = s.Offers[y.offer].InstanceType.Capacity
+	b.charged = s.Offers[y.offer].Charge
 	*x.Bin = b
 	y.Bin = x.Bin
 	t.bins[j] = y

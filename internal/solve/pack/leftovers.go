@@ -123,14 +123,14 @@ func (s *Planner) tightenLimitCharges() {
 		}
 		best := -1
 		for _, i := range s.PoolOffersCheapestFirst(b.Pool) {
-			if o := &s.Offers[i]; b.offers.Contains(i) && s.offerHoldsBin(b, o) && o.InstanceType.Capacity.Fits(b.charged) && (best < 0 || o.Price < s.Offers[best].Price ||
-				o.Price == s.Offers[best].Price && o.InstanceType.Capacity.Fits(s.Offers[best].InstanceType.Capacity)) {
+			if o := &s.Offers[i]; b.offers.Contains(i) && s.offerHoldsBin(b, o) && o.Charge.Fits(b.charged) && (best < 0 || o.Price < s.Offers[best].Price ||
+				o.Price == s.Offers[best].Price && o.Charge.Fits(s.Offers[best].Charge)) {
 				best = i
 			}
 		}
 		if best >= 0 {
 			left.Charge(b.charged, -b.Copies)
-			b.charged = s.Offers[best].InstanceType.Capacity
+			b.charged = s.Offers[best].Charge
 			left.Charge(b.charged, b.Copies)
 		}
 	}

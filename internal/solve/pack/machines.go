@@ -90,7 +90,7 @@ func (p *PackingProblem) restrictToMinValues(m *Machine, need problem.MinValues)
 	}
 	others := p.interchangeableWith(m)
 	gather := func(masks []*problem.OfferSet) ([]*model.InstanceType, problem.Vec, model.Resources) {
-		types, room, most := []*model.InstanceType{m.instanceType}, m.Available, m.instanceType.Capacity
+		types, room, most := []*model.InstanceType{m.instanceType}, m.Available, m.capacity
 		for _, x := range others {
 			o := &s.Offers[x.offer]
 			if slices.Contains(types, o.InstanceType) || slices.ContainsFunc(masks, func(k *problem.OfferSet) bool { return !k.Contains(x.offer) }) {
@@ -103,7 +103,7 @@ func (p *PackingProblem) restrictToMinValues(m *Machine, need problem.MinValues)
 			if !need.GainsFrom(types, o.InstanceType) {
 				continue
 			}
-			types, most = append(types, o.InstanceType), most.Max(o.InstanceType.Capacity)
+			types, most = append(types, o.InstanceType), most.Max(o.Charge)
 			for k := range s.NumDims {
 				room[k] = min(room[k], o.Allocatable[k])
 			}

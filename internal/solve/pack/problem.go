@@ -201,8 +201,8 @@ func (s *Purchases) machinesOf(l problem.Level, offerSets []*problem.OfferSet) [
 		m := byKey[key]
 		if m == nil {
 			m = &Machine{pool: o.Pool, instanceType: o.InstanceType, Available: *o.Allocatable, Price: o.Price, ports: problem.TakenPorts(nil).Take(&o.Ports), Quantity: o.Quantity,
-				AdjustedCost: s.AdjustPrice(o.Price) + s.limitCharge(o.Pool, o.InstanceType.Capacity), Admits: slices.Clone(admits),
-				capacity: o.InstanceType.Capacity}
+				AdjustedCost: s.AdjustPrice(o.Price) + s.limitCharge(o.Pool, o.Charge), Admits: slices.Clone(admits),
+				capacity: o.Charge}
 			byKey[key] = m
 			all = append(all, m)
 		}

@@ -96,10 +96,7 @@ func NewPlanner(p *problem.Problem, pol problem.Policy, nodes []*problem.Existin
 	s.StepLimit = 2 * pol.Work // however often it is begun anew
 	s.Tier, s.previousColumns = 1, columns
 	s.Quantities = slices.Clone(s.InitialQuantities)
-	s.Limits = slices.Clone(s.InitialLimits)
-	for i := range s.Limits {
-		s.Limits[i].Amounts = s.Limits[i].Amounts.Clone()
-	}
+	s.Limits = problem.CloneLimits(s.InitialLimits)
 	return s
 }
 
@@ -109,10 +106,7 @@ func (s *Planner) reset() {
 	copy(s.Quantities, s.InitialQuantities)
 	clear(s.Nodes.DaemonsCharged)
 	clear(s.Nodes.Occupancies)
-	for i := range s.Limits {
-		s.Limits[i].Nodes = s.InitialLimits[i].Nodes
-		copy(s.Limits[i].Amounts, s.InitialLimits[i].Amounts)
-	}
+	problem.RestoreLimits(s.Limits, s.InitialLimits)
 	if s.VolumesInUse != nil {
 		clear(s.VolumesInUse)
 		maps.Copy(s.VolumesInUse, s.InitialVolumesInUse)

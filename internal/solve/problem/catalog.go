@@ -24,6 +24,7 @@ type Offer struct {
 	Size         int                 // its place in Catalog.Sizes
 	Ports        PortUse             // of those DaemonSets
 	Price        int64               // micro-dollars an hour
+	Charge       model.Resources     // what a node of it takes of limits: see PoolLimits
 	Available    bool                // can be had now
 	Quantity     int                 // which limited quantity it draws on, maybe with offers of other pools; -1: as many as wanted
 	Dominated    bool                // by another of the pool with no less room, for every pod: no machine is packed as it
@@ -258,7 +259,7 @@ func (s *Catalog) IndependentParts(l Level, masks []*OfferSet, shared bool) (of 
 		}
 	}
 	owner := make([]int32, l.Hi-l.Lo) // by offer: an offer set that has it, and one
-	byPool, byStock := map[int]int{}, map[int]int{}
+	byLimit, byStock := map[int]int{}, map[int]int{}
 	for j, set := range masks {
 		pool := -1
 		set.ForEach(l, func(i int) {
@@ -272,10 +273,12 @@ func (s *Catalog) IndependentParts(l Level, masks []*OfferSet, shared bool) (of 
 			}
 			if o.Pool != pool && s.Families[o.Pool].Limited {
 				pool = o.Pool
-				if was, ok := byPool[pool]; ok {
-					join(was, j)
+				for _, id := range s.Families[pool].counts {
+					if was, ok := byLimit[id]; ok {
+						join(was, j)
+					}
+					byLimit[id] = j
 				}
-				byPool[pool] = j
 			}
 			if o.Quantity >= 0 {
 				if was, ok := byStock[o.Quantity]; ok {

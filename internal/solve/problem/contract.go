@@ -19,6 +19,8 @@ type Problem struct {
 	Pools         []Pool         // what may be bought
 	Daemons       []*model.Daemon
 	Namespaces    map[string]model.Labels
+
+	Limits []model.LimitUse // that several pools share
 }
 
 // ExistingNode is a node that is there or in flight: pods may be put on it for nothing.
@@ -30,13 +32,16 @@ type Pool struct {
 	Left      model.Resources // limits minus what is used or in flight; meaningful where HasLimit
 	NodesLeft int64           // negative: not limited
 
+	Shared []int // of Problem.Limits: those that its nodes count against, ascending
+
 	// RelaxMinValues keeps its requirements' minValues as far as types allow: no pod is refused a node for them, nor gets
 	// another. Otherwise they must be kept.
 	RelaxMinValues bool
 
-	// Several Pools may be one NodePool, each with what one of its node groups offers; its limits then count for each
-	// alone.
+	// Several Pools may be one NodePool, each with a part of what it offers; its limits then count for all of them
+	// together.
 	Group string // only offerings of this node group; empty: all
+	Part  string // which of them it is, where the limits that it shares differ; its Types offer what is of this part alone
 	Rank  int32  // of the pools of one weight those of the lowest rank are used up first
 }
 

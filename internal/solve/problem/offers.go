@@ -18,10 +18,10 @@ import (
 func (s *problemCompiler) compileOffers() {
 	pools := slices.Clone(s.Given.Pools)
 	slices.SortStableFunc(pools, func(a, b Pool) int {
-		return cmp.Or(a.Before(&b), strings.Compare(a.Name, b.Name), strings.Compare(a.Group, b.Group))
+		return cmp.Or(a.Before(&b), strings.Compare(a.Name, b.Name), strings.Compare(a.Group, b.Group), strings.Compare(a.Part, b.Part))
 	})
 	s.Given = &Problem{ResourceNames: s.Given.ResourceNames, Demand: s.Given.Demand, Nodes: s.Given.Nodes, Pools: pools,
-		Daemons: s.Given.Daemons, Namespaces: s.Given.Namespaces}
+		Daemons: s.Given.Daemons, Namespaces: s.Given.Namespaces, Limits: s.Given.Limits}
 	s.poolStart, s.poolShapeStart = make([]int, len(pools)+1), make([]int, len(pools)+1)
 	filters := slices.SortedFunc(maps.Values(s.filters), func(a, b *nodeFilter) int { return cmp.Compare(a.id, b.id) })
 	s.EquivalentPool, s.Families = make([]int, len(pools)), make([]family, len(pools))
@@ -56,15 +56,15 @@ type openPool struct {
 func (s *problemCompiler) openPools(filters []*nodeFilter) (open []*openPool, reached [][]bool, total int) {
 	pools := s.Given.Pools
 	open, reached = make([]*openPool, len(pools)), make([][]bool, len(pools))
+	s.InitialLimits = newPoolLimits(s.Given)
 	for i := range pools {
 		s.EquivalentPool[i] = i
-		s.InitialLimits = append(s.InitialLimits, newPoolLimits(&pools[i]))
 		if !canBuyFrom(&pools[i]) {
 			continue
 		}
 		a := s.catalogOf(&pools[i])
 		s.EquivalentPool[i] = s.equivalentPoolOf(i, a)
-		s.Families[s.EquivalentPool[i]].addPool(i, s.InitialLimits[i])
+		s.Families[s.EquivalentPool[i]].addPool(i, &s.InitialLimits[i])
 		if s.EquivalentPool[i] != i {
 			continue
 		}
@@ -164,7 +164,7 @@ type labelShape struct {
 // addPoolOffers adds the offers of one pool: all of its catalog, with each way to fix the labels that it leaves open.
 func (s *problemCompiler) addPoolOffers(pi int, a *poolCatalog, variants [][]model.Requirement) {
 	p := &s.Given.Pools[pi]
-	plain := !newPoolLimits(p).Limited && len(s.MinValuesOf(pi)) == 0 // nothing else of a type matters than its room, price and labels
+	plain := !s.InitialLimits[pi].Limited && len(s.MinValuesOf(pi)) == 0 // nothing else of a type matters than its room, price and labels
 	first := len(s.labelShapes)
 	for _, given := range a.shapes {
 		for _, variant := range variants {
@@ -173,10 +173,11 @@ func (s *problemCompiler) addPoolOffers(pi int, a *poolCatalog, variants [][]mod
 	}
 	for i := range a.offerings {
 		it := &a.offerings[i]
+		charge := s.chargeOf(it.instanceType, it.offering)
 		for j, variant := range variants {
 			at := first + it.shape*len(variants) + j
 			y := &s.labelShapes[at]
-			x := Offer{Pool: pi, InstanceType: it.instanceType, Offering: it.offering, Price: it.offering.PriceMicro, Available: it.offering.Available && it.offering.Remaining != 0, Variant: variant, Quantity: it.quantity,
+			x := Offer{Pool: pi, InstanceType: it.instanceType, Offering: it.offering, Price: it.offering.PriceMicro, Charge: charge, Available: it.offering.Available && it.offering.Remaining != 0, Variant: variant, Quantity: it.quantity,
 				Labels: y.labels, shape: at, Ports: y.ports, Size: it.size, Dominated: it.dominated && plain}
 			if y.hasDaemons {
 				v := *it.allocatable

@@ -169,14 +169,18 @@ type family struct {
 	Pools   []int
 	Limited bool   // every one of them is
 	Has     []bool // by resource: some of them limits it
+	counts  []int  // the limits that they are under, by number
 }
 
 // addPool adds a pool, unless there is one without limits already: nothing is bought from those behind it.
-func (f *family) addPool(pool int, l PoolLimits) {
+func (f *family) addPool(pool int, l *PoolLimits) {
 	if len(f.Pools) > 0 && !f.Limited {
 		return
 	}
 	f.Pools, f.Limited = append(f.Pools, pool), l.Limited
+	for _, x := range l.counts {
+		f.counts = append(f.counts, x.id)
+	}
 	for d, h := range l.Has {
 		for d >= len(f.Has) {
 			f.Has = append(f.Has, false)
@@ -188,7 +192,7 @@ func (f *family) addPool(pool int, l PoolLimits) {
 // equivalentPoolOf is the first pool that no pod of the demand can tell from this one; limits may.
 func (s *problemCompiler) equivalentPoolOf(i int, a *poolCatalog) int {
 	p := &s.Given.Pools[i]
-	if newPoolLimits(p).Limited && len(s.MinValuesOf(i)) > 0 {
+	if s.InitialLimits[i].Limited && len(s.MinValuesOf(i)) > 0 {
 		return i // what is left within its limits decides which types are left to choose from
 	}
 	var b strings.Builder
@@ -294,57 +298,4 @@ func PoolLabel(p *Pool, key string) (string, bool) {
 		return r.Values[0], true
 	}
 	return "", false
-}
-
-// PoolLimits is what is left of a pool's limits while bins are opened.
-type PoolLimits struct {
-	Limited bool
-	Has     []bool          // by resource: it is limited
-	Amounts model.Resources // by resource
-	Nodes   int64           // negative: not limited
-}
-
-// newPoolLimits reads the limits of a pool.
-func newPoolLimits(p *Pool) PoolLimits {
-	l := PoolLimits{Has: p.HasLimit, Amounts: p.Left.Clone(), Nodes: p.NodesLeft}
-	for len(l.Amounts) < len(l.Has) {
-		l.Amounts = append(l.Amounts, 0)
-	}
-	l.Limited = l.Nodes >= 0
-	for _, h := range l.Has {
-		l.Limited = l.Limited || h
-	}
-	return l
-}
-
-// CopiesAllowed is how many machines of this capacity the limits still allow.
-func (l *PoolLimits) CopiesAllowed(capacity model.Resources) int64 {
-	n := Unlimited
-	if !l.Limited {
-		return n
-	}
-	if l.Nodes >= 0 {
-		n = l.Nodes
-	}
-	for d, h := range l.Has {
-		if c := capacity.At(model.Dim(d)); h && c > 0 {
-			n = min(n, max(0, l.Amounts[d])/c)
-		}
-	}
-	return n
-}
-
-// Charge takes n machines of this capacity off the limits; a negative n gives them back.
-func (l *PoolLimits) Charge(capacity model.Resources, n int64) {
-	if !l.Limited {
-		return
-	}
-	if l.Nodes >= 0 {
-		l.Nodes -= n
-	}
-	for d, h := range l.Has {
-		if h {
-			l.Amounts[d] -= capacity.At(model.Dim(d)) * n
-		}
-	}
 }

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// limitFlags are the limits over the whole cluster, Cluster Autoscaler's flags and one of our own.
+type limitFlags struct {
+	nodes                  int64
+	cores, memory, dollars string
+	gpus                   []string
+}
+
+func (f *limitFlags) add(g *pflag.FlagSet) {
+	g.Int64Var(&f.nodes, "max-nodes-total", 0, "no node is launched that would be more than so many in the whole cluster, those of others included; 0: no limit")
+	g.StringVar(&f.cores, "cores-total", "", "MIN:MAX cores of all nodes of the cluster: none is launched beyond MAX, none consolidated below MIN; empty: no limit")
+	g.StringVar(&f.memory, "memory-total", "", "MIN:MAX GiB of memory of all nodes of the cluster; empty: no limit")
+	g.StringArrayVar(&f.gpus, "gpu-total", nil, "RESOURCE:MIN:MAX of all nodes of the cluster, such as nvidia.com/gpu:0:16; may be given several times")
+	g.StringVar(&f.dollars, "max-dollars-per-hour", "", "what all nodes of the cluster may cost an hour together, such as 12.50; of a node whose price is not known nothing counts; empty: no limit")
+}
+
+// clusterLimits are the limits over the whole cluster as they were given.
+type clusterLimits struct {
+	nodes, micro int64 // negative: not limited
+	resources    []limitRange
+}
+
+// limitRange is how much of a resource the cluster keeps, and may have.
+type limitRange struct {
+	name        string
+	least, most int64 // milli-cores, bytes, or a count
+}
+
+// read says what the flags ask for; nil: nothing.
+func (f *limitFlags) read() (*clusterLimits, error) {
+	out := &clusterLimits{nodes: -1, micro: -1}
+	if f.nodes < 0 {
+		return nil, exit{2, fmt.Errorf("--max-nodes-total %d: need a count of 0 or more, 0 for no limit", f.nodes)}
+	}
+	if f.nodes > 0 {
+		out.nodes = f.nodes
+	}
+	if f.dollars != "" {
+		micro, ok := model.ParseDollars(f.dollars)
+		if !ok {
+			return nil, exit{2, fmt.Errorf("--max-dollars-per-hour %q: need dollars an hour from 0 to 1000000, such as 12.50", f.dollars)}
+		}
+		out.micro = micro
+	}
+	add := func(flag, text, name, bounds string, unit int64) error {
+		if bounds == "" {
+			return nil
+		}
+		lo, hi, ok := strings.Cut(bounds, ":")
+		least, err1 := strconv.ParseInt(lo, 10, 64)
+		most, err2 := strconv.ParseInt(hi, 10, 64)
+		if !ok || err1 != nil || err2 != nil || least < 0 || most < least || most > (1<<62)/unit {
+			return exit{2, fmt.Errorf("--%s %s: need %s, whole numbers, MIN no more than MAX", flag, text, limitForm(flag))}
+		}
+		out.resources = append(out.resources, limitRange{name, least * unit, most * unit})
+		return nil
+	}
+	if err := add("cores-total", f.cores, "cpu", f.cores, 1000); err != nil {
+		return nil, err
+	}
+	if err := add("memory-total", f.memory, "memory", f.memory, 1<<30); err != nil {
+		return nil, err
+	}
+	for _, text := range f.gpus {
+		name, bounds, _ := strings.Cut(text, ":")
+		if !strings.Contains(name, "/") {
+			return nil, exit{2, fmt.Errorf("--gpu-total %s: name the resource that nodes have, such as nvidia.com/gpu:0:16; for one kind of GPU "+
+				"give a CapacityQuota that selects its nodes by label", text)}
+		}
+		if bounds == "" {
+			bounds = ":"
+		}
+		if err := add("gpu-total", text, name, bounds, 1); err != nil {
+			return nil, err
+		}
+	}
+	if out.nodes < 0 && out.micro < 0 && len(out.resources) == 0 {
+		return nil, nil
+	}
+	return out, nil
+}
+
+// limitForm is how the value of a flag is written.
+func limitForm(flag string) string {
+	if flag == "gpu-total" {
+		return "RESOURCE:MIN:MAX"
+	}
+	return "MIN:MAX"
+}
+
+// into has a state know the limits; of nil it knows none.
+func (l *clusterLimits) into(s *state.State) {
+	if l == nil {
+		return
+	}
+	out := &model.CapacityLimit{Name: model.ClusterLimits, Nodes: l.nodes, MicroPerHour: l.micro}
+	for _, r := range l.resources {
+		d := s.Resources().Dim(r.name)
+		out.SetMost(d, r.most)
+		if r.least > 0 {
+			out.Least = out.Least.With(d, r.least)
+		}
+	}
+	s.SetLimit(out)
+}

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// Limits over several NodePools and node groups: those of the whole cluster, and CapacityQuotas. All nodes that match
+// count, whoever launched them, and all that are being launched, each as the largest and the dearest that it may become.
+
+// limitUses returns the limits of the snapshot with what counts against them, claims decided on in this step included.
+func (pu *purchases) limitUses() []model.LimitUse {
+	if len(pu.s.Limits) == 0 {
+		return nil
+	}
+	if pu.limitUse == nil {
+		pu.limitUse = pu.countLimitUse()
+	}
+	out := make([]model.LimitUse, len(pu.limitUse))
+	for i, u := range pu.limitUse {
+		out[i] = u
+		out[i].Used = u.Used.Clone()
+	}
+	for _, a := range pu.out.Actions {
+		if a, ok := a.(plan.CreateClaim); ok && pu.claimNamed(a.Name) == nil {
+			coming := comingNode{pool: a.Pool, requirements: a.Requirements, types: a.Types}
+			coming.addTo(out, coming.size(), coming.dearest())
+		}
+	}
+	return out
+}
+
+// countLimitUse counts what the nodes, claims and group members of the snapshot take of its limits.
+func (pu *purchases) countLimitUse() []model.LimitUse {
+	uses := make([]model.LimitUse, len(pu.s.Limits))
+	for i, l := range pu.s.Limits {
+		uses[i].CapacityLimit = l
+	}
+	hasNode := map[string]bool{} // by provider id
+	prices := nodePrices{pools: pu.s.Pools, known: map[nodePriceKey]int64{}}
+	for at, n := range pu.s.Nodes {
+		labels, capacity := n.Labels, n.Capacity
+		if i := pu.claims.claimOf[at]; i != none {
+			c := pu.s.Claims[i]
+			if labels[model.LabelNodePool] == "" { // not registered yet
+				labels = mergeLabels(c.Labels, labels)
+			}
+			capacity = capacity.Max(c.Capacity)
+		}
+		hasNode[n.ProviderID] = n.ProviderID != ""
+		for j := range uses {
+			if uses[j].Matches(labels) {
+				addUse(&uses[j], capacity, prices.of(labels))
+			}
+		}
+	}
+	claimed := map[string]bool{}
+	for i, c := range pu.s.Claims {
+		claimed[c.ProviderID], claimed[c.Annotations[model.AnnotationAdopt]] = true, true
+		if pu.claims.nodeOf[i] != none {
+			continue
+		}
+		_, most, _ := pu.sizeRange(c)
+		if isSizeKnown(c) {
+			most = c.Capacity
+		}
+		coming := comingNode{pool: pu.poolByName[c.Pool], requirements: c.Requirements, labels: c.Labels}
+		if coming.pool != nil {
+			coming.types = coming.pool.Types
+		}
+		coming.addTo(uses, most.Max(pu.mem.claimSizes[c.Name]).Max(c.Requests), max(coming.dearest(), pu.mem.claimMicro[c.Name]))
+	}
+	for _, i := range pu.s.Instances {
+		if i.Gone || i.ClaimUID != "" || i.Class == "" || claimed[i.ProviderID] || hasNode[i.ProviderID] {
+			continue
+		}
+		for j := range uses {
+			if uses[j].Matches(i.Labels) {
+				addUse(&uses[j], prices.capacityOf(i.Labels), prices.of(i.Labels))
+			}
+		}
+	}
+	return uses
+}
+
+// addUse counts one node against a limit.
+func addUse(u *model.LimitUse, capacity model.Resources, micro int64) {
+	u.Used = u.Used.AddInto(capacity, 1)
+	u.UsedNodes++
+	u.UsedMicro += micro
+}
+
+// nodePrices knows what nodes cost by their labels.
+type nodePrices struct {
+	pools []*model.NodePool
+	known map[nodePriceKey]int64
+}
+
+type nodePriceKey struct{ pool, instanceType, zone, capacityType string }
+
+// of returns what a node costs, micro-dollars an hour: in its own NodePool, or else in the first that is offered its
+// instance type; 0 where nobody knows.
+func (x *nodePrices) of(l model.Labels) int64 {
+	key := nodePriceKey{l[model.LabelNodePool], l[model.LabelInstanceType], l[model.LabelZone], l[model.LabelCapacityType]}
+	if micro, ok := x.known[key]; ok {
+		return micro
+	}
+	micro := int64(0)
+	for _, own := range []bool{true, false} {
+		for _, p := range x.pools {
+			if o := disrupt.NodeOffering(p, l); o != nil && micro == 0 && (p.Name == key.pool) == own {
+				micro = o.PriceMicro
+			}
+		}
+	}
+	x.known[key] = micro
+	return micro
+}
+
+// capacityOf returns what a node of the labels' instance type has; nil where no pool is offered it.
+func (x *nodePrices) capacityOf(l model.Labels) model.Resources {
+	for _, p := range x.pools {
+		if t := disrupt.FindInstanceType(p, l[model.LabelInstanceType]); t != nil {
+			return t.Capacity
+		}
+	}
+	return nil
+}
+
+// comingNode is a node that may still become any of several.
+type comingNode struct {
+	pool         *model.NodePool // nil: not known
+	requirements model.Requirements
+	labels       model.Labels
+	types        []*model.InstanceType
+}
+
+// eachOffering calls f with every offering that the node may become, those without capacity now included.
+func (x *comingNode) eachOffering(f func(*model.InstanceType, *model.Offering)) {
+	for _, t := range x.types {
+		if q := x.requirements.Get(model.LabelInstanceType); q != nil && !q.Matches(t.Name, true) {
+			continue
+		}
+		for i := range t.Offerings {
+			o := &t.Offerings[i]
+			allowed := true
+			for _, key := range []string{model.LabelZone, model.LabelCapacityType, model.LabelNodeGroup} {
+				q := x.requirements.Get(key)
+				v, ok := offeringLabel(key, t, o)
+				allowed = allowed && (q == nil || !ok || q.Matches(v, true))
+			}
+			if allowed {
+				f(t, o)
+			}
+		}
+	}
+}
+
+// size is the most capacity that the node may have.
+func (x *comingNode) size() (most model.Resources) {
+	for _, t := range x.types {
+		most = most.Max(t.Capacity)
+	}
+	return most
+}
+
+// dearest is the most that the node may cost, micro-dollars an hour.
+func (x *comingNode) dearest() (most int64) {
+	x.eachOffering(func(_ *model.InstanceType, o *model.Offering) { most = max(most, o.PriceMicro) })
+	return most
+}
+
+// addTo counts the node against each limit that it may come to match.
+func (x *comingNode) addTo(uses []model.LimitUse, capacity model.Resources, micro int64) {
+	for i := range uses {
+		if x.mayMatch(uses[i].Selector) {
+			addUse(&uses[i], capacity, micro)
+		}
+	}
+}
+
+// mayMatch says whether the node may have labels that a selector matches.
+func (x *comingNode) mayMatch(selector model.Requirements) bool {
+	if len(selector) == 0 {
+		return true
+	}
+	some, known := false, false
+	x.eachOffering(func(t *model.InstanceType, o *model.Offering) {
+		known = true
+		some = some || mayMatch(selector, x.requirements, x.labels, t, o)
+	})
+	return some || !known && mayMatch(selector, x.requirements, x.labels, nil, nil)
+}
+
+// mayMatch says whether a node may have labels that a selector matches: those of an offering, where it is known, those
+// given, and else any that the node's own requirements allow.
+func mayMatch(selector, own model.Requirements, labels model.Labels, t *model.InstanceType, o *model.Offering) bool {
+	for i := range selector {
+		q := &selector[i]
+		v, ok := "", false
+		if t != nil {
+			v, ok = offeringLabel(q.Key, t, o)
+		}
+		if !ok {
+			v, ok = labels[q.Key]
+		}
+		if r := own.Get(q.Key); !ok && r != nil {
+			if both := r.Intersect(*q); both.Empty() {
+				return false
+			}
+			continue
+		}
+		if !q.Matches(v, ok) {
+			return false
+		}
+	}
+	return true
+}
+
+// offeringLabel is what instance type and offering say about a label.
+func offeringLabel(key string, t *model.InstanceType, o *model.Offering) (string, bool) {
+	switch key {
+	case model.LabelZone:
+		return o.Zone, true
+	case model.LabelCapacityType:
+		return o.CapacityType, true
+	case model.LabelInstanceType:
+		return t.Name, true
+	}
+	if v, ok := o.Labels[key]; ok {
+		return v, true
+	}
+	v, ok := t.Labels[key]
+	return v, ok
+}
+
+// shareLimits says of each pool which limits its nodes count against. A NodePool of whose offerings some count and
+// others do not becomes several pools, each with the offerings that are alike in that. One whose minValues must be kept
+// stays whole, and counts where any of its offerings does.
+func shareLimits(pools []solve.Pool, limits []model.LimitUse) []solve.Pool {
+	if len(limits) == 0 {
+		return pools
+	}
+	out := make([]solve.Pool, 0, len(pools))
+	for _, p := range pools {
+		selects := make([]func(*model.InstanceType, *model.Offering) bool, len(limits))
+		split := false
+		for i := range limits {
+			var apart bool
+			selects[i], apart = limitSelector(p.NodePool, limits[i].Selector)
+			split = split || apart
+		}
+		if split {
+			out = append(out, splitPool(p, selects)...)
+			continue
+		}
+		for i, f := range selects {
+			if f(nil, nil) {
+				p.Shared = append(p.Shared, i)
+			}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// limitSelector returns which offerings of a pool count against a limit with a selector, and whether that depends on
+// the offering. A claim names instance types and zones apart from each other: where a selector asks for both, all zones
+// of a type count alike.
+func limitSelector(p *model.NodePool, selector model.Requirements) (f func(*model.InstanceType, *model.Offering) bool, apart bool) {
+	zone, typed := false, false
+	for i := range selector {
+		switch key := selector[i].Key; {
+		case key == model.LabelZone:
+			zone = true
+		case key == model.LabelCapacityType:
+			apart = true
+		case key == model.LabelInstanceType || slices.ContainsFunc(p.Types, func(t *model.InstanceType) bool { _, ok := t.Labels[key]; return ok }):
+			typed = true
+		case slices.ContainsFunc(p.Types, func(t *model.InstanceType) bool {
+			return slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { _, ok := o.Labels[key]; return ok })
+		}):
+			apart = true
+		}
+	}
+	apart = apart || zone || typed
+	if !apart {
+		counts := mayMatch(selector, p.Requirements, p.Labels, nil, nil)
+		return func(*model.InstanceType, *model.Offering) bool { return counts }, false
+	}
+	whole := slices.ContainsFunc(p.Requirements, hasMinValues)
+	return func(t *model.InstanceType, o *model.Offering) bool {
+		switch {
+		case whole:
+			x := comingNode{pool: p, requirements: p.Requirements, labels: p.Labels, types: p.Types}
+			return x.mayMatch(selector)
+		case zone && typed:
+			return slices.ContainsFunc(t.Offerings, func(x model.Offering) bool {
+				return x.CapacityType == o.CapacityType && mayMatch(selector, p.Requirements, p.Labels, t, &x)
+			})
+		}
+		return mayMatch(selector, p.Requirements, p.Labels, t, o)
+	}, !whole
+}
+
+// splitPool parts a pool by which limits its offerings count against.
+func splitPool(p solve.Pool, selects []func(*model.InstanceType, *model.Offering) bool) []solve.Pool {
+	type part struct {
+		shared []int
+		types  []*model.InstanceType
+	}
+	parts := map[string]*part{}
+	for _, t := range p.Types {
+		lists := map[string][]model.Offering{}
+		for i := range t.Offerings {
+			var key strings.Builder
+			var shared []int
+			for j, f := range selects {
+				if f(t, &t.Offerings[i]) {
+					shared = append(shared, j)
+					key.WriteString("1")
+				} else {
+					key.WriteString("0")
+				}
+			}
+			if parts[key.String()] == nil {
+				parts[key.String()] = &part{shared: shared}
+			}
+			lists[key.String()] = append(lists[key.String()], t.Offerings[i])
+		}
+		for _, key := range sortedKeys(lists) {
+			x := *t
+			x.Offerings = lists[key]
+			parts[key].types = append(parts[key].types, &x)
+		}
+	}
+	var out []solve.Pool
+	for _, key := range sortedKeys(parts) {
+		x, pool := p, *p.NodePool
+		pool.Types = parts[key].types
+		x.NodePool, x.Shared = &pool, parts[key].shared
+		if len(parts) > 1 {
+			x.Part = key
+		}
+		out = append(out, x)
+	}
+	if len(out) == 0 { // nothing is offered: it may still be said why
+		out = append(out, p)
+	}
+	return out
+}
+
+// limitReached returns the first limit that leaves no room for one more claim, and false where all do.
+func (pu *purchases) limitReached(a *plan.CreateClaim) (plan.Reason, bool) {
+	coming := comingNode{pool: a.Pool, requirements: a.Requirements, types: a.Types}
+	for _, u := range pu.limitUses() {
+		if !coming.mayMatch(u.Selector) {
+			continue
+		}
+		if x, short := u.Shortage(pu.s.ResourceNames, coming.size(), coming.dearest()); short {
+			return plan.Reason{Code: plan.SharedLimit, Pool: a.Pool.Name, Subject: u.Name, Key: x.Key, Want: x.Want, Have: x.Have}, true
+		}
+	}
+	return plan.Reason{}, false
+}
+
+// isSplit says whether a pool of a problem is one of several parts of its NodePool.
+func isSplit(in *solve.Problem, pool string) bool {
+	return slices.ContainsFunc(in.Pools, func(p solve.Pool) bool { return p.Name == pool && p.Part != "" })
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package model
+
+import "strconv"
+
+// CapacityLimit bounds what the nodes that its selector matches have in sum, whoever launched them: a CapacityQuota, or
+// the limits over the whole cluster.
+type CapacityLimit struct {
+	Name     string       // ClusterLimits, or capacityquota/NAME
+	Selector Requirements // of node labels; empty: every node counts
+
+	Most         Resources // of capacity; meaningful where HasMost
+	HasMost      []bool    // by Dim
+	Nodes        int64     // negative: not limited
+	MicroPerHour int64     // what the nodes may cost, micro-dollars an hour; negative: not limited
+
+	Least Resources // no node is removed of its own accord that would leave less capacity than this; zero: none
+}
+
+// ClusterLimits is the name of the limits over the whole cluster, which are flags of the controller.
+const ClusterLimits = "cluster"
+
+// DollarsPerHour is how a limit on what nodes cost is called where its resources are.
+const DollarsPerHour = "dollars-per-hour"
+
+// LimitUse is a limit and what counts against it, nodes that are being launched included.
+type LimitUse struct {
+	*CapacityLimit
+	Used      Resources // by Dim: capacity
+	UsedNodes int64
+	UsedMicro int64 // micro-dollars an hour, of the nodes whose price is known
+}
+
+// Matches says whether nodes with these labels count.
+func (l *CapacityLimit) Matches(labels Labels) bool {
+	for i := range l.Selector {
+		v, ok := labels[l.Selector[i].Key]
+		if !l.Selector[i].Matches(v, ok) {
+			return false
+		}
+	}
+	return true
+}
+
+// IsLimited says whether the limit bounds a resource.
+func (l *CapacityLimit) IsLimited(d Dim) bool { return int(d) < len(l.HasMost) && l.HasMost[d] }
+
+// FormatMicro writes micro-dollars as dollars without their sign, as ParseDollars reads them.
+func FormatMicro(micro int64) string {
+	return strconv.FormatFloat(float64(micro)/1e6, 'f', -1, 64)
+}
+
+// LimitShortage says of what a limit allows no more, how much was wanted, and how much of it is used.
+type LimitShortage struct {
+	Key        string // the resource, "nodes" or DollarsPerHour
+	Want, Have string // Have: "62 of 64"
+}
+
+// ShortOfNodes says that the limit on nodes is reached.
+func (u *LimitUse) ShortOfNodes() LimitShortage {
+	return LimitShortage{"nodes", "1", strconv.FormatInt(u.UsedNodes, 10) + " of " + strconv.FormatInt(u.Nodes, 10)}
+}
+
+// ShortOfDollars says that the limit on dollars leaves less than a node costs, in micro-dollars an hour.
+func (u *LimitUse) ShortOfDollars(micro int64) LimitShortage {
+	return LimitShortage{DollarsPerHour, FormatMicro(micro), FormatMicro(u.UsedMicro) + " of " + FormatMicro(u.MicroPerHour)}
+}
+
+// ShortOf says that the limit on a resource leaves less than a node has.
+func (u *LimitUse) ShortOf(d Dim, name string, amount int64) LimitShortage {
+	return LimitShortage{name, FormatAmount(d, amount), FormatAmount(d, u.Used.At(d)) + " of " + FormatAmount(d, u.Most.At(d))}
+}
+
+// Shortage returns what the limit lacks for one more node, and false where it allows it.
+func (u *LimitUse) Shortage(names []string, capacity Resources, micro int64) (LimitShortage, bool) {
+	if u.Nodes >= 0 && u.UsedNodes >= u.Nodes {
+		return u.ShortOfNodes(), true
+	}
+	for d, limited := range u.HasMost {
+		if d := Dim(d); limited && capacity.At(d) > 0 && u.Used.At(d)+capacity.At(d) > u.Most.At(d) {
+			return u.ShortOf(d, names[d], capacity.At(d)), true
+		}
+	}
+	if u.MicroPerHour >= 0 && micro > 0 && u.UsedMicro+micro > u.MicroPerHour {
+		return u.ShortOfDollars(micro), true
+	}
+	return LimitShortage{}, false
+}
+
+// SetMost limits a resource.
+func (l *CapacityLimit) SetMost(d Dim, amount int64) {
+	for len(l.HasMost) <= int(d) {
+		l.HasMost = append(l.HasMost, false)
+	}
+	l.Most, l.HasMost[d] = l.Most.With(d, amount), true
+}
