@@ -131,7 +131,7 @@ func (t *tx) defineGroup(in Group) (Group, error) {
 	if have := t.groups.items[in.Name]; have != nil {
 		created = have.Created
 		if in.DesiredLeftAsItIs {
-			in.Desired = have.Desired
+			in.Desired = min(max(have.Desired, in.Min), in.Max) // new bounds move it, as in UpdateAutoScalingGroup
 		}
 	}
 	in.DesiredLeftAsItIs = false
