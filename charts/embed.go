@@ -57,7 +57,7 @@ func Manifests(landing string, optional ...string) ([]byte, error) {
 // ShadowManifests is what a controller with --mode=shadow needs, in the order in which to apply it: its identity, and
 // rights to read. CustomResourceDefinitions are not among it: those of whoever acts stay as they are.
 func ShadowManifests() ([]byte, error) {
-	return join([]string{"dovetail/rights/namespace.yaml", "dovetail/rights/serviceaccount.yaml", "dovetail/shadow/clusterrole.yaml"})
+	return join([]string{"dovetail/rights/namespace.yaml", "dovetail/rights/serviceaccount.yaml", "dovetail/shadow/clusterrole.yaml", "dovetail/rights/viewer.yaml"})
 }
 
 // join makes one stream of YAML documents of files.

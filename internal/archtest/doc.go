@@ -17,6 +17,7 @@ forecast < headroom < kube, controller
 model < nodeoverlay < state
 model < groupstatus < kube, controller
 model < prometheus
+access < kube, web
 solve, disrupt, lifecycle < decide
 model, plan < state, cloud, ledger, cloud/catalog
 model < top < top/screen, web

@@ -48,6 +48,7 @@ type controllerFlags struct {
 	scheduler, gates, prometheus, minValues                                  string
 	leaderElect, profiling, unobserved, alone                                bool
 	landing                                                                  landingFlags
+	secure                                                                   secureFlags
 	others                                                                   []string
 	qps                                                                      float32
 	burst                                                                    int
@@ -79,7 +80,8 @@ func controllerCommand() *cobra.Command {
 	g.StringVar(&f.machines, "machines", "", "address of the simulated cloud, for --cloud kwok")
 	f.aws.add(g)
 	f.groups.add(g)
-	g.StringVar(&f.metrics, "metrics-address", ":8080", "address of /metrics, /ledger and /why/KIND/NAME; empty: none (METRICS_PORT)")
+	g.StringVar(&f.metrics, "metrics-address", ":8080", "address of /metrics, and where it is a loopback one of /why, /history, /ledger, /pending and /shadow; empty: none (METRICS_PORT)")
+	f.secure.add(g)
 	g.StringVar(&f.health, "health-address", ":8081", "address of /healthz and /readyz; empty: none (HEALTH_PROBE_PORT)")
 	g.BoolVar(&f.unobserved, "disable-cluster-state-observability", false, "serve no metrics of single pods and nodes and of the conditions of objects (DISABLE_CLUSTER_STATE_OBSERVABILITY)")
 	g.BoolVar(&f.profiling, "profiling", false, "serve /debug/pprof on the metrics address (ENABLE_PROFILING)")
@@ -131,7 +133,7 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	ctl := newController(f, s, client, actor, provider, st, registry)
 	registerLeaderMetrics(registry, ctl, f.lease.Name, !f.unobserved)
 	headrooms := controller.NewHeadroomKeeper(ctl, kube.NewHeadrooms(client, st.Resources(), time.Now), time.LoadLocation)
-	p := &controllerProcess{flags: f, settings: s, client: client, actor: actor, ctl: ctl, refresh: refresh, headrooms: headrooms, failed: make(chan error, 4)}
+	p := &controllerProcess{flags: f, settings: s, client: client, actor: actor, ctl: ctl, refresh: refresh, headrooms: headrooms, failed: make(chan error, 5)}
 	return p.run(ctx, registry)
 }
 
@@ -175,7 +177,7 @@ func readControllerSettings(c *cobra.Command, f *controllerFlags) (*controllerSe
 	if s.log, err = logger(c.ErrOrStderr(), f.format, f.level); err != nil {
 		return nil, err
 	}
-	if err := f.config.Validate(); err != nil {
+	if err := errors.Join(f.config.Validate(), f.secure.validate()); err != nil {
 		return nil, exit{2, err}
 	}
 	if err := f.landing.into(&s.policy); err != nil {

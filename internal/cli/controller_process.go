@@ -35,7 +35,7 @@ type controllerProcess struct {
 func (p *controllerProcess) run(parent context.Context, registry *prometheus.Registry) error {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
-	if err := serveController(ctx, p.flags, p.ctl, registry, p.failed); err != nil {
+	if err := p.serveController(ctx, registry); err != nil {
 		return err
 	}
 	synced, err := kube.Watch(ctx, p.client, p.ctl.State.Resources(), p.ctl.Emit)

@@ -8,51 +8,152 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/pflag"
 
+	"github.com/dovetail-sh/dovetail/internal/access"
 	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/web"
 )
 
-// serveController serves metrics, ledger, explanations and health on the addresses of the flags, in goroutines that end
+// serveController serves metrics, explanations, the page and health on the addresses of the flags, in goroutines that end
 // with the context. It returns when the addresses are bound; an error of a server goes to failed.
-func serveController(ctx context.Context, f *controllerFlags, ctl *controller.Controller, registry *prometheus.Registry, failed chan<- error) error {
-	for _, s := range []struct {
-		flag, address string
-		handler       http.Handler
-	}{
-		{"--metrics-address", f.metrics, metricsHandler(ctl, registry, f.profiling)},
-		{"--health-address", f.health, healthHandler(ctl)},
-	} {
-		if s.address == "" {
-			continue
+func (p *controllerProcess) serveController(ctx context.Context, registry *prometheus.Registry) error {
+	f := p.flags
+	if f.metrics != "" {
+		if err := p.serve(ctx, "--metrics-address", f.metrics, metricsHandler(p.ctl, registry, f.profiling, access.IsLoopback(f.metrics)), nil); err != nil {
+			return err
 		}
-		l, err := net.Listen("tcp", s.address)
-		if err != nil {
-			return fmt.Errorf("listen on %s (%s): %w", s.address, s.flag, err)
+	}
+	if f.health != "" {
+		if err := p.serve(ctx, "--health-address", f.health, healthHandler(p.ctl), nil); err != nil {
+			return err
 		}
-		server := newServer(s.handler, mostConnections)
-		go func() {
-			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-				failed <- fmt.Errorf("serve %s: %w", s.address, err)
-			}
-		}()
-		go func() {
-			<-ctx.Done()
-			_ = server.Close()
-		}()
+	}
+	if f.secure.address == "" {
+		return nil
+	}
+	certificates, err := f.secure.certificates(f.lease.Namespace, p.settings.log)
+	if err != nil {
+		return err
+	}
+	page := newControllerPage(p.ctl, p.client)
+	go page.sample(ctx)
+	gate := access.NewGate(kube.NewReviews(p.client), f.lease.Namespace, time.Now)
+	return p.serve(ctx, "--secure-address", f.secure.address, secureHandler(p.ctl, page, gate), certificates)
+}
+
+// serve serves a handler on an address, over TLS where there are certificates.
+func (p *controllerProcess) serve(ctx context.Context, flag, address string, h http.Handler, certificates *access.Certificates) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen on %s (%s): %w", address, flag, err)
+	}
+	server := newServer(h, mostConnections)
+	server.Protocols = new(http.Protocols) // one connection of HTTP/2 would carry hundreds of requests at once
+	server.Protocols.SetHTTP1(true)
+	server.ErrorLog = slog.NewLogLogger(p.settings.log.Handler(), slog.LevelDebug) // what clients do wrong
+	go func() {
+		var err error
+		if certificates == nil {
+			err = server.Serve(l)
+		} else {
+			server.TLSConfig = certificates.Config()
+			err = server.ServeTLS(l, "", "")
+		}
+		if !errors.Is(err, http.ErrServerClosed) {
+			p.failed <- fmt.Errorf("serve %s: %w", address, err)
+		}
+	}()
+	go func() {
+		<-ctx.Done()
+		_ = server.Close()
+	}()
+	return nil
+}
+
+// secureFlags say where explanations and the page are served to who has a token.
+type secureFlags struct{ address, cert, key string }
+
+func (f *secureFlags) add(g *pflag.FlagSet) {
+	g.StringVar(&f.address, "secure-address", "", "address of /ui, /why, /history, /ledger, /pending and /shadow over TLS, for who has a bearer token and ClusterRole dovetail-viewer (docs/SECURITY.md); empty: none")
+	g.StringVar(&f.cert, "tls-cert-file", "", "certificate of --secure-address, PEM, read again when it changes; empty: one of its own making")
+	g.StringVar(&f.key, "tls-private-key-file", "", "key of --tls-cert-file, PEM")
+}
+
+func (f *secureFlags) validate() error {
+	if (f.cert == "") != (f.key == "") {
+		return errors.New("--tls-cert-file and --tls-private-key-file go together")
+	}
+	if f.cert != "" && f.address == "" {
+		return errors.New("--tls-cert-file is for --secure-address, which is not given")
 	}
 	return nil
 }
 
-// metricsHandler serves /metrics, /ledger, /history, /why and, where asked for, profiles.
-func metricsHandler(ctl *controller.Controller, registry *prometheus.Registry, profiling bool) http.Handler {
+// certificates are those of the flags, or of its own making.
+func (f *secureFlags) certificates(namespace string, log *slog.Logger) (*access.Certificates, error) {
+	if f.cert != "" {
+		c, err := access.FilesCertificates(f.cert, f.key, time.Now, log)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-cert-file: %w", err)
+		}
+		return c, nil
+	}
+	return access.OwnCertificates(func() ([]byte, []byte, error) { return kube.MakeServingCertificate(namespace) }, time.Now, log)
+}
+
+// explainPaths are where explanations are.
+var explainPaths = []string{"/ledger", "/history/", "/pending", "/shadow", "/why/"}
+
+// metricsHandler serves /metrics and, where asked for, profiles; to this machine alone, which open says, explanations too.
+func metricsHandler(ctl *controller.Controller, registry *prometheus.Registry, profiling, open bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	explain := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "this is served to who has a token, on --secure-address; 'dovetail why' finds it by itself", http.StatusForbidden)
+	}))
+	if open {
+		explain = access.LoopbackOnly(explanations(ctl))
+	}
+	for _, path := range explainPaths {
+		mux.Handle(path, explain)
+	}
+	if profiling {
+		mux.HandleFunc("/debug/pprof/", pprof.Index)
+		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	}
+	return mux
+}
+
+// secureHandler serves explanations and the page to who has a token with the right to the path.
+func secureHandler(ctl *controller.Controller, page *controllerPage, gate *access.Gate) http.Handler {
+	inner := http.NewServeMux()
+	explain := access.Sparing(explanations(ctl), time.Now)
+	for _, path := range explainPaths {
+		inner.Handle(path, explain)
+	}
+	const at = "/ui"
+	inner.Handle(at+"/", http.StripPrefix(at, access.Sparing(web.Handler(page, page.samples), time.Now)))
+	inner.Handle(at, http.RedirectHandler(at+"/", http.StatusMovedPermanently))
+	mux := http.NewServeMux()
+	mux.Handle("POST "+access.SignInPath, gate.SignIn(at+"/"))
+	mux.Handle("/", access.SameSite(gate.Protect(inner)))
+	return mux
+}
+
+// explanations answers what was decided and why, as JSON.
+func explanations(ctl *controller.Controller) http.Handler {
+	mux := http.NewServeMux()
 	mux.HandleFunc("/ledger", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if err := json.NewEncoder(w).Encode(ctl.Ledger.Entries(nil)); err != nil {
@@ -63,11 +164,6 @@ func metricsHandler(ctl *controller.Controller, registry *prometheus.Registry, p
 	mux.HandleFunc("/pending", func(w http.ResponseWriter, r *http.Request) { servePending(ctl, w, r) })
 	mux.HandleFunc("/shadow", func(w http.ResponseWriter, r *http.Request) { serveShadow(ctl, w, r) })
 	mux.HandleFunc("/why/", func(w http.ResponseWriter, r *http.Request) { serveWhy(ctl, w, r) })
-	if profiling {
-		mux.HandleFunc("/debug/pprof/", pprof.Index)
-		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	}
 	return mux
 }
 

@@ -45,7 +45,7 @@ func TestSlowClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	var open, most atomic.Int64
-	server := newServer(metricsHandler(ctl, registry, false), mostConnections)
+	server := newServer(metricsHandler(ctl, registry, false, false), mostConnections)
 	noted := server.ConnState
 	server.ConnState = func(c net.Conn, s http.ConnState) {
 		switch s {

@@ -59,6 +59,11 @@ func readHeadrooms(ctx context.Context, kubeconfig, namespace string) ([]report.
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, liveLimit, fmt.Errorf("API server %s has not answered within %s", client.Address, liveLimit))
 	defer cancel()
+	return listHeadrooms(ctx, client, namespace)
+}
+
+// listHeadrooms lists the Headrooms of a namespace, or of all, for a report.
+func listHeadrooms(ctx context.Context, client *kube.Client, namespace string) ([]report.Headroom, error) {
 	list, err := kube.ListHeadrooms(ctx, client, namespace)
 	if err != nil {
 		return nil, err

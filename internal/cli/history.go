@@ -107,13 +107,16 @@ func runHistory(c *cobra.Command, f historyFlags, args []string, shown *progress
 type reachFlags struct{ server, kubeconfig, context string }
 
 // reachHelp is how a command finds the controller, for its help.
-const reachHelp = "The controller is found by --server (DOVETAIL_SERVER), else that of a sandbox where no other cluster is named, else it is asked\n" +
-	"through the API server of the kubeconfig, which needs the right to get pods/proxy in its namespace; without it forward its port:\n" +
-	"kubectl -n dovetail-system port-forward deploy/dovetail 8080."
+const reachHelp = "The controller is found by --server (DOVETAIL_SERVER), else that of a sandbox where no other cluster is named, else a port is\n" +
+	"forwarded to its pod with the rights of the kubeconfig, and a token of ServiceAccount dovetail-viewer is shown there. That takes\n" +
+	"Role dovetail-viewer in its namespace: kubectl -n dovetail-system create rolebinding NAME --role=dovetail-viewer --user=NAME."
+
+// serverUsage is what --server says of itself.
+const serverUsage = "address of the controller (DOVETAIL_SERVER), with https for its --secure-address and DOVETAIL_TOKEN for the token; empty: a port is forwarded"
 
 func (f *reachFlags) add(c *cobra.Command) {
 	g := c.Flags()
-	g.StringVar(&f.server, "server", os.Getenv("DOVETAIL_SERVER"), "address of the controller's metrics port (DOVETAIL_SERVER); empty: it is asked through the API server")
+	g.StringVar(&f.server, "server", os.Getenv("DOVETAIL_SERVER"), serverUsage)
 	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty: $KUBECONFIG, else ~/.kube/config, else a sandbox's, else in-cluster")
 	g.StringVar(&f.context, "context", "", "context of the kubeconfig; empty: its current one")
 }
@@ -137,34 +140,18 @@ func (f *reachFlags) ask(ctx context.Context, shown *progress, verb, path string
 	limited, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	raw, err := o.ask(limited, path)
-	if err != nil && !isAnswer(err) && ctx.Err() == nil {
-		// Whoever may not use the API server's proxy has forwarded the port.
-		if forwarded, other := get(limited, forwardedController, path); other == nil || isAnswer(other) {
-			raw, err = forwarded, other
-		}
-	}
 	var refused refusal
 	var said *kube.ControllerRefusal
 	switch {
-	case errors.As(err, &refused) && isAnswer(err):
+	case errors.As(err, &refused) && refused.code == http.StatusNotFound && refused.said != "" && refused.said != "404 page not found":
 		return errors.New(refused.said)
 	case errors.As(err, &said):
 		return said
 	case err != nil:
-		return fmt.Errorf("ask the controller of %s: %w; 'dovetail %s --help' says how to reach one", o.client.Address, err, verb)
+		return fmt.Errorf("ask the controller of %s: %w", o.client.Address, err)
 	}
 	if err := json.Unmarshal(raw, answer); err != nil {
 		return fmt.Errorf("answer of the controller of %s: %w", o.client.Address, err)
 	}
 	return nil
-}
-
-// forwardedController is where a controller answers whose port somebody has forwarded.
-const forwardedController = "http://127.0.0.1:8080"
-
-// isAnswer says whether an error is what a controller has to say: that there is no such object.
-func isAnswer(err error) bool {
-	var refused refusal
-	var said *kube.ControllerRefusal
-	return errors.As(err, &said) || errors.As(err, &refused) && refused.code == http.StatusNotFound && refused.said != "" && refused.said != "404 page not found"
 }

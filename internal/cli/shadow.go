@@ -27,7 +27,8 @@ func serveShadow(ctl *controller.Controller, w http.ResponseWriter, r *http.Requ
 }
 
 func shadowCommand() *cobra.Command {
-	server, output := "", ""
+	var reach reachFlags
+	output := ""
 	c := &cobra.Command{
 		Use:   "shadow",
 		Short: "compare what Dovetail would have done with what another autoscaler did",
@@ -36,18 +37,17 @@ func shadowCommand() *cobra.Command {
 			"Both are taken to need the same time from the NodeClaim to the running pod. \"With Dovetail\" is what was paid, plus the\n" +
 			"difference in price of the nodes for the same pods as long as those run, less what disruptions would have saved that\n" +
 			"nobody carried out.\n\n" +
-			"The controller answers on its metrics port (--server). In a cluster it is forwarded, as below. What it keeps ends with\n" +
-			"its process.\n\n" +
+			"What the controller keeps ends with its process.\n\n" +
+			reachHelp + "\n\n" +
 			"Exit status: 0 it has answered, 1 nobody answers, or the controller acts, 2 wrong usage, 130 or 143 interrupted or stopped.",
-		Example: "  kubectl -n dovetail-system port-forward deploy/dovetail 8080 &\n  dovetail shadow\n  dovetail shadow --output json",
+		Example: "  dovetail shadow\n  dovetail shadow --output json",
 		Args:    noArgs,
 		RunE: prompt(func(c *cobra.Command, _ []string, shown *progress) error {
 			if err := checkOutput(output, "text"); err != nil {
 				return err
 			}
-			shown.at("waiting for the controller at %s", server)
 			var s report.Shadow
-			if err := askController(c.Context(), server, "shadow", "shadow", &s); err != nil {
+			if err := reach.ask(c.Context(), shown, "shadow", "shadow", &s); err != nil {
 				return err
 			}
 			if output == "json" {
@@ -56,7 +56,7 @@ func shadowCommand() *cobra.Command {
 			return report.ShadowText(c.OutOrStdout(), &s)
 		}),
 	}
-	serverFlag(c, &server)
+	reach.add(c)
 	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
 	return c
 }

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -33,7 +34,6 @@ const (
 	ledgerPause   = 15 * time.Second // and one that does not
 	ledgerLimit   = 5 * time.Second
 	answerMost    = 64 << 20 // bytes of an answer
-	metricsPort   = "8080"   // of the chart's Deployment
 	oncePerMinute = time.Minute
 )
 
@@ -84,7 +84,7 @@ func topCommand() *cobra.Command {
 	g := c.Flags()
 	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty: $KUBECONFIG, else ~/.kube/config, else a sandbox's, else in-cluster")
 	g.StringVar(&f.context, "context", "", "context of the kubeconfig; empty: its current one")
-	g.StringVar(&f.server, "server", os.Getenv("DOVETAIL_SERVER"), "address of a Dovetail's metrics port (DOVETAIL_SERVER); empty: it is asked through the API server")
+	g.StringVar(&f.server, "server", os.Getenv("DOVETAIL_SERVER"), serverUsage)
 	g.StringVar(&f.catalog, "catalog", "", "instance types and prices, as for plan; empty: "+catalog.BuiltinName)
 	g.BoolVar(&f.once, "once", false, "show it once and end")
 	g.StringVarP(&f.output, "output", "o", "text", "text or json (docs/TOP.md); json shows it once")
@@ -107,7 +107,7 @@ type observed struct {
 	given  bool // somebody named the Dovetail to ask: that it does not answer is worth saying
 }
 
-// askDovetail asks the running controller for a path of its metrics port.
+// askDovetail asks the running controller for a path.
 type askDovetail func(ctx context.Context, path string) ([]byte, error)
 
 // observe reaches the cluster of the flags.
@@ -130,9 +130,7 @@ func observe(ctx context.Context, f topFlags, log *slog.Logger) (*observed, erro
 	if server != "" {
 		o.ask = func(ctx context.Context, path string) ([]byte, error) { return get(ctx, server, path) }
 	} else {
-		o.ask = func(ctx context.Context, path string) ([]byte, error) {
-			return client.AskController(ctx, metricsPort, path)
-		}
+		o.ask = kube.NewReach(client).Ask
 	}
 	return o, nil
 }
@@ -271,7 +269,8 @@ func (o *observed) readLedger(ctx context.Context) bool {
 	const what = "Dovetail"
 	if err != nil {
 		text := ""
-		if o.given {
+		var none *kube.NoController
+		if o.given || !errors.As(err, &none) && ctx.Err() == nil {
 			text = "its ledger can't be read: " + err.Error()
 		}
 		o.board.Apply(func(b *top.Board) { b.ForgetLedger(); b.SetSigns("ledger", nil); b.SetProblem(what, text) })

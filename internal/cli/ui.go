@@ -56,7 +56,7 @@ func uiCommand() *cobra.Command {
 	g := c.Flags()
 	g.StringVar(&f.address, "address", "127.0.0.1:8090", "loopback address and port to serve the page on; port 0 is any free one")
 	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty: $KUBECONFIG, else ~/.kube/config, else a sandbox's, else in-cluster")
-	g.StringVar(&f.server, "server", os.Getenv("DOVETAIL_SERVER"), "address of a Dovetail's metrics port (DOVETAIL_SERVER); empty: it is asked through the API server")
+	g.StringVar(&f.server, "server", os.Getenv("DOVETAIL_SERVER"), serverUsage)
 	g.StringVar(&f.catalog, "catalog", "", "instance types and prices, as for plan; empty: "+catalog.BuiltinName)
 	return c
 }
@@ -99,7 +99,7 @@ func runUI(c *cobra.Command, f uiFlags) error {
 		}
 	}()
 	fmt.Fprintf(c.OutOrStdout(), "The page about %s is at http://%s/ until Ctrl-C.\n", o.board.View().Cluster.Name, listener.Addr())
-	server := &http.Server{Handler: web.Handler(&uiSource{observed: o, flags: f}, samples), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: web.LoopbackHandler(&uiSource{observed: o, flags: f}, samples), ReadHeaderTimeout: 10 * time.Second}
 	go func() {
 		<-ctx.Done()
 		_ = server.Close() // it ends Serve
@@ -131,11 +131,16 @@ func (s *uiSource) Details(ctx context.Context, w io.Writer, subject string) err
 	if len(lines) == 0 && !explained {
 		return fmt.Errorf("nothing is known of %s %s: %w", kind, name, fs.ErrNotExist)
 	}
+	return writeDetails(w, subject, lines, why)
+}
+
+// writeDetails writes what the board knows of an object, then why it is so, where that is known.
+func writeDetails(w io.Writer, subject string, lines []top.DetailLine, why string) error {
 	var b strings.Builder
 	for _, l := range lines {
 		b.WriteString(l.Line.String() + "\n")
 	}
-	if explained {
+	if why != "" {
 		b.WriteString("\nWhy (dovetail why " + subject + ")\n" + why)
 	}
 	_, err := io.WriteString(w, b.String())
@@ -158,6 +163,11 @@ func (s *uiSource) Report(ctx context.Context, w io.Writer, name string) error {
 // Plan implements web.Source.
 func (s *uiSource) Plan(ctx context.Context, w io.Writer, manifests io.Reader) error {
 	return s.run(ctx, w, manifests, []string{"plan", "--live", "-f", "-", "--catalog", s.flags.catalog})
+}
+
+// Offer implements web.Source.
+func (s *uiSource) Offer() web.Offer {
+	return web.Offer{By: "dovetail ui", Reports: uiReports, Plan: true}
 }
 
 // run writes what a command prints. Its error is what it says when it can't: what it found wrong in the cluster is none.

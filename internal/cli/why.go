@@ -163,6 +163,8 @@ func askController(ctx context.Context, server, verb, path string, answer any) e
 		return err
 	case errors.As(err, &refused) && refused.code == http.StatusNotFound && refused.said != "":
 		return errors.New(refused.said)
+	case errors.As(err, &refused) && refused.code == http.StatusUnauthorized:
+		return fmt.Errorf("the controller at %s (--server) wants a token in DOVETAIL_TOKEN: %s", server, refused.said)
 	case errors.As(err, &refused):
 		return fmt.Errorf("what answers at %s (--server) is no controller, or can't say: %w", server, err)
 	case errors.As(err, &failed):
@@ -199,6 +201,9 @@ func get(ctx context.Context, server, path string) ([]byte, error) {
 	if err != nil {
 		return nil, exit{2, fmt.Errorf("--server %q: %w", server, err)}
 	}
+	if token := os.Getenv("DOVETAIL_TOKEN"); token != "" && req.URL.Scheme == "https" { // never in the clear
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err
@@ -217,13 +222,4 @@ func checkOutput(output, forPeople string) error {
 		return exit{2, fmt.Errorf("--output %q: use %s or json", output, forPeople)}
 	}
 	return nil
-}
-
-// serverFlag adds the flag that says where the controller answers.
-func serverFlag(c *cobra.Command, server *string) {
-	address := os.Getenv("DOVETAIL_SERVER")
-	if address == "" {
-		address = "http://127.0.0.1:8080"
-	}
-	c.Flags().StringVar(server, "server", address, "address of the controller's metrics port; the environment's DOVETAIL_SERVER, where set")
 }

@@ -65,6 +65,8 @@ var codecs = serializer.NewCodecFactory(scheme)
 type Client struct {
 	// Address of the API server, for messages.
 	Address string
+	// Namespace of the kubeconfig's context; empty: it names none, or the client is not a person's.
+	Namespace string
 	// Log gets what goes wrong with a watch.
 	Log *slog.Logger
 	// Scheduler is what schedulers spread pods by that bear no constraint of their own. It is set before anything is watched.
@@ -144,6 +146,9 @@ func ConnectUser(ctx context.Context, path, contextName, userAgent string) (c *C
 	}
 	config.QPS, config.Burst, config.UserAgent = -1, 0, userAgent
 	c, err = connect(ctx, config)
+	if namespace, _, nsErr := loaded.Namespace(); err == nil && nsErr == nil {
+		c.Namespace = namespace
+	}
 	return c, used, err
 }
 

@@ -5,14 +5,11 @@ package kube
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -54,24 +51,9 @@ func (w *watcher) followDeployments(ctx context.Context) {
 // mayRestart asks whether this identity may watch and patch Deployments.
 func (c *Client) mayRestart(ctx context.Context) (bool, error) {
 	for _, verb := range []string{"watch", "patch"} {
-		body, err := json.Marshal(&authorizationv1.SelfSubjectAccessReview{
-			TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
-			Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "apps", Resource: "deployments", Verb: verb}},
-		})
-		if err != nil {
-			return false, fmt.Errorf("write access review: %w", err)
-		}
-		raw, err := c.core.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").SetHeader("Content-Type", "application/json").
-			SetHeader("Accept", "application/json").Body(body).Do(ctx).Raw()
-		if err != nil {
-			return false, fmt.Errorf("review access to deployments: %w", err)
-		}
-		var answer authorizationv1.SelfSubjectAccessReview
-		if err := json.Unmarshal(raw, &answer); err != nil {
-			return false, fmt.Errorf("read access review: %w", err)
-		}
-		if !answer.Status.Allowed {
-			return false, nil
+		ok, err := c.may(ctx, &authorizationv1.ResourceAttributes{Group: "apps", Resource: "deployments", Verb: verb})
+		if err != nil || !ok {
+			return false, err
 		}
 	}
 	return true, nil

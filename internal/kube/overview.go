@@ -122,7 +122,11 @@ func (o *overview) kinds() []overviewKind {
 			return func(b *top.Board) { b.SetClaim(x) }
 		}, func(key string) top.Change { return func(b *top.Board) { b.DeleteClaim(key) } }),
 		overviewOf(o, "nodepools", source{o.c.karpenter, "nodepools", &karpv1.NodePool{}}, "", func(_ string, p *karpv1.NodePool) top.Change {
-			x := &top.Pool{Key: named("nodepool", p.Name), Deleting: p.DeletionTimestamp != nil, Limits: limitTexts(corev1.ResourceList(p.Spec.Limits)), NotReady: notReady(p.Status.Conditions)}
+			x := &top.Pool{Key: named("nodepool", p.Name), Deleting: p.DeletionTimestamp != nil, Limits: limitTexts(corev1.ResourceList(p.Spec.Limits)), NotReady: notReady(p.Status.Conditions),
+				Manager: p.Annotations[AnnotationManagedBy], Release: p.Annotations[AnnotationRelease]}
+			if r := p.Spec.Template.Spec.NodeClassRef; r != nil {
+				_, x.Taken = classGroup(r.Group)
+			}
 			return func(b *top.Board) { b.SetPool(x) }
 		}, func(key string) top.Change { return func(b *top.Board) { b.DeletePool(named("nodepool", key)) } }),
 	}
@@ -406,37 +410,6 @@ func (o *overview) leases() func(context.Context) {
 		o.emit(func(b *top.Board) { b.SetSigns("leases", found); b.SetProblem("leases", "") })
 	}
 }
-
-// AskController asks the Dovetail that holds its lease for a path of its metrics port, such as /ledger, through the API server. It needs
-// the right to get pods/proxy in Dovetail's namespace.
-func (c *Client) AskController(ctx context.Context, port, path string) ([]byte, error) {
-	list, err := c.leasesNamed(ctx, []string{DefaultLease().Name})
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range list {
-		if l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" {
-			continue
-		}
-		pod, _, _ := strings.Cut(*l.Spec.HolderIdentity, "_") // its host name, which is the pod's, and a random part
-		raw, err := c.core.Get().Namespace(l.Namespace).Resource("pods").Name(pod + ":" + port).SubResource("proxy").Suffix(path).Do(ctx).Raw()
-		if said := strings.TrimSpace(string(raw)); apierrors.IsNotFound(err) && said != "" && !strings.HasPrefix(said, "{") && said != "404 page not found" {
-			return nil, &ControllerRefusal{said}
-		}
-		if err != nil {
-			return nil, fmt.Errorf("ask pod %s/%s through API server %s: %w", l.Namespace, pod, c.Address, err)
-		}
-		return raw, nil
-	}
-	return nil, errNoController
-}
-
-// ControllerRefusal is what a controller says of an object that there is nothing to say about.
-type ControllerRefusal struct{ Said string }
-
-func (e *ControllerRefusal) Error() string { return e.Said }
-
-var errNoController = errors.New("no Dovetail holds its lease")
 
 // interner keeps one copy of texts that many objects have.
 type interner struct {

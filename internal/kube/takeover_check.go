@@ -274,21 +274,13 @@ func (t *Takeover) missingRights(ctx context.Context) ([]string, error) {
 
 // may asks whether this identity has a right.
 func (c *Client) may(ctx context.Context, attributes *authorizationv1.ResourceAttributes) (bool, error) {
-	body, err := json.Marshal(&authorizationv1.SelfSubjectAccessReview{
+	var answer authorizationv1.SelfSubjectAccessReview
+	err := c.postJSON(ctx, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &authorizationv1.SelfSubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
 		Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
-	})
+	}, &answer)
 	if err != nil {
-		return false, err
-	}
-	raw, err := c.core.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").SetHeader("Content-Type", "application/json").
-		SetHeader("Accept", "application/json").Body(body).Do(ctx).Raw()
-	if err != nil {
-		return false, fmt.Errorf("ask API server %s which rights you have: %w", c.Address, err)
-	}
-	var answer authorizationv1.SelfSubjectAccessReview
-	if err := json.Unmarshal(raw, &answer); err != nil {
-		return false, fmt.Errorf("read access review: %w", err)
+		return false, fmt.Errorf("ask API server %s which rights this identity has: %w", c.Address, err)
 	}
 	return answer.Status.Allowed, nil
 }

@@ -140,7 +140,7 @@ func poolColumns() []column[PoolRow] {
 			return priceText(r.Micro, r.modelled)
 		}, sortBy: by(func(r *PoolRow) int64 { return r.Micro })},
 		{title: "LIMITS", drop: 60, text: func(r *PoolRow) string { return orDash(r.Limits) }},
-		{title: "STATE", least: 5, shrinks: 1, text: func(r *PoolRow) string { return orDash(r.State) }, tone: func(r *PoolRow) Tone {
+		{title: "STATE", least: 5, shrinks: 1, text: func(r *PoolRow) string { return orDash(r.stateText()) }, tone: func(r *PoolRow) Tone {
 			if r.State == "" {
 				return Dim
 			}
@@ -184,4 +184,12 @@ func decisionColumns(now time.Time) []column[Decision] {
 		{title: "OBJECT", least: 10, shrinks: 2, middle: true, text: func(d *Decision) string { return clean(d.Subject) }, sortBy: byText(func(d *Decision) string { return d.Subject })},
 		{title: "WHY", drop: 40, least: 16, shrinks: 1, text: func(d *Decision) string { return clean(d.Text) }, sortBy: byText(func(d *Decision) string { return d.Text })},
 	}
+}
+
+// stateText is the state of a pool, and whose it is where pools are divided.
+func (r *PoolRow) stateText() string {
+	if r.Takeover == "" {
+		return r.State
+	}
+	return r.State + "; " + r.Takeover
 }

@@ -215,6 +215,7 @@ func (b *Board) poolDetail(d *detail, key string) {
 	}
 	r := &d.v.Pools[i]
 	d.fact("state", r.State, stateTone(r.State))
+	d.fact("takeover", r.Takeover, Plain)
 	d.fact("nodes", strconv.Itoa(r.Nodes), Plain)
 	d.fact("requested", "CPU "+percent(r.Requested.CPU, r.Allocatable.CPU)+" of "+cores(r.Allocatable.CPU)+", memory "+
 		percent(r.Requested.Memory, r.Allocatable.Memory)+" of "+bytesText(r.Allocatable.Memory), Plain)

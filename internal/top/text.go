@@ -102,6 +102,7 @@ type wirePool struct {
 	Unpriced    int         `json:"nodesWithoutPrice"`
 	Limits      string      `json:"limits,omitempty"`
 	State       string      `json:"state,omitempty"`
+	Takeover    string      `json:"takeover,omitempty"`
 }
 
 type wireCause struct {
@@ -166,7 +167,7 @@ func JSON(w io.Writer, v *View, l *Look) error {
 	}
 	for i := range t.pools {
 		p := &t.pools[i]
-		out.Pools = append(out.Pools, wirePool{p.Key, p.Nodes, p.NotReady, wire(p.Allocatable), wire(p.Requested), money(p.Micro), p.Unpriced, p.Limits, p.State})
+		out.Pools = append(out.Pools, wirePool{p.Key, p.Nodes, p.NotReady, wire(p.Allocatable), wire(p.Requested), money(p.Micro), p.Unpriced, p.Limits, p.State, p.Takeover})
 	}
 	for i := range t.nodes {
 		r := &t.nodes[i]

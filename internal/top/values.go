@@ -58,6 +58,10 @@ type Pool struct {
 	NotReady string            // why it can't launch nodes; empty: it can
 	Limits   map[string]string // by resource; empty: none
 	Deleting bool
+
+	Taken   bool   // taken over from another autoscaler
+	Manager string // the other autoscaler that it was given back to; empty: none
+	Release string // how far giving it back has come, as in model.NodePool; empty: it is not given back
 }
 
 // Pod is a pod that has not ended.

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // mostDecisions is how many decisions a View holds.
@@ -72,6 +74,7 @@ type PoolRow struct {
 	modelled               bool
 	Limits                 string
 	State                  string // Ready, or why not
+	Takeover               string // whose it is while NodePools are divided with another autoscaler; empty: they are not
 }
 
 // CauseRow is the pending pods that wait for the same.
@@ -104,7 +107,7 @@ func (b *Board) View(local time.Time) *View {
 	}
 	for key, p := range b.pools {
 		row := pool(key)
-		row.State, row.Limits = "Ready", limitsText(p.Limits)
+		row.State, row.Limits, row.Takeover = "Ready", limitsText(p.Limits), b.takeover(p)
 		switch {
 		case p.Deleting:
 			row.State = "Being deleted"
@@ -177,6 +180,27 @@ func (b *Board) View(local time.Time) *View {
 		v.Notes = append(v.Notes, "There is no metrics-server, so what is in use is not shown.")
 	}
 	return v
+}
+
+// takeover says whose a pool is while NodePools are divided between Dovetail and another autoscaler.
+func (b *Board) takeover(p *Pool) string {
+	divided := false
+	for _, x := range b.pools {
+		divided = divided || x.Taken || x.Manager != ""
+	}
+	switch {
+	case !divided:
+		return ""
+	case p.Release == model.ReleaseHold:
+		return "being given back, nothing is done for it"
+	case p.Release != "":
+		return "being given back, Dovetail decides nothing new"
+	case p.Manager != "":
+		return "given back to " + clean(p.Manager)
+	case p.Taken:
+		return "taken over by Dovetail"
+	}
+	return "left to the other autoscaler"
 }
 
 // eventSign is how long an autoscaler is taken to be there after its last event.

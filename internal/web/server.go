@@ -12,11 +12,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
 
+	"github.com/dovetail-sh/dovetail/internal/access"
 	"github.com/dovetail-sh/dovetail/internal/top"
 )
 
@@ -42,10 +41,26 @@ type Source interface {
 	Report(ctx context.Context, w io.Writer, name string) error
 	// Plan writes what would be launched for manifests beside what the cluster has.
 	Plan(ctx context.Context, w io.Writer, manifests io.Reader) error
+	// Offer says what can be asked.
+	Offer() Offer
 }
 
-// Handler serves the page and what it reads. It answers only requests whose Host is a loopback address or localhost.
-func Handler(source Source, samples *Samples) http.Handler {
+// Offer is what a Source can be asked beside the cluster and its objects.
+type Offer struct {
+	By      string   `json:"by"`      // who answers, for people
+	Reports []string `json:"reports"` // names for Report
+	Plan    bool     `json:"plan"`    // Plan answers
+}
+
+// LoopbackHandler serves the page to this machine alone: it answers only requests whose Host is a loopback address.
+func LoopbackHandler(source Source, samples *Samples) http.Handler {
+	return sealed(access.LoopbackOnly(pages(source, samples)))
+}
+
+// Handler serves the page and what it reads to whoever asks: that they may is for the caller to see to.
+func Handler(source Source, samples *Samples) http.Handler { return sealed(pages(source, samples)) }
+
+func pages(source Source, samples *Samples) http.Handler {
 	mux := http.NewServeMux()
 	for _, asset := range []struct{ path, file, kind string }{
 		{"GET /{$}", "index.html", "text/html; charset=utf-8"},
@@ -63,6 +78,9 @@ func Handler(source Source, samples *Samples) http.Handler {
 	}
 	mux.HandleFunc("GET /api/overview", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, "application/json", func(b io.Writer) error { return top.JSON(b, source.View(), top.NewLook()) })
+	})
+	mux.HandleFunc("GET /api/offer", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, "application/json", func(b io.Writer) error { return json.NewEncoder(b).Encode(source.Offer()) })
 	})
 	mux.HandleFunc("GET /api/samples", func(w http.ResponseWriter, r *http.Request) {
 		after, err := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
@@ -83,7 +101,7 @@ func Handler(source Source, samples *Samples) http.Handler {
 			return source.Plan(r.Context(), b, http.MaxBytesReader(w, r.Body, mostManifests))
 		})
 	})
-	return guard(mux)
+	return mux
 }
 
 const plainText = "text/plain; charset=utf-8"
@@ -103,31 +121,14 @@ func answer(w http.ResponseWriter, kind string, write func(io.Writer) error) {
 	_, _ = b.WriteTo(w) // who asked is gone
 }
 
-// guard refuses requests that a page of another site may have made a browser send, and has answers neither kept nor framed.
-func guard(next http.Handler) http.Handler {
+// sealed has answers neither kept nor framed, and what the page loads come from here alone.
+func sealed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
-		if !isLoopback(r.Host) {
-			http.Error(w, fmt.Sprintf("Host %q: this page is served to loopback addresses alone", r.Host), http.StatusForbidden)
-			return
-		}
-		if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-			http.Error(w, "a page of another site asked", http.StatusForbidden)
-			return
-		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// isLoopback says whether a Host header names this machine.
-func isLoopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.IsLoopback()
 }

@@ -45,11 +45,13 @@ func (s source) Plan(_ context.Context, w io.Writer, manifests io.Reader) error 
 	return err
 }
 
+func (s source) Offer() Offer { return Offer{By: "a test", Reports: []string{"doctor"}, Plan: true} }
+
 func newHandler() (http.Handler, *Samples) {
 	board := top.NewBoard(top.Cluster{Name: "test"}, top.Prices{})
 	board.SetNode(&top.Node{Name: "a", Ready: "True"})
 	samples := &Samples{}
-	return Handler(source{board}, samples), samples
+	return LoopbackHandler(source{board}, samples), samples
 }
 
 func TestHandler(t *testing.T) {
@@ -67,6 +69,7 @@ func TestHandler(t *testing.T) {
 		{"GET", "http://127.0.0.1/api/samples?after=0", "", "", 200, `[{"at":1000,"dollarsPerHour":0,"nodes":0,"podsPending":0}]`},
 		{"GET", "http://127.0.0.1/api/samples?after=1000", "", "", 200, "[]"},
 		{"GET", "http://127.0.0.1/api/samples?after=now", "", "", 400, `after="now": want seconds since 1970`},
+		{"GET", "http://127.0.0.1/api/offer", "", "", 200, `{"by":"a test","reports":["doctor"],"plan":true}`},
 		{"GET", "http://127.0.0.1/api/details?subject=node/a", "", "", 200, "it is Ready"},
 		{"GET", "http://127.0.0.1/api/details?subject=node/b", "", "", 404, "node/b"},
 		{"GET", "http://127.0.0.1/api/report/doctor", "", "", 200, "report doctor"},

@@ -59,6 +59,23 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
 {{- $landing -}}
 {{- end }}
 
+{{/* The volumes, and where they are mounted: those of the values, and the certificate's. */}}
+{{- define "dovetail.volumes" -}}
+{{- $out := .Values.extraVolumes -}}
+{{- if and .Values.secureServing.enabled .Values.secureServing.tlsSecret -}}
+{{- $out = append $out (dict "name" "dovetail-tls" "secret" (dict "secretName" .Values.secureServing.tlsSecret)) -}}
+{{- end -}}
+{{- if $out -}}{{- toYaml $out -}}{{- end -}}
+{{- end }}
+
+{{- define "dovetail.volumeMounts" -}}
+{{- $out := .Values.controller.extraVolumeMounts -}}
+{{- if and .Values.secureServing.enabled .Values.secureServing.tlsSecret -}}
+{{- $out = append $out (dict "name" "dovetail-tls" "mountPath" "/etc/dovetail/tls" "readOnly" true) -}}
+{{- end -}}
+{{- if $out -}}{{- toYaml $out -}}{{- end -}}
+{{- end }}
+
 {{/* Pod anti-affinity and spread that name no pods are of this Deployment's pods. */}}
 {{- define "dovetail.affinity" -}}
 {{- $selector := dict "labelSelector" (dict "matchLabels" (include "dovetail.selector" . | fromYaml)) -}}

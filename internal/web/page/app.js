@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// The page of `dovetail ui`. It reads /api/overview every two seconds and draws the view that the address names behind the #.
+// The page of `dovetail ui` and of the controller. It reads /api/overview every two seconds and draws the view that the address names behind the #.
 import uPlot from "uplot";
 
 const readEvery = 2000; // ms
 const samplesEvery = 5; // s, as the server takes them
 const hoursOfMonth = 730;
 
-const state = {overview: null, samples: [], failed: "", filter: "", sort: "name", plan: "", reports: {}};
-const views = [
+const state = {offer: null, overview: null, samples: [], failed: "", filter: "", sort: "name", plan: "", reports: {}};
+const allViews = [
   ["overview", "Overview", drawOverview], ["nodes", "Nodes", drawNodes], ["pending", "Pending pods", drawPending],
   ["decisions", "Decisions", drawDecisions], ["what-if", "What if", drawWhatIf],
   ["doctor", "Doctor", () => drawReport("doctor")], ["history", "History", () => drawReport("history")],
   ["headroom", "Headroom", () => drawReport("headroom")],
 ];
+const reports = ["doctor", "history", "headroom"];
+let views = allViews;
 
 // element makes one: its attributes and listeners, then children, which are nodes or text.
 function element(tag, attributes, ...children) {
@@ -118,7 +120,7 @@ function drawOverview() {
   drawCharts();
   b.replaceChildren(table("NodePools and groups", [["Pool"], ["Nodes", "number"], ["Cost an hour", "number"], ["CPU requested", "number"], ["Memory requested", "number"], ["Limits"], ["State"]],
     state.overview.pools.map((p) => [p.pool ? about(p.pool) : "no pool", String(p.nodes), money(p.dollarsPerHour), percent(share(cores(p.requested), cores(p.allocatable))),
-      percent(share(gibibytes(p.requested), gibibytes(p.allocatable))), p.limits ?? "", p.state ?? ""])),
+      percent(share(gibibytes(p.requested), gibibytes(p.allocatable))), p.limits ?? "", [p.state, p.takeover].filter(Boolean).join("; ")])),
     element("p", {class: "faint"}, state.overview.notes.join(" ")));
 }
 
@@ -232,12 +234,17 @@ async function readReport(name) {
 
 async function read(path, as, options) {
   const answer = await fetch(path, {cache: "no-store", ...options});
+  if (answer.status === 401) throw new Error("the token has expired: load the page again to sign in");
   if (!answer.ok) throw new Error((await answer.text()).trim() || `${answer.status} ${answer.statusText}`);
   return answer[as]();
 }
 
 async function poll() {
   try {
+    if (!state.offer) {
+      state.offer = await read("api/offer", "json");
+      views = allViews.filter(([name]) => reports.includes(name) ? state.offer.reports.includes(name) : name !== "what-if" || state.offer.plan);
+    }
     const last = state.samples.at(-1)?.at ?? 0;
     const due = Date.now() / 1000 - last >= samplesEvery;
     const [overview, samples] = await Promise.all([read("api/overview", "json"), due ? read(`api/samples?after=${last}`, "json") : []]);
@@ -245,7 +252,7 @@ async function poll() {
     state.samples.push(...samples);
     state.failed = "";
   } catch (e) {
-    state.failed = `dovetail ui does not answer (${e.message}); what is shown is of ${state.overview ? new Date(state.overview.at).toLocaleTimeString() : "no time"}.`;
+    state.failed = `${state.offer?.by ?? "the server"} does not answer (${e.message}); what is shown is of ${state.overview ? new Date(state.overview.at).toLocaleTimeString() : "no time"}.`;
   }
   setTimeout(poll, readEvery);
   draw();

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Audience is whom a token must be meant for. A token for the API server is refused, so that nobody gets used to sending
+// one to another server.
+const Audience = "dovetail.sh"
+
+const (
+	allowedFor    = 30 * time.Second // how long a review that let somebody through is remembered, and a refused one
+	refusedFor    = 5 * time.Second
+	mostReviews   = 1024 // of each kind that are remembered
+	reviewsAtOnce = 4
+	reviewLimit   = 10 * time.Second // how long a request waits for its reviews
+	mostToken     = 8 << 10          // bytes
+)
+
+// User is whose a token is, as the API server says it.
+type User struct {
+	Name, UID string
+	Groups    []string
+	Extra     map[string][]string
+}
+
+// Reviewer asks the API server. An error means that it has not answered.
+type Reviewer interface {
+	// ReviewToken returns whose a token with audience Audience is; ok is false when it is nobody's, or is for another audience.
+	ReviewToken(ctx context.Context, token string) (u User, ok bool, err error)
+	// ReviewAccess says whether a user may do verb on a path, which is a non-resource URL in the words of RBAC.
+	ReviewAccess(ctx context.Context, u User, verb, path string) (allowed bool, err error)
+}
+
+// Gate lets requests through that carry a token with the right to their path. It is safe for concurrent use.
+type Gate struct {
+	reviewer Reviewer
+	command  string        // that makes a token
+	asking   chan struct{} // as many reviews at once
+	users    *memory[[sha256.Size]byte, identity]
+	rights   *memory[right, bool]
+}
+
+// identity is what a token review said.
+type identity struct {
+	user User
+	ok   bool
+}
+
+// right is what an access review was asked: the token stands for its user.
+type right struct {
+	token      [sha256.Size]byte
+	verb, path string
+}
+
+// NewGate makes a gate. namespace is that of ServiceAccount dovetail-viewer, for messages; now is the clock by which reviews
+// are forgotten.
+func NewGate(r Reviewer, namespace string, now func() time.Time) *Gate {
+	return &Gate{
+		reviewer: r, command: "kubectl -n " + namespace + " create token dovetail-viewer --audience " + Audience, asking: make(chan struct{}, reviewsAtOnce),
+		users: newMemory[[sha256.Size]byte, identity](mostReviews, now), rights: newMemory[right, bool](mostReviews, now),
+	}
+}
+
+// Protect lets requests through to next whose token the API server knows (401 otherwise) and allows the path (403), and
+// answers 503 where the API server can't be asked.
+func (g *Gate) Protect(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		if refused := g.check(r); refused != nil {
+			if refused.status == http.StatusUnauthorized {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="dovetail"`)
+			}
+			if wantsPage(r) {
+				g.writeSignIn(w, refused)
+				return
+			}
+			if refused.status == http.StatusServiceUnavailable {
+				w.Header().Set("Retry-After", "1")
+			}
+			http.Error(w, refused.text, refused.status)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// refusal is why a request does not get through.
+type refusal struct {
+	status int
+	text   string
+}
+
+// check returns why a request does not get through; nil: it does.
+func (g *Gate) check(r *http.Request) *refusal {
+	token := tokenOf(r)
+	if token == "" {
+		return &refusal{http.StatusUnauthorized, "a bearer token is needed: " + g.command}
+	}
+	if len(token) > mostToken {
+		return &refusal{http.StatusUnauthorized, fmt.Sprintf("the token has %d bytes, at most %d are read", len(token), mostToken)}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), reviewLimit)
+	defer cancel()
+	key := sha256.Sum256([]byte(token))
+	who, err := remembered(ctx, g, g.users, key, func(x identity) bool { return x.ok }, func() (identity, error) {
+		u, ok, err := g.reviewer.ReviewToken(ctx, token)
+		return identity{u, ok}, err
+	})
+	if err != nil {
+		return &refusal{http.StatusServiceUnavailable, "the token can't be reviewed: " + err.Error()}
+	}
+	if !who.ok {
+		return &refusal{http.StatusUnauthorized, "the API server does not know the token, it has expired, or it is not for audience " + Audience + ": " + g.command}
+	}
+	asked := right{key, strings.ToLower(r.Method), r.URL.Path}
+	allowed, err := remembered(ctx, g, g.rights, asked, func(x bool) bool { return x }, func() (bool, error) {
+		return g.reviewer.ReviewAccess(ctx, who.user, asked.verb, asked.path)
+	})
+	if err != nil {
+		return &refusal{http.StatusServiceUnavailable, "the rights of " + who.user.Name + " can't be reviewed: " + err.Error()}
+	}
+	if !allowed {
+		return &refusal{http.StatusForbidden, fmt.Sprintf("%s may not %s %s: it needs ClusterRole dovetail-viewer (kubectl create clusterrolebinding NAME --clusterrole=dovetail-viewer %s)",
+			who.user.Name, asked.verb, asked.path, subjectFlag(who.user.Name))}
+	}
+	return nil
+}
+
+// subjectFlag is the flag of kubectl create clusterrolebinding that names a user.
+func subjectFlag(user string) string {
+	if account, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
+		return "--serviceaccount=" + account
+	}
+	return "--user=" + user
+}
+
+// tokenOf is the token of a request, of its Authorization header or else of the cookie of who has signed in; empty: it has
+// none.
+func tokenOf(r *http.Request) string {
+	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(token)
+	}
+	if c, err := r.Cookie(cookieName); err == nil {
+		return c.Value
+	}
+	return ""
+}
+
+// remembered returns what is remembered of a key, or asks and remembers it. Only so many ask at once: who waits looks again
+// first, since another may have asked the same.
+func remembered[K comparable, V any](ctx context.Context, g *Gate, m *memory[K, V], key K, good func(V) bool, ask func() (V, error)) (V, error) {
+	if v, ok := m.get(key); ok {
+		return v, nil
+	}
+	var none V
+	select {
+	case g.asking <- struct{}{}:
+		defer func() { <-g.asking }()
+	case <-ctx.Done():
+		return none, fmt.Errorf("too many reviews are under way: %w", ctx.Err())
+	}
+	if v, ok := m.get(key); ok {
+		return v, nil
+	}
+	v, err := ask()
+	if err != nil {
+		return none, err
+	}
+	keep := refusedFor
+	if good(v) {
+		keep = allowedFor
+	}
+	m.put(key, v, keep)
+	return v, nil
+}

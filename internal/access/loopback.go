@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package access
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+)
+
+// IsLoopback says whether HOST or HOST:PORT names this machine alone.
+func IsLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+// LoopbackOnly refuses requests that a page of another site may have made a browser send: those whose Host is no loopback
+// address, and those that say so. It is for servers that listen on a loopback address and ask for no token.
+func LoopbackOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !IsLoopback(r.Host) {
+			http.Error(w, fmt.Sprintf("Host %q: this is served to loopback addresses alone", r.Host), http.StatusForbidden)
+			return
+		}
+		SameSite(next).ServeHTTP(w, r)
+	})
+}
+
+// SameSite refuses requests of which a browser says that a page of another site sent them.
+func SameSite(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+			http.Error(w, "a page of another site asked", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
