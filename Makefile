@@ -111,6 +111,10 @@ compare: build ## Dovetail, Karpenter and, with CLUSTER_AUTOSCALER=path of its b
 bench-hostile: ## one tenant asks for what costs most to decide on, 46 ways: how long ten ordinary pods of another namespace wait, and what a step costs
 	go run ./test/hostile
 
+.PHONY: chaos
+chaos: build ## kill, stop or slow down components of the sandbox 200 times, in the middle of growing, shrinking, drift and expiry: at rest again within a minute, nothing left over; some hours; ARGS="-faults 20 -seed 3 -json"
+	go run ./test/chaos $(ARGS)
+
 .PHONY: house
 house: ## per folder, how long its files, types and functions are, and what of it runs in circles; DIR=checkout measures another, ARGS="-json" or "-arrows" says more
 	@go run ./test/house $(ARGS) $(if $(DIR),-dir $(DIR),cmd internal sandbox)

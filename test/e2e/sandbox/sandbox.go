@@ -149,6 +149,19 @@ func (s *Sandbox) Down() error {
 	return nil
 }
 
+// Fault takes components away for a while (kill, stop or slow, see `dovetail-sandbox fault`), and returns when all answer again. What is slowed
+// down runs a twentieth of the time.
+func (s *Sandbox) Fault(ctx context.Context, kind string, d time.Duration, components ...string) error {
+	args := append([]string{"fault", "--dir", s.Dir, kind, "--for", d.String(), "--share", "0.05"}, components...)
+	cmd := exec.CommandContext(ctx, s.bin, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it then has what is stopped go on
+	cmd.WaitDelay = time.Minute
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("dovetail-sandbox fault %s %s: %w\n%s", kind, strings.Join(components, " "), err, out)
+	}
+	return nil
+}
+
 // Kubeconfig is the file of an identity.
 func (s *Sandbox) Kubeconfig(identity string) string {
 	if identity == Admin {
