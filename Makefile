@@ -75,6 +75,11 @@ optima: ## have HiGHS (from npm) find the optima that TestOptima holds plans and
 soak: build ## the long series: every seed of every test that make test runs a few of
 	DOVETAIL_SOAK=1 go test -count=1 -timeout 6h ./internal/... ./test/e2e/...
 	DOVETAIL_SOAK=1 go -C test/upstream test -count=1 -timeout 2h -run "^TestTakeover$$" .
+	FUZZTIME=10m bash build/fuzz.sh
+
+.PHONY: fuzz
+fuzz: ## run each native fuzz test for FUZZTIME (1m); ONLY=pattern runs some
+	FUZZTIME="$(or $(FUZZTIME),1m)" bash build/fuzz.sh $(ONLY)
 
 .PHONY: bench
 bench: build ## one table: how good plans are, how soon they are there and what they need, beside the bar of each

@@ -136,10 +136,13 @@ func podsWithin(amounts, requests corev1.ResourceList) (pods int64, bounded bool
 
 // quotient is how often r goes into amount; both as milli-units where that keeps them exact.
 func quotient(amount, r resource.Quantity) int64 {
-	if amount.Cmp(*resource.NewQuantity(math.MaxInt64/1000, resource.DecimalSI)) < 0 {
-		return amount.MilliValue() / r.MilliValue()
+	switch {
+	case amount.Cmp(r) < 0:
+		return 0
+	case amount.CmpInt64(mostAmount/1000) < 0:
+		return milliOf(amount) / milliOf(r)
 	}
-	return amount.Value() / max(1, r.Value())
+	return amountOf(amount) / amountOf(r)
 }
 
 // bufferStatus is the status that the API server has.

@@ -379,7 +379,7 @@ func parseUse(raw []byte) (map[string]top.Amounts, error) {
 	out := make(map[string]top.Amounts, len(list.Items))
 	for _, n := range list.Items {
 		cpu, memory := n.Usage["cpu"], n.Usage["memory"]
-		out[n.Metadata.Name] = top.Amounts{CPU: cpu.MilliValue(), Memory: memory.Value()}
+		out[n.Metadata.Name] = top.Amounts{CPU: milliOf(cpu), Memory: amountOf(memory)}
 	}
 	return out, nil
 }

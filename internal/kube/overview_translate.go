@@ -54,7 +54,7 @@ func capacityTypeOf(labels map[string]string) string {
 }
 
 func amountsOf(r corev1.ResourceList) top.Amounts {
-	return top.Amounts{CPU: r.Cpu().MilliValue(), Memory: r.Memory().Value()}
+	return top.Amounts{CPU: milliOf(*r.Cpu()), Memory: amountOf(*r.Memory())}
 }
 
 // node is what top shows of a Node.
@@ -63,7 +63,7 @@ func (o *overview) node(n *corev1.Node) *top.Node {
 		Name: n.Name, Pool: o.texts.of(poolOf(n.Labels)), Type: o.texts.of(cmp.Or(n.Labels[corev1.LabelInstanceTypeStable], n.Labels[corev1.LabelInstanceType])),
 		Zone:         o.texts.of(cmp.Or(n.Labels[corev1.LabelTopologyZone], n.Labels[corev1.LabelFailureDomainBetaZone])),
 		CapacityType: o.texts.of(capacityTypeOf(n.Labels)), Created: n.CreationTimestamp.Time, Deleting: timeOf(n.DeletionTimestamp),
-		Allocatable: amountsOf(n.Status.Allocatable), Pods: n.Status.Allocatable.Pods().Value(), Cordoned: n.Spec.Unschedulable,
+		Allocatable: amountsOf(n.Status.Allocatable), Pods: amountOf(*n.Status.Allocatable.Pods()), Cordoned: n.Spec.Unschedulable,
 	}
 	for i := range n.Status.Conditions {
 		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady {

@@ -290,15 +290,15 @@ func (t *Translator) resources(list corev1.ResourceList, pods int64) model.Resou
 	for name, q := range list {
 		switch name {
 		case corev1.ResourceCPU:
-			out[model.CPU] = q.MilliValue()
+			out[model.CPU] = milliOf(q)
 		case corev1.ResourceMemory:
-			out[model.Memory] = q.Value()
+			out[model.Memory] = amountOf(q)
 		case corev1.ResourceEphemeralStorage:
-			out[model.EphemeralStorage] = q.Value()
+			out[model.EphemeralStorage] = amountOf(q)
 		case corev1.ResourcePods:
-			out[model.Pods] = q.Value()
+			out[model.Pods] = amountOf(q)
 		default:
-			v := q.Value()
+			v := amountOf(q)
 			if v == 0 {
 				continue
 			}

@@ -155,13 +155,13 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 	for _, name := range sortedNames(corev1.ResourceList(p.Spec.Limits)) {
 		q := p.Spec.Limits[name]
 		if name == karpv1.ResourceNodes {
-			out.NodeLimit = q.Value()
+			out.NodeLimit = amountOf(q)
 			continue
 		}
 		d := t.Table.Dim(string(name))
-		v := q.Value()
+		v := amountOf(q)
 		if d == model.CPU {
-			v = q.MilliValue()
+			v = milliOf(q)
 		}
 		out.Limits = out.Limits.With(d, v)
 		for len(out.HasLimit) <= int(d) {
@@ -373,6 +373,9 @@ func (t *Translator) NodeClaim(c *karpv1.NodeClaim) *model.Claim {
 			slots = nil // somebody else's handwriting: no reservation can be read from it
 		}
 		for _, w := range slots {
+			if w.Count < 0 {
+				continue // as above
+			}
 			slot := model.Slot{Class: w.Class, Owner: w.Owner, Count: w.Count, Loose: w.Loose}
 			for name, v := range w.Requests {
 				slot.Requests = slot.Requests.AddInto(model.Resources(nil).With(t.Table.Dim(name), v), 1)

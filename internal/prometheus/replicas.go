@@ -81,6 +81,9 @@ func (s *Server) Replicas(ctx context.Context, w model.Workload, first, last int
 	if err != nil {
 		return nil, fmt.Errorf("ask Prometheus for the replicas of %s: %w", w, shorten(err))
 	}
+	if value == nil {
+		return nil, fmt.Errorf("ask Prometheus for the replicas of %s: the answer has no data", w)
+	}
 	matrix, ok := value.(prommodel.Matrix)
 	if !ok {
 		return nil, fmt.Errorf("ask Prometheus for the replicas of %s: the answer is a %s, want a matrix", w, value.Type())

@@ -150,10 +150,14 @@ func (s *Store) fetchSpotPrices(ctx context.Context) (map[string]int64, error) {
 	return out, nil
 }
 
-// parsePriceMicro reads a price in dollars as micro-dollars, at least 1; 0 for a text that is no price above zero.
+// mostPriceMicro is more than any machine costs an hour.
+const mostPriceMicro = 1_000_000 * 1_000_000
+
+// parsePriceMicro reads a price in dollars as micro-dollars, at least 1; 0 for a text that is no price above zero and up
+// to mostPriceMicro.
 func parsePriceMicro(s string) int64 {
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || f <= 0 || math.IsInf(f, 0) {
+	if err != nil || !(f > 0 && f*1e6 <= mostPriceMicro) { // NaN is neither
 		return 0
 	}
 	return max(1, int64(math.Round(f*1e6)))

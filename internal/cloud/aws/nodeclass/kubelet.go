@@ -82,7 +82,7 @@ func readKubeletConfig(raw []byte) (*KubeletConfig, error) {
 func parseAmount(key, text string, whole int64, percent bool) (int64, error) {
 	if digits, ok := strings.CutSuffix(text, "%"); ok {
 		p, err := strconv.ParseFloat(digits, 64)
-		if !percent || err != nil || p < 0 || p > 100 {
+		if !percent || err != nil || !(p >= 0 && p <= 100) { // NaN is neither
 			return 0, fmt.Errorf("need a quantity")
 		}
 		return int64(float64(whole) * p / 100), nil

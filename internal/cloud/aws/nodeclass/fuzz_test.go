@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package nodeclass
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pelletier/go-toml/v2"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// FuzzUserData: whatever user data a class has, it is refused, or the machine gets it whole beside what it needs to join.
+func FuzzUserData(f *testing.F) {
+	for _, own := range []string{
+		"", "#!/bin/bash\necho hi\n", "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {}\n",
+		"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n--//\nContent-Type: text/x-shellscript; charset=\"us-ascii\"\n\n#!/bin/bash\n\n--//--\n",
+		"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\n\n--B\nContent-Type: application/node.eks.aws\n\nkind: NodeConfig\n--B--",
+		"[settings.kubernetes]\ncluster-name = \"x\"\n[settings.kubernetes.node-labels]\n\"a\" = \"b\"\n", "settings = 1", "<powershell>\nWrite-Host 1\n</powershell>",
+		"#!/bin/sh\n--//\nx\n--//--\n", "Content-Type: multipart/mixed\n\n", "Content-Type: multipart/mixed; boundary=\n\n--\n",
+	} {
+		for i := range 4 {
+			f.Add(uint8(i), own)
+		}
+	}
+	families := []string{FamilyAL2023, FamilyBottlerocket, FamilyAL2, awsv1.AMIFamilyWindows2022}
+	j := Registration{model.Labels{"example.com/pool": "default"}, []model.Taint{{Key: "only", Value: "us", Effect: model.NoSchedule}}, 58}
+	f.Fuzz(func(t *testing.T, family uint8, own string) {
+		r := &Resolved{Class: &Class{Name: "c", Family: families[int(family)%len(families)], KubeletConfig: &KubeletConfig{}}, Cluster: Cluster{Endpoint: "https://x", CABundle: "eA=="}}
+		r.Spec.UserData = &own
+		encoded, err := r.WriteUserData("demo", j)
+		if err != nil {
+			return
+		}
+		raw, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil || len(raw) > userDataLimit {
+			t.Fatalf("%d bytes, %v", len(raw), err)
+		}
+		text := string(raw)
+		if !strings.Contains(text, "demo") || !strings.Contains(text, "https://x") || !strings.Contains(text, "example.com/pool") || !strings.Contains(text, "58") {
+			t.Errorf("%s: the machine isn't told how to join:\n%s", r.Family, text)
+		}
+		switch r.Family {
+		case FamilyAL2023, FamilyAL2:
+			before, err := readParts(own)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after, err := readParts(text)
+			if err != nil || len(after) != len(before)+1 || !slices.Equal(after[:len(before)], before) {
+				t.Errorf("%s: the class's parts are\n%q\nthe machine's are\n%q, %v", r.Family, before, after, err)
+			}
+		case FamilyBottlerocket:
+			if err := toml.Unmarshal(raw, &map[string]any{}); err != nil {
+				t.Errorf("not TOML any more: %v\n%s", err, text)
+			}
+		}
+	})
+}
+
+// FuzzKubeletConfig: whatever spec.kubelet is, it is refused with its field, or what it keeps from pods is no less than nothing.
+func FuzzKubeletConfig(f *testing.F) {
+	for _, s := range []string{
+		`{"maxPods":58,"podsPerCore":4,"clusterDNS":["10.0.0.10"]}`, `{"kubeReserved":{"cpu":"100m","memory":"1Gi","ephemeral-storage":"1Gi","pid":"100"}}`,
+		`{"evictionHard":{"memory.available":"5%","nodefs.available":"10%","nodefs.inodesFree":"NaN%"}}`, `{"evictionSoft":{"memory.available":"1e3%"}}`,
+		`{"systemReserved":{"memory":"9223372036854775807"},"kubeReserved":{"memory":"9223372036854775807"}}`, `null`, `[]`, `{"maxPods":-1}`,
+	} {
+		f.Add([]byte(s))
+	}
+	capacity := model.Resources{4000, 16 << 30, 20 << 30, 110}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		k, err := readKubeletConfig(raw)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "spec.kubelet") {
+				t.Errorf("the error names no field: %v", err)
+			}
+			return
+		}
+		for d, v := range k.ReservedResources(capacity) {
+			if v < 0 {
+				t.Errorf("of resource %d it keeps %d", d, v)
+			}
+		}
+	})
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// mostAmount is the largest amount of a resource that is counted: 8 PiB, or as many cores' thousandths. The API server
+// takes far larger quantities, of which Quantity's own methods return 0 or even less than 0 once they overflow. A sum of
+// five hundred such amounts is still an int64.
+const mostAmount = 1 << 53
+
+// amountOf is a quantity as a whole number, rounded up: 0 for one below zero, mostAmount for one that is larger.
+func amountOf(q resource.Quantity) int64 {
+	switch {
+	case q.Sign() <= 0:
+		return 0
+	case q.CmpInt64(mostAmount) >= 0:
+		return mostAmount
+	}
+	return q.Value()
+}
+
+// milliOf is amountOf in thousandths.
+func milliOf(q resource.Quantity) int64 {
+	switch {
+	case q.Sign() <= 0:
+		return 0
+	case q.CmpInt64(mostAmount/1000) >= 0:
+		return mostAmount
+	}
+	return q.MilliValue()
+}
