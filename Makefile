@@ -30,7 +30,7 @@ bin/dovetail-sandbox:
 	@bash build/progress.sh "the control plane" sandbox -ldflags "$(SANDBOX_LDFLAGS)" -o ../bin/dovetail-sandbox .
 
 .PHONY: image
-image: ## write the container image for linux/amd64 and linux/arm64, without Docker: an OCI layout and a tarball in bin/image
+image: ## write the container image for linux/amd64 and linux/arm64, without Docker: an OCI layout and a tarball in bin/image, with SBOM and provenance
 	@go -C build/image run . $(if $(REPOSITORY),-repository $(REPOSITORY)) $(if $(VERSION),-version $(VERSION)) $(if $(PLATFORMS),-platforms $(PLATFORMS))
 
 .PHONY: demo
@@ -76,6 +76,10 @@ soak: build ## the long series: every seed of every test that make test runs a f
 	DOVETAIL_SOAK=1 go test -count=1 -timeout 6h ./internal/... ./test/e2e/...
 	DOVETAIL_SOAK=1 go -C test/upstream test -count=1 -timeout 2h -run "^TestTakeover$$" .
 	FUZZTIME=10m bash build/fuzz.sh
+
+.PHONY: vulncheck
+vulncheck: ## hold every module against Go's vulnerability database (needs the internet; VULNDB=URL for a mirror)
+	@for m in . build/image; do (cd $$m && go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 $(if $(VULNDB),-db $(VULNDB)) ./...); done
 
 .PHONY: fuzz
 fuzz: ## run each native fuzz test for FUZZTIME (1m); ONLY=pattern runs some

@@ -52,7 +52,8 @@ type written struct {
 
 type writtenPlatform struct {
 	name, digest string
-	bytes        int64 // of its layers, compressed
+	bytes        int64  // of its layers, compressed
+	sbom         string // the file of its SBOM
 }
 
 // write makes the images and writes their index below dir: the layout oci/, and dovetail-VERSION.tar with the same and, for a Docker
@@ -79,6 +80,7 @@ func write(dir string, s source, binaries []binary) (written, error) {
 	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	var archived []dockerManifest
+	var statements []mutate.IndexAddendum
 	for _, b := range binaries {
 		image, err := s.image(b, base, from)
 		if err != nil {
@@ -94,7 +96,16 @@ func write(dir string, s source, binaries []binary) (written, error) {
 		if err != nil {
 			return w, fmt.Errorf("make the image for %s: %w", platform, err)
 		}
-		p := writtenPlatform{name: platform.String(), digest: digest.String()}
+		p := writtenPlatform{name: platform.String(), digest: digest.String(), sbom: filepath.Join(dir, fmt.Sprintf("dovetail-%s-%s-%s.spdx.json", s.version, b.os, b.arch))}
+		said, bom, err := s.attest(b, image, platform, from)
+		if err != nil {
+			return w, fmt.Errorf("say what is in the image for %s: %w", platform, err)
+		}
+		if err := os.WriteFile(p.sbom, bom, 0o644); err != nil {
+			return w, err
+		}
+		statements = append(statements, mutate.IndexAddendum{Add: said, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "unknown", Architecture: "unknown"},
+			Annotations: map[string]string{"vnd.docker.reference.type": "attestation-manifest", "vnd.docker.reference.digest": digest.String()}}})
 		d := dockerManifest{Config: blob(m.Config.Digest), RepoTags: []string{w.reference}}
 		if len(archived) > 0 { // a tag is of one platform there
 			d.RepoTags[0] += "-" + b.arch
@@ -105,6 +116,7 @@ func write(dir string, s source, binaries []binary) (written, error) {
 		}
 		w.platforms, archived = append(w.platforms, p), append(archived, d)
 	}
+	index = mutate.AppendManifests(index, statements...)
 	index = mutate.Annotations(index, s.annotations(from)).(v1.ImageIndex)
 	digest, err := index.Digest()
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,6 +26,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/match"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
@@ -60,9 +63,7 @@ func TestImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := validate.Index(index); err != nil {
-		t.Errorf("the layout does not hold: %v", err)
-	}
+	holds(t, filepath.Join(dir, "oci"))
 	m, err := index.IndexManifest()
 	if err != nil {
 		t.Fatal(err)
@@ -82,9 +83,13 @@ func TestImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(pm.Manifests) != 1 || pm.Manifests[0].Platform.String() != "linux/amd64" {
+	if len(pm.Manifests) != 2 || pm.Manifests[0].Platform.String() != "linux/amd64" || pm.Manifests[1].Platform.String() != "unknown/unknown" {
 		t.Fatalf("platforms are %+v", pm.Manifests)
 	}
+	if err := validate.Index(mutate.RemoveManifests(platforms, match.Digests(pm.Manifests[1].Digest))); err != nil { // it knows images alone
+		t.Errorf("the layout does not hold: %v", err)
+	}
+	attested(t, filepath.Join(dir, "oci"), platforms, pm.Manifests[0], pm.Manifests[1], filepath.Join(dir, "dovetail-"+c.AppVersion+"-linux-amd64.spdx.json"))
 	image, err := platforms.Image(pm.Manifests[0].Digest)
 	if err != nil {
 		t.Fatal(err)
@@ -229,4 +234,108 @@ func runIn(t *testing.T, root string, config *v1.ConfigFile, args ...string) str
 		t.Fatalf("run %s %q in the image: %v\n%s", cmd.Path, args, err, out)
 	}
 	return string(out)
+}
+
+// holds: every blob of a layout is what its name says.
+func holds(t *testing.T, dir string) {
+	t.Helper()
+	blobs, err := filepath.Glob(filepath.Join(dir, "blobs", "sha256", "*"))
+	if err != nil || len(blobs) < 8 {
+		t.Fatalf("%d blobs, %v", len(blobs), err)
+	}
+	for _, file := range blobs {
+		body, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := fmt.Sprintf("%x", sha256.Sum256(body)); sum != filepath.Base(file) {
+			t.Errorf("%s has the sum %s", file, sum)
+		}
+	}
+}
+
+// attested: beside the image is what is in it and how it was built, both about its digest, and found from it.
+func attested(t *testing.T, dir string, index v1.ImageIndex, image, by v1.Descriptor, file string) {
+	t.Helper()
+	if by.Annotations["vnd.docker.reference.type"] != "attestation-manifest" || by.Annotations["vnd.docker.reference.digest"] != image.Digest.String() {
+		t.Errorf("annotations %v", by.Annotations)
+	}
+	said, err := index.Image(by.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := said.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Subject == nil || m.Subject.Digest != image.Digest || m.Subject.Size != image.Size || m.Subject.MediaType != image.MediaType {
+		t.Errorf("its subject is %+v, want %+v", m.Subject, image)
+	}
+	if len(m.Layers) != 2 {
+		t.Fatalf("statements %+v", m.Layers)
+	}
+	for i, kind := range []string{spdxPredicate, slsaPredicate} {
+		r, err := layout.Path(dir).Blob(m.Layers[i].Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		var st struct {
+			Type          string `json:"_type"`
+			Subject       []resource
+			PredicateType string
+			Predicate     json.RawMessage
+		}
+		if err := json.NewDecoder(r).Decode(&st); err != nil {
+			t.Fatal(err)
+		}
+		if st.Type != statementType || st.PredicateType != kind || m.Layers[i].Annotations["in-toto.io/predicate-type"] != kind || len(st.Subject) != 1 || st.Subject[0].Digest["sha256"] != image.Digest.Hex {
+			t.Errorf("statement %d is a %s of %+v", i, st.PredicateType, st.Subject)
+		}
+		if kind == slsaPredicate {
+			for _, want := range []string{"gitCommit", "pkg:golang/toolchain@go1", "linux/amd64", "CGO_ENABLED", "make image"} {
+				if !strings.Contains(string(st.Predicate), want) {
+					t.Errorf("the provenance has no %s: %s", want, st.Predicate)
+				}
+			}
+			continue
+		}
+		var have, onDisk spdxDocument
+		body, err := os.ReadFile(file)
+		if err == nil {
+			err = errors.Join(json.Unmarshal(st.Predicate, &have), json.Unmarshal(body, &onDisk))
+		}
+		if err != nil || !reflect.DeepEqual(have, onDisk) {
+			t.Errorf("%s is not what the image has: %v", file, err)
+		}
+		complete(t, &have)
+	}
+}
+
+// complete: the SBOM has every module that the product requires directly, each thing once, and nothing without a way to it.
+func complete(t *testing.T, d *spdxDocument) {
+	t.Helper()
+	names, ids, reached := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, p := range d.Packages {
+		if ids[p.SPDXID] || !regexp.MustCompile(`^SPDXRef-[a-zA-Z0-9.-]+$`).MatchString(p.SPDXID) {
+			t.Errorf("identifier %s", p.SPDXID)
+		}
+		names[p.Name], ids[p.SPDXID] = true, true
+	}
+	for _, r := range d.Relationships {
+		reached[r.To] = true
+	}
+	for id := range ids {
+		if !reached[id] {
+			t.Errorf("nothing leads to %s", id)
+		}
+	}
+	for _, want := range []string{"github.com/dovetail-sh/dovetail", "k8s.io/client-go", "github.com/aws/aws-sdk-go-v2/service/ec2", "stdlib", "ca-certificates"} {
+		if !names[want] {
+			t.Errorf("it has no %s", want)
+		}
+	}
+	if d.Version != "SPDX-2.3" || len(d.Packages) < 30 {
+		t.Errorf("%s with %d packages", d.Version, len(d.Packages))
+	}
 }

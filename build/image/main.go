@@ -114,18 +114,22 @@ func run(o options, out, progress io.Writer) error {
 	for _, p := range w.platforms {
 		fmt.Fprintf(out, "          %-12s %s  %.1f MB compressed\n", p.name, p.digest, float64(p.bytes)/1e6)
 	}
+	sboms := make([]string, len(w.platforms))
 	fromTop := func(path string) string {
 		if rel, err := filepath.Rel(o.root, path); err == nil && filepath.IsLocal(rel) {
 			return rel
 		}
 		return path
 	}
+	for i, p := range w.platforms {
+		sboms[i] = fromTop(p.sbom)
+	}
 	ociLayout, tarball := fromTop(w.layout), fromTop(w.tarball)
 	absolute := ociLayout
 	if !filepath.IsAbs(absolute) {
 		absolute = `"$PWD"/` + absolute // go -C goes elsewhere
 	}
-	fmt.Fprintf(out, "roots     %s\nlayout    %s\ntarball   %s\n", w.roots, ociLayout, tarball)
+	fmt.Fprintf(out, "roots     %s\nlayout    %s\ntarball   %s\nsbom      %s\n", w.roots, ociLayout, tarball, strings.Join(sboms, "\n          "))
 	fmt.Fprintf(out, `
 load it   docker load -i %[2]s    (or podman load -i, or ctr -n k8s.io images import)
 push it   go -C build/image tool crane push %[5]s %[3]s
