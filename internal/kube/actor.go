@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ type Actor struct {
 func NewActor(c *Client, table *state.ResourceTable, now func() time.Time) *Actor {
 	return &Actor{
 		c: c, t: &Translator{Table: table, Lookup: lookup{c}, Defaults: c.Scheduler}, now: now,
-		events: &recorder{c: c, now: now, last: map[string]time.Time{}, tokens: eventBurst, filled: now()},
+		events: &recorder{c: c, now: now, last: map[[sha256.Size]byte]time.Time{}, queue: fairEvents{most: eventQueue}, tokens: eventBurst, filled: now()},
 	}
 }
 

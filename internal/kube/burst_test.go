@@ -4,6 +4,7 @@
 package kube
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ func TestABurstOfEventsTakesNoLonger(t *testing.T) {
 	fastest := func(events int) time.Duration {
 		least := time.Hour
 		for range 5 {
-			a := &Actor{events: &recorder{now: time.Now, last: map[string]time.Time{}, filled: time.Now(), writing: true}}
+			a := &Actor{events: &recorder{now: time.Now, last: map[[sha256.Size]byte]time.Time{}, queue: fairEvents{most: eventQueue}, filled: time.Now(), writing: true}}
 			begin := time.Now()
 			for i := range events {
 				a.Event("Pod", "default", fmt.Sprint("pod-", i), "", true, "FailedScheduling", "no room for it")

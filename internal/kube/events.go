@@ -6,7 +6,9 @@ package kube
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +28,7 @@ const (
 	eventBurst  = 25              // events of the ordinary that may be written at once
 	eventRate   = 5               // and in each second from then on
 	eventQueue  = 10000           // waiting to be written, one after the other
+	eventKeys   = 20000           // equal ones are known of so many
 	eventSource = "dovetail"
 
 	scheduledRate  = 20          // events Scheduled in each second, when no pod is being bound
@@ -40,11 +43,11 @@ type recorder struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	last    map[string]time.Time // by what makes events equal
-	most    int                  // so many of them are kept before those are looked for that may be forgotten
+	last    map[[sha256.Size]byte]time.Time // by the sum of what makes events equal
+	most    int                             // so many of them are kept before those are looked for that may be forgotten
 	tokens  float64
 	filled  time.Time
-	queue   []*corev1.Event
+	queue   fairEvents
 	writing bool
 	serial  uint64
 	later   []*corev1.Event // Scheduled: written when nothing else is, and no pod is being bound
@@ -60,16 +63,17 @@ func (a *Actor) Event(kind, namespace, name, uid string, warn bool, reason, mess
 	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := kind + "\x00" + namespace + "\x00" + name + "\x00" + uid + "\x00" + reason + "\x00" + message
+	key := sha256.Sum256([]byte(kind + "\x00" + namespace + "\x00" + name + "\x00" + uid + "\x00" + reason + "\x00" + message))
 	if at, ok := r.last[key]; ok && now.Sub(at) < eventRepeat {
 		return
 	}
 	r.tokens = min(eventBurst, r.tokens+eventRate*now.Sub(r.filled).Seconds())
 	r.filled = now
 	// What needs attention is never left out for want of tokens: it is told once, and nobody would hear of it again.
-	if len(r.queue) >= eventQueue || !warn && r.tokens < 1 {
+	if !warn && r.tokens < 1 || !r.queue.push(namespace, event(kind, namespace, name, uid, warn, reason, message, now, r.serial+1)) {
 		return
 	}
+	r.serial++
 	if !warn {
 		r.tokens--
 	}
@@ -79,11 +83,12 @@ func (a *Actor) Event(kind, namespace, name, uid string, warn bool, reason, mess
 				delete(r.last, k)
 			}
 		}
-		r.most = max(4096, 2*len(r.last))
+		if len(r.last) >= eventKeys {
+			clear(r.last)
+		}
+		r.most = min(max(4096, 2*len(r.last)), eventKeys)
 	}
 	r.last[key] = now
-	r.serial++
-	r.queue = append(r.queue, event(kind, namespace, name, uid, warn, reason, message, now, r.serial))
 	r.start()
 }
 
@@ -116,13 +121,11 @@ func (r *recorder) start() {
 func (r *recorder) next() (*corev1.Event, time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.queue) > 0 {
-		e := r.queue[0]
-		r.queue = r.queue[1:]
+	if e := r.queue.pop(); e != nil {
 		return e, 0
 	}
 	if len(r.later) == 0 {
-		r.queue, r.later, r.writing = nil, nil, false
+		r.later, r.writing = nil, false
 		return nil, 0
 	}
 	pause := r.bound.Add(scheduledPause).Sub(r.now())
@@ -149,7 +152,7 @@ func event(kind, namespace, name, uid string, warn bool, reason, message string,
 		Source: corev1.EventSource{Component: eventSource}, ReportingController: eventSource,
 	}
 	if len(e.Message) > 1024 {
-		e.Message = e.Message[:1021] + "..." // the API server takes no more
+		e.Message = strings.ToValidUTF8(e.Message[:1021], "") + "..." // the API server takes no more
 	}
 	if warn {
 		e.Type = corev1.EventTypeWarning

@@ -5,6 +5,8 @@ package kube
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -216,6 +218,19 @@ func plainContainers(list []corev1.Container, x leftOut) []corev1.Container {
 		}
 	}
 	return out
+}
+
+// mostReferenceBytes is how long the name or the uid of an object can be at most.
+const mostReferenceBytes = 253
+
+// bounded is a text of an owner reference, which the API server takes in any length: itself, or a sum of it where it is
+// longer than the name of any object. Uids of owners stand in annotations of NodeClaims, beside those of others' pods.
+func bounded(s string) string {
+	if len(s) <= mostReferenceBytes {
+		return s
+	}
+	sum := sha256.Sum256([]byte(s))
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // dropUnknown drops from a pod's requests the resources for which the table of resources has no place left, and returns

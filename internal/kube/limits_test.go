@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -160,5 +161,18 @@ func TestLimitOfClassBytes(t *testing.T) {
 	c := (&Translator{Table: state.NewResourceTable()}).Pod(p).Class
 	if c.Excess.What != "bytes of scheduling constraints" || c.Excess.Most != mostClassBytes || len(c.Key) > 1000 {
 		t.Errorf("excess %v, %d bytes of key", c.Excess, len(c.Key))
+	}
+}
+
+// An owner reference may be of any length; what is kept of it is as long as the name of an object at most, and still tells two apart.
+func TestLimitOfOwner(t *testing.T) {
+	owner := func(end string) model.Owner {
+		p, yes, long := smallPod(), true, strings.Repeat("x", 1<<20)+end
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: long, Name: long, UID: types.UID(long), Controller: &yes}}
+		return (&Translator{Table: state.NewResourceTable()}).Pod(p).Owner
+	}
+	a, b := owner("a"), owner("b")
+	if n := len(a.Kind) + len(a.Name) + len(a.UID); n > 3*mostReferenceBytes || a == b || a.UID == "" {
+		t.Errorf("of an owner %d bytes are kept: %v, %v", n, a, b)
 	}
 }

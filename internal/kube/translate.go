@@ -76,7 +76,7 @@ func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
 		Gated:    len(p.Spec.SchedulingGates) > 0, GracePeriod: 30 * time.Second,
 	}
 	if o := metav1.GetControllerOfNoCopy(p); o != nil {
-		out.Owner = model.Owner{Kind: o.Kind, Name: o.Name, UID: string(o.UID)}
+		out.Owner = model.Owner{Kind: bounded(o.Kind), Name: bounded(o.Name), UID: bounded(string(o.UID))}
 		if hash := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hash != "" && o.Kind == "ReplicaSet" {
 			if name, ok := strings.CutSuffix(o.Name, "-"+hash); ok {
 				out.Deployment = name

@@ -121,15 +121,24 @@ func joinRefusal(s *segment, e *Entry) bool {
 	return false
 }
 
-// shorten leaves out what takes room and few would miss.
-func shorten(e *Entry) {
-	if n := len(e.Pods); n > mostPodNames {
-		e.Pods, e.MorePods = slices.Clone(e.Pods[:mostPodNames]), e.MorePods+n-mostPodNames
+// limits are how much of an entry is kept.
+type limits struct {
+	pods, reasons int
+	text          int // bytes of an outcome, or of one field of a reason
+}
+
+// shorten leaves out of an entry of the History what takes room and few would miss.
+func shorten(e *Entry) { limit(e, limits{mostPodNames, mostReasons, mostText}) }
+
+// limit cuts an entry to limits: whoever makes pods chooses much of the text of reasons.
+func limit(e *Entry, most limits) {
+	if n := len(e.Pods); n > most.pods {
+		e.Pods, e.MorePods = slices.Clone(e.Pods[:most.pods]), e.MorePods+n-most.pods
 	}
-	e.Why = slices.Clone(e.Why[:min(len(e.Why), mostReasons)])
+	e.Why = slices.Clone(e.Why[:min(len(e.Why), most.reasons)])
 	cut := func(s *string) {
-		if len(*s) > mostText {
-			*s = strings.ToValidUTF8((*s)[:mostText], "") + "…"
+		if len(*s) > most.text {
+			*s = strings.ToValidUTF8((*s)[:most.text], "") + "…"
 		}
 	}
 	cut(&e.Outcome)

@@ -105,6 +105,7 @@ func New(size int) *Ledger {
 // Add records an entry and gives it its number. An answer that stands already counts once more and keeps its number.
 func (l *Ledger) Add(e Entry) {
 	l.past.Add(e)
+	limit(&e, limits{pods: 1000, reasons: 100, text: 2000})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	to := &l.done

@@ -4,6 +4,7 @@
 package ledger
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -129,5 +130,24 @@ func TestIsForEverybody(t *testing.T) {
 	wg.Wait()
 	if last := l.Entries(nil); len(last) != 10 || last[9].Seq != 800 {
 		t.Errorf("%d entries, the last is %d", len(last), last[len(last)-1].Seq)
+	}
+}
+
+// An entry of which whoever makes pods chooses the text is cut, so that the ledger is bounded in bytes, not in entries alone.
+func TestEntriesAreBounded(t *testing.T) {
+	l := New(10)
+	long := strings.Repeat("x", 1<<20)
+	e := Entry{At: time.Unix(1, 0), Kind: Refuse, Subject: "pod/tenant/a", Outcome: long}
+	for range 500 {
+		e.Why = append(e.Why, plan.Reason{Code: plan.Requirement, Key: long, Want: long, Have: long})
+		e.Pods = append(e.Pods, "tenant/a", "tenant/b", "tenant/c")
+	}
+	l.Add(e)
+	text, err := json.Marshal(l.Entries(nil))
+	if err != nil || len(text) > 1<<20 {
+		t.Errorf("one entry has %d bytes, %v", len(text), err)
+	}
+	if have := l.Entries(nil)[0]; have.MorePods != 500 || len(have.Pods) != 1000 || len(e.Why) != 500 || len(e.Why[0].Want) != 1<<20 {
+		t.Errorf("%d pods and %d more are named; the reasons given were changed: %t", len(have.Pods), have.MorePods, len(e.Why[0].Want) != 1<<20)
 	}
 }
