@@ -167,3 +167,26 @@ func TestServedRowsNameTests(t *testing.T) {
 		t.Errorf("only %d rows that say served: the test looks in the wrong place", checked)
 	}
 }
+
+// Each row of docs/SECURITY.md's tables of threats and of what is kept names a test that shows it, or a constant of the code.
+func TestSecurityRowsNameTests(t *testing.T) {
+	page := pages(t)[filepath.Join(root, "docs", "SECURITY.md")]
+	shown := regexp.MustCompile("`(?:Test|Fuzz)[A-Z]\\w+`|`model\\.[A-Z]\\w+`")
+	checked := 0
+	for _, head := range []string{"| who | may otherwise | what holds | shown by |", "| what | at most | where |"} {
+		_, rest, ok := strings.Cut(page, head+"\n")
+		if !ok {
+			t.Fatalf("docs/SECURITY.md has no table %s", head)
+		}
+		rows, _, _ := strings.Cut(rest, "\n\n")
+		for _, row := range strings.Split(rows, "\n")[1:] {
+			cells := strings.Split(strings.Trim(row, "|"), "|")
+			if checked++; !shown.MatchString(cells[len(cells)-1]) {
+				t.Errorf("docs/SECURITY.md doesn't say which test shows it:\n%s", row)
+			}
+		}
+	}
+	if checked < 25 {
+		t.Errorf("only %d rows: the test looks in the wrong place", checked)
+	}
+}
