@@ -133,6 +133,7 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	ctl := newController(f, s, client, actor, provider, st, registry)
 	registerLeaderMetrics(registry, ctl, f.lease.Name, !f.unobserved)
 	headrooms := controller.NewHeadroomKeeper(ctl, kube.NewHeadrooms(client, st.Resources(), time.Now), time.LoadLocation)
+	registry.MustRegister(controller.NewHeadroomMetrics(headrooms))
 	p := &controllerProcess{flags: f, settings: s, client: client, actor: actor, ctl: ctl, refresh: refresh, headrooms: headrooms, failed: make(chan error, 5)}
 	return p.run(ctx, registry)
 }

@@ -112,6 +112,17 @@ func scrape(t *testing.T) []metricseries.Scrape {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A Headroom, for the dashboard about them; what it is for has no pods.
+	for path, text := range map[string]string{
+		"/apis/apps/v1/namespaces/default/deployments": `{apiVersion: apps/v1, kind: Deployment, metadata: {name: ahead}, spec: {replicas: 0, selector: {matchLabels: {app: ahead}},
+			template: {metadata: {labels: {app: ahead}}, spec: {containers: [{name: c, image: "registry.k8s.io/pause:3.10", resources: {requests: {cpu: 100m, memory: 100Mi}}}]}}}}`,
+		"/apis/dovetail.sh/v1alpha1/namespaces/default/headrooms": `{apiVersion: dovetail.sh/v1alpha1, kind: Headroom, metadata: {name: ahead}, spec: {
+			target: {workload: {kind: Deployment, name: ahead}}, mode: Recommend, calendar: [{name: morning, schedule: 30 8 * * 1-5, duration: 1h, replicas: 5}]}}`,
+	} {
+		if err := s.Create(ctx, path, text); err != nil {
+			t.Fatal(err)
+		}
+	}
 	scrapes, err := metricseries.Run(ctx, s, metricseries.Options{
 		Metrics: fmt.Sprintf("http://127.0.0.1:%d/metrics", all[0].Ports["metrics"]), Interrupt: true, Log: t.Logf,
 	})

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dovetail-sh/dovetail/internal/headroom"
+)
+
+// mostHeadroomsMeasured is how many Headrooms have series of their own, the first by namespace and name; the others
+// are summed up under headroomsBeyond.
+const mostHeadroomsMeasured = 200
+
+// headroomsBeyond is the value of label headroom for those that have no series of their own. No Headroom has that name.
+const headroomsBeyond = "(others)"
+
+// HeadroomMetrics are the figures of Headrooms as they were last looked at. They are worked out when they are asked for.
+// A Headroom that is gone, or a process that does not lead, has none.
+type HeadroomMetrics struct {
+	k                                 *HeadroomKeeper
+	wanted, held, forecast, cost      *prometheus.Desc
+	weekPods, weekSeconds, weekIdle   *prometheus.Desc
+	weekCost, limited, problems, lead *prometheus.Desc
+}
+
+// NewHeadroomMetrics are the metrics of a keeper's Headrooms.
+func NewHeadroomMetrics(k *HeadroomKeeper) *HeadroomMetrics {
+	of := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("dovetail_headroom_"+name, help, append([]string{"namespace", "headroom"}, labels...), nil)
+	}
+	return &HeadroomMetrics{
+		k:           k,
+		wanted:      of("wanted_pods", "Pods that room is wanted for now, beyond those that there are."),
+		held:        of("held_pods", "Pods that room is held for now; 0 in mode Recommend and Off."),
+		forecast:    of("forecast_pods", "By how many pods demand may rise while a node boots, by what was learned."),
+		cost:        of("cost_usd_per_hour", "What nodes for the room that is held cost an hour, where prices are known."),
+		limited:     of("limited", "1 where a limit keeps it from holding what it wants."),
+		problems:    of("problems", "What is wrong with its spec or its target; where there is any, nothing is held."),
+		lead:        of("lead_seconds", "How long nodes take from NodeClaim to Ready, by which it looks ahead."),
+		weekPods:    of("pods_last_week", "Pods by which demand rose in the last seven days, by result: hit (room was held for them) or miss.", "result"),
+		weekSeconds: of("pod_seconds_last_week", "Pod-seconds of waiting in the last seven days, by result: spared or waited.", "result"),
+		weekIdle:    of("idle_pod_seconds_last_week", "Pod-seconds that room was held and not used in the last seven days."),
+		weekCost:    of("cost_usd_last_week", "Dollars that held room cost in the last seven days."),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *HeadroomMetrics) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.wanted, m.held, m.forecast, m.cost, m.limited, m.problems, m.lead, m.weekPods, m.weekSeconds, m.weekIdle, m.weekCost} {
+		out <- d
+	}
+}
+
+// headroomFigures are the figures of one Headroom, or of several in sum.
+type headroomFigures struct {
+	wanted, held, forecast, limited, problems int
+	micro                                     int64
+	lead                                      float64 // seconds; the longest
+	week                                      headroom.Record
+}
+
+// add takes in a Headroom's last look.
+func (f *headroomFigures) add(s *headroom.Status) {
+	for i := range s.Output.Holds {
+		f.wanted += s.Output.Holds[i].Wanted
+		f.forecast += s.Output.Holds[i].Rise.Rise
+	}
+	if s.Spec.Mode == headroom.Active {
+		f.held += s.Output.Held
+		f.micro += s.Output.Micro
+	}
+	if s.Output.Limited != "" {
+		f.limited++
+	}
+	f.problems += len(s.Problems)
+	f.lead = max(f.lead, s.Lead.Seconds())
+	week := s.Memory.LastWeek()
+	f.week.Hits += week.Hits
+	f.week.Misses += week.Misses
+	f.week.SparedSeconds += week.SparedSeconds
+	f.week.WaitedSeconds += week.WaitedSeconds
+	f.week.IdleSeconds += week.IdleSeconds
+	f.week.Micro += week.Micro
+}
+
+// Collect implements prometheus.Collector.
+func (m *HeadroomMetrics) Collect(out chan<- prometheus.Metric) {
+	m.k.mu.Lock()
+	statuses := maps.Clone(m.k.statuses) // a Status is not changed any more once it is there
+	m.k.mu.Unlock()
+	var beyond *headroomFigures
+	for i, key := range slices.Sorted(maps.Keys(statuses)) {
+		s := statuses[key]
+		if i >= mostHeadroomsMeasured {
+			if beyond == nil {
+				beyond = &headroomFigures{}
+			}
+			beyond.add(s)
+			continue
+		}
+		f := &headroomFigures{}
+		f.add(s)
+		m.send(out, f, s.Spec.Namespace, s.Spec.Name)
+	}
+	if beyond != nil {
+		m.send(out, beyond, "", headroomsBeyond)
+	}
+}
+
+// send sends the series of one Headroom.
+func (m *HeadroomMetrics) send(out chan<- prometheus.Metric, f *headroomFigures, namespace, name string) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{namespace, name}, labels...)...)
+	}
+	gauge(m.wanted, float64(f.wanted))
+	gauge(m.held, float64(f.held))
+	gauge(m.forecast, float64(f.forecast))
+	gauge(m.cost, float64(f.micro)/1e6)
+	gauge(m.limited, float64(f.limited))
+	gauge(m.problems, float64(f.problems))
+	gauge(m.lead, f.lead)
+	gauge(m.weekPods, float64(f.week.Hits), "hit")
+	gauge(m.weekPods, float64(f.week.Misses), "miss")
+	gauge(m.weekSeconds, float64(f.week.SparedSeconds), "spared")
+	gauge(m.weekSeconds, float64(f.week.WaitedSeconds), "waited")
+	gauge(m.weekIdle, float64(f.week.IdleSeconds))
+	gauge(m.weekCost, float64(f.week.Micro)/1e6)
+}
