@@ -156,6 +156,9 @@ func (c *cluster) seeClaim() func(any, bool, time.Time) {
 
 var prices = scaledown.Prices()
 
+// errWaited is wrapped by what follow returns where something did not happen in time.
+var errWaited = errors.New("waited")
+
 // follow takes events in until done holds and, where quiet is given, nothing has changed for so long. It returns the last change.
 func (c *cluster) follow(ctx context.Context, what string, limit, quiet time.Duration, done func() bool) (time.Time, error) {
 	begun := time.Now()
@@ -177,7 +180,7 @@ func (c *cluster) follow(ctx context.Context, what string, limit, quiet time.Dur
 			case since >= quiet && done():
 				return c.changed, nil
 			case now.Sub(begun) > limit:
-				return c.changed, fmt.Errorf("waited %s for %s: %d pods run", limit, what, c.running())
+				return c.changed, fmt.Errorf("%w %s for %s: %d pods run", errWaited, limit, what, c.running())
 			}
 		case <-ctx.Done():
 			return c.changed, ctx.Err()

@@ -15,7 +15,8 @@ type figure struct {
 	name   string
 	of     func(Run) float64
 	format func(float64) string
-	only   []string // the systems that have it; nil: all
+	only   []string       // the systems that have it; nil: all
+	beyond func(Run) bool // it is more than what was measured; nil: never
 }
 
 // section is a part of the work with its figures.
@@ -38,7 +39,7 @@ var (
 	startRunning   = figure{name: "Running", of: func(r Run) float64 { return r.Start.RunningMs }, format: milliseconds}
 	burstSeconds   = figure{name: "all Running", of: func(r Run) float64 { return r.Burst.Seconds }, format: seconds}
 	burstOver      = figure{name: "cost above the proven minimum", of: func(r Run) float64 { return over(r.Burst.OverBound) }, format: percent}
-	scaleSeconds   = figure{name: "at rest", of: func(r Run) float64 { return r.ScaleDown.Seconds }, format: seconds}
+	scaleSeconds   = figure{name: "at rest", of: func(r Run) float64 { return r.ScaleDown.Seconds }, format: seconds, beyond: func(r Run) bool { return r.ScaleDown.Unrested }}
 	scaleOver      = figure{name: "cost at rest above the proven minimum", of: func(r Run) float64 { return over(r.ScaleDown.OverBound) }, format: percent}
 	scaleEvictions = figure{name: "pods evicted", of: func(r Run) float64 { return float64(r.ScaleDown.Evictions) }, format: number}
 )
@@ -102,14 +103,22 @@ func (f figure) text(runs []Run, system string) string {
 	if !ok {
 		return "–"
 	}
-	median, least, most := f.format(s.median), f.format(s.least), f.format(s.most)
-	if least == most {
+	median, least, most := f.mark(runs, system)+f.format(s.median), f.format(s.least), f.format(s.most)
+	if s.least == s.most || least == most {
 		return median
 	}
 	if at := strings.LastIndexByte(least, ' '); at > 0 { // its unit stands behind the other
 		least = least[:at]
 	}
 	return fmt.Sprintf("%s (%s to %s)", median, least, most)
+}
+
+// mark is what stands before a figure of which some run's is more than what was measured.
+func (f figure) mark(runs []Run, system string) string {
+	if f.beyond != nil && slices.ContainsFunc(runs, func(r Run) bool { return r.System == system && f.beyond(r) }) {
+		return "over "
+	}
+	return ""
 }
 
 // ran are the systems that have runs, in the order of systems.

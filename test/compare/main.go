@@ -66,6 +66,7 @@ type options struct {
 	Settings
 	systems                string
 	runs, most             int
+	longest                time.Duration
 	karpenter, clusterAuto string
 	dir                    string
 	resume, renderOnly     bool
@@ -77,6 +78,7 @@ func main() {
 	flag.IntVar(&o.Below, "below", 32, "launch only instance types of fewer CPUs (0: any)")
 	flag.DurationVar(&o.ConsolidateAfter, "consolidate-after", 30*time.Second, "the NodePool's consolidateAfter; --scale-down-unneeded-time of Cluster Autoscaler")
 	flag.DurationVar(&o.Still, "still", time.Minute, "nothing has changed for so long: at rest")
+	flag.DurationVar(&o.longest, "longest", 20*time.Minute, "wait for rest so long after the scale-down, and say so where there was none")
 	flag.IntVar(&o.runs, "runs", 7, "runs of each system; the medians are shown")
 	flag.IntVar(&o.most, "most", 0, "end after so many further runs (0: all that are missing)")
 	flag.StringVar(&o.karpenter, "karpenter", "", "path of Karpenter's KWOK controller (make compare builds it); empty: leave it out")

@@ -87,7 +87,7 @@ func (c *cluster) work(ctx context.Context, o options, run *Run) error {
 	if err != nil {
 		return err
 	}
-	down, err := c.scaleDown(ctx, o.Pods/2, o.Still)
+	down, err := c.scaleDown(ctx, o.Pods/2, o.Still, o.longest)
 	if err != nil {
 		return err
 	}

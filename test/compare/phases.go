@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -41,6 +42,7 @@ type ScaleDown struct {
 	OverBound float64 `json:"overBound"`
 	Evictions int     `json:"evictions"`
 	Unbound   float64 `json:"longestUnboundSeconds"` // of a pod made after an eviction
+	Unrested  bool    `json:"notAtRest,omitempty"`   // after Seconds, when waiting ended: the other figures are of then
 }
 
 const patience = 10 * time.Minute
@@ -100,8 +102,8 @@ func (c *cluster) burst(ctx context.Context, n int) (*Burst, error) {
 	return out, nil
 }
 
-// scaleDown leaves three pods of ten of the burst and waits until nothing has changed for a while.
-func (c *cluster) scaleDown(ctx context.Context, n int, still time.Duration) (*ScaleDown, error) {
+// scaleDown leaves three pods of ten of the burst and waits until nothing has changed for a while, or so long at most.
+func (c *cluster) scaleDown(ctx context.Context, n int, still, longest time.Duration) (*ScaleDown, error) {
 	left := n * 3 / 10
 	begin := time.Now()
 	for _, k := range scaledown.Kinds {
@@ -113,11 +115,13 @@ func (c *cluster) scaleDown(ctx context.Context, n int, still time.Duration) (*S
 	if _, err := c.follow(ctx, fmt.Sprint(all, " pods to be left"), patience, 0, func() bool { return c.running() == all }); err != nil {
 		return nil, err
 	}
-	last, err := c.follow(ctx, "the cluster to come to rest", patience, still, func() bool { return c.running() == all })
-	if err != nil {
+	out := &ScaleDown{Pods: 2 * left}
+	last, err := c.follow(ctx, "the cluster to come to rest", longest-time.Since(begin), still, func() bool { return c.running() == all })
+	if out.Seconds = round(last.Sub(begin).Seconds()); errors.Is(err, errWaited) {
+		out.Unrested, out.Seconds = true, longest.Seconds()
+	} else if err != nil {
 		return nil, err
 	}
-	out := &ScaleDown{Pods: 2 * left, Seconds: round(last.Sub(begin).Seconds())}
 	for _, p := range c.pods {
 		if p.made.After(begin) { // a ReplicaSet that shrinks makes none: it takes the place of an evicted one
 			out.Evictions++

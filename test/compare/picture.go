@@ -98,7 +98,7 @@ func (p panel) draw(body, said *strings.Builder, r *Results, x, y int) {
 		if s.most > s.least { // from the least to the most
 			fmt.Fprintf(body, `<path class="line rule" d="M%.1f %dH%.1f"/>`, float64(x+barLeft)+scale(s.least, most), top+10, float64(x+barLeft)+scale(s.most, most))
 		}
-		fmt.Fprintf(body, `<text x="%.1f" y="%d">%s</text>`+"\n", float64(x+barLeft)+max(2, length, scale(s.most, most))+8, top+15, escape(p.format(s.median)))
+		fmt.Fprintf(body, `<text x="%.1f" y="%d">%s</text>`+"\n", float64(x+barLeft)+max(2, length, scale(s.most, most))+8, top+15, escape(p.mark(r.Runs, system)+p.format(s.median)))
 		fmt.Fprintf(said, " %s %s,", system, p.text(r.Runs, system))
 	}
 	text := strings.TrimSuffix(said.String(), ",")

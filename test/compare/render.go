@@ -50,6 +50,12 @@ func conditions(r *Results) []string {
 		fmt.Sprintf("At rest: no pod and no node has changed for %s; the time is that of the last change.", short(r.Settings.Still)),
 		"The proven minimum is Dovetail's lower bound on the cost of any plan for these pods, as `dovetail plan` prints it.",
 	}
+	for _, run := range r.Runs {
+		if run.ScaleDown.Unrested {
+			out = append(out, fmt.Sprintf("%s was not at rest when waiting ended, %s after the scale-down; its figures of rest are of then.", run.System, seconds(run.ScaleDown.Seconds)))
+			break
+		}
+	}
 	if note := loaded(r.Runs); note != "" {
 		out = append(out, note)
 	}

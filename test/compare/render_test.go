@@ -26,7 +26,7 @@ func drawn() *Results {
 			ScaleDown: ScaleDown{Pods: 300, Seconds: ms / 10, Nodes: 20, USD: 30 * cost, Bound: 30, OverBound: cost,
 				Evictions: evictions, Unbound: 0.5}}
 		if system == clusterAutoscaler {
-			r.Start.ClaimMs = 0
+			r.Start.ClaimMs, r.ScaleDown.Unrested = 0, true
 		}
 		return r
 	}
