@@ -36,6 +36,7 @@ type buffers struct {
 	placed     map[model.Workload]int          // see placedPods; nil before it is asked for
 	sharedWith map[*model.Buffer]*model.Buffer // buffers that hold nothing, and the one of their group that does
 	dear       map[*model.Pod]bool             // found too dear in this step
+	waiting    bool                            // lost places are not sought for in this step: see hostWaitEnd
 	byNode     map[string][]*model.Pod         // by target: the virtual pods whose capacity is held there, by buffer and number
 }
 
@@ -184,6 +185,7 @@ func (bu *buffers) besideDemand(real []*model.Pod, rooms []solve.ExistingNode) (
 		}
 	}
 	next := make(map[string]virtualPods, len(bu.mem.byUID))
+	bu.waiting = bu.now.Before(bu.hostWaitEnd())
 	for _, b := range bu.s.Buffers {
 		v, ok := bu.mem.byUID[b.UID]
 		if !ok {
@@ -192,6 +194,9 @@ func (bu *buffers) besideDemand(real []*model.Pod, rooms []solve.ExistingNode) (
 		v.at = slices.Clone(v.at)
 		moves := len(real) > 0 && dependsOnOtherPods(b.Like.Class)
 		for i, t := range v.at {
+			if t == notSought && bu.waiting {
+				continue
+			}
 			if !t.isPlace() || moves || !free.take(t, v.pods[i]) {
 				v.at[i], out = notSought, append(out, v.pods[i])
 			}
@@ -241,6 +246,9 @@ func (bu *buffers) areDue() bool {
 			due = bu.mem.lostLast.Add(bu.pol.SchedulerWait)
 			if last := bu.mem.lostFirst.Add(mostWaits * bu.pol.SchedulerWait); last.Before(due) {
 				due = last
+			}
+			if end := bu.hostWaitEnd(); due.Before(end) {
+				due = end
 			}
 		}
 		if !bu.now.Before(due) {
@@ -303,7 +311,7 @@ func (bu *buffers) record() {
 		next[uid] = v
 	}
 	bu.mem.byUID = next
-	if bu.out.Solved {
+	if bu.out.Solved && !bu.waiting {
 		bu.mem.lostFirst, bu.mem.lostLast, bu.mem.triedAt = time.Time{}, time.Time{}, time.Time{}
 		if failed {
 			bu.mem.triedAt = bu.now

@@ -82,6 +82,16 @@ type command struct {
 
 var disruptedTaint = model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}
 
+// hasHosts says whether a standing node hosts a disruption command.
+func (ct *commandTable) hasHosts() bool {
+	for _, m := range ct.byID {
+		if len(m.hosts) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // read finds the disruption commands under way, and which claims they delete.
 func (ct *commandTable) read() {
 	ct.byID = map[string]*command{}

@@ -205,6 +205,12 @@ func (se *disruptionSearch) consolidate() {
 		se.mem.quietWaitSince, se.mem.quietWaitFresh = time.Time{}, false
 	}
 	for _, m := range found {
+		if se.buffers.wouldBuyAgain(m) {
+			for _, u := range m.Candidates {
+				se.backOffs.backOffClaim(u.Claim.UID, se.pol.BackOff)
+			}
+			continue
+		}
 		se.commands.start(m)
 	}
 	if mem.WasWide {
