@@ -98,7 +98,7 @@ func (aa *actionAnswers) answerRestart(a plan.Restart) func(*state.State, error)
 			aa.recorder.recordFailure("restart", "pod/"+a.Namespace+"/"+a.Pod, a.Why, err)
 			return
 		}
-		aa.cluster.Event("Pod", a.Namespace, a.Pod, "", false, "Restarted", "Deployment "+a.Deployment+" makes its successor; node "+a.Node+" is drained when that is ready")
+		aa.cluster.Event("Pod", a.Namespace, a.Pod, "", false, "Restarted", "Deployment "+a.Deployment+" creates its replacement; node "+a.Node+" is drained when that is ready")
 	}
 }
 

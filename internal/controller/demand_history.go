@@ -180,7 +180,7 @@ func (d *DemandHistory) record(minute int64, replicas map[model.Workload]int) {
 		d.metrics.history.dropped.WithLabelValues("gone").Add(float64(len(o.Gone)))
 		d.metrics.history.dropped.WithLabelValues("room").Add(float64(len(o.Dropped)))
 		if n := len(o.Dropped); n > 0 {
-			d.log.Info("demand histories were dropped to make room for those of other workloads: the least useful ones", "histories", n, "one of them", o.Dropped[0].String(),
+			d.log.Info("demand histories were dropped to make room for those of other workloads: the least useful ones", "histories", n, "example", o.Dropped[0].String(),
 				"most", historyShards*mostHistoriesPerShard)
 		}
 	}

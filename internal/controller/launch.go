@@ -87,7 +87,7 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 		if res.ProviderID == "" { // it is to come: the same is asked again until it has
 			la.emit(func(s *state.State) {
 				if s.InFlight.RecordFailure(key, func(n int) time.Time { return time.Now().Add(retryPause(n, 100*time.Millisecond, time.Second)) }) == 1 {
-					la.log.Info("accepted", "nodeclaim", a.Claim, "class", class.Name)
+					la.log.Info("launch accepted", "nodeclaim", a.Claim, "class", class.Name)
 					la.offerings.refreshClassOfferings(class.Group, class.Kind, class.Name) // its group may have as many fewer now
 				}
 			})

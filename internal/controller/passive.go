@@ -188,8 +188,8 @@ func (c *Controller) tellWithheld(now time.Time, d *passiveMode, out *decide.Out
 	}
 	if text := fmt.Sprint(buy, launch, remove, pods, len(out.Commands), out.Cost.NewMicroPerHour); text != d.lastWithheld {
 		d.lastWithheld = text
-		c.Log.Info("would act, but another autoscaler is running", "others", d.others, "machines", buy, "pods", pods, "usdPerHour", formatUSD(out.Cost.NewMicroPerHour),
-			"launches", launch, "moves", len(out.Commands), "deletions", remove)
+		c.Log.Info("would act, but another autoscaler is running", "others", d.others, "nodes", buy, "pods", pods, "usdPerHour", formatUSD(out.Cost.NewMicroPerHour),
+			"launches", launch, "disruptionCommands", len(out.Commands), "deletions", remove)
 	}
 }
 

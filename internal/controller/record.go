@@ -102,7 +102,7 @@ func (rec *recorder) recordOutput(now time.Time, snap *model.Snapshot, out *deci
 		rec.log.Debug("decided on pending pods", "onNodes", count[plan.OnNode], "onClaims", count[plan.OnClaim], "onNew", count[plan.OnNew], "refused", count[plan.Refused])
 	}
 	if bought > 0 {
-		rec.log.Info("launching nodes for pending pods", "machines", bought, "pods", count[plan.OnNew], "classes", out.Stats.Classes,
+		rec.log.Info("launching nodes for pending pods", "nodes", bought, "pods", count[plan.OnNew], "classes", out.Stats.Classes,
 			"usdPerHour", formatUSD(out.Cost.NewMicroPerHour), "lowerBound", formatUSD(out.Cost.BoundMicroPerHour),
 			"gapPercent", strconv.FormatFloat(float64(out.Cost.Gap())/1e4, 'f', 2, 64), "provenBy", out.Cost.ProvenBy)
 	}

@@ -57,7 +57,7 @@ func (c *Controller) terminateInstance(ctx context.Context, a plan.Terminate) {
 		if cl != nil && cl.Labels[model.LabelNodeGroup] != "" { // its group may have one more now
 			c.offerings.refreshClassOfferings(cl.ClassGroup, cl.ClassKind, cl.ClassName)
 		}
-		c.Log.Info("terminated", "instance", a.ProviderID, "nodeclaim", a.Claim, "why", string(a.Why.Code))
+		c.Log.Info("instance terminated", "instance", a.ProviderID, "nodeclaim", a.Claim, "why", string(a.Why.Code))
 		entry := ledger.Entry{At: time.Now(), Kind: "terminate", Subject: "instance/" + a.ProviderID, Why: []plan.Reason{a.Why}, Outcome: "done"}
 		if a.Claim != "" {
 			entry.Related = []string{"nodeclaim/" + a.Claim}

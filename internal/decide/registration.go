@@ -97,7 +97,7 @@ func (rg *registrations) condition(p *model.NodePool) model.Condition {
 	have, ok := rg.mem.byPool[p.UID]
 	if !ok || have.basis != registrationBasis(p) {
 		if now := p.Conditions[registrationHealthy]; now.Status != "" && p.ClassGeneration != 0 && (p.StatusClassGeneration != p.ClassGeneration || p.StatusHash != p.Hash) {
-			return model.Condition{Status: "Unknown", Reason: "AwaitingRegistration", Message: "no machine was launched since the NodePool or its node class changed"}
+			return model.Condition{Status: "Unknown", Reason: "AwaitingRegistration", Message: "no node was launched since the NodePool or its node class changed"}
 		}
 		return model.Condition{}
 	}
@@ -109,7 +109,7 @@ func (rg *registrations) condition(p *model.NodePool) model.Condition {
 	}
 	if failed >= registrationFailureLimit {
 		return model.Condition{Status: "False", Reason: "RegistrationFailed",
-			Message: strconv.Itoa(failed) + " of the last " + strconv.Itoa(len(have.last)) + " machines did not become nodes in time; see their NodeClaims' events"}
+			Message: strconv.Itoa(failed) + " of the last " + strconv.Itoa(len(have.last)) + " NodeClaims did not register in time; see their events"}
 	}
 	return model.Condition{Status: "True", Reason: registrationHealthy}
 }

@@ -247,7 +247,7 @@ func (c *Client) syncProvisioner(ctx context.Context, p *karpv1alpha5.Provisione
 		trouble = nil
 		translated = model.Condition{
 			Status: string(metav1.ConditionFalse), Reason: karpv1alpha5.ReasonNodePoolConflict,
-			Message: "nodepool " + p.Name + " is there and is not this Provisioner's; rename one of them",
+			Message: "NodePool " + p.Name + " exists and was not made from this Provisioner; rename one of them",
 		}
 		have = nil
 	} else if err := c.writePool(ctx, have, want); err != nil {
@@ -303,7 +303,7 @@ func (c *Client) ensureDefaultClass(ctx context.Context) error {
 
 func (c *Client) provisionerStatus(ctx context.Context, p *karpv1alpha5.Provisioner, pool *karpv1.NodePool, t karpv1alpha5.Translation, translated model.Condition) error {
 	want := map[string]model.Condition{karpv1alpha5.ConditionTranslated: translated, karpv1alpha5.ConditionReady: {
-		Status: string(metav1.ConditionUnknown), Reason: karpv1.ReasonAwaitingReconciliation, Message: "nodepool " + p.Name + " has no verdict yet",
+		Status: string(metav1.ConditionUnknown), Reason: karpv1.ReasonAwaitingReconciliation, Message: "NodePool " + p.Name + " has not been validated yet",
 	}}
 	status := map[string]any{}
 	now := time.Now()

@@ -68,7 +68,7 @@ func (w *deletion) advance() bool {
 		}
 	}
 	if waiting {
-		w.setCondition(Drained, "Unknown", "Draining", "pods are asked to go")
+		w.setCondition(Drained, "Unknown", "Draining", "its pods are being evicted")
 		return false
 	}
 	if stands {

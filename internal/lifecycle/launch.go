@@ -98,14 +98,14 @@ func awaitNode(in *Input, out *Output) {
 		return
 	}
 	out.lookAgainAt(limit)
-	want := model.Condition{Status: "Unknown", Reason: "NodeNotFound", Message: "the machine has not registered a node yet"}
+	want := model.Condition{Status: "Unknown", Reason: "NodeNotFound", Message: "the node has not registered yet"}
 	if len(in.Nodes) > 1 {
 		names := make([]string, len(in.Nodes))
 		for i, n := range in.Nodes {
 			names[i] = n.Name
 		}
 		slices.Sort(names)
-		want = model.Condition{Status: "False", Reason: "MultipleNodesFound", Message: "several nodes bear provider id " + c.ProviderID + ": " + strings.Join(names, ", ")}
+		want = model.Condition{Status: "False", Reason: "MultipleNodesFound", Message: "several nodes have provider ID " + c.ProviderID + ": " + strings.Join(names, ", ")}
 	}
 	if have := c.Conditions[Registered]; len(in.Nodes) > 1 && (have.Reason != want.Reason || have.Message != want.Message) {
 		out.addActions(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{Registered: want},

@@ -62,7 +62,7 @@ func (r *Resolved) Status() (cloud.ClassStatus, error) {
 		case k == awsv1.ConditionPlacementGroupReady && r.Spec.PlacementGroupSelector == nil,
 			k == awsv1.ConditionCapacityReservationsReady && len(r.Spec.CapacityReservationSelectorTerms) == 0:
 		case k == awsv1.ConditionValidationSucceeded && len(r.Problems) > 0:
-			out.Conditions[k] = model.Condition{Status: "Unknown", Reason: awsv1.ReasonDependenciesNotReady, Message: "waits for the other conditions"}
+			out.Conditions[k] = model.Condition{Status: "Unknown", Reason: awsv1.ReasonDependenciesNotReady, Message: "waiting for the other conditions"}
 		default:
 			out.Conditions[k] = model.Condition{Status: "True", Reason: k}
 		}
