@@ -110,6 +110,10 @@ bench-life-karpenter: build ## the same rounds with Karpenter's own KWOK control
 	go -C test/upstream build -o ../../bin/karpenter sigs.k8s.io/karpenter/kwok
 	go run ./test/life -karpenter bin/karpenter
 
+.PHONY: bench-ui
+bench-ui: build ## top --once, doctor and the page's first paint in Chromium with 1,000 nodes and 20,000 pods, with memory; minutes, most of them to make the pods
+	go -C test/ui run ./bench $(ARGS)
+
 # ARGS are flags of test/compare: ARGS="-runs 1 -pods 200" is a trial, ARGS=-h lists them.
 .PHONY: compare
 compare: build ## Dovetail, Karpenter and, with CLUSTER_AUTOSCALER=path of its binary, Cluster Autoscaler at the same work: tables and pictures in bench-out/compare; about an hour a system
