@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
@@ -66,24 +65,6 @@ type shadowClaim struct {
 	sooner           bool // it came while there were pods that Dovetail may not have decided on yet
 }
 
-// shadowLaunch is a node that Dovetail would have launched.
-type shadowLaunch struct {
-	at    time.Time
-	name  string
-	kind  nodeKind
-	text  string
-	micro int64
-	pods  []shadowPod
-	all   []string // keys of the pods, for people
-	on    []*shadowClaim
-}
-
-// nodeKind is what is compared of two nodes: neither zone nor price.
-type nodeKind struct{ pool, instanceType, capacityType string }
-
-// shadowPod is a pod that waits for a node.
-type shadowPod struct{ key, uid string }
-
 // shadowDisruption is a NodeClaim that Dovetail would have disrupted.
 type shadowDisruption struct {
 	at       time.Time
@@ -101,36 +82,11 @@ type shadowBinding struct {
 	node string
 }
 
-// shadowDifference is the price of Dovetail's node less that of the nodes launched for the same pods.
-type shadowDifference struct {
-	micro int64
-	on    []*shadowClaim
-}
-
 func newShadow(s *state.State, now time.Time) *shadow {
 	return &shadow{
 		state: s, claims: map[string]*shadowClaim{}, byNode: map[string]*shadowClaim{}, launches: map[string]*shadowLaunch{},
 		disruptions: map[string]*shadowDisruption{}, bindings: map[string]*shadowBinding{}, out: report.Shadow{From: now},
 	}
-}
-
-// decideLaunch notes a node that Dovetail would launch. The same decided again is the one that is open.
-func (s *shadow) decideLaunch(now time.Time, a plan.CreateClaim) {
-	if a.Why.Code != plan.Demand || s.launches[a.Name] != nil {
-		return
-	}
-	l := &shadowLaunch{at: now, name: a.Name, kind: nodeKind{a.Pool.Name, a.Type, a.CapacityType}, micro: a.PriceMicro}
-	l.text = describeNode(l.kind, a.Zone, l.micro)
-	for _, p := range a.Pods {
-		if !p.Expected {
-			l.pods, l.all = append(l.pods, shadowPod{p.Key(), p.UID}), append(l.all, p.Key())
-		}
-	}
-	s.out.Pods.Decided += len(l.pods)
-	if s.tooMany() {
-		return
-	}
-	s.launches[a.Name] = l
 }
 
 // decideCommand notes the nodes that Dovetail would disrupt, each with its share of the saving.
@@ -201,6 +157,7 @@ func (s *shadow) observe(now time.Time, snap *model.Snapshot) {
 	for _, name := range slices.Sorted(maps.Keys(s.launches)) {
 		s.followLaunch(now, s.launches[name])
 	}
+	s.compareLanded()
 	for _, uid := range slices.Sorted(maps.Keys(s.disruptions)) {
 		s.followDisruption(now, s.disruptions[uid])
 	}
@@ -259,7 +216,7 @@ func (s *shadow) observeClaims(now time.Time, snap *model.Snapshot) {
 				s.out.Decisions.NoAnswer++
 				continue
 			}
-			s.disagree(now, "launch", "nodeclaim/"+have.name, "launch no node: the pods had a place", "launched "+have.text, nil)
+			s.disagree(now, "launch", "nodeclaim/"+have.name, "launch no node: the pods had a place", "launched "+have.text)
 		}
 	}
 	for uid, have := range s.claims {
@@ -283,7 +240,7 @@ func (s *shadow) observeDeletion(now time.Time, uid string, have *shadowClaim) {
 	if d := s.disruptions[uid]; d != nil {
 		if !d.resolved {
 			d.resolved = true
-			s.agree()
+			s.agree(1)
 			s.out.Disruptions.Both++
 		}
 		d.micro = 0
@@ -297,107 +254,7 @@ func (s *shadow) observeDeletion(now time.Time, uid string, have *shadowClaim) {
 	if have.node != "" {
 		subject = "node/" + have.node
 	}
-	s.disagree(now, "disrupt", subject, "keep it", "removed it: "+have.text, nil)
-}
-
-// agreeByName takes in that the very NodeClaim was made that Dovetail decided on.
-func (s *shadow) agreeByName(now time.Time, l *shadowLaunch, have *shadowClaim) {
-	delete(s.launches, l.name)
-	have.explained, have.charged = true, true
-	s.agree()
-	for range l.pods {
-		s.countDelay(now.Sub(l.at))
-	}
-	s.out.Cost.LaunchedUSDPerHour += dollars(l.micro)
-	s.out.Cost.WouldLaunchUSDPerHour += dollars(l.micro)
-}
-
-// followLaunch looks where the pods are that Dovetail would have launched a node for.
-func (s *shadow) followLaunch(now time.Time, l *shadowLaunch) {
-	open := l.pods[:0]
-	for _, p := range l.pods {
-		have := s.state.FindPod(p.key)
-		switch {
-		case have == nil || have.UID != p.uid || !have.Deleting.IsZero():
-			// gone
-		case have.Node == "":
-			open = append(open, p)
-		default:
-			s.landed(l, have.Node)
-		}
-	}
-	l.pods = open
-	if len(open) > 0 && now.Sub(l.at) < shadowFollow {
-		return
-	}
-	delete(s.launches, l.name)
-	s.dropClaim(l.name)
-	if len(l.on) == 0 && len(open) == 0 {
-		s.out.Decisions.NoAnswer++
-		return
-	}
-	s.compareLaunch(l, len(open))
-}
-
-// landed takes in that a pod has a node.
-func (s *shadow) landed(l *shadowLaunch, node string) {
-	on := s.byNode[node]
-	if on == nil {
-		on = &shadowClaim{node: node, before: true, text: "node " + node}
-	}
-	if on.before || on.first.Before(l.at) { // it had a place without a new node
-		s.countDelay(-time.Second)
-	} else {
-		s.countDelay(on.first.Sub(l.at))
-	}
-	on.explained = true
-	if !slices.Contains(l.on, on) {
-		l.on = append(l.on, on)
-	}
-}
-
-// compareLaunch compares a node that Dovetail would have launched with those that its pods came to.
-func (s *shadow) compareLaunch(l *shadowLaunch, waiting int) {
-	theirs, same := int64(0), waiting == 0
-	var texts []string
-	difference := &shadowDifference{micro: l.micro}
-	for _, c := range l.on {
-		launched := !c.before && !c.first.Before(l.at)
-		same = same && launched && c.kind == l.kind
-		switch {
-		case !launched:
-			texts = append(texts, "placed pods on "+c.text+", which was there")
-		default:
-			texts = append(texts, "launched "+c.text)
-			if !c.charged {
-				c.charged = true
-				theirs += c.micro
-			}
-			difference.on = append(difference.on, c)
-		}
-	}
-	if waiting > 0 {
-		texts = append(texts, fmt.Sprintf("%d pods have no node after %s", waiting, shadowFollow))
-	}
-	s.out.Cost.LaunchedUSDPerHour += dollars(theirs)
-	s.out.Cost.WouldLaunchUSDPerHour += dollars(l.micro)
-	difference.micro -= theirs
-	if difference.micro != 0 && len(difference.on) > 0 {
-		s.differences = append(s.differences, difference)
-	}
-	if same {
-		s.agree()
-		return
-	}
-	slices.Sort(texts)
-	subject := "nodepool/" + l.kind.pool
-	if len(l.all) > 0 {
-		subject = "pod/" + l.all[0]
-	}
-	if len(l.all) > 1 {
-		subject += fmt.Sprintf(" and %d more", len(l.all)-1)
-	}
-	s.disagree(l.at, "launch", subject, "launch "+l.text, strings.Join(slices.Compact(texts), "; "), l.all)
+	s.disagree(now, "disrupt", subject, "keep it", "removed it: "+have.text)
 }
 
 // followDisruption takes in that the other has not disrupted a node, and has had the time to.
@@ -415,7 +272,7 @@ func (s *shadow) followDisruption(now time.Time, d *shadowDisruption) {
 	if d.node != "" {
 		subject = "node/" + d.node
 	}
-	s.disagree(d.at, "disrupt", subject, d.text, fmt.Sprintf("kept it for %s", shadowFollow), nil)
+	s.disagree(d.at, "disrupt", subject, d.text, fmt.Sprintf("kept it for %s", shadowFollow))
 }
 
 // followBinding looks where a pod is that Dovetail would have bound.
@@ -426,25 +283,33 @@ func (s *shadow) followBinding(now time.Time, b *shadowBinding) {
 		s.out.Decisions.NoAnswer++
 	case have.Node == "" && now.Sub(b.at) < shadowPause:
 		return
-	case have.Node == b.node:
-		s.agree()
 	case have.Node == "":
 		s.state.Overlay.DropBinding(b.pod.key, b.pod.uid)
-		s.disagree(b.at, "bind", "pod/"+b.pod.key, "bind it to node "+b.node, fmt.Sprintf("it has no node after %s", shadowPause), nil)
+		s.out.Placements.Compared++
 	default:
-		s.disagree(b.at, "bind", "pod/"+b.pod.key, "bind it to node "+b.node, "node "+have.Node, nil)
+		s.out.Placements.Compared++
+		if have.Node == b.node {
+			s.out.Placements.Agreed++
+		}
 	}
 	delete(s.bindings, b.pod.uid)
 }
 
-func (s *shadow) agree() {
-	s.out.Decisions.Compared++
-	s.out.Decisions.Agreed++
+// agree counts decisions that are the same.
+func (s *shadow) agree(n int) {
+	s.out.Decisions.Compared += n
+	s.out.Decisions.Agreed += n
 }
 
-func (s *shadow) disagree(at time.Time, kind, subject, ours, theirs string, pods []string) {
-	s.out.Decisions.Compared++
-	s.out.Disagreements = append(s.out.Disagreements, report.ShadowDisagreement{At: at, Kind: kind, Subject: subject, Dovetail: ours, Other: theirs, Pods: pods})
+// disagree counts and keeps one decision that differs.
+func (s *shadow) disagree(at time.Time, kind, subject, ours, theirs string) {
+	s.tellDisagreement(1, report.ShadowDisagreement{At: at, Kind: kind, Subject: subject, Dovetail: ours, Other: theirs})
+}
+
+// tellDisagreement counts decisions that differ, and keeps what they are together.
+func (s *shadow) tellDisagreement(n int, d report.ShadowDisagreement) {
+	s.out.Decisions.Compared += n
+	s.out.Disagreements = append(s.out.Disagreements, d)
 	if n := len(s.out.Disagreements); n > shadowDisagreements {
 		s.out.Disagreements = slices.Clone(s.out.Disagreements[n-shadowDisagreements:])
 	}

@@ -22,6 +22,7 @@ type Shadow struct {
 	Cost        ShadowCost        `json:"cost"`
 	Disruptions ShadowDisruptions `json:"disruptions"`
 	Decisions   ShadowDecisions   `json:"decisions"`
+	Placements  ShadowPlacements  `json:"placements"`
 
 	// Disagreements are the latest decisions that differ, oldest first.
 	Disagreements []ShadowDisagreement `json:"disagreements"`
@@ -58,7 +59,10 @@ type ShadowDisruptions struct {
 	Open         int `json:"open"`
 }
 
-// ShadowDecisions counts decisions that were compared: nodes launched, nodes disrupted, pods bound.
+// ShadowDecisions counts decisions that were compared: nodes launched and nodes disrupted. Launches are compared by what
+// came of them: launches of both that have pods in common belong together, however the pods were divided into batches and
+// among nodes, and of these each node that has one of the same NodePool, instance type and capacity type on the other side
+// is one decision that is the same.
 type ShadowDecisions struct {
 	Compared  int     `json:"compared"`
 	Agreed    int     `json:"agreed"`
@@ -67,10 +71,17 @@ type ShadowDecisions struct {
 	NoAnswer  int     `json:"noAnswer"`  // can't be compared: pods were gone, the other decided sooner, or too many were open
 }
 
-// ShadowDisagreement is one decision that differs.
+// ShadowPlacements counts pods that Dovetail would have bound to a node: which of equal pods goes to which of the nodes
+// that are there buys and removes nothing.
+type ShadowPlacements struct {
+	Compared int `json:"compared"`
+	Agreed   int `json:"agreed"` // went to that node
+}
+
+// ShadowDisagreement is one decision that differs, or launches for the same pods that differ.
 type ShadowDisagreement struct {
 	At       time.Time `json:"at"`
-	Kind     string    `json:"kind"`    // launch, disrupt or bind
+	Kind     string    `json:"kind"`    // launch or disrupt
 	Subject  string    `json:"subject"` // pod/NAMESPACE/NAME, node/NAME or nodeclaim/NAME
 	Dovetail string    `json:"dovetail"`
 	Other    string    `json:"other"`
@@ -119,6 +130,9 @@ func ShadowText(w io.Writer, s *Shadow) error {
 	fmt.Fprintf(&b, "\nNodes disrupted: by both %d, only by Dovetail %d, only by the other %d, not known yet %d\n", d.Both, d.OnlyDovetail, d.OnlyOther, d.Open)
 	n := s.Decisions
 	fmt.Fprintf(&b, "Decisions compared: %d, of which %d are the same (%.2f %%); not known yet: %d, can't be compared: %d\n", n.Compared, n.Agreed, 100*n.Agreement, n.Open, n.NoAnswer)
+	if p := s.Placements; p.Compared > 0 {
+		fmt.Fprintf(&b, "Pods that Dovetail would have bound: %d, of which %d went to the same node\n", p.Compared, p.Agreed)
+	}
 	if len(s.Disagreements) > 0 {
 		first := max(0, len(s.Disagreements)-mostDisagreements)
 		fmt.Fprintf(&b, "\nDisagreements")

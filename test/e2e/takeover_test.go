@@ -4,16 +4,12 @@
 package e2e
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -183,82 +179,4 @@ func TestTakeoverRefusals(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// Shadow mode beside a Dovetail that acts, with the rights that the chart ships for it: it changes nothing, it is told
-// that nothing is forbidden, and its report says what both did.
-func TestShadowBesideDovetail(t *testing.T) {
-	t.Parallel()
-	s := own(t)
-	e := newEnv(t, s, "shadow")
-	_, manifests := e.dovetail("manifests", "--mode", "shadow")
-	var rules []rbacv1.PolicyRule
-	for doc := range strings.SplitSeq(manifests, "\n---\n") {
-		var role rbacv1.ClusterRole
-		if err := yaml.Unmarshal([]byte(doc), &role); err == nil && role.Kind == "ClusterRole" {
-			rules = append(rules, role.Rules...)
-		}
-	}
-	e.grant("shadow", rules)
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	e.must(err)
-	address := l.Addr().String()
-	e.must(l.Close())
-	_, bin, err := sandbox.Binaries()
-	e.must(err)
-	var log bytes.Buffer
-	cmd := exec.Command(bin, "controller", "--mode", "shadow", "--kubeconfig", e.as("shadow"), "--cloud", "kwok", "--machines", s.MachinesURL,
-		"--metrics-address", address, "--health-address", "")
-	cmd.Stdout, cmd.Stderr = &log, &log
-	e.must(cmd.Start())
-	ended := false
-	end := func() {
-		if !ended {
-			ended = true
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-			_ = cmd.Wait()
-		}
-	}
-	defer end()
-	ask := func() (out struct {
-		Decisions struct {
-			Compared, Agreed, Open int
-			Agreement              float64
-		}
-		Pods struct{ Decided int }
-	}) {
-		t.Helper()
-		e.until("shadow mode answers", func() error {
-			status, text := e.dovetail("shadow", "--server", "http://"+address, "--output", "json")
-			if status != 0 {
-				return fmt.Errorf("status %d: %s", status, text)
-			}
-			return json.Unmarshal([]byte(text), &out)
-		})
-		return out
-	}
-	ask()
-	e.nodePool(nil)
-	time.Sleep(2 * time.Second)
-	for i := range 20 {
-		e.deploy(fmt.Sprint("app-", i), int32(1+i%5), e.pod(fmt.Sprintf("%dm", 500+100*(i%7)), "256Mi"))
-		time.Sleep(time.Duration(100+70*(i%5)) * time.Millisecond)
-	}
-	e.podsRun(60)
-	time.Sleep(2 * time.Second)
-	got := ask()
-	_, text := e.dovetail("shadow", "--server", "http://"+address)
-	t.Log(text)
-	if got.Decisions.Compared < 5 || got.Pods.Decided == 0 {
-		t.Errorf("only %d decisions were compared: %+v", got.Decisions.Compared, got)
-	}
-	if got.Decisions.Agreement < 0.9 {
-		t.Errorf("%.1f %% of decisions agree", 100*got.Decisions.Agreement)
-	}
-	end()
-	for line := range strings.Lines(log.String()) {
-		if strings.Contains(line, "forbidden") || strings.Contains(line, `"level":"ERROR"`) {
-			t.Errorf("it logged %s", line)
-		}
-	}
 }

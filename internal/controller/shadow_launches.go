@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/report"
+)
+
+// Two autoscalers cut the same stream of pods into other batches, and spread equal pods over equal nodes in other ways.
+// Neither is a difference to whoever pays. So launches are compared by what came of them: those of Dovetail and those of
+// the other that have pods in common belong together, and of these the nodes are counted by kind.
+
+// shadowLaunch is a node that Dovetail would have launched.
+type shadowLaunch struct {
+	at    time.Time
+	name  string
+	kind  nodeKind
+	text  string
+	micro int64
+	pods  []shadowPod    // without a node so far
+	all   []string       // keys of the pods, for people
+	on    []*shadowClaim // that its pods came to
+	done  bool           // each pod has a node, or is gone, or was waited for long enough
+}
+
+// nodeKind is what is compared of two nodes: neither zone nor price.
+type nodeKind struct{ pool, instanceType, capacityType string }
+
+// shadowPod is a pod that waits for a node.
+type shadowPod struct{ key, uid string }
+
+// shadowDifference is the price of Dovetail's nodes less that of the nodes launched for the same pods.
+type shadowDifference struct {
+	micro int64
+	on    []*shadowClaim
+}
+
+// decideLaunch notes a node that Dovetail would launch. The same decided again is the one that is open.
+func (s *shadow) decideLaunch(now time.Time, a plan.CreateClaim) {
+	if a.Why.Code != plan.Demand || s.launches[a.Name] != nil {
+		return
+	}
+	l := &shadowLaunch{at: now, name: a.Name, kind: nodeKind{a.Pool.Name, a.Type, a.CapacityType}, micro: a.PriceMicro}
+	l.text = describeNode(l.kind, a.Zone, l.micro)
+	for _, p := range a.Pods {
+		if !p.Expected {
+			l.pods, l.all = append(l.pods, shadowPod{p.Key(), p.UID}), append(l.all, p.Key())
+		}
+	}
+	s.out.Pods.Decided += len(l.pods)
+	if s.tooMany() {
+		return
+	}
+	s.launches[a.Name] = l
+}
+
+// agreeByName takes in that the very NodeClaim was made that Dovetail decided on.
+func (s *shadow) agreeByName(now time.Time, l *shadowLaunch, have *shadowClaim) {
+	delete(s.launches, l.name)
+	have.explained, have.charged = true, true
+	s.agree(1)
+	for range l.pods {
+		s.countDelay(now.Sub(l.at))
+	}
+	s.out.Cost.LaunchedUSDPerHour += dollars(l.micro)
+	s.out.Cost.WouldLaunchUSDPerHour += dollars(l.micro)
+}
+
+// followLaunch looks where the pods are that Dovetail would have launched a node for.
+func (s *shadow) followLaunch(now time.Time, l *shadowLaunch) {
+	if l.done {
+		return
+	}
+	open := l.pods[:0]
+	for _, p := range l.pods {
+		have := s.state.FindPod(p.key)
+		switch {
+		case have == nil || have.UID != p.uid || !have.Deleting.IsZero():
+			// gone
+		case have.Node == "":
+			open = append(open, p)
+		default:
+			s.landed(l, have.Node)
+		}
+	}
+	l.pods = open
+	if len(open) > 0 && now.Sub(l.at) < shadowFollow {
+		return
+	}
+	s.dropClaim(l.name)
+	l.done = true
+}
+
+// landed takes in that a pod has a node.
+func (s *shadow) landed(l *shadowLaunch, node string) {
+	on := s.byNode[node]
+	if on == nil {
+		on = &shadowClaim{node: node, before: true, text: "node " + node}
+	}
+	if on.launchedFor(l) {
+		s.countDelay(max(on.first.Sub(l.at), 0))
+	} else { // it had a place without a new node
+		s.countDelay(-time.Second)
+	}
+	on.explained = true
+	if !slices.Contains(l.on, on) {
+		l.on = append(l.on, on)
+	}
+}
+
+// launchedFor says whether the other may have launched a node for the pods of a launch of Dovetail, rather than have had
+// it before.
+func (c *shadowClaim) launchedFor(l *shadowLaunch) bool {
+	return !c.before && !c.first.Before(l.at.Add(-shadowFresh))
+}
+
+// compareLanded compares launches whose pods are all accounted for with what the other launched for these.
+func (s *shadow) compareLanded() {
+	var done []*shadowLaunch
+	sharing := map[*shadowClaim][]*shadowLaunch{} // by node of the other
+	for _, name := range slices.Sorted(maps.Keys(s.launches)) {
+		l := s.launches[name]
+		for _, c := range l.on {
+			sharing[c] = append(sharing[c], l)
+		}
+		if l.done {
+			done = append(done, l)
+		}
+	}
+	for _, l := range done {
+		if s.launches[l.name] == nil { // compared with one before it
+			continue
+		}
+		group := belongingTogether(l, sharing)
+		if slices.ContainsFunc(group, func(l *shadowLaunch) bool { return !l.done }) {
+			continue
+		}
+		for _, l := range group {
+			delete(s.launches, l.name)
+		}
+		s.compareLaunches(group)
+	}
+}
+
+// belongingTogether returns a launch and those whose pods share nodes with its pods, and so on, by time and name.
+func belongingTogether(of *shadowLaunch, sharing map[*shadowClaim][]*shadowLaunch) []*shadowLaunch {
+	group, in := []*shadowLaunch{of}, map[*shadowLaunch]bool{of: true}
+	for i := 0; i < len(group); i++ {
+		for _, c := range group[i].on {
+			for _, l := range sharing[c] {
+				if !in[l] {
+					in[l] = true
+					group = append(group, l)
+				}
+			}
+		}
+	}
+	slices.SortFunc(group, func(a, b *shadowLaunch) int {
+		return cmp.Or(a.at.Compare(b.at), strings.Compare(a.name, b.name))
+	})
+	return group
+}
+
+// compareLaunches compares nodes that Dovetail would have launched with those that were launched for the same pods:
+// each that has one of its kind on the other side is one decision that is the same, each that has none is one that
+// differs.
+func (s *shadow) compareLaunches(group []*shadowLaunch) {
+	var ours, theirs, waited []string
+	var all []string
+	kinds, waiting, landed := map[nodeKind]int{}, 0, 0
+	difference := &shadowDifference{}
+	for _, l := range group {
+		kinds[l.kind]++
+		ours, all = append(ours, l.text), append(all, l.all...)
+		waiting, landed = waiting+len(l.pods), landed+len(l.on)
+		difference.micro += l.micro
+	}
+	if landed == 0 && waiting == 0 { // all its pods are gone
+		s.out.Decisions.NoAnswer += len(group)
+		return
+	}
+	launched, micro, same := 0, int64(0), 0
+	for _, c := range claimsOf(group) {
+		if c.charged || !slices.ContainsFunc(group, c.launchedFor) {
+			waited = append(waited, "placed pods on "+c.text+", which was there")
+			continue
+		}
+		c.charged = true
+		launched, micro = launched+1, micro+c.micro
+		theirs, difference.on = append(theirs, c.text), append(difference.on, c)
+		if kinds[c.kind] > 0 {
+			kinds[c.kind]--
+			same++
+		}
+	}
+	s.out.Cost.LaunchedUSDPerHour += dollars(micro)
+	s.out.Cost.WouldLaunchUSDPerHour += dollars(difference.micro)
+	difference.micro -= micro
+	if difference.micro != 0 && len(difference.on) > 0 {
+		s.differences = append(s.differences, difference)
+	}
+	s.agree(same)
+	other := max(len(group), launched) - same
+	if other == 0 {
+		return
+	}
+	if len(theirs) > 0 {
+		waited = append([]string{"launched " + joinAlike(theirs)}, waited...)
+	}
+	if waiting > 0 {
+		waited = append(waited, fmt.Sprintf("%d pods have no node after %s", waiting, shadowFollow))
+	}
+	subject := "nodepool/" + group[0].kind.pool
+	if len(all) > 0 {
+		subject = "pod/" + all[0]
+	}
+	if len(all) > 1 {
+		subject += fmt.Sprintf(" and %d more", len(all)-1)
+	}
+	s.tellDisagreement(other, report.ShadowDisagreement{At: group[0].at, Kind: "launch", Subject: subject, Dovetail: "launch " + joinAlike(ours),
+		Other: strings.Join(slices.Compact(waited), "; "), Pods: all})
+}
+
+// claimsOf returns the nodes that pods of launches came to, in the order in which they were first seen.
+func claimsOf(group []*shadowLaunch) (out []*shadowClaim) {
+	for _, l := range group {
+		for _, c := range l.on {
+			if !slices.Contains(out, c) {
+				out = append(out, c)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *shadowClaim) int {
+		return cmp.Or(a.first.Compare(b.first), strings.Compare(a.name, b.name), strings.Compare(a.node, b.node))
+	})
+	return out
+}
+
+// joinAlike joins texts, the same ones once with their number.
+func joinAlike(texts []string) string {
+	var out []string
+	sorted := slices.Sorted(slices.Values(texts))
+	for i := 0; i < len(sorted); {
+		n := 1
+		for i+n < len(sorted) && sorted[i+n] == sorted[i] {
+			n++
+		}
+		if n > 1 {
+			out = append(out, fmt.Sprintf("%d × %s", n, sorted[i]))
+		} else {
+			out = append(out, sorted[i])
+		}
+		i += n
+	}
+	return strings.Join(out, " and ")
+}
