@@ -33,11 +33,13 @@ type group struct {
 	labels               model.Labels  // that its tags, or EKS, say its nodes have
 	taints               []model.Taint // and taints
 	template             templateRef
-	templateData         *types.ResponseLaunchTemplateData // of its launch template; nil: not known
-	managed              *managedGroup                     // the EKS managed node group that it is of; nil: none, or not known
-	denied               error                             // why EKS may not be asked for that; nil: it may
-	described            time.Time                         // when it was, where a class has chosen it
-	problem              string                            // why nothing can be had from it; empty: it can
+	templateData         *types.ResponseLaunchTemplateData            // of its launch template; nil: not known
+	ownTemplates         map[string]templateRef                       // by instance type: of an override of the mixed instances policy
+	ownTemplateData      map[string]*types.ResponseLaunchTemplateData // of those, where they are known
+	managed              *managedGroup                                // the EKS managed node group that it is of; nil: none, or not known
+	denied               error                                        // why EKS may not be asked for that; nil: it may
+	described            time.Time                                    // when it was, where a class has chosen it
+	problem              string                                       // why nothing can be had from it; empty: it can
 }
 
 // templateRef is the launch template of a group. It has an id, a name or both; the version may be $Latest or
@@ -136,6 +138,12 @@ func (g *group) readMixedPolicy(m *astypes.MixedInstancesPolicy) {
 		case awsapi.Deref(o.WeightedCapacity) != "" && *o.WeightedCapacity != "1":
 			g.problem = "its mixed instances policy weighs " + awsapi.Deref(o.InstanceType) + " as " + *o.WeightedCapacity + " machines; take the weights away"
 			return
+		case o.LaunchTemplateSpecification != nil && awsapi.Deref(o.InstanceType) != "":
+			if g.ownTemplates == nil {
+				g.ownTemplates = map[string]templateRef{}
+			}
+			g.ownTemplates[*o.InstanceType] = templateRefOf(o.LaunchTemplateSpecification)
+			g.instanceTypes = append(g.instanceTypes, *o.InstanceType)
 		case awsapi.Deref(o.InstanceType) != "" && !slices.Contains(g.instanceTypes, *o.InstanceType):
 			g.instanceTypes = append(g.instanceTypes, *o.InstanceType)
 		}

@@ -60,6 +60,9 @@ func (p *Provider) offeringsOf(ctx context.Context, pool *model.NodePool, c *nod
 		if a.templateData != nil {
 			fmt.Fprintf(&builtFrom, " %s", awsapi.Deref(a.templateData.ImageId))
 		}
+		for _, name := range slices.Sorted(maps.Keys(a.ownTemplateData)) {
+			fmt.Fprintf(&builtFrom, " %s %s %s", name, a.ownTemplates[name], awsapi.Deref(a.ownTemplateData[name].ImageId))
+		}
 	}
 	key := "group/" + c.name
 	if pool != nil {
@@ -165,9 +168,13 @@ func (p *Provider) addOfferings(cat *catalogue.Catalogue, a *group, out *offerin
 // pods would have no room.
 func (p *Provider) buildType(a *group, t *catalogue.TypeInfo) *offering.Type {
 	spec := offering.NodeSpec{OS: "linux", Family: nodeclass.FamilyAL2023, Kubelet: &nodeclass.KubeletConfig{}, Storage: 20 * catalogue.GiB, Resources: map[string]int64{}}
-	if a.templateData != nil {
-		spec.ImageID = awsapi.Deref(a.templateData.ImageId)
-		for _, m := range a.templateData.BlockDeviceMappings {
+	data := a.templateData
+	if own := a.ownTemplateData[t.Name]; own != nil {
+		data = own
+	}
+	if data != nil {
+		spec.ImageID = awsapi.Deref(data.ImageId)
+		for _, m := range data.BlockDeviceMappings {
 			if name := awsapi.Deref(m.DeviceName); (name == nodeclass.RootDevice(spec.Family) || name == "/dev/sda1") && m.Ebs != nil && awsapi.Deref(m.Ebs.VolumeSize) > 0 {
 				spec.Storage = int64(*m.Ebs.VolumeSize) * catalogue.GiB
 			}

@@ -4,9 +4,12 @@
 package asg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,41 +89,23 @@ func (r *reader) describeGroup(ctx context.Context, name string) (*group, error)
 // capacity types. What a person has to mend is the group's problem; an error is one of a call that may work the next
 // time.
 func (r *reader) resolveTemplate(ctx context.Context, g *group) error {
-	type key struct{ id, version string }
-	id := g.template.id
-	if id == "" {
-		id = g.template.name
-	}
-	data, err := r.templates.Get(ctx, fmt.Sprint(key{id, g.template.version}), func(ctx context.Context) (*types.ResponseLaunchTemplateData, error) {
-		in := &ec2.DescribeLaunchTemplateVersionsInput{Versions: []string{g.template.version}, ResolveAlias: sdk.Bool(true)}
-		if g.template.id != "" {
-			in.LaunchTemplateId = &g.template.id
-		} else {
-			in.LaunchTemplateName = &g.template.name
-		}
-		res, err := r.aws.EC2.DescribeLaunchTemplateVersions(ctx, in)
-		if err != nil {
-			return nil, err
-		}
-		if len(res.LaunchTemplateVersions) == 0 || res.LaunchTemplateVersions[0].LaunchTemplateData == nil {
-			return nil, awsapi.NewUnresolvedError("LaunchTemplateNotFound", "launch template %s has no version %s", g.template, g.template.version)
-		}
-		return res.LaunchTemplateVersions[0].LaunchTemplateData, nil
-	})
-	var u *awsapi.UnresolvedError
-	switch code := awsapi.ErrorCode(err); {
-	case err == nil:
-	case errors.As(err, &u):
-		g.problem = u.Text + "; create it, or give the group another"
-		return nil
-	case awsapi.IsTemplateNotFound(code), strings.HasPrefix(code, "InvalidLaunchTemplateId"), strings.HasPrefix(code, "InvalidLaunchTemplateVersion"):
-		g.problem = fmt.Sprintf("its launch template %s, version %s: %s; create it, or give the group another", g.template, g.template.version, awsapi.ReadableError(err))
-		return nil
-	case awsapi.IsDenied(code):
-		g.problem = awsapi.ReadableError(err).Error() + "; allow ec2:DescribeLaunchTemplateVersions in the controller's IAM policy"
-		return nil
-	default:
+	data, problem, err := r.readTemplate(ctx, g.template)
+	if g.problem = problem; err != nil || problem != "" {
 		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.ownTemplates)) {
+		own, problem, err := r.readTemplate(ctx, g.ownTemplates[name])
+		if err != nil {
+			return err
+		}
+		if problem != "" {
+			g.problem = "the override for " + name + " in its mixed instances policy: " + problem
+			return nil
+		}
+		if g.ownTemplateData == nil {
+			g.ownTemplateData = map[string]*types.ResponseLaunchTemplateData{}
+		}
+		g.ownTemplateData[name] = own
 	}
 	g.templateData = data
 	if len(g.instanceTypes) == 0 && len(g.instanceRequirements) == 0 && data.InstanceRequirements != nil {
@@ -146,6 +131,39 @@ func (r *reader) resolveTemplate(ctx context.Context, g *group) error {
 		}
 	}
 	return nil
+}
+
+// readTemplate reads a launch template; problem is what a person has to mend, and then there is none.
+func (r *reader) readTemplate(ctx context.Context, ref templateRef) (data *types.ResponseLaunchTemplateData, problem string, err error) {
+	type key struct{ id, version string }
+	data, err = r.templates.Get(ctx, fmt.Sprint(key{cmp.Or(ref.id, ref.name), ref.version}), func(ctx context.Context) (*types.ResponseLaunchTemplateData, error) {
+		in := &ec2.DescribeLaunchTemplateVersionsInput{Versions: []string{ref.version}, ResolveAlias: sdk.Bool(true)}
+		if ref.id != "" {
+			in.LaunchTemplateId = &ref.id
+		} else {
+			in.LaunchTemplateName = &ref.name
+		}
+		res, err := r.aws.EC2.DescribeLaunchTemplateVersions(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		if len(res.LaunchTemplateVersions) == 0 || res.LaunchTemplateVersions[0].LaunchTemplateData == nil {
+			return nil, awsapi.NewUnresolvedError("LaunchTemplateNotFound", "launch template %s has no version %s", ref, ref.version)
+		}
+		return res.LaunchTemplateVersions[0].LaunchTemplateData, nil
+	})
+	var u *awsapi.UnresolvedError
+	switch code := awsapi.ErrorCode(err); {
+	case err == nil:
+		return data, "", nil
+	case errors.As(err, &u):
+		return nil, u.Text + "; create it, or give the group another", nil
+	case awsapi.IsTemplateNotFound(code), strings.HasPrefix(code, "InvalidLaunchTemplateId"), strings.HasPrefix(code, "InvalidLaunchTemplateVersion"):
+		return nil, fmt.Sprintf("its launch template %s, version %s: %s; create it, or give the group another", ref, ref.version, awsapi.ReadableError(err)), nil
+	case awsapi.IsDenied(code):
+		return nil, awsapi.ReadableError(err).Error() + "; allow ec2:DescribeLaunchTemplateVersions in the controller's IAM policy", nil
+	}
+	return nil, "", err
 }
 
 // instanceRefreshStatus is the status of the instance refresh that is under way in a group; empty: there is none, or

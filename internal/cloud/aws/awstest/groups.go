@@ -19,24 +19,25 @@ import (
 
 // Group is an Auto Scaling group, as the control takes it.
 type Group struct {
-	Name                    string      `json:"name"`
-	Min                     int         `json:"min"`
-	Max                     int         `json:"max"`
-	Desired                 int         `json:"desired"`
-	LaunchTemplate          string      `json:"launchTemplate"`          // name; empty: one is made, of the first of InstanceTypes
-	Version                 string      `json:"version,omitempty"`       // default $Default
-	InstanceTypes           []string    `json:"instanceTypes,omitempty"` // more than none: a mixed instances policy with these overrides
-	Attributes              *Attributes `json:"attributes,omitempty"`    // a mixed instances policy with this override; InstanceTypes then gives the image alone
-	OnDemandBase            int         `json:"onDemandBase,omitempty"`
-	OnDemandAbovePercent    int         `json:"onDemandAbovePercent"` // of a mixed group, above the base
-	SpotAllocationStrategy  string      `json:"spotAllocationStrategy,omitempty"`
-	Spot                    bool        `json:"spot,omitempty"`  // of a group of one type that comes without a launch template
-	Zones                   []string    `json:"zones,omitempty"` // default: all
-	Tags                    []GroupTag  `json:"tags,omitempty"`
-	Suspended               []string    `json:"suspendedProcesses,omitempty"` // such as AZRebalance or Launch
-	NewInstancesProtected   bool        `json:"newInstancesProtectedFromScaleIn,omitempty"`
-	DesiredLeftAsItIs       bool        `json:"desiredLeftAsItIs,omitempty"` // of a group that is there already
-	InstanceRefreshStatuses []string    `json:"instanceRefreshes,omitempty"` // such as InProgress
+	Name                    string            `json:"name"`
+	Min                     int               `json:"min"`
+	Max                     int               `json:"max"`
+	Desired                 int               `json:"desired"`
+	LaunchTemplate          string            `json:"launchTemplate"`              // name; empty: one is made, of the first of InstanceTypes
+	Version                 string            `json:"version,omitempty"`           // default $Default
+	InstanceTypes           []string          `json:"instanceTypes,omitempty"`     // more than none: a mixed instances policy with these overrides
+	OverrideTemplates       map[string]string `json:"overrideTemplates,omitempty"` // of a mixed group, by instance type: launch templates of the overrides' own, by name
+	Attributes              *Attributes       `json:"attributes,omitempty"`        // a mixed instances policy with this override; InstanceTypes then gives the image alone
+	OnDemandBase            int               `json:"onDemandBase,omitempty"`
+	OnDemandAbovePercent    int               `json:"onDemandAbovePercent"` // of a mixed group, above the base
+	SpotAllocationStrategy  string            `json:"spotAllocationStrategy,omitempty"`
+	Spot                    bool              `json:"spot,omitempty"`  // of a group of one type that comes without a launch template
+	Zones                   []string          `json:"zones,omitempty"` // default: all
+	Tags                    []GroupTag        `json:"tags,omitempty"`
+	Suspended               []string          `json:"suspendedProcesses,omitempty"` // such as AZRebalance or Launch
+	NewInstancesProtected   bool              `json:"newInstancesProtectedFromScaleIn,omitempty"`
+	DesiredLeftAsItIs       bool              `json:"desiredLeftAsItIs,omitempty"` // of a group that is there already
+	InstanceRefreshStatuses []string          `json:"instanceRefreshes,omitempty"` // such as InProgress
 
 	Managed *ManagedGroup `json:"managed,omitempty"` // of an EKS managed node group; nil: it is nobody's
 }
@@ -342,6 +343,9 @@ func (t *tx) launchMember(g *group, have []*instance, zone, cause string) (id, w
 		var pools []*pool
 		for n, name := range types {
 			p := &pool{template: lt, version: version, data: data, it: t.catalog.Find(name), weight: 1, priority: float64(n)}
+			if own := t.templateNamed(g.OverrideTemplates[name]); own != nil {
+				p.template, p.version, p.data = own, len(own.Versions), own.Versions[len(own.Versions)-1].Data
+			}
 			for i := range t.world.subnets {
 				if t.world.subnets[i].AvailabilityZone == z {
 					p.subnet = &t.world.subnets[i]
@@ -486,7 +490,14 @@ func (t *tx) describedGroup(g *group) asgAutoScalingGroup {
 			overrides = append(overrides, asgLaunchTemplateOverrides{InstanceRequirements: g.Attributes.described()})
 		}
 		for _, name := range g.InstanceTypes {
-			overrides = append(overrides, asgLaunchTemplateOverrides{InstanceType: name})
+			o := asgLaunchTemplateOverrides{InstanceType: name}
+			if own := g.OverrideTemplates[name]; own != "" {
+				o.LaunchTemplateSpecification = &asgLaunchTemplateSpecification{LaunchTemplateName: own, Version: "$Default"}
+				if have := t.templateNamed(own); have != nil {
+					o.LaunchTemplateSpecification.LaunchTemplateId = have.ID
+				}
+			}
+			overrides = append(overrides, o)
 		}
 		strategy := "lowest-price"
 		set(&strategy, g.SpotAllocationStrategy)
