@@ -62,6 +62,12 @@ type Choice struct {
 // Draw is the next fault of a series, where the Deployments have so many replicas.
 func Draw(rnd *rand.Rand, c Choice, replicas []int) Fault {
 	f := Fault{Change: pick(rnd, c.Changes), Kind: pick(rnd, c.Kinds)}
+	switch used := share(replicas); { // what can't grow or shrink much does the other
+	case used > 0.7 && f.Change == Grow && slices.Contains(c.Changes, Shrink):
+		f.Change = Shrink
+	case used < 0.3 && f.Change == Shrink && slices.Contains(c.Changes, Grow):
+		f.Change = Grow
+	}
 	first := pick(rnd, c.Components)
 	if f.Components = []string{first}; rnd.IntN(4) == 0 && len(c.Components) > 1 {
 		others := slices.DeleteFunc(slices.Clone(c.Components), func(s string) bool { return s == first })
@@ -78,14 +84,21 @@ func Draw(rnd *rand.Rand, c Choice, replicas []int) Fault {
 	for i, w := range workloads {
 		switch f.Change {
 		case Grow:
-			if f.Replicas[i] += 2 + rnd.IntN(w.most); f.Replicas[i] > w.most {
-				f.Replicas[i] = w.most // it stays, where it is that already
-			}
+			f.Replicas[i] = min(w.most, f.Replicas[i]+2+rnd.IntN(w.most))
 		case Shrink, Sway:
 			f.Replicas[i] = rnd.IntN(1 + replicas[i])
 		}
 	}
 	return f
+}
+
+// share is how much of all replicas that there may be there are.
+func share(replicas []int) float64 {
+	have, most := 0, 0
+	for i, w := range workloads {
+		have, most = have+replicas[i], most+w.most
+	}
+	return float64(have) / float64(most)
 }
 
 func pick(rnd *rand.Rand, of []string) string { return of[rnd.IntN(len(of))] }
