@@ -89,6 +89,7 @@ func amendments() map[string][]amendment {
 		"karpenter.k8s.aws_awsnodetemplates.yaml":   nil,
 		"karpenter.sh_nodeoverlays.yaml":            nil,
 		"autoscaling.x-k8s.io_capacitybuffers.yaml": nil,
+		"autoscaling.x-k8s.io_capacityquotas.yaml":  nil,
 		"karpenter.kwok.sh_kwoknodeclasses.yaml":    nil,
 		"karpenter.k8s.aws_ec2nodeclasses.yaml":     nil,
 		"dovetail.sh_headrooms.yaml":                nil,

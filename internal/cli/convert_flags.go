@@ -390,7 +390,7 @@ var caFlags = []caFlag{
 	{name: "capacity-buffer-controller-enabled", kind: asBool, def: "false", same: "true", outcome: noMatch, pace: paceMore, why: whyBuffers},
 	{name: "capacity-buffer-pod-injection-enabled", kind: asBool, def: "false", same: "true", outcome: noMatch, pace: paceMore, why: whyBuffers},
 	{name: "capacity-buffer-pod-dry-run-enabled", kind: asBool, def: "true", outcome: noMatch, why: "a PodTemplate is taken as it is, with the defaults of the namespace's LimitRanges; webhooks are not asked"},
-	{name: "capacity-quotas-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, pace: paceMore, why: "CapacityQuotas are not served; a NodePool has spec.limits"},
+	{name: "capacity-quotas-enabled", kind: asBool, def: "false", same: "true", outcome: noMatch, why: "CapacityQuotas hold where there are any, always"},
 
 	// Gone from Cluster Autoscaler, still on many command lines.
 	{name: "node-autoprovisioning-enabled", kind: asBool, def: "false", outcome: noEffect, why: whyOther},

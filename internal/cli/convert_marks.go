@@ -56,7 +56,7 @@ var caMarks = []caMark{
 
 	{"ProvisioningRequest", "autoscaling.x-k8s.io", noMatch, whyRequests + ": create the pods, and nodes are launched for all of them in one plan"},
 	{"CapacityBuffer", "autoscaling.x-k8s.io", sameHere, "served, in version v1beta1"},
-	{"CapacityQuota", "autoscaling.x-k8s.io", noMatch, "CapacityQuotas are not served: give each NodePool spec.limits"},
+	{"CapacityQuota", "autoscaling.x-k8s.io", sameHere, "served, in version v1beta1"},
 
 	{"cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size", "Cluster API", noEffect, whyElsewhere},
 	{"cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size", "Cluster API", noEffect, whyElsewhere},

@@ -87,6 +87,10 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 		c.State.InFlight.BeginAction(key, state.BufferObject(a.Namespace+"/"+a.Buffer), until)
 		c.startCall(ctx, "UpdateBuffer", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateBuffer(ctx, a) },
 			c.recorder.reportFailure("update", "capacitybuffer/"+a.Namespace+"/"+a.Buffer, a.Why))
+	case plan.UpdateQuota:
+		c.State.InFlight.BeginAction(key, state.LimitObject("capacityquota/"+a.Quota), until)
+		c.startCall(ctx, "UpdateQuota", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateQuota(ctx, a) },
+			c.recorder.reportFailure("update", "capacityquota/"+a.Quota, a.Why))
 	case plan.UpdateNodeClass:
 		c.State.InFlight.BeginAction(key, state.NodeClassObject(a.Group, a.Kind, a.Name), until)
 		c.startCall(ctx, "UpdateNodeClass", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeClass(ctx, a) }, func(_ *state.State, err error) {

@@ -57,6 +57,7 @@ type Cluster interface {
 	UpdateNodeClass(context.Context, plan.UpdateNodeClass) (uint64, error)
 	UpdateNodeOverlay(context.Context, plan.UpdateNodeOverlay) (uint64, error)
 	UpdateBuffer(context.Context, plan.UpdateBuffer) (uint64, error)
+	UpdateQuota(context.Context, plan.UpdateQuota) (uint64, error)
 	// Claimed says whether an orphan that is about to be ended has a NodeClaim after all, as the API server knows it now.
 	Claimed(context.Context, plan.Terminate) (bool, error)
 	// Event tells the people who watch an object. kind is Pod, NodeClaim, Node, NodePool or EC2NodeClass; warn marks what needs attention.
@@ -338,6 +339,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 		c.beginAction(ctx, now, a)
 	}
 	c.writeBufferStatuses(ctx, now, out.Buffers)
+	c.writeQuotaStatuses(ctx, now, snap)
 	if c.lookAgain {
 		c.lookAgain = false
 		sooner(now)

@@ -301,6 +301,9 @@ func (b *bench) UpdateBuffer(_ context.Context, a plan.UpdateBuffer) (uint64, er
 	return 0, nil
 }
 
+// UpdateQuota implements Cluster.
+func (b *bench) UpdateQuota(context.Context, plan.UpdateQuota) (uint64, error) { return 0, nil }
+
 // UpdateNodeOverlay implements Cluster.
 func (b *bench) UpdateNodeOverlay(_ context.Context, a plan.UpdateNodeOverlay) (uint64, error) {
 	v := a.Conditions["ValidationSucceeded"]

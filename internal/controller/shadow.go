@@ -185,6 +185,11 @@ func (readOnlyCluster) UpdateBuffer(context.Context, plan.UpdateBuffer) (uint64,
 	return 0, errReadOnly
 }
 
+// UpdateQuota implements Cluster.
+func (readOnlyCluster) UpdateQuota(context.Context, plan.UpdateQuota) (uint64, error) {
+	return 0, errReadOnly
+}
+
 // UpdateNodeOverlay implements Cluster.
 func (readOnlyCluster) UpdateNodeOverlay(context.Context, plan.UpdateNodeOverlay) (uint64, error) {
 	return 0, errReadOnly

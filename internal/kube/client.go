@@ -94,6 +94,7 @@ type Client struct {
 	overlays                          objects[*karpv1alpha1.NodeOverlay]
 	headrooms                         objects[*dovetailv1alpha1.Headroom]
 	capacityBuffers                   objects[*bufferv1beta1.CapacityBuffer]
+	capacityQuotas                    objects[*bufferv1beta1.CapacityQuota]
 	claimsOfPods                      objects[*corev1.PersistentVolumeClaim]
 	volumes                           objects[*corev1.PersistentVolume]
 	storageClasses                    objects[*storagev1.StorageClass]

@@ -102,7 +102,7 @@ func (m *Manifests) keep(kind string, x metav1.Object) {
 	case *corev1.Pod, *corev1.Node, *corev1.Namespace, *corev1.ReplicationController, *appsv1.DaemonSet, *appsv1.Deployment, *appsv1.ReplicaSet,
 		*appsv1.StatefulSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget, *karpv1.NodePool, *karpv1.NodeClaim, *karpv1alpha1.NodeOverlay,
 		*kwokv1alpha1.KWOKNodeClass, *awsv1.EC2NodeClass, *dovetailv1alpha1.NodeGroupClass, *dovetailv1alpha1.Headroom,
-		*corev1.PodTemplate, *bufferv1beta1.CapacityBuffer, *karpv1alpha5.Provisioner,
+		*corev1.PodTemplate, *bufferv1beta1.CapacityBuffer, *bufferv1beta1.CapacityQuota, *karpv1alpha5.Provisioner,
 		*awsv1alpha1.AWSNodeTemplate:
 		k := kind + " " + key(x)
 		if i, ok := m.at[k]; ok {
@@ -239,6 +239,8 @@ func (m *Manifests) Feed(s *state.State) {
 		case *bufferv1beta1.CapacityBuffer:
 			b := t.capacityBuffer(o, m.shapeOf(o))
 			s.SetBuffer(b.Buffer, b.version)
+		case *bufferv1beta1.CapacityQuota:
+			s.SetLimit(t.CapacityQuota(o))
 		default:
 			w.expand(s, t, o)
 		}

@@ -352,6 +352,10 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 	if err != nil {
 		return nil, err
 	}
+	hasQuotas, err := c.serves(ctx, bufferv1beta1.GroupVersion, "capacityquotas")
+	if err != nil {
+		return nil, err
+	}
 	classes, err := c.servedClasses(ctx)
 	if err != nil {
 		return nil, err
@@ -377,6 +381,9 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 			return
 		}
 		var rest sync.WaitGroup
+		if hasQuotas {
+			w.followQuotas(ctx, &rest)
+		}
 		if hasOverlays {
 			w.followNodeOverlays(ctx, &rest)
 		}

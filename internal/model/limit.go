@@ -16,7 +16,22 @@ type CapacityLimit struct {
 	Nodes        int64     // negative: not limited
 	MicroPerHour int64     // what the nodes may cost, micro-dollars an hour; negative: not limited
 
+	Quota *Quota // the object; nil: the limit is not a CapacityQuota
+
 	Least Resources // no node is removed of its own accord that would leave less capacity than this; zero: none
+}
+
+// Quota is the CapacityQuota that a limit comes from.
+type Quota struct {
+	Name, UID  string
+	Generation int64
+	Resources  []string // that it names, sorted; those that nodes can't have included
+	Invalid    string   // why it can't hold, with the remedy; empty: it holds
+
+	// The status as it is in the API server, so that only a difference is written.
+	Used               map[string]string // by resource; nil: not written yet
+	ObservedGeneration int64
+	Conditions         map[string]Condition
 }
 
 // ClusterLimits is the name of the limits over the whole cluster, which are flags of the controller.

@@ -188,6 +188,21 @@ func (a UpdateBuffer) Key() string { return "buffer/" + a.UID }
 // Because implements Action.
 func (a UpdateBuffer) Because() Reason { return a.Why }
 
+// UpdateQuota writes a CapacityQuota's status. Conditions' Since is ignored: set when the status changes.
+type UpdateQuota struct {
+	Quota, UID string
+	Generation int64
+	Used       map[string]string // by resource
+	Conditions map[string]model.Condition
+	Why        Reason
+}
+
+// Key implements Action.
+func (a UpdateQuota) Key() string { return "quota/" + a.UID }
+
+// Because implements Action.
+func (a UpdateQuota) Because() Reason { return a.Why }
+
 // Key implements Action.
 func (a UpdateNodeOverlay) Key() string { return "overlay/" + a.UID }
 

@@ -160,9 +160,24 @@ func (s *State) SetLimit(l *model.CapacityLimit) {
 	s.counts.Supply++
 }
 
+// SetQuotaLimit adds or changes the limit that a CapacityQuota of this version is. A change of its status alone is no
+// news to a decision.
+func (s *State) SetQuotaLimit(l *model.CapacityLimit, version uint64) {
+	s.InFlight.observeVersion(LimitObject(l.Name), version)
+	if was := s.limits.rows[l.Name]; was != nil && was.Quota != nil && was.Quota.UID == l.Quota.UID && was.Quota.Generation == l.Quota.Generation {
+		s.limits.set(l.Name, l)
+		return
+	}
+	s.SetLimit(l)
+}
+
+// LimitObject names the object of a limit for InFlight.
+func LimitObject(name string) Object { return Object(name) }
+
 // DeleteLimit forgets a limit by its name.
 func (s *State) DeleteLimit(name string) {
 	s.limits.delete(name)
+	s.InFlight.forgetObject(LimitObject(name))
 	s.counts.Supply++
 }
 
