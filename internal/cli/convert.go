@@ -27,7 +27,8 @@ const fromClusterAutoscaler = "cluster-autoscaler"
 type convertFlags struct {
 	from, args, groups, output string
 	files                      []string
-	live                       bool
+	kubeconfig                 string
+	live, apply, yes           bool
 }
 
 // convertCommand is told its whole command line, to put it right where it is wrong.
@@ -42,6 +43,8 @@ func convertCommand(line []string) *cobra.Command {
 			"the groups are from 'aws autoscaling describe-auto-scaling-groups' (--groups), or asks AWS itself (--live). Prints a NodePool and a NodeGroupClass for each\n" +
 			"group on the standard output, for kubectl apply, and says on the standard error what became of every flag and tag, and why some\n" +
 			"have no counterpart. It changes nothing, and asks nobody without --live.\n\n" +
+			"--apply writes the objects to the cluster instead of printing them, by server-side apply: it shows how they differ from what\n" +
+			"is there, and asks first (--yes: doesn't).\n\n" +
 			"Exit status: 0 converted, 1 an input is wrong, 2 wrong usage, 130 or 143 interrupted or stopped before that.",
 		Example: "  kubectl -n kube-system get deploy,cm -o yaml | dovetail convert --from cluster-autoscaler -f - --groups groups.json | kubectl apply -f -\n" +
 			"  dovetail convert --from cluster-autoscaler -- --cloud-provider=aws --nodes=1:10:workers --expander=least-waste",
@@ -49,11 +52,17 @@ func convertCommand(line []string) *cobra.Command {
 			if at := c.ArgsLenAtDash(); at > 0 || at < 0 && len(args) > 0 {
 				return exit{2, fmt.Errorf("unexpected argument %q: put Cluster Autoscaler's flags behind --", args[0])}
 			}
+			if err := f.checkAsking(c.InOrStdin()); err != nil {
+				return err
+			}
 			shown.at("converting")
 			if f.live {
 				shown.at("asking AWS what the groups are")
 			}
-			conv, err = runConvert(c, f, args)
+			if conv, err = runConvert(c, f, args); err == nil && f.apply {
+				shown.end()
+				err = conv.applyObjects(c, f)
+			}
 			return err
 		}),
 		// After the objects: what became of the flags.
@@ -73,6 +82,9 @@ func convertCommand(line []string) *cobra.Command {
 	g.StringVar(&f.args, "args", "", "file of Cluster Autoscaler's flags, as a shell would take them")
 	g.StringVar(&f.groups, "groups", "", "file of the groups, as 'aws autoscaling describe-auto-scaling-groups' prints them; - for the standard input")
 	g.BoolVar(&f.live, "live", false, "ask AWS what the groups are; region and credentials are found as every AWS tool finds them")
+	g.BoolVar(&f.apply, "apply", false, "write the objects to the cluster, after showing how they differ from what is there")
+	g.BoolVarP(&f.yes, "yes", "y", false, "with --apply: don't ask")
+	g.StringVar(&f.kubeconfig, "kubeconfig", "", "with --apply: kubeconfig of somebody who may change NodePools and NodeGroupClasses; empty: KUBECONFIG, or ~/.kube/config")
 	g.StringVarP(&f.output, "output", "o", "yaml", "yaml, or json: objects and what became of every flag in one document")
 	return c
 }
@@ -165,6 +177,8 @@ func runConvert(c *cobra.Command, f convertFlags, args []string) (*conversion, e
 	switch {
 	case f.from != fromClusterAutoscaler:
 		return nil, exit{2, fmt.Errorf("--from %q: use %s", f.from, fromClusterAutoscaler)}
+	case f.apply && f.output != "yaml":
+		return nil, exit{2, errors.New("--apply and --output: what is applied is shown as a difference; leave --output out")}
 	case f.live && f.groups != "":
 		return nil, exit{2, errors.New("--live and --groups: the groups are described twice; give one")}
 	}
@@ -200,7 +214,10 @@ func runConvert(c *cobra.Command, f convertFlags, args []string) (*conversion, e
 	if in.priorities != nil && !slices.Contains(conv.settings.Expanders, dovetailv1alpha1.ExpanderPriority) {
 		conv.notes = append(conv.notes, "ConfigMap "+kube.PriorityConfigMap+" is there, and --expander does not say priority: it has no effect")
 	}
-	if f.output == "json" {
+	switch {
+	case f.apply:
+		return conv, nil
+	case f.output == "json":
 		return conv, conv.json(c.OutOrStdout())
 	}
 	return conv, conv.yaml(c.OutOrStdout())

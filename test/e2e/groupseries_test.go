@@ -101,7 +101,7 @@ func (e *env) pause(d time.Duration) {
 }
 
 // series is one drawn series: a cheap group whose nodes hold one pod each, and one whose nodes hold two, which always has
-// enough.
+// capacity: without any a pod waits for the three minutes that an offering is set aside.
 type series struct {
 	*env
 	draw         *rand.Rand
@@ -195,8 +195,8 @@ func (x *series) disturb() {
 		x.scale("web", x.replicas)
 	case 2:
 		d := time.Duration(2+x.draw.IntN(8)) * time.Second
-		x.say("no capacity for %s in %s", d, g.InstanceTypes[0])
-		x.fault(awstest.Fault{Kind: machines.OutOfCapacity, InstanceType: g.InstanceTypes[0], Duration: machines.Duration(d)})
+		x.say("no capacity for %s in %s", d, x.small.InstanceTypes[0])
+		x.fault(awstest.Fault{Kind: machines.OutOfCapacity, InstanceType: x.small.InstanceTypes[0], Duration: machines.Duration(d)})
 	case 3:
 		n := 1 + x.draw.IntN(2)
 		x.say("the next %d of %s don't join", n, g.InstanceTypes[0])
