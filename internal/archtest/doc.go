@@ -22,13 +22,14 @@ solve, disrupt, lifecycle < decide
 model, plan < state, cloud, ledger, cloud/catalog
 model < top < top/screen, web
 decide < doctor < report
+decide < expander
 api, state, plan, top < kube
 cloud, cloud/catalog < cloud/machines < cloud/kwok, cloud/cloudtest
 api, cloud, cloud/catalog < cloud/kwok, cloud/aws
 cloud, cloud/catalog, cloud/machines < cloud/aws/awstest
 plan, ledger < report
 decide, verify, state, cloud, report < controller
-controller, kube, prometheus, cloud/machines, cloud/kwok, cloud/aws, cloud/aws/awstest, cloud/catalog, report, charts, top/screen, web < cli < cmd
+controller, kube, prometheus, cloud/machines, cloud/kwok, cloud/aws, cloud/aws/awstest, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd
 casetest
 `
 

@@ -148,6 +148,8 @@ type controllerSettings struct {
 	limits *clusterLimits // nil: there are none
 	groups *discovery     // nil: no node groups are looked for
 
+	expander controller.Expander // nil: no program outside chooses among node groups
+
 	statusNamespace, statusName string // of the ConfigMap with the status of node groups; empty: none is written
 
 	past      controller.PastReplicas // nil: no Prometheus is asked
@@ -233,6 +235,9 @@ func (s *controllerSettings) readCloud(f *controllerFlags) (err error) {
 	if s.statusNamespace, s.statusName, err = f.groups.statusConfigMap(); err != nil {
 		return err
 	}
+	if s.expander, err = f.groups.connectExpander(); err != nil {
+		return err
+	}
 	if s.groups != nil && f.cloud != "aws" {
 		return exit{2, fmt.Errorf("--cloud %s: it has no node groups; --nodes and --node-group-auto-discovery are for --cloud aws", f.cloud)}
 	}
@@ -305,7 +310,7 @@ func newController(f *controllerFlags, s *controllerSettings, client *kube.Clien
 		Cluster: actor, Provider: cloud.NewSetAside(provider, cloud.Wall{}, setAsideFor), State: st, Ledger: ledger.New(f.ledgerSize),
 		Metrics: controller.NewMetrics(registry, version(), traits), Log: s.log, Config: f.config, Policy: policy,
 		Keeper: kube.NewKept(client, f.lease.Namespace, "short.json"), Histories: kube.NewHistories(client, f.lease.Namespace), Past: s.past,
-		Decisions: kube.NewDecisions(client, f.lease.Namespace), GroupStatus: status,
+		Decisions: kube.NewDecisions(client, f.lease.Namespace), GroupStatus: status, Expander: s.expander,
 	})
 	if f.mode == modeShadow {
 		ctl.WatchOnly()

@@ -209,8 +209,8 @@ var caFlags = []caFlag{
 	// Scale up.
 	{name: "estimator", def: "binpacking", same: "binpacking", outcome: noMatch, why: "one solver packs all pods over all pools"},
 	{name: "expander", def: "least-waste", always: true, convert: convertExpander},
-	{name: "grpc-expander-url", outcome: noMatch, why: "no program outside is asked which group to take"},
-	{name: "grpc-expander-cert", outcome: noMatch, why: "no program outside is asked which group to take"},
+	{name: "grpc-expander-url", convert: forward("grpc-expander-url")},
+	{name: "grpc-expander-cert", convert: forward("grpc-expander-cert")},
 	{name: "balance-similar-node-groups", kind: asBool, def: "false", convert: func(c *conversion, v string) (fate, error) {
 		c.settings.Balance = v == "true"
 		if !c.settings.Balance {
@@ -426,11 +426,8 @@ func convertExpander(c *conversion, v string) (fate, error) {
 	for _, name := range strings.Split(v, ",") {
 		e := dovetailv1alpha1.Expander(strings.TrimSpace(name))
 		switch e {
-		case "grpc":
-			left = append(left, "grpc has no counterpart: no program outside is asked")
-			continue
 		case dovetailv1alpha1.ExpanderPrice, dovetailv1alpha1.ExpanderLeastWaste, dovetailv1alpha1.ExpanderMostPods, dovetailv1alpha1.ExpanderLeastNodes,
-			dovetailv1alpha1.ExpanderPriority, dovetailv1alpha1.ExpanderRandom:
+			dovetailv1alpha1.ExpanderPriority, dovetailv1alpha1.ExpanderRandom, dovetailv1alpha1.ExpanderGRPC:
 		default:
 			return fate{}, fmt.Errorf("--expander=%s: there is no expander %q; have price, least-waste, most-pods, least-nodes, priority, random, grpc", v, name)
 		}
@@ -438,6 +435,9 @@ func convertExpander(c *conversion, v string) (fate, error) {
 			return fate{}, fmt.Errorf("--expander=%s: %s stands there twice", v, e)
 		}
 		c.settings.Expanders = append(c.settings.Expanders, e)
+		if e == dovetailv1alpha1.ExpanderGRPC && !c.given["grpc-expander-url"] {
+			left = append(left, "grpc asks the program of --grpc-expander-url, which dovetail controller needs beside it")
+		}
 		if e == dovetailv1alpha1.ExpanderPriority {
 			if len(c.settings.Priorities) == 0 {
 				left = append(left, "priority needs ConfigMap cluster-autoscaler-priority-expander: give it with -f; without, no pool has a weight")

@@ -18,6 +18,8 @@ import (
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/asg"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/expander"
 	"github.com/dovetail-sh/dovetail/internal/kube"
 )
 
@@ -33,6 +35,7 @@ type groupFlags struct {
 	defaults         string
 	writeStatus      bool
 	status           string // namespace/name of the ConfigMap that it is written to
+	expander, cert   string
 	flags            *pflag.FlagSet
 }
 
@@ -48,6 +51,23 @@ func (f *groupFlags) add(g *pflag.FlagSet) {
 	g.StringVar(&f.defaults, "node-group-defaults", "", "how those groups are scaled, as flags of Cluster Autoscaler, such as '--scale-down-unneeded-time=5m --expander=least-waste'; docs/CONVERT.md says which (NODE_GROUP_DEFAULTS)")
 	g.BoolVar(&f.writeStatus, "write-status-configmap", true, "write the status of node groups, where there are any, into a ConfigMap as Cluster Autoscaler does")
 	g.StringVar(&f.status, "status-config-map-name", clusterAutoscalerNamespace+"/"+kube.StatusConfigMap, "that ConfigMap: [<namespace>/]<name>")
+	g.StringVar(&f.expander, "grpc-expander-url", "", "<host>:<port> of a program that is asked by Cluster Autoscaler's protocol which node groups to grow, for NodeGroupClasses with expander grpc; pods wait 2s for it at most. Empty: none")
+	g.StringVar(&f.cert, "grpc-expander-cert", "", "file with the certificate, in PEM, that signs that program's")
+}
+
+// connectExpander returns the expander outside, nil where none is named.
+func (f *groupFlags) connectExpander() (controller.Expander, error) {
+	if f.expander == "" {
+		if f.cert != "" {
+			return nil, exit{2, errors.New("--grpc-expander-cert: there is no expander; give --grpc-expander-url")}
+		}
+		return nil, nil
+	}
+	e, err := expander.Connect(f.expander, f.cert)
+	if err != nil {
+		return nil, exit{2, err}
+	}
+	return e, nil
 }
 
 // statusConfigMap is where the status of node groups is written; empty: nowhere.

@@ -115,6 +115,7 @@ type Controller struct {
 	Histories   HistoryStore            // nil: histories of demand end with the process
 	Decisions   HistoryStore            // nil: past decisions end with the process
 	GroupStatus GroupStatus             // nil: nobody is told of node groups as Cluster Autoscaler does it
+	Expander    Expander                // nil: no program outside chooses among node groups
 	Past        PastReplicas            // nil: they begin with the process, or with what is stored
 	Background  []func(context.Context) // runs beside the loop while it acts, and ends with its context when another autoscaler is live
 
@@ -146,6 +147,7 @@ type Controller struct {
 	keeping       bool // what was learned is being kept
 	kept          int  // of decide.Memory.LearnedChanges
 	recorder      *recorder
+	expander      *outsideExpander
 	classes       *nodeClasses
 	offerings     *offerings
 	drift         *driftChecker
@@ -193,6 +195,7 @@ func New(c *Controller) *Controller {
 	}
 	c.recorder = newRecorder(c)
 	e := newEdges(c)
+	c.expander = &outsideExpander{expander: c.Expander, log: c.Log, metrics: c.Metrics, emit: c.Emit}
 	c.classes = &nodeClasses{edges: e, recorder: c.recorder, ends: map[string]*classEnd{}, withoutFinalizer: map[string]bool{}}
 	c.offerings = &offerings{edges: e, classes: c.classes, onlyLooks: c.onlyLooks, byPool: map[string]*poolInfo{}}
 	c.launcher = &launcher{edges: e, classes: c.classes, lanes: c.lanes, offerings: c.offerings, recorder: c.recorder, isPassive: func() bool { return c.passive.Load() != nil }, lookAgain: func() { c.lookAgain = true }}
@@ -329,7 +332,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 		looks = cloud.LookOnly(ctx)
 	}
 	sooner(c.drift.checkDrift(looks, now, snap))
-	out, due := c.decideVerified(now, snap, decide.Request{Solve: solve, BatchOpen: more, NoteBlockers: c.recorder.mayTellBlockers(now)})
+	out, due := c.decideWithExpander(ctx, now, snap, decide.Request{Solve: solve, BatchOpen: more, NoteBlockers: c.recorder.mayTellBlockers(now)})
 	sooner(due)
 	c.keepLessons(ctx, snap)
 	classes := c.State.Pools.ListNodeClasses()

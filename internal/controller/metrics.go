@@ -29,6 +29,7 @@ type Metrics struct {
 	podStarts     *podStarts
 	history       *historyMetrics
 	groups        *groupCounters
+	expanderCalls *prometheus.CounterVec
 
 	evictions, podsDrained *prometheus.CounterVec
 	nodeCount, synced      prometheus.Gauge
@@ -159,6 +160,7 @@ func NewMetrics(to prometheus.Registerer, version string, provider cloud.Traits)
 	m.podStarts = newPodStarts(r)
 	m.history = newHistoryMetrics(to)
 	m.groups = newGroupCounters()
+	m.expanderCalls = newExpanderCalls(r)
 	info := r.gauge("karpenter_build_info", "1; what was built is in the labels.", "version", "goversion", "goarch", "commit")
 	info.WithLabelValues(version, runtime.Version(), runtime.GOARCH, revision()).Set(1)
 	return m

@@ -38,6 +38,12 @@ type Request struct {
 	// NotBound are bindings that verify refused when this step was decided before: their pods are decided on again.
 	NotBound []RefusedBinding
 
+	// AskExpander has Output.Query say what to ask the expander outside, where it is to be asked. What else is decided then
+	// is as if there were none. Expander is what it answered: groups that it leaves out are not grown in this step; nil:
+	// it did not answer.
+	AskExpander bool
+	Expander    *ExpanderAnswer
+
 	NoteBlockers bool // say what blocks disruption too
 
 	// PassiveReason puts the step into passive mode: commands that have not begun to delete are taken back for this
@@ -190,6 +196,7 @@ func onlyIf(holds bool, run func()) func() {
 // their machine, which does not wait for the end of a batch.
 func (st *step) solvesDemand(req Request) bool {
 	st.demand.batchOpen = req.BatchOpen
+	st.demand.expander.ask, st.demand.expander.answer = req.AskExpander, req.Expander
 	lost, due := st.slots.findLost(), st.interruptions.areDue() // both also remember what they have seen
 	refill := st.buffers.areDue()
 	return !req.OngoingOnly && (req.Solve || lost || due || st.demand.workShares.areDue() || refill || len(req.NotBound) > 0)

@@ -107,7 +107,10 @@ func (dm *demandStage) solve(look bool) {
 	placed := map[string]placement{}
 	dm.placeOnNodes(res.OnNodes, what, placed)
 	dm.purchases.createClaims(res.New)
-	for _, r := range res.Refused {
+	dm.out.Query = dm.expander.query()
+	final, waiting := dm.expander.refuse(problem, dm.purchases.pools(), res.Refused)
+	dm.out.Waiting += waiting
+	for _, r := range final {
 		refused = append(refused, plan.PodDecision{Pod: r.Pod, Outcome: plan.Refused, Reasons: r.Reasons})
 	}
 	dm.out.Pods = append(dm.out.Pods, refused...)

@@ -26,11 +26,36 @@ const (
 	byLeastNodes = "least-nodes"
 	byPriority   = "priority"
 	byRandom     = "random"
+	byOutside    = "grpc"
 )
+
+// ExpanderQuery is what an expander outside is asked: which of several node groups to grow.
+type ExpanderQuery struct {
+	ResourceNames []string      // by Dim
+	Options       []GroupOption // at least two
+}
+
+// GroupOption is a node group that might grow.
+type GroupOption struct {
+	Group string
+	Nodes int          // that it would grow by, were it the only one
+	Pods  []*model.Pod // that would go there, by namespace and name
+	Pool  *model.NodePool
+	First solve.NewNode // the first of the nodes
+}
+
+// ExpanderAnswer is what it answered.
+type ExpanderAnswer struct {
+	Groups []string // that are to grow; others of those that it was asked about are not
+}
 
 // groupExpander ranks node groups by the rules of their NodeGroupClasses.
 type groupExpander struct {
 	*draft
+	ask     bool            // Request.AskExpander
+	answer  *ExpanderAnswer // Request.Expander
+	options []GroupOption   // what rankGroups would ask an expander outside
+	leftOut bool            // rankGroups has left out a group that the expander outside did not choose
 }
 
 // groupOption is a node group that might grow.
@@ -40,6 +65,7 @@ type groupOption struct {
 	keys   []float64 // what it is ranked by, less is better
 	chance string
 	rank   int32
+	bought []solve.NewNode // were it the only one
 }
 
 // rulesBeforePrice is the rules of a pool's groups that come before price; empty: none.
@@ -56,6 +82,7 @@ func rulesBeforePrice(p *model.NodePool) []string {
 
 // rankGroups are the pools of a problem with the groups ranked that are to be.
 func (ge *groupExpander) rankGroups(in *solve.Problem) []solve.Pool {
+	ge.options, ge.leftOut = nil, false
 	type kind struct {
 		weight int32
 		rules  string
@@ -103,8 +130,10 @@ func (ge *groupExpander) rankGroups(in *solve.Problem) []solve.Pool {
 			p := in.Pools[o.pool]
 			p.Group = o.group
 			tried, _ := solve.Solve(&solve.Problem{ResourceNames: in.ResourceNames, Demand: demand, Pools: []solve.Pool{p}, Daemons: in.Daemons, Namespaces: in.Namespaces, Limits: in.Limits}, solve.Memory{}, quick)
+			o.bought = tried.New
 			o.computeKeys(strings.Split(k.rules, ","), p.NodePool, demand, tried.New)
 		}
+		set = ge.consultOutside(strings.Split(k.rules, ","), in, set)
 		slices.SortStableFunc(set, (*groupOption).compare)
 		for i, o := range set {
 			if i > 0 {
@@ -116,10 +145,16 @@ func (ge *groupExpander) rankGroups(in *solve.Problem) []solve.Pool {
 			parts[o.pool] = append(parts[o.pool], o)
 		}
 	}
+	ranked := map[int]bool{}
+	for _, k := range order {
+		for _, o := range sets[k] {
+			ranked[o.pool] = true
+		}
+	}
 	var out []solve.Pool
 	for i := range in.Pools {
 		p := in.Pools[i]
-		if parts[i] == nil {
+		if !ranked[i] {
 			out = append(out, p)
 		}
 		for _, o := range parts[i] {
@@ -128,6 +163,70 @@ func (ge *groupExpander) rankGroups(in *solve.Problem) []solve.Pool {
 		}
 	}
 	return out
+}
+
+// consultOutside returns the options of a set that may grow: all of them, or where the expander outside has chosen among
+// them, those. Where it is to be asked, it notes what: the options that rules before it leave equal to the best.
+func (ge *groupExpander) consultOutside(rules []string, in *solve.Problem, set []*groupOption) []*groupOption {
+	at := slices.Index(rules, byOutside)
+	if at < 0 || !ge.ask && ge.answer == nil {
+		return set
+	}
+	if ge.answer != nil {
+		chosen := slices.DeleteFunc(slices.Clone(set), func(o *groupOption) bool { return !slices.Contains(ge.answer.Groups, o.group) })
+		if len(chosen) == 0 {
+			return set
+		}
+		ge.leftOut = ge.leftOut || len(chosen) < len(set)
+		return chosen
+	}
+	best := slices.MinFunc(set, func(a, b *groupOption) int {
+		return slices.Compare(a.keys[:min(len(a.keys), at+1)], b.keys[:min(len(b.keys), at+1)])
+	})
+	var options []GroupOption
+	for _, o := range set {
+		if len(o.bought) == 0 || !slices.Equal(o.keys[:min(len(o.keys), at+1)], best.keys[:min(len(best.keys), at+1)]) {
+			continue
+		}
+		x := GroupOption{Group: o.group, Nodes: len(o.bought), Pool: in.Pools[o.pool].NodePool, First: o.bought[0]}
+		for _, n := range o.bought {
+			x.Pods = append(x.Pods, realPods(n.Pods)...)
+		}
+		x.Pods = slices.DeleteFunc(x.Pods, func(p *model.Pod) bool { return p.Expected })
+		slices.SortFunc(x.Pods, func(a, b *model.Pod) int {
+			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		})
+		options = append(options, x)
+	}
+	if len(options) > 1 {
+		slices.SortFunc(options, func(a, b GroupOption) int { return cmp.Compare(a.Group, b.Group) })
+		ge.options = append(ge.options, options...)
+	}
+	return set
+}
+
+// query is what to ask an expander outside after the last rankGroups; nil: nothing.
+func (ge *groupExpander) query() *ExpanderQuery {
+	if len(ge.options) == 0 {
+		return nil
+	}
+	return &ExpanderQuery{ResourceNames: ge.s.ResourceNames, Options: ge.options}
+}
+
+// refuse returns which of the refused pods no group can take, with what each lacks. Where the expander outside has left
+// groups out, pods that one of those could take wait: they are decided on again at once, and it is asked again.
+func (ge *groupExpander) refuse(in *solve.Problem, pools []solve.Pool, refused []solve.Refusal) (final []solve.Refusal, waiting int) {
+	if !ge.leftOut || len(refused) == 0 {
+		return refused, 0
+	}
+	quick := ge.pol.Solve
+	quick.Work = 0
+	demand := make([]*model.Pod, len(refused))
+	for i, r := range refused {
+		demand[i] = r.Pod
+	}
+	res, _ := solve.Solve(&solve.Problem{ResourceNames: in.ResourceNames, Demand: demand, Pools: pools, Daemons: in.Daemons, Namespaces: in.Namespaces, Limits: in.Limits}, solve.Memory{}, quick)
+	return res.Refused, len(refused) - len(res.Refused)
 }
 
 // hasMinValues says whether a requirement asks for several values to choose from.

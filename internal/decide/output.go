@@ -18,6 +18,7 @@ type Output struct {
 	Waiting  int              // pods that are delayed to the next solve of demand, which must come within a second
 	Notes    []plan.Note      // to tell people
 	Buffers  []BufferState    // every CapacityBuffer, by namespace and name
+	Query    *ExpanderQuery   // what to ask the expander outside before this is done; nil: nothing
 	Kept     []Kept           // machines that should go and can't, or need not
 }
 

@@ -22,6 +22,22 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
+// describeQuery tells what an expander outside is to be asked, and how many pods wait for its next answer.
+func (x *script) describeQuery() {
+	if q := x.last.Query; q != nil {
+		for _, o := range q.Options {
+			names := make([]string, len(o.Pods))
+			for i, p := range o.Pods {
+				names[i] = p.Name
+			}
+			fmt.Fprintf(&x.out, "  ask whether %s grows by %d for %s\n", o.Group, o.Nodes, strings.Join(names, " "))
+		}
+	}
+	if x.answer != nil && x.last.Waiting > 0 {
+		fmt.Fprintf(&x.out, "  %d wait to be asked about again\n", x.last.Waiting)
+	}
+}
+
 // A script tells a cluster's story, one thing a line; what is decided at its instants is the output. Instants are distances from
 // the beginning: +90s. A thing that is named again is changed: its line is the whole of it.
 //
@@ -57,6 +73,7 @@ import (
 //	machine ID [claim=C] [launched=AT] [gone] [unreserved] [member=CLASS,GROUP,TYPE,ZONE]    (member: of a node group, and nobody's)
 //	listed AT
 //	landing bind|tolerate|off    (bind where nothing is said)
+//	expander ask|none|GROUP,…    an expander outside is to be asked from now on; is not; has answered so
 //	notbound                     verify is against the bindings of the last step
 //	unbindable POD               the API server refused to have it bound
 //	failure CLAIM KIND MESSAGE…
@@ -73,6 +90,8 @@ import (
 //	gone type NAME               no pool is offered it any more
 type script struct {
 	t        testing.TB
+	ask      bool
+	answer   *ExpanderAnswer
 	st       *state.State
 	mem      Memory
 	pol      Policy
@@ -157,6 +176,12 @@ func (x *script) line(f []string) {
 		x.more = len(f) > 2 && f[2] == "more"
 		x.decide(f[0] == "at")
 		fmt.Fprintf(&x.out, "%s %s\n%s", f[0], f[1], x.describe())
+		x.describeQuery()
+	case "expander":
+		x.ask, x.answer = f[1] == "ask", nil
+		if f[1] != "ask" && f[1] != "none" {
+			x.answer = &ExpanderAnswer{Groups: strings.Split(f[1], ",")}
+		}
 	case "halt":
 		x.now = x.when(f[1])
 		x.st.SetNow(x.now)
@@ -304,7 +329,7 @@ func (x *script) decide(look bool) {
 	x.reserve()
 	x.st.ExpireActions(x.now)
 	snap := x.st.Snapshot(x.now)
-	x.last, x.mem = stepTwice(snap, x.mem, x.now, x.pol, Request{Solve: look, NoteBlockers: x.tell, BatchOpen: x.more, NotBound: x.notBound}, x.t.Fatalf)
+	x.last, x.mem = stepTwice(snap, x.mem, x.now, x.pol, Request{Solve: look, NoteBlockers: x.tell, BatchOpen: x.more, NotBound: x.notBound, AskExpander: x.ask, Expander: x.answer}, x.t.Fatalf)
 	x.notBound = nil
 	if refused, err := SecondOpinion(snap, &x.last); err != nil || len(refused) > 0 {
 		x.t.Errorf("refused by verify: %v %v", err, refused)

@@ -92,7 +92,7 @@ type NodeGroupSelectorTerm struct {
 
 // Expander is a rule by which one of several groups is taken.
 //
-// +kubebuilder:validation:Enum=price;least-waste;most-pods;least-nodes;priority;random
+// +kubebuilder:validation:Enum=price;least-waste;most-pods;least-nodes;priority;random;grpc
 type Expander string
 
 // The expanders.
@@ -103,6 +103,7 @@ const (
 	ExpanderLeastNodes Expander = "least-nodes" // the one that needs fewest machines
 	ExpanderPriority   Expander = "priority"    // the one that spec.options.priorities ranks highest
 	ExpanderRandom     Expander = "random"      // any of them, the same one for the same pods
+	ExpanderGRPC       Expander = "grpc"        // those that the controller's --grpc-expander-url answers; where it does not, all
 )
 
 // NodeGroupOptions say when machines are given back and which group is taken.
@@ -188,7 +189,7 @@ type NodeGroupOptions struct {
 
 	// Expanders choose among groups, each among those that the one before leaves. Default: price.
 	//
-	// +kubebuilder:validation:MaxItems=6
+	// +kubebuilder:validation:MaxItems=7
 	// +optional
 	Expanders []Expander `json:"expanders,omitempty"`
 
