@@ -4,12 +4,10 @@
 package kube
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -46,6 +44,7 @@ type sizedBuffer struct {
 	*model.Buffer
 	version  uint64
 	requests corev1.ResourceList // of one pod, pods included
+	template *corev1.PodSpec     // as it was written; nil: not known
 }
 
 // capacityBuffer translates a buffer whose pods look like this. Quotas are not applied yet.
@@ -74,6 +73,7 @@ func (t *Translator) capacityBuffer(b *bufferv1beta1.CapacityBuffer, shape podSh
 	}
 	pod := t.virtualPod(b.Namespace, shape.template)
 	m.Like = &model.Pod{Namespace: b.Namespace, Class: t.class(pod, false), Created: m.Created, Expected: true, Buffer: m.Key()}
+	out.template = &shape.template.Spec
 	out.requests = podresources.PodRequests(pod, podresources.PodResourcesOptions{})
 	out.requests[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
 	m.Replicas = bufferReplicas(&b.Spec, shape.replicas, out.requests)
@@ -161,66 +161,4 @@ func bufferStatus(b *bufferv1beta1.CapacityBuffer) model.BufferStatus {
 		out.Strategy = *s
 	}
 	return out
-}
-
-// applyQuotas lowers the replicas of a namespace's buffers to what its ResourceQuotas leave, the oldest buffer first: pods that the quota
-// would refuse need no capacity. Quotas with scopes are left out, for what they select is known of real pods alone.
-func applyQuotas(buffers []sizedBuffer, quotas []*corev1.ResourceQuota) {
-	quotas = slices.DeleteFunc(slices.Clone(quotas), func(q *corev1.ResourceQuota) bool { return len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil })
-	if len(quotas) == 0 {
-		return
-	}
-	slices.SortFunc(buffers, func(a, b sizedBuffer) int {
-		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name))
-	})
-	left := make([]corev1.ResourceList, len(quotas))
-	for i, q := range quotas {
-		left[i] = corev1.ResourceList{}
-		for name, hard := range q.Spec.Hard {
-			amount := hard.DeepCopy()
-			amount.Sub(q.Status.Used[name])
-			left[i][quotaResource(name)] = smaller(left[i], quotaResource(name), amount)
-		}
-	}
-	for _, b := range buffers {
-		if b.Like == nil {
-			continue
-		}
-		want, by := b.Replicas, ""
-		for i, q := range quotas {
-			if fit, bounded := podsWithin(left[i], b.requests); bounded && fit < int64(b.Replicas) {
-				b.Replicas, by = int(fit), q.Name
-			}
-		}
-		for i := range left {
-			for name, amount := range left[i] {
-				r := b.requests[name]
-				r.Mul(int64(b.Replicas))
-				amount.Sub(r)
-				left[i][name] = amount
-			}
-		}
-		b.Limited = model.Condition{Status: "False", Reason: bufferWithinQuotas, Message: "The namespace's ResourceQuotas leave enough for all pods of the buffer."}
-		if by != "" {
-			b.Limited = model.Condition{Status: "True", Reason: bufferQuotasAllocated,
-				Message: fmt.Sprintf("ResourceQuota %s leaves room for %d of %d pods; raise it, or ask for fewer.", by, b.Replicas, want)}
-		}
-	}
-}
-
-// smaller returns the smaller of an amount and what a list has of a resource.
-func smaller(list corev1.ResourceList, name corev1.ResourceName, amount resource.Quantity) resource.Quantity {
-	if have, ok := list[name]; ok && have.Cmp(amount) < 0 {
-		return have
-	}
-	return amount
-}
-
-// quotaResource is the resource of pods that an entry of a ResourceQuota bounds.
-func quotaResource(name corev1.ResourceName) corev1.ResourceName {
-	switch name {
-	case "count/pods":
-		return corev1.ResourcePods
-	}
-	return corev1.ResourceName(strings.TrimPrefix(string(name), "requests."))
 }

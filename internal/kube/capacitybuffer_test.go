@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
@@ -130,5 +131,46 @@ func TestBufferQuotas(t *testing.T) {
 	}
 	if have["a"] != 4 || have["b"] != 2 {
 		t.Errorf("%v", have)
+	}
+}
+
+// TestBufferQuotaScopes: a quota with scopes bounds the buffers whose pods it would select, and no others. The template has
+// requests, PriorityClass high and neither a deadline nor affinity.
+func TestBufferQuotaScopes(t *testing.T) {
+	tr := &Translator{Table: state.NewResourceTable()}
+	for quota, selects := range map[string]bool{
+		`{scopes: [BestEffort]}`:                 false,
+		`{scopes: [NotBestEffort]}`:              true,
+		`{scopes: [NotBestEffort, Terminating]}`: false,
+		`{scopes: [NotTerminating]}`:             true,
+		`{scopes: [PriorityClass]}`:              true,
+		`{scopes: [CrossNamespacePodAffinity]}`:  false,
+		`{scopes: [VolumeAttributesClass]}`:      false,
+		`{scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [low, high]}]}}`:                           true,
+		`{scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [low]}]}}`:                                 false,
+		`{scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: NotIn, values: [low]}]}}`:                              true,
+		`{scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: DoesNotExist}]}}`:                                      false,
+		`{scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: Exists}, {scopeName: BestEffort, operator: Exists}]}}`: false,
+		`{scopes: [NotTerminating], scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [high]}]}}`:      true,
+	} {
+		shape := podShape{template: decode[corev1.PodTemplateSpec](t, bufferTemplate)}
+		list := []sizedBuffer{tr.capacityBuffer(bufferOf(t, "b", `{podTemplateRef: {name: p}, replicas: 3}`), shape)}
+		q := &corev1.ResourceQuota{Spec: *decode[corev1.ResourceQuotaSpec](t, quota)}
+		q.Name, q.Spec.Hard = "q", corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}
+		applyQuotas(list, []*corev1.ResourceQuota{q})
+		if want := map[bool]int{true: 1, false: 3}[selects]; list[0].Replicas != want {
+			t.Errorf("%s: capacity for %d pods, want %d", quota, list[0].Replicas, want)
+		}
+	}
+	shape := podShape{template: decode[corev1.PodTemplateSpec](t, `
+spec:
+  activeDeadlineSeconds: 60
+  affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: t, namespaces: [other]}}]}}
+  containers: [{name: c}]`)}
+	list := []sizedBuffer{tr.capacityBuffer(bufferOf(t, "b", `{podTemplateRef: {name: p}, replicas: 3}`), shape)}
+	q := decode[corev1.ResourceQuota](t, `{metadata: {name: q}, spec: {scopes: [BestEffort, Terminating, CrossNamespacePodAffinity], hard: {pods: "2"}}}`)
+	applyQuotas(list, []*corev1.ResourceQuota{q})
+	if list[0].Replicas != 2 || list[0].Limited.Status != "True" {
+		t.Errorf("capacity for %d pods, want 2; %+v", list[0].Replicas, list[0].Limited)
 	}
 }
