@@ -34,8 +34,11 @@ func FuzzCompile(f *testing.F) {
 			}
 			return
 		}
-		now := time.Unix(at%(1<<32), 0) // until 2106
+		now := time.Unix(at%(1<<31), 0)
 		for range 20 {
+			if now.Year() > 2090 {
+				return // 2100 has no 29 February, and cron looks five years ahead
+			}
 			next := h.Windows[0].Next(now)
 			if !next.After(now) {
 				t.Fatalf("%q in %q: after %v it opens at %v", schedule, zone, now, next)

@@ -127,6 +127,9 @@ func (c PriceChange) Apply(micro int64) int64 {
 	if out.Cmp(big.NewRat(mostPrice, 1)) > 0 {
 		return mostPrice
 	}
+	if out.Cmp(big.NewRat(LeastPrice, 1)) < 0 {
+		return LeastPrice
+	}
 	out.Add(out, big.NewRat(1, 2))
 	return max(LeastPrice, new(big.Int).Div(out.Num(), out.Denom()).Int64())
 }

@@ -11,12 +11,14 @@ import (
 	"mime/multipart"
 	"net/mail"
 	"net/textproto"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 )
 
-// mimeBoundary separates the parts of MIME user data. It is fixed, so that equal settings make equal user data.
+// mimeBoundary separates the parts of MIME user data, with slashes added until no part has it in its text. It is no drawn
+// one, so that equal settings make equal user data.
 const mimeBoundary = "//"
 
 // mimePart is a part of MIME multipart user data: its content type and its text.
@@ -69,10 +71,14 @@ func readParts(own string) ([]mimePart, error) {
 
 // writeMultipart writes MIME multipart user data.
 func writeMultipart(list []mimePart) (string, error) {
+	boundary := mimeBoundary
+	for slices.ContainsFunc(list, func(p mimePart) bool { return strings.Contains(p.body, "--"+boundary) }) {
+		boundary += "/"
+	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=%q\r\n\r\n", mimeBoundary)
+	fmt.Fprintf(&b, "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=%q\r\n\r\n", boundary)
 	w := multipart.NewWriter(&b)
-	if err := w.SetBoundary("//"); err != nil {
+	if err := w.SetBoundary(boundary); err != nil {
 		return "", err
 	}
 	for _, p := range list {
