@@ -26,8 +26,8 @@ const fuzzTypes = `[
 {"name":"s-8x","offerings":[{"Price":0.35,"Available":true,"Requirements":[{"key":"karpenter.sh/capacity-type","operator":"In","values":["spot"]},{"key":"topology.kubernetes.io/zone","operator":"In","values":["a","b"]}]}],"architecture":"amd64","operatingSystems":["linux"],"resources":{"cpu":"8","ephemeral-storage":"20Gi","memory":"32Gi","pods":"64"}},
 {"name":"g-8x","offerings":[{"Price":2,"Available":true,"Requirements":[{"key":"karpenter.sh/capacity-type","operator":"In","values":["on-demand"]},{"key":"topology.kubernetes.io/zone","operator":"In","values":["b"]}]}],"architecture":"arm64","operatingSystems":["linux"],"resources":{"cpu":"8","ephemeral-storage":"20Gi","memory":"32Gi","pods":"64","nvidia.com/gpu":"2"}}]`
 
-// FuzzPlan: whatever manifests hold, they are refused with a place, or planned for in a plan that verify passes and that
-// can be written. It is what 'dovetail plan' and the what-if of the page do with a file.
+// FuzzPlan: whatever manifests hold, they are refused with a place, or planned for in a plan that verify passes and
+// that can be written. It is what 'dovetail plan' and the what-if of the page do with a file.
 func FuzzPlan(f *testing.F) {
 	const pool = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\nspec: {template: {spec: {nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, requirements: []}}}\n---\n"
 	files, err := filepath.Glob("../kube/testdata/*.txt")

@@ -160,8 +160,8 @@ func FuzzTranslateProvisioner(f *testing.F) {
 	})
 }
 
-// FuzzQuantity: an amount that a pod requests counts for what it is, rounded up, and for very much where it is more than
-// can be counted; never for less.
+// FuzzQuantity: an amount that a pod requests counts for what it is, rounded up, and for very much where it is more
+// than can be counted; never for less.
 func FuzzQuantity(f *testing.F) {
 	for _, s := range []string{"1", "100m", "1n", "1e3", "9223372036854775807", "9223372036854775808", "9223372036854776", "9.3e15", "9e18", "1e30", "999999E", "16Ei", "0.0000000001"} {
 		f.Add(s)

@@ -35,8 +35,8 @@ func (r right) String() string {
 	return out
 }
 
-// witness records what the controller's identity asked the real API server for, and was allowed, while the tests of this
-// package ran. Every request of the controller is made by this package, so this is what its roles are for.
+// witness records what the controller's identity asked the real API server for, and was allowed, while the tests of
+// this package ran. Every request of the controller is made by this package, so this is what its roles are for.
 var witness = struct {
 	sync.Mutex
 	used map[right]bool

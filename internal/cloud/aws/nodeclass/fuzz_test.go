@@ -15,7 +15,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// FuzzUserData: whatever user data a class has, it is refused, or the machine gets it whole beside what it needs to join.
+// FuzzUserData: whatever user data a class has, it is refused, or the machine gets it whole beside what it needs to
+// join.
 func FuzzUserData(f *testing.F) {
 	for _, own := range []string{
 		"", "#!/bin/bash\necho hi\n", "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {}\n",
@@ -63,7 +64,8 @@ func FuzzUserData(f *testing.F) {
 	})
 }
 
-// FuzzKubeletConfig: whatever spec.kubelet is, it is refused with its field, or what it keeps from pods is no less than nothing.
+// FuzzKubeletConfig: whatever spec.kubelet is, it is refused with its field, or what it keeps from pods is no less
+// than nothing.
 func FuzzKubeletConfig(f *testing.F) {
 	for _, s := range []string{
 		`{"maxPods":58,"podsPerCore":4,"clusterDNS":["10.0.0.10"]}`, `{"kubeReserved":{"cpu":"100m","memory":"1Gi","ephemeral-storage":"1Gi","pid":"100"}}`,

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// mimeBoundary separates the parts of MIME user data, with slashes added until no part has it in its text. It is no drawn
-// one, so that equal settings make equal user data.
+// mimeBoundary separates the parts of MIME user data, with slashes added until no part has it in its text. It is no
+// drawn one, so that equal settings make equal user data.
 const mimeBoundary = "//"
 
 // mimePart is a part of MIME multipart user data: its content type and its text.
