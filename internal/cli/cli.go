@@ -47,6 +47,10 @@ func (e exit) Unwrap() error { return e.err }
 // pluginBinary is what the binary is called where kubectl finds it as a plugin: as kubectl dovetail.
 const pluginBinary = "kubectl-dovetail"
 
+// completionBinary is what the binary is called where kubectl finds it to complete kubectl dovetail: it is asked with the words
+// that were typed.
+const completionBinary = "kubectl_complete-dovetail"
+
 // Main runs one command and returns the exit status.
 func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
 	root := &cobra.Command{
@@ -56,7 +60,11 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 			"launched for it, and removes nodes when the cluster can live on fewer. It says why, for every decision.",
 		SilenceUsage: true, SilenceErrors: true, Version: version(),
 	}
-	if filepath.Base(os.Args[0]) == pluginBinary {
+	called := filepath.Base(os.Args[0])
+	if called == completionBinary {
+		args = append([]string{cobra.ShellCompRequestCmd}, args...)
+	}
+	if called == pluginBinary || called == completionBinary {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl dovetail"}
 	}
 	root.SetIn(in)

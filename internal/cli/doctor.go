@@ -141,22 +141,22 @@ func readSurvey(c *cobra.Command, f doctorFlags, shown *progress) (*report.Docto
 		err = readFiles(m, f.files, c.InOrStdin())
 	} else {
 		shown.at("reading the cluster")
-		d.Cluster, err = surveyCluster(c.Context(), f, m, in, c.ErrOrStderr())
+		d.Cluster, d.ClockSkew, err = surveyCluster(c.Context(), f, m, in, c.ErrOrStderr())
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	d.Elsewhere = takeIn(m, cat, in, len(f.files) == 0)
+	d.Elsewhere = takeIn(m, cat, in, time.Now().Add(-d.ClockSkew), len(f.files) == 0)
 	return d, in, nil
 }
 
-// takeIn makes the snapshot of what was read, with instance types for every pool. It says whether their prices are of
-// another region.
-func takeIn(m *kube.Manifests, cat *catalog.Catalog, in *doctor.Input, live bool) (elsewhere bool) {
+// takeIn makes the snapshot of what was read, with instance types for every pool. now is by the cluster's clock, which may not
+// be this machine's. It says whether prices are of another region.
+func takeIn(m *kube.Manifests, cat *catalog.Catalog, in *doctor.Input, now time.Time, live bool) (elsewhere bool) {
 	s := state.New()
 	types := cat.InstanceTypes(s.Resources().Dim) // first, so that the numbers of resources do not depend on the input
 	m.Feed(s)
-	in.Now = time.Now()
+	in.Now = now
 	var zones []string
 	for _, n := range s.Snapshot(in.Now).Nodes {
 		zones = append(zones, n.Labels[model.LabelZone])
@@ -167,24 +167,25 @@ func takeIn(m *kube.Manifests, cat *catalog.Catalog, in *doctor.Input, live bool
 	return elsewhere
 }
 
-// surveyCluster reads the cluster of the flags into m, and what may not be read of it into in. It returns its name.
-func surveyCluster(ctx context.Context, f doctorFlags, m *kube.Manifests, in *doctor.Input, errs io.Writer) (string, error) {
+// surveyCluster reads the cluster of the flags into m, and what may not be read of it into in. It returns its name,
+// and how far this machine's clock is ahead of its API server's.
+func surveyCluster(ctx context.Context, f doctorFlags, m *kube.Manifests, in *doctor.Input, errs io.Writer) (name string, skew time.Duration, err error) {
 	path := f.kubeconfig
 	if path == "" && f.context == "" {
 		path = sandboxKubeconfig(os.Getenv)
 	}
 	client, used, err := kube.ConnectUser(ctx, path, f.context, "dovetail-doctor/"+version())
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	if client.Log, err = logger(errs, "text", "error"); err != nil {
-		return "", err
+		return "", 0, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, liveLimit, fmt.Errorf("API server %s has not shown all objects within %s", client.Address, liveLimit))
 	defer cancel()
 	survey, err := kube.ReadSurvey(ctx, client, m)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	for _, x := range survey.Denied {
 		in.Denied = append(in.Denied, doctor.Denied{Resource: x.Resource, Group: x.Group, Why: x.Why})
@@ -192,7 +193,7 @@ func surveyCluster(ctx context.Context, f doctorFlags, m *kube.Manifests, in *do
 	for _, a := range survey.Autoscalers {
 		in.Autoscalers = append(in.Autoscalers, doctor.Autoscaler{Name: a.Name, Lease: a.Lease})
 	}
-	return cmp.Or(used, client.Address), nil
+	return cmp.Or(used, client.Address), survey.Skew, nil
 }
 
 // runCompare is plan --compare: what doctor says of a cluster in dollars, and which nodes it would take.

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 		os.Exit(Main(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	testscript.Main(m, map[string]func(){
-		"dovetail": run, pluginBinary: run,
+		"dovetail": run, pluginBinary: run, completionBinary: run,
 	})
 }
 

@@ -270,7 +270,9 @@ func (o *observed) readLedger(ctx context.Context) bool {
 	if err != nil {
 		text := ""
 		var none *kube.NoController
-		if o.given || !errors.As(err, &none) && ctx.Err() == nil {
+		var missing *kube.MissingRole
+		noneKnown := errors.As(err, &none) || errors.As(err, &missing) && !missing.There // then it need not be said
+		if o.given || !noneKnown && ctx.Err() == nil {
 			text = "its ledger can't be read: " + err.Error()
 		}
 		o.board.Apply(func(b *top.Board) { b.ForgetLedger(); b.SetSigns("ledger", nil); b.SetProblem(what, text) })

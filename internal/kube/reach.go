@@ -77,6 +77,14 @@ type NoController struct{ Text string }
 
 func (e *NoController) Error() string { return e.Text }
 
+// MissingRole is the error where the user may not do what it takes to reach the controller.
+type MissingRole struct {
+	Text  string
+	There bool // it is known that there is a controller
+}
+
+func (e *MissingRole) Error() string { return e.Text }
+
 // Ask returns what the controller answers at a path, such as ledger. An error is a *ControllerRefusal where it knows of no such
 // object and a *NoController where there is none; any other says which command mends it, where one does.
 func (r *Reach) Ask(ctx context.Context, path string) ([]byte, error) {
@@ -190,8 +198,10 @@ func (c *Client) controllerPod(ctx context.Context) (*corev1.Pod, error) {
 	for _, p := range places {
 		var pods corev1.PodList
 		err := c.core.Get().Namespace(p.namespace).Resource("pods").Param("labelSelector", controllerLabels).Do(ctx).Into(&pods)
-		if apierrors.IsForbidden(err) {
-			return nil, c.lacksRole(ctx, p.namespace, "list pods")
+		if apierrors.IsForbidden(err) && len(looked) > 0 {
+			continue // the namespace of the kubeconfig's context was only a guess
+		} else if apierrors.IsForbidden(err) {
+			return nil, c.lacksRole(ctx, p.namespace, "list pods", p.holder != "")
 		} else if err != nil {
 			return nil, fmt.Errorf("find the controller: %w", err)
 		}
@@ -290,7 +300,7 @@ func (c *Client) viewerToken(ctx context.Context, namespace string) (string, err
 	}, &answer)
 	switch {
 	case apierrors.IsForbidden(err):
-		return "", c.lacksRole(ctx, namespace, "create serviceaccounts/token")
+		return "", c.lacksRole(ctx, namespace, "create serviceaccounts/token", true)
 	case isNotFound(err):
 		return "", fmt.Errorf("there is no ServiceAccount %s/%s, whose tokens the controller takes: set secureServing.enabled in the chart, or apply 'dovetail manifests'", namespace, viewer)
 	case err != nil:
@@ -299,8 +309,8 @@ func (c *Client) viewerToken(ctx context.Context, namespace string) (string, err
 	return answer.Status.Token, nil
 }
 
-// lacksRole is the error where the user may not do what it takes to reach the controller.
-func (c *Client) lacksRole(ctx context.Context, namespace, right string) error {
+// lacksRole names the right that is missing, and the command that gives it.
+func (c *Client) lacksRole(ctx context.Context, namespace, right string, there bool) error {
 	who, subject := "you", "--user=NAME"
 	var self authenticationv1.SelfSubjectReview
 	err := c.postJSON(ctx, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &authenticationv1.SelfSubjectReview{
@@ -309,8 +319,8 @@ func (c *Client) lacksRole(ctx context.Context, namespace, right string) error {
 	if name := self.Status.UserInfo.Username; err == nil && name != "" { // else the command is said without the name
 		who, subject = name, "--user="+name
 	}
-	return fmt.Errorf("%s may not %s in namespace %s, which takes Role %s: kubectl -n %s create rolebinding NAME --role=%s %s",
-		who, right, namespace, viewer, namespace, viewer, subject)
+	return &MissingRole{fmt.Sprintf("%s may not %s in namespace %s, which takes Role %s: kubectl -n %s create rolebinding NAME --role=%s %s",
+		who, right, namespace, viewer, namespace, viewer, subject), there}
 }
 
 // forwardPort forwards a free port of this machine's loopback to a port of a pod until stop is closed, and returns it.
@@ -338,7 +348,7 @@ func (c *Client) forwardPort(ctx context.Context, pod *corev1.Pod, port int, sto
 	case <-ready:
 	case err := <-failed:
 		if err != nil && strings.Contains(strings.ToLower(err.Error()), "forbidden") {
-			return 0, c.lacksRole(ctx, pod.Namespace, "create pods/portforward")
+			return 0, c.lacksRole(ctx, pod.Namespace, "create pods/portforward", true)
 		}
 		return 0, fmt.Errorf("forward a port to pod %s/%s: %w", pod.Namespace, pod.Name, cmp.Or(err, io.ErrUnexpectedEOF))
 	case <-ctx.Done():

@@ -34,6 +34,7 @@ import (
 type Survey struct {
 	Denied      []Denied       // kinds that could not be listed, by group and resource
 	Autoscalers []LeasedScaler // node autoscalers that hold their lease, by name
+	Skew        time.Duration  // how far this machine's clock is ahead of the API server's; 0: by less than some seconds
 }
 
 // Denied is a kind that could not be listed.
@@ -124,6 +125,10 @@ func ReadSurvey(ctx context.Context, c *Client, m *Manifests) (*Survey, error) {
 	slices.SortFunc(out.Denied, func(a, b Denied) int {
 		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))
 	})
+	sent := time.Now()
+	if _, date, err := c.versionAndDate(ctx); err == nil { // else the clocks are taken as equal: what matters was read
+		out.Skew = clockSkew(date, sent, time.Now())
+	}
 	c.surveyLeases(ctx, out)
 	return out, nil
 }
@@ -138,7 +143,7 @@ func (c *Client) surveyLeases(ctx context.Context, out *Survey) {
 			return
 		}
 		for i := range list {
-			if len(seen.live(list[i:i+1], Lease{}, time.Now())) > 0 {
+			if len(seen.live(list[i:i+1], Lease{}, time.Now().Add(-out.Skew))) > 0 {
 				out.Autoscalers = append(out.Autoscalers, LeasedScaler{leaseHolders[name], list[i].Namespace + "/" + list[i].Name})
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/doctor"
 )
@@ -22,9 +23,10 @@ type Doctor struct {
 	Files      []string // that were read; none: a cluster
 	Catalog    string   // where prices are from
 	PricesAsOf string
-	Elsewhere  bool         // prices are of another region than the nodes
-	Ignored    []string     // codes of findings that somebody has asked to leave out
-	Steps      []DoctorStep // set by Complete
+	ClockSkew  time.Duration // how far this machine's clock is ahead of the cluster's; 0: they are taken as equal
+	Elsewhere  bool          // prices are of another region than the nodes
+	Ignored    []string      // codes of findings that somebody has asked to leave out
+	Steps      []DoctorStep  // set by Complete
 }
 
 // DoctorStep is one thing to do next.
@@ -178,6 +180,13 @@ func doctorNotes(d *Doctor) (out []string) {
 	}
 	if d.Unpriced > 0 {
 		out = append(out, count(d.Unpriced, "node")+" without a price: left as they are and not counted in dollars.")
+	}
+	if d.ClockSkew != 0 {
+		where := "ahead of"
+		if d.ClockSkew < 0 {
+			where = "behind"
+		}
+		out = append(out, "This machine's clock is "+d.ClockSkew.Abs().String()+" "+where+" the API server's; ages are by the API server's.")
 	}
 	for _, a := range d.Autoscalers {
 		out = append(out, a.Name+" is live (lease "+a.Lease+").")
