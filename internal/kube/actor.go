@@ -294,12 +294,7 @@ func (a *Actor) claimOf(c plan.CreateClaim) (*karpv1.NodeClaim, error) {
 	if p.Provisioner != "" {
 		out.Labels[model.LabelProvisioner] = p.Provisioner
 	}
-	// What the plan counted on by a requirement alone must be on the node too; what the cloud gives comes with the launch.
-	for _, r := range c.Requirements {
-		if _, set := out.Labels[r.Key]; !set && !r.Complement && len(r.Values) == 1 && r.Key != corev1.LabelHostname {
-			out.Labels[r.Key] = r.Values[0]
-		}
-	}
+	setRequiredLabels(out.Labels, &c)
 	maps.Copy(out.Annotations, p.Annotations)
 	maps.Copy(out.Annotations, c.Annotations)
 	for _, t := range c.Types {
@@ -326,6 +321,40 @@ func (a *Actor) claimOf(c plan.CreateClaim) (*karpv1.NodeClaim, error) {
 		}
 	}
 	return out, nil
+}
+
+// setRequiredLabels sets the labels that a NodeClaim requires of its node, as far as they are not set. One value is what
+// the plan counted on. Of several, or of a bound, one is chosen where nothing else will set the label: a node without it
+// has drifted from its NodePool as soon as it is there. What the cloud's types bear comes with the launch.
+func setRequiredLabels(labels map[string]string, c *plan.CreateClaim) {
+	for i := range c.Requirements {
+		r := &c.Requirements[i]
+		if _, set := labels[r.Key]; set || r.Key == corev1.LabelHostname {
+			continue
+		}
+		if !r.Complement && len(r.Values) == 1 {
+			labels[r.Key] = r.Values[0]
+			continue
+		}
+		if r.AllowAbsent || isProviderLabel(r.Key, c.Types) {
+			continue
+		}
+		if v, ok := r.AnyValue(); ok {
+			labels[r.Key] = v
+		}
+	}
+}
+
+// isProviderLabel says whether nodes of some of the types bear a label of this key.
+func isProviderLabel(key string, types []*model.InstanceType) bool {
+	switch key {
+	case corev1.LabelTopologyZone, corev1.LabelInstanceTypeStable, karpv1.LabelCapacityType:
+		return true
+	}
+	return slices.ContainsFunc(types, func(t *model.InstanceType) bool {
+		_, ok := t.Labels[key]
+		return ok || slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { _, ok := o.Labels[key]; return ok })
+	})
 }
 
 // wireSlot is a slot in the annotation: resources by name, since dimensions are one process's own.

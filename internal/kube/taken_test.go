@@ -69,3 +69,30 @@ func TestMinValuesRelaxed(t *testing.T) {
 		}
 	}
 }
+
+// A node bears every label that its NodePool requires, whatever the operator: else it has drifted as soon as it is there,
+// and so has each that replaces it.
+func TestClaimBearsRequiredLabels(t *testing.T) {
+	require := func(key string, op model.Operator, values ...string) model.Requirement {
+		r, err := model.NewRequirement(key, op, values...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	pool := &model.NodePool{Name: "p", ClassGroup: "karpenter.kwok.sh", ClassKind: "KWOKNodeClass", ClassName: "default", Labels: model.Labels{"example.com/given": "x"},
+		Requirements: model.NewRequirements(require("example.com/cpu", model.OpLt, "9"), require("example.com/team", model.OpIn, "b", "a"),
+			require("example.com/any", model.OpExists), require("example.com/not", model.OpNotIn, "z"), require("example.com/given", model.OpExists),
+			require("example.com/size", model.OpGt, "1"), require("topology.kubernetes.io/zone", model.OpIn, "a", "b"))}
+	claim, err := (&Actor{t: &Translator{Table: state.NewResourceTable()}}).claimOf(plan.CreateClaim{Name: "c", Pool: pool, Requirements: pool.Requirements,
+		Types: []*model.InstanceType{{Name: "small", Labels: model.Labels{"example.com/size": "2"}}, {Name: "large", Labels: model.Labels{"example.com/size": "4"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{"example.com/cpu": "8", "example.com/team": "a", "example.com/any": "any", "example.com/not": "", "example.com/given": "x",
+		"example.com/size": "", "topology.kubernetes.io/zone": ""} { // size and zone are those of the instance that will be launched
+		if have := claim.Labels[key]; have != want {
+			t.Errorf("label %s is %q, want %q", key, have, want)
+		}
+	}
+}

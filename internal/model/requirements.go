@@ -127,6 +127,37 @@ func (r *Requirement) inBounds(value string) bool {
 	return err == nil && r.Min <= n && n <= r.Max
 }
 
+// AnyValue returns a value that satisfies the requirement, the same each time: the first that it lists, else the number
+// at its bound, else the word "any". It returns false where no value does.
+func (r *Requirement) AnyValue() (string, bool) {
+	switch {
+	case !r.HasValue():
+		return "", false
+	case !r.Complement:
+		return r.Values[0], true
+	case r.Min != math.MinInt64:
+		for n := r.Min; ; n++ { // ends: at most len(r.Values) numbers are excluded, and one is not
+			if v := strconv.FormatInt(n, 10); r.Matches(v, true) {
+				return v, true
+			}
+		}
+	case r.Max != math.MaxInt64:
+		for n := r.Max; ; n-- {
+			if v := strconv.FormatInt(n, 10); r.Matches(v, true) {
+				return v, true
+			}
+		}
+	}
+	v := "any"
+	for !r.Matches(v, true) {
+		v += "y"
+		if len(v) > 60 {
+			return "", false // sixty values of this form are excluded; a label's value is no longer than 63 bytes
+		}
+	}
+	return v, true
+}
+
 // Intersect returns what satisfies both. The keys must be equal.
 func (r Requirement) Intersect(o Requirement) Requirement {
 	out := Requirement{

@@ -309,3 +309,30 @@ func FuzzNewRequirement(f *testing.F) {
 		}
 	})
 }
+
+// A value is found wherever there is one, and satisfies the requirement.
+func TestAnyValue(t *testing.T) {
+	for _, c := range []struct {
+		op     Operator
+		values []string
+		want   string
+	}{
+		{OpIn, []string{"b", "a"}, "a"}, {OpExists, nil, "any"}, {OpGt, []string{"3"}, "4"}, {OpLt, []string{"9"}, "8"}, {OpGte, []string{"3"}, "3"},
+		{OpNotIn, []string{"any"}, "anyy"}, {OpDoesNotExist, nil, ""}, {OpGt, []string{"9223372036854775807"}, ""},
+	} {
+		r, err := NewRequirement("example.com/key", c.op, c.values...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		have, ok := r.AnyValue()
+		if have != c.want || ok != (c.want != "") || ok && !r.Matches(have, true) {
+			t.Errorf("%s: %q, %t; want %q", r, have, ok, c.want)
+		}
+	}
+	low, _ := NewRequirement("example.com/key", OpGt, "3")
+	not, _ := NewRequirement("example.com/key", OpNotIn, "4", "5")
+	both := low.Intersect(not)
+	if have, ok := both.AnyValue(); have != "6" || !ok {
+		t.Errorf("%s: %q, %t; want 6", both, have, ok)
+	}
+}
