@@ -20,6 +20,7 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,6 +98,33 @@ func amendments() map[string][]amendment {
 	}
 }
 
+// olderVersion is a version of a kind that is served beside the stored one, with the same fields, so that the API server
+// converts by writing another apiVersion.
+type olderVersion struct{ name, warning string }
+
+// olderVersions by file name.
+func olderVersions() map[string]olderVersion {
+	return map[string]olderVersion{
+		"autoscaling.x-k8s.io_capacitybuffers.yaml": {"v1alpha1", "autoscaling.x-k8s.io/v1alpha1 CapacityBuffer is deprecated; use autoscaling.x-k8s.io/v1beta1"},
+	}
+}
+
+// serveOlder has a version be served like the stored one.
+func serveOlder(crd map[string]any, older olderVersion) error {
+	spec, err := only(crd, "spec")
+	if err != nil {
+		return err
+	}
+	stored, err := only(spec, "versions", 0)
+	if err != nil {
+		return err
+	}
+	copied := maps.Clone(stored)
+	copied["name"], copied["storage"], copied["deprecated"], copied["deprecationWarning"] = older.name, false, true, older.warning
+	spec["versions"] = []any{stored, copied} // what is there besides the first is ours, of an earlier run
+	return nil
+}
+
 func join(lists ...[]amendment) []amendment {
 	var all []amendment
 	for _, l := range lists {
@@ -150,6 +178,11 @@ func finish(file string, list []amendment) error {
 	// The version that the tool writes down says nothing that go.tools.mod doesn't.
 	if metadata, ok := crd["metadata"].(map[string]any); ok {
 		delete(metadata, "annotations")
+	}
+	if older, ok := olderVersions()[filepath.Base(file)]; ok {
+		if err := serveOlder(crd, older); err != nil {
+			return fmt.Errorf("read %s: %w", file, err)
+		}
 	}
 	schema, err := only(crd, "spec", "versions", 0, "schema", "openAPIV3Schema")
 	if err != nil {

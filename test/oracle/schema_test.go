@@ -88,11 +88,20 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// Names, columns and subresources are the same.
+// Names, columns and subresources are the same. A version of ours beside the stored one has its schema.
 func TestDefinitions(t *testing.T) {
 	for _, k := range sharedKinds(t) {
 		t.Run(k.name, func(t *testing.T) {
 			ours, theirs := k.ourCRD(t).Spec, k.theirCRD(t).Spec
+			for _, v := range ours.Versions[1:] {
+				if diff := cmp.Diff(ours.Versions[0].Schema, v.Schema); diff != "" || v.Storage || !v.Served {
+					t.Errorf("version %s is not served like the stored one: %s", v.Name, diff)
+				}
+			}
+			if len(theirs.Versions) != 1 {
+				t.Errorf("theirs has %d versions, want 1", len(theirs.Versions))
+			}
+			ours.Versions = ours.Versions[:1]
 			ours.Versions[0].Schema, theirs.Versions[0].Schema = nil, nil
 			if diff := cmp.Diff(theirs, ours); diff != "" {
 				t.Errorf("ours differs from theirs (-theirs +ours):\n%s", diff)
