@@ -63,7 +63,7 @@ func TestFault(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"kill", "kubelet"}, `no component "kubelet"; it has etcd`},
+		{[]string{"kill", "kubelet"}, `no component "kubelet"; it has etcd, kube-apiserver,`},
 		{[]string{"tease", plane.Kwok}, `unknown fault "tease": it must be kill, stop or slow`},
 		{[]string{"slow", plane.Kwok, "--share", "1"}, "--share 1: must be more than 0 and less than 1"},
 		{[]string{"stop", plane.Kwok, "--for", "-1s"}, "--for -1s: must not be negative"},

@@ -435,8 +435,8 @@ func TestRights(t *testing.T) {
 			}
 		}
 	}
-	if subjects != 13 {
-		t.Errorf("%d subjects and policies, want 13", subjects)
+	if subjects != 14 {
+		t.Errorf("%d subjects and policies, want 14", subjects)
 	}
 }
 

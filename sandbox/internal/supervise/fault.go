@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -79,6 +80,7 @@ func runningChild(dir plane.Dir, name string) (Child, error) {
 		}
 		return child, nil
 	}
+	slices.Sort(names) // they are listed in the order in which they were started last
 	return Child{}, fmt.Errorf("the sandbox has no component %q; it has %s", name, strings.Join(names, ", "))
 }
 
