@@ -16,6 +16,10 @@ import (
 // division is in force while some NodePools were taken over from another autoscaler and others are that one's, or were
 // given back to it. It holds whether or not the other is live just now: an upgrade of it must not hand its pools over.
 //
+// There are two kinds of others: Karpenter, and Cluster Autoscaler, whose node groups are in NodePools of a
+// NodeGroupClass. Pools of a kind of which none was taken over or given back are Dovetail's while no other
+// autoscaler is live.
+//
 // What is the other's is not decided on: its pools are left out, its NodeClaims are shown as another provider's, and
 // pods that fit one of its pools are left to it, since it would launch for them too. Nodes are shown as they are, for
 // whatever has room takes pods.
@@ -23,6 +27,31 @@ type division struct {
 	theirs map[string]bool               // by uid of the pending pods that were looked at: the other launches for them
 	full   map[string]time.Time          // by uid: since when only pools of the other's could hold a pod that have reached a limit
 	claims map[*model.Claim]*model.Claim // the other's, as they are shown
+
+	groups, rest bool // of which kinds pools that were not taken over are the other's: of node groups, all others
+}
+
+// isAnothers says whether a pool is another autoscaler's.
+func (d *division) isAnothers(p *model.NodePool) bool {
+	switch {
+	case p.Manager != "":
+		return true
+	case p.Taken:
+		return false
+	case p.OfGroups:
+		return d.groups
+	}
+	return d.rest
+}
+
+// setKinds takes in of which kinds pools were taken over or given back, and whether another autoscaler is live.
+func (d *division) setKinds(pools []*model.NodePool, live bool) {
+	d.groups, d.rest = live, live
+	for _, p := range pools {
+		if p.Taken || p.Manager != "" {
+			d.groups, d.rest = d.groups || p.OfGroups, d.rest || !p.OfGroups
+		}
+	}
 }
 
 // fullWait is how long the limits of the other's pools must have kept a pod from getting a node there, with no node of
@@ -54,6 +83,7 @@ func (c *Controller) updateDivision(pools []*model.NodePool) {
 	}
 	others := c.others
 	if c.division != nil {
+		c.division.setKinds(pools, len(others) > 0)
 		others = nil
 	}
 	c.setPassive(c.State, others)
@@ -68,7 +98,7 @@ func (c *Controller) divide(now time.Time, snap *model.Snapshot, looks bool) *mo
 	out.Pools = nil
 	for _, p := range snap.Pools {
 		switch {
-		case !p.Taken || p.Manager != "":
+		case d.isAnothers(p):
 			theirs = append(theirs, p)
 		case p.Release == model.ReleaseHold:
 			hold = true

@@ -86,6 +86,34 @@ func TestDivision(t *testing.T) {
 	})
 }
 
+// Of two kinds of pools that are divided between autoscalers, those that bear no mark are another's where one of their kind
+// was taken over or given back, and while another autoscaler is live.
+func TestDivisionOfKinds(t *testing.T) {
+	group, rest := &model.NodePool{OfGroups: true}, &model.NodePool{}
+	for name, x := range map[string]struct {
+		marked       model.NodePool
+		live         bool
+		groups, rest bool
+	}{
+		"a group was taken over":                        {model.NodePool{OfGroups: true, Taken: true}, false, true, false},
+		"a group was given back":                        {model.NodePool{OfGroups: true, Manager: "cluster-autoscaler"}, false, true, false},
+		"a pool of Karpenter's was taken over":          {model.NodePool{Taken: true}, false, false, true},
+		"a group was taken over, and the other is live": {model.NodePool{OfGroups: true, Taken: true}, true, true, true},
+	} {
+		d := &division{}
+		d.setKinds([]*model.NodePool{&x.marked, group, rest}, x.live)
+		if have := d.isAnothers(group); have != x.groups {
+			t.Errorf("%s: a pool of node groups is another's: %t", name, have)
+		}
+		if have := d.isAnothers(rest); have != x.rest {
+			t.Errorf("%s: any other pool is another's: %t", name, have)
+		}
+		if have, want := d.isAnothers(&x.marked), x.marked.Manager != ""; have != want {
+			t.Errorf("%s: the marked pool is another's: %t", name, have)
+		}
+	}
+}
+
 // A pod that a pool of Dovetail's and one of Karpenter's could hold is Karpenter's to launch for. When that pool has
 // reached its limit, none of its nodes is on its way, and that has lasted, Dovetail launches.
 func TestDivisionWithFullPool(t *testing.T) {

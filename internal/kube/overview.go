@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/top"
 )
@@ -126,6 +127,9 @@ func (o *overview) kinds() []overviewKind {
 				Manager: p.Annotations[AnnotationManagedBy], Release: p.Annotations[AnnotationRelease]}
 			if r := p.Spec.Template.Spec.NodeClassRef; r != nil {
 				_, x.Taken = classGroup(r.Group)
+				if x.Manager == managedByDovetail {
+					x.Manager, x.Taken = "", x.Taken || r.Kind == dovetailv1alpha1.KindNodeGroupClass
+				}
 			}
 			return func(b *top.Board) { b.SetPool(x) }
 		}, func(key string) top.Change { return func(b *top.Board) { b.DeletePool(named("nodepool", key)) } }),

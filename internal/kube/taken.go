@@ -22,10 +22,17 @@ import (
 // such a pool nor touches such a claim. The node class is the same object. docs/design/0014-takeover.md says why.
 
 const (
-	// AnnotationManagedBy on a NodePool names the autoscaler that it was given back to: Dovetail leaves it alone.
+	// AnnotationManagedBy on a NodePool names the autoscaler that it was given back to: Dovetail leaves it alone. On one of
+	// node groups "dovetail" says that these were taken over.
 	AnnotationManagedBy = dovetailv1alpha1.Group + "/managed-by"
 	// AnnotationRelease on a NodePool says how far giving it back has come, see model.NodePool.
 	AnnotationRelease = dovetailv1alpha1.Group + "/release"
+)
+
+// Who scales the groups of a NodePool of node groups, as values of AnnotationManagedBy.
+const (
+	managedByDovetail          = "dovetail"
+	managedByClusterAutoscaler = "cluster-autoscaler"
 )
 
 // takenGroups are the groups of node class references in NodePools that were taken over, by the group of the class.

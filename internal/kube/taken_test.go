@@ -6,6 +6,7 @@ package kube
 import (
 	"testing"
 
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -46,6 +47,44 @@ func TestTakenPool(t *testing.T) {
 		}
 		if m := tr.NodeClaim(claim); m.ClassGroup != "karpenter.kwok.sh" {
 			t.Errorf("its NodeClaim is read as one of class group %s", m.ClassGroup)
+		}
+	}
+}
+
+// A NodePool of node groups bears who scales them: Dovetail after a takeover, or the autoscaler that it was given back to.
+// Its NodeClaims stay of the class that it names, and one of other classes can't be taken over that way.
+func TestTakenGroupPool(t *testing.T) {
+	tr := &Translator{Table: state.NewResourceTable()}
+	pool := func(group, kind, manager string) *model.NodePool {
+		p := &karpv1.NodePool{}
+		p.Name, p.UID, p.Annotations = "p", "uid", map[string]string{AnnotationManagedBy: manager}
+		p.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: group, Kind: kind, Name: "default"}
+		return tr.NodePool(p)
+	}
+	const groups, label = dovetailv1alpha1.Group, dovetailv1alpha1.Group + "/nodegroupclass"
+	for _, x := range []struct {
+		group, kind, manager string
+		ofGroups, taken      bool
+		managerIs            string
+	}{
+		{groups, dovetailv1alpha1.KindNodeGroupClass, "", true, false, ""},
+		{groups, dovetailv1alpha1.KindNodeGroupClass, managedByDovetail, true, true, ""},
+		{groups, dovetailv1alpha1.KindNodeGroupClass, managedByClusterAutoscaler, true, false, managedByClusterAutoscaler},
+		{"karpenter.kwok.sh", "KWOKNodeClass", managedByDovetail, false, false, ""},
+	} {
+		p := pool(x.group, x.kind, x.manager)
+		if p.OfGroups != x.ofGroups || p.Taken != x.taken || p.Manager != x.managerIs {
+			t.Errorf("%s of %q: of groups %t, taken %t, manager %q; want %t, %t, %q", x.kind, x.manager, p.OfGroups, p.Taken, p.Manager, x.ofGroups, x.taken, x.managerIs)
+		}
+		if x.ofGroups && p.Requirements.Get(label) == nil {
+			t.Errorf("%s of %q requires no label %s: %v", x.kind, x.manager, label, p.Requirements)
+		}
+		claim, err := (&Actor{t: tr}).claimOf(plan.CreateClaim{Name: "c", Pool: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if claim.Spec.NodeClassRef.Group != x.group {
+			t.Errorf("%s of %q: its NodeClaim names %+v", x.kind, x.manager, claim.Spec.NodeClassRef)
 		}
 	}
 }

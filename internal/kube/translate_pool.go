@@ -90,7 +90,12 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 		out.ClassGroup, out.Taken = classGroup(r.Group)
 		out.ClassKind, out.ClassName = r.Kind, r.Name
 	}
+	aliased := out.Taken
+	out.OfGroups = out.ClassKind == dovetailv1alpha1.KindNodeGroupClass
 	out.Manager, out.Release = p.Annotations[AnnotationManagedBy], p.Annotations[AnnotationRelease]
+	if out.Manager == managedByDovetail {
+		out.Manager, out.Taken = "", out.Taken || out.OfGroups
+	}
 
 	for _, k := range slices.Sorted(maps.Keys(p.Spec.Template.Labels)) {
 		if why := restricted(k); why != "" {
@@ -122,7 +127,7 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 		}
 	}
 	own := map[string]string{model.LabelNodePool: p.Name}
-	if out.ClassKind != "" && !out.Taken { // nodes that came before are labelled otherwise than those that come
+	if out.ClassKind != "" && !aliased { // nodes that came before are labelled otherwise than those that come
 		own[karpv1.NodeClassLabel(out.ClassGroup, out.ClassKind)] = out.ClassName
 	}
 	if out.Provisioner != "" {

@@ -187,7 +187,8 @@ type NodePool struct {
 	NotReady Condition // why not: reason and message
 	Deleting bool
 	Scaling  *GroupScaling // of node groups: as their node class says; nil: of no node groups, or it does not say
-	Taken    bool          // taken over from another autoscaler that is live: its node class reference hides it from that one
+	OfGroups bool          // its node class is of node groups
+	Taken    bool          // taken over from another autoscaler that is live: its node class reference, or the group's tags, hide it from that one
 	Manager  string        // the other autoscaler that it was given back to; empty: none
 	Release  string        // how far giving it back has come: ReleaseSettle or ReleaseHold; empty: it is not given back
 	LetGo    bool          // its node groups are nobody's to scale any more: its machines are left as they are
