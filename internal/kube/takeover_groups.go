@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// GroupTakeover hands node groups over from Cluster Autoscaler to Dovetail and back, by the NodeGroupClass that chooses
+// them: its NodePools are marked, and nothing is made anew. Beside a live Cluster Autoscaler Dovetail acts on marked
+// NodePools alone. Every step may be the last one that is done; the same call finishes it.
+//
+// Start reading at TakeOver and Release; what is in the way is told by Check.
+type GroupTakeover struct {
+	*Takeover
+	Cloud GroupCloud
+}
+
+// GroupCloud is what has to be asked of AWS, or changed there, when groups are handed over.
+type GroupCloud interface {
+	// DescribeGroup returns the tags of a group and the instance ids of its members; found is false where there is none
+	// of the name.
+	DescribeGroup(ctx context.Context, name string) (tags map[string]string, members []string, found bool, err error)
+	// ForgetClaims takes the tags off instances by which they are known to be those of NodeClaims.
+	ForgetClaims(ctx context.Context, instanceIDs []string) error
+}
+
+// listsRefreshed is after how long the controller has listed the instances anew, whenever it did last.
+const listsRefreshed = 25 * time.Second
+
+// handedGroups are groups that are handed over together: those of one NodeGroupClass.
+type handedGroups struct {
+	class  *dovetailv1alpha1.NodeGroupClass
+	groups []string    // by name
+	pools  []rawObject // NodePools of the class
+}
+
+// Classes are the names of the NodeGroupClasses that choose a group.
+func (t *GroupTakeover) Classes(ctx context.Context, group string) ([]string, error) {
+	var list dovetailv1alpha1.NodeGroupClassList
+	if err := t.Client.dovetail.Get().Resource("nodegroupclasses").Do(ctx).Into(&list); err != nil {
+		return nil, fmt.Errorf("list NodeGroupClasses: %w", err)
+	}
+	var out []string
+	for i := range list.Items {
+		if slices.Contains(groupsOfClass(&list.Items[i]), group) {
+			out = append(out, list.Items[i].Name)
+		}
+	}
+	return out, nil
+}
+
+// groupsOfClass are the names of the groups that a class chooses, by its status and by the names in its terms.
+func groupsOfClass(c *dovetailv1alpha1.NodeGroupClass) (out []string) {
+	for _, g := range c.Status.Groups {
+		out = append(out, g.Name)
+	}
+	for _, term := range c.Spec.SelectorTerms {
+		if term.Name != "" && !slices.Contains(out, term.Name) {
+			out = append(out, term.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// find reads a class, its groups and its NodePools. The class is nil where there is none of the name.
+func (t *GroupTakeover) find(ctx context.Context, class string) (*handedGroups, error) {
+	h := &handedGroups{class: &dovetailv1alpha1.NodeGroupClass{}}
+	err := t.Client.dovetail.Get().Resource("nodegroupclasses").Name(class).Do(ctx).Into(h.class)
+	if apierrors.IsNotFound(err) {
+		return &handedGroups{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read NodeGroupClass %s: %w", class, err)
+	}
+	h.groups = groupsOfClass(h.class)
+	pools, err := t.groupPools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range pools {
+		if textOf(dig(p, "spec", "template", "spec", "nodeClassRef"), "name") == class {
+			h.pools = append(h.pools, p)
+		}
+	}
+	return h, nil
+}
+
+// groupPools are all NodePools whose node class is a NodeGroupClass.
+func (t *GroupTakeover) groupPools(ctx context.Context) ([]rawObject, error) {
+	pools, err := t.list(ctx, "nodepools", "")
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(pools, func(p rawObject) bool {
+		return textOf(dig(p, "spec", "template", "spec", "nodeClassRef"), "kind") != dovetailv1alpha1.KindNodeGroupClass
+	}), nil
+}
+
+// TakeOver makes the groups of a class Dovetail's, and clears what Cluster Autoscaler has left on their nodes. Groups of
+// other classes stay Cluster Autoscaler's, also while it is restarted.
+func (t *GroupTakeover) TakeOver(ctx context.Context, class string) error {
+	h, err := t.find(ctx, class)
+	if err != nil {
+		return err
+	}
+	if err := t.markOtherPools(ctx, h, managedByClusterAutoscaler); err != nil {
+		return err
+	}
+	for _, p := range h.pools {
+		name := textOf(p["metadata"], "name")
+		if notes := dig(p, "metadata", "annotations"); textOf(notes, AnnotationManagedBy) == managedByDovetail && textOf(notes, AnnotationRelease) == "" {
+			t.Say("NodePool " + name + ": it is Dovetail's already.")
+			continue
+		}
+		if err := t.annotate(ctx, p, rawObject{AnnotationManagedBy: managedByDovetail}); err != nil {
+			return err
+		}
+		t.Say("NodePool " + name + ": Dovetail scales its groups now. Their nodes get a NodeClaim each within a minute and stay as they are.")
+	}
+	cleared, err := t.clearLeftovers(ctx, h.groups)
+	if err != nil {
+		return err
+	}
+	if len(cleared) > 0 {
+		t.Say("Cleared what Cluster Autoscaler has left on nodes: " + strings.Join(cleared, ", ") + ".")
+	}
+	return nil
+}
+
+// markOtherPools marks the NodePools of node groups that are of other classes and were never handed over, so that
+// they stay as they are: whose mark it is depends on who scales them.
+func (t *GroupTakeover) markOtherPools(ctx context.Context, h *handedGroups, as string) error {
+	all, err := t.groupPools(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		if textOf(dig(p, "spec", "template", "spec", "nodeClassRef"), "name") == h.class.Name || textOf(dig(p, "metadata", "annotations"), AnnotationManagedBy) != "" {
+			continue
+		}
+		if err := t.annotate(ctx, p, rawObject{AnnotationManagedBy: as}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Release gives the groups of a class back: Dovetail finishes what it has begun for them and does nothing more, its
+// NodeClaims go without their instances, and its marks go from nodes and instances.
+func (t *GroupTakeover) Release(ctx context.Context, class string) error {
+	h, err := t.find(ctx, class)
+	if err != nil {
+		return err
+	}
+	if err := t.markOtherPools(ctx, h, managedByDovetail); err != nil {
+		return err
+	}
+	for _, p := range h.pools {
+		if err := t.releasePool(ctx, h, textOf(p["metadata"], "name")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// releasePool gives the groups of one NodePool back. A NodeClaim that somebody deletes while nothing is done is seen
+// through by Dovetail before the others are gone on with.
+func (t *GroupTakeover) releasePool(ctx context.Context, h *handedGroups, name string) error {
+	p, err := t.get(ctx, "nodepools", name)
+	if err != nil {
+		return err
+	}
+	notes := dig(p, "metadata", "annotations")
+	if textOf(notes, AnnotationManagedBy) == managedByClusterAutoscaler && textOf(notes, AnnotationRelease) == "" {
+		t.Say("NodePool " + name + ": it is Cluster Autoscaler's already.")
+		return nil
+	}
+	for held := textOf(notes, AnnotationRelease) == model.ReleaseHold; ; held = false {
+		if !held {
+			if err := t.holdPool(ctx, name); err != nil {
+				return err
+			}
+		}
+		err := t.dropClaims(ctx, h, name)
+		var deleted *deletedError
+		if err == nil {
+			break
+		}
+		if !errors.As(err, &deleted) {
+			return err
+		}
+		t.Say("NodePool " + name + ": " + deleted.Error() + "; Dovetail ends its node first.")
+	}
+	if err := sleep(ctx, listsRefreshed); err != nil { // until the controller no longer takes the instances for its own
+		return err
+	}
+	return t.mark(ctx, name, managedByClusterAutoscaler, "")
+}
+
+// holdPool has Dovetail see through what comes or goes for a NodePool, and then do nothing for it.
+func (t *GroupTakeover) holdPool(ctx context.Context, name string) error {
+	if err := t.mark(ctx, name, managedByDovetail, model.ReleaseSettle); err != nil {
+		return err
+	}
+	t.Say("NodePool " + name + ": Dovetail decides nothing new for it; waiting for nodes that come or go.")
+	if err := t.awaitSettled(ctx, name); err != nil {
+		return err
+	}
+	if err := t.mark(ctx, name, managedByDovetail, model.ReleaseHold); err != nil {
+		return err
+	}
+	return sleep(ctx, holdPause)
+}
+
+// mark writes on a NodePool who scales its groups, and how far giving it back has come; empty: it is not given back.
+func (t *GroupTakeover) mark(ctx context.Context, name, manager, release string) error {
+	p, err := t.get(ctx, "nodepools", name)
+	if err != nil {
+		return err
+	}
+	notes := rawObject{AnnotationManagedBy: manager}
+	if release != "" {
+		notes[AnnotationRelease] = release
+	}
+	return t.annotate(ctx, p, notes)
+}
+
+// dropClaims takes the NodeClaims of a NodePool out of the API server, and Dovetail's marks off their nodes and
+// instances: off the instances first, since one that bears a NodeClaim which is gone would be ended. The error is a
+// deletedError where somebody is deleting one of the NodeClaims.
+func (t *GroupTakeover) dropClaims(ctx context.Context, h *handedGroups, pool string) error {
+	claims, err := t.list(ctx, "nodeclaims", karpv1.LabelNodePool+"="+pool)
+	if err != nil {
+		return err
+	}
+	for _, c := range claims {
+		if textOf(c["metadata"], "deletionTimestamp") != "" {
+			return &deletedError{textOf(c["metadata"], "name")}
+		}
+	}
+	for _, g := range h.groups {
+		_, members, found, err := t.Cloud.DescribeGroup(ctx, g)
+		if err != nil {
+			return err
+		}
+		if !found || len(members) == 0 {
+			continue
+		}
+		if err := t.Cloud.ForgetClaims(ctx, members); err != nil {
+			return err
+		}
+	}
+	for _, c := range claims {
+		if err := t.clearNode(ctx, textOf(c["status"], "nodeName")); err != nil {
+			return err
+		}
+		if err := t.dropClaim(ctx, textOf(c["metadata"], "name")); err != nil {
+			return err
+		}
+	}
+	t.Say(fmt.Sprintf("NodePool %s: %d NodeClaims are gone; their nodes and instances stay.", pool, len(claims)))
+	return nil
+}
+
+// clearNode takes what is Dovetail's off a node: finalizer, owner, taints, labels and annotations. One that is gone is
+// no error.
+func (t *GroupTakeover) clearNode(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	err := t.changeNode(ctx, name, func(n *corev1.Node) rawObject {
+		ours := func(key string) bool {
+			return strings.HasPrefix(key, dovetailv1alpha1.Group+"/") || strings.HasPrefix(key, karpv1.Group+"/")
+		}
+		kept := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return ours(t.Key) })
+		labels, notes := rawObject{}, rawObject{}
+		for k := range n.Labels {
+			if ours(k) && k != karpv1.LabelCapacityType { // pods may have asked for that one
+				labels[k] = nil
+			}
+		}
+		for k := range n.Annotations {
+			if ours(k) {
+				notes[k] = nil
+			}
+		}
+		finalizers := slices.DeleteFunc(slices.Clone(n.Finalizers), func(f string) bool { return f == karpv1.FinalizerTermination })
+		owners := slices.Clone(n.OwnerReferences)
+		for i := len(owners) - 1; i >= 0; i-- {
+			if owners[i].Kind == "NodeClaim" {
+				owners = slices.Delete(owners, i, i+1)
+			}
+		}
+		return rawObject{"metadata": rawObject{"labels": labels, "annotations": notes, "finalizers": finalizers, "ownerReferences": owners}, "spec": rawObject{"taints": kept}}
+	})
+	if err != nil {
+		return fmt.Errorf("take Dovetail's marks off node %s: %w", name, err)
+	}
+	return nil
+}
+
+// changeNode merges into a node what change says, again where somebody else wrote in between. nil: nothing is to be
+// changed. A node that is gone is no error.
+func (t *GroupTakeover) changeNode(ctx context.Context, name string, change func(*corev1.Node) rawObject) error {
+	for {
+		var n corev1.Node
+		err := t.Client.core.Get().Resource("nodes").Name(name).Do(ctx).Into(&n)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		patch := change(&n)
+		if patch == nil {
+			return nil
+		}
+		meta, _ := patch["metadata"].(rawObject)
+		if meta == nil {
+			meta = rawObject{}
+			patch["metadata"] = meta
+		}
+		meta["resourceVersion"] = n.ResourceVersion
+		body, err := jsonOf(patch)
+		if err != nil {
+			return err
+		}
+		err = t.Client.core.Patch(types.MergePatchType).Resource("nodes").Name(name).Body(body).Do(ctx).Error()
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+)
+
+// Taints by which Cluster Autoscaler marks nodes that it is removing, or may remove.
+const (
+	taintToBeDeleted       = "ToBeDeletedByClusterAutoscaler"
+	taintDeletionCandidate = "DeletionCandidateOfClusterAutoscaler"
+)
+
+// groupRights are what handing groups over needs.
+var groupRights = []struct {
+	group, resource string
+	verbs           []string
+}{
+	{dovetailv1alpha1.Group, "nodegroupclasses", []string{"get", "list"}},
+	{karpv1.Group, "nodepools", []string{"get", "list", "patch"}},
+	{karpv1.Group, "nodeclaims", []string{"get", "list", "patch", "delete"}},
+	{"", "nodes", []string{"get", "list", "patch"}},
+	{"apps", "deployments", []string{"list"}},
+	{"coordination.k8s.io", "leases", []string{"list"}},
+}
+
+// Check says what is in the way of handing the groups of a class over, and what is well. Nothing is changed. own is the
+// lease of Dovetail's controller, others the names of those of other autoscalers; release is the way back.
+func (t *GroupTakeover) Check(ctx context.Context, class string, own Lease, others []string, release bool) ([]Finding, error) {
+	missing, err := t.missingGroupRights(ctx)
+	if err != nil || len(missing) > 0 {
+		return missing, err // what follows reads what may not be read
+	}
+	out := []Finding{{OK: true, Text: "Your rights suffice."}}
+	h, err := t.find(ctx, class)
+	if err != nil {
+		return nil, err
+	}
+	if h.class == nil {
+		return append(out, Finding{Text: "NodeGroupClass " + class + " does not exist.", Mend: "kubectl get nodegroupclasses, or dovetail convert --from cluster-autoscaler --live --apply to make one for each group"}), nil
+	}
+	found, err := t.checkClass(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, found...)
+	live, err := t.liveLeases(ctx, others, false)
+	if err != nil {
+		return nil, err
+	}
+	if f, err := t.checkController(ctx, own); err != nil {
+		return nil, err
+	} else if f != nil {
+		out = append(out, *f)
+	}
+	if release {
+		return out, nil
+	}
+	scaled, err := t.checkClusterAutoscaler(ctx, h, live)
+	return append(out, scaled...), err
+}
+
+// missingGroupRights are findings for the rights that this identity lacks.
+func (t *GroupTakeover) missingGroupRights(ctx context.Context) (out []Finding, err error) {
+	for _, r := range groupRights {
+		for _, verb := range r.verbs {
+			ok, err := t.Client.may(ctx, &authorizationv1.ResourceAttributes{Group: r.group, Resource: r.resource, Verb: verb})
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				name := strings.TrimSuffix(r.resource+"."+r.group, ".")
+				out = append(out, Finding{Text: "You may not " + verb + " " + name + ".", Mend: "kubectl create clusterrolebinding dovetail-takeover --clusterrole=cluster-admin --user=YOU (as an administrator)"})
+			}
+		}
+	}
+	return out, nil
+}
+
+// checkController is a finding where no Dovetail controller holds its lease; nil: one does.
+func (t *GroupTakeover) checkController(ctx context.Context, own Lease) (*Finding, error) {
+	named, err := t.Client.leasesNamed(ctx, []string{own.Name})
+	if err != nil {
+		return nil, err
+	}
+	named = slices.DeleteFunc(named, func(l coordinationv1.Lease) bool { return l.Namespace != own.Namespace })
+	if len((sightings{}).live(named, Lease{}, time.Now())) > 0 {
+		return nil, nil
+	}
+	return &Finding{Text: "No Dovetail controller holds lease " + own.Namespace + "/" + own.Name + ": nobody would scale the groups.",
+		Mend: "helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace --set cloud=aws, or, where it runs with --leader-elect=false, --no-controller-check"}, nil
+}
+
+// checkClass says what is wrong with a class, its groups and its NodePools.
+func (t *GroupTakeover) checkClass(ctx context.Context, h *handedGroups) (out []Finding, err error) {
+	class := "NodeGroupClass " + h.class.Name
+	if len(h.groups) == 0 {
+		out = append(out, Finding{Text: class + " chooses no group.", Mend: "kubectl describe nodegroupclass " + h.class.Name})
+	}
+	if len(h.pools) == 0 {
+		out = append(out, Finding{Text: "No NodePool refers to " + class + ", so nothing would be launched in its groups.", Mend: "dovetail convert --from cluster-autoscaler --live --apply"})
+	}
+	for _, name := range h.groups {
+		_, members, found, err := t.Cloud.DescribeGroup(ctx, name)
+		switch {
+		case err != nil:
+			out = append(out, Finding{Text: fmt.Sprintf("Group %s can't be looked at: %v.", name, err), Mend: "aws sts get-caller-identity, and allow autoscaling:DescribeAutoScalingGroups"})
+		case !found:
+			out = append(out, Finding{Text: "Group " + name + " does not exist in this account and region.", Mend: "kubectl edit nodegroupclass " + h.class.Name + " (spec.selectorTerms)"})
+		default:
+			out = append(out, Finding{OK: true, Text: fmt.Sprintf("Group %s has %d instances; %s chooses it.", name, len(members), class)})
+		}
+	}
+	for _, g := range h.class.Status.Groups {
+		if g.Problem != "" {
+			out = append(out, Finding{Text: "Group " + g.Name + ": " + g.Problem + ".", Mend: "kubectl describe nodegroupclass " + h.class.Name})
+		}
+	}
+	return out, nil
+}
+
+// checkClusterAutoscaler says whether a Cluster Autoscaler still scales the groups, and how they are taken out of its
+// hands.
+func (t *GroupTakeover) checkClusterAutoscaler(ctx context.Context, h *handedGroups, live []string) (out []Finding, err error) {
+	if !slices.ContainsFunc(live, func(l string) bool { return strings.Contains(l, managedByClusterAutoscaler) }) {
+		return []Finding{{OK: true, Text: "No Cluster Autoscaler is live."}}, nil
+	}
+	runs, err := t.clusterAutoscalers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(runs) == 0 {
+		return []Finding{{Text: "A Cluster Autoscaler is live (" + strings.Join(live, "; ") + "), and no Deployment runs it whose flags could be read: whether it scales the groups is not known.",
+			Mend: "stop it, or run it as a Deployment of this cluster"}}, nil
+	}
+	for _, name := range h.groups {
+		tags, _, found, err := t.Cloud.DescribeGroup(ctx, name)
+		if err != nil || !found {
+			continue // told before
+		}
+		free := true
+		for _, r := range runs {
+			if f := r.scales(name, tags); f != nil {
+				out = append(out, *f)
+				free = false
+			}
+		}
+		if free {
+			out = append(out, Finding{OK: true, Text: "Cluster Autoscaler is live and does not scale group " + name + "."})
+		}
+	}
+	return out, nil
+}
+
+// runningAutoscaler is a Deployment that runs Cluster Autoscaler.
+type runningAutoscaler struct {
+	namespace, name string
+	nodes           map[string]string   // its --nodes, by group
+	sets            []map[string]string // of its --node-group-auto-discovery: the tags that a group has to have
+	unread          []string            // flags of both kinds that could not be read, such as ones with a variable in them
+}
+
+// clusterAutoscalers are the Deployments of all namespaces that run Cluster Autoscaler.
+func (t *GroupTakeover) clusterAutoscalers(ctx context.Context) (out []runningAutoscaler, err error) {
+	var list appsv1.DeploymentList
+	if err := t.Client.apps.Get().Resource("deployments").Do(ctx).Into(&list); err != nil {
+		return nil, fmt.Errorf("list Deployments: %w", err)
+	}
+	for i := range list.Items {
+		d := &list.Items[i]
+		if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
+			continue
+		}
+		for _, c := range d.Spec.Template.Spec.Containers {
+			if !strings.Contains(c.Image, "cluster-autoscaler") && !slices.ContainsFunc(c.Command, func(w string) bool { return strings.HasSuffix(w, "cluster-autoscaler") }) {
+				continue
+			}
+			r := runningAutoscaler{namespace: d.Namespace, name: d.Name, nodes: map[string]string{}}
+			r.readFlags(slices.Concat(c.Command, c.Args))
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+// readFlags reads which groups a command line has scaled.
+func (r *runningAutoscaler) readFlags(words []string) {
+	for i, w := range words {
+		flag, value, valued := strings.Cut(strings.TrimLeft(w, "-"), "=")
+		if !strings.HasPrefix(w, "-") {
+			continue
+		}
+		if !valued && i+1 < len(words) {
+			value = words[i+1]
+		}
+		switch strings.ReplaceAll(flag, "_", "-") {
+		case "nodes":
+			if g, err := ParseNodes(value); err == nil {
+				r.nodes[g.Name] = value
+			} else {
+				r.unread = append(r.unread, "--nodes="+value)
+			}
+		case "node-group-auto-discovery":
+			if tags, err := ParseDiscovery(value); err == nil {
+				r.sets = append(r.sets, tags)
+			} else {
+				r.unread = append(r.unread, "--node-group-auto-discovery="+value)
+			}
+		}
+	}
+}
+
+// scales is a finding where this Cluster Autoscaler scales a group with these tags, or may do so; nil: it does not.
+func (r *runningAutoscaler) scales(group string, tags map[string]string) *Finding {
+	who := "Cluster Autoscaler (Deployment " + r.namespace + "/" + r.name + ") scales group " + group
+	if flag, ok := r.nodes[group]; ok {
+		return &Finding{Text: who + " by --nodes=" + flag + ".", Mend: "take --nodes=" + flag + " out: kubectl -n " + r.namespace + " edit deployment " + r.name}
+	}
+	for _, set := range r.sets {
+		all, first := len(set) > 0, ""
+		for key, value := range set {
+			have, ok := tags[key]
+			all = all && ok && (value == "" || value == have)
+			if first == "" || key < first {
+				first = key
+			}
+		}
+		if all {
+			return &Finding{Text: who + ": it finds it by the tag " + first + ". Where Dovetail finds it by that tag too, name it by --nodes of its controller first.",
+				Mend: "aws autoscaling delete-tags --tags ResourceId=" + group + ",ResourceType=auto-scaling-group,Key=" + first}
+		}
+	}
+	if len(r.unread) > 0 {
+		return &Finding{Text: "Whether Cluster Autoscaler (Deployment " + r.namespace + "/" + r.name + ") scales group " + group + " is not known: its " + r.unread[0] + " can't be read.",
+			Mend: "write out what the flag is: kubectl -n " + r.namespace + " edit deployment " + r.name}
+	}
+	return nil
+}
+
+// clearLeftovers takes Cluster Autoscaler's taints off the nodes of groups, and the cordon that it sets beside the first
+// of them: what it had begun to remove stays. It returns what was cleared, for people, by node.
+func (t *GroupTakeover) clearLeftovers(ctx context.Context, groups []string) (out []string, err error) {
+	member := map[string]bool{}
+	for _, g := range groups {
+		_, members, _, err := t.Cloud.DescribeGroup(ctx, g)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range members {
+			member[id] = true
+		}
+	}
+	var nodes corev1.NodeList
+	if err := t.Client.core.Get().Resource("nodes").Do(ctx).Into(&nodes); err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	left := func(x corev1.Taint) bool { return x.Key == taintToBeDeleted || x.Key == taintDeletionCandidate }
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
+		if !member[n.Spec.ProviderID[strings.LastIndexByte(n.Spec.ProviderID, '/')+1:]] || !slices.ContainsFunc(n.Spec.Taints, left) {
+			continue
+		}
+		err := t.changeNode(ctx, n.Name, func(n *corev1.Node) rawObject {
+			removing := slices.ContainsFunc(n.Spec.Taints, func(x corev1.Taint) bool { return x.Key == taintToBeDeleted })
+			kept := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(x corev1.Taint) bool {
+				return left(x) || removing && n.Spec.Unschedulable && x.Key == corev1.TaintNodeUnschedulable
+			})
+			spec := rawObject{"taints": kept}
+			if removing && n.Spec.Unschedulable {
+				spec["unschedulable"] = nil
+			}
+			return rawObject{"spec": spec}
+		})
+		if err != nil {
+			return nil, fmt.Errorf("clear taints of node %s: %w", n.Name, err)
+		}
+		for _, x := range n.Spec.Taints {
+			if left(x) {
+				out = append(out, x.Key+" of "+n.Name)
+			}
+		}
+	}
+	return out, nil
+}
+
+// jsonOf is a patch as it is sent.
+func jsonOf(patch rawObject) ([]byte, error) {
+	b, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("write patch: %w", err)
+	}
+	return b, nil
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package kube
+
+import (
+	"strings"
+	"testing"
+)
+
+// Which groups a Cluster Autoscaler scales is read from its command line, in every form that a flag may have; where it
+// can't be told, that is said.
+func TestScaledByFlags(t *testing.T) {
+	tags := map[string]string{"k8s.io/cluster-autoscaler/enabled": "true", "k8s.io/cluster-autoscaler/c1": "owned"}
+	for name, x := range map[string]struct {
+		words []string
+		says  string // empty: it does not scale the group
+		mend  string
+	}{
+		"no flag":              {[]string{"./cluster-autoscaler", "--v=4"}, "", ""},
+		"by its name":          {[]string{"--nodes=1:5:web"}, "scales group web by --nodes=1:5:web", "take --nodes=1:5:web out: kubectl -n ns edit deployment ca"},
+		"two words, one dash":  {[]string{"-nodes", "1:5:web"}, "by --nodes=1:5:web", "take --nodes=1:5:web out"},
+		"another group's name": {[]string{"--nodes=1:5:webs"}, "", ""},
+		"by a tag":             {[]string{"--node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/enabled"}, "by the tag k8s.io/cluster-autoscaler/enabled", "aws autoscaling delete-tags --tags ResourceId=web,ResourceType=auto-scaling-group,Key=k8s.io/cluster-autoscaler/enabled"},
+		"underscores":          {[]string{"--node_group_auto_discovery=asg:tag=k8s.io/cluster-autoscaler/enabled"}, "by the tag", "delete-tags"},
+		"by all of its tags":   {[]string{"--node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/c1"}, "by the tag k8s.io/cluster-autoscaler/c1", "delete-tags"},
+		"not by all":           {[]string{"--node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/c2"}, "", ""},
+		"another value":        {[]string{"--node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/c1=shared"}, "", ""},
+		"a variable":           {[]string{"--nodes=$(WEB)"}, "scales group web is not known: its --nodes=$(WEB) can't be read", "write out what the flag is: kubectl -n ns edit deployment ca"},
+	} {
+		r := runningAutoscaler{namespace: "ns", name: "ca", nodes: map[string]string{}}
+		r.readFlags(x.words)
+		f := r.scales("web", tags)
+		switch {
+		case x.says == "" && f != nil:
+			t.Errorf("%s: %+v, want nothing", name, *f)
+		case x.says == "":
+		case f == nil:
+			t.Errorf("%s: nothing is found, want %q", name, x.says)
+		case f.OK || !strings.Contains(f.Text, x.says) || !strings.Contains(f.Mend, x.mend):
+			t.Errorf("%s: %+v, want %q, mended by %q", name, *f, x.says, x.mend)
+		}
+	}
+}
