@@ -28,7 +28,7 @@ func TestChaos(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s, err := chaos.Start(t.Context(), sb, 1500*time.Millisecond)
+	s, err := chaos.Start(t.Context(), sb, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

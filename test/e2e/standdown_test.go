@@ -49,7 +49,7 @@ func TestStandDown(t *testing.T) {
 		}
 		return nil
 	})
-	e.must(said(s, "would act, but another autoscaler is running", `"machines":1`))
+	e.must(said(s, "would act, but another autoscaler is running", `"nodes":1`))
 	nothing := func() {
 		t.Helper()
 		list, err := sandbox.Get[karpv1.NodeClaimList](e.ctx, s, claims)
