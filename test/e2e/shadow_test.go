@@ -89,7 +89,6 @@ func (p *shadowProcess) end() {
 // Shadow mode beside a Dovetail that acts, with the rights that the chart ships for it: it changes nothing, it is told
 // that nothing is forbidden, and its report says what both did.
 func TestShadowBesideDovetail(t *testing.T) {
-	t.Parallel()
 	e := newEnv(t, own(t), "shadow")
 	p := e.besideIt()
 	e.nodePool(nil)
@@ -106,9 +105,9 @@ func TestShadowBesideDovetail(t *testing.T) {
 	if got.Decisions.Compared < 5 || got.Pods.Decided == 0 {
 		t.Errorf("only %d decisions were compared: %+v", got.Decisions.Compared, got)
 	}
-	// A starved machine shows both the pods at times so different that one finds room where the other launches; how far both
-	// agree is for TestShadowSeries to say. Here only that most of it does, and where pods that fit go.
-	if got.Decisions.Agreement < 0.5 {
+	// It runs beside no other test: a starved machine shows both the pods at times so different that one finds room where the
+	// other launches. How far both agree is for TestShadowSeries to say.
+	if got.Decisions.Agreement < 0.75 {
 		t.Errorf("%.1f %% of decisions agree", 100*got.Decisions.Agreement)
 	}
 	if x := got.Placements; x.Compared == 0 || x.Agreed*10 < x.Compared*9 {
