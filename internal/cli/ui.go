@@ -14,13 +14,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dovetail-sh/dovetail/internal/access"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/top"
 	"github.com/dovetail-sh/dovetail/internal/web"
@@ -62,11 +62,10 @@ func uiCommand() *cobra.Command {
 }
 
 func runUI(c *cobra.Command, f uiFlags) error {
-	host, _, err := net.SplitHostPort(f.address)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(f.address); err != nil {
 		return exit{2, fmt.Errorf("--address %q: want HOST:PORT, such as 127.0.0.1:8090", f.address)}
 	}
-	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+	if !access.IsLoopback(f.address) {
 		return exit{2, fmt.Errorf("--address %q: the page shows what the kubeconfig may read, to whoever reaches it; use a loopback address, such as 127.0.0.1:8090", f.address)}
 	}
 	ctx, cancel := context.WithCancel(c.Context())

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -257,15 +256,6 @@ func peakMemory(s *sandbox.Sandbox) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", all[0].PID))
-	if err != nil {
-		return 0, fmt.Errorf("what a process holds is known on Linux only: %w", err)
-	}
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kb, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
-			return math.Round(kb / 1024), err
-		}
-	}
-	return 0, errors.New("the controller's status names no peak")
+	peak, err := sandbox.PeakMemoryMiB(all[0].PID)
+	return math.Round(peak), err
 }

@@ -544,19 +544,11 @@ func (r *rig) since(before float64, out *Resources) error {
 	if err != nil {
 		return err
 	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.pid))
+	peak, err := sandbox.PeakMemoryMiB(r.pid)
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kb, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
-			if err != nil {
-				return fmt.Errorf("read the controller's memory: %w", err)
-			}
-			out.PeakMB = round(kb / 1024)
-		}
-	}
+	out.PeakMB = round(peak)
 	out.CPUSeconds = round(now - before)
 	return nil
 }

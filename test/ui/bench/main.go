@@ -17,7 +17,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -176,7 +175,7 @@ func onePage(ctx context.Context, s *sandbox.Sandbox, path string, nodes int, re
 		return errors.New("the browser says of no first paint")
 	}
 	paint.times = append(paint.times, time.Duration(painted*float64(time.Millisecond)))
-	peak, err := peakMB(pid)
+	peak, err := sandbox.PeakMemoryMiB(pid)
 	read.peakMB = max(read.peakMB, peak)
 	return err
 }
@@ -199,21 +198,6 @@ func openPage(browser context.Context, url string, nodes int) error {
 			return nil
 		}
 	}
-}
-
-// peakMB is the most memory that a process has had.
-func peakMB(pid int) (float64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, fmt.Errorf("what a process takes is known on Linux only: %w", err)
-	}
-	for l := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(l, "VmHWM:"); ok {
-			kb, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
-			return kb / 1024, err
-		}
-	}
-	return 0, fmt.Errorf("process %d: no VmHWM", pid)
 }
 
 // print prints the table and says whether every bar is met by the median.
