@@ -347,9 +347,9 @@ var caFlags = []caFlag{
 		return c.parallel("max-drain-parallelism", v, &c.settings.MaxDrain, "NodePool spec.disruption.budgets: nodes "+v+" for reason Underutilized, for each pool rather than the cluster")
 	}},
 	{name: "max-graceful-termination-sec", kind: asInt, def: "600", always: true, convert: convertGracePeriod},
-	{name: "drain-priority-config", outcome: noMatch, why: "pods go in four tiers: workloads before critical ones, in each those of DaemonSets last"},
+	{name: "drain-priority-config", convert: convertDrainPriorities},
 	{name: "max-pod-eviction-time", kind: asDuration, def: "2m", outcome: noMatch, why: "an eviction that is refused is tried again; a node goes only where its pods' homes are there"},
-	{name: "node-deletion-delay-timeout", kind: asDuration, def: "2m", outcome: noMatch, pace: paceMore, why: "annotations delay-deletion.cluster-autoscaler.kubernetes.io are not read; a finalizer on the NodeClaim does the same"},
+	{name: "node-deletion-delay-timeout", kind: asDuration, def: "2m", convert: convertDeletionDelay},
 	{name: "node-deletion-batcher-interval", kind: asDuration, def: "0s", same: "0s", outcome: noMatch, why: "a machine is ended when its pods are gone"},
 	{name: "node-delete-delay-after-taint", kind: asDuration, def: "5s", same: "5s", outcome: noMatch, why: "it is 5s"},
 	{name: "dynamic-node-delete-delay-after-taint-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "it is 5s"},

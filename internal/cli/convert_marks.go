@@ -15,7 +15,6 @@ type caMark struct {
 const (
 	whyRequested = "ProvisioningRequests are not served: such a pod gets a node as soon as kube-scheduler finds none for it"
 	whyElsewhere = "of another cloud provider than AWS"
-	whyDelaying  = "the node goes when its pods are gone; a finalizer of yours on its NodeClaim delays that in the same way"
 )
 
 // caMarks are all of them, by kind of object.
@@ -32,7 +31,7 @@ var caMarks = []caMark{
 	{"cluster-autoscaler.kubernetes.io/provisioning-class-name", "Pod", noMatch, whyRequested},
 
 	{"cluster-autoscaler.kubernetes.io/scale-down-disabled", "Node", sameHere, "the node is not disrupted, unless it has expired or is unhealthy"},
-	{"delay-deletion.cluster-autoscaler.kubernetes.io/", "Node", noMatch, whyDelaying},
+	{"delay-deletion.cluster-autoscaler.kubernetes.io/", "Node", sameHere, "a node whose pods are gone is kept for it, for NodeGroupClass spec.options.deletionDelayTimeout at most; 2m for nodes of no group"},
 	{"cluster-autoscaler.k8s.io/upcoming-node", "Node", noEffect, "it is on nodes that Cluster Autoscaler imagines, never on one in the API server"},
 	{"cluster-autoscaler.kubernetes.io/template-node", "Node", noEffect, "it is on nodes that Cluster Autoscaler imagines, never on one in the API server"},
 	{"ToBeDeletedByClusterAutoscaler", "Node", sameHere, "a node that was left with it gets no new pods; it and the cordon beside it are taken off when it is 15m old, once no Cluster Autoscaler runs"},

@@ -4,11 +4,17 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 )
 
 // These flags are rules about pods, and delays: each has a field of NodeGroupClass spec.options, and has no effect there
@@ -81,12 +87,67 @@ func convertGracePeriod(c *conversion, v string) (fate, error) {
 	if err != nil || n < 0 {
 		return fate{}, fmt.Errorf("--max-graceful-termination-sec=%s: need a number of seconds, 0 or more", v)
 	}
-	if n == 0 {
+	if c.given["drain-priority-config"] {
 		c.settings.Eviction.MaxGracePeriod = nil
-		return fate{outcome: noMatch, what: "each pod has its own grace period; give spec.options.eviction.maxGracePeriod of the NodeGroupClass, 1s or more, to shorten it", pace: paceLess}, nil
+		if c.given["max-graceful-termination-sec"] {
+			return fate{}, errors.New("--max-graceful-termination-sec and --drain-priority-config: Cluster Autoscaler does not start with both; leave one of them out")
+		}
+		return fate{outcome: noEffect, what: "--drain-priority-config says how long pods have to end"}, nil
 	}
-	c.settings.Eviction.MaxGracePeriod = &metav1.Duration{Duration: time.Duration(n) * time.Second}
-	return inOptions("eviction.maxGracePeriod", c.settings.Eviction.MaxGracePeriod.Duration.String()), nil
+	c.settings.Eviction.MaxGracePeriod = &metav1.Duration{Duration: gracePeriod(n)}
+	x := inOptions("eviction.maxGracePeriod", c.settings.Eviction.MaxGracePeriod.Duration.String())
+	if n == 0 {
+		x.what += whyOneSecond
+	}
+	return x, nil
+}
+
+const whyOneSecond = "; an eviction with 0s would remove the pod from the API server while its containers still run"
+
+// gracePeriod is so many seconds, 1 at least.
+func gracePeriod(seconds int64) time.Duration { return time.Duration(max(seconds, 1)) * time.Second }
+
+// convertDrainPriorities reads pairs of a priority and a number of seconds, such as 0:60,1000:120.
+func convertDrainPriorities(c *conversion, v string) (fate, error) {
+	c.settings.Eviction.DrainPriorities = nil
+	if v == "" {
+		return fate{outcome: sameHere, what: "empty: pods of all priorities are evicted together"}, nil
+	}
+	seen, zero := map[int64]bool{}, false
+	for pair := range strings.SplitSeq(v, ",") {
+		left, right, ok := strings.Cut(strings.TrimSpace(pair), ":")
+		priority, err1 := strconv.ParseInt(left, 10, 32)
+		seconds, err2 := strconv.ParseInt(right, 10, 32)
+		switch {
+		case !ok || err1 != nil || err2 != nil || seconds < 0:
+			return fate{}, fmt.Errorf("--drain-priority-config=%s: %q: need <priority>:<seconds>, such as 0:60,1000:120", v, pair)
+		case seen[priority]:
+			return fate{}, fmt.Errorf("--drain-priority-config=%s: priority %d is there twice", v, priority)
+		}
+		seen[priority], zero = true, zero || seconds == 0
+		c.settings.Eviction.DrainPriorities = append(c.settings.Eviction.DrainPriorities,
+			dovetailv1alpha1.NodeGroupDrainPriority{Priority: int32(priority), GracePeriod: metav1.Duration{Duration: gracePeriod(seconds)}})
+	}
+	list := c.settings.Eviction.DrainPriorities
+	slices.SortFunc(list, func(a, b dovetailv1alpha1.NodeGroupDrainPriority) int { return cmp.Compare(a.Priority, b.Priority) })
+	var text []string
+	for _, p := range list {
+		text = append(text, fmt.Sprintf("%d for %s", p.Priority, p.GracePeriod.Duration))
+	}
+	x := inOptions("eviction.drainPriorities", strings.Join(text, ", "))
+	if zero {
+		x.what += whyOneSecond
+	}
+	return x, nil
+}
+
+func convertDeletionDelay(c *conversion, v string) (fate, error) {
+	d, err := time.ParseDuration(v)
+	if err != nil {
+		return fate{}, fmt.Errorf("--node-deletion-delay-timeout=%s: %w", v, err)
+	}
+	c.settings.DeletionDelayTimeout = d
+	return inOptions("deletionDelayTimeout", d.String()), nil
 }
 
 func convertEmptyDaemonSets(c *conversion, v string) (fate, error) {

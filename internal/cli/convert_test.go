@@ -103,7 +103,7 @@ func TestConvert(t *testing.T) {
 func TestConvertKnowsEveryFlag(t *testing.T) {
 	other := map[int]string{asText: "x", asBool: "false", asInt: "7", asFloat: "0.7", asDuration: "7m", asList: "x"}
 	own := map[string]string{"cloud-provider": "aws", "nodes": "1:2:x", "node-group-auto-discovery": "asg:tag=x", "expander": "random",
-		"cores-total": "0:7", "memory-total": "0:7"}
+		"cores-total": "0:7", "memory-total": "0:7", "drain-priority-config": "0:60,1000:0"}
 	seen := map[string]bool{}
 	for _, d := range caFlags {
 		if seen[d.name] {

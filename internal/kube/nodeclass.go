@@ -4,6 +4,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -286,16 +287,33 @@ func groupRules(o *dovetailv1alpha1.NodeGroupOptions, out *model.GroupScaling) {
 	if e := o.Eviction; e != nil {
 		out.Eviction = model.EvictionRules{
 			LocalStorage: boolOf(e.KeepLocalStorage), CustomControllers: boolOf(e.KeepCustomControllers), SystemPods: durationOf(e.KeepSystemPods),
-			MaxGracePeriod: durationOf(e.MaxGracePeriod), KeepEmptyDaemons: boolOf(e.KeepDaemonSetsOfEmptyNodes),
+			KeepEmptyDaemons: boolOf(e.KeepDaemonSetsOfEmptyNodes), DrainBands: drainBands(e),
 		}
 		if e.KeepBelowReplicas != nil {
 			out.Eviction.MinReplicas = *e.KeepBelowReplicas
 		}
 	}
 	out.AfterAdd, out.PodDelay = durationOf(o.DelayAfterAdd), durationOf(o.NewPodDelay)
+	if o.DeletionDelayTimeout != nil {
+		if out.DeletionDelay = o.DeletionDelayTimeout.Duration; out.DeletionDelay == 0 {
+			out.DeletionDelay = -1
+		}
+	}
 	if o.PriorityCutoff != nil {
 		out.HasCutoff, out.Cutoff = true, *o.PriorityCutoff
 	}
+}
+
+// drainBands translates how pods are grouped for eviction: a longest grace period alone is one group of all pods.
+func drainBands(e *dovetailv1alpha1.NodeGroupEviction) (out []model.DrainBand) {
+	for _, p := range e.DrainPriorities {
+		out = append(out, model.DrainBand{Priority: p.Priority, MaxGrace: p.GracePeriod.Duration})
+	}
+	slices.SortFunc(out, func(a, b model.DrainBand) int { return cmp.Compare(a.Priority, b.Priority) })
+	if most := durationOf(e.MaxGracePeriod); len(out) == 0 && most > 0 {
+		out = []model.DrainBand{{MaxGrace: most}}
+	}
+	return out
 }
 
 // boolOf is a bool that may be left out; false then.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -44,6 +45,7 @@ type GroupSettings struct {
 	Priorities                             []dovetailv1alpha1.NodeGroupPriority // of the expander priority
 	Eviction                               dovetailv1alpha1.NodeGroupEviction
 	DelayAfterAdd, NewPodDelay             time.Duration
+	DeletionDelayTimeout                   time.Duration // for annotations that delay the deletion of a node; 0: they are not waited for
 	PriorityCutoff                         *int32
 	FillToMinSize                          bool
 	Balance                                bool
@@ -58,7 +60,7 @@ func DefaultGroupSettings() GroupSettings {
 		Eviction: dovetailv1alpha1.NodeGroupEviction{
 			KeepLocalStorage: &yes, KeepSystemPods: &system, KeepCustomControllers: &yes, MaxGracePeriod: &grace, KeepDaemonSetsOfEmptyNodes: &yes,
 		},
-		DelayAfterAdd: 10 * time.Minute, PriorityCutoff: &cutoff,
+		DelayAfterAdd: 10 * time.Minute, DeletionDelayTimeout: 2 * time.Minute, PriorityCutoff: &cutoff,
 		ScaleDown: true, UtilizationPercent: 50, GPUPercent: 50, UnneededTime: 10 * time.Minute, UnreadyTime: 20 * time.Minute, ProvisionTime: 15 * time.Minute,
 		Expanders: []dovetailv1alpha1.Expander{dovetailv1alpha1.ExpanderPrice},
 	}
@@ -305,7 +307,7 @@ func translateNodeGroup(g NodeGroup, set GroupSettings, weight int32) Translated
 
 // addRules adds the rules about pods and delays to a class's options; those that say nothing are left out.
 func (s *GroupSettings) addRules(o *dovetailv1alpha1.NodeGroupOptions) {
-	if s.Eviction != (dovetailv1alpha1.NodeGroupEviction{}) {
+	if !equality.Semantic.DeepEqual(s.Eviction, dovetailv1alpha1.NodeGroupEviction{}) {
 		o.Eviction = s.Eviction.DeepCopy()
 	}
 	for _, d := range []struct {
@@ -316,6 +318,7 @@ func (s *GroupSettings) addRules(o *dovetailv1alpha1.NodeGroupOptions) {
 			*d.to = &metav1.Duration{Duration: d.of.Round(time.Second)}
 		}
 	}
+	o.DeletionDelayTimeout = &metav1.Duration{Duration: s.DeletionDelayTimeout.Round(time.Second)}
 	if s.PriorityCutoff != nil {
 		cutoff := *s.PriorityCutoff
 		o.PriorityCutoff = &cutoff

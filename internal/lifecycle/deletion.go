@@ -11,7 +11,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// stepDeletion moves a claim that is being deleted on: taint, drain, detach volumes, terminate, remove the finalizer.
+// stepDeletion moves a claim that is being deleted on: taint, drain, detach volumes, wait for what delays the deletion,
+// terminate, remove the finalizer.
 // Its conditions say how far it has come.
 func stepDeletion(in *Input, out *Output) {
 	c := in.Claim
@@ -73,7 +74,7 @@ func (w *deletion) advance() bool {
 	}
 	if stands {
 		w.setCondition(Drained, "True", Drained, "")
-		if !w.volumesDetached() {
+		if !w.volumesDetached() || w.isDelayed() {
 			return false
 		}
 	}
@@ -136,6 +137,36 @@ func (w *deletion) volumesDetached() bool {
 		}
 		return false
 	}
+	return true
+}
+
+// isDelayed says whether an annotation of a drained node delays its deletion: for Policy.DeletionDelay at most, from when
+// the node was drained, and not beyond the deadline.
+func (w *deletion) isDelayed() bool {
+	node, key := "", ""
+	for _, n := range w.Nodes {
+		for k := range n.Annotations {
+			if strings.HasPrefix(k, model.DelayDeletionPrefix) && (key == "" || n.Name < node || n.Name == node && k < key) {
+				node, key = n.Name, k
+			}
+		}
+	}
+	if key == "" {
+		return false
+	}
+	until := w.Now
+	if have := w.Claim.Conditions[Drained]; have.True() {
+		until = have.Since
+	}
+	until = until.Add(w.Policy.WithTimeoutsOf(w.Pool).DeletionDelay)
+	if w.forced && w.deadline.Before(until) {
+		until = w.deadline
+	}
+	if !w.Now.Before(until) {
+		return false
+	}
+	w.setCondition(Terminating, "False", "DeletionDelayed", "annotation "+key+" of node "+node+" delays its deletion, until "+until.UTC().Format(time.RFC3339)+" at most")
+	w.lookAgainAt(until)
 	return true
 }
 

@@ -48,12 +48,13 @@ func drainNode(in *Input, n *model.Node, deadline time.Time, forced bool, out *O
 	return len(tier) == 0
 }
 
-// splitByDrainTier are the pods to evict now, which are those of the first of four tiers that has any, and those
-// after them. Tiers: ordinary pods before critical ones, and in each those of workloads before those of DaemonSets.
-// Pods that tolerate the taint, pods of DaemonSets that stay (keepsDaemonPod), and pods that have been deleting for too
+// splitByDrainTier are the pods to evict now, which are those of the first tier that has any, and those after them.
+// Tiers: the bands of priorities that the pool's node groups have, the lowest first, else one of all pods; in each
+// ordinary pods before critical ones, and of these the pods of workloads before those of DaemonSets. Pods that tolerate the taint, pods of DaemonSets that stay (keepsDaemonPod), and pods that have been deleting for too
 // long, are in none.
 func splitByDrainTier(in *Input, n *model.Node, disrupted model.Taint) (first, rest []*model.Pod) {
-	var tiers [4][]*model.Pod
+	const tiersOfBand = 4
+	tiers := make([][]*model.Pod, tiersOfBand*(lastBand(in.Pool)+1))
 	for _, p := range n.Pods {
 		if p.Mirror || p.Terminal || model.Tolerated(disrupted, p.Class.Tolerations) || keepsDaemonPod(in, p) {
 			continue
@@ -61,9 +62,10 @@ func splitByDrainTier(in *Input, n *model.Node, disrupted model.Taint) (first, r
 		if !p.Deleting.IsZero() && in.Now.Sub(p.Deleting) > in.Policy.StuckPod {
 			continue // its kubelet will not finish the work any more
 		}
-		i := 0
+		band, _ := drainBand(in.Pool, p)
+		i := tiersOfBand * band
 		if p.Class.Daemon {
-			i = 1
+			i++
 		}
 		if p.Class.Critical {
 			i += 2
@@ -133,13 +135,30 @@ func keepsDaemonPod(in *Input, p *model.Pod) bool {
 	return empty.True() && empty.Reason == string(plan.Empty) && in.Pool != nil && in.Pool.Scaling != nil && in.Pool.Scaling.Eviction.KeepEmptyDaemons
 }
 
+// drainBand is the band in which a pool's node groups have a pod evicted, by position, and the longest grace period
+// there; 0: as long as it asks for.
+func drainBand(pool *model.NodePool, p *model.Pod) (int, time.Duration) {
+	if pool == nil || pool.Scaling == nil {
+		return 0, 0
+	}
+	return pool.Scaling.Eviction.DrainBand(p.Class.Priority)
+}
+
+// lastBand is the position of the last band of priorities that a pool has.
+func lastBand(pool *model.NodePool) int {
+	if pool == nil || pool.Scaling == nil {
+		return 0
+	}
+	return max(len(pool.Scaling.Eviction.DrainBands)-1, 0)
+}
+
 // shortenedGrace is how long an evicted pod has to end where its pool's node groups allow less than it asks for; 0: as
 // long as it asks for.
 func shortenedGrace(pool *model.NodePool, p *model.Pod) time.Duration {
-	if pool == nil || pool.Scaling == nil || pool.Scaling.Eviction.MaxGracePeriod <= 0 || p.GracePeriod <= pool.Scaling.Eviction.MaxGracePeriod {
-		return 0
+	if _, most := drainBand(pool, p); most > 0 && most < p.GracePeriod {
+		return most
 	}
-	return pool.Scaling.Eviction.MaxGracePeriod
+	return 0
 }
 
 // awaitRollout restarts a pod's Deployment, so that the pod's successor comes before it goes, and says whether there is

@@ -9,7 +9,8 @@
 // the same next step. It does no I/O and reads no clock.
 //
 // The phases and their time limits are Karpenter's: 5 minutes to launch, 15 to register, a drain in four tiers, at
-// least 5 seconds between the disrupted taint and the termination of the instance.
+// least 5 seconds between the disrupted taint and the termination of the instance. Cluster Autoscaler's are bands of
+// priorities in the drain, and annotations that delay the deletion of a drained node.
 //
 // Start reading at Next: it leads to stepLiveClaim (launch.go, node.go, status.go) or stepDeletion (deletion.go,
 // drain.go).
@@ -57,6 +58,7 @@ type Policy struct {
 	QuickBoot           time.Duration // a new node that is not Ready is registered as it is after this long
 	NodeGone            time.Duration // a registered claim without a node is kept this long
 	EventDedup          time.Duration // lastPodEventTime is written at most this often
+	DeletionDelay       time.Duration // a drained node is kept this long for annotations that delay its deletion
 	SurgeTimeout        time.Duration // a pod's successor is waited for this long; then the pod is evicted
 	ExpireGrace         time.Duration // past expireAfter a usable node is left this long to be replaced first
 }
@@ -66,15 +68,21 @@ func DefaultPolicy() Policy {
 	return Policy{
 		LaunchTimeout: 5 * time.Minute, RegistrationTimeout: 15 * time.Minute, LandingTimeout: 30 * time.Second,
 		MinDrain: 5 * time.Second, StuckPod: time.Minute, ListDelay: 2 * time.Second, QuickBoot: 3 * time.Second,
-		NodeGone: 30 * time.Second, EventDedup: 10 * time.Second, SurgeTimeout: 10 * time.Minute,
+		NodeGone: 30 * time.Second, EventDedup: 10 * time.Second, DeletionDelay: 2 * time.Minute, SurgeTimeout: 10 * time.Minute,
 	}
 }
 
-// WithTimeoutsOf returns the policy for claims of a pool: a node group may have limits of its own for launch and
-// registration. nil: of no pool.
+// WithTimeoutsOf returns the policy for claims of a pool: a node group may have limits of its own for launch,
+// registration and delays of the deletion. nil: of no pool.
 func (p Policy) WithTimeoutsOf(pool *model.NodePool) Policy {
-	if pool != nil && pool.Scaling != nil && pool.Scaling.Provision > 0 {
-		p.LaunchTimeout, p.RegistrationTimeout = pool.Scaling.Provision, pool.Scaling.Provision
+	if pool == nil || pool.Scaling == nil {
+		return p
+	}
+	if d := pool.Scaling.Provision; d > 0 {
+		p.LaunchTimeout, p.RegistrationTimeout = d, d
+	}
+	if d := pool.Scaling.DeletionDelay; d != 0 {
+		p.DeletionDelay = max(d, 0)
 	}
 	return p
 }

@@ -19,13 +19,14 @@ import (
 // called "c", its machine "m".
 //
 //	now AT
-//	claim [launched=AT] [registered=AT] [initialized=AT] [consolidatable=AT] [is=TYPE:STATUS:REASON] [node=NAME] [deleting=AT]
+//	claim [launched=AT] [registered=AT] [initialized=AT] [consolidatable=AT] [is=TYPE:STATUS:REASON] [drained=AT] [node=NAME] [deleting=AT]
 //	      [provisional] [nofinalizer] [expire=DURATION] [grace=DURATION] [until=AT] [reserved] [gpu=N] [cpu=N] [podevent=AT]
 //	      [label=K=V] [annotation=K=V] [taint=K:EFFECT] [startup=K:EFFECT]      (launched means: has machine "m")
-//	pool [after=DURATION|Never] [provision=DURATION] [longest=DURATION]      (longest: of grace periods, and pods of DaemonSets stay on empty nodes)
+//	pool [after=DURATION|Never] [provision=DURATION] [longest=DURATION] [band=PRIORITY:DURATION]… [delay=DURATION|Never]
+//	     (longest: of grace periods, and pods of DaemonSets stay on empty nodes; band: of priorities, ascending; delay: of the deletion, by annotations)
 //	node NAME [created=AT] [notready] [registered] [initialized] [deleting] [finalizer] [otherfinalizer] [taint=K[=V]:EFFECT] [label=K=V]
 //	     [annotation=K=V] [gpu=N] [podevent=AT] [attached=VA[:PVC]] [balanced]      (balanced: load balancers have not been told that it goes, as when a move tainted it)
-//	pod NODE NAME [deleting=AT] [daemon] [critical] [mirror] [ended] [tolerates=K] [keep=true|DURATION] [bound=AT] [grace=DURATION] [volume=PVC] [ds=VALUE]
+//	pod NODE NAME [deleting=AT] [daemon] [critical] [mirror] [ended] [tolerates=K] [keep=true|DURATION] [bound=AT] [grace=DURATION] [priority=N] [volume=PVC] [ds=VALUE]
 //	    [rolls] [rolling] [cantroll=KEY]    (goes after its successor: may be asked for, is on its way, can't)
 //	machine ID [gone|unreserved]
 //	listed AT
@@ -76,18 +77,7 @@ func (x *inputText) line(f []string) {
 	case "claim":
 		x.claim(f[1:])
 	case "pool":
-		x.in.Pool = &model.NodePool{Name: "p"}
-		for _, o := range f[1:] {
-			if d, ok := strings.CutPrefix(o, "provision="); ok {
-				x.in.Pool.Scaling = &model.GroupScaling{Provision: x.duration(d)}
-				continue
-			}
-			if d, ok := strings.CutPrefix(o, "longest="); ok { // and pods of DaemonSets stay on empty nodes
-				x.in.Pool.Scaling = &model.GroupScaling{Eviction: model.EvictionRules{MaxGracePeriod: x.duration(d), KeepEmptyDaemons: true}}
-				continue
-			}
-			x.in.Pool.ConsolidateAfter = x.duration(strings.TrimPrefix(o, "after="))
-		}
+		x.pool(f[1:])
 	case "node":
 		x.node(f[1], f[2:])
 	case "pod":
@@ -110,6 +100,35 @@ func (x *inputText) line(f []string) {
 		x.in.Awaited = x.number(f[1])
 	default:
 		x.t.Fatalf("unknown line %q", strings.Join(f, " "))
+	}
+}
+
+func (x *inputText) pool(opts []string) {
+	p := &model.NodePool{Name: "p"}
+	x.in.Pool = p
+	for _, o := range opts {
+		k, v, _ := strings.Cut(o, "=")
+		if k == "after" {
+			p.ConsolidateAfter = x.duration(v)
+			continue
+		}
+		if p.Scaling == nil {
+			p.Scaling = &model.GroupScaling{}
+		}
+		rules := &p.Scaling.Eviction
+		switch k {
+		case "provision":
+			p.Scaling.Provision = x.duration(v)
+		case "longest":
+			rules.DrainBands, rules.KeepEmptyDaemons = []model.DrainBand{{MaxGrace: x.duration(v)}}, true
+		case "band":
+			priority, grace, _ := strings.Cut(v, ":")
+			rules.DrainBands = append(rules.DrainBands, model.DrainBand{Priority: int32(x.number(priority)), MaxGrace: x.duration(grace)})
+		case "delay":
+			p.Scaling.DeletionDelay = x.duration(v)
+		default:
+			x.t.Fatalf("pool option %q", o)
+		}
 	}
 }
 
@@ -151,6 +170,8 @@ func (x *inputText) claim(opts []string) {
 		case "is":
 			p := strings.SplitN(v, ":", 4)
 			c.Conditions[p[0]] = model.Condition{Status: p[1], Reason: p[2], Message: strings.ReplaceAll(strings.Join(p[3:], ""), "_", " ")}
+		case "drained":
+			c.Conditions[Drained] = model.Condition{Status: "True", Reason: Drained, Since: x.when(v)}
 		case "node":
 			c.NodeName = v
 		case "deleting":
@@ -271,6 +292,8 @@ func (x *inputText) pod(node, name string, opts []string) {
 			r := x.in.Rollouts[p.UID]
 			r.By = x.when(v)
 			x.in.Rollouts[p.UID] = r
+		case "priority":
+			p.Class.Priority = int32(x.number(v))
 		case "bound":
 			p.Bound = x.when(v)
 		case "grace":

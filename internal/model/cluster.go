@@ -127,8 +127,33 @@ type EvictionRules struct {
 	CustomControllers bool          // pods whose controller is of a kind that is not Kubernetes' own
 	SystemPods        time.Duration // pods of kube-system without a PodDisruptionBudget, until they are so old; 0: none
 	MinReplicas       int32         // pods whose controller has fewer pods than this
-	MaxGracePeriod    time.Duration // no pod has longer to end; 0: as long as it asks for
 	KeepEmptyDaemons  bool          // pods of DaemonSets are not evicted from a node that goes for being empty
+
+	// DrainBands are groups of pods by priority, ascending, that are evicted one after the other. None: all pods go
+	// together, each with the grace period that it asks for.
+	DrainBands []DrainBand
+}
+
+// DelayDeletionPrefix is what the keys of annotations begin with by which whoever has still something to do with a node
+// delays its deletion, until the annotation is removed or too much time has passed.
+const DelayDeletionPrefix = "delay-deletion.cluster-autoscaler.kubernetes.io/"
+
+// DrainBand is the pods from a priority up to that of the next band; the first band takes those of a lower one too.
+type DrainBand struct {
+	Priority int32
+	MaxGrace time.Duration // no pod of it has longer to end
+}
+
+// DrainBand returns the band that a pod of a priority is evicted in, by position, and how long it has to end at most; 0
+// for as long as it asks for.
+func (r *EvictionRules) DrainBand(priority int32) (band int, maxGrace time.Duration) {
+	if len(r.DrainBands) == 0 {
+		return 0, 0
+	}
+	for band+1 < len(r.DrainBands) && r.DrainBands[band+1].Priority <= priority {
+		band++
+	}
+	return band, r.DrainBands[band].MaxGrace
 }
 
 // GroupScaling is when machines of node groups are given back.
@@ -146,12 +171,15 @@ type GroupScaling struct {
 	Expanders  []string        // by which of several groups one is taken, each among those that the one before leaves
 	Priorities []GroupPriority // of the expander priority
 	Eviction   EvictionRules
-	AfterAdd   time.Duration // so long after a node was launched none of its pool's nodes is consolidated; 0: no such rule
-	PodDelay   time.Duration // so long after its creation a pod gets no node launched; 0: at once. The least of all pools counts
-	HasCutoff  bool          // no node is launched for pods of a priority below Cutoff, where all pools have one: the least of them counts
-	Cutoff     int32
-	Balance    bool // groups that are alike but for their zones and these labels are kept at about the same size
-	Ignore     []string
+	// DeletionDelay is how long a node whose pods are gone stays at most for annotations with the prefix
+	// DelayDeletionPrefix; 0: as long as any other node, negative: not at all.
+	DeletionDelay time.Duration
+	AfterAdd      time.Duration // so long after a node was launched none of its pool's nodes is consolidated; 0: no such rule
+	PodDelay      time.Duration // so long after its creation a pod gets no node launched; 0: at once. The least of all pools counts
+	HasCutoff     bool          // no node is launched for pods of a priority below Cutoff, where all pools have one: the least of them counts
+	Cutoff        int32
+	Balance       bool // groups that are alike but for their zones and these labels are kept at about the same size
+	Ignore        []string
 }
 
 // NodePool is what may be bought and how it must look.

@@ -156,6 +156,14 @@ type NodeGroupOptions struct {
 	// +optional
 	DelayAfterAdd *metav1.Duration `json:"delayAfterAdd,omitempty"`
 
+	// DeletionDelayTimeout is how long the deletion of a node whose pods are gone waits at most for annotations of the node
+	// that begin with delay-deletion.cluster-autoscaler.kubernetes.io/ to be removed. 0s: it does not wait. Default: 2m.
+	//
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Type=string
+	// +optional
+	DeletionDelayTimeout *metav1.Duration `json:"deletionDelayTimeout,omitempty"`
+
 	// NewPodDelay is how long after its creation a pod gets no node launched. It holds where every NodePool has one, and
 	// the shortest of them counts. Default: 0s.
 	//
@@ -202,6 +210,8 @@ type NodeGroupOptions struct {
 
 // NodeGroupEviction says which pods keep their node from being consolidated, and how pods are evicted. A pod annotated
 // cluster-autoscaler.kubernetes.io/safe-to-evict "true" keeps its node only where too few replicas are there.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.maxGracePeriod) || !has(self.drainPriorities)",message="maxGracePeriod and drainPriorities exclude each other: give each drain priority its gracePeriod"
 type NodeGroupEviction struct {
 	// KeepLocalStorage has pods keep their node that would lose a volume on it: hostPath, or emptyDir that is not in
 	// memory, and is not named by annotation cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes.
@@ -235,11 +245,33 @@ type NodeGroupEviction struct {
 	// +optional
 	MaxGracePeriod *metav1.Duration `json:"maxGracePeriod,omitempty"`
 
+	// DrainPriorities evict a node's pods in groups by their priority, the lowest first, each when those before it are
+	// gone, and say how long the pods of each have to end. They take the place of maxGracePeriod.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:XValidation:rule="self.all(x, self.exists_one(y, y.priority == x.priority))",message="each priority can be given once"
+	// +optional
+	DrainPriorities []NodeGroupDrainPriority `json:"drainPriorities,omitempty"`
+
 	// KeepDaemonSetsOfEmptyNodes has pods of DaemonSets run until the node ends where it goes for being empty, unless they
 	// are annotated cluster-autoscaler.kubernetes.io/enable-ds-eviction "true". Default: they are evicted.
 	//
 	// +optional
 	KeepDaemonSetsOfEmptyNodes *bool `json:"keepDaemonSetsOfEmptyNodes,omitempty"`
+}
+
+// NodeGroupDrainPriority is a group of pods that are evicted together.
+type NodeGroupDrainPriority struct {
+	// Priority is the least that a pod of the group has. The group with the least one takes pods of a lower priority too.
+	Priority int32 `json:"priority"`
+
+	// GracePeriod is how long an evicted pod of the group has to end at most, where it asks for longer; at least 1s.
+	//
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="gracePeriod must be 1s or more"
+	GracePeriod metav1.Duration `json:"gracePeriod"`
 }
 
 // NodeGroupPriority ranks groups.

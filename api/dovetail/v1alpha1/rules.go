@@ -4,8 +4,11 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // Rules are what the options of a class keep nodes and pods from, a sentence each, in the order of the fields. None:
@@ -31,12 +34,20 @@ func (o *NodeGroupOptions) Rules() (out []string) {
 		if d := e.MaxGracePeriod; d != nil && d.Duration > 0 {
 			add("Evicted pods have at most %s to end (eviction.maxGracePeriod).", d.Duration)
 		}
+		if len(e.DrainPriorities) > 0 {
+			add("Pods are evicted by priority, the lowest first, with %s to end at most (eviction.drainPriorities).", e.drainPriorityText())
+		}
 		if isTrue(e.KeepDaemonSetsOfEmptyNodes) {
 			add("Pods of DaemonSets are not evicted from empty nodes (eviction.keepDaemonSetsOfEmptyNodes).")
 		}
 	}
 	if d := o.DelayAfterAdd; d != nil && d.Duration > 0 {
 		add("No node is removed for its cost or for being empty for %s after a node was launched (delayAfterAdd).", d.Duration)
+	}
+	if d := o.DeletionDelayTimeout; d != nil && d.Duration > 0 {
+		add("An empty node is deleted only when it has no annotation delay-deletion.cluster-autoscaler.kubernetes.io/… any more, or %s later (deletionDelayTimeout).", d.Duration)
+	} else if d != nil {
+		add("Annotations delay-deletion.cluster-autoscaler.kubernetes.io/… are not waited for (deletionDelayTimeout).")
 	}
 	if d := o.NewPodDelay; d != nil && d.Duration > 0 {
 		add("No node is launched for pods younger than %s, unless another NodePool has no such delay (newPodDelay).", d.Duration)
@@ -48,6 +59,20 @@ func (o *NodeGroupOptions) Rules() (out []string) {
 		add("Groups below minSize are filled up to it (fillToMinSize).")
 	}
 	return out
+}
+
+// drainPriorityText lists the groups of pods and how long each has, the lowest priority first.
+func (e *NodeGroupEviction) drainPriorityText() string {
+	list := slices.SortedFunc(slices.Values(e.DrainPriorities), func(a, b NodeGroupDrainPriority) int { return cmp.Compare(a.Priority, b.Priority) })
+	var out []string
+	for i, p := range list {
+		text := p.GracePeriod.Duration.String() + " from priority " + strconv.Itoa(int(p.Priority))
+		if i == 0 {
+			text = p.GracePeriod.Duration.String() + " from the lowest"
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, ", ")
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
