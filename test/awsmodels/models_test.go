@@ -43,6 +43,11 @@ type shape struct {
 	Member    reference            `json:"member"`
 	Value     reference            `json:"value"`
 	Flattened bool                 `json:"flattened"`
+	Required  []string             `json:"required"`
+	Enum      []string             `json:"enum"`
+	Pattern   string               `json:"pattern"`
+	Min       *float64             `json:"min"`
+	Max       *float64             `json:"max"`
 }
 
 type reference struct {
