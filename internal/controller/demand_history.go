@@ -34,10 +34,12 @@ type DemandHistory struct {
 	due      time.Time   // when the loop samples next; the loop's alone
 	sampling atomic.Bool // a sample is being taken in
 	sampled  atomic.Bool // one has been
-	shards   [historyShards]historyShard
-	keeping  sync.Mutex
-	filling  sync.Mutex
-	turn     int // the shard that is looked at first when one is to be written
+	// readSince is when stored histories were first to be read, in nanoseconds since 1970; 0: not yet.
+	readSince atomic.Int64
+	shards    [historyShards]historyShard
+	keeping   sync.Mutex
+	filling   sync.Mutex
+	turn      int // the shard that is looked at first when one is to be written
 }
 
 // historyShard is a part of the histories.
@@ -47,7 +49,8 @@ type historyShard struct {
 	changed bool // demand has changed since it was written
 	refused int  // workloads that found no room in the last minute
 
-	read atomic.Bool // what was stored has been taken over
+	read     atomic.Bool // what was stored has been taken over
+	restored atomic.Bool // it has been once
 
 	// These are keep's alone.
 	readFails int       // times in a row that it could not be read
@@ -87,6 +90,19 @@ func (d *DemandHistory) History(w model.Workload) *forecast.History {
 	return nil
 }
 
+// awaitHistory is how long stored histories are waited for, from when they were first to be read.
+const awaitHistory = 5 * time.Minute
+
+// IsAwaited reports whether what is stored of a workload's history is still to be read. It is no longer waited for when
+// it could not be read for five minutes.
+func (d *DemandHistory) IsAwaited(w model.Workload, now time.Time) bool {
+	if d.store == nil || d.shards[shardOf(w)].restored.Load() {
+		return false
+	}
+	since := d.readSince.Load()
+	return since == 0 || now.Sub(time.Unix(0, since)) < awaitHistory
+}
+
 // Forecast returns by how much a workload's demand may rise within lead minutes of now at a quantile, see
 // forecast.History.Forecast; ok is false where nothing is known of it.
 func (d *DemandHistory) Forecast(w model.Workload, now time.Time, lead int, level float64) (f forecast.Forecast, ok bool) {
@@ -97,7 +113,7 @@ func (d *DemandHistory) Forecast(w model.Workload, now time.Time, lead int, leve
 	if h == nil {
 		return forecast.Forecast{}, false
 	}
-	return h.Forecast(minuteOf(now), lead, level), true
+	return h.Forecast(minuteOf(now), lead, level, nil), true
 }
 
 // Len returns of how many workloads there is a history.

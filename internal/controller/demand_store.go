@@ -43,6 +43,7 @@ func (d *DemandHistory) keep(ctx context.Context) {
 	}
 	d.keeping.Lock() // the last one's call may still be ending
 	defer d.keeping.Unlock()
+	d.readSince.CompareAndSwap(0, time.Now().UnixNano())
 	write := time.NewTicker(writeHistoryEvery)
 	defer write.Stop()
 	for {
@@ -84,6 +85,7 @@ func (d *DemandHistory) readShards(ctx context.Context) (again time.Duration) {
 		s.stored, s.readFails = entries != nil, 0
 		d.restore(s, entries, minuteOf(time.Now()))
 		s.read.Store(true)
+		s.restored.Store(true)
 	}
 	return again
 }

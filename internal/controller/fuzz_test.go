@@ -32,6 +32,6 @@ func FuzzReadHistory(f *testing.F) {
 		if again, ok := historyKey(w); ok && again != key {
 			t.Errorf("read from %q, stored under %q", key, again)
 		}
-		h.Forecast(now, 0, 5)
+		h.Forecast(now, 0, 5, nil)
 	})
 }

@@ -34,6 +34,8 @@ type HeadroomStore interface {
 type demandHistories interface {
 	// History returns a copy of a workload's history; nil: there is none.
 	History(model.Workload) *forecast.History
+	// IsAwaited reports whether more of a workload's history may still be read.
+	IsAwaited(model.Workload, time.Time) bool
 }
 
 // HeadroomKeeper has capacity held ahead of demand: it looks at each Headroom once a minute, when it changes, when a
@@ -239,7 +241,7 @@ func (k *HeadroomKeeper) look(ctx context.Context, now time.Time, pods *seenPods
 	in := headroom.Input{Now: now}
 	var pools []string
 	for _, target := range t.list {
-		w, from := k.workload(pods, target)
+		w, from := k.workload(now, pods, target)
 		pools = append(pools, from...)
 		status.Problems = append(status.Problems, compiled.CheckWorkload(&w)...)
 		in.Workloads = append(in.Workloads, w)
@@ -271,10 +273,11 @@ func (k *HeadroomKeeper) look(ctx context.Context, now time.Time, pods *seenPods
 }
 
 // workload is a target with its prices and its history.
-func (k *HeadroomKeeper) workload(v *seenPods, t headroom.Target) (headroom.Workload, []string) {
+func (k *HeadroomKeeper) workload(now time.Time, v *seenPods, t headroom.Target) (headroom.Workload, []string) {
 	name := model.Workload{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name}
 	w := headroom.Workload{WorkloadName: t.WorkloadName, Replicas: t.Replicas, Bound: v.bound[name]}
 	class := cmp.Or(v.classes[name], t.Class)
+	w.HistoryAwaited = k.histories.IsAwaited(name, now) // asked first: it may be read in between
 	w.History = k.histories.History(name)
 	if class == nil {
 		return w, nil

@@ -111,7 +111,7 @@ func runHeadrooms(t *testing.T, play func(t *testing.T, b *bench, h *headroomBen
 }
 
 // A window is prepared by the time that nodes take, gives way to pods at once when they come, and is given back when
-// it has closed.
+// it has closed. The spike that it was for is met, and one that comes when nothing is held is missed.
 func TestHeadroomHoldsForAWindow(t *testing.T) {
 	runHeadrooms(t, func(t *testing.T, b *bench, h *headroomBench) {
 		h.scale("shop/h", 40)
@@ -131,6 +131,16 @@ func TestHeadroomHoldsForAWindow(t *testing.T) {
 		}
 		if r := h.statuses["shop/h"].Memory.LastWeek(); r.Hits != 1 || r.Misses != 0 || r.SparedSeconds != 260*120 {
 			t.Errorf("record: %+v", r)
+		}
+		h.scale("shop/h", 350)
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		missed := "Headroom h SpikeMissed: deployment/shop/web rose from 300 to 350 replicas: 50 of 50 pods had no room held for them and waited for nodes, which take 2m0s"
+		if events := b.made("event"); len(events) != 2 || events[1].what != missed {
+			t.Errorf("events: %v, want the last one %q", events, missed)
+		}
+		if r := h.statuses["shop/h"].Memory.LastWeek(); r.Hits != 1 || r.Misses != 1 || r.WaitedSeconds != 50*120 {
+			t.Errorf("record with a spike missed: %+v", r)
 		}
 		answer, err := b.c.Why(t.Context(), "headroom/shop/h")
 		if err != nil || len(answer.Facts) < 4 {
@@ -184,6 +194,54 @@ func TestHeadroomBuysNothing(t *testing.T) {
 			t.Errorf("a target that is gone: %v %+v", h.buffers, s.Conditions())
 		}
 	})
+}
+
+// Another leader, which knows of the last look what the status keeps: what was held for a forecast stays while stored
+// histories are being read, also where that hangs, for five minutes at most; where they are lost it is given back.
+// Windows are kept meanwhile.
+func TestHeadroomAwaitsHistories(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		load func(context.Context) error
+		want []string
+	}{
+		{"lost", func(context.Context) error { time.Sleep(7 * time.Second); return nil }, []string{"00:00:50 map[]"}}, // 7 s a shard
+		{"hangs", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, []string{"00:05:00 map[]"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run(t, func(t *testing.T, b *bench) {
+				h := newHeadroomBench()
+				keeper := NewHeadroomKeeper(b.c, h, time.LoadLocation)
+				demand := newDemandBench(slowShelf{&shelf{}, c.load}, nil)
+				keeper.histories = demand.DemandHistory
+				b.c.Background = append(b.c.Background, demand.keep, keeper.Run)
+				h.scale("shop/h", 40)
+				h.set("h", headroom.Active, 1, 300)
+				web := h.targets["shop/h"][0].WorkloadName
+				h.objects[0].Kept = headroom.Memory{Workloads: map[headroom.WorkloadName]headroom.WorkloadMemory{web: headroom.Restored(40, 60, 0, nil)}}
+				h.buffers["shop/h"] = map[string]int{web.String(): 60}
+				b.lead()
+				time.Sleep(90 * time.Minute)
+				synctest.Wait()
+				if want := append(c.want, "00:58:00 map[deployment/shop/web:260]"); fmt.Sprint(h.writes) != fmt.Sprint(want) {
+					t.Errorf("buffers written\n%s\nwant\n%s", strings.Join(h.writes, "\n"), strings.Join(want, "\n"))
+				}
+			})
+		})
+	}
+}
+
+// slowShelf is a shelf that takes its time to answer, or answers with an error.
+type slowShelf struct {
+	*shelf
+	load func(context.Context) error
+}
+
+func (s slowShelf) LoadHistories(ctx context.Context, shard int) (map[string][]byte, error) {
+	if err := s.load(ctx); err != nil {
+		return nil, err
+	}
+	return s.shelf.LoadHistories(ctx, shard)
 }
 
 // The 95th percentile of the slowest pool that may be launched for the pods, and the default where none was seen.

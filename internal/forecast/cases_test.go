@@ -74,10 +74,10 @@ func (s *script) run(line string) {
 		s.h = h
 	case "forecast":
 		lead, level := s.asked(rest)
-		s.print(s.h.Forecast(s.minute-1, lead, level))
+		s.print(s.h.Forecast(s.minute-1, lead, level, nil))
 	case "hour":
 		_, level := s.asked("1m " + rest)
-		o := s.h.NextHour(level)
+		o := s.h.NextHour(level, nil)
 		fmt.Fprintf(&s.out, "usually %v\n", o.Quarters)
 		s.printSpikes(o.Spikes)
 	case "held":
@@ -124,7 +124,7 @@ func (s *script) hold(asked string) {
 	lead, level := s.asked(asked)
 	from, most := int64(-1), 0
 	s.held = func(last bool) {
-		rise := s.h.Forecast(s.minute-1, lead, level).Rise
+		rise := s.h.Forecast(s.minute-1, lead, level, nil).Rise
 		if from >= 0 && (rise == 0 || last) {
 			fmt.Fprintf(&s.out, "%s until %s: up to %d held\n", clock(from), clock(s.minute-1), most)
 			from, most = -1, 0

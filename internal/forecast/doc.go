@@ -11,8 +11,9 @@
 //
 // The package has no clock, no randomness and no goroutine; equal observations give an equal History, byte for byte.
 // Minutes without an observation are unknown: nothing is learned from them and no forecast counts as wrong because of
-// them. Demand is in replicas and capped at MaxReplicas. Clock times are those of the minute numbers the caller gives:
-// minutes since 1970 in UTC, or in a zone whose offset it has added.
+// them. Demand is in replicas and capped at MaxReplicas. Minutes are counted since 1970 in UTC. Who asks for a forecast
+// may name the zone whose clock spikes recur by; what is learned of ordinary rises at a time of day is by UTC, and
+// follows a clock that is changed within days.
 //
 // Start reading at History.Observe, then at History.Forecast.
 package forecast

@@ -3,6 +3,8 @@
 
 package forecast
 
+import "time"
+
 // Why says why a forecast is of its method.
 type Why uint8
 
@@ -75,8 +77,9 @@ func ServiceLevel(waiting, idle int64) float64 {
 }
 
 // Forecast returns the rise within lead minutes (at least 1) at a quantile, between 0 and 1, as of the minute now. It
-// is 0 when less than a day is known, or when the last observation is older than ten minutes.
-func (h *History) Forecast(now int64, lead int, level float64) Forecast {
+// is 0 when less than a day is known, or when the last observation is older than ten minutes. Spikes that recur at a
+// time of the clock do so by the clock of a zone, also when it changes; nil is UTC.
+func (h *History) Forecast(now int64, lead int, level float64, zone *time.Location) Forecast {
 	i, k := nearestLead(lead), nearestLevel(level)
 	f := Forecast{Minute: h.now, Lead: int(leadOf(i)), Level: level}
 	_, f.Replicas, _ = h.Last()
@@ -106,7 +109,7 @@ func (h *History) Forecast(now int64, lead int, level float64) Forecast {
 		f.Usual = append(f.Usual, Quantile{Level: levelOf(j), Rise: riseOf(&w, shift, o.scale, levelOf(j))})
 	}
 	f.Rise = riseOf(&w, shift, o.scale, level)
-	f.Spikes = h.expected(h.now, leadOf(i), level)
+	f.Spikes = h.expected(h.now, leadOf(i), level, zone)
 	for _, e := range f.Spikes {
 		f.Rise = max(f.Rise, e.Rise)
 	}
@@ -120,8 +123,9 @@ type Outlook struct {
 }
 
 // NextHour returns the recent level, moved as demand moved over the same hour a week ago, else a day ago, and the spikes
-// that recur in it, with their rises at a quantile. It returns the zero Outlook when nothing was observed.
-func (h *History) NextHour(level float64) Outlook {
+// that recur in it, with their rises at a quantile, by the clock of a zone (nil: UTC). It returns the zero Outlook when
+// nothing was observed.
+func (h *History) NextHour(level float64, zone *time.Location) Outlook {
 	var o Outlook
 	if h.known == 0 {
 		return o
@@ -129,7 +133,8 @@ func (h *History) NextHour(level float64) Outlook {
 	for i := range o.Quarters {
 		usual := h.level
 		for _, season := range [...]int64{week, day} {
-			then, now := h.quarterAt(h.now+int64(i*quarter)-season), h.quarterAt(h.now-season)
+			clock := localMinute(h.now, zone) - season
+			then, now := h.quarterAt(minuteOfLocal(clock+int64(i*quarter), zone)), h.quarterAt(minuteOfLocal(clock, zone))
 			if then.mean != unknown && now.mean != unknown {
 				usual += float64(then.mean) - float64(now.mean)
 				break
@@ -137,6 +142,6 @@ func (h *History) NextHour(level float64) Outlook {
 		}
 		o.Quarters[i] = int(max(0, usual) + 0.5)
 	}
-	o.Spikes = h.expected(h.now, hour, level)
+	o.Spikes = h.expected(h.now, hour, level, zone)
 	return o
 }

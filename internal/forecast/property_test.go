@@ -70,7 +70,7 @@ func TestForecastInBounds(t *testing.T) {
 		lead := rapid.IntRange(-1, 20).Draw(t, "lead")
 		level := ServiceLevel(rapid.Int64Range(-1, 200).Draw(t, "waiting"), 1)
 		now := monday + int64(len(demand)) - 1
-		f, g := a.Forecast(now, lead, level), b.Forecast(now, lead, level)
+		f, g := a.Forecast(now, lead, level, nil), b.Forecast(now, lead, level, nil)
 		if f.Rise != g.Rise || f.Method != g.Method || !slices.Equal(f.Usual, g.Usual) || !slices.Equal(f.Spikes, g.Spikes) || !bytes.Equal(a.Encode(), b.Encode()) {
 			t.Fatalf("equal histories differ: %+v, %+v", f, g)
 		}
@@ -213,7 +213,7 @@ func TestForecastAfterRestart(t *testing.T) {
 		if err := g.Observe(at, n); err != nil {
 			t.Fatal(err)
 		}
-		a, b := h.Forecast(at, 3, 0.95).Rise, g.Forecast(at, 3, 0.95).Rise
+		a, b := h.Forecast(at, 3, 0.95, nil).Rise, g.Forecast(at, 3, 0.95, nil).Rise
 		differs += max(a-b, b-a)
 		sum += a
 	}
@@ -288,7 +288,7 @@ func FuzzDecode(f *testing.F) {
 			if err := h.Observe(last+1+i*i, 30+int(i)); err != nil && last+1+i*i <= math.MaxUint32 {
 				t.Fatal(err)
 			}
-			h.Forecast(last+1+i*i, 3, 0.98)
+			h.Forecast(last+1+i*i, 3, 0.98, nil)
 		}
 		if again := h.Encode(); len(again) > MaxEncoded {
 			t.Fatalf("%d bytes", len(again))
@@ -314,7 +314,7 @@ func BenchmarkForecast(b *testing.B) {
 	}
 	b.ResetTimer()
 	for range b.N {
-		h.Forecast(h.now, 3, 0.98)
+		h.Forecast(h.now, 3, 0.98, nil)
 	}
 }
 
@@ -354,7 +354,7 @@ func BenchmarkFiveThousand(b *testing.B) {
 	b.Run("forecasts", func(b *testing.B) {
 		for b.Loop() {
 			for _, h := range all.All() {
-				h.Forecast(h.now, 3, 0.98)
+				h.Forecast(h.now, 3, 0.98, nil)
 			}
 		}
 		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/1e6, "MB")

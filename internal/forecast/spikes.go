@@ -6,6 +6,7 @@ package forecast
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 const (
@@ -96,7 +97,7 @@ func (h *History) followSpike() {
 	if rise := float64(demand) - max(float64(base), h.level); rise < max(spikeAtLeast, spikeScales*h.scale(), spikeShare*h.level) {
 		return
 	}
-	h.anticipated = len(h.expected(at-1, 1, 1)) > 0
+	h.anticipated = len(h.expected(at-1, 1, 1, nil)) > 0
 	h.rising = true
 	if len(h.spikes) == spikesKept {
 		h.dropSpike()
@@ -127,26 +128,37 @@ func (h *History) spikeExplains(origin, lead int64) bool {
 }
 
 // expected returns the recurring spikes that may come within lead minutes after minute, or are growing, and by how much
-// each may raise demand at quantile q.
-func (h *History) expected(minute, lead int64, q float64) []Expected {
+// each may raise demand at quantile q. Those of the day recur by the clock of a zone.
+func (h *History) expected(minute, lead int64, q float64, zone *time.Location) []Expected {
 	if len(h.spikes) < 2 {
 		return nil
 	}
 	var out []Expected
+	var clock [spikesKept]int64 // when each spike came, by the clock
 	for _, period := range [...]int64{hour, day} {
 		var seen [spikesKept]bool
-		reach := int64(daysBack)
-		if period == hour {
-			reach = hoursBack
+		reach, by := int64(daysBack), zone
+		if period == hour { // a clock that is changed by whole hours changes nothing
+			reach, by = hoursBack, nil
 		}
+		for i := range h.spikes {
+			clock[i] = localMinute(h.spikes[i].at, by)
+		}
+		now := localMinute(minute, by)
 		for i := len(h.spikes) - 1; i >= 0; i-- {
-			s := h.spikes[i]
-			n := (minute + lead/2 - s.at + period/2) / period // periods since, to the nearest
-			due := s.at + n*period
-			if seen[i] || n < 1 || due < minute-2*together-spikeMinutes || due > minute+lead+2*together || n > reach {
+			n := (now + lead/2 - clock[i] + period/2) / period // periods since, to the nearest
+			if seen[i] || n < 1 || n > reach {
 				continue
 			}
-			series := h.occurrences(due, period, &seen)
+			dueClock := clock[i] + n*period
+			if off := dueClock - now; off < -clockChange-2*together-spikeMinutes || off > clockChange+lead+2*together {
+				continue
+			}
+			due := minuteOfLocal(dueClock, by)
+			if due < minute-2*together-spikeMinutes || due > minute+lead+2*together {
+				continue
+			}
+			series := h.occurrences(dueClock, period, by, clock[:len(h.spikes)], &seen)
 			if e, ok := h.expect(&series, minute, lead, q); ok {
 				out = append(out, e)
 			}
@@ -155,38 +167,45 @@ func (h *History) expected(minute, lead int64, q float64) []Expected {
 	return out
 }
 
+// clockChange is more minutes than any clock is put forward or back.
+const clockChange = 3 * hour
+
 // series is a spike's occurrences, counted in periods back from the one that is due.
 type series struct {
-	due, period int64
-	known       [daysBack + 1]bool // whether demand was observed then
-	hit         [daysBack + 1]*spike
+	due    int64 // by UTC
+	clock  int64 // the same by the clock that the spike recurs by
+	period int64
+	known  [daysBack + 1]bool // whether demand was observed then
+	hit    [daysBack + 1]*spike
+	off    [daysBack + 1]int64 // minutes from the clock time of due to when it came
 }
 
-// occurrences returns the spikes near the same clock time as due, and marks those that it has taken.
-func (h *History) occurrences(due, period int64, seen *[spikesKept]bool) series {
-	s := series{due: due, period: period}
+// occurrences returns the spikes near the same clock time as due, and marks those that it has taken. clock is when each
+// spike came; it and due are by the clock of a zone.
+func (h *History) occurrences(due, period int64, zone *time.Location, clock []int64, seen *[spikesKept]bool) series {
+	s := series{due: minuteOfLocal(due, zone), clock: due, period: period}
 	back := int64(daysBack)
 	if period == hour {
 		back = hoursBack
 	}
 	for k := range back + 1 {
-		at := due - k*period
+		at := minuteOfLocal(due-k*period, zone)
 		s.known[k] = at >= h.first && at <= h.now && h.quarterAt(at).mean != unknown
 	}
 	for i := range h.spikes {
 		p := &h.spikes[i]
-		k := (due - p.at + period/2) / period
-		if due-p.at+period/2 < 0 || k > back {
+		k := (due - clock[i] + period/2) / period
+		if due-clock[i]+period/2 < 0 || k > back {
 			continue
 		}
-		off := p.at - (due - k*period)
+		off := clock[i] - (due - k*period)
 		if off < -together || off > together {
 			continue
 		}
 		seen[i] = true
 		s.known[k] = true
-		if old := s.hit[k]; old == nil || abs(old.at-(due-k*period)) > abs(off) {
-			s.hit[k] = p
+		if s.hit[k] == nil || abs(s.off[k]) > abs(off) {
+			s.hit[k], s.off[k] = p, off
 		}
 	}
 	return s
@@ -204,7 +223,7 @@ func (h *History) expect(s *series, minute, lead int64, q float64) (Expected, bo
 	ramp := int64(0)
 	for k := 1; k <= daysBack && len(offsets) < 8; k++ {
 		if p := s.hit[k]; p != nil && s.follows(e.Pattern, 0, k) {
-			offsets = append(offsets, p.at-(s.due-int64(k)*s.period))
+			offsets = append(offsets, s.off[k])
 			rises = append(rises, int64(p.rise))
 			ramp = max(ramp, int64(p.ramp))
 		}
@@ -293,7 +312,7 @@ func surprise(chance float64, came bool) float64 {
 func (s *series) follows(p Pattern, k, j int) bool {
 	switch p {
 	case Workdays:
-		return workday(s.due-int64(k)*s.period) == workday(s.due-int64(j)*s.period)
+		return workday(s.clock-int64(k)*s.period) == workday(s.clock-int64(j)*s.period)
 	case Weekly:
 		return (j-k)%7 == 0
 	}

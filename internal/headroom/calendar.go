@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/robfig/cron/v3"
+
+	"github.com/dovetail-sh/dovetail/internal/forecast"
 )
 
 // Window is a compiled window of the calendar.
@@ -29,10 +31,10 @@ func (w *Window) opening(at time.Time) Opening { return Opening{at, at.Add(w.Dur
 // that hour; one in an hour that a clock goes through twice is in the first of them. Compile has seen that there is
 // one.
 func (w *Window) Next(t time.Time) time.Time {
-	clock := wallClock(t, w.zone).Add(-clockChange)
+	clock := forecast.WallClock(t, w.zone).Add(-clockChange)
 	for {
 		clock = w.schedule.Next(clock)
-		if at := instantOf(clock, w.zone); at.After(t) || clock.IsZero() {
+		if at := forecast.InstantOf(clock, w.zone); at.After(t) || clock.IsZero() {
 			return at
 		}
 	}
@@ -61,31 +63,4 @@ func (w *Window) Last(o Opening, n int) []Opening {
 		out = append(out, all[i])
 	}
 	return out
-}
-
-// wallClock returns what a clock in a zone shows at t, written as if it were UTC.
-func wallClock(t time.Time, zone *time.Location) time.Time {
-	l := t.In(zone)
-	return time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), l.Nanosecond(), time.UTC)
-}
-
-// instantOf returns the first instant at which a clock in a zone shows a time; of a time that it skips, the instant at
-// which it does.
-func instantOf(clock time.Time, zone *time.Location) time.Time {
-	t := time.Date(clock.Year(), clock.Month(), clock.Day(), clock.Hour(), clock.Minute(), clock.Second(), clock.Nanosecond(), zone)
-	start, end := t.ZoneBounds()
-	switch shown := wallClock(t, zone); {
-	case shown.After(clock):
-		return start.UTC()
-	case shown.Before(clock):
-		return end.UTC()
-	}
-	if !start.IsZero() {
-		_, offset := t.Zone()
-		_, before := start.Add(-time.Second).In(zone).Zone()
-		if earlier := t.Add(time.Duration(offset-before) * time.Second); earlier.Before(start) {
-			return earlier.UTC()
-		}
-	}
-	return t.UTC()
 }

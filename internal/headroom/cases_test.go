@@ -23,7 +23,7 @@ import (
 //	template                                     the target is a PodTemplate
 //	window NAME at "SCHEDULE" in ZONE for DURATION replicas=N percent=N asLastTime
 //	limits replicas=N cpu=N memory=N dollars=N
-//	learned off | learned WAITING:IDLE
+//	learned off | learned WAITING:IDLE | learned in ZONE
 //
 // then what happens:
 //
@@ -31,6 +31,10 @@ import (
 //	workload KIND/NAME replicas=N cpu=N memory=N priority=N price=PODSxDOLLARS
 //	scale KIND/NAME N
 //	remember KIND/NAME FROM TO N                 it had N replicas in each minute between
+//	recur KIND/NAME FROM TO N at "SCHEDULE" in ZONE for DURATION replicas=N
+//	                                             the same, and other replicas at a time of the clock
+//	forget KIND/NAME                             its history is lost
+//	await KIND/NAME | read KIND/NAME             its history is to be read, or has been
 //	compile                                      print what is wrong with the object
 //	from TIME to TIME                            look whenever it is due, and print what has changed
 //	openings NAME TIME N                         print the next N openings of a window
@@ -78,7 +82,7 @@ func (s *story) run(line string) {
 	case "limits":
 		s.limits(words[1:])
 	case "learned":
-		s.learned(words[1])
+		s.learned(words[1:])
 	case "lead":
 		s.lead = s.duration(words[1])
 	case "workload":
@@ -88,6 +92,12 @@ func (s *story) run(line string) {
 		s.find(words[1]).Replicas = s.number(words[2])
 	case "remember":
 		s.remember(words)
+	case "recur":
+		s.recur(words)
+	case "forget":
+		s.find(words[1]).History = nil
+	case "await", "read":
+		s.find(words[1]).HistoryAwaited = words[0] == "await"
 	case "compile":
 		s.compile()
 	case "from":
@@ -161,12 +171,16 @@ func (s *story) limits(words []string) {
 	}
 }
 
-func (s *story) learned(word string) {
-	if word == "off" {
+func (s *story) learned(words []string) {
+	switch words[0] {
+	case "off":
 		s.spec.Learned.Disabled = true
 		return
+	case "in":
+		s.spec.Learned.TimeZone = words[1]
+		return
 	}
-	waiting, idle, _ := strings.Cut(word, ":")
+	waiting, idle, _ := strings.Cut(words[0], ":")
 	s.spec.Learned.WaitingCost, s.spec.Learned.IdleCost = int64(s.number(waiting)), int64(s.number(idle))
 }
 
@@ -198,6 +212,30 @@ func (s *story) remember(words []string) {
 	}
 	for at := s.time(words[2]); at.Before(s.time(words[3])); at = at.Add(time.Minute) {
 		if err := w.History.Observe(at.Unix()/60, s.number(words[4])); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func (s *story) recur(words []string) {
+	w := s.find(words[1])
+	if w.History == nil {
+		w.History = forecast.New()
+	}
+	win, problems := compileWindow(s.window(append([]string{"w"}, words[5:]...)), "", false, time.LoadLocation)
+	for _, p := range problems {
+		s.t.Fatal(p)
+	}
+	from := s.time(words[2])
+	for o := win.Current(from); from.Before(s.time(words[3])); from = from.Add(time.Minute) {
+		n := s.number(words[4])
+		if !from.Before(o.Closes) {
+			o = win.Current(from)
+		}
+		if !from.Before(o.Opens) {
+			n = win.Replicas
+		}
+		if err := w.History.Observe(from.Unix()/60, n); err != nil {
 			s.t.Fatal(err)
 		}
 	}

@@ -5,6 +5,7 @@ package headroom
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,12 +19,13 @@ import (
 type Headroom struct {
 	Spec
 	Windows []Window
+	clock   *time.Location // that recurring spikes follow
 }
 
 // Compile reads a Spec. loadZone finds a time zone by its IANA name. It returns all that is wrong with the Spec; where
 // that is anything, the Headroom may not be used.
 func Compile(s Spec, loadZone func(name string) (*time.Location, error)) (*Headroom, []Problem) {
-	h := &Headroom{Spec: s}
+	h := &Headroom{Spec: s, clock: time.UTC}
 	var problems []Problem
 	names := map[string]bool{}
 	for i, ws := range s.Calendar {
@@ -39,6 +41,9 @@ func Compile(s Spec, loadZone func(name string) (*time.Location, error)) (*Headr
 	if s.Template && len(s.Calendar) == 0 {
 		problems = append(problems, invalid("spec.calendar", "", "a PodTemplate has no demand to learn from, and there is no window", "Add a window with replicas, or name a workload in spec.target"))
 	}
+	if wrong := h.setClock(loadZone); wrong != nil {
+		problems = append(problems, *wrong)
+	}
 	return h, append(problems, checkLimits(s.Limits)...)
 }
 
@@ -46,17 +51,42 @@ func invalid(field, value, why, remedy string) Problem {
 	return Problem{Reason: InvalidSpec, Field: field, Value: value, Why: why, Remedy: remedy}
 }
 
+// setClock finds the zone whose clock recurring spikes follow: the one that is named, else the only one that windows
+// name, else UTC.
+func (h *Headroom) setClock(loadZone func(string) (*time.Location, error)) *Problem {
+	if h.Learned.TimeZone == "" {
+		isOther := func(w Window) bool { return w.TimeZone != h.Windows[0].TimeZone }
+		if len(h.Windows) > 0 && !slices.ContainsFunc(h.Windows, isOther) {
+			h.clock = h.Windows[0].zone
+		}
+		return nil
+	}
+	zone, wrong := findZone(h.Learned.TimeZone, "spec.learned.timeZone", loadZone)
+	h.clock = zone
+	return wrong
+}
+
+// findZone returns a time zone by its IANA name; no name is UTC. field is where it is written.
+func findZone(name, field string, loadZone func(string) (*time.Location, error)) (*time.Location, *Problem) {
+	if name == "" {
+		return time.UTC, nil
+	}
+	zone, err := loadZone(name)
+	if err != nil || name == "Local" {
+		p := invalid(field, strconv.Quote(name), "there is no such time zone", "Use an IANA name such as Europe/Berlin or UTC")
+		return time.UTC, &p
+	}
+	return zone, nil
+}
+
 // compileWindow reads one window; at is the path of its fields.
 func compileWindow(ws WindowSpec, at string, template bool, loadZone func(string) (*time.Location, error)) (Window, []Problem) {
 	w := Window{WindowSpec: ws, zone: time.UTC}
 	var problems []Problem
-	if ws.TimeZone != "" {
-		zone, err := loadZone(ws.TimeZone)
-		if err != nil || ws.TimeZone == "Local" {
-			problems = append(problems, invalid(at+".timeZone", strconv.Quote(ws.TimeZone), "there is no such time zone", "Use an IANA name such as Europe/Berlin or UTC"))
-		} else {
-			w.zone = zone
-		}
+	if zone, wrong := findZone(ws.TimeZone, at+".timeZone", loadZone); wrong != nil {
+		problems = append(problems, *wrong)
+	} else {
+		w.zone = zone
 	}
 	problems = append(problems, w.checkAmount(at, template)...)
 	if ws.Duration < time.Minute {

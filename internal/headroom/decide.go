@@ -13,6 +13,9 @@ import (
 // LookEvery is how often a Headroom is looked at though nothing has changed.
 const LookEvery = time.Minute
 
+// lookAwaited is how soon it is looked again whether a history has been read.
+const lookAwaited = 5 * time.Second
+
 // DefaultLead is how long nodes are taken to need from NodeClaim to Ready while none has been seen.
 const DefaultLead = 2 * time.Minute
 
@@ -58,6 +61,7 @@ type Hold struct {
 	Level    float64           // the quantile that the forecast's rise is of
 	Rise     forecast.Forecast // within the lead time; the zero value where nothing is learned
 	NextHour *forecast.Outlook // nil: nothing is known
+	Awaited  bool              // the history of its demand is still to be read: what was held for it stays
 	Windows  []PreparedWindow  // those prepared or open
 }
 
@@ -85,6 +89,9 @@ func Decide(h *Headroom, in Input, mem Memory) (Output, Memory) {
 		}
 		next.Workloads[w.WorkloadName] = m
 		out.Holds = append(out.Holds, hold)
+		if hold.Awaited {
+			out.Look = in.Now.Add(lookAwaited)
+		}
 	}
 	h.limit(&out, in.Workloads)
 	for i := range out.Holds {
@@ -122,12 +129,23 @@ func (h *Headroom) wanted(w *Workload, in Input, m *WorkloadMemory) Hold {
 		}
 	}
 	m.Windows, d.Windows = prepared, prepared
-	if h.Learned.Disabled || w.History == nil || h.Template {
+	if h.Learned.Disabled || h.Template {
+		return d
+	}
+	if w.HistoryAwaited {
+		// Given up for these seconds, its nodes would be removed and launched again.
+		d.Awaited = true
+		if n := m.stillHeld(w.Replicas); n > d.Wanted {
+			d.Wanted, d.For = n, ForForecast
+		}
+		return d
+	}
+	if w.History == nil {
 		return d
 	}
 	d.Level = h.serviceLevel(w.Priority)
-	d.Rise = w.History.Forecast(in.Now.Unix()/60, minutes(in.Lead), d.Level)
-	if outlook := w.History.NextHour(d.Level); w.History.Known() > 0 {
+	d.Rise = w.History.Forecast(in.Now.Unix()/60, minutes(in.Lead), d.Level, h.clock)
+	if outlook := w.History.NextHour(d.Level, h.clock); w.History.Known() > 0 {
 		d.NextHour = &outlook
 	}
 	if d.Rise.Rise > d.Wanted {

@@ -171,6 +171,14 @@ func (m *WorkloadMemory) follow(w *Workload, seen bool, now time.Time, lead time
 	return e, true
 }
 
+// stillHeld returns for how many pods room was held at the last look, less those that have come since.
+func (m *WorkloadMemory) stillHeld(replicas int) int {
+	if len(m.Held) == 0 {
+		return 0
+	}
+	return max(0, m.Held[len(m.Held)-1].pods-max(0, replicas-m.Replicas))
+}
+
 // readyRoom returns for how many pods room has been held for as long as nodes take to become Ready.
 func (m *WorkloadMemory) readyRoom(now time.Time, lead time.Duration) int {
 	if len(m.Held) == 0 || m.Held[0].from.After(now.Add(-lead)) {

@@ -44,9 +44,11 @@ type WindowSpec struct {
 	AsLastTime               bool
 }
 
-// Learned is how waiting is priced against idling; a cost that is negative is not given.
+// Learned is how waiting is priced against idling; a cost that is negative is not given. TimeZone is the IANA name of
+// the zone whose clock recurring spikes follow.
 type Learned struct {
 	Disabled              bool
+	TimeZone              string
 	WaitingCost, IdleCost int64
 }
 
@@ -82,6 +84,9 @@ type Workload struct {
 	Priority int32             // of its pods
 	Prices   []Machine         // on which its pods can be; none: the price is not known
 	History  *forecast.History // nil: none is kept
+	// HistoryAwaited says that what was recorded of its demand before this process is still to be read: what History
+	// says may not be all.
+	HistoryAwaited bool
 }
 
 // Machine is an instance type as it can be launched for the pods of one workload.

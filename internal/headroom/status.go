@@ -122,6 +122,8 @@ func (d *Hold) text() string {
 		text += fmt.Sprintf("; room for %d more is wanted (%s), %d within limits", d.Wanted, purpose(d.For), d.Held)
 	}
 	switch {
+	case d.Awaited:
+		return text + "; the history of its demand is being read: what was held stays until then"
 	case d.Level == 0:
 		return text
 	case d.Rise.Why == forecast.TooLittleHistory:

@@ -78,7 +78,7 @@ func (t *Translator) Headroom(h *dovetailv1alpha1.Headroom) headroom.Object {
 	out := headroom.Object{Spec: headroom.Spec{
 		Namespace: h.Namespace, Name: h.Name, UID: string(h.UID), Generation: h.Generation, Created: h.CreationTimestamp.Time,
 		Mode: headroom.Mode(cmp.Or(h.Spec.Mode, dovetailv1alpha1.HeadroomRecommend)), Template: h.Spec.Target.PodTemplateRef != nil,
-		Learned: headroom.Learned{Disabled: h.Spec.Learned.Disabled, WaitingCost: orNone(h.Spec.Learned.WaitingCost), IdleCost: orNone(h.Spec.Learned.IdleCost)},
+		Learned: headroom.Learned{Disabled: h.Spec.Learned.Disabled, TimeZone: h.Spec.Learned.TimeZone, WaitingCost: orNone(h.Spec.Learned.WaitingCost), IdleCost: orNone(h.Spec.Learned.IdleCost)},
 		Limits:  headroom.Limits{Replicas: int(orNone(h.Spec.Limits.Replicas)), MicroPerHour: -1},
 	}}
 	for i := range h.Spec.Calendar {

@@ -72,7 +72,7 @@ func holds(demand []int, boot int, prices []int64) [][]int {
 			}
 		}
 		for i, p := range prices {
-			out[i] = append(out[i], h.Forecast(int64(minute)+firstMonday, boot, forecast.ServiceLevel(p, 1)).Rise)
+			out[i] = append(out[i], h.Forecast(int64(minute)+firstMonday, boot, forecast.ServiceLevel(p, 1), nil).Rise)
 		}
 	}
 	return out

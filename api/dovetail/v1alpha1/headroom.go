@@ -202,6 +202,12 @@ type HeadroomLearned struct {
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
 
+	// TimeZone is the IANA time zone, such as Europe/Berlin, whose clock recurring spikes follow, also when it is put
+	// forward or back. Default: the time zone of the calendar's windows where all have the same, else UTC.
+	//
+	// +optional
+	TimeZone string `json:"timeZone,omitempty"`
+
 	// WaitingCost is what a minute costs that one pod waits for a node. Default: by the priority of the pods, 4 below 0,
 	// 100 from 1000000 on, 20 between.
 	//

@@ -147,7 +147,7 @@ func TestReplicas(t *testing.T) {
 		}
 	}
 	last, _, _ := h.Last()
-	if f := h.Forecast(last, 3, 0.95); f.Rise != 100 {
+	if f := h.Forecast(last, 3, 0.95, nil); f.Rise != 100 {
 		t.Errorf("before the spike the forecast is %+v", f)
 	}
 	for i, n := range ask("StatefulSet", "shop", "db", first+5*week/2, first+7*week/2-1) {
