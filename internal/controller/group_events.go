@@ -19,18 +19,19 @@ import (
 
 // groupEvents tells of what is done to node groups by the reasons that Cluster Autoscaler's events have, for scripts and
 // people that look for those: TriggeredScaleUp and NotTriggerScaleUp on pods, ScaleDown and ScaleDownFailed on nodes and
-// on pods, and what becomes of groups on the status ConfigMap. They come beside the events that are told anyway, and only where a NodeGroupClass has groups. Only the loop
-// uses it.
+// on pods, and what becomes of groups, and of the limit on nodes, on the status ConfigMap. They come beside the events
+// that are told anyway, and only where a NodeGroupClass has groups. Only the loop uses it.
 type groupEvents struct {
 	cluster Cluster
 	state   *state.State
 	status  GroupStatus // nil: none is written
 
-	groupsOfPool map[string]int // how many node groups a pool has, by its name; of the step that is being recorded
+	groupsOfPool   map[string]int // how many node groups a pool has, by its name; of the step that is being recorded
+	toldTotalNodes bool           // whether this step has told that the limit on nodes is reached
 }
 
 // beginStep forgets what was found out for the step before.
-func (ge *groupEvents) beginStep() { ge.groupsOfPool = nil }
+func (ge *groupEvents) beginStep() { ge.groupsOfPool, ge.toldTotalNodes = nil, false }
 
 // drivesGroups says whether a NodeGroupClass has groups.
 func (ge *groupEvents) drivesGroups() bool {
@@ -186,11 +187,26 @@ func (ge *groupEvents) tellNotTriggered(d plan.PodDecision) {
 	if !ge.drivesGroups() {
 		return
 	}
+	ge.tellTotalNodes(d.Reasons)
 	text := "pod didn't trigger scale-up: "
 	if counts := ge.countCauses(d.Reasons); counts != "" {
 		text += counts + ". "
 	}
 	ge.cluster.Event("Pod", d.Pod.Namespace, d.Pod.Name, d.Pod.UID, false, "NotTriggerScaleUp", text+report.Refusal(d.Reasons))
+}
+
+// tellTotalNodes tells those who watch the status ConfigMap, once in a step, that the limit on all nodes of the cluster
+// keeps a node from being launched, where the reasons say so.
+func (ge *groupEvents) tellTotalNodes(reasons []plan.Reason) {
+	i := slices.IndexFunc(reasons, func(r plan.Reason) bool {
+		return r.Code == plan.SharedLimit && r.Subject == model.ClusterLimits && r.Key == "nodes"
+	})
+	if i < 0 || ge.toldTotalNodes {
+		return
+	}
+	ge.toldTotalNodes = true
+	_, most, _ := strings.Cut(reasons[i].Have, " of ")
+	ge.tellStatus(true, "MaxNodesTotalReached", "Max total nodes in cluster reached: "+most)
 }
 
 // countCauses says how many node groups are of no use to a pod for which cause, the most frequent first: "2 Insufficient
@@ -248,6 +264,11 @@ func groupCause(r plan.Reason) string {
 		return "not ready for scale-up"
 	case plan.Limit:
 		return "max limit reached"
+	case plan.SharedLimit:
+		if r.Key == "nodes" {
+			return "max total nodes in cluster reached"
+		}
+		return "max cluster " + cmp.Or(r.Key, "resources") + " limit reached"
 	}
 	return string(r.Code)
 }

@@ -126,3 +126,37 @@ func TestScaleDownEvents(t *testing.T) {
 		}
 	})
 }
+
+// A pod that the limit on all nodes of the cluster keeps from its node is told so, and the status ConfigMap once a step.
+func TestTotalNodesReached(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		m := &statusMap{b: b}
+		b.c.GroupStatus, b.c.recorder.groups.status = m, m
+		driveGroups(b, groupType("large", 4000, 9, 10), groupType("small", 2000, 3, 3))
+		b.emit(func(s *state.State) {
+			s.SetLimit(&model.CapacityLimit{Name: model.ClusterLimits, Nodes: 1, MicroPerHour: -1})
+		})
+		b.lead()
+		time.Sleep(time.Minute) // by then the ConfigMap is there
+		for i := range 9 {
+			b.pod(fmt.Sprint("web-", i), "web")
+		}
+		time.Sleep(10 * time.Minute)
+		if up := b.made("create"); len(up) != 1 {
+			t.Fatalf("%d nodes are launched within a limit of 1: %v", len(up), up)
+		}
+		not := events(b, "Pod", "NotTriggerScaleUp")
+		if len(not) == 0 {
+			t.Fatal("no pod was told that it waits")
+		}
+		for _, e := range not {
+			if !strings.Contains(e, "pod didn't trigger scale-up: 2 max total nodes in cluster reached. ") || !strings.Contains(e, "--max-nodes-total") {
+				t.Error(e)
+			}
+		}
+		told := events(b, "ConfigMap", "MaxNodesTotalReached")
+		if len(told) == 0 || len(told) >= len(not) || told[0] != "ConfigMap status MaxNodesTotalReached: Max total nodes in cluster reached: 1" {
+			t.Errorf("%d pods wait; told on the ConfigMap: %q", len(not), told)
+		}
+	})
+}

@@ -174,6 +174,8 @@ func NewGroupMetrics(c *Controller) *GroupMetrics {
 	add("unschedulable_pods_count", "Pending pods, refused by kube-scheduler or not seen by it yet.", "type")
 	add("cluster_cpu_current_cores", "CPUs of all nodes that are not being deleted.")
 	add("cluster_memory_current_bytes", "Memory of all nodes that are not being deleted.")
+	add("cpu_limits_cores", "Minimum and maximum of CPUs of all nodes (--cores-total); not served without a limit.", "direction")
+	add("memory_limits_bytes", "Minimum and maximum of memory of all nodes (--memory-total); not served without a limit.", "direction")
 	add("node_group_min_count", "Minimum size of a node group.", "node_group")
 	add("node_group_max_count", "Maximum size of a node group.", "node_group")
 	add("node_group_target_count", "Desired size of a node group, as its cloud has it.", "node_group")
@@ -224,6 +226,20 @@ func (m *GroupMetrics) Collect(out chan<- prometheus.Metric) {
 	put("unschedulable_pods_count", float64(s.UnseenPods), "scheduler_unprocessed")
 	put("cluster_cpu_current_cores", float64(s.MilliCPU)/1000)
 	put("cluster_memory_current_bytes", float64(s.MemoryBytes))
+	for _, l := range v.snap.Limits {
+		if l.Name != model.ClusterLimits {
+			continue
+		}
+		for d, x := range map[model.Dim]struct {
+			name string
+			unit float64
+		}{model.CPU: {"cpu_limits_cores", 1000}, model.Memory: {"memory_limits_bytes", 1}} {
+			if l.IsLimited(d) {
+				put(x.name, float64(l.Least.At(d))/x.unit, "minimum")
+				put(x.name, float64(l.Most.At(d))/x.unit, "maximum")
+			}
+		}
+	}
 	put("scale_down_in_cooldown", oneIf(s.ScaleDownWaits))
 	most, candidates := int64(0), 0
 	for i := range s.Groups {

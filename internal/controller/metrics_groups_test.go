@@ -82,6 +82,12 @@ func TestGroupMetrics(t *testing.T) {
 		large, small := groupType("large", 4000, 8, 10), groupType("small", 2000, 1, 3)
 		small.Offerings[0].Available = false
 		driveGroups(b, large, small)
+		b.emit(func(s *state.State) {
+			l := &model.CapacityLimit{Name: model.ClusterLimits, Nodes: -1, MicroPerHour: -1, Least: model.Resources{2000}}
+			l.SetMost(model.CPU, 640_000)
+			l.SetMost(model.Memory, 2560<<30)
+			s.SetLimit(l)
+		})
 		for _, name := range []string{"ready", "unready", "young", "going"} {
 			b.bought = append(b.bought, model.Instance{ProviderID: "m-" + name, ClaimUID: "uid-" + name, ClaimName: name, Launched: time.Now()})
 		}
