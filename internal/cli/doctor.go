@@ -164,6 +164,9 @@ func takeIn(m *kube.Manifests, cat *catalog.Catalog, in *doctor.Input, now time.
 	in.Types, elsewhere = doctor.LocalTypes(types, zones)
 	offer(s, in.Types, live)
 	in.Snapshot = s.Snapshot(in.Now)
+	for _, q := range m.FullQuotas() {
+		in.FullQuotas = append(in.FullQuotas, doctor.FullQuota(q))
+	}
 	return elsewhere
 }
 

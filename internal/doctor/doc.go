@@ -33,6 +33,8 @@ type Input struct {
 	// that may launch nodes they are what a repacked cluster is made of.
 	Types []*model.InstanceType
 
+	FullQuotas []FullQuota // ResourceQuotas that leave pods nothing of a resource
+
 	Denied      []Denied     // kinds that could not be read
 	Autoscalers []Autoscaler // those that hold their lease
 }
@@ -42,6 +44,14 @@ type Denied struct {
 	Resource string `json:"resource"` // plural, as in a rule of a ClusterRole
 	Group    string `json:"group"`    // API group; empty: core
 	Why      string `json:"why"`
+}
+
+// FullQuota is a resource of which a ResourceQuota leaves nothing. Pods that ask for more are refused before they are
+// there, so that nothing says how many they would be.
+type FullQuota struct {
+	Namespace, Name, Resource string
+	Used, Hard                string // quantities
+	Twice                     string // of Hard
 }
 
 // Autoscaler is a node autoscaler that is live.
@@ -107,7 +117,7 @@ func Examine(in Input) *Report {
 	out := &Report{Compared: x.compared, Pools: len(in.Snapshot.Pools), Autoscalers: in.Autoscalers}
 	out.Findings = x.findHolds()
 	for _, find := range []func() []Finding{
-		x.findUnplaceable, x.findPools, x.findOverlaps, x.findLimits, x.findSpot, x.findFewTypes, x.findOnePerNode,
+		x.findUnplaceable, x.findPools, x.findOverlaps, x.findLimits, x.findQuotas, x.findFullQuotas, x.findSpot, x.findFewTypes, x.findOnePerNode,
 		x.findNodes, x.findEmptyNodes, x.findClaims, x.findStuckDeletions, x.findNoRequests, x.findSingleReplicas,
 		x.findUnpriced, x.findAutoscalers, x.findDenied,
 	} {

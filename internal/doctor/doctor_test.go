@@ -31,6 +31,8 @@ type cluster struct {
 	pods  []*model.Pod // bound and pending
 	pdbs  []*model.PDB
 	in    Input
+
+	limits []*model.CapacityLimit
 }
 
 // families are the instance types of tests: three families of four sizes, a spot price at 40 % of on-demand.
@@ -119,7 +121,7 @@ func (c *cluster) settle() {
 }
 
 func (c *cluster) snapshot() *model.Snapshot {
-	s := &model.Snapshot{ResourceNames: model.FixedNames(), Claims: c.claim, Pools: c.pools, PDBs: c.pdbs, Namespaces: map[string]model.Labels{"shop": {}}}
+	s := &model.Snapshot{ResourceNames: model.FixedNames(), Claims: c.claim, Pools: c.pools, PDBs: c.pdbs, Limits: c.limits, Namespaces: map[string]model.Labels{"shop": {}}}
 	at := map[string]*model.Node{}
 	for _, n := range c.nodes {
 		own := *n
@@ -221,6 +223,10 @@ func (c *cluster) apply(ch plan.Change) {
 		for _, p := range c.pools {
 			p.Ready = p.Ready || p.ClassName == name
 		}
+	case "capacityquota":
+		c.applyQuota(c.limits[slices.IndexFunc(c.limits, func(l *model.CapacityLimit) bool { return l.Name == ch.Object })], ch)
+	case "resourcequota":
+		c.in.FullQuotas = slices.DeleteFunc(c.in.FullQuotas, func(q FullQuota) bool { return q.Namespace+"/"+q.Name == name && ch.Value == q.Twice })
 	case "autoscaler":
 		c.in.Autoscalers = slices.DeleteFunc(c.in.Autoscalers, func(a Autoscaler) bool { return a.Name == name })
 	case "clusterrole":
@@ -230,6 +236,18 @@ func (c *cluster) apply(ch plan.Change) {
 		t.Name = ch.Value
 		c.types = append(c.types, &t)
 		slices.SortFunc(c.types, func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
+	default:
+		c.t.Fatalf("the test can't carry out %+v", ch)
+	}
+}
+
+func (c *cluster) applyQuota(l *model.CapacityLimit, ch plan.Change) {
+	v, err := strconv.ParseInt(ch.Value, 10, 64)
+	switch {
+	case err == nil && ch.Field == "spec.limits.resources.nodes":
+		l.Nodes = v
+	case err == nil && ch.Field == "spec.limits.resources.cpu":
+		l.Most = l.Most.With(model.CPU, v*1000)
 	default:
 		c.t.Fatalf("the test can't carry out %+v", ch)
 	}

@@ -165,6 +165,36 @@ var faults = []fault{
 		c.pools[0].NodeLimit = int64(len(c.nodes))
 		return "nodepool/default"
 	}, false},
+	{"CapacityQuota reached", LimitReached, func(c *cluster) string {
+		l := c.addQuota("web", model.OneOf(model.LabelNodePool, "default"))
+		l.SetMost(model.CPU, c.useOf(l).At(model.CPU))
+		c.addWorkload("more", 40, 1500, 1<<30)
+		return l.Name
+	}, false},
+	{"CapacityQuota of nodes reached", LimitReached, func(c *cluster) string {
+		l := c.addQuota("web")
+		l.Nodes = int64(len(c.nodes))
+		c.addWorkload("more", 3, 15000, 1<<30)
+		return l.Name
+	}, false},
+	{"CapacityQuota near", LimitNear, func(c *cluster) string {
+		l := c.addQuota("web")
+		l.Nodes = int64(len(c.nodes))
+		return l.Name
+	}, false},
+	{"CapacityQuota of spot nodes", QuotaCosts, func(c *cluster) string {
+		*c = cluster{t: c.t, types: c.types}
+		c.addPool("default", model.OneOf(model.LabelCapacityType, model.OnDemand, model.Spot))
+		l := c.addQuota("spot", model.OneOf(model.LabelCapacityType, model.Spot))
+		l.SetMost(model.CPU, 4000)
+		c.addWorkload("web", 40, 500, 1<<30)
+		c.settle()
+		return l.Name
+	}, true},
+	{"ResourceQuota used up", ResourceQuotaFull, func(c *cluster) string {
+		c.in.FullQuotas = []FullQuota{{"shop", "compute", "requests.cpu", "10", "10", "20"}}
+		return "resourcequota/shop/compute"
+	}, false},
 	{"group at its maximum", GroupAtMaximum, func(c *cluster) string {
 		t := *c.types[0]
 		t.Name, t.Labels = "g.large", model.Labels{model.LabelInstanceType: "g.large", "grouped": "yes"}
@@ -240,4 +270,21 @@ func plantPDB(minAvailable, maxUnavailable string) func(*cluster) string {
 			Healthy: 3, Desired: 3, Expected: 3})
 		return "poddisruptionbudget/shop/waste"
 	}
+}
+
+// addQuota adds a CapacityQuota that limits nothing yet.
+func (c *cluster) addQuota(name string, selector ...model.Requirement) *model.CapacityLimit {
+	l := &model.CapacityLimit{Name: "capacityquota/" + name, Nodes: -1, MicroPerHour: -1, Quota: &model.Quota{Name: name}, Selector: model.NewRequirements(selector...)}
+	c.limits = append(c.limits, l)
+	return l
+}
+
+// useOf is what the nodes that a limit selects have.
+func (c *cluster) useOf(l *model.CapacityLimit) (sum model.Resources) {
+	for _, n := range c.nodes {
+		if l.Matches(n.Labels) {
+			sum = sum.AddInto(n.Capacity, 1)
+		}
+	}
+	return sum
 }

@@ -16,8 +16,8 @@ import (
 // Codes of what is wrong with NodePools and what they may launch.
 const (
 	Unplaceable      Code = "Unplaceable"      // pods wait, and no NodePool can launch a node for them; Reason: why
-	LimitReached     Code = "LimitReached"     // pods wait for a NodePool whose limit is reached
-	LimitNear        Code = "LimitNear"        // a NodePool has nine tenths of its limit or more
+	LimitReached     Code = "LimitReached"     // pods wait for a NodePool or a CapacityQuota whose limit is reached
+	LimitNear        Code = "LimitNear"        // a NodePool or a CapacityQuota has nine tenths of its limit or more
 	GroupAtMaximum   Code = "GroupAtMaximum"   // pods wait for a node group that is at its maximum
 	PoolBuysNothing  Code = "PoolBuysNothing"  // no instance type meets the requirements of the NodePool; Key: the label that leaves none
 	PoolNotReady     Code = "PoolNotReady"     // Have: why
@@ -53,12 +53,20 @@ func (x *exam) findUnplaceable() (out []Finding) {
 			}
 			f.Changes = []plan.Change{{Object: f.Subject, Field: "maxSize", Op: plan.Add, Value: "1"}}
 		}
+		if l := x.limitNamed(r.Subject); r.Code == plan.SharedLimit && l != nil && l.Quota != nil {
+			f.Code, f.Subject, f.Have, f.Reason = LimitReached, l.Name, r.Have, plan.Reason{}
+		}
 		id := string(f.Code) + f.Subject + f.Key
 		i, ok := at[id]
 		if !ok {
 			i = len(out)
 			at[id] = i
 			switch {
+			case r.Code == plan.SharedLimit && f.Code == LimitReached:
+				f.Changes = x.raiseQuota(x.limitNamed(r.Subject))
+				if len(f.Changes) > 0 {
+					f.Key = f.Changes[0].Field
+				}
 			case f.Code == LimitReached:
 				f.Changes = x.raiseLimit(r.Pool, r.Key)
 			case f.Code == Unplaceable && len(out) < mostAsked:

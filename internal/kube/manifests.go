@@ -51,6 +51,8 @@ type Manifests struct {
 	limits     map[string]*corev1.LimitRange
 	priorities map[string]*schedulingv1.PriorityClass
 	services   map[string]*corev1.Service
+
+	resourceQuotas map[string]*corev1.ResourceQuota
 }
 
 // object is one that a Feed looks at.
@@ -66,7 +68,7 @@ func NewManifests() *Manifests {
 		pvcs: map[string]*corev1.PersistentVolumeClaim{}, pvs: map[string]*corev1.PersistentVolume{},
 		classes: map[string]*storagev1.StorageClass{}, csi: map[string]*storagev1.CSINode{},
 		limits: map[string]*corev1.LimitRange{}, priorities: map[string]*schedulingv1.PriorityClass{},
-		services: map[string]*corev1.Service{},
+		services: map[string]*corev1.Service{}, resourceQuotas: map[string]*corev1.ResourceQuota{},
 	}
 }
 
@@ -93,6 +95,8 @@ func (m *Manifests) keep(kind string, x metav1.Object) {
 	case *corev1.LimitRange:
 		defaultLimits(o)
 		m.limits[key(o)] = o
+	case *corev1.ResourceQuota:
+		m.resourceQuotas[key(o)] = o
 	case *schedulingv1.PriorityClass:
 		m.priorities[o.Name] = o
 	case *corev1.Service:

@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
@@ -66,6 +67,7 @@ func (c *Client) surveyKinds() []surveyKind {
 		surveyOf[*corev1.Node]("Node", source{c.core, "nodes", &corev1.Node{}}),
 		surveyOf[*corev1.Pod]("Pod", source{c.core, "pods", &corev1.Pod{}}),
 		surveyOf[*corev1.Namespace]("Namespace", source{c.core, "namespaces", &corev1.Namespace{}}),
+		surveyOf[*corev1.ResourceQuota]("ResourceQuota", source{c.core, "resourcequotas", &corev1.ResourceQuota{}}),
 		surveyOf[*corev1.PersistentVolumeClaim]("PersistentVolumeClaim", source{c.core, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}}),
 		surveyOf[*corev1.PersistentVolume]("PersistentVolume", source{c.core, "persistentvolumes", &corev1.PersistentVolume{}}),
 		surveyOf[*storagev1.StorageClass]("StorageClass", source{c.storage, "storageclasses", &storagev1.StorageClass{}}),
@@ -75,6 +77,7 @@ func (c *Client) surveyKinds() []surveyKind {
 		surveyOf[*karpv1.NodePool]("NodePool", source{c.karpenter, "nodepools", &karpv1.NodePool{}}),
 		surveyOf[*karpv1.NodeClaim]("NodeClaim", source{c.karpenter, "nodeclaims", &karpv1.NodeClaim{}}),
 		surveyOf[*karpv1alpha1.NodeOverlay]("NodeOverlay", source{c.karpenterAlpha, "nodeoverlays", &karpv1alpha1.NodeOverlay{}}),
+		surveyOf[*bufferv1beta1.CapacityQuota]("CapacityQuota", source{c.buffers, "capacityquotas", &bufferv1beta1.CapacityQuota{}}),
 		surveyOf[*karpv1alpha5.Provisioner]("Provisioner", source{c.provisioner, "provisioners", &karpv1alpha5.Provisioner{}}),
 		surveyOf[*kwokv1alpha1.KWOKNodeClass]("KWOKNodeClass", source{c.kwok, "kwoknodeclasses", &kwokv1alpha1.KWOKNodeClass{}}),
 		surveyOf[*awsv1.EC2NodeClass]("EC2NodeClass", source{c.aws, "ec2nodeclasses", &awsv1.EC2NodeClass{}}),

@@ -17,7 +17,7 @@ import (
 var doctorCodes = []doctor.Code{
 	doctor.PodDoNotDisrupt, doctor.SafeToEvict, doctor.NoController, doctor.PDBNeverAllows, doctor.PDBUnhealthy, doctor.SeveralPDBs, doctor.NodeDoNotDisrupt,
 	doctor.BudgetZero, doctor.BudgetUnreadable, doctor.ConsolidationOff, doctor.ConsolidateNever, doctor.StaticPool, doctor.NodeWithoutPool, doctor.PinnedToNode,
-	doctor.Unplaceable, doctor.LimitReached, doctor.LimitNear, doctor.GroupAtMaximum, doctor.PoolBuysNothing, doctor.PoolNotReady, doctor.OverlappingPools,
+	doctor.Unplaceable, doctor.LimitReached, doctor.LimitNear, doctor.QuotaCosts, doctor.ResourceQuotaFull, doctor.GroupAtMaximum, doctor.PoolBuysNothing, doctor.PoolNotReady, doctor.OverlappingPools,
 	doctor.SpotNeverAllowed, doctor.FewTypes, doctor.OnePerNode, doctor.NodeNotReady, doctor.NodeCordoned, doctor.NodeEmpty, doctor.ClaimStuck, doctor.DeletionStuck,
 	doctor.NoRequests, doctor.SingleReplica, doctor.PriceUnknown, doctor.TwoAutoscalers, doctor.MissingRights,
 }
@@ -79,6 +79,10 @@ func doctorSentenceOfPools(f *doctor.Finding, who, pods, nodes string) string {
 		return fmt.Sprintf("%s has reached its limit (%s): %s pending.", who, f.Key, pods)
 	case doctor.LimitNear:
 		return fmt.Sprintf("%s has nearly reached its limit (%s: %s).", who, f.Key, f.Have)
+	case doctor.QuotaCosts:
+		return fmt.Sprintf("%s (%s) keeps %s from cheaper nodes.", who, f.Key, pods)
+	case doctor.ResourceQuotaFull:
+		return fmt.Sprintf("%s is used up (%s: %s): further pods are refused before a node could be launched for them.", who, f.Key, f.Have)
 	case doctor.GroupAtMaximum:
 		return fmt.Sprintf("%s is at its maximum size (%s): %s pending.", who, f.Have, pods)
 	case doctor.PoolBuysNothing:
@@ -227,6 +231,11 @@ func mergePatch(c plan.Change) (string, bool) {
 // pathKeys splits a field's path, as spec.template.metadata.annotations[a.b/c], into the keys of maps; false: it goes
 // through a list.
 func pathKeys(path string) (keys []string, ok bool) {
+	for _, of := range [][]string{{"spec", "limits", "resources"}, {"spec", "limits"}, {"spec", "hard"}} { // resources have dots in their names
+		if resource, is := strings.CutPrefix(path, strings.Join(of, ".")+"."); is {
+			return append(of, resource), true
+		}
+	}
 	for path != "" {
 		at := strings.IndexAny(path, ".[")
 		if at < 0 {

@@ -34,6 +34,8 @@ func objectName(subject string) string {
 		return "Deployment " + name
 	case "capacityquota":
 		return "CapacityQuota " + name
+	case "resourcequota":
+		return "ResourceQuota " + name
 	case "capacitybuffer":
 		return "CapacityBuffer " + name
 	}
