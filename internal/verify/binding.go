@@ -29,6 +29,8 @@ type BindingCheck struct {
 	namespaces map[string]model.Labels
 
 	bound       map[string][]*model.Pod // by node: bound after the Snapshot, in order
+	ports       map[portOnNode][]takenPort
+	portsRead   map[string]bool // by node: whether all host ports on it are in ports
 	indexed     bool
 	repelling   map[*model.PodTerm]map[string]int // once indexed: pods on nodes with this required anti-affinity term, by domain of its topology key
 	against     map[*model.Class][]*model.PodTerm // which of these select a class
@@ -60,12 +62,15 @@ type hosts struct {
 // NewBindingCheck makes a check for the names of resources by dimension, nodes sorted by name, with all their pods,
 // and the labels of namespaces by name.
 func NewBindingCheck(resources []string, nodes []*model.Node, namespaces map[string]model.Labels) *BindingCheck {
-	return &BindingCheck{resources: resources, nodes: nodes, namespaces: namespaces, bound: map[string][]*model.Pod{}, repelling: map[*model.PodTerm]map[string]int{}, against: map[*model.Class][]*model.PodTerm{}, spreads: map[spreadKey]*spread{}}
+	return &BindingCheck{resources: resources, nodes: nodes, namespaces: namespaces, bound: map[string][]*model.Pod{}, ports: map[portOnNode][]takenPort{}, portsRead: map[string]bool{}, repelling: map[*model.PodTerm]map[string]int{}, against: map[*model.Class][]*model.PodTerm{}, spreads: map[spreadKey]*spread{}}
 }
 
 // Bind counts a pod as bound to a node from now on.
 func (b *BindingCheck) Bind(p *model.Pod, node string) {
 	b.bound[node] = append(b.bound[node], p)
+	if b.portsRead[node] {
+		b.takePorts(p, node)
+	}
 	n := b.nodeNamed(node)
 	if n == nil {
 		return
@@ -213,18 +218,48 @@ func (b *BindingCheck) checkResources(p *model.Pod, n *model.Node) plan.Reason {
 	return plan.Reason{}
 }
 
+// portOnNode is a host port without its address.
+type portOnNode struct {
+	node     string
+	port     int32
+	protocol string
+}
+
+// takenPort is one that a pod on the node has.
+type takenPort struct {
+	port model.HostPort
+	pod  *model.Pod
+}
+
 // checkHostPorts checks that no pod on the node has a host port of the pod.
 func (b *BindingCheck) checkHostPorts(p *model.Pod, n *model.Node) plan.Reason {
-	for _, mine := range p.Class.HostPorts {
+	if len(p.Class.HostPorts) == 0 {
+		return plan.Reason{}
+	}
+	if !b.portsRead[n.Name] {
+		b.portsRead[n.Name] = true
 		for _, pods := range [][]*model.Pod{n.Pods, b.bound[n.Name]} {
 			for _, q := range pods {
-				if slices.ContainsFunc(q.Class.HostPorts, mine.Conflicts) {
-					return unfitReason("NodePorts", "host port "+strconv.Itoa(int(mine.Port)), "taken by pod/"+q.Key())
-				}
+				b.takePorts(q, n.Name)
+			}
+		}
+	}
+	for _, mine := range p.Class.HostPorts {
+		for _, taken := range b.ports[portOnNode{n.Name, mine.Port, mine.Protocol}] {
+			if taken.port.Conflicts(mine) {
+				return unfitReason("NodePorts", "host port "+strconv.Itoa(int(mine.Port)), "taken by pod/"+taken.pod.Key())
 			}
 		}
 	}
 	return plan.Reason{}
+}
+
+// takePorts notes that a pod has its host ports on a node.
+func (b *BindingCheck) takePorts(p *model.Pod, node string) {
+	for _, x := range p.Class.HostPorts {
+		k := portOnNode{node, x.Port, x.Protocol}
+		b.ports[k] = append(b.ports[k], takenPort{x, p})
+	}
 }
 
 // checkVolumes checks where the pod's volumes can be attached and how many the node may have attached.
