@@ -222,6 +222,14 @@ func (bu *buffers) releaseAll() (out []*model.Pod) {
 	return out
 }
 
+// virtualPods returns the virtual pods of all buffers.
+func (bu *buffers) virtualPods() (out []*model.Pod) {
+	for _, b := range bu.s.Buffers {
+		out = append(out, bu.mem.byUID[b.UID].pods...)
+	}
+	return out
+}
+
 // isUnsettled says whether a place has still to be sought for some virtual pod: until then it is not known which nodes
 // are empty.
 func (bu *buffers) isUnsettled() bool {

@@ -199,7 +199,7 @@ func (st *step) solvesDemand(req Request) bool {
 	st.demand.expander.ask, st.demand.expander.answer = req.AskExpander, req.Expander
 	lost, due := st.slots.findLost(), st.interruptions.areDue() // both also remember what they have seen
 	refill := st.buffers.areDue()
-	return !req.OngoingOnly && (req.Solve || lost || due || st.demand.workShares.areDue() || refill || len(req.NotBound) > 0)
+	return !req.OngoingOnly && (req.Solve || lost || due || st.demand.areDue() || refill || len(req.NotBound) > 0)
 }
 
 // startCommands starts the disruption commands that buy something. Where this step has bought already it starts none:

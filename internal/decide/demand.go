@@ -31,6 +31,7 @@ type demandStage struct {
 	slots         *slotAssignment
 	smallNodes    *smallNodes
 	workShares    *workShares
+	resources     *resourceShares
 
 	unbounded bool // all of the demand is looked at, whatever work it is: see WhatIf
 
@@ -64,9 +65,16 @@ func (dm *demandStage) solve(look bool) {
 	rooms, what := dm.nodes.list()
 	left, closed, refused := dm.disagreements.findRefused(left)
 	rooms = closeNodes(rooms, closed)
+	if !dm.unbounded {
+		dm.resources.decide(append(left[:len(left):len(left)], dm.buffers.virtualPods()...), rooms, dm.purchases.pools())
+		var aside []plan.PodDecision
+		left, aside = dm.resources.setAside(left)
+		refused = append(refused, aside...)
+	}
 	real, whole := left, rooms
 	if len(dm.s.Buffers) > 0 {
-		left = append(left[:len(left):len(left)], dm.buffers.besideDemand(left, rooms)...)
+		virtual, aside := dm.resources.setAside(dm.buffers.besideDemand(left, rooms))
+		left, refused = append(left[:len(left):len(left)], virtual...), append(refused, aside...)
 		rooms = dm.buffers.subtract(rooms)
 	}
 	if len(left) == 0 {
@@ -77,7 +85,8 @@ func (dm *demandStage) solve(look bool) {
 	problem, res := dm.packPods(left, rooms)
 	if len(dm.buffers.byNode) > 0 && slices.ContainsFunc(res.Refused, func(r solve.Refusal) bool { return !r.Pod.IsVirtual() }) {
 		// What virtual pods still hold might be all that it lacks.
-		left, rooms = append(real[:len(real):len(real)], dm.buffers.releaseAll()...), whole
+		virtual, _ := dm.resources.setAside(dm.buffers.releaseAll())
+		left, rooms = append(real[:len(real):len(real)], virtual...), whole
 		problem, res = dm.packPods(left, rooms)
 	}
 	if there, p, r, better := dm.packWithoutAnticipated(left, rooms, res); better {
@@ -115,6 +124,11 @@ func (dm *demandStage) solve(look bool) {
 	}
 	dm.out.Pods = append(dm.out.Pods, refused...)
 	dm.rememberPlacements(placed)
+}
+
+// areDue says whether pods that were set aside are to be looked at now.
+func (dm *demandStage) areDue() bool {
+	return dm.workShares.mem.retry.isDue(dm.now) || dm.resources.mem.retry.isDue(dm.now)
 }
 
 // packPods solves for pods on given nodes and on machines to buy.

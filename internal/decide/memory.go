@@ -24,6 +24,7 @@ type Memory struct {
 	smallNodes    smallNodeMemory
 	purchases     purchaseMemory
 	workShares    workShareMemory
+	resources     resourceShareMemory
 	commands      commandMemory
 	forecast      forecastMemory
 	search        searchMemory

@@ -87,7 +87,7 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	st.orphans = &orphanedMachines{draft: d}
 	st.demand = &demandStage{draft: d, mem: &m.demand, anticipation: anticipation, buffers: buffers, commands: table, disagreements: disagreements, expander: &groupExpander{draft: d}, hosts: hosts,
 		nodes: nodes, placements: placements, pods: pods, purchases: purchases, reservations: reserved, shortfalls: shortfalls, slots: slots,
-		smallNodes: &smallNodes{draft: d, mem: &m.smallNodes}, workShares: &workShares{draft: d, mem: &m.workShares}}
+		smallNodes: &smallNodes{draft: d, mem: &m.smallNodes}, workShares: &workShares{draft: d, mem: &m.workShares}, resources: &resourceShares{draft: d, mem: &m.resources}}
 
 	// Disruption.
 	candidates := &candidates{draft: d, buffers: buffers, commands: table, interruptions: interrupted, memo: memo, placements: placements, reservations: reserved, rollouts: rollouts}

@@ -29,20 +29,8 @@ type workShares struct {
 
 // workShareMemory is what workShares remembers from step to step: nothing, unless pods were set aside.
 type workShareMemory struct {
-	looked  map[string]time.Time // when classes were last looked at, by key, of namespaces that ask for more than their part
-	retryAt time.Time            // when the pods set aside are due; zero: none are
-	times   int                  // for how many steps some have been set aside
-}
-
-// The pods set aside are due again after firstWorkRetry, twice as long each time, and at most after lastWorkRetry.
-const (
-	firstWorkRetry = time.Second
-	lastWorkRetry  = 30 * time.Second
-)
-
-// areDue says whether pods that were set aside are to be looked at now.
-func (ws *workShares) areDue() bool {
-	return !ws.mem.retryAt.IsZero() && !ws.now.Before(ws.mem.retryAt)
+	looked map[string]time.Time // when classes were last looked at, by key, of namespaces that ask for more than their part
+	retry  retryTurn
 }
 
 // classDemand is the pods of one class.
@@ -83,8 +71,8 @@ func (ws *workShares) setAside(demand []*model.Pod) (kept []*model.Pod, aside []
 	}
 	next := workShareMemory{}
 	if len(over) > 0 {
-		next = workShareMemory{looked: looked, times: ws.mem.times + 1, retryAt: ws.now.Add(min(firstWorkRetry<<min(ws.mem.times, 10), lastWorkRetry))}
-		ws.wakeAt(next.retryAt)
+		next = workShareMemory{looked: looked, retry: ws.mem.retry.after(ws.now)}
+		ws.wakeAt(next.retry.at)
 	}
 	*ws.mem = next
 	if len(over) == 0 {

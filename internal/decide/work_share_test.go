@@ -48,8 +48,8 @@ func TestWorkShares(t *testing.T) {
 	seen := map[string]int{}
 	for i := range 8 {
 		now := at.Add(time.Duration(i) * time.Hour)
-		if i > 0 && (mem.retryAt.IsZero() || mem.retryAt.After(now)) {
-			t.Fatalf("step %d: pods are set aside and due at %v", i, mem.retryAt)
+		if i > 0 && (mem.retry.at.IsZero() || mem.retry.at.After(now)) {
+			t.Fatalf("step %d: pods are set aside and due at %v", i, mem.retry.at)
 		}
 		kept, aside := share(now, all)
 		if len(kept)+len(aside) != len(all) || len(aside) == 0 {
@@ -69,7 +69,7 @@ func TestWorkShares(t *testing.T) {
 			t.Errorf("pod %s was never looked at", p.UID)
 		}
 	}
-	if _, aside := share(at, slices.Concat(greedy[:20], modest)); len(aside) > 0 || !mem.retryAt.IsZero() || mem.looked != nil {
+	if _, aside := share(at, slices.Concat(greedy[:20], modest)); len(aside) > 0 || !mem.retry.at.IsZero() || mem.looked != nil {
 		t.Errorf("what one namespace leaves is not the other's: %d pods are set aside; remembered: %+v", len(aside), mem)
 	}
 }

@@ -114,6 +114,7 @@ const (
 	PoolNotReady     Code = "PoolNotReady"     // labels and taints match, but: Have is the condition's reason and message
 	TooComplex       Code = "TooComplex"       // the pod asks for more of something than is looked at; Key: of what; Have: how many, Want: how many are
 	WorkShare        Code = "WorkShare"        // not looked at in this step: pods of its namespace took its share; Key: what costs most of the pod, Have: its work, Want: the share
+	ResourceShare    Code = "ResourceShare"    // not looked at in this step: all pods ask for more resources than one has room for; Key: namespace, Have: how many the pod asks for, Want: for how many there is room
 	NotSchedulable   Code = "NotSchedulable"   // the pod is gated, nominated or another scheduler's
 )
 

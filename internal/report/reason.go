@@ -152,6 +152,9 @@ func sentence(r plan.Reason) string {
 	case plan.WorkShare:
 		return "not looked at in this step: deciding on the pods of its namespace costs more than the namespace's share (" + r.Have + " of " + r.Want +
 			" units of work). It is looked at again in a later step"
+	case plan.ResourceShare:
+		return "not looked at in this step: the pod requests " + r.Have + " of the extended resources that nodes have, and all pending pods together request more than the " +
+			r.Want + " that one step looks at. It is looked at again in a later step"
 	case plan.NodeName:
 		return "the pod requires " + r.Want + ", one particular node; a new node has another name"
 	case plan.Mismatch:

@@ -3,7 +3,10 @@
 
 package solve
 
-import "github.com/dovetail-sh/dovetail/internal/solve/problem"
+import (
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
 
 // What is asked and answered; package problem describes each.
 type (
@@ -28,3 +31,13 @@ type (
 // DefaultPolicy is good for a plan that a person asks for: a second of refining at most, claims kept flexible. A
 // controller, for which pods wait, allows itself less work.
 func DefaultPolicy() Policy { return problem.DefaultPolicy() }
+
+// MostExtendedResources is how many resources the pods of one problem may ask for beside those that every node has, of
+// those that a node or an instance type has at all: see SuppliedResources. Pods that ask for a further one are refused.
+const MostExtendedResources = problem.MaxDims - int(model.FirstExtended)
+
+// SuppliedResources says of each of the first n resources whether some node has it free, or some instance type of a pool
+// has it or promises it. Of the fixed ones it says nothing.
+func SuppliedResources(nodes []ExistingNode, pools []Pool, n int) []bool {
+	return problem.SuppliedResources(nodes, pools, n)
+}

@@ -139,21 +139,26 @@ func (s *problemCompiler) compileDims(all []*model.Class) (tooMany bool) {
 // that every node has are not looked for.
 func (s *problemCompiler) findSupplied(used []bool) {
 	s.fixedDims = len(model.FixedNames())
-	if len(used) <= s.fixedDims {
-		return
+	if len(used) > s.fixedDims {
+		s.supplied = SuppliedResources(s.Given.Nodes, s.Given.Pools, len(used))
 	}
-	s.supplied = make([]bool, len(used))
+}
+
+// SuppliedResources says of each of the first n resources whether some node has it free, or some instance type of a pool
+// has it or promises it. Of the fixed ones it says nothing.
+func SuppliedResources(nodes []ExistingNode, pools []Pool, n int) []bool {
+	supplied := make([]bool, n)
 	add := func(r model.Resources) {
-		for d := s.fixedDims; d < min(len(r), len(used)); d++ {
-			s.supplied[d] = s.supplied[d] || r[d] > 0
+		for d := int(model.FirstExtended); d < min(len(r), n); d++ {
+			supplied[d] = supplied[d] || r[d] > 0
 		}
 	}
-	for i := range s.Given.Nodes {
-		add(s.Given.Nodes[i].Free)
+	for i := range nodes {
+		add(nodes[i].Free)
 	}
 	looked := map[**model.InstanceType]bool{} // pools of one provider mostly share a list
-	for i := range s.Given.Pools {
-		types := s.Given.Pools[i].Types
+	for i := range pools {
+		types := pools[i].Types
 		if len(types) == 0 || looked[&types[0]] {
 			continue
 		}
@@ -163,6 +168,7 @@ func (s *problemCompiler) findSupplied(used []bool) {
 			add(t.Promised)
 		}
 	}
+	return supplied
 }
 
 // isSupplied says whether a resource is one that a node or an instance type has.

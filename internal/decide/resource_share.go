@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// resourceShares shares the resources that one solve has room for (solve.MostExtendedResources) among namespaces, so
+// that whoever asks for many of those that nodes have keeps no pod of another namespace from its node.
+//
+// Classes are admitted one by one: next comes the class with which its namespace has the fewest resources, then the one
+// that was looked at longest ago; those of virtual pods come after all others. A class that brings more resources than
+// are left is set aside with a Reason and looked at again soon, later each time while that goes on.
+// Pods that ask for none but the resources of every node are never set aside here, nor are any while the demand of all
+// namespaces has room.
+type resourceShares struct {
+	*draft
+	mem *resourceShareMemory
+
+	over map[*model.Class]plan.Reason // why classes are set aside in this step
+}
+
+// resourceShareMemory is what resourceShares remembers from step to step: nothing, unless pods were set aside.
+type resourceShareMemory struct {
+	looked map[string]time.Time // when classes that ask for extended resources were last admitted, by key
+	retry  retryTurn
+}
+
+// retryTurn is when pods that were set aside are due again: after firstRetry, twice as long each time, and at most
+// after lastRetry.
+type retryTurn struct {
+	at    time.Time // zero: none are set aside
+	times int       // for how many steps some have been
+}
+
+const (
+	firstRetry = time.Second
+	lastRetry  = 30 * time.Second
+)
+
+// after is the next turn, of pods that are set aside now.
+func (r retryTurn) after(now time.Time) retryTurn {
+	return retryTurn{at: now.Add(min(firstRetry<<min(r.times, 10), lastRetry)), times: r.times + 1}
+}
+
+// isDue says whether pods that were set aside are to be looked at now.
+func (r retryTurn) isDue(now time.Time) bool { return !r.at.IsZero() && !now.Before(r.at) }
+
+// resourceDemand is the classes of one namespace that ask for extended resources which there are.
+type resourceDemand struct {
+	namespace string
+	classes   []*resourceClass // those not yet looked at, in the order in which they are
+	has       map[model.Dim]bool
+}
+
+// resourceClass is such a class.
+type resourceClass struct {
+	class   *model.Class
+	virtual bool
+	oldest  time.Time
+	dims    []model.Dim
+}
+
+// decide finds out which classes are set aside in this step.
+func (rs *resourceShares) decide(demand []*model.Pod, nodes []solve.ExistingNode, pools []solve.Pool) {
+	all, distinct := rs.byNamespace(demand, nodes, pools)
+	if distinct <= solve.MostExtendedResources {
+		rs.over, *rs.mem = nil, resourceShareMemory{}
+		return
+	}
+	over, looked := rs.admit(all)
+	rs.over, *rs.mem = over, resourceShareMemory{looked: looked, retry: rs.mem.retry.after(rs.now)}
+	rs.wakeAt(rs.mem.retry.at)
+}
+
+// setAside returns those of some pods that are looked at in this step, and what is said of the rest.
+func (rs *resourceShares) setAside(pods []*model.Pod) (kept []*model.Pod, aside []plan.PodDecision) {
+	if len(rs.over) == 0 {
+		return pods, nil
+	}
+	for _, p := range pods {
+		if why, ok := rs.over[p.Class]; ok {
+			aside = append(aside, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{why}})
+			continue
+		}
+		kept = append(kept, p)
+	}
+	return kept, aside
+}
+
+// byNamespace lists the classes that ask for extended resources which there are, and says how many of these.
+func (rs *resourceShares) byNamespace(demand []*model.Pod, nodes []solve.ExistingNode, pools []solve.Pool) (all []*resourceDemand, distinct int) {
+	byClass := map[*model.Class]*resourceClass{}
+	asked := map[model.Dim]bool{}
+	most := 0
+	for _, p := range demand {
+		if len(p.Class.Requests) <= int(model.FirstExtended) {
+			continue
+		}
+		c := byClass[p.Class]
+		if c == nil {
+			c = &resourceClass{class: p.Class, virtual: true, oldest: p.Created}
+			byClass[p.Class] = c
+			most = max(most, len(p.Class.Requests))
+			for d := model.FirstExtended; int(d) < len(p.Class.Requests); d++ {
+				if p.Class.Requests[d] > 0 {
+					c.dims = append(c.dims, d)
+					asked[d] = true
+				}
+			}
+		}
+		if p.Created.Before(c.oldest) {
+			c.oldest = p.Created
+		}
+		c.virtual = c.virtual && p.IsVirtual()
+	}
+	if len(asked) <= solve.MostExtendedResources {
+		return nil, len(asked)
+	}
+	supplied := solve.SuppliedResources(nodes, pools, most)
+	for d := range asked {
+		if supplied[d] {
+			distinct++
+		}
+	}
+	byName := map[string]*resourceDemand{}
+	for _, c := range byClass {
+		c.dims = slices.DeleteFunc(c.dims, func(d model.Dim) bool { return !supplied[d] })
+		if len(c.dims) == 0 {
+			continue
+		}
+		d := byName[c.class.Namespace]
+		if d == nil {
+			d = &resourceDemand{namespace: c.class.Namespace, has: map[model.Dim]bool{}}
+			byName[d.namespace], all = d, append(all, d)
+		}
+		d.classes = append(d.classes, c)
+	}
+	return all, distinct
+}
+
+// admit chooses the classes that are looked at in this step. It returns why the others are not, and when each was looked
+// at last.
+func (rs *resourceShares) admit(all []*resourceDemand) (over map[*model.Class]plan.Reason, looked map[string]time.Time) {
+	for _, d := range all {
+		slices.SortFunc(d.classes, func(a, b *resourceClass) int {
+			return cmp.Or(compareBool(a.virtual, b.virtual), rs.lookedAt(a).Compare(rs.lookedAt(b)), a.oldest.Compare(b.oldest), strings.Compare(a.class.Key, b.class.Key))
+		})
+	}
+	slices.SortFunc(all, func(a, b *resourceDemand) int { return strings.Compare(a.namespace, b.namespace) })
+	over, looked = map[*model.Class]plan.Reason{}, map[string]time.Time{}
+	taken := map[model.Dim]bool{}
+	for len(all) > 0 {
+		next := 0
+		for i := range all {
+			if rs.compareTurns(all[i], all[next]) < 0 {
+				next = i
+			}
+		}
+		d := all[next]
+		c := d.classes[0]
+		if len(taken)+countMissing(taken, c.dims) > solve.MostExtendedResources {
+			over[c.class] = plan.Reason{Code: plan.ResourceShare, Key: d.namespace, Have: strconv.Itoa(len(c.dims)), Want: strconv.Itoa(solve.MostExtendedResources)}
+			if was := rs.lookedAt(c); !was.IsZero() {
+				looked[c.class.Key] = was
+			}
+		} else {
+			looked[c.class.Key] = rs.now
+			for _, x := range c.dims {
+				taken[x], d.has[x] = true, true
+			}
+		}
+		if d.classes = d.classes[1:]; len(d.classes) == 0 {
+			all = slices.Delete(all, next, next+1)
+		}
+	}
+	return over, looked
+}
+
+// compareTurns says which of two namespaces has the next class admitted.
+func (rs *resourceShares) compareTurns(a, b *resourceDemand) int {
+	x, y := a.classes[0], b.classes[0]
+	return cmp.Or(compareBool(x.virtual, y.virtual), cmp.Compare(len(a.has)+countMissing(a.has, x.dims), len(b.has)+countMissing(b.has, y.dims)),
+		rs.lookedAt(x).Compare(rs.lookedAt(y)))
+}
+
+// lookedAt is when a class was last admitted while others were not; zero: it never was.
+func (rs *resourceShares) lookedAt(c *resourceClass) time.Time { return rs.mem.looked[c.class.Key] }
+
+// countMissing is how many of the resources are not in a set.
+func countMissing(set map[model.Dim]bool, dims []model.Dim) (n int) {
+	for _, d := range dims {
+		if !set[d] {
+			n++
+		}
+	}
+	return n
+}
+
+// compareBool has false come before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
