@@ -39,10 +39,10 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 		if a.SetSlots {
 			c.State.Overlay.AssumeSlots(a.Claim, a.Slots)
 		}
-		c.startCall(ctx, laneOfReason("UpdateClaim", a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, c.answers.answerUpdateClaim(a))
+		c.startCall(ctx, c.laneOfUpdate("UpdateClaim", c.State.FindClaim(a.Claim), a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, c.answers.answerUpdateClaim(a))
 	case plan.UpdateNode:
 		c.State.InFlight.BeginAction(key, state.NodeObject(a.Node), until)
-		c.startCall(ctx, laneOfReason("UpdateNode", a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNode(ctx, a) }, c.recorder.reportFailure("update", "node/"+a.Node, a.Why))
+		c.startCall(ctx, c.laneOfUpdate("UpdateNode", c.State.FindClaimByNode(a.Node), a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNode(ctx, a) }, c.recorder.reportFailure("update", "node/"+a.Node, a.Why))
 	case plan.DeleteNode:
 		c.State.InFlight.BeginAction(key, state.NodeObject(a.Node), until)
 		c.startCall(ctx, "DeleteNode", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteNode(ctx, a) }, c.recorder.reportFailure("delete", "node/"+a.Node, a.Why))
@@ -110,6 +110,7 @@ var errStoodDown = errors.New("another autoscaler is live")
 func (c *Controller) createClaim(ctx context.Context, now time.Time, a plan.CreateClaim, try int) {
 	c.State.InFlight.BeginAction(a.Key(), "", now.Add(answerLimit))
 	c.State.Overlay.AddProvisionalClaim(provisionalClaim(a, now))
+	c.noteBeneficiary(a)
 	c.startCall(ctx, laneOfClaim(a), a.Key(), func(ctx context.Context) (uint64, error) {
 		if c.passive.Load() != nil {
 			return 0, errStoodDown
@@ -149,36 +150,46 @@ func (c *Controller) createClaim(ctx context.Context, now time.Time, a plan.Crea
 	})
 }
 
-// startCall makes one call in a goroutine of its own, at most Parallel of a kind at once, and four times as many of a kind in all namespaces, and has
-// its answer recorded.
+// startCall makes one call in a goroutine of its own, at most Parallel of a kind at once, and four times as many of a kind in all namespaces, when the
+// turn of its namespace has come (callTurns), and has its answer recorded.
 func (c *Controller) startCall(ctx context.Context, kind, key string, call func(context.Context) (uint64, error), then func(*state.State, error)) {
 	width := c.Config.Parallel
 	if strings.HasPrefix(kind, "Bind") {
 		width = c.Config.Bindings
 	}
-	turns := []chan struct{}{c.lanes.findLane(kind, width)}
-	if all, _, ok := strings.Cut(kind, inNamespace); ok {
-		turns = append(turns, c.lanes.findLane(all, 4*width))
+	lane := c.lanes.findLane(kind, width)
+	var ofKind chan struct{}
+	all, namespace, ok := strings.Cut(kind, inNamespace)
+	if ok {
+		ofKind = c.lanes.findLane(all, 4*width)
 	}
 	work := c.Metrics.work.addCall(kind)
 	go func() {
-		for _, lane := range turns {
-			select {
-			case lane <- struct{}{}:
-				defer func() { <-lane }()
-			case <-ctx.Done():
+		leave, ok := enterLane(ctx, lane)
+		if !ok {
+			work.drop()
+			return
+		}
+		defer leave()
+		turn, ok := c.turns.take(ctx, namespace)
+		if !ok {
+			work.drop()
+			return // the loop has ended while it waited for its turn
+		}
+		defer turn.done()
+		if ofKind != nil {
+			leave, ok := enterLane(ctx, ofKind)
+			if !ok {
 				work.drop()
 				return
 			}
-		}
-		if ctx.Err() != nil {
-			work.drop()
-			return // the loop has ended while it waited for its turn
+			defer leave()
 		}
 		work.start()
 		cctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
 		version, err := call(cctx)
 		cancel()
+		turn.done()
 		work.end(err, false)
 		if ctx.Err() != nil {
 			return // the loop has ended; whoever comes next reads what became of it

@@ -75,6 +75,7 @@ type Config struct {
 	RetryAfter time.Duration // pods that could not be placed are looked at again this often though nothing changed
 	CallLimit  time.Duration // an action's call is given up after this long, and repeated
 	Parallel   int           // actions under way at once, a kind
+	Calls      int           // calls to the API server under way at once, of all kinds together, but for those that take long
 	Bindings   int           // pods being bound at once, a namespace: few enough that an API server's priority and fairness queues none of them
 }
 
@@ -82,7 +83,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Idle: 30 * time.Millisecond, Max: time.Second, Coalesce: 3 * time.Millisecond, ListEvery: 10 * time.Second,
-		OfferEvery: time.Minute, DriftEvery: 5 * time.Minute, RetryAfter: 30 * time.Second, CallLimit: 60 * time.Second, Parallel: 64, Bindings: 32,
+		OfferEvery: time.Minute, DriftEvery: 5 * time.Minute, RetryAfter: 30 * time.Second, CallLimit: 60 * time.Second, Parallel: 64, Calls: 48, Bindings: 32,
 	}
 }
 
@@ -93,6 +94,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("batch window: idle %s must be positive and at most max %s", c.Idle, c.Max)
 	case c.Parallel < 1:
 		return fmt.Errorf("parallel actions: %d, must be at least 1", c.Parallel)
+	case c.Calls < 1:
+		return fmt.Errorf("parallel calls: %d, must be at least 1", c.Calls)
 	case c.Bindings < 1:
 		return fmt.Errorf("parallel bindings: %d, must be at least 1", c.Bindings)
 	case c.ListEvery <= 0 || c.OfferEvery <= 0 || c.DriftEvery <= 0 || c.RetryAfter <= 0 || c.CallLimit <= 0:
@@ -126,10 +129,14 @@ type Controller struct {
 	base      context.Context // Run's; what is begun outside a step ends with it
 	changes   chan state.Change
 	lanes     *callLanes
-	leading   atomic.Bool
-	deciding  atomic.Pointer[decision] // the one under way; nil: none is
-	decisions int64                    // how many there were
-	synced    atomic.Bool
+	turns     *callTurns
+	// beneficiaries are the namespaces that claims were made for, by claim, of those that this process has made.
+	beneficiaries        map[string]string
+	sweepBeneficiariesAt int
+	leading              atomic.Bool
+	deciding             atomic.Pointer[decision] // the one under way; nil: none is
+	decisions            int64                    // how many there were
+	synced               atomic.Bool
 	// passive is nil while it may act; written by the loop alone.
 	passive  atomic.Pointer[passiveMode]
 	others   []string             // autoscalers that are live beside it, for people
@@ -186,6 +193,8 @@ type batchWindow struct {
 func New(c *Controller) *Controller {
 	c.changes = make(chan state.Change, 16384)
 	c.lanes = newCallLanes()
+	c.turns = newCallTurns(c.Config.Calls, slowCall)
+	c.beneficiaries = map[string]string{}
 	c.asking = make(chan struct{}, 1)
 	c.readSince = time.Now()
 	if r, ok := cloud.As[cloud.Repairer](c.Provider); ok {
@@ -198,7 +207,7 @@ func New(c *Controller) *Controller {
 	c.expander = &outsideExpander{expander: c.Expander, log: c.Log, metrics: c.Metrics, emit: c.Emit}
 	c.classes = &nodeClasses{edges: e, recorder: c.recorder, ends: map[string]*classEnd{}, withoutFinalizer: map[string]bool{}}
 	c.offerings = &offerings{edges: e, classes: c.classes, onlyLooks: c.onlyLooks, byPool: map[string]*poolInfo{}}
-	c.launcher = &launcher{edges: e, classes: c.classes, lanes: c.lanes, offerings: c.offerings, recorder: c.recorder, isPassive: func() bool { return c.passive.Load() != nil }, lookAgain: func() { c.lookAgain = true }}
+	c.launcher = &launcher{edges: e, classes: c.classes, lanes: c.lanes, turns: c.turns, beneficiaries: c.beneficiaries, offerings: c.offerings, recorder: c.recorder, isPassive: func() bool { return c.passive.Load() != nil }, lookAgain: func() { c.lookAgain = true }}
 	c.answers = &actionAnswers{edges: e, recorder: c.recorder}
 	c.drift = &driftChecker{edges: e, offerings: c.offerings}
 	c.teacher = &capacityTeacher{edges: e, offerings: c.offerings, taught: map[learned]int64{}}

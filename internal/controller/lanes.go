@@ -4,7 +4,11 @@
 package controller
 
 import (
+	"context"
 	"maps"
+	"slices"
+	"sync"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -15,13 +19,14 @@ import (
 // looks lanes up; calls wait in goroutines of their own.
 type callLanes struct {
 	byName     map[string]chan struct{}
-	background chan struct{} // the lane interruptedLane, also for notices: what can wait while machines are bought
-	sweepAt    int           // when there are so many lanes, those are forgotten that nothing is in
+	launches   map[string]*callTurns // by laneOfClass
+	background chan struct{}         // the lane interruptedLane, also for notices: what can wait while machines are bought
+	sweepAt    int                   // when there are so many lanes, those are forgotten that nothing is in
 }
 
 func newCallLanes() *callLanes {
 	background := make(chan struct{}, 4)
-	return &callLanes{byName: map[string]chan struct{}{interruptedLane: background}, background: background}
+	return &callLanes{byName: map[string]chan struct{}{interruptedLane: background}, launches: map[string]*callTurns{}, background: background}
 }
 
 // findLane returns the lane of a name, which holds width calls at once where it is made by this.
@@ -38,14 +43,53 @@ func (l *callLanes) findLane(name string, width int) chan struct{} {
 	return lane
 }
 
+// findLaunchTurns returns the turns of launches for a node class or node group: namespaces take them in turn, and those
+// for one class hold up no other's.
+func (l *callLanes) findLaunchTurns(claim *model.Claim, width int) *callTurns {
+	name := laneOfClass("Launch", claim)
+	turns := l.launches[name]
+	if turns == nil {
+		turns = newCallTurns(width, 0)
+		l.launches[name] = turns
+	}
+	return turns
+}
+
 // interruptedLane is the lane of what is written into the claims and nodes of machines that are taken away: those to come in their stead go first.
 const interruptedLane = "taken"
 
-func laneOfReason(kind string, why plan.Reason) string {
+// laneOfUpdate is the lane of what is written into a claim or its node: that of the namespace that the claim was made for.
+func (c *Controller) laneOfUpdate(kind string, claim *model.Claim, why plan.Reason) string {
 	if why.Code == plan.Interrupted {
 		return interruptedLane
 	}
-	return kind
+	if claim == nil || c.beneficiaries[claim.Name] == "" {
+		return kind
+	}
+	return laneOfNamespace(kind, c.beneficiaries[claim.Name])
+}
+
+// noteBeneficiary notes the namespace of the first pod that a claim is made for. Those of claims that are gone are
+// forgotten when they are more than the others.
+func (c *Controller) noteBeneficiary(a plan.CreateClaim) {
+	if len(a.Pods) == 0 {
+		return
+	}
+	if len(c.beneficiaries) >= max(c.sweepBeneficiariesAt, fewLanes) {
+		maps.DeleteFunc(c.beneficiaries, func(name, _ string) bool { return c.State.FindClaim(name) == nil })
+		c.sweepBeneficiariesAt = 2 * len(c.beneficiaries)
+	}
+	c.beneficiaries[a.Name] = a.Pods[0].Namespace
+}
+
+// enterLane waits for a place in a lane; false: the context ended first.
+func enterLane(ctx context.Context, lane chan struct{}) (leave func(), ok bool) {
+	select {
+	case lane <- struct{}{}:
+		return func() { <-lane }, true
+	case <-ctx.Done():
+		return nil, false
+	}
 }
 
 // laneOfClass is the lane of calls to the cloud about a claim: those that hang for one node class or node group hold up no other's.
@@ -72,3 +116,101 @@ const inNamespace = " in "
 
 // fewLanes are kept though nothing is in them.
 const fewLanes = 1000
+
+// callTurns has calls to the API server take turns by namespace, so that a tenant whose pods need thousands of them
+// keeps nobody else's waiting: so many are under way at once that the server, which knows one client alone, need not
+// queue them, and of those that wait the next is that of the namespace which had its turn longest ago. A namespace alone
+// has all turns.
+//
+// With a limit it is no gate: a call that takes longer has its turn counted as over, so that calls that hang keep nobody
+// waiting for longer.
+type callTurns struct {
+	mu      sync.Mutex
+	width   int
+	limit   time.Duration              // how long a call keeps its turn at most; 0: for as long as it takes
+	busy    int                        // turns that are not over
+	waiting map[string][]chan struct{} // by namespace, in order; a turn is given by closing the channel
+	order   []string                   // namespaces with calls that wait, the next one first
+}
+
+// slowCall is how long a call to the API server keeps its turn at most.
+const slowCall = 250 * time.Millisecond
+
+// callTurn is one that was given. done ends it; it may be called again.
+type callTurn struct {
+	done   func()
+	waited bool // another's turn had to end first
+}
+
+func newCallTurns(width int, limit time.Duration) *callTurns {
+	return &callTurns{width: width, limit: limit, waiting: map[string][]chan struct{}{}}
+}
+
+// take waits for a turn of a namespace; false: the context ended first.
+func (t *callTurns) take(ctx context.Context, namespace string) (callTurn, bool) {
+	t.mu.Lock()
+	if t.busy < t.width {
+		t.busy++
+		t.mu.Unlock()
+		return callTurn{done: t.begin()}, true
+	}
+	turn := make(chan struct{})
+	if len(t.waiting[namespace]) == 0 {
+		t.order = append(t.order, namespace)
+	}
+	t.waiting[namespace] = append(t.waiting[namespace], turn)
+	t.mu.Unlock()
+	select {
+	case <-turn:
+		return callTurn{done: t.begin(), waited: true}, true
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	i := slices.Index(t.waiting[namespace], turn)
+	if i >= 0 {
+		t.setWaiting(namespace, slices.Delete(t.waiting[namespace], i, i+1))
+	}
+	t.mu.Unlock()
+	if i < 0 { // it was given just now
+		t.end()
+	}
+	return callTurn{}, false
+}
+
+// begin returns what ends a turn that was given, once.
+func (t *callTurns) begin() (done func()) {
+	var once sync.Once
+	end := func() { once.Do(t.end) }
+	if t.limit == 0 {
+		return end
+	}
+	timer := time.AfterFunc(t.limit, end)
+	return func() {
+		timer.Stop()
+		end()
+	}
+}
+
+// end gives a turn that is over to the next call that waits.
+func (t *callTurns) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.order) == 0 {
+		t.busy--
+		return
+	}
+	namespace := t.order[0]
+	t.order = append(t.order[1:], namespace)
+	close(t.waiting[namespace][0])
+	t.setWaiting(namespace, t.waiting[namespace][1:])
+}
+
+// setWaiting changes which calls of a namespace wait; where none do, nothing is kept of it.
+func (t *callTurns) setWaiting(namespace string, calls []chan struct{}) {
+	if len(calls) > 0 {
+		t.waiting[namespace] = calls
+		return
+	}
+	delete(t.waiting, namespace)
+	t.order = slices.DeleteFunc(t.order, func(x string) bool { return x == namespace })
+}

@@ -17,12 +17,14 @@ import (
 // launcher has the provider launch machines for NodeClaims. Only the loop uses it.
 type launcher struct {
 	*edges
-	classes   *nodeClasses
-	lanes     *callLanes
-	offerings *offerings
-	recorder  *recorder
-	isPassive func() bool // another autoscaler is live: nothing more is launched
-	lookAgain func()      // has the next step come at once
+	classes       *nodeClasses
+	lanes         *callLanes
+	turns         *callTurns        // of calls to the API server
+	beneficiaries map[string]string // the Controller's
+	offerings     *offerings
+	recorder      *recorder
+	isPassive     func() bool // another autoscaler is live: nothing more is launched
+	lookAgain     func()      // has the next step come at once
 }
 
 // launchClaim buys a claim's machine and writes what was bought into the claim.
@@ -55,26 +57,20 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 		req.Following = la.state.CountUnlaunched(q.Values[0])
 	}
 	key := a.Key()
-	lane := la.lanes.findLane(laneOfClass("Launch", claim), la.config.Parallel)
+	turns, beneficiary := la.lanes.findLaunchTurns(claim, la.config.Parallel), la.beneficiaries[a.Claim]
 	work := la.metrics.work.add(workClaims)
 	go func() {
-		select {
-		case lane <- struct{}{}:
-		default:
-			select {
-			case lane <- struct{}{}:
-			case <-ctx.Done():
-				work.drop()
-				return
-			}
-			if !la.stillWanted(ctx, a) {
-				work.drop()
-				<-lane
-				return
-			}
+		turn, ok := turns.take(ctx, beneficiary)
+		if !ok {
+			work.drop()
+			return
+		}
+		defer turn.done()
+		if turn.waited && !la.stillWanted(ctx, a) {
+			work.drop()
+			return
 		}
 		work.start()
-		defer func() { <-lane }()
 		cctx, cancel := context.WithTimeout(ctx, la.config.CallLimit)
 		defer cancel()
 		res := la.provider.Launch(cctx, []cloud.LaunchRequest{req})[0]
@@ -95,7 +91,12 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 		}
 		u := launchUpdate(claim, res)
 		withOverlayCapacity(pool, &u, res.InstanceType)
+		write, ok := la.turns.take(ctx, beneficiary)
+		if !ok {
+			return
+		}
 		version, err := la.cluster.UpdateClaim(cctx, u)
+		write.done()
 		la.emit(func(s *state.State) {
 			now := time.Now()
 			if err != nil {

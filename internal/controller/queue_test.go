@@ -6,7 +6,9 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
@@ -149,4 +151,54 @@ func TestLanesOfNamespacesThatAreGone(t *testing.T) {
 	if lanes.findLane(laneOfNamespace("Evict", "busy"), 1) != busy {
 		t.Error("a lane in use was forgotten")
 	}
+}
+
+// One tenant's thousand calls wait for their turn; a call of another namespace comes next, whatever came before it.
+// Calls that hang keep nobody waiting for longer than slowCall.
+func TestCallsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		turns := newCallTurns(2, slowCall)
+		var order []string
+		call := func(namespace string, takes time.Duration) {
+			go func() {
+				if turn, ok := turns.take(ctx, namespace); ok {
+					order = append(order, namespace)
+					time.Sleep(takes)
+					turn.done()
+				}
+			}()
+			synctest.Wait()
+		}
+		for range 1000 {
+			call("tenant", 10*time.Millisecond)
+		}
+		call("shop", 10*time.Millisecond)
+		call("shop", 10*time.Millisecond)
+		time.Sleep(15 * time.Millisecond)
+		synctest.Wait()
+		if want := []string{"tenant", "tenant", "tenant", "shop"}; !slices.Equal(order, want) {
+			t.Errorf("calls were made in the order %v, want %v", order, want)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if len(order) != 1002 || len(turns.waiting)+len(turns.order)+turns.busy != 0 {
+			t.Errorf("%d of 1002 calls were made; left: %+v", len(order), turns)
+		}
+		order = nil
+		for range 4 {
+			call("webhook", time.Hour)
+		}
+		call("shop", time.Millisecond)
+		time.Sleep(slowCall + time.Millisecond)
+		synctest.Wait()
+		if !slices.Contains(order, "shop") {
+			t.Errorf("calls that hang keep another waiting: %v", order)
+		}
+		cancel()
+		time.Sleep(2 * time.Hour)
+		if turns.busy != 0 {
+			t.Errorf("%d turns are taken by nobody", turns.busy)
+		}
+	})
 }
