@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -310,7 +311,15 @@ func Watch[T any](ctx context.Context, s *Sandbox, path string, change func(kind
 
 // watchFrom is Watch from behind a resource version on, which it keeps up to date, until the watch ends. The error says how.
 func watchFrom[T any](ctx context.Context, s *Sandbox, path string, seen *string, change func(kind string, object *T)) error {
+	path, query, _ := strings.Cut(path, "?")
+	params, err := url.ParseQuery(query)
+	if err != nil {
+		return err
+	}
 	request := s.Kube.CoreV1().RESTClient().Get().AbsPath(path).Param("watch", "true")
+	for name := range params {
+		request = request.Param(name, params.Get(name))
+	}
 	if *seen != "" {
 		request = request.Param("resourceVersion", *seen)
 	}
