@@ -31,7 +31,7 @@ func TestGroups(t *testing.T) {
 	found := awstest.Group{Name: "found", Max: 5, InstanceTypes: []string{"c5.large"}, Suspended: []string{"AZRebalance"}, Tags: append(nodesOf("found"),
 		awstest.GroupTag{Key: "k8s.io/cluster-autoscaler/enabled", Value: "true"}, awstest.GroupTag{Key: "k8s.io/cluster-autoscaler/sandbox", Value: "owned"})}
 	file := filepath.Join(t.TempDir(), "groups.json")
-	text, err := json.Marshal([]awstest.Group{found})
+	text, err := json.Marshal([]awstest.Group{found, managedGroup()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,6 +45,7 @@ func TestGroups(t *testing.T) {
 		t.Run("both", func(t *testing.T) { t.Parallel(); groupsAndFleet(t, s) })
 		t.Run("adopted", func(t *testing.T) { t.Parallel(); groupsAdopted(t, s) })
 		t.Run("full", func(t *testing.T) { t.Parallel(); groupsFull(t, s) })
+		t.Run("managed", func(t *testing.T) { t.Parallel(); groupsManaged(t, s) })
 	})
 	e := &env{t: t, ctx: t.Context(), s: s}
 	e.until("every machine is given back", func() error {

@@ -138,6 +138,72 @@ func TestManagedGroupUpgraded(t *testing.T) {
 	}
 }
 
+// TestManagedGroupAdoption: a node that EKS has started for an upgrade is adopted when the upgrade is over and not before,
+// however long that takes; so is one of a group of which nobody can tell now.
+func TestManagedGroupAdoption(t *testing.T) {
+	clock := &shifted{}
+	a := open(t, some(t, "m5.large"), clock, func(s *awstest.Settings) { s.GroupDelay = 10 * time.Millisecond })
+	a.define(managed(1))
+	p := a.provider()
+	managedStatus(t, p)
+	adoptable := func() (out int) {
+		t.Helper()
+		list, err := p.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range list {
+			if i.Class != "" {
+				out++
+			}
+		}
+		return out
+	}
+	later := func() { clock.ahead.Add(int64(31 * time.Second)) }
+	eventually(t, "a member", func() error {
+		if n := len(a.group("eks-web-1a").Instances); n != 1 {
+			return fmt.Errorf("%d of 1", n)
+		}
+		return nil
+	})
+	later()
+	a.control("POST", "upgrade", awstest.Upgrade{Group: "eks-web-1a", Surge: 1, Drains: true}, nil)
+	old := *a.group("eks-web-1a").Instances[0].InstanceId
+	eventually(t, "the new node", func() error {
+		if n := len(a.group("eks-web-1a").Instances); n != 2 {
+			return fmt.Errorf("%d of 2", n)
+		}
+		return nil
+	})
+	for range 3 {
+		later()
+		if n := adoptable(); n != 0 {
+			t.Errorf("%d members may be adopted amid the upgrade", n)
+		}
+	}
+	a.control("POST", "drained", awstest.Drain{Instance: old}, nil)
+	eventually(t, "the upgrade", func() error {
+		later()
+		if g := a.group("eks-web-1a"); *g.MaxSize != 4 || *g.DesiredCapacity != 1 {
+			return fmt.Errorf("max %d, desired %d", *g.MaxSize, *g.DesiredCapacity)
+		}
+		return nil
+	})
+	a.fault(awstest.Fault{Kind: awstest.Throttle, Action: "DescribeNodegroup", Percent: 100})
+	later()
+	if n := adoptable(); n != 0 {
+		t.Errorf("%d members may be adopted while nobody can tell whether EKS replaces them", n)
+	}
+	a.control("DELETE", "faults", nil, nil)
+	eventually(t, "the new node may be adopted", func() error {
+		later()
+		if n := adoptable(); n != 1 {
+			return fmt.Errorf("%d may", n)
+		}
+		return nil
+	})
+}
+
 // TestManagedGroupBounds: EKS refuses a second update while one is under way; bounds that it was given hold.
 func TestManagedGroupBounds(t *testing.T) {
 	clock := &shifted{}

@@ -30,6 +30,7 @@ func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 		p.groups.CleanUp(ctx, l)
 	}
 	now := p.aws.Clock.Now()
+	adoptableAs := p.groups.Adoptable(ctx)
 	out := make([]model.Instance, 0, len(l.All))
 	for _, m := range l.All {
 		in := model.Instance{ProviderID: instances.ProviderID(m.Zone, m.ID), ClaimUID: m.ClaimUID, ClaimName: m.ClaimName, Launched: m.Launched, Gone: m.Gone}
@@ -37,7 +38,7 @@ func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 			in.Unreserved = unreservedLabels
 		}
 		if m.AutoScalingGroup != "" && m.ClaimUID == "" && !m.Gone {
-			in.Class, in.Labels = p.groups.AdoptableAs(&m)
+			in.Class, in.Labels = adoptableAs(&m)
 		}
 		out = append(out, in)
 	}

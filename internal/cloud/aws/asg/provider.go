@@ -60,10 +60,25 @@ func (p *Provider) CleanUp(ctx context.Context, list *instances.List) {
 	p.scaler.fillToMinimum(ctx)
 }
 
-// AdoptableAs says for which class a claim may be made for a member that is nobody's, and what the machine is; empty:
-// not now.
-func (p *Provider) AdoptableAs(m *instances.Instance) (class string, labels model.Labels) {
-	return p.scaler.adoptableAs(m)
+// Adoptable says of the members of one list that are nobody's for which class a claim may be made, and what the machine
+// is; an empty class: not now.
+func (p *Provider) Adoptable(ctx context.Context) func(*instances.Instance) (class string, labels model.Labels) {
+	replaced := map[string]bool{} // by group
+	return func(m *instances.Instance) (string, model.Labels) {
+		class, labels := p.scaler.adoptableAs(m)
+		if class == "" {
+			return "", nil
+		}
+		is, known := replaced[m.AutoScalingGroup]
+		if !known {
+			is = p.scaler.isReplacing(ctx, m.AutoScalingGroup)
+			replaced[m.AutoScalingGroup] = is
+		}
+		if is {
+			return "", nil
+		}
+		return class, labels
+	}
 }
 
 // Placeholders are the machines that groups were asked for and that have not come.

@@ -30,6 +30,7 @@ import (
 //	PUT    /_aws/groups        Group          makes or changes an Auto Scaling group
 //	GET    /_aws/groups                       answers GroupList
 //	POST   /_aws/upgrade       Upgrade        EKS upgrades a managed node group; answers GroupSeen
+//	POST   /_aws/drained       Drain          a node of such an upgrade holds no pods any more; answers GroupSeen
 //	POST   /_aws/rebalance     GroupName      AZRebalance moves one member; answers Interrupted: who came and who went
 //	GET    /_aws/books         ?tag=KEY       answers Books
 //	DELETE /_aws/calls                        counts calls from nothing
@@ -120,6 +121,7 @@ func (c *Cloud) control(mux *http.ServeMux) {
 	mux.HandleFunc("PUT /_aws/groups", controlled(c, true, (*tx).defineGroup))
 	mux.HandleFunc("GET /_aws/groups", controlled(c, false, func(t *tx, _ struct{}) (GroupList, error) { return t.listGroups(), nil }))
 	mux.HandleFunc("POST /_aws/upgrade", controlled(c, true, (*tx).upgrade))
+	mux.HandleFunc("POST /_aws/drained", controlled(c, true, (*tx).drain))
 	mux.HandleFunc("POST /_aws/rebalance", controlled(c, true, (*tx).rebalance))
 	mux.HandleFunc("GET /_aws/books", func(w http.ResponseWriter, r *http.Request) {
 		tag := r.URL.Query().Get("tag")

@@ -20,6 +20,8 @@ type ManagedGroup struct {
 	Issues  []ManagedIssue    `json:"issues,omitempty"`  // what EKS finds wrong with it; then it is degraded
 	Surge   int               `json:"surge,omitempty"`   // of an upgrade under way: how many nodes EKS runs more than wanted
 	Old     []string          `json:"old,omitempty"`     // of an upgrade under way: the instances that are still to go
+	Drains  bool              `json:"drains,omitempty"`  // of an upgrade under way: as Upgrade has it
+	Drained []string          `json:"drained,omitempty"` // of an upgrade under way: those of Old that are said to hold no pods
 	Changed time.Time         `json:"changed,omitzero"`  // its configuration was changed, and it is updating until a moment after
 	Deleted bool              `json:"deleted,omitempty"` // EKS is deleting it
 }
@@ -39,8 +41,14 @@ type ManagedIssue struct {
 
 // Upgrade has EKS replace the nodes of a managed node group.
 type Upgrade struct {
-	Group string `json:"group"` // its Auto Scaling group
-	Surge int    `json:"surge"` // so many nodes are started before others go
+	Group  string `json:"group"`            // its Auto Scaling group
+	Surge  int    `json:"surge"`            // so many nodes are started before others go
+	Drains bool   `json:"drains,omitempty"` // an old node goes when a Drain names it, and not before: who asks cordons and drains it, as EKS would
+}
+
+// Drain says that a node of a managed node group that EKS upgrades holds no pods any more.
+type Drain struct {
+	Instance string `json:"instance"`
 }
 
 // kubeletEffects are the effects of taints as the kubelet takes them.
@@ -192,7 +200,7 @@ func (t *tx) upgrade(in Upgrade) (GroupSeen, error) {
 	}
 	is := *g
 	m := *g.Managed
-	m.Surge = in.Surge
+	m.Surge, m.Drains, m.Drained = in.Surge, in.Drains, nil
 	for _, i := range t.members(g.Name) {
 		m.Old = append(m.Old, i.ID)
 	}
@@ -205,10 +213,27 @@ func (t *tx) upgrade(in Upgrade) (GroupSeen, error) {
 	return GroupSeen{Group: is.Group}, nil
 }
 
-// advanceUpgrade ends one old node of an upgrade under way when all that its group wants are running. While more old
-// nodes are left than the surge, the group starts another for it; then the group becomes as large as it was. It says
-// when there is more to do; zero: when something else happens.
-func (t *tx) advanceUpgrade(g *group) (next time.Time) {
+// drain takes in that an old node of an upgrade under way holds no pods.
+func (t *tx) drain(in Drain) (GroupSeen, error) {
+	for _, g := range t.groups.sorted() {
+		if g.Managed == nil || !g.Managed.Drains || !slices.Contains(g.Managed.Old, in.Instance) {
+			continue
+		}
+		is := *g
+		m := *g.Managed
+		m.Drained = append(slices.Clone(m.Drained), in.Instance)
+		is.Managed = &m
+		t.groups.put(t, g.Name, is)
+		t.stir()
+		return GroupSeen{Group: is.Group}, nil
+	}
+	return GroupSeen{}, fmt.Errorf("instance %q is no old node of a managed node group that is being upgraded with drains", in.Instance)
+}
+
+// advanceUpgrade ends one old node of an upgrade under way when all that its group wants are running, and the node has
+// been drained where that is waited for. While more old nodes are left than the surge, the group starts another for it;
+// then the group becomes as large as it was. It says when there is more to do; zero: when something else happens.
+func (t *tx) advanceUpgrade(g *group) time.Time {
 	if g.Managed == nil || g.Managed.Surge == 0 {
 		return time.Time{}
 	}
@@ -225,20 +250,24 @@ func (t *tx) advanceUpgrade(g *group) (next time.Time) {
 	if len(have) < g.Desired {
 		return time.Time{}
 	}
+	next := slices.IndexFunc(old, func(i *instance) bool { return !g.Managed.Drains || slices.Contains(g.Managed.Drained, i.ID) })
+	if next < 0 && len(old) > 0 {
+		return time.Time{}
+	}
 	is := *g
 	m := *g.Managed
 	is.Managed = &m
-	m.Old = nil
-	for _, i := range old {
-		m.Old = append(m.Old, i.ID)
-	}
 	if len(old) <= m.Surge && m.Surge > 0 {
 		is.Max, is.Desired, m.Surge = is.Max-1, max(is.Desired-1, is.Min), m.Surge-1
 	}
 	if len(old) > 0 {
-		m.Old = m.Old[1:]
-		t.end(old[0], "Client.UserInitiatedShutdown")
-		t.act(g.Name, "Terminating EC2 instance: "+old[0].ID, "EKS upgrades the managed node group "+m.Name, "Successful", "")
+		t.end(old[next], "Client.UserInitiatedShutdown")
+		t.act(g.Name, "Terminating EC2 instance: "+old[next].ID, "EKS upgrades the managed node group "+m.Name, "Successful", "")
+		old = slices.Delete(old, next, next+1)
+	}
+	m.Old = nil
+	for _, i := range old {
+		m.Old = append(m.Old, i.ID)
 	}
 	t.groups.put(t, g.Name, is)
 	t.stir()
