@@ -106,6 +106,7 @@ type olderVersion struct{ name, warning string }
 func olderVersions() map[string]olderVersion {
 	return map[string]olderVersion{
 		"autoscaling.x-k8s.io_capacitybuffers.yaml": {"v1alpha1", "autoscaling.x-k8s.io/v1alpha1 CapacityBuffer is deprecated; use autoscaling.x-k8s.io/v1beta1"},
+		"autoscaling.x-k8s.io_capacityquotas.yaml":  {"v1alpha1", "autoscaling.x-k8s.io/v1alpha1 CapacityQuota is deprecated; use autoscaling.x-k8s.io/v1beta1"},
 	}
 }
 

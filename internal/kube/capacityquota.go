@@ -103,7 +103,16 @@ func (a *Actor) UpdateQuota(ctx context.Context, u plan.UpdateQuota) (uint64, er
 	k := a.quotaKind()
 	return k.edit(ctx, "update", u.Quota, u.UID, func(cur *bufferv1beta1.CapacityQuota) (*bufferv1beta1.CapacityQuota, error) {
 		list, _ := mergeConditions(cur.Status.Conditions, u.Conditions, u.Generation, a.now())
-		status := map[string]any{"conditions": list, "observedGeneration": u.Generation, "used": map[string]any{"resources": u.Used}}
+		used := map[string]any{}
+		if have := cur.Status.Used; have != nil {
+			for name := range have.Resources {
+				used[name] = nil // what is not limited any more goes
+			}
+		}
+		for name, amount := range u.Used {
+			used[name] = amount
+		}
+		status := map[string]any{"conditions": list, "observedGeneration": u.Generation, "used": map[string]any{"resources": used}}
 		body := map[string]any{"metadata": map[string]any{"uid": cur.UID, "resourceVersion": cur.ResourceVersion}, "status": status}
 		return k.patch(ctx, u.Quota, types.MergePatchType, body, "status")
 	})

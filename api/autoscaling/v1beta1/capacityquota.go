@@ -52,10 +52,12 @@ type CapacityQuotaSpec struct {
 
 // CapacityQuotaLimits are amounts by resource.
 type CapacityQuotaLimits struct {
-	// Resources by name: cpu, memory, nodes, or an extended resource; whole numbers.
+	// Resources by name: cpu, memory, nodes, or an extended resource. Amounts are whole numbers of 0 or more, with a unit
+	// or without, such as 10, 2k or 32Gi; thousandths are refused even where they make a whole number (1000m).
 	//
-	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=20
+	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 63)",message="Resource names must be 63 characters or less."
+	// +kubebuilder:validation:XValidation:rule="self.all(key, type(self[key]) == int ? self[key] >= 0 : (!self[key].startsWith('-') && quantity(self[key]).isInteger()))",message="All resource quantities must be non-negative integers."
 	// +required
 	Resources map[string]resource.Quantity `json:"resources"`
 }
