@@ -5,6 +5,7 @@ package decide
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
@@ -36,6 +37,29 @@ func (pu *purchases) limitUses() []model.LimitUse {
 		}
 	}
 	return out
+}
+
+// uncountedPool is a pool whose NodeClaims can't be counted against the snapshot's limits, since its provider has not been
+// asked yet what their nodes have and cost, as after a start; empty: there is none. Until it has been asked, nothing is
+// bought that counts.
+func (pu *purchases) uncountedPool() string {
+	if len(pu.s.Limits) == 0 {
+		return ""
+	}
+	unknown := map[string]bool{}
+	for _, p := range pu.s.Pools {
+		if p.Types == nil && !p.Ready && (p.NotReady.Reason == "" || p.NotReady.Reason == model.OfferingsNotAsked) {
+			unknown[p.Name] = true
+		}
+	}
+	if len(unknown) > 0 {
+		for _, c := range pu.s.Claims {
+			if unknown[c.Pool] {
+				return c.Pool
+			}
+		}
+	}
+	return ""
 }
 
 // countLimitUse counts what the nodes, claims and group members of the snapshot take of its limits.
@@ -242,34 +266,96 @@ func offeringLabel(key string, t *model.InstanceType, o *model.Offering) (string
 	return v, ok
 }
 
+// poolPart is those of a NodePool's offerings that count against the same limits.
+type poolPart struct {
+	types  []*model.InstanceType // with these offerings alone; the pool's own where it is whole
+	shared []int                 // the limits that count, by index
+	name   string                // empty: the whole pool
+}
+
+// partsKey is all that the parts of a pool follow from: its instance types, as which slice they are, and what else is
+// asked of their nodes.
+type partsKey struct {
+	types **model.InstanceType
+	count int
+	rules string // the pool's requirements and labels, and the selectors of the limits in order
+}
+
+// newPartsKey returns what the parts of a pool follow from.
+func newPartsKey(p *model.NodePool, selectors string) partsKey {
+	var rules strings.Builder
+	rules.WriteString(p.Requirements.Key())
+	for _, k := range sortedKeys(p.Labels) {
+		rules.WriteString(strconv.Quote(k) + "=" + strconv.Quote(p.Labels[k]))
+	}
+	key := partsKey{count: len(p.Types), rules: rules.String() + selectors}
+	if key.count > 0 {
+		key.types = &p.Types[0]
+	}
+	return key
+}
+
+// selectorsText writes the selectors of limits, in order.
+func selectorsText(limits []model.LimitUse) string {
+	var out strings.Builder
+	for i := range limits {
+		out.WriteString("|" + limits[i].Selector.Key())
+	}
+	return out.String()
+}
+
 // shareLimits says of each pool which limits its nodes count against. A NodePool of whose offerings some count and
-// others do not becomes several pools, each with the offerings that are alike in that. One whose minValues must be kept
-// stays whole, and counts where any of its offerings does.
-func shareLimits(pools []solve.Pool, limits []model.LimitUse) []solve.Pool {
+// others do not becomes several pools, each with the offerings that are alike in that; their instance types
+// are the same from step to step while the pool's are and the limits select the same, so that what is remembered of them holds.
+// One whose minValues must be kept stays whole, and counts where any of its offerings does.
+func (pu *purchases) shareLimits(pools []solve.Pool, limits []model.LimitUse) []solve.Pool {
 	if len(limits) == 0 {
+		pu.mem.parts = nil
 		return pools
 	}
+	selectors := selectorsText(limits)
+	known := make(map[partsKey][]poolPart, len(pools))
 	out := make([]solve.Pool, 0, len(pools))
 	for _, p := range pools {
-		selects := make([]func(*model.InstanceType, *model.Offering) bool, len(limits))
-		split := false
-		for i := range limits {
-			var apart bool
-			selects[i], apart = limitSelector(p.NodePool, limits[i].Selector)
-			split = split || apart
+		key := newPartsKey(p.NodePool, selectors)
+		parts, ok := pu.mem.parts[key]
+		if !ok {
+			parts = partPool(p.NodePool, limits)
 		}
-		if split {
-			out = append(out, splitPool(p, selects)...)
-			continue
-		}
-		for i, f := range selects {
-			if f(nil, nil) {
-				p.Shared = append(p.Shared, i)
+		known[key] = parts
+		for _, part := range parts {
+			x := p
+			if x.Shared, x.Part = part.shared, part.name; part.name != "" {
+				pool := *p.NodePool
+				pool.Types = part.types
+				x.NodePool = &pool
 			}
+			out = append(out, x)
 		}
-		out = append(out, p)
 	}
+	pu.mem.parts = known
 	return out
+}
+
+// partPool parts a NodePool by which limits its offerings count against.
+func partPool(p *model.NodePool, limits []model.LimitUse) []poolPart {
+	selects := make([]func(*model.InstanceType, *model.Offering) bool, len(limits))
+	split := false
+	for i := range limits {
+		var apart bool
+		selects[i], apart = limitSelector(p, limits[i].Selector)
+		split = split || apart
+	}
+	if split {
+		return splitPool(p, selects)
+	}
+	whole := poolPart{types: p.Types}
+	for i, f := range selects {
+		if f(nil, nil) {
+			whole.shared = append(whole.shared, i)
+		}
+	}
+	return []poolPart{whole}
 }
 
 // limitSelector returns which offerings of a pool count against a limit with a selector, and whether that depends on
@@ -311,8 +397,8 @@ func limitSelector(p *model.NodePool, selector model.Requirements) (f func(*mode
 	}, !whole
 }
 
-// splitPool parts a pool by which limits its offerings count against.
-func splitPool(p solve.Pool, selects []func(*model.InstanceType, *model.Offering) bool) []solve.Pool {
+// splitPool parts a pool of whose offerings some count against a limit and others do not.
+func splitPool(p *model.NodePool, selects []func(*model.InstanceType, *model.Offering) bool) []poolPart {
 	type part struct {
 		shared []int
 		types  []*model.InstanceType
@@ -342,24 +428,25 @@ func splitPool(p solve.Pool, selects []func(*model.InstanceType, *model.Offering
 			parts[key].types = append(parts[key].types, &x)
 		}
 	}
-	var out []solve.Pool
-	for _, key := range sortedKeys(parts) {
-		x, pool := p, *p.NodePool
-		pool.Types = parts[key].types
-		x.NodePool, x.Shared = &pool, parts[key].shared
-		if len(parts) > 1 {
-			x.Part = key
-		}
-		out = append(out, x)
+	keys := sortedKeys(parts)
+	switch len(keys) {
+	case 0: // nothing is offered: it may still be said why
+		return []poolPart{{types: p.Types}}
+	case 1:
+		return []poolPart{{types: p.Types, shared: parts[keys[0]].shared}}
 	}
-	if len(out) == 0 { // nothing is offered: it may still be said why
-		out = append(out, p)
+	out := make([]poolPart, 0, len(keys))
+	for _, key := range keys {
+		out = append(out, poolPart{types: parts[key].types, shared: parts[key].shared, name: key})
 	}
 	return out
 }
 
 // limitReached returns the first limit that leaves no room for one more claim, and false where all do.
 func (pu *purchases) limitReached(a *plan.CreateClaim) (plan.Reason, bool) {
+	if name := pu.uncountedPool(); name != "" {
+		return plan.Reason{Code: plan.PoolNotReady, Pool: a.Pool.Name, Subject: "nodepool/" + name}, true
+	}
 	coming := comingNode{pool: a.Pool, requirements: a.Requirements, types: a.Types}
 	for _, u := range pu.limitUses() {
 		if !coming.mayMatch(u.Selector) {

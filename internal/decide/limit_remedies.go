@@ -38,7 +38,12 @@ func (ex *explanation) sharedLimitRemedies(r plan.Reason) (out []plan.Change) {
 					need = largest.size().At(model.Dim(d))
 				}
 				have, _ := parseAmount(model.Dim(d), used)
-				raise(name, model.FormatAmount(model.Dim(d), roundUpLimit(model.Dim(d), max(have, u.Used.At(model.Dim(d)))+need)))
+				most := roundUpLimit(model.Dim(d), max(have, u.Used.At(model.Dim(d)))+need)
+				if u.Name == model.ClusterLimits {
+					raise(name, formatRange(model.Dim(d), u.Least.At(model.Dim(d)), most))
+				} else {
+					raise(name, model.FormatAmount(model.Dim(d), most))
+				}
 			}
 		}
 		if r.Key == model.DollarsPerHour || r.Key == "" && u.MicroPerHour >= 0 {
@@ -53,55 +58,76 @@ func (ex *explanation) sharedLimitRemedies(r plan.Reason) (out []plan.Change) {
 	return out
 }
 
-// roundUpLimit is the least amount not below v that a limit can be given as: whole cores, and GiB of memory.
-func roundUpLimit(d model.Dim, v int64) int64 {
-	unit := int64(1)
+// limitUnit is the unit in which limits are given: cores, GiB of memory, and what is counted.
+func limitUnit(d model.Dim) int64 {
 	switch d {
 	case model.CPU:
-		unit = 1000
+		return 1000
 	case model.Memory:
-		unit = 1 << 30
+		return 1 << 30
 	}
+	return 1
+}
+
+// roundUpLimit is the least amount not below v that a limit can be given as.
+func roundUpLimit(d model.Dim, v int64) int64 {
+	unit := limitUnit(d)
 	return (v + unit - 1) / unit * unit
+}
+
+// formatRange writes a minimum and a maximum as the flags of limits over the whole cluster have them: MIN:MAX.
+func formatRange(d model.Dim, least, most int64) string {
+	unit := limitUnit(d)
+	return strconv.FormatInt(least/unit, 10) + ":" + strconv.FormatInt(most/unit, 10)
+}
+
+// parseRange reads what formatRange writes.
+func parseRange(d model.Dim, text string) (least, most int64, err error) {
+	lo, hi, _ := strings.Cut(text, ":")
+	if least, err = strconv.ParseInt(lo, 10, 64); err == nil {
+		most, err = strconv.ParseInt(hi, 10, 64)
+	}
+	return least * limitUnit(d), most * limitUnit(d), err
+}
+
+// dropMinimum has the cluster keep no minimum of a resource.
+func (ex *explanation) dropMinimum(resource string) *plan.Change {
+	i := slices.IndexFunc(ex.s.Limits, func(l *model.CapacityLimit) bool { return l.Name == model.ClusterLimits })
+	d := model.Dim(slices.Index(ex.s.ResourceNames, resource))
+	if i < 0 || d < 0 {
+		return nil
+	}
+	object, field := plan.LimitField(model.ClusterLimits, resource)
+	return &plan.Change{Object: object, Field: field, Op: plan.Set, Value: formatRange(d, 0, ex.s.Limits[i].Most.At(d))}
 }
 
 // applyLimit changes a limit over several pools.
 func applyLimit(l *model.CapacityLimit, names []string, ch plan.Change) error {
-	if key, ok := strings.CutSuffix(ch.Field, " minimum"); ok {
-		for d, name := range names {
-			if _, field := plan.LimitField(l.Name, name); field == key {
-				l.Least = l.Least.With(model.Dim(d), 0)
-				return nil
-			}
-		}
-		return errField
-	}
-	for d, name := range append(slices.Clone(names), "nodes", model.DollarsPerHour) {
+	for i, name := range append(slices.Clone(names), "nodes", model.DollarsPerHour) {
 		if _, field := plan.LimitField(l.Name, name); field != ch.Field {
 			continue
 		}
-		switch name {
-		case "nodes":
+		d := model.Dim(i)
+		switch {
+		case name == "nodes":
 			n, err := strconv.ParseInt(ch.Value, 10, 64)
 			l.Nodes = n
 			return err
-		case model.DollarsPerHour:
+		case name == model.DollarsPerHour:
 			micro, ok := model.ParseDollars(ch.Value)
 			l.MicroPerHour = micro
 			if !ok {
 				return errField
 			}
 			return nil
+		case l.Name == model.ClusterLimits:
+			least, most, err := parseRange(d, ch.Value)
+			l.Least, l.Most = l.Least.With(d, least), l.Most.With(d, most)
+			return err
 		}
-		v, err := parseAmount(model.Dim(d), ch.Value)
-		l.Most = l.Most.With(model.Dim(d), v)
+		v, err := parseAmount(d, ch.Value)
+		l.Most = l.Most.With(d, v)
 		return err
 	}
 	return errField
-}
-
-// minimumField names the minimum of a limit over the whole cluster.
-func minimumField(key string) string {
-	_, flag := plan.LimitField(model.ClusterLimits, key)
-	return flag + " minimum"
 }

@@ -29,6 +29,8 @@ type purchases struct {
 type purchaseMemory struct {
 	claimSizes map[string]model.Resources // by claim whose machine has not come: the most capacity that it may have
 	claimMicro map[string]int64           // and the most that it may cost, where a limit is on that, micro-dollars an hour
+
+	parts map[partsKey][]poolPart // of the pools that were last asked for; never changed, only replaced
 }
 
 // sizeRange is the least allocatable and the most capacity over the types a claim may become, and how many those are.
@@ -84,7 +86,15 @@ func (pu *purchases) pools() []solve.Pool {
 		}
 		out = append(out, sp)
 	}
-	return shareLimits(pu.withinGroupMaximums(out), pu.limitUses())
+	if name := pu.uncountedPool(); name != "" {
+		for i := range out {
+			p := *out[i].NodePool
+			p.Ready, p.NotReady = false, model.Condition{Status: "False", Reason: "LimitsNotCounted",
+				Message: "what the nodes of NodePool " + name + " have and cost counts against a limit, and is not known yet"}
+			out[i].NodePool = &p
+		}
+	}
+	return pu.shareLimits(pu.withinGroupMaximums(out), pu.limitUses())
 }
 
 // isSizeKnown says whether it is known how large a claim's machine is.

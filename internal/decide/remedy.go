@@ -299,7 +299,7 @@ func (ex *explanation) nodeRemedy(u *disrupt.Candidate, r plan.Reason) *plan.Cha
 	case plan.NotBalanced:
 		return &plan.Change{Object: r.Subject, Field: r.Key, Op: plan.Set, Value: "WhenEmptyOrUnderutilized"}
 	case plan.ClusterMinimum:
-		return &plan.Change{Object: plan.Controller, Field: minimumField(r.Key), Op: plan.Set, Value: "0"}
+		return ex.dropMinimum(r.Key)
 	case plan.GroupMinimum:
 		if x := ex.candidates.guard.NodeGroups[u.NodeGroup()]; x != nil && x.Staying > 0 {
 			return &plan.Change{Object: r.Subject, Field: r.Key, Op: plan.Set, Value: strconv.FormatInt(x.Staying-1, 10)}

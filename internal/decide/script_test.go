@@ -54,7 +54,7 @@ func (x *script) describeQuery() {
 //	serves GROUP/KIND…           the node classes of the provider
 //	pace N                       so many pods are on their way at a time
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
-//	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [deleting] [static] [surge] [status]    (status: not yet written)
+//	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [unasked] [deleting] [static] [surge] [status]    (status: not yet written)
 //	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
 //	     [group=NAME:MIN[:REFRESH]] [expand=RULE,…] [priority=N:REGEXP] [balance] [class=NAME] [cutoff=N] [delay=DURATION]    (class: of nodes, which a requirement of the pool names)
 //	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE] [boots=IMAGE] [label=K:V] [group=NAME] [left=N] [max=N]
@@ -519,6 +519,8 @@ func (x *script) pool(name string, opts []string) {
 			p.Budgets = append(p.Budgets, x.budget(v))
 		case k == "notready":
 			p.Ready, p.NotReady = false, model.Condition{Status: "False", Reason: "NodeClassNotFound", Message: "no such class"}
+		case k == "unasked":
+			p.Ready, p.NotReady = false, model.Condition{Status: "False", Reason: model.OfferingsNotAsked, Message: "the provider has not been asked yet"}
 		case k == "deleting":
 			p.Deleting = true
 		case k == "surge":

@@ -212,7 +212,7 @@ type NodePool struct {
 	Provisioner string // name of the v1alpha5 Provisioner it comes from; empty: none
 
 	Ready    bool
-	NotReady Condition // why not: reason and message
+	NotReady Condition // why not: reason and message; empty: it is not known yet, as with reason OfferingsNotAsked
 	Deleting bool
 	Scaling  *GroupScaling // of node groups: as their node class says; nil: of no node groups, or it does not say
 	OfGroups bool          // its node class is of node groups

@@ -34,6 +34,10 @@ type Quota struct {
 	Conditions         map[string]Condition
 }
 
+// OfferingsNotAsked is the reason of a NodePool that is not ready because its provider has not been asked yet what it is
+// offered.
+const OfferingsNotAsked = "NodeClassReadinessUnknown"
+
 // ClusterLimits is the name of the limits over the whole cluster, which are flags of the controller.
 const ClusterLimits = "cluster"
 

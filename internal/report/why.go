@@ -115,6 +115,9 @@ func change(c plan.Change) string {
 	if c.Field == "" {
 		return string(c.Op) + " " + c.Object
 	}
+	if c.Object == plan.Controller {
+		return "the controller's flag " + controllerFlag(c)
+	}
 	field := c.Field
 	if key, ok := strings.CutPrefix(field, "spec.affinity.nodeAffinity["); ok { // a pod says the same in either
 		field = "spec.nodeSelector or spec.affinity.nodeAffinity, key " + strings.TrimSuffix(key, "]")
@@ -127,6 +130,14 @@ func change(c plan.Change) string {
 		return at + ": remove"
 	}
 	return at + ": " + c.Value
+}
+
+// controllerFlag is a flag of the controller as a command line has it.
+func controllerFlag(c plan.Change) string {
+	if strings.Contains(c.Field, "=") { // of several of one name, each for another resource
+		return c.Field + ":" + c.Value
+	}
+	return c.Field + "=" + c.Value
 }
 
 func way(w *plan.Way) string {
