@@ -15,7 +15,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// TestMovesKeepBuffers: while workloads shrink and their nodes are consolidated and drift, CapacityBuffers keep capacity
+// TestMovesKeepBuffers: while workloads shrink and their nodes are consolidated, drift or expire, CapacityBuffers keep capacity
 // for all their pods, on nodes or on the way. Pods on the move, which kube-scheduler may bind anywhere, take some of it
 // for a moment; it is there again soon after. And moves end.
 func TestMovesKeepBuffers(t *testing.T) {
@@ -25,6 +25,7 @@ func TestMovesKeepBuffers(t *testing.T) {
 		w := newWorld(t, false)
 		w.pol.Landing, w.pol.BackOff = LandBind, 20*time.Second
 		w.pool.ConsolidationPolicy, w.pool.Hash = "WhenEmptyOrUnderutilized", "one"
+		w.pool.ExpireAfter = 24 * time.Hour
 		w.pool.ConsolidateAfter = time.Duration(rapid.SampledFrom([]int{0, 5}).Draw(t, "consolidateAfter")) * time.Second
 		w.st.Pools.SetPool(w.pool)
 		for i := range rapid.IntRange(1, 3).Draw(t, "buffers") {
@@ -65,22 +66,27 @@ func TestMovesKeepBuffers(t *testing.T) {
 		settle()
 		w.now = w.now.Add(2 * time.Hour) // what was bought to save money has paid for itself
 		settle()
-		p := *w.pool
-		p.Hash = "two"
-		w.pool = &p
-		w.st.Pools.SetPool(w.pool)
-		w.say("the pool's template is another")
+		if rapid.Bool().Draw(t, "expire") {
+			w.now = w.now.Add(w.pool.ExpireAfter)
+			w.say("a day has passed")
+		} else {
+			p := *w.pool
+			p.Hash = "two"
+			w.pool = &p
+			w.st.Pools.SetPool(w.pool)
+			w.say("the pool's template is another")
+		}
 		settle()
 		w.putBack()
 		for _, line := range w.history {
-			for _, code := range []plan.Code{plan.Underutilized, plan.Empty, plan.Drifted} {
+			for _, code := range []plan.Code{plan.Underutilized, plan.Empty, plan.Drifted, plan.Expired} {
 				if strings.Contains(line, "("+string(code)) {
 					moved[code]++
 				}
 			}
 		}
 	})
-	for _, code := range []plan.Code{plan.Underutilized, plan.Empty, plan.Drifted} {
+	for _, code := range []plan.Code{plan.Underutilized, plan.Empty, plan.Drifted, plan.Expired} {
 		if moved[code] == 0 && !testing.Short() {
 			t.Errorf("no node was disrupted for %s: nothing was tested", code)
 		}

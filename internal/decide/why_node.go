@@ -195,6 +195,11 @@ func (ex *explanation) examineCandidate(u *disrupt.Candidate, cause plan.Code) (
 	free := *u
 	free.CommandID = ""
 	e := disrupt.Evaluate(in, []*disrupt.Candidate{&free}, ex.pol.Disrupt, ex.pol.Solve)
+	if cause == plan.Underutilized && e.Why.Code != "" && ex.isKeptForBuffers(in, &free) {
+		f := &plan.Finding{Of: cause, Reason: plan.Reason{Code: plan.HeldForBuffer, Pool: u.Pool.Name, Subject: "capacitybuffer/" + virtualPodsOf(u.Pods)[0].Buffer, Have: heldFor(u.Pods)}}
+		alt.Kind, alt.Why = plan.Replace, f.Reason
+		return alt, f
+	}
 	f := &plan.Finding{Of: cause, Reason: e.Why}
 	f.Reason.Pool, f.Reason.Subject = u.Pool.Name, cmp.Or(f.Reason.Subject, "node/"+u.Node.Name)
 	if e.Command == nil {
@@ -218,6 +223,26 @@ func (ex *explanation) examineCandidate(u *disrupt.Candidate, cause plan.Code) (
 		return alt, nil
 	}
 	return alt, f
+}
+
+// isKeptForBuffers says, of a machine that stays, whether it would go if no capacity were held on it.
+func (ex *explanation) isKeptForBuffers(in *disrupt.Input, u *disrupt.Candidate) bool {
+	real := realPods(u.Pods)
+	switch len(real) {
+	case len(u.Pods):
+		return false
+	case 0:
+		return true
+	}
+	v, without := *u, *in
+	v.Pods = real
+	without.Candidates = slices.Clone(in.Candidates)
+	for i, o := range without.Candidates {
+		if o.Node.Name == u.Node.Name {
+			without.Candidates[i] = &v
+		}
+	}
+	return disrupt.Evaluate(&without, []*disrupt.Candidate{&v}, ex.pol.Disrupt, ex.pol.Solve).Why.Code == ""
 }
 
 // describeCommand fills in what a disruption command costs, saves and buys.

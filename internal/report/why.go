@@ -397,7 +397,7 @@ func action(r plan.Reason) string {
 	case plan.LandingOff:
 		return "not reserved: --landing=off"
 	case plan.HeldForBuffer:
-		return "capacity is held for " + or(objectName(r.Subject), "a CapacityBuffer")
+		return "capacity is held for " + or(r.Have, or(objectName(r.Subject), "a CapacityBuffer"))
 	}
 	return ""
 }
