@@ -6,11 +6,13 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
@@ -49,12 +51,17 @@ func (e *env) holding(reason string) *dovetailv1alpha1.Headroom {
 	return h
 }
 
-func (e *env) bufferReplicas() []int32 {
+func (e *env) buffers() []bufferv1beta1.CapacityBuffer {
 	e.t.Helper()
 	list, err := sandbox.Get[bufferv1beta1.CapacityBufferList](e.ctx, e.s, "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/"+e.name+"/capacitybuffers")
 	e.must(err)
+	return list.Items
+}
+
+func (e *env) bufferReplicas() []int32 {
+	e.t.Helper()
 	var out []int32
-	for _, b := range list.Items {
+	for _, b := range e.buffers() {
 		out = append(out, *b.Spec.Replicas)
 	}
 	return out
@@ -99,6 +106,88 @@ func TestHeadroom(t *testing.T) {
 	e.claimsAre(0, "gone", ready)
 }
 
+// What is wrong with a Headroom is said by its condition Ready: the field, its value, and what to do; and nothing is
+// bought for it.
+func TestHeadroomMistakes(t *testing.T) {
+	s := shared(t)
+	t.Parallel()
+	e := newEnv(t, s, "mistakes")
+	e.nodePool(nil)
+	create := func(name, target, spec string) {
+		e.must(s.Create(e.ctx, e.headroomPath(""), fmt.Sprintf(`{apiVersion: dovetail.sh/v1alpha1, kind: Headroom, metadata: {name: %s},
+			spec: {mode: Active, target: {workload: {kind: Deployment, name: %s}}, %s}}`, name, target, spec)))
+	}
+	for _, c := range []struct {
+		name, spec, reason string
+		says               []string
+	}{
+		{"never", "calendar: [{name: w, schedule: 0 8 30 2 *, duration: 1h, replicas: 20}]", "InvalidSpec",
+			[]string{`spec.calendar[0].schedule "0 8 30 2 *"`, "Use a day that the month has"}},
+		{"zone", "calendar: [{name: w, schedule: 0 * * * *, timeZone: Europe/Atlantis, duration: 1h, replicas: 20}]", "InvalidSpec",
+			[]string{`spec.calendar[0].timeZone "Europe/Atlantis"`, "Use an IANA name"}},
+		{"learned-zone", "calendar: [{name: w, schedule: 0 * * * *, duration: 1h, replicas: 20}], learned: {timeZone: Mars/Olympus}", "InvalidSpec",
+			[]string{`spec.learned.timeZone "Mars/Olympus"`, "Use an IANA name"}},
+		{"long", "calendar: [{name: w, schedule: 0 * * * *, duration: 61m, replicas: 20}]", "InvalidSpec",
+			[]string{"spec.calendar[0].duration 1h1m0s", "Give at most 1h"}},
+		{"cpu", `calendar: [{name: w, schedule: 0 * * * *, duration: 1h, replicas: 20}], limits: {resources: {cpu: 100m}}`, "InvalidSpec",
+			[]string{"spec.limits.resources[cpu] 100m", "Raise it to what one pod of deployment/mistakes/cpu needs"}},
+		{"no-replicas", `calendar: [{name: w, schedule: 0 * * * *, duration: 1h, replicas: 20}], limits: {replicas: 0}`, "InvalidSpec",
+			[]string{"spec.limits.replicas 0", "Raise it"}},
+		{"dollars", `calendar: [{name: w, schedule: 0 * * * *, duration: 1h, replicas: 20}], limits: {dollarsPerHour: "0.001"}`, "InvalidSpec",
+			[]string{"spec.limits.dollarsPerHour 0.0010", "Raise it to what one pod of deployment/mistakes/dollars needs"}},
+		{"gone", "calendar: [{name: w, schedule: 0 * * * *, duration: 1h, replicas: 20}]", "TargetNotFound",
+			[]string{"spec.target.workload", "gone", "Create it, or name another"}},
+		{"twice", "calendar: [{name: w, schedule: 0 * * * *, duration: 1h, replicas: 20}]", "TargetHeldTwice",
+			[]string{"spec.target deployment/mistakes/twice", "Headroom mistakes/older", "Delete one of them"}},
+	} {
+		if c.name != "gone" {
+			e.deploy(c.name, 0, e.pod("900m", "1Gi"))
+		}
+		if c.name == "twice" {
+			create("older", "twice", "learned: {}") // or of the same second, and the first by name
+		}
+		create(c.name, c.name, c.spec)
+		var got *metav1.Condition
+		e.until("Headroom "+c.name+" is not Ready", func() error {
+			h, err := sandbox.Get[dovetailv1alpha1.Headroom](e.ctx, s, e.headroomPath(c.name))
+			if err != nil {
+				return err
+			}
+			if got = conditionOf(h.Status.Conditions, "Ready"); got == nil || got.Status != metav1.ConditionFalse {
+				return fmt.Errorf("conditions: %s", conditionsText(h.Status.Conditions))
+			}
+			return nil
+		})
+		if got.Reason != c.reason || slices.ContainsFunc(c.says, func(w string) bool { return !strings.Contains(got.Message, w) }) {
+			t.Errorf("%s: %s %q, want %s and the words %q", c.name, got.Reason, got.Message, c.reason, c.says)
+		}
+	}
+	if n, m := e.bufferReplicas(), e.launches(e.name); len(n)+len(m) > 0 {
+		t.Errorf("buffers of %v were written, and %d nodes launched", n, len(m))
+	}
+}
+
+// scaleUp scales a Deployment up, and returns how long it took until 99 of 100 of its pods ran.
+func (e *env) scaleUp(app string, replicas int) time.Duration {
+	e.t.Helper()
+	began := time.Now()
+	e.scale(app, replicas)
+	var took time.Duration
+	e.until("99 of 100 pods run", func() error {
+		running := 0
+		for _, p := range e.pods() {
+			if p.Status.Phase == corev1.PodRunning {
+				running++
+			}
+		}
+		if took = time.Since(began); running < (99*replicas+99)/100 {
+			return fmt.Errorf("%d run after %s", running, took)
+		}
+		return nil
+	})
+	return took
+}
+
 // On nodes that take 35 seconds: 300 pods scaled up the moment that a window opens run within 3 seconds, 99 of 100,
 // nothing is evicted, and when the window has closed and the pods have gone, so have the nodes.
 func TestHeadroomWindow(t *testing.T) {
@@ -118,21 +207,7 @@ func TestHeadroomWindow(t *testing.T) {
 	})
 	before := len(e.launches(e.name))
 	seen := e.watchPods(func(p *corev1.Pod) bool { return p.Labels["app"] == "web" })
-	began := time.Now()
-	e.scale("web", 300)
-	var took time.Duration
-	e.until("99 of 100 pods run", func() error {
-		running := 0
-		for _, p := range e.pods() {
-			if p.Status.Phase == corev1.PodRunning {
-				running++
-			}
-		}
-		if took = time.Since(began); running < 297 {
-			return fmt.Errorf("%d run after %s", running, took)
-		}
-		return nil
-	})
+	took := e.scaleUp("web", 300)
 	t.Logf("297 of 300 pods run after %s, on %d nodes", took, before)
 	if before == 0 || took > 3*time.Second {
 		t.Errorf("297 of 300 pods ran after %s, on %d nodes", took, before)
