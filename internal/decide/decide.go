@@ -160,6 +160,7 @@ func (st *step) decisions(req Request) []stage {
 		{"unsure slots", deciding, st.reservations.rewriteUnsureSlots},
 		{"actions in flight", deciding, st.dropInFlight},
 		// What the next step should remember of all this.
+		{"placed pods", deciding, st.slots.rememberPlaced},
 		{"claim sizes", deciding, st.purchases.rememberClaimSizes},
 		{"unchanged machines", deciding, func() { st.memo.save(st.candidates.base, st.machineRules()) }},
 	}

@@ -138,6 +138,57 @@ func TestNothingIsBoughtTwice(t *testing.T) {
 	}
 }
 
+// TestWordIsKept scales workloads whose pods keep apart to more than zones or limits allow, while watches lag and pods come one by one: a pod
+// that was told of its node is not refused later, and one that was refused does not run, since nothing becomes free.
+func TestWordIsKept(t *testing.T) {
+	refusals := 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, false)
+		w.pol.Landing = rapid.SampledFrom([]Landing{LandBind, LandTolerate}).Draw(t, "landing")
+		w.serial = rapid.IntRange(0, 9).Draw(t, "first number") // pods come by name in another order than they were made in
+		w.workloads = nil
+		key := rapid.SampledFrom([]string{model.LabelZone, model.LabelHostname}).Draw(t, "apart by")
+		if key == model.LabelHostname {
+			w.pool.NodeLimit = int64(rapid.IntRange(1, 3).Draw(t, "nodes at most"))
+			w.st.Pools.SetPool(w.pool)
+		}
+		for i := range rapid.IntRange(1, 2).Draw(t, "workloads") {
+			name := fmt.Sprint("w", i)
+			sel := model.NewRequirements(model.OneOf("app", name))
+			w.workloads = append(w.workloads, &workload{name: name, want: rapid.IntRange(2, 7).Draw(t, "replicas"), class: classOf(model.Class{
+				Namespace: "default", Labels: model.Labels{"app": name}, Scheduler: defaultScheduler, Requests: model.Resources{900, 128 << 20, 0, 1},
+				AntiAffinity: []model.PodTerm{{TopologyKey: key, Selector: model.Selector{Namespaces: []string{"default"}, Pods: &sel}}}})})
+		}
+		told, refused := map[string]string{}, map[string]bool{}
+		w.judge = func(_ *model.Snapshot, out *Output) {
+			for _, d := range out.Pods {
+				switch {
+				case d.Outcome != plan.Refused:
+					told[d.Pod.UID] = d.Target
+				case told[d.Pod.UID] != "":
+					w.fatalf("pod %s was told of %s and is refused: %s", d.Pod.Name, told[d.Pod.UID], reason(d.Reasons[0]))
+				default:
+					refused[d.Pod.UID] = true
+				}
+			}
+		}
+		w.wild, w.only = true, map[string]bool{"watch lags": true, "slow call": true, "pods are made one by one": true, "scheduler is slow": true, "no look at demand": true, "slow to boot": true}
+		for range rapid.IntRange(10, 60).Draw(t, "ticks") {
+			w.tick()
+			for _, k := range sortedKeys(w.pods) {
+				if p := w.pods[k]; p.Node != "" && refused[p.UID] {
+					w.fatalf("pod %s was refused and runs on %s", p.Name, p.Node)
+				}
+			}
+			w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{20, 50, 200, 1000}).Draw(t, "ms")) * time.Millisecond)
+		}
+		refusals += len(refused)
+	})
+	if refusals == 0 {
+		t.Error("no pod was refused")
+	}
+}
+
 // TestAskedAgain decides on any cluster, has what was decided recorded as under way, and decides again: nothing more is bought, and
 // nothing is begun twice.
 func TestAskedAgain(t *testing.T) {

@@ -33,6 +33,7 @@ type slotAssignment struct {
 type slotMemory struct {
 	awaited         map[string]bool      // by claim: pods were to come to it at the last step
 	emptySlotsSince map[string]time.Time // by claim: since when it has slots that no pod is left for
+	placed          map[string]bool      // by uid: pods that had a slot, or were placed on a new node, at the last step
 }
 
 // assign hands the slots of all reservations to pods, and gives up those for which no pod is left.
@@ -48,6 +49,26 @@ func (sa *slotAssignment) assign() {
 	sa.releaseEmptySlots(ending)
 }
 
+// rememberPlaced remembers which pods have a slot, and which will have one on a new node: the next step gives none of
+// these slots to another pod of their class, which was refused meanwhile or has just come.
+func (sa *slotAssignment) rememberPlaced() {
+	next := sa.covered
+	if slices.ContainsFunc(sa.out.Pods, isPlacedOnClaim) {
+		next = maps.Clone(next)
+		for _, d := range sa.out.Pods {
+			if isPlacedOnClaim(d) {
+				next[d.Pod.UID] = true
+			}
+		}
+	}
+	sa.mem.placed = next
+}
+
+// isPlacedOnClaim says whether a pod was decided to go to a node that is on its way.
+func isPlacedOnClaim(d plan.PodDecision) bool {
+	return d.Outcome == plan.OnNew || d.Outcome == plan.OnClaim
+}
+
 // slotRef is one kind of slot of a reservation.
 type slotRef struct {
 	*reservation
@@ -55,8 +76,8 @@ type slotRef struct {
 }
 
 // assignSlots hands pending pods to slots: first those that bear a claim's toleration to that claim, then the others to
-// open slots of their class and owner, the oldest first and to the machines that are furthest on their way (remote),
-// claims by name. Pods on nodes being drained take open slots too: their successors will come for them.
+// open slots of their class and owner: pods that were placed before stay placed, for they have been told so, then the
+// oldest first, and to the machines that are furthest on their way (remote), claims by name. Pods on nodes being drained take open slots too: their successors will come for them.
 func (sa *slotAssignment) assignSlots() {
 	sa.covered = map[string]bool{}
 	open := map[slotKey][]slotRef{}
@@ -148,7 +169,15 @@ func (sa *slotAssignment) fillSlots(open map[slotKey][]slotRef) {
 			wait = append(wait, waiting{p, b})
 		}
 	}
-	slices.SortFunc(wait, func(a, b waiting) int { return comparePodAge(a.Pod, b.Pod) })
+	slices.SortFunc(wait, func(a, b waiting) int {
+		if before := sa.mem.placed[a.UID]; before != sa.mem.placed[b.UID] {
+			if before {
+				return -1
+			}
+			return 1
+		}
+		return comparePodAge(a.Pod, b.Pod)
+	})
 	for _, w := range wait {
 		sa.assignSlot(w.Pod, w.refs, "")
 	}

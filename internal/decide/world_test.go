@@ -802,10 +802,11 @@ func (w *world) topology(c *model.Class, n *model.Node) bool {
 		if p.Class != c || p.Node == "" {
 			continue
 		}
-		if len(c.AntiAffinity) > 0 && p.Node == n.Name {
+		o := w.nodes[p.Node]
+		if len(c.AntiAffinity) > 0 && (p.Node == n.Name || o != nil && c.AntiAffinity[0].TopologyKey == model.LabelZone && o.Labels[model.LabelZone] == n.Labels[model.LabelZone]) {
 			return false
 		}
-		if o := w.nodes[p.Node]; o != nil && p.Deleting.IsZero() {
+		if o != nil && p.Deleting.IsZero() {
 			zones[o.Labels[key]]++
 		}
 	}
