@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 )
@@ -440,14 +441,34 @@ func (t *Takeover) setOwners(ctx context.Context, pool, uid string) error {
 	return nil
 }
 
-// annotate writes annotations of a NodePool; those of Dovetail that are not named are taken off.
+// annotate writes Dovetail's annotations of a NodePool: those that want names are set, the others are taken off. Karpenter
+// and Dovetail write the pool's status meanwhile, so a conflict is answered by reading the pool again; it stays an error
+// where somebody else wrote those annotations, or where another pool bears the name now.
 func (t *Takeover) annotate(ctx context.Context, p rawObject, want rawObject) error {
 	notes := rawObject{}
 	for _, key := range []string{AnnotationManagedBy, AnnotationRelease} {
 		notes[key] = want[key]
 	}
-	_, err := t.patch(ctx, "nodepools", textOf(p["metadata"], "name"), "", rawObject{"metadata": rawObject{"annotations": notes, "resourceVersion": textOf(p["metadata"], "resourceVersion")}})
-	return err
+	name, seen := textOf(p["metadata"], "name"), p
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		_, conflict := t.patch(ctx, "nodepools", name, "", rawObject{"metadata": rawObject{"annotations": notes, "resourceVersion": textOf(p["metadata"], "resourceVersion")}})
+		if !apierrors.IsConflict(conflict) {
+			return conflict
+		}
+		var err error
+		if p, err = t.get(ctx, "nodepools", name); err != nil {
+			return fmt.Errorf("read NodePool %s: %w", name, err)
+		}
+		if textOf(p["metadata"], "uid") != textOf(seen["metadata"], "uid") {
+			return fmt.Errorf("NodePool %s was deleted and made again by somebody else meanwhile. Run the same command again", name)
+		}
+		for key := range notes {
+			if textOf(dig(p, "metadata", "annotations"), key) != textOf(dig(seen, "metadata", "annotations"), key) {
+				return fmt.Errorf("annotation %s of NodePool %s was changed by somebody else meanwhile. Run the same command again", key, name)
+			}
+		}
+		return conflict
+	})
 }
 
 // entries are what is under way.
