@@ -178,7 +178,7 @@ func (x *comingNode) eachOffering(f func(*model.InstanceType, *model.Offering)) 
 			allowed := true
 			for _, key := range []string{model.LabelZone, model.LabelCapacityType, model.LabelNodeGroup} {
 				q := x.requirements.Get(key)
-				v, ok := offeringLabel(key, t, o)
+				v, ok := t.Label(key, o)
 				allowed = allowed && (q == nil || !ok || q.Matches(v, true))
 			}
 			if allowed {
@@ -231,7 +231,7 @@ func mayMatch(selector, own model.Requirements, labels model.Labels, t *model.In
 		q := &selector[i]
 		v, ok := "", false
 		if t != nil {
-			v, ok = offeringLabel(q.Key, t, o)
+			v, ok = t.Label(q.Key, o)
 		}
 		if !ok {
 			v, ok = labels[q.Key]
@@ -247,23 +247,6 @@ func mayMatch(selector, own model.Requirements, labels model.Labels, t *model.In
 		}
 	}
 	return true
-}
-
-// offeringLabel is what instance type and offering say about a label.
-func offeringLabel(key string, t *model.InstanceType, o *model.Offering) (string, bool) {
-	switch key {
-	case model.LabelZone:
-		return o.Zone, true
-	case model.LabelCapacityType:
-		return o.CapacityType, true
-	case model.LabelInstanceType:
-		return t.Name, true
-	}
-	if v, ok := o.Labels[key]; ok {
-		return v, true
-	}
-	v, ok := t.Labels[key]
-	return v, ok
 }
 
 // poolPart is those of a NodePool's offerings that count against the same limits.

@@ -336,25 +336,13 @@ func setRequiredLabels(labels map[string]string, c *plan.CreateClaim) {
 			labels[r.Key] = r.Values[0]
 			continue
 		}
-		if r.AllowAbsent || isProviderLabel(r.Key, c.Types) {
+		if r.AllowAbsent || model.IsCloudLabel(r.Key, c.Types) {
 			continue
 		}
 		if v, ok := r.AnyValue(); ok {
 			labels[r.Key] = v
 		}
 	}
-}
-
-// isProviderLabel says whether nodes of some of the types bear a label of this key.
-func isProviderLabel(key string, types []*model.InstanceType) bool {
-	switch key {
-	case corev1.LabelTopologyZone, corev1.LabelInstanceTypeStable, karpv1.LabelCapacityType:
-		return true
-	}
-	return slices.ContainsFunc(types, func(t *model.InstanceType) bool {
-		_, ok := t.Labels[key]
-		return ok || slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { _, ok := o.Labels[key]; return ok })
-	})
 }
 
 // wireSlot is a slot in the annotation: resources by name, since dimensions are one process's own.

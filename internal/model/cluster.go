@@ -83,6 +83,47 @@ type InstanceType struct {
 	Promised Resources
 }
 
+// Label returns the value of a label that nodes of the type have when they are launched from an offering, and whether they
+// have it. The offering's labels come before the type's; a zone or capacity type that is not known is no label.
+func (t *InstanceType) Label(key string, o *Offering) (value string, ok bool) {
+	switch key {
+	case LabelZone:
+		return o.Zone, o.Zone != ""
+	case LabelCapacityType:
+		return o.CapacityType, o.CapacityType != ""
+	}
+	if v, ok := o.Labels[key]; ok {
+		return v, true
+	}
+	if v, ok := t.Labels[key]; ok {
+		return v, true
+	}
+	if key == LabelInstanceType {
+		return t.Name, true
+	}
+	return "", false
+}
+
+// IsCloudLabel says whether the cloud sets a label on nodes of some of the types. Instance type, zone and capacity type
+// are set on all nodes.
+func IsCloudLabel(key string, types []*InstanceType) bool {
+	switch key {
+	case LabelInstanceType, LabelZone, LabelCapacityType:
+		return true
+	}
+	for _, t := range types {
+		if _, ok := t.Labels[key]; ok {
+			return true
+		}
+		for i := range t.Offerings {
+			if _, ok := t.Label(key, &t.Offerings[i]); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Offering is where, how and for how much a type can be had.
 type Offering struct {
 	Zone         string

@@ -196,7 +196,7 @@ func firstValues(values []string) string {
 // typeMatches says whether the type, or some offering of it, meets a requirement.
 func typeMatches(q *model.Requirement, t *model.InstanceType) bool {
 	for i := range t.Offerings {
-		if v, ok := problem.ProviderLabel(q.Key, t, &t.Offerings[i]); q.Matches(v, ok) {
+		if v, ok := t.Label(q.Key, &t.Offerings[i]); q.Matches(v, ok) {
 			return true
 		}
 	}

@@ -378,7 +378,7 @@ func DistinctValues(key string, types []*model.InstanceType) []string {
 		case key == model.LabelZone || key == model.LabelCapacityType:
 			for i := range t.Offerings {
 				if o := &t.Offerings[i]; o.Available {
-					v, _ := ProviderLabel(key, t, o)
+					v, _ := t.Label(key, o)
 					out = append(out, v)
 				}
 			}

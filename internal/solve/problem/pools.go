@@ -93,7 +93,7 @@ func (s *problemCompiler) listOfferings(a *poolCatalog, rs model.Requirements) {
 			text = text[:0]
 			for k, key := range s.Keys.Keys {
 				vals[k] = unsetValue
-				if v, ok := ProviderLabel(key, t, o); ok {
+				if v, ok := t.Label(key, o); ok {
 					vals[k] = s.Keys.internValue(k, v)
 				}
 				text = binary.LittleEndian.AppendUint32(text, uint32(vals[k]))
@@ -246,30 +246,10 @@ func (s *Catalog) ProviderKeysOf(types []*model.InstanceType) map[string]bool {
 	return s.typeLists[len(s.typeLists)-1].providerKeys
 }
 
-// ProviderLabel is what type and offering say about a label.
-func ProviderLabel(key string, t *model.InstanceType, o *model.Offering) (string, bool) {
-	switch key {
-	case model.LabelZone:
-		return o.Zone, o.Zone != ""
-	case model.LabelCapacityType:
-		return o.CapacityType, o.CapacityType != ""
-	}
-	if v, ok := o.Labels[key]; ok {
-		return v, true
-	}
-	if v, ok := t.Labels[key]; ok {
-		return v, true
-	}
-	if key == model.LabelInstanceType {
-		return t.Name, true
-	}
-	return "", false
-}
-
 // unmetRequirement returns the pool requirement that type and offering do not meet, nil if they meet all.
 func unmetRequirement(rs model.Requirements, t *model.InstanceType, o *model.Offering, known map[string]bool) *model.Requirement {
 	for i := range rs {
-		v, ok := ProviderLabel(rs[i].Key, t, o)
+		v, ok := t.Label(rs[i].Key, o)
 		if !ok && !known[rs[i].Key] {
 			if rs[i].Empty() {
 				return &rs[i]
