@@ -124,6 +124,8 @@ func TestClassMistakes(t *testing.T) {
 			condition: "InstanceProfileReady", reason: "InstanceProfileNotFound", says: []string{"spec.role", "nobody"}},
 		{name: "a kubelet configuration that is none", spec: head + discovery + `,"kubelet":{"kubeReserved":{"memory":"lots"}}}`,
 			condition: "ValidationSucceeded", reason: "InvalidKubeletConfiguration", says: []string{"spec.kubelet.kubeReserved.memory", "lots"}},
+		{name: "an expression for the number of pods", spec: head + discovery + `,"kubelet":{"maxPods":"vcpus * 10"}}`,
+			condition: "ValidationSucceeded", reason: "InvalidKubeletConfiguration", says: []string{"spec.kubelet.maxPods", "vcpus * 10", "need a number", "NodeClassCEL"}},
 		{name: "a kubelet configuration that the family can't be told", spec: `{"role":"sandbox-node","amiSelectorTerms":[{"alias":"bottlerocket@latest"}],` + discovery + `,"kubelet":{"shutdownGracePeriod":"30s"}}`,
 			condition: "ValidationSucceeded", reason: "UnsupportedKubeletConfiguration", says: []string{"spec.kubelet", "shutdownGracePeriod", "Bottlerocket"}},
 		{name: "user data that is no TOML", spec: `{"role":"sandbox-node","amiSelectorTerms":[{"alias":"bottlerocket@latest"}],` + discovery + `,"userData":"echo hello"}`,

@@ -43,10 +43,13 @@ func readKubeletConfig(raw []byte) (*KubeletConfig, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return k, nil
 	}
-	if err := json.Unmarshal(raw, k); err != nil {
+	if err := json.Unmarshal(raw, &k.fields); err != nil {
 		return nil, fmt.Errorf("spec.kubelet: %w", err)
 	}
-	if err := json.Unmarshal(raw, &k.fields); err != nil {
+	if text, ok := k.fields["maxPods"].(string); ok {
+		return nil, fmt.Errorf("spec.kubelet.maxPods: %q: need a number; CEL expressions (gate NodeClassCEL) are not served", text)
+	}
+	if err := json.Unmarshal(raw, k); err != nil {
 		return nil, fmt.Errorf("spec.kubelet: %w", err)
 	}
 	for _, f := range []struct {
