@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -82,6 +83,63 @@ func TestDivision(t *testing.T) {
 		time.Sleep(time.Minute)
 		if have := b.made("create"); len(have) != 1 {
 			t.Errorf("created %v for a pool that is given back", have[1:])
+		}
+	})
+}
+
+// A node class that is deleted while pools are divided: nothing of either side is touched, the pods are told what is
+// missing, and as soon as it is there again Dovetail launches for its own pool.
+func TestDivisionWithoutNodeClass(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.c.Emit(func(*state.State) { b.c.Policy.NodeClasses = []string{"g/K"} })
+		done := model.Condition{Status: "True", Since: time.Now()}
+		b.emit(func(s *state.State) {
+			teamPool(s, "ours", func(p *model.NodePool) { p.Taken = true })
+			teamPool(s, "theirs", func(*model.NodePool) {})
+			for _, pool := range []string{"ours", "theirs"} {
+				s.SetClaim(&model.Claim{Name: pool + "-1", UID: "uid-" + pool, Pool: pool, ProviderID: "m-" + pool, NodeName: pool + "-1", ClassGroup: "g", ClassKind: "K", ClassName: "c",
+					Created: time.Now(), HasFinalizer: true, ExpireAfter: -1, TerminationGracePeriod: -1, Labels: model.Labels{}, Conditions: map[string]model.Condition{
+						"Launched": done, "Registered": done, "Initialized": done}}, 1)
+				s.SetNode(&model.Node{Name: pool + "-1", UID: "uid-node-" + pool, ProviderID: "m-" + pool, Ready: true, Created: time.Now(), HasFinalizer: true, Labels: model.Labels{
+					model.LabelNodePool: pool, model.LabelRegistered: "true", model.LabelInitialized: "true"}}, 1)
+			}
+		})
+		b.mu.Lock()
+		for _, pool := range []string{"ours", "theirs"} {
+			b.bought = append(b.bought, model.Instance{ProviderID: "m-" + pool, ClaimUID: "uid-" + pool, ClaimName: pool + "-1", Launched: time.Now()})
+		}
+		b.mu.Unlock()
+		b.c.SetOtherAutoscalers([]string{karpenter})
+		b.lead()
+		b.emit(func(s *state.State) { s.Pools.DeleteNodeClass("g", "K", "c") })
+		now := time.Now()
+		b.emit(func(s *state.State) {
+			s.SetPod(&model.Pod{Namespace: "default", Name: "a", UID: "uid-a", Created: now, Unschedulable: now, Owner: model.Owner{Kind: "ReplicaSet", Name: "a", UID: "uid-rs"},
+				Class: &model.Class{Key: "a", Namespace: "default", Requests: model.Resources{1000, 1 << 30, 0, 1}, Scheduler: "default-scheduler",
+					Terms: []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf("team", "ours"))}}}})
+		})
+		time.Sleep(time.Minute)
+		for _, kind := range []string{"create", "launch", "delete", "terminate", "evict", "class", "end"} {
+			if have := b.made(kind); len(have) > 0 {
+				t.Errorf("it did %v without the node class", have)
+			}
+		}
+		said := false
+		for _, e := range b.made("event") {
+			said = said || strings.HasPrefix(e.what, "Pod a FailedScheduling") && strings.Contains(e.what, "K.g c, which does not exist; create it")
+		}
+		if !said {
+			t.Errorf("the pod was not told that the node class is missing: %v", b.made("event"))
+		}
+		b.emit(func(s *state.State) {
+			s.Pools.SetNodeClass(state.NodeClass{Group: "g", Kind: "K", Name: "c", UID: "class-2", Generation: 1})
+		})
+		time.Sleep(5 * time.Second)
+		if have := b.made("launch"); len(have) != 1 {
+			t.Errorf("launched %v once the node class was there again, want one", have)
+		}
+		if have := append(b.made("delete"), b.made("terminate")...); len(have) > 0 {
+			t.Errorf("it did %v", have)
 		}
 	})
 }

@@ -223,7 +223,10 @@ func (t *Takeover) checkPool(ctx context.Context, name string, begun, release bo
 	class, err := decodeObject(at.Get().Resource(resource).Name(m.ClassName).Do(ctx).Raw())
 	switch {
 	case apierrors.IsNotFound(err):
-		bad(m.ClassKind+" "+m.ClassName+" does not exist.", "kubectl get "+resource)
+		bad(m.ClassKind+" "+m.ClassName+" does not exist. Nodes that are there stay; nothing is launched for the pool until it does.",
+			"kubectl apply -f FILE (with its manifest), or name one of kubectl get "+resource+" by kubectl edit nodepool "+name)
+	case apierrors.IsForbidden(err):
+		bad("you may not get "+resource+"."+m.ClassGroup+".", "kubectl create clusterrolebinding dovetail-takeover --clusterrole=cluster-admin --user=YOU (as an administrator)")
 	case err != nil:
 		return nil, fmt.Errorf("read %s %s: %w", m.ClassKind, m.ClassName, err)
 	case !hasCondition(class, "Ready") && dig(class, "status", "conditions") != nil:
