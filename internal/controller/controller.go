@@ -126,6 +126,7 @@ type Controller struct {
 	keepers          sync.WaitGroup // what must end before the process does: Run waits for it
 
 	lookAgain bool            // look again at once: something was found out while acting
+	free      time.Time       // when the next step may begin
 	base      context.Context // Run's; what is begun outside a step ends with it
 	changes   chan state.Change
 	lanes     *callLanes
@@ -250,7 +251,6 @@ func (c *Controller) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	var standby time.Time // when a Snapshot was last made though nothing is decided
-	var free time.Time    // when the next step may begin: the more the last one cost the later, so that the loop leaves the cores to others
 	for {
 		select {
 		case <-ctx.Done():
@@ -258,7 +258,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		case ch := <-c.changes:
 			c.State.SetNow(time.Now())
 			ch(c.State)
-			if err := c.takeChanges(ctx, max(c.Config.Coalesce, time.Until(free))); err != nil {
+			if err := c.takeChanges(ctx, max(c.Config.Coalesce, time.Until(c.free))); err != nil {
 				return nil
 			}
 		case <-timer.C:
@@ -273,10 +273,15 @@ func (c *Controller) Run(ctx context.Context) error {
 		}
 		begin := time.Now()
 		next := c.runStep(ctx, begin)
-		end := time.Now()
-		free = end.Add(min(16*end.Sub(begin), 50*time.Millisecond))
+		c.rest(begin)
 		timer.Reset(max(time.Millisecond, time.Until(next)))
 	}
+}
+
+// rest has the next step begin later the more the one that began then has cost, so that the loop leaves the cores to others.
+func (c *Controller) rest(begin time.Time) {
+	end := time.Now()
+	c.free = end.Add(min(16*end.Sub(begin), 50*time.Millisecond))
 }
 
 // takeChanges takes the changes that come within a short time.
@@ -325,7 +330,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 		return next
 	}
 	if c.shadow != nil {
-		sooner(c.runShadowStep(ctx, now, snap, solve, more))
+		sooner(c.runShadowStep(ctx, now, snap, decide.Request{Solve: solve, BatchOpen: more}))
 		c.Metrics.setClusterGauges(snap, now)
 		c.Metrics.changes.observeSnapshot(snap, c.State.Pools.ListNodeClasses(), now)
 		return next

@@ -6,10 +6,12 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/report"
@@ -40,6 +42,62 @@ func (c *Controller) WatchOnly() {
 	c.recorder.cluster = c.Cluster
 	c.classes.edges.cluster = c.Cluster // all parts share it
 	c.shadow = newShadow(c.State, time.Now())
+	c.State.BeforeClaim = func(was, is *model.Claim) {
+		switch {
+		case was == nil && is.Annotations[decide.AnnotationCommand] == "":
+			c.decideBefore(decide.Request{Solve: true})
+		case was == nil || c.shadow.showsDisruption(was, is):
+			c.decideBefore(decide.Request{SearchNow: true})
+		}
+	}
+	c.State.BeforeNode = func(was, is *model.Node) {
+		if was == nil || !isDisrupted(is) || isDisrupted(was) {
+			return
+		}
+		if have := c.shadow.byNode[is.Name]; have != nil && c.shadow.disruptions[have.uid] == nil {
+			c.decideBefore(decide.Request{SearchNow: true})
+		}
+	}
+}
+
+// showsDisruption says whether a NodeClaim as it is read now shows a disruption that nothing was decided on here: it goes,
+// or its node is to take pods of those that go.
+func (s *shadow) showsDisruption(was, is *model.Claim) bool {
+	if id := decide.HostedCommand(is); id != "" && id != decide.HostedCommand(was) {
+		for _, d := range s.disruptions {
+			if d.command == id {
+				return false
+			}
+		}
+		return true
+	}
+	return s.disruptions[is.UID] == nil && (was.Deleting.IsZero() && !is.Deleting.IsZero() || !was.Is(lifecycle.Disrupted) && is.Is(lifecycle.Disrupted))
+}
+
+// isDisrupted says whether a node is tainted because it is to go.
+func isDisrupted(n *model.Node) bool {
+	return slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintDisrupted })
+}
+
+// decideBefore decides on what was seen until now, before a change is taken in that shows what the other has decided on.
+// Otherwise whoever acts a millisecond sooner would leave nothing to be decided: a pod would have its node, and a node
+// that goes is looked at no more.
+func (c *Controller) decideBefore(req decide.Request) {
+	now := time.Now()
+	if !c.synced.Load() || !c.leading.Load() || c.shadow.since.IsZero() || now.Before(c.free) {
+		return
+	}
+	c.State.SetNow(now)
+	if req.Solve {
+		due, _, _ := c.checkDemand(now)
+		b := &c.batch
+		if req.Solve = due || !b.first.IsZero(); !req.Solve {
+			req.SearchNow = true // it is for no pods
+		}
+		b.first, b.last, b.solved = time.Time{}, time.Time{}, now // no more are waited for
+	}
+	c.runShadowStep(c.base, now, c.State.Snapshot(now), req)
+	c.rest(now)
 }
 
 // SetOthersBeside says for the report which other autoscalers are live. It may be called from anywhere.
@@ -70,16 +128,21 @@ func (c *Controller) ShadowReport(ctx context.Context) (report.Shadow, error) {
 }
 
 // runShadowStep is runStep in shadow mode: what is decided is taken to be under way, and nothing is called.
-func (c *Controller) runShadowStep(ctx context.Context, now time.Time, snap *model.Snapshot, solve, more bool) time.Time {
+func (c *Controller) runShadowStep(ctx context.Context, now time.Time, snap *model.Snapshot, req decide.Request) time.Time {
 	next := c.drift.checkDrift(cloud.LookOnly(ctx), now, snap)
 	c.shadow.observe(now, snap)
-	out, due := c.decideVerified(now, snap, decide.Request{Solve: solve, BatchOpen: more})
+	out, due := c.decideVerified(now, snap, req)
 	c.view.Store(&view{snap: snap, mem: c.mem, classes: c.State.Pools.ListNodeClasses()})
+	replaced := map[string][]string{} // by command
 	for i := range out.Commands {
-		c.shadow.decideCommand(now, &out.Commands[i])
+		m := &out.Commands[i]
+		c.shadow.decideCommand(now, m)
+		for _, u := range m.Candidates {
+			replaced[plan.CommandKey(m.ID)] = append(replaced[plan.CommandKey(m.ID)], u.Claim.UID)
+		}
 	}
 	for _, a := range out.Actions {
-		c.beginShadow(now, a)
+		c.beginShadow(now, a, replaced)
 	}
 	c.lookAgain = false
 	for _, t := range []time.Time{due, out.Next, now.Add(shadowLook)} {
@@ -91,8 +154,8 @@ func (c *Controller) runShadowStep(ctx context.Context, now time.Time, snap *mod
 }
 
 // beginShadow takes an action to be under way that nobody here carries out, so that the next decisions are those of a
-// loop that has begun it.
-func (c *Controller) beginShadow(now time.Time, action plan.Action) {
+// loop that has begun it. replaced are the uids of the NodeClaims that commands of this step remove, by command.
+func (c *Controller) beginShadow(now time.Time, action plan.Action, replaced map[string][]string) {
 	key, s := action.Key(), c.State
 	stepOf := func(object state.Object) {
 		s.InFlight.BeginAction(key, object, now.Add(shadowPause))
@@ -102,7 +165,7 @@ func (c *Controller) beginShadow(now time.Time, action plan.Action) {
 	case plan.CreateClaim:
 		s.InFlight.BeginAction(key, "", now.Add(shadowHold))
 		s.Overlay.AddProvisionalClaim(provisionalClaim(a, now))
-		c.shadow.decideLaunch(now, a)
+		c.shadow.decideLaunch(now, a, replaced[a.Why.Key])
 	case plan.DeleteClaim:
 		if cl := s.FindClaim(a.Claim); cl != nil && cl.Provisional { // of a command that was taken back
 			c.shadow.dropClaim(a.Claim)
@@ -118,6 +181,9 @@ func (c *Controller) beginShadow(now time.Time, action plan.Action) {
 		stepOf(state.ClaimObject(a.Claim))
 	case plan.UpdateClaim:
 		stepOf(state.ClaimObject(a.Claim))
+		if a.SetSlots {
+			s.Overlay.AssumeSlots(a.Claim, a.Slots)
+		}
 	case plan.UpdateNode:
 		stepOf(state.NodeObject(a.Node))
 	default:

@@ -4,7 +4,6 @@
 package controller
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -52,6 +51,7 @@ type shadow struct {
 // shadowClaim is a NodeClaim of whoever acts.
 type shadowClaim struct {
 	name, node, pool string
+	uid              string
 	first            time.Time // when it was first seen
 	before           bool      // it was there when watching began
 	micro            int64     // price an hour; 0: not known yet
@@ -68,6 +68,7 @@ type shadowClaim struct {
 // shadowDisruption is a NodeClaim that Dovetail would have disrupted.
 type shadowDisruption struct {
 	at       time.Time
+	command  string // its id; empty: of none
 	claim    string
 	node     string
 	text     string
@@ -102,30 +103,35 @@ func (s *shadow) decideCommand(now time.Time, m *decide.StartedCommand) {
 		if len(m.Replacements) > 0 {
 			text = fmt.Sprintf("replace it: %s, %d nodes become %d, saves $%s an hour", m.Cause, len(m.Candidates), len(m.Replacements), formatUSD(saving))
 		}
-		s.decideDisruption(now, u.Claim.UID, u.Claim.Name, u.Node.Name, text, saving)
+		s.decideDisruption(now, u.Claim.UID, shadowDisruption{command: m.ID, claim: u.Claim.Name, node: u.Node.Name, text: text, micro: saving})
 	}
 }
 
 // decideDeletion notes a NodeClaim that Dovetail would delete.
 func (s *shadow) decideDeletion(now time.Time, a plan.DeleteClaim) {
 	if cl := s.state.FindClaim(a.Claim); cl != nil {
-		s.decideDisruption(now, cl.UID, cl.Name, cl.NodeName, "remove it: "+string(a.Why.Code), 0)
+		s.decideDisruption(now, cl.UID, shadowDisruption{claim: cl.Name, node: cl.NodeName, text: "remove it: " + string(a.Why.Code)})
 	}
 }
 
-func (s *shadow) decideDisruption(now time.Time, uid, claim, node, text string, saving int64) {
+// decideDisruption notes that the NodeClaim of a uid is to go.
+func (s *shadow) decideDisruption(now time.Time, uid string, d shadowDisruption) {
 	have := s.disruptions[uid]
-	if have != nil && (!have.resolved || saving == 0) {
+	if have != nil && d.command != "" {
+		have.command = d.command
+	}
+	if have != nil && (!have.resolved || d.micro == 0) {
 		return
 	}
 	if have != nil { // decided anew after the other has not done it: its saving counts again, its disagreement does not
-		have.at, have.micro = now, saving
+		have.at, have.micro = now, d.micro
 		return
 	}
 	if s.tooMany() {
 		return
 	}
-	s.disruptions[uid] = &shadowDisruption{at: now, claim: claim, node: node, text: text, micro: saving}
+	d.at = now
+	s.disruptions[uid] = &d
 }
 
 // decideBinding notes a pod that Dovetail would bind.
@@ -176,6 +182,10 @@ func (s *shadow) observeClaims(now time.Time, snap *model.Snapshot) {
 	for _, p := range snap.Pools {
 		pools[p.Name] = p
 	}
+	nodes := make(map[string]*model.Node, len(snap.Nodes)) // by NodeClaim
+	for _, n := range snap.Nodes {
+		nodes[n.Claim] = n
+	}
 	there := make(map[string]bool, len(snap.Claims))
 	for _, cl := range snap.Claims {
 		if cl.Provisional || cl.UID == "" {
@@ -184,18 +194,21 @@ func (s *shadow) observeClaims(now time.Time, snap *model.Snapshot) {
 		there[cl.UID] = true
 		have := s.claims[cl.UID]
 		if have == nil {
-			have = &shadowClaim{name: cl.Name, pool: cl.Pool, first: now, before: first, explained: first}
+			have = &shadowClaim{name: cl.Name, uid: cl.UID, pool: cl.Pool, first: now, before: first, explained: first}
 			s.claims[cl.UID] = have
 			if l := s.launches[cl.Name]; l != nil {
 				s.agreeByName(now, l, have)
 			} else {
+				s.dropReplaced(decide.ReplacedBy(cl))
 				have.sooner = slices.ContainsFunc(snap.Pending, func(p *model.Pod) bool { return now.Sub(p.Created) < shadowFresh })
 			}
 		}
-		if have.node = cmp.Or(cl.NodeName, have.node); have.node != "" {
+		n := nodes[cl.Name] // before the claim says so: a pod may be bound to it already
+		if n != nil {
+			have.node = n.Name
 			s.byNode[have.node] = have
 		}
-		if n := findNode(snap, cl); n != nil && have.micro == 0 && pools[cl.Pool] != nil {
+		if n != nil && have.micro == 0 && pools[cl.Pool] != nil {
 			have.micro = max(disrupt.NewCandidate(cl, n, pools[cl.Pool]).PriceMicro, 0)
 			have.kind = nodeKind{cl.Pool, n.Labels[model.LabelInstanceType], n.Labels[model.LabelCapacityType]}
 			have.text = describeNode(have.kind, n.Labels[model.LabelZone], have.micro)
@@ -212,6 +225,9 @@ func (s *shadow) observeClaims(now time.Time, snap *model.Snapshot) {
 		}
 		if !have.explained && !have.initialized.IsZero() && now.Sub(have.initialized) > shadowSettle {
 			have.explained = true
+			if s.explainAlone(have) {
+				continue
+			}
 			if have.sooner {
 				s.out.Decisions.NoAnswer++
 				continue
@@ -237,6 +253,7 @@ func (s *shadow) observeClaims(now time.Time, snap *model.Snapshot) {
 
 // observeDeletion takes in that a NodeClaim is being deleted.
 func (s *shadow) observeDeletion(now time.Time, uid string, have *shadowClaim) {
+	s.dropReplaced([]string{uid})
 	if d := s.disruptions[uid]; d != nil {
 		if !d.resolved {
 			d.resolved = true

@@ -19,6 +19,9 @@ import (
 // Neither is a difference to whoever pays. So launches are compared by what came of them: those of Dovetail and those of
 // the other that have pods in common belong together, and of these the nodes are counted by kind.
 
+// A node that replaces others, or that a static NodePool or a Headroom asks for, is for no pending pods. It is the same
+// decision as a NodeClaim of the other's of that name, or else as one of its kind that no pods explain.
+
 // shadowLaunch is a node that Dovetail would have launched.
 type shadowLaunch struct {
 	at    time.Time
@@ -27,6 +30,8 @@ type shadowLaunch struct {
 	text  string
 	micro int64
 	pods  []shadowPod    // without a node so far
+	alone bool           // it was not decided on for pending pods
+	of    []string       // uids of the NodeClaims that it replaces; none: it replaces none
 	all   []string       // keys of the pods, for people
 	on    []*shadowClaim // that its pods came to
 	done  bool           // each pod has a node, or is gone, or was waited for long enough
@@ -44,13 +49,18 @@ type shadowDifference struct {
 	on    []*shadowClaim
 }
 
-// decideLaunch notes a node that Dovetail would launch. The same decided again is the one that is open.
-func (s *shadow) decideLaunch(now time.Time, a plan.CreateClaim) {
-	if a.Why.Code != plan.Demand || s.launches[a.Name] != nil {
+// decideLaunch notes a node that Dovetail would launch, in place of the NodeClaims with the uids of. The same decided
+// again is the one that is open.
+func (s *shadow) decideLaunch(now time.Time, a plan.CreateClaim, of []string) {
+	if s.launches[a.Name] != nil {
 		return
 	}
 	l := &shadowLaunch{at: now, name: a.Name, kind: nodeKind{a.Pool.Name, a.Type, a.CapacityType}, micro: a.PriceMicro}
 	l.text = describeNode(l.kind, a.Zone, l.micro)
+	if a.Why.Code != plan.Demand {
+		l.alone, l.of = true, of
+		a.Pods = nil
+	}
 	for _, p := range a.Pods {
 		if !p.Expected {
 			l.pods, l.all = append(l.pods, shadowPod{p.Key(), p.UID}), append(l.all, p.Key())
@@ -68,6 +78,9 @@ func (s *shadow) agreeByName(now time.Time, l *shadowLaunch, have *shadowClaim) 
 	delete(s.launches, l.name)
 	have.explained, have.charged = true, true
 	s.agree(1)
+	if l.alone { // its dollars are those of its command
+		return
+	}
 	for range l.pods {
 		s.countDelay(now.Sub(l.at))
 	}
@@ -78,6 +91,10 @@ func (s *shadow) agreeByName(now time.Time, l *shadowLaunch, have *shadowClaim) 
 // followLaunch looks where the pods are that Dovetail would have launched a node for.
 func (s *shadow) followLaunch(now time.Time, l *shadowLaunch) {
 	if l.done {
+		return
+	}
+	if l.alone {
+		s.followAlone(now, l)
 		return
 	}
 	open := l.pods[:0]
@@ -98,6 +115,50 @@ func (s *shadow) followLaunch(now time.Time, l *shadowLaunch) {
 	}
 	s.dropClaim(l.name)
 	l.done = true
+}
+
+// followAlone takes in that the other has launched no such node, and has had the time to. Where it has not begun with the
+// nodes that this one replaces either, all of that is one difference, which is told of those.
+func (s *shadow) followAlone(now time.Time, l *shadowLaunch) {
+	if now.Sub(l.at) < shadowFollow {
+		return
+	}
+	s.dropClaim(l.name)
+	delete(s.launches, l.name)
+	kept := slices.ContainsFunc(l.of, func(uid string) bool { return s.claims[uid] != nil && !s.claims[uid].deleting })
+	if !kept {
+		s.disagree(l.at, "launch", "nodepool/"+l.kind.pool, "launch "+l.text, fmt.Sprintf("launched none like it for %s", shadowFollow))
+	}
+}
+
+// dropReplaced no longer takes nodes to be on their way whose place others have taken: those that were to replace one of
+// the NodeClaims with these uids. They stay open, to be compared.
+func (s *shadow) dropReplaced(uids []string) {
+	for _, l := range s.launches {
+		if slices.ContainsFunc(l.of, func(uid string) bool { return slices.Contains(uids, uid) }) {
+			s.dropClaim(l.name)
+		}
+	}
+}
+
+// explainAlone finds the decision of Dovetail that a node of the other's is the same as though it was launched for no
+// pending pods, and says whether there is one.
+func (s *shadow) explainAlone(have *shadowClaim) bool {
+	var same *shadowLaunch
+	for _, name := range slices.Sorted(maps.Keys(s.launches)) {
+		l := s.launches[name]
+		if l.alone && l.kind == have.kind && (same == nil || l.at.Before(same.at)) {
+			same = l
+		}
+	}
+	if same == nil {
+		return false
+	}
+	s.dropClaim(same.name)
+	delete(s.launches, same.name)
+	have.charged = true
+	s.agree(1)
+	return true
 }
 
 // landed takes in that a pod has a node.

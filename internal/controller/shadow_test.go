@@ -194,3 +194,48 @@ func TestShadowAgreesWithDovetail(t *testing.T) {
 		}
 	})
 }
+
+// The same where Deployments come, grow, shrink and go, and nodes are emptied, merged and replaced, whichever of the two
+// sees a change some milliseconds before the other. One decision that differs has others follow it, since the rest is
+// decided from there.
+func TestShadowAgreesOnRemovals(t *testing.T) {
+	for lag, least := range map[time.Duration]float64{0: 0.98, 8 * time.Millisecond: 0.93} {
+		t.Run(fmt.Sprint("lag ", lag), func(t *testing.T) {
+			runLive(t, 1, func(t *testing.T, l *liveCluster) {
+				l.watch(t, lag, false)
+				c := l.watch(t, lag, true)
+				time.Sleep(5 * time.Second)
+				rnd := rand.New(rand.NewPCG(1, 5))
+				for step := range 200 {
+					l.scale(fmt.Sprint("app-", rnd.IntN(20)), rnd.IntN(1+rnd.IntN(12)), 200+100*rnd.Int64N(30))
+					time.Sleep(time.Duration(rnd.IntN(3000)) * time.Millisecond)
+					if step%20 == 19 {
+						time.Sleep(20 * time.Second)
+					}
+				}
+				time.Sleep(time.Minute)
+				if n := l.pending(); n > 0 {
+					t.Errorf("%d pods have no node", n)
+				}
+				for i := range 20 {
+					l.scale(fmt.Sprint("app-", i), 0, 100)
+				}
+				time.Sleep(20 * time.Minute)
+				got := watched(t, c)
+				t.Logf("%+v, %+v", got.Decisions, got.Disruptions)
+				if got.Disruptions.Both < 40 || got.Decisions.Compared < 80 {
+					t.Errorf("%d decisions were compared, %d nodes removed by both: this proves little", got.Decisions.Compared, got.Disruptions.Both)
+				}
+				if got.Decisions.NoAnswer*50 > got.Decisions.Compared {
+					t.Errorf("%d decisions can't be compared", got.Decisions.NoAnswer)
+				}
+				if got.Decisions.Agreement < least {
+					t.Errorf("%.2f %% of decisions agree, want %.0f", 100*got.Decisions.Agreement, 100*least)
+				}
+				for _, d := range got.Disagreements[:min(10, len(got.Disagreements))] {
+					t.Log(d)
+				}
+			})
+		})
+	}
+}

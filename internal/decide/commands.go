@@ -70,6 +70,12 @@ func readCommandRecord(c *model.Claim) (r commandRecord, ok bool) {
 	return r, json.Unmarshal([]byte(text), &r) == nil && r.ID != ""
 }
 
+// ReplacedBy returns the uids of the claims that a claim was made to replace; none: it replaces none.
+func ReplacedBy(c *model.Claim) []string {
+	r, _ := readCommandRecord(c)
+	return r.Claims
+}
+
 // command is a disruption command as the Snapshot shows it.
 type command struct {
 	commandRecord
@@ -257,6 +263,12 @@ func readHostRecord(c *model.Claim) (r hostRecord, ok bool) {
 		return r, false
 	}
 	return r, json.Unmarshal([]byte(text), &r) == nil && r.ID != ""
+}
+
+// HostedCommand returns the id of the disruption command whose pods a NodeClaim's node is to take; empty: there is none.
+func HostedCommand(c *model.Claim) string {
+	r, _ := readHostRecord(c)
+	return r.ID
 }
 
 // podsByHost are the pods that a command gives to each node that hosts it, by the claim's name.

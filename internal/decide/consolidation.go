@@ -112,8 +112,9 @@ type searchable struct {
 	after time.Duration // the longest consolidateAfter of these
 }
 
-// findSearchable returns the machines with pods that nothing blocks and that their pools' budgets let go.
-func (se *disruptionSearch) findSearchable() searchable {
+// findSearchable returns the machines with pods that nothing blocks and that their pools' budgets let go; those whose
+// claims are being written only with atOnce.
+func (se *disruptionSearch) findSearchable(atOnce bool) searchable {
 	out := searchable{budgetLeft: map[string]int64{}}
 	inFlight := make(map[string]bool, len(se.s.InFlight))
 	for k := range se.s.InFlight {
@@ -138,7 +139,7 @@ func (se *disruptionSearch) findSearchable() searchable {
 			continue
 		}
 		out.fresh = out.fresh || u.UnchangedSince.Add(u.Pool.ConsolidateAfter).After(se.mem.searchedAt)
-		if inFlight[plan.UpdateClaim{UID: u.Claim.UID}.Key()] { // a write of its own, and then it may
+		if !atOnce && inFlight[plan.UpdateClaim{UID: u.Claim.UID}.Key()] { // a write of its own, and then it may
 			out.soon = laterOf(out.soon, se.now.Add(se.pol.SearchInterval/5))
 			continue
 		}
@@ -170,18 +171,20 @@ func (se *disruptionSearch) waitsForQuiet(x searchable) bool {
 	return !x.soon.IsZero() && se.now.Before(se.mem.quietWaitSince.Add(limit))
 }
 
-// consolidate searches for machines whose pods can be had for less, and starts the commands that it finds.
-func (se *disruptionSearch) consolidate() {
-	x := se.findSearchable()
+// consolidate searches for machines whose pods can be had for less, and starts the commands that it finds. With atOnce it
+// searches among all machines and waits neither for those that become quiet soon, nor for a write, nor until
+// SearchInterval after the last search.
+func (se *disruptionSearch) consolidate(atOnce bool) {
+	x := se.findSearchable(atOnce)
 	if len(x.candidates) == 0 {
 		se.mem.quietWaitSince, se.mem.quietWaitFresh = time.Time{}, false
 		return
 	}
-	if se.waitsForQuiet(x) {
+	if !atOnce && se.waitsForQuiet(x) {
 		se.wakeAt(x.soon)
 		return
 	}
-	if due := se.mem.searchedAt.Add(se.pol.SearchInterval); se.now.Before(due) {
+	if due := se.mem.searchedAt.Add(se.pol.SearchInterval); !atOnce && se.now.Before(due) {
 		se.wakeAt(due)
 		return
 	}
@@ -193,7 +196,7 @@ func (se *disruptionSearch) consolidate() {
 	in := se.input(false)
 	in.Candidates, in.BudgetLeft = x.candidates, x.budgetLeft
 	var again time.Time
-	in.Scope, again = se.scope()
+	in.Scope, again = se.scope(atOnce)
 	found, mem := disrupt.Consolidate(in, se.pol.Disrupt, se.pol.Solve, se.mem.consolidation)
 	for _, name := range mem.Judged {
 		if v := mem.WhyKept(name); v.Code != se.mem.consolidation.WhyKept(name).Code {
@@ -230,9 +233,9 @@ const restPerWork = 100 * time.Nanosecond
 
 // scope returns how far to search now, and when to search further: among all machines when anything has changed, but no
 // more often than costs a small part of a processor; in between among what has changed.
-func (se *disruptionSearch) scope() (disrupt.Scope, time.Time) {
+func (se *disruptionSearch) scope(atOnce bool) (disrupt.Scope, time.Time) {
 	rest := se.mem.searchedAllAt.Add(max(se.pol.SearchInterval, min(time.Duration(se.mem.consolidation.LastWideWork)*restPerWork, se.pol.FullSearchInterval)))
-	if se.now.Before(rest) {
+	if !atOnce && se.now.Before(rest) {
 		return disrupt.Narrow, rest
 	}
 	return disrupt.Wide, se.now.Add(se.pol.SearchInterval)

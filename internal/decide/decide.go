@@ -30,6 +30,7 @@ type Request struct {
 	Solve       bool // solve demand too, and not only see to claims
 	OngoingOnly bool // buy nothing and start no command, though a pod has lost the machine that was coming for it
 	BatchOpen   bool // pods still stream in, and demand is solved again within a second
+	SearchNow   bool // search for consolidation though the last search was a moment ago or machines become quiet soon
 
 	// Refused are the claims, by uid, of commands that verify refused when this step was decided before: they back off,
 	// longer each time, and no other command is started in this step.
@@ -149,7 +150,7 @@ func (st *step) decisions(req Request) []stage {
 		{"commands", deciding, st.commands.advanceAll},
 		{"drift", deciding, onlyIf(active, st.drift.writeConditions)},
 		{"empty nodes", deciding, onlyIf(active, st.search.startEmpty)},
-		{"new commands", deciding, onlyIf(active && !req.OngoingOnly && len(req.Refused) == 0, st.startCommands)},
+		{"new commands", deciding, onlyIf(active && !req.OngoingOnly && len(req.Refused) == 0, func() { st.startCommands(req.SearchNow) })},
 		{"places of virtual pods on replacements", deciding, st.buffers.record},
 		// What people are told, and the status of pools.
 		{"state of buffers", always, st.buffers.report},
@@ -206,7 +207,7 @@ func (st *step) solvesDemand(req Request) bool {
 // startCommands starts the disruption commands that buy something. Where this step has bought already it starts none:
 // limits are counted anew first, and what was bought comes back as a change. Nor does it while virtual pods have still
 // to be placed.
-func (st *step) startCommands() {
+func (st *step) startCommands(searchNow bool) {
 	if st.buffers.isUnsettled() {
 		return
 	}
@@ -217,5 +218,5 @@ func (st *step) startCommands() {
 		st.wakeAt(st.now.Add(st.pol.SearchInterval / 10))
 		return
 	}
-	st.search.consolidate()
+	st.search.consolidate(searchNow)
 }

@@ -62,7 +62,8 @@ type ShadowDisruptions struct {
 // ShadowDecisions counts decisions that were compared: nodes launched and nodes disrupted. Launches are compared by what
 // came of them: launches of both that have pods in common belong together, however the pods were divided into batches and
 // among nodes, and of these each node that has one of the same NodePool, instance type and capacity type on the other side
-// is one decision that is the same.
+// is one decision that is the same. Nodes that replace others, or that a static NodePool or a Headroom asks for, are for no
+// pending pods: they are the same by the NodeClaim's name, or else by these three.
 type ShadowDecisions struct {
 	Compared  int     `json:"compared"`
 	Agreed    int     `json:"agreed"`

@@ -37,6 +37,9 @@ func (s *State) DeleteQuota(key string) { s.replicaSets.deleteQuota(key) }
 
 // SetNode adds or changes a node; Pods, Used and Claim are this State's to fill in.
 func (s *State) SetNode(n *model.Node, version uint64) {
+	if s.BeforeNode != nil {
+		s.BeforeNode(s.nodes.find(n.Name), n)
+	}
 	s.InFlight.observeVersion(NodeObject(n.Name), version)
 	s.nodes.setNode(n, s.now)
 	s.counts.Supply++
@@ -58,6 +61,9 @@ func (s *State) DeleteAttachment(name string) { s.nodes.deleteAttachment(name) }
 
 // SetClaim adds or changes a NodeClaim.
 func (s *State) SetClaim(c *model.Claim, version uint64) {
+	if s.BeforeClaim != nil {
+		s.BeforeClaim(s.claims.byName[c.Name], c)
+	}
 	s.InFlight.observeVersion(ClaimObject(c.Name), version)
 	s.InFlight.EndAction(createKey(c.Name))
 	if !c.Deleting.IsZero() {

@@ -45,6 +45,14 @@ func newNodeTable() *nodeTable {
 	}
 }
 
+// find returns a node as it was read last; nil: there is none.
+func (t *nodeTable) find(name string) *model.Node {
+	if e := t.byName[name]; e != nil {
+		return e.object
+	}
+	return nil
+}
+
 func (t *nodeTable) setNode(n *model.Node, now time.Time) {
 	e := t.byName[n.Name]
 	if e == nil {

@@ -40,6 +40,11 @@ type State struct {
 	InFlight *InFlight
 	PodFacts *PodFactsTable
 
+	// BeforeClaim and BeforeNode are called with a NodeClaim or a node that was read, before it is taken in, and with how
+	// it was shown until then; was is nil where it is new. nil: nobody asks.
+	BeforeClaim func(was, is *model.Claim)
+	BeforeNode  func(was, is *model.Node)
+
 	pods        *podTable
 	nodes       *nodeTable
 	claims      *claimTable
