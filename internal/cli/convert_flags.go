@@ -80,7 +80,6 @@ const (
 	whyBuffers  = "room is held for CapacityBuffers, always; delete them to hold none"
 	whyUnready  = "nodes that are not ready stop no launches; repair of a pool pauses while more than 20 % of its nodes are unhealthy"
 	whyBackoff  = "an offering that had no capacity is set aside for 3m, and its pods are decided again at once"
-	whyCooldown = "a node whose removal failed is left alone for 5m, longer each time; the others are not kept for it: NodeGroupClass spec.options.delayAfterAdd and NodePool consolidateAfter delay removals"
 	whyRestart  = "there is no loop that could stand still unseen; /healthz and /readyz are for probes"
 	whyMoves    = "what can't move is looked at again when something changes"
 )
@@ -189,7 +188,7 @@ var caFlags = []caFlag{
 	// The loop, and which pods count.
 	{name: "scan-interval", kind: asDuration, def: "10s", outcome: noMatch, why: "there is no interval: a change is decided on when it comes, after at most --batch-max-duration"},
 	{name: "frequent-loops-enabled", kind: asBool, def: "true", same: "true", outcome: noMatch, why: "a change is decided on when it comes"},
-	{name: "new-pod-scale-up-delay", kind: asDuration, def: "0s", convert: convertPodDelay},
+	{name: "new-pod-scale-up-delay", kind: asDuration, def: "0s", convert: convertDelay("new-pod-scale-up-delay", "newPodDelay", func(s *kube.GroupSettings) *time.Duration { return &s.NewPodDelay })},
 	{name: "expendable-pods-priority-cutoff", kind: asInt, def: "-10", always: true, convert: convertPriorityCutoff},
 	{name: "bypassed-scheduler-names", outcome: noMatch, pace: paceLess, why: "pods that kube-scheduler has said nothing about for 250ms count anyway; other schedulers' count when they are marked Unschedulable"},
 	{name: "allowed-scheduler-names", outcome: noMatch, pace: paceMore, why: "pods of every scheduler count that are marked Unschedulable"},
@@ -307,7 +306,7 @@ var caFlags = []caFlag{
 		}
 		return fate{outcome: inObjects, what: "NodePool spec.disruption.consolidateAfter: Never"}, nil
 	}},
-	{name: "scale-down-unready-enabled", kind: asBool, def: "true", same: "true", outcome: noMatch, pace: paceMore, why: "nodes that are not ready are replaced"},
+	{name: "scale-down-unready-enabled", kind: asBool, def: "true", same: "true", outcome: noMatch, pace: paceMore, why: "nodes that are not ready are replaced; give a long --scale-down-unready-time to keep them"},
 	{name: "scale-down-utilization-threshold", kind: asFloat, def: "0.5", always: true, convert: func(c *conversion, v string) (fate, error) {
 		n, err := share("scale-down-utilization-threshold", v)
 		c.settings.UtilizationPercent = n
@@ -331,10 +330,10 @@ var caFlags = []caFlag{
 		c.settings.UnreadyTime, _ = time.ParseDuration(v)
 		return fate{outcome: inObjects, what: "NodeGroupClass spec.options.unreadyTime: " + v}, nil
 	}},
-	{name: "scale-down-delay-after-add", kind: asDuration, def: "10m", always: true, convert: convertDelayAfterAdd},
-	{name: "scale-down-delay-after-delete", kind: asDuration, def: "0s", same: "0s", outcome: noMatch, pace: paceMore, why: whyCooldown},
-	{name: "scale-down-delay-after-failure", kind: asDuration, def: "3m", outcome: noMatch, pace: paceMore, why: whyCooldown},
-	{name: "scale-down-delay-type-local", kind: asBool, def: "false", outcome: noMatch, why: whyCooldown},
+	{name: "scale-down-delay-after-add", kind: asDuration, def: "10m", always: true, convert: convertDelay("scale-down-delay-after-add", "delayAfterAdd", func(s *kube.GroupSettings) *time.Duration { return &s.DelayAfterAdd })},
+	{name: "scale-down-delay-after-delete", kind: asDuration, def: "0s", convert: convertDelay("scale-down-delay-after-delete", "delayAfterDelete", func(s *kube.GroupSettings) *time.Duration { return &s.DelayAfterDelete })},
+	{name: "scale-down-delay-after-failure", kind: asDuration, def: "3m", always: true, convert: convertDelay("scale-down-delay-after-failure", "delayAfterFailure", func(s *kube.GroupSettings) *time.Duration { return &s.DelayAfterFailure })},
+	{name: "scale-down-delay-type-local", kind: asBool, def: "false", convert: convertDelaysPerGroup},
 	{name: "scale-down-simulation-timeout", kind: asDuration, def: "30s", outcome: noMatch, why: whyWork},
 	{name: "unremovable-node-recheck-timeout", kind: asDuration, def: "5m", outcome: noMatch, why: whyMoves},
 	{name: "max-scale-down-parallelism", kind: asInt, def: "10", always: true, convert: func(c *conversion, v string) (fate, error) {
@@ -349,12 +348,12 @@ var caFlags = []caFlag{
 	{name: "max-graceful-termination-sec", kind: asInt, def: "600", always: true, convert: convertGracePeriod},
 	{name: "drain-priority-config", convert: convertDrainPriorities},
 	{name: "max-pod-eviction-time", kind: asDuration, def: "2m", outcome: noMatch, why: "an eviction that is refused is tried again; a node goes only where its pods' homes are there"},
-	{name: "node-deletion-delay-timeout", kind: asDuration, def: "2m", convert: convertDeletionDelay},
+	{name: "node-deletion-delay-timeout", kind: asDuration, def: "2m", always: true, convert: convertDeletionDelay},
 	{name: "node-deletion-batcher-interval", kind: asDuration, def: "0s", same: "0s", outcome: noMatch, why: "a machine is ended when its pods are gone"},
-	{name: "node-delete-delay-after-taint", kind: asDuration, def: "5s", same: "5s", outcome: noMatch, why: "it is 5s"},
-	{name: "dynamic-node-delete-delay-after-taint-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "it is 5s"},
+	{name: "node-delete-delay-after-taint", kind: asDuration, def: "5s", always: true, convert: convertTaintDelay},
+	{name: "dynamic-node-delete-delay-after-taint-enabled", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "the delay is as long as NodeGroupClass spec.options.delayAfterTaint says; a node is deleted only when its taint has come back through the watch, however long the API server takes"},
 	{name: "cordon-node-before-terminating", kind: asBool, def: "true", outcome: noMatch, why: "a node that goes is tainted karpenter.sh/disrupted:NoSchedule instead"},
-	{name: "daemonset-eviction-for-occupied-nodes", kind: asBool, def: "true", same: "true", outcome: noMatch, pace: paceMore, why: "pods of DaemonSets are evicted after the others; annotate one with cluster-autoscaler.kubernetes.io/enable-ds-eviction: \"false\" to keep it until the node ends"},
+	{name: "daemonset-eviction-for-occupied-nodes", kind: asBool, def: "true", convert: convertOccupiedDaemonSets},
 	{name: "daemonset-eviction-for-empty-nodes", kind: asBool, def: "false", convert: convertEmptyDaemonSets},
 	{name: "max-bulk-soft-taint-count", kind: asInt, def: "10", outcome: noMatch, why: "candidates are not tainted; what goes is a condition of its NodeClaim"},
 	{name: "max-bulk-soft-taint-time", kind: asDuration, def: "3s", outcome: noMatch, why: "candidates are not tainted; what goes is a condition of its NodeClaim"},
@@ -366,7 +365,12 @@ var caFlags = []caFlag{
 		}
 		return fate{outcome: inObjects, what: "NodeGroupClass spec.options.ignoreDaemonSetsUtilization: true"}, nil
 	}},
-	{name: "ignore-mirror-pods-utilization", kind: asBool, def: "false", same: "false", outcome: noMatch, pace: paceLess, why: "static pods count"},
+	{name: "ignore-mirror-pods-utilization", kind: asBool, def: "false", convert: func(c *conversion, v string) (fate, error) {
+		if c.settings.IgnoreMirrorPods = v == "true"; !c.settings.IgnoreMirrorPods {
+			return fate{outcome: sameHere, what: "static pods count"}, nil
+		}
+		return inOptions("ignoreMirrorPodsUtilization", "true"), nil
+	}},
 	{name: "skip-nodes-with-system-pods", kind: asBool, def: "true", always: true, convert: convertSystemPods},
 	{name: "blocking-system-pod-distruption-timeout", kind: asDuration, def: "1h", convert: convertSystemPodAge},
 	{name: "skip-nodes-with-local-storage", kind: asBool, def: "true", always: true, convert: convertLocalStorage},

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/kube"
 )
 
 // These flags are rules about pods, and delays: each has a field of NodeGroupClass spec.options, and has no effect there
@@ -150,36 +151,62 @@ func convertDeletionDelay(c *conversion, v string) (fate, error) {
 	return inOptions("deletionDelayTimeout", d.String()), nil
 }
 
-func convertEmptyDaemonSets(c *conversion, v string) (fate, error) {
-	c.settings.Eviction.KeepDaemonSetsOfEmptyNodes = nil
-	if v == "true" {
-		return fate{outcome: sameHere, what: "pods of DaemonSets are evicted from empty nodes too, unless they tolerate karpenter.sh/disrupted"}, nil
+// convertDaemonEviction is the conversion of a flag that has pods of DaemonSets evicted from some nodes: off, they stay.
+func convertDaemonEviction(nodes, field string, keep func(*dovetailv1alpha1.NodeGroupEviction) **bool) func(*conversion, string) (fate, error) {
+	return func(c *conversion, v string) (fate, error) {
+		rule := keep(&c.settings.Eviction)
+		if *rule = nil; v == "true" {
+			return fate{outcome: sameHere, what: "pods of DaemonSets are evicted from " + nodes + ", unless they tolerate karpenter.sh/disrupted"}, nil
+		}
+		yes := true
+		*rule = &yes
+		return inOptions("eviction."+field, "true"), nil
 	}
-	yes := true
-	c.settings.Eviction.KeepDaemonSetsOfEmptyNodes = &yes
-	return inOptions("eviction.keepDaemonSetsOfEmptyNodes", "true"), nil
 }
 
-func convertDelayAfterAdd(c *conversion, v string) (fate, error) {
-	d, err := time.ParseDuration(v)
-	if err != nil {
-		return fate{}, fmt.Errorf("--scale-down-delay-after-add=%s: %w", v, err)
+var (
+	convertEmptyDaemonSets = convertDaemonEviction("empty nodes too", "keepDaemonSetsOfEmptyNodes",
+		func(e *dovetailv1alpha1.NodeGroupEviction) **bool { return &e.KeepDaemonSetsOfEmptyNodes })
+	convertOccupiedDaemonSets = convertDaemonEviction("nodes with other pods, after these", "keepDaemonSetsOfOccupiedNodes",
+		func(e *dovetailv1alpha1.NodeGroupEviction) **bool { return &e.KeepDaemonSetsOfOccupiedNodes })
+)
+
+// convertDelay is the conversion of a flag that is a delay among the options: where it says to keep it, and the field.
+func convertDelay(flag, field string, of func(*kube.GroupSettings) *time.Duration) func(*conversion, string) (fate, error) {
+	return func(c *conversion, v string) (fate, error) {
+		d, err := time.ParseDuration(v)
+		if err != nil {
+			return fate{}, fmt.Errorf("--%s=%s: %w", flag, v, err)
+		}
+		d = d.Round(time.Second) // the API takes no less
+		if *of(&c.settings) = d; d == 0 {
+			return fate{outcome: sameHere, what: "no delay"}, nil
+		}
+		return inOptions(field, d.String()), nil
 	}
-	if c.settings.DelayAfterAdd = d; d == 0 {
-		return fate{outcome: sameHere, what: "no delay"}, nil
-	}
-	return inOptions("delayAfterAdd", d.String()), nil
 }
 
-func convertPodDelay(c *conversion, v string) (fate, error) {
-	d, err := time.ParseDuration(v)
-	if err != nil {
-		return fate{}, fmt.Errorf("--new-pod-scale-up-delay=%s: %w", v, err)
+func convertDelaysPerGroup(c *conversion, v string) (fate, error) {
+	if c.settings.DelaysPerGroup = v == "true"; !c.settings.DelaysPerGroup {
+		return fate{outcome: sameHere, what: "the delays count from what happened to nodes of any group"}, nil
 	}
-	if c.settings.NewPodDelay = d; d == 0 {
-		return fate{outcome: sameHere, what: "no delay"}, nil
+	return inOptions("delaysPerGroup", "true"), nil
+}
+
+func convertTaintDelay(c *conversion, v string) (fate, error) {
+	x, err := convertDelay("node-delete-delay-after-taint", "delayAfterTaint", func(s *kube.GroupSettings) *time.Duration { return &s.DelayAfterTaint })(c, v)
+	const most = 5 * time.Minute
+	switch {
+	case err != nil:
+	case c.settings.DelayAfterTaint > most:
+		c.settings.DelayAfterTaint = most
+		x = inOptions("delayAfterTaint", most.String())
+		x.what += ", the most there is: a removal that takes longer than 10m is taken back"
+		x.pace = paceMore
+	case c.settings.DelayAfterTaint == 0:
+		x.what = "half a second, in which what was on its way to the node shows"
 	}
-	return inOptions("newPodDelay", d.String()), nil
+	return x, err
 }
 
 func convertPriorityCutoff(c *conversion, v string) (fate, error) {
@@ -190,8 +217,7 @@ func convertPriorityCutoff(c *conversion, v string) (fate, error) {
 	cutoff := int32(n)
 	c.settings.PriorityCutoff = &cutoff
 	x := inOptions("priorityCutoff", v)
-	x.what += ": no node is launched for pods below it; while they run they still keep their node, where Cluster Autoscaler takes no notice of them"
-	x.pace = paceLess
+	x.what += ": no node is launched or kept for pods below it; unlike there, such a pod's PodDisruptionBudget and safe-to-evict: \"false\" still keep its node"
 	return x, nil
 }
 

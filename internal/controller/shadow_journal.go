@@ -209,7 +209,7 @@ func (s *shadow) observeClaims(now time.Time, snap *model.Snapshot) {
 			s.byNode[have.node] = have
 		}
 		if n != nil && have.micro == 0 && pools[cl.Pool] != nil {
-			have.micro = max(disrupt.NewCandidate(cl, n, pools[cl.Pool]).PriceMicro, 0)
+			have.micro = max(disrupt.NewCandidate(cl, n, pools[cl.Pool], model.PriorityCutoff{}).PriceMicro, 0)
 			have.kind = nodeKind{cl.Pool, n.Labels[model.LabelInstanceType], n.Labels[model.LabelCapacityType]}
 			have.text = describeNode(have.kind, n.Labels[model.LabelZone], have.micro)
 		}

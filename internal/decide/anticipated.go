@@ -49,7 +49,7 @@ func (an *anticipation) findPods() {
 		due := m.Like.Created.Add(an.pol.AnticipateFor)
 		x, before := an.mem.byOwner[m.Like.Owner.UID]
 		if !an.now.Before(due) || !before && !an.table.unschedulable[m.Like.Class] && !an.table.demandHasClass(m.Like) && !an.reservations.hasReservedSlot(m.Like) ||
-			m.Like.Gated || hasEphemeralVolume(m.Like) {
+			m.Like.Gated || hasEphemeralVolume(m.Like) || !an.table.mayLaunchFor(m.Like) {
 			continue
 		}
 		an.wakeAt(due)

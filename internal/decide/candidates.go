@@ -16,6 +16,7 @@ import (
 // candidates are the machines of NodePools as disruption looks at them, and how many of each pool its budgets let go.
 type candidates struct {
 	*draft
+	activity      *groupActivity
 	buffers       *buffers
 	commands      *commandTable
 	interruptions *interruptions
@@ -47,7 +48,7 @@ func (ca *candidates) disruptionCause(u *disrupt.Candidate) plan.Code {
 
 // isEmpty says whether a machine has neither a workload pod nor a virtual one.
 func isEmpty(u *disrupt.Candidate) bool {
-	return !disrupt.HasWorkloadPods(u.Node) && len(virtualPodsOf(u.Pods)) == 0
+	return !u.Occupied && len(virtualPodsOf(u.Pods)) == 0
 }
 
 // build are the machines of pools with a node, by node name, and how many each pool has for its budgets.
@@ -77,7 +78,7 @@ func (ca *candidates) build() {
 		}
 		u := ca.memo.unchanged.dirtyCandidates[c.Name]
 		if u == nil || u.Claim != c || u.Node != n || u.Pool != pool {
-			u = disrupt.NewCandidate(c, n, pool)
+			u = disrupt.NewCandidate(c, n, pool, ca.cutoff)
 			if r := pool.Requirements.Mismatch(mergeLabels(c.Labels, n.Labels)); r != nil {
 				u.UnmetRequirement = r.String()
 			}
@@ -221,10 +222,11 @@ func (ca *candidates) budgetLeftFor(u *disrupt.Candidate, cause plan.Code) (int6
 // newGuard is the guard of this step: a PodDisruptionBudget does not keep a pod whose successor comes first.
 func (ca *candidates) newGuard() *disrupt.Eligibility {
 	g := disrupt.NewEligibility(ca.s.PDBs, ca.now)
+	g.Cutoff = ca.cutoff
 	g.RollsOutFirst = ca.rollouts.successorComesFirst
 	ca.groups = newNodeGroups(ca.s, ca.commands.isStaying)
 	g.NodeGroups, g.Minimum = ca.groups, ca.clusterMinimum()
-	g.LastLaunch, g.CountPods = lastGroupLaunch(ca.s), podCounter(ca.s)
+	g.Activity, g.CountPods = ca.activity.read(), podCounter(ca.s)
 	return g
 }
 

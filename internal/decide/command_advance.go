@@ -101,7 +101,7 @@ func (dc *disruptionCommands) advance(m *command) {
 		since = dc.now
 	}
 	dc.taintedAt[m.ID] = since
-	if due := since.Add(dc.pol.TaintSettleDelay); dc.now.Before(due) {
+	if due := since.Add(dc.taintDelay(m)); dc.now.Before(due) {
 		dc.wakeAt(due)
 		return
 	}
@@ -117,6 +117,17 @@ func (dc *disruptionCommands) advance(m *command) {
 		return
 	}
 	dc.deleteCandidates(m)
+}
+
+// taintDelay is how long the nodes of a command have their taint before they are looked at again and deleted.
+func (dc *disruptionCommands) taintDelay(m *command) time.Duration {
+	d := dc.pol.TaintSettleDelay
+	for _, c := range m.candidates {
+		if pool := dc.poolByName[c.Pool]; pool != nil && pool.Scaling != nil {
+			d = max(d, pool.Scaling.TaintDelay)
+		}
+	}
+	return d
 }
 
 // abortCause says why a command must be taken back; empty: it may go on.
@@ -141,7 +152,8 @@ func (dc *disruptionCommands) abortCause(m *command) string {
 		free.CommandID, free.Nominated, free.Initialized = "", false, true
 		for _, r := range dc.candidates.guard.Blockers(&free, m.Cause, false) {
 			switch r.Code {
-			case plan.Quiet, plan.ClusterMinimum, plan.Payback, plan.NoPrice, plan.DisruptionBudgetPDB: // decided on before, or for the drain to wait for
+			case plan.Quiet, plan.ClusterMinimum, plan.Payback, plan.NoPrice, plan.DisruptionBudgetPDB, // decided on before, or for the drain to wait for
+				plan.DelayAfterAdd, plan.DelayAfterDelete, plan.DelayAfterFailure:
 			case plan.GroupMinimum:
 				if x := dc.candidates.guard.NodeGroups[u.NodeGroup()]; x.Staying < x.MinSize { // without what goes; the minimum has been raised since
 					return string(r.Code) + " " + r.Subject
@@ -199,7 +211,7 @@ func (dc *disruptionCommands) findUnplaceablePod(m *command) *model.Pod {
 		}
 		closed = append(closed, n.Name)
 		for _, p := range n.Pods {
-			if !disrupt.IsReschedulable(p) {
+			if !dc.isReschedulable(p) {
 				continue
 			}
 			if m.Cause == plan.Empty {

@@ -129,7 +129,8 @@ func (se *disruptionSearch) findSearchable(atOnce bool) searchable {
 		}
 		if why := se.candidates.guard.Blockers(u, plan.Underutilized, true); len(why) > 0 {
 			due := se.candidates.guard.EligibleAt(u)
-			if why[0].Code == plan.Cooldown || why[0].Code == plan.SystemPod {
+			switch why[0].Code {
+			case plan.DelayAfterAdd, plan.DelayAfterDelete, plan.DelayAfterFailure, plan.SystemPod:
 				se.wakeAt(due)
 			}
 			if why[0].Code == plan.Quiet && !due.IsZero() && due.Before(se.now.Add(se.pol.QuietWait)) {

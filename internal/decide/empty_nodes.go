@@ -44,5 +44,5 @@ func (se *disruptionSearch) startEmpty() {
 // hasEmptyWork says whether a machine is to go for being empty, now or when its pool's consolidateAfter is over: see
 // machineRules.
 func (se *disruptionSearch) hasEmptyWork(u *disrupt.Candidate) bool {
-	return !disrupt.HasWorkloadPods(u.Node) && u.Pool.ConsolidateAfter >= 0 && u.Pool.Replicas < 0
+	return !u.Occupied && u.Pool.ConsolidateAfter >= 0 && u.Pool.Replicas < 0
 }

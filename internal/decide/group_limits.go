@@ -5,7 +5,6 @@ package decide
 
 import (
 	"slices"
-	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -163,20 +162,6 @@ func sizeByGroup(claims []*model.Claim) map[string]int64 {
 	}
 	delete(out, "")
 	return out
-}
-
-// lastGroupLaunch is when the last node of any node group was launched, or is to be, as the creation of claims tells;
-// zero: never, or no pool has a rule about it. Members that were there before their claims do not count.
-func lastGroupLaunch(s *model.Snapshot) (last time.Time) {
-	if !slices.ContainsFunc(s.Pools, func(p *model.NodePool) bool { return p.Scaling != nil && p.Scaling.AfterAdd > 0 }) {
-		return last
-	}
-	for _, c := range s.Claims {
-		if c.Created.After(last) && c.Annotations[model.AnnotationAdopt] == "" && c.NodeGroup() != "" {
-			last = c.Created
-		}
-	}
-	return last
 }
 
 // podCounter counts the pods of controllers, by uid: those that are there or pending, without those that have ended or

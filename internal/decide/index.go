@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -21,6 +22,7 @@ type index struct {
 	now time.Time
 	pol Policy
 
+	cutoff        model.PriorityCutoff // of pods that are expendable
 	poolByName    map[string]*model.NodePool
 	claims        *claimIndex
 	instances     *instanceIndex
@@ -28,6 +30,12 @@ type index struct {
 	dirtyPosition map[*model.Claim]int32       // where these stand in the Snapshot
 	dirtyNodes    []int32                      // nodes that are neither unchanged nor unowned, by position in the Snapshot
 	deployments   map[string]*model.Deployment // by key; nil before it is asked for
+}
+
+// isReschedulable says whether a pod needs another node when its node goes: see disrupt.IsReschedulable. One that is
+// expendable does not.
+func (ix *index) isReschedulable(p *model.Pod) bool {
+	return disrupt.IsReschedulable(p) && !ix.cutoff.IsExpendable(p)
 }
 
 // isForeign says whether a claim is another provider's: of its machine nothing is known here, not even that there is

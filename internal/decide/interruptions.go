@@ -86,7 +86,7 @@ func (it *interruptions) read() {
 		need := it.pol.InterruptionNotice / 8 // for evictions that are refused for a while, and for what is bound anew
 		if x.node != nil {
 			for _, p := range x.node.Pods {
-				if disrupt.IsReschedulable(p) {
+				if it.isReschedulable(p) {
 					x.pods = append(x.pods, p)
 					need = max(need, it.pol.InterruptionNotice/8+p.GracePeriod)
 				}

@@ -10,6 +10,7 @@ type Memory struct {
 	unchanged     unchangedMemory
 	interruptions interruptionMemory
 	backOffs      backOffMemory
+	groupActivity groupActivityMemory
 	reservations  reservationMemory
 	shortfalls    shortfallMemory
 	disagreements disagreementMemory

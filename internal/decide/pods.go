@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -90,11 +89,7 @@ func IsForScheduler(p *model.Pod) bool {
 // nowhere (a batch of a thousand alike is not waited for one by one), or has said nothing for Policy.SchedulerWait;
 // then the solver finds free capacity first. Pods that somebody else sees to are no demand: see IsForScheduler.
 func (pt *podTable) isDemand(p *model.Pod) bool {
-	if p.Gated || p.Nominated != "" || !p.IsWorkload() || pt.groups.isExpendable(p) {
-		return false
-	}
-	if due := pt.groups.launchDue(p); pt.now.Before(due) {
-		pt.wakeAt(due)
+	if p.Gated || p.Nominated != "" || !p.IsWorkload() || !pt.mayLaunchFor(p) {
 		return false
 	}
 	if !p.Unschedulable.IsZero() || pt.unschedulable[p.Class] {
@@ -107,6 +102,20 @@ func (pt *podTable) isDemand(p *model.Pod) bool {
 		return false // for another scheduler, or kube-scheduler may place it by preemption
 	}
 	due := p.Created.Add(pt.pol.SchedulerWait)
+	if pt.now.Before(due) {
+		pt.wakeAt(due)
+		return false
+	}
+	return true
+}
+
+// mayLaunchFor says whether the rules of node groups let nodes be launched for a pod now: it is not expendable, and is
+// old enough. It has the step come again when it is.
+func (pt *podTable) mayLaunchFor(p *model.Pod) bool {
+	if pt.cutoff.IsExpendable(p) {
+		return false
+	}
+	due := pt.groups.launchDue(p)
 	if pt.now.Before(due) {
 		pt.wakeAt(due)
 		return false
@@ -130,7 +139,7 @@ func (pt *podTable) leavingPods() []*model.Pod {
 			continue
 		}
 		for _, p := range n.Pods {
-			if p.Deleting.IsZero() && p.IsWorkload() && !pt.groups.isExpendable(p) && p.Owner.UID != "" && p.Owner.Kind != "Node" && !pt.rollouts.hasSuccessor(p) {
+			if p.Deleting.IsZero() && p.IsWorkload() && !pt.cutoff.IsExpendable(p) && p.Owner.UID != "" && p.Owner.Kind != "Node" && !pt.rollouts.hasSuccessor(p) {
 				out = append(out, p)
 			}
 		}
@@ -159,7 +168,7 @@ func (pt *podTable) podsToReplace(m *command) (out []*model.Pod) {
 	for _, c := range m.candidates {
 		if n := pt.nodeOf(c); n != nil {
 			for _, p := range n.Pods {
-				if disrupt.IsReschedulable(p) {
+				if pt.isReschedulable(p) {
 					out = append(out, p)
 				}
 			}
@@ -175,7 +184,7 @@ func (pt *podTable) podsToReschedule() []*model.Pod {
 		for _, c := range pt.commands.byID[id].candidates {
 			if n := pt.nodeOf(c); n != nil {
 				for _, p := range n.Pods {
-					if disrupt.IsReschedulable(p) {
+					if pt.isReschedulable(p) {
 						out = append(out, p)
 					}
 				}

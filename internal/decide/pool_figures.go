@@ -28,11 +28,12 @@ type PoolFigures struct {
 func Figures(s *model.Snapshot, mem Memory, now time.Time, pol Policy) ([]PoolFigures, map[plan.Code]int64) {
 	st := newExplanation(s, mem, now, pol)
 	st.candidates.guard = disrupt.NewEligibility(s.PDBs, now) // neither rollouts nor node groups are reckoned with in figures
+	st.candidates.guard.Cutoff = st.cutoff
 	price := map[string]int64{}
 	eligible := map[plan.Code]int64{}
 	for _, u := range st.candidates.all {
 		price[u.Pool.Name] += max(u.PriceMicro, 0)
-		occupied := disrupt.HasWorkloadPods(u.Node)
+		occupied := u.Occupied
 		for _, why := range Voluntary {
 			if why == plan.Empty && occupied || why == plan.Underutilized && !occupied || why == plan.Drifted && !u.Claim.Is(conditionDrifted) {
 				continue

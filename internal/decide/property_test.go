@@ -92,6 +92,76 @@ func TestClusterLimitHolds(t *testing.T) {
 	}
 }
 
+// TestGroupRulesHold lets everything go wrong, but for a crash, in a pool of node groups with a delay after removals, and
+// with pods that are expendable: no node is launched for these, no removal begins within the delay, and in the end no
+// node is kept for them.
+func TestGroupRulesHold(t *testing.T) {
+	removed, kept := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, true)
+		c := *w.workloads[0].class
+		c.Priority = -11
+		w.workloads[0].class = classOf(c)
+		delay := rapid.SampledFrom([]time.Duration{5 * time.Second, 20 * time.Second, 2 * time.Minute}).Draw(t, "delay after a removal")
+		w.pool.Labels = model.Labels{model.LabelNodeGroup: "web"}
+		w.pool.Scaling = &model.GroupScaling{UtilizationPercent: -1, GPUPercent: -1, Cutoff: model.PriorityCutoff{Set: true, Below: -10},
+			Delays: model.ScaleDownDelays{AfterDelete: delay, PerGroup: rapid.Bool().Draw(t, "delays count per group")}}
+		w.pool.ConsolidateAfter, w.pool.ConsolidationPolicy = 5*time.Second, "WhenEmptyOrUnderutilized"
+		w.st.Pools.SetPool(w.pool)
+		var last time.Time
+		w.did = func(a plan.Action) {
+			if d, ok := a.(plan.DeleteClaim); ok && isConsolidation(d.Why.Code) {
+				last = w.now
+				removed++
+			}
+		}
+		w.judge = func(_ *model.Snapshot, out *Output) {
+			for _, a := range out.Actions {
+				if a, ok := a.(plan.CreateClaim); ok {
+					if i := slices.IndexFunc(a.Pods, w.mayPend); i >= 0 {
+						w.fatalf("claim %s is made for %s, which is expendable", a.Name, a.Pods[i].Name)
+					}
+				}
+			}
+			for _, m := range out.Commands {
+				if isConsolidation(m.Cause) && !last.IsZero() && w.now.Before(last.Add(delay)) {
+					w.fatalf("the removal of %d nodes (%s) begins %s after another, want %s", len(m.Candidates), m.Cause, w.now.Sub(last), delay)
+				}
+			}
+		}
+		w.wild, w.only = true, map[string]bool{"watch lags": true, "slow call": true, "call fails": true, "answer lost": true, "a pod is deleted": true, "scale": true,
+			"no capacity": true, "a claim is deleted": true, "a machine dies": true, "eviction blocked": true, "slow to boot": true, "no look at demand": true}
+		for range rapid.IntRange(10, 150).Draw(t, "wild ticks") {
+			w.tick()
+			w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{50, 200, 1000, 5000}).Draw(t, "ms")) * time.Millisecond)
+		}
+		w.say("from here on nothing goes wrong")
+		if !w.settle(3000) {
+			w.fatalf("it does not end\n%s", w.remains())
+		}
+		w.clean()
+		for _, c := range w.claims {
+			if w.nodes[c.NodeName] == nil || w.now.Before(w.mem.backOffs.byClaim[c.UID].until) {
+				continue
+			}
+			needed := false
+			for _, p := range w.pods {
+				needed = needed || p.Node == c.NodeName && !w.mayPend(p)
+			}
+			if kept++; needed {
+				continue
+			}
+			why, err := Why(w.st.Snapshot(w.now), w.mem, w.now, w.pol, "node/"+c.NodeName)
+			if err != nil || !slices.ContainsFunc(why.Findings, func(f plan.Finding) bool { return f.Reason.Code == plan.DelayAfterDelete }) {
+				w.fatalf("node %s is kept, and nothing but expendable pods is on it: %+v %v", c.NodeName, why.Findings, err)
+			}
+		}
+	})
+	if removed == 0 || kept == 0 {
+		t.Errorf("%d nodes were removed, %d kept", removed, kept)
+	}
+}
+
 // TestNothingIsBoughtTwice has waves of pods come, some one by one, while calls are slow, watches lag and the controller dies: room is bought
 // for each pod once, and before it is there or after.
 func TestNothingIsBoughtTwice(t *testing.T) {
@@ -311,7 +381,7 @@ func (w *world) remains() string {
 // clean holds what must be true when all is done.
 func (w *world) clean() {
 	for _, p := range w.pods {
-		if p.Node == "" {
+		if p.Node == "" && !w.mayPend(p) {
 			w.fatalf("pod %s is not bound", p.Name)
 		}
 	}

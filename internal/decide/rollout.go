@@ -43,6 +43,8 @@ func (ro *rollouts) rolloutFor(p *model.Pod, pool *model.NodePool) (lifecycle.Ro
 		return lifecycle.Rollout{Refused: plan.Reason{Code: plan.NoSurge, Subject: "pod/" + p.Key(), Key: key, Have: have}}, true
 	}
 	switch {
+	case ro.cutoff.IsExpendable(p):
+		return no("spec.priority", "the pod is expendable: no node would be launched for its successor")
 	case p.Owner.UID == "":
 		return no("metadata.ownerReferences", "it has no controller that would make another")
 	case p.Deployment == "":

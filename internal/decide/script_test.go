@@ -57,13 +57,14 @@ func (x *script) describeQuery() {
 //	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [unasked] [deleting] [static] [surge] [status]    (status: not yet written)
 //	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
 //	     [group=NAME:MIN[:REFRESH]] [expand=RULE,…] [priority=N:REGEXP] [balance] [class=NAME] [cutoff=N] [delay=DURATION]    (class: of nodes, which a requirement of the pool names)
+//	     [chosen=GROUP,…] [after-add=DURATION] [after-delete=DURATION] [after-failure=DURATION] [own-delays] [tainted=DURATION]    (tainted: so long at least)
 //	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE] [boots=IMAGE] [label=K:V] [group=NAME] [left=N] [max=N]
 //	     (offered to every pool above; left, max: what the group's provider last said of it)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
 //	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [group=NAME] [RES=AMOUNT…]    (what was asked for)
-//	     [drifted=AT] [hash=H] [expire=DURATION] [keep=AT] [moving=CAUSE]    (moving: the mark of the move that was decided on last for it)
+//	     [drifted=AT] [hash=H] [expire=DURATION] [keep=AT] [failed=AT] [moving=CAUSE]    (failed: a move was taken back; moving: the mark of the move that was decided on last for it)
 //	     [sold=CAPACITYTYPE,ZONE] [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
-//	node NAME type=T [sold=CAPACITYTYPE] [zone=Z] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled]
+//	node NAME type=T [sold=CAPACITYTYPE] [zone=Z] [label=K:V] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled]
 //	     [bad=CONDITION,STATUS,SINCE] [RES=AMOUNT…]    (allocatable, where it is not its type's)
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
 //	    [kind=KIND] [dnd=VALUE] [evict=VALUE] [local=VOLUME] [later=DURATION] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
@@ -553,9 +554,22 @@ func (x *script) pool(name string, opts []string) {
 			n, re, _ := strings.Cut(v, ":")
 			scaling().Priorities = append(scaling().Priorities, model.GroupPriority{Priority: int32(x.number(n)), Names: []*regexp.Regexp{regexp.MustCompile(re)}})
 		case k == "cutoff":
-			scaling().HasCutoff, scaling().Cutoff = true, int32(x.number(v))
+			scaling().Cutoff = model.PriorityCutoff{Set: true, Below: int32(x.number(v))}
 		case k == "delay":
 			scaling().PodDelay = x.duration(v)
+		case k == "chosen":
+			scaling().Chosen = strings.FieldsFunc(v, func(r rune) bool { return r == ',' })
+			slices.Sort(scaling().Chosen)
+		case k == "after-add":
+			scaling().Delays.AfterAdd = x.duration(v)
+		case k == "after-delete":
+			scaling().Delays.AfterDelete = x.duration(v)
+		case k == "after-failure":
+			scaling().Delays.AfterFailure = x.duration(v)
+		case k == "own-delays":
+			scaling().Delays.PerGroup = true
+		case k == "tainted":
+			scaling().TaintDelay = x.duration(v)
 		case k == "balance":
 			scaling().Balance, scaling().Ignore = true, []string{"eks.amazonaws.com/nodegroup"}
 		case k == "group":
@@ -688,6 +702,8 @@ func (x *script) claim(name string, opts []string) {
 			if k == conditionDrifted {
 				c.Conditions[k] = model.Condition{Status: "True", Reason: "NodePoolDrifted", Since: x.when(v)}
 			}
+		case "failed":
+			c.Conditions["DisruptionReason"] = model.Condition{Status: "False", Reason: string(plan.Aborted), Since: x.when(v)}
 		case "marked":
 			c.Conditions["DisruptionReason"] = model.Condition{Status: "True", Reason: string(plan.Underutilized), Message: "move m1", Since: x.now}
 		case "moving":
@@ -782,6 +798,9 @@ func (x *script) node(name string, opts []string) {
 			n.Labels[model.LabelInstanceType], n.Labels[model.LabelCapacityType] = v, model.OnDemand
 		case "zone":
 			n.Labels[model.LabelZone] = v
+		case "label":
+			key, val, _ := strings.Cut(v, ":")
+			n.Labels[key] = val
 		case "sold":
 			n.Labels[model.LabelCapacityType], n.Labels["reservation"] = v, "cr"
 		case "claim":

@@ -50,7 +50,7 @@ type step struct {
 // newStep returns a step over a snapshot, with nothing decided yet. A stage is given its part of the memory and the
 // stages that it asks, which are made before it: that is why none asks another in a circle.
 func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
-	d := &draft{index: &index{s: s, now: now, pol: pol}, decided: map[string]bool{}}
+	d := &draft{index: &index{s: s, now: now, pol: pol, cutoff: model.CutoffOf(s.Pools)}, decided: map[string]bool{}}
 	st := &step{draft: d, mem: mem}
 	m := &st.mem
 
@@ -90,7 +90,8 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 		smallNodes: &smallNodes{draft: d, mem: &m.smallNodes}, workShares: &workShares{draft: d, mem: &m.workShares}, resources: &resourceShares{draft: d, mem: &m.resources}}
 
 	// Disruption.
-	candidates := &candidates{draft: d, buffers: buffers, commands: table, interruptions: interrupted, memo: memo, placements: placements, reservations: reserved, rollouts: rollouts}
+	activity := &groupActivity{draft: d, mem: &m.groupActivity, commands: table}
+	candidates := &candidates{draft: d, activity: activity, buffers: buffers, commands: table, interruptions: interrupted, memo: memo, placements: placements, reservations: reserved, rollouts: rollouts}
 	commands := &disruptionCommands{commandTable: table, candidates: candidates, hosts: hosts, nodes: nodes, pods: pods,
 		purchases: purchases, transit: transit}
 	static := &staticPools{draft: d, candidates: candidates, commands: table, purchases: purchases}

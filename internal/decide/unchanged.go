@@ -60,6 +60,7 @@ type unchangedNodes struct {
 	settle        time.Duration
 	repair        []RepairPolicy
 	classes       []string
+	cutoff        model.PriorityCutoff
 
 	state           []nodeState          // by node; and where that is not dirty:
 	solverNodes     []solve.ExistingNode // as the solver takes it
@@ -88,8 +89,10 @@ func (um *unchangedMachines) load() {
 	if old == nil {
 		old = &unchangedNodes{}
 	}
-	k := &unchangedNodes{claims: s.Claims, nodes: s.Nodes, pools: s.Pools, drift: s.Drift, lifecycle: um.pol.Lifecycle, settle: um.pol.LandingGrace, repair: um.pol.Repair, classes: um.pol.NodeClasses,
-		dirtyCandidates: old.dirtyCandidates}
+	k := &unchangedNodes{claims: s.Claims, nodes: s.Nodes, pools: s.Pools, drift: s.Drift, lifecycle: um.pol.Lifecycle, settle: um.pol.LandingGrace, repair: um.pol.Repair, classes: um.pol.NodeClasses, cutoff: um.cutoff}
+	if old.cutoff == um.cutoff {
+		k.dirtyCandidates = old.dirtyCandidates
+	}
 	um.unchanged = k
 	changedClaims, likeClaims := listChanged(old.claims, s.Claims, func(a, b *model.Claim) bool {
 		return a.Name == b.Name && a.UID == b.UID && a.ProviderID == b.ProviderID
@@ -97,7 +100,7 @@ func (um *unchangedMachines) load() {
 	changedNodes, likeNodes := listChanged(old.nodes, s.Nodes, func(a, b *model.Node) bool {
 		return a.Name == b.Name && a.ProviderID == b.ProviderID && a.Claim == b.Claim
 	})
-	known := old.claimIndex != nil && old.lifecycle == um.pol.Lifecycle && old.settle == um.pol.LandingGrace && slices.Equal(old.repair, um.pol.Repair) && slices.Equal(old.classes, um.pol.NodeClasses)
+	known := old.claimIndex != nil && old.lifecycle == um.pol.Lifecycle && old.settle == um.pol.LandingGrace && slices.Equal(old.repair, um.pol.Repair) && slices.Equal(old.classes, um.pol.NodeClasses) && old.cutoff == um.cutoff
 	if old.claimIndex != nil && likeClaims && likeNodes {
 		k.claimIndex, um.claims = old.claimIndex, old.claimIndex
 	} else {

@@ -58,8 +58,8 @@ func (pt *podTable) notDemandReason(p *model.Pod) plan.Reason {
 		r.Key, r.Have = "schedulingGates", "not to be scheduled before its gates are taken away"
 	case p.Nominated != "":
 		r.Key, r.Have = "nominatedNodeName", p.Nominated
-	case pt.groups.isExpendable(p):
-		r.Key, r.Want, r.Have = "priority", strconv.Itoa(int(pt.groups.cutoff)), strconv.Itoa(int(p.Class.Priority))
+	case pt.cutoff.IsExpendable(p):
+		r.Key, r.Want, r.Have = "priority", strconv.Itoa(int(pt.cutoff.Below)), strconv.Itoa(int(p.Class.Priority))
 	case pt.now.Before(pt.groups.launchDue(p)):
 		r.Key, r.Want = "scaleUpDelay", "past "+pt.groups.launchDue(p).UTC().Format(time.RFC3339)
 	default:

@@ -30,6 +30,9 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		return true
 	}
 	if c == nil || ex.poolByName[c.Pool] == nil {
+		if group := groupLabel(n); group != "" {
+			addFact(a, "node group", group+", which no NodeGroupClass chooses")
+		}
 		addFact(a, "state", "not a machine of any NodePool: it is used, and never given back")
 		return true
 	}
@@ -53,6 +56,9 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		addFact(a, "price", price)
 	}
 	addFact(a, "pods to move", strconv.Itoa(len(realPods(u.Pods))))
+	if n := u.Expendable; n > 0 {
+		addFact(a, "expendable pods", strconv.Itoa(n)+", of a priority below "+strconv.Itoa(int(ex.cutoff.Below))+": they do not keep the node")
+	}
 	if held := heldFor(u.Pods); held != "" {
 		addFact(a, "capacity is held for", held)
 	}
@@ -76,10 +82,15 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 	return true
 }
 
+// groupLabel is the name of the node group that a node's labels tell, ours or those of EKS and eksctl; empty: none.
+func groupLabel(n *model.Node) string {
+	return cmp.Or(n.Labels[model.LabelNodeGroup], n.Labels["eks.amazonaws.com/nodegroup"], n.Labels["alpha.eksctl.io/nodegroup-name"])
+}
+
 // explainDraining says what holds a drain up.
 func (ex *explanation) explainDraining(a *plan.Answer, c *model.Claim, n *model.Node) {
 	addFact(a, "state", "being given back since "+c.Deleting.UTC().Format(time.RFC3339))
-	u := disrupt.NewCandidate(c, n, ex.poolByName[c.Pool])
+	u := disrupt.NewCandidate(c, n, ex.poolByName[c.Pool], ex.cutoff)
 	end, forced := lifecycle.Deadline(c)
 	if forced {
 		addFact(a, "pods are ended by force", end.UTC().Format(time.RFC3339))
@@ -172,6 +183,8 @@ func (ex *explanation) obstacleEnd(u *disrupt.Candidate, r plan.Reason) time.Tim
 		if u.Pool.ConsolidateAfter >= 0 {
 			return u.UnchangedSince.Add(u.Pool.ConsolidateAfter)
 		}
+	case plan.DelayAfterAdd, plan.DelayAfterDelete, plan.DelayAfterFailure:
+		return ex.candidates.guard.DelayEnd(u, r.Code)
 	case plan.Payback, plan.PodDoNotDisrupt:
 		if t, err := time.Parse(time.RFC3339, strings.TrimPrefix(r.Want, "past ")); err == nil {
 			return t

@@ -48,6 +48,11 @@ func (x *script) why(subject string) {
 	}
 	if len(a.Findings) == 0 {
 		x.out.WriteString("  nothing\n")
+		for _, f := range a.Facts {
+			if strings.HasPrefix(subject, "node/") && (f.Name == "node group" || f.Name == "state") {
+				fmt.Fprintf(&x.out, "    %s: %s\n", f.Name, f.Value)
+			}
+		}
 	}
 	for i := range a.Alternatives {
 		fmt.Fprintf(&x.out, "  would %s\n", alternativeText(&a.Alternatives[i]))

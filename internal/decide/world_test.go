@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -742,7 +743,8 @@ func (w *world) controllers() {
 	}
 }
 
-// scheduler binds what fits, to the emptiest node, and says of the rest that it does not.
+// scheduler binds what fits, to the emptiest node, the pods of the highest priority first. For one that does not fit it
+// has pods of a lower priority deleted, where there is a node that holds it then; of the rest it says that they do not fit.
 func (w *world) scheduler() {
 	used := map[string]model.Resources{}
 	for _, p := range w.pods {
@@ -750,21 +752,34 @@ func (w *world) scheduler() {
 			used[p.Node] = used[p.Node].Add(p.Class.Requests)
 		}
 	}
-	for _, k := range sortedKeys(w.pods) {
+	keys := sortedKeys(w.pods)
+	slices.SortStableFunc(keys, func(a, b string) int { return cmp.Compare(w.pods[b].Class.Priority, w.pods[a].Class.Priority) })
+	for _, k := range keys {
 		p := w.pods[k]
-		if p.Node != "" || !p.Deleting.IsZero() {
+		if p == nil || p.Node != "" || !p.Deleting.IsZero() {
 			continue
 		}
 		tolerations := slices.Clone(p.Class.Tolerations)
 		for _, c := range p.Reservations {
 			tolerations = append(tolerations, model.Toleration{Key: model.TaintReserved, Value: c, Effect: model.NoSchedule})
 		}
-		best, free := "", int64(-1)
+		best, free, preempt := "", int64(-1), ""
 		for _, name := range sortedKeys(w.nodes) {
 			n := w.nodes[name]
 			room := n.Allocatable.Sub(used[name])
-			if model.Untolerated(n.Taints, tolerations) != nil || !p.Class.Requests.Fits(room) ||
+			if model.Untolerated(n.Taints, tolerations) != nil ||
 				len(p.Class.Terms) > 0 && !p.Class.Terms[0].Requirements.Matches(n.Labels) || !w.topology(p.Class, n) {
+				continue
+			}
+			if !p.Class.Requests.Fits(room) {
+				if lower := w.lowerPods(name, p.Class.Priority); len(lower) > 0 {
+					for _, q := range lower {
+						room = room.Add(q.Class.Requests)
+					}
+					if p.Class.Requests.Fits(room) {
+						preempt = name
+					}
+				}
 				continue
 			}
 			if room.At(model.CPU) > free {
@@ -774,8 +789,21 @@ func (w *world) scheduler() {
 		q := *p
 		switch {
 		case best != "":
-			q.Node, q.Bound = best, w.now // seen by those that come after
+			q.Node, q.Bound, q.Nominated = best, w.now, "" // seen by those that come after
 			used[best] = used[best].Add(p.Class.Requests)
+		case preempt != "":
+			for _, v := range w.lowerPods(preempt, p.Class.Priority) {
+				if v.Deleting.IsZero() {
+					w.deletePod(v, time.Second)
+				}
+			}
+			used[preempt] = used[preempt].Add(p.Class.Requests)
+			if p.Nominated == preempt {
+				continue
+			}
+			q.Nominated = preempt
+		case p.Nominated != "":
+			q.Nominated = ""
 		case p.Unschedulable.IsZero():
 			q.Unschedulable = w.now
 		default:
@@ -783,6 +811,16 @@ func (w *world) scheduler() {
 		}
 		w.setPod(&q)
 	}
+}
+
+// lowerPods are the pods on a node of a lower priority.
+func (w *world) lowerPods(node string, priority int32) (out []*model.Pod) {
+	for _, k := range sortedKeys(w.pods) {
+		if p := w.pods[k]; p.Node == node && p.Class.Priority < priority {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // topology says whether a node will do for a class that keeps its pods apart, or spreads them over zones or hosts.
@@ -1138,7 +1176,7 @@ func (w *world) still() bool {
 		return false
 	}
 	for _, p := range w.pods {
-		if p.Node == "" || !p.Deleting.IsZero() {
+		if p.Node == "" && !w.mayPend(p) || !p.Deleting.IsZero() {
 			return false
 		}
 	}
@@ -1158,6 +1196,11 @@ func (w *world) still() bool {
 		}
 	}
 	return w.next.IsZero() || w.next.Sub(w.now) > time.Minute
+}
+
+// mayPend says whether nobody need find a node for a pod.
+func (w *world) mayPend(p *model.Pod) bool {
+	return model.CutoffOf([]*model.NodePool{w.pool}).IsExpendable(p)
 }
 
 func (w *world) claimOf(m *machine) *model.Claim {

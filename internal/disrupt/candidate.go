@@ -16,7 +16,9 @@ type Candidate struct {
 	Node       *model.Node
 	Pool       *model.NodePool
 	PriceMicro int64        // an hour; negative: not known, see nodePriceMicro
-	Pods       []*model.Pod // those to be rescheduled when the node goes (IsReschedulable), in the order of Node.Pods
+	Pods       []*model.Pod // those to be rescheduled when the node goes (IsReschedulable), but for expendable ones; in the order of Node.Pods
+	Expendable int          // expendable pods on it
+	Occupied   bool         // a workload pod is on it that is not expendable; one that is being deleted counts, see HasWorkloadPods
 
 	Initialized      bool      // its claim is initialized
 	UnchangedSince   time.Time // from when consolidateAfter counts: the last pod that came or left
@@ -30,14 +32,20 @@ type Candidate struct {
 	podClasses      []*model.Class
 }
 
-// NewCandidate fills in a candidate's price and pods. Initialized, UnchangedSince, Nominated, CommandID and
-// UnmetRequirement are left to the caller.
-func NewCandidate(claim *model.Claim, node *model.Node, pool *model.NodePool) *Candidate {
+// NewCandidate fills in a candidate's price and pods; pods below the cutoff are expendable. Initialized, UnchangedSince,
+// Nominated, CommandID and UnmetRequirement are left to the caller.
+func NewCandidate(claim *model.Claim, node *model.Node, pool *model.NodePool, cutoff model.PriorityCutoff) *Candidate {
 	c := &Candidate{Claim: claim, Node: node, Pool: pool, PriceMicro: nodePriceMicro(pool, node.Labels)}
 	c.podsAreOrdinary = true
 	for _, p := range node.Pods {
-		if IsReschedulable(p) {
+		switch {
+		case cutoff.IsExpendable(p):
+			c.Expendable++
+		case IsReschedulable(p):
 			c.Pods = append(c.Pods, p)
+			c.Occupied = true
+		default:
+			c.Occupied = c.Occupied || p.IsWorkload() && !p.Terminal
 		}
 		c.podsAreOrdinary = c.podsAreOrdinary && isOrdinaryPod(p) && !rulesConcern(pool, p)
 	}

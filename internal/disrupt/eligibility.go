@@ -45,12 +45,13 @@ type Eligibility struct {
 	// RollsOutFirst says that a pod's successor runs before the pod is evicted, so that PodDisruptionBudgets do not
 	// block it. nil: of no pod.
 	RollsOutFirst func(*model.Pod) bool
+	Cutoff        model.PriorityCutoff  // of pods that are expendable: they keep no node unless they themselves ask for it, by annotation or PodDisruptionBudget
 	NodeGroups    map[string]*NodeGroup // by name; groups without a rule may be left out
 	Minimum       *ClusterMinimum       // nil: there is none
 
-	// LastLaunch is when the last node of any node group was launched; zero: never. It is asked where a pool has a delay
-	// after that.
-	LastLaunch time.Time
+	// Activity is when something last happened to nodes of node groups, by group, and under the empty name of any. It is
+	// asked where a pool has delays after that.
+	Activity map[string]GroupActivity
 	// CountPods is how many pods the controller of this uid has. It is asked where a pool has a minimum of them.
 	CountPods func(ownerUID string) int32
 
@@ -63,6 +64,13 @@ type NodeGroup struct {
 	MinSize         int64  // the group keeps at least so many nodes
 	Staying         int64  // nodes of the group that nothing takes away yet
 	InstanceRefresh string // the instance refresh under way; empty: none
+}
+
+// GroupActivity is when something last happened to nodes of a node group; zero: never.
+type GroupActivity struct {
+	Launched time.Time // a node
+	Removed  time.Time // the removal of a node for its cost or for being empty began
+	Failed   time.Time // such a removal was taken back
 }
 
 // ClusterMinimum is how much capacity the whole cluster keeps.
@@ -199,11 +207,16 @@ func nodeBlockers(c *Candidate, cause plan.Code) (out []plan.Reason) {
 // groupBlockers are what its node group has against a candidate going. A node that must go is replaced, by Dovetail
 // or by the group itself, so the minimum matters to consolidation alone.
 func (e *Eligibility) groupBlockers(c *Candidate, cause plan.Code) (out []plan.Reason) {
+	subject := "nodegroup/" + c.NodeGroup()
+	if s := c.Pool.Scaling; s != nil && s.Chosen != nil && c.NodeGroup() != "" && (isVoluntary(cause) || cause == plan.Drifted) {
+		if _, found := slices.BinarySearch(s.Chosen, c.NodeGroup()); !found { // somebody else's by now, or a call came back short
+			out = append(out, plan.Reason{Code: plan.GroupNotChosen, Subject: subject, Key: "spec.selectorTerms", Want: "a term that chooses the group", Have: "none"})
+		}
+	}
 	g := e.NodeGroups[c.NodeGroup()]
 	if g == nil {
-		return nil
+		return out
 	}
-	subject := "nodegroup/" + c.NodeGroup()
 	if g.InstanceRefresh != "" && (isVoluntary(cause) || cause == plan.Drifted) {
 		out = append(out, plan.Reason{Code: plan.GroupRefresh, Subject: subject, Want: "no instance refresh", Have: g.InstanceRefresh})
 	}
@@ -242,7 +255,7 @@ func (e *Eligibility) consolidationBlockers(c *Candidate, cause plan.Code) (out 
 				Have: l[model.LabelInstanceType] + " " + l[model.LabelZone] + " " + l[model.LabelCapacityType]})
 		}
 		if p.Scaling != nil {
-			if most, name, share := nodeUtilization(p.Scaling, c.Node); most >= 0 && share > most {
+			if most, name, share := nodeUtilization(p.Scaling, e.Cutoff, c.Node); most >= 0 && share > most {
 				out = append(out, plan.Reason{Code: plan.WellUsed, Subject: c.nodeSubject(), Key: name,
 					Want: strconv.Itoa(int(most)) + " %", Have: strconv.Itoa(int(share)) + " %"})
 			}
@@ -255,9 +268,11 @@ func (e *Eligibility) consolidationBlockers(c *Candidate, cause plan.Code) (out 
 		out = append(out, plan.Reason{Code: plan.Quiet, Subject: c.nodeSubject(), Key: "spec.disruption.consolidateAfter",
 			Want: p.ConsolidateAfter.String(), Have: e.Now.Sub(c.UnchangedSince).Round(time.Second).String()})
 	}
-	if end := e.cooldownEnd(p); e.Now.Before(end) {
-		out = append(out, plan.Reason{Code: plan.Cooldown, Subject: c.poolSubject(), Key: "spec.options.delayAfterAdd",
-			Want: p.Scaling.AfterAdd.String(), Have: e.Now.Sub(e.LastLaunch).Round(time.Second).String()})
+	for _, d := range e.scaleDownDelays(c) {
+		if e.Now.Before(d.end()) {
+			out = append(out, plan.Reason{Code: d.code, Subject: c.poolSubject(), Key: d.field,
+				Want: d.length.String(), Have: e.Now.Sub(d.since).Round(time.Second).String()})
+		}
 	}
 	if until, ok := paybackEnd(c.Claim, e.Now); ok && cause == plan.Underutilized {
 		out = append(out, plan.Reason{Code: plan.Payback, Subject: c.nodeSubject(), Key: KeepUntil,
@@ -278,20 +293,23 @@ func (e *Eligibility) addPodBlockers(out *blockerList, c *Candidate, cause plan.
 		return false
 	}
 	for _, p := range c.Node.Pods {
-		if out.add(e.PodBlockers(p, cause)...) || isVoluntary(cause) && out.add(e.ruleBlockers(c.Pool, p)...) {
+		if out.add(e.PodBlockers(p, cause)...) || isVoluntary(cause) && !e.Cutoff.IsExpendable(p) && out.add(e.ruleBlockers(c.Pool, p)...) {
 			return true
 		}
 	}
 	return false
 }
 
-// EligibleAt is the instant from which consolidateAfter, payback, the delay after a launch and the age of pods of
+// EligibleAt is the instant from which consolidateAfter, payback, the delays of node groups and the age of pods of
 // kube-system no longer keep a candidate; zero when they do not keep it now, or consolidateAfter is Never.
 func (e *Eligibility) EligibleAt(c *Candidate) time.Time {
 	if c.Pool.ConsolidateAfter < 0 {
 		return time.Time{}
 	}
-	at := laterOf(c.UnchangedSince.Add(c.Pool.ConsolidateAfter), laterOf(e.cooldownEnd(c.Pool), e.systemPodsEnd(c)))
+	at := laterOf(c.UnchangedSince.Add(c.Pool.ConsolidateAfter), e.systemPodsEnd(c))
+	for _, d := range e.scaleDownDelays(c) {
+		at = laterOf(at, d.end())
+	}
 	if until, ok := paybackEnd(c.Claim, e.Now); ok && until.After(at) {
 		at = until
 	}
@@ -330,7 +348,7 @@ func (e *Eligibility) PodBlockers(p *model.Pod, cause plan.Code) (out []plan.Rea
 	if p.SafeToEvict != "" && p.SafeToEvict != trueValue && isVoluntary(cause) {
 		out = append(out, plan.Reason{Code: plan.SafeToEvict, Subject: "pod/" + p.Key(), Key: SafeToEvict, Want: trueValue, Have: p.SafeToEvict})
 	}
-	if p.Owner.UID == "" && p.SafeToEvict != trueValue && isVoluntary(cause) {
+	if p.Owner.UID == "" && p.SafeToEvict != trueValue && isVoluntary(cause) && !e.Cutoff.IsExpendable(p) {
 		out = append(out, plan.Reason{Code: plan.NoController, Subject: "pod/" + p.Key(), Key: "metadata.ownerReferences",
 			Want: "a controller, or " + SafeToEvict + "=true", Have: "none"})
 	}

@@ -68,12 +68,46 @@ func (e *Eligibility) ruleBlockers(pool *model.NodePool, p *model.Pod) []plan.Re
 	return nil
 }
 
-// cooldownEnd is when the delay after the last launch of a node is over for a pool; zero: it has no such delay.
-func (e *Eligibility) cooldownEnd(pool *model.NodePool) time.Time {
-	if pool.Scaling == nil || pool.Scaling.AfterAdd <= 0 || e.LastLaunch.IsZero() {
-		return time.Time{}
+// scaleDownDelay is a delay that a pool's node groups have after something happened.
+type scaleDownDelay struct {
+	code   plan.Code
+	field  string // of the NodeGroupClass
+	length time.Duration
+	since  time.Time
+}
+
+func (d *scaleDownDelay) end() time.Time { return d.since.Add(d.length) }
+
+// scaleDownDelays are the delays that may keep a candidate from being consolidated, those that are over included.
+func (e *Eligibility) scaleDownDelays(c *Candidate) (out []scaleDownDelay) {
+	if c.Pool.Scaling == nil || len(e.Activity) == 0 {
+		return nil
 	}
-	return e.LastLaunch.Add(pool.Scaling.AfterAdd)
+	d, group := &c.Pool.Scaling.Delays, ""
+	if d.PerGroup {
+		group = c.NodeGroup()
+	}
+	a := e.Activity[group]
+	for _, x := range [...]scaleDownDelay{
+		{plan.DelayAfterAdd, "spec.options.delayAfterAdd", d.AfterAdd, a.Launched},
+		{plan.DelayAfterDelete, "spec.options.delayAfterDelete", d.AfterDelete, a.Removed},
+		{plan.DelayAfterFailure, "spec.options.delayAfterFailure", d.AfterFailure, a.Failed},
+	} {
+		if x.length > 0 && !x.since.IsZero() {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// DelayEnd is when the delay of a candidate's node groups is over that has a code; zero: none is running.
+func (e *Eligibility) DelayEnd(c *Candidate, code plan.Code) time.Time {
+	for _, d := range e.scaleDownDelays(c) {
+		if d.code == code {
+			return d.end()
+		}
+	}
+	return time.Time{}
 }
 
 // systemPodsEnd is when the last pod of kube-system on a candidate is old enough to go; zero: none has to be.

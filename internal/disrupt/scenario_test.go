@@ -23,7 +23,7 @@ var epoch = time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC) // a Wednesday at noon
 // A scenario describes a cluster, one thing a line, and asks. Instants are distances from Wednesday noon.
 //
 //	pool NAME [policy=empty|balanced|all] [restart=VALUE] [after=DURATION|Never] [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [replicas=N]
-//	     [rules=local,custom,system:AGE,replicas:N,add:DELAY]        (of its node groups)
+//	     [rules=local,custom,system:AGE,replicas:N,add:DELAY,delete:DELAY,failure:DELAY,own,cutoff:N]     (of its node groups; own: delays count per group)
 //	type NAME cpu=N mem=NGi price=DOLLARS [spot=DOLLARS] [reserved=DOLLARS:N] [zoneb=DOLLARS] [gone]
 //	     (offered to every pool, in zone a unless said; gone: not to be had on demand)
 //	only KEY=A,B,…                           what every pool requires
@@ -31,13 +31,13 @@ var epoch = time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC) // a Wednesday at noon
 //	no-spot-to-spot                          the feature gate SpotToSpotConsolidation is off
 //	tolerate                                 kube-scheduler places the successors of evicted pods
 //	set KNOB=DURATION                        horizon, start or boot of the policy
-//	node NAME pool=P type=T [annotate=KEY] [quiet=AT] [uninitialized] [nominated] [going] [keep=AT] [grace] [taint=KEY] [capacity=TYPE]
+//	node NAME pool=P type=T [annotate=KEY] [quiet=AT] [uninitialized] [nominated] [going] [keep=AT] [grace] [taint=KEY] [capacity=TYPE] [group=NAME]
 //	pods NAME [xN] cpu=N mem=NGi on=NODE[,NODE…] [app=A] [bare] [daemon] [dnd=VALUE] [evict=VALUE] [restart=VALUE] [cost=N] [priority=N] [unready] [leaving]
 //	     [apart] [select=KEY:VALUE] [took=DURATION] [volume=NAME] [kind=KIND] [system] [age=DURATION]     (on: in turn; took: to start, as measured)
 //	pdb NAME app=A allowed=N [unready] [system]
 //	returns PODS [xN] in=DURATION            so many pods like these are expected back
 //	now AT
-//	launched AT                              when the last node of a node group was
+//	launched|removed|failed AT [GROUP]       when a node of a node group last was; no group: of any
 //	blockers NODE CAUSE [first]              what keeps a node
 //	allow POOL CAUSE total=N down=N          how many more nodes its budgets let go
 //	consolidate [left=[POOL:]N] [in-transit=PODS]   the best commands
@@ -53,9 +53,9 @@ type scenario struct {
 	pdbs         []*model.PDB
 	mem          Memory
 	pol          Policy
-	unreservable bool            // no replacement can be reserved
-	unbound      bool            // successors are not bound
-	launched     time.Time       // the last node of a node group; zero: never
+	unreservable bool // no replacement can be reserved
+	unbound      bool // successors are not bound
+	activity     map[string]GroupActivity
 	scaleUps     []ScaleUp       // pods that are expected back
 	choose       func(n int) int // which of so many pods comes, or nodes is taken; nil: the first
 	out          strings.Builder
@@ -203,8 +203,17 @@ func (x *scenario) runLine(f []string) {
 		}
 	case "now":
 		x.now = epoch.Add(x.parseDuration(name))
-	case "launched":
-		x.launched = epoch.Add(x.parseDuration(name))
+	case "launched", "removed", "failed":
+		group := ""
+		if len(f) > 2 {
+			group = f[2]
+		}
+		if x.activity == nil {
+			x.activity = map[string]GroupActivity{}
+		}
+		a := x.activity[group]
+		*map[string]*time.Time{"launched": &a.Launched, "removed": &a.Removed, "failed": &a.Failed}[f[0]] = epoch.Add(x.parseDuration(name))
+		x.activity[group] = a
 	case "blockers":
 		x.say("%s", strings.Join(f, " "))
 		for _, r := range x.guard().Blockers(x.candidateOf(x.candidateNamed(name)), plan.Code(f[2]), len(f) > 3) {
@@ -420,6 +429,8 @@ func (x *scenario) addNode(name string, opts [][2]string) {
 			u.Claim.TerminationGracePeriod = time.Hour
 		case "capacity":
 			n.Labels[model.LabelCapacityType] = o[1]
+		case "group":
+			u.Claim.Labels = model.Labels{model.LabelNodeGroup: o[1]}
 		case "taint":
 			n.Taints = append(n.Taints, model.Taint{Key: o[1], Effect: model.NoSchedule})
 		default:
@@ -501,15 +512,15 @@ func (x *scenario) addPods(name string, opts [][2]string) {
 // candidateOf is a unit with its pods and price as they are now.
 func (x *scenario) candidateOf(u *Candidate) *Candidate {
 	slices.SortFunc(u.Node.Pods, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
-	v := NewCandidate(u.Claim, u.Node, x.poolNamed(u.Pool.Name))
+	v := NewCandidate(u.Claim, u.Node, x.poolNamed(u.Pool.Name), model.CutoffOf(x.pools))
 	v.Initialized, v.UnchangedSince, v.Nominated, v.CommandID = u.Initialized, u.UnchangedSince, u.Nominated, u.CommandID
 	return v
 }
 
-// guard knows of PodDisruptionBudgets, of the last launch, and counts pods by their controller.
+// guard knows of PodDisruptionBudgets, of what happened to node groups, of expendable pods, and counts pods by their controller.
 func (x *scenario) guard() *Eligibility {
 	e := NewEligibility(x.pdbs, x.now)
-	e.LastLaunch = x.launched
+	e.Activity, e.Cutoff = x.activity, model.CutoffOf(x.pools)
 	e.CountPods = func(uid string) (n int32) {
 		for _, pods := range x.pods {
 			for _, p := range pods {
@@ -540,7 +551,15 @@ func (x *scenario) rules(p *model.NodePool, list string) {
 		case "replicas":
 			r.MinReplicas = int32(x.parseInt(v))
 		case "add":
-			p.Scaling.AfterAdd = x.parseDuration(v)
+			p.Scaling.Delays.AfterAdd = x.parseDuration(v)
+		case "delete":
+			p.Scaling.Delays.AfterDelete = x.parseDuration(v)
+		case "failure":
+			p.Scaling.Delays.AfterFailure = x.parseDuration(v)
+		case "own":
+			p.Scaling.Delays.PerGroup = true
+		case "cutoff":
+			p.Scaling.Cutoff = model.PriorityCutoff{Set: true, Below: int32(x.parseInt(v))}
 		default:
 			x.fatal("rule %s", name)
 		}

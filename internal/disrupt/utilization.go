@@ -11,11 +11,11 @@ import (
 
 // nodeUtilization is the share of a node's allocatable that its pods request, in percent rounded up, the resource
 // that it is the share of (GPUs, else CPU or memory, whichever is used more), and the most that it may be for the
-// node to go by the rules of its node group; a negative bound means any.
-func nodeUtilization(rules *model.GroupScaling, n *model.Node) (mostPercent int32, resource string, percent int32) {
+// node to go by the rules of its node group; a negative bound means any. Expendable pods do not count.
+func nodeUtilization(rules *model.GroupScaling, cutoff model.PriorityCutoff, n *model.Node) (mostPercent int32, resource string, percent int32) {
 	var requested model.Resources
 	for _, p := range n.Pods {
-		if !p.Terminal && !(rules.IgnoreDaemons && p.Class.Daemon) {
+		if !p.Terminal && !(rules.IgnoreDaemons && p.Class.Daemon) && !(rules.IgnoreMirrors && p.Mirror) && !cutoff.IsExpendable(p) {
 			requested = requested.AddInto(p.Class.Requests, 1)
 		}
 	}

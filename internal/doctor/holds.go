@@ -95,7 +95,7 @@ func (x *exam) collectHolds() {
 		if claim == nil {
 			claim = &model.Claim{Name: n.Name, Pool: pool.Name, TerminationGracePeriod: -1, ExpireAfter: -1}
 		}
-		c := disrupt.NewCandidate(claim, n, pool)
+		c := disrupt.NewCandidate(claim, n, pool, model.PriorityCutoff{})
 		c.PriceMicro, c.Initialized = price, true
 		cause := plan.Underutilized
 		if !disrupt.HasWorkloadPods(n) {

@@ -219,7 +219,7 @@ func scaleDownWaits(s *model.Snapshot, now time.Time) bool {
 		if p.Scaling == nil {
 			continue
 		}
-		if p.Scaling.AfterAdd == 0 || now.Sub(last) >= p.Scaling.AfterAdd {
+		if after := p.Scaling.Delays.AfterAdd; after == 0 || now.Sub(last) >= after {
 			return false
 		}
 		waits = true

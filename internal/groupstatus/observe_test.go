@@ -30,7 +30,7 @@ func node(name string, age time.Duration, ready bool, pods ...*model.Pod) *model
 func TestObserve(t *testing.T) {
 	web := &model.Pod{Namespace: "default", Name: "web", Class: &model.Class{}, Owner: model.Owner{Kind: "ReplicaSet"}}
 	s := &model.Snapshot{
-		Pools: []*model.NodePool{{Name: "p", Scaling: &model.GroupScaling{AfterAdd: 10 * time.Minute, Provision: 5 * time.Minute}, Types: []*model.InstanceType{
+		Pools: []*model.NodePool{{Name: "p", Scaling: &model.GroupScaling{Delays: model.ScaleDownDelays{AfterAdd: 10 * time.Minute}, Provision: 5 * time.Minute}, Types: []*model.InstanceType{
 			{Name: "t", Offerings: []model.Offering{{Labels: model.Labels{model.LabelNodeGroup: "b"}}, {Available: true, Labels: model.Labels{model.LabelNodeGroup: "a"}}}}}}},
 		Nodes: []*model.Node{node("busy", time.Hour, true, web), node("empty", time.Hour, true), node("broken", time.Hour, false, web), node("going", time.Hour, true), node("loose", time.Hour, true),
 			node("starting", time.Minute, false), node("stuck", time.Hour, true), node("stranger", time.Hour, true)},
@@ -63,7 +63,7 @@ func TestObserve(t *testing.T) {
 	if v.MilliCPU != 16000 || !v.ScaleDownWaits {
 		t.Errorf("%d milliCPU, waits: %t", v.MilliCPU, v.ScaleDownWaits)
 	}
-	s.Pools[0].Scaling.AfterAdd = time.Minute
+	s.Pools[0].Scaling.Delays.AfterAdd = time.Minute
 	if Observe(s, nil, noon).ScaleDownWaits {
 		t.Error("it waits for a node that was added a minute ago")
 	}

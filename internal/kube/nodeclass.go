@@ -234,16 +234,15 @@ func (t *Translator) NodeGroupClass(k *dovetailv1alpha1.NodeGroupClass) state.No
 var gpus = []string{"nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi"}
 
 func (t *Translator) scaling(k *dovetailv1alpha1.NodeGroupClass) *model.GroupScaling {
-	out := &model.GroupScaling{UtilizationPercent: -1, GPUPercent: -1}
+	out := &model.GroupScaling{UtilizationPercent: -1, GPUPercent: -1, Chosen: []string{}}
 	for _, g := range k.Status.Groups {
+		out.Chosen = append(out.Chosen, g.Name)
 		if g.Min > 0 || g.Refresh != "" {
 			out.Groups = append(out.Groups, model.NodeGroup{Name: g.Name, Min: int64(g.Min), Refresh: g.Refresh})
 		}
 	}
+	slices.Sort(out.Chosen)
 	o := k.Spec.Options
-	if o == nil && out.Groups == nil {
-		return nil
-	}
 	if o == nil {
 		return out
 	}
@@ -257,6 +256,7 @@ func (t *Translator) scaling(k *dovetailv1alpha1.NodeGroupClass) *model.GroupSca
 		}
 	}
 	out.IgnoreDaemons = o.IgnoreDaemonSetsUtilization != nil && *o.IgnoreDaemonSetsUtilization
+	out.IgnoreMirrors = boolOf(o.IgnoreMirrorPodsUtilization)
 	if o.UnreadyTime != nil {
 		out.Unready = o.UnreadyTime.Duration
 	}
@@ -287,20 +287,22 @@ func groupRules(o *dovetailv1alpha1.NodeGroupOptions, out *model.GroupScaling) {
 	if e := o.Eviction; e != nil {
 		out.Eviction = model.EvictionRules{
 			LocalStorage: boolOf(e.KeepLocalStorage), CustomControllers: boolOf(e.KeepCustomControllers), SystemPods: durationOf(e.KeepSystemPods),
-			KeepEmptyDaemons: boolOf(e.KeepDaemonSetsOfEmptyNodes), DrainBands: drainBands(e),
+			KeepEmptyDaemons: boolOf(e.KeepDaemonSetsOfEmptyNodes), KeepOtherDaemons: boolOf(e.KeepDaemonSetsOfOccupiedNodes), DrainBands: drainBands(e),
 		}
 		if e.KeepBelowReplicas != nil {
 			out.Eviction.MinReplicas = *e.KeepBelowReplicas
 		}
 	}
-	out.AfterAdd, out.PodDelay = durationOf(o.DelayAfterAdd), durationOf(o.NewPodDelay)
+	out.Delays = model.ScaleDownDelays{AfterAdd: durationOf(o.DelayAfterAdd), AfterDelete: durationOf(o.DelayAfterDelete),
+		AfterFailure: durationOf(o.DelayAfterFailure), PerGroup: boolOf(o.DelaysPerGroup)}
+	out.TaintDelay, out.PodDelay = durationOf(o.DelayAfterTaint), durationOf(o.NewPodDelay)
 	if o.DeletionDelayTimeout != nil {
 		if out.DeletionDelay = o.DeletionDelayTimeout.Duration; out.DeletionDelay == 0 {
 			out.DeletionDelay = -1
 		}
 	}
 	if o.PriorityCutoff != nil {
-		out.HasCutoff, out.Cutoff = true, *o.PriorityCutoff
+		out.Cutoff = model.PriorityCutoff{Set: true, Below: *o.PriorityCutoff}
 	}
 }
 

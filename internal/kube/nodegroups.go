@@ -39,12 +39,15 @@ type GroupSettings struct {
 	UtilizationPercent, GPUPercent         int32
 	UnneededTime, UnreadyTime              time.Duration
 	ProvisionTime                          time.Duration // so long a machine has to become a node
-	IgnoreDaemonSets                       bool
+	IgnoreDaemonSets, IgnoreMirrorPods     bool
 	MaxScaleDown, MaxDrain                 int // machines of a pool on their way out at once, of those with pods; 0: a tenth of the pool
 	Expanders                              []dovetailv1alpha1.Expander
 	Priorities                             []dovetailv1alpha1.NodeGroupPriority // of the expander priority
 	Eviction                               dovetailv1alpha1.NodeGroupEviction
-	DelayAfterAdd, NewPodDelay             time.Duration
+	NewPodDelay                            time.Duration
+	DelayAfterAdd, DelayAfterDelete        time.Duration
+	DelayAfterFailure, DelayAfterTaint     time.Duration
+	DelaysPerGroup                         bool          // the first three count from what happened to the same group
 	DeletionDelayTimeout                   time.Duration // for annotations that delay the deletion of a node; 0: they are not waited for
 	PriorityCutoff                         *int32
 	FillToMinSize                          bool
@@ -60,8 +63,9 @@ func DefaultGroupSettings() GroupSettings {
 		Eviction: dovetailv1alpha1.NodeGroupEviction{
 			KeepLocalStorage: &yes, KeepSystemPods: &system, KeepCustomControllers: &yes, MaxGracePeriod: &grace, KeepDaemonSetsOfEmptyNodes: &yes,
 		},
-		DelayAfterAdd: 10 * time.Minute, DeletionDelayTimeout: 2 * time.Minute, PriorityCutoff: &cutoff,
-		ScaleDown: true, UtilizationPercent: 50, GPUPercent: 50, UnneededTime: 10 * time.Minute, UnreadyTime: 20 * time.Minute, ProvisionTime: 15 * time.Minute,
+		DelayAfterAdd: 10 * time.Minute, DelayAfterFailure: 3 * time.Minute, DelayAfterTaint: 5 * time.Second, DeletionDelayTimeout: 2 * time.Minute,
+		PriorityCutoff: &cutoff,
+		ScaleDown:      true, UtilizationPercent: 50, GPUPercent: 50, UnneededTime: 10 * time.Minute, UnreadyTime: 20 * time.Minute, ProvisionTime: 15 * time.Minute,
 		Expanders: []dovetailv1alpha1.Expander{dovetailv1alpha1.ExpanderPrice},
 	}
 }
@@ -256,6 +260,10 @@ func translateNodeGroup(g NodeGroup, set GroupSettings, weight int32) Translated
 	if ignore {
 		options.IgnoreDaemonSetsUtilization = &ignore
 	}
+	if set.IgnoreMirrorPods {
+		yes := true
+		options.IgnoreMirrorPodsUtilization = &yes
+	}
 	set.addRules(options)
 	if set.Balance {
 		yes := true
@@ -313,7 +321,10 @@ func (s *GroupSettings) addRules(o *dovetailv1alpha1.NodeGroupOptions) {
 	for _, d := range []struct {
 		of time.Duration
 		to **metav1.Duration
-	}{{s.DelayAfterAdd, &o.DelayAfterAdd}, {s.NewPodDelay, &o.NewPodDelay}} {
+	}{
+		{s.DelayAfterAdd, &o.DelayAfterAdd}, {s.DelayAfterDelete, &o.DelayAfterDelete}, {s.DelayAfterFailure, &o.DelayAfterFailure},
+		{s.DelayAfterTaint, &o.DelayAfterTaint}, {s.NewPodDelay, &o.NewPodDelay},
+	} {
 		if d.of > 0 {
 			*d.to = &metav1.Duration{Duration: d.of.Round(time.Second)}
 		}
@@ -322,6 +333,10 @@ func (s *GroupSettings) addRules(o *dovetailv1alpha1.NodeGroupOptions) {
 	if s.PriorityCutoff != nil {
 		cutoff := *s.PriorityCutoff
 		o.PriorityCutoff = &cutoff
+	}
+	if s.DelaysPerGroup {
+		own := true
+		o.DelaysPerGroup = &own
 	}
 	if s.FillToMinSize {
 		fill := true

@@ -4,7 +4,9 @@
 package kube
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,16 +59,56 @@ func TestGroupScaling(t *testing.T) {
 		len(rules.Priorities) != 1 || rules.Priorities[0].Priority != 7 || len(rules.Priorities[0].Names) != 1 || !rules.Priorities[0].Names[0].MatchString("spot-1") {
 		t.Errorf("rules: %+v", rules)
 	}
+	// Drains and delays: what is not given is as of any node, and a longest grace period is one band of all priorities.
+	seconds := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Second} }
+	options := &dovetailv1alpha1.NodeGroupOptions{DelayAfterAdd: seconds(1), DelayAfterDelete: seconds(2), DelayAfterFailure: seconds(3), DelaysPerGroup: new(true),
+		DelayAfterTaint: seconds(4), DeletionDelayTimeout: seconds(0), PriorityCutoff: new(int32(-10)), IgnoreMirrorPodsUtilization: new(true),
+		Eviction: &dovetailv1alpha1.NodeGroupEviction{KeepDaemonSetsOfOccupiedNodes: new(true), DrainPriorities: []dovetailv1alpha1.NodeGroupDrainPriority{
+			{Priority: 1000, GracePeriod: *seconds(60)}, {Priority: 0, GracePeriod: *seconds(30)}}}}
+	rules = tr.NodeGroupClass(&dovetailv1alpha1.NodeGroupClass{Spec: dovetailv1alpha1.NodeGroupClassSpec{Options: options}}).Scaling
+	if rules.Delays != (model.ScaleDownDelays{AfterAdd: time.Second, AfterDelete: 2 * time.Second, AfterFailure: 3 * time.Second, PerGroup: true}) || rules.TaintDelay != 4*time.Second ||
+		rules.DeletionDelay >= 0 || rules.Cutoff != (model.PriorityCutoff{Set: true, Below: -10}) || !rules.IgnoreMirrors || !rules.Eviction.KeepOtherDaemons ||
+		!slices.Equal(rules.Eviction.DrainBands, []model.DrainBand{{Priority: 0, MaxGrace: 30 * time.Second}, {Priority: 1000, MaxGrace: time.Minute}}) {
+		t.Errorf("drains and delays: %+v", rules)
+	}
+	rules = tr.NodeGroupClass(&dovetailv1alpha1.NodeGroupClass{Spec: dovetailv1alpha1.NodeGroupClassSpec{Options: &dovetailv1alpha1.NodeGroupOptions{
+		Eviction: &dovetailv1alpha1.NodeGroupEviction{MaxGracePeriod: seconds(600)}}}}).Scaling
+	if rules.DeletionDelay != 0 || rules.Delays != (model.ScaleDownDelays{}) || rules.Cutoff.Set || len(rules.Eviction.DrainBands) != 1 || rules.Eviction.DrainBands[0].MaxGrace != 10*time.Minute {
+		t.Errorf("a longest grace period alone: %+v", rules)
+	}
 	// What is known of the groups counts though nobody has set an option; those of which nothing has to be minded are left out.
 	bare := &dovetailv1alpha1.NodeGroupClass{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: dovetailv1alpha1.NodeGroupClassStatus{Groups: []dovetailv1alpha1.NodeGroupStatus{
 		{Name: "a", Min: 2, Max: 5}, {Name: "b", Max: 5}, {Name: "c", Refresh: "InProgress"}}}}
 	s.Pools.SetNodeClass(tr.NodeGroupClass(bare))
-	if x := s.Pools.FindPool("web").Scaling; x == nil || len(x.Groups) != 2 || x.Groups[0] != (model.NodeGroup{Name: "a", Min: 2}) || x.Groups[1] != (model.NodeGroup{Name: "c", Refresh: "InProgress"}) {
+	if x := s.Pools.FindPool("web").Scaling; x == nil || len(x.Groups) != 2 || x.Groups[0] != (model.NodeGroup{Name: "a", Min: 2}) || x.Groups[1] != (model.NodeGroup{Name: "c", Refresh: "InProgress"}) ||
+		!slices.Equal(x.Chosen, []string{"a", "b", "c"}) {
 		t.Errorf("groups: %+v", x)
 	}
 	bare = &dovetailv1alpha1.NodeGroupClass{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: dovetailv1alpha1.NodeGroupClassSpec{Options: &dovetailv1alpha1.NodeGroupOptions{}}}
 	s.Pools.SetNodeClass(tr.NodeGroupClass(bare))
-	if x := s.Pools.FindPool("web").Scaling; x == nil || x.UtilizationPercent >= 0 || x.GPUPercent >= 0 || x.Unready != 0 {
+	if x := s.Pools.FindPool("web").Scaling; x == nil || x.UtilizationPercent >= 0 || x.GPUPercent >= 0 || x.Unready != 0 || x.Chosen == nil || len(x.Chosen) != 0 {
 		t.Errorf("without options: %+v", x)
+	}
+}
+
+// TestGroupOptionsRefused: what the options of a NodeGroupClass may not say the API server refuses, with the field and what to do.
+func TestGroupOptionsRefused(t *testing.T) {
+	newPlane(t)
+	for _, c := range []struct{ options, field, says string }{
+		{`{"eviction":{"maxGracePeriod":"10m","drainPriorities":[{"priority":0,"gracePeriod":"1m"}]}}`, "spec.options.eviction", "give each drain priority its gracePeriod"},
+		{`{"eviction":{"drainPriorities":[{"priority":5,"gracePeriod":"1m"},{"priority":5,"gracePeriod":"2m"}]}}`, "spec.options.eviction.drainPriorities", "each priority can be given once"},
+		{`{"eviction":{"drainPriorities":[{"priority":5,"gracePeriod":"0s"}]}}`, "spec.options.eviction.drainPriorities[0].gracePeriod", "1s or more"},
+		{`{"delayAfterTaint":"6m"}`, "spec.options.delayAfterTaint", "5m at most"},
+		{`{"delayAfterDelete":"a while"}`, "spec.options.delayAfterDelete", "should match"},
+		{`{"eviction":{"drainPriorities":[{"priority":5,"gracePeriod":"90s"}]},"delayAfterTaint":"5m","deletionDelayTimeout":"0s","delayAfterFailure":"1h30m0s"}`, "", ""},
+	} {
+		err := kubectl(fmt.Appendf(nil, `{"apiVersion":"dovetail.sh/v1alpha1","kind":"NodeGroupClass","metadata":{"name":"refused"},"spec":{"selectorTerms":[{"name":"a"}],"options":%s}}`, c.options),
+			"create", "--dry-run=server", "-f", "-")
+		switch {
+		case c.field == "" && err != nil:
+			t.Errorf("%s: %v", c.options, err)
+		case c.field != "" && (err == nil || !strings.Contains(err.Error(), c.field) || !strings.Contains(err.Error(), c.says)):
+			t.Errorf("%s: got %v, want one that names %s and says %q", c.options, err, c.field, c.says)
+		}
 	}
 }

@@ -123,7 +123,7 @@ func removePod(in *Input, n *model.Node, p *model.Pod, deadline time.Time, force
 }
 
 // keepsDaemonPod says whether a DaemonSet's pod stays until the node ends: its annotation says so, or it says nothing
-// and the node goes for being empty in a pool whose node groups leave such pods alone.
+// and the pool's node groups leave such pods alone on nodes that go for being empty, or on the others.
 func keepsDaemonPod(in *Input, p *model.Pod) bool {
 	if !p.Class.Daemon || p.DaemonEviction == trueValue {
 		return false
@@ -131,8 +131,13 @@ func keepsDaemonPod(in *Input, p *model.Pod) bool {
 	if p.DaemonEviction == "false" {
 		return true
 	}
-	empty := in.Claim.Conditions[Disrupted]
-	return empty.True() && empty.Reason == string(plan.Empty) && in.Pool != nil && in.Pool.Scaling != nil && in.Pool.Scaling.Eviction.KeepEmptyDaemons
+	if in.Pool == nil || in.Pool.Scaling == nil {
+		return false
+	}
+	if c := in.Claim.Conditions[Disrupted]; c.True() && c.Reason == string(plan.Empty) {
+		return in.Pool.Scaling.Eviction.KeepEmptyDaemons
+	}
+	return in.Pool.Scaling.Eviction.KeepOtherDaemons
 }
 
 // drainBand is the band in which a pool's node groups have a pod evicted, by position, and the longest grace period

@@ -22,8 +22,9 @@ import (
 //	claim [launched=AT] [registered=AT] [initialized=AT] [consolidatable=AT] [is=TYPE:STATUS:REASON] [drained=AT] [node=NAME] [deleting=AT]
 //	      [provisional] [nofinalizer] [expire=DURATION] [grace=DURATION] [until=AT] [reserved] [gpu=N] [cpu=N] [podevent=AT]
 //	      [label=K=V] [annotation=K=V] [taint=K:EFFECT] [startup=K:EFFECT]      (launched means: has machine "m")
-//	pool [after=DURATION|Never] [provision=DURATION] [longest=DURATION] [band=PRIORITY:DURATION]… [delay=DURATION|Never]
-//	     (longest: of grace periods, and pods of DaemonSets stay on empty nodes; band: of priorities, ascending; delay: of the deletion, by annotations)
+//	pool [after=DURATION|Never] [provision=DURATION] [longest=DURATION] [band=PRIORITY:DURATION]… [delay=DURATION|Never] [keep=empty|other]
+//	     (longest: of grace periods, and pods of DaemonSets stay on empty nodes; band: of priorities, ascending; delay: of the deletion, by annotations;
+//	      keep: pods of DaemonSets stay on nodes that go for being empty, or for anything else)
 //	node NAME [created=AT] [notready] [registered] [initialized] [deleting] [finalizer] [otherfinalizer] [taint=K[=V]:EFFECT] [label=K=V]
 //	     [annotation=K=V] [gpu=N] [podevent=AT] [attached=VA[:PVC]] [balanced]      (balanced: load balancers have not been told that it goes, as when a move tainted it)
 //	pod NODE NAME [deleting=AT] [daemon] [critical] [mirror] [ended] [tolerates=K] [keep=true|DURATION] [bound=AT] [grace=DURATION] [priority=N] [volume=PVC] [ds=VALUE]
@@ -124,6 +125,8 @@ func (x *inputText) pool(opts []string) {
 		case "band":
 			priority, grace, _ := strings.Cut(v, ":")
 			rules.DrainBands = append(rules.DrainBands, model.DrainBand{Priority: int32(x.number(priority)), MaxGrace: x.duration(grace)})
+		case "keep":
+			rules.KeepEmptyDaemons, rules.KeepOtherDaemons = v == "empty", v == "other"
 		case "delay":
 			p.Scaling.DeletionDelay = x.duration(v)
 		default:

@@ -30,7 +30,7 @@ type Node struct {
 	CSILimits             map[string]int64 // attach limit by driver, from CSINode; absent: no limit known
 	Attached              []Attachment     // volumes that are attached to it or being detached, by name
 	Conditions            map[string]Condition
-	LastPodEvent          time.Time // when a pod that is not a daemon's last came or left, as far as is known
+	LastPodEvent          time.Time // when a pod that is neither a daemon's nor expendable last came or left, as far as is known
 }
 
 // ExistingNode is a node that is there or in flight, as the solver sees it: pods may be put on it for nothing.
@@ -169,6 +169,7 @@ type EvictionRules struct {
 	SystemPods        time.Duration // pods of kube-system without a PodDisruptionBudget, until they are so old; 0: none
 	MinReplicas       int32         // pods whose controller has fewer pods than this
 	KeepEmptyDaemons  bool          // pods of DaemonSets are not evicted from a node that goes for being empty
+	KeepOtherDaemons  bool          // nor from one that goes for anything else
 
 	// DrainBands are groups of pods by priority, ascending, that are evicted one after the other. None: all pods go
 	// together, each with the grace period that it asks for.
@@ -197,6 +198,41 @@ func (r *EvictionRules) DrainBand(priority int32) (band int, maxGrace time.Durat
 	return band, r.DrainBands[band].MaxGrace
 }
 
+// PriorityCutoff is a priority below which pods are expendable: no node is launched for them, and none is kept for them.
+// The zero value calls no pod expendable.
+type PriorityCutoff struct {
+	Set   bool
+	Below int32
+}
+
+// CutoffOf returns the cutoff that holds where there are these pools. A pod may be evicted in one pool and pend for
+// another, so that there is none unless all pools have one; then the least counts.
+func CutoffOf(pools []*NodePool) (out PriorityCutoff) {
+	for i, p := range pools {
+		if p.Scaling == nil || !p.Scaling.Cutoff.Set {
+			return PriorityCutoff{}
+		}
+		if c := p.Scaling.Cutoff; i == 0 || c.Below < out.Below {
+			out = c
+		}
+	}
+	return out
+}
+
+// IsExpendable says whether a pod is expendable. Pods of DaemonSets and static pods go with their node anyway, and are
+// not.
+func (c PriorityCutoff) IsExpendable(p *Pod) bool {
+	return c.Set && p.Class.Priority < c.Below && p.IsWorkload()
+}
+
+// ScaleDownDelays are how long no node of a node group is consolidated after something happened to one; 0: no such rule.
+type ScaleDownDelays struct {
+	AfterAdd     time.Duration // after a node was launched
+	AfterDelete  time.Duration // after the removal of a node for its cost or for being empty began
+	AfterFailure time.Duration // after such a removal was taken back
+	PerGroup     bool          // only what happened to nodes of its own group counts
+}
+
 // GroupScaling is when machines of node groups are given back.
 type GroupScaling struct {
 	// A node of whose CPU or memory, whichever is more, a larger share than this is asked for stays where it is; of one with GPUs only
@@ -204,10 +240,12 @@ type GroupScaling struct {
 	UtilizationPercent, GPUPercent int32
 	GPUs                           []Dim
 	IgnoreDaemons                  bool          // what pods of DaemonSets ask for does not count
+	IgnoreMirrors                  bool          // nor what static pods ask for
 	Unready                        time.Duration // after so long without being Ready a node is broken; 0: as its provider says
 	Provision                      time.Duration // so long a machine has to become a node; 0: as long as any other
 
 	Groups []NodeGroup // by name: those of which something has to be minded
+	Chosen []string    // names of all groups that the node class chooses, in order; nil: not known
 
 	Expanders  []string        // by which of several groups one is taken, each among those that the one before leaves
 	Priorities []GroupPriority // of the expander priority
@@ -215,11 +253,11 @@ type GroupScaling struct {
 	// DeletionDelay is how long a node whose pods are gone stays at most for annotations with the prefix
 	// DelayDeletionPrefix; 0: as long as any other node, negative: not at all.
 	DeletionDelay time.Duration
-	AfterAdd      time.Duration // so long after a node was launched none of its pool's nodes is consolidated; 0: no such rule
-	PodDelay      time.Duration // so long after its creation a pod gets no node launched; 0: at once. The least of all pools counts
-	HasCutoff     bool          // no node is launched for pods of a priority below Cutoff, where all pools have one: the least of them counts
-	Cutoff        int32
-	Balance       bool // groups that are alike but for their zones and these labels are kept at about the same size
+	Delays        ScaleDownDelays
+	TaintDelay    time.Duration  // so long a node has been tainted at least before its pods are evicted
+	PodDelay      time.Duration  // so long after its creation a pod gets no node launched; 0: at once. The least of all pools counts
+	Cutoff        PriorityCutoff // pods below it are expendable, where all pools have one; the least of them counts
+	Balance       bool           // groups that are alike but for their zones and these labels are kept at about the same size
 	Ignore        []string
 }
 

@@ -27,10 +27,13 @@ const (
 	Static              Code = "StaticPool"          // pools with spec.replicas are not consolidated
 	ClusterMinimum      Code = "ClusterMinimum"      // the cluster may not have less of Key than Want; Have: it has
 	GroupMinimum        Code = "NodeGroupMinimum"    // its node group may not become smaller; Subject: the group, Want: more machines than, Have: it has
+	GroupNotChosen      Code = "NodeGroupNotChosen"  // its node class does not choose its node group any more; Subject: the group
 	GroupRefresh        Code = "InstanceRefresh"     // the cloud replaces the machines of its node group; Subject: the group, Have: how that stands
 	WellUsed            Code = "WellUsed"            // too much of it is asked for; Key: of what, Want: how much may be, Have: how much is
 	Quiet               Code = "ConsolidateAfter"    // pods came or left too recently
-	Cooldown            Code = "DelayAfterAdd"       // a node was launched too recently; Subject: the pool, Want: the delay, Have: how long ago
+	DelayAfterAdd       Code = "DelayAfterAdd"       // a node was launched too recently; Subject: the pool, Want: the delay, Have: how long ago
+	DelayAfterDelete    Code = "DelayAfterDelete"    // the removal of another node began too recently; as DelayAfterAdd
+	DelayAfterFailure   Code = "DelayAfterFailure"   // the removal of a node was taken back too recently; as DelayAfterAdd
 	Payback             Code = "Payback"             // it is the replacement of a move that has not paid for itself yet; Want: until when
 	PodDoNotDisrupt     Code = "PodDoNotDisrupt"     // Subject: the pod
 	SafeToEvict         Code = "SafeToEvict"         // cluster-autoscaler.kubernetes.io/safe-to-evict; Subject: the pod

@@ -262,6 +262,8 @@ func kept(r plan.Reason) string {
 		return "without the node the cluster would have less than the minimum of " + flag + " (" + want + "; it has " + have + ")"
 	case plan.GroupMinimum:
 		return object + " is at its minimum size (" + r.Want + ")"
+	case plan.GroupNotChosen:
+		return "the NodeGroupClass does not choose " + object + " any more, so that its nodes stay as they are; see its spec.selectorTerms and its condition GroupsResolved"
 	case plan.GroupRefresh:
 		return "the cloud is replacing the nodes of " + object + " itself (" + r.Have + ")"
 	case plan.WellUsed:
@@ -271,8 +273,10 @@ func kept(r plan.Reason) string {
 			return object + " has " + r.Key + ": Never"
 		}
 		return "pods came or left " + r.Have + " ago; " + r.Key + " is " + r.Want
-	case plan.Cooldown:
-		return "a node was launched " + r.Have + " ago; the NodeGroupClass of " + object + " removes none for " + r.Want + " after that (" + r.Key + ")"
+	case plan.DelayAfterAdd, plan.DelayAfterDelete, plan.DelayAfterFailure:
+		what := map[plan.Code]string{plan.DelayAfterAdd: "a node was launched", plan.DelayAfterDelete: "the removal of a node began",
+			plan.DelayAfterFailure: "the removal of a node failed"}[r.Code]
+		return what + " " + r.Have + " ago; the NodeGroupClass of " + object + " removes none for " + r.Want + " after that (" + r.Key + ")"
 	case plan.Payback:
 		return object + " was launched to save money and has paid for that only after " + strings.TrimPrefix(r.Want, "past ")
 	case plan.BadRestartCost:

@@ -20,6 +20,7 @@ type nodeTable struct {
 	waitingPods map[string]map[string]*model.Pod // by node name and pod key: pods bound to a node that is not there
 	attachments map[string]attachment            // by name of the VolumeAttachment
 	changed     map[string]bool                  // names of nodes to be built anew, since nodes were last listed
+	pools       *Pools                           // they say which pods are expendable
 	listed      []*model.Node
 }
 
@@ -28,7 +29,7 @@ type nodeEntry struct {
 	object       *model.Node                 // as kube gave it: no Pods, no Used
 	pods         map[string]*model.Pod       // by key
 	volumes      map[string]model.Attachment // by name
-	lastPodEvent time.Time                   // when a workload's pod last came or left
+	lastPodEvent time.Time                   // when a workload's pod that is not expendable last came or left
 	built        *model.Node                 // what Snapshots show; nil: to be built anew
 }
 
@@ -60,7 +61,7 @@ func (t *nodeTable) setNode(n *model.Node, now time.Time) {
 		t.byName[n.Name] = e
 		for key, p := range t.waitingPods[n.Name] {
 			e.pods[key] = p
-			e.notePodBound(p, now)
+			t.notePodBound(e, p, now)
 		}
 		delete(t.waitingPods, n.Name)
 		for _, a := range t.attachments { // nodes come seldom
@@ -138,7 +139,7 @@ func (t *nodeTable) addPod(key string, p *model.Pod, now time.Time) {
 	if e := t.byName[p.Node]; e != nil {
 		e.pods[key] = p
 		t.markChanged(e)
-		e.notePodBound(p, now)
+		t.notePodBound(e, p, now)
 		return
 	}
 	waiting := t.waitingPods[p.Node]
@@ -165,7 +166,7 @@ func (t *nodeTable) changePod(key string, old, p *model.Pod, now time.Time) {
 	}
 	t.markChanged(e)
 	if old.Deleting.IsZero() && !p.Deleting.IsZero() {
-		e.notePodLeft(p, now)
+		t.notePodLeft(e, p, now)
 	}
 }
 
@@ -183,7 +184,7 @@ func (t *nodeTable) removePod(key string, p *model.Pod, now time.Time) bool {
 		if _, left = e.pods[key]; left {
 			delete(e.pods, key)
 			t.markChanged(e)
-			e.notePodLeft(p, now)
+			t.notePodLeft(e, p, now)
 		}
 	}
 	if waiting := t.waitingPods[p.Node]; waiting != nil {
@@ -268,21 +269,26 @@ func (e *nodeEntry) attachVolume(a model.Attachment) {
 
 // notePodBound notes when a workload's pod was bound to the node: when it was, not when that was heard of, or a
 // controller that starts anew would take every node for busy.
-func (e *nodeEntry) notePodBound(p *model.Pod, now time.Time) {
+func (t *nodeTable) notePodBound(e *nodeEntry, p *model.Pod, now time.Time) {
 	at := p.Bound
 	if at.IsZero() {
 		at = now
 	}
-	if p.IsWorkload() && at.After(e.lastPodEvent) {
+	if at.After(e.lastPodEvent) && t.isPodEvent(p) {
 		e.lastPodEvent = at
 	}
 }
 
 // notePodLeft notes that a workload's pod left the node now.
-func (e *nodeEntry) notePodLeft(p *model.Pod, now time.Time) {
-	if p.IsWorkload() {
+func (t *nodeTable) notePodLeft(e *nodeEntry, p *model.Pod, now time.Time) {
+	if t.isPodEvent(p) {
 		e.lastPodEvent = now
 	}
+}
+
+// isPodEvent says whether it counts for the node that a pod comes or leaves: it is a workload's, and not expendable.
+func (t *nodeTable) isPodEvent(p *model.Pod) bool {
+	return p.IsWorkload() && !model.CutoffOf(t.pools.ListPools()).IsExpendable(p)
 }
 
 // comparePods orders pods by namespace and name.

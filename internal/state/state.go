@@ -84,6 +84,7 @@ func New() *State {
 		resources:   NewResourceTable(), classes: classTable{}, failures: map[string]model.LaunchFailure{}, counts: &ChangeCounts{},
 	}
 	s.Pools = newPools(s.InFlight, s.counts)
+	s.nodes.pools = s.Pools
 	s.pods = newPodTable(s.nodes, s.replicaSets, s.counts)
 	s.Overlay = newOverlay(s.pods, s.claims, s.InFlight, s.counts, s.SetPod)
 	return s

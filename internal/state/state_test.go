@@ -212,6 +212,19 @@ func TestLastPodEvent(t *testing.T) {
 	s.SetNow(at(40))
 	s.DeletePod("default/a")
 	want(t, "it has left", event(), at(40))
+
+	s.SetNow(at(50))
+	spare := pod("spare", "low", "n")
+	spare.Class.Priority = -11
+	groups := &model.NodePool{Name: "groups", Scaling: &model.GroupScaling{Cutoff: model.PriorityCutoff{Set: true, Below: -10}}}
+	s.Pools.SetPool(groups)
+	s.SetPod(spare)
+	want(t, "an expendable pod comes", event(), at(40))
+	s.DeletePod("default/spare")
+	want(t, "and leaves", event(), at(40))
+	s.Pools.SetPool(&model.NodePool{Name: "other"})
+	s.SetPod(spare)
+	want(t, "it might get a node of another pool", event(), at(50))
 }
 
 func TestFlights(t *testing.T) {

@@ -38,7 +38,7 @@ func TestGroups(t *testing.T) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := onEC2(t, "--groups="+file, "--controller-arg", "--node-group-defaults=--scale-down-unneeded-time=1s --scale-down-delay-after-add=0s")
+	s := onEC2(t, "--groups="+file, "--controller-arg", "--node-group-defaults=--scale-down-unneeded-time=1s --scale-down-delay-after-add=0s --scale-down-delay-after-failure=0s")
 	t.Run("killed", func(t *testing.T) { groupsKilled(t, s) })
 	t.Run("together", func(t *testing.T) {
 		t.Run("found", func(t *testing.T) { t.Parallel(); groupsFound(t, s) })

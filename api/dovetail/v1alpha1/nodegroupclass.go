@@ -128,6 +128,11 @@ type NodeGroupOptions struct {
 	// +optional
 	IgnoreDaemonSetsUtilization *bool `json:"ignoreDaemonSetsUtilization,omitempty"`
 
+	// IgnoreMirrorPodsUtilization says that what static pods ask for does not count.
+	//
+	// +optional
+	IgnoreMirrorPodsUtilization *bool `json:"ignoreMirrorPodsUtilization,omitempty"`
+
 	// UnreadyTime is how long a node has to be not Ready before it goes. Default: 20m.
 	//
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
@@ -149,12 +154,42 @@ type NodeGroupOptions struct {
 	Eviction *NodeGroupEviction `json:"eviction,omitempty"`
 
 	// DelayAfterAdd is how long after a node of any group was launched none of these groups is removed for its cost or for
-	// being empty. Default: 0s.
+	// being empty; of the same group with delaysPerGroup. Default: 0s.
 	//
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
 	// +optional
 	DelayAfterAdd *metav1.Duration `json:"delayAfterAdd,omitempty"`
+
+	// DelayAfterDelete is the same, counted from when the removal of a node for its cost or for being empty began. Nodes
+	// that are chosen together go together. Default: 0s.
+	//
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Type=string
+	// +optional
+	DelayAfterDelete *metav1.Duration `json:"delayAfterDelete,omitempty"`
+
+	// DelayAfterFailure is the same, counted from when the removal of a node failed and was taken back. Default: 0s.
+	//
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Type=string
+	// +optional
+	DelayAfterFailure *metav1.Duration `json:"delayAfterFailure,omitempty"`
+
+	// DelaysPerGroup has delayAfterAdd, delayAfterDelete and delayAfterFailure of a node count from what happened to nodes
+	// of its own group, instead of any group. Default: false.
+	//
+	// +optional
+	DelaysPerGroup *bool `json:"delaysPerGroup,omitempty"`
+
+	// DelayAfterTaint is how long a node that is to be removed has its taint before its pods are evicted, so that what was
+	// on its way to it shows; at least half a second. Default: 0s.
+	//
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('5m')",message="delayAfterTaint may be 5m at most: a removal that takes longer than 10m is taken back"
+	// +optional
+	DelayAfterTaint *metav1.Duration `json:"delayAfterTaint,omitempty"`
 
 	// DeletionDelayTimeout is how long the deletion of a node whose pods are gone waits at most for annotations of the node
 	// that begin with delay-deletion.cluster-autoscaler.kubernetes.io/ to be removed. 0s: it does not wait. Default: 2m.
@@ -172,8 +207,10 @@ type NodeGroupOptions struct {
 	// +optional
 	NewPodDelay *metav1.Duration `json:"newPodDelay,omitempty"`
 
-	// PriorityCutoff is the priority below which pods get no node launched. It holds where every NodePool has one, and the
-	// lowest of them counts. Default: nodes are launched for pods of every priority.
+	// PriorityCutoff is the priority below which pods are expendable: no node is launched for them, and none is kept for
+	// them, neither for the room that they take nor for want of another node for them. A PodDisruptionBudget, and the
+	// annotations karpenter.sh/do-not-disrupt and cluster-autoscaler.kubernetes.io/safe-to-evict "false", hold for such a
+	// pod too. The cutoff holds where every NodePool has one, and the lowest of them counts. Default: no pod is expendable.
 	//
 	// +optional
 	PriorityCutoff *int32 `json:"priorityCutoff,omitempty"`
@@ -259,6 +296,12 @@ type NodeGroupEviction struct {
 	//
 	// +optional
 	KeepDaemonSetsOfEmptyNodes *bool `json:"keepDaemonSetsOfEmptyNodes,omitempty"`
+
+	// KeepDaemonSetsOfOccupiedNodes has pods of DaemonSets run until the node ends where it goes for anything else, unless
+	// they are annotated cluster-autoscaler.kubernetes.io/enable-ds-eviction "true". Default: they are evicted.
+	//
+	// +optional
+	KeepDaemonSetsOfOccupiedNodes *bool `json:"keepDaemonSetsOfOccupiedNodes,omitempty"`
 }
 
 // NodeGroupDrainPriority is a group of pods that are evicted together.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Rules are what the options of a class keep nodes and pods from, a sentence each, in the order of the fields. None:
@@ -40,9 +42,28 @@ func (o *NodeGroupOptions) Rules() (out []string) {
 		if isTrue(e.KeepDaemonSetsOfEmptyNodes) {
 			add("Pods of DaemonSets are not evicted from empty nodes (eviction.keepDaemonSetsOfEmptyNodes).")
 		}
+		if isTrue(e.KeepDaemonSetsOfOccupiedNodes) {
+			add("Pods of DaemonSets are not evicted from nodes with other pods (eviction.keepDaemonSetsOfOccupiedNodes).")
+		}
 	}
-	if d := o.DelayAfterAdd; d != nil && d.Duration > 0 {
-		add("No node is removed for its cost or for being empty for %s after a node was launched (delayAfterAdd).", d.Duration)
+	of := "of any group"
+	if isTrue(o.DelaysPerGroup) {
+		of = "of the same group"
+	}
+	for _, x := range []struct {
+		delay       *metav1.Duration
+		what, field string
+	}{
+		{o.DelayAfterAdd, "a node %s was launched", "delayAfterAdd"},
+		{o.DelayAfterDelete, "the removal of a node %s began", "delayAfterDelete"},
+		{o.DelayAfterFailure, "the removal of a node %s failed", "delayAfterFailure"},
+	} {
+		if d := x.delay; d != nil && d.Duration > 0 {
+			add("No node is removed for its cost or for being empty for %s after "+x.what+" (%s).", d.Duration, of, x.field)
+		}
+	}
+	if d := o.DelayAfterTaint; d != nil && d.Duration > 0 {
+		add("The pods of a node that is to be removed are evicted %s after it was tainted (delayAfterTaint).", d.Duration)
 	}
 	if d := o.DeletionDelayTimeout; d != nil && d.Duration > 0 {
 		add("An empty node is deleted only when it has no annotation delay-deletion.cluster-autoscaler.kubernetes.io/… any more, or %s later (deletionDelayTimeout).", d.Duration)
@@ -53,7 +74,7 @@ func (o *NodeGroupOptions) Rules() (out []string) {
 		add("No node is launched for pods younger than %s, unless another NodePool has no such delay (newPodDelay).", d.Duration)
 	}
 	if n := o.PriorityCutoff; n != nil {
-		add("No node is launched for pods of a priority below %s, unless another NodePool has no such limit (priorityCutoff).", strconv.Itoa(int(*n)))
+		add("No node is launched or kept for pods of a priority below %s, unless another NodePool has no such limit (priorityCutoff).", strconv.Itoa(int(*n)))
 	}
 	if isTrue(o.FillToMinSize) {
 		add("Groups below minSize are filled up to it (fillToMinSize).")
