@@ -209,10 +209,23 @@ type env struct {
 	others []string // pools of the test beside the one of its name
 }
 
+// envNames are the names that newEnv has given out.
+var envNames sync.Map // envName to true
+
+type envName struct {
+	s    *sandbox.Sandbox
+	name string
+}
+
 // newEnv makes the namespace. In the end the test's workload, pool and claims are deleted, and not waited for: whether all is
 // given back is seen once for all tests.
+//
+// A name is taken once in a sandbox, also by tests that have ended: the cloud's journal tells their machines apart by it.
 func newEnv(t *testing.T, s *sandbox.Sandbox, name string) *env {
 	t.Helper()
+	if _, taken := envNames.LoadOrStore(envName{s, name}, true); taken {
+		t.Fatalf("another test of this sandbox has the name %s", name)
+	}
 	e := &env{t: t, ctx: t.Context(), s: s, name: name}
 	_, err := s.Kube.CoreV1().Namespaces().Create(e.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	e.must(err)

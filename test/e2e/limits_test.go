@@ -77,7 +77,7 @@ func (e *env) running(n, all int) {
 func TestQuotaHolds(t *testing.T) {
 	s := shared(t)
 	t.Parallel()
-	e := newEnv(t, s, "quota")
+	e := newEnv(t, s, "capacity-quota")
 	e.must(s.Create(e.ctx, quotas, fmt.Sprintf("{apiVersion: autoscaling.x-k8s.io/v1beta1, kind: CapacityQuota, metadata: {name: %s}, spec: {selector: {matchLabels: {%s: %[1]s}}, limits: {resources: {nodes: 4, cpu: 64}}}}", e.name, testLabel)))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -106,21 +106,21 @@ func TestQuotaHolds(t *testing.T) {
 	}
 	status("0", "0") // by now it is known
 	e.nodePool(map[string]any{"spec.template.spec.requirements": only("c5.xlarge"), "spec.limits": map[string]any{"nodes": "3"}})
-	e.otherPool("quota-other", map[string]any{"spec.template.spec.requirements": only("m5.xlarge"), "spec.template.metadata.labels": map[string]any{testLabel: e.name}})
+	e.otherPool("capacity-quota-other", map[string]any{"spec.template.spec.requirements": only("m5.xlarge"), "spec.template.metadata.labels": map[string]any{testLabel: e.name}})
 	e.deploy("web", 12, e.pod("3", "1Gi"))
 	e.running(4, 12)
-	e.event("Pod", "web-", "FailedScheduling", "CapacityQuota quota allows 4 nodes")
+	e.event("Pod", "web-", "FailedScheduling", "CapacityQuota capacity-quota allows 4 nodes")
 	status("4", "16")
-	if n, _ := e.most(e.name, "quota-other"); n != 4 {
+	if n, _ := e.most(e.name, "capacity-quota-other"); n != 4 {
 		t.Errorf("%d nodes at once within a quota of 4", n)
 	}
 	e.must(s.Patch(e.ctx, quotas+"/"+e.name, `{"spec":{"limits":{"resources":{"nodes":6}}}}`))
 	e.running(6, 12)
 	status("6", "24")
-	if n, _ := e.most(e.name, "quota-other"); n != 6 {
+	if n, _ := e.most(e.name, "capacity-quota-other"); n != 6 {
 		t.Errorf("%d nodes at once within a quota of 6", n)
 	}
-	if a, b := len(e.launches(e.name)), len(e.launches("quota-other")); a != 3 || b != 3 {
+	if a, b := len(e.launches(e.name)), len(e.launches("capacity-quota-other")); a != 3 || b != 3 {
 		t.Errorf("%d and %d nodes of the two NodePools, want 3 each", a, b)
 	}
 }
