@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
@@ -144,8 +145,13 @@ func launchRequest(claim *model.Claim, class *state.NodeClass) cloud.LaunchReque
 
 // launchUpdate is what the claim's status and labels say once its machine is bought.
 func launchUpdate(claim *model.Claim, r cloud.LaunchResult) plan.UpdateClaim {
+	annotations := map[string]string{}
+	maps.Copy(annotations, r.Annotations)
+	if r.PriceMicro > 0 {
+		annotations[model.AnnotationLaunchPrice] = model.FormatMicro(r.PriceMicro)
+	}
 	return plan.UpdateClaim{
-		Claim: claim.Name, UID: claim.UID, Annotations: r.Annotations, ProviderID: r.ProviderID, ImageID: r.ImageID, Capacity: r.Capacity, Allocatable: r.Allocatable, Labels: r.Labels,
+		Claim: claim.Name, UID: claim.UID, Annotations: annotations, ProviderID: r.ProviderID, ImageID: r.ImageID, Capacity: r.Capacity, Allocatable: r.Allocatable, Labels: r.Labels,
 		Conditions: map[string]model.Condition{"Launched": {Status: "True", Reason: "Launched"}}, Why: plan.Reason{Code: plan.Launching, Pool: claim.Pool},
 	}
 }

@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,12 +40,12 @@ func (pu *purchases) limitUses() []model.LimitUse {
 	return out
 }
 
-// uncountedPool is a pool whose NodeClaims can't be counted against the snapshot's limits, since its provider has not been
-// asked yet what their nodes have and cost, as after a start; empty: there is none. Until it has been asked, nothing is
-// bought that counts.
-func (pu *purchases) uncountedPool() string {
+// uncountedLimits returns the limits, by their index in the snapshot, against which NodeClaims of some pool can't be
+// counted, and the name of that pool: its provider has not been asked yet what their nodes have and cost, as after a
+// start. Until it has been, nothing is bought that counts against these limits.
+func (pu *purchases) uncountedLimits() map[int]string {
 	if len(pu.s.Limits) == 0 {
-		return ""
+		return nil
 	}
 	unknown := map[string]bool{}
 	for _, p := range pu.s.Pools {
@@ -52,14 +53,38 @@ func (pu *purchases) uncountedPool() string {
 			unknown[p.Name] = true
 		}
 	}
-	if len(unknown) > 0 {
-		for _, c := range pu.s.Claims {
-			if unknown[c.Pool] {
-				return c.Pool
+	if len(unknown) == 0 {
+		return nil
+	}
+	out := map[int]string{}
+	for _, c := range pu.s.Claims {
+		if !unknown[c.Pool] {
+			continue
+		}
+		standing := comingNode{requirements: c.Requirements, labels: c.Labels}
+		for i, l := range pu.s.Limits {
+			if _, ok := out[i]; !ok && !l.IsUnlimited() && standing.mayMatch(l.Selector) {
+				out[i] = c.Pool
 			}
 		}
 	}
-	return ""
+	return out
+}
+
+// refuseUncounted has the pools buy nothing that count against a limit whose use is not known.
+func (pu *purchases) refuseUncounted(pools []solve.Pool) []solve.Pool {
+	uncounted := pu.uncountedLimits()
+	for i := range pools {
+		at := slices.IndexFunc(pools[i].Shared, func(l int) bool { _, ok := uncounted[l]; return ok })
+		if at < 0 {
+			continue
+		}
+		p, name := *pools[i].NodePool, uncounted[pools[i].Shared[at]]
+		p.Ready, p.NotReady = false, model.Condition{Status: "False", Reason: "LimitsNotCounted",
+			Message: "what the nodes of NodePool " + name + " have and cost counts against a limit, and is not known yet"}
+		pools[i].NodePool = &p
+	}
+	return pools
 }
 
 // countLimitUse counts what the nodes, claims and group members of the snapshot take of its limits.
@@ -69,20 +94,24 @@ func (pu *purchases) countLimitUse() []model.LimitUse {
 		uses[i].CapacityLimit = l
 	}
 	hasNode := map[string]bool{} // by provider id
+	launchPrice := func(c *model.Claim) int64 {
+		micro, _ := model.ParseDollars(c.Annotations[model.AnnotationLaunchPrice])
+		return micro
+	}
 	prices := nodePrices{pools: pu.s.Pools, known: map[nodePriceKey]int64{}}
 	for at, n := range pu.s.Nodes {
-		labels, capacity := n.Labels, n.Capacity
+		labels, capacity, launched := n.Labels, n.Capacity, int64(0)
 		if i := pu.claims.claimOf[at]; i != none {
 			c := pu.s.Claims[i]
 			if labels[model.LabelNodePool] == "" { // not registered yet
 				labels = mergeLabels(c.Labels, labels)
 			}
-			capacity = capacity.Max(c.Capacity)
+			capacity, launched = capacity.Max(c.Capacity), launchPrice(c)
 		}
 		hasNode[n.ProviderID] = n.ProviderID != ""
 		for j := range uses {
 			if uses[j].Matches(labels) {
-				addUse(&uses[j], capacity, prices.of(labels))
+				addUse(&uses[j], capacity, cmp.Or(prices.of(labels), launched))
 			}
 		}
 	}
@@ -100,7 +129,7 @@ func (pu *purchases) countLimitUse() []model.LimitUse {
 		if coming.pool != nil {
 			coming.types = coming.pool.Types
 		}
-		coming.addTo(uses, most.Max(pu.mem.claimSizes[c.Name]).Max(c.Requests), max(coming.dearest(), pu.mem.claimMicro[c.Name]))
+		coming.addTo(uses, most.Max(pu.mem.claimSizes[c.Name]).Max(c.Requests), cmp.Or(max(coming.dearest(), pu.mem.claimMicro[c.Name]), launchPrice(c)))
 	}
 	for _, i := range pu.s.Instances {
 		if i.Gone || i.ClaimUID != "" || i.Class == "" || claimed[i.ProviderID] || hasNode[i.ProviderID] {
@@ -427,13 +456,14 @@ func splitPool(p *model.NodePool, selects []func(*model.InstanceType, *model.Off
 
 // limitReached returns the first limit that leaves no room for one more claim, and false where all do.
 func (pu *purchases) limitReached(a *plan.CreateClaim) (plan.Reason, bool) {
-	if name := pu.uncountedPool(); name != "" {
-		return plan.Reason{Code: plan.PoolNotReady, Pool: a.Pool.Name, Subject: "nodepool/" + name}, true
-	}
+	uncounted := pu.uncountedLimits()
 	coming := comingNode{pool: a.Pool, requirements: a.Requirements, types: a.Types}
-	for _, u := range pu.limitUses() {
+	for i, u := range pu.limitUses() {
 		if !coming.mayMatch(u.Selector) {
 			continue
+		}
+		if name, ok := uncounted[i]; ok {
+			return plan.Reason{Code: plan.PoolNotReady, Pool: a.Pool.Name, Subject: "nodepool/" + name}, true
 		}
 		if x, short := u.Shortage(pu.s.ResourceNames, coming.size(), coming.dearest()); short {
 			return plan.Reason{Code: plan.SharedLimit, Pool: a.Pool.Name, Subject: u.Name, Key: x.Key, Want: x.Want, Have: x.Have}, true

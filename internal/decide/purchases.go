@@ -86,15 +86,7 @@ func (pu *purchases) pools() []solve.Pool {
 		}
 		out = append(out, sp)
 	}
-	if name := pu.uncountedPool(); name != "" {
-		for i := range out {
-			p := *out[i].NodePool
-			p.Ready, p.NotReady = false, model.Condition{Status: "False", Reason: "LimitsNotCounted",
-				Message: "what the nodes of NodePool " + name + " have and cost counts against a limit, and is not known yet"}
-			out[i].NodePool = &p
-		}
-	}
-	return pu.shareLimits(pu.withinGroupMaximums(out), pu.limitUses())
+	return pu.refuseUncounted(pu.shareLimits(pu.withinGroupMaximums(out), pu.limitUses()))
 }
 
 // isSizeKnown says whether it is known how large a claim's machine is.

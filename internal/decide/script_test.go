@@ -62,6 +62,7 @@ func (x *script) describeQuery() {
 //	     (offered to every pool above; left, max: what the group's provider last said of it)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
 //	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [group=NAME] [RES=AMOUNT…]    (what was asked for)
+//	     [price=DOLLARS]    (an hour, when it was launched)
 //	     [drifted=AT] [hash=H] [expire=DURATION] [keep=AT] [failed=AT] [moving=CAUSE]    (failed: a move was taken back; moving: the mark of the move that was decided on last for it)
 //	     [sold=CAPACITYTYPE,ZONE] [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
 //	node NAME type=T [sold=CAPACITYTYPE] [zone=Z] [label=K:V] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled]
@@ -708,6 +709,8 @@ func (x *script) claim(name string, opts []string) {
 			c.Conditions["DisruptionReason"] = model.Condition{Status: "True", Reason: string(plan.Underutilized), Message: "move m1", Since: x.now}
 		case "moving":
 			c.Conditions["DisruptionReason"] = model.Condition{Status: "True", Reason: v, Message: x.moveMark(name), Since: x.now}
+		case "price":
+			c.Annotations = model.Labels{model.AnnotationLaunchPrice: v}
 		case "replaces":
 			r := commandRecord{ID: "m1", Cause: plan.Underutilized, Of: 1}
 			for _, old := range strings.Split(v, ",") {

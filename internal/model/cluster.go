@@ -502,6 +502,10 @@ const (
 	TaintDisrupted    = "karpenter.sh/disrupted"
 	TaintReserved     = "dovetail.sh/reserved"
 	AnnotationAdopt   = "dovetail.sh/adopt" // of a claim made for a machine that was there before it: the machine's provider id
+
+	// AnnotationLaunchPrice on a claim is what its node cost when it was launched, dollars an hour as FormatMicro writes them. It
+	// counts against limits while no NodePool is offered the node's instance type.
+	AnnotationLaunchPrice = "dovetail.sh/launch-price"
 )
 
 // What is expected of ReplicaSets that have pods to make (decide/expect.go). State says by the same figures which pods come as no surprise.

@@ -3,7 +3,10 @@
 
 package model
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // CapacityLimit bounds what the nodes that its selector matches have in sum, whoever launched them: a CapacityQuota, or
 // the limits over the whole cluster.
@@ -61,6 +64,12 @@ func (l *CapacityLimit) Matches(labels Labels) bool {
 		}
 	}
 	return true
+}
+
+// IsUnlimited says whether the limit allows any number of nodes of any size and price, as that of an invalid
+// CapacityQuota does.
+func (l *CapacityLimit) IsUnlimited() bool {
+	return l.Nodes < 0 && l.MicroPerHour < 0 && !slices.Contains(l.HasMost, true)
 }
 
 // IsLimited says whether the limit bounds a resource.
