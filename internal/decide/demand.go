@@ -59,6 +59,7 @@ func (dm *demandStage) solve(look bool) {
 		dm.out.Pods = append(dm.out.Pods, aside...)
 	}
 	if len(left) == 0 && len(dm.s.Buffers) == 0 {
+		dm.resources.forget()
 		dm.rememberPlacements(map[string]placement{})
 		return
 	}

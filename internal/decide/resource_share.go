@@ -18,8 +18,9 @@ import (
 // resourceShares shares the resources that one solve has room for (solve.MostExtendedResources) among namespaces, so
 // that whoever asks for many of those that nodes have keeps no pod of another namespace from its node.
 //
-// Classes are admitted one by one: next comes the class with which its namespace has the fewest resources, then the one
-// that was looked at longest ago; those of virtual pods come after all others. A class that brings more resources than
+// Classes are admitted one by one. First comes the one that was looked at longest ago, so that each has its turn however
+// many resources it asks for; then always the class with which its namespace has the fewest resources, then the one that
+// was looked at longest ago. Those of virtual pods come after all others. A class that brings more resources than
 // are left is set aside with a Reason and looked at again soon, later each time while that goes on.
 // Pods that ask for none but the resources of every node are never set aside here, nor are any while the demand of all
 // namespaces has room.
@@ -75,13 +76,16 @@ type resourceClass struct {
 func (rs *resourceShares) decide(demand []*model.Pod, nodes []solve.ExistingNode, pools []solve.Pool) {
 	all, distinct := rs.byNamespace(demand, nodes, pools)
 	if distinct <= solve.MostExtendedResources {
-		rs.over, *rs.mem = nil, resourceShareMemory{}
+		rs.forget()
 		return
 	}
 	over, looked := rs.admit(all)
 	rs.over, *rs.mem = over, resourceShareMemory{looked: looked, retry: rs.mem.retry.after(rs.now)}
 	rs.wakeAt(rs.mem.retry.at)
 }
+
+// forget forgets what was set aside: there is no demand.
+func (rs *resourceShares) forget() { rs.over, *rs.mem = nil, resourceShareMemory{} }
 
 // setAside returns those of some pods that are looked at in this step, and what is said of the rest.
 func (rs *resourceShares) setAside(pods []*model.Pod) (kept []*model.Pod, aside []plan.PodDecision) {
@@ -160,10 +164,10 @@ func (rs *resourceShares) admit(all []*resourceDemand) (over map[*model.Class]pl
 	slices.SortFunc(all, func(a, b *resourceDemand) int { return strings.Compare(a.namespace, b.namespace) })
 	over, looked = map[*model.Class]plan.Reason{}, map[string]time.Time{}
 	taken := map[model.Dim]bool{}
-	for len(all) > 0 {
+	for compare := rs.compareWaits; len(all) > 0; compare = rs.compareTurns {
 		next := 0
 		for i := range all {
-			if rs.compareTurns(all[i], all[next]) < 0 {
+			if compare(all[i], all[next]) < 0 {
 				next = i
 			}
 		}
@@ -185,6 +189,12 @@ func (rs *resourceShares) admit(all []*resourceDemand) (over map[*model.Class]pl
 		}
 	}
 	return over, looked
+}
+
+// compareWaits says whose next class has waited longest for its turn.
+func (rs *resourceShares) compareWaits(a, b *resourceDemand) int {
+	x, y := a.classes[0], b.classes[0]
+	return cmp.Or(compareBool(x.virtual, y.virtual), rs.lookedAt(x).Compare(rs.lookedAt(y)), x.oldest.Compare(y.oldest))
 }
 
 // compareTurns says which of two namespaces has the next class admitted.
