@@ -22,12 +22,12 @@ type podsInTransit struct {
 }
 
 // unboundInTransit returns the pods that are to be bound somewhere and have no slot: which standing node's capacity
-// they take is not known before they are there. Pods that have been pending for Policy.InTransitWait take none, unless
+// they take is not known before they are there. Expendable pods take none that others need. Pods that have been pending for Policy.InTransitWait take none, unless
 // they are expected on a node.
 func (it *podsInTransit) unboundInTransit() []*model.Pod {
 	var out []*model.Pod
 	for _, p := range it.s.Pending {
-		if _, expected := it.placements.mem.byPod[p.UID]; !it.slots.covered[p.UID] && IsForScheduler(p) && (expected || it.now.Before(p.Created.Add(it.pol.InTransitWait))) {
+		if _, expected := it.placements.mem.byPod[p.UID]; !it.slots.covered[p.UID] && IsForScheduler(p) && !it.cutoff.IsExpendable(p) && (expected || it.now.Before(p.Created.Add(it.pol.InTransitWait))) {
 			out = append(out, p)
 		}
 	}

@@ -64,7 +64,7 @@ func (pt *podTable) demandHasClass(p *model.Pod) bool {
 	return pt.demandClasses[classOwner{p.Class, p.Owner.UID}]
 }
 
-// terminatingPods returns the pods that are ending on nodes being emptied and will have a successor.
+// terminatingPods returns the pods that are ending on nodes being emptied and will have a successor that needs a place.
 func (pt *podTable) terminatingPods() (out []*model.Pod) {
 	for _, c := range pt.dirtyClaims {
 		n := pt.nodeOf(c)
@@ -72,7 +72,7 @@ func (pt *podTable) terminatingPods() (out []*model.Pod) {
 			continue
 		}
 		for _, p := range n.Pods {
-			if !p.Deleting.IsZero() && !p.Terminal && p.IsWorkload() && p.Owner.UID != "" {
+			if !p.Deleting.IsZero() && !p.Terminal && p.IsWorkload() && p.Owner.UID != "" && !pt.cutoff.IsExpendable(p) {
 				out = append(out, p)
 			}
 		}
