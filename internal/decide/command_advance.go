@@ -38,7 +38,7 @@ func (dc *disruptionCommands) advanceAll() {
 			dc.deleteCandidates(m) // begun to delete, though that may not show yet: no way back
 		case left == 0: // what may not be deleted any more is not there, and what is can't be taken back
 		case dc.passiveReason != "":
-			dc.abort(m, dc.passiveReason, dc.pol.SearchInterval)
+			dc.abort(m, plan.Aborted, dc.passiveReason, dc.pol.SearchInterval)
 		default:
 			dc.advance(m)
 		}
@@ -64,8 +64,8 @@ func (dc *disruptionCommands) isReadyToDelete(m *command) bool {
 // advance takes a command that has not begun to delete one step on: conditions on its claims, then, when the
 // replacements are ready, taints and reservations, then the deletion; or takes it back.
 func (dc *disruptionCommands) advance(m *command) {
-	if why := dc.abortCause(m); why != "" {
-		dc.abort(m, why, dc.pol.BackOff) // what failed once may well fail again
+	if code, why := dc.abortCause(m); why != "" {
+		dc.abort(m, code, why, dc.pol.BackOff) // what failed once may well fail again
 		return
 	}
 	written := true
@@ -90,7 +90,7 @@ func (dc *disruptionCommands) advance(m *command) {
 	}
 	reserved, lost := dc.hosts.reserveHosts(m)
 	if lost != "" {
-		dc.abort(m, "node of nodeclaim "+lost+", whose room it counts on, is gone or goes itself", dc.pol.BackOff)
+		dc.abort(m, plan.Aborted, "node of nodeclaim "+lost+", whose room it counts on, is gone or goes itself", dc.pol.BackOff)
 		return
 	}
 	if !ready || !reserved {
@@ -113,7 +113,7 @@ func (dc *disruptionCommands) advance(m *command) {
 		return
 	}
 	if p := dc.findUnplaceablePod(m); p != nil {
-		dc.abort(m, "pod "+p.Key()+" has come, or has no home any more", 5*dc.pol.SearchInterval)
+		dc.abort(m, plan.Aborted, "pod "+p.Key()+" has come, or has no home any more", 5*dc.pol.SearchInterval)
 		return
 	}
 	dc.deleteCandidates(m)
@@ -130,19 +130,20 @@ func (dc *disruptionCommands) taintDelay(m *command) time.Duration {
 	return d
 }
 
-// abortCause says why a command must be taken back; empty: it may go on.
-func (dc *disruptionCommands) abortCause(m *command) string {
+// abortCause says why a command must be taken back, and whether because it failed (CommandFailed) or since the cluster is
+// another by now (Aborted); empty: it may go on.
+func (dc *disruptionCommands) abortCause(m *command) (code plan.Code, why string) {
 	if len(m.replacements) < m.Of {
-		return "a replacement is gone or was never made"
+		return plan.CommandFailed, "a replacement is gone or was never made"
 	}
 	if dc.hosts.lacksHost(m) {
-		return "a node whose room it counts on is not reserved"
+		return plan.Aborted, "a node whose room it counts on is not reserved"
 	}
 	if !dc.now.Before(m.since.Add(dc.pol.CommandTimeout)) {
-		return "it has taken longer than " + dc.pol.CommandTimeout.String()
+		return plan.CommandFailed, "it has taken longer than " + dc.pol.CommandTimeout.String()
 	}
 	if m.Cause == plan.Expired || m.Cause == plan.Unhealthy {
-		return ""
+		return "", ""
 	}
 	for _, u := range dc.candidates.dirty {
 		if u.CommandID != m.ID {
@@ -156,10 +157,10 @@ func (dc *disruptionCommands) abortCause(m *command) string {
 				plan.DelayAfterAdd, plan.DelayAfterDelete, plan.DelayAfterFailure:
 			case plan.GroupMinimum:
 				if x := dc.candidates.guard.NodeGroups[u.NodeGroup()]; x.Staying < x.MinSize { // without what goes; the minimum has been raised since
-					return string(r.Code) + " " + r.Subject
+					return plan.Aborted, string(r.Code) + " " + r.Subject
 				}
 			default:
-				return string(r.Code) + " " + r.Subject
+				return plan.Aborted, string(r.Code) + " " + r.Subject
 			}
 		}
 	}
@@ -168,11 +169,11 @@ func (dc *disruptionCommands) abortCause(m *command) string {
 		if pool := dc.poolByName[c.Pool]; pool != nil && !pools[c.Pool] {
 			pools[c.Pool] = true
 			if left, why := dc.candidates.budgetLeft(pool, m.Cause); left < 0 && m.Cause != plan.Unhealthy {
-				return string(why.Code) + " " + why.Key
+				return plan.Aborted, string(why.Code) + " " + why.Key
 			}
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // findUnplaceablePod returns a pod on a candidate for which too few slots are kept and which may find no place on a
@@ -238,10 +239,11 @@ func (dc *disruptionCommands) deleteCandidates(m *command) {
 	}
 }
 
-// abort takes a command back: conditions and taints are removed, and its claims back off for so long. What was bought
+// abort takes a command back: conditions, which say by their reason whether it failed (CommandFailed) or was overtaken
+// (Aborted), and taints are removed, and its claims back off for so long. What was bought
 // stays, as free capacity like any other. A claim whose deletion has been asked for and does not show yet is left as it
 // is: that can't be taken back.
-func (dc *disruptionCommands) abort(m *command, why string, rest time.Duration) {
+func (dc *disruptionCommands) abort(m *command, code plan.Code, why string, rest time.Duration) {
 	reason := plan.Reason{Code: plan.Aborted, Key: m.ID, Want: string(m.Cause), Have: why}
 	for _, c := range m.candidates {
 		if dc.isAboutToBeDeleted(c) {
@@ -258,7 +260,7 @@ func (dc *disruptionCommands) abort(m *command, why string, rest time.Duration) 
 		}
 		if c.Is(lifecycle.Disrupted) {
 			dc.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: r, Conditions: map[string]model.Condition{
-				lifecycle.Disrupted: {Status: "False", Reason: string(plan.Aborted), Message: why}}})
+				lifecycle.Disrupted: {Status: "False", Reason: string(code), Message: why}}})
 		}
 		dc.backOffs.backOffClaim(c.UID, rest)
 		if _, ok := dc.mem.unwritten[c.UID]; ok {

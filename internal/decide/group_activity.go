@@ -12,8 +12,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// groupActivity finds when nodes of node groups were last launched, removed, and removed in vain, for the delays that
-// node groups have after that. NodeClaims tell it, so that it outlives a restart; only the removal of a node whose
+// groupActivity finds when nodes of node groups were last launched, removed, and when a removal last failed, for the delays
+// that node groups have after that. A removal that was taken back because a pod came, or for anything else that is as it
+// should be, has not failed. NodeClaims tell it, so that it outlives a restart; only the removal of a node whose
 // NodeClaim is gone is remembered here alone.
 type groupActivity struct {
 	*draft
@@ -67,7 +68,7 @@ func (ga *groupActivity) read() map[string]disrupt.GroupActivity {
 			if !c.Deleting.IsZero() {
 				gone[group] = laterOf(gone[group], c.Deleting)
 			}
-		case d.Status == "False" && d.Reason == string(plan.Aborted):
+		case d.Status == "False" && d.Reason == string(plan.CommandFailed):
 			a.Failed = laterOf(a.Failed, d.Since)
 		}
 	}

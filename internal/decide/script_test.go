@@ -63,7 +63,7 @@ func (x *script) describeQuery() {
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
 //	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [group=NAME] [RES=AMOUNT…]    (what was asked for)
 //	     [price=DOLLARS]    (an hour, when it was launched)
-//	     [drifted=AT] [hash=H] [expire=DURATION] [keep=AT] [failed=AT] [moving=CAUSE]    (failed: a move was taken back; moving: the mark of the move that was decided on last for it)
+//	     [drifted=AT] [hash=H] [expire=DURATION] [keep=AT] [failed=AT] [aborted=AT] [moving=CAUSE]    (failed: a move failed; aborted: one was taken back since a pod came; moving: the mark of the move that was decided on last for it)
 //	     [sold=CAPACITYTYPE,ZONE] [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
 //	node NAME type=T [sold=CAPACITYTYPE] [zone=Z] [label=K:V] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled]
 //	     [bad=CONDITION,STATUS,SINCE] [RES=AMOUNT…]    (allocatable, where it is not its type's)
@@ -703,8 +703,12 @@ func (x *script) claim(name string, opts []string) {
 			if k == conditionDrifted {
 				c.Conditions[k] = model.Condition{Status: "True", Reason: "NodePoolDrifted", Since: x.when(v)}
 			}
-		case "failed":
-			c.Conditions["DisruptionReason"] = model.Condition{Status: "False", Reason: string(plan.Aborted), Since: x.when(v)}
+		case "failed", "aborted":
+			code := plan.CommandFailed
+			if k == "aborted" {
+				code = plan.Aborted
+			}
+			c.Conditions["DisruptionReason"] = model.Condition{Status: "False", Reason: string(code), Since: x.when(v)}
 		case "marked":
 			c.Conditions["DisruptionReason"] = model.Condition{Status: "True", Reason: string(plan.Underutilized), Message: "move m1", Since: x.now}
 		case "moving":

@@ -14,6 +14,7 @@ const (
 	Adopted       Code = "Adopted"       // a member of a node group was there before its claim; Subject: its provider id
 	Leftover      Code = "Leftover"      // a node has a taint that another autoscaler has left on it; Subject: the node, Key: the taint
 	Aborted       Code = "MoveAborted"   // a move could not be finished; everything is put back
+	CommandFailed Code = "CommandFailed" // the same, since a replacement never came or it took too long
 )
 
 // Codes of what keeps a machine, in the order the checks are made.
