@@ -99,10 +99,10 @@ func kills(few int) int {
 	return few
 }
 
-// pair is a sandbox with two controllers that soon notice when the leader is gone.
+// pair is the sandbox with two controllers that soon notice when the leader is gone.
 func pair(t *testing.T) *sandbox.Sandbox {
 	t.Helper()
-	return own(t, "--replicas", "2", "--controller-arg", "--leader-elect-lease-duration=3s",
+	return twins.get(t, "--replicas", "2", "--controller-arg", "--leader-elect-lease-duration=3s",
 		"--controller-arg", "--leader-elect-renew-deadline=2s", "--controller-arg", "--leader-elect-retry-period=500ms")
 }
 

@@ -51,12 +51,47 @@ const (
 	classes = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses"
 )
 
-// common is the sandbox that most tests share.
-var common struct {
+// sharedSandbox is a sandbox that is brought up for the first test that asks for it, and taken down after the last.
+type sharedSandbox struct {
 	once sync.Once
 	s    *sandbox.Sandbox
 	dir  string
 	err  error
+}
+
+var (
+	common sharedSandbox // of most tests
+	twins  sharedSandbox // with two controllers, for tests that kill the leader one after another
+)
+
+// get returns the sandbox; flags are sandbox up's.
+func (x *sharedSandbox) get(t *testing.T, flags ...string) *sandbox.Sandbox {
+	t.Helper()
+	x.once.Do(func() {
+		if x.dir, x.err = os.MkdirTemp("", "dovetail-e2e-"); x.err != nil {
+			return
+		}
+		x.s, x.err = up(t, filepath.Join(x.dir, "sb"), append([]string{"--boot", "0", "--pull", "0"}, flags...)...)
+	})
+	if x.err != nil {
+		t.Fatal(x.err)
+	}
+	return x.s
+}
+
+// end holds everythingGivenBack and takes the sandbox down.
+func (x *sharedSandbox) end() error {
+	var err error
+	if x.s != nil {
+		if err = everythingGivenBack(x.s); err != nil {
+			err = fmt.Errorf("after all tests of the shared sandbox: %w", err)
+		}
+		err = errors.Join(err, x.s.Down())
+	}
+	if x.dir != "" {
+		err = errors.Join(err, os.RemoveAll(x.dir))
+	}
+	return err
 }
 
 func TestMain(m *testing.M) {
@@ -68,19 +103,10 @@ func TestMain(m *testing.M) {
 		}
 	}
 	status := m.Run()
-	if common.s != nil {
-		if err := everythingGivenBack(common.s); err != nil {
-			fmt.Fprintf(os.Stderr, "FAIL: after all tests of the shared sandbox: %v\n", err)
+	for _, x := range []*sharedSandbox{&common, &twins} {
+		if err := x.end(); err != nil {
+			fmt.Fprintln(os.Stderr, "FAIL:", err)
 			status = 1
-		}
-		if err := common.s.Down(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			status = 1
-		}
-	}
-	if common.dir != "" {
-		if err := os.RemoveAll(common.dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
 		}
 	}
 	os.Exit(status)
@@ -144,16 +170,7 @@ func launchedOnce(records []machines.Record) error {
 // shared is the common sandbox.
 func shared(t *testing.T) *sandbox.Sandbox {
 	t.Helper()
-	common.once.Do(func() {
-		if common.dir, common.err = os.MkdirTemp("", "dovetail-e2e-"); common.err != nil {
-			return
-		}
-		common.s, common.err = up(t, filepath.Join(common.dir, "sb"), "--boot", "0", "--pull", "0")
-	})
-	if common.err != nil {
-		t.Fatal(common.err)
-	}
-	return common.s
+	return common.get(t)
 }
 
 // own is a sandbox for this test alone.

@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -50,6 +51,9 @@ func (e *env) allows(budget string, n int32) {
 // Fifty spot machines are announced to be taken away at once. Room for their pods is bought at once, the pods move as fast as their
 // PodDisruptionBudget allows and no faster, and every machine is given back before it is taken.
 func TestFiftyInterruptions(t *testing.T) {
+	if os.Getenv("DOVETAIL_SOAK") == "" {
+		t.Skip("runs in the soak; TestEC2Interruption is its like through SQS")
+	}
 	const n, least = 50, 40
 	s := shared(t)
 	e := newEnv(t, s, "spot")

@@ -54,6 +54,9 @@ func tightCatalog(t *testing.T) string {
 func TestExactLanding(t *testing.T) {
 	for _, landing := range []string{"bind", "tolerate"} {
 		t.Run(landing, func(t *testing.T) {
+			if landing == "bind" && os.Getenv("DOVETAIL_SOAK") == "" {
+				t.Skip("runs in the soak; TestExactThousand binds, too")
+			}
 			e := newEnv(t, own(t, "--catalog", tightCatalog(t), "--controller-arg", "--landing="+landing), "tight")
 			h := e.watchClaims()
 			tightPods(e)
@@ -108,6 +111,11 @@ func TestExactThousand(t *testing.T) {
 	e.nodePool(map[string]any{"spec.template.spec.requirements": only("exact-16")})
 	pods := e.podsRun(1000)
 	e.asPlanned(h, pods, nodes)
+	for i := range pods {
+		if r := reservations(&pods[i]); len(r) > 0 {
+			t.Errorf("pod %s tolerates the reservations of %q; it is bound, and needs none", pods[i].Name, r)
+		}
+	}
 	e.notReserved(time.Now(), 30*time.Second)
 	var first, last time.Time
 	for _, in := range e.launches(e.name) {
@@ -280,6 +288,9 @@ func TestDaemonWaits(t *testing.T) {
 	of := map[string]waits{}
 	for _, landing := range []string{"tolerate", "bind"} {
 		t.Run(landing, func(t *testing.T) {
+			if landing == "bind" && os.Getenv("DOVETAIL_SOAK") == "" {
+				t.Skip("runs in the soak; TestExactThousand binds, too")
+			}
 			e := newEnv(t, own(t, "--boot", "1s", "--controller-arg", "--landing="+landing), "daemons")
 			p := e.pod("100m", "64Mi")
 			p.Labels["app"] = "daemon"
@@ -319,6 +330,9 @@ func TestDaemonWaits(t *testing.T) {
 
 // Where nodes are not reserved everything runs in the end as well. What the first landing left over is not ours to decide, so it is told only.
 func TestWithoutExactLanding(t *testing.T) {
+	if os.Getenv("DOVETAIL_SOAK") == "" {
+		t.Skip("runs in the soak: what it shows is told, not asked")
+	}
 	e := newEnv(t, own(t, "--catalog", tightCatalog(t), "--controller-arg", "--landing=off"), "loose")
 	tightPods(e)
 	pods := e.podsRun(25)
