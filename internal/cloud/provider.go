@@ -237,13 +237,21 @@ type ClassEnder interface {
 	EndClass(ctx context.Context, class NodeClass) error
 }
 
+// QuotaTeller is a provider that knows which quotas of its account are reached.
+type QuotaTeller interface {
+	// ReachedQuota says which quota keeps instances of a type and capacity type from being launched now, and what to do about it;
+	// empty: none is known to.
+	ReachedQuota(t *model.InstanceType, capacityType string) string
+}
+
 // Decorator is a Provider around another one.
 type Decorator interface {
 	Provider
 	Unwrap() Provider
 }
 
-// As finds an optional interface (Drifter, Repairer, Interrupter, Learner, ClassStatuser, ClassEnder) in a provider or in what it decorates.
+// As finds an optional interface (Drifter, Repairer, Interrupter, Learner, ClassStatuser, ClassEnder,
+// QuotaTeller) in a provider or in what it decorates.
 func As[T any](p Provider) (T, bool) {
 	for {
 		if t, ok := p.(T); ok {

@@ -125,6 +125,7 @@ func (s *SetAside) Offerings(ctx context.Context, pool *model.NodePool, class No
 	if out, ok := s.overlay[id]; ok {
 		return out, nil
 	}
+	quotas, hasQuotas := As[QuotaTeller](s.Provider)
 	out := types
 	byType := map[string][]OfferingKey{}
 	for k := range s.until {
@@ -145,6 +146,9 @@ func (s *SetAside) Offerings(ctx context.Context, pool *model.NodePool, class No
 					out[i] = &changed
 				}
 				out[i].Offerings[j].Available = false
+				if hasQuotas {
+					out[i].Offerings[j].Quota = quotas.ReachedQuota(t, o.CapacityType)
+				}
 			}
 		}
 	}

@@ -58,8 +58,8 @@ func (x *script) describeQuery() {
 //	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
 //	     [group=NAME:MIN[:REFRESH]] [expand=RULE,…] [priority=N:REGEXP] [balance] [class=NAME] [cutoff=N] [delay=DURATION]    (class: of nodes, which a requirement of the pool names)
 //	     [chosen=GROUP,…] [after-add=DURATION] [after-delete=DURATION] [after-failure=DURATION] [own-delays] [tainted=DURATION]    (tainted: so long at least)
-//	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE] [boots=IMAGE] [label=K:V] [group=NAME] [left=N] [max=N]
-//	     (offered to every pool above; left, max: what the group's provider last said of it)
+//	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE] [quota=NAME] [boots=IMAGE] [label=K:V] [group=NAME] [left=N] [max=N]
+//	     (offered to every pool above; quota: of the account, which keeps it from being launched in ZONE; left, max: what the group's provider last said of it)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
 //	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [group=NAME] [RES=AMOUNT…]    (what was asked for)
 //	     [price=DOLLARS]    (an hour, when it was launched)
@@ -615,6 +615,7 @@ func (x *script) budget(v string) model.Budget {
 
 func (x *script) instanceType(name string, opts []string) {
 	t := &model.InstanceType{Name: name, Labels: model.Labels{model.LabelInstanceType: name}}
+	quota := ""
 	zones, groups, gone, group, only, price, left, most := []string{"a", "b"}, []string(nil), "", "", "", int64(0), int64(100), int64(0)
 	for _, o := range opts {
 		k, v, _ := strings.Cut(o, "=")
@@ -629,6 +630,8 @@ func (x *script) instanceType(name string, opts []string) {
 			zones = strings.Split(v, ",")
 		case "gone":
 			gone = v
+		case "quota":
+			quota = v
 		case "boots":
 			t.Boots = v
 		case "group":
@@ -660,6 +663,9 @@ func (x *script) instanceType(name string, opts []string) {
 			group = groups[i]
 		}
 		o := model.Offering{Zone: z, CapacityType: model.OnDemand, PriceMicro: price, Available: z != gone, Remaining: -1}
+		if !o.Available {
+			o.Quota = quota
+		}
 		if group != "" {
 			o.Labels, o.Remaining, o.Most = model.Labels{model.LabelNodeGroup: group}, left, cmp.Or(most, left+10)
 			o.Available = o.Available && left > 0

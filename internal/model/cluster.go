@@ -130,6 +130,7 @@ type Offering struct {
 	CapacityType string // on-demand, spot, reserved
 	PriceMicro   int64  // micro-dollars per hour
 	Available    bool   // false: set aside, out of capacity
+	Quota        string // Available false: the reached quota of the account that it would count against, and what to do; empty: none is known
 	Labels       Labels // further labels the node will bear, e.g. a reservation id; may be nil
 	Remaining    int64  // for reserved capacity and node groups: how many more can be had; negative: not limited
 	Most         int64  // of a node group: how many machines it may have; 0: not known

@@ -96,7 +96,7 @@ const (
 	CameShort        Code = "CameShort"        // a type was said to be large enough, and its nodes came smaller, twice; Key: the resource; Have: what they had
 	ShortAgain       Code = "CameShortTwice"   // two machines that were bought for the pod came smaller than they were said to be; Subject: the last one's type; Key, Have: where the pod alone does not fit
 	Offering         Code = "Offering"         // types fit, but none is offered in zone and capacity type wanted
-	OutOfCapacity    Code = "OutOfCapacity"    // every offering that fits is set aside
+	OutOfCapacity    Code = "OutOfCapacity"    // every offering that fits is set aside; Subject: a reached quota of the account that keeps the cheapest of those it keeps, and what to do
 	GroupMaximum     Code = "NodeGroupMaximum" // every offering that fits is of node groups at their maximum; Subject: the cheapest one, Have: its machines
 	Limit            Code = "Limit"            // Key: the resource of spec.limits
 	SharedLimit      Code = "SharedLimit"      // a limit over the cluster, or a CapacityQuota, allows no more; Subject: which; Key: its resource, "nodes" or "dollars-per-hour"; Want: what the smallest node needs, Have: used of the limit

@@ -100,6 +100,9 @@ func sentence(r plan.Reason) string {
 	case plan.GroupMaximum:
 		return objectName(r.Subject) + " is at its maximum size (" + r.Have + "); no other group fits the pod"
 	case plan.OutOfCapacity:
+		if r.Subject != "" { // a quota
+			return r.Subject + " (no other offering fits: " + strings.TrimSuffix(r.Have, " set aside") + " tried; each is tried again after some minutes)"
+		}
 		if strings.HasSuffix(r.Have, "set aside") {
 			return "the cloud has no capacity now for any offering that fits (" + strings.TrimSuffix(r.Have, " set aside") + " tried; each is tried again after some minutes)"
 		}

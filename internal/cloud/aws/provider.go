@@ -19,6 +19,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/interruption"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/offering"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/quota"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -34,6 +35,7 @@ type Provider struct {
 	groups    *asg.Provider
 	queue     *interruption.Queue
 	checks    *interruption.StatusChecks
+	quotas    *quota.Tracker
 }
 
 // New makes a provider. Nothing is called before it is used; Run keeps what it knows fresh.
@@ -46,14 +48,15 @@ func New(c *awsapi.Clients, config awsapi.Config, resources awsapi.Resources, cl
 	if err != nil {
 		return nil, err
 	}
-	memory, registry := &catalogue.NodeMemory{}, asg.NewRegistry()
+	memory, registry, quotas := &catalogue.NodeMemory{}, asg.NewRegistry(), quota.NewTracker(clock)
 	types, index := offering.NewTypeBuilder(a, memory), instances.NewIndex(a, registry.GroupNames)
 	return &Provider{
 		aws: a, catalogue: store, memory: memory, instances: index,
-		fleet:  fleet.New(a, store, types, index),
-		groups: asg.New(a, store, types, index, registry),
+		fleet:  fleet.New(a, store, types, index, quotas),
+		groups: asg.New(a, store, types, index, registry, quotas),
 		queue:  interruption.NewQueue(a, index),
 		checks: interruption.NewStatusChecks(a, index),
+		quotas: quotas,
 	}, nil
 }
 
@@ -108,6 +111,12 @@ func (p *Provider) Launch(ctx context.Context, requests []cloud.LaunchRequest) [
 	}
 	wg.Wait()
 	return results
+}
+
+// ReachedQuota implements cloud.QuotaTeller.
+func (p *Provider) ReachedQuota(t *model.InstanceType, capacityType string) string {
+	const milli = 1000
+	return p.quotas.Find(capacityType, t.Name, t.Capacity.At(model.CPU)/milli)
 }
 
 // ClassStatus implements cloud.ClassStatuser.

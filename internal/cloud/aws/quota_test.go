@@ -23,24 +23,29 @@ func TestQuotas(t *testing.T) {
 		name, code, refused, capacityType string
 		beyond                            []string // types refused of that capacity type
 		next                              string   // a claim for this type is refused without a call
+		says                              string
 	}{
-		{"on-demand", "VcpuLimitExceeded", "m5.4xlarge", model.OnDemand, []string{"c5.4xlarge", "c5.9xlarge", "m5.4xlarge"}, "c5.9xlarge"},
-		{"spot", "MaxSpotInstanceCountExceeded", "m5.large", model.Spot, []string{"c5.4xlarge", "c5.9xlarge", "m5.4xlarge", "m5.large"}, "c5.4xlarge"},
-		{"of another group", "VcpuLimitExceeded", "g4dn.xlarge", model.OnDemand, []string{"g4dn.xlarge", "g5.xlarge"}, "g5.xlarge"},
+		{"on-demand", "VcpuLimitExceeded", "m5.4xlarge", model.OnDemand, []string{"c5.4xlarge", "c5.9xlarge", "m5.4xlarge"}, "c5.9xlarge",
+			"EC2 quota reached: Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances (VcpuLimitExceeded); request an increase in Service Quotas"},
+		{"spot", "MaxSpotInstanceCountExceeded", "m5.large", model.Spot, []string{"c5.4xlarge", "c5.9xlarge", "m5.4xlarge", "m5.large"}, "c5.4xlarge",
+			"EC2 quota reached: All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests (MaxSpotInstanceCountExceeded); request an increase in Service Quotas"},
+		{"of another group", "VcpuLimitExceeded", "g4dn.xlarge", model.OnDemand, []string{"g4dn.xlarge", "g5.xlarge"}, "g5.xlarge",
+			"EC2 quota reached: Running On-Demand G and VT instances (VcpuLimitExceeded); request an increase in Service Quotas"},
 		{"nobody may use spot", "AuthFailure.ServiceLinkedRoleCreationNotPermitted", "m5.4xlarge", model.Spot,
-			[]string{"c5.4xlarge", "c5.9xlarge", "g4dn.xlarge", "g5.xlarge", "m5.4xlarge", "m5.large"}, "g5.xlarge"},
+			[]string{"c5.4xlarge", "c5.9xlarge", "g4dn.xlarge", "g5.xlarge", "m5.4xlarge", "m5.large"}, "g5.xlarge",
+			"the account may not use spot yet (AuthFailure.ServiceLinkedRoleCreationNotPermitted): aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			clock := &skipping{}
 			a := open(t, some(t, "c5.4xlarge", "c5.9xlarge", "g4dn.xlarge", "g5.xlarge", "m5.4xlarge", "m5.large"), clock)
-			p := a.provider()
+			p := cloud.NewSetAside(a.provider(), clock, cloud.SetAsideFor)
 			launch := func(uid, name string) cloud.LaunchResult {
 				return p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: uid, ClaimUID: uid, Class: class(""), Types: []string{name}, CapacityTypes: []string{c.capacityType}}})[0]
 			}
 			a.fault(awstest.Fault{Kind: awstest.LaunchError, Code: c.code, InstanceType: c.refused, CapacityType: c.capacityType})
 			res := launch("a", c.refused)
-			if cloud.KindOf(res.Err) != cloud.InsufficientCapacity {
-				t.Fatalf("answered %+v", res)
+			if cloud.KindOf(res.Err) != cloud.InsufficientCapacity || !strings.HasSuffix(res.Err.Error(), ": "+c.says) {
+				t.Fatalf("answered %v, want that it says %s", res.Err, c.says)
 			}
 			types, err := p.Offerings(t.Context(), nil, class(""))
 			if err != nil {
@@ -50,6 +55,9 @@ func TestQuotas(t *testing.T) {
 			for _, it := range types {
 				for _, o := range it.Offerings {
 					if o.CapacityType == c.capacityType && slices.Contains(c.beyond, it.Name) {
+						if o.Available || o.Quota != c.says {
+							t.Errorf("%s in %s is offered as %+v, want not available and %s", it.Name, o.Zone, o, c.says)
+						}
 						want[cloud.OfferingKey{InstanceType: it.Name, Zone: o.Zone, CapacityType: o.CapacityType}.String()] = true
 					}
 				}

@@ -213,7 +213,7 @@ func (s *explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 	other := false                     // one passes that is not of such a group
 	var labels, fit, have, allowed int // offers that pass so far
 	var topo, volume bool
-	var nearest, promised *problem.Offer
+	var nearest, promised, quota *problem.Offer
 	lo, hi := s.PoolOfferRange(pi)
 	s.Steps += int64(hi - lo)
 	for i := lo; i < hi; i++ {
@@ -241,6 +241,8 @@ func (s *explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 			have++
 			if o.Available {
 				allowed++
+			} else if o.Offering.Quota != "" && (quota == nil || o.Price < quota.Price) {
+				quota = o
 			}
 			if o.Offering.Labels[model.LabelNodeGroup] == "" || o.Offering.Remaining != 0 || o.Offering.Most == 0 {
 				other = true
@@ -266,7 +268,11 @@ func (s *explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 	case allowed == 0 && !other:
 		return groupFull(full.Offering)
 	case allowed == 0:
-		return &plan.Reason{Code: plan.OutOfCapacity, Want: "an offering with capacity", Have: fmt.Sprintf("%d offerings set aside", have)}
+		out := &plan.Reason{Code: plan.OutOfCapacity, Want: "an offering with capacity", Have: fmt.Sprintf("%d offerings set aside", have)}
+		if quota != nil {
+			out.Subject = quota.Offering.Quota
+		}
+		return out
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/launch"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/offering"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/quota"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -107,10 +108,20 @@ func (p *Provider) launch(ctx context.Context, c *nodeClass, req cloud.LaunchReq
 			}
 		case a.noCapacity:
 			l.lastFailure = a.err
-			for _, c := range l.Options {
-				if c.Offering.Labels[model.LabelNodeGroup] == name {
-					l.Unavailable = append(l.Unavailable, c.Key())
+			var largest *offering.Option
+			for i := range l.Options {
+				c := &l.Options[i]
+				if c.Offering.Labels[model.LabelNodeGroup] != name {
+					continue
 				}
+				l.Unavailable = append(l.Unavailable, c.Key())
+				if largest == nil || c.CPUs > largest.CPUs {
+					largest = c
+				}
+			}
+			// Which type was refused the group does not say: a smaller one may fit in what is left.
+			if code := quota.CodeIn(a.err.Error()); code != "" && largest != nil {
+				l.lastFailure = fmt.Errorf("group %s: %s", name, p.quotas.Note(code, a.err.Error(), largest.Offering.CapacityType, largest.Name, largest.CPUs))
 			}
 		case a.err != nil:
 			return fail(a.err)

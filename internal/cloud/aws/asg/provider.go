@@ -12,6 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/launch"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/offering"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/quota"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -26,15 +27,17 @@ type Provider struct {
 	scaler    *scaler
 	offerings *offering.Cache // by class and the taints of the pool
 	launches  *launch.Registry[claimLaunch]
+	quotas    *quota.Tracker
 }
 
-// New makes a Provider. It calls nothing. registry is the one whose groups instances lists.
-func New(a *awsapi.Account, store *catalogue.Store, types *offering.TypeBuilder, instances *instances.Index, registry *Registry) *Provider {
+// New makes a Provider. It calls nothing. registry is the one whose groups instances lists, quotas are those of
+// the account.
+func New(a *awsapi.Account, store *catalogue.Store, types *offering.TypeBuilder, instances *instances.Index, registry *Registry, quotas *quota.Tracker) *Provider {
 	reader := newReader(a, registry)
 	return &Provider{
 		aws: a, catalogue: store, types: types, instances: instances, registry: registry, reader: reader,
 		scaler:    &scaler{aws: a, reader: reader, instances: instances, registry: registry, started: a.Clock.Now()},
-		offerings: offering.NewCache(), launches: launch.NewRegistry[claimLaunch](a.Clock),
+		offerings: offering.NewCache(), launches: launch.NewRegistry[claimLaunch](a.Clock), quotas: quotas,
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/launch"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/offering"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/quota"
 )
 
 // handleAnswer takes in what CreateFleet said to the pending request. It is not done when the next request is to be
@@ -122,19 +123,16 @@ func (p *Provider) readErrors(r *nodeclass.Resolved, b *request, errs []types.Cr
 		e := &errs[i]
 		code := awsapi.Deref(e.ErrorCode)
 		name, zone := b.errorTarget(e)
-		wide, all := accountLimit(code)
+		wide, all := quota.Covers(code)
 		switch {
 		case !awsapi.IsOutOfCapacity(code), code == awsapi.CodeNoAddresses && zone != "" && room(zone):
 			continue
 		case (other != nil || elsewhere) && (code == awsapi.CodeUnfulfillable || name == "" && zone == "" && !wide):
 			continue
 		}
-		if all {
-			p.quotas.noteExhausted(p.aws.Clock.Now(), quotaKey{b.capacityType(), allFamilies}, 0)
-		}
 		for k, c := range b.options {
-			if wide && !all && (name == "" || k.InstanceType == name) {
-				p.quotas.noteExhausted(p.aws.Clock.Now(), quotaKey{k.CapacityType, quotaFamily(c.Name)}, c.CPUs)
+			if wide && (all || name == "" || k.InstanceType == name) {
+				p.quotas.Note(code, awsapi.Deref(e.ErrorMessage), k.CapacityType, c.Name, c.CPUs)
 			}
 			if all || (name == "" || k.InstanceType == name) && (zone == "" || k.Zone == zone) ||
 				code == awsapi.CodeNoAddresses && k.Zone == zone {

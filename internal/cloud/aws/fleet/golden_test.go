@@ -24,6 +24,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/offering"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/quota"
 	"github.com/dovetail-sh/dovetail/internal/model"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -61,7 +62,7 @@ func goldenAccount(t *testing.T, spec awsv1.EC2NodeClassSpec) (*Provider, *nodec
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := New(a, store, offering.NewTypeBuilder(a, &catalogue.NodeMemory{}), instances.NewIndex(a, nil))
+	p := New(a, store, offering.NewTypeBuilder(a, &catalogue.NodeMemory{}), instances.NewIndex(a, nil), quota.NewTracker(a.Clock))
 	machine := func(name, arch string, cpus, mib, enis, addresses int64, more map[string]int64, labels model.Labels) *catalogue.TypeInfo {
 		l := model.Labels{model.LabelInstanceType: name, model.LabelArch: arch, model.LabelRegion: "eu-west-1"}
 		for k, v := range labels {

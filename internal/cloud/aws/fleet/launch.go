@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
@@ -137,7 +138,7 @@ func (p *Provider) prepareRequest(r *nodeclass.Resolved, o *offering.Set, req cl
 				missing = append(missing, c.Key())
 			}
 		}
-		return &cloud.Error{Kind: cloud.InsufficientCapacity, Offerings: offering.SortKeys(missing)}
+		return &cloud.Error{Kind: cloud.InsufficientCapacity, Offerings: offering.SortKeys(missing), Err: p.reachedQuotas(l.Options)}
 	}
 	if l.failedAttempts >= maxAttempts {
 		return fmt.Errorf("%d requests were made in vain", l.failedAttempts)
@@ -156,16 +157,51 @@ func (p *Provider) prepareRequest(r *nodeclass.Resolved, o *offering.Set, req cl
 // nextOptions are the options to try now: of the first capacity type that has some which are not known to be
 // unavailable; none: all are.
 func (p *Provider) nextOptions(l *claimLaunch) []offering.Option {
-	now := p.aws.Clock.Now()
 	for _, step := range splitByCapacityType(l.Options) {
 		left := slices.DeleteFunc(slices.Clone(step), func(c offering.Option) bool {
-			return slices.Contains(l.Unavailable, c.Key()) || p.quotas.isExhaustedFor(now, c.TypeInfo, c.Offering.CapacityType)
+			return slices.Contains(l.Unavailable, c.Key()) || p.quotas.Find(c.Offering.CapacityType, c.Name, c.CPUs) != ""
 		})
 		if len(left) > 0 {
 			return left
 		}
 	}
 	return nil
+}
+
+// quotaLimitedOfferings are the offerings of a class for which a quota of the account is known to be too small,
+// whatever was asked for: nobody need ask for them now.
+func (p *Provider) quotaLimitedOfferings(o *offering.Set) []cloud.OfferingKey {
+	if p.quotas.IsEmpty() {
+		return nil
+	}
+	var out []cloud.OfferingKey
+	for _, it := range o.Types {
+		t, of := o.ByName[it.Name], map[string]bool{}
+		for _, c := range []string{model.Spot, model.OnDemand} {
+			of[c] = p.quotas.Find(c, t.Name, t.CPUs) != ""
+		}
+		for i := range it.Offerings {
+			if of[it.Offerings[i].CapacityType] {
+				out = append(out, offering.Option{Type: t, Offering: &it.Offerings[i]}.Key())
+			}
+		}
+	}
+	return out
+}
+
+// reachedQuotas says which quotas of the account keep some of the options from being launched; nil: none does.
+func (p *Provider) reachedQuotas(options []offering.Option) error {
+	var texts []string
+	for _, c := range options {
+		if text := p.quotas.Find(c.Offering.CapacityType, c.Name, c.CPUs); text != "" && !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	slices.Sort(texts)
+	return errors.New(strings.Join(texts, "; "))
 }
 
 // answerExisting answers for a machine that was bought for a claim earlier, by this process or another.

@@ -17,6 +17,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/launch"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/offering"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/quota"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -31,15 +32,15 @@ type Provider struct {
 	offerings   *offering.Cache // by class name
 	launches    *launch.Registry[claimLaunch]
 	permissions *awsapi.Cache[model.Condition]
-	quotas      quotaTracker
+	quotas      *quota.Tracker
 }
 
-// New makes a Provider. It calls nothing.
-func New(a *awsapi.Account, store *catalogue.Store, types *offering.TypeBuilder, instances *instances.Index) *Provider {
+// New makes a Provider. It calls nothing. quotas are those of the account.
+func New(a *awsapi.Account, store *catalogue.Store, types *offering.TypeBuilder, instances *instances.Index, quotas *quota.Tracker) *Provider {
 	return &Provider{
 		aws: a, classes: nodeclass.NewResolver(a), catalogue: store, types: types, instances: instances, templates: newTemplateStore(a),
 		offerings: offering.NewCache(), launches: launch.NewRegistry[claimLaunch](a.Clock),
-		permissions: awsapi.NewCache[model.Condition](a.Clock, 30*time.Minute), quotas: quotaTracker{exhausted: map[quotaKey]exhaustedQuota{}},
+		permissions: awsapi.NewCache[model.Condition](a.Clock, 30*time.Minute), quotas: quotas,
 	}
 }
 
