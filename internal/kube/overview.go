@@ -39,7 +39,6 @@ const (
 	useEvery      = 15 * time.Second
 	useLimit      = 10 * time.Second
 	denialPause   = 30 * time.Second // before a kind is asked for again that may not be read, or that the API server does not have
-	overviewPage  = 1000             // objects in one answer where all are read once
 	skewTolerated = 5 * time.Second  // clocks that differ by less are taken as equal: the API server says whole seconds
 )
 
@@ -113,8 +112,7 @@ func (o *overview) kinds() []overviewKind {
 			x := o.node(n)
 			return func(b *top.Board) { b.SetNode(x) }
 		}, func(key string) top.Change { return func(b *top.Board) { b.DeleteNode(key) } }),
-		// Pods that have ended are left out by the API server.
-		overviewOf(o, "pods", source{o.c.core, "pods", &corev1.Pod{}}, "status.phase!=Succeeded,status.phase!=Failed", func(_ string, p *corev1.Pod) top.Change {
+		overviewOf(o, "pods", source{o.c.core, "pods", &corev1.Pod{}}, livePods, func(_ string, p *corev1.Pod) top.Change {
 			x := o.pod(p)
 			return func(b *top.Board) { b.SetPod(x) }
 		}, func(key string) top.Change { return func(b *top.Board) { b.DeletePod(key) } }),
@@ -197,11 +195,7 @@ func overviewOf[T metav1.Object](o *overview, name string, src source, selector 
 		},
 		read: func(ctx context.Context) error {
 			each := func(x T) { o.emit(set(key(x), x)) }
-			err := readPages(ctx, lw, overviewPage, each)
-			if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) { // the pages took longer than the API server remembers
-				err = readPages(ctx, lw, 0, each)
-			}
-			if err != nil {
+			if err := readAll(ctx, src, selector, each); err != nil {
 				denied(err)
 				return fmt.Errorf("list %s of API server %s: %w", src.resource, o.c.Address, err)
 			}
@@ -224,35 +218,6 @@ func (f *overviewFeed[T]) Replace(list []any, version string) error {
 		f.known()
 	}
 	return err
-}
-
-// readPages lists all objects, so many at a time; 0: all at once.
-func readPages[T metav1.Object](ctx context.Context, lw *cache.ListWatch, page int64, each func(T)) error {
-	opts := metav1.ListOptions{Limit: page}
-	for {
-		list, err := lw.ListWithContext(ctx, opts)
-		if err != nil {
-			return err
-		}
-		err = meta.EachListItem(list, func(obj runtime.Object) error {
-			x, ok := obj.(T)
-			if !ok {
-				return fmt.Errorf("list: got a %T, want a %T", obj, x)
-			}
-			each(x)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		m, err := meta.ListAccessor(list)
-		if err != nil {
-			return err
-		}
-		if opts.Continue = m.GetContinue(); opts.Continue == "" {
-			return nil
-		}
-	}
 }
 
 // isUnreachable says that nobody has answered, as opposed to an answer that is an error.

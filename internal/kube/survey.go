@@ -20,7 +20,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
@@ -29,12 +28,14 @@ import (
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/top"
 )
 
 // Survey is what a cluster has, as far as it may be read.
 type Survey struct {
 	Denied      []Denied       // kinds that could not be listed, by group and resource
 	Autoscalers []LeasedScaler // node autoscalers that hold their lease, by name
+	Refusals    []top.Decision // warnings of node autoscalers, from their events
 	Skew        time.Duration  // how far this machine's clock is ahead of the API server's; 0: by less than some seconds
 }
 
@@ -48,17 +49,12 @@ type LeasedScaler struct{ Name, Lease string }
 type surveyKind struct {
 	kind string
 	src  source
-	list func(ctx context.Context, lw *cache.ListWatch, keep func(metav1.Object)) error
+	list func(ctx context.Context, selector string, keep func(metav1.Object)) error
 }
 
 func surveyOf[T metav1.Object](kind string, src source) surveyKind {
-	return surveyKind{kind, src, func(ctx context.Context, lw *cache.ListWatch, keep func(metav1.Object)) error {
-		each := func(x T) { keep(x) }
-		err := readPages(ctx, lw, overviewPage, each)
-		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) { // the pages took longer than the API server remembers
-			err = readPages(ctx, lw, 0, each)
-		}
-		return err
+	return surveyKind{kind, src, func(ctx context.Context, selector string, keep func(metav1.Object)) error {
+		return readAll(ctx, src, selector, func(x T) { keep(x) })
 	}}
 }
 
@@ -96,12 +92,11 @@ func ReadSurvey(ctx context.Context, c *Client, m *Manifests) (*Survey, error) {
 	var failed error
 	for _, k := range c.surveyKinds() {
 		wg.Go(func() {
-			lw := cache.NewFilteredListWatchFromClient(k.src.client, k.src.resource, metav1.NamespaceAll, func(o *metav1.ListOptions) {
-				if k.kind == "Pod" {
-					o.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
-				}
-			})
-			err := k.list(ctx, lw, func(x metav1.Object) {
+			selector := ""
+			if k.kind == "Pod" {
+				selector = livePods
+			}
+			err := k.list(ctx, selector, func(x metav1.Object) {
 				mu.Lock()
 				defer mu.Unlock()
 				m.keep(k.kind, x)
@@ -118,7 +113,26 @@ func ReadSurvey(ctx context.Context, c *Client, m *Manifests) (*Survey, error) {
 			}
 		})
 	}
+	var deniedEvents error
+	for component, by := range eventSources {
+		wg.Go(func() {
+			err := readAll(ctx, source{c.core, "events", &corev1.Event{}}, "type=Warning,source="+component, func(e *corev1.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				out.Refusals = append(out.Refusals, overviewEvent(e, by))
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			deniedEvents = cmp.Or(deniedEvents, err)
+		})
+	}
 	wg.Wait()
+	switch {
+	case apierrors.IsForbidden(deniedEvents):
+		out.Denied = append(out.Denied, Denied{"", "events", "the right to list it in all namespaces is missing"})
+	case deniedEvents != nil: // the rest can be said without
+		out.Denied = append(out.Denied, Denied{"", "events", deniedEvents.Error()})
+	}
 	if failed != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return nil, cause

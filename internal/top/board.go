@@ -220,7 +220,7 @@ func (b *Board) ForgetLedger() { b.ledger, b.ledgerKnown = nil, false }
 func (b *Board) SetEvent(key string, d Decision) {
 	d.key = key
 	b.events[key] = d
-	if pod, ok := podOf(d.Subject); ok && d.Refusal && !d.last().Before(b.refusals[pod].last()) {
+	if pod, ok := podOf(d.Subject); ok && d.Refusal && !d.LastAt().Before(b.refusals[pod].LastAt()) {
 		b.refusals[pod] = d
 	}
 	if len(b.events) <= mostEvents+mostEvents/4 {
@@ -239,8 +239,8 @@ func (b *Board) SetEvent(key string, d Decision) {
 // DeleteEvent forgets an event. What it said of a pod that still waits stays.
 func (b *Board) DeleteEvent(key string) { delete(b.events, key) }
 
-// last is when the decision was made for the last time.
-func (d Decision) last() time.Time {
+// LastAt is when the decision was made for the last time.
+func (d Decision) LastAt() time.Time {
 	if d.Last.After(d.At) {
 		return d.Last
 	}
@@ -248,7 +248,7 @@ func (d Decision) last() time.Time {
 }
 
 func newestFirst(a, b Decision) int {
-	return cmp.Or(b.last().Compare(a.last()), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Text, b.Text))
+	return cmp.Or(b.LastAt().Compare(a.LastAt()), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Text, b.Text))
 }
 
 // podOf returns namespace/name of the pod that a subject is.

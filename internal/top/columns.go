@@ -167,8 +167,8 @@ func causeColumns() []column[CauseRow] {
 
 func decisionColumns(now time.Time) []column[Decision] {
 	return []column[Decision]{
-		{title: "AGO", right: true, least: 4, text: func(d *Decision) string { return ageText(now.Sub(d.last())) },
-			sortBy: func(a, b *Decision) int { return b.last().Compare(a.last()) }},
+		{title: "AGO", right: true, least: 4, text: func(d *Decision) string { return ageText(now.Sub(d.LastAt())) },
+			sortBy: func(a, b *Decision) int { return b.LastAt().Compare(a.LastAt()) }},
 		{title: "BY", drop: 50, text: func(d *Decision) string { return clean(d.By) }, sortBy: byText(func(d *Decision) string { return d.By })},
 		{title: "WHAT", least: 6, text: func(d *Decision) string {
 			if d.Count > 1 {

@@ -268,7 +268,7 @@ func (b *Board) decided(d *detail, subject string) {
 		if x.Count > 1 {
 			what += " ×" + strconv.Itoa(x.Count)
 		}
-		d.fact(when(x.last(), d.v.At), x.By+", "+what+": "+x.Text, Plain)
+		d.fact(when(x.LastAt(), d.v.At), x.By+", "+what+": "+x.Text, Plain)
 	}
 }
 

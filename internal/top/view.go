@@ -218,7 +218,7 @@ func (b *Board) autoscalers(now time.Time) []Autoscaler {
 	}
 	last := map[string]time.Time{}
 	for _, d := range b.events {
-		if at := d.last(); at.After(last[d.By]) {
+		if at := d.LastAt(); at.After(last[d.By]) {
 			last[d.By] = at
 		}
 	}
@@ -239,7 +239,7 @@ func (b *Board) viewPending(v *View) {
 	if b.ledgerKnown {
 		said = maps.Clone(b.refusals)
 		for _, d := range b.ledger {
-			if pod, ok := podOf(d.Subject); ok && d.Refusal && !d.last().Before(said[pod].last()) {
+			if pod, ok := podOf(d.Subject); ok && d.Refusal && !d.LastAt().Before(said[pod].LastAt()) {
 				said[pod] = d
 			}
 		}
