@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/quota"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/doctor"
@@ -195,6 +196,11 @@ func surveyCluster(ctx context.Context, f doctorFlags, m *kube.Manifests, in *do
 	}
 	for _, a := range survey.Autoscalers {
 		in.Autoscalers = append(in.Autoscalers, doctor.Autoscaler{Name: a.Name, Lease: a.Lease})
+	}
+	for _, r := range survey.Refusals {
+		if quotaName, size := quota.NameIn(r.Text); quotaName != "" {
+			in.CloudQuotas = append(in.CloudQuotas, doctor.CloudQuota{Name: quotaName, Size: size, Subject: r.Subject, At: r.LastAt()})
+		}
 	}
 	return cmp.Or(used, client.Address), survey.Skew, nil
 }

@@ -37,6 +37,15 @@ type Input struct {
 
 	Denied      []Denied     // kinds that could not be read
 	Autoscalers []Autoscaler // those that hold their lease
+	CloudQuotas []CloudQuota // quotas of the cloud's account that launches were refused for
+}
+
+// CloudQuota is a quota of the cloud's account for which a launch was refused, as the autoscaler's event says.
+type CloudQuota struct {
+	Name    string    // as the cloud calls it
+	Size    string    // empty: not said
+	Subject string    // of the last event: nodeclaim/NAME …
+	At      time.Time // of the last event
 }
 
 // Denied is a kind of objects that could not be read, and so was taken as having none.
@@ -117,7 +126,7 @@ func Examine(in Input) *Report {
 	out := &Report{Compared: x.compared, Pools: len(in.Snapshot.Pools), Autoscalers: in.Autoscalers}
 	out.Findings = x.findHolds()
 	for _, find := range []func() []Finding{
-		x.findUnplaceable, x.findPools, x.findOverlaps, x.findLimits, x.findQuotas, x.findFullQuotas, x.findSpot, x.findFewTypes, x.findOnePerNode,
+		x.findUnplaceable, x.findCloudQuotas, x.findPools, x.findOverlaps, x.findLimits, x.findQuotas, x.findFullQuotas, x.findSpot, x.findFewTypes, x.findOnePerNode,
 		x.findNodes, x.findEmptyNodes, x.findClaims, x.findStuckDeletions, x.findNoRequests, x.findSingleReplicas,
 		x.findUnpriced, x.findAutoscalers, x.findDenied,
 	} {

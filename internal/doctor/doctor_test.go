@@ -227,6 +227,8 @@ func (c *cluster) apply(ch plan.Change) {
 		c.applyQuota(c.limits[slices.IndexFunc(c.limits, func(l *model.CapacityLimit) bool { return l.Name == ch.Object })], ch)
 	case "resourcequota":
 		c.in.FullQuotas = slices.DeleteFunc(c.in.FullQuotas, func(q FullQuota) bool { return q.Namespace+"/"+q.Name == name && ch.Value == q.Twice })
+	case "cloudquota":
+		c.in.CloudQuotas = slices.DeleteFunc(c.in.CloudQuotas, func(q CloudQuota) bool { return q.Name == name })
 	case "autoscaler":
 		c.in.Autoscalers = slices.DeleteFunc(c.in.Autoscalers, func(a Autoscaler) bool { return a.Name == name })
 	case "clusterrole":

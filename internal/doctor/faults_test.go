@@ -245,6 +245,11 @@ var faults = []fault{
 		n.Labels[model.LabelInstanceType] = "odd.large"
 		return "instancetype/odd.large"
 	}, false},
+	{"quota of the cloud's account", CloudQuotaReached, func(c *cluster) string {
+		c.in.CloudQuotas = []CloudQuota{{Name: "Running On-Demand P instances", Subject: "nodeclaim/old", At: epoch.Add(-11 * time.Minute)},
+			{Name: "All F Spot Instance Requests", Size: "32 vCPUs", Subject: "nodeclaim/a", At: epoch.Add(-time.Minute)}}
+		return "cloudquota/All F Spot Instance Requests"
+	}, false},
 	{"two autoscalers", TwoAutoscalers, func(c *cluster) string {
 		c.in.Autoscalers = []Autoscaler{{"Karpenter", "kube-system/karpenter-leader-election"}, {"Cluster Autoscaler", "kube-system/cluster-autoscaler"}}
 		return "autoscaler/Karpenter"

@@ -4,8 +4,11 @@
 package doctor
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -18,6 +21,9 @@ const QuotaCosts Code = "QuotaCosts"
 
 // ResourceQuotaFull is the code of a ResourceQuota that leaves pods nothing of a resource.
 const ResourceQuotaFull Code = "ResourceQuotaFull"
+
+// CloudQuotaReached is the code of a quota of the cloud's account for which launches are refused.
+const CloudQuotaReached Code = "CloudQuotaReached" // Key: whose launch was the last, Have: the quota's size
 
 // findFullQuotas finds the ResourceQuotas that refuse pods.
 func (x *exam) findFullQuotas() (out []Finding) {
@@ -210,6 +216,26 @@ func (x *exam) findQuotas() (out []Finding) {
 		}
 		slices.Sort(f.Pods)
 		out = append(out, f)
+	}
+	return out
+}
+
+// quotaRecent is how long a refusal for want of quota counts as one that is still so: who launches tries again within minutes.
+const quotaRecent = 10 * time.Minute
+
+// findCloudQuotas finds the quotas of the cloud's account for which launches were refused lately.
+func (x *exam) findCloudQuotas() (out []Finding) {
+	last := map[string]CloudQuota{}
+	for _, q := range x.CloudQuotas {
+		have, ok := last[q.Name]
+		if x.Now.Sub(q.At) <= quotaRecent && (!ok || cmp.Or(q.At.Compare(have.At), strings.Compare(q.Subject, have.Subject)) > 0) {
+			last[q.Name] = q
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(last)) {
+		q, subject := last[name], "cloudquota/"+name
+		out = append(out, Finding{Code: CloudQuotaReached, Severity: Broken, Subject: subject, Key: q.Subject, Have: q.Size,
+			Changes: []plan.Change{{Object: subject, Op: plan.Set}}})
 	}
 	return out
 }

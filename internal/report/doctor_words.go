@@ -17,7 +17,7 @@ import (
 var doctorCodes = []doctor.Code{
 	doctor.PodDoNotDisrupt, doctor.SafeToEvict, doctor.NoController, doctor.PDBNeverAllows, doctor.PDBUnhealthy, doctor.SeveralPDBs, doctor.NodeDoNotDisrupt,
 	doctor.BudgetZero, doctor.BudgetUnreadable, doctor.ConsolidationOff, doctor.ConsolidateNever, doctor.StaticPool, doctor.NodeWithoutPool, doctor.PinnedToNode,
-	doctor.Unplaceable, doctor.LimitReached, doctor.LimitNear, doctor.QuotaCosts, doctor.ResourceQuotaFull, doctor.GroupAtMaximum, doctor.PoolBuysNothing, doctor.PoolNotReady, doctor.OverlappingPools,
+	doctor.Unplaceable, doctor.LimitReached, doctor.LimitNear, doctor.QuotaCosts, doctor.ResourceQuotaFull, doctor.CloudQuotaReached, doctor.GroupAtMaximum, doctor.PoolBuysNothing, doctor.PoolNotReady, doctor.OverlappingPools,
 	doctor.SpotNeverAllowed, doctor.FewTypes, doctor.OnePerNode, doctor.NodeNotReady, doctor.NodeCordoned, doctor.NodeEmpty, doctor.ClaimStuck, doctor.DeletionStuck,
 	doctor.NoRequests, doctor.SingleReplica, doctor.PriceUnknown, doctor.TwoAutoscalers, doctor.MissingRights,
 }
@@ -83,6 +83,8 @@ func doctorSentenceOfPools(f *doctor.Finding, who, pods, nodes string) string {
 		return fmt.Sprintf("%s (%s) keeps %s from cheaper nodes.", who, f.Key, pods)
 	case doctor.ResourceQuotaFull:
 		return fmt.Sprintf("%s is used up (%s: %s): further pods are refused before a node could be launched for them.", who, f.Key, f.Have)
+	case doctor.CloudQuotaReached:
+		return fmt.Sprintf("EC2 quota reached: %s%s. Launches are refused for it, the last of %s.", strings.TrimPrefix(f.Subject, "cloudquota/"), with(" (", f.Have, ")"), doctorObject(f.Key))
 	case doctor.GroupAtMaximum:
 		return fmt.Sprintf("%s is at its maximum size (%s): %s pending.", who, f.Have, pods)
 	case doctor.PoolBuysNothing:
@@ -157,6 +159,8 @@ func doctorCommand(f *doctor.Finding, c plan.Change) string {
 		resource := strings.TrimPrefix(c.Value, "list ")
 		short, _, _ := strings.Cut(resource, ".")
 		return fmt.Sprintf("kubectl create clusterrole %s-%s --verb=get,list,watch --resource=%s", name, short, resource)
+	case "cloudquota":
+		return "# request an increase of " + strings.TrimPrefix(c.Object, "cloudquota/") + " in Service Quotas"
 	case "catalog":
 		return "# give a catalogue that has " + c.Value + ": --catalog FILE"
 	}
