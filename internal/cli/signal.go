@@ -8,11 +8,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
+	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
+
+	"github.com/dovetail-sh/dovetail/internal/report"
 )
 
 // stopped is the cause of a context that a signal has ended.
@@ -59,7 +63,7 @@ func prompt(run func(*cobra.Command, []string, *progress) error) func(*cobra.Com
 			if cancelled(err) {
 				return ended(c.Context())
 			}
-			if _, e := out.Write(answer.Bytes()); e != nil {
+			if _, e := io.WriteString(out, fitted(c, out, answer.String())); e != nil {
 				return fmt.Errorf("write the answer: %w", e)
 			}
 			return err
@@ -67,6 +71,19 @@ func prompt(run func(*cobra.Command, []string, *progress) error) func(*cobra.Com
 			return ended(c.Context())
 		}
 	}
+}
+
+// fitted is an answer as it is written to out: text on a terminal has lines no longer than that is wide.
+func fitted(c *cobra.Command, out io.Writer, answer string) string {
+	f, is := terminal(out)
+	if output := c.Flags().Lookup("output"); !is || output == nil || output.Value.String() != "text" {
+		return answer
+	}
+	width, _, err := term.GetSize(f.Fd())
+	if err != nil || width <= 0 { // a terminal that does not say
+		return answer
+	}
+	return report.Fit(answer, width)
 }
 
 // cancelled says whether an error is that the context of a call has ended; some calls say so in the words of its cause.
