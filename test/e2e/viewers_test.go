@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -21,13 +20,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
+
+	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
 // What the controller explains is for whom the API server knows a token of audience dovetail.sh and allows the path; a
 // person gets there by a forwarded port with no more than Role dovetail-viewer, and is told the command that gives it.
 func TestViewers(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port, err := sandbox.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := own(t, "--controller-arg=--secure-address=127.0.0.1:"+port)
 	e := newEnv(t, s, "viewers")
 	const namespace = "dovetail-system"
@@ -130,25 +134,6 @@ func (e *env) bindRole(namespace, role, user string) {
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}}, metav1.CreateOptions{})
 	e.must(err)
-}
-
-// freePort draws a port of loopback that nobody listens on: below those that the sandbox draws and those that kernels
-// give to outgoing connections, as one of either could take it before its server listens.
-func freePort(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp4", fmt.Sprint("127.0.0.1:", 11000+rand.IntN(4000)))
-		if err != nil {
-			continue
-		}
-		_, port, _ := net.SplitHostPort(l.Addr().String())
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return port
-	}
-	t.Fatal("100 ports between 11000 and 15000 are taken")
-	return ""
 }
 
 // askSecurely asks for the ledger with a token; empty: without.

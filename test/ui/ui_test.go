@@ -6,6 +6,7 @@ package ui
 import (
 	"context"
 	"flag"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,7 +22,8 @@ import (
 
 var pictures = flag.String("pictures", "", "directory to write a picture of each view to")
 
-// TestPage opens each view of the page about a cluster with nodes, a pending pod and decisions.
+// TestPage opens each view of the page of `dovetail ui` about a cluster with nodes, a pending pod and decisions, then the page that the
+// controller itself serves, with a token.
 func TestPage(t *testing.T) {
 	browser := FindChromium()
 	if browser == "" {
@@ -30,7 +32,11 @@ func TestPage(t *testing.T) {
 	t.Chdir(filepath.Join("..", "..")) // binaries are found from the repository's root
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	s, err := sandbox.Up(ctx, filepath.Join(t.TempDir(), "sandbox"), "--boot", "1s", "--pull", "0s")
+	port, err := sandbox.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := sandbox.Up(ctx, filepath.Join(t.TempDir(), "sandbox"), "--boot", "1s", "--pull", "0s", "--controller-arg=--secure-address=127.0.0.1:"+port)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +100,52 @@ func TestPage(t *testing.T) {
 		takePicture(ctx, t, "what-if")
 	})
 	endWatch()
+	checkConsole(t, console)
+	t.Run("controller", func(t *testing.T) { checkControllerPage(ctx, t, s, "https://127.0.0.1:"+port+"/ui/") })
+}
+
+// checkControllerPage signs in to the page of the controller, over TLS, with a token as docs/SECURITY.md says, and opens its views.
+func checkControllerPage(ctx context.Context, t *testing.T, s *sandbox.Sandbox, url string) {
+	token := strings.TrimSpace(kubectl(ctx, t, s, "", "-n", "dovetail-system", "create", "token", "dovetail-viewer", "--audience", "dovetail.sh"))
+	signIn := func(token string) {
+		err := chromedp.Do(ctx, chromedp.WaitVisible("#token"), chromedp.SetValue("#token", token), chromedp.Click(`//button[text()="Sign in"]`))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := chromedp.Do(ctx, chromedp.Navigate(url)); err != nil {
+		t.Fatal(err)
+	}
+	awaitText(ctx, t, []string{`create token dovetail-viewer --audience dovetail\.sh`})
+	signIn("guessed")
+	awaitText(ctx, t, []string{`does not know the token`})
+	signIn(token)
+	awaitText(ctx, t, []string{`Cost an hour\s+\$0\.\d+`}) // what the console said so far is that the page was refused
+	watched, endWatch := context.WithCancel(ctx)
+	console := chromedp.Console(watched)
+	for _, view := range []struct {
+		name string
+		want []string
+	}{
+		{"overview", []string{`Cost an hour\s+\$0\.\d+`, `nodepool/default`, `Pending pods\s+1`}},
+		{"nodes", []string{`nodepool/default · \d+`, `\$0\.\d+/h · \d+ pods`}},
+		{"pending", []string{`default/impossible`}},
+		{"decisions", []string{`create`, `pods need it`}},
+		{"history", []string{`nodeclaim/default-`}},
+	} {
+		if err := chromedp.Do(ctx, chromedp.Navigate(url+"#"+view.name)); err != nil {
+			t.Fatal(err)
+		}
+		awaitText(ctx, t, view.want)
+		takePicture(ctx, t, "controller-"+view.name)
+	}
+	endWatch()
+	checkConsole(t, console)
+}
+
+// checkConsole fails where the browser's console has said anything.
+func checkConsole(t *testing.T, console iter.Seq2[chromedp.ConsoleMessage, error]) {
+	t.Helper()
 	for message, err := range console {
 		if err != nil {
 			break // it has ended
@@ -123,7 +175,7 @@ spec:
     spec: {containers: [{name: pause, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: "1", memory: 2Gi}}}]}
 `
 
-func kubectl(ctx context.Context, t *testing.T, s *sandbox.Sandbox, in string, args ...string) {
+func kubectl(ctx context.Context, t *testing.T, s *sandbox.Sandbox, in string, args ...string) string {
 	t.Helper()
 	bin, _, err := sandbox.Binaries()
 	if err != nil {
@@ -131,9 +183,11 @@ func kubectl(ctx context.Context, t *testing.T, s *sandbox.Sandbox, in string, a
 	}
 	cmd := exec.CommandContext(ctx, bin, append([]string{"--dir", s.Dir, "kubectl"}, args...)...)
 	cmd.Stdin = strings.NewReader(in)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
 		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
+	return string(out)
 }
 
 // awaitText returns when what the page shows matches every pattern.

@@ -15,6 +15,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -478,4 +480,18 @@ func (s *Sandbox) LogTail(name string, n int, words ...string) string {
 		}
 	}
 	return strings.Join(out[max(0, len(out)-n):], "")
+}
+
+// FreePort draws a port of loopback that nobody listens on: below those that the sandbox draws and those that kernels
+// give to outgoing connections, as one of either could take it before its server listens.
+func FreePort() (string, error) {
+	for range 100 {
+		l, err := net.Listen("tcp4", fmt.Sprint("127.0.0.1:", 11000+rand.IntN(4000)))
+		if err != nil {
+			continue
+		}
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		return port, errors.Join(err, l.Close())
+	}
+	return "", errors.New("100 ports between 11000 and 15000 are taken")
 }
