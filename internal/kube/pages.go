@@ -4,21 +4,28 @@
 package kube
 
 import (
-	"bytes"
+	"bufio"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"reflect"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 )
 
 // listPage is how many objects are in one answer where all are read once.
 const listPage = 1000
+
+// mostObject is how many bytes an object may have; etcd takes far fewer.
+const mostObject = 64 << 20
 
 // livePods is the field selector that has the API server leave out pods that have ended.
 const livePods = "status.phase!=Succeeded,status.phase!=Failed"
@@ -33,47 +40,37 @@ func readAll[T metav1.Object](ctx context.Context, src source, selector string, 
 	return err
 }
 
-// readPages lists all objects, so many at a time; 0: all at once. The API server makes the next page while one is decoded.
+// readPages lists all objects, so many at a time; 0: all at once. Objects in protobuf are decoded while the API server still writes the
+// answer, and it makes the next page meanwhile.
 func readPages[T metav1.Object](ctx context.Context, src source, selector string, page int64, each func(T)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ask := func(token string) chan rest.Result {
-		answer := make(chan rest.Result, 1)
+	type answer struct {
+		body io.ReadCloser
+		err  error
+	}
+	ask := func(token string) chan answer {
+		out := make(chan answer, 1)
 		go func() {
-			answer <- src.client.Get().Resource(src.resource).
-				VersionedParams(&metav1.ListOptions{FieldSelector: selector, Limit: page, Continue: token}, metav1.ParameterCodec).Do(ctx)
+			body, err := src.client.Get().Resource(src.resource).
+				VersionedParams(&metav1.ListOptions{FieldSelector: selector, Limit: page, Continue: token}, metav1.ParameterCodec).Stream(ctx)
+			out <- answer{body, err}
 		}()
-		return answer
+		return out
 	}
 	for next := ask(""); next != nil; {
-		answer := <-next
+		a := <-next
 		next = nil
-		raw, err := answer.Raw()
-		if err != nil {
-			return answer.Error() // which reads what the API server says of it
+		if a.err != nil {
+			return a.err
 		}
-		if list, binary := cutBinaryList(raw); binary {
-			if token := list.continueToken(); token != "" {
+		err := readList(bufio.NewReaderSize(a.body, 64<<10), each, func(token string) {
+			if token != "" {
 				next = ask(token)
 			}
-			if err := eachBinaryItem(list, each); err != nil {
-				return fmt.Errorf("decode %s: %w", src.resource, err)
-			}
-			continue
-		}
-		list, err := answer.Get()
-		if err != nil {
-			return err
-		}
-		if err := eachItem(list, each); err != nil {
-			return err
-		}
-		m, err := meta.ListAccessor(list)
-		if err != nil {
-			return err
-		}
-		if token := m.GetContinue(); token != "" {
-			next = ask(token)
+		})
+		if err := errors.Join(err, a.body.Close()); err != nil {
+			return fmt.Errorf("read %s: %w", src.resource, err)
 		}
 	}
 	return nil
@@ -91,9 +88,6 @@ func eachItem[T metav1.Object](list runtime.Object, each func(T)) error {
 	})
 }
 
-// binaryList is a list of objects in Kubernetes' protobuf.
-type binaryList []byte
-
 // Numbers of fields in runtime.Unknown, in any list of objects, and in ListMeta.
 const (
 	unknownRaw   = 2
@@ -102,55 +96,155 @@ const (
 	metaContinue = 3
 )
 
-// cutBinaryList takes the list out of an answer; false: the answer is in no protobuf.
-func cutBinaryList(answer []byte) (list binaryList, ok bool) {
-	raw, ok := bytes.CutPrefix(answer, []byte("k8s\x00"))
-	if !ok {
-		return nil, false
+// readList reads the objects of a list. It says the token of the page after it, empty for the last, as soon as it is known: in protobuf
+// before the objects, in JSON after them.
+func readList[T metav1.Object](r *bufio.Reader, each func(T), more func(token string)) error {
+	const protobuf = "k8s\x00"
+	if head, err := r.Peek(len(protobuf)); err != nil || string(head) != protobuf {
+		return readJSONList(r, each, more)
 	}
-	return bytesField(raw, unknownRaw)
-}
-
-// continueToken is the token of the page after this one; empty: it is the last.
-func (l binaryList) continueToken() string {
-	listMeta, _ := bytesField(l, listMetadata)
-	token, _ := bytesField(listMeta, metaContinue)
-	return string(token)
-}
-
-// eachBinaryItem decodes the objects of a list one by one. A slice of a thousand pods that grows while they are decoded costs as much
-// as decoding them.
-func eachBinaryItem[T metav1.Object](list binaryList, each func(T)) error {
-	kind := reflect.TypeFor[T]().Elem()
-	for rest := []byte(list); len(rest) > 0; {
-		number, wire, n := protowire.ConsumeTag(rest)
-		if n < 0 {
-			return protowire.ParseError(n)
+	if _, err := r.Discard(len(protobuf)); err != nil {
+		return err
+	}
+	unknown := protoFields{r, math.MaxInt64}
+	for {
+		number, size, err := unknown.next()
+		if err != nil {
+			return err
 		}
-		rest = rest[n:]
-		if number != listItems || wire != protowire.BytesType {
-			if n = protowire.ConsumeFieldValue(number, wire, rest); n < 0 {
-				return protowire.ParseError(n)
+		if number != unknownRaw {
+			if err := unknown.skip(size); err != nil {
+				return err
 			}
-			rest = rest[n:]
 			continue
 		}
-		item, n := protowire.ConsumeBytes(rest)
-		if n < 0 {
-			return protowire.ParseError(n)
+		if err := readItems(&protoFields{r, size}, each, more); err != nil {
+			return err
 		}
-		rest = rest[n:]
+		_, err = io.Copy(io.Discard, r) // what follows the list is of no use, but the connection is
+		return err
+	}
+}
+
+func readJSONList[T metav1.Object](r io.Reader, each func(T), more func(token string)) error {
+	body, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	list, err := runtime.Decode(codecs.UniversalDeserializer(), body)
+	if err != nil {
+		return err
+	}
+	m, err := meta.ListAccessor(list)
+	if err != nil {
+		return err
+	}
+	more(m.GetContinue())
+	return eachItem(list, each)
+}
+
+// readItems decodes the objects of a list one by one. A slice of a thousand pods that grows while they are decoded costs as much as
+// decoding them.
+func readItems[T metav1.Object](list *protoFields, each func(T), more func(token string)) error {
+	kind := reflect.TypeFor[T]().Elem()
+	var buffer []byte // objects keep nothing of it
+	for list.left > 0 {
+		number, size, err := list.next()
+		if err != nil {
+			return err
+		}
+		if number != listMetadata && number != listItems {
+			if err := list.skip(size); err != nil {
+				return err
+			}
+			continue
+		}
+		if buffer, err = list.read(size, buffer); err != nil {
+			return err
+		}
+		if number == listMetadata {
+			token, _ := bytesField(buffer, metaContinue)
+			more(string(token))
+			continue
+		}
 		x := reflect.New(kind).Interface()
 		m, ok := x.(interface{ Unmarshal([]byte) error })
 		if !ok {
 			return fmt.Errorf("a %T has no protobuf", x)
 		}
-		if err := m.Unmarshal(item); err != nil {
+		if err := m.Unmarshal(buffer); err != nil {
 			return err
 		}
 		each(x.(T))
 	}
 	return nil
+}
+
+// protoFields reads a protobuf message whose fields are all strings, bytes or messages, as those of lists are.
+type protoFields struct {
+	r    *bufio.Reader
+	left int64 // bytes of the message
+}
+
+// next reads the number of the next field, and how many bytes it has.
+func (f *protoFields) next() (number protowire.Number, size int64, err error) {
+	tag, err := f.varint()
+	if err != nil {
+		return 0, 0, err
+	}
+	number, wire := protowire.DecodeTag(tag)
+	if wire != protowire.BytesType {
+		return 0, 0, fmt.Errorf("field %d is no string, bytes or message", number)
+	}
+	length, err := f.varint()
+	if err == nil && (length > math.MaxInt64 || int64(length) > f.left) {
+		err = fmt.Errorf("field %d is longer than its message", number)
+	}
+	return number, int64(length), err
+}
+
+func (f *protoFields) varint() (uint64, error) {
+	var raw [binary.MaxVarintLen64]byte
+	for i := range raw {
+		b, err := f.r.ReadByte()
+		if err != nil {
+			return 0, notEnd(err)
+		}
+		f.left--
+		if raw[i] = b; b < 0x80 {
+			v, n := binary.Uvarint(raw[:i+1])
+			if n <= 0 {
+				break
+			}
+			return v, nil
+		}
+	}
+	return 0, errors.New("a number has too many digits")
+}
+
+// read reads so many bytes into a buffer, which it makes larger where needed.
+func (f *protoFields) read(size int64, buffer []byte) ([]byte, error) {
+	if size > mostObject {
+		return nil, fmt.Errorf("an object of %d bytes", size)
+	}
+	buffer = slices.Grow(buffer[:0], int(size))[:size]
+	_, err := io.ReadFull(f.r, buffer)
+	f.left -= size
+	return buffer, notEnd(err)
+}
+
+func (f *protoFields) skip(size int64) error {
+	_, err := io.CopyN(io.Discard, f.r, size)
+	f.left -= size
+	return notEnd(err)
+}
+
+// notEnd makes an error of an answer that ends within a message.
+func notEnd(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // bytesField finds the first field with a number in a protobuf message; false: there is none, or it is no string, bytes or message.

@@ -44,9 +44,17 @@ func fitLine(line string, width int) []string {
 		f.line += string([]rune(body)[:last.at])
 		f.hang = strings.Repeat(" ", indent+bullet+last.at)
 		f.addWords(last.text)
-	case len(cells) > 1:
+	case len(cells) > 1: // what fits keeps its columns
 		f.hang += "    "
-		for i, c := range cells {
+		whole := 0
+		for whole < len(cells) && indent+bullet+cells[whole].end() <= width {
+			whole++
+		}
+		if whole > 0 {
+			f.line += string([]rune(body)[:cells[whole-1].end()])
+			f.breakLine("")
+		}
+		for i, c := range cells[whole:] {
 			f.addCell(c.text, i > 0)
 		}
 	default:
@@ -69,6 +77,8 @@ type cell struct {
 	at   int
 	text string
 }
+
+func (c cell) end() int { return c.at + utf8.RuneCountInString(c.text) }
 
 // splitCells splits a line where two spaces or more stand together.
 func splitCells(body string) (out []cell) {

@@ -33,7 +33,7 @@ dovetail-sandbox: 3 nodes, 10 pods (2
 
                           A MONTH  NODES
   Now                        $131      3
-  Repacked, nothing held  $59  3
+  Repacked, nothing held      $59      3
       saves $72 (55 %): remove 1 node
   Prices are of the catalogue built-in
   EC2 us-east-1; a month has 730 hours.
@@ -47,7 +47,8 @@ dovetail-sandbox: 3 nodes, 10 pods (2
         --type merge -p \
         '{"spec": {"maxUnavailable": 1}}'
 
-  TIME  WHAT  OBJECT  CLUSTER $/H  WHY
+  TIME      WHAT     OBJECT
+      CLUSTER $/H  WHY
   22:36:35  bought
       nodeclaim/default-6k7xyms
       $0.00 to $0.0542
