@@ -30,7 +30,9 @@ const mostObject = 64 << 20
 // livePods is the field selector that has the API server leave out pods that have ended.
 const livePods = "status.phase!=Succeeded,status.phase!=Failed"
 
-// readAll lists all objects of a kind that a field selector accepts, once. Pages that took longer than the API server remembers are
+// readAll lists all objects of a kind that a field selector accepts, once, as an informer does at first: from the API server's cache, which
+// may lag behind by a moment, answers in one piece and spares both sides twenty questions; from etcd, page by page, where that
+// is no cache, as of events. Pages that took longer than the API server remembers are
 // followed by all objects at once; each is then called again with those that it has had.
 func readAll[T metav1.Object](ctx context.Context, src source, selector string, each func(T)) error {
 	err := readPages(ctx, src, selector, listPage, each)
@@ -52,8 +54,11 @@ func readPages[T metav1.Object](ctx context.Context, src source, selector string
 	ask := func(token string) chan answer {
 		out := make(chan answer, 1)
 		go func() {
-			body, err := src.client.Get().Resource(src.resource).
-				VersionedParams(&metav1.ListOptions{FieldSelector: selector, Limit: page, Continue: token}, metav1.ParameterCodec).Stream(ctx)
+			opts := metav1.ListOptions{FieldSelector: selector, Limit: page, Continue: token}
+			if token == "" {
+				opts.ResourceVersion = "0"
+			}
+			body, err := src.client.Get().Resource(src.resource).VersionedParams(&opts, metav1.ParameterCodec).Stream(ctx)
 			out <- answer{body, err}
 		}()
 		return out
