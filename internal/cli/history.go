@@ -57,10 +57,10 @@ func historyCommand() *cobra.Command {
 	f := historyFlags{}
 	c := &cobra.Command{
 		Use:   "history [pod/[NAMESPACE/]NAME | deployment/[NAMESPACE/]NAME | node/NAME | nodeclaim/NAME | nodepool/NAME]",
-		Short: "say what was bought, removed, moved, refused and missed, and why",
-		Long: "Asks a running controller what it has done in the last hour (--since), or with an object what it has done about it: nodes bought,\n" +
-			"removed and moved, pods refused, launches that failed, commands that were aborted; why, and what the cluster cost an hour before\n" +
-			"and after. A week is kept across restarts, at most 2 MiB in eight ConfigMaps (docs/HISTORY.md); objects that are gone are in it.\n\n" +
+		Short: "say what was launched, disrupted, removed, refused and failed, and why",
+		Long: "Asks a running controller what it has done in the last hour (--since), or with an object what it has done about it: nodes\n" +
+			"launched, disrupted and removed, pods refused, launches that failed, commands that were aborted; why, and what the cluster cost\n" +
+			"an hour before and after. A week is kept across restarts, at most 2 MiB in eight ConfigMaps (docs/HISTORY.md); objects that are gone are in it.\n\n" +
 			reachHelp + "\n\n" +
 			"Exit status: 0 it has answered, 1 nobody answers, 2 wrong usage, 130 or 143 interrupted or stopped.",
 		Example: "  dovetail history\n  dovetail history --since 24h nodepool/default\n  dovetail history --since 3h -o json | jq '.entries[] | select(.kind == \"create\")'",

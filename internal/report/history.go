@@ -26,14 +26,14 @@ func HistoryJSON(w io.Writer, h *History) error { return writeIndented(w, h) }
 
 // historyKinds are what happened, by the kind of an entry.
 var historyKinds = map[string]string{
-	"create": "bought", "delete": "removed", "terminate": "removed", "move": "moved", ledger.Refuse: "refused", "verify": "refused",
-	"launch": "missed", "abort": "missed", "release": "missed", "evict": "missed", "decide": "missed", "interrupt": "interrupted", "restart": "moved",
+	"create": "launched", "delete": "removed", "terminate": "removed", "move": "disrupted", ledger.Refuse: "refused", "verify": "refused",
+	"launch": "failed", "abort": "failed", "release": "failed", "evict": "failed", "decide": "failed", "interrupt": "interrupted", "restart": "disrupted",
 }
 
-// HistoryWord says what happened in an entry: bought, removed, moved, refused, missed, interrupted or told.
+// HistoryWord says what happened in an entry: launched, removed, disrupted, refused, failed, interrupted or told.
 func HistoryWord(e *ledger.Entry) string {
 	if strings.HasPrefix(e.Outcome, "failed") {
-		return "missed"
+		return "failed"
 	}
 	return or(historyKinds[e.Kind], "told")
 }
@@ -118,7 +118,7 @@ func historySum(entries []ledger.Entry) string {
 		}
 	}
 	var parts []string
-	for _, word := range []string{"bought", "removed", "moved", "interrupted", "refused", "missed", "told"} {
+	for _, word := range []string{"launched", "disrupted", "removed", "interrupted", "refused", "failed", "told"} {
 		if n := counts[word]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, word))
 		}

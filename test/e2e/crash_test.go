@@ -69,7 +69,7 @@ func TestLeaderEnds(t *testing.T) {
 			return err
 		}
 		for i := range h.Entries {
-			if x := &h.Entries[i]; report.HistoryWord(x) == "bought" && len(x.Pods) == 1 && strings.Contains(x.Pods[0], "/first-") && x.After > 0 {
+			if x := &h.Entries[i]; report.HistoryWord(x) == "launched" && len(x.Pods) == 1 && strings.Contains(x.Pods[0], "/first-") && x.After > 0 {
 				return nil
 			}
 		}
