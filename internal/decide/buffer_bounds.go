@@ -63,50 +63,59 @@ func largestBuffer(list []*model.Buffer) (largest *model.Buffer) {
 	return largest
 }
 
-// wanted is how many virtual pods a buffer has now.
-func (bu *buffers) wanted(b *model.Buffer) int {
+// bounds are how many virtual pods a buffer has now: least need a place, and others, most in all, keep the place that
+// they have. A buffer with a Total gives way to its workload's pods: one that is on a node has no virtual pod beside it.
+// For one that waits no place is sought, but a place that is there is kept until the pod is on a node or is expected in
+// that very place. Given up before, the node would be empty, and be removed, just when pods come to it.
+func (bu *buffers) bounds(b *model.Buffer) (least, most int) {
 	switch {
 	case bu.sharedWith[b] != nil:
-		return 0
+		return 0, 0
 	case b.Total < 0:
-		return b.Replicas
+		return b.Replicas, b.Replicas
 	}
-	return min(b.Replicas, max(0, b.Total-bu.placedPods()[b.Workload]))
+	n := bu.countPods()[b.Workload]
+	return min(b.Replicas, max(0, b.Total-n.onNode-n.waiting)), min(b.Replicas, max(0, b.Total-n.onNode))
 }
 
-// placedPods counts the pods of the workloads that buffers with a Total are for: those on a node, and those that this
-// step finds a place for, anticipated ones included. Other pending pods are not counted: kube-scheduler may be about to
-// bind them, and until then their room is held.
-func (bu *buffers) placedPods() map[model.Workload]int {
-	if bu.placed != nil {
-		return bu.placed
+// podCount is how many pods a workload has.
+type podCount struct {
+	onNode  int
+	waiting int // those that this step finds a place for or an earlier one has found one for, anticipated ones included
+}
+
+// countPods counts the pods of the workloads that buffers with a Total are for. Pending pods that are no demand are not
+// counted: kube-scheduler may be about to bind them, and until then their room is held.
+func (bu *buffers) countPods() map[model.Workload]podCount {
+	if bu.counts != nil {
+		return bu.counts
 	}
-	bu.placed = map[model.Workload]int{}
+	bu.counts = map[model.Workload]podCount{}
 	for _, b := range bu.s.Buffers {
 		if b.Total >= 0 {
-			bu.placed[b.Workload] = 0
+			bu.counts[b.Workload] = podCount{}
 		}
 	}
-	count := func(p *model.Pod) {
+	count := func(p *model.Pod, onNode, waiting int) {
 		w, _ := p.Workload()
-		if n, ok := bu.placed[w]; ok && p.Deleting.IsZero() && !p.Terminal {
-			bu.placed[w] = n + 1
+		if n, ok := bu.counts[w]; ok && p.Deleting.IsZero() && !p.Terminal {
+			bu.counts[w] = podCount{n.onNode + onNode, n.waiting + waiting}
 		}
 	}
 	for _, n := range bu.s.Nodes {
 		for _, p := range n.Pods {
-			count(p)
+			count(p, 1, 0)
 		}
 	}
 	for _, p := range bu.s.Pending {
 		if bu.pods.isDemand(p) {
-			count(p)
+			count(p, 0, 1)
 		}
 	}
 	for _, p := range bu.anticipation.pods {
-		count(p)
+		count(p, 0, 1)
 	}
-	return bu.placed
+	return bu.counts
 }
 
 // pricedPod is a virtual pod with its part of what its node costs.

@@ -33,7 +33,7 @@ type buffers struct {
 	pods         *podTable
 	anticipation *anticipation
 
-	placed     map[model.Workload]int          // see placedPods; nil before it is asked for
+	counts     map[model.Workload]podCount     // see countPods; nil before it is asked for
 	sharedWith map[*model.Buffer]*model.Buffer // buffers that hold nothing, and the one of their group that does
 	dear       map[*model.Pod]bool             // found too dear in this step
 	waiting    bool                            // lost places are not sought for in this step: see hostWaitEnd
@@ -105,7 +105,8 @@ func (bu *buffers) read() {
 			}
 			v.at[i] = notSought
 		}
-		v = v.resized(b, bu.wanted(b)) // after that: a pod that is no more leaves its place to one that has lost its own
+		least, most := bu.bounds(b)
+		v = v.resized(b, least, most) // after that: a pod that is no more leaves its place to one that has lost its own
 		if lost && slices.Contains(v.at, notSought) {
 			if bu.mem.lostLast = bu.now; bu.mem.lostFirst.IsZero() {
 				bu.mem.lostFirst = bu.now
@@ -127,9 +128,16 @@ func (v virtualPods) like(b *model.Buffer) virtualPods {
 	return v
 }
 
-// resized returns the virtual pods of a buffer when there are so many of them. Those that have a place stay before
-// others.
-func (v virtualPods) resized(b *model.Buffer, count int) virtualPods {
+// resized returns the virtual pods of a buffer when there are as many of them as have a place, but so many at least and
+// at most. Those that have a place stay before others.
+func (v virtualPods) resized(b *model.Buffer, least, most int) virtualPods {
+	count := 0
+	for _, t := range v.at {
+		if t.isPlace() {
+			count++
+		}
+	}
+	count = min(max(count, least), most)
 	if len(v.pods) > count {
 		v.at = slices.Clone(v.at)
 		for i := count; i < len(v.at); i++ { // places of pods that are no more go to those that have none
@@ -194,12 +202,17 @@ func (bu *buffers) besideDemand(real []*model.Pod, rooms []solve.ExistingNode) (
 		v.at = slices.Clone(v.at)
 		moves := len(real) > 0 && dependsOnOtherPods(b.Like.Class)
 		for i, t := range v.at {
-			if t == notSought && bu.waiting {
+			if t.isPlace() && (moves || !free.take(t, v.pods[i])) {
+				v.at[i] = noPlace
+			}
+		}
+		least, most := bu.bounds(b)
+		v = v.resized(b, least, most)
+		for i, t := range v.at {
+			if t.isPlace() || t == notSought && bu.waiting {
 				continue
 			}
-			if !t.isPlace() || moves || !free.take(t, v.pods[i]) {
-				v.at[i], out = notSought, append(out, v.pods[i])
-			}
+			v.at[i], out = notSought, append(out, v.pods[i])
 		}
 		next[b.UID] = v
 	}
@@ -208,12 +221,14 @@ func (bu *buffers) besideDemand(real []*model.Pod, rooms []solve.ExistingNode) (
 	return out
 }
 
-// releaseAll gives up all places, and returns all virtual pods.
+// releaseAll gives up all places, and returns the virtual pods that need one.
 func (bu *buffers) releaseAll() (out []*model.Pod) {
 	next := make(map[string]virtualPods, len(bu.mem.byUID))
 	for _, b := range bu.s.Buffers {
 		if v, ok := bu.mem.byUID[b.UID]; ok {
 			v.at = make([]target, len(v.pods))
+			least, most := bu.bounds(b)
+			v = v.resized(b, least, most)
 			next[b.UID], out = v, append(out, v.pods...)
 		}
 	}
@@ -346,10 +361,10 @@ func (bu *buffers) targetOf(node string) target {
 func (bu *buffers) report() {
 	for _, b := range bu.s.Buffers {
 		x := BufferState{Buffer: b, Wanted: b.Replicas}
-		if b.Total >= 0 {
-			x.Wanted = bu.wanted(b)
-		}
 		v := bu.mem.byUID[b.UID]
+		if b.Total >= 0 {
+			x.Wanted = len(v.pods)
+		}
 		for _, t := range v.at {
 			switch {
 			case t == notSought:
