@@ -148,8 +148,9 @@ func (h *Headroom) wanted(w *Workload, in Input, m *WorkloadMemory) Hold {
 	if outlook := w.History.NextHour(d.Level, h.clock); w.History.Known() > 0 {
 		d.NextHour = &outlook
 	}
-	if d.Rise.Rise > d.Wanted {
-		d.Wanted, d.For = d.Rise.Rise, ForForecast
+	risen := max(0, w.Replicas-d.Rise.Replicas) // since the last minute recorded: a part of the rise that was forecast then
+	if n := d.Rise.Rise - risen; n > d.Wanted {
+		d.Wanted, d.For = n, ForForecast
 	}
 	return d
 }
