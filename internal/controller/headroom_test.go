@@ -218,7 +218,7 @@ func TestHeadroomAwaitsHistories(t *testing.T) {
 				h.scale("shop/h", 40)
 				h.set("h", headroom.Active, 1, 300)
 				web := h.targets["shop/h"][0].WorkloadName
-				h.objects[0].Kept = headroom.Memory{Workloads: map[headroom.WorkloadName]headroom.WorkloadMemory{web: headroom.Restored(40, 60, 0, nil)}}
+				h.objects[0].Kept = headroom.Memory{Workloads: map[headroom.WorkloadName]headroom.WorkloadMemory{web: headroom.Restored(40, 60, 0, 0, nil)}}
 				h.buffers["shop/h"] = map[string]int{web.String(): 60}
 				b.lead()
 				time.Sleep(90 * time.Minute)

@@ -29,7 +29,8 @@ import (
 //
 //	lead 90s                                     how long nodes take from now on
 //	workload KIND/NAME replicas=N cpu=N memory=N priority=N price=PODSxDOLLARS
-//	scale KIND/NAME N
+//	scale KIND/NAME N [slowly]                   slowly: pods that it has no node for yet come later, see bind
+//	bind KIND/NAME N                             so many of its pods have a node
 //	remember KIND/NAME FROM TO N                 it had N replicas in each minute between
 //	recur KIND/NAME FROM TO N at "SCHEDULE" in ZONE for DURATION replicas=N
 //	                                             the same, and other replicas at a time of the clock
@@ -89,7 +90,12 @@ func (s *story) run(line string) {
 		s.workloads = append(s.workloads, s.workload(words[1:]))
 		slices.SortFunc(s.workloads, func(a, b Workload) int { return strings.Compare(a.String(), b.String()) })
 	case "scale":
-		s.find(words[1]).Replicas = s.number(words[2])
+		w := s.find(words[1])
+		if w.Replicas = s.number(words[2]); len(words) == 3 {
+			w.Bound = w.Replicas
+		}
+	case "bind":
+		s.find(words[1]).Bound = s.number(words[2])
 	case "remember":
 		s.remember(words)
 	case "recur":
@@ -191,6 +197,7 @@ func (s *story) workload(words []string) Workload {
 		switch key, value, _ := strings.Cut(word, "="); key {
 		case "replicas":
 			w.Replicas = s.number(value)
+			w.Bound = w.Replicas
 		case "cpu":
 			w.Requests[model.CPU] = int64(s.number(value)) * 1000
 		case "memory":
@@ -273,6 +280,9 @@ func (s *story) look(from, to time.Time) {
 			if d.Wanted > 0 {
 				held = append(held, fmt.Sprintf("%d of %d for %s (%s)", d.Held, d.Wanted, d.Workload, d.For))
 			}
+			if d.Coming > 0 {
+				held = append(held, fmt.Sprintf("%d of its pods that come to %s", d.Coming, d.Workload))
+			}
 		}
 		text := "nothing"
 		if len(held) > 0 {
@@ -320,7 +330,7 @@ func (s *story) restart() {
 		if n := len(w.Held); n > 0 {
 			pods, micro = w.Held[n-1].pods, w.Held[n-1].micro
 		}
-		kept.Workloads[name] = Restored(w.Replicas, pods, micro, w.Windows)
+		kept.Workloads[name] = Restored(w.Replicas, pods, w.Coming, micro, w.Windows)
 	}
 	s.mem = kept
 }

@@ -13,7 +13,7 @@ import (
 // LookEvery is how often a Headroom is looked at though nothing has changed.
 const LookEvery = time.Minute
 
-// lookAwaited is how soon it is looked again whether a history has been read.
+// lookAwaited is how soon it is looked again whether a history has been read, and whether pods have come.
 const lookAwaited = 5 * time.Second
 
 // DefaultLead is how long nodes are taken to need from NodeClaim to Ready while none has been seen.
@@ -54,7 +54,7 @@ type Hold struct {
 	Replicas int    // that it asks for itself
 	Wanted   int    // for how many further pods room is wanted
 	Held     int    // what limits leave of that
-	Coming   int    // of Replicas, those without a node for which room was held and still is, until they have come
+	Coming   int    // of Replicas, those without a node for which room was held when they were asked for, and is until they have come
 	Micro    int64  // what nodes for that cost by the hour; 0 where the price is not known
 	For      string // the window's name, or ForForecast; empty: nothing is wanted
 
@@ -87,9 +87,11 @@ func Decide(h *Headroom, in Input, mem Memory) (Output, Memory) {
 		if event, ok := m.follow(w, seen, in.Now, in.Lead, &next); ok {
 			out.Events = append(out.Events, event)
 		}
+		m.forgetCome(w, in.Now, in.Lead)
+		hold.Coming = m.Coming
 		next.Workloads[w.WorkloadName] = m
 		out.Holds = append(out.Holds, hold)
-		if hold.Awaited {
+		if hold.Awaited || hold.Coming > 0 {
 			out.Look = in.Now.Add(lookAwaited)
 		}
 	}
@@ -97,7 +99,6 @@ func Decide(h *Headroom, in Input, mem Memory) (Output, Memory) {
 	for i := range out.Holds {
 		d, w := &out.Holds[i], &in.Workloads[i]
 		m := next.Workloads[w.WorkloadName]
-		d.Coming = m.heldFor(w, d)
 		m.setHeld(in.Now, in.Lead, d)
 		next.Workloads[w.WorkloadName] = m
 		if _, ok := w.Cost(1); !ok && d.Held > 0 {

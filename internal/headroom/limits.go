@@ -9,11 +9,17 @@ import (
 	"sort"
 )
 
-// limit takes from what is wanted what limits do not allow. What a window asks for comes before what is forecast, and
-// among those the first workload by name comes first.
+// limit takes from what is wanted what limits do not allow. Room of pods that come is held already. What a window asks
+// for comes before what is forecast, and among those the first workload by name comes first.
 func (h *Headroom) limit(out *Output, workloads []Workload) {
 	left := h.Limits
 	left.Resources = slices.Clone(left.Resources)
+	for i := range out.Holds {
+		if n := out.Holds[i].Coming; n > 0 {
+			micro, _ := workloads[i].Cost(n) // 0 where the price is not known
+			left.take(&workloads[i], n, micro)
+		}
+	}
 	for _, forecasts := range []bool{false, true} {
 		for i := range out.Holds {
 			d := &out.Holds[i]
@@ -67,12 +73,12 @@ func (l *Limits) allowed(w *Workload, n int) (int, string) {
 // take counts n pods of a workload against the limits.
 func (l *Limits) take(w *Workload, n int, micro int64) {
 	if l.Replicas >= 0 {
-		l.Replicas -= n
+		l.Replicas = max(0, l.Replicas-n)
 	}
 	for i := range l.Resources {
 		l.Resources[i].Most -= int64(n) * w.Requests.At(l.Resources[i].Dim)
 	}
 	if l.MicroPerHour >= 0 {
-		l.MicroPerHour -= micro
+		l.MicroPerHour = max(0, l.MicroPerHour-micro)
 	}
 }

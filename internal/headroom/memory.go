@@ -20,7 +20,9 @@ type WorkloadMemory struct {
 	Windows  []PreparedWindow
 	Replicas int    // at the last look
 	Held     []held // what was held, oldest first, back to a lead time ago
+	Coming   int    // see Hold.Coming
 	rise     rise
+	comes    time.Time // when the last of those that come were asked for; zero: that is not known
 }
 
 // held is for how many pods room was held from an instant on, and what it cost by the hour.
@@ -80,9 +82,10 @@ func (r *Record) add(o Record) {
 	r.IdleSeconds, r.Micro = r.IdleSeconds+o.IdleSeconds, r.Micro+o.Micro
 }
 
-// Restored is the memory of a workload of which is known what was held for it, and for which windows.
-func Restored(replicas, pods int, micro int64, windows []PreparedWindow) WorkloadMemory {
-	m := WorkloadMemory{Replicas: replicas, Windows: windows}
+// Restored is the memory of a workload of which is known for how many further pods room was held, for how many of its
+// own that were still to come, and for which windows.
+func Restored(replicas, pods, coming int, micro int64, windows []PreparedWindow) WorkloadMemory {
+	m := WorkloadMemory{Replicas: replicas, Coming: coming, Windows: windows}
 	if pods > 0 {
 		m.Held = []held{{pods: pods, micro: micro}}
 	}
@@ -144,6 +147,9 @@ func (m *WorkloadMemory) follow(w *Workload, seen bool, now time.Time, lead time
 	if by := w.Replicas - before; by > 0 && seen {
 		if m.rise.last.IsZero() {
 			m.rise.from = before
+		}
+		if n := len(m.Held); n > 0 {
+			m.Coming, m.comes = m.Coming+min(by, m.Held[n-1].pods), now
 		}
 		met := min(by, m.readyRoom(now, lead))
 		m.rise.met, m.rise.missed, m.rise.last = m.rise.met+met, m.rise.missed+by-met, now
@@ -213,14 +219,19 @@ func (m *WorkloadMemory) setHeld(now time.Time, lead time.Duration, d *Hold) {
 	m.Held = list
 }
 
-// heldFor returns for how many of the pods that a workload asks for and that have no node yet room was held a moment ago,
-// beyond what is held for further ones now: given up at once, their nodes might be removed before they come.
-func (m *WorkloadMemory) heldFor(w *Workload, d *Hold) int {
-	most := 0
-	for _, h := range m.Held {
-		most = max(most, h.pods)
+// forgetCome forgets of the pods that come those that are on a node, or that do not come for longer than nodes take, and
+// at least for a minute: a rise of many pods takes that long to be made.
+func (m *WorkloadMemory) forgetCome(w *Workload, now time.Time, lead time.Duration) {
+	m.Coming = max(0, min(m.Coming, w.Replicas-w.Bound))
+	if m.comes.IsZero() {
+		m.comes = now
 	}
-	return max(0, min(most-d.Held, w.Replicas-w.Bound))
+	if now.Sub(m.comes) >= max(lead, restAfter) {
+		m.Coming = 0
+	}
+	if m.Coming == 0 {
+		m.comes = time.Time{}
+	}
 }
 
 // IsHolding reports whether room was held for any workload at the last look.

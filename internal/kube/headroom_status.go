@@ -108,7 +108,7 @@ func headroomStatus(cur *dovetailv1alpha1.Headroom, s *headroom.Status, now time
 
 func workloadStatus(d *headroom.Hold) dovetailv1alpha1.HeadroomWorkloadStatus {
 	out := dovetailv1alpha1.HeadroomWorkloadStatus{
-		Group: d.Workload.Group, Kind: d.Workload.Kind, Name: d.Workload.Name, Replicas: int32(d.Replicas), Wanted: int32(d.Wanted), Held: int32(d.Held), For: d.For,
+		Group: d.Workload.Group, Kind: d.Workload.Kind, Name: d.Workload.Name, Replicas: int32(d.Replicas), Wanted: int32(d.Wanted), Held: int32(d.Held), Coming: int32(d.Coming), For: d.For,
 	}
 	for _, w := range d.Windows {
 		out.Windows = append(out.Windows, dovetailv1alpha1.HeadroomWindowStatus{Name: w.Name, Opens: metav1.NewTime(w.Opens), Replicas: int32(w.Replicas)})
@@ -153,7 +153,7 @@ func keptMemory(h *dovetailv1alpha1.Headroom) headroom.Memory {
 			windows = append(windows, headroom.PreparedWindow{Name: p.Name, Opens: p.Opens.Time, Replicas: int(p.Replicas)})
 		}
 		name := headroom.WorkloadName{Namespace: h.Namespace, Kind: w.Kind, Name: w.Name, Group: w.Group}
-		out.Workloads[name] = headroom.Restored(int(w.Replicas), int(w.Held), 0, windows)
+		out.Workloads[name] = headroom.Restored(int(w.Replicas), int(w.Held), int(w.Coming), 0, windows)
 	}
 	return out
 }

@@ -326,6 +326,10 @@ type HeadroomWorkloadStatus struct {
 	// Wanted is for how many further pods room is wanted, and Held is what the limits leave of that.
 	Wanted int32 `json:"wanted"`
 	Held   int32 `json:"held"`
+	// Coming is for how many of the workload's own pods that have no node yet room is still held.
+	//
+	// +optional
+	Coming int32 `json:"coming,omitempty"`
 	// For is what it is held for: the name of a window, or a forecast. Empty: nothing is.
 	//
 	// +optional
