@@ -5,17 +5,25 @@ package e2e
 
 import (
 	"fmt"
+	"hash/fnv"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/forecast"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
@@ -225,5 +233,167 @@ func TestHeadroomWindow(t *testing.T) {
 	if h.Status.LastWeek.Hits != 1 || h.Status.LastWeek.Misses != 0 || h.Status.LastWeek.SparedPodMinutes == 0 {
 		t.Errorf("record of the week: %+v", h.Status.LastWeek)
 	}
+	e.claimsAre(0, "gone", ready)
+}
+
+// seedDemand has Deployment web want 5 replicas for so many past days and 300 more at this time of each day, for half an
+// hour. It writes what the controller stores, in the place where it does, and has it start anew.
+func (e *env) seedDemand(days int) {
+	e.t.Helper()
+	const day, spike = 24 * 60, 30
+	now := time.Now().Unix() / 60
+	history := forecast.New()
+	for m := now - int64(days)*day; m <= now; m++ {
+		replicas := 5
+		if age := (m - now + int64(days)*day) % day; age < spike && m < now {
+			replicas = 305
+		}
+		e.must(history.Observe(m, replicas))
+	}
+	hash := fnv.New32a()
+	_, err := hash.Write([]byte(model.Workload{Namespace: e.name, Kind: "Deployment", Name: "web"}.String()))
+	e.must(err)
+	_, err = e.s.Kube.CoreV1().ConfigMaps(historyNamespace).Create(e.ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("dovetail-demand-", hash.Sum32()%8)},
+		BinaryData: map[string][]byte{"Deployment." + e.name + ".web": history.Encode()},
+	}, metav1.CreateOptions{})
+	e.must(err)
+	e.killLeader()
+}
+
+// historyNamespace is where the controller stores demand.
+const historyNamespace = "dovetail-system"
+
+// learnedRise has room held for 300 pods of Deployment web that its past days foretell, and waits until the nodes are
+// quiet. It returns how many there are.
+func (e *env) learnedRise() (nodes int) {
+	e.t.Helper()
+	e.nodePool(moves("m5.4xlarge", "m5.8xlarge"))
+	e.seedDemand(4)
+	e.deploy("web", 5, e.pod("900m", "1Gi"))
+	e.must(e.s.Create(e.ctx, e.headroomPath(""), `{apiVersion: dovetail.sh/v1alpha1, kind: Headroom, metadata: {name: web}, spec: {mode: Active, target: {workload: {kind: Deployment, name: web}}}}`))
+	e.podsRun(5)
+	e.until("room for 300 pods is ready on nodes that have been quiet", func() error {
+		buffers, claims := e.buffers(), e.claims()
+		if len(buffers) != 1 || *buffers[0].Spec.Replicas != 300 {
+			return fmt.Errorf("buffers of %v", e.bufferReplicas())
+		}
+		if c := conditionOf(buffers[0].Status.Conditions, "Provisioning"); c == nil || c.Status != metav1.ConditionTrue {
+			return fmt.Errorf("the buffer's conditions: %s", conditionsText(buffers[0].Status.Conditions))
+		}
+		for i := range claims {
+			if !isTrue(&claims[i], karpv1.ConditionConsolidatable) {
+				return fmt.Errorf("%s: %s", claims[i].Name, conditionsText(claims[i].Status.Conditions))
+			}
+		}
+		nodes = len(claims)
+		return nil
+	})
+	return nodes
+}
+
+// arrivals are what is seen of the pods of Deployment web from now on.
+type arrivals struct {
+	*podsOver
+	refused map[string]string // by name: what kube-scheduler said of those that it found no node for
+}
+
+func (e *env) watchArrivals() *arrivals {
+	x := &arrivals{refused: map[string]string{}}
+	x.podsOver = e.watchPods(func(p *corev1.Pod) bool {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
+				x.refused[p.Name] = c.Message // with podsOver.mu
+			}
+		}
+		return p.Labels["app"] == "web"
+	})
+	return x
+}
+
+// tookRoom checks that pods have taken the room that was held for them: kube-scheduler found a node for each at once, none
+// was evicted, and no further node was launched. On a machine that does nothing else 99 of 100 run within three seconds.
+func (e *env) tookRoom(took time.Duration, seen *arrivals, nodes int) {
+	e.t.Helper()
+	e.t.Logf("297 of 300 pods run after %s, on %d nodes", took, nodes)
+	if os.Getenv("DOVETAIL_SOAK") != "" && took > 3*time.Second {
+		e.t.Errorf("297 of 300 pods ran after %s, want 3s at most", took)
+	}
+	if _, leaving := seen.get(e.t); len(leaving) > 0 {
+		e.t.Errorf("pods were evicted: %v", leaving)
+	}
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	if len(seen.refused) > 0 {
+		e.t.Errorf("kube-scheduler refused %v", seen.refused)
+	}
+	if n := len(e.launches(e.name)); n != nodes {
+		e.t.Errorf("%d nodes were launched, want those %d that were there before the pods", n, nodes)
+	}
+}
+
+// On nodes that take 35 seconds: demand rose at this time on each of four days, and today room for 300 pods is there before
+// them. None waits for a node, none is evicted, and when they have gone, so have the nodes.
+func TestHeadroomLearned(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, own(t, "--boot", "35s"), "learned")
+	nodes := e.learnedRise()
+	seen := e.watchArrivals()
+	took := e.scaleUp("web", 305)
+	e.podsRun(305)
+	e.tookRoom(took, seen, nodes)
+	e.must(e.s.Patch(e.ctx, e.headroomPath("web"), `{"spec":{"mode":"Off"}}`))
+	e.scale("web", 0)
+	e.claimsAre(0, "gone", ready)
+}
+
+// The same while all fails that the forecast comes from: Prometheus takes questions and never answers, what is stored of
+// the past is deleted, and the leader is killed as the pods come. The next one forecasts nothing: room for further pods is
+// given up, and no pod notices.
+func TestHeadroomLearnedFaults(t *testing.T) {
+	if os.Getenv("DOVETAIL_SOAK") == "" {
+		t.Skip("it waits for whole minutes: set DOVETAIL_SOAK=1")
+	}
+	asked := make(chan struct{}, 1000)
+	prometheus := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(prometheus.Close)
+	e := newEnv(t, own(t, "--boot", "35s", "--controller-arg", "--prometheus-url="+prometheus.URL), "faults")
+	nodes := e.learnedRise()
+	select {
+	case <-asked:
+	case <-time.After(limit):
+		t.Fatal("Prometheus was not asked")
+	}
+	lost := 0
+	for i := range 8 {
+		err := e.s.Kube.CoreV1().ConfigMaps(historyNamespace).Delete(e.ctx, fmt.Sprint("dovetail-demand-", i), metav1.DeleteOptions{})
+		if err == nil {
+			lost++
+		} else if !apierrors.IsNotFound(err) {
+			t.Fatal(err)
+		}
+	}
+	if lost == 0 {
+		t.Fatal("no history was stored, so none was lost")
+	}
+	seen := e.watchArrivals()
+	leader, err := e.s.Leader()
+	e.must(err)
+	e.must(syscall.Kill(leader.PID, syscall.SIGKILL))
+	took := e.scaleUp("web", 305)
+	e.podsRun(305)
+	e.holding("NothingWanted")
+	e.until("no buffer is left", func() error {
+		if n := e.bufferReplicas(); len(n) > 0 {
+			return fmt.Errorf("buffers of %v", n)
+		}
+		return nil
+	})
+	e.tookRoom(took, seen, nodes)
+	e.podsRun(305)
+	e.scale("web", 0)
 	e.claimsAre(0, "gone", ready)
 }
