@@ -23,6 +23,7 @@ import (
 type awsFlags struct {
 	config  *awsapi.Config
 	profile string // instance profile of Provisioners that name none
+	gates   string // feature gates
 	flags   *pflag.FlagSet
 }
 
@@ -42,6 +43,7 @@ func (f *awsFlags) add(g *pflag.FlagSet) {
 	g.StringVar(&c.ClusterEndpoint, "cluster-endpoint", "", "API server that machines join; empty: EKS says (CLUSTER_ENDPOINT)")
 	g.StringVar(&c.ClusterCABundle, "cluster-ca-bundle", "", "CA of the API server for machines, PEM in base64; empty: EKS says (CLUSTER_CA_BUNDLE)")
 	g.StringVar(&f.profile, "default-instance-profile", "", "instance profile of machines whose Provisioner (v1alpha5) names none (AWS_DEFAULT_INSTANCE_PROFILE)")
+	g.StringVar(&f.gates, "aws-feature-gates", "", "NodeClassCEL (off by default: CEL expressions in spec.kubelet of EC2NodeClasses), as NodeClassCEL=true (AWS_FEATURE_GATES)")
 	g.StringVar(&c.InterruptionQueue, "interruption-queue", "", "SQS queue that tells of interruptions; empty: none (INTERRUPTION_QUEUE)")
 	g.Float64Var(&c.VMMemoryOverhead, "vm-memory-overhead-percent", c.VMMemoryOverhead, "share of a machine's memory that its node is expected not to have, until one was seen (VM_MEMORY_OVERHEAD_PERCENT)")
 	g.IntVar(&c.ReservedENIs, "reserved-enis", c.ReservedENIs, "network interfaces of a machine that pods get no addresses from (RESERVED_ENIS)")
@@ -64,6 +66,10 @@ func (f *awsFlags) read(getenv func(string) string) (awsapi.Config, error) {
 	}
 	if on, err := strconv.ParseBool(getenv("ENABLE_ZONAL_SHIFT")); err == nil && on {
 		slog.Warn("environment variable has no effect", "variable", "ENABLE_ZONAL_SHIFT", "why", "zonal shift is not served")
+	}
+	var err error
+	if f.config.KubeletExpressions, err = isGateOn(f.gates, gateNodeClassCEL); err != nil {
+		return *f.config, exit{2, fmt.Errorf("--aws-feature-gates: %w", err)}
 	}
 	if err := f.config.Validate(); err != nil {
 		return *f.config, exit{2, fmt.Errorf("--cloud aws: %w", err)}

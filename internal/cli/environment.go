@@ -63,16 +63,26 @@ const (
 	gateNodeRepair       = "NodeRepair"
 	gateSpotToSpot       = "SpotToSpotConsolidation"
 	gateReservedCapacity = "ReservedCapacity"
+	gateNodeClassCEL     = "NodeClassCEL" // of its provider for AWS
 )
 
 // switchable are the gates that turn something on and off, and how they stand where nothing is said, as there.
-var switchable = map[string]bool{gateNodeRepair: false, gateSpotToSpot: false, gateReservedCapacity: true}
+var switchable = map[string]bool{gateNodeRepair: false, gateSpotToSpot: false, gateReservedCapacity: true, gateNodeClassCEL: false}
 
-// fixedGates are the other gates of Karpenter's, and whether what they stand for is there.
-var fixedGates = map[string]bool{"Drift": true, "StaticCapacity": true, "NodeOverlay": true, "CapacityBuffer": true, "NodeClassCEL": false}
+// gateVariable is an environment variable that sets feature gates, and the flag that it stands for: the gates that turn
+// something on and off, and the others by whether what they stand for is there.
+type gateVariable struct {
+	name, flag string
+	served     []string
+	fixed      map[string]bool
+}
 
-// awsGates are the gates of Karpenter's provider for AWS, by the variable AWS_FEATURE_GATES: none of them is served.
-var awsGates = map[string]bool{"NodeClassCEL": false, "DRANVIDIAGPU": false, "DRAEFA": false, "RebootForRepair": false}
+// gateVariables are those of Karpenter and of its provider for AWS.
+var gateVariables = []gateVariable{
+	{"FEATURE_GATES", "feature-gates", []string{gateNodeRepair, gateSpotToSpot, gateReservedCapacity},
+		map[string]bool{"Drift": true, "StaticCapacity": true, "NodeOverlay": true, "CapacityBuffer": true}},
+	{"AWS_FEATURE_GATES", "aws-feature-gates", []string{gateNodeClassCEL}, map[string]bool{"DRANVIDIAGPU": false, "DRAEFA": false, "RebootForRepair": false}},
+}
 
 // unheeded is a variable that is set and does nothing.
 type unheeded struct{ name, value, why string }
@@ -99,33 +109,42 @@ func readEnvironment(flags *pflag.FlagSet, getenv func(string) string) ([]unheed
 			}
 		}
 	}
-	if text := getenv("FEATURE_GATES"); text != "" && !flags.Changed("feature-gates") {
-		if err := flags.Set("feature-gates", text); err != nil {
-			return nil, exit{2, fmt.Errorf("environment variable FEATURE_GATES: %w", err)}
-		}
-	}
-	for _, v := range []struct {
-		name, text string
-		fixed      map[string]bool
-	}{{"FEATURE_GATES", flags.Lookup("feature-gates").Value.String(), fixedGates}, {"AWS_FEATURE_GATES", getenv("AWS_FEATURE_GATES"), awsGates}} {
-		list, err := readGates(v.text)
+	for _, v := range gateVariables {
+		more, err := v.read(flags, getenv)
 		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	return out, nil
+}
+
+// read sets the flag by the variable, unless it is given, and says which of the gates do nothing.
+func (v gateVariable) read(flags *pflag.FlagSet, getenv func(string) string) ([]unheeded, error) {
+	if text := getenv(v.name); text != "" && !flags.Changed(v.flag) {
+		if err := flags.Set(v.flag, text); err != nil {
 			return nil, exit{2, fmt.Errorf("environment variable %s: %w", v.name, err)}
 		}
-		for _, g := range list {
-			there, known := v.fixed[g.name]
-			if _, ours := switchable[g.name]; ours && v.name == "FEATURE_GATES" {
-				continue
-			}
-			value := g.name + "=" + strconv.FormatBool(g.on)
-			switch {
-			case !known:
-				out = append(out, unheeded{v.name, value, "no such gate is known"})
-			case g.on && !there:
-				out = append(out, unheeded{v.name, value, "it is not served"})
-			case !g.on && there:
-				out = append(out, unheeded{v.name, value, "there is no gate: it is always on"})
-			}
+	}
+	list, err := readGates(flags.Lookup(v.flag).Value.String())
+	if err != nil {
+		return nil, exit{2, fmt.Errorf("environment variable %s: %w", v.name, err)}
+	}
+	var out []unheeded
+	for _, g := range list {
+		there, known := v.fixed[g.name]
+		value := g.name + "=" + strconv.FormatBool(g.on)
+		elsewhere := slices.IndexFunc(gateVariables, func(o gateVariable) bool { return slices.Contains(o.served, g.name) })
+		switch {
+		case slices.Contains(v.served, g.name):
+		case elsewhere >= 0:
+			out = append(out, unheeded{v.name, value, "it is a gate of " + gateVariables[elsewhere].name})
+		case !known:
+			out = append(out, unheeded{v.name, value, "no such gate is known"})
+		case g.on && !there:
+			out = append(out, unheeded{v.name, value, "it is not served"})
+		case !g.on && there:
+			out = append(out, unheeded{v.name, value, "there is no gate: it is always on"})
 		}
 	}
 	return out, nil

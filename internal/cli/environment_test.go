@@ -33,16 +33,17 @@ func TestEnvironment(t *testing.T) {
 			args: []string{"--log-level=warn", "--leader-elect=true"}, env: []string{"LOG_LEVEL=debug", "DISABLE_LEADER_ELECTION=true"}, want: []string{"log-level=warn", "leader-elect=true"},
 		},
 		"what has no counterpart": {
-			env:  []string{"FEATURE_GATES=NodeRepair=false,StaticCapacity=false,CapacityBuffer=true,NodeClassCEL=true,Levitation=true", "AWS_FEATURE_GATES=NodeClassCEL=true,DRAEFA=false"},
-			want: []string{"feature-gates=NodeRepair=false,StaticCapacity=false,CapacityBuffer=true,NodeClassCEL=true,Levitation=true"},
+			env:  []string{"FEATURE_GATES=NodeRepair=false,StaticCapacity=false,CapacityBuffer=true,NodeClassCEL=true,Levitation=true", "AWS_FEATURE_GATES=NodeRepair=true,NodeClassCEL=true,DRAEFA=true"},
+			want: []string{"feature-gates=NodeRepair=false,StaticCapacity=false,CapacityBuffer=true,NodeClassCEL=true,Levitation=true", "aws-feature-gates=NodeRepair=true,NodeClassCEL=true,DRAEFA=true"},
 			idle: []string{"FEATURE_GATES: there is no gate: it is always on",
-				"FEATURE_GATES: it is not served", "FEATURE_GATES: no such gate", "AWS_FEATURE_GATES: it is not served"},
+				"FEATURE_GATES: it is a gate of AWS_FEATURE_GATES", "FEATURE_GATES: no such gate", "AWS_FEATURE_GATES: it is a gate of FEATURE_GATES", "AWS_FEATURE_GATES: it is not served"},
 		},
 		"a Service's variable":        {env: []string{"METRICS_PORT=tcp://10.0.0.1:80"}, want: []string{"metrics-address=:8080"}},
 		"a duration that is none":     {env: []string{"BATCH_IDLE_DURATION=soon"}, err: `environment variable BATCH_IDLE_DURATION: "soon": need a duration such as 1m`},
 		"a bool that is none":         {env: []string{"DISABLE_LEADER_ELECTION=maybe"}, err: `environment variable DISABLE_LEADER_ELECTION: "maybe": need true or false`},
 		"a number that is none":       {env: []string{"KUBE_CLIENT_QPS=many"}, err: `environment variable KUBE_CLIENT_QPS: "many": need a number`},
 		"feature gates without value": {env: []string{"FEATURE_GATES=NodeRepair"}, err: `environment variable FEATURE_GATES: "NodeRepair": need NAME=true or NAME=false`},
+		"AWS' without value":          {env: []string{"AWS_FEATURE_GATES=NodeClassCEL"}, err: `environment variable AWS_FEATURE_GATES: "NodeClassCEL": need NAME=true or NAME=false`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			flags := controllerCommand().Flags()
@@ -118,12 +119,13 @@ func TestVariables(t *testing.T) {
 
 // The gates that turn something on and off stand as Karpenter's do where nothing is said.
 func TestGates(t *testing.T) {
-	for text, want := range map[string][3]bool{ // node repair, spot to spot, reserved capacity
-		"":                {false, false, true},
-		"NodeRepair=true": {true, false, true},
-		"SpotToSpotConsolidation=true, ReservedCapacity=false,StaticCapacity=true": {false, true, false},
+	for text, want := range map[string][4]bool{ // node repair, spot to spot, reserved capacity, expressions
+		"":                {false, false, true, false},
+		"NodeRepair=true": {true, false, true, false},
+		"SpotToSpotConsolidation=true, ReservedCapacity=false,StaticCapacity=true": {false, true, false, false},
+		"NodeClassCEL=true": {false, false, true, true},
 	} {
-		for i, name := range []string{gateNodeRepair, gateSpotToSpot, gateReservedCapacity} {
+		for i, name := range []string{gateNodeRepair, gateSpotToSpot, gateReservedCapacity, gateNodeClassCEL} {
 			if on, err := isGateOn(text, name); err != nil || on != want[i] {
 				t.Errorf("gates %q: %s is %v, %v", text, name, on, err)
 			}

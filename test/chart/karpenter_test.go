@@ -63,7 +63,8 @@ settings:
   disableClusterStateObservability: false
   disableDryRun: false
   enableZonalShift: false
-  featureGates: {nodeRepair: true, reservedCapacity: true, spotToSpotConsolidation: true, nodeOverlay: true, staticCapacity: true, capacityBuffer: true, nodeClassCEL: false}
+  featureGates: {nodeRepair: true, reservedCapacity: true, spotToSpotConsolidation: true, nodeOverlay: true, staticCapacity: true, capacityBuffer: true}
+  awsFeatureGates: {nodeClassCEL: true, draNVIDIAGPU: null, draEFA: null, rebootForRepair: false}
 `
 
 // valuesNotTaken are those that this chart refuses, each with what its message says.

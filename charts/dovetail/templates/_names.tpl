@@ -132,12 +132,16 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
 {{- $env = append $env (dict "name" (index $v 0) "value" $value) -}}
 {{- end -}}
 {{- end -}}
+{{- range $name, $list := dict "FEATURE_GATES" $s.featureGates "AWS_FEATURE_GATES" $s.awsFeatureGates -}}
 {{- $gates := list -}}
-{{- range $gate, $on := $s.featureGates -}}
-{{- $gates = append $gates (printf "%s%s=%t" ($gate | trunc 1 | upper) ($gate | substr 1 -1) $on) -}}
+{{- range $gate, $on := $list -}}
+{{- if kindIs "bool" $on -}}
+{{- $gates = append $gates (printf "%s=%t" (regexReplaceAll "^Dra" (printf "%s%s" ($gate | trunc 1 | upper) ($gate | substr 1 -1)) "DRA") $on) -}}
+{{- end -}}
 {{- end -}}
 {{- with $gates -}}
-{{- $env = append $env (dict "name" "FEATURE_GATES" "value" (join "," .)) -}}
+{{- $env = append $env (dict "name" $name "value" (join "," .)) -}}
+{{- end -}}
 {{- end -}}
 {{- if dig "limits" "memory" "" .Values.controller.resources -}}
 {{- $env = append $env (dict "name" "MEMORY_LIMIT" "valueFrom" (dict "resourceFieldRef" (dict "containerName" "controller" "resource" "limits.memory" "divisor" "0"))) -}}
@@ -185,10 +189,13 @@ cluster-autoscaler-status
 {{- if $s.disableClusterStateObservability }}
   settings.disableClusterStateObservability: true    there are no such metrics to turn off
 {{- end }}
+{{- range $gate, $on := $s.awsFeatureGates }}
+{{- if and $on (ne $gate "nodeClassCEL") }}
+  settings.awsFeatureGates.{{ $gate }}: true    it is not served
+{{- end }}
+{{- end }}
 {{- range $gate, $on := $s.featureGates }}
-{{- if and $on (has $gate (list "nodeClassCEL")) }}
-  settings.featureGates.{{ $gate }}: true    it is not served
-{{- else if and (not $on) (has $gate (list "staticCapacity" "drift" "capacityBuffer")) }}
+{{- if and (not $on) (has $gate (list "staticCapacity" "drift" "capacityBuffer")) }}
   settings.featureGates.{{ $gate }}: false    there is no gate: it is always on
 {{- end }}
 {{- end }}

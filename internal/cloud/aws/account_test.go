@@ -64,6 +64,12 @@ type account struct {
 
 func open(t testing.TB, c *catalog.Catalog, clock cloud.Clock, change ...func(*awstest.Settings)) *account {
 	t.Helper()
+	return openWith(t, c, clock, cloudtest.NoNodes{}, change...)
+}
+
+// openWith is open with a cluster that the machines join.
+func openWith(t testing.TB, c *catalog.Catalog, clock cloud.Clock, nodes machines.NodeMaker, change ...func(*awstest.Settings)) *account {
+	t.Helper()
 	settings := awstest.Default()
 	settings.Endpoint = "https://127.0.0.1:6443"
 	for _, f := range change {
@@ -74,7 +80,7 @@ func open(t testing.TB, c *catalog.Catalog, clock cloud.Clock, change ...func(*a
 		t.Fatal(err)
 	}
 	a := &account{t: t, clock: clock, resources: newTable()}
-	m, err := machines.Open(machines.Config{Journal: filepath.Join(t.TempDir(), "journal"), Catalog: c, Clock: clock, Guest: simulated}, cloudtest.NoNodes{})
+	m, err := machines.Open(machines.Config{Journal: filepath.Join(t.TempDir(), "journal"), Catalog: c, Clock: clock, Guest: simulated}, nodes)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/cloud/cloudtest"
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -107,6 +111,7 @@ func TestClassMistakes(t *testing.T) {
 		name, spec, condition, reason string
 		says                          []string
 		fault                         *awstest.Fault
+		gate                          bool // NodeClassCEL is on
 	}{
 		{name: "no subnet", spec: `{"role":"sandbox-node","amiSelectorTerms":[{"alias":"al2023@latest"}],"subnetSelectorTerms":[{"tags":{"no":"such"}}],"securityGroupSelectorTerms":[{"tags":{"karpenter.sh/discovery":"sandbox"}}]}`,
 			condition: "SubnetsReady", reason: "SubnetsNotFound", says: []string{"spec.subnetSelectorTerms", `"no":"such"`}},
@@ -122,10 +127,20 @@ func TestClassMistakes(t *testing.T) {
 			condition: "AMIsReady", reason: "AMINotFound", says: []string{"spec.amiSelectorTerms[0].ssmParameter", "/no/such"}},
 		{name: "no such role", spec: `{"role":"nobody","amiSelectorTerms":[{"alias":"al2023@latest"}],` + discovery + `}`,
 			condition: "InstanceProfileReady", reason: "InstanceProfileNotFound", says: []string{"spec.role", "nobody"}},
-		{name: "a kubelet configuration that is none", spec: head + discovery + `,"kubelet":{"kubeReserved":{"memory":"lots"}}}`,
-			condition: "ValidationSucceeded", reason: "InvalidKubeletConfiguration", says: []string{"spec.kubelet.kubeReserved.memory", "lots"}},
-		{name: "an expression for the number of pods", spec: head + discovery + `,"kubelet":{"maxPods":"vcpus * 10"}}`,
-			condition: "ValidationSucceeded", reason: "InvalidKubeletConfiguration", says: []string{"spec.kubelet.maxPods", "vcpus * 10", "need a number", "NodeClassCEL"}},
+		{name: "a kubelet configuration that is none", spec: head + discovery + `,"kubelet":{"evictionHard":{"memory.available":"lots"}}}`,
+			condition: "ValidationSucceeded", reason: "InvalidKubeletConfiguration", says: []string{"spec.kubelet.evictionHard.memory.available", "lots"}},
+		{name: "less than nothing reserved", gate: true, spec: head + discovery + `,"kubelet":{"kubeReserved":{"memory":"-100 + 200"}}}`,
+			condition: "ValidationSucceeded", reason: "InvalidKubeletConfiguration", says: []string{"spec.kubelet.kubeReserved.memory", "-100 + 200"}},
+		{name: "a number of pods that is none", spec: head + discovery + `,"kubelet":{"maxPods":1.5}}`,
+			condition: "ValidationSucceeded", reason: "InvalidKubeletConfiguration", says: []string{"spec.kubelet.maxPods", "1.5", "need a whole number"}},
+		{name: "an expression for the number of pods, without the gate", spec: head + discovery + `,"kubelet":{"maxPods":"vcpus * 10"}}`,
+			condition: "ValidationSucceeded", reason: "KubeletExpressionsDisabled", says: []string{"spec.kubelet.maxPods", "vcpus * 10", "NodeClassCEL is off", "Write a number", "AWS_FEATURE_GATES=NodeClassCEL=true"}},
+		{name: "an expression for what is reserved, without the gate", spec: head + discovery + `,"kubelet":{"kubeReserved":{"memory":"lots"}}}`,
+			condition: "ValidationSucceeded", reason: "KubeletExpressionsDisabled", says: []string{"spec.kubelet.kubeReserved.memory", "lots", "is no quantity", "Write a quantity", "AWS_FEATURE_GATES=NodeClassCEL=true"}},
+		{name: "an expression that can't be compiled", gate: true, spec: head + discovery + `,"kubelet":{"kubeReserved":{"memory":"lots"}}}`,
+			condition: "ValidationSucceeded", reason: "KubeletExpressionInvalid", says: []string{"spec.kubelet.kubeReserved.memory", "undeclared reference to 'lots'", "Mend the expression"}},
+		{name: "an expression without a value on a type", gate: true, spec: head + discovery + `,"kubelet":{"systemReserved":{"cpu":"vcpus - 3"}}}`,
+			condition: "ValidationSucceeded", reason: "KubeletExpressionEvaluationFailed", says: []string{"spec.kubelet.systemReserved.cpu", "vcpus - 3", "m5.large", "the result is -1", "Mend the expression"}},
 		{name: "a kubelet configuration that the family can't be told", spec: `{"role":"sandbox-node","amiSelectorTerms":[{"alias":"bottlerocket@latest"}],` + discovery + `,"kubelet":{"shutdownGracePeriod":"30s"}}`,
 			condition: "ValidationSucceeded", reason: "UnsupportedKubeletConfiguration", says: []string{"spec.kubelet", "shutdownGracePeriod", "Bottlerocket"}},
 		{name: "user data that is no TOML", spec: `{"role":"sandbox-node","amiSelectorTerms":[{"alias":"bottlerocket@latest"}],` + discovery + `,"userData":"echo hello"}`,
@@ -160,7 +175,7 @@ func TestClassMistakes(t *testing.T) {
 			if c.fault != nil {
 				a.fault(*c.fault)
 			}
-			p := a.provider()
+			p := a.provider(func(config *awsapi.Config) { config.KubeletExpressions = c.gate })
 			conditions, _ := statusOf(t, p, class(c.spec))
 			bad := conditions[c.condition]
 			if bad.Status != "False" || bad.Reason != c.reason || conditions["Ready"].Status != "False" {
@@ -194,6 +209,67 @@ func TestClassMistakes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// nodes are the Nodes that the kubelets of a simulated AWS have made, by instance type.
+type nodes struct {
+	cloudtest.NoNodes
+	made chan machines.NodeSpec
+}
+
+func (n nodes) CreateNode(_ context.Context, node machines.NodeSpec) error {
+	n.made <- node
+	return nil
+}
+
+// TestExpressionsOnNodes: what a class with CEL expressions offers of a type is what the kubelet of a machine of it
+// keeps from pods, whichever image family the machine boots from; and a class that is changed offers what it says now.
+func TestExpressionsOnNodes(t *testing.T) {
+	const kubelet = `"kubelet":{"maxPods":"min(max_pods, vcpus * 8)","kubeReserved":{"cpu":"vcpus * 35","memory":"11 * max_pods + 255"},"systemReserved":{"memory":"max(100, memory_mib / 64)","ephemeral-storage":"2"}}`
+	for _, alias := range []string{"al2023@latest", "bottlerocket@latest"} {
+		t.Run(alias, func(t *testing.T) {
+			made := nodes{made: make(chan machines.NodeSpec, 10)}
+			a := openWith(t, some(t, "m5.4xlarge", "m5.large"), &skipping{}, made)
+			p := a.provider(func(config *awsapi.Config) { config.KubeletExpressions = true })
+			nc := class(`{"role":"sandbox-node","amiSelectorTerms":[{"alias":"` + alias + `"}],` + discovery + `,` + kubelet + `}`)
+			types, err := p.Offerings(t.Context(), nil, nc)
+			if err != nil || len(types) != 2 {
+				t.Fatalf("%d types, %v", len(types), err)
+			}
+			for i, it := range types {
+				if res := p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: it.Name, ClaimUID: strconv.Itoa(i), Class: nc, Types: []string{it.Name}}})[0]; res.Err != nil {
+					t.Fatal(res.Err)
+				}
+				node := <-made.made
+				for dim, name := range []string{"cpu", "memory", "ephemeral-storage", "pods"} {
+					have := quantity(t, name, node.Capacity[name]) - quantity(t, name, node.Allocatable[name])
+					want := it.Capacity.At(model.Dim(dim)) - it.Allocatable.At(model.Dim(dim))
+					if name == "pods" {
+						have, want = quantity(t, name, node.Allocatable[name]), map[string]int64{"m5.large": 16, "m5.4xlarge": 128}[it.Name]
+						if it.Allocatable.At(model.Pods) != want {
+							t.Errorf("%s is offered for %d pods, want %d", it.Name, it.Allocatable.At(model.Pods), want)
+						}
+					}
+					if have != want {
+						t.Errorf("%s: of %s the node has or keeps %d, offered was %d", it.Name, name, have, want)
+					}
+				}
+			}
+			nc.Generation, nc.Spec = 2, []byte(strings.Replace(string(nc.Spec), "vcpus * 8", "vcpus * 4", 1))
+			if types, err = p.Offerings(t.Context(), nil, nc); err != nil || len(types) != 2 || types[0].Allocatable.At(model.Pods) != 64 && types[1].Allocatable.At(model.Pods) != 64 {
+				t.Errorf("the changed class offers %v, %v", types, err)
+			}
+		})
+	}
+}
+
+func quantity(t *testing.T, resource, text string) int64 {
+	t.Helper()
+	v, err := catalog.ParseQuantity(resource, text)
+	if err != nil {
+		t.Fatalf("%s %q: %v", resource, text, err)
+	}
+	return v
 }
 
 // TestPrices: without the price list the built-in one is used, without a history the model, and both are said on the

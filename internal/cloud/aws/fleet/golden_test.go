@@ -53,10 +53,13 @@ func (g *goldenTable) Dim(name string) model.Dim {
 func (g *goldenTable) Names() []string { return g.names }
 
 // goldenAccount has five types in two zones, two subnets in the first of them, and images for every kind of machine.
-func goldenAccount(t *testing.T, spec awsv1.EC2NodeClassSpec) (*Provider, *nodeclass.Resolved, *catalogue.Catalogue) {
+func goldenAccount(t *testing.T, spec awsv1.EC2NodeClassSpec, change ...func(*awsapi.Config)) (*Provider, *nodeclass.Resolved, *catalogue.Catalogue) {
 	t.Helper()
 	config := awsapi.DefaultConfig()
 	config.ClusterName = "prod"
+	for _, f := range change {
+		f(&config)
+	}
 	a := &awsapi.Account{Clients: &awsapi.Clients{Region: "eu-west-1"}, Config: config, Resources: &goldenTable{model.FixedNames()}, Clock: cloud.Wall{}}
 	store, err := catalogue.NewStore(a)
 	if err != nil {
@@ -143,6 +146,9 @@ func goldenAccount(t *testing.T, spec awsv1.EC2NodeClassSpec) (*Provider, *nodec
 	if bad := p.classes.Validate(r); bad.Status != "" {
 		t.Fatalf("the class is not valid: %s: %s", bad.Reason, bad.Message)
 	}
+	if r.Kubelets, err = p.classes.EvaluateKubelet(t.Context(), c, g); err != nil {
+		t.Fatal(err)
+	}
 	return p, r, g
 }
 
@@ -153,7 +159,7 @@ func golden(t *testing.T, input string) string {
 	var in struct {
 		Class   awsv1.EC2NodeClassSpec
 		Cluster string // ipv6; empty: IPv4
-		Gates   string // without-reserved-capacity; empty: Karpenter's defaults
+		Gates   string // without-reserved-capacity, with-expressions; empty: Karpenter's defaults
 		Claim   struct {
 			Name, Pool                  string
 			Types, Zones, CapacityTypes []string
@@ -170,7 +176,7 @@ func golden(t *testing.T, input string) string {
 	if len(in.Class.AMISelectorTerms) == 0 {
 		in.Class.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}}
 	}
-	p, r, g := goldenAccount(t, in.Class)
+	p, r, g := goldenAccount(t, in.Class, func(c *awsapi.Config) { c.KubeletExpressions = in.Gates == "with-expressions" })
 	if in.Gates == "without-reserved-capacity" {
 		p.aws.Config.NoReservedCapacity = true
 		r.Reservations = nil

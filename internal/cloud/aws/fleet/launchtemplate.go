@@ -27,10 +27,9 @@ type launchTemplate struct {
 	tags []types.Tag
 }
 
-// templateVariant is in what the launch templates of one class and claim differ.
+// templateVariant is in what the launch templates of one class and claim differ, beside the user data.
 type templateVariant struct {
 	imageID          string
-	maxPods          int64
 	efaInterfaces    int64
 	reservationID    string // empty: none is to be used
 	kind             reservationKind

@@ -67,7 +67,7 @@ func (p *Provider) offeringsOf(ctx context.Context, r *nodeclass.Resolved, rs mo
 	}
 	p.types.LoadMemory(ctx)
 	var builtFrom strings.Builder
-	fmt.Fprintf(&builtFrom, "%s %d %d %v", r.GenerationKey, cat.Version, p.types.Version(), r.SubnetZones())
+	fmt.Fprintf(&builtFrom, "%s %d %d %d %v", r.GenerationKey, cat.Version, r.Kubelets.Version, p.types.Version(), r.SubnetZones())
 	for _, im := range r.Images {
 		fmt.Fprintf(&builtFrom, " %s %s", im.ID, im.Requirements)
 	}
@@ -93,16 +93,17 @@ func (p *Provider) offeringsOf(ctx context.Context, r *nodeclass.Resolved, rs mo
 }
 
 // buildType is an instance type as a class buys it under rules of placement, with its offerings by zone and capacity
-// type; nil where no subnet, image or price is there for it.
+// type; nil where no subnet, image or price is there for it, or its kubelet's configuration is not known yet.
 func (p *Provider) buildType(r *nodeclass.Resolved, cat *catalogue.Catalogue, t *catalogue.TypeInfo, rules placementRules) *offering.Type {
 	im := r.ImageForType(t)
-	if im == nil {
+	kubelet := r.KubeletOn(t.Name)
+	if im == nil || kubelet == nil {
 		return nil
 	}
 	if e := r.Spec.EnclaveOptions; e != nil && e.Enabled && !t.Enclaves {
 		return nil
 	}
-	spec := offering.NodeSpec{ImageID: im.ID, OS: r.OSLabel(), Family: r.Family, Kubelet: r.KubeletConfig, Storage: r.EphemeralStorage(t)}
+	spec := offering.NodeSpec{ImageID: im.ID, OS: r.OSLabel(), Family: r.Family, Kubelet: kubelet, Storage: r.EphemeralStorage(t)}
 	build := r.WindowsBuild()
 	if build != "" && t.Addresses > 1 {
 		spec.Resources = map[string]int64{catalogue.ResourcePrivateIPv4Address: t.Addresses - 1} // one is the node's own

@@ -38,7 +38,7 @@ func (p *Provider) checkPermissions(ctx context.Context, r *nodeclass.Resolved) 
 		if any == nil {
 			return model.Condition{}, nil // there is nothing to buy: Offerings says so
 		}
-		t, err := buildTemplate(p.aws.Config.ClusterName, r, "", nodeclass.RegistrationOf(cloud.LaunchRequest{}, any.MaxPods), templateVariant{imageID: any.ImageID, maxPods: any.MaxPods, openReservations: p.aws.Config.NoReservedCapacity})
+		t, err := buildTemplate(p.aws.Config.ClusterName, r, "", nodeclass.RegistrationOf(cloud.LaunchRequest{}, any.Kubelet, any.MaxPods), templateVariant{imageID: any.ImageID, openReservations: p.aws.Config.NoReservedCapacity})
 		if err != nil {
 			return model.Condition{}, err
 		}

@@ -38,7 +38,7 @@ type Provider struct {
 // New makes a Provider. It calls nothing. quotas are those of the account.
 func New(a *awsapi.Account, store *catalogue.Store, types *offering.TypeBuilder, instances *instances.Index, quotas *quota.Tracker) *Provider {
 	return &Provider{
-		aws: a, classes: nodeclass.NewResolver(a), catalogue: store, types: types, instances: instances, templates: newTemplateStore(a),
+		aws: a, classes: nodeclass.NewResolver(a, store), catalogue: store, types: types, instances: instances, templates: newTemplateStore(a),
 		offerings: offering.NewCache(), launches: launch.NewRegistry[claimLaunch](a.Clock),
 		permissions: awsapi.NewCache[model.Condition](a.Clock, 30*time.Minute), quotas: quotas,
 	}

@@ -89,7 +89,7 @@ func (p *Provider) buildRequest(r *nodeclass.Resolved, req cloud.LaunchRequest, 
 		if s == nil {
 			continue // the class has no subnet there any more
 		}
-		v := templateVariant{imageID: c.ImageID, maxPods: c.MaxPods, openReservations: p.aws.Config.NoReservedCapacity, spot: capacityType == model.Spot, kind: reservationKindOf(capacityType, c.Offering.Labels),
+		v := templateVariant{imageID: c.ImageID, openReservations: p.aws.Config.NoReservedCapacity, spot: capacityType == model.Spot, kind: reservationKindOf(capacityType, c.Offering.Labels),
 			tenancy: c.InstanceType.Labels[awsv1.LabelInstanceTenancy], partition: c.Offering.Labels[awsv1.LabelPlacementGroupPartition]}
 		if overrides > 0 && v.kind != kind {
 			continue // a request is for one kind of reservation
@@ -101,7 +101,7 @@ func (p *Provider) buildRequest(r *nodeclass.Resolved, req cloud.LaunchRequest, 
 		if capacityType == model.Reserved {
 			v.reservationID = c.Offering.Labels[awsv1.LabelCapacityReservationID]
 		}
-		t, err := buildTemplate(p.aws.Config.ClusterName, r, req.Pool, nodeclass.RegistrationOf(req, c.MaxPods), v)
+		t, err := buildTemplate(p.aws.Config.ClusterName, r, req.Pool, nodeclass.RegistrationOf(req, c.Kubelet, c.MaxPods), v)
 		if err != nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ func FuzzUserData(f *testing.F) {
 		}
 	}
 	families := []string{FamilyAL2023, FamilyBottlerocket, FamilyAL2, awsv1.AMIFamilyWindows2022}
-	j := Registration{model.Labels{"example.com/pool": "default"}, []model.Taint{{Key: "only", Value: "us", Effect: model.NoSchedule}}, 58}
+	j := Registration{model.Labels{"example.com/pool": "default"}, []model.Taint{{Key: "only", Value: "us", Effect: model.NoSchedule}}, &KubeletConfig{}, 58}
 	f.Fuzz(func(t *testing.T, family uint8, own string) {
 		r := &Resolved{Class: &Class{Name: "c", Family: families[int(family)%len(families)], KubeletConfig: &KubeletConfig{}}, Cluster: Cluster{Endpoint: "https://x", CABundle: "eA=="}}
 		r.Spec.UserData = &own

@@ -11,15 +11,17 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // KubeletConfig is the part of spec.kubelet that says how much of a machine pods may use. fields is all of it, as it
-// was written.
+// was written. Where expressions are left, it says so only once their values on an instance type stand in their place.
 type KubeletConfig struct {
-	MaxPods        *int64            `json:"maxPods"`
+	MaxPods        *int64            `json:"-"` // nil also where it is an expression
 	PodsPerCore    *int64            `json:"podsPerCore"`
 	KubeReserved   map[string]string `json:"kubeReserved"`
 	SystemReserved map[string]string `json:"systemReserved"`
@@ -27,10 +29,17 @@ type KubeletConfig struct {
 	EvictionSoft   map[string]string `json:"evictionSoft"`
 	ClusterDNS     []string          `json:"clusterDNS"`
 
-	fields map[string]any
+	fields      map[string]any
+	expressions []expression // by field and key
 }
 
-// What spec.kubelet may keep from pods, and the signals by which it may evict.
+// The fields of spec.kubelet that keep something from pods, what they may keep, and the signals by which it may evict.
+const (
+	fieldMaxPods        = "maxPods"
+	fieldKubeReserved   = "kubeReserved"
+	fieldSystemReserved = "systemReserved"
+)
+
 var (
 	reservableResources = []string{"cpu", "memory", "ephemeral-storage", "pid"}
 	evictionSignals     = []string{"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "pid.available"}
@@ -46,16 +55,24 @@ func readKubeletConfig(raw []byte) (*KubeletConfig, error) {
 	if err := json.Unmarshal(raw, &k.fields); err != nil {
 		return nil, fmt.Errorf("spec.kubelet: %w", err)
 	}
-	if text, ok := k.fields["maxPods"].(string); ok {
-		return nil, fmt.Errorf("spec.kubelet.maxPods: %q: need a number; CEL expressions (gate NodeClassCEL) are not served", text)
-	}
-	if err := json.Unmarshal(raw, k); err != nil {
+	wire := struct {
+		*KubeletConfig
+		MaxPods json.RawMessage `json:"maxPods"`
+	}{KubeletConfig: k}
+	if err := json.Unmarshal(raw, &wire); err != nil {
 		return nil, fmt.Errorf("spec.kubelet: %w", err)
+	}
+	if text, ok := k.fields[fieldMaxPods].(string); ok {
+		k.expressions = append(k.expressions, expression{field: fieldMaxPods, text: text})
+	} else if len(wire.MaxPods) > 0 {
+		if err := json.Unmarshal(wire.MaxPods, &k.MaxPods); err != nil {
+			return nil, fmt.Errorf("spec.kubelet.maxPods: %s: need a whole number", wire.MaxPods)
+		}
 	}
 	for _, f := range []struct {
 		name string
 		v    *int64
-	}{{"maxPods", k.MaxPods}, {"podsPerCore", k.PodsPerCore}} {
+	}{{fieldMaxPods, k.MaxPods}, {"podsPerCore", k.PodsPerCore}} {
 		if f.v != nil && (*f.v < 0 || *f.v > 1<<20) {
 			return nil, fmt.Errorf("spec.kubelet.%s: %d: need a number not below 0", f.name, *f.v)
 		}
@@ -66,12 +83,16 @@ func readKubeletConfig(raw []byte) (*KubeletConfig, error) {
 		keys    []string
 		percent bool
 	}{
-		{"kubeReserved", k.KubeReserved, reservableResources, false}, {"systemReserved", k.SystemReserved, reservableResources, false},
+		{fieldKubeReserved, k.KubeReserved, reservableResources, false}, {fieldSystemReserved, k.SystemReserved, reservableResources, false},
 		{"evictionHard", k.EvictionHard, evictionSignals, true}, {"evictionSoft", k.EvictionSoft, evictionSignals, true},
 	} {
 		for _, key := range slices.Sorted(maps.Keys(f.m)) {
 			if !slices.Contains(f.keys, key) {
 				return nil, fmt.Errorf("spec.kubelet.%s.%s: not one of %s", f.name, key, strings.Join(f.keys, ", "))
+			}
+			if _, err := resource.ParseQuantity(f.m[key]); err != nil && !f.percent && !strings.HasPrefix(f.m[key], "-") {
+				k.expressions = append(k.expressions, expression{f.name, key, f.m[key]})
+				continue
 			}
 			if _, err := parseAmount(key, f.m[key], 0, f.percent); err != nil {
 				return nil, fmt.Errorf("spec.kubelet.%s.%s: %q: %w", f.name, key, f.m[key], err)
@@ -90,11 +111,11 @@ func parseAmount(key, text string, whole int64, percent bool) (int64, error) {
 		}
 		return int64(float64(whole) * p / 100), nil
 	}
-	resource := key
+	unit := key
 	if strings.HasPrefix(key, "memory") || strings.HasPrefix(key, "nodefs") || strings.HasPrefix(key, "imagefs") || key == "pid" {
-		resource = "memory" // bytes or pieces, both without a fraction
+		unit = "memory" // bytes or pieces, both without a fraction
 	}
-	v, err := catalog.ParseQuantity(resource, text)
+	v, err := catalog.ParseQuantity(unit, text)
 	if err != nil {
 		return 0, err
 	}

@@ -29,6 +29,7 @@ type Resolved struct {
 	Placement      *types.PlacementGroup
 	Hash           string
 	Cluster        Cluster
+	Kubelets       KubeletsByType
 	Problems       map[string]model.Condition
 }
 

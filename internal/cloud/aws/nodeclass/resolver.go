@@ -6,8 +6,10 @@ package nodeclass
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
+	"cel.dev/cel-go/cel"
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
@@ -16,6 +18,7 @@ import (
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -30,11 +33,14 @@ type Resolver struct {
 	images         *awsapi.Cache[[]Image]
 	profiles       *awsapi.Cache[string]
 	cluster        *awsapi.Cache[Cluster]
+	kubelets       *awsapi.Cache[KubeletsByType]
+	catalogue      *catalogue.Store
+	expressionEnv  func() (*cel.Env, error)
 	ended          endedClasses
 }
 
-// NewResolver makes a Resolver that knows nothing yet.
-func NewResolver(a *awsapi.Account) *Resolver {
+// NewResolver makes a Resolver that knows nothing yet; expressions are evaluated on the instance types of a catalogue.
+func NewResolver(a *awsapi.Account, store *catalogue.Store) *Resolver {
 	return &Resolver{
 		aws:            a,
 		subnets:        awsapi.NewCache[[]*Subnet](a.Clock, a.Config.SubnetRefresh),
@@ -44,6 +50,9 @@ func NewResolver(a *awsapi.Account) *Resolver {
 		images:         awsapi.NewCache[[]Image](a.Clock, a.Config.AMIRefresh),
 		profiles:       awsapi.NewCache[string](a.Clock, 15*time.Minute),
 		cluster:        awsapi.NewCache[Cluster](a.Clock, 15*time.Minute),
+		kubelets:       awsapi.NewCache[KubeletsByType](a.Clock, time.Hour),
+		catalogue:      store,
+		expressionEnv:  sync.OnceValues(newExpressionEnv),
 	}
 }
 
@@ -127,6 +136,8 @@ func (cr *Resolver) Resolve(ctx context.Context, c *Class) (*Resolved, error) {
 	if _, ok := r.Problems[awsv1.ConditionValidationSucceeded]; !ok {
 		if bad := cr.Validate(r); bad.Status != "" {
 			r.Problems[awsv1.ConditionValidationSucceeded] = bad
+		} else if r.Kubelets, err = cr.kubeletsOf(ctx, c); part(awsv1.ConditionValidationSucceeded, "spec.kubelet", err) != nil {
+			return nil, awsapi.ClassifyError(ctx, "resolve", c.Name, err)
 		}
 	}
 	return r, nil

@@ -23,6 +23,9 @@ func (cr *Resolver) Validate(r *Resolved) model.Condition {
 	if r.kubeletErr != nil {
 		return FalseCondition(awsv1.ReasonInvalidKubeletConfiguration, r.kubeletErr.Error())
 	}
+	if list := r.KubeletConfig.expressions; len(list) > 0 && !cr.aws.Config.KubeletExpressions {
+		return FalseCondition(awsv1.ReasonKubeletExpressionsDisabled, list[0].disabledText())
+	}
 	if fields := r.unsupportedKubeletFields(); len(fields) > 0 {
 		return FalseCondition(awsv1.ReasonUnsupportedKubeletConfiguration, fmt.Sprintf("spec.kubelet: %s can't be set on machines of family %s; take it away or use AL2023", strings.Join(fields, ", "), r.Family))
 	}
@@ -40,7 +43,7 @@ func (cr *Resolver) Validate(r *Resolved) model.Condition {
 	if r.Family == FamilyAL2023 && r.Cluster.CIDR == "" {
 		return FalseCondition("ClusterCIDRResolutionFailed", "cluster: the service CIDR, which AL2023 needs, is not known; allow eks:DescribeCluster on cluster "+cr.aws.Config.ClusterName)
 	}
-	if _, err := r.WriteUserData(cr.aws.Config.ClusterName, RegistrationOf(cloud.LaunchRequest{}, 110)); err != nil {
+	if _, err := r.WriteUserData(cr.aws.Config.ClusterName, RegistrationOf(cloud.LaunchRequest{}, r.KubeletConfig.withSamples(), 110)); err != nil {
 		var u *awsapi.UnresolvedError
 		if errors.As(err, &u) {
 			return FalseCondition(u.Reason, u.Text)

@@ -24,6 +24,7 @@ const userDataLimit = 16 << 10
 type Registration struct {
 	labels  model.Labels
 	taints  []model.Taint
+	kubelet *KubeletConfig
 	maxPods int64
 }
 
@@ -42,13 +43,14 @@ func kubeletLabels(in model.Labels) model.Labels {
 	return out
 }
 
-// RegistrationOf is what the machine of a launch request must know, when it is to take so many pods.
-func RegistrationOf(r cloud.LaunchRequest, pods int64) Registration {
+// RegistrationOf is what the machine of a launch request must know, when its kubelet is configured so and it is to take
+// so many pods.
+func RegistrationOf(r cloud.LaunchRequest, kubelet *KubeletConfig, pods int64) Registration {
 	taints := slices.Concat(r.Taints, r.StartupTaints)
 	if !slices.ContainsFunc(taints, func(t model.Taint) bool { return t.Key == model.TaintUnregistered }) {
 		taints = append(taints, model.Taint{Key: model.TaintUnregistered, Effect: model.NoExecute})
 	}
-	return Registration{kubeletLabels(r.NodeLabels), taints, pods}
+	return Registration{kubeletLabels(r.NodeLabels), taints, kubelet, pods}
 }
 
 // WriteUserData is the user data, in base64, with which a machine of the class joins a cluster; empty where there is
@@ -84,7 +86,7 @@ func (r *Resolved) WriteUserData(clusterName string, j Registration) (string, er
 
 // kubeletFlags are the flags of the kubelet, for image families that take flags and no file.
 func (r *Resolved) kubeletFlags(j Registration) []string {
-	k := r.KubeletConfig
+	k := j.kubelet
 	var out []string
 	add := func(flag, value string) {
 		if value != "" {

@@ -31,7 +31,7 @@ func (r *Resolved) writeBottlerocket(clusterName, own string, j Registration) (s
 	if _, given := k["cluster-dns-ip"]; !given && r.Cluster.DNS != "" {
 		k["cluster-dns-ip"] = r.Cluster.DNS
 	}
-	r.KubeletConfig.setBottlerocket(k)
+	j.kubelet.setBottlerocket(k)
 	labels, err := tableOf(k, "node-labels")
 	if err != nil {
 		return "", err

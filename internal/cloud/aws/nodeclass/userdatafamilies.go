@@ -20,7 +20,7 @@ func (r *Resolved) writeNodeadm(clusterName, own string, j Registration) (string
 	if err != nil {
 		return "", err
 	}
-	config := maps.Clone(r.KubeletConfig.fields)
+	config := maps.Clone(j.kubelet.fields)
 	if config == nil {
 		config = map[string]any{}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -54,5 +55,6 @@ type Type struct {
 	*catalogue.TypeInfo
 	ImageID      string // what it boots from; empty: not known
 	InstanceType *model.InstanceType
+	Kubelet      *nodeclass.KubeletConfig // as user data configures it
 	MaxPods      int64
 }

@@ -44,7 +44,7 @@ func (b *TypeBuilder) LoadMemory(ctx context.Context) {
 
 // Build makes a type without offerings; nil where pods would have no room.
 func (b *TypeBuilder) Build(t *catalogue.TypeInfo, n NodeSpec) *Type {
-	out := &Type{TypeInfo: t, ImageID: n.ImageID, MaxPods: n.Kubelet.MaxPodsOn(t, n.Family, int64(b.aws.Config.ReservedENIs))}
+	out := &Type{TypeInfo: t, ImageID: n.ImageID, Kubelet: n.Kubelet, MaxPods: n.Kubelet.MaxPodsOn(t, n.Family, int64(b.aws.Config.ReservedENIs))}
 	it := &model.InstanceType{Name: t.Name, Labels: maps.Clone(t.Labels), Boots: n.ImageID}
 	it.Labels[model.LabelOS] = n.OS
 	memory, ok := b.memory.BytesOf(t.Name, n.ImageID)
