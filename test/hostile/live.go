@@ -32,8 +32,13 @@ type liveOutcome struct {
 	Ordinary int     `json:"ordinaryPods"`
 	P50      float64 `json:"creationToNodeClaimP50Millis"`
 	P99      float64 `json:"creationToNodeClaimP99Millis"`
-	Peak     float64 `json:"peakMemoryMiB"` // of the controller, since it started
-	Err      string  `json:"error,omitempty"`
+	// Verdict99 is until kube-scheduler's verdict is seen, and After99 from then to the NodeClaim, 0 where it came first:
+	// Dovetail waits for a verdict of one pod of a kind, and for 250 ms.
+	Verdict50 float64 `json:"creationToVerdictP50Millis"`
+	Verdict99 float64 `json:"creationToVerdictP99Millis"`
+	After99   float64 `json:"verdictToNodeClaimP99Millis"`
+	Peak      float64 `json:"peakMemoryMiB"` // of the controller, since it started
+	Err       string  `json:"error,omitempty"`
 }
 
 // misses says whether the bar of latency or of memory is missed.
@@ -50,6 +55,8 @@ const (
 	shopPool = `{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: shop}, spec: {template: {spec: {
 		nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, taints: [{key: shop, effect: NoSchedule}],
 		requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}, {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]}}}}`
+	floorClaim = `{apiVersion: karpenter.sh/v1, kind: NodeClaim, metadata: {name: %q, labels: {karpenter.sh/nodepool: shop}}, spec: {
+		nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, requirements: []}}`
 	liveClass = `{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, metadata: {name: default}, spec: {}}`
 )
 
@@ -62,33 +69,48 @@ const (
 
 // tryLive runs a shape on a sandbox of its own: the tenant's pods are made as fast as the API server takes them, and
 // meanwhile and after that an ordinary pod each fifth of a second.
-func tryLive(ctx context.Context, s shape, seed uint64) liveOutcome {
+//
+// With floor Dovetail does not run: whoever watches the ordinary pods here makes a NodeClaim as soon as Dovetail might,
+// without a look at the tenant's. No controller can be quicker beside such pods.
+func tryLive(ctx context.Context, s shape, seed uint64, floor bool) liveOutcome {
 	o := liveOutcome{Shape: s.name, Ordinary: livePods}
-	if err := o.run(ctx, s.make(seed)); err != nil {
+	if err := o.run(ctx, s.make(seed), floor); err != nil {
 		o.Err = err.Error()
 	}
 	return o
 }
 
-func (o *liveOutcome) run(ctx context.Context, tenant []*corev1.Pod) (err error) {
+func (o *liveOutcome) run(ctx context.Context, tenant []*corev1.Pod, floor bool) (err error) {
 	o.Pods = len(tenant)
 	dir, err := os.MkdirTemp("", "dovetail-hostile-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	s, err := sandbox.Up(ctx, filepath.Join(dir, "sb"), "--boot", "0", "--pull", "0", "--base", "t3.nano")
+	flags := []string{"--boot", "0", "--pull", "0", "--base", "t3.nano"}
+	if floor {
+		flags = append(flags, "--no-autoscaler")
+	}
+	s, err := sandbox.Up(ctx, filepath.Join(dir, "sb"), flags...)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Down()) }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := makePools(ctx, s); err != nil {
+	if err := makePools(ctx, s, !floor); err != nil {
 		return err
 	}
-	w := &liveWatch{failed: make(chan error, 1)}
+	w := &liveWatch{verdicts: map[string]time.Time{}, failed: make(chan error, 2)}
+	if floor {
+		w.claim = func(pod string) {
+			if err := s.Create(ctx, "/apis/karpenter.sh/v1/nodeclaims", fmt.Sprintf(floorClaim, pod)); err != nil && ctx.Err() == nil {
+				w.failed <- err
+			}
+		}
+	}
 	go w.claims(ctx, s)
+	go w.pods(ctx, s)
 	if _, err := w.runOrdinary(ctx, s, 0, 1); err != nil { // the first of all is not measured: the pools have just become ready
 		return fmt.Errorf("before the tenant's pods: %w", err)
 	}
@@ -100,12 +122,15 @@ func (o *liveOutcome) run(ctx context.Context, tenant []*corev1.Pod) (err error)
 		return err
 	}
 	w.summarize(o, created)
-	o.Peak, err = peakMemory(s)
+	if !floor {
+		o.Peak, err = peakMemory(s)
+	}
 	return err
 }
 
-// makePools makes the node class, the pools and the namespaces, and waits until both pools are Ready.
-func makePools(ctx context.Context, s *sandbox.Sandbox) error {
+// makePools makes the node class, the pools and the namespaces, and waits until both pools are Ready where somebody
+// sees to them.
+func makePools(ctx context.Context, s *sandbox.Sandbox, ready bool) error {
 	const pools = "/apis/karpenter.sh/v1/nodepools"
 	if err := s.Create(ctx, "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses", liveClass); err != nil {
 		return err
@@ -119,6 +144,9 @@ func makePools(ctx context.Context, s *sandbox.Sandbox) error {
 		if _, err := s.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 			return err
 		}
+	}
+	if !ready {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, liveLimit)
 	defer cancel()
@@ -173,11 +201,42 @@ func makePods(ctx context.Context, s *sandbox.Sandbox, pods []*corev1.Pod) (refu
 	return refused
 }
 
-// liveWatch notes when each NodeClaim of the ordinary pods' pool came.
+// liveWatch notes when each NodeClaim of the ordinary pods' pool came, and when kube-scheduler said of each pod that no
+// node has room for it.
 type liveWatch struct {
-	mu      sync.Mutex
-	claimed []time.Time
-	failed  chan error
+	mu       sync.Mutex
+	claimed  []time.Time
+	verdicts map[string]time.Time // by name of pod
+	claim    func(pod string)     // made at a pod's verdict, or 250 ms after it was seen; nil: nothing is
+	failed   chan error
+}
+
+func (w *liveWatch) pods(ctx context.Context, s *sandbox.Sandbox) {
+	due := map[string]func(){}
+	err := sandbox.Watch(ctx, s, "/api/v1/namespaces/"+ordinaryNamespace+"/pods", func(_ string, p *corev1.Pod) {
+		if w.claim != nil && due[p.Name] == nil {
+			due[p.Name] = sync.OnceFunc(func() { w.claim(p.Name) })
+			time.AfterFunc(250*time.Millisecond, due[p.Name])
+		}
+		unschedulable := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable
+		})
+		if !unschedulable && p.Spec.NodeName == "" {
+			return
+		}
+		w.mu.Lock()
+		_, known := w.verdicts[p.Name]
+		if !known {
+			w.verdicts[p.Name] = time.Now()
+		}
+		w.mu.Unlock()
+		if !known && w.claim != nil {
+			go due[p.Name]()
+		}
+	})
+	if err != nil {
+		w.failed <- err
+	}
 }
 
 func (w *liveWatch) claims(ctx context.Context, s *sandbox.Sandbox) {
@@ -200,7 +259,7 @@ func (w *liveWatch) runOrdinary(ctx context.Context, s *sandbox.Sandbox, from, n
 	tick := time.NewTicker(livePause)
 	defer tick.Stop()
 	for i := range n {
-		p := newPod(ordinaryNamespace, "web-"+strconv.Itoa(from+i))
+		p := newPod(ordinaryNamespace, ordinaryName(from+i))
 		p.UID, p.Status = "", corev1.PodStatus{}
 		p.Spec.NodeSelector = map[string]string{karpv1.LabelNodePool: "shop"}
 		p.Spec.Tolerations = []corev1.Toleration{{Key: "shop", Operator: corev1.TolerationOpExists}}
@@ -236,12 +295,20 @@ func (w *liveWatch) runOrdinary(ctx context.Context, s *sandbox.Sandbox, from, n
 func (w *liveWatch) summarize(o *liveOutcome, created []time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	waited := make([]float64, len(created))
+	waited, verdicts, after := make([]float64, len(created)), make([]float64, 0, len(created)), make([]float64, len(created))
 	for i, at := range created {
 		waited[i] = millis(w.claimed[i+1].Sub(at)) // NodeClaims come in the order of the pods
+		if verdict, ok := w.verdicts[ordinaryName(i+1)]; ok {
+			verdicts = append(verdicts, millis(verdict.Sub(at)))
+			after[i] = max(0, millis(w.claimed[i+1].Sub(verdict)))
+		}
 	}
 	o.P50, o.P99 = quantile(waited, 0.5), quantile(waited, 0.99)
+	o.Verdict50, o.Verdict99 = quantile(verdicts, 0.5), quantile(verdicts, 0.99)
+	o.After99 = quantile(after, 0.99)
 }
+
+func ordinaryName(i int) string { return "web-" + strconv.Itoa(i) }
 
 // quantile is the smallest value that at least this share of them does not exceed; 0 of none.
 func quantile(values []float64, share float64) float64 {
