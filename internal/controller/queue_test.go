@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,11 +160,16 @@ func TestCallsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		turns := newCallTurns(2, slowCall)
-		var order []string
+		var (
+			mu    sync.Mutex
+			order []string
+		)
 		call := func(namespace string, takes time.Duration) {
 			go func() {
 				if turn, ok := turns.take(ctx, namespace); ok {
+					mu.Lock()
 					order = append(order, namespace)
+					mu.Unlock()
 					time.Sleep(takes)
 					turn.done()
 				}
