@@ -151,7 +151,7 @@ type Controller struct {
 	decider       stepFunc                                      // decide.Step
 	faultyUntil   time.Time                                     // until then nothing is bought or moved, since deciding on it has failed
 	mem           decide.Memory
-	batch         batchWindow
+	batches       *batchWindows
 	keeping       bool // what was learned is being kept
 	kept          int  // of decide.Memory.LearnedChanges
 	recorder      *recorder
@@ -178,24 +178,13 @@ type decision struct {
 	began time.Time
 }
 
-// batchWindow is the adaptive batch window over demand.
-type batchWindow struct {
-	first, last time.Time // of the demand not yet decided on, and of that which was not foreseen; zero: none
-	idle        time.Duration
-	streamed    time.Time // when a plan was last part of a stream
-	since       time.Time // for how many pods was bought since then,
-	bought      int
-	before      int // and in the second before
-	seen        state.ChangeCounts
-	solved      time.Time
-}
-
 // New completes a controller whose exported fields are set; changes must be emitted before Run can see anything.
 func New(c *Controller) *Controller {
 	c.changes = make(chan state.Change, 16384)
 	c.lanes = newCallLanes()
 	c.turns = newCallTurns(c.Config.Calls, slowCall)
 	c.beneficiaries = map[string]string{}
+	c.batches = newBatchWindows(c.Config, c.State, c.Policy.SchedulerWait)
 	c.asking = make(chan struct{}, 1)
 	c.readSince = time.Now()
 	if r, ok := cloud.As[cloud.Repairer](c.Provider); ok {
@@ -267,6 +256,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		if !c.synced.Load() || !c.leading.Load() {
 			if now := time.Now(); c.synced.Load() && now.Sub(standby) > time.Minute {
 				c.State.Snapshot(now) // what has changed is noted down until then, also of what is gone
+				c.State.TakeDemandChanges()
 				standby = now
 			}
 			continue
@@ -314,8 +304,9 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	if !c.onlyLooks() {
 		c.writeOverlayStatuses(ctx, now)
 	}
-	solve, more, at := c.checkDemand(now)
-	sooner(at)
+	look := c.batches.check(now)
+	sooner(look.next)
+	request := decide.Request{Solve: look.solve, Undecided: look.open, Streaming: look.streaming}
 
 	snap := c.State.Snapshot(now)
 	if c.shadow == nil {
@@ -324,20 +315,20 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	sooner(c.instances.listInstances(ctx, now, snap))
 	sooner(c.demand.sample(now, snap))
 	if d := c.passive.Load(); d != nil {
-		sooner(c.runPassiveStep(ctx, now, snap, d, solve))
+		sooner(c.runPassiveStep(ctx, now, snap, d, look.solve))
 		c.Metrics.setClusterGauges(snap, now)
 		c.Metrics.changes.observeSnapshot(snap, c.State.Pools.ListNodeClasses(), now)
 		return next
 	}
 	if c.shadow != nil {
-		sooner(c.runShadowStep(ctx, now, snap, decide.Request{Solve: solve, BatchOpen: more}))
+		sooner(c.runShadowStep(ctx, now, snap, request))
 		c.Metrics.setClusterGauges(snap, now)
 		c.Metrics.changes.observeSnapshot(snap, c.State.Pools.ListNodeClasses(), now)
 		return next
 	}
 	c.startBackground(ctx)
 	if c.division != nil {
-		snap = c.divide(now, snap, solve)
+		snap = c.divide(now, snap, look.solve)
 	} else {
 		sooner(c.classes.endNodeClasses(ctx, now, snap))
 	}
@@ -346,7 +337,8 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 		looks = cloud.LookOnly(ctx)
 	}
 	sooner(c.drift.checkDrift(looks, now, snap))
-	out, due := c.decideWithExpander(ctx, now, snap, decide.Request{Solve: solve, BatchOpen: more, NoteBlockers: c.recorder.mayTellBlockers(now)})
+	request.NoteBlockers = c.recorder.mayTellBlockers(now)
+	out, due := c.decideWithExpander(ctx, now, snap, request)
 	sooner(due)
 	c.keepLessons(ctx, snap)
 	classes := c.State.Pools.ListNodeClasses()
@@ -383,15 +375,14 @@ func (c *Controller) decideVerified(now time.Time, snap *model.Snapshot, asked d
 		sooner(c.faultyUntil)
 	}
 	if out.Solved {
-		c.batch.adaptTo(c.Config, now, out.Plan)
+		c.batches.adaptTo(now, out.Plan)
 		if out.Waiting > 0 {
-			c.batch.first, c.batch.last = now, now
-			sooner(now.Add(max(c.batch.idle, c.Config.Idle)))
+			sooner(c.batches.reopen(now))
 		}
 	}
 	o := c.verify(snap, &out)
 	if again := c.recorder.refuseBindings(now, o.Bindings); o.Err() != nil || len(again) > 0 {
-		req := decide.Request{Solve: asked.Solve, BatchOpen: asked.BatchOpen, NotBound: again}
+		req := decide.Request{Solve: asked.Solve, Undecided: asked.Undecided, Streaming: asked.Streaming, NotBound: again}
 		for _, m := range o.Moves { // what is decided for pods stands; the machines of the move are left alone for a while
 			req.Refused = append(req.Refused, c.recorder.refuseMove(now, m)...)
 		}
@@ -461,68 +452,3 @@ func (c *Controller) decideFrom(from decide.Memory, snap *model.Snapshot, now ti
 	out, mem = c.decider(snap, from, now, c.Policy, req)
 	return out, mem, less
 }
-
-// checkDemand says whether to look at demand now, and if so whether more is on its way; otherwise when to.
-func (c *Controller) checkDemand(now time.Time) (look, more bool, next time.Time) {
-	w, gen := &c.batch, c.State.ChangeCounts()
-	if gen != w.seen {
-		// Pods that were foreseen are bought for with those before them. Nothing waits for more of them, and they wait for nothing.
-		other := gen.Supply != w.seen.Supply || gen.Release != w.seen.Release
-		if gen.Unforeseen != w.seen.Unforeseen || other && w.last.IsZero() {
-			w.last = now
-		}
-		if w.first.IsZero() {
-			w.first = now
-		}
-		w.seen = gen
-	}
-	if w.first.IsZero() {
-		again := w.solved.Add(c.Config.RetryAfter)
-		if c.State.CountPending() == 0 {
-			return false, false, time.Time{}
-		}
-		if now.Before(again) {
-			return false, false, again
-		}
-		w.solved = now
-		return true, false, time.Time{}
-	}
-	due := w.last.Add(max(w.idle, c.Config.Idle))
-	limit := w.first.Add(c.Config.Max)
-	switch {
-	case w.last.IsZero():
-		due = limit
-	case c.State.CountUnseen(now.Add(-c.Policy.SchedulerWait)) > 0 || limit.Before(due):
-		due, more = limit, true // kube-scheduler is still at work on a batch: one plan for all of it is cheaper than many
-	}
-	if now.Before(due) {
-		return false, false, due
-	}
-	w.first, w.last, w.solved = time.Time{}, time.Time{}, now
-	return true, more && c.State.CountPending() >= stream, time.Time{}
-}
-
-// adaptTo has a stream of demand decided on in fewer and larger plans. A pod after a quiet second is decided on at once, and so is one
-// among few.
-func (w *batchWindow) adaptTo(cfg Config, now time.Time, p plan.Plan) {
-	if now.Sub(w.since) > cfg.Max {
-		w.before = 0
-		if now.Sub(w.since) <= 2*cfg.Max {
-			w.before = w.bought
-		}
-		w.since, w.bought = now, 0
-	}
-	for _, d := range p.Pods {
-		if d.Outcome == plan.OnNew {
-			w.bought++
-		}
-	}
-	if w.before+w.bought >= stream {
-		w.streamed, w.idle = now, min(4*max(w.idle, cfg.Idle), cfg.Max)
-	} else if now.Sub(w.streamed) > cfg.Max {
-		w.idle = 0
-	}
-}
-
-// stream is how many pods must be bought for in about a second to be taken for a stream.
-const stream = 20

@@ -185,6 +185,46 @@ func TestPodsThatKeepComingAreNotPutOffForEver(t *testing.T) {
 	})
 }
 
+// A tenant that never pauses has its pods decided on together once a second; those of others are not made to wait for that.
+func TestOthersDoNotWaitForABurst(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		decided := map[string]time.Time{} // when a pod was first decided on
+		plans := map[time.Time]bool{}     // those that decided on pods of the tenant
+		b.c.decider = func(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy, req decide.Request) (decide.Output, decide.Memory) {
+			out, next := decide.Step(s, mem, now, pol, req)
+			for _, d := range out.Pods {
+				if decided[d.Pod.Name].IsZero() {
+					decided[d.Pod.Name] = now
+					if d.Pod.Namespace == "tenant" {
+						plans[now] = true
+					}
+				}
+			}
+			return out, next
+		}
+		b.lead()
+		came := map[string]time.Time{}
+		for i := range 300 { // never a pause as long as the idle time
+			b.podIn("tenant", fmt.Sprintf("a-%03d", i), "a")
+			if i%40 == 39 {
+				web := fmt.Sprintf("web-%03d", i)
+				came[web] = time.Now()
+				b.podIn("shop", web, "web")
+			}
+			time.Sleep(b.c.Config.Idle / 2)
+		}
+		time.Sleep(10 * time.Second)
+		for web, at := range came {
+			if limit := b.c.Config.Idle + 50*time.Millisecond + 2*b.c.Config.Coalesce; decided[web].IsZero() || decided[web].Sub(at) > limit { // 50 ms: see Controller.rest
+				t.Errorf("%s was decided on after %s, want %s at most", web, decided[web].Sub(at), limit)
+			}
+		}
+		if len(plans) > 12 {
+			t.Errorf("the tenant's pods were decided on in %d plans, want one a second and those of its end", len(plans))
+		}
+	})
+}
+
 func TestNothingIsDoneBeforeItLeads(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.pod("a", "a")

@@ -138,12 +138,14 @@ func (b *bench) made0(kind string) []made {
 }
 
 // pod has a pod come that kube-scheduler has refused, a class a name unless said.
-func (b *bench) pod(name, class string) {
+func (b *bench) pod(name, class string) { b.podIn("default", name, class) }
+
+func (b *bench) podIn(namespace, name, class string) {
 	now := time.Now()
 	b.emit(func(s *state.State) {
-		s.SetPod(&model.Pod{Namespace: "default", Name: name, UID: "uid-" + name, Created: now, Unschedulable: now,
+		s.SetPod(&model.Pod{Namespace: namespace, Name: name, UID: "uid-" + name, Created: now, Unschedulable: now,
 			Owner: model.Owner{Kind: "ReplicaSet", Name: class, UID: "uid-" + class},
-			Class: &model.Class{Key: class, Namespace: "default", Requests: model.Resources{1000, 1 << 30, 0, 1}, Scheduler: "default-scheduler"}})
+			Class: &model.Class{Key: class, Namespace: namespace, Requests: model.Resources{1000, 1 << 30, 0, 1}, Scheduler: "default-scheduler"}})
 	})
 }
 

@@ -54,7 +54,7 @@ func (c *Controller) setPassive(s *state.State, others []string) {
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "act", Subject: "controller", Outcome: text})
 		// The world was another's meanwhile: everything is looked at anew. What its machines have taught is true all the same.
 		table := s.Resources()
-		c.mem, c.batch = decide.Memory{}.WithLearned(c.mem.Learned(table.Names()), table.Dim), batchWindow{}
+		c.mem, c.batches = decide.Memory{}.WithLearned(c.mem.Learned(table.Names()), table.Dim), newBatchWindows(c.Config, c.State, c.Policy.SchedulerWait)
 		c.offerings.refreshOfferings()
 	case was != nil: // others than before, or more
 		next := *was

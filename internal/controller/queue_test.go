@@ -183,8 +183,9 @@ func TestCallsTakeTurns(t *testing.T) {
 		call("shop", 10*time.Millisecond)
 		time.Sleep(15 * time.Millisecond)
 		synctest.Wait()
-		if want := []string{"tenant", "tenant", "tenant", "shop"}; !slices.Equal(order, want) {
-			t.Errorf("calls were made in the order %v, want %v", order, want)
+		// Two turns end at one instant, and whichever call is given the first of them, shop's is one of the next two.
+		if len(order) != 4 || !slices.Equal(order[:2], []string{"tenant", "tenant"}) || !slices.Contains(order[2:], "shop") {
+			t.Errorf("calls were made in the order %v, want two of the tenant, then one of each", order)
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()

@@ -241,6 +241,12 @@ func (rec *recorder) recordPods(now time.Time, out *decide.Output) {
 		rec.cluster.Event("Pod", d.Pod.Namespace, d.Pod.Name, d.Pod.UID, true, "FailedScheduling", text)
 		rec.groups.tellNotTriggered(d)
 	}
+	for _, p := range out.Left { // what was said of it still holds
+		if text, ok := rec.told[p.UID]; ok {
+			told[p.UID] = text
+			refused++
+		}
+	}
 	rec.told = told
 	rec.metrics.setUnschedulable(refused)
 }

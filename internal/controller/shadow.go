@@ -89,12 +89,11 @@ func (c *Controller) decideBefore(req decide.Request) {
 	}
 	c.State.SetNow(now)
 	if req.Solve {
-		due, _, _ := c.checkDemand(now)
-		b := &c.batch
-		if req.Solve = due || !b.first.IsZero(); !req.Solve {
+		due := c.batches.check(now).solve
+		open := c.batches.closeAll(now) // no more are waited for
+		if req.Solve = due || open; !req.Solve {
 			req.SearchNow = true // it is for no pods
 		}
-		b.first, b.last, b.solved = time.Time{}, time.Time{}, now // no more are waited for
 	}
 	c.runShadowStep(c.base, now, c.State.Snapshot(now), req)
 	c.rest(now)

@@ -29,8 +29,12 @@ import (
 type Request struct {
 	Solve       bool // solve demand too, and not only see to claims
 	OngoingOnly bool // buy nothing and start no command, though a pod has lost the machine that was coming for it
-	BatchOpen   bool // pods still stream in, and demand is solved again within a second
 	SearchNow   bool // search for consolidation though the last search was a moment ago or machines become quiet soon
+
+	// Undecided are namespaces whose pending pods are not decided on in this step, since more of them are on their way:
+	// they are within a second. Streaming are namespaces whose pods still stream in too, and are decided on now and again
+	// within a second. nil: none.
+	Undecided, Streaming map[string]bool
 
 	// Refused are the claims, by uid, of commands that verify refused when this step was decided before: they back off,
 	// longer each time, and no other command is started in this step.
@@ -197,7 +201,7 @@ func onlyIf(holds bool, run func()) func() {
 // solvesDemand says whether demand is solved in this step: it was asked for, or pods that had been placed have lost
 // their machine, which does not wait for the end of a batch.
 func (st *step) solvesDemand(req Request) bool {
-	st.demand.batchOpen = req.BatchOpen
+	st.demand.undecided, st.demand.smallNodes.streaming = req.Undecided, req.Streaming
 	st.demand.expander.ask, st.demand.expander.answer = req.AskExpander, req.Expander
 	lost, due := st.slots.findLost(), st.interruptions.areDue() // both also remember what they have seen
 	refill := st.buffers.areDue()

@@ -35,7 +35,7 @@ type demandStage struct {
 
 	unbounded bool // all of the demand is looked at, whatever work it is: see WhatIf
 
-	batchOpen bool // Request.BatchOpen
+	undecided map[string]bool // Request.Undecided
 }
 
 // demandMemory is what demandStage remembers from step to step.
@@ -53,21 +53,22 @@ func (dm *demandStage) solve(look bool) {
 	dm.out.Solved = true
 	left, stopped := dm.shortfalls.refuseRepeated(left)
 	dm.out.Pods = append(dm.out.Pods, stopped...)
+	left = dm.leaveUndecided(left)
 	if !dm.unbounded {
 		var aside []plan.PodDecision
-		left, aside = dm.workShares.setAside(left)
+		left, aside = dm.workShares.setAside(left, dm.out.Left)
 		dm.out.Pods = append(dm.out.Pods, aside...)
 	}
 	if len(left) == 0 && len(dm.s.Buffers) == 0 {
-		dm.resources.forget()
+		dm.resources.forget(dm.out.Left)
 		dm.rememberPlacements(map[string]placement{})
 		return
 	}
 	rooms, what := dm.nodes.list()
-	left, closed, refused := dm.disagreements.findRefused(left)
+	left, closed, refused := dm.disagreements.findRefused(left, dm.out.Left)
 	rooms = closeNodes(rooms, closed)
 	if !dm.unbounded {
-		dm.resources.decide(append(left[:len(left):len(left)], dm.buffers.virtualPods()...), rooms, dm.purchases.pools())
+		dm.resources.decide(dm.out.Left, append(left[:len(left):len(left)], dm.buffers.virtualPods()...), rooms, dm.purchases.pools())
 		var aside []plan.PodDecision
 		left, aside = dm.resources.setAside(left)
 		refused = append(refused, aside...)
@@ -93,14 +94,14 @@ func (dm *demandStage) solve(look bool) {
 	if there, p, r, better := dm.packWithoutAnticipated(left, rooms, res); better {
 		left, problem, res = there, p, r
 	}
-	if dm.batchOpen {
+	if len(dm.smallNodes.streaming) > 0 {
 		if kept, waiting := dm.smallNodes.delayPods(left, res.New); waiting > 0 {
 			dm.out.Waiting = waiting
 			problem, res = dm.packPods(kept, rooms)
 		}
 		dm.smallNodes.recordLargestNode(res.New)
 	} else {
-		dm.smallNodes.mem.delayedSince = nil
+		dm.smallNodes.forgetDelays(dm.out.Left)
 	}
 	for i := range maxPricedSolves + 1 {
 		cheaper, dropped := dm.buffers.withoutTooDear(left, res, i == maxPricedSolves)
@@ -125,6 +126,24 @@ func (dm *demandStage) solve(look bool) {
 	}
 	dm.out.Pods = append(dm.out.Pods, refused...)
 	dm.rememberPlacements(placed)
+}
+
+// leaveUndecided returns the demand without the pods of namespaces that are not decided on in this step; those stay as
+// they were decided on before. Pods that are expected on a standing node are decided on all the same, so that no place
+// there is given twice.
+func (dm *demandStage) leaveUndecided(demand []*model.Pod) []*model.Pod {
+	if len(dm.undecided) == 0 {
+		return demand
+	}
+	kept := make([]*model.Pod, 0, len(demand))
+	for _, p := range demand {
+		if _, placed := dm.placements.mem.byPod[p.UID]; dm.undecided[p.Namespace] && p.Node == "" && !placed {
+			dm.out.Left = append(dm.out.Left, p)
+			continue
+		}
+		kept = append(kept, p)
+	}
+	return kept
 }
 
 // areDue says whether pods that were set aside are to be looked at now.

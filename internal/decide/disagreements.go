@@ -74,9 +74,15 @@ func (sd *schedulerDisagreements) countBoughtFor(p *model.Pod, names []string) i
 
 // findRefused finds standing nodes that kube-scheduler has not used for a pod although it fits by every check here, and
 // refuses a pod after two such nodes that were bought for it: a third machine of the kind would not help it. It returns
-// the demand that is left, the names of the nodes, which are closed to it, and the refused pods.
-func (sd *schedulerDisagreements) findRefused(left []*model.Pod) (kept []*model.Pod, closed map[string]bool, refused []plan.PodDecision) {
+// the demand that is left, the names of the nodes, which are closed to it, and the refused pods. What is known of pods
+// that are not decided on stays known.
+func (sd *schedulerDisagreements) findRefused(left, undecided []*model.Pod) (kept []*model.Pod, closed map[string]bool, refused []plan.PodDecision) {
 	mismatches := map[string]disagreement{}
+	for _, p := range undecided {
+		if m := sd.of(p); len(m.nodes) > 0 {
+			mismatches[p.UID] = m
+		}
+	}
 	kept = left[:0:0]
 	for _, p := range left {
 		m := sd.of(p)

@@ -5,6 +5,7 @@ package decide
 
 import (
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
@@ -15,6 +16,7 @@ type Output struct {
 	Problem  *solve.Problem // nil where nothing was solved
 	Result   *solve.Result
 	Commands []StartedCommand // started in this step
+	Left     []*model.Pod     // demand that is not decided on: see Request.Undecided
 	Waiting  int              // pods that are delayed to the next solve of demand, which must come within a second
 	Notes    []plan.Note      // to tell people
 	Buffers  []BufferState    // every CapacityBuffer, by namespace and name

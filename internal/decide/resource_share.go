@@ -72,20 +72,30 @@ type resourceClass struct {
 	dims    []model.Dim
 }
 
-// decide finds out which classes are set aside in this step.
-func (rs *resourceShares) decide(demand []*model.Pod, nodes []solve.ExistingNode, pools []solve.Pool) {
+// decide finds out which classes are set aside in this step. What is known of the classes of pods that are not decided on
+// stays known.
+func (rs *resourceShares) decide(undecided, demand []*model.Pod, nodes []solve.ExistingNode, pools []solve.Pool) {
 	all, distinct := rs.byNamespace(demand, nodes, pools)
 	if distinct <= solve.MostExtendedResources {
-		rs.forget()
+		rs.forget(undecided)
 		return
 	}
 	over, looked := rs.admit(all)
+	keepLooked(looked, rs.mem.looked, undecided)
 	rs.over, *rs.mem = over, resourceShareMemory{looked: looked, retry: rs.mem.retry.after(rs.now)}
 	rs.wakeAt(rs.mem.retry.at)
 }
 
-// forget forgets what was set aside: there is no demand.
-func (rs *resourceShares) forget() { rs.over, *rs.mem = nil, resourceShareMemory{} }
+// forget sets nothing aside and forgets what was, but for the classes of pods that are not decided on.
+func (rs *resourceShares) forget(undecided []*model.Pod) {
+	next := resourceShareMemory{}
+	if len(undecided) > 0 {
+		next = resourceShareMemory{looked: map[string]time.Time{}, retry: rs.mem.retry}
+		keepLooked(next.looked, rs.mem.looked, undecided)
+		rs.wakeAt(next.retry.at)
+	}
+	rs.over, *rs.mem = nil, next
+}
 
 // setAside returns those of some pods that are looked at in this step, and what is said of the rest.
 func (rs *resourceShares) setAside(pods []*model.Pod) (kept []*model.Pod, aside []plan.PodDecision) {

@@ -43,7 +43,7 @@ func TestResourceShares(t *testing.T) {
 	mem, seen, at := &resourceShareMemory{}, map[string]int{}, time.Unix(1000, 0)
 	step := func(now time.Time, demand []*model.Pod) (kept, aside []string) {
 		rs := &resourceShares{draft: &draft{index: &index{now: now}}, mem: mem}
-		rs.decide(demand, nodes, pools)
+		rs.decide(nil, demand, nodes, pools)
 		k, a := rs.setAside(demand)
 		resources := map[model.Dim]bool{}
 		for _, p := range k {

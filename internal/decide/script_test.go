@@ -68,7 +68,7 @@ func (x *script) describeQuery() {
 //	node NAME type=T [sold=CAPACITYTYPE] [zone=Z] [label=K:V] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled]
 //	     [bad=CONDITION,STATUS,SINCE] [RES=AMOUNT…]    (allocatable, where it is not its type's)
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
-//	    [kind=KIND] [dnd=VALUE] [evict=VALUE] [local=VOLUME] [later=DURATION] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
+//	    [in=NAMESPACE] [kind=KIND] [dnd=VALUE] [evict=VALUE] [local=VOLUME] [later=DURATION] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
 //	    [mirror] [deploy=NAME] [restarted=WORD] [surge] [onenode=CLAIM]
 //	    [anti=KEY] [near=KEY:POD] [volume=CLAIM:ZONE] [alone=CLAIM] [unsolved=WORDS] [named=NODE]    (anti: to its own kind)
 //	    (x0: only so that slots can speak of it; seen by kube-scheduler when created unless unseen; owner is NAME's own unless said)
@@ -106,8 +106,10 @@ type script struct {
 	list     []*model.Instance
 	last     Output
 	notBound []RefusedBinding  // Request.NotBound of the next step
-	tell     bool              // Request.Tell, and
-	more     bool              // Request.More, of the next step
+	tell     bool              // Request.Tell of the next step
+
+	streaming, undecided map[string]bool // Request.Streaming and Undecided of the next step
+
 	marks    map[string]string // by claim: the mark of the last move it was to go in
 	now      time.Time
 	serial   uint64 // pods seen so far
@@ -175,7 +177,15 @@ func (x *script) line(f []string) {
 	case "at", "glance":
 		x.now = x.when(f[1])
 		x.tell = len(f) > 2 && f[2] == "tell"
-		x.more = len(f) > 2 && f[2] == "more"
+		x.streaming, x.undecided = nil, nil
+		for _, o := range f[2:] {
+			switch namespace, undecided := strings.CutPrefix(o, "undecided="); {
+			case o == "more":
+				x.streaming = map[string]bool{"default": true}
+			case undecided:
+				x.undecided = map[string]bool{namespace: true}
+			}
+		}
 		x.decide(f[0] == "at")
 		fmt.Fprintf(&x.out, "%s %s\n%s", f[0], f[1], x.describe())
 		x.describeQuery()
@@ -331,7 +341,7 @@ func (x *script) decide(look bool) {
 	x.reserve()
 	x.st.ExpireActions(x.now)
 	snap := x.st.Snapshot(x.now)
-	x.last, x.mem = stepTwice(snap, x.mem, x.now, x.pol, Request{Solve: look, NoteBlockers: x.tell, BatchOpen: x.more, NotBound: x.notBound, AskExpander: x.ask, Expander: x.answer}, x.t.Fatalf)
+	x.last, x.mem = stepTwice(snap, x.mem, x.now, x.pol, Request{Solve: look, NoteBlockers: x.tell, Streaming: x.streaming, Undecided: x.undecided, NotBound: x.notBound, AskExpander: x.ask, Expander: x.answer}, x.t.Fatalf)
 	x.notBound = nil
 	if refused, err := SecondOpinion(snap, &x.last); err != nil || len(refused) > 0 {
 		x.t.Errorf("refused by verify: %v %v", err, refused)
@@ -900,6 +910,8 @@ func (x *script) pod(name string, opts []string) {
 			p.Deleting = x.when(v)
 		case "gated":
 			p.Gated = true
+		case "in":
+			p.Namespace, c.Namespace = v, v
 		case "dnd":
 			p.DoNotDisrupt = v
 		case "restart":

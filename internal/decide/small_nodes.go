@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -20,10 +21,12 @@ import (
 // smallNodeDivisor is how much smaller than the largest machine of the stream, by price, a machine must be to wait.
 const smallNodeDivisor = 4
 
-// smallNodes delays the pods of small machines while pods stream in.
+// smallNodes delays the pods of small machines while pods of their namespace stream in.
 type smallNodes struct {
 	*draft
 	mem *smallNodeMemory
+
+	streaming map[string]bool // Request.Streaming
 }
 
 // smallNodeMemory is what smallNodes remembers from step to step.
@@ -61,13 +64,15 @@ func (sn *smallNodes) recordLargestNode(nodes []solve.NewNode) {
 // nor where one would wait for too long: then all is bought.
 func (sn *smallNodes) delayPods(demand []*model.Pod, nodes []solve.NewNode) (kept []*model.Pod, waiting int) {
 	before := sn.mem.delayedSince
-	sn.mem.delayedSince = nil
+	sn.forgetDelays(sn.out.Left)
 	most := sn.largestPrice(nodes)
 	small := map[string]int{} // pods by class
 	for i := range nodes {
 		if n := &nodes[i]; n.PriceMicro*smallNodeDivisor < most {
 			for _, p := range n.Pods {
-				small[p.Class.Key]++
+				if sn.streaming[p.Namespace] {
+					small[p.Class.Key]++
+				}
 			}
 		}
 	}
@@ -107,8 +112,23 @@ func (sn *smallNodes) delayPods(demand []*model.Pod, nodes []solve.NewNode) (kep
 			}
 		}
 	}
+	maps.Copy(since, sn.mem.delayedSince)
 	sn.mem.delayedSince = since
 	return slices.DeleteFunc(slices.Clone(demand), func(p *model.Pod) bool { return delayed[p] }), len(delayed)
+}
+
+// forgetDelays forgets since when pods wait, but for those that are not decided on.
+func (sn *smallNodes) forgetDelays(undecided []*model.Pod) {
+	var left map[string]time.Time
+	for _, p := range undecided {
+		if since, ok := sn.mem.delayedSince[p.UID]; ok {
+			if left == nil {
+				left = map[string]time.Time{}
+			}
+			left[p.UID] = since
+		}
+	}
+	sn.mem.delayedSince = left
 }
 
 // dependsOnOtherPods says whether where pods of a class may or would rather be depends on where others are.

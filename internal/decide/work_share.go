@@ -48,8 +48,9 @@ type namespaceDemand struct {
 	share   int64
 }
 
-// setAside returns the demand that is looked at in this step, and what is said of the rest.
-func (ws *workShares) setAside(demand []*model.Pod) (kept []*model.Pod, aside []plan.PodDecision) {
+// setAside returns the demand that is looked at in this step, and what is said of the rest. What is known of the classes
+// of pods that are not decided on stays known.
+func (ws *workShares) setAside(demand, undecided []*model.Pod) (kept []*model.Pod, aside []plan.PodDecision) {
 	all := ws.byNamespace(demand)
 	ws.divide(all)
 	over := map[*model.Class]plan.Reason{}
@@ -69,11 +70,15 @@ func (ws *workShares) setAside(demand []*model.Pod) (kept []*model.Pod, aside []
 			over[c.class] = plan.Reason{Code: plan.WorkShare, Key: d.name, Have: strconv.FormatInt(d.work, 10), Want: strconv.FormatInt(d.share, 10)}
 		}
 	}
+	keepLooked(looked, ws.mem.looked, undecided)
 	next := workShareMemory{}
-	if len(over) > 0 {
+	switch {
+	case len(over) > 0:
 		next = workShareMemory{looked: looked, retry: ws.mem.retry.after(ws.now)}
-		ws.wakeAt(next.retry.at)
+	case len(undecided) > 0:
+		next = workShareMemory{looked: looked, retry: ws.mem.retry}
 	}
+	ws.wakeAt(next.retry.at)
 	*ws.mem = next
 	if len(over) == 0 {
 		return demand, nil
@@ -86,6 +91,15 @@ func (ws *workShares) setAside(demand []*model.Pod) (kept []*model.Pod, aside []
 		kept = append(kept, p)
 	}
 	return kept, aside
+}
+
+// keepLooked has when the classes of some pods were looked at last stay known.
+func keepLooked(looked, before map[string]time.Time, pods []*model.Pod) {
+	for _, p := range pods {
+		if was, ok := before[p.Class.Key]; ok {
+			looked[p.Class.Key] = was
+		}
+	}
 }
 
 // byNamespace lists the demand by namespace and class, the classes with the work that each is after those before it.

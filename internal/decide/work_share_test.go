@@ -32,7 +32,7 @@ func TestWorkShares(t *testing.T) {
 	mem := &workShareMemory{}
 	share := func(now time.Time, demand []*model.Pod) (kept, aside []string) {
 		ws := &workShares{draft: &draft{index: &index{now: now, pol: Policy{StepWork: 20_000}}}, mem: mem}
-		k, a := ws.setAside(demand)
+		k, a := ws.setAside(demand, nil)
 		for _, p := range k {
 			kept = append(kept, p.UID)
 		}
@@ -84,7 +84,7 @@ func TestWorkShareOfOneDearClass(t *testing.T) {
 	mem, seen := &workShareMemory{}, map[string]bool{}
 	for i := range 40 {
 		ws := &workShares{draft: &draft{index: &index{now: at.Add(time.Duration(i) * time.Minute), pol: Policy{StepWork: 20_000}}}, mem: mem}
-		kept, _ := ws.setAside(all)
+		kept, _ := ws.setAside(all, nil)
 		if len(kept) > 2 {
 			t.Fatalf("step %d looks at %d classes of 15,000 units each", i, len(kept))
 		}

@@ -4,6 +4,8 @@
 package state
 
 import (
+	"iter"
+	"maps"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -15,9 +17,24 @@ func (s *State) FindPod(key string) *model.Pod { return s.pods.byKey[key] }
 // CountPending counts the pods that are not bound, not terminal and not being deleted.
 func (s *State) CountPending() int { return len(s.pods.pending.rows) }
 
-// CountUnseen counts the pending pods created after an instant that wait for kube-scheduler's first look at one of
-// their class.
-func (s *State) CountUnseen(after time.Time) int { return s.pods.countUnseen(after) }
+// CountPendingIn counts those of a namespace.
+func (s *State) CountPendingIn(namespace string) int { return s.pods.waiting[namespace] }
+
+// ListPendingNamespaces returns the namespaces that have such pods, in no order.
+func (s *State) ListPendingNamespaces() iter.Seq[string] { return maps.Keys(s.pods.waiting) }
+
+// ListUnseen says of each namespace with pending pods created after an instant that wait for kube-scheduler's first look
+// at one of their class when the youngest of those was created.
+func (s *State) ListUnseen(after time.Time) map[string]time.Time { return s.pods.listUnseen(after) }
+
+// TakeDemandChanges returns the namespaces in which pods that wait for a node have come, or kube-scheduler has refused
+// the first of a class, since it was last called. The value says that some of them were not foreseen: their ReplicaSet
+// was not known to be making them when others like them had been refused.
+func (s *State) TakeDemandChanges() map[string]bool {
+	out := s.pods.changed
+	s.pods.changed = map[string]bool{}
+	return out
+}
 
 // FindClaim returns a claim by name, nil if there is none. It must not be changed.
 func (s *State) FindClaim(name string) *model.Claim { return s.claims.byName[name] }

@@ -15,6 +15,8 @@ type podTable struct {
 	byKey   map[string]*model.Pod
 	pending table[*model.Pod]    // not bound, not terminal, not being deleted; by key
 	refused map[*model.Class]int // pending pods that kube-scheduler has refused, by class
+	waiting map[string]int       // pending pods, by namespace
+	changed map[string]bool      // see TakeDemandChanges
 
 	nodes       *nodeTable
 	replicaSets *replicaSets
@@ -24,6 +26,7 @@ type podTable struct {
 func newPodTable(nodes *nodeTable, replicaSets *replicaSets, counts *ChangeCounts) *podTable {
 	return &podTable{
 		byKey: map[string]*model.Pod{}, pending: newTable(comparePods), refused: map[*model.Class]int{},
+		waiting: map[string]int{}, changed: map[string]bool{},
 		nodes: nodes, replicaSets: replicaSets, counts: counts,
 	}
 }
@@ -44,8 +47,7 @@ func (t *podTable) setPod(p *model.Pod, now time.Time) {
 		t.nodes.changePod(key, old, p, now)
 	case staysPending(old, p) && t.pending.rows[key] == old:
 		if old.Unschedulable.IsZero() && !p.Unschedulable.IsZero() && t.refused[p.Class] == 0 {
-			t.counts.Demand++ // the first of its class: all alike are demand now
-			t.counts.Unforeseen++
+			t.changed[p.Namespace] = true // the first of its class: all alike are demand now
 		}
 		t.removePending(key)
 		t.addPending(key, p)
@@ -94,10 +96,7 @@ func (t *podTable) placePod(key string, p *model.Pod, now time.Time) {
 	case p.Node != "":
 		t.nodes.addPod(key, p, now)
 	case p.Deleting.IsZero():
-		t.counts.Demand++
-		if !t.replicaSets.isForeseen(p) {
-			t.counts.Unforeseen++
-		}
+		t.changed[p.Namespace] = t.changed[p.Namespace] || !t.replicaSets.isForeseen(p)
 		t.addPending(key, p)
 		t.replicaSets.foreseePods(p.Owner.UID, t.refused)
 	}
@@ -113,6 +112,7 @@ func (t *podTable) unplacePod(key string, p *model.Pod, now time.Time) {
 
 func (t *podTable) addPending(key string, p *model.Pod) {
 	t.pending.set(key, p)
+	t.waiting[p.Namespace]++
 	if !p.Unschedulable.IsZero() {
 		if t.refused[p.Class]++; t.refused[p.Class] == 1 {
 			t.replicaSets.foreseePods(p.Owner.UID, t.refused)
@@ -126,6 +126,9 @@ func (t *podTable) removePending(key string) {
 		return
 	}
 	t.pending.delete(key)
+	if t.waiting[p.Namespace]--; t.waiting[p.Namespace] == 0 {
+		delete(t.waiting, p.Namespace)
+	}
 	if !p.Unschedulable.IsZero() {
 		if t.refused[p.Class]--; t.refused[p.Class] == 0 {
 			delete(t.refused, p.Class)
@@ -133,14 +136,14 @@ func (t *podTable) removePending(key string) {
 	}
 }
 
-// countUnseen counts the pending pods created after an instant that wait for kube-scheduler's first look at one of
-// their class.
-func (t *podTable) countUnseen(after time.Time) int {
-	n := 0
+// listUnseen says of each namespace with pods that wait for kube-scheduler's first look at one of their class when the
+// youngest of them that was created after an instant was created.
+func (t *podTable) listUnseen(after time.Time) map[string]time.Time {
+	out := map[string]time.Time{}
 	for _, p := range t.pending.rows {
-		if p.Unschedulable.IsZero() && t.refused[p.Class] == 0 && !p.Gated && p.Created.After(after) {
-			n++
+		if p.Unschedulable.IsZero() && t.refused[p.Class] == 0 && !p.Gated && p.Created.After(after) && p.Created.After(out[p.Namespace]) {
+			out[p.Namespace] = p.Created
 		}
 	}
-	return n
+	return out
 }

@@ -136,13 +136,14 @@ func TestForeseen(t *testing.T) {
 		s.SetReplicas("r", 5)
 		s.SetPod(made("a", 0, c.first))
 		c.before(s)
-		before := s.ChangeCounts()
-		s.SetPod(made("b", c.at, c.second))
-		after := s.ChangeCounts()
-		if got := after.Unforeseen == before.Unforeseen; got != c.want {
+		s.TakeDemandChanges()
+		second := made("b", c.at, c.second)
+		s.SetPod(second)
+		unforeseen, changed := s.TakeDemandChanges()[second.Namespace]
+		if got := !unforeseen; got != c.want {
 			t.Errorf("%s: foreseen %v, want %v", name, got, c.want)
 		}
-		if after.Demand == before.Demand {
+		if !changed {
 			t.Errorf("%s: no demand", name)
 		}
 	}

@@ -6,8 +6,8 @@
 // It is made of four parts. The tables hold the objects of the cluster (podTable, nodeTable, claimTable, Pools,
 // instanceTable, replicaSets, and a table of each plain kind). Overlay holds what was asked of the API server and is
 // not seen yet, and lays it over the objects as they are read. InFlight holds the actions that were begun, so that
-// decide does not repeat them before their effect is seen. ChangeCounts says what kind of thing has changed. State
-// takes every change to all parts that it concerns.
+// decide does not repeat them before their effect is seen. ChangeCounts and TakeDemandChanges say what kind of
+// thing has changed. State takes every change to all parts that it concerns.
 //
 // What holds:
 //   - A State has one owner, which alone calls its methods and those of its parts. Only ResourceTable and PodFactsTable
