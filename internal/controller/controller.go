@@ -151,6 +151,7 @@ type Controller struct {
 	decider       stepFunc                                      // decide.Step
 	faultyUntil   time.Time                                     // until then nothing is bought or moved, since deciding on it has failed
 	mem           decide.Memory
+	solveTook     time.Duration // the last step that solved demand
 	batches       *batchWindows
 	keeping       bool // what was learned is being kept
 	kept          int  // of decide.Memory.LearnedChanges
@@ -337,8 +338,15 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 		looks = cloud.LookOnly(ctx)
 	}
 	sooner(c.drift.checkDrift(looks, now, snap))
+	if look.solve && c.solveTook > longSolve {
+		snap = c.actBeforeSolving(ctx, now, snap)
+	}
 	request.NoteBlockers = c.recorder.mayTellBlockers(now)
+	began := time.Now()
 	out, due := c.decideWithExpander(ctx, now, snap, request)
+	if out.Solved {
+		c.solveTook = time.Since(began)
+	}
 	sooner(due)
 	c.keepLessons(ctx, snap)
 	classes := c.State.Pools.ListNodeClasses()
@@ -357,6 +365,27 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	c.Metrics.changes.observeSnapshot(snap, classes, now)
 	c.Metrics.groups.noteStep(now, out.Solved)
 	sooner(out.Next)
+	return next
+}
+
+// longSolve is how long a step with a solve takes before the next one is taken to be worth a step for itself.
+const longSolve = 50 * time.Millisecond
+
+// actBeforeSolving does what need not wait for a solve that takes long: claims' next steps, bindings, drains, and what
+// interruption notices ask for. It returns the Snapshot to solve on.
+func (c *Controller) actBeforeSolving(ctx context.Context, now time.Time, snap *model.Snapshot) *model.Snapshot {
+	out, _ := c.decideVerified(now, snap, decide.Request{OngoingOnly: true})
+	if len(out.Actions) == 0 {
+		return snap
+	}
+	c.recorder.recordOutput(now, snap, &out)
+	for _, a := range out.Actions {
+		c.beginAction(ctx, now, a)
+	}
+	next := c.State.Snapshot(now)
+	if c.division != nil {
+		next = c.divide(now, next, false)
+	}
 	return next
 }
 

@@ -225,6 +225,54 @@ func TestOthersDoNotWaitForABurst(t *testing.T) {
 	})
 }
 
+// Where solves take long, what is to be done for a claim waits for none that has not begun.
+func TestClaimsDoNotWaitForASolve(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		const long, shown = 400 * time.Millisecond, 97 * time.Millisecond
+		type solve struct{ from, to time.Duration }
+		var solves []solve
+		b.c.decider = func(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy, req decide.Request) (decide.Output, decide.Memory) {
+			out, next := decide.Step(s, mem, now, pol, req)
+			if out.Solved {
+				at := time.Since(b.start)
+				solves = append(solves, solve{at, at + long})
+			}
+			if time.Sleep(5 * time.Millisecond); out.Solved {
+				time.Sleep(long)
+			}
+			return out, next
+		}
+		b.createClaim = func(plan.CreateClaim) error {
+			time.Sleep(shown)
+			return nil
+		}
+		b.lead()
+		for i := range 100 {
+			b.pod(fmt.Sprint(i), "a")
+			time.Sleep(71 * time.Millisecond)
+		}
+		time.Sleep(10 * time.Second)
+		begins := map[string]time.Duration{} // when what is to be done for a claim may begin
+		for _, m := range b.made("create") {
+			begins[m.what] = m.after + shown
+			for _, x := range solves {
+				if x.from <= begins[m.what] && begins[m.what] < x.to {
+					begins[m.what] = x.to
+				}
+			}
+		}
+		launches := b.made("launch")
+		if len(launches) < 25 {
+			t.Fatalf("%d launches for 100 pods of which a machine holds four", len(launches))
+		}
+		for _, m := range launches {
+			if waited := m.after - begins[m.what]; waited > 70*time.Millisecond { // 50 ms: see Controller.rest
+				t.Errorf("the launch of %s waited for %s though no solve was under way", m.what, waited)
+			}
+		}
+	})
+}
+
 func TestNothingIsDoneBeforeItLeads(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.pod("a", "a")

@@ -105,15 +105,15 @@ type script struct {
 	listed   time.Time
 	list     []*model.Instance
 	last     Output
-	notBound []RefusedBinding  // Request.NotBound of the next step
-	tell     bool              // Request.Tell of the next step
+	notBound []RefusedBinding // Request.NotBound of the next step
+	tell     bool             // Request.Tell of the next step
 
 	streaming, undecided map[string]bool // Request.Streaming and Undecided of the next step
 
-	marks    map[string]string // by claim: the mark of the last move it was to go in
-	now      time.Time
-	serial   uint64 // pods seen so far
-	out      strings.Builder
+	marks  map[string]string // by claim: the mark of the last move it was to go in
+	now    time.Time
+	serial uint64 // pods seen so far
+	out    strings.Builder
 }
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
