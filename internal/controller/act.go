@@ -171,7 +171,7 @@ func (c *Controller) startCall(ctx context.Context, kind, key string, call func(
 			return
 		}
 		defer leave()
-		turn, ok := c.turns.take(ctx, namespace)
+		turn, ok := c.turns.take(ctx, namespace, strings.HasPrefix(kind, createLane))
 		if !ok {
 			work.drop()
 			return // the loop has ended while it waited for its turn

@@ -107,10 +107,12 @@ func laneOfNamespace(kind, namespace string) string { return kind + inNamespace 
 // needs thousands of nodes at once keeps nobody else's claim waiting behind its own. Claims for no pod have one together.
 func laneOfClaim(a plan.CreateClaim) string {
 	if len(a.Pods) == 0 {
-		return "CreateClaim"
+		return createLane
 	}
-	return laneOfNamespace("CreateClaim", a.Pods[0].Namespace)
+	return laneOfNamespace(createLane, a.Pods[0].Namespace)
 }
+
+const createLane = "CreateClaim"
 
 const inNamespace = " in "
 
@@ -120,17 +122,24 @@ const fewLanes = 1000
 // callTurns has calls to the API server take turns by namespace, so that a tenant whose pods need thousands of them
 // keeps nobody else's waiting: so many are under way at once that the server, which knows one client alone, need not
 // queue them, and of those that wait the next is that of the namespace which had its turn longest ago. A namespace alone
-// has all turns.
+// has all turns. Of its calls those come first that make NodeClaims: a pod waits for that one, and a node needs a dozen
+// further calls while it boots.
 //
 // With a limit it is no gate: a call that takes longer has its turn counted as over, so that calls that hang keep nobody
 // waiting for longer.
 type callTurns struct {
 	mu      sync.Mutex
 	width   int
-	limit   time.Duration              // how long a call keeps its turn at most; 0: for as long as it takes
-	busy    int                        // turns that are not over
-	waiting map[string][]chan struct{} // by namespace, in order; a turn is given by closing the channel
-	order   []string                   // namespaces with calls that wait, the next one first
+	limit   time.Duration            // how long a call keeps its turn at most; 0: for as long as it takes
+	busy    int                      // turns that are not over
+	waiting map[string][]waitingCall // by namespace, in order
+	order   []string                 // namespaces with calls that wait, the next one first
+}
+
+// waitingCall is a call that waits for its turn, which is given by closing the channel.
+type waitingCall struct {
+	turn  chan struct{}
+	first bool // before the others of its namespace
 }
 
 // slowCall is how long a call to the API server keeps its turn at most.
@@ -143,11 +152,11 @@ type callTurn struct {
 }
 
 func newCallTurns(width int, limit time.Duration) *callTurns {
-	return &callTurns{width: width, limit: limit, waiting: map[string][]chan struct{}{}}
+	return &callTurns{width: width, limit: limit, waiting: map[string][]waitingCall{}}
 }
 
-// take waits for a turn of a namespace; false: the context ended first.
-func (t *callTurns) take(ctx context.Context, namespace string) (callTurn, bool) {
+// take waits for a turn of a namespace, first: before its calls that are not; false: the context ended first.
+func (t *callTurns) take(ctx context.Context, namespace string, first bool) (callTurn, bool) {
 	t.mu.Lock()
 	if t.busy < t.width {
 		t.busy++
@@ -158,7 +167,11 @@ func (t *callTurns) take(ctx context.Context, namespace string) (callTurn, bool)
 	if len(t.waiting[namespace]) == 0 {
 		t.order = append(t.order, namespace)
 	}
-	t.waiting[namespace] = append(t.waiting[namespace], turn)
+	at := len(t.waiting[namespace])
+	if i := slices.IndexFunc(t.waiting[namespace], func(c waitingCall) bool { return !c.first }); first && i >= 0 {
+		at = i
+	}
+	t.waiting[namespace] = slices.Insert(t.waiting[namespace], at, waitingCall{turn, first})
 	t.mu.Unlock()
 	select {
 	case <-turn:
@@ -166,7 +179,7 @@ func (t *callTurns) take(ctx context.Context, namespace string) (callTurn, bool)
 	case <-ctx.Done():
 	}
 	t.mu.Lock()
-	i := slices.Index(t.waiting[namespace], turn)
+	i := slices.IndexFunc(t.waiting[namespace], func(c waitingCall) bool { return c.turn == turn })
 	if i >= 0 {
 		t.setWaiting(namespace, slices.Delete(t.waiting[namespace], i, i+1))
 	}
@@ -201,12 +214,12 @@ func (t *callTurns) end() {
 	}
 	namespace := t.order[0]
 	t.order = append(t.order[1:], namespace)
-	close(t.waiting[namespace][0])
+	close(t.waiting[namespace][0].turn)
 	t.setWaiting(namespace, t.waiting[namespace][1:])
 }
 
 // setWaiting changes which calls of a namespace wait; where none do, nothing is kept of it.
-func (t *callTurns) setWaiting(namespace string, calls []chan struct{}) {
+func (t *callTurns) setWaiting(namespace string, calls []waitingCall) {
 	if len(calls) > 0 {
 		t.waiting[namespace] = calls
 		return

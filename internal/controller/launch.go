@@ -61,7 +61,7 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 	turns, beneficiary := la.lanes.findLaunchTurns(claim, la.config.Parallel), la.beneficiaries[a.Claim]
 	work := la.metrics.work.add(workClaims)
 	go func() {
-		turn, ok := turns.take(ctx, beneficiary)
+		turn, ok := turns.take(ctx, beneficiary, false)
 		if !ok {
 			work.drop()
 			return
@@ -92,7 +92,7 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 		}
 		u := launchUpdate(claim, res)
 		withOverlayCapacity(pool, &u, res.InstanceType)
-		write, ok := la.turns.take(ctx, beneficiary)
+		write, ok := la.turns.take(ctx, beneficiary, false)
 		if !ok {
 			return
 		}

@@ -166,7 +166,7 @@ func TestCallsTakeTurns(t *testing.T) {
 		)
 		call := func(namespace string, takes time.Duration) {
 			go func() {
-				if turn, ok := turns.take(ctx, namespace); ok {
+				if turn, ok := turns.take(ctx, namespace, false); ok {
 					mu.Lock()
 					order = append(order, namespace)
 					mu.Unlock()
@@ -206,6 +206,33 @@ func TestCallsTakeTurns(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		if turns.busy != 0 {
 			t.Errorf("%d turns are taken by nobody", turns.busy)
+		}
+	})
+}
+
+// A NodeClaim is made before what the nodes of its namespace need that came before it.
+func TestClaimsAreMadeFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := newCallTurns(1, slowCall)
+		var order []string
+		call := func(name string, first bool) {
+			go func() {
+				if turn, ok := turns.take(t.Context(), "shop", first); ok {
+					order = append(order, name)
+					time.Sleep(10 * time.Millisecond)
+					turn.done()
+				}
+			}()
+			synctest.Wait()
+		}
+		for _, name := range []string{"update 1", "update 2", "update 3"} {
+			call(name, false)
+		}
+		call("create 1", true)
+		call("create 2", true)
+		time.Sleep(time.Second)
+		if want := []string{"update 1", "create 1", "create 2", "update 2", "update 3"}; !slices.Equal(order, want) {
+			t.Errorf("calls were made in the order %v, want %v", order, want)
 		}
 	})
 }
