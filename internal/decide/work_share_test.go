@@ -5,6 +5,7 @@ package decide
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -94,5 +95,25 @@ func TestWorkShareOfOneDearClass(t *testing.T) {
 	}
 	if len(seen) != len(all) {
 		t.Errorf("%d of %d pods were looked at in 40 steps", len(seen), len(all))
+	}
+}
+
+// A step that leaves a namespace undecided forgets neither whose turn it is there nor when its pods are due.
+func TestWorkSharesOfUndecided(t *testing.T) {
+	at := time.Unix(1000, 0)
+	greedy, modest := dearPods("greedy", 100, 900, at), dearPods("modest", 10, 30, at)
+	mem := &workShareMemory{}
+	share := func(demand, undecided []*model.Pod) {
+		ws := &workShares{draft: &draft{index: &index{now: at, pol: Policy{StepWork: 20_000}}}, mem: mem}
+		ws.setAside(demand, undecided)
+	}
+	share(slices.Concat(greedy, modest), nil)
+	before := *mem
+	if len(before.looked) == 0 || before.retry.at.IsZero() {
+		t.Fatalf("nothing was set aside: %+v", before)
+	}
+	share(modest, greedy)
+	if !maps.Equal(mem.looked, before.looked) || mem.retry != before.retry {
+		t.Errorf("after a step without them it is remembered of pods that were set aside: %+v, want %+v", *mem, before)
 	}
 }
