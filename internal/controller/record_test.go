@@ -50,3 +50,21 @@ func TestEventReasons(t *testing.T) {
 		}
 	})
 }
+
+// What was told of a pod is not told again when a step for other namespaces has left it undecided.
+func TestARefusalIsToldOnce(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		pod := &model.Pod{Namespace: "tenant", Name: "a", UID: "uid-a", Class: &model.Class{}}
+		refused, left := &decide.Output{}, &decide.Output{Left: []*model.Pod{pod}}
+		refused.Pods = []plan.PodDecision{{Pod: pod, Outcome: plan.Refused, Reasons: []plan.Reason{{Code: plan.WorkShare, Key: "tenant"}}}}
+		b.c.Emit(func(*state.State) {
+			for _, out := range []*decide.Output{refused, left, refused} {
+				b.c.recorder.recordPods(time.Now(), out)
+			}
+		})
+		time.Sleep(time.Second)
+		if told := b.made("event"); len(told) != 1 {
+			t.Errorf("told were %v, want one refusal", told)
+		}
+	})
+}
