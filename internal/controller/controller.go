@@ -197,7 +197,7 @@ func New(c *Controller) *Controller {
 	e := newEdges(c)
 	c.expander = &outsideExpander{expander: c.Expander, log: c.Log, metrics: c.Metrics, emit: c.Emit}
 	c.classes = &nodeClasses{edges: e, recorder: c.recorder, ends: map[string]*classEnd{}, withoutFinalizer: map[string]bool{}}
-	c.offerings = &offerings{edges: e, classes: c.classes, onlyLooks: c.onlyLooks, byPool: map[string]*poolInfo{}}
+	c.offerings = &offerings{edges: e, classes: c.classes, onlyLooks: c.onlyLooksAt, byPool: map[string]*poolInfo{}}
 	c.launcher = &launcher{edges: e, classes: c.classes, lanes: c.lanes, turns: c.turns, beneficiaries: c.beneficiaries, offerings: c.offerings, recorder: c.recorder, isPassive: func() bool { return c.passive.Load() != nil }, lookAgain: func() { c.lookAgain = true }}
 	c.answers = &actionAnswers{edges: e, recorder: c.recorder}
 	c.drift = &driftChecker{edges: e, offerings: c.offerings}

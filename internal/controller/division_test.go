@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -211,6 +212,41 @@ func TestDivisionWithFullPool(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		if have := b.made("create"); len(have) != 1 {
 			t.Errorf("created %v, want one: Karpenter's pool is full", have)
+		}
+	})
+}
+
+// Beside a live Cluster Autoscaler the status of a NodeGroupClass is written from when a group was taken over, and not
+// before; that of any other node class is not.
+func TestDivisionWritesGroupStatus(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.c.Emit(func(*state.State) { b.c.Policy.NodeClasses = []string{"g/K"} })
+		b.classStatus = func(k cloud.NodeClass) cloud.ClassStatus {
+			return cloud.ClassStatus{Conditions: map[string]model.Condition{"Ready": {Status: "True", Reason: "Of", Message: k.Name}}}
+		}
+		group := func(change func(*model.NodePool)) {
+			b.emit(func(s *state.State) {
+				s.Pools.SetNodeClass(state.NodeClass{Group: "g", Kind: "K", Name: "web", UID: "class-web", Generation: 1, Scaling: &model.GroupScaling{Unread: true}})
+				teamPool(s, "web", func(p *model.NodePool) { p.ClassName, p.OfGroups = "web", true; change(p) })
+			})
+		}
+		group(func(*model.NodePool) {})
+		b.c.SetOtherAutoscalers([]string{"Cluster Autoscaler"})
+		b.lead()
+		time.Sleep(3 * time.Minute)
+		if have := b.made("class"); len(have) > 0 {
+			t.Fatalf("written while it is passive: %v", have)
+		}
+		group(func(p *model.NodePool) { p.Taken = true })
+		time.Sleep(time.Second)
+		if have := b.made("class"); len(have) != 1 || have[0].what != "True Of: web" {
+			t.Errorf("written within a second of the takeover: %v, want the class of node groups", have)
+		}
+		time.Sleep(3 * time.Minute)
+		for _, have := range b.made("class") {
+			if have.what != "True Of: web" {
+				t.Errorf("written: %v", have)
+			}
 		}
 	})
 }

@@ -49,6 +49,7 @@ type bench struct {
 	drifts      func(cloud.DriftQuery) string
 	updateClass func(plan.UpdateNodeClass) error
 	endClass    func() error // nil: nothing is made for node classes
+	classStatus func(cloud.NodeClass) cloud.ClassStatus
 	webhook     func(namespace string) error
 }
 
@@ -337,6 +338,14 @@ func (b *bench) EndsClasses(string, string) bool { return b.endClass != nil }
 func (b *bench) EndClass(_ context.Context, k cloud.NodeClass) error {
 	b.note("end", k.Name)
 	return b.endClass()
+}
+
+// ClassStatus implements cloud.ClassStatuser.
+func (b *bench) ClassStatus(_ context.Context, k cloud.NodeClass) (cloud.ClassStatus, error) {
+	if b.classStatus == nil {
+		return cloud.ClassStatus{}, nil
+	}
+	return b.classStatus(k), nil
 }
 
 // Claimed implements Cluster.

@@ -17,7 +17,7 @@ import (
 type offerings struct {
 	*edges
 	classes   *nodeClasses
-	onlyLooks func() bool // nothing is made for a node class: see Controller.onlyLooks
+	onlyLooks func(*state.NodeClass) bool // nothing is made for a node class, nor its status written: see Controller.onlyLooksAt
 
 	byPool map[string]*poolInfo
 }
@@ -118,7 +118,7 @@ func (of *offerings) askOfferings(ctx context.Context, now time.Time, p *model.N
 	if info.asking || now.Before(info.due) {
 		return
 	}
-	looks := of.onlyLooks()
+	looks := of.onlyLooks(class)
 	if !looks && !of.classes.ensureFinalizer(now, class) {
 		info.due = time.Time{} // its own change asks again
 		return

@@ -35,6 +35,12 @@ func (c *Controller) onlyLooks() bool {
 	return c.passive.Load() != nil || c.shadow != nil || c.division != nil
 }
 
+// onlyLooksAt says the same of one node class. No other autoscaler knows those of node groups, and what is decided on their
+// nodes goes by what their status says, so that is written though NodePools are divided.
+func (c *Controller) onlyLooksAt(class *state.NodeClass) bool {
+	return c.passive.Load() != nil || c.shadow != nil || c.division != nil && class.Scaling == nil
+}
+
 // WatchOnly puts a loop into shadow mode for good, before it runs: it decides as it would if it acted, verifies that,
 // and does nothing. What it decided and what somebody else did instead are kept for ShadowReport.
 func (c *Controller) WatchOnly() {

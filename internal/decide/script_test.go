@@ -571,6 +571,8 @@ func (x *script) pool(name string, opts []string) {
 		case k == "chosen":
 			scaling().Chosen = strings.FieldsFunc(v, func(r rune) bool { return r == ',' })
 			slices.Sort(scaling().Chosen)
+		case k == "unread":
+			scaling().Unread = true
 		case k == "after-add":
 			scaling().Delays.AfterAdd = x.duration(v)
 		case k == "after-delete":

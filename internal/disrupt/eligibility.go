@@ -208,8 +208,11 @@ func nodeBlockers(c *Candidate, cause plan.Code) (out []plan.Reason) {
 // or by the group itself, so the minimum matters to consolidation alone.
 func (e *Eligibility) groupBlockers(c *Candidate, cause plan.Code) (out []plan.Reason) {
 	subject := "nodegroup/" + c.NodeGroup()
-	if s := c.Pool.Scaling; s != nil && s.Chosen != nil && c.NodeGroup() != "" && (isVoluntary(cause) || cause == plan.Drifted) {
-		if _, found := slices.BinarySearch(s.Chosen, c.NodeGroup()); !found { // somebody else's by now, or a call came back short
+	if s := c.Pool.Scaling; s != nil && c.NodeGroup() != "" && (isVoluntary(cause) || cause == plan.Drifted) {
+		if s.Unread { // its minimum size is not known, nor whether its cloud replaces its nodes
+			return append(out, plan.Reason{Code: plan.GroupUnread, Subject: subject, Key: "status", Want: "written", Have: "not yet"})
+		}
+		if _, found := slices.BinarySearch(s.Chosen, c.NodeGroup()); s.Chosen != nil && !found { // somebody else's by now, or a call came back short
 			out = append(out, plan.Reason{Code: plan.GroupNotChosen, Subject: subject, Key: "spec.selectorTerms", Want: "a term that chooses the group", Have: "none"})
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -234,9 +235,16 @@ func (t *Translator) NodeGroupClass(k *dovetailv1alpha1.NodeGroupClass) state.No
 var gpus = []string{"nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi"}
 
 func (t *Translator) scaling(k *dovetailv1alpha1.NodeGroupClass) *model.GroupScaling {
-	out := &model.GroupScaling{UtilizationPercent: -1, GPUPercent: -1, Chosen: []string{}}
+	out := &model.GroupScaling{UtilizationPercent: -1, GPUPercent: -1}
+	if meta.FindStatusCondition(k.Status.Conditions, dovetailv1alpha1.ConditionGroupsResolved) == nil {
+		out.Unread = true
+	} else {
+		out.Chosen = []string{} // it may choose none
+	}
 	for _, g := range k.Status.Groups {
-		out.Chosen = append(out.Chosen, g.Name)
+		if !out.Unread {
+			out.Chosen = append(out.Chosen, g.Name)
+		}
 		if g.Min > 0 || g.Refresh != "" {
 			out.Groups = append(out.Groups, model.NodeGroup{Name: g.Name, Min: int64(g.Min), Refresh: g.Refresh})
 		}

@@ -77,7 +77,8 @@ func TestGroupScaling(t *testing.T) {
 		t.Errorf("a longest grace period alone: %+v", rules)
 	}
 	// What is known of the groups counts though nobody has set an option; those of which nothing has to be minded are left out.
-	bare := &dovetailv1alpha1.NodeGroupClass{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: dovetailv1alpha1.NodeGroupClassStatus{Groups: []dovetailv1alpha1.NodeGroupStatus{
+	resolved := []metav1.Condition{{Type: dovetailv1alpha1.ConditionGroupsResolved, Status: metav1.ConditionTrue}}
+	bare := &dovetailv1alpha1.NodeGroupClass{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: dovetailv1alpha1.NodeGroupClassStatus{Conditions: resolved, Groups: []dovetailv1alpha1.NodeGroupStatus{
 		{Name: "a", Min: 2, Max: 5}, {Name: "b", Max: 5}, {Name: "c", Refresh: "InProgress"}}}}
 	s.Pools.SetNodeClass(tr.NodeGroupClass(bare))
 	if x := s.Pools.FindPool("web").Scaling; x == nil || len(x.Groups) != 2 || x.Groups[0] != (model.NodeGroup{Name: "a", Min: 2}) || x.Groups[1] != (model.NodeGroup{Name: "c", Refresh: "InProgress"}) ||
@@ -86,8 +87,13 @@ func TestGroupScaling(t *testing.T) {
 	}
 	bare = &dovetailv1alpha1.NodeGroupClass{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: dovetailv1alpha1.NodeGroupClassSpec{Options: &dovetailv1alpha1.NodeGroupOptions{}}}
 	s.Pools.SetNodeClass(tr.NodeGroupClass(bare))
-	if x := s.Pools.FindPool("web").Scaling; x == nil || x.UtilizationPercent >= 0 || x.GPUPercent >= 0 || x.Unready != 0 || x.Chosen == nil || len(x.Chosen) != 0 {
-		t.Errorf("without options: %+v", x)
+	if x := s.Pools.FindPool("web").Scaling; x == nil || x.UtilizationPercent >= 0 || x.GPUPercent >= 0 || x.Unready != 0 || !x.Unread || x.Chosen != nil {
+		t.Errorf("without options, and before its status was written: %+v", x)
+	}
+	bare.Status.Conditions = resolved
+	s.Pools.SetNodeClass(tr.NodeGroupClass(bare))
+	if x := s.Pools.FindPool("web").Scaling; x == nil || x.Unread || x.Chosen == nil || len(x.Chosen) != 0 {
+		t.Errorf("of a class that chooses no group: %+v", x)
 	}
 }
 

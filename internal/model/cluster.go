@@ -247,6 +247,7 @@ type GroupScaling struct {
 
 	Groups []NodeGroup // by name: those of which something has to be minded
 	Chosen []string    // names of all groups that the node class chooses, in order; nil: not known
+	Unread bool        // the node class's status has not said yet which groups it chooses, nor what has to be minded of them
 
 	Expanders  []string        // by which of several groups one is taken, each among those that the one before leaves
 	Priorities []GroupPriority // of the expander priority

@@ -29,6 +29,7 @@ const (
 	ClusterMinimum      Code = "ClusterMinimum"      // the cluster may not have less of Key than Want; Have: it has
 	GroupMinimum        Code = "NodeGroupMinimum"    // its node group may not become smaller; Subject: the group, Want: more machines than, Have: it has
 	GroupNotChosen      Code = "NodeGroupNotChosen"  // its node class does not choose its node group any more; Subject: the group
+	GroupUnread         Code = "NodeGroupUnread"     // its node class's status does not say anything of node groups yet; Subject: the group
 	GroupRefresh        Code = "InstanceRefresh"     // the cloud replaces the machines of its node group; Subject: the group, Have: how that stands
 	WellUsed            Code = "WellUsed"            // too much of it is asked for; Key: of what, Want: how much may be, Have: how much is
 	Quiet               Code = "ConsolidateAfter"    // pods came or left too recently

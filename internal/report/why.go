@@ -264,6 +264,8 @@ func kept(r plan.Reason) string {
 		return object + " is at its minimum size (" + r.Want + ")"
 	case plan.GroupNotChosen:
 		return "the NodeGroupClass does not choose " + object + " any more, so that its nodes stay as they are; see its spec.selectorTerms and its condition GroupsResolved"
+	case plan.GroupUnread:
+		return "the NodeGroupClass of " + object + " has no status yet, so its minimum size is unknown; Dovetail writes it within a minute"
 	case plan.GroupRefresh:
 		return "the cloud is replacing the nodes of " + object + " itself (" + r.Have + ")"
 	case plan.WellUsed:

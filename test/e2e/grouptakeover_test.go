@@ -25,8 +25,8 @@ import (
 
 // Beside a live Cluster Autoscaler one group goes over to Dovetail and back. What is in the way is said first, with the
 // command that mends it, and nothing is changed; then its nodes get a NodeClaim each and stay, a scale-down that was half
-// done is undone, and pods that only the other group could hold are left to Cluster Autoscaler. Given back, no instance
-// ends and no mark of ours is left.
+// done is undone, pods that only the other group could hold are left to Cluster Autoscaler, and nodes that no pod needs
+// go, down to the minimum of the class. Given back, no instance ends and no mark of ours is left.
 func TestGroupTakeover(t *testing.T) {
 	if os.Getenv("DOVETAIL_SOAK") == "" {
 		t.Skip("it waits for whole minutes: set DOVETAIL_SOAK=1")
@@ -44,8 +44,8 @@ func TestGroupTakeover(t *testing.T) {
 		}
 		return nil
 	})
-	e.groupPool("handed-a")
-	e.groupPool("handed-b")
+	e.groupPool("handed-a", 2)
+	e.groupPool("handed-b", 0)
 	half := e.nodes()[0].Name
 	e.must(s.Patch(e.ctx, "/api/v1/nodes/"+half, fmt.Sprintf(`{"spec":{"unschedulable":true,"taints":[{"key":"ToBeDeletedByClusterAutoscaler","value":"%d","effect":"NoSchedule"},{"key":"example.com/kept","effect":"PreferNoSchedule"}]}}`, time.Now().Unix())))
 
@@ -79,20 +79,33 @@ func TestGroupTakeover(t *testing.T) {
 		t.Errorf("the other group has %d of %d, and %d NodeClaims", len(b.Members), b.Desired, len(e.claimsOf("handed-b")))
 	}
 
+	e.must(e.s.Patch(e.ctx, "/apis/karpenter.sh/v1/nodepools/handed-a", `{"spec":{"disruption":{"consolidateAfter":"1s"}}}`))
+	e.scale("small", 0)
+	e.until("a node that no pod needs has gone", func() error {
+		if n := len(e.groupNamed("handed-a").Members); n != 2 {
+			return fmt.Errorf("the group has %d members", n)
+		}
+		if n := len(e.nodes()); n != 2 {
+			return fmt.Errorf("there are %d nodes", n)
+		}
+		return nil
+	})
+	e.pause(12 * time.Second) // the two that are left are as empty: the minimum keeps them
+
 	before := e.groupNamed("handed-a").Members
 	if status, out = e.handGroupOver("release"); status != 0 {
 		t.Fatalf("status %d:\n%s", status, out)
 	}
 	e.pause(12 * time.Second) // longer than the controller takes to list the instances anew
-	if after := e.groupNamed("handed-a"); !slices.Equal(after.Members, before) || after.Desired != 3 {
+	if after := e.groupNamed("handed-a"); !slices.Equal(after.Members, before) || len(before) != 2 || after.Desired != 2 {
 		t.Errorf("members %v of %d, want %v", after.Members, after.Desired, before)
 	}
 	if left := e.claimsOf("handed-a"); len(left) > 0 {
 		t.Errorf("%d NodeClaims are left", len(left))
 	}
 	stay := e.nodes()
-	if len(stay) != 3 {
-		t.Errorf("%d nodes are left, want 3", len(stay))
+	if len(stay) != 2 {
+		t.Errorf("%d nodes are left, want 2", len(stay))
 	}
 	for _, n := range stay {
 		if len(n.Finalizers) > 0 || len(n.OwnerReferences) > 0 || n.Labels[karpv1.LabelNodePool] != "" || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return strings.HasPrefix(t.Key, "dovetail.sh/") }) {
@@ -104,10 +117,10 @@ func TestGroupTakeover(t *testing.T) {
 	}
 }
 
-// groupPool makes a NodeGroupClass and a NodePool of a group's name for it.
-func (e *env) groupPool(group string) {
+// groupPool makes a NodeGroupClass, with a minimum size, and a NodePool of a group's name for it.
+func (e *env) groupPool(group string, minSize int) {
 	e.t.Helper()
-	e.must(e.s.Create(e.ctx, groupClasses, fmt.Sprintf("{apiVersion: dovetail.sh/v1alpha1, kind: NodeGroupClass, metadata: {name: %s}, spec: {selectorTerms: [{name: %[1]s}]}}", group)))
+	e.must(e.s.Create(e.ctx, groupClasses, fmt.Sprintf("{apiVersion: dovetail.sh/v1alpha1, kind: NodeGroupClass, metadata: {name: %s}, spec: {selectorTerms: [{name: %[1]s, minSize: %[2]d}]}}", group, minSize)))
 	e.otherPool(group, map[string]any{
 		"spec.template.spec.nodeClassRef": map[string]any{"group": "dovetail.sh", "kind": "NodeGroupClass", "name": group}, "spec.template.spec.requirements": []any{},
 	})
