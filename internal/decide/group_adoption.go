@@ -31,7 +31,7 @@ func (om *orphanedMachines) adoptGroupMembers() {
 			continue
 		}
 		p := om.poolOfMember(i)
-		if p == nil {
+		if p == nil || i.Replacing && !keepsReplaced(p, i.Labels[model.LabelNodeGroup]) {
 			continue
 		}
 		prefix := p.Name
@@ -53,6 +53,12 @@ func (om *orphanedMachines) adoptGroupMembers() {
 		}
 		om.addAction(a)
 	}
+}
+
+// keepsReplaced says whether a pool knows that the cloud replaces the members of a group, and so gives none of its nodes
+// back. A static pool gives back what it has too many of all the same.
+func keepsReplaced(p *model.NodePool, group string) bool {
+	return p.Replicas < 0 && p.Scaling != nil && slices.ContainsFunc(p.Scaling.Groups, func(g model.NodeGroup) bool { return g.Name == group && g.Refresh != "" })
 }
 
 // poolOfMember is the pool that a machine is one of: the first, by name, whose node class it is of and whose

@@ -1050,6 +1050,8 @@ func (x *script) machine(id string, opts []string) {
 			f := strings.Split(v, ",")
 			i.Class = f[0]
 			i.Labels = model.Labels{model.LabelNodeGroup: f[1], model.LabelInstanceType: f[2], model.LabelZone: f[3], model.LabelCapacityType: model.OnDemand}
+		case "replacing":
+			i.Replacing = true
 		default:
 			x.t.Fatalf("machine option %q", o)
 		}

@@ -138,22 +138,22 @@ func TestManagedGroupUpgraded(t *testing.T) {
 	}
 }
 
-// TestManagedGroupAdoption: a node that EKS has started for an upgrade is adopted when the upgrade is over and not before,
-// however long that takes; so is one of a group of which nobody can tell now.
+// TestManagedGroupAdoption: a node that EKS has started for an upgrade counts as one of its group, and is known to be of one
+// whose members are replaced, until the upgrade is over; so is one of a group of which nobody can tell now.
 func TestManagedGroupAdoption(t *testing.T) {
 	clock := &shifted{}
 	a := open(t, some(t, "m5.large"), clock, func(s *awstest.Settings) { s.GroupDelay = 10 * time.Millisecond })
 	a.define(managed(1))
 	p := a.provider()
 	managedStatus(t, p)
-	adoptable := func() (out int) {
+	members := func(replacing bool) (out int) {
 		t.Helper()
 		list, err := p.List(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, i := range list {
-			if i.Class != "" {
+			if i.Class != "" && i.Labels[model.LabelNodeGroup] == "eks-web-1a" && i.Replacing == replacing {
 				out++
 			}
 		}
@@ -177,8 +177,8 @@ func TestManagedGroupAdoption(t *testing.T) {
 	})
 	for range 3 {
 		later()
-		if n := adoptable(); n != 0 {
-			t.Errorf("%d members may be adopted amid the upgrade", n)
+		if n := members(true); n != 2 {
+			t.Errorf("%d members are known to be of a group that is replaced amid the upgrade, want 2", n)
 		}
 	}
 	a.control("POST", "drained", awstest.Drain{Instance: old}, nil)
@@ -191,13 +191,13 @@ func TestManagedGroupAdoption(t *testing.T) {
 	})
 	a.fault(awstest.Fault{Kind: awstest.Throttle, Action: "DescribeNodegroup", Percent: 100})
 	later()
-	if n := adoptable(); n != 0 {
+	if n := members(false); n != 0 {
 		t.Errorf("%d members may be adopted while nobody can tell whether EKS replaces them", n)
 	}
 	a.control("DELETE", "faults", nil, nil)
 	eventually(t, "the new node may be adopted", func() error {
 		later()
-		if n := adoptable(); n != 1 {
+		if n := members(false); n != 1 {
 			return fmt.Errorf("%d may", n)
 		}
 		return nil

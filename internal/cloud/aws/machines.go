@@ -38,7 +38,7 @@ func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 			in.Unreserved = unreservedLabels
 		}
 		if m.AutoScalingGroup != "" && m.ClaimUID == "" && !m.Gone {
-			in.Class, in.Labels = adoptableAs(&m)
+			in.Class, in.Labels, in.Replacing = adoptableAs(&m)
 		}
 		out = append(out, in)
 	}

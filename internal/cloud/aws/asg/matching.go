@@ -208,8 +208,8 @@ func (gs *scaler) adoptableAs(m *instances.Instance) (class string, labels model
 }
 
 // isReplacing says whether an instance refresh, or EKS, replaces the members of a group, or may, since nobody can tell
-// now. What those start is nobody's until they are done: it would be taken for a node that no pod needs. What was read of
-// that is no older than adoptAfter, and so than any member that may be adopted.
+// now. What those start would be taken for a node that no pod needs. What was read of that is no older than adoptAfter, and
+// so than any member that may be adopted.
 func (gs *scaler) isReplacing(ctx context.Context, group string) bool {
 	g, err := gs.reader.describeGroup(ctx, group)
 	if err == nil && g == nil {
@@ -220,7 +220,7 @@ func (gs *scaler) isReplacing(ctx context.Context, group string) bool {
 		status, err = gs.reader.replacementStatus(ctx, g)
 	}
 	if err != nil {
-		gs.aws.Log.Warn("members of the group that no NodeClaim has are left alone for now: whether it replaces its members can't be read", "group", group, "error", awsapi.ReadableError(err))
+		gs.aws.Log.Warn("members of the group without a NodeClaim may get none for now: whether the group replaces its members can't be read", "group", group, "error", awsapi.ReadableError(err))
 		return true
 	}
 	return status != ""

@@ -63,24 +63,21 @@ func (p *Provider) CleanUp(ctx context.Context, list *instances.List) {
 	p.scaler.fillToMinimum(ctx)
 }
 
-// Adoptable says of the members of one list that are nobody's for which class a claim may be made, and what the machine
-// is; an empty class: not now.
-func (p *Provider) Adoptable(ctx context.Context) func(*instances.Instance) (class string, labels model.Labels) {
+// Adoptable says of the members of one list that are nobody's for which class a claim may be made, what the machine is, and
+// whether the members of its group are being replaced, or may be; an empty class: no claim now.
+func (p *Provider) Adoptable(ctx context.Context) func(*instances.Instance) (class string, labels model.Labels, replacing bool) {
 	replaced := map[string]bool{} // by group
-	return func(m *instances.Instance) (string, model.Labels) {
+	return func(m *instances.Instance) (string, model.Labels, bool) {
 		class, labels := p.scaler.adoptableAs(m)
 		if class == "" {
-			return "", nil
+			return "", nil, false
 		}
 		is, known := replaced[m.AutoScalingGroup]
 		if !known {
 			is = p.scaler.isReplacing(ctx, m.AutoScalingGroup)
 			replaced[m.AutoScalingGroup] = is
 		}
-		if is {
-			return "", nil
-		}
-		return class, labels
+		return class, labels, is
 	}
 }
 
