@@ -18,8 +18,8 @@ import (
 )
 
 // cluster is one workload on nodes that the product's own decision (internal/decide) launches and removes, in virtual
-// time and without faults: what is decided is done at once, and a node is Ready boot after its launch. The pods held
-// beyond demand are pods like the others, so that demand takes their place at once: what runs serves demand first.
+// time and without faults: what is decided is done at once, and a node is Ready boot after its launch. What is held
+// beyond demand is a CapacityBuffer as a Headroom writes it, so that demand takes its room at once.
 type cluster struct {
 	boot time.Duration
 	now  time.Time
@@ -30,6 +30,7 @@ type cluster struct {
 	policy decide.Policy
 	pool   *model.NodePool
 	class  *model.Class
+	like   *model.Pod // of the buffer
 
 	version uint64
 	serial  int
@@ -62,6 +63,9 @@ func newCluster(boot, minute int) *cluster {
 		pods: map[string]*model.Pod{}, nodes: map[string]*model.Node{}, claims: map[string]*model.Claim{}, owner: map[string]string{}}
 	c.class = &model.Class{Key: "workload", Namespace: "default", Labels: model.Labels{"app": "workload"}, Scheduler: "default-scheduler",
 		Requests: model.Resources{podCPU, podMemory, 0, 1}}
+	virtual := *c.class
+	virtual.Key, virtual.Priority = "virtual", model.VirtualPriority
+	c.like = &model.Pod{Namespace: "default", Class: &virtual, Expected: true, Buffer: "default/held"}
 	c.pool = &model.NodePool{Name: "p", UID: "uid-p", Ready: true, Replicas: -1, NodeLimit: -1, ExpireAfter: -1, TerminationGracePeriod: -1,
 		ConsolidationPolicy: "WhenEmptyOrUnderutilized", Budgets: []model.Budget{{Nodes: 100, Percent: true}},
 		Labels: model.Labels{}, Requirements: model.NewRequirements(model.OneOf(model.LabelNodePool, "p"))}
@@ -77,10 +81,12 @@ func newCluster(boot, minute int) *cluster {
 	return c
 }
 
-// minute lets demand and the replicas wanted, which are more, be so many for a minute, and measures it if it counts.
+// minute lets demand be so many pods for a minute, with room for the replicas wanted, which are more, and measures it if
+// it counts.
 func (c *cluster) minute(demand, wanted int, counts bool) error {
 	end := c.now.Add(time.Minute)
-	c.scale(wanted)
+	c.scale(demand)
+	c.hold(wanted)
 	for c.now.Before(end) {
 		if err := c.settle(); err != nil {
 			return err
@@ -118,6 +124,13 @@ func (c *cluster) measure(demand int, seconds float64) {
 	c.pending += float64(max(0, demand-runs)) * seconds
 	c.idle += float64(max(0, room-demand)) * seconds
 	c.demands += float64(demand) * seconds
+}
+
+// hold has room for so many replicas of the workload, those that it has included.
+func (c *cluster) hold(total int) {
+	c.version++
+	c.st.SetBuffer(&model.Buffer{Namespace: "default", Name: "held", UID: "uid-held", Created: c.now, MaxHourMicro: -1, Like: c.like, Replicas: total - len(c.pods),
+		Total: total, Workload: model.Workload{Namespace: "default", Kind: "ReplicaSet", Name: "workload"}, Ready: model.Condition{Status: "True", Reason: "Resolved"}}, c.version)
 }
 
 // scale makes pods or deletes them: those not running first, then those of the node that has the fewest.
