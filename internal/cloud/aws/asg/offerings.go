@@ -167,7 +167,7 @@ func (p *Provider) addOfferings(cat *catalogue.Catalogue, a *group, out *offerin
 // known before a node was seen. Whatever boots there, the rules of EKS's own images are the best guess. nil where
 // pods would have no room.
 func (p *Provider) buildType(a *group, t *catalogue.TypeInfo) *offering.Type {
-	spec := offering.NodeSpec{OS: "linux", Family: nodeclass.FamilyAL2023, Kubelet: &nodeclass.KubeletConfig{}, Storage: 20 * catalogue.GiB, Resources: map[string]int64{}}
+	spec := offering.NodeSpec{OS: "linux", Family: nodeclass.FamilyAL2023, Kubelet: &nodeclass.KubeletConfig{}, Podless: int64(p.aws.Config.ReservedENIs), Storage: 20 * catalogue.GiB, Resources: map[string]int64{}}
 	data := a.templateData
 	if own := a.ownTemplateData[t.Name]; own != nil {
 		data = own

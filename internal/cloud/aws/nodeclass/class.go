@@ -74,6 +74,18 @@ func Read(op string, c cloud.NodeClass) (*Class, error) {
 	return out, nil
 }
 
+// PodlessENIs are how many interfaces of the default network card pods get no addresses from: as many as are reserved,
+// and those of the class that are for EFA alone.
+func (c *Class) PodlessENIs(reserved int) int64 {
+	n := int64(reserved)
+	for _, i := range c.Spec.NetworkInterfaces {
+		if i.NetworkCardIndex == 0 && i.InterfaceType == awsv1.InterfaceTypeEFAOnly {
+			n++
+		}
+	}
+	return n
+}
+
 // OSLabel is the value of kubernetes.io/os on nodes of the class.
 func (c *Class) OSLabel() string {
 	if IsWindows(c.Family) {

@@ -208,10 +208,10 @@ func (k *KubeletConfig) withSamples() *KubeletConfig {
 
 // evaluateOn is the configuration on machines of a type, with the values of its expressions in their place. The number
 // of pods is worked out first, since what is reserved may depend on it.
-func (k *KubeletConfig) evaluateOn(t *catalogue.TypeInfo, family string, reservedENIs int64, list []compiledExpression) (*KubeletConfig, error) {
+func (k *KubeletConfig) evaluateOn(t *catalogue.TypeInfo, family string, podlessENIs int64, list []compiledExpression) (*KubeletConfig, error) {
 	variables := map[string]any{
 		varInstanceType: t.Name, varCPUs: t.CPUs, varMemoryMiB: t.MemoryMiB, varENIs: t.ENIs, varAddresses: t.Addresses,
-		varMaxPods: k.MaxPodsOn(t, family, reservedENIs),
+		varMaxPods: k.MaxPodsOn(t, family, podlessENIs),
 	}
 	out, reserved := k, map[string]map[string]string{fieldKubeReserved: {}, fieldSystemReserved: {}}
 	for _, x := range list {
@@ -225,7 +225,7 @@ func (k *KubeletConfig) evaluateOn(t *catalogue.TypeInfo, family string, reserve
 			continue
 		}
 		out = out.withValues(&n, nil)
-		variables[varMaxPods] = out.MaxPodsOn(t, family, reservedENIs)
+		variables[varMaxPods] = out.MaxPodsOn(t, family, podlessENIs)
 	}
 	return out.withValues(nil, reserved), nil
 }
@@ -257,7 +257,7 @@ func (cr *Resolver) EvaluateKubelet(ctx context.Context, c *Class, cat *catalogu
 		if err := ctx.Err(); err != nil {
 			return KubeletsByType{}, err
 		}
-		if out.byType[t.Name], err = c.KubeletConfig.evaluateOn(t, c.Family, int64(cr.aws.Config.ReservedENIs), list); err != nil {
+		if out.byType[t.Name], err = c.KubeletConfig.evaluateOn(t, c.Family, c.PodlessENIs(cr.aws.Config.ReservedENIs), list); err != nil {
 			return KubeletsByType{}, err
 		}
 	}

@@ -74,6 +74,19 @@ func TestKubeletExpressions(t *testing.T) {
 	}
 }
 
+// TestPodlessENIs: pods get no addresses from interfaces that are reserved, nor from those of the first network card
+// that are for EFA alone.
+func TestPodlessENIs(t *testing.T) {
+	c := &Class{KubeletConfig: &KubeletConfig{}, Spec: awsv1.EC2NodeClassSpec{NetworkInterfaces: []*awsv1.NetworkInterface{
+		{InterfaceType: awsv1.InterfaceTypeInterface}, {DeviceIndex: 1, InterfaceType: awsv1.InterfaceTypeEFAOnly}, {NetworkCardIndex: 1, DeviceIndex: 1, InterfaceType: awsv1.InterfaceTypeEFAOnly},
+	}}}
+	for reserved, want := range map[int]int64{0: 20, 1: 11, 2: 0} {
+		if have := c.KubeletConfig.MaxPodsOn(m5Large, FamilyAL2023, c.PodlessENIs(reserved)); have != want {
+			t.Errorf("%d reserved: %d pods, want %d", reserved, have, want)
+		}
+	}
+}
+
 // TestKubeletExpressionMistakes: an expression that has no value says so with field, cause and what to do.
 func TestKubeletExpressionMistakes(t *testing.T) {
 	const invalid, fails = awsv1.ReasonKubeletExpressionInvalid, awsv1.ReasonKubeletExpressionEvaluationFailed

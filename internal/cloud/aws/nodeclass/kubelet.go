@@ -135,14 +135,14 @@ func amountOrZero(key, text string, whole int64) int64 {
 }
 
 // MaxPodsOn is how many pods a machine of a type takes: those that the VPC has addresses for, without the interfaces
-// reserved, unless the kubelet is told otherwise.
-func (k *KubeletConfig) MaxPodsOn(t *catalogue.TypeInfo, family string, reservedENIs int64) int64 {
+// that pods get none from, unless the kubelet is told otherwise.
+func (k *KubeletConfig) MaxPodsOn(t *catalogue.TypeInfo, family string, podlessENIs int64) int64 {
 	n := int64(110)
 	if k.MaxPods != nil {
 		n = *k.MaxPods
 	} else if !IsWindows(family) && t.ENIs > 0 {
-		n = max(0, (t.ENIs-reservedENIs)*(t.Addresses-1)) + 2
-		if t.ENIs <= reservedENIs {
+		n = max(0, (t.ENIs-podlessENIs)*(t.Addresses-1)) + 2
+		if t.ENIs <= podlessENIs {
 			n = 0
 		}
 	}

@@ -20,6 +20,7 @@ type NodeSpec struct {
 	OS        string // as kubernetes.io/os says
 	Family    string // of images, whose rules say what is kept for the kubelet
 	Kubelet   *nodeclass.KubeletConfig
+	Podless   int64            // network interfaces of the default card that pods get no addresses from
 	Storage   int64            // ephemeral, in bytes
 	Resources map[string]int64 // what its owner says that it has, over what is known of the type
 }
@@ -44,7 +45,7 @@ func (b *TypeBuilder) LoadMemory(ctx context.Context) {
 
 // Build makes a type without offerings; nil where pods would have no room.
 func (b *TypeBuilder) Build(t *catalogue.TypeInfo, n NodeSpec) *Type {
-	out := &Type{TypeInfo: t, ImageID: n.ImageID, Kubelet: n.Kubelet, MaxPods: n.Kubelet.MaxPodsOn(t, n.Family, int64(b.aws.Config.ReservedENIs))}
+	out := &Type{TypeInfo: t, ImageID: n.ImageID, Kubelet: n.Kubelet, MaxPods: n.Kubelet.MaxPodsOn(t, n.Family, n.Podless)}
 	it := &model.InstanceType{Name: t.Name, Labels: maps.Clone(t.Labels), Boots: n.ImageID}
 	it.Labels[model.LabelOS] = n.OS
 	memory, ok := b.memory.BytesOf(t.Name, n.ImageID)
