@@ -135,8 +135,8 @@ func TestGates(t *testing.T) {
 
 // SCHEDULER_CONFIG as Karpenter has it, a document and no file.
 func TestInlineSchedulerConfig(t *testing.T) {
-	have, err := schedulerConfig("podTopologySpread:\n  defaultConstraints:\n  - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}\n")
-	if err != nil || len(have) != 1 {
+	have, err := schedulerConfig("podTopologySpread:\n  defaultConstraints:\n  - {maxSkew: 3, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}\n")
+	if list := have["default-scheduler"]; err != nil || len(have) != 1 || len(list) != 1 || list[0].MaxSkew != 3 || list[0].TopologyKey != "topology.kubernetes.io/zone" || list[0].WhenUnsatisfiable != "DoNotSchedule" {
 		t.Errorf("have %v, %v", have, err)
 	}
 	for text, want := range map[string]string{

@@ -223,6 +223,9 @@ func TestIPv6Cluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := versions.LaunchTemplateVersions[0].LaunchTemplateData
+	if n := d.NetworkInterfaces; len(n) != 1 || n[0].PrimaryIpv6 == nil || !*n[0].PrimaryIpv6 || n[0].Ipv6AddressCount == nil || *n[0].Ipv6AddressCount != 1 {
+		t.Errorf("the interfaces are %+v, want one with a primary IPv6 address", n)
+	}
 	boots, err := base64.StdEncoding.DecodeString(*d.UserData)
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 // Nodes of a class of Windows have the label of its build, others have none.
 func TestWindowsBuild(t *testing.T) {
-	for alias, want := range map[string]string{"windows2019@latest": "10.0.17763", "windows2022@latest": "10.0.20348", "al2023@latest": ""} {
+	for alias, want := range map[string]string{"windows2019@latest": "10.0.17763", "windows2022@latest": "10.0.20348", "windows2025@latest": "10.0.26100", "al2023@latest": ""} {
 		p, r, g := goldenAccount(t, awsv1.EC2NodeClassSpec{AMISelectorTerms: []awsv1.AMISelectorTerm{{Alias: alias}}})
 		types := 0
 		for _, m := range g.Types {
