@@ -197,7 +197,7 @@ func awaitText(ctx context.Context, t *testing.T, patterns []string) {
 	defer cancel()
 	for {
 		missing := ""
-		text, err := chromedp.Run(limited, chromedp.Evaluate[string](`document.body.innerText`))
+		text, err := chromedp.Run(limited, chromedp.Evaluate[string](`document.body?.innerText ?? ""`)) // there is none between two pages
 		if err != nil {
 			t.Fatal(err)
 		}
