@@ -167,6 +167,11 @@ func TestManagedGroupAdoption(t *testing.T) {
 		return nil
 	})
 	later()
+	if n := members(false); n != 1 {
+		t.Errorf("%d members may be adopted before the upgrade, want 1", n)
+	}
+	// EKS has said that it is ACTIVE, and says nothing when the upgrade has begun.
+	a.fault(awstest.Fault{Kind: awstest.Throttle, Action: "DescribeNodegroup", Percent: 100})
 	a.control("POST", "upgrade", awstest.Upgrade{Group: "eks-web-1a", Surge: 1, Drains: true}, nil)
 	old := *a.group("eks-web-1a").Instances[0].InstanceId
 	eventually(t, "the new node", func() error {
@@ -175,6 +180,11 @@ func TestManagedGroupAdoption(t *testing.T) {
 		}
 		return nil
 	})
+	later()
+	if n := members(true); n != 2 {
+		t.Errorf("%d members may be of a group that is replaced while EKS says nothing, want 2", n)
+	}
+	a.control("DELETE", "faults", nil, nil)
 	for range 3 {
 		later()
 		if n := members(true); n != 2 {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	ekstypes "github.com/aws/aws-sdk-go-v2/service/eks/types"
@@ -46,13 +47,14 @@ func managedNames(tags map[string]string) (cluster, name string, is bool) {
 	return cluster, name, cluster != "" && name != ""
 }
 
-// managedGroup asks EKS for the managed node group that a group belongs to; nil: it belongs to none.
-func (r *reader) managedGroup(ctx context.Context, tags map[string]string) (*managedGroup, error) {
+// managedGroup asks EKS for the managed node group that a group belongs to, and says when EKS was asked; nil: it belongs to
+// none.
+func (r *reader) managedGroup(ctx context.Context, tags map[string]string) (*managedGroup, time.Time, error) {
 	cluster, name, is := managedNames(tags)
 	if !is {
-		return nil, nil
+		return nil, r.aws.Clock.Now(), nil
 	}
-	return r.managed.Get(ctx, cluster+"/"+name, func(ctx context.Context) (*managedGroup, error) {
+	return r.managed.GetDated(ctx, cluster+"/"+name, func(ctx context.Context) (*managedGroup, error) {
 		res, err := r.aws.EKS.DescribeNodegroup(ctx, &eks.DescribeNodegroupInput{ClusterName: &cluster, NodegroupName: &name})
 		return readManaged(name, res, err)
 	})
@@ -95,7 +97,7 @@ func readManaged(name string, res *eks.DescribeNodegroupOutput, err error) (*man
 // is updated. Where EKS may not be asked, the group is as its tags say, and denied tells why. An error is one of a call
 // that may work the next time.
 func (r *reader) resolveManaged(ctx context.Context, g *group) error {
-	m, err := r.managedGroup(ctx, g.tags)
+	m, _, err := r.managedGroup(ctx, g.tags)
 	if awsapi.IsDenied(awsapi.ErrorCode(err)) {
 		g.denied = awsapi.ReadableError(err)
 		return nil
@@ -121,16 +123,39 @@ func (r *reader) resolveManaged(ctx context.Context, g *group) error {
 }
 
 // replacementStatus is the status of what replaces the members of a group: an update of its managed node group, or an
-// instance refresh. Empty: nothing does, or it may not be asked.
+// instance refresh. Empty: nothing does, or it may not be asked. It is as known last, however long ago.
 func (r *reader) replacementStatus(ctx context.Context, g *group) (string, error) {
-	m, err := r.managedGroup(ctx, g.tags)
-	if err != nil && !awsapi.IsDenied(awsapi.ErrorCode(err)) {
-		return "", err
+	status, _, err := r.datedReplacementStatus(ctx, g)
+	return status, err
+}
+
+// currentReplacementStatus is replacementStatus, where an empty one is known for now: it is an error that it was asked for
+// longer ago than adoptAfter.
+func (r *reader) currentReplacementStatus(ctx context.Context, g *group) (string, error) {
+	status, asked, err := r.datedReplacementStatus(ctx, g)
+	if err == nil && status == "" && r.aws.Clock.Now().Sub(asked) > adoptAfter {
+		return "", fmt.Errorf("no answer came since %s", asked.UTC().Format(time.RFC3339))
+	}
+	return status, err
+}
+
+// datedReplacementStatus is replacementStatus, and says when it was asked for.
+func (r *reader) datedReplacementStatus(ctx context.Context, g *group) (status string, asked time.Time, err error) {
+	m, asked, err := r.managedGroup(ctx, g.tags)
+	if awsapi.IsDenied(awsapi.ErrorCode(err)) {
+		m, asked, err = nil, r.aws.Clock.Now(), nil
+	}
+	if err != nil {
+		return "", time.Time{}, err
 	}
 	if m.isUpdating() {
-		return m.status, nil
+		return m.status, asked, nil
 	}
-	return r.instanceRefreshStatus(ctx, g.name)
+	status, refreshAsked, err := r.instanceRefreshStatus(ctx, g.name)
+	if refreshAsked.Before(asked) {
+		asked = refreshAsked
+	}
+	return status, asked, err
 }
 
 // addManagedTags adds to the tags of a group what EKS says of the nodes of its managed node group, as tags of Cluster

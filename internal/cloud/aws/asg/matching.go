@@ -209,7 +209,7 @@ func (gs *scaler) adoptableAs(m *instances.Instance) (class string, labels model
 
 // isReplacing says whether an instance refresh, or EKS, replaces the members of a group, or may, since nobody can tell
 // now. What those start would be taken for a node that no pod needs. What was read of that is no older than adoptAfter, and
-// so than any member that may be adopted.
+// so than any member that may be adopted; else nobody can tell.
 func (gs *scaler) isReplacing(ctx context.Context, group string) bool {
 	g, err := gs.reader.describeGroup(ctx, group)
 	if err == nil && g == nil {
@@ -217,7 +217,7 @@ func (gs *scaler) isReplacing(ctx context.Context, group string) bool {
 	}
 	status := ""
 	if err == nil {
-		status, err = gs.reader.replacementStatus(ctx, g)
+		status, err = gs.reader.currentReplacementStatus(ctx, g)
 	}
 	if err != nil {
 		gs.aws.Log.Warn("members of the group without a NodeClaim may get none for now: whether the group replaces its members can't be read", "group", group, "error", awsapi.ReadableError(err))

@@ -167,9 +167,9 @@ func (r *reader) readTemplate(ctx context.Context, ref templateRef) (data *types
 }
 
 // instanceRefreshStatus is the status of the instance refresh that is under way in a group; empty: there is none, or
-// the call is not allowed.
-func (r *reader) instanceRefreshStatus(ctx context.Context, name string) (string, error) {
-	return r.refreshes.Get(ctx, name, func(ctx context.Context) (string, error) {
+// the call is not allowed. asked is when AWS was asked.
+func (r *reader) instanceRefreshStatus(ctx context.Context, name string) (status string, asked time.Time, err error) {
+	return r.refreshes.GetDated(ctx, name, func(ctx context.Context) (string, error) {
 		res, err := r.aws.AutoScaling.DescribeInstanceRefreshes(ctx, &autoscaling.DescribeInstanceRefreshesInput{AutoScalingGroupName: &name, MaxRecords: sdk.Int32(10)})
 		if err != nil {
 			if awsapi.IsDenied(awsapi.ErrorCode(err)) {

@@ -44,6 +44,12 @@ func NewCache[T any](clock cloud.Clock, ttl time.Duration) *Cache[T] {
 // fails because no reply came or AWS throttles, an old answer stays in use, and its age is not told. An error is
 // fetch's, or the context's.
 func (c *Cache[T]) Get(ctx context.Context, key string, fetch func(context.Context) (T, error)) (T, error) {
+	v, _, err := c.GetDated(ctx, key, fetch)
+	return v, err
+}
+
+// GetDated is Get, and says when the answer was asked for.
+func (c *Cache[T]) GetDated(ctx context.Context, key string, fetch func(context.Context) (T, error)) (T, time.Time, error) {
 	now := c.clock.Now()
 	c.mu.Lock()
 	a := c.entries[key]
@@ -60,12 +66,12 @@ func (c *Cache[T]) Get(ctx context.Context, key string, fetch func(context.Conte
 	c.mu.Unlock()
 	var none T
 	if err := a.turn.Acquire(ctx); err != nil {
-		return none, err
+		return none, time.Time{}, err
 	}
 	defer a.turn.Release()
 	at := c.clock.Now()
 	if a.filled && (at.Sub(a.fetchedAt) < c.ttl || at.Sub(a.failedAt) < staleWait) {
-		return a.value, ctx.Err()
+		return a.value, a.fetchedAt, ctx.Err()
 	}
 	limited := ctx
 	if a.filled {
@@ -78,12 +84,12 @@ func (c *Cache[T]) Get(ctx context.Context, key string, fetch func(context.Conte
 		kind := cloud.KindOf(ClassifyError(ctx, "", "", err))
 		if a.filled && ctx.Err() == nil && (kind == cloud.Throttled || kind == cloud.Unknown) {
 			a.failedAt = c.clock.Now()
-			return a.value, nil
+			return a.value, a.fetchedAt, nil
 		}
-		return none, err
+		return none, time.Time{}, err
 	}
 	a.value, a.fetchedAt, a.filled = v, at, true
-	return v, nil
+	return v, at, nil
 }
 
 // Forget drops the answer of a key, so that the next Get fetches it.

@@ -32,6 +32,7 @@ func TestCacheOfAServiceThatHangs(t *testing.T) {
 		if v, err := get(time.Minute); v != "answer" || err != nil {
 			t.Fatal(v, err)
 		}
+		first := time.Now()
 		hangs = true
 		time.Sleep(2 * time.Minute)
 		began := time.Now()
@@ -44,6 +45,9 @@ func TestCacheOfAServiceThatHangs(t *testing.T) {
 			})
 		}
 		all.Wait()
+		if v, at, err := m.GetDated(t.Context(), "a", nil); v != "answer" || err != nil || !at.Equal(first) {
+			t.Errorf("%q of %s, %v; want the answer of %s", v, at, err, first)
+		}
 		if took := time.Since(began); took > staleWait || asked != 2 {
 			t.Errorf("it took %s and %d questions", took, asked)
 		}
