@@ -144,7 +144,8 @@ func TestManagedGroupAdoption(t *testing.T) {
 	clock := &shifted{}
 	a := open(t, some(t, "m5.large"), clock, func(s *awstest.Settings) { s.GroupDelay = 10 * time.Millisecond })
 	a.define(managed(1))
-	p := a.provider()
+	calls := &recording{by: a, lines: map[string]bool{}}
+	p := a.providerOf(a.through(calls))
 	managedStatus(t, p)
 	members := func(replacing bool) (out int) {
 		t.Helper()
@@ -185,11 +186,15 @@ func TestManagedGroupAdoption(t *testing.T) {
 		t.Errorf("%d members may be of a group that is replaced while EKS says nothing, want 2", n)
 	}
 	a.control("DELETE", "faults", nil, nil)
+	clear(calls.lines)
 	for range 3 {
 		later()
 		if n := members(true); n != 2 {
 			t.Errorf("%d members are known to be of a group that is replaced amid the upgrade, want 2", n)
 		}
+	}
+	if n := len(calls.lines); n != 1 { // a list asks EKS, and describes no group
+		t.Errorf("%d kinds of calls to list the members: %v", n, calls.lines)
 	}
 	a.control("POST", "drained", awstest.Drain{Instance: old}, nil)
 	eventually(t, "the upgrade", func() error {

@@ -30,15 +30,15 @@ func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 		p.groups.CleanUp(ctx, l)
 	}
 	now := p.aws.Clock.Now()
-	adoptableAs := p.groups.Adoptable(ctx)
+	adoptables := p.groups.Adoptables(ctx, l)
 	out := make([]model.Instance, 0, len(l.All))
 	for _, m := range l.All {
 		in := model.Instance{ProviderID: instances.ProviderID(m.Zone, m.ID), ClaimUID: m.ClaimUID, ClaimName: m.ClaimName, Launched: m.Launched, Gone: m.Gone}
 		if m.CapacityType == model.OnDemand && now.Sub(m.Launched) > instances.ListDelay {
 			in.Unreserved = unreservedLabels
 		}
-		if m.AutoScalingGroup != "" && m.ClaimUID == "" && !m.Gone {
-			in.Class, in.Labels, in.Replacing = adoptableAs(&m)
+		if a, is := adoptables[m.ID]; is {
+			in.Class, in.Labels, in.Replacing = a.Class, a.Labels, a.Replacing
 		}
 		out = append(out, in)
 	}

@@ -35,7 +35,7 @@ func (gs *scaler) fillGroup(ctx context.Context, s *groupState, least int64) err
 	if err != nil || g == nil || g.problem != "" {
 		return err
 	}
-	if status, err := gs.reader.currentReplacementStatus(ctx, g); err != nil || status != "" {
+	if status, err := gs.reader.currentReplacementStatus(ctx, g.name, g.tags); err != nil || status != "" {
 		return err
 	}
 	to := min(least, gs.registry.maxSizeOf(s.name, g.max))

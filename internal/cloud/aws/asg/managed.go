@@ -122,17 +122,17 @@ func (r *reader) resolveManaged(ctx context.Context, g *group) error {
 	return nil
 }
 
-// replacementStatus is the status of what replaces the members of a group: an update of its managed node group, or an
-// instance refresh. Empty: nothing does, or it may not be asked. It is as known last, however long ago.
-func (r *reader) replacementStatus(ctx context.Context, g *group) (string, error) {
-	status, _, err := r.datedReplacementStatus(ctx, g)
+// replacementStatus is the status of what replaces the members of a group, which has these tags: an update of its managed
+// node group, or an instance refresh. Empty: nothing does, or it may not be asked. It is as known last, however long ago.
+func (r *reader) replacementStatus(ctx context.Context, group string, tags map[string]string) (string, error) {
+	status, _, err := r.datedReplacementStatus(ctx, group, tags)
 	return status, err
 }
 
 // currentReplacementStatus is replacementStatus, where an empty one is known for now: it is an error that it was asked for
 // longer ago than adoptAfter.
-func (r *reader) currentReplacementStatus(ctx context.Context, g *group) (string, error) {
-	status, asked, err := r.datedReplacementStatus(ctx, g)
+func (r *reader) currentReplacementStatus(ctx context.Context, group string, tags map[string]string) (string, error) {
+	status, asked, err := r.datedReplacementStatus(ctx, group, tags)
 	if err == nil && status == "" && r.aws.Clock.Now().Sub(asked) > adoptAfter {
 		return "", fmt.Errorf("no answer came since %s", asked.UTC().Format(time.RFC3339))
 	}
@@ -140,8 +140,8 @@ func (r *reader) currentReplacementStatus(ctx context.Context, g *group) (string
 }
 
 // datedReplacementStatus is replacementStatus, and says when it was asked for.
-func (r *reader) datedReplacementStatus(ctx context.Context, g *group) (status string, asked time.Time, err error) {
-	m, asked, err := r.managedGroup(ctx, g.tags)
+func (r *reader) datedReplacementStatus(ctx context.Context, group string, tags map[string]string) (status string, asked time.Time, err error) {
+	m, asked, err := r.managedGroup(ctx, tags)
 	if awsapi.IsDenied(awsapi.ErrorCode(err)) {
 		m, asked, err = nil, r.aws.Clock.Now(), nil
 	}
@@ -151,7 +151,7 @@ func (r *reader) datedReplacementStatus(ctx context.Context, g *group) (status s
 	if m.isUpdating() {
 		return m.status, asked, nil
 	}
-	status, refreshAsked, err := r.instanceRefreshStatus(ctx, g.name)
+	status, refreshAsked, err := r.instanceRefreshStatus(ctx, group)
 	if refreshAsked.Before(asked) {
 		asked = refreshAsked
 	}

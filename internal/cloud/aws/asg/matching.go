@@ -211,14 +211,7 @@ func (gs *scaler) adoptableAs(m *instances.Instance) (class string, labels model
 // now. What those start would be taken for a node that no pod needs. What was read of that is no older than adoptAfter, and
 // so than any member that may be adopted; else nobody can tell.
 func (gs *scaler) isReplacing(ctx context.Context, group string) bool {
-	g, err := gs.reader.describeGroup(ctx, group)
-	if err == nil && g == nil {
-		return false
-	}
-	status := ""
-	if err == nil {
-		status, err = gs.reader.currentReplacementStatus(ctx, g)
-	}
+	status, err := gs.reader.currentReplacementStatus(ctx, group, gs.registry.tagsOf(group))
 	if err != nil {
 		gs.aws.Log.Warn("members of the group without a NodeClaim may get none for now: whether the group replaces its members can't be read", "group", group, "error", awsapi.ReadableError(err))
 		return true

@@ -5,6 +5,8 @@ package asg
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
@@ -63,22 +65,38 @@ func (p *Provider) CleanUp(ctx context.Context, list *instances.List) {
 	p.scaler.fillToMinimum(ctx)
 }
 
-// Adoptable says of the members of one list that are nobody's for which class a claim may be made, what the machine is, and
-// whether the members of its group are being replaced, or may be; an empty class: no claim now.
-func (p *Provider) Adoptable(ctx context.Context) func(*instances.Instance) (class string, labels model.Labels, replacing bool) {
-	replaced := map[string]bool{} // by group
-	return func(m *instances.Instance) (string, model.Labels, bool) {
-		class, labels := p.scaler.adoptableAs(m)
-		if class == "" {
-			return "", nil, false
+// Adoptable says of a member that is nobody's for which class a claim may be made, what the machine is, and whether the
+// members of its group are being replaced, or may be. Class is empty where no claim is to be made now.
+type Adoptable struct {
+	Class     string
+	Labels    model.Labels
+	Replacing bool
+}
+
+// Adoptables says so of the members of a list that are nobody's, by instance id. Of all their groups at once it is asked
+// whether members are being replaced.
+func (p *Provider) Adoptables(ctx context.Context, list *instances.List) map[string]Adoptable {
+	out, groupOf, replaced := map[string]Adoptable{}, map[string]string{}, map[string]bool{}
+	for i := range list.All {
+		m := &list.All[i]
+		if m.AutoScalingGroup == "" || m.ClaimUID != "" || m.Gone {
+			continue
 		}
-		is, known := replaced[m.AutoScalingGroup]
-		if !known {
-			is = p.scaler.isReplacing(ctx, m.AutoScalingGroup)
-			replaced[m.AutoScalingGroup] = is
+		if class, labels := p.scaler.adoptableAs(m); class != "" {
+			out[m.ID], groupOf[m.ID], replaced[m.AutoScalingGroup] = Adoptable{Class: class, Labels: labels}, m.AutoScalingGroup, false
 		}
-		return class, labels, is
 	}
+	groups := slices.Sorted(maps.Keys(replaced))
+	is := make([]bool, len(groups))
+	awsapi.RunConcurrently(len(groups), func(i int) { is[i] = p.scaler.isReplacing(ctx, groups[i]) })
+	for i, g := range groups {
+		replaced[g] = is[i]
+	}
+	for id, a := range out {
+		a.Replacing = replaced[groupOf[id]]
+		out[id] = a
+	}
+	return out
 }
 
 // Placeholders are the machines that groups were asked for and that have not come.

@@ -19,11 +19,12 @@ import (
 type Registry struct {
 	mu             sync.Mutex
 	states         map[string]*groupState
-	groupByClaim   map[string]string           // the group of an open claim, by the claim's uid
-	unreadOutcomes map[string]claimOutcome     // by claim uid: what it has not heard yet
-	maxSizes       map[string]int64            // by group: how many its class allows
-	classes        map[string]string           // by group: the class that chose it
-	denials        map[string]map[string]error // by group and call: why the call was not permitted when it was last tried
+	groupByClaim   map[string]string            // the group of an open claim, by the claim's uid
+	unreadOutcomes map[string]claimOutcome      // by claim uid: what it has not heard yet
+	maxSizes       map[string]int64             // by group: how many its class allows
+	classes        map[string]string            // by group: the class that chose it
+	tags           map[string]map[string]string // by group: as it was described last
+	denials        map[string]map[string]error  // by group and call: why the call was not permitted when it was last tried
 
 	choices map[string]map[string]choice // by group and uid of a class: classes that choose the group
 }
@@ -41,14 +42,21 @@ const choiceLasts = 3 * time.Minute
 
 // NewRegistry makes a Registry that knows of no group.
 func NewRegistry() *Registry {
-	return &Registry{states: map[string]*groupState{}, groupByClaim: map[string]string{}, unreadOutcomes: map[string]claimOutcome{}, maxSizes: map[string]int64{}, classes: map[string]string{}, denials: map[string]map[string]error{}, choices: map[string]map[string]choice{}}
+	return &Registry{states: map[string]*groupState{}, groupByClaim: map[string]string{}, unreadOutcomes: map[string]claimOutcome{}, maxSizes: map[string]int64{}, classes: map[string]string{}, tags: map[string]map[string]string{}, denials: map[string]map[string]error{}, choices: map[string]map[string]choice{}}
 }
 
 // noteSelected notes that a class has chosen a group.
 func (g *Registry) noteSelected(a *group, class string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.maxSizes[a.name], g.classes[a.name] = a.max, class
+	g.maxSizes[a.name], g.classes[a.name], g.tags[a.name] = a.max, class, a.tags
+}
+
+// tagsOf are the tags of a group that a class has chosen, as it was described last. They must not be changed.
+func (g *Registry) tagsOf(name string) map[string]string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.tags[name]
 }
 
 // noteChoices notes which groups a class chooses now, and returns the other class for those of them that are not its

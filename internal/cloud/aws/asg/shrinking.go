@@ -84,7 +84,7 @@ func (gs *scaler) trimGroupExcess(ctx context.Context, s *groupState, least int6
 	if err != nil || v.group == nil || v.problem != "" {
 		return err
 	}
-	if status, err := gs.reader.currentReplacementStatus(ctx, v.group); err != nil || status != "" {
+	if status, err := gs.reader.currentReplacementStatus(ctx, v.name, v.tags); err != nil || status != "" {
 		return err // members go and come
 	}
 	outstanding := int64(len(s.openClaims())) // whether a member is one of theirs already or not

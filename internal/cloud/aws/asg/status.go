@@ -139,7 +139,7 @@ func (c *selectedGroups) classStatus(usable int) cloud.ClassStatus {
 // disturbances are what AWS itself does, or may do, to the members of a group; refresh is the status of what replaces
 // them, empty where nothing does.
 func (p *Provider) disturbances(ctx context.Context, a *group) (refresh string, out []model.Condition, err error) {
-	refresh, err = p.reader.replacementStatus(ctx, a)
+	refresh, err = p.reader.replacementStatus(ctx, a.name, a.tags)
 	if err != nil {
 		return "", nil, err
 	}
