@@ -328,13 +328,14 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 		return next
 	}
 	c.startBackground(ctx)
-	if c.division != nil {
-		snap = c.divide(now, snap, look.solve)
-	} else {
+	if !c.sharesCluster() {
 		sooner(c.classes.endNodeClasses(ctx, now, snap))
 	}
+	if c.division != nil {
+		snap = c.divide(now, snap, look.solve)
+	}
 	looks := ctx
-	if c.division != nil { // what is made for node classes is the other's
+	if c.sharesCluster() { // what is made for node classes is the other's
 		looks = cloud.LookOnly(ctx)
 	}
 	sooner(c.drift.checkDrift(looks, now, snap))
@@ -350,7 +351,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	sooner(due)
 	c.keepLessons(ctx, snap)
 	classes := c.State.Pools.ListNodeClasses()
-	c.view.Store(&view{snap: snap, mem: c.mem, classes: classes, divided: c.division != nil})
+	c.view.Store(&view{snap: snap, mem: c.mem, classes: classes, divided: c.sharesCluster()})
 	c.recorder.recordOutput(now, snap, &out)
 	for _, a := range out.Actions {
 		c.beginAction(ctx, now, a)

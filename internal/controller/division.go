@@ -29,6 +29,7 @@ type division struct {
 	claims map[*model.Claim]*model.Claim // the other's, as they are shown
 
 	groups, rest bool // of which kinds pools that were not taken over are the other's: of node groups, all others
+	alone        bool // the other is Cluster Autoscaler, it is not live, and no pool is its any more
 }
 
 // isAnothers says whether a pool is another autoscaler's.
@@ -44,7 +45,8 @@ func (d *division) isAnothers(p *model.NodePool) bool {
 	return d.rest
 }
 
-// setKinds takes in of which kinds pools were taken over or given back, and whether another autoscaler is live.
+// setKinds takes in of which kinds pools were taken over or given back, and whether another autoscaler is live. Node classes
+// of other kinds than node groups stay shared with Karpenter when all its pools were taken over.
 func (d *division) setKinds(pools []*model.NodePool, live bool) {
 	d.groups, d.rest = live, live
 	for _, p := range pools {
@@ -52,7 +54,12 @@ func (d *division) setKinds(pools []*model.NodePool, live bool) {
 			d.groups, d.rest = d.groups || p.OfGroups, d.rest || !p.OfGroups
 		}
 	}
+	d.alone = !live && !d.rest && !slices.ContainsFunc(pools, d.isAnothers)
 }
+
+// sharesCluster says whether there is something of another autoscaler's beside NodePools of Dovetail's: what is made for
+// node classes, say, or the status of node groups.
+func (c *Controller) sharesCluster() bool { return c.division != nil && !c.division.alone }
 
 // fullWait is how long the limits of the other's pools must have kept a pod from getting a node there, with no node of
 // these on its way, until Dovetail launches one for it.

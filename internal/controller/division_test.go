@@ -217,7 +217,7 @@ func TestDivisionWithFullPool(t *testing.T) {
 }
 
 // Beside a live Cluster Autoscaler the status of a NodeGroupClass is written from when a group was taken over, and not
-// before; that of any other node class is not.
+// before; that of any other node class is when Cluster Autoscaler is gone and no pool is left to it.
 func TestDivisionWritesGroupStatus(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.c.Emit(func(*state.State) { b.c.Policy.NodeClasses = []string{"g/K"} })
@@ -243,10 +243,21 @@ func TestDivisionWritesGroupStatus(t *testing.T) {
 			t.Errorf("written within a second of the takeover: %v, want the class of node groups", have)
 		}
 		time.Sleep(3 * time.Minute)
-		for _, have := range b.made("class") {
-			if have.what != "True Of: web" {
-				t.Errorf("written: %v", have)
+		of := func(class string) (n int) {
+			for _, have := range b.made("class") {
+				if have.what == "True Of: "+class {
+					n++
+				}
 			}
+			return n
+		}
+		if n := of("c"); n > 0 {
+			t.Errorf("the status of the other node class was written %d times", n)
+		}
+		b.c.SetOtherAutoscalers(nil) // it is gone, and no pool is its: nothing is shared any more
+		time.Sleep(2 * time.Minute)
+		if of("c") == 0 {
+			t.Error("the status of the other node class was not written when Cluster Autoscaler was gone")
 		}
 	})
 }

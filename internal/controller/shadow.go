@@ -30,15 +30,15 @@ const (
 )
 
 // onlyLooks says whether nothing may be changed beyond what is decided: neither the status of node classes nor what is
-// made for them beforehand. Where NodePools are divided both are the other autoscaler's.
+// made for them beforehand. Where NodePools are divided both are the other autoscaler's, for as long as one is its.
 func (c *Controller) onlyLooks() bool {
-	return c.passive.Load() != nil || c.shadow != nil || c.division != nil
+	return c.passive.Load() != nil || c.shadow != nil || c.sharesCluster()
 }
 
 // onlyLooksAt says the same of one node class. No other autoscaler knows those of node groups, and what is decided on their
 // nodes goes by what their status says, so that is written though NodePools are divided.
 func (c *Controller) onlyLooksAt(class *state.NodeClass) bool {
-	return c.passive.Load() != nil || c.shadow != nil || c.division != nil && class.Scaling == nil
+	return c.passive.Load() != nil || c.shadow != nil || c.sharesCluster() && class.Scaling == nil
 }
 
 // WatchOnly puts a loop into shadow mode for good, before it runs: it decides as it would if it acted, verifies that,

@@ -25,7 +25,7 @@ type view struct {
 	mem  decide.Memory
 
 	classes []*state.NodeClass // by group, kind and name
-	divided bool               // another autoscaler is live, and has NodePools of its own
+	divided bool               // NodePools are divided with another autoscaler, and something is its
 }
 
 // explainObject asks decide. A NodeClaim is asked about as its node is; before it has one, its launch is what there is to tell.
