@@ -15,7 +15,15 @@ import (
 )
 
 // advanceAll takes each disruption command under way one step on, in the order of their ids.
-func (dc *disruptionCommands) advanceAll() {
+func (dc *disruptionCommands) advanceAll(following *Following) {
+	if following != nil {
+		for _, id := range following.TakenBack {
+			if m := dc.byID[id]; m != nil {
+				dc.backOffTakenBack(m)
+			}
+		}
+		return
+	}
 	dc.taintedAt = map[string]time.Time{}
 	for _, id := range sortedKeys(dc.byID) {
 		m := dc.byID[id]
@@ -45,6 +53,19 @@ func (dc *disruptionCommands) advanceAll() {
 	}
 	dc.removeStrayTaints()
 	dc.mem.taintedAt = dc.taintedAt
+}
+
+// backOffTakenBack has the candidates of a command back off that another process takes back, for as long as it has them:
+// where nothing else is to be seen that stands against it, a pod has come.
+func (dc *disruptionCommands) backOffTakenBack(m *command) {
+	rest := dc.restAfterArrival()
+	if _, why := dc.abortCause(m); why != "" {
+		rest = dc.pol.BackOff
+	}
+	for _, c := range m.candidates {
+		dc.backOffs.backOffClaim(c.UID, rest)
+	}
+	dc.setHosts(m.ID, nil)
 }
 
 // isReadyToDelete says whether a command has all that it needs before it deletes: its replacements ready and the nodes
@@ -113,11 +134,15 @@ func (dc *disruptionCommands) advance(m *command) {
 		return
 	}
 	if p := dc.findUnplaceablePod(m); p != nil {
-		dc.abort(m, plan.Aborted, "pod "+p.Key()+" has come, or has no home any more", 5*dc.pol.SearchInterval)
+		dc.abort(m, plan.Aborted, "pod "+p.Key()+" has come, or has no home any more", dc.restAfterArrival())
 		return
 	}
 	dc.deleteCandidates(m)
 }
+
+// restAfterArrival is how long candidates back off whose command was taken back because a pod has come: soon it may be
+// gone, or have a place.
+func (dc *disruptionCommands) restAfterArrival() time.Duration { return 5 * dc.pol.SearchInterval }
 
 // taintDelay is how long the nodes of a command have their taint before they are looked at again and deleted.
 func (dc *disruptionCommands) taintDelay(m *command) time.Duration {

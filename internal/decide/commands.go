@@ -70,10 +70,11 @@ func readCommandRecord(c *model.Claim) (r commandRecord, ok bool) {
 	return r, json.Unmarshal([]byte(text), &r) == nil && r.ID != ""
 }
 
-// ReplacedBy returns the uids of the claims that a claim was made to replace; none: it replaces none.
-func ReplacedBy(c *model.Claim) []string {
+// ReplacedBy returns the id of the disruption command that a claim was made for, and the uids of the claims that this
+// deletes; empty: it was made for none.
+func ReplacedBy(c *model.Claim) (command string, claims []string) {
 	r, _ := readCommandRecord(c)
-	return r.Claims
+	return r.ID, r.Claims
 }
 
 // command is a disruption command as the Snapshot shows it.
@@ -99,7 +100,10 @@ func (ct *commandTable) hasHosts() bool {
 }
 
 // read finds the disruption commands under way, and which claims they delete.
-func (ct *commandTable) read() {
+func (ct *commandTable) read(following *Following) {
+	if following != nil {
+		ct.forget(following.Dropped)
+	}
 	ct.byID = map[string]*command{}
 	ct.ofClaim = map[string]string{}
 	lost := map[string]commandRecord{} // by replacements that are being deleted: a command that nothing else speaks of is over
@@ -172,6 +176,19 @@ func (ct *commandTable) read() {
 	ct.forgetFinishedHosts()
 }
 
+// forget forgets commands, by id, that only the memory knows of.
+func (ct *commandTable) forget(ids []string) {
+	if len(ids) == 0 {
+		return
+	}
+	unwritten := maps.Clone(ct.mem.unwritten)
+	maps.DeleteFunc(unwritten, func(_ string, b unwrittenCommand) bool { return slices.Contains(ids, b.ID) })
+	ct.mem.unwritten = unwritten
+	for _, id := range ids {
+		ct.setHosts(id, nil)
+	}
+}
+
 // backOffLost takes up the records of replacements that are being deleted themselves, by command. A command that
 // nothing else speaks of has failed before anything was done to its candidates: they stay, and back off once.
 func (ct *commandTable) backOffLost(records map[string]commandRecord) {
@@ -220,6 +237,9 @@ func (ct *commandTable) readUnwritten(get func(commandRecord, time.Time) *comman
 	}
 	ct.mem.unwritten = left
 }
+
+// DisruptedBy returns the id of the disruption command that deletes a claim, as the claim says; empty: it names none.
+func DisruptedBy(c *model.Claim) string { return commandIDOf(c) }
 
 // commandIDOf returns the id of the disruption command that a claim's condition DisruptionReason names; empty: it names
 // none.

@@ -84,7 +84,8 @@ func (se *disruptionSearch) input(allowDrifted bool) *disrupt.Input {
 // measureStartTimes measures how long pods take to start and machines to come. It looks at every pod and claim, so not
 // in every search.
 func (se *disruptionSearch) measureStartTimes() {
-	if due := se.mem.measuredAt.Add(se.pol.FullSearchInterval / 10); se.mem.startTimes != nil && se.now.Before(due) {
+	every := se.pol.FullSearchInterval / 10
+	if due := se.mem.measuredAt.Truncate(every).Add(every); se.mem.startTimes != nil && se.now.Before(due) {
 		return
 	}
 	se.mem.startTimes, se.mem.bootTime, se.mem.measuredAt = disrupt.StartTimes{}, 0, se.now
@@ -236,7 +237,10 @@ const restPerWork = 100 * time.Nanosecond
 // more often than costs a small part of a processor; in between among what has changed.
 func (se *disruptionSearch) scope(atOnce bool) (disrupt.Scope, time.Time) {
 	rest := se.mem.searchedAllAt.Add(max(se.pol.SearchInterval, min(time.Duration(se.mem.consolidation.LastWideWork)*restPerWork, se.pol.FullSearchInterval)))
-	if !atOnce && se.now.Before(rest) {
+	switch {
+	case atOnce:
+		return disrupt.Afresh, se.now.Add(se.pol.SearchInterval)
+	case se.now.Before(rest):
 		return disrupt.Narrow, rest
 	}
 	return disrupt.Wide, se.now.Add(se.pol.SearchInterval)

@@ -51,9 +51,19 @@ type Request struct {
 
 	NoteBlockers bool // say what blocks disruption too
 
+	Following *Following // nil: commands under way are this process's to carry out
+
 	// PassiveReason puts the step into passive mode: commands that have not begun to delete are taken back for this
 	// reason and none is started; empty: they go on.
 	PassiveReason string
+}
+
+// Following is asked where another process carries out what it decides, and this one decides beside it and does nothing.
+// Commands that objects speak of are the other's: they are taken as they stand, neither on nor back, since what it writes
+// is seen piece by piece.
+type Following struct {
+	Dropped   []string // commands by id, started here, that are forgotten as though they had never been
+	TakenBack []string // commands by id that the other has begun to take back: what they were to remove backs off as after it
 }
 
 // Step decides: it reads the snapshot, runs the stages in their order, and returns the plan and what the next step
@@ -114,7 +124,7 @@ func (st *step) readings(req Request) []stage {
 		// Machines that their cloud takes away: what they hold must go, and nothing goes to them.
 		{"interruption notices", always, st.interruptions.read},
 		// Disruption commands under way, as the API server and the memory tell them.
-		{"commands under way", always, st.commands.read},
+		{"commands under way", always, func() { st.commands.read(req.Following) }},
 		// Nodes that have something wrong with them.
 		{"node health", deciding | explaining, st.health.read},
 		// Claims that hold slots for pods, pods that ReplicaSets are about to make, and which pods the slots are for.
@@ -151,7 +161,7 @@ func (st *step) decisions(req Request) []stage {
 		// and drifted ones, and those whose pods can be had for less.
 		{"interruptions", deciding, onlyIf(active, st.drains.advanceAll)},
 		{"forced repairs", deciding, onlyIf(active, st.health.forceRepairs)},
-		{"commands", deciding, st.commands.advanceAll},
+		{"commands", deciding, func() { st.commands.advanceAll(req.Following) }},
 		{"drift", deciding, onlyIf(active, st.drift.writeConditions)},
 		{"empty nodes", deciding, onlyIf(active, st.search.startEmpty)},
 		{"new commands", deciding, onlyIf(active && !req.OngoingOnly && len(req.Refused) == 0, func() { st.startCommands(req.SearchNow) })},

@@ -112,7 +112,8 @@ func (rf *replicaForecast) sample() {
 	for _, c := range counts {
 		pods += c.pods
 	}
-	rf.mem.replicas, rf.mem.replicasDue = next, rf.now.Add(replicaSampleEvery+time.Duration(pods)*replicaSampleRest)
+	every := (replicaSampleEvery + time.Duration(pods)*replicaSampleRest).Truncate(replicaSampleEvery)
+	rf.mem.replicas, rf.mem.replicasDue = next, rf.now.Truncate(every).Add(every)
 }
 
 // changedAt is when the number changed last.

@@ -13,7 +13,7 @@ import (
 // The returned memory is for the next search.
 func Consolidate(in *Input, policy Policy, solvePolicy solve.Policy, old Memory) ([]*Command, Memory) {
 	mem, capacity := observe(in, old)
-	wide := in.Scope == Wide && mem.changed
+	wide := in.Scope == Afresh || in.Scope == Wide && mem.changed
 	limit := policy.MaxCandidatesNarrow
 	if wide {
 		mem.forgetVerdicts()

@@ -60,6 +60,8 @@ const (
 	// memory. Where nothing has changed since a wide search that found nothing, a search is narrow, and looks at
 	// nothing.
 	Wide
+	// Afresh is Wide whether or not anything has changed.
+	Afresh
 )
 
 // PoolTotal sums up a pool: the price of all its nodes in micro-dollars an hour, and their DisruptionWeight.
