@@ -412,7 +412,7 @@ func (c *Controller) decideVerified(now time.Time, snap *model.Snapshot, asked d
 	}
 	o := c.verify(snap, &out)
 	if again := c.recorder.refuseBindings(now, o.Bindings); o.Err() != nil || len(again) > 0 {
-		req := decide.Request{Solve: asked.Solve, Undecided: asked.Undecided, Streaming: asked.Streaming, NotBound: again}
+		req := decide.Request{Solve: asked.Solve, Undecided: asked.Undecided, Streaming: asked.Streaming, NotBound: again, Following: asked.Following}
 		for _, m := range o.Moves { // what is decided for pods stands; the machines of the move are left alone for a while
 			req.Refused = append(req.Refused, c.recorder.refuseMove(now, m)...)
 		}

@@ -6,12 +6,10 @@ package controller
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/decide"
-	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/report"
@@ -22,8 +20,14 @@ const (
 	// shadowHold is how long what was decided in shadow mode is taken to be under way, so that the same is not decided
 	// again, unless the cluster shows before what became of it.
 	shadowHold = 5 * time.Minute
-	// shadowPause is the same for a step in the life of a NodeClaim, which whoever launched it takes care of.
+	// shadowPause is the same for a pod that would be bound, and for what else is not compared.
 	shadowPause = 30 * time.Second
+	// shadowStep is the same for a step in the life of a NodeClaim or its node, which whoever launched it takes care of, and
+	// for a command that the other has begun: it shows by then.
+	shadowStep = time.Second
+	// shadowBurst is how far apart two autoscalers see the same at most: what is due within it is due, and what the other
+	// writes within it is taken to be of one decision.
+	shadowBurst = 30 * time.Millisecond
 	// shadowLook is how long after a change the cluster is looked at again, since pods may land without one that is
 	// decided on.
 	shadowLook = time.Second
@@ -48,61 +52,7 @@ func (c *Controller) WatchOnly() {
 	c.recorder.cluster = c.Cluster
 	c.classes.edges.cluster = c.Cluster // all parts share it
 	c.shadow = newShadow(c.State, time.Now())
-	c.State.BeforeClaim = func(was, is *model.Claim) {
-		switch {
-		case was == nil && is.Annotations[decide.AnnotationCommand] == "":
-			c.decideBefore(decide.Request{Solve: true})
-		case was == nil || c.shadow.showsDisruption(was, is):
-			c.decideBefore(decide.Request{SearchNow: true})
-		}
-	}
-	c.State.BeforeNode = func(was, is *model.Node) {
-		if was == nil || !isDisrupted(is) || isDisrupted(was) {
-			return
-		}
-		if have := c.shadow.byNode[is.Name]; have != nil && c.shadow.disruptions[have.uid] == nil {
-			c.decideBefore(decide.Request{SearchNow: true})
-		}
-	}
-}
-
-// showsDisruption says whether a NodeClaim as it is read now shows a disruption that nothing was decided on here: it goes,
-// or its node is to take pods of those that go.
-func (s *shadow) showsDisruption(was, is *model.Claim) bool {
-	if id := decide.HostedCommand(is); id != "" && id != decide.HostedCommand(was) {
-		for _, d := range s.disruptions {
-			if d.command == id {
-				return false
-			}
-		}
-		return true
-	}
-	return s.disruptions[is.UID] == nil && (was.Deleting.IsZero() && !is.Deleting.IsZero() || !was.Is(lifecycle.Disrupted) && is.Is(lifecycle.Disrupted))
-}
-
-// isDisrupted says whether a node is tainted because it is to go.
-func isDisrupted(n *model.Node) bool {
-	return slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintDisrupted })
-}
-
-// decideBefore decides on what was seen until now, before a change is taken in that shows what the other has decided on.
-// Otherwise whoever acts a millisecond sooner would leave nothing to be decided: a pod would have its node, and a node
-// that goes is looked at no more.
-func (c *Controller) decideBefore(req decide.Request) {
-	now := time.Now()
-	if !c.synced.Load() || !c.leading.Load() || c.shadow.since.IsZero() || now.Before(c.free) {
-		return
-	}
-	c.State.SetNow(now)
-	if req.Solve {
-		due := c.batches.check(now).solve
-		open := c.batches.closeAll(now) // no more are waited for
-		if req.Solve = due || open; !req.Solve {
-			req.SearchNow = true // it is for no pods
-		}
-	}
-	c.runShadowStep(c.base, now, c.State.Snapshot(now), req)
-	c.rest(now)
+	c.State.BeforeClaim, c.State.BeforeNode = c.followClaim, c.followNode
 }
 
 // SetOthersBeside says for the report which other autoscalers are live. It may be called from anywhere.
@@ -136,6 +86,10 @@ func (c *Controller) ShadowReport(ctx context.Context) (report.Shadow, error) {
 func (c *Controller) runShadowStep(ctx context.Context, now time.Time, snap *model.Snapshot, req decide.Request) time.Time {
 	next := c.drift.checkDrift(cloud.LookOnly(ctx), now, snap)
 	c.shadow.observe(now, snap)
+	if req.Following == nil {
+		req.Following = &decide.Following{}
+	}
+	req.Following.Dropped = c.shadow.settleCommands(now)
 	out, due := c.decideVerified(now, snap, req)
 	c.view.Store(&view{snap: snap, mem: c.mem, classes: c.State.Pools.ListNodeClasses()})
 	replaced := map[string][]string{} // by command
@@ -148,6 +102,7 @@ func (c *Controller) runShadowStep(ctx context.Context, now time.Time, snap *mod
 	}
 	for _, a := range out.Actions {
 		c.beginShadow(now, a, replaced)
+		c.shadow.noteAction(a)
 	}
 	c.lookAgain = false
 	for _, t := range []time.Time{due, out.Next, now.Add(shadowLook)} {
@@ -163,8 +118,12 @@ func (c *Controller) runShadowStep(ctx context.Context, now time.Time, snap *mod
 func (c *Controller) beginShadow(now time.Time, action plan.Action, replaced map[string][]string) {
 	key, s := action.Key(), c.State
 	stepOf := func(object state.Object) {
-		s.InFlight.BeginAction(key, object, now.Add(shadowPause))
-		s.InFlight.AwaitChange(key, now.Add(shadowPause))
+		pause := shadowStep
+		if c.shadow.isOfOwnCommand(action) {
+			pause = shadowHold
+		}
+		s.InFlight.BeginAction(key, object, now.Add(pause))
+		s.InFlight.AwaitChange(key, now.Add(pause))
 	}
 	switch a := action.(type) {
 	case plan.CreateClaim:
@@ -186,7 +145,7 @@ func (c *Controller) beginShadow(now time.Time, action plan.Action, replaced map
 		stepOf(state.ClaimObject(a.Claim))
 	case plan.UpdateClaim:
 		stepOf(state.ClaimObject(a.Claim))
-		if a.SetSlots {
+		if a.SetSlots && c.shadow.isOfOwnCommand(a) {
 			s.Overlay.AssumeSlots(a.Claim, a.Slots)
 		}
 	case plan.UpdateNode:

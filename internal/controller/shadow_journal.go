@@ -41,7 +41,16 @@ type shadow struct {
 	launches    map[string]*shadowLaunch     // open, by the name of Dovetail's NodeClaim
 	disruptions map[string]*shadowDisruption // by uid of the NodeClaim: decided, as long as that is there
 	bindings    map[string]*shadowBinding    // open, by pod uid
-	differences []*shadowDifference          // as long as the nodes run that differ
+
+	commands  map[string]*shadowCommand // that the other has not begun, by id
+	dropped   []string                  // ids of those that are forgotten, and decide does not know yet
+	begun     map[string]time.Time      // the other's commands, by id: when they were last heard of
+	lastBegun time.Time                 // when the last of them was first seen
+	anew      time.Time                 // when was last decided anew because the other had begun one
+	unnamed   bool                      // and its id is not known yet
+	going     map[string]string         // the ids of those that delete NodeClaims, by uid of these; empty: it is not known
+
+	differences []*shadowDifference // as long as the nodes run that differ
 
 	out    report.Shadow
 	delays []float64 // seconds, of the latest pods that would have run sooner; a ring
@@ -87,12 +96,16 @@ func newShadow(s *state.State, now time.Time) *shadow {
 	return &shadow{
 		state: s, claims: map[string]*shadowClaim{}, byNode: map[string]*shadowClaim{}, launches: map[string]*shadowLaunch{},
 		disruptions: map[string]*shadowDisruption{}, bindings: map[string]*shadowBinding{}, out: report.Shadow{From: now},
+		commands: map[string]*shadowCommand{}, begun: map[string]time.Time{}, going: map[string]string{},
 	}
 }
 
 // decideCommand notes the nodes that Dovetail would disrupt, each with its share of the saving.
 func (s *shadow) decideCommand(now time.Time, m *decide.StartedCommand) {
+	of := &shadowCommand{at: now}
+	s.commands[m.ID] = of
 	for _, u := range m.Candidates {
+		of.candidates = append(of.candidates, u.Claim.UID)
 		saving := m.OldMicroPerHour - m.NewMicroPerHour
 		if m.OldMicroPerHour > 0 {
 			saving = int64(float64(saving) * float64(max(u.PriceMicro, 0)) / float64(m.OldMicroPerHour))
@@ -199,7 +212,8 @@ func (s *shadow) observeClaims(now time.Time, snap *model.Snapshot) {
 			if l := s.launches[cl.Name]; l != nil {
 				s.agreeByName(now, l, have)
 			} else {
-				s.dropReplaced(decide.ReplacedBy(cl))
+				_, replaced := decide.ReplacedBy(cl)
+				s.dropReplaced(replaced)
 				have.sooner = slices.ContainsFunc(snap.Pending, func(p *model.Pod) bool { return now.Sub(p.Created) < shadowFresh })
 			}
 		}
@@ -245,6 +259,8 @@ func (s *shadow) observeClaims(now time.Time, snap *model.Snapshot) {
 		}
 		delete(s.claims, uid)
 		delete(s.disruptions, uid)
+		delete(s.begun, s.going[uid])
+		delete(s.going, uid)
 		if s.byNode[have.node] == have {
 			delete(s.byNode, have.node)
 		}
