@@ -199,7 +199,7 @@ func TestShadowAgreesWithDovetail(t *testing.T) {
 // sees a change some milliseconds before the other. One decision that differs has others follow it, since the rest is
 // decided from there.
 func TestShadowAgreesOnRemovals(t *testing.T) {
-	for lag, least := range map[time.Duration]float64{0: 0.98, 8 * time.Millisecond: 0.93} {
+	for lag, least := range map[time.Duration]float64{0: 0.98, 8 * time.Millisecond: 0.96} {
 		t.Run(fmt.Sprint("lag ", lag), func(t *testing.T) {
 			runLive(t, 1, func(t *testing.T, l *liveCluster) {
 				l.watch(t, lag, false)
