@@ -323,6 +323,8 @@ func kept(r plan.Reason) string {
 		return object + " can't be replaced before it is evicted: " + or(r.Have, r.Key) + with(" (", r.Key, ")")
 	case plan.StartupTaints:
 		return or(object, "the NodePool") + " has startup taint " + or(r.Have, r.Key)
+	case plan.CommandFailed:
+		return "the last disruption failed and was taken back" + with(": ", r.Have, "")
 	case plan.Aborted:
 		s := "the last disruption was taken back" + with(": ", r.Have, "")
 		if until, ok := strings.CutPrefix(r.Want, "past "); ok {
