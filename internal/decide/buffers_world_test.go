@@ -19,6 +19,7 @@ import (
 // for all their pods, on nodes or on the way. Pods on the move, which kube-scheduler may bind anywhere, take some of it
 // for a moment; it is there again soon after. And moves end.
 func TestMovesKeepBuffers(t *testing.T) {
+	t.Parallel()
 	const mostMissing = mostHostWait + 20*time.Second
 	moved := map[plan.Code]int{}
 	rapid.Check(t, func(t *rapid.T) {

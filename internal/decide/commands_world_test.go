@@ -50,6 +50,7 @@ func (w *world) putBack() {
 // TestMovesSettle consolidates while everything goes wrong, the controller's death included, and then nothing: every move is finished or
 // taken back, every pod runs, nothing is left cordoned, and then nothing moves any more.
 func TestMovesSettle(t *testing.T) {
+	t.Parallel()
 	moved := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
@@ -102,6 +103,7 @@ func TestMovesSettle(t *testing.T) {
 
 // TestDriftSettles changes the pool's template while everything goes wrong: in the end every machine is of the new one.
 func TestDriftSettles(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
 		w.pol.BackOff = 20 * time.Second
@@ -139,6 +141,7 @@ func TestDriftSettles(t *testing.T) {
 // TestHistoryChangesNothing takes a controller through rounds of growth and shrinking until it is at rest. One that starts then, knowing nothing of
 // it, finds nothing more to do: what a controller has been through does not make it leave machines that another would give back.
 func TestHistoryChangesNothing(t *testing.T) {
+	t.Parallel()
 	moved := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
@@ -188,6 +191,7 @@ func TestHistoryChangesNothing(t *testing.T) {
 // expected to be wanted again, and to come free again by itself. Where it stays down for a quarter of an hour its machines are given back every time
 // that this pays.
 func TestOscillation(t *testing.T) {
+	t.Parallel()
 	const cycles, learned, mostEvictions = 9, 3, 6
 	slow := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -23,6 +23,7 @@ func TestMain(m *testing.M) { casetest.Drawn(m, 20_000) }
 // TestWorldSettles lets everything go wrong for a while, and then nothing: whatever happened, every pod runs in the end, and
 // nothing is left behind.
 func TestWorldSettles(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, true)
 		w.sickly = rapid.IntRange(0, 2).Draw(t, "kubelets die") == 0
@@ -58,6 +59,7 @@ func TestWorldSettles(t *testing.T) {
 
 // TestLimitHolds lets everything go wrong under a limit: it is never exceeded, whatever is in flight.
 func TestLimitHolds(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, true)
 		w.pool.Limits, w.pool.HasLimit = model.Resources{rapid.SampledFrom([]int64{2000, 6000, 8000, 14000}).Draw(t, "limit")}, []bool{true}
@@ -73,6 +75,7 @@ func TestLimitHolds(t *testing.T) {
 // TestClusterLimitHolds lets everything go wrong under a limit over the cluster, on nodes, cores and dollars: it is never
 // exceeded, whatever is in flight.
 func TestClusterLimitHolds(t *testing.T) {
+	t.Parallel()
 	reached := int64(0)
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, true)
@@ -165,6 +168,7 @@ func TestGroupRulesHold(t *testing.T) {
 // TestNothingIsBoughtTwice has waves of pods come, some one by one, while calls are slow, watches lag and the controller dies: room is bought
 // for each pod once, and before it is there or after.
 func TestNothingIsBoughtTwice(t *testing.T) {
+	t.Parallel()
 	expected := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
@@ -211,6 +215,7 @@ func TestNothingIsBoughtTwice(t *testing.T) {
 // TestWordIsKept scales workloads whose pods keep apart to more than zones or limits allow, while watches lag and pods come one by one: a pod
 // that was told of its node is not refused later, and one that was refused does not run, since nothing becomes free.
 func TestWordIsKept(t *testing.T) {
+	t.Parallel()
 	refusals := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
@@ -262,6 +267,7 @@ func TestWordIsKept(t *testing.T) {
 // TestAskedAgain decides on any cluster, has what was decided recorded as under way, and decides again: nothing more is bought, and
 // nothing is begun twice.
 func TestAskedAgain(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawCluster(t)
 		first, mem := Step(w.st.Snapshot(w.now), w.mem, w.now, w.pol, Request{Solve: true})
@@ -288,6 +294,7 @@ func TestAskedAgain(t *testing.T) {
 // TestOrderDoesNotMatter hands one cluster to two controllers, its objects in different orders: they decide the same, and the same
 // again when asked again, for a decision changes nothing that it looked at.
 func TestOrderDoesNotMatter(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawCluster(t)
 		var events []func(*state.State)

@@ -33,6 +33,7 @@ func (w *world) runFor(d time.Duration) (micro float64) {
 // TestAutoscaledWorkload has the pods of one workload go up or down by a drawn number each minute for ten minutes, among others that stay as they are.
 // Once it has changed four times few pods are evicted for room that it takes again a minute later.
 func TestAutoscaledWorkload(t *testing.T) {
+	t.Parallel()
 	const minutes, learned, mostEvictions = 10, 4, 0.25 // of the pods that the autoscaler makes and deletes
 	evictions, moved, cost, runs := 0, 0, 0.0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -79,6 +80,7 @@ func TestAutoscaledWorkload(t *testing.T) {
 // that knows nothing of it chooses no other disruption command then, unless `why` says of one of the command's nodes that a workload is expected to
 // scale again.
 func TestFreshControllerChoosesAlike(t *testing.T) {
+	t.Parallel()
 	rests, others, moved := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)

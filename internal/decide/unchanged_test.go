@@ -6,6 +6,7 @@ package decide
 import (
 	"fmt"
 	"reflect"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 )
 
 // passedOver counts the nodes that decisions of tests have passed over because nothing about them had changed.
-var passedOver int
+var passedOver atomic.Int64
 
 // stepTwice decides with what the step before has found still, and again with everything astir: both must come to the same plan and remember the
 // same. All tests that decide step by step do it so.
@@ -27,7 +28,7 @@ func stepTwice(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Req
 	if mem.unchanged.last != nil {
 		for _, x := range next.unchanged.last.state {
 			if x != dirty {
-				passedOver++
+				passedOver.Add(1)
 			}
 		}
 	}
@@ -111,7 +112,7 @@ func difference(at string, a, b reflect.Value, depth int) string {
 // TestKeptDecidesTheSame lets everything go wrong, as other tests do, with several pools of properties: whatever changes, a step that remembers
 // what was still decides as one that does not.
 func TestKeptDecidesTheSame(t *testing.T) {
-	passedOver = 0
+	passedOver.Store(0)
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, true)
 		w.sickly = rapid.IntRange(0, 2).Draw(t, "kubelets die") == 0
@@ -161,8 +162,8 @@ func TestKeptDecidesTheSame(t *testing.T) {
 			w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{50, 200, 1000, 5000, 60000}).Draw(t, "ms")) * time.Millisecond)
 		}
 	})
-	if passedOver == 0 {
+	if passedOver.Load() == 0 {
 		t.Fatal("no node was ever passed over: nothing was tested")
 	}
-	t.Logf("%d nodes were passed over", passedOver)
+	t.Logf("%d nodes were passed over", passedOver.Load())
 }

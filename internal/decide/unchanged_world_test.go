@@ -152,6 +152,7 @@ func (x *watchman) count() {
 // TestNothingIsViolated lets everything go wrong while machines are consolidated and drift: whatever is decided on, done in part, lost or
 // late, the pool's budget, PodDisruptionBudgets and do-not-disrupt hold at every moment.
 func TestNothingIsViolated(t *testing.T) {
+	t.Parallel()
 	begun, refused, most := map[plan.Code]int{}, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
@@ -211,6 +212,7 @@ func TestNothingIsViolated(t *testing.T) {
 // TestPromisedHomes freezes pods and prices and lets machines move with nothing going wrong: no pod is left without the home that its
 // move promised, so nothing is bought again, and each move lowers the bill.
 func TestPromisedHomes(t *testing.T) {
+	t.Parallel()
 	moved := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)

@@ -175,6 +175,7 @@ func (h *truth) way(subject string, w plan.Way) {
 // TestReasonsAreTrue holds contract 3 on small clusters: what every reason of every object names is taken away, by the change that is offered
 // or by time, and then that check passes; no smaller number does; and the ways lead where they say.
 func TestReasonsAreTrue(test *testing.T) {
+	test.Parallel()
 	h := truth{checked: map[plan.Code]int{}, without: map[plan.Code]int{}, ways: map[plan.Kind]int{}}
 	clusters := 5 // a check: rapid's hundred are too few for every obstacle to be met
 	if os.Getenv("DOVETAIL_SOAK") != "" {
