@@ -47,9 +47,8 @@ type liveCluster struct {
 // liveInstance is a machine of the cloud.
 type liveInstance struct {
 	model.Instance
-	node  string
-	typ   *model.InstanceType
-	ready time.Time
+	node string
+	typ  *model.InstanceType
 }
 
 // liveApp is a Deployment.
