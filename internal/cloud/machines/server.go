@@ -100,6 +100,9 @@ func Open(cfg Config, maker NodeMaker) (*Server, error) {
 	return s, nil
 }
 
+// ErrStopped is what Change answers once the context of Serve has ended.
+var ErrStopped = errors.New("the server has stopped")
+
 // Serve answers on a listener and drives the machines, until the context ends (nil) or the journal can't be written. It closes
 // the listener and the journal.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
@@ -138,13 +141,14 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.broken == nil {
-		s.broken = errors.New("the server has stopped")
+		s.broken = ErrStopped
 		close(s.stopped)
 	}
 	return errors.Join(err, s.journal.close())
 }
 
-// Change lets a guest do something with the machines; what it has been told it may answer.
+// Change lets a guest do something with the machines; what it has been told it may answer. After Serve has ended nothing is
+// done: the error is ErrStopped, or what the journal could not be written for.
 func (s *Server) Change(durable bool, do func(m *Model, now time.Time)) error {
 	return s.change(durable, do)
 }

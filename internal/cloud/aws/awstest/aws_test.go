@@ -400,3 +400,39 @@ func kibOf(t *testing.T, quantity string) int64 {
 	}
 	return v >> 10
 }
+
+// TestStopsWithTheMachines: whoever ends both servers with one context ends the machines' a moment before, at times; that is no
+// failure of the account's.
+func TestStopsWithTheMachines(t *testing.T) {
+	c, err := builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := &hand{now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)}
+	account, err := New(c, Default(), clock, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := machines.Open(machines.Config{Journal: filepath.Join(t.TempDir(), "journal"), Catalog: c, Clock: clock, Guest: account}, &cluster{nodes: map[string]machines.NodeSpec{}, moved: make(chan struct{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	account.Attach(m)
+	listen := func() net.Listener {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := m.Serve(ended, listen()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := account.Serve(ctx, listen()); err != nil {
+		t.Errorf("the account's server ended with: %v", err)
+	}
+}

@@ -152,7 +152,8 @@ func (c *Cloud) Serve(ctx context.Context, l net.Listener) error {
 		}
 	})
 	running.Go(func() {
-		if err := c.live(ctx); err != nil && ctx.Err() == nil {
+		// The machines may have been told to stop a moment before this context ends.
+		if err := c.live(ctx); err != nil && !errors.Is(err, machines.ErrStopped) {
 			failed <- err
 		}
 	})
