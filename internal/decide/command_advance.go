@@ -178,8 +178,12 @@ func (dc *disruptionCommands) abortCause(m *command) (code plan.Code, why string
 		free.CommandID, free.Nominated, free.Initialized = "", false, true
 		for _, r := range dc.candidates.guard.Blockers(&free, m.Cause, false) {
 			switch r.Code {
-			case plan.Quiet, plan.ClusterMinimum, plan.Payback, plan.NoPrice, plan.DisruptionBudgetPDB, // decided on before, or for the drain to wait for
+			case plan.Quiet, plan.ClusterMinimum, plan.Payback, plan.NoPrice, // decided on before
 				plan.DelayAfterAdd, plan.DelayAfterDelete, plan.DelayAfterFailure:
+			case plan.DisruptionBudgetPDB:
+				if dc.isExhaustedAtRest(r.Key) { // otherwise the drain waits for pods that come back
+					return plan.Aborted, string(r.Code) + " " + r.Key
+				}
 			case plan.GroupMinimum:
 				if x := dc.candidates.guard.NodeGroups[u.NodeGroup()]; x.Staying < x.MinSize { // without what goes; the minimum has been raised since
 					return plan.Aborted, string(r.Code) + " " + r.Subject
@@ -199,6 +203,12 @@ func (dc *disruptionCommands) abortCause(m *command) (code plan.Code, why string
 		}
 	}
 	return "", ""
+}
+
+// isExhaustedAtRest says whether a PodDisruptionBudget, by namespace and name, allows no eviction however long one waits.
+func (dc *disruptionCommands) isExhaustedAtRest(key string) bool {
+	i := slices.IndexFunc(dc.s.PDBs, func(b *model.PDB) bool { return b.Namespace+"/"+b.Name == key })
+	return i >= 0 && dc.s.PDBs[i].IsExhaustedAtRest()
 }
 
 // findUnplaceablePod returns a pod on a candidate for which too few slots are kept and which may find no place on a

@@ -429,6 +429,12 @@ type PDB struct {
 	Healthy, Desired, Expected int32
 }
 
+// IsExhaustedAtRest says whether the budget allows no eviction though every pod that it counts is healthy: no waiting, only
+// another budget or more pods change that.
+func (b *PDB) IsExhaustedAtRest() bool {
+	return b.DisruptionsAllowed <= 0 && b.Expected > 0 && b.Healthy >= b.Expected
+}
+
 // Instance is a machine as its cloud lists it.
 type Instance struct {
 	ProviderID string
