@@ -28,6 +28,7 @@ const groupClasses = "/apis/dovetail.sh/v1alpha1/nodegroupclasses"
 // Auto Scaling groups in the whole product. The tests share a sandbox, each has groups of its own, and its pods select these groups' nodes.
 // In the end every machine is given back, no group has more than its minimum, and each machine that was ever started had a claim of its own.
 func TestGroups(t *testing.T) {
+	t.Parallel()
 	found := awstest.Group{Name: "found", Max: 5, InstanceTypes: []string{"c5.large"}, Suspended: []string{"AZRebalance"}, Tags: append(nodesOf("found"),
 		awstest.GroupTag{Key: "k8s.io/cluster-autoscaler/enabled", Value: "true"}, awstest.GroupTag{Key: "k8s.io/cluster-autoscaler/sandbox", Value: "owned"})}
 	file := filepath.Join(t.TempDir(), "groups.json")

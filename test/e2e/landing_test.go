@@ -52,6 +52,7 @@ func tightCatalog(t *testing.T) string {
 
 // A node takes just the pods that its plan named, whichever of the machines comes up first: we bind them, or let them in with a toleration.
 func TestExactLanding(t *testing.T) {
+	t.Parallel()
 	for _, landing := range []string{"bind", "tolerate"} {
 		t.Run(landing, func(t *testing.T) {
 			if landing == "bind" && os.Getenv("DOVETAIL_SOAK") == "" {
@@ -87,6 +88,7 @@ func TestExactLanding(t *testing.T) {
 // A thousand pods fill 72 nodes to the last CPU, and the nodes come one by one over some seconds, in an order that has nothing to do with the
 // plan.
 func TestExactThousand(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t, own(t, "--catalog", tightCatalog(t), "--boot", "15s"), "thousand") // spread by ±10 %: 3 s for 72 machines
 	h := e.watchClaims()
 	const nodes = 72
