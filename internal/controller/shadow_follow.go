@@ -70,23 +70,19 @@ func (c *Controller) followNode(was, is *model.Node) {
 		return
 	}
 	switch {
-	case hasTaint(is, model.TaintDisrupted) && !hasTaint(was, model.TaintDisrupted):
+	case is.HasTaint(model.TaintDisrupted) && !was.HasTaint(model.TaintDisrupted):
 		c.followCommand("", have.uid)
-	case !hasTaint(is, model.TaintDisrupted) && hasTaint(was, model.TaintDisrupted):
+	case !is.HasTaint(model.TaintDisrupted) && was.HasTaint(model.TaintDisrupted):
 		c.followTakingBack(decide.DisruptedBy(cl))
-	case hasTaint(is, model.TaintReserved) && !hasTaint(was, model.TaintReserved) && cl.Is(lifecycle.Initialized):
+	case is.HasTaint(model.TaintReserved) && !was.HasTaint(model.TaintReserved) && cl.Is(lifecycle.Initialized):
 		c.followCommand(decide.HostedCommand(cl))
-	case !hasTaint(is, model.TaintReserved) && hasTaint(was, model.TaintReserved):
+	case !is.HasTaint(model.TaintReserved) && was.HasTaint(model.TaintReserved):
 		c.followTakingBack(decide.HostedCommand(cl))
 	}
 }
 
 // isDisruptedClaim says whether a NodeClaim shows that it is to go.
 func isDisruptedClaim(c *model.Claim) bool { return c.Is(lifecycle.Disrupted) || !c.Deleting.IsZero() }
-
-func hasTaint(n *model.Node, key string) bool {
-	return slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == key })
-}
 
 // followCommand takes in that the other disrupts NodeClaims, by uid. id names its command where it is known; no NodeClaims:
 // it is not known yet which. Where that is not what was decided here already, all that the other has not begun is decided

@@ -190,7 +190,7 @@ func (ch *commandHosts) canHost(p int32, allowDrifted bool) bool {
 		}
 	}
 	n := ch.s.Nodes[p]
-	return n.Ready && n.Labels[model.LabelInitialized] == "true" && !slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintReserved })
+	return n.Ready && n.Labels[model.LabelInitialized] == "true" && !n.HasTaint(model.TaintReserved)
 }
 
 // closedToDisruption returns the nodes whose free capacity no command may count on: those given, and where pods are

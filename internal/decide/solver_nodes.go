@@ -115,7 +115,7 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation
 	}
 	// An unregistered node that no claim names is one whose launch has not been answered yet: its capacity is its
 	// claim's, and counted there.
-	r.Closed = c != nil && sv.commands.ofClaim[c.Name] != "" || c == nil && slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintUnregistered })
+	r.Closed = c != nil && sv.commands.ofClaim[c.Name] != "" || c == nil && n.HasTaint(model.TaintUnregistered)
 	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" && !sv.isStuck(c) || c == nil && sv.hasNodeWork(n)
 	r.Taints = sv.lastingTaints(n.Taints, c, fresh, h)
 	if h != nil {

@@ -48,7 +48,7 @@ func (x *exam) findNodes() (out []Finding) {
 		case !n.Ready && x.Now.Sub(n.ReadySince) > bootLimit && x.Now.Sub(n.Created) > bootLimit:
 			f.Code, f.Key, f.Have = NodeNotReady, "status.conditions[Ready]", firstOf(n.Conditions["Ready"].Message, n.Conditions["Ready"].Reason, "not True")
 			f.Changes = []plan.Change{x.removal(n)}
-		case slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == "node.kubernetes.io/unschedulable" }):
+		case n.HasTaint("node.kubernetes.io/unschedulable"):
 			f.Code, f.Severity, f.Key, f.Have = NodeCordoned, Costly, "spec.unschedulable", "true"
 			f.Changes = []plan.Change{{Object: f.Subject, Field: "spec.unschedulable", Op: plan.Set, Value: "false"}}
 		default:

@@ -5,6 +5,7 @@ package model
 
 import (
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -31,6 +32,11 @@ type Node struct {
 	Attached              []Attachment     // volumes that are attached to it or being detached, by name
 	Conditions            map[string]Condition
 	LastPodEvent          time.Time // when a pod that is neither a daemon's nor expendable last came or left, as far as is known
+}
+
+// HasTaint says whether the node has a taint of this key, whatever its value and effect.
+func (n *Node) HasTaint(key string) bool {
+	return slices.ContainsFunc(n.Taints, func(t Taint) bool { return t.Key == key })
 }
 
 // ExistingNode is a node that is there or in flight, as the solver sees it: pods may be put on it for nothing.

@@ -186,9 +186,6 @@ cluster-autoscaler-status
 {{- if $s.enableZonalShift }}
   settings.enableZonalShift: true    zonal shift is not served
 {{- end }}
-{{- if $s.disableClusterStateObservability }}
-  settings.disableClusterStateObservability: true    there are no such metrics to turn off
-{{- end }}
 {{- range $gate, $on := $s.awsFeatureGates }}
 {{- if and $on (ne $gate "nodeClassCEL") }}
   settings.awsFeatureGates.{{ $gate }}: true    it is not served
