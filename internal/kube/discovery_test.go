@@ -93,6 +93,15 @@ func TestNodeGroups(t *testing.T) {
 		return x.Labels["team"] == "b" && x.ConsolidateAfter == 3*time.Minute && x.Weight == 7
 	})
 
+	// Its class is what its tags say, whoever changes it.
+	if err := kubectl(nil, "patch", "nodegroupclass", "grp-web", "--type=merge", "-p", `{"spec":{"selectorTerms":[{"name":"another"}]}}`); err != nil {
+		t.Fatal(err)
+	}
+	until("the class as its group says", web, func(*state.State) bool {
+		class, ok := p.us.groupClasses.get("grp-web")
+		return ok && class.Generation > 2 && len(class.Spec.SelectorTerms) == 1 && class.Spec.SelectorTerms[0].Name == "grp-web"
+	})
+
 	// A pool of that name that is somebody else's is left alone.
 	other := []NodeGroup{web[0], {Name: "grp-other"}}
 	if err := kubectl([]byte(`{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"grp-other"},"spec":{"template":{"spec":{"requirements":[],"nodeClassRef":{"group":"karpenter.kwok.sh","kind":"KWOKNodeClass","name":"default"}}}}}`), "apply", "-f", "-"); err != nil {

@@ -181,7 +181,9 @@ func (t *Takeover) remake(ctx context.Context, name string, change func(rawObjec
 	default:
 		// From now on pools are divided: should Karpenter stop in the middle, Dovetail does not take the others for its own.
 		if _, taken := classGroup(groupOf(have)); !taken && textOf(dig(have, "metadata", "annotations"), AnnotationManagedBy) == "" {
-			if err := t.annotate(ctx, have, rawObject{AnnotationManagedBy: "karpenter"}); err != nil {
+			if err := t.annotate(ctx, have, rawObject{AnnotationManagedBy: "karpenter"}); apierrors.IsNotFound(err) {
+				return t.vanished(ctx, name)
+			} else if err != nil {
 				return err
 			}
 		}

@@ -86,7 +86,7 @@ func (x *sharedSandbox) end() error {
 		if err = everythingGivenBack(x.s); err != nil {
 			err = fmt.Errorf("after all tests of the shared sandbox: %w", err)
 		}
-		err = errors.Join(err, x.s.Down())
+		err = errors.Join(err, down(x.s))
 	}
 	if x.dir != "" {
 		err = errors.Join(err, os.RemoveAll(x.dir))
@@ -108,6 +108,10 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, "FAIL:", err)
 			status = 1
 		}
+	}
+	for _, wrong := range wrongRights() {
+		fmt.Fprintln(os.Stderr, "FAIL:", wrong)
+		status = 1
 	}
 	os.Exit(status)
 }
@@ -181,7 +185,7 @@ func own(t *testing.T, flags ...string) *sandbox.Sandbox {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.Down(); err != nil {
+		if err := down(s); err != nil {
 			t.Error(err)
 		}
 	})
@@ -190,7 +194,7 @@ func own(t *testing.T, flags ...string) *sandbox.Sandbox {
 
 // up brings a sandbox up with the node class that all pools use.
 func up(t *testing.T, dir string, flags ...string) (*sandbox.Sandbox, error) {
-	s, err := sandbox.Up(t.Context(), dir, flags...)
+	s, err := sandbox.Up(t.Context(), dir, append([]string{"--audit"}, flags...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,6 @@ func TestExactLanding(t *testing.T) {
 // A thousand pods fill 72 nodes to the last CPU, and the nodes come one by one over some seconds, in an order that has nothing to do with the
 // plan.
 func TestExactThousand(t *testing.T) {
-	t.Parallel()
 	e := newEnv(t, own(t, "--catalog", tightCatalog(t), "--boot", "15s"), "thousand") // spread by ±10 %: 3 s for 72 machines
 	h := e.watchClaims()
 	const nodes = 72

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -159,12 +160,20 @@ func TestTakeoverRefusals(t *testing.T) {
 	// A pool that somebody deletes in the middle is not made again.
 	e.must(s.Create(e.ctx, pools, `{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: vanishes}, spec: {template: {spec: {
 		nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, requirements: []}}}}`))
-	timer := time.AfterFunc(1500*time.Millisecond, func() { _ = s.Delete(e.ctx, pools+"/vanishes", "") })
-	defer timer.Stop()
+	gone := make(chan error, 1)
+	go func() {
+		gone <- waitFor(e.ctx, func(ctx context.Context) error {
+			if _, err := s.Kube.CoreV1().ConfigMaps("dovetail-system").Get(ctx, "dovetail-takeover", metav1.GetOptions{}); err != nil {
+				return err
+			}
+			return s.Delete(ctx, pools+"/vanishes", "")
+		})
+	}()
 	status, out := e.dovetail("takeover", "--pool", "vanishes", "--no-controller-check", "--kubeconfig", admin)
 	if status != 1 || !strings.Contains(out, "was deleted by somebody else while it was being handed over") {
 		t.Errorf("status %d:\n%s", status, out)
 	}
+	e.must(<-gone)
 	if _, err := sandbox.Get[karpv1.NodePool](e.ctx, s, pools+"/vanishes"); !apierrors.IsNotFound(err) {
 		t.Errorf("the pool is there again: %v", err)
 	}

@@ -51,6 +51,14 @@ func workloads(e *env, deployments string) {
 		e.must(e.s.Delete(e.ctx, deployments+"/"+name, ""))
 	}
 	e.podsRun(0)
+	e.must(e.s.Patch(e.ctx, "/apis/karpenter.k8s.aws/v1alpha1/awsnodetemplates/tainted", `{"spec":{"tags":{"team":"web"}}}`))
+	e.until("the EC2NodeClass has the tags of its AWSNodeTemplate", func() error {
+		class, err := sandbox.Get[awsv1.EC2NodeClass](e.ctx, e.s, "/apis/karpenter.k8s.aws/v1/ec2nodeclasses/tainted")
+		if err == nil && class.Spec.Tags["team"] != "web" {
+			err = fmt.Errorf("tags are %v", class.Spec.Tags)
+		}
+		return err
+	})
 	e.must(e.s.Delete(e.ctx, provisioners+"/tainted", ""))
 	e.must(e.s.Delete(e.ctx, provisioners+"/prefer-not", ""))
 }

@@ -43,6 +43,7 @@ type Options struct {
 	Cloud          string        `json:"cloud"`            // what the controller buys from: CloudKwok or CloudAWS
 	Groups         string        `json:"groups,omitempty"` // Auto Scaling groups of the simulated AWS: OwnGroups, a file, or none
 	ManagerQPS     int           `json:"managerQPS"`       // requests a second of kube-controller-manager
+	Audit          bool          `json:"audit,omitempty"`  // Dovetail's requests are written to Dir.AuditLog
 	ControllerArgs []string      `json:"controllerArgs,omitempty"`
 	MachinesArgs   []string      `json:"machinesArgs,omitempty"`
 }
@@ -56,6 +57,15 @@ const (
 // FastManager is how many requests a second kube-controller-manager may make here: at its own default of 20 a Deployment of a thousand pods takes
 // 48 s to exist.
 const FastManager = 5000
+
+// auditPolicy has kube-apiserver record who asked for what, without the objects, where it was the controller's identity that asked.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- {level: Metadata, users: ["` + dovetailUser + `"]}
+- {level: None}
+`
 
 // clusterName is what the simulated AWS calls this cluster, and its queue.
 const clusterName = "sandbox"
@@ -139,6 +149,13 @@ func Components(d Dir, o Options) (*Plan, error) {
 	// The collector would otherwise take a fifth of both cores while a burst of
 	// a thousand pods goes through; memory is the cheaper of the two here.
 	gc := []string{"GOGC=400"}
+	var audit []string
+	if o.Audit {
+		if err := os.WriteFile(d.auditPolicy(), []byte(auditPolicy), 0o600); err != nil {
+			return nil, fmt.Errorf("write the audit policy: %w", err)
+		}
+		audit = []string{"--audit-policy-file=" + d.auditPolicy(), "--audit-log-path=" + d.AuditLog(), "--audit-log-mode=batch"}
+	}
 	etcdURL, peerURL := "https://"+loopback(etcd), "https://"+loopback(peer)
 	serving := []string{"--tls-cert-file=" + d.Cert("serving.crt"), "--tls-private-key-file=" + d.Cert("serving.key")}
 	p := &Plan{
@@ -176,7 +193,7 @@ func Components(d Dir, o Options) (*Plan, error) {
 				// a burst is limited by the cores and not by it.
 				"--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000",
 				"--profiling=false",
-			}, serving...),
+			}, append(audit, serving...)...),
 		},
 		ControllerManager: Component{
 			Name: ControllerManager, Env: gc, Ports: map[string]int{"https": kcm}, Health: "https://" + loopback(kcm) + "/healthz",

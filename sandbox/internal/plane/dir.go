@@ -62,6 +62,9 @@ func (d Dir) Lock() string { return d.path("lock") }
 // Log is a child's standard output and error.
 func (d Dir) Log(name string) string { return d.path("logs", name+".log") }
 
+// AuditLog is what the controller's identity asked kube-apiserver for, an audit event a line, where that is recorded.
+func (d Dir) AuditLog() string { return d.path("logs", "audit.log") }
+
 // ComeBack is the wish that a killed component be started again.
 func (d Dir) ComeBack(name string) string { return d.path("come-back", name) }
 
@@ -74,9 +77,10 @@ func (d Dir) Journal() string { return d.path("machines.journal") }
 // Cache is where kubectl keeps what it learned about the API.
 func (d Dir) Cache() string { return d.path("cache") }
 
-func (d Dir) etcdData() string   { return d.path("etcd") }
-func (d Dir) kwokHome() string   { return d.path("kwok") }
-func (d Dir) kwokConfig() string { return d.path("kwok", "sandbox.yaml") }
+func (d Dir) etcdData() string    { return d.path("etcd") }
+func (d Dir) kwokHome() string    { return d.path("kwok") }
+func (d Dir) kwokConfig() string  { return d.path("kwok", "sandbox.yaml") }
+func (d Dir) auditPolicy() string { return d.path("cache", "audit.yaml") }
 
 // Kubeconfig is the named identity's; Admin's is DIR/kubeconfig.
 func (d Dir) Kubeconfig(identity string) string {
@@ -93,6 +97,9 @@ const (
 	Machines = "machines"
 )
 
+// dovetailUser is who the controller is to kube-apiserver.
+const dovetailUser = "system:serviceaccount:dovetail-system:dovetail"
+
 var identities = []pki.Identity{
 	{File: Admin, User: "sandbox-admin", Groups: []string{"system:masters"}},
 	{File: ControllerManager, User: "system:kube-controller-manager"},
@@ -103,7 +110,7 @@ var identities = []pki.Identity{
 	{File: Machines, User: "dovetail-machines"},
 	// The controller is its ServiceAccount, without the token: the bindings
 	// that the chart makes for the account are what it may do here.
-	{File: Dovetail, User: "system:serviceaccount:dovetail-system:dovetail",
+	{File: Dovetail, User: dovetailUser,
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:dovetail-system"}},
 	{File: etcdClient, User: "kube-apiserver"},
 }

@@ -105,6 +105,7 @@ those of a list in YAML, each as in sandbox/internal/plane/groups.yaml`)
 	flags.StringVar(&controllerFlags, "controller-flags", "", "further flags for the controller, separated by spaces")
 	flags.StringArrayVar(&options.ControllerArgs, "controller-arg", nil, "one further argument for the controller, taken as it is (repeatable)")
 	flags.StringArrayVar(&options.MachinesArgs, "machines-arg", nil, "one further argument for the simulated cloud, taken as it is (repeatable)")
+	flags.BoolVar(&options.Audit, "audit", false, "write what Dovetail asks the API server for to logs/audit.log, in audit.k8s.io/v1")
 	flags.BoolVar(&noManifests, "no-manifests", false, "start the control plane and kwok alone, without anything of Dovetail's")
 	if err := flags.MarkHidden("no-manifests"); err != nil {
 		panic(err) // The flag is defined on the line above.
@@ -237,6 +238,7 @@ func flagValues(o plane.Options) map[string]string {
 		"seed": strconv.FormatInt(o.Seed, 10), "cloud": o.Cloud, "groups": o.Groups, "replicas": strconv.Itoa(o.Replicas),
 		"controller-manager-qps": strconv.Itoa(o.ManagerQPS), "dovetail": o.Dovetail, "controller-flags": strings.Join(o.ControllerArgs, " "),
 		"controller-arg": strings.Join(o.ControllerArgs, " "), "machines-arg": strings.Join(o.MachinesArgs, " "), "no-manifests": strconv.FormatBool(o.Dovetail == ""),
+		"audit": strconv.FormatBool(o.Audit),
 	}
 }
 

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package e2e
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/dovetail-sh/dovetail/test/e2e/rights"
+	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
+)
+
+// asked is what the controllers of all tests have asked their API servers for.
+var asked = struct {
+	sync.Mutex
+	*rights.Audit
+}{Audit: rights.NewAudit()}
+
+// down takes a sandbox down, and takes its audit log in.
+func down(s *sandbox.Sandbox) error {
+	err := s.Down()
+	asked.Lock()
+	defer asked.Unlock()
+	return errors.Join(err, asked.Add(filepath.Join(s.Dir, "logs", "audit.log")))
+}
+
+// shownElsewhere are the rights that controllers of these tests need not use, by what shows that each is needed: a test, or how
+// the API server checks rights.
+var shownElsewhere = []struct {
+	by     string
+	rights []string
+}{
+	// Requests that people make with the role of viewers, or that a conflict, which comes by chance, leads to.
+	{"TestViewers", []string{"create pods/portforward", "get pods/portforward", "create serviceaccounts/token dovetail-viewer"}},
+	{"TestPoolAndClass", []string{"get nodepools.karpenter.sh", "get kwoknodeclasses.karpenter.kwok.sh", "get ec2nodeclasses.karpenter.k8s.aws",
+		"get nodegroupclasses.dovetail.sh", "patch kwoknodeclasses/status.karpenter.kwok.sh"}},
+	{"TestOverlayStatus", []string{"get nodeoverlays.karpenter.sh", "patch nodeoverlays/status.karpenter.sh"}},
+	{"TestBufferQuotas", []string{"get capacityquotas.autoscaling.x-k8s.io", "get capacitybuffers.autoscaling.x-k8s.io"}},
+	{"TestHeadrooms", []string{"get headrooms.dovetail.sh", "get podtemplates", "create capacitybuffers.autoscaling.x-k8s.io"}},
+	{"TestEvictRefused", []string{"get pods"}},
+	{"TestNodeGroups", []string{"update nodegroupclasses.dovetail.sh", "delete nodegroupclasses.dovetail.sh", "delete nodepools.karpenter.sh"}},
+	{"TestProvisioners", []string{"create kwoknodeclasses.karpenter.kwok.sh"}},
+	{"TestGroupStatus", []string{"get configmaps cluster-autoscaler-status", "update configmaps cluster-autoscaler-status"}},
+	{"TestNodeGroups", []string{"watch configmaps cluster-autoscaler-priority-expander"}},
+	{"TestDefaultConstraintsFollow", []string{"watch services", "watch replicationcontrollers", "watch statefulsets.apps"}},
+	// An owner reference with blockOwnerDeletion takes this right where OwnerReferencesPermissionEnforcement is on.
+	{"OwnerReferencesPermissionEnforcement", []string{"update nodeclaims/finalizers.karpenter.sh", "update nodepools/finalizers.karpenter.sh",
+		"update provisioners/finalizers.karpenter.sh", "update awsnodetemplates/finalizers.karpenter.k8s.aws"}},
+}
+
+// wrongRights says what is wrong with the roles of the chart, once all tests have run: a right that no controller used, or one
+// that a controller lacked. It returns nothing where only some tests ran.
+func wrongRights() (wrong []string) {
+	if flag.Lookup("test.run").Value.String() != "" || flag.Lookup("test.skip").Value.String() != "" {
+		return nil
+	}
+	granted, err := rights.Granted("../../charts/dovetail/rights/*.yaml", "../../charts/dovetail/optional/*.yaml")
+	if err != nil {
+		return []string{err.Error()}
+	}
+	asked.Lock()
+	defer asked.Unlock()
+	used := map[string]bool{} // with all numbers as 0: ConfigMaps are chosen by a sum of what is in them
+	for _, e := range shownElsewhere {
+		if strings.HasPrefix(e.by, "Test") && !testExists(e.by) {
+			wrong = append(wrong, "shownElsewhere names "+e.by+", and there is no such test")
+		}
+		for _, r := range e.rights {
+			used[r] = true
+			if !slices.ContainsFunc(rights.Unused(granted, nil), func(g rights.Right) bool { return g.String() == r }) {
+				wrong = append(wrong, "shownElsewhere has "+r+", which no role grants")
+			}
+		}
+	}
+	for r := range asked.Used {
+		used[number.ReplaceAllString(r.String(), "0")] = true
+	}
+	for _, r := range rights.Unused(granted, asked.Used) {
+		text := number.ReplaceAllString(r.String(), "0")
+		// Where an API server does not stream lists, what is watched is listed first.
+		watch, listed := strings.CutPrefix(text, "list ")
+		if !used[text] && !(listed && isUsed(granted, used, "watch "+watch)) {
+			wrong = append(wrong, "the chart's roles allow to "+r.String()+", and no test's controller did: remove the right, or add a test")
+		}
+	}
+	for r := range asked.Forbidden {
+		if !granted[r] { // else it is of a manifest that is installed on demand
+			wrong = append(wrong, "a controller asked to "+r.String()+", which the chart's roles don't allow")
+		}
+	}
+	slices.Sort(wrong)
+	return wrong
+}
+
+// number matches the number that a name of several alike ends with.
+var number = regexp.MustCompile(`[0-9]+$`)
+
+// isUsed says whether a right is granted, and used by a controller here or shown elsewhere.
+func isUsed(granted map[rights.Right]bool, used map[string]bool, text string) bool {
+	for r := range granted {
+		if r.String() == text {
+			return used[text] || len(rights.Unused(map[rights.Right]bool{r: true}, asked.Used)) == 0
+		}
+	}
+	return false
+}
+
+// testExists says whether some test of the root module has a name.
+func testExists(name string) bool {
+	for _, dir := range []string{"*_test.go", "../../internal/*/*_test.go"} {
+		files, err := filepath.Glob(dir)
+		if err != nil {
+			panic(err) // the patterns are constant
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err == nil && strings.Contains(string(text), fmt.Sprintf("func %s(", name)) {
+				return true
+			}
+		}
+	}
+	return false
+}
