@@ -98,6 +98,10 @@ type Finding struct {
 	Pods     []string `json:"pods,omitempty"` // namespace/name of those concerned, sorted
 	Nodes    []string `json:"nodes,omitempty"`
 
+	// Draining are those of Nodes that are being deleted, which this keeps from being drained for good; DrainingMicro is what they cost.
+	Draining      []string `json:"nodesDraining,omitempty"`
+	DrainingMicro int64    `json:"drainingMicroUSDPerHour,omitempty"`
+
 	// HeldMicro is what Nodes cost, in micro-dollars an hour. SavingMicro is what the cluster would cost less after
 	// consolidation without this finding, all others left as they are; it is known where Priced, and 0 where something
 	// else holds the same nodes: AlsoHeld are the codes of that.

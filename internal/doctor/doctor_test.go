@@ -436,6 +436,40 @@ func TestFiguresAreOrdered(t *testing.T) {
 	}
 }
 
+// TestHeldDrain holds what is said of a PodDisruptionBudget that never allows an eviction to all its pods and nodes, those that are being
+// deleted and those without a price too, and the figures to pods staying where they can't be evicted.
+func TestHeldDrain(t *testing.T) {
+	examine := func(maxUnavailable string, grace time.Duration) *Report {
+		c := newCluster(t, 1)
+		pods := c.addWorkload("web", 5, 250, 512<<20)
+		c.bind(c.addNode("stays", "r.16", "a", model.OnDemand, c.pools[0]), pods[:1]...)
+		c.bind(c.addNode("leaves", "r.16", "a", model.OnDemand, c.pools[0]), pods[1:3]...)
+		odd := c.addNode("odd", "r.16", "a", model.OnDemand, c.pools[0])
+		odd.Labels[model.LabelInstanceType] = "odd.large"
+		c.bind(odd, pods[3:]...)
+		leaving := c.claim[slices.IndexFunc(c.claim, func(cl *model.Claim) bool { return cl.NodeName == "leaves" })]
+		leaving.Deleting, leaving.TerminationGracePeriod = epoch.Add(-time.Minute), grace
+		c.pdbs = []*model.PDB{{Namespace: "shop", Name: "web", Selector: selectorOf(pods), MaxUnavailable: maxUnavailable, DisruptionsAllowed: 0, Expected: 5, Healthy: 5}}
+		return c.examine()
+	}
+	r := examine("0", -1)
+	f := find(r, PDBNeverAllows, "poddisruptionbudget/shop/web")
+	if f == nil || f.Severity != Broken || len(f.Pods) != 5 || len(f.Nodes) != 3 || !slices.Equal(f.Draining, []string{"leaves"}) || f.DrainingMicro != 16*63_000 || f.SavingMicro < f.DrainingMicro {
+		t.Errorf("%+v", f)
+	}
+	if &r.Findings[0] != f {
+		t.Errorf("it is not the first: %s", describe(r))
+	}
+	free := examine("1", -1)
+	if f := find(free, PDBNeverAllows, "poddisruptionbudget/shop/web"); f != nil || r.ConsolidatedMicro-free.ConsolidatedMicro < 16*63_000 {
+		t.Errorf("%+v, consolidated %d with it and %d without", f, r.ConsolidatedMicro, free.ConsolidatedMicro)
+	}
+	forced := examine("0", time.Hour)
+	if f := find(forced, PDBNeverAllows, "poddisruptionbudget/shop/web"); f == nil || f.Severity == Broken || len(f.Draining) > 0 || forced.ConsolidatedMicro >= r.ConsolidatedMicro {
+		t.Errorf("%+v, consolidated %d", f, forced.ConsolidatedMicro)
+	}
+}
+
 // TestClusterOfAnotherAutoscaler examines nodes of no NodePool: they are compared with what any instance type offers.
 func TestClusterOfAnotherAutoscaler(t *testing.T) {
 	c := newCluster(t, 1)

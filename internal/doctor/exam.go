@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -121,6 +122,14 @@ func (x *exam) poolOf(n *model.Node) *model.NodePool {
 		return x.byName[c.Pool]
 	}
 	return x.byName[n.Labels[model.LabelNodePool]]
+}
+
+// deletedAt is when a node was deleted, by itself or with its NodeClaim; zero: it was not.
+func (x *exam) deletedAt(n *model.Node) time.Time {
+	if c := x.claims[n.Name]; c != nil && !c.Deleting.IsZero() && (n.Deleting.IsZero() || c.Deleting.Before(n.Deleting)) {
+		return c.Deleting
+	}
+	return n.Deleting
 }
 
 // nodePrice is what a node costs in micro-dollars an hour; false: its type is not among those that have a price.

@@ -221,13 +221,32 @@ var faults = []fault{
 			Conditions: map[string]model.Condition{"Launched": {Status: "True"}}})
 		return "nodeclaim/stuck"
 	}, false},
-	{"node that drains for ever", DeletionStuck, func(c *cluster) string {
+	{"node that drains for long", DeletionStuck, func(c *cluster) string {
 		n, pods := c.wasteful(2)
 		n.Deleting = epoch.Add(-time.Hour)
-		pods[1].DoNotDisrupt = "true"
+		pods[1].DoNotDisrupt = "2h" // it was bound an hour ago
 		pods[1].Owner, pods[1].Deployment = model.Owner{}, ""
 		return "node/waste"
 	}, false},
+	{"drain held by a PDB", PDBNeverAllows, func(c *cluster) string {
+		subject := plantPDB("", "0")(c)
+		c.nodes[len(c.nodes)-1].Deleting = epoch.Add(-time.Minute)
+		return subject
+	}, true},
+	{"drain held by do-not-disrupt", PodDoNotDisrupt, func(c *cluster) string {
+		_, pods := c.wasteful(2)
+		c.claim[len(c.claim)-1].Deleting = epoch.Add(-time.Minute)
+		pods[1].DoNotDisrupt = "true"
+		return "deployment/shop/waste"
+	}, true},
+	{"drain held by several PDBs", SeveralPDBs, func(c *cluster) string {
+		n, pods := c.wasteful(2)
+		n.Deleting = epoch.Add(-time.Minute)
+		for _, name := range []string{"one", "two"} {
+			c.pdbs = append(c.pdbs, &model.PDB{Namespace: "shop", Name: name, Selector: selectorOf(pods), MaxUnavailable: "1", DisruptionsAllowed: 1})
+		}
+		return "deployment/shop/waste"
+	}, true},
 	{"no requests", NoRequests, func(c *cluster) string {
 		template(c.podsOf("deployment/shop/app0"), func(cl *model.Class) { cl.Requests = cl.Requests.With(model.CPU, 0).With(model.Memory, 0) })
 		return "deployment/shop/app0"

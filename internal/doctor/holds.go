@@ -12,6 +12,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -69,53 +70,120 @@ func (h *holder) add(n *model.Node, code Code, subject, key, have, pod string) *
 	return one
 }
 
-// collectHolds finds what keeps each node that has a price.
+// collectHolds finds what keeps each node: one that stays from being consolidated, one that is being deleted from being drained. A
+// node without a price is only counted where its pods are held by what holds a node that has one.
 func (x *exam) collectHolds() {
 	h := &holder{x: x, at: map[string]*hold{}}
 	guard := disrupt.NewEligibility(x.structuralPDBs(), x.Now)
 	for _, n := range x.Snapshot.Nodes {
 		price, known := x.prices[n]
-		if !known || !n.Deleting.IsZero() {
-			continue
-		}
-		pool := x.poolOf(n)
-		if pool == nil {
-			pool = x.pools[0]
-			if !x.assumed {
-				group := cmp.Or(n.Labels[model.LabelNodeGroup], n.Labels["eks.amazonaws.com/nodegroup"], n.Labels["alpha.eksctl.io/nodegroup-name"])
-				subject := "node/" + n.Name
-				if group != "" {
-					subject = "nodegroup/" + group
-				}
-				one := h.add(n, NodeWithoutPool, subject, "", "", "")
-				one.changes = append(one.changes, plan.Change{Object: "node/" + n.Name, Op: plan.Remove})
-			}
-		}
-		claim := x.claims[n.Name]
-		if claim == nil {
-			claim = &model.Claim{Name: n.Name, Pool: pool.Name, TerminationGracePeriod: -1, ExpireAfter: -1}
-		}
-		c := disrupt.NewCandidate(claim, n, pool, model.PriorityCutoff{})
-		c.PriceMicro, c.Initialized = price, true
-		cause := plan.Underutilized
-		if !disrupt.HasWorkloadPods(n) {
-			cause = plan.Empty
-		}
-		for _, r := range guard.Blockers(c, cause, false) {
-			h.addReason(n, pool, r)
-		}
-		for _, p := range n.Pods {
-			if disrupt.IsReschedulable(p) && selectsNode(p.Class) {
-				one := h.add(n, PinnedToNode, workloadOf(p), model.LabelHostname, n.Name, p.Key())
-				one.changes = templateChange(p, "spec.nodeSelector["+model.LabelHostname+"]", plan.Remove, "")
-				one.edit = func(s *model.Snapshot) { editPods(s, one.subject, freeOfNode) }
-			}
+		switch {
+		case !x.deletedAt(n).IsZero():
+			h.addDrain(n, guard)
+		case known:
+			h.addStaying(n, price, guard)
+		default:
+			h.addPods(n, plan.Underutilized, guard, func(plan.Reason) bool { return true })
 		}
 	}
 	x.collectBudgets(h)
+	x.holds = slices.DeleteFunc(x.holds, func(one *hold) bool {
+		for n := range one.nodes {
+			if _, known := x.prices[n]; known {
+				return false
+			}
+		}
+		return true
+	})
 	slices.SortFunc(x.holds, func(a, b *hold) int {
 		return cmp.Or(strings.Compare(string(a.code), string(b.code)), strings.Compare(a.subject, b.subject), strings.Compare(a.key, b.key))
 	})
+}
+
+// addStaying adds what keeps a node that has a price, and that nobody has deleted, from being consolidated.
+func (h *holder) addStaying(n *model.Node, price int64, guard *disrupt.Eligibility) {
+	x := h.x
+	pool := x.poolOf(n)
+	if pool == nil {
+		pool = x.pools[0]
+		if !x.assumed {
+			group := cmp.Or(n.Labels[model.LabelNodeGroup], n.Labels["eks.amazonaws.com/nodegroup"], n.Labels["alpha.eksctl.io/nodegroup-name"])
+			subject := "node/" + n.Name
+			if group != "" {
+				subject = "nodegroup/" + group
+			}
+			one := h.add(n, NodeWithoutPool, subject, "", "", "")
+			one.changes = append(one.changes, plan.Change{Object: "node/" + n.Name, Op: plan.Remove})
+		}
+	}
+	claim := x.claims[n.Name]
+	if claim == nil {
+		claim = &model.Claim{Name: n.Name, Pool: pool.Name, TerminationGracePeriod: -1, ExpireAfter: -1}
+	}
+	c := disrupt.NewCandidate(claim, n, pool, model.PriorityCutoff{})
+	c.PriceMicro, c.Initialized = price, true
+	cause := plan.Underutilized
+	if !disrupt.HasWorkloadPods(n) {
+		cause = plan.Empty
+	}
+	for _, r := range guard.Blockers(c, cause, false) {
+		h.addReason(n, pool, r)
+	}
+	for _, p := range n.Pods {
+		if disrupt.IsReschedulable(p) && selectsNode(p.Class) {
+			one := h.add(n, PinnedToNode, workloadOf(p), model.LabelHostname, n.Name, p.Key())
+			one.changes = templateChange(p, "spec.nodeSelector["+model.LabelHostname+"]", plan.Remove, "")
+			one.edit = func(s *model.Snapshot) { editPods(s, one.subject, freeOfNode) }
+		}
+	}
+}
+
+// addDrain adds what keeps a node that is being deleted from ever being drained: pods that may not be evicted, where neither a
+// terminationGracePeriod nor time ends that. Pods that are not healthy may become so, and hold no drain for good.
+func (h *holder) addDrain(n *model.Node, guard *disrupt.Eligibility) {
+	if c := h.x.claims[n.Name]; c != nil && !c.Deleting.IsZero() {
+		if _, forced := lifecycle.Deadline(c); forced {
+			return
+		}
+	}
+	h.addPods(n, plan.Draining, guard, func(r plan.Reason) bool {
+		b := h.x.pdbNamed(r.Key)
+		switch r.Code {
+		case plan.PodDoNotDisrupt:
+			return !strings.HasPrefix(r.Want, "past ")
+		case plan.DisruptionBudgetPDB:
+			if b == nil {
+				return false
+			}
+			field, _ := h.x.neverAllows(b)
+			return field != ""
+		}
+		return true
+	})
+}
+
+// addPods adds those of the reasons that keep the pods of a node from being evicted which count.
+func (h *holder) addPods(n *model.Node, cause plan.Code, guard *disrupt.Eligibility, counts func(plan.Reason) bool) {
+	pool := h.x.poolOf(n)
+	if pool == nil {
+		pool = h.x.pools[0]
+	}
+	for _, p := range n.Pods {
+		for _, r := range guard.PodBlockers(p, cause) {
+			if counts(r) {
+				h.addReason(n, pool, r)
+			}
+		}
+	}
+}
+
+// pdbNamed is the PodDisruptionBudget of a namespace/name; nil: there is none.
+func (x *exam) pdbNamed(key string) *model.PDB {
+	i := slices.IndexFunc(x.Snapshot.PDBs, func(b *model.PDB) bool { return b.Namespace+"/"+b.Name == key })
+	if i < 0 {
+		return nil
+	}
+	return x.Snapshot.PDBs[i]
 }
 
 // selectsNode says whether the pods of a class may go to named nodes alone.
@@ -226,11 +294,10 @@ func templateChange(p *model.Pod, field string, op plan.Op, value string) []plan
 
 // addPDB adds a PodDisruptionBudget that allows no eviction.
 func (h *holder) addPDB(n *model.Node, r plan.Reason, pod *model.Pod) {
-	i := slices.IndexFunc(h.x.Snapshot.PDBs, func(b *model.PDB) bool { return b.Namespace+"/"+b.Name == r.Key })
-	if i < 0 || pod == nil {
+	b := h.x.pdbNamed(r.Key)
+	if b == nil || pod == nil {
 		return
 	}
-	b := h.x.Snapshot.PDBs[i]
 	object := "poddisruptionbudget/" + r.Key
 	if field, value := h.x.neverAllows(b); field != "" {
 		one := h.add(n, PDBNeverAllows, object, field, value, pod.Key())
@@ -295,7 +362,7 @@ func (x *exam) structuralPDBs() []*model.PDB {
 func (x *exam) collectBudgets(h *holder) {
 	of := map[string][]*model.Node{}
 	for _, n := range x.Snapshot.Nodes {
-		if p := x.poolOf(n); p != nil && x.prices[n] > 0 && n.Deleting.IsZero() {
+		if p := x.poolOf(n); p != nil && x.prices[n] > 0 && x.deletedAt(n).IsZero() {
 			of[p.Name] = append(of[p.Name], n)
 		}
 	}
@@ -336,7 +403,14 @@ func (x *exam) findHolds() []Finding {
 		for n := range h.nodes {
 			f.Nodes = append(f.Nodes, n.Name)
 			f.HeldMicro += x.prices[n]
-			alone = alone || len(x.heldBy[n]) == 1
+			if !x.deletedAt(n).IsZero() { // somebody has decided that it goes, and it can't
+				f.Severity = Broken
+				f.Draining = append(f.Draining, n.Name)
+				f.DrainingMicro += x.prices[n]
+			}
+			if _, known := x.prices[n]; known && len(x.heldBy[n]) == 1 {
+				alone = true
+			}
 			for _, o := range x.heldBy[n] {
 				if o != h {
 					others[string(o.code)] = true
@@ -344,6 +418,7 @@ func (x *exam) findHolds() []Finding {
 			}
 		}
 		slices.Sort(f.Nodes)
+		slices.Sort(f.Draining)
 		if f.Priced = !alone; f.Priced {
 			for _, c := range sorted(others) {
 				f.AlsoHeld = append(f.AlsoHeld, Code(c))
@@ -360,7 +435,7 @@ func (x *exam) findHolds() []Finding {
 			return slices.ContainsFunc(x.heldBy[n], func(o *hold) bool { return o != h })
 		}, h.edit, x.whatIfPolicy())
 		out[i].SavingMicro, out[i].Priced = max(0, x.baseline-free.micro), true
-		if out[i].SavingMicro == 0 {
+		if out[i].SavingMicro == 0 && out[i].Severity == Costly {
 			out[i].Severity = Risky // nothing better could be done with its nodes now
 		}
 	}

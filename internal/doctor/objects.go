@@ -40,7 +40,7 @@ func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 // findNodes finds nodes that are paid for and take no pods.
 func (x *exam) findNodes() (out []Finding) {
 	for _, n := range x.Snapshot.Nodes {
-		if !n.Deleting.IsZero() || x.isLeaving(n) {
+		if x.isLeaving(n) {
 			continue
 		}
 		f := Finding{Severity: Broken, Subject: "node/" + n.Name, Nodes: []string{n.Name}, HeldMicro: x.prices[n]}
@@ -61,8 +61,7 @@ func (x *exam) findNodes() (out []Finding) {
 
 // isLeaving says whether an autoscaler removes a node already.
 func (x *exam) isLeaving(n *model.Node) bool {
-	c := x.claims[n.Name]
-	return c != nil && !c.Deleting.IsZero() || slices.ContainsFunc(n.Taints, func(t model.Taint) bool {
+	return !x.deletedAt(n).IsZero() || slices.ContainsFunc(n.Taints, func(t model.Taint) bool {
 		return t.Key == model.TaintDisrupted || t.Key == "ToBeDeletedByClusterAutoscaler"
 	})
 }
@@ -80,7 +79,7 @@ func (x *exam) findEmptyNodes() (out []Finding) {
 	for _, n := range x.Snapshot.Nodes {
 		price, known := x.prices[n]
 		quiet := x.Now.Sub(n.Created) > emptyLimit && x.Now.Sub(n.LastPodEvent) > emptyLimit
-		if !known || !quiet || !n.Deleting.IsZero() || x.isLeaving(n) || len(x.heldBy[n]) > 0 || disrupt.HasWorkloadPods(n) {
+		if !known || !quiet || x.isLeaving(n) || len(x.heldBy[n]) > 0 || disrupt.HasWorkloadPods(n) {
 			continue
 		}
 		out = append(out, Finding{Code: NodeEmpty, Severity: Costly, Subject: "node/" + n.Name, Nodes: []string{n.Name}, HeldMicro: price, SavingMicro: price, Priced: true,
@@ -107,15 +106,13 @@ func (x *exam) findClaims() (out []Finding) {
 	return out
 }
 
-// findStuckDeletions finds nodes that were to be removed long ago, and the pods that keep them.
+// findStuckDeletions finds nodes that were to be removed long ago, and the pods that keep them. Where something keeps them for good
+// that is a finding of its own.
 func (x *exam) findStuckDeletions() (out []Finding) {
 	guard := disrupt.NewEligibility(x.Snapshot.PDBs, x.Now)
 	for _, n := range x.Snapshot.Nodes {
-		since := n.Deleting
-		if c := x.claims[n.Name]; c != nil && !c.Deleting.IsZero() && (since.IsZero() || c.Deleting.Before(since)) {
-			since = c.Deleting
-		}
-		if since.IsZero() || x.Now.Sub(since) <= drainLimit {
+		since := x.deletedAt(n)
+		if since.IsZero() || x.Now.Sub(since) <= drainLimit || len(x.heldBy[n]) > 0 {
 			continue
 		}
 		f := Finding{Code: DeletionStuck, Severity: Broken, Subject: "node/" + n.Name, Key: "metadata.deletionTimestamp", Have: since.UTC().Format(time.RFC3339),

@@ -96,10 +96,10 @@ func (x *exam) compare() {
 			}
 		}
 	}
-	now := decide.WhatIf(x.Snapshot, x.Now, x.Policy)
+	x.collectHolds()
+	now := decide.WhatIf(x.withHeldDrains(), x.Now, x.Policy)
 	c.PendingMicro = now.Cost.NewMicroPerHour
 
-	x.collectHolds()
 	limit := c.NowMicro + c.PendingMicro
 	held := x.repack(func(n *model.Node) bool { return len(x.heldBy[n]) > 0 }, nil, x.Policy)
 	all := x.repack(func(*model.Node) bool { return false }, nil, x.Policy)
@@ -186,10 +186,14 @@ func (x *exam) without(keep func(*model.Node) bool) (*model.Snapshot, packing) {
 	var out packing
 	for _, n := range from.Nodes {
 		price, known := x.prices[n]
-		if !known || n.Deleting.IsZero() && keep(n) {
-			s.Nodes = append(s.Nodes, n)
-			if c := x.claims[n.Name]; c != nil {
-				s.Claims = append(s.Claims, c)
+		if !known || keep(n) {
+			node, claim := n, x.claims[n.Name]
+			if known {
+				node, claim = x.staying(n)
+			}
+			s.Nodes = append(s.Nodes, node)
+			if claim != nil {
+				s.Claims = append(s.Claims, claim)
 			}
 			out.micro += price
 			out.bound += price
@@ -210,6 +214,40 @@ func (x *exam) without(keep func(*model.Node) bool) (*model.Snapshot, packing) {
 	slices.SortFunc(s.Claims, func(a, b *model.Claim) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(s.Pending, comparePods)
 	return &s, out
+}
+
+// staying is a node, with its NodeClaim, that is kept: one that is being deleted keeps its pods as if it were not, and takes no others.
+func (x *exam) staying(n *model.Node) (*model.Node, *model.Claim) {
+	claim := x.claims[n.Name]
+	if x.deletedAt(n).IsZero() {
+		return n, claim
+	}
+	node := *n
+	node.Deleting = time.Time{}
+	node.Taints = append(slices.Clone(n.Taints), model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule})
+	if claim != nil {
+		own := *claim
+		own.Deleting = time.Time{}
+		claim = &own
+	}
+	return &node, claim
+}
+
+// withHeldDrains is the cluster in which nodes stay whose drain something holds for good: their pods need no other place.
+func (x *exam) withHeldDrains() *model.Snapshot {
+	s := *x.Snapshot
+	s.Nodes, s.Claims = slices.Clone(s.Nodes), slices.Clone(s.Claims)
+	for i, n := range s.Nodes {
+		if len(x.heldBy[n]) == 0 || x.deletedAt(n).IsZero() {
+			continue
+		}
+		node, claim := x.staying(n)
+		s.Nodes[i] = node
+		if at := slices.Index(s.Claims, x.claims[n.Name]); at >= 0 {
+			s.Claims[at] = claim
+		}
+	}
+	return &s
 }
 
 // unbound is a pod as it is when its node has gone and kube-scheduler has found no other.

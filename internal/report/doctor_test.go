@@ -77,6 +77,20 @@ func TestDoctorCommands(t *testing.T) {
 	}
 }
 
+// TestHeldDrainIsAStep holds what keeps nodes from being drained to its dollars, and to the first of the next steps.
+func TestHeldDrainIsAStep(t *testing.T) {
+	pdb := doctor.Finding{Code: doctor.PDBNeverAllows, Severity: doctor.Broken, Subject: "poddisruptionbudget/shop/web", Key: "spec.maxUnavailable", Have: "0",
+		Pods: make([]string, 30), Nodes: make([]string, 9), Draining: make([]string, 3), DrainingMicro: 2_033_000, SavingMicro: 1_344_500, Priced: true,
+		Changes: []plan.Change{{Object: "poddisruptionbudget/shop/web", Field: "spec.maxUnavailable", Op: plan.Set, Value: "1"}}}
+	d := Doctor{Report: &doctor.Report{Findings: []doctor.Finding{pdb}}}
+	d.Complete()
+	want := DoctorStep{`kubectl -n shop patch poddisruptionbudget web --type merge -p '{"spec":{"maxUnavailable":1}}'`,
+		"PodDisruptionBudget shop/web never allows an eviction: spec.maxUnavailable is 0; 30 pods on 9 nodes can't be rescheduled. The drain of 3 of these nodes ($1,484 a month) can't end before that changes."}
+	if d.Steps[0] != want {
+		t.Errorf("the first step is %+v", d.Steps[0])
+	}
+}
+
 func TestPerMonth(t *testing.T) {
 	for micro, want := range map[int64]string{0: "$0.00", 10_000: "$7.30", 100_000: "$73", 1_700_000: "$1,241", 2_000_000_000: "$1,460,000"} {
 		if got := perMonth(micro); got != want {

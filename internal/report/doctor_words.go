@@ -27,6 +27,35 @@ func DoctorCodes() []doctor.Code { return doctorCodes }
 
 // DoctorSentence says what was found.
 func DoctorSentence(f *doctor.Finding) string {
+	return doctorSentence(f) + heldDrains(f)
+}
+
+// heldDrains says which nodes a finding keeps from being drained, and what they cost; empty: none.
+func heldDrains(f *doctor.Finding) string {
+	if len(f.Draining) == 0 {
+		return ""
+	}
+	which := "one of these nodes"
+	switch n := len(f.Draining); {
+	case n == len(f.Nodes) && n == 1:
+		which = "this node"
+	case n == len(f.Nodes):
+		which = "these nodes"
+	case n > 1:
+		which = strconv.Itoa(n) + " of these nodes"
+	}
+	return " The drain of " + which + with(" (", monthly(f.DrainingMicro), ")") + " can't end before that changes."
+}
+
+// monthly writes micro-dollars an hour as dollars a month, with the words; empty: nothing.
+func monthly(micro int64) string {
+	if micro == 0 {
+		return ""
+	}
+	return perMonth(micro) + " a month"
+}
+
+func doctorSentence(f *doctor.Finding) string {
 	who, pods := doctorObject(f.Subject), count(len(f.Pods), "pod")
 	nodes := count(len(f.Nodes), "node")
 	switch f.Code {
