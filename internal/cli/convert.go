@@ -84,7 +84,7 @@ func convertCommand(line []string) *cobra.Command {
 	g.BoolVar(&f.live, "live", false, "ask AWS what the groups are; region and credentials are found as every AWS tool finds them")
 	g.BoolVar(&f.apply, "apply", false, "write the objects to the cluster, after showing how they differ from what is there")
 	g.BoolVarP(&f.yes, "yes", "y", false, "with --apply: don't ask")
-	g.StringVar(&f.kubeconfig, "kubeconfig", "", "with --apply: kubeconfig of somebody who may change NodePools and NodeGroupClasses; empty: KUBECONFIG, or ~/.kube/config")
+	g.StringVar(&f.kubeconfig, "kubeconfig", "", "with --apply: kubeconfig of somebody who may change NodePools and NodeGroupClasses; empty: $KUBECONFIG, else ~/.kube/config, else a sandbox's, else in-cluster")
 	g.StringVarP(&f.output, "output", "o", "yaml", "yaml, or json: objects and what became of every flag in one document")
 	return c
 }

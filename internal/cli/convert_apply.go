@@ -15,8 +15,6 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
-
-	"github.com/dovetail-sh/dovetail/internal/kube"
 )
 
 // convertManager is the field manager in whose name converted objects are applied.
@@ -41,7 +39,7 @@ func (c *conversion) applyObjects(cmd *cobra.Command, f convertFlags) error {
 	if err != nil {
 		return err
 	}
-	client, err := kube.Connect(ctx, userKubeconfig(f.kubeconfig), 0, 0, "dovetail/"+version())
+	client, _, err := connectUser(ctx, clusterFlags{kubeconfig: f.kubeconfig}, "convert")
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,10 +30,10 @@ import (
 const foundProblems = 3
 
 type doctorFlags struct {
-	files                                []string
-	kubeconfig, context, catalog, output string
-	scheduler, html                      string
-	ignore                               []string
+	clusterFlags
+	files                            []string
+	catalog, output, scheduler, html string
+	ignore                           []string
 }
 
 func doctorCommand() *cobra.Command {
@@ -61,8 +60,7 @@ func doctorCommand() *cobra.Command {
 	}
 	g := c.Flags()
 	g.StringArrayVarP(&f.files, "filename", "f", nil, "file, directory or - to read instead of a cluster; may be repeated")
-	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty: $KUBECONFIG, else ~/.kube/config, else a sandbox's, else in-cluster")
-	g.StringVar(&f.context, "context", "", "context of the kubeconfig; empty: its current one")
+	f.clusterFlags.add(g)
 	g.StringVar(&f.catalog, "catalog", "", "instance types and prices, as for plan; empty: "+catalog.BuiltinName)
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
 	g.StringVarP(&f.output, "output", "o", "text", "text or json (docs/DOCTOR.md)")
@@ -85,7 +83,7 @@ func (f *doctorFlags) check() error {
 			return exit{2, fmt.Errorf("--ignore %q: no such code; use one of %s", code, strings.Join(all, ", "))}
 		}
 	}
-	if len(f.files) > 0 && (f.kubeconfig != "" || f.context != "") {
+	if len(f.files) > 0 && f.isNamed() {
 		return exit{2, errors.New("-f reads files and no cluster: leave out --kubeconfig and --context")}
 	}
 	return nil
@@ -174,11 +172,7 @@ func takeIn(m *kube.Manifests, cat *catalog.Catalog, in *doctor.Input, now time.
 // surveyCluster reads the cluster of the flags into m, and what may not be read of it into in. It returns its name,
 // and how far this machine's clock is ahead of its API server's.
 func surveyCluster(ctx context.Context, f doctorFlags, m *kube.Manifests, in *doctor.Input, errs io.Writer) (name string, skew time.Duration, err error) {
-	path := f.kubeconfig
-	if path == "" && f.context == "" {
-		path = sandboxKubeconfig(os.Getenv)
-	}
-	client, used, err := kube.ConnectUser(ctx, path, f.context, "dovetail-doctor/"+version())
+	client, name, err := connectUser(ctx, f.clusterFlags, "doctor")
 	if err != nil {
 		return "", 0, err
 	}
@@ -202,12 +196,12 @@ func surveyCluster(ctx context.Context, f doctorFlags, m *kube.Manifests, in *do
 			in.CloudQuotas = append(in.CloudQuotas, doctor.CloudQuota{Name: quotaName, Size: size, Subject: r.Subject, At: r.LastAt()})
 		}
 	}
-	return cmp.Or(used, client.Address), survey.Skew, nil
+	return name, survey.Skew, nil
 }
 
 // runCompare is plan --compare: what doctor says of a cluster in dollars, and which nodes it would take.
 func runCompare(c *cobra.Command, f planFlags, pol decide.Policy, shown *progress) error {
-	d, in, err := readSurvey(c, doctorFlags{files: f.files, kubeconfig: f.kubeconfig, catalog: f.catalog, scheduler: f.scheduler}, shown)
+	d, in, err := readSurvey(c, doctorFlags{files: f.files, clusterFlags: f.clusterFlags, catalog: f.catalog, scheduler: f.scheduler}, shown)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 func headroomCommand() *cobra.Command {
-	kubeconfig, namespace, output := "", "", ""
+	f, namespace, output := clusterFlags{}, "", ""
 	c := &cobra.Command{
 		Use:   "headroom",
 		Short: "show what is held ahead of demand, what comes next, and what it spared and cost",
@@ -34,7 +34,7 @@ func headroomCommand() *cobra.Command {
 				return err
 			}
 			shown.at("reading headrooms")
-			list, err := readHeadrooms(c.Context(), kubeconfig, namespace)
+			list, err := readHeadrooms(c.Context(), f, namespace)
 			if err != nil {
 				return err
 			}
@@ -45,15 +45,15 @@ func headroomCommand() *cobra.Command {
 		}),
 	}
 	g := c.Flags()
-	g.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig; empty: $KUBECONFIG, else ~/.kube/config, else in-cluster")
+	f.add(g)
 	g.StringVarP(&namespace, "namespace", "n", "", "only this namespace; empty: all")
 	g.StringVarP(&output, "output", "o", "text", "text or json")
 	return c
 }
 
 // readHeadrooms reads the Headrooms of a namespace, or of all.
-func readHeadrooms(ctx context.Context, kubeconfig, namespace string) ([]report.Headroom, error) {
-	client, err := kube.Connect(ctx, userKubeconfig(kubeconfig), 0, 0, "dovetail-headroom/"+version())
+func readHeadrooms(ctx context.Context, f clusterFlags, namespace string) ([]report.Headroom, error) {
+	client, _, err := connectUser(ctx, f, "headroom")
 	if err != nil {
 		return nil, err
 	}

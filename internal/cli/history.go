@@ -132,7 +132,7 @@ func (f *reachFlags) ask(ctx context.Context, shown *progress, verb, path string
 	if err != nil {
 		return err
 	}
-	o, err := observe(ctx, topFlags{kubeconfig: f.kubeconfig, context: f.context}, log)
+	o, err := observe(ctx, topFlags{clusterFlags: clusterFlags{f.kubeconfig, f.context}}, log)
 	if err != nil {
 		return err
 	}

@@ -38,12 +38,12 @@ const unplaced = 3
 const liveLimit = time.Minute
 
 type planFlags struct {
-	files                               []string
-	live, compare, headroom             bool
-	kubeconfig, catalog, output, maxGap string
-	scheduler                           string
-	work                                int64
-	limits                              limitFlags
+	clusterFlags
+	files                              []string
+	live, compare, headroom            bool
+	catalog, output, maxGap, scheduler string
+	work                               int64
+	limits                             limitFlags
 }
 
 func planCommand() *cobra.Command {
@@ -79,7 +79,7 @@ func planCommand() *cobra.Command {
 	g.BoolVar(&f.live, "live", false, "read the cluster of the kubeconfig; it is only read")
 	g.BoolVar(&f.compare, "compare", false, "compare the nodes that are there with a repacked cluster, in dollars a month")
 	g.BoolVar(&f.headroom, "headroom", false, "say what the calendars of Headrooms would cost in the next 24 hours (docs/HEADROOM.md)")
-	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig for --live; empty: $KUBECONFIG, else ~/.kube/config, else in-cluster")
+	f.clusterFlags.add(g)
 	g.StringVar(&f.catalog, "catalog", "", "instance types and prices, in the form of the built-in EC2 catalogue or of Karpenter's KWOK instance types; empty: "+catalog.BuiltinName)
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
 	f.limits.add(g)
@@ -130,8 +130,8 @@ func (f *planFlags) policy() (decide.Policy, error) {
 		return pol, exit{2, errors.New("nothing to plan for: give files with -f, or --live; see 'dovetail plan --help'")}
 	case f.compare && f.live && len(f.files) > 0:
 		return pol, exit{2, errors.New("--compare reads files or a cluster: leave out -f or --live")}
-	case f.kubeconfig != "" && !f.live:
-		return pol, exit{2, errors.New("--kubeconfig says which cluster to read: give --live too")}
+	case f.isNamed() && !f.live:
+		return pol, exit{2, errors.New("--kubeconfig and --context say which cluster to read: give --live too")}
 	}
 	return pol, nil
 }
@@ -167,7 +167,7 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 	}
 	if f.live {
 		shown.at("reading the cluster")
-		if err := readCluster(c.Context(), s, f.kubeconfig, m.Scheduler, c.ErrOrStderr()); err != nil {
+		if err := readCluster(c.Context(), s, f.clusterFlags, m.Scheduler, c.ErrOrStderr()); err != nil {
 			return err
 		}
 	}
@@ -287,23 +287,9 @@ func manifestsIn(dir string) ([]string, error) {
 	return out, nil
 }
 
-// userKubeconfig is the kubeconfig of a command that a person runs: the one that is named, else $KUBECONFIG, else
-// ~/.kube/config where there is one, else empty, which is in-cluster.
-func userKubeconfig(named string) string {
-	if named == "" {
-		named = os.Getenv("KUBECONFIG")
-	}
-	if home, err := os.UserHomeDir(); named == "" && err == nil {
-		if path := filepath.Join(home, ".kube", "config"); exists(path) {
-			named = path
-		}
-	}
-	return named
-}
-
 // readCluster takes in all that a cluster has, once.
-func readCluster(ctx context.Context, s *state.State, kubeconfig string, scheduler kube.SchedulerDefaults, errs io.Writer) error {
-	client, err := kube.Connect(ctx, userKubeconfig(kubeconfig), 0, 0, "dovetail-plan/"+version())
+func readCluster(ctx context.Context, s *state.State, f clusterFlags, scheduler kube.SchedulerDefaults, errs io.Writer) error {
+	client, _, err := connectUser(ctx, f, "plan")
 	if err != nil {
 		return err
 	}

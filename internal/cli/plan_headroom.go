@@ -77,7 +77,7 @@ func planHeadroom(c *cobra.Command, f planFlags, pol decide.Policy, m *kube.Mani
 func headroomInputs(ctx context.Context, f planFlags, m *kube.Manifests, s *state.State) ([]kube.HeadroomInput, error) {
 	list := m.Headrooms(s.Resources())
 	if f.live {
-		client, err := kube.Connect(ctx, userKubeconfig(f.kubeconfig), 0, 0, "dovetail-plan/"+version())
+		client, _, err := connectUser(ctx, f.clusterFlags, "plan")
 		if err != nil {
 			return nil, err
 		}

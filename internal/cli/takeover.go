@@ -18,7 +18,8 @@ import (
 
 // handoverFlags are those of takeover and of release.
 type handoverFlags struct {
-	kubeconfig, pool          string
+	clusterFlags
+	pool                      string
 	group, class              string
 	all, dryRun, noController bool
 	wait                      time.Duration
@@ -79,7 +80,7 @@ func handoverCommand(c *cobra.Command, release bool) *cobra.Command {
 		return handOver(c.Context(), c.OutOrStdout(), f, release)
 	}
 	g := c.Flags()
-	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of somebody who may change NodePools and NodeClaims; empty: KUBECONFIG, or ~/.kube/config")
+	f.clusterFlags.add(g)
 	g.StringVar(&f.pool, "pool", "", "name of the NodePool")
 	g.BoolVar(&f.all, "all", false, "every NodePool, one after another")
 	g.StringVar(&f.group, "group", "", "name of an Auto Scaling group")
@@ -110,7 +111,7 @@ func printFindings(out io.Writer, found []kube.Finding, f *handoverFlags) (wrong
 
 // handOver checks and, where nothing is in the way, hands NodePools over.
 func handOver(ctx context.Context, out io.Writer, f *handoverFlags, release bool) error {
-	client, err := kube.Connect(ctx, userKubeconfig(f.kubeconfig), 0, 0, "dovetail/"+version())
+	client, _, err := connectUser(ctx, f.clusterFlags, "takeover")
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 
 // handGroupsOver checks and, where nothing is in the way, hands the node groups of a class over.
 func handGroupsOver(ctx context.Context, out io.Writer, f *handoverFlags, release bool) error {
-	client, err := kube.Connect(ctx, userKubeconfig(f.kubeconfig), 0, 0, "dovetail/"+version())
+	client, _, err := connectUser(ctx, f.clusterFlags, "takeover")
 	if err != nil {
 		return err
 	}

@@ -38,8 +38,9 @@ const (
 )
 
 type topFlags struct {
-	kubeconfig, context, server, catalog, output, sort, filter string
-	once                                                       bool
+	clusterFlags
+	server, catalog, output, sort, filter string
+	once                                  bool
 }
 
 func topCommand() *cobra.Command {
@@ -82,8 +83,7 @@ func topCommand() *cobra.Command {
 		},
 	}
 	g := c.Flags()
-	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty: $KUBECONFIG, else ~/.kube/config, else a sandbox's, else in-cluster")
-	g.StringVar(&f.context, "context", "", "context of the kubeconfig; empty: its current one")
+	f.clusterFlags.add(g)
 	g.StringVar(&f.server, "server", os.Getenv("DOVETAIL_SERVER"), serverUsage)
 	g.StringVar(&f.catalog, "catalog", "", "instance types and prices, as for plan; empty: "+catalog.BuiltinName)
 	g.BoolVar(&f.once, "once", false, "show it once and end")
@@ -112,11 +112,7 @@ type askDovetail func(ctx context.Context, path string) ([]byte, error)
 
 // observe reaches the cluster of the flags.
 func observe(ctx context.Context, f topFlags, log *slog.Logger) (*observed, error) {
-	path := f.kubeconfig
-	if path == "" && f.context == "" {
-		path = sandboxKubeconfig(os.Getenv)
-	}
-	client, used, err := kube.ConnectUser(ctx, path, f.context, "dovetail-top/"+version())
+	client, used, err := connectUser(ctx, f.clusterFlags, "top")
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +121,7 @@ func observe(ctx context.Context, f topFlags, log *slog.Logger) (*observed, erro
 	server := f.server
 	o.given = server != ""
 	if server == "" {
-		server = sandboxController(cmp.Or(path, os.Getenv("KUBECONFIG")))
+		server = sandboxController(cmp.Or(f.path(os.Getenv), os.Getenv("KUBECONFIG")))
 	}
 	if server != "" {
 		o.ask = func(ctx context.Context, path string) ([]byte, error) { return get(ctx, server, path) }
@@ -338,29 +334,6 @@ func (o *observed) why(ctx context.Context, subject string) (string, bool) {
 	}
 	_, said, _ := strings.Cut(b.String(), "\n") // its first line names the object
 	return said, true
-}
-
-// sandboxKubeconfig is the kubeconfig of this user's sandbox where it is the one to look at: DOVETAIL_SANDBOX_DIR names one, or there is no
-// other kubeconfig. It is empty otherwise.
-func sandboxKubeconfig(getenv func(string) string) string {
-	home, _ := os.UserHomeDir()
-	dir := getenv("DOVETAIL_SANDBOX_DIR")
-	if dir == "" {
-		if getenv("KUBECONFIG") != "" || home != "" && exists(filepath.Join(home, ".kube", "config")) {
-			return ""
-		}
-		state := getenv("XDG_STATE_HOME")
-		if state == "" {
-			state = filepath.Join(home, ".local", "state")
-		}
-		dir = filepath.Join(state, "dovetail", "sandbox")
-	} else if getenv("KUBECONFIG") != "" {
-		return ""
-	}
-	if path := filepath.Join(dir, "kubeconfig"); exists(path) {
-		return path
-	}
-	return ""
 }
 
 // sandboxController is the metrics address of the controller of the sandbox that a kubeconfig is of; empty: it is of none, or that has none.

@@ -55,7 +55,7 @@ func uiCommand() *cobra.Command {
 	}
 	g := c.Flags()
 	g.StringVar(&f.address, "address", "127.0.0.1:8090", "loopback address and port to serve the page on; port 0 is any free one")
-	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty: $KUBECONFIG, else ~/.kube/config, else a sandbox's, else in-cluster")
+	g.StringVar(&f.kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	g.StringVar(&f.server, "server", os.Getenv("DOVETAIL_SERVER"), serverUsage)
 	g.StringVar(&f.catalog, "catalog", "", "instance types and prices, as for plan; empty: "+catalog.BuiltinName)
 	return c

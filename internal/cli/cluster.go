@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"github.com/dovetail-sh/dovetail/internal/kube"
+)
+
+// clusterFlags name the cluster that a command looks at which a person runs.
+type clusterFlags struct{ kubeconfig, context string }
+
+// kubeconfigUsage and contextUsage are what the flags say of themselves.
+const (
+	kubeconfigUsage = "kubeconfig of the cluster; empty: $KUBECONFIG, else ~/.kube/config, else a sandbox's, else in-cluster"
+	contextUsage    = "context of the kubeconfig; empty: its current one"
+)
+
+func (f *clusterFlags) add(g *pflag.FlagSet) {
+	g.StringVar(&f.kubeconfig, "kubeconfig", "", kubeconfigUsage)
+	g.StringVar(&f.context, "context", "", contextUsage)
+}
+
+// isNamed says whether a flag names a cluster.
+func (f *clusterFlags) isNamed() bool { return f.kubeconfig != "" || f.context != "" }
+
+// path is the kubeconfig file to read: the one that is named, else that of a sandbox where it is the one to look at; empty: the one
+// that kubectl would read.
+func (f *clusterFlags) path(getenv func(string) string) string {
+	if f.isNamed() {
+		return f.kubeconfig
+	}
+	return sandboxKubeconfig(getenv)
+}
+
+// connectUser reaches the cluster of a command that a person runs. Every such command finds it by this function, so that all of them
+// look at the same one. It returns the name of the kubeconfig's context too, else the API server's address.
+func connectUser(ctx context.Context, f clusterFlags, verb string) (*kube.Client, string, error) {
+	client, used, err := kube.ConnectUser(ctx, f.path(os.Getenv), f.context, "dovetail-"+verb+"/"+version())
+	if err != nil {
+		return nil, "", err
+	}
+	return client, cmp.Or(used, client.Address), nil
+}
+
+// sandboxKubeconfig is the kubeconfig of this user's sandbox where it is the one to look at: DOVETAIL_SANDBOX_DIR names one, or there is no
+// other kubeconfig. It is empty otherwise.
+func sandboxKubeconfig(getenv func(string) string) string {
+	home, _ := os.UserHomeDir()
+	dir := getenv("DOVETAIL_SANDBOX_DIR")
+	if dir == "" {
+		if getenv("KUBECONFIG") != "" || home != "" && exists(filepath.Join(home, ".kube", "config")) {
+			return ""
+		}
+		state := getenv("XDG_STATE_HOME")
+		if state == "" {
+			state = filepath.Join(home, ".local", "state")
+		}
+		dir = filepath.Join(state, "dovetail", "sandbox")
+	} else if getenv("KUBECONFIG") != "" {
+		return ""
+	}
+	if path := filepath.Join(dir, "kubeconfig"); exists(path) {
+		return path
+	}
+	return ""
+}
