@@ -26,6 +26,8 @@ func Apply(s *model.Snapshot, ch plan.Change) (*model.Snapshot, error) {
 		out.Pools, err = replaceWhere(s.Pools, func(p *model.NodePool) bool { return p.Name == name }, func(p *model.NodePool) error { return applyPool(p, s.ResourceNames, ch) })
 	case "pod":
 		err = applyPod(&out, name, ch)
+	case "deployment", "replicaset", "replicationcontroller", "statefulset", "job":
+		err = applyTemplate(&out, ch)
 	case "node":
 		out.Nodes, err = replaceWhere(s.Nodes, func(n *model.Node) bool { return n.Name == name }, func(n *model.Node) error { return applyNode(n, ch) })
 	case "nodeclaim":
@@ -362,22 +364,66 @@ func parseUSD(s string) (int64, error) {
 	return strconv.ParseInt(whole+frac, 10, 64)
 }
 
-// applyPod changes a pod. What is of its template changes in all that wait with it.
-func applyPod(s *model.Snapshot, key string, ch plan.Change) error {
-	annotation, own := bracketKey(ch.Field, "metadata.annotations")
-	var was *model.Pod
+// templateField is before the field of a pod in the template of its workload.
+const templateField = "spec.template."
+
+// applyTemplate changes the template of a workload, and so all of its pods.
+func applyTemplate(s *model.Snapshot, ch plan.Change) error {
+	field, ok := strings.CutPrefix(ch.Field, templateField)
+	if !ok {
+		return errField
+	}
+	object := ch.Object
+	ch.Field = field
+	seen := map[classOwner]bool{}
+	var keys []string // of one pod of each class: a change of it is one of all
+	look := func(p *model.Pod) {
+		id := classOwner{p.Class, p.Owner.UID}
+		if w, ok := p.Workload(); ok && w.String() == object && !seen[id] {
+			seen[id] = true
+			keys = append(keys, p.Key())
+		}
+	}
+	for _, p := range s.Pending {
+		look(p)
+	}
+	for _, n := range s.Nodes {
+		for _, p := range n.Pods {
+			look(p)
+		}
+	}
+	if len(keys) == 0 {
+		return errAbsent
+	}
+	for _, key := range keys {
+		if err := applyPod(s, key, ch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findPod returns the pod of a namespace/name; nil: there is none.
+func findPod(s *model.Snapshot, key string) *model.Pod {
 	for _, p := range s.Pending {
 		if p.Key() == key {
-			was = p
+			return p
 		}
 	}
 	for _, n := range s.Nodes {
 		for _, p := range n.Pods {
 			if p.Key() == key {
-				was = p
+				return p
 			}
 		}
 	}
+	return nil
+}
+
+// applyPod changes a pod. What is of its template changes in all that wait with it.
+func applyPod(s *model.Snapshot, key string, ch plan.Change) error {
+	annotation, own := bracketKey(ch.Field, "metadata.annotations")
+	was := findPod(s, key)
 	if was == nil {
 		return errAbsent
 	}
@@ -448,7 +494,11 @@ func applyClass(c *model.Class, names []string, ch plan.Change) error {
 		dropTerm(c, func(t *model.NodeTerm) { t.Names = nil })
 		return nil
 	}
-	if key, ok := bracketKey(ch.Field, "spec.affinity.nodeAffinity"); ok {
+	key, ok := bracketKey(ch.Field, "spec.affinity.nodeAffinity")
+	if !ok {
+		key, ok = bracketKey(ch.Field, "spec.nodeSelector")
+	}
+	if ok {
 		dropTerm(c, func(t *model.NodeTerm) {
 			t.Requirements = slices.DeleteFunc(slices.Clone(t.Requirements), func(q model.Requirement) bool { return q.Key == key })
 		})

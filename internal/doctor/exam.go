@@ -107,11 +107,8 @@ func (x *exam) addOwners(pods []*model.Pod) {
 // workloadOf names what makes a pod again, and has the template that its spec comes from; the pod itself where nothing
 // does.
 func workloadOf(p *model.Pod) string {
-	switch {
-	case p.Deployment != "":
-		return "deployment/" + p.Namespace + "/" + p.Deployment
-	case p.Owner.Kind != "":
-		return strings.ToLower(p.Owner.Kind) + "/" + p.Namespace + "/" + p.Owner.Name
+	if w, ok := p.Workload(); ok {
+		return w.String()
 	}
 	return "pod/" + p.Key()
 }

@@ -132,7 +132,10 @@ func (h *holder) addStaying(n *model.Node, price int64, guard *disrupt.Eligibili
 	for _, p := range n.Pods {
 		if disrupt.IsReschedulable(p) && selectsNode(p.Class) {
 			one := h.add(n, PinnedToNode, workloadOf(p), model.LabelHostname, n.Name, p.Key())
-			one.changes = templateChange(p, "spec.nodeSelector["+model.LabelHostname+"]", plan.Remove, "")
+			one.changes = nil
+			for _, field := range p.Class.NodeFields(model.LabelHostname) {
+				one.changes = append(one.changes, templateChange(p, field, plan.Remove, "")...)
+			}
 			one.edit = func(s *model.Snapshot) { editPods(s, one.subject, freeOfNode) }
 		}
 	}

@@ -90,11 +90,6 @@ func (x *exam) nearestWay(p *model.Pod) []plan.Change {
 		if len(list) == 0 || slices.ContainsFunc(list, func(c plan.Change) bool { return !c.IsEditable() }) {
 			continue
 		}
-		for i, c := range list {
-			if c.Object == "pod/"+p.Key() && c.Field != "" {
-				list[i] = templateChange(p, c.Field, c.Op, c.Value)[0]
-			}
-		}
 		return list
 	}
 	return nil

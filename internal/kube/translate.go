@@ -345,7 +345,9 @@ func (t *Translator) nodeSelection(c *model.Class, s *corev1.PodSpec, dropNames 
 		rules := make([]model.Requirement, 0, len(s.NodeSelector))
 		for k, v := range s.NodeSelector {
 			rules = append(rules, model.OneOf(label(k), v))
+			c.SelectorKeys = append(c.SelectorKeys, label(k))
 		}
+		slices.Sort(c.SelectorKeys)
 		base = model.NewRequirements(rules...)
 	}
 	var required *corev1.NodeSelector
@@ -369,6 +371,9 @@ func (t *Translator) nodeSelection(c *model.Class, s *corev1.PodSpec, dropNames 
 	var broken error
 	open := false
 	for i := range required.NodeSelectorTerms {
+		for _, r := range required.NodeSelectorTerms[i].MatchExpressions {
+			c.AffinityKeys = append(c.AffinityKeys, label(r.Key))
+		}
 		term, ok, err := nodeTerm(&required.NodeSelectorTerms[i], base, dropNames)
 		switch {
 		case err != nil:
@@ -378,6 +383,8 @@ func (t *Translator) nodeSelection(c *model.Class, s *corev1.PodSpec, dropNames 
 			open = open || len(term.Requirements) == 0 && term.Names == nil
 		}
 	}
+	slices.Sort(c.AffinityKeys)
+	c.AffinityKeys = slices.Compact(c.AffinityKeys)
 	switch {
 	case open:
 		c.Terms = nil // a term without rules is left only where names were dropped, and matches every node

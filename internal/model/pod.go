@@ -4,6 +4,7 @@
 package model
 
 import (
+	"slices"
 	"strconv"
 	"time"
 )
@@ -24,6 +25,10 @@ type Class struct {
 	// Node selection: the pod may go where any Term matches; no Terms means anywhere. nodeSelector is merged into every Term.
 	Terms     []NodeTerm
 	Preferred []WeightedNodeTerm
+
+	// SelectorKeys and AffinityKeys are the labels that Terms are about by where the pod says them, nodeSelector and required node affinity;
+	// sorted. They say what to edit, and are no part of Key.
+	SelectorKeys, AffinityKeys []string `json:",omitempty"`
 
 	Tolerations []Toleration
 
@@ -51,6 +56,17 @@ type Excess struct {
 	What string // in the plural: "node selector keys"
 	Have int64
 	Most int64 // that are looked at
+}
+
+// NodeFields are the fields of a pod's spec in which it requires something of a node's label.
+func (c *Class) NodeFields(label string) (out []string) {
+	if slices.Contains(c.SelectorKeys, label) {
+		out = append(out, "spec.nodeSelector["+label+"]")
+	}
+	if len(out) == 0 || slices.Contains(c.AffinityKeys, label) {
+		out = append(out, "spec.affinity.nodeAffinity["+label+"]")
+	}
+	return out
 }
 
 // NodeTerm is one alternative of required node affinity: labels, and with matchFields the names of the nodes allowed.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,6 +111,9 @@ func WhyText(w io.Writer, a *Why) error {
 	return err
 }
 
+// requiredAffinity is a field of affinity, of which changes mean the required part.
+var requiredAffinity = regexp.MustCompile(`spec\.affinity\.\w+ffinity`)
+
 // change says an edit.
 func change(c plan.Change) string {
 	if c.Field == "" {
@@ -118,11 +122,7 @@ func change(c plan.Change) string {
 	if c.Object == plan.Controller {
 		return "the controller's flag " + controllerFlag(c)
 	}
-	field := c.Field
-	if key, ok := strings.CutPrefix(field, "spec.affinity.nodeAffinity["); ok { // a pod says the same in either
-		field = "spec.nodeSelector or spec.affinity.nodeAffinity, key " + strings.TrimSuffix(key, "]")
-	}
-	at := c.Object + " " + field
+	at := c.Object + " " + requiredAffinity.ReplaceAllString(c.Field, "$0.requiredDuringSchedulingIgnoredDuringExecution")
 	switch c.Op {
 	case plan.Add:
 		return at + ": add " + c.Value
