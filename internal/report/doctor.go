@@ -91,7 +91,7 @@ func movesText(m *doctor.Moves) string {
 }
 
 // doctorSections are the headings of findings by severity.
-var doctorSections = [...]string{doctor.Broken: "What does not work", doctor.Costly: "What stands between now and least", doctor.Risky: "What may go wrong"}
+var doctorSections = [...]string{doctor.Broken: "What does not work", doctor.Costly: "What costs dollars", doctor.Risky: "What may go wrong"}
 
 // mostFindings is how many findings of one code the text shows; the JSON has all.
 const mostFindings = 5
@@ -109,7 +109,7 @@ func DoctorText(w io.Writer, d *Doctor) error {
 	flush := func() {
 		for _, c := range doctorCodes {
 			if left[c] > 0 {
-				fmt.Fprintf(&b, "  - %d more of %s; -o json has them all\n", left[c], c)
+				fmt.Fprintf(&b, "  - %d more like these; -o json has them all\n", left[c])
 			}
 		}
 		clear(left)
@@ -163,7 +163,7 @@ func writeCompared(b *bytes.Buffer, c *doctor.Compared) {
 	}
 	t.add("After consolidation", perMonth(c.ConsolidatedMicro), nodes(&c.Moves), saves(c.ConsolidatedMicro)+": "+movesText(&c.Moves))
 	t.add("Repacked, nothing held", perMonth(c.RepackedMicro), nodes(&c.RepackedMoves), saves(c.RepackedMicro)+": "+movesText(&c.RepackedMoves))
-	t.add("Least possible", perMonth(c.LeastMicro), "", "no packing of these pods costs less")
+	t.add("Least possible", perMonth(c.LeastMicro), "", "no packing of these pods costs less with these NodePools")
 	t.write(b)
 }
 
@@ -191,10 +191,34 @@ func doctorNotes(d *Doctor) (out []string) {
 	for _, a := range d.Autoscalers {
 		out = append(out, a.Name+" is live (lease "+a.Lease+").")
 	}
+	if unplaced := unplacedPods(d.Report); unplaced > 0 {
+		out = append(out, count(unplaced, "pod")+" that no node can be launched for: what nodes for them would cost is in no figure.")
+	}
 	if len(d.Ignored) > 0 {
 		out = append(out, "Left out: "+strings.Join(d.Ignored, ", ")+".")
 	}
 	return out
+}
+
+// unplacedPods counts the pods that no node can be launched for.
+func unplacedPods(r *doctor.Report) int {
+	n := 0
+	for i := range r.Findings {
+		switch f := &r.Findings[i]; f.Code {
+		case doctor.Unplaceable, doctor.LimitReached, doctor.GroupAtMaximum:
+			n += len(f.Pods)
+		}
+	}
+	return n
+}
+
+// holdWords are what holds nodes, as people say it behind another.
+var holdWords = map[doctor.Code]string{
+	doctor.PodDoNotDisrupt: "do-not-disrupt pods", doctor.SafeToEvict: "pods with safe-to-evict=false", doctor.NoController: "pods without a controller",
+	doctor.PDBNeverAllows: "a PodDisruptionBudget that never allows an eviction", doctor.PDBUnhealthy: "a PodDisruptionBudget of pods that are not healthy",
+	doctor.SeveralPDBs: "several PodDisruptionBudgets for the same pods", doctor.NodeDoNotDisrupt: "do-not-disrupt on the node", doctor.BudgetZero: "a disruption budget of zero",
+	doctor.BudgetUnreadable: "a disruption budget that can't be read", doctor.ConsolidationOff: "a consolidationPolicy for empty nodes alone",
+	doctor.ConsolidateNever: "consolidateAfter: Never", doctor.StaticPool: "a fixed number of nodes", doctor.NodeWithoutPool: "having no NodePool", doctor.PinnedToNode: "pods that select a node by name",
 }
 
 func writeFinding(b *bytes.Buffer, f *doctor.Finding) {
@@ -216,11 +240,11 @@ func findingDollars(f *doctor.Finding) string {
 	case f.SavingMicro > 0:
 		return perMonth(f.SavingMicro) + " a month"
 	case len(f.AlsoHeld) > 0:
-		codes := make([]string, len(f.AlsoHeld))
+		words := make([]string, len(f.AlsoHeld))
 		for i, c := range f.AlsoHeld {
-			codes[i] = string(c)
+			words[i] = or(holdWords[c], string(c))
 		}
-		return "nothing by itself: its nodes are held by " + strings.Join(codes, ", ") + " too"
+		return "nothing by itself: its nodes are also held by " + strings.Join(words, ", ")
 	case f.Priced:
 		return "costs nothing now"
 	case f.HeldMicro > 0:

@@ -77,7 +77,7 @@ func (p *htmlPage) writeCosts(d *Doctor) {
 		{"Now", today, "", "bar now"},
 		{"After consolidation", d.ConsolidatedMicro, movesText(&d.Moves), "bar"},
 		{"Repacked, nothing held", d.RepackedMicro, movesText(&d.RepackedMoves), "bar"},
-		{"Least possible", d.LeastMicro, "no packing of these pods costs less", "bar"},
+		{"Least possible", d.LeastMicro, "no packing of these pods costs less with these NodePools", "bar"},
 	} {
 		percent := int64(0) // of what it costs now
 		if today > 0 {

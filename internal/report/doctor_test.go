@@ -4,6 +4,7 @@
 package report
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -92,6 +93,28 @@ func TestHeldDrainIsAStep(t *testing.T) {
 		"PodDisruptionBudget shop/web never allows an eviction: spec.maxUnavailable is 0; 30 pods on 9 nodes can't be rescheduled. The drain of 3 of these nodes ($1,484 a month) can't end before that changes."}
 	if d.Steps[0] != want {
 		t.Errorf("the first step is %+v", d.Steps[0])
+	}
+}
+
+// TestDoctorTextHasNoCodes holds the text to words where another finding, or more of the same, is meant.
+func TestDoctorTextHasNoCodes(t *testing.T) {
+	d := Doctor{Report: &doctor.Report{Findings: []doctor.Finding{{Code: doctor.Unplaceable, Severity: doctor.Broken, Subject: "deployment/a/b", Pods: []string{"a/b-1", "a/b-2"}}}}}
+	for range mostFindings + 1 {
+		d.Findings = append(d.Findings, doctor.Finding{Code: doctor.PDBNeverAllows, Severity: doctor.Costly, Subject: "poddisruptionbudget/a/b", AlsoHeld: []doctor.Code{doctor.PodDoNotDisrupt}})
+	}
+	var b bytes.Buffer
+	if err := DoctorText(&b, &d); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"its nodes are also held by do-not-disrupt pods", "1 more like these", "2 pods that no node can be launched for"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, &b)
+		}
+	}
+	for _, c := range []doctor.Code{doctor.PDBNeverAllows, doctor.PodDoNotDisrupt} {
+		if strings.Contains(b.String(), string(c)) {
+			t.Errorf("the text has code %s:\n%s", c, &b)
+		}
 	}
 }
 
