@@ -44,7 +44,7 @@ func WhyText(w io.Writer, a *Why) error {
 		fmt.Fprintf(&b, "  %s: %s\n", f.Name, f.Value)
 	}
 	of := plan.Code("")
-	for _, f := range a.Findings {
+	for _, f := range groupPods(a.Findings) {
 		if f.Of != of {
 			of = f.Of
 			fmt.Fprintf(&b, "\n%s\n", heading(a.Subject, of))
@@ -71,7 +71,7 @@ func WhyText(w io.Writer, a *Why) error {
 		fmt.Fprintf(&b, "\nNothing blocks it.\n")
 	}
 	if len(a.Alternatives) > 0 {
-		fmt.Fprintf(&b, "\nPossible\n")
+		fmt.Fprintf(&b, "\n%s\n", alternativesHeading(a))
 		for i := range a.Alternatives {
 			fmt.Fprintf(&b, "  - %s\n", alternative(&a.Alternatives[i]))
 		}
@@ -102,13 +102,87 @@ func WhyText(w io.Writer, a *Why) error {
 			}
 			line := fmt.Sprintf("  %s %s %s: %s", at, e.Kind, e.Subject, strings.Join(why, "; "))
 			if e.Outcome != "" {
-				line += " (" + e.Outcome + ")"
+				line += " (" + outcomeText(e.Outcome) + ")"
 			}
 			fmt.Fprintln(&b, line)
 		}
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// groupPods has one finding for all pods that the same holds for, where the answer has one for each.
+func groupPods(list []plan.Finding) []plan.Finding {
+	var out []plan.Finding
+	at := map[plan.Finding]int{} // by what they share
+	pods := map[int]int{}
+	for _, f := range list {
+		if !strings.HasPrefix(f.Reason.Subject, "pod/") || f.Pods > 0 {
+			out = append(out, f)
+			continue
+		}
+		shared := f
+		var edit plan.Change
+		if f.Change != nil {
+			edit = *f.Change
+		}
+		if edit.Object == f.Reason.Subject {
+			edit.Object = "each pod"
+		}
+		shared.Reason.Subject, shared.Change = fmt.Sprint(edit), nil
+		i, known := at[shared]
+		if !known {
+			i = len(out)
+			at[shared] = i
+			out = append(out, f)
+		}
+		if pods[i]++; pods[i] > 1 {
+			out[i].Pods = pods[i]
+			out[i].Reason.Subject = "each"
+			if f.Reason.Code == plan.DisruptionBudgetPDB {
+				out[i].Reason.Subject = "any of them"
+			}
+			if f.Change != nil {
+				out[i].Change = &edit
+			}
+		}
+	}
+	return out
+}
+
+// alternativesHeading is what is said of the alternatives: whether they are possible, and would be done.
+func alternativesHeading(a *Why) string {
+	impossible := func(alt plan.Alternative) bool { return alt.Kind == plan.Replace && len(alt.Machines) == 0 }
+	switch {
+	case !slices.ContainsFunc(a.Alternatives, func(alt plan.Alternative) bool { return !impossible(alt) }):
+		return "Not possible"
+	case strings.HasPrefix(a.Subject, "nodepool/"):
+		return "What its pods would cost in other NodePools"
+	case len(a.Findings) > 0:
+		return "Possible if nothing blocked it"
+	}
+	return "Possible"
+}
+
+// outcomeText says an entry's outcome: of a node that was kept, what it was looked at for.
+func outcomeText(outcome string) string {
+	cause, ok := strings.CutPrefix(outcome, "looked at because: ")
+	if !ok {
+		return outcome
+	}
+	switch plan.Code(cause) {
+	case plan.Empty:
+		return "looked at because it is empty"
+	case plan.Underutilized:
+		return "looked at for consolidation"
+	case plan.Drifted:
+		return "looked at because it has drifted"
+	case plan.Expired:
+		return "looked at because it has expired"
+	case plan.Unhealthy:
+		return "looked at because it is unhealthy"
+	}
+	return outcome
 }
 
 // requiredAffinity is a field of affinity, of which changes mean the required part.
@@ -251,7 +325,7 @@ func kept(r plan.Reason) string {
 	case plan.NodeDoNotDisrupt, plan.PodDoNotDisrupt, plan.SafeToEvict:
 		return object + " is annotated " + r.Key + "=" + r.Have
 	case plan.Nominated:
-		return "pods are about to land on " + object
+		return "pods are expected on " + object + ", which is kept for them"
 	case plan.ConsolidationOff:
 		return object + " has " + r.Key + ": " + or(r.Have, "not set") + ", so only empty nodes are removed"
 	case plan.Static:
@@ -306,11 +380,14 @@ func kept(r plan.Reason) string {
 		}
 		return s
 	case plan.NotCheaper:
-		return "no cheaper node fits its pods: the cheapest alternative costs " + r.Have + " an hour, needed is " + r.Want
+		return "no cheaper node fits its pods: it costs " + strings.TrimPrefix(r.Want, "less than ") + "/h, and the cheapest alternative " + r.Have + "/h"
 	case plan.DoesNotPay:
-		return "the saving is too small for the disruption: " + r.Have + ", needed is " + r.Want
+		if want, ok := strings.CutPrefix(r.Want, "more than "); ok { // over a time, not an hour
+			return "the saving is too small for the disruption: " + r.Have + " in all, and the disruption costs " + want + " once"
+		}
+		return "the saving is too small: " + r.Have + ", and it must be " + r.Want
 	case plan.ShortLived:
-		return object + " is expected to scale again in " + r.Key + ", as it has before; until then the saving is " + r.Have + ", needed is " + r.Want
+		return object + " is expected to scale again in " + r.Key + ", as it has before; until then the saving is " + r.Have + " in all, and the disruption costs " + strings.TrimPrefix(r.Want, "more than ") + " once"
 	case plan.NotKept:
 		return "the replacement can't be reserved (" + r.Key + "), and without that " + object + " might not fit"
 	case plan.SpotToSpot:
