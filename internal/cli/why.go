@@ -49,7 +49,7 @@ func whyCommand() *cobra.Command {
 		Example: "  dovetail why node/ip-10-0-1-2.ec2.internal\n  dovetail why pod/shop/cart-7d4b9 --output json\n  dovetail why deployment/shop/cart\n  dovetail why pods --pending",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return exit{2, fmt.Errorf("why takes one object, has %d: %s; see 'dovetail why --help'", len(args), subjectForms)}
+				return exit{2, fmt.Errorf("why takes one object, has %d: %s, or pods --pending; see 'dovetail why --help'", len(args), subjectForms)}
 			}
 			return nil
 		},
@@ -86,7 +86,7 @@ func runWhy(c *cobra.Command, f whyFlags, object string, shown *progress) error 
 	}
 	subject, err := subjectOf(object)
 	if err != nil {
-		return exit{2, err}
+		return exit{2, fmt.Errorf("%w, or pods --pending", err)}
 	}
 	if err := checkOutput(f.output, "text"); err != nil {
 		return err

@@ -42,7 +42,7 @@ func (c *Controller) explainObject(v *view, now time.Time, subject string) (plan
 	}
 	i := slices.IndexFunc(v.snap.Claims, func(cl *model.Claim) bool { return cl.Name == name })
 	if i < 0 {
-		return plan.Answer{Subject: subject, At: now}, &plan.NoSuchObject{Kind: "nodeclaim", Subject: subject}
+		return plan.Answer{Subject: subject, At: now}, &plan.NoSuchObject{Kind: "nodeclaim", Subject: subject, Near: decide.NearestName(v.snap, subject)}
 	}
 	claim := v.snap.Claims[i]
 	if findNode(v.snap, claim) != nil {

@@ -44,7 +44,7 @@ func (c *Controller) explainDeployment(v *view, now time.Time, subject string) (
 		}
 	}
 	if bound+len(pending) == 0 {
-		return plan.Answer{Subject: subject, At: now}, &plan.NoSuchObject{Kind: "deployment with pods", Subject: subject}
+		return plan.Answer{Subject: subject, At: now}, &plan.NoSuchObject{Kind: "deployment with pods", Subject: subject, Near: decide.NearestName(v.snap, subject)}
 	}
 	a := plan.Answer{At: now, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
 	facts := []plan.Fact{{Name: "pods on nodes", Value: strconv.Itoa(bound) + " on " + strconv.Itoa(len(nodes))}, {Name: "pods pending", Value: strconv.Itoa(len(pending))}}

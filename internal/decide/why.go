@@ -33,7 +33,7 @@ func Why(s *model.Snapshot, mem Memory, now time.Time, pol Policy, subject strin
 		return a, fmt.Errorf("subject %q: use pod/NAMESPACE/NAME, node/NAME or nodepool/NAME", subject)
 	}
 	if !ok {
-		return a, &plan.NoSuchObject{Kind: kind, Subject: subject}
+		return a, &plan.NoSuchObject{Kind: kind, Subject: subject, Near: NearestName(s, subject)}
 	}
 	slices.SortStableFunc(a.Ways, func(x, y plan.Way) int {
 		return cmp.Or(cmp.Compare(st.wayDistance(x), st.wayDistance(y)), cmp.Compare(x.Then.NewMicro, y.Then.NewMicro))

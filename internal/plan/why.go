@@ -22,10 +22,17 @@ type Answer struct {
 }
 
 // NoSuchObject is the error of a question about an object that the cluster doesn't have: it is gone, or never was.
-type NoSuchObject struct{ Kind, Subject string }
+type NoSuchObject struct {
+	Kind, Subject string
+	Near          string // the object whose name is so like it that it may be meant; empty: there is none
+}
 
 func (e *NoSuchObject) Error() string {
-	return fmt.Sprintf("subject %q: the cluster has no such %s", e.Subject, e.Kind)
+	s := fmt.Sprintf("subject %q: the cluster has no such %s", e.Subject, e.Kind)
+	if e.Near != "" {
+		s += "; did you mean " + e.Near + "?"
+	}
+	return s
 }
 
 // Fact is one thing about the object.
