@@ -19,7 +19,8 @@ import (
 // mostPendingAsked is how many workloads with pending pods are asked about one by one.
 const mostPendingAsked = 50
 
-// explainDeployment answers for a Deployment: how its pods stand, and of the first that is pending why.
+// explainDeployment answers for a Deployment: how its pods stand, of the first that is pending why, and what keeps those that have a node
+// from being rescheduled.
 func (c *Controller) explainDeployment(v *view, now time.Time, subject string) (plan.Answer, error) {
 	name := strings.TrimPrefix(subject, "deployment/")
 	var pending []*model.Pod
@@ -55,6 +56,7 @@ func (c *Controller) explainDeployment(v *view, now time.Time, subject string) (
 		}
 		facts = append(facts, plan.Fact{Name: "what follows is of pod", Value: pending[0].Key()})
 	}
+	a.Findings = append(a.Findings, decide.PodObstacles(v.snap, v.mem, now, c.Policy, is)...)
 	a.Subject, a.Facts, a.Related = subject, append(facts, a.Facts...), append(a.Related, related...)
 	return a, nil
 }

@@ -33,13 +33,14 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		if group := groupLabel(n); group != "" {
 			addFact(a, "node group", group+", which no NodeGroupClass chooses")
 		}
-		addFact(a, "state", "not a machine of any NodePool: it is used, and never given back")
+		addFact(a, "state", "a node of no NodePool: pods may use it, and Dovetail never removes it")
 		return true
 	}
 	a.Related = append(a.Related, "nodeclaim/"+c.Name)
 	addFact(a, "nodeclaim", c.Name)
 	addFact(a, "nodepool", c.Pool)
 	addFact(a, "machine", n.Labels[model.LabelInstanceType]+" "+n.Labels[model.LabelZone]+" "+n.Labels[model.LabelCapacityType])
+	ex.addPrice(a, ex.poolByName[c.Pool], n)
 	if !c.Deleting.IsZero() {
 		ex.explainDraining(a, c, n)
 		return true
@@ -47,13 +48,6 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 	u := ex.candidates.onNode(name)
 	if u == nil {
 		return true
-	}
-	if u.PriceMicro >= 0 {
-		price := formatDollars(u.PriceMicro) + " an hour"
-		if o := disrupt.NodeOffering(u.Pool, n.Labels); o != nil && o.PriceOverlay != "" {
-			price += ", set by NodeOverlay " + o.PriceOverlay + "; the list price is " + formatDollars(o.ListPriceMicro)
-		}
-		addFact(a, "price", price)
 	}
 	addFact(a, "pods to move", strconv.Itoa(len(realPods(u.Pods))))
 	if n := u.Expendable; n > 0 {
@@ -82,6 +76,19 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 	return true
 }
 
+// addPrice says what a node costs, where that is known.
+func (ex *explanation) addPrice(a *plan.Answer, p *model.NodePool, n *model.Node) {
+	o := disrupt.NodeOffering(p, n.Labels)
+	if o == nil {
+		return
+	}
+	price := formatDollars(o.PriceMicro) + " an hour"
+	if o.PriceOverlay != "" {
+		price += ", set by NodeOverlay " + o.PriceOverlay + "; the list price is " + formatDollars(o.ListPriceMicro)
+	}
+	addFact(a, "price", price)
+}
+
 // groupLabel is the name of the node group that a node's labels tell, ours or those of EKS and eksctl; empty: none.
 func groupLabel(n *model.Node) string {
 	return cmp.Or(n.Labels[model.LabelNodeGroup], n.Labels["eks.amazonaws.com/nodegroup"], n.Labels["alpha.eksctl.io/nodegroup-name"])
@@ -89,22 +96,51 @@ func groupLabel(n *model.Node) string {
 
 // explainDraining says what holds a drain up.
 func (ex *explanation) explainDraining(a *plan.Answer, c *model.Claim, n *model.Node) {
-	addFact(a, "state", "being given back since "+c.Deleting.UTC().Format(time.RFC3339))
-	u := disrupt.NewCandidate(c, n, ex.poolByName[c.Pool], ex.cutoff)
-	end, forced := lifecycle.Deadline(c)
-	if forced {
+	addFact(a, "state", "being drained since "+c.Deleting.UTC().Format(time.RFC3339))
+	if end, forced := lifecycle.Deadline(c); forced {
 		addFact(a, "pods are ended by force", end.UTC().Format(time.RFC3339))
 	}
+	u := disrupt.NewCandidate(c, n, ex.poolByName[c.Pool], ex.cutoff)
 	for _, p := range n.Pods {
-		for _, r := range ex.candidates.guard.PodBlockers(p, plan.Draining) {
-			r.Pool = c.Pool
-			f := plan.Finding{Of: plan.Draining, Reason: r, Change: ex.nodeRemedy(u, r), Until: end}
-			if _, until := p.Held(ex.now); r.Code == plan.PodDoNotDisrupt && !until.IsZero() && (end.IsZero() || until.Before(end)) {
-				f.Until = until
+		a.Findings = append(a.Findings, ex.podObstacles(u, p)...)
+	}
+}
+
+// podObstacles are what keeps a pod from being evicted: from a node that is being deleted, or from one that might go for consolidation.
+func (ex *explanation) podObstacles(u *disrupt.Candidate, p *model.Pod) (out []plan.Finding) {
+	cause, end := plan.Underutilized, time.Time{}
+	if !u.Claim.Deleting.IsZero() {
+		cause = plan.Draining
+		end, _ = lifecycle.Deadline(u.Claim)
+	}
+	for _, r := range ex.candidates.guard.PodBlockers(p, cause) {
+		r.Pool = u.Pool.Name
+		f := plan.Finding{Of: cause, Reason: r, Change: ex.nodeRemedy(u, r), Until: end}
+		if _, until := p.Held(ex.now); r.Code == plan.PodDoNotDisrupt && !until.IsZero() && (end.IsZero() || until.Before(end)) {
+			f.Until = until
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// PodObstacles are what keeps pods where they are, of those that are meant; of pods on nodes that are being drained first.
+func PodObstacles(s *model.Snapshot, mem Memory, now time.Time, pol Policy, isMeant func(*model.Pod) bool) (out []plan.Finding) {
+	ex := newExplanation(s, mem, now, pol)
+	for _, n := range s.Nodes {
+		c := ex.claimNamed(n.Claim)
+		if c == nil || ex.poolByName[c.Pool] == nil || !slices.ContainsFunc(n.Pods, isMeant) {
+			continue
+		}
+		u := disrupt.NewCandidate(c, n, ex.poolByName[c.Pool], ex.cutoff)
+		for _, p := range n.Pods {
+			if isMeant(p) {
+				out = append(out, ex.podObstacles(u, p)...)
 			}
-			a.Findings = append(a.Findings, f)
 		}
 	}
+	slices.SortStableFunc(out, func(a, b plan.Finding) int { return strings.Compare(string(a.Of), string(b.Of)) })
+	return out
 }
 
 // heldFor names the CapacityBuffers that capacity is held for, each with for how many pods; empty: there is none.

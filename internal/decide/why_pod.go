@@ -235,13 +235,16 @@ func (ex *explanation) explainBound(a *plan.Answer, n *model.Node, p *model.Pod)
 	addFact(a, "state", "bound since "+p.Bound.UTC().Format(time.RFC3339))
 	addFact(a, "node", n.Name)
 	if p.ReservedFor != "" {
-		addFact(a, "landed by the reservation of", "nodeclaim/"+p.ReservedFor)
+		addFact(a, "its place was reserved by", "nodeclaim/"+p.ReservedFor)
 	}
 	if !p.Deleting.IsZero() {
 		addFact(a, "being deleted since", p.Deleting.UTC().Format(time.RFC3339))
 	}
 	a.Related = append(a.Related, "node/"+n.Name)
 	if c := ex.claimNamed(n.Claim); c != nil {
+		if pool := ex.poolByName[c.Pool]; pool != nil {
+			a.Findings = append(a.Findings, ex.podObstacles(disrupt.NewCandidate(c, n, pool, ex.cutoff), p)...)
+		}
 		if r, ok := ex.rollouts.rolloutFor(p, ex.poolByName[c.Pool]); ok {
 			leaves := "after its successor has come, by a restart of deployment/" + p.Namespace + "/" + p.Deployment
 			if r.Refused.Code != "" {
@@ -257,7 +260,7 @@ func (ex *explanation) explainBound(a *plan.Answer, n *model.Node, p *model.Pod)
 		}
 		fs, alt := ex.listObstacles(u, plan.Underutilized)
 		for _, f := range fs {
-			if f.Reason.Subject == "pod/"+p.Key() {
+			if f.Reason.Subject == "pod/"+p.Key() && !slices.ContainsFunc(a.Findings, func(o plan.Finding) bool { return o.Reason.Code == f.Reason.Code }) {
 				a.Findings = append(a.Findings, f)
 			}
 		}

@@ -26,13 +26,26 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 		return false
 	}
 	var own []*disrupt.Candidate
-	price, nodes := int64(0), 0
 	for _, u := range ex.candidates.all {
 		if u.Pool == p {
-			if own = append(own, u); u.Initialized {
-				nodes++
-			}
-			price += max(u.PriceMicro, 0)
+			own = append(own, u)
+		}
+	}
+	price, nodes, drained := int64(0), 0, 0
+	for _, n := range ex.s.Nodes {
+		c := ex.claimNamed(n.Claim)
+		if c == nil || c.Pool != name {
+			continue
+		}
+		switch {
+		case !c.Deleting.IsZero() || !n.Deleting.IsZero():
+			nodes++
+			drained++
+		case c.Is(lifecycle.Initialized):
+			nodes++
+		}
+		if o := disrupt.NodeOffering(p, n.Labels); o != nil {
+			price += o.PriceMicro
 		}
 	}
 	coming := 0
@@ -42,6 +55,9 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 		}
 	}
 	addFact(a, "nodes", strconv.Itoa(nodes))
+	if drained > 0 {
+		addFact(a, "of them being drained", strconv.Itoa(drained))
+	}
 	if coming > 0 {
 		addFact(a, "nodes coming up", strconv.Itoa(coming))
 	}
@@ -74,7 +90,7 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 	ex.explainRefusedPods(a, name)
 	for _, cause := range []plan.Code{plan.Empty, plan.Underutilized, plan.Drifted} {
 		left, why := ex.candidates.budgetLeft(p, cause)
-		addFact(a, "budget for "+string(cause), strconv.FormatInt(max(left, 0), 10)+" more of "+strconv.FormatInt(ex.candidates.budgetCounts[name].Total, 10))
+		addFact(a, "disruption budget for "+string(cause), strconv.FormatInt(max(left, 0), 10)+" more of "+strconv.FormatInt(ex.candidates.budgetCounts[name].Total, 10)+" nodes may be disrupted now")
 		if left <= 0 && ex.candidates.budgetCounts[name].Total > 0 {
 			found(cause, why, disrupt.BudgetOpensAt(p, ex.candidates.budgetCounts[name], cause, ex.now))
 		}
@@ -83,7 +99,7 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 		found(plan.Underutilized, plan.Reason{Code: plan.ConsolidationOff, Pool: name, Subject: "nodepool/" + name, Key: "spec.disruption.consolidationPolicy",
 			Want: "WhenEmptyOrUnderutilized", Have: p.ConsolidationPolicy}, time.Time{})
 	}
-	if len(own) > 0 {
+	if len(own) > 0 && len(ex.s.Pools) > 1 {
 		a.Alternatives = append(a.Alternatives, ex.costElsewhere(p, own))
 	}
 	return true

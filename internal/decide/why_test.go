@@ -49,7 +49,7 @@ func (x *script) why(subject string) {
 	if len(a.Findings) == 0 {
 		x.out.WriteString("  nothing\n")
 		for _, f := range a.Facts {
-			if strings.HasPrefix(subject, "node/") && (f.Name == "node group" || f.Name == "state") {
+			if strings.HasPrefix(subject, "node/") && (f.Name == "node group" || f.Name == "state") || strings.HasPrefix(subject, "nodepool/") {
 				fmt.Fprintf(&x.out, "    %s: %s\n", f.Name, f.Value)
 			}
 		}

@@ -154,10 +154,10 @@ func groupPods(list []plan.Finding) []plan.Finding {
 func alternativesHeading(a *Why) string {
 	impossible := func(alt plan.Alternative) bool { return alt.Kind == plan.Replace && len(alt.Machines) == 0 }
 	switch {
+	case strings.HasPrefix(a.Subject, "nodepool/"):
+		return "On nodes of other NodePools"
 	case !slices.ContainsFunc(a.Alternatives, func(alt plan.Alternative) bool { return !impossible(alt) }):
 		return "Not possible"
-	case strings.HasPrefix(a.Subject, "nodepool/"):
-		return "What its pods would cost in other NodePools"
 	case len(a.Findings) > 0:
 		return "Possible if nothing blocked it"
 	}
@@ -289,6 +289,14 @@ func heading(subject string, of plan.Code) string {
 			return "What keeps its nodes from being consolidated"
 		case plan.Drifted:
 			return "What keeps drifted nodes from being replaced"
+		}
+	}
+	if kind, _, _ := strings.Cut(subject, "/"); kind == "pod" || kind == "deployment" {
+		switch of {
+		case plan.Underutilized:
+			return "What keeps it from being rescheduled"
+		case plan.Draining:
+			return "What keeps it on a node that is being drained"
 		}
 	}
 	switch of {
