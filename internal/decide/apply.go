@@ -367,38 +367,76 @@ func parseUSD(s string) (int64, error) {
 // templateField is before the field of a pod in the template of its workload.
 const templateField = "spec.template."
 
+// templateOf is the workload in whose template a field of a pod is changed; false: it is changed on the pod itself.
+func templateOf(p *model.Pod, field string) (w model.Workload, ok bool) {
+	w, ok = p.Workload()
+	return w, ok && slices.Contains(withTemplate, w.Kind) && strings.HasPrefix(field, "spec.") && field != "spec.schedulingGates"
+}
+
 // applyTemplate changes the template of a workload, and so all of its pods.
 func applyTemplate(s *model.Snapshot, ch plan.Change) error {
 	field, ok := strings.CutPrefix(ch.Field, templateField)
 	if !ok {
 		return errField
 	}
-	object := ch.Object
 	ch.Field = field
-	seen := map[classOwner]bool{}
-	var keys []string // of one pod of each class: a change of it is one of all
-	look := func(p *model.Pod) {
-		id := classOwner{p.Class, p.Owner.UID}
-		if w, ok := p.Workload(); ok && w.String() == object && !seen[id] {
-			seen[id] = true
-			keys = append(keys, p.Key())
+	kind, name, _ := strings.Cut(ch.Object, "/")
+	is := func(p *model.Pod) bool {
+		w, ok := p.Workload()
+		return ok && w.Namespace+"/"+w.Name == name && strings.EqualFold(w.Kind, kind)
+	}
+	classes := map[*model.Class]*model.Class{}
+	change := func(p *model.Pod) error {
+		if classes[p.Class] == nil {
+			c := *p.Class
+			if err := changeClass(&c, s.ResourceNames, ch); err != nil {
+				return err
+			}
+			classes[p.Class] = &c
 		}
+		p.Class = classes[p.Class]
+		return nil
 	}
-	for _, p := range s.Pending {
-		look(p)
-	}
-	for _, n := range s.Nodes {
-		for _, p := range n.Pods {
-			look(p)
-		}
-	}
-	if len(keys) == 0 {
-		return errAbsent
-	}
-	for _, key := range keys {
-		if err := applyPod(s, key, ch); err != nil {
+	if slices.ContainsFunc(s.Pending, is) {
+		var err error
+		if s.Pending, err = replaceWhere(s.Pending, is, change); err != nil {
 			return err
 		}
+	}
+	if err := changeBound(s, is, change); err != nil {
+		return err
+	}
+	if len(classes) == 0 {
+		return errAbsent
+	}
+	return nil
+}
+
+// changeClass changes a class, which is then told from every other.
+func changeClass(c *model.Class, names []string, ch plan.Change) error {
+	err := applyClass(c, names, ch)
+	c.Key += "\n" + ch.Field + " " + string(ch.Op) + " " + ch.Value
+	c.SlotKey = ""
+	return err
+}
+
+// changeBound changes pods that have a node, of those that are meant.
+func changeBound(s *model.Snapshot, is func(*model.Pod) bool, change func(*model.Pod) error) error {
+	s.Nodes = slices.Clone(s.Nodes)
+	for i, n := range s.Nodes {
+		if !slices.ContainsFunc(n.Pods, is) {
+			continue
+		}
+		m := *n
+		var err error
+		if m.Pods, err = replaceWhere(n.Pods, is, change); err != nil {
+			return err
+		}
+		m.Used, m.NoAnti = nil, false
+		for _, p := range m.Pods {
+			m.Used = m.Used.AddInto(p.Class.Requests, 1)
+		}
+		s.Nodes[i] = &m
 	}
 	return nil
 }
@@ -427,14 +465,16 @@ func applyPod(s *model.Snapshot, key string, ch plan.Change) error {
 	if was == nil {
 		return errAbsent
 	}
+	if w, ok := templateOf(was, ch.Field); ok {
+		ch.Object, ch.Field = w.String(), templateField+ch.Field
+		return applyTemplate(s, ch)
+	}
 	class := was.Class
 	if !own && ch.Field != "spec.schedulingGates" {
 		c := *was.Class
-		if err := applyClass(&c, s.ResourceNames, ch); err != nil {
+		if err := changeClass(&c, s.ResourceNames, ch); err != nil {
 			return err
 		}
-		c.Key += "\n" + ch.Field + " " + string(ch.Op) + " " + ch.Value // another class, told from every other
-		c.SlotKey = ""
 		class = &c
 	}
 	is := func(p *model.Pod) bool {
@@ -460,23 +500,7 @@ func applyPod(s *model.Snapshot, key string, ch plan.Change) error {
 		s.Pending, err = replaceWhere(s.Pending, is, change)
 		return err
 	}
-	s.Nodes = slices.Clone(s.Nodes)
-	for i, n := range s.Nodes {
-		if !slices.ContainsFunc(n.Pods, is) {
-			continue
-		}
-		m := *n
-		var err error
-		if m.Pods, err = replaceWhere(n.Pods, is, change); err != nil {
-			return err
-		}
-		m.Used, m.NoAnti = nil, false
-		for _, p := range m.Pods {
-			m.Used = m.Used.AddInto(p.Class.Requests, 1)
-		}
-		s.Nodes[i] = &m
-	}
-	return nil
+	return changeBound(s, is, change)
 }
 
 // applyClass changes a field of a pod's template.

@@ -72,7 +72,7 @@ func (ex *explanation) atSource(ch plan.Change) []plan.Change {
 	for _, field := range fields {
 		own := ch
 		own.Field = field
-		if w, ok := p.Workload(); ok && slices.Contains(withTemplate, w.Kind) && strings.HasPrefix(field, "spec.") && field != "spec.schedulingGates" {
+		if w, ok := templateOf(p, field); ok {
 			own.Object, own.Field = w.String(), templateField+field
 		}
 		out = append(out, own)
