@@ -190,8 +190,10 @@ func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan
 				// Alone it has a place; with all the others too?
 				_, against = (&explanation{newStep(cur, Memory{}, ex.now, ex.pol)}).podOutcome(q)
 				if len(against) == 0 {
+					first := w.Changes[0]
 					w.Then = *alt
-					return &w, &w.Changes[0]
+					ex.leaveOutUnneeded(p, &w)
+					return &w, &first
 				}
 			}
 			r = against[max(0, slices.IndexFunc(against, func(o plan.Reason) bool { return o.Pool == r.Pool }))]
@@ -205,6 +207,28 @@ func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan
 		return nil, nil
 	}
 	return nil, &w.Changes[0]
+}
+
+// leaveOutUnneeded takes the changes out of a way without which the others give the pod a place too: one that made a check pass may be
+// of no use any more behind a later one.
+func (ex *explanation) leaveOutUnneeded(p *model.Pod, w *plan.Way) {
+	for i := 0; i < len(w.Changes) && len(w.Changes) > 1; {
+		rest := slices.Delete(slices.Clone(w.Changes), i, i+1)
+		s, err := ex.s, error(nil)
+		for _, ch := range rest {
+			if s, err = Apply(s, ch); err != nil {
+				break
+			}
+		}
+		if err == nil {
+			_, q := onlyPod(s, p.UID, "")
+			if alt, _ := (&explanation{newStep(s, Memory{}, ex.now, ex.pol)}).podOutcome(q); alt != nil {
+				w.Changes, w.Then = rest, *alt
+				continue
+			}
+		}
+		i++
+	}
 }
 
 // sameCheck says whether a reason is still there.
