@@ -144,7 +144,7 @@ func (p *controllerPage) Details(ctx context.Context, w io.Writer, subject strin
 func (p *controllerPage) Report(ctx context.Context, w io.Writer, name string) error {
 	switch name {
 	case "history":
-		return report.HistoryText(w, pastOf(p.ctl.Ledger, "", pageReport, time.Now()))
+		return report.HistoryText(w, pastOf(ctx, p.ctl, "", pageReport))
 	case "headroom":
 		list, err := listHeadrooms(ctx, p.client, "")
 		if err != nil {

@@ -29,16 +29,20 @@ func serveHistory(ctl *controller.Controller, w http.ResponseWriter, r *http.Req
 		http.Error(w, fmt.Sprintf("%q: need a duration above 0, such as 1h", length), http.StatusBadRequest)
 		return
 	}
-	h := pastOf(ctl.Ledger, subject, since, time.Now())
+	h := pastOf(r.Context(), ctl, subject, since)
 	w.Header().Set("Content-Type", "application/json")
 	if err := report.HistoryJSON(w, h); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}
 }
 
-// pastOf is what a ledger knows of a subject, empty for all, since so long ago.
-func pastOf(l *ledger.Ledger, subject string, since time.Duration, now time.Time) *report.History {
+// pastOf is what a controller's ledger knows of a subject, empty for all, since so long ago.
+func pastOf(ctx context.Context, ctl *controller.Controller, subject string, since time.Duration) *report.History {
+	l, now := ctl.Ledger, time.Now()
 	h := &report.History{Since: now.Add(-since), Until: now, Subject: subject}
+	if cost, err := ctl.HourlyCost(ctx); err == nil { // else it is not known yet
+		h.Now = &cost
+	}
 	var about func(ledger.Entry) bool
 	if subject != "" {
 		about = ledger.About(subject, l.Machine(subject))

@@ -8,11 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/decide"
-	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
-	"github.com/dovetail-sh/dovetail/internal/model"
-	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // storeDecisionsEvery is how often past decisions are stored where there are new ones: as many are lost when the process
@@ -108,55 +104,4 @@ func (k *decisionKeeper) note(what string, slot int, err error) bool {
 	}
 	k.failed[key] = err != nil
 	return err != nil
-}
-
-// spending is what all nodes of NodePools cost an hour before and after a decision, in micro-dollars.
-type spending struct{ before, after int64 }
-
-// measureSpending adds up what the nodes of a snapshot cost, and what they will cost when all of a decision is done. A
-// snapshot's claims count as soon as they have an instance type, and until they are deleted.
-func measureSpending(snap *model.Snapshot, out *decide.Output) spending {
-	pools := make(map[string]*model.NodePool, len(snap.Pools))
-	for _, p := range snap.Pools {
-		pools[p.Name] = p
-	}
-	price := map[string]int64{} // by claim
-	var s spending
-	for _, c := range snap.Claims {
-		if p := pools[c.Pool]; p != nil && c.Deleting.IsZero() {
-			if o := disrupt.NodeOffering(p, c.Labels); o != nil {
-				price[c.Name] = o.PriceMicro
-				s.before += o.PriceMicro
-			}
-		}
-	}
-	s.after = s.before
-	for i := range out.Commands {
-		s.after += out.Commands[i].NewMicroPerHour - out.Commands[i].OldMicroPerHour
-		for _, u := range out.Commands[i].Candidates {
-			delete(price, u.Claim.Name) // counted
-		}
-	}
-	for _, a := range out.Actions {
-		switch a := a.(type) {
-		case plan.CreateClaim:
-			if a.Why.Code == plan.Demand {
-				s.after += a.PriceMicro
-			}
-		case plan.DeleteClaim:
-			s.after -= price[a.Claim]
-		}
-	}
-	return s
-}
-
-// changesNodes says whether a decision launches or removes nodes.
-func changesNodes(out *decide.Output) bool {
-	for _, a := range out.Actions {
-		switch a.(type) {
-		case plan.CreateClaim, plan.DeleteClaim:
-			return true
-		}
-	}
-	return len(out.Commands) > 0
 }

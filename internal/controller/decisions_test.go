@@ -13,9 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
-	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -82,21 +80,4 @@ func TestDecisionsSurviveARestart(t *testing.T) {
 			t.Error("the ledger of this process has what it did not decide")
 		}
 	})
-}
-
-func TestSpending(t *testing.T) {
-	types := []*model.InstanceType{{Name: "m", Offerings: []model.Offering{{Zone: "a", CapacityType: "spot", PriceMicro: 100}}}}
-	labels := model.Labels{model.LabelInstanceType: "m", model.LabelZone: "a", model.LabelCapacityType: "spot"}
-	pool := &model.NodePool{Name: "p", Types: types}
-	snap := &model.Snapshot{Pools: []*model.NodePool{pool}, Claims: []*model.Claim{
-		{Name: "one", Pool: "p", Labels: labels}, {Name: "two", Pool: "p", Labels: labels}, {Name: "going", Pool: "p", Labels: labels, Deleting: time.Unix(1, 0)},
-		{Name: "not yet", Pool: "p"}, {Name: "other", Pool: "q", Labels: labels}}}
-	out := &decide.Output{}
-	out.Actions = []plan.Action{plan.CreateClaim{PriceMicro: 30, Why: plan.Reason{Code: plan.Demand}}, plan.DeleteClaim{Claim: "one", Why: plan.Reason{Code: plan.Empty}}}
-	if got, want := measureSpending(snap, out), (spending{200, 130}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-	if !changesNodes(out) || changesNodes(&decide.Output{}) {
-		t.Error("changesNodes")
-	}
 }

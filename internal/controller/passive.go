@@ -102,6 +102,8 @@ func (c *Controller) runPassiveStep(ctx context.Context, now time.Time, snap *mo
 		for _, a := range out.Actions {
 			c.beginAction(ctx, now, a)
 		}
+	} else {
+		c.recorder.claims.forget()
 	}
 	if solve {
 		if would, _, less := c.decideSafely(snap, now, decide.Request{Solve: true}); !less {

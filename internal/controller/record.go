@@ -36,14 +36,14 @@ type recorder struct {
 	noteSweepAt  int                 // when there are so many notes, those are forgotten that may be told again
 	told         map[string]string   // by pod uid: the refusal last told, so that it is not told again
 	blockersTold time.Time           // when all that blocks disruption was last told
-	spending     spending            // of the decision that is being recorded
+	claims       claimHistory
 }
 
 func newRecorder(c *Controller) *recorder {
 	return &recorder{
 		cluster: c.Cluster, state: c.State, ledger: c.Ledger, metrics: c.Metrics, log: c.Log, repair: c.Policy.Repair,
 		groups: &groupEvents{cluster: c.Cluster, state: c.State, status: c.GroupStatus},
-		notes:  map[string]toldNote{}, told: map[string]string{},
+		notes:  map[string]toldNote{}, told: map[string]string{}, claims: newClaimHistory(),
 	}
 }
 
@@ -53,10 +53,7 @@ func formatUSD(micro int64) string { return strconv.FormatFloat(float64(micro)/1
 // recordOutput tells what was decided: a log line and a ledger entry a decision, events for those concerned.
 func (rec *recorder) recordOutput(now time.Time, snap *model.Snapshot, out *decide.Output) {
 	bought := 0
-	rec.spending = spending{}
-	if changesNodes(out) {
-		rec.spending = measureSpending(snap, out)
-	}
+	rec.recordClaims(now, snap, out)
 	rec.recordMoves(now, out)
 	rec.recordBindings(now, out.Actions)
 	rec.tellNotes(now, out.Notes)
@@ -123,19 +120,24 @@ func (rec *recorder) recordCreate(now time.Time, a plan.CreateClaim, out *decide
 	}
 	rec.log.Info("create nodeclaim", "nodeclaim", a.Name, "nodepool", a.Pool.Name, "pods", len(names), "expected", len(a.Pods)-len(names), "type", a.Type, "types", len(a.Types),
 		"zone", a.Zone, "capacityType", a.CapacityType, "usdPerHour", formatUSD(a.PriceMicro), "reserved", a.Reserved, "why", string(a.Why.Code))
+	h := &rec.claims
 	rec.ledger.Add(ledger.Entry{At: now, Kind: "create", Subject: "nodeclaim/" + a.Name, Why: why, Pods: names, Type: a.Type, Micro: a.PriceMicro, Bound: out.Cost.BoundMicroPerHour,
-		Before: rec.spending.before, After: rec.spending.after})
+		Before: h.cost, After: h.cost + a.PriceMicro})
+	h.cost += a.PriceMicro
+	h.planned[a.Name] = a.PriceMicro
 }
 
 func (rec *recorder) recordDelete(now time.Time, snap *model.Snapshot, a plan.DeleteClaim) {
 	rec.log.Info("delete nodeclaim", "nodeclaim", a.Claim, "why", string(a.Why.Code), "want", a.Why.Want, "have", a.Why.Have)
-	entry := ledger.Entry{At: now, Kind: "delete", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Before: rec.spending.before, After: rec.spending.after}
-	if cl := rec.state.FindClaim(a.Claim); cl != nil && cl.NodeName != "" {
-		entry.Related = []string{"node/" + cl.NodeName}
+	cl := rec.state.FindClaim(a.Claim)
+	told := cl
+	if told == nil { // it is gone already
+		told = &model.Claim{Name: a.Claim}
 	}
-	rec.ledger.Add(entry)
+	rec.claims.asked[a.Claim] = a.Why
+	rec.ledger.Add(rec.claimEntry(now, "delete", told, a.Why))
 	rec.cluster.Event("NodeClaim", "", a.Claim, a.UID, a.Why.Code != plan.Empty && a.Why.Code != plan.Expired, "Disrupted", fmt.Sprintf("Deleting: %s", a.Why.Code))
-	if cl := rec.state.FindClaim(a.Claim); cl != nil && cl.NodeName != "" {
+	if cl != nil && cl.NodeName != "" {
 		switch {
 		case a.Why.Code == plan.Interrupted:
 			rec.cluster.Event("Node", "", cl.NodeName, "", true, "TerminatingOnInterruption", "Draining: the cloud is taking the instance away")
@@ -144,7 +146,6 @@ func (rec *recorder) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 			rec.cluster.Event("NodeClaim", "", a.Claim, a.UID, false, "DisruptionTerminating", "Draining, then terminating: "+string(a.Why.Code))
 		}
 	}
-	cl := rec.state.FindClaim(a.Claim)
 	rec.groups.tellScaleDown(cl, a.Why)
 	rec.metrics.groups.countRemoved(rec.state.Resources().Names(), cl, a.Why)
 	condition := ""

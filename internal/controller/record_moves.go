@@ -38,7 +38,7 @@ func (rec *recorder) recordMoves(now time.Time, out *decide.Output) {
 				keys[i] = p.Key()
 			}
 			rec.ledger.Add(ledger.Entry{At: now, Kind: "move", Subject: "node/" + u.Node.Name, Why: []plan.Reason{own}, Pods: keys, Related: []string{"nodeclaim/" + u.Claim.Name},
-				Type: u.Node.Labels["node.kubernetes.io/instance-type"], Micro: u.PriceMicro, Before: rec.spending.before, After: rec.spending.after})
+				Type: u.Node.Labels["node.kubernetes.io/instance-type"], Micro: u.PriceMicro, Before: rec.claims.cost, After: rec.claims.cost})
 			text := fmt.Sprintf("%s: removing %d nodes, launching %d; $%s/h becomes $%s/h", m.Cause, len(m.Candidates), len(m.Replacements), formatUSD(m.OldMicroPerHour), formatUSD(m.NewMicroPerHour))
 			if all := m.Batch; all.SavingBoundMicroPerHour > 0 {
 				text += fmt.Sprintf("; with all commands that start now $%s/h are saved, of at most $%s/h that evicting %d pods could save", formatUSD(all.SavingMicroPerHour), formatUSD(all.SavingBoundMicroPerHour), all.Evictions)

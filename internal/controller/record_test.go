@@ -68,3 +68,54 @@ func TestARefusalIsToldOnce(t *testing.T) {
 		}
 	})
 }
+
+// A node costs until its NodeClaim has ended, however long ago its deletion was asked for, and each entry begins with what
+// the one before left; what has not come back from the API server yet counts as it was decided.
+func TestLedgerCountsWhatRuns(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		pool := &model.NodePool{Name: "p", Types: []*model.InstanceType{{Name: "m", Offerings: []model.Offering{{Zone: "a", CapacityType: model.Spot, PriceMicro: 100}}}}}
+		labels := model.Labels{model.LabelInstanceType: "m", model.LabelZone: "a", model.LabelCapacityType: model.Spot}
+		claim := func(name string, deleting bool) *model.Claim {
+			c := &model.Claim{Name: name, UID: name, Pool: "p", Labels: labels, NodeName: "node-" + name}
+			if deleting {
+				c.Deleting = time.Unix(1, 0)
+			}
+			return c
+		}
+		demand, empty := plan.Reason{Code: plan.Demand, Pool: "p"}, plan.Reason{Code: plan.Empty, Pool: "p"}
+		steps := []struct {
+			claims  []*model.Claim
+			actions []plan.Action
+		}{
+			{claims: []*model.Claim{claim("a", false), claim("b", false)}},
+			{[]*model.Claim{claim("a", false), claim("b", false)}, []plan.Action{plan.CreateClaim{Name: "c", Pool: pool, PriceMicro: 30, Why: demand}, plan.CreateClaim{Name: "d", Pool: pool, PriceMicro: 40, Why: demand}}},
+			{[]*model.Claim{claim("a", false), claim("b", false), {Name: "c", Pool: "p", Provisional: true}, {Name: "d", UID: "d", Pool: "p"}}, []plan.Action{plan.DeleteClaim{Claim: "a", UID: "a", Why: empty}}},
+			{claims: []*model.Claim{claim("a", true), claim("b", true), claim("c", false), claim("d", false)}}, // somebody has deleted b
+			{claims: []*model.Claim{claim("b", true), claim("c", false), claim("d", false)}},
+			{claims: []*model.Claim{claim("c", false), claim("d", false)}},
+		}
+		b.c.Emit(func(s *state.State) {
+			s.SetClaim(claim("a", false), 1)
+			for i, step := range steps {
+				if i == 4 {
+					s.DeleteClaim("a")
+				}
+				out := &decide.Output{}
+				out.Actions = step.actions
+				b.c.recorder.recordOutput(time.Unix(int64(i), 0), &model.Snapshot{Pools: []*model.NodePool{pool}, Claims: step.claims}, out)
+			}
+		})
+		time.Sleep(time.Second)
+		var got []string
+		for _, e := range b.c.Ledger.Past().Entries(time.Time{}, nil) {
+			got = append(got, fmt.Sprint(e.At.Unix(), " ", e.Kind, " ", e.Subject, " ", e.Why[0].Code, " ", e.Before, " ", e.After))
+		}
+		want := []string{
+			"1 create nodeclaim/c Demand 200 230", "1 create nodeclaim/d Demand 230 270", "2 delete nodeclaim/a Empty 270 270",
+			"3 delete nodeclaim/b Deleted 400 400", "4 remove nodeclaim/a Empty 400 300", "5 remove nodeclaim/b Deleted 300 200",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	})
+}

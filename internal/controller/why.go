@@ -95,10 +95,13 @@ func (c *Controller) Why(ctx context.Context, subject string) (plan.Answer, erro
 	return a, err
 }
 
+// errNotSynced answers who asks before the first list of all objects is there.
+var errNotSynced = errors.New("the cluster is not known yet: ask again in a moment")
+
 // Look returns the cluster as the controller sees it now. It may be called from anywhere.
 func (c *Controller) Look(ctx context.Context) (*model.Snapshot, error) {
 	if !c.synced.Load() {
-		return nil, errors.New("the cluster is not known yet: ask again in a moment")
+		return nil, errNotSynced
 	}
 	return askLoop(ctx, c.changes, func(s *state.State) *model.Snapshot { return s.Snapshot(time.Now()) })
 }
@@ -106,7 +109,7 @@ func (c *Controller) Look(ctx context.Context) (*model.Snapshot, error) {
 // openView returns what is to be explained, for one caller at a time until it calls done.
 func (c *Controller) openView(ctx context.Context) (v *view, done func(), err error) {
 	if !c.synced.Load() {
-		return nil, nil, errors.New("the cluster is not known yet: ask again in a moment")
+		return nil, nil, errNotSynced
 	}
 	select {
 	case c.asking <- struct{}{}:

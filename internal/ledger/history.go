@@ -165,11 +165,17 @@ func (h *History) Entries(since time.Time, keep func(Entry) bool) []Entry {
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Entry) int {
-		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Subject, b.Subject))
-	})
-	return slices.CompactFunc(out, func(a, b Entry) bool { // two leaders may have stored the same
-		return a.At.Equal(b.At) && a.Kind == b.Kind && a.Subject == b.Subject
+	slices.SortStableFunc(out, func(a, b Entry) int { return a.At.Compare(b.At) }) // those of one instant as they were added
+	type id struct {
+		at            int64
+		kind, subject string
+	}
+	seen := make(map[id]bool, len(out))
+	return slices.DeleteFunc(out, func(e Entry) bool { // two leaders may have stored the same
+		k := id{e.At.UnixNano(), e.Kind, e.Subject}
+		was := seen[k]
+		seen[k] = true
+		return was
 	})
 }
 

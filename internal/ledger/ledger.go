@@ -24,7 +24,7 @@ type Entry struct {
 	At      time.Time     `json:"at"`              // when it was decided, of what stands since: for the first time
 	Last    time.Time     `json:"last,omitzero"`   // of what stands since: when it was decided for the last time
 	Count   int           `json:"count,omitempty"` // and how often; absent: once
-	Kind    string        `json:"kind"`            // create, launch, delete, evict, refuse, error …: the action's kind
+	Kind    string        `json:"kind"`            // create, launch, delete, remove, evict, refuse …: docs/HISTORY.md has them all
 	Subject string        `json:"subject"`         // pod/NAMESPACE/NAME, nodeclaim/NAME, node/NAME, nodepool/NAME
 	Why     []plan.Reason `json:"why"`
 	Outcome string        `json:"outcome,omitempty"` // done, failed: …; empty: decided
@@ -36,8 +36,9 @@ type Entry struct {
 
 	MorePods int `json:"morePods,omitempty"` // pods that Pods would name too, left out for room
 
-	// What all nodes of NodePools cost an hour before the decision that this entry is of, and when all that was decided
-	// with it is done. Both are 0 for an entry that changes no nodes.
+	// What all nodes of NodePools cost an hour before and after this entry alone. A node costs from when its launch is decided
+	// (create) until its NodeClaim has ended (remove): that it is to be removed (move, delete) changes nothing yet. Both are 0
+	// for an entry that is not about nodes.
 	Before int64 `json:"clusterBeforeMicroUSDPerHour,omitempty"`
 	After  int64 `json:"clusterAfterMicroUSDPerHour,omitempty"`
 }

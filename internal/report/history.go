@@ -19,6 +19,8 @@ type History struct {
 	Until   time.Time      `json:"until"`
 	Subject string         `json:"subject,omitempty"` // what it is about; empty: the whole cluster
 	Entries []ledger.Entry `json:"entries"`           // oldest first
+
+	Now *int64 `json:"costNowMicroUSDPerHour,omitempty"` // what all nodes of NodePools cost at Until; absent: not known
 }
 
 // HistoryJSON writes a history for programs; docs/HISTORY.md says what each field means.
@@ -26,14 +28,18 @@ func HistoryJSON(w io.Writer, h *History) error { return writeIndented(w, h) }
 
 // historyKinds are what happened, by the kind of an entry.
 var historyKinds = map[string]string{
-	"create": "launched", "delete": "removed", "terminate": "removed", "move": "disrupted", ledger.Refuse: "refused", "verify": "refused",
+	"create": "launched", "delete": "draining", "remove": "removed", "terminate": "removed", "move": "disrupted", ledger.Refuse: "refused", "verify": "refused",
 	"launch": "failed", "abort": "failed", "release": "failed", "evict": "failed", "decide": "failed", "interrupt": "interrupted", "restart": "disrupted",
 }
 
-// HistoryWord says what happened in an entry: launched, removed, disrupted, refused, failed, interrupted or told.
+// HistoryWord says what happened in an entry: launched, disrupted, draining, ending, removed, refused, failed, interrupted or
+// told.
 func HistoryWord(e *ledger.Entry) string {
-	if strings.HasPrefix(e.Outcome, "failed") {
+	switch {
+	case strings.HasPrefix(e.Outcome, "failed"):
 		return "failed"
+	case e.Kind == "delete" && len(e.Related) == 0:
+		return "ending" // the NodeClaim has no node that could be drained
 	}
 	return or(historyKinds[e.Kind], "told")
 }
@@ -65,7 +71,7 @@ func HistoryText(w io.Writer, h *History) error {
 		t.add(e.At.UTC().Format(format), HistoryWord(e), e.Subject, spent(e), historyWhy(e))
 	}
 	t.write(&b)
-	fmt.Fprintf(&b, "\n%s\n", historySum(h.Entries))
+	fmt.Fprintf(&b, "\n%s\n", historySum(h))
 	_, err := w.Write(b.Bytes())
 	return err
 }
@@ -103,13 +109,21 @@ func historyWhy(e *ledger.Entry) string {
 	return strings.TrimSpace(s)
 }
 
-// historySum counts what happened, and says how the cluster's cost changed.
-func historySum(entries []ledger.Entry) string {
-	counts := map[string]int{}
+// historySum counts what happened, and says how the cost of the nodes changed.
+func historySum(h *History) string {
+	counts, under := map[string]int{}, map[string]string{} // under: the word of a NodeClaim whose deletion is under way
 	before, after, priced := int64(0), int64(0), false
-	for i := range entries {
-		e := &entries[i]
-		counts[HistoryWord(e)]++
+	for i := range h.Entries {
+		e := &h.Entries[i]
+		switch e.Kind {
+		case "delete":
+			under[e.Subject] = HistoryWord(e)
+		case "remove":
+			delete(under, e.Subject)
+		}
+		if word := HistoryWord(e); e.Kind != "delete" || word == "failed" {
+			counts[word]++
+		}
 		if e.Before != 0 || e.After != 0 {
 			if !priced {
 				before, priced = e.Before, true
@@ -117,15 +131,21 @@ func historySum(entries []ledger.Entry) string {
 			after = e.After
 		}
 	}
+	for _, word := range under {
+		counts["still "+word]++
+	}
 	var parts []string
-	for _, word := range []string{"launched", "disrupted", "removed", "interrupted", "refused", "failed", "told"} {
+	for _, word := range []string{"launched", "disrupted", "still draining", "still ending", "removed", "interrupted", "refused", "failed", "told"} {
 		if n := counts[word]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, word))
 		}
 	}
 	s := strings.Join(parts, ", ")
-	if priced {
-		s += "; the cluster cost " + shortUSD(before) + "/h before and " + shortUSD(after) + "/h after"
+	switch {
+	case priced && h.Now != nil:
+		s += "; nodes of NodePools cost " + shortUSD(before) + "/h before and cost " + shortUSD(*h.Now) + "/h now"
+	case priced:
+		s += "; nodes of NodePools cost " + shortUSD(before) + "/h before and " + shortUSD(after) + "/h after the last of these"
 	}
 	return s + "."
 }

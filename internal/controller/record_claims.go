@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package controller
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// claimHistory follows NodeClaims from one step to the next, so that the ledger tells of their end when they have ended, and
+// what all nodes of NodePools cost an hour at each entry: a node costs from when its launch is decided until its NodeClaim
+// has ended, however long ago its deletion was asked for.
+type claimHistory struct {
+	followed bool
+	last     []*model.Claim // of the step before, where followed
+	pools    map[string]*model.NodePool
+	planned  map[string]int64       // by name of a claim: what its node was decided to cost
+	asked    map[string]plan.Reason // by name of a claim: why its deletion was asked for
+	cost     int64                  // micro-dollars an hour, as far as this step has been recorded
+}
+
+func newClaimHistory() claimHistory {
+	return claimHistory{planned: map[string]int64{}, asked: map[string]plan.Reason{}}
+}
+
+// forget says that claims are not followed for now: what becomes of them meanwhile is not told.
+func (h *claimHistory) forget() { h.followed, h.last = false, nil }
+
+// recordClaims tells which claims have ended since the step before, and which somebody else has begun to delete. Then the
+// cost that the next entries begin with is known.
+func (rec *recorder) recordClaims(now time.Time, snap *model.Snapshot, out *decide.Output) {
+	h := &rec.claims
+	var ended, deleted []*model.Claim
+	if h.followed {
+		compareLists(h.last, snap.Claims, func(c *model.Claim) string { return c.Name }, func(was, is *model.Claim) {
+			switch {
+			case was == nil || was.Provisional:
+			case is == nil || is.UID != was.UID:
+				if have := rec.state.FindClaim(was.Name); have == nil || have.UID != was.UID { // else it is only none of ours now
+					ended = append(ended, was)
+				}
+			case was.Deleting.IsZero() && !is.Deleting.IsZero():
+				if _, ours := h.asked[is.Name]; !ours {
+					deleted = append(deleted, is)
+				}
+			}
+		})
+	}
+	h.followed, h.last = true, snap.Claims
+	if len(ended)+len(deleted) == 0 && !changesNodes(out) {
+		return
+	}
+	h.cost = h.sum(snap)
+	for _, c := range ended {
+		h.cost += h.price(c)
+	}
+	for _, c := range ended {
+		e := rec.claimEntry(now, "remove", c, rec.endReason(c))
+		h.cost -= e.Micro
+		e.After = h.cost
+		rec.ledger.Add(e)
+	}
+	gone := func(name string) bool {
+		_, ok := slices.BinarySearchFunc(snap.Claims, name, func(c *model.Claim, name string) int { return strings.Compare(c.Name, name) })
+		return !ok
+	}
+	maps.DeleteFunc(h.planned, func(name string, _ int64) bool { return gone(name) })
+	maps.DeleteFunc(h.asked, func(name string, _ plan.Reason) bool { return gone(name) })
+	for _, c := range deleted {
+		why := plan.Reason{Code: plan.Deleted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name}
+		h.asked[c.Name] = why
+		rec.ledger.Add(rec.claimEntry(now, "delete", c, why))
+	}
+}
+
+// claimEntry is an entry about a claim that leaves the cost as it is.
+func (rec *recorder) claimEntry(now time.Time, kind string, c *model.Claim, why plan.Reason) ledger.Entry {
+	e := ledger.Entry{At: now, Kind: kind, Subject: "nodeclaim/" + c.Name, Why: []plan.Reason{why}, Type: c.Labels[model.LabelInstanceType], Micro: rec.claims.price(c),
+		Before: rec.claims.cost, After: rec.claims.cost}
+	if c.NodeName != "" {
+		e.Related = []string{"node/" + c.NodeName}
+	}
+	return e
+}
+
+// endReason is why a claim has ended: what its deletion was asked for, as this process or the one before it has said.
+func (rec *recorder) endReason(c *model.Claim) plan.Reason {
+	if why, ok := rec.claims.asked[c.Name]; ok {
+		return why
+	}
+	if d := c.Conditions[lifecycle.Disrupted]; d.True() {
+		return plan.Reason{Code: plan.Code(d.Reason), Pool: c.Pool}
+	}
+	return plan.Reason{Code: plan.Deleted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name}
+}
+
+// sum is what the nodes of a snapshot's claims cost an hour.
+func (h *claimHistory) sum(snap *model.Snapshot) (micro int64) {
+	h.pools = make(map[string]*model.NodePool, len(snap.Pools))
+	for _, p := range snap.Pools {
+		h.pools[p.Name] = p
+	}
+	for _, c := range snap.Claims {
+		micro += h.price(c)
+	}
+	return micro
+}
+
+// price is what a claim's node costs an hour: by its offering, else what it cost when it was launched, else what it was
+// decided to cost.
+func (h *claimHistory) price(c *model.Claim) int64 {
+	if p := h.pools[c.Pool]; p != nil {
+		if o := disrupt.NodeOffering(p, c.Labels); o != nil {
+			return o.PriceMicro
+		}
+	}
+	if micro, ok := model.ParseDollars(c.Annotations[model.AnnotationLaunchPrice]); ok {
+		return micro
+	}
+	return h.planned[c.Name]
+}
+
+// changesNodes says whether a decision launches or removes nodes.
+func changesNodes(out *decide.Output) bool {
+	for _, a := range out.Actions {
+		switch a.(type) {
+		case plan.CreateClaim, plan.DeleteClaim:
+			return true
+		}
+	}
+	return len(out.Commands) > 0
+}
+
+// HourlyCost is what all nodes of NodePools cost now, in micro-dollars an hour, as the ledger counts them. It may be called
+// from anywhere.
+func (c *Controller) HourlyCost(ctx context.Context) (int64, error) {
+	if !c.synced.Load() {
+		return 0, errNotSynced
+	}
+	return askLoop(ctx, c.changes, func(s *state.State) int64 { return c.recorder.claims.sum(s.Snapshot(time.Now())) })
+}

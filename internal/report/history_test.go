@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package report
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// A node whose deletion was asked for is draining, and still costs; it is removed when its NodeClaim has ended. What the
+// nodes cost in the end is what they cost now, not what was hoped for.
+func TestHistoryText(t *testing.T) {
+	at := time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC)
+	now := int64(300_000)
+	because := []plan.Reason{{Code: plan.Empty, Pool: "default"}}
+	h := History{Since: at.Add(-time.Hour), Until: at, Now: &now, Entries: []ledger.Entry{
+		{At: at, Kind: "create", Subject: "nodeclaim/a", Why: []plan.Reason{{Code: plan.Demand, Pool: "default"}}, Type: "m5.large", Micro: 100_000, Before: 400_000, After: 500_000},
+		{At: at, Kind: "delete", Subject: "nodeclaim/b", Related: []string{"node/b"}, Why: because, Type: "m5.large", Micro: 100_000, Before: 500_000, After: 500_000},
+		{At: at, Kind: "delete", Subject: "nodeclaim/c", Related: []string{"node/c"}, Why: because, Before: 500_000, After: 500_000},
+		{At: at, Kind: "delete", Subject: "nodeclaim/d", Why: []plan.Reason{{Code: plan.LaunchTimeout, Pool: "default"}}, Before: 500_000, After: 500_000},
+		{At: at, Kind: "remove", Subject: "nodeclaim/b", Related: []string{"node/b"}, Why: because, Type: "m5.large", Micro: 100_000, Before: 500_000, After: 400_000},
+	}}
+	var b strings.Builder
+	if err := HistoryText(&b, &h); err != nil {
+		t.Fatal(err)
+	}
+	want := `2026-03-01 02:00:00 to 03:00:00 UTC
+
+  TIME      WHAT      OBJECT       CLUSTER $/H     WHY
+  03:00:00  launched  nodeclaim/a  $0.40 to $0.50  NodePool default: pods need it [m5.large, $0.10/h]
+  03:00:00  draining  nodeclaim/b  $0.50           NodePool default: the node is empty [m5.large, $0.10/h]
+  03:00:00  draining  nodeclaim/c  $0.50           NodePool default: the node is empty
+  03:00:00  ending    nodeclaim/d  $0.50           NodePool default: no instance within 5 minutes
+  03:00:00  removed   nodeclaim/b  $0.50 to $0.40  NodePool default: the node is empty [m5.large, $0.10/h]
+
+1 launched, 1 still draining, 1 still ending, 1 removed; nodes of NodePools cost $0.40/h before and cost $0.30/h now.
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
