@@ -144,7 +144,11 @@ func (p *controllerPage) Details(ctx context.Context, w io.Writer, subject strin
 func (p *controllerPage) Report(ctx context.Context, w io.Writer, name string) error {
 	switch name {
 	case "history":
-		return report.HistoryText(w, pastOf(ctx, p.ctl, "", pageReport))
+		h, err := p.ctl.History(ctx, "", pageReport)
+		if err != nil {
+			return err
+		}
+		return report.HistoryText(w, h)
 	case "headroom":
 		list, err := listHeadrooms(ctx, p.client, "")
 		if err != nil {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/kube"
-	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/report"
 )
 
@@ -29,26 +28,15 @@ func serveHistory(ctl *controller.Controller, w http.ResponseWriter, r *http.Req
 		http.Error(w, fmt.Sprintf("%q: need a duration above 0, such as 1h", length), http.StatusBadRequest)
 		return
 	}
-	h := pastOf(r.Context(), ctl, subject, since)
+	h, err := ctl.History(r.Context(), subject, since)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	if err := report.HistoryJSON(w, h); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}
-}
-
-// pastOf is what a controller's ledger knows of a subject, empty for all, since so long ago.
-func pastOf(ctx context.Context, ctl *controller.Controller, subject string, since time.Duration) *report.History {
-	l, now := ctl.Ledger, time.Now()
-	h := &report.History{Since: now.Add(-since), Until: now, Subject: subject}
-	if cost, err := ctl.HourlyCost(ctx); err == nil { // else it is not known yet
-		h.Now = &cost
-	}
-	var about func(ledger.Entry) bool
-	if subject != "" {
-		about = ledger.About(subject, l.Machine(subject))
-	}
-	h.Entries = l.Past().Entries(h.Since, about)
-	return h
 }
 
 type historyFlags struct {
@@ -66,7 +54,7 @@ func historyCommand() *cobra.Command {
 			"launched, disrupted and removed, pods refused, launches that failed, commands that were aborted; why, and what the cluster cost\n" +
 			"an hour before and after. A week is kept across restarts, at most 2 MiB in eight ConfigMaps (docs/HISTORY.md); objects that are gone are in it.\n\n" +
 			reachHelp + "\n\n" +
-			"Exit status: 0 it has answered, 1 nobody answers, 2 wrong usage, 130 or 143 interrupted or stopped.",
+			"Exit status: 0 it has answered, 1 nobody answers or nothing is known of the object, 2 wrong usage, 130 or 143 interrupted or stopped.",
 		Example: "  dovetail history\n  dovetail history --since 24h nodepool/default\n  dovetail history --since 3h -o json | jq '.entries[] | select(.kind == \"create\")'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {

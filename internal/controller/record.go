@@ -122,7 +122,7 @@ func (rec *recorder) recordCreate(now time.Time, a plan.CreateClaim, out *decide
 		"zone", a.Zone, "capacityType", a.CapacityType, "usdPerHour", formatUSD(a.PriceMicro), "reserved", a.Reserved, "why", string(a.Why.Code))
 	h := &rec.claims
 	rec.ledger.Add(ledger.Entry{At: now, Kind: "create", Subject: "nodeclaim/" + a.Name, Why: why, Pods: names, Type: a.Type, Micro: a.PriceMicro, Bound: out.Cost.BoundMicroPerHour,
-		Before: h.cost, After: h.cost + a.PriceMicro})
+		Related: deploymentsOf(a.Pods), Before: h.cost, After: h.cost + a.PriceMicro})
 	h.cost += a.PriceMicro
 	h.planned[a.Name] = a.PriceMicro
 }
@@ -211,6 +211,18 @@ func (rec *recorder) recordBindings(now time.Time, actions []plan.Action) {
 	}
 }
 
+// deploymentsOf are the Deployments of pods, each once, as the ledger names them.
+func deploymentsOf(pods []*model.Pod) (names []string) {
+	seen := map[string]bool{}
+	for _, p := range pods {
+		if name := "deployment/" + p.Namespace + "/" + p.Deployment; p.Deployment != "" && !seen[name] {
+			seen[name] = true
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // recordEvict tells once of a pod that should have gone after its successor had come, and can't.
 func (rec *recorder) recordEvict(now time.Time, a plan.Evict) {
 	subject := "pod/" + a.Namespace + "/" + a.Pod
@@ -238,7 +250,7 @@ func (rec *recorder) recordPods(now time.Time, out *decide.Output) {
 		}
 		text := report.Refusal(d.Reasons)
 		rec.log.Info("pod is unschedulable", "pod", d.Pod.Key(), "reasons", text)
-		rec.ledger.Add(ledger.Entry{At: now, Kind: ledger.Refuse, Subject: "pod/" + d.Pod.Key(), Why: d.Reasons})
+		rec.ledger.Add(ledger.Entry{At: now, Kind: ledger.Refuse, Subject: "pod/" + d.Pod.Key(), Why: d.Reasons, Related: deploymentsOf([]*model.Pod{d.Pod})})
 		rec.cluster.Event("Pod", d.Pod.Namespace, d.Pod.Name, d.Pod.UID, true, "FailedScheduling", text)
 		rec.groups.tellNotTriggered(d)
 	}

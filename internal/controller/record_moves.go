@@ -37,7 +37,7 @@ func (rec *recorder) recordMoves(now time.Time, out *decide.Output) {
 			for i, p := range u.Pods {
 				keys[i] = p.Key()
 			}
-			rec.ledger.Add(ledger.Entry{At: now, Kind: "move", Subject: "node/" + u.Node.Name, Why: []plan.Reason{own}, Pods: keys, Related: []string{"nodeclaim/" + u.Claim.Name},
+			rec.ledger.Add(ledger.Entry{At: now, Kind: "move", Subject: "node/" + u.Node.Name, Why: []plan.Reason{own}, Pods: keys, Related: append([]string{"nodeclaim/" + u.Claim.Name}, deploymentsOf(u.Pods)...),
 				Type: u.Node.Labels["node.kubernetes.io/instance-type"], Micro: u.PriceMicro, Before: rec.claims.cost, After: rec.claims.cost})
 			text := fmt.Sprintf("%s: removing %d nodes, launching %d; $%s/h becomes $%s/h", m.Cause, len(m.Candidates), len(m.Replacements), formatUSD(m.OldMicroPerHour), formatUSD(m.NewMicroPerHour))
 			if all := m.Batch; all.SavingBoundMicroPerHour > 0 {

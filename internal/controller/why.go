@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -78,6 +79,28 @@ func (c *Controller) Explain(ctx context.Context, subject string) (report.Why, e
 		out.Gone, err = true, nil
 	}
 	return out, err
+}
+
+// History returns what is known of a subject, empty for all, since so long ago. Of what the cluster doesn't have and nothing is
+// known of at all, the error is a *plan.NoSuchObject. It may be called from anywhere.
+func (c *Controller) History(ctx context.Context, subject string, since time.Duration) (*report.History, error) {
+	now := time.Now()
+	h := &report.History{Since: now.Add(-since), Until: now, Subject: subject}
+	if cost, err := c.HourlyCost(ctx); err == nil { // else it is not known yet
+		h.Now = &cost
+	}
+	var about func(ledger.Entry) bool
+	if subject != "" {
+		about = ledger.About(subject, c.Ledger.Machine(subject))
+	}
+	h.Entries = c.Ledger.Past().Entries(h.Since, about)
+	if len(h.Entries) == 0 && subject != "" && len(c.Ledger.All(about)) == 0 {
+		var none *plan.NoSuchObject
+		if _, err := c.Why(ctx, subject); errors.As(err, &none) {
+			return nil, fmt.Errorf("%w, and nothing was decided about one in the last week", none)
+		}
+	}
+	return h, nil
 }
 
 // Why says what is in the way of an object now; see decide.Why. It may be called from anywhere and does its work in the caller's goroutine,

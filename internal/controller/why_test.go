@@ -84,6 +84,7 @@ func TestExplainWhatIsGone(t *testing.T) {
 			{Kind: "terminate", Subject: "instance/i", Related: []string{"nodeclaim/c"}},
 			{Kind: "create", Subject: "nodeclaim/other"},
 		} {
+			e.At = time.Now()
 			b.c.Ledger.Add(e)
 		}
 		for subject, want := range map[string]string{
@@ -103,6 +104,12 @@ func TestExplainWhatIsGone(t *testing.T) {
 		var none *plan.NoSuchObject
 		if _, err := b.c.Explain(t.Context(), "node/never"); !errors.As(err, &none) {
 			t.Errorf("of a node that never was: %v", err)
+		}
+		if h, err := b.c.History(t.Context(), "nodepool/never", time.Hour); !errors.As(err, &none) {
+			t.Errorf("the history of a NodePool that never was: %+v, %v", h, err)
+		}
+		if h, err := b.c.History(t.Context(), "node/n", time.Hour); err != nil || len(h.Entries) != 3 || h.Now == nil {
+			t.Errorf("the history of a node that is gone: %+v, %v", h, err)
 		}
 	})
 }

@@ -107,6 +107,11 @@ func joinRefusal(s *segment, e *Entry) bool {
 			continue
 		}
 		o.Last, o.Count = e.At, max(o.Count, 1)+1
+		for _, r := range e.Related {
+			if !slices.Contains(o.Related, r) && len(o.Related) < mostPodNames {
+				o.Related = append(slices.Clip(o.Related), r)
+			}
+		}
 		name := strings.TrimPrefix(e.Subject, "pod/")
 		if e.Subject != o.Subject && !slices.Contains(o.Pods, name) {
 			if len(o.Pods) < mostPodNames {
@@ -135,6 +140,7 @@ func limit(e *Entry, most limits) {
 	if n := len(e.Pods); n > most.pods {
 		e.Pods, e.MorePods = slices.Clone(e.Pods[:most.pods]), e.MorePods+n-most.pods
 	}
+	e.Related = e.Related[:min(len(e.Related), most.pods)]
 	e.Why = slices.Clone(e.Why[:min(len(e.Why), most.reasons)])
 	cut := func(s *string) {
 		if len(*s) > most.text {

@@ -135,7 +135,8 @@ func e25(n int) time.Time { return entryAt(n).At }
 func TestHistoryOfRefusals(t *testing.T) {
 	h := &History{}
 	for i := range 1000 {
-		h.Add(Entry{At: start.Add(time.Duration(i) * time.Millisecond), Kind: Refuse, Subject: fmt.Sprintf("pod/shop/a-%d", i), Why: []plan.Reason{{Code: plan.Limit, Pool: "p"}}})
+		h.Add(Entry{At: start.Add(time.Duration(i) * time.Millisecond), Kind: Refuse, Subject: fmt.Sprintf("pod/shop/a-%d", i), Why: []plan.Reason{{Code: plan.Limit, Pool: "p"}},
+			Related: []string{fmt.Sprintf("deployment/shop/a%d", i%7)}})
 	}
 	h.Add(Entry{At: start.Add(2 * time.Second), Kind: Refuse, Subject: "pod/shop/b", Why: []plan.Reason{{Code: plan.Taint, Pool: "p"}}})
 	h.Add(Entry{At: start.Add(2 * time.Second), Kind: Keep, Subject: "node/a"})
@@ -146,6 +147,11 @@ func TestHistoryOfRefusals(t *testing.T) {
 	}
 	if about := h.Entries(time.Time{}, About("pod/shop/a-7", nil)); len(about) != 1 {
 		t.Errorf("%d entries about a pod that joined another", len(about))
+	}
+	for subject, want := range map[string]int{"deployment/shop/a6": 1, "deployment/shop/a7": 0} {
+		if about := h.Entries(time.Time{}, About(subject, nil)); len(about) != want {
+			t.Errorf("%d entries about %s, want %d", len(about), subject, want)
+		}
 	}
 	if recent := h.Entries(start.Add(1500*time.Millisecond), nil); len(recent) != 1 {
 		t.Errorf("%d entries of the last half second", len(recent))

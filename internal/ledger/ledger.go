@@ -29,7 +29,7 @@ type Entry struct {
 	Why     []plan.Reason `json:"why"`
 	Outcome string        `json:"outcome,omitempty"` // done, failed: …; empty: decided
 	Pods    []string      `json:"pods,omitempty"`    // namespace/name, for whom
-	Related []string      `json:"related,omitempty"` // other objects that it is about, named as Subject is: the node of a claim, the claim of a node
+	Related []string      `json:"related,omitempty"` // other objects that it is about, named as Subject is: the node of a claim, the claim of a node, the Deployments of pods
 	Type    string        `json:"instanceType,omitempty"`
 	Micro   int64         `json:"priceMicroUSDPerHour,omitempty"`
 	Bound   int64         `json:"lowerBoundMicroUSDPerHour,omitempty"`

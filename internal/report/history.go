@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ func HistoryWord(e *ledger.Entry) string {
 	switch {
 	case strings.HasPrefix(e.Outcome, "failed"):
 		return "failed"
-	case e.Kind == "delete" && len(e.Related) == 0:
+	case e.Kind == "delete" && !slices.ContainsFunc(e.Related, func(o string) bool { return strings.HasPrefix(o, "node/") }):
 		return "ending" // the NodeClaim has no node that could be drained
 	}
 	return or(historyKinds[e.Kind], "told")
@@ -53,7 +54,7 @@ func HistoryText(w io.Writer, h *History) error {
 	about := with(" about ", objectName(h.Subject), "")
 	fmt.Fprintf(&b, "%s to %s UTC%s\n\n", h.Since.UTC().Format("2006-01-02 15:04:05"), h.Until.UTC().Format("15:04:05"), about)
 	if len(h.Entries) == 0 {
-		fmt.Fprintf(&b, "Nothing was decided.\n")
+		fmt.Fprintf(&b, "Nothing was decided%s in this time.\n", about)
 		_, err := w.Write(b.Bytes())
 		return err
 	}
