@@ -100,6 +100,11 @@ func summary(v *View, to int) []Line {
 	if t.NotReady > 0 {
 		nodes = append(nodes, Span{strconv.Itoa(t.NotReady) + " not ready", Warn})
 	}
+	for _, state := range []string{Launching, Booting, Starting, Draining, Ending} {
+		if n := t.States[state]; n > 0 {
+			nodes = append(nodes, Span{strconv.Itoa(n) + " " + strings.ToLower(state), Plain})
+		}
+	}
 	nodes = append(nodes, Span{count(t.Pods, "pod"), Plain})
 	if t.Pending > 0 {
 		nodes = append(nodes, Span{strconv.Itoa(t.Pending) + " pending", Warn})

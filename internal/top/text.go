@@ -125,16 +125,17 @@ type wireDecision struct {
 }
 
 type wireTotal struct {
-	Nodes       int          `json:"nodes"`
-	NotReady    int          `json:"nodesNotReady"`
-	Allocatable wireAmounts  `json:"allocatable"`
-	Requested   wireAmounts  `json:"requested"`
-	Used        *wireAmounts `json:"used,omitempty"`
-	PerHour     money        `json:"dollarsPerHour"`
-	Unpriced    int          `json:"nodesWithoutPrice"`
-	Pods        int          `json:"pods"`
-	Pending     int          `json:"podsPending"`
-	Starting    int          `json:"podsStarting"`
+	Nodes       int            `json:"nodes"`
+	NotReady    int            `json:"nodesNotReady"`
+	States      map[string]int `json:"nodesByState"`
+	Allocatable wireAmounts    `json:"allocatable"`
+	Requested   wireAmounts    `json:"requested"`
+	Used        *wireAmounts   `json:"used,omitempty"`
+	PerHour     money          `json:"dollarsPerHour"`
+	Unpriced    int            `json:"nodesWithoutPrice"`
+	Pods        int            `json:"pods"`
+	Pending     int            `json:"podsPending"`
+	Starting    int            `json:"podsStarting"`
 }
 
 type wireView struct {
@@ -157,7 +158,7 @@ type wireView struct {
 func JSON(w io.Writer, v *View, l *Look) error {
 	t := v.rows(l)
 	out := wireView{At: v.At.UTC(), Cluster: v.Cluster, Autoscalers: append([]Autoscaler{}, v.Autoscalers...), Prices: v.Prices.Name, PricesAsOf: v.Prices.AsOf,
-		Total: wireTotal{Nodes: v.Total.Nodes, NotReady: v.Total.NotReady, Allocatable: wire(v.Total.Allocatable), Requested: wire(v.Total.Requested),
+		Total: wireTotal{Nodes: v.Total.Nodes, NotReady: v.Total.NotReady, States: v.Total.States, Allocatable: wire(v.Total.Allocatable), Requested: wire(v.Total.Requested),
 			PerHour: money(v.Total.Micro), Unpriced: v.Total.Unpriced, Pods: v.Total.Pods, Pending: v.Total.Pending, Starting: v.Total.Starting},
 		Pools: []wirePool{}, Nodes: []wireNode{}, Pending: []wireCause{}, Decisions: []wireDecision{}, From: v.From,
 		Problems: append([]string{}, v.Problems...), Notes: append([]string{}, v.Notes...)}

@@ -6,6 +6,7 @@ package top
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -286,7 +287,7 @@ func TestSumsFollowChanges(t *testing.T) {
 			t.Errorf("%d pods starting, want %d", b.starting, fresh.starting)
 		}
 		have, want := b.View(now), fresh.View(now)
-		if len(want.Pending) == 0 || len(have.Pending) != len(want.Pending) || have.Total != want.Total {
+		if len(want.Pending) == 0 || len(have.Pending) != len(want.Pending) || !reflect.DeepEqual(have.Total, want.Total) {
 			t.Fatalf("pending %d, want %d; total %+v, want %+v", len(have.Pending), len(want.Pending), have.Total, want.Total)
 		}
 		for i := range want.Pending {

@@ -38,7 +38,8 @@ type View struct {
 
 // Total sums up the cluster.
 type Total struct {
-	Nodes, NotReady        int // NotReady counts all that are not Ready, those still launching too
+	Nodes, NotReady        int            // NotReady: its Node is there and started, and its condition Ready is not True
+	States                 map[string]int // nodes by NodeRow.State
 	Allocatable, Requested Amounts
 	Used                   Amounts
 	Micro                  int64 // micro-dollars an hour of the nodes with a price
@@ -62,6 +63,7 @@ type NodeRow struct {
 	Price                  Price
 	Priced                 bool
 	State, Doing           string
+	NotReady               bool // the Node is there, has started before, and its condition Ready is not True
 }
 
 // PoolRow is a NodePool, a Provisioner, or a node group known by its nodes' label.
@@ -116,6 +118,7 @@ func (b *Board) View(local time.Time) *View {
 		}
 	}
 	unknown := map[string]int{}
+	v.Total.States = map[string]int{}
 	v.Nodes = make([]NodeRow, 0, len(b.nodes)+8)
 	other := false
 	add := func(r NodeRow) {
@@ -129,7 +132,8 @@ func (b *Board) View(local time.Time) *View {
 		p := pool(r.Pool)
 		v.Total.Nodes++
 		p.Nodes++
-		if r.State != Ready {
+		v.Total.States[r.State]++
+		if r.NotReady {
 			v.Total.NotReady++
 			p.NotReady++
 		}
@@ -155,6 +159,7 @@ func (b *Board) View(local time.Time) *View {
 		}
 		r := NodeRow{Name: n.Name, Pool: n.Pool, Type: n.Type, Zone: n.Zone, CapacityType: n.CapacityType, Age: max(0, now.Sub(n.Created)),
 			Allocatable: n.Allocatable, Requested: l.requests, Pods: int64(l.pods), PodsMax: n.Pods, State: state(n, c, l), Doing: doing(n, c, l)}
+		r.NotReady = n.Ready != "True" && r.State != Starting
 		r.Used, r.UseKnown = b.use[n.Name]
 		if c != nil {
 			r.Claim = c.Name

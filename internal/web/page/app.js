@@ -101,6 +101,14 @@ async function explain(subject) {
   }
 }
 
+// nodeStates says how many nodes are in which state other than Ready.
+function nodeStates(t) {
+  const {Ready, NotReady, ...others} = t.nodesByState;
+  const parts = Object.entries(others).map(([state, n]) => `${n} ${state.toLowerCase()}`);
+  if (t.nodesNotReady) parts.unshift(`${t.nodesNotReady} not Ready`);
+  return parts.join(", ") || "all Ready";
+}
+
 let charts = [];
 function drawOverview() {
   const t = state.overview.total;
@@ -113,7 +121,7 @@ function drawOverview() {
   document.getElementById("cards").replaceChildren(
     card("Cost an hour", money(t.dollarsPerHour), t.nodesWithoutPrice ? `${t.nodesWithoutPrice} nodes without a price` : ""),
     card("Cost a month", money(t.dollarsPerHour * hoursOfMonth), "at the present cost an hour"),
-    card("Nodes", String(t.nodes), t.nodesNotReady ? `${t.nodesNotReady} not Ready` : "all Ready"),
+    card("Nodes", String(t.nodes), nodeStates(t)),
     card("CPU requested", percent(share(cores(t.requested), cores(t.allocatable))), `${cores(t.requested).toFixed(1)} of ${cores(t.allocatable).toFixed(1)} cores`),
     card("Memory requested", percent(share(gibibytes(t.requested), gibibytes(t.allocatable))), `${gibibytes(t.requested).toFixed(1)} of ${gibibytes(t.allocatable).toFixed(1)} GiB`),
     card("Pending pods", String(t.podsPending), `${t.pods} pods, ${t.podsStarting} starting`));
