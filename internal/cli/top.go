@@ -300,7 +300,7 @@ func ledgerDecisions(entries []ledger.Entry) []top.Decision {
 			text = strings.TrimPrefix(text+" ("+e.Outcome+")", " ")
 		}
 		out = append(out, top.Decision{At: e.At, Last: e.Last, Count: e.Count, By: top.Dovetail, Kind: e.Kind, Subject: e.Subject, Text: text,
-			Warning: strings.HasPrefix(e.Outcome, "failed"), Refusal: e.Kind == ledger.Refuse})
+			Warning: strings.HasPrefix(e.Outcome, "failed"), Refusal: e.Kind == ledger.Refuse, Blocker: report.Blocker(e)})
 	}
 	return out
 }

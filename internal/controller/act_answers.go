@@ -5,6 +5,7 @@ package controller
 
 import (
 	"errors"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -82,6 +83,7 @@ func (aa *actionAnswers) answerEvict(a plan.Evict) func(*state.State, error) {
 			aa.recorder.groups.tellEvicted(aa.state.FindClaimByNode(a.Node), aa.drainCause(a.Node), a)
 		case errors.Is(err, plan.ErrBlocked):
 			aa.cluster.Event("Node", "", a.Node, "", true, "FailedDraining", err.Error())
+			aa.recorder.recordBlockedDrain(time.Now(), a, err)
 		}
 		aa.metrics.countEviction(err)
 		aa.metrics.groups.countEviction(aa.state.FindClaimByNode(a.Node), err)

@@ -233,6 +233,26 @@ func (rec *recorder) recordEvict(now time.Time, a plan.Evict) {
 	rec.ledger.Add(ledger.Entry{At: now, Kind: "evict", Subject: subject, Why: []plan.Reason{a.Why}})
 }
 
+// recordBlockedDrain tells who refuses the eviction of a pod, of each node and budget once in a while.
+func (rec *recorder) recordBlockedDrain(now time.Time, a plan.Evict, err error) {
+	why := plan.Reason{Code: plan.EvictionRefused, Pool: a.Why.Pool, Subject: "pod/" + a.Namespace + "/" + a.Pod, Have: err.Error()}
+	key := why.Subject
+	var by *plan.BudgetBlocks
+	if errors.As(err, &by) {
+		why.Code, why.Key, why.Have = plan.DisruptionBudgetPDB, by.Budget, ""
+		key = by.Budget // its other pods on the node are told with it
+	}
+	if !rec.isNews(now, "blocked "+a.Node+" "+key, string(why.Code)) {
+		return
+	}
+	rec.log.Info("drain is blocked", "node", a.Node, "pod", a.Namespace+"/"+a.Pod, "by", err.Error())
+	e := ledger.Entry{At: now, Kind: ledger.Blocked, Subject: "node/" + a.Node, Why: []plan.Reason{why}, Pods: []string{a.Namespace + "/" + a.Pod}}
+	if cl := rec.state.FindClaimByNode(a.Node); cl != nil {
+		e.Related = []string{"nodeclaim/" + cl.Name}
+	}
+	rec.ledger.Add(e)
+}
+
 // recordPods tells each refused pod once why, and again when the reason changes.
 func (rec *recorder) recordPods(now time.Time, out *decide.Output) {
 	rec.metrics.changes.pods.noteDecided(out.Pods, now)

@@ -12,8 +12,10 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/report"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -33,6 +35,9 @@ func TestEventReasons(t *testing.T) {
 			evict := b.c.answers.answerEvict(plan.Evict{Namespace: "default", Pod: "web", Node: "n"})
 			evict(s, nil)
 			evict(s, fmt.Errorf("budget web: %w", plan.ErrBlocked))
+			for range 3 { // told once
+				evict(s, fmt.Errorf("evict: %w", &plan.BudgetBlocks{Budget: "default/web", Said: "The disruption budget web needs 3 healthy pods"}))
+			}
 		})
 		time.Sleep(time.Second)
 		var told []string
@@ -47,6 +52,15 @@ func TestEventReasons(t *testing.T) {
 			if !slices.Contains(told, want) {
 				t.Errorf("nothing told %q; told was %v", want, told)
 			}
+		}
+		var blockers []string
+		for _, e := range b.c.Ledger.Past().Entries(time.Time{}, ledger.About("node/n", nil)) {
+			if by := report.Blocker(&e); by != "" {
+				blockers = append(blockers, by)
+			}
+		}
+		if got := strings.Join(blockers, ", "); got != "pod default/web, PodDisruptionBudget default/web" {
+			t.Errorf("the drain is blocked by %q by the ledger", got)
 		}
 	})
 }

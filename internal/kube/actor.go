@@ -805,7 +805,11 @@ func (a *Actor) Evict(ctx context.Context, e plan.Evict) (uint64, error) {
 	err := a.c.core.Post().MaxRetries(0).Namespace(e.Namespace).Resource("pods").Name(e.Pod).SubResource("eviction").Body(body).Do(ctx).Error()
 	switch {
 	case apierrors.IsTooManyRequests(err) && apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause):
-		return 0, fmt.Errorf("evict pod %q: %w: %s", name, plan.ErrBlocked, blockedBy(err))
+		said := blockedBy(err)
+		if budget, ok := budgetOf(said); ok {
+			return 0, fmt.Errorf("evict pod %q: %w", name, &plan.BudgetBlocks{Budget: e.Namespace + "/" + budget, Said: said})
+		}
+		return 0, fmt.Errorf("evict pod %q: %w: %s", name, plan.ErrBlocked, said)
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "more than one PodDisruptionBudget"), apierrors.IsForbidden(err), apierrors.IsInvalid(err),
 		apierrors.IsTooManyRequests(err) && strings.Contains(err.Error(), "admission webhook"):
 		return 0, fmt.Errorf("evict pod %q: %w: %w", name, plan.ErrBlocked, err)
@@ -826,6 +830,13 @@ func blockedBy(err error) string {
 		}
 	}
 	return err.Error()
+}
+
+// budgetOf is the name of the budget in the API server's words: "The disruption budget NAME needs …", or "… is still …".
+func budgetOf(said string) (string, bool) {
+	_, rest, ok := strings.Cut(said, "disruption budget ")
+	name, _, _ := strings.Cut(rest, " ")
+	return name, ok && name != ""
 }
 
 // Restart has a Deployment make its pods anew, by the annotation that kubectl uses. One that has been restarted since, by whomever, is left

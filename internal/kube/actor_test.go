@@ -529,6 +529,10 @@ func TestEvict(t *testing.T) {
 		_, err = p.actor.Evict(p.ctx, plan.Evict{Namespace: "default", Pod: held.Name, UID: string(held.UID)})
 		if name == "one" {
 			wantErr(t, err, plan.ErrBlocked, "budget-one")
+			var by *plan.BudgetBlocks
+			if !errors.As(err, &by) || by.Budget != "default/budget-one" {
+				t.Errorf("the budget of %v is %+v, want default/budget-one", err, by)
+			}
 		} else {
 			wantErr(t, err, plan.ErrBlocked, "more than one PodDisruptionBudget")
 		}

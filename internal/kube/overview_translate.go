@@ -189,8 +189,15 @@ func overviewEvent(e *corev1.Event, by string) top.Decision {
 	if first.IsZero() {
 		first = e.CreationTimestamp.Time
 	}
+	blocker := ""
+	if kind == "node" && e.Reason == "FailedDraining" {
+		blocker = e.Message
+		if budget, ok := budgetOf(e.Message); ok {
+			blocker = "PodDisruptionBudget " + budget
+		}
+	}
 	return top.Decision{
-		At: first, Last: last, Count: count, By: by, Kind: e.Reason, Subject: kind + "/" + name, Text: e.Message, Warning: e.Type == corev1.EventTypeWarning,
+		Blocker: blocker, At: first, Last: last, Count: count, By: by, Kind: e.Reason, Subject: kind + "/" + name, Text: e.Message, Warning: e.Type == corev1.EventTypeWarning,
 		Refusal: kind == "pod" && (e.Reason == "FailedScheduling" || e.Reason == "NotTriggerScaleUp"),
 	}
 }

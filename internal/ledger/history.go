@@ -175,10 +175,14 @@ func (h *History) Entries(since time.Time, keep func(Entry) bool) []Entry {
 	type id struct {
 		at            int64
 		kind, subject string
+		why           plan.Reason // the first
 	}
 	seen := make(map[id]bool, len(out))
 	return slices.DeleteFunc(out, func(e Entry) bool { // two leaders may have stored the same
-		k := id{e.At.UnixNano(), e.Kind, e.Subject}
+		k := id{at: e.At.UnixNano(), kind: e.Kind, subject: e.Subject}
+		if len(e.Why) > 0 {
+			k.why = e.Why[0]
+		}
 		was := seen[k]
 		seen[k] = true
 		return was

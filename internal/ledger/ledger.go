@@ -50,6 +50,9 @@ const (
 	Refuse = "refuse" // a pod finds no machine
 )
 
+// Blocked is the kind of an entry about a drain that somebody has refused an eviction of.
+const Blocked = "blocked"
+
 // stands identifies an answer that may be given again: what is answered, about which object, for which reasons. The amounts in them may change; the
 // entry then has the latest. It is empty for an entry about something done.
 func (e *Entry) stands() string {

@@ -5,6 +5,15 @@ package plan
 
 import "errors"
 
+// BudgetBlocks is the ErrBlocked of an eviction that a PodDisruptionBudget refuses.
+type BudgetBlocks struct {
+	Budget string // namespace/name
+	Said   string // by the API server
+}
+
+func (e *BudgetBlocks) Error() string { return ErrBlocked.Error() + ": " + e.Said }
+func (e *BudgetBlocks) Unwrap() error { return ErrBlocked }
+
 // What whoever carries out an action may answer, so that the loop knows what to do next. Any other error means: try again later.
 var (
 	// ErrBlocked: the API server refuses for now, a PodDisruptionBudget or an admission webhook being in the way. Try again; the error's text

@@ -143,9 +143,10 @@ const (
 	ExtendedResource    Code = "ExtendedResource"
 	SpreadTaints        Code = "SpreadHonorsTaints"
 	PatchRefused        Code = "PatchRefused"
-	BindingRefused      Code = "BindingRefused" // the API server refused to bind the pod
-	BindingUnfit        Code = "BindingUnfit"   // a filter of kube-scheduler is against a node now; Key: the filter
-	NotBindable         Code = "NotBindable"    // only kube-scheduler can place the pod; Key: because of what, Have: what that asks about
+	BindingRefused      Code = "BindingRefused"  // the API server refused to bind the pod
+	BindingUnfit        Code = "BindingUnfit"    // a filter of kube-scheduler is against a node now; Key: the filter
+	EvictionRefused     Code = "EvictionRefused" // the API server refuses to evict the pod, Subject; Have: what it says
+	NotBindable         Code = "NotBindable"     // only kube-scheduler can place the pod; Key: because of what, Have: what that asks about
 	LandingOff          Code = "ExactLandingOff"
 	HeldForBuffer       Code = "CapacityBuffer" // bought for the virtual pods of a CapacityBuffer, and free for every pod; Subject: the buffer
 )

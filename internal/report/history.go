@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // History is what was decided from an instant on.
@@ -30,10 +31,10 @@ func HistoryJSON(w io.Writer, h *History) error { return writeIndented(w, h) }
 // historyKinds are what happened, by the kind of an entry.
 var historyKinds = map[string]string{
 	"create": "launched", "delete": "draining", "remove": "removed", "terminate": "removed", "move": "disrupted", ledger.Refuse: "refused", "verify": "refused",
-	"launch": "failed", "abort": "failed", "release": "failed", "evict": "failed", "decide": "failed", "interrupt": "interrupted", "restart": "disrupted",
+	"launch": "failed", "abort": "failed", "release": "failed", "evict": "failed", "decide": "failed", "interrupt": "interrupted", ledger.Blocked: "blocked", "restart": "disrupted",
 }
 
-// HistoryWord says what happened in an entry: launched, disrupted, draining, ending, removed, refused, failed, interrupted or
+// HistoryWord says what happened in an entry: launched, disrupted, draining, blocked, ending, removed, refused, failed, interrupted or
 // told.
 func HistoryWord(e *ledger.Entry) string {
 	switch {
@@ -43,6 +44,17 @@ func HistoryWord(e *ledger.Entry) string {
 		return "ending" // the NodeClaim has no node that could be drained
 	}
 	return or(historyKinds[e.Kind], "told")
+}
+
+// Blocker names who refuses an eviction that an entry of kind ledger.Blocked is about; empty: it is another entry.
+func Blocker(e *ledger.Entry) string {
+	if e.Kind != ledger.Blocked || len(e.Why) == 0 {
+		return ""
+	}
+	if r := e.Why[0]; r.Code == plan.DisruptionBudgetPDB {
+		return objectName("poddisruptionbudget/" + r.Key)
+	}
+	return objectName(e.Why[0].Subject)
 }
 
 // mostHistory is how many entries the text shows; the JSON has all.
@@ -136,7 +148,7 @@ func historySum(h *History) string {
 		counts["still "+word]++
 	}
 	var parts []string
-	for _, word := range []string{"launched", "disrupted", "still draining", "still ending", "removed", "interrupted", "refused", "failed", "told"} {
+	for _, word := range []string{"launched", "disrupted", "still draining", "still ending", "removed", "blocked", "interrupted", "refused", "failed", "told"} {
 		if n := counts[word]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, word))
 		}

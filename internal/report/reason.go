@@ -166,6 +166,8 @@ func sentence(r plan.Reason) string {
 		return objectName(r.Subject) + " can't take the pod: kube-scheduler's filter " + r.Key + with(" requires ", r.Want, ",") + " finds " + r.Have
 	case plan.BindingRefused:
 		return "the API server refused the binding by Dovetail, so kube-scheduler binds the pod" + with(": ", r.Have, "")
+	case plan.EvictionRefused:
+		return "the API server refuses to evict " + objectName(r.Subject) + with(": ", r.Have, "")
 	case plan.NotBindable:
 		return "kube-scheduler binds the pod, because of " + r.Key + with(" (", r.Have, ")")
 	case plan.NotSchedulable:

@@ -128,7 +128,28 @@ func summary(v *View, to int) []Line {
 	if v.UseKnown {
 		fill = append(fill, Span{"in use: CPU " + percent(t.Used.CPU, t.Allocatable.CPU) + ", memory " + percent(t.Used.Memory, t.Allocatable.Memory), Plain})
 	}
-	return append(out, chunks(fill, to)...)
+	out = append(out, chunks(fill, to)...)
+	return append(out, nextLines(v, to)...)
+}
+
+// mostNext is how many lines say what comes next.
+const mostNext = 3
+
+// nextLines say what comes next.
+func nextLines(v *View, to int) (out []Line) {
+	if len(v.Next) == 0 {
+		return nil
+	}
+	lines := wrap("Next: "+strings.Join(v.Next, "; ")+".", to)
+	for i, line := range lines {
+		if to > 0 && i == mostNext-1 && len(lines) > mostNext {
+			line = cut(line+" "+lines[i+1], to)
+		}
+		if i < mostNext || to == 0 {
+			out = append(out, text(line, Plain))
+		}
+	}
+	return out
 }
 
 // problems are lines about what can't be shown, at most so many; 0: all.

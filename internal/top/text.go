@@ -150,6 +150,7 @@ type wireView struct {
 	Pending     []wireCause    `json:"pending"`
 	Decisions   []wireDecision `json:"decisions"`
 	From        string         `json:"decisionsFrom"`
+	Next        []string       `json:"next"`
 	Problems    []string       `json:"problems"`
 	Notes       []string       `json:"notes"`
 }
@@ -161,6 +162,7 @@ func JSON(w io.Writer, v *View, l *Look) error {
 		Total: wireTotal{Nodes: v.Total.Nodes, NotReady: v.Total.NotReady, States: v.Total.States, Allocatable: wire(v.Total.Allocatable), Requested: wire(v.Total.Requested),
 			PerHour: money(v.Total.Micro), Unpriced: v.Total.Unpriced, Pods: v.Total.Pods, Pending: v.Total.Pending, Starting: v.Total.Starting},
 		Pools: []wirePool{}, Nodes: []wireNode{}, Pending: []wireCause{}, Decisions: []wireDecision{}, From: v.From,
+		Next:     append([]string{}, v.Next...),
 		Problems: append([]string{}, v.Problems...), Notes: append([]string{}, v.Notes...)}
 	if v.UseKnown {
 		used := wire(v.Total.Used)

@@ -150,9 +150,9 @@ func (c *scripted) play(f []string) {
 			Daemon: v.has("daemon"), Starting: v.has("starting"), DoNotDisrupt: v.has("kept"),
 			Waits: Waits{Reason: v.get("reason"), Message: v.get("message"), Scheduler: "default-scheduler"}})
 	case "event":
-		b.SetEvent(v.name+v.get("reason"), Decision{At: v.ago("ago"), By: v.get("by"), Kind: v.get("reason"), Subject: v.name, Text: v.get("text"), Refusal: v.has("refusal")})
+		b.SetEvent(v.name+v.get("reason"), Decision{Blocker: v.get("blocker"), At: v.ago("ago"), By: v.get("by"), Kind: v.get("reason"), Subject: v.name, Text: v.get("text"), Refusal: v.has("refusal")})
 	case "ledger":
-		b.SetLedger([]Decision{{At: v.ago("ago"), By: Dovetail, Kind: v.get("kind"), Subject: v.name, Text: v.get("text"), Refusal: v.has("refusal"), Count: 3}})
+		b.SetLedger([]Decision{{Blocker: v.get("blocker"), At: v.ago("ago"), By: Dovetail, Kind: v.get("kind"), Subject: v.name, Text: v.get("text"), Refusal: v.has("refusal"), Count: 3}})
 	case "gone":
 		switch f[1] {
 		case "pod":

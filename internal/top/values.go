@@ -97,6 +97,7 @@ type Decision struct {
 	Text    string    // why, as a sentence
 	Warning bool
 	Refusal bool   // it says why a pending pod gets no node
+	Blocker string // of a decision about a node: who refuses an eviction that its drain needs
 	key     string // of an event
 }
 

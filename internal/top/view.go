@@ -33,6 +33,7 @@ type View struct {
 	Pending     []CauseRow    // most pods first
 	Decisions   []Decision    // newest first
 	From        string        // where decisions are known from
+	Next        []string      // what is under way, and what it waits for; empty: nobody is known who would say
 	Skew        time.Duration // how far this machine's clock is ahead of the API server's
 }
 
@@ -63,7 +64,10 @@ type NodeRow struct {
 	Price                  Price
 	Priced                 bool
 	State, Doing           string
-	NotReady               bool // the Node is there, has started before, and its condition Ready is not True
+	Blocked                string // who keeps a node that is being drained from it; empty: nobody is known to
+	Disrupted              bool   // it is to be drained, and is not yet
+	left                   int    // pods to be evicted from a node that is being drained
+	NotReady               bool   // the Node is there, has started before, and its condition Ready is not True
 }
 
 // PoolRow is a NodePool, a Provisioner, or a node group known by its nodes' label.
@@ -152,6 +156,7 @@ func (b *Board) View(local time.Time) *View {
 			p.Unpriced++
 		}
 	}
+	blockers := b.drainBlockers()
 	for _, n := range b.nodes {
 		c, l := b.claims[b.claimOf[n.Name]], load{}
 		if have := b.loads[n.Name]; have != nil {
@@ -159,6 +164,13 @@ func (b *Board) View(local time.Time) *View {
 		}
 		r := NodeRow{Name: n.Name, Pool: n.Pool, Type: n.Type, Zone: n.Zone, CapacityType: n.CapacityType, Age: max(0, now.Sub(n.Created)),
 			Allocatable: n.Allocatable, Requested: l.requests, Pods: int64(l.pods), PodsMax: n.Pods, State: state(n, c, l), Doing: doing(n, c, l)}
+		r.Disrupted = r.State == Ready && slices.ContainsFunc(n.Taints, func(t Taint) bool { return t.Key == model.TaintDisrupted })
+		if r.State == Draining {
+			r.left = l.movable
+			if r.Blocked = blockers[n.Name]; r.Blocked != "" {
+				r.Doing = "Draining: blocked by " + r.Blocked + ", " + strings.TrimPrefix(r.Doing, "Draining: ")
+			}
+		}
 		r.NotReady = n.Ready != "True" && r.State != Starting
 		r.Used, r.UseKnown = b.use[n.Name]
 		if c != nil {
@@ -180,6 +192,7 @@ func (b *Board) View(local time.Time) *View {
 	v.Total.Pods, v.Total.Starting = len(b.pods), b.starting
 	b.viewPending(v)
 	b.viewDecisions(v)
+	v.Next = b.next(v)
 	v.note(unknown, other)
 	if b.useAsked && !b.useKnown {
 		v.Notes = append(v.Notes, "There is no metrics-server, so what is in use is not shown.")

@@ -114,7 +114,7 @@ function drawOverview() {
   const t = state.overview.total;
   const b = body("overview", () => {
     charts = [];
-    return [element("section", {class: "cards", id: "cards", "aria-label": "The cluster now"}),
+    return [element("section", {class: "cards", id: "cards", "aria-label": "The cluster now"}), element("p", {id: "next"}),
       element("section", {class: "charts", "aria-label": "Over time"}, element("div", {class: "chart", id: "chart-cost"}), element("div", {class: "chart", id: "chart-pods"}))];
   });
   const card = (title, value, more) => element("div", {class: "card"}, title, element("b", null, value), element("span", {class: "faint"}, more ?? ""));
@@ -125,6 +125,8 @@ function drawOverview() {
     card("CPU requested", percent(share(cores(t.requested), cores(t.allocatable))), `${cores(t.requested).toFixed(1)} of ${cores(t.allocatable).toFixed(1)} cores`),
     card("Memory requested", percent(share(gibibytes(t.requested), gibibytes(t.allocatable))), `${gibibytes(t.requested).toFixed(1)} of ${gibibytes(t.allocatable).toFixed(1)} GiB`),
     card("Pending pods", String(t.podsPending), `${t.pods} pods, ${t.podsStarting} starting`));
+  const next = state.overview.next;
+  document.getElementById("next").textContent = next.length ? `Next: ${next.join("; ")}.` : "";
   drawCharts();
   b.replaceChildren(table("NodePools and groups", [["Pool"], ["Nodes", "number"], ["Cost an hour", "number"], ["CPU requested", "number"], ["Memory requested", "number"], ["Limits"], ["State"]],
     state.overview.pools.map((p) => [p.pool ? about(p.pool) : "no pool", String(p.nodes), money(p.dollarsPerHour), percent(share(cores(p.requested), cores(p.allocatable))),
