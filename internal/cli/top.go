@@ -283,23 +283,16 @@ func (o *observed) readLedger(ctx context.Context) bool {
 	return true
 }
 
-// ledgerDecisions are the entries of a ledger without those about nodes that were left alone.
+// ledgerDecisions are the entries of a ledger in the words of 'dovetail history', without those about nodes that were left
+// alone and what goes with another entry: the answer to a launch, the end of a NodeClaim's instance.
 func ledgerDecisions(entries []ledger.Entry) []top.Decision {
 	var out []top.Decision
 	for i := range entries {
 		e := &entries[i]
-		if e.Kind == ledger.Keep {
+		if !ledger.Kept(e) && e.Kind != ledger.Bind && e.Kind != "would create" {
 			continue
 		}
-		why := make([]string, len(e.Why))
-		for j, r := range e.Why {
-			why[j] = reasonText(r)
-		}
-		text := strings.Join(why, "; ")
-		if e.Outcome != "" && e.Outcome != "done" {
-			text = strings.TrimPrefix(text+" ("+e.Outcome+")", " ")
-		}
-		out = append(out, top.Decision{At: e.At, Last: e.Last, Count: e.Count, By: top.Dovetail, Kind: e.Kind, Subject: e.Subject, Text: text,
+		out = append(out, top.Decision{At: e.At, Last: e.Last, Count: e.Count, By: top.Dovetail, Kind: report.HistoryWord(e), Subject: e.Subject, Text: report.EntryWhy(e),
 			Warning: strings.HasPrefix(e.Outcome, "failed"), Refusal: e.Kind == ledger.Refuse, Blocker: report.Blocker(e)})
 	}
 	return out

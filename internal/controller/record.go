@@ -37,13 +37,14 @@ type recorder struct {
 	told         map[string]string   // by pod uid: the refusal last told, so that it is not told again
 	blockersTold time.Time           // when all that blocks disruption was last told
 	claims       claimHistory
+	commands     map[string]*ledger.Command // that begin in this step, by plan.CommandKey
 }
 
 func newRecorder(c *Controller) *recorder {
 	return &recorder{
 		cluster: c.Cluster, state: c.State, ledger: c.Ledger, metrics: c.Metrics, log: c.Log, repair: c.Policy.Repair,
 		groups: &groupEvents{cluster: c.Cluster, state: c.State, status: c.GroupStatus},
-		notes:  map[string]toldNote{}, told: map[string]string{}, claims: newClaimHistory(),
+		notes:  map[string]toldNote{}, told: map[string]string{}, claims: newClaimHistory(), commands: map[string]*ledger.Command{},
 	}
 }
 
@@ -54,6 +55,7 @@ func formatUSD(micro int64) string { return strconv.FormatFloat(float64(micro)/1
 func (rec *recorder) recordOutput(now time.Time, snap *model.Snapshot, out *decide.Output) {
 	bought := 0
 	rec.recordClaims(now, snap, out)
+	clear(rec.commands)
 	rec.recordMoves(now, out)
 	rec.recordBindings(now, out.Actions)
 	rec.tellNotes(now, out.Notes)
@@ -120,9 +122,12 @@ func (rec *recorder) recordCreate(now time.Time, a plan.CreateClaim, out *decide
 	}
 	rec.log.Info("create nodeclaim", "nodeclaim", a.Name, "nodepool", a.Pool.Name, "pods", len(names), "expected", len(a.Pods)-len(names), "type", a.Type, "types", len(a.Types),
 		"zone", a.Zone, "capacityType", a.CapacityType, "usdPerHour", formatUSD(a.PriceMicro), "reserved", a.Reserved, "why", string(a.Why.Code))
-	h := &rec.claims
+	h, slots := &rec.claims, 0
+	for _, s := range a.Slots {
+		slots += s.Count
+	}
 	rec.ledger.Add(ledger.Entry{At: now, Kind: "create", Subject: "nodeclaim/" + a.Name, Why: why, Pods: names, Type: a.Type, Micro: a.PriceMicro, Bound: out.Cost.BoundMicroPerHour,
-		Related: deploymentsOf(a.Pods), Before: h.cost, After: h.cost + a.PriceMicro})
+		MorePods: max(slots, len(a.Pods)) - len(names), Command: rec.commands[a.Why.Key], Related: deploymentsOf(a.Pods), Before: h.cost, After: h.cost + a.PriceMicro})
 	h.cost += a.PriceMicro
 	h.planned[a.Name] = a.PriceMicro
 }
@@ -200,7 +205,7 @@ func (rec *recorder) recordBindings(now time.Time, actions []plan.Action) {
 		}
 		e := entries[b.Node]
 		if e == nil {
-			e = &ledger.Entry{At: now, Kind: "bind", Subject: "node/" + b.Node, Why: []plan.Reason{b.Why}}
+			e = &ledger.Entry{At: now, Kind: ledger.Bind, Subject: "node/" + b.Node, Why: []plan.Reason{b.Why}}
 			entries[b.Node], nodes = e, append(nodes, b.Node)
 		}
 		e.Pods = append(e.Pods, b.Namespace+"/"+b.Pod)

@@ -30,6 +30,8 @@ func (rec *recorder) recordMoves(now time.Time, out *decide.Output) {
 		rec.log.Info("disruption command", "command", m.ID, "why", string(m.Cause), "nodes", len(m.Candidates), "replacements", len(m.Replacements), "pods", pods, "podsOnExistingNodes", m.PodsOnExisting,
 			"usdPerHourBefore", formatUSD(m.OldMicroPerHour), "usdPerHourAfter", formatUSD(m.NewMicroPerHour), "usdOnce", formatUSD(m.CostMicro), "candidates", m.Batch.Candidates, "together", m.Batch.Commands, "usdPerHourSaved", formatUSD(m.Batch.SavingMicroPerHour), "usdPerHourSavedBound", formatUSD(m.Batch.SavingBoundMicroPerHour),
 			"names", names)
+		command := &ledger.Command{Nodes: len(m.Candidates), Replacements: len(m.Replacements), Saved: m.SavingMicroPerHour(), Cost: m.CostMicro}
+		rec.commands[plan.CommandKey(m.ID)] = command
 		for _, u := range m.Candidates {
 			own := why
 			own.Pool, own.Key = u.Pool.Name, plan.CommandKey(m.ID)
@@ -37,7 +39,7 @@ func (rec *recorder) recordMoves(now time.Time, out *decide.Output) {
 			for i, p := range u.Pods {
 				keys[i] = p.Key()
 			}
-			rec.ledger.Add(ledger.Entry{At: now, Kind: "move", Subject: "node/" + u.Node.Name, Why: []plan.Reason{own}, Pods: keys, Related: append([]string{"nodeclaim/" + u.Claim.Name}, deploymentsOf(u.Pods)...),
+			rec.ledger.Add(ledger.Entry{At: now, Kind: "move", Command: command, Subject: "node/" + u.Node.Name, Why: []plan.Reason{own}, Pods: keys, Related: append([]string{"nodeclaim/" + u.Claim.Name}, deploymentsOf(u.Pods)...),
 				Type: u.Node.Labels["node.kubernetes.io/instance-type"], Micro: u.PriceMicro, Before: rec.claims.cost, After: rec.claims.cost})
 			text := fmt.Sprintf("%s: removing %d nodes, launching %d; $%s/h becomes $%s/h", m.Cause, len(m.Candidates), len(m.Replacements), formatUSD(m.OldMicroPerHour), formatUSD(m.NewMicroPerHour))
 			if all := m.Batch; all.SavingBoundMicroPerHour > 0 {

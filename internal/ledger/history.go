@@ -52,7 +52,7 @@ type segment struct {
 // left alone or goes with another entry.
 func Kept(e *Entry) bool {
 	switch e.Kind {
-	case Keep, "bind", "would create":
+	case Keep, Bind, "would create":
 		return false
 	case "launch":
 		return strings.HasPrefix(e.Outcome, "failed")

@@ -34,13 +34,22 @@ type Entry struct {
 	Micro   int64         `json:"priceMicroUSDPerHour,omitempty"`
 	Bound   int64         `json:"lowerBoundMicroUSDPerHour,omitempty"`
 
-	MorePods int `json:"morePods,omitempty"` // pods that Pods would name too, left out for room
+	MorePods int      `json:"morePods,omitempty"` // pods that Pods would name too, left out for room, or still to be created
+	Command  *Command `json:"command,omitempty"`  // the disruption command that it is part of
 
 	// What all nodes of NodePools cost an hour before and after this entry alone. A node costs from when its launch is decided
 	// (create) until its NodeClaim has ended (remove): that it is to be removed (move, delete) changes nothing yet. Both are 0
 	// for an entry that is not about nodes.
 	Before int64 `json:"clusterBeforeMicroUSDPerHour,omitempty"`
 	After  int64 `json:"clusterAfterMicroUSDPerHour,omitempty"`
+}
+
+// Command is a disruption command as it began. Each of its nodes has an entry of its own, and so has each replacement.
+type Command struct {
+	Nodes        int   `json:"nodes"`        // that it removes
+	Replacements int   `json:"replacements"` // that it launches
+	Saved        int64 `json:"savedMicroUSDPerHour"`
+	Cost         int64 `json:"costMicroUSD"` // what evicting the pods is priced at, once
 }
 
 // Kinds of entries about what was looked at and left as it is. Such an answer may stand for hours while it is given again at every look, so it is
@@ -50,12 +59,41 @@ const (
 	Refuse = "refuse" // a pod finds no machine
 )
 
-// Blocked is the kind of an entry about a drain that somebody has refused an eviction of.
-const Blocked = "blocked"
+// Kinds of entries about pods of a node.
+const (
+	Bind    = "bind"    // they were bound to it
+	Blocked = "blocked" // somebody refuses an eviction that its drain needs
+)
+
+// bindsTo is the node that an entry says pods were bound to; empty: it says nothing of the kind.
+func (e *Entry) bindsTo() string {
+	if e.Kind != Bind || !strings.HasPrefix(e.Subject, "node/") {
+		return ""
+	}
+	return e.Subject
+}
+
+// joinBound adds the pods of an earlier entry about a node to which pods were bound within the last minute.
+func (e *Entry) joinBound(was *Entry) bool {
+	if e.At.Sub(was.At) > alikeWithin {
+		return false
+	}
+	pods := slices.Clone(was.Pods)
+	for _, p := range e.Pods {
+		if !slices.Contains(pods, p) {
+			pods = append(pods, p)
+		}
+	}
+	e.Pods, e.MorePods = pods, e.MorePods+was.MorePods
+	return true
+}
 
 // stands identifies an answer that may be given again: what is answered, about which object, for which reasons. The amounts in them may change; the
-// entry then has the latest. It is empty for an entry about something done.
+// entry then has the latest. Pods that are bound to one node are such an answer too. It is empty for an entry about something else that was done.
 func (e *Entry) stands() string {
+	if node := e.bindsTo(); node != "" {
+		return node
+	}
 	if e.Kind != Keep && e.Kind != Refuse {
 		return ""
 	}
@@ -117,7 +155,18 @@ func (l *Ledger) Add(e Entry) {
 		to = &l.kept
 	}
 	key := e.stands()
-	if old, ok := to.standing[key]; ok && key != "" {
+	old, ok := to.standing[key]
+	if ok && e.bindsTo() != "" {
+		was := old.Value.(*Entry)
+		if ok = e.joinBound(was); ok {
+			limit(&e, limits{pods: 1000, reasons: 100, text: 2000})
+			e.Seq, e.At, e.Last = was.Seq, was.At, e.At
+			*was = e
+			to.order.MoveToBack(old)
+			return
+		}
+	}
+	if ok && key != "" {
 		was := old.Value.(*Entry)
 		e.Seq, e.At, e.Last, e.Count = was.Seq, was.At, e.At, max(was.Count, 1)+1
 		*was = e
@@ -131,8 +180,10 @@ func (l *Ledger) Add(e Entry) {
 		to.standing[key] = added
 	}
 	if to.order.Len() > l.size {
-		oldest := to.order.Remove(to.order.Front()).(*Entry)
-		delete(to.standing, oldest.stands())
+		first := to.order.Front()
+		if oldest := to.order.Remove(first).(*Entry); to.standing[oldest.stands()] == first {
+			delete(to.standing, oldest.stands())
+		}
 	}
 }
 

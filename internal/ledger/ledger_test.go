@@ -151,3 +151,22 @@ func TestEntriesAreBounded(t *testing.T) {
 		t.Errorf("%d pods and %d more are named; the reasons given were changed: %t", len(have.Pods), have.MorePods, len(e.Why[0].Want) != 1<<20)
 	}
 }
+
+// Pods that are bound to a node one after the other are one entry, which names them all; those of a later time are another.
+func TestBoundPodsAreOneEntry(t *testing.T) {
+	l, begin := New(10), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for _, b := range []struct {
+		at   time.Duration
+		node string
+		pods []string
+	}{{0, "a", []string{"s/1", "s/2"}}, {time.Second, "b", []string{"s/3"}}, {2 * time.Second, "a", []string{"s/2", "s/4"}}, {time.Hour, "a", []string{"s/5"}}} {
+		l.Add(Entry{At: begin.Add(b.at), Kind: Bind, Subject: "node/" + b.node, Pods: b.pods})
+	}
+	var got []string
+	for _, e := range l.Entries(nil) {
+		got = append(got, fmt.Sprint(e.Seq, " ", e.Subject, " ", e.At.Sub(begin), " ", e.Pods, " ", e.Count))
+	}
+	if want := "1 node/a 0s [s/1 s/2 s/4] 0; 2 node/b 1s [s/3] 0; 3 node/a 1h0m0s [s/5] 0"; strings.Join(got, "; ") != want {
+		t.Errorf("got %s, want %s", strings.Join(got, "; "), want)
+	}
+}

@@ -7,7 +7,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,11 +33,11 @@ func HistoryJSON(w io.Writer, h *History) error { return writeIndented(w, h) }
 // historyKinds are what happened, by the kind of an entry.
 var historyKinds = map[string]string{
 	"create": "launched", "delete": "draining", "remove": "removed", "terminate": "removed", "move": "disrupted", ledger.Refuse: "refused", "verify": "refused",
-	"launch": "failed", "abort": "failed", "release": "failed", "evict": "failed", "decide": "failed", "interrupt": "interrupted", ledger.Blocked: "blocked", "restart": "disrupted",
+	"launch": "failed", "abort": "failed", "release": "failed", "evict": "failed", "decide": "failed", "interrupt": "interrupted", ledger.Blocked: "blocked", "restart": "restarted",
+	ledger.Bind: "bound", "would create": "withheld", "stand down": "passive", "act": "active", "end": "removed",
 }
 
-// HistoryWord says what happened in an entry: launched, disrupted, draining, blocked, ending, removed, refused, failed, interrupted or
-// told.
+// HistoryWord says in a word what happened in an entry; docs/HISTORY.md has them all.
 func HistoryWord(e *ledger.Entry) string {
 	switch {
 	case strings.HasPrefix(e.Outcome, "failed"):
@@ -81,7 +83,11 @@ func HistoryText(w io.Writer, h *History) error {
 		if h.Until.Sub(h.Since) > 24*time.Hour {
 			format = "Jan 2 15:04:05"
 		}
-		t.add(e.At.UTC().Format(format), HistoryWord(e), e.Subject, spent(e), historyWhy(e))
+		why := EntryWhy(e)
+		if e.Count > 1 {
+			why += fmt.Sprintf(" [%d times until %s]", e.Count, e.Last.UTC().Format("15:04:05"))
+		}
+		t.add(e.At.UTC().Format(format), HistoryWord(e), e.Subject, spent(e), why)
 	}
 	t.write(&b)
 	fmt.Fprintf(&b, "\n%s\n", historySum(h))
@@ -100,11 +106,17 @@ func spent(e *ledger.Entry) string {
 	return shortUSD(e.Before) + " to " + shortUSD(e.After)
 }
 
-// historyWhy says why, for whom, and what became of it.
-func historyWhy(e *ledger.Entry) string {
-	why := make([]string, 0, len(e.Why)+2)
+// mostBound is how many pods are named that were bound to a node.
+const mostBound = 3
+
+// EntryWhy says of an entry why, for whom, and what became of it, but not how often.
+func EntryWhy(e *ledger.Entry) string {
+	if e.Kind == ledger.Bind && e.Outcome == "" {
+		return boundPods(e)
+	}
+	why := make([]string, 0, len(e.Why))
 	for _, r := range e.Why {
-		why = append(why, with("NodePool ", r.Pool, ": ")+Sentence(r))
+		why = append(why, with("NodePool ", r.Pool, ": ")+entrySentence(e, r))
 	}
 	s := strings.Join(why, "; ")
 	if e.Type != "" && e.Micro > 0 {
@@ -113,13 +125,49 @@ func historyWhy(e *ledger.Entry) string {
 	if n := len(e.Pods) + e.MorePods; n > 0 && e.Kind != ledger.Refuse {
 		s += " [" + count(n, "pod") + "]"
 	}
-	if e.Count > 1 {
-		s += fmt.Sprintf(" [%d times until %s]", e.Count, e.Last.UTC().Format("15:04:05"))
-	}
 	if e.Outcome != "" && e.Outcome != "done" {
 		s += " (" + e.Outcome + ")"
 	}
 	return strings.TrimSpace(s)
+}
+
+// boundPods names pods that were bound.
+func boundPods(e *ledger.Entry) string {
+	names := e.Pods[:min(len(e.Pods), mostBound)]
+	s := strings.Join(names, ", ")
+	if more := len(e.Pods) + e.MorePods - len(names); more > 0 {
+		s += " and " + strconv.Itoa(more) + " more"
+	}
+	return s
+}
+
+// entrySentence says a reason of an entry: of a disruption command's entries what the whole command does.
+func entrySentence(e *ledger.Entry, r plan.Reason) string {
+	switch c := e.Command; {
+	case c != nil && e.Kind == "create":
+		s := "replacement for " + count(c.Nodes, "node")
+		if c.Replacements > 1 {
+			s = "one of " + strconv.Itoa(c.Replacements) + " replacements for " + count(c.Nodes, "node")
+		}
+		return s + with(", ", replacedBecause[r.Code], "")
+	case c != nil && r.Code == plan.Underutilized:
+		does := "removing it"
+		switch {
+		case c.Nodes == 1 && c.Replacements > 0:
+			does = "replacing it"
+		case c.Nodes > 1 && c.Replacements > 0:
+			does = "replacing " + strconv.Itoa(c.Nodes) + " nodes by " + strconv.Itoa(c.Replacements) + " together"
+		case c.Nodes > 1:
+			does = "removing " + strconv.Itoa(c.Nodes) + " nodes together"
+		}
+		return "its pods cost less elsewhere; " + does + " saves " + shortUSD(c.Saved) + "/h, and the evictions are priced at " + shortUSD(c.Cost) + " once"
+	}
+	return Sentence(r)
+}
+
+// replacedBecause is why nodes are replaced, of their replacement.
+var replacedBecause = map[plan.Code]string{
+	plan.Underutilized: "whose pods cost less here", plan.Drifted: "which have drifted", plan.Expired: "which have expired",
 }
 
 // historySum counts what happened, and says how the cost of the nodes changed.
@@ -148,7 +196,13 @@ func historySum(h *History) string {
 		counts["still "+word]++
 	}
 	var parts []string
-	for _, word := range []string{"launched", "disrupted", "still draining", "still ending", "removed", "blocked", "interrupted", "refused", "failed", "told"} {
+	order := []string{"launched", "disrupted", "still draining", "still ending", "removed", "blocked", "interrupted", "refused", "failed", "told"}
+	for _, word := range slices.Sorted(maps.Keys(counts)) {
+		if !slices.Contains(order, word) {
+			order = append(order, word)
+		}
+	}
+	for _, word := range order {
 		if n := counts[word]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, word))
 		}

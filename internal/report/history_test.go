@@ -25,20 +25,34 @@ func TestHistoryText(t *testing.T) {
 		{At: at, Kind: "delete", Subject: "nodeclaim/d", Why: []plan.Reason{{Code: plan.LaunchTimeout, Pool: "default"}}, Before: 500_000, After: 500_000},
 		{At: at, Kind: "remove", Subject: "nodeclaim/b", Related: []string{"node/b"}, Why: because, Type: "m5.large", Micro: 100_000, Before: 500_000, After: 400_000},
 	}}
+	// Each node of a command, and each replacement, says what the whole command does, so that no saving is counted twice.
+	command := &ledger.Command{Nodes: 3, Replacements: 2, Saved: 1_344_500, Cost: 56_000}
+	cheaper := []plan.Reason{{Code: plan.Underutilized, Pool: "default", Want: "$0.0560 once", Have: "$1.3445 an hour"}}
+	h.Entries = append(h.Entries,
+		ledger.Entry{At: at, Kind: "create", Subject: "nodeclaim/e", Why: []plan.Reason{{Code: plan.Underutilized, Pool: "default"}}, Command: command, MorePods: 8},
+		ledger.Entry{At: at, Kind: "move", Subject: "node/f", Why: cheaper, Command: command, Pods: []string{"shop/web-1"}},
+		ledger.Entry{At: at, Kind: "move", Subject: "node/g", Why: cheaper, Command: &ledger.Command{Nodes: 1, Saved: 10_000, Cost: 1000}},
+		ledger.Entry{At: at, Kind: ledger.Bind, Subject: "node/h", Why: []plan.Reason{{Code: plan.Demand}}, Pods: []string{"a/1", "a/2", "a/3", "a/4", "a/5"}},
+		ledger.Entry{At: at, Kind: ledger.Blocked, Subject: "node/c", Why: []plan.Reason{{Code: plan.DisruptionBudgetPDB, Key: "shop/web", Subject: "pod/shop/web-1"}}})
 	var b strings.Builder
 	if err := HistoryText(&b, &h); err != nil {
 		t.Fatal(err)
 	}
 	want := `2026-03-01 02:00:00 to 03:00:00 UTC
 
-  TIME      WHAT      OBJECT       CLUSTER $/H     WHY
-  03:00:00  launched  nodeclaim/a  $0.40 to $0.50  NodePool default: pods need it [m5.large, $0.10/h]
-  03:00:00  draining  nodeclaim/b  $0.50           NodePool default: the node is empty [m5.large, $0.10/h]
-  03:00:00  draining  nodeclaim/c  $0.50           NodePool default: the node is empty
-  03:00:00  ending    nodeclaim/d  $0.50           NodePool default: no instance within 5 minutes
-  03:00:00  removed   nodeclaim/b  $0.50 to $0.40  NodePool default: the node is empty [m5.large, $0.10/h]
+  TIME      WHAT       OBJECT       CLUSTER $/H     WHY
+  03:00:00  launched   nodeclaim/a  $0.40 to $0.50  NodePool default: pods need it [m5.large, $0.10/h]
+  03:00:00  draining   nodeclaim/b  $0.50           NodePool default: the node is empty [m5.large, $0.10/h]
+  03:00:00  draining   nodeclaim/c  $0.50           NodePool default: the node is empty
+  03:00:00  ending     nodeclaim/d  $0.50           NodePool default: no instance within 5 minutes
+  03:00:00  removed    nodeclaim/b  $0.50 to $0.40  NodePool default: the node is empty [m5.large, $0.10/h]
+  03:00:00  launched   nodeclaim/e  -               NodePool default: one of 2 replacements for 3 nodes, whose pods cost less here [8 pods]
+  03:00:00  disrupted  node/f       -               NodePool default: its pods cost less elsewhere; replacing 3 nodes by 2 together saves $1.3445/h, and the evictions are priced at $0.056 once [1 pod]
+  03:00:00  disrupted  node/g       -               NodePool default: its pods cost less elsewhere; removing it saves $0.01/h, and the evictions are priced at $0.001 once
+  03:00:00  bound      node/h       -               a/1, a/2, a/3 and 2 more
+  03:00:00  blocked    node/c       -               PodDisruptionBudget shop/web allows no disruption of pod shop/web-1 now
 
-1 launched, 1 still draining, 1 still ending, 1 removed; nodes of NodePools cost $0.40/h before and cost $0.30/h now.
+2 launched, 2 disrupted, 1 still draining, 1 still ending, 1 removed, 1 blocked, 1 bound; nodes of NodePools cost $0.40/h before and cost $0.30/h now.
 `
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
