@@ -148,3 +148,16 @@ func TestPageIsSmall(t *testing.T) {
 		t.Errorf("the page has %d bytes, compressed; at most 200,000 are wanted", b.Len())
 	}
 }
+
+// The page says times in UTC, as every command does: a time of the browser's own zone can't be found in a log.
+func TestPageSaysUTC(t *testing.T) {
+	source, err := os.ReadFile("page/app.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, local := range []string{"toLocaleTimeString", "toLocaleString", "getHours"} {
+		if strings.Contains(string(source), local) {
+			t.Errorf("page/app.js uses %s, which depends on the reader's time zone", local)
+		}
+	}
+}

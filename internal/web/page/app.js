@@ -35,6 +35,8 @@ const money = (dollars) => new Intl.NumberFormat("en-US", {style: "currency", cu
 const cores = (amount) => parseInt(amount.cpu, 10) / 1000; // always milli-cores
 const gibibytes = (amount) => Number(amount.memory) / 2 ** 30; // always bytes
 const share = (part, whole) => whole > 0 ? part / whole : 0;
+const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
+const utc = (at) => `${new Date(at).toISOString().slice(11, 19)} UTC`;
 const percent = (fraction) => `${Math.round(100 * fraction)} %`;
 
 function duration(seconds) {
@@ -119,12 +121,12 @@ function drawOverview() {
   });
   const card = (title, value, more) => element("div", {class: "card"}, title, element("b", null, value), element("span", {class: "faint"}, more ?? ""));
   document.getElementById("cards").replaceChildren(
-    card("Cost an hour", money(t.dollarsPerHour), t.nodesWithoutPrice ? `${t.nodesWithoutPrice} nodes without a price` : ""),
+    card("Cost an hour", money(t.dollarsPerHour), t.nodesWithoutPrice ? `${count(t.nodesWithoutPrice, "node")} without a price` : ""),
     card("Cost a month", money(t.dollarsPerHour * hoursOfMonth), "at the present cost an hour"),
     card("Nodes", String(t.nodes), nodeStates(t)),
     card("CPU requested", percent(share(cores(t.requested), cores(t.allocatable))), `${cores(t.requested).toFixed(1)} of ${cores(t.allocatable).toFixed(1)} cores`),
     card("Memory requested", percent(share(gibibytes(t.requested), gibibytes(t.allocatable))), `${gibibytes(t.requested).toFixed(1)} of ${gibibytes(t.allocatable).toFixed(1)} GiB`),
-    card("Pending pods", String(t.podsPending), `${t.pods} pods, ${t.podsStarting} starting`));
+    card("Pending pods", String(t.podsPending), `${count(t.pods, "pod")}, ${t.podsStarting} starting`));
   const next = state.overview.next;
   document.getElementById("next").textContent = next.length ? `Next: ${next.join("; ")}.` : "";
   drawCharts();
@@ -143,12 +145,16 @@ function drawCharts() {
   }
   const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
   const axis = {stroke: color("--faint"), grid: {stroke: color("--line")}, ticks: {stroke: color("--line")}};
-  const make = (id, title, series, d) => {
+  // A step below 1 would show nodes and pods that nobody can count.
+  const amounts = {...axis, size: 60, values: (_, splits) => splits.map(money)}, counts = {...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000]};
+  const clock = {...axis, values: (_, splits) => splits.map((s) => utc(1000 * s).slice(0, 8))};
+  const make = (id, title, y, series, d) => {
     const at = document.getElementById(id);
-    return new uPlot({title, width: at.clientWidth - 18, height: 220, series: [{}, ...series], axes: [axis, axis], scales: {y: {range: (_, low, high) => [0, Math.max(1e-4, high * 1.1)]}}}, d, at);
+    return new uPlot({title, width: at.clientWidth - 18, height: 220, tzDate: (s) => uPlot.tzDate(new Date(1000 * s), "Etc/UTC"),
+      series: [{label: "time", value: (_, s) => s == null ? "–" : utc(1000 * s)}, ...series], axes: [clock, y], scales: {y: {range: (_, low, high) => [0, Math.max(1e-4, high * 1.1)]}}}, d, at);
   };
-  charts = [make("chart-cost", "Dollars an hour", [{label: "dollars an hour", stroke: color("--cpu"), fill: color("--cpu") + "22"}], data[0]),
-    make("chart-pods", "Pending pods and nodes", [{label: "pending pods", stroke: color("--warn")}, {label: "nodes", stroke: color("--memory")}], data[1])];
+  charts = [make("chart-cost", "Dollars an hour", amounts, [{label: "dollars an hour", stroke: color("--cpu"), fill: color("--cpu") + "22"}], data[0]),
+    make("chart-pods", "Pending pods and nodes", counts, [{label: "pending pods", stroke: color("--warn")}, {label: "nodes", stroke: color("--memory")}], data[1])];
 }
 
 const orders = {
@@ -178,7 +184,7 @@ function drawNode(n) {
   const meter = (kind, value, label) => element("meter", {class: kind, min: 0, max: 1, value, "aria-label": `${label}: ${percent(value)}`});
   return element("li", null, element("button", {class: "node", type: "button", onclick: () => explain(n.launching ? `nodeclaim/${n.name}` : `node/${n.name}`)},
     element("strong", null, n.name.split(".")[0]), element("small", null, what),
-    element("small", null, `${price} · ${n.pods} pods · ${duration(n.ageSeconds)}`),
+    element("small", null, `${price} · ${count(n.pods, "pod")} · ${duration(n.ageSeconds)}`),
     meter("cpu", cpu, "CPU requested"), meter("memory", memory, "memory requested"),
     element("small", {class: n.doing || n.state !== "Ready" ? "doing" : ""}, n.doing || n.state)));
 }
@@ -197,7 +203,7 @@ function drawDecisions() {
   const b = body("decisions", () => [element("div", {class: "controls"}, filterField())]);
   const decisions = state.overview.decisions.filter((d) => matches(d.by, d.kind, d.subject, d.text));
   b.replaceChildren(decisions.length ? table(`Decisions, newest first, from ${state.overview.decisionsFrom}`, [["When"], ["By"], ["What"], ["Object"], ["Why"]],
-    decisions.map((d) => [new Date(d.last ?? d.at).toLocaleTimeString(), d.by, d.count > 1 ? `${d.kind} (${d.count} times)` : d.kind, about(d.subject), d.text]))
+    decisions.map((d) => [utc(d.last ?? d.at), d.by, d.count > 1 ? `${d.kind} (${d.count} times)` : d.kind, about(d.subject), d.text]))
     : element("p", null, state.filter ? "No decision matches the filter." : "Nothing has been decided."));
 }
 
@@ -262,7 +268,7 @@ async function poll() {
     state.samples.push(...samples);
     state.failed = "";
   } catch (e) {
-    state.failed = `${state.offer?.by ?? "the server"} does not answer (${e.message}); what is shown is of ${state.overview ? new Date(state.overview.at).toLocaleTimeString() : "no time"}.`;
+    state.failed = `${state.offer?.by ?? "the server"} does not answer (${e.message}); what is shown is of ${state.overview ? utc(state.overview.at) : "no time"}.`;
   }
   setTimeout(poll, readEvery);
   draw();
