@@ -38,17 +38,14 @@ func (b *Board) causeText(w *Waits) string {
 }
 
 // groupMessage takes out of a scheduler's message what differs from pod to pod and from minute to minute: how many nodes fail which check, and
-// what preemption would do. What is no such message is returned as it is.
+// what was tried to make room: preemption, and the release of resource claims. What is no such message is returned as it is.
 //
-//	0/28 nodes are available: 3 Insufficient cpu, 25 node(s) had untolerated taint {a: b}. preemption: 0/28 …
+//	0/28 nodes are available: 3 Insufficient cpu, 25 node(s) had untolerated taint {a: b}. no new claims to deallocate, preemption: 0/28 …
 //	Insufficient cpu; untolerated taint {a: b}
 func groupMessage(message string) string {
 	_, checks, ok := strings.Cut(message, "nodes are available: ")
 	if !ok {
 		return clean(message)
-	}
-	if at := strings.Index(checks, " preemption:"); at >= 0 {
-		checks = checks[:at]
 	}
 	var parts []string
 	depth, from := 0, 0
@@ -64,6 +61,10 @@ func groupMessage(message string) string {
 		}
 	}
 	for i, r := range checks {
+		if r == '.' && depth == 0 && (i+1 == len(checks) || checks[i+1] == ' ') { // what follows is what was tried to make room
+			checks = checks[:i]
+			break
+		}
 		switch r {
 		case '{', '(', '[':
 			depth++

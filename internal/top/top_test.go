@@ -364,3 +364,17 @@ func BenchmarkDetail(b *testing.B) {
 		board.Detail(v, "node/"+v.Nodes[7].Name, 160)
 	}
 }
+
+// What a scheduler says beside the checks that fail is none of the cause.
+func TestGroupMessage(t *testing.T) {
+	for message, want := range map[string]string{
+		"0/11 nodes are available: 11 node(s) didn't match Pod's node affinity/selector. no new claims to deallocate, preemption: 0/11 nodes are available: 11 Preemption is not helpful for scheduling.": "didn't match Pod's node affinity/selector",
+		"0/3 nodes are available: 2 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint {a.b/c: d. e}. preemption: none.":                                                                        "Insufficient nvidia.com/gpu; untolerated taint {a.b/c: d. e}",
+		"0/1 nodes are available: 1 Too many pods.": "Too many pods",
+		"no nodes. at all":                          "no nodes. at all",
+	} {
+		if got := groupMessage(message); got != want {
+			t.Errorf("of %q: %q, want %q", message, got, want)
+		}
+	}
+}
