@@ -79,7 +79,7 @@ func (rec *recorder) recordClaims(now time.Time, snap *model.Snapshot, out *deci
 	maps.DeleteFunc(h.planned, func(name string, _ int64) bool { return gone(name) })
 	maps.DeleteFunc(h.asked, func(name string, _ plan.Reason) bool { return gone(name) })
 	for _, c := range deleted {
-		why := plan.Reason{Code: plan.Deleted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name}
+		why := plan.Reason{Code: plan.Deleted, Pool: c.Pool}
 		h.asked[c.Name] = why
 		rec.ledger.Add(rec.claimEntry(now, "delete", c, why))
 	}
@@ -103,7 +103,7 @@ func (rec *recorder) endReason(c *model.Claim) plan.Reason {
 	if d := c.Conditions[lifecycle.Disrupted]; d.True() {
 		return plan.Reason{Code: plan.Code(d.Reason), Pool: c.Pool}
 	}
-	return plan.Reason{Code: plan.Deleted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name}
+	return plan.Reason{Code: plan.Deleted, Pool: c.Pool}
 }
 
 // sum is what the nodes of a snapshot's claims cost an hour.

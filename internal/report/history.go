@@ -210,7 +210,7 @@ func historySum(h *History) string {
 	s := strings.Join(parts, ", ")
 	switch {
 	case priced && h.Now != nil:
-		s += "; nodes of NodePools cost " + shortUSD(before) + "/h before and cost " + shortUSD(*h.Now) + "/h now"
+		s += "; nodes of NodePools cost " + shortUSD(before) + "/h before and " + shortUSD(*h.Now) + "/h now"
 	case priced:
 		s += "; nodes of NodePools cost " + shortUSD(before) + "/h before and " + shortUSD(after) + "/h after the last of these"
 	}

@@ -52,7 +52,7 @@ func TestHistoryText(t *testing.T) {
   03:00:00  bound      node/h       -               a/1, a/2, a/3 and 2 more
   03:00:00  blocked    node/c       -               PodDisruptionBudget shop/web allows no disruption of pod shop/web-1 now
 
-2 launched, 2 disrupted, 1 still draining, 1 still ending, 1 removed, 1 blocked, 1 bound; nodes of NodePools cost $0.40/h before and cost $0.30/h now.
+2 launched, 2 disrupted, 1 still draining, 1 still ending, 1 removed, 1 blocked, 1 bound; nodes of NodePools cost $0.40/h before and $0.30/h now.
 `
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
