@@ -45,7 +45,17 @@ type namespaceDemand struct {
 	name    string
 	classes []*classDemand
 	work    int64
+	more    bool // there are classes whose work is not counted, as a whole step does not afford those before them
 	share   int64
+}
+
+// workText is the work of the classes of a namespace, as reasons say it.
+func (d *namespaceDemand) workText() string {
+	n := strconv.FormatInt(d.work, 10)
+	if d.more {
+		return "more than " + n
+	}
+	return n
 }
 
 // setAside returns the demand that is looked at in this step, and what is said of the rest. What is known of the classes
@@ -67,7 +77,7 @@ func (ws *workShares) setAside(demand, undecided []*model.Pod) (kept []*model.Po
 			if was, ok := ws.mem.looked[c.class.Key]; ok {
 				looked[c.class.Key] = was
 			}
-			over[c.class] = plan.Reason{Code: plan.WorkShare, Key: d.name, Have: strconv.FormatInt(d.work, 10), Want: strconv.FormatInt(d.share, 10)}
+			over[c.class] = plan.Reason{Code: plan.WorkShare, Key: d.name, Have: d.workText(), Want: strconv.FormatInt(d.share, 10)}
 		}
 	}
 	keepLooked(looked, ws.mem.looked, undecided)
@@ -102,7 +112,8 @@ func keepLooked(looked, before map[string]time.Time, pods []*model.Pod) {
 	}
 }
 
-// byNamespace lists the demand by namespace and class, the classes with the work that each is after those before it.
+// byNamespace lists the demand by namespace and class, the classes with the work that each is after those before it, as
+// far as a step may afford them.
 func (ws *workShares) byNamespace(demand []*model.Pod) []*namespaceDemand {
 	byClass, byName := map[*model.Class]*classDemand{}, map[string]*namespaceDemand{}
 	var all []*namespaceDemand
@@ -129,6 +140,9 @@ func (ws *workShares) byNamespace(demand []*model.Pod) []*namespaceDemand {
 		})
 		estimate := solve.Estimate{}
 		for _, c := range d.classes {
+			if d.more = d.work > ws.pol.StepWork; d.more { // to count thousands that no step looks at takes as long as to look at some
+				break
+			}
 			c.work = estimate.Add(c.class)
 			d.work += c.work
 		}

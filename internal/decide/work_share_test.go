@@ -75,6 +75,19 @@ func TestWorkShares(t *testing.T) {
 	}
 }
 
+// The work of pods that no step affords is not counted to the last one, and the reason says so.
+func TestWorkIsCountedAsFarAsAStepAffordsIt(t *testing.T) {
+	ws := &workShares{draft: &draft{index: &index{now: time.Unix(1000, 0), pol: Policy{StepWork: 20_000}}}, mem: &workShareMemory{}}
+	_, aside := ws.setAside(dearPods("greedy", 1000, 900, time.Unix(1000, 0)), nil)
+	counted := 0
+	if len(aside) == 0 {
+		t.Fatal("no pod is set aside")
+	}
+	if n, err := fmt.Sscanf(aside[0].Reasons[0].Have, "more than %d", &counted); n != 1 || err != nil || counted <= 20_000 || counted > 22_000 {
+		t.Errorf("the work is said to be %q, want more than about 20,000", aside[0].Reasons[0].Have)
+	}
+}
+
 // A class that is more work than a share is looked at when its namespace's turn has come.
 func TestWorkShareOfOneDearClass(t *testing.T) {
 	at := time.Unix(1000, 0)

@@ -117,11 +117,12 @@ func (s *resultBuilder) writeNewNodes() {
 
 // writeRefusals writes down the pods that no other place was found for, with reasons.
 func (s *resultBuilder) writeRefusals() {
+	why := explain.New(s.Planner)
 	for i, c := range s.Classes {
 		if s.next[i] == len(c.Pods) {
 			continue
 		}
-		reasons := explain.Class(s.Planner, c)
+		reasons := why.Class(c)
 		for _, p := range c.Pods[s.next[i]:] {
 			s.res.Refused = append(s.res.Refused, Refusal{Pod: p, Reasons: reasons})
 		}

@@ -39,7 +39,7 @@ func TestEverythingCountsSteps(t *testing.T) {
 	}
 	for _, c := range s.Classes {
 		if c.Pods[0].Name == "large" {
-			steps("a reason", offers, func() { explain.Class(s, c) })
+			steps("a reason", offers, func() { explain.New(s).Class(c) })
 		}
 	}
 	steps("a look for what is crowded", 3, func() { (&pack.Reviser{Planner: s}).DeferCrowdedClasses(s.Assumptions) })

@@ -4,5 +4,5 @@
 // Package explain says why a pod was refused: for each pool the first check that fails, the nearest miss first. A
 // reason is true: were that one obstacle gone, the check would pass.
 //
-// Start reading at Class.
+// Start reading at Explainer.Class.
 package explain

@@ -21,13 +21,20 @@ var checks = [...]plan.Code{plan.NoPools, plan.Taint, plan.Requirement, plan.NoI
 	plan.OutOfCapacity, plan.GroupMaximum, plan.Limit, plan.SharedLimit, plan.MinValues, plan.TopologySpread, plan.PodAffinity, plan.PodAntiAffinity, plan.HostPortConflict,
 	plan.VolumeTopology, plan.VolumeLimit, plan.VolumeExclusive, plan.Unsupported, plan.NodeName, plan.PoolNotReady, plan.TooComplex, plan.WorkShare, plan.ResourceShare, plan.NotSchedulable}
 
-// explainer is a plan that left pods out.
-type explainer struct{ *pack.Planner }
+// Explainer knows why a plan left pods out.
+type Explainer struct {
+	*pack.Planner
+	poolTypes map[*problem.Pool]*poolTypes
+}
+
+// New returns an Explainer of a plan that is made.
+func New(p *pack.Planner) *Explainer {
+	return &Explainer{Planner: p, poolTypes: map[*problem.Pool]*poolTypes{}}
+}
 
 // Class says why pods of a class that the plan left out could not be placed: for each pool the first check that
 // fails, the nearest miss first. There is at least one reason.
-func Class(p *pack.Planner, c *problem.Class) []plan.Reason {
-	s := &explainer{p}
+func (s *Explainer) Class(c *problem.Class) []plan.Reason {
 	if c.Spec.Daemon {
 		return []plan.Reason{{Code: plan.NotSchedulable, Have: "the pod is a DaemonSet's"}}
 	}
@@ -78,7 +85,7 @@ func Class(p *pack.Planner, c *problem.Class) []plan.Reason {
 
 // explainBeforeLimits makes the checks for one pool in order, up to its limits; pools that are equivalent but for their
 // limits all answer it alike. It returns the first that fails, nil if none does.
-func (s *explainer) explainBeforeLimits(c *problem.Class, pi int) *plan.Reason {
+func (s *Explainer) explainBeforeLimits(c *problem.Class, pi int) *plan.Reason {
 	p := &s.Given.Pools[pi]
 	if t := model.Untolerated(p.Taints, c.Spec.Tolerations); t != nil {
 		return &plan.Reason{Code: plan.Taint, Key: t.Key, Want: "a toleration", Have: TaintText(*t)}
@@ -105,7 +112,7 @@ func TaintText(t model.Taint) string {
 
 // explainLabels holds the class's terms against the pool's requirements, then against its types. Of several terms the
 // one that gets furthest speaks.
-func (s *explainer) explainLabels(c *problem.Class, p *problem.Pool) *plan.Reason {
+func (s *Explainer) explainLabels(c *problem.Class, p *problem.Pool) *plan.Reason {
 	known := s.ProviderKeysOf(p.Types)
 	s.Steps += int64(len(p.Types) * max(1, min(len(c.Spec.Terms), mostExplainedTerms)))
 	terms := slices.Clone(c.Spec.Terms[:min(len(c.Spec.Terms), mostExplainedTerms)])
@@ -129,7 +136,7 @@ func (s *explainer) explainLabels(c *problem.Class, p *problem.Pool) *plan.Reaso
 const mostExplainedTerms = 8
 
 // explainTerm says what keeps nodes of a pool from matching one term of node affinity, nil if nothing does.
-func (s *explainer) explainTerm(t *model.NodeTerm, p *problem.Pool, known map[string]bool) *plan.Reason {
+func (s *Explainer) explainTerm(t *model.NodeTerm, p *problem.Pool, known map[string]bool) *plan.Reason {
 	for i := range t.Requirements {
 		want := &t.Requirements[i]
 		r := plan.Reason{Code: plan.Requirement, Key: want.Key, Want: want.String()}
@@ -155,25 +162,13 @@ func (s *explainer) explainTerm(t *model.NodeTerm, p *problem.Pool, known map[st
 	if !p.Ready && len(p.Types) == 0 {
 		return nil // nobody was asked for types yet
 	}
-	// Types, by what is the type's alone: where and how it can be had is looked at later.
-	left := slices.Clone(p.Types)
-	for _, rs := range []model.Requirements{p.Requirements, t.Requirements} {
-		for i := range rs {
-			q := &rs[i]
-			if q.Key == model.LabelZone || q.Key == model.LabelCapacityType || !known[q.Key] || q.Key == model.LabelHostname {
-				continue
-			}
-			before := left
-			left = nil
-			for _, x := range before {
-				if typeMatches(q, x) {
-					left = append(left, x)
-				}
-			}
-			if len(left) == 0 {
-				return &plan.Reason{Code: plan.NoInstanceType, Key: q.Key, Want: q.String(), Have: firstValues(problem.DistinctValues(q.Key, before))}
-			}
-		}
+	own := s.typesOf(p, known)
+	if own.none != nil {
+		return own.none
+	}
+	left, none := typesWithin(t.Requirements, own.types, known)
+	if none != nil {
+		return none
 	}
 	if len(left) == 0 {
 		return &plan.Reason{Code: plan.NoInstanceType, Have: "the pool is offered no instance type"}
@@ -182,6 +177,46 @@ func (s *explainer) explainTerm(t *model.NodeTerm, p *problem.Pool, known map[st
 		return &plan.Reason{Code: plan.NodeName, Key: "metadata.name", Want: t.Names.String(), Have: "a new node"}
 	}
 	return nil
+}
+
+// poolTypes are the types that meet a pool's requirements by what is the type's alone: where and how it can be had is
+// looked at later.
+type poolTypes struct {
+	types []*model.InstanceType
+	none  *plan.Reason // what the last of them does not meet, nil if some meet all
+}
+
+// typesOf returns the types of a pool, found once for all classes.
+func (s *Explainer) typesOf(p *problem.Pool, known map[string]bool) *poolTypes {
+	own := s.poolTypes[p]
+	if own == nil {
+		own = &poolTypes{}
+		own.types, own.none = typesWithin(p.Requirements, p.Types, known)
+		s.poolTypes[p] = own
+	}
+	return own
+}
+
+// typesWithin returns those of some types that meet requirements by what is the type's alone, or the first requirement
+// that none meets of those left.
+func typesWithin(rs model.Requirements, left []*model.InstanceType, known map[string]bool) ([]*model.InstanceType, *plan.Reason) {
+	for i := range rs {
+		q := &rs[i]
+		if q.Key == model.LabelZone || q.Key == model.LabelCapacityType || !known[q.Key] || q.Key == model.LabelHostname {
+			continue
+		}
+		before := left
+		left = nil
+		for _, x := range before {
+			if typeMatches(q, x) {
+				left = append(left, x)
+			}
+		}
+		if len(left) == 0 {
+			return nil, &plan.Reason{Code: plan.NoInstanceType, Key: q.Key, Want: q.String(), Have: firstValues(problem.DistinctValues(q.Key, before))}
+		}
+	}
+	return left, nil
 }
 
 // firstValues writes the first few of many values, and how many there are.
@@ -208,25 +243,30 @@ func typeMatches(q *model.Requirement, t *model.InstanceType) bool {
 }
 
 // explainOffers holds the class against the pool's offers: size, place, availability. It returns nil where one passes.
-func (s *explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
+func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 	var full *problem.Offer            // the cheapest that passes, of a node group that may not grow
 	other := false                     // one passes that is not of such a group
 	var labels, fit, have, allowed int // offers that pass so far
 	var topo, volume bool
 	var nearest, promised, quota *problem.Offer
+	var short, promisedShort int64
 	lo, hi := s.PoolOfferRange(pi)
 	s.Steps += int64(hi - lo)
 	for i := lo; i < hi; i++ {
 		o := &s.Offers[i]
 		if typeOnly(c, o, s) {
 			labels++
-			if nearest == nil || s.shortfall(c, o) < s.shortfall(c, nearest) {
-				nearest = o
-			}
-			if o.InstanceType.Promised != nil && (promised == nil || s.shortfall(c, o) < s.shortfall(c, promised)) && s.fitsPromised(c, o) {
-				promised = o
-			}
 			if len(c.Missing) > 0 || !problem.FitsIn(&c.Req, o.Allocatable, s.NumDims) {
+				if fit > 0 {
+					continue
+				}
+				by := s.shortfall(c, o)
+				if nearest == nil || by < short {
+					nearest, short = o, by
+				}
+				if o.InstanceType.Promised != nil && (promised == nil || by < promisedShort) && s.fitsPromised(c, o) {
+					promised, promisedShort = o, by
+				}
 				continue
 			}
 			fit++
@@ -284,7 +324,7 @@ func groupFull(o *model.Offering) *plan.Reason {
 }
 
 // typeOnly says whether an offer would pass the class's labels if zone and capacity type did not matter.
-func typeOnly(c *problem.Class, o *problem.Offer, s *explainer) bool {
+func typeOnly(c *problem.Class, o *problem.Offer, s *Explainer) bool {
 	if len(c.Filter.Terms) == 0 {
 		return true
 	}
@@ -305,7 +345,7 @@ func typeOnly(c *problem.Class, o *problem.Offer, s *explainer) bool {
 }
 
 // shortfall is by how much an offer is too small for the class, in millionths of the request, of the worst resource.
-func (s *explainer) shortfall(c *problem.Class, o *problem.Offer) (worst int64) {
+func (s *Explainer) shortfall(c *problem.Class, o *problem.Offer) (worst int64) {
 	if len(c.Missing) > 0 {
 		return 1_000_000 // of what no type has each lacks all
 	}
@@ -318,7 +358,7 @@ func (s *explainer) shortfall(c *problem.Class, o *problem.Offer) (worst int64) 
 }
 
 // fitsPromised says whether the class would fit if the type's machines had what the catalogue promised of them.
-func (s *explainer) fitsPromised(c *problem.Class, o *problem.Offer) bool {
+func (s *Explainer) fitsPromised(c *problem.Class, o *problem.Offer) bool {
 	if len(c.Missing) > 0 {
 		return false
 	}
@@ -331,7 +371,7 @@ func (s *explainer) fitsPromised(c *problem.Class, o *problem.Offer) bool {
 }
 
 // explainSize names the resource that the nearest type lacks most of: one that no type has, if the class asks for such.
-func (s *explainer) explainSize(c *problem.Class, o *problem.Offer) *plan.Reason {
+func (s *Explainer) explainSize(c *problem.Class, o *problem.Offer) *plan.Reason {
 	if len(c.Missing) > 0 {
 		d := c.Missing[0]
 		return &plan.Reason{Code: plan.Resource, Subject: o.InstanceType.Name, Key: s.ResourceName(d),
@@ -352,7 +392,7 @@ func (s *explainer) explainSize(c *problem.Class, o *problem.Offer) *plan.Reason
 }
 
 // explainPlace names the label of the offering that keeps the types that fit away.
-func (s *explainer) explainPlace(c *problem.Class, pi int) *plan.Reason {
+func (s *Explainer) explainPlace(c *problem.Class, pi int) *plan.Reason {
 	for _, key := range []string{model.LabelZone, model.LabelCapacityType} {
 		k, ok := s.Keys.Ids[key]
 		if !ok {

@@ -15,7 +15,7 @@ import (
 )
 
 // explainLimit says which limit keeps every offer that fits from being bought, nil if none does.
-func (s *explainer) explainLimit(c *problem.Class, pi int) *plan.Reason {
+func (s *Explainer) explainLimit(c *problem.Class, pi int) *plan.Reason {
 	left := &s.Limits[pi]
 	if !left.Limited {
 		return nil
@@ -45,7 +45,7 @@ func (s *explainer) explainLimit(c *problem.Class, pi int) *plan.Reason {
 }
 
 // limitReason says that a limit does not allow a node of an offer.
-func (s *explainer) limitReason(o *problem.Offer, x problem.Shortage) *plan.Reason {
+func (s *Explainer) limitReason(o *problem.Offer, x problem.Shortage) *plan.Reason {
 	out := &plan.Reason{Code: plan.Limit, Subject: o.InstanceType.Name, Key: "nodes", Want: "1", Have: "0"}
 	if !x.Nodes {
 		out.Key, out.Want, out.Have = s.ResourceName(x.Dim), model.FormatAmount(x.Dim, x.Need), model.FormatAmount(x.Dim, x.Left)
@@ -70,7 +70,7 @@ func (s *explainer) limitReason(o *problem.Offer, x problem.Shortage) *plan.Reas
 }
 
 // explainRest makes the checks that remain where an offer fits and could be had: MinValues, topology, ports, volumes.
-func (s *explainer) explainRest(c *problem.Class, pi int) plan.Reason {
+func (s *Explainer) explainRest(c *problem.Class, pi int) plan.Reason {
 	need := s.MinValuesOf(pi)
 	if len(need) > 0 {
 		var types []*model.InstanceType
@@ -122,7 +122,7 @@ func (s *explainer) explainRest(c *problem.Class, pi int) plan.Reason {
 
 // minValuesScattered says whether the types that MinValues wants are never to be had together: a machine whose pods
 // topology ties stands in one domain, and a claim has one capacity type and one set of the pool's own labels.
-func (s *explainer) minValuesScattered(c *problem.Class, pi int, need problem.MinValues) *plan.Reason {
+func (s *Explainer) minValuesScattered(c *problem.Class, pi int, need problem.MinValues) *plan.Reason {
 	masks := []*problem.OfferSet{c.Filter.Offers}
 	if len(c.Topology.Keys) > 0 {
 		masks = masks[:0]
@@ -158,7 +158,7 @@ func (s *explainer) minValuesScattered(c *problem.Class, pi int, need problem.Mi
 }
 
 // explainOthers is the reason where a machine could be had for one pod alone: others, placed before, are in the way.
-func (s *explainer) explainOthers(c *problem.Class, pi int) plan.Reason {
+func (s *Explainer) explainOthers(c *problem.Class, pi int) plan.Reason {
 	for _, kind := range [...]problem.RuleKind{problem.RuleSharedVolume, problem.RuleAffinity, problem.RuleSpread, problem.RuleAnti, problem.RuleAntiOfOthers} {
 		for _, rules := range [][]problem.Rule{c.Topology.HostRules, c.Topology.DomainRules} {
 			for i := range rules {
@@ -197,7 +197,7 @@ func (s *explainer) explainOthers(c *problem.Class, pi int) plan.Reason {
 }
 
 // explainVolumes says which volume keeps the class away, nil if none does.
-func (s *explainer) explainVolumes(c *problem.Class, pi int) *plan.Reason {
+func (s *Explainer) explainVolumes(c *problem.Class, pi int) *plan.Reason {
 	if v := s.ExclusiveVolumeInUse(c); v != nil {
 		return &plan.Reason{Code: plan.VolumeExclusive, Key: v.Claim, Want: "the volume to itself", Have: "another pod uses it"}
 	}
@@ -221,7 +221,7 @@ func (s *explainer) explainVolumes(c *problem.Class, pi int) *plan.Reason {
 // explainTopology names the first rule that refuses the class in every domain the pool could buy in; where domains
 // differ, the one met in the first of them by name speaks, of those where a volume that the pods share will be made,
 // if there is one.
-func (s *explainer) explainTopology(c *problem.Class, pi int) *plan.Reason {
+func (s *Explainer) explainTopology(c *problem.Class, pi int) *plan.Reason {
 	var first *problem.Rule
 	disk := false // where it is met the volume may be
 	if len(c.Topology.Keys) > 0 {

@@ -73,7 +73,13 @@ func (s *problemCompiler) listOfferings(a *poolCatalog, rs model.Requirements) {
 	}
 	a.offerings = make([]catalogOffering, 0, offerings)
 	byVals := map[string]int{}
-	vals := make([]int32, len(s.Keys.Keys))
+	vals := slices.Repeat([]int32{unsetValue}, len(s.Keys.Keys))
+	var given []int // keys that some of the types has: pods may ask for thousands that none has
+	for k, key := range s.Keys.Keys {
+		if a.providerKeys[key] {
+			given = append(given, k)
+		}
+	}
 	var order []int
 	var text []byte
 	for _, t := range types {
@@ -91,9 +97,9 @@ func (s *problemCompiler) listOfferings(a *poolCatalog, rs model.Requirements) {
 				continue
 			}
 			text = text[:0]
-			for k, key := range s.Keys.Keys {
+			for _, k := range given {
 				vals[k] = unsetValue
-				if v, ok := t.Label(key, o); ok {
+				if v, ok := t.Label(s.Keys.Keys[k], o); ok {
 					vals[k] = s.Keys.internValue(k, v)
 				}
 				text = binary.LittleEndian.AppendUint32(text, uint32(vals[k]))
