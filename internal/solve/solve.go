@@ -24,7 +24,8 @@ func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
 	s := t.solveWithAlternatives()
 	res := buildResult(s)
 	if len(s.NextColumns.Columns) > 0 {
-		mem.columns = &s.NextColumns
+		columns := s.NextColumns // a pointer into the planner would keep it, and through what it was given all those before it
+		mem.columns = &columns
 	}
 	mem.nodes, mem.nodesInOrder = p.Nodes, s.Nodes.List
 	return res, mem
