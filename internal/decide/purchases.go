@@ -23,6 +23,8 @@ type purchases struct {
 
 	namedClaims map[string]bool  // names given to claims of static pools in this step
 	limitUse    []model.LimitUse // what the snapshot's limits are used for; nil: not counted yet
+
+	typesByName map[*model.NodePool]map[string][]*model.InstanceType // of pools whose claims were asked for theirs in this step
 }
 
 // purchaseMemory is what purchases remembers from step to step.
@@ -40,10 +42,7 @@ func (pu *purchases) sizeRange(c *model.Claim) (least, most model.Resources, n i
 	if pool == nil || q == nil {
 		return nil, nil, 0
 	}
-	for _, t := range pool.Types {
-		if !q.Matches(t.Name, true) {
-			continue
-		}
+	for _, t := range pu.typesNamed(pool, q) {
 		if n == 0 {
 			least, most = t.Allocatable, t.Capacity
 		} else {
@@ -52,6 +51,36 @@ func (pu *purchases) sizeRange(c *model.Claim) (least, most model.Resources, n i
 		n++
 	}
 	return least, most, n
+}
+
+// typesNamed returns the types of a pool whose names meet a requirement. It names a few of them as a rule, and hundreds of
+// claims on their way ask each step.
+func (pu *purchases) typesNamed(pool *model.NodePool, q *model.Requirement) (out []*model.InstanceType) {
+	if q.Complement {
+		for _, t := range pool.Types {
+			if q.Matches(t.Name, true) {
+				out = append(out, t)
+			}
+		}
+		return out
+	}
+	byName := pu.typesByName[pool]
+	if byName == nil {
+		byName = make(map[string][]*model.InstanceType, len(pool.Types))
+		for _, t := range pool.Types {
+			byName[t.Name] = append(byName[t.Name], t)
+		}
+		if pu.typesByName == nil {
+			pu.typesByName = map[*model.NodePool]map[string][]*model.InstanceType{}
+		}
+		pu.typesByName[pool] = byName
+	}
+	for _, name := range q.Values {
+		if q.Matches(name, true) {
+			out = append(out, byName[name]...)
+		}
+	}
+	return out
 }
 
 // pools returns the pools that may buy, with what is left of their limits and of their node groups' maximums.
