@@ -6,24 +6,32 @@
 // verification, texts of the reasons. It prints for each shape the processor time of the translation and of the dearest
 // step, and fails when a bar is missed. `make bench-hostile` runs it. With -live a sandbox is brought up for each shape of
 // the table (or those that -only and -shapes name), and 100 ordinary pods are made one after another beside the tenant's.
-// What of their wait is Dovetail's, two runs beside it tell: with -floor, where NodeClaims are made without it, and the
-// last shape, which has no tenant.
+// What has not come when -limit is over is said, and counts as if it had come then. What of the wait is Dovetail's is
+// seen from the time between the word of a watch of the pod, or kube-scheduler's verdict, and the NodeClaim; from the
+// processor time of each process; and from two runs beside it: with -floor, where NodeClaims are made without Dovetail,
+// and the last shape, which has no tenant.
 //
 // Start reading at main; the shapes are in shapes.go and drawn.go, the way of the pods in drive.go and live.go.
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"runtime/pprof"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
 // The bars, in milliseconds and MiB.
@@ -36,12 +44,24 @@ const (
 func main() {
 	only := flag.String("only", "", "run only shapes whose name contains this")
 	seed := flag.Uint64("seed", 1, "seed of the drawn shapes")
-	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
+	profile := flag.String("cpuprofile", "", "write a CPU profile to this file; with -live: of the controller, while the ordinary pods are made")
 	live := flag.Bool("live", false, "run on a sandbox, with its API server and kube-scheduler: the shapes of the table, or those that -only names")
 	floor := flag.Bool("floor", false, "with -live: without Dovetail, how long NodeClaims take that are made as soon as kube-scheduler has refused a pod or 250 ms have passed")
-	shapes := flag.String("shapes", "", "with -live: run only shapes of these numbers, such as 7-14; the table has 1 to 6, the drawn shapes follow, the last is without a tenant")
+	numbers := flag.String("shapes", "", "with -live: run only shapes of these numbers, such as 3,5 or 7-14 or 7-46/5 for each fifth of these; the table has 1 to 6, the drawn shapes follow, the last is without a tenant")
+	limit := flag.Duration("limit", 4*time.Minute, "with -live: how long a shape may take, from the tenant's first pod on")
 	asJSON := flag.Bool("json", false, "print JSON instead of a table")
 	flag.Parse()
+	if *live {
+		shapes, err := chooseLive(*only, *numbers)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "hostile:", err)
+			os.Exit(1)
+		}
+		if !runLive(shapes, liveOptions{seed: *seed, floor: *floor, limit: *limit, profile: *profile}, *asJSON) {
+			os.Exit(1)
+		}
+		return
+	}
 	if *profile != "" {
 		f, err := os.Create(*profile)
 		if err != nil {
@@ -54,13 +74,6 @@ func main() {
 			os.Exit(1)
 		}
 		defer pprof.StopCPUProfile()
-	}
-	if *live {
-		if !runLive(*only, *shapes, *seed, *floor, *asJSON) {
-			pprof.StopCPUProfile()
-			os.Exit(1)
-		}
-		return
 	}
 	var all []outcome
 	missed := false
@@ -98,43 +111,74 @@ func printJSON(all any) {
 	}
 }
 
+// chooseLive returns the shapes that run on a sandbox: without a choice those of the table.
+func chooseLive(only, numbers string) ([]shape, error) {
+	if only == "" && numbers == "" {
+		return table(), nil
+	}
+	all := slices.Concat(table(), drawn(), []shape{quiet()})
+	chosen := make([]bool, len(all))
+	for part := range strings.SplitSeq(cmp.Or(numbers, fmt.Sprintf("1-%d", len(all))), ",") {
+		part, step, stepped := strings.Cut(part, "/")
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		if !stepped {
+			step = "1"
+		}
+		from, err1 := strconv.Atoi(first)
+		to, err2 := strconv.Atoi(last)
+		by, err3 := strconv.Atoi(step)
+		if errors.Join(err1, err2, err3) != nil || from < 1 || to < from || to > len(all) || by < 1 {
+			return nil, fmt.Errorf("-shapes %s: want numbers from 1 to %d, such as 3,5 or 7-14 or 7-46/5", numbers, len(all))
+		}
+		for i := from - 1; i < to; i += by {
+			chosen[i] = true
+		}
+	}
+	var out []shape
+	for i, s := range all {
+		if chosen[i] && strings.Contains(s.name, only) {
+			out = append(out, s)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("no shape has %q in its name and one of the numbers of -shapes %q", only, numbers)
+	}
+	return out, nil
+}
+
 // runLive runs shapes on a sandbox each, prints what came of them, and says whether every bar is met.
-func runLive(only, numbers string, seed uint64, floor, asJSON bool) (met bool) {
+func runLive(shapes []shape, with liveOptions, asJSON bool) (met bool) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	shapes := table()
-	if only != "" || numbers != "" {
-		shapes = slices.Concat(shapes, drawn(), []shape{quiet()})
-	}
-	if numbers != "" {
-		var from, to int
-		if _, err := fmt.Sscanf(numbers, "%d-%d", &from, &to); err != nil || from < 1 || to < from || to > len(shapes) {
-			fmt.Fprintf(os.Stderr, "hostile: -shapes %s: want two numbers from 1 to %d, such as 7-14\n", numbers, len(shapes))
-			return false
-		}
-		shapes = shapes[from-1 : to]
-	}
 	var all []liveOutcome
 	met = true
 	for _, s := range shapes {
-		if strings.Contains(s.name, only) && ctx.Err() == nil {
-			fmt.Fprintln(os.Stderr, s.name)
-			o := tryLive(ctx, s, seed, floor)
-			if o.Err != "" {
-				fmt.Fprintln(os.Stderr, "hostile:", o.Err)
-			}
-			met = met && !o.misses()
-			all = append(all, o)
+		if ctx.Err() != nil {
+			break
 		}
+		fmt.Fprintln(os.Stderr, s.name)
+		o := tryLive(ctx, s, with)
+		for _, said := range []string{o.Cut, o.Err} {
+			if said != "" {
+				fmt.Fprintln(os.Stderr, "hostile:", said)
+			}
+		}
+		met = met && !o.misses()
+		all = append(all, o)
 	}
 	if asJSON {
 		printJSON(all)
 		return met
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "shape\tpods\trefused by the API server\tcreation to NodeClaim p50 ms\tp99 ms\tcreation to verdict p50 ms\tp99 ms\tverdict to NodeClaim p99 ms\tpeak MiB")
+	fmt.Fprintln(w, "shape\tpods\trefused by the API server\tordinary pods with NodeClaim\tcreation to NodeClaim p50/p99 ms\tcreation to watch\twatch to NodeClaim\tverdicts\tcreation to verdict\tverdict to NodeClaim\tprocessor s: kube-apiserver, etcd, kube-scheduler, dovetail\tlongest step ms\tpeak MiB")
 	for _, o := range all {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\n", o.Shape, o.Pods, o.Refused, o.P50, o.P99, o.Verdict50, o.Verdict99, o.After99, o.Peak)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d/%d\t%.0f/%.0f\t%.0f/%.0f\t%.0f/%.0f\t%d\t%.0f/%.0f\t%.0f/%.0f\t%.0f, %.0f, %.0f, %.0f\t<= %.0f\t%.0f\n", o.Shape, o.Pods, o.Refused, o.Served, o.Ordinary, o.P50, o.P99,
+			o.Seen50, o.Seen99, o.After50, o.After99, o.Verdicts, o.Verdict50, o.Verdict99, o.VerdictTo50, o.VerdictTo99,
+			o.Processor["kube-apiserver"], o.Processor["etcd"], o.Processor[sandbox.Scheduler], o.Processor[sandbox.Controller], o.LongestStep, o.Peak)
 	}
 	w.Flush()
 	if !met {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
 // Account is where the time of something measured went: on machines of few cores that is processor time, and most of it follows from what
@@ -68,7 +70,7 @@ func (r *rig) processors(_ context.Context, a *Account) error {
 	}
 	a.ProcessorSeconds = map[string]float64{}
 	for name, pid := range pids {
-		if a.ProcessorSeconds[name], err = processorSeconds(pid); err != nil {
+		if a.ProcessorSeconds[name], err = sandbox.ProcessorSeconds(pid); err != nil {
 			return fmt.Errorf("processor time of %s: %w", name, err)
 		}
 	}

@@ -517,25 +517,7 @@ func (r *rig) burst(ctx context.Context, out *Burst) error {
 
 // usage is the CPU time that the controller has had.
 func (r *rig) usage() (float64, error) {
-	return processorSeconds(r.pid)
-}
-
-// processorSeconds is the processor time that a process has had.
-func processorSeconds(pid int) (float64, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, fmt.Errorf("what a process takes is known on Linux only: %w", err)
-	}
-	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
-	var ticks float64
-	for _, f := range fields[11:13] { // utime and stime, in hundredths of a second on every Linux that Go runs on
-		n, err := strconv.ParseFloat(f, 64)
-		if err != nil {
-			return 0, fmt.Errorf("read the CPU time of process %d: %w", pid, err)
-		}
-		ticks += n
-	}
-	return ticks / 100, nil
+	return sandbox.ProcessorSeconds(r.pid)
 }
 
 // since is what the controller took from an earlier usage on.
