@@ -63,9 +63,9 @@ func (o *liveOutcome) misses() bool {
 }
 
 // livePools are a NodePool that all may use, and one of the ordinary pods, each of which needs a node of its own there:
-// so the n-th NodeClaim of that pool is for the n-th pod.
+// so the n-th NodeClaim of that pool is for the n-th pod. Pods that tolerate its taint go to the other by its weight.
 const (
-	livePool = `{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: default}, spec: {template: {spec: {
+	livePool = `{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: default}, spec: {weight: 1, template: {spec: {
 		nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default},
 		requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}, {key: kubernetes.io/arch, operator: In, values: [amd64]}]}}}}`
 	shopPool = `{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: shop}, spec: {template: {spec: {
