@@ -146,6 +146,7 @@ func (s *Purchases) NewPackingFor(l problem.Level, demands []*Demand, keepMinVal
 		copy(p.requestOf(i), d.Class.Req[:s.NumDims])
 		p.Restricted[i], p.neighbours[i] = d.Class.RestrictsNeighbours(), d.Class.NeighbourRules()
 	}
+	p.dropIdleRules()
 	p.lossShift, p.sampleSize = 20, 4*maxCandidates
 	if slices.Contains(p.Restricted, true) {
 		p.sampleSize = maxCandidates
@@ -167,6 +168,36 @@ func (s *Purchases) NewPackingFor(l problem.Level, demands []*Demand, keepMinVal
 	}
 	p.Machines = p.dropDominated(all)
 	return p
+}
+
+// dropIdleRules leaves out of the rules that patterns are held against those that pods on nodes have against others: no
+// pod of the demands is counted by them, and there may be thousands.
+func (p *Packing) dropIdleRules() {
+	counted := make([]bool, len(p.S.Counters))
+	for _, d := range p.Demands {
+		for _, id := range d.Class.Topology.HostCounters {
+			counted[id] = true
+		}
+	}
+	isAsked := func(r *problem.Rule) bool { return r.Kind != problem.RuleAntiOfOthers || counted[r.Counter] }
+	for i := range p.neighbours {
+		h, kept := &p.neighbours[i], 0
+		for j := range h.Rules {
+			if isAsked(&h.Rules[j]) {
+				kept++
+			}
+		}
+		if kept == len(h.Rules) {
+			continue
+		}
+		rules := make([]problem.Rule, 0, kept) // the class's own list stays as it is
+		for j := range h.Rules {
+			if isAsked(&h.Rules[j]) {
+				rules = append(rules, h.Rules[j])
+			}
+		}
+		h.Rules = rules
+	}
 }
 
 // machinesOf makes machines of the offers of a level that are in some of the sets, numbered by place in the list.

@@ -99,6 +99,7 @@ type labelEquivalence struct {
 	hostRules   []problem.Rule
 	domainRules []problem.Rule
 	topology    problem.TopologyRules // how a pod is counted by those in moved
+	hasRules    bool                  // hostRules and domainRules are made
 }
 
 // labelEquivalenceOf finds the equivalence of a class, made where it is the first.
@@ -117,13 +118,28 @@ func (t *topologyCompiler) labelEquivalenceOf(c *model.Class) *labelEquivalence 
 	k := &labelEquivalence{selecting: t.countersSelecting(c)}
 	t.equivalences[string(t.buf)] = k
 	for _, id := range k.selecting {
+		if !t.Counters[id].countsOwners {
+			k.moved = append(k.moved, id)
+		}
+	}
+	t.recordCounters(&k.topology, k.moved)
+	return k
+}
+
+// rulesAgainst makes the rules that others have against an equivalence, once. Pods on nodes ask for none: thousands that
+// have rules against one another would have as many each.
+func (t *topologyCompiler) rulesAgainst(k *labelEquivalence) {
+	if k.hasRules {
+		return
+	}
+	k.hasRules = true
+	for _, id := range k.selecting {
 		x := &t.Counters[id]
 		for _, h := range t.hostSpreads[id] {
 			k.hostRules = append(k.hostRules, problem.Rule{Kind: problem.RuleHostSpreadOfOthers, Counter: id, OwnerCounter: h.ownerCounter, Key: problem.HostKey, TopologyKey: model.LabelHostname,
 				Hard: true, MaxSkew: h.maxSkew})
 		}
 		if !x.countsOwners {
-			k.moved = append(k.moved, id)
 			continue
 		}
 		if all, ok := t.exemptions[id]; ok {
@@ -142,14 +158,13 @@ func (t *topologyCompiler) labelEquivalenceOf(c *model.Class) *labelEquivalence 
 			k.domainRules = append(k.domainRules, r)
 		}
 	}
-	t.recordCounters(&k.topology, k.moved)
-	return k
 }
 
 // addRulesOfOthers adds the rules that others have against the class, and notes by which counters its pods are
 // counted.
 func (t *topologyCompiler) addRulesOfOthers(c *problem.Class) {
 	k := t.labelEquivalenceOf(c.Spec)
+	t.rulesAgainst(k)
 	c.Topology.DomainRules = append(c.Topology.DomainRules, k.domainRules...) // a copy: what is known of a rule is noted there
 	if len(c.Topology.HostRules) == 0 {
 		c.Topology.HostRules = slices.Clip(k.hostRules)
