@@ -6,6 +6,7 @@ package solve
 import (
 	"fmt"
 	"reflect"
+	"runtime"
 	"testing"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -72,4 +73,44 @@ func dimOf(names []string, name string) model.Dim {
 		}
 	}
 	return 0
+}
+
+// Pods on nodes each of whose anti-affinity selects others by two labels of its own make a rule each. That must not take
+// memory by their number squared: a tenant has thousands of them.
+func TestRulesOfPodsOnNodes(t *testing.T) {
+	const standing = 600
+	small := model.Resources{}.With(model.CPU, 1000).With(model.Memory, 1<<30).With(model.Pods, 1)
+	pod := func(i int) *model.Pod {
+		id, no := fmt.Sprint("a", i), fmt.Sprint("b", i)
+		var rules model.Requirements
+		for key, value := range map[string]string{"id": id, "no": no} {
+			r, err := model.NewRequirement(key, model.OpNotIn, value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rules = rules.With(r)
+		}
+		c := &model.Class{Namespace: "tenant", Key: id, Labels: model.Labels{"id": id, "no": no}, Requests: small}
+		c.AntiAffinity = []model.PodTerm{{TopologyKey: model.LabelHostname, Selector: model.Selector{Namespaces: []string{"tenant"}, Pods: &rules}}}
+		return &model.Pod{Namespace: "tenant", Name: id, UID: id, Class: c}
+	}
+	p := &Problem{ResourceNames: model.FixedNames()}
+	for i := range standing {
+		p.Nodes = append(p.Nodes, ExistingNode{Name: fmt.Sprint("n", i), Labels: model.Labels{}, Pods: []*model.Pod{pod(i)}})
+	}
+	for i := range 5 {
+		p.Demand = append(p.Demand, pod(standing+i))
+	}
+	p.Pools = []Pool{{NodePool: &model.NodePool{Name: "default", Ready: true, Replicas: -1, NodeLimit: -1, Types: []*model.InstanceType{{Name: "plain", Labels: model.Labels{},
+		Allocatable: small, Offerings: []model.Offering{{Zone: "a", CapacityType: model.OnDemand, PriceMicro: 1_000_000, Available: true, Remaining: -1}}}}}, NodesLeft: -1}}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	res, _ := Solve(p, Memory{}, DefaultPolicy())
+	runtime.ReadMemStats(&after)
+	if len(res.New) != len(p.Demand) {
+		t.Errorf("%d nodes are launched, want one for each of %d pods", len(res.New), len(p.Demand))
+	}
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 20 {
+		t.Errorf("the plan took %d MiB beside %d pods on nodes, want at most 20", took, standing)
+	}
 }
