@@ -69,7 +69,7 @@ func TestPage(t *testing.T) {
 		{"overview", []string{`Cost an hour\s+\$0\.\d+`, `CPU requested\s+\d+ %`, `nodepool/default`, `Pending pods\s+1`, `pending pods--`, `Dollars an hour`}},
 		{"nodes", []string{`nodepool/default · \d+`, `c\w+\.\w+ · us-east-1`, `\$0\.\d+/h · \d+ pods`}},
 		{"pending", []string{`default/impossible`, `Dovetail: `}},
-		{"decisions", []string{`create`, `nodeclaim/default-`, `pods need it`}},
+		{"decisions", []string{`launched`, `nodeclaim/default-`, `pods need it`}},
 		{"doctor", []string{`Least possible`, `Next`}},
 		{"headroom", []string{`There is no Headroom`}},
 	} {
@@ -130,7 +130,7 @@ func checkControllerPage(ctx context.Context, t *testing.T, s *sandbox.Sandbox, 
 		{"overview", []string{`Cost an hour\s+\$0\.\d+`, `nodepool/default`, `Pending pods\s+1`}},
 		{"nodes", []string{`nodepool/default · \d+`, `\$0\.\d+/h · \d+ pods`}},
 		{"pending", []string{`default/impossible`}},
-		{"decisions", []string{`create`, `pods need it`}},
+		{"decisions", []string{`launched`, `pods need it`}},
 		{"history", []string{`nodeclaim/default-`}},
 	} {
 		if err := chromedp.Do(ctx, chromedp.Navigate(url+"#"+view.name)); err != nil {
