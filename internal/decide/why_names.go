@@ -15,7 +15,7 @@ func NearestName(s *model.Snapshot, subject string) string {
 	kind, _, _ := strings.Cut(subject, "/")
 	best, least := "", len(subject[len(kind):])/3
 	look := func(other string) {
-		if d := typingDistance(subject, other, least); d < least || d == least && (best == "" || other < best) {
+		if d := model.EditDistance(subject, other, least); d < least || d == least && (best == "" || other < best) {
 			best, least = other, d
 		}
 	}
@@ -48,28 +48,4 @@ func NearestName(s *model.Snapshot, subject string) string {
 		}
 	}
 	return best
-}
-
-// typingDistance is how many letters of a have to be added, left out or replaced for it to be b; more than most where it is more than that.
-func typingDistance(a, b string, most int) int {
-	if len(a)-len(b) > most || len(b)-len(a) > most {
-		return most + 1
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -225,24 +225,8 @@ func restricted(key string) string {
 func nearest(word string, words []string) (best string) {
 	least := 4
 	for _, w := range words {
-		row := make([]int, len(w)+1) // distances of what has been read of word to each beginning of w
-		for j := range row {
-			row[j] = j
-		}
-		for i := range len(word) {
-			diagonal := row[0]
-			row[0] = i + 1
-			for j := range len(w) {
-				replace := diagonal
-				if word[i] != w[j] {
-					replace++
-				}
-				diagonal = row[j+1]
-				row[j+1] = min(replace, row[j]+1, diagonal+1)
-			}
-		}
-		if row[len(w)] < least {
-			least, best = row[len(w)], w
+		if d := model.EditDistance(word, w, least); d < least {
+			least, best = d, w
 		}
 	}
 	return best
