@@ -27,7 +27,7 @@ func stepDeletion(in *Input, out *Output) {
 		w.update.RemoveFinalizer = c.HasFinalizer
 		w.update.Why.Code = plan.Deleted
 	}
-	if len(w.update.Annotations)+len(w.update.Conditions) > 0 || w.update.RemoveFinalizer {
+	if len(w.update.Annotations)+len(w.update.Conditions) > 0 || w.update.ProviderID != "" || w.update.RemoveFinalizer {
 		if w.update.RemoveFinalizer {
 			w.addActions(w.update) // what lets go comes last
 		} else {
@@ -58,6 +58,10 @@ func (w *deletion) setCondition(condition, status, reason, message string) {
 
 // advance takes the claim's nodes and instances one step towards their end, and says whether nothing is left of them.
 func (w *deletion) advance() bool {
+	if i := w.unrecorded(); i != nil {
+		w.update.ProviderID = i.ProviderID
+		return false
+	}
 	waiting, stands := false, false
 	for _, n := range w.Nodes {
 		if instanceIsGone(w.Input) && !n.Ready {
@@ -105,6 +109,20 @@ func (w *deletion) advance() bool {
 		}
 	}
 	return let
+}
+
+// unrecorded is the instance that runs for the claim though its launch was never written down; nil: there is none. Its node
+// may have joined and have pods, and only with the provider id in the claim is it known to be the claim's, and drained.
+func (w *deletion) unrecorded() *model.Instance {
+	if w.Claim.ProviderID != "" {
+		return nil
+	}
+	for _, i := range w.Instances {
+		if !i.Gone {
+			return i
+		}
+	}
+	return nil
 }
 
 // volumesDetached says whether the volumes of the evicted pods are off the node, so that other nodes can attach them.
@@ -186,10 +204,8 @@ func Deadline(c *model.Claim) (time.Time, bool) {
 
 // instanceIsGone says whether the cloud reports that the claim's instance is terminating, or no longer lists it.
 func instanceIsGone(in *Input) bool {
-	for _, i := range in.Instances {
-		if !i.Gone {
-			return false
-		}
+	if isListed(in) {
+		return false
 	}
 	return len(in.Instances) > 0 || isListConclusive(in)
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // launchInstance asks for the claim's instance, or deletes the claim when the last try failed for good or the time is
-// up.
+// up. A claim whose instance the cloud lists, or may have without having been asked, is launched again, which finds that
+// instance: its time may have passed while nobody ran to write down what was bought, and its node may have pods by now.
 func launchInstance(in *Input, out *Output) {
 	c := in.Claim
 	if f := in.Failure; f != nil {
@@ -31,7 +32,7 @@ func launchInstance(in *Input, out *Output) {
 	}
 	most := in.Policy.WithTimeoutsOf(in.Pool).LaunchTimeout
 	limit := c.Created.Add(most)
-	if !in.Now.Before(limit) {
+	if !in.Now.Before(limit) && !in.InstancesAt.IsZero() && !isListed(in) {
 		why := plan.Reason{Code: plan.LaunchTimeout, Pool: c.Pool, Want: most.String()}
 		if in.Failure != nil {
 			why.Have = in.Failure.Message
@@ -39,7 +40,9 @@ func launchInstance(in *Input, out *Output) {
 		out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: why})
 		return
 	}
-	out.lookAgainAt(limit)
+	if in.Now.Before(limit) {
+		out.lookAgainAt(limit)
+	}
 	if f := in.Failure; f != nil {
 		have := c.Conditions[Launched]
 		if have.Status != "Unknown" || have.Reason != "LaunchFailed" || have.Message != f.Message {
@@ -51,6 +54,11 @@ func launchInstance(in *Input, out *Output) {
 	out.addActions(plan.LaunchClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.Launching, Pool: c.Pool}})
 }
 
+// isListed says whether the cloud's last list has an instance of the claim that runs.
+func isListed(in *Input) bool {
+	return slices.ContainsFunc(in.Instances, func(i *model.Instance) bool { return !i.Gone })
+}
+
 // deleteIfInstanceGone deletes a claim whose instance the cloud no longer lists, unless its node is still Ready; and
 // says whether it did.
 func deleteIfInstanceGone(in *Input, out *Output) bool {
@@ -58,10 +66,8 @@ func deleteIfInstanceGone(in *Input, out *Output) bool {
 	if c.ProviderID == "" || in.InstancesAt.IsZero() || !in.InstancesAt.After(c.Conditions[Launched].Since.Add(in.Policy.ListDelay+wholeSecond)) {
 		return false
 	}
-	for _, i := range in.Instances {
-		if !i.Gone {
-			return false
-		}
+	if isListed(in) {
+		return false
 	}
 	for _, n := range in.Nodes {
 		if n.Ready {

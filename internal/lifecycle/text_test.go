@@ -338,6 +338,7 @@ func action(a plan.Action) string {
 		w.pairs("label", a.Labels)
 		w.pairs("annotation", a.Annotations)
 		w.when(a.NodeName != "", "node="+a.NodeName)
+		w.when(a.ProviderID != "", "provider="+a.ProviderID)
 		for _, k := range keys(a.Conditions) {
 			c := a.Conditions[k]
 			w.add(k + "=" + c.Status)

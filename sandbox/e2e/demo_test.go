@@ -83,46 +83,36 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestDemoGroups plays the show on Auto Scaling groups, and on these and an
-// EC2NodeClass at once. By the books of the simulated AWS nothing is launched
+// TestDemoGroups plays the show on Auto Scaling groups and an EC2NodeClass at
+// once. By the books of the simulated AWS nothing is launched
 // twice.
 func TestDemoGroups(t *testing.T) {
 	t.Parallel() // it mostly waits
-	for _, flag := range []string{"--groups", "--groups=both"} {
-		t.Run(flag, func(t *testing.T) {
-			t.Parallel()
-			s := newShow(t)
-			out, status, _ := s.try("", "demo", "--fast", "--cloud", "aws", flag)
-			t.Logf("the show:\n%s", out)
-			if status != 0 {
-				t.Fatalf("exit status %d", status)
-			}
-			steps := regexp.MustCompile(`(?m)^── .* ──+$`).Split(out, -1)[1:]
-			if len(steps) != 4 {
-				t.Fatalf("%d steps, want 4", len(steps))
-			}
-			launched := regexp.MustCompile(`(?m)^.* instance launched .*$`)
-			for i, step := range steps {
-				lines := launched.FindAllString(step, -1)
-				if i == 1 && len(lines) == 0 || (i == 0 || i == 3) && len(lines) > 0 {
-					t.Errorf("step %d launches %q", i+1, lines)
-				}
-				for _, line := range lines {
-					if !strings.Contains(line, " of group ") && flag == "--groups" {
-						t.Errorf("step %d launches from no group: %s", i+1, line)
-					}
-				}
-				if i >= 2 != strings.Contains(step, "instance terminated") {
-					t.Errorf("step %d terminates an instance: %t", i+1, i < 2)
-				}
-			}
-			once := regexp.MustCompile(`By its books (\d+) instances were started for (\d+) NodeClaims, none twice: (.*)\.`).FindStringSubmatch(out)
-			if once == nil || once[1] != once[2] || !strings.Contains(once[3], "of group ") {
-				t.Errorf("it does not say that nothing was launched twice: %q", once)
-			}
-			s.noProcess()
-		})
+	s := newShow(t)
+	out, status, _ := s.try("", "demo", "--fast", "--cloud", "aws", "--groups=both")
+	t.Logf("the show:\n%s", out)
+	if status != 0 {
+		t.Fatalf("exit status %d", status)
 	}
+	steps := regexp.MustCompile(`(?m)^── .* ──+$`).Split(out, -1)[1:]
+	if len(steps) != 4 {
+		t.Fatalf("%d steps, want 4", len(steps))
+	}
+	launched := regexp.MustCompile(`(?m)^.* instance launched .*$`)
+	for i, step := range steps {
+		lines := launched.FindAllString(step, -1)
+		if i == 1 && len(lines) == 0 || (i == 0 || i == 3) && len(lines) > 0 {
+			t.Errorf("step %d launches %q", i+1, lines)
+		}
+		if i >= 2 != strings.Contains(step, "instance terminated") {
+			t.Errorf("step %d terminates an instance: %t", i+1, i < 2)
+		}
+	}
+	once := regexp.MustCompile(`By its books (\d+) instances were started for (\d+) NodeClaims, none twice: (.*)\.`).FindStringSubmatch(out)
+	if once == nil || once[1] != once[2] || !strings.Contains(once[3], "of group ") {
+		t.Errorf("it does not say that nothing was launched twice: %q", once)
+	}
+	s.noProcess()
 }
 
 // TestDemoStopped ends the show in its midst, by Ctrl-C and by a signal that it

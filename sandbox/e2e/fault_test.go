@@ -15,8 +15,8 @@ import (
 	"github.com/dovetail-sh/dovetail/sandbox/internal/supervise"
 )
 
-// TestFault: what is killed comes back by itself and knows what it knew, what is
-// stopped stands still until the command ends or is interrupted.
+// TestFault: what is killed comes back by itself and knows what it knew, kwok
+// begins anew after a fault of what answers it, and what is stopped stands still until the command ends or is interrupted.
 func TestFault(t *testing.T) {
 	s := newSandbox(t)
 	s.run("", "up", "--no-manifests")
@@ -24,9 +24,9 @@ func TestFault(t *testing.T) {
 	s.run("", "fault", "kill", plane.Etcd, plane.Scheduler, "--for", "200ms")
 	s.run("", "status")
 	s.run("", "kubectl", "get", "configmap", "kept")
-	for _, name := range []string{plane.Etcd, plane.Scheduler, plane.Kwok} {
+	for _, name := range []string{plane.Etcd, plane.Scheduler, plane.Kwok, plane.ControllerManager} {
 		want := 1
-		if name == plane.Kwok {
+		if name == plane.ControllerManager {
 			want = 0
 		}
 		if c := s.child(name); c.Restarts != want || c.State != supervise.Running {

@@ -29,6 +29,9 @@ import (
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
+// restLimit is how soon the cluster must be at rest after the last component is back.
+const restLimit = 60 * time.Second
+
 type options struct {
 	seed   uint64
 	faults int
@@ -95,7 +98,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, sb.Down()) }()
-	s, err := chaos.Start(ctx, sb, 5*time.Second)
+	s, err := chaos.Start(ctx, sb, 5*time.Second, restLimit)
 	if err != nil {
 		return err
 	}

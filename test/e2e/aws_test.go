@@ -52,7 +52,8 @@ func (e *env) books(ctx context.Context) (awstest.Books, error) {
 // and no answer, instances are described ten seconds after they were launched, and the leader is killed amid the burst. Every pod
 // runs, no claim has two instances, and in the end no instance is left.
 func TestEC2Faults(t *testing.T) {
-	const n = 150
+	t.Parallel()
+	const n = 75
 	s := onEC2(t, "--replicas", "2", "--controller-arg", "--leader-elect-lease-duration=3s",
 		"--controller-arg", "--leader-elect-renew-deadline=2s", "--controller-arg", "--leader-elect-retry-period=500ms")
 	e := newEnv(t, s, "faults")
@@ -103,10 +104,11 @@ func TestEC2Faults(t *testing.T) {
 	})
 }
 
-// Fifty interruptions that come through the queue at once: each replacement is bought before the machine it is for goes, all of them soon;
+// Thirty interruptions that come through the queue at once: each replacement is bought before the machine it is for goes, all of them soon;
 // the pods move as fast as their PodDisruptionBudget allows and no faster; and every machine is given back before EC2 takes it.
 func TestEC2Interruption(t *testing.T) {
-	const n, least = 50, 40
+	t.Parallel()
+	const n, least = 30, 24
 	s := onEC2(t)
 	e := newEnv(t, s, "interrupted")
 	e.ec2Pool()

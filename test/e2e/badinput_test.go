@@ -128,32 +128,22 @@ func TestNodeClassComesLater(t *testing.T) {
 // A catalogue that can't be read keeps the sandbox from coming up, and it says which file, object and field.
 func TestMalformedCatalog(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name, text string
-		says       []string
-	}{
-		{"kwok-price", strings.Replace(tight, `"Price": 1.6`, `"Price": "cheap"`, 1), []string{"exact-16", "offerings[0].Price", "cheap"}},
-		{"not-json", `[{"name": "exact-16",`, []string{"JSON"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "catalog.json")
-			if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			s, err := sandbox.Up(t.Context(), filepath.Join(t.TempDir(), "sb"), "--boot", "0", "--pull", "0", "--catalog", file)
-			if err == nil {
-				t.Error("the sandbox came up")
-				if err := s.Down(); err != nil {
-					t.Error(err)
-				}
-				return
-			}
-			for _, w := range append(c.says, file, "machines") {
-				if !strings.Contains(err.Error(), w) {
-					t.Errorf("it does not say %q:\n%s", w, err)
-				}
-			}
-		})
+	file := filepath.Join(t.TempDir(), "catalog.json")
+	if err := os.WriteFile(file, []byte(strings.Replace(tight, `"Price": 1.6`, `"Price": "cheap"`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := sandbox.Up(t.Context(), filepath.Join(t.TempDir(), "sb"), "--boot", "0", "--pull", "0", "--catalog", file)
+	if err == nil {
+		t.Error("the sandbox came up")
+		if err := s.Down(); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	for _, w := range []string{"exact-16", "offerings[0].Price", "cheap", file, "machines"} {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("it does not say %q:\n%s", w, err)
+		}
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
-// Five components are taken away for a moment, one after the other, each in the middle of something else. Whichever it was, the cluster is at rest
-// soon after it is back, with nothing left over. `make chaos` draws a long series of these.
+// Five components are taken away for a moment, one after the other, each in the middle of something else. Whichever it was, the cluster comes to
+// rest after it is back, with nothing left over. `make chaos` draws a long series of these.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	sb, err := sandbox.Up(t.Context(), t.TempDir()+"/sb", "--boot", "500ms", "--pull", "0", "--replicas", "2", "--controller-arg", "--leader-elect-lease-duration=3s",
@@ -28,7 +28,7 @@ func TestChaos(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s, err := chaos.Start(t.Context(), sb, time.Second)
+	s, err := chaos.Start(t.Context(), sb, time.Second, limit) // `make chaos` says how soon, on a machine with nothing else to do
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,10 +21,24 @@ import (
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
-// The leader is killed at seeded moments of a burst. Whatever was under way, the other replica or the restarted one brings it to the
-// same end: every pod runs, each claim has one machine and each machine its claim, and it costs no more than it would have.
+// The leader of two controllers that soon notice when it is gone is killed at seeded moments of a burst, of a move, and of one for which a
+// Deployment is restarted.
 func TestLeaderKilled(t *testing.T) {
-	seeds, s := kills(1), pair(t)
+	t.Parallel()
+	s := own(t, "--replicas", "2", "--controller-arg", "--leader-elect-lease-duration=3s",
+		"--controller-arg", "--leader-elect-renew-deadline=2s", "--controller-arg", "--leader-elect-retry-period=500ms")
+	t.Run("burst", func(t *testing.T) { killedInBurst(t, s) })
+	t.Run("moving", func(t *testing.T) { killedMoving(t, s) })
+	t.Run("surging", func(t *testing.T) { killedSurging(t, s) })
+	if err := everythingGivenBack(s); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whatever was under way, the other replica or the restarted one brings it to the same end: every pod runs, each claim has one machine and
+// each machine its claim, and it costs no more than it would have.
+func killedInBurst(t *testing.T, s *sandbox.Sandbox) {
+	seeds := kills(1)
 	calm := burst(t, s, "calm", 0)
 	for seed := 1; seed <= seeds; seed++ {
 		t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
@@ -99,17 +113,9 @@ func kills(few int) int {
 	return few
 }
 
-// pair is the sandbox with two controllers that soon notice when the leader is gone.
-func pair(t *testing.T) *sandbox.Sandbox {
-	t.Helper()
-	return twins.get(t, "--replicas", "2", "--controller-arg", "--leader-elect-lease-duration=3s",
-		"--controller-arg", "--leader-elect-renew-deadline=2s", "--controller-arg", "--leader-elect-retry-period=500ms")
-}
-
 // The leader is killed at seeded moments of a move: while replacements are bought, register, while what goes is tainted and drained. The
 // move is finished or taken back, what is left ends as it would have, and nothing stays cordoned, marked or without its other half.
-func TestLeaderKilledMoving(t *testing.T) {
-	s := pair(t)
+func killedMoving(t *testing.T, s *sandbox.Sandbox) {
 	for seed := 1; seed <= kills(1); seed++ {
 		moment := func(stream uint64, within time.Duration) time.Duration {
 			return time.Duration(rand.New(rand.NewPCG(uint64(seed), stream)).Int64N(int64(within)))

@@ -20,7 +20,18 @@ import (
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
-// The tests of this file make the shared sandbox's cloud misbehave. They don't run side by side with others.
+// The cloud of a sandbox misbehaves, in one way after the other.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	s := own(t)
+	t.Run("out of capacity", func(t *testing.T) { outOfCapacity(t, s) })
+	t.Run("never registers", func(t *testing.T) { neverRegisters(t, s) })
+	t.Run("never ready", func(t *testing.T) { neverReady(t, s) })
+	t.Run("calls that fail", func(t *testing.T) { callsThatFail(t, s) })
+	if err := everythingGivenBack(s); err != nil {
+		t.Error(err)
+	}
+}
 
 // faults makes things go wrong until the test ends.
 func (e *env) faults(fs ...machines.Fault) {
@@ -100,8 +111,8 @@ func typesOf(c *karpv1.NodeClaim) []string {
 }
 
 // The cheapest type is nowhere to be had: its claim goes, the offerings are set aside, and the pods run on the next best at once.
-func TestOutOfCapacity(t *testing.T) {
-	e := newEnv(t, shared(t), "capacity") // with types that no other test of this sandbox wants: they stay set aside for a while
+func outOfCapacity(t *testing.T, s *sandbox.Sandbox) {
+	e := newEnv(t, s, "capacity") // with types that no other test of this sandbox wants: they stay set aside for a while
 	h := e.watchClaims()
 	e.faults(machines.Fault{Kind: machines.OutOfCapacity, InstanceType: "m4.large"})
 	e.nodePool(map[string]any{"spec.template.spec.requirements": only("m4.large", "m4.2xlarge")})
@@ -145,8 +156,8 @@ func TestOutOfCapacity(t *testing.T) {
 }
 
 // A machine that never registers holds up only the pods that wait for it; when its claim is deleted they get another.
-func TestNeverRegisters(t *testing.T) {
-	e := newEnv(t, shared(t), "mute")
+func neverRegisters(t *testing.T, s *sandbox.Sandbox) {
+	e := newEnv(t, s, "mute")
 	e.faults(machines.Fault{Kind: machines.NeverRegisters, InstanceType: "m5.xlarge", Count: 1})
 	e.nodePool(map[string]any{"spec.template.spec.requirements": only("m5.xlarge", "c5.2xlarge")})
 	e.deploy("waits", 1, e.pod("2", "10Gi"))
@@ -182,8 +193,8 @@ func TestNeverRegisters(t *testing.T) {
 }
 
 // A machine that registers and never becomes Ready is told apart from one that is coming along, and can be deleted.
-func TestNeverReady(t *testing.T) {
-	e := newEnv(t, shared(t), "unready")
+func neverReady(t *testing.T, s *sandbox.Sandbox) {
+	e := newEnv(t, s, "unready")
 	e.faults(machines.Fault{Kind: machines.NeverReady, InstanceType: "m5.xlarge", Count: 1})
 	e.nodePool(map[string]any{"spec.template.spec.requirements": only("m5.xlarge")})
 	e.deploy("waits", 1, e.pod("2", "2Gi"))
@@ -215,7 +226,7 @@ func TestNeverReady(t *testing.T) {
 }
 
 // Calls that are refused for a while or whose answer is lost are repeated, and have their effect once.
-func TestCallsThatFail(t *testing.T) {
+func callsThatFail(t *testing.T, s *sandbox.Sandbox) {
 	for _, c := range []struct {
 		name   string
 		faults []machines.Fault
@@ -228,7 +239,7 @@ func TestCallsThatFail(t *testing.T) {
 		{name: "lost-end", gone: true, faults: []machines.Fault{{Kind: machines.LostReply, Call: machines.CallTerminate, Count: 2}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			e := newEnv(t, shared(t), c.name)
+			e := newEnv(t, s, c.name)
 			e.nodePool(map[string]any{"spec.template.spec.requirements": only("m5.xlarge"), "spec.disruption.consolidateAfter": "0s"})
 			if !c.gone {
 				e.faults(c.faults...)

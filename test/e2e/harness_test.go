@@ -40,7 +40,7 @@ import (
 
 const (
 	// limit is how long anything is waited for. It says nothing about speed: a loaded machine with two cores must make it.
-	limit = 3 * time.Minute
+	limit = 5 * time.Minute
 	poll  = 100 * time.Millisecond
 
 	testLabel     = "e2e.dovetail.sh/test"
@@ -59,10 +59,8 @@ type sharedSandbox struct {
 	err  error
 }
 
-var (
-	common sharedSandbox // of most tests
-	twins  sharedSandbox // with two controllers, for tests that kill the leader one after another
-)
+// common is the sandbox of most tests.
+var common sharedSandbox
 
 // get returns the sandbox; flags are sandbox up's.
 func (x *sharedSandbox) get(t *testing.T, flags ...string) *sandbox.Sandbox {
@@ -98,16 +96,14 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	// The tests mostly wait for processes other than this one.
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		if err := f.Value.Set("6"); err != nil {
+		if err := f.Value.Set("4"); err != nil {
 			panic(err) // the flag is a number
 		}
 	}
 	status := m.Run()
-	for _, x := range []*sharedSandbox{&common, &twins} {
-		if err := x.end(); err != nil {
-			fmt.Fprintln(os.Stderr, "FAIL:", err)
-			status = 1
-		}
+	if err := common.end(); err != nil {
+		fmt.Fprintln(os.Stderr, "FAIL:", err)
+		status = 1
 	}
 	for _, wrong := range wrongRights() {
 		fmt.Fprintln(os.Stderr, "FAIL:", wrong)

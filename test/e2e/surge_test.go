@@ -261,8 +261,7 @@ func TestSurge(t *testing.T) {
 // The leader is killed at seeded moments of such a move: from when it is begun, while the replacement comes and the old machine is marked
 // and tainted, and from when the Deployment has been restarted, while its new pod comes and the old one goes. The move is finished or taken
 // back and made anew, with one restart in all, a ready endpoint at every instant, and nothing left over.
-func TestLeaderKilledSurging(t *testing.T) {
-	s := pair(t)
+func killedSurging(t *testing.T, s *sandbox.Sandbox) {
 	for seed := 1; seed <= kills(1); seed++ {
 		for kind, within := range map[string]time.Duration{"begun": 3 * time.Second, "restarted": 2 * time.Second} {
 			if kind == "begun" && kills(1) == 1 {

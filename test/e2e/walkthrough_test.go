@@ -71,7 +71,7 @@ func walkthrough(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.NewReplacer("mz-karpenter", "sandbox", "ap-northeast-2a", "us-east-1a", "ttlSecondsAfterEmpty: 30", "ttlSecondsAfterEmpty: 1", "ttlSecondsUntilExpired: 1800", "ttlSecondsUntilExpired: 15").Replace(string(raw))
+	return strings.NewReplacer("mz-karpenter", "sandbox", "ap-northeast-2a", "us-east-1a", "ttlSecondsAfterEmpty: 30", "ttlSecondsAfterEmpty: 1", "ttlSecondsUntilExpired: 1800", "ttlSecondsUntilExpired: 30").Replace(string(raw))
 }
 
 // The articles of Karpenter's early years, on EC2: a Provisioner with selectors and no instance profile, a pod that

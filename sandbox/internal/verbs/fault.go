@@ -34,6 +34,9 @@ its health check again. Their names are those that "status" shows.
   slow  stopped and continued ten times a second for --for, so that it runs
         --share of the time
 
+kwok, which stands for the kubelets, is started again after a fault of etcd or
+kube-apiserver: it gives requests up that fail meanwhile, which no kubelet does.
+
 Ctrl-C ends a stop or a slow at once.`,
 		Example: `  dovetail-sandbox fault kill kube-controller-manager --for 10s
   dovetail-sandbox fault stop kube-apiserver etcd --for 40s
@@ -61,7 +64,11 @@ Ctrl-C ends a stop or a slow at once.`,
 	return command
 }
 
-// inflict does the same to several components at once.
+// inflict does the same to several components at once. kwok repeats a request
+// only when it was refused in certain ways; any other error, such as a
+// connection that broke or an etcd that was away, leaves the pod or the node as
+// it is for good, where a kubelet would try again. So kwok begins anew after a
+// fault of what answers it, and looks at everything again.
 func inflict(dir plane.Dir, names []string, f supervise.Fault) error {
 	state, err := supervise.Read(dir)
 	if err != nil {
@@ -85,6 +92,11 @@ func inflict(dir plane.Dir, names []string, f supervise.Fault) error {
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return err
+	}
+	if slices.Contains(names, plane.Etcd) || slices.Contains(names, plane.APIServer) {
+		if err := supervise.Inflict(context.WithoutCancel(ctx), dir, client, plane.Kwok, supervise.Fault{Kind: supervise.Kill}); err != nil {
+			return fmt.Errorf("start kwok again: %w", err)
+		}
 	}
 	fmt.Printf("%s back after %.1fs\n", strings.Join(names, ", "), time.Since(began).Seconds())
 	return nil

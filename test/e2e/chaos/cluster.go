@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -166,8 +167,20 @@ type Usage struct {
 	ResidentBytes float64 `json:"residentBytes"`
 }
 
-// usage asks each controller for its metrics.
+// usage asks each controller for its metrics, again where one is just starting.
 func (s *Series) usage(ctx context.Context) (Usage, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		u, err := s.usageNow(ctx)
+		if err == nil || ctx.Err() != nil {
+			return u, err
+		}
+		wait(ctx, 250*time.Millisecond)
+	}
+}
+
+func (s *Series) usageNow(ctx context.Context) (Usage, error) {
 	var u Usage
 	all, err := s.sb.Components(sandbox.Controller)
 	if err != nil {

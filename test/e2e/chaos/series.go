@@ -23,9 +23,6 @@ import (
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
-// RestLimit is how soon the cluster must be at rest after the last component is back.
-const RestLimit = 60 * time.Second
-
 const (
 	pools      = "/apis/karpenter.sh/v1/nodepools"
 	leasePath  = "/apis/coordination.k8s.io/v1/namespaces/dovetail-system/leases/dovetail-leader"
@@ -57,6 +54,7 @@ type Outcome struct {
 type Series struct {
 	sb       *sandbox.Sandbox
 	after    time.Duration // the NodePools' consolidateAfter
+	limit    time.Duration // to be at rest within, after the last component is back
 	replicas []int
 	brief    int // pods on nodes that expire
 	template int // how often the NodePool's template was changed
@@ -64,9 +62,9 @@ type Series struct {
 }
 
 // Start prepares a sandbox that has no NodePool yet, and waits until its first pods run. Nodes are consolidated after so long; the cluster is at
-// rest when nothing has changed for twice that.
-func Start(ctx context.Context, sb *sandbox.Sandbox, consolidateAfter time.Duration) (*Series, error) {
-	s := &Series{sb: sb, after: consolidateAfter, replicas: []int{6, 4, 3}}
+// rest when nothing has changed for twice that, which is to be so within the limit after the last component is back.
+func Start(ctx context.Context, sb *sandbox.Sandbox, consolidateAfter, limit time.Duration) (*Series, error) {
+	s := &Series{sb: sb, after: consolidateAfter, limit: limit, replicas: []int{6, 4, 3}}
 	if err := s.createPools(ctx); err != nil {
 		return nil, err
 	}
@@ -112,7 +110,7 @@ func (s *Series) Inflict(ctx context.Context, f Fault) (Outcome, error) {
 	}
 	rested, last := s.rest(ctx, back)
 	o.SecondsToRest, o.Problems = math.Round(max(0, rested.Sub(back).Seconds())*10)/10, last.problems
-	if rested.Sub(back) > RestLimit && len(o.Problems) == 0 {
+	if rested.Sub(back) > s.limit && len(o.Problems) == 0 {
 		o.Problems = []string{fmt.Sprintf("at rest only %.0f s after the last component was back", o.SecondsToRest)}
 	}
 	if o.Usage, err = s.usage(ctx); err != nil {

@@ -23,6 +23,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -114,6 +115,10 @@ func Root() (string, error) {
 	}
 }
 
+// starting is held while a sandbox starts. It takes all processors: several at once take each longer than one after the other, and starve those
+// that run.
+var starting sync.Mutex
+
 // Up starts a sandbox in a directory of its own, with these flags of `up`. What could not be started leaves nothing behind, and
 // the error is what the sandbox printed.
 func Up(ctx context.Context, dir string, flags ...string) (*Sandbox, error) {
@@ -125,7 +130,10 @@ func Up(ctx context.Context, dir string, flags ...string) (*Sandbox, error) {
 	cmd := exec.CommandContext(ctx, bin, append([]string{"up", "--dir", dir, "--dovetail", dovetail}, flags...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it then stops what it has started
 	cmd.WaitDelay = time.Minute
-	if out, err := cmd.CombinedOutput(); err != nil {
+	starting.Lock()
+	out, err := cmd.CombinedOutput()
+	starting.Unlock()
+	if err != nil {
 		return nil, fmt.Errorf("dovetail-sandbox up: %w\n%s", err, out)
 	}
 	if err := s.connect(); err != nil {
