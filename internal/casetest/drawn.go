@@ -10,17 +10,19 @@ import (
 	"testing"
 )
 
-// Drawn runs a package's tests. What rapid draws for them is the same each time; in a soak it is new, and so many checks of each. What
-// -rapid.seed and -rapid.checks say goes before that.
-func Drawn(m *testing.M, soak int) {
+// Drawn runs a package's tests, with so many checks of each property. What rapid draws for them is the same each time; in a soak it is new, and
+// checked as often as soak says. What -rapid.seed and -rapid.checks say goes before that.
+func Drawn(m *testing.M, checks, soak int) {
 	flag.Parse()
-	name, value := "rapid.seed", "1"
+	set := map[string]string{"rapid.seed": "1", "rapid.checks": strconv.Itoa(checks)}
 	if os.Getenv("DOVETAIL_SOAK") != "" {
-		name, value = "rapid.checks", strconv.Itoa(soak)
+		set = map[string]string{"rapid.checks": strconv.Itoa(soak)}
 	}
-	if f := flag.Lookup(name); f.Value.String() == f.DefValue {
-		if err := flag.Set(name, value); err != nil {
-			panic(err)
+	for name, value := range set {
+		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
+			if err := flag.Set(name, value); err != nil {
+				panic(err)
+			}
 		}
 	}
 	os.Exit(m.Run())

@@ -18,7 +18,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-func TestMain(m *testing.M) { casetest.Drawn(m, 20_000) }
+func TestMain(m *testing.M) { casetest.Drawn(m, 50, 20_000) }
 
 // TestWorldSettles lets everything go wrong for a while, and then nothing: whatever happened, every pod runs in the end, and
 // nothing is left behind.

@@ -9,4 +9,4 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/casetest"
 )
 
-func TestMain(m *testing.M) { casetest.Drawn(m, 100_000) }
+func TestMain(m *testing.M) { casetest.Drawn(m, 100, 100_000) }

@@ -9,4 +9,4 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/casetest"
 )
 
-func TestMain(m *testing.M) { casetest.Drawn(m, 2000) }
+func TestMain(m *testing.M) { casetest.Drawn(m, 100, 2000) }

@@ -15,7 +15,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-func TestMain(m *testing.M) { casetest.Drawn(m, 300_000) }
+func TestMain(m *testing.M) { casetest.Drawn(m, 100, 300_000) }
 
 // drawInput draws any claim with anything around it, also what should never be.
 func drawInput(t *rapid.T) Input {

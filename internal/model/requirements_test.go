@@ -17,7 +17,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/casetest"
 )
 
-func TestMain(m *testing.M) { casetest.Drawn(m, 500_000) }
+func TestMain(m *testing.M) { casetest.Drawn(m, 100, 500_000) }
 
 // universe are the values that tests look at, some of which no requirement lists; the label may also be absent.
 var universe = []string{"", "a", "b", "zz", "-3", "0", "1", "2", "3", "4", "5", "007", "5.5", "9223372036854775807"}

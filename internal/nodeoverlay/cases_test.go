@@ -14,7 +14,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-func TestMain(m *testing.M) { casetest.Drawn(m, 50_000) }
+func TestMain(m *testing.M) { casetest.Drawn(m, 100, 50_000) }
 
 // TestCases: testdata/*.txt. The words of the input:
 //

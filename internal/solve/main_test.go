@@ -9,4 +9,4 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/casetest"
 )
 
-func TestMain(m *testing.M) { casetest.Drawn(m, 20_000) }
+func TestMain(m *testing.M) { casetest.Drawn(m, 100, 20_000) }

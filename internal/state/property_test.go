@@ -17,7 +17,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-func TestMain(m *testing.M) { casetest.Drawn(m, 100_000) }
+func TestMain(m *testing.M) { casetest.Drawn(m, 100, 100_000) }
 
 // dumb is what a Snapshot should show, computed anew each time from all that was ever said.
 type dumb struct {
