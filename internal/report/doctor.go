@@ -82,10 +82,16 @@ func perMonth(micro int64) string {
 	return "$" + digits
 }
 
-// movesText says what it takes to come from one set of nodes to another.
-func movesText(m *doctor.Moves) string {
+// What the two comparisons say where they move nothing: the first keeps to all that forbids disruption, the second to nothing.
+const (
+	noneAllowed = "no disruption that is allowed now pays"
+	noneFound   = "no packing was found that costs less"
+)
+
+// movesText says what it takes to come from one set of nodes to another, or none where that is nothing.
+func movesText(m *doctor.Moves, none string) string {
 	if m.Removed == 0 && len(m.Launched) == 0 {
-		return "nothing to do"
+		return none
 	}
 	return fmt.Sprintf("remove %s, launch %d, reschedule %s", count(m.Removed, "node"), m.LaunchedNodes(), count(m.Pods, "pod"))
 }
@@ -161,8 +167,8 @@ func writeCompared(b *bytes.Buffer, c *doctor.Compared) {
 	if c.PendingMicro > 0 {
 		t.add("with nodes for pending pods", perMonth(today), "", "")
 	}
-	t.add("After consolidation", perMonth(c.ConsolidatedMicro), nodes(&c.Moves), saves(c.ConsolidatedMicro)+": "+movesText(&c.Moves))
-	t.add("Repacked, nothing held", perMonth(c.RepackedMicro), nodes(&c.RepackedMoves), saves(c.RepackedMicro)+": "+movesText(&c.RepackedMoves))
+	t.add("After consolidation", perMonth(c.ConsolidatedMicro), nodes(&c.Moves), saves(c.ConsolidatedMicro)+": "+movesText(&c.Moves, noneAllowed))
+	t.add("Repacked, nothing held", perMonth(c.RepackedMicro), nodes(&c.RepackedMoves), saves(c.RepackedMicro)+": "+movesText(&c.RepackedMoves, noneFound))
 	t.add("Least possible", perMonth(c.LeastMicro), "", "no packing of these pods costs less with these NodePools")
 	t.write(b)
 }

@@ -75,8 +75,8 @@ func (p *htmlPage) writeCosts(d *Doctor) {
 		bar   string
 	}{
 		{"Now", today, "", "bar now"},
-		{"After consolidation", d.ConsolidatedMicro, movesText(&d.Moves), "bar"},
-		{"Repacked, nothing held", d.RepackedMicro, movesText(&d.RepackedMoves), "bar"},
+		{"After consolidation", d.ConsolidatedMicro, movesText(&d.Moves, noneAllowed), "bar"},
+		{"Repacked, nothing held", d.RepackedMicro, movesText(&d.RepackedMoves, noneFound), "bar"},
 		{"Least possible", d.LeastMicro, "no packing of these pods costs less with these NodePools", "bar"},
 	} {
 		percent := int64(0) // of what it costs now

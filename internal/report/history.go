@@ -34,7 +34,7 @@ func HistoryJSON(w io.Writer, h *History) error { return writeIndented(w, h) }
 var historyKinds = map[string]string{
 	"create": "launched", "delete": "draining", "remove": "removed", "terminate": "removed", "move": "disrupted", ledger.Refuse: "refused", "verify": "refused",
 	"launch": "failed", "abort": "failed", "release": "failed", "evict": "failed", "decide": "failed", "interrupt": "interrupted", ledger.Blocked: "blocked", "restart": "restarted",
-	ledger.Bind: "bound", "would create": "withheld", "stand down": "passive", "act": "active", "end": "removed",
+	ledger.Bind: "bound", "would create": "withheld", "stand down": "passive", "act": "active", "end": "removed", ledger.Keep: "kept",
 }
 
 // HistoryWord says in a word what happened in an entry; docs/HISTORY.md has them all.
@@ -42,6 +42,8 @@ func HistoryWord(e *ledger.Entry) string {
 	switch {
 	case strings.HasPrefix(e.Outcome, "failed"):
 		return "failed"
+	case e.Kind == "launch" && e.Outcome == "done":
+		return "launched"
 	case e.Kind == "delete" && !slices.ContainsFunc(e.Related, func(o string) bool { return strings.HasPrefix(o, "node/") }):
 		return "ending" // the NodeClaim has no node that could be drained
 	}

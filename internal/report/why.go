@@ -100,7 +100,7 @@ func WhyText(w io.Writer, a *Why) error {
 			if e.Count > 1 {
 				at += fmt.Sprintf(" to %s, %d times,", e.Last.UTC().Format(time.RFC3339), e.Count)
 			}
-			line := fmt.Sprintf("  %s %s %s: %s", at, e.Kind, e.Subject, strings.Join(why, "; "))
+			line := fmt.Sprintf("  %s %s %s: %s", at, HistoryWord(&e), e.Subject, strings.Join(why, "; "))
 			if e.Outcome != "" {
 				line += " (" + outcomeText(e.Outcome) + ")"
 			}
