@@ -27,7 +27,7 @@ func newShow(t *testing.T) *sandbox {
 
 // TestDemo plays the whole show, fast, and reads it as a person would.
 func TestDemo(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	s := newShow(t)
 	out, status, _ := s.try("", "demo", "--fast")
 	t.Logf("the show:\n%s", out)
@@ -87,7 +87,7 @@ func TestDemo(t *testing.T) {
 // once. By the books of the simulated AWS nothing is launched
 // twice.
 func TestDemoGroups(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	s := newShow(t)
 	out, status, _ := s.try("", "demo", "--fast", "--cloud", "aws", "--groups=both")
 	t.Logf("the show:\n%s", out)
@@ -118,7 +118,7 @@ func TestDemoGroups(t *testing.T) {
 // TestDemoStopped ends the show in its midst, by Ctrl-C and by a signal that it
 // can't answer.
 func TestDemoStopped(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	for _, test := range []struct {
 		signal syscall.Signal
 		status int
@@ -160,7 +160,7 @@ func TestDemoStopped(t *testing.T) {
 
 // TestDemoLeavesOthersAlone: a sandbox that runs, and data that were kept.
 func TestDemoLeavesOthersAlone(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	s := newShow(t)
 	s.run("", "up", "--no-manifests")
 	if out, status, _ := s.try("", "demo", "--fast"); status != 1 || !strings.Contains(out, "a sandbox runs in "+string(s.dir)+" already") {
@@ -178,7 +178,7 @@ func TestDemoLeavesOthersAlone(t *testing.T) {
 
 // TestByHand does what docs/SANDBOX.md says under "Try it by hand".
 func TestByHand(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	s := newShow(t)
 	examples, err := filepath.Abs("../../examples")
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"net/http"
@@ -35,6 +36,13 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		if play, ok := roles[os.Args[1]]; ok {
 			os.Exit(play(os.Args[2:]))
+		}
+	}
+	flag.Parse()
+	// The tests mostly wait for processes other than this one.
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set("3"); err != nil {
+			panic(err) // the flag is a number
 		}
 	}
 	os.Exit(m.Run())
@@ -277,6 +285,7 @@ spec:
 `
 
 func TestUpDown(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	if out, status, _ := s.try("", "status"); status != 1 || !strings.Contains(out, "no sandbox runs in") {
 		t.Errorf("status before up: exit status %d\n%s", status, out)
@@ -382,6 +391,7 @@ func assertLoopbackOnly(t *testing.T, state *supervise.State) {
 // TestStoppedWhileStarting ends up at its first words: by Ctrl-C, and by a
 // signal that it can't answer.
 func TestStoppedWhileStarting(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		signal syscall.Signal
 		status int
@@ -416,6 +426,7 @@ func TestStoppedWhileStarting(t *testing.T) {
 }
 
 func TestDeadChild(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.run("", "up", "--no-manifests")
 	s.kill(s.child(plane.Kwok).Process)
@@ -432,6 +443,7 @@ func TestDeadChild(t *testing.T) {
 }
 
 func TestDeadSupervisor(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.run("", "up", "--no-manifests")
 	s.run("", "kubectl", "create", "configmap", "kept", "--from-literal=a=b")
@@ -444,6 +456,7 @@ func TestDeadSupervisor(t *testing.T) {
 }
 
 func TestKeep(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.run("", "up", "--no-manifests")
 	s.run("", "kubectl", "create", "configmap", "kept", "--from-literal=a=b")
@@ -455,6 +468,7 @@ func TestKeep(t *testing.T) {
 
 // TestChildThatFailsAtStart: the cause is named, and nothing is left.
 func TestChildThatFailsAtStart(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	out, status, _ := s.try("", "up", "--dovetail", os.Args[0], "--machines-arg=--fall-over")
 	if status != 1 || !strings.Contains(out, "machines died (exit status 3)") || !strings.Contains(out, "this is the last thing it said") {
@@ -466,6 +480,7 @@ func TestChildThatFailsAtStart(t *testing.T) {
 // TestLostPort: a port can be taken between its choice and its use; the sandbox
 // tries again with others.
 func TestLostPort(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	marker := filepath.Join(t.TempDir(), "lost")
 	out := s.run("", "up", "--dovetail", os.Args[0], "--no-autoscaler", "--machines-arg=--lose-port-once", "--machines-arg="+marker)
@@ -476,6 +491,7 @@ func TestLostPort(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	for _, test := range []struct {
 		args []string
@@ -498,6 +514,7 @@ func TestBadOptions(t *testing.T) {
 // TestReplicas: two controllers are started, one is killed, comes back, and is
 // counted.
 func TestReplicas(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t)
 	s.run("", "up", "--dovetail", os.Args[0], "--replicas", "2", "--base", "m5.large")
 	s.run("", "kubectl", "get", "crd/things.example.dovetail.sh", "namespace/dovetail-system")
@@ -522,6 +539,7 @@ func TestReplicas(t *testing.T) {
 // TestNodesBornTogether: a DaemonSet's pod is bound as soon as its node exists,
 // before kwok has taken the node in hand. None may be forgotten.
 func TestNodesBornTogether(t *testing.T) {
+	t.Parallel()
 	const nodes = 200
 	s := newSandbox(t)
 	s.run("", "up", "--no-manifests", "--pull", "0")
