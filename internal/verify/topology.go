@@ -309,7 +309,7 @@ func (t *replay) whyRefused(p *model.Pod, h *host) string {
 	if why := t.whyNeighboursRefuse(class, h); why != "" {
 		return why
 	}
-	for _, x := range t.termsOf(class).anti {
+	for _, x := range t.termsOf(class, true).anti {
 		if t.countInDomain(x, h) > 0 {
 			return "anti-affinity over " + x.key + ": a pod it selects is there"
 		}
@@ -359,7 +359,7 @@ func (t *replay) whyAffinityFails(class *model.Class, h *host) string {
 	}
 	met, anywhere := true, false
 	var first *term
-	for _, x := range t.termsOf(class).affinity {
+	for _, x := range t.termsOf(class, true).affinity {
 		d, ok := domainOf(h, x.key)
 		if !ok || d == "?" {
 			return "affinity over " + x.key + ": the domain is not known"

@@ -36,70 +36,96 @@ type memoKey struct {
 
 // classTerms are the terms that concern one class.
 type classTerms struct {
-	affinity, anti, owned []*term
-	against, counted      []*term // that choose the class: of others, and those that count; once all are registered
-	selected              bool
+	affinity, anti   []*term // of its own rules, if pods of it come
+	owned            []*term // that count its pods as owners of anti-affinity
+	counted, against []*term // that select the class: those that count its pods, and the owners that refuse them
+	comes, isCounted bool
+	isRefused        bool
 }
 
-// termsOf are the terms of a class's own rules, made once.
-func (t *replay) termsOf(class *model.Class) *classTerms {
+// termsOf are the terms of a class's own rules, made once. Of a class whose pods all stand already, only those are needed that
+// tell others of its anti-affinity: comes says that pods of it come.
+func (t *replay) termsOf(class *model.Class, comes bool) *classTerms {
 	r := t.termsByClass[class]
 	if r == nil {
 		r = &classTerms{}
+		t.termsByClass[class] = r
+		for i := range class.AntiAffinity {
+			if x := &class.AntiAffinity[i]; x.TopologyKey != model.LabelHostname { // see whyNeighboursRefuse
+				r.owned = append(r.owned, t.addTerm(x.TopologyKey, true, false, x.Selector))
+			}
+		}
+	}
+	if comes && !r.comes {
+		r.comes = true
 		for i := range class.Affinity {
 			r.affinity = append(r.affinity, t.addTerm(class.Affinity[i].TopologyKey, false, false, affinitySelectors(class)...))
 		}
 		for i := range class.AntiAffinity {
-			x := &class.AntiAffinity[i]
-			if x.TopologyKey == model.LabelHostname {
-				continue // see whyNeighboursRefuse
+			if x := &class.AntiAffinity[i]; x.TopologyKey != model.LabelHostname {
+				r.anti = append(r.anti, t.addTerm(x.TopologyKey, false, false, x.Selector))
 			}
-			r.anti = append(r.anti, t.addTerm(x.TopologyKey, false, false, x.Selector))
-			r.owned = append(r.owned, t.addTerm(x.TopologyKey, true, false, x.Selector))
 		}
-		t.termsByClass[class] = r
 	}
 	return r
 }
 
-// termsAgainst are the anti-affinity terms of other classes that select the class.
-func (t *replay) termsAgainst(class *model.Class) []*term { return t.selectingTerms(class).against }
-
-// selectingTerms adds to a class's terms, once all are registered, those that select it: its pods are counted by
-// some, and refused by the owners of others. Terms are looked up by a label that they want, for there may be very
-// many.
-func (t *replay) selectingTerms(class *model.Class) *classTerms {
-	r := t.termsOf(class)
-	if r.selected {
-		return r
+// termsAgainst are the anti-affinity terms of other classes that select a class, once all terms are registered.
+func (t *replay) termsAgainst(class *model.Class) []*term {
+	r := t.termsOf(class, true)
+	if !r.isRefused {
+		r.isRefused = true
+		r.against = t.index().owning.selecting(t, class)
 	}
-	r.selected = true
+	return r.against
+}
+
+// countingTerms are the terms that count the pods of a class, once all are registered.
+func (t *replay) countingTerms(class *model.Class) []*term {
+	r := t.termsOf(class, false)
+	if !r.isCounted {
+		r.isCounted = true
+		r.counted = t.index().counting.selecting(t, class)
+	}
+	return r.counted
+}
+
+// termIndex finds terms by a label that they want, for there may be very many.
+type termIndex struct {
+	byLabel map[[2]string][]*term // by each value of the first label that a term wants to have one of
+	others  []*term               // that want none
+}
+
+// selecting are the terms whose selectors all select pods of a class.
+func (ix *termIndex) selecting(t *replay, class *model.Class) (out []*term) {
 	look := func(list []*term) {
 		for _, x := range list {
-			switch {
-			case !t.selectsClass(x, class):
-			case x.owner:
-				r.against = append(r.against, x)
-			default:
-				r.counted = append(r.counted, x)
+			if t.allSelect(x, class) {
+				out = append(out, x)
 			}
 		}
 	}
-	if t.byLabel == nil {
-		t.indexTerms()
-	}
-	look(t.others)
+	look(ix.others)
 	for k, v := range class.Labels { // in whatever order: each term is found under one label, and all are asked
-		look(t.byLabel[[2]string{k, v}])
+		look(ix.byLabel[[2]string{k, v}])
 	}
-	return r
+	return out
 }
 
-// indexTerms puts every term under each value of the first label that it wants to have one of; the rest goes to others.
-func (t *replay) indexTerms() {
-	t.byLabel = map[[2]string][]*term{}
+// termIndexes are of the terms that count pods which they select, and of those that count the owners of anti-affinity.
+type termIndexes struct{ counting, owning termIndex }
+
+// index is that of all terms, made once when all are registered.
+func (t *replay) index() *termIndexes {
+	if t.indexes != nil {
+		return t.indexes
+	}
+	t.indexes = &termIndexes{termIndex{byLabel: map[[2]string][]*term{}}, termIndex{byLabel: map[[2]string][]*term{}}}
 	for _, x := range t.terms {
-		filed := false
+		ix, filed := &t.indexes.counting, false
+		if x.owner {
+			ix = &t.indexes.owning
+		}
 		if len(x.sels) > 0 && x.sels[0].Pods != nil {
 			for _, r := range *x.sels[0].Pods {
 				if r.Complement || r.AllowAbsent || len(r.Values) == 0 {
@@ -107,16 +133,17 @@ func (t *replay) indexTerms() {
 				}
 				for _, v := range r.Values {
 					k := [2]string{r.Key, v}
-					t.byLabel[k] = append(t.byLabel[k], x)
+					ix.byLabel[k] = append(ix.byLabel[k], x)
 				}
 				filed = true
 				break
 			}
 		}
 		if !filed {
-			t.others = append(t.others, x)
+			ix.others = append(ix.others, x)
 		}
 	}
+	return t.indexes
 }
 
 // replay is the cluster as it fills in one order.
@@ -128,8 +155,7 @@ type replay struct {
 	termsByClass map[*model.Class]*classTerms
 	memo         map[memoKey]bool
 	spreads      map[*model.SpreadConstraint]*term
-	byLabel      map[[2]string][]*term
-	others       []*term             // not under any label
+	indexes      *termIndexes
 	allDomains   map[string][]string // by topology key: the domains of all hosts
 }
 
@@ -256,7 +282,7 @@ func (t *replay) registerTerms(waiting []arrival) {
 			return
 		}
 		seen[x] = true
-		t.termsOf(x)
+		t.termsOf(x, comes)
 		if !comes {
 			return
 		}
@@ -283,13 +309,20 @@ func (t *replay) selectsClass(x *term, class *model.Class) bool {
 	k := memoKey{x, class}
 	got, ok := t.memo[k]
 	if !ok {
-		got = true
-		for i := range x.sels {
-			got = got && t.selectorMatches(&x.sels[i], class)
-		}
+		got = t.allSelect(x, class)
 		t.memo[k] = got
 	}
 	return got
+}
+
+// allSelect is selectsClass for pairs that are asked for once.
+func (t *replay) allSelect(x *term, class *model.Class) bool {
+	for i := range x.sels {
+		if !t.selectorMatches(&x.sels[i], class) {
+			return false
+		}
+	}
+	return true
 }
 
 // selectorMatches says whether a selector selects pods of a class, in their namespace.
@@ -301,7 +334,7 @@ func (t *replay) selectorMatches(s *model.Selector, class *model.Class) bool {
 
 // countPod adds a pod on a host to all terms that count it.
 func (t *replay) countPod(p *model.Pod, h *host) {
-	for _, x := range t.selectingTerms(p.Class).counted {
+	for _, x := range t.countingTerms(p.Class) {
 		if x.hosts != nil && !x.hosts[h] || x.live && !p.Deleting.IsZero() {
 			continue
 		}
@@ -309,7 +342,7 @@ func (t *replay) countPod(p *model.Pod, h *host) {
 			x.counts[d]++
 		}
 	}
-	for _, x := range t.termsOf(p.Class).owned {
+	for _, x := range t.termsOf(p.Class, false).owned {
 		if d, ok := domainOf(h, x.key); ok {
 			x.counts[d]++
 		}

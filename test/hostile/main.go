@@ -3,7 +3,7 @@
 
 // Command hostile has one tenant ask for what costs most to decide on, and measures how long ten ordinary pods of
 // another namespace wait for their node. Pods go the controller's way in this process: translation, state, decision,
-// verification, texts of the reasons. It prints for each shape the processor time of the translation and of the dearest
+// verification, texts of the reasons. With -landed the tenant's other pods run already. It prints for each shape the processor time of the translation and of the dearest
 // step, and fails when a bar is missed. `make bench-hostile` runs it. With -live a sandbox is brought up for each shape of
 // the table (or those that -only and -shapes name), and 100 ordinary pods are made one after another beside the tenant's.
 // What has not come when -limit is over is said, and counts as if it had come then. What of the wait is Dovetail's is
@@ -45,6 +45,7 @@ func main() {
 	only := flag.String("only", "", "run only shapes whose name contains this")
 	seed := flag.Uint64("seed", 1, "seed of the drawn shapes")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file; with -live: of the controller, while the ordinary pods are made")
+	landed := flag.Bool("landed", false, "nine in ten of the tenant's pods run already, each on a node of its own")
 	live := flag.Bool("live", false, "run on a sandbox, with its API server and kube-scheduler: the shapes of the table, or those that -only names")
 	floor := flag.Bool("floor", false, "with -live: without Dovetail, how long NodeClaims take that are made as soon as kube-scheduler has refused a pod or 250 ms have passed")
 	numbers := flag.String("shapes", "", "with -live: run only shapes of these numbers, such as 3,5 or 7-14 or 7-46/5 for each fifth of these; the table has 1 to 6, the drawn shapes follow, the last is without a tenant")
@@ -79,7 +80,7 @@ func main() {
 	missed := false
 	for _, s := range slices.Concat(table(), drawn()) {
 		if strings.Contains(s.name, *only) {
-			o := try(s, *seed)
+			o := try(s, *seed, *landed)
 			missed = missed || o.misses()
 			fmt.Fprintf(os.Stderr, "%-90s translate %7.0f ms  step %7.0f ms  wall %7.0f ms  heap %4.0f MiB  steps %d work %d  ordinary %d/10  answered %d/%d %s %s\n",
 				o.Shape, o.Translate, o.Step, o.Wall, o.Heap, o.Steps, o.Work, o.Bought, o.Answered, o.Pods, o.Err, o.Reason)
