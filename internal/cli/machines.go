@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"time"
 
 	"github.com/spf13/cobra"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
@@ -43,7 +45,7 @@ func machinesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			client, err := kube.Connect(c.Context(), kubeconfig, 0, 0, "dovetail-machines/"+version())
+			client, err := connectPatiently(c.Context(), log, kubeconfig)
 			if err != nil {
 				return err
 			}
@@ -96,6 +98,30 @@ func machinesCommand() *cobra.Command {
 	f.StringVar(&format, "log-format", "text", "text or json")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	return c
+}
+
+// apiServerWait is how long the simulated cloud waits for an API server that does not answer: a real one does not go away
+// with the cluster's control plane.
+const apiServerWait = time.Minute
+
+// connectPatiently connects to the API server, again and again while nobody answers there.
+func connectPatiently(ctx context.Context, log *slog.Logger, kubeconfig string) (client *kube.Client, err error) {
+	told := false
+	for end := time.Now().Add(apiServerWait); ; {
+		client, err = kube.Connect(ctx, kubeconfig, 0, 0, "dovetail-machines/"+version())
+		if err == nil || !utilnet.IsConnectionRefused(err) && !utilnet.IsConnectionReset(err) || time.Now().After(end) {
+			return client, err
+		}
+		if !told {
+			log.Warn("the API server does not answer, trying again", "for", apiServerWait.String(), "error", err.Error())
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
 }
 
 // serveBoth runs two servers until the context ends or one of them fails.

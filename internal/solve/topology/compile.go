@@ -16,8 +16,8 @@ import (
 type topologyCompiler struct {
 	*Topology
 	counterIDs      map[counterKey]int
-	byLabel         map[[2]string][]int          // counters by a label value that their selector asks for
-	general         []int                        // counters without such a label
+	owners          counterIndex                 // counters of the owners of rules
+	selected        counterIndex                 // the others
 	selectorKeys    []string                     // label keys that selectors of counters look at, sorted
 	equivalences    map[string]*labelEquivalence // by namespace and the values of selectorKeys
 	buf             []byte                       // scratch
@@ -88,7 +88,8 @@ type counterKey struct {
 func (s *Topology) Compile() {
 	s.HostCount = len(s.Nodes.List)
 	s.offerAssignmentCache, s.assignmentIDs = map[offerAssignmentKey][]TopologyAssignment{}, map[string]int{}
-	t := &topologyCompiler{Topology: s, counterIDs: map[counterKey]int{}, byLabel: map[[2]string][]int{}, existingDomains: map[DomainKey][]int32{},
+	t := &topologyCompiler{Topology: s, counterIDs: map[counterKey]int{}, owners: counterIndex{byLabel: map[[2]string][]int{}},
+		selected: counterIndex{byLabel: map[[2]string][]int{}}, existingDomains: map[DomainKey][]int32{},
 		offersByDomain: map[setDomainKey][]domainOffers{}, scopes: map[string]*problem.Scope{}, hostSpreads: map[int][]hostSpread{}, exemptions: map[int]int{},
 		equivalences: map[string]*labelEquivalence{}, selectorIDs: map[string]int{}, lastDomains: map[DomainKey][]int32{}}
 	t.volumes = t.sharedVolumes()

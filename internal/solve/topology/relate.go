@@ -23,6 +23,7 @@ func (t *topologyCompiler) indexCounter(id int) {
 			t.selectorKeys = append(t.selectorKeys, r.Key)
 		}
 	}
+	at := t.filedUnder(t.Counters[id].countsOwners)
 	var best *model.Requirement // under whose values fewest are filed: a label that all have in common tells them apart least
 	least := 0
 	for _, x := range t.Counters[id].selectors {
@@ -33,7 +34,7 @@ func (t *topologyCompiler) indexCounter(id int) {
 			}
 			n := 0
 			for _, v := range r.Values {
-				n += 1 + len(t.byLabel[[2]string{r.Key, v}])
+				n += 1 + len(at.byLabel[[2]string{r.Key, v}])
 			}
 			if best == nil || n < least {
 				best, least = r, n
@@ -41,17 +42,32 @@ func (t *topologyCompiler) indexCounter(id int) {
 		}
 	}
 	if best == nil {
-		t.general = append(t.general, id)
+		at.general = append(at.general, id)
 		return
 	}
 	for _, v := range best.Values {
 		k := [2]string{best.Key, v}
-		t.byLabel[k] = append(t.byLabel[k], id)
+		at.byLabel[k] = append(at.byLabel[k], id)
 	}
 }
 
-// countersSelecting lists the counters whose selectors choose the class, ascending.
-func (t *topologyCompiler) countersSelecting(c *model.Class) (out []int) {
+// counterIndex is counters by a label value that their selector asks for.
+type counterIndex struct {
+	byLabel map[[2]string][]int
+	general []int // whose selectors ask for no value
+}
+
+// filedUnder is the index of the counters that count the owners of rules, or of those that count the pods which they select.
+func (t *topologyCompiler) filedUnder(owners bool) *counterIndex {
+	if owners {
+		return &t.owners
+	}
+	return &t.selected
+}
+
+// countersSelecting lists the counters whose selectors choose the class, ascending: of those that count the owners of
+// rules, or of the others.
+func (t *topologyCompiler) countersSelecting(c *model.Class, owners bool) (out []int) {
 	try := func(ids []int) {
 		for _, id := range ids {
 			if t.AllSelectorsMatch(t.Counters[id].selectors, c) {
@@ -59,9 +75,10 @@ func (t *topologyCompiler) countersSelecting(c *model.Class) (out []int) {
 			}
 		}
 	}
-	try(t.general)
+	at := t.filedUnder(owners)
+	try(at.general)
 	for k, v := range c.Labels {
-		if ids := t.byLabel[[2]string{k, v}]; len(ids) > 0 {
+		if ids := at.byLabel[[2]string{k, v}]; len(ids) > 0 {
 			try(ids)
 		}
 	}
@@ -94,8 +111,7 @@ func (t *topologyCompiler) countersMovedBy(c *model.Class, chosen []int) []int {
 // that select them, and the rules that owners of these counters have against them. It is shared and must not be
 // changed.
 type labelEquivalence struct {
-	selecting   []int
-	moved       []int // counters that a pod is counted by, those of terms and volumes of its own left out
+	moved       []int // counters that select a pod and count it, ascending; those of terms and volumes of its own left out
 	hostRules   []problem.Rule
 	domainRules []problem.Rule
 	topology    problem.TopologyRules // how a pod is counted by those in moved
@@ -115,25 +131,22 @@ func (t *topologyCompiler) labelEquivalenceOf(c *model.Class) *labelEquivalence 
 	if k := t.equivalences[string(t.buf)]; k != nil {
 		return k
 	}
-	k := &labelEquivalence{selecting: t.countersSelecting(c)}
+	k := &labelEquivalence{moved: t.countersSelecting(c, false)}
 	t.equivalences[string(t.buf)] = k
-	for _, id := range k.selecting {
-		if !t.Counters[id].countsOwners {
-			k.moved = append(k.moved, id)
-		}
-	}
 	t.recordCounters(&k.topology, k.moved)
 	return k
 }
 
-// rulesAgainst makes the rules that others have against an equivalence, once. Pods on nodes ask for none: thousands that
-// have rules against one another would have as many each.
-func (t *topologyCompiler) rulesAgainst(k *labelEquivalence) {
+// rulesAgainst makes the rules that others have against an equivalence, of which c is a class, once. Pods on nodes ask for
+// none: thousands that have rules against one another would have as many each.
+func (t *topologyCompiler) rulesAgainst(k *labelEquivalence, c *model.Class) {
 	if k.hasRules {
 		return
 	}
 	k.hasRules = true
-	for _, id := range k.selecting {
+	selecting := append(t.countersSelecting(c, true), k.moved...)
+	slices.Sort(selecting)
+	for _, id := range selecting {
 		x := &t.Counters[id]
 		for _, h := range t.hostSpreads[id] {
 			k.hostRules = append(k.hostRules, problem.Rule{Kind: problem.RuleHostSpreadOfOthers, Counter: id, OwnerCounter: h.ownerCounter, Key: problem.HostKey, TopologyKey: model.LabelHostname,
@@ -164,7 +177,7 @@ func (t *topologyCompiler) rulesAgainst(k *labelEquivalence) {
 // counted.
 func (t *topologyCompiler) addRulesOfOthers(c *problem.Class) {
 	k := t.labelEquivalenceOf(c.Spec)
-	t.rulesAgainst(k)
+	t.rulesAgainst(k, c.Spec)
 	c.Topology.DomainRules = append(c.Topology.DomainRules, k.domainRules...) // a copy: what is known of a rule is noted there
 	if len(c.Topology.HostRules) == 0 {
 		c.Topology.HostRules = slices.Clip(k.hostRules)
