@@ -122,8 +122,9 @@ compare: build ## Dovetail, Karpenter and, with CLUSTER_AUTOSCALER=path of its b
 	go run ./test/compare -karpenter bin/karpenter $(if $(CLUSTER_AUTOSCALER),-cluster-autoscaler $(CLUSTER_AUTOSCALER)) $(ARGS)
 
 .PHONY: bench-hostile
-bench-hostile: ## one tenant asks for what costs most to decide on, 46 ways: how long ten ordinary pods of another namespace wait, and what a step costs
+bench-hostile: ## one tenant asks for what costs most to decide on, 46 ways: how long ten ordinary pods of another namespace wait, and what a step costs; then the same with nine in ten of its pods running
 	go run ./test/hostile
+	go run ./test/hostile -landed
 
 .PHONY: chaos
 chaos: build ## kill, stop or slow down components of the sandbox 200 times, in the middle of growing, shrinking, drift and expiry: at rest again within a minute, nothing left over; some hours; ARGS="-faults 20 -seed 3 -json"

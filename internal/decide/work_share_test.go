@@ -32,7 +32,7 @@ func TestWorkShares(t *testing.T) {
 	greedy, modest := dearPods("greedy", 100, 900, at), dearPods("modest", 10, 30, at)
 	mem := &workShareMemory{}
 	share := func(now time.Time, demand []*model.Pod) (kept, aside []string) {
-		ws := &workShares{draft: &draft{index: &index{now: now, pol: Policy{StepWork: 20_000}}}, mem: mem}
+		ws := &workShares{draft: &draft{index: &index{s: &model.Snapshot{}, now: now, pol: Policy{StepWork: 20_000}}}, mem: mem}
 		k, a := ws.setAside(demand, nil)
 		for _, p := range k {
 			kept = append(kept, p.UID)
@@ -77,7 +77,7 @@ func TestWorkShares(t *testing.T) {
 
 // The work of pods that no step affords is not counted to the last one, and the reason says so.
 func TestWorkIsCountedAsFarAsAStepAffordsIt(t *testing.T) {
-	ws := &workShares{draft: &draft{index: &index{now: time.Unix(1000, 0), pol: Policy{StepWork: 20_000}}}, mem: &workShareMemory{}}
+	ws := &workShares{draft: &draft{index: &index{s: &model.Snapshot{}, now: time.Unix(1000, 0), pol: Policy{StepWork: 20_000}}}, mem: &workShareMemory{}}
 	_, aside := ws.setAside(dearPods("greedy", 1000, 900, time.Unix(1000, 0)), nil)
 	counted := 0
 	if len(aside) == 0 {
@@ -97,7 +97,7 @@ func TestWorkShareOfOneDearClass(t *testing.T) {
 	}
 	mem, seen := &workShareMemory{}, map[string]bool{}
 	for i := range 40 {
-		ws := &workShares{draft: &draft{index: &index{now: at.Add(time.Duration(i) * time.Minute), pol: Policy{StepWork: 20_000}}}, mem: mem}
+		ws := &workShares{draft: &draft{index: &index{s: &model.Snapshot{}, now: at.Add(time.Duration(i) * time.Minute), pol: Policy{StepWork: 20_000}}}, mem: mem}
 		kept, _ := ws.setAside(all, nil)
 		if len(kept) > 2 {
 			t.Fatalf("step %d looks at %d classes of 15,000 units each", i, len(kept))
@@ -117,7 +117,7 @@ func TestWorkSharesOfUndecided(t *testing.T) {
 	greedy, modest := dearPods("greedy", 100, 900, at), dearPods("modest", 10, 30, at)
 	mem := &workShareMemory{}
 	share := func(demand, undecided []*model.Pod) {
-		ws := &workShares{draft: &draft{index: &index{now: at, pol: Policy{StepWork: 20_000}}}, mem: mem}
+		ws := &workShares{draft: &draft{index: &index{s: &model.Snapshot{}, now: at, pol: Policy{StepWork: 20_000}}}, mem: mem}
 		ws.setAside(demand, undecided)
 	}
 	share(slices.Concat(greedy, modest), nil)

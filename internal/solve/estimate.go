@@ -10,8 +10,11 @@ import (
 
 // Estimate adds up how much work a problem will be that is made of classes, before any of it is done. A unit is about a
 // microsecond on the machine that the weights were measured on; what matters is that it is counted from the classes
-// alone. What classes have in common counts once. The zero value is an empty problem.
+// alone, and from the rules that pods on nodes have against them. What classes have in common counts once. The zero value is
+// an empty problem on nodes without such rules.
 type Estimate struct {
+	Standing StandingRules
+
 	keys    map[string]bool // label keys that rules on nodes look at
 	domains map[string]bool // topology keys of spreads
 	wide    map[string]bool // selectors without a label to look them up by, each held against every class
@@ -21,21 +24,23 @@ type Estimate struct {
 
 // The weights, each for one of its kind.
 const (
-	classWork        = 5
-	keyWork          = 45 // a label key that no class before looked at: every offer and node is asked for it
-	termWork         = 6
-	preferredWork    = 18
-	portWork         = 3
-	resourceWork     = 10 // a resource that not every node has
-	spreadWork       = 80
-	domainKeyWork    = 1500 // a topology key that no spread before had, hosts and zones aside
-	antiWork         = 20
-	domainAntiWork   = 300 // a term over more than hosts
-	affinityWork     = 300
-	volumeWork       = 5
-	widePairWork     = 20 // a wide selector held against a class
-	rulesPairedAUnit = 10
-	cheapPartsAUnit  = 4 // values, tolerations, labels
+	classWork          = 5
+	keyWork            = 45 // a label key that no class before looked at: every offer and node is asked for it
+	termWork           = 6
+	preferredWork      = 18
+	portWork           = 3
+	resourceWork       = 10 // a resource that not every node has
+	spreadWork         = 80
+	domainKeyWork      = 1500 // a topology key that no spread before had, hosts and zones aside
+	antiWork           = 20
+	domainAntiWork     = 300 // a term over more than hosts
+	affinityWork       = 300
+	volumeWork         = 5
+	widePairWork       = 20 // a wide selector held against a class
+	standingRuleWork   = 8  // a selector of pods on nodes held against a class
+	rulesPairedAUnit   = 10
+	standingRulesAUnit = 15 // of the rules on labels of such selectors
+	cheapPartsAUnit    = 4  // values, tolerations, labels
 )
 
 // Add adds a class and returns by how much the work grows.
@@ -68,7 +73,7 @@ func (e *Estimate) Add(c *model.Class) int64 {
 		n += e.addWide(c.Namespace, c.Spread[i].Selector)
 	}
 	n += e.addPodTerms(c)
-	return n + int64(len(e.wide))*widePairWork + e.rules/rulesPairedAUnit
+	return n + int64(len(e.wide))*widePairWork + e.rules/rulesPairedAUnit + e.Standing.work(c.Namespace)
 }
 
 // addRules adds rules on nodes.
@@ -112,11 +117,10 @@ func (e *Estimate) addWide(namespace string, rs *model.Requirements) (n int64) {
 	}
 	n = int64(len(*rs)) / cheapPartsAUnit
 	for i := range *rs {
-		r := &(*rs)[i]
-		n += int64(len(r.Values)) / cheapPartsAUnit
-		if !r.Complement && !r.AllowAbsent && len(r.Values) > 0 {
-			return n
-		}
+		n += int64(len((*rs)[i].Values)) / cheapPartsAUnit
+	}
+	if findsByLabel(*rs) {
+		return n
 	}
 	key := namespace + " " + rs.Key()
 	if e.wide[key] {

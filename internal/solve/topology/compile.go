@@ -16,9 +16,11 @@ import (
 type topologyCompiler struct {
 	*Topology
 	counterIDs      map[counterKey]int
-	owners          counterIndex                 // counters of the owners of rules
-	selected        counterIndex                 // the others
-	selectorKeys    []string                     // label keys that selectors of counters look at, sorted
+	namespaces      map[string]bool // of pending pods
+	owners          counterIndex    // counters of the owners of rules
+	selected        counterIndex    // the others
+	selectorKeys    []string        // label keys that selectors of counters look at, sorted
+	isSelectorKey   map[string]bool
 	equivalences    map[string]*labelEquivalence // by namespace and the values of selectorKeys
 	buf             []byte                       // scratch
 	existingDomains map[DomainKey][]int32        // those that existing nodes are in
@@ -88,17 +90,20 @@ type counterKey struct {
 func (s *Topology) Compile() {
 	s.HostCount = len(s.Nodes.List)
 	s.offerAssignmentCache, s.assignmentIDs = map[offerAssignmentKey][]TopologyAssignment{}, map[string]int{}
-	t := &topologyCompiler{Topology: s, counterIDs: map[counterKey]int{}, owners: counterIndex{byLabel: map[[2]string][]int{}},
+	t := &topologyCompiler{Topology: s, counterIDs: map[counterKey]int{}, namespaces: map[string]bool{}, isSelectorKey: map[string]bool{}, owners: counterIndex{byLabel: map[[2]string][]int{}},
 		selected: counterIndex{byLabel: map[[2]string][]int{}}, existingDomains: map[DomainKey][]int32{},
 		offersByDomain: map[setDomainKey][]domainOffers{}, scopes: map[string]*problem.Scope{}, hostSpreads: map[int][]hostSpread{}, exemptions: map[int]int{},
 		equivalences: map[string]*labelEquivalence{}, selectorIDs: map[string]int{}, lastDomains: map[DomainKey][]int32{}}
 	t.volumes = t.sharedVolumes()
 	for _, c := range s.Classes {
+		t.namespaces[c.Spec.Namespace] = true
 		t.compileRules(c)
 	}
 	for _, c := range s.AntiAffinityOnNodes() {
 		for _, x := range antiTermsOf(c) {
-			t.ownerCounters(&x)
+			if t.concernsPending(&x.selector) {
+				t.ownerCounters(&x)
+			}
 		}
 	}
 	if len(s.Counters) == 0 {
@@ -108,13 +113,29 @@ func (s *Topology) Compile() {
 		t.indexCounter(i)
 	}
 	slices.Sort(t.selectorKeys)
-	t.selectorKeys = slices.Compact(t.selectorKeys)
 	for _, c := range s.Classes {
 		t.addRulesOfOthers(c)
 	}
 	t.countPodsOnNodes()
 	t.compileNodeCaps()
 	t.compileColocatedGroups()
+}
+
+// concernsPending says whether a selector looks at a namespace of pending pods. Rules that look at others can't keep any of
+// them away, and a namespace may have thousands on nodes.
+func (t *topologyCompiler) concernsPending(x *model.Selector) bool {
+	if slices.ContainsFunc(x.Namespaces, func(n string) bool { return t.namespaces[n] }) {
+		return true
+	}
+	if x.NamespaceL == nil {
+		return false
+	}
+	for n := range t.namespaces {
+		if x.NamespaceL.Matches(t.Given.Namespaces[n]) {
+			return true
+		}
+	}
+	return false
 }
 
 // counterFor returns the number of a counter, made where there is none.

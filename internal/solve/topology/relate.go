@@ -20,7 +20,10 @@ func (t *topologyCompiler) indexCounter(id int) {
 	}
 	for _, x := range t.Counters[id].selectors {
 		for _, r := range *x.Pods {
-			t.selectorKeys = append(t.selectorKeys, r.Key)
+			if !t.isSelectorKey[r.Key] {
+				t.isSelectorKey[r.Key] = true
+				t.selectorKeys = append(t.selectorKeys, r.Key)
+			}
 		}
 	}
 	at := t.filedUnder(t.Counters[id].countsOwners)
@@ -93,6 +96,9 @@ func (t *topologyCompiler) countersMovedBy(c *model.Class, chosen []int) []int {
 	}
 	out := slices.Clone(chosen)
 	for _, x := range antiTermsOf(c) {
+		if !t.concernsPending(&x.selector) {
+			continue
+		}
 		all, exempting := t.ownerCounters(&x)
 		if out = append(out, all); exempting >= 0 {
 			out = append(out, exempting)

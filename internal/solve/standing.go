@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve/topology"
+)
+
+// StandingRules counts the required anti-affinity of pods on nodes that each pending class of a namespace is held against
+// one by one: selectors that want no label to have a value, by which a class would be found. There may be one a pod. The
+// zero value counts none.
+type StandingRules struct {
+	byNamespace map[string]ruleCount
+	everywhere  ruleCount // of selectors of namespaces by their labels
+}
+
+// ruleCount is how many selectors there are, and how many rules on labels they have together.
+type ruleCount struct{ selectors, rules int64 }
+
+// mostCompared is how many rules a selector may have that is compared with others. Longer ones count each.
+const mostCompared = 16
+
+// CountStandingRules counts what pods on nodes have against pods of some namespaces. Equal selectors of several classes are
+// one.
+func CountStandingRules(nodes []*model.Node, namespaces map[string]bool) StandingRules {
+	classes, selectors := map[*model.Class]bool{}, map[string]bool{}
+	s := StandingRules{byNamespace: map[string]ruleCount{}}
+	for _, n := range nodes {
+		if n.NoAnti {
+			continue
+		}
+		for _, p := range n.Pods {
+			if len(p.Class.AntiAffinity) > 0 && !classes[p.Class] {
+				classes[p.Class] = true
+				s.add(p.Class, namespaces, selectors)
+			}
+		}
+	}
+	return s
+}
+
+// add adds the rules of a class whose selectors are not among those known.
+func (s *StandingRules) add(c *model.Class, namespaces, known map[string]bool) {
+	for _, x := range topology.AntiAffinitySelectors(c) {
+		if x.Pods == nil || findsByLabel(*x.Pods) {
+			continue
+		}
+		counted := func(scope string, have ruleCount) ruleCount {
+			if len(*x.Pods) <= mostCompared {
+				key := scope + " " + x.Pods.Key()
+				if known[key] {
+					return have
+				}
+				known[key] = true
+			}
+			return ruleCount{have.selectors + 1, have.rules + int64(len(*x.Pods))}
+		}
+		if x.NamespaceL != nil {
+			s.everywhere = counted("in "+x.NamespaceL.Key(), s.everywhere)
+			continue
+		}
+		for _, name := range x.Namespaces {
+			if namespaces[name] {
+				s.byNamespace[name] = counted(name, s.byNamespace[name])
+			}
+		}
+	}
+}
+
+// work is what it takes to hold one class of a namespace against the rules, in the units of Estimate.
+func (s *StandingRules) work(namespace string) int64 {
+	n := s.byNamespace[namespace]
+	return (n.selectors+s.everywhere.selectors)*standingRuleWork + (n.rules+s.everywhere.rules)/standingRulesAUnit
+}
+
+// findsByLabel says whether a selector wants a label to have one of some values, so that what it selects is looked up.
+func findsByLabel(rs model.Requirements) bool {
+	for i := range rs {
+		if r := &rs[i]; !r.Complement && !r.AllowAbsent && len(r.Values) > 0 {
+			return true
+		}
+	}
+	return false
+}
