@@ -117,6 +117,10 @@ func (r *Requirement) Matches(value string, present bool) bool {
 	return listed != r.Complement && r.inBounds(value)
 }
 
+// ListsValues says whether the label must be there with one of the values listed, so that what satisfies the requirement can
+// be looked up by them.
+func (r *Requirement) ListsValues() bool { return !r.Complement && !r.AllowAbsent && len(r.Values) > 0 }
+
 func (r *Requirement) bounded() bool { return r.Min != math.MinInt64 || r.Max != math.MaxInt64 }
 
 func (r *Requirement) inBounds(value string) bool {

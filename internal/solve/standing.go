@@ -78,7 +78,7 @@ func (s *StandingRules) work(namespace string) int64 {
 // findsByLabel says whether a selector wants a label to have one of some values, so that what it selects is looked up.
 func findsByLabel(rs model.Requirements) bool {
 	for i := range rs {
-		if r := &rs[i]; !r.Complement && !r.AllowAbsent && len(r.Values) > 0 {
+		if rs[i].ListsValues() {
 			return true
 		}
 	}

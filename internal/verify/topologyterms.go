@@ -128,7 +128,7 @@ func (t *replay) index() *termIndexes {
 		}
 		if len(x.sels) > 0 && x.sels[0].Pods != nil {
 			for _, r := range *x.sels[0].Pods {
-				if r.Complement || r.AllowAbsent || len(r.Values) == 0 {
+				if !r.ListsValues() {
 					continue
 				}
 				for _, v := range r.Values {

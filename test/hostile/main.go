@@ -3,8 +3,9 @@
 
 // Command hostile has one tenant ask for what costs most to decide on, and measures how long ten ordinary pods of
 // another namespace wait for their node. Pods go the controller's way in this process: translation, state, decision,
-// verification, texts of the reasons. With -landed the tenant's other pods run already. It prints for each shape the processor time of the translation and of the dearest
-// step, and fails when a bar is missed. `make bench-hostile` runs it. With -live a sandbox is brought up for each shape of
+// verification, texts of the reasons. It prints for each shape the processor time of the translation and of the dearest
+// step, and fails when a bar is missed. With -landed nine in ten of the tenant's pods run already, and what is measured are
+// the rest. `make bench-hostile` runs both. With -live a sandbox is brought up for each shape of
 // the table (or those that -only and -shapes name), and 100 ordinary pods are made one after another beside the tenant's.
 // What has not come when -limit is over is said, and counts as if it had come then. What of the wait is Dovetail's is
 // seen from the time between the word of a watch of the pod, or kube-scheduler's verdict, and the NodeClaim; from the

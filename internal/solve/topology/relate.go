@@ -32,7 +32,7 @@ func (t *topologyCompiler) indexCounter(id int) {
 	for _, x := range t.Counters[id].selectors {
 		for i := range *x.Pods {
 			r := &(*x.Pods)[i]
-			if r.Complement || r.AllowAbsent || len(r.Values) == 0 {
+			if !r.ListsValues() {
 				continue
 			}
 			n := 0
