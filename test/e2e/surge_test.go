@@ -36,7 +36,7 @@ import (
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
-// allowSurge gives the controller the right that is not in its default role, and takes it away again.
+// allowSurge gives the controller the right that is not in its default role, with the policy that narrows it.
 func (e *env) allowSurge() {
 	e.t.Helper()
 	raw, err := os.ReadFile("../../charts/dovetail/optional/surge.yaml")
@@ -217,6 +217,14 @@ func TestSurge(t *testing.T) {
 	e.single()
 	us, err := s.As(sandbox.Dovetail)
 	e.must(err)
+	refused := func(patch string) error {
+		_, err := us.AppsV1().Deployments(e.name).Patch(e.ctx, "web", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil || !strings.Contains(err.Error(), "dovetail may") {
+			return fmt.Errorf("the controller may: %v", err)
+		}
+		return nil
+	}
+	e.until("the API server knows the policy, which it reads once in a while", func() error { return refused(`{"spec":{"replicas":3}}`) })
 	for what, patch := range map[string]string{
 		"scale it":                  `{"spec":{"replicas":3}}`,
 		"change its image":          `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"other"}]}}}}`,
@@ -227,9 +235,8 @@ func TestSurge(t *testing.T) {
 		"pause it":                  `{"spec":{"paused":true}}`,
 		"have it end the old first": `{"spec":{"strategy":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1}}}}`,
 	} {
-		_, err := us.AppsV1().Deployments(e.name).Patch(e.ctx, "web", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
-		if err == nil || !strings.Contains(err.Error(), "dovetail may") {
-			t.Errorf("the controller may %s: %v", what, err)
+		if err := refused(patch); err != nil {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
 	end := e.endpoints("web")
