@@ -6,6 +6,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,14 +30,15 @@ type built struct {
 // build compiles the suite, and Karpenter's controller where it is wanted, into o.dir/bin. Which version that is,
 // test/upstream/go.mod says.
 func build(ctx context.Context, o options) (b built, err error) {
-	out, err := goCommand(ctx, "list", "-m", "-f", "{{.Dir}} {{.Version}}", karpenterModule)
+	out, err := goCommand(ctx, "mod", "download", "-json", karpenterModule)
 	if err != nil {
 		return b, err
 	}
-	var found bool
-	if b.module, b.version, found = strings.Cut(strings.TrimSpace(out), " "); !found || b.module == "" {
-		return b, fmt.Errorf("find the module %s: not downloaded; run `go mod download` in test/upstream", karpenterModule)
+	var module struct{ Dir, Version string }
+	if err := json.Unmarshal([]byte(out), &module); err != nil {
+		return b, fmt.Errorf("read what go mod download says of %s: %w", karpenterModule, err)
 	}
+	b.module, b.version = module.Dir, module.Version
 	bin := filepath.Join(o.dir, "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return b, err
