@@ -28,6 +28,8 @@ const (
 	// shadowBurst is how far apart two autoscalers see the same at most: what is due within it is due, and what the other
 	// writes within it is taken to be of one decision.
 	shadowBurst = 30 * time.Millisecond
+	// shadowTry is how long is spent at most on finding the instant at which the other decided, plus one decision.
+	shadowTry = 200 * time.Millisecond
 	// shadowLook is how long after a change the cluster is looked at again, since pods may land without one that is
 	// decided on.
 	shadowLook = time.Second
@@ -85,30 +87,37 @@ func (c *Controller) ShadowReport(ctx context.Context) (report.Shadow, error) {
 // runShadowStep is runStep in shadow mode: what is decided is taken to be under way, and nothing is called.
 func (c *Controller) runShadowStep(ctx context.Context, now time.Time, snap *model.Snapshot, req decide.Request) time.Time {
 	next := c.drift.checkDrift(cloud.LookOnly(ctx), now, snap)
+	c.shadow.keepSnapshot(now, snap)
 	c.shadow.observe(now, snap)
 	if req.Following == nil {
 		req.Following = &decide.Following{}
 	}
 	req.Following.Dropped = c.shadow.settleCommands(now)
-	out, due := c.decideVerified(now, snap, req)
+	for _, t := range []time.Time{c.decideInShadow(now, snap, req), now.Add(shadowLook)} {
+		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	return next
+}
+
+// decideInShadow decides and takes that to be under way. It returns when to look again though nothing happens; zero: no need.
+func (c *Controller) decideInShadow(now time.Time, snap *model.Snapshot, req decide.Request) time.Time {
+	out, next := c.decideVerified(now, snap, req)
 	c.view.Store(&view{snap: snap, mem: c.mem, classes: c.State.Pools.ListNodeClasses()})
 	replaced := map[string][]string{} // by command
 	for i := range out.Commands {
 		m := &out.Commands[i]
 		c.shadow.decideCommand(now, m)
-		for _, u := range m.Candidates {
-			replaced[plan.CommandKey(m.ID)] = append(replaced[plan.CommandKey(m.ID)], u.Claim.UID)
-		}
+		replaced[plan.CommandKey(m.ID)] = candidateUIDs(m)
 	}
 	for _, a := range out.Actions {
 		c.beginShadow(now, a, replaced)
 		c.shadow.noteAction(a)
 	}
 	c.lookAgain = false
-	for _, t := range []time.Time{due, out.Next, now.Add(shadowLook)} {
-		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
-			next = t
-		}
+	if next.IsZero() || !out.Next.IsZero() && out.Next.Before(next) {
+		next = out.Next
 	}
 	return next
 }
@@ -145,8 +154,11 @@ func (c *Controller) beginShadow(now time.Time, action plan.Action, replaced map
 		stepOf(state.ClaimObject(a.Claim))
 	case plan.UpdateClaim:
 		stepOf(state.ClaimObject(a.Claim))
-		if a.SetSlots && c.shadow.isOfOwnCommand(a) {
+		if a.SetSlots {
 			s.Overlay.AssumeSlots(a.Claim, a.Slots)
+			if !c.shadow.isOfOwnCommand(action) {
+				c.shadow.slots[a.Claim] = now
+			}
 		}
 	case plan.UpdateNode:
 		stepOf(state.NodeObject(a.Node))

@@ -17,7 +17,8 @@ import (
 // Two autoscalers that see the same changes look at them at other instants, and what a decision is made from is another
 // a moment later. So in shadow mode the first write that shows a decision of the other's is held back until it was
 // decided here too, from what was seen until then, and as though nothing were under way that was decided here alone:
-// the other does not know of that. What it writes later of the same decision is no occasion to decide.
+// the other does not know of that. What it writes later of the same decision is no occasion to decide. Which instant it
+// decided at can't be known, so several are tried (decideLike).
 
 // shadowCommand is a disruption command decided on in shadow mode that the other has not begun.
 type shadowCommand struct {
@@ -36,7 +37,7 @@ func (c *Controller) followClaim(was, is *model.Claim) {
 		return
 	case was == nil || was.Provisional:
 		if replaces != "" {
-			c.followCommand(replaces, removed...)
+			c.followCommand(begunCommand{replaces, removed, true})
 		}
 		return
 	}
@@ -46,7 +47,7 @@ func (c *Controller) followClaim(was, is *model.Claim) {
 	host, by := decide.HostedCommand(is), decide.DisruptedBy(is)
 	switch was := decide.HostedCommand(was); {
 	case host != was && host != "":
-		c.followCommand(host)
+		c.followCommand(begunCommand{id: host})
 	case host != was:
 		c.followTakingBack(was)
 	}
@@ -55,7 +56,7 @@ func (c *Controller) followClaim(was, is *model.Claim) {
 		c.followTakingBack(decide.DisruptedBy(was))
 		delete(c.shadow.going, is.UID)
 	case isDisruptedClaim(is) && (!isDisruptedClaim(was) || by != decide.DisruptedBy(was)):
-		c.followCommand(by, is.UID)
+		c.followCommand(begunCommand{id: by, uids: []string{is.UID}})
 	}
 }
 
@@ -71,11 +72,15 @@ func (c *Controller) followNode(was, is *model.Node) {
 	}
 	switch {
 	case is.HasTaint(model.TaintDisrupted) && !was.HasTaint(model.TaintDisrupted):
-		c.followCommand("", have.uid)
+		c.followCommand(begunCommand{uids: []string{have.uid}})
 	case !is.HasTaint(model.TaintDisrupted) && was.HasTaint(model.TaintDisrupted):
 		c.followTakingBack(decide.DisruptedBy(cl))
 	case is.HasTaint(model.TaintReserved) && !was.HasTaint(model.TaintReserved) && cl.Is(lifecycle.Initialized):
-		c.followCommand(decide.HostedCommand(cl))
+		if id := decide.HostedCommand(cl); id != "" {
+			c.followCommand(begunCommand{id: id})
+		} else { // its NodeClaim names the command, and is about to be seen
+			c.keepSnapshot(time.Now())
+		}
 	case !is.HasTaint(model.TaintReserved) && was.HasTaint(model.TaintReserved):
 		c.followTakingBack(decide.HostedCommand(cl))
 	}
@@ -84,20 +89,35 @@ func (c *Controller) followNode(was, is *model.Node) {
 // isDisruptedClaim says whether a NodeClaim shows that it is to go.
 func isDisruptedClaim(c *model.Claim) bool { return c.Is(lifecycle.Disrupted) || !c.Deleting.IsZero() }
 
-// followCommand takes in that the other disrupts NodeClaims, by uid. id names its command where it is known; no NodeClaims:
-// it is not known yet which. Where that is not what was decided here already, all that the other has not begun is decided
-// anew: first as in any step, and then with a search for consolidation.
-func (c *Controller) followCommand(id string, uids ...string) {
-	now, s := time.Now(), c.shadow
-	if s.isNews(now, id, uids) && !s.hasDecided(id, uids) && now.Sub(s.anew) >= shadowBurst {
-		s.anew = now
-		s.dropCommands()
-		c.decideBefore(now.Add(shadowBurst), decide.Request{})
-		if !s.hasDecided(id, uids) {
-			c.decideBefore(now.Add(shadowBurst), decide.Request{SearchNow: true})
-		}
+// begunCommand is what a write shows of a disruption command that the other has begun.
+type begunCommand struct {
+	id       string   // empty: it is not known
+	uids     []string // of NodeClaims that it deletes; empty: it is not known yet which
+	replaces bool     // it makes others for them
+}
+
+// isStartedBy says whether a command with an id that removes candidates, by uid, is this one: that has the same id, or removes
+// the same NodeClaims; where it has none, more may be removed than is known yet.
+func (b begunCommand) isStartedBy(id string, candidates []string) bool {
+	if id == b.id {
+		return true
 	}
-	s.noteCommand(now, id, uids)
+	missing := func(uid string) bool { return !slices.Contains(candidates, uid) }
+	return len(b.uids) > 0 && !slices.ContainsFunc(b.uids, missing) && (b.id == "" || len(b.uids) == len(candidates))
+}
+
+// followCommand takes in that the other has begun a command. Where that is not what was decided here already, all that the
+// other has not begun is decided anew.
+func (c *Controller) followCommand(b begunCommand) {
+	now, s := time.Now(), c.shadow
+	if b.id == "" && len(b.uids) > 0 {
+		b.id = s.going[b.uids[0]]
+	}
+	if s.isNews(now, b) && !s.hasDecided(b) {
+		s.dropCommands()
+		c.decideLike(now, b)
+	}
+	s.noteCommand(now, b)
 }
 
 // followTakingBack takes in that an object no longer speaks of a command of the other's: that is taken back, unless it has
@@ -141,27 +161,86 @@ func (c *Controller) decideBefore(now time.Time, req decide.Request) {
 	c.rest(time.Now())
 }
 
-// isNews says whether nothing was known so far of a command of the other's. What has no name is taken to be of one that
-// was begun a moment before.
-func (s *shadow) isNews(now time.Time, id string, uids []string) bool {
-	if _, ok := s.begun[id]; ok && id != "" {
-		return false
+// decideLike decides anew as the other may have that has begun a command: on what was seen until now or until some
+// milliseconds before, then or up to shadowBurst later, when more was due, and at last with a search for consolidation. The
+// first of these decisions that starts the same command is taken, else that of now.
+func (c *Controller) decideLike(now time.Time, b begunCommand) {
+	if !c.synced.Load() || !c.leading.Load() || c.shadow.since.IsZero() {
+		return
 	}
-	if (id == "" || s.unnamed) && now.Sub(s.lastBegun) < shadowBurst {
-		return false
+	s := c.shadow
+	latest := c.keepSnapshot(now)
+	s.observe(now, latest)
+	req := decide.Request{Following: &decide.Following{Dropped: s.settleCommands(now)}}
+	chosen, began, found := seenSnapshot{now, latest}, time.Now(), false
+tries:
+	for _, search := range []bool{false, true} {
+		for _, seen := range slices.Backward(s.recent) {
+			for _, later := range []time.Duration{0, shadowBurst} {
+				at, r := seen.at.Add(later), req
+				r.SearchNow = search
+				out, _, _ := c.decideFrom(c.mem, seen.snap, at, r)
+				i := slices.IndexFunc(out.Commands, func(m decide.StartedCommand) bool { return b.isStartedBy(m.ID, candidateUIDs(&m)) })
+				same := i >= 0 && (len(out.Commands[i].Replacements) > 0) == b.replaces
+				if same || i >= 0 && !found {
+					chosen, req, found = seenSnapshot{at, seen.snap}, r, true
+				}
+				if same || time.Since(began) > shadowTry {
+					break tries
+				}
+			}
+		}
 	}
-	return !slices.ContainsFunc(uids, func(uid string) bool { _, ok := s.going[uid]; return ok })
+	c.decideInShadow(chosen.at, chosen.snap, req)
+	c.rest(time.Now())
 }
 
-// hasDecided says whether a command that the other has not begun is the one with this id, or else deletes all of these
-// NodeClaims.
-func (s *shadow) hasDecided(id string, uids []string) bool {
-	if s.commands[id] != nil {
+// seenSnapshot is what the cluster looked like at an instant.
+type seenSnapshot struct {
+	at   time.Time
+	snap *model.Snapshot
+}
+
+// keepSnapshot returns what the cluster looks like now, and keeps that.
+func (c *Controller) keepSnapshot(now time.Time) *model.Snapshot {
+	c.State.SetNow(now)
+	snap := c.State.Snapshot(now)
+	c.shadow.keepSnapshot(now, snap)
+	return snap
+}
+
+// keepSnapshot keeps a Snapshot for as long as the other may have decided on it, of which what it writes is seen only later.
+func (s *shadow) keepSnapshot(now time.Time, snap *model.Snapshot) {
+	s.recent = slices.DeleteFunc(s.recent, func(x seenSnapshot) bool { return now.Sub(x.at) > shadowBurst })
+	s.recent = append(s.recent, seenSnapshot{now, snap})
+}
+
+// candidateUIDs returns the uids of the NodeClaims that a command removes.
+func candidateUIDs(m *decide.StartedCommand) []string {
+	out := make([]string, 0, len(m.Candidates))
+	for _, u := range m.Candidates {
+		out = append(out, u.Claim.UID)
+	}
+	return out
+}
+
+// isNews says whether nothing was known so far of a command of the other's. What has no name is taken to be of one that
+// was begun a moment before.
+func (s *shadow) isNews(now time.Time, b begunCommand) bool {
+	_, known := s.begun[b.id]
+	if known && b.id != "" || b.id == "" && now.Sub(s.lastBegun) < shadowBurst {
+		return false
+	}
+	return !slices.ContainsFunc(b.uids, func(uid string) bool { _, ok := s.going[uid]; return ok })
+}
+
+// hasDecided says whether a command was decided here that is this one, and that the other has not begun, or begun by this id.
+func (s *shadow) hasDecided(b begunCommand) bool {
+	if s.commands[b.id] != nil {
 		return true
 	}
-	for _, m := range s.commands {
-		missing := func(uid string) bool { return !slices.Contains(m.candidates, uid) }
-		if m.begun.IsZero() && len(uids) > 0 && !slices.ContainsFunc(uids, missing) && (id == "" || len(uids) == len(m.candidates)) {
+	for id, m := range s.commands {
+		if m.begun.IsZero() && b.isStartedBy(id, m.candidates) {
 			return true
 		}
 	}
@@ -170,25 +249,24 @@ func (s *shadow) hasDecided(id string, uids []string) bool {
 
 // noteCommand notes what is known of a command of the other's. What was decided here for the same NodeClaims is under way
 // no more beside it, unless it is that very command: then it is the other's.
-func (s *shadow) noteCommand(now time.Time, id string, uids []string) {
-	for _, uid := range uids {
+func (s *shadow) noteCommand(now time.Time, b begunCommand) {
+	for _, uid := range b.uids {
 		if s.going[uid] == "" {
-			s.going[uid] = id
+			s.going[uid] = b.id
 		}
 	}
-	if _, ok := s.begun[id]; !ok {
+	if _, ok := s.begun[b.id]; !ok {
 		s.lastBegun = now
 	}
-	s.unnamed = id == ""
-	if id == "" {
+	if b.id == "" {
 		return
 	}
-	s.begun[id] = now
-	if m := s.commands[id]; m != nil && m.begun.IsZero() {
+	s.begun[b.id] = now
+	if m := s.commands[b.id]; m != nil && m.begun.IsZero() {
 		m.begun = now
 	}
 	for _, own := range slices.Sorted(maps.Keys(s.commands)) {
-		if own != id && slices.ContainsFunc(s.commands[own].candidates, func(uid string) bool { return slices.Contains(uids, uid) }) {
+		if own != b.id && slices.ContainsFunc(s.commands[own].candidates, func(uid string) bool { return slices.Contains(b.uids, uid) }) {
 			s.dropCommand(own)
 		}
 	}
@@ -252,6 +330,12 @@ func (s *shadow) settleCommands(now time.Time) []string {
 			s.endActions(id)
 		case m.begun.IsZero() && now.Sub(m.at) >= shadowHold:
 			s.dropCommand(id)
+		}
+	}
+	for claim, at := range s.slots {
+		if now.Sub(at) >= shadowStep {
+			s.state.Overlay.DropSlots(claim)
+			delete(s.slots, claim)
 		}
 	}
 	out := s.dropped

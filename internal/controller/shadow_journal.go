@@ -46,8 +46,8 @@ type shadow struct {
 	dropped   []string                  // ids of those that are forgotten, and decide does not know yet
 	begun     map[string]time.Time      // the other's commands, by id: when they were last heard of
 	lastBegun time.Time                 // when the last of them was first seen
-	anew      time.Time                 // when was last decided anew because the other had begun one
-	unnamed   bool                      // and its id is not known yet
+	recent    []seenSnapshot            // of the last milliseconds, the latest last
+	slots     map[string]time.Time      // by NodeClaim: when slots were decided on that it is shown with since
 	going     map[string]string         // the ids of those that delete NodeClaims, by uid of these; empty: it is not known
 
 	differences []*shadowDifference // as long as the nodes run that differ
@@ -96,16 +96,14 @@ func newShadow(s *state.State, now time.Time) *shadow {
 	return &shadow{
 		state: s, claims: map[string]*shadowClaim{}, byNode: map[string]*shadowClaim{}, launches: map[string]*shadowLaunch{},
 		disruptions: map[string]*shadowDisruption{}, bindings: map[string]*shadowBinding{}, out: report.Shadow{From: now},
-		commands: map[string]*shadowCommand{}, begun: map[string]time.Time{}, going: map[string]string{},
+		commands: map[string]*shadowCommand{}, begun: map[string]time.Time{}, going: map[string]string{}, slots: map[string]time.Time{},
 	}
 }
 
 // decideCommand notes the nodes that Dovetail would disrupt, each with its share of the saving.
 func (s *shadow) decideCommand(now time.Time, m *decide.StartedCommand) {
-	of := &shadowCommand{at: now}
-	s.commands[m.ID] = of
+	s.commands[m.ID] = &shadowCommand{at: now, candidates: candidateUIDs(m)}
 	for _, u := range m.Candidates {
-		of.candidates = append(of.candidates, u.Claim.UID)
 		saving := m.OldMicroPerHour - m.NewMicroPerHour
 		if m.OldMicroPerHour > 0 {
 			saving = int64(float64(saving) * float64(max(u.PriceMicro, 0)) / float64(m.OldMicroPerHour))
