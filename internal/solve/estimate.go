@@ -32,7 +32,7 @@ const (
 	resourceWork       = 10 // a resource that not every node has
 	spreadWork         = 80
 	domainKeyWork      = 1500 // a topology key that no spread before had, hosts and zones aside
-	antiWork           = 20
+	antiWork           = 30
 	domainAntiWork     = 300 // a term over more than hosts
 	affinityWork       = 300
 	volumeWork         = 5

@@ -179,6 +179,9 @@ func (p *Packing) podsNeighboursAllow(d int, m *Machine, used *problem.Occupancy
 		}
 	}
 	for i := range h.Rules {
+		if n <= 0 {
+			return 0
+		}
 		r := &h.Rules[i]
 		if r.Kind != problem.RuleAffinity && (r.Kind != problem.RuleHostSpreadOfOthers || p.buf.counts[r.OwnerCounter] > 0) {
 			have := p.buf.counts[r.Counter]
