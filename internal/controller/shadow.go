@@ -29,7 +29,7 @@ const (
 	// writes within it is taken to be of one decision.
 	shadowBurst = 30 * time.Millisecond
 	// shadowTry is how long is spent at most on finding the instant at which the other decided, plus one decision.
-	shadowTry = 200 * time.Millisecond
+	shadowTry = 500 * time.Millisecond
 	// shadowLook is how long after a change the cluster is looked at again, since pods may land without one that is
 	// decided on.
 	shadowLook = time.Second
