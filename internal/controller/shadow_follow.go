@@ -142,11 +142,16 @@ func (c *Controller) followTakingBack(id string) {
 	delete(s.begun, id)
 }
 
+// hasWatched says whether the cluster is known and was looked at once, so that there is something to decide on.
+func (c *Controller) hasWatched() bool {
+	return c.synced.Load() && c.leading.Load() && !c.shadow.since.IsZero()
+}
+
 // decideBefore decides on what was seen until now, before a change is taken in that shows what the other has decided on.
 // Otherwise whoever acts a millisecond sooner would leave nothing to be decided: a pod would have its node, and a node
 // that goes is looked at no more.
 func (c *Controller) decideBefore(now time.Time, req decide.Request) {
-	if !c.synced.Load() || !c.leading.Load() || c.shadow.since.IsZero() {
+	if !c.hasWatched() {
 		return
 	}
 	c.State.SetNow(now)
@@ -165,7 +170,7 @@ func (c *Controller) decideBefore(now time.Time, req decide.Request) {
 // milliseconds before, then or up to shadowBurst later, when more was due, and at last with a search for consolidation. The
 // first of these decisions that starts the same command is taken, else that of now.
 func (c *Controller) decideLike(now time.Time, b begunCommand) {
-	if !c.synced.Load() || !c.leading.Load() || c.shadow.since.IsZero() {
+	if !c.hasWatched() {
 		return
 	}
 	s := c.shadow
@@ -234,7 +239,7 @@ func (s *shadow) isNews(now time.Time, b begunCommand) bool {
 	return !slices.ContainsFunc(b.uids, func(uid string) bool { _, ok := s.going[uid]; return ok })
 }
 
-// hasDecided says whether a command was decided here that is this one, and that the other has not begun, or begun by this id.
+// hasDecided says whether this command was decided here: by its id, or as one that the other has not begun yet.
 func (s *shadow) hasDecided(b begunCommand) bool {
 	if s.commands[b.id] != nil {
 		return true
