@@ -74,7 +74,7 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 			notes[disrupt.KeepUntil] = dc.now.Add(min(time.Duration(hours*float64(time.Hour)), dc.pol.Disrupt.Horizon)).UTC().Format(time.RFC3339)
 		}
 		at := len(dc.out.Actions)
-		dc.purchases.createClaims(m.Replacements)
+		dc.purchases.createClaims(m.Replacements, r.Claims...)
 		if m.OneForOne {
 			for _, u := range m.Candidates {
 				if a, ok := dc.purchases.staticClaim(u.Pool, m.Why); ok {

@@ -167,8 +167,8 @@ func (pu *purchases) rememberClaimPrices() {
 }
 
 // createClaims makes a claim for each new machine. Virtual pods get no slots, and one that is bought for them alone is
-// not reserved: it is there for whoever comes.
-func (pu *purchases) createClaims(nodes []solve.NewNode) {
+// not reserved: it is there for whoever comes. Replaced are the uids of the claims that the machines take the place of, if any.
+func (pu *purchases) createClaims(nodes []solve.NewNode, replaced ...string) {
 	for i := range nodes {
 		n := &nodes[i]
 		pool := pu.poolByName[n.Pool]
@@ -182,7 +182,7 @@ func (pu *purchases) createClaims(nodes []solve.NewNode) {
 			because = why
 		}
 		a := plan.CreateClaim{
-			Name: pu.newClaimName(n.Pool, n.Pods), Pool: pool, Requirements: n.Requirements, Requests: n.Requests,
+			Name: pu.newClaimName(n.Pool, n.Pods, replaced), Pool: pool, Requirements: n.Requirements, Requests: n.Requests,
 			Slots: slotsForPods(real), Reserved: why.Code == "", NoReserve: why, Pods: n.Pods,
 			Type: n.Type.Name, Types: n.Choices, Zone: n.Offering.Zone, CapacityType: n.Offering.CapacityType, PriceMicro: n.PriceMicro,
 			Why: because, MinValuesRelaxed: n.MinValuesRelaxed,
@@ -220,15 +220,17 @@ func (pu *purchases) staticClaim(p *model.NodePool, why plan.Reason) (plan.Creat
 	}, true
 }
 
-// newClaimName names a claim after what it is for. A name that is taken by a claim on its way out is salted with that
+// newClaimName names a claim after what it is for: its pool, its pods, and the uids of the claims that it replaces, or the
+// replacement of a replacement would have the name of the claim before both, which whoever watched that takes for it. The
+// order of the uids matters, that of the pods does not. A name that is taken by a claim on its way out is salted with that
 // claim's uid.
-func (pu *purchases) newClaimName(pool string, pods []*model.Pod) string {
+func (pu *purchases) newClaimName(pool string, pods []*model.Pod, replaced []string) string {
 	uids := make([]string, len(pods))
 	for i, p := range pods {
 		uids[i] = p.UID
 	}
 	sort.Strings(uids)
-	parts := append([]string{pool}, uids...)
+	parts := append(append([]string{pool}, uids...), replaced...)
 	prefix := pool
 	if len(prefix) > 52 {
 		prefix = strings.TrimRight(prefix[:52], "-.")
