@@ -27,8 +27,8 @@ func (t *Translator) CapacityQuota(q *bufferv1beta1.CapacityQuota) *model.Capaci
 		ObservedGeneration: q.Status.ObservedGeneration, Conditions: conditions(q.Status.Conditions)}
 	if u := q.Status.Used; u != nil {
 		o.Used = map[string]string{}
-		for name, amount := range u.Resources {
-			d, v := t.quotaAmount(name, amount)
+		for _, name := range slices.Sorted(maps.Keys(u.Resources)) {
+			d, v := t.quotaAmount(name, u.Resources[name])
 			o.Used[name] = model.FormatAmount(d, v)
 		}
 	}

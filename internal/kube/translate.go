@@ -287,7 +287,8 @@ func hasStatusResources(p *corev1.Pod) bool {
 func (t *Translator) resources(list corev1.ResourceList, pods int64) model.Resources {
 	out := make(model.Resources, model.FirstExtended, int(model.FirstExtended)+len(list))
 	out[model.Pods] = pods
-	for name, q := range list {
+	for _, name := range sortedNames(list) { // new names get their dimensions in an order that doesn't change from run to run
+		q := list[name]
 		switch name {
 		case corev1.ResourceCPU:
 			out[model.CPU] = milliOf(q)

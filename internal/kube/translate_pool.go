@@ -366,8 +366,8 @@ func (t *Translator) NodeClaim(c *karpv1.NodeClaim) *model.Claim {
 				continue // as above
 			}
 			slot := model.Slot{Class: w.Class, Owner: w.Owner, Count: w.Count, Loose: w.Loose}
-			for name, v := range w.Requests {
-				slot.Requests = slot.Requests.AddInto(model.Resources(nil).With(t.Table.Dim(name), v), 1)
+			for _, name := range slices.Sorted(maps.Keys(w.Requests)) {
+				slot.Requests = slot.Requests.AddInto(model.Resources(nil).With(t.Table.Dim(name), w.Requests[name]), 1)
 			}
 			out.Slots = append(out.Slots, slot)
 		}

@@ -4,11 +4,15 @@
 package lifecycle
 
 import (
+	"time"
+
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// releaseReservation takes the reserved taint off a node when its pods are bound or their time is up.
+// releaseReservation takes the reserved taint off a node when its pods are bound or their time is up. Bound pods are
+// given Policy.SchedulerLag first: if kube-scheduler saw the node without the taint before it saw them there, it would
+// fill the capacity that they take with others, which the kubelet then rejects.
 func releaseReservation(in *Input, n *model.Node, ready bool, u *plan.UpdateNode, out *Output) {
 	c := in.Claim
 	t := model.Taint{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}
@@ -16,6 +20,10 @@ func releaseReservation(in *Input, n *model.Node, ready bool, u *plan.UpdateNode
 		return
 	}
 	if in.Awaited <= 0 {
+		if seen := lastBound(n).Add(in.Policy.SchedulerLag + wholeSecond); in.Now.Before(seen) {
+			out.lookAgainAt(seen)
+			return
+		}
 		u.RemoveTaints = append(u.RemoveTaints, t)
 		u.Why = plan.Reason{Code: plan.Landed, Pool: c.Pool}
 		return
@@ -37,6 +45,16 @@ func releaseReservation(in *Input, n *model.Node, ready bool, u *plan.UpdateNode
 	}
 	u.RemoveTaints = append(u.RemoveTaints, t)
 	u.Why = plan.Reason{Code: plan.LandingTimeout, Pool: c.Pool, Want: in.Policy.LandingTimeout.String()}
+}
+
+// lastBound is when the last of a node's pods that may have been bound by us was bound; zero: there is none.
+func lastBound(n *model.Node) (last time.Time) {
+	for _, p := range n.Pods {
+		if p.IsWorkload() && p.Bound.After(last) {
+			last = p.Bound
+		}
+	}
+	return last
 }
 
 // LabelsWithoutReservation returns what the labels of a claim and its node are to say, once the capacity reservation
