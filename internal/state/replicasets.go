@@ -28,6 +28,7 @@ type replicaSet struct {
 	want, have int
 	missing    int          // of these, as last updated; 0: it makes none
 	youngest   *model.Pod   // the youngest of its pods, as last seen
+	lost       bool         // a pod of it has gone and it has made none since: it may have been scaled down, which its own watch tells later
 	foreseen   *model.Class // of the pods that it is still to make, once kube-scheduler has refused one like them; nil: not known
 }
 
@@ -52,12 +53,15 @@ func (r *replicaSets) countPod(old, p *model.Pod) {
 		return
 	}
 	if was {
-		r.findOrAdd(old.Owner.UID).have--
+		rs := r.findOrAdd(old.Owner.UID)
+		rs.have--
+		rs.lost = true
 		r.updateMissing(old.Owner.UID)
 	}
 	if is {
 		rs := r.findOrAdd(p.Owner.UID)
 		rs.have++
+		rs.lost = false
 		if rs.youngest == nil || !p.Created.Before(rs.youngest.Created) {
 			if rs.youngest != nil && p.Created.Sub(rs.youngest.Created) >= model.ExpectFor {
 				rs.foreseen = nil // nothing was expected any more
@@ -77,11 +81,12 @@ func (r *replicaSets) findOrAdd(uid string) *replicaSet {
 	return rs
 }
 
-// updateMissing finds how many pods a ReplicaSet has to make, and forgets one that has none and is to have none.
+// updateMissing finds how many pods a ReplicaSet has to make, and forgets one that has none and is to have none. One
+// that has just lost a pod is not said to make another before it does, which takes it milliseconds.
 func (r *replicaSets) updateMissing(uid string) {
 	rs := r.byUID[uid]
 	missing := 0
-	if rs.youngest != nil {
+	if rs.youngest != nil && !rs.lost {
 		missing = max(0, rs.want-rs.have)
 	}
 	if missing > 0 || r.short[uid] {

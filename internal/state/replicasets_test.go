@@ -13,13 +13,24 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// TestMaking: what ReplicaSets have still to make is what counting all pods anew says, whatever came in whichever order.
+// TestMaking: what ReplicaSets have still to make is what counting all pods anew says, whatever came in whichever order,
+// and nothing is told of one that has lost a pod and made none since.
 func TestMaking(t *testing.T) {
 	seen := 0
 	rapid.Check(t, func(t *rapid.T) {
 		s := New()
-		want, quotas := map[string]int{}, map[string]bool{}
+		want, quotas, lost := map[string]int{}, map[string]bool{}, map[string]bool{}
+		replicas := func() map[string]string { // owners by pod
+			out := map[string]string{}
+			for key, p := range s.pods.byKey {
+				if p.Owner.Kind == "ReplicaSet" && !p.Terminal && p.Deleting.IsZero() {
+					out[key] = p.Owner.UID
+				}
+			}
+			return out
+		}
 		for step := range rapid.IntRange(1, 60).Draw(t, "steps") {
+			before := replicas()
 			owner := rapid.SampledFrom([]string{"r1", "r2", "r3"}).Draw(t, "owner")
 			switch rapid.IntRange(0, 9).Draw(t, "what") {
 			case 0, 1:
@@ -49,12 +60,17 @@ func TestMaking(t *testing.T) {
 				}
 				s.SetPod(p)
 			}
+			after := replicas()
+			for key, owner := range before {
+				lost[owner] = lost[owner] || after[key] != owner
+			}
+			for key, owner := range after {
+				lost[owner] = lost[owner] && before[key] == owner
+			}
 		}
 		have := map[string]int{}
-		for _, p := range s.pods.byKey {
-			if p.Owner.Kind == "ReplicaSet" && !p.Terminal && p.Deleting.IsZero() {
-				have[p.Owner.UID]++
-			}
+		for _, owner := range replicas() {
+			have[owner]++
 		}
 		told := map[string]model.Making{}
 		for _, m := range s.Snapshot(at(100)).Making {
@@ -69,10 +85,13 @@ func TestMaking(t *testing.T) {
 				}
 				continue
 			}
+			if ok && lost[owner] {
+				t.Fatalf("%s has lost a pod and made none since, told %d of %d", owner, m.Have, m.Want)
+			}
 			if ok && (m.Have != have[owner] || m.Want != want[owner] || m.Have >= m.Want) {
 				t.Fatalf("%s has %d of %d pods, told %d of %d", owner, have[owner], want[owner], m.Have, m.Want)
 			}
-			if !ok && have[owner] > 0 && have[owner] < want[owner] {
+			if !ok && !lost[owner] && have[owner] > 0 && have[owner] < want[owner] {
 				t.Fatalf("%s has %d of %d pods, and nothing is told", owner, have[owner], want[owner])
 			}
 			if ok {
