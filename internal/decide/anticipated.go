@@ -21,8 +21,9 @@ import (
 // Pods that exist come first: where one would find no machine because of anticipated ones, none are anticipated.
 //
 // No pods are anticipated of a ReplicaSet that has made none for a while or reports that it can't, nor of one that has
-// lost a pod and made none since (it may have been scaled down), nor in a namespace with a ResourceQuota: what is bought for pods that do not come is given back when its slots have waited long enough
-// (see releaseEmptySlots). Nor where the last pod that was made has scheduling gates, or a volume of its own.
+// lost a pod and made none since (it may have been scaled down), nor in a namespace with a ResourceQuota: what is
+// bought for pods that do not come is given back when its slots have waited long enough (see releaseEmptySlots). Nor
+// where the last pod that was made has scheduling gates, or a volume of its own.
 
 // anticipation finds the pods that ReplicaSets are about to make.
 type anticipation struct {
