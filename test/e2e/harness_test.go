@@ -7,7 +7,8 @@
 //
 // Tests share one sandbox where its options allow. Each works in a namespace and a NodePool of its own, whose name is a label that
 // its pods select, so that no test's pods land on another's machines. Tests that make the cloud itself misbehave run before those
-// that run side by side. Waiting is polling with a generous deadline; but for soonest no assertion is about how fast something was.
+// that run side by side. Waiting is polling until a stated event, with a deadline that only ends a test that hangs (internal/testwait); no
+// assertion is about how fast something was.
 //
 // Start reading at env.
 package e2e
@@ -31,15 +32,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
 const (
-	// limit is how long anything is waited for. It says nothing about speed: a loaded machine with two cores must make it.
+	// limit is how long anything is waited for on a quiet machine; waits scale it. It says nothing about speed.
 	limit = 5 * time.Minute
 	poll  = 100 * time.Millisecond
 
@@ -203,17 +204,7 @@ func up(t *testing.T, dir string, flags ...string) (*sandbox.Sandbox, error) {
 
 // waitFor asks until there is no error; otherwise it returns the last one.
 func waitFor(ctx context.Context, ask func(context.Context) error) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, poll, limit, true, func(ctx context.Context) (bool, error) {
-		if err := ask(ctx); ctx.Err() == nil || last == nil {
-			last = err
-		}
-		return last == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("%w after %s: %w", err, limit, last)
-	}
-	return nil
+	return testwait.Poll(ctx, testwait.Scale(limit), poll, ask)
 }
 
 // env is one test's part of a sandbox.
@@ -224,6 +215,7 @@ type env struct {
 	name string // of the namespace, of the pool, and value of the label that binds its pods to the pool's nodes
 
 	others []string // pools of the test beside the one of its name
+	dumped bool
 }
 
 // envNames are the names that newEnv has given out.
@@ -250,7 +242,7 @@ func newEnv(t *testing.T, s *sandbox.Sandbox, name string) *env {
 		if t.Failed() {
 			e.dump()
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		ctx, cancel := context.WithTimeout(context.Background(), testwait.Scale(limit))
 		defer cancel()
 		remove := func(path, selector string) {
 			if err := s.Delete(ctx, path, selector); err != nil && !apierrors.IsNotFound(err) {
@@ -279,17 +271,33 @@ func (e *env) noPods(ctx context.Context) error {
 	return err
 }
 
-// dump writes what helps to understand a failure.
+// dump writes what helps to understand a failure, once.
 func (e *env) dump() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	e.ctx = ctx
-	for _, p := range e.tryPods() {
-		e.t.Logf("pod %s: %s on %q, tolerations %v, %s", p.Name, p.Status.Phase, p.Spec.NodeName, reservations(&p), podMessage(&p))
+	if e.dumped {
+		return
 	}
-	if list, err := sandbox.Get[karpv1.NodeClaimList](ctx, e.s, claims, "labelSelector", karpv1.LabelNodePool+"="+e.name); err == nil {
-		for _, c := range list.Items {
-			e.t.Logf("nodeclaim %s: node %q, deleting %v, %s", c.Name, c.Status.NodeName, c.DeletionTimestamp, conditionsText(c.Status.Conditions))
+	e.dumped = true
+	ctx, cancel := context.WithTimeout(context.Background(), testwait.Scale(10*time.Second))
+	defer cancel()
+	e.t.Logf("the machine is %.1f times slower than a quiet one", testwait.Factor())
+	if list, err := e.s.Kube.CoreV1().Pods(e.name).List(ctx, metav1.ListOptions{}); err == nil {
+		for _, p := range list.Items {
+			e.t.Logf("pod %s: %s on %q, deleting %v, tolerations %v, %s", p.Name, p.Status.Phase, p.Spec.NodeName, p.DeletionTimestamp, reservations(&p), podMessage(&p))
+		}
+	}
+	for _, pool := range append(slices.Clone(e.others), e.name) {
+		if p, err := sandbox.Get[karpv1.NodePool](ctx, e.s, pools+"/"+pool); err == nil {
+			e.t.Logf("nodepool %s: %s", p.Name, conditionsText(p.Status.Conditions))
+		}
+		if list, err := sandbox.Get[karpv1.NodeClaimList](ctx, e.s, claims, "labelSelector", karpv1.LabelNodePool+"="+pool); err == nil {
+			for _, c := range list.Items {
+				e.t.Logf("nodeclaim %s: node %q, deleting %v, %s", c.Name, c.Status.NodeName, c.DeletionTimestamp, conditionsText(c.Status.Conditions))
+			}
+		}
+		if list, err := e.s.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: karpv1.LabelNodePool + "=" + pool}); err == nil {
+			for _, n := range list.Items {
+				e.t.Logf("node %s: deleting %v, taints %v", n.Name, n.DeletionTimestamp, n.Spec.Taints)
+			}
 		}
 	}
 	if cs, err := e.s.Components(sandbox.Controller); err == nil {
@@ -324,10 +332,12 @@ func (e *env) must(err error) {
 	}
 }
 
-// until waits for something.
+// until waits for something. When it does not come the test says what the cluster is like at that moment, and ends.
 func (e *env) until(what string, ask func() error) {
 	e.t.Helper()
-	if err := waitFor(e.ctx, func(context.Context) error { return ask() }); err != nil {
+	err := testwait.Poll(e.ctx, testwait.Left(e.t, limit), poll, func(context.Context) error { return ask() })
+	if err != nil {
+		e.dump()
 		e.t.Fatalf("waiting until %s: %v", what, err)
 	}
 }
@@ -431,14 +441,6 @@ func (e *env) pods() []corev1.Pod {
 	e.t.Helper()
 	list, err := e.s.Kube.CoreV1().Pods(e.name).List(e.ctx, metav1.ListOptions{})
 	e.must(err)
-	return list.Items
-}
-
-func (e *env) tryPods() []corev1.Pod {
-	list, err := e.s.Kube.CoreV1().Pods(e.name).List(e.ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil
-	}
 	return list.Items
 }
 
