@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Dovetail Authors
 
-# Compiles what the later parts of `make test` need. With nothing cached that is some minutes of work, and the sandbox's tests, beside which
+# Compiles what the later parts of `make verify` need. With nothing cached that is some minutes of work, and the sandbox's tests, beside which
 # it runs at the lowest priority, mostly wait. What fails here fails again where it is needed, and is told there.
 cd "$(dirname "$0")/.." || exit
 go -C test/chart tool helm version

@@ -27,6 +27,7 @@ func newShow(t *testing.T) *sandbox {
 
 // TestDemo plays the whole show, fast, and reads it as a person would.
 func TestDemo(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	s := newShow(t)
 	out, status, _ := s.try("", "demo", "--fast")
@@ -87,6 +88,7 @@ func TestDemo(t *testing.T) {
 // once. By the books of the simulated AWS nothing is launched
 // twice.
 func TestDemoGroups(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	s := newShow(t)
 	out, status, _ := s.try("", "demo", "--fast", "--cloud", "aws", "--groups=both")
@@ -118,6 +120,7 @@ func TestDemoGroups(t *testing.T) {
 // TestDemoStopped ends the show in its midst, by Ctrl-C and by a signal that it
 // can't answer.
 func TestDemoStopped(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	for _, test := range []struct {
 		signal syscall.Signal
@@ -160,6 +163,7 @@ func TestDemoStopped(t *testing.T) {
 
 // TestDemoLeavesOthersAlone: a sandbox that runs, and data that were kept.
 func TestDemoLeavesOthersAlone(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	s := newShow(t)
 	s.run("", "up", "--no-manifests")
@@ -178,6 +182,7 @@ func TestDemoLeavesOthersAlone(t *testing.T) {
 
 // TestByHand does what docs/SANDBOX.md says under "Try it by hand".
 func TestByHand(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	s := newShow(t)
 	examples, err := filepath.Abs("../../examples")

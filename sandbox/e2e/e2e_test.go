@@ -48,6 +48,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// verifyOnly skips a test with -short, which is what `make test` gives: `make verify` runs it.
+func verifyOnly(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("part of make verify; -short was given")
+	}
+}
+
 // roles are what the stand-in for the dovetail binary does.
 var roles = map[string]func(args []string) int{
 	"manifests": func([]string) int {
@@ -391,6 +399,7 @@ func assertLoopbackOnly(t *testing.T, state *supervise.State) {
 // TestStoppedWhileStarting ends up at its first words: by Ctrl-C, and by a
 // signal that it can't answer.
 func TestStoppedWhileStarting(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	for _, test := range []struct {
 		signal syscall.Signal
@@ -426,6 +435,7 @@ func TestStoppedWhileStarting(t *testing.T) {
 }
 
 func TestDeadChild(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	s := newSandbox(t)
 	s.run("", "up", "--no-manifests")
@@ -443,6 +453,7 @@ func TestDeadChild(t *testing.T) {
 }
 
 func TestDeadSupervisor(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	s := newSandbox(t)
 	s.run("", "up", "--no-manifests")
@@ -456,6 +467,7 @@ func TestDeadSupervisor(t *testing.T) {
 }
 
 func TestKeep(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	s := newSandbox(t)
 	s.run("", "up", "--no-manifests")
@@ -468,6 +480,7 @@ func TestKeep(t *testing.T) {
 
 // TestChildThatFailsAtStart: the cause is named, and nothing is left.
 func TestChildThatFailsAtStart(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	s := newSandbox(t)
 	out, status, _ := s.try("", "up", "--dovetail", os.Args[0], "--machines-arg=--fall-over")
@@ -480,6 +493,7 @@ func TestChildThatFailsAtStart(t *testing.T) {
 // TestLostPort: a port can be taken between its choice and its use; the sandbox
 // tries again with others.
 func TestLostPort(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	s := newSandbox(t)
 	marker := filepath.Join(t.TempDir(), "lost")
@@ -514,6 +528,7 @@ func TestBadOptions(t *testing.T) {
 // TestReplicas: two controllers are started, one is killed, comes back, and is
 // counted.
 func TestReplicas(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	s := newSandbox(t)
 	s.run("", "up", "--dovetail", os.Args[0], "--replicas", "2", "--base", "m5.large")
@@ -539,6 +554,7 @@ func TestReplicas(t *testing.T) {
 // TestNodesBornTogether: a DaemonSet's pod is bound as soon as its node exists,
 // before kwok has taken the node in hand. None may be forgotten.
 func TestNodesBornTogether(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	const nodes = 200
 	s := newSandbox(t)

@@ -18,6 +18,7 @@ import (
 // TestFault: what is killed comes back by itself and knows what it knew, kwok
 // begins anew after a fault of what answers it, and what is stopped stands still until the command ends or is interrupted.
 func TestFault(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	s := newSandbox(t)
 	s.run("", "up", "--no-manifests")

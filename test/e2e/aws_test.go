@@ -107,6 +107,7 @@ func TestEC2Faults(t *testing.T) {
 // Thirty interruptions that come through the queue at once: each replacement is bought before the machine it is for goes, all of them soon;
 // the pods move as fast as their PodDisruptionBudget allows and no faster; and every machine is given back before EC2 takes it.
 func TestEC2Interruption(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	const n, least = 30, 24
 	s := onEC2(t)

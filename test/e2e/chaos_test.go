@@ -17,6 +17,7 @@ import (
 // Five components are taken away for a moment, one after the other, each in the middle of something else. Whichever it was, the cluster comes to
 // rest after it is back, with nothing left over. `make chaos` draws a long series of these.
 func TestChaos(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	sb, err := sandbox.Up(t.Context(), t.TempDir()+"/sb", "--boot", "500ms", "--pull", "0", "--replicas", "2", "--controller-arg", "--leader-elect-lease-duration=3s",
 		"--controller-arg", "--leader-elect-renew-deadline=2s", "--controller-arg", "--leader-elect-retry-period=500ms")

@@ -61,6 +61,7 @@ func killedInBurst(t *testing.T, s *sandbox.Sandbox) {
 
 // A leader that is told to end gives its lease up, which would run out in an hour: the other replica goes on.
 func TestLeaderEnds(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	s := own(t, "--replicas", "2", "--controller-arg", "--leader-elect-lease-duration=1h")
 	e := newEnv(t, s, "ends")

@@ -22,6 +22,7 @@ import (
 // A machine is bought from a capacity reservation. When that is cancelled, claim and node say that it is an on-demand one, and nothing else comes of
 // it. Then the node class is deleted: it waits for its claim, says so, and goes with the instance profile and the launch templates that were made for it.
 func TestEC2ClassEnds(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	const ours, path = "ours", "/apis/karpenter.k8s.aws/v1/ec2nodeclasses/"
 	s := onEC2(t)

@@ -38,6 +38,7 @@ const provisionTime = 8 * time.Second
 // Dovetail, and after the last of it no group's desired capacity went up and down again and again. One seed; twenty in
 // the soak, five side by side; GROUP_SERIES=4-6 plays some.
 func TestGroupSeries(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	first, last := seriesSeeds(t)
 	for from := first; from <= last; from += len(seriesFamilies) {

@@ -168,6 +168,15 @@ func launchedOnce(records []machines.Record) error {
 	return nil
 }
 
+// verifyOnly skips a test with -short, which is what `make test` gives: `make verify` runs it. Such a test takes long, or a sandbox of its own for
+// what others show a part of.
+func verifyOnly(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("part of make verify; -short was given")
+	}
+}
+
 // shared is the common sandbox.
 func shared(t *testing.T) *sandbox.Sandbox {
 	t.Helper()

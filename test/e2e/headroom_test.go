@@ -356,6 +356,7 @@ func (e *env) tookRoom(seen *arrivals, nodes int) {
 // On nodes that take 35 seconds: demand rose at this time on each of four days, and today room for 300 pods is there before
 // them. None waits for a node, none is evicted, and when they have gone, so have the nodes.
 func TestHeadroomLearned(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	e := newEnv(t, own(t, "--boot", "35s"), "learned")
 	nodes := e.learnedRise()

@@ -52,6 +52,7 @@ func tightCatalog(t *testing.T) string {
 
 // A node takes just the pods that its plan named, whichever of the machines comes up first: we bind them, or let them in with a toleration.
 func TestExactLanding(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	for _, landing := range []string{"bind", "tolerate"} {
 		t.Run(landing, func(t *testing.T) {

@@ -31,6 +31,7 @@ import (
 // and what the pods asked for that it deleted from nodes which it kept pods off. Room that was taken is bought again on machines of which all but
 // one are more than three quarters full: no pod asks for more than a quarter, and one that has room on a machine that comes is not bought for.
 func TestRival(t *testing.T) {
+	verifyOnly(t)
 	s, races := own(t, "--catalog", tightCatalog(t)), 0
 	for seed := 1; seed <= kills(1); seed++ {
 		t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 // Three pods of ten leave, and what is left comes to cost hardly more than the least that it can; then nothing moves any more. How soon
 // that is, and how long a pod is without a node, is told here; `make bench-consolidation` holds it against what is promised.
 func TestScaleDown(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	o := scaledown.Options{Before: 150, After: 105, ConsolidateAfter: 10 * time.Second, Still: 20 * time.Second, Frozen: 30 * time.Second, Log: t.Logf}
 	if os.Getenv("DOVETAIL_SOAK") != "" {

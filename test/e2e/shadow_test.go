@@ -89,6 +89,7 @@ func (p *shadowProcess) end() {
 // Shadow mode beside a Dovetail that acts, with the rights that the chart ships for it: it changes nothing, it is told
 // that nothing is forbidden, and its report says what both did.
 func TestShadowBesideDovetail(t *testing.T) {
+	verifyOnly(t)
 	e := newEnv(t, own(t), "shadow")
 	p := e.besideIt()
 	e.nodePool(nil)

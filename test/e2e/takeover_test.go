@@ -72,6 +72,7 @@ func (e *env) dovetail(args ...string) (int, string) {
 
 // Whatever is in the way of a handover is said in a sentence with the command that mends it, and nothing is changed.
 func TestTakeoverRefusals(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	s := own(t)
 	e := newEnv(t, s, "refuse")

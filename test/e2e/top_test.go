@@ -199,6 +199,7 @@ func TestTopWithoutRights(t *testing.T) {
 
 // An API server that goes away in the middle: what was there stays on the screen, and since when is said.
 func TestTopWithoutServer(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	s := own(t, "--no-autoscaler")
 	x := onTerminal(t, 100, 30, nil, "top", "--kubeconfig", s.Kubeconfig(sandbox.Admin))

@@ -27,6 +27,7 @@ import (
 // What the controller explains is for whom the API server knows a token of audience dovetail.sh and allows the path; a
 // person gets there by a forwarded port with no more than Role dovetail-viewer, and is told the command that gives it.
 func TestViewers(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	port, err := sandbox.FreePort()
 	if err != nil {

@@ -77,6 +77,7 @@ func walkthrough(t *testing.T, name string) string {
 // The articles of Karpenter's early years, on EC2: a Provisioner with selectors and no instance profile, a pod that
 // chooses it by name, and a Deployment of 1, 5, 20, 10, 5 and 0 pods whose nodes expire meanwhile.
 func TestWalkthrough(t *testing.T) {
+	verifyOnly(t)
 	t.Parallel()
 	s := own(t, "--cloud", "aws", "--controller-arg", "--default-instance-profile=sandbox-node")
 	e := newEnv(t, s, "walkthrough")

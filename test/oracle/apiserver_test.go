@@ -42,7 +42,7 @@ func TestVerdictsOfAPIServer(t *testing.T) {
 		if testing.Short() {
 			t.Skipf("%s is not set", kubeconfigVariable)
 		}
-		t.Fatalf("%s is not set: run `make test`, which starts a sandbox, or set it to the kubeconfig of a cluster to try on, or say -short", kubeconfigVariable)
+		t.Fatalf("%s is not set: run `make verify`, which starts a sandbox, or set it to the kubeconfig of a cluster to try on, or say -short", kubeconfigVariable)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {

@@ -3,10 +3,14 @@
 # Copyright 2026 The Dovetail Authors
 
 # Runs the oracle tests beside a real control plane: brings a sandbox up, without the autoscaler, for them alone. Arguments are go test's;
-# none is every package.
+# those without a package run every package.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 dir=$(mktemp -d)
 trap 'bin/dovetail-sandbox down --dir "$dir" >/dev/null 2>&1 || true; rm -rf "$dir"' EXIT
 bin/dovetail-sandbox up --dir "$dir" --no-autoscaler >"$dir.log" 2>&1 || { cat "$dir.log"; exit 1; }
-DOVETAIL_KUBECONFIG="$dir/kubeconfig" go -C test/oracle test -count=1 "${@:-./...}"
+case " $* " in
+*" ./"*) ;;
+*) set -- "$@" ./... ;;
+esac
+DOVETAIL_KUBECONFIG="$dir/kubeconfig" go -C test/oracle test -count=1 "$@"

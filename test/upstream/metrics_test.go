@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/e2e/metricseries"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 	"github.com/dovetail-sh/dovetail/test/e2e/scaledown"
@@ -58,14 +59,10 @@ var knownUnseen = map[string]string{
 // family that Karpenter shows is there with the same type, labels, buckets and quantiles, and says the same of the nodes that
 // are left.
 func TestMetrics(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+	ctx := testwait.ContextFor(t, 10*time.Minute)
 	t.Chdir(filepath.Join("..", "..")) // binaries are found from the repository's root
 	dir := t.TempDir()
-	controller := filepath.Join(dir, "karpenter-controller")
-	if _, err := goCommand(ctx, "build", "-o", controller, karpenterModule+"/kwok"); err != nil {
-		t.Fatal(err)
-	}
+	controller := karpenterBinary(t)
 	var ours, theirs families
 	var both sync.WaitGroup
 	both.Go(func() { ours = scrapeSeries(ctx, t, dovetail, controller, filepath.Join(dir, dovetail)) })

@@ -4,10 +4,13 @@
 package main
 
 import (
-	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 // tenth are specs of Karpenter's regression suite, a tenth of its 99, that take a few seconds each: what a NodeClaim
@@ -34,8 +37,7 @@ func TestRegression(t *testing.T) {
 	}
 	t.Parallel() // it mostly waits
 	o := options{suite: "regression", focus: strings.Join(tenth, "|"), autoscalers: []string{dovetail}, dir: t.TempDir()}
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
-	defer cancel()
+	ctx := testwait.ContextFor(t, 15*time.Minute)
 	b, err := build(ctx, o)
 	if err != nil {
 		t.Fatal(err)
@@ -52,4 +54,17 @@ func TestRegression(t *testing.T) {
 	if r.Passed != len(tenth) {
 		t.Errorf("%d specs passed, want %d: has one of them another name?", r.Passed, len(tenth))
 	}
+}
+
+// karpenterBinary returns the path of Karpenter's KWOK controller: KARPENTER_BIN, which `make verify` builds once, or what is compiled now.
+func karpenterBinary(t *testing.T) string {
+	t.Helper()
+	if path := os.Getenv("KARPENTER_BIN"); path != "" {
+		return path
+	}
+	path := filepath.Join(t.TempDir(), "karpenter")
+	if _, err := goCommand(t.Context(), "build", "-o", path, karpenterModule+"/kwok"); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
