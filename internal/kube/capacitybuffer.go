@@ -103,7 +103,7 @@ func (t *Translator) virtualPod(namespace string, template *corev1.PodTemplateSp
 	s := &pod.Spec
 	s.Priority, s.PriorityClassName, s.NodeName, s.SchedulingGates = &lowest, "", "", nil
 	s.Volumes = slices.DeleteFunc(s.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil })
-	t.applyDefaults(pod)
+	t.Admit(pod)
 	return pod
 }
 

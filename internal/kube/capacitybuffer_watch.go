@@ -50,7 +50,7 @@ func newBufferWatch(w *watcher) *bufferWatch {
 		told: map[string]sizedBuffer{}, shapes: map[string]podShape{}, scales: map[string]string{}}
 }
 
-// markDue has the buffers of a namespace translated again.
+// markDue has the buffers of a namespace translated again, those of all namespaces where it is empty.
 func (bw *bufferWatch) markDue(namespace string) {
 	bw.mu.Lock()
 	bw.due[namespace] = true
@@ -141,7 +141,7 @@ func (bw *bufferWatch) translateDue(ctx context.Context) {
 	there := map[string]bool{}
 	for _, b := range bw.w.c.capacityBuffers.sorted() {
 		there[key(b)] = true
-		if due[b.Namespace] {
+		if due[b.Namespace] || due[""] {
 			byNamespace[b.Namespace] = append(byNamespace[b.Namespace], bw.w.t.capacityBuffer(b, bw.shapeOf(ctx, b)))
 		}
 	}

@@ -18,7 +18,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -47,6 +49,8 @@ var scheme = func() *runtime.Scheme {
 	utilruntime.Must(policyv1.AddToScheme(s))
 	utilruntime.Must(storagev1.AddToScheme(s))
 	utilruntime.Must(coordinationv1.AddToScheme(s))
+	utilruntime.Must(nodev1.AddToScheme(s))
+	utilruntime.Must(schedulingv1.AddToScheme(s))
 	utilruntime.Must(karpv1.AddToScheme(s))
 	utilruntime.Must(karpv1alpha1.AddToScheme(s))
 	utilruntime.Must(karpv1alpha5.AddToScheme(s))
@@ -79,7 +83,7 @@ type Client struct {
 	once   context.CancelCauseFunc // set: kinds are listed once, and this is called with what went wrong
 
 	core, apps, policy, storage       rest.Interface
-	coordination                      rest.Interface
+	coordination, node, scheduling    rest.Interface
 	karpenter, provisioner, kwok, aws rest.Interface
 	dovetail, karpenterAlpha, buffers rest.Interface
 	awsAlpha                          rest.Interface
@@ -100,6 +104,8 @@ type Client struct {
 	storageClasses                    objects[*storagev1.StorageClass]
 	csiNodes                          objects[*storagev1.CSINode]
 	limitRanges                       objects[*corev1.LimitRange]
+	runtimeClasses                    objects[*nodev1.RuntimeClass]
+	priorityClasses                   objects[*schedulingv1.PriorityClass]
 	services                          objects[*corev1.Service]
 	selectors                         objects[*metav1.LabelSelector] // of controllers, by ownerKey
 	provisionerChanged, poolChanged   signal
@@ -170,6 +176,8 @@ func connect(ctx context.Context, config *rest.Config) (*Client, error) {
 		{policyv1.SchemeGroupVersion, true, &c.policy},
 		{storagev1.SchemeGroupVersion, true, &c.storage},
 		{coordinationv1.SchemeGroupVersion, true, &c.coordination},
+		{nodev1.SchemeGroupVersion, true, &c.node},
+		{schedulingv1.SchemeGroupVersion, true, &c.scheduling},
 		{karpv1.GroupVersion, false, &c.karpenter},
 		{karpv1alpha1.GroupVersion, false, &c.karpenterAlpha},
 		{karpv1alpha5.GroupVersion, false, &c.provisioner},

@@ -119,7 +119,7 @@ func (m *Manifests) target(t *Translator, o object) headroom.Target {
 	}
 	p := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 	p.Namespace = o.GetNamespace()
-	m.admit(t, p)
+	m.admit(t, p, o.kind+" "+key(o), 0)
 	out.Class = t.Pod(p).Class
 	return out
 }

@@ -108,11 +108,11 @@ func (x *Headrooms) target(o *metav1.ObjectMeta, kind string, replicas *int32, t
 	}
 }
 
-// classOf translates a pod of a template. A priority class that only the API server could look up counts as none.
+// classOf translates a pod of a template as the API server would store it.
 func (x *Headrooms) classOf(namespace string, template *corev1.PodTemplateSpec) *model.Class {
 	p := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 	p.Namespace = namespace
-	x.t.applyDefaults(p)
+	x.t.Admit(p)
 	return x.t.Pod(p).Class
 }
 

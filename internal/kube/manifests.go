@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -39,6 +40,10 @@ type Manifests struct {
 	Skipped []string
 	// Scheduler is what schedulers spread pods by that bear no constraint of their own. Set it before reading.
 	Scheduler SchedulerDefaults
+	// Missing are objects that pods refer to and that are not in the input, with who refers to them. Feed fills it in.
+	Missing []string
+	// NotMade are the pods of the input that an API server would refuse to create. Feed fills it in.
+	NotMade []NotMade
 
 	unchecked  bool // objects are as a cluster may have them, uid or not: for tests of their translation
 	objects    []object
@@ -50,9 +55,17 @@ type Manifests struct {
 	csi        map[string]*storagev1.CSINode
 	limits     map[string]*corev1.LimitRange
 	priorities map[string]*schedulingv1.PriorityClass
+	runtimes   map[string]*nodev1.RuntimeClass
 	services   map[string]*corev1.Service
 
 	resourceQuotas map[string]*corev1.ResourceQuota
+}
+
+// NotMade are pods that the API server refuses.
+type NotMade struct {
+	Owner string // kind, namespace and name of their workload, or of the pod itself
+	Pods  int
+	Why   string
 }
 
 // object is one that a Feed looks at.
@@ -68,6 +81,7 @@ func NewManifests() *Manifests {
 		pvcs: map[string]*corev1.PersistentVolumeClaim{}, pvs: map[string]*corev1.PersistentVolume{},
 		classes: map[string]*storagev1.StorageClass{}, csi: map[string]*storagev1.CSINode{},
 		limits: map[string]*corev1.LimitRange{}, priorities: map[string]*schedulingv1.PriorityClass{},
+		runtimes: map[string]*nodev1.RuntimeClass{},
 		services: map[string]*corev1.Service{}, resourceQuotas: map[string]*corev1.ResourceQuota{},
 	}
 }
@@ -99,6 +113,8 @@ func (m *Manifests) keep(kind string, x metav1.Object) {
 		m.resourceQuotas[key(o)] = o
 	case *schedulingv1.PriorityClass:
 		m.priorities[o.Name] = o
+	case *nodev1.RuntimeClass:
+		m.runtimes[o.Name] = o
 	case *corev1.Service:
 		if m.services[key(o)] = o; len(m.Scheduler) == 0 {
 			m.Skipped = append(m.Skipped, kind+" "+o.Name)
@@ -122,7 +138,7 @@ func (m *Manifests) keep(kind string, x metav1.Object) {
 
 // Len is how many objects were read that say something to an autoscaler.
 func (m *Manifests) Len() int {
-	return len(m.objects) + len(m.pvcs) + len(m.pvs) + len(m.classes) + len(m.csi) + len(m.limits) + len(m.priorities)
+	return len(m.objects) + len(m.pvcs) + len(m.pvs) + len(m.classes) + len(m.csi) + len(m.limits) + len(m.priorities) + len(m.runtimes)
 }
 
 // PersistentVolumeClaim implements Lookup.
@@ -148,6 +164,14 @@ func (m *Manifests) LimitRanges(namespace string) []*corev1.LimitRange {
 		}
 	}
 	return out
+}
+
+// RuntimeClass implements Lookup.
+func (m *Manifests) RuntimeClass(name string) *nodev1.RuntimeClass { return m.runtimes[name] }
+
+// PriorityClasses implements Lookup.
+func (m *Manifests) PriorityClasses() []*schedulingv1.PriorityClass {
+	return slices.Collect(maps.Values(m.priorities))
 }
 
 // Services implements Lookup.
@@ -195,8 +219,9 @@ func (m *Manifests) Feed(s *state.State) {
 		switch o := o.Object.(type) {
 		case *corev1.Pod:
 			q := o.DeepCopy()
-			m.admit(t, q)
-			s.SetPod(demand(t.Pod(q)))
+			if m.stored(q) || m.admit(t, q, "Pod "+key(q), 1) {
+				s.SetPod(demand(t.Pod(q)))
+			}
 		case *corev1.Node:
 			if len(o.Status.Allocatable) == 0 {
 				o.Status.Allocatable = o.Status.Capacity // as the API server has it

@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -61,7 +62,7 @@ func (e *ManifestError) Error() string {
 var manifestScheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, schedulingv1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, schedulingv1.AddToScheme, nodev1.AddToScheme,
 		karpv1.AddToScheme, karpv1alpha1.AddToScheme, karpv1alpha5.AddToScheme, awsv1alpha1.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme, dovetailv1alpha1.AddToScheme, bufferv1beta1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
@@ -72,6 +73,9 @@ var manifestScheme = func() *runtime.Scheme {
 }()
 
 var strict = serializer.NewCodecFactory(manifestScheme, serializer.EnableStrict).UniversalDeserializer()
+
+// fileUID is how the uids of objects begin that have none because no API server has stored them.
+const fileUID = "file:"
 
 // reader reads one document of a file.
 type reader struct {
@@ -287,7 +291,7 @@ func (r *reader) object(raw json.RawMessage, path []any, h header, name string) 
 		if field, why := check(obj); why != "" && !r.m.unchecked {
 			return r.wrong(append(slices.Clip(path), parsePath(field)...), name, why)
 		}
-		x.SetUID(types.UID("file:" + h.Kind + "/" + key(x)))
+		x.SetUID(types.UID(fileUID + h.Kind + "/" + key(x)))
 	}
 	r.m.keep(h.Kind, x)
 	return nil
@@ -310,7 +314,7 @@ func (r *reader) meant(gv schema.GroupVersion, kind string) string {
 
 func namespaced(obj runtime.Object) bool {
 	switch obj.(type) {
-	case *corev1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode, *corev1.Node, *corev1.Namespace, *schedulingv1.PriorityClass,
+	case *corev1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode, *corev1.Node, *corev1.Namespace, *schedulingv1.PriorityClass, *nodev1.RuntimeClass,
 		*karpv1.NodePool, *karpv1.NodeClaim, *karpv1alpha1.NodeOverlay, *kwokv1alpha1.KWOKNodeClass, *awsv1.EC2NodeClass, *dovetailv1alpha1.NodeGroupClass, *karpv1alpha5.Provisioner,
 		*awsv1alpha1.AWSNodeTemplate:
 		return false

@@ -70,6 +70,17 @@ func feedAll(input string) string {
 		for _, v := range p.Class.Volumes {
 			fmt.Fprintf(&b, " volume %s driver %q", v.Claim, v.Driver)
 		}
+		for _, h := range p.Class.HostPorts {
+			fmt.Fprintf(&b, " host port %d/%s", h.Port, h.Protocol)
+		}
+		for _, term := range p.Class.Terms {
+			fmt.Fprintf(&b, " nodes %s", term.Requirements)
+		}
+		for _, tol := range p.Class.Tolerations {
+			if tol.For < 0 {
+				fmt.Fprintf(&b, " tolerates %s=%s:%s", tol.Key, tol.Value, tol.Effect)
+			}
+		}
 		for _, v := range p.Class.Unsolved {
 			fmt.Fprintf(&b, " unsolved %s", v)
 		}
@@ -89,13 +100,23 @@ func feedAll(input string) string {
 		pod(p)
 	}
 	for _, d := range snap.Daemons {
-		fmt.Fprintf(&b, "daemon %s/%s: %s\n", d.Namespace, d.Name, d.Class.Requests.Format(s.Resources().Names()))
+		fmt.Fprintf(&b, "daemon %s/%s: %s", d.Namespace, d.Name, d.Class.Requests.Format(s.Resources().Names()))
+		for _, h := range d.Class.HostPorts {
+			fmt.Fprintf(&b, " host port %d/%s", h.Port, h.Protocol)
+		}
+		b.WriteString("\n")
 	}
 	for _, p := range snap.Pools {
 		fmt.Fprintf(&b, "pool %s\n", p.Name)
 	}
 	for _, n := range sortedKeys(snap.Namespaces) {
 		fmt.Fprintf(&b, "namespace %s %v\n", n, snap.Namespaces[n])
+	}
+	for _, n := range m.NotMade {
+		fmt.Fprintf(&b, "not made: %d of %s: %s\n", n.Pods, n.Owner, n.Why)
+	}
+	for _, k := range m.Missing {
+		fmt.Fprintf(&b, "missing %s\n", k)
 	}
 	for _, k := range m.Skipped {
 		fmt.Fprintf(&b, "skipped %s\n", k)

@@ -106,7 +106,7 @@ func (w *workloads) expand(s *state.State, t *Translator, x metav1.Object) {
 	case *appsv1.StatefulSet:
 		w.stateful(s, t, o)
 	case *batchv1.Job:
-		w.make(s, t, o, model.Owner{Kind: "Job", Name: o.Name, UID: string(o.UID)}, &o.Spec.Template, nil, jobPods(&o.Spec, &o.Status)-w.has("Job", o))
+		w.make(s, t, o, model.Owner{Kind: "Job", Name: o.Name, UID: string(o.UID)}, jobTemplate(&o.Spec.Template, o), nil, jobPods(&o.Spec, &o.Status)-w.has("Job", o))
 	case *batchv1.CronJob:
 		if o.Spec.Suspend != nil && *o.Spec.Suspend {
 			return
@@ -123,9 +123,36 @@ func (w *workloads) expand(s *state.State, t *Translator, x metav1.Object) {
 				covered++
 			}
 		}
-		w.make(s, t, o, model.Owner{Kind: "Job", Name: o.Name, UID: string(o.UID)}, &o.Spec.JobTemplate.Spec.Template, nil,
+		w.make(s, t, o, model.Owner{Kind: "Job", Name: o.Name, UID: string(o.UID)}, jobTemplate(&o.Spec.JobTemplate.Spec.Template, o), nil,
 			jobPods(&o.Spec.JobTemplate.Spec, &batchv1.JobStatus{})-covered)
 	}
+}
+
+// workloadKind is the kind of a workload whose pods are alike.
+func workloadKind(o metav1.Object) string {
+	switch o.(type) {
+	case *appsv1.Deployment:
+		return "Deployment"
+	case *appsv1.ReplicaSet:
+		return "ReplicaSet"
+	case *batchv1.Job:
+		return "Job"
+	case *batchv1.CronJob:
+		return "CronJob"
+	}
+	return "ReplicationController"
+}
+
+// jobTemplate is the template of a Job's pods with the labels that the Job controller adds. The Job of a CronJob is taken to bear the
+// CronJob's name.
+func jobTemplate(template *corev1.PodTemplateSpec, o metav1.Object) *corev1.PodTemplateSpec {
+	out := template.DeepCopy()
+	for k, v := range map[string]string{
+		batchv1.JobNameLabel: o.GetName(), "job-name": o.GetName(), batchv1.ControllerUidLabel: string(o.GetUID()), "controller-uid": string(o.GetUID()),
+	} {
+		metav1.SetMetaDataLabel(&out.ObjectMeta, k, v)
+	}
+	return out
 }
 
 // jobPods is how many pods of a Job run at once from now on.
@@ -154,7 +181,9 @@ func (w *workloads) make(s *state.State, t *Translator, o metav1.Object, owner m
 	p := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 	p.Namespace, p.CreationTimestamp = o.GetNamespace(), o.GetCreationTimestamp()
 	ephemeral := slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil })
-	w.m.admit(t, p)
+	if !w.m.admit(t, p, workloadKind(o)+" "+key(o), n) {
+		return
+	}
 	if spread := t.defaultSpread(p, sel); spread != nil {
 		p.Spec.TopologySpreadConstraints = spread
 	}
@@ -206,7 +235,9 @@ func (w *workloads) stateful(s *state.State, t *Translator, o *appsv1.StatefulSe
 				w.m.pvcs[key(c)] = c
 			}
 		}
-		w.m.admit(t, p)
+		if !w.m.admit(t, p, "StatefulSet "+key(o), 1) {
+			continue
+		}
 		if spread := t.defaultSpread(p, o.Spec.Selector); spread != nil {
 			p.Spec.TopologySpreadConstraints = spread
 		}
@@ -216,32 +247,34 @@ func (w *workloads) stateful(s *state.State, t *Translator, o *appsv1.StatefulSe
 	}
 }
 
-// admit does to a pod what the API server does when it is made.
-func (m *Manifests) admit(t *Translator, p *corev1.Pod) {
-	t.applyDefaults(p)
+// stored reports whether an API server has stored the object: it is as kubectl prints it.
+func (m *Manifests) stored(o metav1.Object) bool {
+	return m.unchecked || !strings.HasPrefix(string(o.GetUID()), fileUID)
+}
+
+// admit does to a pod that no API server has seen what one does when the pod is created, and reports whether it is created. pods is
+// how many like it owner has.
+func (m *Manifests) admit(t *Translator, p *corev1.Pod, owner string, pods int) bool {
 	for i := range p.Spec.Volumes {
 		if e := p.Spec.Volumes[i].Ephemeral; e != nil && e.VolumeClaimTemplate != nil {
 			m.defaultClass(&e.VolumeClaimTemplate.Spec)
 		}
 	}
-	if p.Spec.Priority != nil {
-		return
-	}
-	class := m.priorities[p.Spec.PriorityClassName]
-	if p.Spec.PriorityClassName == "" {
-		for _, k := range slices.Sorted(maps.Keys(m.priorities)) {
-			if c := m.priorities[k]; c.GlobalDefault && (class == nil || c.Value < class.Value) {
-				class = c
-			}
+	a := t.Admit(p)
+	for _, what := range a.Unknown {
+		if said := what + " of " + owner; !slices.Contains(m.Missing, said) {
+			m.Missing = append(m.Missing, said)
 		}
 	}
-	if class != nil {
-		v := class.Value
-		p.Spec.Priority = &v
-		if p.Spec.PreemptionPolicy == nil {
-			p.Spec.PreemptionPolicy = class.PreemptionPolicy
-		}
+	if a.Refused == "" {
+		return true
 	}
+	if n := len(m.NotMade); n > 0 && m.NotMade[n-1].Owner == owner {
+		m.NotMade[n-1].Pods += pods
+	} else {
+		m.NotMade = append(m.NotMade, NotMade{owner, pods, a.Refused})
+	}
+	return false
 }
 
 // defaultClasses gives claims that name no StorageClass the default one.

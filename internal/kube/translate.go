@@ -14,7 +14,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +36,8 @@ type Lookup interface {
 	StorageClass(name string) *storagev1.StorageClass
 	CSINode(node string) *storagev1.CSINode
 	LimitRanges(namespace string) []*corev1.LimitRange
+	RuntimeClass(name string) *nodev1.RuntimeClass
+	PriorityClasses() []*schedulingv1.PriorityClass
 	// Those of a namespace; asked for, as is OwnerSelector, only where a scheduler has default constraints.
 	Services(namespace string) []*corev1.Service
 	// OwnerSelector is what a ReplicaSet, StatefulSet or ReplicationController selects its pods by.
@@ -625,45 +629,8 @@ func (t *Translator) DaemonSet(d *appsv1.DaemonSet) *model.Daemon {
 	pod := &corev1.Pod{Spec: *d.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace, pod.Labels = d.Namespace, d.Spec.Template.Labels
 	pod.Spec.Tolerations = append(pod.Spec.Tolerations, daemonTolerations(pod.Spec.HostNetwork)...)
-	t.applyDefaults(pod)
+	t.Admit(pod)
 	return &model.Daemon{Namespace: d.Namespace, Name: d.Name, Class: t.class(pod, true)}
-}
-
-// Defaults gives a pod that no API server has seen the requests that admission would: those of limits without requests, and those
-// of the namespace's LimitRanges.
-func (t *Translator) applyDefaults(p *corev1.Pod) {
-	var ranges []*corev1.LimitRange
-	if t.Lookup != nil {
-		ranges = t.Lookup.LimitRanges(p.Namespace)
-	}
-	fill := func(c *corev1.Container) {
-		missing := func(name corev1.ResourceName, q resource.Quantity) {
-			if _, ok := c.Resources.Requests[name]; !ok {
-				if c.Resources.Requests == nil {
-					c.Resources.Requests = corev1.ResourceList{}
-				}
-				c.Resources.Requests[name] = q
-			}
-		}
-		for name, q := range c.Resources.Limits {
-			missing(name, q)
-		}
-		for _, r := range ranges {
-			for i := range r.Spec.Limits {
-				if r.Spec.Limits[i].Type == corev1.LimitTypeContainer {
-					for name, q := range r.Spec.Limits[i].DefaultRequest {
-						missing(name, q)
-					}
-				}
-			}
-		}
-	}
-	for i := range p.Spec.InitContainers {
-		fill(&p.Spec.InitContainers[i])
-	}
-	for i := range p.Spec.Containers {
-		fill(&p.Spec.Containers[i])
-	}
 }
 
 // Deployment translates a Deployment.

@@ -16,7 +16,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -371,8 +373,18 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 	// What a translation looks up comes first, so that no pod is translated twice at the start.
 	var first sync.WaitGroup
 	follow(ctx, c, &first, source{c.core, "limitranges", &corev1.LimitRange{}}, &sync.Mutex{},
-		func(k string, l *corev1.LimitRange) { c.limitRanges.set(k, l); w.limitRangeChanged(l.Namespace) },
-		func(k string) { c.limitRanges.delete(k); w.limitRangeChanged(namespaceOf(k)) })
+		func(k string, l *corev1.LimitRange) { c.limitRanges.set(k, l); w.defaultsChanged(l.Namespace) },
+		func(k string) { c.limitRanges.delete(k); w.defaultsChanged(namespaceOf(k)) })
+	follow(ctx, c, &first, source{c.node, "runtimeclasses", &nodev1.RuntimeClass{}}, &sync.Mutex{},
+		func(k string, r *nodev1.RuntimeClass) { trim(r); c.runtimeClasses.set(k, r); w.defaultsChanged("") },
+		func(k string) { c.runtimeClasses.delete(k); w.defaultsChanged("") })
+	follow(ctx, c, &first, source{c.scheduling, "priorityclasses", &schedulingv1.PriorityClass{}}, &sync.Mutex{},
+		func(k string, p *schedulingv1.PriorityClass) {
+			trim(p)
+			c.priorityClasses.set(k, p)
+			w.defaultsChanged("")
+		},
+		func(k string) { c.priorityClasses.delete(k); w.defaultsChanged("") })
 	w.followVolumes(ctx, &first)
 	w.followSelectors(ctx, &first)
 	go func() {
@@ -578,12 +590,14 @@ func (w *watcher) setDaemon(d *appsv1.DaemonSet) {
 	w.emit(func(s *state.State) { s.SetDaemon(m) })
 }
 
-func (w *watcher) limitRangeChanged(namespace string) {
+// defaultsChanged translates again what is made from the templates of a namespace, of all where it is empty: what admission adds to
+// their pods has changed.
+func (w *watcher) defaultsChanged(namespace string) {
 	w.buffers.markDue(namespace)
 	w.daemonMu.Lock()
 	defer w.daemonMu.Unlock()
 	for _, d := range w.daemons {
-		if d.Namespace == namespace {
+		if namespace == "" || d.Namespace == namespace {
 			w.setDaemon(d)
 		}
 	}
@@ -632,6 +646,13 @@ func (l lookup) LimitRanges(namespace string) []*corev1.LimitRange {
 	}
 	return out
 }
+
+func (l lookup) RuntimeClass(name string) *nodev1.RuntimeClass {
+	x, _ := l.c.runtimeClasses.get(name)
+	return x
+}
+
+func (l lookup) PriorityClasses() []*schedulingv1.PriorityClass { return l.c.priorityClasses.list() }
 
 func (l lookup) Services(namespace string) []*corev1.Service {
 	return slices.DeleteFunc(l.c.services.sorted(), func(s *corev1.Service) bool { return s.Namespace != namespace })
