@@ -113,7 +113,7 @@ func (ex *explanation) podObstacles(u *disrupt.Candidate, p *model.Pod) (out []p
 		cause = plan.Draining
 		end, _ = lifecycle.Deadline(u.Claim)
 	}
-	for _, r := range ex.candidates.guard.PodBlockers(p, cause) {
+	for _, r := range ex.candidates.guard.PodBlockers(u.Pool, p, cause) {
 		r.Pool = u.Pool.Name
 		f := plan.Finding{Of: cause, Reason: r, Change: ex.nodeRemedy(u, r), Until: end}
 		if _, until := p.Held(ex.now); r.Code == plan.PodDoNotDisrupt && !until.IsZero() && (end.IsZero() || until.Before(end)) {

@@ -15,6 +15,7 @@ type Candidate struct {
 	Claim      *model.Claim
 	Node       *model.Node
 	Pool       *model.NodePool
+	Labels     model.Labels // of the machine, see MachineLabels; they must not be changed
 	PriceMicro int64        // an hour; negative: not known, see nodePriceMicro
 	Pods       []*model.Pod // those to be rescheduled when the node goes (IsReschedulable), but for expendable ones; in the order of Node.Pods
 	Expendable int          // expendable pods on it
@@ -35,7 +36,8 @@ type Candidate struct {
 // NewCandidate fills in a candidate's price and pods; pods below the cutoff are expendable. Initialized, UnchangedSince,
 // Nominated, CommandID and UnmetRequirement are left to the caller.
 func NewCandidate(claim *model.Claim, node *model.Node, pool *model.NodePool, cutoff model.PriorityCutoff) *Candidate {
-	c := &Candidate{Claim: claim, Node: node, Pool: pool, PriceMicro: nodePriceMicro(pool, node.Labels)}
+	c := &Candidate{Claim: claim, Node: node, Pool: pool, Labels: MachineLabels(claim, node)}
+	c.PriceMicro = nodePriceMicro(pool, c.Labels)
 	c.podsAreOrdinary = true
 	for _, p := range node.Pods {
 		switch {
@@ -96,6 +98,19 @@ func HasWorkloadPods(n *model.Node) bool {
 		}
 	}
 	return false
+}
+
+// MachineLabels returns the labels of a machine as its claim records them. A label that the claim does not have is the
+// node's. Labels of a Node can be edited by anybody, and an edit changes neither the machine nor its price.
+func MachineLabels(c *model.Claim, n *model.Node) model.Labels {
+	out := make(model.Labels, len(n.Labels))
+	for k, v := range n.Labels {
+		out[k] = v
+	}
+	for k, v := range c.Labels {
+		out[k] = v
+	}
+	return out
 }
 
 // nodePriceMicro is what a node with these labels costs in its pool, in micro-dollars an hour; -1 when its instance

@@ -32,6 +32,9 @@ const (
 
 const trueValue = "true"
 
+// disruptedTaint is on a node from when its drain begins. Pods that tolerate it stay there.
+var disruptedTaint = model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}
+
 // HasDoNotDisrupt says whether the annotations of a node or a claim ask, by DoNotDisrupt, that it be left alone.
 func HasDoNotDisrupt(annotations model.Labels) bool {
 	return annotations[DoNotDisrupt] == trueValue
@@ -253,7 +256,7 @@ func (e *Eligibility) consolidationBlockers(c *Candidate, cause plan.Code) (out 
 				Want: underutilized, Have: p.ConsolidationPolicy})
 		}
 		if c.PriceMicro < 0 {
-			l := c.Node.Labels
+			l := c.Labels
 			out = append(out, plan.Reason{Code: plan.NoPrice, Subject: c.nodeSubject(), Key: model.LabelInstanceType, Want: "a type and offering of the catalogue",
 				Have: l[model.LabelInstanceType] + " " + l[model.LabelZone] + " " + l[model.LabelCapacityType]})
 		}
@@ -296,7 +299,7 @@ func (e *Eligibility) addPodBlockers(out *blockerList, c *Candidate, cause plan.
 		return false
 	}
 	for _, p := range c.Node.Pods {
-		if out.add(e.PodBlockers(p, cause)...) || isVoluntary(cause) && !e.Cutoff.IsExpendable(p) && out.add(e.ruleBlockers(c.Pool, p)...) {
+		if out.add(e.PodBlockers(c.Pool, p, cause)...) || isVoluntary(cause) && !e.Cutoff.IsExpendable(p) && out.add(e.ruleBlockers(c.Pool, p)...) {
 			return true
 		}
 	}
@@ -333,8 +336,9 @@ func paybackEnd(c *model.Claim, now time.Time) (time.Time, bool) {
 	return t, err == nil && now.Before(t)
 }
 
-// PodBlockers are the reasons that keep a pod from being evicted for a cause; mostly none.
-func (e *Eligibility) PodBlockers(p *model.Pod, cause plan.Code) (out []plan.Reason) {
+// PodBlockers returns the reasons that keep a pod from being evicted from a node of a pool for a cause; mostly none. pool
+// may be nil.
+func (e *Eligibility) PodBlockers(pool *model.NodePool, p *model.Pod, cause plan.Code) (out []plan.Reason) {
 	if p.Terminal || !p.Deleting.IsZero() {
 		return nil
 	}
@@ -345,8 +349,11 @@ func (e *Eligibility) PodBlockers(p *model.Pod, cause plan.Code) (out []plan.Rea
 		}
 		out = append(out, r)
 	}
-	if p.Mirror || p.Class.Daemon {
+	if p.Mirror {
 		return out
+	}
+	if p.Class.Daemon {
+		return append(out, e.pdbBlockers(pool, p, cause)...)
 	}
 	if p.SafeToEvict != "" && p.SafeToEvict != trueValue && isVoluntary(cause) {
 		out = append(out, plan.Reason{Code: plan.SafeToEvict, Subject: "pod/" + p.Key(), Key: SafeToEvict, Want: trueValue, Have: p.SafeToEvict})
@@ -355,14 +362,15 @@ func (e *Eligibility) PodBlockers(p *model.Pod, cause plan.Code) (out []plan.Rea
 		out = append(out, plan.Reason{Code: plan.NoController, Subject: "pod/" + p.Key(), Key: "metadata.ownerReferences",
 			Want: "a controller, or " + SafeToEvict + "=true", Have: "none"})
 	}
-	return append(out, e.pdbBlockers(p)...)
+	return append(out, e.pdbBlockers(pool, p, cause)...)
 }
 
-// pdbBlockers is the reason for which PodDisruptionBudgets keep a pod now; at most one.
-func (e *Eligibility) pdbBlockers(p *model.Pod) []plan.Reason {
+// pdbBlockers returns the reason for which PodDisruptionBudgets keep a pod now; at most one. A pod that a drain leaves
+// on the node is never evicted, so none keeps it.
+func (e *Eligibility) pdbBlockers(pool *model.NodePool, p *model.Pod, cause plan.Code) []plan.Reason {
 	pdbs := e.pdbsOf(p.Class)
 	switch {
-	case len(pdbs) == 0 || e.RollsOutFirst != nil && e.RollsOutFirst(p):
+	case len(pdbs) == 0 || pool.KeepsDaemonPod(p, cause == plan.Empty) || model.Tolerated(disruptedTaint, p.Class.Tolerations) || e.RollsOutFirst != nil && e.RollsOutFirst(p):
 	case len(pdbs) > 1: // the eviction API always refuses such a pod
 		names := make([]string, len(pdbs))
 		for i, b := range pdbs {

@@ -42,7 +42,7 @@ func (j *judge) whySpotToSpot(cmd *Command) plan.Reason {
 		return plan.Reason{}
 	}
 	for _, c := range cmd.Candidates {
-		if c.Node.Labels[model.LabelCapacityType] != model.Spot {
+		if c.Labels[model.LabelCapacityType] != model.Spot {
 			return plan.Reason{}
 		}
 	}

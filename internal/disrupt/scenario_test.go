@@ -33,7 +33,7 @@ var epoch = time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC) // a Wednesday at noon
 //	set KNOB=DURATION                        horizon, start or boot of the policy
 //	node NAME pool=P type=T [annotate=KEY] [quiet=AT] [uninitialized] [nominated] [going] [keep=AT] [grace] [taint=KEY] [capacity=TYPE] [group=NAME]
 //	pods NAME [xN] cpu=N mem=NGi on=NODE[,NODE…] [app=A] [bare] [daemon] [dnd=VALUE] [evict=VALUE] [restart=VALUE] [cost=N] [priority=N] [unready] [leaving]
-//	     [apart] [select=KEY:VALUE] [took=DURATION] [volume=NAME] [kind=KIND] [system] [age=DURATION]     (on: in turn; took: to start, as measured)
+//	     [tolerate=KEY|*] [stays] [apart] [select=KEY:VALUE] [took=DURATION] [volume=NAME] [kind=KIND] [system] [age=DURATION]     (on: in turn; stays: dovetail or Cluster Autoscaler leaves the DaemonSet's pod on the node; took: to start, as measured)
 //	pdb NAME app=A allowed=N [unready] [system]
 //	returns PODS [xN] in=DURATION            so many pods like these are expected back
 //	now AT
@@ -458,6 +458,14 @@ func (x *scenario) addPods(name string, opts [][2]string) {
 			pod.Owner = model.Owner{}
 		case "daemon":
 			class.Daemon = true
+		case "stays":
+			pod.DaemonEviction = "false"
+		case "tolerate":
+			t := model.Toleration{Exists: true}
+			if o[1] != "*" {
+				t.Key = o[1]
+			}
+			class.Tolerations = append(class.Tolerations, t)
 		case "dnd":
 			pod.DoNotDisrupt = o[1]
 		case "evict":

@@ -172,7 +172,7 @@ func (h *holder) addPods(n *model.Node, cause plan.Code, guard *disrupt.Eligibil
 		pool = h.x.pools[0]
 	}
 	for _, p := range n.Pods {
-		for _, r := range guard.PodBlockers(p, cause) {
+		for _, r := range guard.PodBlockers(pool, p, cause) {
 			if counts(r) {
 				h.addReason(n, pool, r)
 			}

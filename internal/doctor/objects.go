@@ -118,7 +118,7 @@ func (x *exam) findStuckDeletions() (out []Finding) {
 		f := Finding{Code: DeletionStuck, Severity: Broken, Subject: "node/" + n.Name, Key: "metadata.deletionTimestamp", Have: since.UTC().Format(time.RFC3339),
 			Nodes: []string{n.Name}, HeldMicro: x.prices[n]}
 		for _, p := range n.Pods {
-			if !p.Terminal && len(guard.PodBlockers(p, plan.Drifted)) > 0 {
+			if !p.Terminal && len(guard.PodBlockers(x.poolOf(n), p, plan.Drifted)) > 0 {
 				f.Pods = append(f.Pods, p.Key())
 				f.Changes = append(f.Changes, plan.Change{Object: "pod/" + p.Key(), Op: plan.Remove})
 			}

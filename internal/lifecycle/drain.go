@@ -122,22 +122,10 @@ func removePod(in *Input, n *model.Node, p *model.Pod, deadline time.Time, force
 	out.addActions(plan.Evict{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Node: n.Name, Grace: shortenedGrace(in.Pool, p), Why: why})
 }
 
-// keepsDaemonPod says whether a DaemonSet's pod stays until the node ends: its annotation says so, or it says nothing
-// and the pool's node groups leave such pods alone on nodes that go for being empty, or on the others.
+// keepsDaemonPod reports whether a DaemonSet's pod stays until the node ends.
 func keepsDaemonPod(in *Input, p *model.Pod) bool {
-	if !p.Class.Daemon || p.DaemonEviction == trueValue {
-		return false
-	}
-	if p.DaemonEviction == "false" {
-		return true
-	}
-	if in.Pool == nil || in.Pool.Scaling == nil {
-		return false
-	}
-	if c := in.Claim.Conditions[Disrupted]; c.True() && c.Reason == string(plan.Empty) {
-		return in.Pool.Scaling.Eviction.KeepEmptyDaemons
-	}
-	return in.Pool.Scaling.Eviction.KeepOtherDaemons
+	c := in.Claim.Conditions[Disrupted]
+	return in.Pool.KeepsDaemonPod(p, c.True() && c.Reason == string(plan.Empty))
 }
 
 // drainBand is the band in which a pool's node groups have a pod evicted, by position, and the longest grace period

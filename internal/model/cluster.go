@@ -345,6 +345,23 @@ func (p *NodePool) MayBuyOffering(o *Offering) bool {
 	return true
 }
 
+// KeepsDaemonPod reports whether a drain of a node of the pool leaves a DaemonSet's pod there until the node ends: the
+// pod's annotation says so, or it says nothing and the pool's node groups leave such pods alone, on nodes that are
+// removed for being empty (emptied) or on the others. It is false for any other pod. p may be nil.
+func (p *NodePool) KeepsDaemonPod(pod *Pod, emptied bool) bool {
+	switch {
+	case !pod.Class.Daemon || pod.DaemonEviction == "true":
+		return false
+	case pod.DaemonEviction == "false":
+		return true
+	case p == nil || p.Scaling == nil:
+		return false
+	case emptied:
+		return p.Scaling.Eviction.KeepEmptyDaemons
+	}
+	return p.Scaling.Eviction.KeepOtherDaemons
+}
+
 // Budget is one disruption budget.
 type Budget struct {
 	Nodes    int64 // absolute; or percent when Percent
