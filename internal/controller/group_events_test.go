@@ -105,7 +105,7 @@ func TestScaleDownEvents(t *testing.T) {
 				s.SetClaim(&model.Claim{Name: name, UID: "uid-" + name, NodeName: "n" + name, ProviderID: "m-" + name, Pool: "p", Labels: model.Labels{model.LabelNodeGroup: "large"},
 					Conditions: map[string]model.Condition{lifecycle.Disrupted: {Status: "True", Reason: string(why)}}}, 1)
 				rec, now := b.c.recorder, time.Now()
-				rec.recordDelete(now, &model.Snapshot{}, plan.DeleteClaim{Claim: name, UID: "uid-" + name, Why: plan.Reason{Code: why, Key: plan.CommandKey("m")}})
+				rec.recordDelete(now, &model.Snapshot{}, plan.DeleteClaim{Claim: name, UID: "uid-" + name, Why: plan.Reason{Code: why, Command: "m"}})
 				b.c.answers.answerEvict(plan.Evict{Namespace: "default", Pod: "web-" + name, Node: "n" + name})(s, nil)
 				rec.recordMoves(now, &decide.Output{Plan: plan.Plan{Actions: []plan.Action{plan.UpdateClaim{Claim: name, UID: "uid-" + name,
 					Conditions: map[string]model.Condition{lifecycle.Disrupted: {}}, Why: plan.Reason{Code: plan.Aborted, Want: string(why), Have: "a pod came"}}}}})

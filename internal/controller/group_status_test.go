@@ -80,7 +80,7 @@ func TestGroupStatusIsWritten(t *testing.T) {
 			s.SetClaim(late, 1)
 			rec.recordDelete(now, &model.Snapshot{}, plan.DeleteClaim{Claim: "late", UID: "uid-late", Why: plan.Reason{Code: plan.RegistrationTimeout, Want: "15m0s"}})
 			rec.groups.tellLaunchFailed(late, "no capacity")
-			rec.recordDelete(now, &model.Snapshot{}, plan.DeleteClaim{Claim: "x", UID: "uid-x", Why: plan.Reason{Code: plan.Empty, Key: plan.CommandKey("m")}})
+			rec.recordDelete(now, &model.Snapshot{}, plan.DeleteClaim{Claim: "x", UID: "uid-x", Why: plan.Reason{Code: plan.Empty, Command: "m"}})
 			rec.groups.tellGrowth(map[string]*groupGrowth{"large": {group: "large", from: 1, to: 3, max: 10}})
 		})
 		time.Sleep(time.Second)

@@ -37,7 +37,7 @@ type recorder struct {
 	told         map[string]string   // by pod uid: the refusal last told, so that it is not told again
 	blockersTold time.Time           // when all that blocks disruption was last told
 	claims       claimHistory
-	commands     map[string]*ledger.Command // that begin in this step, by plan.CommandKey
+	commands     map[string]*ledger.Command // that begin in this step, by id
 }
 
 func newRecorder(c *Controller) *recorder {
@@ -127,7 +127,7 @@ func (rec *recorder) recordCreate(now time.Time, a plan.CreateClaim, out *decide
 		slots += s.Count
 	}
 	rec.ledger.Add(ledger.Entry{At: now, Kind: "create", Subject: "nodeclaim/" + a.Name, Why: why, Pods: names, Type: a.Type, Micro: a.PriceMicro, Bound: out.Cost.BoundMicroPerHour,
-		MorePods: max(slots, len(a.Pods)) - len(names), Command: rec.commands[a.Why.Key], Related: deploymentsOf(a.Pods), Before: h.cost, After: h.cost + a.PriceMicro})
+		MorePods: max(slots, len(a.Pods)) - len(names), Command: rec.commands[a.Why.Command], Related: deploymentsOf(a.Pods), Before: h.cost, After: h.cost + a.PriceMicro})
 	h.cost += a.PriceMicro
 	h.planned[a.Name] = a.PriceMicro
 }

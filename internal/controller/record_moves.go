@@ -31,10 +31,10 @@ func (rec *recorder) recordMoves(now time.Time, out *decide.Output) {
 			"usdPerHourBefore", formatUSD(m.OldMicroPerHour), "usdPerHourAfter", formatUSD(m.NewMicroPerHour), "usdOnce", formatUSD(m.CostMicro), "candidates", m.Batch.Candidates, "together", m.Batch.Commands, "usdPerHourSaved", formatUSD(m.Batch.SavingMicroPerHour), "usdPerHourSavedBound", formatUSD(m.Batch.SavingBoundMicroPerHour),
 			"names", names)
 		command := &ledger.Command{Nodes: len(m.Candidates), Replacements: len(m.Replacements), Saved: m.SavingMicroPerHour(), Cost: m.CostMicro}
-		rec.commands[plan.CommandKey(m.ID)] = command
+		rec.commands[m.ID] = command
 		for _, u := range m.Candidates {
 			own := why
-			own.Pool, own.Key = u.Pool.Name, plan.CommandKey(m.ID)
+			own.Pool, own.Command = u.Pool.Name, m.ID
 			keys := make([]string, len(u.Pods))
 			for i, p := range u.Pods {
 				keys[i] = p.Key()
@@ -61,7 +61,7 @@ func (rec *recorder) recordMoves(now time.Time, out *decide.Output) {
 			continue
 		}
 		rec.metrics.countAbortedCommand(plan.Code(u.Why.Want))
-		rec.log.Info("disruption command aborted", "command", u.Why.Key, "nodeclaim", u.Claim, "because", u.Why.Have)
+		rec.log.Info("disruption command aborted", "command", u.Why.Command, "nodeclaim", u.Claim, "because", u.Why.Have)
 		rec.ledger.Add(ledger.Entry{At: now, Kind: "abort", Subject: "nodeclaim/" + u.Claim, Why: []plan.Reason{u.Why}})
 		rec.cluster.Event("NodeClaim", "", u.Claim, u.UID, true, "DisruptionBlocked", "disruption command aborted: "+u.Why.Have)
 		rec.groups.tellScaleDownFailed(rec.state.FindClaim(u.Claim), plan.Code(u.Why.Want), u.Why.Have)
@@ -94,7 +94,7 @@ func (rec *recorder) refuseMove(now time.Time, m RefusedMove) []string {
 	var uids, names []string
 	for _, u := range m.Candidates {
 		uids, names = append(uids, u.Claim.UID), append(names, u.Node.Name)
-		rec.ledger.Add(ledger.Entry{At: now, Kind: "verify", Subject: "node/" + u.Node.Name, Why: []plan.Reason{{Code: m.Cause, Pool: u.Pool.Name, Key: plan.CommandKey(m.ID)}},
+		rec.ledger.Add(ledger.Entry{At: now, Kind: "verify", Subject: "node/" + u.Node.Name, Why: []plan.Reason{{Code: m.Cause, Pool: u.Pool.Name, Command: m.ID}},
 			Outcome: "refused: " + m.Err.Error()})
 	}
 	rec.log.Error("disruption command failed verification: none of it is done", "command", m.ID, "why", string(m.Cause), "names", names, "violations", m.Err.Error())

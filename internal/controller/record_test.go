@@ -30,7 +30,7 @@ func TestEventReasons(t *testing.T) {
 			rec.recordMoves(now, &decide.Output{Commands: []decide.StartedCommand{{Command: &disrupt.Command{
 				Cause: plan.Underutilized, Candidates: []*disrupt.Candidate{{Node: &model.Node{Name: "n"}, Claim: claim, Pool: pool}},
 			}}}})
-			rec.recordDelete(now, snap, plan.DeleteClaim{Claim: "c", UID: "uid-c", Why: plan.Reason{Code: plan.Underutilized, Key: plan.CommandKey("m")}})
+			rec.recordDelete(now, snap, plan.DeleteClaim{Claim: "c", UID: "uid-c", Why: plan.Reason{Code: plan.Underutilized, Command: "m"}})
 			rec.recordDelete(now, snap, plan.DeleteClaim{Claim: "c", UID: "uid-c", Why: plan.Reason{Code: plan.Interrupted}})
 			evict := b.c.answers.answerEvict(plan.Evict{Namespace: "default", Pod: "web", Node: "n"})
 			evict(s, nil)

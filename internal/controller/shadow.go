@@ -109,7 +109,7 @@ func (c *Controller) decideInShadow(now time.Time, snap *model.Snapshot, req dec
 	for i := range out.Commands {
 		m := &out.Commands[i]
 		c.shadow.decideCommand(now, m)
-		replaced[plan.CommandKey(m.ID)] = candidateUIDs(m)
+		replaced[m.ID] = candidateUIDs(m)
 	}
 	for _, a := range out.Actions {
 		c.beginShadow(now, a, replaced)
@@ -138,7 +138,7 @@ func (c *Controller) beginShadow(now time.Time, action plan.Action, replaced map
 	case plan.CreateClaim:
 		s.InFlight.BeginAction(key, "", now.Add(shadowHold))
 		s.Overlay.AddProvisionalClaim(provisionalClaim(a, now))
-		c.shadow.decideLaunch(now, a, replaced[a.Why.Key])
+		c.shadow.decideLaunch(now, a, replaced[a.Why.Command])
 	case plan.DeleteClaim:
 		if cl := s.FindClaim(a.Claim); cl != nil && cl.Provisional { // of a command that was taken back
 			c.shadow.dropClaim(a.Claim)

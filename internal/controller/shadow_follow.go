@@ -288,13 +288,7 @@ func (s *shadow) noteAction(a plan.Action) {
 func (s *shadow) isOfOwnCommand(a plan.Action) bool { return s.commands[commandOf(a)] != nil }
 
 // commandOf returns the id of the disruption command that an action is for, as its reason says it.
-func commandOf(a plan.Action) string {
-	key := a.Because().Key
-	if id, ok := plan.CommandID(key); ok {
-		return id
-	}
-	return key
-}
+func commandOf(a plan.Action) string { return a.Because().Command }
 
 // dropCommands drops all commands that the other has not begun, to be decided on anew.
 func (s *shadow) dropCommands() {

@@ -64,7 +64,7 @@ func (bn *blockerNotes) add() {
 		for _, c := range m.replacements {
 			if len(m.candidates) > 0 && m.deleting == 0 && !c.Is(lifecycle.Initialized) && c.UID != "" {
 				bn.addNote(plan.Note{Event: "DisruptionWaitingReadiness", Kind: "NodeClaim", Name: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "nodeclaim/" + c.Name,
-					Key: plan.CommandKey(id), Want: lifecycle.Initialized}})
+					Command: id, Want: lifecycle.Initialized}})
 			}
 		}
 	}

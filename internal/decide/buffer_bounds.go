@@ -161,7 +161,7 @@ func (bu *buffers) priceHeld(byNode map[string][]*model.Pod) (out []pricedPod) {
 		price, allocatable, hasReal := int64(0), c.Allocatable, len(c.Slots) > 0
 		if n != nil {
 			allocatable, hasReal = n.Allocatable, hasReal || disrupt.HasWorkloadPods(n)
-			if o := disrupt.NodeOffering(pool, n.Labels); o != nil {
+			if o := disrupt.NodeOffering(pool, disrupt.MachineLabels(c, n)); o != nil {
 				price = o.PriceMicro
 			}
 		} else {

@@ -79,9 +79,7 @@ func (ca *candidates) build() {
 		u := ca.memo.unchanged.dirtyCandidates[c.Name]
 		if u == nil || u.Claim != c || u.Node != n || u.Pool != pool {
 			u = disrupt.NewCandidate(c, n, pool, ca.cutoff)
-			if r := pool.Requirements.Mismatch(mergeLabels(c.Labels, n.Labels)); r != nil {
-				u.UnmetRequirement = r.String()
-			}
+			u.UnmetRequirement = unmetRequirement(u)
 			u.UnchangedSince, u.Initialized = lifecycle.QuietSince(c, n), initial
 		}
 		ca.base[c] = u

@@ -270,8 +270,23 @@ func (dc *disruptionCommands) findUnplaceablePod(m *command) *model.Pod {
 // deleteCandidates deletes the claims that go. There is no way back from here; lifecycle drains them.
 func (dc *disruptionCommands) deleteCandidates(m *command) {
 	for _, c := range m.candidates {
-		dc.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + c.NodeName, Key: plan.CommandKey(m.ID)}})
+		dc.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: dc.deletionReason(c, m)})
 	}
+}
+
+// deletionReason returns why a command deletes a claim, as what can still be seen of it says.
+func (dc *disruptionCommands) deletionReason(c *model.Claim, m *command) plan.Reason {
+	r := plan.Reason{Code: m.Cause}
+	switch m.Cause {
+	case plan.Unhealthy:
+		r.Key, r.Have = dc.health.byClaim[c.Name].cause.Key, dc.health.byClaim[c.Name].cause.Have
+	case plan.Drifted:
+		r.Key, r.Have = c.Conditions[conditionDrifted].Reason, c.Conditions[conditionDrifted].Message
+	case plan.Expired:
+		r.Key, r.Want = "expireAfter", c.ExpireAfter.String()
+	}
+	r.Pool, r.Subject, r.Command = c.Pool, "node/"+c.NodeName, m.ID
+	return r
 }
 
 // abort takes a command back: conditions, which say by their reason whether it failed (CommandFailed) or was overtaken
@@ -279,7 +294,7 @@ func (dc *disruptionCommands) deleteCandidates(m *command) {
 // stays, as free capacity like any other. A claim whose deletion has been asked for and does not show yet is left as it
 // is: that can't be taken back.
 func (dc *disruptionCommands) abort(m *command, code plan.Code, why string, rest time.Duration) {
-	reason := plan.Reason{Code: plan.Aborted, Key: m.ID, Want: string(m.Cause), Have: why}
+	reason := plan.Reason{Code: plan.Aborted, Command: m.ID, Want: string(m.Cause), Have: why}
 	for _, c := range m.candidates {
 		if dc.isAboutToBeDeleted(c) {
 			continue

@@ -69,7 +69,7 @@ func (ch *commandHosts) reserveHosts(m *command) (done bool, lost string) {
 			}
 			ch.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: ch.slotsBesidePods(n, g[name]),
 				Annotations: map[string]string{AnnotationHost: string(text), annotationReserved: "true", annotationNotReserved: plan.Unset},
-				Why:         plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: plan.CommandKey(m.ID)}})
+				Why:         plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Command: m.ID}})
 			if !c.Reserved {
 				continue // that first: a taint of a claim without reservation is taken off
 			}
@@ -77,7 +77,7 @@ func (ch *commandHosts) reserveHosts(m *command) (done bool, lost string) {
 		if !hasReservedTaint(n, c) {
 			done = false
 			ch.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}},
-				Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Key: m.ID}})
+				Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Command: m.ID}})
 		}
 	}
 	return done, ""

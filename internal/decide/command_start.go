@@ -19,6 +19,7 @@ import (
 type disruptionCommands struct {
 	*commandTable
 	candidates *candidates
+	health     *nodeHealth
 	hosts      *commandHosts
 	nodes      *solverView
 	pods       *podTable
@@ -31,8 +32,8 @@ type disruptionCommands struct {
 
 // markDisrupted sets the condition that names a claim's command.
 func (dc *disruptionCommands) markDisrupted(c *model.Claim, r commandRecord) {
-	dc.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Key: r.ID},
-		Conditions: map[string]model.Condition{lifecycle.Disrupted: {Status: "True", Reason: string(r.Cause), Message: plan.CommandKey(r.ID)}}})
+	dc.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Command: r.ID},
+		Conditions: map[string]model.Condition{lifecycle.Disrupted: {Status: "True", Reason: string(r.Cause), Message: plan.CommandMessage(r.ID)}}})
 }
 
 // start starts a disruption command: the replacements first, which makes it durable, then the condition on the claims
@@ -94,7 +95,7 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 					// soon.
 					a.Annotations = map[string]string{AnnotationCommand: notes[AnnotationCommand], disrupt.KeepUntil: keep}
 				}
-				a.Why = plan.Reason{Code: m.Cause, Pool: a.Pool.Name, Key: plan.CommandKey(r.ID), Want: m.Why.Want, Have: m.Why.Have}
+				a.Why = plan.Reason{Code: m.Cause, Pool: a.Pool.Name, Key: m.Why.Key, Command: r.ID, Want: m.Why.Want, Have: m.Why.Have}
 				dc.out.Actions[i] = a
 			}
 		}

@@ -125,7 +125,7 @@ func (se *disruptionSearch) findSearchable(atOnce bool) searchable {
 		inFlight[a.Key()] = true
 	}
 	for _, u := range se.candidates.all {
-		if len(u.Pods) == 0 || se.backOffs.isInBackOff(u.Claim.UID) {
+		if len(u.Pods) == 0 || se.backOffs.isHeld(u) {
 			continue
 		}
 		if why := se.candidates.guard.Blockers(u, plan.Underutilized, true); len(why) > 0 {
@@ -212,7 +212,7 @@ func (se *disruptionSearch) consolidate(atOnce bool) {
 	for _, m := range found {
 		if se.buffers.wouldBuyAgain(m) {
 			for _, u := range m.Candidates {
-				se.backOffs.backOffClaim(u.Claim.UID, se.pol.BackOff)
+				se.backOffs.backOffSearch(u, se.pol.BackOff)
 			}
 			continue
 		}

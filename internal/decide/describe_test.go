@@ -79,7 +79,7 @@ func describeBuffer(v BufferState) string {
 
 func reason(r plan.Reason) string {
 	out := "(" + string(r.Code)
-	for _, kv := range [][2]string{{"subject", r.Subject}, {"key", r.Key}, {"want", r.Want}, {"have", r.Have}} {
+	for _, kv := range [][2]string{{"subject", r.Subject}, {"key", r.Key}, {"want", r.Want}, {"have", r.Have}, {"command", r.Command}} {
 		if kv[1] != "" {
 			out += " " + kv[0] + "=" + kv[1]
 		}

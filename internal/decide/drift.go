@@ -95,5 +95,20 @@ func (df *driftConditions) reason(u *disrupt.Candidate) (reason, message string)
 	return "", ""
 }
 
+// unmetRequirement returns the requirement of its pool that a machine does not meet, as its claim records the machine;
+// empty: it meets all. Labels of the pool's template are left out: a change of them is a change of the template's hash.
+func unmetRequirement(u *disrupt.Candidate) string {
+	for i := range u.Pool.Requirements {
+		r := &u.Pool.Requirements[i]
+		if _, ofTemplate := u.Pool.Labels[r.Key]; ofTemplate {
+			continue
+		}
+		if v, ok := u.Labels[r.Key]; !r.Matches(v, ok) {
+			return r.String()
+		}
+	}
+	return ""
+}
+
 // ownDriftReasons are the reasons that are found here.
 var ownDriftReasons = []string{"NodePoolDrifted", "RequirementsDrifted", "InstanceTypeNotFound"}

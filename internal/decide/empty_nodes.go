@@ -21,7 +21,7 @@ func (se *disruptionSearch) startEmpty() {
 		if !se.hasEmptyWork(u) || !isEmpty(u) { // where virtual pods have a place elsewhere, consolidation sees to it
 			continue
 		}
-		c, n, pool := u.Claim, u.Node, u.Pool
+		n, pool := u.Node, u.Pool
 		if len(se.candidates.guard.Blockers(u, plan.Empty, true)) > 0 {
 			if due := se.candidates.guard.EligibleAt(u); !due.IsZero() && u.Initialized && !u.Nominated && !disrupt.HasDoNotDisrupt(n.Annotations) {
 				se.wakeAt(due)
@@ -32,7 +32,7 @@ func (se *disruptionSearch) startEmpty() {
 			se.wakeAt(se.now.Add(10 * time.Second)) // a schedule may open, another node may be gone
 			continue
 		}
-		if se.backOffs.isInBackOff(c.UID) {
+		if se.backOffs.isHeld(u) {
 			continue
 		}
 		se.commands.start(&disrupt.Command{Cause: plan.Empty, Candidates: []*disrupt.Candidate{u}, OldMicroPerHour: max(u.PriceMicro, 0), Why: plan.Reason{

@@ -292,6 +292,16 @@ func (ex *explanation) nodeRemedy(u *disrupt.Candidate, r plan.Reason) *plan.Cha
 		return &plan.Change{Object: r.Subject, Field: annotation(r.Key), Op: plan.Remove}
 	case plan.SafeToEvict, plan.NoController, plan.LocalStorage, plan.SystemPod, plan.CustomController:
 		return &plan.Change{Object: r.Subject, Field: annotation(disrupt.SafeToEvict), Op: plan.Set, Value: "true"}
+	case plan.Limit: // of a static pool: a replacement has no place
+		return &plan.Change{Object: pool, Field: "spec.limits.nodes", Op: plan.Set, Value: r.Want}
+	case plan.SharedLimit:
+		if out := ex.sharedLimitRemedies(r); len(out) > 0 {
+			return &out[0]
+		}
+	case plan.PoolNotReady:
+		if !u.Pool.Deleting {
+			return &plan.Change{Object: pool, Field: "status.conditions[Ready]", Op: plan.Set, Value: trueText}
+		}
 	case plan.Static:
 		return &plan.Change{Object: pool, Field: r.Key, Op: plan.Remove}
 	case plan.ConsolidationOff:

@@ -65,7 +65,7 @@ func (rq *requiredDisruption) replace() bool {
 	})
 	for _, d := range queue {
 		u := d.u
-		if len(rq.candidates.guard.Blockers(u, d.cause, true)) > 0 || rq.backOffs.isInBackOff(u.Claim.UID) {
+		if len(rq.candidates.guard.Blockers(u, d.cause, true)) > 0 || rq.backOffs.isHeld(u) {
 			continue
 		}
 		if rq.isWriting(u.Claim) {
@@ -81,17 +81,15 @@ func (rq *requiredDisruption) replace() bool {
 			continue
 		}
 		var m *disrupt.Command
+		var why plan.Reason
 		if u.Pool.Replicas >= 0 {
-			if m = rq.static.replace(u, d.cause); m == nil {
-				continue
-			}
-		} else {
-			var why plan.Reason
-			if m, why = rq.findReplacement(u, d.cause); m == nil {
-				rq.backOffs.backOffClaim(u.Claim.UID, rq.pol.BackOff/10)
-				rq.out.Kept = append(rq.out.Kept, Kept{Node: u.Node.Name, Cause: d.cause, Why: why})
-				continue
-			}
+			m, why = rq.static.replace(u, d.cause)
+		} else if m, why = rq.findReplacement(u, d.cause); m == nil {
+			rq.backOffs.backOffSearch(u, rq.pol.BackOff/10)
+		}
+		if m == nil {
+			rq.out.Kept = append(rq.out.Kept, Kept{Node: u.Node.Name, Cause: d.cause, Why: why})
+			continue
 		}
 		m.Why = rq.reason(u, d.cause)
 		rq.commands.start(m)

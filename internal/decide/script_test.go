@@ -55,7 +55,7 @@ func (x *script) describeQuery() {
 //	pace N                       so many pods are on their way at a time
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
 //	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [unasked] [deleting] [static] [surge] [status]    (status: not yet written)
-//	     [policy=all|balanced|empty] [hash=H] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
+//	     [policy=all|balanced|empty] [label=K:V] [replicas=N] [hash=H] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
 //	     [group=NAME:MIN[:REFRESH]] [expand=RULE,…] [priority=N:REGEXP] [balance] [class=NAME] [cutoff=N] [delay=DURATION]    (class: of nodes, which a requirement of the pool names)
 //	     [chosen=GROUP,…] [after-add=DURATION] [after-delete=DURATION] [after-failure=DURATION] [own-delays] [tainted=DURATION]    (tainted: so long at least)
 //	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE] [quota=NAME] [boots=IMAGE] [label=K:V] [group=NAME] [left=N] [max=N]
@@ -64,7 +64,7 @@ func (x *script) describeQuery() {
 //	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [group=NAME] [RES=AMOUNT…]    (what was asked for)
 //	     [price=DOLLARS]    (an hour, when it was launched)
 //	     [drifted=AT] [hash=H] [expire=DURATION] [keep=AT] [failed=AT] [aborted=AT] [moving=CAUSE]    (failed: a move failed; aborted: one was taken back since a pod came; moving: the mark of the move that was decided on last for it)
-//	     [sold=CAPACITYTYPE,ZONE] [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
+//	     [label=K:V] [sold=CAPACITYTYPE,ZONE] [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
 //	node NAME type=T [sold=CAPACITYTYPE] [zone=Z] [label=K:V] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled]
 //	     [bad=CONDITION,STATUS,SINCE] [RES=AMOUNT…]    (allocatable, where it is not its type's)
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
@@ -348,7 +348,7 @@ func (x *script) decide(look bool) {
 	}
 	for _, m := range x.last.Commands {
 		for _, u := range m.Candidates {
-			x.marks[u.Claim.Name] = plan.CommandKey(m.ID)
+			x.marks[u.Claim.Name] = plan.CommandMessage(m.ID)
 		}
 	}
 }
@@ -535,6 +535,12 @@ func (x *script) pool(name string, opts []string) {
 			p.Ready, p.NotReady = false, model.Condition{Status: "False", Reason: model.OfferingsNotAsked, Message: "the provider has not been asked yet"}
 		case k == "deleting":
 			p.Deleting = true
+		case k == "label":
+			key, val, _ := strings.Cut(v, ":")
+			p.Labels[longKey(key)] = val
+			p.Requirements = p.Requirements.With(model.OneOf(longKey(key), val))
+		case k == "replicas":
+			p.Replicas = x.number(v)
 		case k == "surge":
 			p.Surge = "true"
 		case k == "restart":
@@ -746,6 +752,9 @@ func (x *script) claim(name string, opts []string) {
 		case "sold":
 			c.Labels[model.LabelCapacityType], c.Labels[model.LabelZone], _ = strings.Cut(v, ",")
 			c.Labels["reservation"] = "cr"
+		case "label":
+			key, val, _ := strings.Cut(v, ":")
+			c.Labels[longKey(key)] = val
 		case "held":
 			c.Annotations = model.Labels{disrupt.DoNotDisrupt: "true"}
 		case "ends":

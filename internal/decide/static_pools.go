@@ -102,23 +102,35 @@ func (sp *staticPools) scaleDown(p *model.NodePool, live []*model.Claim, n int) 
 	}
 }
 
-// replace returns the command that replaces a static pool's machine by another like it; nil where the pool's node limit,
-// or one over several pools, leaves no place for both.
-func (sp *staticPools) replace(u *disrupt.Candidate, cause plan.Code) *disrupt.Command {
-	p := u.Pool
+// replace returns the command that replaces a static pool's machine by another like it; nil and the reason if none can be
+// launched beside it.
+func (sp *staticPools) replace(u *disrupt.Candidate, cause plan.Code) (*disrupt.Command, plan.Reason) {
+	if why := sp.whyNoReplacement(u.Pool); why.Code != "" {
+		return nil, why
+	}
+	return &disrupt.Command{Cause: cause, Candidates: []*disrupt.Candidate{u}, OneForOne: true}, plan.Reason{}
+}
+
+// whyNoReplacement returns why a static pool can't launch one more machine beside those it has; an empty code: it can.
+func (sp *staticPools) whyNoReplacement(p *model.NodePool) plan.Reason {
 	all := int64(0)
 	for _, c := range sp.s.Claims {
 		if c.Pool == p.Name {
 			all++
 		}
 	}
-	if p.NodeLimit >= 0 && all >= p.NodeLimit || !p.Ready || p.Deleting {
-		return nil
+	switch {
+	case p.NodeLimit >= 0 && all >= p.NodeLimit:
+		return plan.Reason{Code: plan.Limit, Pool: p.Name, Subject: "nodepool/" + p.Name, Key: "nodes", Want: strconv.FormatInt(all+1, 10), Have: strconv.FormatInt(p.NodeLimit, 10)}
+	case p.Deleting:
+		return plan.Reason{Code: plan.PoolNotReady, Pool: p.Name, Subject: "nodepool/" + p.Name, Have: "it is being deleted"}
+	case !p.Ready:
+		return plan.Reason{Code: plan.PoolNotReady, Pool: p.Name, Subject: "nodepool/" + p.Name, Key: "Ready", Want: "True", Have: strings.Trim(p.NotReady.Reason+": "+p.NotReady.Message, ": ")}
 	}
-	if a, ok := sp.purchases.staticClaim(p, plan.Reason{}); ok {
-		if _, reached := sp.purchases.limitReached(&a); reached {
-			return nil
-		}
+	a, ok := sp.purchases.staticClaim(p, plan.Reason{})
+	if !ok {
+		return plan.Reason{Code: plan.NoInstanceType, Pool: p.Name}
 	}
-	return &disrupt.Command{Cause: cause, Candidates: []*disrupt.Candidate{u}, OneForOne: true}
+	why, _ := sp.purchases.limitReached(&a)
+	return why
 }

@@ -92,7 +92,7 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	// Disruption.
 	activity := &groupActivity{draft: d, mem: &m.groupActivity, commands: table}
 	candidates := &candidates{draft: d, activity: activity, buffers: buffers, commands: table, interruptions: interrupted, memo: memo, placements: placements, reservations: reserved, rollouts: rollouts}
-	commands := &disruptionCommands{commandTable: table, candidates: candidates, hosts: hosts, nodes: nodes, pods: pods,
+	commands := &disruptionCommands{commandTable: table, candidates: candidates, health: health, hosts: hosts, nodes: nodes, pods: pods,
 		purchases: purchases, transit: transit}
 	static := &staticPools{draft: d, candidates: candidates, commands: table, purchases: purchases}
 	forecast := &replicaForecast{draft: d, mem: &m.forecast}

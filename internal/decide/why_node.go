@@ -39,8 +39,9 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 	a.Related = append(a.Related, "nodeclaim/"+c.Name)
 	addFact(a, "nodeclaim", c.Name)
 	addFact(a, "nodepool", c.Pool)
-	addFact(a, "machine", n.Labels[model.LabelInstanceType]+" "+n.Labels[model.LabelZone]+" "+n.Labels[model.LabelCapacityType])
-	ex.addPrice(a, ex.poolByName[c.Pool], n)
+	labels := disrupt.MachineLabels(c, n)
+	addFact(a, "machine", labels[model.LabelInstanceType]+" "+labels[model.LabelZone]+" "+labels[model.LabelCapacityType])
+	ex.addPrice(a, ex.poolByName[c.Pool], labels)
 	if !c.Deleting.IsZero() {
 		ex.explainDraining(a, c, n)
 		return true
@@ -77,8 +78,8 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 }
 
 // addPrice says what a node costs, where that is known.
-func (ex *explanation) addPrice(a *plan.Answer, p *model.NodePool, n *model.Node) {
-	o := disrupt.NodeOffering(p, n.Labels)
+func (ex *explanation) addPrice(a *plan.Answer, p *model.NodePool, labels model.Labels) {
+	o := disrupt.NodeOffering(p, labels)
 	if o == nil {
 		return
 	}
@@ -198,9 +199,22 @@ func (ex *explanation) listObstacles(u *disrupt.Candidate, cause plan.Code) ([]p
 			ch.Value = strconv.FormatInt(ex.candidates.budgetCounts[u.Pool.Name].Unavailable+1-(left-plain), 10)
 		}
 	}
-	if s, ok := ex.backOffs.mem.byClaim[u.Claim.UID]; ok && ex.now.Before(s.until) {
-		found(plan.Reason{Code: plan.Aborted, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name, Want: "past " + s.until.UTC().Format(time.RFC3339),
-			Have: strconv.Itoa(s.times) + " moves taken back"}, s.until)
+	if s, held := ex.backOffs.holds(u); held {
+		r := plan.Reason{Code: plan.SearchedInVain, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name, Want: "past " + s.until.UTC().Format(time.RFC3339), Have: strconv.Itoa(s.times)}
+		if s.begun > 0 {
+			r.Code, r.Have = plan.Aborted, strconv.Itoa(s.begun)
+			if last := u.Claim.Conditions[lifecycle.Disrupted]; last.Status == "False" {
+				r.Key = last.Message
+			}
+		}
+		found(r, s.until)
+	}
+	if u.Pool.Replicas >= 0 && cause != plan.Underutilized && cause != plan.Empty {
+		if why := ex.static.whyNoReplacement(u.Pool); why.Code != "" {
+			found(why, time.Time{})
+			return out, nil
+		}
+		return out, ex.staticReplacement(u, cause)
 	}
 	if !u.Initialized || cause == plan.Underutilized && u.PriceMicro < 0 {
 		return out, nil
@@ -210,6 +224,16 @@ func (ex *explanation) listObstacles(u *disrupt.Candidate, cause plan.Code) ([]p
 		out = append(out, *f)
 	}
 	return out, alt
+}
+
+// staticReplacement returns what the replacement of a static pool's machine would come to.
+func (ex *explanation) staticReplacement(u *disrupt.Candidate, cause plan.Code) *plan.Alternative {
+	a, ok := ex.purchases.staticClaim(u.Pool, plan.Reason{})
+	if !ok {
+		return nil
+	}
+	return &plan.Alternative{Kind: plan.Replace, Of: cause, Pool: u.Pool.Name, Pods: len(u.Pods), NowMicro: max(u.PriceMicro, 0), NewMicro: a.PriceMicro,
+		Machines: []plan.Machine{{Pool: u.Pool.Name, Type: a.Type, Zone: a.Zone, CapacityType: a.CapacityType, PriceMicro: a.PriceMicro, Count: 1}}}
 }
 
 // obstacleEnd is when time alone takes an obstacle away; zero: it does not.
@@ -312,8 +336,9 @@ func describeCommand(alt *plan.Alternative, m *disrupt.Command) {
 	}
 }
 
-// placementRemedy adds to a finding the edit after which a pool's check no longer refuses the pod that gets no place
-// now. Of the pools, the first by nearness for which there is an edit speaks.
+// placementRemedy adds to a finding why the pod that gets no place now is refused, and an edit that helps. The reason is
+// that of the node's own NodePool, where the pod came from; else that of the first pool, by nearness, for which an edit
+// makes the check pass.
 func (ex *explanation) placementRemedy(u *disrupt.Candidate, e disrupt.Evaluation, f *plan.Finding) {
 	if e.Refused.Pod == nil {
 		return
@@ -321,7 +346,10 @@ func (ex *explanation) placementRemedy(u *disrupt.Candidate, e disrupt.Evaluatio
 	speak := func(r plan.Reason) {
 		f.Reason.Pool, f.Reason.Key, f.Reason.Want, f.Reason.Have = r.Pool, strings.TrimSpace(string(r.Code)+" "+r.Key), r.Want, r.Have
 	}
-	for i, r := range e.Refused.Reasons {
+	reasons := slices.Clone(e.Refused.Reasons)
+	slices.SortStableFunc(reasons, func(a, b plan.Reason) int { return compareBool(b.Pool == u.Pool.Name, a.Pool == u.Pool.Name) })
+	isOwn := len(reasons) > 0 && reasons[0].Pool == u.Pool.Name
+	for i, r := range reasons {
 		if i == 0 {
 			speak(r)
 		}
@@ -338,8 +366,12 @@ func (ex *explanation) placementRemedy(u *disrupt.Candidate, e disrupt.Evaluatio
 			in := x.search.input(true)
 			in.Candidates = []*disrupt.Candidate{v}
 			again := disrupt.Evaluate(in, in.Candidates, ex.pol.Disrupt, ex.pol.Solve)
-			if again.Command != nil || again.Refused.Pod.UID != e.Refused.Pod.UID || !slices.ContainsFunc(again.Refused.Reasons, func(o plan.Reason) bool { return sameCheck(o, r) }) {
-				speak(r)
+			placed := again.Command != nil || again.Refused.Pod.UID != e.Refused.Pod.UID
+			passes := !slices.ContainsFunc(again.Refused.Reasons, func(o plan.Reason) bool { return sameCheck(o, r) })
+			if placed || passes && (i == 0 || !isOwn) {
+				if !isOwn {
+					speak(r)
+				}
 				f.Change = &ch
 				return
 			}
@@ -350,7 +382,7 @@ func (ex *explanation) placementRemedy(u *disrupt.Candidate, e disrupt.Evaluatio
 // priceRemedy is the price at which what would be bought is cheap enough. What the machine is itself can't be it: its
 // own price would fall too.
 func (ex *explanation) priceRemedy(in *disrupt.Input, u *disrupt.Candidate, e disrupt.Evaluation) *plan.Change {
-	own := plan.Machine{Type: u.Node.Labels[model.LabelInstanceType], Zone: u.Node.Labels[model.LabelZone], CapacityType: u.Node.Labels[model.LabelCapacityType]}
+	own := plan.Machine{Type: u.Labels[model.LabelInstanceType], Zone: u.Labels[model.LabelZone], CapacityType: u.Labels[model.LabelCapacityType]}
 	var alt plan.Alternative
 	describeCommand(&alt, e.Command)
 	if slices.ContainsFunc(alt.Machines, func(m plan.Machine) bool { return m.Offering() == own.Offering() }) {

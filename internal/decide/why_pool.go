@@ -44,7 +44,7 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 		case c.Is(lifecycle.Initialized):
 			nodes++
 		}
-		if o := disrupt.NodeOffering(p, n.Labels); o != nil {
+		if o := disrupt.NodeOffering(p, disrupt.MachineLabels(c, n)); o != nil {
 			price += o.PriceMicro
 		}
 	}

@@ -8,15 +8,11 @@ import "strings"
 // commandPrefix begins the text that names a disruption command. It stands in conditions of NodeClaims, so older versions read it.
 const commandPrefix = "move "
 
-// CommandKey is the Key of the Reason of every action that a disruption command takes, and the message of the condition on
-// the NodeClaims that it deletes. CommandID reads it.
-func CommandKey(id string) string { return commandPrefix + id }
+// CommandMessage returns the message of the condition on the NodeClaims that a disruption command deletes. CommandID reads it.
+func CommandMessage(id string) string { return commandPrefix + id }
 
-// CommandID returns the id of the disruption command that a text made by CommandKey names; false: it names none.
-func CommandID(key string) (string, bool) { return strings.CutPrefix(key, commandPrefix) }
+// CommandID returns the id of the disruption command that a text made by CommandMessage names; false: it names none.
+func CommandID(message string) (string, bool) { return strings.CutPrefix(message, commandPrefix) }
 
-// OfCommand says whether the reason is that of a disruption command's action.
-func (r Reason) OfCommand() bool {
-	_, ok := CommandID(r.Key)
-	return ok
-}
+// OfCommand reports whether the reason is that of a disruption command's action.
+func (r Reason) OfCommand() bool { return r.Command != "" }

@@ -46,15 +46,16 @@ const (
 	FewReplicas         Code = "FewReplicas"         // its controller has fewer pods than wanted; Subject: the pod, Want: how many, Have: how many there are
 	DisruptionBudgetPDB Code = "PodDisruptionBudget" // Subject: the pod, Key: the budget
 	SeveralPDBs         Code = "SeveralPodDisruptionBudgets"
-	Budget              Code = "DisruptionBudget" // the pool's; Key: its schedule, Want: what it allows, Have: what is disrupted
-	NoHome              Code = "NoHome"           // a pod fits nowhere else, and no machine can be bought for it; Subject: the pod
-	NotCheaper          Code = "NotCheaper"       // Want: less than what it costs; Have: the least that its pods cost elsewhere
-	DoesNotPay          Code = "DoesNotPay"       // Want: the cost of the move, Have: the saving over the horizon
-	NotKept             Code = "NotKept"          // what would come can't be kept to its pods, and without that they might find no room; Key: why not, Subject: the pod
-	ShortLived          Code = "ShortLived"       // DoesNotPay only since the workload (Subject) is expected to grow or shrink again, after Key
-	BadRestartCost      Code = "BadRestartCost"   // dovetail.sh/restart-cost of the Subject, a pod or a NodePool, is no number of dollars
-	NotBalanced         Code = "NotBalanced"      // policy Balanced: the share saved is too small for the share disrupted
-	SpotToSpot          Code = "SpotToSpot"       // a spot node is replaced by no other; Key: the feature gate that would allow it
-	RepairBlocked       Code = "RepairBlocked"    // too many nodes of the pool are unhealthy at once
-	NoSurge             Code = "NoSurge"          // a pod was to go after its successor has come, and can't; Key: what is in the way
+	Budget              Code = "DisruptionBudget"   // the pool's; Key: its schedule, Want: what it allows, Have: what is disrupted
+	NoHome              Code = "NoHome"             // a pod fits nowhere else, and no machine can be bought for it; Subject: the pod
+	NotCheaper          Code = "NotCheaper"         // Want: less than what it costs; Have: the least that its pods cost elsewhere
+	DoesNotPay          Code = "DoesNotPay"         // Want: the cost of the move, Have: the saving over the horizon
+	NotKept             Code = "NotKept"            // what would come can't be kept to its pods, and without that they might find no room; Key: why not, Subject: the pod
+	ShortLived          Code = "ShortLived"         // DoesNotPay only since the workload (Subject) is expected to grow or shrink again, after Key
+	BadRestartCost      Code = "BadRestartCost"     // dovetail.sh/restart-cost of the Subject, a pod or a NodePool, is no number of dollars
+	SearchedInVain      Code = "NoReplacementFound" // it was looked for and not found, or would be bought again; Have: how often, Want: when it is looked for again
+	NotBalanced         Code = "NotBalanced"        // policy Balanced: the share saved is too small for the share disrupted
+	SpotToSpot          Code = "SpotToSpot"         // a spot node is replaced by no other; Key: the feature gate that would allow it
+	RepairBlocked       Code = "RepairBlocked"      // too many nodes of the pool are unhealthy at once
+	NoSurge             Code = "NoSurge"            // a pod was to go after its successor has come, and can't; Key: what is in the way
 )

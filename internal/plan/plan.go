@@ -84,6 +84,7 @@ type Reason struct {
 	Key     string `json:"key,omitempty"`     // label, resource, taint, port, condition
 	Want    string `json:"want,omitempty"`
 	Have    string `json:"have,omitempty"`
+	Command string `json:"command,omitempty"` // id of the disruption command that the action is part of
 }
 
 // Codes of a pod refused, in the order the checks are made.

@@ -22,7 +22,7 @@ func TestHistoryText(t *testing.T) {
 		{At: at, Kind: "create", Subject: "nodeclaim/a", Why: []plan.Reason{{Code: plan.Demand, Pool: "default"}}, Type: "m5.large", Micro: 100_000, Before: 400_000, After: 500_000},
 		{At: at, Kind: "delete", Subject: "nodeclaim/b", Related: []string{"node/b"}, Why: because, Type: "m5.large", Micro: 100_000, Before: 500_000, After: 500_000},
 		{At: at, Kind: "delete", Subject: "nodeclaim/c", Related: []string{"node/c"}, Why: because, Before: 500_000, After: 500_000},
-		{At: at, Kind: "delete", Subject: "nodeclaim/d", Why: []plan.Reason{{Code: plan.LaunchTimeout, Pool: "default"}}, Before: 500_000, After: 500_000},
+		{At: at, Kind: "delete", Subject: "nodeclaim/d", Why: []plan.Reason{{Code: plan.LaunchTimeout, Pool: "default", Want: "5m0s"}}, Before: 500_000, After: 500_000},
 		{At: at, Kind: "remove", Subject: "nodeclaim/b", Related: []string{"node/b"}, Why: because, Type: "m5.large", Micro: 100_000, Before: 500_000, After: 400_000},
 	}}
 	// Each node of a command, and each replacement, says what the whole command does, so that no saving is counted twice.
@@ -44,7 +44,7 @@ func TestHistoryText(t *testing.T) {
   03:00:00  launched   nodeclaim/a  $0.40 to $0.50  NodePool default: pods need it [m5.large, $0.10/h]
   03:00:00  draining   nodeclaim/b  $0.50           NodePool default: the node is empty [m5.large, $0.10/h]
   03:00:00  draining   nodeclaim/c  $0.50           NodePool default: the node is empty
-  03:00:00  ending     nodeclaim/d  $0.50           NodePool default: no instance within 5 minutes
+  03:00:00  ending     nodeclaim/d  $0.50           NodePool default: no instance within 5m
   03:00:00  removed    nodeclaim/b  $0.50 to $0.40  NodePool default: the node is empty [m5.large, $0.10/h]
   03:00:00  launched   nodeclaim/e  -               NodePool default: one of 2 replacements for 3 nodes, whose pods cost less here [8 pods]
   03:00:00  disrupted  node/f       -               NodePool default: its pods cost less elsewhere; replacing 3 nodes by 2 together saves $1.3445/h, and the evictions are priced at $0.056 once [1 pod]

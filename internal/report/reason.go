@@ -111,6 +111,8 @@ func sentence(r plan.Reason) string {
 		switch {
 		case r.Key == "":
 			return "other pods took what the NodePool's limits left"
+		case r.Key == "nodes" && strings.HasPrefix(r.Subject, "nodepool/"): // of a node to be replaced, not of a pod
+			return objectName(r.Subject) + " has no place for a replacement beside the nodes that it has: its limit (spec.limits.nodes) is " + r.Have + ", and " + r.Want + " are needed"
 		case r.Key == "nodes":
 			return "the NodePool's limit on nodes is reached"
 		}

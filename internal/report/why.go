@@ -337,6 +337,9 @@ func kept(r plan.Reason) string {
 	case plan.ConsolidationOff:
 		return object + " has " + r.Key + ": " + or(r.Have, "not set") + ", so only empty nodes are removed"
 	case plan.Static:
+		if r.Key == "" {
+			return "not reserved: a static NodePool launches its nodes for no particular pods"
+		}
 		return object + " keeps a fixed number of nodes (" + r.Key + ": " + r.Have + ")"
 	case plan.ClusterMinimum:
 		_, flag := plan.LimitField(model.ClusterLimits, r.Key)
@@ -408,12 +411,14 @@ func kept(r plan.Reason) string {
 		return object + " can't be replaced before it is evicted: " + or(r.Have, r.Key) + with(" (", r.Key, ")")
 	case plan.StartupTaints:
 		return or(object, "the NodePool") + " has startup taint " + or(r.Have, r.Key)
+	case plan.SearchedInVain:
+		return "no way to remove " + object + " was found the last " + r.Have + " times; it is looked for again after " + strings.TrimPrefix(r.Want, "past ")
 	case plan.CommandFailed:
 		return "the last disruption failed and was taken back" + with(": ", r.Have, "")
 	case plan.Aborted:
 		s := "the last disruption was taken back" + with(": ", r.Have, "")
 		if until, ok := strings.CutPrefix(r.Want, "past "); ok {
-			s = r.Have + "; not tried again before " + until
+			s = "the last disruption was taken back" + with(" (", r.Key, ")") + ", " + r.Have + " so far; not tried again before " + until
 		}
 		return s
 	}
@@ -452,7 +457,7 @@ func action(r plan.Reason) string {
 	case plan.Drifted:
 		return "the node has drifted" + with(" (", driftKey(r.Key), ")")
 	case plan.Unhealthy:
-		return "the node is unhealthy" + with(": condition ", or(r.Key, ""), "") + with(" is ", r.Have, "")
+		return "the node is unhealthy" + unhealthyCondition(r)
 	case plan.Interrupted:
 		return "the cloud is taking the instance away" + with(" (", r.Key, ")")
 	case plan.ScaledDown:
@@ -464,9 +469,9 @@ func action(r plan.Reason) string {
 	case plan.Adopted:
 		return "a member of a node group had no NodeClaim" + with(" (", r.Subject, ")")
 	case plan.LaunchTimeout:
-		return "no instance within 5 minutes"
+		return "no instance within " + or(durationText(r.Want), "the time allowed") + with(": ", r.Have, "")
 	case plan.RegistrationTimeout:
-		return "no node joined within 15 minutes"
+		return "no node joined within " + or(durationText(r.Want), "the time allowed")
 	case plan.InsufficientCap:
 		return "the cloud has no capacity for it" + with(": ", r.Have, "")
 	case plan.NodeClassNotReady:
@@ -491,6 +496,14 @@ func action(r plan.Reason) string {
 		return "not reserved: --landing=off"
 	case plan.HeldForBuffer:
 		return "capacity is held for " + or(r.Have, or(objectName(r.Subject), "a CapacityBuffer"))
+	}
+	return ""
+}
+
+// unhealthyCondition says which condition of a node is bad, where the reason holds it.
+func unhealthyCondition(r plan.Reason) string {
+	if key := driftKey(r.Key); key != "" && r.Have != "" {
+		return ": condition " + key + " is " + r.Have
 	}
 	return ""
 }

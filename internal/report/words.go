@@ -6,6 +6,7 @@ package report
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -139,6 +140,22 @@ func amountPair(resource, a, b string) (string, string) {
 			return x + with(" ", resource, ""), y
 		}
 	}
+}
+
+// durationText writes a duration without its zero units: 15m for 15m0s. What is no duration is returned as it is.
+func durationText(text string) string {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return text
+	}
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 // shortUSD writes micro-dollars without empty decimals, two at least.
