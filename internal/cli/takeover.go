@@ -145,6 +145,11 @@ func handOver(ctx context.Context, out io.Writer, f *handoverFlags, release bool
 		} else {
 			err = t.TakeOver(ctx, name)
 		}
+		var vanished *kube.VanishedError
+		if f.all && errors.As(err, &vanished) { // the others are handed over all the same
+			fmt.Fprintln(out, vanished.Error()+".")
+			continue
+		}
 		if err != nil {
 			return err
 		}

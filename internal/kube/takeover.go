@@ -6,6 +6,7 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -33,6 +34,26 @@ type Takeover struct {
 	Namespace string                // of ConfigMap dovetail-takeover
 	Wait      time.Duration         // how long NodeClaims that come or go are waited for
 	Say       func(sentence string) // what is being done, for people
+
+	pauses takeoverPauses // zero: defaultPauses
+}
+
+// takeoverPauses are the times that a handover waits, so that controllers see what it wrote.
+type takeoverPauses struct {
+	look  time.Duration // between two looks at what is being waited for
+	still time.Duration // for so long no NodeClaim of a pool must appear before the pool is created anew
+	hold  time.Duration // in which a controller has seen that it is to do nothing, and its calls have ended
+	lists time.Duration // after which the controller has listed the instances anew, whenever it did last
+}
+
+var defaultPauses = takeoverPauses{look: 500 * time.Millisecond, still: 3 * time.Second, hold: 5 * time.Second, lists: 25 * time.Second}
+
+// pause returns the pauses of this handover.
+func (t *Takeover) pause() takeoverPauses {
+	if t.pauses == (takeoverPauses{}) {
+		return defaultPauses
+	}
+	return t.pauses
 }
 
 const (
@@ -40,10 +61,6 @@ const (
 	poolEntry   = "pool."  // with the pool's name: the manifest that it is to have
 	goneEntry   = "gone."  // with the pool's name: it was deleted by us, or is about to be
 	claimEntry  = "claim." // with the claim's name: how it is to be made anew
-
-	takeoverLook  = 500 * time.Millisecond
-	takeoverStill = 3 * time.Second // for so long no NodeClaim of a pool must come before it is made anew
-	holdPause     = 5 * time.Second // in which a controller has seen that it is to do nothing, and its calls have ended
 )
 
 // rawObject is one of the API as it is.
@@ -51,7 +68,7 @@ type rawObject = map[string]any
 
 // TakeOver makes a NodePool Dovetail's. One that is so already is left as it is.
 func (t *Takeover) TakeOver(ctx context.Context, pool string) error {
-	return t.remake(ctx, pool, func(p rawObject) bool {
+	return t.explain(ctx, pool, t.remake(ctx, pool, func(p rawObject) bool {
 		ref, _ := dig(p, "spec", "template", "spec", "nodeClassRef").(rawObject)
 		group, _ := ref["group"].(string)
 		alias := takenGroups[group]
@@ -66,22 +83,42 @@ func (t *Takeover) TakeOver(ctx context.Context, pool string) error {
 			}
 		}
 		return changed
-	})
+	}))
 }
 
 // Release makes a NodePool Karpenter's again, with every NodeClaim that Dovetail made for it. Karpenter must not run
 // meanwhile. One that is Karpenter's already is marked as such.
 func (t *Takeover) Release(ctx context.Context, pool string) error {
+	return t.explain(ctx, pool, t.release(ctx, pool))
+}
+
+func (t *Takeover) release(ctx context.Context, pool string) error {
 	p, err := t.get(ctx, "nodepools", pool)
 	if apierrors.IsNotFound(err) {
 		entries, err := t.entries(ctx)
 		if err != nil {
 			return err
 		}
-		if entries[poolEntry+pool] == "" {
-			return fmt.Errorf("NodePool %s does not exist (any more). List those that do: kubectl get nodepools", pool)
+		begun, err := t.finishClaims(ctx, pool, entries)
+		for deleted := (*deletedError)(nil); errors.As(err, &deleted); { // it goes with its node, as the pool does
+			if err := t.setEntry(ctx, claimEntry+deleted.claim, ""); err != nil {
+				return err
+			}
+			delete(entries, claimEntry+deleted.claim)
+			deleted = nil
+			_, err = t.finishClaims(ctx, pool, entries)
 		}
-		p = nil // deleted by an earlier run, which has given its NodeClaims back before
+		if err != nil {
+			return err
+		}
+		switch {
+		case entries[poolEntry+pool] != "":
+			p = nil // deleted by an earlier run, which gave its NodeClaims back before that
+		case begun > 0:
+			return t.vanished(ctx, pool)
+		default:
+			return noSuchPool(pool)
+		}
 	} else if err != nil {
 		return err
 	}
@@ -124,9 +161,13 @@ func (t *Takeover) remake(ctx context.Context, name string, change func(rawObjec
 	manifest := entries[poolEntry+name]
 	if manifest == "" {
 		if have == nil {
-			return fmt.Errorf("NodePool %s does not exist (any more). List those that do: kubectl get nodepools", name)
+			return noSuchPool(name)
 		}
-		want := rawObject{"apiVersion": have["apiVersion"], "kind": have["kind"], "metadata": rawObject{"name": name}, "spec": runtime.DeepCopyJSONValue(have["spec"])}
+		if textOf(have["metadata"], "deletionTimestamp") != "" {
+			return t.vanished(ctx, name)
+		}
+		// The uid says which NodePool of that name the manifest is of. The API server gives the new one a uid of its own.
+		want := rawObject{"apiVersion": have["apiVersion"], "kind": have["kind"], "metadata": rawObject{"name": name, "uid": textOf(have["metadata"], "uid")}, "spec": runtime.DeepCopyJSONValue(have["spec"])}
 		for _, key := range []string{"labels", "annotations", "ownerReferences", "finalizers"} {
 			if v := dig(have, "metadata", key); v != nil {
 				want["metadata"].(rawObject)[key] = runtime.DeepCopyJSONValue(v)
@@ -140,11 +181,9 @@ func (t *Takeover) remake(ctx context.Context, name string, change func(rawObjec
 		if groupOf(want) == before {
 			return t.annotate(ctx, have, dig(want, "metadata", "annotations").(rawObject))
 		}
-		b, err := json.Marshal(want)
-		if err != nil {
+		if manifest, err = jsonText(want); err != nil {
 			return err
 		}
-		manifest = string(b)
 		if err := t.setEntry(ctx, poolEntry+name, manifest); err != nil {
 			return err
 		}
@@ -157,6 +196,13 @@ func (t *Takeover) remake(ctx context.Context, name string, change func(rawObjec
 	var want rawObject
 	if err := json.Unmarshal([]byte(manifest), &want); err != nil {
 		return fmt.Errorf("read ConfigMap %s/%s, key %s: %w", t.Namespace, takeoverMap, poolEntry+name, err)
+	}
+	if of := textOf(want["metadata"], "uid"); have != nil && of != "" && groupOf(have) != groupOf(want) && textOf(have["metadata"], "uid") != of {
+		t.Say("NodePool " + name + ": somebody has deleted and created it since; beginning anew with the one that exists.")
+		if err := t.setEntries(ctx, map[string]string{poolEntry + name: "", goneEntry + name: ""}); err != nil {
+			return err
+		}
+		return t.remake(ctx, name, change)
 	}
 	if have != nil && groupOf(have) != groupOf(want) {
 		if err := t.markOthers(ctx, name); err != nil {
@@ -181,9 +227,7 @@ func (t *Takeover) remake(ctx context.Context, name string, change func(rawObjec
 	default:
 		// From now on pools are divided: should Karpenter stop in the middle, Dovetail does not take the others for its own.
 		if _, taken := classGroup(groupOf(have)); !taken && textOf(dig(have, "metadata", "annotations"), AnnotationManagedBy) == "" {
-			if err := t.annotate(ctx, have, rawObject{AnnotationManagedBy: "karpenter"}); apierrors.IsNotFound(err) {
-				return t.vanished(ctx, name)
-			} else if err != nil {
+			if err := t.annotate(ctx, have, rawObject{AnnotationManagedBy: "karpenter"}); err != nil {
 				return err
 			}
 		}
@@ -193,7 +237,11 @@ func (t *Takeover) remake(ctx context.Context, name string, change func(rawObjec
 		if want, err = t.keepEdits(ctx, name, have, want); err != nil {
 			return err
 		}
-		if err := t.setEntry(ctx, goneEntry+name, uid); err != nil {
+		if manifest, err = jsonText(want); err != nil {
+			return err
+		}
+		// Both at once: without its manifest a NodePool that we have deleted would be lost.
+		if err := t.setEntries(ctx, map[string]string{poolEntry + name: manifest, goneEntry + name: uid}); err != nil {
 			return err
 		}
 		t.Say("NodePool " + name + ": deleting it without its NodeClaims.")
@@ -207,17 +255,50 @@ func (t *Takeover) remake(ctx context.Context, name string, change func(rawObjec
 	}
 	if have == nil {
 		t.Say("NodePool " + name + ": making it anew, with node class group " + groupOf(want) + ".")
-		if have, err = t.create(ctx, "nodepools", want); err != nil {
+		have, err = t.create(ctx, "nodepools", want)
+		if apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("NodePool %s was created by somebody else while it was being handed over. "+
+				"If a tool such as Argo CD or Flux applies it, pause that tool or change the NodePool in its source to spec.template.spec.nodeClassRef.group %s; then run the same command again", name, groupOf(want))
+		}
+		if err != nil {
 			return err
 		}
 	}
 	if err := t.setOwners(ctx, name, textOf(have["metadata"], "uid")); err != nil {
 		return err
 	}
-	if err := t.setEntry(ctx, goneEntry+name, ""); err != nil {
+	return t.setEntries(ctx, map[string]string{poolEntry + name: "", goneEntry + name: ""})
+}
+
+// explain returns err, or a VanishedError if err was returned because somebody deleted the NodePool during the handover.
+// Every step may meet that deletion, so it is looked for here, once, and not by the steps.
+func (t *Takeover) explain(ctx context.Context, name string, err error) error {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || ctx.Err() != nil {
 		return err
 	}
-	return t.setEntry(ctx, poolEntry+name, "")
+	entries, entriesErr := t.entries(ctx)
+	if entriesErr != nil || entries[goneEntry+name] != "" { // unknown, or deleted by us
+		return err
+	}
+	have, getErr := t.get(ctx, "nodepools", name)
+	if apierrors.IsNotFound(getErr) || getErr == nil && textOf(have["metadata"], "deletionTimestamp") != "" {
+		return t.vanished(ctx, name)
+	}
+	if manifest := entries[poolEntry+name]; getErr == nil && manifest != "" {
+		var want rawObject
+		if of := ""; json.Unmarshal([]byte(manifest), &want) == nil {
+			if of = textOf(want["metadata"], "uid"); of != "" && of != textOf(have["metadata"], "uid") {
+				return t.vanished(ctx, name)
+			}
+		}
+	}
+	return err
+}
+
+// noSuchPool is the error for a NodePool that does not exist and is not being handed over.
+func noSuchPool(name string) error {
+	return fmt.Errorf("NodePool %s does not exist (any more). List those that do: kubectl get nodepools", name)
 }
 
 // markOthers marks every other NodePool that was never taken over as Karpenter's, so that they stay that while the one
@@ -232,29 +313,36 @@ func (t *Takeover) markOthers(ctx context.Context, name string) error {
 		if textOf(p["metadata"], "name") == name || taken || textOf(dig(p, "metadata", "annotations"), AnnotationManagedBy) != "" {
 			continue
 		}
-		if err := t.annotate(ctx, p, rawObject{AnnotationManagedBy: "karpenter"}); err != nil {
+		if err := t.annotate(ctx, p, rawObject{AnnotationManagedBy: "karpenter"}); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
 	return nil
 }
 
-// vanished forgets a handover of a pool that somebody has deleted in its middle: it is not made again.
+// VanishedError is returned for a NodePool that somebody deleted during its handover.
+type VanishedError struct{ Pool string }
+
+func (e *VanishedError) Error() string {
+	return "NodePool " + e.Pool + " was deleted by somebody else while it was being handed over, so there is nothing to hand over any more. " +
+		"If that was a mistake, apply it again and run the same command again"
+}
+
+// vanished forgets the handover of a NodePool that somebody deleted in its middle, and returns a VanishedError. The
+// NodePool is not created again.
 func (t *Takeover) vanished(ctx context.Context, name string) error {
-	for _, key := range []string{poolEntry + name, goneEntry + name} {
-		if err := t.setEntry(ctx, key, ""); err != nil {
-			return err
-		}
+	if err := t.setEntries(ctx, map[string]string{poolEntry + name: "", goneEntry + name: ""}); err != nil {
+		return err
 	}
-	return fmt.Errorf("NodePool %s was deleted by somebody else while it was being handed over, so there is nothing to hand over any more. "+
-		"If that was a mistake, apply it again and run the same command again", name)
+	return &VanishedError{name}
 }
 
 // quiesce keeps Karpenter from launching for a pool and disrupting its nodes, and waits until what it had begun is done.
 // A pool with a fixed number of nodes keeps it.
 func (t *Takeover) quiesce(ctx context.Context, name string, have, want rawObject) error {
 	if _, taken := classGroup(groupOf(have)); !taken {
-		if _, err := t.patch(ctx, "nodepools", name, "", rawObject{"spec": quiescedSpec(have)}); err != nil {
+		guard := rawObject{"uid": textOf(have["metadata"], "uid")} // refused for a NodePool created since
+		if _, err := t.patch(ctx, "nodepools", name, "", rawObject{"spec": quiescedSpec(have), "metadata": guard}); err != nil {
 			return err
 		}
 		t.Say("NodePool " + name + ": Karpenter launches no more for it; waiting for what it has begun.")
@@ -263,11 +351,11 @@ func (t *Takeover) quiesce(ctx context.Context, name string, have, want rawObjec
 	deadline := time.Now().Add(t.Wait)
 	for {
 		now, err := t.get(ctx, "nodepools", name)
-		if apierrors.IsNotFound(err) || err == nil && (textOf(now["metadata"], "deletionTimestamp") != "" || textOf(now["metadata"], "uid") != textOf(have["metadata"], "uid")) {
-			return t.vanished(ctx, name)
-		}
 		if err != nil {
 			return err
+		}
+		if textOf(now["metadata"], "deletionTimestamp") != "" || textOf(now["metadata"], "uid") != textOf(have["metadata"], "uid") {
+			return t.vanished(ctx, name)
 		}
 		claims, err := t.list(ctx, "nodeclaims", karpv1.LabelNodePool+"="+name)
 		if err != nil {
@@ -285,7 +373,7 @@ func (t *Takeover) quiesce(ctx context.Context, name string, have, want rawObjec
 		if now := strings.Join(names, " "); now != known || len(unsettled) > 0 {
 			known, since = now, time.Now()
 		}
-		if time.Since(since) >= takeoverStill {
+		if time.Since(since) >= t.pause().still {
 			return nil
 		}
 		if time.Now().After(deadline) && len(unsettled) > 0 {
@@ -297,7 +385,7 @@ func (t *Takeover) quiesce(ctx context.Context, name string, have, want rawObjec
 			return fmt.Errorf("NodePool %s: after %s NodeClaim %s is not Initialized yet, so nothing was handed over, and the pool is as it was. "+
 				"See 'kubectl describe nodeclaim %s', then run the same command again", name, t.Wait, unsettled[0], unsettled[0])
 		}
-		if err := sleep(ctx, takeoverLook); err != nil {
+		if err := sleep(ctx, t.pause().look); err != nil {
 			return err
 		}
 	}
@@ -315,15 +403,15 @@ func quiescedSpec(have rawObject) rawObject {
 	return spec
 }
 
-// keepEdits returns the manifest that a pool is to have with what somebody has changed in its spec since it was written
-// down, and writes that down too. What quiesce has changed is as the manifest has it, unless it was changed again.
+// keepEdits returns the manifest of a pool with what somebody has changed in its spec since the manifest was written
+// down. What quiesce has changed stays as the manifest has it, unless somebody changed it again.
 func (t *Takeover) keepEdits(ctx context.Context, name string, have, want rawObject) (rawObject, error) {
 	now, err := t.get(ctx, "nodepools", name)
-	if apierrors.IsNotFound(err) {
-		return nil, t.vanished(ctx, name)
-	}
 	if err != nil {
 		return nil, err
+	}
+	if textOf(now["metadata"], "deletionTimestamp") != "" || textOf(now["metadata"], "uid") != textOf(have["metadata"], "uid") {
+		return nil, t.vanished(ctx, name)
 	}
 	spec, edited := carryEdits(have, want, now)
 	if !edited {
@@ -332,11 +420,7 @@ func (t *Takeover) keepEdits(ctx context.Context, name string, have, want rawObj
 	t.Say("NodePool " + name + ": somebody has changed it meanwhile, which is kept.")
 	want = runtime.DeepCopyJSON(want)
 	want["spec"] = spec
-	b, err := json.Marshal(want)
-	if err != nil {
-		return nil, err
-	}
-	return want, t.setEntry(ctx, poolEntry+name, string(b))
+	return want, nil
 }
 
 // carryEdits is the spec of a pool that is to be made anew, and whether somebody has changed it. have is the pool before
@@ -381,8 +465,11 @@ func (t *Takeover) restore(ctx context.Context, name string, want rawObject) err
 		}
 		spec["limits"] = limits
 	}
-	notes := rawObject{AnnotationManagedBy: dig(want, "metadata", "annotations", AnnotationManagedBy)}
-	if _, err := t.patch(ctx, "nodepools", name, "", rawObject{"spec": spec, "metadata": rawObject{"annotations": notes}}); err != nil {
+	meta := rawObject{"annotations": rawObject{AnnotationManagedBy: dig(want, "metadata", "annotations", AnnotationManagedBy)}}
+	if uid := textOf(want["metadata"], "uid"); uid != "" {
+		meta["uid"] = uid
+	}
+	if _, err := t.patch(ctx, "nodepools", name, "", rawObject{"spec": spec, "metadata": meta}); err != nil {
 		return err
 	}
 	return t.setEntry(ctx, poolEntry+name, "")
@@ -394,7 +481,8 @@ func (t *Takeover) deleteOrphaning(ctx context.Context, have rawObject) error {
 	orphan := metav1.DeletePropagationOrphan
 	options := &metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}, PropagationPolicy: &orphan, Preconditions: &metav1.Preconditions{UID: &uid}}
 	err := t.Client.karpenter.Delete().Resource("nodepools").Name(name).Body(options).Do(ctx).Error()
-	if err != nil && !apierrors.IsNotFound(err) {
+	// A conflict is with the uid: another NodePool has the name by now, so this one is gone.
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete NodePool %s: %w", name, err)
 	}
 	deadline := time.Now().Add(time.Minute)
@@ -409,7 +497,7 @@ func (t *Takeover) deleteOrphaning(ctx context.Context, have rawObject) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("NodePool %s is being deleted and still there after a minute: finalizers %v keep it. Is kube-controller-manager running? Then run the same command again", name, dig(now, "metadata", "finalizers"))
 		}
-		if err := sleep(ctx, takeoverLook/5); err != nil {
+		if err := sleep(ctx, t.pause().look/5); err != nil {
 			return err
 		}
 	}
@@ -486,24 +574,48 @@ func (t *Takeover) entries(ctx context.Context) (map[string]string, error) {
 	return have.Data, nil
 }
 
-// setEntry writes what is under way; an empty text is that nothing is.
+// setEntry writes one entry; an empty text removes it.
 func (t *Takeover) setEntry(ctx context.Context, key, value string) error {
-	var entry any = value
-	if value == "" {
-		entry = nil
+	return t.setEntries(ctx, map[string]string{key: value})
+}
+
+// setEntries writes entries in one call; an empty text removes an entry. It creates the ConfigMap if there is none.
+func (t *Takeover) setEntries(ctx context.Context, entries map[string]string) error {
+	change, kept := rawObject{}, map[string]string{}
+	for key, value := range entries {
+		if change[key] = nil; value != "" {
+			change[key], kept[key] = value, value
+		}
 	}
-	body, err := json.Marshal(rawObject{"data": rawObject{key: entry}})
+	body, err := json.Marshal(rawObject{"data": change})
 	if err != nil {
 		return err
 	}
 	configMaps := func(r *rest.Request) *rest.Request { return r.Namespace(t.Namespace).Resource("configmaps") }
-	err = configMaps(t.Client.core.Patch(types.MergePatchType)).Name(takeoverMap).Body(body).Do(ctx).Error()
-	if apierrors.IsNotFound(err) && value != "" {
-		first := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: takeoverMap}, Data: map[string]string{key: value}}
-		err = configMaps(t.Client.core.Post()).Body(first).Do(ctx).Error()
+	for {
+		err := configMaps(t.Client.core.Patch(types.MergePatchType)).Name(takeoverMap).Body(body).Do(ctx).Error()
+		if apierrors.IsNotFound(err) && len(kept) == 0 {
+			return nil
+		}
+		if apierrors.IsNotFound(err) {
+			first := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: takeoverMap}, Data: kept}
+			err = configMaps(t.Client.core.Post()).Body(first).Do(ctx).Error()
+			if apierrors.IsAlreadyExists(err) {
+				continue
+			}
+		}
+		if apierrors.IsNotFound(err) {
+			return fmt.Errorf("write ConfigMap %s/%s, which records the handover: namespace %s does not exist. Create it: kubectl create namespace %s", t.Namespace, takeoverMap, t.Namespace, t.Namespace)
+		}
+		if err != nil {
+			return fmt.Errorf("write ConfigMap %s/%s, which records the handover: %w", t.Namespace, takeoverMap, err)
+		}
+		return nil
 	}
-	if err != nil && !(value == "" && apierrors.IsNotFound(err)) {
-		return fmt.Errorf("write ConfigMap %s/%s, in which a handover that is under way is kept: %w", t.Namespace, takeoverMap, err)
-	}
-	return nil
+}
+
+// jsonText returns an object as JSON.
+func jsonText(o rawObject) (string, error) {
+	b, err := json.Marshal(o)
+	return string(b), err
 }

@@ -71,7 +71,7 @@ func (t *Takeover) hold(ctx context.Context, pool string, p rawObject) error {
 	if err := t.annotate(ctx, p, rawObject{AnnotationRelease: model.ReleaseHold}); err != nil {
 		return err
 	}
-	return sleep(ctx, holdPause)
+	return sleep(ctx, t.pause().hold)
 }
 
 // giveBackHeld makes the NodeClaims of a pool for which Dovetail does nothing anew as Karpenter's. The error is a
@@ -81,12 +81,8 @@ func (t *Takeover) giveBackHeld(ctx context.Context, pool string) error {
 	if err != nil {
 		return err
 	}
-	for _, key := range slices.Sorted(maps.Keys(entries)) { // what an earlier run has begun
-		if strings.HasPrefix(key, claimEntry) && poolOfEntry(entries[key]) == pool {
-			if err := t.remakeClaim(ctx, strings.TrimPrefix(key, claimEntry), entries[key]); err != nil {
-				return err
-			}
-		}
+	if _, err := t.finishClaims(ctx, pool, entries); err != nil {
+		return err
 	}
 	claims, err := t.list(ctx, "nodeclaims", karpv1.LabelNodePool+"="+pool)
 	if err != nil {
@@ -115,6 +111,19 @@ func (t *Takeover) giveBackHeld(ctx context.Context, pool string) error {
 	return nil
 }
 
+// finishClaims creates the NodeClaims of a pool anew that an earlier run had begun with, and returns their number.
+func (t *Takeover) finishClaims(ctx context.Context, pool string, entries map[string]string) (begun int, err error) {
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		if strings.HasPrefix(key, claimEntry) && poolOfEntry(entries[key]) == pool {
+			begun++
+			if err := t.remakeClaim(ctx, strings.TrimPrefix(key, claimEntry), entries[key]); err != nil {
+				return begun, err
+			}
+		}
+	}
+	return begun, nil
+}
+
 // awaitSettled waits until no NodeClaim of a pool is coming or going.
 func (t *Takeover) awaitSettled(ctx context.Context, pool string) error {
 	deadline := time.Now().Add(t.Wait)
@@ -133,14 +142,14 @@ func (t *Takeover) awaitSettled(ctx context.Context, pool string) error {
 		if open != "" {
 			since = time.Now()
 		}
-		if time.Since(since) >= takeoverStill {
+		if time.Since(since) >= t.pause().still {
 			return nil
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("NodePool %s: after %s NodeClaim %s is still coming or going. See 'kubectl describe nodeclaim %s', then run the same command again. "+
 				"To leave the pool with Dovetail: kubectl annotate nodepool %s %s-", pool, t.Wait, open, open, pool, AnnotationRelease)
 		}
-		if err := sleep(ctx, takeoverLook); err != nil {
+		if err := sleep(ctx, t.pause().look); err != nil {
 			return err
 		}
 	}
@@ -202,7 +211,11 @@ func (t *Takeover) remakeClaim(ctx context.Context, name, written string) error 
 		for _, c := range conditions {
 			c.(rawObject)["observedGeneration"] = dig(have, "metadata", "generation")
 		}
-		if have, err = t.patch(ctx, "nodeclaims", name, "status", rawObject{"status": status}); err != nil {
+		have, err = t.patch(ctx, "nodeclaims", name, "status", rawObject{"status": status})
+		if apierrors.IsNotFound(err) {
+			return &deletedError{name}
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -231,6 +244,9 @@ func (t *Takeover) dropClaim(ctx context.Context, name string) error {
 			c, err = t.patch(ctx, "nodeclaims", name, "", rawObject{"metadata": rawObject{"finalizers": nil, "resourceVersion": version}})
 			if apierrors.IsConflict(err) {
 				continue
+			}
+			if apierrors.IsNotFound(err) { // deleted since, and ended by whoever took its finalizer off
+				return &deletedError{name}
 			}
 			if err != nil {
 				return err

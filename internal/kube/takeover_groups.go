@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,9 +37,6 @@ type GroupCloud interface {
 	// ForgetClaims takes the tags off instances by which they are known to be those of NodeClaims.
 	ForgetClaims(ctx context.Context, instanceIDs []string) error
 }
-
-// listsRefreshed is after how long the controller has listed the instances anew, whenever it did last.
-const listsRefreshed = 25 * time.Second
 
 // handedGroups are groups that are handed over together: those of one NodeGroupClass.
 type handedGroups struct {
@@ -78,7 +74,16 @@ func groupsOfClass(c *dovetailv1alpha1.NodeGroupClass) (out []string) {
 	return out
 }
 
-// find reads a class, its groups and its NodePools. The class is nil where there is none of the name.
+// findExisting is find for a class that must exist.
+func (t *GroupTakeover) findExisting(ctx context.Context, class string) (*handedGroups, error) {
+	h, err := t.find(ctx, class)
+	if err == nil && h.class == nil {
+		err = fmt.Errorf("NodeGroupClass %s does not exist (any more). List those that do: kubectl get nodegroupclasses", class)
+	}
+	return h, err
+}
+
+// find reads a class, its groups and its NodePools. The class is nil if none has the name.
 func (t *GroupTakeover) find(ctx context.Context, class string) (*handedGroups, error) {
 	h := &handedGroups{class: &dovetailv1alpha1.NodeGroupClass{}}
 	err := t.Client.dovetail.Get().Resource("nodegroupclasses").Name(class).Do(ctx).Into(h.class)
@@ -115,7 +120,7 @@ func (t *GroupTakeover) groupPools(ctx context.Context) ([]rawObject, error) {
 // TakeOver makes the groups of a class Dovetail's, and clears what Cluster Autoscaler has left on their nodes. Groups of
 // other classes stay Cluster Autoscaler's, also while it is restarted.
 func (t *GroupTakeover) TakeOver(ctx context.Context, class string) error {
-	h, err := t.find(ctx, class)
+	h, err := t.findExisting(ctx, class)
 	if err != nil {
 		return err
 	}
@@ -128,7 +133,12 @@ func (t *GroupTakeover) TakeOver(ctx context.Context, class string) error {
 			t.Say("NodePool " + name + ": it is Dovetail's already.")
 			continue
 		}
-		if err := t.annotate(ctx, p, rawObject{AnnotationManagedBy: managedByDovetail}); err != nil {
+		err := t.annotate(ctx, p, rawObject{AnnotationManagedBy: managedByDovetail})
+		if apierrors.IsNotFound(err) {
+			t.Say((&VanishedError{name}).Error() + ".")
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		t.Say("NodePool " + name + ": Dovetail scales its groups now. Their nodes get a NodeClaim each within a minute and stay as they are.")
@@ -154,7 +164,7 @@ func (t *GroupTakeover) markOtherPools(ctx context.Context, h *handedGroups, as 
 		if textOf(dig(p, "spec", "template", "spec", "nodeClassRef"), "name") == h.class.Name || textOf(dig(p, "metadata", "annotations"), AnnotationManagedBy) != "" {
 			continue
 		}
-		if err := t.annotate(ctx, p, rawObject{AnnotationManagedBy: as}); err != nil {
+		if err := t.annotate(ctx, p, rawObject{AnnotationManagedBy: as}); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
@@ -164,7 +174,7 @@ func (t *GroupTakeover) markOtherPools(ctx context.Context, h *handedGroups, as 
 // Release gives the groups of a class back: Dovetail finishes what it has begun for them and does nothing more, its
 // NodeClaims go without their instances, and its marks go from nodes and instances.
 func (t *GroupTakeover) Release(ctx context.Context, class string) error {
-	h, err := t.find(ctx, class)
+	h, err := t.findExisting(ctx, class)
 	if err != nil {
 		return err
 	}
@@ -172,7 +182,14 @@ func (t *GroupTakeover) Release(ctx context.Context, class string) error {
 		return err
 	}
 	for _, p := range h.pools {
-		if err := t.releasePool(ctx, h, textOf(p["metadata"], "name")); err != nil {
+		name := textOf(p["metadata"], "name")
+		err := t.explain(ctx, name, t.releasePool(ctx, h, name))
+		var vanished *VanishedError
+		if errors.As(err, &vanished) { // its nodes go with it
+			t.Say(vanished.Error() + ".")
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -207,7 +224,7 @@ func (t *GroupTakeover) releasePool(ctx context.Context, h *handedGroups, name s
 		}
 		t.Say("NodePool " + name + ": " + deleted.Error() + "; Dovetail ends its node first.")
 	}
-	if err := sleep(ctx, listsRefreshed); err != nil { // until the controller no longer takes the instances for its own
+	if err := sleep(ctx, t.pause().lists); err != nil { // until the controller no longer takes the instances for its own
 		return err
 	}
 	return t.mark(ctx, name, managedByClusterAutoscaler, "")
@@ -225,7 +242,7 @@ func (t *GroupTakeover) holdPool(ctx context.Context, name string) error {
 	if err := t.mark(ctx, name, managedByDovetail, model.ReleaseHold); err != nil {
 		return err
 	}
-	return sleep(ctx, holdPause)
+	return sleep(ctx, t.pause().hold)
 }
 
 // mark writes on a NodePool who scales its groups, and how far giving it back has come; empty: it is not given back.
