@@ -140,6 +140,11 @@ bench-consolidation: build ## three pods of ten leave a thousand: how soon it is
 bench-life: build ## one controller through twenty rounds of an ordinary day: dollars over the bound, evictions, seconds to rest, as JSON
 	go run ./test/life
 
+# ARGS are flags of test/priorities: ARGS="-series 1m" is a trial, ARGS=-h lists them.
+.PHONY: bench-priorities
+bench-priorities: build ## 72 Deployments in five priority classes, half of them with PodDisruptionBudgets: nodes launched again, commands taken back, preemptions, cost at rest, as JSON; ten minutes; ARGS="-karpenter bin/karpenter" runs Karpenter's KWOK controller instead
+	go run ./test/priorities $(ARGS)
+
 .PHONY: bench-life-karpenter
 bench-life-karpenter: build ## the same rounds with Karpenter's own KWOK controller in Dovetail's place
 	go -C test/upstream build -o ../../bin/karpenter sigs.k8s.io/karpenter/kwok

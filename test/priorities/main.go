@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Command priorities runs a cluster of 72 Deployments in five priority classes, half of them with PodDisruptionBudgets, on the sandbox: all pods
+// are pending at once, then a third of the Deployments is scaled down, then Deployments grow and shrink for as long as -series says. It prints as
+// JSON how many nodes were launched again soon after others had been removed, how many disruption commands were taken back, how many pods
+// kube-scheduler preempted, and what the nodes cost at rest beside the proven bound. `make bench-priorities` runs it; with -karpenter, Karpenter's
+// KWOK controller runs in Dovetail's place.
+//
+// It observes from outside, through watches of its own. Start reading at main.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
+	"github.com/dovetail-sh/dovetail/test/e2e/scaledown"
+)
+
+// Result is what is printed.
+type Result struct {
+	Autoscaler string `json:"autoscaler"`
+	Seed       uint64 `json:"seed"`
+	Pods       int    `json:"pods"`  // wanted at the beginning
+	Nodes      int    `json:"nodes"` // that held them, once all were running
+
+	Phases []Phase `json:"phases"` // one for all pods at once, one for the scale-down, one for the series
+
+	RestUSDPerHour float64 `json:"restUSDPerHour"`
+	RestBound      float64 `json:"restUSDPerHourBound"`
+	OverBound      float64 `json:"overBound"`
+	RestSeconds    float64 `json:"secondsToRest"` // after the last change of the series
+}
+
+// Phase is what happened in one part of the series.
+type Phase struct {
+	Name          string  `json:"name"`
+	Seconds       float64 `json:"seconds"`
+	Launched      int     `json:"nodesLaunched"`
+	Removed       int     `json:"nodesRemoved"`
+	LaunchedAgain int     `json:"nodesLaunchedAgain"` // within a minute of a removal, without more pods being wanted than then
+	Commands      float64 `json:"nodesDisrupted"`     // by the controller's own count
+	TakenBack     float64 `json:"nodesTakenBack"`     // likewise
+	Preemptions   int     `json:"preemptions"`
+	Evictions     int     `json:"evictions"`
+}
+
+type options struct {
+	seed      uint64
+	workloads int
+	series    time.Duration
+	every     time.Duration
+	after     time.Duration
+	boot      time.Duration
+	below     int
+	dir       string
+	karpenter string
+}
+
+func main() {
+	var o options
+	flag.Uint64Var(&o.seed, "seed", 1, "seed of everything that is drawn")
+	flag.IntVar(&o.workloads, "deployments", 72, "number of Deployments")
+	flag.DurationVar(&o.series, "series", 6*time.Minute, "duration of the part in which Deployments grow and shrink")
+	flag.DurationVar(&o.every, "every", 20*time.Second, "time between two changes of that part")
+	flag.DurationVar(&o.after, "consolidate-after", 10*time.Second, "consolidateAfter of the NodePool")
+	flag.DurationVar(&o.boot, "boot", 5*time.Second, "boot time of a simulated machine")
+	flag.IntVar(&o.below, "below", 9, "launch only instance types with fewer CPUs (0: any)")
+	flag.StringVar(&o.karpenter, "karpenter", "", "path of Karpenter's KWOK controller, which then runs in Dovetail's place")
+	flag.StringVar(&o.dir, "dir", "", "directory to keep the sandbox's files in (default: a temporary one, removed at the end)")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	res, err := run(ctx, o)
+	if res != nil {
+		e := json.NewEncoder(os.Stdout)
+		e.SetIndent("", "  ")
+		err = errors.Join(err, e.Encode(res))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "priorities:", err)
+		os.Exit(1)
+	}
+}
+
+// run returns what was measured. After an error the result has the phases that were finished.
+func run(ctx context.Context, o options) (res *Result, err error) {
+	if o.dir == "" {
+		if o.dir, err = os.MkdirTemp("", "dovetail-priorities-"); err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(o.dir)
+	}
+	c := newCluster(o)
+	if c.catalog, err = scaledown.WriteCatalogue(o.dir); err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(os.Stderr, "starting a sandbox")
+	flags := []string{"--boot", o.boot.String(), "--pull", "1s", "--catalog", c.catalog}
+	res = &Result{Autoscaler: "dovetail", Seed: o.seed}
+	if o.karpenter != "" {
+		res.Autoscaler = "karpenter"
+		flags = append(flags, "--no-autoscaler")
+	}
+	if c.s, err = sandbox.Up(ctx, filepath.Join(o.dir, "sb"), flags...); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.s.Down()) }()
+	if o.karpenter != "" {
+		stop, metrics, err := c.s.StartMeasuredKarpenter(o.karpenter, c.catalog, filepath.Join(o.dir, "karpenter.log"))
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+		c.metricsURL = metrics
+	} else {
+		leader, err := c.s.Leader()
+		if err != nil {
+			return nil, err
+		}
+		c.metricsURL = fmt.Sprintf("http://127.0.0.1:%d/metrics", leader.Ports["metrics"])
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := c.watch(ctx); err != nil {
+		return nil, err
+	}
+	if err := scaledown.CreatePool(ctx, c.s, o.below, o.after, "100%"); err != nil {
+		return nil, err
+	}
+	return res, c.play(ctx, res)
+}
+
+// play runs the three parts and fills in the result.
+func (c *cluster) play(ctx context.Context, res *Result) error {
+	res.Pods = c.wanted()
+	err := c.phase(ctx, res, "all pods at once", func() error {
+		if err := c.createAll(ctx); err != nil {
+			return err
+		}
+		return c.settle(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	res.Nodes = c.nodes()
+	err = c.phase(ctx, res, "a third scaled down", func() error {
+		for i := range c.workloads {
+			if i%3 == 0 {
+				if err := c.scale(ctx, i, max(1, c.workloads[i].replicas*2/5)); err != nil {
+					return err
+				}
+			}
+		}
+		return c.idle(ctx, time.Minute)
+	})
+	if err != nil {
+		return err
+	}
+	err = c.phase(ctx, res, "up and down", func() error {
+		for end := time.Now().Add(c.series); time.Now().Before(end); {
+			for range 3 {
+				i := c.rnd.IntN(len(c.workloads))
+				if err := c.scale(ctx, i, 1+c.rnd.IntN(2*c.workloads[i].usual)); err != nil {
+					return err
+				}
+			}
+			if err := c.idle(ctx, c.every); err != nil {
+				return err
+			}
+		}
+		last := time.Now()
+		if err := c.settle(ctx); err != nil {
+			return err
+		}
+		res.RestSeconds = round(c.changed.Sub(last).Seconds())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if res.RestUSDPerHour, err = c.price(); err != nil {
+		return err
+	}
+	if res.RestBound, err = c.bound(ctx); err != nil {
+		return err
+	}
+	res.RestUSDPerHour, res.OverBound = round(res.RestUSDPerHour), round(res.RestUSDPerHour/res.RestBound)
+	return nil
+}
+
+// phase runs one part and adds what happened in it.
+func (c *cluster) phase(ctx context.Context, res *Result, name string, do func() error) error {
+	fmt.Fprintln(os.Stderr, name)
+	began := time.Now()
+	before, err := c.scrape(ctx)
+	if err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	after, err := c.scrape(ctx)
+	if err != nil {
+		return err
+	}
+	p := c.count(began)
+	p.Name, p.Seconds = name, round(time.Since(began).Seconds())
+	p.Commands, p.TakenBack = after.disrupted-before.disrupted, after.takenBack-before.takenBack
+	res.Phases = append(res.Phases, p)
+	fmt.Fprintf(os.Stderr, "  %+v\n", p)
+	return nil
+}
+
+func round(v float64) float64 { return math.Round(v*1000) / 1000 }
