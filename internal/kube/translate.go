@@ -218,6 +218,10 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 	for i := range s.ResourceClaims {
 		c.Unsolved = append(c.Unsolved, "resourceClaims "+s.ResourceClaims[i].Name+": dynamic resource allocation is not supported")
 	}
+	if g := s.SchedulingGroup; g != nil && g.PodGroupName != nil {
+		c.Unsolved = append(c.Unsolved, "schedulingGroup "+*g.PodGroupName+": gang scheduling is not supported")
+	}
+	c.Unsolved = append(c.Unsolved, undeclaredFeatures(s)...)
 	t.podVolumes(c, p)
 	c.Key = classText(c, t.Table.Names())
 	if _, hashed := c.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hashed || len(c.Volumes) > 0 {
@@ -344,15 +348,22 @@ func never() *model.Requirement {
 
 // nodeSelection fills in Terms and Preferred. The pods of a DaemonSet are each bound to their node by name; once they are there
 // the name says nothing more, and leaving it out gives them one class.
+//
+// A pod's spec.os selects nodes too: kube-scheduler does not look at it, and the kubelet of another operating system rejects the
+// pod.
 func (t *Translator) nodeSelection(c *model.Class, s *corev1.PodSpec, dropNames bool) {
 	var base model.Requirements
-	if len(s.NodeSelector) > 0 {
-		rules := make([]model.Requirement, 0, len(s.NodeSelector))
+	if len(s.NodeSelector) > 0 || s.OS != nil {
+		rules := make([]model.Requirement, 0, len(s.NodeSelector)+1)
 		for k, v := range s.NodeSelector {
 			rules = append(rules, model.OneOf(label(k), v))
 			c.SelectorKeys = append(c.SelectorKeys, label(k))
 		}
 		slices.Sort(c.SelectorKeys)
+		if s.OS != nil && s.OS.Name != "" {
+			rules = append(rules, model.OneOf(corev1.LabelOSStable, string(s.OS.Name)))
+			c.OS = string(s.OS.Name)
+		}
 		base = model.NewRequirements(rules...)
 	}
 	var required *corev1.NodeSelector

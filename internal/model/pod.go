@@ -27,8 +27,9 @@ type Class struct {
 	Preferred []WeightedNodeTerm
 
 	// SelectorKeys and AffinityKeys are the labels that Terms are about by where the pod says them, nodeSelector and required node affinity;
-	// sorted. They say what to edit, and are no part of Key.
+	// sorted. OS is spec.os.name, which selects nodes too. They say what to edit, and are no part of Key.
 	SelectorKeys, AffinityKeys []string `json:",omitempty"`
+	OS                         string   `json:",omitempty"`
 
 	Tolerations []Toleration
 
@@ -62,6 +63,9 @@ type Excess struct {
 func (c *Class) NodeFields(label string) (out []string) {
 	if slices.Contains(c.SelectorKeys, label) {
 		out = append(out, "spec.nodeSelector["+label+"]")
+	}
+	if c.OS != "" && label == LabelOS {
+		out = append(out, "spec.os.name")
 	}
 	if len(out) == 0 || slices.Contains(c.AffinityKeys, label) {
 		out = append(out, "spec.affinity.nodeAffinity["+label+"]")
