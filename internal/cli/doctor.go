@@ -161,7 +161,8 @@ func takeIn(m *kube.Manifests, cat *catalog.Catalog, in *doctor.Input, now time.
 		zones = append(zones, n.Labels[model.LabelZone])
 	}
 	in.Types, elsewhere = doctor.LocalTypes(types, zones)
-	offer(s, in.Types, live)
+	of := offerer{types: in.Types, live: live}
+	of.offer(context.Background(), s)
 	in.Snapshot = s.Snapshot(in.Now)
 	for _, q := range m.FullQuotas() {
 		in.FullQuotas = append(in.FullQuotas, doctor.FullQuota(q))

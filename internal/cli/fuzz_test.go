@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/fleet"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/decide"
@@ -60,14 +61,16 @@ func FuzzPlan(f *testing.F) {
 			return // FuzzManifests looks at what it says
 		}
 		m.Feed(s)
-		offer(s, types, false)
+		of := offerer{types: types, estimator: fleet.NewEstimator(cat, s.Resources())}
+		of.offer(t.Context(), s)
 		now := time.Unix(1_760_000_000, 0)
+		static := controller.AddStaticClaims(s, now, decide.DefaultPolicy())
 		snap := s.Snapshot(now)
 		out := decide.WhatIf(snap, now, decide.DefaultPolicy())
 		if err := controller.VerifyPlan(snap, &out).Err(); err != nil {
 			t.Fatalf("%v\nof\n%s", err, input)
 		}
-		p := reported(snap, &out)
+		p := reported(snap, &out, static)
 		for _, r := range p.Refused {
 			if len(r.Reasons) == 0 {
 				t.Errorf("pod %s is refused without a reason", r.Pod.Key())

@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,14 +18,11 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
-	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/fleet"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube"
-	"github.com/dovetail-sh/dovetail/internal/model"
-	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/report"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -173,13 +169,15 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 	}
 	shown.at("taking in %d objects", m.Len())
 	m.Feed(s)
-	offer(s, types, f.live)
+	of := offerer{types: types, estimator: fleet.NewEstimator(cat, s.Resources()), live: f.live}
+	of.offer(c.Context(), s)
 	if f.headroom {
 		shown.at("pricing headroom")
 		return planHeadroom(c, f, pol, m, s, cat.Name)
 	}
 
 	start := time.Now()
+	static := controller.AddStaticClaims(s, start, pol)
 	snap := s.Snapshot(start)
 	shown.at("planning for %d pods", len(snap.Pending))
 	out := decide.WhatIf(snap, start, pol)
@@ -188,7 +186,8 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 		return fmt.Errorf("internal error: the plan made is not valid, so it is not shown; please report this with the input: %w", err)
 	}
 	shown.at("writing the plan")
-	p := reported(snap, &out)
+	p := reported(snap, &out, static)
+	p.Unknown, p.NotCreated = unknowns(m, &of, len(f.files) > 0), notCreated(m)
 	for _, o := range s.Pools.ListNodeOverlays() {
 		p.Overlays = append(p.Overlays, report.Overlay{Name: o.Name, NotApplied: o.Verdict.NotApplied()})
 	}
@@ -201,29 +200,10 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 	if err := write(c.OutOrStdout(), p); err != nil {
 		return fmt.Errorf("write the plan: %w", err)
 	}
-	if len(p.Refused) > 0 {
+	if len(p.Refused)+len(p.NotCreated) > 0 {
 		return exit{unplaced, errors.New("")}
 	}
 	return nil
-}
-
-// offer gives every pool all that the catalogue has. A pool of a node class that files do not hold is taken as ready: whoever plans
-// with files need not have one. In a cluster the simulated cloud's own kind must be there; of others nothing is known here. A pool of node groups
-// takes no part: which types, labels and sizes they have only the cloud can tell, and a plan of guesses would be believed.
-func offer(s *state.State, types []*model.InstanceType, live bool) {
-	for _, p := range s.Pools.ListPools() {
-		s.Pools.SetTypes(p.Name, types)
-		if p.ClassGroup == dovetailv1alpha1.Group && p.ClassKind == "NodeGroupClass" {
-			s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeGroupsNotRead",
-				Message: "plan doesn't know what the node groups of NodeGroupClass " + p.ClassName + " may launch: their types, labels and sizes are in the cloud; " +
-					"ask the running controller: dovetail why nodepool/" + p.Name})
-			continue
-		}
-		if live && p.Ready && p.ClassGroup == kwokv1alpha1.Group && s.Pools.FindNodeClass(p.ClassGroup, p.ClassKind, p.ClassName) == nil {
-			s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeClassNotFound",
-				Message: "spec.template.spec.nodeClassRef names " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + ", which does not exist; create it"})
-		}
-	}
 }
 
 // readFiles reads what -f names, in the order given.
@@ -349,40 +329,4 @@ func inlineSchedulerConfig(text string) (kube.SchedulerDefaults, error) {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-// reported hands a decision over to report.
-func reported(snap *model.Snapshot, out *decide.Output) *report.Plan {
-	p := &report.Plan{ResourceNames: snap.ResourceNames, Cost: out.Cost, Stats: out.Stats}
-	if out.Result != nil {
-		for _, n := range out.Result.New {
-			p.New = append(p.New, report.Machine{Pool: n.Pool, Type: n.Type, Offering: n.Offering, Choices: n.Choices, Zones: n.Zones,
-				Pods: n.Pods, Requests: n.Requests, PriceMicro: n.PriceMicro})
-		}
-	}
-	nodes := map[string]string{} // by claim
-	for _, n := range snap.Nodes {
-		if n.Claim != "" {
-			nodes[n.Claim] = n.Name
-		}
-	}
-	standing := map[string][]*model.Pod{}
-	for _, d := range out.Pods {
-		switch d.Outcome {
-		case plan.OnNode:
-			standing[d.Target] = append(standing[d.Target], d.Pod)
-		case plan.OnClaim:
-			at := cmp.Or(nodes[d.Target], d.Target)
-			standing[at] = append(standing[at], d.Pod)
-		case plan.Refused:
-			p.Refused = append(p.Refused, d)
-		case plan.NotOurs:
-			p.Ignored = append(p.Ignored, d)
-		}
-	}
-	for node, pods := range standing {
-		p.Existing = append(p.Existing, report.Standing{Node: node, Pods: pods})
-	}
-	slices.SortFunc(p.Existing, func(a, b report.Standing) int { return cmp.Compare(a.Node, b.Node) })
-	return p
 }

@@ -48,6 +48,19 @@ func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
 	return st.out
 }
 
+// StaticClaims returns the claims that Step would make for pools with a fixed number of nodes that have too few of them.
+func StaticClaims(s *model.Snapshot, now time.Time, pol Policy) []plan.CreateClaim {
+	st := read(s, Memory{}, now, pol, Request{}, purchasing)
+	st.static.scale()
+	var out []plan.CreateClaim
+	for _, a := range st.out.Actions {
+		if c, ok := a.(plan.CreateClaim); ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 // notDemandReason says why a pending pod is no demand.
 func (pt *podTable) notDemandReason(p *model.Pod) plan.Reason {
 	r := plan.Reason{Code: plan.NotSchedulable}

@@ -64,6 +64,7 @@ func TestDocumented(t *testing.T) {
 	d.DisallowUnknownFields()
 	var strict struct {
 		NodeClaims []struct {
+			Static                                     bool
 			NodePool, InstanceType, Zone, CapacityType string
 			PricePerHour, ListPricePerHour             float64
 			PriceOverlay                               string
@@ -87,7 +88,12 @@ func TestDocumented(t *testing.T) {
 			Name, Message string
 			Applied       bool
 		}
-		Stats struct {
+		NotCreated []struct {
+			Owner, Message string
+			Pods           int
+		}
+		Unknown []string
+		Stats   struct {
 			Pods, Classes, Offerings, Tier int
 			Seconds                        float64
 		}

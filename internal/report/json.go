@@ -18,7 +18,7 @@ import (
 func JSON(w io.Writer, p *Plan) error {
 	out := wirePlan{
 		NodeClaims: make([]wireClaim, 0, len(p.New)), Existing: make([]wireStanding, 0, len(p.Existing)),
-		NodeOverlays: make([]wireOverlay, 0, len(p.Overlays)), Unschedulable: wirePods(p.Refused), Ignored: wirePods(p.Ignored),
+		Unknown: append([]string{}, p.Unknown...), NotCreated: make([]wireNotCreated, 0, len(p.NotCreated)), NodeOverlays: make([]wireOverlay, 0, len(p.Overlays)), Unschedulable: wirePods(p.Refused), Ignored: wirePods(p.Ignored),
 		Cost: wireCost{
 			NewPerHour: dollars(p.Cost.NewMicroPerHour), PremiumPerHour: dollars(p.Cost.PremiumMicroPerHour), LowerBoundPerHour: dollars(p.Cost.BoundMicroPerHour),
 			Gap: dollars(p.Cost.Gap()), ProvenBy: p.Cost.ProvenBy, Unpriced: append([]string{}, p.Cost.Unpriced...),
@@ -31,7 +31,7 @@ func JSON(w io.Writer, p *Plan) error {
 			NodePool: m.Pool, InstanceType: m.Type.Name, Zone: m.Offering.Zone, CapacityType: m.Offering.CapacityType,
 			PricePerHour: dollars(m.PriceMicro), ListPricePerHour: dollars(m.PriceMicro), PriceOverlay: m.Offering.PriceOverlay,
 			CapacityOverlays: append([]string{}, m.Type.CapacityOverlays...), InstanceTypes: make([]string, len(m.Choices)), Pods: names(m.Pods),
-			Requests: amounts(m.Requests, p.ResourceNames), Allocatable: amounts(m.Type.Allocatable, p.ResourceNames),
+			Static: m.Static, Requests: amounts(m.Requests, p.ResourceNames), Allocatable: amounts(m.Type.Allocatable, p.ResourceNames),
 		}
 		if m.Offering.PriceOverlay != "" {
 			c.ListPricePerHour = dollars(m.Offering.ListPriceMicro)
@@ -44,6 +44,9 @@ func JSON(w io.Writer, p *Plan) error {
 	for _, o := range p.Overlays {
 		out.NodeOverlays = append(out.NodeOverlays, wireOverlay{Name: o.Name, Applied: o.NotApplied == "", Message: o.NotApplied})
 	}
+	for _, n := range p.NotCreated {
+		out.NotCreated = append(out.NotCreated, wireNotCreated(n))
+	}
 	for _, s := range p.Existing {
 		out.Existing = append(out.Existing, wireStanding{Node: s.Node, Pods: names(s.Pods)})
 	}
@@ -54,13 +57,21 @@ func JSON(w io.Writer, p *Plan) error {
 }
 
 type wirePlan struct {
-	NodeClaims    []wireClaim    `json:"nodeClaims"`
-	Existing      []wireStanding `json:"existing"`
-	Unschedulable []wirePod      `json:"unschedulable"`
-	Ignored       []wirePod      `json:"ignored"`
-	Cost          wireCost       `json:"cost"`
-	NodeOverlays  []wireOverlay  `json:"nodeOverlays"`
-	Stats         wireStats      `json:"stats"`
+	NodeClaims    []wireClaim      `json:"nodeClaims"`
+	Existing      []wireStanding   `json:"existing"`
+	Unschedulable []wirePod        `json:"unschedulable"`
+	Ignored       []wirePod        `json:"ignored"`
+	NotCreated    []wireNotCreated `json:"notCreated"`
+	Cost          wireCost         `json:"cost"`
+	NodeOverlays  []wireOverlay    `json:"nodeOverlays"`
+	Unknown       []string         `json:"unknown"`
+	Stats         wireStats        `json:"stats"`
+}
+
+type wireNotCreated struct {
+	Owner   string `json:"owner"`
+	Pods    int    `json:"pods"`
+	Message string `json:"message"`
 }
 
 type wireOverlay struct {
@@ -78,6 +89,7 @@ type wireClaim struct {
 	ListPricePerHour dollars           `json:"listPricePerHour"`
 	PriceOverlay     string            `json:"priceOverlay"`
 	CapacityOverlays []string          `json:"capacityOverlays"`
+	Static           bool              `json:"static"`
 	InstanceTypes    []string          `json:"instanceTypes"`
 	Pods             []string          `json:"pods"`
 	Requests         map[string]string `json:"requests"`

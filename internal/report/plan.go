@@ -30,8 +30,17 @@ type Plan struct {
 	Catalog    string // where types and prices come from
 	PricesAsOf string // empty: not said
 	Skipped    []string
+	Unknown    []string // what the plan can't know, and what it assumes instead
+	NotCreated []NotCreated
 	Planned    time.Duration // what planning and checking took
 	Elapsed    time.Duration // what all took, reading included
+}
+
+// NotCreated are pods of the input that the API server would refuse to create.
+type NotCreated struct {
+	Owner   string // kind, namespace and name of their workload, or of the pod itself
+	Pods    int
+	Message string
 }
 
 // Overlay is a NodeOverlay that the plan was made with.
@@ -50,6 +59,7 @@ type Machine struct {
 	Pods       []*model.Pod          // by namespace and name
 	Requests   model.Resources       // pods and DaemonSets
 	PriceMicro int64
+	Static     bool // one of the fixed number of nodes of its pool, launched whatever the pods are
 }
 
 // Standing is a machine that is there or coming, and the waiting pods that it holds.

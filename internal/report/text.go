@@ -34,10 +34,11 @@ func Text(w io.Writer, p *Plan) error {
 	t.existing()
 	t.decisions("Unschedulable", p.Refused)
 	t.decisions("Left to others", p.Ignored)
-	if len(p.New)+len(p.Existing)+len(p.Refused)+len(p.Ignored) == 0 {
+	if len(p.New)+len(p.Existing)+len(p.Refused)+len(p.Ignored)+len(p.NotCreated) == 0 {
 		t.line("No pod is waiting for a node.")
 		t.line("")
 	}
+	t.notCreated()
 	t.summary()
 	_, err := w.Write(t.b.Bytes())
 	return err
@@ -110,6 +111,9 @@ func (t *text) launch() {
 		table.add(strconv.Itoa(r.machines), m.Type.Name, zone, m.Offering.CapacityType, price(m.PriceMicro, m.Offering.Modelled),
 			price(r.total, m.Offering.Modelled), use(model.CPU), use(model.Memory), strconv.Itoa(len(r.pods)), m.Pool)
 		what := list(byWorkload(r.pods), mostWorkloads)
+		if m.Static {
+			what = strings.TrimSuffix("spec.replicas of the NodePool; "+what, "; ")
+		}
 		if n := len(m.Choices) - 1; n > 0 {
 			what += "; " + count(n, "other instance type") + " would fit"
 		}
@@ -152,6 +156,28 @@ func (t *text) existing() {
 	table.write(&t.b)
 	if rest > 0 {
 		t.line("  and %s on %d more nodes", count(restPods, "pod"), rest)
+	}
+	t.line("")
+}
+
+// notCreated writes pods that the API server would refuse.
+func (t *text) notCreated() {
+	if len(t.p.NotCreated) == 0 {
+		return
+	}
+	pods := 0
+	for _, n := range t.p.NotCreated {
+		pods += n.Pods
+	}
+	t.line("Refused by the API server: %s", count(pods, "pod"))
+	t.line("")
+	for i, n := range t.p.NotCreated {
+		if i >= mostRefused && len(t.p.NotCreated) > mostRefused+1 {
+			t.line("  and those of %d more workloads; -o json has them all", len(t.p.NotCreated)-i)
+			break
+		}
+		t.line("  %s: %s", n.Owner, count(n.Pods, "pod"))
+		t.line("    %s", n.Message)
 	}
 	t.line("")
 }
@@ -273,6 +299,13 @@ func (t *text) summary() {
 	add("Time", "%s to plan, %s in all%s", span(p.Planned), span(p.Elapsed), more)
 	if len(p.Skipped) > 0 {
 		add("Ignored", "%s", kinds(p.Skipped))
+	}
+	for i, what := range p.Unknown {
+		name := ""
+		if i == 0 {
+			name = "Unknown"
+		}
+		add(name, "%s", what)
 	}
 	table.write(&t.b)
 }

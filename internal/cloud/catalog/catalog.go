@@ -32,6 +32,8 @@ type Type struct {
 	Capacity    Amounts
 	Allocatable Amounts
 	Offerings   []model.Offering // by zone, then capacity type
+	ENIs        int64            // network interfaces of all network cards; 0: not said
+	Addresses   int64            // IPv4 addresses of each; 0: not said
 }
 
 // Amounts are resources by name, in the model's units: milli-cores, bytes, whole pieces.

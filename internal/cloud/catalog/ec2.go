@@ -31,6 +31,7 @@ type ec2Type struct {
 	OnDemand  text             `json:"onDemandUSDPerHour"`
 	Spot      zonePrices       `json:"spotUSDPerHour"`
 	Zones     *json.RawMessage `json:"zones"`
+	ENI       []text           `json:"eni"`
 }
 
 // zonePrices is one price for all zones, or one for each zone named.
@@ -145,6 +146,9 @@ func (in ec2Type) build(region string, zones []string) (Type, error) {
 	if t.Allocatable, err = amounts("allocatable", in.Alloc); err != nil {
 		return t, err
 	}
+	if t.ENIs, t.Addresses, err = parseENI(in.ENI); err != nil {
+		return t, err
+	}
 	t.Capacity = Amounts{}
 	for r, v := range t.Allocatable {
 		t.Capacity[r] = v
@@ -214,6 +218,21 @@ func (in ec2Type) offer(t *Type, zones []string) error {
 		t.Offerings = append(t.Offerings, o)
 	}
 	return nil
+}
+
+// parseENI reads how many network interfaces a type has and how many addresses each; 0 where that is not given.
+func parseENI(eni []text) (interfaces, addresses int64, err error) {
+	if len(eni) == 0 {
+		return 0, 0, nil
+	}
+	if len(eni) != 2 {
+		return 0, 0, wrong("eni", "", "need two numbers: network interfaces, and addresses of each")
+	}
+	if interfaces, err = positive("eni[0]", eni[0]); err != nil {
+		return 0, 0, err
+	}
+	addresses, err = positive("eni[1]", eni[1])
+	return interfaces, addresses, err
 }
 
 // positive reads a whole number; 0 where it is not given.

@@ -29,6 +29,7 @@ import (
 //	   "onDemandUSDPerHour": 0.096,    one of the two prices
 //	   "spotUSDPerHour": 0.0423,       optional: one price, or one a zone as an object; without it spot is modelled
 //	   "os": "linux",                  optional
+//	   "eni": [3, 10],                 optional: network interfaces and addresses of each, for EC2NodeClasses that say how many pods a node takes
 //	   "zones": ["us-east-1a"],        optional, default the file's
 //	   "labels": {"instance-family": "m5", …}}]}  optional; keys without a domain are given karpenter.k8s.aws/
 func Parse(name string, data []byte) (*Catalog, error) {

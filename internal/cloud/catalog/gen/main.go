@@ -49,6 +49,7 @@ type instanceType struct {
 	MemoryMiB   json.Number       `json:"memoryMiB"`
 	Labels      map[string]string `json:"labels"`
 	Allocatable map[string]string `json:"allocatable"`
+	ENI         []json.Number     `json:"eni,omitempty"`
 	OnDemand    json.Number       `json:"onDemandUSDPerHour"`
 }
 

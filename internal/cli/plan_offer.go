@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/fleet"
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/report"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// offerer gives pools the instance types of a catalogue, as their node classes say.
+type offerer struct {
+	types     []*model.InstanceType
+	estimator *fleet.Estimator // nil: EC2NodeClasses are not looked at
+	live      bool
+	unknown   []string // what had to be assumed of node classes
+}
+
+// offer gives every pool what its node class would offer from the catalogue. A pool of a node class that files do not hold is
+// taken as ready: whoever plans with files need not have one. In a cluster the simulated cloud's own kind must be there. A pool of node groups
+// takes no part: which types, labels and sizes they have only the cloud can tell, and a plan of guesses would be believed.
+func (f *offerer) offer(ctx context.Context, s *state.State) {
+	for _, p := range s.Pools.ListPools() {
+		s.Pools.SetTypes(p.Name, f.types)
+		class := s.Pools.FindNodeClass(p.ClassGroup, p.ClassKind, p.ClassName)
+		switch {
+		case p.ClassGroup == dovetailv1alpha1.Group && p.ClassKind == dovetailv1alpha1.KindNodeGroupClass:
+			s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeGroupsNotRead",
+				Message: "plan doesn't know what the node groups of NodeGroupClass " + p.ClassName + " may launch: their types, labels and sizes are in the cloud; " +
+					"ask the running controller: dovetail why nodepool/" + p.Name})
+		case f.live && p.Ready && p.ClassGroup == kwokv1alpha1.Group && class == nil:
+			s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeClassNotFound",
+				Message: "spec.template.spec.nodeClassRef names " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + ", which does not exist; create it"})
+		case p.ClassGroup == awsv1.Group && p.ClassKind == awsv1.KindEC2NodeClass && f.estimator != nil:
+			if err := f.offerEC2(ctx, s, p, class); err != nil {
+				s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: err.Error()})
+			}
+		}
+	}
+}
+
+// offerEC2 gives a pool what its EC2NodeClass offers, as far as that is known without its account.
+func (f *offerer) offerEC2(ctx context.Context, s *state.State, p *model.NodePool, class *state.NodeClass) error {
+	if class == nil {
+		f.assume("EC2NodeClass " + p.ClassName + " of NodePool " + p.Name + " is not in the input: nodes with the defaults of AL2023 in every zone are assumed")
+		return nil
+	}
+	nc := cloud.NodeClass{Group: class.Group, Kind: class.Kind, Name: class.Name, UID: class.UID, Generation: class.Generation, Annotations: class.Annotations, Spec: class.Spec}
+	e, err := f.estimator.Offerings(ctx, p, nc, class.Status)
+	if err != nil {
+		return err
+	}
+	for _, what := range e.Unknown {
+		f.assume("EC2NodeClass " + class.Name + ": " + what)
+	}
+	s.Pools.SetTypes(p.Name, e.Types)
+	return nil
+}
+
+func (f *offerer) assume(what string) {
+	if !slices.Contains(f.unknown, what) {
+		f.unknown = append(f.unknown, what)
+	}
+}
+
+// unknowns are what a plan can't know, and what is assumed instead.
+func unknowns(m *kube.Manifests, f *offerer, files bool) (out []string) {
+	if files {
+		out = append(out, "what webhooks and admission policies change or refuse, what quotas leave, and whether the cloud has the capacity")
+	}
+	for _, what := range m.Missing {
+		out = append(out, what+" is not in the input: nothing of it is assumed")
+	}
+	return append(out, f.unknown...)
+}
+
+// notCreated are the pods that the API server would refuse.
+func notCreated(m *kube.Manifests) (out []report.NotCreated) {
+	for _, n := range m.NotMade {
+		out = append(out, report.NotCreated{Owner: n.Owner, Pods: n.Pods, Message: n.Why})
+	}
+	return out
+}
+
+// reported hands a decision over to report. static are the claims that pools with spec.replicas lack.
+func reported(snap *model.Snapshot, out *decide.Output, static []plan.CreateClaim) *report.Plan {
+	p := &report.Plan{ResourceNames: snap.ResourceNames, Cost: out.Cost, Stats: out.Stats}
+	if out.Result != nil {
+		for _, n := range out.Result.New {
+			p.New = append(p.New, report.Machine{Pool: n.Pool, Type: n.Type, Offering: n.Offering, Choices: n.Choices, Zones: n.Zones,
+				Pods: n.Pods, Requests: n.Requests, PriceMicro: n.PriceMicro})
+		}
+	}
+	nodes := map[string]string{} // by claim
+	for _, n := range snap.Nodes {
+		if n.Claim != "" {
+			nodes[n.Claim] = n.Name
+		}
+	}
+	standing := map[string][]*model.Pod{}
+	for _, d := range out.Pods {
+		switch d.Outcome {
+		case plan.OnNode:
+			standing[d.Target] = append(standing[d.Target], d.Pod)
+		case plan.OnClaim:
+			at := cmp.Or(nodes[d.Target], d.Target)
+			standing[at] = append(standing[at], d.Pod)
+		case plan.Refused:
+			p.Refused = append(p.Refused, d)
+		case plan.NotOurs:
+			p.Ignored = append(p.Ignored, d)
+		}
+	}
+	for _, c := range static {
+		p.New = append(p.New, staticMachine(c, standing[c.Name]))
+		p.Cost.NewMicroPerHour += c.PriceMicro
+		p.Cost.BoundMicroPerHour += c.PriceMicro // they are launched whatever the pods are
+		delete(standing, c.Name)
+	}
+	for node, pods := range standing {
+		p.Existing = append(p.Existing, report.Standing{Node: node, Pods: pods})
+	}
+	slices.SortFunc(p.Existing, func(a, b report.Standing) int { return cmp.Compare(a.Node, b.Node) })
+	return p
+}
+
+// staticMachine is a node that a pool with spec.replicas lacks, with the pods that land on it.
+func staticMachine(c plan.CreateClaim, pods []*model.Pod) report.Machine {
+	t := c.Types[0]
+	m := report.Machine{Pool: c.Pool.Name, Type: t, Choices: c.Types, Pods: pods, PriceMicro: c.PriceMicro, Static: true,
+		Offering: model.Offering{Zone: c.Zone, CapacityType: c.CapacityType, PriceMicro: c.PriceMicro}}
+	for _, o := range t.Offerings {
+		if o.CapacityType == c.CapacityType {
+			m.Zones = append(m.Zones, o.Zone)
+			if o.Zone == c.Zone {
+				m.Offering = o
+			}
+		}
+	}
+	for _, p := range pods {
+		m.Requests = m.Requests.AddInto(p.Class.Requests, 1)
+	}
+	return m
+}
