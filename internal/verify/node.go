@@ -175,26 +175,22 @@ func (c *checker) checkMachine(i int, m *Machine) {
 		if own := m.Requirements.Get(r.Key); p.RelaxMinValues && own != nil {
 			want = own.MinValues
 		}
-		if n := len(labelValues(r.Key, m)); want > n {
+		if n := c.countValues(p, m, &r); want > n {
 			c.addViolation(Choice, nil, where, "%d values of %s are left, %d are wanted", n, r.Key, want)
 		}
 	}
 }
 
-// labelValues are the distinct values of a label among what a machine may become.
-func labelValues(key string, m *Machine) map[string]bool {
-	out := map[string]bool{}
-	for _, t := range m.Choices {
-		for i := range t.Offerings {
-			o := &t.Offerings[i]
-			if o.Available && slices.Contains(m.Zones, o.Zone) && slices.Contains(m.CapacityTypes, o.CapacityType) {
-				if v, ok := offeringLabels(t, o)[key]; ok {
-					out[v] = true
-				}
-			}
+// countValues returns how many distinct values that a requirement allows a label has among the offerings that a machine
+// may become. A label of the pool's own has none: there is nothing that the cloud could choose.
+func (c *checker) countValues(p *Pool, m *Machine, r *model.Requirement) int {
+	values := map[string]bool{}
+	c.forEachOffering(p, m, func(t *model.InstanceType, o *model.Offering, _ *variant) {
+		if v, ok := offeringLabels(t, o)[r.Key]; ok && r.Matches(v, true) {
+			values[v] = true
 		}
-	}
-	return out
+	})
+	return len(values)
 }
 
 // offeringLabels are the labels of a node of an instance type and offering, without those of its pool.

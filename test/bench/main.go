@@ -147,7 +147,27 @@ func table(data string, runs int) []entry {
 	tianchi := func(sample int, rules bool) func() (*problems.Problem, error) {
 		return func() (*problems.Problem, error) { return problems.Tianchi(data, sample, rules) }
 	}
+	// The time with minValues is compared with that without, of the same pods, and its plan with the bound of that.
+	choosing := func(name string, make func() (*problems.Problem, error), categories, families, generations, types int) entry {
+		return entry{name, "1.3 times without", func() (row, error) {
+			x, err := make()
+			if err != nil {
+				return row{}, err
+			}
+			without := solveIt(problems.MinValues(x, 0, 0, 0, 0), 2*runs+1)
+			r := solveIt(problems.MinValues(x, categories, families, generations, types), 2*runs+1)
+			r.met = r.note == "" && float64(r.whole) <= 1.3*float64(without.whole)
+			r.note = strings.TrimSpace(fmt.Sprintf("%s without: %s, %s", r.note, duration(without.whole), ratio(without.ratio)))
+			return r, nil
+		}}
+	}
+	basic := func() (*problems.Problem, error) { return problems.Basic(data) }
+	diverse := func() (*problems.Problem, error) { return problems.Diverse(data, 1000) }
 	return []entry{
+		choosing("basic, minValues 2/5/10", basic, 2, 5, 0, 10),
+		choosing("basic, minValues 3/3/30", basic, 3, 0, 3, 30),
+		choosing("diverse, minValues 2/5/10", diverse, 2, 5, 0, 10),
+		choosing("diverse, minValues 3/3/30", diverse, 3, 0, 3, 30),
 		solved("basic, 636 types", 1.01, 20*time.Millisecond, func() (*problems.Problem, error) { return problems.Basic(data) }),
 		solved("diverse", 1.01, 100*time.Millisecond, func() (*problems.Problem, error) { return problems.Diverse(data, 20000) }),
 		solved("tianchi, sample", 1.02, time.Second, tianchi(20000, false)),

@@ -56,6 +56,38 @@ func Diverse(data string, n int) (*Problem, error) {
 	return on(data, "cmr", demandOf(count))
 }
 
+// MinValues returns a problem whose pool also asks for numbers of distinct instance categories, families, generations and
+// types; 0: any number. Without any it is the problem with the labels that these are of.
+func MinValues(x *Problem, categories, families, generations, types int) *Problem {
+	pool := *x.Pool
+	for i, t := range pool.Types {
+		labelled := *t
+		labelled.Labels = model.Labels{}
+		for k, v := range t.Labels {
+			labelled.Labels[k] = v
+		}
+		family, _, _ := strings.Cut(t.Name, ".")
+		category := strings.TrimRight(family[:strings.IndexAny(family, "0123456789")], "-")
+		labelled.Labels[awsPrefix+"instance-family"], labelled.Labels[awsPrefix+"instance-category"] = family, category[:1]
+		labelled.Labels[awsPrefix+"instance-generation"] = strings.TrimLeft(family, "abcdefghijklmnopqrstuvwxyz-")[:1]
+		if i == 0 {
+			pool.Types = slices.Clone(pool.Types)
+		}
+		pool.Types[i] = &labelled
+	}
+	for key, n := range map[string]int{awsPrefix + "instance-category": categories, awsPrefix + "instance-family": families,
+		awsPrefix + "instance-generation": generations, model.LabelInstanceType: types} {
+		if n > 0 {
+			r, _ := model.NewRequirement(key, model.OpExists)
+			r.MinValues = n
+			pool.Requirements = pool.Requirements.With(r)
+		}
+	}
+	return &Problem{ResourceNames: x.ResourceNames, Demand: x.Demand, Pool: &pool, Nodes: x.Nodes}
+}
+
+const awsPrefix = "karpenter.k8s.aws/"
+
 type shape struct{ cpu, mem, gpu int64 } // milli, MiB, whole
 
 // demandOf makes pods, one class a shape.

@@ -213,10 +213,24 @@ func typesWithin(rs model.Requirements, left []*model.InstanceType, known map[st
 			}
 		}
 		if len(left) == 0 {
-			return nil, &plan.Reason{Code: plan.NoInstanceType, Key: q.Key, Want: q.String(), Have: firstValues(problem.DistinctValues(q.Key, before))}
+			return nil, &plan.Reason{Code: plan.NoInstanceType, Key: q.Key, Want: q.String(), Have: firstValues(distinctValues(q.Key, before))}
 		}
 	}
 	return left, nil
+}
+
+// distinctValues lists the values of a label that the cloud sets on nodes of types, sorted.
+func distinctValues(key string, types []*model.InstanceType) []string {
+	var out []string
+	for _, t := range types {
+		if key == model.LabelInstanceType {
+			out = append(out, t.Name)
+		} else if v, ok := t.Labels[key]; ok {
+			out = append(out, v)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // firstValues writes the first few of many values, and how many there are.

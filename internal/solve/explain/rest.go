@@ -71,24 +71,12 @@ func (s *Explainer) limitReason(o *problem.Offer, x problem.Shortage) *plan.Reas
 
 // explainRest makes the checks that remain where an offer fits and could be had: MinValues, topology, ports, volumes.
 func (s *Explainer) explainRest(c *problem.Class, pi int) plan.Reason {
-	need := s.MinValuesOf(pi)
-	if len(need) > 0 {
-		var types []*model.InstanceType
-		lo, hi := s.PoolOfferRange(pi)
-		s.Steps += int64(hi - lo)
-		for i := lo; i < hi; i++ {
-			if o := &s.Offers[i]; c.Filter.Offers.Contains(i) && problem.FitsIn(&c.Req, o.Allocatable, s.NumDims) && !slices.Contains(types, o.InstanceType) {
-				types = append(types, o.InstanceType)
-			}
-		}
+	if need := s.MinValuesOf(pi); len(need) > 0 {
 		if s.Assumptions.BannedPools[pack.ClassPool{Class: c.ID, Pool: pi}] {
 			return plan.Reason{Code: plan.MinValues, Key: need[0].Key, Want: fmt.Sprint(need[0].MinValues),
 				Have: "fewer that hold the pods together in one zone and capacity type"}
 		}
-		if r := need.FirstUnmet(types); r != nil {
-			return plan.Reason{Code: plan.MinValues, Key: r.Key, Want: fmt.Sprint(r.MinValues), Have: fmt.Sprint(len(problem.DistinctValues(r.Key, types)))}
-		}
-		if r := s.minValuesScattered(c, pi, need); r != nil {
+		if r := s.explainMinValues(c, pi); r != nil {
 			return *r
 		}
 	}
@@ -120,38 +108,47 @@ func (s *Explainer) explainRest(c *problem.Class, pi int) plan.Reason {
 	return s.explainOthers(c, pi)
 }
 
-// minValuesScattered says whether the types that MinValues wants are never to be had together: a machine whose pods
-// topology ties stands in one domain, and a claim has one capacity type and one set of the pool's own labels.
-func (s *Explainer) minValuesScattered(c *problem.Class, pi int, need problem.MinValues) *plan.Reason {
-	masks := []*problem.OfferSet{c.Filter.Offers}
+// explainMinValues says which minValues no claim for a pod of the class can have, nil if one can have all. What a claim
+// may become has one capacity type and one set of the pool's own labels, and is in one domain of those that topology
+// asks about. The reason is of the claim that lacks the fewest values.
+func (s *Explainer) explainMinValues(c *problem.Class, pi int) *plan.Reason {
+	sets := []*problem.OfferSet{c.Filter.Offers}
 	if len(c.Topology.Keys) > 0 {
-		masks = masks[:0]
+		sets = sets[:0]
 		for _, at := range s.OfferAssignments(c) {
-			masks = append(masks, at.Offers)
+			sets = append(sets, at.Offers)
 		}
 	}
 	lo, hi := s.PoolOfferRange(pi)
+	count := s.CountValues(pi)
+	together := func(i, j int) bool { // a machine of a limited quantity is of one type
+		a, b := &s.Offers[i], &s.Offers[j]
+		return a.Quantity == b.Quantity && (a.Quantity < 0 || a.InstanceType == b.InstanceType) && s.AreInterchangeable(i, j)
+	}
 	var lacking *plan.Reason
-	for _, set := range masks {
+	fewest := 0
+	for _, set := range sets {
 		var tried []int
 		for i := lo; i < hi; i++ {
-			if !set.Contains(i) || slices.ContainsFunc(tried, func(j int) bool { return s.AreInterchangeable(i, j) }) {
+			if !set.Contains(i) || slices.ContainsFunc(tried, func(j int) bool { return together(i, j) }) {
 				continue
 			}
 			tried = append(tried, i)
 			s.Steps += int64(hi - lo)
-			var types []*model.InstanceType
+			count.Reset()
 			for j := lo; j < hi; j++ {
-				if set.Contains(j) && s.AreInterchangeable(i, j) && problem.FitsIn(&c.Req, s.Offers[j].Allocatable, s.NumDims) && !slices.Contains(types, s.Offers[j].InstanceType) {
-					types = append(types, s.Offers[j].InstanceType)
+				if set.Contains(j) && count.Gains(j) && problem.FitsIn(&c.Req, s.Offers[j].Allocatable, s.NumDims) && together(i, j) {
+					count.Add(j)
 				}
 			}
-			r := need.FirstUnmet(types)
-			if r == nil {
+			if count.IsMet() {
 				return nil
 			}
-			lacking = &plan.Reason{Code: plan.MinValues, Key: r.Key, Want: fmt.Sprint(r.MinValues),
-				Have: "fewer that hold the pod in one domain and capacity type"}
+			if n := count.Lacking(); lacking == nil || n < fewest {
+				r, have := count.FirstUnmet()
+				fewest = n
+				lacking = &plan.Reason{Code: plan.MinValues, Key: r.Key, Want: fmt.Sprint(r.MinValues), Have: fmt.Sprint(have)}
+			}
 		}
 	}
 	return lacking

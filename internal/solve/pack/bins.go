@@ -181,13 +181,12 @@ func (s *placement) binLackingMinValues() *Bin {
 
 // meetsMinValues says whether the choices of a bin have the values that its pool asks for.
 func (s *Purchases) meetsMinValues(b *Bin) bool {
-	need := s.MinValuesOf(b.Pool)
-	if len(need) == 0 {
+	if len(s.MinValuesOf(b.Pool)) == 0 {
 		return true
 	}
 	left := &s.Limits[b.Pool]
 	ch := s.ChooseTypes(b)
 	left.Charge(ch.charged, -1) // nothing is bought here: what the bin was charged stands
 	left.Charge(b.charged, 1)
-	return need.FirstUnmet(ch.types) == nil
+	return ch.hasValues()
 }

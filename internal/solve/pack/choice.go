@@ -17,8 +17,12 @@ type BinChoice struct {
 	typeStarts []int // where their offers begin; see Offer.TypeStart
 	zones      []string
 	charged    model.Resources // to limits: the largest of the types in each resource
-	Premium    int64           // what the cheapest costs more than it would have to, for more choice
+	values     problem.ValueCount
+	Premium    int64 // what the cheapest costs more than it would have to, for more choice
 }
+
+// hasValues reports whether there is a machine, and what it may become has the values that minValues asks for.
+func (ch *BinChoice) hasValues() bool { return ch.Offer >= 0 && ch.values.IsMet() }
 
 // choiceKey is what the choices of a bin follow from, where no limit binds and it holds neither ports nor volumes.
 type choiceKey struct {
@@ -40,11 +44,10 @@ func (s *Purchases) ChooseTypes(b *Bin) *BinChoice {
 	}
 	fit := s.fittingBuf[:0]
 	least, most, all := int64(0), int64(0), true
-	cut := plain && len(s.WantedMinValues(b.Pool)) == 0
 	for _, i := range s.PoolOffersCheapestFirst(b.Pool) {
 		o := &s.Offers[i]
-		if cut && len(fit) > 0 && o.Price > most {
-			all = false // too dear to be a choice, unless nothing comes of the cheapest
+		if plain && len(fit) > 0 && o.Price > most {
+			all = false // too dear to be a choice, unless nothing comes of the cheapest or they lack values
 			break
 		}
 		if b.offers.Contains(i) && s.offerHoldsBin(b, o) {
@@ -61,7 +64,7 @@ func (s *Purchases) ChooseTypes(b *Bin) *BinChoice {
 		left.Charge(b.charged, -1) // the charge is made anew below
 	}
 	out := s.bestChoice(b, fit)
-	if !all && (out.Offer < 0 || s.Offers[out.Offer].Price-out.Premium != least) {
+	if !all && (!out.hasValues() || s.Offers[out.Offer].Price-out.Premium != least) {
 		fit = fit[:0]
 		for _, i := range s.PoolOffersCheapestFirst(b.Pool) {
 			if b.offers.Contains(i) && s.offerHoldsBin(b, &s.Offers[i]) {
@@ -84,7 +87,7 @@ func (s *Purchases) ChooseTypes(b *Bin) *BinChoice {
 
 // bestChoice is the choice among the offers that hold the bin, which are given cheapest first.
 func (s *Purchases) bestChoice(b *Bin, fit []int) *BinChoice {
-	need, want := s.MinValuesOf(b.Pool), s.WantedMinValues(b.Pool)
+	insists := len(s.MinValuesOf(b.Pool)) > 0
 	var first, out *BinChoice
 	for n, i := range fit { // one try for each capacity type with the labels of the pool's own
 		if out != nil && s.Offers[i].Price > s.maxPriceForChoice(out) {
@@ -93,12 +96,12 @@ func (s *Purchases) bestChoice(b *Bin, fit []int) *BinChoice {
 		if slices.ContainsFunc(fit[:n], func(j int) bool { return s.AreInterchangeable(i, j) }) {
 			continue
 		}
-		ch := s.gatherChoice(b, fit, i, want)
+		ch := s.gatherChoice(b, fit, i)
 		if first == nil || first.Offer < 0 {
 			first = ch
 		}
 		switch {
-		case ch.Offer < 0 || need.FirstUnmet(ch.types) != nil:
+		case ch.Offer < 0 || insists && !ch.hasValues():
 		case out == nil:
 			out = ch
 		default:
@@ -152,9 +155,9 @@ func (s *Purchases) countChoiceOfferings(b *Bin, ch *BinChoice) (n int) {
 }
 
 // gatherChoice collects a choice among the offers that are interchangeable with one of them, cheapest first.
-// Dearer ones are taken too where they bring a value that is wanted.
-func (s *Purchases) gatherChoice(b *Bin, fit []int, like int, want problem.MinValues) *BinChoice {
-	out := &BinChoice{Offer: -1}
+// Dearer ones are taken too if they bring a value that minValues still lacks.
+func (s *Purchases) gatherChoice(b *Bin, fit []int, like int) *BinChoice {
+	out := &BinChoice{Offer: -1, values: s.CountValues(b.Pool)}
 	left := &s.Limits[b.Pool]
 	for _, i := range fit {
 		o := &s.Offers[i]
@@ -163,7 +166,7 @@ func (s *Purchases) gatherChoice(b *Bin, fit []int, like int, want problem.MinVa
 		}
 		if out.Offer >= 0 {
 			first := s.Offers[out.Offer].Price
-			if o.Price > first+problem.MulDiv(first, s.Policy.PremiumPPM, 1_000_000) && !want.GainsFrom(out.types, o.InstanceType) {
+			if o.Price > first+problem.MulDiv(first, s.Policy.PremiumPPM, 1_000_000) && !out.values.Gains(i) {
 				continue
 			}
 		}
@@ -178,7 +181,7 @@ func (s *Purchases) gatherChoice(b *Bin, fit []int, like int, want problem.MinVa
 			continue
 		}
 		if !slices.Contains(out.types, o.InstanceType) {
-			if len(out.types) >= s.Policy.MaxTypes && !want.GainsFrom(out.types, o.InstanceType) {
+			if len(out.types) >= s.Policy.MaxTypes && !out.values.Gains(i) {
 				continue
 			}
 			out.types = append(out.types, o.InstanceType)
@@ -187,6 +190,7 @@ func (s *Purchases) gatherChoice(b *Bin, fit []int, like int, want problem.MinVa
 			}
 		}
 		out.charged = most
+		out.values.Add(i)
 		if out.Offer < 0 {
 			out.Offer = i
 		}
@@ -299,7 +303,7 @@ func (s *Purchases) nodeTemplate(pool int, ch *BinChoice) problem.NewNode {
 	node := problem.NewNode{Pool: p.Name, Type: o.InstanceType, Offering: *o.Offering, Choices: ch.types, Zones: ch.zones, CapacityTypes: []string{o.Offering.CapacityType},
 		Requirements: p.Requirements.With(narrow...), PriceMicro: o.Price}
 	if p.RelaxMinValues {
-		node.Requirements, node.MinValuesRelaxed = s.WantedMinValues(pool).Relax(node.Requirements, ch.types)
+		node.Requirements, node.MinValuesRelaxed = ch.values.Relax(node.Requirements)
 	}
 	if s.nodeTemplates == nil {
 		s.nodeTemplates = map[[2]int][]problem.NewNode{}

@@ -209,9 +209,9 @@ func (s *Purchases) rechargeBin(b *Bin) bool {
 	was := b.charged
 	b.charged = s.Offers[best].Charge
 	left.Charge(b.charged, 1)
-	if need := s.MinValuesOf(b.Pool); len(need) > 0 { // charge what the choice that must be kept may cost
+	if len(s.MinValuesOf(b.Pool)) > 0 { // charge what the choice that must be kept may cost
 		ch := s.ChooseTypes(b)
-		if b.charged = ch.charged; need.FirstUnmet(ch.types) != nil {
+		if b.charged = ch.charged; !ch.hasValues() {
 			left.Charge(b.charged, -1)
 			if b.charged = was; was != nil {
 				left.Charge(was, 1)

@@ -4,7 +4,6 @@
 package pack
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -80,48 +79,119 @@ func (p *PricedPacking) thinMachines(remaining []int64) {
 	p.Machines, p.feasibilityIndex, p.resourcePricing = out, nil, nil
 }
 
-// restrictToMinValues narrows a machine of a pool that asks for several values of a label: a pattern may use only
-// what that many types have in common, those that lose it least, and limits are charged for the largest of them.
-// Demands for which there are not that many types are not admitted.
-func (p *PackingProblem) restrictToMinValues(m *Machine, need problem.MinValues) {
-	s := p.S
-	if len(need) == 0 {
-		return
-	}
-	others := p.interchangeableWith(m)
-	gather := func(masks []*problem.OfferSet) ([]*model.InstanceType, problem.Vec, model.Resources) {
-		types, room, most := []*model.InstanceType{m.instanceType}, m.Available, m.capacity
-		for _, x := range others {
-			o := &s.Offers[x.offer]
-			if slices.Contains(types, o.InstanceType) || slices.ContainsFunc(masks, func(k *problem.OfferSet) bool { return !k.Contains(x.offer) }) {
-				continue
-			}
-			s.Steps++
-			if need.FirstUnmet(types) == nil {
-				break
-			}
-			if !need.GainsFrom(types, o.InstanceType) {
-				continue
-			}
-			types, most = append(types, o.InstanceType), most.Max(o.Charge)
-			for k := range s.NumDims {
-				room[k] = min(room[k], o.Allocatable[k])
-			}
+// restrictAllToMinValues narrows machines to what minValues leaves of them, and adds those that were left out because a
+// machine dominates them which now does not.
+func (p *PackingProblem) restrictAllToMinValues(l problem.Level, all []*Machine) []*Machine {
+	narrowed := map[int]*Machine{} // by offer
+	for _, m := range all {
+		admits := slices.Clone(m.Admits)
+		if !p.restrictToMinValues(m) {
+			continue
 		}
-		return types, room, most
+		x := m
+		if !slices.Equal(admits, m.Admits) {
+			x = &Machine{} // dominates nothing
+		}
+		for _, i := range m.offers {
+			narrowed[i] = x
+		}
 	}
+	if len(narrowed) == 0 {
+		return all
+	}
+	more := p.S.machinesOf(l, p.offerSets, func(i int) bool {
+		m := narrowed[p.S.Offers[i].DominatedBy]
+		return m != nil && !problem.IsWithin(p.S.Offers[i].Allocatable, &m.Available, p.S.NumDims)
+	})
+	for _, m := range more {
+		p.restrictToMinValues(m)
+	}
+	return append(all, more...)
+}
+
+// restrictToMinValues narrows a machine of a pool that asks for several values of a label: a pattern may use only
+// what the offers that have these values have in common, and limits are charged for the largest of them. Demands for
+// which there are not that many values are not admitted. It reports whether the machine holds less now.
+func (p *PackingProblem) restrictToMinValues(m *Machine) (narrowed bool) {
+	if len(p.S.MinValuesOf(m.pool)) == 0 {
+		return false
+	}
+	count := p.S.CountValues(m.pool)
 	var kept []*problem.OfferSet
+	room, most := m.Available, m.capacity
 	for j, k := range p.offerSets {
 		if m.Admits[j>>6]>>(j&63)&1 == 0 {
 			continue
 		}
-		if types, _, _ := gather(append(slices.Clip(kept), k)); need.FirstUnmet(types) == nil {
-			kept = append(kept, k)
+		if v, c, ok := p.roomWithValues(m, append(slices.Clip(kept), k), &count); ok {
+			kept, room, most = append(kept, k), v, c
 		} else {
 			m.Admits[j>>6] &^= 1 << (j & 63)
+			narrowed = true
 		}
 	}
-	_, m.Available, m.capacity = gather(kept)
+	narrowed = narrowed || room != m.Available
+	m.Available, m.capacity = room, most
+	return narrowed
+}
+
+// roomWithValues returns the room that a machine shares with offers which have, together with its own, the values that
+// minValues asks for, and what limits are charged for the largest of them; false if there are not that many values.
+// The offers are in all of the sets. Those with no less room are taken first, the cheapest first; if they do not do,
+// those that lose the machine least.
+func (p *PackingProblem) roomWithValues(m *Machine, sets []*problem.OfferSet, count *problem.ValueCount) (problem.Vec, model.Resources, bool) {
+	s := p.S
+	isIn := func(i int) bool {
+		return !slices.ContainsFunc(sets, func(k *problem.OfferSet) bool { return !k.Contains(i) })
+	}
+	own := func() {
+		count.Reset()
+		for _, i := range m.offers {
+			if isIn(i) {
+				count.Add(i)
+			}
+		}
+	}
+	own()
+	room, most := m.Available, m.capacity
+	for _, i := range s.PoolOffersCheapestFirst(m.pool)[s.FirstPoolCandidate(m.pool, &room):] {
+		if count.IsMet() {
+			return room, most, true
+		}
+		s.Steps++
+		o := &s.Offers[i]
+		if !count.Gains(i) || !o.Available || o.Quantity >= 0 || !problem.IsWithin(&room, o.Allocatable, s.NumDims) || !isIn(i) || !s.AreInterchangeable(i, m.offers[0]) {
+			continue
+		}
+		count.Add(i)
+		most = most.Max(o.Charge)
+	}
+	if count.IsMet() {
+		return room, most, true
+	}
+	own()
+	most = m.capacity
+	others := p.interchangeableWith(m, count)
+	for n := 0; ; n++ {
+		x, ok := others.at(n)
+		if !ok {
+			break
+		}
+		s.Steps++
+		if !count.Gains(x.offer) || !isIn(x.offer) {
+			continue
+		}
+		o := &s.Offers[x.offer]
+		count.Add(x.offer)
+		most = most.Max(o.Charge)
+		for k := range s.NumDims {
+			room[k] = min(room[k], o.Allocatable[k])
+		}
+		if count.IsMet() {
+			return room, most, true
+		}
+	}
+	return room, most, false
 }
 
 // interchangeableOffer is an offer beside a machine, and how much less of a resource it has, the worst in millionths.
@@ -131,41 +201,91 @@ type interchangeableOffer struct {
 	loss  int64
 }
 
-// interchangeableWith lists the offers that may be choices beside a machine, those that lose it least first. Machines
-// of one size share the list.
-func (p *PackingProblem) interchangeableWith(m *Machine) []interchangeableOffer {
+// isBefore reports whether an offer loses less than another; of equals the first by name is first, as offers are.
+func (a interchangeableOffer) isBefore(b interchangeableOffer) bool {
+	return a.loss < b.loss || a.loss == b.loss && a.offer < b.offer
+}
+
+// interchangeableOffers are offers, those that lose the least first. They are put in order as far as they are asked for:
+// a few do as a rule.
+type interchangeableOffers struct {
+	sorted []interchangeableOffer
+	rest   []interchangeableOffer // a heap
+}
+
+// at returns the offer at a place, false if there are not that many. Places are asked for one after the other.
+func (l *interchangeableOffers) at(n int) (interchangeableOffer, bool) {
+	if n == len(l.sorted) && len(l.rest) > 0 {
+		last := len(l.rest) - 1
+		l.sorted = append(l.sorted, l.rest[0])
+		l.rest[0], l.rest = l.rest[last], l.rest[:last]
+		l.sink(0)
+	}
+	if n >= len(l.sorted) {
+		return interchangeableOffer{}, false
+	}
+	return l.sorted[n], true
+}
+
+// sink moves an offer of the heap down to its place.
+func (l *interchangeableOffers) sink(i int) {
+	for {
+		least := i
+		for _, child := range [2]int{2*i + 1, 2*i + 2} {
+			if child < len(l.rest) && l.rest[child].isBefore(l.rest[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		l.rest[i], l.rest[least] = l.rest[least], l.rest[i]
+		i = least
+	}
+}
+
+// interchangeableWith lists the offers that may be choices beside a machine; of those of a type that nothing tells apart
+// the first. Machines of one size share the list.
+func (p *PackingProblem) interchangeableWith(m *Machine, values *problem.ValueCount) *interchangeableOffers {
 	s := p.S
 	first := &s.Offers[m.offers[0]]
 	k := interchangeKey{m.pool, first.Size, first.Offering.CapacityType, fmt.Sprint(first.Offering.Labels[model.LabelNodeGroup], first.Variant)}
 	if list, ok := p.interchangeable[k]; ok {
 		return list
 	}
-	var others []interchangeableOffer
 	lo, hi := s.PoolOfferRange(m.pool)
+	list := &interchangeableOffers{rest: make([]interchangeableOffer, 0, hi-lo)}
 	for i := lo; i < hi; i++ {
 		x := &s.Offers[i]
-		if !x.Available || x.Offering.CapacityType != first.Offering.CapacityType || !problem.SameVariant(x, first) || x.Quantity >= 0 {
+		if !x.Available || x.Quantity >= 0 || x.Offering.CapacityType != first.Offering.CapacityType || !problem.SameVariant(x, first) {
+			continue
+		}
+		if last := len(list.rest) - 1; last >= 0 && p.areAlike(list.rest[last].offer, i, values) {
 			continue
 		}
 		loss := int64(0)
 		for k := range s.NumDims {
-			if m.Available[k] > 0 {
-				loss = max(loss, problem.MulDiv(max(0, m.Available[k]-x.Allocatable[k]), 1_000_000, m.Available[k]))
+			if short := m.Available[k] - x.Allocatable[k]; short > 0 && m.Available[k] > 0 {
+				loss = max(loss, problem.MulDiv(short, 1_000_000, m.Available[k]))
 			}
 		}
-		others = append(others, interchangeableOffer{i, loss})
+		list.rest = append(list.rest, interchangeableOffer{i, loss})
 	}
-	slices.SortFunc(others, func(a, b interchangeableOffer) int { // of equals the first by name, as offers are
-		if a.loss != b.loss {
-			return cmp.Compare(a.loss, b.loss)
-		}
-		return a.offer - b.offer
-	})
+	for i := len(list.rest)/2 - 1; i >= 0; i-- {
+		list.sink(i)
+	}
 	if p.interchangeable == nil {
-		p.interchangeable = map[interchangeKey][]interchangeableOffer{}
+		p.interchangeable = map[interchangeKey]*interchangeableOffers{}
 	}
-	p.interchangeable[k] = others
-	return others
+	p.interchangeable[k] = list
+	return list
+}
+
+// areAlike reports whether two offers are of one type, with the same room and values, for the same demands.
+func (p *PackingProblem) areAlike(i, j int, values *problem.ValueCount) bool {
+	a, b := &p.S.Offers[i], &p.S.Offers[j]
+	return a.TypeStart == b.TypeStart && a.Size == b.Size && values.AreAlike(i, j) &&
+		!slices.ContainsFunc(p.offerSets, func(set *problem.OfferSet) bool { return set.Contains(i) != set.Contains(j) })
 }
 
 type interchangeKey struct {

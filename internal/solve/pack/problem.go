@@ -65,7 +65,7 @@ type PackingProblem struct {
 	neighbours []problem.NeighbourRules // by demand: which
 	Relaxed    bool                     // for a bound: patterns need only keep the rules that a bound knows
 
-	interchangeable    map[interchangeKey][]interchangeableOffer
+	interchangeable    map[interchangeKey]*interchangeableOffers
 	exclusivityDemands [][]int           // by mutual anti-affinity group; see exclusivityDemandsOf
 	feasibilityIndex   *feasibilityIndex // nil: not made for these machines yet
 	FreeAccess         []int8            // by demand: how much free capacity is open to it; nil: not told apart by that
@@ -156,15 +156,13 @@ func (s *Purchases) NewPackingFor(l problem.Level, demands []*Demand, keepMinVal
 		p.applyNodeCaps()
 	}
 	p.buf = patternBuffers{used: make([]int64, len(demands)), counts: make([]int32, len(s.Counters))}
-	all := s.machinesOf(l, offerSets)
+	all := s.machinesOf(l, offerSets, func(i int) bool { return s.Offers[i].DominatedBy < 0 })
 	p.offerSets, p.openBySet = offerSets, make([]int, len(offerSets))
 	for _, j := range p.SetOf {
 		p.openBySet[j]++
 	}
-	for _, m := range all {
-		if keepMinValues {
-			p.restrictToMinValues(m, s.MinValuesOf(m.pool))
-		}
+	if keepMinValues {
+		all = p.restrictAllToMinValues(l, all)
 	}
 	p.Machines = p.dropDominated(all)
 	return p
@@ -200,9 +198,9 @@ func (p *Packing) dropIdleRules() {
 	}
 }
 
-// machinesOf makes machines of the offers of a level that are in some of the sets, numbered by place in the list.
-// Dominated offers of one pool are left out; offers that nothing tells apart are one machine.
-func (s *Purchases) machinesOf(l problem.Level, offerSets []*problem.OfferSet) []*Machine {
+// machinesOf makes machines of the offers of a level that are in some of the sets, numbered by place in the list, and are
+// wanted. Offers that nothing tells apart are one machine.
+func (s *Purchases) machinesOf(l problem.Level, offerSets []*problem.OfferSet, wanted func(i int) bool) []*Machine {
 	words := (len(offerSets) + 63) / 64
 	byKey := make(map[machineKey]*Machine, min(len(s.Sizes), l.Hi-l.Lo))
 	var all []*Machine
@@ -217,10 +215,10 @@ func (s *Purchases) machinesOf(l problem.Level, offerSets []*problem.OfferSet) [
 		}
 	}
 	any.ForEach(l, func(i int) {
-		o := &s.Offers[i]
-		if o.Dominated {
+		if !wanted(i) {
 			return
 		}
+		o := &s.Offers[i]
 		clear(admits)
 		for j, set := range offerSets {
 			if set.Contains(i) {

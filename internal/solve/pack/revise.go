@@ -188,8 +188,9 @@ func (s *Reviser) banPoolsWithoutChoice(a Assumptions) (Assumptions, bool) {
 	for _, it := range b.Items {
 		c := s.Classes[it.Class]
 		bits := slices.Clone(c.Offers.Bits)
-		for i, w := range s.PoolOffers(b.Pool).Bits {
-			bits[i] &^= w
+		lo, hi := s.PoolOfferRange(b.Pool)
+		for i := lo; i < hi; i++ { // those of limited quantity too, or the next attempt would be this one again
+			bits[i>>6] &^= 1 << (i & 63)
 		}
 		a.allowedOffers[c.ID], a.BannedPools[ClassPool{c.ID, b.Pool}] = s.InternOfferSet(bits), true
 	}

@@ -27,7 +27,7 @@ type Offer struct {
 	Charge       model.Resources     // what a node of it takes of limits: see PoolLimits
 	Available    bool                // can be had now
 	Quantity     int                 // which limited quantity it draws on, maybe with offers of other pools; -1: as many as wanted
-	Dominated    bool                // by another of the pool with no less room, for every pod: no machine is packed as it
+	DominatedBy  int                 // another of the pool with no less room, for every pod, that costs no more: see machinesOf; -1: none
 	Variant      []model.Requirement // the open labels of the pool that it fixes
 }
 
@@ -298,92 +298,4 @@ func (s *Catalog) IndependentParts(l Level, masks []*OfferSet, shared bool) (of 
 		}
 	}
 	return of, n
-}
-
-// MinValues is the requirements of a pool that ask for so many distinct values of a label among a claim's choices.
-type MinValues []model.Requirement
-
-// MinValuesOf returns those that a pool insists on; nil where there are none.
-func (s *Catalog) MinValuesOf(pool int) MinValues {
-	if s.Given.Pools[pool].RelaxMinValues {
-		return nil
-	}
-	return s.WantedMinValues(pool)
-}
-
-// WantedMinValues returns those of a pool, whether it insists on them or not; nil where it has none.
-func (s *Catalog) WantedMinValues(pool int) MinValues {
-	for i := len(s.minValuesByPool); i < len(s.Given.Pools); i++ {
-		var out MinValues
-		for _, r := range s.Given.Pools[i].Requirements {
-			if r.MinValues > 0 {
-				out = append(out, r)
-			}
-		}
-		s.minValuesByPool = append(s.minValuesByPool, out)
-	}
-	return s.minValuesByPool[pool]
-}
-
-// GainsFrom says whether a further type brings a value that is still lacking.
-func (m MinValues) GainsFrom(types []*model.InstanceType, t *model.InstanceType) bool {
-	for i := range m {
-		have := DistinctValues(m[i].Key, types)
-		if len(have) < m[i].MinValues && len(DistinctValues(m[i].Key, append(slices.Clip(types), t))) > len(have) {
-			return true
-		}
-	}
-	return false
-}
-
-// Relax lowers the requirements that types do not meet to the values that there are, and says whether there was one.
-func (m MinValues) Relax(requirements model.Requirements, types []*model.InstanceType) (out model.Requirements, relaxed bool) {
-	for _, r := range m {
-		have := len(DistinctValues(r.Key, types))
-		if have >= r.MinValues {
-			continue
-		}
-		if !relaxed {
-			requirements, relaxed = slices.Clone(requirements), true
-		}
-		for i := range requirements {
-			if requirements[i].Key == r.Key {
-				requirements[i].MinValues = have
-			}
-		}
-	}
-	return requirements, relaxed
-}
-
-// FirstUnmet returns the first requirement that the types do not meet, nil if they meet all.
-func (m MinValues) FirstUnmet(types []*model.InstanceType) *model.Requirement {
-	for i := range m {
-		if len(DistinctValues(m[i].Key, types)) < m[i].MinValues {
-			return &m[i]
-		}
-	}
-	return nil
-}
-
-// DistinctValues lists the values of a label among types; zone and capacity type are those of their available
-// offerings.
-func DistinctValues(key string, types []*model.InstanceType) []string {
-	var out []string
-	for _, t := range types {
-		switch v, ok := t.Labels[key]; {
-		case key == model.LabelInstanceType:
-			out = append(out, t.Name)
-		case ok:
-			out = append(out, v)
-		case key == model.LabelZone || key == model.LabelCapacityType:
-			for i := range t.Offerings {
-				if o := &t.Offerings[i]; o.Available {
-					v, _ := t.Label(key, o)
-					out = append(out, v)
-				}
-			}
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }

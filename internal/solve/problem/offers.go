@@ -164,7 +164,8 @@ type labelShape struct {
 // addPoolOffers adds the offers of one pool: all of its catalog, with each way to fix the labels that it leaves open.
 func (s *problemCompiler) addPoolOffers(pi int, a *poolCatalog, variants [][]model.Requirement) {
 	p := &s.Given.Pools[pi]
-	plain := !s.InitialLimits[pi].Limited && len(s.MinValuesOf(pi)) == 0 // nothing else of a type matters than its room, price and labels
+	limited := s.InitialLimits[pi].Limited // then more of a type matters than its room, price and labels
+	start := len(s.Offers)
 	first := len(s.labelShapes)
 	for _, given := range a.shapes {
 		for _, variant := range variants {
@@ -178,7 +179,10 @@ func (s *problemCompiler) addPoolOffers(pi int, a *poolCatalog, variants [][]mod
 			at := first + it.shape*len(variants) + j
 			y := &s.labelShapes[at]
 			x := Offer{Pool: pi, InstanceType: it.instanceType, Offering: it.offering, Price: it.offering.PriceMicro, Charge: charge, Available: it.offering.Available && it.offering.Remaining != 0, Variant: variant, Quantity: it.quantity,
-				Labels: y.labels, shape: at, Ports: y.ports, Size: it.size, Dominated: it.dominated && plain}
+				Labels: y.labels, shape: at, Ports: y.ports, Size: it.size, DominatedBy: -1}
+			if it.dominatedBy >= 0 && !limited {
+				x.DominatedBy = start + it.dominatedBy*len(variants) + j
+			}
 			if y.hasDaemons {
 				v := *it.allocatable
 				for k := range s.NumDims {

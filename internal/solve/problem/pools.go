@@ -36,7 +36,7 @@ type catalogOffering struct {
 	allocatable  *Vec // shared by all of a type
 	size         int  // of sizes
 	quantity     int
-	dominated    bool // another with the same labels has no less room and costs no more
+	dominatedBy  int // another with the same labels that has no less room and costs no more, by place in the list; -1: none
 }
 
 // unsetValue stands for a label that neither type nor offering says anything about.
@@ -130,16 +130,21 @@ func (a *poolCatalog) markDominated(nd int) {
 		x, y := &a.offerings[i], &a.offerings[j]
 		return cmp.Or(cmp.Compare(x.offering.PriceMicro, y.offering.PriceMicro), cmp.Compare(y.allocatable[0], x.allocatable[0]), cmp.Compare(i, j))
 	})
-	kept, most := make([][]*Vec, len(a.shapes)), make([]Vec, len(a.shapes))
+	kept, most := make([][]int, len(a.shapes)), make([]Vec, len(a.shapes))
 	for _, i := range order {
 		x := &a.offerings[i]
+		x.dominatedBy = -1
 		if !x.offering.Available || x.offering.Remaining >= 0 {
 			continue
 		}
 		top := &most[x.shape] // of those kept: what has more of anything is within none of them
-		x.dominated = IsWithin(x.allocatable, top, nd) && slices.ContainsFunc(kept[x.shape], func(v *Vec) bool { return IsWithin(x.allocatable, v, nd) })
-		if !x.dominated {
-			kept[x.shape] = append(kept[x.shape], x.allocatable)
+		if IsWithin(x.allocatable, top, nd) {
+			if at := slices.IndexFunc(kept[x.shape], func(j int) bool { return IsWithin(x.allocatable, a.offerings[j].allocatable, nd) }); at >= 0 {
+				x.dominatedBy = kept[x.shape][at]
+			}
+		}
+		if x.dominatedBy < 0 {
+			kept[x.shape] = append(kept[x.shape], i)
 			for k := range nd {
 				top[k] = max(top[k], x.allocatable[k])
 			}

@@ -93,7 +93,8 @@ type Catalog struct {
 	Families            []family      // by their first pools
 	typeLists           []poolCatalog // one a list of types, for the labels its provider sets
 	minValuesByPool     []MinValues
-	hasPreferNoSchedule bool // some pool has a taint of that effect
+	valueTables         map[int]*valueTable // by pool: see valuesOf
+	hasPreferNoSchedule bool                // some pool has a taint of that effect
 
 	OfferSets      []*OfferSet
 	offerSetByBits map[string]*OfferSet

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package solve
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// randomMinValues writes requirements with minValues on keys of every kind: of types, of offerings, of the claim, of the
+// pool itself and of nobody, with every operator.
+func randomMinValues(c chance) string {
+	var b strings.Builder
+	for range 1 + c.n(3) {
+		key := one(c, "type", "zone", "ct", "arch", "family", "gen", "gen", "team", "nowhere")
+		b.WriteString(maybe(c, "req="+map[string]string{"type": one(c, "type:NotIn:t0", "type:In:t0,t1,t2"), "zone": one(c, "zone:NotIn:c", "zone:In:a,b", "zone:Exists"),
+			"ct": one(c, "ct:In:spot,on-demand", "ct:NotIn:reserved"), "arch": "arch:In:amd64,arm64", "family": one(c, "family:NotIn:m", "family:Exists"),
+			"gen": one(c, "gen:Gt:1", "gen:Lt:4", "gen:In:1,2,3"), "team": one(c, "team:In:red,blue", "team:Exists"), "nowhere": "nowhere:Exists"}[key]))
+		fmt.Fprintf(&b, " minvalues=%s:%d", key, 1+c.n(3))
+	}
+	return b.String()
+}
+
+// randomChoice writes a type whose labels minValues may ask for.
+func randomChoice(c chance, i int) string {
+	return fmt.Sprintf("type t%d cpu=%d mem=%dGi price=0.%02d label=family=%s label=gen=%d label=arch=%s", i, 1+c.n(6), 1+c.n(12), 1+c.n(60),
+		one(c, "c", "m", "r"), 1+c.n(4), one(c, "amd64", "arm64")) + maybe(c, fmt.Sprintf("spot=0.%02d", 1+c.n(30))) + maybe(c, "zones="+one(c, "a", "a,b", "b,c")) +
+		maybe(c, "gone="+one(c, "a", "b")) + maybe(c, fmt.Sprintf("reserved=%d", c.n(3))) + maybe(c, "group="+one(c, "g0:3", "g1:1")) + "\n"
+}
+
+// TestMinValuesPlansPass compares plans for pools with minValues on every kind of key with verify: with all that pods may
+// ask for, and with limits, taints, DaemonSets and nodes.
+func TestMinValuesPlansPass(t *testing.T) {
+	refused, bought, relaxed := 0, 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		c := rapidChance{rt}
+		var b strings.Builder
+		for i, line := range strings.SplitAfter(randomProblem(c), "\n") {
+			switch {
+			case strings.HasPrefix(line, "pool "):
+				b.WriteString(strings.TrimSuffix(line, "\n") + randomMinValues(c) + maybe(c, "relax") + "\n")
+			case strings.HasPrefix(line, "type "):
+				b.WriteString(randomChoice(c, i))
+			default:
+				b.WriteString(line)
+			}
+		}
+		p := parseProblem(t, b.String())
+		r, _ := Solve(p, Memory{}, DefaultPolicy())
+		checkRapid(rt, b.String(), p, r)
+		for _, n := range r.New {
+			if bought++; n.MinValuesRelaxed {
+				relaxed++
+			}
+		}
+		for _, x := range r.Refused {
+			if slices.ContainsFunc(x.Reasons, func(y plan.Reason) bool { return y.Code == plan.MinValues }) {
+				refused++
+			}
+		}
+	})
+	if refused == 0 || bought == 0 || relaxed == 0 {
+		t.Errorf("%d pods were refused because of minValues, %d nodes bought and %d of them relaxed; want some of each", refused, bought, relaxed)
+	}
+}
+
+// TestMinValuesAgree compares which pods get a node of a pool with minValues with a search of all that a claim for the pod
+// alone may become.
+func TestMinValuesAgree(t *testing.T) {
+	have, lack := 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		c := rapidChance{rt}
+		var b strings.Builder
+		b.WriteString("pool p" + randomMinValues(c) + "\n")
+		for i := range 1 + c.n(6) {
+			b.WriteString(randomChoice(c, i))
+		}
+		for i := range 1 + c.n(4) {
+			fmt.Fprintf(&b, "pod w%d x%d cpu=%dm mem=%dMi label=app=w%d", i, 1+c.n(3), 100*(1+c.n(40)), 256*(1+c.n(30)), i)
+			b.WriteString(maybe(c, "select="+one(c, "zone:In:a", "zone:In:a,b", "ct:In:on-demand", "arch:In:amd64", "family:NotIn:c", "type:In:t0,t1", "gen:Gt:2")) + "\n")
+		}
+		p := parseProblem(t, b.String())
+		r, _ := Solve(p, Memory{}, DefaultPolicy())
+		checkRapid(rt, b.String(), p, r)
+		refused := map[*model.Pod]Refusal{}
+		for _, x := range r.Refused {
+			refused[x.Pod] = x
+		}
+		for _, pod := range p.Demand {
+			x, isRefused := refused[pod]
+			fits, met := claimWithValues(&p.Pools[0], pod.Class, int64(len(p.Demand)))
+			switch {
+			case met && isRefused && !slices.ContainsFunc(x.Reasons, func(y plan.Reason) bool {
+				return slices.Contains([]plan.Code{plan.GroupMaximum, plan.OutOfCapacity}, y.Code)
+			}):
+				rt.Fatalf("%s----\n%sa claim for %s alone has all values", b.String(), describe(p, r), pod.Name)
+			case fits && !met && !isRefused:
+				rt.Fatalf("%s----\n%sno claim for %s has all values", b.String(), describe(p, r), pod.Name)
+			case fits && !met && x.Reasons[0].Code != plan.MinValues:
+				rt.Fatalf("%s----\n%sonly minValues are in the way of %s", b.String(), describe(p, r), pod.Name)
+			case met:
+				have++
+			case fits:
+				lack++
+			}
+		}
+	})
+	if have == 0 || lack == 0 {
+		t.Errorf("%d pods could have a claim and %d lacked values, want some of each", have, lack)
+	}
+}
+
+// claimWithValues reports whether an offering holds a pod of a class, and whether a claim for it alone can have the values
+// that the pool wants: it tries each capacity type and node group.
+func claimWithValues(p *Pool, class *model.Class, pods int64) (fits, met bool) {
+	type group struct{ capacityType, nodeGroup string }
+	values := map[group]map[string]map[string]bool{}
+	for _, t := range p.Types {
+		for i := range t.Offerings {
+			o := &t.Offerings[i]
+			admitted := func(rs model.Requirements) bool {
+				return !slices.ContainsFunc(rs, func(q model.Requirement) bool {
+					v, ok := t.Label(q.Key, o)
+					return (ok || q.Key != "team" && q.Key != "nowhere" && q.Key != model.LabelNodePool) && !q.Matches(v, ok)
+				})
+			}
+			if !o.Available || o.Remaining == 0 || !class.Requests.Fits(t.Allocatable) || !admitted(p.Requirements) || len(class.Terms) > 0 && !admitted(class.Terms[0].Requirements) {
+				continue
+			}
+			fits = true
+			g := group{o.CapacityType, o.Labels[model.LabelNodeGroup]}
+			if o.CapacityType == model.Reserved || o.Remaining >= 0 && o.Remaining < pods {
+				g.nodeGroup += fmt.Sprint(" ", t.Name) // counted: the claim is for one type
+			}
+			if o.CapacityType == model.Reserved {
+				g.nodeGroup += fmt.Sprint(" ", o.Zone, o.Labels)
+			}
+			if values[g] == nil {
+				values[g] = map[string]map[string]bool{}
+			}
+			for _, q := range p.Requirements {
+				if v, ok := t.Label(q.Key, o); ok {
+					if values[g][q.Key] == nil {
+						values[g][q.Key] = map[string]bool{}
+					}
+					values[g][q.Key][v] = true
+				}
+			}
+		}
+	}
+	for _, have := range values {
+		met = met || !slices.ContainsFunc(p.Requirements, func(q model.Requirement) bool { return len(have[q.Key]) < q.MinValues })
+	}
+	return fits, met
+}
