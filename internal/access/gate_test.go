@@ -13,7 +13,9 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -221,23 +223,35 @@ func TestSparing(t *testing.T) {
 // What everyone reads slowly is bounded in sum.
 func TestSparingBoundsUnsentBytes(t *testing.T) {
 	large := make([]byte, 20<<20)
-	h := Sparing(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(large) }), time.Now)
-	release, refused := make(chan struct{}), make(chan int, 8)
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			w := &stuck{header: http.Header{}, release: release}
-			h.ServeHTTP(w, httptest.NewRequest("GET", fmt.Sprint("/", i), nil))
-			if w.status == http.StatusServiceUnavailable {
-				refused <- i
-			}
-		})
-	}
-	for range 5 { // three of 20 MiB are being sent
-		<-refused
-	}
-	close(release)
-	wg.Wait()
+	synctest.Test(t, func(t *testing.T) {
+		h := Sparing(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(large) }), time.Now)
+		release := make(chan struct{})
+		clients := make([]*stuck, 8)
+		var answered atomic.Int32
+		for i := range clients {
+			clients[i] = &stuck{header: http.Header{}, release: release}
+			go func() {
+				h.ServeHTTP(clients[i], httptest.NewRequest("GET", fmt.Sprint("/", i), nil))
+				answered.Add(1)
+			}()
+		}
+		synctest.Wait() // nothing moves any more: three of 20 MiB are being sent, and the others were refused at once
+		if n := answered.Load(); n != 5 {
+			t.Errorf("%d of 8 were answered while nobody reads, want 5", n)
+		}
+		close(release)
+		synctest.Wait()
+		count := map[int]int{}
+		for _, c := range clients {
+			count[c.status]++
+		}
+		if count[http.StatusServiceUnavailable] != 5 || count[http.StatusOK] != 3 {
+			t.Errorf("answers by status: %v, want 3 that were sent and 5 that were refused", count)
+		}
+		if w := ask(h, "GET", "/later"); w.Code != http.StatusOK {
+			t.Errorf("once the slow ones have read, the next one gets %d", w.Code)
+		}
+	})
 }
 
 // stuck is a client that does not read an answer until it is released.

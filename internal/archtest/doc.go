@@ -30,7 +30,8 @@ cloud, cloud/catalog, cloud/machines < cloud/aws/awstest
 plan, ledger < report
 decide, verify, state, cloud, report < controller
 controller, kube, prometheus, cloud/machines, cloud/kwok, cloud/aws, cloud/aws/awstest, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd
-casetest, testwait
+testwait < cloud/cloudtest
+casetest
 `
 
 // Pure are the rooms between a Snapshot and a Plan, what they ask, and what a person is shown of a cluster.

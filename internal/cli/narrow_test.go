@@ -20,6 +20,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/report"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 // TestNarrowTerminal shows answers on a terminal of 40 columns: all that is said elsewhere is said, and no line of
@@ -91,7 +92,7 @@ func runInto(t *testing.T, columns int, args ...string) string {
 	if err := pty.Setsize(slave, &pty.Winsize{Rows: 24, Cols: uint16(columns)}); err != nil {
 		t.Fatal(err)
 	}
-	read := make(chan string)
+	read := make(chan string, 1)
 	go func() {
 		all, _ := io.ReadAll(master) // a terminal that was closed answers EIO
 		read <- string(all)
@@ -100,5 +101,5 @@ func runInto(t *testing.T, columns int, args ...string) string {
 	if err := slave.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return strings.ReplaceAll(<-read, "\r\n", "\n")
+	return strings.ReplaceAll(testwait.Receive(t, "the end of what was written", read), "\r\n", "\n")
 }

@@ -15,8 +15,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 // A process that is told to end while it waits for its input does so, with the signal's status and without an answer.
@@ -64,6 +67,9 @@ func TestSignalWhileStarting(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer deaf.Close()
+	if err := deaf.(*net.TCPListener).SetDeadline(time.Now().Add(testwait.Left(t, testwait.Limit))); err != nil {
+		t.Fatal(err)
+	}
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: 'http://"+deaf.Addr().String()+"'}}]\n"+
 		"contexts: [{name: a, context: {cluster: a}}]\ncurrent-context: a\n"), 0o600); err != nil {
@@ -74,14 +80,14 @@ func TestSignalWhileStarting(t *testing.T) {
 		{"machines", "--journal", filepath.Join(t.TempDir(), "journal")},
 	} {
 		var errs bytes.Buffer
-		cmd := exec.Command("dovetail", append(args, "--kubeconfig", kubeconfig)...)
+		cmd := exec.CommandContext(testwait.Context(t), "dovetail", append(args, "--kubeconfig", kubeconfig)...)
 		cmd.Stderr = &errs
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		asked, err := deaf.Accept()
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%s did not ask its API server: %v; it said %q", args[0], err, errs.String())
 		}
 		defer asked.Close()
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {

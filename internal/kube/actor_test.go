@@ -26,6 +26,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 func must[T any](v T, err error) func(*testing.T) T {
@@ -470,11 +471,12 @@ func TestPodPolicy(t *testing.T) {
 	patched := func(who *Client, patch string) error {
 		return who.core.Patch(types.JSONPatchType).Namespace("default").Resource("pods").Name(pod.Name).Param("dryRun", "All").Body([]byte(patch)).Do(p.ctx).Error()
 	}
-	for begin := time.Now(); patched(p.us, label) == nil; time.Sleep(100 * time.Millisecond) { // a young API server does not know its policies yet
-		if time.Since(begin) > 30*time.Second {
-			t.Fatal("the policy has not come into force within 30 s")
+	testwait.Until(t, "the policy is in force", func() error { // a young API server does not know its policies yet
+		if patched(p.us, label) == nil {
+			return errors.New("a label was taken")
 		}
-	}
+		return nil
+	})
 	for _, c := range []struct{ name, patch string }{
 		{"label", label},
 		{"annotation", `[{"op":"add","path":"/metadata/annotations","value":{"x":"y"}}]`},
@@ -558,11 +560,15 @@ func TestEvictRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		var err error
-		for n := 0; n < 100 && err == nil; n++ { // the policy holds a moment after it was made
+		n := 0
+		testwait.Until(t, "the policy is in force", func() error { // a moment after it was made
+			n++
 			pod := p.makePod(t, fmt.Sprintf("refuse-%s-%d", strings.ToLower(reason), n), func(pod *corev1.Pod) { pod.Spec.NodeName = "node-refuse" })
-			_, err = p.actor.Evict(p.ctx, plan.Evict{Namespace: "default", Pod: pod.Name, UID: string(pod.UID)})
-			time.Sleep(100 * time.Millisecond)
-		}
+			if _, err = p.actor.Evict(p.ctx, plan.Evict{Namespace: "default", Pod: pod.Name, UID: string(pod.UID)}); err == nil {
+				return fmt.Errorf("%d pods were evicted", n)
+			}
+			return nil
+		})
 		wantErr(t, err, plan.ErrBlocked, "its operator is not ready")
 		if err := kubectl(text, "delete", "-f", "-"); err != nil {
 			t.Fatal(err)

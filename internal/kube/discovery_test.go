@@ -17,6 +17,7 @@ import (
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 // TestNodeGroups: a group that is found gets a pool and a class, which follow its tags and nobody else; one that is not found any more
@@ -64,7 +65,7 @@ func TestNodeGroups(t *testing.T) {
 		}()
 		w.until(what, ok)
 		close(stop)
-		<-fed
+		testwait.Receive(t, "the end of the looks", fed)
 	}
 	tags := map[string]string{
 		dovetailv1alpha1.TagEnabled: "true", dovetailv1alpha1.TagNodeTemplateLabel + "team": "a", dovetailv1alpha1.TagNodeTemplateTaint + "dedicated": "web:NoSchedule",
@@ -148,7 +149,7 @@ func TestNodeGroups(t *testing.T) {
 		t.Error("somebody else's pool went too")
 	}
 	cancel()
-	if err := <-done; err != nil {
+	if err := testwait.Receive(t, "the end of NodeGroups", done); err != nil {
 		t.Error(err)
 	}
 	testPriorities(t, p, w) // on the same objects, so not beside this
@@ -174,7 +175,7 @@ func testPriorities(t *testing.T, p *plane, w *world) {
 		go func() { done <- NodeGroups(ctx, p.us, d) }()
 		return func() {
 			cancel()
-			if err := <-done; err != nil {
+			if err := testwait.Receive(t, "the end of NodeGroups", done); err != nil {
 				t.Error(err)
 			}
 		}

@@ -45,6 +45,7 @@ type recorder struct {
 	mu      sync.Mutex
 	last    map[[sha256.Size]byte]time.Time // by the sum of what makes events equal
 	most    int                             // so many of them are kept before those are looked for that may be forgotten
+	looked  int                             // at so many of them, in all
 	tokens  float64
 	filled  time.Time
 	queue   fairEvents
@@ -79,6 +80,7 @@ func (a *Actor) Event(kind, namespace, name, uid string, warn bool, reason, mess
 	}
 	if len(r.last) > r.most {
 		for k, at := range r.last {
+			r.looked++
 			if now.Sub(at) >= eventRepeat {
 				delete(r.last, k)
 			}

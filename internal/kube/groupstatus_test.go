@@ -4,7 +4,6 @@
 package kube
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -88,8 +87,7 @@ func TestGroupStatus(t *testing.T) {
 	if err := kubectl(nil, "apply", "-f", "../../charts/dovetail/optional/group-status.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
-	defer cancel()
+	ctx := p.ctx
 	now := time.Now()
 	view := &groupstatus.View{Groups: []groupstatus.Group{
 		{NodeGroup: model.NodeGroup{Name: "large", Min: 1, Max: 10, Desired: 4}, Nodes: groupstatus.Counts{Ready: 2, NotStarted: 1, Unregistered: 1, BeingDeleted: 1}, Candidates: 1},

@@ -5,19 +5,16 @@ package kube
 
 import (
 	"bytes"
-	"context"
 	"maps"
 	"slices"
 	"testing"
-	"time"
 )
 
 // TestHistories: with the chart's rights, what was stored is read again, bytes of any value and as many as there may be;
 // of two leaders the second to write fails until it has read; and a ConfigMap that somebody deleted is made again.
 func TestHistories(t *testing.T) {
 	p := newPlane(t)
-	ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
-	defer cancel()
+	ctx := p.ctx
 	namespace := DefaultLease().Namespace
 	a, b := NewHistories(p.us, namespace), NewHistories(p.us, namespace)
 	load := func(h *Histories, shard int, want map[string][]byte) {

@@ -19,6 +19,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 // A Provisioner becomes a NodePool that follows it and goes with it, and says what it became.
@@ -30,7 +31,7 @@ func TestProvisioners(t *testing.T) {
 	go func() { done <- Provisioners(ctx, p.us, slog.New(slog.DiscardHandler)) }()
 	defer func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := testwait.Receive(t, "the end of Provisioners", done); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -164,7 +165,7 @@ func TestNodeMaker(t *testing.T) {
 func TestLead(t *testing.T) {
 	p := newPlane(t)
 	l := DefaultLease()
-	l.Duration, l.Renew, l.Retry = 3*time.Second, 2*time.Second, 100*time.Millisecond
+	l.Duration, l.Renew, l.Retry = testwait.Scale(3*time.Second), testwait.Scale(2*time.Second), 100*time.Millisecond
 	events := make(chan string, 8)
 	run := func(name string) (context.CancelFunc, chan error) {
 		ctx, cancel := context.WithCancel(p.ctx)
@@ -195,7 +196,7 @@ func TestLead(t *testing.T) {
 	_, doneB := run("b")
 	stopA()
 	want("a stops")
-	if err := <-doneA; err != nil {
+	if err := testwait.Receive(t, "the end of a", doneA); err != nil {
 		t.Fatal(err)
 	}
 	want("b leads")
@@ -205,7 +206,7 @@ func TestLead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("b stops")
-	if err := <-doneB; err == nil || !strings.Contains(err.Error(), "dovetail-system/dovetail-leader") {
+	if err := testwait.Receive(t, "the end of b", doneB); err == nil || !strings.Contains(err.Error(), "dovetail-system/dovetail-leader") {
 		t.Fatalf("got %v, want an error that names the lease", err)
 	}
 	if err := kubectl(nil, "-n", l.Namespace, "delete", "lease", l.Name); err != nil {

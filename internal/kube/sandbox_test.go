@@ -6,6 +6,7 @@ package kube
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/state"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 // The tests of what is said to an API server run against a real one: the sandbox, with the chart's manifests applied and the
@@ -57,10 +59,12 @@ func startSandbox() error {
 }
 
 func kubectl(stdin []byte, args ...string) error {
-	cmd := exec.Command(sandboxBinary, append([]string{"--dir", sandbox.dir, "kubectl"}, args...)...)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), testwait.Scale(2*time.Minute), testwait.ErrLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, sandboxBinary, append([]string{"--dir", sandbox.dir, "kubectl"}, args...)...)
 	cmd.Stdin = bytes.NewReader(stdin)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("kubectl %v: %w\n%s", args, err, out)
+		return fmt.Errorf("kubectl %v: %w\n%s", args, errors.Join(err, context.Cause(ctx)), out)
 	}
 	return nil
 }
@@ -86,7 +90,7 @@ func newPlane(t *testing.T) *plane {
 	if sandbox.err != nil {
 		t.Fatal(sandbox.err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), testwait.Left(t, 3*time.Minute), testwait.ErrLimit) // clean-ups use it, too
 	t.Cleanup(cancel)
 	p := &plane{ctx: ctx, table: state.NewResourceTable()}
 	for _, c := range []struct {
@@ -161,7 +165,7 @@ func (p *plane) watch(t *testing.T) *world {
 // until applies changes until the condition holds.
 func (w *world) until(what string, ok func(*state.State) bool) {
 	w.t.Helper()
-	limit := time.After(60 * time.Second)
+	limit := time.After(testwait.Left(w.t, testwait.Limit))
 	for !ok(w.s) {
 		select {
 		case c := <-w.changes:

@@ -4,12 +4,12 @@
 package prometheus
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
-	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 // FuzzAnswer: whatever a server answers is an error, or a number of replicas for each minute.
@@ -30,9 +30,7 @@ func FuzzAnswer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, answer string) {
 		body.Store(&answer)
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		defer cancel()
-		got, err := s.Replicas(ctx, web, 100, 104)
+		got, err := s.Replicas(testwait.Context(t), web, 100, 104)
 		if err != nil {
 			return
 		}

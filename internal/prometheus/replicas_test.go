@@ -5,15 +5,16 @@ package prometheus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 var web = model.Workload{Namespace: "shop", Kind: "Deployment", Name: "web"}
@@ -114,17 +115,18 @@ func endless(w http.ResponseWriter, r *http.Request) {
 
 // TestHangs: a server that takes the question and never answers ends with the caller's patience.
 func TestHangs(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithCancel(testwait.Context(t))
 	defer cancel()
 	ended := make(chan struct{})
 	defer close(ended)
 	if _, err := ask(t, ctx, web, func(_ http.ResponseWriter, r *http.Request) {
+		cancel() // it has been asked
 		select {
 		case <-r.Context().Done():
 		case <-ended:
 		}
-	}); err == nil {
-		t.Error("no error")
+	}); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
 	}
 }
 

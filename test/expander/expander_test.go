@@ -33,6 +33,7 @@ import (
 	client "github.com/dovetail-sh/dovetail/internal/expander"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/solve"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/expander/expanderpb"
 )
 
@@ -105,8 +106,9 @@ func query(pods int, groups ...string) *decide.ExpanderQuery {
 
 // A server that is generated from the protocol reads what it is asked, to the pods and nodes, and what it answers is read.
 func TestAnswer(t *testing.T) {
+	limit := testwait.Left(t, testwait.Limit)
 	_, c := start(t, &server{answer: func(ctx context.Context, in *expanderpb.BestOptionsRequest) (*expanderpb.BestOptionsResponse, error) {
-		if until, limited := ctx.Deadline(); !limited || time.Until(until) > 2*time.Second {
+		if until, limited := ctx.Deadline(); !limited || time.Until(until) > limit {
 			t.Error("the server is not told how long it has")
 		}
 		var groups []string
@@ -136,8 +138,8 @@ func TestAnswer(t *testing.T) {
 		return &expanderpb.BestOptionsResponse{Options: []*expanderpb.Option{in.Options[2], {NodeGroupId: "a", NodeCount: 1, Debug: "by name alone"}}}, nil
 	}})
 	for range 3 { // over one connection
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		got, err := c.BestOptions(ctx, query(3, "a", "b", "c"))
+		call, cancel := context.WithTimeout(t.Context(), limit)
+		got, err := c.BestOptions(call, query(3, "a", "b", "c"))
 		cancel()
 		if err != nil || !slices.Equal(got, []string{"c", "a"}) {
 			t.Fatalf("answered %v, %v", got, err)
@@ -161,15 +163,16 @@ func TestManyPods(t *testing.T) {
 func TestSlow(t *testing.T) {
 	free := make(chan struct{})
 	defer close(free)
+	ctx, cancel := context.WithCancel(testwait.Context(t))
+	defer cancel()
 	_, c := start(t, &server{answer: func(ctx context.Context, _ *expanderpb.BestOptionsRequest) (*expanderpb.BestOptionsResponse, error) {
+		cancel() // the caller has waited long enough
 		select {
 		case <-ctx.Done():
 		case <-free:
 		}
 		return nil, ctx.Err()
 	}})
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
 	if got, err := c.BestOptions(ctx, query(1, "a", "b")); err == nil || ctx.Err() == nil {
 		t.Errorf("answered %v, %v", got, err)
 	}
@@ -212,8 +215,7 @@ func TestDies(t *testing.T) {
 		<-asked
 		g.Stop()
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := testwait.Context(t)
 	for i := range 2 {
 		if got, err := c.BestOptions(ctx, query(1, "a", "b")); err == nil || ctx.Err() != nil {
 			t.Errorf("call %d: answered %v, %v", i, got, err)

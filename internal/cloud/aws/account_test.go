@@ -31,6 +31,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/cloudtest"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 var builtin = sync.OnceValues(catalog.Builtin)
@@ -264,6 +265,28 @@ func (t *table) Names() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return append([]string(nil), t.names...)
+}
+
+// soon asks until something holds that the simulated AWS does on its own. The error says how far it is.
+func (a *account) soon(what string, holds func() error) {
+	a.t.Helper()
+	err := testwait.Poll(a.t.Context(), testwait.Left(a.t, testwait.Limit), 5*time.Millisecond, func(context.Context) error { return holds() })
+	if err != nil {
+		a.t.Fatalf("waiting until %s: %v", what, err)
+	}
+}
+
+// turns returns a function that moves a clock ahead, the first 400 times that it is called: from then on the simulated AWS is only waited for, so
+// that a slow machine does not turn a wait into hours for the code under test.
+func (a *account) turns(clock cloud.Clock, by time.Duration) func() {
+	n := 0
+	return func() {
+		if n++; n <= 400 {
+			if err := clock.Wait(a.t.Context(), by); err != nil {
+				a.t.Fatal(err)
+			}
+		}
+	}
 }
 
 // shifted is the wall clock, so far ahead.

@@ -23,6 +23,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/cloudtest"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 // TestOfferingsAreTheCatalogue: what is made of EC2's answers by the published rules is what is published of every
@@ -240,7 +241,7 @@ func TestExpressionsOnNodes(t *testing.T) {
 				if res := p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: it.Name, ClaimUID: strconv.Itoa(i), Class: nc, Types: []string{it.Name}}})[0]; res.Err != nil {
 					t.Fatal(res.Err)
 				}
-				node := <-made.made
+				node := testwait.Receive(t, "the node of "+it.Name, made.made)
 				for dim, name := range []string{"cpu", "memory", "ephemeral-storage", "pods"} {
 					have := quantity(t, name, node.Capacity[name]) - quantity(t, name, node.Allocatable[name])
 					want := it.Capacity.At(model.Dim(dim)) - it.Allocatable.At(model.Dim(dim))

@@ -35,21 +35,20 @@ func ask(t *testing.T, p cloud.Provider, uid string, created time.Time) cloud.La
 }
 
 // get asks until the machine has come, or there is an answer that it won't.
-func get(t *testing.T, p cloud.Provider, clock cloud.Clock, uid string) cloud.LaunchResult {
+func get(t *testing.T, p cloud.Provider, clock cloud.Clock, uid string) (res cloud.LaunchResult) {
 	t.Helper()
 	created := clock.Now()
-	for range 400 {
-		res := ask(t, p, uid, created)
+	a := &account{t: t}
+	turn := a.turns(clock, 250*time.Millisecond)
+	a.soon("claim "+uid+" has its machine or an answer that none comes", func() error {
+		res = ask(t, p, uid, created)
 		if kind := cloud.KindOf(res.Err); res.ProviderID != "" || kind != cloud.None && kind != cloud.Throttled && kind != cloud.Unknown {
-			return res
+			return nil
 		}
-		if err := clock.Wait(t.Context(), 250*time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(5 * time.Millisecond) // the simulated AWS acts on its own
-	}
-	t.Fatalf("claim %s: no end", uid)
-	return cloud.LaunchResult{}
+		turn()
+		return fmt.Errorf("the answer is %+v", res)
+	})
+	return res
 }
 
 // getAll gets a machine for each of some claims, one after another, and says their provider ids.
@@ -250,13 +249,12 @@ func TestShieldStaysWhenTheReplyIsLost(t *testing.T) {
 			retry := func(id string, until func() bool) {
 				clock.ahead.Add(int64(31 * time.Second))
 				protect(id)
-				for n := 0; !until(); n++ {
-					if n == 2000 {
-						t.Error("the group does nothing")
-						return
+				a.soon("the group has tried again", func() error {
+					if !until() {
+						return fmt.Errorf("its members are %v", members())
 					}
-					time.Sleep(5 * time.Millisecond)
-				}
+					return nil
+				})
 			}
 			done := func() int {
 				res, err := scaling.DescribeScalingActivities(t.Context(), &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: sdk.String("web")})
@@ -360,20 +358,19 @@ func TestGroupRestart(t *testing.T) {
 			seen := map[string]bool{}
 			next := a.provider()
 			for _, uid := range []string{"a", "b", "c"} {
-				for n := 0; ; n++ {
+				turn := a.turns(clock, 250*time.Millisecond)
+				a.soon("claim "+uid+" has its machine", func() error {
 					res := ask(t, next, uid, created)
 					if res.ProviderID != "" {
 						seen[res.ProviderID] = true
-						break
+						return nil
 					}
-					if n == 400 || res.Err != nil && cloud.KindOf(res.Err) != cloud.Throttled {
+					if res.Err != nil && cloud.KindOf(res.Err) != cloud.Throttled {
 						t.Fatalf("claim %s: %+v", uid, res)
 					}
-					if err := clock.Wait(t.Context(), 250*time.Millisecond); err != nil {
-						t.Fatal(err)
-					}
-					time.Sleep(5 * time.Millisecond)
-				}
+					turn()
+					return fmt.Errorf("the answer is %+v", res)
+				})
 			}
 			if g := a.group("web"); len(seen) != 3 || *g.DesiredCapacity != 3 || len(g.Instances) != 3 {
 				t.Errorf("%d machines of 3 claims; desired %d, %d members", len(seen), *g.DesiredCapacity, len(g.Instances))
@@ -476,15 +473,14 @@ func TestGroupFailures(t *testing.T) {
 			if _, err := p.Offerings(t.Context(), nil, groupClass(tagged)); err != nil {
 				t.Fatal(err)
 			}
-			for n := 0; g.Desired > 0 && len(a.group("web").Instances) < g.Desired; n++ {
-				if n == 400 {
-					t.Fatal("the group does not fill up")
+			turn := a.turns(clock, time.Second)
+			a.soon("the group has filled up", func() error {
+				if n := len(a.group("web").Instances); n < g.Desired {
+					turn()
+					return fmt.Errorf("it has %d of %d members", n, g.Desired)
 				}
-				if err := clock.Wait(t.Context(), time.Second); err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(5 * time.Millisecond)
-			}
+				return nil
+			})
 			if c.fault.Kind != "" {
 				a.fault(c.fault)
 			}

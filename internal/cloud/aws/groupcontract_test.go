@@ -16,6 +16,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
 	"github.com/dovetail-sh/dovetail/internal/cloud/cloudtest"
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -56,6 +57,10 @@ func TestGroupContract(t *testing.T) {
 		}
 		h := a.harness("SetDesiredCapacity", "TerminateInstanceInAutoScalingGroup")
 		h.Class, h.Launches, h.Later = groupClass(tagged), a.groupLaunches, true
+		h.Hold = func() func() {
+			a.fault(awstest.Fault{Kind: awstest.SlowGroup, Delay: machines.Duration(hurry * 100 * time.Millisecond)})
+			return func() { a.control("DELETE", "faults", nil, nil) }
+		}
 		return h
 	})
 }

@@ -4,6 +4,7 @@
 package aws_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -124,14 +125,14 @@ func TestGroupCallsDenied(t *testing.T) {
 func launchOne(t *testing.T, _ *account, p *aws.Provider, clock *shifted) {
 	t.Helper()
 	created := clock.Now()
-	for range 400 {
-		switch res := ask(t, p, "second", created); {
-		case cloud.KindOf(res.Err) == cloud.Denied:
-			return
-		case res.ProviderID != "":
+	(&account{t: t}).soon("an answer says that it is denied", func() error {
+		res := ask(t, p, "second", created)
+		if res.ProviderID != "" {
 			t.Fatalf("launched %+v", res)
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatal("nobody says that it is denied")
+		if cloud.KindOf(res.Err) != cloud.Denied {
+			return fmt.Errorf("the answer is %+v", res)
+		}
+		return nil
+	})
 }

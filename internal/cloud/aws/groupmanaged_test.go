@@ -39,17 +39,10 @@ func managedStatus(t *testing.T, p *aws.Provider) (map[string]model.Condition, d
 	return conditions, st.Groups[0]
 }
 
-// eventually asks until something holds.
+// eventually asks until something holds that the simulated AWS does on its own.
 func eventually(t *testing.T, what string, holds func() error) {
 	t.Helper()
-	var err error
-	for range 600 {
-		if err = holds(); err == nil {
-			return
-		}
-		time.Sleep(10 * time.Millisecond) // the simulated AWS acts on its own
-	}
-	t.Fatalf("%s: %v", what, err)
+	(&account{t: t}).soon(what, holds)
 }
 
 // TestManagedGroup: what EKS says of a managed node group's nodes is planned with, though no tag says it; the group

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/interruption"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 // TestInterruptions: each kind of message becomes a notice that names the machine. One that is not dealt with comes
@@ -47,16 +49,19 @@ func TestInterruptions(t *testing.T) {
 			inReservation = res.ProviderID[strings.LastIndexByte(res.ProviderID, '/')+1:]
 		}
 	}
-	for len(running) < 4 {
-		if err := clock.Wait(t.Context(), 10*time.Second); err != nil {
-			t.Fatal(err)
-		}
+	turn := a.turns(clock, 10*time.Second)
+	a.soon("the machines run", func() error {
+		turn()
 		for _, in := range a.books().Alive {
 			if in.State == "running" {
 				running[in.ID] = "aws:///" + in.Zone + "/" + in.ID
 			}
 		}
-	}
+		if len(running) < 4 {
+			return fmt.Errorf("%d of 4 do", len(running))
+		}
+		return nil
+	})
 	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(running)), func(id string) bool { return id == inReservation })
 	ids = append(ids, inReservation)
 	ctx, stop := context.WithCancel(t.Context())
@@ -81,7 +86,7 @@ func TestInterruptions(t *testing.T) {
 	}{{awstest.Rebalance, interruption.Rebalance, false}, {awstest.ScheduledChange, interruption.ScheduledChange, true}, {awstest.SpotInterruption, interruption.SpotInterruption, true}, {awstest.ReservationTaken, interruption.ReservationInterruption, true}} {
 		a.control("POST", "interrupt", awstest.Interruption{Kind: c.asked, Instances: []string{ids[n]}}, nil)
 		for {
-			i := <-seen
+			i := testwait.Receive(t, "a notice of kind "+c.asked, seen)
 			if i.Kind == interruption.StateChange {
 				gone = true // the notice before is over meanwhile
 				continue
@@ -100,16 +105,16 @@ func TestInterruptions(t *testing.T) {
 		}
 	}
 	for !gone { // EC2 takes a machine when its notice is over
-		gone = (<-seen).Kind == interruption.StateChange
+		gone = testwait.Receive(t, "the notice that a machine is gone", seen).Kind == interruption.StateChange
 	}
 	// A machine that is stopped is told from one that ends.
 	a.control("POST", "interrupt", awstest.Interruption{Kind: awstest.StateChange, Instances: []string{ids[0]}}, nil)
 	for stops := false; !stops; { // its end is told too, in whichever order
-		i := <-seen
+		i := testwait.Receive(t, "the notice that a machine stops", seen)
 		stops = i.ProviderID == running[ids[0]] && i.Kind == interruption.StateChange && i.Stops
 	}
 	stop()
-	if err := <-ended; err != nil {
+	if err := testwait.Receive(t, "the end of Interruptions", ended); err != nil {
 		t.Error(err)
 	}
 	if !refused.Load() {
@@ -138,20 +143,23 @@ func TestInterruptionsByStatusChecks(t *testing.T) {
 		}
 	}
 	var ids []string
-	for len(ids) < 2 {
-		if err := clock.Wait(t.Context(), 10*time.Second); err != nil {
-			t.Fatal(err)
-		}
+	turn := a.turns(clock, 10*time.Second)
+	a.soon("both machines run", func() error {
+		turn()
 		ids = nil
 		for _, in := range a.books().Alive {
 			if in.State == "running" {
 				ids = append(ids, in.ID)
 			}
 		}
-	}
+		if len(ids) < 2 {
+			return fmt.Errorf("%v do", ids)
+		}
+		return nil
+	})
 	a.fault(awstest.Fault{Kind: awstest.Deny, Action: "DescribeInstanceStatus", Count: 1})
+	failed := clock.Now() // or a little later
 	a.control("POST", "interrupt", awstest.Interruption{Kind: awstest.Impaired, Instances: ids[:1]}, nil)
-	failed := clock.Now()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	told := make(chan cloud.Interruption, 100)
@@ -159,14 +167,18 @@ func TestInterruptionsByStatusChecks(t *testing.T) {
 	go func() {
 		ended <- p.Interruptions(ctx, func(_ context.Context, i cloud.Interruption) error { told <- i; return nil })
 	}()
-	if i := <-told; i.Kind != interruption.InstanceStatusFailed || !strings.HasSuffix(i.ProviderID, ids[0]) || !i.At.IsZero() || i.Sent.Before(failed.Add(2*time.Minute)) {
+	if i := testwait.Receive(t, "the notice of a failed status check", told); i.Kind != interruption.InstanceStatusFailed || !strings.HasSuffix(i.ProviderID, ids[0]) || !i.At.IsZero() || i.Sent.Before(failed.Add(2*time.Minute)) {
 		t.Errorf("the failed check came as %+v, want it about %s and not within two minutes of %s", i, ids[0], failed)
 	}
 	calls := a.books().Calls["ec2:DescribeInstanceStatus"].Count
-	for a.books().Calls["ec2:DescribeInstanceStatus"].Count < calls+6 { // two more answers
-	}
+	a.soon("status checks were asked for twice more", func() error { // three calls each
+		if n := a.books().Calls["ec2:DescribeInstanceStatus"].Count; n < calls+6 {
+			return fmt.Errorf("%d calls were made, %d of them before", n, calls)
+		}
+		return nil
+	})
 	stop()
-	if err := <-ended; err != nil {
+	if err := testwait.Receive(t, "the end of Interruptions", ended); err != nil {
 		t.Error(err)
 	}
 	if len(told) > 0 {
@@ -190,11 +202,11 @@ func TestNames(t *testing.T) {
 	running.Go(func() { p.Run(ctx) })
 	defer running.Wait()
 	defer stop()
-	for done := false; !done; {
+	a.soon("the machine is named like its node", func() error {
 		if _, err := p.List(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		have := map[string]string{}
+		have, done := map[string]string{}, false
 		for _, in := range a.books().Alive {
 			have[in.Tags[awstest.ClaimTag]] = in.Tags["Name"]
 			done = done || in.Tags[awstest.ClaimTag] == "a" && in.Tags["Name"] == in.Node
@@ -202,7 +214,11 @@ func TestNames(t *testing.T) {
 		if have["b"] != "mine" {
 			t.Fatalf("the names are %v, want that of the class for b", have)
 		}
-	}
+		if !done {
+			return fmt.Errorf("the names are %v", have)
+		}
+		return nil
+	})
 }
 
 // TestIPv6Cluster: of an IPv6 cluster EKS says the range of its Services; a machine is told it and the DNS address in it,

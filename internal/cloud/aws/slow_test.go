@@ -10,11 +10,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 // slowList lets calls through, and hands those of DescribeInstances to somebody else once it is told to.
@@ -51,15 +51,13 @@ func TestALaunchDoesNotWaitForAList(t *testing.T) {
 		_, err := p.List(t.Context())
 		listed <- err
 	}()
-	<-asked
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	res := p.Launch(ctx, []cloud.LaunchRequest{{ClaimName: "c", ClaimUID: "c", Class: class("")}})[0]
+	testwait.Receive(t, "a list to be under way", asked)
+	res := p.Launch(testwait.Context(t), []cloud.LaunchRequest{{ClaimName: "c", ClaimUID: "c", Class: class("")}})[0]
 	close(bought)
 	if res.Err != nil {
 		t.Errorf("nothing is bought while a list is under way: %v", res.Err)
 	}
-	if err := <-listed; err != nil {
+	if err := testwait.Receive(t, "the list", listed); err != nil {
 		t.Error(err)
 	}
 }
@@ -86,11 +84,11 @@ func TestAListHasAnEnd(t *testing.T) {
 	go func() {
 		ended <- p.Interruptions(ctx, func(context.Context, cloud.Interruption) error { return nil })
 	}()
-	if !<-limited {
+	if !testwait.Receive(t, "a list of all machines", limited) {
 		t.Error("a notice has all machines listed, for as long as that may take")
 	}
 	stop()
-	if err := <-ended; err != nil {
+	if err := testwait.Receive(t, "the end of Interruptions", ended); err != nil {
 		t.Error(err)
 	}
 }

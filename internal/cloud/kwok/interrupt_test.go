@@ -6,6 +6,7 @@ package kwok_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 // A notice comes until it is taken note of, and then no more; the machine goes when it said.
@@ -43,22 +45,20 @@ func TestInterruptions(t *testing.T) {
 		})
 	}()
 	for range 2 {
-		i := <-got
+		i := testwait.Receive(t, "a notice, which comes twice", got)
 		if i.ProviderID != res[0].ProviderID || i.Kind != "SpotInterruption" || i.At.Sub(i.Sent) != time.Second {
 			t.Errorf("have %+v", i)
 		}
 	}
-	for {
+	testwait.Until(t, "the machine is gone", func() error {
 		list, err := p.List(t.Context())
-		if err != nil {
-			t.Fatal(err)
+		if err == nil && len(list) > 0 && !list[0].Gone {
+			err = fmt.Errorf("the list is %+v", list)
 		}
-		if len(list) == 0 || list[0].Gone {
-			break
-		}
-	}
+		return err
+	})
 	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) && err != nil && cloud.KindOf(err) != cloud.Unknown {
+	if err := testwait.Receive(t, "the end of Interruptions", ended); !errors.Is(err, context.Canceled) && err != nil && cloud.KindOf(err) != cloud.Unknown {
 		t.Errorf("ended with %v", err)
 	}
 	if len(got) > 0 {

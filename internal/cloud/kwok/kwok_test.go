@@ -24,6 +24,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/kwok"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 // TestContract runs the suite over a real socket to a real machines server.
@@ -91,7 +92,7 @@ func serve(t testing.TB, c *catalog.Catalog) *server {
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := testwait.Receive(t, "the end of the server", done); err != nil {
 			t.Error(err)
 		}
 		client.CloseIdleConnections()
@@ -298,20 +299,22 @@ func TestCancelWhileAnotherRefreshes(t *testing.T) {
 	s.fault(machines.Fault{Kind: machines.Stall, Call: machines.CallOfferings, Delay: machines.Duration(time.Hour), Count: 1})
 	p := s.provider()
 	slow, stop := context.WithCancel(t.Context())
-	done := make(chan error)
+	done := make(chan error, 1)
 	go func() { _, err := p.Offerings(slow, nil, class("")); done <- err }()
-	for taken := false; !taken; { // the slow call has arrived
+	testwait.Until(t, "the slow call has arrived", func() error {
 		var list machines.FaultList
-		s.do(http.MethodGet, "/v1/faults", nil, &list)
-		taken = len(list.Faults) == 0
-	}
+		if s.do(http.MethodGet, "/v1/faults", nil, &list); len(list.Faults) > 0 {
+			return fmt.Errorf("the faults still to be had are %+v", list.Faults)
+		}
+		return nil
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := p.Offerings(ctx, nil, class("")); err == nil {
 		t.Error("no error")
 	}
 	stop()
-	if err := <-done; err == nil {
+	if err := testwait.Receive(t, "the end of the slow call", done); err == nil {
 		t.Error("no error")
 	}
 	if _, err := p.Offerings(t.Context(), nil, class("")); err != nil {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 type noNodes struct{}
@@ -42,7 +43,7 @@ func TestJournalCannotBeWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error)
+	done := make(chan error, 1)
 	go func() { done <- s.Serve(t.Context(), l) }()
 	for range 2 {
 		w := httptest.NewRecorder()
@@ -51,7 +52,7 @@ func TestJournalCannotBeWritten(t *testing.T) {
 			t.Errorf("have %d %s", w.Code, w.Body)
 		}
 	}
-	if err := <-done; !errors.Is(err, os.ErrPermission) && (err == nil || !strings.Contains(err.Error(), path)) {
+	if err := testwait.Receive(t, "the end of the server", done); !errors.Is(err, os.ErrPermission) && (err == nil || !strings.Contains(err.Error(), path)) {
 		t.Errorf("the server ended with %v", err)
 	}
 }

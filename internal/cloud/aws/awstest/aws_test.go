@@ -11,9 +11,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sort"
 	"sync"
 	"testing"
@@ -34,6 +36,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 // hand is a clock that a test sets.
@@ -118,7 +121,7 @@ func (c *cluster) DeleteNode(_ context.Context, name, providerID string) error {
 // until waits for a condition of the nodes.
 func (c *cluster) until(t *testing.T, ok func(map[string]machines.NodeSpec) bool) {
 	t.Helper()
-	for end := time.After(20 * time.Second); ; {
+	for end := time.After(testwait.Left(t, testwait.Limit)); ; {
 		c.mu.Lock()
 		good, moved := ok(c.nodes), c.moved
 		c.mu.Unlock()
@@ -128,7 +131,9 @@ func (c *cluster) until(t *testing.T, ok func(map[string]machines.NodeSpec) bool
 		select {
 		case <-moved:
 		case <-end:
-			t.Fatalf("the nodes never were as expected; now there are %d", len(c.nodes))
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			t.Fatalf("the nodes never were as expected; now there are %d: %v", len(c.nodes), slices.Sorted(maps.Keys(c.nodes)))
 		}
 	}
 }

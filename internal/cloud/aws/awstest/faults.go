@@ -38,6 +38,8 @@ const (
 	Stall = "stall"
 	// DescribeLag: instances launched less than Delay ago are not described and can't be tagged.
 	DescribeLag = "describe-lag"
+	// SlowGroup: groups do nothing about a desired capacity that differs, and look every Delay whether the fault is over.
+	SlowGroup = "slow-group"
 )
 
 // Fault is something that goes wrong, as often as Count says (0: always) and for as long as Duration says (0: until cleared).
@@ -70,7 +72,7 @@ type FaultList struct {
 func (f Fault) Validate() error {
 	switch f.Kind {
 	case Scarce, Overhead, Throttle, Deny, LostReply:
-	case SlowBoot, Stall, DescribeLag:
+	case SlowBoot, Stall, DescribeLag, SlowGroup:
 		if f.Delay <= 0 {
 			return fmt.Errorf("fault %s: delay: missing", f.Kind)
 		}

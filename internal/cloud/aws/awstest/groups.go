@@ -233,6 +233,9 @@ func (t *tx) tend(g *group) (next time.Time) {
 	if t.now.Before(since) {
 		return since
 	}
+	if f := t.fault(SlowGroup, "", "", "", ""); f != nil {
+		return t.now.Add(time.Duration(f.Delay))
+	}
 	if len(have) < g.Desired {
 		if g.suspended("Launch") {
 			return time.Time{}

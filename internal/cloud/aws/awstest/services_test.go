@@ -21,6 +21,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 func (a *account) queue() *string {
@@ -107,7 +108,7 @@ func TestInterruption(t *testing.T) {
 func TestLongPoll(t *testing.T) {
 	a := newAccount(t)
 	queue := a.queue()
-	got := make(chan *sqs.ReceiveMessageOutput)
+	got := make(chan *sqs.ReceiveMessageOutput, 1)
 	go func() {
 		out, err := a.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queue, WaitTimeSeconds: 20})
 		if err != nil {
@@ -118,8 +119,8 @@ func TestLongPoll(t *testing.T) {
 	if _, err := a.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: queue, MessageBody: aws.String("hello")}); err != nil {
 		t.Fatal(err)
 	}
-	if out := <-got; len(out.Messages) != 1 || *out.Messages[0].Body != "hello" {
-		t.Errorf("have %+v", out.Messages)
+	if out := testwait.Receive(t, "the answer to a long poll", got); out == nil || len(out.Messages) != 1 || *out.Messages[0].Body != "hello" {
+		t.Errorf("have %+v", out)
 	}
 	if _, err := a.sqs.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("other")}); code(err) != "AWS.SimpleQueueService.NonExistentQueue" && code(err) != "QueueDoesNotExist" {
 		t.Errorf("an unknown queue: have %v", err)
