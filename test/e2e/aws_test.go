@@ -162,9 +162,6 @@ func TestEC2Interruption(t *testing.T) {
 	if replaced.After(firstEnd) {
 		t.Errorf("an instance was launched at %s, after the first one was ended at %s", replaced, firstEnd)
 	}
-	if late := replaced.Sub(told); late > slack*soonest {
-		t.Errorf("the last replacement was requested %s after the notices, want %s", late, soonest)
-	}
 	fewest, leaving := seen.get(t)
 	if fewest < least || len(leaving) < n {
 		t.Errorf("at one time %d pods ran, the budget wants %d; %d pods were moved", fewest, least, len(leaving))

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
@@ -168,7 +169,7 @@ func TestUnreachableAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), testwait.Scale(limit))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, dovetail, "controller", "--kubeconfig", kubeconfig, "--machines", "http://127.0.0.1:9", "--leader-elect=false",
 		"--metrics-address", "", "--health-address", "")

@@ -17,6 +17,7 @@ import (
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
@@ -38,7 +39,7 @@ func (e *env) faults(fs ...machines.Fault) {
 	e.t.Helper()
 	e.must(e.s.AddFaults(e.ctx, fs...))
 	e.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		ctx, cancel := context.WithTimeout(context.Background(), testwait.Scale(limit))
 		defer cancel()
 		if err := e.s.ClearFaults(ctx); err != nil {
 			e.t.Error(err)

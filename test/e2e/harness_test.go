@@ -228,7 +228,7 @@ type env struct {
 }
 
 // envNames are the names that newEnv has given out.
-var envNames sync.Map // envName to true
+var envNames sync.Map // envName to the name of its test
 
 type envName struct {
 	s    *sandbox.Sandbox
@@ -238,11 +238,20 @@ type envName struct {
 // newEnv makes the namespace. In the end the test's workload, pool and claims are deleted, and not waited for: whether all is
 // given back is seen once for all tests.
 //
-// A name is taken once in a sandbox, also by tests that have ended: the cloud's journal tells their machines apart by it.
+// A name is taken once in a sandbox, also by tests that have ended: the cloud's journal tells their machines apart by it. A test that -count runs
+// again has it with a number.
 func newEnv(t *testing.T, s *sandbox.Sandbox, name string) *env {
 	t.Helper()
-	if _, taken := envNames.LoadOrStore(envName{s, name}, true); taken {
-		t.Fatalf("another test of this sandbox has the name %s", name)
+	wanted := name
+	for n := 2; ; n++ {
+		by, taken := envNames.LoadOrStore(envName{s, name}, t.Name())
+		if !taken {
+			break
+		}
+		if by != t.Name() {
+			t.Fatalf("test %s of this sandbox has the name %s", by, name)
+		}
+		name = fmt.Sprintf("%s-%d", wanted, n)
 	}
 	e := &env{t: t, ctx: t.Context(), s: s, name: name}
 	_, err := s.Kube.CoreV1().Namespaces().Create(e.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})

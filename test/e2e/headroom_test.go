@@ -25,6 +25,7 @@ import (
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/forecast"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
@@ -391,7 +392,7 @@ func TestHeadroomLearnedFaults(t *testing.T) {
 	nodes := e.learnedRise()
 	select {
 	case <-asked:
-	case <-time.After(limit):
+	case <-time.After(testwait.Scale(limit)):
 		t.Fatal("Prometheus was not asked")
 	}
 	lost := 0

@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
 // tight is a catalogue of one type with 16 CPUs for pods, in the form of Karpenter's KWOK instance types: 100m and 10Mi are kept back.
@@ -71,7 +73,7 @@ func TestExactLanding(t *testing.T) {
 					t.Errorf("pod %s tolerates the reservations of %q, want one", pods[i].Name, r)
 				}
 			}
-			e.notReserved(time.Now(), 30*time.Second)
+			e.landed()
 			binder := map[string]string{"bind": ours, "tolerate": corev1.DefaultSchedulerName}[landing]
 			e.until("every pod has the event of who bound it", func() error {
 				by := e.binders()
@@ -122,7 +124,7 @@ func TestExactMany(t *testing.T) {
 			t.Errorf("pod %s tolerates the reservations of %q; it is bound, and needs none", pods[i].Name, r)
 		}
 	}
-	e.notReserved(time.Now(), 30*time.Second)
+	e.landed()
 	var first, last time.Time
 	for _, in := range e.launches(e.name) {
 		if first.IsZero() || in.Registers.Before(first) {
@@ -211,10 +213,9 @@ func (e *env) asPlanned(h *history, pods []corev1.Pod, nodes int) {
 			overwritten++
 		}
 	}
-	// kube-scheduler writes what its last vain look has found even where the pod was bound meanwhile. A kubelet sets that right; kwok does not.
-	if e.t.Logf("of %d pods %d are not PodScheduled", len(pods), overwritten); overwritten > len(pods)/20 {
-		e.t.Errorf("%d of %d pods run, and their conditions don't say that they were scheduled", overwritten, len(pods))
-	}
+	// kube-scheduler writes what its last vain look has found even where the pod was bound meanwhile: how often depends on how slow it is. A kubelet
+	// sets that right; kwok does not.
+	e.t.Logf("of %d pods %d are not PodScheduled", len(pods), overwritten)
 	if len(seen) != nodes {
 		e.t.Errorf("%d machines were planned, want %d", len(seen), nodes)
 	}
@@ -231,8 +232,8 @@ func (e *env) asPlanned(h *history, pods []corev1.Pod, nodes int) {
 	e.t.Logf("%d of %d pods are where they were planned, on %d machines", len(pods)-off, len(pods), len(seen))
 }
 
-// notReserved waits until no node of the pool is reserved any more, and says if that took longer than it may from a time on.
-func (e *env) notReserved(since time.Time, within time.Duration) {
+// notReserved waits until no node of the pool is reserved any more.
+func (e *env) notReserved() {
 	e.t.Helper()
 	e.until("no node is reserved any more", func() error {
 		for _, n := range e.nodes() {
@@ -242,117 +243,148 @@ func (e *env) notReserved(since time.Time, within time.Duration) {
 		}
 		return nil
 	})
-	if took := time.Since(since); took > within {
-		e.t.Errorf("nodes were reserved for %s, want at most %s", took.Round(time.Second), within)
+}
+
+// landed waits until no node of the pool is reserved any more, and checks that each was opened because its pods had come, not because the controller
+// had waited for them long enough.
+func (e *env) landed() {
+	e.t.Helper()
+	e.notReserved()
+	late := e.landingTimeouts()
+	for _, n := range e.nodes() {
+		if slices.Contains(late, "node/"+n.Name) {
+			e.t.Errorf("%s was opened before its pods had come", n.Name)
+		}
 	}
 }
 
-// Pods that only kube-scheduler can place come in one burst with others, in one plan: it binds the former, and we bind the rest.
+// landingTimeouts returns the nodes, as subjects, whose reservations the controllers have ended because they had waited for the pods long enough.
+func (e *env) landingTimeouts() (late []string) {
+	e.t.Helper()
+	all, err := e.s.Components(sandbox.Controller)
+	e.must(err)
+	for _, c := range all {
+		h, err := e.historyOf(c)
+		e.must(err)
+		for i := range h.Entries {
+			if x := &h.Entries[i]; slices.ContainsFunc(x.Why, func(r plan.Reason) bool { return r.Code == plan.LandingTimeout }) {
+				late = append(late, x.Subject)
+			}
+		}
+	}
+	return late
+}
+
+// Pods that only kube-scheduler can place come in one burst with others, in one plan: it binds the former, and we bind the rest. Two pods fill a
+// machine, so that kube-scheduler finds room for no pod of ours on a node that has been opened.
 func TestMixedLanding(t *testing.T) {
 	s := shared(t)
 	t.Parallel()
 	e := newEnv(t, s, "mixed")
-	e.deploy("spread", 12, e.pod("900m", "1Gi", spread(corev1.LabelTopologyZone, 1, "spread")))
-	e.deploy("plain", 24, e.pod("700m", "1Gi"))
+	e.deploy("spread", 12, e.pod("1900m", "1Gi", spread(corev1.LabelTopologyZone, 1, "spread")))
+	e.deploy("plain", 24, e.pod("1900m", "1Gi"))
 	e.podsRefused(36)
-	e.nodePool(nil)
+	e.nodePool(map[string]any{"spec.template.spec.requirements": only("m5.xlarge")})
 	pods := e.podsRun(36)
-	by := map[types.UID][]string{}
+	if n := len(e.launches(e.name)); n != 18 {
+		t.Errorf("%d machines were launched for 36 pods, two of which fill one", n)
+	}
+	binder := map[string]string{"spread": corev1.DefaultSchedulerName, "plain": ours}
 	e.until("every pod has the event of who bound it", func() error {
-		by = e.binders()
+		by := e.binders()
 		for i := range pods {
-			if len(by[pods[i].UID]) != 1 {
-				return fmt.Errorf("pod %s was bound by %q", pods[i].Name, by[pods[i].UID])
+			if who := by[pods[i].UID]; len(who) == 0 {
+				return fmt.Errorf("pod %s has none", pods[i].Name)
+			} else if !slices.Equal(who, []string{binder[pods[i].Labels["app"]]}) {
+				t.Fatalf("pod %s was bound by %q, want %s", pods[i].Name, who, binder[pods[i].Labels["app"]])
 			}
 		}
 		return nil
 	})
-	bound := 0
-	for i := range pods {
-		who := by[pods[i].UID][0]
-		switch {
-		case pods[i].Labels["app"] == "spread" && who != corev1.DefaultSchedulerName:
-			t.Errorf("pod %s, which is spread over zones, was bound by %s", pods[i].Name, who)
-		case pods[i].Labels["app"] == "plain" && who == ours:
-			bound++
-		}
-	}
-	// kube-scheduler may find room for some on a node that is full but for them.
-	if t.Logf("of 24 plain pods we bound %d", bound); bound < 12 {
-		t.Errorf("of 24 plain pods we bound %d, want most", bound)
-	}
-	e.notReserved(time.Now(), 30*time.Second)
+	e.landed()
 }
 
-// A DaemonSet's pod doesn't tolerate the reservation, so it waits until the node's pods have landed. That is told for both ways of landing, and
-// where we bind it waits no longer than where kube-scheduler does, but for a chance delay of it.
+// A DaemonSet's pod doesn't tolerate the reservation, so it waits until the node's pods have landed, and has its room then: on each node there are
+// just the pods that it was planned for, and the daemon, and no reservation ended because the controller had waited long enough.
 func TestDaemonWaits(t *testing.T) {
-	if os.Getenv("DOVETAIL_SOAK") == "" {
-		t.Skip("two sandboxes to measure two waits: part of make soak")
-	}
-	type waits struct{ median, longest time.Duration }
-	of := map[string]waits{}
-	for _, landing := range []string{"tolerate", "bind"} {
+	for _, landing := range []string{"bind", "tolerate"} {
 		t.Run(landing, func(t *testing.T) {
-			if landing == "bind" && os.Getenv("DOVETAIL_SOAK") == "" {
-				t.Skip("runs in the soak; TestExactMany binds, too")
+			var s *sandbox.Sandbox
+			if landing == "bind" {
+				s = shared(t)
+			} else {
+				verifyOnly(t)
+				s = own(t, "--boot", "1s", "--controller-arg", "--landing="+landing)
 			}
-			e := newEnv(t, own(t, "--boot", "1s", "--controller-arg", "--landing="+landing), "daemons")
-			p := e.pod("100m", "64Mi")
+			t.Parallel()
+			e := newEnv(t, s, "daemons")
+			p := e.pod("300m", "64Mi")
 			p.Labels["app"] = "daemon"
 			_, err := e.s.Kube.AppsV1().DaemonSets(e.name).Create(e.ctx, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "daemon"},
 				Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: p.Labels}, Template: p}}, metav1.CreateOptions{})
 			e.must(err)
 			w := e.watchLanding()
+			e.deploy("web", 60, e.pod("1800m", "1Gi")) // four to a machine of 7,910m: without the daemon there is no room for it
+			e.podsRefused(60)
 			e.nodePool(map[string]any{"spec.template.spec.requirements": only("m5.2xlarge")})
-			e.deploy("web", 60, e.pod("1800m", "1Gi")) // four to a machine
-			e.podsRun(60 + 15)
-			e.until("the watch has seen every daemon bound to a node that is Ready", func() error {
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				var all []time.Duration
-				for _, l := range w.pods {
-					if l.pod.Labels["app"] == "daemon" && !l.bound.IsZero() && !w.nodes[l.pod.Spec.NodeName].IsZero() {
-						all = append(all, l.bound.Sub(w.nodes[l.pod.Spec.NodeName]))
-					}
+			pods := e.podsRun(60 + 15)
+			on := map[string]map[string]int{}
+			for i := range pods {
+				if on[pods[i].Spec.NodeName] == nil {
+					on[pods[i].Spec.NodeName] = map[string]int{}
 				}
-				if w.err != nil {
-					t.Fatal(w.err)
+				on[pods[i].Spec.NodeName][pods[i].Labels["app"]]++
+			}
+			if n := len(e.launches(e.name)); n != 15 || len(on) != 15 {
+				t.Errorf("%d machines were launched and %d hold pods, want 15", n, len(on))
+			}
+			for node, apps := range on {
+				if apps["web"] != 4 || apps["daemon"] != 1 {
+					t.Errorf("node %s has %v, want four pods and a daemon", node, apps)
 				}
-				if len(all) != 15 {
-					return fmt.Errorf("%d of 15", len(all))
+			}
+			e.landed()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.err != nil {
+				t.Fatalf("the record of landings is not whole: %v", w.err)
+			}
+			for _, what := range w.wrong {
+				t.Error(what())
+			}
+			var waits []time.Duration
+			for _, l := range w.pods {
+				if ready := w.nodes[l.pod.Spec.NodeName]; l.pod.Labels["app"] == "daemon" && !l.bound.IsZero() && !ready.IsZero() {
+					waits = append(waits, l.bound.Sub(ready))
 				}
-				slices.Sort(all)
-				of[landing] = waits{all[7].Round(time.Millisecond), all[14].Round(time.Millisecond)}
-				return nil
-			})
-			t.Logf("--landing=%s: from Ready to bound a daemon waits %s in the middle, %s at the longest", landing, of[landing].median, of[landing].longest)
+			}
+			if slices.Sort(waits); len(waits) > 0 {
+				t.Logf("--landing=%s: from Ready to bound a daemon waits %s in the middle, %s at the longest", landing, waits[len(waits)/2].Round(time.Millisecond), waits[len(waits)-1].Round(time.Millisecond))
+			}
 		})
-	}
-	if b, l := of["bind"], of["tolerate"]; b.median > l.median+2*time.Second || b.longest > l.longest+2*time.Second {
-		t.Errorf("daemons wait %+v where we bind pods, %+v where kube-scheduler does", b, l)
 	}
 }
 
-// Where nodes are not reserved everything runs in the end as well. What the first landing left over is not ours to decide, so it is told only.
+// Where nodes are not reserved everything runs in the end as well: kube-scheduler binds every pod where it likes, no node is reserved for a moment,
+// each claim says why, and what is bought besides the ten machines of the plan holds a pod that they left over.
 func TestWithoutExactLanding(t *testing.T) {
-	if os.Getenv("DOVETAIL_SOAK") == "" {
-		t.Skip("runs in the soak: what it shows is told, not asked")
-	}
+	verifyOnly(t)
+	t.Parallel()
 	e := newEnv(t, own(t, "--catalog", tightCatalog(t), "--controller-arg", "--landing=off"), "loose")
+	w := e.watchLanding()
 	tightPods(e)
 	pods := e.podsRun(25)
 	launches := e.launches(e.name)
 	if len(launches) < 10 {
 		t.Fatalf("%d machines were launched for what fills 10", len(launches))
 	}
-	first := map[string]bool{}
+	first, last := map[string]bool{}, map[string]int{}
 	for _, in := range launches[:10] {
 		first[in.Node.Name] = true
 	}
 	left := 0
 	for i := range pods {
-		if !first[pods[i].Spec.NodeName] {
+		if last[pods[i].Spec.NodeName]++; !first[pods[i].Spec.NodeName] {
 			left++
 		}
 		if r := reservations(&pods[i]); len(r) > 0 {
@@ -360,9 +392,36 @@ func TestWithoutExactLanding(t *testing.T) {
 		}
 	}
 	t.Logf("landing off: %d of 25 pods were left over by the ten nodes planned for them, and %d more nodes were bought", left, len(launches)-10)
+	for _, in := range launches[10:] {
+		if last[in.Node.Name] == 0 {
+			t.Errorf("machine %s was bought besides the ten planned ones, and node %s holds none of the pods", in.ID, in.Node.Name)
+		}
+	}
 	for _, c := range e.claimsAre(len(launches), "Ready", ready) {
 		if c.Annotations["dovetail.sh/not-reserved"] == "" {
 			t.Errorf("claim %s does not say why it is not reserved: %v", c.Name, c.Annotations)
 		}
+	}
+	e.until("kube-scheduler has said of every pod that it bound it", func() error {
+		by := e.binders()
+		for i := range pods {
+			if who := by[pods[i].UID]; len(who) == 0 {
+				return fmt.Errorf("pod %s has no such event", pods[i].Name)
+			} else if !slices.Equal(who, []string{corev1.DefaultSchedulerName}) {
+				t.Fatalf("pod %s was bound by %q", pods[i].Name, who)
+			}
+		}
+		return nil
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		t.Fatalf("the record of landings is not whole: %v", w.err)
+	}
+	for _, what := range w.wrong {
+		t.Error(what())
+	}
+	for node := range w.reserved {
+		t.Errorf("node %s was reserved", node)
 	}
 }

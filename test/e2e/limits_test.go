@@ -20,6 +20,7 @@ import (
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
@@ -80,7 +81,7 @@ func TestQuotaHolds(t *testing.T) {
 	e := newEnv(t, s, "capacity-quota")
 	e.must(s.Create(e.ctx, quotas, fmt.Sprintf("{apiVersion: autoscaling.x-k8s.io/v1beta1, kind: CapacityQuota, metadata: {name: %s}, spec: {selector: {matchLabels: {%s: %[1]s}}, limits: {resources: {nodes: 4, cpu: 64}}}}", e.name, testLabel)))
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		ctx, cancel := context.WithTimeout(context.Background(), testwait.Scale(limit))
 		defer cancel()
 		if err := s.Delete(ctx, quotas+"/"+e.name, ""); err != nil && !apierrors.IsNotFound(err) {
 			t.Errorf("clean up the quota: %v", err)

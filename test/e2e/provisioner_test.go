@@ -14,6 +14,7 @@ import (
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
@@ -40,7 +41,7 @@ spec:
   kubeletConfiguration: {maxPods: 20}
 `, testLabel)))
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		ctx, cancel := context.WithTimeout(context.Background(), testwait.Scale(limit))
 		defer cancel()
 		for _, path := range []string{provisioners + "/old", pools + "/old"} {
 			if err := s.Delete(ctx, path, ""); err != nil && !apierrors.IsNotFound(err) {
@@ -115,7 +116,7 @@ func TestProvisionerChangesAndConflicts(t *testing.T) {
 	e.must(s.Create(e.ctx, provisioners, fmt.Sprintf(text, "old-taken")))
 	e.must(s.Create(e.ctx, provisioners, fmt.Sprintf(text, e.name)))
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		ctx, cancel := context.WithTimeout(context.Background(), testwait.Scale(limit))
 		defer cancel()
 		for _, path := range []string{provisioners + "/" + e.name, provisioners + "/old-taken", pools + "/" + e.name} {
 			if err := s.Delete(ctx, path, ""); err != nil && !apierrors.IsNotFound(err) {

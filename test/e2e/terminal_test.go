@@ -20,6 +20,7 @@ import (
 	"github.com/charmbracelet/x/vt"
 	"github.com/creack/pty"
 
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
@@ -152,7 +153,7 @@ func (x *terminal) ends(status int) {
 		if have != status {
 			x.t.Errorf("exit status %d, want %d", have, status)
 		}
-	case <-time.After(limit):
+	case <-time.After(testwait.Scale(limit)):
 		x.t.Fatal("it has not ended")
 	}
 }

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
@@ -27,7 +28,7 @@ func runTop(t *testing.T, args ...string) (out, errs string, status int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), testwait.Scale(limit))
 	defer cancel()
 	var o, e strings.Builder
 	cmd := exec.CommandContext(ctx, bin, append([]string{"top"}, args...)...)

@@ -5,22 +5,25 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 )
 
-// What is coming is capacity: a second wave that fits beside the first on machines that still boot buys nothing, and a deleted pod's
-// successor takes the place that was bought for it.
+// What is coming is capacity: a second wave that fits beside the first on machines that are still to become Ready buys nothing, and a deleted pod's
+// successor takes the place that was bought for it. No kubelet starts before the controller has decided on the second wave, however long that takes.
 func TestSecondWave(t *testing.T) {
 	s := shared(t)
 	t.Parallel()
 	e := newEnv(t, s, "waves")
-	e.must(s.Create(e.ctx, classes, "{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, metadata: {name: slow}, spec: {nodeRegistrationDelay: 20s}}"))
+	e.must(s.Create(e.ctx, classes, "{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, metadata: {name: slow}, spec: {nodeRegistrationDelay: 2s}}"))
 	h := e.watchClaims()
-	e.nodePool(map[string]any{"spec.template.spec.requirements": only("m5.xlarge"), "spec.template.spec.nodeClassRef.name": "slow"})
+	e.nodePool(map[string]any{"spec.template.spec.requirements": only("m5.xlarge"), "spec.template.spec.nodeClassRef.name": "slow",
+		"spec.template.metadata.annotations": map[string]string{kubeletAnnotation: "stopped"}})
 	e.deploy("first", 6, e.pod("2500m", "1Gi")) // one to a machine, which has 3,920m
 	bought := e.claimsAre(6, "Launched", func(c *karpv1.NodeClaim) bool { return isTrue(c, karpv1.ConditionLaunched) })
 	e.deploy("second", 6, e.pod("1200m", "1Gi"))
@@ -31,9 +34,19 @@ func TestSecondWave(t *testing.T) {
 		}
 	}
 	e.must(s.Kube.CoreV1().Pods(e.name).Delete(e.ctx, victim, metav1.DeleteOptions{}))
-	if n := len(e.nodes()); n > 0 {
-		t.Fatalf("%d nodes are there already, so nothing was in flight: the test proves nothing", n)
+	e.podsRefused(12)
+	// A pod that no machine holds is refused by the step that decides on it, and that one knows all who were refused before it.
+	e.deploy("last", 1, e.pod("100", "1Gi"))
+	e.event("Pod", "last-", "FailedScheduling", "NodePool "+e.name+":")
+	e.must(s.Kube.AppsV1().Deployments(e.name).Delete(e.ctx, "last", metav1.DeleteOptions{}))
+	for _, n := range e.nodes() {
+		if slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		}) {
+			t.Fatalf("node %s is Ready though its kubelet has not been started: nothing was in flight, and the test proves nothing", n.Name)
+		}
 	}
+	e.startKubelets()
 	pods := e.podsRun(12)
 	on := map[string]map[string]int{}
 	for _, p := range pods {
@@ -64,6 +77,25 @@ func TestSecondWave(t *testing.T) {
 			}
 		}
 	}
+}
+
+// startKubelets waits until every claim of the pool has its node, and has the kubelets begin that kubeletAnnotation holds back.
+func (e *env) startKubelets() {
+	e.t.Helper()
+	e.until("every machine has a node whose kubelet runs", func() error {
+		nodes, all := e.nodes(), e.claims()
+		for i := range nodes {
+			if nodes[i].Annotations[kubeletAnnotation] != "" {
+				if err := e.s.Patch(e.ctx, "/api/v1/nodes/"+nodes[i].Name, `{"metadata":{"annotations":{"`+kubeletAnnotation+`":null}}}`); err != nil {
+					return err
+				}
+			}
+		}
+		if len(all) == 0 || len(nodes) < len(all) {
+			return fmt.Errorf("%d nodes of %d claims", len(nodes), len(all))
+		}
+		return nil
+	})
 }
 
 // Pods that fit on a node which is there already are kube-scheduler's affair.

@@ -19,6 +19,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/asg"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -100,6 +101,7 @@ func TestManagedGroupUpgraded(t *testing.T) {
 	for _, m := range a.group("eks-web-1a").Instances {
 		old = append(old, *m.InstanceId)
 	}
+	a.fault(awstest.Fault{Kind: awstest.SlowGroup, Delay: machines.Duration(10 * time.Millisecond)}) // until the upgrade has been looked at
 	a.control("POST", "upgrade", awstest.Upgrade{Group: "eks-web-1a", Surge: 1}, nil)
 	st, g := managedStatus(t, p)
 	if cond := st[dovetailv1alpha1.ConditionUndisturbed]; g.Refresh != "UPDATING" || g.Max != 4 || cond.Reason != "NodegroupUpdate" || !strings.Contains(cond.Message, "EKS is updating its managed node group web") {
@@ -109,6 +111,7 @@ func TestManagedGroupUpgraded(t *testing.T) {
 		t.Fatalf("the simulated EKS has not raised the maximum: %d", got)
 	}
 	before := a.books().Calls["autoscaling:SetDesiredCapacity"].Count
+	a.control("DELETE", "faults", nil, nil)
 	eventually(t, "the upgrade", func() error {
 		if _, err := p.List(t.Context()); err != nil {
 			t.Fatal(err)
@@ -166,8 +169,8 @@ func TestManagedGroupAdoption(t *testing.T) {
 	}
 	// EKS has said that it is ACTIVE, and says nothing when the upgrade has begun.
 	a.fault(awstest.Fault{Kind: awstest.Throttle, Action: "DescribeNodegroup", Percent: 100})
+	old := *a.group("eks-web-1a").Instances[0].InstanceId // asked for later it may be the new one
 	a.control("POST", "upgrade", awstest.Upgrade{Group: "eks-web-1a", Surge: 1, Drains: true}, nil)
-	old := *a.group("eks-web-1a").Instances[0].InstanceId
 	eventually(t, "the new node", func() error {
 		if n := len(a.group("eks-web-1a").Instances); n != 2 {
 			return fmt.Errorf("%d of 2", n)
