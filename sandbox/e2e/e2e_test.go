@@ -235,13 +235,15 @@ func (s *sandbox) noProcess() {
 	})
 }
 
-// eventually waits for something that another process brings about.
+// eventually waits for something that another process brings about. Its limit only ends a test that hangs: this module does not depend on the
+// product's, which has internal/testwait to scale limits, so it is as long as the slowest machine needs.
 func eventually(t *testing.T, what string, ask func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	const limit = 5 * time.Minute
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	if t.Context().Err() != nil { // In a cleanup.
 		cancel()
-		ctx, cancel = context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel = context.WithTimeout(context.Background(), limit)
 	}
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)

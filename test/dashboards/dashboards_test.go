@@ -4,7 +4,6 @@
 package dashboards
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/e2e/metricseries"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 	"github.com/dovetail-sh/dovetail/test/e2e/scaledown"
@@ -92,8 +92,7 @@ func askDashboard(t *testing.T, db *database, engine *promql.Engine, d *dashboar
 
 // scrape runs the series with Dovetail.
 func scrape(t *testing.T) []metricseries.Scrape {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+	ctx := testwait.ContextFor(t, 5*time.Minute)
 	dir := t.TempDir()
 	catalog, err := scaledown.WriteCatalogue(dir)
 	if err != nil {

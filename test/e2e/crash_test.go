@@ -18,7 +18,6 @@ import (
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/internal/report"
-	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
@@ -27,8 +26,8 @@ import (
 func TestLeaderKilled(t *testing.T) {
 	t.Parallel()
 	// As short as this machine can keep: a leader that is not killed keeps its lease.
-	s := own(t, "--replicas", "2", "--controller-arg", "--leader-elect-lease-duration="+testwait.Scale(3*time.Second).String(),
-		"--controller-arg", "--leader-elect-renew-deadline="+testwait.Scale(2*time.Second).String(), "--controller-arg", "--leader-elect-retry-period=500ms")
+	s := own(t, "--replicas", "2", "--controller-arg", "--leader-elect-lease-duration="+pace(3*time.Second).String(),
+		"--controller-arg", "--leader-elect-renew-deadline="+pace(2*time.Second).String(), "--controller-arg", "--leader-elect-retry-period=500ms")
 	t.Run("burst", func(t *testing.T) { killedInBurst(t, s) })
 	t.Run("moving", func(t *testing.T) { killedMoving(t, s) })
 	t.Run("surging", func(t *testing.T) { killedSurging(t, s) })

@@ -216,6 +216,12 @@ func waitFor(ctx context.Context, ask func(context.Context) error) error {
 	return testwait.Poll(ctx, testwait.Scale(limit), poll, ask)
 }
 
+// pace scales a time that is part of what a test does, such as how long a lease lasts or how long a rival keeps a node shut: on a slow machine all
+// others need longer too. It is bounded, as such times add up.
+func pace(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * min(4, testwait.Factor()))
+}
+
 // env is one test's part of a sandbox.
 type env struct {
 	t    *testing.T

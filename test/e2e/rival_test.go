@@ -226,11 +226,11 @@ const (
 
 // calm is for how long before and after the rival nobody binds to a node: time enough for whoever had begun to be done, and to see what it did.
 // What the rival does takes longer on a slow machine, as what the others do.
-var calm = testwait.Scale(1500 * time.Millisecond)
+var calm = pace(1500 * time.Millisecond)
 
 // within draws how long the rival does something.
 func (r *rival) within(least, spread int) time.Duration {
-	return testwait.Scale(time.Duration(least+r.rand.IntN(spread)) * time.Millisecond)
+	return pace(time.Duration(least+r.rand.IntN(spread)) * time.Millisecond)
 }
 
 // burst makes 100 pods of 180 CPUs, waits until a machine is planned for each, and has the rival act until all run. It returns how many pods it made.
@@ -293,7 +293,7 @@ func (r *rival) burst(number int) int {
 func (r *rival) closeStanding() {
 	for _, name := range slices.Sorted(maps.Keys(r.nodes)) {
 		r.nodes[name].standing = true
-		r.close(name, testwait.Scale(5*time.Second))
+		r.close(name, pace(5*time.Second))
 	}
 }
 

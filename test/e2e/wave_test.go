@@ -20,9 +20,9 @@ func TestSecondWave(t *testing.T) {
 	s := shared(t)
 	t.Parallel()
 	e := newEnv(t, s, "waves")
-	e.must(s.Create(e.ctx, classes, "{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, metadata: {name: slow}, spec: {nodeRegistrationDelay: 2s}}"))
+	e.must(s.Create(e.ctx, classes, "{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, metadata: {name: "+e.name+"}, spec: {nodeRegistrationDelay: 2s}}"))
 	h := e.watchClaims()
-	e.nodePool(map[string]any{"spec.template.spec.requirements": only("m5.xlarge"), "spec.template.spec.nodeClassRef.name": "slow",
+	e.nodePool(map[string]any{"spec.template.spec.requirements": only("m5.xlarge"), "spec.template.spec.nodeClassRef.name": e.name,
 		"spec.template.metadata.annotations": map[string]string{kubeletAnnotation: "stopped"}})
 	e.deploy("first", 6, e.pod("2500m", "1Gi")) // one to a machine, which has 3,920m
 	bought := e.claimsAre(6, "Launched", func(c *karpv1.NodeClaim) bool { return isTrue(c, karpv1.ConditionLaunched) })

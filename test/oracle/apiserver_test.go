@@ -24,6 +24,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 // kubeconfigVariable names a kubeconfig that may install definitions. The test harness sets it to its sandbox's.
@@ -94,7 +96,7 @@ func install(t *testing.T, client dynamic.Interface, crd *apiextensionsv1.Custom
 	}
 	t.Cleanup(func() {
 		// The test's own context is over by now.
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), testwait.Scale(patience))
 		defer cancel()
 		if err := client.Resource(definitions).Delete(ctx, crd.Name, metav1.DeleteOptions{}); err != nil {
 			t.Errorf("delete %s: %v", crd.Name, err)
@@ -116,7 +118,7 @@ func newAPIServer(t *testing.T, client dynamic.Interface, crd *apiextensionsv1.C
 	if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
 		objects = client.Resource(version.WithResource(crd.Spec.Names.Plural)).Namespace(metav1.NamespaceDefault)
 	}
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, testwait.Left(t, patience), true, func(ctx context.Context) (bool, error) {
 		_, err := objects.List(ctx, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err) {
 			return false, nil

@@ -6,6 +6,7 @@ package ui
 import (
 	"context"
 	"flag"
+	"fmt"
 	"iter"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
@@ -30,8 +32,7 @@ func TestPage(t *testing.T) {
 		t.Skip("skipped: there is no Chromium on this machine; with Debian: apt-get install chromium")
 	}
 	t.Chdir(filepath.Join("..", "..")) // binaries are found from the repository's root
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
+	ctx := testwait.ContextFor(t, 4*time.Minute)
 	port, err := sandbox.FreePort()
 	if err != nil {
 		t.Fatal(err)
@@ -193,28 +194,20 @@ func kubectl(ctx context.Context, t *testing.T, s *sandbox.Sandbox, in string, a
 // awaitText returns when what the page shows matches every pattern.
 func awaitText(ctx context.Context, t *testing.T, patterns []string) {
 	t.Helper()
-	limited, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	for {
-		missing := ""
-		text, err := chromedp.Run(limited, chromedp.Evaluate[string](`document.body?.innerText ?? ""`)) // there is none between two pages
+	err := testwait.Poll(ctx, testwait.Left(t, testwait.Limit), 100*time.Millisecond, func(ctx context.Context) error {
+		text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.body?.innerText ?? ""`)) // there is none between two pages
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		for _, p := range patterns {
 			if !regexp.MustCompile(p).MatchString(text) {
-				missing = p
-				break
+				return fmt.Errorf("the page does not show %q; it shows\n%s", p, text)
 			}
 		}
-		if missing == "" {
-			return
-		}
-		select {
-		case <-limited.Done():
-			t.Fatalf("the page does not show %q; it shows\n%s", missing, text)
-		case <-time.After(100 * time.Millisecond):
-		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 	"github.com/dovetail-sh/dovetail/test/e2e/scaledown"
 )
@@ -141,17 +142,7 @@ func (h *handover) must(err error) {
 
 func (h *handover) until(what string, check func() error) {
 	h.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			h.Fatalf("wait until %s: %v", what, err)
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
+	testwait.UntilFor(h.T, 2*time.Minute, what, check)
 }
 
 func (h *handover) startKarpenter() {

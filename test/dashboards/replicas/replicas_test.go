@@ -4,7 +4,6 @@
 package replicas
 
 import (
-	"context"
 	"log/slog"
 	"math"
 	"net/http"
@@ -23,6 +22,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/forecast"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/prometheus"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 const (
@@ -112,8 +112,7 @@ func TestReplicas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testwait.Context(t)
 	ask := func(kind, namespace, name string, from, to int64) []int {
 		t.Helper()
 		got, err := s.Replicas(ctx, model.Workload{Kind: kind, Namespace: namespace, Name: name}, from, to)

@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 const (
@@ -29,12 +31,14 @@ const (
 	pinDomain   = "pin.oracle.dovetail.sh/"
 	kwokNode    = "kwok.x-k8s.io/node"
 
-	// patience is how long kube-scheduler has for what it must do. It ends only what has gone wrong.
-	patience = 40 * time.Second
-	// still is how long nothing may happen before pods that wait are made anew, so that each is looked at with all others in place.
-	still = 4 * time.Second
-	tick  = 50 * time.Millisecond
+	tick = 50 * time.Millisecond
 )
+
+// patience is how long kube-scheduler has for what it must do. It ends only what has gone wrong.
+func patience() time.Duration { return testwait.Scale(time.Minute) }
+
+// still is how long nothing may happen before pods that wait are made anew, so that each is looked at with all others in place.
+func still() time.Duration { return testwait.Scale(4 * time.Second) }
 
 // cluster is the sandbox, as its administrator sees it.
 type cluster struct {
@@ -86,7 +90,7 @@ func newCluster(ctx context.Context, kubeconfig string) (*cluster, error) {
 
 // until polls, and gives up after patience.
 func (k *cluster) until(what string, done func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(k.ctx, patience)
+	ctx, cancel := context.WithTimeout(k.ctx, patience())
 	defer cancel()
 	t := time.NewTicker(tick)
 	defer t.Stop()
@@ -328,7 +332,7 @@ func (k *cluster) landed(pods []*corev1.Pod, volumes bool, see func(map[string]*
 		if n := len(pods) - len(left); n != bound {
 			bound, last = n, time.Now()
 		}
-		if !judged || time.Since(last) < still {
+		if !judged || time.Since(last) < still() {
 			return false, nil
 		}
 		if renewed {
@@ -388,7 +392,7 @@ func (k *cluster) refused(pods []*corev1.Pod, nodes int, volumes bool) (said, on
 				early = append(early, p)
 			}
 		}
-		if len(early) > 0 && time.Since(renewed) > time.Second {
+		if len(early) > 0 && time.Since(renewed) > testwait.Scale(time.Second) {
 			renewed = time.Now()
 			if err := k.deletePods(early); err != nil {
 				return false, err
