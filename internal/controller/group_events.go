@@ -254,6 +254,10 @@ func groupCause(r plan.Reason) string {
 		return "node(s) didn't have free ports for the requested pod ports"
 	case plan.VolumeTopology:
 		return "node(s) had volume node affinity conflict"
+	case plan.VolumeClaim:
+		return r.Have
+	case plan.VolumeStorage:
+		return "node(s) did not have enough free storage"
 	case plan.VolumeLimit:
 		return "node(s) exceed max volume count"
 	case plan.GroupMaximum:

@@ -54,6 +54,8 @@ func Apply(s *model.Snapshot, ch plan.Change) (*model.Snapshot, error) {
 			object = model.ClusterLimits
 		}
 		out.Limits, err = replaceWhere(s.Limits, func(l *model.CapacityLimit) bool { return l.Name == object }, func(l *model.CapacityLimit) error { return applyLimit(l, s.ResourceNames, ch) })
+	case "persistentvolumeclaim", "persistentvolume", "storageclass":
+		err = applyStorage(&out, ch)
 	case "offering":
 		err = applyOffering(&out, name, ch)
 	case "nodegroup":
@@ -563,6 +565,15 @@ func applyClass(c *model.Class, names []string, ch plan.Change) error {
 	}
 	if port, ok := bracketKey(ch.Field, "spec.containers[*].ports"); ok {
 		c.HostPorts = slices.DeleteFunc(slices.Clone(c.HostPorts), func(p model.HostPort) bool { return formatPort(p) == port })
+		return nil
+	}
+	if claim, ok := bracketKey(strings.TrimSuffix(ch.Field, ".name"), "spec.volumes"); ok && strings.HasSuffix(ch.Field, ".name") {
+		c.Volumes = slices.Clone(c.Volumes)
+		for i := range c.Volumes {
+			if c.Volumes[i].Claim == claim {
+				c.Volumes[i].Problem = model.VolumeProblem{} // of the claim of another name
+			}
+		}
 		return nil
 	}
 	if claim, ok := bracketKey(ch.Field, "spec.volumes"); ok {

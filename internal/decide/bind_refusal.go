@@ -26,6 +26,8 @@ func (ix *index) bindRefusal(p *model.Pod) plan.Reason {
 		return refuse("spec.schedulerName", c.Scheduler)
 	case len(c.Unsolved) > 0:
 		return refuse("spec", c.Unsolved[0])
+	case c.VolumeProblem() != nil:
+		return refuse("spec.volumes", c.VolumeProblem().Claim)
 	case c.Excess.What != "":
 		return refuse("spec", "more "+c.Excess.What+" than are looked at")
 	case len(c.Affinity) > 0:

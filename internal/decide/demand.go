@@ -250,4 +250,4 @@ func (dm *demandStage) packWithoutAnticipated(left []*model.Pod, rooms []solve.E
 
 // contentionCodes are the reasons for which a pod may be refused because of where others are to go.
 var contentionCodes = []plan.Code{plan.Limit, plan.SharedLimit, plan.GroupMaximum, plan.OutOfCapacity, plan.TopologySpread, plan.PodAntiAffinity, plan.HostPortConflict,
-	plan.VolumeTopology, plan.VolumeLimit, plan.VolumeExclusive}
+	plan.VolumeTopology, plan.VolumeLimit, plan.VolumeExclusive, plan.VolumeStorage}

@@ -65,10 +65,11 @@ func (ex *explanation) podRemedies(p *model.Pod, r plan.Reason) []plan.Change {
 		return one(pod, "spec.containers[*].ports["+r.Key+"]", plan.Remove, "")
 	case plan.VolumeTopology:
 		return volumeRemedies(c, pool, pod, name, r)
-	case plan.VolumeExclusive, plan.VolumeLimit:
-		if r.Code == plan.VolumeLimit && len(c.Volumes) > 0 {
-			r.Key = c.Volumes[0].Claim
-		}
+	case plan.VolumeClaim:
+		return claimRemedies(pod, r)
+	case plan.VolumeLimit:
+		return volumeLimitRemedies(c, pod, r)
+	case plan.VolumeExclusive:
 		return one(pod, "spec.volumes["+r.Key+"]", plan.Remove, "")
 	case plan.Unsupported:
 		return one(pod, "spec["+r.Have+"]", plan.Remove, "")
@@ -257,24 +258,6 @@ func (ex *explanation) unselectRemedies(p *model.Pod, key string) []plan.Change 
 		look(o)
 	}
 	return out
-}
-
-// volumeRemedies have the pool allow where the pod's volume is, or the pod do without it.
-func volumeRemedies(c *model.Class, pool *model.NodePool, pod, name string, r plan.Reason) []plan.Change {
-	var out []plan.Change
-	for _, v := range c.Volumes {
-		if v.Claim != r.Key || pool == nil {
-			continue
-		}
-		for _, at := range v.Topology {
-			for _, q := range at {
-				if have := pool.Requirements.Get(q.Key); have != nil && len(q.Values) > 0 && !q.Complement {
-					out = append(out, plan.Change{Object: name, Field: "spec.template.spec.requirements[" + q.Key + "]", Op: plan.Add, Value: q.Values[0]})
-				}
-			}
-		}
-	}
-	return append(out, plan.Change{Object: pod, Field: "spec.volumes[" + r.Key + "]", Op: plan.Remove})
 }
 
 // nodeRemedy is the edit that makes the check behind a reason for keeping a machine pass; nil where none is known.

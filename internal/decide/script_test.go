@@ -70,7 +70,7 @@ func (x *script) describeQuery() {
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
 //	    [in=NAMESPACE] [kind=KIND] [dnd=VALUE] [evict=VALUE] [local=VOLUME] [later=DURATION] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
 //	    [mirror] [deploy=NAME] [restarted=WORD] [surge] [onenode=CLAIM]
-//	    [anti=KEY] [near=KEY:POD] [volume=CLAIM:ZONE] [alone=CLAIM] [unsolved=WORDS] [named=NODE]    (anti: to its own kind)
+//	    [anti=KEY] [near=KEY:POD] [volume=CLAIM:ZONE] [alone=CLAIM] [problem=KIND:CLAIM[:OBJECT]] [unsolved=WORDS] [named=NODE]    (anti: to its own kind)
 //	    (x0: only so that slots can speak of it; seen by kube-scheduler when created unless unseen; owner is NAME's own unless said)
 //	machine ID [claim=C] [launched=AT] [gone] [unreserved] [member=CLASS,GROUP,TYPE,ZONE]    (member: of a node group, and nobody's)
 //	listed AT
@@ -967,6 +967,13 @@ func (x *script) pod(name string, opts []string) {
 		case "volume":
 			claim, zone, _ := strings.Cut(v, ":")
 			c.Volumes = append(c.Volumes, model.Volume{Claim: "default/" + claim, Handle: claim, Topology: []model.Requirements{model.NewRequirements(model.OneOf(model.LabelZone, zone))}})
+		case "problem": // KIND:CLAIM[:OBJECT]
+			w := strings.SplitN(v, ":", 3)
+			vol := model.Volume{Claim: "default/" + w[1], Problem: model.VolumeProblem{Kind: model.VolumeProblemKind(w[0]), Words: "words"}}
+			if len(w) > 2 {
+				vol.Problem.Object = w[2]
+			}
+			c.Volumes = append(c.Volumes, vol)
 		case "alone":
 			c.Volumes = append(c.Volumes, model.Volume{Claim: "default/" + v, Handle: v, Exclusive: true})
 		case "deploy":

@@ -106,7 +106,7 @@ const unownedNodeGrace = 2 * time.Minute
 
 // standingNode returns a node as the solver takes it, with its claim and what that holds for pods; nil: it has none.
 func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation) solve.ExistingNode {
-	r := solve.ExistingNode{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, NoAnti: n.NoAnti, CSILimits: n.CSILimits,
+	r := solve.ExistingNode{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, NoAnti: n.NoAnti, CSILimits: n.CSILimits, Migrated: n.Migrated, Attached: n.Attached,
 		Free: n.Allocatable.Sub(n.Used)}
 	leaving := !n.Deleting.IsZero() || c != nil && (!c.Deleting.IsZero() || sv.interruptions.byClaim[c.Name] != nil)
 	if leaving {
@@ -117,7 +117,7 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation
 	// claim's, and counted there.
 	r.Closed = c != nil && sv.commands.ofClaim[c.Name] != "" || c == nil && n.HasTaint(model.TaintUnregistered)
 	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" && !sv.isStuck(c) || c == nil && sv.hasNodeWork(n)
-	r.Taints = sv.lastingTaints(n.Taints, c, fresh, h)
+	r.Fresh, r.Taints = fresh, sv.lastingTaints(n.Taints, c, fresh, h)
 	if h != nil {
 		r.InFlight = true
 		if sv.commands.isRevocable(c) {

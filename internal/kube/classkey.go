@@ -89,9 +89,30 @@ func classText(c *model.Class, resources []string) string {
 		w.field(v.Handle)
 		w.flag(v.Exclusive, " exclusive")
 		w.flag(v.Unmade, " unmade")
+		if v.InTree != "" {
+			w.b.WriteString(" intree:")
+			w.str(v.InTree)
+		}
 		for j := range v.Topology {
 			w.b.WriteByte('|')
 			w.requirements(v.Topology[j])
+		}
+		if len(v.Standing) > 0 {
+			w.b.WriteString(" standing")
+		}
+		for j := range v.Standing {
+			w.b.WriteByte('|')
+			w.requirements(v.Standing[j])
+		}
+		if v.Reported != "" {
+			w.b.WriteString(" reported:")
+			w.str(v.Reported)
+		}
+		if x := &v.Problem; x.Kind != "" {
+			w.b.WriteString(" problem:")
+			w.str(string(x.Kind))
+			w.field(x.Object)
+			w.field(x.Words)
 		}
 		w.b.WriteByte(')')
 	}

@@ -39,6 +39,7 @@ import (
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/kube/volume"
 )
 
 // scheme holds the kinds that this room reads or writes and no others.
@@ -99,9 +100,7 @@ type Client struct {
 	headrooms                         objects[*dovetailv1alpha1.Headroom]
 	capacityBuffers                   objects[*bufferv1beta1.CapacityBuffer]
 	capacityQuotas                    objects[*bufferv1beta1.CapacityQuota]
-	claimsOfPods                      objects[*corev1.PersistentVolumeClaim]
-	volumes                           objects[*corev1.PersistentVolume]
-	storageClasses                    objects[*storagev1.StorageClass]
+	volumes                           *volume.Index
 	csiNodes                          objects[*storagev1.CSINode]
 	limitRanges                       objects[*corev1.LimitRange]
 	runtimeClasses                    objects[*nodev1.RuntimeClass]
@@ -164,7 +163,7 @@ func connect(ctx context.Context, config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to API server %s: %w", config.Host, err)
 	}
-	c := &Client{Address: config.Host, Log: slog.Default(), config: config, http: h}
+	c := &Client{Address: config.Host, Log: slog.Default(), config: config, http: h, volumes: volume.NewIndex()}
 	config.WarningHandlerWithContext = warnings{c}
 	for _, g := range []struct {
 		gv     schema.GroupVersion

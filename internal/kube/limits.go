@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/dovetail-sh/dovetail/internal/kube/volume"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -59,7 +60,7 @@ func countDemands(p *corev1.Pod) (n demands) {
 		n.countSelector(s.TopologySpreadConstraints[i].LabelSelector)
 	}
 	for i := range s.Volumes {
-		if claimOf(p, &s.Volumes[i]) != "" {
+		if volume.ClaimName(p, &s.Volumes[i]) != "" {
 			n.volumes++
 		}
 	}

@@ -28,6 +28,7 @@ import (
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/kube/volume"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -49,9 +50,7 @@ type Manifests struct {
 	objects    []object
 	at         map[string]int // of an object in objects, by kind and key
 	generated  map[string]int // how often a generateName was used
-	pvcs       map[string]*corev1.PersistentVolumeClaim
-	pvs        map[string]*corev1.PersistentVolume
-	classes    map[string]*storagev1.StorageClass
+	volumes    *volume.Index
 	csi        map[string]*storagev1.CSINode
 	limits     map[string]*corev1.LimitRange
 	priorities map[string]*schedulingv1.PriorityClass
@@ -78,8 +77,7 @@ type object struct {
 func NewManifests() *Manifests {
 	return &Manifests{
 		at: map[string]int{}, generated: map[string]int{},
-		pvcs: map[string]*corev1.PersistentVolumeClaim{}, pvs: map[string]*corev1.PersistentVolume{},
-		classes: map[string]*storagev1.StorageClass{}, csi: map[string]*storagev1.CSINode{},
+		volumes: volume.NewIndex(), csi: map[string]*storagev1.CSINode{},
 		limits: map[string]*corev1.LimitRange{}, priorities: map[string]*schedulingv1.PriorityClass{},
 		runtimes: map[string]*nodev1.RuntimeClass{},
 		services: map[string]*corev1.Service{}, resourceQuotas: map[string]*corev1.ResourceQuota{},
@@ -99,12 +97,17 @@ func ReadManifests(name string, data []byte) (*Manifests, error) {
 func (m *Manifests) keep(kind string, x metav1.Object) {
 	switch o := x.(type) {
 	case *corev1.PersistentVolumeClaim:
-		m.pvcs[key(o)] = o
+		m.volumes.SetClaim(key(o), o)
 	case *corev1.PersistentVolume:
-		m.pvs[o.Name] = o
+		m.volumes.SetVolume(o.Name, o)
 	case *storagev1.StorageClass:
-		m.classes[o.Name] = o
+		m.volumes.SetClass(o.Name, o)
+	case *storagev1.CSIDriver:
+		m.volumes.SetDriver(o.Name, o)
+	case *storagev1.CSIStorageCapacity:
+		m.volumes.SetCapacity(key(o), o)
 	case *storagev1.CSINode:
+		volume.DefaultCSINode(o)
 		m.csi[o.Name] = o
 	case *corev1.LimitRange:
 		defaultLimits(o)
@@ -138,19 +141,11 @@ func (m *Manifests) keep(kind string, x metav1.Object) {
 
 // Len is how many objects were read that say something to an autoscaler.
 func (m *Manifests) Len() int {
-	return len(m.objects) + len(m.pvcs) + len(m.pvs) + len(m.classes) + len(m.csi) + len(m.limits) + len(m.priorities) + len(m.runtimes)
+	return len(m.objects) + m.volumes.Len() + len(m.csi) + len(m.limits) + len(m.priorities) + len(m.runtimes)
 }
 
-// PersistentVolumeClaim implements Lookup.
-func (m *Manifests) PersistentVolumeClaim(namespace, name string) *corev1.PersistentVolumeClaim {
-	return m.pvcs[namespace+"/"+name]
-}
-
-// PersistentVolume implements Lookup.
-func (m *Manifests) PersistentVolume(name string) *corev1.PersistentVolume { return m.pvs[name] }
-
-// StorageClass implements Lookup.
-func (m *Manifests) StorageClass(name string) *storagev1.StorageClass { return m.classes[name] }
+// Volumes implements Lookup.
+func (m *Manifests) Volumes() *volume.Index { return m.volumes }
 
 // CSINode implements Lookup.
 func (m *Manifests) CSINode(node string) *storagev1.CSINode { return m.csi[node] }
@@ -212,6 +207,7 @@ func (m *Manifests) Feed(s *state.State) {
 		m.at[o.kind+" "+key(o)] = i
 	}
 	m.defaultClasses()
+	m.volumes.Settle()
 	t := &Translator{Table: s.Resources(), Lookup: m, Defaults: m.Scheduler}
 	w := newWorkloads(m)
 	for _, o := range m.objects {

@@ -69,6 +69,9 @@ func feedAll(input string) string {
 		}
 		for _, v := range p.Class.Volumes {
 			fmt.Fprintf(&b, " volume %s driver %q", v.Claim, v.Driver)
+			if v.Problem.Kind != "" {
+				fmt.Fprintf(&b, " %s", v.Problem.Kind)
+			}
 		}
 		for _, h := range p.Class.HostPorts {
 			fmt.Fprintf(&b, " host port %d/%s", h.Port, h.Protocol)

@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -230,9 +231,9 @@ func (w *workloads) stateful(s *state.State, t *Translator, o *appsv1.StatefulSe
 			c.Name, c.Namespace = c.Name+"-"+name, o.Namespace
 			volume.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name}
 			p.Spec.Volumes = append(slices.DeleteFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume.Name }), volume)
-			if w.m.pvcs[key(c)] == nil {
+			if w.m.volumes.Claim(key(c)) == nil {
 				w.m.defaultClass(&c.Spec)
-				w.m.pvcs[key(c)] = c
+				w.m.volumes.SetClaim(key(c), c)
 			}
 		}
 		if !w.m.admit(t, p, "StatefulSet "+key(o), 1) {
@@ -279,9 +280,11 @@ func (m *Manifests) admit(t *Translator, p *corev1.Pod, owner string, pods int) 
 
 // defaultClasses gives claims that name no StorageClass the default one.
 func (m *Manifests) defaultClasses() {
-	for _, c := range m.pvcs {
-		if c.Spec.VolumeName == "" {
+	for _, c := range m.volumes.Claims() {
+		if c.Spec.VolumeName == "" && c.Spec.StorageClassName == nil && c.Annotations[corev1.BetaStorageClassAnnotation] == "" {
+			c = c.DeepCopy()
 			m.defaultClass(&c.Spec)
+			m.volumes.SetClaim(key(c), c)
 		}
 	}
 }
@@ -290,16 +293,14 @@ func (m *Manifests) defaultClass(spec *corev1.PersistentVolumeClaimSpec) {
 	if spec.StorageClassName != nil {
 		return
 	}
-	var best string
-	for _, k := range slices.Sorted(maps.Keys(m.classes)) {
-		c := m.classes[k]
-		if c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" &&
-			(best == "" || m.classes[best].CreationTimestamp.Before(&c.CreationTimestamp)) {
-			best = k
+	var best *storagev1.StorageClass
+	for _, c := range m.volumes.Classes() {
+		if c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" && (best == nil || best.CreationTimestamp.Before(&c.CreationTimestamp)) {
+			best = c
 		}
 	}
-	if best != "" {
-		spec.StorageClassName = &best
+	if best != nil {
+		spec.StorageClassName = &best.Name
 	}
 }
 

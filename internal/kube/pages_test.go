@@ -143,7 +143,7 @@ func TestEachRightMissing(t *testing.T) {
 		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 		group := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/api/"), "/apis/"), "/"+resource)
 		kind := map[string]string{"nodes": "NodeList", "pods": "PodList", "events": "EventList", "namespaces": "NamespaceList", "resourcequotas": "ResourceQuotaList",
-			"persistentvolumeclaims": "PersistentVolumeClaimList", "persistentvolumes": "PersistentVolumeList", "storageclasses": "StorageClassList", "csinodes": "CSINodeList",
+			"persistentvolumeclaims": "PersistentVolumeClaimList", "persistentvolumes": "PersistentVolumeList", "storageclasses": "StorageClassList", "csinodes": "CSINodeList", "csidrivers": "CSIDriverList", "csistoragecapacities": "CSIStorageCapacityList",
 			"daemonsets": "DaemonSetList", "poddisruptionbudgets": "PodDisruptionBudgetList", "leases": "LeaseList", "nodepools": "NodePoolList", "nodeclaims": "NodeClaimList"}[resource]
 		if kind == "" {
 			http.NotFound(w, r)

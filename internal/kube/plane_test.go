@@ -266,7 +266,7 @@ func TestVolumesFollow(t *testing.T) {
 	key := "default/" + pod.Name
 	w.until("the pod, refused", func(s *state.State) bool {
 		x := s.FindPod(key)
-		return x != nil && len(x.Class.Unsolved) == 1 && strings.Contains(x.Class.Unsolved[0], "is not there")
+		return x != nil && x.Class.VolumeProblem() != nil && x.Class.VolumeProblem().Problem.Kind == model.ClaimMissing
 	})
 	if err := kubectl([]byte(`
 apiVersion: storage.k8s.io/v1
@@ -285,6 +285,39 @@ spec: {storageClassName: late, accessModes: [ReadWriteOnce], resources: {request
 	}
 	w.until("the pod with its volume's zone", func(s *state.State) bool {
 		x := s.FindPod(key).Class
-		return len(x.Unsolved) == 0 && len(x.Volumes) == 1 && len(x.Volumes[0].Topology) == 1 && x.Volumes[0].Driver == "test.csi"
+		return x.VolumeProblem() == nil && len(x.Volumes) == 1 && len(x.Volumes[0].Topology) == 1 && x.Volumes[0].Driver == "test.csi"
+	})
+	if err := kubectl([]byte(`
+apiVersion: storage.k8s.io/v1
+kind: CSIDriver
+metadata: {name: test.csi}
+spec: {storageCapacity: true}
+`), "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	w.until("no node that is there has storage", func(s *state.State) bool {
+		v := s.FindPod(key).Class.Volumes[0]
+		return v.Reported == "late" && len(v.Standing) == 1 && v.Standing[0].Get(model.LabelHostname) != nil
+	})
+	if err := kubectl([]byte(`
+apiVersion: storage.k8s.io/v1
+kind: CSIStorageCapacity
+metadata: {name: z1, namespace: default}
+storageClassName: late
+capacity: 5Gi
+nodeTopology: {matchLabels: {topology.kubernetes.io/zone: z1}}
+`), "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	w.until("nodes in z1 have storage", func(s *state.State) bool {
+		v := s.FindPod(key).Class.Volumes[0]
+		return v.Reported == "late" && len(v.On(true)) == 1 && v.On(true)[0].Get(model.LabelZone) != nil
+	})
+	if err := kubectl(nil, "delete", "persistentvolumeclaim", "with-volume", "--wait=false"); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the pod, refused for the claim that goes", func(s *state.State) bool {
+		v := s.FindPod(key).Class.VolumeProblem()
+		return v != nil && (v.Problem.Kind == model.ClaimDeleting || v.Problem.Kind == model.ClaimMissing)
 	})
 }

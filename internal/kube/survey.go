@@ -68,6 +68,8 @@ func (c *Client) surveyKinds() []surveyKind {
 		surveyOf[*corev1.PersistentVolume]("PersistentVolume", source{c.core, "persistentvolumes", &corev1.PersistentVolume{}}),
 		surveyOf[*storagev1.StorageClass]("StorageClass", source{c.storage, "storageclasses", &storagev1.StorageClass{}}),
 		surveyOf[*storagev1.CSINode]("CSINode", source{c.storage, "csinodes", &storagev1.CSINode{}}),
+		surveyOf[*storagev1.CSIDriver]("CSIDriver", source{c.storage, "csidrivers", &storagev1.CSIDriver{}}),
+		surveyOf[*storagev1.CSIStorageCapacity]("CSIStorageCapacity", source{c.storage, "csistoragecapacities", &storagev1.CSIStorageCapacity{}}),
 		surveyOf[*appsv1.DaemonSet]("DaemonSet", source{c.apps, "daemonsets", &appsv1.DaemonSet{}}),
 		surveyOf[*policyv1.PodDisruptionBudget]("PodDisruptionBudget", source{c.policy, "poddisruptionbudgets", &policyv1.PodDisruptionBudget{}}),
 		surveyOf[*karpv1.NodePool]("NodePool", source{c.karpenter, "nodepools", &karpv1.NodePool{}}),

@@ -25,15 +25,14 @@ import (
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
+	"github.com/dovetail-sh/dovetail/internal/kube/volume"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // Lookup finds the objects that others refer to. Each method answers nil for what isn't there.
 type Lookup interface {
-	PersistentVolumeClaim(namespace, name string) *corev1.PersistentVolumeClaim
-	PersistentVolume(name string) *corev1.PersistentVolume
-	StorageClass(name string) *storagev1.StorageClass
+	Volumes() *volume.Index // never nil
 	CSINode(node string) *storagev1.CSINode
 	LimitRanges(namespace string) []*corev1.LimitRange
 	RuntimeClass(name string) *nodev1.RuntimeClass
@@ -50,6 +49,14 @@ type Translator struct {
 	Lookup Lookup // nil: nothing is found
 	// Defaults are what schedulers spread pods by that bear no constraint of their own.
 	Defaults SchedulerDefaults
+}
+
+// volumes returns what is known of volumes.
+func (t *Translator) volumes() *volume.Index {
+	if t.Lookup == nil {
+		return volume.NewIndex()
+	}
+	return t.Lookup.Volumes()
 }
 
 // aliases are the old names of labels that pods may still use.
@@ -222,7 +229,7 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 		c.Unsolved = append(c.Unsolved, "schedulingGroup "+*g.PodGroupName+": gang scheduling is not supported")
 	}
 	c.Unsolved = append(c.Unsolved, undeclaredFeatures(s)...)
-	t.podVolumes(c, p)
+	c.Volumes = volume.OfPod(p, t.volumes())
 	c.Key = classText(c, t.Table.Names())
 	if _, hashed := c.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hashed || len(c.Volumes) > 0 {
 		slot := *c
@@ -708,14 +715,7 @@ func (t *Translator) Node(n *corev1.Node) *model.Node {
 	}
 	if t.Lookup != nil {
 		if csi := t.Lookup.CSINode(n.Name); csi != nil {
-			for i := range csi.Spec.Drivers {
-				if a := csi.Spec.Drivers[i].Allocatable; a != nil && a.Count != nil {
-					if out.CSILimits == nil {
-						out.CSILimits = map[string]int64{}
-					}
-					out.CSILimits[csi.Spec.Drivers[i].Name] = int64(*a.Count)
-				}
-			}
+			out.CSILimits, out.Migrated = volume.NodeLimits(csi)
 		}
 	}
 	return out

@@ -35,6 +35,7 @@ import (
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
+	"github.com/dovetail-sh/dovetail/internal/kube/volume"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -617,20 +618,7 @@ func nameOf(key string) string { return strings.TrimPrefix(key, namespaceOf(key)
 // lookup serves a Translator from what is watched.
 type lookup struct{ c *Client }
 
-func (l lookup) PersistentVolumeClaim(namespace, name string) *corev1.PersistentVolumeClaim {
-	x, _ := l.c.claimsOfPods.get(namespace + "/" + name)
-	return x
-}
-
-func (l lookup) PersistentVolume(name string) *corev1.PersistentVolume {
-	x, _ := l.c.volumes.get(name)
-	return x
-}
-
-func (l lookup) StorageClass(name string) *storagev1.StorageClass {
-	x, _ := l.c.storageClasses.get(name)
-	return x
-}
+func (l lookup) Volumes() *volume.Index { return l.c.volumes }
 
 func (l lookup) CSINode(node string) *storagev1.CSINode {
 	x, _ := l.c.csiNodes.get(node)

@@ -29,6 +29,7 @@ type Node struct {
 	HasFinalizer          bool             // karpenter.sh/termination
 	HasOtherFinalizers    bool             // somebody else's: without ours the object stays all the same
 	CSILimits             map[string]int64 // attach limit by driver, from CSINode; absent: no limit known
+	Migrated              []string         // in-tree volume plugins whose volumes the node's kubelet leaves to CSI drivers, from CSINode; sorted
 	Attached              []Attachment     // volumes that are attached to it or being detached, by name
 	Conditions            map[string]Condition
 	LastPodEvent          time.Time // when a pod that is neither a daemon's nor expendable last came or left, as far as is known
@@ -50,15 +51,24 @@ type ExistingNode struct {
 	Allocatable Resources
 	Pods        []*Pod // bound to it, or planned on it before
 	NoAnti      bool   // it is known that none of Pods has required anti-affinity, and they need not be looked through for it
+	Fresh       bool   // its labels and what agents report are still to come; so it is where InFlight is true
 	CSILimits   map[string]int64
-	Closed      bool // takes no new pods (being deleted, cordoned), but its Pods count for spread and affinity
-	Drained     bool // its Pods do not count either: they are leaving
+	Migrated    []string     // in-tree volume plugins whose volumes count for their driver's limit; sorted
+	Attached    []Attachment // volumes attached to it
+	Closed      bool         // takes no new pods (being deleted, cordoned), but its Pods count for spread and affinity
+	Drained     bool         // its Pods do not count either: they are leaving
 }
+
+// IsStanding reports whether the node's labels are what they will be.
+func (n *ExistingNode) IsStanding() bool { return !n.InFlight && !n.Fresh }
 
 // Attachment is a volume attached to a node, as its VolumeAttachment says.
 type Attachment struct {
 	Name  string // of the VolumeAttachment
 	Claim string // namespace/name of the PersistentVolumeClaim; empty: not known
+
+	// Driver and Handle name the volume as Volume does, where it counts for the driver's limit; empty: it does not.
+	Driver, Handle string
 }
 
 // Condition is one status condition.

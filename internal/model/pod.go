@@ -202,13 +202,69 @@ func (p HostPort) Conflicts(o HostPort) bool {
 
 // Volume is what one volume of a pod asks of its node.
 type Volume struct {
-	Claim     string         // namespace/name of the PersistentVolumeClaim
+	Claim     string         // namespace/name of the PersistentVolumeClaim; empty: the pod names the volume itself, without a claim
 	Driver    string         // CSI driver whose attach limit counts it; empty: not counted
-	Handle    string         // identity for the limit and for ReadWriteOncePod: equal handles are one volume
-	Topology  []Requirements // the node must match one; empty: any
+	InTree    string         // in-tree plugin that the driver replaces: counted where the node's kubelet leaves the plugin's volumes to the driver; empty: a CSI volume
+	Handle    string         // identity for the limit: equal handles of one driver are one volume
+	Topology  []Requirements // a node must match one; empty: any
+	Standing  []Requirements // what a node that is there must match one of instead, its labels being what they are; empty: Topology
 	Exclusive bool           // ReadWriteOncePod: one pod in the cluster
 	OneNode   bool           // ReadWriteOnce: pods on one node at a time
 	Unmade    bool           // it will be made in the zone of the first pod that uses it, and the others must follow
+	Problem   VolumeProblem  // what keeps the pod from every node
+	Reported  string         // StorageClass whose driver has to report free storage on a node before pods are placed there; empty: none has to
+}
+
+// On returns what a node must match one of, empty if any node will do. A node is standing unless its labels and what
+// the agents on it report are still to come.
+func (v *Volume) On(standing bool) []Requirements {
+	if standing && len(v.Standing) > 0 {
+		return v.Standing
+	}
+	return v.Topology
+}
+
+// ID names a volume that one pod alone may use: by its claim, as kube-scheduler does.
+func (v *Volume) ID() string {
+	if v.Claim != "" {
+		return v.Claim
+	}
+	return v.Handle
+}
+
+// VolumeProblem is a state of a PersistentVolumeClaim in which no node can run the pod. The zero value is none.
+type VolumeProblem struct {
+	Kind   VolumeProblemKind
+	Object string // what is missing, in use or at fault, as kind/name: persistentvolume/pv-1; empty: the claim itself
+	Words  string // what kube-scheduler says
+}
+
+// VolumeProblemKind tells what would help.
+type VolumeProblemKind string
+
+// Kinds of VolumeProblem.
+const (
+	ClaimMissing    VolumeProblemKind = "ClaimMissing"    // the claim is not there
+	ClaimDeleting   VolumeProblemKind = "ClaimDeleting"   // the claim is being deleted
+	ClaimLost       VolumeProblemKind = "ClaimLost"       // the claim lost its volume
+	ClaimNotOwned   VolumeProblemKind = "ClaimNotOwned"   // the claim of an ephemeral volume belongs to somebody else
+	ClaimNoClass    VolumeProblemKind = "ClaimNoClass"    // not bound, and no StorageClass
+	ClassMissing    VolumeProblemKind = "ClassMissing"    // not bound, and the StorageClass is not there
+	ClaimUnbound    VolumeProblemKind = "ClaimUnbound"    // not bound, and it is not waiting for a pod
+	ClaimPrebound   VolumeProblemKind = "ClaimPrebound"   // it names a volume and is not bound to it
+	VolumeMissing   VolumeProblemKind = "VolumeMissing"   // bound to a volume that is not there
+	VolumeNotFound  VolumeProblemKind = "VolumeNotFound"  // no volume can be bound and none can be made
+	StorageTooSmall VolumeProblemKind = "StorageTooSmall" // no node's storage holds it, and a new node's would not either
+)
+
+// VolumeProblem returns the first problem among the pod's volumes, and the claim that has it; nil if there is none.
+func (c *Class) VolumeProblem() *Volume {
+	for i := range c.Volumes {
+		if c.Volumes[i].Problem.Kind != "" {
+			return &c.Volumes[i]
+		}
+	}
+	return nil
 }
 
 // Owner is the controller of a pod.

@@ -109,6 +109,8 @@ const (
 	VolumeTopology   Code = "VolumeTopology"   // Key: the claim
 	VolumeLimit      Code = "VolumeLimit"      // Key: the CSI driver
 	VolumeExclusive  Code = "VolumeExclusive"  // ReadWriteOncePod volume in use
+	VolumeClaim      Code = "VolumeClaim"      // Key: the claim, which no node can use; Subject: what is missing or at fault, empty: the claim; Want: a model.VolumeProblemKind; Have: kube-scheduler's words
+	VolumeStorage    Code = "VolumeStorage"    // Key: the claim; Subject: the StorageClass, whose driver reports too little free storage
 	Unsupported      Code = "Unsupported"      // Have: what can't be honoured
 	NodeName         Code = "NodeName"         // matchFields names nodes that no new machine can be
 	Mismatch         Code = "Mismatch"         // kube-scheduler refused, twice, a node that every check here accepts; Subject: the node

@@ -63,7 +63,7 @@ type Op string
 const (
 	Set    Op = "set"    // the field becomes Value
 	Remove Op = "remove" // the field goes; without a field the object
-	Add    Op = "add"    // Value comes to the list
+	Add    Op = "add"    // Value comes to the list; without a field the object is created
 )
 
 // Change is one edit of one object, exact enough to be carried out. A pod's spec is changed in its workload's template.

@@ -147,6 +147,10 @@ func sentence(r plan.Reason) string {
 		return "the pod mounts " + r.Want + " volumes of driver " + r.Key + "; a node of type " + r.Subject + " can attach " + r.Have
 	case plan.VolumeExclusive:
 		return "PVC " + r.Key + " is ReadWriteOncePod and in use by another pod"
+	case plan.VolumeClaim:
+		return claimProblem(r)
+	case plan.VolumeStorage:
+		return storageShort(r)
 	case plan.Unsupported:
 		return r.Have
 	case plan.TooComplex:

@@ -190,6 +190,9 @@ var requiredAffinity = regexp.MustCompile(`spec\.affinity\.\w+ffinity`)
 
 // change says an edit.
 func change(c plan.Change) string {
+	if c.Field == "" && c.Op == plan.Add {
+		return "create " + c.Object
+	}
 	if c.Field == "" {
 		return string(c.Op) + " " + c.Object
 	}

@@ -29,7 +29,7 @@ import (
 //	pod NAME [xN] POD-OPTIONS
 //
 // Pod options: RES=AMOUNT, ns=NAME, label=K=V, select=K:OP:V,V (one term), or=K:OP:V (starts a further term), name=NODE,
-// tolerate=K[=V][:EFFECT], spread=KEY:SKEW:K=V[:soft][:min=N][:ignore][:honor], near=KEY:K=V[:SCOPE], apart=KEY:K=V[:SCOPE], port=N, volume=CLAIM[:DRIVER][:only][:unmade][:K=V],
+// tolerate=K[=V][:EFFECT], spread=KEY:SKEW:K=V[:soft][:min=N][:ignore][:honor], near=KEY:K=V[:SCOPE], apart=KEY:K=V[:SCOPE], port=N, volume=CLAIM[:DRIVER][:only][:unmade][:K=V][:standing/K=V][:intree][:reported][:problem/KIND],
 // SCOPE is ns=NAME,NAME or nsl=K=V: other namespaces than the pod's own. ignore is nodeAffinityPolicy Ignore, honor nodeTaintsPolicy Honor.
 //
 // priority=N, unsupported=TEXT, prefer=WEIGHT:K:OP:V, preferNear=WEIGHT:KEY:K=V, preferApart=WEIGHT:KEY:K=V.
@@ -313,6 +313,13 @@ func (x *problemText) node(name string, opts []string) {
 			r.Open = r.Open.With(x.requirement(v))
 		case "closed":
 			r.Closed = true
+		case "fresh":
+			r.Fresh = true
+		case "migrated":
+			r.Migrated = append(r.Migrated, v)
+		case "attached":
+			d, h, _ := strings.Cut(v, ":")
+			r.Attached = append(r.Attached, model.Attachment{Name: h, Driver: d, Handle: h})
 		case "drained":
 			r.Drained = true
 		case "csi":
@@ -459,6 +466,14 @@ func (x *problemText) podOption(c *model.Class, k, v string) {
 				vol.Exclusive = true
 			} else if o == "unmade" {
 				vol.Unmade = true
+			} else if o == "intree" {
+				vol.InTree = "intree"
+			} else if o == "reported" {
+				vol.Reported = "class"
+			} else if lk, lv, ok := strings.Cut(o, "="); ok && strings.HasPrefix(o, "standing/") {
+				vol.Standing = append(vol.Standing, model.NewRequirements(model.OneOf(longKey(strings.TrimPrefix(lk, "standing/")), lv)))
+			} else if kind, ok := strings.CutPrefix(o, "problem/"); ok {
+				vol.Problem = model.VolumeProblem{Kind: model.VolumeProblemKind(kind), Words: "words"}
 			} else if lk, lv, ok := strings.Cut(o, "="); ok {
 				vol.Topology = append(vol.Topology, model.NewRequirements(model.OneOf(longKey(lk), lv)))
 			} else {

@@ -11,8 +11,9 @@ import (
 )
 
 // whyNotAdmitted is why a pod of a class may not be on a node with these labels and taints; empty when it may. Labels
-// whose value is open must do whatever they become. The name is empty where it is not known yet.
-func whyNotAdmitted(class *model.Class, labels model.Labels, open model.Requirements, taints []model.Taint, name string) string {
+// whose value is open must do whatever they become. The name is empty where it is not known yet. A standing node's
+// labels are what they are; those of others, and what is reported for them, are still to come.
+func whyNotAdmitted(class *model.Class, labels model.Labels, open model.Requirements, taints []model.Taint, name string, standing bool) string {
 	if t := model.Untolerated(taints, class.Tolerations); t != nil {
 		return fmt.Sprintf("taint %s=%s:%s is not tolerated", t.Key, t.Value, t.Effect)
 	}
@@ -20,8 +21,25 @@ func whyNotAdmitted(class *model.Class, labels model.Labels, open model.Requirem
 		return "no node affinity term matches"
 	}
 	for _, v := range class.Volumes {
-		if len(v.Topology) > 0 && !slices.ContainsFunc(v.Topology, func(rs model.Requirements) bool { return requirementsHold(rs, labels, open) }) {
+		places := v.Topology
+		if standing && len(v.Standing) > 0 {
+			places = v.Standing
+		}
+		if len(places) > 0 && !slices.ContainsFunc(places, func(rs model.Requirements) bool { return requirementsHold(rs, labels, open) }) {
 			return "volume " + v.Claim + " is elsewhere"
+		}
+	}
+	return ""
+}
+
+// whyNotPlaced is why no node may be planned for a pod of a class at all; empty when one may.
+func whyNotPlaced(class *model.Class) string {
+	if len(class.Unsolved) > 0 {
+		return class.Unsolved[0]
+	}
+	for _, v := range class.Volumes {
+		if v.Problem.Kind != "" {
+			return "volume " + v.Claim + ": " + v.Problem.Words
 		}
 	}
 	return ""

@@ -144,6 +144,8 @@ func checkRulesElsewhere(p *model.Pod, _ *model.Node) plan.Reason {
 		return refuse("metadata.deletionTimestamp")
 	case len(c.Unsolved) > 0:
 		return refuse(c.Unsolved[0])
+	case c.VolumeProblem() != nil:
+		return refuse("spec.volumes[" + c.VolumeProblem().Claim + "]")
 	case c.Excess.What != "":
 		return refuse("it asks for more " + c.Excess.What + " than are looked at")
 	case len(c.Affinity) > 0:
@@ -266,17 +268,20 @@ func (b *BindingCheck) takePorts(p *model.Pod, node string) {
 func (b *BindingCheck) checkVolumes(p *model.Pod, n *model.Node) plan.Reason {
 	for i := range p.Class.Volumes {
 		v := &p.Class.Volumes[i]
-		if len(v.Topology) > 0 && !slices.ContainsFunc(v.Topology, func(rs model.Requirements) bool { return requirementsHold(rs, n.Labels, nil) }) {
+		places := v.Topology
+		if len(v.Standing) > 0 {
+			places = v.Standing
+		}
+		if len(places) > 0 && !slices.ContainsFunc(places, func(rs model.Requirements) bool { return requirementsHold(rs, n.Labels, nil) }) {
 			return unfitReason("VolumeBinding", "a node that the volume of claim "+v.Claim+" can be attached to", "another")
 		}
 	}
-	leaving := b.countUnusedAttachments(n)
 	for driver, limit := range n.CSILimits {
-		attached, before := map[string]bool{}, 0
+		used := map[string]bool{} // by pods
 		attach := func(c *model.Class) {
 			for i := range c.Volumes {
-				if c.Volumes[i].Driver == driver {
-					attached[c.Volumes[i].Handle] = true
+				if v := &c.Volumes[i]; v.Driver == driver && (v.InTree == "" || slices.Contains(n.Migrated, v.InTree)) {
+					used[v.Handle] = true
 				}
 			}
 		}
@@ -285,31 +290,18 @@ func (b *BindingCheck) checkVolumes(p *model.Pod, n *model.Node) plan.Reason {
 				attach(q.Class)
 			}
 		}
-		before = len(attached)
-		if attach(p.Class); len(attached) > before && int64(len(attached)+leaving) > limit {
-			return unfitReason("NodeVolumeLimits", strconv.Itoa(len(attached)+leaving)+" volumes of driver "+driver, "at most "+strconv.FormatInt(limit, 10))
+		leaving := 0 // attached, and used by no pod any more
+		for _, a := range n.Attached {
+			if a.Driver == driver && !used[a.Handle] {
+				leaving++
+			}
+		}
+		before := len(used)
+		if attach(p.Class); len(used) > before && int64(len(used)+leaving) > limit {
+			return unfitReason("NodeVolumeLimits", strconv.Itoa(len(used)+leaving)+" volumes of driver "+driver, "at most "+strconv.FormatInt(limit, 10))
 		}
 	}
 	return plan.Reason{}
-}
-
-// countUnusedAttachments counts the volumes that are attached to a node and that no pod on it uses: those of pods
-// that have just gone. Their driver is not known, so they count for every one.
-func (b *BindingCheck) countUnusedAttachments(n *model.Node) (count int) {
-	used := map[string]bool{}
-	for _, pods := range [][]*model.Pod{n.Pods, b.bound[n.Name]} {
-		for _, q := range pods {
-			for i := range q.Class.Volumes {
-				used[q.Class.Volumes[i].Claim] = true
-			}
-		}
-	}
-	for _, a := range n.Attached {
-		if !used[a.Claim] {
-			count++
-		}
-	}
-	return count
 }
 
 // checkAntiAffinity checks required anti-affinity in both directions: what the pod has against pods on its host, and

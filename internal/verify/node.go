@@ -4,6 +4,7 @@
 package verify
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -20,12 +21,12 @@ func (c *checker) checkPlacement(a *Placement) {
 		c.addViolation(Place, nil, a.Node, "takes no pods")
 	}
 	for _, p := range a.Pods {
-		if why := whyNotAdmitted(p.Class, r.Labels, r.Open, r.Taints, r.Name); why != "" {
+		if why := cmp.Or(whyNotPlaced(p.Class), whyNotAdmitted(p.Class, r.Labels, r.Open, r.Taints, r.Name, !r.InFlight && !r.Fresh)); why != "" {
 			c.addViolation(Admission, p, a.Node, "%s", why)
 		}
 	}
 	coming := c.daemonsToCome(r)
-	c.checkCapacity(a.Node, r.Free, append(classesOf(r.Pods), coming...), coming, a.Pods, r.CSILimits)
+	c.checkCapacity(a.Node, r.Free, append(classesOf(r.Pods), coming...), coming, a.Pods, attachLimits{r.CSILimits, !r.InFlight && !r.Fresh, r.Migrated, r.Attached})
 }
 
 // daemonsToCome are the DaemonSets whose pod is not on a node yet, is admitted there and fits.
@@ -35,7 +36,7 @@ func (c *checker) daemonsToCome(r *ExistingNode) (out []*model.Class) {
 		there := slices.ContainsFunc(r.Pods, func(p *model.Pod) bool {
 			return p.Owner.Kind == "DaemonSet" && p.Owner.Name == d.Name && p.Namespace == d.Namespace
 		})
-		if !there && whyNotAdmitted(d.Class, r.Labels, r.Open, r.Taints, r.Name) == "" && d.Class.Requests.Fits(free) {
+		if !there && whyNotAdmitted(d.Class, r.Labels, r.Open, r.Taints, r.Name, !r.InFlight && !r.Fresh) == "" && d.Class.Requests.Fits(free) {
 			free = free.Sub(d.Class.Requests)
 			out = append(out, d.Class)
 		}
@@ -54,7 +55,7 @@ func classesOf(pods []*model.Pod) []*model.Class {
 
 // checkCapacity checks that a node with this much free holds the pods beside those of DaemonSets that are to come:
 // resources, host ports and attached volumes. there are the classes on the node, those to come included.
-func (c *checker) checkCapacity(where string, free model.Resources, there, coming []*model.Class, pods []*model.Pod, limits map[string]int64) {
+func (c *checker) checkCapacity(where string, free model.Resources, there, coming []*model.Class, pods []*model.Pod, limits attachLimits) {
 	var sum model.Resources
 	for _, d := range coming {
 		sum = sum.AddInto(d.Requests, 1)
@@ -71,32 +72,53 @@ func (c *checker) checkCapacity(where string, free model.Resources, there, comin
 		}
 	}
 	attached := map[string]map[string]bool{}
+	attachOne := func(driver, handle string) {
+		if attached[driver] == nil {
+			attached[driver] = map[string]bool{}
+		}
+		attached[driver][handle] = true
+	}
 	attach := func(class *model.Class) {
-		for _, v := range class.Volumes {
-			if v.Driver != "" {
-				if attached[v.Driver] == nil {
-					attached[v.Driver] = map[string]bool{}
-				}
-				attached[v.Driver][v.Handle] = true
+		for i := range class.Volumes {
+			if v := &class.Volumes[i]; limits.count(v) {
+				attachOne(v.Driver, v.Handle)
 			}
 		}
 	}
 	for _, class := range there {
 		attach(class)
 	}
-	before := map[string]int{}
+	before, leaving := map[string]int{}, map[string]int{}
 	for driver, handles := range attached {
 		before[driver] = len(handles)
+	}
+	for _, a := range limits.attached {
+		if !attached[a.Driver][a.Handle] {
+			leaving[a.Driver]++
+		}
 	}
 	for _, p := range pods {
 		attach(p.Class)
 	}
 	c.checkPorts(where, there, pods)
-	for driver, limit := range limits {
-		if n := len(attached[driver]); int64(n) > limit && n > before[driver] {
-			c.addViolation(Capacity, nil, where, "attaches %d volumes of %s, at most %d", n, driver, limit)
+	for driver, limit := range limits.most {
+		if n := len(attached[driver]); int64(n+leaving[driver]) > limit && n > before[driver] {
+			c.addViolation(Capacity, nil, where, "attaches %d volumes of %s, at most %d", n+leaving[driver], driver, limit)
 		}
 	}
+}
+
+// attachLimits are how many volumes of each driver a node can attach, and what says which count.
+type attachLimits struct {
+	most     map[string]int64
+	standing bool     // the node is there
+	migrated []string // then the in-tree plugins whose volumes its kubelet leaves to CSI drivers
+	attached []model.Attachment
+}
+
+// count reports whether a volume counts for the limit of its driver.
+func (l *attachLimits) count(v *model.Volume) bool {
+	return v.Driver != "" && (v.InTree == "" || !l.standing || slices.Contains(l.migrated, v.InTree))
 }
 
 // portsAsked is what checkPorts was last asked.
@@ -266,7 +288,7 @@ func (c *checker) variantOf(p *Pool, fixed model.Requirements, fixedKey string, 
 	v.labels[model.LabelHostname] = "(new)"
 	v.usable, v.fits = requirementsHold(decidedRequirements(fixed, v.labels), v.labels, nil), requirementsHold(decidedRequirements(p.Requirements, v.labels), v.labels, nil)
 	for _, d := range c.in.Daemons {
-		if whyNotAdmitted(d.Class, v.labels, nil, p.Taints, "") == "" {
+		if whyNotAdmitted(d.Class, v.labels, nil, p.Taints, "", false) == "" {
 			v.coming = append(v.coming, d.Class)
 			v.daemon = v.daemon.AddInto(d.Class.Requests, 1)
 		}
@@ -337,7 +359,7 @@ func (c *checker) checkChoices(where string, p *Pool, m *Machine) map[*model.Ins
 			k := verdictKey{class, v}
 			why, ok := c.verdicts[k]
 			if !ok {
-				why = whyNotAdmitted(class, v.labels, nil, p.Taints, "")
+				why = cmp.Or(whyNotPlaced(class), whyNotAdmitted(class, v.labels, nil, p.Taints, "", false))
 				c.verdicts[k] = why
 			}
 			if why != "" {
@@ -346,7 +368,7 @@ func (c *checker) checkChoices(where string, p *Pool, m *Machine) map[*model.Ins
 			}
 		}
 		if special {
-			c.checkCapacity(where, t.Allocatable, v.coming, v.coming, m.Pods, t.CSILimits)
+			c.checkCapacity(where, t.Allocatable, v.coming, v.coming, m.Pods, attachLimits{most: t.CSILimits})
 			return
 		}
 		for d, q := range asked {

@@ -135,7 +135,7 @@ func (c *checker) checkExclusiveVolumes() {
 		for _, p := range c.in.Nodes[i].Pods {
 			for _, v := range p.Class.Volumes {
 				if v.Exclusive {
-					used[volumeID(&v)] = p.Key()
+					used[v.ID()] = p.Key()
 				}
 			}
 		}
@@ -145,10 +145,10 @@ func (c *checker) checkExclusiveVolumes() {
 			if !v.Exclusive {
 				continue
 			}
-			if by, taken := used[volumeID(&v)]; taken {
+			if by, taken := used[v.ID()]; taken {
 				c.addViolation(Capacity, p, where, "volume %s is %s's alone", v.Claim, by)
 			}
-			used[volumeID(&v)] = p.Key()
+			used[v.ID()] = p.Key()
 		}
 	}
 	for _, a := range c.in.OnNodes {
@@ -161,14 +161,6 @@ func (c *checker) checkExclusiveVolumes() {
 			place(p, machineName(i, &m))
 		}
 	}
-}
-
-// volumeID is the handle of a volume, or the claim of one that has none yet.
-func volumeID(v *model.Volume) string {
-	if v.Handle != "" {
-		return v.Handle
-	}
-	return v.Claim
 }
 
 // checkCost checks that the cost is the sum of the machines' prices, and that the bound is not above it.

@@ -19,7 +19,7 @@ import (
 // checks are the reason codes in the order the checks are made; the further a pool gets, the nearer the miss.
 var checks = [...]plan.Code{plan.NoPools, plan.Taint, plan.Requirement, plan.NoInstanceType, plan.Resource, plan.CameShort, plan.Offering,
 	plan.OutOfCapacity, plan.GroupMaximum, plan.Limit, plan.SharedLimit, plan.MinValues, plan.TopologySpread, plan.PodAffinity, plan.PodAntiAffinity, plan.HostPortConflict,
-	plan.VolumeTopology, plan.VolumeLimit, plan.VolumeExclusive, plan.Unsupported, plan.NodeName, plan.PoolNotReady, plan.TooComplex, plan.WorkShare, plan.ResourceShare, plan.NotSchedulable}
+	plan.VolumeTopology, plan.VolumeStorage, plan.VolumeLimit, plan.VolumeExclusive, plan.VolumeClaim, plan.Unsupported, plan.NodeName, plan.PoolNotReady, plan.TooComplex, plan.WorkShare, plan.ResourceShare, plan.NotSchedulable}
 
 // Explainer knows why a plan left pods out.
 type Explainer struct {
@@ -40,6 +40,9 @@ func (s *Explainer) Class(c *problem.Class) []plan.Reason {
 	}
 	if x := &c.Spec.Excess; x.What != "" {
 		return []plan.Reason{{Code: plan.TooComplex, Key: x.What, Want: strconv.FormatInt(x.Most, 10), Have: strconv.FormatInt(x.Have, 10)}}
+	}
+	if v := c.Spec.VolumeProblem(); v != nil {
+		return []plan.Reason{{Code: plan.VolumeClaim, Subject: v.Problem.Object, Key: v.Claim, Want: string(v.Problem.Kind), Have: v.Problem.Words}}
 	}
 	var out []plan.Reason
 	type shared struct { // by equivalent pools: the first check that fails before limits are looked at
@@ -317,8 +320,7 @@ func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 	case have == 0 && topo && !volume: // an offer that the pod's labels let it on and its volume does not is the nearer miss
 		return s.explainPlace(c, pi)
 	case have == 0 && volume:
-		v := c.Spec.Volumes[slices.IndexFunc(c.Spec.Volumes, func(v model.Volume) bool { return len(v.Topology) > 0 })]
-		return &plan.Reason{Code: plan.VolumeTopology, Key: v.Claim, Want: v.Topology[0].String(), Have: "no offering there"}
+		return s.explainVolumePlace(c, pi)
 	case allowed == 0 && !other:
 		return groupFull(full.Offering)
 	case allowed == 0:
@@ -329,6 +331,37 @@ func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 		return out
 	}
 	return nil
+}
+
+// explainVolumePlace names the volume that can be used where no offer that fits is: the first that no offer of its own
+// is near enough to.
+func (s *Explainer) explainVolumePlace(c *problem.Class, pi int) *plan.Reason {
+	var first *model.Volume
+	lo, hi := s.PoolOfferRange(pi)
+	for i := range c.Spec.Volumes {
+		v := &c.Spec.Volumes[i]
+		if len(v.Topology) == 0 {
+			continue
+		}
+		if first == nil {
+			first = v
+		}
+		s.Steps += int64(hi - lo)
+		near := false
+		for j := lo; j < hi && !near; j++ {
+			o := &s.Offers[j]
+			near = typeOnly(c, o, s) && problem.FitsIn(&c.Req, o.Allocatable, s.NumDims) && s.IsNear(v, o)
+		}
+		if !near {
+			first = v
+			break
+		}
+	}
+	r := &plan.Reason{Code: plan.VolumeTopology, Key: first.Claim, Want: first.Topology[0].String(), Have: "no offering there"}
+	if first.Reported != "" {
+		r.Code, r.Subject, r.Want = plan.VolumeStorage, "storageclass/"+first.Reported, "free storage reported for the node"
+	}
+	return r
 }
 
 // groupFull says that the node group of an offering has as many machines as it may.

@@ -204,7 +204,7 @@ func (s *Explainer) explainVolumes(c *problem.Class, pi int) *plan.Reason {
 	lo, hi := s.PoolOfferRange(pi)
 	for i := lo; i < hi; i++ {
 		if o := &s.Offers[i]; c.Offers.Contains(i) {
-			driver, ok := problem.VolumesFit(c, nil, o.InstanceType.CSILimits)
+			driver, ok := problem.VolumesFit(c, &problem.Occupancy{}, o.InstanceType.CSILimits)
 			if ok {
 				return nil
 			}

@@ -80,7 +80,7 @@ func (t *consolidation) podsNeighboursAllow(x *plannedBin, c *problem.Class) int
 		}
 	}
 	if n > 0 && len(c.CsiVolumes) > 0 {
-		if _, ok := problem.VolumesFit(c, x.occupancy.Handles, s.Offers[x.offer].InstanceType.CSILimits); !ok {
+		if _, ok := problem.VolumesFit(c, &x.occupancy, s.Offers[x.offer].InstanceType.CSILimits); !ok {
 			return 0
 		}
 	}

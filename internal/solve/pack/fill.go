@@ -192,7 +192,7 @@ func (p *Packing) podsNeighboursAllow(d int, m *Machine, used *problem.Occupancy
 		}
 	}
 	if h.HasMore && n > 0 && len(c.CsiVolumes) > 0 {
-		if _, ok := problem.VolumesFit(c, used.Handles, m.instanceType.CSILimits); !ok {
+		if _, ok := problem.VolumesFit(c, used, m.instanceType.CSILimits); !ok {
 			return 0
 		}
 	}

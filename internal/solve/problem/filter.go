@@ -15,7 +15,8 @@ type nodeFilter struct {
 	id           int
 	Tolerations  []model.Toleration
 	Terms        []term    // empty: any node
-	volumes      [][]term  // of each volume one must match
+	volumes      [][]term  // of each volume one must match, on nodes that are to come
+	standing     [][]term  // the same on nodes that are there
 	looksAtNames bool      // some term looks at the node's name
 	Offers       *OfferSet // offers that pass
 	NodeVerdicts []int8    // by label shape of nodes: 0 not known, 1 passes, 2 does not
@@ -63,13 +64,12 @@ func (s *problemCompiler) filterFor(c *model.Class) *nodeFilter {
 		b.WriteByte('|')
 	}
 	for _, v := range c.Volumes {
-		if len(v.Topology) == 0 {
-			continue
-		}
-		b.WriteByte('&')
-		for _, t := range v.Topology {
-			b.WriteString(t.Key())
-			b.WriteByte('|')
+		for _, list := range [][]model.Requirements{v.Topology, v.Standing} {
+			b.WriteByte('&')
+			for _, t := range list {
+				b.WriteString(t.Key())
+				b.WriteByte('|')
+			}
 		}
 	}
 	for _, t := range c.Tolerations {
@@ -92,16 +92,23 @@ func (s *problemCompiler) filterFor(c *model.Class) *nodeFilter {
 		f.Terms = append(f.Terms, t)
 	}
 	for _, v := range c.Volumes {
-		var alt []term
-		for _, t := range v.Topology {
-			alt = append(alt, s.compileTerm(t))
-		}
-		if len(alt) > 0 {
+		if alt := s.compileTerms(v.On(false)); len(alt) > 0 {
 			f.volumes = append(f.volumes, alt)
+		}
+		if alt := s.compileTerms(v.On(true)); len(alt) > 0 {
+			f.standing = append(f.standing, alt)
 		}
 	}
 	s.filters[key] = f
 	return f
+}
+
+// compileTerms makes a term of each alternative.
+func (s *Input) compileTerms(list []model.Requirements) (out []term) {
+	for _, rs := range list {
+		out = append(out, s.compileTerm(rs))
+	}
+	return out
 }
 
 // compileTerm makes a term of requirements.
@@ -117,18 +124,30 @@ func (f *nodeFilter) passesAffinity(t *labelTable, vals []int32, open model.Requ
 	return len(f.Terms) == 0 || AnyTermMatches(f.Terms, t, vals, open, name)
 }
 
-// Passes says whether node affinity and volumes let the class on a node with these label values and this name; taints
-// aside.
+// Passes says whether node affinity and volumes let the class on a node to come with these label values and this name;
+// taints aside.
 func (f *nodeFilter) Passes(t *labelTable, vals []int32, open model.Requirements, name string) bool {
-	if !f.passesAffinity(t, vals, open, name) {
-		return false
-	}
-	for _, alt := range f.volumes {
+	return f.passesAffinity(t, vals, open, name) && allMatch(f.volumes, t, vals, open, name)
+}
+
+// passesStanding is Passes for a node that is there.
+func (f *nodeFilter) passesStanding(t *labelTable, vals []int32, open model.Requirements, name string) bool {
+	return f.passesAffinity(t, vals, open, name) && allMatch(f.standing, t, vals, open, name)
+}
+
+// allMatch says whether of each list of terms one matches.
+func allMatch(lists [][]term, t *labelTable, vals []int32, open model.Requirements, name string) bool {
+	for _, alt := range lists {
 		if !AnyTermMatches(alt, t, vals, open, name) {
 			return false
 		}
 	}
 	return true
+}
+
+// IsNear says whether a volume can be used on machines of an offer.
+func (s *Instance) IsNear(v *model.Volume, o *Offer) bool {
+	return len(v.Topology) == 0 || AnyTermMatches(s.compileTerms(v.Topology), &s.Keys, o.Labels, nil, "")
 }
 
 // AnyTermMatches says whether one of the terms matches.

@@ -59,8 +59,10 @@ func (s *problemCompiler) compileKeys() {
 			reqs(c.Preferred[i].Term.Requirements)
 		}
 		for _, v := range c.Volumes {
-			for _, t := range v.Topology {
-				reqs(t)
+			for _, list := range [][]model.Requirements{v.Topology, v.Standing} {
+				for _, t := range list {
+					reqs(t)
+				}
 			}
 		}
 	}

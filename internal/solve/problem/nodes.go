@@ -4,7 +4,6 @@
 package problem
 
 import (
-	"cmp"
 	"encoding/binary"
 	"maps"
 	"slices"
@@ -37,6 +36,10 @@ type Occupancy struct {
 	known   bool
 	Ports   TakenPorts
 	Handles map[string]map[string]bool // by driver: volumes attached
+
+	attached []model.Attachment // volumes that are attached, in use or not
+	there    bool               // on a node that is there
+	migrated []string           // then the in-tree plugins whose volumes count for a driver's limit
 }
 
 // fillingOrder lists nodes in the order they are filled.
@@ -96,6 +99,9 @@ func (s *problemCompiler) compileNodes(nodes []*ExistingNode) {
 		if len(x.Open) > 0 {
 			key = append(key, x.Open.Key()...)
 		}
+		if x.IsStanding() {
+			key = append(key, '!')
+		}
 		id, ok := shapes[string(key)]
 		if !ok {
 			id = int32(len(r.Labels))
@@ -132,8 +138,13 @@ func (s *Instance) NodeAdmits(f *nodeFilter, node int) bool {
 // checkNodeAdmits finds that out.
 func (s *Instance) checkNodeAdmits(f *nodeFilter, node int) bool {
 	x := s.Nodes.List[node]
-	return model.Untolerated(x.Taints, f.Tolerations) == nil &&
-		f.Passes(&s.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], x.Open, x.Name)
+	if model.Untolerated(x.Taints, f.Tolerations) != nil {
+		return false
+	}
+	if x.IsStanding() {
+		return f.passesStanding(&s.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], x.Open, x.Name)
+	}
+	return f.Passes(&s.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], x.Open, x.Name)
 }
 
 // PodsFittingNode is how many pods of the class the node's free resources hold, once DaemonSets still to come have
@@ -199,7 +210,8 @@ func (s *Instance) OccupancyOf(node int) *Occupancy {
 	if used.known {
 		return used
 	}
-	used.known = true
+	used.known, used.there, used.migrated = true, r.List[node].IsStanding(), r.List[node].Migrated
+	used.attached = r.List[node].Attached
 	for _, p := range r.List[node].Pods {
 		if len(p.Class.HostPorts) > 0 {
 			ports := s.ports.useOf(p.Class.HostPorts)
@@ -231,18 +243,37 @@ func (used *Occupancy) AddClassInPlace(c *Class) {
 
 // addVolumes adds the volumes that one pod of the class has attached.
 func (used *Occupancy) addVolumes(c *model.Class) {
-	for _, v := range c.Volumes {
-		if v.Driver == "" {
-			continue
+	for i := range c.Volumes {
+		if v := &c.Volumes[i]; used.counts(v) {
+			used.addHandle(v.Driver, v.Handle)
 		}
-		if used.Handles == nil {
-			used.Handles = map[string]map[string]bool{}
-		}
-		if used.Handles[v.Driver] == nil {
-			used.Handles[v.Driver] = map[string]bool{}
-		}
-		used.Handles[v.Driver][v.Handle] = true
 	}
+}
+
+func (used *Occupancy) addHandle(driver, handle string) {
+	if used.Handles == nil {
+		used.Handles = map[string]map[string]bool{}
+	}
+	if used.Handles[driver] == nil {
+		used.Handles[driver] = map[string]bool{}
+	}
+	used.Handles[driver][handle] = true
+}
+
+// leaving is how many volumes of a driver are attached that no pod uses any more. kube-scheduler counts them too.
+func (used *Occupancy) leaving(driver string) (n int) {
+	for i := range used.attached {
+		if a := &used.attached[i]; a.Driver == driver && !used.Handles[driver][a.Handle] {
+			n++
+		}
+	}
+	return n
+}
+
+// counts says whether a volume counts for its driver's limit: an in-tree one where the kubelet leaves it to the driver,
+// as that of every node to come does.
+func (used *Occupancy) counts(v *model.Volume) bool {
+	return v.Driver != "" && (v.InTree == "" || !used.there || slices.Contains(used.migrated, v.InTree))
 }
 
 // PodsPortsAllow is how many pods of the class may join where these ports are taken: 0, 1, or unlimited where it has
@@ -259,19 +290,20 @@ func PodsPortsAllow(c *Class, taken TakenPorts) int64 {
 
 // VolumesFit says whether the volumes of a pod may be attached beside those already there, and if not, whose limit
 // they exceed. A volume attached twice counts once.
-func VolumesFit(c *Class, handles map[string]map[string]bool, limits map[string]int64) (string, bool) {
-	for i, v := range c.CsiVolumes {
+func VolumesFit(c *Class, used *Occupancy, limits map[string]int64) (string, bool) {
+	for i := range c.CsiVolumes {
+		v := &c.CsiVolumes[i]
 		limit, ok := limits[v.Driver]
 		if !ok || slices.ContainsFunc(c.CsiVolumes[:i], func(u model.Volume) bool { return u.Driver == v.Driver }) {
 			continue // no limit known, or this driver is done
 		}
 		added := map[string]bool{}
-		for _, w := range c.CsiVolumes[i:] {
-			if w.Driver == v.Driver && !handles[w.Driver][w.Handle] {
+		for j := range c.CsiVolumes[i:] {
+			if w := &c.CsiVolumes[i+j]; w.Driver == v.Driver && used.counts(w) && !used.Handles[w.Driver][w.Handle] {
 				added[w.Handle] = true
 			}
 		}
-		if len(added) > 0 && int64(len(handles[v.Driver])+len(added)) > limit {
+		if len(added) > 0 && int64(len(used.Handles[v.Driver])+used.leaving(v.Driver)+len(added)) > limit {
 			return v.Driver, false
 		}
 	}
@@ -297,21 +329,18 @@ func (s *problemCompiler) compileVolumesInUse() {
 		for _, p := range x.Pods {
 			for _, v := range p.Class.Volumes {
 				if v.Exclusive {
-					s.InitialVolumesInUse[volumeID(&v)] = true
+					s.InitialVolumesInUse[v.ID()] = true
 				}
 			}
 		}
 	}
 }
 
-// volumeID names a volume: by its handle, before there is one by its claim.
-func volumeID(v *model.Volume) string { return cmp.Or(v.Handle, v.Claim) }
-
 // UseExclusiveVolumes notes that a pod of the class uses its volumes.
 func (s *Instance) UseExclusiveVolumes(c *Class) {
 	for i := range c.Spec.Volumes {
 		if c.Spec.Volumes[i].Exclusive && s.VolumesInUse != nil {
-			s.VolumesInUse[volumeID(&c.Spec.Volumes[i])] = true
+			s.VolumesInUse[c.Spec.Volumes[i].ID()] = true
 		}
 	}
 }
@@ -319,7 +348,7 @@ func (s *Instance) UseExclusiveVolumes(c *Class) {
 // ExclusiveVolumeInUse returns the first volume of the class that another pod has for itself, nil if there is none.
 func (s *Instance) ExclusiveVolumeInUse(c *Class) *model.Volume {
 	for i := range c.Spec.Volumes {
-		if v := &c.Spec.Volumes[i]; v.Exclusive && s.VolumesInUse[volumeID(v)] {
+		if v := &c.Spec.Volumes[i]; v.Exclusive && s.VolumesInUse[v.ID()] {
 			return v
 		}
 	}

@@ -173,7 +173,7 @@ func (s *Instance) PlacementOrder(deferrals map[int]int) []*Class {
 // PlaceablePods is how many more pods of a class may be placed at all: none of a class that can't be placed, and only
 // one where they want a volume that one pod alone may use.
 func (s *Instance) PlaceablePods(c *Class) int {
-	if c.Unplaced() == 0 || c.Unsolvable != "" || len(c.Missing) > 0 || c.Spec.Daemon || len(c.Spec.Unsolved) > 0 || c.Spec.Excess.What != "" {
+	if c.Unplaced() == 0 || c.Unsolvable != "" || len(c.Missing) > 0 || c.Spec.Daemon || len(c.Spec.Unsolved) > 0 || c.Spec.VolumeProblem() != nil || c.Spec.Excess.What != "" {
 		return 0
 	}
 	for i := range c.Spec.Volumes {

@@ -277,7 +277,7 @@ func (s *Topology) PodsNodeAccepts(c *problem.Class, node int) int64 {
 		n = min(n, problem.PodsPortsAllow(c, s.OccupancyOf(node).Ports))
 	}
 	if n > 0 && len(c.CsiVolumes) > 0 {
-		if _, ok := problem.VolumesFit(c, s.OccupancyOf(node).Handles, x.CSILimits); !ok {
+		if _, ok := problem.VolumesFit(c, s.OccupancyOf(node), x.CSILimits); !ok {
 			return 0
 		}
 	}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// volumeRemedies have the pool allow where the pod's volume is, or the pod do without it.
+func volumeRemedies(c *model.Class, pool *model.NodePool, pod, name string, r plan.Reason) []plan.Change {
+	var out []plan.Change
+	for _, v := range c.Volumes {
+		if v.Claim != r.Key || pool == nil {
+			continue
+		}
+		for _, at := range v.Topology {
+			for _, q := range at {
+				if have := pool.Requirements.Get(q.Key); have != nil && len(q.Values) > 0 && !q.Complement {
+					out = append(out, plan.Change{Object: name, Field: "spec.template.spec.requirements[" + q.Key + "]", Op: plan.Add, Value: q.Values[0]})
+				}
+			}
+		}
+	}
+	return append(out, plan.Change{Object: pod, Field: "spec.volumes[" + r.Key + "]", Op: plan.Remove})
+}
+
+// volumeLimitRemedies take off the pod a volume of the driver whose limit it exceeds.
+func volumeLimitRemedies(c *model.Class, pod string, r plan.Reason) []plan.Change {
+	for i := range c.Volumes {
+		if v := &c.Volumes[i]; v.Driver == r.Key && v.Claim != "" {
+			return []plan.Change{{Object: pod, Field: "spec.volumes[" + v.Claim + "]", Op: plan.Remove}}
+		}
+	}
+	return nil
+}
+
+// claimRemedies are what would make a claim usable: what is missing is created, what is in the way is avoided. A volume
+// is never taken off the pod for that, since the pod needs it.
+func claimRemedies(pod string, r plan.Reason) []plan.Change {
+	claim := "persistentvolumeclaim/" + r.Key
+	switch model.VolumeProblemKind(r.Want) {
+	case model.ClaimMissing, model.ClaimDeleting:
+		return []plan.Change{{Object: claim, Op: plan.Add}}
+	case model.ClassMissing, model.VolumeMissing, model.ClaimLost:
+		return []plan.Change{{Object: r.Subject, Op: plan.Add}}
+	case model.ClaimNotOwned:
+		return []plan.Change{{Object: pod, Field: "spec.volumes[" + r.Key + "].name", Op: plan.Set, Value: "another name"}}
+	case model.ClaimNoClass:
+		return []plan.Change{{Object: claim, Field: "spec.storageClassName", Op: plan.Set, Value: "a StorageClass"}}
+	case model.ClaimUnbound, model.ClaimPrebound, model.VolumeNotFound:
+		return []plan.Change{{Object: claim, Field: "status.phase", Op: plan.Set, Value: "Bound"}}
+	}
+	return nil
+}
+
+// applyStorage makes claims usable whose problem is the object that changes.
+func applyStorage(s *model.Snapshot, ch plan.Change) error {
+	cleared := map[*model.Class]*model.Class{}
+	clear := func(c *model.Class) *model.Class {
+		is := func(v model.Volume) bool {
+			return v.Problem.Kind != "" && (ch.Object == "persistentvolumeclaim/"+v.Claim || ch.Object == v.Problem.Object)
+		}
+		if !slices.ContainsFunc(c.Volumes, is) {
+			return c
+		}
+		if out, ok := cleared[c]; ok {
+			return out
+		}
+		out := *c
+		out.Volumes = slices.Clone(c.Volumes)
+		for i := range out.Volumes {
+			if is(out.Volumes[i]) {
+				out.Volumes[i].Problem = model.VolumeProblem{}
+			}
+		}
+		cleared[c] = &out
+		return &out
+	}
+	pending, err := replaceWhere(s.Pending, func(p *model.Pod) bool { return clear(p.Class) != p.Class }, func(p *model.Pod) error {
+		p.Class = clear(p.Class)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.Pending = pending
+	return nil
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package volume knows everything about volumes: in which state a pod's claims are, on which nodes kube-scheduler would
+// let the pod use them, and which attach limits they count for. It reads API objects and makes model.Volumes of them; it
+// asks no API server. Its words and rules are those of kube-scheduler's plugins VolumeBinding, VolumeZone,
+// NodeVolumeLimits and VolumeRestrictions. Start reading at OfPod.
+package volume
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/storage/ephemeral"
+	storagevolume "k8s.io/component-helpers/storage/volume"
+	csitranslation "k8s.io/csi-translation-lib"
+	"k8s.io/klog/v2"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// translator turns in-tree volumes into those of the CSI drivers that have replaced the in-tree plugins.
+var translator = csitranslation.New()
+
+// ClaimName returns the name of the PersistentVolumeClaim behind a volume of a pod, empty if there is none.
+func ClaimName(p *corev1.Pod, v *corev1.Volume) string {
+	switch {
+	case v.PersistentVolumeClaim != nil:
+		return v.PersistentVolumeClaim.ClaimName
+	case v.Ephemeral != nil:
+		return ephemeral.VolumeClaimName(p, v)
+	}
+	return ""
+}
+
+// OfPod returns the volumes of a pod that say something about its node, sorted by claim.
+func OfPod(p *corev1.Pod, ix *Index) []model.Volume {
+	var out []model.Volume
+	for i := range p.Spec.Volumes {
+		v := &p.Spec.Volumes[i]
+		if name := ClaimName(p, v); name != "" {
+			out = append(out, ofClaim(p, v, name, ix))
+		} else if inline, ok := inlineVolume(v, p.Namespace); ok {
+			out = append(out, inline)
+		}
+	}
+	slices.SortFunc(out, func(a, b model.Volume) int {
+		return cmp.Or(strings.Compare(a.Claim, b.Claim), strings.Compare(a.Driver, b.Driver), strings.Compare(a.Handle, b.Handle))
+	})
+	return slices.CompactFunc(out, func(a, b model.Volume) bool {
+		return a.Claim == b.Claim && a.Driver == b.Driver && a.Handle == b.Handle
+	})
+}
+
+// inlineVolume returns a volume that the pod itself names, where a CSI driver has replaced its plugin: it counts for the
+// driver's limit, and kube-scheduler asks nothing else of it.
+func inlineVolume(v *corev1.Volume, namespace string) (out model.Volume, ok bool) {
+	if !translator.IsInlineMigratable(v) {
+		return out, false
+	}
+	plugin, err := translator.GetInTreePluginNameFromSpec(nil, v)
+	if err != nil {
+		return out, false
+	}
+	if v.VsphereVolume != nil && v.VsphereVolume.StoragePolicyName != "" {
+		v = v.DeepCopy() // the library ends the process where a volume has a policy, which is no part of its handle
+		v.VsphereVolume.StoragePolicyName = ""
+	}
+	pv, err := translator.TranslateInTreeInlineVolumeToCSI(klog.Background(), v, namespace)
+	if err != nil || pv == nil || pv.Spec.CSI == nil {
+		return out, false
+	}
+	return model.Volume{Driver: pv.Spec.CSI.Driver, Handle: pv.Spec.CSI.VolumeHandle, InTree: plugin}, true
+}
+
+// ofClaim returns the volume behind a claim, in whichever state that is.
+func ofClaim(p *corev1.Pod, v *corev1.Volume, name string, ix *Index) model.Volume {
+	out := model.Volume{Claim: p.Namespace + "/" + name}
+	problem := func(kind model.VolumeProblemKind, object, words string, args ...any) model.Volume {
+		out.Problem = model.VolumeProblem{Kind: kind, Object: object, Words: fmt.Sprintf(words, args...)}
+		return out
+	}
+	claim := ix.Claim(out.Claim)
+	if claim == nil && v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
+		claim = claimOfTemplate(p, name, v.Ephemeral.VolumeClaimTemplate) // it is made once the pod is there
+	}
+	if claim == nil {
+		return problem(model.ClaimMissing, "", "persistentvolumeclaim %q not found", name)
+	}
+	out.Exclusive, out.OneNode = accessOf(claim.Spec.AccessModes)
+	out.Exclusive = out.Exclusive && v.Ephemeral == nil // nobody else uses that of an ephemeral volume
+	switch {
+	case claim.Status.Phase == corev1.ClaimLost:
+		return problem(model.ClaimLost, volumeObject(claim.Spec.VolumeName), "persistentvolumeclaim %q bound to non-existent persistentvolume %q", name, claim.Spec.VolumeName)
+	case claim.DeletionTimestamp != nil:
+		return problem(model.ClaimDeleting, "", "persistentvolumeclaim %q is being deleted", name)
+	}
+	if v.Ephemeral != nil {
+		if err := ephemeral.VolumeIsForPod(p, claim); err != nil {
+			return problem(model.ClaimNotOwned, "", "%s", err)
+		}
+	}
+	if isBound(claim) {
+		pv := ix.Volume(claim.Spec.VolumeName)
+		if pv == nil {
+			return problem(model.VolumeMissing, volumeObject(claim.Spec.VolumeName), "persistentvolume %q not found", claim.Spec.VolumeName)
+		}
+		boundTo(&out, pv, v.Ephemeral == nil)
+		return out
+	}
+	class := storagevolume.GetPersistentVolumeClaimClass(claim)
+	sc := ix.Class(class)
+	const unbound = "pod has unbound immediate PersistentVolumeClaims"
+	switch {
+	case claim.Spec.VolumeName != "":
+		return problem(model.ClaimPrebound, volumeObject(claim.Spec.VolumeName), unbound)
+	case class == "":
+		return problem(model.ClaimNoClass, "", unbound)
+	case sc == nil:
+		return problem(model.ClassMissing, "storageclass/"+class, unbound)
+	case sc.VolumeBindingMode == nil || *sc.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
+		return problem(model.ClaimUnbound, "storageclass/"+class, unbound)
+	}
+	awaiting(&out, claim, sc, ix)
+	return out
+}
+
+func volumeObject(name string) string { return "persistentvolume/" + name }
+
+// isBound reports whether claim and volume have found each other, as kube-scheduler sees it.
+func isBound(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Spec.VolumeName != "" && metav1.HasAnnotation(claim.ObjectMeta, storagevolume.AnnBindCompleted)
+}
+
+// claimOfTemplate returns the claim that the controller of ephemeral volumes will make for a pod.
+func claimOfTemplate(p *corev1.Pod, name string, t *corev1.PersistentVolumeClaimTemplate) *corev1.PersistentVolumeClaim {
+	yes := true
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: p.Namespace, Labels: t.Labels, Annotations: t.Annotations, CreationTimestamp: p.CreationTimestamp,
+			OwnerReferences: []metav1.OwnerReference{{Kind: "Pod", Name: p.Name, UID: p.UID, Controller: &yes}},
+		},
+		Spec: t.Spec,
+	}
+}
+
+// accessOf reports whether a volume is for one pod, and whether it is for one node, at a time.
+func accessOf(modes []corev1.PersistentVolumeAccessMode) (pod, node bool) {
+	return slices.Contains(modes, corev1.ReadWriteOncePod),
+		slices.Contains(modes, corev1.ReadWriteOnce) && !slices.Contains(modes, corev1.ReadWriteMany) && !slices.Contains(modes, corev1.ReadOnlyMany)
+}
+
+// boundTo fills in what a PersistentVolume says: which driver attaches it, and where. kube-scheduler looks at the zone
+// labels of volumes whose claim the pod names, not at those of ephemeral ones.
+func boundTo(out *model.Volume, pv *corev1.PersistentVolume, hasZoneLabels bool) {
+	out.Handle = pv.Name
+	csi := pv
+	if pv.Spec.CSI == nil && translator.IsPVMigratable(pv) {
+		if plugin, err := translator.GetInTreePluginNameFromSpec(pv, nil); err == nil {
+			if t, err := translator.TranslateInTreePVToCSI(klog.Background(), pv); err == nil && t.Spec.CSI != nil {
+				csi, out.InTree = t, plugin
+			}
+		}
+	}
+	if csi.Spec.CSI != nil {
+		out.Driver, out.Handle = csi.Spec.CSI.Driver, csi.Spec.CSI.VolumeHandle
+	}
+	there := placesOfVolume(pv)
+	if csi != pv {
+		// On nodes whose kubelet leaves the volume to the CSI driver the driver's own label counts, on others that of Kubernetes.
+		there = there.or(placesOfVolume(csi))
+	}
+	toCome := there.common()
+	if zones := zoneLabels(pv); hasZoneLabels && len(zones) > 0 {
+		toCome = toCome.and(places{zones})
+		there = there.and(places{zones}.or(withoutZones()))
+	}
+	out.Topology = toCome.list()
+	if !there.equal(toCome) {
+		out.Standing = there.list()
+	}
+}
+
+// awaiting fills in where the volume of a claim that waits for its first pod may come to be: where a volume is that can
+// be bound to it, or where one can be made.
+func awaiting(out *model.Volume, claim *corev1.PersistentVolumeClaim, sc *storagev1.StorageClass, ix *Index) {
+	out.Unmade, out.Handle, out.Driver = true, "claim/"+out.Claim, sc.Provisioner
+	if translator.IsMigratableIntreePluginByName(sc.Provisioner) {
+		if driver, err := translator.GetCSINameFromInTreeName(sc.Provisioner); err == nil {
+			out.Driver, out.InTree = driver, sc.Provisioner
+		}
+	}
+	there, toCome := places{}, places{}
+	selected := claim.Annotations[storagevolume.AnnSelectedNode]
+	if selected == "" {
+		for _, pv := range ix.volumesFor(claim) {
+			at := placesOfVolume(pv)
+			there, toCome = there.or(at), toCome.or(at.common())
+		}
+	}
+	canMake := sc.Provisioner != "" && sc.Provisioner != storagevolume.NotSupportedProvisioner
+	if canMake {
+		at := placesOfClass(sc.AllowedTopologies)
+		free, maybe := storageFor(claim, sc, ix)
+		there = there.or(at.and(free))
+		toCome = toCome.or(at.common().and(free.common().or(maybe)))
+		if !free.anywhere() {
+			out.Reported = sc.Name
+		}
+	}
+	if selected != "" { // kube-scheduler has chosen the node, and the volume is being made for it
+		there = there.and(places{{model.OneOf(corev1.LabelHostname, selected)}})
+		toCome = there.common()
+	}
+	if there.nowhere() && toCome.nowhere() {
+		switch {
+		case canMake:
+			out.Problem = model.VolumeProblem{Kind: model.StorageTooSmall, Object: "storageclass/" + sc.Name, Words: "node(s) did not have enough free storage"}
+		default:
+			out.Problem = model.VolumeProblem{Kind: model.VolumeNotFound, Object: "storageclass/" + sc.Name, Words: "node(s) didn't find available persistent volumes to bind"}
+		}
+		return
+	}
+	out.Topology = toCome.list()
+	if !there.equal(toCome) {
+		out.Standing = there.list()
+	}
+}
+
+// Awaits reports whether a pod has a claim of a StorageClass that waits for its first pod.
+func Awaits(p *corev1.Pod, class string, ix *Index) bool {
+	for i := range p.Spec.Volumes {
+		v := &p.Spec.Volumes[i]
+		name := ClaimName(p, v)
+		if name == "" {
+			continue
+		}
+		claim := ix.Claim(p.Namespace + "/" + name)
+		if claim == nil && v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
+			claim = claimOfTemplate(p, name, v.Ephemeral.VolumeClaimTemplate)
+		}
+		if claim != nil && !isBound(claim) && storagevolume.GetPersistentVolumeClaimClass(claim) == class {
+			return true
+		}
+	}
+	return false
+}
+
+// Attached translates a VolumeAttachment. It counts for a limit where its volume is a CSI one, as kube-scheduler has it.
+func Attached(x *storagev1.VolumeAttachment, ix *Index) model.Attachment {
+	out := model.Attachment{Name: x.Name}
+	if x.Spec.Source.PersistentVolumeName == nil {
+		return out
+	}
+	pv := ix.Volume(*x.Spec.Source.PersistentVolumeName)
+	if pv == nil {
+		return out
+	}
+	if r := pv.Spec.ClaimRef; r != nil {
+		out.Claim = r.Namespace + "/" + r.Name
+	}
+	if pv.Spec.CSI != nil {
+		out.Driver, out.Handle = x.Spec.Attacher, pv.Spec.CSI.VolumeHandle
+	}
+	return out
+}
+
+// NodeLimits returns how many volumes of each driver a node can attach, and the in-tree plugins whose volumes its kubelet
+// leaves to CSI drivers.
+func NodeLimits(n *storagev1.CSINode) (limits map[string]int64, migrated []string) {
+	for i := range n.Spec.Drivers {
+		if a := n.Spec.Drivers[i].Allocatable; a != nil && a.Count != nil {
+			if limits == nil {
+				limits = map[string]int64{}
+			}
+			limits[n.Spec.Drivers[i].Name] = int64(*a.Count)
+		}
+	}
+	for plugin := range strings.SplitSeq(n.Annotations[corev1.MigratedPluginsAnnotationKey], ",") {
+		if plugin != "" {
+			migrated = append(migrated, plugin)
+		}
+	}
+	slices.Sort(migrated)
+	return limits, migrated
+}
+
+// Settle does to claims and volumes that no cluster has seen what the controller of volumes would: a claim that names a
+// volume which is there and free for it is bound, a volume that no claim has is available.
+func (ix *Index) Settle() {
+	for _, pv := range sortedValues(ix, ix.volumes) {
+		if pv.Status.Phase == "" && pv.Spec.ClaimRef == nil {
+			pv = pv.DeepCopy()
+			pv.Status.Phase = corev1.VolumeAvailable
+			ix.SetVolume(pv.Name, pv)
+		}
+	}
+	for _, c := range ix.Claims() {
+		pv := ix.Volume(c.Spec.VolumeName)
+		if c.Spec.VolumeName == "" || isBound(c) || pv == nil || pv.Spec.ClaimRef != nil && !storagevolume.IsVolumeBoundToClaim(pv, c) {
+			continue
+		}
+		bound := c.DeepCopy()
+		metav1.SetMetaDataAnnotation(&bound.ObjectMeta, storagevolume.AnnBindCompleted, "yes")
+		ix.SetClaim(c.Namespace+"/"+c.Name, bound)
+	}
+}
+
+// DefaultCSINode marks, on a CSINode that no kubelet has written, the in-tree plugins whose volumes kubelets leave to the
+// drivers that it names.
+func DefaultCSINode(n *storagev1.CSINode) {
+	if _, ok := n.Annotations[corev1.MigratedPluginsAnnotationKey]; ok {
+		return
+	}
+	var plugins []string
+	for i := range n.Spec.Drivers {
+		if plugin, err := translator.GetInTreeNameFromCSIName(n.Spec.Drivers[i].Name); err == nil {
+			plugins = append(plugins, plugin)
+		}
+	}
+	if len(plugins) > 0 {
+		slices.Sort(plugins)
+		metav1.SetMetaDataAnnotation(&n.ObjectMeta, corev1.MigratedPluginsAnnotationKey, strings.Join(plugins, ","))
+	}
+}
