@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
@@ -24,6 +25,7 @@ import (
 // commandHosts are the standing nodes whose free capacity disruption commands count on.
 type commandHosts struct {
 	*commandTable
+	preemption   *preemption
 	reservations *reservations
 }
 
@@ -33,10 +35,10 @@ const (
 	annotationNotReserved = "dovetail.sh/not-reserved"
 )
 
-// hostsFor returns the real pods that a command gives to standing nodes, by claim; nil where pods are not bound by us, for
-// then nothing is reserved.
-func (ch *commandHosts) hostsFor(on []solve.Assignment) podsByHost {
-	if ch.pol.Landing != LandBind || len(on) == 0 {
+// hostsFor returns the real pods of candidates that a command gives to standing nodes, by claim. It returns nil if nothing is
+// reserved: pods are not bound by us, or the successors would preempt others instead of waiting to be bound.
+func (ch *commandHosts) hostsFor(candidates []*disrupt.Candidate, on []solve.Assignment) podsByHost {
+	if ch.pol.Landing != LandBind || len(on) == 0 || ch.preemption.preemptsWhenMoved(disrupt.PodsOf(candidates)) {
 		return nil
 	}
 	out := podsByHost{}

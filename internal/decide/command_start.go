@@ -39,7 +39,7 @@ func (dc *disruptionCommands) markDisrupted(c *model.Claim, r commandRecord) {
 // start starts a disruption command: the replacements first, which makes it durable, then the condition on the claims
 // to delete.
 func (dc *disruptionCommands) start(m *disrupt.Command) {
-	hosts := dc.hosts.hostsFor(m.OnExisting)
+	hosts := dc.hosts.hostsFor(m.Candidates, m.OnExisting)
 	r := commandRecord{Cause: m.Cause, Of: len(m.Replacements), Hosts: len(hosts)}
 	if m.OneForOne {
 		r.Of = len(m.Candidates)

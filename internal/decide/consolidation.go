@@ -24,6 +24,7 @@ type disruptionSearch struct {
 	forecast   *replicaForecast
 	nodes      *solverView
 	pods       *podTable
+	preemption *preemption
 	purchases  *purchases
 	slots      *slotAssignment
 	transit    *podsInTransit
@@ -60,8 +61,12 @@ func (se *disruptionSearch) input(allowDrifted bool) *disrupt.Input {
 			if len(real) == 0 {
 				return plan.Reason{} // it is for nobody in particular
 			}
-			return se.reservationRefusal(se.poolByName[n.Pool], n.Requests, real)
+			if why := se.reservationRefusal(se.poolByName[n.Pool], n.Requests, real); why.Code != "" {
+				return why
+			}
+			return se.preemption.reservationRefusal(n.Pool, real)
 		}}
+	in.PreemptOthers = se.preemption.preemptsWhenMoved
 	se.forecast.addTo(in, se.pol.Disrupt.Horizon)
 	in.UnboundInTransit = se.transit.unboundInTransit()
 	for _, p := range se.pods.podsToReschedule() {

@@ -17,6 +17,7 @@ type claimLifecycle struct {
 	mem           *lifecycleMemory
 	commands      *commandTable
 	memo          *unchangedMachines
+	preemption    *preemption
 	registrations *registrations
 	reservations  *reservations
 	rollouts      *rollouts
@@ -60,6 +61,9 @@ func (lc *claimLifecycle) advance() {
 			if !in.Landed.IsZero() {
 				landing[c.Name] = in.Landed
 			}
+		}
+		if lc.preemption.protects(lc.reservations.byClaim[c.Name]) {
+			in.Awaited, in.Coming = max(in.Awaited, 1), true
 		}
 		if lc.commands.isRevocable(c) { // its command, which has evicted nobody yet, sees to it
 			in.Awaited, in.Coming = max(in.Awaited, 1), true

@@ -18,8 +18,9 @@ import (
 // purchases knows what may still be bought, and makes the claims for what is.
 type purchases struct {
 	*draft
-	mem  *purchaseMemory
-	memo *unchangedMachines
+	mem        *purchaseMemory
+	memo       *unchangedMachines
+	preemption *preemption
 
 	namedClaims map[string]bool  // names given to claims of static pools in this step
 	limitUse    []model.LimitUse // what the snapshot's limits are used for; nil: not counted yet
@@ -177,6 +178,9 @@ func (pu *purchases) createClaims(nodes []solve.NewNode, replaced ...string) {
 		var why plan.Reason
 		if len(real) > 0 {
 			why = pu.reservationRefusal(pool, n.Requests, real)
+			if why.Code == "" && len(replaced) > 0 {
+				why = pu.preemption.reservationRefusal(n.Pool, real)
+			}
 		} else {
 			why = plan.Reason{Code: plan.HeldForBuffer, Pool: n.Pool, Subject: "capacitybuffer/" + n.Pods[0].Buffer}
 			because = why

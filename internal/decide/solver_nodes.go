@@ -18,6 +18,7 @@ type solverView struct {
 	commands      *commandTable
 	interruptions *interruptions
 	memo          *unchangedMachines
+	preemption    *preemption
 	purchases     *purchases
 	reservations  *reservations
 }
@@ -95,7 +96,7 @@ func (sv *solverView) targetNamed(name string, on inFlightNodes) solverTarget {
 	}
 	p := findNode(sv.s, name)
 	r := solverTarget{node: sv.s.Nodes[p]}
-	if r.claim, r.reservation = sv.reservations.claimOfNode(p); r.reservation != nil && r.claim.Reserved && hasReservedTaint(r.node, r.claim) && r.reservation.awaitedPods() == 0 {
+	if r.claim, r.reservation = sv.reservations.claimOfNode(p); r.reservation != nil && r.claim.Reserved && hasReservedTaint(r.node, r.claim) && r.reservation.awaitedPods() == 0 && !sv.preemption.protects(r.reservation) {
 		r.reservation = nil // its reservation goes: no more slots can be kept there
 	}
 	return r

@@ -77,12 +77,13 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	transit := &podsInTransit{draft: d, commands: table, evictions: evictions, placements: placements, pods: pods, reservations: reserved, slots: slots}
 
 	// Claims, and what is launched for demand.
+	preemption := &preemption{draft: d, reservations: reserved, slots: slots}
 	registrations := &registrations{draft: d, mem: &m.registrations}
-	purchases := &purchases{draft: d, mem: &m.purchases, memo: memo, namedClaims: map[string]bool{}}
-	nodes := &solverView{draft: d, commands: table, interruptions: interrupted, memo: memo, purchases: purchases, reservations: reserved}
+	purchases := &purchases{draft: d, mem: &m.purchases, memo: memo, preemption: preemption, namedClaims: map[string]bool{}}
+	nodes := &solverView{draft: d, commands: table, interruptions: interrupted, memo: memo, preemption: preemption, purchases: purchases, reservations: reserved}
 	buffers := &buffers{draft: d, mem: &m.buffers, nodes: nodes, placements: placements, pods: pods, anticipation: anticipation}
-	hosts := &commandHosts{table, reserved}
-	st.lifecycle = &claimLifecycle{draft: d, mem: &m.lifecycle, commands: table, memo: memo, registrations: registrations, reservations: reserved, rollouts: rollouts}
+	hosts := &commandHosts{table, preemption, reserved}
+	st.lifecycle = &claimLifecycle{draft: d, mem: &m.lifecycle, commands: table, memo: memo, preemption: preemption, registrations: registrations, reservations: reserved, rollouts: rollouts}
 	st.binding = &podBinding{draft: d, reservations: reserved, slots: slots}
 	st.orphans = &orphanedMachines{draft: d}
 	st.demand = &demandStage{draft: d, mem: &m.demand, anticipation: anticipation, buffers: buffers, commands: table, disagreements: disagreements, expander: &groupExpander{draft: d}, hosts: hosts,
@@ -97,7 +98,7 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	static := &staticPools{draft: d, candidates: candidates, commands: table, purchases: purchases}
 	forecast := &replicaForecast{draft: d, mem: &m.forecast}
 	search := &disruptionSearch{draft: d, mem: &m.search, backOffs: backOffs, buffers: buffers, candidates: candidates, commands: commands, forecast: forecast, nodes: nodes,
-		pods: pods, purchases: purchases, slots: slots, transit: transit}
+		pods: pods, preemption: preemption, purchases: purchases, slots: slots, transit: transit}
 	st.drains = &interruptionDrain{draft: d, interruptions: interrupted, placements: placements, reservations: reserved}
 	st.drift = &driftConditions{draft: d, candidates: candidates}
 	st.required = &requiredDisruption{draft: d, backOffs: backOffs, candidates: candidates, commands: commands, health: health, search: search, static: static}

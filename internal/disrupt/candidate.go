@@ -161,3 +161,11 @@ func FindInstanceType(p *model.NodePool, name string) *model.InstanceType {
 	}
 	return p.Types[i]
 }
+
+// PodsOf returns the pods on the nodes of candidates.
+func PodsOf(candidates []*Candidate) (out []*model.Pod) {
+	for _, c := range candidates {
+		out = append(out, c.Pods...)
+	}
+	return out
+}

@@ -71,7 +71,7 @@ func (b *commandBuilder) build(set []*Candidate) (*Command, plan.Reason) {
 	b.steps += int64(len(pods))
 	mark := b.capacity.mark()
 	placed, rest := b.capacity.placePods(pods)
-	if !b.in.BindsPods && len(placed) > 0 {
+	if len(placed) > 0 && !b.in.binds(pods) {
 		if b.capacity.rollback(mark); len(rest) > 0 || !b.capacity.fitsHoweverPlaced(pods) {
 			placed, rest = nil, pods
 		}
@@ -129,7 +129,7 @@ func mergeByNode(list []solve.Assignment) (out []solve.Assignment) {
 func (b *commandBuilder) launchFor(cmd *Command, pods []*model.Pod) plan.Reason {
 	problem := b.newProblem(pods, nil)
 	if slices.ContainsFunc(pods, func(p *model.Pod) bool { return b.capacity.needsSolver(p.Class) }) {
-		problem.Nodes = b.nodesWithout(cmd.Candidates)
+		problem.Nodes = b.nodesWithout(cmd.Candidates, b.in.binds(PodsOf(cmd.Candidates)))
 	}
 	// Without a memory: what an earlier search knew must not change what this one finds.
 	res, _ := solve.Solve(problem, solve.Memory{}, b.solvePolicy)
@@ -156,7 +156,7 @@ func (b *commandBuilder) newProblem(pods []*model.Pod, nodes []solve.ExistingNod
 // nodesWithout are all nodes as solve needs them for rules between pods: with the capacity that is free now, and the
 // nodes of a set drained. None takes pods while it is not known where pods in transit come to, or successors are not
 // bound.
-func (b *commandBuilder) nodesWithout(set []*Candidate) []solve.ExistingNode {
+func (b *commandBuilder) nodesWithout(set []*Candidate, binds bool) []solve.ExistingNode {
 	going := nodeNames(set)
 	nodes := slices.Clone(b.in.Nodes)
 	for i := range nodes {
@@ -164,7 +164,7 @@ func (b *commandBuilder) nodesWithout(set []*Candidate) []solve.ExistingNode {
 		switch at, open := b.capacity.indexOf[node.Name]; {
 		case going[node.Name]:
 			node.Closed, node.Drained = true, true
-		case !open || b.arrivalsUnknown || !b.in.BindsPods:
+		case !open || b.arrivalsUnknown || !binds:
 			node.Closed = true
 		default:
 			node.Free = slices.Clone(model.Resources(b.capacity.freeOf(at)))
@@ -176,10 +176,7 @@ func (b *commandBuilder) nodesWithout(set []*Candidate) []solve.ExistingNode {
 // recordPlacement writes down where all pods of a command go, as a problem and its result, for a check that shares no
 // code with the search. A command without pods gets neither.
 func (b *commandBuilder) recordPlacement(cmd *Command) {
-	var pods []*model.Pod
-	for _, c := range cmd.Candidates {
-		pods = append(pods, c.Pods...)
-	}
+	pods := PodsOf(cmd.Candidates)
 	res := solve.Result{OnNodes: cmd.OnExisting, New: cmd.Replacements}
 	if cmd.Result != nil {
 		res.Cost, res.Stats = cmd.Result.Cost, cmd.Result.Stats

@@ -22,7 +22,7 @@ import (
 // Pods that are placed with regard to other pods (spread, affinity, ports, volumes) keep all candidates that they leave
 // together. Where successors are not bound (Input.BindsPods), all that count on free capacity share it.
 func (s *search) divide(cmd *Command) []*Command {
-	if !s.judge.in.BindsPods && cmd.PodsOnExisting > 0 {
+	if cmd.PodsOnExisting > 0 && !s.judge.in.binds(PodsOf(cmd.Candidates)) {
 		return []*Command{cmd}
 	}
 	parts := splitByGroup(cmd, s.groupCandidates(cmd))

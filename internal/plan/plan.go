@@ -142,6 +142,7 @@ const (
 	Draining            Code = "Draining"
 	Deleted             Code = "Deleted" // somebody deleted the claim or the node
 	TolerateAll         Code = "ToleratesEverything"
+	PreemptsOthers      Code = "PreemptsOthers"
 	StartupTaints       Code = "StartupTaints"
 	ExtendedResource    Code = "ExtendedResource"
 	SpreadTaints        Code = "SpreadHonorsTaints"

@@ -489,6 +489,8 @@ func action(r plan.Reason) string {
 		return or(object, "it") + " was deleted"
 	case plan.TolerateAll:
 		return "not reserved: every pod of it tolerates every taint" + with(" (", object, ")")
+	case plan.PreemptsOthers:
+		return "not reserved: kube-scheduler would preempt other pods for " + object + " while the node is closed to it"
 	case plan.ExtendedResource:
 		return "not reserved: it needs " + r.Key + ", which a DaemonSet has to announce"
 	case plan.SpreadTaints:

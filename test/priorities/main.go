@@ -135,9 +135,6 @@ func run(ctx context.Context, o options) (res *Result, err error) {
 	if err := c.watch(ctx); err != nil {
 		return nil, err
 	}
-	if err := scaledown.CreatePool(ctx, c.s, o.below, o.after, "100%"); err != nil {
-		return nil, err
-	}
 	return res, c.play(ctx, res)
 }
 
@@ -146,6 +143,14 @@ func (c *cluster) play(ctx context.Context, res *Result) error {
 	res.Pods = c.wanted()
 	err := c.phase(ctx, res, "all pods at once", func() error {
 		if err := c.createAll(ctx); err != nil {
+			return err
+		}
+		for len(c.pods) < res.Pods { // all of them are pending before there is a NodePool
+			if err := c.idle(ctx, time.Second); err != nil {
+				return err
+			}
+		}
+		if err := scaledown.CreatePool(ctx, c.s, c.below, c.after, "100%"); err != nil {
 			return err
 		}
 		return c.settle(ctx)

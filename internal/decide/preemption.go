@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// preemption knows which pods kube-scheduler might preempt. A pending pod that finds no free node preempts pods of lower
+// priority wherever that makes room, although a node is on its way for it. Dovetail keeps it from that in two ways
+// (docs/design/0018): a reserved node keeps its taint, which rules the node out for preemption, until the pods of higher
+// priority that are waiting for other nodes have been bound; and pods that would preempt others are not moved to nodes
+// that are closed to kube-scheduler when their successors are created.
+type preemption struct {
+	*draft
+	reservations *reservations
+	slots        *slotAssignment
+
+	waiting      []*model.Class // of pods that have a slot, are not bound yet and may preempt, each once
+	waitingKnown bool
+	lowest       int32 // the lowest priority of a pod on any node
+	lowestKnown  bool
+}
+
+// protects reports whether a node must stay reserved because a pod that waits for another node would preempt pods on it.
+// The step looks again when that protection ends at the latest, Policy.SlowSchedulerTimeout after the reservation began.
+func (pe *preemption) protects(h *reservation) bool {
+	if h == nil || h.node == nil || !h.claim.Reserved || len(pe.waitingClasses()) == 0 {
+		return false
+	}
+	since := h.claim.Conditions[lifecycle.Initialized].Since
+	if r, ok := readHostRecord(h.claim); ok {
+		since = r.Since
+	}
+	due := since.Add(pe.pol.SlowSchedulerTimeout)
+	if !since.IsZero() && !pe.now.Before(due) {
+		return false
+	}
+	for _, c := range pe.waitingClasses() {
+		if wouldPreempt(c, h.node) {
+			pe.wakeAt(due)
+			return true
+		}
+	}
+	return false
+}
+
+// waitingClasses returns the classes of the pending pods that have a slot and may preempt others.
+func (pe *preemption) waitingClasses() []*model.Class {
+	if pe.waitingKnown {
+		return pe.waiting
+	}
+	pe.waitingKnown = true
+	for _, p := range pe.s.Pending {
+		if p.Node == "" && p.Binding == "" && pe.slots.covered[p.UID] && mayPreempt(p) && !slices.Contains(pe.waiting, p.Class) {
+			pe.waiting = append(pe.waiting, p.Class)
+		}
+	}
+	return pe.waiting
+}
+
+// preemptsWhenMoved reports whether the successor of one of these pods might preempt a pod somewhere, if no node is open
+// to it when it is created.
+func (pe *preemption) preemptsWhenMoved(pods []*model.Pod) bool {
+	for _, p := range pods {
+		if !mayPreempt(p) || p.Class.Priority <= pe.lowestPriority() {
+			continue
+		}
+		for _, n := range pe.s.Nodes {
+			if n.Name != p.Node && !n.HasTaint(model.TaintReserved) && wouldPreempt(p.Class, n) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// reservationRefusal returns why a replacement for pods is not reserved: they would preempt others; an empty code: they would not.
+func (pe *preemption) reservationRefusal(pool string, pods []*model.Pod) plan.Reason {
+	if !pe.preemptsWhenMoved(pods) {
+		return plan.Reason{}
+	}
+	return plan.Reason{Code: plan.PreemptsOthers, Pool: pool, Subject: "pod/" + pods[0].Key()}
+}
+
+// lowestPriority returns the lowest priority of a pod that is no DaemonSet's on any node.
+func (pe *preemption) lowestPriority() int32 {
+	if pe.lowestKnown {
+		return pe.lowest
+	}
+	pe.lowestKnown = true
+	first := true
+	for _, n := range pe.s.Nodes {
+		for _, p := range n.Pods {
+			if p.IsWorkload() && (first || p.Class.Priority < pe.lowest) {
+				pe.lowest, first = p.Class.Priority, false
+			}
+		}
+	}
+	return pe.lowest
+}
+
+// mayPreempt reports whether kube-scheduler preempts other pods for a pod if it finds no room for it.
+func mayPreempt(p *model.Pod) bool {
+	return p.Class.Preempts && !p.Gated && p.Nominated == "" && p.IsWorkload() && p.Class.Scheduler == defaultScheduler
+}
+
+// wouldPreempt reports whether kube-scheduler might preempt pods on a node for one of a class: the node has pods of lower
+// priority, and without them there is room. It looks at resources and taints alone, so it errs to true.
+func wouldPreempt(c *model.Class, n *model.Node) bool {
+	for _, t := range n.Taints {
+		if t.Key != model.TaintReserved && t.Effect != model.PreferNoSchedule && !model.Tolerated(t, c.Tolerations) {
+			return false
+		}
+	}
+	free := n.Allocatable.Sub(n.Used)
+	lower := false
+	for _, p := range n.Pods {
+		if p.Class.Priority < c.Priority && !p.Terminal && p.Deleting.IsZero() {
+			free, lower = free.AddInto(p.Class.Requests, 1), true
+		}
+	}
+	return lower && c.Requests.Fits(free)
+}
