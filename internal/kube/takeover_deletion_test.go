@@ -24,6 +24,7 @@ import (
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 // interrupter is a connection that calls before once, immediately before request number at is sent.
@@ -199,7 +200,7 @@ func (h *handover) exists(resource, name string) bool {
 // that somebody deleted, and the same command finishes what is left. The soak tries every request, each run some.
 func TestDeletionsDuringHandover(t *testing.T) {
 	p := newPlane(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testwait.Left(t, 30*time.Minute))
 	defer cancel()
 	p.ctx = ctx
 	objects := []struct {

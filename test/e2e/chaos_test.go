@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/e2e/chaos"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
@@ -19,8 +20,8 @@ import (
 func TestChaos(t *testing.T) {
 	verifyOnly(t)
 	t.Parallel()
-	sb, err := sandbox.Up(t.Context(), t.TempDir()+"/sb", "--boot", "500ms", "--pull", "0", "--replicas", "2", "--controller-arg", "--leader-elect-lease-duration=3s",
-		"--controller-arg", "--leader-elect-renew-deadline=2s", "--controller-arg", "--leader-elect-retry-period=500ms")
+	sb, err := sandbox.Up(t.Context(), t.TempDir()+"/sb", "--boot", "500ms", "--pull", "0", "--replicas", "2", "--controller-arg", "--leader-elect-lease-duration="+pace(3*time.Second).String(),
+		"--controller-arg", "--leader-elect-renew-deadline="+pace(2*time.Second).String(), "--controller-arg", "--leader-elect-retry-period=500ms")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func TestChaos(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s, err := chaos.Start(t.Context(), sb, time.Second, limit) // `make chaos` says how soon, on a machine with nothing else to do
+	s, err := chaos.Start(t.Context(), sb, time.Second, testwait.Scale(limit)) // `make chaos` says how soon, on a machine with nothing else to do
 	if err != nil {
 		t.Fatal(err)
 	}

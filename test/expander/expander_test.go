@@ -138,7 +138,7 @@ func TestAnswer(t *testing.T) {
 		return &expanderpb.BestOptionsResponse{Options: []*expanderpb.Option{in.Options[2], {NodeGroupId: "a", NodeCount: 1, Debug: "by name alone"}}}, nil
 	}})
 	for range 3 { // over one connection
-		call, cancel := context.WithTimeout(t.Context(), limit)
+		call, cancel := context.WithTimeout(t.Context(), testwait.Left(t, testwait.Limit))
 		got, err := c.BestOptions(call, query(3, "a", "b", "c"))
 		cancel()
 		if err != nil || !slices.Equal(got, []string{"c", "a"}) {

@@ -121,7 +121,7 @@ func (s *Series) endBrief(ctx context.Context) error {
 
 // until asks until the answer is yes.
 func until(ctx context.Context, what string, ask func() (bool, error)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("waited "+patience.String()+" until "+what))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience(), errors.New("waited "+patience().String()+" until "+what))
 	defer cancel()
 	for {
 		yes, err := ask()

@@ -169,7 +169,7 @@ type Usage struct {
 
 // usage asks each controller for its metrics, again where one is just starting.
 func (s *Series) usage(ctx context.Context) (Usage, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, patience())
 	defer cancel()
 	for {
 		u, err := s.usageNow(ctx)

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
@@ -28,11 +29,12 @@ const (
 	leasePath  = "/apis/coordination.k8s.io/v1/namespaces/dovetail-system/leases/dovetail-leader"
 	briefTaint = "example.com/brief"
 
-	// patience ends the wait for a cluster that does not come to rest, so that its failure says how far it came.
-	patience = 3 * time.Minute
 	// lifetime is how long the nodes live that expire.
 	lifetime = 20 * time.Second
 )
+
+// patience ends the wait for a cluster that does not come to rest, so that its failure says how far it came.
+func patience() time.Duration { return testwait.Scale(3 * time.Minute) }
 
 // workloads are the Deployments that grow and shrink. The last one's pods are spread over zones, so only kube-scheduler places them.
 var workloads = []struct {
@@ -179,9 +181,9 @@ func (s *Series) rest(ctx context.Context, since time.Time) (time.Time, sight) {
 		if now.Sub(calm) >= 2*s.after {
 			return calm, last
 		}
-		if now.Sub(since) > patience {
+		if now.Sub(since) > patience() {
 			if len(last.problems) == 0 {
-				last.problems = []string{"something still moves after " + patience.String()}
+				last.problems = []string{"something still moves after " + patience().String()}
 			}
 			return now, last
 		}
@@ -211,7 +213,7 @@ func (s *Series) want() map[string]int {
 
 // patch merges JSON into an object, again and again while the API server can't take it.
 func (s *Series) patch(ctx context.Context, path, merge string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, patience())
 	defer cancel()
 	for {
 		err := s.sb.Patch(ctx, path, merge)

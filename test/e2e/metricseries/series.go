@@ -24,6 +24,7 @@ import (
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
@@ -32,8 +33,7 @@ const (
 	pools     = "/apis/karpenter.sh/v1/nodepools"
 	claims    = "/apis/karpenter.sh/v1/nodeclaims"
 	classes   = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses"
-	patience  = 2 * time.Minute // for one step
-	every     = time.Second     // between two scrapes
+	every     = time.Second // between two scrapes
 )
 
 // Options say what to run.
@@ -265,16 +265,20 @@ func (r *run) waitForNodes(ctx context.Context, n int, gone []karpv1.NodeClaim) 
 	})
 }
 
+// patience is how long one step may take.
+func patience() time.Duration { return testwait.Scale(2 * time.Minute) }
+
 // wait asks again and again what is missing until nothing is.
 func wait(ctx context.Context, ask func() (missing string, err error)) error {
-	limit := time.Now().Add(patience)
+	limit := patience()
+	end := time.Now().Add(limit)
 	for {
 		missing, err := ask()
 		if err == nil && missing == "" {
 			return nil
 		}
-		if time.Now().After(limit) {
-			return errors.Join(fmt.Errorf("not within %s: %s", patience, missing), err)
+		if time.Now().After(end) {
+			return errors.Join(fmt.Errorf("not within %s: %s", limit, missing), err)
 		}
 		select {
 		case <-ctx.Done():

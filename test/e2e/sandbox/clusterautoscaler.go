@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 // clusterAutoscalerGroup is the label of a template that names its node group.
@@ -88,7 +90,7 @@ configmap: {name: kwok-provider-templates}
 
 // awaitHealth returns when a URL answers 200, or an error after a minute.
 func awaitHealth(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, testwait.Scale(time.Minute))
 	defer cancel()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()

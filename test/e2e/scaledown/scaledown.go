@@ -32,6 +32,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/solve"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
@@ -99,7 +100,7 @@ const (
 	pools   = "/apis/karpenter.sh/v1/nodepools"
 )
 
-const patience = 5 * time.Minute
+func patience() time.Duration { return testwait.Scale(5 * time.Minute) }
 
 type event struct {
 	at      time.Time
@@ -286,11 +287,11 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 		}
 	}
 	all := int(r.Before) * len(Kinds)
-	if _, err := r.follow(ctx, fmt.Sprint(all, " pods to run"), patience, 0, func() bool { return r.running() == all }); err != nil {
+	if _, err := r.follow(ctx, fmt.Sprint(all, " pods to run"), patience(), 0, func() bool { return r.running() == all }); err != nil {
 		return nil, err
 	}
 	// What was bought stands, and nothing of it moves before it is scaled down: as many machines as there are claims, for a while.
-	if _, err := r.follow(ctx, "the machines to come to rest", patience, 5*time.Second, func() bool { return false }); err != nil {
+	if _, err := r.follow(ctx, "the machines to come to rest", patience(), 5*time.Second, func() bool { return false }); err != nil {
 		return nil, err
 	}
 	out := &Result{ConsolidateAfter: r.ConsolidateAfter.Seconds(), Pods: fmt.Sprintf("%d -> %d of each kind", r.Before, r.After)}
@@ -309,12 +310,12 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 		}
 	}
 	left := int(r.After) * len(Kinds)
-	if _, err := r.follow(ctx, fmt.Sprint(left, " pods to be left"), patience, 0, func() bool { return r.running() == left }); err != nil {
+	if _, err := r.follow(ctx, fmt.Sprint(left, " pods to be left"), patience(), 0, func() bool { return r.running() == left }); err != nil {
 		return nil, err
 	}
 	scaled := time.Now()
 	first := time.Time{}
-	last, err := r.follow(ctx, "the first move", patience, r.ConsolidateAfter+20*time.Second, func() bool {
+	last, err := r.follow(ctx, "the first move", patience(), r.ConsolidateAfter+20*time.Second, func() bool {
 		for _, c := range r.claims {
 			if c.made.After(begin) || c.deleted.After(begin) {
 				first = time.Now()
@@ -327,7 +328,7 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	if !first.IsZero() {
-		if last, err = r.follow(ctx, "the cluster to come to rest", patience, r.Still, func() bool { return false }); err != nil {
+		if last, err = r.follow(ctx, "the cluster to come to rest", patience(), r.Still, func() bool { return false }); err != nil {
 			return nil, err
 		}
 		out.FirstChange = round(first.Sub(begin).Seconds())
@@ -346,7 +347,7 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 	frozen := time.Now()
 	if rest := r.Frozen - frozen.Sub(last); rest > 0 {
 		moved := 0
-		_, err := r.follow(ctx, "nothing", rest+patience, rest, func() bool { moved = r.after(last); return moved > 0 })
+		_, err := r.follow(ctx, "nothing", rest+patience(), rest, func() bool { moved = r.after(last); return moved > 0 })
 		if err != nil {
 			return nil, err
 		}

@@ -34,8 +34,8 @@ const (
 	tick = 50 * time.Millisecond
 )
 
-// patience is how long kube-scheduler has for what it must do. It ends only what has gone wrong.
-func patience() time.Duration { return testwait.Scale(time.Minute) }
+// patience is how long kube-scheduler has for what it must do, on a quiet machine. It ends only what has gone wrong.
+const patience = time.Minute
 
 // still is how long nothing may happen before pods that wait are made anew, so that each is looked at with all others in place.
 func still() time.Duration { return testwait.Scale(4 * time.Second) }
@@ -90,7 +90,7 @@ func newCluster(ctx context.Context, kubeconfig string) (*cluster, error) {
 
 // until polls, and gives up after patience.
 func (k *cluster) until(what string, done func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(k.ctx, patience())
+	ctx, cancel := context.WithTimeout(k.ctx, testwait.Scale(patience))
 	defer cancel()
 	t := time.NewTicker(tick)
 	defer t.Stop()

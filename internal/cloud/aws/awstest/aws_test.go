@@ -435,9 +435,19 @@ func TestStopsWithTheMachines(t *testing.T) {
 	if err := m.Serve(ended, listen()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if err := account.Serve(ctx, listen()); err != nil {
+	l, served := listen(), make(chan error, 1)
+	go func() { served <- account.Serve(ctx, l) }()
+	testwait.Until(t, "the account's server answers", func() error {
+		res, err := http.Get("http://" + l.Addr().String() + "/_aws/healthz")
+		if err == nil {
+			err = res.Body.Close()
+		}
+		return err
+	})
+	cancel()
+	if err := testwait.Receive(t, "the end of the account's server", served); err != nil {
 		t.Errorf("the account's server ended with: %v", err)
 	}
 }
