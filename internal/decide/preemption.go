@@ -50,15 +50,34 @@ func (pe *preemption) protects(h *reservation) bool {
 	return false
 }
 
-// waitingClasses returns the classes of the pending pods that have a slot and may preempt others.
+// waitingClasses returns the classes of the pods that have a slot and may preempt others: those pending, and those bound so
+// recently that kube-scheduler may not know it yet. It watches nodes and pods apart, and could see that another node has
+// been opened first (lifecycle.Policy.SchedulerLag).
 func (pe *preemption) waitingClasses() []*model.Class {
 	if pe.waitingKnown {
 		return pe.waiting
 	}
 	pe.waitingKnown = true
-	for _, p := range pe.s.Pending {
-		if p.Node == "" && p.Binding == "" && pe.slots.covered[p.UID] && mayPreempt(p) && !slices.Contains(pe.waiting, p.Class) {
+	add := func(p *model.Pod) {
+		if !slices.Contains(pe.waiting, p.Class) {
 			pe.waiting = append(pe.waiting, p.Class)
+		}
+	}
+	for _, p := range pe.s.Pending {
+		if p.Node == "" && pe.slots.covered[p.UID] && mayPreempt(p) {
+			add(p)
+		}
+	}
+	for _, name := range sortedKeys(pe.reservations.byClaim) {
+		n := pe.reservations.byClaim[name].node
+		if n == nil {
+			continue
+		}
+		for _, p := range n.Pods {
+			if known := lifecycle.BindingKnown(p, pe.pol.Lifecycle); mayPreempt(p) && pe.now.Before(known) {
+				pe.wakeAt(known)
+				add(p)
+			}
 		}
 	}
 	return pe.waiting

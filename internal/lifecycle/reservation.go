@@ -20,9 +20,11 @@ func releaseReservation(in *Input, n *model.Node, ready bool, u *plan.UpdateNode
 		return
 	}
 	if in.Awaited <= 0 {
-		if seen := lastBound(n).Add(in.Policy.SchedulerLag + wholeSecond); in.Now.Before(seen) {
-			out.lookAgainAt(seen)
-			return
+		if p := lastBound(n); p != nil {
+			if known := BindingKnown(p, in.Policy); in.Now.Before(known) {
+				out.lookAgainAt(known)
+				return
+			}
 		}
 		u.RemoveTaints = append(u.RemoveTaints, t)
 		u.Why = plan.Reason{Code: plan.Landed, Pool: c.Pool}
@@ -47,14 +49,19 @@ func releaseReservation(in *Input, n *model.Node, ready bool, u *plan.UpdateNode
 	u.Why = plan.Reason{Code: plan.LandingTimeout, Pool: c.Pool, Want: in.Policy.LandingTimeout.String()}
 }
 
-// lastBound is when the last of a node's pods that may have been bound by us was bound; zero: there is none.
-func lastBound(n *model.Node) (last time.Time) {
+// lastBound returns the pod that was bound last of a node's pods that may have been bound by us; nil: there is none.
+func lastBound(n *model.Node) (last *model.Pod) {
 	for _, p := range n.Pods {
-		if p.IsWorkload() && p.Bound.After(last) {
-			last = p.Bound
+		if p.IsWorkload() && !p.Bound.IsZero() && (last == nil || p.Bound.After(last.Bound)) {
+			last = p
 		}
 	}
 	return last
+}
+
+// BindingKnown returns the instant from which on kube-scheduler knows that a pod is bound, whatever it has seen of nodes.
+func BindingKnown(p *model.Pod, policy Policy) time.Time {
+	return p.Bound.Add(policy.SchedulerLag + wholeSecond)
 }
 
 // LabelsWithoutReservation returns what the labels of a claim and its node are to say, once the capacity reservation
