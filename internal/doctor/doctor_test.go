@@ -436,6 +436,34 @@ func TestFiguresAreOrdered(t *testing.T) {
 	}
 }
 
+// Pods that wait for a NodePool at its limit keep nobody from hearing what the others could cost: they are set aside and
+// named, and what holds the nodes of running pods costs what it costs without them.
+func TestPodsAtALimitAreSetAside(t *testing.T) {
+	for seed := uint64(1); seed <= 10; seed++ {
+		c := newCluster(t, seed)
+		_, pods := c.wasteful(3)
+		pods[0].DoNotDisrupt = "true"
+		used := int64(0)
+		for _, n := range c.nodes {
+			used += n.Capacity.At(model.CPU)
+		}
+		c.pools[0].Limits, c.pools[0].HasLimit = model.Resources{used}, []bool{true}
+		without := c.examine()
+		c.addWorkload("waits", 12, 15_800, 8<<30) // more than any node has free
+		with := c.examine()
+		if len(with.SetAside) != 12 || with.Pending != 12 {
+			t.Fatalf("seed %d: %d of %d pending pods are set aside", seed, len(with.SetAside), with.Pending)
+		}
+		if with.LeastMicro != without.LeastMicro || with.RepackedMicro != without.RepackedMicro || with.ConsolidatedMicro != without.ConsolidatedMicro {
+			t.Errorf("seed %d: %+v\nwithout the pods that wait: %+v", seed, with.Compared, without.Compared)
+		}
+		was, now := find(without, PodDoNotDisrupt, "deployment/shop/waste"), find(with, PodDoNotDisrupt, "deployment/shop/waste")
+		if was == nil || was.SavingMicro == 0 || now == nil || now.SavingMicro != was.SavingMicro {
+			t.Errorf("seed %d: the pod that holds a node: %+v, without the pods that wait: %+v", seed, now, was)
+		}
+	}
+}
+
 // TestHeldDrain holds what is said of a PodDisruptionBudget that never allows an eviction to all its pods and nodes, those that are being
 // deleted and those without a price too, and the figures to pods staying where they can't be evicted.
 func TestHeldDrain(t *testing.T) {

@@ -29,9 +29,12 @@ type exam struct {
 	list    []*workload // by subject
 
 	compared Compared
-	holds    []*hold
-	heldBy   map[*model.Node][]*hold
-	baseline int64 // cost after consolidation by the policy of what-ifs
+	setAside map[string]bool // by uid: Compared.SetAside
+
+	waitedFor map[string]bool // subjects of node groups at their maximum that pods wait for
+	holds     []*hold
+	heldBy    map[*model.Node][]*hold
+	baseline  int64 // cost after consolidation by the policy of what-ifs
 }
 
 // workload is the pods of one controller, DaemonSets left out. A pod without one is a workload by itself.
@@ -42,7 +45,7 @@ type workload struct {
 
 func newExam(in Input) *exam {
 	x := &exam{Input: in, claims: map[string]*model.Claim{}, hasNode: map[string]bool{}, byName: map[string]*model.NodePool{}, prices: map[*model.Node]int64{},
-		owners: map[string]*workload{}, heldBy: map[*model.Node][]*hold{}}
+		owners: map[string]*workload{}, heldBy: map[*model.Node][]*hold{}, waitedFor: map[string]bool{}}
 	s := in.Snapshot
 	for _, c := range s.Claims {
 		if c.NodeName != "" {

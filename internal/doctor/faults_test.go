@@ -196,20 +196,15 @@ var faults = []fault{
 		return "resourcequota/shop/compute"
 	}, false},
 	{"group at its maximum", GroupAtMaximum, func(c *cluster) string {
-		t := *c.types[0]
-		t.Name, t.Labels = "g.large", model.Labels{model.LabelInstanceType: "g.large", "grouped": "yes"}
-		t.Offerings = []model.Offering{{Zone: "a", CapacityType: model.OnDemand, PriceMicro: 100, Available: true, Remaining: 0, Most: 3, Labels: model.Labels{model.LabelNodeGroup: "large"}}}
-		c.types = append(c.types, &t)
-		slices.SortFunc(c.types, func(a, b *model.InstanceType) int { return cmpName(a, b) })
-		p := c.addPool("large", model.OneOf("grouped", "yes"), model.OneOf(model.LabelNodeGroup, "large"))
-		p.Weight, p.Labels = 3, model.Labels{"grouped": "yes"}
-		for _, q := range c.pools {
-			q.Types = c.types
-		}
+		c.addFullGroup("large")
 		pods := c.addWorkload("grouped", 1, 250, 1<<28)
 		template(pods, func(cl *model.Class) {
 			cl.Terms = []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf("grouped", "yes"))}}
 		})
+		return "nodegroup/large"
+	}, false},
+	{"group at its maximum, nobody waits", GroupFull, func(c *cluster) string {
+		c.addFullGroup("large")
 		return "nodegroup/large"
 	}, false},
 	{"overlapping pools", OverlappingPools, func(c *cluster) string {
@@ -284,6 +279,20 @@ func cmpName(a, b *model.InstanceType) int {
 		return -1
 	}
 	return 1
+}
+
+// addFullGroup adds a node group at its maximum, with a NodePool of its own.
+func (c *cluster) addFullGroup(name string) {
+	t := *c.types[0]
+	t.Name, t.Labels = "g.large", model.Labels{model.LabelInstanceType: "g.large", "grouped": "yes"}
+	t.Offerings = []model.Offering{{Zone: "a", CapacityType: model.OnDemand, PriceMicro: 100, Available: true, Remaining: 0, Most: 3, Labels: model.Labels{model.LabelNodeGroup: name}}}
+	c.types = append(c.types, &t)
+	slices.SortFunc(c.types, func(a, b *model.InstanceType) int { return cmpName(a, b) })
+	p := c.addPool(name, model.OneOf("grouped", "yes"), model.OneOf(model.LabelNodeGroup, name))
+	p.Weight, p.Labels = 3, model.Labels{"grouped": "yes"}
+	for _, q := range c.pools {
+		q.Types = c.types
+	}
 }
 
 // plantPDB puts a PodDisruptionBudget over pods on a node that is too large for them.

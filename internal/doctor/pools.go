@@ -4,6 +4,7 @@
 package doctor
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,6 +19,7 @@ const (
 	Unplaceable      Code = "Unplaceable"      // pods wait, and no NodePool can launch a node for them; Reason: why
 	LimitReached     Code = "LimitReached"     // pods wait for a NodePool or a CapacityQuota whose limit is reached
 	LimitNear        Code = "LimitNear"        // a NodePool or a CapacityQuota has nine tenths of its limit or more
+	GroupFull        Code = "GroupFull"        // a node group is at its maximum, and no pod waits for it
 	GroupAtMaximum   Code = "GroupAtMaximum"   // pods wait for a node group that is at its maximum
 	PoolBuysNothing  Code = "PoolBuysNothing"  // no instance type meets the requirements of the NodePool; Key: the label that leaves none
 	PoolNotReady     Code = "PoolNotReady"     // Have: why
@@ -52,6 +54,7 @@ func (x *exam) findUnplaceable() (out []Finding) {
 				f.Subject = "nodegroup/" + f.Subject
 			}
 			f.Changes = []plan.Change{{Object: f.Subject, Field: "maxSize", Op: plan.Add, Value: "1"}}
+			x.waitedFor[f.Subject] = true
 		}
 		if l := x.limitNamed(r.Subject); r.Code == plan.SharedLimit && l != nil && l.Quota != nil {
 			f.Code, f.Subject, f.Have, f.Reason = LimitReached, l.Name, r.Have, plan.Reason{}
@@ -296,6 +299,30 @@ func (x *exam) findLimits() (out []Finding) {
 			}
 		}
 		near(p, "nodes", count[p.Name], p.NodeLimit, model.Pods)
+	}
+	return out
+}
+
+// findFullGroups finds node groups at their maximum: the next pod for them waits. Those that pods wait for already are
+// found elsewhere.
+func (x *exam) findFullGroups() (out []Finding) {
+	full := map[string]int64{}
+	for _, p := range x.pools {
+		for _, t := range p.Types {
+			for i := range t.Offerings {
+				o := &t.Offerings[i]
+				if group := o.Labels[model.LabelNodeGroup]; group != "" && o.Remaining == 0 && o.Most > 0 && p.MayBuyType(t) && p.MayBuyOffering(o) {
+					full[group] = o.Most
+				}
+			}
+		}
+	}
+	for _, group := range slices.Sorted(maps.Keys(full)) {
+		subject := "nodegroup/" + group
+		if !x.waitedFor[subject] {
+			out = append(out, Finding{Code: GroupFull, Severity: Risky, Subject: subject, Key: "maxSize", Have: itoa(full[group]),
+				Changes: []plan.Change{{Object: subject, Field: "maxSize", Op: plan.Add, Value: "1"}}})
+		}
 	}
 	return out
 }

@@ -36,6 +36,10 @@ type Compared struct {
 	// are then compared with the sum of both.
 	PendingMicro int64 `json:"pendingMicroUSDPerHour,omitempty"`
 
+	// SetAside are the pending pods, by namespace/name, for which no node can be launched as things stand. No figure has
+	// what nodes for them would cost: packed with the others they would only take capacity from pods that run.
+	SetAside []string `json:"podsSetAside,omitempty"`
+
 	// Assumed says that there is no NodePool to launch from, so that one is assumed: see Input.Types.
 	Assumed bool `json:"assumedPool,omitempty"`
 
@@ -99,6 +103,7 @@ func (x *exam) compare() {
 	x.collectHolds()
 	now := decide.WhatIf(x.withHeldDrains(), x.Now, x.Policy)
 	c.PendingMicro = now.Cost.NewMicroPerHour
+	x.setUnplacedAside(&now)
 
 	limit := c.NowMicro + c.PendingMicro
 	held := x.repack(func(n *model.Node) bool { return len(x.heldBy[n]) > 0 }, nil, x.Policy)
@@ -115,6 +120,23 @@ func (x *exam) compare() {
 		c.RepackedMoves = c.Moves
 	}
 	x.baseline = min(limit, x.repack(func(n *model.Node) bool { return len(x.heldBy[n]) > 0 }, nil, x.whatIfPolicy()).micro)
+}
+
+// setUnplacedAside notes the pending pods that a decision on the cluster as it is launches nothing for.
+func (x *exam) setUnplacedAside(now *decide.Output) {
+	x.setAside = map[string]bool{}
+	for _, p := range now.Pods {
+		if p.Outcome == plan.Refused && p.Pod.Node == "" && !x.setAside[p.Pod.UID] {
+			x.setAside[p.Pod.UID] = true
+			x.compared.SetAside = append(x.compared.SetAside, p.Pod.Key())
+		}
+	}
+	slices.Sort(x.compared.SetAside)
+}
+
+// placeable returns the pending pods that are not set aside.
+func (x *exam) placeable(pending []*model.Pod) []*model.Pod {
+	return slices.DeleteFunc(slices.Clone(pending), func(p *model.Pod) bool { return x.setAside[p.UID] })
 }
 
 // whatIfPolicy is the policy of what-ifs, of which there are many: a tenth of the work.
@@ -181,7 +203,7 @@ func (x *exam) without(keep func(*model.Node) bool) (*model.Snapshot, packing) {
 	from := x.Snapshot
 	s := *from
 	s.Nodes, s.Claims, s.Pools = nil, nil, x.pools
-	s.Pending = slices.Clone(from.Pending)
+	s.Pending = x.placeable(from.Pending)
 	s.Instances, s.InstancesAt, s.InFlight, s.Failures, s.Making, s.Drift = nil, time.Time{}, nil, nil, nil, nil
 	var out packing
 	for _, n := range from.Nodes {

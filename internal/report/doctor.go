@@ -197,8 +197,9 @@ func doctorNotes(d *Doctor) (out []string) {
 	for _, a := range d.Autoscalers {
 		out = append(out, a.Name+" is live (lease "+a.Lease+").")
 	}
-	if unplaced := unplacedPods(d.Report); unplaced > 0 {
-		out = append(out, count(unplaced, "pod")+" that no node can be launched for: what nodes for them would cost is in no figure.")
+	if n := len(d.SetAside); n > 0 {
+		out = append(out, count(n, "pending pod")+" set aside, because no node can be launched for "+pick(n, "it", "them")+" now: "+fewNames(d.SetAside)+
+			". No figure includes "+pick(n, "it", "them")+".")
 	}
 	if len(d.Ignored) > 0 {
 		out = append(out, "Left out: "+strings.Join(d.Ignored, ", ")+".")
@@ -206,16 +207,21 @@ func doctorNotes(d *Doctor) (out []string) {
 	return out
 }
 
-// unplacedPods counts the pods that no node can be launched for.
-func unplacedPods(r *doctor.Report) int {
-	n := 0
-	for i := range r.Findings {
-		switch f := &r.Findings[i]; f.Code {
-		case doctor.Unplaceable, doctor.LimitReached, doctor.GroupAtMaximum:
-			n += len(f.Pods)
-		}
+// fewNames lists the first names, and says how many more there are.
+func fewNames(names []string) string {
+	const most = 3
+	if len(names) <= most+1 {
+		return strings.Join(names, ", ")
 	}
-	return n
+	return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+}
+
+// pick returns one for a single thing, and many otherwise.
+func pick(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }
 
 // holdWords are what holds nodes, as people say it behind another.
@@ -273,12 +279,13 @@ func DoctorJSON(w io.Writer, d *Doctor) error {
 		Nodes     int          `json:"nodes"`
 		Pods      int          `json:"pods"`
 		Pending   int          `json:"podsPending"`
+		SetAside  []string     `json:"podsSetAside"`
 		Moves     doctor.Moves `json:"movesAfterConsolidation"`
 		Repack    doctor.Moves `json:"movesRepacked"`
 		Notes     []string     `json:"notes"`
 		Findings  []finding    `json:"findings"`
 		NextSteps []DoctorStep `json:"nextSteps"`
-	}{Cluster: d.Cluster, PerMonth: comparedPerMonth(&d.Compared), Nodes: d.Nodes, Pods: d.Pods, Pending: d.Pending, Moves: d.Moves, Repack: d.RepackedMoves,
+	}{Cluster: d.Cluster, PerMonth: comparedPerMonth(&d.Compared), Nodes: d.Nodes, Pods: d.Pods, Pending: d.Pending, SetAside: append([]string{}, d.SetAside...), Moves: d.Moves, Repack: d.RepackedMoves,
 		Notes: append([]string{}, doctorNotes(d)...), Findings: []finding{}, NextSteps: d.Steps}
 	for i := range d.Findings {
 		f := &d.Findings[i]
@@ -347,8 +354,9 @@ func CompareJSON(w io.Writer, d *Doctor) error {
 		Nodes    int          `json:"nodes"`
 		Pods     int          `json:"pods"`
 		Pending  int          `json:"podsPending"`
+		SetAside []string     `json:"podsSetAside"`
 		Moves    doctor.Moves `json:"movesAfterConsolidation"`
 		Repack   doctor.Moves `json:"movesRepacked"`
 		Notes    []string     `json:"notes"`
-	}{comparedPerMonth(&d.Compared), d.Nodes, d.Pods, d.Pending, d.Moves, d.RepackedMoves, append([]string{}, doctorNotes(d)...)})
+	}{comparedPerMonth(&d.Compared), d.Nodes, d.Pods, d.Pending, append([]string{}, d.SetAside...), d.Moves, d.RepackedMoves, append([]string{}, doctorNotes(d)...)})
 }

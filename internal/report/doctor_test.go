@@ -98,7 +98,7 @@ func TestHeldDrainIsAStep(t *testing.T) {
 
 // TestDoctorTextHasNoCodes holds the text to words where another finding, or more of the same, is meant.
 func TestDoctorTextHasNoCodes(t *testing.T) {
-	d := Doctor{Report: &doctor.Report{Findings: []doctor.Finding{{Code: doctor.Unplaceable, Severity: doctor.Broken, Subject: "deployment/a/b", Pods: []string{"a/b-1", "a/b-2"}}}}}
+	d := Doctor{Report: &doctor.Report{Compared: doctor.Compared{SetAside: []string{"a/b-1", "a/b-2"}}, Findings: []doctor.Finding{{Code: doctor.Unplaceable, Severity: doctor.Broken, Subject: "deployment/a/b", Pods: []string{"a/b-1", "a/b-2"}}}}}
 	for range mostFindings + 1 {
 		d.Findings = append(d.Findings, doctor.Finding{Code: doctor.PDBNeverAllows, Severity: doctor.Costly, Subject: "poddisruptionbudget/a/b", AlsoHeld: []doctor.Code{doctor.PodDoNotDisrupt}})
 	}
@@ -106,7 +106,7 @@ func TestDoctorTextHasNoCodes(t *testing.T) {
 	if err := DoctorText(&b, &d); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"its nodes are also held by do-not-disrupt pods", "1 more like these", "2 pods that no node can be launched for"} {
+	for _, want := range []string{"its nodes are also held by do-not-disrupt pods", "1 more like these", "2 pods", "2 pending pods set aside, because no node can be launched for them now: a/b-1, a/b-2. No figure includes them."} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, &b)
 		}

@@ -17,7 +17,7 @@ import (
 var doctorCodes = []doctor.Code{
 	doctor.PodDoNotDisrupt, doctor.SafeToEvict, doctor.NoController, doctor.PDBNeverAllows, doctor.PDBUnhealthy, doctor.SeveralPDBs, doctor.NodeDoNotDisrupt,
 	doctor.BudgetZero, doctor.BudgetUnreadable, doctor.ConsolidationOff, doctor.ConsolidateNever, doctor.StaticPool, doctor.NodeWithoutPool, doctor.PinnedToNode,
-	doctor.Unplaceable, doctor.LimitReached, doctor.LimitNear, doctor.QuotaCosts, doctor.ResourceQuotaFull, doctor.CloudQuotaReached, doctor.GroupAtMaximum, doctor.PoolBuysNothing, doctor.PoolNotReady, doctor.OverlappingPools,
+	doctor.Unplaceable, doctor.LimitReached, doctor.LimitNear, doctor.QuotaCosts, doctor.ResourceQuotaFull, doctor.CloudQuotaReached, doctor.GroupAtMaximum, doctor.GroupFull, doctor.PoolBuysNothing, doctor.PoolNotReady, doctor.OverlappingPools,
 	doctor.SpotNeverAllowed, doctor.FewTypes, doctor.OnePerNode, doctor.NodeNotReady, doctor.NodeCordoned, doctor.NodeEmpty, doctor.ClaimStuck, doctor.DeletionStuck,
 	doctor.NoRequests, doctor.SingleReplica, doctor.PriceUnknown, doctor.TwoAutoscalers, doctor.MissingRights,
 }
@@ -116,6 +116,8 @@ func doctorSentenceOfPools(f *doctor.Finding, who, pods, nodes string) string {
 		return fmt.Sprintf("EC2 quota reached: %s%s. Launches are refused for it, the last of %s.", strings.TrimPrefix(f.Subject, "cloudquota/"), with(" (", f.Have, ")"), doctorObject(f.Key))
 	case doctor.GroupAtMaximum:
 		return fmt.Sprintf("%s is at its maximum size (%s): %s pending.", who, f.Have, pods)
+	case doctor.GroupFull:
+		return fmt.Sprintf("%s is at its maximum size (%s): the next pod that needs a node of it waits.", who, f.Have)
 	case doctor.PoolBuysNothing:
 		return fmt.Sprintf("%s can launch nothing: no instance type meets its requirements%s.", who, with(" (", f.Have, ")"))
 	case doctor.PoolNotReady:
