@@ -268,15 +268,13 @@ func (a *Actor) claimOf(c plan.CreateClaim) (*karpv1.NodeClaim, error) {
 	if err != nil {
 		return nil, err
 	}
-	yes, group := true, referenceGroup(p.ClassGroup, p.Taken)
+	group := referenceGroup(p.ClassGroup, p.Taken)
 	out := &karpv1.NodeClaim{
 		TypeMeta: metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodeClaim"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: c.Name, Labels: map[string]string{}, Annotations: map[string]string{},
 			Finalizers: []string{karpv1.FinalizerTermination},
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool", Name: p.Name, UID: types.UID(p.UID), BlockOwnerDeletion: &yes,
-			}},
+			OwnerReferences: []metav1.OwnerReference{poolReference(p.Name, p.UID)},
 		},
 		Spec: karpv1.NodeClaimSpec{
 			Taints: wireTaints(p.Taints), StartupTaints: wireTaints(p.StartupTaints), Requirements: reqs,
@@ -493,6 +491,10 @@ func (t *Translator) claimMetadata(cur *karpv1.NodeClaim, u plan.UpdateClaim) (m
 	}
 	if d := difference(cur.Labels, u.Labels); len(d) > 0 {
 		m["labels"] = d
+	}
+	if u.OwnerPool != "" && !slices.ContainsFunc(cur.OwnerReferences, isNodePool) {
+		m["ownerReferences"] = append(slices.Clone(cur.OwnerReferences), poolReference(u.OwnerPool, u.OwnerUID))
+		m["resourceVersion"] = cur.ResourceVersion // as below
 	}
 	if f, changed := finalizers(cur.Finalizers, karpv1.FinalizerTermination, u.AddFinalizer, u.RemoveFinalizer); changed {
 		m["finalizers"] = f

@@ -17,6 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
@@ -337,6 +338,7 @@ func (t *Translator) NodeClaim(c *karpv1.NodeClaim) *model.Claim {
 	if c.DeletionTimestamp != nil {
 		out.Deleting = c.DeletionTimestamp.Time
 	}
+	out.Orphan = out.Pool != "" && c.Annotations[karpv1.AnnotationNodePoolHash] != "" && !slices.ContainsFunc(c.OwnerReferences, isNodePool)
 	if r := c.Spec.NodeClassRef; r != nil {
 		out.ClassGroup, _ = classGroup(r.Group)
 		out.ClassKind, out.ClassName = r.Kind, r.Name
@@ -376,6 +378,17 @@ func (t *Translator) NodeClaim(c *karpv1.NodeClaim) *model.Claim {
 		})
 	}
 	return out
+}
+
+// isNodePool reports whether an owner reference is to a NodePool.
+func isNodePool(o metav1.OwnerReference) bool {
+	return o.Kind == "NodePool" && strings.HasPrefix(o.APIVersion, karpv1.GroupVersion.Group+"/")
+}
+
+// poolReference is the reference of what a NodePool owns.
+func poolReference(pool, uid string) metav1.OwnerReference {
+	yes := true
+	return metav1.OwnerReference{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool", Name: pool, UID: types.UID(uid), BlockOwnerDeletion: &yes}
 }
 
 // version reads a resource version, which has been an integer in every release; 0 where it is not.

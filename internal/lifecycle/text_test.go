@@ -20,7 +20,7 @@ import (
 //
 //	now AT
 //	claim [launched=AT] [registered=AT] [initialized=AT] [consolidatable=AT] [is=TYPE:STATUS:REASON] [drained=AT] [node=NAME] [deleting=AT]
-//	      [provisional] [nofinalizer] [expire=DURATION] [grace=DURATION] [until=AT] [reserved] [gpu=N] [cpu=N] [podevent=AT]
+//	      [provisional] [nofinalizer] [orphan] [expire=DURATION] [grace=DURATION] [until=AT] [reserved] [gpu=N] [cpu=N] [podevent=AT]
 //	      [label=K=V] [annotation=K=V] [taint=K:EFFECT] [startup=K:EFFECT]      (launched means: has machine "m")
 //	pool [after=DURATION|Never] [provision=DURATION] [longest=DURATION] [band=PRIORITY:DURATION]… [delay=DURATION|Never] [keep=empty|other]
 //	     (longest: of grace periods, and pods of DaemonSets stay on empty nodes; band: of priorities, ascending; delay: of the deletion, by annotations;
@@ -105,7 +105,7 @@ func (x *inputText) line(f []string) {
 }
 
 func (x *inputText) pool(opts []string) {
-	p := &model.NodePool{Name: "p"}
+	p := &model.NodePool{Name: "p", UID: "uid-p"}
 	x.in.Pool = p
 	for _, o := range opts {
 		k, v, _ := strings.Cut(o, "=")
@@ -181,6 +181,8 @@ func (x *inputText) claim(opts []string) {
 			c.Deleting = x.when(v)
 		case "provisional":
 			c.Provisional, c.UID = true, ""
+		case "orphan":
+			c.Orphan = true
 		case "nofinalizer":
 			c.HasFinalizer = false
 		case "expire":
@@ -337,6 +339,7 @@ func action(a plan.Action) string {
 		w.when(a.RemoveFinalizer, "-finalizer")
 		w.pairs("label", a.Labels)
 		w.pairs("annotation", a.Annotations)
+		w.when(a.OwnerPool != "", "owner="+a.OwnerPool)
 		w.when(a.NodeName != "", "node="+a.NodeName)
 		w.when(a.ProviderID != "", "provider="+a.ProviderID)
 		for _, k := range keys(a.Conditions) {

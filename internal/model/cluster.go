@@ -425,6 +425,10 @@ type Claim struct {
 	SlotsUnsure bool   // nobody knows whether these were written: the call that was to do so has failed
 	NoReserve   string // why not reserved; empty when reserved
 
+	// Orphan: it was made for a NodePool, and no NodePool owns it any more. That is so after the NodePool was deleted with
+	// --cascade=orphan.
+	Orphan bool
+
 	// Provisional: the claim was decided and its creation is under way; UID is empty.
 	Provisional bool
 }

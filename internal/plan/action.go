@@ -69,6 +69,8 @@ type UpdateClaim struct {
 	Conditions      map[string]model.Condition // Since is ignored: set when the status changes
 	Slots           []model.Slot               // with SetSlots
 	SetSlots        bool
+	OwnerPool       string // set an owner reference to this NodePool, where it has none to any
+	OwnerUID        string
 	Why             Reason
 }
 

@@ -140,7 +140,8 @@ const (
 	InstanceGone        Code = "InstanceGone" // claim without instance
 	Orphan              Code = "Orphan"       // instance without claim
 	Draining            Code = "Draining"
-	Deleted             Code = "Deleted" // somebody deleted the claim or the node
+	Reclaimed           Code = "OwnerReference" // its NodePool was deleted and left it, and is there again
+	Deleted             Code = "Deleted"        // somebody deleted the claim or the node
 	TolerateAll         Code = "ToleratesEverything"
 	PreemptsOthers      Code = "PreemptsOthers"
 	StartupTaints       Code = "StartupTaints"

@@ -485,6 +485,8 @@ func action(r plan.Reason) string {
 		return "the instance has no NodeClaim"
 	case plan.Draining:
 		return "its pods are being evicted"
+	case plan.Reclaimed:
+		return "its NodePool was deleted without it and created again, and owns it now"
 	case plan.Deleted:
 		return or(object, "it") + " was deleted"
 	case plan.TolerateAll:
