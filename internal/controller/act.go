@@ -211,6 +211,9 @@ func (c *Controller) startCall(ctx context.Context, kind, key string, call func(
 			default:
 				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(retryPause(n, 200*time.Millisecond, time.Minute)) })
 			}
+			if err != nil && !errors.Is(err, plan.ErrConflict) { // a conflict is looked at again, and keeps nothing
+				s.InFlight.DescribeFailure(key, err.Error(), now)
+			}
 			if then != nil {
 				then(s, err)
 			}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
-	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/report"
@@ -29,7 +28,7 @@ type view struct {
 	divided bool               // NodePools are divided with another autoscaler, and something is its
 }
 
-// explainObject asks decide. A NodeClaim is asked about as its node is; before it has one, its launch is what there is to tell.
+// explainObject asks decide, or who knows of the object.
 func (c *Controller) explainObject(v *view, now time.Time, subject string) (plan.Answer, error) {
 	if c.headrooms != nil && strings.HasPrefix(subject, headroomSubject) {
 		return c.headrooms.explain(subject, now)
@@ -37,36 +36,7 @@ func (c *Controller) explainObject(v *view, now time.Time, subject string) (plan
 	if strings.HasPrefix(subject, "deployment/") {
 		return c.explainDeployment(v, now, subject)
 	}
-	name, ok := strings.CutPrefix(subject, "nodeclaim/")
-	if !ok {
-		return decide.Why(v.snap, v.mem, now, c.Policy, subject)
-	}
-	i := slices.IndexFunc(v.snap.Claims, func(cl *model.Claim) bool { return cl.Name == name })
-	if i < 0 {
-		return plan.Answer{Subject: subject, At: now}, &plan.NoSuchObject{Kind: "nodeclaim", Subject: subject, Near: decide.NearestName(v.snap, subject)}
-	}
-	claim := v.snap.Claims[i]
-	if findNode(v.snap, claim) != nil {
-		a, err := decide.Why(v.snap, v.mem, now, c.Policy, "node/"+claim.NodeName)
-		a.Subject, a.Related = subject, append(a.Related, "node/"+claim.NodeName)
-		return a, err
-	}
-	a := plan.Answer{Subject: subject, At: now, Facts: []plan.Fact{{Name: "nodepool", Value: claim.Pool}, {Name: "asked for since", Value: claim.Created.UTC().Format(time.RFC3339)}},
-		Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
-	if !claim.Deleting.IsZero() {
-		a.Facts = append(a.Facts, plan.Fact{Name: "state", Value: "being deleted since " + claim.Deleting.UTC().Format(time.RFC3339)})
-	}
-	for _, condition := range []string{lifecycle.Launched, lifecycle.Registered} {
-		cond := claim.Conditions[condition]
-		value := "not yet"
-		if cond.True() {
-			value = "since " + cond.Since.UTC().Format(time.RFC3339)
-		} else if cond.Message != "" {
-			value += ": " + cond.Message
-		}
-		a.Facts = append(a.Facts, plan.Fact{Name: strings.ToLower(condition), Value: value})
-	}
-	return a, nil
+	return decide.Why(v.snap, v.mem, now, c.Policy, subject)
 }
 
 // Explain answers Why with what was decided about the object before. Of an object that is gone that is all, and its end is among it; one that the
@@ -111,11 +81,30 @@ func (c *Controller) Why(ctx context.Context, subject string) (plan.Answer, erro
 		return plan.Answer{}, err
 	}
 	defer done()
-	a, err := c.explainObject(v, time.Now(), subject)
+	now := time.Now()
+	a, err := c.explainObject(v, now, subject)
+	if p := c.findEndedPod(ctx, subject, err); p != nil {
+		a, err = decide.WhyEnded(p, now), nil
+	}
 	if d := c.passive.Load(); d != nil && err == nil {
 		a.Facts = slices.Insert(a.Facts, 0, plan.Fact{Name: "standing down", Value: "nothing is launched or disrupted while another autoscaler is running: " + strings.Join(d.others, "; ")})
 	}
 	return a, err
+}
+
+// findEndedPod returns the pod that is asked about where decide knows nothing of it, because it has ended or is being
+// deleted; nil: it is not there.
+func (c *Controller) findEndedPod(ctx context.Context, subject string, err error) *model.Pod {
+	var none *plan.NoSuchObject
+	key, isPod := strings.CutPrefix(subject, "pod/")
+	if !isPod || !errors.As(err, &none) {
+		return nil
+	}
+	p, err := askLoop(ctx, c.changes, func(s *state.State) *model.Pod { return s.FindPod(key) })
+	if err != nil || p == nil || !p.Terminal && p.Deleting.IsZero() {
+		return nil
+	}
+	return p
 }
 
 // errNotSynced answers who asks before the first list of all objects is there.

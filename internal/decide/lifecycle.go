@@ -35,41 +35,12 @@ func (lc *claimLifecycle) advance() {
 		if lc.isForeign(c) {
 			continue
 		}
-		at := lc.positionOf(c)
-		in := lifecycle.Input{
-			Claim: c, Pool: lc.poolByName[c.Pool], Instances: lc.instancesAt(at), InstancesAt: lc.s.InstancesAt,
-			Awaited: lc.reservations.byClaim[c.Name].awaitedPods(), Now: lc.now, Policy: lc.pol.Lifecycle,
+		in := lc.inputOf(c)
+		if !in.NodelessSince.IsZero() {
+			nodeless[c.UID] = in.NodelessSince
 		}
-		if c.ProviderID != "" {
-			in.Nodes = lc.nodesAt(at)
-		}
-		if len(in.Nodes) == 0 && c.Is(lifecycle.Registered) {
-			since, ok := lc.mem.nodelessSince[c.UID]
-			if !ok {
-				since = lc.now
-			}
-			nodeless[c.UID], in.NodelessSince = since, since
-		}
-		if in.Pool != nil && len(in.Nodes) == 1 && (!c.Is(lifecycle.Consistent) || !in.Nodes[0].Capacity.Equal(c.Capacity)) {
-			in.Type = disrupt.FindInstanceType(in.Pool, c.Labels[model.LabelInstanceType])
-		}
-		if f, ok := lc.s.Failures[c.UID]; ok {
-			in.Failure = &f
-		}
-		if h := lc.reservations.byClaim[c.Name]; h != nil && c.Reserved {
-			in.Coming, in.Landed = lc.reservations.landingStatus(h)
-			if !in.Landed.IsZero() {
-				landing[c.Name] = in.Landed
-			}
-		}
-		if lc.preemption.protects(lc.reservations.byClaim[c.Name]) {
-			in.Awaited, in.Coming = max(in.Awaited, 1), true
-		}
-		if lc.commands.isRevocable(c) { // its command, which has evicted nobody yet, sees to it
-			in.Awaited, in.Coming = max(in.Awaited, 1), true
-		}
-		if !c.Deleting.IsZero() {
-			in.Rollouts = lc.rollouts.rolloutsOfClaim(c, in.Nodes)
+		if !in.Landed.IsZero() {
+			landing[c.Name] = in.Landed
 		}
 		out := lifecycle.Next(in)
 		for _, a := range out.Actions {
@@ -79,9 +50,47 @@ func (lc *claimLifecycle) advance() {
 			lc.registrations.record(c, out.Actions)
 		}
 		if len(out.Actions) == 0 {
-			lc.memo.idleClaims = append(lc.memo.idleClaims, idleClaim{at, out.Next})
+			lc.memo.idleClaims = append(lc.memo.idleClaims, idleClaim{lc.positionOf(c), out.Next})
 		}
 		lc.wakeAt(out.Next)
 	}
 	lc.mem.nodelessSince, lc.reservations.mem.landedAt = nodeless, landing
+}
+
+// inputOf returns what a claim's next step depends on.
+func (lc *claimLifecycle) inputOf(c *model.Claim) lifecycle.Input {
+	at := lc.positionOf(c)
+	in := lifecycle.Input{
+		Claim: c, Pool: lc.poolByName[c.Pool], Instances: lc.instancesAt(at), InstancesAt: lc.s.InstancesAt,
+		Awaited: lc.reservations.byClaim[c.Name].awaitedPods(), Now: lc.now, Policy: lc.pol.Lifecycle,
+	}
+	if c.ProviderID != "" {
+		in.Nodes = lc.nodesAt(at)
+	}
+	if len(in.Nodes) == 0 && c.Is(lifecycle.Registered) {
+		since, ok := lc.mem.nodelessSince[c.UID]
+		if !ok {
+			since = lc.now
+		}
+		in.NodelessSince = since
+	}
+	if in.Pool != nil && len(in.Nodes) == 1 && (!c.Is(lifecycle.Consistent) || !in.Nodes[0].Capacity.Equal(c.Capacity)) {
+		in.Type = disrupt.FindInstanceType(in.Pool, c.Labels[model.LabelInstanceType])
+	}
+	if f, ok := lc.s.Failures[c.UID]; ok {
+		in.Failure = &f
+	}
+	if h := lc.reservations.byClaim[c.Name]; h != nil && c.Reserved {
+		in.Coming, in.Landed = lc.reservations.landingStatus(h)
+	}
+	if lc.preemption.protects(lc.reservations.byClaim[c.Name]) {
+		in.Awaited, in.Coming = max(in.Awaited, 1), true
+	}
+	if lc.commands.isRevocable(c) { // its command, which has evicted nobody yet, sees to it
+		in.Awaited, in.Coming = max(in.Awaited, 1), true
+	}
+	if !c.Deleting.IsZero() {
+		in.Rollouts = lc.rollouts.rolloutsOfClaim(c, in.Nodes)
+	}
+	return in
 }

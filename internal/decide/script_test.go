@@ -61,15 +61,15 @@ func (x *script) describeQuery() {
 //	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE] [quota=NAME] [boots=IMAGE] [label=K:V] [group=NAME] [left=N] [max=N]
 //	     (offered to every pool above; quota: of the account, which keeps it from being launched in ZONE; left, max: what the group's provider last said of it)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
-//	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [group=NAME] [RES=AMOUNT…]    (what was asked for)
+//	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [group=NAME] [otherfinalizer=NAME] [nofinalizer] [RES=AMOUNT…]    (what was asked for)
 //	     [price=DOLLARS]    (an hour, when it was launched)
-//	     [drifted=AT] [hash=H] [expire=DURATION] [keep=AT] [failed=AT] [aborted=AT] [moving=CAUSE]    (failed: a move failed; aborted: one was taken back since a pod came; moving: the mark of the move that was decided on last for it)
+//	     [drifted=AT] [drained=AT] [hash=H] [expire=DURATION] [keep=AT] [failed=AT] [aborted=AT] [moving=CAUSE]    (failed: a move failed; aborted: one was taken back since a pod came; moving: the mark of the move that was decided on last for it)
 //	     [label=K:V] [sold=CAPACITYTYPE,ZONE] [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
-//	node NAME type=T [sold=CAPACITYTYPE] [zone=Z] [label=K:V] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled]
+//	node NAME type=T [sold=CAPACITYTYPE] [zone=Z] [label=K:V] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled] [annotation=K:V] [otherfinalizer=NAME]
 //	     [bad=CONDITION,STATUS,SINCE] [RES=AMOUNT…]    (allocatable, where it is not its type's)
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
 //	    [in=NAMESPACE] [kind=KIND] [dnd=VALUE] [evict=VALUE] [local=VOLUME] [later=DURATION] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
-//	    [mirror] [deploy=NAME] [restarted=WORD] [surge] [onenode=CLAIM]
+//	    [mirror] [finalizer=NAME] [grace=DURATION] [deploy=NAME] [restarted=WORD] [surge] [onenode=CLAIM]
 //	    [anti=KEY] [near=KEY:POD] [volume=CLAIM:ZONE] [alone=CLAIM] [problem=KIND:CLAIM[:OBJECT]] [unsolved=WORDS] [named=NODE]    (anti: to its own kind)
 //	    (x0: only so that slots can speak of it; seen by kube-scheduler when created unless unseen; owner is NAME's own unless said)
 //	machine ID [claim=C] [launched=AT] [gone] [unreserved] [member=CLASS,GROUP,TYPE,ZONE]    (member: of a node group, and nobody's)
@@ -87,6 +87,12 @@ func (x *script) describeQuery() {
 //	limit NAME [select=REQ] [nodes=N] [RESOURCE=N] [dollars=N] [least.RESOURCE=N]    a limit over several pools; cluster: the flags'
 //	quota NAME [gone]            the namespace has a ResourceQuota
 //	why SUBJECT                  what is in the way of it
+//	planted SUBJECT CODE         a reason of that code is in the answer; where a change is offered with it, the change ends it
+//	ended SUBJECT CODE           none is any more
+//	fails KEY MESSAGE…           the call with that key (plan.Action) is answered so, until it works
+//	works KEY
+//	attach NODE NAME [PVC]       a VolumeAttachment
+//	detach NAME
 //	flip SUBJECT                 make the first way's changes, and decide: what becomes of it must be another
 //	gone pod|node|claim|pdb|buffer NAME it was deleted
 //	gone type NAME               no pool is offered it any more
@@ -287,6 +293,19 @@ func (x *script) line(f []string) {
 		x.st.SetPDB(b)
 	case "why":
 		x.why(f[1])
+	case "planted":
+		x.planted(f[1], plan.Code(f[2]))
+	case "ended":
+		x.ended(f[1], plan.Code(f[2]))
+	case "fails":
+		x.st.InFlight.RecordFailure(f[1], func(int) time.Time { return x.now.Add(time.Hour) })
+		x.st.InFlight.DescribeFailure(f[1], strings.Join(f[2:], " "), x.now)
+	case "attach":
+		x.st.SetAttachment(model.Attachment{Name: f[2], Claim: strings.Join(f[3:], " ")}, f[1])
+	case "detach":
+		x.st.DeleteAttachment(f[1])
+	case "works":
+		x.st.InFlight.EndAction(f[1])
 	case "flip":
 		x.flip(f[1])
 	case "buffer":
@@ -718,7 +737,7 @@ func (x *script) claim(name string, opts []string) {
 			types = strings.Split(v, ",")
 		case "zones":
 			zones = strings.Split(v, ",")
-		case "launched", "registered", "initialized", "consolidatable", "drifted":
+		case "launched", "registered", "initialized", "consolidatable", "drifted", "drained":
 			k = strings.ToUpper(k[:1]) + k[1:]
 			c.Conditions[k] = model.Condition{Status: "True", Reason: k, Since: x.when(v)}
 			if k == lifecycle.Initialized { // and its node is what was bought
@@ -780,6 +799,10 @@ func (x *script) claim(name string, opts []string) {
 			c.Annotations = model.Labels{disrupt.KeepUntil: x.when(v).Format(time.RFC3339)}
 		case "group":
 			c.Labels[model.LabelNodeGroup] = v
+		case "otherfinalizer":
+			c.OtherFinalizers = append(c.OtherFinalizers, v)
+		case "nofinalizer":
+			c.HasFinalizer = false
 		case "expire":
 			c.ExpireAfter = x.duration(v)
 		case "slot":
@@ -865,6 +888,11 @@ func (x *script) node(name string, opts []string) {
 			parts := strings.Split(v, ",")
 			n.Conditions = map[string]model.Condition{parts[0]: {Status: parts[1], Since: x.when(parts[2])}}
 			n.Ready = n.Ready && parts[0] != "Ready"
+		case "annotation":
+			key, val, _ := strings.Cut(v, ":")
+			n.Annotations[key] = val
+		case "otherfinalizer":
+			n.OtherFinalizers = append(n.OtherFinalizers, v)
 		case "keep":
 			n.Annotations["karpenter.sh/do-not-disrupt"] = "true"
 		case "disabled":
@@ -923,6 +951,10 @@ func (x *script) pod(name string, opts []string) {
 			p.Gated = true
 		case "in":
 			p.Namespace, c.Namespace = v, v
+		case "finalizer":
+			p.Finalizers = append(p.Finalizers, v)
+		case "grace":
+			p.GracePeriod = x.duration(v)
 		case "dnd":
 			p.DoNotDisrupt = v
 		case "restart":

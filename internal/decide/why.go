@@ -15,7 +15,7 @@ import (
 )
 
 // Why says how an object stands now, what is in the way of what might become of it, what the alternatives would cost,
-// and what would have to change. The subject is pod/NAMESPACE/NAME, node/NAME or nodepool/NAME. It decides nothing and
+// and what would have to change. The subject is pod/NAMESPACE/NAME, node/NAME, nodeclaim/NAME or nodepool/NAME. It decides nothing and
 // changes nothing: what it says of a change it knows from making it in thought (Apply) and looking again.
 func Why(s *model.Snapshot, mem Memory, now time.Time, pol Policy, subject string) (plan.Answer, error) {
 	st := newExplanation(s, mem, now, pol)
@@ -27,10 +27,12 @@ func Why(s *model.Snapshot, mem Memory, now time.Time, pol Policy, subject strin
 		ok = st.explainPod(&a, name)
 	case "node":
 		ok = st.explainNode(&a, name)
+	case "nodeclaim":
+		ok = st.explainClaim(&a, name)
 	case "nodepool":
 		ok = st.explainPool(&a, name)
 	default:
-		return a, fmt.Errorf("subject %q: use pod/NAMESPACE/NAME, node/NAME or nodepool/NAME", subject)
+		return a, fmt.Errorf("subject %q: use pod/NAMESPACE/NAME, node/NAME, nodeclaim/NAME or nodepool/NAME", subject)
 	}
 	if !ok {
 		return a, &plan.NoSuchObject{Kind: kind, Subject: subject, Near: NearestName(s, subject)}

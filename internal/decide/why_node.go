@@ -27,6 +27,10 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 	c := ex.claimNamed(n.Claim)
 	if !n.Deleting.IsZero() && c == nil {
 		addFact(a, "state", "being deleted since "+n.Deleting.UTC().Format(time.RFC3339))
+		a.Step = &plan.Step{Of: plan.Terminating, Since: n.Deleting}
+		if len(n.OtherFinalizers) > 0 {
+			a.Findings = append(a.Findings, plan.Finding{Of: plan.Terminating, Reason: plan.Reason{Code: plan.ForeignHold, Subject: "node/" + n.Name, Key: strings.Join(n.OtherFinalizers, " ")}})
+		}
 		return true
 	}
 	if c == nil || ex.poolByName[c.Pool] == nil {
@@ -46,6 +50,12 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		ex.explainDraining(a, c, n)
 		return true
 	}
+	if !n.Deleting.IsZero() { // its claim will be deleted for it
+		addFact(a, "state", "being deleted since "+n.Deleting.UTC().Format(time.RFC3339))
+		a.Step = &plan.Step{Of: plan.Draining, Since: n.Deleting}
+		a.Findings = append(a.Findings, ex.holdsOf(c)...)
+		return true
+	}
 	u := ex.candidates.onNode(name)
 	if u == nil {
 		return true
@@ -60,6 +70,14 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 	if u.CommandID != "" {
 		addFact(a, "move under way", u.CommandID)
 	}
+	switch {
+	case !u.Initialized:
+		ex.addStage(a, c)
+	case u.CommandID != "":
+		ex.addCommand(a, u)
+	default:
+		a.Findings = append(a.Findings, ex.holdsOf(c)...)
+	}
 	if x := ex.interruptions.byClaim[c.Name]; x != nil {
 		addFact(a, "its cloud takes it away", x.notice.Kind+", at "+x.deadline.UTC().Format(time.RFC3339))
 	}
@@ -67,7 +85,13 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		addFact(a, "ill", s.cause.Key+" is "+s.cause.Have+"; it counts as broken from "+s.due.UTC().Format(time.RFC3339))
 	}
 	for _, cause := range ex.disruptionCauses(u) {
+		if u.CommandID != "" && u.CommandID != "interrupted" {
+			break // what its removal waits for has been said
+		}
 		fs, alt := ex.listObstacles(u, cause)
+		if len(fs) == 0 && a.Step == nil {
+			a.Step = &plan.Step{Of: cause, Since: ex.dueSince(u, cause)}
+		}
 		a.Findings = append(a.Findings, fs...)
 		if alt != nil {
 			a.Alternatives = append(a.Alternatives, *alt)
@@ -105,6 +129,20 @@ func (ex *explanation) explainDraining(a *plan.Answer, c *model.Claim, n *model.
 	for _, p := range n.Pods {
 		a.Findings = append(a.Findings, ex.podObstacles(u, p)...)
 	}
+	ex.addStage(a, c)
+}
+
+// dueSince is from when on a node may be removed for a cause, as far as that is known.
+func (ex *explanation) dueSince(u *disrupt.Candidate, cause plan.Code) time.Time {
+	switch cause {
+	case plan.Unhealthy:
+		return ex.health.byClaim[u.Claim.Name].due
+	case plan.Drifted:
+		return u.Claim.Conditions[conditionDrifted].Since
+	case plan.Expired:
+		return u.Claim.Created.Add(u.Claim.ExpireAfter)
+	}
+	return u.UnchangedSince.Add(max(u.Pool.ConsolidateAfter, 0))
 }
 
 // podObstacles are what keeps a pod from being evicted: from a node that is being deleted, or from one that might go for consolidation.

@@ -40,13 +40,13 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 			addFact(a, "room is kept for it on", "nodeclaim/"+name)
 			a.Related = append(a.Related, "nodeclaim/"+name)
 			addFact(a, "bound by", ex.bindingParty(p, h))
-			ex.explainComing(a, h.claim, h.node)
+			ex.explainComing(a, h.claim)
 		}
 	}
 	if was, ok := ex.placements.mem.byPod[p.UID]; ok {
 		addFact(a, "expected on", "node/"+was.node)
 		if i := slices.IndexFunc(ex.s.Nodes, func(n *model.Node) bool { return n.Name == was.node }); i >= 0 {
-			ex.explainComing(a, ex.claimNamed(ex.s.Nodes[i].Claim), ex.s.Nodes[i])
+			ex.explainComing(a, ex.claimNamed(ex.s.Nodes[i].Claim))
 		}
 	}
 	alt, reasons := ex.podOutcome(p)
@@ -71,6 +71,16 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 	}
 	if alt != nil {
 		a.Alternatives = append(a.Alternatives, *alt)
+		if a.Step == nil {
+			since := p.Unschedulable
+			if since.IsZero() {
+				since = p.Created
+			}
+			a.Step = &plan.Step{Of: plan.Demand, Since: since}
+			if alt.Kind == plan.Fit {
+				a.Step.Of = plan.Scheduling
+			}
+		}
 	}
 	const most = 8 // pools, nearest miss first, for which a way is looked for
 	for i, r := range reasons {
@@ -86,7 +96,7 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 }
 
 // explainComing says what a machine that a pod waits for waits for itself.
-func (ex *explanation) explainComing(a *plan.Answer, c *model.Claim, n *model.Node) {
+func (ex *explanation) explainComing(a *plan.Answer, c *model.Claim) {
 	if c == nil || c.Is(lifecycle.Initialized) {
 		return
 	}
@@ -96,16 +106,7 @@ func (ex *explanation) explainComing(a *plan.Answer, c *model.Claim, n *model.No
 			break
 		}
 	}
-	if n == nil {
-		return
-	}
-	for _, t := range n.Taints {
-		if isStartupTaint(c, t) {
-			a.Findings = append(a.Findings, plan.Finding{Of: plan.Initializing,
-				Reason: plan.Reason{Code: plan.StartupTaints, Pool: c.Pool, Subject: "node/" + n.Name, Key: t.Key, Want: "taken off by whoever it waits for", Have: t.Key + ":" + t.Effect},
-				Change: &plan.Change{Object: "node/" + n.Name, Field: "spec.taints[" + t.Key + ":" + t.Effect + "]", Op: plan.Remove}})
-		}
-	}
+	ex.addStage(a, c)
 }
 
 // withColon returns a text behind a colon; nothing where it is empty.
@@ -268,6 +269,7 @@ func (ex *explanation) explainBound(a *plan.Answer, n *model.Node, p *model.Pod)
 	if c := ex.claimNamed(n.Claim); c != nil {
 		if pool := ex.poolByName[c.Pool]; pool != nil {
 			a.Findings = append(a.Findings, ex.podObstacles(disrupt.NewCandidate(c, n, pool, ex.cutoff), p)...)
+			ex.addPodHolds(a, c, p)
 		}
 		if r, ok := ex.rollouts.rolloutFor(p, ex.poolByName[c.Pool]); ok {
 			leaves := "after its successor has come, by a restart of deployment/" + p.Namespace + "/" + p.Deployment
@@ -290,6 +292,25 @@ func (ex *explanation) explainBound(a *plan.Answer, n *model.Node, p *model.Pod)
 		}
 		if alt != nil {
 			a.Alternatives = append(a.Alternatives, *alt)
+		}
+	}
+}
+
+// addPodHolds adds what keeps one pod on a node that is being drained, as lifecycle finds it.
+func (ex *explanation) addPodHolds(a *plan.Answer, c *model.Claim, p *model.Pod) {
+	if c.Deleting.IsZero() {
+		return
+	}
+	a.Step = &plan.Step{Of: plan.Draining, Since: c.Deleting}
+	switch {
+	case p.Mirror, model.Tolerated(disruptedTaint, p.Class.Tolerations):
+		addFact(a, "leaves", "with its node: it is not evicted")
+	case !p.Deleting.IsZero():
+		a.Step = &plan.Step{Of: plan.PodTerminating, Since: p.Deleting}
+	}
+	for _, f := range ex.holdsOf(c) {
+		if f.Reason.Subject == "pod/"+p.Key() {
+			a.Findings = append(a.Findings, f)
 		}
 	}
 }

@@ -37,6 +37,16 @@ func (x *script) why(subject string) {
 		fmt.Fprintf(&x.out, "  %v\n", err)
 		return
 	}
+	if a.Step != nil {
+		fmt.Fprintf(&x.out, "  doing %s", a.Step.Of)
+		if !a.Step.Since.IsZero() {
+			fmt.Fprintf(&x.out, " since +%s", a.Step.Since.Sub(epoch))
+		}
+		if a.Step.Command != "" {
+			fmt.Fprintf(&x.out, " by command %s", a.Step.Command)
+		}
+		x.out.WriteByte('\n')
+	}
 	for _, f := range a.Findings {
 		fmt.Fprintf(&x.out, "  %s %s\n", f.Of, reason(f.Reason))
 		if f.Change != nil {

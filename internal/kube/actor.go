@@ -273,7 +273,7 @@ func (a *Actor) claimOf(c plan.CreateClaim) (*karpv1.NodeClaim, error) {
 		TypeMeta: metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodeClaim"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: c.Name, Labels: map[string]string{}, Annotations: map[string]string{},
-			Finalizers: []string{karpv1.FinalizerTermination},
+			Finalizers:      []string{karpv1.FinalizerTermination},
 			OwnerReferences: []metav1.OwnerReference{poolReference(p.Name, p.UID)},
 		},
 		Spec: karpv1.NodeClaimSpec{

@@ -84,7 +84,8 @@ func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
 		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
 		Node: p.Spec.NodeName, Nominated: p.Status.NominatedNodeName, Created: p.CreationTimestamp.Time, Seen: version(p.ResourceVersion),
 		Terminal: p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
-		Gated:    len(p.Spec.SchedulingGates) > 0, GracePeriod: 30 * time.Second,
+		Failed:   p.Status.Phase == corev1.PodFailed, Finalizers: p.Finalizers,
+		Gated: len(p.Spec.SchedulingGates) > 0, GracePeriod: 30 * time.Second,
 	}
 	if o := metav1.GetControllerOfNoCopy(p); o != nil {
 		out.Owner = model.Owner{Kind: bounded(o.Kind), Name: bounded(o.Name), UID: bounded(string(o.UID))}
@@ -692,8 +693,7 @@ func (t *Translator) Node(n *corev1.Node) *model.Node {
 		Name: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Labels: n.Labels, Annotations: n.Annotations,
 		Taints: taints(n.Spec.Taints), Capacity: t.resources(n.Status.Capacity, 0), Allocatable: t.resources(n.Status.Allocatable, 0),
 		Phase: string(n.Status.Phase), Created: n.CreationTimestamp.Time, HasFinalizer: slices.Contains(n.Finalizers, karpv1.FinalizerTermination),
-		HasOtherFinalizers: slices.ContainsFunc(n.Finalizers, func(f string) bool { return f != karpv1.FinalizerTermination }),
-		Conditions:         make(map[string]model.Condition, len(n.Status.Conditions)),
+		OtherFinalizers: otherFinalizers(n.Finalizers), Conditions: make(map[string]model.Condition, len(n.Status.Conditions)),
 	}
 	if n.DeletionTimestamp != nil {
 		out.Deleting = n.DeletionTimestamp.Time
@@ -716,6 +716,16 @@ func (t *Translator) Node(n *corev1.Node) *model.Node {
 	if t.Lookup != nil {
 		if csi := t.Lookup.CSINode(n.Name); csi != nil {
 			out.CSILimits, out.Migrated = volume.NodeLimits(csi)
+		}
+	}
+	return out
+}
+
+// otherFinalizers are the finalizers of an object that are not ours.
+func otherFinalizers(list []string) (out []string) {
+	for _, f := range list {
+		if f != karpv1.FinalizerTermination {
+			out = append(out, f)
 		}
 	}
 	return out

@@ -330,7 +330,7 @@ func (t *Translator) NodeClaim(c *karpv1.NodeClaim) *model.Claim {
 		Taints: taints(c.Spec.Taints), StartupTaints: taints(c.Spec.StartupTaints),
 		Requests: t.resources(c.Spec.Resources.Requests, 0), ExpireAfter: nillable(c.Spec.ExpireAfter),
 		TerminationGracePeriod: duration(c.Spec.TerminationGracePeriod),
-		Created:                c.CreationTimestamp.Time, HasFinalizer: slices.Contains(c.Finalizers, karpv1.FinalizerTermination),
+		Created:                c.CreationTimestamp.Time, HasFinalizer: slices.Contains(c.Finalizers, karpv1.FinalizerTermination), OtherFinalizers: otherFinalizers(c.Finalizers),
 		ProviderID: c.Status.ProviderID, NodeName: c.Status.NodeName, ImageID: c.Status.ImageID,
 		Conditions: conditions(c.Status.Conditions), Reserved: c.Annotations[AnnotationReserved] == "true",
 		NoReserve: c.Annotations[AnnotationNotReserved],

@@ -26,6 +26,9 @@ func stepDeletion(in *Input, out *Output) {
 		w.update.Conditions = nil // nobody would read them any more
 		w.update.RemoveFinalizer = c.HasFinalizer
 		w.update.Why.Code = plan.Deleted
+		if len(c.OtherFinalizers) > 0 {
+			out.hold(in, plan.Terminating, time.Time{}, plan.Reason{Code: plan.ForeignHold, Subject: "nodeclaim/" + c.Name, Key: strings.Join(c.OtherFinalizers, " ")})
+		}
 	}
 	if len(w.update.Annotations)+len(w.update.Conditions) > 0 || w.update.ProviderID != "" || w.update.RemoveFinalizer {
 		if w.update.RemoveFinalizer {
@@ -35,6 +38,7 @@ func stepDeletion(in *Input, out *Output) {
 		}
 	}
 	out.addActions(w.Actions...)
+	out.Holds = append(out.Holds, w.Holds...)
 	if !w.Next.IsZero() {
 		out.lookAgainAt(w.Next)
 	}
@@ -84,6 +88,7 @@ func (w *deletion) advance() bool {
 	}
 	if len(w.Nodes) > 0 && !instanceIsGone(w.Input) {
 		if limit := w.Claim.Deleting.Add(w.Policy.MinDrain); w.Now.Before(limit) {
+			w.hold(w.Input, plan.Terminating, limit, plan.Reason{Code: plan.MinimumDrain, Want: w.Policy.MinDrain.String()})
 			w.lookAgainAt(limit)
 			return false
 		}
@@ -103,7 +108,8 @@ func (w *deletion) advance() bool {
 		if n.HasFinalizer {
 			w.addActions(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Deleted, Pool: w.Claim.Pool}})
 		}
-		if n.HasOtherFinalizers { // whoever holds the Node still has something to do with it
+		if len(n.OtherFinalizers) > 0 {
+			w.hold(w.Input, plan.Terminating, time.Time{}, plan.Reason{Code: plan.ForeignHold, Subject: "node/" + n.Name, Key: strings.Join(n.OtherFinalizers, " ")}) // whoever holds the Node still has something to do with it
 			w.setCondition(Terminating, "True", Terminating, "")
 			let = false
 		}
@@ -129,8 +135,9 @@ func (w *deletion) unrecorded() *model.Instance {
 // Those of pods that stay (static pods, and pods that tolerate the taint) go with the instance. From the deadline on
 // it is true.
 func (w *deletion) volumesDetached() bool {
-	var left []string
+	var left, nodes []string
 	for _, n := range w.Nodes {
+		nodes = append(nodes, n.Name)
 		kept := map[string]bool{}
 		for _, p := range n.Pods {
 			for _, v := range p.Class.Volumes {
@@ -150,6 +157,11 @@ func (w *deletion) volumesDetached() bool {
 		w.setCondition(Detached, "False", "TerminationGracePeriodElapsed", "still attached: "+strings.Join(left, ", "))
 	default:
 		w.setCondition(Detached, "Unknown", "AwaitingVolumeDetachment", "still attached: "+strings.Join(left, ", "))
+		end := time.Time{}
+		if w.forced {
+			end = w.deadline
+		}
+		w.hold(w.Input, plan.Terminating, end, plan.Reason{Code: plan.VolumeAttached, Subject: "node/" + strings.Join(nodes, " "), Key: strings.Join(left, " ")})
 		if w.forced {
 			w.lookAgainAt(w.deadline)
 		}
@@ -183,6 +195,7 @@ func (w *deletion) isDelayed() bool {
 	if !w.Now.Before(until) {
 		return false
 	}
+	w.hold(w.Input, plan.Terminating, until, plan.Reason{Code: plan.DeletionDelayed, Subject: "node/" + node, Key: key})
 	w.setCondition(Terminating, "False", "DeletionDelayed", "annotation "+key+" of node "+node+" delays its deletion, until "+until.UTC().Format(time.RFC3339)+" at most")
 	w.lookAgainAt(until)
 	return true
@@ -224,6 +237,7 @@ func isListConclusive(in *Input) bool {
 func terminateInstances(in *Input, out *Output) bool {
 	c := in.Claim
 	if c.ProviderID == "" && len(in.Instances) == 0 && !isListConclusive(in) {
+		out.hold(in, plan.Terminating, time.Time{}, plan.Reason{Code: plan.InstancesUnread, Subject: "nodeclaim/" + c.Name})
 		return false // a launch whose answer was lost may have made one: the next list tells
 	}
 	done := true

@@ -40,6 +40,11 @@ func drainNode(in *Input, n *model.Node, deadline time.Time, forced bool, out *O
 	for _, p := range tier {
 		removePod(in, n, p, deadline, forced, out)
 	}
+	for _, p := range rest {
+		if p.Deleting.IsZero() {
+			out.holdPod(in, p, len(tier))
+		}
+	}
 	for _, p := range rest { // the deadline is every tier's, whoever is still waited for
 		if forced && !in.Now.Before(deadline.Add(-p.GracePeriod)) {
 			removePod(in, n, p, deadline, forced, out)
@@ -93,14 +98,18 @@ func removePod(in *Input, n *model.Node, p *model.Pod, deadline time.Time, force
 					Why: plan.Reason{Code: plan.Draining, Pool: in.Claim.Pool, Key: "terminationGracePeriod"}})
 			}
 			if !p.Deleting.IsZero() {
-				out.lookAgainAt(p.Deleting.Add(in.Policy.StuckPod + time.Second))
+				until := p.Deleting.Add(in.Policy.StuckPod + time.Second)
+				out.holdTerminating(in, p, until)
+				out.lookAgainAt(until)
 			}
 			return
 		}
 		out.lookAgainAt(last)
 	}
 	if !p.Deleting.IsZero() {
-		out.lookAgainAt(p.Deleting.Add(in.Policy.StuckPod + time.Second))
+		until := p.Deleting.Add(in.Policy.StuckPod + time.Second)
+		out.holdTerminating(in, p, until)
+		out.lookAgainAt(until)
 		return
 	}
 	if held, until := p.Held(in.Now); held {
@@ -162,6 +171,7 @@ func awaitRollout(in *Input, n *model.Node, p *model.Pod, r Rollout, out *Output
 		return false
 	}
 	out.lookAgainAt(limit)
+	out.hold(in, plan.Draining, limit, plan.Reason{Code: plan.SuccessorFirst, Subject: "pod/" + p.Key(), Have: "deployment/" + r.Deployment.Namespace + "/" + r.Deployment.Name})
 	if !r.Begun {
 		d := r.Deployment
 		out.addActions(plan.Restart{Namespace: d.Namespace, Deployment: d.Name, UID: d.UID, From: d.RestartedAt, To: in.Now.UTC().Format(time.RFC3339Nano),

@@ -104,6 +104,7 @@ type Input struct {
 	Rollouts      map[string]Rollout // by uid: pods that go after their successors have come
 	Now           time.Time
 	Policy        Policy
+	Explain       bool // Output.Holds is asked for too
 }
 
 // Rollout is how a pod goes after its successor has come: by a rollout of its Deployment.
@@ -118,6 +119,7 @@ type Rollout struct {
 type Output struct {
 	Actions []plan.Action // in the order in which they are to be carried out
 	Next    time.Time     // when to look again though nothing happens; zero: no need
+	Holds   []Hold        // with Input.Explain: what the next step waits for
 }
 
 func (o *Output) addActions(a ...plan.Action) { o.Actions = append(o.Actions, a...) }

@@ -19,6 +19,7 @@ func stepNode(in *Input, n *model.Node, out *Output) {
 	if n.Labels[model.LabelRegistered] != trueValue {
 		// One that nothing keeps pods off, as those of node groups, must be ours before it is Ready.
 		if soon := n.Created.Add(in.Policy.QuickBoot); !ready && in.Now.Before(soon) && hasTaint(n.Taints, unregisteredTaint) {
+			holdInitialization(in, n, out)
 			out.lookAgainAt(soon) // most likely one patch will do for registration and initialisation
 			return
 		}
@@ -30,6 +31,9 @@ func stepNode(in *Input, n *model.Node, out *Output) {
 		if u.Why.Code == "" {
 			u.Why = plan.Reason{Code: plan.Initializing, Pool: c.Pool}
 		}
+	}
+	if !ready {
+		holdInitialization(in, n, out)
 	}
 	releaseReservation(in, n, ready, &u, out)
 	clearLeftovers(in, n, &u, out)
@@ -101,19 +105,30 @@ func isInitialized(c *model.Claim, n *model.Node) (bool, model.Condition) {
 		return false, model.Condition{Status: "Unknown", Reason: "NodeNotReady", Message: "node " + n.Name + " is not Ready"}
 	}
 	for _, t := range n.Taints {
-		for _, s := range c.StartupTaints {
-			if t.Key == s.Key && t.Effect == s.Effect {
-				return false, model.Condition{Status: "Unknown", Reason: "StartupTaintsExist", Message: "startup taint " + t.Key + ":" + t.Effect + " is still on the node"}
-			}
+		if isStartupTaint(c, t) {
+			return false, model.Condition{Status: "Unknown", Reason: "StartupTaintsExist", Message: "startup taint " + t.Key + ":" + t.Effect + " is still on the node"}
 		}
 		if IsEphemeral(t) && t.Key != model.TaintUnregistered {
 			return false, model.Condition{Status: "Unknown", Reason: "KnownEphemeralTaintsExist", Message: "taint " + t.Key + ":" + t.Effect + " is still on the node"}
 		}
 	}
-	for d := model.FirstExtended; int(d) < len(c.Requests); d++ {
-		if c.Requests[d] > 0 && n.Allocatable.At(d) == 0 {
-			return false, model.Condition{Status: "Unknown", Reason: "ResourceNotRegistered", Message: "an extended resource that was asked for is not in the node's allocatable yet"}
-		}
+	if lacksResource(c, n) {
+		return false, model.Condition{Status: "Unknown", Reason: "ResourceNotRegistered", Message: "an extended resource that was asked for is not in the node's allocatable yet"}
 	}
 	return true, model.Condition{}
+}
+
+// isStartupTaint reports whether a taint is one of a claim's startup taints.
+func isStartupTaint(c *model.Claim, t model.Taint) bool {
+	return slices.ContainsFunc(c.StartupTaints, func(s model.Taint) bool { return s.Key == t.Key && s.Effect == t.Effect })
+}
+
+// lacksResource reports whether an extended resource that a claim asks for is not in its node's allocatable.
+func lacksResource(c *model.Claim, n *model.Node) bool {
+	for d := model.FirstExtended; int(d) < len(c.Requests); d++ {
+		if c.Requests[d] > 0 && n.Allocatable.At(d) == 0 {
+			return true
+		}
+	}
+	return false
 }

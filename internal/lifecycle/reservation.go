@@ -4,6 +4,7 @@
 package lifecycle
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -30,7 +31,9 @@ func releaseReservation(in *Input, n *model.Node, ready bool, u *plan.UpdateNode
 		u.Why = plan.Reason{Code: plan.Landed, Pool: c.Pool}
 		return
 	}
+	awaits := plan.Reason{Code: plan.AwaitsPods, Subject: "node/" + n.Name, Have: strconv.Itoa(in.Awaited)}
 	if !ready || !c.Is(Initialized) {
+		out.hold(in, plan.Landed, time.Time{}, awaits)
 		return // the time-out starts when nothing else keeps the pods out
 	}
 	since := c.Conditions[Initialized].Since
@@ -39,9 +42,11 @@ func releaseReservation(in *Input, n *model.Node, ready bool, u *plan.UpdateNode
 	}
 	limit := since.Add(in.Policy.LandingTimeout)
 	if in.Coming {
+		out.hold(in, plan.Landed, time.Time{}, awaits)
 		return
 	}
 	if in.Now.Before(limit) {
+		out.hold(in, plan.Landed, limit, awaits)
 		out.lookAgainAt(limit)
 		return
 	}

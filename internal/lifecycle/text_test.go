@@ -4,6 +4,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -25,7 +26,7 @@ import (
 //	pool [after=DURATION|Never] [provision=DURATION] [longest=DURATION] [band=PRIORITY:DURATION]… [delay=DURATION|Never] [keep=empty|other]
 //	     (longest: of grace periods, and pods of DaemonSets stay on empty nodes; band: of priorities, ascending; delay: of the deletion, by annotations;
 //	      keep: pods of DaemonSets stay on nodes that go for being empty, or for anything else)
-//	node NAME [created=AT] [notready] [registered] [initialized] [deleting] [finalizer] [otherfinalizer] [taint=K[=V]:EFFECT] [label=K=V]
+//	node NAME [created=AT] [notready] [registered] [initialized] [deleting] [finalizer] [otherfinalizer[=NAME]] [taint=K[=V]:EFFECT] [label=K=V]
 //	     [annotation=K=V] [gpu=N] [podevent=AT] [attached=VA[:PVC]] [balanced]      (balanced: load balancers have not been told that it goes, as when a move tainted it)
 //	pod NODE NAME [deleting=AT] [daemon] [critical] [mirror] [ended] [tolerates=K] [keep=true|DURATION] [bound=AT] [grace=DURATION] [priority=N] [volume=PVC] [ds=VALUE]
 //	    [rolls] [rolling] [cantroll=KEY]    (goes after its successor: may be asked for, is on its way, can't)
@@ -232,7 +233,7 @@ func (x *inputText) node(name string, opts []string) {
 		case "finalizer":
 			n.HasFinalizer = true
 		case "otherfinalizer":
-			n.HasOtherFinalizers = true
+			n.OtherFinalizers = []string{cmp.Or(v, "example.com/other")}
 		case "balanced":
 		case "attached":
 			name, pvc, _ := strings.Cut(v, ":")

@@ -27,7 +27,7 @@ type Node struct {
 	Deleting              time.Time        // zero: not being deleted
 	Claim                 string           // NodeClaim it belongs to (same provider id); empty: not ours
 	HasFinalizer          bool             // karpenter.sh/termination
-	HasOtherFinalizers    bool             // somebody else's: without ours the object stays all the same
+	OtherFinalizers       []string         // somebody else's: without ours the object stays all the same
 	CSILimits             map[string]int64 // attach limit by driver, from CSINode; absent: no limit known
 	Migrated              []string         // in-tree volume plugins whose volumes the node's kubelet leaves to CSI drivers, from CSINode; sorted
 	Attached              []Attachment     // volumes that are attached to it or being detached, by name
@@ -410,6 +410,8 @@ type Claim struct {
 	Deleting     time.Time // zero: not being deleted
 	HasFinalizer bool
 
+	OtherFinalizers []string // somebody else's
+
 	ProviderID  string
 	NodeName    string
 	ImageID     string
@@ -517,6 +519,14 @@ type Snapshot struct {
 	Drift         map[string]string        // by claim uid: why its machine is not what its node class asks for; empty: it is; absent: not asked
 	InFlight      map[string]time.Time     // actions begun whose effect has not come back yet, by Action key
 	Failures      map[string]LaunchFailure // of the last launch, by claim uid
+	Failed        map[string]CallFailure   // calls that failed the last time and will be repeated, by Action key
+}
+
+// CallFailure is what came of a call that is repeated.
+type CallFailure struct {
+	Times   int       // in a row
+	Since   time.Time // of the first of these failures
+	Message string    // of the last
 }
 
 // Making are the pods that a ReplicaSet still has to make.

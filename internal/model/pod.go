@@ -286,6 +286,8 @@ type Pod struct {
 	Deleting             time.Time // deletionTimestamp; zero: not being deleted
 	GracePeriod          time.Duration
 	Terminal             bool          // Succeeded or Failed
+	Failed               bool          // Failed
+	Finalizers           []string      // whoever holds the object when it is deleted
 	Ready                bool          // condition Ready
 	Gated                bool          // has scheduling gates
 	Mirror               bool          // static pod

@@ -59,3 +59,26 @@ const (
 	RepairBlocked       Code = "RepairBlocked"      // too many nodes of the pool are unhealthy at once
 	NoSurge             Code = "NoSurge"            // a pod was to go after its successor has come, and can't; Key: what is in the way
 )
+
+// Codes of what the next step of a NodeClaim waits for, beside what keeps its pods.
+const (
+	CallFailed      Code = "CallFailed"           // a call is refused or fails, and is repeated; Subject: on which object, Key: which call, Want: how often it failed since when, Have: the last answer
+	NodeMissing     Code = "NodeNotJoined"        // the instance is launched, and no node with its provider id has joined; Subject: the provider id
+	SeveralNodes    Code = "MultipleNodes"        // several nodes have the claim's provider id; Subject: the provider id, Have: the nodes
+	NodeNotReady    Code = "NodeNotReady"         // Subject: the node, Have: what its condition Ready says
+	EphemeralTaint  Code = "EphemeralTaint"       // a taint that somebody takes off when a new node is up; Subject: the node, Key: the taint
+	ResourceMissing Code = "ResourceNotInNode"    // an extended resource that was asked for is not in the node's allocatable; Subject: the node
+	NodeGone        Code = "NodeObjectGone"       // its node was there and is not any more; Subject: the node
+	AwaitsPods      Code = "AwaitsPods"           // the node is reserved for pods that are not bound yet; Have: how many
+	AwaitsMachine   Code = "AwaitsReplacement"    // a replacement is not initialized; Subject: the NodeClaim, Have: how far it is
+	InstancesUnread Code = "InstancesNotListed"   // whether an instance was launched is known with the next list of instances
+	PodTerminating  Code = "PodTerminating"       // Subject: the pod, Key: finalizers that hold it, Have: by when it should have ended
+	EvictedLater    Code = "EvictedLater"         // other pods are evicted before it; Subject: the pod, Have: how many
+	EvictionPace    Code = "EvictionPace"         // as many pods as may be on their way are; Subject: the pod, Want: how many
+	SuccessorFirst  Code = "SuccessorFirst"       // its Deployment makes its successor first; Subject: the pod, Have: the Deployment
+	VolumeAttached  Code = "VolumeAttached"       // Subject: the node, Key: VolumeAttachments
+	DeletionDelayed Code = "DeletionDelayed"      // an annotation of the node delays its deletion; Subject: the node, Key: the annotation
+	MinimumDrain    Code = "LoadBalancersUnaware" // a node is drained for so long at least, so that load balancers hear of it; Want: how long
+	Ended           Code = "Ended"                // the pod has ended
+	ForeignHold     Code = "Finalizer"            // somebody else's finalizer holds the object; Subject: the object, Key: the finalizers
+)

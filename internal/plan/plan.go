@@ -124,6 +124,7 @@ const (
 // Codes of actions and of things kept.
 const (
 	Demand              Code = "Demand"              // pods need it
+	Scheduling          Code = "Scheduling"          // kube-scheduler has yet to place the pod, which has a place
 	Launching           Code = "Launching"           // claim has no machine yet
 	Registering         Code = "Registering"         // node has come
 	Initializing        Code = "Initializing"        // node is ready, startup taints gone, extended resources there
@@ -140,6 +141,7 @@ const (
 	InstanceGone        Code = "InstanceGone" // claim without instance
 	Orphan              Code = "Orphan"       // instance without claim
 	Draining            Code = "Draining"
+	Terminating         Code = "Terminating"    // drained, and its machine and objects are being removed
 	Reclaimed           Code = "OwnerReference" // its NodePool was deleted and left it, and is there again
 	Deleted             Code = "Deleted"        // somebody deleted the claim or the node
 	TolerateAll         Code = "ToleratesEverything"

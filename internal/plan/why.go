@@ -15,6 +15,7 @@ type Answer struct {
 	Subject      string        `json:"subject"` // pod/NAMESPACE/NAME, node/NAME, nodeclaim/NAME, nodepool/NAME
 	At           time.Time     `json:"at"`
 	Facts        []Fact        `json:"facts"`
+	Step         *Step         `json:"step,omitempty"` // what is under way; nil: nothing that is known
 	Findings     []Finding     `json:"findings"`
 	Alternatives []Alternative `json:"alternatives"`
 	Ways         []Way         `json:"ways"`              // nearest first
@@ -39,6 +40,13 @@ func (e *NoSuchObject) Error() string {
 type Fact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
+}
+
+// Step is what is under way with an object.
+type Step struct {
+	Of      Code      `json:"of"`                // Demand, Launching, Registering, Initializing, Draining, Terminating, PodTerminating, Ended, or why a node is removed
+	Since   time.Time `json:"since,omitzero"`    // zero: that is not known
+	Command string    `json:"command,omitempty"` // id of the disruption command that removes the node; empty with a reason to remove it: none has begun
 }
 
 // Finding is one obstacle: of what, and what takes it away.

@@ -58,7 +58,7 @@ func TestEveryCode(t *testing.T) {
 	}
 	for _, c := range all {
 		r := plan.Reason{Code: c, Subject: "pod/NAMESPACE/NAME", Key: "KEY", Want: "WANT", Have: "HAVE"}
-		if sentence(r) == "" && kept(r) == "" && action(r) == "" {
+		if sentence(r) == "" && kept(r) == "" && waiting(r) == "" && action(r) == "" {
 			t.Errorf("%s has no sentence", c)
 		}
 		fmt.Fprintf(&b, "%s: %s\n", c, Sentence(r))

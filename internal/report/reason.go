@@ -19,6 +19,9 @@ func Sentence(r plan.Reason) string {
 	if s := kept(r); s != "" {
 		return s
 	}
+	if s := waiting(r); s != "" {
+		return s
+	}
 	if s := action(r); s != "" {
 		return s
 	}

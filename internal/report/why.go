@@ -67,8 +67,10 @@ func WhyText(w io.Writer, a *Why) error {
 	switch {
 	case a.Gone:
 		fmt.Fprintf(&b, "\nIt no longer exists. What was decided about it follows.\n")
-	case len(a.Findings) == 0 && !strings.HasPrefix(a.Subject, "headroom/"):
-		fmt.Fprintf(&b, "\nNothing blocks it.\n")
+	default:
+		if s := underWay(a); s != "" {
+			fmt.Fprintf(&b, "\n%s\n", s)
+		}
 	}
 	if len(a.Alternatives) > 0 {
 		fmt.Fprintf(&b, "\n%s\n", alternativesHeading(a))
@@ -315,10 +317,25 @@ func heading(subject string, of plan.Code) string {
 		return "It has expired; why it is not replaced"
 	case plan.Unhealthy:
 		return "It is unhealthy; why it is not replaced"
+	case plan.Moving:
+		return "What its removal is waiting for"
+	case plan.Launching:
+		return "What the launch is waiting for"
+	case plan.Registering:
+		return "What its registration is waiting for"
 	case plan.Draining:
 		return "What its drain is waiting for"
+	case plan.Terminating:
+		return "What its termination is waiting for"
+	case plan.PodTerminating:
+		return "What its deletion is waiting for"
+	case plan.Landed:
+		return "What its reservation is waiting for"
 	case plan.Initializing:
-		return "What the node it waits for is waiting for"
+		if strings.HasPrefix(subject, "pod/") {
+			return "What the node it waits for is waiting for"
+		}
+		return "What its initialization is waiting for"
 	}
 	return "What blocks " + string(of)
 }
@@ -434,6 +451,8 @@ func action(r plan.Reason) string {
 	switch r.Code {
 	case plan.Demand:
 		return "pods need it"
+	case plan.Scheduling:
+		return "kube-scheduler has yet to bind the pod"
 	case plan.Launching:
 		return "the NodeClaim has no instance yet"
 	case plan.Registering:
@@ -485,6 +504,8 @@ func action(r plan.Reason) string {
 		return "the instance has no NodeClaim"
 	case plan.Draining:
 		return "its pods are being evicted"
+	case plan.Terminating:
+		return "its instance and its objects are being removed"
 	case plan.Reclaimed:
 		return "its NodePool was deleted without it and created again, and owns it now"
 	case plan.Deleted:

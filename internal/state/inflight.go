@@ -6,6 +6,7 @@ package state
 import (
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -24,6 +25,8 @@ type action struct {
 	answered bool
 	until    time.Time // it ends then, whatever happened
 	failures int       // in a row
+	since    time.Time // of the first of these failures
+	message  string    // of the last
 }
 
 // Object names an object whose resource version shows the effect of an action. The empty one names none.
@@ -58,7 +61,7 @@ func (f *InFlight) RecordAnswer(key string, version uint64, until time.Time) {
 	if a == nil {
 		return
 	}
-	a.answered, a.version, a.until, a.failures = true, version, until, 0
+	a.answered, a.version, a.until, a.failures, a.message = true, version, until, 0, ""
 	if a.object != "" && version > 0 && f.versions[a.object] >= version {
 		delete(f.actions, key)
 	}
@@ -83,6 +86,30 @@ func (f *InFlight) RecordFailure(key string, retry func(failures int) time.Time)
 	a.failures++
 	a.answered, a.version, a.until = false, 0, retry(a.failures)
 	return a.failures
+}
+
+// DescribeFailure records what the call that failed last was answered. Without it only the number of failures is known.
+func (f *InFlight) DescribeFailure(key, message string, now time.Time) {
+	if a := f.actions[key]; a != nil && a.failures > 0 {
+		if a.failures == 1 || a.since.IsZero() {
+			a.since = now
+		}
+		a.message = message
+	}
+}
+
+// failed returns the calls that failed the last time and whose answer is known, by key.
+func (f *InFlight) failed() map[string]model.CallFailure {
+	var out map[string]model.CallFailure
+	for key, a := range f.actions {
+		if a.failures > 0 && a.message != "" {
+			if out == nil {
+				out = map[string]model.CallFailure{}
+			}
+			out[key] = model.CallFailure{Times: a.failures, Since: a.since, Message: a.message}
+		}
+	}
+	return out
 }
 
 // EndAction forgets an action; one that is not in flight is no error.

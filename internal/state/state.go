@@ -119,6 +119,7 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 		Drift:         s.drift,
 		InFlight:      s.InFlight.list(now),
 		Failures:      maps.Clone(s.failures),
+		Failed:        s.InFlight.failed(),
 	}
 }
 

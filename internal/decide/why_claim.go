@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// explainClaim answers for a NodeClaim, by name: as for its node where it has one; false: there is none.
+func (ex *explanation) explainClaim(a *plan.Answer, name string) bool {
+	c := ex.claimNamed(name)
+	if c == nil {
+		return false
+	}
+	if n := ex.nodeOf(c); n != nil {
+		a.Related = append(a.Related, "node/"+n.Name)
+		return ex.explainNode(a, n.Name)
+	}
+	addFact(a, "nodepool", c.Pool)
+	addFact(a, "asked for since", c.Created.UTC().Format(time.RFC3339))
+	if !c.Deleting.IsZero() {
+		addFact(a, "state", "being deleted since "+c.Deleting.UTC().Format(time.RFC3339))
+	}
+	for _, condition := range []string{lifecycle.Launched, lifecycle.Registered} {
+		cond := c.Conditions[condition]
+		value := "not yet"
+		if cond.True() {
+			value = "since " + cond.Since.UTC().Format(time.RFC3339)
+		} else if cond.Message != "" {
+			value += ": " + cond.Message
+		}
+		addFact(a, strings.ToLower(condition), value)
+	}
+	ex.addStage(a, c)
+	return true
+}
+
+// addStage adds to an answer at which step a claim is, and what that waits for.
+func (ex *explanation) addStage(a *plan.Answer, c *model.Claim) {
+	of, since := lifecycle.Stage(c)
+	a.Step = &plan.Step{Of: of, Since: since}
+	a.Findings = append(a.Findings, ex.holdsOf(c)...)
+}
+
+// holdsOf returns what a claim's next step waits for, as lifecycle finds it, and the calls for it that keep failing.
+func (ex *explanation) holdsOf(c *model.Claim) (out []plan.Finding) {
+	if ex.isForeign(c) || c.Provisional {
+		return nil
+	}
+	in := ex.lifecycle.inputOf(c)
+	in.Explain = true
+	next := lifecycle.Next(in)
+	for _, h := range next.Holds {
+		if h.Why.Code == plan.AwaitsPods && ex.reservations.byClaim[c.Name].awaitedPods() == 0 {
+			continue // kept for the pods of a command that may be taken back, which are not its own yet
+		}
+		out = append(out, plan.Finding{Of: h.Of, Reason: h.Why, Change: holdRemedy(h.Why), Until: h.Until})
+	}
+	stage, _ := lifecycle.Stage(c)
+	left := ex.pacing.evictionsAllowed()
+	for _, action := range next.Actions {
+		if r, failed := ex.callFailure(action); failed {
+			if e, is := action.(plan.Evict); !is || !ex.isKeptByBudget(c, e.UID) { // that is said by itself
+				out = append(out, plan.Finding{Of: stage, Reason: r})
+			}
+			continue
+		}
+		e, is := action.(plan.Evict)
+		if _, begun := ex.pacing.evictions.mem.byPod[e.UID]; is && !begun {
+			if left--; left < 0 && ex.interruptions.byClaim[c.Name] == nil {
+				out = append(out, plan.Finding{Of: stage, Reason: plan.Reason{Code: plan.EvictionPace, Pool: c.Pool, Subject: "pod/" + e.Namespace + "/" + e.Pod, Want: strconv.Itoa(ex.pol.EvictionConcurrency)}})
+			}
+		}
+	}
+	return out
+}
+
+// holdRemedy is the edit that ends a hold; nil where a controller would have to act, or nobody knows.
+func holdRemedy(r plan.Reason) *plan.Change {
+	switch r.Code {
+	case plan.StartupTaints:
+		return &plan.Change{Object: r.Subject, Field: "spec.taints[" + r.Have + "]", Op: plan.Remove}
+	case plan.DeletionDelayed:
+		return &plan.Change{Object: r.Subject, Field: "metadata.annotations[" + r.Key + "]", Op: plan.Remove}
+	}
+	return nil
+}
+
+// isKeptByBudget reports whether PodDisruptionBudgets are seen to keep a pod of a claim's node, by uid.
+func (ex *explanation) isKeptByBudget(c *model.Claim, uid string) bool {
+	n := ex.nodeOf(c)
+	if n == nil {
+		return false
+	}
+	i := slices.IndexFunc(n.Pods, func(p *model.Pod) bool { return p.UID == uid })
+	return i >= 0 && slices.ContainsFunc(ex.candidates.guard.PodBlockers(ex.poolByName[c.Pool], n.Pods[i], plan.Draining), func(r plan.Reason) bool {
+		return r.Code == plan.DisruptionBudgetPDB || r.Code == plan.SeveralPDBs
+	})
+}
+
+// callFailure returns that the call for an action failed and will be repeated; false: it has not.
+func (ex *explanation) callFailure(a plan.Action) (plan.Reason, bool) {
+	f, failed := ex.s.Failed[a.Key()]
+	if !failed {
+		return plan.Reason{}, false
+	}
+	r := plan.Reason{Code: plan.CallFailed, Pool: a.Because().Pool, Want: strconv.Itoa(f.Times) + " since " + f.Since.UTC().Format(time.RFC3339), Have: f.Message}
+	switch a := a.(type) {
+	case plan.Evict:
+		r.Code, r.Subject = plan.EvictionRefused, "pod/"+a.Namespace+"/"+a.Pod
+	case plan.DeletePod:
+		r.Key, r.Subject = "delete", "pod/"+a.Namespace+"/"+a.Pod
+	case plan.Bind:
+		r.Key, r.Subject = "bind", "pod/"+a.Namespace+"/"+a.Pod
+	case plan.Tolerate:
+		r.Key, r.Subject = "patch", "pod/"+a.Namespace+"/"+a.Pod
+	case plan.Restart:
+		r.Key, r.Subject = "restart", "deployment/"+a.Namespace+"/"+a.Deployment
+	case plan.UpdateNode:
+		r.Key, r.Subject = "patch", "node/"+a.Node
+	case plan.DeleteNode:
+		r.Key, r.Subject = "delete", "node/"+a.Node
+	case plan.UpdateClaim:
+		r.Key, r.Subject = "patch", "nodeclaim/"+a.Claim
+	case plan.DeleteClaim:
+		r.Key, r.Subject = "delete", "nodeclaim/"+a.Claim
+	case plan.CreateClaim:
+		r.Key, r.Subject = "create", "nodeclaim/"+a.Name
+	case plan.Terminate:
+		r.Key, r.Subject = "terminate", "instance/"+a.ProviderID
+	default:
+		r.Subject = a.Key()
+	}
+	return r, true
+}
+
+// addCommand adds to an answer what the disruption command that removes a node waits for.
+func (ex *explanation) addCommand(a *plan.Answer, u *disrupt.Candidate) {
+	m := ex.commands.byID[u.CommandID]
+	if m == nil { // interrupted, or its deletion is asked for
+		a.Step = &plan.Step{Of: plan.Draining}
+		if x := ex.interruptions.byClaim[u.Claim.Name]; x != nil {
+			a.Step = &plan.Step{Of: plan.Interrupted, Since: x.notice.Seen}
+		}
+		if r, failed := ex.callFailure(plan.DeleteClaim{Claim: u.Claim.Name, UID: u.Claim.UID, Why: plan.Reason{Pool: u.Pool.Name}}); failed {
+			a.Findings = append(a.Findings, plan.Finding{Of: plan.Draining, Reason: r})
+		}
+		return
+	}
+	since := m.since
+	if since.IsZero() {
+		since = u.Claim.Conditions[lifecycle.Disrupted].Since
+	}
+	a.Step = &plan.Step{Of: m.Cause, Since: since, Command: m.ID}
+	found := func(r plan.Reason, until time.Time) {
+		a.Findings = append(a.Findings, plan.Finding{Of: plan.Moving, Reason: r, Until: until})
+	}
+	if code, why := ex.commands.abortCause(m); why != "" && m.deleting == 0 {
+		found(plan.Reason{Code: code, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name, Have: why, Command: m.ID}, time.Time{})
+		return
+	}
+	for _, c := range m.replacements {
+		if c.Is(lifecycle.Initialized) {
+			continue
+		}
+		stage, _ := lifecycle.Stage(c)
+		found(plan.Reason{Code: plan.AwaitsMachine, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Want: lifecycle.Initialized, Have: string(stage), Command: m.ID}, m.since.Add(ex.pol.CommandTimeout))
+		a.Findings = append(a.Findings, ex.holdsOf(c)...)
+		a.Related = append(a.Related, "nodeclaim/"+c.Name)
+	}
+	for _, c := range m.candidates {
+		why := plan.Reason{Pool: c.Pool}
+		for _, x := range []plan.Action{plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: why}, plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: why}} {
+			if r, failed := ex.callFailure(x); failed {
+				found(r, time.Time{})
+			}
+		}
+		if n := ex.nodeOf(c); n != nil {
+			if r, failed := ex.callFailure(plan.UpdateNode{Node: n.Name, UID: n.UID, Why: why}); failed {
+				found(r, time.Time{})
+			}
+		}
+	}
+}
+
+// WhyEnded says how a pod stands that needs no node any more: it has ended, or it is being deleted before it had one.
+func WhyEnded(p *model.Pod, now time.Time) plan.Answer {
+	a := plan.Answer{Subject: "pod/" + p.Key(), At: now, Facts: []plan.Fact{}, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
+	state := "pending"
+	switch {
+	case p.Failed:
+		state = "failed: it does not run any more and takes no room on a node"
+	case p.Terminal:
+		state = "succeeded: it has completed and takes no room on a node"
+	}
+	addFact(&a, "state", state)
+	if p.Node != "" {
+		addFact(&a, "ran on", p.Node)
+		a.Related = append(a.Related, "node/"+p.Node)
+	}
+	a.Step = &plan.Step{Of: plan.Ended}
+	if !p.Deleting.IsZero() {
+		a.Step = &plan.Step{Of: plan.PodTerminating, Since: p.Deleting}
+		if len(p.Finalizers) > 0 {
+			a.Findings = append(a.Findings, plan.Finding{Of: plan.PodTerminating,
+				Reason: plan.Reason{Code: plan.ForeignHold, Subject: "pod/" + p.Key(), Key: strings.Join(p.Finalizers, " ")}})
+		}
+	}
+	return a
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package lifecycle
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Hold is one thing that a claim's next step waits for. Holds are found by the code that waits, with Input.Explain.
+//
+// What annotations and PodDisruptionBudgets of its pods hold up is not among them: disrupt knows that.
+type Hold struct {
+	Of    plan.Code // the step that waits: Launching, Registering, Initializing, Landed, Draining or Terminating
+	Why   plan.Reason
+	Until time.Time // when time alone ends it; zero: it does not
+}
+
+// hold adds a hold where holds are asked for.
+func (o *Output) hold(in *Input, of plan.Code, until time.Time, why plan.Reason) {
+	if in.Explain {
+		why.Pool = in.Claim.Pool
+		o.Holds = append(o.Holds, Hold{Of: of, Why: why, Until: until})
+	}
+}
+
+// Stage returns which step a claim is at, and since when. Of a claim that is initialized it is Initializing.
+func Stage(c *model.Claim) (plan.Code, time.Time) {
+	switch {
+	case c.Is(Terminating) && !c.Deleting.IsZero():
+		return plan.Terminating, c.Conditions[Terminating].Since
+	case c.Is(Drained) && !c.Deleting.IsZero():
+		return plan.Terminating, c.Conditions[Drained].Since
+	case !c.Deleting.IsZero():
+		return plan.Draining, c.Deleting
+	case !c.Is(Launched):
+		return plan.Launching, c.Created
+	case !c.Is(Registered):
+		return plan.Registering, c.Conditions[Launched].Since
+	}
+	return plan.Initializing, c.Conditions[Registered].Since
+}
+
+// holdInitialization adds what an uninitialized node waits for.
+func holdInitialization(in *Input, n *model.Node, out *Output) {
+	if !in.Explain || n.Labels[model.LabelInitialized] == trueValue {
+		return
+	}
+	node := "node/" + n.Name
+	if !n.Ready {
+		said := n.Conditions["Ready"]
+		out.hold(in, plan.Initializing, time.Time{}, plan.Reason{Code: plan.NodeNotReady, Subject: node, Key: "Ready", Want: "True",
+			Have: strings.Trim(said.Reason+": "+said.Message, ": ")})
+	}
+	for _, t := range n.Taints {
+		switch {
+		case isStartupTaint(in.Claim, t):
+			out.hold(in, plan.Initializing, time.Time{}, plan.Reason{Code: plan.StartupTaints, Subject: node, Key: t.Key, Want: "taken off by whoever it waits for", Have: t.Key + ":" + t.Effect})
+		case IsEphemeral(t) && t.Key != model.TaintUnregistered && n.Ready:
+			out.hold(in, plan.Initializing, time.Time{}, plan.Reason{Code: plan.EphemeralTaint, Subject: node, Key: t.Key, Want: "taken off by whoever it waits for", Have: t.Key + ":" + t.Effect})
+		}
+	}
+	if lacksResource(in.Claim, n) && n.Ready {
+		out.hold(in, plan.Initializing, time.Time{}, plan.Reason{Code: plan.ResourceMissing, Subject: node, Want: "in the node's allocatable", Have: "not there"})
+	}
+}
+
+// holdPod adds what a pod waits for that is on a node being drained and has not been asked to go: pods before it.
+func (o *Output) holdPod(in *Input, p *model.Pod, before int) {
+	o.hold(in, plan.Draining, time.Time{}, plan.Reason{Code: plan.EvictedLater, Subject: "pod/" + p.Key(), Have: strconv.Itoa(before)})
+}
+
+// holdTerminating adds a pod that is ending. A node is not held by one for longer than until.
+func (o *Output) holdTerminating(in *Input, p *model.Pod, until time.Time) {
+	o.hold(in, plan.Draining, until, plan.Reason{Code: plan.PodTerminating, Subject: "pod/" + p.Key(), Key: strings.Join(p.Finalizers, " "), Have: p.Deleting.UTC().Format(time.RFC3339)})
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package report
+
+import (
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// underWay says what is under way with an object and since when, and that nothing is known to hold it up where that is so.
+func underWay(a *Why) string {
+	if a.Step == nil {
+		if kind, _, _ := strings.Cut(a.Subject, "/"); len(a.Findings) == 0 && (kind == "pod" || kind == "deployment") {
+			return "Nothing is to be done for it, and nothing keeps it where it is."
+		}
+		return ""
+	}
+	s := stepText(a.Step)
+	if s == "" {
+		return ""
+	}
+	if !a.Step.Since.IsZero() {
+		s += " since " + a.Step.Since.UTC().Format(time.RFC3339)
+	}
+	if len(a.Findings) > 0 {
+		return "Under way: " + s + "."
+	}
+	return "Nothing blocks it: " + s + "."
+}
+
+// stepText says what is under way; empty: there is nothing to say.
+func stepText(x *plan.Step) string {
+	switch x.Of {
+	case plan.Demand:
+		return "it has been waiting for Dovetail's next decision"
+	case plan.Scheduling:
+		return "it has been waiting for kube-scheduler, which has a place for it,"
+	case plan.Launching:
+		return "its instance has been launching"
+	case plan.Registering:
+		return "its instance has been running, and its node has yet to join the cluster,"
+	case plan.Initializing:
+		return "its node has been in the cluster and has yet to be initialized,"
+	case plan.Draining:
+		return "its pods have been leaving"
+	case plan.Terminating:
+		return "its instance and its objects have been going"
+	case plan.PodTerminating:
+		return "it is being deleted, with its grace period over"
+	case plan.Ended:
+		return ""
+	case plan.Interrupted:
+		return "the cloud has been taking its instance away"
+	}
+	cause := map[plan.Code]string{plan.Empty: "it is empty", plan.Underutilized: "its pods cost less elsewhere", plan.Drifted: "it has drifted",
+		plan.Expired: "it has expired", plan.Unhealthy: "it is unhealthy"}[x.Of]
+	switch {
+	case cause == "":
+		return ""
+	case x.Command != "":
+		return "it has been on its way out because " + cause + " (disruption command " + x.Command + "),"
+	case x.Of == plan.Underutilized:
+		return "it has been open to consolidation"
+	}
+	return "its removal has been due because " + cause + ","
+}
+
+// waiting says what the next step of a NodeClaim waits for; empty: not a reason of that kind.
+func waiting(r plan.Reason) string {
+	object := objectName(r.Subject)
+	switch r.Code {
+	case plan.CallFailed:
+		return "the call to " + or(r.Key, "change") + " " + object + " fails (" + timesText(r.Want) + ") and is repeated: " + r.Have
+	case plan.NodeMissing:
+		return "the instance " + r.Subject + " runs, but no node with its provider ID has joined the cluster; it is given up after " + r.Want
+	case plan.SeveralNodes:
+		return "several nodes have the provider ID " + r.Subject + ": " + listText(r.Have) + "; none of them is used until only one is left"
+	case plan.NodeNotReady:
+		return object + " is not Ready" + with(": ", r.Have, "")
+	case plan.EphemeralTaint:
+		return object + " still has taint " + r.Have + ", which is removed by whoever set it when the node is up"
+	case plan.ResourceMissing:
+		return "the node's allocatable of " + object + " lacks an extended resource that its pods request; a device plugin has to announce it"
+	case plan.NodeGone:
+		return object + " was deleted with its finalizer; its instance is terminated if the node does not come back"
+	case plan.AwaitsPods:
+		return object + " is reserved for " + r.Have + " of its pods, which are not bound to it yet"
+	case plan.AwaitsMachine:
+		return "the replacement " + object + " is not initialized yet (" + strings.ToLower(r.Have) + ")"
+	case plan.InstancesUnread:
+		return "whether an instance was launched for " + object + " is known with the cloud's next list of instances"
+	case plan.PodTerminating:
+		if r.Key != "" {
+			return object + " is being deleted, and is held by finalizer " + listText(r.Key)
+		}
+		return object + " is terminating; its grace period ends at " + r.Have
+	case plan.EvictedLater:
+		return object + " is evicted later: " + r.Have + " pods of lower priority or of workloads go first"
+	case plan.EvictionPace:
+		return object + " waits for its turn: at most " + r.Want + " evicted pods may be on their way at a time"
+	case plan.SuccessorFirst:
+		return object + " is evicted when its successor is ready, which " + objectName(r.Have) + " creates first"
+	case plan.VolumeAttached:
+		return "volumes are still attached to " + object + ": VolumeAttachment " + listText(r.Key)
+	case plan.DeletionDelayed:
+		return "annotation " + r.Key + " of " + object + " delays its deletion"
+	case plan.MinimumDrain:
+		return "a node is drained for at least " + durationText(r.Want) + ", so that load balancers stop sending to it"
+	case plan.ForeignHold:
+		return object + " is held by finalizer " + listText(r.Key) + ", which only its owner may remove"
+	case plan.Ended:
+		return object + " has ended"
+	}
+	return ""
+}
+
+// timesText says how often a call failed, of "N since T".
+func timesText(text string) string {
+	n, since, ok := strings.Cut(text, " since ")
+	if !ok {
+		return text
+	}
+	if n == "1" {
+		return "once, at " + since
+	}
+	return n + " times since " + since
+}
