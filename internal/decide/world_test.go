@@ -825,7 +825,7 @@ func (w *world) lowerPods(node string, priority int32) (out []*model.Pod) {
 
 // topology says whether a node will do for a class that keeps its pods apart, or spreads them over zones or hosts.
 func (w *world) topology(c *model.Class, n *model.Node) bool {
-	if len(c.AntiAffinity)+len(c.Spread) == 0 {
+	if len(c.AntiAffinity)+len(c.Spread) == 0 || len(c.Spread) > 0 && !c.Spread[0].Hard {
 		return true
 	}
 	key := model.LabelZone

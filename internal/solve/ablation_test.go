@@ -63,7 +63,7 @@ func TestAblation(t *testing.T) {
 	for i, p := range problems {
 		with, _ := Solve(p, Memory{}, whole)
 		for _, name := range names {
-			r := buildResult((&task{problem: p, policy: whole, leaveOut: name}).solveWithAlternatives())
+			r := buildResult((&task{problem: p, policy: whole, leaveOut: name}).solveWithPreferences())
 			check(t, p, r)
 			if len(with.Refused) == 0 && len(r.Refused) == 0 && r.Cost.BoundMicroPerHour > with.Cost.NewMicroPerHour {
 				t.Errorf("problem %d without %s: the bound %d is above the cost %d of the whole plan", i, name, r.Cost.BoundMicroPerHour, with.Cost.NewMicroPerHour)
@@ -184,7 +184,7 @@ func BenchmarkAblation(b *testing.B) {
 				for _, x := range sets[set] {
 					p := x.make(b)
 					without := func(name string) Result {
-						return buildResult((&task{problem: p, policy: DefaultPolicy(), leaveOut: name}).solveWithAlternatives())
+						return buildResult((&task{problem: p, policy: DefaultPolicy(), leaveOut: name}).solveWithPreferences())
 					}
 					without("") // the first time takes longer, whatever is left out
 					var whole Result

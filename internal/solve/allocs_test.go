@@ -12,7 +12,7 @@ import (
 // TestHotLoopAllocatesNothing counts allocations where a plan spends its time: making a fill, finding the best of all
 // fills and asking the program for a column, once the memory they work in is there.
 func TestHotLoopAllocatesNothing(t *testing.T) {
-	s := pack.NewPlanner(diverseProblem(t, 3000), DefaultPolicy(), nil, nil, "")
+	s := pack.NewPlanner(diverseProblem(t, 3000), DefaultPolicy(), nil, nil, "", 0)
 	s.StepLimit = DefaultPolicy().Work
 	s.PlaceClasses(s.Classes)
 	p := s.NewPacking(s.Levels[0], s.Demands)

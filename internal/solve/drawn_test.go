@@ -461,8 +461,8 @@ func TestRefined(t *testing.T) {
 	hold := func(t *testing.T, p *Problem) {
 		first := DefaultPolicy()
 		first.Work = 0
-		if was, is := (&task{problem: p, policy: first}).solveWithAlternatives().AdjustedCost(),
-			(&task{problem: p, policy: DefaultPolicy()}).solveWithAlternatives().AdjustedCost(); is > was {
+		if was, is := (&task{problem: p, policy: first}).solveWithPreferences().AdjustedCost(),
+			(&task{problem: p, policy: DefaultPolicy()}).solveWithPreferences().AdjustedCost(); is > was {
 			t.Errorf("the refined plan costs %d, the first one %d", is, was)
 		}
 	}

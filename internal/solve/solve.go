@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/dovetail-sh/dovetail/internal/solve/pack"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
 // Memory carries the columns of the last solve, and its existing nodes in order. The zero value is an empty memory;
@@ -21,7 +22,7 @@ type Memory struct {
 // returns makes the next solve of a similar problem cheaper.
 func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
 	t := task{problem: p, memory: mem, policy: pol}
-	s := t.solveWithAlternatives()
+	s := t.solveWithPreferences()
 	res := buildResult(s)
 	if len(s.NextColumns.Columns) > 0 {
 		columns := s.NextColumns // a pointer into the planner would keep it, and through what it was given all those before it
@@ -49,7 +50,7 @@ func (t *task) nodesInOrder() []*ExistingNode {
 
 // solveAssuming solves the problem starting from one alternative.
 func (t *task) solveAssuming(way pack.Alternative) *pack.Planner {
-	s := pack.NewPlanner(t.problem, t.policy, t.nodesInOrder(), t.memory.columns, t.leaveOut)
+	s := pack.NewPlanner(t.problem, t.policy, t.nodesInOrder(), t.memory.columns, t.leaveOut, way.Heeded)
 	s.Solve(way)
 	return s
 }
@@ -62,10 +63,40 @@ const (
 	alternativeSteps       = 20_000_000
 )
 
+// solveWithPreferences solves the problem without preferences, then with those for nodes, then with those about other
+// pods too. Preferences for nodes, which have a price of their own, may make machines dearer but not more of them;
+// preferences about other pods may not make the plan dearer. Where they would, the zones of the machines are chosen by
+// them as far as that costs nothing. So a preference is worth no more when nodes are bought than when they are consolidated: see
+// docs/design/0017-preferences.md.
+func (t *task) solveWithPreferences() *pack.Planner {
+	solve := func(heeded problem.Preferences) *pack.Planner {
+		return t.solveWithAlternatives(pack.Alternative{Heeded: heeded})
+	}
+	forNodes, aboutPods := pack.PreferencesOf(t.problem)
+	if !forNodes && !aboutPods {
+		return solve(problem.AllPreferences)
+	}
+	s := solve(problem.NoPreferences)
+	if forNodes {
+		with := solve(problem.NodePreferences)
+		if with.KeepsNodePreferences(s) {
+			s = with
+		}
+	}
+	if !aboutPods {
+		return s
+	}
+	if with := solve(problem.AllPreferences); with.CostsNoMoreThan(s) {
+		return with
+	}
+	s.ChooseZonesByPreference()
+	return s
+}
+
 // solveWithAlternatives solves the problem from other alternatives too, where there are any and the first plan came
 // cheap enough to afford them. It returns the cheapest plan that refuses no more pods.
-func (t *task) solveWithAlternatives() *pack.Planner {
-	s := t.solveAssuming(pack.Alternative{})
+func (t *task) solveWithAlternatives(way pack.Alternative) *pack.Planner {
+	s := t.solveAssuming(way)
 	if len(t.problem.Demand) > maxPodsForAlternatives || t.policy.Work == 0 || !s.Runs(pack.StageAlternatives) {
 		return s
 	}
@@ -79,6 +110,7 @@ func (t *task) tryAlternatives(s *pack.Planner) *pack.Planner {
 		if left <= 0 {
 			return false
 		}
+		way.Heeded = s.Heeded
 		x := t.solveAssuming(way)
 		left -= x.Steps + int64(len(t.problem.Demand))*1000
 		for class, at := range way.GroupStarts { // in whichever order: all must hold

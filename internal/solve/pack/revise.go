@@ -35,6 +35,7 @@ type Assumptions struct {
 type Alternative struct {
 	GroupStarts map[int]string // by class: the assignment where a group that must share a domain begins; none: the cheapest for one pod
 	Reuse       reuseOrder
+	Heeded      problem.Preferences // see problem.Input
 }
 
 // reuseOrder is whether pods go onto free capacity of machines of other weights before machines of their own are

@@ -87,10 +87,10 @@ type Planner struct {
 
 // NewPlanner compiles a problem. Nothing is placed yet. nodes are its existing nodes in filling order, nil where
 // nobody knows; columns are those of the last solve, nil: none; leaveOut is one of stages or LowerBounds, empty:
-// none.
-func NewPlanner(p *problem.Problem, pol problem.Policy, nodes []*problem.ExistingNode, columns *RememberedColumns, leaveOut string) *Planner {
+// none. heeded is Input.Heeded.
+func NewPlanner(p *problem.Problem, pol problem.Policy, nodes []*problem.ExistingNode, columns *RememberedColumns, leaveOut string, heeded problem.Preferences) *Planner {
 	s := &Planner{}
-	s.LeaveOut = leaveOut
+	s.LeaveOut, s.Heeded = leaveOut, heeded
 	s.Instance.Compile(p, pol, nodes)
 	s.Topology.Compile()
 	s.StepLimit = 2 * pol.Work // however often it is begun anew
@@ -128,6 +128,46 @@ func (s *Planner) IsBetterThan(o *Planner) bool {
 		return n
 	}
 	return cmp.Or(cmp.Compare(refused(s), refused(o)), cmp.Compare(s.AdjustedCost(), o.AdjustedCost())) < 0
+}
+
+// CostsNoMoreThan reports whether this plan places as many pods as another, for no more money.
+func (s *Planner) CostsNoMoreThan(o *Planner) bool {
+	return s.PlacesAsManyAs(o) && s.totalCost() <= o.totalCost()
+}
+
+// KeepsNodePreferences reports whether this plan, which heeds preferences for nodes, is to be taken rather than one that
+// heeds none: it costs no more, or it has no more machines and all pods prefer the same offers, so that each machine is
+// what its pods pay for. Pods that prefer different nodes would else have machines of their own, and consolidation would
+// put them together.
+func (s *Planner) KeepsNodePreferences(free *Planner) bool {
+	if s.CostsNoMoreThan(free) {
+		return true
+	}
+	if !s.PlacesAsManyAs(free) || s.CountMachines() > free.CountMachines() {
+		return false
+	}
+	return !slices.ContainsFunc(s.Classes, func(c *problem.Class) bool {
+		return s.PreferredOffersOf(c) != s.PreferredOffersOf(s.Classes[0])
+	})
+}
+
+// totalCost is what the machines to buy cost, micro-dollars an hour.
+func (s *Planner) totalCost() (sum int64) {
+	for _, b := range s.Bins {
+		sum += s.leastBinPrice(b) * b.Copies
+	}
+	return sum
+}
+
+// PlacesAsManyAs reports whether this plan places as many pods as another.
+func (s *Planner) PlacesAsManyAs(o *Planner) bool {
+	placed := func(s *Planner) (n int) {
+		for _, c := range s.Classes {
+			n += c.Assigned
+		}
+		return n
+	}
+	return placed(s) >= placed(o)
 }
 
 // AdjustedCost is what the machines to buy cost together, what each costs beside its price included; see AdjustPrice.

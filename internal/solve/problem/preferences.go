@@ -7,11 +7,22 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
+// Preferences are which of the preferences of pods a plan heeds.
+type Preferences int8
+
+// From all of them to none: AllPreferences, those for nodes alone, none.
+const (
+	AllPreferences Preferences = iota
+	NodePreferences
+	NoPreferences
+)
+
 // preferNoScheduleWeight is the weight of a PreferNoSchedule taint that is not tolerated.
 //
-// Preferences are node affinity terms, domains with or without other pods, nodes without such a taint. A preference
-// has a price, never a veto: one of weight 100 is worth Policy.PreferencePPM of what the pod costs anyway. To be near
-// others on one host is left to kube-scheduler, which weighs it when it places the pod.
+// Preferences for nodes are node affinity terms, and nodes without such a taint. One has a price, never a veto: of
+// weight 100 it is worth Policy.PreferencePPM of what the pod costs anyway. Preferences about other pods, to be in a
+// domain or on a host with or without them, never make a plan dearer: see Solve. To be near others on one host is left
+// to kube-scheduler, which weighs it when it places the pod.
 const preferNoScheduleWeight = 100
 
 // PreferredOffersOf is findPreferredOffers, done once for a class.
@@ -34,7 +45,7 @@ func (s *Instance) PreferAmong(c *Class, set *OfferSet) *OfferSet {
 // a pod costs least there, what it gives up counted. All of them where it has no preference, or none that tells
 // offers apart.
 func (s *Instance) findPreferredOffers(c *Class) *OfferSet {
-	if len(c.Spec.Preferred) == 0 && !s.hasPreferNoSchedule {
+	if len(c.Spec.Preferred) == 0 && !s.hasPreferNoSchedule || s.Heeded == NoPreferences {
 		return c.Offers
 	}
 	level, _ := s.CheapestLevel(c.Offers, &c.Req)
@@ -120,6 +131,9 @@ type separation struct {
 // separationOf reads it from ScheduleAnyway spreads and preferred anti-affinity over hostname that a class has
 // against itself. Those from kube-scheduler's own defaults are left to kube-scheduler.
 func (s *problemCompiler) separationOf(c *model.Class) (a separation) {
+	if s.Heeded != AllPreferences {
+		return a
+	}
 	addLimit := func(most, weight int64, sel model.Selector) {
 		if s.SelectorMatches(&sel, c) && (a.Most == 0 || most < a.Most) {
 			a = separation{most, weight}

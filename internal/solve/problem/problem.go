@@ -73,6 +73,9 @@ type Input struct {
 	Truncated bool  // something ended because of that limit
 
 	LeaveOut string // a stage or a bound that takes no part; empty: none
+	// Heeded are the preferences that count; the others count for nothing.
+	Heeded     Preferences
+	allClasses []*model.Class // of all pods; see SelectsAny
 }
 
 // Catalog is what can be bought.
@@ -221,6 +224,27 @@ func (s *Input) SelectorMatches(x *model.Selector, c *model.Class) bool {
 		return false
 	}
 	return x.Pods.Matches(c.Labels)
+}
+
+// SelectsAny reports whether a selector chooses any pod, of the demand or on an existing node. One that does not has no
+// say in where pods go.
+func (s *Input) SelectsAny(x *model.Selector) bool {
+	if s.allClasses == nil {
+		seen := map[*model.Class]bool{}
+		add := func(pods []*model.Pod) {
+			for _, p := range pods {
+				if !seen[p.Class] {
+					seen[p.Class] = true
+					s.allClasses = append(s.allClasses, p.Class)
+				}
+			}
+		}
+		add(s.Given.Demand)
+		for i := range s.Given.Nodes {
+			add(s.Given.Nodes[i].Pods)
+		}
+	}
+	return slices.ContainsFunc(s.allClasses, func(c *model.Class) bool { return s.SelectorMatches(x, c) })
 }
 
 // AllSelectorsMatch says whether each of the selectors chooses pods of the class.

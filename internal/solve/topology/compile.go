@@ -213,8 +213,8 @@ func (t *topologyCompiler) compileRules(c *problem.Class) {
 	}
 	for i := range c.Spec.Spread {
 		x := &c.Spec.Spread[i]
-		if !x.Hard && x.TopologyKey == model.LabelHostname {
-			continue // only a preference, and one that the scheduler itself sees to when it scores
+		if !x.Hard && (x.TopologyKey == model.LabelHostname || t.Heeded != problem.AllPreferences) {
+			continue // only a preference; over hosts it is one that the scheduler itself sees to when it scores
 		}
 		sel := model.Selector{Namespaces: t.namespaceBuf, Pods: x.Selector}
 		on := t.spreadScope(c, x)
@@ -252,8 +252,11 @@ func (t *topologyCompiler) compileRules(c *problem.Class) {
 // compilePreferenceRules makes rules of the preferred pod affinity and anti-affinity terms over keys larger than a
 // host.
 func (t *topologyCompiler) compilePreferenceRules(c *problem.Class, add func(problem.Rule)) {
+	if t.Heeded != problem.AllPreferences {
+		return
+	}
 	one := func(w *model.WeightedPodTerm, sign int64) {
-		if w.Term.TopologyKey != model.LabelHostname {
+		if w.Term.TopologyKey != model.LabelHostname && t.SelectsAny(&w.Term.Selector) {
 			add(problem.Rule{Kind: problem.RulePreference, Counter: t.counterFor(w.Term.TopologyKey, false, false, w.Term.Selector), TopologyKey: w.Term.TopologyKey,
 				Weight: sign * int64(w.Weight)})
 		}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pack
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// PreferencesOf reports which preferences a problem has. Those for nodes: a preferred node affinity, or a pool with a
+// taint PreferNoSchedule. Those about other pods: a spread with ScheduleAnyway, or a preferred pod affinity or
+// anti-affinity.
+func PreferencesOf(p *problem.Problem) (forNodes, aboutPods bool) {
+	for i := range p.Pools {
+		forNodes = forNodes || slices.ContainsFunc(p.Pools[i].Taints, func(x model.Taint) bool { return x.Effect == model.PreferNoSchedule })
+	}
+	var last *model.Class
+	for _, pod := range p.Demand {
+		c := pod.Class
+		if c == last {
+			continue
+		}
+		last = c
+		forNodes = forNodes || len(c.Preferred) > 0
+		aboutPods = aboutPods || len(c.PreferredAffinity)+len(c.PreferredAntiAffinity) > 0 ||
+			slices.ContainsFunc(c.Spread, func(x model.SpreadConstraint) bool { return !x.Hard })
+	}
+	return forNodes, aboutPods
+}
+
+// zonePreference is what a class would rather have of other pods in its zone: as few as can be of those that the
+// selector chooses or, of a negative weight, many.
+type zonePreference struct {
+	selector model.Selector
+	weight   int64
+	counts   map[string]int64 // of the pods that it chooses, by zone
+}
+
+// spreadWeight is the weight of a spread with ScheduleAnyway, as of a preferred term.
+const spreadWeight = 100
+
+// zonePreferencesOf lists the preferences of a class over zones.
+func zonePreferencesOf(c *model.Class) (out []*zonePreference) {
+	for i := range c.Spread {
+		if x := &c.Spread[i]; !x.Hard && x.TopologyKey == model.LabelZone {
+			out = append(out, &zonePreference{model.Selector{Namespaces: []string{c.Namespace}, Pods: x.Selector}, spreadWeight, map[string]int64{}})
+		}
+	}
+	add := func(list []model.WeightedPodTerm, sign int64) {
+		for i := range list {
+			if list[i].Term.TopologyKey == model.LabelZone {
+				out = append(out, &zonePreference{list[i].Term.Selector, sign * int64(list[i].Weight), map[string]int64{}})
+			}
+		}
+	}
+	add(c.PreferredAffinity, -1)
+	add(c.PreferredAntiAffinity, 1)
+	return out
+}
+
+// zoneChooser counts pods by zone for the preferences of classes.
+type zoneChooser struct {
+	*Planner
+	preferences [][]*zonePreference                // by class of the demand
+	choosing    map[*model.Class][]*zonePreference // those that choose pods of a class
+}
+
+// ChooseZonesByPreference narrows machines to buy that may stand in several zones at the same price to the zone that
+// the preferences of their pods over zones make best. It costs nothing.
+func (s *Planner) ChooseZonesByPreference() {
+	x := zoneChooser{Planner: s, preferences: make([][]*zonePreference, len(s.Classes)), choosing: map[*model.Class][]*zonePreference{}}
+	some := false
+	for i, c := range s.Classes {
+		x.preferences[i] = zonePreferencesOf(c.Spec)
+		some = some || len(x.preferences[i]) > 0
+	}
+	if !some {
+		return
+	}
+	for i := range s.Given.Nodes {
+		for _, p := range s.Given.Nodes[i].Pods {
+			x.count(s.Given.Nodes[i].Labels[model.LabelZone], p.Class, 1)
+		}
+	}
+	for _, p := range s.OnNodes {
+		x.count(s.Nodes.List[p.Node].Labels[model.LabelZone], s.Classes[p.Class].Spec, int64(p.Count))
+	}
+	bins := s.Bins
+	s.Bins = nil
+	prefers := func(b *Bin) bool {
+		return slices.ContainsFunc(b.Items, func(it binItem) bool { return len(x.preferences[it.Class]) > 0 })
+	}
+	left := int64(0) // machines whose pods prefer something, and which are still to be looked at
+	for _, b := range bins {
+		if prefers(b) {
+			left += b.Copies
+		}
+	}
+	for _, b := range bins {
+		zones := x.zonesAtSamePrice(b)
+		if len(zones) == 1 {
+			x.countBin(zones[0].name, b, b.Copies)
+		}
+		if !prefers(b) {
+			s.Bins = append(s.Bins, b)
+			continue
+		}
+		left -= b.Copies
+		if len(zones) < 2 || b.Copies == 1 && left == 0 && x.isIndifferent(zones, b) {
+			s.Bins = append(s.Bins, b)
+			continue
+		}
+		for range b.Copies {
+			best := slices.MinFunc(zones, func(a, b2 zoneOffers) int { return cmp.Compare(x.disfavour(a.name, b), x.disfavour(b2.name, b)) })
+			one := *b
+			one.Copies, one.offers = 1, best.offers
+			x.countBin(best.name, &one, 1)
+			s.Bins = append(s.Bins, &one)
+		}
+	}
+	s.mergeEqualBins()
+}
+
+// zoneOffers is the offers of a bin in one zone.
+type zoneOffers struct {
+	name   string
+	offers *problem.OfferSet
+}
+
+// zonesAtSamePrice lists the zones, by name, in which the cheapest machine that holds a bin costs as little as anywhere. A bin of a
+// limited quantity, or of a pool that asks for several values of a label, stays as it is.
+func (x *zoneChooser) zonesAtSamePrice(b *Bin) (out []zoneOffers) {
+	if b.quantity >= 0 || len(x.WantedMinValues(b.Pool)) > 0 {
+		return nil
+	}
+	least := x.leastBinPrice(b)
+	bits := map[string][]uint64{}
+	for i := range x.Offers {
+		if b.offers.Contains(i) {
+			z := x.Offers[i].Offering.Zone
+			if bits[z] == nil {
+				bits[z] = make([]uint64, len(b.offers.Bits))
+			}
+			bits[z][i>>6] |= 1 << (i & 63)
+		}
+	}
+	for z, set := range bits {
+		one := *b
+		if one.offers = x.InternOfferSet(set); x.leastBinPrice(&one) == least {
+			out = append(out, zoneOffers{z, one.offers})
+		}
+	}
+	slices.SortFunc(out, func(a, b zoneOffers) int { return strings.Compare(a.name, b.name) })
+	return out
+}
+
+// count adds pods of a class in a zone.
+func (x *zoneChooser) count(zone string, c *model.Class, n int64) {
+	list, known := x.choosing[c]
+	if !known {
+		for _, of := range x.preferences {
+			for _, w := range of {
+				if x.SelectorMatches(&w.selector, c) {
+					list = append(list, w)
+				}
+			}
+		}
+		x.choosing[c] = list
+	}
+	for _, w := range list {
+		w.counts[zone] += n
+	}
+}
+
+// isIndifferent reports whether the pods of a bin have as much against each of the zones.
+func (x *zoneChooser) isIndifferent(zones []zoneOffers, b *Bin) bool {
+	return !slices.ContainsFunc(zones, func(z zoneOffers) bool { return x.disfavour(z.name, b) != x.disfavour(zones[0].name, b) })
+}
+
+func (x *zoneChooser) countBin(zone string, b *Bin, copies int64) {
+	for _, it := range b.Items {
+		x.count(zone, x.Classes[it.Class].Spec, it.Count*copies)
+	}
+}
+
+// disfavour is what the pods of a bin have against a zone: by preference its weight for each pod there that it chooses.
+func (x *zoneChooser) disfavour(zone string, b *Bin) (sum int64) {
+	for _, it := range b.Items {
+		for _, w := range x.preferences[it.Class] {
+			sum += w.weight * w.counts[zone] * it.Count
+		}
+	}
+	return sum
+}
