@@ -122,7 +122,7 @@ func (dm *demandStage) solve(look bool) {
 	final, waiting := dm.expander.refuse(problem, dm.purchases.pools(), res.Refused)
 	dm.out.Waiting += waiting
 	for _, r := range final {
-		refused = append(refused, plan.PodDecision{Pod: r.Pod, Outcome: plan.Refused, Reasons: r.Reasons})
+		refused = append(refused, plan.PodDecision{Pod: r.Pod, Outcome: plan.Refused, Reasons: dm.namedNodeReasons(r.Pod.Class, r.Reasons)})
 	}
 	dm.out.Pods = append(dm.out.Pods, refused...)
 	dm.rememberPlacements(placed)

@@ -74,7 +74,7 @@ func (ex *explanation) podRemedies(p *model.Pod, r plan.Reason) []plan.Change {
 	case plan.Unsupported:
 		return one(pod, "spec["+r.Have+"]", plan.Remove, "")
 	case plan.NodeName:
-		return one(pod, "spec.affinity.nodeAffinity[metadata.name]", plan.Remove, "")
+		return one(pod, "spec.affinity.nodeAffinity["+r.Key+"]", plan.Remove, "")
 	case plan.NotSchedulable:
 		switch r.Key {
 		case "schedulingGates":

@@ -112,7 +112,7 @@ const (
 	VolumeClaim      Code = "VolumeClaim"      // Key: the claim, which no node can use; Subject: what is missing or at fault, empty: the claim; Want: a model.VolumeProblemKind; Have: kube-scheduler's words
 	VolumeStorage    Code = "VolumeStorage"    // Key: the claim; Subject: the StorageClass, whose driver reports too little free storage
 	Unsupported      Code = "Unsupported"      // Have: what can't be honoured
-	NodeName         Code = "NodeName"         // matchFields names nodes that no new machine can be
+	NodeName         Code = "NodeName"         // the pod may run on certain nodes only, by name or hostname: why each of them does not take it
 	Mismatch         Code = "Mismatch"         // kube-scheduler refused, twice, a node that every check here accepts; Subject: the node
 	PoolNotReady     Code = "PoolNotReady"     // labels and taints match, but: Have is the condition's reason and message
 	TooComplex       Code = "TooComplex"       // the pod asks for more of something than is looked at; Key: of what; Have: how many, Want: how many are

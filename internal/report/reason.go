@@ -168,6 +168,9 @@ func sentence(r plan.Reason) string {
 		return "not looked at in this step: the pod requests " + r.Have + " of the extended resources that nodes have, and all pending pods together request more than the " +
 			r.Want + " that one step looks at. It is looked at again in a later step"
 	case plan.NodeName:
+		if r.Subject != "" {
+			return "the pod runs only on " + objectName(r.Subject) + " (" + r.Want + "), which " + r.Have
+		}
 		return "the pod requires " + r.Want + ", one particular node; a new node has another name"
 	case plan.Mismatch:
 		return "kube-scheduler doesn't place the pod on " + objectName(r.Subject) + ", though it fits there by every check Dovetail makes"

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// fieldName is the field by which node affinity names nodes.
+const fieldName = "metadata.name"
+
+// mostNamedNodes is of how many named nodes it is said what keeps a pod off them.
+const mostNamedNodes = 5
+
+// namedNode is a node that a class may run on, by a term that admits no other.
+type namedNode struct {
+	name, key string // key: the label or field by which it is named
+	rule      *model.Requirement
+	term      *model.NodeTerm
+}
+
+// namedNodes lists the nodes that a class is bound to by name or hostname, in the order of its terms. There are none if
+// some term admits nodes of any name: then a node that is launched may do.
+func namedNodes(c *model.Class) (out []namedNode) {
+	for i := range c.Terms {
+		t := &c.Terms[i]
+		rule, key := t.Requirements.Get(model.LabelHostname), model.LabelHostname
+		if t.Names != nil {
+			rule, key = t.Names, fieldName
+		}
+		if rule == nil || rule.Complement || len(rule.Values) == 0 {
+			return nil
+		}
+		for _, v := range rule.Values {
+			if !slices.ContainsFunc(out, func(n namedNode) bool { return n.name == v }) {
+				out = append(out, namedNode{v, key, rule, t})
+			}
+		}
+	}
+	return out
+}
+
+// namedNodeReasons returns why none of the nodes takes a class that runs only on certain nodes: by node, nearest miss
+// first. Launching a node can't help such pods, so what its pools have to say is left out. It returns the reasons given
+// for any other class.
+func (dm *demandStage) namedNodeReasons(c *model.Class, reasons []plan.Reason) []plan.Reason {
+	named := namedNodes(c)
+	if len(named) == 0 || len(reasons) > 0 && isPodFault(reasons[0].Code) {
+		return reasons
+	}
+	type miss struct {
+		reason plan.Reason
+		near   int
+	}
+	var out []miss
+	for _, n := range named[:min(len(named), mostNamedNodes)] {
+		words, near := dm.namedNodeMiss(c, n)
+		out = append(out, miss{plan.Reason{Code: plan.NodeName, Subject: "node/" + n.name, Key: n.key, Want: n.rule.String(), Have: words}, near})
+	}
+	slices.SortStableFunc(out, func(a, b miss) int { return cmp.Compare(b.near, a.near) })
+	list := make([]plan.Reason, len(out))
+	for i := range out {
+		list[i] = out[i].reason
+	}
+	return list
+}
+
+// isPodFault reports whether a reason is of the pod itself: it finds no node whichever there are.
+func isPodFault(code plan.Code) bool {
+	switch code {
+	case plan.TooComplex, plan.VolumeClaim, plan.Unsupported, plan.WorkShare, plan.ResourceShare, plan.NotSchedulable:
+		return true
+	}
+	return false
+}
+
+// namedNodeMiss returns what keeps a class off a node that it names, and how near it comes to running there: the more
+// of kube-scheduler's checks it passes, the nearer.
+func (dm *demandStage) namedNodeMiss(c *model.Class, want namedNode) (words string, near int) {
+	i := slices.IndexFunc(dm.s.Nodes, func(n *model.Node) bool {
+		return want.key == fieldName && n.Name == want.name || want.key == model.LabelHostname && n.Labels[model.LabelHostname] == want.name
+	})
+	if i < 0 {
+		return "does not exist", 0
+	}
+	n := dm.s.Nodes[i]
+	if !n.Deleting.IsZero() || n.HasTaint(model.TaintDisrupted) || dm.isLeaving(n) {
+		return "is being removed", 1
+	}
+	for i := range want.term.Requirements {
+		q := &want.term.Requirements[i]
+		if v, ok := n.Labels[q.Key]; !q.Matches(v, ok) {
+			if !ok {
+				return "does not have label " + q.Key + " (required: " + q.String() + ")", 2
+			}
+			return "has label " + q.Key + "=" + v + " (required: " + q.String() + ")", 2
+		}
+	}
+	if t := model.Untolerated(n.Taints, c.Tolerations); t != nil {
+		text := t.Key
+		if t.Value != "" {
+			text += "=" + t.Value
+		}
+		return "has taint " + text + ":" + t.Effect + ", which the pod does not tolerate", 3
+	}
+	if !n.Ready {
+		return "is not Ready", 4
+	}
+	free := n.Allocatable.Sub(n.Used)
+	for d, need := range c.Requests {
+		dim := model.Dim(d)
+		if need <= 0 || need <= free.At(dim) {
+			continue
+		}
+		name := dm.s.ResourceNames[d]
+		if need > n.Allocatable.At(dim) {
+			return "is too small: the pod needs " + model.FormatAmount(dim, need) + " " + name + ", its allocatable is " + model.FormatAmount(dim, n.Allocatable.At(dim)), 5
+		}
+		return "is full: the pod needs " + model.FormatAmount(dim, need) + " " + name + ", " + model.FormatAmount(dim, max(0, free.At(dim))) + " is free", 6
+	}
+	for _, p := range n.Pods {
+		for _, h := range p.Class.HostPorts {
+			if slices.ContainsFunc(c.HostPorts, h.Conflicts) {
+				return "has pod " + p.Key() + " on a host port that the pod needs", 7
+			}
+		}
+	}
+	return "has room for the pod, but a rule about other pods or volumes, or room kept for other pods, keeps it off", 8
+}
+
+// isLeaving reports whether the machine of a node is on its way out.
+func (dm *demandStage) isLeaving(n *model.Node) bool {
+	c := dm.claimNamed(n.Claim)
+	return n.Claim != "" && c != nil && !c.Deleting.IsZero()
+}
