@@ -188,7 +188,7 @@ func (c *cluster) play(ctx context.Context, res *Result) error {
 		if err := c.settle(ctx); err != nil {
 			return err
 		}
-		res.RestSeconds = round(c.changed.Sub(last).Seconds())
+		res.RestSeconds = round(max(0, c.changed.Sub(last).Seconds()))
 		return nil
 	})
 	if err != nil {
