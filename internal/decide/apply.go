@@ -62,14 +62,21 @@ func Apply(s *model.Snapshot, ch plan.Change) (*model.Snapshot, error) {
 		in := func(p *model.NodePool) bool {
 			return p.Scaling != nil && slices.ContainsFunc(p.Scaling.Groups, func(g model.NodeGroup) bool { return g.Name == name })
 		}
-		if ch.Field == "maxSize" {
+		tag, _ := bracketKey(ch.Field, "tags")
+		label, isLabel := strings.CutPrefix(tag, groupLabelTag)
+		if ch.Field == "maxSize" || isLabel {
 			in = func(p *model.NodePool) bool {
 				return slices.ContainsFunc(p.Types, func(t *model.InstanceType) bool {
 					return slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { return o.Labels[model.LabelNodeGroup] == name })
 				})
 			}
 		}
-		out.Pools, err = replaceWhere(s.Pools, in, func(p *model.NodePool) error { return applyGroup(p, name, ch) })
+		out.Pools, err = replaceWhere(s.Pools, in, func(p *model.NodePool) error {
+			if isLabel {
+				return applyPool(p, s.ResourceNames, plan.Change{Object: "nodepool/" + p.Name, Field: "spec.template.metadata.labels[" + label + "]", Op: ch.Op, Value: ch.Value})
+			}
+			return applyGroup(p, name, ch)
+		})
 	default:
 		err = fmt.Errorf("kind %q is not one that can be changed", kind)
 	}
@@ -377,8 +384,9 @@ func templateOf(p *model.Pod, field string) (w model.Workload, ok bool) {
 
 // applyTemplate changes the template of a workload, and so all of its pods.
 func applyTemplate(s *model.Snapshot, ch plan.Change) error {
+	template, ofVolume := bracketKey(ch.Field, volumeClaimTemplates)
 	field, ok := strings.CutPrefix(ch.Field, templateField)
-	if !ok {
+	if !ok && !ofVolume {
 		return errField
 	}
 	ch.Field = field
@@ -390,7 +398,10 @@ func applyTemplate(s *model.Snapshot, ch plan.Change) error {
 	classes := map[*model.Class]*model.Class{}
 	change := func(p *model.Pod) error {
 		if classes[p.Class] == nil {
-			c := *p.Class
+			c, ch := *p.Class, ch
+			if ofVolume {
+				ch.Field = "spec.volumes[" + p.Namespace + "/" + template + "-" + p.Name + "]"
+			}
 			if err := changeClass(&c, s.ResourceNames, ch); err != nil {
 				return err
 			}

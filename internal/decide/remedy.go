@@ -16,6 +16,10 @@ import (
 // podRemedies are edits that may make the check behind a reason for refusing a pod pass, the smallest first. They are
 // candidates: whoever asks makes them, in thought, and looks again.
 func (ex *explanation) podRemedies(p *model.Pod, r plan.Reason) []plan.Change {
+	return ex.withSource(ex.podRemedyCandidates(p, r))
+}
+
+func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.Change {
 	c, pod := p.Class, "pod/"+p.Key()
 	pool, name := ex.poolByName[r.Pool], "nodepool/"+r.Pool
 	one := func(object, field string, op plan.Op, value string) []plan.Change {
@@ -123,7 +127,7 @@ func labelRemedies(c *model.Class, pool *model.NodePool, pod, name string, r pla
 			}
 			_, labelled := pool.Labels[r.Key]
 			switch {
-			case r.Key == model.LabelNodePool || r.Key == model.LabelHostname:
+			case pool.ImpliesLabel(r.Key) || r.Key == model.LabelHostname:
 			case labelled || have == nil && !isWellKnownLabel(r.Key):
 				out = append(out, plan.Change{Object: name, Field: "spec.template.metadata.labels[" + r.Key + "]", Op: plan.Set, Value: v})
 			case have != nil:
@@ -134,7 +138,7 @@ func labelRemedies(c *model.Class, pool *model.NodePool, pod, name string, r pla
 	if wanted {
 		out = append(out, plan.Change{Object: pod, Field: "spec.affinity.nodeAffinity[" + r.Key + "]", Op: plan.Remove})
 	}
-	if have != nil && r.Key != model.LabelNodePool {
+	if _, labelled := pool.Labels[r.Key]; have != nil && !labelled && !pool.ImpliesLabel(r.Key) {
 		out = append(out, plan.Change{Object: name, Field: field, Op: plan.Remove})
 	}
 	return out
@@ -262,6 +266,13 @@ func (ex *explanation) unselectRemedies(p *model.Pod, key string) []plan.Change 
 
 // nodeRemedy is the edit that makes the check behind a reason for keeping a machine pass; nil where none is known.
 func (ex *explanation) nodeRemedy(u *disrupt.Candidate, r plan.Reason) *plan.Change {
+	if ch := ex.nodeRemedyCandidate(u, r); ch != nil && len(ex.atSource(*ch)) > 0 {
+		return ch
+	}
+	return nil
+}
+
+func (ex *explanation) nodeRemedyCandidate(u *disrupt.Candidate, r plan.Reason) *plan.Change {
 	pool := "nodepool/" + u.Pool.Name
 	annotation := func(key string) string { return "metadata.annotations[" + key + "]" }
 	switch r.Code {

@@ -55,7 +55,7 @@ func (x *script) describeQuery() {
 //	pace N                       so many pods are on their way at a time
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
 //	     [budget=N|N%[;REASON,…][;CRON_WITH_UNDERSCORES;DURATION]] [notready] [unasked] [deleting] [static] [surge] [status]    (status: not yet written)
-//	     [policy=all|balanced|empty] [label=K:V] [replicas=N] [hash=H] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
+//	     [policy=all|balanced|empty] [label=K:V] [replicas=N] [discovered] [provisioner=NAME] [hash=H] [only=KEY:VALUE] [healthy=STATUS] [min=KEY:N]    (min: minValues)
 //	     [group=NAME:MIN[:REFRESH]] [expand=RULE,…] [priority=N:REGEXP] [balance] [class=NAME] [cutoff=N] [delay=DURATION]    (class: of nodes, which a requirement of the pool names)
 //	     [chosen=GROUP,…] [after-add=DURATION] [after-delete=DURATION] [after-failure=DURATION] [own-delays] [tainted=DURATION]    (tainted: so long at least)
 //	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE] [quota=NAME] [boots=IMAGE] [label=K:V] [group=NAME] [left=N] [max=N]
@@ -560,6 +560,10 @@ func (x *script) pool(name string, opts []string) {
 			p.Requirements = p.Requirements.With(model.OneOf(longKey(key), val))
 		case k == "replicas":
 			p.Replicas = x.number(v)
+		case k == "discovered":
+			p.Discovered = true
+		case k == "provisioner":
+			p.Provisioner = v
 		case k == "surge":
 			p.Surge = "true"
 		case k == "restart":

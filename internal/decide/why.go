@@ -40,46 +40,8 @@ func Why(s *model.Snapshot, mem Memory, now time.Time, pol Policy, subject strin
 	slices.SortStableFunc(a.Ways, func(x, y plan.Way) int {
 		return cmp.Or(cmp.Compare(st.wayDistance(x), st.wayDistance(y)), cmp.Compare(x.Then.NewMicro, y.Then.NewMicro))
 	})
-	for i := range a.Findings {
-		if ch := a.Findings[i].Change; ch != nil {
-			a.Findings[i].Change = &st.atSource(*ch)[0]
-		}
-	}
-	for i := range a.Ways {
-		var changes []plan.Change
-		for _, ch := range a.Ways[i].Changes {
-			changes = append(changes, st.atSource(ch)...)
-		}
-		a.Ways[i].Changes = changes
-	}
+	st.moveToSource(&a)
 	return a, nil
-}
-
-// withTemplate are the kinds whose pods come from a template.
-var withTemplate = []string{"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "Job"}
-
-// atSource is a change of a pod as people make it: of the field that the pod says it in, and of what is fixed once the pod is there in the
-// template that the pod comes from. Any other change is as it was.
-func (ex *explanation) atSource(ch plan.Change) []plan.Change {
-	key, ok := strings.CutPrefix(ch.Object, "pod/")
-	p := findPod(ex.s, key)
-	if !ok || p == nil {
-		return []plan.Change{ch}
-	}
-	fields := []string{ch.Field}
-	if label, ok := bracketKey(ch.Field, "spec.affinity.nodeAffinity"); ok {
-		fields = p.Class.NodeFields(label)
-	}
-	var out []plan.Change
-	for _, field := range fields {
-		own := ch
-		own.Field = field
-		if w, ok := templateOf(p, field); ok {
-			own.Object, own.Field = w.String(), templateField+field
-		}
-		out = append(out, own)
-	}
-	return out
 }
 
 // wayDistance orders ways: fewer changes are nearer, and waiting is near for an hour.

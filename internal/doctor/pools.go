@@ -189,8 +189,11 @@ func (x *exam) findPools() (out []Finding) {
 			f := Finding{Code: PoolBuysNothing, Severity: Broken, Subject: object}
 			for i := range p.Requirements {
 				key := p.Requirements[i].Key
-				if key != model.LabelNodePool && launchable(p, func(k string) bool { return k == key }) > 0 {
+				if !p.ImpliesLabel(key) && launchable(p, func(k string) bool { return k == key }) > 0 {
 					f.Key, f.Have = requirementField(key), p.Requirements[i].String()
+					if _, ofTemplate := p.Labels[key]; ofTemplate {
+						f.Key = "spec.template.metadata.labels[" + key + "]"
+					}
 					f.Changes = []plan.Change{{Object: object, Field: f.Key, Op: plan.Remove}}
 					break
 				}
@@ -377,7 +380,7 @@ func (x *exam) findSpot() []Finding {
 		return nil
 	}
 	subject := changes[0].Object
-	return []Finding{{Code: SpotNeverAllowed, Severity: Costly, Subject: subject, Key: requirementField(model.LabelCapacityType), SavingMicro: saving, Priced: true, Changes: changes[:1]}}
+	return []Finding{{Code: SpotNeverAllowed, Severity: Costly, Subject: subject, Key: requirementField(model.LabelCapacityType), SavingMicro: saving, Priced: true, Changes: changes}}
 }
 
 // fewTypes is how few instance types a pool may launch for it to be looked at.
@@ -391,18 +394,20 @@ func (x *exam) findFewTypes() (out []Finding) {
 	placing := []string{model.LabelNodePool, model.LabelZone, model.LabelRegion, model.LabelArch, model.LabelOS, model.LabelCapacityType, model.LabelNodeGroup}
 	for _, p := range x.pools {
 		n := launchable(p, noKey)
-		if n == 0 || n > fewTypes || launchable(p, func(k string) bool { return !slices.Contains(placing, k) }) < 4*n {
+		if p.Discovered || n == 0 || n > fewTypes || launchable(p, func(k string) bool { return !slices.Contains(placing, k) }) < 4*n {
 			continue
 		}
 		var changes []plan.Change
 		for i := range p.Requirements {
-			if key := p.Requirements[i].Key; !slices.Contains(placing, key) && p.Labels[key] == "" {
+			if key := p.Requirements[i].Key; !slices.Contains(placing, key) && p.Labels[key] == "" && !p.ImpliesLabel(key) {
 				changes = append(changes, plan.Change{Object: "nodepool/" + p.Name, Field: requirementField(key), Op: plan.Remove})
 			}
 		}
 		saving := x.whatIf(editPools(func(q *model.NodePool) {
 			if q.Name == p.Name {
-				q.Requirements = slices.DeleteFunc(slices.Clone(q.Requirements), func(r model.Requirement) bool { return !slices.Contains(placing, r.Key) && q.Labels[r.Key] == "" })
+				q.Requirements = slices.DeleteFunc(slices.Clone(q.Requirements), func(r model.Requirement) bool {
+					return !slices.Contains(placing, r.Key) && q.Labels[r.Key] == "" && !q.ImpliesLabel(r.Key)
+				})
 			}
 		}))
 		if len(changes) > 0 && x.worthwhile(saving) {

@@ -93,6 +93,7 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 	}
 	aliased := out.Taken
 	out.OfGroups = out.ClassKind == dovetailv1alpha1.KindNodeGroupClass
+	out.Discovered = p.Labels[dovetailv1alpha1.LabelDiscovered] == karpv1.LabelValueTrue
 	out.Manager, out.Release = p.Annotations[AnnotationManagedBy], p.Annotations[AnnotationRelease]
 	if out.Manager == managedByDovetail {
 		out.Manager, out.Taken = "", out.Taken || out.OfGroups

@@ -6,6 +6,7 @@ package model
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -307,6 +308,7 @@ type NodePool struct {
 
 	Hash        string // of the template, version v3
 	Provisioner string // name of the v1alpha5 Provisioner it comes from; empty: none
+	Discovered  bool   // it was made for a node group that was found, and is written anew when somebody edits it
 
 	Ready    bool
 	NotReady Condition // why not: reason and message; empty: it is not known yet, as with reason OfferingsNotAsked
@@ -353,6 +355,12 @@ func (p *NodePool) MayBuyOffering(o *Offering) bool {
 		}
 	}
 	return true
+}
+
+// ImpliesLabel reports whether a label of the pool's nodes follows from what the pool is: its name, its Provisioner and
+// its node class. It stands in no field that could be edited.
+func (p *NodePool) ImpliesLabel(key string) bool {
+	return key == LabelNodePool || key == LabelProvisioner || p.ClassKind != "" && key == p.ClassGroup+"/"+strings.ToLower(p.ClassKind)
 }
 
 // KeepsDaemonPod reports whether a drain of a node of the pool leaves a DaemonSet's pod there until the node ends: the

@@ -43,7 +43,7 @@ func WhyText(w io.Writer, a *Why) error {
 	for _, f := range a.Facts {
 		fmt.Fprintf(&b, "  %s: %s\n", f.Name, f.Value)
 	}
-	of := plan.Code("")
+	of, offered := plan.Code(""), map[plan.Change]bool{}
 	for _, f := range groupPods(a.Findings) {
 		if f.Of != of {
 			of = f.Of
@@ -57,7 +57,8 @@ func WhyText(w io.Writer, a *Why) error {
 			pool += count(f.Pods, "pod") + ": "
 		}
 		fmt.Fprintf(&b, "  - %s%s\n", pool, Sentence(f.Reason))
-		if f.Change != nil && f.Change.IsEditable() {
+		if f.Change != nil && f.Change.IsEditable() && !offered[*f.Change] {
+			offered[*f.Change] = true
 			fmt.Fprintf(&b, "    change: %s\n", change(*f.Change))
 		}
 		if !f.Until.IsZero() {

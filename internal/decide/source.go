@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// A change is told where people make it and where it stays: on the source of an object, not on an object that a
+// controller writes anew.
+
+// withTemplate are the kinds whose pods come from a template.
+var withTemplate = []string{"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "Job"}
+
+const (
+	volumeClaimTemplates = "spec.volumeClaimTemplates"
+
+	// groupLabelTag is the key of the tag by which an Auto Scaling group says which labels its nodes have.
+	groupLabelTag = "k8s.io/cluster-autoscaler/node-template/label/"
+)
+
+// atSource returns a change as people make it; empty: nobody can, since the object is written anew from elsewhere.
+//   - What a pod has from a template is changed there: in the template of its workload, or in the volumeClaimTemplates of
+//     its StatefulSet.
+//   - A NodePool that was made for a node group that was found has its labels from tags of the group.
+//   - A NodePool that comes from a Provisioner has its requirements and labels from there.
+func (ex *explanation) atSource(ch plan.Change) []plan.Change {
+	kind, name, _ := strings.Cut(ch.Object, "/")
+	switch kind {
+	case "pod":
+		if p := findPod(ex.s, name); p != nil {
+			return podSources(p, ch)
+		}
+	case "nodepool":
+		if p := ex.poolByName[name]; p != nil {
+			return poolSources(p, ch)
+		}
+	}
+	return []plan.Change{ch}
+}
+
+func podSources(p *model.Pod, ch plan.Change) []plan.Change {
+	fields := []string{ch.Field}
+	if label, ok := bracketKey(ch.Field, "spec.affinity.nodeAffinity"); ok {
+		fields = p.Class.NodeFields(label)
+	}
+	var out []plan.Change
+	for _, field := range fields {
+		own := ch
+		own.Field = field
+		if w, ok := templateOf(p, field); ok {
+			own.Object, own.Field = w.String(), templateField+field
+			if template, ok := volumeTemplateOf(p, field); ok {
+				own.Field = volumeClaimTemplates + "[" + template + "]"
+			}
+		}
+		out = append(out, own)
+	}
+	return out
+}
+
+// volumeTemplateOf returns the volumeClaimTemplate of a StatefulSet that a pod's volume comes from, by the field of the
+// pod; false: it comes from the pod's own template.
+func volumeTemplateOf(p *model.Pod, field string) (string, bool) {
+	claim, ok := bracketKey(field, "spec.volumes")
+	if !ok || p.Owner.Kind != "StatefulSet" {
+		return "", false
+	}
+	_, claim, _ = strings.Cut(claim, "/")
+	return strings.CutSuffix(claim, "-"+p.Name)
+}
+
+func poolSources(p *model.NodePool, ch plan.Change) []plan.Change {
+	if strings.HasPrefix(ch.Field, "status.") || !p.Discovered && p.Provisioner == "" {
+		return []plan.Change{ch}
+	}
+	label, isLabel := bracketKey(ch.Field, "spec.template.metadata.labels")
+	requirement, isRequirement := bracketKey(ch.Field, "spec.template.spec.requirements")
+	switch {
+	case p.Discovered && isLabel:
+		var out []plan.Change
+		for _, g := range groupsOffered(p) {
+			out = append(out, plan.Change{Object: "nodegroup/" + g, Field: "tags[" + groupLabelTag + label + "]", Op: ch.Op, Value: ch.Value})
+		}
+		return out
+	case p.Discovered:
+		return nil
+	case isLabel:
+		return []plan.Change{{Object: "provisioner/" + p.Provisioner, Field: "spec.labels[" + label + "]", Op: ch.Op, Value: ch.Value}}
+	case isRequirement:
+		return []plan.Change{{Object: "provisioner/" + p.Provisioner, Field: "spec.requirements[" + requirement + "]", Op: ch.Op, Value: ch.Value}}
+	}
+	if resource, ok := strings.CutPrefix(ch.Field, "spec.limits."); ok && resource != "nodes" {
+		return []plan.Change{{Object: "provisioner/" + p.Provisioner, Field: "spec.limits.resources." + resource, Op: ch.Op, Value: ch.Value}}
+	}
+	return nil
+}
+
+// groupsOffered are the node groups that a pool's offerings are of, by name.
+func groupsOffered(p *model.NodePool) (out []string) {
+	for _, t := range p.Types {
+		for i := range t.Offerings {
+			if g := t.Offerings[i].Labels[model.LabelNodeGroup]; g != "" && !slices.Contains(out, g) {
+				out = append(out, g)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// withSource leaves those of the changes that people can make.
+func (ex *explanation) withSource(changes []plan.Change) []plan.Change {
+	return slices.DeleteFunc(changes, func(ch plan.Change) bool { return len(ex.atSource(ch)) == 0 })
+}
+
+// moveToSource has an answer tell its changes as people make them, and each way once.
+func (ex *explanation) moveToSource(a *plan.Answer) {
+	for i := range a.Findings {
+		f := &a.Findings[i]
+		if f.Change == nil {
+			continue
+		}
+		if at := ex.atSource(*f.Change); len(at) > 0 {
+			f.Change = &at[0]
+		} else {
+			f.Change = nil
+		}
+	}
+	ways := a.Ways[:0]
+	for _, w := range a.Ways {
+		changes, possible := []plan.Change{}, true
+		for _, ch := range w.Changes {
+			at := ex.atSource(ch)
+			possible = possible && len(at) > 0
+			for _, c := range at {
+				if !slices.Contains(changes, c) {
+					changes = append(changes, c)
+				}
+			}
+		}
+		w.Changes = changes
+		known := slices.ContainsFunc(ways, func(o plan.Way) bool {
+			return o.Of == w.Of && o.After.Equal(w.After) && slices.Equal(o.Changes, w.Changes)
+		})
+		if possible && !known {
+			ways = append(ways, w)
+		}
+	}
+	a.Ways = ways
+}
