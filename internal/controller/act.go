@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -120,19 +121,23 @@ func (c *Controller) createClaim(ctx context.Context, now time.Time, a plan.Crea
 		if errors.Is(err, errStoodDown) {
 			s.InFlight.EndAction(a.Key())
 			s.Overlay.DropProvisionalClaim(a.Name)
+			delete(c.recorder.creates, a.Name)
 			return
 		}
 		if err == nil {
 			// It is there, whatever the watch shows: forgetting it after a moment's lag would buy for its pods again.
 			s.InFlight.RecordAnswer(a.Key(), 0, time.Now().Add(createLimit))
 			c.Metrics.countCreatedClaim(a)
+			c.recorder.recordMade(time.Now(), a.Name)
+			return
+		}
+		if errors.Is(err, plan.ErrInvalid) || try >= createTries {
+			s.Overlay.DropProvisionalClaim(a.Name)
+			s.RecordUnmadeClaim(unmadeClaim(a, time.Now(), err))
+			c.recorder.recordUnmade(a, err)
 			return
 		}
 		c.recorder.recordFailure("create", "nodeclaim/"+a.Name, a.Why, err)
-		if errors.Is(err, plan.ErrInvalid) || try >= createTries {
-			s.Overlay.DropProvisionalClaim(a.Name)
-			return
-		}
 		time.AfterFunc(retryPause(try, 200*time.Millisecond, 5*time.Second), func() {
 			if ctx.Err() != nil {
 				return
@@ -141,6 +146,7 @@ func (c *Controller) createClaim(ctx context.Context, now time.Time, a plan.Crea
 				if have := s.FindClaim(a.Name); have != nil && have.Provisional { // else it has come
 					if c.passive.Load() != nil {
 						s.Overlay.DropProvisionalClaim(a.Name)
+						delete(c.recorder.creates, a.Name)
 						return
 					}
 					c.createClaim(ctx, time.Now(), a, try+1)
@@ -237,6 +243,27 @@ func retryPause(n int, first, most time.Duration) time.Duration {
 		d *= 2
 	}
 	return min(d, most)
+}
+
+// refusalText is what the API server says of a claim that it refuses, without the claim's name: no such claim will be found.
+func refusalText(claim string, err error) string {
+	text := err.Error()
+	if i := strings.LastIndex(text, strconv.Quote(claim)); i >= 0 {
+		text = text[i+len(claim)+2:]
+		for _, cut := range []string{" is forbidden: ", " is invalid: ", ": "} {
+			text = strings.TrimPrefix(text, cut)
+		}
+	}
+	return strings.TrimSpace(text)
+}
+
+// unmadeClaim is what is remembered of a claim that was refused.
+func unmadeClaim(a plan.CreateClaim, now time.Time, err error) model.UnmadeClaim {
+	u := model.UnmadeClaim{Claim: a.Name, Pool: a.Pool.Name, Slots: a.Slots, At: now, Message: refusalText(a.Name, err)}
+	if q := a.Requirements.Get(model.LabelNodeGroup); q != nil && !q.Complement && len(q.Values) == 1 {
+		u.Group = q.Values[0]
+	}
+	return u
 }
 
 // provisionalClaim is how a claim looks until the API server shows it.

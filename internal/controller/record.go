@@ -37,6 +37,7 @@ type recorder struct {
 	told         map[string]string   // by pod uid: the refusal last told, so that it is not told again
 	blockersTold time.Time           // when all that blocks disruption was last told
 	claims       claimHistory
+	creates      map[string]decidedCreate   // by name: NodeClaims that are being made
 	commands     map[string]*ledger.Command // that begin in this step, by id
 }
 
@@ -44,7 +45,7 @@ func newRecorder(c *Controller) *recorder {
 	return &recorder{
 		cluster: c.Cluster, state: c.State, ledger: c.Ledger, metrics: c.Metrics, log: c.Log, repair: c.Policy.Repair,
 		groups: &groupEvents{cluster: c.Cluster, state: c.State, status: c.GroupStatus},
-		notes:  map[string]toldNote{}, told: map[string]string{}, claims: newClaimHistory(), commands: map[string]*ledger.Command{},
+		notes:  map[string]toldNote{}, creates: map[string]decidedCreate{}, told: map[string]string{}, claims: newClaimHistory(), commands: map[string]*ledger.Command{},
 	}
 }
 
@@ -59,6 +60,7 @@ func (rec *recorder) recordOutput(now time.Time, snap *model.Snapshot, out *deci
 	rec.recordMoves(now, out)
 	rec.recordBindings(now, out.Actions)
 	rec.tellNotes(now, out.Notes)
+	rec.recordVain(now, out)
 	rec.groups.beginStep()
 	growth := rec.groups.findGrowth(snap, out.Actions)
 	rec.groups.tellGrowth(growth)
@@ -68,7 +70,7 @@ func (rec *recorder) recordOutput(now time.Time, snap *model.Snapshot, out *deci
 			if a.Why.Code == plan.Demand {
 				bought++
 			}
-			rec.recordCreate(now, a, out)
+			rec.recordCreate(a, out)
 			rec.groups.tellTriggered(a, growth)
 		case plan.DeleteClaim:
 			rec.recordDelete(now, snap, a)
@@ -107,14 +109,20 @@ func (rec *recorder) recordOutput(now time.Time, snap *model.Snapshot, out *deci
 	}
 }
 
-func (rec *recorder) recordCreate(now time.Time, a plan.CreateClaim, out *decide.Output) {
+// decidedCreate is a NodeClaim that is being made, and what is told when it is.
+type decidedCreate struct {
+	entry ledger.Entry
+	pods  []*model.Pod
+}
+
+// recordCreate takes note of a NodeClaim that is to be made. It is told when it is made: see recordMade.
+func (rec *recorder) recordCreate(a plan.CreateClaim, out *decide.Output) {
+	var pods []*model.Pod
 	var names []string
 	for _, p := range a.Pods {
-		if p.Expected {
-			continue
+		if !p.Expected {
+			pods, names = append(pods, p), append(names, p.Key())
 		}
-		names = append(names, p.Key())
-		rec.cluster.Event("Pod", p.Namespace, p.Name, p.UID, false, "Nominated", "Should land on NodeClaim "+a.Name)
 	}
 	why := []plan.Reason{a.Why}
 	if !a.Reserved {
@@ -126,10 +134,59 @@ func (rec *recorder) recordCreate(now time.Time, a plan.CreateClaim, out *decide
 	for _, s := range a.Slots {
 		slots += s.Count
 	}
-	rec.ledger.Add(ledger.Entry{At: now, Kind: "create", Subject: "nodeclaim/" + a.Name, Why: why, Pods: names, Type: a.Type, Micro: a.PriceMicro, Bound: out.Cost.BoundMicroPerHour,
-		MorePods: max(slots, len(a.Pods)) - len(names), Command: rec.commands[a.Why.Command], Related: deploymentsOf(a.Pods), Before: h.cost, After: h.cost + a.PriceMicro})
+	rec.creates[a.Name] = decidedCreate{pods: pods, entry: ledger.Entry{Kind: "create", Subject: "nodeclaim/" + a.Name, Why: why, Pods: names, Type: a.Type, Micro: a.PriceMicro, Bound: out.Cost.BoundMicroPerHour,
+		MorePods: max(slots, len(a.Pods)) - len(names), Command: rec.commands[a.Why.Command], Related: deploymentsOf(a.Pods), Before: h.cost, After: h.cost + a.PriceMicro}}
 	h.cost += a.PriceMicro
 	h.planned[a.Name] = a.PriceMicro
+}
+
+// recordMade tells that a NodeClaim has been made: its pods, and the history.
+func (rec *recorder) recordMade(now time.Time, name string) {
+	d, ok := rec.creates[name]
+	if !ok {
+		return
+	}
+	delete(rec.creates, name)
+	d.entry.At = now
+	rec.ledger.Add(d.entry)
+	for _, p := range d.pods {
+		rec.cluster.Event("Pod", p.Namespace, p.Name, p.UID, false, "Nominated", "Should land on NodeClaim "+name)
+	}
+}
+
+// recordUnmade tells that a NodeClaim was refused. It never was, so the history counts no dollars for it, and its pods are
+// told of the NodePool alone.
+func (rec *recorder) recordUnmade(a plan.CreateClaim, err error) {
+	d := rec.creates[a.Name]
+	delete(rec.creates, a.Name)
+	delete(rec.claims.planned, a.Name)
+	rec.metrics.groups.errors.WithLabelValues(groupAPIError).Inc()
+	why := plan.Reason{Code: plan.ClaimRefused, Pool: a.Pool.Name, Have: refusalText(a.Name, err)}
+	rec.log.Warn("nodeclaim refused", "nodeclaim", a.Name, "nodepool", a.Pool.Name, "error", err.Error())
+	rec.ledger.Add(ledger.Entry{At: time.Now(), Kind: "note", Subject: "nodepool/" + a.Pool.Name, Why: []plan.Reason{why}, Pods: d.entry.Pods, Outcome: string(plan.ClaimRefused)})
+	for _, p := range d.pods {
+		rec.cluster.Event("Pod", p.Namespace, p.Name, p.UID, true, string(plan.ClaimRefused), "NodePool "+a.Pool.Name+": "+report.Sentence(why))
+	}
+	rec.cluster.Event("NodePool", "", a.Pool.Name, a.Pool.UID, true, string(plan.ClaimRefused), report.Sentence(why))
+}
+
+// recordVain tells of launches that were in vain: their pods, the NodePool, the history and the metrics.
+func (rec *recorder) recordVain(now time.Time, out *decide.Output) {
+	for i := range out.Vain {
+		v := &out.Vain[i]
+		cause := string(v.Cause.Code)
+		rec.metrics.ours.vainLaunches.WithLabelValues(v.Pool.Name, cause).Inc()
+		rec.metrics.ours.vainDollars.WithLabelValues(v.Pool.Name).Add(float64(v.Micro) / 1e6)
+		text := report.Sentence(v.Why)
+		rec.log.Warn("launch in vain", "nodeclaim", v.Claim, "nodepool", v.Pool.Name, "group", v.Group, "pods", v.Owner, "cause", cause, "message", text,
+			"usd", formatUSD(v.Micro), "waves", v.Times)
+		rec.cluster.Event("Pod", v.Pod.Namespace, v.Pod.Name, v.Pod.UID, true, "LaunchInVain", "NodePool "+v.Pool.Name+": "+text)
+		rec.cluster.Event("NodePool", "", v.Pool.Name, v.Pool.UID, true, "LaunchInVain", "Pods of "+v.Owner+": "+text)
+		rec.ledger.Add(ledger.Entry{At: now, Kind: "note", Subject: "nodepool/" + v.Pool.Name, Why: []plan.Reason{v.Why}, Outcome: "LaunchInVain", Pods: []string{v.Pod.Key()}})
+	}
+	for _, c := range out.VainCosts {
+		rec.metrics.ours.vainDollars.WithLabelValues(c.Pool).Add(float64(c.Micro) / 1e6)
+	}
 }
 
 func (rec *recorder) recordDelete(now time.Time, snap *model.Snapshot, a plan.DeleteClaim) {

@@ -116,7 +116,13 @@ func TestLedgerCountsWhatRuns(t *testing.T) {
 				}
 				out := &decide.Output{}
 				out.Actions = step.actions
-				b.c.recorder.recordOutput(time.Unix(int64(i), 0), &model.Snapshot{Pools: []*model.NodePool{pool}, Claims: step.claims}, out)
+				now := time.Unix(int64(i), 0)
+				b.c.recorder.recordOutput(now, &model.Snapshot{Pools: []*model.NodePool{pool}, Claims: step.claims}, out)
+				for _, a := range step.actions {
+					if a, ok := a.(plan.CreateClaim); ok {
+						b.c.recorder.recordMade(now, a.Name)
+					}
+				}
 			}
 		})
 		time.Sleep(time.Second)

@@ -4,7 +4,9 @@
 package decide
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -29,6 +31,7 @@ type demandStage struct {
 	reservations  *reservations
 	shortfalls    *capacityShortfalls
 	slots         *slotAssignment
+	vain          *vainLaunches
 	smallNodes    *smallNodes
 	workShares    *workShares
 	resources     *resourceShares
@@ -36,6 +39,8 @@ type demandStage struct {
 	unbounded bool // all of the demand is looked at, whatever work it is: see WhatIf
 
 	undecided map[string]bool // Request.Undecided
+
+	heldBack map[*solve.Result]map[*model.Pod]plan.Reason // pods that wait for what comes of one node: see vainLaunches.holdBack
 }
 
 // demandMemory is what demandStage remembers from step to step.
@@ -51,6 +56,7 @@ func (dm *demandStage) solve(look bool) {
 	}
 	left := dm.slots.withoutMachine()
 	dm.out.Solved = true
+	dm.vain.wake(nil)
 	left, stopped := dm.shortfalls.refuseRepeated(left)
 	dm.out.Pods = append(dm.out.Pods, stopped...)
 	left = dm.leaveUndecided(left)
@@ -65,7 +71,9 @@ func (dm *demandStage) solve(look bool) {
 		return
 	}
 	rooms, what := dm.nodes.list()
-	left, closed, refused := dm.disagreements.findRefused(left, dm.out.Left)
+	left, resting, waits := dm.vain.findResting(left)
+	left, closed, refused := dm.disagreements.findRefused(left, slices.Concat(dm.out.Left, resting))
+	refused = append(refused, waits...)
 	rooms = closeNodes(rooms, closed)
 	if !dm.unbounded {
 		dm.resources.decide(dm.out.Left, append(left[:len(left):len(left)], dm.buffers.virtualPods()...), rooms, dm.purchases.pools())
@@ -81,6 +89,7 @@ func (dm *demandStage) solve(look bool) {
 	}
 	if len(left) == 0 {
 		dm.out.Pods = append(dm.out.Pods, refused...)
+		dm.vain.wake(refused)
 		dm.rememberPlacements(map[string]placement{})
 		return
 	}
@@ -124,7 +133,11 @@ func (dm *demandStage) solve(look bool) {
 	for _, r := range final {
 		refused = append(refused, plan.PodDecision{Pod: r.Pod, Outcome: plan.Refused, Reasons: dm.namedNodeReasons(r.Pod.Class, r.Reasons)})
 	}
+	for _, p := range slices.SortedFunc(maps.Keys(dm.heldBack[res]), comparePodKeys) {
+		refused = append(refused, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{dm.heldBack[res][p]}})
+	}
 	dm.out.Pods = append(dm.out.Pods, refused...)
+	dm.vain.wake(refused)
 	dm.rememberPlacements(placed)
 }
 
@@ -148,19 +161,40 @@ func (dm *demandStage) leaveUndecided(demand []*model.Pod) []*model.Pod {
 
 // areDue says whether pods that were set aside are to be looked at now.
 func (dm *demandStage) areDue() bool {
-	return dm.workShares.mem.retry.isDue(dm.now) || dm.resources.mem.retry.isDue(dm.now)
+	return dm.vain.areDue() || dm.workShares.mem.retry.isDue(dm.now) || dm.resources.mem.retry.isDue(dm.now)
 }
 
-// packPods solves for pods on given nodes and on machines to buy.
+// packPods solves for pods on given nodes and on machines to buy. Where launches for them have been in vain before, it
+// solves again until nothing is launched that is to wait.
 func (dm *demandStage) packPods(pods []*model.Pod, rooms []solve.ExistingNode) (*solve.Problem, *solve.Result) {
-	problem := &solve.Problem{
-		ResourceNames: dm.s.ResourceNames, Demand: pods, Nodes: rooms, Pools: dm.purchases.pools(), Daemons: dm.s.Daemons, Namespaces: dm.s.Namespaces, Limits: dm.purchases.limitUses(),
+	held := map[*model.Pod]plan.Reason{}
+	for {
+		problem := &solve.Problem{
+			ResourceNames: dm.s.ResourceNames, Demand: pods, Nodes: rooms, Pools: dm.purchases.pools(), Daemons: dm.s.Daemons, Namespaces: dm.s.Namespaces, Limits: dm.purchases.limitUses(),
+		}
+		problem.Pools = dm.expander.rankGroups(problem)
+		res, mem := solve.Solve(problem, dm.mem.solve, dm.pol.Solve)
+		dm.mem.solve = mem
+		if dm.vain.review(res.New) || dm.vain.soften(res.Refused) {
+			continue
+		}
+		if more := dm.vain.holdBack(res.New); len(more) > 0 {
+			maps.Copy(held, more)
+			pods = slices.DeleteFunc(slices.Clone(pods), func(p *model.Pod) bool { _, waits := more[p]; return waits })
+			continue
+		}
+		if len(held) > 0 {
+			if dm.heldBack == nil {
+				dm.heldBack = map[*solve.Result]map[*model.Pod]plan.Reason{}
+			}
+			dm.heldBack[&res] = held
+		}
+		return problem, &res
 	}
-	problem.Pools = dm.expander.rankGroups(problem)
-	res, mem := solve.Solve(problem, dm.mem.solve, dm.pol.Solve)
-	dm.mem.solve = mem
-	return problem, &res
 }
+
+// comparePodKeys orders pods by namespace and name.
+func comparePodKeys(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) }
 
 // rememberPlacements keeps what pending pods are expected where; nil: as before, less those that are not pending any
 // more.

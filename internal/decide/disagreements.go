@@ -61,21 +61,9 @@ type disagreement struct {
 // without a purchase.
 const maxDisagreements = 6
 
-// countBoughtFor counts those of the named nodes that were bought while the pod was pending.
-func (sd *schedulerDisagreements) countBoughtFor(p *model.Pod, names []string) int {
-	n := 0
-	for _, name := range names {
-		if i := findNode(sd.s, name); i >= 0 && sd.claims.claimOf[i] >= 0 && sd.s.Claims[sd.claims.claimOf[i]].Created.After(p.Created) {
-			n++
-		}
-	}
-	return n
-}
-
 // findRefused finds standing nodes that kube-scheduler has not used for a pod although it fits by every check here, and
-// refuses a pod after two such nodes that were bought for it: a third machine of the kind would not help it. It returns
-// the demand that is left, the names of the nodes, which are closed to it, and the refused pods. What is known of pods
-// that are not decided on stays known.
+// refuses a pod after maxDisagreements of them. It returns the demand that is left, the names of the nodes, which are
+// closed to it, and the refused pods. What is known of pods that are not decided on stays known.
 func (sd *schedulerDisagreements) findRefused(left, undecided []*model.Pod) (kept []*model.Pod, closed map[string]bool, refused []plan.PodDecision) {
 	mismatches := map[string]disagreement{}
 	for _, p := range undecided {
@@ -125,7 +113,7 @@ func (sd *schedulerDisagreements) of(p *model.Pod) disagreement {
 
 // refusal says why nothing more is bought for a pod, if that is so.
 func (sd *schedulerDisagreements) refusal(p *model.Pod, m disagreement) (plan.Reason, bool) {
-	if len(m.nodes) == 0 || sd.countBoughtFor(p, m.nodes) < 2 && len(m.nodes) < maxDisagreements {
+	if len(m.nodes) == 0 || len(m.nodes) < maxDisagreements {
 		return plan.Reason{}, false
 	}
 	if m.why.Code != "" {

@@ -327,7 +327,7 @@ func (ge *groupExpander) balanceGroups(in *solve.Problem, bought []solve.NewNode
 		for _, o := range n.Type.Offerings {
 			g := o.Labels[model.LabelNodeGroup]
 			if g == "" || g == own || !o.Available || o.CapacityType != best.CapacityType || o.PriceMicro != n.Offering.PriceMicro || o.Remaining >= 0 && coming[g] >= o.Remaining ||
-				!labelsAlike(n.Offering.Labels, o.Labels, p.Scaling.Ignore) || !podsAllowOffering(n.Pods, o) {
+				!labelsAlike(n.Offering.Labels, o.Labels, p.Scaling.Ignore) || !podsAllowOffering(n.Pods, o) || isGroupBarred(in, n, g) {
 				continue
 			}
 			if k := size[g] + coming[g]; k < least {
@@ -340,6 +340,15 @@ func (ge *groupExpander) balanceGroups(in *solve.Problem, bought []solve.NewNode
 			switchGroup(n, p, best)
 		}
 	}
+}
+
+// isGroupBarred says whether no node of a group is launched for some pods of a machine.
+func isGroupBarred(in *solve.Problem, n *solve.NewNode, group string) bool {
+	return slices.ContainsFunc(in.Pools, func(p solve.Pool) bool {
+		return p.Name == n.Pool && slices.ContainsFunc(p.Barred, func(b solve.Bar) bool {
+			return b.Group == group && slices.ContainsFunc(n.Pods, func(q *model.Pod) bool { return q.Class.Key == b.Class.Key })
+		})
+	})
 }
 
 // labelsAlike says whether labels differ in none but the group's name and those that may.

@@ -17,7 +17,21 @@ import (
 type LearnedCapacity struct {
 	Types []LearnedType `json:"types,omitempty"`
 	Pods  []LearnedPod  `json:"pods,omitempty"`
+
+	Launches []endedLaunch `json:"launches,omitempty"` // that have ended without a pod of theirs
+	Vain     []LearnedVain `json:"vain,omitempty"`
 }
+
+// LearnedVain is the vain launches for the pods of one template in one pool or node group.
+type LearnedVain struct {
+	Template string `json:"template,omitempty"`
+	Site     string `json:"site,omitempty"` // the pool by uid
+	Group    string `json:"group,omitempty"`
+	vainCount
+}
+
+// mostLearnedLaunches is how many launches are told of, the last ones.
+const mostLearnedLaunches = 300
 
 // LearnedType is what machines of a type came with in a pool. Resources are amounts by name.
 type LearnedType struct {
@@ -43,7 +57,7 @@ type LearnedPod struct {
 const maxMachinesPerType = 8
 
 // LearnedChanges counts the changes of what Learned returns.
-func (m *Memory) LearnedChanges() int { return m.shortfalls.changes }
+func (m *Memory) LearnedChanges() int { return m.shortfalls.changes + m.vain.changes }
 
 // Learned are what has been learned; names are the resources by Dim.
 func (m *Memory) Learned(names []string) LearnedCapacity {
@@ -72,6 +86,13 @@ func (m *Memory) Learned(names []string) LearnedCapacity {
 		x := m.shortfalls.byPod[uid]
 		out.Pods = append(out.Pods, LearnedPod{uid, x.class, x.pool, x.basis, x.claims, x.why})
 	}
+	out.Launches = m.vain.ended[max(0, len(m.vain.ended)-mostLearnedLaunches):]
+	for k, c := range m.vain.counts {
+		out.Vain = append(out.Vain, LearnedVain{k.template, k.pool, k.group, c})
+	}
+	slices.SortFunc(out.Vain, func(a, b LearnedVain) int {
+		return strings.Compare(a.Template+"\x00"+a.Site+"\x00"+a.Group, b.Template+"\x00"+b.Site+"\x00"+b.Group)
+	})
 	return out
 }
 
@@ -100,6 +121,10 @@ func (m Memory) WithLearned(l LearnedCapacity, dim func(name string) model.Dim) 
 	}
 	for _, p := range l.Pods {
 		m.shortfalls.byPod[p.Pod] = podShortfall{p.Class, p.Pool, p.Basis, p.Claims, p.Why}
+	}
+	m.vain.ended, m.vain.counts = slices.Clone(l.Launches), map[vainSite]vainCount{}
+	for _, v := range l.Vain {
+		m.vain.counts[vainSite{v.Template, v.Site, v.Group}] = v.vainCount
 	}
 	return m
 }

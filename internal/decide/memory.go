@@ -13,6 +13,7 @@ type Memory struct {
 	groupActivity groupActivityMemory
 	reservations  reservationMemory
 	shortfalls    shortfallMemory
+	vain          vainMemory
 	disagreements disagreementMemory
 	lifecycle     lifecycleMemory
 	registrations registrationMemory

@@ -17,6 +17,7 @@ type poolStatus struct {
 	mem           *statusMemory
 	memo          *unchangedMachines
 	registrations *registrations
+	vain          *vainLaunches
 }
 
 // statusMemory is what poolStatus remembers from step to step.
@@ -45,6 +46,9 @@ func (ps *poolStatus) write() {
 		a := plan.UpdatePool{Pool: p.Name, UID: p.UID, Conditions: poolConditions(p), Resources: trimZeros(used[p.Name]), Nodes: count[p.Name], Hash: p.Hash, ClassGeneration: p.ClassGeneration}
 		if r := ps.registrations.condition(p); r.Status != "" {
 			a.Conditions[registrationHealthy] = r
+		}
+		if v := ps.vain.condition(p); v.Status != "" {
+			a.Conditions[vainCondition] = v
 		}
 		if !poolStatusDiffers(p, a) {
 			at[p.UID] = last

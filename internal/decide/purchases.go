@@ -21,6 +21,7 @@ type purchases struct {
 	mem        *purchaseMemory
 	memo       *unchangedMachines
 	preemption *preemption
+	vain       *vainLaunches
 
 	namedClaims map[string]bool  // names given to claims of static pools in this step
 	limitUse    []model.LimitUse // what the snapshot's limits are used for; nil: not counted yet
@@ -116,7 +117,7 @@ func (pu *purchases) pools() []solve.Pool {
 		}
 		out = append(out, sp)
 	}
-	return pu.refuseUncounted(pu.shareLimits(pu.withinGroupMaximums(out), pu.limitUses()))
+	return pu.vain.barPools(pu.refuseUncounted(pu.shareLimits(pu.withinGroupMaximums(out), pu.limitUses())))
 }
 
 // isSizeKnown says whether it is known how large a claim's machine is.

@@ -79,6 +79,8 @@ func (x *script) describeQuery() {
 //	notbound                     verify is against the bindings of the last step
 //	unbindable POD               the API server refused to have it bound
 //	failure CLAIM KIND MESSAGE…
+//	unmade CLAIM pool=P slot=PODS:N [group=NAME] at=AT MESSAGE…    the API server has refused the NodeClaim
+//	said POD MESSAGE…            kube-scheduler's words for why the pod fits nowhere
 //	pdb NAME app=NAME allowed=N  (of one healthy pod: minAvailable says the rest)
 //	daemon NAME port=N
 //	buffer NAME N POD [max=DOLLARS] [group=NAME]    a CapacityBuffer of N pods like those of a pod line; max: an hour of it, at most
@@ -265,6 +267,33 @@ func (x *script) line(f []string) {
 		x.st.SetInstances(x.list, x.listed)
 	case "failure":
 		x.st.RecordLaunchFailure("uid-"+f[1], model.LaunchFailure{Kind: f[2], Message: strings.Join(f[3:], " ")})
+	case "unmade":
+		u := model.UnmadeClaim{Claim: f[1]}
+		for i, o := range f[2:] {
+			k, v, _ := strings.Cut(o, "=")
+			switch k {
+			case "pool":
+				u.Pool = v
+			case "group":
+				u.Group = v
+			case "slot":
+				group, n, _ := strings.Cut(v, ":")
+				for range x.number(n) {
+					u.Slots = mergeSlots(u.Slots, []*model.Pod{x.groups[group]})
+				}
+			case "at":
+				u.At, u.Message = x.when(v), strings.Join(f[i+3:], " ")
+			}
+		}
+		x.st.RecordUnmadeClaim(u)
+	case "said":
+		for _, p := range x.st.Snapshot(x.now).Pending {
+			if p.Name == f[1] {
+				q := *p
+				q.Refusal = strings.Join(f[2:], " ")
+				x.st.SetPod(&q)
+			}
+		}
 	case "gone":
 		switch f[1] {
 		case "pod":

@@ -59,6 +59,9 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 		}
 		return
 	}
+	if ex.explainVain(a, p, alt) {
+		return
+	}
 	if m, ok := ex.shortfalls.podShortfallOf(p); ok && m.isFinal() {
 		alt, reasons = nil, []plan.Reason{m.why}
 	} else if len(reasons) > 0 {
@@ -93,6 +96,24 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 		}
 		a.Findings = append(a.Findings, f)
 	}
+}
+
+// explainVain says why no node is launched for a pending pod that would have one but for launches in vain, and whether that
+// is so. What would come is tried when the rest ends, or at once when the cause goes.
+func (ex *explanation) explainVain(a *plan.Answer, p *model.Pod, then *plan.Alternative) bool {
+	if then == nil || then.Kind != plan.Buy && len(ex.disagreements.of(p).nodes) == 0 || ex.reservations.covers(p) {
+		return false
+	}
+	for _, why := range ex.vain.barsOn(p, then.Pool) {
+		f := plan.Finding{Of: plan.Demand, Reason: why.Reason, Until: why.until}
+		if why.Key == string(plan.Taint) {
+			f.Change = &plan.Change{Object: "node/" + why.node, Field: "spec.taints[" + why.taint + "]", Op: plan.Remove}
+		}
+		a.Findings = append(a.Findings, f)
+		a.Ways = append(a.Ways, plan.Way{Of: plan.Demand, Changes: []plan.Change{}, After: f.Until, Then: *then})
+		return true
+	}
+	return false
 }
 
 // explainComing says what a machine that a pod waits for waits for itself.

@@ -68,6 +68,10 @@ type world struct {
 	told  map[string]int                 // by workload: how many pods its ReplicaSet is to have
 	kept  map[string]int                 // by workload that has a PodDisruptionBudget: how many of its pods must be healthy
 
+	keeps     bool             // what decide has learned outlives the controller
+	learned   *LearnedCapacity // as it was stored last
+	adversary *adversary       // nil: there is none
+
 	loose    bool // some pods tolerate every taint, or have no controller
 	bindings int  // pods bound by the controller
 	refused  int  // bindings that verify was against
@@ -178,6 +182,9 @@ func (w *world) fatalf(format string, args ...any) {
 func (w *world) restart() {
 	w.st, w.mem, w.calls, w.watch, w.listed, w.next = state.New(), Memory{}, nil, [5][]func(*state.State){}, time.Time{}, time.Time{}
 	w.st.SetNow(w.now)
+	if w.learned != nil {
+		w.mem = w.mem.WithLearned(*w.learned, w.st.Resources().Dim)
+	}
 	w.st.SetNamespace("default", nil)
 	w.st.Pools.SetPool(w.pool)
 	if w.limit != nil {
@@ -419,7 +426,7 @@ func (w *world) bind(a plan.Bind) (uint64, error) {
 		return 0, plan.ErrGone
 	case p.Node != "" || !p.Deleting.IsZero():
 		return 0, plan.ErrConflict
-	case w.chance("binding refused", 3):
+	case w.chance("binding refused", 3) || w.adversary.refusesPod(w, p, a.Node):
 		return 0, plan.ErrInvalid
 	}
 	q := *p
@@ -455,15 +462,23 @@ func (w *world) createClaim(a plan.CreateClaim) (uint64, error) {
 	if w.claims[a.Name] != nil {
 		return w.version, nil // AlreadyExists
 	}
+	if w.adversary.refusesClaim(a) {
+		w.st.RecordUnmadeClaim(model.UnmadeClaim{Claim: a.Name, Pool: a.Pool.Name, Slots: a.Slots, At: w.now, Message: "denied"})
+		return 0, plan.ErrInvalid
+	}
 	w.created++
 	w.say("claim %s is made", a.Name)
 	labels := maps.Clone(a.Pool.Labels)
 	labels[model.LabelNodePool] = a.Pool.Name
+	if q := a.Requirements.Get(teamLabel); q != nil && len(q.Values) == 1 {
+		labels[teamLabel] = q.Values[0]
+	}
 	w.setClaim(&model.Claim{
 		Name: a.Name, UID: fmt.Sprintf("uid-%s-%d", a.Name, w.created), Pool: a.Pool.Name, Requirements: a.Requirements, Labels: labels, Annotations: edited(a.Annotations, map[string]string{hashAnnotation: a.Pool.Hash, hashVersionAnnotation: hashVersion}),
 		StartupTaints: a.Pool.StartupTaints, Requests: a.Requests, ExpireAfter: a.Pool.ExpireAfter, TerminationGracePeriod: a.Pool.TerminationGracePeriod, Created: w.now,
 		HasFinalizer: true, Conditions: map[string]model.Condition{}, Reserved: a.Reserved, Slots: a.Slots, NoReserve: string(a.NoReserve.Code),
 	})
+	w.adversary.claimMade(w, a)
 	return w.version, nil
 }
 
@@ -523,6 +538,8 @@ func (w *world) buy(c *model.Claim) *machine {
 	w.serial++
 	m.id = fmt.Sprint("m", w.serial)
 	switch {
+	case w.adversary.keepsFromJoining(c):
+		m.boot = -1
 	case w.chance("never registers", 5):
 		m.boot = -1
 	case w.chance("never ready", 5):
@@ -767,7 +784,7 @@ func (w *world) scheduler() {
 		for _, name := range sortedKeys(w.nodes) {
 			n := w.nodes[name]
 			room := n.Allocatable.Sub(used[name])
-			if model.Untolerated(n.Taints, tolerations) != nil ||
+			if model.Untolerated(n.Taints, tolerations) != nil || w.adversary.refusesPod(w, p, name) ||
 				len(p.Class.Terms) > 0 && !p.Class.Terms[0].Requirements.Matches(n.Labels) || !w.topology(p.Class, n) {
 				continue
 			}
@@ -976,6 +993,10 @@ func (w *world) control() {
 		}
 	}
 	w.mem, w.next, w.acted = mem, out.Next, false
+	if w.keeps && !w.chance("what is learned is not stored", 20) {
+		l := mem.Learned(snap.ResourceNames)
+		w.learned = &l
+	}
 	if w.judge != nil {
 		w.judge(snap, &out)
 	}
@@ -1066,6 +1087,7 @@ func (w *world) mischief() {
 // tick is one round of everybody.
 func (w *world) tick() {
 	w.mischief()
+	w.adversary.act(w)
 	w.controllers()
 	w.kubelets()
 	if !w.chance("scheduler is slow", 30) {

@@ -23,6 +23,7 @@ const (
 	GroupAtMaximum   Code = "GroupAtMaximum"   // pods wait for a node group that is at its maximum
 	PoolBuysNothing  Code = "PoolBuysNothing"  // no instance type meets the requirements of the NodePool; Key: the label that leaves none
 	PoolNotReady     Code = "PoolNotReady"     // Have: why
+	LaunchesInVain   Code = "LaunchesInVain"   // no pod came to nodes that a NodePool launched for it; Key: the code of the cause, Have: how many, what they cost and the cause
 	OverlappingPools Code = "OverlappingPools" // two NodePools of equal weight may launch the same nodes for the same pods; Have: the other
 	SpotNeverAllowed Code = "SpotNeverAllowed"
 	FewTypes         Code = "FewTypes"   // a NodePool may launch few instance types; Have: how many
@@ -31,6 +32,16 @@ const (
 
 // mostAsked is how many workloads that wait are asked about one by one.
 const mostAsked = 8
+
+// findVainLaunches finds NodePools whose nodes no pod came to, as their status says.
+func (x *exam) findVainLaunches() (out []Finding) {
+	for _, p := range x.Snapshot.Pools {
+		if c := p.Conditions["LaunchesInVain"]; c.True() {
+			out = append(out, Finding{Code: LaunchesInVain, Severity: Broken, Subject: "nodepool/" + p.Name, Key: c.Reason, Have: c.Message})
+		}
+	}
+	return out
+}
 
 // findUnplaceable finds workloads whose pods wait in vain.
 func (x *exam) findUnplaceable() (out []Finding) {

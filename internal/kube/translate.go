@@ -5,6 +5,7 @@ package kube
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -112,14 +114,14 @@ func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
 			case c.Status == corev1.ConditionTrue:
 				out.Bound = c.LastTransitionTime.Time
 			case c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable:
-				out.Unschedulable = c.LastTransitionTime.Time
+				out.Unschedulable, out.Refusal = c.LastTransitionTime.Time, shortened(c.Message)
 			}
 		}
 	}
 	if out.Node == "" {
 		out.Bound = time.Time{}
 	} else {
-		out.Unschedulable = time.Time{}
+		out.Unschedulable, out.Refusal = time.Time{}, ""
 		if out.Bound.IsZero() {
 			// Bound without kube-scheduler (spec.nodeName was given): no condition says when.
 			out.Bound = p.CreationTimestamp.Time
@@ -246,7 +248,42 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 		}
 		c.SlotKey = classText(&slot, t.Table.Names())
 	}
+	if isOfTemplate(c.Labels) {
+		alike := *c
+		alike.Labels = maps.Clone(c.Labels)
+		maps.DeleteFunc(alike.Labels, func(k, _ string) bool { return slices.Contains(ownLabels, k) })
+		alike.Volumes = make([]model.Volume, len(c.Volumes))
+		for i, v := range c.Volumes {
+			alike.Volumes[i] = model.Volume{Driver: v.Driver, Exclusive: v.Exclusive, OneNode: v.OneNode}
+		}
+		withoutHash(&alike)
+		c.TemplateKey = classText(&alike, t.Table.Names())
+	}
 	return c
+}
+
+// ownLabels are those that controllers give to each pod, or to all of one Job, beside the labels of its template.
+var ownLabels = []string{appsv1.StatefulSetPodNameLabel, appsv1.PodIndexLabel, batchv1.JobNameLabel, batchv1.ControllerUidLabel, "job-name", "controller-uid", batchv1.JobCompletionIndexAnnotation}
+
+// isOfTemplate says whether labels tell apart pods that are made from one template.
+func isOfTemplate(l model.Labels) bool {
+	for _, k := range ownLabels {
+		if _, ok := l[k]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// mostMessageBytes is how much of what another component says is kept.
+const mostMessageBytes = 512
+
+// shortened returns the beginning of a message.
+func shortened(s string) string {
+	if len(s) <= mostMessageBytes {
+		return s
+	}
+	return strings.ToValidUTF8(s[:mostMessageBytes], "") + "…"
 }
 
 // withoutHash takes out what tells pods of one ReplicaSet from those of the next that the same Deployment makes: a restarted one's pod takes

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
@@ -85,6 +86,10 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 		}
 	}
 
+	if len(p.Name) > validation.LabelValueMaxLength {
+		fail("metadata.name", fmt.Sprintf("%d characters, want at most %d: it is the value of label %s on each NodeClaim and node; create the NodePool under a shorter name",
+			len(p.Name), validation.LabelValueMaxLength, model.LabelNodePool))
+	}
 	if r := spec.NodeClassRef; r == nil || r.Kind == "" || r.Name == "" || r.Group == "" {
 		fail("spec.template.spec.nodeClassRef", "group, kind and name are needed; name the node class to buy with")
 	} else {

@@ -527,6 +527,7 @@ type Snapshot struct {
 	Drift         map[string]string        // by claim uid: why its machine is not what its node class asks for; empty: it is; absent: not asked
 	InFlight      map[string]time.Time     // actions begun whose effect has not come back yet, by Action key
 	Failures      map[string]LaunchFailure // of the last launch, by claim uid
+	Unmade        []UnmadeClaim            // NodeClaims that the API server has refused of late, oldest first
 	Failed        map[string]CallFailure   // calls that failed the last time and will be repeated, by Action key
 }
 
@@ -535,6 +536,14 @@ type CallFailure struct {
 	Times   int       // in a row
 	Since   time.Time // of the first of these failures
 	Message string    // of the last
+}
+
+// UnmadeClaim is a NodeClaim that the API server, or an admission policy, has refused.
+type UnmadeClaim struct {
+	Claim, Pool, Group string // the pool by name
+	Slots              []Slot
+	At                 time.Time
+	Message            string
 }
 
 // Making are the pods that a ReplicaSet still has to make.

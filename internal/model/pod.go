@@ -18,6 +18,10 @@ type Class struct {
 	// was made for before and after. Empty where it is no other than Key.
 	SlotKey string
 
+	// TemplateKey is SlotKey without what tells apart the pods of one template: those of a StatefulSet, and those of the Jobs of a
+	// CronJob. Empty where it is no other than SlotKey, or Key where that is empty.
+	TemplateKey string `json:",omitempty"`
+
 	Namespace string
 	Labels    Labels
 	Requests  Resources // what kube-scheduler counts: init, sidecar, overhead, pod-level resources; Pods is 1
@@ -282,6 +286,7 @@ type Pod struct {
 	Created              time.Time
 	Seen                 uint64    // version of the object when it was first seen: pods that a watch told of were made in this order, and kube-scheduler takes them so
 	Unschedulable        time.Time // when kube-scheduler last said so; zero: it has not
+	Refusal              string    // and in which words
 	Bound                time.Time // PodScheduled's transition; zero: not bound
 	Deleting             time.Time // deletionTimestamp; zero: not being deleted
 	GracePeriod          time.Duration

@@ -110,6 +110,17 @@ func sentence(r plan.Reason) string {
 			return "the cloud has no capacity now for any offering that fits (" + strings.TrimSuffix(r.Have, " set aside") + " tried; each is tried again after some minutes)"
 		}
 		return "no offering that fits is left; other pods took the last"
+	case plan.VainLaunches:
+		said := vainCause(r)
+		if r.Subject != "" {
+			said = "no pod like this ran on " + objectName(r.Subject) + ", which was launched for it" + with(" (", said, ")")
+		}
+		if r.Want != "" {
+			return said + ". The next node is launched at " + r.Want + ", or when the cause is gone"
+		}
+		return said + ". One node at a time is tried until a pod runs"
+	case plan.ClaimRefused:
+		return "the API server refuses the NodeClaim: " + r.Have
 	case plan.Limit:
 		switch {
 		case r.Key == "":

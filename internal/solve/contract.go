@@ -16,6 +16,8 @@ type (
 	ExistingNode = problem.ExistingNode
 	// Pool is a NodePool with what is left of its limits.
 	Pool = problem.Pool
+	// Bar keeps pods of a class from being bought for: launches for them have been in vain.
+	Bar = problem.Bar
 	// Policy are the knobs of a solve, all of them work or quality, none of them time.
 	Policy = problem.Policy
 	// Result is a plan for the demand.

@@ -4,6 +4,7 @@
 package state
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -201,3 +202,13 @@ func (s *State) SetNamespace(name string, l model.Labels) { s.namespaces.set(nam
 
 // DeleteNamespace forgets a namespace.
 func (s *State) DeleteNamespace(name string) { s.namespaces.delete(name) }
+
+// mostUnmade is how many refused NodeClaims are remembered.
+const mostUnmade = 100
+
+// RecordUnmadeClaim takes note of a NodeClaim that was refused, in place of an earlier one of its name.
+func (s *State) RecordUnmadeClaim(u model.UnmadeClaim) {
+	list := slices.DeleteFunc(slices.Clone(s.unmade), func(x model.UnmadeClaim) bool { return x.Claim == u.Claim })
+	list = append(list, u)
+	s.unmade = list[max(0, len(list)-mostUnmade):]
+}

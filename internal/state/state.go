@@ -61,6 +61,7 @@ type State struct {
 	classes   classTable
 	drift     map[string]string              // by claim uid, as last asked; replaced, never changed
 	failures  map[string]model.LaunchFailure // by claim uid
+	unmade    []model.UnmadeClaim            // replaced, never changed
 
 	counts *ChangeCounts
 	now    time.Time
@@ -120,6 +121,7 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 		InFlight:      s.InFlight.list(now),
 		Failures:      maps.Clone(s.failures),
 		Failed:        s.InFlight.failed(),
+		Unmade:        s.unmade,
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 
 // checks are the reason codes in the order the checks are made; the further a pool gets, the nearer the miss.
 var checks = [...]plan.Code{plan.NoPools, plan.Taint, plan.Requirement, plan.NoInstanceType, plan.Resource, plan.CameShort, plan.Offering,
-	plan.OutOfCapacity, plan.GroupMaximum, plan.Limit, plan.SharedLimit, plan.MinValues, plan.TopologySpread, plan.PodAffinity, plan.PodAntiAffinity, plan.HostPortConflict,
+	plan.OutOfCapacity, plan.GroupMaximum, plan.VainLaunches, plan.Limit, plan.SharedLimit, plan.MinValues, plan.TopologySpread, plan.PodAffinity, plan.PodAntiAffinity, plan.HostPortConflict,
 	plan.VolumeTopology, plan.VolumeStorage, plan.VolumeLimit, plan.VolumeExclusive, plan.VolumeClaim, plan.Unsupported, plan.NodeName, plan.PoolNotReady, plan.TooComplex, plan.WorkShare, plan.ResourceShare, plan.NotSchedulable}
 
 // Explainer knows why a plan left pods out.
@@ -267,6 +267,8 @@ func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 	var topo, volume bool
 	var nearest, promised, quota *problem.Offer
 	var short, promisedShort int64
+	var barred *plan.Reason // of the cheapest that passes and is not bought for the class
+	var barredPrice int64
 	lo, hi := s.PoolOfferRange(pi)
 	s.Steps += int64(hi - lo)
 	for i := lo; i < hi; i++ {
@@ -296,6 +298,12 @@ func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 				continue
 			}
 			have++
+			if why, ok := c.Filter.BarOn(&s.Given.Pools[pi], o); ok && o.Available {
+				if barred == nil || o.Price < barredPrice {
+					barred, barredPrice = &why, o.Price
+				}
+				continue
+			}
 			if o.Available {
 				allowed++
 			} else if o.Offering.Quota != "" && (quota == nil || o.Price < quota.Price) {
@@ -321,6 +329,8 @@ func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 		return s.explainPlace(c, pi)
 	case have == 0 && volume:
 		return s.explainVolumePlace(c, pi)
+	case allowed == 0 && barred != nil:
+		return barred
 	case allowed == 0 && !other:
 		return groupFull(full.Offering)
 	case allowed == 0:

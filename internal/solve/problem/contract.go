@@ -43,6 +43,15 @@ type Pool struct {
 	Group string // only offerings of this node group; empty: all
 	Part  string // which of them it is, where the limits that it shares differ; its Types offer what is of this part alone
 	Rank  int32  // of the pools of one weight those of the lowest rank are used up first
+
+	Barred []Bar // what is not bought for some pods though it would fit
+}
+
+// Bar keeps pods of a class from being bought for: launches for them have been in vain.
+type Bar struct {
+	Class *model.Class
+	Group string // only offerings of this node group; empty: the whole pool
+	Why   plan.Reason
 }
 
 // Before says whether what a pool offers comes before what another does, whatever it costs: negative; 0: price decides.

@@ -4,10 +4,14 @@
 package problem
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // nodeFilter is what a class asks of a node's labels, taints and name. Classes that ask the same share one.
@@ -20,6 +24,43 @@ type nodeFilter struct {
 	looksAtNames bool      // some term looks at the node's name
 	Offers       *OfferSet // offers that pass
 	NodeVerdicts []int8    // by label shape of nodes: 0 not known, 1 passes, 2 does not
+
+	bars map[barredSite]plan.Reason // what is not bought for the class; nil: nothing
+}
+
+// barredSite is a pool, or a node group of it, by name.
+type barredSite struct{ pool, group string }
+
+// BarOn returns why an offer is not bought for the class; false: it may be.
+func (f *nodeFilter) BarOn(p *Pool, o *Offer) (plan.Reason, bool) {
+	if f.bars == nil {
+		return plan.Reason{}, false
+	}
+	if why, ok := f.bars[barredSite{p.Name, ""}]; ok {
+		return why, true
+	}
+	group := o.Offering.Labels[model.LabelNodeGroup]
+	if group == "" {
+		return plan.Reason{}, false
+	}
+	why, ok := f.bars[barredSite{p.Name, group}]
+	return why, ok
+}
+
+// barsOf returns what the pools bar for a class.
+func (s *problemCompiler) barsOf(c *model.Class) (out map[barredSite]plan.Reason) {
+	for i := range s.Given.Pools {
+		for _, b := range s.Given.Pools[i].Barred {
+			if b.Class.Key != c.Key {
+				continue
+			}
+			if out == nil {
+				out = map[barredSite]plan.Reason{}
+			}
+			out[barredSite{s.Given.Pools[i].Name, b.Group}] = b.Why
+		}
+	}
+	return out
 }
 
 // term is one alternative of a node affinity: all of its requirements must match.
@@ -78,12 +119,18 @@ func (s *problemCompiler) filterFor(c *model.Class) *nodeFilter {
 			b.WriteByte('*')
 		}
 	}
+	bars := s.barsOf(c)
+	for _, site := range slices.SortedFunc(maps.Keys(bars), func(a, b barredSite) int {
+		return cmp.Or(strings.Compare(a.pool, b.pool), strings.Compare(a.group, b.group))
+	}) {
+		b.WriteString("\x02" + site.pool + "\x01" + site.group + "\x01" + fmt.Sprint(bars[site]))
+	}
 	key := b.String()
 	f := s.filters[key]
 	if f != nil {
 		return f
 	}
-	f = &nodeFilter{id: len(s.filters), Tolerations: c.Tolerations}
+	f = &nodeFilter{id: len(s.filters), Tolerations: c.Tolerations, bars: bars}
 	for i := range c.Terms {
 		t := s.compileTerm(c.Terms[i].Requirements)
 		t.Names = c.Terms[i].Names

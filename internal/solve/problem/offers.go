@@ -95,7 +95,11 @@ func (s *problemCompiler) admitOffers(filters []*nodeFilter, reached [][]bool) {
 				some = some || verdicts[x]
 			}
 			for x := s.poolStart[i]; some && x < s.poolStart[i+1]; x++ {
-				if o := &s.Offers[x]; o.Available && verdicts[o.shape] {
+				o := &s.Offers[x]
+				if !o.Available || !verdicts[o.shape] {
+					continue
+				}
+				if _, barred := f.BarOn(&s.Given.Pools[i], o); !barred {
 					bits[x>>6] |= 1 << (x & 63)
 				}
 			}
@@ -164,7 +168,7 @@ type labelShape struct {
 // addPoolOffers adds the offers of one pool: all of its catalog, with each way to fix the labels that it leaves open.
 func (s *problemCompiler) addPoolOffers(pi int, a *poolCatalog, variants [][]model.Requirement) {
 	p := &s.Given.Pools[pi]
-	limited := s.InitialLimits[pi].Limited // then more of a type matters than its room, price and labels
+	limited := s.InitialLimits[pi].Limited || len(p.Barred) > 0 // then more of a type matters than its room, price and labels
 	start := len(s.Offers)
 	first := len(s.labelShapes)
 	for _, given := range a.shapes {

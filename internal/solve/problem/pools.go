@@ -211,6 +211,9 @@ func (s *problemCompiler) equivalentPoolOf(i int, a *poolCatalog) int {
 	for _, x := range p.Taints {
 		fmt.Fprintf(&b, " %q %q %q", x.Key, x.Value, x.Effect)
 	}
+	if len(p.Barred) > 0 { // some pods can tell it from others
+		fmt.Fprintf(&b, " barred %q", p.Name)
+	}
 	for _, r := range p.Requirements {
 		_, looked := s.Keys.Ids[r.Key]
 		if _, fixed := PoolLabel(p, r.Key); r.MinValues > 0 || looked && !fixed && !a.providerKeys[r.Key] {

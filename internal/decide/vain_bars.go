@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// bar is whether pods of a template are launched for at a site.
+type bar int
+
+const (
+	notBarred bar = iota
+	triedLast     // if no other place takes the pods
+	barred        // not until some time, or until what came of another launch is known
+)
+
+// verdict says whether pods of a template are launched for at a site by what is counted of it, and if not until when:
+// zero where that is not a matter of time.
+func (vl *vainLaunches) verdict(k vainSite) (bar, vainCount, time.Time) {
+	c, ok := vl.mem.counts[k]
+	switch {
+	case !ok:
+		return notBarred, c, time.Time{}
+	case k.template == "":
+		if vl.now.Before(c.Until) {
+			return triedLast, c, c.Until
+		}
+		return notBarred, c, time.Time{}
+	case vl.now.Before(c.Until):
+		return barred, c, c.Until
+	}
+	if probe := vl.openProbe(k, c); probe != "" {
+		c.Claim = probe
+		return barred, c, time.Time{}
+	}
+	if k.pool == "" {
+		return notBarred, c, time.Time{} // one node at a time: see holdBack
+	}
+	return triedLast, c, time.Time{}
+}
+
+// openProbe returns the claim that is being tried after the last count of a site; empty: there is none.
+func (vl *vainLaunches) openProbe(k vainSite, c vainCount) string {
+	for _, name := range sortedKeys(vl.reservations.byClaim) {
+		h := vl.reservations.byClaim[name]
+		p := vl.poolByName[h.claim.Pool]
+		if p == nil || h.claim.UID != "" && slices.Contains(c.Wave, h.claim.UID) || k.pool != "" && (k.pool != p.UID || k.group != h.claim.NodeGroup()) {
+			continue
+		}
+		if slices.ContainsFunc(h.pods, func(q *model.Pod) bool { return q.Node == "" && vl.templateOf(q.Class) == k.template }) {
+			return name
+		}
+	}
+	return ""
+}
+
+// barPools returns the pools with what is not launched for the classes that wait for a node.
+func (vl *vainLaunches) barPools(pools []solve.Pool) []solve.Pool {
+	if len(vl.mem.counts) == 0 {
+		return pools
+	}
+	classes := vl.waitingClasses()
+	sites := vl.sortedSites()
+	for i := range pools {
+		p := &pools[i]
+		for _, c := range classes {
+			t := vl.templateOf(c)
+			for _, k := range sites {
+				if k.pool != "" && k.pool != p.UID || k.template != "" && k.template != t {
+					continue
+				}
+				b, count, until := vl.verdict(k)
+				if b == notBarred || b == triedLast && vl.softened[c] {
+					continue
+				}
+				p.Barred = append(p.Barred[:len(p.Barred):len(p.Barred)], solve.Bar{Class: c, Group: k.group, Why: vl.reason(count, until)})
+			}
+		}
+	}
+	return pools
+}
+
+// barOnPod is why no node is launched for a pod, as it is explained.
+type barOnPod struct {
+	plan.Reason
+	until       time.Time
+	node, taint string // if a taint is the cause
+}
+
+// barsOn returns what keeps a pool from launching a node for a pod.
+func (vl *vainLaunches) barsOn(p *model.Pod, pool string) (out []barOnPod) {
+	t := vl.templateOf(p.Class)
+	for _, k := range vl.sortedSites() {
+		if k.template != t || k.pool != "" && (vl.poolByName[pool] == nil || vl.poolByName[pool].UID != k.pool) {
+			continue
+		}
+		b, c, until := vl.verdict(k)
+		if b != barred {
+			continue
+		}
+		x := barOnPod{Reason: vl.reason(c, until), until: until, node: c.Node, taint: c.Cause.Have}
+		x.Pool = pool
+		out = append(out, x)
+	}
+	return out
+}
+
+// waitingClasses are the classes of pods that a node is wanted for, by key.
+func (vl *vainLaunches) waitingClasses() (out []*model.Class) {
+	seen := map[*model.Class]bool{}
+	for _, pods := range [][]*model.Pod{vl.s.Pending, vl.pods.leavingPods()} {
+		for _, p := range pods {
+			if !seen[p.Class] {
+				seen[p.Class] = true
+				out = append(out, p.Class)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *model.Class) int { return strings.Compare(a.Key, b.Key) })
+	return out
+}
+
+// reason says why nothing is launched for pods; until is zero where the outcome of a launch is waited for.
+func (vl *vainLaunches) reason(c vainCount, until time.Time) plan.Reason {
+	why := plan.Reason{Code: plan.VainLaunches, Key: string(c.Cause.Code), Have: causeText(c.Cause)}
+	if c.Cause.Code != plan.ClaimRefused { // else there is none
+		why.Subject = "nodeclaim/" + c.Claim
+	}
+	if !until.IsZero() {
+		why.Want = until.UTC().Format(time.RFC3339)
+	}
+	return why
+}
+
+// causeText is what a cause says in the cluster's own words.
+func causeText(r plan.Reason) string {
+	switch {
+	case r.Code == plan.Taint, r.Have != "":
+		return strings.TrimSpace(r.Have)
+	case r.Want != "":
+		return r.Want
+	}
+	return r.Subject
+}
+
+// soften has the classes of refused pods try the places too that are tried last. It says whether that may help one.
+func (vl *vainLaunches) soften(refused []solve.Refusal) (some bool) {
+	if len(vl.mem.counts) == 0 {
+		return false
+	}
+	for _, r := range refused {
+		if vl.softened[r.Pod.Class] || !vl.isTriedLastSomewhere(r.Pod.Class) {
+			continue
+		}
+		if vl.softened == nil {
+			vl.softened = map[*model.Class]bool{}
+		}
+		vl.softened[r.Pod.Class], some = true, true
+	}
+	return some
+}
+
+func (vl *vainLaunches) isTriedLastSomewhere(c *model.Class) bool {
+	t := vl.templateOf(c)
+	for k := range vl.mem.counts {
+		if k.template == "" || k.template == t {
+			if b, _, _ := vl.verdict(k); b == triedLast {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// holdBack returns pods that wait for what comes of one node: where launches for their template have been in vain, one is
+// tried at a time.
+func (vl *vainLaunches) holdBack(nodes []solve.NewNode) (held map[*model.Pod]plan.Reason) {
+	if len(vl.mem.counts) == 0 {
+		return nil
+	}
+	tried := map[vainSite]bool{}
+	for i := range nodes {
+		n := &nodes[i]
+		pool := vl.poolByName[n.Pool]
+		group := n.Offering.Labels[model.LabelNodeGroup]
+		here := map[vainSite]bool{}
+		for _, p := range n.Pods {
+			if p.IsVirtual() {
+				continue
+			}
+			t := vl.templateOf(p.Class)
+			for _, k := range []vainSite{{t, pool.UID, group}, {template: t}} {
+				c, ok := vl.mem.counts[k]
+				switch {
+				case !ok:
+				case tried[k]:
+					if held == nil {
+						held = map[*model.Pod]plan.Reason{}
+					}
+					why := vl.reason(c, time.Time{})
+					why.Pool = n.Pool
+					held[p] = why
+				default:
+					here[k] = true
+				}
+			}
+		}
+		for k := range here {
+			tried[k] = true
+		}
+	}
+	return held
+}
+
+// findResting finds pods that kube-scheduler has left standing nodes unused for, and for which nothing is launched
+// anywhere for now. They are not solved for: the nodes that are closed to them stay open to others.
+func (vl *vainLaunches) findResting(left []*model.Pod) (kept, resting []*model.Pod, refused []plan.PodDecision) {
+	if len(vl.mem.counts) == 0 {
+		return left, nil, nil
+	}
+	for _, p := range left {
+		if len(vl.disagreements.of(p).nodes) > 0 {
+			if b, c, until := vl.verdict(vainSite{template: vl.templateOf(p.Class)}); b == barred {
+				resting = append(resting, p)
+				refused = append(refused, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{vl.reason(c, until)}})
+				continue
+			}
+		}
+		kept = append(kept, p)
+	}
+	return kept, resting, refused
+}
+
+// wake has the step come again, and demand be solved, when the first rest ends that keeps one of some pods waiting.
+func (vl *vainLaunches) wake(waiting []plan.PodDecision) {
+	vl.mem.retryAt = time.Time{}
+	if len(vl.mem.counts) == 0 {
+		return
+	}
+	templates := map[string]bool{}
+	for _, d := range waiting {
+		if d.Outcome == plan.Refused {
+			templates[vl.templateOf(d.Pod.Class)] = true
+		}
+	}
+	for k, c := range vl.mem.counts {
+		if templates[k.template] && vl.now.Before(c.Until) && (vl.mem.retryAt.IsZero() || c.Until.Before(vl.mem.retryAt)) {
+			vl.mem.retryAt = c.Until
+		}
+	}
+	vl.wakeAt(vl.mem.retryAt)
+}
+
+// areDue says whether pods that were kept from a launch are to be decided on again.
+func (vl *vainLaunches) areDue() bool {
+	if !vl.mem.retryAt.IsZero() && vl.now.Before(vl.mem.retryAt) {
+		vl.wakeAt(vl.mem.retryAt)
+	}
+	return !vl.mem.retryAt.IsZero() && !vl.now.Before(vl.mem.retryAt)
+}

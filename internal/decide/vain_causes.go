@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve/explain"
+)
+
+// VainLaunch is a launch that was in vain, as it is counted.
+type VainLaunch struct {
+	Claim, Group string
+	Pool         *model.NodePool
+	Owner        string      // whose pods it was for: see ownerName
+	Pod          *model.Pod  // one of them
+	Cause        plan.Reason // the likeliest
+	Why          plan.Reason // what pods are told
+	Micro        int64       // what it has cost so far, micro-dollars
+	Times        int         // waves of vain launches there for these pods, with this one
+	Until        time.Time   // nothing is launched there for these pods until then; zero: other places are tried first
+}
+
+// VainCost is what a vain launch has cost beyond what was told of it: its node has stood until now.
+type VainCost struct {
+	Pool  string
+	Micro int64 // micro-dollars
+}
+
+// describe tells of a vain launch that has just been counted.
+func (vl *vainLaunches) describe(x endedLaunch, template string, p *model.Pod) VainLaunch {
+	c := vl.mem.counts[vainSite{template, x.Pool, x.Group}]
+	v := VainLaunch{Claim: x.Claim, Group: x.Group, Pod: p, Cause: x.Cause, Micro: costOf(x.Micro, x.Created, x.Charged), Times: c.Times, Owner: ownerName(p)}
+	if c.Until.After(vl.now) {
+		v.Until = c.Until
+	}
+	v.Why = vl.reason(c, v.Until)
+	for _, q := range vl.s.Pools {
+		if q.UID == x.Pool {
+			v.Pool, v.Why.Pool = q, q.Name
+		}
+	}
+	return v
+}
+
+// ownerName names whose pod it is: namespace and name of its Deployment or controller, or its own.
+func ownerName(p *model.Pod) string {
+	return p.Namespace + "/" + cmp.Or(p.Deployment, p.Owner.Name, p.Name)
+}
+
+// vainCondition is the condition of a NodePool that says whether nodes have been launched in it in vain.
+const vainCondition = "LaunchesInVain"
+
+// condition is what a pool's status should say of vain launches; an empty one: nothing, what it says stays.
+func (vl *vainLaunches) condition(p *model.NodePool) model.Condition {
+	launches, micro := 0, int64(0)
+	var last vainCount
+	for _, k := range vl.sortedSites() {
+		c := vl.mem.counts[k]
+		if k.template == "" || k.pool != p.UID {
+			continue
+		}
+		launches, micro = launches+c.Launches, micro+c.Micro
+		if last.At.IsZero() || c.At.After(last.At) {
+			last = c
+		}
+	}
+	if launches == 0 {
+		if p.Conditions[vainCondition].True() {
+			return model.Condition{Status: "False", Reason: "PodsRan", Message: "no launch has been in vain of late"}
+		}
+		return model.Condition{}
+	}
+	text := strconv.Itoa(launches) + " launches in vain, cost $" + model.FormatMicro(micro) + "; the last for pods of " + last.Owner
+	if words := causeText(last.Cause); words != "" {
+		text += ": " + words
+	}
+	return model.Condition{Status: "True", Reason: string(last.Cause.Code), Message: text}
+}
+
+// causeOf is the likeliest cause why no pod has come to a launch's node, as far as claim and node tell.
+func (vl *vainLaunches) causeOf(c *model.Claim, n *model.Node) plan.Reason {
+	timeouts := vl.pol.Lifecycle.WithTimeoutsOf(vl.poolByName[c.Pool])
+	age := vl.now.Sub(c.Created)
+	switch {
+	case !c.Is(lifecycle.Initialized) && lifecycle.IsExpired(c, vl.now):
+		return plan.Reason{Code: plan.Expired, Key: "expireAfter", Want: c.ExpireAfter.String()}
+	case vl.interruptions.byClaim[c.Name] != nil:
+		notice, _ := ReadNotice(c)
+		return plan.Reason{Code: plan.InstanceGone, Have: notice.Kind}
+	case c.ProviderID == "" && age >= timeouts.LaunchTimeout:
+		why := plan.Reason{Code: plan.LaunchTimeout, Want: timeouts.LaunchTimeout.String(), Have: vl.s.Failures[c.UID].Message}
+		if why.Have == "" {
+			why.Have = c.Conditions[lifecycle.Launched].Message
+		}
+		return why
+	case c.ProviderID == "" && vl.s.Failures[c.UID].Message != "":
+		return plan.Reason{Code: plan.LaunchTimeout, Have: vl.s.Failures[c.UID].Message}
+	case !c.Is(lifecycle.Registered) && age >= timeouts.RegistrationTimeout:
+		return plan.Reason{Code: plan.RegistrationTimeout, Want: timeouts.RegistrationTimeout.String()}
+	case n != nil && c.Deleting.IsZero() && !c.Is(lifecycle.Initialized):
+		return plan.Reason{Code: plan.Initializing, Have: c.Conditions[lifecycle.Initialized].Message}
+	case n != nil && c.Deleting.IsZero():
+		return plan.Reason{Code: plan.LandingTimeout}
+	case c.ProviderID != "" && !vl.s.InstancesAt.IsZero() && len(vl.instancesOf(c)) == 0:
+		return plan.Reason{Code: plan.InstanceGone, Subject: c.ProviderID}
+	}
+	return plan.Reason{Code: plan.Deleted, Subject: "nodeclaim/" + c.Name}
+}
+
+// instancesOf returns a claim's instances in the cloud's list that run.
+func (vl *vainLaunches) instancesOf(c *model.Claim) (out []*model.Instance) {
+	for _, i := range vl.s.Instances {
+		if i.ProviderID == c.ProviderID && !i.Gone {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// causeFor is the likeliest cause for a pod: if the node stands, what keeps this pod away from it.
+func (vl *vainLaunches) causeFor(x endedLaunch, p *model.Pod) plan.Reason {
+	i := findNode(vl.s, x.Node)
+	if !x.Usable || i < 0 {
+		return x.Cause
+	}
+	n := vl.s.Nodes[i]
+	if t := foreignTaint(n, p); t != nil {
+		return plan.Reason{Code: plan.Taint, Subject: "node/" + n.Name, Key: t.Key, Have: explain.TaintText(*t)}
+	}
+	if why := vl.disagreements.mem.byPod[p.UID].why; why.Code != "" {
+		return why
+	}
+	if p.Refusal != "" {
+		return plan.Reason{Code: plan.Mismatch, Subject: "node/" + n.Name, Have: p.Refusal}
+	}
+	return x.Cause
+}
+
+// foreignTaint returns the taint of a node that keeps a pod away, reservations aside; nil: none does.
+func foreignTaint(n *model.Node, p *model.Pod) *model.Taint {
+	for _, t := range n.Taints {
+		if t.Key == model.TaintReserved {
+			continue
+		}
+		if u := model.Untolerated([]model.Taint{t}, p.Class.Tolerations); u != nil {
+			return u
+		}
+	}
+	return nil
+}
+
+// hasLostTaint says whether the taint that a count was made for has been taken off the node that it was on.
+func (vl *vainLaunches) hasLostTaint(x vainCount) bool {
+	if x.Cause.Code != plan.Taint {
+		return false
+	}
+	i := findNode(vl.s, x.Node)
+	return i >= 0 && vl.s.Nodes[i].Deleting.IsZero() && vl.s.Nodes[i].Ready && !vl.s.Nodes[i].HasTaint(x.Cause.Key)
+}
+
+// priceOf is what a claim's node costs, micro-dollars an hour; 0 where that is not known.
+func (vl *vainLaunches) priceOf(c *model.Claim) int64 {
+	micro, _ := model.ParseDollars(c.Annotations[model.AnnotationLaunchPrice])
+	if micro == 0 {
+		micro = vl.claimPrice(c)
+	}
+	return micro
+}
+
+// claimPrice is what the node of a claim costs by the catalogue of its pool; 0 where that is not known.
+func (vl *vainLaunches) claimPrice(c *model.Claim) int64 {
+	prices := nodePrices{pools: vl.s.Pools, known: map[nodePriceKey]int64{}}
+	return prices.of(mergeLabels(c.Labels, model.Labels{model.LabelNodePool: c.Pool}))
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// adversary keeps pods of some workloads, its victims, from every node that is launched for them alone.
+type adversary struct {
+	victims map[string]adversity // by uid of the owner
+	pause   time.Duration        // of every so long it does nothing for the first half; 0: it never rests
+	now     time.Time
+	bought  map[string]*launched // by claim uid
+}
+
+// adversity is what the adversary does.
+type adversity int
+
+const (
+	taintsNodes adversity = iota
+	refusesClaims
+	keepsNodesFromJoining
+	deletesClaims
+	deletesNodes
+	endsMachines
+	refusesPods
+	expiresClaims
+	editsLabels // beside what each does: no harm to launches
+	adversities
+)
+
+// teamLabel keeps nodes of the victims apart from those of the others.
+const teamLabel = "team"
+
+// launched is a node that was launched, and what came of it.
+type launched struct {
+	claim  *model.Claim
+	at     time.Time
+	micro  int64
+	until  time.Time // when its machine ended; zero: it runs
+	served bool
+}
+
+// kind returns what is done about a launch for pods of these owners; false: nothing.
+func (a *adversary) kind(slots []model.Slot) (adversity, bool) {
+	if a == nil || len(slots) == 0 || a.rests() {
+		return 0, false
+	}
+	for _, s := range slots {
+		if _, ok := a.victims[s.Owner]; !ok {
+			return 0, false
+		}
+	}
+	return a.victims[slots[0].Owner], true
+}
+
+// rests says whether the adversary does nothing now.
+func (a *adversary) rests() bool {
+	return a.pause > 0 && a.now.Sub(epoch)%a.pause < a.pause/2
+}
+
+func (a *adversary) refusesClaim(c plan.CreateClaim) bool {
+	k, ok := a.kind(c.Slots)
+	return ok && k == refusesClaims
+}
+
+func (a *adversary) keepsFromJoining(c *model.Claim) bool {
+	k, ok := a.kind(c.Slots)
+	return ok && k == keepsNodesFromJoining
+}
+
+func (a *adversary) claimMade(w *world, c plan.CreateClaim) {
+	if k, ok := a.kind(c.Slots); ok && k == expiresClaims {
+		x := *w.claims[c.Name]
+		x.ExpireAfter = 2 * time.Second
+		w.setClaim(&x)
+	}
+}
+
+// refusesPod says whether kube-scheduler, and admission, keep a pod from a node.
+func (a *adversary) refusesPod(w *world, p *model.Pod, node string) bool {
+	if a == nil || a.rests() {
+		return false
+	}
+	k, ok := a.victims[p.Owner.UID]
+	return ok && k == refusesPods
+}
+
+// act does what the adversary does to objects.
+func (a *adversary) act(w *world) {
+	if a == nil {
+		return
+	}
+	a.now = w.now
+	for _, name := range sortedKeys(w.claims) {
+		c := w.claims[name]
+		m := w.machines[c.UID]
+		if m == nil {
+			continue
+		}
+		k, ok := a.kind(c.Slots)
+		n := w.nodes[m.node]
+		switch {
+		case !ok || !c.Deleting.IsZero():
+		case k == deletesClaims && !c.Is(lifecycle.Initialized):
+			w.say("the adversary deletes claim %s", c.Name)
+			w.deleteClaim(c)
+		case k == endsMachines && !m.gone && !c.Is(lifecycle.Initialized):
+			m.gone = true
+		case k == deletesNodes && n != nil && n.Deleting.IsZero() && !a.isServing(w, n.Name):
+			w.say("the adversary deletes node %s", n.Name)
+			w.deleteNode(n)
+		case k == taintsNodes && n != nil && !n.HasTaint("agent"):
+			x := *n
+			x.Taints = append(slices.Clone(n.Taints), model.Taint{Key: "agent", Value: "no", Effect: model.NoSchedule})
+			w.setNode(&x)
+		case k == editsLabels && n != nil && n.Labels["agent"] == "":
+			x := *n
+			x.Labels = edited(n.Labels, map[string]string{"agent": "moved"})
+			w.setNode(&x)
+		}
+		if ok || !a.rests() {
+			continue
+		}
+		if n != nil && n.HasTaint("agent") { // the agent is repaired
+			x := *n
+			x.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool { return t.Key == "agent" })
+			w.setNode(&x)
+		}
+	}
+	for _, uid := range sortedKeys(w.machines) {
+		m := w.machines[uid]
+		x := a.bought[uid]
+		if x == nil {
+			x = &launched{at: m.launched, micro: m.typ.Offerings[0].PriceMicro, claim: w.claims[m.claimName]}
+			a.bought[uid] = x
+		}
+		if c := w.claims[m.claimName]; c != nil && c.UID == uid {
+			x.claim = c
+		}
+		if m.gone && x.until.IsZero() {
+			x.until = w.now
+		}
+		x.served = x.served || m.node != "" && a.isServing(w, m.node)
+	}
+}
+
+// isServing says whether a pod runs on a node.
+func (a *adversary) isServing(w *world, node string) bool {
+	for _, p := range w.pods {
+		if p.Node == node {
+			return true
+		}
+	}
+	return false
+}
+
+// inVain returns how many launches no pod ran on, by the owner that they were made for, and what they cost.
+func (a *adversary) inVain(now time.Time) (byOwner map[string][]*launched, micro int64) {
+	byOwner = map[string][]*launched{}
+	for _, uid := range sortedKeys(a.bought) {
+		x := a.bought[uid]
+		if x.served || x.claim == nil || len(x.claim.Slots) == 0 {
+			continue
+		}
+		end := x.until
+		if end.IsZero() {
+			end = now
+		}
+		micro += costOf(x.micro, x.at, end)
+		seen := map[string]bool{}
+		for _, s := range x.claim.Slots {
+			if !seen[s.Owner] {
+				seen[s.Owner] = true
+				byOwner[s.Owner] = append(byOwner[s.Owner], x)
+			}
+		}
+	}
+	return byOwner, micro
+}
+
+// drawAdversary draws a world with an adversary: some workloads are its victims, the others are honest.
+func drawAdversary(t *rapid.T) *world {
+	w := newWorld(t, false)
+	for len(w.workloads) < 3 {
+		c := *w.workloads[0].class
+		name := fmt.Sprint("w", len(w.workloads))
+		c.Labels = model.Labels{"app": name}
+		c.Spread, c.AntiAffinity = nil, nil
+		w.workloads = append(w.workloads, &workload{name: name, class: classOf(c)})
+	}
+	w.pool.ConsolidateAfter, w.pool.ConsolidationPolicy = 30*time.Second, "WhenEmpty"
+	w.pool.Requirements = w.pool.Requirements.With(model.OneOf(teamLabel, "honest", "victim"))
+	w.st.Pools.SetPool(w.pool)
+	w.keeps, w.wild = true, true
+	w.only = map[string]bool{"watch lags": true, "slow call": true, "crash": rapid.Bool().Draw(t, "crashes"), "answer lost": true, "what is learned is not stored": true}
+	w.adversary = &adversary{victims: map[string]adversity{}, bought: map[string]*launched{}, now: w.now}
+	for i, l := range w.workloads {
+		l.want, l.stateful = rapid.IntRange(1, 6).Draw(t, "replicas"), false
+		c, team := *l.class, "honest"
+		if i < 2 {
+			team = "victim"
+		}
+		c.Terms = []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf(teamLabel, team))}} // each on nodes of its own
+		l.class = classOf(c)
+		if i < 2 {
+			w.adversary.victims["uid-"+l.name] = adversity(rapid.IntRange(0, int(adversities)-1).Draw(t, "adversity"))
+		}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "rests") == 0 {
+		w.adversary.pause = rapid.SampledFrom([]time.Duration{90 * time.Second, 10 * time.Minute, 40 * time.Minute}).Draw(t, "pause")
+	}
+	return w
+}
+
+// honestWait is how long a pod that nobody is against may wait: its node boots in four seconds, and watches and calls lag.
+const honestWait = 2 * time.Minute
+
+// playAdversary lets a world with an adversary run for so long, honest workloads growing and shrinking, and returns what
+// was exceeded; empty: nothing.
+func playAdversary(t *rapid.T, w *world, long time.Duration, forgetful bool) string {
+	scaled := w.now
+	crashes := 0
+	for w.now.Before(epoch.Add(long)) {
+		if w.now.Sub(scaled) > 10*time.Minute {
+			scaled = w.now
+			for i, l := range w.workloads {
+				if i >= 2 {
+					l.want = rapid.IntRange(0, 6).Draw(t, "honest replicas")
+				}
+			}
+		}
+		began := w.mem.vain.begun
+		w.tick()
+		if began && !w.mem.vain.begun {
+			crashes++
+		}
+		if forgetful {
+			w.mem.vain, w.learned = vainMemory{begun: true}, nil
+		}
+		for _, k := range sortedKeys(w.pods) {
+			p := w.pods[k]
+			if _, victim := w.adversary.victims[p.Owner.UID]; !victim && p.Node == "" && p.Deleting.IsZero() && w.now.Sub(p.Created) > honestWait {
+				return fmt.Sprintf("pod %s, which nobody is against, waits for %s", p.Name, w.now.Sub(p.Created))
+			}
+		}
+		step := time.Second
+		if w.quiet() && !w.next.IsZero() {
+			step = max(step, min(w.next.Sub(w.now), 20*time.Second))
+		}
+		w.now = w.now.Add(step)
+	}
+	return vainBoundExceeded(w, long)
+}
+
+// vainBoundExceeded says which bound on launches in vain was exceeded; empty: none. For each owner, as long as no pod of it
+// runs in between: the nodes of the first wave, at most one a pod, then one at a time: at once or a minute later, and
+// after 10, 20, 40 and each further 60 minutes. Each of its pods that did run may begin this anew, and so may a count
+// that was not stored before the controller died.
+func vainBoundExceeded(w *world, long time.Duration) string {
+	byOwner, micro := w.adversary.inVain(w.now)
+	tries := 1
+	for at, rest := time.Duration(0), vainFirstRest; at < long; rest = min(2*rest, vainLongestRest) {
+		tries++
+		at += rest
+	}
+	total := 0
+	for _, l := range w.workloads {
+		owner := "uid-" + l.name
+		list := byOwner[owner]
+		served := 0
+		for _, x := range w.adversary.bought {
+			if x.served && x.claim != nil && slices.ContainsFunc(x.claim.Slots, func(s model.Slot) bool { return s.Owner == owner }) {
+				served++
+			}
+		}
+		most := (6 + tries) * (1 + served)
+		total += most
+		if len(list) > most {
+			return fmt.Sprintf("%d launches for %s in vain within %s, want at most %d", len(list), l.name, long, most)
+		}
+		if served > 0 {
+			continue
+		}
+		for i, x := range list { // of any ten minutes, past the first wave
+			n := 0
+			for _, y := range list[i:] {
+				if y.at.Sub(x.at) < vainFirstRest {
+					n++
+				}
+			}
+			if n > 6+1 {
+				return fmt.Sprintf("%d launches for %s in vain within ten minutes", n, l.name)
+			}
+		}
+	}
+	// A node that never joins is given up after 15 minutes, one that stands empty after 30 s.
+	dearest := w.types[0].Offerings[0].PriceMicro
+	if most := int64(total) * costOf(dearest, epoch, epoch.Add(20*time.Minute)); micro > most {
+		return fmt.Sprintf("%d micro-dollars spent in vain, want at most %d", micro, most)
+	}
+	return ""
+}
+
+// TestNoRunaway lets an adversary keep pods from the nodes that are launched for them, in each way that it has: what is
+// spent on nodes that no pod of their demand ran on stays below a bound, and pods that it is not against are served.
+func TestNoRunaway(t *testing.T) {
+	t.Parallel()
+	vain := 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawAdversary(t)
+		if s := playAdversary(t, w, rapid.SampledFrom([]time.Duration{20 * time.Minute, 2 * time.Hour}).Draw(t, "long"), false); s != "" {
+			w.fatalf("%s", s)
+		}
+		byOwner, _ := w.adversary.inVain(w.now)
+		vain += len(byOwner)
+	})
+	if vain == 0 {
+		t.Error("nothing was launched in vain")
+	}
+}
+
+// TestRunawayIsFound plays the same where nothing is remembered of launches in vain: for each adversity the bound is
+// exceeded, so TestNoRunaway would find it.
+func TestRunawayIsFound(t *testing.T) {
+	t.Parallel()
+	for k, name := range map[adversity]string{taintsNodes: "taints nodes", keepsNodesFromJoining: "keeps nodes from joining", deletesClaims: "deletes claims",
+		endsMachines: "ends machines", expiresClaims: "expires claims", deletesNodes: "deletes nodes", refusesPods: "refuses pods"} {
+		t.Run(name, func(t *testing.T) {
+			found := 0
+			rapid.Check(t, func(t *rapid.T) {
+				if found > 0 {
+					return
+				}
+				w := drawAdversary(t)
+				w.adversary.pause = 0
+				for owner := range w.adversary.victims {
+					w.adversary.victims[owner] = k
+				}
+				long := 20 * time.Minute
+				if k == keepsNodesFromJoining || k == deletesNodes { // each is given up after 15 minutes
+					long = 6 * time.Hour
+				}
+				if playAdversary(t, w, long, true) != "" {
+					found++
+				}
+			})
+			if found == 0 {
+				t.Error("no bound was exceeded")
+			}
+		})
+	}
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package report
+
+import "github.com/dovetail-sh/dovetail/internal/plan"
+
+// vainCause says why no pod came to a node that was launched for it: the cause of a VainLaunches reason.
+func vainCause(r plan.Reason) string {
+	switch plan.Code(r.Key) {
+	case plan.Taint:
+		return "taint " + r.Have + " on the node, which the NodePool doesn't declare, keeps the pod away"
+	case plan.Mismatch:
+		return "kube-scheduler: " + r.Have
+	case plan.ClaimRefused:
+		return "the API server refuses the NodeClaim: " + r.Have
+	case plan.LaunchTimeout:
+		return "no instance was launched: " + or(r.Have, "no answer")
+	case plan.RegistrationTimeout:
+		return "its instance didn't join the cluster within " + r.Have
+	case plan.Expired:
+		return "expireAfter of " + r.Have + " passed before the node was ready"
+	case plan.Initializing:
+		return "its node didn't become ready" + with(": ", r.Have, "")
+	case plan.LandingTimeout:
+		return "its node is ready, and no pod was scheduled to it"
+	case plan.InstanceGone:
+		return "its instance is gone" + with(": ", r.Have, "")
+	case plan.Deleted:
+		return "it was deleted before a pod ran on it"
+	}
+	return r.Have
+}
