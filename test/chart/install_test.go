@@ -71,7 +71,7 @@ status:
 		t.Helper()
 		return must(t)(helm(t, append([]string{verb, "dovetail", "--kubeconfig", filepath.Join(dir, "kubeconfig"), "-n", "autoscaling"}, args...)...))
 	}
-	notes := release("install", chart, "--set", "settings.clusterName=demo", "--timeout", "2m", "--wait")
+	notes := release("install", chart, "--set", "settings.clusterName=demo", "--timeout", "10m", "--wait")
 	if !strings.Contains(notes, "STATUS: deployed") {
 		t.Errorf("installed, and Helm says\n%s", notes)
 	}
@@ -100,12 +100,12 @@ status:
 		}
 	}
 	bindings(t, run)
-	release("upgrade", chart, "--set", "settings.clusterName=demo,surge=true,replicas=1", "--timeout", "2m", "--wait")
+	release("upgrade", chart, "--set", "settings.clusterName=demo,surge=true,replicas=1", "--timeout", "10m", "--wait")
 	if out := kubectl(append([]string{"auth", "can-i", "patch", "deployments.apps", "-n", "default"}, us...)...); strings.TrimSpace(out) != "yes" {
 		t.Errorf("with surge, can the controller patch deployments: %s", out)
 	}
 	for _, mode := range []struct{ landing, bind, tolerate string }{{"tolerate", "no", "yes"}, {"off", "no", "no"}, {"bind", "yes", "yes"}} {
-		release("upgrade", chart, "--set", "settings.clusterName=demo,replicas=1,landing="+mode.landing, "--timeout", "2m", "--wait")
+		release("upgrade", chart, "--set", "settings.clusterName=demo,replicas=1,landing="+mode.landing, "--timeout", "10m", "--wait")
 		for question, want := range map[string]string{
 			"create pods --subresource=binding -n default":  mode.bind,
 			"patch pods -n default":                         mode.tolerate,
@@ -118,8 +118,8 @@ status:
 			}
 		}
 	}
-	release("uninstall", "--timeout", "2m", "--wait")
-	deadline := time.Now().Add(time.Minute)
+	release("uninstall", "--timeout", "10m", "--wait")
+	deadline := time.Now().Add(5 * time.Minute)
 	for kubectl("get", "deployments,services,poddisruptionbudgets,serviceaccounts,clusterroles,clusterrolebindings,roles,rolebindings,validatingadmissionpolicies", "-A", "-l", "app.kubernetes.io/name=dovetail", "-o", "name") != "" {
 		if time.Now().After(deadline) {
 			t.Fatal("uninstalled, and still there: ", kubectl("get", "all,clusterroles,validatingadmissionpolicies", "-A", "-l", "app.kubernetes.io/name=dovetail", "-o", "name"))
@@ -154,7 +154,7 @@ spec:
 	}
 	uid, node := fmt.Sprintf(`,"uid":%q`, pod(".metadata.uid")), `"kind":"Node","name":"node-a"`
 	// The API server takes a moment to see a new policy. Until then the uid of another pod keeps this one from being bound.
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(5 * time.Minute); ; {
 		err := bind(`,"uid":"another","annotations":{"x":"y"}`, node)
 		if err != nil && strings.Contains(err.Error(), "dovetail-bindings") {
 			break

@@ -54,8 +54,8 @@ func (e *env) books(ctx context.Context) (awstest.Books, error) {
 func TestEC2Faults(t *testing.T) {
 	t.Parallel()
 	const n = 75
-	s := onEC2(t, "--replicas", "2", "--controller-arg", "--leader-elect-lease-duration=3s",
-		"--controller-arg", "--leader-elect-renew-deadline=2s", "--controller-arg", "--leader-elect-retry-period=500ms")
+	s := onEC2(t, "--replicas", "2", "--controller-arg", "--leader-elect-lease-duration="+pace(3*time.Second).String(),
+		"--controller-arg", "--leader-elect-renew-deadline="+pace(2*time.Second).String(), "--controller-arg", "--leader-elect-retry-period=500ms")
 	e := newEnv(t, s, "faults")
 	e.must(s.AWS(e.ctx, http.MethodPost, "/_aws/faults", awstest.FaultList{Faults: []awstest.Fault{
 		{Kind: awstest.Scarce, Percent: 30}, {Kind: awstest.Throttle, Percent: 10}, {Kind: awstest.LostReply, Action: "CreateFleet", Percent: 5},

@@ -349,9 +349,7 @@ func TestDaemonWaits(t *testing.T) {
 			if w.err != nil {
 				t.Fatalf("the record of landings is not whole: %v", w.err)
 			}
-			for _, what := range w.wrong {
-				t.Error(what())
-			}
+			w.check(t)
 			var waits []time.Duration
 			for _, l := range w.pods {
 				if ready := w.nodes[l.pod.Spec.NodeName]; l.pod.Labels["app"] == "daemon" && !l.bound.IsZero() && !ready.IsZero() {
@@ -418,9 +416,7 @@ func TestWithoutExactLanding(t *testing.T) {
 	if w.err != nil {
 		t.Fatalf("the record of landings is not whole: %v", w.err)
 	}
-	for _, what := range w.wrong {
-		t.Error(what())
-	}
+	w.check(t)
 	for node := range w.reserved {
 		t.Errorf("node %s was reserved", node)
 	}

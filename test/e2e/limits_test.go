@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -135,7 +136,7 @@ func TestClusterLimits(t *testing.T) {
 	}
 	const nodes, dollars = 10, 1_000_000
 	s := onEC2(t, "--replicas", "2", "--controller-arg", fmt.Sprintf("--max-nodes-total=%d", nodes), "--controller-arg", "--max-dollars-per-hour=1.00",
-		"--controller-arg", "--leader-elect-lease-duration=3s", "--controller-arg", "--leader-elect-renew-deadline=2s", "--controller-arg", "--leader-elect-retry-period=500ms")
+		"--controller-arg", "--leader-elect-lease-duration="+pace(3*time.Second).String(), "--controller-arg", "--leader-elect-renew-deadline="+pace(2*time.Second).String(), "--controller-arg", "--leader-elect-retry-period=500ms")
 	e := newEnv(t, s, "limits")
 	e.group("four", "c5.large", func(g *awstest.Group) { g.Max = 4 }) // $0.085 an hour
 	fleet := func(name, instanceType string, taints []any) {
