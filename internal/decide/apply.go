@@ -575,7 +575,7 @@ func applyClass(c *model.Class, names []string, ch plan.Change) error {
 		return nil
 	}
 	if port, ok := bracketKey(ch.Field, "spec.containers[*].ports"); ok {
-		c.HostPorts = slices.DeleteFunc(slices.Clone(c.HostPorts), func(p model.HostPort) bool { return formatPort(p) == port })
+		c.HostPorts = slices.DeleteFunc(slices.Clone(c.HostPorts), func(p model.HostPort) bool { return p.String() == port })
 		return nil
 	}
 	if claim, ok := bracketKey(strings.TrimSuffix(ch.Field, ".name"), "spec.volumes"); ok && strings.HasSuffix(ch.Field, ".name") {
@@ -588,6 +588,7 @@ func applyClass(c *model.Class, names []string, ch plan.Change) error {
 		return nil
 	}
 	if claim, ok := bracketKey(ch.Field, "spec.volumes"); ok {
+		c.HostPorts = slices.DeleteFunc(slices.Clone(c.HostPorts), func(p model.HostPort) bool { return p.Disk == claim })
 		c.Volumes = slices.DeleteFunc(slices.Clone(c.Volumes), func(v model.Volume) bool { return v.Claim == claim })
 		return nil
 	}
@@ -609,6 +610,3 @@ func dropTerm(c *model.Class, drop func(*model.NodeTerm)) {
 		}
 	}
 }
-
-// formatPort writes a host port as a reason names it.
-func formatPort(p model.HostPort) string { return fmt.Sprintf("%d/%s", p.Port, p.Protocol) }

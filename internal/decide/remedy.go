@@ -66,6 +66,9 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 		}
 		return append(out, ex.unselectRemedies(p, r.Key)...)
 	case plan.HostPortConflict:
+		if isDisk(r.Key) {
+			return one(pod, "spec.volumes["+r.Key+"]", plan.Remove, "")
+		}
 		return one(pod, "spec.containers[*].ports["+r.Key+"]", plan.Remove, "")
 	case plan.VolumeTopology:
 		return volumeRemedies(c, pool, pod, name, r)
@@ -351,3 +354,6 @@ func allowOneDisruption(b *model.PDB) *plan.Change {
 	}
 	return &plan.Change{Object: object, Field: "spec.maxUnavailable", Op: plan.Set, Value: strconv.Itoa(int(b.Expected-b.Healthy) + 1)}
 }
+
+// isDisk reports whether the key of a HostPortConflict is a disk that the pod names, not a port.
+func isDisk(key string) bool { return strings.Contains(key, "/") && (key[0] < '0' || key[0] > '9') }

@@ -73,6 +73,12 @@ func classText(c *model.Class, resources []string) string {
 	w.weighted(" paa", c.PreferredAntiAffinity)
 	for i := range c.HostPorts {
 		p := &c.HostPorts[i]
+		if p.Disk != "" {
+			w.b.WriteString(" disk:")
+			w.str(p.Disk)
+			w.flag(p.ReadOnly, " readonly")
+			continue
+		}
 		w.b.WriteString(" h(")
 		w.str(p.IP)
 		w.b.WriteByte(' ')

@@ -64,6 +64,7 @@ func countDemands(p *corev1.Pod) (n demands) {
 			n.volumes++
 		}
 	}
+	n.volumes += len(ownDisks(s))
 	n.countContainers(s.InitContainers)
 	n.countContainers(s.Containers)
 	if s.Resources != nil {

@@ -656,10 +656,32 @@ func hostPorts(s *corev1.PodSpec) []model.HostPort {
 	for i := range s.Containers {
 		add(s.Containers[i].Ports)
 	}
+	out = append(out, ownDisks(s)...)
 	slices.SortFunc(out, func(a, b model.HostPort) int {
-		return cmp.Or(cmp.Compare(a.Port, b.Port), strings.Compare(a.Protocol, b.Protocol), strings.Compare(a.IP, b.IP))
+		return cmp.Or(cmp.Compare(a.Port, b.Port), strings.Compare(a.Protocol, b.Protocol), strings.Compare(a.IP, b.IP),
+			strings.Compare(a.Disk, b.Disk), compareBool(a.ReadOnly, b.ReadOnly))
 	})
 	return slices.Compact(out)
+}
+
+// ownDisks are the disks that a pod names itself and that kube-scheduler lets pods on one node share only to read from them. Images of
+// Ceph are the same if any monitor is; an EBS volume is never shared.
+func ownDisks(s *corev1.PodSpec) (out []model.HostPort) {
+	for i := range s.Volumes {
+		switch v := &s.Volumes[i]; {
+		case v.GCEPersistentDisk != nil:
+			out = append(out, model.HostPort{Disk: "gcePersistentDisk/" + v.GCEPersistentDisk.PDName, ReadOnly: v.GCEPersistentDisk.ReadOnly})
+		case v.AWSElasticBlockStore != nil:
+			out = append(out, model.HostPort{Disk: "awsElasticBlockStore/" + v.AWSElasticBlockStore.VolumeID})
+		case v.ISCSI != nil:
+			out = append(out, model.HostPort{Disk: "iscsi/" + v.ISCSI.IQN, ReadOnly: v.ISCSI.ReadOnly})
+		case v.RBD != nil:
+			for _, monitor := range v.RBD.CephMonitors {
+				out = append(out, model.HostPort{Disk: "rbd/" + monitor + "/" + v.RBD.RBDPool + "/" + v.RBD.RBDImage, ReadOnly: v.RBD.ReadOnly})
+			}
+		}
+	}
+	return out
 }
 
 // daemonTolerations are what the DaemonSet controller adds to every pod that it makes.

@@ -191,15 +191,30 @@ func (c *Class) ToleratesEverything() bool {
 	return false
 }
 
-// HostPort is a port taken on the node. IP is empty or 0.0.0.0 for every address.
+// HostPort is a port taken on the node. IP is empty or 0.0.0.0 for every address. Or it is a disk that the pod names itself, without a
+// claim, and that pods on one node may share only to read from it.
 type HostPort struct {
 	IP       string
 	Protocol string
 	Port     int32
+
+	Disk     string `json:",omitempty"` // plugin and name, such as gcePersistentDisk/data; empty: a port
+	ReadOnly bool   `json:",omitempty"` // of a disk
 }
 
-// Conflicts says whether two ports cannot be on one node.
+// String returns the port as a Reason names it, 80/TCP, or the disk.
+func (p HostPort) String() string {
+	if p.Disk != "" {
+		return p.Disk
+	}
+	return strconv.Itoa(int(p.Port)) + "/" + p.Protocol
+}
+
+// Conflicts says whether two ports, or two uses of a disk, cannot be on one node.
 func (p HostPort) Conflicts(o HostPort) bool {
+	if p.Disk != "" || o.Disk != "" {
+		return p.Disk == o.Disk && !(p.ReadOnly && o.ReadOnly)
+	}
 	all := func(ip string) bool { return ip == "" || ip == "0.0.0.0" || ip == "::" }
 	return p.Port == o.Port && p.Protocol == o.Protocol && (p.IP == o.IP || all(p.IP) || all(o.IP))
 }

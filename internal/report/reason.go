@@ -150,7 +150,11 @@ func sentence(r plan.Reason) string {
 		}
 		return s + with(" (", objectName(r.Subject), ")")
 	case plan.HostPortConflict:
-		return "host port " + r.Key + ": " + r.Have + with(" (", r.Subject, ")")
+		what := "host port "
+		if strings.Contains(r.Key, "/") && (r.Key[0] < '0' || r.Key[0] > '9') {
+			what = "volume " // that the pod names itself
+		}
+		return what + r.Key + ": " + r.Have + with(" (", r.Subject, ")")
 	case plan.VolumeTopology:
 		if strings.Contains(r.Want, "will be made") {
 			return "the " + labelName(r.Key) + " in which the pod's volume will be created has no room"

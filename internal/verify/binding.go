@@ -249,7 +249,11 @@ func (b *BindingCheck) checkHostPorts(p *model.Pod, n *model.Node) plan.Reason {
 	for _, mine := range p.Class.HostPorts {
 		for _, taken := range b.ports[portOnNode{n.Name, mine.Port, mine.Protocol}] {
 			if taken.port.Conflicts(mine) {
-				return unfitReason("NodePorts", "host port "+strconv.Itoa(int(mine.Port)), "taken by pod/"+taken.pod.Key())
+				plugin, what := "NodePorts", "host port "+strconv.Itoa(int(mine.Port))
+				if mine.Disk != "" {
+					plugin, what = "VolumeRestrictions", mine.Disk
+				}
+				return unfitReason(plugin, what, "taken by pod/"+taken.pod.Key())
 			}
 		}
 	}

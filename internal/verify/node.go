@@ -6,6 +6,7 @@ package verify
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -150,7 +151,11 @@ func (c *checker) checkPorts(where string, there []*model.Class, pods []*model.P
 	for _, p := range pods {
 		for _, mine := range p.Class.HostPorts {
 			if slices.ContainsFunc(taken[mine.Port], mine.Conflicts) {
-				c.addViolation(Capacity, p, where, "port %d is taken", mine.Port)
+				what := mine.Disk
+				if what == "" {
+					what = "port " + strconv.Itoa(int(mine.Port))
+				}
+				c.addViolation(Capacity, p, where, "%s is taken", what)
 			}
 		}
 		take(p.Class)

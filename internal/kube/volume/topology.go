@@ -154,7 +154,7 @@ func impossible(rs model.Requirements) bool {
 }
 
 // placesOfVolume returns where a PersistentVolume can be used by its node affinity. Only labels are looked at:
-// kube-scheduler compares a term about node names with no name at all.
+// kube-scheduler compares its terms with a node that has labels and no name, for which what a term says of names holds.
 func placesOfVolume(pv *corev1.PersistentVolume) places {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
 		return nil
@@ -178,13 +178,6 @@ func placesOfVolume(pv *corev1.PersistentVolume) places {
 func placesOfTerm(term *corev1.NodeSelectorTerm) (model.Requirements, bool) {
 	if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
 		return nil, false
-	}
-	for i := range term.MatchFields {
-		e := &term.MatchFields[i]
-		r, err := model.NewRequirement(e.Key, model.Operator(e.Operator), e.Values...)
-		if err != nil || !r.Matches("", true) {
-			return nil, false
-		}
 	}
 	var out model.Requirements
 	for i := range term.MatchExpressions {

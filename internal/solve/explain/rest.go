@@ -90,7 +90,7 @@ func (s *Explainer) explainRest(c *problem.Class, pi int) plan.Reason {
 			}
 			for _, p := range d.Spec.Class.HostPorts {
 				if p.Conflicts(c.Spec.HostPorts[i]) {
-					return plan.Reason{Code: plan.HostPortConflict, Key: fmt.Sprintf("%d/%s", p.Port, p.Protocol),
+					return plan.Reason{Code: plan.HostPortConflict, Key: p.String(),
 						Subject: d.Spec.Namespace + "/" + d.Spec.Name, Want: "a free port", Have: "a DaemonSet's pod has it on every node"}
 				}
 			}

@@ -67,15 +67,19 @@ func (t TakenPorts) Take(u *PortUse) TakenPorts {
 	return t
 }
 
-// portKey is a port of a protocol, of any address or of one.
+// portKey is a port of a protocol, of any address or of one, or a disk.
 type portKey struct {
 	protocol, ip string
 	port         int32
+	disk         string
 }
+
+// keyOf returns the key of a port on an address, or of a disk.
+func keyOf(p *model.HostPort, ip string) portKey { return portKey{p.Protocol, ip, p.Port, p.Disk} }
 
 // portTable numbers the host ports that classes of the demand and DaemonSets use; others are in nobody's way. A port
 // has one bit, which whoever uses it takes. Where some use it on one address alone, it has a bit more for each such
-// address, and one for every address at once.
+// address, and one for every address at once. Whoever only reads from a disk uses it as a port on an address that nobody else has.
 type portTable struct {
 	ids map[portKey]int32
 }
@@ -83,8 +87,13 @@ type portTable struct {
 // everyAddress stands in a portKey for a use of every address at once.
 const everyAddress = "*"
 
-// isEveryAddress says whether a host IP means all addresses of the node.
-func isEveryAddress(ip string) bool { return ip == "" || ip == "0.0.0.0" || ip == "::" }
+// isWhole says whether all of a port or disk is used: a port on every address of the node, a disk to write to it.
+func isWhole(p *model.HostPort) bool {
+	if p.Disk != "" {
+		return !p.ReadOnly
+	}
+	return p.IP == "" || p.IP == "0.0.0.0" || p.IP == "::"
+}
 
 // compilePorts numbers the ports and notes which of them classes and DaemonSets use.
 func (s *problemCompiler) compilePorts() {
@@ -106,11 +115,13 @@ func (s *problemCompiler) compilePorts() {
 			s.ports.ids[k] = int32(len(s.ports.ids))
 		}
 	}
-	each(func(p *model.HostPort) { add(portKey{p.Protocol, "", p.Port}) })
+	each(func(p *model.HostPort) { add(keyOf(p, "")) })
 	each(func(p *model.HostPort) {
-		if !isEveryAddress(p.IP) {
-			add(portKey{p.Protocol, everyAddress, p.Port})
-			add(portKey{p.Protocol, p.IP, p.Port})
+		if !isWhole(p) {
+			add(keyOf(p, everyAddress))
+		}
+		if !isWhole(p) && p.Disk == "" {
+			add(keyOf(p, p.IP))
 		}
 	})
 	for _, c := range s.Classes {
@@ -126,21 +137,23 @@ func (t *portTable) useOf(list []model.HostPort) (u PortUse) {
 	var takes, conflicts []int32
 	for i := range list {
 		p := &list[i]
-		any, ok := t.ids[portKey{p.Protocol, "", p.Port}]
+		any, ok := t.ids[keyOf(p, "")]
 		if !ok {
 			continue
 		}
 		takes = append(takes, any)
-		every, shared := t.ids[portKey{p.Protocol, everyAddress, p.Port}]
-		if isEveryAddress(p.IP) {
+		every, shared := t.ids[keyOf(p, everyAddress)]
+		if isWhole(p) {
 			conflicts = append(conflicts, any)
 			if shared {
 				takes = append(takes, every)
 			}
 			continue
 		}
-		conflicts = append(conflicts, every)
-		if own, ok := t.ids[portKey{p.Protocol, p.IP, p.Port}]; ok {
+		if shared {
+			conflicts = append(conflicts, every)
+		}
+		if own, ok := t.ids[keyOf(p, p.IP)]; ok && p.Disk == "" {
 			takes, conflicts = append(takes, own), append(conflicts, own)
 		}
 	}
