@@ -98,6 +98,7 @@ verify-live: build
 oracle: build ## hold plans for 300 drawn clusters and 10,000 bindings against the real kube-scheduler, and 300 more plans against Karpenter's
 	bash test/oracle/run.sh -v -timeout 6h -run '^(TestScheduler|TestKarpenter)$$' ./scheduler ./karpenter -args -seeds 300
 	go -C test/oracle test -count=1 -v -run '^TestBindings$$' ./scheduler -args -bindings 10000
+	go -C test/oracle test -count=1 -v -run '^TestDrawn$$' ./scheduler -args -seeds 300 -mutants
 
 .PHONY: optima
 optima: ## have HiGHS (from npm) find the optima that TestOptima holds plans and bounds against

@@ -19,6 +19,9 @@
 // TestBindings does the same for verify.BindingCheck, which stands before every pod that Dovetail binds itself. It draws clusters in which pods
 // are bound one after the other, and asks kube-scheduler's filters about each in this process, without the sandbox: see filters.
 //
+// TestDrawn draws clusters from the fields of internal/kube/inventory, and has the plan judged in this process: by kube-scheduler's filters, by
+// the predicate of the DaemonSet controller and by the API server's defaults. With -mutants faults are put back from outside and must be found.
+//
 // A seed is all there is to a case; -seed N repeats one, -seeds N runs that many. Start reading at TestScheduler, then scenario; or at
 // TestBindings, then bindingCase.
 package scheduler

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,8 @@ type filters struct {
 	snapshot *schedulercache.Snapshot
 	profile  schedulerframework.Framework
 	nodes    map[string]*corev1.Node
+	fixed    map[reflect.Type]*fixedInformer
+	pods     []*corev1.Pod
 }
 
 // newFilters starts a kube-scheduler that schedules nothing of itself. others are the objects that filters look up beside nodes and pods:
@@ -45,6 +48,7 @@ func newFilters(ctx context.Context, others []runtime.Object) (*filters, error) 
 		return nil, err
 	}
 	factory := informers.NewSharedInformerFactory(client, 0)
+	fixed := map[reflect.Type]*fixedInformer{}
 	byType := map[reflect.Type][]runtime.Object{}
 	for _, o := range others {
 		byType[reflect.TypeOf(o)] = append(byType[reflect.TypeOf(o)], o)
@@ -54,6 +58,7 @@ func newFilters(ctx context.Context, others []runtime.Object) (*filters, error) 
 		if err != nil {
 			return nil, err
 		}
+		fixed[reflect.TypeOf(list[0])] = informer
 		factory.InformerFor(list[0], func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return informer })
 	}
 	record := func(string) events.EventRecorderLogger { return &events.FakeRecorder{} }
@@ -61,13 +66,22 @@ func newFilters(ctx context.Context, others []runtime.Object) (*filters, error) 
 	if err != nil {
 		return nil, err
 	}
-	f := &filters{ctx: ctx, cache: s.Cache, profile: s.Profiles[corev1.DefaultSchedulerName], nodes: map[string]*corev1.Node{}}
+	f := &filters{ctx: ctx, cache: s.Cache, profile: s.Profiles[corev1.DefaultSchedulerName], nodes: map[string]*corev1.Node{}, fixed: fixed}
 	snapshot, ok := f.profile.SnapshotSharedLister().(*schedulercache.Snapshot)
 	if !ok {
 		return nil, fmt.Errorf("kube-scheduler's snapshot is a %T", f.profile.SnapshotSharedLister())
 	}
 	f.snapshot = snapshot
 	return f, nil
+}
+
+// change changes one of the objects that filters look up, or adds one of a kind that was there from the beginning.
+func (f *filters) change(o runtime.Object) error {
+	i := f.fixed[reflect.TypeOf(o)]
+	if i == nil {
+		return fmt.Errorf("a %T was not among the objects", o)
+	}
+	return i.change(o)
 }
 
 // setNode adds or changes a node.
@@ -85,6 +99,7 @@ func (f *filters) addPod(p *corev1.Pod) error {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return nil
 	}
+	f.pods = append(f.pods, p)
 	return f.cache.AddPod(logr.Discard(), p)
 }
 
@@ -139,12 +154,15 @@ func (f *filters) repelledFrom(p *corev1.Pod, key string, namespace labels.Set) 
 	return false, nil
 }
 
-// fixedInformer is an informer over objects that never change. It tells a new handler of all of them before AddEventHandler returns, so that
-// nobody has to wait for it.
-type fixedInformer struct{ cache.SharedIndexInformer }
+// fixedInformer is an informer over objects that change only by its method change. It tells a new handler of all of them before AddEventHandler
+// returns, so that nobody has to wait for it.
+type fixedInformer struct {
+	cache.SharedIndexInformer
+	handlers []cache.ResourceEventHandler
+}
 
 func newFixedInformer(list []runtime.Object) (*fixedInformer, error) {
-	i := &fixedInformer{cache.NewSharedIndexInformer(&cache.ListWatch{}, list[0], 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
+	i := &fixedInformer{SharedIndexInformer: cache.NewSharedIndexInformer(&cache.ListWatch{}, list[0], 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
 	for _, o := range list {
 		if err := i.GetIndexer().Add(o); err != nil {
 			return nil, err
@@ -158,5 +176,49 @@ func (i *fixedInformer) AddEventHandler(h cache.ResourceEventHandler) (cache.Res
 	for _, o := range i.GetIndexer().List() {
 		h.OnAdd(o, true)
 	}
+	i.handlers = append(i.handlers, h)
 	return i.SharedIndexInformer.AddEventHandler(h) // it is never run, and tells nothing more
+}
+
+// change changes or adds an object, and tells all handlers of it.
+func (i *fixedInformer) change(o runtime.Object) error {
+	old, exists, err := i.GetIndexer().Get(o)
+	if err != nil {
+		return err
+	}
+	if err := i.GetIndexer().Update(o); err != nil {
+		return err
+	}
+	for _, h := range i.handlers {
+		if exists {
+			h.OnUpdate(old, o)
+		} else {
+			h.OnAdd(o, false)
+		}
+	}
+	return nil
+}
+
+// remove takes a node away, with the pods on it.
+func (f *filters) remove(n *corev1.Node) {
+	for _, p := range f.podsOn(n.Name) {
+		if err := f.cache.RemovePod(logr.Discard(), p); err != nil {
+			panic(err) // it is in the cache: podsOn has found it there
+		}
+	}
+	if err := f.cache.RemoveNode(logr.Discard(), n); err != nil {
+		panic(err) // it was set by setNode
+	}
+	delete(f.nodes, n.Name)
+}
+
+// podsOn are the pods on a node.
+func (f *filters) podsOn(node string) (out []*corev1.Pod) {
+	for _, p := range f.pods {
+		if p.Spec.NodeName == node {
+			out = append(out, p)
+		}
+	}
+	f.pods = slices.DeleteFunc(f.pods, func(p *corev1.Pod) bool { return p.Spec.NodeName == node })
+	return out
 }

@@ -44,9 +44,11 @@ var kinds = func() *runtime.Scheme {
 }()
 
 // manifests writes a scenario as a person would.
-func (s *scenario) manifests() ([]byte, error) {
+func (s *scenario) manifests() ([]byte, error) { return manifestsOf(s.objects()) }
+
+func manifestsOf(objects []runtime.Object) ([]byte, error) {
 	var out bytes.Buffer
-	for _, o := range s.objects() {
+	for _, o := range objects {
 		o = o.DeepCopyObject()
 		gvk, _, err := kinds.ObjectKinds(o)
 		if err != nil {
@@ -72,8 +74,11 @@ type answer struct {
 }
 
 // newAnswer plans a scenario on the product's own way.
-func newAnswer(s *scenario) (*answer, error) {
-	text, err := s.manifests()
+func newAnswer(s *scenario) (*answer, error) { return s.answerFor(s.objects()) }
+
+// answerFor plans from objects, with the machines of a scenario.
+func (s *scenario) answerFor(objects []runtime.Object) (*answer, error) {
+	text, err := manifestsOf(objects)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +119,7 @@ func (s *scenario) types(table *state.ResourceTable) []*model.InstanceType {
 	for _, m := range s.machines {
 		t := &model.InstanceType{Name: m.name, Labels: m.labels, Capacity: vector(m.capacity), Allocatable: vector(m.allocatable), Offerings: m.offerings}
 		if m.attach > 0 {
-			t.CSILimits = map[string]int64{driver: m.attach}
+			t.CSILimits = map[string]int64{driver: m.attach, ebs: m.attach}
 		}
 		out = append(out, t)
 	}

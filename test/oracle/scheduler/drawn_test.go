@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package scheduler
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/kube/inventory"
+)
+
+var (
+	putBack = flag.Bool("mutants", false, "TestDrawn: also put each of the fifteen faults back, one by one, and find it within -within clusters")
+	within  = flag.Int("within", 100, "with -mutants: a fault must be found within this many clusters")
+	only    = flag.Int("mutant", 0, "with -mutants: put only the fault of this row back")
+)
+
+// leastReached is how many of 300 clusters each drawn field must be in.
+const leastReached = 50
+
+// TestDrawn holds plans of clusters that are drawn from the fields of the inventory (internal/kube/inventory) against three judges, in this
+// process: the filters of the real kube-scheduler say whether a node would take a pod, the real DaemonSet controller's predicate whether a pod of
+// it comes, the API server's own defaults what a pod is once it is admitted. It counts in how many clusters each field is. With -mutants the
+// faults of mutants are put back. The test needs no sandbox.
+func TestDrawn(t *testing.T) {
+	from, n := *first, *seeds
+	if *oneSeed != 0 {
+		from, n = *oneSeed, 1
+	}
+	reached := newFieldTally(t)
+	var total tally
+	open := map[string]int{}
+	for seed := from; seed < from+uint64(n); seed++ {
+		t.Run("seed-"+strconv.FormatUint(seed, 10), func(t *testing.T) {
+			c := newDrawn(seed, fmt.Sprintf("s%d", seed))
+			reached.count(c)
+			found, a, tallied, err := try(c, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total.add(tallied)
+			if *oneSeed != 0 || *dump != "" && len(found) > 0 {
+				describeDrawn(t, c, a)
+			}
+			for _, f := range found {
+				if row := f.row(); row != "" {
+					open[row]++
+					t.Logf("seed %d: known disagreement (%s): %s", seed, f.kind, f.text)
+					continue
+				}
+				t.Errorf("seed %d: disagreement (%s): %s", seed, f.kind, f.text)
+			}
+		})
+	}
+	t.Logf("%d clusters: %d pods landed, %d nodes planned, %d left alone; %d classes refused, %d times asked of an empty node", n, total.landed, total.planned, total.ignored, total.refused, total.probed)
+	if *oneSeed != 0 {
+		return
+	}
+	for _, row := range slices.Sorted(maps.Keys(open)) {
+		t.Logf("known and not mended yet, %s: %d disagreements", row, open[row])
+	}
+	t.Log(reached)
+	if total.landed == 0 || total.refused == 0 || total.probed == 0 {
+		t.Error("the clusters had nothing to check")
+	}
+	for _, f := range reached.rare(n) {
+		t.Errorf("%s is in %d of %d clusters, at least %d of 300 are wanted", f, reached.clusters[f], n, leastReached)
+	}
+	if *putBack {
+		t.Run("mutants", tryMutants)
+	}
+}
+
+// knownOpen are disagreements that are known and not mended yet.
+var knownOpen = []struct {
+	row  string
+	says *regexp.Regexp
+}{
+	{"pods of DaemonSets", regexp.MustCompile(`NodeResourcesFit: |NodePorts: |finds no room|pod (anti-)?affinity rules|refused \(\[\{PodAffinity`)},
+	{"reasons of pods that ask for one node", regexp.MustCompile(`asks for the node`)},
+	{"preferences that select nobody", regexp.MustCompile(`without preferences for pods that are not there`)},
+	{"several claims for one volume that is there", regexp.MustCompile(`didn't find available persistent volumes to bind`)},
+	{"an in-tree volume on a node without a zone label", regexp.MustCompile(`didn't match PersistentVolume's node affinity`)},
+	{"a spread constraint with a taint policy", regexp.MustCompile(`didn't match pod topology spread constraints`)},
+	{"storage that is not reported", regexp.MustCompile(`wait for storage`)},
+}
+
+// row names the known disagreement that this is; empty: it is none.
+func (d disagreement) row() string {
+	for _, k := range knownOpen {
+		if k.says.MatchString(d.text) {
+			return k.row
+		}
+	}
+	return ""
+}
+
+// newOnes are the disagreements that a cluster does not have without a fault.
+func newOnes(found, without []disagreement) []disagreement {
+	return slices.DeleteFunc(slices.Clone(found), func(d disagreement) bool { return slices.Contains(without, d) })
+}
+
+// tryMutants puts each fault back, and says in which cluster it is found: where a judge disagrees that does not without the fault.
+func tryMutants(t *testing.T) {
+	for i := range mutants {
+		m := &mutants[i]
+		if *only != 0 && m.row != *only {
+			continue
+		}
+		at, by := uint64(0), disagreement{}
+		for seed := uint64(1); seed <= uint64(*within) && at == 0; seed++ {
+			c := newDrawn(seed, fmt.Sprintf("s%d", seed))
+			found, _, _, err := try(c, m)
+			if err != nil {
+				found = []disagreement{{"error", err.Error()}}
+			}
+			if len(found) == 0 {
+				continue
+			}
+			without, _, _, err := try(c, nil)
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if found = newOnes(found, without); len(found) > 0 {
+				at, by = seed, found[0]
+			}
+		}
+		if at == 0 {
+			t.Errorf("fault %d (%s) is not found within %d clusters", m.row, m.name, *within)
+			continue
+		}
+		t.Logf("fault %d (%s) is found in cluster %d, by: %s: %.160s", m.row, m.name, at, by.kind, by.text)
+	}
+}
+
+// try plans a cluster as a mutant sees it, nil: as it is, and has it judged.
+func try(c *drawn, m *mutant) ([]disagreement, *answer, tally, error) {
+	a, work, err := c.plan(m.seenBy(c), m != nil && m.repeat)
+	if err != nil {
+		return nil, nil, tally{}, err
+	}
+	if m != nil && m.spoil != nil {
+		m.spoil(c, a)
+	}
+	x, err := judgePlan(c, a)
+	if err != nil {
+		return nil, a, tally{}, err
+	}
+	if err := x.minValuesWork(work); err != nil {
+		return nil, a, tally{}, err
+	}
+	if err := x.preferences(); err != nil {
+		return nil, a, tally{}, err
+	}
+	return x.found, a, x.tally, nil
+}
+
+// plan plans from objects, and counts the allocations: a measure of work that is the same on a slow machine.
+func (c *drawn) plan(objects []apiruntime.Object, repeat bool) (*answer, uint64, error) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	times := 1
+	if repeat {
+		times += len(c.machines) + len(zones)
+	}
+	var a *answer
+	var err error
+	for range times {
+		a, err = c.answerFor(objects)
+	}
+	runtime.ReadMemStats(&after)
+	return a, after.Mallocs - before.Mallocs, err
+}
+
+// minValuesWork plans again without minValues: with them it may take a little more, never a multiple.
+func (x *judge) minValuesWork(work uint64) error {
+	has := slices.ContainsFunc(x.c.pools, func(p *karpv1.NodePool) bool {
+		return slices.ContainsFunc(p.Spec.Template.Spec.Requirements, func(r karpv1.Requirement) bool { return r.MinValues != nil })
+	})
+	if !has {
+		return nil
+	}
+	_, without, err := x.c.plan(mutants[0].seenBy(x.c), false)
+	if err != nil {
+		return err
+	}
+	if work > 3*without {
+		x.disagree("work", "%d allocations with minValues, %d without", work, without)
+	}
+	return nil
+}
+
+// preferences plans again without preferences for pods that are not there: the plan costs the same.
+func (x *judge) preferences() error {
+	objects := x.c.objects()
+	any := false
+	for i, o := range objects {
+		if p, ok := o.(*corev1.Pod); ok && towardsNobody(p) {
+			any = true
+			objects[i] = changed(p, func(p *corev1.Pod) { p.Spec.Affinity.PodAffinity = nil })
+		}
+	}
+	if !any {
+		return nil
+	}
+	without, _, err := x.c.plan(objects, false)
+	if err != nil {
+		return err
+	}
+	if have, want := x.a.out.Cost.NewMicroPerHour, without.out.Cost.NewMicroPerHour; have != want {
+		x.disagree("preference", "the plan costs %d, without preferences for pods that are not there %d", have, want)
+	}
+	return nil
+}
+
+func describeDrawn(t *testing.T, c *drawn, a *answer) {
+	text, err := manifestsOf(c.objects())
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := c.catalogue() + a.describe()
+	if *oneSeed != 0 {
+		t.Logf("%s\n%s", text, words)
+	}
+	if *dump != "" {
+		name := fmt.Sprintf("%s/drawn-%d.yaml", *dump, c.seed)
+		if err := errors.Join(os.WriteFile(name, slices.Concat(text, []byte("\n# "+strings.ReplaceAll(words, "\n", "\n# ")+"\n")), 0o644)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// fieldTally counts in how many clusters each field of the inventory is that changes a plan.
+type fieldTally struct {
+	fields   []inventory.Field
+	clusters map[inventory.Field]int
+}
+
+func newFieldTally(t *testing.T) *fieldTally {
+	all, err := inventory.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &fieldTally{clusters: map[inventory.Field]int{}}
+	for _, b := range all {
+		if b.Verdict != inventory.Irrelevant {
+			out.fields = append(out.fields, b.Fields...)
+		}
+	}
+	return out
+}
+
+// count counts the fields of a cluster.
+func (f *fieldTally) count(c *drawn) {
+	byKind := map[string][]apiruntime.Object{}
+	for _, o := range c.objects() {
+		kind := inventory.KindOf(o)
+		byKind[kind] = append(byKind[kind], o)
+	}
+	for _, x := range f.fields {
+		if slices.ContainsFunc(byKind[x.Kind], func(o apiruntime.Object) bool { return inventory.IsSet(o, x.Path) }) {
+			f.clusters[x]++
+		}
+	}
+}
+
+// notDrawn are fields that are heeded and that no cluster has, each with where it is tried instead.
+var notDrawn = []struct{ prefix, instead string }{
+	{"VolumeAttachment ", "TestBindings"},
+	{"PodDisruptionBudget ", "keeps nodes, buys none: internal/disrupt"},
+	{"ResourceQuota ", "bounds CapacityBuffers: TestBufferQuotas"},
+	{"Pod status.", "pods that run: internal/kube, TestTranslate"},
+	{"Pod metadata.", "internal/kube, TestTranslate"},
+	{"Node status.conditions", "TestBindings"}, {"Node status.phase", "internal/kube, TestTranslate"}, {"Node metadata.", "TestBindings"},
+	{"Pod spec.terminationGracePeriodSeconds", "drains: internal/lifecycle"},
+	{"Pod spec.schedulerName", "TestScheduler"},
+	{"Pod spec.volumes[].hostPath", "keeps nodes, buys none"}, {"Pod spec.volumes[].emptyDir", "keeps nodes, buys none"},
+	{"Pod spec.volumes[].azureDisk", "internal/kube, TestTranslate"}, {"PersistentVolume spec.azureDisk", "internal/kube, TestTranslate"},
+	{"PersistentVolume spec.gcePersistentDisk", "internal/kube, TestTranslate"}, {"Pod spec.volumes[].cinder", "internal/kube, TestTranslate"},
+	{"Pod spec.volumes[].portworxVolume", "internal/kube, TestHeeded"}, {"PersistentVolume spec.azureFile", "internal/kube, TestHeeded"},
+	{"PersistentVolume spec.cinder", "internal/kube, TestHeeded"}, {"PersistentVolume spec.vsphereVolume", "internal/kube, TestHeeded"},
+	{"PersistentVolume spec.portworxVolume", "internal/kube, TestHeeded"},
+	{"Pod spec.volumes[].vsphereVolume", "internal/kube, TestTranslate"}, {"Pod spec.volumes[].azureFile", "internal/kube, TestTranslate"},
+	{"Pod spec.volumes[].ephemeral.volumeClaimTemplate.metadata", "internal/kube, TestHeeded"}, {"Pod spec.volumes[].ephemeral.volumeClaimTemplate.spec.selector", "internal/kube, TestHeeded"},
+	{"Pod spec.volumes[].ephemeral.volumeClaimTemplate.spec.volume", "internal/kube, TestHeeded"}, {"PersistentVolumeClaim spec.volumeAttributesClassName", "internal/kube, TestHeeded"},
+	{"PersistentVolumeClaim spec.selector", "internal/kube, TestHeeded"}, {"PersistentVolume spec.volumeAttributesClassName", "internal/kube, TestHeeded"},
+	{"PersistentVolume metadata.deletionTimestamp", "internal/kube, TestHeeded"},
+}
+
+func (f *fieldTally) excuse(x inventory.Field) string {
+	for _, n := range notDrawn {
+		if strings.HasPrefix(x.String(), n.prefix) {
+			return n.instead
+		}
+	}
+	return ""
+}
+
+// rare are the fields that are in too few of n clusters.
+func (f *fieldTally) rare(n int) (out []inventory.Field) {
+	if n < 300 {
+		return nil
+	}
+	for _, x := range f.fields {
+		if f.clusters[x]*300 < leastReached*n && f.excuse(x) == "" {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+func (f *fieldTally) String() string {
+	var b strings.Builder
+	b.WriteString("clusters that have a field:")
+	fields := slices.Clone(f.fields)
+	sort.SliceStable(fields, func(i, j int) bool { return f.clusters[fields[i]] > f.clusters[fields[j]] })
+	for _, x := range fields {
+		fmt.Fprintf(&b, "\n%5d  %s", f.clusters[x], x)
+		if e := f.excuse(x); e != "" {
+			fmt.Fprintf(&b, "  (%s)", e)
+		}
+	}
+	return b.String()
+}
