@@ -49,7 +49,7 @@ func (c *Controller) keepGroupStatus(ctx context.Context) {
 			continue
 		}
 		now := time.Now()
-		next := groupstatus.Build(groupstatus.Observe(v.snap, groups, now), last, now)
+		next := groupstatus.Build(observeGroups(v, groups, now), last, now)
 		if last != nil && groupstatus.SaysSame(last, next) && now.Sub(written) < groupStatusAtMost {
 			continue
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/groupstatus"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/report"
 )
 
 // groupCounters count what is done to node groups, by Cluster Autoscaler's names. GroupMetrics serves them.
@@ -215,7 +216,7 @@ func (m *GroupMetrics) Collect(out chan<- prometheus.Metric) {
 	for _, x := range m.c.Metrics.groups.collectors() {
 		x.Collect(out)
 	}
-	s := groupstatus.Observe(v.snap, groups, time.Now())
+	s := observeGroups(v, groups, time.Now())
 	for state, n := range map[string]int{"ready": s.Nodes.Ready, "unready": s.Nodes.Unready, "notStarted": s.Nodes.NotStarted, "unregistered": s.Nodes.Unregistered,
 		"longUnregistered": s.Nodes.LongUnregistered} {
 		put("nodes_count", float64(n), state)
@@ -249,14 +250,26 @@ func (m *GroupMetrics) Collect(out chan<- prometheus.Metric) {
 		put("node_group_max_count", float64(g.Max), g.Name)
 		put("node_group_target_count", float64(g.Desired), g.Name)
 		put("node_group_healthiness", oneIf(g.IsHealthy()), g.Name)
-		if g.Backoff {
+		switch {
+		case g.FailingCode != "":
+			put("node_group_backoff_status", 1, g.Name, g.FailingCode)
+		case g.Backoff:
 			put("node_group_backoff_status", 1, g.Name, groupstatus.CodeNoCapacity)
-		} else {
+		default:
 			put("node_group_backoff_status", 0, g.Name, "")
 		}
 	}
 	put("max_nodes_count", float64(most))
 	put("unneeded_nodes_count", float64(candidates))
+}
+
+// observeGroups returns how node groups stand, with those whose nodes have not become usable of late.
+func observeGroups(v *view, groups []model.NodeGroup, now time.Time) *groupstatus.View {
+	s := groupstatus.Observe(v.snap, groups, now)
+	for _, f := range v.mem.FailingGroups(now) {
+		s.NoteFailing(f.Group, string(f.Why.Code), report.Sentence(f.Why))
+	}
+	return s
 }
 
 // collectActivity tells whether the loop acts, and when it last did.

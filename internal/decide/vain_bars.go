@@ -266,3 +266,20 @@ func (vl *vainLaunches) areDue() bool {
 	}
 	return !vl.mem.retryAt.IsZero() && !vl.now.Before(vl.mem.retryAt)
 }
+
+// FailingGroup is a node group that is tried last, since nodes of it have not become usable of late.
+type FailingGroup struct {
+	Group string
+	Why   plan.Reason
+}
+
+// FailingGroups returns the node groups that are tried last now, by name.
+func (m *Memory) FailingGroups(now time.Time) (out []FailingGroup) {
+	for k, c := range m.vain.counts {
+		if k.template == "" && k.group != "" && now.Before(c.Until) {
+			out = append(out, FailingGroup{k.group, c.Cause})
+		}
+	}
+	slices.SortFunc(out, func(a, b FailingGroup) int { return strings.Compare(a.Group, b.Group) })
+	return out
+}

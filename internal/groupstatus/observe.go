@@ -46,10 +46,23 @@ type Group struct {
 	Nodes      Counts
 	Candidates int  // nodes without a pod that would have to move, and those that a disruption command takes
 	Backoff    bool // it may grow, and every offering of it is set aside for want of capacity
+
+	// Failing is why nodes of it have not become usable of late, so that it is tried last; empty: they have.
+	FailingCode, Failing string
 }
 
-// IsHealthy says whether nodes can be launched in the group.
-func (g *Group) IsHealthy() bool { return g.Problem == "" }
+// IsHealthy says whether nodes can be launched in the group, and become usable.
+func (g *Group) IsHealthy() bool { return g.Problem == "" && g.FailingCode == "" }
+
+// NoteFailing notes that nodes of a group have not become usable of late: the code of the likeliest cause, and in which
+// words.
+func (v *View) NoteFailing(group, code, message string) {
+	for i := range v.Groups {
+		if g := &v.Groups[i]; g.Name == group {
+			g.FailingCode, g.Failing = code, message
+		}
+	}
+}
 
 // View is what there is to say of a cluster.
 type View struct {

@@ -68,3 +68,19 @@ func TestObserve(t *testing.T) {
 		t.Error("it waits for a node that was added a minute ago")
 	}
 }
+
+// A group whose nodes have not become usable of late is not healthy, and is left alone for that cause.
+func TestFailing(t *testing.T) {
+	v := Observe(&model.Snapshot{}, []model.NodeGroup{{Name: "a", Max: 9}, {Name: "b", Max: 9}}, noon)
+	v.NoteFailing("a", "RegistrationTimeout", "no node joined within 15m0s")
+	if v.Groups[0].IsHealthy() || !v.Groups[1].IsHealthy() {
+		t.Errorf("healthy: %t %t, want b alone", v.Groups[0].IsHealthy(), v.Groups[1].IsHealthy())
+	}
+	s := Build(v, nil, noon)
+	if up := s.NodeGroups[0].ScaleUp; up.Status != InBackoff || up.BackoffInfo == nil || up.BackoffInfo.ErrorCode != "RegistrationTimeout" {
+		t.Errorf("scale-up of a: %+v", up)
+	}
+	if up := s.NodeGroups[1].ScaleUp; up.Status != NoActivity {
+		t.Errorf("scale-up of b: %+v", up)
+	}
+}

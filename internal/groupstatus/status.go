@@ -159,6 +159,9 @@ func groupStatus(g *Group, was *GroupStatus, at string) GroupStatus {
 	switch {
 	case g.Nodes.Unregistered > 0:
 		s.ScaleUp.Status = InProgress
+	case g.FailingCode != "" && g.Problem == "":
+		s.ScaleUp.Status = InBackoff
+		s.ScaleUp.BackoffInfo = &BackoffInfo{ErrorCode: g.FailingCode, ErrorMessage: g.Failing}
 	case !g.IsHealthy():
 		s.ScaleUp.Status = Unhealthy
 		s.ScaleUp.BackoffInfo = &BackoffInfo{ErrorCode: "GroupNotLaunchable", ErrorMessage: g.Problem}
