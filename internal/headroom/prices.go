@@ -18,7 +18,7 @@ import (
 func Machines(all []*model.NodePool, daemons []*model.Daemon, class *model.Class) (machines []Machine, pools []string) {
 	var overhead model.Resources
 	for _, d := range daemons {
-		overhead = overhead.Add(d.Class.Requests)
+		overhead = overhead.Add(d.Pod().Requests)
 	}
 	for _, p := range all {
 		if !p.Ready || p.Replicas >= 0 || p.Deleting || model.Untolerated(p.Taints, class.Tolerations) != nil {
@@ -80,6 +80,8 @@ func selects(class *model.Class, p *model.NodePool, t *model.InstanceType, o *mo
 			return o.CapacityType, true
 		case model.LabelNodePool:
 			return p.Name, true
+		case model.LabelRegistered, model.LabelInitialized:
+			return "true", true
 		}
 		for _, labels := range []model.Labels{o.Labels, t.Labels, p.Labels} {
 			if v, ok := labels[key]; ok {

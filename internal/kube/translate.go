@@ -702,13 +702,44 @@ func daemonTolerations(hostNetwork bool) []corev1.Toleration {
 	return out
 }
 
-// DaemonSet translates a DaemonSet into what each of its pods will be, admission's defaults included.
+// DaemonSet translates a DaemonSet into what each of its pods will be, admission's defaults included. Only the tolerations are those
+// of the template and of the DaemonSet controller: it asks no admission plugin before it decides whether a node gets a pod.
 func (t *Translator) DaemonSet(d *appsv1.DaemonSet) *model.Daemon {
 	pod := &corev1.Pod{Spec: *d.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace, pod.Labels = d.Namespace, d.Spec.Template.Labels
-	pod.Spec.Tolerations = append(pod.Spec.Tolerations, daemonTolerations(pod.Spec.HostNetwork)...)
+	onlyNamedNode(&pod.Spec)
+	tolerations := append(slices.Clone(pod.Spec.Tolerations), daemonTolerations(pod.Spec.HostNetwork)...)
 	t.Admit(pod)
-	return &model.Daemon{Namespace: d.Namespace, Name: d.Name, Class: t.class(pod, true)}
+	pod.Spec.Tolerations = tolerations
+	return &model.Daemon{Namespace: d.Namespace, Name: d.Name, UID: string(d.UID), Class: t.class(pod, true),
+		Generation: d.Annotations[appsv1.DeprecatedTemplateGeneration]}
+}
+
+// onlyNamedNode has a template that names a node say so by node affinity: the DaemonSet controller makes a pod for that node alone, if
+// the rest of the template allows it.
+func onlyNamedNode(s *corev1.PodSpec) {
+	if s.NodeName == "" {
+		return
+	}
+	is := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{s.NodeName}}
+	s.NodeName = ""
+	if s.Affinity == nil {
+		s.Affinity = &corev1.Affinity{}
+	}
+	if s.Affinity.NodeAffinity == nil {
+		s.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	a := s.Affinity.NodeAffinity
+	if a.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		a.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{is}}}}
+		return
+	}
+	terms := a.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	for i := range terms {
+		if len(terms[i].MatchExpressions)+len(terms[i].MatchFields) > 0 { // an empty term matches no node
+			terms[i].MatchFields = append(terms[i].MatchFields, is)
+		}
+	}
 }
 
 // Deployment translates a Deployment.
@@ -763,6 +794,7 @@ func (t *Translator) Node(n *corev1.Node) *model.Node {
 			out.Taints = append(out.Taints, x)
 		}
 	}
+	readReservation(out, n.Spec.Taints)
 	for i := range n.Status.Conditions {
 		c := &n.Status.Conditions[i]
 		out.Conditions[string(c.Type)] = model.Condition{

@@ -15,7 +15,8 @@ type Node struct {
 	Name, UID, ProviderID string
 	Labels                Labels
 	Annotations           Labels
-	Taints                []Taint // as on the object, spec.unschedulable included as its taint
+	Taints                []Taint // as on the object, spec.unschedulable included as its taint; a reservation that is written as a cordon as its taint too
+	DaemonsOnly           bool    // its reservation is written as a cordon: pods of all DaemonSets are let in
 	Capacity              Resources
 	Allocatable           Resources
 	Used                  Resources // sum over Pods that are not terminal
@@ -459,8 +460,29 @@ func (c *Claim) NodeGroup() string {
 
 // Daemon is a DaemonSet: its pods will stand on every node they match, so new nodes are charged for them.
 type Daemon struct {
-	Namespace, Name string
-	Class           *Class
+	Namespace, Name, UID string
+	Class                *Class // its template, as admission leaves a pod made from it. It decides on which nodes the DaemonSet controller makes pods
+	Generation           string // of its template: pods made from it bear it as the label LabelTemplateGeneration. Empty: not known
+	Newest               *Class // of the newest living pod made from today's template; nil: there is none
+}
+
+// Pod returns the class of a pod that the DaemonSet makes now. The newest pod tells what webhooks, a RuntimeClass or an autoscaler
+// of its requests have added to the template.
+func (d *Daemon) Pod() *Class {
+	if d.Newest != nil {
+		return d.Newest
+	}
+	return d.Class
+}
+
+// Runs reports whether a pod is one of the DaemonSet's.
+func (d *Daemon) Runs(p *Pod) bool {
+	return p.Owner.Kind == "DaemonSet" && p.Owner.Name == d.Name && p.Namespace == d.Namespace && (d.UID == "" || p.Owner.UID == "" || p.Owner.UID == d.UID)
+}
+
+// RegisteredLabels are the labels that every node of a NodeClaim has once it is registered and initialized.
+func RegisteredLabels() Labels {
+	return Labels{LabelRegistered: "true", LabelInitialized: "true"}
 }
 
 // PDB is a PodDisruptionBudget.
@@ -573,6 +595,11 @@ const (
 	LabelHostname     = "kubernetes.io/hostname"
 	LabelNodeGroup    = "dovetail.sh/node-group" // offerings that bear it are one stock: what its group may still grow by
 	LabelProvisioner  = "karpenter.sh/provisioner-name"
+
+	// On pods of DaemonSets: which template they were made from.
+	LabelTemplateGeneration = "pod-template-generation"
+	LabelRevisionHash       = "controller-revision-hash"
+
 	TaintUnregistered = "karpenter.sh/unregistered"
 	TaintDisrupted    = "karpenter.sh/disrupted"
 	TaintReserved     = "dovetail.sh/reserved"

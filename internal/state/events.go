@@ -17,6 +17,7 @@ func (s *State) SetPod(p *model.Pod) {
 	q.Class = s.internClass(p.Class)
 	s.Overlay.coverPod(&q)
 	s.pods.setPod(&q, s.now)
+	s.daemons.setPod(&q)
 	s.Overlay.endSeenActions(&q)
 }
 
@@ -24,6 +25,7 @@ func (s *State) SetPod(p *model.Pod) {
 func (s *State) DeletePod(key string) {
 	if old := s.pods.deletePod(key, s.now); old != nil {
 		s.Overlay.forgetPod(old)
+		s.daemons.deletePod(old)
 	}
 }
 
@@ -121,8 +123,7 @@ func (s *State) SetDrift(reasons map[string]string) {
 func (s *State) SetDaemon(d *model.Daemon) {
 	q := *d
 	q.Class = s.internClass(d.Class)
-	s.daemons.set(d.Namespace+"/"+d.Name, &q)
-	s.counts.Supply++
+	s.daemons.setDaemon(&q)
 }
 
 // DeleteDaemon forgets a DaemonSet by namespace/name.

@@ -50,7 +50,7 @@ type State struct {
 	claims      *claimTable
 	replicaSets *replicaSets
 	instances   instanceTable
-	daemons     table[*model.Daemon]        // by namespace/name
+	daemons     *daemonTable
 	pdbs        table[*model.PDB]           // by namespace/name
 	buffers     table[*model.Buffer]        // by namespace/name
 	limits      table[*model.CapacityLimit] // by name
@@ -72,9 +72,6 @@ func New() *State {
 	s := &State{
 		InFlight: newInFlight(), PodFacts: newPodFactsTable(), nodes: newNodeTable(), claims: newClaimTable(), replicaSets: newReplicaSets(),
 		instances: instanceTable{ended: map[string]ended{}},
-		daemons: newTable(func(a, b *model.Daemon) int {
-			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-		}),
 		pdbs: newTable(func(a, b *model.PDB) int {
 			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 		}),
@@ -87,6 +84,7 @@ func New() *State {
 	s.Pools = newPools(s.InFlight, s.counts)
 	s.nodes.pools = s.Pools
 	s.pods = newPodTable(s.nodes, s.replicaSets, s.counts)
+	s.daemons = newDaemonTable(s.counts)
 	s.Overlay = newOverlay(s.pods, s.claims, s.InFlight, s.counts, s.SetPod)
 	return s
 }
@@ -98,10 +96,14 @@ func (s *State) SetNow(now time.Time) { s.now = now }
 func (s *State) Resources() *ResourceTable { return s.resources }
 
 // ChangeCounts returns how many changes there have been since the start.
-func (s *State) ChangeCounts() ChangeCounts { return *s.counts }
+func (s *State) ChangeCounts() ChangeCounts {
+	s.daemons.refresh()
+	return *s.counts
+}
 
 // Snapshot returns the cluster as it is now. Lists that did not change since the last Snapshot are shared with it.
 func (s *State) Snapshot(now time.Time) *model.Snapshot {
+	s.daemons.refresh()
 	return &model.Snapshot{
 		ResourceNames: s.resources.Names(),
 		Nodes:         s.nodes.listNodes(s.claims.nameByProviderID),
@@ -149,7 +151,7 @@ func (s *State) usedClasses() iter.Seq[*model.Class] {
 			}
 		}
 		for _, d := range s.daemons.rows {
-			if !yield(d.Class) {
+			if !yield(d.Class) || d.Newest != nil && !yield(d.Newest) {
 				return
 			}
 		}
