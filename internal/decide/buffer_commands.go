@@ -115,7 +115,7 @@ func (bu *buffers) takenByScheduler(pods []*model.Pod, held []solve.ExistingNode
 func (bu *buffers) replacementNode(n *solve.NewNode, taken takenCapacity) solve.ExistingNode {
 	r := solve.ExistingNode{Name: "replacement/" + n.Pool + "/" + n.Pods[0].Key(), Allocatable: n.Type.Allocatable, Free: n.Type.Allocatable.Sub(n.Requests),
 		Labels: mergeLabels(n.Type.Labels, n.Offering.Labels)}
-	r.Labels = mergeLabels(r.Labels, model.Labels{model.LabelNodePool: n.Pool, model.LabelZone: n.Offering.Zone, model.LabelCapacityType: n.Offering.CapacityType})
+	r.Labels = mergeLabels(mergeLabels(r.Labels, model.RegisteredLabels()), model.Labels{model.LabelNodePool: n.Pool, model.LabelZone: n.Offering.Zone, model.LabelCapacityType: n.Offering.CapacityType})
 	if p := bu.poolByName[n.Pool]; p != nil {
 		r.Labels, r.Taints = mergeLabels(r.Labels, p.Labels), p.Taints
 	}

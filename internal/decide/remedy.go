@@ -264,6 +264,9 @@ func (ex *explanation) unselectRemedies(p *model.Pod, key string) []plan.Change 
 	for _, o := range ex.s.Pending {
 		look(o)
 	}
+	for _, d := range ex.s.Daemons {
+		look(&model.Pod{Class: d.Pod()})
+	}
 	return out
 }
 

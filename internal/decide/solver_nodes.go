@@ -119,6 +119,9 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation
 	r.Closed = c != nil && sv.commands.ofClaim[c.Name] != "" || c == nil && n.HasTaint(model.TaintUnregistered)
 	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" && !sv.isStuck(c) || c == nil && sv.hasNodeWork(n)
 	r.Fresh, r.Taints = fresh, sv.lastingTaints(n.Taints, c, fresh, h)
+	if fresh && c != nil {
+		r.Labels = mergeLabels(r.Labels, model.RegisteredLabels())
+	}
 	if h != nil {
 		r.InFlight = true
 		if sv.commands.isRevocable(c) {
@@ -127,7 +130,7 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation
 			sv.subtractReservation(&r, h)
 		}
 		if n.Labels[model.LabelRegistered] != "true" {
-			r.Labels = mergeLabels(n.Labels, c.Labels)
+			r.Labels = mergeLabels(r.Labels, c.Labels)
 			r.Taints = append(r.Taints[:len(r.Taints):len(r.Taints)], c.Taints...)
 		}
 	}
@@ -195,7 +198,7 @@ func isStartupTaint(c *model.Claim, t model.Taint) bool {
 // resource where several instance types are possible. False: no instance type is.
 func (sv *solverView) inFlightNode(c *model.Claim) (solve.ExistingNode, bool) {
 	r := solve.ExistingNode{Name: c.Name, InFlight: true, Taints: c.Taints, Allocatable: c.Allocatable}
-	labels := mergeLabels(c.Labels, model.Labels{model.LabelHostname: c.Name})
+	labels := mergeLabels(mergeLabels(c.Labels, model.RegisteredLabels()), model.Labels{model.LabelHostname: c.Name})
 	for _, q := range c.Requirements {
 		if _, ok := labels[q.Key]; ok {
 			continue

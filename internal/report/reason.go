@@ -142,6 +142,9 @@ func sentence(r plan.Reason) string {
 	case plan.TopologySpread:
 		return "the pod's topology spread over " + labelName(r.Key) + " (" + r.Want + ") would be broken in every domain"
 	case plan.PodAffinity:
+		if r.Subject != "" { // a DaemonSet's pods match, and stand elsewhere
+			return "the pod's affinity needs a " + labelName(r.Key) + " with a pod of " + objectName(r.Subject) + "; the NodePool's nodes get none"
+		}
 		return "the pod's affinity needs a " + labelName(r.Key) + " with a matching pod; none has room"
 	case plan.PodAntiAffinity:
 		s := "the pod's anti-affinity allows no " + labelName(r.Key) + " with a matching pod; every " + labelName(r.Key) + " with room has one"

@@ -31,6 +31,8 @@ func objectName(subject string) string {
 		return "NodeClaim " + name
 	case "poddisruptionbudget":
 		return "PodDisruptionBudget " + name
+	case "daemonset":
+		return "DaemonSet " + name
 	case "deployment":
 		return "Deployment " + name
 	case "capacityquota":

@@ -146,7 +146,7 @@ func program(p *Problem) string {
 	}
 	var daemons model.Resources
 	for _, d := range p.Daemons {
-		daemons = daemons.Add(d.Class.Requests)
+		daemons = daemons.Add(d.Pod().Requests)
 	}
 	for _, zone := range zones {
 		cheapest := map[string]int64{}

@@ -88,12 +88,27 @@ func randomProblem(c chance) string {
 			fmt.Fprintf(&b, "on r%d x%d%s\n", i, 1+c.n(2), randomPod(c))
 		}
 	}
-	for i := range c.n(3) {
-		fmt.Fprintf(&b, "daemon d%d cpu=%dm mem=64Mi%s%s\n", i, 100+100*c.n(4), maybe(c, "select=zone:In:"+one(c, "a", "b")), maybe(c, "tolerate=*"))
-	}
 	b.WriteString("namespace other label=env=prod\n")
 	for i := range 1 + c.n(5) {
 		fmt.Fprintf(&b, "pod w%d x%d%s\n", i, 1+c.n(5), randomPod(c))
+	}
+	for i := range c.n(3) {
+		b.WriteString(randomDaemon(c, i))
+	}
+	return b.String()
+}
+
+// randomDaemon writes a DaemonSet: on which nodes its pods stand, what of other pods they select and are selected by, and sometimes
+// that its newest pod asks for more than its template.
+func randomDaemon(c chance, i int) string {
+	var b strings.Builder
+	app := one(c, "x", "y", "agent")
+	fmt.Fprintf(&b, "daemon d%d cpu=%dm mem=64Mi label=app=%s%s", i, 100+100*c.n(4), app, maybe(c, "tolerate="+one(c, "*", "t1", "t2")))
+	b.WriteString(maybe(c, "select="+one(c, "zone:In:a", "zone:In:b", "team:In:red", "host:Exists", "pool:In:p0", "type:NotIn:t0", "karpenter.sh/registered:In:true",
+		"karpenter.sh/initialized:Exists", "karpenter.sh/initialized:DoesNotExist")))
+	b.WriteString(maybe(c, fmt.Sprintf("port=%d", 80+c.n(2))) + maybe(c, fmt.Sprintf("apart=%s:app=%s", one(c, "host", "zone"), one(c, "x", "z", "agent"))) + "\n")
+	if c.n(3) == 2 {
+		fmt.Fprintf(&b, "newest d%d cpu=%dm mem=128Mi label=app=%s label=team=red%s\n", i, 300+100*c.n(4), app, maybe(c, "port=81"))
 	}
 	return b.String()
 }

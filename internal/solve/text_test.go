@@ -25,6 +25,7 @@ import (
 //	node NAME RES=AMOUNT… [label=K=V] [taint=…] [inflight] [open=K:OP:V,V] [closed] [drained] [csi=DRIVER:N]
 //	on NODE POD-OPTIONS                                             (pods on the node; their requests come off its free capacity)
 //	daemon NAME POD-OPTIONS
+//	newest NAME POD-OPTIONS	what the newest pod of a daemon asks for
 //	namespace NAME [label=K=V]
 //	pod NAME [xN] POD-OPTIONS
 //
@@ -84,6 +85,12 @@ func (x *problemText) line(f []string) {
 	case "daemon":
 		p := x.pods(f[1], f[2:])[0]
 		x.p.Daemons = append(x.p.Daemons, &model.Daemon{Namespace: p.Namespace, Name: f[1], Class: p.Class})
+	case "newest":
+		i := slices.IndexFunc(x.p.Daemons, func(d *model.Daemon) bool { return d.Name == f[1] })
+		if i < 0 {
+			x.t.Fatalf("no daemon %s", f[1])
+		}
+		x.p.Daemons[i].Newest = x.pods(f[1], f[2:])[0].Class
 	case "namespace":
 		l := model.Labels{}
 		for _, o := range f[2:] {

@@ -35,11 +35,11 @@ func (c *checker) daemonsToCome(r *ExistingNode) (out []*model.Class) {
 	free := r.Free.Clone()
 	for _, d := range c.in.Daemons {
 		there := slices.ContainsFunc(r.Pods, func(p *model.Pod) bool {
-			return p.Owner.Kind == "DaemonSet" && p.Owner.Name == d.Name && p.Namespace == d.Namespace
+			return d.Runs(p)
 		})
-		if !there && whyNotAdmitted(d.Class, r.Labels, r.Open, r.Taints, r.Name, !r.InFlight && !r.Fresh) == "" && d.Class.Requests.Fits(free) {
-			free = free.Sub(d.Class.Requests)
-			out = append(out, d.Class)
+		if !there && whyNotAdmitted(d.Class, r.Labels, r.Open, r.Taints, r.Name, !r.InFlight && !r.Fresh) == "" && d.Pod().Requests.Fits(free) {
+			free = free.Sub(d.Pod().Requests)
+			out = append(out, d.Pod())
 		}
 	}
 	return out
@@ -291,11 +291,12 @@ func (c *checker) variantOf(p *Pool, fixed model.Requirements, fixedKey string, 
 		v.labels[model.LabelProvisioner] = p.Provisioner
 	}
 	v.labels[model.LabelHostname] = "(new)"
+	v.labels[model.LabelRegistered], v.labels[model.LabelInitialized] = "true", "true" // before any pod comes
 	v.usable, v.fits = requirementsHold(decidedRequirements(fixed, v.labels), v.labels, nil), requirementsHold(decidedRequirements(p.Requirements, v.labels), v.labels, nil)
 	for _, d := range c.in.Daemons {
 		if whyNotAdmitted(d.Class, v.labels, nil, p.Taints, "", false) == "" {
-			v.coming = append(v.coming, d.Class)
-			v.daemon = v.daemon.AddInto(d.Class.Requests, 1)
+			v.coming = append(v.coming, d.Pod())
+			v.daemon = v.daemon.AddInto(d.Pod().Requests, 1)
 		}
 	}
 	c.variants[k] = v

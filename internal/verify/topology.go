@@ -211,6 +211,9 @@ func (c *checker) hasTopologyRules() bool {
 			return true
 		}
 	}
+	if slices.ContainsFunc(c.in.Daemons, func(d *model.Daemon) bool { return len(d.Pod().AntiAffinity) > 0 }) {
+		return true
+	}
 	for i := range c.in.Nodes {
 		if c.in.Nodes[i].NoAnti {
 			continue
@@ -248,6 +251,7 @@ func (c *checker) makeHosts() {
 	for _, a := range c.in.OnNodes {
 		if h := byName[a.Node]; h != nil {
 			h.planned = append(h.planned, a.Pods...)
+			h.coming = c.daemonsToCome(c.nodes[a.Node])
 		}
 	}
 	for i := range c.in.New {
@@ -259,6 +263,9 @@ func (c *checker) makeHosts() {
 		h := &host{name: machineName(i, m), labels: model.Labels{}, open: map[string]bool{}, taints: p.Taints, planned: m.Pods}
 		first := true
 		c.forEachOffering(p, m, func(_ *model.InstanceType, _ *model.Offering, v *variant) {
+			if !slices.Contains(h.become, v) {
+				h.become = append(h.become, v)
+			}
 			for k, x := range v.labels {
 				if was, ok := h.labels[k]; first {
 					h.labels[k] = x
@@ -309,6 +316,9 @@ func (t *replay) whyRefused(p *model.Pod, h *host) string {
 	if why := t.whyNeighboursRefuse(class, h); why != "" {
 		return why
 	}
+	if why := t.whyDaemonsRefuse(class, h); why != "" {
+		return why
+	}
 	for _, x := range t.termsOf(class, true).anti {
 		if t.countInDomain(x, h) > 0 {
 			return "anti-affinity over " + x.key + ": a pod it selects is there"
@@ -344,6 +354,59 @@ func (t *replay) whyNeighboursRefuse(class *model.Class, h *host) string {
 	return ""
 }
 
+// whyDaemonsRefuse is why anti-affinity, over whatever key, keeps a class away from pods of DaemonSets that are to come to a host;
+// empty when it does not.
+func (t *replay) whyDaemonsRefuse(class *model.Class, h *host) string {
+	refused := func(coming []*model.Class) string {
+		for _, daemon := range coming {
+			for i := range class.AntiAffinity {
+				if x := &class.AntiAffinity[i]; t.selectorMatches(&x.Selector, daemon) {
+					return "anti-affinity over " + x.TopologyKey + ": a DaemonSet's pod that it selects comes there"
+				}
+			}
+			for i := range daemon.AntiAffinity {
+				if x := &daemon.AntiAffinity[i]; t.selectorMatches(&x.Selector, class) {
+					return "anti-affinity over " + x.TopologyKey + ": a DaemonSet's pod that comes there has it against this one"
+				}
+			}
+		}
+		return ""
+	}
+	why := refused(h.coming)
+	for _, v := range h.become {
+		if why == "" {
+			why = refused(v.coming)
+		}
+	}
+	return why
+}
+
+// isNearAnyway says whether a class's affinity holds on a host whatever that becomes: a DaemonSet's pod that comes there meets all its
+// terms, or pods in all its domains do.
+func (t *replay) isNearAnyway(class *model.Class, h *host) bool {
+	holds := func(coming []*model.Class, domain func(key string) (string, bool)) bool {
+		beside := slices.ContainsFunc(coming, func(daemon *model.Class) bool {
+			return !slices.ContainsFunc(class.Affinity, func(x model.PodTerm) bool { return !t.selectorMatches(&x.Selector, daemon) })
+		})
+		return !slices.ContainsFunc(t.termsOf(class, true).affinity, func(x *term) bool {
+			d, ok := domain(x.key)
+			return !ok || !beside && (d == "?" || x.counts[d] == 0)
+		})
+	}
+	if len(h.become) == 0 {
+		return holds(h.coming, func(key string) (string, bool) { return domainOf(h, key) })
+	}
+	return !slices.ContainsFunc(h.become, func(v *variant) bool {
+		return !holds(v.coming, func(key string) (string, bool) {
+			if key == model.LabelHostname {
+				return h.name, true
+			}
+			d, ok := v.labels[key]
+			return d, ok
+		})
+	})
+}
+
 // avoidsOnHost says whether a class has anti-affinity over hosts to pods of another.
 func (t *replay) avoidsOnHost(class, other *model.Class) bool {
 	return slices.ContainsFunc(class.AntiAffinity, func(x model.PodTerm) bool {
@@ -354,7 +417,7 @@ func (t *replay) avoidsOnHost(class, other *model.Class) bool {
 // whyAffinityFails is why a class's pod affinity does not hold on a host; empty when it does. The first pod of a
 // group that selects itself may go anywhere.
 func (t *replay) whyAffinityFails(class *model.Class, h *host) string {
-	if len(class.Affinity) == 0 {
+	if len(class.Affinity) == 0 || t.isNearAnyway(class, h) {
 		return ""
 	}
 	met, anywhere := true, false

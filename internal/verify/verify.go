@@ -127,6 +127,9 @@ type host struct {
 	pods    []*model.Pod // on it now
 	planned []*model.Pod
 	closed  bool
+
+	coming []*model.Class // pods of DaemonSets that are still to come to a node
+	become []*variant     // what a machine to be bought may become
 }
 
 // Plan returns every violation found, none for a plan that may be done.

@@ -265,6 +265,7 @@ func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 	other := false                     // one passes that is not of such a group
 	var labels, fit, have, allowed int // offers that pass so far
 	var topo, volume bool
+	var beside *plan.Reason // pods of DaemonSets keep the class off an offer that else passes
 	var nearest, promised, quota *problem.Offer
 	var short, promisedShort int64
 	var barred *plan.Reason // of the cheapest that passes and is not bought for the class
@@ -297,6 +298,10 @@ func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 				volume = true
 				continue
 			}
+			if r := s.explainDaemons(c, o); r != nil {
+				beside = r
+				continue
+			}
 			have++
 			if why, ok := c.Filter.BarOn(&s.Given.Pools[pi], o); ok && o.Available {
 				if barred == nil || o.Price < barredPrice {
@@ -325,6 +330,8 @@ func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 		return r
 	case fit == 0:
 		return s.explainSize(c, nearest)
+	case have == 0 && beside != nil:
+		return beside
 	case have == 0 && topo && !volume: // an offer that the pod's labels let it on and its volume does not is the nearer miss
 		return s.explainPlace(c, pi)
 	case have == 0 && volume:
@@ -372,6 +379,23 @@ func (s *Explainer) explainVolumePlace(c *problem.Class, pi int) *plan.Reason {
 		r.Code, r.Subject, r.Want = plan.VolumeStorage, "storageclass/"+first.Reported, "free storage reported for the node"
 	}
 	return r
+}
+
+// explainDaemons says which DaemonSet's pod keeps the class off the nodes of an offer; nil if none does.
+func (s *Explainer) explainDaemons(c *problem.Class, o *problem.Offer) *plan.Reason {
+	name, key, own, near := s.DaemonRefusal(c, o)
+	out := plan.Reason{Code: plan.PodAntiAffinity, Key: key, Subject: name, Have: "the DaemonSet has a pod on every node"}
+	switch {
+	case name == "":
+		return nil
+	case near:
+		out.Code, out.Want, out.Have = plan.PodAffinity, "a domain with a pod that the term selects", "the DaemonSet has none on the pool's nodes"
+	case own:
+		out.Want = "a domain without a pod that the term selects"
+	default:
+		out.Want = "a domain without a pod whose term selects this one"
+	}
+	return &out
 }
 
 // groupFull says that the node group of an offering has as many machines as it may.

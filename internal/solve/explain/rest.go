@@ -88,7 +88,7 @@ func (s *Explainer) explainRest(c *problem.Class, pi int) plan.Reason {
 			if !c.Ports.ConflictsWith(&d.Ports) {
 				continue
 			}
-			for _, p := range d.Spec.Class.HostPorts {
+			for _, p := range d.Spec.Pod().HostPorts {
 				if p.Conflicts(c.Spec.HostPorts[i]) {
 					return plan.Reason{Code: plan.HostPortConflict, Key: p.String(),
 						Subject: d.Spec.Namespace + "/" + d.Spec.Name, Want: "a free port", Have: "a DaemonSet's pod has it on every node"}

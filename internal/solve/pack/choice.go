@@ -254,7 +254,7 @@ func (s *Purchases) typeHoldsInAllZones(b *Bin, ch *BinChoice, o *problem.Offer,
 // offerPassesAll says whether every class on the bin would go to the offer if it could be had.
 func (s *Purchases) offerPassesAll(b *Bin, o *problem.Offer) bool {
 	for _, it := range b.Items {
-		if !s.Classes[it.Class].Filter.Passes(&s.Keys, o.Labels, nil, "") {
+		if !s.OfferAdmits(s.Classes[it.Class].Filter, o) {
 			return false
 		}
 	}
@@ -270,7 +270,7 @@ func (s *Purchases) NewNodeFor(b *Bin, ch *BinChoice) problem.NewNode {
 	p, o := &s.Given.Pools[b.Pool], &s.Offers[ch.Offer]
 	for _, d := range s.Daemons {
 		if model.Untolerated(p.Taints, d.Filter.Tolerations) == nil && d.Filter.Passes(&s.Keys, o.Labels, nil, "") {
-			node.Requests = node.Requests.AddInto(d.Spec.Class.Requests, 1)
+			node.Requests = node.Requests.AddInto(d.Spec.Pod().Requests, 1)
 		}
 	}
 	return node

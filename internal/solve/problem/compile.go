@@ -24,6 +24,8 @@ type problemCompiler struct {
 	fixedDims int    // how many resources every node has; they come first
 	supplied  []bool // by resource beyond those: some node has it free, or some instance type has it
 
+	daemonsHaveTerms bool // pods of some DaemonSet have required anti-affinity
+
 	catalogs  []*poolCatalog
 	poolByKey map[string]int // the first pool of each family
 }
@@ -36,11 +38,12 @@ func (s *Instance) Compile(p *Problem, pol Policy, nodes []*ExistingNode) {
 	t.compileClasses()
 	t.compileKeys()
 	t.compilePorts()
-	for _, c := range s.Classes {
-		c.Filter = t.filterFor(c.Spec)
+	for _, d := range sortedDaemons(p.Daemons) {
+		t.daemonsHaveTerms = t.daemonsHaveTerms || len(d.Pod().AntiAffinity) > 0
+		s.Daemons = append(s.Daemons, &daemon{Spec: d, req: s.toVec(d.Pod().Requests), Filter: t.filterFor(d.Class, nil), Ports: t.ports.useOf(d.Pod().HostPorts)})
 	}
-	for _, d := range p.Daemons {
-		s.Daemons = append(s.Daemons, &daemon{Spec: d, req: s.toVec(d.Class.Requests), Filter: t.filterFor(d.Class), Ports: t.ports.useOf(d.Class.HostPorts)})
+	for _, c := range s.Classes {
+		c.Filter = t.filterFor(c.Spec, t.daemonRulesOf(c.Spec))
 	}
 	t.compileOffers()
 	if nodes == nil {

@@ -18,12 +18,13 @@ import (
 type nodeFilter struct {
 	id           int
 	Tolerations  []model.Toleration
-	Terms        []term    // empty: any node
-	volumes      [][]term  // of each volume one must match, on nodes that are to come
-	standing     [][]term  // the same on nodes that are there
-	looksAtNames bool      // some term looks at the node's name
-	Offers       *OfferSet // offers that pass
-	NodeVerdicts []int8    // by label shape of nodes: 0 not known, 1 passes, 2 does not
+	Terms        []term       // empty: any node
+	volumes      [][]term     // of each volume one must match, on nodes that are to come
+	standing     [][]term     // the same on nodes that are there
+	looksAtNames bool         // some term looks at the node's name
+	daemons      *daemonRules // nil: none
+	Offers       *OfferSet    // offers that pass
+	NodeVerdicts []int8       // by label shape of nodes: 0 not known, 1 passes, 2 does not
 
 	bars map[barredSite]plan.Reason // what is not bought for the class; nil: nothing
 }
@@ -94,8 +95,8 @@ func (q *requirement) Matches(t *labelTable, v int32) bool {
 	return q.verdicts[v] == 1
 }
 
-// filterFor returns the filter of a class, the same for classes that ask the same.
-func (s *problemCompiler) filterFor(c *model.Class) *nodeFilter {
+// filterFor returns the filter of a class, the same for classes that ask the same. rules are those between it and DaemonSets.
+func (s *problemCompiler) filterFor(c *model.Class, rules *daemonRules) *nodeFilter {
 	var b strings.Builder
 	for i := range c.Terms {
 		b.WriteString(c.Terms[i].Requirements.Key())
@@ -125,12 +126,15 @@ func (s *problemCompiler) filterFor(c *model.Class) *nodeFilter {
 	}) {
 		b.WriteString("\x02" + site.pool + "\x01" + site.group + "\x01" + fmt.Sprint(bars[site]))
 	}
+	if rules != nil {
+		b.WriteString("\x00beside " + c.Key) // what keeps a class apart, and what it wants to be near, is its own
+	}
 	key := b.String()
 	f := s.filters[key]
 	if f != nil {
 		return f
 	}
-	f = &nodeFilter{id: len(s.filters), Tolerations: c.Tolerations, bars: bars}
+	f = &nodeFilter{id: len(s.filters), Tolerations: c.Tolerations, bars: bars, daemons: rules}
 	for i := range c.Terms {
 		t := s.compileTerm(c.Terms[i].Requirements)
 		t.Names = c.Terms[i].Names

@@ -119,6 +119,9 @@ func (s *problemCompiler) compileNodes(nodes []*ExistingNode) {
 // NodeAdmits says whether the node's labels and taints let classes of the filter on.
 func (s *Instance) NodeAdmits(f *nodeFilter, node int) bool {
 	r := &s.Nodes
+	if f.daemons != nil && !s.admitOnNode(f.daemons, node) {
+		return false
+	}
 	if f.looksAtNames {
 		return s.checkNodeAdmits(f, node)
 	}
@@ -193,7 +196,7 @@ func (s *Instance) ChargeDaemons(node int) {
 // runsDaemon says whether a pod of the DaemonSet is on the node.
 func runsDaemon(x *ExistingNode, d *model.Daemon) bool {
 	for _, p := range x.Pods {
-		if p.Owner.Kind == "DaemonSet" && p.Owner.Name == d.Name && p.Namespace == d.Namespace {
+		if d.Runs(p) {
 			return true
 		}
 	}

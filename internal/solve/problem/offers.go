@@ -91,7 +91,8 @@ func (s *problemCompiler) admitOffers(filters []*nodeFilter, reached [][]bool) {
 			}
 			some := false
 			for x := s.poolShapeStart[i]; x < s.poolShapeStart[i+1]; x++ {
-				verdicts[x] = f.Passes(&s.Keys, s.labelShapes[x].labels, nil, "")
+				y := &s.labelShapes[x]
+				verdicts[x] = f.Passes(&s.Keys, y.labels, nil, "") && s.admitBeside(f.daemons, y.labels, y.daemons)
 				some = some || verdicts[x]
 			}
 			for x := s.poolStart[i]; some && x < s.poolStart[i+1]; x++ {
@@ -160,8 +161,8 @@ func (s *problemCompiler) internSize(v *Vec) int {
 // labelShape is what offers of one pool with the same labels have in common.
 type labelShape struct {
 	labels         []int32
-	daemonRequests Vec // what DaemonSets take
-	hasDaemons     bool
+	daemons        []int // of Instance.Daemons: those whose pods stand there
+	daemonRequests Vec   // what they take
 	ports          PortUse
 }
 
@@ -187,7 +188,7 @@ func (s *problemCompiler) addPoolOffers(pi int, a *poolCatalog, variants [][]mod
 			if it.dominatedBy >= 0 && !limited {
 				x.DominatedBy = start + it.dominatedBy*len(variants) + j
 			}
-			if y.hasDaemons {
+			if len(y.daemons) > 0 {
 				v := *it.allocatable
 				for k := range s.NumDims {
 					v[k] -= y.daemonRequests[k]
@@ -225,14 +226,13 @@ func (s *problemCompiler) labelShapeOf(p *Pool, given []int32, variant []model.R
 		}
 	}
 	var ports []model.HostPort
-	for _, d := range s.Daemons {
-		if model.Untolerated(p.Taints, d.Filter.Tolerations) == nil && d.Filter.Passes(&s.Keys, x.labels, nil, "") {
-			x.hasDaemons = true
-			for k := range s.NumDims {
-				x.daemonRequests[k] += d.req[k]
-			}
-			ports = append(ports, d.Spec.Class.HostPorts...)
+	x.daemons = s.standing(p, x.labels)
+	for _, i := range x.daemons {
+		d := s.Daemons[i]
+		for k := range s.NumDims {
+			x.daemonRequests[k] += d.req[k]
 		}
+		ports = append(ports, d.Spec.Pod().HostPorts...)
 	}
 	x.ports = s.ports.useOf(ports)
 	return x

@@ -277,13 +277,16 @@ func unmetRequirement(rs model.Requirements, t *model.InstanceType, o *model.Off
 	return nil
 }
 
-// PoolLabel is the one value that the pool gives to a label of its own.
+// PoolLabel returns the one value that every node of the pool has for a label, as far as its types and offerings do not decide it.
 func PoolLabel(p *Pool, key string) (string, bool) {
 	if key == model.LabelProvisioner && p.Provisioner != "" {
 		return p.Provisioner, true
 	}
-	if key == model.LabelNodePool {
+	switch key {
+	case model.LabelNodePool:
 		return p.Name, true
+	case model.LabelRegistered, model.LabelInitialized:
+		return "true", true // as soon as the node is, and no pod runs there before
 	}
 	if v, ok := p.Labels[key]; ok {
 		return v, true

@@ -228,7 +228,7 @@ func (t *topologyCompiler) compileRules(c *problem.Class) {
 		add(r)
 	}
 	t.compilePreferenceRules(c, add)
-	if len(c.Spec.Affinity) > 0 {
+	if len(c.Spec.Affinity) > 0 && !c.Filter.MeetsAffinity() {
 		sels := make([]model.Selector, len(c.Spec.Affinity))
 		for i := range sels {
 			sels[i] = c.Spec.Affinity[i].Selector

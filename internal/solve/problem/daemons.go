@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package problem
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// daemonRules is what required pod affinity and anti-affinity say between pods of a class and pods of DaemonSets. A DaemonSet's
+// pod is on a new node before any other pod, so it decides which nodes the class may go to, as labels do.
+type daemonRules struct {
+	apart []*apartFrom // by DaemonSet: nil where nothing keeps pods of the class from being beside its pod
+
+	// near says by DaemonSet whether its pods meet the required affinity of the class; nil: the class has none that pods of a
+	// DaemonSet meet. Then affinity is a rule about nodes alone: pods of the demand that would meet it too are not counted on.
+	near      []bool
+	terms     []affinityTerm
+	selectors []model.Selector
+	nodes     []int8 // by existing node: 0 not known, 1 admitted, 2 not
+}
+
+// apartFrom is an anti-affinity term between pods of a class and the pod of a DaemonSet.
+type apartFrom struct {
+	topologyKey string
+	own         bool // the term is the class's; otherwise the DaemonSet's
+}
+
+// affinityTerm is the topology key of one term of required affinity, and the domains in which pods that meet it stand.
+type affinityTerm struct {
+	key     int // of labelTable, or HostKey
+	name    string
+	domains map[string]bool // by value; nil for hosts
+}
+
+// sortedDaemons returns DaemonSets by namespace and name: where not all of them fit, the first do.
+func sortedDaemons(list []*model.Daemon) []*model.Daemon {
+	return slices.SortedFunc(slices.Values(list), func(a, b *model.Daemon) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+}
+
+// daemonRulesOf returns the rules between a class and the DaemonSets; nil: there are none.
+func (s *problemCompiler) daemonRulesOf(c *model.Class) *daemonRules {
+	r := &daemonRules{}
+	if len(c.AntiAffinity) > 0 || s.daemonsHaveTerms {
+		for i, d := range s.Daemons {
+			if x := s.apartFrom(c, d.Spec.Pod()); x != nil {
+				if r.apart == nil {
+					r.apart = make([]*apartFrom, len(s.Daemons))
+				}
+				r.apart[i] = x
+			}
+		}
+	}
+	if len(c.Affinity) > 0 {
+		s.findNearDaemons(r, c)
+	}
+	if r.apart == nil && r.near == nil {
+		return nil
+	}
+	return r
+}
+
+// apartFrom returns the first anti-affinity term between pods of two classes, nil if there is none.
+func (s *Input) apartFrom(c, daemon *model.Class) *apartFrom {
+	for i := range c.AntiAffinity {
+		if t := &c.AntiAffinity[i]; s.SelectorMatches(&t.Selector, daemon) {
+			return &apartFrom{topologyKey: t.TopologyKey, own: true}
+		}
+	}
+	for i := range daemon.AntiAffinity {
+		if t := &daemon.AntiAffinity[i]; s.SelectorMatches(&t.Selector, c) {
+			return &apartFrom{topologyKey: t.TopologyKey}
+		}
+	}
+	return nil
+}
+
+// findNearDaemons notes which DaemonSets meet the required affinity of a class, as far as they have pods anywhere.
+func (s *problemCompiler) findNearDaemons(r *daemonRules, c *model.Class) {
+	for i := range c.Affinity {
+		r.selectors = append(r.selectors, c.Affinity[i].Selector)
+	}
+	for i, d := range s.Daemons {
+		if s.AllSelectorsMatch(r.selectors, d.Spec.Pod()) && s.standsSomewhere(d) {
+			if r.near == nil {
+				r.near = make([]bool, len(s.Daemons))
+			}
+			r.near[i] = true
+		}
+	}
+	if r.near == nil {
+		return
+	}
+	for i := range c.Affinity {
+		t := affinityTerm{key: HostKey, name: c.Affinity[i].TopologyKey}
+		if t.name != model.LabelHostname {
+			t.key, t.domains = s.Keys.Ids[t.name], map[string]bool{}
+			for j := range s.Given.Nodes {
+				x := &s.Given.Nodes[j]
+				if v, ok := x.Labels[t.name]; ok && !x.Drained && s.hasPodSelected(x, r.selectors) {
+					t.domains[v] = true
+				}
+			}
+		}
+		r.terms = append(r.terms, t)
+	}
+}
+
+// standsSomewhere reports whether pods of a DaemonSet stand on some node, or may on one that is bought.
+func (s *problemCompiler) standsSomewhere(d *daemon) bool {
+	return slices.ContainsFunc(s.Given.Pools, func(p Pool) bool { return d.Filter.mayReach(s, &p, s.ProviderKeysOf(p.Types)) }) ||
+		slices.ContainsFunc(s.Given.Nodes, func(x ExistingNode) bool { return runsDaemon(&x, d.Spec) })
+}
+
+// hasPodSelected reports whether a pod on a node is one that all selectors choose.
+func (s *Input) hasPodSelected(x *ExistingNode, selectors []model.Selector) bool {
+	return slices.ContainsFunc(x.Pods, func(p *model.Pod) bool { return s.AllSelectorsMatch(selectors, p.Class) })
+}
+
+// MeetsAffinity reports whether pods of DaemonSets meet the required affinity of the filter's classes: then the filter says which
+// nodes that leaves, and no other rule is to.
+func (f *nodeFilter) MeetsAffinity() bool { return f.daemons != nil && f.daemons.near != nil }
+
+// standing returns the DaemonSets whose pods stand on a new node of a pool with these label values.
+func (s *Instance) standing(p *Pool, vals []int32) (out []int) {
+	for i, d := range s.Daemons {
+		if model.Untolerated(p.Taints, d.Filter.Tolerations) == nil && d.Filter.Passes(&s.Keys, vals, nil, "") {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// admitBeside reports whether classes of the filter may be on a new node with these label values where these DaemonSets stand.
+func (s *Instance) admitBeside(r *daemonRules, vals []int32, standing []int) bool {
+	if r == nil {
+		return true
+	}
+	if r.apart != nil && slices.ContainsFunc(standing, func(i int) bool { return r.apart[i] != nil }) {
+		return false
+	}
+	return r.near == nil || r.isNear(&s.Keys, vals, slices.ContainsFunc(standing, func(i int) bool { return r.near[i] }))
+}
+
+// isNear reports whether a node with these label values meets the affinity: a pod that does is on it (beside), or in its domains.
+func (r *daemonRules) isNear(t *labelTable, vals []int32, beside bool) bool {
+	for _, x := range r.terms {
+		switch {
+		case x.key == HostKey:
+			if !beside {
+				return false
+			}
+		case vals[x.key] == 0, !beside && (vals[x.key] == OpenValue || !x.domains[t.ValueNames[x.key][vals[x.key]]]):
+			return false
+		}
+	}
+	return true
+}
+
+// OfferAdmits reports whether classes of the filter may be on a node of an offer, as far as its labels and its DaemonSets say.
+func (s *Instance) OfferAdmits(f *nodeFilter, o *Offer) bool {
+	return f.Passes(&s.Keys, o.Labels, nil, "") && (f.daemons == nil || s.admitBeside(f.daemons, o.Labels, s.standing(&s.Given.Pools[o.Pool], o.Labels)))
+}
+
+// DaemonRefusal names the DaemonSet, as daemonset/namespace/name, whose pod keeps a class off the nodes of an offer: by an anti-affinity term
+// over the topology key, which is the class's own or the DaemonSet's. With near it names one beside which the class must be and that
+// does not stand there. It is empty if none does.
+func (s *Instance) DaemonRefusal(c *Class, o *Offer) (name, topologyKey string, own, near bool) {
+	r := c.Filter.daemons
+	if r == nil {
+		return "", "", false, false
+	}
+	standing := s.standing(&s.Given.Pools[o.Pool], o.Labels)
+	for _, i := range standing {
+		if r.apart != nil && r.apart[i] != nil {
+			d := s.Daemons[i].Spec
+			return "daemonset/" + d.Namespace + "/" + d.Name, r.apart[i].topologyKey, r.apart[i].own, false
+		}
+	}
+	if s.admitBeside(r, o.Labels, standing) {
+		return "", "", false, false
+	}
+	d := s.Daemons[slices.Index(r.near, true)].Spec
+	return "daemonset/" + d.Namespace + "/" + d.Name, r.terms[0].name, true, true
+}
+
+// admitOnNode reports whether classes of the filter may be on an existing node, given the pods of DaemonSets that are there or
+// come, and the pods that meet their affinity.
+func (s *Instance) admitOnNode(r *daemonRules, node int) bool {
+	if r == nil {
+		return true
+	}
+	if r.nodes == nil {
+		r.nodes = make([]int8, len(s.Nodes.List))
+	}
+	if r.nodes[node] == 0 {
+		r.nodes[node] = 2
+		if s.checkAdmitOnNode(r, node) {
+			r.nodes[node] = 1
+		}
+	}
+	return r.nodes[node] == 1
+}
+
+// checkAdmitOnNode finds that out. Rules against pods that are there are counted elsewhere (topology).
+func (s *Instance) checkAdmitOnNode(r *daemonRules, node int) bool {
+	x, beside := s.Nodes.List[node], false
+	for _, i := range s.comingTo(node) {
+		if r.apart != nil && r.apart[i] != nil {
+			return false
+		}
+		beside = beside || r.near != nil && r.near[i]
+	}
+	return r.near == nil || r.isNear(&s.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], beside || s.hasPodSelected(x, r.selectors))
+}
+
+// comingTo returns the DaemonSets whose pods are still to come to an existing node: those that the node admits, and that fit.
+func (s *Instance) comingTo(node int) (out []int) {
+	free := slices.Clone(s.InitialFree[node*s.NumDims : node*s.NumDims+s.NumDims])
+	for i, d := range s.Daemons {
+		if s.NodeAdmits(d.Filter, node) && !runsDaemon(s.Nodes.List[node], d.Spec) && FitsSlice(&d.req, free) {
+			for k := range free {
+				free[k] -= d.req[k]
+			}
+			out = append(out, i)
+		}
+	}
+	return out
+}
