@@ -322,6 +322,7 @@ func (l *liveCluster) UpdateNode(_ context.Context, a plan.UpdateNode) (uint64, 
 		return slices.ContainsFunc(slices.Concat(a.RemoveTaints, a.AddTaints), func(r model.Taint) bool { return r.Key == t.Key && r.Effect == t.Effect })
 	})
 	n.Taints = append(n.Taints, a.AddTaints...)
+	n.DaemonsOnly = n.HasTaint(model.TaintReserved) && (a.DaemonsOnly || n.DaemonsOnly && len(a.AddTaints) == 0)
 	if a.OwnerUID != "" {
 		l.owners[n.Name] = a.OwnerUID
 	}

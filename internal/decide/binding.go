@@ -16,6 +16,9 @@ import (
 // Ready.
 const taintNotReady = "node.kubernetes.io/not-ready"
 
+// taintCordoned is the taint of spec.unschedulable.
+var taintCordoned = model.Taint{Key: "node.kubernetes.io/unschedulable", Effect: model.NoSchedule}
+
 // podBinding brings pods that have a slot to their nodes.
 type podBinding struct {
 	*draft
@@ -94,14 +97,14 @@ func (pb *podBinding) nodeAcceptsClass(n *model.Node, c *model.Claim, class *mod
 	return true
 }
 
-// unreservedTolerantClasses are the classes of pending pods without a slot that tolerate every taint: no reservation
-// keeps them off a node.
+// unreservedTolerantClasses are the classes of pending pods without a slot that tolerate every taint, or cordons: no reservation
+// keeps them off a node, or none that is written as a cordon.
 func (pb *podBinding) unreservedTolerantClasses(asked bool) (out []*model.Class) {
 	if !asked {
 		return nil
 	}
 	for _, p := range pb.s.Pending {
-		if !pb.slots.covered[p.UID] && IsForScheduler(p) && p.Class.ToleratesEverything() && !slices.Contains(out, p.Class) {
+		if !pb.slots.covered[p.UID] && IsForScheduler(p) && (p.Class.ToleratesEverything() || model.Tolerated(taintCordoned, p.Class.Tolerations)) && !slices.Contains(out, p.Class) {
 			out = append(out, p.Class)
 		}
 	}

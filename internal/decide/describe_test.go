@@ -144,6 +144,7 @@ func describeAction(a plan.Action) string {
 		for _, t := range a.AddTaints {
 			add(true, "+"+taintText(t))
 		}
+		add(a.DaemonsOnly, "as a cordon")
 		for _, t := range a.RemoveTaints {
 			add(true, "-"+taintText(t))
 		}

@@ -26,6 +26,8 @@ type claimLifecycle struct {
 // lifecycleMemory is what claimLifecycle remembers from step to step.
 type lifecycleMemory struct {
 	nodelessSince map[string]time.Time // by claim uid: since when it is registered and has no node
+
+	daemonLandedAt time.Time // when a pod of a DaemonSet last came to a node that is reserved
 }
 
 // advance asks lifecycle for every claim's next step.
@@ -67,6 +69,9 @@ func (lc *claimLifecycle) inputOf(c *model.Claim) lifecycle.Input {
 	if c.ProviderID != "" {
 		in.Nodes = lc.nodesAt(at)
 	}
+	if len(in.Nodes) == 1 {
+		in.Daemons = lc.awaitedDaemons(c, in.Nodes[0])
+	}
 	if len(in.Nodes) == 0 && c.Is(lifecycle.Registered) {
 		since, ok := lc.mem.nodelessSince[c.UID]
 		if !ok {
@@ -82,6 +87,9 @@ func (lc *claimLifecycle) inputOf(c *model.Claim) lifecycle.Input {
 	}
 	if h := lc.reservations.byClaim[c.Name]; h != nil && c.Reserved {
 		in.Coming, in.Landed = lc.reservations.landingStatus(h)
+		if h.node != nil && h.node.DaemonsOnly {
+			in.Landed = lc.now // pods that kube-scheduler binds can't come yet
+		}
 	}
 	if lc.preemption.protects(lc.reservations.byClaim[c.Name]) {
 		in.Awaited, in.Coming = max(in.Awaited, 1), true

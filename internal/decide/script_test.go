@@ -66,7 +66,7 @@ func (x *script) describeQuery() {
 //	     [drifted=AT] [drained=AT] [hash=H] [expire=DURATION] [keep=AT] [failed=AT] [aborted=AT] [moving=CAUSE]    (failed: a move failed; aborted: one was taken back since a pod came; moving: the mark of the move that was decided on last for it)
 //	     [label=K:V] [sold=CAPACITYTYPE,ZONE] [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
 //	node NAME type=T [sold=CAPACITYTYPE] [zone=Z] [label=K:V] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled] [annotation=K:V] [otherfinalizer=NAME]
-//	     [bad=CONDITION,STATUS,SINCE] [RES=AMOUNT…]    (allocatable, where it is not its type's)
+//	     [cordon] [bad=CONDITION,STATUS,SINCE] [RES=AMOUNT…]    (allocatable, where it is not its type's; cordon: its reservation is written as one)
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
 //	    [in=NAMESPACE] [kind=KIND] [dnd=VALUE] [evict=VALUE] [local=VOLUME] [later=DURATION] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
 //	    [mirror] [finalizer=NAME] [grace=DURATION] [deploy=NAME] [restarted=WORD] [surge] [onenode=CLAIM]
@@ -82,7 +82,7 @@ func (x *script) describeQuery() {
 //	unmade CLAIM pool=P slot=PODS:N [group=NAME] at=AT MESSAGE…    the API server has refused the NodeClaim
 //	said POD MESSAGE…            kube-scheduler's words for why the pod fits nowhere
 //	pdb NAME app=NAME allowed=N  (of one healthy pod: minAvailable says the rest)
-//	daemon NAME port=N
+//	daemon NAME [port=N] [RES=AMOUNT] [tolerate=K|*] [select=K=V] [anti=POD]    (anti: on its hosts)
 //	buffer NAME N POD [max=DOLLARS] [group=NAME]    a CapacityBuffer of N pods like those of a pod line; max: an hour of it, at most
 //	deployment NAME [replicas=N] [nosurge] [recreate] [paused] [restarted=WORD] [rolling]    (seen from now on; one replica, surges by one)
 //	replicas OWNER N             a ReplicaSet is to have so many pods
@@ -96,7 +96,7 @@ func (x *script) describeQuery() {
 //	attach NODE NAME [PVC]       a VolumeAttachment
 //	detach NAME
 //	flip SUBJECT                 make the first way's changes, and decide: what becomes of it must be another
-//	gone pod|node|claim|pdb|buffer NAME it was deleted
+//	gone pod|node|claim|pdb|buffer|daemon NAME it was deleted
 //	gone type NAME               no pool is offered it any more
 type script struct {
 	t        testing.TB
@@ -306,6 +306,8 @@ func (x *script) line(f []string) {
 			x.st.DeletePDB("default/" + f[2])
 		case "buffer":
 			x.st.DeleteBuffer("default/" + f[2])
+		case "daemon":
+			x.st.DeleteDaemon("default/" + f[2])
 		case "type":
 			for _, n := range sortedKeys(x.pools) {
 				q := *x.pools[n]
@@ -375,7 +377,22 @@ func (x *script) line(f []string) {
 		d := &model.Daemon{Namespace: "default", Name: f[1]}
 		c := model.Class{Namespace: "default", Labels: model.Labels{"app": f[1]}, Requests: model.Resources{100, 0, 0, 1}, Daemon: true, Scheduler: defaultScheduler}
 		for _, o := range f[2:] {
-			c.HostPorts = append(c.HostPorts, model.HostPort{Protocol: "TCP", Port: int32(x.number(strings.TrimPrefix(o, "port=")))})
+			k, v, _ := strings.Cut(o, "=")
+			switch k {
+			case "port":
+				c.HostPorts = append(c.HostPorts, model.HostPort{Protocol: "TCP", Port: int32(x.number(v))})
+			case "tolerate":
+				c.Tolerations = append(c.Tolerations, model.Toleration{Key: strings.TrimPrefix(v, "*"), Exists: true, For: -1})
+			case "select":
+				key, value, _ := strings.Cut(v, "=")
+				c.Terms = []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf(key, value))}}
+			case "anti":
+				rs := model.NewRequirements(model.OneOf("app", v))
+				c.AntiAffinity = append(c.AntiAffinity, model.PodTerm{TopologyKey: model.LabelHostname, Selector: model.Selector{Namespaces: []string{"default"}, Pods: &rs}})
+			default:
+				dim, n := x.amount(k, v)
+				c.Requests = c.Requests.With(dim, n)
+			}
 		}
 		d.Class = classOf(c)
 		x.st.SetDaemon(d)
@@ -904,6 +921,8 @@ func (x *script) node(name string, opts []string) {
 			n.HasFinalizer = true
 		case "notready":
 			n.Ready = false
+		case "cordon":
+			n.DaemonsOnly = true
 		case "registered":
 			n.Labels[model.LabelRegistered] = "true"
 		case "initialized":

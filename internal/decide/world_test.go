@@ -636,9 +636,10 @@ func (w *world) updateNode(a plan.UpdateNode) (uint64, error) {
 	n := *have
 	n.Labels, n.Annotations = edited(n.Labels, a.Labels), edited(n.Annotations, a.Annotations)
 	n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool {
-		return slices.ContainsFunc(a.RemoveTaints, func(r model.Taint) bool { return r.Key == t.Key && r.Effect == t.Effect })
+		return slices.ContainsFunc(slices.Concat(a.RemoveTaints, a.AddTaints), func(r model.Taint) bool { return r.Key == t.Key && r.Effect == t.Effect })
 	})
 	n.Taints = append(n.Taints, a.AddTaints...)
+	n.DaemonsOnly = n.HasTaint(model.TaintReserved) && (a.DaemonsOnly || n.DaemonsOnly && len(a.AddTaints) == 0)
 	if a.OwnerUID != "" {
 		w.nodeOwner[n.Name] = a.OwnerUID
 	}

@@ -665,7 +665,14 @@ func nodePatch(cur *corev1.Node, u plan.UpdateNode) []operation {
 	taints := slices.DeleteFunc(slices.Clone(cur.Spec.Taints), func(t corev1.Taint) bool {
 		return slices.ContainsFunc(u.RemoveTaints, func(r model.Taint) bool { return r.Key == t.Key && r.Effect == string(t.Effect) })
 	})
-	for _, t := range u.AddTaints {
+	cordon, add := cur.Spec.Unschedulable, u.AddTaints
+	if changesReservation(u) {
+		taints, cordon = withoutReservation(taints, cordon)
+		if u.DaemonsOnly && !cordon { // somebody else's cordon stays somebody else's: the taint is written beside it
+			add, cordon = asCordon(add), true
+		}
+	}
+	for _, t := range add {
 		w := corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)}
 		i := slices.IndexFunc(taints, func(h corev1.Taint) bool { return h.Key == w.Key && h.Effect == w.Effect })
 		switch {
@@ -678,7 +685,10 @@ func nodePatch(cur *corev1.Node, u plan.UpdateNode) []operation {
 	if !sameJSON(cur.Spec.Taints, taints) {
 		ops = listPatch(ops, "/spec/taints", cur.Spec.Taints, taints)
 	}
-	if u.Uncordon && cur.Spec.Unschedulable {
+	switch {
+	case cordon && !cur.Spec.Unschedulable:
+		ops = append(ops, operation{"test", "/spec/unschedulable", nil}, operation{"add", "/spec/unschedulable", true})
+	case cur.Spec.Unschedulable && (u.Uncordon || !cordon):
 		ops = append(ops, operation{"test", "/spec/unschedulable", true}, operation{"replace", "/spec/unschedulable", false})
 	}
 	if f, changed := finalizers(cur.Finalizers, karpv1.FinalizerTermination, u.AddFinalizer, u.RemoveFinalizer); changed {

@@ -5,6 +5,7 @@ package kube
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,7 +64,7 @@ func (o *overview) node(n *corev1.Node) *top.Node {
 		Name: n.Name, Pool: o.texts.of(poolOf(n.Labels)), Type: o.texts.of(cmp.Or(n.Labels[corev1.LabelInstanceTypeStable], n.Labels[corev1.LabelInstanceType])),
 		Zone:         o.texts.of(cmp.Or(n.Labels[corev1.LabelTopologyZone], n.Labels[corev1.LabelFailureDomainBetaZone])),
 		CapacityType: o.texts.of(capacityTypeOf(n.Labels)), Created: n.CreationTimestamp.Time, Deleting: timeOf(n.DeletionTimestamp),
-		Allocatable: amountsOf(n.Status.Allocatable), Pods: amountOf(*n.Status.Allocatable.Pods()), Cordoned: n.Spec.Unschedulable,
+		Allocatable: amountsOf(n.Status.Allocatable), Pods: amountOf(*n.Status.Allocatable.Pods()), Cordoned: n.Spec.Unschedulable && !slices.ContainsFunc(n.Spec.Taints, isCordonOwner),
 	}
 	for i := range n.Status.Conditions {
 		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady {

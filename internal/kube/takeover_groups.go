@@ -305,7 +305,11 @@ func (t *GroupTakeover) clearNode(ctx context.Context, name string) error {
 		ours := func(key string) bool {
 			return strings.HasPrefix(key, dovetailv1alpha1.Group+"/") || strings.HasPrefix(key, karpv1.Group+"/")
 		}
-		kept := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return ours(t.Key) })
+		taints, cordoned := withoutReservation(n.Spec.Taints, n.Spec.Unschedulable)
+		spec := rawObject{"taints": slices.DeleteFunc(taints, func(t corev1.Taint) bool { return ours(t.Key) })}
+		if n.Spec.Unschedulable && !cordoned {
+			spec["unschedulable"] = nil
+		}
 		labels, notes := rawObject{}, rawObject{}
 		for k := range n.Labels {
 			if ours(k) && k != karpv1.LabelCapacityType { // pods may have asked for that one
@@ -324,7 +328,7 @@ func (t *GroupTakeover) clearNode(ctx context.Context, name string) error {
 				owners = slices.Delete(owners, i, i+1)
 			}
 		}
-		return rawObject{"metadata": rawObject{"labels": labels, "annotations": notes, "finalizers": finalizers, "ownerReferences": owners}, "spec": rawObject{"taints": kept}}
+		return rawObject{"metadata": rawObject{"labels": labels, "annotations": notes, "finalizers": finalizers, "ownerReferences": owners}, "spec": spec}
 	})
 	if err != nil {
 		return fmt.Errorf("take Dovetail's marks off node %s: %w", name, err)

@@ -101,10 +101,18 @@ type Input struct {
 	Awaited       int                // slots of its reservation whose pods are not bound on its node yet
 	Coming        bool               // some of these pods are certain to come: they still run elsewhere, or are being created
 	Landed        time.Time          // when Coming was last true, or a pod was last bound
+	Daemons       DaemonWait         // pods of DaemonSets that are still to come to its node
 	Rollouts      map[string]Rollout // by uid: pods that go after their successors have come
 	Now           time.Time
 	Policy        Policy
 	Explain       bool // Output.Holds is asked for too
+}
+
+// DaemonWait is what a new node waits for before it is open to all pods: its room for pods of DaemonSets is kept until they are there.
+type DaemonWait struct {
+	Pods    int       // how many are still to come
+	KeptOff bool      // for one of them the DaemonSet controller makes no pod while the node has the reservation's taint
+	Since   time.Time // when one last came, here or to another node; zero: none did
 }
 
 // Rollout is how a pod goes after its successor has come: by a rollout of its Deployment.

@@ -35,7 +35,7 @@ func stepNode(in *Input, n *model.Node, out *Output) {
 	if !ready {
 		holdInitialization(in, n, out)
 	}
-	releaseReservation(in, n, ready, &u, out)
+	advanceReservation(in, n, ready, &u, out)
 	clearLeftovers(in, n, &u, out)
 	if u.Why.Code != "" {
 		out.addActions(u)
@@ -80,8 +80,9 @@ func registerNode(in *Input, n *model.Node, u *plan.UpdateNode) {
 	u.AddFinalizer = !n.HasFinalizer
 	u.OwnerClaim, u.OwnerUID = c.Name, c.UID
 	u.RemoveTaints = append(u.RemoveTaints, unregisteredTaint)
-	if c.Reserved && in.Awaited > 0 {
-		u.AddTaints = append(u.AddTaints, model.Taint{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule})
+	if c.Reserved && (in.Awaited > 0 || in.Daemons.Pods > 0) {
+		u.AddTaints = append(u.AddTaints, reservationTaint(c))
+		u.DaemonsOnly = in.Daemons.KeptOff && !isCordoned(n)
 	}
 }
 

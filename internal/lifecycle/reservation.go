@@ -11,47 +11,71 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// releaseReservation takes the reserved taint off a node when its pods are bound or their time is up. Bound pods are
-// given Policy.SchedulerLag first: if kube-scheduler saw the node without the taint before it saw them there, it would
-// fill the capacity that they take with others, which the kubelet then rejects.
-func releaseReservation(in *Input, n *model.Node, ready bool, u *plan.UpdateNode, out *Output) {
-	c := in.Claim
-	t := model.Taint{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}
+// reservationTaint returns the taint that reserves a claim's node.
+func reservationTaint(c *model.Claim) model.Taint {
+	return model.Taint{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}
+}
+
+// isCordoned reports whether somebody has cordoned a node. A reservation that is written as a cordon is none: see model.Node.
+func isCordoned(n *model.Node) bool {
+	return hasTaint(n.Taints, model.Taint{Key: taintUnschedulable, Effect: model.NoSchedule})
+}
+
+// advanceReservation takes a node through its reservation. First come the pods of DaemonSets, and the pods that we bind; while the
+// DaemonSet controller would make no pod for a node with the reservation's taint, the node is reserved by a cordon, which all pods of
+// DaemonSets tolerate. Then come the pods that kube-scheduler binds, which tolerate the taint. When all are there, or their time is up,
+// the reservation ends.
+func advanceReservation(in *Input, n *model.Node, ready bool, u *plan.UpdateNode, out *Output) {
+	t := reservationTaint(in.Claim)
 	if !hasTaint(n.Taints, t) {
 		return
 	}
-	if in.Awaited <= 0 {
-		if p := lastBound(n); p != nil {
-			if known := BindingKnown(p, in.Policy); in.Now.Before(known) {
-				out.lookAgainAt(known)
-				return
-			}
-		}
-		u.RemoveTaints = append(u.RemoveTaints, t)
-		u.Why = plan.Reason{Code: plan.Landed, Pool: c.Pool}
+	usable := ready && in.Claim.Is(Initialized) // else something else keeps pods out, and no time runs
+	daemons := in.Daemons.Pods > 0 && awaitsArrival(in, usable, false, in.Daemons.Since, plan.Reason{Code: plan.DaemonSets, Subject: "node/" + n.Name, Have: strconv.Itoa(in.Daemons.Pods)}, out)
+	pods := in.Awaited > 0 && awaitsArrival(in, usable, in.Coming, in.Landed, plan.Reason{Code: plan.AwaitsPods, Subject: "node/" + n.Name, Have: strconv.Itoa(in.Awaited)}, out)
+	if !daemons && !pods {
+		endReservation(in, n, t, u, out)
 		return
 	}
-	awaits := plan.Reason{Code: plan.AwaitsPods, Subject: "node/" + n.Name, Have: strconv.Itoa(in.Awaited)}
-	if !ready || !c.Is(Initialized) {
-		out.hold(in, plan.Landed, time.Time{}, awaits)
-		return // the time-out starts when nothing else keeps the pods out
+	if only := daemons && in.Daemons.KeptOff; only != n.DaemonsOnly && !(only && isCordoned(n)) {
+		u.AddTaints, u.DaemonsOnly = append(u.AddTaints, t), only
+		u.Why = plan.Reason{Code: plan.DaemonSets, Pool: in.Claim.Pool, Have: strconv.Itoa(in.Daemons.Pods)}
 	}
-	since := c.Conditions[Initialized].Since
-	if in.Landed.After(since) {
-		since = in.Landed
+}
+
+// awaitsArrival reports whether a node still waits for pods: they are sure to come, or their time is not up, which runs once the node
+// is usable and begins anew when some of them land.
+func awaitsArrival(in *Input, usable, coming bool, landed time.Time, why plan.Reason, out *Output) bool {
+	if !usable || coming {
+		out.hold(in, plan.Landed, time.Time{}, why)
+		return true
+	}
+	since := in.Claim.Conditions[Initialized].Since
+	if landed.After(since) {
+		since = landed
 	}
 	limit := since.Add(in.Policy.LandingTimeout)
-	if in.Coming {
-		out.hold(in, plan.Landed, time.Time{}, awaits)
-		return
-	}
 	if in.Now.Before(limit) {
-		out.hold(in, plan.Landed, limit, awaits)
+		out.hold(in, plan.Landed, limit, why)
 		out.lookAgainAt(limit)
-		return
+		return true
 	}
-	u.RemoveTaints = append(u.RemoveTaints, t)
-	u.Why = plan.Reason{Code: plan.LandingTimeout, Pool: c.Pool, Want: in.Policy.LandingTimeout.String()}
+	return false
+}
+
+// endReservation opens a node to all pods. Bound pods are given Policy.SchedulerLag first: if kube-scheduler saw the node open before
+// it saw them there, it would fill the capacity that they take with others, which the kubelet then rejects.
+func endReservation(in *Input, n *model.Node, t model.Taint, u *plan.UpdateNode, out *Output) {
+	why := plan.Reason{Code: plan.Landed, Pool: in.Claim.Pool}
+	if in.Awaited > 0 {
+		why.Code, why.Want = plan.LandingTimeout, in.Policy.LandingTimeout.String()
+	} else if p := lastBound(n); p != nil {
+		if known := BindingKnown(p, in.Policy); in.Now.Before(known) {
+			out.lookAgainAt(known)
+			return
+		}
+	}
+	u.RemoveTaints, u.Why = append(u.RemoveTaints, t), why
 }
 
 // lastBound returns the pod that was bound last of a node's pods that may have been bound by us; nil: there is none.

@@ -27,13 +27,14 @@ import (
 //	     (longest: of grace periods, and pods of DaemonSets stay on empty nodes; band: of priorities, ascending; delay: of the deletion, by annotations;
 //	      keep: pods of DaemonSets stay on nodes that go for being empty, or for anything else)
 //	node NAME [created=AT] [notready] [registered] [initialized] [deleting] [finalizer] [otherfinalizer[=NAME]] [taint=K[=V]:EFFECT] [label=K=V]
-//	     [annotation=K=V] [gpu=N] [podevent=AT] [attached=VA[:PVC]] [balanced]      (balanced: load balancers have not been told that it goes, as when a move tainted it)
+//	     [cordon] [annotation=K=V] [gpu=N] [podevent=AT] [attached=VA[:PVC]] [balanced]      (cordon: its reservation is written as one; balanced: load balancers have not been told that it goes, as when a move tainted it)
 //	pod NODE NAME [deleting=AT] [daemon] [critical] [mirror] [ended] [tolerates=K] [keep=true|DURATION] [bound=AT] [grace=DURATION] [priority=N] [volume=PVC] [ds=VALUE]
 //	    [rolls] [rolling] [cantroll=KEY]    (goes after its successor: may be asked for, is on its way, can't)
 //	machine ID [gone|unreserved]
 //	listed AT
 //	failure KIND MESSAGE…
 //	awaited N
+//	daemons N [off] [last=AT]    (pods of DaemonSets that are to come; off: some not while the reservation's taint is there; last: when one last came)
 //	nodeless AT
 //	type CPU                     (milli-CPU of the type that was bought)
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -100,6 +101,15 @@ func (x *inputText) line(f []string) {
 		x.in.NodelessSince = x.when(f[1])
 	case "awaited":
 		x.in.Awaited = x.number(f[1])
+	case "daemons":
+		x.in.Daemons.Pods = x.number(f[1])
+		for _, o := range f[2:] {
+			if v, ok := strings.CutPrefix(o, "last="); ok {
+				x.in.Daemons.Since = x.when(v)
+			} else {
+				x.in.Daemons.KeptOff = true
+			}
+		}
 	default:
 		x.t.Fatalf("unknown line %q", strings.Join(f, " "))
 	}
@@ -235,6 +245,8 @@ func (x *inputText) node(name string, opts []string) {
 		case "otherfinalizer":
 			n.OtherFinalizers = []string{cmp.Or(v, "example.com/other")}
 		case "balanced":
+		case "cordon":
+			n.DaemonsOnly = true
 		case "attached":
 			name, pvc, _ := strings.Cut(v, ":")
 			n.Attached = append(n.Attached, model.Attachment{Name: name, Claim: pvc})
@@ -361,6 +373,7 @@ func action(a plan.Action) string {
 		for _, t := range a.AddTaints {
 			w.add("+" + taintText(t))
 		}
+		w.when(a.DaemonsOnly, "as a cordon")
 		for _, t := range a.RemoveTaints {
 			w.add("-" + taintText(t))
 		}

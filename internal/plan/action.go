@@ -81,6 +81,7 @@ type UpdateNode struct {
 	Annotations     map[string]string
 	AddTaints       []model.Taint
 	RemoveTaints    []model.Taint // by key and effect
+	DaemonsOnly     bool          // the reservation among AddTaints is written as a cordon, which keeps all pods out but those of DaemonSets
 	Uncordon        bool          // let pods be scheduled to it again
 	AddFinalizer    bool
 	RemoveFinalizer bool

@@ -130,6 +130,7 @@ const (
 	Registering         Code = "Registering"         // node has come
 	Initializing        Code = "Initializing"        // node is ready, startup taints gone, extended resources there
 	Landed              Code = "Landed"              // every reserved slot is bound
+	DaemonSets          Code = "DaemonSets"          // a reserved node is kept for pods of DaemonSets first, or no longer is; Have: how many are still to come
 	NoAnswer            Code = "NoAnswer"            // no answer came of the call that was to write this
 	LandingTimeout      Code = "LandingTimeout"      // reserved pods did not come in time
 	ReservationEnded    Code = "ReservationEnded"    // the machine was bought from one and runs in none any more

@@ -88,6 +88,8 @@ func waiting(r plan.Reason) string {
 		return object + " was deleted with its finalizer; its instance is terminated if the node does not come back"
 	case plan.AwaitsPods:
 		return object + " is reserved for " + r.Have + " of its pods, which are not bound to it yet"
+	case plan.DaemonSets:
+		return object + " is kept for the pods of " + r.Have + " DaemonSets, which are not on it yet"
 	case plan.AwaitsMachine:
 		return "the replacement " + object + " is not initialized yet (" + strings.ToLower(r.Have) + ")"
 	case plan.InstancesUnread:

@@ -462,6 +462,11 @@ func action(r plan.Reason) string {
 		return "its node is ready"
 	case plan.Landed:
 		return "its pods are all bound"
+	case plan.DaemonSets:
+		if r.Have == "0" {
+			return "the pods of its DaemonSets are there; it is kept for the pods it was launched for"
+		}
+		return "it is kept for pods of DaemonSets first; still to come: " + r.Have
 	case plan.NoAnswer:
 		return "the last write got no answer and is repeated"
 	case plan.LandingTimeout:

@@ -304,8 +304,8 @@ func TestMixedLanding(t *testing.T) {
 	e.landed()
 }
 
-// A DaemonSet's pod doesn't tolerate the reservation, so it waits until the node's pods have landed, and has its room then: on each node there are
-// just the pods that it was planned for, and the daemon, and no reservation ended because the controller had waited long enough.
+// A DaemonSet's pod doesn't tolerate the reservation, so the node is cordoned until it is there: on each node there are just the pods that it was
+// planned for, and the daemon, and no reservation ended because the controller had waited long enough.
 func TestDaemonWaits(t *testing.T) {
 	for _, landing := range []string{"bind", "tolerate"} {
 		t.Run(landing, func(t *testing.T) {

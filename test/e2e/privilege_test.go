@@ -124,6 +124,8 @@ func TestReservedTolerations(t *testing.T) {
 		{"everything, where that is allowed", e.name, s.Kube, everything, ""},
 		{"everything", restricted.name, s.Kube, everything, limited},
 		{"every NoSchedule taint", restricted.name, s.Kube, corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, limited},
+		{"cordons", restricted.name, s.Kube, corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists}, limited},
+		{"cordons, where that is allowed", e.name, s.Kube, corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists}, ""},
 		{"every NoExecute taint", restricted.name, s.Kube, corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}, ""},
 		{"everything, for a DaemonSet", restricted.name, daemons, everything, ""},
 		{"a taint of its own in a restricted namespace", restricted.name, s.Kube, corev1.Toleration{Key: "example.com/x", Operator: corev1.TolerationOpExists}, ""},

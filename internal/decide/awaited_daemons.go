@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// awaitedDaemons returns which pods of DaemonSets a new node still waits for. A DaemonSet's controller makes a pod for a node whose
+// labels match its template and whose taints that tolerates; taints that go by themselves, start-up taints and the reservation are
+// only in its way for a while. A pod that no longer fits will not come.
+func (lc *claimLifecycle) awaitedDaemons(c *model.Claim, n *model.Node) (out lifecycle.DaemonWait) {
+	if len(lc.s.Daemons) == 0 || !c.Reserved || isRegistered(n) && !hasReservedTaint(n, c) {
+		return out
+	}
+	labels := mergeLabels(mergeLabels(n.Labels, c.Labels), model.RegisteredLabels())
+	taints := slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool {
+		return t.Key == model.TaintReserved && t.Value == c.Name || lifecycle.IsEphemeral(t) || isStartupTaint(c, t)
+	})
+	if !isRegistered(n) {
+		taints = append(taints, c.Taints...)
+	}
+	reserved := model.Taint{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}
+	free := n.Allocatable.Sub(n.Used)
+	for _, d := range lc.s.Daemons {
+		if at := slices.IndexFunc(n.Pods, d.Runs); at >= 0 {
+			if p := n.Pods[at]; p.Bound.After(lc.mem.daemonLandedAt) {
+				lc.mem.daemonLandedAt = p.Bound
+			}
+			continue
+		}
+		if !standsOn(d.Class, labels, taints, n.Name) || !d.Pod().Requests.Fits(free) {
+			continue
+		}
+		free = free.Sub(d.Pod().Requests)
+		out.Pods++
+		out.KeptOff = out.KeptOff || !model.Tolerated(reserved, d.Class.Tolerations)
+	}
+	out.Since = lc.mem.daemonLandedAt
+	if last := c.Conditions[lifecycle.Initialized].Since.Add(lc.pol.SlowSchedulerTimeout); out.Since.After(last) {
+		out.Since = last
+	}
+	return out
+}
+
+// standsOn says whether the DaemonSet controller makes a pod of a class for a node with these labels and taints.
+func standsOn(c *model.Class, labels model.Labels, taints []model.Taint, name string) bool {
+	if model.Untolerated(taints, c.Tolerations) != nil {
+		return false
+	}
+	return len(c.Terms) == 0 || slices.ContainsFunc(c.Terms, func(t model.NodeTerm) bool {
+		return (len(t.Requirements) > 0 || t.Names != nil) && t.Requirements.Matches(labels) && (t.Names == nil || t.Names.Matches(name, true))
+	})
+}
