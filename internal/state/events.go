@@ -44,12 +44,14 @@ func (s *State) SetNode(n *model.Node, version uint64) {
 		s.BeforeNode(s.nodes.find(n.Name), n)
 	}
 	s.InFlight.observeVersion(NodeObject(n.Name), version)
+	s.Pools.noteAttachLimits(s.nodes.find(n.Name), n)
 	s.nodes.setNode(n, s.now)
 	s.counts.Supply++
 }
 
 // DeleteNode forgets a node by name; its pods stay known as pods of a node not seen.
 func (s *State) DeleteNode(name string) {
+	s.Pools.noteAttachLimits(s.nodes.find(name), nil)
 	if s.nodes.deleteNode(name) {
 		s.InFlight.forgetObject(NodeObject(name))
 		s.counts.Supply++

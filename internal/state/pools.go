@@ -22,6 +22,7 @@ type Pools struct {
 	nodeClasses table[*NodeClass]       // by nodeClassKey
 	overlays    table[*NodeOverlay]     // by name
 	offered     map[string]offeredTypes // by pool
+	limits      *attachLimits           // of the nodes that there are
 
 	inFlight *InFlight
 	counts   *ChangeCounts
@@ -62,6 +63,7 @@ func newPools(inFlight *InFlight, counts *ChangeCounts) *Pools {
 		}),
 		overlays: newTable(func(a, b *NodeOverlay) int { return strings.Compare(a.Name, b.Name) }),
 		offered:  map[string]offeredTypes{},
+		limits:   newAttachLimits(),
 		inFlight: inFlight, counts: counts,
 	}
 }

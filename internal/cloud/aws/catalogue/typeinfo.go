@@ -30,6 +30,9 @@ type TypeInfo struct {
 	CPUs              int64
 	MemoryMiB         int64
 	LocalGB           int64 // local NVMe disks in sum
+	Disks             int64 // local NVMe disks
+	Attachments       int64 // EBS volumes that can be attached, the root volume included; 0: EC2 does not say
+	SharedAttachments bool  // network interfaces and local disks count among them
 	ENIs              int64 // of the first network card
 	Addresses         int64 // an interface
 	ExtendedResources map[string]int64
@@ -96,10 +99,48 @@ func readTypeInfo(in *types.InstanceTypeInfo, region string) *TypeInfo {
 	if in.EbsInfo != nil && in.EbsInfo.EbsOptimizedInfo != nil && in.EbsInfo.EbsOptimizedSupport == types.EbsOptimizedSupportDefault {
 		l[awsv1.LabelInstanceEBSBandwidth] = formatInt(int64(awsapi.Deref(in.EbsInfo.EbsOptimizedInfo.MaximumBandwidthInMbps)))
 	}
+	t.readAttachments(in)
 	t.readNetwork(in.NetworkInfo, l)
 	t.readAccelerators(in, l)
 	t.Labels = l
 	return t
+}
+
+// readAttachments reads how many EBS volumes a machine takes.
+func (t *TypeInfo) readAttachments(in *types.InstanceTypeInfo) {
+	if s := in.InstanceStorageInfo; s != nil && s.NvmeSupport != types.EphemeralNvmeSupportUnsupported {
+		for _, d := range s.Disks {
+			t.Disks += int64(awsapi.Deref(d.Count))
+		}
+	}
+	if e := in.EbsInfo; e != nil && e.MaximumEbsAttachments != nil {
+		t.Attachments, t.SharedAttachments = int64(*e.MaximumEbsAttachments), e.AttachmentLimitType == types.AttachmentLimitTypeShared
+	}
+	if in.Hypervisor == types.InstanceTypeHypervisorXen {
+		t.Attachments, t.SharedAttachments = xenAttachments, false
+	}
+}
+
+// How many EBS volumes a machine takes where EC2 does not say it of the type; see "Amazon EBS volume limits for Amazon
+// EC2 instances" in the EC2 User Guide, docs.aws.amazon.com/ebs/latest/userguide/volume_limits.html.
+const (
+	xenAttachments   = 40 // of the types before Nitro, the root volume included
+	nitroAttachments = 28 // of the others, network interfaces and local disks included
+)
+
+// EBSVolumes returns how many volumes of pods a machine takes beside those that it boots with: what the EBS CSI driver
+// will report for it. The driver counts the interfaces that are attached when it starts; the second is mostly there by
+// then.
+func (t *TypeInfo) EBSVolumes(booted int64) int64 {
+	n, shared := t.Attachments, t.SharedAttachments
+	if n == 0 {
+		n, shared = nitroAttachments, true
+	}
+	n -= booted
+	if shared {
+		n -= min(2, max(1, t.ENIs)) + t.Disks
+	}
+	return max(1, n)
 }
 
 // readNetwork reads how many interfaces and addresses a type has, and adds the labels of its network to l.

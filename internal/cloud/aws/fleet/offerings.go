@@ -103,7 +103,7 @@ func (p *Provider) buildType(r *nodeclass.Resolved, cat *catalogue.Catalogue, t 
 	if e := r.Spec.EnclaveOptions; e != nil && e.Enabled && !t.Enclaves {
 		return nil
 	}
-	spec := offering.NodeSpec{ImageID: im.ID, OS: r.OSLabel(), Family: r.Family, Kubelet: kubelet, Podless: r.PodlessENIs(p.aws.Config.ReservedENIs), Storage: r.EphemeralStorage(t)}
+	spec := offering.NodeSpec{ImageID: im.ID, OS: r.OSLabel(), Family: r.Family, Kubelet: kubelet, Podless: r.PodlessENIs(p.aws.Config.ReservedENIs), Storage: r.EphemeralStorage(t), Volumes: r.BootVolumes()}
 	build := r.WindowsBuild()
 	if build != "" && t.Addresses > 1 {
 		spec.Resources = map[string]int64{catalogue.ResourcePrivateIPv4Address: t.Addresses - 1} // one is the node's own

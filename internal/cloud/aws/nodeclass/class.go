@@ -136,3 +136,19 @@ func (c *Class) EphemeralStorage(t *catalogue.TypeInfo) int64 {
 	}
 	return 20 * catalogue.GiB
 }
+
+// BootVolumes is how many EBS volumes a machine of the class boots with.
+func (c *Class) BootVolumes() (n int64) {
+	for _, m := range c.Spec.BlockDeviceMappings {
+		if m.EBS != nil {
+			n++
+		}
+	}
+	switch {
+	case n > 0:
+		return n
+	case c.Family == FamilyBottlerocket:
+		return 2 // of the system and of containers
+	}
+	return 1
+}

@@ -22,8 +22,12 @@ type NodeSpec struct {
 	Kubelet   *nodeclass.KubeletConfig
 	Podless   int64            // network interfaces of the default card that pods get no addresses from
 	Storage   int64            // ephemeral, in bytes
+	Volumes   int64            // EBS volumes that it boots with; 0: the root volume
 	Resources map[string]int64 // what its owner says that it has, over what is known of the type
 }
+
+// DriverEBS is the CSI driver that attaches EBS volumes.
+const DriverEBS = "ebs.csi.aws.com"
 
 // TypeBuilder works out what nodes of an EC2 instance type will have: capacity, and what of it pods may use.
 type TypeBuilder struct {
@@ -65,6 +69,7 @@ func (b *TypeBuilder) Build(t *catalogue.TypeInfo, n NodeSpec) *Type {
 	if it.Allocatable.At(model.CPU) == 0 || it.Allocatable.At(model.Memory) == 0 || it.Allocatable.At(model.Pods) == 0 {
 		return nil
 	}
+	it.CSILimits = map[string]int64{DriverEBS: t.EBSVolumes(max(1, n.Volumes))}
 	out.InstanceType = it
 	return out
 }
