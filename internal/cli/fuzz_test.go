@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/fleet"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/controller"
@@ -67,7 +68,7 @@ func FuzzPlan(f *testing.F) {
 		static := controller.AddStaticClaims(s, now, decide.DefaultPolicy())
 		snap := s.Snapshot(now)
 		out := decide.WhatIf(snap, now, decide.DefaultPolicy())
-		if err := controller.VerifyPlan(snap, &out).Err(); err != nil {
+		if err := approve.Verify(snap, &out).Err(); err != nil {
 			t.Fatalf("%v\nof\n%s", err, input)
 		}
 		p := reported(snap, &out, static)

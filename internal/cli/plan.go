@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/fleet"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/controller"
@@ -180,10 +181,9 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 	static := controller.AddStaticClaims(s, start, pol)
 	snap := s.Snapshot(start)
 	shown.at("planning for %d pods", len(snap.Pending))
-	out := decide.WhatIf(snap, start, pol)
-	shown.at("checking the plan for %d pods", len(snap.Pending))
-	if err := controller.VerifyPlan(snap, &out).Err(); err != nil {
-		return fmt.Errorf("internal error: the plan made is not valid, so it is not shown; please report this with the input: %w", err)
+	out, err := approve.WhatIf(snap, start, pol)
+	if err != nil {
+		return fmt.Errorf("internal error, so no plan is shown; please report this with the input: %w", err)
 	}
 	shown.at("writing the plan")
 	p := reported(snap, &out, static)

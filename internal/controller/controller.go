@@ -11,7 +11,7 @@
 // What holds:
 //   - A slow call delays only itself: calls that may hang together have a lane of their own.
 //   - An action is recorded in State before its call is made, and stays in flight until the watch has shown its effect.
-//   - Nothing is done of a plan that verify refuses.
+//   - No part of a plan is done that verify refuses (package approve).
 //   - Fields of Controller are the loop's alone, but for atomics and channels.
 //
 // It never talks to Kubernetes or a cloud by itself: Cluster and cloud.Provider are handed in. It decides nothing that
@@ -31,6 +31,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
@@ -147,9 +148,9 @@ type Controller struct {
 	asking   chan struct{}        // those who ask why at once: the loop needs a processor too
 	view     atomic.Pointer[view] // for whoever asks beside the loop; nil before the first step
 
-	verify        func(*model.Snapshot, *decide.Output) Opinion // the second opinion
-	decider       stepFunc                                      // decide.Step
-	faultyUntil   time.Time                                     // until then nothing is bought or moved, since deciding on it has failed
+	verify        approve.VerifyFunc
+	decider       approve.StepFunc // decide.Step
+	faultyUntil   time.Time        // until then nothing is bought or moved, since deciding on it has failed
 	mem           decide.Memory
 	solveTook     time.Duration // the last step that solved demand
 	batches       *batchWindows
@@ -205,7 +206,7 @@ func New(c *Controller) *Controller {
 	c.instances = &instanceLister{edges: e, teacher: c.teacher, onlyLooks: c.onlyLooks}
 	c.interruptions = &interruptionListener{edges: e, lanes: c.lanes, offerings: c.offerings}
 	c.demand = newDemandHistory(c.Log, c.Metrics, c.Histories, c.Past)
-	c.verify, c.decider = VerifyPlan, decide.Step
+	c.verify, c.decider = approve.Verify, decide.Step
 	return c
 }
 
@@ -399,38 +400,59 @@ func (c *Controller) decideVerified(now time.Time, snap *model.Snapshot, asked d
 		}
 	}
 	decided := c.measureDecision(asked.Solve)
-	out, mem, _ := c.decideSafely(snap, now, asked)
+	if now.Before(c.faultyUntil) {
+		asked.Solve, asked.OngoingOnly = false, true
+	}
+	d := approve.Step(c.decider, c.verify, snap, c.mem, now, c.Policy, asked)
+	out = d.Output
 	decided(&out)
+	c.noteFault(now, &d)
 	if now.Before(c.faultyUntil) {
 		sooner(c.faultyUntil)
 	}
-	if out.Solved {
-		c.batches.adaptTo(now, out.Plan)
-		if out.Waiting > 0 {
+	if d.First.Solved {
+		c.batches.adaptTo(now, d.First.Plan)
+		if d.First.Waiting > 0 {
 			sooner(c.batches.reopen(now))
 		}
 	}
-	o := c.verify(snap, &out)
-	if again := c.recorder.refuseBindings(now, o.Bindings); o.Err() != nil || len(again) > 0 {
-		req := decide.Request{Solve: asked.Solve, Undecided: asked.Undecided, Streaming: asked.Streaming, NotBound: again, Following: asked.Following}
-		for _, m := range o.Moves { // what is decided for pods stands; the machines of the move are left alone for a while
-			req.Refused = append(req.Refused, c.recorder.refuseMove(now, m)...)
-		}
-		if o.Demand != nil {
-			// What was to be bought is refused whole: nothing of it is done. The claims' own steps are looked at again without it.
-			c.Metrics.countRefusedPlan()
-			c.Log.Error("plan failed verification: none of it is done; this is a bug in Dovetail", "violations", o.Demand.Error())
-			c.Ledger.Add(ledger.Entry{At: now, Kind: "verify", Subject: "plan", Outcome: "refused: " + o.Demand.Error()})
-			req.Solve, req.OngoingOnly = false, true
-			sooner(now.Add(c.Config.RetryAfter))
-		}
-		out, mem, _ = c.decideSafely(snap, now, req)
+	c.recorder.recordRefused(now, &d)
+	if d.GaveUp {
+		sooner(now.Add(c.Config.RetryAfter))
 	}
-	if len(o.Bindings) > 0 {
-		out.Actions = dropRefusedBindings(snap, out.Actions)
-	}
-	c.mem = mem
+	c.mem = d.Memory
 	return out, next
+}
+
+// noteFault tells of a panic while deciding. If it is in what was withheld, everything else was decided on; else nothing is
+// launched or disrupted for a while.
+func (c *Controller) noteFault(now time.Time, d *approve.Decision) {
+	if d.Fault == nil {
+		return
+	}
+	c.Metrics.countFailedDecision()
+	e := ledger.Entry{At: now, Kind: "decide", Subject: "plan", Outcome: fmt.Sprint("failed: ", d.Fault)}
+	if !d.Isolated {
+		c.Log.Error("decision failed: nothing is launched or disrupted until the next one; this is a bug in Dovetail", "panic", d.Fault, "stack", d.Stack)
+		c.Ledger.Add(e)
+		c.faultyUntil = now.Add(c.Config.RetryAfter)
+		return
+	}
+	for _, x := range d.Refused {
+		if x.Why.Key != approve.Panic {
+			continue
+		}
+		c.Metrics.countRefusedPart(x.Unit, x.Why.Pool)
+		own := e
+		if x.Pool != "" {
+			own.Subject = "nodepool/" + x.Pool
+		}
+		for _, p := range x.Pods {
+			own.Pods = append(own.Pods, p.Key())
+		}
+		c.Ledger.Add(own)
+		c.Log.Error("decision failed: decided without what brings it about; this is a bug in Dovetail", "unit", x.Unit, "nodepool", x.Pool, "pods", len(x.Pods), "panic", d.Fault, "stack", d.Stack)
+	}
 }
 
 // measureDecision takes in that a decision begins; what it returns, that it has ended.
@@ -448,8 +470,6 @@ func (c *Controller) measureDecision(solve bool) func(*decide.Output) {
 		ended(out)
 	}
 }
-
-type stepFunc func(*model.Snapshot, decide.Memory, time.Time, decide.Policy, decide.Request) (decide.Output, decide.Memory)
 
 // decideSafely decides. A panic is a fault of ours that some pods or machines bring to light: those that are paid for need their next steps all the
 // same, so it is told and they are decided on without purchases and moves for a while, from what was remembered before. Where even that fails, the process

@@ -82,6 +82,7 @@ type interruptionMetrics struct {
 type ownMetrics struct {
 	plansRefused, decisionsFailed   prometheus.Counter
 	vainLaunches, vainDollars       *prometheus.CounterVec
+	partsRefused                    *prometheus.CounterVec
 	movesRefused, bindings          *prometheus.CounterVec
 	planCost, planBound, standingBy prometheus.Gauge
 	planGap                         prometheus.Histogram
@@ -155,7 +156,7 @@ func NewMetrics(to prometheus.Registerer, version string, provider cloud.Traits)
 	m.synced = r.gauge("karpenter_cluster_state_synced", "1 once the cluster has been read.").WithLabelValues()
 	m.poolUsage = r.gauge("karpenter_nodepools_usage", "Capacity in use, in the base unit of the resource.", "resource_type", "nodepool")
 	m.poolLimit = r.gauge("karpenter_nodepools_limit", "spec.limits, in the base unit of the resource.", "resource_type", "nodepool")
-	m.ours = newOwnMetrics(to)
+	m.ours = newOwnMetrics(r)
 	m.work = newWorkMetrics(to)
 	m.changes = newChanges(r, provider.Classes)
 	m.podStarts = newPodStarts(r)
@@ -210,10 +211,12 @@ func newDisruptionMetrics(r registrar) disruptionMetrics {
 	return m
 }
 
-func newOwnMetrics(r prometheus.Registerer) ownMetrics {
+func newOwnMetrics(r registrar) ownMetrics {
 	m := ownMetrics{
-		plansRefused:    prometheus.NewCounter(prometheus.CounterOpts{Name: "dovetail_plans_refused_total", Help: "Plans that verify refused; nothing of them was done."}),
-		decisionsFailed: prometheus.NewCounter(prometheus.CounterOpts{Name: "dovetail_decisions_failed_total", Help: "Decisions that a fault of dovetail ended; nothing was bought or moved."}),
+		plansRefused: prometheus.NewCounter(prometheus.CounterOpts{Name: "dovetail_plans_refused_total", Help: "Plans of which verify refused a part; that part was not done."}),
+		partsRefused: r.count("dovetail_plan_parts_refused_total", "Parts of plans that were left out because verify refused them or deciding on them failed, by unit (pod, nodeclaim, node, class, nodepool, cost, plan) and the NodePool concerned.",
+			"unit", "nodepool"),
+		decisionsFailed: prometheus.NewCounter(prometheus.CounterOpts{Name: "dovetail_decisions_failed_total", Help: "Decisions that a fault of dovetail ended; nothing was launched or disrupted for what brought the fault about."}),
 		movesRefused:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_moves_refused_total", Help: "Moves that verify refused; nothing of them was done."}, []string{"reason"}),
 		bindings:        prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_bindings_total", Help: "Pods bound to nodes, by result: bound, conflict (bound already or being deleted), gone, refused (by admission), error, unfit (a filter of kube-scheduler was against it, so it was not tried)."}, []string{"result"}),
 		vainLaunches:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_vain_launches_total", Help: "Launches on whose node none of the pods ran that it was made for, by NodePool and likeliest cause."}, []string{"nodepool", "cause"}),

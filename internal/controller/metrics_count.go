@@ -67,6 +67,11 @@ func (m *Metrics) countRefusedPlan() {
 	m.work.errors.WithLabelValues(workProvisioner).Inc()
 }
 
+// countRefusedPart counts a part of a plan that was left out, because verify refused it or deciding on it failed.
+func (m *Metrics) countRefusedPart(unit, pool string) {
+	m.ours.partsRefused.WithLabelValues(unit, pool).Inc()
+}
+
 func (m *Metrics) countFailedDecision() {
 	m.ours.decisionsFailed.Inc()
 	m.groups.errors.WithLabelValues(groupInternalError).Inc()

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -97,7 +98,7 @@ func (c *Controller) runPassiveStep(ctx context.Context, now time.Time, snap *mo
 				kept = append(kept, a)
 			}
 		}
-		out.Actions, out.Notes, out.Commands, out.Kept, next = dropRefusedBindings(snap, kept), nil, nil, nil, out.Next
+		out.Actions, out.Notes, out.Commands, out.Kept, next = approve.WithoutRefusedBindings(snap, kept), nil, nil, nil, out.Next
 		c.recorder.recordOutput(now, snap, &out)
 		for _, a := range out.Actions {
 			c.beginAction(ctx, now, a)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
@@ -88,15 +89,14 @@ func (rec *recorder) tellKept(now time.Time, k decide.Kept) {
 	rec.tellNotes(now, notes)
 }
 
-// refuseMove tells that a move was refused by verify, and which claims, by uid, would have gone in it.
-func (rec *recorder) refuseMove(now time.Time, m RefusedMove) []string {
+// refuseMove tells that a disruption command was refused by verify.
+func (rec *recorder) refuseMove(now time.Time, m approve.RefusedMove) {
 	rec.metrics.countRefusedCommand(&m.StartedCommand)
-	var uids, names []string
+	var names []string
 	for _, u := range m.Candidates {
-		uids, names = append(uids, u.Claim.UID), append(names, u.Node.Name)
+		names = append(names, u.Node.Name)
 		rec.ledger.Add(ledger.Entry{At: now, Kind: "verify", Subject: "node/" + u.Node.Name, Why: []plan.Reason{{Code: m.Cause, Pool: u.Pool.Name, Command: m.ID}},
 			Outcome: "refused: " + m.Err.Error()})
 	}
 	rec.log.Error("disruption command failed verification: none of it is done", "command", m.ID, "why", string(m.Cause), "names", names, "violations", m.Err.Error())
-	return uids
 }

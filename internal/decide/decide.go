@@ -40,6 +40,10 @@ type Request struct {
 	// longer each time, and no other command is started in this step.
 	Refused []string
 
+	// Withhold are parts of the demand that verify refused when this step was decided before, or on which deciding failed:
+	// this step plans without them, and the next ones for a while, longer each time.
+	Withhold []Withheld
+
 	// NotBound are bindings that verify refused when this step was decided before: their pods are decided on again.
 	NotBound []RefusedBinding
 
@@ -112,6 +116,7 @@ func read(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request,
 	st := newStep(s, mem, now, pol)
 	st.pods.schedulerRefusedAll, st.demand.unbounded = of == purchasing, of == purchasing
 	st.commands.passiveReason = req.PassiveReason
+	st.withholding.due = st.withholding.areDue()
 	st.run(st.readings(req), of)
 	return st
 }
@@ -119,6 +124,8 @@ func read(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request,
 // readings are the stages that find out how everything stands.
 func (st *step) readings(req Request) []stage {
 	return []stage{
+		// What is left out of the demand for a while, because the plan for it was refused.
+		{"withheld demand", always, func() { st.withholding.read(req.Withhold) }},
 		// Pods whose binding verify refused are decided on again, without that node.
 		{"refused bindings", deciding, func() { st.disagreements.closeRefusedBindings(req.NotBound) }},
 		// Machines that their cloud takes away: what they hold must go, and nothing goes to them.
@@ -217,7 +224,7 @@ func (st *step) solvesDemand(req Request) bool {
 	st.demand.expander.ask, st.demand.expander.answer = req.AskExpander, req.Expander
 	lost, due := st.slots.findLost(), st.interruptions.areDue() // both also remember what they have seen
 	refill := st.buffers.areDue()
-	return !req.OngoingOnly && (req.Solve || lost || due || st.demand.areDue() || refill || len(req.NotBound) > 0)
+	return !req.OngoingOnly && (req.Solve || lost || due || st.demand.areDue() || refill || st.withholding.due || len(req.NotBound) > 0)
 }
 
 // startCommands starts the disruption commands that buy something. Where this step has bought already it starts none:

@@ -32,6 +32,7 @@ type demandStage struct {
 	shortfalls    *capacityShortfalls
 	slots         *slotAssignment
 	vain          *vainLaunches
+	withholding   *withholding
 	smallNodes    *smallNodes
 	workShares    *workShares
 	resources     *resourceShares
@@ -167,6 +168,7 @@ func (dm *demandStage) areDue() bool {
 // packPods solves for pods on given nodes and on machines to buy. Where launches for them have been in vain before, it
 // solves again until nothing is launched that is to wait.
 func (dm *demandStage) packPods(pods []*model.Pod, rooms []solve.ExistingNode) (*solve.Problem, *solve.Result) {
+	pods, withheld := dm.withholding.splitPods(pods)
 	held := map[*model.Pod]plan.Reason{}
 	for {
 		problem := &solve.Problem{
@@ -188,6 +190,10 @@ func (dm *demandStage) packPods(pods []*model.Pod, rooms []solve.ExistingNode) (
 				dm.heldBack = map[*solve.Result]map[*model.Pod]plan.Reason{}
 			}
 			dm.heldBack[&res] = held
+		}
+		dm.withholding.explain(res.Refused)
+		for _, r := range withheld {
+			problem.Demand, res.Refused = append(slices.Clip(problem.Demand), r.Pod), append(res.Refused, r)
 		}
 		return problem, &res
 	}

@@ -23,6 +23,7 @@ type Memory struct {
 	anticipation  anticipationMemory
 	buffers       bufferMemory
 	demand        demandMemory
+	withholding   withholdingMemory
 	smallNodes    smallNodeMemory
 	purchases     purchaseMemory
 	workShares    workShareMemory

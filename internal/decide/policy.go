@@ -34,6 +34,7 @@ type Policy struct {
 	RelaxMinValues    bool          // where a NodePool's minValues can't be kept, a node is launched with the values that there are
 	BufferRetry       time.Duration // a place for virtual pods that found none is sought again after this long
 	SchedulerWait     time.Duration // how long kube-scheduler has to look at a new pod before the solver does
+	RefusedPlanRetry  time.Duration // pods whose plan verify refused are planned for again after this long, twice as long each time
 	StepWork          int64         // how much work the demand of one step may be, as solve.Estimate counts it; see workShares
 	SmallNodeDelay    time.Duration // how long a pod may wait for others to share a machine with, while more of them come
 	AnticipateFor     time.Duration // how long after a ReplicaSet's last pod those still to be made are bought for; 0: never before they exist
@@ -73,7 +74,7 @@ func DefaultPolicy() Policy {
 		Landing: LandBind, LandingSchedulers: []string{defaultScheduler},
 		LandingGrace: 5 * time.Second, EmptySlotGrace: 3 * time.Second, SlowSchedulerTimeout: 5 * time.Minute,
 
-		BufferRetry: 30 * time.Second, StepWork: 400_000, SchedulerWait: 250 * time.Millisecond, SmallNodeDelay: 2 * time.Second, AnticipateFor: model.ExpectFor,
+		BufferRetry: 30 * time.Second, RefusedPlanRetry: 30 * time.Second, StepWork: 400_000, SchedulerWait: 250 * time.Millisecond, SmallNodeDelay: 2 * time.Second, AnticipateFor: model.ExpectFor,
 		DisagreementAfter: 20 * time.Second, DisagreementRetry: 10 * time.Minute,
 
 		SearchInterval: time.Second, FullSearchInterval: 5 * time.Minute, QuietWait: 30 * time.Second, InTransitWait: time.Minute,

@@ -23,6 +23,7 @@ type purchases struct {
 	preemption *preemption
 	vain       *vainLaunches
 
+	withholding *withholding
 	namedClaims map[string]bool  // names given to claims of static pools in this step
 	limitUse    []model.LimitUse // what the snapshot's limits are used for; nil: not counted yet
 
@@ -111,7 +112,7 @@ func (pu *purchases) pools() []solve.Pool {
 		if p.Deleting || p.Replicas >= 0 {
 			continue
 		}
-		sp := solve.Pool{NodePool: p, RelaxMinValues: pu.pol.RelaxMinValues, NodesLeft: -1, Left: p.Limits.Sub(trimZeros(used[p.Name]))}
+		sp := solve.Pool{NodePool: pu.withholding.close(p), RelaxMinValues: pu.pol.RelaxMinValues, NodesLeft: -1, Left: p.Limits.Sub(trimZeros(used[p.Name]))}
 		if p.NodeLimit >= 0 {
 			sp.NodesLeft = max(0, p.NodeLimit-count[p.Name])
 		}

@@ -46,6 +46,7 @@ type step struct {
 	orphans       *orphanedMachines
 	events        *blockerNotes
 	demand        *demandStage
+	withholding   *withholding
 }
 
 // newStep returns a step over a snapshot, with nothing decided yet. A stage is given its part of the memory and the
@@ -81,7 +82,8 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	vain := &vainLaunches{draft: d, mem: &m.vain, disagreements: disagreements, interruptions: interrupted, pods: pods, reservations: reserved}
 	preemption := &preemption{draft: d, reservations: reserved, slots: slots}
 	registrations := &registrations{draft: d, mem: &m.registrations}
-	purchases := &purchases{draft: d, mem: &m.purchases, memo: memo, preemption: preemption, vain: vain, namedClaims: map[string]bool{}}
+	withheld := &withholding{draft: d, mem: &m.withholding}
+	purchases := &purchases{draft: d, mem: &m.purchases, memo: memo, preemption: preemption, vain: vain, namedClaims: map[string]bool{}, withholding: withheld}
 	nodes := &solverView{draft: d, commands: table, interruptions: interrupted, memo: memo, preemption: preemption, purchases: purchases, reservations: reserved}
 	buffers := &buffers{draft: d, mem: &m.buffers, nodes: nodes, placements: placements, pods: pods, anticipation: anticipation}
 	hosts := &commandHosts{table, preemption, reserved}
@@ -89,7 +91,7 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	st.binding = &podBinding{draft: d, reservations: reserved, slots: slots}
 	st.orphans = &orphanedMachines{draft: d}
 	st.demand = &demandStage{draft: d, mem: &m.demand, anticipation: anticipation, buffers: buffers, commands: table, disagreements: disagreements, expander: &groupExpander{draft: d}, hosts: hosts,
-		nodes: nodes, placements: placements, pods: pods, purchases: purchases, reservations: reserved, shortfalls: shortfalls, slots: slots, vain: vain,
+		nodes: nodes, placements: placements, pods: pods, purchases: purchases, reservations: reserved, shortfalls: shortfalls, slots: slots, vain: vain, withholding: withheld,
 		smallNodes: &smallNodes{draft: d, mem: &m.smallNodes}, workShares: &workShares{draft: d, mem: &m.workShares}, resources: &resourceShares{draft: d, mem: &m.resources}}
 
 	// Disruption.
@@ -110,7 +112,7 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	st.status = &poolStatus{draft: d, mem: &m.status, memo: memo, registrations: registrations, vain: vain}
 	st.pacing = &evictionPacing{draft: d, evictions: evictions, interruptions: interrupted, pods: pods, slots: slots}
 
-	st.buffers, st.vain = buffers, vain
+	st.buffers, st.vain, st.withholding = buffers, vain, withheld
 	st.memo, st.pods, st.reservations, st.anticipation, st.slots, st.disagreements, st.placements = memo, pods, reserved, anticipation, slots, disagreements, placements
 	st.nodes, st.purchases, st.shortfalls, st.interruptions, st.health, st.backOffs, st.rollouts = nodes, purchases, shortfalls, interrupted, health, backOffs, rollouts
 	st.commands, st.candidates, st.search, st.static, st.forecast = commands, candidates, search, static, forecast

@@ -4,14 +4,14 @@
 package decide_test
 
 import (
-	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 func init() {
 	decide.SecondOpinion = func(s *model.Snapshot, out *decide.Output) ([]decide.RefusedBinding, error) {
-		o := controller.VerifyPlan(s, out)
+		o := approve.Verify(s, out)
 		return o.Bindings, o.Err()
 	}
 }

@@ -16,8 +16,14 @@ import (
 // node. It buys what Step would buy, from the same nodes and the same pools; nothing else that a Step does is in it.
 // Every pending pod is in Plan.Pods, by namespace and name: those that Step leaves alone as NotOurs with the reason.
 func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
-	st := read(s, Memory{}, now, pol, Request{}, purchasing)
-	st.run(st.decisions(Request{}), purchasing)
+	return WhatIfWithout(s, now, pol, nil)
+}
+
+// WhatIfWithout is WhatIf with parts of the demand left out, whose pods are refused.
+func WhatIfWithout(s *model.Snapshot, now time.Time, pol Policy, withheld []Withheld) Output {
+	req := Request{Withhold: withheld}
+	st := read(s, Memory{}, now, pol, req, purchasing)
+	st.run(st.decisions(req), purchasing)
 	kept := st.out.Actions[:0]
 	for _, a := range st.out.Actions {
 		if c, ok := a.(plan.CreateClaim); ok {

@@ -49,6 +49,10 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 			ex.explainComing(a, ex.claimNamed(ex.s.Nodes[i].Claim))
 		}
 	}
+	if x, ok := ex.withholding.ofPod(p); ok {
+		a.Findings = append(a.Findings, plan.Finding{Of: plan.Demand, Reason: x.why, Until: x.until})
+		return
+	}
 	alt, reasons := ex.podOutcome(p)
 	wrong := ex.disagreements.of(p)
 	if given, over := ex.disagreements.refusal(p, wrong); over {
@@ -88,6 +92,9 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 	const most = 8 // pools, nearest miss first, for which a way is looked for
 	for i, r := range reasons {
 		f := plan.Finding{Of: plan.Demand, Reason: r}
+		if x, ok := ex.withheldPool(r.Pool); ok && r.Code == plan.PlanRefused {
+			f.Until = x.until
+		}
 		if i < most {
 			w, ch := ex.findPodWay(p, r)
 			if f.Change = ch; w != nil {
@@ -149,13 +156,13 @@ func priceOverlayOf(c plan.CreateClaim) string {
 
 // podOutcome is where a pending pod would go now, or why nowhere.
 func (ex *explanation) podOutcome(p *model.Pod) (*plan.Alternative, []plan.Reason) {
-	out := WhatIf(ex.s, ex.now, ex.pol)
+	out := WhatIfWithout(ex.s, ex.now, ex.pol, ex.closedPools())
 	for _, d := range out.Pods {
 		if d.Pod.UID != p.UID {
 			continue
 		}
 		if d.Outcome == plan.Refused || d.Outcome == plan.NotOurs {
-			return nil, d.Reasons
+			return nil, ex.withTimes(d.Reasons)
 		}
 		alt := plan.Alternative{Kind: plan.Fit, Of: plan.Demand, On: d.Target, Pods: 1, Machines: []plan.Machine{}}
 		if d.Outcome == plan.OnNew {

@@ -81,6 +81,7 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 	if !p.Ready {
 		found(plan.Demand, plan.Reason{Code: plan.PoolNotReady, Pool: name, Subject: "nodepool/" + name, Have: p.NotReady.Reason + ": " + p.NotReady.Message}, time.Time{})
 	}
+	ex.explainWithheld(found, name)
 	for _, b := range ex.purchases.pools() {
 		if b.Name == name {
 			ex.explainLimits(a, b.NodePool, b.Left, b.NodesLeft, func(r plan.Reason) { found(plan.Demand, r, time.Time{}) })
@@ -103,6 +104,20 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 		a.Alternatives = append(a.Alternatives, ex.costElsewhere(p, own))
 	}
 	return true
+}
+
+// explainWithheld finds what of the NodePool's plans was refused: all of them for a while, or those for some pods.
+func (ex *explanation) explainWithheld(found func(plan.Code, plan.Reason, time.Time), name string) {
+	if x, ok := ex.withholding.ofPool(name); ok {
+		found(plan.Demand, x.why, x.until)
+		return
+	}
+	for _, p := range ex.s.Pending { // one stands for all: the others have the same fault, or are seen in why pod/…
+		if x, ok := ex.withholding.ofPod(p); ok && x.why.Pool == name {
+			found(plan.Demand, x.why, x.until)
+			return
+		}
+	}
 }
 
 // explainRefusedPods finds why the NodePool refuses pods that no other pool takes either, the reasons that concern most

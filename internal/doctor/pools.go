@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -48,7 +49,7 @@ func (x *exam) findUnplaceable() (out []Finding) {
 	if x.assumed {
 		return nil // what the autoscaler of the cluster may launch is not known
 	}
-	d := decide.WhatIf(x.Snapshot, x.Now, x.Policy)
+	d, _ := approve.WhatIf(x.Snapshot, x.Now, x.Policy) // if it gives up, nothing is placed and nothing said
 	at := map[string]int{}
 	for _, p := range d.Pods {
 		if p.Outcome != plan.Refused || len(p.Reasons) == 0 {

@@ -115,6 +115,7 @@ const (
 	Unsupported      Code = "Unsupported"      // Have: what can't be honoured
 	NodeName         Code = "NodeName"         // the pod may run on certain nodes only, by name or hostname: why each of them does not take it
 	Mismatch         Code = "Mismatch"         // kube-scheduler refused, twice, a node that every check here accepts; Subject: the node
+	PlanRefused      Code = "PlanRefused"      // the plan made for the pod failed verification, or making it failed: a bug in Dovetail, and nothing of it is done; Key: the rule that it broke, or "panic"; Have: how; Want: when it is tried again
 	PoolNotReady     Code = "PoolNotReady"     // labels and taints match, but: Have is the condition's reason and message
 	TooComplex       Code = "TooComplex"       // the pod asks for more of something than is looked at; Key: of what; Have: how many, Want: how many are
 	WorkShare        Code = "WorkShare"        // not looked at in this step: pods of its namespace took its share; Key: what costs most of the pod, Have: its work, Want: the share

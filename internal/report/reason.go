@@ -139,6 +139,11 @@ func sentence(r plan.Reason) string {
 			return "the NodePool requires a choice of " + r.Want + " values of " + labelName(r.Key) + "; " + r.Have
 		}
 		return "the NodePool requires a choice of " + r.Want + " values of " + labelName(r.Key) + "; only " + r.Have + " fit the pod"
+	case plan.PlanRefused:
+		if r.Key == "panic" {
+			return "planning failed (" + r.Have + "), a bug in Dovetail; tried again at " + r.Want
+		}
+		return "the plan failed verification (" + r.Key + ": " + r.Have + "), a bug in Dovetail, and is not carried out; tried again at " + r.Want
 	case plan.TopologySpread:
 		return "the pod's topology spread over " + labelName(r.Key) + " (" + r.Want + ") would be broken in every domain"
 	case plan.PodAffinity:

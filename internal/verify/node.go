@@ -13,21 +13,21 @@ import (
 
 // checkPlacement checks the pods that the plan places on an existing or in-flight node.
 func (c *checker) checkPlacement(a *Placement) {
-	r := c.nodes[a.Node]
+	r, at := c.nodes[a.Node], Site{Node: a.Node}
 	switch {
 	case r == nil:
-		c.addViolation(Place, nil, a.Node, "there is no such node")
+		c.addViolation(Place, nil, at, "there is no such node")
 		return
 	case r.Closed || r.Drained:
-		c.addViolation(Place, nil, a.Node, "takes no pods")
+		c.addViolation(Place, nil, at, "takes no pods")
 	}
 	for _, p := range a.Pods {
 		if why := cmp.Or(whyNotPlaced(p.Class), whyNotAdmitted(p.Class, r.Labels, r.Open, r.Taints, r.Name, !r.InFlight && !r.Fresh)); why != "" {
-			c.addViolation(Admission, p, a.Node, "%s", why)
+			c.addViolation(Admission, p, at, "%s", why)
 		}
 	}
 	coming := c.daemonsToCome(r)
-	c.checkCapacity(a.Node, r.Free, append(classesOf(r.Pods), coming...), coming, a.Pods, attachLimits{r.CSILimits, !r.InFlight && !r.Fresh, r.Migrated, r.Attached})
+	c.checkCapacity(at, r.Free, append(classesOf(r.Pods), coming...), coming, a.Pods, attachLimits{r.CSILimits, !r.InFlight && !r.Fresh, r.Migrated, r.Attached})
 }
 
 // daemonsToCome are the DaemonSets whose pod is not on a node yet, is admitted there and fits.
@@ -56,7 +56,7 @@ func classesOf(pods []*model.Pod) []*model.Class {
 
 // checkCapacity checks that a node with this much free holds the pods beside those of DaemonSets that are to come:
 // resources, host ports and attached volumes. there are the classes on the node, those to come included.
-func (c *checker) checkCapacity(where string, free model.Resources, there, coming []*model.Class, pods []*model.Pod, limits attachLimits) {
+func (c *checker) checkCapacity(where Site, free model.Resources, there, coming []*model.Class, pods []*model.Pod, limits attachLimits) {
 	var sum model.Resources
 	for _, d := range coming {
 		sum = sum.AddInto(d.Requests, 1)
@@ -131,14 +131,14 @@ type portsAsked struct {
 
 // checkPorts checks that pods take no host port twice, nor one of those that are there. A machine is asked about for
 // each of its offerings: one beside the same classes is not asked about twice.
-func (c *checker) checkPorts(where string, there []*model.Class, pods []*model.Pod) {
+func (c *checker) checkPorts(where Site, there []*model.Class, pods []*model.Pod) {
 	if !slices.ContainsFunc(pods, func(p *model.Pod) bool { return len(p.Class.HostPorts) > 0 }) {
 		return
 	}
-	if last := &c.lastPorts; last.where == where && slices.Equal(last.pods, pods) && slices.Equal(last.there, there) {
+	if last := &c.lastPorts; last.where == where.String() && slices.Equal(last.pods, pods) && slices.Equal(last.there, there) {
 		return
 	}
-	c.lastPorts = portsAsked{where, there, pods}
+	c.lastPorts = portsAsked{where.String(), there, pods}
 	taken := map[int32][]model.HostPort{} // by number
 	take := func(class *model.Class) {
 		for _, p := range class.HostPorts {
@@ -164,7 +164,7 @@ func (c *checker) checkPorts(where string, there []*model.Class, pods []*model.P
 
 // checkMachine checks a machine to be bought, as each instance type and offering that it may become.
 func (c *checker) checkMachine(i int, m *Machine) {
-	where := machineName(i, m)
+	where := siteOf(i, m)
 	p := c.pools[m.Pool]
 	switch {
 	case p == nil:
@@ -178,6 +178,7 @@ func (c *checker) checkMachine(i int, m *Machine) {
 	if !slices.Contains(m.Choices, m.Type) {
 		c.addViolation(Choice, nil, where, "type %s is not among its choices", m.Type.Name)
 	}
+	c.checkRequirements(where, m)
 	cheapest := int64(-1)
 	prices := c.checkChoices(where, p, m)
 	for _, t := range m.Choices {
@@ -205,6 +206,24 @@ func (c *checker) checkMachine(i int, m *Machine) {
 		if n := c.countValues(p, m, &r); want > n {
 			c.addViolation(Choice, nil, where, "%d values of %s are left, %d are wanted", n, r.Key, want)
 		}
+	}
+}
+
+// checkRequirements checks that the requirements of a machine allow all that it may become.
+func (c *checker) checkRequirements(where Site, m *Machine) {
+	allows := func(key, value string) {
+		if r := m.Requirements.Get(key); r != nil && value != "" && !r.Matches(value, true) {
+			c.addViolation(Choice, nil, where, "its requirements don't allow %s %s", key, value)
+		}
+	}
+	for _, t := range m.Choices {
+		allows(model.LabelInstanceType, t.Name)
+	}
+	for _, z := range m.Zones {
+		allows(model.LabelZone, z)
+	}
+	for _, x := range m.CapacityTypes {
+		allows(model.LabelCapacityType, x)
 	}
 }
 
@@ -342,7 +361,7 @@ func (c *checker) forEachOffering(p *Pool, m *Machine, f func(*model.InstanceTyp
 }
 
 // checkChoices checks every offering that a machine may become, and returns the least price of each type.
-func (c *checker) checkChoices(where string, p *Pool, m *Machine) map[*model.InstanceType]int64 {
+func (c *checker) checkChoices(where Site, p *Pool, m *Machine) map[*model.InstanceType]int64 {
 	least := map[*model.InstanceType]int64{}
 	var asked model.Resources
 	var classes []*model.Class

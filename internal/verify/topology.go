@@ -46,8 +46,8 @@ func (c *checker) checkTopology() {
 		}
 		var classes []*model.Class
 		for _, v := range stuck {
-			if !slices.Contains(classes, v.pod.Class) {
-				classes = append(classes, v.pod.Class)
+			if !slices.Contains(classes, v.Pod.Class) {
+				classes = append(classes, v.Pod.Class)
 			}
 		}
 		if try == 0 {
@@ -124,7 +124,7 @@ func (c *checker) replayInOrder(rank func(arrival) int) (stuck, crowded []Violat
 		}
 	}
 	for _, x := range t.placeAll(slices.Clone(waiting), rank) {
-		stuck = append(stuck, Violation{Rule: Topology, Pod: x.pod.Key(), Where: x.host.name, Detail: t.whyRefused(x.pod, x.host), pod: x.pod})
+		stuck = append(stuck, Violation{Rule: Topology, Pod: x.pod, Site: x.host.site, Detail: t.whyRefused(x.pod, x.host)})
 	}
 	type place struct {
 		class *model.Class
@@ -140,7 +140,7 @@ func (c *checker) replayInOrder(rank func(arrival) int) (stuck, crowded []Violat
 		for i := range x.pod.Class.Spread {
 			if s := &x.pod.Class.Spread[i]; s.Hard {
 				if why := t.whySpreadFails(x.pod.Class, s, x.host, 0); why != "" {
-					crowded = append(crowded, Violation{Rule: Topology, Pod: x.pod.Key(), Where: x.host.name, Detail: "others may come first: " + why, pod: x.pod})
+					crowded = append(crowded, Violation{Rule: Topology, Pod: x.pod, Site: x.host.site, Detail: "others may come first: " + why})
 				}
 			}
 		}
@@ -169,7 +169,7 @@ func (c *checker) checkUnmadeVolumes() {
 					if was, used := at[v.Claim]; !used {
 						at[v.Claim] = zone
 					} else if planned && was != zone {
-						c.addViolation(Topology, p, h.name, "volume %s will be made in zone %s", v.Claim, was)
+						c.addViolation(Topology, p, h.site, "volume %s will be made in zone %s", v.Claim, was)
 					}
 				}
 			}
@@ -241,7 +241,7 @@ func (c *checker) makeHosts() {
 		if r.Drained {
 			continue
 		}
-		h := &host{name: r.Name, labels: r.Labels, open: map[string]bool{}, taints: r.Taints, pods: r.Pods, closed: r.Closed}
+		h := &host{name: r.Name, site: Site{Node: r.Name}, labels: r.Labels, open: map[string]bool{}, taints: r.Taints, pods: r.Pods, closed: r.Closed}
 		for _, q := range r.Open {
 			h.open[q.Key] = true
 		}
@@ -260,7 +260,7 @@ func (c *checker) makeHosts() {
 		if p == nil {
 			continue
 		}
-		h := &host{name: machineName(i, m), labels: model.Labels{}, open: map[string]bool{}, taints: p.Taints, planned: m.Pods}
+		h := &host{name: siteOf(i, m).String(), site: siteOf(i, m), labels: model.Labels{}, open: map[string]bool{}, taints: p.Taints, planned: m.Pods}
 		first := true
 		c.forEachOffering(p, m, func(_ *model.InstanceType, _ *model.Offering, v *variant) {
 			if !slices.Contains(h.become, v) {

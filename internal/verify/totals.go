@@ -13,29 +13,49 @@ import (
 
 // checkLimits checks the limits of pools. Of each resource a machine counts with the largest of its choices.
 func (c *checker) checkLimits() {
-	used := map[string]model.Resources{}
-	count := map[string]int64{}
-	for i := range c.in.New {
-		m := &c.in.New[i]
-		var most model.Resources
-		for _, t := range m.Choices {
-			most = most.Max(t.Capacity)
-		}
-		used[m.Pool] = used[m.Pool].AddInto(most, 1)
-		count[m.Pool]++
-	}
 	for i := range c.in.Pools {
 		p := &c.in.Pools[i]
-		if n := count[p.Name]; p.NodesLeft >= 0 && n > p.NodesLeft {
-			c.addViolation(Limits, nil, p.Name, "buys %d nodes, %d are left", n, p.NodesLeft)
+		var used, kept model.Resources
+		n, keptN := int64(0), int64(0)
+		var over []int // machines that the limits do not allow beside those before them
+		for j := range c.in.New {
+			m := &c.in.New[j]
+			if m.Pool != p.Name {
+				continue
+			}
+			var most model.Resources
+			for _, t := range m.Choices {
+				most = most.Max(t.Capacity)
+			}
+			used, n = used.AddInto(most, 1), n+1
+			beside := kept.Clone().AddInto(most, 1)
+			if p.NodesLeft >= 0 && keptN+1 > p.NodesLeft || overdrawn(p, beside, kept) {
+				over = append(over, j)
+				continue
+			}
+			kept, keptN = beside, keptN+1
+		}
+		at := Site{Machines: over, Pool: p.Name}
+		if p.NodesLeft >= 0 && n > p.NodesLeft {
+			c.addViolation(Limits, nil, at, "buys %d nodes, %d are left", n, p.NodesLeft)
 		}
 		for d, limited := range p.HasLimit {
 			d := model.Dim(d)
-			if have := used[p.Name].At(d); limited && have > 0 && have > p.Left.At(d) {
-				c.addViolation(Limits, nil, p.Name, "buys %s of resource %d, %s is left", model.FormatAmount(d, have), d, model.FormatAmount(d, p.Left.At(d)))
+			if have := used.At(d); limited && have > 0 && have > p.Left.At(d) {
+				c.addViolation(Limits, nil, at, "buys %s of resource %d, %s is left", model.FormatAmount(d, have), d, model.FormatAmount(d, p.Left.At(d)))
 			}
 		}
 	}
+}
+
+// overdrawn reports whether a pool's limits leave less of a resource than is used, of those that are used more than before.
+func overdrawn(p *Pool, used, before model.Resources) bool {
+	for d, limited := range p.HasLimit {
+		if d := model.Dim(d); limited && used.At(d) > before.At(d) && used.At(d) > p.Left.At(d) {
+			return true
+		}
+	}
+	return false
 }
 
 // checkSharedLimits checks the limits that several pools share. A machine counts where any of the offerings that it may
@@ -43,7 +63,9 @@ func (c *checker) checkLimits() {
 func (c *checker) checkSharedLimits() {
 	for i := range c.in.Limits {
 		l := &c.in.Limits[i]
-		used, nodes, micro := l.Used.Clone(), l.UsedNodes, l.UsedMicro
+		all := sharedUse{l.Used.Clone(), l.UsedNodes, l.UsedMicro}
+		kept := all
+		var over []int // machines that the limit does not allow beside those before them
 		for j := range c.in.New {
 			m := &c.in.New[j]
 			p, counts, dearest := c.pools[m.Pool], false, int64(0)
@@ -61,28 +83,51 @@ func (c *checker) checkSharedLimits() {
 			for _, t := range m.Choices {
 				most = most.Max(t.Capacity)
 			}
-			used, nodes, micro = used.AddInto(most, 1), nodes+1, micro+dearest
-		}
-		if nodes > l.UsedNodes && l.Nodes >= 0 && nodes > l.Nodes {
-			c.addViolation(Limits, nil, l.Name, "%d nodes with those bought, %d are allowed", nodes, l.Nodes)
-		}
-		if micro > l.UsedMicro && l.MicroPerHour >= 0 && micro > l.MicroPerHour {
-			c.addViolation(Limits, nil, l.Name, "%d micro-dollars an hour with what is bought, %d are allowed", micro, l.MicroPerHour)
-		}
-		for d, limited := range l.HasMost {
-			if d := model.Dim(d); limited && used.At(d) > l.Used.At(d) && used.At(d) > l.Most.At(d) {
-				c.addViolation(Limits, nil, l.Name, "%s of resource %d with what is bought, %s is allowed", model.FormatAmount(d, used.At(d)), d,
-					model.FormatAmount(d, l.Most.At(d)))
+			all = all.with(most, dearest)
+			if next := kept.with(most, dearest); len(next.violations(l)) == 0 {
+				kept = next
+			} else {
+				over = append(over, j)
 			}
 		}
+		for _, detail := range all.violations(l) {
+			c.addViolation(Limits, nil, Site{Machines: over, Limit: l.Name}, "%s", detail)
+		}
 	}
+}
+
+// sharedUse is what is used of a limit that several pools share.
+type sharedUse struct {
+	used         model.Resources
+	nodes, micro int64
+}
+
+// with is the use with one more node.
+func (u sharedUse) with(most model.Resources, micro int64) sharedUse {
+	return sharedUse{u.used.Clone().AddInto(most, 1), u.nodes + 1, u.micro + micro}
+}
+
+// violations says what of a limit is exceeded by what was not used before.
+func (u sharedUse) violations(l *model.LimitUse) (out []string) {
+	if u.nodes > l.UsedNodes && l.Nodes >= 0 && u.nodes > l.Nodes {
+		out = append(out, fmt.Sprintf("%d nodes with those bought, %d are allowed", u.nodes, l.Nodes))
+	}
+	if u.micro > l.UsedMicro && l.MicroPerHour >= 0 && u.micro > l.MicroPerHour {
+		out = append(out, fmt.Sprintf("%d micro-dollars an hour with what is bought, %d are allowed", u.micro, l.MicroPerHour))
+	}
+	for d, limited := range l.HasMost {
+		if d := model.Dim(d); limited && u.used.At(d) > l.Used.At(d) && u.used.At(d) > l.Most.At(d) {
+			out = append(out, fmt.Sprintf("%s of resource %d with what is bought, %s is allowed", model.FormatAmount(d, u.used.At(d)), d, model.FormatAmount(d, l.Most.At(d))))
+		}
+	}
+	return out
 }
 
 // checkLimitedOfferings checks that no more machines are bought of an offering than there are, whichever pools offer
 // it. A machine that several node groups may provide counts for none of them.
 func (c *checker) checkLimitedOfferings() {
 	type id struct{ t, zone, capacityType, labels string }
-	used, left := map[id]int64{}, map[id]int64{}
+	used, left, over := map[id]int64{}, map[id]int64{}, map[id][]int{}
 	for i := range c.in.New {
 		m := &c.in.New[i]
 		p := c.pools[m.Pool]
@@ -102,19 +147,24 @@ func (c *checker) checkLimitedOfferings() {
 			default:
 				k := id{t.Name, o.Zone, o.CapacityType, fmt.Sprint(o.Labels)}
 				used[k]++
-				left[k] = o.Remaining
+				if left[k] = o.Remaining; used[k] > o.Remaining {
+					over[k] = append(over[k], i)
+				}
 			}
 		})
 		if len(groups) == 1 && !free { // one that several groups may make is counted for none
 			for g := range groups {
-				used[id{labels: g}]++
+				k := id{labels: g}
+				if used[k]++; used[k] > left[k] {
+					over[k] = append(over[k], i)
+				}
 			}
 		}
 	}
 	before := len(c.found)
 	for k, n := range used {
 		if n > left[k] {
-			c.addViolation(Limits, nil, k.t, "%d machines of an offering in %s of which %d are left", n, k.zone, left[k])
+			c.addViolation(Limits, nil, Site{Machines: over[k]}, "%d machines of an offering of %s in %s of which %d are left", n, k.t+k.labels, k.zone, left[k])
 		}
 	}
 	slices.SortFunc(c.found[before:], func(a, b Violation) int { return strings.Compare(a.String(), b.String()) })
@@ -140,7 +190,7 @@ func (c *checker) checkExclusiveVolumes() {
 			}
 		}
 	}
-	place := func(p *model.Pod, where string) {
+	place := func(p *model.Pod, where Site) {
 		for _, v := range p.Class.Volumes {
 			if !v.Exclusive {
 				continue
@@ -153,12 +203,12 @@ func (c *checker) checkExclusiveVolumes() {
 	}
 	for _, a := range c.in.OnNodes {
 		for _, p := range a.Pods {
-			place(p, a.Node)
+			place(p, Site{Node: a.Node})
 		}
 	}
 	for i, m := range c.in.New {
 		for _, p := range m.Pods {
-			place(p, machineName(i, &m))
+			place(p, siteOf(i, &m))
 		}
 	}
 }
@@ -170,9 +220,9 @@ func (c *checker) checkCost() {
 		sum += m.PriceMicro
 	}
 	if sum != c.in.Cost.NewMicroPerHour {
-		c.addViolation(Price, nil, "", "machines cost %d, the plan says %d", sum, c.in.Cost.NewMicroPerHour)
+		c.addViolation(Price, nil, Site{}, "machines cost %d, the plan says %d", sum, c.in.Cost.NewMicroPerHour)
 	}
 	if c.in.Cost.BoundMicroPerHour > sum {
-		c.addViolation(Price, nil, "", "bound %d is above the cost %d", c.in.Cost.BoundMicroPerHour, sum)
+		c.addViolation(Price, nil, Site{}, "bound %d is above the cost %d", c.in.Cost.BoundMicroPerHour, sum)
 	}
 }

@@ -5,10 +5,10 @@
 // may run where the plan places it, that no node is overfilled and no limit overspent, and that every pod is answered
 // once.
 //
-// It shares no code with solve, so that a mistake there is not repeated here, and it never repairs anything: a plan with a
-// violation is refused whole (contract 2). Where it must choose, it follows kube-scheduler.
+// It shares no code with solve, so that a mistake there is not repeated here, and it never repairs anything: it says which
+// part of a plan breaks which rule, and that part is not done (contract 2). Where it must choose, it follows kube-scheduler.
 //
-// Start reading at Plan, whose checks are in verify.go, node.go (with admission.go), totals.go, and topology.go (with
+// Start reading at Plan, whose checks are in verify.go, node.go (with admission.go), claims.go, totals.go, and topology.go (with
 // topologyterms.go). BindingCheck in binding.go is apart: it says whether one pod may be bound to one node now.
 package verify
 
@@ -29,6 +29,8 @@ type Input struct {
 	Namespaces    map[string]model.Labels
 	Limits        []model.LimitUse // that several pools share
 	Demand        []*model.Pod
+
+	ClaimNames map[string]bool // of NodeClaims that there are
 
 	OnNodes []Placement
 	New     []Machine
@@ -65,6 +67,7 @@ type Machine struct {
 	Requirements  model.Requirements
 	Pods          []*model.Pod
 	PriceMicro    int64
+	Claim         *Claim // nil: none is made yet
 }
 
 // Refusal is a pod not placed.
@@ -85,22 +88,46 @@ const (
 	Choice    Rule = "choice"    // what a machine may become holds what it is for, and the price is that of the cheapest
 	Limits    Rule = "limits"    // of the pool
 	Topology  Rule = "topology"  // spread, affinity, anti-affinity
+	Claims    Rule = "claims"    // NodeClaims have names of their own, and slots for their pods
 	Price     Rule = "price"     // cost adds up, and no bound is above it
 )
 
-// Violation is one broken rule.
+// Violation is one broken rule, and what of the plan breaks it.
 type Violation struct {
 	Rule   Rule
-	Pod    string // where it is about a pod
-	Where  string // node, or pool and number of the machine
+	Pod    *model.Pod // whose place it is about; nil: of nobody in particular
+	Site   Site
 	Detail string
+}
 
-	pod *model.Pod
+// Site is what of a plan a violation is about. The zero value: nothing in particular, or the plan as a whole.
+type Site struct {
+	Node     string // that pods are placed on
+	Machines []int  // to be bought, by place in Input.New: without them the rule holds
+	Pool     string
+	Limit    string // that several pools share
+}
+
+// String names the site.
+func (s Site) String() string {
+	switch {
+	case s.Node != "":
+		return s.Node
+	case s.Limit != "":
+		return s.Limit
+	case len(s.Machines) == 1:
+		return fmt.Sprintf("%s#%d", s.Pool, s.Machines[0])
+	}
+	return s.Pool
 }
 
 // String writes it in one line.
 func (v Violation) String() string {
-	return strings.TrimSpace(fmt.Sprintf("%s: %s %s: %s", v.Rule, v.Pod, v.Where, v.Detail))
+	pod := ""
+	if v.Pod != nil {
+		pod = v.Pod.Key()
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s: %s %s: %s", v.Rule, pod, v.Site, v.Detail))
 }
 
 // checker gathers violations of one plan.
@@ -121,6 +148,7 @@ type checker struct {
 // host is a node or a machine to be bought, with the pods on it and those that the plan places there.
 type host struct {
 	name    string
+	site    Site
 	labels  model.Labels
 	open    map[string]bool // labels it will have, value not certain
 	taints  []model.Taint
@@ -162,6 +190,7 @@ func Plan(in *Input) []Violation {
 	for i := range in.New {
 		c.checkMachine(i, &in.New[i])
 	}
+	c.checkClaims()
 	c.checkLimits()
 	c.checkSharedLimits()
 	c.checkLimitedOfferings()
@@ -172,12 +201,8 @@ func Plan(in *Input) []Violation {
 }
 
 // addViolation notes a violation; pod may be nil.
-func (c *checker) addViolation(rule Rule, pod *model.Pod, where, format string, args ...any) {
-	v := Violation{Rule: rule, Where: where, Detail: fmt.Sprintf(format, args...)}
-	if pod != nil {
-		v.Pod = pod.Key()
-	}
-	c.found = append(c.found, v)
+func (c *checker) addViolation(rule Rule, pod *model.Pod, at Site, format string, args ...any) {
+	c.found = append(c.found, Violation{Rule: rule, Pod: pod, Site: at, Detail: fmt.Sprintf(format, args...)})
 }
 
 // checkAnswers checks that the pods answered are the pods of the demand, each once, and that a refusal has a reason.
@@ -186,7 +211,7 @@ func (c *checker) checkAnswers() {
 	for _, p := range c.in.Demand {
 		times[p] = 0
 	}
-	answer := func(p *model.Pod, where string) {
+	answer := func(p *model.Pod, where Site) {
 		if _, asked := times[p]; !asked {
 			c.addViolation(Answer, p, where, "was not asked about")
 		}
@@ -194,26 +219,26 @@ func (c *checker) checkAnswers() {
 	}
 	for _, a := range c.in.OnNodes {
 		for _, p := range a.Pods {
-			answer(p, a.Node)
+			answer(p, Site{Node: a.Node})
 		}
 	}
 	for i, m := range c.in.New {
 		for _, p := range m.Pods {
-			answer(p, machineName(i, &m))
+			answer(p, siteOf(i, &m))
 		}
 	}
 	for _, r := range c.in.Refused {
-		answer(r.Pod, "")
+		answer(r.Pod, Site{})
 		if len(r.Reasons) == 0 {
-			c.addViolation(Answer, r.Pod, "", "refused without a reason")
+			c.addViolation(Answer, r.Pod, Site{}, "refused without a reason")
 		}
 	}
 	for _, p := range c.in.Demand {
 		if times[p] != 1 {
-			c.addViolation(Answer, p, "", "answered %d times", times[p])
+			c.addViolation(Answer, p, Site{}, "answered %d times", times[p])
 		}
 	}
 }
 
-// machineName names the machine to be bought at an index of the plan.
-func machineName(i int, m *Machine) string { return fmt.Sprintf("%s#%d", m.Pool, i) }
+// siteOf is the site of the machine to be bought at an index of the plan.
+func siteOf(i int, m *Machine) Site { return Site{Machines: []int{i}, Pool: m.Pool} }

@@ -131,6 +131,25 @@ func TestFaults(t *testing.T) {
 		{"a price that is not the cheapest choice's", func(in *Input) {
 			in.New[0].PriceMicro, in.Cost.NewMicroPerHour = 105, 105
 		}, Choice, "cheapest choice"},
+		{"requirements that a choice does not meet", func(in *Input) {
+			in.New[0].Requirements = in.New[0].Requirements.With(model.OneOf(model.LabelInstanceType, "other"))
+		}, Choice, "don't allow"},
+		{"two values of the zone wanted, where the machine may be in one", func(in *Input) {
+			r, _ := model.NewRequirement(model.LabelZone, model.OpExists)
+			r.MinValues = 2
+			in.Pools[0].Requirements, in.New[0].Zones = in.Pools[0].Requirements.With(r), []string{"a"}
+		}, Choice, "1 values of " + model.LabelZone},
+		{"two NodeClaims of one name", func(in *Input) {
+			in.New = append(in.New, in.New[0])
+			in.New[0].Claim, in.New[1].Claim = &Claim{Name: "x"}, &Claim{Name: "x"}
+		}, Claims, "made twice"},
+		{"a NodeClaim that there is", func(in *Input) {
+			in.ClaimNames = map[string]bool{"x": true}
+			in.New[0].Claim = &Claim{Name: "x", Slots: []model.Slot{{Count: len(in.New[0].Pods)}}}
+		}, Claims, "exists"},
+		{"more slots than pods", func(in *Input) {
+			in.New[0].Claim = &Claim{Name: "x", Slots: []model.Slot{{Count: len(in.New[0].Pods) + 1}}}
+		}, Claims, "slots for"},
 		{"too few values left", func(in *Input) {
 			r, _ := model.NewRequirement(model.LabelInstanceType, model.OpExists)
 			r.MinValues = 3

@@ -27,7 +27,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -301,7 +301,7 @@ func event(x *problems.Problem, runs int) (row, error) {
 		s.SetPod(&pod)
 		snap := s.Snapshot(now)
 		out, mem = decide.Step(snap, mem, now, decide.DefaultPolicy(), decide.Request{Solve: true})
-		if err := controller.VerifyPlan(snap, &out).Err(); err != nil {
+		if err := approve.Verify(snap, &out).Err(); err != nil {
 			failed = err
 		}
 		if len(out.Result.New) != 1 {

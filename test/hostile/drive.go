@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
-	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -105,7 +105,7 @@ func (c *cluster) step() (decide.Output, error) {
 	snap := c.state.Snapshot(c.now)
 	out, mem := decide.Step(snap, c.mem, c.now, c.pol, decide.Request{Solve: true})
 	c.mem = mem
-	err := controller.VerifyPlan(snap, &out).Err()
+	err := approve.Verify(snap, &out).Err()
 	for _, d := range out.Pods {
 		if d.Outcome == plan.Refused {
 			_, _ = report.Refusal(d.Reasons[:1]), report.Refusal(d.Reasons)

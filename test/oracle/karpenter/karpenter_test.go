@@ -36,7 +36,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
-	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -346,7 +346,7 @@ func weSay(p *problem) (verdict, string, error) {
 			out.nodes++
 		}
 	}
-	return out, text.String(), controller.VerifyPlan(snap, &a).Demand
+	return out, text.String(), approve.Verify(snap, &a).Demand
 }
 
 // TestKarpenter asks both; see the package's comment.

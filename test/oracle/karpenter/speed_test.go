@@ -20,7 +20,7 @@ import (
 	karpreqs "sigs.k8s.io/karpenter/pkg/scheduling"
 
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
-	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -116,7 +116,7 @@ func planned(tb testing.TB, x *problems.Problem) verdict {
 	}
 	snap := st.Snapshot(now)
 	a := decide.WhatIf(snap, now, decide.DefaultPolicy())
-	if err := controller.VerifyPlan(snap, &a).Err(); err != nil {
+	if err := approve.Verify(snap, &a).Err(); err != nil {
 		tb.Fatal(err)
 	}
 	out := verdict{placed: map[string]int{}, micro: a.Cost.NewMicroPerHour, nodes: len(a.Result.New)}

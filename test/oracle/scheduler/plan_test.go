@@ -24,7 +24,7 @@ import (
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
-	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -98,7 +98,7 @@ func (s *scenario) answerFor(objects []runtime.Object) (*answer, error) {
 	for _, p := range snap.Pools {
 		a.pools[p.Name] = p
 	}
-	a.broken = controller.VerifyPlan(snap, &a.out).Demand
+	a.broken = approve.Verify(snap, &a.out).Demand
 	return a, nil
 }
 
