@@ -161,3 +161,22 @@ func claimWithValues(p *Pool, class *model.Class, pods int64) (fits, met bool) {
 	}
 	return fits, met
 }
+
+// TestMinValuesOutOfReachCostLittle counts the work for pods whose zone is fixed, for a pool that asks for several zones: that
+// they can't be had is found without looking at the choices of each machine.
+func TestMinValuesOutOfReachCostLittle(t *testing.T) {
+	const types = 500
+	for _, pod := range []string{"pod web x3 cpu=1 mem=1Gi select=zone:In:a", "pod web x3 cpu=1 mem=1Gi label=app=web spread=zone:1:app=web", "pod web x3 cpu=1 mem=1Gi label=app=web spread=zone:1:app=web:soft"} {
+		var b strings.Builder
+		b.WriteString("pool default req=zone:Exists minvalues=zone:2\n")
+		for i := range types {
+			fmt.Fprintf(&b, "type t%d cpu=%d mem=%dGi price=0.%04d spot=0.%04d zones=a,b,c\n", i, 1+i%97, 1+i%89, 100+i, 50+i)
+		}
+		p := parseProblem(t, b.String()+pod+"\n")
+		r, _ := Solve(p, Memory{}, DefaultPolicy())
+		if most := int64(60 * types * 6); r.Stats.Work > most {
+			t.Errorf("%s: %d steps were taken for %d offers, want at most %d", pod, r.Stats.Work, r.Stats.Offerings, most)
+		}
+		t.Logf("%s: %d steps for %d offers, %d refused", pod, r.Stats.Work, r.Stats.Offerings, len(r.Refused))
+	}
+}

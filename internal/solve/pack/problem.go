@@ -66,6 +66,7 @@ type PackingProblem struct {
 	Relaxed    bool                     // for a bound: patterns need only keep the rules that a bound knows
 
 	interchangeable    map[interchangeKey]*interchangeableOffers
+	valuesOfSets       map[valuesKey]bool
 	exclusivityDemands [][]int           // by mutual anti-affinity group; see exclusivityDemandsOf
 	feasibilityIndex   *feasibilityIndex // nil: not made for these machines yet
 	FreeAccess         []int8            // by demand: how much free capacity is open to it; nil: not told apart by that
