@@ -60,13 +60,13 @@ func judgePlan(c *drawn, a *answer) (*judge, error) {
 	if err := x.begin(ctx); err != nil {
 		return nil, err
 	}
-	if err := x.daemons(x.planned, "daemon"); err != nil {
+	if _, err := x.daemons(x.planned, "daemon"); err != nil {
 		return nil, err
 	}
 	if err := x.land(); err != nil {
 		return nil, err
 	}
-	if err := x.daemons(x.c.arrived(), "daemon"); err != nil {
+	if _, err := x.daemons(x.c.arrived(), "daemon"); err != nil {
 		return nil, err
 	}
 	if len(x.found) > 0 {
@@ -312,8 +312,8 @@ func (x *judge) daemonPod(d *appsv1.DaemonSet, n *corev1.Node) *corev1.Pod {
 	return p
 }
 
-// daemons has the pods of DaemonSets come to nodes, and says where one finds no room.
-func (x *judge) daemons(nodes []*corev1.Node, kind string) error {
+// daemons adds the pods of DaemonSets to nodes, says where one finds no room, and returns how many do not.
+func (x *judge) daemons(nodes []*corev1.Node, kind string) (waiting int, err error) {
 	for _, n := range nodes {
 		n = asComing(n)
 		for _, d := range x.c.daemonsOf() {
@@ -323,9 +323,12 @@ func (x *judge) daemons(nodes []*corev1.Node, kind string) error {
 			}
 			plugin, message, err := x.filters.refusal(p, n)
 			if err != nil {
-				return err
+				return waiting, err
 			}
 			if plugin != "" {
+				if plugin != "NodeAffinity" {
+					waiting++
+				}
 				// A pod that its RuntimeClass keeps off the node is one that nobody can help.
 				if kind != "" && plugin != "NodeAffinity" && x.fittedEmpty(p, n) {
 					x.disagree(kind, "%s finds no room: %s: %s", p.Name, plugin, message)
@@ -333,11 +336,11 @@ func (x *judge) daemons(nodes []*corev1.Node, kind string) error {
 				continue
 			}
 			if err := x.filters.addPod(x.placed(p, n.Name)); err != nil {
-				return err
+				return waiting, err
 			}
 		}
 	}
-	return nil
+	return waiting, nil
 }
 
 func (c *drawn) daemonsOf() []*appsv1.DaemonSet { return c.scenario.daemons }
@@ -517,8 +520,13 @@ func (x *judge) refusals() error {
 	for _, pool := range x.c.pools {
 		for _, n := range x.probes[pool.Name] {
 			x.filters.setNode(n)
-			if err := x.daemons([]*corev1.Node{n}, ""); err != nil {
+			waiting, err := x.daemons([]*corev1.Node{n}, "")
+			if err != nil {
 				return err
+			}
+			if waiting > 0 { // no node is launched on which a DaemonSet's pod would wait for ever
+				x.filters.remove(n)
+				continue
 			}
 			for _, p := range all {
 				r := reasonOf(reasons[p], pool.Name)
