@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,6 +37,73 @@ func (e *env) names(subject string, code plan.Code, words ...string) {
 		}
 		return fmt.Errorf("it says %+v", a.Findings)
 	})
+}
+
+const (
+	policies        = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+	policyBindings  = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
+	attachments     = "/apis/storage.k8s.io/v1/volumeattachments"
+	foreignHold     = "example.com/inventory"
+	refusesEviction = `{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": %[1]q},
+		"spec": {"matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"]}]},
+			"validations": [{"expression": "false", "message": "the backup of %[1]s is not finished"}]}}`
+	refusesIn = `{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": %[1]q},
+		"spec": {"policyName": %[1]q, "validationActions": ["Deny"], "matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": %[1]q}}}}}`
+	attachment = `{"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": %q},
+		"spec": {"attacher": "csi.example.com", "nodeName": %q, "source": {"persistentVolumeName": %q}}}`
+)
+
+// TestWhyNamesWhatHoldsADrain drains a node that three things hold one after the other: an admission policy that refuses
+// the eviction of its pod, a VolumeAttachment that stays, and somebody else's finalizer on the Node. Each is named while
+// it holds, and the drain goes on when it ends.
+func TestWhyNamesWhatHoldsADrain(t *testing.T) {
+	s := shared(t)
+	t.Parallel()
+	e := newEnv(t, s, "why-drain")
+	e.nodePool(map[string]any{"spec.template.spec.requirements": only("m5.xlarge")})
+	e.deploy("web", 1, e.pod("1", "1Gi"))
+	pod := e.podsRun(1)[0]
+	claim := e.claimsAre(1, "Ready", ready)[0]
+	node := claim.Status.NodeName
+
+	e.must(s.Create(e.ctx, policies, fmt.Sprintf(refusesEviction, e.name)))
+	e.must(s.Create(e.ctx, policyBindings, fmt.Sprintf(refusesIn, e.name)))
+	t.Cleanup(func() {
+		_ = s.Delete(context.Background(), policyBindings+"/"+e.name, "") // gone where the test came that far
+		_ = s.Delete(context.Background(), policies+"/"+e.name, "")
+	})
+	e.until("the policy refuses evictions", func() error {
+		err := s.Kube.PolicyV1().Evictions(e.name).Evict(e.ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: e.name, Name: pod.Name},
+			DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}})
+		if err == nil {
+			return fmt.Errorf("it lets one pass")
+		}
+		return nil
+	})
+	e.must(s.Create(e.ctx, attachments, fmt.Sprintf(attachment, e.name, node, e.name)))
+	e.must(s.Kube.CoreV1().RESTClient().Patch("application/json-patch+json").AbsPath("/api/v1/nodes/" + node).
+		Body([]byte(`[{"op": "add", "path": "/metadata/finalizers/-", "value": "` + foreignHold + `"}]`)).Do(e.ctx).Error())
+	e.must(s.Delete(e.ctx, claims+"/"+claim.Name, ""))
+
+	e.names("node/"+node, plan.EvictionRefused, pod.Name, "the backup of "+e.name+" is not finished")
+	e.names("pod/"+e.name+"/"+pod.Name, plan.EvictionRefused)
+	e.must(s.Delete(e.ctx, policyBindings+"/"+e.name, ""))
+	e.names("node/"+node, plan.VolumeAttached, e.name)
+	e.must(s.Delete(e.ctx, attachments+"/"+e.name, ""))
+	e.names("nodeclaim/"+claim.Name, plan.ForeignHold, foreignHold)
+	n := e.node(node)
+	i := slices.Index(n.Finalizers, foreignHold)
+	e.must(s.Kube.CoreV1().RESTClient().Patch("application/json-patch+json").AbsPath("/api/v1/nodes/" + node).
+		Body(fmt.Appendf(nil, `[{"op": "test", "path": "/metadata/finalizers/%[1]d", "value": %[2]q}, {"op": "remove", "path": "/metadata/finalizers/%[1]d"}]`, i, foreignHold)).Do(e.ctx).Error())
+	e.until("the claim is gone", func() error {
+		for _, c := range e.claims() {
+			if c.Name == claim.Name {
+				return fmt.Errorf("%s", conditionsText(c.Status.Conditions))
+			}
+		}
+		return nil
+	})
+	e.podsRun(1)
 }
 
 // TestEmptyNodeKeptForItsDaemonSet: a DaemonSet's PodDisruptionBudget that allows no disruption keeps a node that has no
