@@ -47,7 +47,7 @@ func (lc *claimLifecycle) awaitedDaemons(c *model.Claim, n *model.Node) (out lif
 	return out
 }
 
-// standsOn says whether the DaemonSet controller makes a pod of a class for a node with these labels and taints.
+// standsOn reports whether the DaemonSet controller makes a pod of a class for a node with these labels and taints.
 func standsOn(c *model.Class, labels model.Labels, taints []model.Taint, name string) bool {
 	if model.Untolerated(taints, c.Tolerations) != nil {
 		return false

@@ -22,7 +22,7 @@ const (
 	barred        // not until some time, or until what came of another launch is known
 )
 
-// verdict says whether pods of a template are launched for at a site by what is counted of it, and if not until when:
+// verdict reports whether pods of a template are launched for at a site by what is counted of it, and if not until when:
 // zero where that is not a matter of time.
 func (vl *vainLaunches) verdict(k vainSite) (bar, vainCount, time.Time) {
 	c, ok := vl.mem.counts[k]
@@ -151,7 +151,7 @@ func causeText(r plan.Reason) string {
 	return r.Subject
 }
 
-// soften has the classes of refused pods try the places too that are tried last. It says whether that may help one.
+// soften has the classes of refused pods try the places too that are tried last. It reports whether that may help one.
 func (vl *vainLaunches) soften(refused []solve.Refusal) (some bool) {
 	if len(vl.mem.counts) == 0 {
 		return false
@@ -259,7 +259,7 @@ func (vl *vainLaunches) wake(waiting []plan.PodDecision) {
 	vl.wakeAt(vl.mem.retryAt)
 }
 
-// areDue says whether pods that were kept from a launch are to be decided on again.
+// areDue reports whether pods that were kept from a launch are to be decided on again.
 func (vl *vainLaunches) areDue() bool {
 	if !vl.mem.retryAt.IsZero() && vl.now.Before(vl.mem.retryAt) {
 		vl.wakeAt(vl.mem.retryAt)

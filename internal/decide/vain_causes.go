@@ -54,7 +54,7 @@ func ownerName(p *model.Pod) string {
 	return p.Namespace + "/" + cmp.Or(p.Deployment, p.Owner.Name, p.Name)
 }
 
-// vainCondition is the condition of a NodePool that says whether nodes have been launched in it in vain.
+// vainCondition is the condition of a NodePool that reports whether nodes have been launched in it in vain.
 const vainCondition = "LaunchesInVain"
 
 // condition is what a pool's status should say of vain launches; an empty one: nothing, what it says stays.
@@ -156,7 +156,7 @@ func foreignTaint(n *model.Node, p *model.Pod) *model.Taint {
 	return nil
 }
 
-// hasLostTaint says whether the taint that a count was made for has been taken off the node that it was on.
+// hasLostTaint reports whether the taint that a count was made for has been taken off the node that it was on.
 func (vl *vainLaunches) hasLostTaint(x vainCount) bool {
 	if x.Cause.Code != plan.Taint {
 		return false

@@ -263,7 +263,7 @@ func (vl *vainLaunches) forget() {
 	})
 }
 
-// hasChanged says whether a pool launches other nodes than when something was noted of it: it is gone, or its template is
+// hasChanged reports whether a pool launches other nodes than when something was noted of it: it is gone, or its template is
 // another one, or its node class is.
 func hasChanged(p *model.NodePool, basis string) bool {
 	if p == nil {
@@ -365,7 +365,7 @@ func (vl *vainLaunches) claimsWatched() map[string]bool {
 }
 
 // review looks at what is to be launched: launches that ended without the same pods were in vain, and are counted. It
-// says whether one was counted.
+// reports whether one was counted.
 func (vl *vainLaunches) review(nodes []solve.NewNode) (counted bool) {
 	if len(vl.mem.ended) == 0 {
 		return false
@@ -418,7 +418,7 @@ func (vl *vainLaunches) count(at int, p *model.Pod) {
 	vl.out.Vain = append(vl.out.Vain, vl.describe(x, t, p))
 }
 
-// hasBecomeUsable says whether a node that was launched where a launch was in vain has become usable since.
+// hasBecomeUsable reports whether a node that was launched where a launch was in vain has become usable since.
 func (vl *vainLaunches) hasBecomeUsable(x endedLaunch) bool {
 	return slices.ContainsFunc(vl.s.Claims, func(c *model.Claim) bool {
 		p := vl.poolByName[c.Pool]

@@ -65,7 +65,7 @@ func (a *adversary) kind(slots []model.Slot) (adversity, bool) {
 	return a.victims[slots[0].Owner], true
 }
 
-// rests says whether the adversary does nothing now.
+// rests reports whether the adversary does nothing now.
 func (a *adversary) rests() bool {
 	return a.pause > 0 && a.now.Sub(epoch)%a.pause < a.pause/2
 }
@@ -88,7 +88,7 @@ func (a *adversary) claimMade(w *world, c plan.CreateClaim) {
 	}
 }
 
-// refusesPod says whether kube-scheduler, and admission, keep a pod from a node.
+// refusesPod reports whether kube-scheduler, and admission, keep a pod from a node.
 func (a *adversary) refusesPod(w *world, p *model.Pod, node string) bool {
 	if a == nil || a.rests() {
 		return false
@@ -156,7 +156,7 @@ func (a *adversary) act(w *world) {
 	}
 }
 
-// isServing says whether a pod runs on a node.
+// isServing reports whether a pod runs on a node.
 func (a *adversary) isServing(w *world, node string) bool {
 	for _, p := range w.pods {
 		if p.Node == node {

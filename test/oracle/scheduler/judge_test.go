@@ -345,7 +345,7 @@ func (x *judge) daemons(nodes []*corev1.Node, kind string) (waiting int, err err
 
 func (c *drawn) daemonsOf() []*appsv1.DaemonSet { return c.scenario.daemons }
 
-// fittedEmpty says whether a DaemonSet's pod fitted on a standing node before anything was planned on it. A node that was planned has room for it.
+// fittedEmpty reports whether a DaemonSet's pod fitted on a standing node before anything was planned on it. A node that was planned has room for it.
 func (x *judge) fittedEmpty(p *corev1.Pod, n *corev1.Node) bool {
 	i := slices.IndexFunc(x.c.nodes, func(s *corev1.Node) bool { return s.Name == n.Name })
 	if i < 0 {
@@ -416,7 +416,7 @@ func (x *judge) land() error {
 	return nil
 }
 
-// waitsForStorage says whether a pod waits for a volume of a driver that tracks its capacity and tells of none.
+// waitsForStorage reports whether a pod waits for a volume of a driver that tracks its capacity and tells of none.
 func (x *judge) waitsForStorage(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
 		if v.PersistentVolumeClaim == nil {
@@ -546,7 +546,7 @@ func (x *judge) refusals() error {
 	return nil
 }
 
-// excused says whether a pod is refused for what no filter of kube-scheduler looks at: it asks for what is not supported, or for the operating
+// excused reports whether a pod is refused for what no filter of kube-scheduler looks at: it asks for what is not supported, or for the operating
 // system of another kubelet.
 func excused(reasons []plan.Reason) bool {
 	if len(reasons) == 0 {
