@@ -73,11 +73,15 @@ func (vl *vainLaunches) condition(p *model.NodePool) model.Condition {
 	}
 	if launches == 0 {
 		if p.Conditions[vainCondition].True() {
-			return model.Condition{Status: "False", Reason: "PodsRan", Message: "no launch has been in vain of late"}
+			return model.Condition{Status: "False", Reason: "PodsRan", Message: "pods run on the nodes that were launched for them"}
 		}
 		return model.Condition{}
 	}
-	text := strconv.Itoa(launches) + " launches in vain, cost $" + model.FormatMicro(micro) + "; the last for pods of " + last.Owner
+	served := " launches served no pod"
+	if launches == 1 {
+		served = " launch served no pod"
+	}
+	text := strconv.Itoa(launches) + served + " (cost $" + model.FormatMicro(micro) + "), the last for pods of " + last.Owner
 	if words := causeText(last.Cause); words != "" {
 		text += ": " + words
 	}
