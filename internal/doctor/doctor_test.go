@@ -457,6 +457,9 @@ func TestPodsAtALimitAreSetAside(t *testing.T) {
 		if with.LeastMicro != without.LeastMicro || with.RepackedMicro != without.RepackedMicro || with.ConsolidatedMicro != without.ConsolidatedMicro {
 			t.Errorf("seed %d: %+v\nwithout the pods that wait: %+v", seed, with.Compared, without.Compared)
 		}
+		if find(with, LimitReached, "nodepool/default") == nil || find(with, LimitNear, "nodepool/default") != nil {
+			t.Errorf("seed %d: the limit is to be told once, as reached: %s", seed, describe(with))
+		}
 		was, now := find(without, PodDoNotDisrupt, "deployment/shop/waste"), find(with, PodDoNotDisrupt, "deployment/shop/waste")
 		if was == nil || was.SavingMicro == 0 || now == nil || now.SavingMicro != was.SavingMicro {
 			t.Errorf("seed %d: the pod that holds a node: %+v, without the pods that wait: %+v", seed, now, was)

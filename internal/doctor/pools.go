@@ -83,6 +83,7 @@ func (x *exam) findUnplaceable() (out []Finding) {
 					f.Key = f.Changes[0].Field
 				}
 			case f.Code == LimitReached:
+				x.waitedFor[f.Subject+" "+f.Key] = true
 				f.Changes = x.raiseLimit(r.Pool, r.Key)
 			case f.Code == Unplaceable && len(out) < mostAsked:
 				f.Changes = x.nearestWay(p.Pod)
@@ -300,7 +301,7 @@ func (x *exam) findLimits() (out []Finding) {
 		}
 	}
 	near := func(p *model.NodePool, name string, have, limit int64, d model.Dim) {
-		if limit <= 0 || have*10 < limit*9 {
+		if limit <= 0 || have*10 < limit*9 || x.waitedFor["nodepool/"+p.Name+" spec.limits."+name] {
 			return
 		}
 		out = append(out, Finding{Code: LimitNear, Severity: Risky, Subject: "nodepool/" + p.Name, Key: "spec.limits." + name,
