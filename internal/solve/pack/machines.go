@@ -146,7 +146,8 @@ func (p *PackingProblem) restrictToMinValues(m *Machine) (narrowed bool) {
 func (p *PackingProblem) hasValues(m *Machine, set *problem.OfferSet) bool {
 	s := p.S
 	first := &s.Offers[m.offers[0]]
-	k := valuesKey{interchangeKey{m.pool, 0, first.Offering.CapacityType, fmt.Sprint(first.Offering.Labels[model.LabelNodeGroup], first.Variant)}, set}
+	k := valuesKey{p.choicesKey(m), set}
+	k.size = 0 // however little room they leave
 	if has, ok := p.valuesOfSets[k]; ok {
 		return has
 	}
@@ -286,7 +287,7 @@ func (l *interchangeableOffers) sink(i int) {
 func (p *PackingProblem) interchangeableWith(m *Machine, values *problem.ValueCount) *interchangeableOffers {
 	s := p.S
 	first := &s.Offers[m.offers[0]]
-	k := interchangeKey{m.pool, first.Size, first.Offering.CapacityType, fmt.Sprint(first.Offering.Labels[model.LabelNodeGroup], first.Variant)}
+	k := p.choicesKey(m)
 	if list, ok := p.interchangeable[k]; ok {
 		return list
 	}
@@ -324,6 +325,12 @@ func (p *PackingProblem) areAlike(i, j int, values *problem.ValueCount) bool {
 	a, b := &p.S.Offers[i], &p.S.Offers[j]
 	return a.TypeStart == b.TypeStart && a.Size == b.Size && values.AreAlike(i, j) &&
 		!slices.ContainsFunc(p.offerSets, func(set *problem.OfferSet) bool { return set.Contains(i) != set.Contains(j) })
+}
+
+// choicesKey names the offers that may be choices beside a machine.
+func (p *PackingProblem) choicesKey(m *Machine) interchangeKey {
+	first := &p.S.Offers[m.offers[0]]
+	return interchangeKey{m.pool, first.Size, first.Offering.CapacityType, fmt.Sprint(first.Offering.Labels[model.LabelNodeGroup], first.Variant)}
 }
 
 type interchangeKey struct {
