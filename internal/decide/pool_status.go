@@ -48,7 +48,7 @@ func (ps *poolStatus) write() {
 			a.Conditions[registrationHealthy] = r
 		}
 		if v := ps.vain.condition(p); v.Status != "" {
-			a.Conditions[vainCondition] = v
+			a.Conditions[ConditionVainLaunches] = v
 		}
 		if !poolStatusDiffers(p, a) {
 			at[p.UID] = last

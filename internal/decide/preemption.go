@@ -33,10 +33,7 @@ func (pe *preemption) protects(h *reservation) bool {
 	if h == nil || h.node == nil || !h.claim.Reserved || len(pe.waitingClasses()) == 0 {
 		return false
 	}
-	since := h.claim.Conditions[lifecycle.Initialized].Since
-	if r, ok := readHostRecord(h.claim); ok {
-		since = r.Since
-	}
+	since := h.began().Since
 	due := since.Add(pe.pol.SlowSchedulerTimeout)
 	if !since.IsZero() && !pe.now.Before(due) {
 		return false

@@ -43,6 +43,16 @@ func (h *reservation) awaitedPods() int {
 	return n
 }
 
+// began returns the condition Initialized of a reservation's claim, since when its pods may come: of a standing node that
+// hosts a disruption command, since it was reserved.
+func (h *reservation) began() model.Condition {
+	c := h.claim.Conditions[lifecycle.Initialized]
+	if r, hosts := readHostRecord(h.claim); hosts {
+		c.Since = r.Since
+	}
+	return c
+}
+
 // isContested says whether kube-scheduler may bind one of these pods to the node at any moment. Then all that comes
 // there is left to it: who binds beside it may overfill the node.
 func (h *reservation) isContested(intruders []*model.Class) bool {

@@ -39,11 +39,8 @@ type reservationMemory struct {
 // Policy.SlowSchedulerTimeout after it was initialized: kube-scheduler binds one pod after another, and one that is
 // slow comes to this node's pods only when it is done with those before them.
 func (rt *reservations) landingStatus(h *reservation) (coming bool, since time.Time) {
-	began := h.claim.Conditions[lifecycle.Initialized]
+	began := h.began()
 	r, hosts := readHostRecord(h.claim)
-	if hosts {
-		began.Since = r.Since
-	}
 	if began.True() && (h.ending || slices.ContainsFunc(h.pods, func(p *model.Pod) bool { return p.Node != "" || p.Expected || p.Binding != "" })) {
 		due := began.Since.Add(rt.pol.CommandTimeout)
 		if rt.now.Before(due) {

@@ -54,8 +54,8 @@ func ownerName(p *model.Pod) string {
 	return p.Namespace + "/" + cmp.Or(p.Deployment, p.Owner.Name, p.Name)
 }
 
-// vainCondition is the condition of a NodePool that reports whether nodes have been launched in it in vain.
-const vainCondition = "LaunchesInVain"
+// ConditionVainLaunches is the condition of a NodePool that is True while launches in it have served no pod.
+const ConditionVainLaunches = "LaunchesInVain"
 
 // condition is what a pool's status should say of vain launches; an empty one: nothing, what it says stays.
 func (vl *vainLaunches) condition(p *model.NodePool) model.Condition {
@@ -72,7 +72,7 @@ func (vl *vainLaunches) condition(p *model.NodePool) model.Condition {
 		}
 	}
 	if launches == 0 {
-		if p.Conditions[vainCondition].True() {
+		if p.Conditions[ConditionVainLaunches].True() {
 			return model.Condition{Status: "False", Reason: "PodsRan", Message: "pods run on the nodes that were launched for them"}
 		}
 		return model.Condition{}

@@ -37,7 +37,7 @@ const mostAsked = 8
 // findVainLaunches finds NodePools whose nodes no pod came to, as their status says.
 func (x *exam) findVainLaunches() (out []Finding) {
 	for _, p := range x.Snapshot.Pools {
-		if c := p.Conditions["LaunchesInVain"]; c.True() {
+		if c := p.Conditions[decide.ConditionVainLaunches]; c.True() {
 			out = append(out, Finding{Code: LaunchesInVain, Severity: Broken, Subject: "nodepool/" + p.Name, Key: c.Reason, Have: c.Message})
 		}
 	}

@@ -445,7 +445,7 @@ func (s *suite) launchConcurrently() {
 		if i%2 == 1 {
 			p = s.Another()
 		}
-		wg.Go(func() { // a wait in vain ends this goroutine alone, and its answer is then missing below
+		wg.Go(func() { // a wait that reaches its limit ends this goroutine alone, and its answer is then missing below
 			res := s.settled(p, s.request("a", types...))
 			ids[i], errs[i] = res[0].ProviderID, res[0].Err
 		})
