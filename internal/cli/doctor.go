@@ -43,7 +43,7 @@ func doctorCommand() *cobra.Command {
 		Short: "say what a cluster costs, what it could cost at least, and what stands between",
 		Long: "Reads a cluster, whichever autoscaler it has, and says what its nodes cost a month, what they would cost after consolidation and\n" +
 			"at least, and what stands between: each thing that holds nodes, with its pods, its dollars and the change that ends it; NodePools\n" +
-			"that can launch nothing, overlap or have reached a limit; pods that wait in vain, have no requests or no second replica; rights\n" +
+			"that can launch nothing, overlap or have reached a limit; pods that no node can take, have no requests or no second replica; rights\n" +
 			"that are missing; other autoscalers. It ends with three next steps. It needs rights to read, and changes nothing.\n\n" +
 			"A finding's dollars are a what-if: the cluster after consolidation as it is, less the same without that one thing. Prices are those\n" +
 			"of the built-in EC2 catalogue (--catalog for others). With -f it reads files, as plan does, and no cluster.\n\n" +

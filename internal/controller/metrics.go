@@ -81,7 +81,7 @@ type interruptionMetrics struct {
 
 type ownMetrics struct {
 	plansRefused, decisionsFailed   prometheus.Counter
-	vainLaunches, vainDollars       *prometheus.CounterVec
+	unusedLaunches, unusedDollars   *prometheus.CounterVec
 	partsRefused                    *prometheus.CounterVec
 	movesRefused, bindings          *prometheus.CounterVec
 	planCost, planBound, standingBy prometheus.Gauge
@@ -219,13 +219,13 @@ func newOwnMetrics(r registrar) ownMetrics {
 		decisionsFailed: prometheus.NewCounter(prometheus.CounterOpts{Name: "dovetail_decisions_failed_total", Help: "Decisions that a fault of dovetail ended; nothing was launched or disrupted for what brought the fault about."}),
 		movesRefused:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_moves_refused_total", Help: "Moves that verify refused; nothing of them was done."}, []string{"reason"}),
 		bindings:        prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_bindings_total", Help: "Pods bound to nodes, by result: bound, conflict (bound already or being deleted), gone, refused (by admission), error, unfit (a filter of kube-scheduler was against it, so it was not tried)."}, []string{"result"}),
-		vainLaunches:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_vain_launches_total", Help: "Launches on whose node none of the pods ran that it was made for, by NodePool and likeliest cause."}, []string{"nodepool", "cause"}),
-		vainDollars:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_vain_launch_dollars_total", Help: "What these launches have cost, by NodePool."}, []string{"nodepool"}),
+		unusedLaunches:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_unused_launches_total", Help: "Launches whose pods never ran on the launched node, by NodePool and likeliest cause."}, []string{"nodepool", "cause"}),
+		unusedDollars:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_unused_launch_dollars_total", Help: "Cost of unused launches in dollars, by NodePool."}, []string{"nodepool"}),
 		planCost:        prometheus.NewGauge(prometheus.GaugeOpts{Name: "dovetail_plan_cost_usd_per_hour", Help: "Price of the machines of the last plan that bought any."}),
 		standingBy:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "dovetail_standing_down", Help: "Other autoscalers that are live; above 0 nothing is bought or moved."}),
 		planBound:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "dovetail_plan_lower_bound_usd_per_hour", Help: "Proven lower bound on that price."}),
 		planGap:         prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dovetail_plan_gap_ratio", Help: "Cost over bound, less one, of plans that bought.", Buckets: []float64{.001, .003, .01, .02, .05, .1, .2, .5, 1, 2}}),
 	}
-	r.MustRegister(m.plansRefused, m.decisionsFailed, m.movesRefused, m.bindings, m.vainLaunches, m.vainDollars, m.planCost, m.standingBy, m.planBound, m.planGap)
+	r.MustRegister(m.plansRefused, m.decisionsFailed, m.movesRefused, m.bindings, m.unusedLaunches, m.unusedDollars, m.planCost, m.standingBy, m.planBound, m.planGap)
 	return m
 }

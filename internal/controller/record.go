@@ -60,7 +60,7 @@ func (rec *recorder) recordOutput(now time.Time, snap *model.Snapshot, out *deci
 	rec.recordMoves(now, out)
 	rec.recordBindings(now, out.Actions)
 	rec.tellNotes(now, out.Notes)
-	rec.recordVain(now, out)
+	rec.recordUnused(now, out)
 	rec.groups.beginStep()
 	growth := rec.groups.findGrowth(snap, out.Actions)
 	rec.groups.tellGrowth(growth)
@@ -170,22 +170,22 @@ func (rec *recorder) recordUnmade(a plan.CreateClaim, err error) {
 	rec.cluster.Event("NodePool", "", a.Pool.Name, a.Pool.UID, true, string(plan.ClaimRefused), report.Sentence(why))
 }
 
-// recordVain tells of launches that were in vain: their pods, the NodePool, the history and the metrics.
-func (rec *recorder) recordVain(now time.Time, out *decide.Output) {
-	for i := range out.Vain {
-		v := &out.Vain[i]
+// recordUnused tells of unused launches: their pods, the NodePool, the history and the metrics.
+func (rec *recorder) recordUnused(now time.Time, out *decide.Output) {
+	for i := range out.Unused {
+		v := &out.Unused[i]
 		cause := string(v.Cause.Code)
-		rec.metrics.ours.vainLaunches.WithLabelValues(v.Pool.Name, cause).Inc()
-		rec.metrics.ours.vainDollars.WithLabelValues(v.Pool.Name).Add(float64(v.Micro) / 1e6)
+		rec.metrics.ours.unusedLaunches.WithLabelValues(v.Pool.Name, cause).Inc()
+		rec.metrics.ours.unusedDollars.WithLabelValues(v.Pool.Name).Add(float64(v.Micro) / 1e6)
 		text := report.Sentence(v.Why)
-		rec.log.Warn("launch in vain", "nodeclaim", v.Claim, "nodepool", v.Pool.Name, "group", v.Group, "pods", v.Owner, "cause", cause, "message", text,
+		rec.log.Warn("unused launch", "nodeclaim", v.Claim, "nodepool", v.Pool.Name, "group", v.Group, "pods", v.Owner, "cause", cause, "message", text,
 			"usd", formatUSD(v.Micro), "waves", v.Times)
-		rec.cluster.Event("Pod", v.Pod.Namespace, v.Pod.Name, v.Pod.UID, true, "LaunchInVain", "NodePool "+v.Pool.Name+": "+text)
-		rec.cluster.Event("NodePool", "", v.Pool.Name, v.Pool.UID, true, "LaunchInVain", "Pods of "+v.Owner+": "+text)
-		rec.ledger.Add(ledger.Entry{At: now, Kind: "note", Subject: "nodepool/" + v.Pool.Name, Why: []plan.Reason{v.Why}, Outcome: "LaunchInVain", Pods: []string{v.Pod.Key()}})
+		rec.cluster.Event("Pod", v.Pod.Namespace, v.Pod.Name, v.Pod.UID, true, "UnusedLaunch", "NodePool "+v.Pool.Name+": "+text)
+		rec.cluster.Event("NodePool", "", v.Pool.Name, v.Pool.UID, true, "UnusedLaunch", "Pods of "+v.Owner+": "+text)
+		rec.ledger.Add(ledger.Entry{At: now, Kind: "note", Subject: "nodepool/" + v.Pool.Name, Why: []plan.Reason{v.Why}, Outcome: "UnusedLaunch", Pods: []string{v.Pod.Key()}})
 	}
-	for _, c := range out.VainCosts {
-		rec.metrics.ours.vainDollars.WithLabelValues(c.Pool).Add(float64(c.Micro) / 1e6)
+	for _, c := range out.UnusedCosts {
+		rec.metrics.ours.unusedDollars.WithLabelValues(c.Pool).Add(float64(c.Micro) / 1e6)
 	}
 }
 

@@ -45,7 +45,7 @@ type bufferMemory struct {
 	byUID     map[string]virtualPods // by uid of the buffer
 	lostFirst time.Time              // when the first and the last virtual pod lost its place that none has been sought for yet; zero: none did
 	lostLast  time.Time
-	triedAt   time.Time // when a place was last sought in vain; zero: every pod has one, or was not tried
+	triedAt   time.Time // when no place was found last; zero: every pod has one, or was not tried
 }
 
 // virtualPods are those of one buffer. They are never written to.

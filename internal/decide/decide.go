@@ -139,7 +139,7 @@ func (st *step) readings(req Request) []stage {
 		{"anticipated pods", always, st.anticipation.findPods},
 		{"slots", always, st.slots.assign},
 		// Launches that have ended without the pods that they were made for.
-		{"vain launches", deciding | explaining, st.vain.read},
+		{"unused launches", deciding | explaining, st.unused.read},
 		// Virtual pods of CapacityBuffers, and those whose capacity real pods have taken.
 		{"virtual pods", always, st.buffers.read},
 	}

@@ -31,7 +31,7 @@ type demandStage struct {
 	reservations  *reservations
 	shortfalls    *capacityShortfalls
 	slots         *slotAssignment
-	vain          *vainLaunches
+	unused        *unusedLaunches
 	withholding   *withholding
 	smallNodes    *smallNodes
 	workShares    *workShares
@@ -41,7 +41,7 @@ type demandStage struct {
 
 	undecided map[string]bool // Request.Undecided
 
-	heldBack map[*solve.Result]map[*model.Pod]plan.Reason // pods that wait for what comes of one node: see vainLaunches.holdBack
+	heldBack map[*solve.Result]map[*model.Pod]plan.Reason // pods that wait for what comes of one node: see unusedLaunches.holdBack
 }
 
 // demandMemory is what demandStage remembers from step to step.
@@ -57,7 +57,7 @@ func (dm *demandStage) solve(look bool) {
 	}
 	left := dm.slots.withoutMachine()
 	dm.out.Solved = true
-	dm.vain.wake(nil)
+	dm.unused.wake(nil)
 	left, stopped := dm.shortfalls.refuseRepeated(left)
 	dm.out.Pods = append(dm.out.Pods, stopped...)
 	left = dm.leaveUndecided(left)
@@ -72,7 +72,7 @@ func (dm *demandStage) solve(look bool) {
 		return
 	}
 	rooms, what := dm.nodes.list()
-	left, resting, waits := dm.vain.findResting(left)
+	left, resting, waits := dm.unused.findResting(left)
 	left, closed, refused := dm.disagreements.findRefused(left, slices.Concat(dm.out.Left, resting))
 	refused = append(refused, waits...)
 	rooms = closeNodes(rooms, closed)
@@ -90,7 +90,7 @@ func (dm *demandStage) solve(look bool) {
 	}
 	if len(left) == 0 {
 		dm.out.Pods = append(dm.out.Pods, refused...)
-		dm.vain.wake(refused)
+		dm.unused.wake(refused)
 		dm.rememberPlacements(map[string]placement{})
 		return
 	}
@@ -138,7 +138,7 @@ func (dm *demandStage) solve(look bool) {
 		refused = append(refused, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{dm.heldBack[res][p]}})
 	}
 	dm.out.Pods = append(dm.out.Pods, refused...)
-	dm.vain.wake(refused)
+	dm.unused.wake(refused)
 	dm.rememberPlacements(placed)
 }
 
@@ -162,10 +162,10 @@ func (dm *demandStage) leaveUndecided(demand []*model.Pod) []*model.Pod {
 
 // areDue says whether pods that were set aside are to be looked at now.
 func (dm *demandStage) areDue() bool {
-	return dm.vain.areDue() || dm.workShares.mem.retry.isDue(dm.now) || dm.resources.mem.retry.isDue(dm.now)
+	return dm.unused.areDue() || dm.workShares.mem.retry.isDue(dm.now) || dm.resources.mem.retry.isDue(dm.now)
 }
 
-// packPods solves for pods on given nodes and on machines to buy. Where launches for them have been in vain before, it
+// packPods solves for pods on given nodes and on machines to buy. Where launches for them were unused before, it
 // solves again until nothing is launched that is to wait.
 func (dm *demandStage) packPods(pods []*model.Pod, rooms []solve.ExistingNode) (*solve.Problem, *solve.Result) {
 	pods, withheld := dm.withholding.splitPods(pods)
@@ -177,10 +177,10 @@ func (dm *demandStage) packPods(pods []*model.Pod, rooms []solve.ExistingNode) (
 		problem.Pools = dm.expander.rankGroups(problem)
 		res, mem := solve.Solve(problem, dm.mem.solve, dm.pol.Solve)
 		dm.mem.solve = mem
-		if dm.vain.review(res.New) || dm.vain.soften(res.Refused) {
+		if dm.unused.review(res.New) || dm.unused.soften(res.Refused) {
 			continue
 		}
-		if more := dm.vain.holdBack(res.New); len(more) > 0 {
+		if more := dm.unused.holdBack(res.New); len(more) > 0 {
 			maps.Copy(held, more)
 			pods = slices.DeleteFunc(slices.Clone(pods), func(p *model.Pod) bool { _, waits := more[p]; return waits })
 			continue

@@ -18,16 +18,16 @@ type LearnedCapacity struct {
 	Types []LearnedType `json:"types,omitempty"`
 	Pods  []LearnedPod  `json:"pods,omitempty"`
 
-	Launches []endedLaunch `json:"launches,omitempty"` // that have ended without a pod of theirs
-	Vain     []LearnedVain `json:"vain,omitempty"`
+	Launches []endedLaunch   `json:"launches,omitempty"` // that have ended without a pod of theirs
+	Unused   []LearnedUnused `json:"unused,omitempty"`
 }
 
-// LearnedVain is the vain launches for the pods of one template in one pool or node group.
-type LearnedVain struct {
+// LearnedUnused is the unused launches for the pods of one template in one pool or node group.
+type LearnedUnused struct {
 	Template string `json:"template,omitempty"`
 	Site     string `json:"site,omitempty"` // the pool by uid
 	Group    string `json:"group,omitempty"`
-	vainCount
+	unusedCount
 }
 
 // mostLearnedLaunches is how many launches are told of, the last ones.
@@ -57,7 +57,7 @@ type LearnedPod struct {
 const maxMachinesPerType = 8
 
 // LearnedChanges counts the changes of what Learned returns.
-func (m *Memory) LearnedChanges() int { return m.shortfalls.changes + m.vain.changes }
+func (m *Memory) LearnedChanges() int { return m.shortfalls.changes + m.unused.changes }
 
 // Learned are what has been learned; names are the resources by Dim.
 func (m *Memory) Learned(names []string) LearnedCapacity {
@@ -86,11 +86,11 @@ func (m *Memory) Learned(names []string) LearnedCapacity {
 		x := m.shortfalls.byPod[uid]
 		out.Pods = append(out.Pods, LearnedPod{uid, x.class, x.pool, x.basis, x.claims, x.why})
 	}
-	out.Launches = m.vain.ended[max(0, len(m.vain.ended)-mostLearnedLaunches):]
-	for k, c := range m.vain.counts {
-		out.Vain = append(out.Vain, LearnedVain{k.template, k.pool, k.group, c})
+	out.Launches = m.unused.ended[max(0, len(m.unused.ended)-mostLearnedLaunches):]
+	for k, c := range m.unused.counts {
+		out.Unused = append(out.Unused, LearnedUnused{k.template, k.pool, k.group, c})
 	}
-	slices.SortFunc(out.Vain, func(a, b LearnedVain) int {
+	slices.SortFunc(out.Unused, func(a, b LearnedUnused) int {
 		return strings.Compare(a.Template+"\x00"+a.Site+"\x00"+a.Group, b.Template+"\x00"+b.Site+"\x00"+b.Group)
 	})
 	return out
@@ -122,9 +122,9 @@ func (m Memory) WithLearned(l LearnedCapacity, dim func(name string) model.Dim) 
 	for _, p := range l.Pods {
 		m.shortfalls.byPod[p.Pod] = podShortfall{p.Class, p.Pool, p.Basis, p.Claims, p.Why}
 	}
-	m.vain.ended, m.vain.counts = slices.Clone(l.Launches), map[vainSite]vainCount{}
-	for _, v := range l.Vain {
-		m.vain.counts[vainSite{v.Template, v.Site, v.Group}] = v.vainCount
+	m.unused.ended, m.unused.counts = slices.Clone(l.Launches), map[launchSite]unusedCount{}
+	for _, v := range l.Unused {
+		m.unused.counts[launchSite{v.Template, v.Site, v.Group}] = v.unusedCount
 	}
 	return m
 }

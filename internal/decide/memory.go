@@ -13,7 +13,7 @@ type Memory struct {
 	groupActivity groupActivityMemory
 	reservations  reservationMemory
 	shortfalls    shortfallMemory
-	vain          vainMemory
+	unused        unusedLaunchMemory
 	disagreements disagreementMemory
 	lifecycle     lifecycleMemory
 	registrations registrationMemory

@@ -13,17 +13,17 @@ import (
 // Output is a Plan and what it was solved from, for verify.
 type Output struct {
 	plan.Plan
-	Problem   *solve.Problem // nil where nothing was solved
-	Result    *solve.Result
-	Commands  []StartedCommand // started in this step
-	Left      []*model.Pod     // demand that is not decided on: see Request.Undecided
-	Waiting   int              // pods that are delayed to the next solve of demand, which must come within a second
-	Notes     []plan.Note      // to tell people
-	Buffers   []BufferState    // every CapacityBuffer, by namespace and name
-	Query     *ExpanderQuery   // what to ask the expander outside before this is done; nil: nothing
-	Kept      []Kept           // machines that should go and can't, or need not
-	Vain      []VainLaunch     // launches that were found to be in vain in this step
-	VainCosts []VainCost
+	Problem     *solve.Problem // nil where nothing was solved
+	Result      *solve.Result
+	Commands    []StartedCommand // started in this step
+	Left        []*model.Pod     // demand that is not decided on: see Request.Undecided
+	Waiting     int              // pods that are delayed to the next solve of demand, which must come within a second
+	Notes       []plan.Note      // to tell people
+	Buffers     []BufferState    // every CapacityBuffer, by namespace and name
+	Query       *ExpanderQuery   // what to ask the expander outside before this is done; nil: nothing
+	Kept        []Kept           // machines that should go and can't, or need not
+	Unused      []UnusedLaunch   // unused launches counted in this step
+	UnusedCosts []UnusedCost
 }
 
 // StartedCommand is a disruption command as it was decided.

@@ -17,7 +17,7 @@ type poolStatus struct {
 	mem           *statusMemory
 	memo          *unchangedMachines
 	registrations *registrations
-	vain          *vainLaunches
+	unused        *unusedLaunches
 }
 
 // statusMemory is what poolStatus remembers from step to step.
@@ -47,8 +47,8 @@ func (ps *poolStatus) write() {
 		if r := ps.registrations.condition(p); r.Status != "" {
 			a.Conditions[registrationHealthy] = r
 		}
-		if v := ps.vain.condition(p); v.Status != "" {
-			a.Conditions[ConditionVainLaunches] = v
+		if v := ps.unused.condition(p); v.Status != "" {
+			a.Conditions[ConditionUnusedLaunches] = v
 		}
 		if !poolStatusDiffers(p, a) {
 			at[p.UID] = last

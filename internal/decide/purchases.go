@@ -21,7 +21,7 @@ type purchases struct {
 	mem        *purchaseMemory
 	memo       *unchangedMachines
 	preemption *preemption
-	vain       *vainLaunches
+	unused     *unusedLaunches
 
 	withholding *withholding
 	namedClaims map[string]bool  // names given to claims of static pools in this step
@@ -118,7 +118,7 @@ func (pu *purchases) pools() []solve.Pool {
 		}
 		out = append(out, sp)
 	}
-	return pu.vain.barPools(pu.refuseUncounted(pu.shareLimits(pu.withinGroupMaximums(out), pu.limitUses())))
+	return pu.unused.barPools(pu.refuseUncounted(pu.shareLimits(pu.withinGroupMaximums(out), pu.limitUses())))
 }
 
 // isSizeKnown says whether it is known how large a claim's machine is.

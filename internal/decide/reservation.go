@@ -84,7 +84,7 @@ func (h *reservation) isUsable() bool {
 }
 
 // distanceToReady says how far a claim's machine is from taking pods that wait: whoever has waited longest is to run
-// first, and kube-scheduler looks at the oldest pods first, in vain if those of a machine that is not bought yet.
+// first, and kube-scheduler looks at the oldest pods first, without success if these are of a machine that is not bought yet.
 func (h *reservation) distanceToReady() int {
 	switch c := h.claim; {
 	case c.Is(lifecycle.Initialized) && !(h.node != nil && h.isUsable()):

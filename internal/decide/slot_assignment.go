@@ -181,7 +181,7 @@ func (sa *slotAssignment) fillSlots(open map[slotKey][]slotRef) {
 	for _, w := range wait {
 		sa.assignSlot(w.Pod, w.refs, "")
 	}
-	// Pods that kube-scheduler has not looked at yet take slots on nodes that are there for them: a look in vain costs
+	// Pods that kube-scheduler has not looked at yet take slots on nodes that are there for them: an attempt that fails costs
 	// it as much as one that finds a node, and delays the pod's next.
 	for _, name := range sortedKeys(sa.reservations.byClaim) {
 		h := sa.reservations.byClaim[name]

@@ -27,7 +27,7 @@ type step struct {
 	nodes         *solverView
 	purchases     *purchases
 	shortfalls    *capacityShortfalls
-	vain          *vainLaunches
+	unused        *unusedLaunches
 	interruptions *interruptions
 	drains        *interruptionDrain
 	health        *nodeHealth
@@ -79,11 +79,11 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	transit := &podsInTransit{draft: d, commands: table, evictions: evictions, placements: placements, pods: pods, reservations: reserved, slots: slots}
 
 	// Claims, and what is launched for demand.
-	vain := &vainLaunches{draft: d, mem: &m.vain, disagreements: disagreements, interruptions: interrupted, pods: pods, reservations: reserved}
+	unused := &unusedLaunches{draft: d, mem: &m.unused, disagreements: disagreements, interruptions: interrupted, pods: pods, reservations: reserved}
 	preemption := &preemption{draft: d, reservations: reserved, slots: slots}
 	registrations := &registrations{draft: d, mem: &m.registrations}
 	withheld := &withholding{draft: d, mem: &m.withholding}
-	purchases := &purchases{draft: d, mem: &m.purchases, memo: memo, preemption: preemption, vain: vain, namedClaims: map[string]bool{}, withholding: withheld}
+	purchases := &purchases{draft: d, mem: &m.purchases, memo: memo, preemption: preemption, unused: unused, namedClaims: map[string]bool{}, withholding: withheld}
 	nodes := &solverView{draft: d, commands: table, interruptions: interrupted, memo: memo, preemption: preemption, purchases: purchases, reservations: reserved}
 	buffers := &buffers{draft: d, mem: &m.buffers, nodes: nodes, placements: placements, pods: pods, anticipation: anticipation}
 	hosts := &commandHosts{table, preemption, reserved}
@@ -91,7 +91,7 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	st.binding = &podBinding{draft: d, reservations: reserved, slots: slots}
 	st.orphans = &orphanedMachines{draft: d}
 	st.demand = &demandStage{draft: d, mem: &m.demand, anticipation: anticipation, buffers: buffers, commands: table, disagreements: disagreements, expander: &groupExpander{draft: d}, hosts: hosts,
-		nodes: nodes, placements: placements, pods: pods, purchases: purchases, reservations: reserved, shortfalls: shortfalls, slots: slots, vain: vain, withholding: withheld,
+		nodes: nodes, placements: placements, pods: pods, purchases: purchases, reservations: reserved, shortfalls: shortfalls, slots: slots, unused: unused, withholding: withheld,
 		smallNodes: &smallNodes{draft: d, mem: &m.smallNodes}, workShares: &workShares{draft: d, mem: &m.workShares}, resources: &resourceShares{draft: d, mem: &m.resources}}
 
 	// Disruption.
@@ -109,10 +109,10 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 
 	// What people are told, and what must not go too fast.
 	st.events = &blockerNotes{draft: d, candidates: candidates, commands: table}
-	st.status = &poolStatus{draft: d, mem: &m.status, memo: memo, registrations: registrations, vain: vain}
+	st.status = &poolStatus{draft: d, mem: &m.status, memo: memo, registrations: registrations, unused: unused}
 	st.pacing = &evictionPacing{draft: d, evictions: evictions, interruptions: interrupted, pods: pods, slots: slots}
 
-	st.buffers, st.vain, st.withholding = buffers, vain, withheld
+	st.buffers, st.unused, st.withholding = buffers, unused, withheld
 	st.memo, st.pods, st.reservations, st.anticipation, st.slots, st.disagreements, st.placements = memo, pods, reserved, anticipation, slots, disagreements, placements
 	st.nodes, st.purchases, st.shortfalls, st.interruptions, st.health, st.backOffs, st.rollouts = nodes, purchases, shortfalls, interrupted, health, backOffs, rollouts
 	st.commands, st.candidates, st.search, st.static, st.forecast = commands, candidates, search, static, forecast

@@ -238,7 +238,7 @@ func (ex *explanation) listObstacles(u *disrupt.Candidate, cause plan.Code) ([]p
 		}
 	}
 	if s, held := ex.backOffs.holds(u); held {
-		r := plan.Reason{Code: plan.SearchedInVain, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name, Want: "past " + s.until.UTC().Format(time.RFC3339), Have: strconv.Itoa(s.times)}
+		r := plan.Reason{Code: plan.NoReplacementFound, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name, Want: "past " + s.until.UTC().Format(time.RFC3339), Have: strconv.Itoa(s.times)}
 		if s.begun > 0 {
 			r.Code, r.Have = plan.Aborted, strconv.Itoa(s.begun)
 			if last := u.Claim.Conditions[lifecycle.Disrupted]; last.Status == "False" {

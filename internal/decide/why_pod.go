@@ -63,7 +63,7 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 		}
 		return
 	}
-	if ex.explainVain(a, p, alt) {
+	if ex.explainUnused(a, p, alt) {
 		return
 	}
 	if m, ok := ex.shortfalls.podShortfallOf(p); ok && m.isFinal() {
@@ -105,13 +105,13 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 	}
 }
 
-// explainVain says why no node is launched for a pending pod that would have one but for launches in vain, and whether that
+// explainUnused says why no node is launched for a pending pod that would have one but for unused launches, and whether that
 // is so. What would come is tried when the rest ends, or at once when the cause goes.
-func (ex *explanation) explainVain(a *plan.Answer, p *model.Pod, then *plan.Alternative) bool {
+func (ex *explanation) explainUnused(a *plan.Answer, p *model.Pod, then *plan.Alternative) bool {
 	if then == nil || then.Kind != plan.Buy && len(ex.disagreements.of(p).nodes) == 0 || ex.reservations.covers(p) {
 		return false
 	}
-	for _, why := range ex.vain.barsOn(p, then.Pool) {
+	for _, why := range ex.unused.barsOn(p, then.Pool) {
 		f := plan.Finding{Of: plan.Demand, Reason: why.Reason, Until: why.until}
 		if why.Key == string(plan.Taint) {
 			f.Change = &plan.Change{Object: "node/" + why.node, Field: "spec.taints[" + why.taint + "]", Op: plan.Remove}

@@ -24,7 +24,7 @@ const (
 	GroupAtMaximum   Code = "GroupAtMaximum"   // pods wait for a node group that is at its maximum
 	PoolBuysNothing  Code = "PoolBuysNothing"  // no instance type meets the requirements of the NodePool; Key: the label that leaves none
 	PoolNotReady     Code = "PoolNotReady"     // Have: why
-	LaunchesInVain   Code = "LaunchesInVain"   // no pod came to nodes that a NodePool launched for it; Key: the code of the cause, Have: how many, what they cost and the cause
+	UnusedLaunches   Code = "UnusedLaunches"   // no pod came to nodes that a NodePool launched for it; Key: the code of the cause, Have: how many, what they cost and the cause
 	OverlappingPools Code = "OverlappingPools" // two NodePools of equal weight may launch the same nodes for the same pods; Have: the other
 	SpotNeverAllowed Code = "SpotNeverAllowed"
 	FewTypes         Code = "FewTypes"   // a NodePool may launch few instance types; Have: how many
@@ -34,17 +34,17 @@ const (
 // mostAsked is how many workloads that wait are asked about one by one.
 const mostAsked = 8
 
-// findVainLaunches finds NodePools whose nodes no pod came to, as their status says.
-func (x *exam) findVainLaunches() (out []Finding) {
+// findUnusedLaunches finds NodePools whose nodes no pod came to, as their status says.
+func (x *exam) findUnusedLaunches() (out []Finding) {
 	for _, p := range x.Snapshot.Pools {
-		if c := p.Conditions[decide.ConditionVainLaunches]; c.True() {
-			out = append(out, Finding{Code: LaunchesInVain, Severity: Broken, Subject: "nodepool/" + p.Name, Key: c.Reason, Have: c.Message})
+		if c := p.Conditions[decide.ConditionUnusedLaunches]; c.True() {
+			out = append(out, Finding{Code: UnusedLaunches, Severity: Broken, Subject: "nodepool/" + p.Name, Key: c.Reason, Have: c.Message})
 		}
 	}
 	return out
 }
 
-// findUnplaceable finds workloads whose pods wait in vain.
+// findUnplaceable finds workloads whose pods no node can take.
 func (x *exam) findUnplaceable() (out []Finding) {
 	if x.assumed {
 		return nil // what the autoscaler of the cluster may launch is not known

@@ -53,7 +53,7 @@ const (
 	NotKept             Code = "NotKept"            // what would come can't be kept to its pods, and without that they might find no room; Key: why not, Subject: the pod
 	ShortLived          Code = "ShortLived"         // DoesNotPay only since the workload (Subject) is expected to grow or shrink again, after Key
 	BadRestartCost      Code = "BadRestartCost"     // dovetail.sh/restart-cost of the Subject, a pod or a NodePool, is no number of dollars
-	SearchedInVain      Code = "NoReplacementFound" // it was looked for and not found, or would be bought again; Have: how often, Want: when it is looked for again
+	NoReplacementFound  Code = "NoReplacementFound" // it was looked for and not found, or would be bought again; Have: how often, Want: when it is looked for again
 	NotBalanced         Code = "NotBalanced"        // policy Balanced: the share saved is too small for the share disrupted
 	SpotToSpot          Code = "SpotToSpot"         // a spot node is replaced by no other; Key: the feature gate that would allow it
 	RepairBlocked       Code = "RepairBlocked"      // too many nodes of the pool are unhealthy at once

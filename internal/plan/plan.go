@@ -99,7 +99,7 @@ const (
 	Offering         Code = "Offering"         // types fit, but none is offered in zone and capacity type wanted
 	OutOfCapacity    Code = "OutOfCapacity"    // every offering that fits is set aside; Subject: a reached quota of the account that keeps the cheapest of those it keeps, and what to do
 	GroupMaximum     Code = "NodeGroupMaximum" // every offering that fits is of node groups at their maximum; Subject: the cheapest one, Have: its machines
-	VainLaunches     Code = "VainLaunches"     // no pod came to the nodes launched for it; Subject: the last launch, empty: its NodeClaim was refused, Key: the code of its likeliest cause, Have: that in the cluster's own words, Want: when the next node may be launched, empty: when it is known what comes of Subject
+	UnusedLaunches   Code = "UnusedLaunches"   // no pod came to the nodes launched for it; Subject: the last launch, empty: its NodeClaim was refused, Key: the code of its likeliest cause, Have: that in the cluster's own words, Want: when the next node may be launched, empty: when it is known what comes of Subject
 	Limit            Code = "Limit"            // Key: the resource of spec.limits
 	SharedLimit      Code = "SharedLimit"      // a limit over the cluster, or a CapacityQuota, allows no more; Subject: which; Key: its resource, "nodes" or "dollars-per-hour"; Want: what the smallest node needs, Have: used of the limit
 	MinValues        Code = "MinValues"        // fewer distinct values left than minValues asks

@@ -17,7 +17,7 @@ import (
 var doctorCodes = []doctor.Code{
 	doctor.PodDoNotDisrupt, doctor.SafeToEvict, doctor.NoController, doctor.PDBNeverAllows, doctor.PDBUnhealthy, doctor.SeveralPDBs, doctor.NodeDoNotDisrupt,
 	doctor.BudgetZero, doctor.BudgetUnreadable, doctor.ConsolidationOff, doctor.ConsolidateNever, doctor.StaticPool, doctor.NodeWithoutPool, doctor.PinnedToNode,
-	doctor.Unplaceable, doctor.LimitReached, doctor.LimitNear, doctor.QuotaCosts, doctor.ResourceQuotaFull, doctor.CloudQuotaReached, doctor.GroupAtMaximum, doctor.GroupFull, doctor.PoolBuysNothing, doctor.PoolNotReady, doctor.LaunchesInVain, doctor.OverlappingPools,
+	doctor.Unplaceable, doctor.LimitReached, doctor.LimitNear, doctor.QuotaCosts, doctor.ResourceQuotaFull, doctor.CloudQuotaReached, doctor.GroupAtMaximum, doctor.GroupFull, doctor.PoolBuysNothing, doctor.PoolNotReady, doctor.UnusedLaunches, doctor.OverlappingPools,
 	doctor.SpotNeverAllowed, doctor.FewTypes, doctor.OnePerNode, doctor.NodeNotReady, doctor.NodeCordoned, doctor.NodeEmpty, doctor.ClaimStuck, doctor.DeletionStuck,
 	doctor.NoRequests, doctor.SingleReplica, doctor.PriceUnknown, doctor.TwoAutoscalers, doctor.MissingRights,
 }
@@ -122,7 +122,7 @@ func doctorSentenceOfPools(f *doctor.Finding, who, pods, nodes string) string {
 		return fmt.Sprintf("%s can launch nothing: no instance type meets its requirements%s.", who, with(" (", f.Have, ")"))
 	case doctor.PoolNotReady:
 		return fmt.Sprintf("%s is not Ready: %s.", who, strings.TrimSuffix(f.Have, "."))
-	case doctor.LaunchesInVain:
+	case doctor.UnusedLaunches:
 		return fmt.Sprintf("%s launches nodes that no pod runs on: %s.", who, strings.TrimSuffix(f.Have, "."))
 	case doctor.OverlappingPools:
 		return fmt.Sprintf("%s and %s have the same weight and may launch the same nodes for the same pods: which of them does is chance.", who, doctorObject(f.Have))

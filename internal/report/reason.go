@@ -110,8 +110,8 @@ func sentence(r plan.Reason) string {
 			return "the cloud has no capacity now for any offering that fits (" + strings.TrimSuffix(r.Have, " set aside") + " tried; each is tried again after some minutes)"
 		}
 		return "no offering that fits is left; other pods took the last"
-	case plan.VainLaunches:
-		said := vainCause(r)
+	case plan.UnusedLaunches:
+		said := unusedCause(r)
 		if r.Subject != "" {
 			said = "no pod like this ran on " + objectName(r.Subject) + ", which was launched for it" + with(" (", said, ")")
 		}

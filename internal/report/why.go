@@ -432,7 +432,7 @@ func kept(r plan.Reason) string {
 		return object + " can't be replaced before it is evicted: " + or(r.Have, r.Key) + with(" (", r.Key, ")")
 	case plan.StartupTaints:
 		return or(object, "the NodePool") + " has startup taint " + or(r.Have, r.Key)
-	case plan.SearchedInVain:
+	case plan.NoReplacementFound:
 		return "no way to remove " + object + " was found the last " + r.Have + " times; it is looked for again after " + strings.TrimPrefix(r.Want, "past ")
 	case plan.CommandFailed:
 		return "the last disruption failed and was taken back" + with(": ", r.Have, "")

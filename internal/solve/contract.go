@@ -16,7 +16,7 @@ type (
 	ExistingNode = problem.ExistingNode
 	// Pool is a NodePool with what is left of its limits.
 	Pool = problem.Pool
-	// Bar keeps pods of a class from being bought for: launches for them have been in vain.
+	// Bar keeps pods of a class from being bought for: earlier launches for them were unused.
 	Bar = problem.Bar
 	// Policy are the knobs of a solve, all of them work or quality, none of them time.
 	Policy = problem.Policy

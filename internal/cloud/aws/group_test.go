@@ -64,8 +64,8 @@ func getAll(t *testing.T, p cloud.Provider, clock cloud.Clock, uids ...string) (
 	return ids
 }
 
-// vain is a group that has a machine for claim a, and is asked in vain for one for claim c.
-func vain(t *testing.T) (*account, *aws.Provider) {
+// unanswered returns a group that has a machine for claim a, and launches none for claim c.
+func unanswered(t *testing.T) (*account, *aws.Provider) {
 	t.Helper()
 	clock := &skipping{}
 	a := open(t, some(t, "m5.large"), clock)
@@ -322,7 +322,7 @@ func TestShieldStaysWhenTheReplyIsLost(t *testing.T) {
 
 // TestShieldGoes: where nobody dies nothing is left behind.
 func TestShieldGoes(t *testing.T) {
-	a, p := vain(t)
+	a, p := unanswered(t)
 	if err := p.Terminate(t.Context(), []string{"aws:///placeholder/c"})[0]; err != nil {
 		t.Fatal(err)
 	}
@@ -379,10 +379,10 @@ func TestGroupRestart(t *testing.T) {
 	}
 }
 
-// TestGroupWantsInVain: a process asks a group for a machine that does not come, and dies; the claim is deleted
+// TestGroupTargetNotReached: a process asks a group for a machine that does not come, and dies; the claim is deleted
 // before another one comes. When AWS has had its time the group is told that it is not wanted any more, and no member
 // goes for that.
-func TestGroupWantsInVain(t *testing.T) {
+func TestGroupTargetNotReached(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		spec    string        // of the class
@@ -549,7 +549,7 @@ func (h hooked) RoundTrip(r *http.Request) (*http.Response, error) {
 // TestShieldLate: a member that EC2 does not know yet is no reason to take the claim that is given up for ended, nor
 // those that wait.
 func TestShieldLate(t *testing.T) {
-	a, p := vain(t)
+	a, p := unanswered(t)
 	a.fault(awstest.Fault{Kind: awstest.CallError, Action: "CreateTags", Code: "InvalidInstanceID.NotFound", Count: 1})
 	if err := p.Terminate(t.Context(), []string{"aws:///placeholder/c"})[0]; cloud.KindOf(err) != cloud.Throttled {
 		t.Errorf("given up: %v, want Throttled", err)

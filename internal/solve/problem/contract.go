@@ -47,7 +47,7 @@ type Pool struct {
 	Barred []Bar // what is not bought for some pods though it would fit
 }
 
-// Bar keeps pods of a class from being bought for: launches for them have been in vain.
+// Bar keeps pods of a class from being bought for: earlier launches for them were unused.
 type Bar struct {
 	Class *model.Class
 	Group string // only offerings of this node group; empty: the whole pool

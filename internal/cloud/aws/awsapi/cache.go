@@ -27,12 +27,11 @@ type cacheEntry[T any] struct {
 	value     T
 	fetchedAt time.Time
 	filled    bool
-	failedAt  time.Time // when a newer one was asked for in vain
+	failedAt  time.Time // when a newer one was last asked for and not received
 	usedAt    time.Time
 }
 
-// staleWait is how long whoever has an old answer waits for a new one, and for how long nobody asks again when that
-// was in vain: all who need the answer wait for the one who asks.
+// staleWait is how long whoever has an old answer waits for a new one, and for how long X// was in vain: all who need the answer wait for the one who asks.
 const staleWait = 20 * time.Second
 
 // NewCache makes a Cache whose answers are fetched anew when they are older than ttl.

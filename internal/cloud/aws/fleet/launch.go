@@ -20,7 +20,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// maxAttempts bounds how many requests for one claim may be answered in vain: one for each capacity type, one for a
+// maxAttempts bounds how many requests for one claim may fail: one for each capacity type, one for a
 // launch template made again, and those that another process made.
 const maxAttempts = 8
 
@@ -37,7 +37,7 @@ type claimLaunch struct {
 // Launch buys one machine with CreateFleet, see cloud.Provider.
 //
 // The token of a claim's n-th request is its uid and n. A request that got no answer is sent again as it was; one
-// that was answered in vain is followed by the next. After a restart the request may differ from that sent before,
+// that failed is followed by the next. After a restart the request may differ from that sent before,
 // for prices and addresses have moved on: EC2 then says that the token was used, and the machine is looked for by its
 // tag, for as long as Describe may lag, before the next token.
 func (p *Provider) Launch(ctx context.Context, req cloud.LaunchRequest) cloud.LaunchResult {
@@ -141,7 +141,7 @@ func (p *Provider) prepareRequest(r *nodeclass.Resolved, o *offering.Set, req cl
 		return &cloud.Error{Kind: cloud.InsufficientCapacity, Offerings: offering.SortKeys(missing), Err: p.reachedQuotas(l.Options)}
 	}
 	if l.failedAttempts >= maxAttempts {
-		return fmt.Errorf("%d requests were made in vain", l.failedAttempts)
+		return fmt.Errorf("gave up after %d failed launch requests", l.failedAttempts)
 	}
 	token := req.ClaimUID
 	if l.attempt > 0 {

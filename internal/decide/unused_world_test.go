@@ -166,8 +166,8 @@ func (a *adversary) isServing(w *world, node string) bool {
 	return false
 }
 
-// inVain returns how many launches no pod ran on, by the owner that they were made for, and what they cost.
-func (a *adversary) inVain(now time.Time) (byOwner map[string][]*launched, micro int64) {
+// unused returns how many launches no pod ran on, by the owner that they were made for, and what they cost.
+func (a *adversary) unused(now time.Time) (byOwner map[string][]*launched, micro int64) {
 	byOwner = map[string][]*launched{}
 	for _, uid := range sortedKeys(a.bought) {
 		x := a.bought[uid]
@@ -241,13 +241,13 @@ func playAdversary(t *rapid.T, w *world, long time.Duration, forgetful bool) str
 				}
 			}
 		}
-		began := w.mem.vain.begun
+		began := w.mem.unused.begun
 		w.tick()
-		if began && !w.mem.vain.begun {
+		if began && !w.mem.unused.begun {
 			crashes++
 		}
 		if forgetful {
-			w.mem.vain, w.learned = vainMemory{begun: true}, nil
+			w.mem.unused, w.learned = unusedLaunchMemory{begun: true}, nil
 		}
 		for _, k := range sortedKeys(w.pods) {
 			p := w.pods[k]
@@ -261,17 +261,17 @@ func playAdversary(t *rapid.T, w *world, long time.Duration, forgetful bool) str
 		}
 		w.now = w.now.Add(step)
 	}
-	return vainBoundExceeded(w, long)
+	return unusedBoundExceeded(w, long)
 }
 
-// vainBoundExceeded says which bound on launches in vain was exceeded; empty: none. For each owner, as long as no pod of it
+// unusedBoundExceeded says which bound on unused launches was exceeded; empty: none. For each owner, as long as no pod of it
 // runs in between: the nodes of the first wave, at most one a pod, then one at a time: at once or a minute later, and
 // after 10, 20, 40 and each further 60 minutes. Each of its pods that did run may begin this anew, and so may a count
 // that was not stored before the controller died.
-func vainBoundExceeded(w *world, long time.Duration) string {
-	byOwner, micro := w.adversary.inVain(w.now)
+func unusedBoundExceeded(w *world, long time.Duration) string {
+	byOwner, micro := w.adversary.unused(w.now)
 	tries := 1
-	for at, rest := time.Duration(0), vainFirstRest; at < long; rest = min(2*rest, vainLongestRest) {
+	for at, rest := time.Duration(0), firstRest; at < long; rest = min(2*rest, longestRest) {
 		tries++
 		at += rest
 	}
@@ -288,7 +288,7 @@ func vainBoundExceeded(w *world, long time.Duration) string {
 		most := (6 + tries) * (1 + served)
 		total += most
 		if len(list) > most {
-			return fmt.Sprintf("%d launches for %s in vain within %s, want at most %d", len(list), l.name, long, most)
+			return fmt.Sprintf("%d unused launches for %s within %s, want at most %d", len(list), l.name, long, most)
 		}
 		if served > 0 {
 			continue
@@ -296,19 +296,19 @@ func vainBoundExceeded(w *world, long time.Duration) string {
 		for i, x := range list { // of any ten minutes, past the first wave
 			n := 0
 			for _, y := range list[i:] {
-				if y.at.Sub(x.at) < vainFirstRest {
+				if y.at.Sub(x.at) < firstRest {
 					n++
 				}
 			}
 			if n > 6+1 {
-				return fmt.Sprintf("%d launches for %s in vain within ten minutes", n, l.name)
+				return fmt.Sprintf("%d unused launches for %s within ten minutes", n, l.name)
 			}
 		}
 	}
 	// A node that never joins is given up after 15 minutes, one that stands empty after 30 s.
 	dearest := w.types[0].Offerings[0].PriceMicro
 	if most := int64(total) * costOf(dearest, epoch, epoch.Add(20*time.Minute)); micro > most {
-		return fmt.Sprintf("%d micro-dollars spent in vain, want at most %d", micro, most)
+		return fmt.Sprintf("%d micro-dollars spent on unused launches, want at most %d", micro, most)
 	}
 	return ""
 }
@@ -317,21 +317,21 @@ func vainBoundExceeded(w *world, long time.Duration) string {
 // spent on nodes that no pod of their demand ran on stays below a bound, and pods that it is not against are served.
 func TestNoRunaway(t *testing.T) {
 	t.Parallel()
-	vain := 0
+	unused := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawAdversary(t)
 		if s := playAdversary(t, w, rapid.SampledFrom([]time.Duration{20 * time.Minute, 2 * time.Hour}).Draw(t, "long"), false); s != "" {
 			w.fatalf("%s", s)
 		}
-		byOwner, _ := w.adversary.inVain(w.now)
-		vain += len(byOwner)
+		byOwner, _ := w.adversary.unused(w.now)
+		unused += len(byOwner)
 	})
-	if vain == 0 {
-		t.Error("nothing was launched in vain")
+	if unused == 0 {
+		t.Error("no launch was unused")
 	}
 }
 
-// TestRunawayIsFound plays the same where nothing is remembered of launches in vain: for each adversity the bound is
+// TestRunawayIsFound plays the same where nothing is remembered of unused launches: for each adversity the bound is
 // exceeded, so TestNoRunaway would find it.
 func TestRunawayIsFound(t *testing.T) {
 	t.Parallel()

@@ -5,8 +5,8 @@ package report
 
 import "github.com/dovetail-sh/dovetail/internal/plan"
 
-// vainCause says why no pod came to a node that was launched for it: the cause of a VainLaunches reason.
-func vainCause(r plan.Reason) string {
+// unusedCause says why no pod came to a node that was launched for it: the cause of a UnusedLaunches reason.
+func unusedCause(r plan.Reason) string {
 	switch plan.Code(r.Key) {
 	case plan.Taint:
 		return "taint " + r.Have + " on the node, which the NodePool doesn't declare, keeps the pod away"

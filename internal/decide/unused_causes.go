@@ -14,8 +14,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/explain"
 )
 
-// VainLaunch is a launch that was in vain, as it is counted.
-type VainLaunch struct {
+// UnusedLaunch is an unused launch, as it is counted.
+type UnusedLaunch struct {
 	Claim, Group string
 	Pool         *model.NodePool
 	Owner        string      // whose pods it was for: see ownerName
@@ -23,25 +23,25 @@ type VainLaunch struct {
 	Cause        plan.Reason // the likeliest
 	Why          plan.Reason // what pods are told
 	Micro        int64       // what it has cost so far, micro-dollars
-	Times        int         // waves of vain launches there for these pods, with this one
+	Times        int         // waves of unused launches there for these pods, with this one
 	Until        time.Time   // nothing is launched there for these pods until then; zero: other places are tried first
 }
 
-// VainCost is what a vain launch has cost beyond what was told of it: its node has stood until now.
-type VainCost struct {
+// UnusedCost is what an unused launch has cost beyond what was told of it: its node has stood until now.
+type UnusedCost struct {
 	Pool  string
 	Micro int64 // micro-dollars
 }
 
-// describe tells of a vain launch that has just been counted.
-func (vl *vainLaunches) describe(x endedLaunch, template string, p *model.Pod) VainLaunch {
-	c := vl.mem.counts[vainSite{template, x.Pool, x.Group}]
-	v := VainLaunch{Claim: x.Claim, Group: x.Group, Pod: p, Cause: x.Cause, Micro: costOf(x.Micro, x.Created, x.Charged), Times: c.Times, Owner: ownerName(p)}
-	if c.Until.After(vl.now) {
+// describe tells of an unused launch that has just been counted.
+func (ul *unusedLaunches) describe(x endedLaunch, template string, p *model.Pod) UnusedLaunch {
+	c := ul.mem.counts[launchSite{template, x.Pool, x.Group}]
+	v := UnusedLaunch{Claim: x.Claim, Group: x.Group, Pod: p, Cause: x.Cause, Micro: costOf(x.Micro, x.Created, x.Charged), Times: c.Times, Owner: ownerName(p)}
+	if c.Until.After(ul.now) {
 		v.Until = c.Until
 	}
-	v.Why = vl.reason(c, v.Until)
-	for _, q := range vl.s.Pools {
+	v.Why = ul.reason(c, v.Until)
+	for _, q := range ul.s.Pools {
 		if q.UID == x.Pool {
 			v.Pool, v.Why.Pool = q, q.Name
 		}
@@ -54,15 +54,15 @@ func ownerName(p *model.Pod) string {
 	return p.Namespace + "/" + cmp.Or(p.Deployment, p.Owner.Name, p.Name)
 }
 
-// ConditionVainLaunches is the condition of a NodePool that is True while launches in it have served no pod.
-const ConditionVainLaunches = "LaunchesInVain"
+// ConditionUnusedLaunches is the condition of a NodePool that is True while launches in it have served no pod.
+const ConditionUnusedLaunches = "UnusedLaunches"
 
-// condition is what a pool's status should say of vain launches; an empty one: nothing, what it says stays.
-func (vl *vainLaunches) condition(p *model.NodePool) model.Condition {
+// condition is what a pool's status should say of unused launches; an empty one: nothing, what it says stays.
+func (ul *unusedLaunches) condition(p *model.NodePool) model.Condition {
 	launches, micro := 0, int64(0)
-	var last vainCount
-	for _, k := range vl.sortedSites() {
-		c := vl.mem.counts[k]
+	var last unusedCount
+	for _, k := range ul.sortedSites() {
+		c := ul.mem.counts[k]
 		if k.template == "" || k.pool != p.UID {
 			continue
 		}
@@ -72,7 +72,7 @@ func (vl *vainLaunches) condition(p *model.NodePool) model.Condition {
 		}
 	}
 	if launches == 0 {
-		if p.Conditions[ConditionVainLaunches].True() {
+		if p.Conditions[ConditionUnusedLaunches].True() {
 			return model.Condition{Status: "False", Reason: "PodsRan", Message: "pods run on the nodes that were launched for them"}
 		}
 		return model.Condition{}
@@ -89,38 +89,38 @@ func (vl *vainLaunches) condition(p *model.NodePool) model.Condition {
 }
 
 // causeOf is the likeliest cause why no pod has come to a launch's node, as far as claim and node tell.
-func (vl *vainLaunches) causeOf(c *model.Claim, n *model.Node) plan.Reason {
-	timeouts := vl.pol.Lifecycle.WithTimeoutsOf(vl.poolByName[c.Pool])
-	age := vl.now.Sub(c.Created)
+func (ul *unusedLaunches) causeOf(c *model.Claim, n *model.Node) plan.Reason {
+	timeouts := ul.pol.Lifecycle.WithTimeoutsOf(ul.poolByName[c.Pool])
+	age := ul.now.Sub(c.Created)
 	switch {
-	case !c.Is(lifecycle.Initialized) && lifecycle.IsExpired(c, vl.now):
+	case !c.Is(lifecycle.Initialized) && lifecycle.IsExpired(c, ul.now):
 		return plan.Reason{Code: plan.Expired, Key: "expireAfter", Want: c.ExpireAfter.String()}
-	case vl.interruptions.byClaim[c.Name] != nil:
+	case ul.interruptions.byClaim[c.Name] != nil:
 		notice, _ := ReadNotice(c)
 		return plan.Reason{Code: plan.InstanceGone, Have: notice.Kind}
 	case c.ProviderID == "" && age >= timeouts.LaunchTimeout:
-		why := plan.Reason{Code: plan.LaunchTimeout, Want: timeouts.LaunchTimeout.String(), Have: vl.s.Failures[c.UID].Message}
+		why := plan.Reason{Code: plan.LaunchTimeout, Want: timeouts.LaunchTimeout.String(), Have: ul.s.Failures[c.UID].Message}
 		if why.Have == "" {
 			why.Have = c.Conditions[lifecycle.Launched].Message
 		}
 		return why
-	case c.ProviderID == "" && vl.s.Failures[c.UID].Message != "":
-		return plan.Reason{Code: plan.LaunchTimeout, Have: vl.s.Failures[c.UID].Message}
+	case c.ProviderID == "" && ul.s.Failures[c.UID].Message != "":
+		return plan.Reason{Code: plan.LaunchTimeout, Have: ul.s.Failures[c.UID].Message}
 	case !c.Is(lifecycle.Registered) && age >= timeouts.RegistrationTimeout:
 		return plan.Reason{Code: plan.RegistrationTimeout, Want: timeouts.RegistrationTimeout.String()}
 	case n != nil && c.Deleting.IsZero() && !c.Is(lifecycle.Initialized):
 		return plan.Reason{Code: plan.Initializing, Have: c.Conditions[lifecycle.Initialized].Message}
 	case n != nil && c.Deleting.IsZero():
 		return plan.Reason{Code: plan.LandingTimeout}
-	case c.ProviderID != "" && !vl.s.InstancesAt.IsZero() && len(vl.instancesOf(c)) == 0:
+	case c.ProviderID != "" && !ul.s.InstancesAt.IsZero() && len(ul.instancesOf(c)) == 0:
 		return plan.Reason{Code: plan.InstanceGone, Subject: c.ProviderID}
 	}
 	return plan.Reason{Code: plan.Deleted, Subject: "nodeclaim/" + c.Name}
 }
 
 // instancesOf returns a claim's instances in the cloud's list that run.
-func (vl *vainLaunches) instancesOf(c *model.Claim) (out []*model.Instance) {
-	for _, i := range vl.s.Instances {
+func (ul *unusedLaunches) instancesOf(c *model.Claim) (out []*model.Instance) {
+	for _, i := range ul.s.Instances {
 		if i.ProviderID == c.ProviderID && !i.Gone {
 			out = append(out, i)
 		}
@@ -129,16 +129,16 @@ func (vl *vainLaunches) instancesOf(c *model.Claim) (out []*model.Instance) {
 }
 
 // causeFor is the likeliest cause for a pod: if the node stands, what keeps this pod away from it.
-func (vl *vainLaunches) causeFor(x endedLaunch, p *model.Pod) plan.Reason {
-	i := findNode(vl.s, x.Node)
+func (ul *unusedLaunches) causeFor(x endedLaunch, p *model.Pod) plan.Reason {
+	i := findNode(ul.s, x.Node)
 	if !x.Usable || i < 0 {
 		return x.Cause
 	}
-	n := vl.s.Nodes[i]
+	n := ul.s.Nodes[i]
 	if t := foreignTaint(n, p); t != nil {
 		return plan.Reason{Code: plan.Taint, Subject: "node/" + n.Name, Key: t.Key, Have: explain.TaintText(*t)}
 	}
-	if why := vl.disagreements.mem.byPod[p.UID].why; why.Code != "" {
+	if why := ul.disagreements.mem.byPod[p.UID].why; why.Code != "" {
 		return why
 	}
 	if p.Refusal != "" {
@@ -161,25 +161,25 @@ func foreignTaint(n *model.Node, p *model.Pod) *model.Taint {
 }
 
 // hasLostTaint reports whether the taint that a count was made for has been taken off the node that it was on.
-func (vl *vainLaunches) hasLostTaint(x vainCount) bool {
+func (ul *unusedLaunches) hasLostTaint(x unusedCount) bool {
 	if x.Cause.Code != plan.Taint {
 		return false
 	}
-	i := findNode(vl.s, x.Node)
-	return i >= 0 && vl.s.Nodes[i].Deleting.IsZero() && vl.s.Nodes[i].Ready && !vl.s.Nodes[i].HasTaint(x.Cause.Key)
+	i := findNode(ul.s, x.Node)
+	return i >= 0 && ul.s.Nodes[i].Deleting.IsZero() && ul.s.Nodes[i].Ready && !ul.s.Nodes[i].HasTaint(x.Cause.Key)
 }
 
 // priceOf is what a claim's node costs, micro-dollars an hour; 0 where that is not known.
-func (vl *vainLaunches) priceOf(c *model.Claim) int64 {
+func (ul *unusedLaunches) priceOf(c *model.Claim) int64 {
 	micro, _ := model.ParseDollars(c.Annotations[model.AnnotationLaunchPrice])
 	if micro == 0 {
-		micro = vl.claimPrice(c)
+		micro = ul.claimPrice(c)
 	}
 	return micro
 }
 
 // claimPrice is what the node of a claim costs by the catalogue of its pool; 0 where that is not known.
-func (vl *vainLaunches) claimPrice(c *model.Claim) int64 {
-	prices := nodePrices{pools: vl.s.Pools, known: map[nodePriceKey]int64{}}
+func (ul *unusedLaunches) claimPrice(c *model.Claim) int64 {
+	prices := nodePrices{pools: ul.s.Pools, known: map[nodePriceKey]int64{}}
 	return prices.of(mergeLabels(c.Labels, model.Labels{model.LabelNodePool: c.Pool}))
 }

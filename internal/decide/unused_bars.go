@@ -24,20 +24,20 @@ const (
 
 // verdict reports whether pods of a template are launched for at a site by what is counted of it, and if not until when:
 // zero where that is not a matter of time.
-func (vl *vainLaunches) verdict(k vainSite) (bar, vainCount, time.Time) {
-	c, ok := vl.mem.counts[k]
+func (ul *unusedLaunches) verdict(k launchSite) (bar, unusedCount, time.Time) {
+	c, ok := ul.mem.counts[k]
 	switch {
 	case !ok:
 		return notBarred, c, time.Time{}
 	case k.template == "":
-		if vl.now.Before(c.Until) {
+		if ul.now.Before(c.Until) {
 			return triedLast, c, c.Until
 		}
 		return notBarred, c, time.Time{}
-	case vl.now.Before(c.Until):
+	case ul.now.Before(c.Until):
 		return barred, c, c.Until
 	}
-	if probe := vl.openProbe(k, c); probe != "" {
+	if probe := ul.openProbe(k, c); probe != "" {
 		c.Claim = probe
 		return barred, c, time.Time{}
 	}
@@ -48,14 +48,14 @@ func (vl *vainLaunches) verdict(k vainSite) (bar, vainCount, time.Time) {
 }
 
 // openProbe returns the claim that is being tried after the last count of a site; empty: there is none.
-func (vl *vainLaunches) openProbe(k vainSite, c vainCount) string {
-	for _, name := range sortedKeys(vl.reservations.byClaim) {
-		h := vl.reservations.byClaim[name]
-		p := vl.poolByName[h.claim.Pool]
+func (ul *unusedLaunches) openProbe(k launchSite, c unusedCount) string {
+	for _, name := range sortedKeys(ul.reservations.byClaim) {
+		h := ul.reservations.byClaim[name]
+		p := ul.poolByName[h.claim.Pool]
 		if p == nil || h.claim.UID != "" && slices.Contains(c.Wave, h.claim.UID) || k.pool != "" && (k.pool != p.UID || k.group != h.claim.NodeGroup()) {
 			continue
 		}
-		if slices.ContainsFunc(h.pods, func(q *model.Pod) bool { return q.Node == "" && vl.templateOf(q.Class) == k.template }) {
+		if slices.ContainsFunc(h.pods, func(q *model.Pod) bool { return q.Node == "" && ul.templateOf(q.Class) == k.template }) {
 			return name
 		}
 	}
@@ -63,25 +63,25 @@ func (vl *vainLaunches) openProbe(k vainSite, c vainCount) string {
 }
 
 // barPools returns the pools with what is not launched for the classes that wait for a node.
-func (vl *vainLaunches) barPools(pools []solve.Pool) []solve.Pool {
-	if len(vl.mem.counts) == 0 {
+func (ul *unusedLaunches) barPools(pools []solve.Pool) []solve.Pool {
+	if len(ul.mem.counts) == 0 {
 		return pools
 	}
-	classes := vl.waitingClasses()
-	sites := vl.sortedSites()
+	classes := ul.waitingClasses()
+	sites := ul.sortedSites()
 	for i := range pools {
 		p := &pools[i]
 		for _, c := range classes {
-			t := vl.templateOf(c)
+			t := ul.templateOf(c)
 			for _, k := range sites {
 				if k.pool != "" && k.pool != p.UID || k.template != "" && k.template != t {
 					continue
 				}
-				b, count, until := vl.verdict(k)
-				if b == notBarred || b == triedLast && vl.softened[c] {
+				b, count, until := ul.verdict(k)
+				if b == notBarred || b == triedLast && ul.softened[c] {
 					continue
 				}
-				p.Barred = append(p.Barred[:len(p.Barred):len(p.Barred)], solve.Bar{Class: c, Group: k.group, Why: vl.reason(count, until)})
+				p.Barred = append(p.Barred[:len(p.Barred):len(p.Barred)], solve.Bar{Class: c, Group: k.group, Why: ul.reason(count, until)})
 			}
 		}
 	}
@@ -96,17 +96,17 @@ type barOnPod struct {
 }
 
 // barsOn returns what keeps a pool from launching a node for a pod.
-func (vl *vainLaunches) barsOn(p *model.Pod, pool string) (out []barOnPod) {
-	t := vl.templateOf(p.Class)
-	for _, k := range vl.sortedSites() {
-		if k.template != t || k.pool != "" && (vl.poolByName[pool] == nil || vl.poolByName[pool].UID != k.pool) {
+func (ul *unusedLaunches) barsOn(p *model.Pod, pool string) (out []barOnPod) {
+	t := ul.templateOf(p.Class)
+	for _, k := range ul.sortedSites() {
+		if k.template != t || k.pool != "" && (ul.poolByName[pool] == nil || ul.poolByName[pool].UID != k.pool) {
 			continue
 		}
-		b, c, until := vl.verdict(k)
+		b, c, until := ul.verdict(k)
 		if b != barred {
 			continue
 		}
-		x := barOnPod{Reason: vl.reason(c, until), until: until, node: c.Node, taint: c.Cause.Have}
+		x := barOnPod{Reason: ul.reason(c, until), until: until, node: c.Node, taint: c.Cause.Have}
 		x.Pool = pool
 		out = append(out, x)
 	}
@@ -114,9 +114,9 @@ func (vl *vainLaunches) barsOn(p *model.Pod, pool string) (out []barOnPod) {
 }
 
 // waitingClasses are the classes of pods that a node is wanted for, by key.
-func (vl *vainLaunches) waitingClasses() (out []*model.Class) {
+func (ul *unusedLaunches) waitingClasses() (out []*model.Class) {
 	seen := map[*model.Class]bool{}
-	for _, pods := range [][]*model.Pod{vl.s.Pending, vl.pods.leavingPods()} {
+	for _, pods := range [][]*model.Pod{ul.s.Pending, ul.pods.leavingPods()} {
 		for _, p := range pods {
 			if !seen[p.Class] {
 				seen[p.Class] = true
@@ -129,8 +129,8 @@ func (vl *vainLaunches) waitingClasses() (out []*model.Class) {
 }
 
 // reason says why nothing is launched for pods; until is zero where the outcome of a launch is waited for.
-func (vl *vainLaunches) reason(c vainCount, until time.Time) plan.Reason {
-	why := plan.Reason{Code: plan.VainLaunches, Key: string(c.Cause.Code), Have: causeText(c.Cause)}
+func (ul *unusedLaunches) reason(c unusedCount, until time.Time) plan.Reason {
+	why := plan.Reason{Code: plan.UnusedLaunches, Key: string(c.Cause.Code), Have: causeText(c.Cause)}
 	if c.Cause.Code != plan.ClaimRefused { // else there is none
 		why.Subject = "nodeclaim/" + c.Claim
 	}
@@ -152,27 +152,27 @@ func causeText(r plan.Reason) string {
 }
 
 // soften has the classes of refused pods try the places too that are tried last. It reports whether that may help one.
-func (vl *vainLaunches) soften(refused []solve.Refusal) (some bool) {
-	if len(vl.mem.counts) == 0 {
+func (ul *unusedLaunches) soften(refused []solve.Refusal) (some bool) {
+	if len(ul.mem.counts) == 0 {
 		return false
 	}
 	for _, r := range refused {
-		if vl.softened[r.Pod.Class] || !vl.isTriedLastSomewhere(r.Pod.Class) {
+		if ul.softened[r.Pod.Class] || !ul.isTriedLastSomewhere(r.Pod.Class) {
 			continue
 		}
-		if vl.softened == nil {
-			vl.softened = map[*model.Class]bool{}
+		if ul.softened == nil {
+			ul.softened = map[*model.Class]bool{}
 		}
-		vl.softened[r.Pod.Class], some = true, true
+		ul.softened[r.Pod.Class], some = true, true
 	}
 	return some
 }
 
-func (vl *vainLaunches) isTriedLastSomewhere(c *model.Class) bool {
-	t := vl.templateOf(c)
-	for k := range vl.mem.counts {
+func (ul *unusedLaunches) isTriedLastSomewhere(c *model.Class) bool {
+	t := ul.templateOf(c)
+	for k := range ul.mem.counts {
 		if k.template == "" || k.template == t {
-			if b, _, _ := vl.verdict(k); b == triedLast {
+			if b, _, _ := ul.verdict(k); b == triedLast {
 				return true
 			}
 		}
@@ -180,32 +180,32 @@ func (vl *vainLaunches) isTriedLastSomewhere(c *model.Class) bool {
 	return false
 }
 
-// holdBack returns pods that wait for what comes of one node: where launches for their template have been in vain, one is
+// holdBack returns pods that wait for what comes of one node: where launches for their template were unused, one is
 // tried at a time.
-func (vl *vainLaunches) holdBack(nodes []solve.NewNode) (held map[*model.Pod]plan.Reason) {
-	if len(vl.mem.counts) == 0 {
+func (ul *unusedLaunches) holdBack(nodes []solve.NewNode) (held map[*model.Pod]plan.Reason) {
+	if len(ul.mem.counts) == 0 {
 		return nil
 	}
-	tried := map[vainSite]bool{}
+	tried := map[launchSite]bool{}
 	for i := range nodes {
 		n := &nodes[i]
-		pool := vl.poolByName[n.Pool]
+		pool := ul.poolByName[n.Pool]
 		group := n.Offering.Labels[model.LabelNodeGroup]
-		here := map[vainSite]bool{}
+		here := map[launchSite]bool{}
 		for _, p := range n.Pods {
 			if p.IsVirtual() {
 				continue
 			}
-			t := vl.templateOf(p.Class)
-			for _, k := range []vainSite{{t, pool.UID, group}, {template: t}} {
-				c, ok := vl.mem.counts[k]
+			t := ul.templateOf(p.Class)
+			for _, k := range []launchSite{{t, pool.UID, group}, {template: t}} {
+				c, ok := ul.mem.counts[k]
 				switch {
 				case !ok:
 				case tried[k]:
 					if held == nil {
 						held = map[*model.Pod]plan.Reason{}
 					}
-					why := vl.reason(c, time.Time{})
+					why := ul.reason(c, time.Time{})
 					why.Pool = n.Pool
 					held[p] = why
 				default:
@@ -222,15 +222,15 @@ func (vl *vainLaunches) holdBack(nodes []solve.NewNode) (held map[*model.Pod]pla
 
 // findResting finds pods that kube-scheduler has left standing nodes unused for, and for which nothing is launched
 // anywhere for now. They are not solved for: the nodes that are closed to them stay open to others.
-func (vl *vainLaunches) findResting(left []*model.Pod) (kept, resting []*model.Pod, refused []plan.PodDecision) {
-	if len(vl.mem.counts) == 0 {
+func (ul *unusedLaunches) findResting(left []*model.Pod) (kept, resting []*model.Pod, refused []plan.PodDecision) {
+	if len(ul.mem.counts) == 0 {
 		return left, nil, nil
 	}
 	for _, p := range left {
-		if len(vl.disagreements.of(p).nodes) > 0 {
-			if b, c, until := vl.verdict(vainSite{template: vl.templateOf(p.Class)}); b == barred {
+		if len(ul.disagreements.of(p).nodes) > 0 {
+			if b, c, until := ul.verdict(launchSite{template: ul.templateOf(p.Class)}); b == barred {
 				resting = append(resting, p)
-				refused = append(refused, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{vl.reason(c, until)}})
+				refused = append(refused, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{ul.reason(c, until)}})
 				continue
 			}
 		}
@@ -240,31 +240,31 @@ func (vl *vainLaunches) findResting(left []*model.Pod) (kept, resting []*model.P
 }
 
 // wake has the step come again, and demand be solved, when the first rest ends that keeps one of some pods waiting.
-func (vl *vainLaunches) wake(waiting []plan.PodDecision) {
-	vl.mem.retryAt = time.Time{}
-	if len(vl.mem.counts) == 0 {
+func (ul *unusedLaunches) wake(waiting []plan.PodDecision) {
+	ul.mem.retryAt = time.Time{}
+	if len(ul.mem.counts) == 0 {
 		return
 	}
 	templates := map[string]bool{}
 	for _, d := range waiting {
 		if d.Outcome == plan.Refused {
-			templates[vl.templateOf(d.Pod.Class)] = true
+			templates[ul.templateOf(d.Pod.Class)] = true
 		}
 	}
-	for k, c := range vl.mem.counts {
-		if templates[k.template] && vl.now.Before(c.Until) && (vl.mem.retryAt.IsZero() || c.Until.Before(vl.mem.retryAt)) {
-			vl.mem.retryAt = c.Until
+	for k, c := range ul.mem.counts {
+		if templates[k.template] && ul.now.Before(c.Until) && (ul.mem.retryAt.IsZero() || c.Until.Before(ul.mem.retryAt)) {
+			ul.mem.retryAt = c.Until
 		}
 	}
-	vl.wakeAt(vl.mem.retryAt)
+	ul.wakeAt(ul.mem.retryAt)
 }
 
 // areDue reports whether pods that were kept from a launch are to be decided on again.
-func (vl *vainLaunches) areDue() bool {
-	if !vl.mem.retryAt.IsZero() && vl.now.Before(vl.mem.retryAt) {
-		vl.wakeAt(vl.mem.retryAt)
+func (ul *unusedLaunches) areDue() bool {
+	if !ul.mem.retryAt.IsZero() && ul.now.Before(ul.mem.retryAt) {
+		ul.wakeAt(ul.mem.retryAt)
 	}
-	return !vl.mem.retryAt.IsZero() && !vl.now.Before(vl.mem.retryAt)
+	return !ul.mem.retryAt.IsZero() && !ul.now.Before(ul.mem.retryAt)
 }
 
 // FailingGroup is a node group that is tried last, since nodes of it have not become usable of late.
@@ -275,7 +275,7 @@ type FailingGroup struct {
 
 // FailingGroups returns the node groups that are tried last now, by name.
 func (m *Memory) FailingGroups(now time.Time) (out []FailingGroup) {
-	for k, c := range m.vain.counts {
+	for k, c := range m.unused.counts {
 		if k.template == "" && k.group != "" && now.Before(c.Until) {
 			out = append(out, FailingGroup{k.group, c.Cause})
 		}

@@ -14,13 +14,13 @@ import (
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
-// vainCondition is the condition of a NodePool on whose new nodes no pod runs.
-const vainCondition = "LaunchesInVain"
+// unusedCondition is the condition of a NodePool on whose new nodes no pod runs.
+const unusedCondition = "UnusedLaunches"
 
-// TestLaunchesInVain has the API server refuse the NodeClaims of the NodePool that would be taken first, for two causes: the
-// other NodePool is used, and people are told why. Nodes that no pod comes to are in internal/decide/testdata/vain.txt: on
+// TestUnusedLaunches has the API server refuse the NodeClaims of the NodePool that would be taken first, for two causes: the
+// other NodePool is used, and people are told why. Nodes that no pod comes to are in internal/decide/testdata/unused.txt: on
 // the sandbox a pod is bound before an agent could taint its node.
-func TestLaunchesInVain(t *testing.T) {
+func TestUnusedLaunches(t *testing.T) {
 	t.Parallel()
 	s := own(t)
 	t.Run("a policy refuses the NodeClaims of a pool", func(t *testing.T) { policyRefuses(t, s) })
@@ -59,7 +59,7 @@ func policyRefuses(t *testing.T, s *sandbox.Sandbox) {
 	if n := len(e.launches("denied-other")); n != 1 {
 		t.Errorf("%d nodes were launched in the other pool, want 1", n)
 	}
-	if c := e.poolCondition(e.name, vainCondition, metav1.ConditionTrue); c.Reason != "NodeClaimRefused" || !strings.Contains(c.Message, "on Thursdays") {
+	if c := e.poolCondition(e.name, unusedCondition, metav1.ConditionTrue); c.Reason != "NodeClaimRefused" || !strings.Contains(c.Message, "on Thursdays") {
 		t.Errorf("the pool's condition is %s: %s", c.Reason, c.Message)
 	}
 }

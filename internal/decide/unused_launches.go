@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// Of every launch it is known for which pods it was made: its NodeClaim's slots say so. A launch has ended without
+// them when the claim holds nothing for pods any more and none of them has been on its node, for whichever reason: it
+// was refused, no instance came, the instance never joined, the node is tainted, kube-scheduler does not use it,
+// somebody has deleted it. It is unused when a node is wanted for the same pods again. Nothing here asks why, so that a
+// cause nobody has thought of ends as the others do. The cause is only told.
+//
+// Unused launches are counted by the template of the pods and by where the node was launched: the NodePool, or the node
+// group. Launches that were under way when one was counted are of the same wave and count with it. After the first wave
+// other pools and groups are tried first, and then one node at a time; after the second nothing is launched there for
+// these pods for ten minutes, then twenty, at last once an hour. A node that became usable and was not used speaks
+// against the pods as well, which are counted over all pools. One that did not speaks against the pool or group, which
+// every pod then tries last.
+//
+// A count ends when a pod of the template runs on a node that was launched there, and when the NodePool's template or
+// its node class changes, or the taint that kept pods away is taken off. All of it outlives the process: see
+// LearnedCapacity.
+
+// unusedLaunches finds unused launches, and keeps more of them from being made.
+type unusedLaunches struct {
+	*draft
+	mem           *unusedLaunchMemory
+	disagreements *schedulerDisagreements
+	interruptions *interruptions
+	pods          *podTable
+	reservations  *reservations
+
+	softened  map[*model.Class]bool // classes for which no place is tried last: no other takes their pods
+	templates map[*model.Class]string
+}
+
+// unusedLaunchMemory is what unusedLaunches remembers from step to step.
+type unusedLaunchMemory struct {
+	begun   bool                  // of this process
+	held    map[string]heldLaunch // by claim uid: launches that hold slots for pods
+	ended   []endedLaunch         // launches without a pod of theirs, by claim uid and slot
+	counts  map[launchSite]unusedCount
+	changes int       // of ended and counts, counted: see LearnedChanges
+	retryAt time.Time // when pods that are kept from a launch may have one; zero: there are none
+}
+
+// heldLaunch is a launch whose outcome is open.
+type heldLaunch struct {
+	claim  *model.Claim
+	served map[slotKey]bool // slots of which a pod has been on the node
+}
+
+// endedLaunch is a launch that holds no slot any more, and that no pod of one of its slots has been on the node of.
+type endedLaunch struct {
+	Claim, UID  string
+	Pool, Group string // the pool by uid
+	Basis       string // of the pool
+	Class       string `json:",omitempty"` // of the slot, with Owner
+	Owner       string `json:",omitempty"`
+	Created     time.Time
+	Ended       time.Time
+	Usable      bool // the node was initialized
+	Stands      bool // and is there
+	Node        string
+	Cause       plan.Reason
+	Micro       int64 // micro-dollars an hour that it costs
+	Counted     bool
+	Charged     time.Time // what it has cost until then is told; zero: nothing is, or it is told with another slot of the launch
+}
+
+// launchSite is what unused launches are counted by. Without a template it is all pods, without a pool all pools.
+type launchSite struct{ template, pool, group string } // the pool by uid
+
+// unusedCount is the unused launches of one site. It is never written to.
+type unusedCount struct {
+	Basis    string // of the pool of the last
+	Pool     string // by uid
+	Times    int    // waves
+	Launches int
+	At       time.Time // when the last wave was counted
+	Until    time.Time // nothing is launched until then
+	Wave     []string  // uids of the claims that were open then: they are of that wave
+	Claim    string    // the last launch
+	Node     string
+	Owner    string // of its pods: namespace/name
+	Cause    plan.Reason
+	Micro    int64 // what the launches had cost when they were counted, micro-dollars
+}
+
+// How long nothing is launched after so many waves of unused launches.
+const (
+	firstPause       = time.Minute      // after the first, if its node stands: what keeps pods away may be about to go
+	firstRest        = 10 * time.Minute // after the second, then twice as long each time
+	longestRest      = time.Hour
+	countKept        = time.Hour // a count is forgotten this long after its rest
+	siteFirstRest    = 5 * time.Minute
+	siteLongestRest  = 30 * time.Minute // as Cluster Autoscaler leaves a node group alone
+	mostUnusedCounts = 1000
+	mostWave         = 200
+)
+
+// templateOf names the template that pods of a class are made from.
+func (ul *unusedLaunches) templateOf(c *model.Class) string {
+	t, ok := ul.templates[c]
+	if !ok {
+		if t = ClassHash(c); c.TemplateKey != "" {
+			t = hashName(13, c.TemplateKey)
+		}
+		if ul.templates == nil {
+			ul.templates = map[*model.Class]string{}
+		}
+		ul.templates[c] = t
+	}
+	return t
+}
+
+// read finds launches that have ended without a pod of theirs, and takes back what is counted where a pod has come.
+func (ul *unusedLaunches) read() {
+	held := make(map[string]heldLaunch, len(ul.reservations.byClaim))
+	for _, h := range ul.reservations.byClaim {
+		if h.claim.UID == "" || len(h.claim.Slots) == 0 || h.claim.Annotations[AnnotationHost] != "" || h.claim.Annotations[model.AnnotationAdopt] != "" {
+			continue
+		}
+		x := heldLaunch{claim: h.claim, served: ul.mem.held[h.claim.UID].served}
+		for i := range h.slots {
+			s := &h.slots[i]
+			if k := (slotKey{s.Class, s.Owner}); s.bound > 0 && !x.served[k] {
+				if x.served = maps.Clone(x.served); x.served == nil {
+					x.served = map[slotKey]bool{}
+				}
+				x.served[k] = true
+			}
+		}
+		held[h.claim.UID] = x
+	}
+	known := make(map[string]bool, len(ul.mem.ended))
+	for i := range ul.mem.ended {
+		known[ul.mem.ended[i].UID] = true
+	}
+	var ended []endedLaunch
+	for _, uid := range sortedKeys(ul.mem.held) {
+		if _, still := held[uid]; still || known[uid] {
+			continue
+		}
+		c := ul.claimWithUID(uid)
+		if c == nil {
+			c = ul.mem.held[uid].claim // it is gone, without having been seen to go
+		}
+		ended = append(ended, ul.endLaunch(c, ul.mem.held[uid].served)...)
+	}
+	for _, c := range ul.s.Claims { // of an earlier process, or that ended before they were seen to hold anything
+		if ul.mem.begun && (c.Deleting.IsZero() || c.Is(lifecycle.Initialized)) || c.UID == "" || len(c.Slots) == 0 || !c.LastPodEvent.IsZero() {
+			continue
+		}
+		if _, was := ul.mem.held[c.UID]; was || known[c.UID] || held[c.UID].claim != nil {
+			continue
+		}
+		if n := ul.nodeOf(c); n != nil && slices.ContainsFunc(n.Pods, (*model.Pod).IsWorkload) {
+			continue
+		}
+		ended = append(ended, ul.endLaunch(c, nil)...)
+	}
+	for i := range ul.s.Unmade {
+		u := &ul.s.Unmade[i]
+		if uid := "unmade/" + u.Claim + "/" + u.At.UTC().Format(time.RFC3339Nano); !known[uid] && ul.now.Before(u.At.Add(countKept)) {
+			ended = append(ended, ul.endUnmade(u, uid)...)
+		}
+	}
+	ul.mem.held, ul.mem.begun = held, true
+	if len(ended) > 0 {
+		slices.SortFunc(ended, func(a, b endedLaunch) int {
+			return strings.Compare(a.UID+"\x00"+a.Class+"\x00"+a.Owner, b.UID+"\x00"+b.Class+"\x00"+b.Owner)
+		})
+		ul.mem.ended = append(slices.Clip(ul.mem.ended), ended...)
+		ul.mem.changes++
+	}
+	ul.forget()
+	ul.takeBack()
+}
+
+// endLaunch returns what is to be remembered of a launch that has ended: an entry for each of its slots that no pod has
+// been on the node for. Nothing was launched where there was no capacity, or the node class was not ready.
+func (ul *unusedLaunches) endLaunch(c *model.Claim, served map[slotKey]bool) (out []endedLaunch) {
+	p := ul.poolByName[c.Pool]
+	if p == nil || ul.isForeign(c) || len(c.Slots) == 0 || c.Annotations[AnnotationHost] != "" || c.Annotations[model.AnnotationAdopt] != "" {
+		return nil
+	}
+	if h := c.Annotations[hashAnnotation]; h != "" && p.Hash != "" && h != p.Hash {
+		return nil // it was launched as something else
+	}
+	if f, ok := ul.s.Failures[c.UID]; ok && c.ProviderID == "" {
+		switch f.Kind {
+		case "InsufficientCapacity", "NodeClassNotReady", "NotReady":
+			return nil
+		}
+	}
+	n := ul.nodeOf(c)
+	x := endedLaunch{Claim: c.Name, UID: c.UID, Pool: p.UID, Basis: registrationBasis(p), Group: c.NodeGroup(), Created: c.Created, Ended: ul.now,
+		Usable: c.Is(lifecycle.Initialized), Stands: c.Is(lifecycle.Initialized) && n != nil && n.Deleting.IsZero() && c.Deleting.IsZero() && ul.interruptions.byClaim[c.Name] == nil,
+		Node: c.NodeName, Cause: ul.causeOf(c, n), Micro: ul.priceOf(c)}
+	if n != nil {
+		x.Node = n.Name
+	}
+	for _, s := range c.Slots {
+		k := slotKey{s.Class, s.Owner}
+		if served[k] || n != nil && slices.ContainsFunc(n.Pods, func(q *model.Pod) bool { return ul.slotKeyOf(q) == k }) {
+			continue
+		}
+		x.Class, x.Owner = s.Class, s.Owner
+		out = append(out, x)
+	}
+	return out
+}
+
+// endUnmade returns what is to be remembered of a NodeClaim that the API server has refused.
+func (ul *unusedLaunches) endUnmade(u *model.UnmadeClaim, uid string) (out []endedLaunch) {
+	p := ul.poolByName[u.Pool]
+	if p == nil {
+		return nil
+	}
+	for _, s := range u.Slots {
+		out = append(out, endedLaunch{Claim: u.Claim, UID: uid, Pool: p.UID, Basis: registrationBasis(p), Group: u.Group, Class: s.Class, Owner: s.Owner,
+			Created: u.At, Ended: ul.now, Cause: plan.Reason{Code: plan.ClaimRefused, Have: u.Message}})
+	}
+	return out
+}
+
+// forget forgets launches and counts that say nothing any more.
+func (ul *unusedLaunches) forget() {
+	pools := make(map[string]*model.NodePool, len(ul.s.Pools))
+	for _, p := range ul.s.Pools {
+		pools[p.UID] = p
+	}
+	stale := func(x endedLaunch) bool {
+		if hasChanged(pools[x.Pool], x.Basis) {
+			return true
+		}
+		gone := ul.claimWithUID(x.UID) == nil
+		return gone && (x.Counted && !strings.HasPrefix(x.UID, "unmade/") || !ul.now.Before(x.Ended.Add(countKept)))
+	}
+	if slices.ContainsFunc(ul.mem.ended, stale) {
+		for i := range ul.mem.ended {
+			if x := &ul.mem.ended[i]; !x.Charged.IsZero() && stale(*x) && pools[x.Pool] != nil {
+				ul.out.UnusedCosts = append(ul.out.UnusedCosts, UnusedCost{pools[x.Pool].Name, costOf(x.Micro, x.Charged, ul.now)})
+			}
+		}
+		ul.mem.ended = slices.DeleteFunc(slices.Clone(ul.mem.ended), stale)
+		ul.mem.changes++
+	}
+	ul.deleteCounts(func(_ launchSite, c unusedCount) bool {
+		return hasChanged(pools[c.Pool], c.Basis) || !ul.now.Before(c.Until.Add(max(countKept, 2*ul.pol.Lifecycle.RegistrationTimeout)))
+	})
+}
+
+// hasChanged reports whether a pool launches other nodes than when something was noted of it: it is gone, or its template is
+// another one, or its node class is.
+func hasChanged(p *model.NodePool, basis string) bool {
+	if p == nil {
+		return true
+	}
+	if hash, _, _ := strings.Cut(basis, "/"); p.ClassGeneration == 0 {
+		return hash != p.Hash // its node class has not been read yet
+	}
+	return registrationBasis(p) != basis
+}
+
+// deleteCounts forgets the counts that something is true of.
+func (ul *unusedLaunches) deleteCounts(drop func(launchSite, unusedCount) bool) {
+	some := false
+	for k, c := range ul.mem.counts {
+		some = some || drop(k, c)
+	}
+	if !some {
+		return
+	}
+	ul.mem.counts = maps.Clone(ul.mem.counts)
+	maps.DeleteFunc(ul.mem.counts, drop)
+	ul.mem.changes++
+}
+
+// takeBack takes back what is counted: of templates of which a pod runs on a node that was launched where earlier
+// ones were unused, of places where a node has become usable since, and of nodes that have lost the taint which kept pods away.
+func (ul *unusedLaunches) takeBack() {
+	if len(ul.mem.ended) == 0 && len(ul.mem.counts) == 0 {
+		return
+	}
+	watched := ul.claimsWatched()
+	served := map[launchSite]bool{}
+	launched := map[string]map[slotKey]bool{} // by claim uid: slots of which a pod runs on its node
+	oldest := ul.now
+	for _, x := range ul.mem.counts {
+		if x.At.Before(oldest) {
+			oldest = x.At
+		}
+	}
+	for at, n := range ul.s.Nodes { // whether they have changed or not: a count may be older than what is on them
+		i := ul.claims.claimOf[at]
+		if i < 0 || len(n.Pods) == 0 {
+			continue
+		}
+		c := ul.s.Claims[i]
+		p := ul.poolByName[c.Pool]
+		if p == nil {
+			continue
+		}
+		for _, q := range n.Pods {
+			if !q.IsWorkload() || !q.Deleting.IsZero() || q.Bound.Before(oldest.Add(-time.Second)) && !watched[c.UID] {
+				continue
+			}
+			t := ul.templateOf(q.Class)
+			for _, k := range []launchSite{{t, p.UID, c.NodeGroup()}, {template: t}} {
+				// A pod that came before the last wave was counted says nothing of that.
+				if x, ok := ul.mem.counts[k]; ok && (!q.Bound.Before(x.At.Add(-time.Second)) || x.Node == n.Name) {
+					served[k] = true
+				}
+			}
+			if !watched[c.UID] {
+				continue
+			}
+			if launched[c.UID] == nil {
+				launched[c.UID] = map[slotKey]bool{}
+			}
+			launched[c.UID][ul.slotKeyOf(q)] = true
+		}
+	}
+	for _, c := range ul.s.Claims {
+		if p := ul.poolByName[c.Pool]; p != nil && c.Is(lifecycle.Initialized) {
+			k := launchSite{pool: p.UID, group: c.NodeGroup()}
+			if x, ok := ul.mem.counts[k]; ok && c.Conditions[lifecycle.Initialized].Since.After(x.At) {
+				served[k] = true
+			}
+		}
+	}
+	ul.deleteCounts(func(k launchSite, x unusedCount) bool { return served[k] || ul.hasLostTaint(x) })
+	drop := func(x endedLaunch) bool { return launched[x.UID][slotKey{x.Class, x.Owner}] }
+	if slices.ContainsFunc(ul.mem.ended, drop) {
+		ul.mem.ended = slices.DeleteFunc(slices.Clone(ul.mem.ended), drop)
+		ul.mem.changes++
+	}
+}
+
+// claimsWatched are the uids of claims whose launch has ended without a pod, or was the last to be counted.
+func (ul *unusedLaunches) claimsWatched() map[string]bool {
+	out := map[string]bool{}
+	for i := range ul.mem.ended {
+		out[ul.mem.ended[i].UID] = true
+	}
+	for _, x := range ul.mem.counts {
+		if c := ul.claimNamed(x.Claim); c != nil {
+			out[c.UID] = true
+		}
+	}
+	return out
+}
+
+// review looks at what is to be launched: launches that ended without the same pods are unused, and are counted. It
+// reports whether one was counted.
+func (ul *unusedLaunches) review(nodes []solve.NewNode) (counted bool) {
+	if len(ul.mem.ended) == 0 {
+		return false
+	}
+	open := map[slotKey][]int{} // places in ul.mem.ended
+	for i := range ul.mem.ended {
+		if x := &ul.mem.ended[i]; !x.Counted {
+			k := slotKey{x.Class, x.Owner}
+			open[k] = append(open[k], i)
+		}
+	}
+	for i := range nodes {
+		for _, p := range nodes[i].Pods {
+			if p.IsVirtual() || p.Expected {
+				continue
+			}
+			k := ul.slotKeyOf(p)
+			for _, at := range open[k] {
+				ul.count(at, p)
+				counted = true
+			}
+			delete(open, k)
+		}
+	}
+	return counted
+}
+
+// count counts an unused launch; p is one of the pods that it was made for.
+func (ul *unusedLaunches) count(at int, p *model.Pod) {
+	x := ul.mem.ended[at]
+	x.Counted = true
+	x.Cause = ul.causeFor(x, p)
+	if !slices.ContainsFunc(ul.mem.ended, func(o endedLaunch) bool { return o.UID == x.UID && !o.Charged.IsZero() }) {
+		x.Charged = x.Ended
+		if x.Stands {
+			x.Charged = ul.now
+		}
+	}
+	ul.mem.ended = slices.Clone(ul.mem.ended)
+	ul.mem.ended[at] = x
+	ul.mem.changes++
+	t := ul.templateOf(p.Class)
+	owner := ownerName(p)
+	ul.bump(launchSite{t, x.Pool, x.Group}, x, owner)
+	if x.Usable {
+		ul.bump(launchSite{template: t}, x, owner)
+	} else if !ul.hasBecomeUsable(x) {
+		ul.bump(launchSite{pool: x.Pool, group: x.Group}, x, owner)
+	}
+	ul.out.Unused = append(ul.out.Unused, ul.describe(x, t, p))
+}
+
+// hasBecomeUsable reports whether a node that was launched where a launch was unused has become usable since.
+func (ul *unusedLaunches) hasBecomeUsable(x endedLaunch) bool {
+	return slices.ContainsFunc(ul.s.Claims, func(c *model.Claim) bool {
+		p := ul.poolByName[c.Pool]
+		return p != nil && p.UID == x.Pool && c.NodeGroup() == x.Group && c.Is(lifecycle.Initialized) && c.Conditions[lifecycle.Initialized].Since.After(x.Created)
+	})
+}
+
+// bump counts an unused launch of a site: with the wave that it is of, or as a new one.
+func (ul *unusedLaunches) bump(k launchSite, x endedLaunch, owner string) {
+	c, was := ul.mem.counts[k]
+	c.Launches++
+	c.Micro += costOf(x.Micro, x.Created, x.Charged)
+	c.Claim, c.Node, c.Owner, c.Cause, c.Pool, c.Basis = x.Claim, x.Node, owner, x.Cause, x.Pool, x.Basis
+	if !was || !slices.Contains(c.Wave, x.UID) {
+		c.Times++
+		c.At = ul.now
+		c.Until = ul.now.Add(restAfter(k, c.Times, x.Stands))
+		c.Wave = ul.openLaunches(k)
+	}
+	ul.mem.counts = maps.Clone(ul.mem.counts)
+	if ul.mem.counts == nil {
+		ul.mem.counts = map[launchSite]unusedCount{}
+	}
+	ul.mem.counts[k] = c
+	for len(ul.mem.counts) > mostUnusedCounts {
+		ul.dropOldestCount()
+	}
+}
+
+// dropOldestCount forgets the count whose rest ends first.
+func (ul *unusedLaunches) dropOldestCount() {
+	var oldest launchSite
+	found := false
+	for _, k := range ul.sortedSites() {
+		if !found || ul.mem.counts[k].Until.Before(ul.mem.counts[oldest].Until) {
+			oldest, found = k, true
+		}
+	}
+	delete(ul.mem.counts, oldest) // of the copy that bump has made
+}
+
+// sortedSites returns the sites of all counts in order.
+func (ul *unusedLaunches) sortedSites() []launchSite {
+	return slices.SortedFunc(maps.Keys(ul.mem.counts), func(a, b launchSite) int {
+		return strings.Compare(a.template+"\x00"+a.pool+"\x00"+a.group, b.template+"\x00"+b.pool+"\x00"+b.group)
+	})
+}
+
+// restAfter is how long nothing is launched after so many waves of unused launches; of a site without a template, how long
+// it is tried last.
+func restAfter(k launchSite, times int, stands bool) time.Duration {
+	switch {
+	case k.template == "":
+		return min(siteFirstRest<<min(times-1, 10), siteLongestRest)
+	case times == 1 && stands && k.pool != "":
+		return firstPause
+	case times == 1:
+		return 0 // other places are tried at once
+	}
+	return min(firstRest<<min(times-2, 10), longestRest)
+}
+
+// openLaunches are the uids of launches of a site whose outcome is open, and of those that have just ended: none of them
+// was made after what is counted now was known.
+func (ul *unusedLaunches) openLaunches(k launchSite) (out []string) {
+	here := func(pool, group string) bool { return k.pool == "" || k.pool == pool && k.group == group }
+	for _, uid := range sortedKeys(ul.mem.held) {
+		if c := ul.mem.held[uid].claim; ul.poolByName[c.Pool] != nil && here(ul.poolByName[c.Pool].UID, c.NodeGroup()) {
+			out = append(out, uid)
+		}
+	}
+	for i := range ul.mem.ended {
+		if x := &ul.mem.ended[i]; here(x.Pool, x.Group) && !slices.Contains(out, x.UID) {
+			out = append(out, x.UID)
+		}
+	}
+	if len(out) > mostWave {
+		out = out[len(out)-mostWave:] // those that ended last; of the rest, each counts as a wave of its own
+	}
+	return out
+}
+
+// costOf is what a node costs from one instant to another, micro-dollars.
+func costOf(microPerHour int64, from, to time.Time) int64 {
+	if !to.After(from) {
+		return 0
+	}
+	return int64(float64(microPerHour) * to.Sub(from).Hours())
+}
