@@ -140,11 +140,16 @@ func Step(step StepFunc, check VerifyFunc, snap *model.Snapshot, mem decide.Memo
 // WhatIf is decide.WhatIf of which verify approves. Pods whose plan it refuses are among those refused. An error: no part
 // of the plan explains what verify has against it.
 func WhatIf(snap *model.Snapshot, now time.Time, pol decide.Policy) (decide.Output, error) {
+	return whatIf(decide.WhatIfWithout, snap, now, pol)
+}
+
+// whatIf is WhatIf with decide.WhatIfWithout, or with what stands in for it in a test.
+func whatIf(without func(*model.Snapshot, time.Time, decide.Policy, []decide.Withheld) decide.Output, snap *model.Snapshot, now time.Time, pol decide.Policy) (decide.Output, error) {
 	d := Step(func(s *model.Snapshot, _ decide.Memory, now time.Time, pol decide.Policy, req decide.Request) (decide.Output, decide.Memory) {
 		if req.OngoingOnly {
 			return decide.Output{}, decide.Memory{}
 		}
-		return decide.WhatIfWithout(s, now, pol, req.Withhold), decide.Memory{}
+		return without(s, now, pol, req.Withhold), decide.Memory{}
 	}, Verify, snap, decide.Memory{}, now, pol, decide.Request{Solve: true})
 	switch {
 	case d.Fault != nil && !d.Isolated:

@@ -84,3 +84,40 @@ func TestIsolate(t *testing.T) {
 		t.Errorf("found %+v where nothing helps", parts)
 	}
 }
+
+// A what-if tells the pods whose plan verify refuses, and plans for the others.
+func TestWhatIfLeavesOut(t *testing.T) {
+	room := model.Resources{4000, 16 << 30, 0, 110}
+	types := []*model.InstanceType{{Name: "t", Labels: model.Labels{model.LabelInstanceType: "t"}, Capacity: room, Allocatable: room,
+		Offerings: []model.Offering{{Zone: "a", CapacityType: model.OnDemand, PriceMicro: 100_000, Available: true, Remaining: -1}}}}
+	snap, now := &model.Snapshot{ResourceNames: model.FixedNames(), Namespaces: map[string]model.Labels{"n": {}}}, time.Unix(1000, 0)
+	for _, name := range []string{"faulty", "sound"} {
+		in := model.NewRequirements(model.OneOf(model.LabelNodePool, name))
+		snap.Pools = append(snap.Pools, &model.NodePool{Name: name, UID: name, Ready: true, Replicas: -1, NodeLimit: -1, ExpireAfter: -1, TerminationGracePeriod: -1, ConsolidateAfter: -1,
+			Labels: model.Labels{}, Requirements: in, Types: types})
+		snap.Pending = append(snap.Pending, &model.Pod{Namespace: "n", Name: name, UID: name, Created: now, Unschedulable: now,
+			Class: &model.Class{Key: name, Namespace: "n", Scheduler: "default-scheduler", Requests: model.Resources{500, 1 << 30, 0, 1}, Terms: []model.NodeTerm{{Requirements: in}}}})
+	}
+	out, err := whatIf(func(s *model.Snapshot, now time.Time, pol decide.Policy, withheld []decide.Withheld) decide.Output {
+		out := decide.WhatIfWithout(s, now, pol, withheld)
+		for i := range out.Result.New {
+			if n := &out.Result.New[i]; n.Pool == "faulty" {
+				n.Zones = []string{"nowhere"}
+			}
+		}
+		return out
+	}, snap, now, decide.DefaultPolicy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]plan.PodDecision{}
+	for _, d := range out.Pods {
+		got[d.Pod.Name] = d
+	}
+	if d := got["sound"]; d.Outcome != plan.OnNew {
+		t.Errorf("the pod of the other NodePool: %+v, want a new node", d)
+	}
+	if d := got["faulty"]; d.Outcome != plan.Refused || len(d.Reasons) != 1 || d.Reasons[0].Code != plan.PlanRefused || d.Reasons[0].Pool != "faulty" || d.Reasons[0].Have == "" {
+		t.Errorf("the pod of the faulty NodePool: %+v, want %s", d, plan.PlanRefused)
+	}
+}

@@ -20,7 +20,19 @@ type LearnedCapacity struct {
 
 	Launches []endedLaunch   `json:"launches,omitempty"` // that have ended without a pod of theirs
 	Unused   []LearnedUnused `json:"unused,omitempty"`
+
+	Withheld []LearnedWithheld `json:"withheld,omitempty"`
 }
+
+// LearnedWithheld is a pod or a NodePool that is left out of plans, or was within the last hour.
+type LearnedWithheld struct {
+	Pod  string `json:"pod,omitempty"`  // by uid
+	Pool string `json:"pool,omitempty"` // by name
+	withheldPart
+}
+
+// mostLearnedWithheld is how many pods are told of that are left out of plans; NodePools are told of all.
+const mostLearnedWithheld = 300
 
 // LearnedUnused is the unused launches for the pods of one template in one pool or node group.
 type LearnedUnused struct {
@@ -57,7 +69,9 @@ type LearnedPod struct {
 const maxMachinesPerType = 8
 
 // LearnedChanges counts the changes of what Learned returns.
-func (m *Memory) LearnedChanges() int { return m.shortfalls.changes + m.unused.changes }
+func (m *Memory) LearnedChanges() int {
+	return m.shortfalls.changes + m.unused.changes + m.withholding.changes
+}
 
 // Learned are what has been learned; names are the resources by Dim.
 func (m *Memory) Learned(names []string) LearnedCapacity {
@@ -93,6 +107,13 @@ func (m *Memory) Learned(names []string) LearnedCapacity {
 	slices.SortFunc(out.Unused, func(a, b LearnedUnused) int {
 		return strings.Compare(a.Template+"\x00"+a.Site+"\x00"+a.Group, b.Template+"\x00"+b.Site+"\x00"+b.Group)
 	})
+	for _, name := range sortedKeys(m.withholding.pools) {
+		out.Withheld = append(out.Withheld, LearnedWithheld{Pool: name, withheldPart: m.withholding.pools[name]})
+	}
+	uids := sortedKeys(m.withholding.pods)
+	for _, uid := range uids[:min(len(uids), mostLearnedWithheld)] {
+		out.Withheld = append(out.Withheld, LearnedWithheld{Pod: uid, withheldPart: m.withholding.pods[uid]})
+	}
 	return out
 }
 
@@ -125,6 +146,14 @@ func (m Memory) WithLearned(l LearnedCapacity, dim func(name string) model.Dim) 
 	m.unused.ended, m.unused.counts = slices.Clone(l.Launches), map[launchSite]unusedCount{}
 	for _, v := range l.Unused {
 		m.unused.counts[launchSite{v.Template, v.Site, v.Group}] = v.unusedCount
+	}
+	m.withholding.pods, m.withholding.pools = map[string]withheldPart{}, map[string]withheldPart{}
+	for _, x := range l.Withheld {
+		if x.Pool != "" {
+			m.withholding.pools[x.Pool] = x.withheldPart
+		} else {
+			m.withholding.pods[x.Pod] = x.withheldPart
+		}
 	}
 	return m
 }

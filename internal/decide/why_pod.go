@@ -50,7 +50,7 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 		}
 	}
 	if x, ok := ex.withholding.ofPod(p); ok {
-		a.Findings = append(a.Findings, plan.Finding{Of: plan.Demand, Reason: x.why, Until: x.until})
+		a.Findings = append(a.Findings, plan.Finding{Of: plan.Demand, Reason: x.Why, Until: x.Until})
 		return
 	}
 	alt, reasons := ex.podOutcome(p)
@@ -93,7 +93,7 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 	for i, r := range reasons {
 		f := plan.Finding{Of: plan.Demand, Reason: r}
 		if x, ok := ex.withheldPool(r.Pool); ok && r.Code == plan.PlanRefused {
-			f.Until = x.until
+			f.Until = x.Until
 		}
 		if i < most {
 			w, ch := ex.findPodWay(p, r)

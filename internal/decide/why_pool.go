@@ -109,12 +109,12 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 // explainWithheld finds what of the NodePool's plans was refused: all of them for a while, or those for some pods.
 func (ex *explanation) explainWithheld(found func(plan.Code, plan.Reason, time.Time), name string) {
 	if x, ok := ex.withholding.ofPool(name); ok {
-		found(plan.Demand, x.why, x.until)
+		found(plan.Demand, x.Why, x.Until)
 		return
 	}
 	for _, p := range ex.s.Pending { // one stands for all: the others have the same fault, or are seen in why pod/…
-		if x, ok := ex.withholding.ofPod(p); ok && x.why.Pool == name {
-			found(plan.Demand, x.why, x.until)
+		if x, ok := ex.withholding.ofPod(p); ok && x.Why.Pool == name {
+			found(plan.Demand, x.Why, x.Until)
 			return
 		}
 	}

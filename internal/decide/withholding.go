@@ -21,7 +21,7 @@ type Withheld struct {
 }
 
 // withholding keeps what was withheld out of the demand: for Policy.RefusedPlanRetry the first time, twice as long each
-// time after, at most maxWithheld.
+// time after, at most maxWithheld. What is withheld outlives the process: see LearnedCapacity.
 type withholding struct {
 	*draft
 	mem *withholdingMemory
@@ -32,16 +32,17 @@ type withholding struct {
 
 // withholdingMemory is what withholding remembers from step to step.
 type withholdingMemory struct {
-	pods  map[string]withheldPart // by pod uid
-	pools map[string]withheldPart // by pool name
-	next  time.Time               // when the first of them is tried again
+	pods    map[string]withheldPart // by pod uid
+	pools   map[string]withheldPart // by pool name
+	next    time.Time               // when the first of them is tried again
+	changes int                     // of pods and pools, counted: see LearnedChanges
 }
 
 // withheldPart is until when a part of the demand is withheld, and how often it has been.
 type withheldPart struct {
-	why   plan.Reason
-	until time.Time
-	times int
+	Why   plan.Reason `json:"why"`
+	Until time.Time   `json:"until"`
+	Times int         `json:"times"`
 }
 
 // maxWithheld is how long a part is withheld at most before it is tried again. forgetWithheld is after how long without a
@@ -56,19 +57,19 @@ func (wh *withholding) read(parts []Withheld) {
 	if len(parts) == 0 && len(wh.mem.pods) == 0 && len(wh.mem.pools) == 0 {
 		return
 	}
-	next := withholdingMemory{pods: map[string]withheldPart{}, pools: map[string]withheldPart{}}
+	next := withholdingMemory{pods: map[string]withheldPart{}, pools: map[string]withheldPart{}, changes: wh.mem.changes}
 	for uid, was := range wh.mem.pods {
-		if wh.now.Before(was.until) {
+		if wh.now.Before(was.Until) {
 			next.pods[uid] = was
 		}
 	}
 	for _, p := range wh.s.Pending {
-		if was, ok := wh.mem.pods[p.UID]; ok && wh.now.Before(was.until.Add(forgetWithheld)) {
+		if was, ok := wh.mem.pods[p.UID]; ok && wh.now.Before(was.Until.Add(forgetWithheld)) {
 			next.pods[p.UID] = was
 		}
 	}
 	for _, p := range wh.s.Pools {
-		if was, ok := wh.mem.pools[p.Name]; ok && wh.now.Before(was.until.Add(forgetWithheld)) {
+		if was, ok := wh.mem.pools[p.Name]; ok && wh.now.Before(was.Until.Add(forgetWithheld)) {
 			next.pools[p.Name] = was
 		}
 	}
@@ -79,11 +80,12 @@ func (wh *withholding) read(parts []Withheld) {
 		if x.Pool != "" {
 			wh.withhold(next.pools, x.Pool, x.Why)
 		}
+		next.changes++
 	}
 	for _, all := range []map[string]withheldPart{next.pods, next.pools} {
 		for part := range maps.Values(all) {
-			if wh.now.Before(part.until) && (next.next.IsZero() || part.until.Before(next.next)) {
-				next.next = part.until
+			if wh.now.Before(part.Until) && (next.next.IsZero() || part.Until.Before(next.next)) {
+				next.next = part.Until
 			}
 		}
 	}
@@ -94,12 +96,12 @@ func (wh *withholding) read(parts []Withheld) {
 // withhold withholds a part for longer than the last time.
 func (wh *withholding) withhold(parts map[string]withheldPart, name string, why plan.Reason) {
 	was := parts[name]
-	if wh.now.Before(was.until) {
+	if wh.now.Before(was.Until) {
 		return // the same fault, told again
 	}
-	until := wh.now.Add(min(wh.pol.RefusedPlanRetry<<min(was.times, 10), maxWithheld))
+	until := wh.now.Add(min(wh.pol.RefusedPlanRetry<<min(was.Times, 10), maxWithheld))
 	why.Code, why.Want = plan.PlanRefused, until.UTC().Format(time.RFC3339)
-	parts[name] = withheldPart{why: why, until: until, times: was.times + 1}
+	parts[name] = withheldPart{Why: why, Until: until, Times: was.Times + 1}
 }
 
 // areDue reports whether something that was withheld is to be tried again now. It is asked before read.
@@ -110,13 +112,13 @@ func (wh *withholding) areDue() bool {
 // ofPod returns what a pod is withheld for, false if it is not.
 func (wh *withholding) ofPod(p *model.Pod) (withheldPart, bool) {
 	x, ok := wh.mem.pods[p.UID]
-	return x, ok && wh.now.Before(x.until)
+	return x, ok && wh.now.Before(x.Until)
 }
 
 // ofPool returns what a NodePool is withheld for, false if it is not.
 func (wh *withholding) ofPool(name string) (withheldPart, bool) {
 	x, ok := wh.mem.pools[name]
-	return x, ok && wh.now.Before(x.until)
+	return x, ok && wh.now.Before(x.Until)
 }
 
 // splitPods returns the pods that are planned for, and a refusal for each of the others.
@@ -126,7 +128,7 @@ func (wh *withholding) splitPods(pods []*model.Pod) (planned []*model.Pod, refus
 	}
 	for _, p := range pods {
 		if x, ok := wh.ofPod(p); ok {
-			refused = append(refused, solve.Refusal{Pod: p, Reasons: []plan.Reason{x.why}})
+			refused = append(refused, solve.Refusal{Pod: p, Reasons: []plan.Reason{x.Why}})
 		} else {
 			planned = append(planned, p)
 		}
@@ -143,7 +145,7 @@ func (wh *withholding) close(p *model.NodePool) *model.NodePool {
 	closed := wh.closed[p.Name]
 	if closed == nil {
 		own := *p
-		own.Ready, own.NotReady = false, model.Condition{Status: "False", Reason: string(plan.PlanRefused), Message: x.why.Have}
+		own.Ready, own.NotReady = false, model.Condition{Status: "False", Reason: string(plan.PlanRefused), Message: x.Why.Have}
 		closed = &own
 		if wh.closed == nil {
 			wh.closed = map[string]*model.NodePool{}
@@ -162,7 +164,7 @@ func (wh *withholding) explain(refused []solve.Refusal) {
 		for j, r := range refused[i].Reasons {
 			if x, ok := wh.ofPool(r.Pool); ok && r.Code == plan.PoolNotReady {
 				reasons := append([]plan.Reason{}, refused[i].Reasons...)
-				reasons[j] = x.why
+				reasons[j] = x.Why
 				reasons[j].Pool = r.Pool
 				refused[i].Reasons = reasons
 			}
@@ -182,7 +184,7 @@ func (ex *explanation) withheldPool(name string) (withheldPart, bool) {
 func (ex *explanation) closedPools() (out []Withheld) {
 	for _, p := range ex.s.Pools {
 		if x, ok := ex.withheldPool(p.Name); ok {
-			out = append(out, Withheld{Pool: p.Name, Why: x.why})
+			out = append(out, Withheld{Pool: p.Name, Why: x.Why})
 		}
 	}
 	return out
@@ -193,7 +195,7 @@ func (ex *explanation) withTimes(reasons []plan.Reason) []plan.Reason {
 	for i, r := range reasons {
 		if x, ok := ex.withheldPool(r.Pool); ok && r.Code == plan.PlanRefused {
 			reasons = append([]plan.Reason{}, reasons...)
-			reasons[i] = x.why
+			reasons[i] = x.Why
 			reasons[i].Pool = r.Pool
 		}
 	}

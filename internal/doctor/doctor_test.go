@@ -386,6 +386,27 @@ func TestPlantedFaults(t *testing.T) {
 	}
 }
 
+// Pods whose plan verify refuses are told as such, and not the others; no change is named, as none that people could make helps.
+func TestRefusedPlanIsTold(t *testing.T) {
+	c := newCluster(t, 1)
+	c.addWorkload("refused", 2, 250, 1<<30)
+	c.addWorkload("honest", 2, 250, 1<<30)
+	x := newExam(c.examination())
+	x.plan = func(s *model.Snapshot, now time.Time, pol decide.Policy) (decide.Output, error) {
+		left := decide.Withheld{Why: plan.Reason{Code: plan.PlanRefused, Key: "capacity", Have: "too small"}}
+		for _, p := range s.Pending {
+			if p.Deployment == "refused" {
+				left.Pods = append(left.Pods, p)
+			}
+		}
+		return decide.WhatIfWithout(s, now, pol, []decide.Withheld{left}), nil
+	}
+	got := x.findUnplaceable()
+	if len(got) != 1 || got[0].Subject != "deployment/shop/refused" || got[0].Reason.Code != plan.PlanRefused || len(got[0].Pods) != 2 || len(got[0].Changes) > 0 {
+		t.Errorf("found %+v, want the two pods of deployment/shop/refused", got)
+	}
+}
+
 func find(r *Report, code Code, subject string) *Finding {
 	for i := range r.Findings {
 		if r.Findings[i].Code == code && r.Findings[i].Subject == subject {

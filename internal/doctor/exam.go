@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/approve"
+	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -19,7 +21,8 @@ const assumedPool = "(any instance type)"
 // exam is an examination under way: the snapshot, what is looked up in it, and what was found out so far.
 type exam struct {
 	Input
-	pools   []*model.NodePool // that may launch nodes, the assumed one where there is none
+	plan    func(*model.Snapshot, time.Time, decide.Policy) (decide.Output, error) // approve.WhatIf
+	pools   []*model.NodePool                                                      // that may launch nodes, the assumed one where there is none
 	assumed bool
 	claims  map[string]*model.Claim    // by node name
 	hasNode map[string]bool            // by claim name
@@ -44,7 +47,7 @@ type workload struct {
 }
 
 func newExam(in Input) *exam {
-	x := &exam{Input: in, claims: map[string]*model.Claim{}, hasNode: map[string]bool{}, byName: map[string]*model.NodePool{}, prices: map[*model.Node]int64{},
+	x := &exam{Input: in, plan: approve.WhatIf, claims: map[string]*model.Claim{}, hasNode: map[string]bool{}, byName: map[string]*model.NodePool{}, prices: map[*model.Node]int64{},
 		owners: map[string]*workload{}, heldBy: map[*model.Node][]*hold{}, waitedFor: map[string]bool{}}
 	s := in.Snapshot
 	for _, c := range s.Claims {

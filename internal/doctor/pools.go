@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -49,7 +48,7 @@ func (x *exam) findUnplaceable() (out []Finding) {
 	if x.assumed {
 		return nil // what the autoscaler of the cluster may launch is not known
 	}
-	d, _ := approve.WhatIf(x.Snapshot, x.Now, x.Policy) // if it gives up, nothing is placed and nothing said
+	d, _ := x.plan(x.Snapshot, x.Now, x.Policy) // if it gives up, nothing is placed and nothing said
 	at := map[string]int{}
 	for _, p := range d.Pods {
 		if p.Outcome != plan.Refused || len(p.Reasons) == 0 {
@@ -85,7 +84,7 @@ func (x *exam) findUnplaceable() (out []Finding) {
 			case f.Code == LimitReached:
 				x.waitedFor[f.Subject+" "+f.Key] = true
 				f.Changes = x.raiseLimit(r.Pool, r.Key)
-			case f.Code == Unplaceable && len(out) < mostAsked:
+			case f.Code == Unplaceable && r.Code != plan.PlanRefused && len(out) < mostAsked: // no change of theirs mends a bug of ours
 				f.Changes = x.nearestWay(p.Pod)
 			}
 			out = append(out, f)
