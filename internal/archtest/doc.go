@@ -22,6 +22,7 @@ solve, disrupt, lifecycle < decide
 model, plan < state, cloud, ledger, cloud/catalog
 model < top < top/screen, web
 decide, verify < approve < doctor, controller, cli
+decide < explain < doctor, controller
 decide < doctor < report
 decide < expander
 api, state, plan, top < kube
@@ -36,7 +37,7 @@ casetest
 `
 
 // Pure are the rooms between a Snapshot and a Plan, what they ask, and what a person is shown of a cluster.
-var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "decide", "verify", "approve", "nodeoverlay", "top", "doctor", "groupstatus"}
+var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "decide", "explain", "verify", "approve", "nodeoverlay", "top", "doctor", "groupstatus"}
 
 // Banned are import prefixes that pure rooms may not use, each with the reason.
 var Banned = map[string]string{

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/explain"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -36,7 +37,7 @@ func (c *Controller) explainObject(v *view, now time.Time, subject string) (plan
 	if strings.HasPrefix(subject, "deployment/") {
 		return c.explainDeployment(v, now, subject)
 	}
-	return decide.Why(v.snap, v.mem, now, c.Policy, subject)
+	return explain.Why(v.snap, v.mem, now, c.Policy, subject)
 }
 
 // Explain answers Why with what was decided about the object before. Of an object that is gone that is all, and its end is among it; one that the
@@ -73,7 +74,7 @@ func (c *Controller) History(ctx context.Context, subject string, since time.Dur
 	return h, nil
 }
 
-// Why says what is in the way of an object now; see decide.Why. It may be called from anywhere and does its work in the caller's goroutine,
+// Why says what is in the way of an object now; see explain.Why. It may be called from anywhere and does its work in the caller's goroutine,
 // one after another: the loop does not wait for it.
 func (c *Controller) Why(ctx context.Context, subject string) (plan.Answer, error) {
 	v, done, err := c.openView(ctx)
@@ -84,7 +85,7 @@ func (c *Controller) Why(ctx context.Context, subject string) (plan.Answer, erro
 	now := time.Now()
 	a, err := c.explainObject(v, now, subject)
 	if p := c.findEndedPod(ctx, subject, err); p != nil {
-		a, err = decide.WhyEnded(p, now), nil
+		a, err = explain.WhyEnded(p, now), nil
 	}
 	if d := c.passive.Load(); d != nil && err == nil {
 		a.Facts = slices.Insert(a.Facts, 0, plan.Fact{Name: "standing down", Value: "nothing is launched or disrupted while another autoscaler is running: " + strings.Join(d.others, "; ")})

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/explain"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/report"
@@ -45,18 +45,18 @@ func (c *Controller) explainDeployment(v *view, now time.Time, subject string) (
 		}
 	}
 	if bound+len(pending) == 0 {
-		return plan.Answer{Subject: subject, At: now}, &plan.NoSuchObject{Kind: "deployment with pods", Subject: subject, Near: decide.NearestName(v.snap, subject)}
+		return plan.Answer{Subject: subject, At: now}, &plan.NoSuchObject{Kind: "deployment with pods", Subject: subject, Near: explain.NearestName(v.snap, subject)}
 	}
 	a := plan.Answer{At: now, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
 	facts := []plan.Fact{{Name: "pods on nodes", Value: strconv.Itoa(bound) + " on " + strconv.Itoa(len(nodes))}, {Name: "pods pending", Value: strconv.Itoa(len(pending))}}
 	if len(pending) > 0 {
 		var err error
-		if a, err = decide.Why(v.snap, v.mem, now, c.Policy, "pod/"+pending[0].Key()); err != nil {
+		if a, err = explain.Why(v.snap, v.mem, now, c.Policy, "pod/"+pending[0].Key()); err != nil {
 			return a, err
 		}
 		facts = append(facts, plan.Fact{Name: "what follows is of pod", Value: pending[0].Key()})
 	}
-	a.Findings = append(a.Findings, decide.PodObstacles(v.snap, v.mem, now, c.Policy, is)...)
+	a.Findings = append(a.Findings, explain.PodObstacles(v.snap, v.mem, now, c.Policy, is)...)
 	a.Subject, a.Facts, a.Related = subject, append(facts, a.Facts...), append(a.Related, related...)
 	return a, nil
 }
@@ -80,7 +80,7 @@ func (c *Controller) ExplainPending(ctx context.Context) (report.Pending, error)
 				out.NotAsked++
 				continue
 			}
-			a, err := decide.Why(v.snap, v.mem, out.At, c.Policy, "pod/"+p.Key())
+			a, err := explain.Why(v.snap, v.mem, out.At, c.Policy, "pod/"+p.Key())
 			if err != nil {
 				return out, err
 			}

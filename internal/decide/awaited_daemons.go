@@ -19,7 +19,7 @@ func (lc *claimLifecycle) awaitedDaemons(c *model.Claim, n *model.Node) (out lif
 	}
 	labels := mergeLabels(mergeLabels(n.Labels, c.Labels), model.RegisteredLabels())
 	taints := slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool {
-		return t.Key == model.TaintReserved && t.Value == c.Name || lifecycle.IsEphemeral(t) || isStartupTaint(c, t)
+		return t.Key == model.TaintReserved && t.Value == c.Name || lifecycle.IsEphemeral(t) || c.IsStartupTaint(t)
 	})
 	if !isRegistered(n) {
 		taints = append(taints, c.Taints...)

@@ -255,12 +255,12 @@ func (bu *buffers) withoutTooDear(demand []*model.Pod, res *solve.Result, all bo
 	held := maps.Clone(bu.byNode)
 	for _, a := range res.OnNodes {
 		t := string(bu.targetOf(a.Node))
-		held[t] = slices.Concat(held[t], virtualPodsOf(a.Pods))
+		held[t] = slices.Concat(held[t], model.VirtualPods(a.Pods))
 	}
 	priced := bu.priceHeld(held)
 	for i := range res.New {
 		n := &res.New[i]
-		virtual := virtualPodsOf(n.Pods)
+		virtual := model.VirtualPods(n.Pods)
 		priced = priceVirtual(priced, virtual, len(virtual) < len(n.Pods), n.Type.Allocatable, n.PriceMicro)
 	}
 	dear := bu.findTooDear(priced)

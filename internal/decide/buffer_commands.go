@@ -40,7 +40,7 @@ func (bu *buffers) wouldBuyAgain(m *disrupt.Command) bool {
 	var real []*model.Pod
 	for _, u := range m.Candidates {
 		going[u.Node.Name] = true
-		real = append(real, realPods(u.Pods)...)
+		real = append(real, model.RealPods(u.Pods)...)
 	}
 	for _, a := range m.OnExisting {
 		hosted[a.Node] = a.Pods

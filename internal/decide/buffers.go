@@ -492,23 +492,5 @@ func (sv *solverView) atTarget(t target) (solve.ExistingNode, bool) {
 	return sv.standingNode(sv.s.Nodes[p], c, h), true
 }
 
-// realPods returns the pods of a list that are no virtual ones; the list itself where none is.
-func realPods(pods []*model.Pod) []*model.Pod {
-	if !slices.ContainsFunc(pods, (*model.Pod).IsVirtual) {
-		return pods
-	}
-	return slices.DeleteFunc(slices.Clone(pods), (*model.Pod).IsVirtual)
-}
-
-// virtualPodsOf returns the virtual pods of a list.
-func virtualPodsOf(pods []*model.Pod) (out []*model.Pod) {
-	for _, p := range pods {
-		if p.IsVirtual() {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
 // isForBuffer says whether a claim was made for virtual pods alone.
 func isForBuffer(c *model.Claim) bool { return c.NoReserve == string(plan.HeldForBuffer) }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -30,7 +31,7 @@ func TestBuffersGiveWay(t *testing.T) {
 			held += b.Ready + b.Coming
 		}
 		for _, a := range x.last.Actions {
-			if c, ok := a.(plan.CreateClaim); ok && len(realPods(c.Pods)) == 0 {
+			if c, ok := a.(plan.CreateClaim); ok && len(model.RealPods(c.Pods)) == 0 {
 				bought++
 				if c.Reserved || len(c.Slots) > 0 {
 					t.Errorf("seed %d: %s is for virtual pods and is reserved", seed, c.Name)

@@ -30,7 +30,7 @@ func TestMovesKeepBuffers(t *testing.T) {
 		w.pool.ConsolidateAfter = time.Duration(rapid.SampledFrom([]int{0, 5}).Draw(t, "consolidateAfter")) * time.Second
 		w.st.Pools.SetPool(w.pool)
 		for i := range rapid.IntRange(1, 3).Draw(t, "buffers") {
-			like := classOf(model.Class{Namespace: "default", Labels: model.Labels{"app": fmt.Sprint("held", i)}, Scheduler: defaultScheduler, Priority: model.VirtualPriority,
+			like := classOf(model.Class{Namespace: "default", Labels: model.Labels{"app": fmt.Sprint("held", i)}, Scheduler: model.DefaultScheduler, Priority: model.VirtualPriority,
 				Requests: model.Resources{rapid.SampledFrom([]int64{250, 900, 1500, 3000}).Draw(t, "cpu of a buffer's pod"), 128 << 20, 0, 1}})
 			b := &model.Buffer{Namespace: "default", Name: fmt.Sprint("held", i), UID: fmt.Sprint("uid-held", i), Created: epoch, MaxHourMicro: -1, Total: -1,
 				Replicas: rapid.IntRange(1, 6).Draw(t, "pods of a buffer"), Ready: model.Condition{Status: "True", Reason: "Resolved"}}

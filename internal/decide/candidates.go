@@ -38,17 +38,12 @@ func (ca *candidates) disruptionCause(u *disrupt.Candidate) plan.Code {
 	switch {
 	case lifecycle.IsExpired(u.Claim, ca.now):
 		return plan.Expired
-	case u.Claim.Is(conditionDrifted):
+	case u.Claim.Is(lifecycle.Drifted):
 		return plan.Drifted
-	case isEmpty(u):
+	case u.IsEmpty():
 		return plan.Empty
 	}
 	return plan.Underutilized
-}
-
-// isEmpty says whether a machine has neither a workload pod nor a virtual one.
-func isEmpty(u *disrupt.Candidate) bool {
-	return !u.Occupied && len(virtualPodsOf(u.Pods)) == 0
 }
 
 // build are the machines of pools with a node, by node name, and how many each pool has for its budgets.

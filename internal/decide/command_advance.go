@@ -75,7 +75,7 @@ func (dc *disruptionCommands) isReadyToDelete(m *command) bool {
 		return false
 	}
 	for _, c := range m.candidates {
-		if n := dc.nodeOf(c); n != nil && !slices.Contains(n.Taints, disruptedTaint) {
+		if n := dc.nodeOf(c); n != nil && !slices.Contains(n.Taints, disrupt.DisruptedTaint) {
 			return false
 		}
 	}
@@ -103,7 +103,7 @@ func (dc *disruptionCommands) advance(m *command) {
 	ready := true
 	for _, c := range m.candidates {
 		n := dc.nodeOf(c)
-		if n == nil || slices.Contains(n.Taints, disruptedTaint) {
+		if n == nil || slices.Contains(n.Taints, disrupt.DisruptedTaint) {
 			continue
 		}
 		ready = false
@@ -281,7 +281,7 @@ func (dc *disruptionCommands) deletionReason(c *model.Claim, m *command) plan.Re
 	case plan.Unhealthy:
 		r.Key, r.Have = dc.health.byClaim[c.Name].cause.Key, dc.health.byClaim[c.Name].cause.Have
 	case plan.Drifted:
-		r.Key, r.Have = c.Conditions[conditionDrifted].Reason, c.Conditions[conditionDrifted].Message
+		r.Key, r.Have = c.Conditions[lifecycle.Drifted].Reason, c.Conditions[lifecycle.Drifted].Message
 	case plan.Expired:
 		r.Key, r.Want = "expireAfter", c.ExpireAfter.String()
 	}
@@ -305,8 +305,8 @@ func (dc *disruptionCommands) abort(m *command, code plan.Code, why string, rest
 			dc.wakeAt(dc.now.Add(dc.pol.SearchInterval / 10))
 			continue // both writes or neither: a claim whose condition stays would have its node tainted again
 		}
-		if n := dc.nodeOf(c); n != nil && slices.Contains(n.Taints, disruptedTaint) {
-			dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disruptedTaint}, Why: r})
+		if n := dc.nodeOf(c); n != nil && slices.Contains(n.Taints, disrupt.DisruptedTaint) {
+			dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disrupt.DisruptedTaint}, Why: r})
 		}
 		if c.Is(lifecycle.Disrupted) {
 			dc.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: r, Conditions: map[string]model.Condition{
@@ -357,8 +357,8 @@ func (dc *disruptionCommands) clearRecord(c *model.Claim, done bool) {
 func (dc *disruptionCommands) removeStrayTaints() {
 	for _, u := range dc.candidates.dirty {
 		c, n := u.Claim, u.Node
-		if u.CommandID == "" && commandIDOf(c) == "" && slices.Contains(n.Taints, disruptedTaint) {
-			dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disruptedTaint},
+		if u.CommandID == "" && commandIDOf(c) == "" && slices.Contains(n.Taints, disrupt.DisruptedTaint) {
+			dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disrupt.DisruptedTaint},
 				Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: "node/" + n.Name, Have: "no move"}})
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
@@ -43,8 +44,8 @@ func (ch *commandHosts) hostsFor(candidates []*disrupt.Candidate, on []solve.Ass
 	}
 	out := podsByHost{}
 	for _, a := range on {
-		if i := findNode(ch.s, a.Node); i >= 0 && ch.claims.claimOf[i] >= 0 && len(realPods(a.Pods)) > 0 {
-			out[ch.s.Claims[ch.claims.claimOf[i]].Name] = realPods(a.Pods)
+		if i := findNode(ch.s, a.Node); i >= 0 && ch.claims.claimOf[i] >= 0 && len(model.RealPods(a.Pods)) > 0 {
+			out[ch.s.Claims[ch.claims.claimOf[i]].Name] = model.RealPods(a.Pods)
 		}
 	}
 	return out
@@ -183,7 +184,7 @@ func (ch *commandHosts) canHost(p int32, allowDrifted bool) bool {
 		return false
 	}
 	c := ch.s.Claims[at]
-	if c.Is(conditionDrifted) && !allowDrifted || !c.Deleting.IsZero() || c.UID == "" || ch.ofClaim[c.Name] != "" || ch.interruptions.byClaim[c.Name] != nil || ch.reservations.byClaim[c.Name] != nil || c.Annotations[AnnotationHost] != "" {
+	if c.Is(lifecycle.Drifted) && !allowDrifted || !c.Deleting.IsZero() || c.UID == "" || ch.ofClaim[c.Name] != "" || ch.interruptions.byClaim[c.Name] != nil || ch.reservations.byClaim[c.Name] != nil || c.Annotations[AnnotationHost] != "" {
 		return false
 	}
 	for _, g := range ch.mem.hosts {

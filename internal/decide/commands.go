@@ -87,8 +87,6 @@ type command struct {
 	hosts        []*model.Claim // that have AnnotationHost
 }
 
-var disruptedTaint = model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}
-
 // hasHosts says whether a standing node hosts a disruption command.
 func (ct *commandTable) hasHosts() bool {
 	for _, m := range ct.byID {
@@ -352,7 +350,7 @@ func (ct *commandTable) podsBeforeCandidates(h *reservation) (out []*model.Pod) 
 
 // taintCandidate keeps new pods off a node that is to go.
 func (dr *draft) taintCandidate(n *model.Node, c *model.Claim, r commandRecord) {
-	dr.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{disruptedTaint}, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Command: r.ID}})
+	dr.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{disrupt.DisruptedTaint}, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Command: r.ID}})
 }
 
 // isStaying says whether nothing takes a claim away: it is not being deleted, neither in the API server nor by a request
@@ -365,5 +363,5 @@ func (ct *commandTable) isStaying(c *model.Claim) bool {
 func (ct *commandTable) hasWork(u *disrupt.Candidate) bool {
 	_, isReplacement := readCommandRecord(u.Claim)
 	_, isHost := readHostRecord(u.Claim)
-	return isReplacement || isHost || commandIDOf(u.Claim) != "" || ct.ofClaim[u.Claim.Name] != "" || slices.Contains(u.Node.Taints, disruptedTaint)
+	return isReplacement || isHost || commandIDOf(u.Claim) != "" || ct.ofClaim[u.Claim.Name] != "" || slices.Contains(u.Node.Taints, disrupt.DisruptedTaint)
 }

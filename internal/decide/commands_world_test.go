@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -30,7 +31,7 @@ func (w *world) bill() int64 {
 // putBack holds when no move is under way: nothing is tainted or marked for one, and nothing bears the record of one.
 func (w *world) putBack() {
 	for _, n := range sortedKeys(w.nodes) {
-		if slices.Contains(w.nodes[n].Taints, disruptedTaint) {
+		if slices.Contains(w.nodes[n].Taints, disrupt.DisruptedTaint) {
 			w.fatalf("node %s is tainted for a move that is over", n)
 		}
 	}
@@ -201,7 +202,7 @@ func TestOscillation(t *testing.T) {
 		w.pol.Landing = LandBind
 		l := w.workloads[0]
 		w.workloads, l.stateful = w.workloads[:1], false
-		l.class = classOf(model.Class{Namespace: "default", Labels: model.Labels{"app": l.name}, Scheduler: defaultScheduler,
+		l.class = classOf(model.Class{Namespace: "default", Labels: model.Labels{"app": l.name}, Scheduler: model.DefaultScheduler,
 			Requests: model.Resources{rapid.SampledFrom([]int64{250, 900, 1500}).Draw(t, "milli-CPUs"), 128 << 20, 0, 1}})
 		w.pool.ConsolidationPolicy, w.pool.ConsolidateAfter = "WhenEmptyOrUnderutilized", 0
 		w.restart()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
@@ -57,7 +58,7 @@ func (se *disruptionSearch) input(allowDrifted bool) *disrupt.Input {
 	in := &disrupt.Input{ResourceNames: se.s.ResourceNames, Nodes: rooms, Pools: se.candidates.groups.withoutRefreshingGroups(se.purchases.pools()), GroupLeft: se.candidates.groups.removableByGroup(), Daemons: se.s.Daemons, Namespaces: se.s.Namespaces,
 		Minimum: se.candidates.guard.Minimum, Limits: se.purchases.limitUses(), BudgetLeft: map[string]int64{}, StartTimes: se.mem.startTimes, BootTime: se.mem.bootTime, BindsPods: se.pol.Landing == LandBind, PoolTotals: map[string]disrupt.PoolTotal{},
 		WhyUnreservable: func(n *solve.NewNode) plan.Reason {
-			real := realPods(n.Pods)
+			real := model.RealPods(n.Pods)
 			if len(real) == 0 {
 				return plan.Reason{} // it is for nobody in particular
 			}
@@ -141,13 +142,13 @@ func (se *disruptionSearch) findSearchable(atOnce bool) searchable {
 			}
 			if why[0].Code == plan.Quiet && !due.IsZero() && due.Before(se.now.Add(se.pol.QuietWait)) {
 				out.after = max(out.after, u.Pool.ConsolidateAfter)
-				out.soon = laterOf(out.soon, due)
+				out.soon = model.LaterOf(out.soon, due)
 			}
 			continue
 		}
 		out.fresh = out.fresh || u.UnchangedSince.Add(u.Pool.ConsolidateAfter).After(se.mem.searchedAt)
 		if !atOnce && inFlight[plan.UpdateClaim{UID: u.Claim.UID}.Key()] { // a write of its own, and then it may
-			out.soon = laterOf(out.soon, se.now.Add(se.pol.SearchInterval/5))
+			out.soon = model.LaterOf(out.soon, se.now.Add(se.pol.SearchInterval/5))
 			continue
 		}
 		n, ok := out.budgetLeft[u.Pool.Name]
@@ -249,12 +250,4 @@ func (se *disruptionSearch) scope(atOnce bool) (disrupt.Scope, time.Time) {
 		return disrupt.Narrow, rest
 	}
 	return disrupt.Wide, se.now.Add(se.pol.SearchInterval)
-}
-
-// laterOf returns the later of two instants.
-func laterOf(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

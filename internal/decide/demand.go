@@ -250,7 +250,7 @@ func (dm *demandStage) placeOnNodes(on []solve.Assignment, what inFlightNodes, p
 		for _, p := range a.Pods {
 			dm.out.Pods = append(dm.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnClaim, Target: w.claim.Name})
 		}
-		real := realPods(a.Pods)
+		real := model.RealPods(a.Pods)
 		if w.claim.UID == "" || len(real) == 0 {
 			continue // not created yet: the next step has it
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -19,7 +20,6 @@ type driftConditions struct {
 }
 
 const (
-	conditionDrifted      = "Drifted"
 	hashAnnotation        = "karpenter.sh/nodepool-hash"
 	hashVersionAnnotation = "karpenter.sh/nodepool-hash-version"
 	hashVersion           = "v3"
@@ -40,7 +40,7 @@ func (df *driftConditions) writeConditions() {
 			continue
 		}
 		key, text := df.reason(u)
-		have := c.Conditions[conditionDrifted]
+		have := c.Conditions[lifecycle.Drifted]
 		want := model.Condition{Status: "True", Reason: key, Message: text}
 		if key == "" {
 			if !have.True() {
@@ -51,7 +51,7 @@ func (df *driftConditions) writeConditions() {
 		if have.Status == want.Status && have.Reason == want.Reason {
 			continue
 		}
-		df.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{conditionDrifted: want},
+		df.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{lifecycle.Drifted: want},
 			Why: plan.Reason{Code: plan.Drifted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Key: key, Have: text}})
 	}
 }
@@ -70,7 +70,7 @@ func isNotOffered(u *disrupt.Candidate) bool { return len(u.Pool.Types) > 0 && u
 // machineRules.
 func (df *driftConditions) hasWork(u *disrupt.Candidate) bool {
 	reason, _ := df.reason(u)
-	return reason != "" || isNotOffered(u) || hasOldHash(u) || u.Claim.Is(conditionDrifted)
+	return reason != "" || isNotOffered(u) || hasOldHash(u) || u.Claim.Is(lifecycle.Drifted)
 }
 
 // reason says why a machine has drifted, as the condition says it; an empty reason: it has not.
@@ -89,7 +89,7 @@ func (df *driftConditions) reason(u *disrupt.Candidate) (reason, message string)
 		if reason != "" {
 			return reason, "the machine is not what " + c.ClassKind + " " + c.ClassName + " asks for now"
 		}
-	} else if d := c.Conditions[conditionDrifted]; d.True() && !slices.Contains(ownDriftReasons, d.Reason) {
+	} else if d := c.Conditions[lifecycle.Drifted]; d.True() && !slices.Contains(ownDriftReasons, d.Reason) {
 		return d.Reason, d.Message // the provider said so, and has not answered again yet
 	}
 	return "", ""

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -55,7 +56,7 @@ func TestEditedNodesStay(test *testing.T) {
 				case plan.DeleteClaim, plan.CreateClaim, plan.DeleteNode, plan.Terminate, plan.Evict:
 					t.Fatalf("%s\ndecides %s", strings.Join(told, "\n"), describeAction(a))
 				case plan.UpdateClaim:
-					if a.Conditions[conditionDrifted].True() {
+					if a.Conditions[lifecycle.Drifted].True() {
 						t.Fatalf("%s\ndecides %s", strings.Join(told, "\n"), describeAction(a))
 					}
 				}

@@ -18,7 +18,7 @@ func (se *disruptionSearch) startEmpty() {
 		return // virtual pods may be given this very node
 	}
 	for _, u := range se.candidates.dirty {
-		if !se.hasEmptyWork(u) || !isEmpty(u) { // where virtual pods have a place elsewhere, consolidation sees to it
+		if !se.hasEmptyWork(u) || !u.IsEmpty() { // where virtual pods have a place elsewhere, consolidation sees to it
 			continue
 		}
 		n, pool := u.Node, u.Pool

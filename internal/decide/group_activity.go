@@ -60,16 +60,16 @@ func (ga *groupActivity) read() map[string]disrupt.GroupActivity {
 		}
 		a := of(group)
 		if c.Annotations[model.AnnotationAdopt] == "" { // members that were there before their claims were not launched
-			a.Launched = laterOf(a.Launched, c.Created)
+			a.Launched = model.LaterOf(a.Launched, c.Created)
 		}
 		switch d := c.Conditions[lifecycle.Disrupted]; {
 		case d.True() && isConsolidation(plan.Code(d.Reason)):
-			a.Removed = laterOf(a.Removed, laterOf(d.Since, c.Deleting))
+			a.Removed = model.LaterOf(a.Removed, model.LaterOf(d.Since, c.Deleting))
 			if !c.Deleting.IsZero() {
-				gone[group] = laterOf(gone[group], c.Deleting)
+				gone[group] = model.LaterOf(gone[group], c.Deleting)
 			}
 		case d.Status == "False" && d.Reason == string(plan.CommandFailed):
-			a.Failed = laterOf(a.Failed, d.Since)
+			a.Failed = model.LaterOf(a.Failed, d.Since)
 		}
 	}
 	for _, m := range ga.commands.byID { // until its last node is being deleted a command has just begun, however long its replacements take
@@ -84,7 +84,7 @@ func (ga *groupActivity) read() map[string]disrupt.GroupActivity {
 	out := make(map[string]disrupt.GroupActivity, len(groups)+1)
 	for group, a := range groups {
 		out[group] = *a
-		last.Launched, last.Removed, last.Failed = laterOf(last.Launched, a.Launched), laterOf(last.Removed, a.Removed), laterOf(last.Failed, a.Failed)
+		last.Launched, last.Removed, last.Failed = model.LaterOf(last.Launched, a.Launched), model.LaterOf(last.Removed, a.Removed), model.LaterOf(last.Failed, a.Failed)
 	}
 	out[""] = last
 	return out

@@ -190,7 +190,7 @@ func (ge *groupExpander) consultOutside(rules []string, in *solve.Problem, set [
 		}
 		x := GroupOption{Group: o.group, Nodes: len(o.bought), Pool: in.Pools[o.pool].NodePool, First: o.bought[0]}
 		for _, n := range o.bought {
-			x.Pods = append(x.Pods, realPods(n.Pods)...)
+			x.Pods = append(x.Pods, model.RealPods(n.Pods)...)
 		}
 		x.Pods = slices.DeleteFunc(x.Pods, func(p *model.Pod) bool { return p.Expected })
 		slices.SortFunc(x.Pods, func(a, b *model.Pod) int {

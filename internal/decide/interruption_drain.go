@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -48,7 +49,7 @@ func (id *interruptionDrain) advanceAll() {
 			id.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: why, Conditions: map[string]model.Condition{
 				lifecycle.Disrupted: {Status: "True", Reason: string(plan.Interrupted), Message: x.notice.Kind + ": the instance ends at " + why.Want}}})
 		}
-		if !slices.Contains(x.node.Taints, disruptedTaint) {
+		if !slices.Contains(x.node.Taints, disrupt.DisruptedTaint) {
 			id.taintCandidate(x.node, c, commandRecord{Cause: plan.Interrupted, ID: x.notice.Kind})
 			id.wakeAt(x.drain)
 			continue

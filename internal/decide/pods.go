@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -68,7 +69,7 @@ func (pt *podTable) demandHasClass(p *model.Pod) bool {
 func (pt *podTable) terminatingPods() (out []*model.Pod) {
 	for _, c := range pt.dirtyClaims {
 		n := pt.nodeOf(c)
-		if n == nil || c.Deleting.IsZero() && !slices.Contains(n.Taints, disruptedTaint) {
+		if n == nil || c.Deleting.IsZero() && !slices.Contains(n.Taints, disrupt.DisruptedTaint) {
 			continue
 		}
 		for _, p := range n.Pods {
@@ -82,7 +83,7 @@ func (pt *podTable) terminatingPods() (out []*model.Pod) {
 
 // IsForScheduler says whether the default kube-scheduler will look for a node for a pending pod.
 func IsForScheduler(p *model.Pod) bool {
-	return !p.Gated && p.Nominated == "" && p.IsWorkload() && p.Class.Scheduler == defaultScheduler
+	return !p.Gated && p.Nominated == "" && p.IsWorkload() && p.Class.Scheduler == model.DefaultScheduler
 }
 
 // isDemand says whether a pending pod is demand: kube-scheduler has said that it, or another pod of its class, fits
@@ -96,9 +97,9 @@ func (pt *podTable) isDemand(p *model.Pod) bool {
 		return true
 	}
 	if pt.schedulerRefusedAll {
-		return p.Class.Scheduler == defaultScheduler
+		return p.Class.Scheduler == model.DefaultScheduler
 	}
-	if p.Class.Scheduler != defaultScheduler || p.Class.Priority > 0 {
+	if p.Class.Scheduler != model.DefaultScheduler || p.Class.Priority > 0 {
 		return false // for another scheduler, or kube-scheduler may place it by preemption
 	}
 	due := p.Created.Add(pt.pol.SchedulerWait)

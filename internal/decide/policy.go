@@ -71,7 +71,7 @@ func DefaultPolicy() Policy {
 	return Policy{
 		Lifecycle: l, Solve: solve.DefaultPolicy(), Disrupt: disrupt.DefaultPolicy(),
 
-		Landing: LandBind, LandingSchedulers: []string{defaultScheduler},
+		Landing: LandBind, LandingSchedulers: []string{model.DefaultScheduler},
 		LandingGrace: 5 * time.Second, EmptySlotGrace: 3 * time.Second, SlowSchedulerTimeout: 5 * time.Minute,
 
 		BufferRetry: 30 * time.Second, RefusedPlanRetry: 30 * time.Second, StepWork: 400_000, SchedulerWait: 250 * time.Millisecond, SmallNodeDelay: 2 * time.Second, AnticipateFor: model.ExpectFor,
@@ -95,8 +95,6 @@ const (
 	LandTolerate Landing = "tolerate" // we let them in with a toleration of the node's reservation, and kube-scheduler binds them
 	LandOff      Landing = "off"      // nodes are not reserved: kube-scheduler binds what it likes
 )
-
-const defaultScheduler = "default-scheduler"
 
 // RepairPolicy says that a node whose condition has had this status for this long is broken. The provider states them.
 type RepairPolicy struct {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -26,7 +27,7 @@ type PoolFigures struct {
 // Figures are how the pools stand, and how many machines might go for each reason now but for the budgets. They are for
 // whoever measures: nothing is decided.
 func Figures(s *model.Snapshot, mem Memory, now time.Time, pol Policy) ([]PoolFigures, map[plan.Code]int64) {
-	st := newExplanation(s, mem, now, pol)
+	st := Stand(s, mem, now, pol).st
 	st.candidates.guard = disrupt.NewEligibility(s.PDBs, now) // neither rollouts nor node groups are reckoned with in figures
 	st.candidates.guard.Cutoff = st.cutoff
 	price := map[string]int64{}
@@ -35,7 +36,7 @@ func Figures(s *model.Snapshot, mem Memory, now time.Time, pol Policy) ([]PoolFi
 		price[u.Pool.Name] += max(u.PriceMicro, 0)
 		occupied := u.Occupied
 		for _, why := range Voluntary {
-			if why == plan.Empty && occupied || why == plan.Underutilized && !occupied || why == plan.Drifted && !u.Claim.Is(conditionDrifted) {
+			if why == plan.Empty && occupied || why == plan.Underutilized && !occupied || why == plan.Drifted && !u.Claim.Is(lifecycle.Drifted) {
 				continue
 			}
 			if len(st.candidates.guard.Blockers(u, why, true)) == 0 {

@@ -123,7 +123,7 @@ func (pe *preemption) lowestPriority() int32 {
 
 // mayPreempt reports whether kube-scheduler preempts other pods for a pod if it finds no room for it.
 func mayPreempt(p *model.Pod) bool {
-	return p.Class.Preempts && !p.Gated && p.Nominated == "" && p.IsWorkload() && p.Class.Scheduler == defaultScheduler
+	return p.Class.Preempts && !p.Gated && p.Nominated == "" && p.IsWorkload() && p.Class.Scheduler == model.DefaultScheduler
 }
 
 // wouldPreempt reports whether kube-scheduler might preempt pods on a node for one of a class: the node has pods of lower

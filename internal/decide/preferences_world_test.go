@@ -45,7 +45,7 @@ func (w *world) costWithoutPreferences() int64 {
 	s.Pools.SetPool(w.pool)
 	s.Pools.SetTypes(w.pool.Name, w.types)
 	for _, l := range w.workloads {
-		c := classOf(model.Class{Namespace: "default", Labels: l.class.Labels, Scheduler: defaultScheduler, Requests: l.class.Requests})
+		c := classOf(model.Class{Namespace: "default", Labels: l.class.Labels, Scheduler: model.DefaultScheduler, Requests: l.class.Requests})
 		for i := range l.want {
 			name := fmt.Sprint(l.name, "-", i)
 			s.SetPod(&model.Pod{Namespace: "default", Name: name, UID: name, Class: c, Owner: model.Owner{Kind: "ReplicaSet", Name: l.name, UID: l.name}, Unschedulable: w.now})
@@ -63,7 +63,7 @@ func TestBoughtNodesStay(t *testing.T) {
 		w := newWorld(t, false)
 		w.pol.Landing = LandBind
 		for i, l := range w.workloads {
-			c := &model.Class{Namespace: "default", Labels: l.class.Labels, Scheduler: defaultScheduler, Requests: l.class.Requests}
+			c := &model.Class{Namespace: "default", Labels: l.class.Labels, Scheduler: model.DefaultScheduler, Requests: l.class.Requests}
 			drawPreferences(t, c, len(w.workloads))
 			l.class, l.stateful = classOf(*c), false
 			l.name = fmt.Sprint("w", i)

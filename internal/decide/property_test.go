@@ -231,7 +231,7 @@ func TestWordIsKept(t *testing.T) {
 			name := fmt.Sprint("w", i)
 			sel := model.NewRequirements(model.OneOf("app", name))
 			w.workloads = append(w.workloads, &workload{name: name, want: rapid.IntRange(2, 7).Draw(t, "replicas"), class: classOf(model.Class{
-				Namespace: "default", Labels: model.Labels{"app": name}, Scheduler: defaultScheduler, Requests: model.Resources{900, 128 << 20, 0, 1},
+				Namespace: "default", Labels: model.Labels{"app": name}, Scheduler: model.DefaultScheduler, Requests: model.Resources{900, 128 << 20, 0, 1},
 				AntiAffinity: []model.PodTerm{{TopologyKey: key, Selector: model.Selector{Namespaces: []string{"default"}, Pods: &sel}}}})})
 		}
 		told, refused := map[string]string{}, map[string]bool{}

@@ -175,7 +175,7 @@ func (pu *purchases) createClaims(nodes []solve.NewNode, replaced ...string) {
 	for i := range nodes {
 		n := &nodes[i]
 		pool := pu.poolByName[n.Pool]
-		real := realPods(n.Pods)
+		real := model.RealPods(n.Pods)
 		because := plan.Reason{Code: plan.Demand, Pool: n.Pool}
 		var why plan.Reason
 		if len(real) > 0 {

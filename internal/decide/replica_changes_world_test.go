@@ -47,7 +47,7 @@ func TestAutoscaledWorkload(t *testing.T) {
 			want int
 		}{{"autoscaled", rapid.SampledFrom([]int64{900, 1500}).Draw(t, "milli-CPUs"), 30}, {"steady", 900, 12}, {"other", 3000, 4}} {
 			w.workloads = append(w.workloads, &workload{name: d.name, want: d.want, grace: 30 * time.Second, class: classOf(model.Class{Namespace: "default",
-				Labels: model.Labels{"app": d.name}, Scheduler: defaultScheduler, Requests: model.Resources{d.cpu, 128 << 20, 0, 1}})})
+				Labels: model.Labels{"app": d.name}, Scheduler: model.DefaultScheduler, Requests: model.Resources{d.cpu, 128 << 20, 0, 1}})})
 		}
 		w.restart()
 		counting := false

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -47,8 +48,8 @@ func (rq *requiredDisruption) replace() bool {
 			queue = append(queue, due{u, plan.Unhealthy, rq.health.byClaim[c.Name].due, -1})
 		case u.Initialized && rq.hasWork(u):
 			queue = append(queue, due{u, plan.Expired, c.Created.Add(c.ExpireAfter), 0})
-		case c.Is(conditionDrifted):
-			queue = append(queue, due{u, plan.Drifted, c.Conditions[conditionDrifted].Since, 1})
+		case c.Is(lifecycle.Drifted):
+			queue = append(queue, due{u, plan.Drifted, c.Conditions[lifecycle.Drifted].Since, 1})
 		}
 	}
 	slices.SortStableFunc(queue, func(a, b due) int {
@@ -107,7 +108,7 @@ func (rq *requiredDisruption) findReplacement(u *disrupt.Candidate, cause plan.C
 			return m, why
 		}
 	}
-	real := realPods(u.Pods)
+	real := model.RealPods(u.Pods)
 	if len(real) == len(u.Pods) {
 		return nil, why
 	}
@@ -129,7 +130,7 @@ func (rq *requiredDisruption) reason(u *disrupt.Candidate, cause plan.Code) plan
 	case plan.Expired:
 		r.Key, r.Want, r.Have = "expireAfter", u.Claim.ExpireAfter.String(), rq.now.Sub(u.Claim.Created).Round(time.Second).String()
 	case plan.Drifted:
-		d := u.Claim.Conditions[conditionDrifted]
+		d := u.Claim.Conditions[lifecycle.Drifted]
 		r.Key, r.Have = d.Reason, d.Message
 	}
 	return r

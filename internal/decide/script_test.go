@@ -375,7 +375,7 @@ func (x *script) line(f []string) {
 		x.limit(f[1], f[2:])
 	case "daemon":
 		d := &model.Daemon{Namespace: "default", Name: f[1]}
-		c := model.Class{Namespace: "default", Labels: model.Labels{"app": f[1]}, Requests: model.Resources{100, 0, 0, 1}, Daemon: true, Scheduler: defaultScheduler}
+		c := model.Class{Namespace: "default", Labels: model.Labels{"app": f[1]}, Requests: model.Resources{100, 0, 0, 1}, Daemon: true, Scheduler: model.DefaultScheduler}
 		for _, o := range f[2:] {
 			k, v, _ := strings.Cut(o, "=")
 			switch k {
@@ -793,7 +793,7 @@ func (x *script) claim(name string, opts []string) {
 			if k == lifecycle.Initialized { // and its node is what was bought
 				c.Conditions[lifecycle.Consistent] = model.Condition{Status: "True", Reason: lifecycle.Consistent, Since: x.when(v)}
 			}
-			if k == conditionDrifted {
+			if k == lifecycle.Drifted {
 				c.Conditions[k] = model.Condition{Status: "True", Reason: "NodePoolDrifted", Since: x.when(v)}
 			}
 		case "failed", "aborted":
@@ -969,7 +969,7 @@ func classOf(c model.Class) *model.Class {
 }
 
 func (x *script) pod(name string, opts []string) {
-	c := model.Class{Namespace: "default", Labels: model.Labels{"app": name}, Requests: model.Resources{1000, 1 << 30, 0, 1}, Scheduler: defaultScheduler}
+	c := model.Class{Namespace: "default", Labels: model.Labels{"app": name}, Requests: model.Resources{1000, 1 << 30, 0, 1}, Scheduler: model.DefaultScheduler}
 	p := model.Pod{Namespace: "default", Created: epoch, Owner: model.Owner{Kind: "ReplicaSet", Name: name, UID: "rs-" + name}}
 	count, unseen := int64(-1), false
 	for _, o := range opts {

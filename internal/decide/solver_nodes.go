@@ -176,22 +176,12 @@ func (sv *solverView) lastingTaints(taints []model.Taint, c *model.Claim, fresh 
 		if fresh && lifecycle.IsEphemeral(t) {
 			continue
 		}
-		if fresh && c != nil && isStartupTaint(c, t) {
+		if fresh && c != nil && c.IsStartupTaint(t) {
 			continue
 		}
 		out = append(out, t)
 	}
 	return out
-}
-
-// isStartupTaint says whether a taint is one that a claim's node starts with.
-func isStartupTaint(c *model.Claim, t model.Taint) bool {
-	for _, s := range c.StartupTaints {
-		if s.Key == t.Key && s.Effect == t.Effect {
-			return true
-		}
-	}
-	return false
 }
 
 // inFlightNode returns a claim whose machine is coming as a node, with what is certain about it: the least of each

@@ -136,7 +136,7 @@ func (x *watchman) count() {
 		going := x.gone[c.UID]
 		if m := x.w.machines[c.UID]; m != nil && c.Deleting.IsZero() && voluntary(plan.Code(c.Conditions[lifecycle.Disrupted].Reason)) {
 			node := x.w.nodes[m.node]
-			going = going || node != nil && slices.Contains(node.Taints, disruptedTaint)
+			going = going || node != nil && slices.Contains(node.Taints, disrupt.DisruptedTaint)
 		}
 		if going {
 			n++

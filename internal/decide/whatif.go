@@ -82,7 +82,7 @@ func (pt *podTable) notDemandReason(p *model.Pod) plan.Reason {
 	case pt.now.Before(pt.groups.launchDue(p)):
 		r.Key, r.Want = "scaleUpDelay", "past "+pt.groups.launchDue(p).UTC().Format(time.RFC3339)
 	default:
-		r.Key, r.Want, r.Have = "schedulerName", defaultScheduler, p.Class.Scheduler
+		r.Key, r.Want, r.Have = "schedulerName", model.DefaultScheduler, p.Class.Scheduler
 	}
 	return r
 }

@@ -24,7 +24,7 @@ func TestWhatIf(t *testing.T) {
 	class := func(cpu int64, scheduler string) *model.Class {
 		return &model.Class{Key: fmt.Sprintf("%s %d", scheduler, cpu), Namespace: "n", Scheduler: scheduler, Requests: model.Resources{cpu, 0, 0, 1}}
 	}
-	one, two, huge, foreign := class(1000, defaultScheduler), class(2000, defaultScheduler), class(64_000, defaultScheduler), class(1, "volcano")
+	one, two, huge, foreign := class(1000, model.DefaultScheduler), class(2000, model.DefaultScheduler), class(64_000, model.DefaultScheduler), class(1, "volcano")
 	pod := func(name string, c *model.Class, change func(*model.Pod)) *model.Pod {
 		p := &model.Pod{Namespace: "n", Name: name, UID: name, Class: c, Created: now} // kube-scheduler has not looked at it
 		if change != nil {

@@ -72,21 +72,21 @@ func cluster(t *rapid.T) string {
 // lonely are the checks that no edit known here makes pass.
 var lonely = []plan.Code{plan.NoPools, plan.NotCheaper, plan.DoesNotPay, plan.NoHome, plan.OutOfCapacity, plan.Nominated, plan.NoPrice}
 
-// weaker is a change that does a little less, where it is one of a number.
-func weaker(ch plan.Change) (plan.Change, bool) {
-	d, step := model.CPU, int64(-1)
+// weaker returns a change that does a little less; false: it is not one of a number.
+func (h *truth) weaker(ch plan.Change) (plan.Change, bool) {
+	resource, step := "cpu", int64(-1)
 	switch {
 	case strings.HasPrefix(ch.Field, "spec.disruption.budgets["), ch.Field == "spec.limits.nodes":
-		d = model.Pods
+		resource = "pods"
 	case ch.Field == "spec.limits.cpu":
 	case ch.Field == "spec.containers[*].resources.requests[cpu]":
 		step = 1
 	default:
 		return ch, false
 	}
-	v, err := parseAmount(d, ch.Value)
+	d, v := h.x.amount(resource, ch.Value)
 	ch.Value = model.FormatAmount(d, v+step)
-	return ch, err == nil
+	return ch, true
 }
 
 // truth checks answers, and counts what it has checked.
@@ -134,14 +134,14 @@ func (h *truth) finding(subject string, f plan.Finding) {
 	gone := func(how string, b plan.Answer) {
 		h.checked[f.Reason.Code]++
 		if slices.ContainsFunc(b.Findings, func(g plan.Finding) bool {
-			return g.Of == f.Of && sameCheck(g.Reason, f.Reason) && g.Reason.Subject == f.Reason.Subject
+			return g.Of == f.Of && g.Reason == f.Reason
 		}) {
 			h.fatalf(subject, "%s: %s leaves it in the way", reason(f.Reason), how)
 		}
 	}
 	if f.Change != nil {
 		gone(changeText(*f.Change), h.ask(subject, h.x.now, *f.Change))
-		if less, ok := weaker(*f.Change); ok && f.Reason.Code != plan.NoHome {
+		if less, ok := h.weaker(*f.Change); ok && f.Reason.Code != plan.NoHome {
 			h.smallest++
 			b := h.ask(subject, h.x.now, less)
 			elsewhere := slices.ContainsFunc(b.Alternatives, func(a plan.Alternative) bool { return f.Of == plan.Demand && a.Pool != f.Reason.Pool })
@@ -163,7 +163,7 @@ func (h *truth) finding(subject string, f plan.Finding) {
 // way holds one way: nothing is in the way any more, and a pod is placed.
 func (h *truth) way(subject string, w plan.Way) {
 	h.ways[w.Then.Kind]++
-	now := laterOf(h.x.now, w.After)
+	now := model.LaterOf(h.x.now, w.After)
 	if b := h.ask(subject, now, w.Changes...); slices.ContainsFunc(b.Findings, func(f plan.Finding) bool { return f.Of == w.Of }) {
 		h.fatalf(subject, "after %v there is still %v", w.Changes, b.Findings)
 	}

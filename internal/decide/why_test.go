@@ -12,6 +12,15 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
+// Why and Apply are those of package explain, which imports this one: see verify_test.go.
+var (
+	Why   func(s *model.Snapshot, mem Memory, now time.Time, pol Policy, subject string) (plan.Answer, error)
+	Apply func(s *model.Snapshot, ch plan.Change) (*model.Snapshot, error)
+)
+
+// formatDollars writes micro-dollars as $ and four decimals.
+func formatDollars(micro int64) string { return fmt.Sprintf("$%.4f", float64(micro)/1e6) }
+
 func changeText(c plan.Change) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s %s", c.Op, c.Object, c.Field, c.Value))
 }

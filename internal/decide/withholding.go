@@ -171,33 +171,3 @@ func (wh *withholding) explain(refused []solve.Refusal) {
 		}
 	}
 }
-
-// withheldPool is ofPool of an explanation, which may know nothing of what is withheld.
-func (ex *explanation) withheldPool(name string) (withheldPart, bool) {
-	if ex.withholding == nil {
-		return withheldPart{}, false
-	}
-	return ex.withholding.ofPool(name)
-}
-
-// closedPools are the NodePools that are withheld now, as WhatIfWithout takes them.
-func (ex *explanation) closedPools() (out []Withheld) {
-	for _, p := range ex.s.Pools {
-		if x, ok := ex.withheldPool(p.Name); ok {
-			out = append(out, Withheld{Pool: p.Name, Why: x.Why})
-		}
-	}
-	return out
-}
-
-// withTimes returns reasons that say when what is withheld is tried again.
-func (ex *explanation) withTimes(reasons []plan.Reason) []plan.Reason {
-	for i, r := range reasons {
-		if x, ok := ex.withheldPool(r.Pool); ok && r.Code == plan.PlanRefused {
-			reasons = append([]plan.Reason{}, reasons...)
-			reasons[i] = x.Why
-			reasons[i].Pool = r.Pool
-		}
-	}
-	return reasons
-}

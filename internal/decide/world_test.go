@@ -142,7 +142,7 @@ func newWorld(t *rapid.T, loose bool) *world {
 	w.pool = &model.NodePool{Name: "p", UID: "uid-p", Ready: true, Replicas: -1, NodeLimit: -1, ExpireAfter: -1, TerminationGracePeriod: -1, ConsolidateAfter: -1,
 		Labels: model.Labels{}, Requirements: model.NewRequirements(model.OneOf(model.LabelNodePool, "p")), Types: w.types}
 	for i := range rapid.IntRange(1, 3).Draw(t, "workloads") {
-		c := model.Class{Namespace: "default", Labels: model.Labels{"app": fmt.Sprint("w", i)}, Scheduler: defaultScheduler,
+		c := model.Class{Namespace: "default", Labels: model.Labels{"app": fmt.Sprint("w", i)}, Scheduler: model.DefaultScheduler,
 			Requests: model.Resources{rapid.SampledFrom([]int64{250, 900, 1500, 3000}).Draw(t, "cpu"), 128 << 20, 0, 1}}
 		switch kind := rapid.IntRange(0, 6).Draw(t, "kind of pods"); {
 		case kind == 6:

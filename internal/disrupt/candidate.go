@@ -70,6 +70,11 @@ func isOrdinaryPod(p *model.Pod) bool {
 // NodeGroup is the name of the node group that the node is a member of; empty: none.
 func (c *Candidate) NodeGroup() string { return c.Claim.Labels[model.LabelNodeGroup] }
 
+// IsEmpty reports whether the node has neither a workload pod nor a virtual one.
+func (c *Candidate) IsEmpty() bool {
+	return !c.Occupied && !slices.ContainsFunc(c.Pods, (*model.Pod).IsVirtual)
+}
+
 // nodeSubject and poolSubject are the subjects of reasons about the node and its pool.
 func (c *Candidate) nodeSubject() string { return "node/" + c.Node.Name }
 func (c *Candidate) poolSubject() string { return "nodepool/" + c.Pool.Name }

@@ -32,8 +32,8 @@ const (
 
 const trueValue = "true"
 
-// disruptedTaint is on a node from when its drain begins. Pods that tolerate it stay there.
-var disruptedTaint = model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}
+// DisruptedTaint is on a node from when its drain begins. Pods that tolerate it stay there.
+var DisruptedTaint = model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}
 
 // HasDoNotDisrupt says whether the annotations of a node or a claim ask, by DoNotDisrupt, that it be left alone.
 func HasDoNotDisrupt(annotations model.Labels) bool {
@@ -312,9 +312,9 @@ func (e *Eligibility) EligibleAt(c *Candidate) time.Time {
 	if c.Pool.ConsolidateAfter < 0 {
 		return time.Time{}
 	}
-	at := laterOf(c.UnchangedSince.Add(c.Pool.ConsolidateAfter), e.systemPodsEnd(c))
+	at := model.LaterOf(c.UnchangedSince.Add(c.Pool.ConsolidateAfter), e.systemPodsEnd(c))
 	for _, d := range e.scaleDownDelays(c) {
-		at = laterOf(at, d.end())
+		at = model.LaterOf(at, d.end())
 	}
 	if until, ok := paybackEnd(c.Claim, e.Now); ok && until.After(at) {
 		at = until
@@ -370,7 +370,7 @@ func (e *Eligibility) PodBlockers(pool *model.NodePool, p *model.Pod, cause plan
 func (e *Eligibility) pdbBlockers(pool *model.NodePool, p *model.Pod, cause plan.Code) []plan.Reason {
 	pdbs := e.pdbsOf(p.Class)
 	switch {
-	case len(pdbs) == 0 || pool.KeepsDaemonPod(p, cause == plan.Empty) || model.Tolerated(disruptedTaint, p.Class.Tolerations) || e.RollsOutFirst != nil && e.RollsOutFirst(p):
+	case len(pdbs) == 0 || pool.KeepsDaemonPod(p, cause == plan.Empty) || model.Tolerated(DisruptedTaint, p.Class.Tolerations) || e.RollsOutFirst != nil && e.RollsOutFirst(p):
 	case len(pdbs) > 1: // the eviction API always refuses such a pod
 		names := make([]string, len(pdbs))
 		for i, b := range pdbs {

@@ -117,16 +117,8 @@ func (e *Eligibility) systemPodsEnd(c *Candidate) (at time.Time) {
 	}
 	for _, p := range c.Pods {
 		if p.Namespace == systemNamespace && p.SafeToEvict != trueValue && len(e.pdbsOf(p.Class)) == 0 {
-			at = laterOf(at, p.Created.Add(c.Pool.Scaling.Eviction.SystemPods))
+			at = model.LaterOf(at, p.Created.Add(c.Pool.Scaling.Eviction.SystemPods))
 		}
 	}
 	return at
-}
-
-// laterOf is the later of two instants.
-func laterOf(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

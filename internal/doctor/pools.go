@@ -10,6 +10,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/explain"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -96,7 +97,7 @@ func (x *exam) findUnplaceable() (out []Finding) {
 
 // nearestWay is the changes after which a pending pod finds a node; none: none is known.
 func (x *exam) nearestWay(p *model.Pod) []plan.Change {
-	a, err := decide.Why(x.Snapshot, decide.Memory{}, x.Now, x.Policy, "pod/"+p.Key())
+	a, err := explain.Why(x.Snapshot, decide.Memory{}, x.Now, x.Policy, "pod/"+p.Key())
 	if err != nil {
 		return nil // it is among the pending pods of this snapshot, so there is an answer
 	}

@@ -133,7 +133,7 @@ func classText(c *model.Class, resources []string) string {
 		w.b.WriteString(" u")
 		w.str(u)
 	}
-	if c.Scheduler != "default-scheduler" {
+	if c.Scheduler != model.DefaultScheduler {
 		w.b.WriteString(" scheduler:")
 		w.str(c.Scheduler)
 	}

@@ -34,6 +34,7 @@ const (
 	Consistent   = "ConsistentStateFound"
 	Disrupted    = "DisruptionReason"
 	Consolidable = "Consolidatable"
+	Drifted      = "Drifted"
 )
 
 const (

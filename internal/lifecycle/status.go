@@ -76,7 +76,7 @@ func updatePodEvents(in *Input, n *model.Node, u *plan.UpdateClaim, out *Output)
 	if in.Pool == nil || in.Pool.ConsolidateAfter < 0 || !c.Is(Initialized) {
 		return
 	}
-	if n.LastPodEvent.Sub(laterOf(c.LastPodEvent, c.Conditions[Initialized].Since)) >= in.Policy.EventDedup {
+	if n.LastPodEvent.Sub(model.LaterOf(c.LastPodEvent, c.Conditions[Initialized].Since)) >= in.Policy.EventDedup {
 		u.LastPodEvent = n.LastPodEvent
 		if u.Why.Code == "" {
 			u.Why = plan.Reason{Code: plan.Initializing, Pool: c.Pool, Key: "lastPodEventTime"}
@@ -97,13 +97,6 @@ func updatePodEvents(in *Input, n *model.Node, u *plan.UpdateClaim, out *Output)
 	if u.Why.Code == "" {
 		u.Why = plan.Reason{Code: plan.Initializing, Pool: c.Pool, Key: Consolidable}
 	}
-}
-
-func laterOf(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // QuietSince is the instant from which consolidateAfter counts: the last of initialization and of pods that came or

@@ -444,8 +444,21 @@ type Claim struct {
 	Provisional bool
 }
 
+// LaterOf returns the later of two instants.
+func LaterOf(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
 // Is says whether a condition of the claim is True.
 func (c *Claim) Is(condition string) bool { return c.Conditions[condition].True() }
+
+// IsStartupTaint reports whether a taint is one that the claim's node starts with.
+func (c *Claim) IsStartupTaint(t Taint) bool {
+	return slices.ContainsFunc(c.StartupTaints, func(s Taint) bool { return s.Key == t.Key && s.Effect == t.Effect })
+}
 
 // NodeGroup returns the node group that the claim's machine is of, or is to be; empty: none, or one of several.
 func (c *Claim) NodeGroup() string {

@@ -337,6 +337,27 @@ func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
 // IsVirtual says whether a pod only stands for the capacity that a CapacityBuffer holds.
 func (p *Pod) IsVirtual() bool { return p.Buffer != "" }
 
+// DefaultScheduler is the scheduler of pods that name none.
+const DefaultScheduler = "default-scheduler"
+
+// RealPods returns the pods of a list that are not virtual, and the list itself if none is.
+func RealPods(pods []*Pod) []*Pod {
+	if !slices.ContainsFunc(pods, (*Pod).IsVirtual) {
+		return pods
+	}
+	return slices.DeleteFunc(slices.Clone(pods), (*Pod).IsVirtual)
+}
+
+// VirtualPods returns the virtual pods of a list.
+func VirtualPods(pods []*Pod) (out []*Pod) {
+	for _, p := range pods {
+		if p.IsVirtual() {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // IsWorkload says whether a scheduler chose, or is to choose, the pod's node: it is neither a DaemonSet's pod nor a static one.
 func (p *Pod) IsWorkload() bool { return !p.Class.Daemon && !p.Mirror }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package explain
 
 import (
 	"slices"
@@ -21,7 +21,7 @@ func (ex *explanation) podRemedies(p *model.Pod, r plan.Reason) []plan.Change {
 
 func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.Change {
 	c, pod := p.Class, "pod/"+p.Key()
-	pool, name := ex.poolByName[r.Pool], "nodepool/"+r.Pool
+	pool, name := ex.Pool(r.Pool), "nodepool/"+r.Pool
 	one := func(object, field string, op plan.Op, value string) []plan.Change {
 		return []plan.Change{{Object: object, Field: field, Op: op, Value: value}}
 	}
@@ -87,7 +87,7 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 		case "schedulingGates":
 			return one(pod, "spec.schedulingGates", plan.Remove, "")
 		case "schedulerName":
-			return one(pod, "spec.schedulerName", plan.Set, defaultScheduler)
+			return one(pod, "spec.schedulerName", plan.Set, model.DefaultScheduler)
 		}
 	}
 	return nil
@@ -201,7 +201,7 @@ func (ex *explanation) limitRemedies(pool *model.NodePool, name string, r plan.R
 		return nil
 	}
 	var out []plan.Change
-	for _, b := range ex.purchases.pools() {
+	for _, b := range ex.Pools() {
 		if b.Name != r.Pool {
 			continue
 		}
@@ -284,7 +284,7 @@ func (ex *explanation) nodeRemedyCandidate(u *disrupt.Candidate, r plan.Reason) 
 	switch r.Code {
 	case plan.NotInitialized:
 		for _, t := range u.Node.Taints {
-			if isStartupTaint(u.Claim, t) {
+			if u.Claim.IsStartupTaint(t) {
 				return &plan.Change{Object: "node/" + u.Node.Name, Field: "spec.taints[" + t.Key + ":" + t.Effect + "]", Op: plan.Remove}
 			}
 		}
@@ -311,7 +311,7 @@ func (ex *explanation) nodeRemedyCandidate(u *disrupt.Candidate, r plan.Reason) 
 	case plan.ClusterMinimum:
 		return ex.dropMinimum(r.Key)
 	case plan.GroupMinimum:
-		if x := ex.candidates.guard.NodeGroups[u.NodeGroup()]; x != nil && x.Staying > 0 {
+		if x := ex.Eligibility().NodeGroups[u.NodeGroup()]; x != nil && x.Staying > 0 {
 			return &plan.Change{Object: r.Subject, Field: r.Key, Op: plan.Set, Value: strconv.FormatInt(x.Staying-1, 10)}
 		}
 	case plan.GroupRefresh:
@@ -323,7 +323,7 @@ func (ex *explanation) nodeRemedyCandidate(u *disrupt.Candidate, r plan.Reason) 
 		return &plan.Change{Object: "nodeclaim/" + u.Claim.Name, Field: annotation(r.Key), Op: plan.Remove}
 	case plan.Budget:
 		if _, ok := bracketKey(r.Key, "spec.disruption.budgets"); ok {
-			return &plan.Change{Object: pool, Field: r.Key + ".nodes", Op: plan.Set, Value: strconv.FormatInt(ex.candidates.budgetCounts[u.Pool.Name].Unavailable+1, 10)}
+			return &plan.Change{Object: pool, Field: r.Key + ".nodes", Op: plan.Set, Value: strconv.FormatInt(ex.NodeCount(u.Pool.Name).Unavailable+1, 10)}
 		}
 	case plan.DisruptionBudgetPDB:
 		for _, b := range ex.s.PDBs {

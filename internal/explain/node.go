@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package explain
 
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -24,7 +26,7 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		return false
 	}
 	n := ex.s.Nodes[i]
-	c := ex.claimNamed(n.Claim)
+	c := ex.Claim(n.Claim)
 	if !n.Deleting.IsZero() && c == nil {
 		addFact(a, "state", "being deleted since "+n.Deleting.UTC().Format(time.RFC3339))
 		a.Step = &plan.Step{Of: plan.Terminating, Since: n.Deleting}
@@ -33,7 +35,7 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		}
 		return true
 	}
-	if c == nil || ex.poolByName[c.Pool] == nil {
+	if c == nil || ex.Pool(c.Pool) == nil {
 		if group := groupLabel(n); group != "" {
 			addFact(a, "node group", group+", which no NodeGroupClass chooses")
 		}
@@ -45,7 +47,7 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 	addFact(a, "nodepool", c.Pool)
 	labels := disrupt.MachineLabels(c, n)
 	addFact(a, "machine", labels[model.LabelInstanceType]+" "+labels[model.LabelZone]+" "+labels[model.LabelCapacityType])
-	ex.addPrice(a, ex.poolByName[c.Pool], labels)
+	ex.addPrice(a, ex.Pool(c.Pool), labels)
 	if !c.Deleting.IsZero() {
 		ex.explainDraining(a, c, n)
 		return true
@@ -56,13 +58,13 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		a.Findings = append(a.Findings, ex.holdsOf(c)...)
 		return true
 	}
-	u := ex.candidates.onNode(name)
+	u := ex.CandidateOn(name)
 	if u == nil {
 		return true
 	}
-	addFact(a, "pods to move", strconv.Itoa(len(realPods(u.Pods))))
+	addFact(a, "pods to move", strconv.Itoa(len(model.RealPods(u.Pods))))
 	if n := u.Expendable; n > 0 {
-		addFact(a, "expendable pods", strconv.Itoa(n)+", of a priority below "+strconv.Itoa(int(ex.cutoff.Below))+": they do not keep the node")
+		addFact(a, "expendable pods", strconv.Itoa(n)+", of a priority below "+strconv.Itoa(int(ex.Cutoff().Below))+": they do not keep the node")
 	}
 	if held := heldFor(u.Pods); held != "" {
 		addFact(a, "capacity is held for", held)
@@ -78,11 +80,11 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 	default:
 		a.Findings = append(a.Findings, ex.holdsOf(c)...)
 	}
-	if x := ex.interruptions.byClaim[c.Name]; x != nil {
-		addFact(a, "its cloud takes it away", x.notice.Kind+", at "+x.deadline.UTC().Format(time.RFC3339))
+	if notice, deadline, announced := ex.Interruption(c); announced {
+		addFact(a, "its cloud takes it away", notice.Kind+", at "+deadline.UTC().Format(time.RFC3339))
 	}
-	if s, ok := ex.health.byClaim[c.Name]; ok && ex.now.Before(s.due) {
-		addFact(a, "ill", s.cause.Key+" is "+s.cause.Have+"; it counts as broken from "+s.due.UTC().Format(time.RFC3339))
+	if cause, due := ex.Health(c); cause.Code != "" && ex.now.Before(due) {
+		addFact(a, "ill", cause.Key+" is "+cause.Have+"; it counts as broken from "+due.UTC().Format(time.RFC3339))
 	}
 	for _, cause := range ex.disruptionCauses(u) {
 		if u.CommandID != "" && u.CommandID != "interrupted" {
@@ -125,7 +127,7 @@ func (ex *explanation) explainDraining(a *plan.Answer, c *model.Claim, n *model.
 	if end, forced := lifecycle.Deadline(c); forced {
 		addFact(a, "pods are ended by force", end.UTC().Format(time.RFC3339))
 	}
-	u := disrupt.NewCandidate(c, n, ex.poolByName[c.Pool], ex.cutoff)
+	u := disrupt.NewCandidate(c, n, ex.Pool(c.Pool), ex.Cutoff())
 	for _, p := range n.Pods {
 		a.Findings = append(a.Findings, ex.podObstacles(u, p)...)
 	}
@@ -136,9 +138,10 @@ func (ex *explanation) explainDraining(a *plan.Answer, c *model.Claim, n *model.
 func (ex *explanation) dueSince(u *disrupt.Candidate, cause plan.Code) time.Time {
 	switch cause {
 	case plan.Unhealthy:
-		return ex.health.byClaim[u.Claim.Name].due
+		_, due := ex.Health(u.Claim)
+		return due
 	case plan.Drifted:
-		return u.Claim.Conditions[conditionDrifted].Since
+		return u.Claim.Conditions[lifecycle.Drifted].Since
 	case plan.Expired:
 		return u.Claim.Created.Add(u.Claim.ExpireAfter)
 	}
@@ -152,7 +155,7 @@ func (ex *explanation) podObstacles(u *disrupt.Candidate, p *model.Pod) (out []p
 		cause = plan.Draining
 		end, _ = lifecycle.Deadline(u.Claim)
 	}
-	for _, r := range ex.candidates.guard.PodBlockers(u.Pool, p, cause) {
+	for _, r := range ex.Eligibility().PodBlockers(u.Pool, p, cause) {
 		r.Pool = u.Pool.Name
 		f := plan.Finding{Of: cause, Reason: r, Change: ex.nodeRemedy(u, r), Until: end}
 		if _, until := p.Held(ex.now); r.Code == plan.PodDoNotDisrupt && !until.IsZero() && (end.IsZero() || until.Before(end)) {
@@ -164,14 +167,14 @@ func (ex *explanation) podObstacles(u *disrupt.Candidate, p *model.Pod) (out []p
 }
 
 // PodObstacles are what keeps pods where they are, of those that are meant; of pods on nodes that are being drained first.
-func PodObstacles(s *model.Snapshot, mem Memory, now time.Time, pol Policy, isMeant func(*model.Pod) bool) (out []plan.Finding) {
+func PodObstacles(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy, isMeant func(*model.Pod) bool) (out []plan.Finding) {
 	ex := newExplanation(s, mem, now, pol)
 	for _, n := range s.Nodes {
-		c := ex.claimNamed(n.Claim)
-		if c == nil || ex.poolByName[c.Pool] == nil || !slices.ContainsFunc(n.Pods, isMeant) {
+		c := ex.Claim(n.Claim)
+		if c == nil || ex.Pool(c.Pool) == nil || !slices.ContainsFunc(n.Pods, isMeant) {
 			continue
 		}
-		u := disrupt.NewCandidate(c, n, ex.poolByName[c.Pool], ex.cutoff)
+		u := disrupt.NewCandidate(c, n, ex.Pool(c.Pool), ex.Cutoff())
 		for _, p := range n.Pods {
 			if isMeant(p) {
 				out = append(out, ex.podObstacles(u, p)...)
@@ -185,11 +188,11 @@ func PodObstacles(s *model.Snapshot, mem Memory, now time.Time, pol Policy, isMe
 // heldFor names the CapacityBuffers that capacity is held for, each with for how many pods; empty: there is none.
 func heldFor(pods []*model.Pod) string {
 	count := map[string]int{}
-	for _, p := range virtualPodsOf(pods) {
+	for _, p := range model.VirtualPods(pods) {
 		count[p.Buffer]++
 	}
 	var out []string
-	for _, name := range sortedKeys(count) {
+	for _, name := range slices.Sorted(maps.Keys(count)) {
 		out = append(out, fmt.Sprintf("CapacityBuffer %s (%d)", name, count[name]))
 	}
 	return strings.Join(out, ", ")
@@ -198,16 +201,16 @@ func heldFor(pods []*model.Pod) string {
 // disruptionCauses are what a machine might go for now.
 func (ex *explanation) disruptionCauses(u *disrupt.Candidate) []plan.Code {
 	var out []plan.Code
-	if _, bad := ex.health.brokenNode(u.Claim); bad {
+	if cause, due := ex.Health(u.Claim); cause.Code != "" && !ex.now.Before(due) {
 		out = append(out, plan.Unhealthy)
 	}
-	if u.Claim.Is(conditionDrifted) {
+	if u.Claim.Is(lifecycle.Drifted) {
 		out = append(out, plan.Drifted)
 	}
 	if lifecycle.IsExpired(u.Claim, ex.now) {
 		out = append(out, plan.Expired)
 	}
-	if isEmpty(u) {
+	if u.IsEmpty() {
 		return append(out, plan.Empty)
 	}
 	return append(out, plan.Underutilized)
@@ -219,36 +222,36 @@ func (ex *explanation) listObstacles(u *disrupt.Candidate, cause plan.Code) ([]p
 	found := func(r plan.Reason, until time.Time) {
 		out = append(out, plan.Finding{Of: cause, Reason: r, Change: ex.nodeRemedy(u, r), Until: until})
 	}
-	for _, r := range ex.candidates.guard.Blockers(u, cause, false) {
+	for _, r := range ex.Eligibility().Blockers(u, cause, false) {
 		if r.Code == plan.NotInitialized {
 			r.Have = u.Claim.Conditions[lifecycle.Initialized].Message
 		}
 		found(r, ex.obstacleEnd(u, r))
 	}
 	if cause == plan.Unhealthy {
-		if why, ok := ex.health.isRepairAllowed(u.Pool.Name); !ok {
+		if why, refused := ex.RepairRefusal(u.Pool.Name); refused {
 			found(why, time.Time{})
 		}
 	}
-	if left, why := ex.candidates.budgetLeftFor(u, cause); left <= 0 && ex.candidates.budgetCounts[u.Pool.Name].Total > 0 {
-		found(why, disrupt.BudgetOpensAt(u.Pool, ex.candidates.budgetCounts[u.Pool.Name], cause, ex.now))
+	if left, why := ex.BudgetLeftFor(u, cause); left <= 0 && ex.NodeCount(u.Pool.Name).Total > 0 {
+		found(why, disrupt.BudgetOpensAt(u.Pool, ex.NodeCount(u.Pool.Name), cause, ex.now))
 		if ch := out[len(out)-1].Change; ch != nil { // its own being down does not count against it
-			plain, _ := ex.candidates.budgetLeft(u.Pool, cause)
-			ch.Value = strconv.FormatInt(ex.candidates.budgetCounts[u.Pool.Name].Unavailable+1-(left-plain), 10)
+			plain, _ := ex.BudgetLeft(u.Pool, cause)
+			ch.Value = strconv.FormatInt(ex.NodeCount(u.Pool.Name).Unavailable+1-(left-plain), 10)
 		}
 	}
-	if s, held := ex.backOffs.holds(u); held {
-		r := plan.Reason{Code: plan.NoReplacementFound, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name, Want: "past " + s.until.UTC().Format(time.RFC3339), Have: strconv.Itoa(s.times)}
-		if s.begun > 0 {
-			r.Code, r.Have = plan.Aborted, strconv.Itoa(s.begun)
+	if s, held := ex.BackOff(u); held {
+		r := plan.Reason{Code: plan.NoReplacementFound, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name, Want: "past " + s.Until.UTC().Format(time.RFC3339), Have: strconv.Itoa(s.Times)}
+		if s.Begun > 0 {
+			r.Code, r.Have = plan.Aborted, strconv.Itoa(s.Begun)
 			if last := u.Claim.Conditions[lifecycle.Disrupted]; last.Status == "False" {
 				r.Key = last.Message
 			}
 		}
-		found(r, s.until)
+		found(r, s.Until)
 	}
 	if u.Pool.Replicas >= 0 && cause != plan.Underutilized && cause != plan.Empty {
-		if why := ex.static.whyNoReplacement(u.Pool); why.Code != "" {
+		if why := ex.StaticRefusal(u.Pool); why.Code != "" {
 			found(why, time.Time{})
 			return out, nil
 		}
@@ -266,7 +269,7 @@ func (ex *explanation) listObstacles(u *disrupt.Candidate, cause plan.Code) ([]p
 
 // staticReplacement returns what the replacement of a static pool's machine would come to.
 func (ex *explanation) staticReplacement(u *disrupt.Candidate, cause plan.Code) *plan.Alternative {
-	a, ok := ex.purchases.staticClaim(u.Pool, plan.Reason{})
+	a, ok := ex.StaticClaim(u.Pool)
 	if !ok {
 		return nil
 	}
@@ -282,7 +285,7 @@ func (ex *explanation) obstacleEnd(u *disrupt.Candidate, r plan.Reason) time.Tim
 			return u.UnchangedSince.Add(u.Pool.ConsolidateAfter)
 		}
 	case plan.DelayAfterAdd, plan.DelayAfterDelete, plan.DelayAfterFailure:
-		return ex.candidates.guard.DelayEnd(u, r.Code)
+		return ex.Eligibility().DelayEnd(u, r.Code)
 	case plan.Payback, plan.PodDoNotDisrupt:
 		if t, err := time.Parse(time.RFC3339, strings.TrimPrefix(r.Want, "past ")); err == nil {
 			return t
@@ -297,9 +300,9 @@ func (ex *explanation) examineCandidate(u *disrupt.Candidate, cause plan.Code) (
 	if len(u.Pods) == 0 {
 		return alt, nil
 	}
-	in := ex.search.input(true)
-	for _, o := range ex.candidates.all {
-		if o == u || len(o.Pods) > 0 && len(ex.candidates.guard.Blockers(o, plan.Underutilized, true)) == 0 {
+	in := ex.SearchInput()
+	for _, o := range ex.Candidates() {
+		if o == u || len(o.Pods) > 0 && len(ex.Eligibility().Blockers(o, plan.Underutilized, true)) == 0 {
 			in.Candidates = append(in.Candidates, o)
 		}
 	}
@@ -307,7 +310,7 @@ func (ex *explanation) examineCandidate(u *disrupt.Candidate, cause plan.Code) (
 	free.CommandID = ""
 	e := disrupt.Evaluate(in, []*disrupt.Candidate{&free}, ex.pol.Disrupt, ex.pol.Solve)
 	if cause == plan.Underutilized && e.Why.Code != "" && ex.isKeptForBuffers(in, &free) {
-		f := &plan.Finding{Of: cause, Reason: plan.Reason{Code: plan.HeldForBuffer, Pool: u.Pool.Name, Subject: "capacitybuffer/" + virtualPodsOf(u.Pods)[0].Buffer, Have: heldFor(u.Pods)}}
+		f := &plan.Finding{Of: cause, Reason: plan.Reason{Code: plan.HeldForBuffer, Pool: u.Pool.Name, Subject: "capacitybuffer/" + model.VirtualPods(u.Pods)[0].Buffer, Have: heldFor(u.Pods)}}
 		alt.Kind, alt.Why = plan.Replace, f.Reason
 		return alt, f
 	}
@@ -338,7 +341,7 @@ func (ex *explanation) examineCandidate(u *disrupt.Candidate, cause plan.Code) (
 
 // isKeptForBuffers says, of a machine that stays, whether it would go if no capacity were held on it.
 func (ex *explanation) isKeptForBuffers(in *disrupt.Input, u *disrupt.Candidate) bool {
-	real := realPods(u.Pods)
+	real := model.RealPods(u.Pods)
 	switch len(real) {
 	case len(u.Pods):
 		return false
@@ -385,8 +388,14 @@ func (ex *explanation) placementRemedy(u *disrupt.Candidate, e disrupt.Evaluatio
 		f.Reason.Pool, f.Reason.Key, f.Reason.Want, f.Reason.Have = r.Pool, strings.TrimSpace(string(r.Code)+" "+r.Key), r.Want, r.Have
 	}
 	reasons := slices.Clone(e.Refused.Reasons)
-	slices.SortStableFunc(reasons, func(a, b plan.Reason) int { return compareBool(b.Pool == u.Pool.Name, a.Pool == u.Pool.Name) })
-	isOwn := len(reasons) > 0 && reasons[0].Pool == u.Pool.Name
+	distance := func(r plan.Reason) int {
+		if r.Pool == u.Pool.Name {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(reasons, func(a, b plan.Reason) int { return cmp.Compare(distance(a), distance(b)) })
+	isOwn := len(reasons) > 0 && distance(reasons[0]) == 0
 	for i, r := range reasons {
 		if i == 0 {
 			speak(r)
@@ -396,12 +405,12 @@ func (ex *explanation) placementRemedy(u *disrupt.Candidate, e disrupt.Evaluatio
 			if err != nil {
 				continue
 			}
-			x := newExplanation(next, ex.mem, ex.now, ex.pol)
-			v := x.candidates.onNode(u.Node.Name)
+			x := ex.with(next, ex.now)
+			v := x.CandidateOn(u.Node.Name)
 			if v == nil {
 				continue
 			}
-			in := x.search.input(true)
+			in := x.SearchInput()
 			in.Candidates = []*disrupt.Candidate{v}
 			again := disrupt.Evaluate(in, in.Candidates, ex.pol.Disrupt, ex.pol.Solve)
 			placed := again.Command != nil || again.Refused.Pod.UID != e.Refused.Pod.UID
@@ -464,10 +473,10 @@ func (ex *explanation) nodeWays(name string, cause plan.Code, fs []plan.Finding)
 	if len(fs) > 0 && !slices.ContainsFunc(fs, func(f plan.Finding) bool { return f.Until.IsZero() }) {
 		after := time.Time{}
 		for _, f := range fs {
-			after = laterOf(after, f.Until)
+			after = model.LaterOf(after, f.Until)
 		}
-		x := newExplanation(ex.s, ex.mem, after, ex.pol)
-		if u := x.candidates.onNode(name); u != nil {
+		x := ex.with(ex.s, after)
+		if u := x.CandidateOn(name); u != nil {
 			if left, alt := x.listObstacles(u, cause); len(left) == 0 && alt != nil {
 				out = append(out, plan.Way{Of: cause, Pool: u.Pool.Name, Changes: []plan.Change{}, After: after, Then: *alt})
 			}
@@ -477,7 +486,7 @@ func (ex *explanation) nodeWays(name string, cause plan.Code, fs []plan.Finding)
 	x := ex
 	const deep = 8
 	for range deep {
-		u := x.candidates.onNode(name)
+		u := x.CandidateOn(name)
 		if u == nil {
 			return out
 		}
@@ -503,7 +512,7 @@ func (ex *explanation) nodeWays(name string, cause plan.Code, fs []plan.Finding)
 				}
 				next = y
 			case !f.Until.IsZero():
-				w.After = laterOf(w.After, f.Until)
+				w.After = model.LaterOf(w.After, f.Until)
 			case f.Reason.Code == plan.NotInitialized && len(w.Changes) > 0: // that comes by itself now
 				return append(out, plan.Way{Of: cause, Pool: u.Pool.Name, Changes: w.Changes, Then: plan.Alternative{Kind: plan.Usable, Of: plan.Initializing, On: "node/" + name, Machines: []plan.Machine{}}})
 			}
@@ -511,7 +520,7 @@ func (ex *explanation) nodeWays(name string, cause plan.Code, fs []plan.Finding)
 		if !helped {
 			return out // nothing known does
 		}
-		x = newExplanation(next, ex.mem, laterOf(ex.now, w.After), ex.pol)
+		x = ex.with(next, model.LaterOf(ex.now, w.After))
 	}
 	return out
 }

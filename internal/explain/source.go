@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package explain
 
 import (
 	"slices"
@@ -37,7 +37,7 @@ func (ex *explanation) atSource(ch plan.Change) []plan.Change {
 			return podSources(p, ch)
 		}
 	case "nodepool":
-		if p := ex.poolByName[name]; p != nil {
+		if p := ex.Pool(name); p != nil {
 			return poolSources(p, ch)
 		}
 	}

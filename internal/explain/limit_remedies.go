@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package explain
 
 import (
 	"slices"
@@ -15,8 +15,8 @@ import (
 // sharedLimitRemedies raise a limit over several pools by what is missing; where others took what was left, each by a
 // node of the largest type of the pool.
 func (ex *explanation) sharedLimitRemedies(r plan.Reason) (out []plan.Change) {
-	pool := ex.poolByName[r.Pool]
-	for _, u := range ex.purchases.limitUses() {
+	pool := ex.Pool(r.Pool)
+	for _, u := range ex.LimitUses() {
 		if u.Name != r.Subject || pool == nil {
 			continue
 		}
@@ -26,7 +26,7 @@ func (ex *explanation) sharedLimitRemedies(r plan.Reason) (out []plan.Change) {
 		}
 		// The pod's own plan may have used more by then than the cluster does now.
 		used, _, _ := strings.Cut(r.Have, " of ")
-		largest := comingNode{pool: pool, requirements: pool.Requirements, types: pool.Types}
+		size, dearest := ex.LargestNode(pool)
 		if r.Key == "nodes" || r.Key == "" && u.Nodes >= 0 {
 			n, _ := strconv.ParseInt(used, 10, 64)
 			raise("nodes", strconv.FormatInt(max(n, u.UsedNodes)+1, 10))
@@ -35,7 +35,7 @@ func (ex *explanation) sharedLimitRemedies(r plan.Reason) (out []plan.Change) {
 			if name := ex.s.ResourceNames[d]; limited && (r.Key == name || r.Key == "") {
 				need, err := parseAmount(model.Dim(d), r.Want)
 				if err != nil || r.Key == "" {
-					need = largest.size().At(model.Dim(d))
+					need = size.At(model.Dim(d))
 				}
 				have, _ := parseAmount(model.Dim(d), used)
 				most := roundUpLimit(model.Dim(d), max(have, u.Used.At(model.Dim(d)))+need)
@@ -49,7 +49,7 @@ func (ex *explanation) sharedLimitRemedies(r plan.Reason) (out []plan.Change) {
 		if r.Key == model.DollarsPerHour || r.Key == "" && u.MicroPerHour >= 0 {
 			need, ok := model.ParseDollars(r.Want)
 			if !ok {
-				need = largest.dearest()
+				need = dearest
 			}
 			have, _ := model.ParseDollars(used)
 			raise(model.DollarsPerHour, model.FormatMicro(max(have, u.UsedMicro)+need))

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package explain
 
 import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -35,44 +36,43 @@ func (ex *explanation) explainPod(a *plan.Answer, key string) bool {
 // explainPending says what a pending pod waits for, or what refuses it and what would help.
 func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 	addFact(a, "state", "pending since "+p.Created.UTC().Format(time.RFC3339))
-	for _, name := range sortedKeys(ex.reservations.byClaim) {
-		if h := ex.reservations.byClaim[name]; slices.ContainsFunc(h.pods, func(q *model.Pod) bool { return q.UID == p.UID }) {
-			addFact(a, "room is kept for it on", "nodeclaim/"+name)
-			a.Related = append(a.Related, "nodeclaim/"+name)
-			addFact(a, "bound by", ex.bindingParty(p, h))
-			ex.explainComing(a, h.claim)
+	slots := ex.SlotsOf(p)
+	for _, slot := range slots {
+		addFact(a, "room is kept for it on", "nodeclaim/"+slot.Claim.Name)
+		a.Related = append(a.Related, "nodeclaim/"+slot.Claim.Name)
+		addFact(a, "bound by", ex.bindingParty(p, slot))
+		ex.explainComing(a, slot.Claim)
+	}
+	if node := ex.ExpectedOn(p); node != "" {
+		addFact(a, "expected on", "node/"+node)
+		if i := slices.IndexFunc(ex.s.Nodes, func(n *model.Node) bool { return n.Name == node }); i >= 0 {
+			ex.explainComing(a, ex.Claim(ex.s.Nodes[i].Claim))
 		}
 	}
-	if was, ok := ex.placements.mem.byPod[p.UID]; ok {
-		addFact(a, "expected on", "node/"+was.node)
-		if i := slices.IndexFunc(ex.s.Nodes, func(n *model.Node) bool { return n.Name == was.node }); i >= 0 {
-			ex.explainComing(a, ex.claimNamed(ex.s.Nodes[i].Claim))
-		}
-	}
-	if x, ok := ex.withholding.ofPod(p); ok {
+	if x, ok := ex.PodWithheld(p); ok {
 		a.Findings = append(a.Findings, plan.Finding{Of: plan.Demand, Reason: x.Why, Until: x.Until})
 		return
 	}
-	alt, reasons := ex.podOutcome(p)
-	wrong := ex.disagreements.of(p)
-	if given, over := ex.disagreements.refusal(p, wrong); over {
-		f := plan.Finding{Of: plan.Demand, Reason: given, Until: wrong.since.Add(ex.pol.DisagreementRetry)}
+	alt, reasons := podOutcome(ex.s, ex.now, ex.pol, ex.closedPools(), p)
+	reasons = ex.withTimes(reasons)
+	if x, over := ex.GivenUp(p); over {
+		f := plan.Finding{Of: plan.Demand, Reason: x.Why, Until: x.Until}
 		a.Findings = append(a.Findings, f)
 		if alt != nil { // what is tried again then
 			a.Ways = append(a.Ways, plan.Way{Of: plan.Demand, Changes: []plan.Change{}, After: f.Until, Then: *alt})
 		}
 		return
 	}
-	if ex.explainUnused(a, p, alt) {
+	if len(slots) == 0 && ex.explainUnused(a, p, alt) {
 		return
 	}
-	if m, ok := ex.shortfalls.podShortfallOf(p); ok && m.isFinal() {
-		alt, reasons = nil, []plan.Reason{m.why}
+	if why, short := ex.CameShort(p); short {
+		alt, reasons = nil, []plan.Reason{why}
 	} else if len(reasons) > 0 {
 		// What would be in its way though no other pod waited comes first: what others take is another story with every
 		// plan.
 		only, q := onlyPod(ex.s, p.UID, "")
-		if alt, own := (&explanation{newStep(only, Memory{}, ex.now, ex.pol)}).podOutcome(q); alt == nil {
+		if alt, own := podOutcome(only, ex.now, ex.pol, nil, q); alt == nil {
 			reasons = own
 		}
 	}
@@ -92,7 +92,7 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 	const most = 8 // pools, nearest miss first, for which a way is looked for
 	for i, r := range reasons {
 		f := plan.Finding{Of: plan.Demand, Reason: r}
-		if x, ok := ex.withheldPool(r.Pool); ok && r.Code == plan.PlanRefused {
+		if x, ok := ex.PoolWithheld(r.Pool); ok && r.Code == plan.PlanRefused {
 			f.Until = x.Until
 		}
 		if i < most {
@@ -108,19 +108,20 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 // explainUnused says why no node is launched for a pending pod that would have one but for unused launches, and whether that
 // is so. What would come is tried when the rest ends, or at once when the cause goes.
 func (ex *explanation) explainUnused(a *plan.Answer, p *model.Pod, then *plan.Alternative) bool {
-	if then == nil || then.Kind != plan.Buy && len(ex.disagreements.of(p).nodes) == 0 || ex.reservations.covers(p) {
+	if then == nil || then.Kind != plan.Buy && !ex.IsPassedOver(p) {
 		return false
 	}
-	for _, why := range ex.unused.barsOn(p, then.Pool) {
-		f := plan.Finding{Of: plan.Demand, Reason: why.Reason, Until: why.until}
-		if why.Key == string(plan.Taint) {
-			f.Change = &plan.Change{Object: "node/" + why.node, Field: "spec.taints[" + why.taint + "]", Op: plan.Remove}
-		}
-		a.Findings = append(a.Findings, f)
-		a.Ways = append(a.Ways, plan.Way{Of: plan.Demand, Changes: []plan.Change{}, After: f.Until, Then: *then})
-		return true
+	x, barred := ex.LaunchBar(p, then.Pool)
+	if !barred {
+		return false
 	}
-	return false
+	f := plan.Finding{Of: plan.Demand, Reason: x.Why, Until: x.Until}
+	if x.Why.Key == string(plan.Taint) {
+		f.Change = &plan.Change{Object: "node/" + x.Node, Field: "spec.taints[" + x.Taint + "]", Op: plan.Remove}
+	}
+	a.Findings = append(a.Findings, f)
+	a.Ways = append(a.Ways, plan.Way{Of: plan.Demand, Changes: []plan.Change{}, After: f.Until, Then: *then})
+	return true
 }
 
 // explainComing says what a machine that a pod waits for waits for itself.
@@ -154,15 +155,15 @@ func priceOverlayOf(c plan.CreateClaim) string {
 	return o.PriceOverlay
 }
 
-// podOutcome is where a pending pod would go now, or why nowhere.
-func (ex *explanation) podOutcome(p *model.Pod) (*plan.Alternative, []plan.Reason) {
-	out := WhatIfWithout(ex.s, ex.now, ex.pol, ex.closedPools())
+// podOutcome returns where a pending pod would go now without what is withheld, or why nowhere.
+func podOutcome(s *model.Snapshot, now time.Time, pol decide.Policy, withheld []decide.Withheld, p *model.Pod) (*plan.Alternative, []plan.Reason) {
+	out := decide.WhatIfWithout(s, now, pol, withheld)
 	for _, d := range out.Pods {
 		if d.Pod.UID != p.UID {
 			continue
 		}
 		if d.Outcome == plan.Refused || d.Outcome == plan.NotOurs {
-			return nil, ex.withTimes(d.Reasons)
+			return nil, d.Reasons
 		}
 		alt := plan.Alternative{Kind: plan.Fit, Of: plan.Demand, On: d.Target, Pods: 1, Machines: []plan.Machine{}}
 		if d.Outcome == plan.OnNew {
@@ -178,6 +179,28 @@ func (ex *explanation) podOutcome(p *model.Pod) (*plan.Alternative, []plan.Reaso
 		return &alt, nil
 	}
 	return nil, nil
+}
+
+// closedPools returns the NodePools that are withheld now, as decide.WhatIfWithout takes them.
+func (ex *explanation) closedPools() (out []decide.Withheld) {
+	for _, p := range ex.s.Pools {
+		if x, ok := ex.PoolWithheld(p.Name); ok {
+			out = append(out, decide.Withheld{Pool: p.Name, Why: x.Why})
+		}
+	}
+	return out
+}
+
+// withTimes returns reasons that say when what is withheld is tried again.
+func (ex *explanation) withTimes(reasons []plan.Reason) []plan.Reason {
+	for i, r := range reasons {
+		if x, ok := ex.PoolWithheld(r.Pool); ok && r.Code == plan.PlanRefused {
+			reasons = append([]plan.Reason{}, reasons...)
+			reasons[i] = x.Why
+			reasons[i].Pool = r.Pool
+		}
+	}
+	return reasons
 }
 
 // onlyPod is the cluster with one pending pod and, where it is named, one pool.
@@ -199,7 +222,7 @@ func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan
 	const deep = 6
 	for range deep {
 		found := false
-		x := &explanation{newStep(cur, Memory{}, ex.now, ex.pol)}
+		x := &explanation{decide.Glance(cur, ex.now, ex.pol), cur, ex.now, ex.pol}
 		_, q := onlyPod(cur, p.UID, "")
 		for _, ch := range x.podRemedies(q, r) {
 			if slices.ContainsFunc(w.Changes, func(o plan.Change) bool { return o.Object == ch.Object && o.Field == ch.Field && o.Value == ch.Value }) {
@@ -210,14 +233,14 @@ func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan
 				continue
 			}
 			only, q := onlyPod(next, p.UID, r.Pool)
-			alt, against := (&explanation{newStep(only, Memory{}, ex.now, ex.pol)}).podOutcome(q)
+			alt, against := podOutcome(only, ex.now, ex.pol, nil, q)
 			if alt == nil && (len(against) == 0 || sameCheck(against[0], r)) {
 				continue
 			}
 			w.Changes, cur, found = append(w.Changes, ch), next, true
 			if alt != nil {
 				// Alone it has a place; with all the others too?
-				_, against = (&explanation{newStep(cur, Memory{}, ex.now, ex.pol)}).podOutcome(q)
+				_, against = podOutcome(cur, ex.now, ex.pol, nil, q)
 				if len(against) == 0 {
 					first := w.Changes[0]
 					w.Then = *alt
@@ -251,7 +274,7 @@ func (ex *explanation) leaveOutUnneeded(p *model.Pod, w *plan.Way) {
 		}
 		if err == nil {
 			_, q := onlyPod(s, p.UID, "")
-			if alt, _ := (&explanation{newStep(s, Memory{}, ex.now, ex.pol)}).podOutcome(q); alt != nil {
+			if alt, _ := podOutcome(s, ex.now, ex.pol, nil, q); alt != nil {
 				w.Changes, w.Then = rest, *alt
 				continue
 			}
@@ -266,18 +289,18 @@ func sameCheck(a, b plan.Reason) bool {
 }
 
 // bindingParty is who will bind a pod to the node of its slot, and when or why.
-func (ex *explanation) bindingParty(p *model.Pod, h *reservation) string {
-	why := ex.bindRefusal(p)
+func (ex *explanation) bindingParty(p *model.Pod, slot decide.Slot) string {
+	why := ex.BindRefusal(p)
 	switch {
 	case p.Binding != "":
 		return "Dovetail, which is binding it to node/" + p.Binding
-	case !h.claim.Reserved:
-		return "kube-scheduler, because the node is not reserved (" + h.claim.NoReserve + ")"
+	case !slot.Claim.Reserved:
+		return "kube-scheduler, because the node is not reserved (" + slot.Claim.NoReserve + ")"
 	case why.Code == plan.BindingRefused:
 		return "kube-scheduler, because the API server refused to let Dovetail"
 	case why.Code != "":
 		return "kube-scheduler, because of " + why.Key + " (" + why.Have + ")"
-	case h.isContested(ex.binding.unreservedTolerantClasses(true)):
+	case slot.Contested:
 		return "kube-scheduler, because pods that tolerate every taint may come to the node"
 	}
 	return "Dovetail, as soon as the node is Ready"
@@ -294,12 +317,12 @@ func (ex *explanation) explainBound(a *plan.Answer, n *model.Node, p *model.Pod)
 		addFact(a, "being deleted since", p.Deleting.UTC().Format(time.RFC3339))
 	}
 	a.Related = append(a.Related, "node/"+n.Name)
-	if c := ex.claimNamed(n.Claim); c != nil {
-		if pool := ex.poolByName[c.Pool]; pool != nil {
-			a.Findings = append(a.Findings, ex.podObstacles(disrupt.NewCandidate(c, n, pool, ex.cutoff), p)...)
+	if c := ex.Claim(n.Claim); c != nil {
+		if pool := ex.Pool(c.Pool); pool != nil {
+			a.Findings = append(a.Findings, ex.podObstacles(disrupt.NewCandidate(c, n, pool, ex.Cutoff()), p)...)
 			ex.addPodHolds(a, c, p)
 		}
-		if r, ok := ex.rollouts.rolloutFor(p, ex.poolByName[c.Pool]); ok {
+		if r, ok := ex.Rollout(p, ex.Pool(c.Pool)); ok {
 			leaves := "after its successor has come, by a restart of deployment/" + p.Namespace + "/" + p.Deployment
 			if r.Refused.Code != "" {
 				leaves = "by eviction, though its successor should come first: " + r.Refused.Have + " (" + r.Refused.Key + ")"
@@ -308,7 +331,7 @@ func (ex *explanation) explainBound(a *plan.Answer, n *model.Node, p *model.Pod)
 			a.Related = append(a.Related, "deployment/"+p.Namespace+"/"+p.Deployment)
 		}
 	}
-	for _, u := range ex.candidates.all {
+	for _, u := range ex.Candidates() {
 		if u.Node != n {
 			continue
 		}
@@ -331,7 +354,7 @@ func (ex *explanation) addPodHolds(a *plan.Answer, c *model.Claim, p *model.Pod)
 	}
 	a.Step = &plan.Step{Of: plan.Draining, Since: c.Deleting}
 	switch {
-	case p.Mirror, model.Tolerated(disruptedTaint, p.Class.Tolerations):
+	case p.Mirror, model.Tolerated(disrupt.DisruptedTaint, p.Class.Tolerations):
 		addFact(a, "leaves", "with its node: it is not evicted")
 	case !p.Deleting.IsZero():
 		a.Step = &plan.Step{Of: plan.PodTerminating, Since: p.Deleting}

@@ -1,23 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+// Package explain says how an object of a cluster stands now, what blocks what might become of it, what the alternatives
+// would cost, and what would have to change.
+//
+// It decides nothing and changes nothing. Everything that it says of a change it knows from making the change in a copy of
+// the Snapshot (Apply) and asking decide again (decide.Standing, decide.WhatIf).
+//
+// Start reading at Why.
+package explain
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
+// explanation answers for one Snapshot.
+type explanation struct {
+	*decide.Standing
+	s   *model.Snapshot
+	now time.Time
+	pol decide.Policy
+}
+
+// newExplanation returns an explanation of how a cluster stands.
+func newExplanation(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy) *explanation {
+	return &explanation{decide.Stand(s, mem, now, pol), s, now, pol}
+}
+
+// with returns an explanation of how the cluster would stand with another Snapshot, at another instant.
+func (ex *explanation) with(s *model.Snapshot, now time.Time) *explanation {
+	return &explanation{ex.With(s, now), s, now, ex.pol}
+}
+
+// addFact adds a fact to an answer.
+func addFact(a *plan.Answer, name, value string) {
+	a.Facts = append(a.Facts, plan.Fact{Name: name, Value: value})
+}
+
+// formatDollars writes micro-dollars as $ and four decimals.
+func formatDollars(micro int64) string {
+	return "$" + strconv.FormatFloat(float64(micro)/1e6, 'f', 4, 64)
+}
+
 // Why says how an object stands now, what is in the way of what might become of it, what the alternatives would cost,
 // and what would have to change. The subject is pod/NAMESPACE/NAME, node/NAME, nodeclaim/NAME or nodepool/NAME. It decides nothing and
 // changes nothing: what it says of a change it knows from making it in thought (Apply) and looking again.
-func Why(s *model.Snapshot, mem Memory, now time.Time, pol Policy, subject string) (plan.Answer, error) {
+func Why(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy, subject string) (plan.Answer, error) {
 	st := newExplanation(s, mem, now, pol)
 	a := plan.Answer{Subject: subject, At: now, Facts: []plan.Fact{}, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
 	kind, name, _ := strings.Cut(subject, "/")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package explain
 
 import (
 	"slices"
@@ -17,11 +17,11 @@ import (
 
 // explainClaim answers for a NodeClaim, by name: as for its node where it has one; false: there is none.
 func (ex *explanation) explainClaim(a *plan.Answer, name string) bool {
-	c := ex.claimNamed(name)
+	c := ex.Claim(name)
 	if c == nil {
 		return false
 	}
-	if n := ex.nodeOf(c); n != nil {
+	if n := ex.NodeOf(c); n != nil {
 		a.Related = append(a.Related, "node/"+n.Name)
 		return ex.explainNode(a, n.Name)
 	}
@@ -53,20 +53,20 @@ func (ex *explanation) addStage(a *plan.Answer, c *model.Claim) {
 
 // holdsOf returns what a claim's next step waits for, as lifecycle finds it, and the calls for it that keep failing.
 func (ex *explanation) holdsOf(c *model.Claim) (out []plan.Finding) {
-	if ex.isForeign(c) || c.Provisional {
+	in, ours := ex.LifecycleInput(c)
+	if !ours || c.Provisional {
 		return nil
 	}
-	in := ex.lifecycle.inputOf(c)
 	in.Explain = true
 	next := lifecycle.Next(in)
 	for _, h := range next.Holds {
-		if h.Why.Code == plan.AwaitsPods && ex.reservations.byClaim[c.Name].awaitedPods() == 0 {
+		if h.Why.Code == plan.AwaitsPods && ex.AwaitedPods(c) == 0 {
 			continue // kept for the pods of a command that may be taken back, which are not its own yet
 		}
 		out = append(out, plan.Finding{Of: h.Of, Reason: h.Why, Change: holdRemedy(h.Why), Until: h.Until})
 	}
 	stage, _ := lifecycle.Stage(c)
-	left := ex.pacing.evictionsAllowed()
+	left := ex.EvictionsAllowed()
 	for _, action := range next.Actions {
 		if r, failed := ex.callFailure(action); failed {
 			if e, is := action.(plan.Evict); !is || !ex.isKeptByBudget(c, e.UID) { // that is said by itself
@@ -75,8 +75,9 @@ func (ex *explanation) holdsOf(c *model.Claim) (out []plan.Finding) {
 			continue
 		}
 		e, is := action.(plan.Evict)
-		if _, begun := ex.pacing.evictions.mem.byPod[e.UID]; is && !begun {
-			if left--; left < 0 && ex.interruptions.byClaim[c.Name] == nil {
+		if is && !ex.IsEvicting(e.UID) {
+			_, _, interrupted := ex.Interruption(c)
+			if left--; left < 0 && !interrupted {
 				out = append(out, plan.Finding{Of: stage, Reason: plan.Reason{Code: plan.EvictionPace, Pool: c.Pool, Subject: "pod/" + e.Namespace + "/" + e.Pod, Want: strconv.Itoa(ex.pol.EvictionConcurrency)}})
 			}
 		}
@@ -97,12 +98,12 @@ func holdRemedy(r plan.Reason) *plan.Change {
 
 // isKeptByBudget reports whether PodDisruptionBudgets are seen to keep a pod of a claim's node, by uid.
 func (ex *explanation) isKeptByBudget(c *model.Claim, uid string) bool {
-	n := ex.nodeOf(c)
+	n := ex.NodeOf(c)
 	if n == nil {
 		return false
 	}
 	i := slices.IndexFunc(n.Pods, func(p *model.Pod) bool { return p.UID == uid })
-	return i >= 0 && slices.ContainsFunc(ex.candidates.guard.PodBlockers(ex.poolByName[c.Pool], n.Pods[i], plan.Draining), func(r plan.Reason) bool {
+	return i >= 0 && slices.ContainsFunc(ex.Eligibility().PodBlockers(ex.Pool(c.Pool), n.Pods[i], plan.Draining), func(r plan.Reason) bool {
 		return r.Code == plan.DisruptionBudgetPDB || r.Code == plan.SeveralPDBs
 	})
 }
@@ -145,18 +146,18 @@ func (ex *explanation) callFailure(a plan.Action) (plan.Reason, bool) {
 
 // addCommand adds to an answer what the disruption command that removes a node waits for.
 func (ex *explanation) addCommand(a *plan.Answer, u *disrupt.Candidate) {
-	m := ex.commands.byID[u.CommandID]
-	if m == nil { // interrupted, or its deletion is asked for
+	m, known := ex.Command(u.CommandID)
+	if !known { // interrupted, or its deletion is asked for
 		a.Step = &plan.Step{Of: plan.Draining}
-		if x := ex.interruptions.byClaim[u.Claim.Name]; x != nil {
-			a.Step = &plan.Step{Of: plan.Interrupted, Since: x.notice.Seen}
+		if notice, _, announced := ex.Interruption(u.Claim); announced {
+			a.Step = &plan.Step{Of: plan.Interrupted, Since: notice.Seen}
 		}
 		if r, failed := ex.callFailure(plan.DeleteClaim{Claim: u.Claim.Name, UID: u.Claim.UID, Why: plan.Reason{Pool: u.Pool.Name}}); failed {
 			a.Findings = append(a.Findings, plan.Finding{Of: plan.Draining, Reason: r})
 		}
 		return
 	}
-	since := m.since
+	since := m.Since
 	if since.IsZero() {
 		since = u.Claim.Conditions[lifecycle.Disrupted].Since
 	}
@@ -164,27 +165,27 @@ func (ex *explanation) addCommand(a *plan.Answer, u *disrupt.Candidate) {
 	found := func(r plan.Reason, until time.Time) {
 		a.Findings = append(a.Findings, plan.Finding{Of: plan.Moving, Reason: r, Until: until})
 	}
-	if code, why := ex.commands.abortCause(m); why != "" && m.deleting == 0 {
-		found(plan.Reason{Code: code, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name, Have: why, Command: m.ID}, time.Time{})
+	if why := m.Aborting; why.Code != "" {
+		found(plan.Reason{Code: why.Code, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name, Have: why.Have, Command: m.ID}, time.Time{})
 		return
 	}
-	for _, c := range m.replacements {
+	for _, c := range m.Replacements {
 		if c.Is(lifecycle.Initialized) {
 			continue
 		}
 		stage, _ := lifecycle.Stage(c)
-		found(plan.Reason{Code: plan.AwaitsMachine, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Want: lifecycle.Initialized, Have: string(stage), Command: m.ID}, m.since.Add(ex.pol.CommandTimeout))
+		found(plan.Reason{Code: plan.AwaitsMachine, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Want: lifecycle.Initialized, Have: string(stage), Command: m.ID}, m.Since.Add(ex.pol.CommandTimeout))
 		a.Findings = append(a.Findings, ex.holdsOf(c)...)
 		a.Related = append(a.Related, "nodeclaim/"+c.Name)
 	}
-	for _, c := range m.candidates {
+	for _, c := range m.Candidates {
 		why := plan.Reason{Pool: c.Pool}
 		for _, x := range []plan.Action{plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: why}, plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: why}} {
 			if r, failed := ex.callFailure(x); failed {
 				found(r, time.Time{})
 			}
 		}
-		if n := ex.nodeOf(c); n != nil {
+		if n := ex.NodeOf(c); n != nil {
 			if r, failed := ex.callFailure(plan.UpdateNode{Node: n.Name, UID: n.UID, Why: why}); failed {
 				found(r, time.Time{})
 			}

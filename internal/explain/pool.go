@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package explain
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -21,19 +22,19 @@ import (
 
 // explainPool answers for a NodePool, by name; false: there is none.
 func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
-	p := ex.poolByName[name]
+	p := ex.Pool(name)
 	if p == nil {
 		return false
 	}
 	var own []*disrupt.Candidate
-	for _, u := range ex.candidates.all {
+	for _, u := range ex.Candidates() {
 		if u.Pool == p {
 			own = append(own, u)
 		}
 	}
 	price, nodes, drained := int64(0), 0, 0
 	for _, n := range ex.s.Nodes {
-		c := ex.claimNamed(n.Claim)
+		c := ex.Claim(n.Claim)
 		if c == nil || c.Pool != name {
 			continue
 		}
@@ -82,7 +83,7 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 		found(plan.Demand, plan.Reason{Code: plan.PoolNotReady, Pool: name, Subject: "nodepool/" + name, Have: p.NotReady.Reason + ": " + p.NotReady.Message}, time.Time{})
 	}
 	ex.explainWithheld(found, name)
-	for _, b := range ex.purchases.pools() {
+	for _, b := range ex.Pools() {
 		if b.Name == name {
 			ex.explainLimits(a, b.NodePool, b.Left, b.NodesLeft, func(r plan.Reason) { found(plan.Demand, r, time.Time{}) })
 			break // others are parts of the same
@@ -90,10 +91,10 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 	}
 	ex.explainRefusedPods(a, name)
 	for _, cause := range []plan.Code{plan.Empty, plan.Underutilized, plan.Drifted} {
-		left, why := ex.candidates.budgetLeft(p, cause)
-		addFact(a, "disruption budget for "+string(cause), strconv.FormatInt(max(left, 0), 10)+" more of "+strconv.FormatInt(ex.candidates.budgetCounts[name].Total, 10)+" nodes may be disrupted now")
-		if left <= 0 && ex.candidates.budgetCounts[name].Total > 0 {
-			found(cause, why, disrupt.BudgetOpensAt(p, ex.candidates.budgetCounts[name], cause, ex.now))
+		left, why := ex.BudgetLeft(p, cause)
+		addFact(a, "disruption budget for "+string(cause), strconv.FormatInt(max(left, 0), 10)+" more of "+strconv.FormatInt(ex.NodeCount(name).Total, 10)+" nodes may be disrupted now")
+		if left <= 0 && ex.NodeCount(name).Total > 0 {
+			found(cause, why, disrupt.BudgetOpensAt(p, ex.NodeCount(name), cause, ex.now))
 		}
 	}
 	if p.ConsolidationPolicy != "WhenEmptyOrUnderutilized" && p.ConsolidationPolicy != "Balanced" {
@@ -108,12 +109,12 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 
 // explainWithheld finds what of the NodePool's plans was refused: all of them for a while, or those for some pods.
 func (ex *explanation) explainWithheld(found func(plan.Code, plan.Reason, time.Time), name string) {
-	if x, ok := ex.withholding.ofPool(name); ok {
+	if x, ok := ex.PoolWithheld(name); ok {
 		found(plan.Demand, x.Why, x.Until)
 		return
 	}
 	for _, p := range ex.s.Pending { // one stands for all: the others have the same fault, or are seen in why pod/…
-		if x, ok := ex.withholding.ofPod(p); ok && x.Why.Pool == name {
+		if x, ok := ex.PodWithheld(p); ok && x.Why.Pool == name {
 			found(plan.Demand, x.Why, x.Until)
 			return
 		}
@@ -126,7 +127,7 @@ func (ex *explanation) explainRefusedPods(a *plan.Answer, name string) {
 	const most = 4 // reasons
 	count, example := map[plan.Reason]int{}, map[plan.Reason]*model.Pod{}
 	total := 0
-	for _, d := range WhatIf(ex.s, ex.now, ex.pol).Pods {
+	for _, d := range decide.WhatIf(ex.s, ex.now, ex.pol).Pods {
 		if d.Outcome != plan.Refused {
 			continue
 		}
@@ -188,7 +189,7 @@ func (ex *explanation) explainLimits(a *plan.Answer, p *model.NodePool, left mod
 // costElsewhere is what the pods of a pool's machines would cost on machines of other pools.
 func (ex *explanation) costElsewhere(p *model.NodePool, own []*disrupt.Candidate) plan.Alternative {
 	alt := plan.Alternative{Kind: plan.Leave, Of: plan.Underutilized, Machines: []plan.Machine{}}
-	in := ex.search.input(true)
+	in := ex.SearchInput()
 	in.Candidates = own
 	for i := range in.Pools {
 		if in.Pools[i].Name == p.Name {

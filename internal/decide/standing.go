@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
+)
+
+// Standing is how a cluster stands, as a step that decides nothing finds it. It answers questions, by the rules that Step
+// decides by, and changes nothing. Package explain asks them.
+type Standing struct{ st *step }
+
+// Stand returns how a cluster stands.
+func Stand(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *Standing {
+	st := read(s, mem, now, pol, Request{}, explaining)
+	st.run(st.decisions(Request{}), explaining)
+	return &Standing{st}
+}
+
+// With returns how the cluster would stand with another Snapshot, at another instant.
+func (s *Standing) With(snapshot *model.Snapshot, now time.Time) *Standing {
+	return Stand(snapshot, s.st.mem, now, s.st.pol)
+}
+
+// Glance returns a Standing that knows the objects and what NodePools and limits leave, and nothing else: it is cheap.
+func Glance(s *model.Snapshot, now time.Time, pol Policy) *Standing {
+	return &Standing{newStep(s, Memory{}, now, pol)}
+}
+
+// Pool returns a NodePool by name; nil: there is none.
+func (s *Standing) Pool(name string) *model.NodePool { return s.st.poolByName[name] }
+
+// Claim returns a NodeClaim by name; nil: there is none.
+func (s *Standing) Claim(name string) *model.Claim { return s.st.claimNamed(name) }
+
+// NodeOf returns a claim's node; nil: it has none, or several.
+func (s *Standing) NodeOf(c *model.Claim) *model.Node { return s.st.nodeOf(c) }
+
+// Cutoff returns the priority below which pods are expendable.
+func (s *Standing) Cutoff() model.PriorityCutoff { return s.st.cutoff }
+
+// Slot is where a pending pod has a slot.
+type Slot struct {
+	Claim     *model.Claim
+	Contested bool // pods that tolerate every taint may take the place
+}
+
+// SlotsOf returns where a pod has slots, by the claims' names.
+func (s *Standing) SlotsOf(p *model.Pod) (out []Slot) {
+	for _, name := range sortedKeys(s.st.reservations.byClaim) {
+		h := s.st.reservations.byClaim[name]
+		if slices.ContainsFunc(h.pods, func(q *model.Pod) bool { return q.UID == p.UID }) {
+			out = append(out, Slot{Claim: h.claim, Contested: h.isContested(s.st.binding.unreservedTolerantClasses(true))})
+		}
+	}
+	return out
+}
+
+// AwaitedPods returns how many pods that have a slot on a claim's node are not there yet.
+func (s *Standing) AwaitedPods(c *model.Claim) int {
+	return s.st.reservations.byClaim[c.Name].awaitedPods()
+}
+
+// ExpectedOn returns the standing node on which a pod without a slot is expected; empty: none.
+func (s *Standing) ExpectedOn(p *model.Pod) string { return s.st.placements.mem.byPod[p.UID].node }
+
+// BindRefusal returns why a pod is not bound by Dovetail; an empty code: it is.
+func (s *Standing) BindRefusal(p *model.Pod) plan.Reason { return s.st.bindRefusal(p) }
+
+// Hold is a reason that ends by itself.
+type Hold struct {
+	Why   plan.Reason
+	Until time.Time
+}
+
+// PodWithheld returns why no node is planned for a pod; false: nothing withholds it.
+func (s *Standing) PodWithheld(p *model.Pod) (Hold, bool) {
+	x, ok := s.st.withholding.ofPod(p)
+	return Hold{x.Why, x.Until}, ok
+}
+
+// PoolWithheld returns why nothing is launched from a NodePool; false: nothing withholds it.
+func (s *Standing) PoolWithheld(name string) (Hold, bool) {
+	x, ok := s.st.withholding.ofPool(name)
+	return Hold{x.Why, x.Until}, ok
+}
+
+// IsPassedOver reports whether kube-scheduler, or verify, has refused a node for a pod that fits by every check here.
+func (s *Standing) IsPassedOver(p *model.Pod) bool { return len(s.st.disagreements.of(p).nodes) > 0 }
+
+// GivenUp returns why nothing more is launched for a pod whose nodes kube-scheduler, or verify, has refused; false:
+// something may be.
+func (s *Standing) GivenUp(p *model.Pod) (Hold, bool) {
+	m := s.st.disagreements.of(p)
+	why, over := s.st.disagreements.refusal(p, m)
+	return Hold{why, m.since.Add(s.st.pol.DisagreementRetry)}, over
+}
+
+// LaunchBar is why no node is launched for a pod that earlier launches did not serve.
+type LaunchBar struct {
+	Hold
+	Node, Taint string // if a taint is the cause
+}
+
+// LaunchBar returns why no node of a NodePool is launched for a pod that earlier launches did not serve; false: one may
+// be.
+func (s *Standing) LaunchBar(p *model.Pod, pool string) (LaunchBar, bool) {
+	for _, x := range s.st.unused.barsOn(p, pool) {
+		return LaunchBar{Hold{x.Reason, x.until}, x.node, x.taint}, true
+	}
+	return LaunchBar{}, false
+}
+
+// CameShort returns why no node is launched for a pod for which too many came smaller than promised; false: one may be.
+func (s *Standing) CameShort(p *model.Pod) (plan.Reason, bool) {
+	m, ok := s.st.shortfalls.podShortfallOf(p)
+	return m.why, ok && m.isFinal()
+}
+
+// Pools returns the NodePools as the solver is given them, with what is left of their limits.
+func (s *Standing) Pools() []solve.Pool { return s.st.purchases.pools() }
+
+// LimitUses returns the limits over several NodePools, and what is used of them.
+func (s *Standing) LimitUses() []model.LimitUse { return s.st.purchases.limitUses() }
+
+// LargestNode returns the most that a NodePool's next node may have of each resource, and cost in micro-dollars an hour.
+func (s *Standing) LargestNode(p *model.NodePool) (model.Resources, int64) {
+	x := comingNode{pool: p, requirements: p.Requirements, types: p.Types}
+	return x.size(), x.dearest()
+}
+
+// StaticClaim returns the claim that a static NodePool's next node would be launched by; false: there is none.
+func (s *Standing) StaticClaim(p *model.NodePool) (plan.CreateClaim, bool) {
+	return s.st.purchases.staticClaim(p, plan.Reason{})
+}
+
+// StaticRefusal returns why a static NodePool can't launch one more node next to those it has; an empty code: it can.
+func (s *Standing) StaticRefusal(p *model.NodePool) plan.Reason {
+	return s.st.static.whyNoReplacement(p)
+}
+
+// Candidates returns the machines as disruption looks at them, by node name.
+func (s *Standing) Candidates() []*disrupt.Candidate { return s.st.candidates.all }
+
+// CandidateOn returns the candidate on a node, by name; nil: there is none.
+func (s *Standing) CandidateOn(node string) *disrupt.Candidate { return s.st.candidates.onNode(node) }
+
+// Eligibility returns the rules that say which candidates may go.
+func (s *Standing) Eligibility() *disrupt.Eligibility { return s.st.candidates.guard }
+
+// NodeCount returns how many nodes a NodePool has for its disruption budgets.
+func (s *Standing) NodeCount(pool string) disrupt.NodeCount {
+	return s.st.candidates.budgetCounts[pool]
+}
+
+// BudgetLeft returns how many more nodes of a NodePool its budgets allow to go for a cause, and the budget that says so.
+func (s *Standing) BudgetLeft(p *model.NodePool, cause plan.Code) (int64, plan.Reason) {
+	return s.st.candidates.budgetLeft(p, cause)
+}
+
+// BudgetLeftFor is BudgetLeft for one candidate: a node that is down does not count against its own repair.
+func (s *Standing) BudgetLeftFor(u *disrupt.Candidate, cause plan.Code) (int64, plan.Reason) {
+	return s.st.candidates.budgetLeftFor(u, cause)
+}
+
+// SearchInput returns what disruption searches in, without candidates.
+func (s *Standing) SearchInput() *disrupt.Input { return s.st.search.input(true) }
+
+// BackOff is until when a candidate is not looked at, and why: searches that found nothing, or commands that began and
+// were taken back.
+type BackOff struct {
+	Until        time.Time
+	Times, Begun int // how often in a row it was kept so; how often of these a command had begun
+}
+
+// BackOff returns the back-off that a candidate is in; false: it is in none.
+func (s *Standing) BackOff(u *disrupt.Candidate) (BackOff, bool) {
+	x, held := s.st.backOffs.holds(u)
+	return BackOff{x.until, x.times, x.begun}, held
+}
+
+// Interruption returns what the cloud has said of a claim's machine that it takes away, and when it will be gone; false:
+// it does not take it away.
+func (s *Standing) Interruption(c *model.Claim) (notice Notice, deadline time.Time, announced bool) {
+	x := s.st.interruptions.byClaim[c.Name]
+	if x == nil {
+		return Notice{}, time.Time{}, false
+	}
+	return x.notice, x.deadline, true
+}
+
+// Health returns what is wrong with a claim's node, and when it counts as broken; an empty code: nothing is wrong.
+func (s *Standing) Health(c *model.Claim) (cause plan.Reason, due time.Time) {
+	x := s.st.health.byClaim[c.Name]
+	return x.cause, x.due
+}
+
+// RepairRefusal returns why no node of a NodePool is repaired; false: one may be.
+func (s *Standing) RepairRefusal(pool string) (plan.Reason, bool) {
+	why, allowed := s.st.health.isRepairAllowed(pool)
+	return why, !allowed
+}
+
+// LifecycleInput returns what a claim's next step depends on; false: the claim is another provider's.
+func (s *Standing) LifecycleInput(c *model.Claim) (lifecycle.Input, bool) {
+	if s.st.isForeign(c) {
+		return lifecycle.Input{}, false
+	}
+	return s.st.lifecycle.inputOf(c), true
+}
+
+// EvictionsAllowed returns how many more pods may be evicted now.
+func (s *Standing) EvictionsAllowed() int { return s.st.pacing.evictionsAllowed() }
+
+// IsEvicting reports whether the eviction of a pod, by uid, has begun.
+func (s *Standing) IsEvicting(uid string) bool {
+	_, begun := s.st.pacing.evictions.mem.byPod[uid]
+	return begun
+}
+
+// Rollout returns how a pod leaves its node by a restart of its Deployment; false: it does not.
+func (s *Standing) Rollout(p *model.Pod, pool *model.NodePool) (lifecycle.Rollout, bool) {
+	return s.st.rollouts.rolloutFor(p, pool)
+}
+
+// Command is a disruption command under way.
+type Command struct {
+	ID           string
+	Cause        plan.Code
+	Since        time.Time
+	Candidates   []*model.Claim // that are not being deleted yet
+	Replacements []*model.Claim
+	Aborting     plan.Reason // its code and Have say why it is taken back; an empty code: it goes on
+}
+
+// Command returns a disruption command under way, by id; false: there is none.
+func (s *Standing) Command(id string) (Command, bool) {
+	m := s.st.commands.byID[id]
+	if m == nil {
+		return Command{}, false
+	}
+	out := Command{ID: m.ID, Cause: m.Cause, Since: m.since, Candidates: m.candidates, Replacements: m.replacements}
+	if code, why := s.st.commands.abortCause(m); why != "" && m.deleting == 0 {
+		out.Aborting = plan.Reason{Code: code, Have: why}
+	}
+	return out, true
+}
