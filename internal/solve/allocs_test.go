@@ -13,18 +13,18 @@ import (
 // fills and asking the program for a column, once the memory they work in is there.
 func TestHotLoopAllocatesNothing(t *testing.T) {
 	s := pack.NewPlanner(diverseProblem(t, 3000), DefaultPolicy(), nil, nil, "", 0)
-	s.StepLimit = DefaultPolicy().Work
-	s.PlaceClasses(s.Classes)
-	p := s.NewPacking(s.Levels[0], s.Demands)
-	remaining := make([]int64, len(p.Demands))
-	for i, d := range p.Demands {
+	s.Work.StepLimit = DefaultPolicy().Work
+	s.Placement.PlaceClasses(s.Inst.Classes)
+	p := s.Purchases.NewPacking(s.Catalog.Levels[0], s.Placement.Demands)
+	remaining := make([]int64, len(p.Market.Demands))
+	for i, d := range p.Market.Demands {
 		remaining[i] = d.Unbought
 	}
-	if len(remaining) < 20 || len(p.Machines) < 20 {
-		t.Fatalf("%d demands and %d machines are too few to say anything", len(remaining), len(p.Machines))
+	if len(remaining) < 20 || len(p.Market.Machines) < 20 {
+		t.Fatalf("%d demands and %d machines are too few to say anything", len(remaining), len(p.Market.Machines))
 	}
-	p.PriceDemands(remaining)
-	r := pack.Ranking{P: p, Patterns: make([]pack.Pattern, len(p.Machines))}
+	p.Prices.PriceDemands(remaining)
+	r := pack.Ranking{P: p, Patterns: make([]pack.Pattern, len(p.Market.Machines))}
 	steady := func(name string, allowed float64, call func()) {
 		t.Helper()
 		call()
@@ -45,10 +45,10 @@ func TestHotLoopAllocatesNothing(t *testing.T) {
 		}
 	})
 	m := pack.NewMaster(p, remaining)
-	m.MeanDuals = make([]float64, len(m.Rows))
-	m.GenerateColumns(s.Steps + 1_000_000)
-	steady("working out prices", 0, m.Recompute)
+	m.MeanDuals = make([]float64, len(m.Program.Rows))
+	m.GenerateColumns(s.Work.Steps + 1_000_000)
+	steady("working out prices", 0, m.Program.Recompute)
 	steady("what pods are worth", 0, func() { m.SetDuals(5) })
-	c := pack.Column{Machine: m.Cols[0].Machine, Items: m.Cols[0].Items}
-	steady("an offer that is refused", 0, func() { m.TryColumn(c) })
+	c := pack.Column{Machine: m.Program.Cols[0].Machine, Items: m.Program.Cols[0].Items}
+	steady("an offer that is refused", 0, func() { m.Program.TryColumn(c) })
 }

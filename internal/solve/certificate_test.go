@@ -61,15 +61,15 @@ func TestAnyPricesAreABound(t *testing.T) {
 				rt.Fatalf("%s----\n%s prove %d, the cheapest packing costs %d", b.String(), what, bound, optimum)
 			}
 		}
-		good := pack.ResourcePrices(g.Sizes, g.Cost, g.Total[:s.NumDims], s.NumDims)
+		good := pack.ResourcePrices(g.Sizes, g.Cost, g.Total[:s.In.NumDims], s.In.NumDims)
 		for _, of := range []func(int) int64{func(k int) int64 { return good[k] }, func(k int) int64 { return max(0, bent(good[k])) }, func(int) int64 { return any() }} {
 			var u [problem.MaxDims]int64
 			var sum problem.Sum128
-			for k := range s.NumDims {
+			for k := range s.In.NumDims {
 				u[k] = min(of(k), 1<<59)
 			}
-			pack.LowerToFeasible(&u, g.Sizes, g.Cost, s.NumDims)
-			for k := range s.NumDims {
+			pack.LowerToFeasible(&u, g.Sizes, g.Cost, s.In.NumDims)
+			for k := range s.In.NumDims {
 				sum.AddProduct(u[k], g.Sum[k])
 			}
 			check("prices of resources", sum.Micro())
@@ -77,7 +77,7 @@ func TestAnyPricesAreABound(t *testing.T) {
 		found := make([]int64, len(g.Classes)) // what pods are worth by resources
 		for i, x := range g.Classes {
 			var v problem.Sum128
-			for k := range s.NumDims {
+			for k := range s.In.NumDims {
 				v.AddProduct(good[k], x.Req[k])
 			}
 			found[i] = v.Dual()

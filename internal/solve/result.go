@@ -14,30 +14,32 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/explain"
 	"github.com/dovetail-sh/dovetail/internal/solve/pack"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
 // resultBuilder hands the pods of each class out, in order, to wherever the plan has some.
 type resultBuilder struct {
-	*pack.Planner
+	topology.Compiled
+	plan *pack.Planner
 	next []int // by class: pods handed out
 	res  Result
 }
 
 // buildResult writes the plan down, with its cost, bound and reasons.
 func buildResult(s *pack.Planner) Result {
-	b := resultBuilder{Planner: s, next: make([]int, len(s.Classes))}
+	b := resultBuilder{Compiled: s.Compiled, plan: s, next: make([]int, len(s.Inst.Classes))}
 	b.writeNodes()
 	b.writeNewNodes()
-	b.res.Cost.PremiumMicroPerHour = min(b.res.Cost.PremiumMicroPerHour+s.SeparationPremium, b.res.Cost.NewMicroPerHour)
+	b.res.Cost.PremiumMicroPerHour = min(b.res.Cost.PremiumMicroPerHour+s.Placement.SeparationPremium, b.res.Cost.NewMicroPerHour)
 	bound.CompleteCost(s, &b.res.Cost) // before the reasons, which take steps too
 	b.writeRefusals()
-	b.res.Stats = plan.Stats{Pods: len(s.Given.Demand), Classes: len(s.Classes), Offerings: len(s.Offers), Tier: s.Tier, Work: s.Steps, Truncated: s.Truncated}
+	b.res.Stats = plan.Stats{Pods: len(s.In.Given.Demand), Classes: len(s.Inst.Classes), Offerings: len(s.Catalog.Offers), Tier: s.Purchases.Tier, Work: s.Work.Steps, Truncated: s.Work.Truncated}
 	return b.res
 }
 
 // takePods hands out n pods of a class.
 func (s *resultBuilder) takePods(class int, n int) []*model.Pod {
-	pods := s.Classes[class].Pods[s.next[class] : s.next[class]+n]
+	pods := s.Inst.Classes[class].Pods[s.next[class] : s.next[class]+n]
 	s.next[class] += n
 	return pods
 }
@@ -45,10 +47,10 @@ func (s *resultBuilder) takePods(class int, n int) []*model.Pod {
 // writeNodes writes down who goes onto existing nodes.
 func (s *resultBuilder) writeNodes() {
 	onNode := make(map[int][]*model.Pod)
-	for _, p := range s.OnNodes {
+	for _, p := range s.plan.Placement.OnNodes {
 		onNode[p.Node] = append(onNode[p.Node], s.takePods(p.Class, p.Count)...)
 	}
-	for node, x := range s.Nodes.List {
+	for node, x := range s.Inst.Nodes.List {
 		if pods := onNode[node]; len(pods) > 0 {
 			slices.SortFunc(pods, problem.ComparePods)
 			s.res.OnNodes = append(s.res.OnNodes, Assignment{Node: x.Name, Pods: pods})
@@ -60,8 +62,8 @@ func (s *resultBuilder) writeNodes() {
 // writeNewNodes writes down the nodes to buy, by pool, price and first pod, and adds up what they cost.
 func (s *resultBuilder) writeNewNodes() {
 	rank := map[string]int{}
-	for i := range s.Given.Pools {
-		rank[s.Given.Pools[i].Name] = i
+	for i := range s.In.Given.Pools {
+		rank[s.In.Given.Pools[i].Name] = i
 	}
 	type newNode struct {
 		rank   int
@@ -71,21 +73,21 @@ func (s *resultBuilder) writeNewNodes() {
 		bin    *pack.Bin
 		choice *pack.BinChoice
 	}
-	order := make([]newNode, 0, s.CountMachines())
-	all := make([]*model.Pod, 0, len(s.Given.Demand)) // that nodes are bought for
+	order := make([]newNode, 0, s.plan.Placement.CountMachines())
+	all := make([]*model.Pod, 0, len(s.In.Given.Demand)) // that nodes are bought for
 	var list []problem.OrderedPod
-	for _, b := range s.Bins {
+	for _, b := range s.plan.Placement.Bins {
 		var choice *pack.BinChoice
 		for range b.Copies {
-			if choice == nil || s.Limits[b.Pool].Limited {
-				choice = s.ChooseTypes(b)
+			if choice == nil || s.plan.Purchases.Limits[b.Pool].Limited {
+				choice = s.plan.Choices.ChooseTypes(b)
 			}
 			if choice.Offer < 0 {
 				continue // nothing holds what was packed; its pods are refused rather than lost
 			}
 			list = list[:0]
 			for _, it := range b.Items {
-				places := s.Classes[it.Class].DemandOrder[s.next[it.Class]:]
+				places := s.Inst.Classes[it.Class].DemandOrder[s.next[it.Class]:]
 				for i, p := range s.takePods(it.Class, int(it.Count)) {
 					list = append(list, problem.OrderedPod{Position: places[i], Pod: p})
 				}
@@ -95,7 +97,7 @@ func (s *resultBuilder) writeNewNodes() {
 			for _, p := range list {
 				all = append(all, p.Pod)
 			}
-			x := newNode{rank: rank[s.Given.Pools[b.Pool].Name], price: s.Offers[choice.Offer].Price, first: list[0], pods: slices.Clip(all[begin:]),
+			x := newNode{rank: rank[s.In.Given.Pools[b.Pool].Name], price: s.Catalog.Offers[choice.Offer].Price, first: list[0], pods: slices.Clip(all[begin:]),
 				bin: b, choice: choice}
 			order = append(order, x)
 			s.res.Cost.NewMicroPerHour += x.price
@@ -110,15 +112,15 @@ func (s *resultBuilder) writeNewNodes() {
 	})
 	s.res.New = make([]NewNode, len(order)) // nodes are large: they are written where they belong
 	for i, x := range order {
-		s.res.New[i] = s.NewNodeFor(x.bin, x.choice)
+		s.res.New[i] = s.plan.Choices.NewNodeFor(x.bin, x.choice)
 		s.res.New[i].Pods = x.pods
 	}
 }
 
 // writeRefusals writes down the pods that no other place was found for, with reasons.
 func (s *resultBuilder) writeRefusals() {
-	why := explain.New(s.Planner)
-	for i, c := range s.Classes {
+	why := explain.New(s.plan)
+	for i, c := range s.Inst.Classes {
 		if s.next[i] == len(c.Pods) {
 			continue
 		}

@@ -24,11 +24,11 @@ func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
 	t := task{problem: p, memory: mem, policy: pol}
 	s := t.solveWithPreferences()
 	res := buildResult(s)
-	if len(s.NextColumns.Columns) > 0 {
-		columns := s.NextColumns // a pointer into the planner would keep it, and through what it was given all those before it
+	if len(s.Purchases.NextColumns.Columns) > 0 {
+		columns := s.Purchases.NextColumns // a pointer into the planner would keep it, and through what it was given all those before it
 		mem.columns = &columns
 	}
-	mem.nodes, mem.nodesInOrder = p.Nodes, s.Nodes.List
+	mem.nodes, mem.nodesInOrder = p.Nodes, s.Inst.Nodes.List
 	return res, mem
 }
 
@@ -97,7 +97,7 @@ func (t *task) solveWithPreferences() *pack.Planner {
 // cheap enough to afford them. It returns the cheapest plan that refuses no more pods.
 func (t *task) solveWithAlternatives(way pack.Alternative) *pack.Planner {
 	s := t.solveAssuming(way)
-	if len(t.problem.Demand) > maxPodsForAlternatives || t.policy.Work == 0 || !s.Runs(pack.StageAlternatives) {
+	if len(t.problem.Demand) > maxPodsForAlternatives || t.policy.Work == 0 || !s.In.Runs(pack.StageAlternatives) {
 		return s
 	}
 	return t.tryAlternatives(s)
@@ -110,11 +110,11 @@ func (t *task) tryAlternatives(s *pack.Planner) *pack.Planner {
 		if left <= 0 {
 			return false
 		}
-		way.Heeded = s.Heeded
+		way.Heeded = s.In.Heeded
 		x := t.solveAssuming(way)
-		left -= x.Steps + int64(len(t.problem.Demand))*1000
+		left -= x.Work.Steps + int64(len(t.problem.Demand))*1000
 		for class, at := range way.GroupStarts { // in whichever order: all must hold
-			if !slices.ContainsFunc(x.StartedGroups, func(b pack.GroupStart) bool { return b.Class == class && b.Chosen == at }) {
+			if !slices.ContainsFunc(x.Placement.StartedGroups, func(b pack.GroupStart) bool { return b.Class == class && b.Chosen == at }) {
 				return false // nothing could be had there, and the group came to follow others instead of leading them
 			}
 		}
@@ -125,21 +125,21 @@ func (t *task) tryAlternatives(s *pack.Planner) *pack.Planner {
 		return true
 	}
 	tries := 0
-	if s.BuysFromSeveralLevels() {
+	if s.Placement.BuysFromSeveralLevels() {
 		tries += 2
 		try(pack.Alternative{Reuse: pack.ReuseFromHigher})
 		try(pack.Alternative{Reuse: pack.ReuseFromLower})
 	}
 	for again := true; again; {
 		again = false
-		for _, b := range s.StartedGroups {
+		for _, b := range s.Placement.StartedGroups {
 			for _, site := range b.Possible {
 				if site == b.Chosen || tries >= maxAlternatives {
 					continue
 				}
 				tries++
-				way := pack.Alternative{GroupStarts: map[int]string{b.Class: site}, Reuse: s.Assumptions.Reuse}
-				for class, at := range s.Assumptions.GroupStarts {
+				way := pack.Alternative{GroupStarts: map[int]string{b.Class: site}, Reuse: s.Purchases.Assumptions.Reuse}
+				for class, at := range s.Purchases.Assumptions.GroupStarts {
 					if class != b.Class {
 						way.GroupStarts[class] = at
 					}

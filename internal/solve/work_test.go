@@ -32,17 +32,17 @@ func TestEverythingCountsSteps(t *testing.T) {
 	s := planOf(p, DefaultPolicy())
 	steps := func(what string, least int64, call func()) {
 		t.Helper()
-		before := s.Steps
-		if call(); s.Steps-before < least {
-			t.Errorf("%s counts %d steps, want at least %d", what, s.Steps-before, least)
+		before := s.Work.Steps
+		if call(); s.Work.Steps-before < least {
+			t.Errorf("%s counts %d steps, want at least %d", what, s.Work.Steps-before, least)
 		}
 	}
-	for _, c := range s.Classes {
+	for _, c := range s.Inst.Classes {
 		if c.Pods[0].Name == "large" {
 			steps("a reason", offers, func() { explain.New(s).Class(c) })
 		}
 	}
-	steps("a look for what is crowded", 3, func() { (&pack.Reviser{Planner: s}).DeferCrowdedClasses(s.Assumptions) })
+	steps("a look for what is crowded", 3, func() { pack.NewReviser(s, nil, 0).DeferCrowdedClasses(s.Purchases.Assumptions) })
 	b.Reset()
 	b.WriteString(types)
 	for i := range groups {

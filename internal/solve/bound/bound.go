@@ -7,12 +7,14 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve/pack"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
 // bounder proves how little any plan for the same pods could cost. What it counts are the pods that the plan places;
 // what it can't price it leaves out, which keeps a bound valid: see unpricedConstraints.
 type bounder struct {
-	*pack.Planner
+	topology.Compiled
+	plan *pack.Planner
 
 	boundClasses []*problem.Class       // what is counted: classes, and co-located groups as one pod each
 	Groups       []*boundGroup          // their bounds add up
@@ -66,7 +68,7 @@ func CompleteCost(s *pack.Planner, cost *plan.Cost) {
 	cost.Unpriced = b.unpricedConstraints()
 	for i := range LowerBounds {
 		x := &LowerBounds[i]
-		if !s.Runs(x.Name) || x.applies != nil && !x.applies(b, cost) {
+		if !s.In.Runs(x.Name) || x.applies != nil && !x.applies(b, cost) {
 			continue
 		}
 		if by := x.prove(b); by > cost.BoundMicroPerHour {
@@ -77,23 +79,23 @@ func CompleteCost(s *pack.Planner, cost *plan.Cost) {
 
 // NewBounder groups what the plan places, and prices resources for each group.
 func NewBounder(s *pack.Planner) *bounder {
-	b := &bounder{Planner: s}
+	b := &bounder{Compiled: s.Compiled, plan: s}
 	b.Groups = b.GroupClasses()
 	b.useful = b.usefulNodes()
 	var free [problem.MaxDims]float64
 	for _, i := range b.useful {
-		for k := range s.NumDims {
-			free[k] += float64(max(0, s.InitialFree[i*s.NumDims+k]))
+		for k := range s.In.NumDims {
+			free[k] += float64(max(0, s.Inst.InitialFree[i*s.In.NumDims+k]))
 		}
 	}
 	for _, g := range b.Groups {
 		if len(b.Groups) == 1 { // prices that make the most of the demand less the free capacity
-			for k := range s.NumDims {
+			for k := range s.In.NumDims {
 				g.Total[k] = max(0, g.Total[k]-free[k])
 			}
 		}
-		g.prices = pack.ResourcePrices(g.Sizes, g.Cost, g.Total[:s.NumDims], s.NumDims)
-		for k := range s.NumDims {
+		g.prices = pack.ResourcePrices(g.Sizes, g.Cost, g.Total[:s.In.NumDims], s.In.NumDims)
+		for k := range s.In.NumDims {
 			b.prices[k] = max(b.prices[k], g.prices[k])
 		}
 	}
@@ -104,13 +106,13 @@ func NewBounder(s *pack.Planner) *bounder {
 func (s *bounder) boundByResourcePrices() int64 {
 	var total, free problem.Sum128
 	for _, g := range s.Groups {
-		for k := range s.NumDims {
+		for k := range s.In.NumDims {
 			total.AddProduct(g.prices[k], g.Sum[k])
 		}
 	}
 	for _, i := range s.useful {
-		for k := range s.NumDims {
-			if v := s.InitialFree[i*s.NumDims+k]; v > 0 {
+		for k := range s.In.NumDims {
+			if v := s.Inst.InitialFree[i*s.In.NumDims+k]; v > 0 {
 				free.AddProduct(s.prices[k], v)
 			}
 		}
@@ -124,13 +126,15 @@ func (s *bounder) boundByResourcePrices() int64 {
 
 // hasNoQuantities says whether no offer is limited in number: bounds that ask for the cheapest machine don't know how
 // many there are.
-func (s *bounder) hasNoQuantities(*plan.Cost) bool { return len(s.Quantities) == 0 }
+func (s *bounder) hasNoQuantities(*plan.Cost) bool { return len(s.plan.Purchases.Quantities) == 0 }
 
 // hasColumnDuals says whether columns were generated for some of the demand.
-func (s *bounder) hasColumnDuals(*plan.Cost) bool { return s.ColumnDuals != nil }
+func (s *bounder) hasColumnDuals(*plan.Cost) bool { return s.plan.Purchases.ColumnDuals != nil }
 
 // exceedsPolicyGap says whether the plan is further from the bound than the policy asks.
-func (s *bounder) exceedsPolicyGap(cost *plan.Cost) bool { return gapExceeds(cost, s.Policy.MaxGapPPM) }
+func (s *bounder) exceedsPolicyGap(cost *plan.Cost) bool {
+	return gapExceeds(cost, s.In.Policy.MaxGapPPM)
+}
 
 // fractionalGapPPM is the gap below which fractions are not tried: what prices of resources leave is then what is
 // left over between pods.
@@ -138,12 +142,12 @@ const fractionalGapPPM = 20_000
 
 // isFarFromBound says whether the gap is wider than what is left over between pods explains.
 func (s *bounder) isFarFromBound(cost *plan.Cost) bool {
-	return gapExceeds(cost, max(fractionalGapPPM, s.Policy.MaxGapPPM))
+	return gapExceeds(cost, max(fractionalGapPPM, s.In.Policy.MaxGapPPM))
 }
 
 // needsFractionalClasses says whether the gap is wide and not for rules between pods, which no bound knows.
 func (s *bounder) needsFractionalClasses(cost *plan.Cost) bool {
-	return s.isFarFromBound(cost) && s.Policy.Work > 0 && !s.isMostlyConstrained()
+	return s.isFarFromBound(cost) && s.In.Policy.Work > 0 && !s.isMostlyConstrained()
 }
 
 // isMostlyConstrained says whether most pods have rules over where others are, which no bound knows: then it is not
@@ -169,7 +173,7 @@ func gapExceeds(cost *plan.Cost, ppm int64) bool {
 // bound valid: it can only make plans dearer.
 func (s *bounder) unpricedConstraints() (out []string) {
 	var ports, volumes, spread, affinity, limits, values bool
-	for _, c := range s.Classes {
+	for _, c := range s.Inst.Classes {
 		ports = ports || !c.Ports.IsEmpty()
 		volumes = volumes || len(c.CsiVolumes) > 0
 		for _, rules := range [][]problem.Rule{c.Topology.DomainRules, c.Topology.HostRules} {
@@ -185,9 +189,9 @@ func (s *bounder) unpricedConstraints() (out []string) {
 			}
 		}
 	}
-	for i := range s.Limits {
-		limits = limits || s.Limits[i].Limited
-		values = values || len(s.MinValuesOf(i)) > 0
+	for i := range s.plan.Purchases.Limits {
+		limits = limits || s.plan.Purchases.Limits[i].Limited
+		values = values || len(s.Catalog.MinValuesOf(i)) > 0
 	}
 	for _, x := range []struct {
 		is   bool

@@ -18,9 +18,9 @@ func (s *bounder) boundByColumns() int64 {
 	classes, worths := make([][]*problem.Class, len(s.Groups)), make([][]int64, len(s.Groups))
 	for gi, g := range s.Groups {
 		for _, c := range g.Classes {
-			worth, ok := s.ColumnDuals[c.ID]
+			worth, ok := s.plan.Purchases.ColumnDuals[c.ID]
 			if !ok {
-				worth = s.ResourceCost(c, &g.prices)
+				worth = s.In.ResourceCost(c, &g.prices)
 			}
 			if worth > 0 {
 				classes[gi], worths[gi] = append(classes[gi], c), append(worths[gi], worth)
@@ -57,21 +57,21 @@ func (s *bounder) CertifyDuals(l problem.Level, classes []*problem.Class, worth 
 	for i, x := range groups {
 		firsts[i] = classes[x[0]]
 	}
-	p, whole := newProofPacking(&s.Purchases, l, firsts)
-	p.Dual = make([]int64, len(groups))
+	p, whole := newProofPacking(s.plan.Purchases, l, firsts)
+	p.Prices.Dual = make([]int64, len(groups))
 	for i, x := range groups {
-		p.Dual[i], whole[i] = worth[x[0]], 0
+		p.Prices.Dual[i], whole[i] = worth[x[0]], 0
 		for _, j := range x {
 			whole[i] += int64(classes[j].Assigned)
 		}
 	}
 	num, den := int64(1), int64(1) // the least of price / ceiling
-	for _, m := range p.Machines {
+	for _, m := range p.Market.Machines {
 		if m.Quantity >= 0 {
 			continue
 		}
 		price := m.Price << pack.CeilingShift
-		top, _, _ := p.PatternCeiling(m, whole, price)
+		top, _, _ := p.Prices.PatternCeiling(m, whole, price)
 		if top > price && problem.FractionLess(price, top, num, den) {
 			num, den = price, top
 		}
@@ -81,17 +81,17 @@ func (s *bounder) CertifyDuals(l problem.Level, classes []*problem.Class, worth 
 		scaled[i] = problem.MulDiv(v, num, den)
 	}
 	for i, x := range groups {
-		p.Dual[i] = scaled[x[0]]
+		p.Prices.Dual[i] = scaled[x[0]]
 	}
-	best := make([]int64, len(s.InitialQuantities)) // what one of a limited quantity can save, offered by whichever pool
-	for _, m := range p.Machines {
+	best := make([]int64, len(s.Inst.InitialQuantities)) // what one of a limited quantity can save, offered by whichever pool
+	for _, m := range p.Market.Machines {
 		if m.Quantity >= 0 {
-			top, _, _ := p.PatternCeiling(m, whole, 1<<62)
+			top, _, _ := p.Prices.PatternCeiling(m, whole, 1<<62)
 			best[m.Quantity] = max(best[m.Quantity], top-m.Price<<pack.CeilingShift)
 		}
 	}
 	for i, v := range best {
-		stocked += v * min(s.InitialQuantities[i], int64(len(s.Given.Demand)))
+		stocked += v * min(s.Inst.InitialQuantities[i], int64(len(s.In.Given.Demand)))
 	}
 	return scaled, stocked
 }
@@ -103,7 +103,7 @@ func (s *bounder) CertifyDuals(l problem.Level, classes []*problem.Class, worth 
 func (s *bounder) lessFreeCapacity(worth map[int]int64) int64 {
 	var free problem.Sum128
 	for _, node := range s.useful {
-		for k, v := range s.InitialFree[node*s.NumDims : node*s.NumDims+s.NumDims] {
+		for k, v := range s.Inst.InitialFree[node*s.In.NumDims : node*s.In.NumDims+s.In.NumDims] {
 			if v > 0 {
 				free.AddProduct(s.prices[k], v)
 			}
@@ -116,7 +116,7 @@ func (s *bounder) lessFreeCapacity(worth map[int]int64) int64 {
 			continue
 		}
 		n, in := int64(c.Assigned), s.podsNodesHold(c)
-		q := min(y, s.ResourceCost(c, &s.prices))
+		q := min(y, s.In.ResourceCost(c, &s.prices))
 		plain += y * max(0, n-in)
 		atPrices += max(q*n, y*n-(y-q)*in)
 	}

@@ -42,7 +42,7 @@ func (s *bounder) boundByEnumeration() (sum int64) {
 		if len(demands) == 0 {
 			continue
 		}
-		e.p = s.NewPackingFor(g.Level, demands, false)
+		e.p = s.plan.Purchases.NewPackingFor(g.Level, demands, false)
 		least, ok := e.leastCost()
 		if !ok {
 			return 0
@@ -86,12 +86,12 @@ func (e *enumeration) leastCost() (int64, bool) {
 
 // allowSteps says whether so many things may be held against every state, and counts the steps if so.
 func (e *enumeration) allowSteps(things int) bool {
-	s := e.p.S
+	s := e.p.Market.Purchases
 	steps := e.states * int64(things) * int64(len(e.most))
-	if steps > min(maxEnumeration, s.Policy.Work/4) {
+	if steps > min(maxEnumeration, s.In.Policy.Work/4) {
 		return false
 	}
-	s.Steps += steps
+	s.Work.Steps += steps
 	return true
 }
 
@@ -109,7 +109,7 @@ func (e *enumeration) nextState(remaining []int64) {
 // more of any class it would be higher.
 func (e *enumeration) maximalPatterns() (patterns [][]int64, price []int64, ok bool) {
 	p := e.p
-	if !e.allowSteps(len(p.Machines)) {
+	if !e.allowSteps(len(p.Market.Machines)) {
 		return nil, nil, false
 	}
 	cost := make([]int64, e.states)
@@ -140,17 +140,17 @@ func (e *enumeration) patternPrice(on []int64) int64 {
 	p := e.p
 	var sum problem.Vec
 	for d, n := range on {
-		if n > 0 && n > p.OwnHostLimit(d) {
+		if n > 0 && n > p.Market.OwnHostLimit(d) {
 			return problem.Unlimited
 		}
-		for k := range p.S.NumDims {
-			sum[k] += p.Demands[d].Class.Req[k] * n
+		for k := range p.In.NumDims {
+			sum[k] += p.Market.Demands[d].Class.Req[k] * n
 		}
 	}
-	for _, m := range p.Machines { // cheapest first
-		holds := problem.FitsIn(&sum, &m.Available, p.S.NumDims)
+	for _, m := range p.Market.Machines { // cheapest first
+		holds := problem.FitsIn(&sum, &m.Available, p.In.NumDims)
 		for d, n := range on {
-			holds = holds && (n == 0 || p.MachineAdmits(m, d))
+			holds = holds && (n == 0 || p.Market.MachineAdmits(m, d))
 		}
 		if holds {
 			return m.Price

@@ -14,9 +14,9 @@ import (
 // resources, a fractional class must find all it asks for on one machine; unlike columns of pods, it knows nothing of
 // what is left over between them.
 type fractionalClasses struct {
-	p       *pack.PricedPacking // of fractional classes: amounts are << fractionShift
-	classOf []int               // by demand: its fractional class, -1: none
-	amount  []int64             // by demand: how much one pod is of its fractional class, << amountShift
+	p       *pack.Prices // of fractional classes: amounts are << fractionShift
+	classOf []int        // by demand: its fractional class, -1: none
+	amount  []int64      // by demand: how much one pod is of its fractional class, << amountShift
 }
 
 const (
@@ -30,7 +30,7 @@ const (
 // What it is for: two hundred groups that share a host ("near" of the drawn problems), where the bound is 1.6 % lower
 // without it, and one in seven hundred small problems, up to 20 %.
 func (s *bounder) boundByFractionalClasses() int64 {
-	if len(s.useful)*len(s.boundClasses) > maxNodeClassPairs || len(s.InitialQuantities) > 0 {
+	if len(s.useful)*len(s.boundClasses) > maxNodeClassPairs || len(s.Inst.InitialQuantities) > 0 {
 		return 0
 	}
 	var worth []int64
@@ -39,12 +39,12 @@ func (s *bounder) boundByFractionalClasses() int64 {
 		if len(g.Classes) == 0 {
 			continue
 		}
-		p, whole := newProofPacking(&s.Purchases, g.Level, g.Classes)
-		b := newFractionalClasses(&p.PricedPacking, whole)
+		p, whole := newProofPacking(s.plan.Purchases, g.Level, g.Classes)
+		b := newFractionalClasses(p.Prices, whole)
 		if b == nil {
 			return 0
 		}
-		if worth = b.findDuals(min(s.Steps+s.Policy.Work/8, s.StepLimit)); worth == nil {
+		if worth = b.findDuals(min(s.Work.Steps+s.In.Policy.Work/8, s.Work.StepLimit)); worth == nil {
 			return 0
 		}
 		for i, c := range g.Classes {
@@ -56,26 +56,26 @@ func (s *bounder) boundByFractionalClasses() int64 {
 
 // newFractionalClasses groups a packing's demands; nil where there is nothing to group, or where machines are limited
 // in number.
-func newFractionalClasses(p *pack.PricedPacking, whole []int64) *fractionalClasses {
-	for _, m := range p.Machines {
+func newFractionalClasses(p *pack.Prices, whole []int64) *fractionalClasses {
+	for _, m := range p.Market.Machines {
 		if m.Quantity >= 0 {
 			return nil // it would have to be seen what these can save
 		}
 	}
-	x := p.FeasibilityClassesOf(whole)
-	b := &fractionalClasses{classOf: make([]int, len(p.Demands)), amount: make([]int64, len(p.Demands))}
+	x := p.Market.FeasibilityClassesOf(whole)
+	b := &fractionalClasses{classOf: make([]int, len(p.Market.Demands)), amount: make([]int64, len(p.Market.Demands))}
 	shape := b.proportions(p, x, whole)
 	for digits := 5; digits >= 0; digits-- {
 		classes := b.groupDemands(p, x, shape, whole, digits)
-		if len(classes.Demands) > maxFractionalClasses {
+		if len(classes.Market.Demands) > maxFractionalClasses {
 			continue
 		}
-		if len(classes.Demands) == 0 {
+		if len(classes.Market.Demands) == 0 {
 			return nil
 		}
-		for i, m := range p.Machines {
+		for i, m := range p.Market.Machines {
 			c := &pack.Machine{Price: m.Price, AdjustedCost: m.Price, Quantity: -1, Admits: []uint64{0}}
-			for k := range p.S.NumDims {
+			for k := range p.In.NumDims {
 				c.Available[k] = m.Available[k] << fractionShift
 			}
 			for j := range x.Classes {
@@ -83,9 +83,9 @@ func newFractionalClasses(p *pack.PricedPacking, whole []int64) *fractionalClass
 					c.Admits[0] |= 1 << j
 				}
 			}
-			classes.Machines = append(classes.Machines, c)
+			classes.Market.Machines = append(classes.Market.Machines, c)
 		}
-		classes.Dual = make([]int64, len(classes.Demands))
+		classes.Dual = make([]int64, len(classes.Market.Demands))
 		b.p = classes
 		return b
 	}
@@ -94,11 +94,11 @@ func newFractionalClasses(p *pack.PricedPacking, whole []int64) *fractionalClass
 
 // proportions finds by demand what its pods ask for in proportion to each other, the largest being 1 << amountShift,
 // and how much one pod is of that.
-func (b *fractionalClasses) proportions(p *pack.PricedPacking, x *pack.FeasibilityClasses, whole []int64) (shape []problem.Vec) {
-	nd := p.S.NumDims
+func (b *fractionalClasses) proportions(p *pack.Prices, x *pack.FeasibilityClasses, whole []int64) (shape []problem.Vec) {
+	nd := p.In.NumDims
 	var mean problem.Vec // what a pod asks for on the whole: in that measure proportions are told apart
 	pods := int64(0)
-	for d, y := range p.Demands {
+	for d, y := range p.Market.Demands {
 		pods += whole[d]
 		for k := range nd {
 			mean[k] += whole[d] * y.Class.Req[k]
@@ -109,8 +109,8 @@ func (b *fractionalClasses) proportions(p *pack.PricedPacking, x *pack.Feasibili
 			mean[k] = max(1, mean[k]/pods)
 		}
 	}
-	shape = make([]problem.Vec, len(p.Demands))
-	for d, y := range p.Demands {
+	shape = make([]problem.Vec, len(p.Market.Demands))
+	for d, y := range p.Market.Demands {
 		if x.ClassOf[d] < 0 {
 			continue
 		}
@@ -130,14 +130,14 @@ func (b *fractionalClasses) proportions(p *pack.PricedPacking, x *pack.Feasibili
 
 // groupDemands makes one demand of those of one feasibility class whose proportions are the same to so many binary
 // digits.
-func (b *fractionalClasses) groupDemands(p *pack.PricedPacking, x *pack.FeasibilityClasses, shape []problem.Vec, whole []int64, digits int) *pack.PricedPacking {
+func (b *fractionalClasses) groupDemands(p *pack.Prices, x *pack.FeasibilityClasses, shape []problem.Vec, whole []int64, digits int) *pack.Prices {
 	type key struct {
 		feasibility int
 		shape       problem.Vec
 	}
-	out := &pack.PricedPacking{PackingProblem: pack.PackingProblem{S: p.S}}
+	out := &pack.Prices{Compiled: p.Compiled, Market: &pack.Market{Compiled: p.Compiled, Purchases: p.Market.Purchases}}
 	ids := map[key]int{}
-	for d, y := range p.Demands {
+	for d, y := range p.Market.Demands {
 		if b.classOf[d] = -1; x.ClassOf[d] < 0 || b.amount[d] == 0 {
 			continue
 		}
@@ -147,21 +147,21 @@ func (b *fractionalClasses) groupDemands(p *pack.PricedPacking, x *pack.Feasibil
 		}
 		at, ok := ids[k]
 		if !ok {
-			at = len(out.Demands)
+			at = len(out.Market.Demands)
 			ids[k] = at
-			out.Demands = append(out.Demands, &pack.Demand{Class: &problem.Class{}})
-			out.SetOf = append(out.SetOf, k.feasibility)
-			out.Restricted = append(out.Restricted, false)
+			out.Market.Demands = append(out.Market.Demands, &pack.Demand{Class: &problem.Class{}})
+			out.Market.SetOf = append(out.Market.SetOf, k.feasibility)
+			out.Market.Restricted = append(out.Market.Restricted, false)
 		}
 		b.classOf[d] = at
-		c := out.Demands[at].Class
-		for i := range p.S.NumDims {
+		c := out.Market.Demands[at].Class
+		for i := range p.In.NumDims {
 			least := problem.MulDiv(y.Class.Req[i], 1<<(amountShift+fractionShift), b.amount[d])
 			if !ok || least < c.Req[i] {
 				c.Req[i] = least
 			}
 		}
-		out.Demands[at].Unbought += whole[d] * b.amount[d]
+		out.Market.Demands[at].Unbought += whole[d] * b.amount[d]
 	}
 	return out
 }
@@ -174,21 +174,21 @@ func (b *fractionalClasses) findDuals(until int64) []int64 {
 	if t == nil {
 		return nil
 	}
-	most := make([][]int64, len(p.Machines)) // by machine and demand that it may hold
-	for mi, m := range p.Machines {
+	most := make([][]int64, len(p.Market.Machines)) // by machine and demand that it may hold
+	for mi, m := range p.Market.Machines {
 		for _, d := range held[mi] {
-			most[mi] = append(most[mi], problem.TimesIn(&p.Demands[d].Class.Req, &m.Available, p.S.NumDims)+1)
+			most[mi] = append(most[mi], problem.TimesIn(&p.Market.Demands[d].Class.Req, &m.Available, p.In.NumDims)+1)
 		}
 	}
 	best, share := -1.0, 0.0
 	proven, scaled := make([]float64, len(t.Rows)), make([]int64, len(t.Rows))
-	for p.S.Steps < until {
+	for p.Work.Steps < until {
 		for i := range t.Rows {
 			p.Dual[i] = int64((float64(share*proven[i]) + float64((1-share)*max(0, t.Y[i]))) * (1 << problem.DualShift))
 		}
 		num, den := int64(1), int64(1)
 		var found []pack.Column
-		for mi, m := range p.Machines {
+		for mi, m := range p.Market.Machines {
 			w, amount := p.RelaxKnapsack(m, held[mi], nil)
 			top := p.CeilingAtPrices(m, held[mi], most[mi], &w)
 			if price := m.Price << pack.CeilingShift; top > price && problem.FractionLess(price, top, num, den) {
@@ -233,18 +233,18 @@ func (b *fractionalClasses) findDuals(until int64) []int64 {
 // the classes that it may hold; nil where no machine holds some class.
 func (b *fractionalClasses) newProgram() (t *pack.CoveringProgram, held [][]int) {
 	p := b.p
-	t, held = &pack.CoveringProgram{S: &p.S.Input, Machines: p.Machines, PricesOnly: true}, make([][]int, len(p.Machines))
-	for d, y := range p.Demands {
+	t, held = &pack.CoveringProgram{In: p.In, Work: p.Work, Machines: p.Market.Machines, PricesOnly: true}, make([][]int, len(p.Market.Machines))
+	for d, y := range p.Market.Demands {
 		best, bestN := -1, 0.0
-		for i, m := range p.Machines {
-			if !p.MachineAdmits(m, d) {
+		for i, m := range p.Market.Machines {
+			if !p.Market.MachineAdmits(m, d) {
 				continue
 			}
 			n := amountHeld(p, m, d)
 			if n > 0 {
 				held[i] = append(held[i], d)
 			}
-			if n > 0 && (best < 0 || n*float64(p.Machines[best].Price) > bestN*float64(m.Price)) {
+			if n > 0 && (best < 0 || n*float64(p.Market.Machines[best].Price) > bestN*float64(m.Price)) {
 				best, bestN = i, n
 			}
 		}
@@ -259,9 +259,9 @@ func (b *fractionalClasses) newProgram() (t *pack.CoveringProgram, held [][]int)
 }
 
 // amountHeld is how much of a fractional class a machine holds.
-func amountHeld(p *pack.PricedPacking, m *pack.Machine, d int) float64 {
+func amountHeld(p *pack.Prices, m *pack.Machine, d int) float64 {
 	n := -1.0
-	for k, r := range p.Demands[d].Class.Req[:p.S.NumDims] {
+	for k, r := range p.Market.Demands[d].Class.Req[:p.In.NumDims] {
 		if r > 0 {
 			if v := float64(max(0, m.Available[k])) / float64(r); n < 0 || v < n {
 				n = v

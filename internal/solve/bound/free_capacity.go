@@ -28,19 +28,19 @@ func (s *bounder) boundBesideFreeCapacity() int64 {
 	if len(classes) == 0 || len(s.useful) == 0 || len(s.useful)*len(classes) > maxNodeClassPairs {
 		return 0
 	}
-	p, whole := newProofPacking(&s.Purchases, s.Groups[0].Level, classes)
-	p.FreeAccess = s.freeAccessOf(classes)
-	x := p.FeasibilityClassesOf(whole)
+	p, whole := newProofPacking(s.plan.Purchases, s.Groups[0].Level, classes)
+	p.Market.FreeAccess = s.freeAccessOf(classes)
+	x := p.Market.FeasibilityClassesOf(whole)
 	vacant := x.PoolFreeCapacity(s.useful, whole)
-	x.SolvePrices(make([]float64, s.NumDims), vacant)
+	x.SolvePrices(make([]float64, s.In.NumDims), vacant)
 	total := x.TotalWorth()
 	var freeWorth problem.Sum128
 	var most [problem.MaxDims]int64
-	for k := range s.NumDims {
+	for k := range s.In.NumDims {
 		most[k] = x.HighestPrice(k, func(*pack.FeasibilityClass) bool { return true })
 	}
 	for i := range vacant {
-		for k, v := range vacant[i].Free[:s.NumDims] {
+		for k, v := range vacant[i].Free[:s.In.NumDims] {
 			freeWorth.AddProduct(x.DearestPriceAmong(k, vacant[i].Classes), v)
 		}
 	}
@@ -54,10 +54,10 @@ func (s *bounder) boundBesideFreeCapacity() int64 {
 // freeAccessOf is, by class, how much of the free capacity is on nodes that hold one of its pods: in powers of four
 // of a millionth, 0 for none.
 func (s *bounder) freeAccessOf(classes []*problem.Class) []int8 {
-	nd := s.NumDims
+	nd := s.In.NumDims
 	var sum problem.Vec
 	for _, node := range s.useful {
-		for k, v := range s.InitialFree[node*nd : node*nd+nd] {
+		for k, v := range s.Inst.InitialFree[node*nd : node*nd+nd] {
 			sum[k] += max(0, v)
 		}
 	}
@@ -67,7 +67,7 @@ func (s *bounder) freeAccessOf(classes []*problem.Class) []int8 {
 		var have problem.Vec
 		any := false
 		for _, node := range s.useful {
-			if free := s.InitialFree[node*nd : node*nd+nd]; problem.FitsSlice(&c.Req, free) && s.NodeAdmits(c.Filter, node) {
+			if free := s.Inst.InitialFree[node*nd : node*nd+nd]; problem.FitsSlice(&c.Req, free) && s.Inst.NodeAdmits(c.Filter, node) {
 				any = true
 				for k, v := range free {
 					have[k] += max(0, v)
@@ -85,6 +85,6 @@ func (s *bounder) freeAccessOf(classes []*problem.Class) []int8 {
 		}
 		out[i] = int8(1 + (bits.Len64(uint64(part))+1)/2)
 	}
-	s.Steps += int64(len(s.useful) * len(classes))
+	s.Work.Steps += int64(len(s.useful) * len(classes))
 	return out
 }

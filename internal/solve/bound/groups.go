@@ -25,16 +25,16 @@ type boundGroup struct {
 // class, and by offers.
 func (s *bounder) GroupClasses() (groups []*boundGroup) {
 	s.boundClasses = s.classesToBound()
-	joined := len(s.Levels) < 2
-	for i := range s.Limits {
-		joined = joined || s.Limits[i].Limited || len(s.MinValuesOf(i)) > 0
+	joined := len(s.Catalog.Levels) < 2
+	for i := range s.plan.Purchases.Limits {
+		joined = joined || s.plan.Purchases.Limits[i].Limited || len(s.Catalog.MinValuesOf(i)) > 0
 	}
-	for _, b := range s.Bins { // whatever else sent a pod further down, ports or volumes for instance
+	for _, b := range s.plan.Placement.Bins { // whatever else sent a pod further down, ports or volumes for instance
 		for _, it := range b.Items {
-			c := s.Classes[it.Class]
-			level, _ := s.CheapestLevel(c.Offers, &c.Req)
-			lo, _ := s.PoolOfferRange(b.Pool)
-			joined = joined || level >= len(s.Levels) || lo < s.Levels[level].Lo || lo >= s.Levels[level].Hi
+			c := s.Inst.Classes[it.Class]
+			level, _ := s.Catalog.CheapestLevel(c.Offers, &c.Req)
+			lo, _ := s.Catalog.PoolOfferRange(b.Pool)
+			joined = joined || level >= len(s.Catalog.Levels) || lo < s.Catalog.Levels[level].Lo || lo >= s.Catalog.Levels[level].Hi
 		}
 		if joined {
 			break
@@ -45,26 +45,26 @@ func (s *bounder) GroupClasses() (groups []*boundGroup) {
 		if joined {
 			break
 		}
-		if level, _ := s.CheapestLevel(c.Offers, &c.Req); c.Assigned > 0 && level < len(s.Levels) {
+		if level, _ := s.Catalog.CheapestLevel(c.Offers, &c.Req); c.Assigned > 0 && level < len(s.Catalog.Levels) {
 			joined = joined || first >= 0 && level != first
 			first = level
 		}
 	}
-	for _, c := range s.Classes { // topology may send pods to a pool of less weight that has the domain
-		joined = joined || (len(c.Topology.Keys) > 0 || c.Topology.HostAffinity) && s.SpansLevels(c.Offers)
+	for _, c := range s.Inst.Classes { // topology may send pods to a pool of less weight that has the domain
+		joined = joined || (len(c.Topology.Keys) > 0 || c.Topology.HostAffinity) && s.Catalog.SpansLevels(c.Offers)
 	}
-	levels := s.Levels
+	levels := s.Catalog.Levels
 	if joined {
-		levels = []problem.Level{{Lo: 0, Hi: len(s.Offers)}}
+		levels = []problem.Level{{Lo: 0, Hi: len(s.Catalog.Offers)}}
 	}
 	classes := make([][]*problem.Class, len(levels))
 	for _, c := range s.boundClasses {
-		if c.Assigned == 0 || !s.SomeOfferHolds(c.Filter.Offers, &c.Req) {
+		if c.Assigned == 0 || !s.Catalog.SomeOfferHolds(c.Filter.Offers, &c.Req) {
 			continue
 		}
 		level := 0
 		if !joined {
-			level, _ = s.CheapestLevel(c.Offers, &c.Req)
+			level, _ = s.Catalog.CheapestLevel(c.Offers, &c.Req)
 		}
 		classes[level] = append(classes[level], c)
 	}
@@ -79,16 +79,16 @@ func (s *bounder) GroupClasses() (groups []*boundGroup) {
 // classesToBound lists the classes as a bound counts them: what is placed of a co-located group is one pod, however
 // it was placed.
 func (s *bounder) classesToBound() []*problem.Class {
-	if len(s.ColocatedGroups) == 0 {
-		return s.Classes
+	if len(s.Topo.ColocatedGroups) == 0 {
+		return s.Inst.Classes
 	}
 	var out []*problem.Class
-	for _, c := range s.Classes {
+	for _, c := range s.Inst.Classes {
 		if c.Group == nil {
 			out = append(out, c)
 		}
 	}
-	for i, x := range s.ColocatedGroups {
+	for i, x := range s.Topo.ColocatedGroups {
 		taken, all := 0, true
 		for _, c := range x.Members {
 			taken, all = taken+c.Assigned, all && c.Assigned == len(c.Pods)
@@ -98,7 +98,7 @@ func (s *bounder) classesToBound() []*problem.Class {
 		}
 		one := x.AsPod
 		if !all { // not the pod whose worth may be known
-			one = s.GroupAsPod(x, len(s.Classes)+len(s.ColocatedGroups)+i, func(c *problem.Class) int64 { return int64(c.Assigned) })
+			one = s.Topo.GroupAsPod(x, len(s.Inst.Classes)+len(s.Topo.ColocatedGroups)+i, func(c *problem.Class) int64 { return int64(c.Assigned) })
 		}
 		one.Assigned, one.Offers = 1, one.Filter.Offers
 		out = append(out, one)
@@ -116,7 +116,7 @@ func (s *bounder) independentClasses(l problem.Level, classes []*problem.Class) 
 			masks = append(masks, c.Filter.Offers)
 		}
 	}
-	of, n := s.IndependentParts(l, masks, false)
+	of, n := s.Catalog.IndependentParts(l, masks, false)
 	out := make([][]*problem.Class, n)
 	for _, c := range classes {
 		at := of[number[c.Filter.Offers.ID]]
@@ -128,10 +128,10 @@ func (s *bounder) independentClasses(l problem.Level, classes []*problem.Class) 
 // newBoundGroup is the group of some classes and the offers of one level.
 func (s *bounder) newBoundGroup(l problem.Level, classes []*problem.Class) *boundGroup {
 	g := &boundGroup{Level: l, Classes: classes}
-	used := problem.OfferSet{Bits: make([]uint64, (len(s.Offers)+63)/64)}
-	seen := make([]bool, len(s.OfferSets))
+	used := problem.OfferSet{Bits: make([]uint64, (len(s.Catalog.Offers)+63)/64)}
+	seen := make([]bool, len(s.Catalog.OfferSets))
 	for _, c := range classes {
-		for k := range s.NumDims {
+		for k := range s.In.NumDims {
 			g.Sum[k] += c.Req[k] * int64(c.Assigned)
 			g.Total[k] += float64(c.Req[k]) * float64(c.Assigned)
 		}
@@ -144,9 +144,9 @@ func (s *bounder) newBoundGroup(l problem.Level, classes []*problem.Class) *boun
 			used.Bits[i] |= w
 		}
 	}
-	at := make([]int32, len(s.Sizes)) // by size: its place in the group, counted from 1
+	at := make([]int32, len(s.Catalog.Sizes)) // by size: its place in the group, counted from 1
 	used.ForEach(l, func(i int) {
-		o := &s.Offers[i]
+		o := &s.Catalog.Offers[i]
 		if o.Quantity >= 0 {
 			return // too few to set prices; see addQuantitySavings
 		}
@@ -154,7 +154,7 @@ func (s *bounder) newBoundGroup(l problem.Level, classes []*problem.Class) *boun
 			g.Cost[n-1] = min(g.Cost[n-1], o.Price)
 			return
 		}
-		g.Sizes, g.Cost = append(g.Sizes, *s.Sizes[o.Size]), append(g.Cost, o.Price)
+		g.Sizes, g.Cost = append(g.Sizes, *s.Catalog.Sizes[o.Size]), append(g.Cost, o.Price)
 		at[o.Size] = int32(len(g.Cost))
 	})
 	return g
@@ -173,13 +173,13 @@ func (g *boundGroup) cheapestMachine(req *problem.Vec, nd int) int64 {
 
 // usefulNodes are the existing nodes that could hold some pod placed: only their free capacity can save anything.
 func (s *bounder) usefulNodes() (out []int) {
-	for i, x := range s.Nodes.List {
+	for i, x := range s.Inst.Nodes.List {
 		if x.Closed || x.Drained {
 			continue
 		}
-		free := s.InitialFree[i*s.NumDims : i*s.NumDims+s.NumDims]
+		free := s.Inst.InitialFree[i*s.In.NumDims : i*s.In.NumDims+s.In.NumDims]
 		for _, c := range s.boundClasses {
-			if c.Assigned > 0 && problem.FitsSlice(&c.Req, free) && s.NodeAdmits(c.Filter, i) {
+			if c.Assigned > 0 && problem.FitsSlice(&c.Req, free) && s.Inst.NodeAdmits(c.Filter, i) {
 				out = append(out, i)
 				break
 			}
@@ -191,12 +191,12 @@ func (s *bounder) usefulNodes() (out []int) {
 // podsNodesHold is at least how many pods of a class the useful nodes can hold.
 func (s *bounder) podsNodesHold(c *problem.Class) (n int64) {
 	for _, node := range s.useful {
-		free := s.InitialFree[node*s.NumDims : node*s.NumDims+s.NumDims]
-		if !problem.FitsSlice(&c.Req, free) || !s.NodeAdmits(c.Filter, node) {
+		free := s.Inst.InitialFree[node*s.In.NumDims : node*s.In.NumDims+s.In.NumDims]
+		if !problem.FitsSlice(&c.Req, free) || !s.Inst.NodeAdmits(c.Filter, node) {
 			continue
 		}
 		most := int64(c.Assigned)
-		for k, r := range c.Req[:s.NumDims] {
+		for k, r := range c.Req[:s.In.NumDims] {
 			if r > 0 {
 				most = min(most, free[k]/r)
 			}
@@ -209,14 +209,14 @@ func (s *bounder) podsNodesHold(c *problem.Class) (n int64) {
 // addQuantitySavings adds to sum what machines of limited quantity can save at most: as many as there are, each worth
 // its capacity at prices and costing its own.
 func (s *bounder) addQuantitySavings(prices *[problem.MaxDims]int64, sum *problem.Sum128) {
-	best := make([]problem.Sum128, len(s.InitialQuantities))
-	for i := range s.Offers {
-		o := &s.Offers[i]
+	best := make([]problem.Sum128, len(s.Inst.InitialQuantities))
+	for i := range s.Catalog.Offers {
+		o := &s.Catalog.Offers[i]
 		if o.Quantity < 0 {
 			continue
 		}
 		var v problem.Sum128
-		for k := range s.NumDims {
+		for k := range s.In.NumDims {
 			if o.Allocatable[k] > 0 {
 				v.AddProduct(prices[k], o.Allocatable[k])
 			}
@@ -228,7 +228,7 @@ func (s *bounder) addQuantitySavings(prices *[problem.MaxDims]int64, sum *proble
 		}
 	}
 	for i, v := range best {
-		sum.Add(v.Times(min(s.InitialQuantities[i], int64(len(s.Given.Demand)))))
+		sum.Add(v.Times(min(s.Inst.InitialQuantities[i], int64(len(s.In.Given.Demand)))))
 	}
 }
 
@@ -242,6 +242,6 @@ func newProofPacking(s *pack.Purchases, l problem.Level, classes []*problem.Clas
 		demands[i], whole[i] = &all[i], int64(c.Assigned)
 	}
 	p := s.NewPackingFor(l, demands, false)
-	p.Relaxed = true
+	p.Market.Relaxed = true
 	return p, whole
 }

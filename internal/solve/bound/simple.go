@@ -13,10 +13,10 @@ import (
 
 // boundByFeasibilityClasses is what the demand is worth at prices by who may go where, less what free capacity is.
 func (s *bounder) boundByFeasibilityClasses() int64 {
-	free := make([]float64, s.NumDims)
+	free := make([]float64, s.In.NumDims)
 	for _, i := range s.useful {
-		for k := range s.NumDims {
-			free[k] += float64(max(0, s.InitialFree[i*s.NumDims+k]))
+		for k := range s.In.NumDims {
+			free[k] += float64(max(0, s.Inst.InitialFree[i*s.In.NumDims+k]))
 		}
 	}
 	var total, freeWorth problem.Sum128
@@ -27,17 +27,17 @@ func (s *bounder) boundByFeasibilityClasses() int64 {
 			continue
 		}
 		firsts, whole := pack.GroupByRequest(g.Classes)
-		p, _ := newProofPacking(&s.Purchases, g.Level, firsts)
-		x := p.FeasibilityClassesOf(whole)
+		p, _ := newProofPacking(s.plan.Purchases, g.Level, firsts)
+		x := p.Market.FeasibilityClassesOf(whole)
 		x.SolvePrices(free, nil)
 		total.Add(x.TotalWorth())
-		for k := range s.NumDims {
+		for k := range s.In.NumDims {
 			most[k] = max(most[k], x.HighestPrice(k, func(*pack.FeasibilityClass) bool { return true }))
 		}
 		all = append(all, x)
 	}
 	for _, i := range s.useful {
-		freeWorth.Add(pack.FreeCapacityWorth(all, s.InitialFree[i*s.NumDims:i*s.NumDims+s.NumDims]))
+		freeWorth.Add(pack.FreeCapacityWorth(all, s.Inst.InitialFree[i*s.In.NumDims:i*s.In.NumDims+s.In.NumDims]))
 	}
 	s.addQuantitySavings(&most, &freeWorth)
 	if !freeWorth.Less(total) {
@@ -50,17 +50,17 @@ func (s *bounder) boundByFeasibilityClasses() int64 {
 // for the class where that is most. It matters where little is bought: in one small problem of three hundred the bound
 // is 0.1 % lower without it.
 func (s *bounder) boundByDearestPod() (most int64) {
-	if len(s.Bins) > 4 {
+	if len(s.plan.Placement.Bins) > 4 {
 		return 0
 	}
 	for _, g := range s.Groups {
 		for _, c := range g.Classes {
 			if slices.ContainsFunc(s.useful, func(i int) bool {
-				return problem.FitsSlice(&c.Req, s.InitialFree[i*s.NumDims:i*s.NumDims+s.NumDims]) && s.NodeAdmits(c.Filter, i)
+				return problem.FitsSlice(&c.Req, s.Inst.InitialFree[i*s.In.NumDims:i*s.In.NumDims+s.In.NumDims]) && s.Inst.NodeAdmits(c.Filter, i)
 			}) {
 				continue
 			}
-			most = max(most, g.cheapestMachine(&c.Req, s.NumDims))
+			most = max(most, g.cheapestMachine(&c.Req, s.In.NumDims))
 		}
 	}
 	return most
@@ -74,13 +74,13 @@ func (s *bounder) boundByDearestPod() (most int64) {
 // problems). Without it the bound is a quarter lower there.
 func (s *bounder) boundByExclusivity() (most int64) {
 	type pods struct{ n, price int64 }
-	for k := len(s.Dims); k < s.NumDims; k++ {
+	for k := len(s.In.Dims); k < s.In.NumDims; k++ {
 		var all []pods
 		for _, g := range s.Groups {
 			for _, c := range g.Classes {
 				if c.Req[k] > 0 {
-					s.Steps += int64(len(g.Sizes))
-					all = append(all, pods{int64(c.Assigned), g.cheapestMachine(&c.Req, s.NumDims)})
+					s.Work.Steps += int64(len(g.Sizes))
+					all = append(all, pods{int64(c.Assigned), g.cheapestMachine(&c.Req, s.In.NumDims)})
 				}
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve/pack"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
 // checks are the reason codes in the order the checks are made; the further a pool gets, the nearer the miss.
@@ -23,13 +24,14 @@ var checks = [...]plan.Code{plan.NoPools, plan.Taint, plan.Requirement, plan.NoI
 
 // Explainer knows why a plan left pods out.
 type Explainer struct {
-	*pack.Planner
+	topology.Compiled
+	plan      *pack.Planner
 	poolTypes map[*problem.Pool]*poolTypes
 }
 
 // New returns an Explainer of a plan that is made.
 func New(p *pack.Planner) *Explainer {
-	return &Explainer{Planner: p, poolTypes: map[*problem.Pool]*poolTypes{}}
+	return &Explainer{Compiled: p.Compiled, plan: p, poolTypes: map[*problem.Pool]*poolTypes{}}
 }
 
 // Class says why pods of a class that the plan left out could not be placed: for each pool the first check that
@@ -49,13 +51,13 @@ func (s *Explainer) Class(c *problem.Class) []plan.Reason {
 		made   bool
 		reason *plan.Reason // nil: all pass
 	}
-	said := make([]shared, len(s.Given.Pools))
-	for i := range s.Given.Pools {
-		if s.Given.Pools[i].Replicas >= 0 {
+	said := make([]shared, len(s.In.Given.Pools))
+	for i := range s.In.Given.Pools {
+		if s.In.Given.Pools[i].Replicas >= 0 {
 			continue // a static pool buys for nobody
 		}
-		u := s.EquivalentPool[i]
-		if f := &s.Families[u]; len(f.Pools) > 0 && !f.Limited {
+		u := s.Catalog.EquivalentPool[i]
+		if f := &s.Catalog.Families[u]; len(f.Pools) > 0 && !f.Limited {
 			u = f.Pools[len(f.Pools)-1] // the one without a limit
 		}
 		if !said[u].made {
@@ -69,7 +71,7 @@ func (s *Explainer) Class(c *problem.Class) []plan.Reason {
 		} else {
 			r = s.explainRest(c, i)
 		}
-		r.Pool = s.Given.Pools[i].Name
+		r.Pool = s.In.Given.Pools[i].Name
 		out = append(out, r)
 	}
 	if len(out) == 0 {
@@ -89,7 +91,7 @@ func (s *Explainer) Class(c *problem.Class) []plan.Reason {
 // explainBeforeLimits makes the checks for one pool in order, up to its limits; pools that are equivalent but for their
 // limits all answer it alike. It returns the first that fails, nil if none does.
 func (s *Explainer) explainBeforeLimits(c *problem.Class, pi int) *plan.Reason {
-	p := &s.Given.Pools[pi]
+	p := &s.In.Given.Pools[pi]
 	if t := model.Untolerated(p.Taints, c.Spec.Tolerations); t != nil {
 		return &plan.Reason{Code: plan.Taint, Key: t.Key, Want: "a toleration", Have: TaintText(*t)}
 	}
@@ -116,8 +118,8 @@ func TaintText(t model.Taint) string {
 // explainLabels holds the class's terms against the pool's requirements, then against its types. Of several terms the
 // one that gets furthest speaks.
 func (s *Explainer) explainLabels(c *problem.Class, p *problem.Pool) *plan.Reason {
-	known := s.ProviderKeysOf(p.Types)
-	s.Steps += int64(len(p.Types) * max(1, min(len(c.Spec.Terms), mostExplainedTerms)))
+	known := s.Catalog.ProviderKeysOf(p.Types)
+	s.Work.Steps += int64(len(p.Types) * max(1, min(len(c.Spec.Terms), mostExplainedTerms)))
 	terms := slices.Clone(c.Spec.Terms[:min(len(c.Spec.Terms), mostExplainedTerms)])
 	if len(terms) == 0 {
 		terms = []model.NodeTerm{{}}
@@ -270,13 +272,13 @@ func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 	var short, promisedShort int64
 	var barred *plan.Reason // of the cheapest that passes and is not bought for the class
 	var barredPrice int64
-	lo, hi := s.PoolOfferRange(pi)
-	s.Steps += int64(hi - lo)
+	lo, hi := s.Catalog.PoolOfferRange(pi)
+	s.Work.Steps += int64(hi - lo)
 	for i := lo; i < hi; i++ {
-		o := &s.Offers[i]
+		o := &s.Catalog.Offers[i]
 		if typeOnly(c, o, s) {
 			labels++
-			if len(c.Missing) > 0 || !problem.FitsIn(&c.Req, o.Allocatable, s.NumDims) {
+			if len(c.Missing) > 0 || !problem.FitsIn(&c.Req, o.Allocatable, s.In.NumDims) {
 				if fit > 0 {
 					continue
 				}
@@ -290,11 +292,11 @@ func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 				continue
 			}
 			fit++
-			if len(c.Filter.Terms) > 0 && !problem.AnyTermMatches(c.Filter.Terms, &s.Keys, o.Labels, nil, "") {
+			if len(c.Filter.Terms) > 0 && !problem.AnyTermMatches(c.Filter.Terms, &s.In.Keys, o.Labels, nil, "") {
 				topo = true
 				continue
 			}
-			if !c.Filter.Passes(&s.Keys, o.Labels, nil, "") {
+			if !c.Filter.Passes(&s.In.Keys, o.Labels, nil, "") {
 				volume = true
 				continue
 			}
@@ -303,7 +305,7 @@ func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 				continue
 			}
 			have++
-			if why, ok := c.Filter.BarOn(&s.Given.Pools[pi], o); ok && o.Available {
+			if why, ok := c.Filter.BarOn(&s.In.Given.Pools[pi], o); ok && o.Available {
 				if barred == nil || o.Price < barredPrice {
 					barred, barredPrice = &why, o.Price
 				}
@@ -354,7 +356,7 @@ func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 // is near enough to.
 func (s *Explainer) explainVolumePlace(c *problem.Class, pi int) *plan.Reason {
 	var first *model.Volume
-	lo, hi := s.PoolOfferRange(pi)
+	lo, hi := s.Catalog.PoolOfferRange(pi)
 	for i := range c.Spec.Volumes {
 		v := &c.Spec.Volumes[i]
 		if len(v.Topology) == 0 {
@@ -363,11 +365,11 @@ func (s *Explainer) explainVolumePlace(c *problem.Class, pi int) *plan.Reason {
 		if first == nil {
 			first = v
 		}
-		s.Steps += int64(hi - lo)
+		s.Work.Steps += int64(hi - lo)
 		near := false
 		for j := lo; j < hi && !near; j++ {
-			o := &s.Offers[j]
-			near = typeOnly(c, o, s) && problem.FitsIn(&c.Req, o.Allocatable, s.NumDims) && s.IsNear(v, o)
+			o := &s.Catalog.Offers[j]
+			near = typeOnly(c, o, s) && problem.FitsIn(&c.Req, o.Allocatable, s.In.NumDims) && s.Inst.IsNear(v, o)
 		}
 		if !near {
 			first = v
@@ -383,7 +385,7 @@ func (s *Explainer) explainVolumePlace(c *problem.Class, pi int) *plan.Reason {
 
 // explainDaemons says which DaemonSet's pod keeps the class off the nodes of an offer; nil if none does.
 func (s *Explainer) explainDaemons(c *problem.Class, o *problem.Offer) *plan.Reason {
-	name, key, own, near := s.DaemonRefusal(c, o)
+	name, key, own, near := s.Inst.DaemonRefusal(c, o)
 	out := plan.Reason{Code: plan.PodAntiAffinity, Key: key, Subject: name, Have: "the DaemonSet has a pod on every node"}
 	switch {
 	case name == "":
@@ -414,8 +416,8 @@ func typeOnly(c *problem.Class, o *problem.Offer, s *Explainer) bool {
 		ok := !t.MatchesNothing && (t.Names == nil || t.Names.Matches("", false))
 		for j := range t.Requirements {
 			q := &t.Requirements[j]
-			if k := s.Keys.Keys[q.Key]; k != model.LabelZone && k != model.LabelCapacityType {
-				ok = ok && q.Matches(&s.Keys, o.Labels[q.Key])
+			if k := s.In.Keys.Keys[q.Key]; k != model.LabelZone && k != model.LabelCapacityType {
+				ok = ok && q.Matches(&s.In.Keys, o.Labels[q.Key])
 			}
 		}
 		if ok {
@@ -430,7 +432,7 @@ func (s *Explainer) shortfall(c *problem.Class, o *problem.Offer) (worst int64) 
 	if len(c.Missing) > 0 {
 		return 1_000_000 // of what no type has each lacks all
 	}
-	for k := range s.NumDims {
+	for k := range s.In.NumDims {
 		if q := c.Req[k]; q > o.Allocatable[k] && q > 0 {
 			worst = max(worst, problem.MulDiv(q-max(0, o.Allocatable[k]), 1_000_000, q))
 		}
@@ -443,7 +445,7 @@ func (s *Explainer) fitsPromised(c *problem.Class, o *problem.Offer) bool {
 	if len(c.Missing) > 0 {
 		return false
 	}
-	for k, d := range s.Dims {
+	for k, d := range s.In.Dims {
 		if c.Req[k] > o.Allocatable[k]+o.InstanceType.Promised.At(d)-o.InstanceType.Allocatable.At(d) {
 			return false
 		}
@@ -455,27 +457,27 @@ func (s *Explainer) fitsPromised(c *problem.Class, o *problem.Offer) bool {
 func (s *Explainer) explainSize(c *problem.Class, o *problem.Offer) *plan.Reason {
 	if len(c.Missing) > 0 {
 		d := c.Missing[0]
-		return &plan.Reason{Code: plan.Resource, Subject: o.InstanceType.Name, Key: s.ResourceName(d),
+		return &plan.Reason{Code: plan.Resource, Subject: o.InstanceType.Name, Key: s.In.ResourceName(d),
 			Want: model.FormatAmount(d, c.Spec.Requests[d]), Have: model.FormatAmount(d, 0)}
 	}
 	worst, at := int64(-1), 0
-	for k := range s.NumDims {
+	for k := range s.In.NumDims {
 		if q := c.Req[k]; q > o.Allocatable[k] && q > 0 {
 			if v := problem.MulDiv(q-max(0, o.Allocatable[k]), 1_000_000, q); v > worst {
 				worst, at = v, k
 			}
 		}
 	}
-	d := s.Dims[at]
+	d := s.In.Dims[at]
 	alloc := o.InstanceType.Allocatable.At(d)
-	return &plan.Reason{Code: plan.Resource, Subject: o.InstanceType.Name, Key: s.ResourceName(d),
+	return &plan.Reason{Code: plan.Resource, Subject: o.InstanceType.Name, Key: s.In.ResourceName(d),
 		Want: model.FormatAmount(d, c.Req[at]+alloc-o.Allocatable[at]), Have: model.FormatAmount(d, alloc)}
 }
 
 // explainPlace names the label of the offering that keeps the types that fit away.
 func (s *Explainer) explainPlace(c *problem.Class, pi int) *plan.Reason {
 	for _, key := range []string{model.LabelZone, model.LabelCapacityType} {
-		k, ok := s.Keys.Ids[key]
+		k, ok := s.In.Keys.Ids[key]
 		if !ok {
 			continue
 		}
@@ -487,12 +489,12 @@ func (s *Explainer) explainPlace(c *problem.Class, pi int) *plan.Reason {
 				}
 				met, seen := false, map[string]bool{}
 				var have []string
-				lo, hi := s.PoolOfferRange(pi)
+				lo, hi := s.Catalog.PoolOfferRange(pi)
 				for x := lo; x < hi; x++ {
-					o := &s.Offers[x]
-					if typeOnly(c, o, s) && problem.FitsIn(&c.Req, o.Allocatable, s.NumDims) {
-						met = met || q.Matches(&s.Keys, o.Labels[k])
-						if v := s.Keys.ValueNames[k][o.Labels[k]]; !seen[v] {
+					o := &s.Catalog.Offers[x]
+					if typeOnly(c, o, s) && problem.FitsIn(&c.Req, o.Allocatable, s.In.NumDims) {
+						met = met || q.Matches(&s.In.Keys, o.Labels[k])
+						if v := s.In.Keys.ValueNames[k][o.Labels[k]]; !seen[v] {
 							seen[v] = true
 							have = append(have, v)
 						}

@@ -16,15 +16,15 @@ import (
 
 // explainLimit says which limit keeps every offer that fits from being bought, nil if none does.
 func (s *Explainer) explainLimit(c *problem.Class, pi int) *plan.Reason {
-	left := &s.Limits[pi]
+	left := &s.plan.Purchases.Limits[pi]
 	if !left.Limited {
 		return nil
 	}
 	var least *problem.Offer
-	lo, hi := s.PoolOfferRange(pi)
+	lo, hi := s.Catalog.PoolOfferRange(pi)
 	for i := lo; i < hi; i++ {
-		o := &s.Offers[i]
-		if !c.Filter.Offers.Contains(i) || !problem.FitsIn(&c.Req, o.Allocatable, s.NumDims) {
+		o := &s.Catalog.Offers[i]
+		if !c.Filter.Offers.Contains(i) || !problem.FitsIn(&c.Req, o.Allocatable, s.In.NumDims) {
 			continue
 		}
 		if left.CopiesAllowed(o.Charge) > 0 {
@@ -48,31 +48,31 @@ func (s *Explainer) explainLimit(c *problem.Class, pi int) *plan.Reason {
 func (s *Explainer) limitReason(o *problem.Offer, x problem.Shortage) *plan.Reason {
 	out := &plan.Reason{Code: plan.Limit, Subject: o.InstanceType.Name, Key: "nodes", Want: "1", Have: "0"}
 	if !x.Nodes {
-		out.Key, out.Want, out.Have = s.ResourceName(x.Dim), model.FormatAmount(x.Dim, x.Need), model.FormatAmount(x.Dim, x.Left)
+		out.Key, out.Want, out.Have = s.In.ResourceName(x.Dim), model.FormatAmount(x.Dim, x.Need), model.FormatAmount(x.Dim, x.Left)
 	}
 	if x.Limit == problem.OwnLimits {
 		return out
 	}
-	l := s.Given.Limits[x.Limit] // with what this plan takes of it
+	l := s.In.Given.Limits[x.Limit] // with what this plan takes of it
 	var short model.LimitShortage
 	switch {
 	case x.Nodes:
 		l.UsedNodes = max(l.UsedNodes, l.Nodes)
 		short = l.ShortOfNodes()
-	case s.IsDollars(x.Dim):
+	case s.In.IsDollars(x.Dim):
 		l.UsedMicro = max(l.UsedMicro, l.MicroPerHour-x.Left)
 		short = l.ShortOfDollars(x.Need)
 	default:
 		l.Used = l.Used.With(x.Dim, max(l.Used.At(x.Dim), l.Most.At(x.Dim)-x.Left))
-		short = l.ShortOf(x.Dim, s.ResourceName(x.Dim), x.Need)
+		short = l.ShortOf(x.Dim, s.In.ResourceName(x.Dim), x.Need)
 	}
 	return &plan.Reason{Code: plan.SharedLimit, Subject: l.Name, Key: short.Key, Want: short.Want, Have: short.Have}
 }
 
 // explainRest makes the checks that remain where an offer fits and could be had: MinValues, topology, ports, volumes.
 func (s *Explainer) explainRest(c *problem.Class, pi int) plan.Reason {
-	if need := s.MinValuesOf(pi); len(need) > 0 {
-		if s.Assumptions.BannedPools[pack.ClassPool{Class: c.ID, Pool: pi}] {
+	if need := s.Catalog.MinValuesOf(pi); len(need) > 0 {
+		if s.plan.Purchases.Assumptions.BannedPools[pack.ClassPool{Class: c.ID, Pool: pi}] {
 			return plan.Reason{Code: plan.MinValues, Key: need[0].Key, Want: fmt.Sprint(need[0].MinValues),
 				Have: "fewer that hold the pods together in one zone and capacity type"}
 		}
@@ -84,7 +84,7 @@ func (s *Explainer) explainRest(c *problem.Class, pi int) plan.Reason {
 		return *r
 	}
 	for i := range c.Spec.HostPorts {
-		for _, d := range s.Daemons {
+		for _, d := range s.Inst.Daemons {
 			if !c.Ports.ConflictsWith(&d.Ports) {
 				continue
 			}
@@ -115,15 +115,15 @@ func (s *Explainer) explainMinValues(c *problem.Class, pi int) *plan.Reason {
 	sets := []*problem.OfferSet{c.Filter.Offers}
 	if len(c.Topology.Keys) > 0 {
 		sets = sets[:0]
-		for _, at := range s.OfferAssignments(c) {
+		for _, at := range s.Assignments.OfferAssignments(c) {
 			sets = append(sets, at.Offers)
 		}
 	}
-	lo, hi := s.PoolOfferRange(pi)
-	count := s.CountValues(pi)
+	lo, hi := s.Catalog.PoolOfferRange(pi)
+	count := s.Catalog.CountValues(pi)
 	together := func(i, j int) bool { // a machine of a limited quantity is of one type
-		a, b := &s.Offers[i], &s.Offers[j]
-		return a.Quantity == b.Quantity && (a.Quantity < 0 || a.InstanceType == b.InstanceType) && s.AreInterchangeable(i, j)
+		a, b := &s.Catalog.Offers[i], &s.Catalog.Offers[j]
+		return a.Quantity == b.Quantity && (a.Quantity < 0 || a.InstanceType == b.InstanceType) && s.Catalog.AreInterchangeable(i, j)
 	}
 	var lacking *plan.Reason
 	fewest := 0
@@ -134,10 +134,10 @@ func (s *Explainer) explainMinValues(c *problem.Class, pi int) *plan.Reason {
 				continue
 			}
 			tried = append(tried, i)
-			s.Steps += int64(hi - lo)
+			s.Work.Steps += int64(hi - lo)
 			count.Reset()
 			for j := lo; j < hi; j++ {
-				if set.Contains(j) && count.Gains(j) && problem.FitsIn(&c.Req, s.Offers[j].Allocatable, s.NumDims) && together(i, j) {
+				if set.Contains(j) && count.Gains(j) && problem.FitsIn(&c.Req, s.Catalog.Offers[j].Allocatable, s.In.NumDims) && together(i, j) {
 					count.Add(j)
 				}
 			}
@@ -165,18 +165,18 @@ func (s *Explainer) explainOthers(c *problem.Class, pi int) plan.Reason {
 			}
 		}
 	}
-	if shared := s.Limits[pi].SharedWith(); len(shared) > 0 {
-		return plan.Reason{Code: plan.SharedLimit, Subject: s.Given.Limits[shared[0]].Name, Have: "other pods took what the limit left"}
+	if shared := s.plan.Purchases.Limits[pi].SharedWith(); len(shared) > 0 {
+		return plan.Reason{Code: plan.SharedLimit, Subject: s.In.Given.Limits[shared[0]].Name, Have: "other pods took what the limit left"}
 	}
-	if s.Limits[pi].Limited {
+	if s.plan.Purchases.Limits[pi].Limited {
 		return plan.Reason{Code: plan.Limit, Have: "other pods took what the pool's limits left"}
 	}
 	var full *problem.Offer
-	lo, hi := s.PoolOfferRange(pi)
-	s.Steps += int64(hi - lo)
+	lo, hi := s.Catalog.PoolOfferRange(pi)
+	s.Work.Steps += int64(hi - lo)
 	for i := lo; i < hi; i++ {
-		o := &s.Offers[i]
-		if !o.Available || !c.Offers.Contains(i) || !problem.FitsIn(&c.Req, o.Allocatable, s.NumDims) {
+		o := &s.Catalog.Offers[i]
+		if !o.Available || !c.Offers.Contains(i) || !problem.FitsIn(&c.Req, o.Allocatable, s.In.NumDims) {
 			continue
 		}
 		if o.Offering.Labels[model.LabelNodeGroup] == "" || o.Offering.Most == 0 {
@@ -195,15 +195,15 @@ func (s *Explainer) explainOthers(c *problem.Class, pi int) plan.Reason {
 
 // explainVolumes says which volume keeps the class away, nil if none does.
 func (s *Explainer) explainVolumes(c *problem.Class, pi int) *plan.Reason {
-	if v := s.ExclusiveVolumeInUse(c); v != nil {
+	if v := s.Usage.ExclusiveVolumeInUse(c); v != nil {
 		return &plan.Reason{Code: plan.VolumeExclusive, Key: v.Claim, Want: "the volume to itself", Have: "another pod uses it"}
 	}
 	if len(c.CsiVolumes) == 0 {
 		return nil
 	}
-	lo, hi := s.PoolOfferRange(pi)
+	lo, hi := s.Catalog.PoolOfferRange(pi)
 	for i := lo; i < hi; i++ {
-		if o := &s.Offers[i]; c.Offers.Contains(i) {
+		if o := &s.Catalog.Offers[i]; c.Offers.Contains(i) {
 			driver, ok := problem.VolumesFit(c, &problem.Occupancy{}, o.InstanceType.CSILimits)
 			if ok {
 				return nil
@@ -222,22 +222,22 @@ func (s *Explainer) explainTopology(c *problem.Class, pi int) *plan.Reason {
 	var first *problem.Rule
 	disk := false // where it is met the volume may be
 	if len(c.Topology.Keys) > 0 {
-		s.Steps += int64(len(s.Nodes.List))
-		for _, at := range s.AssignmentsOf(c) {
-			if at.Offers == nil || !s.SetHasPool(at.Offers, pi) {
+		s.Work.Steps += int64(len(s.Inst.Nodes.List))
+		for _, at := range s.Assignments.AssignmentsOf(c) {
+			if at.Offers == nil || !s.Catalog.SetHasPool(at.Offers, pi) {
 				continue
 			}
-			n, r := s.PodsDomainsAllow(c, at.Labels)
+			n, r := s.Topo.PodsDomainsAllow(c, at.Labels)
 			if n > 0 {
 				first = nil
 				break
 			}
-			if d := s.VolumeMayBeIn(c, at.Labels); first == nil || d && !disk {
+			if d := s.Topo.VolumeMayBeIn(c, at.Labels); first == nil || d && !disk {
 				first, disk = r, d
 			}
 		}
 	}
-	if first == nil && c.Topology.HostAffinity && !s.MayStartGroup(c) {
+	if first == nil && c.Topology.HostAffinity && !s.Topo.MayStartGroup(c) {
 		for i := range c.Topology.HostRules {
 			if c.Topology.HostRules[i].Kind == problem.RuleAffinity {
 				first = &c.Topology.HostRules[i]

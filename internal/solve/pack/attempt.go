@@ -13,21 +13,21 @@ func (s *Planner) Solve(way Alternative) {
 			s.reset()
 		}
 		s.assume(a)
-		r := Reviser{Planner: s, unbought: s.placeAndBuy(), attempts: attempt}
+		r := NewReviser(s, s.placeAndBuy(), attempt)
 		again := false
 		if a, again = r.revise(purchaseRevisions, a); again {
 			continue
 		}
-		s.placeColocated()
+		s.colocation.placeColocated()
 		if a, again = r.revise(placementRevisions, a); !again {
 			break
 		}
 	}
-	if s.Runs(stageConsolidation) {
-		s.consolidateBins()
+	if s.In.Runs(stageConsolidation) {
+		s.Placement.consolidateBins()
 	}
-	if s.Runs(stageLeftovers) {
+	if s.In.Runs(stageLeftovers) {
 		s.placeLeftovers()
 	}
-	s.mergeEqualBins()
+	s.Placement.mergeEqualBins()
 }

@@ -34,18 +34,18 @@ type binItem struct {
 
 // newBin turns copies of a batch, with the pods that each holds, into a bin.
 func (s *Purchases) newBin(b *batch, items []podShare, copies int64) *Bin {
-	out := &Bin{Pool: b.pool, Copies: copies, charged: b.machine.capacity, price: b.machine.Price, quantity: b.machine.Quantity, host: -1, offers: s.PoolOffers(b.pool)}
+	out := &Bin{Pool: b.pool, Copies: copies, charged: b.machine.capacity, price: b.machine.Price, quantity: b.machine.Quantity, host: -1, offers: s.Catalog.PoolOffers(b.pool)}
 	if b.machine.Quantity >= 0 { // this one and no other: it is counted
 		bits := make([]uint64, len(out.offers.Bits))
 		for _, i := range b.machine.offers {
 			bits[i>>6] |= 1 << (i & 63)
 		}
-		out.offers = s.InternOfferSet(bits)
+		out.offers = s.Catalog.InternOfferSet(bits)
 	}
 	out.Items = make([]binItem, 0, len(items))
 	for _, it := range items {
-		out.offers = s.Intersect(out.offers, it.demand.Offers)
-		it.demand.addToBin(out, it.count, s.NumDims)
+		out.offers = s.Catalog.Intersect(out.offers, it.demand.Offers)
+		it.demand.addToBin(out, it.count, s.In.NumDims)
 	}
 	return out
 }
@@ -69,7 +69,7 @@ func (b *Bin) addPods(c *problem.Class, set *problem.OfferSet, n int64, nd int) 
 
 // offerHoldsBin says whether a machine of the offer holds the bin: its requests, ports and volumes.
 func (s *Purchases) offerHoldsBin(b *Bin, o *problem.Offer) bool {
-	if !problem.FitsIn(&b.requests, o.Allocatable, s.NumDims) {
+	if !problem.FitsIn(&b.requests, o.Allocatable, s.In.NumDims) {
 		return false
 	}
 	if b.occupancy.Ports.Refuse(&o.Ports) {
@@ -85,11 +85,11 @@ func (s *Purchases) offerHoldsBin(b *Bin, o *problem.Offer) bool {
 
 // leastBinPrice is the price of the cheapest machine that holds a bin, -1 where none does.
 func (s *Purchases) leastBinPrice(b *Bin) int64 {
-	first := s.FirstPoolCandidate(b.Pool, &b.requests)
-	s.Steps += int64(first)
-	for _, i := range s.PoolOffersCheapestFirst(b.Pool)[first:] {
-		s.Steps++
-		if o := &s.Offers[i]; b.offers.Contains(i) && s.offerHoldsBin(b, o) {
+	first := s.Catalog.FirstPoolCandidate(b.Pool, &b.requests)
+	s.Work.Steps += int64(first)
+	for _, i := range s.Catalog.PoolOffersCheapestFirst(b.Pool)[first:] {
+		s.Work.Steps++
+		if o := &s.Catalog.Offers[i]; b.offers.Contains(i) && s.offerHoldsBin(b, o) {
 			return o.Price
 		}
 	}
@@ -97,7 +97,7 @@ func (s *Purchases) leastBinPrice(b *Bin) int64 {
 }
 
 // CountMachines is how many machines are to be bought.
-func (s *placement) CountMachines() (n int64) {
+func (s *Placement) CountMachines() (n int64) {
 	for _, b := range s.Bins {
 		n += b.Copies
 	}
@@ -105,9 +105,9 @@ func (s *placement) CountMachines() (n int64) {
 }
 
 // BuysFromSeveralLevels says whether machines of more than one level are bought.
-func (s *placement) BuysFromSeveralLevels() bool {
+func (s *Placement) BuysFromSeveralLevels() bool {
 	for _, b := range s.Bins {
-		if s.Given.Pools[b.Pool].Before(&s.Given.Pools[s.Bins[0].Pool]) != 0 {
+		if s.In.Given.Pools[b.Pool].Before(&s.In.Given.Pools[s.Bins[0].Pool]) != 0 {
 			return true
 		}
 	}
@@ -115,7 +115,7 @@ func (s *placement) BuysFromSeveralLevels() bool {
 }
 
 // mergeEqualBins makes equal bins copies of one again. No pod may be added to a bin any more.
-func (s *placement) mergeEqualBins() {
+func (s *Placement) mergeEqualBins() {
 	seen, out := make(map[string]*Bin, len(s.Bins)), make([]*Bin, 0, len(s.Bins))
 	var words []uint64
 	var key []byte
@@ -140,7 +140,7 @@ func (s *placement) mergeEqualBins() {
 }
 
 // splitCopies makes every copy a bin of its own, with a number among the hosts.
-func (s *placement) splitCopies() {
+func (s *Placement) splitCopies() {
 	out := make([]*Bin, 0, s.CountMachines())
 	for _, b := range s.Bins {
 		if b.host >= 0 {
@@ -153,11 +153,11 @@ func (s *placement) splitCopies() {
 				x := *b
 				one, x.Items = &x, slices.Clone(b.Items)
 			}
-			one.Copies, one.host, one.occupancy = 1, s.HostCount, problem.Occupancy{}
-			s.HostCount++
+			one.Copies, one.host, one.occupancy = 1, s.Topo.HostCount, problem.Occupancy{}
+			s.Topo.HostCount++
 			for _, it := range one.Items {
-				c := s.Classes[it.Class]
-				s.CountOnHost(c, one.host, it.Count)
+				c := s.Inst.Classes[it.Class]
+				s.Topo.CountOnHost(c, one.host, it.Count)
 				if !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 {
 					one.occupancy.AddClassInPlace(c)
 				}
@@ -170,9 +170,9 @@ func (s *placement) splitCopies() {
 
 // binLackingMinValues returns the first bin that leaves its pool fewer values of a label than MinValues asks for, nil
 // if none does.
-func (s *placement) binLackingMinValues() *Bin {
+func (s *Placement) binLackingMinValues() *Bin {
 	for _, b := range s.Bins {
-		if !s.meetsMinValues(b) {
+		if !s.Choices.meetsMinValues(b) {
 			return b
 		}
 	}
@@ -180,11 +180,11 @@ func (s *placement) binLackingMinValues() *Bin {
 }
 
 // meetsMinValues says whether the choices of a bin have the values that its pool asks for.
-func (s *Purchases) meetsMinValues(b *Bin) bool {
-	if len(s.MinValuesOf(b.Pool)) == 0 {
+func (s *Choices) meetsMinValues(b *Bin) bool {
+	if len(s.Catalog.MinValuesOf(b.Pool)) == 0 {
 		return true
 	}
-	left := &s.Limits[b.Pool]
+	left := &s.Purchases.Limits[b.Pool]
 	ch := s.ChooseTypes(b)
 	left.Charge(ch.charged, -1) // nothing is bought here: what the bin was charged stands
 	left.Charge(b.charged, 1)

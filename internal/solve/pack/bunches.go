@@ -38,18 +38,18 @@ func (x *candidateBunches) dropFirst(b *bunch, cand []int32) {
 // numberAlikeDemands numbers demands so that those of one number may be bunched. They are where prices are adaptive
 // and pods are worth what their resources and exclusivities are.
 func (p *Packing) numberAlikeDemands() {
-	p.bunched = p.adaptivePrices && p.narrowRows != nil && p.dualFactor == nil
+	p.bunched = p.Prices.adaptivePrices && p.Market.narrowRows != nil && p.Prices.dualFactor == nil
 	if !p.bunched {
 		return
 	}
 	if p.sizeOf == nil {
-		p.sizeOf, p.alike = make([]int32, len(p.Demands)), make([]int32, len(p.Demands))
+		p.sizeOf, p.alike = make([]int32, len(p.Market.Demands)), make([]int32, len(p.Market.Demands))
 		number := map[[4]int64]int32{}
-		for d := range p.narrowRows {
-			n, ok := number[p.narrowRows[d].request]
+		for d := range p.Market.narrowRows {
+			n, ok := number[p.Market.narrowRows[d].request]
 			if !ok {
 				n = int32(len(number))
-				number[p.narrowRows[d].request] = n
+				number[p.Market.narrowRows[d].request] = n
 			}
 			p.sizeOf[d] = n
 		}
@@ -63,11 +63,11 @@ func (p *Packing) numberAlikeDemands() {
 	first := make([]int32, p.numSizes)
 	for d, size := range p.sizeOf {
 		n := first[size]
-		for n > 0 && list[n-1].lean != p.biasedDual[d] {
+		for n > 0 && list[n-1].lean != p.Prices.biasedDual[d] {
 			n = list[n-1].next
 		}
 		if n == 0 {
-			list = append(list, alike{p.biasedDual[d], first[size]})
+			list = append(list, alike{p.Prices.biasedDual[d], first[size]})
 			n = int32(len(list))
 			first[size] = n
 		}
@@ -84,7 +84,7 @@ func (p *Packing) bunchCandidates() {
 	for i, d := range cand {
 		bunchOf := &x.bunchOf[p.alike[d]]
 		if *bunchOf == 0 {
-			x.list = append(x.list, bunch{demand: d, at: int32(i), last: int32(i), count: 1, biasedDual: p.biasedDual[d]})
+			x.list = append(x.list, bunch{demand: d, at: int32(i), last: int32(i), count: 1, biasedDual: p.Prices.biasedDual[d]})
 			*bunchOf = int32(len(x.list))
 			continue
 		}
@@ -100,13 +100,13 @@ func (p *Packing) bunchCandidates() {
 // pickFromBunches picks as pickDemand does, from bunches.
 func (p *Packing) pickFromBunches(room, inverse *[4]int64, m *Machine, used *problem.Occupancy, gone int) int {
 	x, cand := &p.buf.bunches, p.buf.candidates
-	p.S.Steps += int64(x.count)
+	p.Work.Steps += int64(x.count)
 	if gone >= 0 {
 		x.dropFirst(&x.list[x.picked], cand)
 	}
 	best, bestLean, bestShare, bestAt, kept := -1, int64(0), int64(1), int32(0), 0
 	for _, b := range x.list {
-		r := &p.narrowRows[b.demand]
+		r := &p.Market.narrowRows[b.demand]
 		if b.count == 0 || (room[0]-r.request[0])|(room[1]-r.request[1])|(room[2]-r.request[2])|(room[3]-r.request[3]) < 0 {
 			x.count -= int(b.count)
 			continue
@@ -114,7 +114,7 @@ func (p *Packing) pickFromBunches(room, inverse *[4]int64, m *Machine, used *pro
 		share := max(1, max(r.share[0]*inverse[0], r.share[1]*inverse[1], r.share[2]*inverse[2], r.share[3]*inverse[3])>>shareShift)
 		by := b.biasedDual*bestShare - bestLean*share
 		for b.count > 0 && (by > 0 || by == 0 && b.at < bestAt) {
-			if !p.Restricted[b.demand] || p.podsNeighboursAllow(int(b.demand), m, used) > 0 {
+			if !p.Market.Restricted[b.demand] || p.podsNeighboursAllow(int(b.demand), m, used) > 0 {
 				best, bestLean, bestShare, bestAt = int(b.demand), b.biasedDual, share, b.at
 				x.picked = kept
 				break

@@ -14,12 +14,12 @@ import (
 // placeAndBuy makes one attempt: it places every pod and packs demands once. It returns the demands that found no
 // machine, whose pods are unplaced again.
 func (s *Planner) placeAndBuy() (unbought []*Demand) {
-	s.purchased, s.resourceBound = make(map[topology.ClassAssignment]int64, len(s.Classes)), 0
-	s.Demands, s.StartedGroups = nil, nil
-	waiting := s.PlacementOrder(s.Assumptions.deferrals)
+	s.Placement.purchased, s.Placement.resourceBound = make(map[topology.ClassAssignment]int64, len(s.Inst.Classes)), 0
+	s.Placement.Demands, s.Placement.StartedGroups = nil, nil
+	waiting := s.Inst.PlacementOrder(s.Purchases.Assumptions.deferrals)
 	for {
-		s.PlaceClasses(waiting)
-		if !s.startColocatedBins() {
+		s.Placement.PlaceClasses(waiting)
+		if !s.colocation.startColocatedBins() {
 			break
 		}
 		waiting = slices.DeleteFunc(waiting, func(c *problem.Class) bool { return c.Unplaced() == 0 || !c.Topology.Affinity })
@@ -27,10 +27,10 @@ func (s *Planner) placeAndBuy() (unbought []*Demand) {
 	for _, tier := range s.priorityTiers() {
 		s.buyTier(tier)
 	}
-	for i := range s.Counters {
-		s.Counters[i].Expected = 0 // what was kept is on bins now
+	for i := range s.Topo.Counters {
+		s.Topo.Counters[i].Expected = 0 // what was kept is on bins now
 	}
-	for _, d := range s.Demands {
+	for _, d := range s.Placement.Demands {
 		if d.Unbought > 0 {
 			unbought = append(unbought, d)
 			d.release(d.Unbought)
@@ -43,22 +43,22 @@ func (s *Planner) placeAndBuy() (unbought []*Demand) {
 // machine that one of lower priority got, those of one priority at a time, the highest first. Those that only
 // machines limited in number hold come before others, which might take these.
 func (s *Planner) priorityTiers() (out [][]*Demand) {
-	if len(s.Quantities) == 0 && !s.Assumptions.byPriority {
-		return [][]*Demand{s.Demands}
+	if len(s.Purchases.Quantities) == 0 && !s.Purchases.Assumptions.byPriority {
+		return [][]*Demand{s.Placement.Demands}
 	}
 	only := map[*Demand]int{}
-	for _, d := range s.Demands {
-		if len(s.Quantities) > 0 && !s.SomeOfferHolds(s.UnlimitedOffers(d.Offers), &d.Class.Req) {
+	for _, d := range s.Placement.Demands {
+		if len(s.Purchases.Quantities) > 0 && !s.Catalog.SomeOfferHolds(s.Catalog.UnlimitedOffers(d.Offers), &d.Class.Req) {
 			only[d] = -1
 		}
 	}
 	rank := func(d *Demand) [2]int {
-		if s.Assumptions.byPriority {
+		if s.Purchases.Assumptions.byPriority {
 			return [2]int{-int(d.Class.Spec.Priority), only[d]}
 		}
 		return [2]int{0, only[d]}
 	}
-	byRank := slices.Clone(s.Demands)
+	byRank := slices.Clone(s.Placement.Demands)
 	slices.SortStableFunc(byRank, func(a, b *Demand) int {
 		x, y := rank(a), rank(b)
 		return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]))
@@ -89,17 +89,17 @@ func (s *Planner) buyTier(tier []*Demand) {
 // buyLevels buys for demands level by level. The attempt may assume that pods go onto free capacity of machines
 // bought before: from the highest level down, or from the lowest up. Leftovers take any such capacity first.
 func (s *Planner) buyLevels(tier []*Demand) {
-	if s.spareCapacity != nil {
-		s.placeOnSpareCapacity(tier)
-	} else if s.Assumptions.Reuse == ReuseFromLower {
-		for first := len(s.Levels) - 1; first >= 0; first-- {
+	if s.Placement.spareCapacity != nil {
+		s.Placement.placeOnSpareCapacity(tier)
+	} else if s.Purchases.Assumptions.Reuse == ReuseFromLower {
+		for first := len(s.Catalog.Levels) - 1; first >= 0; first-- {
 			var here []*Demand
 			for _, d := range tier {
-				if s.FirstLevelOf(d.Offers) == first {
+				if s.Catalog.FirstLevelOf(d.Offers) == first {
 					here = append(here, d)
 				}
 			}
-			s.placeOnSpareCapacity(here)
+			s.Placement.placeOnSpareCapacity(here)
 			s.buyDownFrom(first, here)
 		}
 		return
@@ -109,23 +109,23 @@ func (s *Planner) buyLevels(tier []*Demand) {
 
 // buyDownFrom buys for demands from one level, and for what is left from those after it.
 func (s *Planner) buyDownFrom(first int, demands []*Demand) {
-	for level := first; level < len(s.Levels); level++ {
+	for level := first; level < len(s.Catalog.Levels); level++ {
 		var here []*Demand
 		for _, d := range demands {
-			if d.Unbought > 0 && s.HasOfferIn(d.Offers, s.Levels[level]) {
+			if d.Unbought > 0 && s.Catalog.HasOfferIn(d.Offers, s.Catalog.Levels[level]) {
 				here = append(here, d)
 			}
 		}
-		if s.Assumptions.Reuse == ReuseFromHigher && s.spareCapacity == nil {
-			s.placeOnSpareCapacity(here)
+		if s.Purchases.Assumptions.Reuse == ReuseFromHigher && s.Placement.spareCapacity == nil {
+			s.Placement.placeOnSpareCapacity(here)
 		}
 		here = slices.DeleteFunc(here, func(d *Demand) bool { return d.Unbought == 0 })
 		if len(here) == 0 {
 			continue
 		}
 		all := countPods(here)
-		for _, part := range s.independentDemands(s.Levels[level], here) {
-			s.packDemands(s.Levels[level], part, problem.MulDiv(s.Policy.Work, countPods(part), all))
+		for _, part := range s.Purchases.independentDemands(s.Catalog.Levels[level], here) {
+			s.packDemands(s.Catalog.Levels[level], part, problem.MulDiv(s.In.Policy.Work, countPods(part), all))
 		}
 	}
 }
@@ -148,7 +148,7 @@ func (s *Purchases) independentDemands(l problem.Level, demands []*Demand) [][]*
 	if len(masks) < 2 {
 		return [][]*Demand{demands}
 	}
-	of, n := s.IndependentParts(l, masks, true)
+	of, n := s.Catalog.IndependentParts(l, masks, true)
 	if n < 2 {
 		return [][]*Demand{demands}
 	}
@@ -167,21 +167,21 @@ func (s *Planner) packDemands(l problem.Level, demands []*Demand, work int64) {
 	for i, x := range groups {
 		wholes[i] = x.combined()
 	}
-	p := s.NewPacking(l, wholes)
+	p := s.Purchases.NewPacking(l, wholes)
 	p.stepBudget = work
 	batches, remaining := p.planPurchases()
-	s.resourceBound += p.lowerBound
+	s.Placement.resourceBound += p.Prices.lowerBound
 	if p.enforceSeparation() {
 		together, rest := batches, remaining
-		cost := p.adjustedCostOf(together) + p.separationCost(together)
-		p.refundBatches(together)
+		cost := p.Market.adjustedCostOf(together) + p.Prices.separationCost(together)
+		p.Market.refundBatches(together)
 		batches, remaining = p.planPurchases()
-		if !leavesNoMore(remaining, rest) || p.adjustedCostOf(batches)+p.separationCost(batches) > cost {
-			p.refundBatches(batches)
-			p.chargeBatches(together)
+		if !leavesNoMore(remaining, rest) || p.Market.adjustedCostOf(batches)+p.Prices.separationCost(batches) > cost {
+			p.Market.refundBatches(batches)
+			p.Market.chargeBatches(together)
 			batches, remaining = together, rest
 		} else {
-			s.SeparationPremium += max(0, totalPrice(batches)-totalPrice(together))
+			s.Placement.SeparationPremium += max(0, totalPrice(batches)-totalPrice(together))
 		}
 	}
 	x := distribute(groups, remaining)
@@ -189,11 +189,11 @@ func (s *Planner) packDemands(l problem.Level, demands []*Demand, work int64) {
 		b := &batches[i]
 		for copies := b.copies; copies > 0; {
 			items, n := x.nextShare(b.items, copies)
-			s.Bins = append(s.Bins, s.newBin(b, items, n))
+			s.Placement.Bins = append(s.Placement.Bins, s.Purchases.newBin(b, items, n))
 			copies -= n
 		}
 	}
-	s.shareDuals(groups)
+	s.Purchases.shareDuals(groups)
 }
 
 // countPods is how many pods demands still have to buy for.
@@ -223,23 +223,23 @@ func (s *Purchases) shareDuals(groups []equivalentDemands) {
 // planPurchases packs the demands: greedily, then with learned duals and by columns where the gap is wide. It returns
 // what to buy, charged to limits, and by demand how many pods are left.
 func (p *Packing) planPurchases() (batches []batch, remaining []int64) {
-	remaining = make([]int64, len(p.Demands))
-	for i, d := range p.Demands {
+	remaining = make([]int64, len(p.Market.Demands))
+	for i, d := range p.Market.Demands {
 		remaining[i] = d.Unbought
 	}
-	p.exclusivityPrices, p.priceAdaptations = [problem.MaxDims]exclusivityPrice{}, 0
-	p.lowerBound = p.PriceDemands(remaining)
-	if p.enableAdaptivePrices() {
-		p.PriceDemands(remaining)
+	p.Prices.exclusivityPrices, p.Prices.priceAdaptations = [problem.MaxDims]exclusivityPrice{}, 0
+	p.Prices.lowerBound = p.Prices.PriceDemands(remaining)
+	if p.Prices.enableAdaptivePrices() {
+		p.Prices.PriceDemands(remaining)
 	}
-	p.thinMachines(remaining)
+	p.Prices.thinMachines(remaining)
 	whole := slices.Clone(remaining)
-	before := p.S.Steps
+	before := p.Work.Steps
 	batches = p.packGreedily(remaining)
-	if p.S.Runs(stageLearnedDuals) && p.S.Steps < p.S.StepLimit && p.exceedsGap(batches) {
-		batches = p.learnDuals(whole, remaining, batches, p.S.Steps-before)
+	if p.In.Runs(stageLearnedDuals) && p.Work.Steps < p.Work.StepLimit && p.Prices.exceedsGap(batches) {
+		batches = p.learnDuals(whole, remaining, batches, p.Work.Steps-before)
 	}
-	if p.S.Runs(stageColumns) && p.S.Steps < p.S.StepLimit && len(remaining) <= maxMasterRows && p.exceedsGap(batches) {
+	if p.In.Runs(stageColumns) && p.Work.Steps < p.Work.StepLimit && len(remaining) <= maxMasterRows && p.Prices.exceedsGap(batches) {
 		batches = p.refineByColumns(whole, remaining, batches)
 	}
 	return batches, remaining
@@ -248,9 +248,9 @@ func (p *Packing) planPurchases() (batches []batch, remaining []int64) {
 // enforceSeparation has patterns keep the preferences of pods for separation from now on, and says whether there are
 // any.
 func (p *Packing) enforceSeparation() bool {
-	for d, x := range p.Demands {
+	for d, x := range p.Market.Demands {
 		if x.Class.Separation.Most > 0 && x.Unbought > x.Class.Separation.Most {
-			p.separated, p.Restricted[d] = true, true
+			p.separated, p.Market.Restricted[d] = true, true
 		}
 	}
 	return p.separated
@@ -258,12 +258,12 @@ func (p *Packing) enforceSeparation() bool {
 
 // separationCost is what batches cost beside their adjusted cost: what the preference is worth of pods that would
 // rather be separate and are not.
-func (p *PricedPacking) separationCost(batches []batch) (sum int64) {
+func (p *Prices) separationCost(batches []batch) (sum int64) {
 	for _, b := range batches {
 		for _, it := range b.items {
-			if a := p.Demands[it.Demand].Class.Separation; a.Most > 0 && it.Count > a.Most {
+			if a := p.Market.Demands[it.Demand].Class.Separation; a.Most > 0 && it.Count > a.Most {
 				unit := p.resourceDual[it.Demand] >> problem.DualShift
-				sum += (p.S.AddPreferenceCost(unit, a.Weight) - unit) * (it.Count - a.Most) * b.copies
+				sum += (p.In.AddPreferenceCost(unit, a.Weight) - unit) * (it.Count - a.Most) * b.copies
 			}
 		}
 	}
@@ -271,8 +271,8 @@ func (p *PricedPacking) separationCost(batches []batch) (sum int64) {
 }
 
 // exceedsGap says whether batches are further from the resource-price bound than the policy asks.
-func (p *PricedPacking) exceedsGap(batches []batch) bool {
-	return totalPrice(batches)-p.lowerBound > problem.MulDiv(p.lowerBound, p.S.Policy.MaxGapPPM, 1_000_000)
+func (p *Prices) exceedsGap(batches []batch) bool {
+	return totalPrice(batches)-p.lowerBound > problem.MulDiv(p.lowerBound, p.In.Policy.MaxGapPPM, 1_000_000)
 }
 
 // totalPrice is the price of batches, micro-dollars an hour.
@@ -300,7 +300,7 @@ const MaxBoundRows = 200
 // refineByColumns generates columns and returns the cheapest of the plan given and those made of columns. whole is
 // all pods by demand; remaining is what the plan given leaves, and then what is left by the one returned.
 func (p *Packing) refineByColumns(whole, remaining []int64, batches []batch) []batch {
-	s := p.S
+	s := p.Market.Purchases
 	fixed := slices.DeleteFunc(slices.Clone(batches), func(b batch) bool { return b.machine.Quantity < 0 })
 	batches = slices.DeleteFunc(batches, func(b batch) bool { return b.machine.Quantity >= 0 })
 	for _, b := range fixed { // greedy has taken what there is of limited quantity
@@ -309,41 +309,41 @@ func (p *Packing) refineByColumns(whole, remaining []int64, batches []batch) []b
 		}
 	}
 	t := NewMaster(p, whole)
-	if len(t.Rows) == 0 {
+	if len(t.Program.Rows) == 0 {
 		return fixed
 	}
 	for _, b := range batches {
-		t.TryColumn(Column{Machine: slices.Index(p.Machines, b.machine), Items: b.items})
+		t.Program.TryColumn(Column{Machine: slices.Index(p.Market.Machines, b.machine), Items: b.items})
 	}
 	t.recallColumns(s.previousColumns)
 	s.Tier = 2
-	until := min(s.Steps+p.stepBudget*3/4, s.StepLimit)
+	until := min(s.Work.Steps+p.stepBudget*3/4, s.Work.StepLimit)
 	share := p.stepBudget / 2
-	if len(t.Rows) > MaxBoundRows {
+	if len(t.Program.Rows) > MaxBoundRows {
 		share /= 2 // greedy is near already, and each round costs more
 	}
-	s.Truncated = !t.GenerateColumns(min(s.Steps+share, s.StepLimit))
+	s.Work.Truncated = !t.GenerateColumns(min(s.Work.Steps+share, s.Work.StepLimit))
 	t.rememberColumns(&s.NextColumns)
-	p.refundBatches(batches)
+	p.Market.refundBatches(batches)
 	ways := []func([]int64) []batch{t.roundAndPack}
-	if s.Runs(stageDive) {
+	if s.In.Runs(stageDive) {
 		ways = append(ways, func(rest []int64) []batch { return t.clone().dive(rest, until) })
 	}
 	for _, way := range ways {
 		rest := slices.Clone(whole)
 		other := way(rest)
-		p.refundBatches(other)
-		if leavesNoMore(rest, remaining) && p.adjustedCostOf(other) < p.adjustedCostOf(batches) {
+		p.Market.refundBatches(other)
+		if leavesNoMore(rest, remaining) && p.Market.adjustedCostOf(other) < p.Market.adjustedCostOf(batches) {
 			copy(remaining, rest)
 			batches = other
 		}
 	}
-	p.chargeBatches(batches)
-	if s.Runs(stageRuin) {
+	p.Market.chargeBatches(batches)
+	if s.In.Runs(stageRuin) {
 		batches = p.ruinAndRecreate(batches, until)
 	}
-	if s.Runs(stageProofDuals) && len(t.Rows) <= MaxBoundRows && p.exceedsGap(batches) {
-		t.findProofDuals(totalPrice(batches), min(s.Steps+p.stepBudget/2, s.StepLimit))
+	if s.In.Runs(stageProofDuals) && len(t.Program.Rows) <= MaxBoundRows && p.Prices.exceedsGap(batches) {
+		t.findProofDuals(totalPrice(batches), min(s.Work.Steps+p.stepBudget/2, s.Work.StepLimit))
 	}
 	return append(fixed, batches...)
 }

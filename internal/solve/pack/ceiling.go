@@ -18,13 +18,13 @@ const CeilingShift = problem.DualShift
 // its capacity at some resource prices, and for each demand worth more than its resources, the difference as often as
 // a pattern can hold one. Any prices give a ceiling; good ones are found by relaxing the pattern. ds and amount are
 // the pattern behind it, maybe in fractions.
-func (p *PricedPacking) PatternCeiling(m *Machine, whole []int64, price int64) (top int64, ds []int, amount []float64) {
+func (p *Prices) PatternCeiling(m *Machine, whole []int64, price int64) (top int64, ds []int, amount []float64) {
 	var most []int64
-	ds, most = p.patternCandidates(m, whole)
+	ds, most = p.Market.patternCandidates(m, whole)
 	var w [problem.MaxDims]int64
 	w, amount = p.RelaxKnapsack(m, ds, most)
 	top = p.CeilingAtPrices(m, ds, most, &w)
-	if top > price && !m.searchFutile && p.S.Runs(stageCeilingSearch) && p.isSearchable(m, ds) && p.S.Steps < p.S.StepLimit {
+	if top > price && !m.searchFutile && p.In.Runs(stageCeilingSearch) && p.Market.isSearchable(m, ds) && p.Work.Steps < p.Work.StepLimit {
 		v, whole, done := p.lowerCeiling(m, ds, most, price, top)
 		if v < top {
 			top = v
@@ -38,8 +38,8 @@ func (p *PricedPacking) PatternCeiling(m *Machine, whole []int64, price int64) (
 }
 
 // CeilingAtPrices is the ceiling at given resource prices, rounded up.
-func (p *PricedPacking) CeilingAtPrices(m *Machine, ds []int, most []int64, w *[problem.MaxDims]int64) int64 {
-	nd := p.S.NumDims
+func (p *Prices) CeilingAtPrices(m *Machine, ds []int, most []int64, w *[problem.MaxDims]int64) int64 {
+	nd := p.In.NumDims
 	up := func(v problem.Sum128) int64 { // to DualShift digits
 		lo, c := bits.Add64(v.Lo, 1<<(problem.PriceShift-problem.DualShift)-1, 0)
 		return int64((v.Hi+c)<<(64-problem.PriceShift+problem.DualShift) | lo>>(problem.PriceShift-problem.DualShift))
@@ -54,7 +54,7 @@ func (p *PricedPacking) CeilingAtPrices(m *Machine, ds []int, most []int64, w *[
 	for i, d := range ds {
 		var v problem.Sum128
 		for k := range nd {
-			v.AddProduct(w[k], p.Demands[d].Class.Req[k])
+			v.AddProduct(w[k], p.Market.Demands[d].Class.Req[k])
 		}
 		down := v.Dual()
 		if gain := p.Dual[d] - down; gain > 0 {
@@ -68,18 +68,18 @@ func (p *PricedPacking) CeilingAtPrices(m *Machine, ds []int, most []int64, w *[
 // nil if none is. Where trying all that might be worth more than the price takes too many steps, those are tried that
 // might be worth a little more than it, and more and more; done says that one of these came to an end. What could not
 // be shown stays as it was.
-func (p *PricedPacking) lowerCeiling(m *Machine, ds []int, most []int64, price, ceiling int64) (top int64, amount []float64, done bool) {
-	x := ceilingSearch{p: p, numDims: p.S.NumDims}
+func (p *Prices) lowerCeiling(m *Machine, ds []int, most []int64, price, ceiling int64) (top int64, amount []float64, done bool) {
+	x := ceilingSearch{p: p, numDims: p.In.NumDims}
 	x.prepareItems(m, ds, most)
 	x.counts, x.best = make([]int64, len(x.items)), make([]int64, len(x.items))
 	for _, ppm := range [...]int64{0, 2_000, 5_000, 10_000, 20_000, 40_000} {
 		x.target = max(x.target, price+problem.MulDiv(price, ppm, 1_000_000))
-		if x.target >= ceiling || p.S.Steps >= p.S.StepLimit {
+		if x.target >= ceiling || p.Work.Steps >= p.Work.StepLimit {
 			break
 		}
 		x.steps, x.free = maxSearchSteps, m.Available
 		done = x.branch(0, 0)
-		p.S.Steps += (maxSearchSteps - max(0, x.steps)) * int64(len(x.prices)*x.numDims)
+		p.Work.Steps += (maxSearchSteps - max(0, x.steps)) * int64(len(x.prices)*x.numDims)
 		if done {
 			ceiling = x.target
 			break
@@ -103,7 +103,7 @@ const (
 )
 
 // isSearchable says whether a search of the machine's patterns has a chance to end.
-func (p *PackingProblem) isSearchable(m *Machine, ds []int) bool {
+func (p *Market) isSearchable(m *Machine, ds []int) bool {
 	if len(ds) <= maxSearchItems {
 		return true
 	}
@@ -111,7 +111,7 @@ func (p *PackingProblem) isSearchable(m *Machine, ds []int) bool {
 		return false
 	}
 	for _, d := range ds {
-		if problem.TimesIn(&p.Demands[d].Class.Req, &m.Available, p.S.NumDims) > maxSearchPods {
+		if problem.TimesIn(&p.Demands[d].Class.Req, &m.Available, p.In.NumDims) > maxSearchPods {
 			return false
 		}
 	}
@@ -125,7 +125,7 @@ const maxSearchSteps = int64(20_000)
 // still to come, several ceilings, each by its own resource prices, and gives a branch up as soon as one of them
 // shows it hopeless.
 type ceilingSearch struct {
-	p       *PricedPacking
+	p       *Prices
 	numDims int
 	items   []knapsackItem
 	prices  [][problem.MaxDims]int64
@@ -147,7 +147,7 @@ type ceilingSearch struct {
 func (x *ceilingSearch) prepareItems(m *Machine, ds []int, most []int64) {
 	var asked [problem.MaxDims]int
 	for i, d := range ds {
-		it := knapsackItem{demand: d, at: i, req: &x.p.Demands[d].Class.Req, most: most[i]}
+		it := knapsackItem{demand: d, at: i, req: &x.p.Market.Demands[d].Class.Req, most: most[i]}
 		for k := range x.numDims {
 			if it.req[k] > 0 {
 				asked[k]++
@@ -159,7 +159,7 @@ func (x *ceilingSearch) prepareItems(m *Machine, ds []int, most []int64) {
 		x.items = append(x.items, it)
 	}
 	x.rare = -1
-	for k := range x.p.S.Dims {
+	for k := range x.p.In.Dims {
 		if asked[k] > 0 && asked[k] < len(ds) && (x.rare < 0 || asked[k] < asked[x.rare]) {
 			x.rare = k
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
 // BinChoice is what a bin may become: the instance types and zones of its claim.
@@ -24,6 +25,16 @@ type BinChoice struct {
 // hasValues reports whether there is a machine, and what it may become has the values that minValues asks for.
 func (ch *BinChoice) hasValues() bool { return ch.Offer >= 0 && ch.values.IsMet() }
 
+// Choices finds what bins may become.
+type Choices struct {
+	topology.Compiled
+	Purchases *Purchases
+
+	cache      map[choiceKey]*BinChoice
+	fittingBuf []int                        // scratch of ChooseTypes
+	templates  map[[2]int][]problem.NewNode // by pool and cheapest offer
+}
+
 // choiceKey is what the choices of a bin follow from, where no limit binds and it holds neither ports nor volumes.
 type choiceKey struct {
 	pool, offerSet int
@@ -35,26 +46,26 @@ type choiceKey struct {
 // first, then by name, then by zone. Where other capacity types or labels cost hardly more (Policy.ChoicePPM), those
 // with the most offerings are taken: less is lost when one of them runs out or is taken away. Limits are charged for
 // the choice in place of what the bin was charged.
-func (s *Purchases) ChooseTypes(b *Bin) *BinChoice {
-	left := &s.Limits[b.Pool]
+func (s *Choices) ChooseTypes(b *Bin) *BinChoice {
+	left := &s.Purchases.Limits[b.Pool]
 	key := choiceKey{b.Pool, b.offers.ID, b.requests}
 	plain := !left.Limited && len(b.occupancy.Ports) == 0 && len(b.occupancy.Handles) == 0
-	if ch := s.choiceCache[key]; plain && ch != nil {
+	if ch := s.cache[key]; plain && ch != nil {
 		return ch
 	}
 	fit := s.fittingBuf[:0]
 	least, most, all := int64(0), int64(0), true
-	for _, i := range s.PoolOffersCheapestFirst(b.Pool) {
-		o := &s.Offers[i]
+	for _, i := range s.Catalog.PoolOffersCheapestFirst(b.Pool) {
+		o := &s.Catalog.Offers[i]
 		if plain && len(fit) > 0 && o.Price > most {
 			all = false // too dear to be a choice, unless nothing comes of the cheapest or they lack values
 			break
 		}
-		if b.offers.Contains(i) && s.offerHoldsBin(b, o) {
+		if b.offers.Contains(i) && s.Purchases.offerHoldsBin(b, o) {
 			if len(fit) == 0 {
 				least = o.Price
-				most = least + problem.MulDiv(least, s.Policy.ChoicePPM, 1_000_000)
-				most += problem.MulDiv(most, s.Policy.PremiumPPM, 1_000_000)
+				most = least + problem.MulDiv(least, s.In.Policy.ChoicePPM, 1_000_000)
+				most += problem.MulDiv(most, s.In.Policy.PremiumPPM, 1_000_000)
 			}
 			fit = append(fit, i)
 		}
@@ -64,10 +75,10 @@ func (s *Purchases) ChooseTypes(b *Bin) *BinChoice {
 		left.Charge(b.charged, -1) // the charge is made anew below
 	}
 	out := s.bestChoice(b, fit)
-	if !all && (!out.hasValues() || s.Offers[out.Offer].Price-out.Premium != least) {
+	if !all && (!out.hasValues() || s.Catalog.Offers[out.Offer].Price-out.Premium != least) {
 		fit = fit[:0]
-		for _, i := range s.PoolOffersCheapestFirst(b.Pool) {
-			if b.offers.Contains(i) && s.offerHoldsBin(b, &s.Offers[i]) {
+		for _, i := range s.Catalog.PoolOffersCheapestFirst(b.Pool) {
+			if b.offers.Contains(i) && s.Purchases.offerHoldsBin(b, &s.Catalog.Offers[i]) {
 				fit = append(fit, i)
 			}
 		}
@@ -77,23 +88,23 @@ func (s *Purchases) ChooseTypes(b *Bin) *BinChoice {
 	left.Charge(out.charged, 1)
 	slices.Sort(out.zones)
 	if plain {
-		if s.choiceCache == nil {
-			s.choiceCache = map[choiceKey]*BinChoice{}
+		if s.cache == nil {
+			s.cache = map[choiceKey]*BinChoice{}
 		}
-		s.choiceCache[key] = out
+		s.cache[key] = out
 	}
 	return out
 }
 
 // bestChoice is the choice among the offers that hold the bin, which are given cheapest first.
-func (s *Purchases) bestChoice(b *Bin, fit []int) *BinChoice {
-	insists := len(s.MinValuesOf(b.Pool)) > 0
+func (s *Choices) bestChoice(b *Bin, fit []int) *BinChoice {
+	insists := len(s.Catalog.MinValuesOf(b.Pool)) > 0
 	var first, out *BinChoice
 	for n, i := range fit { // one try for each capacity type with the labels of the pool's own
-		if out != nil && s.Offers[i].Price > s.maxPriceForChoice(out) {
+		if out != nil && s.Catalog.Offers[i].Price > s.maxPriceForChoice(out) {
 			break
 		}
-		if slices.ContainsFunc(fit[:n], func(j int) bool { return s.AreInterchangeable(i, j) }) {
+		if slices.ContainsFunc(fit[:n], func(j int) bool { return s.Catalog.AreInterchangeable(i, j) }) {
 			continue
 		}
 		ch := s.gatherChoice(b, fit, i)
@@ -120,8 +131,8 @@ func (s *Purchases) bestChoice(b *Bin, fit []int) *BinChoice {
 // betterChoice is the one of two choices with more offerings, where it costs hardly more than the least that any looked
 // at so far does; else the cheaper. Of equals it is the first. Limits may forbid the cheapest types of a choice, so one
 // that is looked at later may be the cheaper.
-func (s *Purchases) betterChoice(b *Bin, first, next *BinChoice) *BinChoice {
-	was, is := s.Offers[first.Offer].Price, s.Offers[next.Offer].Price
+func (s *Choices) betterChoice(b *Bin, first, next *BinChoice) *BinChoice {
+	was, is := s.Catalog.Offers[first.Offer].Price, s.Catalog.Offers[next.Offer].Price
 	least := min(was-first.Premium, is)
 	first.Premium, next.Premium = was-least, is-least
 	if is > s.maxPriceForChoice(next) {
@@ -137,16 +148,16 @@ func (s *Purchases) betterChoice(b *Bin, first, next *BinChoice) *BinChoice {
 }
 
 // maxPriceForChoice is what the cheapest of another choice may cost, for more offerings.
-func (s *Purchases) maxPriceForChoice(ch *BinChoice) int64 {
-	least := s.Offers[ch.Offer].Price - ch.Premium
-	return least + problem.MulDiv(least, s.Policy.ChoicePPM, 1_000_000)
+func (s *Choices) maxPriceForChoice(ch *BinChoice) int64 {
+	least := s.Catalog.Offers[ch.Offer].Price - ch.Premium
+	return least + problem.MulDiv(least, s.In.Policy.ChoicePPM, 1_000_000)
 }
 
 // countChoiceOfferings is how many offerings a choice leaves the cloud to pick from.
-func (s *Purchases) countChoiceOfferings(b *Bin, ch *BinChoice) (n int) {
+func (s *Choices) countChoiceOfferings(b *Bin, ch *BinChoice) (n int) {
 	for _, first := range ch.typeStarts {
-		for i := first; i < len(s.Offers) && s.Offers[i].TypeStart == first; i++ {
-			if o := &s.Offers[i]; s.AreInterchangeable(i, ch.Offer) && slices.Contains(ch.types, o.InstanceType) && b.offers.Contains(i) && s.offerHoldsBin(b, o) {
+		for i := first; i < len(s.Catalog.Offers) && s.Catalog.Offers[i].TypeStart == first; i++ {
+			if o := &s.Catalog.Offers[i]; s.Catalog.AreInterchangeable(i, ch.Offer) && slices.Contains(ch.types, o.InstanceType) && b.offers.Contains(i) && s.Purchases.offerHoldsBin(b, o) {
 				n++
 			}
 		}
@@ -156,17 +167,17 @@ func (s *Purchases) countChoiceOfferings(b *Bin, ch *BinChoice) (n int) {
 
 // gatherChoice collects a choice among the offers that are interchangeable with one of them, cheapest first.
 // Dearer ones are taken too if they bring a value that minValues still lacks.
-func (s *Purchases) gatherChoice(b *Bin, fit []int, like int) *BinChoice {
-	out := &BinChoice{Offer: -1, values: s.CountValues(b.Pool)}
-	left := &s.Limits[b.Pool]
+func (s *Choices) gatherChoice(b *Bin, fit []int, like int) *BinChoice {
+	out := &BinChoice{Offer: -1, values: s.Catalog.CountValues(b.Pool)}
+	left := &s.Purchases.Limits[b.Pool]
 	for _, i := range fit {
-		o := &s.Offers[i]
-		if !s.AreInterchangeable(i, like) {
+		o := &s.Catalog.Offers[i]
+		if !s.Catalog.AreInterchangeable(i, like) {
 			continue
 		}
 		if out.Offer >= 0 {
-			first := s.Offers[out.Offer].Price
-			if o.Price > first+problem.MulDiv(first, s.Policy.PremiumPPM, 1_000_000) && !out.values.Gains(i) {
+			first := s.Catalog.Offers[out.Offer].Price
+			if o.Price > first+problem.MulDiv(first, s.In.Policy.PremiumPPM, 1_000_000) && !out.values.Gains(i) {
 				continue
 			}
 		}
@@ -174,14 +185,14 @@ func (s *Purchases) gatherChoice(b *Bin, fit []int, like int) *BinChoice {
 			continue
 		}
 		most := out.charged.Max(o.Charge)
-		if s.HasDollars(left) {
-			most = s.WithPrice(most, s.dearestOfChoice(out, o))
+		if s.In.HasDollars(left) {
+			most = s.In.WithPrice(most, s.dearestOfChoice(out, o))
 		}
 		if left.CopiesAllowed(most) < 1 {
 			continue
 		}
 		if !slices.Contains(out.types, o.InstanceType) {
-			if len(out.types) >= s.Policy.MaxTypes && !out.values.Gains(i) {
+			if len(out.types) >= s.In.Policy.MaxTypes && !out.values.Gains(i) {
 				continue
 			}
 			out.types = append(out.types, o.InstanceType)
@@ -203,11 +214,11 @@ func (s *Purchases) gatherChoice(b *Bin, fit []int, like int) *BinChoice {
 
 // dearestOfChoice is the price of the dearest offering that a node may become where an offer joins a choice: any of the
 // types in any of the zones.
-func (s *Purchases) dearestOfChoice(ch *BinChoice, o *problem.Offer) int64 {
+func (s *Choices) dearestOfChoice(ch *BinChoice, o *problem.Offer) int64 {
 	most := o.Price
 	for _, first := range append(slices.Clip(ch.typeStarts), o.TypeStart) {
-		for i := first; i < len(s.Offers) && s.Offers[i].TypeStart == first; i++ {
-			x := &s.Offers[i]
+		for i := first; i < len(s.Catalog.Offers) && s.Catalog.Offers[i].TypeStart == first; i++ {
+			x := &s.Catalog.Offers[i]
 			if x.Offering.CapacityType == o.Offering.CapacityType && problem.SameVariant(x, o) &&
 				(x.Offering.Zone == o.Offering.Zone || slices.Contains(ch.zones, x.Offering.Zone)) {
 				most = max(most, x.Price)
@@ -220,7 +231,7 @@ func (s *Purchases) dearestOfChoice(ch *BinChoice, o *problem.Offer) int64 {
 // canJoinChoice says whether an offer may join a choice. A claim names types and zones apart from each other, so the
 // cloud may put any of its types in any of its zones, and all of those must hold the bin, also offerings that can't
 // be had now.
-func (s *Purchases) canJoinChoice(b *Bin, ch *BinChoice, o *problem.Offer) bool {
+func (s *Choices) canJoinChoice(b *Bin, ch *BinChoice, o *problem.Offer) bool {
 	newType, newZone := !slices.Contains(ch.types, o.InstanceType), !slices.Contains(ch.zones, o.Offering.Zone)
 	if !newType && !newZone {
 		return true
@@ -237,10 +248,10 @@ func (s *Purchases) canJoinChoice(b *Bin, ch *BinChoice, o *problem.Offer) bool 
 }
 
 // typeHoldsInAllZones is canJoinChoice as far as one type of the pool is concerned, whose offers begin at first.
-func (s *Purchases) typeHoldsInAllZones(b *Bin, ch *BinChoice, o *problem.Offer, first int) bool {
-	for i := first; i < len(s.Offers) && s.Offers[i].TypeStart == first; i++ {
-		x := &s.Offers[i]
-		if b.offers.Contains(i) && s.offerHoldsBin(b, x) || x.Offering.CapacityType != o.Offering.CapacityType || !problem.SameVariant(x, o) {
+func (s *Choices) typeHoldsInAllZones(b *Bin, ch *BinChoice, o *problem.Offer, first int) bool {
+	for i := first; i < len(s.Catalog.Offers) && s.Catalog.Offers[i].TypeStart == first; i++ {
+		x := &s.Catalog.Offers[i]
+		if b.offers.Contains(i) && s.Purchases.offerHoldsBin(b, x) || x.Offering.CapacityType != o.Offering.CapacityType || !problem.SameVariant(x, o) {
 			continue
 		}
 		in := x.InstanceType == o.InstanceType && (slices.Contains(ch.zones, x.Offering.Zone) || x.Offering.Zone == o.Offering.Zone) || x.Offering.Zone == o.Offering.Zone && slices.Contains(ch.types, x.InstanceType)
@@ -252,9 +263,9 @@ func (s *Purchases) typeHoldsInAllZones(b *Bin, ch *BinChoice, o *problem.Offer,
 }
 
 // offerPassesAll says whether every class on the bin would go to the offer if it could be had.
-func (s *Purchases) offerPassesAll(b *Bin, o *problem.Offer) bool {
+func (s *Choices) offerPassesAll(b *Bin, o *problem.Offer) bool {
 	for _, it := range b.Items {
-		if !s.OfferAdmits(s.Classes[it.Class].Filter, o) {
+		if !s.Inst.OfferAdmits(s.Inst.Classes[it.Class].Filter, o) {
 			return false
 		}
 	}
@@ -262,14 +273,14 @@ func (s *Purchases) offerPassesAll(b *Bin, o *problem.Offer) bool {
 }
 
 // NewNodeFor is the node to buy for one copy of a bin, without its pods.
-func (s *Purchases) NewNodeFor(b *Bin, ch *BinChoice) problem.NewNode {
+func (s *Choices) NewNodeFor(b *Bin, ch *BinChoice) problem.NewNode {
 	node := s.nodeTemplate(b.Pool, ch)
 	for _, it := range b.Items {
-		node.Requests = node.Requests.AddInto(s.Classes[it.Class].Spec.Requests, it.Count)
+		node.Requests = node.Requests.AddInto(s.Inst.Classes[it.Class].Spec.Requests, it.Count)
 	}
-	p, o := &s.Given.Pools[b.Pool], &s.Offers[ch.Offer]
-	for _, d := range s.Daemons {
-		if model.Untolerated(p.Taints, d.Filter.Tolerations) == nil && d.Filter.Passes(&s.Keys, o.Labels, nil, "") {
+	p, o := &s.In.Given.Pools[b.Pool], &s.Catalog.Offers[ch.Offer]
+	for _, d := range s.Inst.Daemons {
+		if model.Untolerated(p.Taints, d.Filter.Tolerations) == nil && d.Filter.Passes(&s.In.Keys, o.Labels, nil, "") {
 			node.Requests = node.Requests.AddInto(d.Spec.Pod().Requests, 1)
 		}
 	}
@@ -277,15 +288,15 @@ func (s *Purchases) NewNodeFor(b *Bin, ch *BinChoice) problem.NewNode {
 }
 
 // nodeTemplate is a node of a pool that may become what was chosen. Nodes of equal choices share it.
-func (s *Purchases) nodeTemplate(pool int, ch *BinChoice) problem.NewNode {
+func (s *Choices) nodeTemplate(pool int, ch *BinChoice) problem.NewNode {
 	key := [2]int{pool, ch.Offer}
-	for _, n := range s.nodeTemplates[key] {
+	for _, n := range s.templates[key] {
 		if slices.Equal(n.Choices, ch.types) && slices.Equal(n.Zones, ch.zones) {
 			return n
 		}
 	}
-	o := &s.Offers[ch.Offer]
-	p := &s.Given.Pools[pool]
+	o := &s.Catalog.Offers[ch.Offer]
+	p := &s.In.Given.Pools[pool]
 	names := make([]string, len(ch.types))
 	for i, t := range ch.types {
 		names[i] = t.Name
@@ -305,9 +316,9 @@ func (s *Purchases) nodeTemplate(pool int, ch *BinChoice) problem.NewNode {
 	if p.RelaxMinValues {
 		node.Requirements, node.MinValuesRelaxed = ch.values.Relax(node.Requirements)
 	}
-	if s.nodeTemplates == nil {
-		s.nodeTemplates = map[[2]int][]problem.NewNode{}
+	if s.templates == nil {
+		s.templates = map[[2]int][]problem.NewNode{}
 	}
-	s.nodeTemplates[key] = append(s.nodeTemplates[key], node)
+	s.templates[key] = append(s.templates[key], node)
 	return node
 }

@@ -10,33 +10,41 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
+// colocation places pods that must share a host with others.
+type colocation struct {
+	topology.Compiled
+	Purchases *Purchases
+	Choices   *Choices
+	Placement *Placement
+}
+
 // placeColocated places what must share a host with other pods and found none on an existing node: into bins, which
 // may have to become larger for it, or into one bought to begin the group. It is repeated until nothing moves, for
 // one group may wait for another.
-func (s *placement) placeColocated() {
+func (s *colocation) placeColocated() {
 	waiting := false
-	for _, c := range s.Classes {
-		waiting = waiting || c.Topology.HostAffinity && s.PlaceablePods(c) > 0
+	for _, c := range s.Inst.Classes {
+		waiting = waiting || c.Topology.HostAffinity && s.Usage.PlaceablePods(c) > 0
 	}
 	if !waiting {
 		return
 	}
-	s.splitCopies()
+	s.Placement.splitCopies()
 	for moved := true; moved; {
 		moved = false
-		for _, c := range s.Classes {
-			if !c.Topology.HostAffinity || s.PlaceablePods(c) == 0 {
+		for _, c := range s.Inst.Classes {
+			if !c.Topology.HostAffinity || s.Usage.PlaceablePods(c) == 0 {
 				continue
 			}
 			before := c.Assigned
-			s.Steps += int64(len(s.Bins))
-			s.placeClass(c, nil) // on nodes only: nothing is purchased for a class that must share a host
-			for _, b := range s.Bins {
-				if s.PlaceablePods(c) > 0 {
+			s.Work.Steps += int64(len(s.Placement.Bins))
+			s.Placement.placeClass(c, nil) // on nodes only: nothing is purchased for a class that must share a host
+			for _, b := range s.Placement.Bins {
+				if s.Usage.PlaceablePods(c) > 0 {
 					s.joinBin(c, b)
 				}
 			}
-			if s.PlaceablePods(c) > 0 && s.MayStartGroup(c) {
+			if s.Usage.PlaceablePods(c) > 0 && s.Topo.MayStartGroup(c) {
 				s.startBin(c)
 			}
 			moved = moved || c.Assigned > before
@@ -47,26 +55,26 @@ func (s *placement) placeColocated() {
 // startColocatedBins demands machines for co-located groups, and opens bins for other pods that must share a host,
 // before anything else is packed: later there may be no room left beside what they want to be near. A bin begins with
 // one pod of that, or, where there is none, with the group itself. It says whether any pod was placed.
-func (s *placement) startColocatedBins() (any bool) {
+func (s *colocation) startColocatedBins() (any bool) {
 	any = s.demandColocatedGroups()
 	for moved := true; moved; any = any || moved {
 		moved = false
-		for _, c := range s.Classes {
-			if !c.Topology.HostAffinity || s.PlaceablePods(c) == 0 {
+		for _, c := range s.Inst.Classes {
+			if !c.Topology.HostAffinity || s.Usage.PlaceablePods(c) == 0 {
 				continue
 			}
 			before := c.Assigned
-			s.Steps += int64(len(s.Bins) + len(s.Demands))
-			for _, b := range s.Bins {
-				if s.PlaceablePods(c) > 0 {
+			s.Work.Steps += int64(len(s.Placement.Bins) + len(s.Placement.Demands))
+			for _, b := range s.Placement.Bins {
+				if s.Usage.PlaceablePods(c) > 0 {
 					s.joinBin(c, b)
 				}
 			}
-			for _, d := range s.Demands {
-				for s.PlaceablePods(c) > 0 && d.Unbought > 0 && s.isAnchorFor(d.Class, c) && s.seedBin(c, d) {
+			for _, d := range s.Placement.Demands {
+				for s.Usage.PlaceablePods(c) > 0 && d.Unbought > 0 && s.isAnchorFor(d.Class, c) && s.seedBin(c, d) {
 				}
 			}
-			if s.PlaceablePods(c) > 0 && s.MayStartGroup(c) {
+			if s.Usage.PlaceablePods(c) > 0 && s.Topo.MayStartGroup(c) {
 				s.startBin(c)
 			}
 			moved = moved || c.Assigned > before
@@ -76,7 +84,7 @@ func (s *placement) startColocatedBins() (any bool) {
 }
 
 // isAnchorFor says whether pods of a are what pods of c must share a host with.
-func (s *placement) isAnchorFor(a, c *problem.Class) bool {
+func (s *colocation) isAnchorFor(a, c *problem.Class) bool {
 	for i := range c.Topology.HostRules {
 		if r := &c.Topology.HostRules[i]; r.Kind == problem.RuleAffinity && !slices.Contains(a.Topology.HostCounters, r.Counter) {
 			return false
@@ -86,31 +94,31 @@ func (s *placement) isAnchorFor(a, c *problem.Class) bool {
 }
 
 // seedBin opens a bin with one pod of the demand and as many of the class as it can hold, and says whether it could.
-func (s *placement) seedBin(c *problem.Class, d *Demand) bool {
-	for pool := range s.Given.Pools {
-		if !s.BuysFrom(pool) {
+func (s *colocation) seedBin(c *problem.Class, d *Demand) bool {
+	for pool := range s.In.Given.Pools {
+		if !s.Catalog.BuysFrom(pool) {
 			continue
 		}
-		b := &Bin{Pool: pool, offers: s.Intersect(s.PoolOffers(pool), d.Offers), Copies: 1, quantity: -1, host: s.HostCount}
-		b.addPods(d.Class, d.Offers, 1, s.NumDims)
-		s.CountOnHost(d.Class, b.host, 1)
-		if s.SomeOfferHolds(b.offers, &b.requests) && s.joinBin(c, b) {
-			s.HostCount++
+		b := &Bin{Pool: pool, offers: s.Catalog.Intersect(s.Catalog.PoolOffers(pool), d.Offers), Copies: 1, quantity: -1, host: s.Topo.HostCount}
+		b.addPods(d.Class, d.Offers, 1, s.In.NumDims)
+		s.Topo.CountOnHost(d.Class, b.host, 1)
+		if s.Catalog.SomeOfferHolds(b.offers, &b.requests) && s.joinBin(c, b) {
+			s.Topo.HostCount++
 			d.Unbought--
-			s.Bins = append(s.Bins, b)
+			s.Placement.Bins = append(s.Placement.Bins, b)
 			return true
 		}
-		s.CountOnHost(d.Class, b.host, -1)
+		s.Topo.CountOnHost(d.Class, b.host, -1)
 	}
 	return false
 }
 
 // joinBin adds as many pods as a bin takes, over the first assignment of the class that allows it, and says whether
 // any joined. A group that begins beside others begins whole: those left over could go nowhere.
-func (s *placement) joinBin(c *problem.Class, b *Bin) bool {
-	n, least := min(s.PodsHostAllows(c, b.host), problem.PodsPortsAllow(c, b.occupancy.Ports), int64(s.PlaceablePods(c))), int64(1)
-	if len(b.Items) > 0 && c.Topology.HostAffinity && s.MayStartGroup(c) {
-		least = int64(s.PlaceablePods(c))
+func (s *colocation) joinBin(c *problem.Class, b *Bin) bool {
+	n, least := min(s.Topo.PodsHostAllows(c, b.host), problem.PodsPortsAllow(c, b.occupancy.Ports), int64(s.Usage.PlaceablePods(c))), int64(1)
+	if len(b.Items) > 0 && c.Topology.HostAffinity && s.Topo.MayStartGroup(c) {
+		least = int64(s.Usage.PlaceablePods(c))
 	}
 	if n < least {
 		return false
@@ -118,8 +126,8 @@ func (s *placement) joinBin(c *problem.Class, b *Bin) bool {
 	if len(c.Topology.Keys) == 0 {
 		return s.growBin(c, b, c.Offers, n, least, nil)
 	}
-	for _, at := range s.AssignmentsOf(c) {
-		if m, _ := s.PodsDomainsAllow(c, at.Labels); m >= least && at.Offers != nil && s.growBin(c, b, at.Offers, min(n, m), least, at) {
+	for _, at := range s.Assignments.AssignmentsOf(c) {
+		if m, _ := s.Topo.PodsDomainsAllow(c, at.Labels); m >= least && at.Offers != nil && s.growBin(c, b, at.Offers, min(n, m), least, at) {
 			return true
 		}
 	}
@@ -128,75 +136,75 @@ func (s *placement) joinBin(c *problem.Class, b *Bin) bool {
 
 // growBin puts up to n pods, and no fewer than least, into a bin, which from then on may only be an offer of the set.
 // It says whether it could within limits.
-func (s *placement) growBin(c *problem.Class, b *Bin, set *problem.OfferSet, n, least int64, at *topology.TopologyAssignment) bool {
-	set = s.Intersect(b.offers, set)
-	if !s.SomeOfferHolds(set, &b.requests) {
+func (s *colocation) growBin(c *problem.Class, b *Bin, set *problem.OfferSet, n, least int64, at *topology.TopologyAssignment) bool {
+	set = s.Catalog.Intersect(b.offers, set)
+	if !s.Catalog.SomeOfferHolds(set, &b.requests) {
 		return false
 	}
 	most := int64(0)
 	for i := range set.MaximalSizes {
 		rem := set.MaximalSizes[i]
-		for k := range s.NumDims {
+		for k := range s.In.NumDims {
 			rem[k] -= b.requests[k]
 		}
-		if problem.FitsIn(&c.Req, &rem, s.NumDims) {
-			most = max(most, problem.TimesIn(&c.Req, &rem, s.NumDims))
+		if problem.FitsIn(&c.Req, &rem, s.In.NumDims) {
+			most = max(most, problem.TimesIn(&c.Req, &rem, s.In.NumDims))
 		}
 	}
 	for n = min(n, most); n >= least; n-- {
-		s.Steps++
+		s.Work.Steps++
 		next := *b
 		next.Items = append([]binItem(nil), b.Items...)
 		next.occupancy = problem.Occupancy{}
 		for _, it := range next.Items {
-			if x := s.Classes[it.Class]; !x.Ports.IsEmpty() || len(x.CsiVolumes) > 0 {
+			if x := s.Inst.Classes[it.Class]; !x.Ports.IsEmpty() || len(x.CsiVolumes) > 0 {
 				next.occupancy.AddClassInPlace(x)
 			}
 		}
 		next.offers = set
-		next.addPods(c, set, n, s.NumDims)
-		if !s.rechargeBin(&next) {
+		next.addPods(c, set, n, s.In.NumDims)
+		if !s.Choices.rechargeBin(&next) {
 			continue
 		}
-		if whole := least == n && least == int64(s.PlaceablePods(c)) && len(b.Items) > 0; whole && s.isCheaperAlone(c, set, n, b, &next) {
-			s.Limits[b.Pool].Charge(next.charged, -1)
+		if whole := least == n && least == int64(s.Usage.PlaceablePods(c)) && len(b.Items) > 0; whole && s.Choices.isCheaperAlone(c, set, n, b, &next) {
+			s.Purchases.Limits[b.Pool].Charge(next.charged, -1)
 			if b.charged != nil {
-				s.Limits[b.Pool].Charge(b.charged, 1)
+				s.Purchases.Limits[b.Pool].Charge(b.charged, 1)
 			}
 			return false
 		}
 		*b = next
 		c.Assigned += int(n)
-		s.CountOnHost(c, b.host, n)
+		s.Topo.CountOnHost(c, b.host, n)
 		if at != nil {
-			s.CountInDomains(c, at.Labels, at.InScope, n)
+			s.Topo.CountInDomains(c, at.Labels, at.InScope, n)
 		}
-		s.UseExclusiveVolumes(c)
+		s.Usage.UseExclusiveVolumes(c)
 		return true
 	}
 	return false
 }
 
 // isCheaperAlone says whether a group costs less on a machine of its own than a bin grows dearer by with it.
-func (s *Purchases) isCheaperAlone(c *problem.Class, set *problem.OfferSet, n int64, b, with *Bin) bool {
+func (s *Choices) isCheaperAlone(c *problem.Class, set *problem.OfferSet, n int64, b, with *Bin) bool {
 	alone := &Bin{Pool: b.Pool, offers: set}
-	alone.addPods(c, set, n, s.NumDims)
-	price := s.leastBinPrice(alone)
-	return price >= 0 && s.AdjustPrice(s.leastBinPrice(with))-s.AdjustPrice(s.leastBinPrice(b)) > s.AdjustPrice(price)
+	alone.addPods(c, set, n, s.In.NumDims)
+	price := s.Purchases.leastBinPrice(alone)
+	return price >= 0 && s.In.AdjustPrice(s.Purchases.leastBinPrice(with))-s.In.AdjustPrice(s.Purchases.leastBinPrice(b)) > s.In.AdjustPrice(price)
 }
 
 // rechargeBin charges the pool for the cheapest machine that holds the bin within the limits, in place of what was
 // charged before. Where there is none it changes nothing and says no.
-func (s *Purchases) rechargeBin(b *Bin) bool {
-	left := &s.Limits[b.Pool]
+func (s *Choices) rechargeBin(b *Bin) bool {
+	left := &s.Purchases.Limits[b.Pool]
 	if b.charged != nil {
 		left.Charge(b.charged, -1)
 	}
 	best := -1
-	for _, i := range s.PoolOffersCheapestFirst(b.Pool) {
-		s.Steps++
-		o := &s.Offers[i]
-		if b.offers.Contains(i) && (best < 0 || o.Price < s.Offers[best].Price) && s.offerHoldsBin(b, o) && left.CopiesAllowed(o.Charge) > 0 {
+	for _, i := range s.Catalog.PoolOffersCheapestFirst(b.Pool) {
+		s.Work.Steps++
+		o := &s.Catalog.Offers[i]
+		if b.offers.Contains(i) && (best < 0 || o.Price < s.Catalog.Offers[best].Price) && s.Purchases.offerHoldsBin(b, o) && left.CopiesAllowed(o.Charge) > 0 {
 			best = i
 		}
 	}
@@ -207,9 +215,9 @@ func (s *Purchases) rechargeBin(b *Bin) bool {
 		return false
 	}
 	was := b.charged
-	b.charged = s.Offers[best].Charge
+	b.charged = s.Catalog.Offers[best].Charge
 	left.Charge(b.charged, 1)
-	if len(s.MinValuesOf(b.Pool)) > 0 { // charge what the choice that must be kept may cost
+	if len(s.Catalog.MinValuesOf(b.Pool)) > 0 { // charge what the choice that must be kept may cost
 		ch := s.ChooseTypes(b)
 		if b.charged = ch.charged; !ch.hasValues() {
 			left.Charge(b.charged, -1)
@@ -224,15 +232,15 @@ func (s *Purchases) rechargeBin(b *Bin) bool {
 
 // startBin opens a bin to begin a group: of the first pool, by weight and name, that has a machine, for as many pods
 // as it can hold.
-func (s *placement) startBin(c *problem.Class) {
-	for pool := range s.Given.Pools {
-		if !s.BuysFrom(pool) {
+func (s *colocation) startBin(c *problem.Class) {
+	for pool := range s.In.Given.Pools {
+		if !s.Catalog.BuysFrom(pool) {
 			continue
 		}
-		b := &Bin{Pool: pool, offers: s.PoolOffers(pool), Copies: 1, quantity: -1, host: s.HostCount}
+		b := &Bin{Pool: pool, offers: s.Catalog.PoolOffers(pool), Copies: 1, quantity: -1, host: s.Topo.HostCount}
 		if s.joinBin(c, b) {
-			s.HostCount++
-			s.Bins = append(s.Bins, b)
+			s.Topo.HostCount++
+			s.Placement.Bins = append(s.Placement.Bins, b)
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
 // maxMasterRows is how many demands column generation takes on; with more of them patterns come out well by
@@ -16,7 +17,8 @@ const maxMasterRows = 640
 
 // master is the restricted master problem of column generation: the program over the columns made so far.
 type master struct {
-	CoveringProgram
+	topology.Compiled
+	Program   *CoveringProgram
 	p         *Packing
 	MeanDuals []float64 // by row: a mean of what pods were worth in the rounds before
 	smoothing float64   // how much of the duals asked at is taken from it
@@ -24,9 +26,9 @@ type master struct {
 
 // NewMaster begins with one column for each demand: a machine full of it, the cheapest for each pod.
 func NewMaster(p *Packing, remaining []int64) *master {
-	t := &master{p: p, CoveringProgram: CoveringProgram{S: &p.S.Input, Machines: p.Machines, RowOf: make([]int, len(remaining))}}
+	t := &master{Compiled: p.Compiled, p: p, Program: &CoveringProgram{In: p.In, Work: p.Work, Machines: p.Market.Machines, RowOf: make([]int, len(remaining))}}
 	for d, n := range remaining {
-		t.RowOf[d] = -1
+		t.Program.RowOf[d] = -1
 		if n <= 0 {
 			continue
 		}
@@ -34,31 +36,31 @@ func NewMaster(p *Packing, remaining []int64) *master {
 		if !ok {
 			continue
 		}
-		t.RowOf[d] = len(t.Rows)
-		t.Rows = append(t.Rows, d)
-		t.Need = append(t.Need, float64(n))
-		t.Cols = append(t.Cols, c)
+		t.Program.RowOf[d] = len(t.Program.Rows)
+		t.Program.Rows = append(t.Program.Rows, d)
+		t.Program.Need = append(t.Program.Need, float64(n))
+		t.Program.Cols = append(t.Program.Cols, c)
 	}
-	t.InitBasis()
+	t.Program.InitBasis()
 	return t
 }
 
 // cheapestAlone is the machine that holds pods of one demand at the least cost for each; false where none does.
 func (p *Packing) cheapestAlone(d int) (Column, bool) {
 	best, bestN := -1, int64(0)
-	for i, m := range p.Machines {
-		c := p.Demands[d].Class
-		if m.Quantity >= 0 || !p.MachineAdmits(m, d) || !problem.FitsIn(&c.Req, &m.Available, p.S.NumDims) {
+	for i, m := range p.Market.Machines {
+		c := p.Market.Demands[d].Class
+		if m.Quantity >= 0 || !p.Market.MachineAdmits(m, d) || !problem.FitsIn(&c.Req, &m.Available, p.In.NumDims) {
 			continue
 		}
-		n := problem.TimesIn(&c.Req, &m.Available, p.S.NumDims)
-		if p.Restricted[d] {
+		n := problem.TimesIn(&c.Req, &m.Available, p.In.NumDims)
+		if p.Market.Restricted[d] {
 			n = min(n, p.podsNeighboursAllow(d, m, &problem.Occupancy{Ports: m.ports}))
 		}
-		if n = min(n, p.maxPodsOf(d)); n <= 0 {
+		if n = min(n, p.Market.maxPodsOf(d)); n <= 0 {
 			continue
 		}
-		if best < 0 || problem.RatioLess(bestN, p.Machines[best].AdjustedCost, n, m.AdjustedCost) {
+		if best < 0 || problem.RatioLess(bestN, p.Market.Machines[best].AdjustedCost, n, m.AdjustedCost) {
 			best, bestN = i, n
 		}
 	}
@@ -67,9 +69,9 @@ func (p *Packing) cheapestAlone(d int) (Column, bool) {
 
 // demandTotals is the pods of each demand: a column may hold as many.
 func (t *master) demandTotals() []int64 {
-	out := make([]int64, len(t.p.Demands))
-	for i, d := range t.Rows {
-		out[d] = int64(t.Need[i] + 0.5)
+	out := make([]int64, len(t.p.Market.Demands))
+	for i, d := range t.Program.Rows {
+		out[d] = int64(t.Program.Need[i] + 0.5)
 	}
 	return out
 }
@@ -88,43 +90,43 @@ const (
 func (t *master) GenerateColumns(until int64) (done bool) {
 	p := t.p
 	whole := t.demandTotals()
-	hosted := slices.Contains(p.Restricted, true)
-	center := make([]float64, len(t.Rows))
-	for i, d := range t.Rows {
-		center[i] = float64(p.resourceDual[d]) / (1 << problem.DualShift)
+	hosted := slices.Contains(p.Market.Restricted, true)
+	center := make([]float64, len(t.Program.Rows))
+	for i, d := range t.Program.Rows {
+		center[i] = float64(p.Prices.resourceDual[d]) / (1 << problem.DualShift)
 	}
 	t.MeanDuals, t.smoothing = center, maxSmoothing
 	fine, slow := false, 0
-	near := float64(p.lowerBound) * (1 + float64(p.S.Policy.MaxGapPPM)*0.75e-6)
-	for round := 0; p.S.Steps < until; round++ {
-		t.Recompute()
+	near := float64(p.Prices.lowerBound) * (1 + float64(p.In.Policy.MaxGapPPM)*0.75e-6)
+	for round := 0; p.Work.Steps < until; round++ {
+		t.Program.Recompute()
 		for i := range center {
 			if round > 0 {
-				center[i] = float64(meanDecay*center[i]) + float64((1-meanDecay)*max(0, t.Y[i]))
+				center[i] = float64(meanDecay*center[i]) + float64((1-meanDecay)*max(0, t.Program.Y[i]))
 			}
 		}
-		before := t.objective()
+		before := t.Program.objective()
 		found := 0
-		for mi, m := range p.Machines {
-			if p.S.Steps >= until {
+		for mi, m := range p.Market.Machines {
+			if p.Work.Steps >= until {
 				return false
 			}
 			if m.Quantity < 0 { // greedy has had the others: the program would buy more than there are
 				found += t.priceMachine(mi, whole, hosted, fine)
 			}
 		}
-		t.enterSurplus()
-		if slow++; before-t.objective() > 1e-5*before {
+		t.Program.enterSurplus()
+		if slow++; before-t.Program.objective() > 1e-5*before {
 			slow = 0
 		}
 		switch {
-		case t.objective() <= near:
+		case t.Program.objective() <= near:
 			return true // whole machines instead of parts will cost more than what is still to be won
 		case found > 0 && slow <= 6:
 			t.smoothing = maxSmoothing
 		case found > 0:
 			return false
-		case !fine && !hosted && p.S.Runs(stageTable):
+		case !fine && !hosted && p.In.Runs(stageTable):
 			fine = true
 		case t.smoothing > 0:
 			t.smoothing = 0
@@ -139,7 +141,7 @@ func (t *master) GenerateColumns(until int64) (done bool) {
 func (t *master) priceMachine(mi int, whole []int64, hosted, fine bool) (found int) {
 	p := t.p
 	take := func(f *Pattern) {
-		if len(f.items) > 0 && t.TryColumn(Column{Machine: mi, Items: slices.Clone(f.items)}) {
+		if len(f.items) > 0 && t.Program.TryColumn(Column{Machine: mi, Items: slices.Clone(f.items)}) {
 			found++
 		}
 	}
@@ -158,7 +160,7 @@ func (t *master) priceMachine(mi int, whole []int64, hosted, fine bool) (found i
 		return found
 	}
 	f := Pattern{Machine: mi}
-	sack := knapsack{p: p, machine: p.Machines[mi], whole: whole}
+	sack := knapsack{p: p, machine: p.Market.Machines[mi], whole: whole}
 	sack.search(&f)
 	take(&f)
 	return found
@@ -168,13 +170,13 @@ func (t *master) priceMachine(mi int, whole []int64, hosted, fine bool) (found i
 // are worth more than their resources.
 func (t *master) SetDuals(power int) {
 	p := t.p
-	for i, d := range t.Rows {
-		p.Dual[d] = int64((float64(max(0, t.Y[i])*(1-t.smoothing)) + float64(t.smoothing*t.MeanDuals[i])) * (1 << problem.DualShift))
-		ratio, lean := float64(p.Dual[d])/float64(p.resourceDual[d]), float64(p.Dual[d])
+	for i, d := range t.Program.Rows {
+		p.Prices.Dual[d] = int64((float64(max(0, t.Program.Y[i])*(1-t.smoothing)) + float64(t.smoothing*t.MeanDuals[i])) * (1 << problem.DualShift))
+		ratio, lean := float64(p.Prices.Dual[d])/float64(p.Prices.resourceDual[d]), float64(p.Prices.Dual[d])
 		for range power {
 			lean *= ratio
 		}
-		p.biasedDual[d] = int64(min(lean, 1<<44))>>biasShift + 1
+		p.Prices.biasedDual[d] = int64(min(lean, 1<<44))>>biasShift + 1
 	}
 }
 
@@ -187,28 +189,28 @@ func (t *master) roundAndPack(remaining []int64) []batch {
 		x   float64
 	}
 	var parts []part
-	for i, b := range t.basic {
-		if b >= 0 && t.x[i] > 1e-9 {
-			parts = append(parts, part{b, t.x[i]})
+	for i, b := range t.Program.basic {
+		if b >= 0 && t.Program.x[i] > 1e-9 {
+			parts = append(parts, part{b, t.Program.x[i]})
 		}
 	}
 	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.col, b.col) })
 	for _, x := range parts {
 		out = t.buyWholeCopies(out, x.col, x.x, remaining)
 	}
-	p.PriceDemands(remaining)
+	p.Prices.PriceDemands(remaining)
 	return append(out, p.packGreedily(remaining)...)
 }
 
 // buyWholeCopies buys as many machines of a column as there are whole ones in its amount, and pods left for.
 func (t *master) buyWholeCopies(out []batch, col int, part float64, remaining []int64) []batch {
-	c := &t.Cols[col]
+	c := &t.Program.Cols[col]
 	copies := int64(part + 1e-6)
 	for _, it := range c.Items {
 		copies = min(copies, remaining[it.Demand]/it.Count)
 	}
 	for copies > 0 { // each pool of a family takes some
-		b := t.p.buyCopies(c.Machine, c.Items, copies, remaining)
+		b := t.p.Market.buyCopies(c.Machine, c.Items, copies, remaining)
 		if b.copies == 0 {
 			break
 		}

@@ -16,7 +16,7 @@ import (
 // Pods stay in the domains where they are counted. A machine may grow for pods of another level where a whole machine
 // is saved: weights say what is bought first, not what else may be on it.
 type consolidation struct {
-	s              *placement
+	s              *Placement
 	bins           []plannedBin
 	undo           []undoEntry   // moves of what is being tried, in order
 	blockMax       []problem.Vec // by block of targets: no more than this is free on any of them; nil: targets are few
@@ -30,7 +30,7 @@ type consolidation struct {
 
 // plannedBin is a bin and what it would be bought as.
 type plannedBin struct {
-	*Bin
+	bin   *Bin
 	offer int         // the cheapest; -1: nothing is done with it
 	free  problem.Vec // on that offer
 	fixed bool        // it stays the machine that it is
@@ -55,15 +55,15 @@ const (
 
 // consolidateBins consolidates until nothing more comes of it. Where the plan is as near to what its pods cost at
 // least as the policy asks, it is left as it is.
-func (s *placement) consolidateBins() {
-	if n := s.CountMachines(); n < 2 || n > maxConsolidatedMachines || s.Policy.Work == 0 || s.isNearBound() {
+func (s *Placement) consolidateBins() {
+	if n := s.CountMachines(); n < 2 || n > maxConsolidatedMachines || s.In.Policy.Work == 0 || s.isNearBound() {
 		return
 	}
 	s.splitCopies()
-	t := &consolidation{s: s, stepLimit: min(s.Steps+consolidationSteps, s.StepLimit)}
+	t := &consolidation{s: s, stepLimit: min(s.Work.Steps+consolidationSteps, s.Work.StepLimit)}
 	t.addNewBins()
 	misses := 0
-	for round := 0; round < maxConsolidationRounds && misses < 2 && s.Steps < t.stepLimit; round++ {
+	for round := 0; round < maxConsolidationRounds && misses < 2 && s.Work.Steps < t.stepLimit; round++ {
 		if misses++; t.runRound(round%2 == 1) || t.mergeBins() {
 			misses = 0
 		}
@@ -73,7 +73,7 @@ func (s *placement) consolidateBins() {
 
 // isNearBound says whether the machines cost no more than the policy's gap above what all their pods cost at least,
 // packed together by resources.
-func (s *placement) isNearBound() bool {
+func (s *Placement) isNearBound() bool {
 	sum := int64(0)
 	for _, b := range s.Bins {
 		if b.host >= 0 {
@@ -81,7 +81,7 @@ func (s *placement) isNearBound() bool {
 		}
 		sum += b.price * b.Copies
 	}
-	return !s.BuysFromSeveralLevels() && sum-s.resourceBound <= problem.MulDiv(s.resourceBound, s.Policy.MaxGapPPM, 1_000_000)
+	return !s.BuysFromSeveralLevels() && sum-s.resourceBound <= problem.MulDiv(s.resourceBound, s.In.Policy.MaxGapPPM, 1_000_000)
 }
 
 // addNewBins takes in the bins opened since it was last called.
@@ -89,9 +89,9 @@ func (t *consolidation) addNewBins() {
 	s := t.s
 	t.bins = slices.Grow(t.bins, len(s.Bins)-len(t.bins))
 	for _, b := range s.Bins[len(t.bins):] {
-		x := plannedBin{Bin: b, fixed: b.quantity >= 0}
+		x := plannedBin{bin: b, fixed: b.quantity >= 0}
 		for _, it := range b.Items {
-			x.fixed = x.fixed || s.Classes[it.Class].Topology.HostAffinity // others may want to be near what is on it
+			x.fixed = x.fixed || s.Inst.Classes[it.Class].Topology.HostAffinity // others may want to be near what is on it
 		}
 		t.findOffer(&x)
 		t.bins = append(t.bins, x)
@@ -110,14 +110,14 @@ func (t *consolidation) runRound(last bool) (any bool) {
 	all := make([]used, 0, len(t.bins))
 	for i := range t.bins {
 		x := &t.bins[i]
-		if x.offer < 0 || len(x.Items) == 0 {
+		if x.offer < 0 || len(x.bin.Items) == 0 {
 			continue
 		}
 		u := used{i: i}
-		avail := s.Offers[x.offer].Allocatable
-		for k := range s.Dims {
+		avail := s.Catalog.Offers[x.offer].Allocatable
+		for k := range s.In.Dims {
 			if avail[k] > 0 {
-				u.most = max(u.most, problem.MulDiv(x.requests[k], 1_000_000, avail[k]))
+				u.most = max(u.most, problem.MulDiv(x.bin.requests[k], 1_000_000, avail[k]))
 			}
 		}
 		all = append(all, u)
@@ -142,10 +142,10 @@ func (t *consolidation) runRound(last bool) (any bool) {
 	}
 	t.indexFreeCapacity(targets)
 	for _, x := range sources[:min(len(sources), maxEmptiedPerRound)] {
-		if s.Steps >= t.stepLimit {
+		if s.Work.Steps >= t.stepLimit {
 			break
 		}
-		if len(t.bins[x.i].Items) > 0 && t.emptyBin(x.i, targets) {
+		if len(t.bins[x.i].bin.Items) > 0 && t.emptyBin(x.i, targets) {
 			any = true
 		}
 	}
@@ -161,7 +161,7 @@ func (t *consolidation) indexFreeCapacity(targets []int) {
 	if len(t.bins) <= maxMachinesToGrow {
 		return // switchPool may make room
 	}
-	t.targetFree, t.targetPosition = make([]int64, len(targets)*t.s.NumDims), make([]int32, len(t.bins))
+	t.targetFree, t.targetPosition = make([]int64, len(targets)*t.s.In.NumDims), make([]int32, len(t.bins))
 	for at, j := range targets {
 		if at%targetBlock == 0 {
 			t.blockMax = append(t.blockMax, problem.Vec{})
@@ -176,7 +176,7 @@ func (t *consolidation) raiseFreeCapacity(j int) {
 	if len(t.blockMax) == 0 {
 		return
 	}
-	at, nd := int(t.targetPosition[j]), t.s.NumDims
+	at, nd := int(t.targetPosition[j]), t.s.In.NumDims
 	top, room := &t.blockMax[at/targetBlock], t.targetFree[at*nd:][:nd]
 	for k, v := range t.bins[j].free[:nd] {
 		top[k], room[k] = max(top[k], v), max(room[k], v)
@@ -185,17 +185,17 @@ func (t *consolidation) raiseFreeCapacity(j int) {
 
 // nextTarget is the first target from a place on that may have room for a pod, or how many targets there are.
 func (t *consolidation) nextTarget(at int, targets []int, req *problem.Vec) int {
-	nd := t.s.NumDims
+	nd := t.s.In.NumDims
 	for ; at < len(targets) && len(t.blockMax) > 0; at++ {
 		if at%targetBlock == 0 && !problem.FitsIn(req, &t.blockMax[at/targetBlock], nd) {
 			at += targetBlock - 1
-			t.s.Steps++
+			t.s.Work.Steps++
 			continue
 		}
 		if problem.FitsSlice(req, t.targetFree[at*nd:][:nd]) {
 			break
 		}
-		t.s.Steps++
+		t.s.Work.Steps++
 	}
 	return min(at, len(targets))
 }
@@ -205,10 +205,10 @@ func (t *consolidation) emptyBin(i int, targets []int) bool {
 	s := t.s
 	t.undo = t.undo[:0]
 	was := t.bins[i]
-	rest := t.itemsBySize(was.Items, s.Offers[was.offer].Allocatable)
+	rest := t.itemsBySize(was.bin.Items, s.Catalog.Offers[was.offer].Allocatable)
 	for k := range rest {
 		it := &rest[k]
-		req := &s.Classes[it.Class].Req
+		req := &s.Inst.Classes[it.Class].Req
 		for at := 0; it.Count > 0; at++ {
 			if at = t.nextTarget(at, targets, req); at >= len(targets) {
 				break
@@ -236,8 +236,8 @@ func (t *consolidation) emptyBin(i int, targets []int) bool {
 				t.moveCounts(j, i, &rest[k], rest[k].Count)
 			}
 			t.saveBin(j)
-			*t.bins[j].Bin = *grown.Bin
-			grown.Bin = t.bins[j].Bin
+			*t.bins[j].bin = *grown.bin
+			grown.bin = t.bins[j].bin
 			t.bins[j] = grown
 			t.raiseFreeCapacity(j)
 			rest, saved = nil, t.adjustedCost(&was)-by
@@ -247,19 +247,19 @@ func (t *consolidation) emptyBin(i int, targets []int) bool {
 		t.undoMoves(i)
 		return false
 	}
-	left := &s.Limits[was.Pool]
+	left := &s.Purchases.Limits[was.bin.Pool]
 	if len(rest) == 0 {
-		left.Charge(was.charged, -1)
-		was.Items = nil
-		t.bins[i] = plannedBin{Bin: was.Bin, offer: -1}
-		was.Bin.Items = nil
+		left.Charge(was.bin.charged, -1)
+		was.bin.Items = nil
+		t.bins[i] = plannedBin{bin: was.bin, offer: -1}
+		was.bin.Items = nil
 		return true
 	}
-	left.Charge(was.charged, -1)
-	smaller.charged = s.Offers[smaller.offer].Charge
-	left.Charge(smaller.charged, 1)
-	*was.Bin = *smaller.Bin
-	smaller.Bin = was.Bin
+	left.Charge(was.bin.charged, -1)
+	smaller.bin.charged = s.Catalog.Offers[smaller.offer].Charge
+	left.Charge(smaller.bin.charged, 1)
+	*was.bin = *smaller.bin
+	smaller.bin = was.bin
 	t.bins[i] = smaller
 	t.raiseFreeCapacity(i)
 	return true
@@ -270,9 +270,9 @@ func (t *consolidation) itemsBySize(items []binItem, avail *problem.Vec) []binIt
 	t.sizedBuf = t.sizedBuf[:0]
 	for i := range items {
 		x := sizedItem{it: items[i]}
-		for k := range t.s.Dims {
+		for k := range t.s.In.Dims {
 			if a := avail[k]; a > 0 {
-				x.size = max(x.size, problem.MulDiv(t.s.Classes[x.it.Class].Req[k], 1_000_000, a))
+				x.size = max(x.size, problem.MulDiv(t.s.Inst.Classes[x.it.Class].Req[k], 1_000_000, a))
 			}
 		}
 		t.sizedBuf = append(t.sizedBuf, x)
@@ -301,21 +301,21 @@ func (t *consolidation) cheapestGrowth(i int, items []binItem, targets []int, li
 	}
 	for _, j := range targets {
 		x := &t.bins[j]
-		if j == i || x.offer < 0 || len(x.Items) == 0 || x.quantity >= 0 || s.Limits[x.Pool].Limited {
+		if j == i || x.offer < 0 || len(x.bin.Items) == 0 || x.bin.quantity >= 0 || s.Purchases.Limits[x.bin.Pool].Limited {
 			continue
 		}
 		if !t.tryJoin(j, i, items, x) {
 			continue
 		}
 		t.undoJoin(j, i, items) // only asked
-		next := *x.Bin
-		next.Items = slices.Clone(x.Items)
+		next := *x.bin
+		next.Items = slices.Clone(x.bin.Items)
 		next.occupancy = t.occupancyOf(next.Items)
 		for k := range items {
-			next.offers = s.Intersect(next.offers, items[k].offers)
-			next.addPods(s.Classes[items[k].Class], items[k].offers, items[k].Count, s.NumDims)
+			next.offers = s.Catalog.Intersect(next.offers, items[k].offers)
+			next.addPods(s.Inst.Classes[items[k].Class], items[k].offers, items[k].Count, s.In.NumDims)
 		}
-		y := plannedBin{Bin: &next, fixed: x.fixed}
+		y := plannedBin{bin: &next, fixed: x.fixed}
 		if t.findOffer(&y); y.offer >= 0 {
 			if more := t.adjustedCost(&y) - t.adjustedCost(x); more < by {
 				best, grown, by = j, y, more
@@ -332,29 +332,29 @@ func (t *consolidation) mergeBins() bool {
 	if len(t.bins) > maxMachinesToGrow {
 		return false
 	}
-	byPool := make([][]int, len(s.Given.Pools))
+	byPool := make([][]int, len(s.In.Given.Pools))
 	for i := range t.bins {
 		x := &t.bins[i]
-		if x.offer < 0 || x.fixed || len(x.Items) == 0 || s.Limits[x.Pool].Limited || len(s.MinValuesOf(x.Pool)) > 0 {
+		if x.offer < 0 || x.fixed || len(x.bin.Items) == 0 || s.Purchases.Limits[x.bin.Pool].Limited || len(s.Catalog.MinValuesOf(x.bin.Pool)) > 0 {
 			continue
 		}
-		byPool[x.Pool] = append(byPool[x.Pool], i)
+		byPool[x.bin.Pool] = append(byPool[x.bin.Pool], i)
 	}
 	for _, list := range byPool {
 		slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(t.adjustedCost(&t.bins[a]), t.adjustedCost(&t.bins[b])) })
-		for from := 0; from+1 < len(list) && s.Steps < t.stepLimit; from++ {
+		for from := 0; from+1 < len(list) && s.Work.Steps < t.stepLimit; from++ {
 			i := list[from]
 			into := t.bins[i]
 			sum := t.adjustedCost(&into)
 			var gone []int
 			for _, j := range list[from+1:] {
 				x := &t.bins[j]
-				if !t.tryJoin(i, j, x.Items, &into) {
+				if !t.tryJoin(i, j, x.bin.Items, &into) {
 					continue
 				}
-				y := t.binHolding(i, slices.Concat(into.Items, x.Items))
+				y := t.binHolding(i, slices.Concat(into.bin.Items, x.bin.Items))
 				if y.offer < 0 {
-					t.undoJoin(i, j, x.Items)
+					t.undoJoin(i, j, x.bin.Items)
 					continue
 				}
 				into, gone, sum = y, append(gone, j), sum+t.adjustedCost(x)
@@ -364,7 +364,7 @@ func (t *consolidation) mergeBins() bool {
 				}
 			}
 			for _, j := range gone {
-				t.undoJoin(i, j, t.bins[j].Items)
+				t.undoJoin(i, j, t.bins[j].bin.Items)
 			}
 		}
 	}
@@ -374,11 +374,11 @@ func (t *consolidation) mergeBins() bool {
 // replaceBins has one bin hold what others held, whose pods are counted there already.
 func (t *consolidation) replaceBins(i int, by *plannedBin, gone []int) {
 	for _, j := range gone {
-		t.bins[j].Bin.Items = nil
+		t.bins[j].bin.Items = nil
 		t.bins[j].offer = -1
 	}
-	by.charged = t.s.Offers[by.offer].Charge
-	*t.bins[i].Bin = *by.Bin
-	by.Bin = t.bins[i].Bin
+	by.bin.charged = t.s.Catalog.Offers[by.offer].Charge
+	*t.bins[i].bin = *by.bin
+	by.bin = t.bins[i].bin
 	t.bins[i] = *by
 }

@@ -11,10 +11,10 @@ import (
 
 // findOffer finds what a bin would be bought as, and what is free on it.
 func (t *consolidation) findOffer(x *plannedBin) {
-	if x.offer = t.cheapestOffer(x.Bin); x.offer >= 0 {
-		x.free = *t.s.Offers[x.offer].Allocatable
-		for k := range t.s.NumDims {
-			x.free[k] -= x.requests[k]
+	if x.offer = t.cheapestOffer(x.bin); x.offer >= 0 {
+		x.free = *t.s.Catalog.Offers[x.offer].Allocatable
+		for k := range t.s.In.NumDims {
+			x.free[k] -= x.bin.requests[k]
 		}
 	}
 }
@@ -23,22 +23,22 @@ func (t *consolidation) findOffer(x *plannedBin) {
 // none.
 func (t *consolidation) cheapestOffer(b *Bin) int {
 	s := t.s
-	list := s.PoolOffersCheapestFirst(b.Pool)
+	list := s.Catalog.PoolOffersCheapestFirst(b.Pool)
 	if b.quantity < 0 {
-		first := s.FirstPoolCandidate(b.Pool, &b.requests)
-		s.Steps += int64(first)
+		first := s.Catalog.FirstPoolCandidate(b.Pool, &b.requests)
+		s.Work.Steps += int64(first)
 		list = list[first:]
 	} else {
 		list = nil
-		for i := range s.Offers {
-			if s.Offers[i].Quantity == b.quantity && b.offers.Contains(i) {
+		for i := range s.Catalog.Offers {
+			if s.Catalog.Offers[i].Quantity == b.quantity && b.offers.Contains(i) {
 				list = append(list, i)
 			}
 		}
 	}
 	for _, i := range list {
-		s.Steps++
-		if o := &s.Offers[i]; b.offers.Contains(i) && (o.Quantity < 0 || o.Quantity == b.quantity) && s.offerHoldsBin(b, o) && (!s.Limits[b.Pool].Limited || o.Charge.Fits(b.charged)) {
+		s.Work.Steps++
+		if o := &s.Catalog.Offers[i]; b.offers.Contains(i) && (o.Quantity < 0 || o.Quantity == b.quantity) && s.Purchases.offerHoldsBin(b, o) && (!s.Purchases.Limits[b.Pool].Limited || o.Charge.Fits(b.charged)) {
 			return i
 		}
 	}
@@ -47,46 +47,46 @@ func (t *consolidation) cheapestOffer(b *Bin) int {
 
 // adjustedCost is that of the machine a bin would be bought as.
 func (t *consolidation) adjustedCost(x *plannedBin) int64 {
-	return t.s.AdjustPrice(t.s.Offers[x.offer].Price)
+	return t.s.In.AdjustPrice(t.s.Catalog.Offers[x.offer].Price)
 }
 
 // podsBinAccepts is how many pods of an item of bin i fit on bin j, as the machine that it is.
 func (t *consolidation) podsBinAccepts(j, i int, it *binItem) int64 {
 	s, x := t.s, &t.bins[j]
-	s.Steps++
-	if j == i || x.offer < 0 || len(x.Items) == 0 {
+	s.Work.Steps++
+	if j == i || x.offer < 0 || len(x.bin.Items) == 0 {
 		return 0
 	}
-	c := s.Classes[it.Class]
-	if !it.offers.Contains(x.offer) || !problem.FitsIn(&c.Req, &x.free, s.NumDims) {
+	c := s.Inst.Classes[it.Class]
+	if !it.offers.Contains(x.offer) || !problem.FitsIn(&c.Req, &x.free, s.In.NumDims) {
 		return 0
 	}
-	return min(it.Count, problem.TimesIn(&c.Req, &x.free, s.NumDims), t.podsNeighboursAllow(x, c))
+	return min(it.Count, problem.TimesIn(&c.Req, &x.free, s.In.NumDims), t.podsNeighboursAllow(x, c))
 }
 
 // podsNeighboursAllow is how many pods of a class may join those on a bin, resources aside.
 func (t *consolidation) podsNeighboursAllow(x *plannedBin, c *problem.Class) int64 {
 	s := t.s
-	if len(s.MinValuesOf(x.Pool)) > 0 {
+	if len(s.Catalog.MinValuesOf(x.bin.Pool)) > 0 {
 		return 0 // it would have to be seen how many types are left
 	}
-	n := s.PodsHostAllows(c, x.host)
+	n := s.Topo.PodsHostAllows(c, x.bin.host)
 	if n > 0 && !c.Ports.IsEmpty() {
-		n = min(n, problem.PodsPortsAllow(c, x.occupancy.Ports))
+		n = min(n, problem.PodsPortsAllow(c, x.bin.occupancy.Ports))
 		if x.offer >= 0 {
-			if c.Ports.ConflictsWith(&s.Offers[x.offer].Ports) {
+			if c.Ports.ConflictsWith(&s.Catalog.Offers[x.offer].Ports) {
 				return 0
 			}
 		}
 	}
 	if n > 0 && len(c.CsiVolumes) > 0 {
-		if _, ok := problem.VolumesFit(c, &x.occupancy, s.Offers[x.offer].InstanceType.CSILimits); !ok {
+		if _, ok := problem.VolumesFit(c, &x.bin.occupancy, s.Catalog.Offers[x.offer].InstanceType.CSILimits); !ok {
 			return 0
 		}
 	}
 	if c.Separation.Most > 0 && !t.ignoreSeparation {
 		have := int64(0)
-		for _, it := range x.Items {
+		for _, it := range x.bin.Items {
 			if it.Class == c.ID {
 				have = it.Count
 			}
@@ -100,26 +100,26 @@ func (t *consolidation) podsNeighboursAllow(x *plannedBin, c *problem.Class) int
 // says whether it did.
 func (t *consolidation) switchPool(j, i int, it *binItem) bool {
 	s, x := t.s, &t.bins[j]
-	pool := t.bins[i].Pool
-	if j == i || x.offer < 0 || x.Pool == pool || x.fixed || len(x.Items) == 0 || len(t.bins) > maxMachinesToGrow || it.offers.Contains(x.offer) ||
-		s.Limits[pool].Limited || s.Limits[x.Pool].Limited || len(s.MinValuesOf(pool)) > 0 {
+	pool := t.bins[i].bin.Pool
+	if j == i || x.offer < 0 || x.bin.Pool == pool || x.fixed || len(x.bin.Items) == 0 || len(t.bins) > maxMachinesToGrow || it.offers.Contains(x.offer) ||
+		s.Purchases.Limits[pool].Limited || s.Purchases.Limits[x.bin.Pool].Limited || len(s.Catalog.MinValuesOf(pool)) > 0 {
 		return false
 	}
-	c := s.Classes[it.Class]
-	b := *x.Bin
-	b.Pool, b.offers = pool, s.Intersect(s.PoolOffers(pool), it.offers)
-	for _, have := range x.Items {
-		b.offers = s.Intersect(b.offers, have.offers)
+	c := s.Inst.Classes[it.Class]
+	b := *x.bin
+	b.Pool, b.offers = pool, s.Catalog.Intersect(s.Catalog.PoolOffers(pool), it.offers)
+	for _, have := range x.bin.Items {
+		b.offers = s.Catalog.Intersect(b.offers, have.offers)
 	}
-	y := plannedBin{Bin: &b}
+	y := plannedBin{bin: &b}
 	t.findOffer(&y)
-	if y.offer < 0 || t.adjustedCost(&y) > t.adjustedCost(x) || !problem.FitsIn(&c.Req, &y.free, s.NumDims) || t.podsNeighboursAllow(&y, c) <= 0 {
+	if y.offer < 0 || t.adjustedCost(&y) > t.adjustedCost(x) || !problem.FitsIn(&c.Req, &y.free, s.In.NumDims) || t.podsNeighboursAllow(&y, c) <= 0 {
 		return false
 	}
 	t.saveBin(j)
-	b.charged = s.Offers[y.offer].Charge
-	*x.Bin = b
-	y.Bin = x.Bin
+	b.charged = s.Catalog.Offers[y.offer].Charge
+	*x.bin = b
+	y.bin = x.bin
 	t.bins[j] = y
 	return true
 }
@@ -128,35 +128,35 @@ func (t *consolidation) switchPool(j, i int, it *binItem) bool {
 // go to that. It says whether it did.
 func (t *consolidation) switchMachine(j int, it *binItem) bool {
 	s, x := t.s, &t.bins[j]
-	c := s.Classes[it.Class]
-	if x.offer < 0 || it.offers.Contains(x.offer) || !problem.FitsIn(&c.Req, &x.free, s.NumDims) {
+	c := s.Inst.Classes[it.Class]
+	if x.offer < 0 || it.offers.Contains(x.offer) || !problem.FitsIn(&c.Req, &x.free, s.In.NumDims) {
 		return false
 	}
-	b := *x.Bin
-	b.offers = s.Intersect(b.offers, it.offers)
-	y := plannedBin{Bin: &b, fixed: x.fixed}
+	b := *x.bin
+	b.offers = s.Catalog.Intersect(b.offers, it.offers)
+	y := plannedBin{bin: &b, fixed: x.fixed}
 	t.findOffer(&y)
-	if y.offer < 0 || t.adjustedCost(&y) > t.adjustedCost(x) || !problem.FitsIn(&c.Req, &y.free, s.NumDims) || t.podsNeighboursAllow(&y, c) <= 0 {
+	if y.offer < 0 || t.adjustedCost(&y) > t.adjustedCost(x) || !problem.FitsIn(&c.Req, &y.free, s.In.NumDims) || t.podsNeighboursAllow(&y, c) <= 0 {
 		return false
 	}
-	*x.Bin = b
-	y.Bin = x.Bin
+	*x.bin = b
+	y.bin = x.bin
 	t.bins[j] = y
 	return true
 }
 
 // binHolding is bin i with only these items.
 func (t *consolidation) binHolding(i int, items []binItem) plannedBin {
-	b := *t.bins[i].Bin
+	b := *t.bins[i].bin
 	b.Items, b.requests, b.occupancy = nil, problem.Vec{}, problem.Occupancy{}
 	if b.quantity < 0 {
-		b.offers = t.s.PoolOffers(b.Pool)
+		b.offers = t.s.Catalog.PoolOffers(b.Pool)
 	}
 	for k := range items {
-		b.offers = t.s.Intersect(b.offers, items[k].offers)
-		b.addPods(t.s.Classes[items[k].Class], items[k].offers, items[k].Count, t.s.NumDims)
+		b.offers = t.s.Catalog.Intersect(b.offers, items[k].offers)
+		b.addPods(t.s.Inst.Classes[items[k].Class], items[k].offers, items[k].Count, t.s.In.NumDims)
 	}
-	x := plannedBin{Bin: &b}
+	x := plannedBin{bin: &b}
 	if len(items) > 0 {
 		t.findOffer(&x)
 	} else {
@@ -168,7 +168,7 @@ func (t *consolidation) binHolding(i int, items []binItem) plannedBin {
 // occupancyOf is the ports and volumes of the pods in items.
 func (t *consolidation) occupancyOf(items []binItem) (g problem.Occupancy) {
 	for _, it := range items {
-		if c := t.s.Classes[it.Class]; !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 {
+		if c := t.s.Inst.Classes[it.Class]; !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 {
 			g.AddClassInPlace(c)
 		}
 	}
@@ -181,30 +181,30 @@ func (t *consolidation) movePods(j, i int, it *binItem, n int64) {
 	t.saveBin(j)
 	t.moveCounts(j, i, it, n)
 	x := &t.bins[j]
-	x.offers = s.Intersect(x.offers, it.offers)
-	x.Bin.occupancy = t.occupancyOf(x.Items)
-	x.Items = slices.Clone(x.Items)
-	x.addPods(s.Classes[it.Class], it.offers, n, s.NumDims)
-	for k := range s.NumDims {
-		x.free[k] -= s.Classes[it.Class].Req[k] * n
+	x.bin.offers = s.Catalog.Intersect(x.bin.offers, it.offers)
+	x.bin.occupancy = t.occupancyOf(x.bin.Items)
+	x.bin.Items = slices.Clone(x.bin.Items)
+	x.bin.addPods(s.Inst.Classes[it.Class], it.offers, n, s.In.NumDims)
+	for k := range s.In.NumDims {
+		x.free[k] -= s.Inst.Classes[it.Class].Req[k] * n
 	}
 	it.Count -= n
 }
 
 // moveCounts has n pods counted on the host of bin j instead of that of bin i; i is -1 where they come from none.
 func (t *consolidation) moveCounts(j, i int, it *binItem, n int64) {
-	c := t.s.Classes[it.Class]
+	c := t.s.Inst.Classes[it.Class]
 	if i >= 0 {
-		t.s.CountOnHost(c, t.bins[i].host, -n)
+		t.s.Topo.CountOnHost(c, t.bins[i].bin.host, -n)
 	}
-	t.s.CountOnHost(c, t.bins[j].host, n)
+	t.s.Topo.CountOnHost(c, t.bins[j].bin.host, n)
 }
 
 // saveBin notes how a bin is before it is changed.
 func (t *consolidation) saveBin(j int) {
 	x := &t.bins[j]
-	was := undoEntry{j: j, was: *x, bin: *x.Bin}
-	was.bin.Items = slices.Clone(x.Items)
+	was := undoEntry{j: j, was: *x, bin: *x.bin}
+	was.bin.Items = slices.Clone(x.bin.Items)
 	t.undo = append(t.undo, was)
 }
 
@@ -212,7 +212,7 @@ func (t *consolidation) saveBin(j int) {
 func (t *consolidation) undoMoves(i int) {
 	for k := len(t.undo) - 1; k >= 0; k-- {
 		u := &t.undo[k]
-		for _, it := range t.bins[u.j].Items {
+		for _, it := range t.bins[u.j].bin.Items {
 			for _, old := range u.bin.Items {
 				if old.Class == it.Class {
 					it.Count -= old.Count
@@ -222,7 +222,7 @@ func (t *consolidation) undoMoves(i int) {
 				t.moveCounts(i, u.j, &it, it.Count)
 			}
 		}
-		*u.was.Bin = u.bin
+		*u.was.bin = u.bin
 		t.bins[u.j] = u.was
 	}
 }
@@ -230,13 +230,13 @@ func (t *consolidation) undoMoves(i int) {
 // tryJoin counts items of bin j on the host of bin i, and says whether rules between pods let them all be there
 // beside those on into.
 func (t *consolidation) tryJoin(i, j int, items []binItem, into *plannedBin) bool {
-	if len(t.s.MinValuesOf(into.Pool)) > 0 {
+	if len(t.s.Catalog.MinValuesOf(into.bin.Pool)) > 0 {
 		return false // it would have to be seen how many types are left
 	}
-	beside, b := *into, *into.Bin
-	beside.Bin = &b
+	beside, b := *into, *into.bin
+	beside.bin = &b
 	for k := range items {
-		c := t.s.Classes[items[k].Class]
+		c := t.s.Inst.Classes[items[k].Class]
 		if !c.GoesBesideAny() {
 			if t.podsNeighboursAllow(&beside, c) < items[k].Count {
 				t.undoJoin(i, j, items[:k])

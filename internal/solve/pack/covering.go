@@ -24,7 +24,8 @@ func (c *Column) amount(i int) float64 {
 // is met. It is solved by the revised simplex method with the inverse of the basis kept whole: inverse[i] is the row
 // of basic variable i.
 type CoveringProgram struct {
-	S        *problem.Input
+	In       *problem.Input
+	Work     *problem.Work
 	Machines []*Machine
 	Rows     []int     // by row: its demand; demands that no machine holds have none
 	RowOf    []int     // by demand: its row, -1: none
@@ -145,7 +146,7 @@ func (t *CoveringProgram) pivot(out, col int, cost, least float64) {
 	for k, v := range row {
 		t.Y[k] += float64(cost * v)
 	}
-	t.S.Steps += int64(len(row)*len(row))/4 + 1
+	t.Work.Steps += int64(len(row)*len(row))/4 + 1
 }
 
 // columnCost is what the program counts for a machine, micro-dollars an hour; free capacity, -1, costs nothing.
@@ -280,7 +281,7 @@ func (t *CoveringProgram) dualRatioTest(out int, basic []bool) (in int, cost flo
 	for r := range t.Rows {
 		try(-1-r, -row[r], t.Y[r])
 	}
-	t.S.Steps += int64(len(t.Cols))
+	t.Work.Steps += int64(len(t.Cols))
 	return in, cost, found
 }
 

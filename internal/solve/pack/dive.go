@@ -16,42 +16,43 @@ import "slices"
 func (t *master) dive(remaining []int64, until int64) (out []batch) {
 	p := t.p
 	t.smoothing = 0
-	t.Recompute()
-	for p.S.Steps < until {
+	t.Program.Recompute()
+	for p.Work.Steps < until {
 		before := len(out)
-		for i, b := range t.basic {
+		for i, b := range t.Program.basic {
 			if b >= 0 {
-				out = t.buyWholeCopies(out, b, t.x[i], remaining)
+				out = t.buyWholeCopies(out, b, t.Program.x[i], remaining)
 			}
 		}
-		if !slices.ContainsFunc(t.Rows, func(d int) bool { return remaining[d] > 0 }) {
+		if !slices.ContainsFunc(t.Program.Rows, func(d int) bool { return remaining[d] > 0 }) {
 			return out
 		}
 		if len(out) == before {
 			f := t.largestFraction(remaining)
-			b := p.buyCopies(f.Machine, f.items, min(1, int64(len(f.items))), remaining)
+			b := p.Market.buyCopies(f.Machine, f.items, min(1, int64(len(f.items))), remaining)
 			if b.copies == 0 {
 				break
 			}
 			out = append(out, b)
 		}
-		if !t.resolveDual(remaining) {
+		if !t.Program.resolveDual(remaining) {
 			break
 		}
 	}
-	p.PriceDemands(remaining)
+	p.Prices.PriceDemands(remaining)
 	return append(out, p.packGreedily(remaining)...)
 }
 
 // clone is the program as it stands, to be solved on without changing it.
 func (t *master) clone() *master {
-	x := *t
-	x.Cols, x.Need, x.basic = slices.Clip(t.Cols), slices.Clone(t.Need), slices.Clone(t.basic)
-	x.x, x.Y, x.direction = slices.Clone(t.x), slices.Clone(t.Y), slices.Clone(t.direction)
-	x.inverse = slices.Clone(t.inverse)
-	for i, row := range x.inverse {
-		x.inverse[i] = slices.Clone(row)
+	x, program := *t, *t.Program
+	program.Cols, program.Need, program.basic = slices.Clip(program.Cols), slices.Clone(program.Need), slices.Clone(program.basic)
+	program.x, program.Y, program.direction = slices.Clone(program.x), slices.Clone(program.Y), slices.Clone(program.direction)
+	program.inverse = slices.Clone(program.inverse)
+	for i, row := range program.inverse {
+		program.inverse[i] = slices.Clone(row)
 	}
+	x.Program = &program
 	return &x
 }
 
@@ -59,8 +60,8 @@ func (t *master) clone() *master {
 func (t *master) largestFraction(remaining []int64) *Pattern {
 	p := t.p
 	best := -1
-	for i, b := range t.basic {
-		if b >= 0 && t.x[i] > 1e-6 && (best < 0 || t.x[i] > t.x[best]+1e-9) {
+	for i, b := range t.Program.basic {
+		if b >= 0 && t.Program.x[i] > 1e-6 && (best < 0 || t.Program.x[i] > t.Program.x[best]+1e-9) {
 			best = i
 		}
 	}
@@ -68,7 +69,7 @@ func (t *master) largestFraction(remaining []int64) *Pattern {
 	if best < 0 {
 		return f
 	}
-	c := &t.Cols[t.basic[best]]
+	c := &t.Program.Cols[t.Program.basic[best]]
 	f.Machine = c.Machine
 	f.items = append(f.items, c.Items...)
 	t.SetDuals(0)

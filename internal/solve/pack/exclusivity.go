@@ -13,20 +13,20 @@ import (
 // than pods, by up to the price of the cheapest machine that holds one: a pod that is left over needs that machine to
 // itself. Resource prices alone think that such a machine can be as small as the pod, and would have large machines
 // filled with what the others need beside their one pod.
-func (p *PricedPacking) priceExclusivities(remaining []int64) {
-	for k := len(p.S.Dims); k < p.S.NumDims; k++ {
+func (p *Prices) priceExclusivities(remaining []int64) {
+	for k := len(p.In.Dims); k < p.In.NumDims; k++ {
 		p.exclusivityPrices[k].most = 0
 		if p.resourcePrices[k] == 0 {
 			continue
 		}
 		least := int64(-1)
-		for _, d := range p.exclusivityDemandsOf(k) {
-			req := &p.Demands[d].Class.Req
+		for _, d := range p.Market.exclusivityDemandsOf(k) {
+			req := &p.Market.Demands[d].Class.Req
 			if remaining[d] == 0 {
 				continue
 			}
-			for _, m := range p.Machines {
-				if m.Quantity < 0 && (least < 0 || m.Price < least) && p.MachineAdmits(m, d) && problem.FitsIn(req, &m.Available, p.S.NumDims) {
+			for _, m := range p.Market.Machines {
+				if m.Quantity < 0 && (least < 0 || m.Price < least) && p.Market.MachineAdmits(m, d) && problem.FitsIn(req, &m.Available, p.In.NumDims) {
 					least = m.Price
 				}
 			}
@@ -67,8 +67,8 @@ func (f *exclusivityPrice) current() int64 {
 // fewer places for some mutual anti-affinity group than pods, and so many demands that patterns are chosen from a
 // sample of them and column generation takes them no more. Then one packing is most of the work, and it has machines
 // enough for prices to be found on the way.
-func (p *PricedPacking) enableAdaptivePrices() bool {
-	p.adaptivePrices = p.S.Runs(stageAdaptivePrices) && len(p.Demands) > maxMasterRows && slices.ContainsFunc(p.exclusivityPrices[:], func(x exclusivityPrice) bool { return x.most > 0 })
+func (p *Prices) enableAdaptivePrices() bool {
+	p.adaptivePrices = p.In.Runs(stageAdaptivePrices) && len(p.Market.Demands) > maxMasterRows && slices.ContainsFunc(p.exclusivityPrices[:], func(x exclusivityPrice) bool { return x.most > 0 })
 	return p.adaptivePrices
 }
 
@@ -84,15 +84,15 @@ const maxPriceAdaptations = 100
 func (r *Ranking) adaptExclusivityPrices(b *batch, value int64) {
 	p := r.P
 	for _, it := range b.items {
-		value -= p.exclusivityDual(it.Demand) * it.Count
+		value -= p.Prices.exclusivityDual(it.Demand) * it.Count
 	}
-	for k := len(p.S.Dims); k < p.S.NumDims; k++ {
-		x := &p.exclusivityPrices[k]
+	for k := len(p.In.Dims); k < p.In.NumDims; k++ {
+		x := &p.Prices.exclusivityPrices[k]
 		if x.most == 0 || x.pods == 0 {
 			continue
 		}
 		for _, it := range b.items {
-			x.pods -= p.Demands[it.Demand].Class.Req[k] * it.Count * b.copies
+			x.pods -= p.Market.Demands[it.Demand].Class.Req[k] * it.Count * b.copies
 		}
 		x.rest -= value * b.copies
 		x.machines += b.copies
@@ -101,7 +101,7 @@ func (r *Ranking) adaptExclusivityPrices(b *batch, value int64) {
 			continue
 		}
 		was := x.current()
-		p.priceAdaptations++
+		p.Prices.priceAdaptations++
 		if x.part == 0 {
 			x.part = exclusivityPriceParts
 		}
@@ -118,49 +118,49 @@ func (r *Ranking) adaptExclusivityPrices(b *batch, value int64) {
 }
 
 // exclusivityDual is the part of a pod's dual that is for exclusivity prices.
-func (p *PricedPacking) exclusivityDual(d int) (sum int64) {
-	for k := len(p.S.Dims); k < p.S.NumDims; k++ {
+func (p *Prices) exclusivityDual(d int) (sum int64) {
+	for k := len(p.In.Dims); k < p.In.NumDims; k++ {
 		if x := &p.exclusivityPrices[k]; x.most > 0 {
-			sum += p.Demands[d].Class.Req[k] * x.current() << problem.DualShift
+			sum += p.Market.Demands[d].Class.Req[k] * x.current() << problem.DualShift
 		}
 	}
 	return sum
 }
 
 // countRemaining counts the pods left of each mutual anti-affinity group, and what all pods left are worth.
-func (p *PricedPacking) countRemaining(remaining []int64) {
+func (p *Prices) countRemaining(remaining []int64) {
 	rest := int64(0)
 	for d, n := range remaining {
 		rest += n * p.Dual[d]
 	}
-	for k := len(p.S.Dims); k < p.S.NumDims; k++ {
+	for k := len(p.In.Dims); k < p.In.NumDims; k++ {
 		x := &p.exclusivityPrices[k]
 		x.pods = 0
-		for _, d := range p.exclusivityDemandsOf(k) {
-			x.pods += remaining[d] * p.Demands[d].Class.Req[k]
+		for _, d := range p.Market.exclusivityDemandsOf(k) {
+			x.pods += remaining[d] * p.Market.Demands[d].Class.Req[k]
 		}
 		if x.most > 0 {
 			rest -= x.pods * x.current() << problem.DualShift
 		}
 	}
-	for k := len(p.S.Dims); k < p.S.NumDims; k++ {
+	for k := len(p.In.Dims); k < p.In.NumDims; k++ {
 		p.exclusivityPrices[k].rest = rest
 	}
 }
 
 // exclusivityDemandsOf are the demands of the mutual anti-affinity group that is resource k.
-func (p *PackingProblem) exclusivityDemandsOf(k int) []int {
+func (p *Market) exclusivityDemandsOf(k int) []int {
 	if p.exclusivityDemands == nil {
-		p.exclusivityDemands = make([][]int, p.S.NumDims-len(p.S.Dims))
+		p.exclusivityDemands = make([][]int, p.In.NumDims-len(p.In.Dims))
 		for d := range p.Demands {
-			for i, v := range p.requestOf(d)[len(p.S.Dims):] {
+			for i, v := range p.requestOf(d)[len(p.In.Dims):] {
 				if v > 0 {
 					p.exclusivityDemands[i] = append(p.exclusivityDemands[i], d)
 				}
 			}
 		}
 	}
-	return p.exclusivityDemands[k-len(p.S.Dims)]
+	return p.exclusivityDemands[k-len(p.In.Dims)]
 }
 
 // shiftExclusivityDuals changes by so much what each pod of a mutual anti-affinity group is worth, and the worth of
@@ -168,28 +168,28 @@ func (p *PackingProblem) exclusivityDemandsOf(k int) []int {
 func (r *Ranking) shiftExclusivityDuals(k int, by int64) {
 	p := r.P
 	change := func(d int) int64 {
-		v := p.Demands[d].Class.Req[k] * by
-		if p.dualFactor != nil {
-			v = int64(float64(v) * p.dualFactor[d])
+		v := p.Market.Demands[d].Class.Req[k] * by
+		if p.Prices.dualFactor != nil {
+			v = int64(float64(v) * p.Prices.dualFactor[d])
 		}
 		return v
 	}
 	most := by
-	for _, d := range p.exclusivityDemandsOf(k) {
+	for _, d := range p.Market.exclusivityDemandsOf(k) {
 		if v := change(d); v > most {
 			most = v
 		}
-		p.Dual[d] = max(1, p.Dual[d]+change(d))
-		p.resourceDual[d], p.biasedDual[d] = p.Dual[d], p.Dual[d]>>biasShift+1
+		p.Prices.Dual[d] = max(1, p.Prices.Dual[d]+change(d))
+		p.Prices.resourceDual[d], p.Prices.biasedDual[d] = p.Prices.Dual[d], p.Prices.Dual[d]>>biasShift+1
 	}
 	for i := range r.Patterns {
 		f := &r.Patterns[i]
 		if !f.made {
-			f.worth = max(1, f.worth+most*min(1, p.Machines[i].Available[k]))
+			f.worth = max(1, f.worth+most*min(1, p.Market.Machines[i].Available[k]))
 			continue
 		}
 		for _, it := range f.items {
-			if p.Demands[it.Demand].Class.Req[k] > 0 {
+			if p.Market.Demands[it.Demand].Class.Req[k] > 0 {
 				f.worth += change(it.Demand) * it.Count
 			}
 		}

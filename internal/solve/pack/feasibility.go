@@ -19,7 +19,7 @@ import (
 // than its capacity is worth, each resource at the highest price among the feasibility classes that the machine may
 // hold.
 type FeasibilityClasses struct {
-	p       *PackingProblem
+	p       *Market
 	Classes []FeasibilityClass
 	ClassOf []int                    // by demand: its feasibility class, -1: none
 	prices  [][problem.MaxDims]int64 // by feasibility class: micro-dollars << PriceShift
@@ -39,14 +39,14 @@ const maxFeasibilityClasses = 24
 // FeasibilityClassesOf groups demands by the machines that may hold them; whole is how many pods of each there are.
 // Sets of machines that offer each resource at nearly the same least price count as one: as nearly as it takes to
 // have few enough.
-func (p *PackingProblem) FeasibilityClassesOf(whole []int64) *FeasibilityClasses {
+func (p *Market) FeasibilityClassesOf(whole []int64) *FeasibilityClasses {
 	if p.feasibilityIndex == nil {
 		p.feasibilityIndex = p.newFeasibilityIndex()
 	}
 	index := p.feasibilityIndex
 	index.round++
 	index.sets = index.sets[:0]
-	p.S.Steps += int64(len(p.Machines) * len(p.offerSets))
+	p.Work.Steps += int64(len(p.Machines) * len(p.offerSets))
 	for d, x := range p.Demands {
 		if whole[d] <= 0 {
 			continue
@@ -56,15 +56,15 @@ func (p *PackingProblem) FeasibilityClassesOf(whole []int64) *FeasibilityClasses
 			if k.round == 0 {
 				index.findMachines(k, p.SetOf[d], &x.Class.Req, p.freeAccessOf(d))
 			}
-			p.S.Steps += k.steps
+			p.Work.Steps += k.steps
 			if g := k.set; g != nil && g.round != index.round {
-				g.round, g.requests, g.leastRequest = index.round, problem.Vec{}, problem.Vec{}
+				g.round, g.members.requests, g.members.leastRequest = index.round, problem.Vec{}, problem.Vec{}
 				index.sets = append(index.sets, g)
 			}
 			k.round = index.round
 		}
 		if k.set != nil {
-			k.set.addPods(&x.Class.Req, whole[d], p.S.NumDims)
+			k.set.members.addPods(&x.Class.Req, whole[d], p.In.NumDims)
 		}
 	}
 	words := (len(p.Machines) + 63) / 64
@@ -93,7 +93,7 @@ func (p *PackingProblem) FeasibilityClassesOf(whole []int64) *FeasibilityClasses
 				x.Classes = append(x.Classes, FeasibilityClass{machines: make([]uint64, words)})
 			}
 			g.class = at
-			x.Classes[at].merge(&g.FeasibilityClass, p.S.NumDims)
+			x.Classes[at].merge(&g.members, p.In.NumDims)
 		}
 		if len(x.Classes) <= maxFeasibilityClasses {
 			break
@@ -111,7 +111,7 @@ func (p *PackingProblem) FeasibilityClassesOf(whole []int64) *FeasibilityClasses
 // feasibilityIndex is what feasibility classes of the same demands and machines have in common, however many pods are
 // left.
 type feasibilityIndex struct {
-	p           *PackingProblem
+	p           *Market
 	kinds       []demandKind
 	byBits      map[string]*machineSet
 	admitted    [][]uint64 // by offer set: the machines that it admits, and the least of each resource that all of them have
@@ -131,7 +131,7 @@ type demandKind struct {
 
 // machineSet is demands that may go to the same machines.
 type machineSet struct {
-	FeasibilityClass
+	members   FeasibilityClass
 	unitPrice [problem.MaxDims]int64 // least price of a unit of each resource
 	access    int8
 	class     int // its feasibility class
@@ -139,7 +139,7 @@ type machineSet struct {
 }
 
 // freeAccessOf is how much free capacity is open to a demand; see bounder.freeAccessOf.
-func (p *PackingProblem) freeAccessOf(d int) int8 {
+func (p *Market) freeAccessOf(d int) int8 {
 	if p.FreeAccess == nil {
 		return 0
 	}
@@ -147,7 +147,7 @@ func (p *PackingProblem) freeAccessOf(d int) int8 {
 }
 
 // newFeasibilityIndex begins one for the machines of the packing.
-func (p *PackingProblem) newFeasibilityIndex() *feasibilityIndex {
+func (p *Market) newFeasibilityIndex() *feasibilityIndex {
 	words := (len(p.Machines) + 63) / 64
 	t := &feasibilityIndex{p: p, byBits: map[string]*machineSet{}, admitted: make([][]uint64, len(p.offerSets)),
 		least: make([]problem.Vec, len(p.offerSets)), machinesBuf: make([]uint64, words), classOf: make([]int, len(p.Demands))}
@@ -159,7 +159,7 @@ func (p *PackingProblem) newFeasibilityIndex() *feasibilityIndex {
 				continue
 			}
 			t.admitted[j][i>>6] |= 1 << (i & 63)
-			for k := range p.S.NumDims {
+			for k := range p.In.NumDims {
 				if first || m.Available[k] < t.least[j][k] {
 					t.least[j][k] = m.Available[k]
 				}
@@ -173,7 +173,7 @@ func (p *PackingProblem) newFeasibilityIndex() *feasibilityIndex {
 }
 
 // numberKinds numbers demands that ask for the same and may go to the same offers.
-func (p *PackingProblem) numberKinds() {
+func (p *Market) numberKinds() {
 	if p.kindOf != nil {
 		return
 	}
@@ -206,9 +206,9 @@ func (p *PackingProblem) numberKinds() {
 func (t *feasibilityIndex) findMachines(x *demandKind, mask int, req *problem.Vec, access int8) {
 	p, on := t.p, t.machinesBuf
 	copy(on, t.admitted[mask])
-	if !problem.FitsIn(req, &t.least[mask], p.S.NumDims) {
+	if !problem.FitsIn(req, &t.least[mask], p.In.NumDims) {
 		for i, m := range p.Machines {
-			if on[i>>6]>>(i&63)&1 != 0 && !problem.FitsIn(req, &m.Available, p.S.NumDims) {
+			if on[i>>6]>>(i&63)&1 != 0 && !problem.FitsIn(req, &m.Available, p.In.NumDims) {
 				on[i>>6] &^= 1 << (i & 63)
 			}
 		}
@@ -220,9 +220,9 @@ func (t *feasibilityIndex) findMachines(x *demandKind, mask int, req *problem.Ve
 	k := string(append(problem.AppendWords(nil, on), byte(access)))
 	g := t.byBits[k]
 	if g == nil {
-		g = &machineSet{FeasibilityClass: FeasibilityClass{machines: slices.Clone(on)}, access: access}
+		g = &machineSet{members: FeasibilityClass{machines: slices.Clone(on)}, access: access}
 		for i, m := range p.Machines {
-			for k := range p.S.Dims {
+			for k := range p.In.Dims {
 				if on[i>>6]>>(i&63)&1 != 0 && m.Available[k] > 0 {
 					if v := problem.MulDiv(m.Price, 1<<problem.PriceShift, m.Available[k]); g.unitPrice[k] == 0 || v < g.unitPrice[k] {
 						g.unitPrice[k] = v

@@ -23,7 +23,7 @@ const maxPricingRounds = 100
 // SolvePrices solves the program for the demand less what free capacity will hold of each resource, and rounds so
 // that the prices are a certificate. vacant is free capacity that the program itself gives to feasibility classes.
 func (x *FeasibilityClasses) SolvePrices(free []float64, vacant []pooledCapacity) {
-	p, nd := x.p, x.p.S.NumDims
+	p, nd := x.p, x.p.In.NumDims
 	t := x.newProgram(free, len(vacant))
 	may := make([]uint64, len(p.Machines)) // by machine: feasibility classes
 	for mi := range p.Machines {
@@ -35,7 +35,7 @@ func (x *FeasibilityClasses) SolvePrices(free []float64, vacant []pooledCapacity
 	}
 	var c Column
 	for range maxPricingRounds {
-		t.Recompute()
+		t.program.Recompute()
 		better := false
 		for mi, m := range p.Machines {
 			if m.Quantity >= 0 {
@@ -43,7 +43,7 @@ func (x *FeasibilityClasses) SolvePrices(free []float64, vacant []pooledCapacity
 			}
 			c.Machine = mi
 			t.giveToHighest(&c, may[mi], &m.Available)
-			if t.TryColumn(c) {
+			if t.program.TryColumn(c) {
 				better, c = true, Column{}
 			}
 		}
@@ -51,21 +51,21 @@ func (x *FeasibilityClasses) SolvePrices(free []float64, vacant []pooledCapacity
 			c.Machine = -1
 			t.giveToHighest(&c, vacant[v].Classes, &vacant[v].Free)
 			c.Items, c.Fractions = append(c.Items, Item{Demand: t.firstVacant + v}), append(c.Fractions, -1)
-			if t.TryColumn(c) {
+			if t.program.TryColumn(c) {
 				better, c = true, Column{}
 			}
 		}
-		p.S.Steps += int64(len(p.Machines) * len(t.row))
-		t.enterSurplus()
+		p.Work.Steps += int64(len(p.Machines) * len(t.row))
+		t.program.enterSurplus()
 		if !better {
 			break
 		}
 	}
-	t.Recompute()
+	t.program.Recompute()
 	x.prices = make([][problem.MaxDims]int64, len(x.Classes))
 	for at, r := range t.row {
 		if r >= 0 {
-			if v := t.Y[r] * (1 << problem.PriceShift); v > 0 && v < 1<<60 {
+			if v := t.program.Y[r] * (1 << problem.PriceShift); v > 0 && v < 1<<60 {
 				x.prices[at/nd][at%nd] = int64(v)
 			}
 		}
@@ -89,7 +89,7 @@ func (x *FeasibilityClasses) cheapestSource(i, k int) int {
 
 // lowerPrices takes prices down until the capacity of a machine is worth no more than it costs.
 func (x *FeasibilityClasses) lowerPrices(mi int) {
-	m, nd := x.p.Machines[mi], x.p.S.NumDims
+	m, nd := x.p.Machines[mi], x.p.In.NumDims
 	if m.Quantity >= 0 {
 		return
 	}
@@ -125,7 +125,7 @@ func (x *FeasibilityClasses) HighestPrice(k int, which func(*FeasibilityClass) b
 // TotalWorth is what all pods are worth.
 func (x *FeasibilityClasses) TotalWorth() (sum problem.Sum128) {
 	for i := range x.Classes {
-		for k := range x.p.S.NumDims {
+		for k := range x.p.In.NumDims {
 			sum.AddProduct(x.prices[i][k], x.Classes[i].requests[k])
 		}
 	}
@@ -149,7 +149,7 @@ func FreeCapacityWorth(all []*FeasibilityClasses, free []int64) (sum problem.Sum
 // feasibilityProgram is the program behind FeasibilityClasses: a row for each feasibility class and resource, and one
 // for each pooled capacity.
 type feasibilityProgram struct {
-	CoveringProgram
+	program     *CoveringProgram
 	numDims     int
 	row         []int // by feasibility class and resource; -1: none
 	firstVacant int   // the row of the first pooled capacity
@@ -157,7 +157,7 @@ type feasibilityProgram struct {
 
 // newProgram begins with the cheapest machine for each row, and rows for so many pooled capacities.
 func (x *FeasibilityClasses) newProgram(free []float64, vacant int) *feasibilityProgram {
-	p, nd := x.p, x.p.S.NumDims
+	p, nd := x.p, x.p.In.NumDims
 	var total [problem.MaxDims]float64
 	for _, g := range x.Classes {
 		for k := range nd {
@@ -165,7 +165,7 @@ func (x *FeasibilityClasses) newProgram(free []float64, vacant int) *feasibility
 		}
 	}
 	t := &feasibilityProgram{numDims: nd, row: make([]int, len(x.Classes)*nd)}
-	t.CoveringProgram = CoveringProgram{S: &p.S.Input, Machines: p.Machines, PricesOnly: true}
+	t.program = &CoveringProgram{In: p.In, Work: p.Work, Machines: p.Machines, PricesOnly: true}
 	for i := range x.Classes {
 		for k := range nd {
 			at := i*nd + k
@@ -178,16 +178,16 @@ func (x *FeasibilityClasses) newProgram(free []float64, vacant int) *feasibility
 			if need <= 0 || m < 0 {
 				continue
 			}
-			t.row[at] = len(t.Rows)
-			t.RowOf, t.Rows, t.Need = append(t.RowOf, len(t.Rows)), append(t.Rows, len(t.Rows)), append(t.Need, need)
-			t.Cols = append(t.Cols, Column{Machine: m, Items: []Item{{Demand: t.row[at]}}, Fractions: []float64{float64(p.Machines[m].Available[k])}})
+			t.row[at] = len(t.program.Rows)
+			t.program.RowOf, t.program.Rows, t.program.Need = append(t.program.RowOf, len(t.program.Rows)), append(t.program.Rows, len(t.program.Rows)), append(t.program.Need, need)
+			t.program.Cols = append(t.program.Cols, Column{Machine: m, Items: []Item{{Demand: t.row[at]}}, Fractions: []float64{float64(p.Machines[m].Available[k])}})
 		}
 	}
-	t.firstVacant = len(t.Rows)
+	t.firstVacant = len(t.program.Rows)
 	for range vacant { // behind the others: no more than all of it is used
-		t.RowOf, t.Rows, t.Need = append(t.RowOf, len(t.Rows)), append(t.Rows, len(t.Rows)), append(t.Need, -1)
+		t.program.RowOf, t.program.Rows, t.program.Need = append(t.program.RowOf, len(t.program.Rows)), append(t.program.Rows, len(t.program.Rows)), append(t.program.Need, -1)
 	}
-	t.InitBasis()
+	t.program.InitBasis()
 	return t
 }
 
@@ -197,7 +197,7 @@ func (t *feasibilityProgram) giveToHighest(c *Column, classes uint64, amount *pr
 	for k := range t.numDims {
 		best := -1
 		for b := classes; b != 0 && amount[k] > 0; b &= b - 1 {
-			if r := t.row[bits.TrailingZeros64(b)*t.numDims+k]; r >= 0 && t.Y[r] > 0 && (best < 0 || t.Y[r] > t.Y[best]) {
+			if r := t.row[bits.TrailingZeros64(b)*t.numDims+k]; r >= 0 && t.program.Y[r] > 0 && (best < 0 || t.program.Y[r] > t.program.Y[best]) {
 				best = r
 			}
 		}
@@ -210,14 +210,14 @@ func (t *feasibilityProgram) giveToHighest(c *Column, classes uint64, amount *pr
 // PoolFreeCapacity joins the free capacity of nodes that the same feasibility classes may use. Of each node no more
 // counts than pods that fit could take.
 func (x *FeasibilityClasses) PoolFreeCapacity(useful []int, whole []int64) (out []pooledCapacity) {
-	p, s, nd := x.p, x.p.S, x.p.S.NumDims
+	p, s, nd := x.p, x.p.Purchases, x.p.In.NumDims
 	at := map[uint64]int{}
 	for _, node := range useful {
-		free := s.InitialFree[node*nd : node*nd+nd]
+		free := s.Inst.InitialFree[node*nd : node*nd+nd]
 		on := uint64(0)
 		var used problem.Vec
 		for d, y := range p.Demands {
-			if whole[d] <= 0 || x.ClassOf[d] < 0 || !problem.FitsSlice(&y.Class.Req, free) || !s.NodeAdmits(y.Class.Filter, node) {
+			if whole[d] <= 0 || x.ClassOf[d] < 0 || !problem.FitsSlice(&y.Class.Req, free) || !s.Inst.NodeAdmits(y.Class.Filter, node) {
 				continue
 			}
 			on |= 1 << x.ClassOf[d]
@@ -244,7 +244,7 @@ func (x *FeasibilityClasses) PoolFreeCapacity(useful []int, whole []int64) (out 
 			out[i].Free[k] += max(0, min(v, used[k]))
 		}
 	}
-	s.Steps += int64(len(useful) * len(p.Demands))
+	s.Work.Steps += int64(len(useful) * len(p.Demands))
 	if len(out) > maxPooledCapacities { // few rows: what little the others have goes to all feasibility classes that may have any of it
 		slices.SortStableFunc(out, func(a, b pooledCapacity) int { return bits.OnesCount64(b.Classes) - bits.OnesCount64(a.Classes) })
 		last := &out[maxPooledCapacities-1]

@@ -26,7 +26,7 @@ type patternBuffers struct {
 // is still free to itself, a third of that at a time, so that what is free keeps a shape that something fits. What
 // the pattern holds already stays in it as far as pods are left; the rest of the machine is filled up.
 func (p *Packing) BuildPattern(f *Pattern, remaining []int64) {
-	m, nd, sc := p.Machines[f.Machine], p.S.NumDims, &p.buf
+	m, nd, sc := p.Market.Machines[f.Machine], p.In.NumDims, &p.buf
 	rem := m.Available
 	sc.ports = append(sc.ports[:0], m.ports...)
 	used := problem.Occupancy{Ports: sc.ports}
@@ -34,7 +34,7 @@ func (p *Packing) BuildPattern(f *Pattern, remaining []int64) {
 	for _, it := range f.items {
 		if it.Count = min(it.Count, remaining[it.Demand]); it.Count > 0 {
 			p.addToPattern(it.Demand, it.Count, &rem, &used)
-			f.worth += p.Dual[it.Demand] * it.Count
+			f.worth += p.Prices.Dual[it.Demand] * it.Count
 		}
 	}
 	f.made = true
@@ -52,7 +52,7 @@ func (p *Packing) BuildPattern(f *Pattern, remaining []int64) {
 		}
 	}
 	for i := first; i < len(p.openDemands) && p.openLists == nil; i += stride {
-		if d := p.openDemands[i]; remaining[d] > sc.used[d] && p.MachineAdmits(m, int(d)) && !p.isFull(d) {
+		if d := p.openDemands[i]; remaining[d] > sc.used[d] && p.Market.MachineAdmits(m, int(d)) && !p.isFull(d) {
 			sc.candidates = append(sc.candidates, d)
 		}
 	}
@@ -63,21 +63,21 @@ func (p *Packing) BuildPattern(f *Pattern, remaining []int64) {
 		if best = p.pickDemand(remaining, &rem, m, &used, best); best < 0 {
 			break
 		}
-		c := p.Demands[best].Class
+		c := p.Market.Demands[best].Class
 		n := min(remaining[best]-sc.used[best], max(1, problem.TimesIn(&c.Req, &rem, nd)/3))
-		n = min(n, p.maxPodsOf(best)-sc.used[best])
-		if p.Restricted[best] {
+		n = min(n, p.Market.maxPodsOf(best)-sc.used[best])
+		if p.Market.Restricted[best] {
 			n = min(n, p.podsNeighboursAllow(best, m, &used))
 		}
 		p.addToPattern(best, n, &rem, &used)
-		f.worth += p.Dual[best] * n
+		f.worth += p.Prices.Dual[best] * n
 	}
 	sc.ports = used.Ports[:0]
 	p.collectPattern(f)
 }
 
 // isFull says whether the pattern being made may hold no more of a demand, whatever fits.
-func (p *Packing) isFull(d int32) bool { return p.buf.used[d] >= p.maxPodsOf(int(d)) }
+func (p *Packing) isFull(d int32) bool { return p.buf.used[d] >= p.Market.maxPodsOf(int(d)) }
 
 // maxCandidates is how many demands a pattern is chosen from. Of more a sample is looked at, another each time: there
 // is always something to fit a gap among this many.
@@ -114,7 +114,7 @@ func (p *Packing) dropExhausted(remaining []int64) {
 	for _, d := range p.openDemands {
 		if remaining[d] > 0 {
 			kept = append(kept, d)
-			p.openBySet[p.SetOf[d]]++
+			p.openBySet[p.Market.SetOf[d]]++
 		}
 	}
 	p.openDemands = kept
@@ -123,15 +123,15 @@ func (p *Packing) dropExhausted(remaining []int64) {
 // openByOfferSet lists open demands by offer set where prices are adaptive, else nil: a pattern then looks only at
 // those that its machine admits.
 func (p *Packing) openByOfferSet() [][]int32 {
-	if !p.adaptivePrices {
+	if !p.Prices.adaptivePrices {
 		return nil
 	}
-	lists, all := make([][]int32, len(p.offerSets)), make([]int32, len(p.openDemands))
+	lists, all := make([][]int32, len(p.Market.offerSets)), make([]int32, len(p.openDemands))
 	for j, n := range p.openBySet {
 		lists[j], all = all[:0:n], all[n:]
 	}
 	for _, d := range p.openDemands {
-		lists[p.SetOf[d]] = append(lists[p.SetOf[d]], d)
+		lists[p.Market.SetOf[d]] = append(lists[p.Market.SetOf[d]], d)
 	}
 	return lists
 }
@@ -154,15 +154,15 @@ func (p *Packing) sampleCandidates(many, keep int) {
 
 // addToPattern books pods in the pattern being made.
 func (p *Packing) addToPattern(d int, n int64, rem *problem.Vec, used *problem.Occupancy) {
-	c := p.Demands[d].Class
-	for k, v := range p.requestOf(d) {
+	c := p.Market.Demands[d].Class
+	for k, v := range p.Market.requestOf(d) {
 		rem[k] -= v * n
 	}
 	if p.buf.used[d] == 0 {
 		p.buf.inPattern = append(p.buf.inPattern, d)
 	}
 	p.buf.used[d] += n
-	if p.Restricted[d] {
+	if p.Market.Restricted[d] {
 		p.countInPattern(c, n, used)
 	}
 }
@@ -170,7 +170,7 @@ func (p *Packing) addToPattern(d int, n int64, rem *problem.Vec, used *problem.O
 // podsNeighboursAllow is how many more pods of a demand the pattern being made takes, by ports, volumes and rules
 // over hosts.
 func (p *Packing) podsNeighboursAllow(d int, m *Machine, used *problem.Occupancy) int64 {
-	h := &p.neighbours[d]
+	h := &p.Market.neighbours[d]
 	c, n := h.Class, problem.Unlimited
 	if h.HasMore {
 		n = problem.PodsPortsAllow(c, used.Ports)
@@ -188,7 +188,7 @@ func (p *Packing) podsNeighboursAllow(d int, m *Machine, used *problem.Occupancy
 			for _, id := range r.Minus {
 				have -= p.buf.counts[id]
 			}
-			n = min(n, p.S.PodsRuleAllows(c, r, int64(have), 0, true))
+			n = min(n, p.Topo.PodsRuleAllows(c, r, int64(have), 0, true))
 		}
 	}
 	if h.HasMore && n > 0 && len(c.CsiVolumes) > 0 {
@@ -218,10 +218,10 @@ const shareShift = 20
 // worth is its biased dual over its share, the largest part that one pod takes of what is free of a resource.
 func (p *Packing) pickDemand(remaining []int64, rem *problem.Vec, m *Machine, used *problem.Occupancy, last int) int {
 	var inverse, room [problem.MaxDims]int64
-	for k := range p.S.NumDims {
+	for k := range p.In.NumDims {
 		room[k] = max(0, rem[k]) // what asks for none fits anywhere
-		if rem[k] > 0 && p.largest[k] > 0 && k < len(p.S.Dims) {
-			inverse[k] = problem.MulDiv(p.largest[k], 1<<shareShift, rem[k])
+		if rem[k] > 0 && p.Prices.largest[k] > 0 && k < len(p.In.Dims) {
+			inverse[k] = problem.MulDiv(p.Prices.largest[k], 1<<shareShift, rem[k])
 		}
 	}
 	gone := -1
@@ -231,8 +231,8 @@ func (p *Packing) pickDemand(remaining []int64, rem *problem.Vec, m *Machine, us
 	if p.bunched {
 		return p.pickFromBunches((*[4]int64)(room[:]), (*[4]int64)(inverse[:]), m, used, gone)
 	}
-	p.S.Steps += int64(len(p.buf.candidates))
-	if p.narrowRows != nil {
+	p.Work.Steps += int64(len(p.buf.candidates))
+	if p.Market.narrowRows != nil {
 		return p.pickDemandNarrow((*[4]int64)(room[:]), (*[4]int64)(inverse[:]), m, used, gone)
 	}
 	best, bestShare := -1, int64(1)
@@ -240,18 +240,18 @@ func (p *Packing) pickDemand(remaining []int64, rem *problem.Vec, m *Machine, us
 	for _, d32 := range p.buf.candidates {
 		d := int(d32)
 		short := int64(0) // negative where something does not fit
-		for k, v := range p.requestOf(d) {
+		for k, v := range p.Market.requestOf(d) {
 			short |= room[k&(problem.MaxDims-1)] - v
 		}
 		if short < 0 || d == gone {
 			continue
 		}
 		share := int64(1)
-		for k, v := range p.shareOf(d) {
+		for k, v := range p.Market.shareOf(d) {
 			share = max(share, v*inverse[k&(problem.MaxDims-1)]>>shareShift)
 		}
-		if best < 0 || p.biasedDual[d]*bestShare > p.biasedDual[best]*share {
-			if p.Restricted[d] && p.podsNeighboursAllow(d, m, used) <= 0 {
+		if best < 0 || p.Prices.biasedDual[d]*bestShare > p.Prices.biasedDual[best]*share {
+			if p.Market.Restricted[d] && p.podsNeighboursAllow(d, m, used) <= 0 {
 				continue // in this fill it will not fit again
 			}
 			best, bestShare = d, share
@@ -264,7 +264,7 @@ func (p *Packing) pickDemand(remaining []int64, rem *problem.Vec, m *Machine, us
 
 // pickDemandNarrow is pickDemand for few resources.
 func (p *Packing) pickDemandNarrow(room, inverse *[4]int64, m *Machine, used *problem.Occupancy, gone int) int {
-	cand, rows, lean := p.buf.candidates, p.narrowRows, p.biasedDual
+	cand, rows, lean := p.buf.candidates, p.Market.narrowRows, p.Prices.biasedDual
 	a, b, c, d := room[0], room[1], room[2], room[3]
 	i, j, k, l := inverse[0], inverse[1], inverse[2], inverse[3]
 	best, bestLean, bestShare, kept := -1, int64(0), int64(1), 0
@@ -275,7 +275,7 @@ func (p *Packing) pickDemandNarrow(room, inverse *[4]int64, m *Machine, used *pr
 		}
 		share := max(1, max(r.share[0]*i, r.share[1]*j, r.share[2]*k, r.share[3]*l)>>shareShift)
 		if lean[at]*bestShare > bestLean*share {
-			if p.Restricted[at] && p.podsNeighboursAllow(int(at), m, used) <= 0 {
+			if p.Market.Restricted[at] && p.podsNeighboursAllow(int(at), m, used) <= 0 {
 				continue
 			}
 			best, bestLean, bestShare = int(at), lean[at], share

@@ -16,8 +16,8 @@ import (
 // resources.
 func (p *Packing) packGreedily(remaining []int64) []batch {
 	var out []batch
-	r := Ranking{P: p, Patterns: make([]Pattern, len(p.Machines))}
-	value := p.totalWorth(remaining)
+	r := Ranking{P: p, Patterns: make([]Pattern, len(p.Market.Machines))}
+	value := p.Prices.totalWorth(remaining)
 	mark, anew := value, true
 	all, to := slices.Clone(p.openDemands), slices.Clone(p.openBySet)
 	p.openLists = p.openByOfferSet()
@@ -39,13 +39,13 @@ func (p *Packing) packGreedily(remaining []int64) []batch {
 		for _, it := range f.items {
 			copies = min(copies, remaining[it.Demand]/it.Count)
 		}
-		b := p.buyCopies(f.Machine, f.items, copies, remaining)
+		b := p.Market.buyCopies(f.Machine, f.items, copies, remaining)
 		out = append(out, b)
 		if value -= float64(f.worth) * float64(b.copies); value < mark/2 && len(remaining) > 2 {
-			p.PriceDemands(remaining)
-			value = p.totalWorth(remaining)
+			p.Prices.PriceDemands(remaining)
+			value = p.Prices.totalWorth(remaining)
 			mark, anew = value, true
-		} else if p.adaptivePrices {
+		} else if p.Prices.adaptivePrices {
 			r.adaptExclusivityPrices(&b, f.worth)
 		}
 	}
@@ -67,26 +67,26 @@ type Ranking struct {
 func (r *Ranking) Rebuild(remaining []int64) {
 	p := r.P
 	p.numberAlikeDemands()
-	u, dear, pods := p.resourcePrices, 1.0, int64(0)
-	if p.adaptivePrices {
-		p.countRemaining(remaining)
-		for k := range p.S.NumDims {
-			u[k] = max(u[k], p.feasibility.HighestPrice(k, func(*FeasibilityClass) bool { return true }))
+	u, dear, pods := p.Prices.resourcePrices, 1.0, int64(0)
+	if p.Prices.adaptivePrices {
+		p.Prices.countRemaining(remaining)
+		for k := range p.In.NumDims {
+			u[k] = max(u[k], p.Prices.feasibility.HighestPrice(k, func(*FeasibilityClass) bool { return true }))
 		}
 		for d, n := range remaining {
 			pods += n
-			if p.dualFactor != nil && n > 0 {
-				dear = max(dear, p.dualFactor[d])
+			if p.Prices.dualFactor != nil && n > 0 {
+				dear = max(dear, p.Prices.dualFactor[d])
 			}
 		}
 	}
 	r.heap = r.heap[:0]
-	for i, m := range p.Machines {
+	for i, m := range p.Market.Machines {
 		f := &r.Patterns[i]
 		f.Machine, f.made, f.items = i, false, f.items[:0]
-		if p.adaptivePrices {
+		if p.Prices.adaptivePrices {
 			var v problem.Sum128
-			for k := range p.S.NumDims {
+			for k := range p.In.NumDims {
 				if m.Available[k] > 0 {
 					v.AddProduct(u[k], m.Available[k])
 				}
@@ -110,8 +110,8 @@ func (r *Ranking) heapify() {
 
 // isBetter says whether the pattern of machine a is better than that of b.
 func (r *Ranking) isBetter(a, b int32) bool {
-	h1, l1 := bits.Mul64(uint64(r.Patterns[a].worth), uint64(r.P.Machines[b].AdjustedCost))
-	h2, l2 := bits.Mul64(uint64(r.Patterns[b].worth), uint64(r.P.Machines[a].AdjustedCost))
+	h1, l1 := bits.Mul64(uint64(r.Patterns[a].worth), uint64(r.P.Market.Machines[b].AdjustedCost))
+	h2, l2 := bits.Mul64(uint64(r.Patterns[b].worth), uint64(r.P.Market.Machines[a].AdjustedCost))
 	if h1 == h2 && l1 == l2 {
 		return a < b
 	}
@@ -140,7 +140,7 @@ func (r *Ranking) siftDown(i int) {
 // whether it did: limits only ever get tighter, and pods fewer.
 func (r *Ranking) dropIfUseless(i int) bool {
 	f := &r.Patterns[r.heap[i]]
-	if _, n := r.P.copiesAvailable(r.P.Machines[r.heap[i]]); n > 0 && f.worth > 0 {
+	if _, n := r.P.Market.copiesAvailable(r.P.Market.Machines[r.heap[i]]); n > 0 && f.worth > 0 {
 		return false
 	}
 	n := len(r.heap) - 1
@@ -171,7 +171,7 @@ func (r *Ranking) runnerUp() int32 {
 func (r *Ranking) BestPattern(remaining []int64) int {
 	p := r.P
 	for {
-		p.S.Steps += int64(len(p.Machines)) / 4
+		p.Work.Steps += int64(len(p.Market.Machines)) / 4
 		for len(r.heap) > 0 && r.dropIfUseless(0) {
 			continue
 		}
@@ -179,7 +179,7 @@ func (r *Ranking) BestPattern(remaining []int64) int {
 			return -1
 		}
 		i := r.heap[0]
-		m, f := p.Machines[i], &r.Patterns[i]
+		m, f := p.Market.Machines[i], &r.Patterns[i]
 		known, stale := f.made, false
 		for _, it := range f.items {
 			stale = stale || remaining[it.Demand] < it.Count
@@ -189,7 +189,7 @@ func (r *Ranking) BestPattern(remaining []int64) int {
 		}
 		second := r.runnerUp()
 		p.BuildPattern(f, remaining)
-		hair := f.worth > 0 && (second < 0 || !problem.RatioLess(f.worth+f.worth>>p.lossShift, m.AdjustedCost, r.Patterns[second].worth, p.Machines[second].AdjustedCost))
+		hair := f.worth > 0 && (second < 0 || !problem.RatioLess(f.worth+f.worth>>p.lossShift, m.AdjustedCost, r.Patterns[second].worth, p.Market.Machines[second].AdjustedCost))
 		r.siftDown(0)
 		if known && hair {
 			return int(i)

@@ -47,22 +47,22 @@ const (
 
 // prepareItems solves the relaxation and lists the demands that come nearest to paying for what they use.
 func (k *knapsack) prepareItems() {
-	p, nd := k.p, k.p.S.NumDims
+	p, nd := k.p, k.p.In.NumDims
 	var ds []int
 	for d, n := range k.whole {
-		if n > 0 && p.MachineAdmits(k.machine, d) && problem.FitsIn(&p.Demands[d].Class.Req, &k.machine.Available, nd) {
+		if n > 0 && p.Market.MachineAdmits(k.machine, d) && problem.FitsIn(&p.Market.Demands[d].Class.Req, &k.machine.Available, nd) {
 			ds = append(ds, d)
 		}
 	}
 	var amount []float64
 	var upper []int64
-	if p.maxEach != nil {
+	if p.Market.maxEach != nil {
 		upper = make([]int64, len(ds))
 		for i, d := range ds {
-			upper[i] = min(p.maxEach[d], problem.TimesIn(&p.Demands[d].Class.Req, &k.machine.Available, nd))
+			upper[i] = min(p.Market.maxEach[d], problem.TimesIn(&p.Market.Demands[d].Class.Req, &k.machine.Available, nd))
 		}
 	}
-	k.prices, amount = p.RelaxKnapsack(k.machine, ds, upper)
+	k.prices, amount = p.Prices.RelaxKnapsack(k.machine, ds, upper)
 	type near struct {
 		by int64 // what it falls short of paying, in proportion to its room
 		i  int
@@ -70,15 +70,15 @@ func (k *knapsack) prepareItems() {
 	list := make([]near, 0, len(ds))
 	all := make([]knapsackItem, len(ds))
 	for i, d := range ds {
-		req := &p.Demands[d].Class.Req
-		most := min(k.whole[d], problem.TimesIn(req, &k.machine.Available, nd), p.maxPodsOf(d))
-		if p.Restricted[d] {
+		req := &p.Market.Demands[d].Class.Req
+		most := min(k.whole[d], problem.TimesIn(req, &k.machine.Available, nd), p.Market.maxPodsOf(d))
+		if p.Market.Restricted[d] {
 			most = min(most, p.podsNeighboursAllow(d, k.machine, &problem.Occupancy{Ports: k.machine.ports}))
 		}
 		if most <= 0 {
 			continue
 		}
-		it := knapsackItem{demand: d, req: req, most: most, base: min(most, int64(amount[i])), loss: k.capacityCost(req) - p.Dual[d]}
+		it := knapsackItem{demand: d, req: req, most: most, base: min(most, int64(amount[i])), loss: k.capacityCost(req) - p.Prices.Dual[d]}
 		for j := range nd {
 			if k.machine.Available[j] > 0 {
 				it.size = max(it.size, problem.MulDiv(req[j], 1<<20, k.machine.Available[j]))
@@ -87,7 +87,7 @@ func (k *knapsack) prepareItems() {
 		all[i] = it
 		list = append(list, near{it.loss * (1 << 20) / (it.size + 1), i})
 	}
-	p.S.Steps += int64(len(ds) * nd * 4)
+	p.Work.Steps += int64(len(ds) * nd * 4)
 	slices.SortFunc(list, func(a, b near) int { return cmp.Or(cmp.Compare(a.by, b.by), cmp.Compare(a.i, b.i)) })
 	k.items = k.items[:0]
 	for _, x := range list[:min(len(list), maxKnapsackItems)] {
@@ -99,8 +99,8 @@ func (k *knapsack) prepareItems() {
 // RelaxKnapsack relaxes the knapsack of one machine over some demands: fractions of pods, and no more than most of
 // each, nil: as many as fit. It returns prices of the machine's resources (any would do for a bound, these make it
 // tight), micro-dollars << PriceShift, and the amounts taken.
-func (p *PricedPacking) RelaxKnapsack(m *Machine, ds []int, most []int64) (w [problem.MaxDims]int64, amount []float64) {
-	nd := p.S.NumDims
+func (p *Prices) RelaxKnapsack(m *Machine, ds []int, most []int64) (w [problem.MaxDims]int64, amount []float64) {
+	nd := p.In.NumDims
 	gain, rows, limit := make([]float64, len(ds)), make([][]float64, nd), make([]float64, nd)
 	for j := range rows {
 		rows[j], limit[j] = make([]float64, len(ds)), 1
@@ -113,7 +113,7 @@ func (p *PricedPacking) RelaxKnapsack(m *Machine, ds []int, most []int64) (w [pr
 		gain[i] = float64(p.Dual[d])
 		for j := range nd {
 			if m.Available[j] > 0 {
-				rows[j][i] = float64(p.Demands[d].Class.Req[j]) / float64(m.Available[j])
+				rows[j][i] = float64(p.Market.Demands[d].Class.Req[j]) / float64(m.Available[j])
 			}
 		}
 		if most != nil {
@@ -121,7 +121,7 @@ func (p *PricedPacking) RelaxKnapsack(m *Machine, ds []int, most []int64) (w [pr
 		}
 	}
 	amount, dual, pivots, _ := lp.MaximizeWithin(gain, rows, limit, upper, 60+4*len(upper))
-	p.S.Steps += int64(pivots * nd * len(ds))
+	p.Work.Steps += int64(pivots * nd * len(ds))
 	for j := range nd {
 		if m.Available[j] > 0 {
 			if v := dual[j] / float64(m.Available[j]) * (1 << (problem.PriceShift - problem.DualShift)); v > 0 && v < 1<<60 {
@@ -135,7 +135,7 @@ func (p *PricedPacking) RelaxKnapsack(m *Machine, ds []int, most []int64) (w [pr
 // capacityCost is what an amount of resources costs at w, micro-dollars << DualShift.
 func (k *knapsack) capacityCost(v *problem.Vec) int64 {
 	var sum problem.Sum128
-	for j := range k.p.S.NumDims {
+	for j := range k.p.In.NumDims {
 		if v[j] > 0 {
 			sum.AddProduct(k.prices[j], v[j])
 		}
@@ -156,18 +156,18 @@ func (k *knapsack) search(f *Pattern) {
 			it := &k.items[i]
 			k.counts[i] = max(0, it.base-less)
 			loss += it.loss * k.counts[i]
-			for j := range k.p.S.NumDims {
+			for j := range k.p.In.NumDims {
 				k.free[j] -= it.req[j] * k.counts[i]
 			}
 		}
 		k.branch(0, loss)
-		k.p.S.Steps += int64(k.nodes * (k.p.S.NumDims + 2))
+		k.p.Work.Steps += int64(k.nodes * (k.p.In.NumDims + 2))
 	}
 	f.items, f.worth = f.items[:0], 0
 	for i, n := range k.best {
 		if n > 0 {
 			f.items = append(f.items, Item{k.items[i].demand, n})
-			f.worth += k.p.Dual[k.items[i].demand] * n
+			f.worth += k.p.Prices.Dual[k.items[i].demand] * n
 		}
 	}
 	slices.SortFunc(f.items, func(a, b Item) int { return cmp.Compare(a.Demand, b.Demand) })
@@ -186,7 +186,7 @@ func (k *knapsack) branch(i int, loss int64) {
 	if loss >= k.least || k.nodes > maxKnapsackNodes {
 		return
 	}
-	it, nd := &k.items[i], k.p.S.NumDims
+	it, nd := &k.items[i], k.p.In.NumDims
 	if !problem.FitsIn(it.req, &k.free, nd) || k.counts[i] >= it.most {
 		k.branch(i+1, loss)
 		return

@@ -23,55 +23,55 @@ const (
 // of the ratio; where that leads astray, a step half as long is taken from the best packing. It returns the cheapest
 // that leaves no more pods than the first, and keeps the duals behind it. A round takes about each steps.
 func (p *Packing) learnDuals(whole, remaining []int64, batches []batch, each int64) []batch {
-	if len(p.Demands) < 2 || slices.ContainsFunc(remaining, func(n int64) bool { return n > 0 }) {
+	if len(p.Market.Demands) < 2 || slices.ContainsFunc(remaining, func(n int64) bool { return n > 0 }) {
 		return batches // what limits leave without a machine has all of it made anew
 	}
-	if p.priceAdaptations >= maxPriceAdaptations {
+	if p.Prices.priceAdaptations >= maxPriceAdaptations {
 		return batches
 	}
-	until := min(p.S.Steps+p.stepBudget/4, p.S.StepLimit)
-	if len(p.Demands) <= maxMasterRows {
-		until = min(p.S.Steps+p.stepBudget/8, p.S.StepLimit) // refineByColumns needs the rest
+	until := min(p.Work.Steps+p.stepBudget/4, p.Work.StepLimit)
+	if len(p.Market.Demands) <= maxMasterRows {
+		until = min(p.Work.Steps+p.stepBudget/8, p.Work.StepLimit) // refineByColumns needs the rest
 	}
-	if slices.Contains(p.Restricted, true) {
-		until = min(until, p.S.Steps+p.stepBudget/64) // packing is slow there, for what it takes in steps
+	if slices.Contains(p.Market.Restricted, true) {
+		until = min(until, p.Work.Steps+p.stepBudget/64) // packing is slow there, for what it takes in steps
 	}
-	if p.S.Steps+each > until {
+	if p.Work.Steps+each > until {
 		return batches
 	}
-	p.PriceDemands(whole)
-	resourceDual := slices.Clone(p.Dual)
-	best, factors := batches, slices.Repeat([]float64{1}, len(p.Demands))
+	p.Prices.PriceDemands(whole)
+	resourceDual := slices.Clone(p.Prices.Dual)
+	best, factors := batches, slices.Repeat([]float64{1}, len(p.Market.Demands))
 	bestFactors := slices.Clone(factors)
 	last, roots := best, 1
-	for round, fruitless := 0, 0; round < maxLearningRounds && fruitless < maxFruitlessRounds && p.S.Steps+each <= until && p.exceedsGap(best); round++ {
-		p.dualFactor = p.raiseDualFactors(last, resourceDual, factors, roots)
-		factors = p.dualFactor
-		p.refundBatches(best)
+	for round, fruitless := 0, 0; round < maxLearningRounds && fruitless < maxFruitlessRounds && p.Work.Steps+each <= until && p.Prices.exceedsGap(best); round++ {
+		p.Prices.dualFactor = p.Prices.raiseDualFactors(last, resourceDual, factors, roots)
+		factors = p.Prices.dualFactor
+		p.Market.refundBatches(best)
 		rest := slices.Clone(whole)
-		p.exclusivityPrices, p.priceAdaptations = [problem.MaxDims]exclusivityPrice{}, 0
-		p.PriceDemands(rest)
+		p.Prices.exclusivityPrices, p.Prices.priceAdaptations = [problem.MaxDims]exclusivityPrice{}, 0
+		p.Prices.PriceDemands(rest)
 		last = p.packGreedily(rest)
 		fruitless++
-		if leavesNoMore(rest, remaining) && p.adjustedCostOf(last) < p.adjustedCostOf(best) {
+		if leavesNoMore(rest, remaining) && p.Market.adjustedCostOf(last) < p.Market.adjustedCostOf(best) {
 			copy(remaining, rest)
 			best, bestFactors, fruitless = last, factors, 0
 			continue
 		}
-		p.refundBatches(last)
-		p.chargeBatches(best)
-		if cost := p.adjustedCostOf(best); p.adjustedCostOf(last) > cost+cost/16 {
+		p.Market.refundBatches(last)
+		p.Market.chargeBatches(best)
+		if cost := p.Market.adjustedCostOf(best); p.Market.adjustedCostOf(last) > cost+cost/16 {
 			last, factors, roots = best, bestFactors, roots+1
 		}
 	}
-	p.dualFactor = bestFactors
-	p.PriceDemands(whole)
+	p.Prices.dualFactor = bestFactors
+	p.Prices.PriceDemands(whole)
 	return best
 }
 
 // raiseDualFactors returns how much more than their resources pods are to be worth, after a packing; the more roots,
 // the shorter the step.
-func (p *PricedPacking) raiseDualFactors(batches []batch, resourceDual []int64, factors []float64, roots int) []float64 {
+func (p *Prices) raiseDualFactors(batches []batch, resourceDual []int64, factors []float64, roots int) []float64 {
 	paid, pods := make([]float64, len(factors)), make([]float64, len(factors))
 	for _, b := range batches {
 		worth := 0.0

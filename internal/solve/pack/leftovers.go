@@ -19,23 +19,23 @@ const maxLeftoverTries = 200
 // capacity, where limits allow no more machines. What may be given up for that is given up in this order: choice
 // among types that limits are charged for, preferences for offers, separation.
 func (s *Planner) placeLeftovers() {
-	if !slices.ContainsFunc(s.Classes, func(c *problem.Class) bool { return s.PlaceablePods(c) > 0 }) {
+	if !slices.ContainsFunc(s.Inst.Classes, func(c *problem.Class) bool { return s.Usage.PlaceablePods(c) > 0 }) {
 		return
 	}
-	s.purchaseCaps, s.keepPlaced = map[topology.ClassAssignment]int64{}, true
+	s.Placement.purchaseCaps, s.Placement.keepPlaced = map[topology.ClassAssignment]int64{}, true
 	s.tightenLimitCharges()
-	if s.CountMachines() <= maxConsolidatedMachines {
-		s.spareCapacity = &consolidation{s: &s.placement}
+	if s.Placement.CountMachines() <= maxConsolidatedMachines {
+		s.Placement.spareCapacity = &consolidation{s: s.Placement}
 	}
 	tries := 0
 	for near, moved := false, true; moved; near = true {
 		moved = false
-		for _, c := range s.Classes {
+		for _, c := range s.Inst.Classes {
 			if near && !c.Topology.Affinity {
 				continue
 			}
 			before := c.Assigned
-			for !c.Topology.HostAffinity && s.PlaceablePods(c) > 0 && tries < maxLeftoverTries && !s.OutOfSteps() {
+			for !c.Topology.HostAffinity && s.Usage.PlaceablePods(c) > 0 && tries < maxLeftoverTries && !s.Work.OutOfSteps() {
 				tries++
 				if !s.placeLeftoverOf(c) {
 					break
@@ -48,45 +48,45 @@ func (s *Planner) placeLeftovers() {
 
 // placeLeftoverOf tries a class once, and says whether to try it again.
 func (s *Planner) placeLeftoverOf(c *problem.Class) bool {
-	if s.spareCapacity != nil {
-		s.splitCopies() // also what was bought last: what comes behind it has been bought now
+	if s.Placement.spareCapacity != nil {
+		s.Placement.splitCopies() // also what was bought last: what comes behind it has been bought now
 	}
-	before, bins := c.Assigned, len(s.Bins)
-	demands, add := s.demandCollector()
+	before, bins := c.Assigned, len(s.Placement.Bins)
+	demands, add := s.Placement.demandCollector()
 	tied := len(c.Topology.Keys) > 0
 	if tied {
-		s.placeByDomain(c, c.Unplaced()-1, add)
+		s.Placement.placeByDomain(c, c.Unplaced()-1, add)
 	} else {
-		s.placeClass(c, add)
+		s.Placement.placeClass(c, add)
 	}
 	s.buyTier(*demands)
-	if bought := s.Bins[bins:]; slices.ContainsFunc(bought, func(b *Bin) bool { return !s.meetsMinValues(b) }) ||
+	if bought := s.Placement.Bins[bins:]; slices.ContainsFunc(bought, func(b *Bin) bool { return !s.Choices.meetsMinValues(b) }) ||
 		len(bought) > 0 && !s.acceptNewDomains(bought) {
 		for _, b := range bought {
-			s.Limits[b.Pool].Charge(b.charged, -b.Copies)
+			s.Purchases.Limits[b.Pool].Charge(b.charged, -b.Copies)
 			if b.quantity >= 0 {
-				s.Quantities[b.quantity] += b.Copies
+				s.Purchases.Quantities[b.quantity] += b.Copies
 			}
 			for _, it := range b.Items {
 				(*demands)[0].Unbought += it.Count * b.Copies // there is one: the class was tried at one topology assignment, or without any
 			}
 		}
-		s.Bins = s.Bins[:bins]
-		if s.spareCapacity != nil {
-			s.spareCapacity.bins = s.spareCapacity.bins[:min(bins, len(s.spareCapacity.bins))]
+		s.Placement.Bins = s.Placement.Bins[:bins]
+		if s.Placement.spareCapacity != nil {
+			s.Placement.spareCapacity.bins = s.Placement.spareCapacity.bins[:min(bins, len(s.Placement.spareCapacity.bins))]
 		}
 	}
 	s.placeAsLastResort(*demands)
 	for _, d := range *demands {
 		c.Assigned -= int(d.Unbought)
 		if d.Unbought > 0 && tied {
-			s.CountInDomains(c, d.assignment.Labels, d.assignment.InScope, -d.Unbought)
+			s.Topo.CountInDomains(c, d.assignment.Labels, d.assignment.InScope, -d.Unbought)
 			k := topology.ClassAssignment{Class: c.ID, Assignment: d.assignment.ID}
-			s.purchased[k] -= d.Unbought
-			s.purchaseCaps[k] = s.purchased[k] // not there; elsewhere perhaps
+			s.Placement.purchased[k] -= d.Unbought
+			s.Placement.purchaseCaps[k] = s.Placement.purchased[k] // not there; elsewhere perhaps
 		}
 		for _, id := range c.Topology.HostCounters {
-			s.Counters[id].Expected = 0
+			s.Topo.Counters[id].Expected = 0
 		}
 	}
 	return c.Assigned > before || len(*demands) > 0 && tied
@@ -95,7 +95,7 @@ func (s *Planner) placeLeftoverOf(c *problem.Class) bool {
 // placeAsLastResort puts pods for which nothing more is bought onto free capacity, whatever they would rather have: a
 // preference is no reason to refuse.
 func (s *Planner) placeAsLastResort(demands []*Demand) {
-	if s.spareCapacity == nil {
+	if s.Placement.spareCapacity == nil {
 		return
 	}
 	var left []*Demand
@@ -108,36 +108,36 @@ func (s *Planner) placeAsLastResort(demands []*Demand) {
 		}
 		left = append(left, d)
 	}
-	s.spareCapacity.ignoreSeparation = true
-	s.placeOnSpareCapacity(left)
-	s.spareCapacity.ignoreSeparation = false
+	s.Placement.spareCapacity.ignoreSeparation = true
+	s.Placement.placeOnSpareCapacity(left)
+	s.Placement.spareCapacity.ignoreSeparation = false
 }
 
 // tightenLimitCharges charges limits for each machine with no more than the smallest that holds its pods at the least
 // price: what is to be chosen from is narrowed before a pod is refused.
 func (s *Planner) tightenLimitCharges() {
-	for _, b := range s.Bins {
-		left := &s.Limits[b.Pool]
-		if !left.Limited || len(s.MinValuesOf(b.Pool)) > 0 {
+	for _, b := range s.Placement.Bins {
+		left := &s.Purchases.Limits[b.Pool]
+		if !left.Limited || len(s.Catalog.MinValuesOf(b.Pool)) > 0 {
 			continue
 		}
 		best := -1
-		for _, i := range s.PoolOffersCheapestFirst(b.Pool) {
-			if o := &s.Offers[i]; b.offers.Contains(i) && s.offerHoldsBin(b, o) && o.Charge.Fits(b.charged) && (best < 0 || o.Price < s.Offers[best].Price ||
-				o.Price == s.Offers[best].Price && o.Charge.Fits(s.Offers[best].Charge)) {
+		for _, i := range s.Catalog.PoolOffersCheapestFirst(b.Pool) {
+			if o := &s.Catalog.Offers[i]; b.offers.Contains(i) && s.Purchases.offerHoldsBin(b, o) && o.Charge.Fits(b.charged) && (best < 0 || o.Price < s.Catalog.Offers[best].Price ||
+				o.Price == s.Catalog.Offers[best].Price && o.Charge.Fits(s.Catalog.Offers[best].Charge)) {
 				best = i
 			}
 		}
 		if best >= 0 {
 			left.Charge(b.charged, -b.Copies)
-			b.charged = s.Offers[best].Charge
+			b.charged = s.Catalog.Offers[best].Charge
 			left.Charge(b.charged, b.Copies)
 		}
 	}
 }
 
 // placeOnSpareCapacity puts pods onto what is free on machines bought before.
-func (s *placement) placeOnSpareCapacity(demands []*Demand) {
+func (s *Placement) placeOnSpareCapacity(demands []*Demand) {
 	if len(s.Bins) == 0 || len(demands) == 0 {
 		return
 	}

@@ -26,7 +26,7 @@ var limitPriceLevels = [...]int64{0, 1, 4, 32}
 
 // limitCharge is what a machine of the pool is counted dearer by, micro-dollars an hour.
 func (s *Purchases) limitCharge(pool int, capacity model.Resources) int64 {
-	f := &s.Families[s.EquivalentPool[pool]]
+	f := &s.Catalog.Families[s.Catalog.EquivalentPool[pool]]
 	if s.Assumptions.limitPrices.level == 0 || !f.Limited {
 		return 0
 	}
@@ -52,7 +52,7 @@ func (s *Reviser) raiseLimitPrices(a Assumptions) (Assumptions, bool) {
 		return a, false
 	}
 	t.unplaced = append(slices.Clip(t.unplaced), n)
-	if n > 0 && t.level+1 < len(limitPriceLevels) && s.Steps < s.StepLimit {
+	if n > 0 && t.level+1 < len(limitPriceLevels) && s.Work.Steps < s.Work.StepLimit {
 		if t.level == 0 {
 			t.rate = s.limitRates()
 		}
@@ -73,8 +73,8 @@ func (s *Reviser) raiseLimitPrices(a Assumptions) (Assumptions, bool) {
 // buysFromLimitedPools says whether machines are bought from pools whose amounts are limited: of fewer or more of
 // them the same pods could be held.
 func (s *Reviser) buysFromLimitedPools() bool {
-	for _, b := range s.Bins {
-		for _, h := range s.Limits[b.Pool].Has {
+	for _, b := range s.plan.Placement.Bins {
+		for _, h := range s.plan.Purchases.Limits[b.Pool].Has {
 			if h {
 				return true
 			}
@@ -87,12 +87,12 @@ func (s *Reviser) buysFromLimitedPools() bool {
 func (s *Reviser) limitRates() []int64 {
 	var taken []int64
 	var price int64
-	for _, b := range s.Bins {
-		if !s.Limits[b.Pool].Limited {
+	for _, b := range s.plan.Placement.Bins {
+		if !s.plan.Purchases.Limits[b.Pool].Limited {
 			continue
 		}
 		price += b.price * b.Copies
-		for d, h := range s.Limits[b.Pool].Has {
+		for d, h := range s.plan.Purchases.Limits[b.Pool].Has {
 			for d >= len(taken) {
 				taken = append(taken, 0)
 			}

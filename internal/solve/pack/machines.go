@@ -9,6 +9,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
 // maxMachines is how many machines patterns are made for. Catalogues of real clouds stay below it once the dominated
@@ -18,13 +19,13 @@ const maxMachines = 256
 // thinMachines keeps, of too many machines, the one with the most worth for its cost among those of nearly one price
 // that admit the same demands, and for each demand one that holds it. What a machine becomes is chosen among all
 // types later.
-func (p *PricedPacking) thinMachines(remaining []int64) {
-	if len(p.Machines) <= maxMachines {
+func (p *Prices) thinMachines(remaining []int64) {
+	if len(p.Market.Machines) <= maxMachines {
 		return
 	}
-	nd := p.S.NumDims
-	worths := make([]int64, len(p.Machines))
-	for i, m := range p.Machines {
+	nd := p.In.NumDims
+	worths := make([]int64, len(p.Market.Machines))
+	for i, m := range p.Market.Machines {
 		var v problem.Sum128
 		for k := range nd {
 			if m.Available[k] > 0 {
@@ -39,30 +40,30 @@ func (p *PricedPacking) thinMachines(remaining []int64) {
 		price       int
 	}
 	best := map[bucket]int{}
-	for i, m := range p.Machines {
+	for i, m := range p.Market.Machines {
 		k := bucket{pool: m.pool, stock: m.Quantity, admits: string(problem.AppendWords(nil, m.Admits))}
 		for x := m.Price; x > 0; x = x * 7 / 8 {
 			k.price++
 		}
-		if was, ok := best[k]; !ok || problem.RatioLess(worths[was], p.Machines[was].AdjustedCost, worths[i], m.AdjustedCost) {
+		if was, ok := best[k]; !ok || problem.RatioLess(worths[was], p.Market.Machines[was].AdjustedCost, worths[i], m.AdjustedCost) {
 			best[k] = i
 		}
 	}
-	keep := make([]bool, len(p.Machines))
+	keep := make([]bool, len(p.Market.Machines))
 	for _, i := range best {
 		keep[i] = true
 	}
 	for d, n := range remaining {
 		least := -1
-		for i, m := range p.Machines {
-			if n <= 0 || !p.MachineAdmits(m, d) || !problem.FitsIn(&p.Demands[d].Class.Req, &m.Available, nd) {
+		for i, m := range p.Market.Machines {
+			if n <= 0 || !p.Market.MachineAdmits(m, d) || !problem.FitsIn(&p.Market.Demands[d].Class.Req, &m.Available, nd) {
 				continue
 			}
 			if keep[i] {
 				least = -1
 				break
 			}
-			if least < 0 || m.Price < p.Machines[least].Price {
+			if least < 0 || m.Price < p.Market.Machines[least].Price {
 				least = i
 			}
 		}
@@ -71,17 +72,25 @@ func (p *PricedPacking) thinMachines(remaining []int64) {
 		}
 	}
 	var out []*Machine
-	for i, m := range p.Machines {
+	for i, m := range p.Market.Machines {
 		if keep[i] {
 			out = append(out, m)
 		}
 	}
-	p.Machines, p.feasibilityIndex, p.resourcePricing = out, nil, nil
+	p.Market.Machines, p.Market.feasibilityIndex, p.resourcePricing = out, nil, nil
+}
+
+// valueNarrowing narrows machines of pools that ask for several values of a label to what minValues leaves of them.
+type valueNarrowing struct {
+	topology.Compiled
+	market          *Market
+	interchangeable map[interchangeKey]*interchangeableOffers
+	valuesOfSets    map[valuesKey]bool
 }
 
 // restrictAllToMinValues narrows machines to what minValues leaves of them, and adds those that were left out because a
 // machine dominates them which now does not.
-func (p *PackingProblem) restrictAllToMinValues(l problem.Level, all []*Machine) []*Machine {
+func (p *valueNarrowing) restrictAllToMinValues(l problem.Level, all []*Machine) []*Machine {
 	narrowed := map[int]*Machine{} // by offer
 	for _, m := range all {
 		admits := slices.Clone(m.Admits)
@@ -99,9 +108,9 @@ func (p *PackingProblem) restrictAllToMinValues(l problem.Level, all []*Machine)
 	if len(narrowed) == 0 {
 		return all
 	}
-	more := p.S.machinesOf(l, p.offerSets, func(i int) bool {
-		m := narrowed[p.S.Offers[i].DominatedBy]
-		return m != nil && !problem.IsWithin(p.S.Offers[i].Allocatable, &m.Available, p.S.NumDims)
+	more := p.market.Purchases.machinesOf(l, p.market.offerSets, func(i int) bool {
+		m := narrowed[p.market.Catalog.Offers[i].DominatedBy]
+		return m != nil && !problem.IsWithin(p.market.Catalog.Offers[i].Allocatable, &m.Available, p.market.In.NumDims)
 	})
 	for _, m := range more {
 		p.restrictToMinValues(m)
@@ -112,14 +121,14 @@ func (p *PackingProblem) restrictAllToMinValues(l problem.Level, all []*Machine)
 // restrictToMinValues narrows a machine of a pool that asks for several values of a label: a pattern may use only
 // what the offers that have these values have in common, and limits are charged for the largest of them. Demands for
 // which there are not that many values are not admitted. It reports whether the machine holds less now.
-func (p *PackingProblem) restrictToMinValues(m *Machine) (narrowed bool) {
-	if len(p.S.MinValuesOf(m.pool)) == 0 {
+func (p *valueNarrowing) restrictToMinValues(m *Machine) (narrowed bool) {
+	if len(p.market.Catalog.MinValuesOf(m.pool)) == 0 {
 		return false
 	}
-	count := p.S.CountValues(m.pool)
+	count := p.market.Catalog.CountValues(m.pool)
 	var kept []*problem.OfferSet
 	room, most := m.Available, m.capacity
-	for j, k := range p.offerSets {
+	for j, k := range p.market.offerSets {
 		if m.Admits[j>>6]>>(j&63)&1 == 0 {
 			continue
 		}
@@ -143,19 +152,19 @@ func (p *PackingProblem) restrictToMinValues(m *Machine) (narrowed bool) {
 // hasValues reports whether the offers of a set that may be choices beside a machine have the values that minValues asks
 // for, however little room they leave. It is asked first: where they have not, as for pods of one zone of a pool that
 // asks for two, every machine would be looked at offer by offer.
-func (p *PackingProblem) hasValues(m *Machine, set *problem.OfferSet) bool {
-	s := p.S
-	first := &s.Offers[m.offers[0]]
+func (p *valueNarrowing) hasValues(m *Machine, set *problem.OfferSet) bool {
+	s := p.market.Purchases
+	first := &s.Catalog.Offers[m.offers[0]]
 	k := valuesKey{p.choicesKey(m), set}
 	k.size = 0 // however little room they leave
 	if has, ok := p.valuesOfSets[k]; ok {
 		return has
 	}
-	count := s.CountValues(m.pool)
-	lo, hi := s.PoolOfferRange(m.pool)
+	count := s.Catalog.CountValues(m.pool)
+	lo, hi := s.Catalog.PoolOfferRange(m.pool)
 	for i := lo; i < hi && !count.IsMet(); i++ {
-		s.Steps++
-		x := &s.Offers[i]
+		s.Work.Steps++
+		x := &s.Catalog.Offers[i]
 		if count.Gains(i) && set.Contains(i) && x.Available && x.Offering.CapacityType == first.Offering.CapacityType && problem.SameVariant(x, first) {
 			count.Add(i)
 		}
@@ -177,8 +186,8 @@ type valuesKey struct {
 // minValues asks for, and what limits are charged for the largest of them; false if there are not that many values.
 // The offers are in all of the sets. Those with no less room are taken first, the cheapest first; if they do not do,
 // those that lose the machine least.
-func (p *PackingProblem) roomWithValues(m *Machine, sets []*problem.OfferSet, count *problem.ValueCount) (problem.Vec, model.Resources, bool) {
-	s := p.S
+func (p *valueNarrowing) roomWithValues(m *Machine, sets []*problem.OfferSet, count *problem.ValueCount) (problem.Vec, model.Resources, bool) {
+	s := p.market.Purchases
 	isIn := func(i int) bool {
 		return !slices.ContainsFunc(sets, func(k *problem.OfferSet) bool { return !k.Contains(i) })
 	}
@@ -192,13 +201,13 @@ func (p *PackingProblem) roomWithValues(m *Machine, sets []*problem.OfferSet, co
 	}
 	own()
 	room, most := m.Available, m.capacity
-	for _, i := range s.PoolOffersCheapestFirst(m.pool)[s.FirstPoolCandidate(m.pool, &room):] {
+	for _, i := range s.Catalog.PoolOffersCheapestFirst(m.pool)[s.Catalog.FirstPoolCandidate(m.pool, &room):] {
 		if count.IsMet() {
 			return room, most, true
 		}
-		s.Steps++
-		o := &s.Offers[i]
-		if !count.Gains(i) || !o.Available || o.Quantity >= 0 || !problem.IsWithin(&room, o.Allocatable, s.NumDims) || !isIn(i) || !s.AreInterchangeable(i, m.offers[0]) {
+		s.Work.Steps++
+		o := &s.Catalog.Offers[i]
+		if !count.Gains(i) || !o.Available || o.Quantity >= 0 || !problem.IsWithin(&room, o.Allocatable, s.In.NumDims) || !isIn(i) || !s.Catalog.AreInterchangeable(i, m.offers[0]) {
 			continue
 		}
 		count.Add(i)
@@ -215,14 +224,14 @@ func (p *PackingProblem) roomWithValues(m *Machine, sets []*problem.OfferSet, co
 		if !ok {
 			break
 		}
-		s.Steps++
+		s.Work.Steps++
 		if !count.Gains(x.offer) || !isIn(x.offer) {
 			continue
 		}
-		o := &s.Offers[x.offer]
+		o := &s.Catalog.Offers[x.offer]
 		count.Add(x.offer)
 		most = most.Max(o.Charge)
-		for k := range s.NumDims {
+		for k := range s.In.NumDims {
 			room[k] = min(room[k], o.Allocatable[k])
 		}
 		if count.IsMet() {
@@ -284,18 +293,18 @@ func (l *interchangeableOffers) sink(i int) {
 
 // interchangeableWith lists the offers that may be choices beside a machine; of those of a type that nothing tells apart
 // the first. Machines of one size share the list.
-func (p *PackingProblem) interchangeableWith(m *Machine, values *problem.ValueCount) *interchangeableOffers {
-	s := p.S
-	first := &s.Offers[m.offers[0]]
+func (p *valueNarrowing) interchangeableWith(m *Machine, values *problem.ValueCount) *interchangeableOffers {
+	s := p.market.Purchases
+	first := &s.Catalog.Offers[m.offers[0]]
 	k := p.choicesKey(m)
 	if list, ok := p.interchangeable[k]; ok {
 		return list
 	}
-	lo, hi := s.PoolOfferRange(m.pool)
-	s.Steps += int64(hi - lo)
+	lo, hi := s.Catalog.PoolOfferRange(m.pool)
+	s.Work.Steps += int64(hi - lo)
 	list := &interchangeableOffers{rest: make([]interchangeableOffer, 0, hi-lo)}
 	for i := lo; i < hi; i++ {
-		x := &s.Offers[i]
+		x := &s.Catalog.Offers[i]
 		if !x.Available || x.Quantity >= 0 || x.Offering.CapacityType != first.Offering.CapacityType || !problem.SameVariant(x, first) {
 			continue
 		}
@@ -303,7 +312,7 @@ func (p *PackingProblem) interchangeableWith(m *Machine, values *problem.ValueCo
 			continue
 		}
 		loss := int64(0)
-		for k := range s.NumDims {
+		for k := range s.In.NumDims {
 			if short := m.Available[k] - x.Allocatable[k]; short > 0 && m.Available[k] > 0 {
 				loss = max(loss, problem.MulDiv(short, 1_000_000, m.Available[k]))
 			}
@@ -321,15 +330,15 @@ func (p *PackingProblem) interchangeableWith(m *Machine, values *problem.ValueCo
 }
 
 // areAlike reports whether two offers are of one type, with the same room and values, for the same demands.
-func (p *PackingProblem) areAlike(i, j int, values *problem.ValueCount) bool {
-	a, b := &p.S.Offers[i], &p.S.Offers[j]
+func (p *valueNarrowing) areAlike(i, j int, values *problem.ValueCount) bool {
+	a, b := &p.market.Catalog.Offers[i], &p.market.Catalog.Offers[j]
 	return a.TypeStart == b.TypeStart && a.Size == b.Size && values.AreAlike(i, j) &&
-		!slices.ContainsFunc(p.offerSets, func(set *problem.OfferSet) bool { return set.Contains(i) != set.Contains(j) })
+		!slices.ContainsFunc(p.market.offerSets, func(set *problem.OfferSet) bool { return set.Contains(i) != set.Contains(j) })
 }
 
 // choicesKey names the offers that may be choices beside a machine.
-func (p *PackingProblem) choicesKey(m *Machine) interchangeKey {
-	first := &p.S.Offers[m.offers[0]]
+func (p *valueNarrowing) choicesKey(m *Machine) interchangeKey {
+	first := &p.market.Catalog.Offers[m.offers[0]]
 	return interchangeKey{m.pool, first.Size, first.Offering.CapacityType, fmt.Sprint(first.Offering.Labels[model.LabelNodeGroup], first.Variant)}
 }
 

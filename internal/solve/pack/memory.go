@@ -29,21 +29,21 @@ func (t *master) recallColumns(mem *RememberedColumns) {
 	}
 	p := t.p
 	demandsOf := map[string][]int{}
-	for d, x := range p.Demands {
-		if t.RowOf[d] >= 0 && !p.Restricted[d] {
+	for d, x := range p.Market.Demands {
+		if t.Program.RowOf[d] >= 0 && !p.Market.Restricted[d] {
 			demandsOf[x.Class.Spec.Key] = append(demandsOf[x.Class.Spec.Key], d)
 		}
 	}
 	machinesOf := map[[2]string][]int{}
-	for i, m := range p.Machines {
-		k := [2]string{p.S.Given.Pools[m.pool].Name, m.instanceType.Name}
+	for i, m := range p.Market.Machines {
+		k := [2]string{p.In.Given.Pools[m.pool].Name, m.instanceType.Name}
 		machinesOf[k] = append(machinesOf[k], i)
 	}
 	for i := range mem.Columns {
 		f := &mem.Columns[i]
 		for _, mi := range machinesOf[[2]string{f.Pool, f.InstanceType}] {
-			if c, ok := p.RebuildColumn(f, mi, demandsOf); ok {
-				t.TryColumn(c)
+			if c, ok := p.Market.RebuildColumn(f, mi, demandsOf); ok {
+				t.Program.TryColumn(c)
 				break
 			}
 		}
@@ -51,7 +51,7 @@ func (t *master) recallColumns(mem *RememberedColumns) {
 }
 
 // RebuildColumn is a remembered column on machine mi; false where it can't be made.
-func (p *PackingProblem) RebuildColumn(f *RememberedColumn, mi int, demandsOf map[string][]int) (Column, bool) {
+func (p *Market) RebuildColumn(f *RememberedColumn, mi int, demandsOf map[string][]int) (Column, bool) {
 	m := p.Machines[mi]
 	rem := m.Available
 	c := Column{Machine: mi}
@@ -64,7 +64,7 @@ func (p *PackingProblem) RebuildColumn(f *RememberedColumn, mi int, demandsOf ma
 				} else {
 					c.Items = append(c.Items, Item{d, f.Counts[i]})
 				}
-				for k := range p.S.NumDims {
+				for k := range p.In.NumDims {
 					rem[k] -= p.Demands[d].Class.Req[k] * f.Counts[i]
 				}
 				break
@@ -74,7 +74,7 @@ func (p *PackingProblem) RebuildColumn(f *RememberedColumn, mi int, demandsOf ma
 			return c, false
 		}
 	}
-	for k := range p.S.NumDims {
+	for k := range p.In.NumDims {
 		if rem[k] < 0 {
 			return c, false
 		}
@@ -90,15 +90,15 @@ func (p *PackingProblem) RebuildColumn(f *RememberedColumn, mi int, demandsOf ma
 // rememberColumns keeps the columns of the basis.
 func (t *master) rememberColumns(mem *RememberedColumns) {
 	p := t.p
-	for i, b := range t.basic {
-		if b < 0 || t.x[i] <= 0 || t.Cols[b].Fractions != nil || len(mem.Columns) >= maxRememberedColumns {
+	for i, b := range t.Program.basic {
+		if b < 0 || t.Program.x[i] <= 0 || t.Program.Cols[b].Fractions != nil || len(mem.Columns) >= maxRememberedColumns {
 			continue
 		}
-		c := &t.Cols[b]
-		m := p.Machines[c.Machine]
-		f := RememberedColumn{Pool: p.S.Given.Pools[m.pool].Name, InstanceType: m.instanceType.Name}
+		c := &t.Program.Cols[b]
+		m := p.Market.Machines[c.Machine]
+		f := RememberedColumn{Pool: p.In.Given.Pools[m.pool].Name, InstanceType: m.instanceType.Name}
 		for _, it := range c.Items {
-			f.Classes = append(f.Classes, p.Demands[it.Demand].Class.Spec.Key)
+			f.Classes = append(f.Classes, p.Market.Demands[it.Demand].Class.Spec.Key)
 			f.Counts = append(f.Counts, it.Count)
 		}
 		mem.Columns = append(mem.Columns, f)

@@ -13,7 +13,7 @@ import (
 
 // PlaceClasses decides for every pod between free capacity and a machine to buy. Classes with required affinity are
 // tried again after those they want to be near have been placed, until nothing moves.
-func (s *placement) PlaceClasses(waiting []*problem.Class) {
+func (s *Placement) PlaceClasses(waiting []*problem.Class) {
 	out, add := s.demandCollector()
 	for len(waiting) > 0 {
 		moved := false
@@ -37,21 +37,21 @@ func (s *placement) PlaceClasses(waiting []*problem.Class) {
 
 // demandCollector returns a list and a function that adds pods of a class to buy for to it: to the demand of the
 // class for this offer set, a new one where there is none.
-func (s *placement) demandCollector() (*[]*Demand, func(*problem.Class, *problem.OfferSet, int64, *topology.TopologyAssignment)) {
+func (s *Placement) demandCollector() (*[]*Demand, func(*problem.Class, *problem.OfferSet, int64, *topology.TopologyAssignment)) {
 	var out []*Demand
 	var demandSlab []Demand
 	if s.collected == nil {
-		s.collected = make([]collectedDemands, len(s.Classes))
+		s.collected = make([]collectedDemands, len(s.Inst.Classes))
 	}
 	return &out, func(c *problem.Class, set *problem.OfferSet, n int64, at *topology.TopologyAssignment) {
 		c.Assigned += int(n)
 		if at != nil {
-			s.CountInDomains(c, at.Labels, at.InScope, n)
+			s.Topo.CountInDomains(c, at.Labels, at.InScope, n)
 		}
 		for _, id := range c.Topology.HostCounters {
-			s.Counters[id].Expected += n
+			s.Topo.Counters[id].Expected += n
 		}
-		s.UseExclusiveVolumes(c)
+		s.Usage.UseExclusiveVolumes(c)
 		collected := &s.collected[c.ID]
 		if collected.in != &out {
 			collected.in, collected.last = &out, nil
@@ -66,7 +66,7 @@ func (s *placement) demandCollector() (*[]*Demand, func(*problem.Class, *problem
 			}
 			demandSlab = append(demandSlab, Demand{Class: c, Offers: set, collectedFor: set, assignment: at, next: collected.last})
 			d = &demandSlab[len(demandSlab)-1]
-			if w := s.PreferAmong(c, set); w != set && s.SomeOfferHolds(w, &c.Req) {
+			if w := s.Inst.PreferAmong(c, set); w != set && s.Catalog.SomeOfferHolds(w, &c.Req) {
 				d.Offers, d.permitted = w, set
 			}
 			collected.last = d
@@ -78,8 +78,8 @@ func (s *placement) demandCollector() (*[]*Demand, func(*problem.Class, *problem
 }
 
 // placeClass places what it can of one class.
-func (s *placement) placeClass(c *problem.Class, add func(*problem.Class, *problem.OfferSet, int64, *topology.TopologyAssignment)) {
-	limit := s.PlaceablePods(c)
+func (s *Placement) placeClass(c *problem.Class, add func(*problem.Class, *problem.OfferSet, int64, *topology.TopologyAssignment)) {
+	limit := s.Usage.PlaceablePods(c)
 	if limit == 0 {
 		return
 	}
@@ -89,23 +89,23 @@ func (s *placement) placeClass(c *problem.Class, add func(*problem.Class, *probl
 		return
 	}
 	s.fillNodes(c, keep)
-	if n := int64(c.Unplaced() - keep); n > 0 && !c.Topology.HostAffinity && s.SomeOfferHolds(c.Offers, &c.Req) {
+	if n := int64(c.Unplaced() - keep); n > 0 && !c.Topology.HostAffinity && s.Catalog.SomeOfferHolds(c.Offers, &c.Req) {
 		add(c, c.Offers, n, nil)
 	}
 }
 
 // fillNodes puts pods that no domain larger than a host ties onto existing nodes, in filling order. keep pods must
 // stay unplaced.
-func (s *placement) fillNodes(c *problem.Class, keep int) {
-	if c.Topology.HostAffinity && s.MayStartGroup(c) {
+func (s *Placement) fillNodes(c *problem.Class, keep int) {
+	if c.Topology.HostAffinity && s.Topo.MayStartGroup(c) {
 		s.startGroupOnNode(c, keep)
 		return
 	}
-	for node := range s.Nodes.List {
+	for node := range s.Inst.Nodes.List {
 		if c.Unplaced() <= keep {
 			return
 		}
-		if n := min(s.PodsNodeAccepts(c, node), int64(c.Unplaced()-keep)); n > 0 {
+		if n := min(s.Topo.PodsNodeAccepts(c, node), int64(c.Unplaced()-keep)); n > 0 {
 			s.placeOnNode(c, node, n)
 		}
 	}
@@ -114,13 +114,13 @@ func (s *placement) fillNodes(c *problem.Class, keep int) {
 // startGroupOnNode begins a group that must share one host on an existing node, but only where that node holds all
 // that waits of the class: begun on a small one, the rest could go nowhere. A co-located group that a machine could
 // hold goes there whole.
-func (s *placement) startGroupOnNode(c *problem.Class, keep int) {
-	if x := c.Group; x != nil && len(x.Members) > 1 && !x.Entangled && s.IsWholeAndPlaceable(x) && s.SomeOfferHolds(x.AsPod.Filter.Offers, &x.AsPod.Req) {
+func (s *Placement) startGroupOnNode(c *problem.Class, keep int) {
+	if x := c.Group; x != nil && len(x.Members) > 1 && !x.Entangled && s.Topo.IsWholeAndPlaceable(x) && s.Catalog.SomeOfferHolds(x.AsPod.Filter.Offers, &x.AsPod.Req) {
 		s.placeGroupOnNode(x, c)
 		return
 	}
-	for node := range s.Nodes.List {
-		if s.PodsNodeAccepts(c, node) >= int64(c.Unplaced()-keep) {
+	for node := range s.Inst.Nodes.List {
+		if s.Topo.PodsNodeAccepts(c, node) >= int64(c.Unplaced()-keep) {
 			s.placeOnNode(c, node, int64(c.Unplaced()-keep))
 			return
 		}
@@ -129,10 +129,10 @@ func (s *placement) startGroupOnNode(c *problem.Class, keep int) {
 
 // placeGroupOnNode puts a co-located group, of which the class may be the first, on the first node that holds all of
 // it.
-func (s *placement) placeGroupOnNode(x *problem.ColocatedGroup, first *problem.Class) {
-	for node := range s.Nodes.List {
-		if s.PodsNodeAccepts(first, node) == 0 || !problem.FitsSlice(&x.AsPod.Req, s.Nodes.Free[node*s.NumDims:node*s.NumDims+s.NumDims]) ||
-			slices.ContainsFunc(x.Members, func(c *problem.Class) bool { return !s.NodeAdmits(c.Filter, node) }) {
+func (s *Placement) placeGroupOnNode(x *problem.ColocatedGroup, first *problem.Class) {
+	for node := range s.Inst.Nodes.List {
+		if s.Topo.PodsNodeAccepts(first, node) == 0 || !problem.FitsSlice(&x.AsPod.Req, s.Usage.Free[node*s.In.NumDims:node*s.In.NumDims+s.In.NumDims]) ||
+			slices.ContainsFunc(x.Members, func(c *problem.Class) bool { return !s.Inst.NodeAdmits(c.Filter, node) }) {
 			continue
 		}
 		for _, c := range x.Members {
@@ -143,27 +143,27 @@ func (s *placement) placeGroupOnNode(x *problem.ColocatedGroup, first *problem.C
 }
 
 // placeOnNode books n pods of the class on an existing node.
-func (s *placement) placeOnNode(c *problem.Class, node int, n int64) {
-	free := s.Nodes.Free[node*s.NumDims : node*s.NumDims+s.NumDims]
+func (s *Placement) placeOnNode(c *problem.Class, node int, n int64) {
+	free := s.Usage.Free[node*s.In.NumDims : node*s.In.NumDims+s.In.NumDims]
 	for k := range free {
 		free[k] -= c.Req[k] * n
 	}
 	c.Assigned += int(n)
 	s.OnNodes = append(s.OnNodes, podsOnNode{Class: c.ID, Node: node, Count: int(n)})
 	if !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 {
-		s.OccupancyOf(node).AddClassInPlace(c)
+		s.Usage.OccupancyOf(node).AddClassInPlace(c)
 	}
-	s.CountOnHost(c, node, n)
+	s.Topo.CountOnHost(c, node, n)
 	if len(c.Topology.Keys) > 0 {
-		s.CountInDomains(c, s.Nodes.Labels[s.Nodes.ShapeOf[node]], s.NodeScopes(c, node), n)
+		s.Topo.CountInDomains(c, s.Inst.Nodes.Labels[s.Inst.Nodes.ShapeOf[node]], s.Topo.NodeScopes(c, node), n)
 	}
-	s.UseExclusiveVolumes(c)
+	s.Usage.UseExclusiveVolumes(c)
 }
 
 // placeByDomain places a class that topology ties, few pods at a time: free capacity before new machines, then the
 // domain where a spread counts least, then the cheaper one, then by name. keep pods stay unplaced.
-func (s *placement) placeByDomain(c *problem.Class, keep int, add func(*problem.Class, *problem.OfferSet, int64, *topology.TopologyAssignment)) {
-	sites := s.AssignmentsOf(c)
+func (s *Placement) placeByDomain(c *problem.Class, keep int, add func(*problem.Class, *problem.OfferSet, int64, *topology.TopologyAssignment)) {
+	sites := s.Assignments.AssignmentsOf(c)
 	for _, at := range sites {
 		at.Purchased = 0
 	}
@@ -176,16 +176,16 @@ func (s *placement) placeByDomain(c *problem.Class, keep int, add func(*problem.
 		}
 	}()
 	spreads := slices.ContainsFunc(c.Topology.DomainRules, func(r problem.Rule) bool { return r.Kind == problem.RuleSpread }) ||
-		slices.ContainsFunc(c.Topology.DomainCounters, func(id int) bool { return s.Counters[id].ForSpread })
+		slices.ContainsFunc(c.Topology.DomainCounters, func(id int) bool { return s.Topo.Counters[id].ForSpread })
 	prefers := slices.ContainsFunc(c.Topology.DomainRules, func(r problem.Rule) bool { return r.Kind == problem.RulePreference })
 	for c.Unplaced() > keep {
-		s.Steps += int64(len(sites))
+		s.Work.Steps += int64(len(sites))
 		best, bestN := (*topology.TopologyAssignment)(nil), int64(0)
-		first := c.Topology.Affinity && s.MayStartGroup(c)
+		first := c.Topology.Affinity && s.Topo.MayStartGroup(c)
 		var possible []string
 		for _, at := range sites {
-			n, _ := s.PodsDomainsAllow(c, at.Labels)
-			if n == 0 || s.keepPlaced && s.WouldCrowd(c, at) {
+			n, _ := s.Topo.PodsDomainsAllow(c, at.Labels)
+			if n == 0 || s.keepPlaced && s.Assignments.WouldCrowd(c, at) {
 				continue
 			}
 			if first {
@@ -194,15 +194,15 @@ func (s *placement) placeByDomain(c *problem.Class, keep int, add func(*problem.
 					continue
 				}
 			}
-			node := s.NextOpenNode(c, at)
+			node := s.Assignments.NextOpenNode(c, at)
 			if node < 0 {
 				if n = min(n, s.purchasablePods(c, at)); n == 0 {
 					continue
 				}
 			}
-			at.SpreadCount, at.Node = s.SpreadCountAt(c, at), node
-			at.UnmetPreference = s.UnmetPreferenceWeight(c, at.Labels)
-			at.Cost = s.AddPreferenceCost(at.Price, at.UnmetPreference)
+			at.SpreadCount, at.Node = s.Assignments.SpreadCountAt(c, at), node
+			at.UnmetPreference = s.Topo.UnmetPreferenceWeight(c, at.Labels)
+			at.Cost = s.In.AddPreferenceCost(at.Price, at.UnmetPreference)
 			if best == nil || at.IsBetterThan(best) {
 				best, bestN = at, n
 			}
@@ -218,7 +218,7 @@ func (s *placement) placeByDomain(c *problem.Class, keep int, add func(*problem.
 			n = 1
 		}
 		if best.Node >= 0 {
-			s.placeOnNode(c, best.Node, min(n, s.PodsNodeAccepts(c, best.Node)))
+			s.placeOnNode(c, best.Node, min(n, s.Topo.PodsNodeAccepts(c, best.Node)))
 			continue
 		}
 		best.Purchased += n
@@ -227,7 +227,7 @@ func (s *placement) placeByDomain(c *problem.Class, keep int, add func(*problem.
 }
 
 // purchasablePods is for how many more pods of the class machines may be bought at an assignment.
-func (s *placement) purchasablePods(c *problem.Class, at *topology.TopologyAssignment) int64 {
+func (s *Placement) purchasablePods(c *problem.Class, at *topology.TopologyAssignment) int64 {
 	if at.Offers == nil || c.Topology.HostAffinity {
 		return 0
 	}
@@ -239,13 +239,13 @@ func (s *placement) purchasablePods(c *problem.Class, at *topology.TopologyAssig
 }
 
 // startsElsewhere says whether the attempt assumes that the class's group begins at another assignment.
-func (s *placement) startsElsewhere(c *problem.Class, at *topology.TopologyAssignment) bool {
-	want, ok := s.Assumptions.GroupStarts[c.ID]
+func (s *Placement) startsElsewhere(c *problem.Class, at *topology.TopologyAssignment) bool {
+	want, ok := s.Purchases.Assumptions.GroupStarts[c.ID]
 	return ok && want != at.Name
 }
 
 // recordGroupStart notes that the first of a group that must share a domain goes to one of the possible assignments.
-func (s *placement) recordGroupStart(c *problem.Class, at *topology.TopologyAssignment, could []string) {
+func (s *Placement) recordGroupStart(c *problem.Class, at *topology.TopologyAssignment, could []string) {
 	if !slices.ContainsFunc(s.StartedGroups, func(b GroupStart) bool { return b.Class == c.ID }) {
 		s.StartedGroups = append(s.StartedGroups, GroupStart{Class: c.ID, Chosen: at.Name, Possible: could})
 	}
@@ -259,8 +259,8 @@ const minPodsForPricedFill = 64
 // It does nothing for an i that is not their beginning.
 //
 // What it is for: two thousand classes onto five thousand nodes that are part filled, a plan 3.6 % dearer without it.
-func (s *placement) fillNodesByPrice(waiting []*problem.Class, i int) {
-	if len(s.Nodes.List) == 0 || !s.Runs(stageNodesByPrice) || !waiting[i].IsUnconstrained() || i > 0 && waiting[i-1].IsUnconstrained() && waiting[i-1].Spec.Priority == waiting[i].Spec.Priority {
+func (s *Placement) fillNodesByPrice(waiting []*problem.Class, i int) {
+	if len(s.Inst.Nodes.List) == 0 || !s.In.Runs(stageNodesByPrice) || !waiting[i].IsUnconstrained() || i > 0 && waiting[i-1].IsUnconstrained() && waiting[i-1].Spec.Priority == waiting[i].Spec.Priority {
 		return
 	}
 	var demands []*Demand
@@ -269,32 +269,32 @@ func (s *placement) fillNodesByPrice(waiting []*problem.Class, i int) {
 		if !c.IsUnconstrained() || c.Spec.Priority != waiting[i].Spec.Priority {
 			break
 		}
-		if n := s.PlaceablePods(c); n > 0 {
+		if n := s.Usage.PlaceablePods(c); n > 0 {
 			demands = append(demands, &Demand{Class: c, Offers: c.Offers, Unbought: int64(n)})
 			pods += n
 		}
 	}
-	if pods < minPodsForPricedFill || len(demands) < 2 || len(s.Offers) == 0 {
+	if pods < minPodsForPricedFill || len(demands) < 2 || len(s.Catalog.Offers) == 0 {
 		return
 	}
-	p := s.NewPackingFor(problem.Level{Lo: 0, Hi: len(s.Offers)}, demands, false)
+	p := s.Purchases.NewPackingFor(problem.Level{Lo: 0, Hi: len(s.Catalog.Offers)}, demands, false)
 	remaining := make([]int64, len(demands))
 	for d := range demands {
 		remaining[d] = demands[d].Unbought
 	}
-	for node, x := range s.Nodes.List {
-		for k := range s.NumDims {
+	for node, x := range s.Inst.Nodes.List {
+		for k := range s.In.NumDims {
 			if !x.Closed && !x.Drained {
-				p.freeCapacity[k] += float64(max(0, s.Nodes.Free[node*s.NumDims+k]))
+				p.Prices.freeCapacity[k] += float64(max(0, s.Usage.Free[node*s.In.NumDims+k]))
 			}
 		}
 	}
-	p.PriceDemands(remaining)
-	for node, x := range s.Nodes.List {
+	p.Prices.PriceDemands(remaining)
+	for node, x := range s.Inst.Nodes.List {
 		if !x.Closed && !x.Drained {
 			for _, it := range p.fillNode(node, remaining) {
 				remaining[it.Demand] -= it.Count
-				s.placeOnNode(p.Demands[it.Demand].Class, node, it.Count)
+				s.placeOnNode(p.Market.Demands[it.Demand].Class, node, it.Count)
 			}
 		}
 	}
@@ -302,13 +302,13 @@ func (s *placement) fillNodesByPrice(waiting []*problem.Class, i int) {
 
 // fillNode chooses pods for the free capacity of an existing node as BuildPattern does for a machine.
 func (p *Packing) fillNode(node int, remaining []int64) []Item {
-	s, sc, nd := p.S, &p.buf, p.S.NumDims
-	s.ChargeDaemons(node)
+	s, sc, nd := p.Market.Purchases, &p.buf, p.In.NumDims
+	s.Usage.ChargeDaemons(node)
 	var rem problem.Vec
-	copy(rem[:], s.Nodes.Free[node*nd:node*nd+nd])
+	copy(rem[:], s.Usage.Free[node*nd:node*nd+nd])
 	sc.candidates = sc.candidates[:0]
 	for d, n := range remaining {
-		if c := p.Demands[d].Class; n > 0 && problem.FitsIn(&c.Req, &rem, nd) && s.NodeAdmits(c.Filter, node) {
+		if c := p.Market.Demands[d].Class; n > 0 && problem.FitsIn(&c.Req, &rem, nd) && s.Inst.NodeAdmits(c.Filter, node) {
 			sc.candidates = append(sc.candidates, int32(d))
 		}
 	}
@@ -318,7 +318,7 @@ func (p *Packing) fillNode(node int, remaining []int64) []Item {
 		if best = p.pickDemand(remaining, &rem, nil, &used, best); best < 0 {
 			break
 		}
-		n := min(remaining[best]-sc.used[best], max(1, problem.TimesIn(&p.Demands[best].Class.Req, &rem, nd)/3))
+		n := min(remaining[best]-sc.used[best], max(1, problem.TimesIn(&p.Market.Demands[best].Class.Req, &rem, nd)/3))
 		p.addToPattern(best, n, &rem, &used)
 	}
 	var f Pattern
@@ -328,21 +328,21 @@ func (p *Packing) fillNode(node int, remaining []int64) []Item {
 
 // demandColocatedGroups makes co-located groups demands of one pod each, where some machine holds them: they share
 // machines with whatever else is packed. It says whether there were any.
-func (s *placement) demandColocatedGroups() (any bool) {
-	for _, x := range s.ColocatedGroups {
-		if x.Entangled || !s.IsWholeAndPlaceable(x) {
+func (s *colocation) demandColocatedGroups() (any bool) {
+	for _, x := range s.Topo.ColocatedGroups {
+		if x.Entangled || !s.Topo.IsWholeAndPlaceable(x) {
 			continue
 		}
-		d := s.groupDemand(x)
-		if !s.SomeOfferHolds(d.Offers, &d.Class.Req) {
+		d := s.Purchases.groupDemand(x)
+		if !s.Catalog.SomeOfferHolds(d.Offers, &d.Class.Req) {
 			continue
 		}
 		any = true
-		s.Demands = append(s.Demands, d)
+		s.Placement.Demands = append(s.Placement.Demands, d)
 		for _, c := range x.Members {
 			c.Assigned = len(c.Pods)
 			for _, id := range c.Topology.HostCounters {
-				s.Counters[id].Expected += int64(len(c.Pods))
+				s.Topo.Counters[id].Expected += int64(len(c.Pods))
 			}
 		}
 	}
@@ -353,9 +353,9 @@ func (s *placement) demandColocatedGroups() (any bool) {
 func (s *Purchases) groupDemand(x *problem.ColocatedGroup) *Demand {
 	one := x.AsPod
 	one.Offers = x.Members[0].Offers
-	preferred := s.PreferAmong(x.Members[0], one.Offers)
+	preferred := s.Inst.PreferAmong(x.Members[0], one.Offers)
 	for _, c := range x.Members[1:] {
-		one.Offers, preferred = s.Intersect(one.Offers, c.Offers), s.Intersect(preferred, s.PreferAmong(c, c.Offers))
+		one.Offers, preferred = s.Catalog.Intersect(one.Offers, c.Offers), s.Catalog.Intersect(preferred, s.Inst.PreferAmong(c, c.Offers))
 	}
 	if one.Spec == nil {
 		one.Spec = &model.Class{Key: "lump", Priority: x.Members[0].Spec.Priority}
@@ -364,7 +364,7 @@ func (s *Purchases) groupDemand(x *problem.ColocatedGroup) *Demand {
 		}
 	}
 	d := &Demand{Class: one, Offers: one.Offers, Unbought: 1, total: 1}
-	if preferred != one.Offers && s.SomeOfferHolds(preferred, &one.Req) {
+	if preferred != one.Offers && s.Catalog.SomeOfferHolds(preferred, &one.Req) {
 		d.Offers, d.permitted = preferred, one.Offers
 	}
 	return d

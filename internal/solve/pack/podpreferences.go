@@ -10,6 +10,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
 // PreferencesOf reports which preferences a problem has. Those for nodes: a preferred node affinity, or a pool with a
@@ -65,7 +66,8 @@ func zonePreferencesOf(c *model.Class) (out []*zonePreference) {
 
 // zoneChooser counts pods by zone for the preferences of classes.
 type zoneChooser struct {
-	*Planner
+	topology.Compiled
+	plan        *Planner
 	preferences [][]*zonePreference                // by class of the demand
 	choosing    map[*model.Class][]*zonePreference // those that choose pods of a class
 }
@@ -73,25 +75,25 @@ type zoneChooser struct {
 // ChooseZonesByPreference narrows machines to buy that may stand in several zones at the same price to the zone that
 // the preferences of their pods over zones make best. It costs nothing.
 func (s *Planner) ChooseZonesByPreference() {
-	x := zoneChooser{Planner: s, preferences: make([][]*zonePreference, len(s.Classes)), choosing: map[*model.Class][]*zonePreference{}}
+	x := zoneChooser{Compiled: s.Compiled, plan: s, preferences: make([][]*zonePreference, len(s.Inst.Classes)), choosing: map[*model.Class][]*zonePreference{}}
 	some := false
-	for i, c := range s.Classes {
+	for i, c := range s.Inst.Classes {
 		x.preferences[i] = zonePreferencesOf(c.Spec)
 		some = some || len(x.preferences[i]) > 0
 	}
 	if !some {
 		return
 	}
-	for i := range s.Given.Nodes {
-		for _, p := range s.Given.Nodes[i].Pods {
-			x.count(s.Given.Nodes[i].Labels[model.LabelZone], p.Class, 1)
+	for i := range s.In.Given.Nodes {
+		for _, p := range s.In.Given.Nodes[i].Pods {
+			x.count(s.In.Given.Nodes[i].Labels[model.LabelZone], p.Class, 1)
 		}
 	}
-	for _, p := range s.OnNodes {
-		x.count(s.Nodes.List[p.Node].Labels[model.LabelZone], s.Classes[p.Class].Spec, int64(p.Count))
+	for _, p := range s.Placement.OnNodes {
+		x.count(s.Inst.Nodes.List[p.Node].Labels[model.LabelZone], s.Inst.Classes[p.Class].Spec, int64(p.Count))
 	}
-	bins := s.Bins
-	s.Bins = nil
+	bins := s.Placement.Bins
+	s.Placement.Bins = nil
 	prefers := func(b *Bin) bool {
 		return slices.ContainsFunc(b.Items, func(it binItem) bool { return len(x.preferences[it.Class]) > 0 })
 	}
@@ -107,12 +109,12 @@ func (s *Planner) ChooseZonesByPreference() {
 			x.countBin(zones[0].name, b, b.Copies)
 		}
 		if !prefers(b) {
-			s.Bins = append(s.Bins, b)
+			s.Placement.Bins = append(s.Placement.Bins, b)
 			continue
 		}
 		left -= b.Copies
 		if len(zones) < 2 || b.Copies == 1 && left == 0 && x.isIndifferent(zones, b) {
-			s.Bins = append(s.Bins, b)
+			s.Placement.Bins = append(s.Placement.Bins, b)
 			continue
 		}
 		for range b.Copies {
@@ -120,10 +122,10 @@ func (s *Planner) ChooseZonesByPreference() {
 			one := *b
 			one.Copies, one.offers = 1, best.offers
 			x.countBin(best.name, &one, 1)
-			s.Bins = append(s.Bins, &one)
+			s.Placement.Bins = append(s.Placement.Bins, &one)
 		}
 	}
-	s.mergeEqualBins()
+	s.Placement.mergeEqualBins()
 }
 
 // zoneOffers is the offers of a bin in one zone.
@@ -135,14 +137,14 @@ type zoneOffers struct {
 // zonesAtSamePrice lists the zones, by name, in which the cheapest machine that holds a bin costs as little as anywhere. A bin of a
 // limited quantity, or of a pool that asks for several values of a label, stays as it is.
 func (x *zoneChooser) zonesAtSamePrice(b *Bin) (out []zoneOffers) {
-	if b.quantity >= 0 || len(x.WantedMinValues(b.Pool)) > 0 {
+	if b.quantity >= 0 || len(x.Catalog.WantedMinValues(b.Pool)) > 0 {
 		return nil
 	}
-	least := x.leastBinPrice(b)
+	least := x.plan.Purchases.leastBinPrice(b)
 	bits := map[string][]uint64{}
-	for i := range x.Offers {
+	for i := range x.Catalog.Offers {
 		if b.offers.Contains(i) {
-			z := x.Offers[i].Offering.Zone
+			z := x.Catalog.Offers[i].Offering.Zone
 			if bits[z] == nil {
 				bits[z] = make([]uint64, len(b.offers.Bits))
 			}
@@ -151,7 +153,7 @@ func (x *zoneChooser) zonesAtSamePrice(b *Bin) (out []zoneOffers) {
 	}
 	for z, set := range bits {
 		one := *b
-		if one.offers = x.InternOfferSet(set); x.leastBinPrice(&one) == least {
+		if one.offers = x.Catalog.InternOfferSet(set); x.plan.Purchases.leastBinPrice(&one) == least {
 			out = append(out, zoneOffers{z, one.offers})
 		}
 	}
@@ -165,7 +167,7 @@ func (x *zoneChooser) count(zone string, c *model.Class, n int64) {
 	if !known {
 		for _, of := range x.preferences {
 			for _, w := range of {
-				if x.SelectorMatches(&w.selector, c) {
+				if x.In.SelectorMatches(&w.selector, c) {
 					list = append(list, w)
 				}
 			}
@@ -184,7 +186,7 @@ func (x *zoneChooser) isIndifferent(zones []zoneOffers, b *Bin) bool {
 
 func (x *zoneChooser) countBin(zone string, b *Bin, copies int64) {
 	for _, it := range b.Items {
-		x.count(zone, x.Classes[it.Class].Spec, it.Count*copies)
+		x.count(zone, x.Inst.Classes[it.Class].Spec, it.Count*copies)
 	}
 }
 

@@ -56,22 +56,22 @@ func (x *resourcePricing) pricesFor(total []float64) (u [problem.MaxDims]int64) 
 }
 
 // machinePricing is the pricing of the machines that are to be packed.
-func (p *PricedPacking) machinePricing() *resourcePricing {
+func (p *Prices) machinePricing() *resourcePricing {
 	if p.resourcePricing != nil {
 		return p.resourcePricing
 	}
 	var sizes []problem.Vec
 	var cost []int64
-	for _, m := range p.Machines {
+	for _, m := range p.Market.Machines {
 		if n := len(sizes) - 1; m.Quantity >= 0 || n >= 0 && cost[n] == m.Price && sizes[n] == m.Available {
 			continue // of those of limited quantity there are too few to set prices, and of those alike one is enough
 		}
 		sizes, cost = append(sizes, m.Available), append(cost, m.Price)
 	}
-	x := newResourcePricing(sizes, cost, p.S.NumDims)
-	for k := range p.S.NumDims {
+	x := newResourcePricing(sizes, cost, p.In.NumDims)
+	for k := range p.In.NumDims {
 		x.cheapest[k] = -1
-		for _, m := range p.Machines {
+		for _, m := range p.Market.Machines {
 			if m.Available[k] > 0 {
 				if v := problem.MulDiv(m.Price, 1<<problem.PriceShift, m.Available[k]); x.cheapest[k] < 0 || v < x.cheapest[k] {
 					x.cheapest[k] = v
@@ -124,11 +124,11 @@ func scaleDown(u *[problem.MaxDims]int64, limit, value problem.Sum128, nd int) {
 // PriceDemands sets what resources and pods are worth in a packing: the dual prices, and a little of what each
 // resource costs at least, so that what is plentiful does not seem free. It returns what the pods left cost at least,
 // micro-dollars an hour.
-func (p *PricedPacking) PriceDemands(remaining []int64) int64 {
-	nd := p.S.NumDims
+func (p *Prices) PriceDemands(remaining []int64) int64 {
+	nd := p.In.NumDims
 	total := make([]float64, nd)
 	for d, n := range remaining {
-		for k, v := range p.requestOf(d) {
+		for k, v := range p.Market.requestOf(d) {
 			total[k] += float64(v) * float64(n)
 		}
 	}
@@ -138,16 +138,16 @@ func (p *PricedPacking) PriceDemands(remaining []int64) int64 {
 	p.resourcePrices = p.machinePricing().pricesFor(total)
 	var floor problem.Sum128
 	for d, n := range remaining {
-		for k, v := range p.requestOf(d) {
+		for k, v := range p.Market.requestOf(d) {
 			floor.AddProduct(p.resourcePrices[k], v*n)
 		}
 	}
-	least := max(floor.Micro(), p.dearestPodPrice(remaining))
+	least := max(floor.Micro(), p.Market.dearestPodPrice(remaining))
 	if p.adaptivePrices {
 		p.averagePrices(total)
 	}
 	p.priceExclusivities(remaining)
-	for k := range p.S.Dims {
+	for k := range p.In.Dims {
 		p.resourcePrices[k] += max(0, p.resourcePricing.cheapest[k]) / 64
 	}
 	p.priceByResources()
@@ -155,7 +155,7 @@ func (p *PricedPacking) PriceDemands(remaining []int64) int64 {
 	for d, v := range p.dualFactor {
 		p.Dual[d] = max(1, int64(float64(p.Dual[d])*v))
 	}
-	for d := range p.Demands {
+	for d := range p.Market.Demands {
 		p.resourceDual[d], p.biasedDual[d] = p.Dual[d], p.Dual[d]>>biasShift+1
 	}
 	return least
@@ -163,18 +163,18 @@ func (p *PricedPacking) PriceDemands(remaining []int64) int64 {
 
 // priceByResources sets duals to what the resources of pods cost, and shares of the largest machine where that has
 // grown.
-func (p *PricedPacking) priceByResources() {
+func (p *Prices) priceByResources() {
 	was := p.largest
-	for k := range p.S.NumDims {
+	for k := range p.In.NumDims {
 		p.largest[k] = max(p.largest[k], p.resourcePricing.largest[k])
 	}
-	if n := len(p.Demands); p.Dual == nil {
+	if n := len(p.Market.Demands); p.Dual == nil {
 		p.Dual, p.resourceDual, p.biasedDual = make([]int64, n), make([]int64, n), make([]int64, n)
 	}
-	for d := range p.Demands {
+	for d := range p.Market.Demands {
 		var v problem.Sum128
-		share := p.shareOf(d)
-		for k, q := range p.requestOf(d) {
+		share := p.Market.shareOf(d)
+		for k, q := range p.Market.requestOf(d) {
 			v.AddProduct(p.resourcePrices[k], q)
 			if p.largest[k] != was[k] && k < len(share) {
 				share[k] = min(problem.MulDiv(q, 1<<shareShift, p.largest[k]), 1<<shareShift)
@@ -186,16 +186,16 @@ func (p *PricedPacking) priceByResources() {
 
 // raiseByFeasibility raises duals to prices by who may go where. It returns what the pods left cost at least by
 // those, or least, what is known already. Where such prices say next to nothing more, they are not looked at again.
-func (p *PricedPacking) raiseByFeasibility(remaining []int64, least int64) int64 {
-	nd := p.S.NumDims
+func (p *Prices) raiseByFeasibility(remaining []int64, least int64) int64 {
+	nd := p.In.NumDims
 	p.feasibility = &FeasibilityClasses{}
 	if !p.uniformPrices {
-		p.feasibility = p.FeasibilityClassesOf(remaining)
+		p.feasibility = p.Market.FeasibilityClassesOf(remaining)
 	}
 	if x := p.feasibility; len(x.Classes) > 1 {
 		x.SolvePrices(p.freeCapacity[:nd], nil)
 		v := x.TotalWorth().Micro()
-		p.uniformPrices = v-least <= problem.MulDiv(least, p.S.Policy.MaxGapPPM, 1_000_000)
+		p.uniformPrices = v-least <= problem.MulDiv(least, p.In.Policy.MaxGapPPM, 1_000_000)
 		if v > least {
 			least = v
 			for d, at := range x.ClassOf {
@@ -204,7 +204,7 @@ func (p *PricedPacking) raiseByFeasibility(remaining []int64, least int64) int64
 				}
 				var v problem.Sum128
 				for k := range nd {
-					v.AddProduct(x.prices[at][k], p.Demands[d].Class.Req[k])
+					v.AddProduct(x.prices[at][k], p.Market.Demands[d].Class.Req[k])
 				}
 				p.Dual[d] = max(p.Dual[d], v.Dual())
 			}
@@ -216,10 +216,10 @@ func (p *PricedPacking) raiseByFeasibility(remaining []int64, least int64) int64
 // averagePrices takes for the price of resources the mean of what it would be were there an eighth more of one or of
 // another of them. Of two that are nearly as scarce all of the price falls on one, and patterns would waste the
 // other, and then the other way round.
-func (p *PricedPacking) averagePrices(total []float64) {
+func (p *Prices) averagePrices(total []float64) {
 	var sum [problem.MaxDims]int64
-	n, nd := int64(0), p.S.NumDims
-	for k := range p.S.Dims {
+	n, nd := int64(0), p.In.NumDims
+	for k := range p.In.Dims {
 		if total[k] == 0 {
 			continue
 		}
@@ -244,14 +244,14 @@ const biasShift = 8
 
 // dearestPodPrice is the price of the cheapest machine that holds one pod of a demand, for the demand where that is
 // most: whatever the plan, it has such a machine. It is 0 for many demands, where one machine matters little.
-func (p *PackingProblem) dearestPodPrice(remaining []int64) (most int64) {
+func (p *Market) dearestPodPrice(remaining []int64) (most int64) {
 	if len(remaining) > 64 {
 		return 0 // among so many one machine is nothing
 	}
 	for d, n := range remaining {
 		least := int64(-1)
 		for _, m := range p.Machines {
-			if n > 0 && p.MachineAdmits(m, d) && (least < 0 || m.Price < least) && problem.FitsIn(&p.Demands[d].Class.Req, &m.Available, p.S.NumDims) {
+			if n > 0 && p.MachineAdmits(m, d) && (least < 0 || m.Price < least) && problem.FitsIn(&p.Demands[d].Class.Req, &m.Available, p.In.NumDims) {
 				least = m.Price
 			}
 		}
@@ -261,7 +261,7 @@ func (p *PackingProblem) dearestPodPrice(remaining []int64) (most int64) {
 }
 
 // totalWorth is what pods are worth together; it only says when to price anew.
-func (p *PricedPacking) totalWorth(remaining []int64) (sum float64) {
+func (p *Prices) totalWorth(remaining []int64) (sum float64) {
 	for d, n := range remaining {
 		sum += float64(p.Dual[d]) * float64(n)
 	}

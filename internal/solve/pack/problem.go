@@ -9,6 +9,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
 // Machine is equal offers: one type of one pool at one price with the same capacity, which admit the same demands.
@@ -19,7 +20,7 @@ type Machine struct {
 	Available    problem.Vec // for pods; less than the type has where MinValues asks for other types too
 	Price        int64       // micro-dollars an hour
 	AdjustedCost int64       // see AdjustPrice, with limit prices; plans are compared by it
-	Admits       []uint64    // offer sets of demands, as a bitmap by number in PackingProblem
+	Admits       []uint64    // offer sets of demands, as a bitmap by number in Market
 	offers       []int
 	ports        problem.TakenPorts // by DaemonSets
 	searchFutile bool               // searching its patterns for a ceiling came to no end
@@ -49,10 +50,11 @@ type batch struct {
 	copies  int64
 }
 
-// PackingProblem is demands and the machines that they may be packed onto, all of one level.
-type PackingProblem struct {
-	S       *Purchases
-	Demands []*Demand
+// Market is demands and the machines that they may be packed onto, all of one level.
+type Market struct {
+	topology.Compiled
+	Purchases *Purchases
+	Demands   []*Demand
 
 	offerSets []*problem.OfferSet
 	SetOf     []int // by demand: the number of its offer set
@@ -65,8 +67,6 @@ type PackingProblem struct {
 	neighbours []problem.NeighbourRules // by demand: which
 	Relaxed    bool                     // for a bound: patterns need only keep the rules that a bound knows
 
-	interchangeable    map[interchangeKey]*interchangeableOffers
-	valuesOfSets       map[valuesKey]bool
 	exclusivityDemands [][]int           // by mutual anti-affinity group; see exclusivityDemandsOf
 	feasibilityIndex   *feasibilityIndex // nil: not made for these machines yet
 	FreeAccess         []int8            // by demand: how much free capacity is open to it; nil: not told apart by that
@@ -74,10 +74,11 @@ type PackingProblem struct {
 	numKinds           int               // how many numbers there are
 }
 
-// PricedPacking is what pods and resources are worth in a packing: dual prices, which guide greedy packing and prove
+// Prices is what pods and resources are worth in a packing: dual prices, which guide greedy packing and prove
 // bounds.
-type PricedPacking struct {
-	PackingProblem
+type Prices struct {
+	topology.Compiled
+	Market *Market
 
 	resourcePrices  [problem.MaxDims]int64   // of a unit of each resource, micro-dollars << PriceShift
 	resourcePricing *resourcePricing         // nil: not made for these machines yet
@@ -99,7 +100,10 @@ type PricedPacking struct {
 
 // Packing is the work of buying machines for demands within one level: patterns, and the order to buy them in.
 type Packing struct {
-	PricedPacking
+	topology.Compiled
+	Market *Market
+	Prices *Prices
+
 	stepBudget int64 // for refining
 	separated  bool  // preferences of pods to be apart are kept
 	lossShift  uint  // binary digits of the loss that greedy overlooks
@@ -125,13 +129,14 @@ func (s *Purchases) NewPacking(l problem.Level, demands []*Demand) *Packing {
 // NewPackingFor is a packing of demands onto the machines of a level, narrowed to what MinValues leaves of them or
 // not: a bound may not narrow.
 func (s *Purchases) NewPackingFor(l problem.Level, demands []*Demand, keepMinValues bool) *Packing {
-	p := &Packing{openDemands: make([]int32, 0, len(demands))}
-	p.PackingProblem = PackingProblem{S: s, SetOf: make([]int, len(demands)), Demands: demands, Restricted: make([]bool, len(demands)),
+	p := &Packing{Compiled: s.Compiled, openDemands: make([]int32, 0, len(demands))}
+	p.Market = &Market{Compiled: s.Compiled, Purchases: s, SetOf: make([]int, len(demands)), Demands: demands, Restricted: make([]bool, len(demands)),
 		neighbours: make([]problem.NeighbourRules, len(demands))}
-	if s.NumDims <= len(narrowRow{}.request) {
-		p.narrowRows = make([]narrowRow, len(demands))
+	p.Prices = &Prices{Compiled: s.Compiled, Market: p.Market}
+	if s.In.NumDims <= len(narrowRow{}.request) {
+		p.Market.narrowRows = make([]narrowRow, len(demands))
 	} else {
-		p.wideRows = make([]int64, len(demands)*(s.NumDims+len(s.Dims)))
+		p.Market.wideRows = make([]int64, len(demands)*(s.In.NumDims+len(s.In.Dims)))
 	}
 	number := map[int]int{}
 	var offerSets []*problem.OfferSet
@@ -142,45 +147,46 @@ func (s *Purchases) NewPackingFor(l problem.Level, demands []*Demand, keepMinVal
 			number[d.Offers.ID] = n
 			offerSets = append(offerSets, d.Offers)
 		}
-		p.SetOf[i] = n
+		p.Market.SetOf[i] = n
 		p.openDemands = append(p.openDemands, int32(i))
-		copy(p.requestOf(i), d.Class.Req[:s.NumDims])
-		p.Restricted[i], p.neighbours[i] = d.Class.RestrictsNeighbours(), d.Class.NeighbourRules()
+		copy(p.Market.requestOf(i), d.Class.Req[:s.In.NumDims])
+		p.Market.Restricted[i], p.Market.neighbours[i] = d.Class.RestrictsNeighbours(), d.Class.NeighbourRules()
 	}
 	p.dropIdleRules()
 	p.lossShift, p.sampleSize = 20, 4*maxCandidates
-	if slices.Contains(p.Restricted, true) {
+	if slices.Contains(p.Market.Restricted, true) {
 		p.sampleSize = maxCandidates
 		p.lossShift = 8 // patterns change with every restricted pod: making all anew each time would take too long
 	}
 	if keepMinValues {
-		p.applyNodeCaps()
+		p.Market.applyNodeCaps()
 	}
-	p.buf = patternBuffers{used: make([]int64, len(demands)), counts: make([]int32, len(s.Counters))}
-	all := s.machinesOf(l, offerSets, func(i int) bool { return s.Offers[i].DominatedBy < 0 })
-	p.offerSets, p.openBySet = offerSets, make([]int, len(offerSets))
-	for _, j := range p.SetOf {
+	p.buf = patternBuffers{used: make([]int64, len(demands)), counts: make([]int32, len(s.Topo.Counters))}
+	all := s.machinesOf(l, offerSets, func(i int) bool { return s.Catalog.Offers[i].DominatedBy < 0 })
+	p.Market.offerSets, p.openBySet = offerSets, make([]int, len(offerSets))
+	for _, j := range p.Market.SetOf {
 		p.openBySet[j]++
 	}
 	if keepMinValues {
-		all = p.restrictAllToMinValues(l, all)
+		v := valueNarrowing{Compiled: s.Compiled, market: p.Market}
+		all = v.restrictAllToMinValues(l, all)
 	}
-	p.Machines = p.dropDominated(all)
+	p.Market.Machines = p.Market.dropDominated(all)
 	return p
 }
 
 // dropIdleRules leaves out of the rules that patterns are held against those that pods on nodes have against others: no
 // pod of the demands is counted by them, and there may be thousands.
 func (p *Packing) dropIdleRules() {
-	counted := make([]bool, len(p.S.Counters))
-	for _, d := range p.Demands {
+	counted := make([]bool, len(p.Topo.Counters))
+	for _, d := range p.Market.Demands {
 		for _, id := range d.Class.Topology.HostCounters {
 			counted[id] = true
 		}
 	}
 	isAsked := func(r *problem.Rule) bool { return r.Kind != problem.RuleAntiOfOthers || counted[r.Counter] }
-	for i := range p.neighbours {
-		h, kept := &p.neighbours[i], 0
+	for i := range p.Market.neighbours {
+		h, kept := &p.Market.neighbours[i], 0
 		for j := range h.Rules {
 			if isAsked(&h.Rules[j]) {
 				kept++
@@ -203,7 +209,7 @@ func (p *Packing) dropIdleRules() {
 // wanted. Offers that nothing tells apart are one machine.
 func (s *Purchases) machinesOf(l problem.Level, offerSets []*problem.OfferSet, wanted func(i int) bool) []*Machine {
 	words := (len(offerSets) + 63) / 64
-	byKey := make(map[machineKey]*Machine, min(len(s.Sizes), l.Hi-l.Lo))
+	byKey := make(map[machineKey]*Machine, min(len(s.Catalog.Sizes), l.Hi-l.Lo))
 	var all []*Machine
 	admits := make([]uint64, words)
 	any := offerSets[0]
@@ -219,19 +225,19 @@ func (s *Purchases) machinesOf(l problem.Level, offerSets []*problem.OfferSet, w
 		if !wanted(i) {
 			return
 		}
-		o := &s.Offers[i]
+		o := &s.Catalog.Offers[i]
 		clear(admits)
 		for j, set := range offerSets {
 			if set.Contains(i) {
 				admits[j>>6] |= 1 << (j & 63)
 			}
 		}
-		s.Steps += int64(len(offerSets))/8 + 1
+		s.Work.Steps += int64(len(offerSets))/8 + 1
 		key := machineKeyOf(o, admits)
 		m := byKey[key]
 		if m == nil {
 			m = &Machine{pool: o.Pool, instanceType: o.InstanceType, Available: *o.Allocatable, Price: o.Price, ports: problem.TakenPorts(nil).Take(&o.Ports), Quantity: o.Quantity,
-				AdjustedCost: s.AdjustPrice(o.Price) + s.limitCharge(o.Pool, o.Charge), Admits: slices.Clone(admits),
+				AdjustedCost: s.In.AdjustPrice(o.Price) + s.limitCharge(o.Pool, o.Charge), Admits: slices.Clone(admits),
 				capacity: o.Charge}
 			byKey[key] = m
 			all = append(all, m)
@@ -243,7 +249,7 @@ func (s *Purchases) machinesOf(l problem.Level, offerSets []*problem.OfferSet, w
 
 // applyNodeCaps has demands whose rules over hosts concern no other class be restricted by a number alone. Where a
 // machine may hold two demands of one class they are not.
-func (p *PackingProblem) applyNodeCaps() {
+func (p *Market) applyNodeCaps() {
 	first := map[*problem.Class]int{}
 	for i, d := range p.Demands {
 		if d.Class.MaxPerNewNode == 0 {
@@ -266,27 +272,27 @@ func (p *PackingProblem) applyNodeCaps() {
 	}
 }
 
-// narrowRow is what a pod of a demand asks for, and that as a share of PricedPacking.largest, where there are few
+// narrowRow is what a pod of a demand asks for, and that as a share of Prices.largest, where there are few
 // enough resources to look at all of them at once.
 type narrowRow struct{ request, share [4]int64 }
 
 // requestOf is what a pod of a demand asks for.
-func (p *PackingProblem) requestOf(d int) []int64 {
+func (p *Market) requestOf(d int) []int64 {
 	if p.narrowRows != nil {
-		return p.narrowRows[d].request[:p.S.NumDims]
+		return p.narrowRows[d].request[:p.In.NumDims]
 	}
-	at := d * (p.S.NumDims + len(p.S.Dims))
-	return p.wideRows[at : at+p.S.NumDims]
+	at := d * (p.In.NumDims + len(p.In.Dims))
+	return p.wideRows[at : at+p.In.NumDims]
 }
 
 // shareOf is that request as a share of the largest machine's resources, in parts of 1<<shareShift; mutual
 // anti-affinity groups have none.
-func (p *PackingProblem) shareOf(d int) []int64 {
+func (p *Market) shareOf(d int) []int64 {
 	if p.narrowRows != nil {
-		return p.narrowRows[d].share[:len(p.S.Dims)]
+		return p.narrowRows[d].share[:len(p.In.Dims)]
 	}
-	at := d*(p.S.NumDims+len(p.S.Dims)) + p.S.NumDims
-	return p.wideRows[at : at+len(p.S.Dims)]
+	at := d*(p.In.NumDims+len(p.In.Dims)) + p.In.NumDims
+	return p.wideRows[at : at+len(p.In.Dims)]
 }
 
 // machineKey is what offers have in common that are one machine.
@@ -312,11 +318,11 @@ func machineKeyOf(o *problem.Offer, admits []uint64) machineKey {
 
 // dropDominated drops machines that another dominates: no less capacity, no higher price, no fewer demands, and
 // nothing that limits tell apart. It sorts them by price.
-func (p *PackingProblem) dropDominated(all []*Machine) []*Machine {
+func (p *Market) dropDominated(all []*Machine) []*Machine {
 	slices.SortStableFunc(all, func(a, b *Machine) int {
 		return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(b.Available[0], a.Available[0]))
 	})
-	nd := p.S.NumDims
+	nd := p.In.NumDims
 	var kept []*Machine
 	most := make([]int64, 0, len(all)*nd) // by machine kept: the room that it or one before it has
 	beaten := func(m *Machine) bool {
@@ -349,8 +355,8 @@ func (p *PackingProblem) dropDominated(all []*Machine) []*Machine {
 }
 
 // dominates says whether a is as good as b for every demand, price aside.
-func (p *PackingProblem) dominates(a, b *Machine) bool {
-	if a.Quantity >= 0 || len(a.ports) > 0 || !problem.IsWithin(&b.Available, &a.Available, p.S.NumDims) {
+func (p *Market) dominates(a, b *Machine) bool {
+	if a.Quantity >= 0 || len(a.ports) > 0 || !problem.IsWithin(&b.Available, &a.Available, p.In.NumDims) {
 		return false
 	}
 	for i, w := range b.Admits {
@@ -358,7 +364,7 @@ func (p *PackingProblem) dominates(a, b *Machine) bool {
 			return false
 		}
 	}
-	l := &p.S.Families[a.pool]
+	l := &p.Catalog.Families[a.pool]
 	if !l.Limited {
 		return true
 	}
@@ -374,13 +380,13 @@ func (p *PackingProblem) dominates(a, b *Machine) bool {
 }
 
 // MachineAdmits says whether pods of a demand may go to the machine, resources aside.
-func (p *PackingProblem) MachineAdmits(m *Machine, d int) bool {
+func (p *Market) MachineAdmits(m *Machine, d int) bool {
 	w := p.SetOf[d]
 	return m.Admits[w>>6]>>(w&63)&1 != 0
 }
 
 // maxPodsOf is how many pods of a demand a new machine may hold whatever fits; see Class.MaxPerNewNode.
-func (p *PackingProblem) maxPodsOf(d int) int64 {
+func (p *Market) maxPodsOf(d int) int64 {
 	if p.maxEach == nil {
 		return problem.Unlimited
 	}
@@ -388,7 +394,7 @@ func (p *PackingProblem) maxPodsOf(d int) int64 {
 }
 
 // OwnHostLimit is how many pods of a demand one new machine may hold by the class's own ports and anti-affinity.
-func (p *PackingProblem) OwnHostLimit(d int) int64 {
+func (p *Market) OwnHostLimit(d int) int64 {
 	c := p.Demands[d].Class
 	n := problem.Unlimited
 	for i := range c.Topology.HostRules {
@@ -405,8 +411,8 @@ func (p *PackingProblem) OwnHostLimit(d int) int64 {
 }
 
 // patternCandidates are the demands that a pattern of the machine may hold, and how many pods of each.
-func (p *PackingProblem) patternCandidates(m *Machine, whole []int64) (ds []int, most []int64) {
-	nd := p.S.NumDims
+func (p *Market) patternCandidates(m *Machine, whole []int64) (ds []int, most []int64) {
+	nd := p.In.NumDims
 	for d, n := range whole {
 		req := &p.Demands[d].Class.Req
 		if n <= 0 || !p.MachineAdmits(m, d) || !problem.FitsIn(req, &m.Available, nd) {
@@ -427,28 +433,28 @@ func (p *PackingProblem) patternCandidates(m *Machine, whole []int64) (ds []int,
 
 // copiesAvailable is the first pool of a machine's family whose limits still allow some, and how many machines these
 // and the limited quantity allow.
-func (p *PackingProblem) copiesAvailable(m *Machine) (pool int, n int64) {
-	for _, pool = range p.S.Families[m.pool].Pools {
-		if n = p.S.Limits[pool].CopiesAllowed(m.capacity); n > 0 {
+func (p *Market) copiesAvailable(m *Machine) (pool int, n int64) {
+	for _, pool = range p.Catalog.Families[m.pool].Pools {
+		if n = p.Purchases.Limits[pool].CopiesAllowed(m.capacity); n > 0 {
 			break
 		}
 	}
 	if m.Quantity >= 0 {
-		n = min(n, p.S.Quantities[m.Quantity])
+		n = min(n, p.Purchases.Quantities[m.Quantity])
 	}
 	return pool, n
 }
 
 // chargeMachines books machines against limits and limited quantities; a negative number gives them back.
-func (p *PackingProblem) chargeMachines(m *Machine, pool int, copies int64) {
-	p.S.Limits[pool].Charge(m.capacity, copies)
+func (p *Market) chargeMachines(m *Machine, pool int, copies int64) {
+	p.Purchases.Limits[pool].Charge(m.capacity, copies)
 	if m.Quantity >= 0 {
-		p.S.Quantities[m.Quantity] -= copies
+		p.Purchases.Quantities[m.Quantity] -= copies
 	}
 }
 
 // buyCopies buys copies of a pattern as far as limits allow; none is a zero batch.
-func (p *PackingProblem) buyCopies(mi int, items []Item, copies int64, remaining []int64) batch {
+func (p *Market) buyCopies(mi int, items []Item, copies int64, remaining []int64) batch {
 	m := p.Machines[mi]
 	pool, most := p.copiesAvailable(m)
 	copies = min(copies, most)
@@ -463,14 +469,14 @@ func (p *PackingProblem) buyCopies(mi int, items []Item, copies int64, remaining
 }
 
 // chargeBatches charges limits for batches whose charge was taken back.
-func (p *PackingProblem) chargeBatches(batches []batch) {
+func (p *Market) chargeBatches(batches []batch) {
 	for _, b := range batches {
 		p.chargeMachines(b.machine, b.pool, b.copies)
 	}
 }
 
 // refundBatches takes back what limits were charged for batches.
-func (p *PackingProblem) refundBatches(batches []batch) {
+func (p *Market) refundBatches(batches []batch) {
 	for _, b := range batches {
 		p.chargeMachines(b.machine, b.pool, -b.copies)
 	}
@@ -478,7 +484,7 @@ func (p *PackingProblem) refundBatches(batches []batch) {
 
 // adjustedCostOf is what plans are compared by: each pattern counts as the machine that holds it at the least
 // adjusted cost, which is what will be bought, whichever it was made for.
-func (p *PackingProblem) adjustedCostOf(batches []batch) (sum int64) {
+func (p *Market) adjustedCostOf(batches []batch) (sum int64) {
 	for i := range batches {
 		sum += p.cheapestHolder(&batches[i]) * batches[i].copies
 	}
@@ -486,7 +492,7 @@ func (p *PackingProblem) adjustedCostOf(batches []batch) (sum int64) {
 }
 
 // cheapestHolder is the adjusted cost of that machine.
-func (p *PackingProblem) cheapestHolder(b *batch) int64 {
+func (p *Market) cheapestHolder(b *batch) int64 {
 	least := b.machine.AdjustedCost
 	if b.machine.Quantity >= 0 {
 		return least
@@ -501,9 +507,9 @@ func (p *PackingProblem) cheapestHolder(b *batch) int64 {
 			sum[k] += v * it.Count
 		}
 	}
-	p.S.Steps += int64(len(p.Machines)) / 4
+	p.Work.Steps += int64(len(p.Machines)) / 4
 	for _, m := range p.Machines {
-		if m.AdjustedCost < least && m.Quantity < 0 && problem.FitsIn(&sum, &m.Available, p.S.NumDims) && !slices.ContainsFunc(b.items, func(it Item) bool { return !p.MachineAdmits(m, it.Demand) }) {
+		if m.AdjustedCost < least && m.Quantity < 0 && problem.FitsIn(&sum, &m.Available, p.In.NumDims) && !slices.ContainsFunc(b.items, func(it Item) bool { return !p.MachineAdmits(m, it.Demand) }) {
 			least = m.AdjustedCost
 		}
 	}

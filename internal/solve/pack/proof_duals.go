@@ -11,44 +11,44 @@ import "github.com/dovetail-sh/dovetail/internal/solve/problem"
 // ends when nothing more can be proved, when the plan's cost is proven near enough, or when the steps allowed are
 // done. The duals are left in Purchases.ColumnDuals.
 func (t *master) findProofDuals(cost, until int64) {
-	p, s := t.p, t.p.S
-	t.PricesOnly, p.Relaxed = true, true
-	t.Recompute()
+	p, s := t.p, t.p.Market.Purchases
+	t.Program.PricesOnly, p.Market.Relaxed = true, true
+	t.Program.Recompute()
 	whole := t.demandTotals()
 	best, held := -1.0, 0.0
-	proven := make([]float64, len(t.Rows)) // the dual prices behind best
-	enough := float64(cost) / (1 + float64(s.Policy.MaxGapPPM)/1e6)
-	for s.Steps < until && best < enough {
-		for i, d := range t.Rows {
-			p.Dual[d] = int64((float64(held*proven[i]) + float64((1-held)*max(0, t.Y[i]))) * (1 << problem.DualShift))
+	proven := make([]float64, len(t.Program.Rows)) // the dual prices behind best
+	enough := float64(cost) / (1 + float64(s.In.Policy.MaxGapPPM)/1e6)
+	for s.Work.Steps < until && best < enough {
+		for i, d := range t.Program.Rows {
+			p.Prices.Dual[d] = int64((float64(held*proven[i]) + float64((1-held)*max(0, t.Program.Y[i]))) * (1 << problem.DualShift))
 		}
 		scale := 1.0
 		var found []Column
-		for mi, m := range p.Machines {
+		for mi, m := range p.Market.Machines {
 			if m.Quantity < 0 {
 				scale = min(scale, t.repairDuals(mi, m, whole, &found))
 			}
 		}
 		bound := 0.0
-		for i, d := range t.Rows {
-			bound += float64(float64(p.Dual[d]) * t.Need[i])
+		for i, d := range t.Program.Rows {
+			bound += float64(float64(p.Prices.Dual[d]) * t.Program.Need[i])
 		}
 		if bound *= scale / (1 << problem.DualShift); bound > best {
 			best = bound
-			for i, d := range t.Rows {
-				proven[i] = float64(p.Dual[d]) / (1 << problem.DualShift)
+			for i, d := range t.Program.Rows {
+				proven[i] = float64(p.Prices.Dual[d]) / (1 << problem.DualShift)
 			}
 		}
 		var done bool
-		if held, done = t.AddRound(found, best, held); done {
+		if held, done = t.Program.AddRound(found, best, held); done {
 			break
 		}
 	}
 	if s.ColumnDuals == nil {
 		s.ColumnDuals = map[int]int64{}
 	}
-	for i, d := range t.Rows {
-		id := p.Demands[d].Class.ID
+	for i, d := range t.Program.Rows {
+		id := p.Market.Demands[d].Class.ID
 		v := int64(proven[i] * (1 << problem.DualShift))
 		if was, ok := s.ColumnDuals[id]; ok {
 			v = min(v, was)
@@ -67,7 +67,7 @@ func (t *master) repairDuals(mi int, m *Machine, whole []int64, found *[]Column)
 	p := t.p
 	price := m.Price << CeilingShift
 	for range maxDualRepairs {
-		top, ds, amount := p.PatternCeiling(m, whole, price)
+		top, ds, amount := p.Prices.PatternCeiling(m, whole, price)
 		if top <= price {
 			return 1
 		}
@@ -78,7 +78,7 @@ func (t *master) repairDuals(mi int, m *Machine, whole []int64, found *[]Column)
 				continue
 			}
 			c.Items, c.Fractions = append(c.Items, Item{Demand: d}), append(c.Fractions, amount[i])
-			if q := t.Need[t.RowOf[d]] / amount[i]; p.Dual[d] > 0 && (at < 0 || q < low) {
+			if q := t.Program.Need[t.Program.RowOf[d]] / amount[i]; p.Prices.Dual[d] > 0 && (at < 0 || q < low) {
 				low, at = q, i
 			}
 		}
@@ -88,8 +88,8 @@ func (t *master) repairDuals(mi int, m *Machine, whole []int64, found *[]Column)
 		if at < 0 {
 			break
 		}
-		p.Dual[ds[at]] = max(0, p.Dual[ds[at]]-int64(float64(top-price)/amount[at])-1)
+		p.Prices.Dual[ds[at]] = max(0, p.Prices.Dual[ds[at]]-int64(float64(top-price)/amount[at])-1)
 	}
-	top, _, _ := p.PatternCeiling(m, whole, price)
+	top, _, _ := p.Prices.PatternCeiling(m, whole, price)
 	return min(1, float64(price)/float64(max(1, top)))
 }

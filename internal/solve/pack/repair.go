@@ -17,26 +17,26 @@ import (
 // What it is for: NodePools with limits over a catalogue with nothing in proportion ("limits of odd" of the drawn
 // problems, seed 2), a plan 4.5 % dearer without it.
 func (p *Packing) ruinAndRecreate(batches []batch, until int64) []batch {
-	misses, enough := 0, p.lowerBound+problem.MulDiv(p.lowerBound, p.S.Policy.MaxGapPPM, 1_000_000)
-	for round := 0; p.S.Steps < until && misses < maxFruitlessRepairs && totalPrice(batches) > enough; round++ {
-		keep, out := p.ruinWorst(batches, round)
+	misses, enough := 0, p.Prices.lowerBound+problem.MulDiv(p.Prices.lowerBound, p.In.Policy.MaxGapPPM, 1_000_000)
+	for round := 0; p.Work.Steps < until && misses < maxFruitlessRepairs && totalPrice(batches) > enough; round++ {
+		keep, out := p.Prices.ruinWorst(batches, round)
 		if len(keep) == 0 { // greedy has packed all of it already
 			misses++
 			continue
 		}
-		remaining := make([]int64, len(p.Demands))
+		remaining := make([]int64, len(p.Market.Demands))
 		for _, b := range out {
 			for _, it := range b.items {
 				remaining[it.Demand] += it.Count * b.copies
 			}
 		}
-		was := p.adjustedCostOf(out)
-		p.refundBatches(out)
-		p.PriceDemands(remaining)
+		was := p.Market.adjustedCostOf(out)
+		p.Market.refundBatches(out)
+		p.Prices.PriceDemands(remaining)
 		recreated := p.packGreedily(slices.Clone(remaining))
-		if countPodsIn(recreated) != countPodsIn(out) || p.adjustedCostOf(recreated) >= was {
-			p.refundBatches(recreated)
-			p.chargeBatches(out)
+		if countPodsIn(recreated) != countPodsIn(out) || p.Market.adjustedCostOf(recreated) >= was {
+			p.Market.refundBatches(recreated)
+			p.Market.chargeBatches(out)
 			misses++
 			continue
 		}
@@ -51,7 +51,7 @@ const maxFruitlessRepairs = 12
 
 // ruinWorst splits off single copies: those with the lowest worth for their cost, and every few of the others. How
 // many and which others changes with the round.
-func (p *PricedPacking) ruinWorst(batches []batch, round int) (keep, out []batch) {
+func (p *Prices) ruinWorst(batches []batch, round int) (keep, out []batch) {
 	type scored struct {
 		i     int
 		ratio float64

@@ -68,14 +68,14 @@ type emptyDomainTrial struct {
 
 // assume prepares an attempt.
 func (s *Planner) assume(a Assumptions) {
-	s.Assumptions, s.purchaseCaps = a, a.purchaseCaps
+	s.Purchases.Assumptions, s.Placement.purchaseCaps = a, a.purchaseCaps
 	for id, set := range a.allowedOffers {
-		if c := s.Classes[id]; c.Offers != set {
+		if c := s.Inst.Classes[id]; c.Offers != set {
 			c.Offers, c.PreferredOffers = set, nil
 		}
 	}
 	for k, x := range a.spreads {
-		r := &s.Classes[k.class].Topology.DomainRules[k.rule]
+		r := &s.Inst.Classes[k.class].Topology.DomainRules[k.rule]
 		r.Domains, r.FilledByOthers, r.ClosedDomains = x.domains, x.filledByOthers, x.closedDomains
 	}
 }
@@ -90,9 +90,15 @@ func (a *Assumptions) setSpread(k domainRuleKey, x spreadRange) {
 
 // Reviser looks at an attempt that is over, and at what it shows to be wrong.
 type Reviser struct {
-	*Planner
+	topology.Compiled
+	plan     *Planner
 	unbought []*Demand // demands that found no machine
 	attempts int       // made before this one
+}
+
+// NewReviser returns a Reviser of an attempt that left some demands without a machine, and how many were made before it.
+func NewReviser(s *Planner, unbought []*Demand, attempts int) *Reviser {
+	return &Reviser{Compiled: s.Compiled, plan: s, unbought: unbought, attempts: attempts}
 }
 
 // revision is one thing that may have to be assumed otherwise. It returns the assumptions for the next attempt, and
@@ -136,9 +142,9 @@ func (s *Reviser) respectPriorities(a Assumptions) (Assumptions, bool) {
 		return a, false
 	}
 	for _, d := range s.unbought {
-		for _, b := range s.Bins {
+		for _, b := range s.plan.Placement.Bins {
 			for _, it := range b.Items {
-				a.byPriority = a.byPriority || s.Classes[it.Class].Spec.Priority < d.Class.Spec.Priority
+				a.byPriority = a.byPriority || s.Inst.Classes[it.Class].Spec.Priority < d.Class.Spec.Priority
 			}
 		}
 	}
@@ -151,7 +157,7 @@ const maxRestarts = 32
 // lowerPurchaseCaps lowers how many pods may be bought for in domains where some found no machine, so that they are
 // not counted against others that spread with them or want to be near them.
 func (s *Reviser) lowerPurchaseCaps(a Assumptions) (Assumptions, bool) {
-	all := s.attempts >= maxRestarts || s.OutOfSteps()
+	all := s.attempts >= maxRestarts || s.Work.OutOfSteps()
 	changed := false
 	for _, d := range s.unbought {
 		if d.assignment == nil {
@@ -166,7 +172,7 @@ func (s *Reviser) lowerPurchaseCaps(a Assumptions) (Assumptions, bool) {
 		a.purchaseCaps[topology.ClassAssignment{Class: d.Class.ID, Assignment: d.assignment.ID}] = d.total - d.Unbought
 	}
 	if changed && all {
-		for _, d := range s.Demands {
+		for _, d := range s.plan.Placement.Demands {
 			if d.assignment != nil {
 				a.purchaseCaps[topology.ClassAssignment{Class: d.Class.ID, Assignment: d.assignment.ID}] = 0
 			}
@@ -178,7 +184,7 @@ func (s *Reviser) lowerPurchaseCaps(a Assumptions) (Assumptions, bool) {
 // banPoolsWithoutChoice takes a pool from the classes of the first bin that leaves the pool fewer values than its
 // MinValues ask for.
 func (s *Reviser) banPoolsWithoutChoice(a Assumptions) (Assumptions, bool) {
-	b := s.binLackingMinValues()
+	b := s.plan.Placement.binLackingMinValues()
 	if b == nil {
 		return a, false
 	}
@@ -187,13 +193,13 @@ func (s *Reviser) banPoolsWithoutChoice(a Assumptions) (Assumptions, bool) {
 		a.allowedOffers, a.BannedPools = map[int]*problem.OfferSet{}, map[ClassPool]bool{}
 	}
 	for _, it := range b.Items {
-		c := s.Classes[it.Class]
+		c := s.Inst.Classes[it.Class]
 		bits := slices.Clone(c.Offers.Bits)
-		lo, hi := s.PoolOfferRange(b.Pool)
+		lo, hi := s.Catalog.PoolOfferRange(b.Pool)
 		for i := lo; i < hi; i++ { // those of limited quantity too, or the next attempt would be this one again
 			bits[i>>6] &^= 1 << (i & 63)
 		}
-		a.allowedOffers[c.ID], a.BannedPools[ClassPool{c.ID, b.Pool}] = s.InternOfferSet(bits), true
+		a.allowedOffers[c.ID], a.BannedPools[ClassPool{c.ID, b.Pool}] = s.Catalog.InternOfferSet(bits), true
 	}
 	return a, true
 }

@@ -17,21 +17,21 @@ import (
 func (s *Planner) newDomains(bins []*Bin, call func(k domainRuleKey, r *problem.Rule, more []int32) bool) {
 	var bought []uint64
 	in := map[topology.DomainKey][]int32{} // where something may come to stand
-	for _, c := range s.Classes {
+	for _, c := range s.Inst.Classes {
 		for i := range c.Topology.DomainRules {
 			r := &c.Topology.DomainRules[i]
 			if r.Kind != problem.RuleSpread || !r.Hard {
 				continue
 			}
 			if bought == nil {
-				bought = s.possibleOffers(bins)
+				bought = s.Purchases.possibleOffers(bins)
 			}
 			k := topology.DomainKey{Scope: r.Scope, Key: r.Key}
 			there, known := in[k]
 			if !known {
-				for x := range s.Offers {
-					o := &s.Offers[x]
-					if v := o.Labels[r.Key]; v > 0 && bought[x>>6]>>(x&63)&1 != 0 && !slices.Contains(there, v) && (r.Scope == nil || s.OfferInScope(r.Scope, o)) {
+				for x := range s.Catalog.Offers {
+					o := &s.Catalog.Offers[x]
+					if v := o.Labels[r.Key]; v > 0 && bought[x>>6]>>(x&63)&1 != 0 && !slices.Contains(there, v) && (r.Scope == nil || s.Topo.OfferInScope(r.Scope, o)) {
 						there = append(there, v)
 					}
 				}
@@ -51,7 +51,7 @@ func (s *Planner) newDomains(bins []*Bin, call func(k domainRuleKey, r *problem.
 // expectNewDomains adds domains to the spreads that did not expect them: machines bought for others stand there now.
 func (s *Reviser) expectNewDomains(a Assumptions) (Assumptions, bool) {
 	found := false
-	s.newDomains(s.Bins, func(k domainRuleKey, r *problem.Rule, more []int32) bool {
+	s.plan.newDomains(s.plan.Placement.Bins, func(k domainRuleKey, r *problem.Rule, more []int32) bool {
 		if !found {
 			a.spreads, found = maps.Clone(a.spreads), true
 		}
@@ -73,7 +73,7 @@ func (s *Planner) acceptNewDomains(bins []*Bin) bool {
 	var all []found
 	breaks := false
 	s.newDomains(bins, func(_ domainRuleKey, r *problem.Rule, more []int32) bool {
-		breaks = s.BreaksSpread(r, more)
+		breaks = s.Topo.BreaksSpread(r, more)
 		all = append(all, found{r, more})
 		return !breaks
 	})
@@ -92,8 +92,8 @@ func (s *Planner) acceptNewDomains(bins []*Bin) bool {
 // more pods: a spread over fewer domains is worth less.
 func (s *Reviser) dropEmptyDomains(a Assumptions) (Assumptions, bool) {
 	now := &emptyDomainTrial{purchaseCaps: a.purchaseCaps, domains: map[domainRuleKey][]int32{}}
-	for _, c := range s.Classes {
-		now.unplaced += s.PlaceablePods(c)
+	for _, c := range s.Inst.Classes {
+		now.unplaced += s.Usage.PlaceablePods(c)
 	}
 	was := a.emptyDomainTrial
 	if was != nil && now.unplaced >= was.unplaced {
@@ -110,14 +110,14 @@ func (s *Reviser) dropEmptyDomains(a Assumptions) (Assumptions, bool) {
 		return a, false
 	}
 	var bought []uint64
-	for _, c := range s.Classes {
+	for _, c := range s.Inst.Classes {
 		for i := range c.Topology.DomainRules {
 			r := &c.Topology.DomainRules[i]
-			if r.Kind != problem.RuleSpread || !r.Hard || s.PlaceablePods(c) == 0 {
+			if r.Kind != problem.RuleSpread || !r.Hard || s.Usage.PlaceablePods(c) == 0 {
 				continue
 			}
 			if bought == nil {
-				bought = s.possibleOffers(s.Bins)
+				bought = s.plan.Purchases.possibleOffers(s.plan.Placement.Bins)
 			}
 			kept := slices.DeleteFunc(slices.Clone(r.Domains), func(v int32) bool {
 				return !slices.Contains(r.ExistingDomains, v) && !slices.Contains(r.FilledByOthers, v) && !s.isBoughtIn(r, bought, v)
@@ -141,8 +141,8 @@ func (s *Reviser) dropEmptyDomains(a Assumptions) (Assumptions, bool) {
 
 // isBoughtIn says whether a machine that counts for the spread may come to stand in a domain.
 func (s *Reviser) isBoughtIn(r *problem.Rule, bought []uint64, v int32) bool {
-	for x := range s.Offers {
-		if o := &s.Offers[x]; o.Labels[r.Key] == v && bought[x>>6]>>(x&63)&1 != 0 && (r.Scope == nil || s.OfferInScope(r.Scope, o)) {
+	for x := range s.Catalog.Offers {
+		if o := &s.Catalog.Offers[x]; o.Labels[r.Key] == v && bought[x>>6]>>(x&63)&1 != 0 && (r.Scope == nil || s.Topo.OfferInScope(r.Scope, o)) {
 			return true
 		}
 	}
@@ -151,17 +151,17 @@ func (s *Reviser) isBoughtIn(r *problem.Rule, bought []uint64, v int32) bool {
 
 // possibleOffers is every offer that some of the machines bought may turn out to be.
 func (s *Purchases) possibleOffers(bins []*Bin) []uint64 {
-	out := make([]uint64, (len(s.Offers)+63)/64)
+	out := make([]uint64, (len(s.Catalog.Offers)+63)/64)
 	for _, b := range bins {
 		for w, bits := range b.offers.Bits {
 			if bits &^= out[w]; bits == 0 {
 				continue
 			}
-			for i := w * 64; i < min(w*64+64, len(s.Offers)); i++ {
+			for i := w * 64; i < min(w*64+64, len(s.Catalog.Offers)); i++ {
 				if bits>>(i&63)&1 == 0 {
 					continue
 				}
-				if s.Steps++; s.offerHoldsBin(b, &s.Offers[i]) {
+				if s.Work.Steps++; s.offerHoldsBin(b, &s.Catalog.Offers[i]) {
 					out[w] |= 1 << (i & 63)
 				}
 			}
@@ -178,18 +178,18 @@ const maxDeferrals = 3
 func (s *Reviser) DeferCrowdedClasses(a Assumptions) (Assumptions, bool) {
 	closed := map[domainRuleKey][]int32{} // domains to close, beside those that are
 	var moved []int
-	for _, c := range s.Classes {
+	for _, c := range s.Inst.Classes {
 		move := false
 		for i := range c.Topology.DomainRules {
 			r := &c.Topology.DomainRules[i]
 			if r.Kind != problem.RuleSpread || !r.Hard {
 				continue
 			}
-			least := s.LeastCount(r)
-			s.Steps += int64(len(r.OwnPods))
+			least := s.Topo.LeastCount(r)
+			s.Work.Steps += int64(len(r.OwnPods))
 			for d := range r.OwnPods {
 				switch {
-				case !s.ExceedsSkew(r, d, least):
+				case !s.Topo.ExceedsSkew(r, d, least):
 				case a.deferrals[c.ID] >= maxDeferrals:
 					k := domainRuleKey{c.ID, i}
 					closed[k] = append(closed[k], int32(d))
@@ -214,7 +214,7 @@ func (s *Reviser) DeferCrowdedClasses(a Assumptions) (Assumptions, bool) {
 	if len(closed) > 0 {
 		a.spreads = maps.Clone(a.spreads)
 		for k, more := range closed {
-			r := &s.Classes[k.class].Topology.DomainRules[k.rule]
+			r := &s.Inst.Classes[k.class].Topology.DomainRules[k.rule]
 			a.setSpread(k, spreadRange{r.Domains, r.FilledByOthers, slices.Concat(r.ClosedDomains, more)})
 		}
 	}
@@ -227,10 +227,10 @@ func (s *Reviser) DeferCrowdedClasses(a Assumptions) (Assumptions, bool) {
 func (s *Reviser) closeStrayStarts(closed map[domainRuleKey][]int32) {
 	following := map[[2]int]int64{} // by counter and domain: pods there that came because of others
 	each := func(f func(k domainRuleKey, r *problem.Rule, d int)) {
-		for _, c := range s.Classes {
+		for _, c := range s.Inst.Classes {
 			for i := range c.Topology.DomainRules {
 				r := &c.Topology.DomainRules[i]
-				s.Steps += int64(len(r.OwnPods))
+				s.Work.Steps += int64(len(r.OwnPods))
 				for d, n := range r.OwnPods {
 					if r.Kind == problem.RuleAffinity && r.SelectsOwnPods && n > 0 { // others follow, and begin nothing
 						f(domainRuleKey{c.ID, i}, r, d)
@@ -241,7 +241,7 @@ func (s *Reviser) closeStrayStarts(closed map[domainRuleKey][]int32) {
 	}
 	each(func(_ domainRuleKey, r *problem.Rule, d int) { following[[2]int{r.Counter, d}] += int64(r.OwnPods[d]) })
 	each(func(k domainRuleKey, r *problem.Rule, d int) {
-		x := &s.Counters[r.Counter]
+		x := &s.Topo.Counters[r.Counter]
 		if have := x.CountIn(d); have <= following[[2]int{r.Counter, d}] && x.Total > have && !slices.Contains(r.ClosedDomains, int32(d)) &&
 			!slices.Contains(closed[k], int32(d)) {
 			closed[k] = append(closed[k], int32(d))

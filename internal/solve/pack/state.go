@@ -5,7 +5,6 @@ package pack
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
@@ -14,15 +13,11 @@ import (
 
 // Purchases is what machines are bought from and at what price: limits, limited quantities, what a pattern may become.
 type Purchases struct {
-	topology.Topology
+	topology.Compiled
 	Assumptions Assumptions
 
 	Limits     []problem.PoolLimits // by pool: what is left of them
 	Quantities []int64              // by Offer.Quantity: how many are left
-
-	choiceCache   map[choiceKey]*BinChoice
-	fittingBuf    []int                        // scratch of ChooseTypes
-	nodeTemplates map[[2]int][]problem.NewNode // by pool and cheapest offer
 
 	Tier            int                // of refinement, the highest that was used; see plan.Stats
 	previousColumns *RememberedColumns // of the last solve; nil: none
@@ -30,9 +25,11 @@ type Purchases struct {
 	ColumnDuals     map[int]int64      // by class: what a pod is worth in the program over columns, by prices alone
 }
 
-// placement is where pods go: onto existing nodes, and into bins to buy.
-type placement struct {
-	Purchases
+// Placement is where pods go: onto existing nodes, and into bins to buy.
+type Placement struct {
+	topology.Compiled
+	Purchases *Purchases
+	Choices   *Choices
 
 	OnNodes []podsOnNode
 	Bins    []*Bin
@@ -82,47 +79,41 @@ type GroupStart struct {
 
 // Planner is the plan for a problem as far as it has grown.
 type Planner struct {
-	placement
+	topology.Compiled
+	Purchases  *Purchases
+	Choices    *Choices
+	Placement  *Placement
+	colocation *colocation
 }
 
 // NewPlanner compiles a problem. Nothing is placed yet. nodes are its existing nodes in filling order, nil where
 // nobody knows; columns are those of the last solve, nil: none; leaveOut is one of stages or LowerBounds, empty:
 // none. heeded is Input.Heeded.
 func NewPlanner(p *problem.Problem, pol problem.Policy, nodes []*problem.ExistingNode, columns *RememberedColumns, leaveOut string, heeded problem.Preferences) *Planner {
-	s := &Planner{}
-	s.LeaveOut, s.Heeded = leaveOut, heeded
-	s.Instance.Compile(p, pol, nodes)
-	s.Topology.Compile()
-	s.StepLimit = 2 * pol.Work // however often it is begun anew
-	s.Tier, s.previousColumns = 1, columns
-	s.Quantities = slices.Clone(s.InitialQuantities)
-	s.Limits = problem.CloneLimits(s.InitialLimits)
+	c := topology.Compile(&problem.Input{Given: p, Policy: pol, LeaveOut: leaveOut, Heeded: heeded}, nodes)
+	s := &Planner{Compiled: c}
+	s.Purchases = &Purchases{Compiled: c, Tier: 1, previousColumns: columns,
+		Quantities: slices.Clone(c.Inst.InitialQuantities), Limits: problem.CloneLimits(c.Inst.InitialLimits)}
+	s.Choices = &Choices{Compiled: c, Purchases: s.Purchases}
+	s.Placement = &Placement{Compiled: c, Purchases: s.Purchases, Choices: s.Choices}
+	s.colocation = &colocation{Compiled: c, Purchases: s.Purchases, Choices: s.Choices, Placement: s.Placement}
 	return s
 }
 
 // reset takes back everything placed.
 func (s *Planner) reset() {
-	copy(s.Nodes.Free, s.InitialFree)
-	copy(s.Quantities, s.InitialQuantities)
-	clear(s.Nodes.DaemonsCharged)
-	clear(s.Nodes.Occupancies)
-	problem.RestoreLimits(s.Limits, s.InitialLimits)
-	if s.VolumesInUse != nil {
-		clear(s.VolumesInUse)
-		maps.Copy(s.VolumesInUse, s.InitialVolumesInUse)
-	}
-	s.Topology.Reset()
-	for _, c := range s.Classes {
-		c.Assigned = 0
-	}
-	s.SeparationPremium = 0
-	s.OnNodes, s.Bins, s.Demands, s.NextColumns.Columns = s.OnNodes[:0], nil, nil, nil
+	s.Usage.Reset()
+	copy(s.Purchases.Quantities, s.Inst.InitialQuantities)
+	problem.RestoreLimits(s.Purchases.Limits, s.Inst.InitialLimits)
+	s.Topo.Reset()
+	s.Placement.SeparationPremium = 0
+	s.Placement.OnNodes, s.Placement.Bins, s.Placement.Demands, s.Purchases.NextColumns.Columns = s.Placement.OnNodes[:0], nil, nil, nil
 }
 
 // IsBetterThan says whether this plan places more pods, or as many for less.
 func (s *Planner) IsBetterThan(o *Planner) bool {
 	refused := func(s *Planner) (n int) {
-		for _, c := range s.Classes {
+		for _, c := range s.Inst.Classes {
 			n += c.Unplaced()
 		}
 		return n
@@ -143,18 +134,18 @@ func (s *Planner) KeepsNodePreferences(free *Planner) bool {
 	if s.CostsNoMoreThan(free) {
 		return true
 	}
-	if !s.PlacesAsManyAs(free) || s.CountMachines() > free.CountMachines() {
+	if !s.PlacesAsManyAs(free) || s.Placement.CountMachines() > free.Placement.CountMachines() {
 		return false
 	}
-	return !slices.ContainsFunc(s.Classes, func(c *problem.Class) bool {
-		return s.PreferredOffersOf(c) != s.PreferredOffersOf(s.Classes[0])
+	return !slices.ContainsFunc(s.Inst.Classes, func(c *problem.Class) bool {
+		return s.Inst.PreferredOffersOf(c) != s.Inst.PreferredOffersOf(s.Inst.Classes[0])
 	})
 }
 
 // totalCost is what the machines to buy cost, micro-dollars an hour.
 func (s *Planner) totalCost() (sum int64) {
-	for _, b := range s.Bins {
-		sum += s.leastBinPrice(b) * b.Copies
+	for _, b := range s.Placement.Bins {
+		sum += s.Purchases.leastBinPrice(b) * b.Copies
 	}
 	return sum
 }
@@ -162,7 +153,7 @@ func (s *Planner) totalCost() (sum int64) {
 // PlacesAsManyAs reports whether this plan places as many pods as another.
 func (s *Planner) PlacesAsManyAs(o *Planner) bool {
 	placed := func(s *Planner) (n int) {
-		for _, c := range s.Classes {
+		for _, c := range s.Inst.Classes {
 			n += c.Assigned
 		}
 		return n
@@ -172,8 +163,8 @@ func (s *Planner) PlacesAsManyAs(o *Planner) bool {
 
 // AdjustedCost is what the machines to buy cost together, what each costs beside its price included; see AdjustPrice.
 func (s *Planner) AdjustedCost() (sum int64) {
-	for _, b := range s.Bins {
-		sum += s.AdjustPrice(s.leastBinPrice(b)) * b.Copies
+	for _, b := range s.Placement.Bins {
+		sum += s.In.AdjustPrice(s.Purchases.leastBinPrice(b)) * b.Copies
 	}
 	return sum
 }

@@ -54,22 +54,22 @@ const (
 // the best of all, and the best with each demand in it. Without it the plan for openb's GPUs is 0.2 % dearer, some
 // drawn ones 0.8 %.
 func (p *Packing) tablePatterns(mi int, whole []int64, take func(*Pattern)) {
-	m, nd := p.Machines[mi], p.S.NumDims
+	m, nd := p.Market.Machines[mi], p.In.NumDims
 	price := m.AdjustedCost << CeilingShift
 	g := patternTable{p: p, machine: m, scarce: -1, primary: -1}
-	g.demands, g.most = p.patternCandidates(m, whole)
+	g.demands, g.most = p.Market.patternCandidates(m, whole)
 	if len(g.demands) == 0 {
 		return
 	}
-	w, _ := p.RelaxKnapsack(m, g.demands, nil)
-	if p.CeilingAtPrices(m, g.demands, g.most, &w) <= price {
+	w, _ := p.Prices.RelaxKnapsack(m, g.demands, nil)
+	if p.Prices.CeilingAtPrices(m, g.demands, g.most, &w) <= price {
 		return
 	}
 	for _, x := range g.bestPatterns(w, price) {
 		f := Pattern{Machine: mi}
 		rem := m.Available
 		for i, n := range x {
-			req := &p.Demands[g.demands[i]].Class.Req
+			req := &p.Market.Demands[g.demands[i]].Class.Req
 			if n = min(n, problem.TimesIn(req, &rem, nd)); n > 0 {
 				f.items = append(f.items, Item{g.demands[i], n})
 				for k := range nd {
@@ -111,9 +111,9 @@ func (g *patternTable) bestPatterns(w [problem.MaxDims]int64, price int64) (out 
 		}
 		a := &tablePattern{counts: x}
 		for i, n := range x {
-			a.worth += float64(float64(g.p.Dual[g.demands[i]]) * float64(n))
+			a.worth += float64(float64(g.p.Prices.Dual[g.demands[i]]) * float64(n))
 			if k >= 0 {
-				a.use += float64(float64(g.p.Demands[g.demands[i]].Class.Req[k]) * float64(n))
+				a.use += float64(float64(g.p.Market.Demands[g.demands[i]].Class.Req[k]) * float64(n))
 			}
 		}
 		if a.use > room {
@@ -156,17 +156,17 @@ func nextPrice(was float64, over, under *tablePattern) float64 {
 
 // chooseResources picks the two resources and the sizes of units and cells.
 func (g *patternTable) chooseResources(w *[problem.MaxDims]int64) {
-	nd := g.p.S.NumDims
+	nd := g.p.In.NumDims
 	var divisor, asked [problem.MaxDims]int64
 	for _, d := range g.demands {
-		for k, q := range g.p.Demands[d].Class.Req[:nd] {
+		for k, q := range g.p.Market.Demands[d].Class.Req[:nd] {
 			if q > 0 {
 				divisor[k], asked[k] = gcd(divisor[k], q), asked[k]+1
 			}
 		}
 	}
 	rows := int64(maxScarce + 1)
-	for k := range g.p.S.Dims {
+	for k := range g.p.In.Dims {
 		if asked[k] == 0 || g.machine.Available[k] <= 0 || asked[k] == int64(len(g.demands)) {
 			continue
 		}
@@ -179,7 +179,7 @@ func (g *patternTable) chooseResources(w *[problem.MaxDims]int64) {
 		g.rows = int(rows)
 	}
 	worth := 0.0
-	for k := range g.p.S.Dims {
+	for k := range g.p.In.Dims {
 		if k == g.scarce || asked[k] == 0 || g.machine.Available[k] <= 0 {
 			continue
 		}
@@ -204,7 +204,7 @@ func gcd(a, b int64) int64 {
 // there is none.
 func (g *patternTable) searchedResource(w *[problem.MaxDims]int64) int {
 	best, worth := -1, 0.0
-	for k := range g.p.S.Dims {
+	for k := range g.p.In.Dims {
 		if k == g.scarce || k == g.primary || g.machine.Available[k] <= 0 {
 			continue
 		}
@@ -240,9 +240,9 @@ func (g *patternTable) solveAt(w *[problem.MaxDims]int64) (int64, []int64) {
 	for l := range g.layer {
 		g.addLayer(&g.layer[l], g.taken[l*words:(l+1)*words])
 	}
-	g.p.S.Steps += int64(size * len(g.layer) / 2)
-	g.paid = costAt(&prices, &g.machine.Available, g.p.S.NumDims)
-	return g.best[size-1] + costAt(&prices, &g.machine.Available, g.p.S.NumDims) + 1, g.tracePattern(size - 1)
+	g.p.Work.Steps += int64(size * len(g.layer) / 2)
+	g.paid = costAt(&prices, &g.machine.Available, g.p.In.NumDims)
+	return g.best[size-1] + costAt(&prices, &g.machine.Available, g.p.In.NumDims) + 1, g.tracePattern(size - 1)
 }
 
 // tracePattern reads off the pattern behind a place in the table.
@@ -320,12 +320,12 @@ func (g *patternTable) addLayer(it *tableItem, taken []uint64) {
 // listLayers makes the layers: demands that gain beyond what they pay, without those for which another is never
 // worse.
 func (g *patternTable) listLayers(prices *[problem.MaxDims]int64) {
-	nd := g.p.S.NumDims
+	nd := g.p.In.NumDims
 	g.layer = g.layer[:0]
 	var all []tableItem
 	for i, d := range g.demands {
-		req := &g.p.Demands[d].Class.Req
-		it := tableItem{position: i, count: 1, unbounded: g.most[i] >= problem.TimesIn(req, &g.machine.Available, nd), c: int(req[g.primary] / g.cell), gain: g.p.Dual[d] - costAt(prices, req, nd)}
+		req := &g.p.Market.Demands[d].Class.Req
+		it := tableItem{position: i, count: 1, unbounded: g.most[i] >= problem.TimesIn(req, &g.machine.Available, nd), c: int(req[g.primary] / g.cell), gain: g.p.Prices.Dual[d] - costAt(prices, req, nd)}
 		if g.scarce >= 0 {
 			it.r = int(req[g.scarce] / g.unit)
 		}
@@ -351,7 +351,7 @@ func (g *patternTable) listLayers(prices *[problem.MaxDims]int64) {
 			g.layer = append(g.layer, a)
 			continue
 		}
-		left := min(g.most[a.position], problem.TimesIn(&g.p.Demands[g.demands[a.position]].Class.Req, &g.machine.Available, nd))
+		left := min(g.most[a.position], problem.TimesIn(&g.p.Market.Demands[g.demands[a.position]].Class.Req, &g.machine.Available, nd))
 		for n := int64(1); left > 0; n *= 2 {
 			n = min(n, left)
 			left -= n

@@ -25,19 +25,19 @@ func (r *capacityIndex) firstCandidate(s *Catalog, list []int, req *Vec) int {
 		r.known, r.maxima = true, make([]Vec, len(list)/capacityIndexStep)
 		var most Vec
 		for at, i := range list[:len(r.maxima)*capacityIndexStep] {
-			for k, v := range s.Offers[i].Allocatable[:s.NumDims] {
+			for k, v := range s.Offers[i].Allocatable[:s.in.NumDims] {
 				most[k] = max(most[k], v)
 			}
 			r.maxima[at/capacityIndexStep] = most
 		}
 	}
-	return sort.Search(len(r.maxima), func(b int) bool { return FitsIn(req, &r.maxima[b], s.NumDims) }) * capacityIndexStep
+	return sort.Search(len(r.maxima), func(b int) bool { return FitsIn(req, &r.maxima[b], s.in.NumDims) }) * capacityIndexStep
 }
 
 // FirstPoolCandidate is a place among the pool's offers, cheapest first, before which none holds the amount.
 func (s *Catalog) FirstPoolCandidate(pool int, req *Vec) int {
 	if s.poolCapacityIndex == nil {
-		s.poolCapacityIndex = make([]capacityIndex, len(s.Given.Pools))
+		s.poolCapacityIndex = make([]capacityIndex, len(s.in.Given.Pools))
 	}
 	return s.poolCapacityIndex[s.EquivalentPool[pool]].firstCandidate(s, s.PoolOffersCheapestFirst(pool), req)
 }

@@ -113,12 +113,12 @@ func (s *Catalog) SomeOfferHolds(set *OfferSet, req *Vec) bool {
 		set.ForEach(Level{Hi: len(s.Offers)}, func(i int) {
 			if o := &s.Offers[i]; !seen[o.Size] {
 				seen[o.Size] = true
-				set.MaximalSizes = addMaximal(set.MaximalSizes, o.Allocatable, s.NumDims)
+				set.MaximalSizes = addMaximal(set.MaximalSizes, o.Allocatable, s.in.NumDims)
 			}
 		})
 	}
 	for i := range set.MaximalSizes {
-		if FitsIn(req, &set.MaximalSizes[i], s.NumDims) {
+		if FitsIn(req, &set.MaximalSizes[i], s.in.NumDims) {
 			return true
 		}
 	}
@@ -140,7 +140,7 @@ func (s *Catalog) PoolOfferRange(pool int) (lo, hi int) {
 
 // PoolOffers is the pool's offers of which there are as many as wanted.
 func (s *Catalog) PoolOffers(pool int) *OfferSet {
-	for len(s.poolSets) < len(s.Given.Pools) {
+	for len(s.poolSets) < len(s.in.Given.Pools) {
 		bits := make([]uint64, (len(s.Offers)+63)/64)
 		for i := s.poolStart[len(s.poolSets)]; i < s.poolStart[len(s.poolSets)+1]; i++ {
 			if s.Offers[i].Quantity < 0 {
@@ -173,7 +173,7 @@ func (s *Catalog) BuysFrom(pool int) bool {
 func (s *Catalog) CheapestLevel(set *OfferSet, req *Vec) (int, int64) {
 	for level, l := range s.Levels {
 		for _, i := range s.offersByPrice[l.Lo+s.firstLevelCandidate(level, req) : l.Hi] {
-			if o := &s.Offers[i]; set.Contains(i) && FitsIn(req, o.Allocatable, s.NumDims) {
+			if o := &s.Offers[i]; set.Contains(i) && FitsIn(req, o.Allocatable, s.in.NumDims) {
 				return level, o.Price
 			}
 		}

@@ -13,43 +13,42 @@ import (
 
 // problemCompiler holds what is needed only while a problem is compiled.
 type problemCompiler struct {
-	*Instance
-	filters     map[string]*nodeFilter
-	sizeIDs     map[Vec]int    // places in Catalog.Sizes
-	quantityIDs map[string]int // places in Instance.InitialQuantities
+	in      *Input
+	work    *Work
+	catalog *Catalog
+	inst    *Instance
 
-	labelShapes    []labelShape // by pool
-	poolShapeStart []int        // by pool: where its shapes begin; one more for the end
-
+	filters   map[string]*nodeFilter
 	fixedDims int    // how many resources every node has; they come first
 	supplied  []bool // by resource beyond those: some node has it free, or some instance type has it
 
 	daemonsHaveTerms bool // pods of some DaemonSet have required anti-affinity
-
-	catalogs  []*poolCatalog
-	poolByKey map[string]int // the first pool of each family
 }
 
-// Compile makes the problem of what Solve is given. Nothing is placed yet.
-func (s *Instance) Compile(p *Problem, pol Policy, nodes []*ExistingNode) {
-	s.Given, s.Policy = p, pol
-	s.offerSetByBits, s.intersections = map[string]*OfferSet{}, map[[2]*OfferSet]*OfferSet{}
-	t := &problemCompiler{Instance: s, filters: map[string]*nodeFilter{}, sizeIDs: map[Vec]int{}, quantityIDs: map[string]int{}, poolByKey: map[string]int{}}
+// Compile makes the problem of what Solve is given: what can be bought, and what must be placed. nodes are its existing
+// nodes in filling order, nil where nobody knows.
+func Compile(in *Input, work *Work, nodes []*ExistingNode) (*Catalog, *Instance) {
+	p := in.Given
+	catalog := &Catalog{in: in, work: work, offerSetByBits: map[string]*OfferSet{}, intersections: map[[2]*OfferSet]*OfferSet{}}
+	inst := &Instance{in: in, work: work, catalog: catalog}
+	t := &problemCompiler{in: in, work: work, catalog: catalog, inst: inst, filters: map[string]*nodeFilter{}}
 	t.compileClasses()
 	t.compileKeys()
 	t.compilePorts()
 	for _, d := range sortedDaemons(p.Daemons) {
 		t.daemonsHaveTerms = t.daemonsHaveTerms || len(d.Pod().AntiAffinity) > 0
-		s.Daemons = append(s.Daemons, &daemon{Spec: d, req: s.toVec(d.Pod().Requests), Filter: t.filterFor(d.Class, nil), Ports: t.ports.useOf(d.Pod().HostPorts)})
+		inst.Daemons = append(inst.Daemons, &daemon{Spec: d, req: in.toVec(d.Pod().Requests), Filter: t.filterFor(d.Class, nil), Ports: in.ports.useOf(d.Pod().HostPorts)})
 	}
-	for _, c := range s.Classes {
+	for _, c := range inst.Classes {
 		c.Filter = t.filterFor(c.Spec, t.daemonRulesOf(c.Spec))
 	}
-	t.compileOffers()
+	o := offerCompiler{in: in, work: work, catalog: catalog, inst: inst, compiler: t, sizeIDs: map[Vec]int{}, quantityIDs: map[string]int{}, poolByKey: map[string]int{}}
+	o.compileOffers()
 	if nodes == nil {
 		nodes = fillingOrder(p.Nodes)
 	}
 	t.compileNodes(nodes)
+	return catalog, inst
 }
 
 // compileClasses groups the demand into classes. They are placed in this order: priority, constrained before free
@@ -59,23 +58,23 @@ func (s *problemCompiler) compileClasses() {
 	tooMany := s.compileDims(all)
 	classes := make([]Class, len(all))
 	for n := range classes {
-		classes[n].Spec, classes[n].Req = all[n], s.toVec(all[n].Requests)
+		classes[n].Spec, classes[n].Req = all[n], s.in.toVec(all[n].Requests)
 	}
 	first := s.orderClasses(classes, pods)
-	sorted := slices.IsSortedFunc(s.Given.Demand, ComparePods) // as state has it
-	list, places := make([]*model.Pod, len(s.Given.Demand)), make([]int32, len(s.Given.Demand))
-	for i, c := range s.Classes {
+	sorted := slices.IsSortedFunc(s.in.Given.Demand, ComparePods) // as state has it
+	list, places := make([]*model.Pod, len(s.in.Given.Demand)), make([]int32, len(s.in.Given.Demand))
+	for i, c := range s.inst.Classes {
 		n := pods[c.ID]
 		c.ID, c.Pods, list = i, list[:0:n], list[n:]
 		c.DemandOrder, places = places[:0:n], places[n:]
 	}
-	for i, p := range s.Given.Demand {
+	for i, p := range s.in.Given.Demand {
 		c := &classes[first[of[i]]]
 		if c.Pods = append(c.Pods, p); sorted {
 			c.DemandOrder = append(c.DemandOrder, int32(i))
 		}
 	}
-	for _, c := range s.Classes {
+	for _, c := range s.inst.Classes {
 		if !sorted {
 			slices.SortFunc(c.Pods, ComparePods)
 			c.DemandOrder = c.DemandOrder[:len(c.Pods)]
@@ -98,8 +97,8 @@ func (s *problemCompiler) compileClasses() {
 // pods. Classes are interned, mostly: those of one key that are not come together in orderClasses.
 func (s *problemCompiler) distinctClasses() (all []*model.Class, of []int32, pods []int64) {
 	number := map[*model.Class]int32{}
-	of = make([]int32, len(s.Given.Demand))
-	for i, p := range s.Given.Demand {
+	of = make([]int32, len(s.in.Given.Demand))
+	for i, p := range s.in.Given.Demand {
 		n, ok := number[p.Class]
 		if !ok {
 			n = int32(len(all))
@@ -128,13 +127,13 @@ func (s *problemCompiler) compileDims(all []*model.Class) (tooMany bool) {
 	s.findSupplied(used)
 	for d, is := range used {
 		if is && s.isSupplied(d) {
-			s.Dims = append(s.Dims, model.Dim(d))
+			s.in.Dims = append(s.in.Dims, model.Dim(d))
 		}
 	}
-	if tooMany = len(s.Dims) > MaxDims; tooMany {
-		s.Dims = s.Dims[:MaxDims]
+	if tooMany = len(s.in.Dims) > MaxDims; tooMany {
+		s.in.Dims = s.in.Dims[:MaxDims]
 	}
-	s.NumDims = len(s.Dims)
+	s.in.NumDims = len(s.in.Dims)
 	return tooMany
 }
 
@@ -143,7 +142,7 @@ func (s *problemCompiler) compileDims(all []*model.Class) (tooMany bool) {
 func (s *problemCompiler) findSupplied(used []bool) {
 	s.fixedDims = len(model.FixedNames())
 	if len(used) > s.fixedDims {
-		s.supplied = SuppliedResources(s.Given.Nodes, s.Given.Pools, len(used))
+		s.supplied = SuppliedResources(s.in.Given.Nodes, s.in.Given.Pools, len(used))
 	}
 }
 
@@ -190,8 +189,8 @@ func (s *problemCompiler) missingOf(c *model.Class) (missing []model.Dim) {
 // refuseUnknownDims refuses a class that asks for a resource beyond those that one problem may use.
 func (s *problemCompiler) refuseUnknownDims(c *Class) {
 	for d, v := range c.Spec.Requests {
-		if _, ok := slices.BinarySearch(s.Dims, model.Dim(d)); v > 0 && !ok && s.isSupplied(d) {
-			c.Unsolvable = "more resources in one problem than the solver has room for: " + s.ResourceName(model.Dim(d))
+		if _, ok := slices.BinarySearch(s.in.Dims, model.Dim(d)); v > 0 && !ok && s.isSupplied(d) {
+			c.Unsolvable = "more resources in one problem than the solver has room for: " + s.in.ResourceName(model.Dim(d))
 		}
 	}
 }
@@ -201,7 +200,7 @@ func (s *problemCompiler) refuseUnknownDims(c *Class) {
 func (s *problemCompiler) orderClasses(classes []Class, pods []int64) (first []int32) {
 	total := Vec{}
 	for n := range classes {
-		for k := range s.NumDims {
+		for k := range s.in.NumDims {
 			total[k] += classes[n].Req[k] * pods[n]
 		}
 	}
@@ -215,9 +214,9 @@ func (s *problemCompiler) orderClasses(classes []Class, pods []int64) (first []i
 	order := make([]ranked, len(classes))
 	for n := range classes {
 		c, size := &classes[n], int64(0)
-		for k := range s.NumDims {
+		for k := range s.in.NumDims {
 			if total[k] > 0 {
-				size += c.Req[k] * 1_000_000 / (total[k]/int64(len(s.Given.Demand)) + 1)
+				size += c.Req[k] * 1_000_000 / (total[k]/int64(len(s.in.Given.Demand)) + 1)
 			}
 		}
 		order[n] = ranked{c.Spec.Priority, int32(n), constraintRank(c.Spec), size, c.Spec.Key}
@@ -233,7 +232,7 @@ func (s *problemCompiler) orderClasses(classes []Class, pods []int64) (first []i
 		}
 		return strings.Compare(a.key, b.key)
 	})
-	s.Classes = make([]*Class, 0, len(classes))
+	s.inst.Classes = make([]*Class, 0, len(classes))
 	first = make([]int32, len(classes))
 	for i, x := range order {
 		if i > 0 && x.key == order[i-1].key {
@@ -243,7 +242,7 @@ func (s *problemCompiler) orderClasses(classes []Class, pods []int64) (first []i
 		}
 		first[x.n] = x.n
 		classes[x.n].ID = int(x.n)
-		s.Classes = append(s.Classes, &classes[x.n])
+		s.inst.Classes = append(s.inst.Classes, &classes[x.n])
 	}
 	return first
 }

@@ -48,10 +48,10 @@ func sortedDaemons(list []*model.Daemon) []*model.Daemon {
 func (s *problemCompiler) daemonRulesOf(c *model.Class) *daemonRules {
 	r := &daemonRules{}
 	if len(c.AntiAffinity) > 0 || s.daemonsHaveTerms {
-		for i, d := range s.Daemons {
-			if x := s.apartFrom(c, d.Spec.Pod()); x != nil {
+		for i, d := range s.inst.Daemons {
+			if x := s.in.apartFrom(c, d.Spec.Pod()); x != nil {
 				if r.apart == nil {
-					r.apart = make([]*apartFrom, len(s.Daemons))
+					r.apart = make([]*apartFrom, len(s.inst.Daemons))
 				}
 				r.apart[i] = x
 			}
@@ -86,10 +86,10 @@ func (s *problemCompiler) findNearDaemons(r *daemonRules, c *model.Class) {
 	for i := range c.Affinity {
 		r.selectors = append(r.selectors, c.Affinity[i].Selector)
 	}
-	for i, d := range s.Daemons {
-		if s.AllSelectorsMatch(r.selectors, d.Spec.Pod()) && s.standsSomewhere(d) {
+	for i, d := range s.inst.Daemons {
+		if s.in.AllSelectorsMatch(r.selectors, d.Spec.Pod()) && s.standsSomewhere(d) {
 			if r.near == nil {
-				r.near = make([]bool, len(s.Daemons))
+				r.near = make([]bool, len(s.inst.Daemons))
 			}
 			r.near[i] = true
 		}
@@ -100,10 +100,10 @@ func (s *problemCompiler) findNearDaemons(r *daemonRules, c *model.Class) {
 	for i := range c.Affinity {
 		t := affinityTerm{key: HostKey, name: c.Affinity[i].TopologyKey}
 		if t.name != model.LabelHostname {
-			t.key, t.domains = s.Keys.Ids[t.name], map[string]bool{}
-			for j := range s.Given.Nodes {
-				x := &s.Given.Nodes[j]
-				if v, ok := x.Labels[t.name]; ok && !x.Drained && s.hasPodSelected(x, r.selectors) {
+			t.key, t.domains = s.in.Keys.Ids[t.name], map[string]bool{}
+			for j := range s.in.Given.Nodes {
+				x := &s.in.Given.Nodes[j]
+				if v, ok := x.Labels[t.name]; ok && !x.Drained && s.in.hasPodSelected(x, r.selectors) {
 					t.domains[v] = true
 				}
 			}
@@ -114,8 +114,8 @@ func (s *problemCompiler) findNearDaemons(r *daemonRules, c *model.Class) {
 
 // standsSomewhere reports whether pods of a DaemonSet stand on some node, or may on one that is bought.
 func (s *problemCompiler) standsSomewhere(d *daemon) bool {
-	return slices.ContainsFunc(s.Given.Pools, func(p Pool) bool { return d.Filter.mayReach(s, &p, s.ProviderKeysOf(p.Types)) }) ||
-		slices.ContainsFunc(s.Given.Nodes, func(x ExistingNode) bool { return runsDaemon(&x, d.Spec) })
+	return slices.ContainsFunc(s.in.Given.Pools, func(p Pool) bool { return d.Filter.mayReach(s.in.Keys.Keys, &p, s.catalog.ProviderKeysOf(p.Types)) }) ||
+		slices.ContainsFunc(s.in.Given.Nodes, func(x ExistingNode) bool { return runsDaemon(&x, d.Spec) })
 }
 
 // hasPodSelected reports whether a pod on a node is one that all selectors choose.
@@ -130,7 +130,7 @@ func (f *nodeFilter) MeetsAffinity() bool { return f.daemons != nil && f.daemons
 // standing returns the DaemonSets whose pods stand on a new node of a pool with these label values.
 func (s *Instance) standing(p *Pool, vals []int32) (out []int) {
 	for i, d := range s.Daemons {
-		if model.Untolerated(p.Taints, d.Filter.Tolerations) == nil && d.Filter.Passes(&s.Keys, vals, nil, "") {
+		if model.Untolerated(p.Taints, d.Filter.Tolerations) == nil && d.Filter.Passes(&s.in.Keys, vals, nil, "") {
 			out = append(out, i)
 		}
 	}
@@ -145,7 +145,7 @@ func (s *Instance) admitBeside(r *daemonRules, vals []int32, standing []int) boo
 	if r.apart != nil && slices.ContainsFunc(standing, func(i int) bool { return r.apart[i] != nil }) {
 		return false
 	}
-	return r.near == nil || r.isNear(&s.Keys, vals, slices.ContainsFunc(standing, func(i int) bool { return r.near[i] }))
+	return r.near == nil || r.isNear(&s.in.Keys, vals, slices.ContainsFunc(standing, func(i int) bool { return r.near[i] }))
 }
 
 // isNear reports whether a node with these label values meets the affinity: a pod that does is on it (beside), or in its domains.
@@ -165,7 +165,7 @@ func (r *daemonRules) isNear(t *labelTable, vals []int32, beside bool) bool {
 
 // OfferAdmits reports whether classes of the filter may be on a node of an offer, as far as its labels and its DaemonSets say.
 func (s *Instance) OfferAdmits(f *nodeFilter, o *Offer) bool {
-	return f.Passes(&s.Keys, o.Labels, nil, "") && (f.daemons == nil || s.admitBeside(f.daemons, o.Labels, s.standing(&s.Given.Pools[o.Pool], o.Labels)))
+	return f.Passes(&s.in.Keys, o.Labels, nil, "") && (f.daemons == nil || s.admitBeside(f.daemons, o.Labels, s.standing(&s.in.Given.Pools[o.Pool], o.Labels)))
 }
 
 // DaemonRefusal names the DaemonSet, as daemonset/namespace/name, whose pod keeps a class off the nodes of an offer: by an anti-affinity term
@@ -176,7 +176,7 @@ func (s *Instance) DaemonRefusal(c *Class, o *Offer) (name, topologyKey string, 
 	if r == nil {
 		return "", "", false, false
 	}
-	standing := s.standing(&s.Given.Pools[o.Pool], o.Labels)
+	standing := s.standing(&s.in.Given.Pools[o.Pool], o.Labels)
 	for _, i := range standing {
 		if r.apart != nil && r.apart[i] != nil {
 			d := s.Daemons[i].Spec
@@ -217,12 +217,12 @@ func (s *Instance) checkAdmitOnNode(r *daemonRules, node int) bool {
 		}
 		beside = beside || r.near != nil && r.near[i]
 	}
-	return r.near == nil || r.isNear(&s.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], beside || s.hasPodSelected(x, r.selectors))
+	return r.near == nil || r.isNear(&s.in.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], beside || s.in.hasPodSelected(x, r.selectors))
 }
 
 // comingTo returns the DaemonSets whose pods are still to come to an existing node: those that the node admits, and that fit.
 func (s *Instance) comingTo(node int) (out []int) {
-	free := slices.Clone(s.InitialFree[node*s.NumDims : node*s.NumDims+s.NumDims])
+	free := slices.Clone(s.InitialFree[node*s.in.NumDims : node*s.in.NumDims+s.in.NumDims])
 	for i, d := range s.Daemons {
 		if s.NodeAdmits(d.Filter, node) && !runsDaemon(s.Nodes.List[node], d.Spec) && FitsSlice(&d.req, free) {
 			for k := range free {

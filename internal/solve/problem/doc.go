@@ -11,5 +11,5 @@
 // Numbers of classes, offers, labels and nodes follow from rules stated where they are given, never from the order
 // of the input.
 //
-// Start reading at Instance.Compile.
+// Start reading at Compile.
 package problem

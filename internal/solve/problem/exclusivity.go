@@ -27,10 +27,10 @@ func (s *problemCompiler) compileExclusivities() {
 	}
 	var all []*group
 	groupByKey := map[string]*group{}
-	for _, c := range s.Classes {
+	for _, c := range s.inst.Classes {
 		for i := range c.Spec.AntiAffinity {
 			x := &c.Spec.AntiAffinity[i]
-			if x.TopologyKey != model.LabelHostname || !s.SelectorMatches(&x.Selector, c.Spec) {
+			if x.TopologyKey != model.LabelHostname || !s.in.SelectorMatches(&x.Selector, c.Spec) {
 				continue
 			}
 			key := selectorKey(x.Selector)
@@ -46,11 +46,11 @@ func (s *problemCompiler) compileExclusivities() {
 		}
 	}
 	slices.SortFunc(all, func(a, b *group) int { return cmp.Or(cmp.Compare(b.pods, a.pods), cmp.Compare(a.key, b.key)) })
-	for _, q := range all[:min(len(all), maxExclusivities, MaxDims-s.NumDims)] {
+	for _, q := range all[:min(len(all), maxExclusivities, MaxDims-s.in.NumDims)] {
 		for _, c := range q.classes {
-			c.Req[s.NumDims] = 1
+			c.Req[s.in.NumDims] = 1
 		}
-		s.NumDims++
+		s.in.NumDims++
 	}
 }
 

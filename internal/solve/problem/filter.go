@@ -50,15 +50,15 @@ func (f *nodeFilter) BarOn(p *Pool, o *Offer) (plan.Reason, bool) {
 
 // barsOf returns what the pools bar for a class.
 func (s *problemCompiler) barsOf(c *model.Class) (out map[barredSite]plan.Reason) {
-	for i := range s.Given.Pools {
-		for _, b := range s.Given.Pools[i].Barred {
+	for i := range s.in.Given.Pools {
+		for _, b := range s.in.Given.Pools[i].Barred {
 			if b.Class.Key != c.Key {
 				continue
 			}
 			if out == nil {
 				out = map[barredSite]plan.Reason{}
 			}
-			out[barredSite{s.Given.Pools[i].Name, b.Group}] = b.Why
+			out[barredSite{s.in.Given.Pools[i].Name, b.Group}] = b.Why
 		}
 	}
 	return out
@@ -136,17 +136,17 @@ func (s *problemCompiler) filterFor(c *model.Class, rules *daemonRules) *nodeFil
 	}
 	f = &nodeFilter{id: len(s.filters), Tolerations: c.Tolerations, bars: bars, daemons: rules}
 	for i := range c.Terms {
-		t := s.compileTerm(c.Terms[i].Requirements)
+		t := s.in.compileTerm(c.Terms[i].Requirements)
 		t.Names = c.Terms[i].Names
 		t.MatchesNothing = len(t.Requirements) == 0 && t.Names == nil
 		f.looksAtNames = f.looksAtNames || t.Names != nil
 		f.Terms = append(f.Terms, t)
 	}
 	for _, v := range c.Volumes {
-		if alt := s.compileTerms(v.On(false)); len(alt) > 0 {
+		if alt := s.in.compileTerms(v.On(false)); len(alt) > 0 {
 			f.volumes = append(f.volumes, alt)
 		}
-		if alt := s.compileTerms(v.On(true)); len(alt) > 0 {
+		if alt := s.in.compileTerms(v.On(true)); len(alt) > 0 {
 			f.standing = append(f.standing, alt)
 		}
 	}
@@ -198,7 +198,7 @@ func allMatch(lists [][]term, t *labelTable, vals []int32, open model.Requiremen
 
 // IsNear says whether a volume can be used on machines of an offer.
 func (s *Instance) IsNear(v *model.Volume, o *Offer) bool {
-	return len(v.Topology) == 0 || AnyTermMatches(s.compileTerms(v.Topology), &s.Keys, o.Labels, nil, "")
+	return len(v.Topology) == 0 || AnyTermMatches(s.in.compileTerms(v.Topology), &s.in.Keys, o.Labels, nil, "")
 }
 
 // AnyTermMatches says whether one of the terms matches.
@@ -260,7 +260,7 @@ func isSubset(o, r *model.Requirement) bool {
 
 // mayReach says whether a class with this filter might be on a machine of the pool, as far as the pool's taints and
 // its own labels say.
-func (f *nodeFilter) mayReach(s *problemCompiler, p *Pool, known map[string]bool) bool {
+func (f *nodeFilter) mayReach(keys []string, p *Pool, known map[string]bool) bool {
 	if model.Untolerated(p.Taints, f.Tolerations) != nil {
 		return false
 	}
@@ -269,7 +269,7 @@ func (f *nodeFilter) mayReach(s *problemCompiler, p *Pool, known map[string]bool
 	}
 	return slices.ContainsFunc(f.Terms, func(t term) bool {
 		return !slices.ContainsFunc(t.Requirements, func(q requirement) bool {
-			key := s.Keys.Keys[q.Key]
+			key := keys[q.Key]
 			if known[key] {
 				return false
 			}

@@ -72,7 +72,7 @@ func (s *problemCompiler) compileKeys() {
 			last, set[k] = k, true
 		}
 	}
-	for _, c := range s.Classes {
+	for _, c := range s.inst.Classes {
 		class(c.Spec)
 		for _, t := range c.Spec.Spread {
 			topoKey(t.TopologyKey)
@@ -94,10 +94,10 @@ func (s *problemCompiler) compileKeys() {
 			}
 		}
 	}
-	for _, d := range s.Given.Daemons {
+	for _, d := range s.in.Given.Daemons {
 		class(d.Class)
 	}
-	for _, c := range s.AntiAffinityOnNodes() {
+	for _, c := range s.inst.AntiAffinityOnNodes() {
 		for _, t := range c.AntiAffinity {
 			topoKey(t.TopologyKey)
 		}
@@ -108,6 +108,6 @@ func (s *problemCompiler) compileKeys() {
 	}
 	slices.Sort(names)
 	for _, k := range names {
-		s.Keys.addKey(k)
+		s.in.Keys.addKey(k)
 	}
 }

@@ -231,9 +231,9 @@ func (s *Input) WithPrice(charge model.Resources, micro int64) model.Resources {
 
 // chargeOf is what a node of an offering takes of limits: see PoolLimits.
 func (s *problemCompiler) chargeOf(t *model.InstanceType, o *model.Offering) model.Resources {
-	for i := range s.Given.Limits {
-		if s.Given.Limits[i].MicroPerHour >= 0 {
-			return t.Capacity.With(dollarDim(s.Given), o.PriceMicro)
+	for i := range s.in.Given.Limits {
+		if s.in.Given.Limits[i].MicroPerHour >= 0 {
+			return t.Capacity.With(dollarDim(s.in.Given), o.PriceMicro)
 		}
 	}
 	return t.Capacity

@@ -15,7 +15,7 @@ type MinValues []model.Requirement
 
 // MinValuesOf returns the requirements with minValues that a pool insists on; nil if it has none or relaxes them.
 func (s *Catalog) MinValuesOf(pool int) MinValues {
-	if s.Given.Pools[pool].RelaxMinValues {
+	if s.in.Given.Pools[pool].RelaxMinValues {
 		return nil
 	}
 	return s.WantedMinValues(pool)
@@ -24,9 +24,9 @@ func (s *Catalog) MinValuesOf(pool int) MinValues {
 // WantedMinValues returns the requirements with minValues of a pool, whether it insists on them or not; nil if it has
 // none.
 func (s *Catalog) WantedMinValues(pool int) MinValues {
-	for i := len(s.minValuesByPool); i < len(s.Given.Pools); i++ {
+	for i := len(s.minValuesByPool); i < len(s.in.Given.Pools); i++ {
 		var out MinValues
-		for _, r := range s.Given.Pools[i].Requirements {
+		for _, r := range s.in.Given.Pools[i].Requirements {
 			if r.MinValues > 0 {
 				out = append(out, r)
 			}

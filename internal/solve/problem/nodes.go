@@ -5,7 +5,6 @@ package problem
 
 import (
 	"encoding/binary"
-	"maps"
 	"slices"
 	"strings"
 
@@ -16,13 +15,10 @@ import (
 // in flight (what is there can be used now), then by name. What costs more than a look is computed when a node is
 // first considered.
 type nodeSet struct {
-	List           []*ExistingNode
-	Free           []int64     // numDims amounts a node
-	ShapeOf        []int32     // by node: nodes of one shape have the same labels and taints
-	Labels         [][]int32   // by shape: label values, by key
-	ExampleOf      []int32     // by shape: a node that has it
-	DaemonsCharged []bool      // by node: DaemonSets still to come are taken off free
-	Occupancies    []Occupancy // by node: ports and volumes in use; nil until somebody asks
+	List      []*ExistingNode
+	ShapeOf   []int32   // by node: nodes of one shape have the same labels and taints
+	Labels    [][]int32 // by shape: label values, by key
+	ExampleOf []int32   // by shape: a node that has it
 
 	antiAffinity      []*model.Class // see AntiAffinityOnNodes
 	antiAffinityKnown bool
@@ -66,25 +62,25 @@ func fillingOrder(nodes []ExistingNode) []*ExistingNode {
 // compileNodes notes what is free on each node and groups nodes into shapes: labels that anybody looks at, taints,
 // and for a node in flight what is still open. A class is held against a shape once.
 func (s *problemCompiler) compileNodes(nodes []*ExistingNode) {
-	r := &s.Nodes
+	r := &s.inst.Nodes
 	r.List = nodes
 	n := len(nodes)
-	s.InitialFree, r.ShapeOf, r.DaemonsCharged = make([]int64, n*s.NumDims), make([]int32, n), make([]bool, n)
+	s.inst.InitialFree, r.ShapeOf = make([]int64, n*s.in.NumDims), make([]int32, n)
 	for i, x := range r.List {
-		for k, d := range s.Dims {
-			s.InitialFree[i*s.NumDims+k] = x.Free.At(d)
+		for k, d := range s.in.Dims {
+			s.inst.InitialFree[i*s.in.NumDims+k] = x.Free.At(d)
 		}
-		s.addExclusivityUnits(s.InitialFree[i*s.NumDims : i*s.NumDims+s.NumDims])
+		s.in.addExclusivityUnits(s.inst.InitialFree[i*s.in.NumDims : i*s.in.NumDims+s.in.NumDims])
 	}
 	shapes := map[string]int32{}
 	var key []byte
-	vals := make([]int32, len(s.Keys.Keys))
+	vals := make([]int32, len(s.in.Keys.Keys))
 	for i, x := range r.List {
 		key = key[:0]
-		for k, name := range s.Keys.Keys {
+		for k, name := range s.in.Keys.Keys {
 			vals[k] = 0
 			if v, ok := x.Labels[name]; ok {
-				vals[k] = s.Keys.internValue(k, v)
+				vals[k] = s.in.Keys.internValue(k, v)
 			}
 			if x.Open.Get(name) != nil {
 				vals[k] = OpenValue
@@ -111,9 +107,7 @@ func (s *problemCompiler) compileNodes(nodes []*ExistingNode) {
 		}
 		r.ShapeOf[i] = id
 	}
-	r.Free = slices.Clone(s.InitialFree)
 	s.compileVolumesInUse()
-	s.VolumesInUse = maps.Clone(s.InitialVolumesInUse)
 }
 
 // NodeAdmits says whether the node's labels and taints let classes of the filter on.
@@ -145,19 +139,19 @@ func (s *Instance) checkNodeAdmits(f *nodeFilter, node int) bool {
 		return false
 	}
 	if x.IsStanding() {
-		return f.passesStanding(&s.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], x.Open, x.Name)
+		return f.passesStanding(&s.in.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], x.Open, x.Name)
 	}
-	return f.Passes(&s.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], x.Open, x.Name)
+	return f.Passes(&s.in.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], x.Open, x.Name)
 }
 
 // PodsFittingNode is how many pods of the class the node's free resources hold, once DaemonSets still to come have
 // theirs.
-func (s *Instance) PodsFittingNode(c *Class, node int) int64 {
-	free := s.Nodes.Free[node*s.NumDims : node*s.NumDims+s.NumDims]
+func (s *Usage) PodsFittingNode(c *Class, node int) int64 {
+	free := s.Free[node*s.in.NumDims : node*s.in.NumDims+s.in.NumDims]
 	if !FitsSlice(&c.Req, free) {
 		return 0
 	}
-	if !s.Nodes.DaemonsCharged[node] {
+	if !s.daemonsCharged[node] {
 		s.ChargeDaemons(node)
 		if !FitsSlice(&c.Req, free) {
 			return 0
@@ -174,18 +168,18 @@ func (s *Instance) PodsFittingNode(c *Class, node int) int64 {
 
 // ChargeDaemons takes off a node's free resources what DaemonSets need whose pod is still to come. One that no longer
 // fits will not come, and takes nothing.
-func (s *Instance) ChargeDaemons(node int) {
-	if s.Nodes.DaemonsCharged[node] {
+func (s *Usage) ChargeDaemons(node int) {
+	if s.daemonsCharged[node] {
 		return
 	}
-	s.Nodes.DaemonsCharged[node] = true
-	if len(s.Daemons) == 0 {
+	s.daemonsCharged[node] = true
+	if len(s.inst.Daemons) == 0 {
 		return
 	}
-	free := s.Nodes.Free[node*s.NumDims : node*s.NumDims+s.NumDims]
-	x := s.Nodes.List[node]
-	for _, d := range s.Daemons {
-		if s.NodeAdmits(d.Filter, node) && !runsDaemon(x, d.Spec) && FitsSlice(&d.req, free) {
+	free := s.Free[node*s.in.NumDims : node*s.in.NumDims+s.in.NumDims]
+	x := s.inst.Nodes.List[node]
+	for _, d := range s.inst.Daemons {
+		if s.inst.NodeAdmits(d.Filter, node) && !runsDaemon(x, d.Spec) && FitsSlice(&d.req, free) {
 			for k := range free {
 				free[k] -= d.req[k]
 			}
@@ -204,12 +198,12 @@ func runsDaemon(x *ExistingNode, d *model.Daemon) bool {
 }
 
 // OccupancyOf is the ports and volumes that the node's pods hold, and the ports of DaemonSets still to come.
-func (s *Instance) OccupancyOf(node int) *Occupancy {
-	r := &s.Nodes
-	if r.Occupancies == nil {
-		r.Occupancies = make([]Occupancy, len(r.List))
+func (s *Usage) OccupancyOf(node int) *Occupancy {
+	r := &s.inst.Nodes
+	if s.occupancies == nil {
+		s.occupancies = make([]Occupancy, len(r.List))
 	}
-	used := &r.Occupancies[node]
+	used := &s.occupancies[node]
 	if used.known {
 		return used
 	}
@@ -217,13 +211,13 @@ func (s *Instance) OccupancyOf(node int) *Occupancy {
 	used.attached = r.List[node].Attached
 	for _, p := range r.List[node].Pods {
 		if len(p.Class.HostPorts) > 0 {
-			ports := s.ports.useOf(p.Class.HostPorts)
+			ports := s.in.ports.useOf(p.Class.HostPorts)
 			used.Ports = used.Ports.Take(&ports)
 		}
 		used.addVolumes(p.Class)
 	}
-	for _, d := range s.Daemons {
-		if s.NodeAdmits(d.Filter, node) && !runsDaemon(r.List[node], d.Spec) {
+	for _, d := range s.inst.Daemons {
+		if s.inst.NodeAdmits(d.Filter, node) && !runsDaemon(r.List[node], d.Spec) {
 			used.Ports = used.Ports.Take(&d.Ports)
 		}
 	}
@@ -316,7 +310,7 @@ func VolumesFit(c *Class, used *Occupancy, limits map[string]int64) (string, boo
 // compileVolumesInUse collects the volumes that one pod alone may use and that one does use.
 func (s *problemCompiler) compileVolumesInUse() {
 	wanted := false
-	for _, c := range s.Classes {
+	for _, c := range s.inst.Classes {
 		for _, v := range c.Spec.Volumes {
 			wanted = wanted || v.Exclusive
 		}
@@ -324,15 +318,15 @@ func (s *problemCompiler) compileVolumesInUse() {
 	if !wanted {
 		return
 	}
-	s.InitialVolumesInUse = map[string]bool{}
-	for _, x := range s.Nodes.List {
+	s.inst.InitialVolumesInUse = map[string]bool{}
+	for _, x := range s.inst.Nodes.List {
 		if x.Drained {
 			continue
 		}
 		for _, p := range x.Pods {
 			for _, v := range p.Class.Volumes {
 				if v.Exclusive {
-					s.InitialVolumesInUse[v.ID()] = true
+					s.inst.InitialVolumesInUse[v.ID()] = true
 				}
 			}
 		}
@@ -340,18 +334,18 @@ func (s *problemCompiler) compileVolumesInUse() {
 }
 
 // UseExclusiveVolumes notes that a pod of the class uses its volumes.
-func (s *Instance) UseExclusiveVolumes(c *Class) {
+func (s *Usage) UseExclusiveVolumes(c *Class) {
 	for i := range c.Spec.Volumes {
-		if c.Spec.Volumes[i].Exclusive && s.VolumesInUse != nil {
-			s.VolumesInUse[c.Spec.Volumes[i].ID()] = true
+		if c.Spec.Volumes[i].Exclusive && s.volumesInUse != nil {
+			s.volumesInUse[c.Spec.Volumes[i].ID()] = true
 		}
 	}
 }
 
 // ExclusiveVolumeInUse returns the first volume of the class that another pod has for itself, nil if there is none.
-func (s *Instance) ExclusiveVolumeInUse(c *Class) *model.Volume {
+func (s *Usage) ExclusiveVolumeInUse(c *Class) *model.Volume {
 	for i := range c.Spec.Volumes {
-		if v := &c.Spec.Volumes[i]; v.Exclusive && s.VolumesInUse[v.ID()] {
+		if v := &c.Spec.Volumes[i]; v.Exclusive && s.volumesInUse[v.ID()] {
 			return v
 		}
 	}

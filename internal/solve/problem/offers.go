@@ -14,31 +14,49 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
+// offerCompiler holds what is needed only while offers are made.
+type offerCompiler struct {
+	in       *Input
+	work     *Work
+	catalog  *Catalog
+	inst     *Instance
+	compiler *problemCompiler
+
+	sizeIDs     map[Vec]int    // places in Catalog.Sizes
+	quantityIDs map[string]int // places in Instance.InitialQuantities
+
+	labelShapes    []labelShape // by pool
+	poolShapeStart []int        // by pool: where its shapes begin; one more for the end
+
+	catalogs  []*poolCatalog
+	poolByKey map[string]int // the first pool of each family
+}
+
 // compileOffers lists what can be bought and which classes each offer admits.
-func (s *problemCompiler) compileOffers() {
-	pools := slices.Clone(s.Given.Pools)
+func (s *offerCompiler) compileOffers() {
+	pools := slices.Clone(s.in.Given.Pools)
 	slices.SortStableFunc(pools, func(a, b Pool) int {
 		return cmp.Or(a.Before(&b), strings.Compare(a.Name, b.Name), strings.Compare(a.Group, b.Group), strings.Compare(a.Part, b.Part))
 	})
-	s.Given = &Problem{ResourceNames: s.Given.ResourceNames, Demand: s.Given.Demand, Nodes: s.Given.Nodes, Pools: pools,
-		Daemons: s.Given.Daemons, Namespaces: s.Given.Namespaces, Limits: s.Given.Limits}
-	s.poolStart, s.poolShapeStart = make([]int, len(pools)+1), make([]int, len(pools)+1)
-	filters := slices.SortedFunc(maps.Values(s.filters), func(a, b *nodeFilter) int { return cmp.Compare(a.id, b.id) })
-	s.EquivalentPool, s.Families = make([]int, len(pools)), make([]family, len(pools))
+	s.in.Given = &Problem{ResourceNames: s.in.Given.ResourceNames, Demand: s.in.Given.Demand, Nodes: s.in.Given.Nodes, Pools: pools,
+		Daemons: s.in.Given.Daemons, Namespaces: s.in.Given.Namespaces, Limits: s.in.Given.Limits}
+	s.catalog.poolStart, s.poolShapeStart = make([]int, len(pools)+1), make([]int, len(pools)+1)
+	filters := slices.SortedFunc(maps.Values(s.compiler.filters), func(a, b *nodeFilter) int { return cmp.Compare(a.id, b.id) })
+	s.catalog.EquivalentPool, s.catalog.Families = make([]int, len(pools)), make([]family, len(pools))
 	open, reached, total := s.openPools(filters)
-	s.Offers = make([]Offer, 0, total)
+	s.catalog.Offers = make([]Offer, 0, total)
 	for i := range pools {
 		if i == 0 || pools[i-1].Before(&pools[i]) != 0 {
-			s.Levels = append(s.Levels, Level{Lo: len(s.Offers)})
+			s.catalog.Levels = append(s.catalog.Levels, Level{Lo: len(s.catalog.Offers)})
 		}
 		if open[i] != nil {
-			s.addPoolOffers(i, open[i].poolCatalog, open[i].variants)
+			s.addPoolOffers(i, open[i].catalog, open[i].variants)
 		}
-		s.poolStart[i+1], s.poolShapeStart[i+1] = len(s.Offers), len(s.labelShapes)
+		s.catalog.poolStart[i+1], s.poolShapeStart[i+1] = len(s.catalog.Offers), len(s.labelShapes)
 		for _, t := range pools[i].Taints {
-			s.hasPreferNoSchedule = s.hasPreferNoSchedule || t.Effect == model.PreferNoSchedule
+			s.catalog.hasPreferNoSchedule = s.catalog.hasPreferNoSchedule || t.Effect == model.PreferNoSchedule
 		}
-		s.Levels[len(s.Levels)-1].Hi = len(s.Offers)
+		s.catalog.Levels[len(s.catalog.Levels)-1].Hi = len(s.catalog.Offers)
 	}
 	s.sortOffers()
 	s.admitOffers(filters, reached)
@@ -46,31 +64,31 @@ func (s *problemCompiler) compileOffers() {
 
 // openPool is a pool that offers are made of: its catalog, and the ways to fix the labels that it leaves open.
 type openPool struct {
-	*poolCatalog
+	catalog  *poolCatalog
 	variants [][]model.Requirement
 }
 
 // openPools groups pools into families. It returns by pool what it offers, nil where no pod of the demand can tell it
 // from another or go to it, and which filters may let pods on its nodes; and how many offers there will be: there may
 // be millions.
-func (s *problemCompiler) openPools(filters []*nodeFilter) (open []*openPool, reached [][]bool, total int) {
-	pools := s.Given.Pools
+func (s *offerCompiler) openPools(filters []*nodeFilter) (open []*openPool, reached [][]bool, total int) {
+	pools := s.in.Given.Pools
 	open, reached = make([]*openPool, len(pools)), make([][]bool, len(pools))
-	s.InitialLimits = newPoolLimits(s.Given)
+	s.inst.InitialLimits = newPoolLimits(s.in.Given)
 	for i := range pools {
-		s.EquivalentPool[i] = i
+		s.catalog.EquivalentPool[i] = i
 		if !canBuyFrom(&pools[i]) {
 			continue
 		}
 		a := s.catalogOf(&pools[i])
-		s.EquivalentPool[i] = s.equivalentPoolOf(i, a)
-		s.Families[s.EquivalentPool[i]].addPool(i, &s.InitialLimits[i])
-		if s.EquivalentPool[i] != i {
+		s.catalog.EquivalentPool[i] = s.equivalentPoolOf(i, a)
+		s.catalog.Families[s.catalog.EquivalentPool[i]].addPool(i, &s.inst.InitialLimits[i])
+		if s.catalog.EquivalentPool[i] != i {
 			continue
 		}
 		reached[i] = make([]bool, len(filters))
 		for j, f := range filters {
-			if reached[i][j] = f.mayReach(s, &pools[i], a.providerKeys); reached[i][j] && open[i] == nil {
+			if reached[i][j] = f.mayReach(s.in.Keys.Keys, &pools[i], a.providerKeys); reached[i][j] && open[i] == nil {
 				open[i] = &openPool{a, s.labelVariants(&pools[i], a.providerKeys)}
 				total += len(a.offerings) * len(open[i].variants)
 			}
@@ -80,27 +98,27 @@ func (s *problemCompiler) openPools(filters []*nodeFilter) (open []*openPool, re
 }
 
 // admitOffers finds the offers that each filter and each class may have.
-func (s *problemCompiler) admitOffers(filters []*nodeFilter, reached [][]bool) {
-	words := (len(s.Offers) + 63) / 64
+func (s *offerCompiler) admitOffers(filters []*nodeFilter, reached [][]bool) {
+	words := (len(s.catalog.Offers) + 63) / 64
 	verdicts := make([]bool, len(s.labelShapes))
 	for j, f := range filters {
 		bits := make([]uint64, words)
-		for i := range s.Given.Pools {
+		for i := range s.in.Given.Pools {
 			if reached[i] == nil || !reached[i][j] {
 				continue
 			}
 			some := false
 			for x := s.poolShapeStart[i]; x < s.poolShapeStart[i+1]; x++ {
 				y := &s.labelShapes[x]
-				verdicts[x] = f.Passes(&s.Keys, y.labels, nil, "") && s.admitBeside(f.daemons, y.labels, y.daemons)
+				verdicts[x] = f.Passes(&s.in.Keys, y.labels, nil, "") && s.inst.admitBeside(f.daemons, y.labels, y.daemons)
 				some = some || verdicts[x]
 			}
-			for x := s.poolStart[i]; some && x < s.poolStart[i+1]; x++ {
-				o := &s.Offers[x]
+			for x := s.catalog.poolStart[i]; some && x < s.catalog.poolStart[i+1]; x++ {
+				o := &s.catalog.Offers[x]
 				if !o.Available || !verdicts[o.shape] {
 					continue
 				}
-				if _, barred := f.BarOn(&s.Given.Pools[i], o); !barred {
+				if _, barred := f.BarOn(&s.in.Given.Pools[i], o); !barred {
 					bits[x>>6] |= 1 << (x & 63)
 				}
 			}
@@ -108,26 +126,26 @@ func (s *problemCompiler) admitOffers(filters []*nodeFilter, reached [][]bool) {
 		f.Offers = &OfferSet{Bits: bits}
 	}
 	interned := make([]bool, len(filters))
-	for _, c := range s.Classes { // in class order
+	for _, c := range s.inst.Classes { // in class order
 		if f := c.Filter; !interned[f.id] {
-			f.Offers, interned[f.id] = s.InternOfferSet(f.Offers.Bits), true
+			f.Offers, interned[f.id] = s.catalog.InternOfferSet(f.Offers.Bits), true
 		}
 		c.Offers = c.Filter.Offers
 	}
 }
 
 // sortOffers puts the offers of each level and of each pool in the order of their prices.
-func (s *problemCompiler) sortOffers() {
-	s.offersByPrice, s.poolOffersByPrice = make([]int, len(s.Offers)), make([]int, len(s.Offers))
+func (s *offerCompiler) sortOffers() {
+	s.catalog.offersByPrice, s.catalog.poolOffersByPrice = make([]int, len(s.catalog.Offers)), make([]int, len(s.catalog.Offers))
 	type priced struct { // beside each other in memory: there may be millions
 		price int64
 		i     int
 	}
 	var list []priced
-	for _, l := range s.Levels {
+	for _, l := range s.catalog.Levels {
 		list = slices.Grow(list[:0], l.Hi-l.Lo)
 		for i := l.Lo; i < l.Hi; i++ {
-			list = append(list, priced{s.Offers[i].Price, i})
+			list = append(list, priced{s.catalog.Offers[i].Price, i})
 		}
 		slices.SortFunc(list, func(x, y priced) int {
 			if x.price != y.price {
@@ -136,24 +154,24 @@ func (s *problemCompiler) sortOffers() {
 			return x.i - y.i
 		})
 		for at, x := range list {
-			s.offersByPrice[l.Lo+at] = x.i
+			s.catalog.offersByPrice[l.Lo+at] = x.i
 		}
 	}
-	next := slices.Clone(s.poolStart)
-	for _, i := range s.offersByPrice { // what is in order as a whole is so in its parts
-		at := &next[s.Offers[i].Pool]
-		s.poolOffersByPrice[*at] = i
+	next := slices.Clone(s.catalog.poolStart)
+	for _, i := range s.catalog.offersByPrice { // what is in order as a whole is so in its parts
+		at := &next[s.catalog.Offers[i].Pool]
+		s.catalog.poolOffersByPrice[*at] = i
 		*at++
 	}
 }
 
 // internSize returns the number of an amount that offers have room for.
-func (s *problemCompiler) internSize(v *Vec) int {
+func (s *offerCompiler) internSize(v *Vec) int {
 	id, seen := s.sizeIDs[*v]
 	if !seen {
-		id = len(s.Sizes)
+		id = len(s.catalog.Sizes)
 		s.sizeIDs[*v] = id
-		s.Sizes = append(s.Sizes, v)
+		s.catalog.Sizes = append(s.catalog.Sizes, v)
 	}
 	return id
 }
@@ -167,10 +185,10 @@ type labelShape struct {
 }
 
 // addPoolOffers adds the offers of one pool: all of its catalog, with each way to fix the labels that it leaves open.
-func (s *problemCompiler) addPoolOffers(pi int, a *poolCatalog, variants [][]model.Requirement) {
-	p := &s.Given.Pools[pi]
-	limited := s.InitialLimits[pi].Limited || len(p.Barred) > 0 // then more of a type matters than its room, price and labels
-	start := len(s.Offers)
+func (s *offerCompiler) addPoolOffers(pi int, a *poolCatalog, variants [][]model.Requirement) {
+	p := &s.in.Given.Pools[pi]
+	limited := s.inst.InitialLimits[pi].Limited || len(p.Barred) > 0 // then more of a type matters than its room, price and labels
+	start := len(s.catalog.Offers)
 	first := len(s.labelShapes)
 	for _, given := range a.shapes {
 		for _, variant := range variants {
@@ -179,7 +197,7 @@ func (s *problemCompiler) addPoolOffers(pi int, a *poolCatalog, variants [][]mod
 	}
 	for i := range a.offerings {
 		it := &a.offerings[i]
-		charge := s.chargeOf(it.instanceType, it.offering)
+		charge := s.compiler.chargeOf(it.instanceType, it.offering)
 		for j, variant := range variants {
 			at := first + it.shape*len(variants) + j
 			y := &s.labelShapes[at]
@@ -190,74 +208,74 @@ func (s *problemCompiler) addPoolOffers(pi int, a *poolCatalog, variants [][]mod
 			}
 			if len(y.daemons) > 0 {
 				v := *it.allocatable
-				for k := range s.NumDims {
+				for k := range s.in.NumDims {
 					v[k] -= y.daemonRequests[k]
 				}
 				x.Size = s.internSize(&v)
 			}
-			x.Allocatable = s.Sizes[x.Size]
-			if x.TypeStart = len(s.Offers); x.TypeStart > s.poolStart[pi] && s.Offers[x.TypeStart-1].InstanceType.Name == x.InstanceType.Name {
-				x.TypeStart = s.Offers[x.TypeStart-1].TypeStart
+			x.Allocatable = s.catalog.Sizes[x.Size]
+			if x.TypeStart = len(s.catalog.Offers); x.TypeStart > s.catalog.poolStart[pi] && s.catalog.Offers[x.TypeStart-1].InstanceType.Name == x.InstanceType.Name {
+				x.TypeStart = s.catalog.Offers[x.TypeStart-1].TypeStart
 			}
-			s.Offers = append(s.Offers, x)
+			s.catalog.Offers = append(s.catalog.Offers, x)
 		}
 	}
 }
 
 // labelShapeOf is the label values of nodes of a pool, given those that the provider sets, and the DaemonSets that
 // will stand there.
-func (s *problemCompiler) labelShapeOf(p *Pool, given []int32, variant []model.Requirement) labelShape {
+func (s *offerCompiler) labelShapeOf(p *Pool, given []int32, variant []model.Requirement) labelShape {
 	x := labelShape{labels: slices.Clone(given)}
-	for k, key := range s.Keys.Keys {
+	for k, key := range s.in.Keys.Keys {
 		if key == model.LabelHostname {
-			x.labels[k] = s.Keys.internValue(k, "\x00new") // a name that no term can mean, but a name
+			x.labels[k] = s.in.Keys.internValue(k, "\x00new") // a name that no term can mean, but a name
 			continue
 		}
 		if given[k] == unsetValue {
 			x.labels[k] = 0
 			if v, ok := PoolLabel(p, key); ok {
-				x.labels[k] = s.Keys.internValue(k, v)
+				x.labels[k] = s.in.Keys.internValue(k, v)
 			}
 		}
 		for i := range variant {
 			if variant[i].Key == key {
-				x.labels[k] = s.Keys.internValue(k, variant[i].Values[0])
+				x.labels[k] = s.in.Keys.internValue(k, variant[i].Values[0])
 			}
 		}
 	}
 	var ports []model.HostPort
-	x.daemons = s.standing(p, x.labels)
+	x.daemons = s.inst.standing(p, x.labels)
 	for _, i := range x.daemons {
-		d := s.Daemons[i]
-		for k := range s.NumDims {
+		d := s.inst.Daemons[i]
+		for k := range s.in.NumDims {
 			x.daemonRequests[k] += d.req[k]
 		}
 		ports = append(ports, d.Spec.Pod().HostPorts...)
 	}
-	x.ports = s.ports.useOf(ports)
+	x.ports = s.in.ports.useOf(ports)
 	return x
 }
 
 // quantityOf returns the number of the limited quantity that an offering draws on, -1 where there are as many as
 // wanted. The same offering of two pools is one quantity, and so are all offerings of a node group.
-func (s *problemCompiler) quantityOf(t *model.InstanceType, o *model.Offering) int {
+func (s *offerCompiler) quantityOf(t *model.InstanceType, o *model.Offering) int {
 	if o.Remaining < 0 {
 		return -1
 	}
 	key := t.Name + "\x00" + o.Zone + "\x00" + o.CapacityType + "\x00" + labelsKey(o.Labels)
 	if g := o.Labels[model.LabelNodeGroup]; g != "" {
-		if o.Remaining >= int64(len(s.Given.Demand)) {
+		if o.Remaining >= int64(len(s.in.Given.Demand)) {
 			return -1 // one for each pod is as many as wanted
 		}
 		key = "group\x00" + g // whatever its machines are, it has so many of them
 	}
 	id, ok := s.quantityIDs[key]
 	if !ok {
-		id = len(s.InitialQuantities)
+		id = len(s.inst.InitialQuantities)
 		s.quantityIDs[key] = id
-		s.InitialQuantities = append(s.InitialQuantities, o.Remaining)
+		s.inst.InitialQuantities = append(s.inst.InitialQuantities, o.Remaining)
 	}
-	s.InitialQuantities[id] = min(s.InitialQuantities[id], o.Remaining)
+	s.inst.InitialQuantities[id] = min(s.inst.InitialQuantities[id], o.Remaining)
 	return id
 }
 
@@ -265,11 +283,11 @@ func (s *problemCompiler) quantityOf(t *model.InstanceType, o *model.Offering) i
 const maxVariants = 64
 
 // labelVariants lists the ways to fix the labels that the pool leaves open and that somebody looks at.
-func (s *problemCompiler) labelVariants(p *Pool, known map[string]bool) [][]model.Requirement {
+func (s *offerCompiler) labelVariants(p *Pool, known map[string]bool) [][]model.Requirement {
 	out := [][]model.Requirement{nil}
 	for i := range p.Requirements {
 		r := &p.Requirements[i]
-		key, looked := s.Keys.Ids[r.Key]
+		key, looked := s.in.Keys.Ids[r.Key]
 		if _, fixed := PoolLabel(p, r.Key); !looked || known[r.Key] || fixed || !r.HasValue() {
 			continue
 		}
@@ -292,7 +310,7 @@ func (s *problemCompiler) labelVariants(p *Pool, known map[string]bool) [][]mode
 
 // openValues are the values of an open label that can make a difference: those listed by the pool, or else those that
 // some class asks for and one that nobody names.
-func (s *problemCompiler) openValues(r *model.Requirement, key int) []string {
+func (s *offerCompiler) openValues(r *model.Requirement, key int) []string {
 	if !r.Complement {
 		return r.Values
 	}
@@ -303,13 +321,13 @@ func (s *problemCompiler) openValues(r *model.Requirement, key int) []string {
 		}
 	}
 	if s.isTopologyKey(r.Key) { // beside pods that stand on a node that bears it
-		for i := range s.Given.Nodes {
-			if v, ok := s.Given.Nodes[i].Labels[r.Key]; ok {
+		for i := range s.in.Given.Nodes {
+			if v, ok := s.in.Given.Nodes[i].Labels[r.Key]; ok {
 				add(v)
 			}
 		}
 	}
-	for _, f := range s.filters {
+	for _, f := range s.compiler.filters {
 		for _, t := range f.Terms {
 			for _, q := range t.Requirements {
 				if q.Key != key {
@@ -345,8 +363,8 @@ func (s *problemCompiler) openValues(r *model.Requirement, key int) []string {
 }
 
 // isTopologyKey says whether a spread, affinity or anti-affinity of the demand is over the key.
-func (s *problemCompiler) isTopologyKey(key string) bool {
-	return slices.ContainsFunc(s.Classes, func(c *Class) bool {
+func (s *offerCompiler) isTopologyKey(key string) bool {
+	return slices.ContainsFunc(s.inst.Classes, func(c *Class) bool {
 		at := func(t model.PodTerm) bool { return t.TopologyKey == key }
 		return slices.ContainsFunc(c.Spec.Affinity, at) || slices.ContainsFunc(c.Spec.AntiAffinity, at) ||
 			slices.ContainsFunc(c.Spec.Spread, func(t model.SpreadConstraint) bool { return t.TopologyKey == key })

@@ -43,9 +43,9 @@ type catalogOffering struct {
 const unsetValue = int32(-2)
 
 // catalogOf returns what a pool can buy.
-func (s *problemCompiler) catalogOf(p *Pool) *poolCatalog {
+func (s *offerCompiler) catalogOf(p *Pool) *poolCatalog {
 	same := func(types []*model.InstanceType) bool { return slices.Equal(types, p.Types) }
-	known := s.ProviderKeysOf(p.Types)
+	known := s.catalog.ProviderKeysOf(p.Types)
 	var b strings.Builder
 	for i := range p.Requirements {
 		r := &p.Requirements[i]
@@ -65,7 +65,7 @@ func (s *problemCompiler) catalogOf(p *Pool) *poolCatalog {
 }
 
 // listOfferings lists what the types offer under the requirements.
-func (s *problemCompiler) listOfferings(a *poolCatalog, rs model.Requirements) {
+func (s *offerCompiler) listOfferings(a *poolCatalog, rs model.Requirements) {
 	types, offerings := slices.Clone(a.types), 0
 	slices.SortFunc(types, func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
 	for _, t := range types {
@@ -73,9 +73,9 @@ func (s *problemCompiler) listOfferings(a *poolCatalog, rs model.Requirements) {
 	}
 	a.offerings = make([]catalogOffering, 0, offerings)
 	byVals := map[string]int{}
-	vals := slices.Repeat([]int32{unsetValue}, len(s.Keys.Keys))
+	vals := slices.Repeat([]int32{unsetValue}, len(s.in.Keys.Keys))
 	var given []int // keys that some of the types has: pods may ask for thousands that none has
-	for k, key := range s.Keys.Keys {
+	for k, key := range s.in.Keys.Keys {
 		if a.providerKeys[key] {
 			given = append(given, k)
 		}
@@ -88,8 +88,8 @@ func (s *problemCompiler) listOfferings(a *poolCatalog, rs model.Requirements) {
 			order = append(order, i)
 		}
 		slices.SortFunc(order, func(a, b int) int { return compareOfferings(&t.Offerings[a], &t.Offerings[b]) })
-		room := s.toVec(t.Allocatable)
-		s.addExclusivityUnits(room[:])
+		room := s.in.toVec(t.Allocatable)
+		s.in.addExclusivityUnits(room[:])
 		size := -1
 		for _, oi := range order {
 			o := &t.Offerings[oi]
@@ -99,8 +99,8 @@ func (s *problemCompiler) listOfferings(a *poolCatalog, rs model.Requirements) {
 			text = text[:0]
 			for _, k := range given {
 				vals[k] = unsetValue
-				if v, ok := t.Label(s.Keys.Keys[k], o); ok {
-					vals[k] = s.Keys.internValue(k, v)
+				if v, ok := t.Label(s.in.Keys.Keys[k], o); ok {
+					vals[k] = s.in.Keys.internValue(k, v)
 				}
 				text = binary.LittleEndian.AppendUint32(text, uint32(vals[k]))
 			}
@@ -116,7 +116,7 @@ func (s *problemCompiler) listOfferings(a *poolCatalog, rs model.Requirements) {
 			a.offerings = append(a.offerings, catalogOffering{instanceType: t, offering: o, shape: shape, allocatable: &room, size: size, quantity: s.quantityOf(t, o)})
 		}
 	}
-	a.markDominated(s.NumDims)
+	a.markDominated(s.in.NumDims)
 }
 
 // markDominated marks the offerings that another with the same labels beats: no less room, no higher price. Of equals
@@ -201,9 +201,9 @@ func (f *family) addPool(pool int, l *PoolLimits) {
 }
 
 // equivalentPoolOf is the first pool that no pod of the demand can tell from this one; limits may.
-func (s *problemCompiler) equivalentPoolOf(i int, a *poolCatalog) int {
-	p := &s.Given.Pools[i]
-	if s.InitialLimits[i].Limited && len(s.MinValuesOf(i)) > 0 {
+func (s *offerCompiler) equivalentPoolOf(i int, a *poolCatalog) int {
+	p := &s.in.Given.Pools[i]
+	if s.inst.InitialLimits[i].Limited && len(s.catalog.MinValuesOf(i)) > 0 {
 		return i // what is left within its limits decides which types are left to choose from
 	}
 	var b strings.Builder
@@ -215,12 +215,12 @@ func (s *problemCompiler) equivalentPoolOf(i int, a *poolCatalog) int {
 		fmt.Fprintf(&b, " barred %q", p.Name)
 	}
 	for _, r := range p.Requirements {
-		_, looked := s.Keys.Ids[r.Key]
+		_, looked := s.in.Keys.Ids[r.Key]
 		if _, fixed := PoolLabel(p, r.Key); r.MinValues > 0 || looked && !fixed && !a.providerKeys[r.Key] {
 			b.WriteString(model.Requirements{r}.Key())
 		}
 	}
-	for _, key := range s.Keys.Keys {
+	for _, key := range s.in.Keys.Keys {
 		v, ok := PoolLabel(p, key)
 		fmt.Fprintf(&b, " %q %t", v, ok)
 	}

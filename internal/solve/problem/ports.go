@@ -97,22 +97,22 @@ func isWhole(p *model.HostPort) bool {
 
 // compilePorts numbers the ports and notes which of them classes and DaemonSets use.
 func (s *problemCompiler) compilePorts() {
-	s.ports.ids = map[portKey]int32{}
+	s.in.ports.ids = map[portKey]int32{}
 	each := func(number func(p *model.HostPort)) {
-		for _, c := range s.Classes {
+		for _, c := range s.inst.Classes {
 			for i := range c.Spec.HostPorts {
 				number(&c.Spec.HostPorts[i])
 			}
 		}
-		for _, d := range s.Given.Daemons {
+		for _, d := range s.in.Given.Daemons {
 			for i := range d.Class.HostPorts {
 				number(&d.Class.HostPorts[i])
 			}
 		}
 	}
 	add := func(k portKey) {
-		if _, ok := s.ports.ids[k]; !ok {
-			s.ports.ids[k] = int32(len(s.ports.ids))
+		if _, ok := s.in.ports.ids[k]; !ok {
+			s.in.ports.ids[k] = int32(len(s.in.ports.ids))
 		}
 	}
 	each(func(p *model.HostPort) { add(keyOf(p, "")) })
@@ -124,8 +124,8 @@ func (s *problemCompiler) compilePorts() {
 			add(keyOf(p, p.IP))
 		}
 	})
-	for _, c := range s.Classes {
-		c.Ports = s.ports.useOf(c.Spec.HostPorts)
+	for _, c := range s.inst.Classes {
+		c.Ports = s.in.ports.useOf(c.Spec.HostPorts)
 	}
 }
 

@@ -22,20 +22,19 @@ func TestPorts(t *testing.T) {
 		})
 		lists := rapid.SliceOfN(rapid.SliceOfN(port, 0, 5), 3, 8).Draw(t, "classes")
 		outside := rapid.SliceOfN(port, 0, 5).Draw(t, "on the node") // of a pod that is not of the problem
-		s := &problemCompiler{Instance: &Instance{}}
-		s.Given = &Problem{}
+		s := &problemCompiler{in: &Input{Given: &Problem{}}, inst: &Instance{}}
 		for _, l := range lists {
-			s.Classes = append(s.Classes, &Class{Spec: &model.Class{HostPorts: l}})
+			s.inst.Classes = append(s.inst.Classes, &Class{Spec: &model.Class{HostPorts: l}})
 		}
 		s.compilePorts()
-		use := s.ports.useOf(outside)
+		use := s.in.ports.useOf(outside)
 		taken, there := TakenPorts(nil).Take(&use), slices.Clone(outside)
-		for i, c := range s.Classes {
+		for i, c := range s.inst.Classes {
 			want := slices.ContainsFunc(c.Spec.HostPorts, func(p model.HostPort) bool { return slices.ContainsFunc(there, p.Conflicts) })
 			if have := taken.Refuse(&c.Ports); have != want {
 				t.Fatalf("class %d %v beside %v: refused %t, want %t", i, c.Spec.HostPorts, there, have, want)
 			}
-			for j, o := range s.Classes {
+			for j, o := range s.inst.Classes {
 				want := slices.ContainsFunc(c.Spec.HostPorts, func(p model.HostPort) bool { return slices.ContainsFunc(o.Spec.HostPorts, p.Conflicts) })
 				if have := c.Ports.ConflictsWith(&o.Ports); have != want {
 					t.Fatalf("class %d %v with class %d %v: conflict %t, want %t", i, c.Spec.HostPorts, j, o.Spec.HostPorts, have, want)

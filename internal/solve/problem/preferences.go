@@ -36,7 +36,7 @@ func (s *Instance) PreferredOffersOf(c *Class) *OfferSet {
 // PreferAmong narrows some of the offers of a class to those that it would pay for to have its preferences met.
 func (s *Instance) PreferAmong(c *Class, set *OfferSet) *OfferSet {
 	if w := s.PreferredOffersOf(c); w != c.Offers {
-		return s.Intersect(set, w)
+		return s.catalog.Intersect(set, w)
 	}
 	return set
 }
@@ -45,18 +45,18 @@ func (s *Instance) PreferAmong(c *Class, set *OfferSet) *OfferSet {
 // a pod costs least there, what it gives up counted. All of them where it has no preference, or none that tells
 // offers apart.
 func (s *Instance) findPreferredOffers(c *Class) *OfferSet {
-	if len(c.Spec.Preferred) == 0 && !s.hasPreferNoSchedule || s.Heeded == NoPreferences {
+	if len(c.Spec.Preferred) == 0 && !s.catalog.hasPreferNoSchedule || s.in.Heeded == NoPreferences {
 		return c.Offers
 	}
-	level, _ := s.CheapestLevel(c.Offers, &c.Req)
-	if level == len(s.Levels) {
+	level, _ := s.catalog.CheapestLevel(c.Offers, &c.Req)
+	if level == len(s.catalog.Levels) {
 		return c.Offers
 	}
-	l := s.Levels[level]
+	l := s.catalog.Levels[level]
 	terms := make([]term, len(c.Spec.Preferred))
 	for i := range terms {
 		p := &c.Spec.Preferred[i].Term
-		terms[i] = s.compileTerm(p.Requirements)
+		terms[i] = s.in.compileTerm(p.Requirements)
 		terms[i].Names = p.Names
 		terms[i].MatchesNothing = len(terms[i].Requirements) == 0 && p.Names == nil
 	}
@@ -65,13 +65,13 @@ func (s *Instance) findPreferredOffers(c *Class) *OfferSet {
 	most := int64(0)
 	first := true
 	for i := l.Lo; i < l.Hi; i++ {
-		o := &s.Offers[i]
-		if !c.Offers.Contains(i) || !FitsIn(&c.Req, o.Allocatable, s.NumDims) {
+		o := &s.catalog.Offers[i]
+		if !c.Offers.Contains(i) || !FitsIn(&c.Req, o.Allocatable, s.in.NumDims) {
 			continue
 		}
-		n := s.preferenceScore(c, terms, o)
+		n := s.in.preferenceScore(c, terms, o)
 		score[i-l.Lo] = n
-		price := MulDiv(o.Price, 1<<10, TimesIn(&c.Req, o.Allocatable, s.NumDims))
+		price := MulDiv(o.Price, 1<<10, TimesIn(&c.Req, o.Allocatable, s.in.NumDims))
 		if was, ok := unit[n]; !ok || price < was {
 			unit[n] = price
 		}
@@ -84,7 +84,7 @@ func (s *Instance) findPreferredOffers(c *Class) *OfferSet {
 	}
 	best, bestCost := most, int64(-1)
 	for n, price := range unit { // the least cost, of equals the most preferences: whatever the order
-		cost := s.AddPreferenceCost(price, most-n)
+		cost := s.in.AddPreferenceCost(price, most-n)
 		if bestCost < 0 || cost < bestCost || cost == bestCost && n > best {
 			best, bestCost = n, cost
 		}
@@ -96,7 +96,7 @@ func (s *Instance) findPreferredOffers(c *Class) *OfferSet {
 			bits[i>>6] &^= 1 << (i & 63)
 		}
 	}
-	return s.InternOfferSet(bits)
+	return s.catalog.InternOfferSet(bits)
 }
 
 // preferenceScore is the weight of the preferences that an offer meets.
@@ -131,11 +131,11 @@ type separation struct {
 // separationOf reads it from ScheduleAnyway spreads and preferred anti-affinity over hostname that a class has
 // against itself. Those from kube-scheduler's own defaults are left to kube-scheduler.
 func (s *problemCompiler) separationOf(c *model.Class) (a separation) {
-	if s.Heeded != AllPreferences {
+	if s.in.Heeded != AllPreferences {
 		return a
 	}
 	addLimit := func(most, weight int64, sel model.Selector) {
-		if s.SelectorMatches(&sel, c) && (a.Most == 0 || most < a.Most) {
+		if s.in.SelectorMatches(&sel, c) && (a.Most == 0 || most < a.Most) {
 			a = separation{most, weight}
 		}
 	}

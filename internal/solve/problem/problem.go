@@ -5,6 +5,7 @@ package problem
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -68,19 +69,23 @@ type Input struct {
 	Keys    labelTable
 	ports   portTable
 
-	Steps     int64 // counted so far
-	StepLimit int64 // of all refining together
-	Truncated bool  // something ended because of that limit
-
 	LeaveOut string // a stage or a bound that takes no part; empty: none
 	// Heeded are the preferences that count; the others count for nothing.
 	Heeded     Preferences
 	allClasses []*model.Class // of all pods; see SelectsAny
 }
 
+// Work counts the steps that a solve takes, and says when it must end.
+type Work struct {
+	Steps     int64 // counted so far
+	StepLimit int64 // of all refining together
+	Truncated bool  // something ended because of that limit
+}
+
 // Catalog is what can be bought.
 type Catalog struct {
-	Input
+	in   *Input
+	work *Work
 
 	Offers            []Offer // by pool (weight, name), type, zone, capacity type, variant
 	offersByPrice     []int   // offers by level, price, number
@@ -106,21 +111,56 @@ type Catalog struct {
 	poolSets       []*OfferSet // by pool: its offers without a limited quantity
 }
 
-// Instance is the compiled problem: classes of pods, existing nodes, and the catalog. What is placed shows in it as
-// pods assigned and capacity used.
+// Instance is what must be placed: classes of pods and the nodes that exist. It does not change once it is compiled;
+// what is placed shows in Usage, and in the classes as pods assigned.
 type Instance struct {
-	Catalog
+	in      *Input
+	work    *Work
+	catalog *Catalog
 
-	Classes      []*Class // in the order they are placed in: see compileClasses
-	Daemons      []*daemon
-	Nodes        nodeSet
-	VolumesInUse map[string]bool // exclusive ones; nil where no pod wants any
+	Classes []*Class // in the order they are placed in: see compileClasses
+	Daemons []*daemon
+	Nodes   nodeSet
 
 	// As the problem states them, before anything is placed.
-	InitialFree         []int64 // as nodeSet.Free
+	InitialFree         []int64 // as Usage.Free
 	InitialVolumesInUse map[string]bool
 	InitialLimits       []PoolLimits // by pool
 	InitialQuantities   []int64      // by Offer.Quantity
+}
+
+// Usage is what the pods placed so far have taken of existing nodes and of volumes.
+type Usage struct {
+	in   *Input
+	inst *Instance
+
+	Free           []int64         // of existing nodes: numDims amounts a node
+	daemonsCharged []bool          // by node: DaemonSets still to come are taken off Free
+	occupancies    []Occupancy     // by node: ports and volumes in use; nil until somebody asks
+	volumesInUse   map[string]bool // exclusive ones; nil where no pod wants any
+}
+
+// NewUsage returns what the pods that are on the nodes already use.
+func NewUsage(in *Input, inst *Instance) *Usage {
+	s := &Usage{in: in, inst: inst}
+	s.Free = slices.Clone(s.inst.InitialFree)
+	s.daemonsCharged = make([]bool, len(s.inst.Nodes.List))
+	s.volumesInUse = maps.Clone(s.inst.InitialVolumesInUse)
+	return s
+}
+
+// Reset takes back everything placed.
+func (s *Usage) Reset() {
+	copy(s.Free, s.inst.InitialFree)
+	clear(s.daemonsCharged)
+	clear(s.occupancies)
+	if s.volumesInUse != nil {
+		clear(s.volumesInUse)
+		maps.Copy(s.volumesInUse, s.inst.InitialVolumesInUse)
+	}
+	for _, c := range s.inst.Classes {
+		c.Assigned = 0
+	}
 }
 
 // firstPlanSteps is how many steps, beside those allowed for refining, attempts may take before the solver makes do
@@ -128,7 +168,7 @@ type Instance struct {
 const firstPlanSteps = 400_000_000
 
 // OutOfSteps says whether attempts have taken more steps than they may, and notes that the plan is truncated by it.
-func (s *Input) OutOfSteps() bool {
+func (s *Work) OutOfSteps() bool {
 	if s.Steps > s.StepLimit+firstPlanSteps {
 		s.Truncated = true
 		return true
@@ -175,7 +215,7 @@ func (s *Instance) PlacementOrder(deferrals map[int]int) []*Class {
 
 // PlaceablePods is how many more pods of a class may be placed at all: none of a class that can't be placed, and only
 // one where they want a volume that one pod alone may use.
-func (s *Instance) PlaceablePods(c *Class) int {
+func (s *Usage) PlaceablePods(c *Class) int {
 	if c.Unplaced() == 0 || c.Unsolvable != "" || len(c.Missing) > 0 || c.Spec.Daemon || len(c.Spec.Unsolved) > 0 || c.Spec.VolumeProblem() != nil || c.Spec.Excess.What != "" {
 		return 0
 	}
@@ -198,8 +238,8 @@ func (s *Instance) AntiAffinityOnNodes() []*model.Class {
 	}
 	s.Nodes.antiAffinityKnown = true
 	seen := map[*model.Class]bool{}
-	for i := range s.Given.Nodes {
-		r := &s.Given.Nodes[i]
+	for i := range s.in.Given.Nodes {
+		r := &s.in.Given.Nodes[i]
 		if r.Drained || r.NoAnti {
 			continue
 		}

@@ -112,7 +112,7 @@ func (t *topologyCompiler) ownerCounters(x *antiTerm) (all, exempting int) {
 	all = t.counterFor(x.topologyKey, true, false, x.selector, mark)
 	exempting = t.counterFor(x.topologyKey, true, false, x.exemptSelector(), mark)
 	for _, id := range []int{all, exempting} {
-		t.Counters[id].selectors = t.Counters[id].selectors[:1]
+		t.topo.Counters[id].selectors = t.topo.Counters[id].selectors[:1]
 	}
 	if exempting != all {
 		t.exemptions[exempting] = all
@@ -123,11 +123,11 @@ func (t *topologyCompiler) ownerCounters(x *antiTerm) (all, exempting int) {
 // compileAntiAffinity makes the rules of a class's own anti-affinity terms.
 func (t *topologyCompiler) compileAntiAffinity(c *problem.Class, add func(problem.Rule)) {
 	for _, x := range antiTermsOf(c.Spec) {
-		self := t.SelectorMatches(&x.selector, c.Spec)
+		self := t.in.SelectorMatches(&x.selector, c.Spec)
 		r := problem.Rule{Kind: problem.RuleAnti, Counter: t.counterFor(x.topologyKey, false, false, x.selector), TopologyKey: x.topologyKey, Hard: true, SelectsOwnPods: self}
 		if x.exemptKey != "" {
 			sel := x.exemptSelector()
-			r.SelectsOwnPods = self && !t.SelectorMatches(&sel, c.Spec)
+			r.SelectsOwnPods = self && !t.in.SelectorMatches(&sel, c.Spec)
 			r.Minus = []int{t.counterFor(x.topologyKey, false, false, sel)}
 		}
 		add(r)

@@ -10,11 +10,26 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
+// Assignments finds the domains that pods of a class may go to together.
+type Assignments struct {
+	in      *problem.Input
+	work    *problem.Work
+	catalog *problem.Catalog
+	inst    *problem.Instance
+	usage   *problem.Usage
+	topo    *Topology
+
+	ids         map[string]int // by name of TopologyAssignment
+	ofOffers    map[offerAssignmentKey][]TopologyAssignment
+	ofClasses   map[assignmentCacheKey][]*TopologyAssignment // where assignments can be shared
+	scopeKeyBuf []byte                                       // scratch
+}
+
 // TopologyAssignment is one combination of topology domains that a class could go to: the existing nodes there, and
 // the offers there.
 type TopologyAssignment struct {
 	Name     string            // the domains' values; what assignments are sorted by
-	ID       int               // by name, see Topology.assignmentIDs
+	ID       int               // by name, see Assignments.ids
 	Labels   []int32           // of a node there: the values of the class's topology keys are what counts
 	InScope  []bool            // which of the class's scopes a node there is in
 	nodes    []int32           // existing nodes that admit the class, in filling order
@@ -26,7 +41,7 @@ type TopologyAssignment struct {
 	// As the next pod finds it.
 	Node                               int // of existing nodes the one that takes it; -1: none does
 	SpreadCount, UnmetPreference, Cost int64
-	Purchased                          int64 // for the class being placed, not in placement.purchased yet
+	Purchased                          int64 // for the class being placed, not in Placement.purchased yet
 }
 
 // IsBetterThan orders assignments for the next pod: existing nodes first, then where spreads count least, then fewer
@@ -53,14 +68,14 @@ type assignmentCacheKey struct {
 }
 
 // AssignmentsOf lists the assignments that a class could go to, by name.
-func (s *Topology) AssignmentsOf(c *problem.Class) []*TopologyAssignment {
+func (s *Assignments) AssignmentsOf(c *problem.Class) []*TopologyAssignment {
 	var byName map[string]*TopologyAssignment // those with nodes
 	sold := s.OfferAssignments(c)
-	shared := len(s.Nodes.List) == 0 && len(sold) > 0 && s.PreferredOffersOf(c) == c.Offers
+	shared := len(s.inst.Nodes.List) == 0 && len(sold) > 0 && s.inst.PreferredOffersOf(c) == c.Offers
 	var key assignmentCacheKey
 	if shared {
-		if key = (assignmentCacheKey{&sold[0], c.Req}); s.assignmentCache[key] != nil {
-			return s.assignmentCache[key]
+		if key = (assignmentCacheKey{&sold[0], c.Req}); s.ofClasses[key] != nil {
+			return s.ofClasses[key]
 		}
 	}
 	out := make([]*TopologyAssignment, 0, len(sold))
@@ -69,7 +84,7 @@ func (s *Topology) AssignmentsOf(c *problem.Class) []*TopologyAssignment {
 		buf = s.appendAssignmentName(buf[:0], c, vals, in)
 		at := byName[string(buf)]
 		if at == nil {
-			at = &TopologyAssignment{Name: string(buf), Labels: vals, InScope: in, level: len(s.Levels)}
+			at = &TopologyAssignment{Name: string(buf), Labels: vals, InScope: in, level: len(s.catalog.Levels)}
 			at.ID = s.assignmentID(at.Name)
 			if byName == nil {
 				byName = map[string]*TopologyAssignment{}
@@ -80,15 +95,15 @@ func (s *Topology) AssignmentsOf(c *problem.Class) []*TopologyAssignment {
 		return at
 	}
 	slab := make([]TopologyAssignment, 0, len(sold))
-	for node := range s.Nodes.List {
-		x := s.Nodes.List[node]
-		if !x.Closed && !x.Drained && s.PodsFittingNode(c, node) > 0 && s.NodeAdmits(c.Filter, node) {
-			at := find(s.Nodes.Labels[s.Nodes.ShapeOf[node]], s.NodeScopes(c, node))
+	for node := range s.inst.Nodes.List {
+		x := s.inst.Nodes.List[node]
+		if !x.Closed && !x.Drained && s.usage.PodsFittingNode(c, node) > 0 && s.inst.NodeAdmits(c.Filter, node) {
+			at := find(s.inst.Nodes.Labels[s.inst.Nodes.ShapeOf[node]], s.topo.NodeScopes(c, node))
 			at.nodes = append(at.nodes, int32(node))
 		}
 	}
 	for _, o := range sold {
-		if !s.SomeOfferHolds(o.Offers, &c.Req) {
+		if !s.catalog.SomeOfferHolds(o.Offers, &c.Req) {
 			continue
 		}
 		at := byName[o.Name]
@@ -98,12 +113,12 @@ func (s *Topology) AssignmentsOf(c *problem.Class) []*TopologyAssignment {
 			out = append(out, at)
 		}
 		at.Offers = o.Offers
-		at.level, at.Price = s.CheapestLevel(o.Offers, &c.Req)
-		if w := s.PreferAmong(c, o.Offers); w != o.Offers {
-			if s.SomeOfferHolds(w, &c.Req) {
-				at.level, at.Price = s.CheapestLevel(w, &c.Req)
+		at.level, at.Price = s.catalog.CheapestLevel(o.Offers, &c.Req)
+		if w := s.inst.PreferAmong(c, o.Offers); w != o.Offers {
+			if s.catalog.SomeOfferHolds(w, &c.Req) {
+				at.level, at.Price = s.catalog.CheapestLevel(w, &c.Req)
 			} else {
-				at.Price = s.AddPreferenceCost(at.Price, 100)
+				at.Price = s.in.AddPreferenceCost(at.Price, 100)
 			}
 		}
 	}
@@ -111,32 +126,32 @@ func (s *Topology) AssignmentsOf(c *problem.Class) []*TopologyAssignment {
 		slices.SortFunc(out, func(a, b *TopologyAssignment) int { return strings.Compare(a.Name, b.Name) })
 	}
 	if shared {
-		if s.assignmentCache == nil {
-			s.assignmentCache = map[assignmentCacheKey][]*TopologyAssignment{}
+		if s.ofClasses == nil {
+			s.ofClasses = map[assignmentCacheKey][]*TopologyAssignment{}
 		}
-		s.assignmentCache[key] = out
+		s.ofClasses[key] = out
 	}
 	return out
 }
 
 // assignmentID returns the number of an assignment's name, a new one where it has none.
-func (s *Topology) assignmentID(name string) int {
-	id, ok := s.assignmentIDs[name]
+func (s *Assignments) assignmentID(name string) int {
+	id, ok := s.ids[name]
 	if !ok {
-		id = len(s.assignmentIDs)
-		s.assignmentIDs[name] = id
+		id = len(s.ids)
+		s.ids[name] = id
 	}
 	return id
 }
 
 // appendAssignmentName appends the values of a class's topology keys, and which of its scopes a node is in.
-func (s *Topology) appendAssignmentName(buf []byte, c *problem.Class, vals []int32, in []bool) []byte {
+func (s *Assignments) appendAssignmentName(buf []byte, c *problem.Class, vals []int32, in []bool) []byte {
 	for _, k := range c.Topology.Keys {
 		if vals[k] == problem.OpenValue {
 			buf = append(buf, "?\x00"...)
 			continue
 		}
-		buf = append(append(buf, s.Keys.ValueNames[k][vals[k]]...), 0)
+		buf = append(append(buf, s.in.Keys.ValueNames[k][vals[k]]...), 0)
 	}
 	return problem.AppendBools(buf, in)
 }
@@ -149,34 +164,34 @@ type offerAssignmentKey struct {
 
 // OfferAssignments splits the offers that admit a class by the values of its topology keys and by the scopes they are
 // in, in the order of names. Classes alike in these share the list.
-func (s *Topology) OfferAssignments(c *problem.Class) []TopologyAssignment {
-	text := s.assignmentKey[:0]
+func (s *Assignments) OfferAssignments(c *problem.Class) []TopologyAssignment {
+	text := s.scopeKeyBuf[:0]
 	for _, k := range c.Topology.Keys {
 		text = append(text, byte(k), byte(k>>8))
 	}
 	for _, on := range c.Topology.Scopes {
 		text = append(text, on.Identity()...)
 	}
-	s.assignmentKey = text
-	if got, ok := s.offerAssignmentCache[offerAssignmentKey{c.Offers.ID, string(text)}]; ok {
+	s.scopeKeyBuf = text
+	if got, ok := s.ofOffers[offerAssignmentKey{c.Offers.ID, string(text)}]; ok {
 		return got
 	}
 	byVals := map[string]int{}
 	var out []TopologyAssignment
 	var bits [][]uint64
 	var buf []byte
-	for i := range s.Offers {
+	for i := range s.catalog.Offers {
 		if !c.Offers.Contains(i) {
 			continue
 		}
-		vals := s.Offers[i].Labels
+		vals := s.catalog.Offers[i].Labels
 		buf = buf[:0]
 		for _, k := range c.Topology.Keys {
 			buf = append(buf, byte(vals[k]), byte(vals[k]>>8), byte(vals[k]>>16), byte(vals[k]>>24))
 		}
 		var in []bool
 		for _, on := range c.Topology.Scopes {
-			in = append(in, s.OfferInScope(on, &s.Offers[i]))
+			in = append(in, s.topo.OfferInScope(on, &s.catalog.Offers[i]))
 		}
 		buf = problem.AppendBools(buf, in)
 		at, ok := byVals[string(buf)]
@@ -189,10 +204,10 @@ func (s *Topology) OfferAssignments(c *problem.Class) []TopologyAssignment {
 		bits[at][i>>6] |= 1 << (i & 63)
 	}
 	for i := range out {
-		out[i].Offers, out[i].ID = s.InternOfferSet(bits[i]), s.assignmentID(out[i].Name)
+		out[i].Offers, out[i].ID = s.catalog.InternOfferSet(bits[i]), s.assignmentID(out[i].Name)
 	}
 	slices.SortFunc(out, func(a, b TopologyAssignment) int { return strings.Compare(a.Name, b.Name) })
-	s.offerAssignmentCache[offerAssignmentKey{c.Offers.ID, string(text)}] = out
+	s.ofOffers[offerAssignmentKey{c.Offers.ID, string(text)}] = out
 	return out
 }
 
@@ -201,15 +216,15 @@ type ClassAssignment struct{ Class, Assignment int }
 
 // SpreadCountAt is how many pods spreads count in the domains of an assignment, the class's own spreads and those
 // that count it.
-func (s *Topology) SpreadCountAt(c *problem.Class, where *TopologyAssignment) (n int64) {
+func (s *Assignments) SpreadCountAt(c *problem.Class, where *TopologyAssignment) (n int64) {
 	for i := range c.Topology.DomainRules {
 		if r := &c.Topology.DomainRules[i]; r.Kind == problem.RuleSpread && where.Labels[r.Key] > 0 {
-			n += s.Counters[r.Counter].CountIn(int(where.Labels[r.Key]))
+			n += s.topo.Counters[r.Counter].CountIn(int(where.Labels[r.Key]))
 		}
 	}
 	for i, id := range c.Topology.DomainCounters { // what others spread it would rather not upset
 		at := c.Topology.CounterScope[i]
-		if x := &s.Counters[id]; x.ForSpread && where.Labels[x.key] > 0 && (at < 0 || where.InScope[at]) {
+		if x := &s.topo.Counters[id]; x.ForSpread && where.Labels[x.key] > 0 && (at < 0 || where.InScope[at]) {
 			n += x.CountIn(int(where.Labels[x.key]))
 		}
 	}
@@ -218,9 +233,9 @@ func (s *Topology) SpreadCountAt(c *problem.Class, where *TopologyAssignment) (n
 
 // NextOpenNode is the first existing node of the assignment that still takes a pod of the class, -1 if there is none.
 // What a class's own pods do to a node only ever closes it, so a node once found full is not looked at again.
-func (s *Topology) NextOpenNode(c *problem.Class, at *TopologyAssignment) int {
+func (s *Assignments) NextOpenNode(c *problem.Class, at *TopologyAssignment) int {
 	for ; at.nextNode < len(at.nodes); at.nextNode++ {
-		if s.PodsNodeAccepts(c, int(at.nodes[at.nextNode])) > 0 {
+		if s.topo.PodsNodeAccepts(c, int(at.nodes[at.nextNode])) > 0 {
 			return int(at.nodes[at.nextNode])
 		}
 	}

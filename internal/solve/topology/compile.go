@@ -14,7 +14,13 @@ import (
 
 // topologyCompiler holds what is needed only while counters and rules are made.
 type topologyCompiler struct {
-	*Topology
+	in      *problem.Input
+	work    *problem.Work
+	catalog *problem.Catalog
+	inst    *problem.Instance
+	usage   *problem.Usage
+	topo    *Topology
+
 	counterIDs      map[counterKey]int
 	namespaces      map[string]bool // of pending pods
 	owners          counterIndex    // counters of the owners of rules
@@ -86,20 +92,19 @@ type counterKey struct {
 	selectors               int // of topologyCompiler.selectorIDs
 }
 
-// Compile makes counters and rules, and counts the pods on existing nodes.
-func (s *Topology) Compile() {
-	s.HostCount = len(s.Nodes.List)
-	s.offerAssignmentCache, s.assignmentIDs = map[offerAssignmentKey][]TopologyAssignment{}, map[string]int{}
-	t := &topologyCompiler{Topology: s, counterIDs: map[counterKey]int{}, namespaces: map[string]bool{}, isSelectorKey: map[string]bool{}, owners: counterIndex{byLabel: map[[2]string][]int{}},
+// newTopology makes counters and rules, and counts the pods on existing nodes.
+func newTopology(c *Compiled) *Topology {
+	s := &Topology{in: c.In, work: c.Work, catalog: c.Catalog, inst: c.Inst, usage: c.Usage, HostCount: len(c.Inst.Nodes.List)}
+	t := &topologyCompiler{in: s.in, work: s.work, catalog: s.catalog, inst: s.inst, usage: s.usage, topo: s, counterIDs: map[counterKey]int{}, namespaces: map[string]bool{}, isSelectorKey: map[string]bool{}, owners: counterIndex{byLabel: map[[2]string][]int{}},
 		selected: counterIndex{byLabel: map[[2]string][]int{}}, existingDomains: map[DomainKey][]int32{},
 		offersByDomain: map[setDomainKey][]domainOffers{}, scopes: map[string]*problem.Scope{}, hostSpreads: map[int][]hostSpread{}, exemptions: map[int]int{},
 		equivalences: map[string]*labelEquivalence{}, selectorIDs: map[string]int{}, lastDomains: map[DomainKey][]int32{}}
 	t.volumes = t.sharedVolumes()
-	for _, c := range s.Classes {
+	for _, c := range s.inst.Classes {
 		t.namespaces[c.Spec.Namespace] = true
 		t.compileRules(c)
 	}
-	for _, c := range s.AntiAffinityOnNodes() {
+	for _, c := range s.inst.AntiAffinityOnNodes() {
 		for _, x := range antiTermsOf(c) {
 			if t.concernsPending(&x.selector) {
 				t.ownerCounters(&x)
@@ -107,18 +112,20 @@ func (s *Topology) Compile() {
 		}
 	}
 	if len(s.Counters) == 0 {
-		return
+		return s
 	}
 	for i := range s.Counters {
 		t.indexCounter(i)
 	}
 	slices.Sort(t.selectorKeys)
-	for _, c := range s.Classes {
+	for _, c := range s.inst.Classes {
 		t.addRulesOfOthers(c)
 	}
 	t.countPodsOnNodes()
 	t.compileNodeCaps()
-	t.compileColocatedGroups()
+	g := groupCompiler{in: s.in, catalog: s.catalog, inst: s.inst, topo: s}
+	g.compileColocatedGroups()
+	return s
 }
 
 // concernsPending says whether a selector looks at a namespace of pending pods. Rules that look at others can't keep any of
@@ -131,7 +138,7 @@ func (t *topologyCompiler) concernsPending(x *model.Selector) bool {
 		return false
 	}
 	for n := range t.namespaces {
-		if x.NamespaceL.Matches(t.Given.Namespaces[n]) {
+		if x.NamespaceL.Matches(t.in.Given.Namespaces[n]) {
 			return true
 		}
 	}
@@ -147,15 +154,15 @@ func (t *topologyCompiler) counterFor(key string, owner, spread bool, sels ...mo
 func (t *topologyCompiler) counterInScope(on *problem.Scope, key string, owner, spread bool, sels ...model.Selector) int {
 	k := problem.HostKey
 	if key != model.LabelHostname {
-		k = t.Keys.Ids[key]
+		k = t.in.Keys.Ids[key]
 	}
 	text := counterKey{key: k, countsOwners: owner, forSpread: spread, scope: on, selectors: t.selectorID(sels)}
 	if id, ok := t.counterIDs[text]; ok {
 		return id
 	}
-	id := len(t.Counters)
+	id := len(t.topo.Counters)
 	t.counterIDs[text] = id
-	t.Counters = append(t.Counters, counter{key: k, countsOwners: owner, ForSpread: spread, selectors: slices.Clone(sels), scope: on})
+	t.topo.Counters = append(t.topo.Counters, counter{key: k, countsOwners: owner, ForSpread: spread, selectors: slices.Clone(sels), scope: on})
 	return id
 }
 
@@ -201,7 +208,7 @@ func (t *topologyCompiler) selectorID(sels []model.Selector) int {
 // compileRules makes the counters of a class's own constraints and the rules that read them.
 func (t *topologyCompiler) compileRules(c *problem.Class) {
 	add := func(r problem.Rule) {
-		r.Key = t.Counters[r.Counter].key
+		r.Key = t.topo.Counters[r.Counter].key
 		if r.Key == problem.HostKey {
 			c.Topology.HostRules = t.ruleSlab.appendTo(c.Topology.HostRules, 1, r) // and what others have against it, mostly
 			return
@@ -213,13 +220,13 @@ func (t *topologyCompiler) compileRules(c *problem.Class) {
 	}
 	for i := range c.Spec.Spread {
 		x := &c.Spec.Spread[i]
-		if !x.Hard && (x.TopologyKey == model.LabelHostname || t.Heeded != problem.AllPreferences) {
+		if !x.Hard && (x.TopologyKey == model.LabelHostname || t.in.Heeded != problem.AllPreferences) {
 			continue // only a preference; over hosts it is one that the scheduler itself sees to when it scores
 		}
 		sel := model.Selector{Namespaces: t.namespaceBuf, Pods: x.Selector}
 		on := t.spreadScope(c, x)
 		r := problem.Rule{Kind: problem.RuleSpread, Counter: t.counterInScope(on, x.TopologyKey, false, true, sel), TopologyKey: x.TopologyKey, Hard: x.Hard, Scope: on,
-			MaxSkew: int64(x.MaxSkew), MinDomains: int(x.MinDomains), SelectsOwnPods: t.SelectorMatches(&sel, c.Spec)}
+			MaxSkew: int64(x.MaxSkew), MinDomains: int(x.MinDomains), SelectsOwnPods: t.in.SelectorMatches(&sel, c.Spec)}
 		if x.TopologyKey == model.LabelHostname {
 			t.countSpreadOwners(c, &r)
 		} else {
@@ -233,7 +240,7 @@ func (t *topologyCompiler) compileRules(c *problem.Class) {
 		for i := range sels {
 			sels[i] = c.Spec.Affinity[i].Selector
 		}
-		self := t.AllSelectorsMatch(sels, c.Spec)
+		self := t.in.AllSelectorsMatch(sels, c.Spec)
 		c.Topology.Affinity = true
 		for i := range c.Spec.Affinity {
 			key := c.Spec.Affinity[i].TopologyKey
@@ -252,11 +259,11 @@ func (t *topologyCompiler) compileRules(c *problem.Class) {
 // compilePreferenceRules makes rules of the preferred pod affinity and anti-affinity terms over keys larger than a
 // host.
 func (t *topologyCompiler) compilePreferenceRules(c *problem.Class, add func(problem.Rule)) {
-	if t.Heeded != problem.AllPreferences {
+	if t.in.Heeded != problem.AllPreferences {
 		return
 	}
 	one := func(w *model.WeightedPodTerm, sign int64) {
-		if w.Term.TopologyKey != model.LabelHostname && t.SelectsAny(&w.Term.Selector) {
+		if w.Term.TopologyKey != model.LabelHostname && t.in.SelectsAny(&w.Term.Selector) {
 			add(problem.Rule{Kind: problem.RulePreference, Counter: t.counterFor(w.Term.TopologyKey, false, false, w.Term.Selector), TopologyKey: w.Term.TopologyKey,
 				Weight: sign * int64(w.Weight)})
 		}
@@ -279,12 +286,12 @@ func (s *topologyCompiler) sharedVolumes() map[string]int {
 			}
 		}
 	}
-	for _, c := range s.Classes {
+	for _, c := range s.inst.Classes {
 		count(c.Spec, len(c.Pods))
 	}
 	if len(out) > 0 {
-		for i := range s.Given.Nodes {
-			for _, p := range s.Given.Nodes[i].Pods {
+		for i := range s.in.Given.Nodes {
+			for _, p := range s.in.Given.Nodes[i].Pods {
 				count(p.Class, 1)
 			}
 		}
@@ -321,7 +328,7 @@ func (t *topologyCompiler) spreadScope(c *problem.Class, x *model.SpreadConstrai
 	}
 	for i := range c.Spec.Spread {
 		if o := &c.Spec.Spread[i]; o.Hard && x.Hard && o.TopologyKey != model.LabelHostname && o.TopologyKey != x.TopologyKey {
-			out.Keys = append(out.Keys, t.Keys.Ids[o.TopologyKey])
+			out.Keys = append(out.Keys, t.in.Keys.Ids[o.TopologyKey])
 		}
 	}
 	if out.Affinity == nil && out.Taints == nil && len(out.Keys) == 0 {
@@ -340,9 +347,9 @@ func (t *topologyCompiler) spreadScope(c *problem.Class, x *model.SpreadConstrai
 // those in which the class could have a machine bought. Where only other classes have one bought, expectNewDomains
 // finds out: until then there is nothing there to count.
 func (t *topologyCompiler) spreadDomains(c *problem.Class, x *model.SpreadConstraint, on *problem.Scope) (all, existing []int32) {
-	s := t.Topology
-	key := s.Keys.Ids[x.TopologyKey]
-	t.seenBuf = append(t.seenBuf[:0], make([]bool, len(s.Keys.ValueNames[key]))...)
+	s := t.topo
+	key := s.in.Keys.Ids[x.TopologyKey]
+	t.seenBuf = append(t.seenBuf[:0], make([]bool, len(s.in.Keys.ValueNames[key]))...)
 	seen := t.seenBuf
 	list := func() []int32 {
 		t.foundBuf = t.foundBuf[:0]
@@ -360,13 +367,13 @@ func (t *topologyCompiler) spreadDomains(c *problem.Class, x *model.SpreadConstr
 			seen[v] = true
 		}
 	} else {
-		present := make([]bool, len(s.Nodes.Labels))
-		for i, r := range s.Nodes.List {
-			present[s.Nodes.ShapeOf[i]] = present[s.Nodes.ShapeOf[i]] || !r.Drained
+		present := make([]bool, len(s.inst.Nodes.Labels))
+		for i, r := range s.inst.Nodes.List {
+			present[s.inst.Nodes.ShapeOf[i]] = present[s.inst.Nodes.ShapeOf[i]] || !r.Drained
 		}
-		for shape, vals := range s.Nodes.Labels {
-			r := s.Nodes.List[s.Nodes.ExampleOf[shape]]
-			if v := vals[key]; v > 0 && present[shape] && (on == nil || on.Includes(&s.Keys, vals, r.Open, r.Name, r.Taints)) {
+		for shape, vals := range s.inst.Nodes.Labels {
+			r := s.inst.Nodes.List[s.inst.Nodes.ExampleOf[shape]]
+			if v := vals[key]; v > 0 && present[shape] && (on == nil || on.Includes(&s.in.Keys, vals, r.Open, r.Name, r.Taints)) {
 				seen[v] = true
 			}
 		}
@@ -374,7 +381,7 @@ func (t *topologyCompiler) spreadDomains(c *problem.Class, x *model.SpreadConstr
 		t.existingDomains[id] = existing
 	}
 	for _, x := range t.purchasableDomains(c.Offers, id) {
-		if !seen[x.value] && s.SomeOfferHolds(x.offers, &c.Req) {
+		if !seen[x.value] && s.catalog.SomeOfferHolds(x.offers, &c.Req) {
 			seen[x.value] = true
 		}
 	}
@@ -387,15 +394,15 @@ func (t *topologyCompiler) spreadDomains(c *problem.Class, x *model.SpreadConstr
 
 // purchasableDomains splits those offers of a set that are in a scope by their values of a key.
 func (t *topologyCompiler) purchasableDomains(set *problem.OfferSet, k DomainKey) []domainOffers {
-	s := t.Topology
+	s := t.topo
 	key := setDomainKey{set, k}
 	if out, ok := t.offersByDomain[key]; ok {
 		return out
 	}
 	bits := map[int32][]uint64{}
 	var out []domainOffers
-	for i := range s.Offers {
-		o := &s.Offers[i]
+	for i := range s.catalog.Offers {
+		o := &s.catalog.Offers[i]
 		v := o.Labels[k.Key]
 		if v <= 0 || !set.Contains(i) || k.Scope != nil && !s.OfferInScope(k.Scope, o) {
 			continue
@@ -407,7 +414,7 @@ func (t *topologyCompiler) purchasableDomains(set *problem.OfferSet, k DomainKey
 		bits[v][i>>6] |= 1 << (i & 63)
 	}
 	for i := range out {
-		out[i].offers = s.InternOfferSet(bits[out[i].value])
+		out[i].offers = s.catalog.InternOfferSet(bits[out[i].value])
 	}
 	t.offersByDomain[key] = out
 	return out

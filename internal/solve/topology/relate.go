@@ -13,12 +13,12 @@ import (
 // indexCounter files a counter under a label value that its selector asks for, so that a class need not be held
 // against every counter.
 func (t *topologyCompiler) indexCounter(id int) {
-	for _, x := range t.Counters[id].selectors {
+	for _, x := range t.topo.Counters[id].selectors {
 		if x.Pods == nil {
 			return // selects nothing, ever
 		}
 	}
-	for _, x := range t.Counters[id].selectors {
+	for _, x := range t.topo.Counters[id].selectors {
 		for _, r := range *x.Pods {
 			if !t.isSelectorKey[r.Key] {
 				t.isSelectorKey[r.Key] = true
@@ -26,10 +26,10 @@ func (t *topologyCompiler) indexCounter(id int) {
 			}
 		}
 	}
-	at := t.filedUnder(t.Counters[id].countsOwners)
+	at := t.filedUnder(t.topo.Counters[id].countsOwners)
 	var best *model.Requirement // under whose values fewest are filed: a label that all have in common tells them apart least
 	least := 0
-	for _, x := range t.Counters[id].selectors {
+	for _, x := range t.topo.Counters[id].selectors {
 		for i := range *x.Pods {
 			r := &(*x.Pods)[i]
 			if !r.ListsValues() {
@@ -73,7 +73,7 @@ func (t *topologyCompiler) filedUnder(owners bool) *counterIndex {
 func (t *topologyCompiler) countersSelecting(c *model.Class, owners bool) (out []int) {
 	try := func(ids []int) {
 		for _, id := range ids {
-			if t.AllSelectorsMatch(t.Counters[id].selectors, c) {
+			if t.in.AllSelectorsMatch(t.topo.Counters[id].selectors, c) {
 				out = append(out, id)
 			}
 		}
@@ -153,7 +153,7 @@ func (t *topologyCompiler) rulesAgainst(k *labelEquivalence, c *model.Class) {
 	selecting := append(t.countersSelecting(c, true), k.moved...)
 	slices.Sort(selecting)
 	for _, id := range selecting {
-		x := &t.Counters[id]
+		x := &t.topo.Counters[id]
 		for _, h := range t.hostSpreads[id] {
 			k.hostRules = append(k.hostRules, problem.Rule{Kind: problem.RuleHostSpreadOfOthers, Counter: id, OwnerCounter: h.ownerCounter, Key: problem.HostKey, TopologyKey: model.LabelHostname,
 				Hard: true, MaxSkew: h.maxSkew})
@@ -168,7 +168,7 @@ func (t *topologyCompiler) rulesAgainst(k *labelEquivalence, c *model.Class) {
 		}
 		name := model.LabelHostname
 		if x.key != problem.HostKey {
-			name = t.Keys.Keys[x.key]
+			name = t.in.Keys.Keys[x.key]
 		}
 		r := problem.Rule{Kind: problem.RuleAntiOfOthers, Counter: id, Key: x.key, TopologyKey: name, Hard: true}
 		if x.key == problem.HostKey {
@@ -214,7 +214,7 @@ func (t *topologyCompiler) addRulesOfOthers(c *problem.Class) {
 // recordCounters notes for counters that a pod is counted by on which hosts and in which domains.
 func (t *topologyCompiler) recordCounters(x *problem.TopologyRules, moves []int) {
 	for _, id := range moves {
-		at := &t.Counters[id]
+		at := &t.topo.Counters[id]
 		if at.key == problem.HostKey {
 			x.HostCounters = append(x.HostCounters, id)
 			continue
@@ -234,13 +234,13 @@ func (t *topologyCompiler) recordCounters(x *problem.TopologyRules, moves []int)
 
 // countPodsOnNodes counts the pods on existing nodes.
 func (t *topologyCompiler) countPodsOnNodes() {
-	s := t.Topology
+	s := t.topo
 	memo := map[*model.Class][]int{}
-	for node, x := range s.Nodes.List {
+	for node, x := range s.inst.Nodes.List {
 		if x.Drained {
 			continue
 		}
-		vals := s.Nodes.Labels[s.Nodes.ShapeOf[node]]
+		vals := s.inst.Nodes.Labels[s.inst.Nodes.ShapeOf[node]]
 		for _, p := range x.Pods {
 			ids, ok := memo[p.Class]
 			if !ok {
@@ -252,7 +252,7 @@ func (t *topologyCompiler) countPodsOnNodes() {
 				if k.ForSpread && !p.Deleting.IsZero() {
 					continue
 				}
-				if k.scope != nil && !k.scope.Includes(&s.Keys, vals, x.Open, x.Name, x.Taints) {
+				if k.scope != nil && !k.scope.Includes(&s.in.Keys, vals, x.Open, x.Name, x.Taints) {
 					continue
 				}
 				k.addPods(vals, node, 1)
@@ -268,7 +268,7 @@ func (t *topologyCompiler) countPodsOnNodes() {
 // compileNodeCaps finds the classes whose rules over hosts concern no other class, and how many of their pods a new
 // machine may hold: to a packing such a rule is a number.
 func (s *topologyCompiler) compileNodeCaps() {
-	users, last := make([]int, len(s.Counters)), make([]*problem.Class, len(s.Counters))
+	users, last := make([]int, len(s.topo.Counters)), make([]*problem.Class, len(s.topo.Counters))
 	each := func(c *problem.Class, f func(id int)) {
 		for i := range c.Topology.HostRules {
 			r := &c.Topology.HostRules[i]
@@ -284,14 +284,14 @@ func (s *topologyCompiler) compileNodeCaps() {
 			f(id)
 		}
 	}
-	for _, c := range s.Classes {
+	for _, c := range s.inst.Classes {
 		each(c, func(id int) {
 			if last[id] != c {
 				users[id], last[id] = users[id]+1, c
 			}
 		})
 	}
-	for _, c := range s.Classes {
+	for _, c := range s.inst.Classes {
 		if !c.RestrictsNeighbours() || c.Topology.HostAffinity || !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 {
 			continue
 		}
@@ -302,7 +302,7 @@ func (s *topologyCompiler) compileNodeCaps() {
 		}
 		c.MaxPerNewNode = problem.Unlimited
 		for i := range c.Topology.HostRules {
-			c.MaxPerNewNode = min(c.MaxPerNewNode, s.PodsRuleAllows(c, &c.Topology.HostRules[i], 0, 0, true))
+			c.MaxPerNewNode = min(c.MaxPerNewNode, s.topo.PodsRuleAllows(c, &c.Topology.HostRules[i], 0, 0, true))
 		}
 	}
 }

@@ -31,16 +31,15 @@ type counter struct {
 // Topology is who may be where: the pods counted by domain, the rules that read these counts, and the domains a class
 // could go to.
 type Topology struct {
-	problem.Instance
+	in      *problem.Input
+	work    *problem.Work
+	catalog *problem.Catalog
+	inst    *problem.Instance
+	usage   *problem.Usage
 
 	Counters        []counter
 	ColocatedGroups []*problem.ColocatedGroup // in class order
 	HostCount       int                       // hosts numbered so far: existing nodes, then bins as they are opened
-
-	assignmentIDs        map[string]int // by name of TopologyAssignment
-	offerAssignmentCache map[offerAssignmentKey][]TopologyAssignment
-	assignmentCache      map[assignmentCacheKey][]*TopologyAssignment // where assignments can be shared
-	assignmentKey        []byte                                       // scratch
 }
 
 // Reset takes all counts back to what the problem states.
@@ -51,7 +50,7 @@ func (s *Topology) Reset() {
 		c.Total, c.uncertain = c.initialTotal, c.initialUncertain
 		c.version++
 	}
-	for _, c := range s.Classes {
+	for _, c := range s.inst.Classes {
 		for i := range c.Topology.DomainRules {
 			clear(c.Topology.DomainRules[i].OwnPods)
 		}
@@ -114,17 +113,17 @@ func (s *Topology) NodeScopes(c *problem.Class, node int) []bool {
 	if len(c.Topology.Scopes) == 0 {
 		return nil
 	}
-	x := s.Nodes.List[node]
+	x := s.inst.Nodes.List[node]
 	out := make([]bool, len(c.Topology.Scopes))
 	for i, on := range c.Topology.Scopes {
-		out[i] = on.Includes(&s.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], x.Open, x.Name, x.Taints)
+		out[i] = on.Includes(&s.in.Keys, s.inst.Nodes.Labels[s.inst.Nodes.ShapeOf[node]], x.Open, x.Name, x.Taints)
 	}
 	return out
 }
 
 // OfferInScope says whether a machine of the offer would be in the scope.
 func (s *Topology) OfferInScope(on *problem.Scope, o *problem.Offer) bool {
-	return on.Includes(&s.Keys, o.Labels, nil, "", s.Given.Pools[o.Pool].Taints)
+	return on.Includes(&s.in.Keys, o.Labels, nil, "", s.in.Given.Pools[o.Pool].Taints)
 }
 
 // LeastCount is the least count among the domains of a spread; 0 while fewer domains than its MinDomains have a node.
@@ -262,22 +261,22 @@ func (s *Topology) PodsHostAllows(c *problem.Class, host int) int64 {
 // concerned: labels, taints, resources, ports, volumes, and rules over hosts. Domains larger than a node are for the
 // caller to see to.
 func (s *Topology) PodsNodeAccepts(c *problem.Class, node int) int64 {
-	x := s.Nodes.List[node]
+	x := s.inst.Nodes.List[node]
 	if x.Closed || x.Drained {
 		return 0
 	}
-	n := s.PodsFittingNode(c, node)
-	if n == 0 || !s.NodeAdmits(c.Filter, node) {
+	n := s.usage.PodsFittingNode(c, node)
+	if n == 0 || !s.inst.NodeAdmits(c.Filter, node) {
 		return 0
 	}
 	if len(c.Topology.HostRules) > 0 {
 		n = min(n, s.PodsHostAllows(c, node))
 	}
 	if n > 0 && !c.Ports.IsEmpty() {
-		n = min(n, problem.PodsPortsAllow(c, s.OccupancyOf(node).Ports))
+		n = min(n, problem.PodsPortsAllow(c, s.usage.OccupancyOf(node).Ports))
 	}
 	if n > 0 && len(c.CsiVolumes) > 0 {
-		if _, ok := problem.VolumesFit(c, s.OccupancyOf(node), x.CSILimits); !ok {
+		if _, ok := problem.VolumesFit(c, s.usage.OccupancyOf(node), x.CSILimits); !ok {
 			return 0
 		}
 	}
@@ -322,9 +321,9 @@ func (s *Topology) BreaksSpread(r *problem.Rule, more []int32) bool {
 
 // WouldCrowd says whether one more pod of the class at an assignment would leave a pod placed there beyond its
 // spread, were that to come last, or a group that begins elsewhere without the right to, were this one to come first.
-func (s *Topology) WouldCrowd(c *problem.Class, where *TopologyAssignment) bool {
+func (s *Assignments) WouldCrowd(c *problem.Class, where *TopologyAssignment) bool {
 	for i, id := range c.Topology.DomainCounters {
-		x := &s.Counters[id]
+		x := &s.topo.Counters[id]
 		if !x.ForSpread && where.Labels[x.key] != 0 && s.groupBeganElsewhere(id, where.Labels[x.key]) {
 			return true
 		}
@@ -332,10 +331,10 @@ func (s *Topology) WouldCrowd(c *problem.Class, where *TopologyAssignment) bool 
 		if at := c.Topology.CounterScope[i]; !x.ForSpread || d <= 0 || at >= 0 && !where.InScope[at] {
 			continue
 		}
-		for _, other := range s.Classes {
+		for _, other := range s.inst.Classes {
 			for j := range other.Topology.DomainRules {
 				r := &other.Topology.DomainRules[j]
-				if r.Kind == problem.RuleSpread && r.Hard && r.Counter == id && int(d) < len(r.OwnPods) && r.OwnPods[d] > 0 && x.CountIn(int(d))+1-s.LeastCount(r) > r.MaxSkew {
+				if r.Kind == problem.RuleSpread && r.Hard && r.Counter == id && int(d) < len(r.OwnPods) && r.OwnPods[d] > 0 && x.CountIn(int(d))+1-s.topo.LeastCount(r) > r.MaxSkew {
 					return true
 				}
 			}
@@ -346,15 +345,15 @@ func (s *Topology) WouldCrowd(c *problem.Class, where *TopologyAssignment) bool 
 
 // groupBeganElsewhere says whether a group that wants to be near what a counter counts begins in another domain,
 // where no other pod holds it.
-func (s *Topology) groupBeganElsewhere(id int, where int32) bool {
+func (s *Assignments) groupBeganElsewhere(id int, where int32) bool {
 	leaning := map[int]int64{} // by domain
-	for _, c := range s.Classes {
+	for _, c := range s.inst.Classes {
 		for i := range c.Topology.DomainRules {
 			r := &c.Topology.DomainRules[i]
 			if r.Kind != problem.RuleAffinity || !r.SelectsOwnPods || r.Counter != id {
 				continue
 			}
-			s.Steps += int64(len(r.OwnPods))
+			s.work.Steps += int64(len(r.OwnPods))
 			for d, n := range r.OwnPods {
 				if n > 0 && d != int(where) {
 					leaning[d] += int64(n)
@@ -363,7 +362,7 @@ func (s *Topology) groupBeganElsewhere(id int, where int32) bool {
 		}
 	}
 	for d, n := range leaning {
-		if s.Counters[id].CountIn(d) <= n {
+		if s.topo.Counters[id].CountIn(d) <= n {
 			return true
 		}
 	}
