@@ -22,6 +22,7 @@ import (
 	kwoksignals "sigs.k8s.io/kwok/pkg/utils/signals"
 
 	"github.com/dovetail-sh/dovetail/sandbox/internal/plane"
+	"github.com/dovetail-sh/dovetail/sandbox/internal/simcloud"
 	"github.com/dovetail-sh/dovetail/sandbox/internal/verbs"
 )
 
@@ -32,6 +33,7 @@ var components = map[string]func(dir string) int{
 	plane.ControllerManager: func(string) int { return cli.Run(controllermanager.NewControllerManagerCommand()) },
 	plane.Scheduler:         func(string) int { return cli.Run(scheduler.NewSchedulerCommand()) },
 	plane.Kwok:              func(string) int { return runKwok() },
+	plane.Machines:          func(string) int { return runMachines() },
 	"kubectl":               runKubectl,
 }
 
@@ -68,6 +70,14 @@ func runKwok() int {
 	if err := command.ExecuteContext(ctx); err != nil {
 		logger.Error("run kwok", "err", err)
 		return 1
+	}
+	return 0
+}
+
+func runMachines() int {
+	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ExitOnError) // Not the components' flags, as in main.
+	if err := simcloud.NewCommand().Execute(); err != nil {
+		return 1 // cobra has printed it.
 	}
 	return 0
 }

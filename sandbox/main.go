@@ -3,15 +3,16 @@
 
 // Command dovetail-sandbox is a real Kubernetes control plane on loopback in
 // one file: etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
-// kwok and kubectl, and the verbs that start and stop them (up, down, status)
-// and show what Dovetail does (demo).
+// kwok and kubectl, Dovetail's simulated cloud and simulated AWS, and the verbs
+// that start and stop them (up, down, status) and show what Dovetail does
+// (demo).
 // There is no container, no download at run time and nothing that listens
 // beyond 127.0.0.1.
 //
 // It is a multi-call binary: the first argument, or the name it was called by,
-// says which of the programs to be. It never contains Dovetail itself: the
-// controller and the simulated cloud are the binary `dovetail` beside it, which
-// `up` starts as children.
+// says which of the programs to be. It never contains Dovetail's controller:
+// `up` starts the binary `dovetail` beside it as a child. Of Dovetail's module it
+// links only the models of the simulated clouds, which `dovetail` does not link.
 //
 // Start reading at internal/supervise (what runs, in which order, and who
 // stops it) and internal/plane (what each component is told). Only this

@@ -26,12 +26,13 @@ decide < explain < doctor, controller
 decide < doctor < report
 decide < expander
 api, state, plan, top < kube
-cloud, cloud/catalog < cloud/machines < cloud/kwok, cloud/cloudtest
+cloud < cloud/machines < cloud/kwok
+cloud/machines, cloud/catalog < cloud/simulated < cloud/cloudtest
 api, cloud, cloud/catalog < cloud/kwok, cloud/aws
-cloud, cloud/catalog, cloud/machines < cloud/aws/awstest
+cloud/simulated < cloud/aws/awstest
 plan, ledger < report
 decide, verify, state, cloud, report < controller
-controller, kube, prometheus, cloud/machines, cloud/kwok, cloud/aws, cloud/aws/awstest, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd
+controller, kube, prometheus, cloud/simulated, cloud/kwok, cloud/aws, cloud/aws/awstest, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd
 testwait < cloud/cloudtest
 casetest
 `

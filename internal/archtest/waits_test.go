@@ -27,7 +27,7 @@ var mayWait = map[string]string{
 	"internal/controller/": "its tests run in testing/synctest (run in fake_test.go), where time is virtual",
 
 	"internal/cloud/aws/account_test.go:hurried.Now":         "a clock on which more time passes",
-	"internal/cloud/machines/server_test.go:pass":            "it is called in testing/synctest",
+	"internal/cloud/simulated/server_test.go:pass":           "it is called in testing/synctest",
 	"internal/kube/headroom_test.go:TestHeadrooms":           "a pause between two looks; world.until ends it",
 	"sandbox/e2e/e2e_test.go:eventually":                     "a module that does not depend on the product's; five minutes",
 	"test/e2e/disruption_test.go:env.settled":                "it waits until nothing has changed for a while",

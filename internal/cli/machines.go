@@ -17,6 +17,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/internal/cloud/simulated"
 	"github.com/dovetail-sh/dovetail/internal/kube"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -49,7 +50,7 @@ func machinesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cfg := machines.Config{Journal: journal, Catalog: cat, Settings: machines.Settings{Seed: seed, Boot: boot}, Log: log}
+			cfg := simulated.Config{Journal: journal, Catalog: cat, Settings: simulated.Settings{Seed: seed, Boot: boot}, Log: log}
 			var aws *awstest.Cloud
 			if awsAddress != "" {
 				account.Seed = seed
@@ -58,7 +59,7 @@ func machinesCommand() *cobra.Command {
 				}
 				cfg.Guest = aws
 			}
-			server, err := machines.Open(cfg, nodeMaker{kube.NewNodeMaker(client)})
+			server, err := simulated.Open(cfg, nodeMaker{kube.NewNodeMaker(client)})
 			if err != nil {
 				return err
 			}

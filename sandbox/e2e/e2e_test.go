@@ -80,7 +80,6 @@ spec:
       openAPIV3Schema: {type: object}`)
 		return 0
 	},
-	"machines":   func(args []string) int { return serve(value(args, "--listen"), "/healthz", args) },
 	"controller": func(args []string) int { return serve(value(args, "--health-address"), "/readyz", args) },
 }
 
@@ -97,14 +96,6 @@ func serve(address, health string, args []string) int {
 		}
 	}
 	http.HandleFunc(health, func(http.ResponseWriter, *http.Request) {})
-	http.HandleFunc("/v1/base-node", func(w http.ResponseWriter, r *http.Request) {
-		var request struct{ InstanceType, Name string }
-		if err := json.NewDecoder(r.Body).Decode(&request); err != nil || request.Name == "" {
-			http.Error(w, "bad request", http.StatusBadRequest)
-			return
-		}
-		fmt.Fprintf(os.Stderr, "base node %s %s\n", request.Name, request.InstanceType)
-	})
 	fmt.Fprintln(os.Stderr, http.ListenAndServe(address, nil))
 	return 1
 }
@@ -485,8 +476,8 @@ func TestChildThatFailsAtStart(t *testing.T) {
 	verifyOnly(t)
 	t.Parallel()
 	s := newSandbox(t)
-	out, status, _ := s.try("", "up", "--dovetail", os.Args[0], "--machines-arg=--fall-over")
-	if status != 1 || !strings.Contains(out, "machines died (exit status 3)") || !strings.Contains(out, "this is the last thing it said") {
+	out, status, _ := s.try("", "up", "--dovetail", os.Args[0], "--controller-arg=--fall-over")
+	if status != 1 || !strings.Contains(out, "dovetail died (exit status 3)") || !strings.Contains(out, "this is the last thing it said") {
 		t.Errorf("exit status %d:\n%s", status, out)
 	}
 	s.noProcess()
@@ -499,8 +490,8 @@ func TestLostPort(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)
 	marker := filepath.Join(t.TempDir(), "lost")
-	out := s.run("", "up", "--dovetail", os.Args[0], "--no-autoscaler", "--machines-arg=--lose-port-once", "--machines-arg="+marker)
-	if !strings.Contains(out, "machines lost its port to another process") {
+	out := s.run("", "up", "--dovetail", os.Args[0], "--controller-arg=--lose-port-once", "--controller-arg="+marker)
+	if !strings.Contains(out, "dovetail lost its port to another process") {
 		t.Errorf("up does not say that it started again:\n%s", out)
 	}
 	s.run("", "status")
@@ -535,8 +526,8 @@ func TestReplicas(t *testing.T) {
 	s := newSandbox(t)
 	s.run("", "up", "--dovetail", os.Args[0], "--replicas", "2", "--base", "m5.large")
 	s.run("", "kubectl", "get", "crd/things.example.dovetail.sh", "namespace/dovetail-system")
-	if log := supervise.LogTail(s.dir.Log(plane.Machines), 5); !strings.Contains(log, "base node base-0 m5.large") {
-		t.Errorf("the simulated cloud was not asked for the base node: %s", log)
+	if got := s.run("", "kubectl", "get", "node/base-0", "-o", "jsonpath={.metadata.labels.node\\.kubernetes\\.io/instance-type}"); got != "m5.large" {
+		t.Errorf("the base node's instance type is %q", got)
 	}
 	before := s.child("dovetail-1")
 	s.kill(before.Process)

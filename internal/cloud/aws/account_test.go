@@ -29,7 +29,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/cloud/cloudtest"
-	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/internal/cloud/simulated"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
@@ -69,23 +69,23 @@ func open(t testing.TB, c *catalog.Catalog, clock cloud.Clock, change ...func(*a
 }
 
 // openWith is open with a cluster that the machines join.
-func openWith(t testing.TB, c *catalog.Catalog, clock cloud.Clock, nodes machines.NodeMaker, change ...func(*awstest.Settings)) *account {
+func openWith(t testing.TB, c *catalog.Catalog, clock cloud.Clock, nodes simulated.NodeMaker, change ...func(*awstest.Settings)) *account {
 	t.Helper()
 	settings := awstest.Default()
 	settings.Endpoint = "https://127.0.0.1:6443"
 	for _, f := range change {
 		f(&settings)
 	}
-	simulated, err := awstest.New(c, settings, clock, nil)
+	aws, err := awstest.New(c, settings, clock, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := &account{t: t, clock: clock, resources: newTable()}
-	m, err := machines.Open(machines.Config{Journal: filepath.Join(t.TempDir(), "journal"), Catalog: c, Clock: clock, Guest: simulated}, nodes)
+	m, err := simulated.Open(simulated.Config{Journal: filepath.Join(t.TempDir(), "journal"), Catalog: c, Clock: clock, Guest: aws}, nodes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	simulated.Attach(m)
+	aws.Attach(m)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	serve := func(what func(context.Context, net.Listener) error) string {
@@ -101,7 +101,7 @@ func openWith(t testing.TB, c *catalog.Catalog, clock cloud.Clock, nodes machine
 		return "http://" + l.Addr().String()
 	}
 	serve(m.Serve)
-	a.url = serve(simulated.Serve)
+	a.url = serve(aws.Serve)
 	a.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 	t.Cleanup(func() {
 		cancel()

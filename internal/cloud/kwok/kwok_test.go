@@ -23,6 +23,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/cloudtest"
 	"github.com/dovetail-sh/dovetail/internal/cloud/kwok"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/internal/cloud/simulated"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
@@ -78,7 +79,7 @@ type server struct {
 }
 
 func serve(t testing.TB, c *catalog.Catalog) *server {
-	s, err := machines.Open(machines.Config{Journal: filepath.Join(t.TempDir(), "journal"), Catalog: c}, cloudtest.NoNodes{})
+	s, err := simulated.Open(simulated.Config{Journal: filepath.Join(t.TempDir(), "journal"), Catalog: c}, cloudtest.NoNodes{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/dovetail-sh/dovetail/internal/cloud"
 )
 
 // Kinds of fault.
@@ -27,6 +25,9 @@ const (
 	Stall = "stall"
 	// ListLag: machines launched less than Delay ago are not listed.
 	ListLag = "list-lag"
+	// Interrupt: machines that match are taken away after Delay, and a notice says so at once. It hits running machines, the oldest first,
+	// as many as Count says (0: all), and none that are launched later.
+	Interrupt = "interrupt"
 )
 
 // MaxListLag is the longest ListLag, and what the provider states as its list delay.
@@ -61,7 +62,7 @@ const (
 	CallOfferings = "offerings"
 )
 
-// Validate says what is wrong with the fault.
+// Validate returns what is wrong with the fault.
 func (f Fault) Validate() error {
 	switch f.Kind {
 	case OutOfCapacity, NeverRegisters, NeverReady, Interrupt:
@@ -79,79 +80,6 @@ func (f Fault) Validate() error {
 	}
 	if f.Count < 0 {
 		return fmt.Errorf("fault %s: count: %d: need at least 0", f.Kind, f.Count)
-	}
-	return nil
-}
-
-func (f Fault) hits(k cloud.OfferingKey) bool {
-	return (f.InstanceType == "" || f.InstanceType == k.InstanceType) && (f.Zone == "" || f.Zone == k.Zone) &&
-		(f.CapacityType == "" || f.CapacityType == k.CapacityType)
-}
-
-// activeFault is a fault being had.
-type activeFault struct {
-	Fault
-	until time.Time // zero: not limited
-	left  int       // with Count
-}
-
-func (f *activeFault) over(now time.Time) bool {
-	return !f.until.IsZero() && !now.Before(f.until) || f.Count > 0 && f.left <= 0
-}
-
-// AddFault begins a fault.
-func (m *Model) AddFault(f Fault, now time.Time) error {
-	if err := f.Validate(); err != nil {
-		return err
-	}
-	if f.Kind == Interrupt {
-		m.interrupt(f, now)
-		return nil
-	}
-	a := &activeFault{Fault: f, left: f.Count}
-	if f.Duration > 0 {
-		a.until = now.Add(time.Duration(f.Duration))
-	}
-	m.faults = append(m.faults, a)
-	return nil
-}
-
-// ClearFaults ends all faults; machines that have theirs keep it.
-func (m *Model) ClearFaults() { m.faults = nil }
-
-// Faults are those still to be had, oldest first; Count is what is left of it.
-func (m *Model) Faults(now time.Time) []Fault {
-	m.faults = slices.DeleteFunc(m.faults, func(f *activeFault) bool { return f.over(now) })
-	out := make([]Fault, len(m.faults))
-	for i, f := range m.faults {
-		out[i] = f.Fault
-		if f.Count > 0 {
-			out[i].Count = f.left
-		}
-	}
-	return out
-}
-
-// CallFault takes the first fault of this kind that hits a call.
-func (m *Model) CallFault(kind, call string, now time.Time) (Fault, bool) {
-	for _, f := range m.faults {
-		if f.Kind == kind && !f.over(now) && (f.Call == "" || f.Call == call) {
-			f.left--
-			return f.Fault, true
-		}
-	}
-	return Fault{}, false
-}
-
-// offeringFault finds the first fault of this kind that hits an offering, and takes it if told to.
-func (m *Model) offeringFault(kind string, k cloud.OfferingKey, now time.Time, take bool) *activeFault {
-	for _, f := range m.faults {
-		if f.Kind == kind && !f.over(now) && f.hits(k) {
-			if take {
-				f.left--
-			}
-			return f
-		}
 	}
 	return nil
 }

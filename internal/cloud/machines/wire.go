@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
-	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -206,24 +205,30 @@ type ErrorAnswer struct {
 	Error Error `json:"error"`
 }
 
-// Quantities writes amounts as Kubernetes quantities.
-func Quantities(a catalog.Amounts) map[string]string {
-	out := make(map[string]string, len(a))
-	for r, v := range a {
-		out[r] = catalog.FormatQuantity(r, v)
-	}
-	return out
+// Interruption is a notice that nobody has taken note of yet.
+type Interruption struct {
+	ProviderID string    `json:"providerID"`
+	Sent       time.Time `json:"sent"`
+	At         time.Time `json:"at"` // when the machine goes
 }
 
-// offeringList is the catalogue on the wire.
-func offeringList(c *catalog.Catalog) OfferingList {
-	list := OfferingList{Catalog: c.Name, Region: c.Region, PricesAsOf: c.PricesAsOf, Types: make([]InstanceType, len(c.Types))}
-	for i, t := range c.Types {
-		out := InstanceType{Name: t.Name, Labels: t.Labels, Capacity: Quantities(t.Capacity), Allocatable: Quantities(t.Allocatable)}
-		for _, o := range t.Offerings {
-			out.Offerings = append(out.Offerings, Offering{o.Zone, o.CapacityType, o.PriceMicro, o.Modelled, o.Available, o.Labels})
-		}
-		list.Types[i] = out
-	}
-	return list
+// InterruptionList is the answer of /v1/interruptions, by provider id.
+type InterruptionList struct {
+	Interruptions []Interruption `json:"interruptions"`
+}
+
+// NoticedBatch says which notices are done with, by provider id.
+type NoticedBatch struct {
+	ProviderIDs []string `json:"providerIDs"`
+}
+
+// NodeSpec is a Node to be made.
+type NodeSpec struct {
+	Name        string            `json:"name"`
+	ProviderID  string            `json:"providerID"`
+	Labels      model.Labels      `json:"labels"`
+	Annotations model.Labels      `json:"annotations,omitempty"`
+	Taints      []Taint           `json:"taints,omitempty"`
+	Capacity    map[string]string `json:"capacity"`    // Kubernetes quantities
+	Allocatable map[string]string `json:"allocatable"` // Kubernetes quantities
 }

@@ -240,14 +240,14 @@ func Components(d Dir, o Options) (*Plan, error) {
 		return p, nil
 	}
 	p.MachinesURL = "http://" + loopback(machines)
-	args := []string{"machines",
+	args := []string{Machines,
 		"--kubeconfig", d.Kubeconfig(Machines), "--listen", loopback(machines), "--journal", d.Journal(),
 		"--boot", o.Boot.String(), "--seed", strconv.FormatInt(o.Seed, 10)}
 	if o.Catalog != "" {
 		args = append(args, "--catalog", o.Catalog)
 	}
 	p.Machines = &Component{
-		Name: Machines, Exe: o.Dovetail, Ports: map[string]int{"http": machines}, Health: p.MachinesURL + "/healthz",
+		Name: Machines, Ports: map[string]int{"http": machines}, Health: p.MachinesURL + "/healthz",
 	}
 	cloud := []string{"--cloud", "kwok", "--machines", p.MachinesURL}
 	var env []string

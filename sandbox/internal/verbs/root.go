@@ -57,8 +57,8 @@ func newRoot() *cobra.Command {
 		Short: "A real Kubernetes control plane on loopback",
 		Long: `A real Kubernetes control plane on loopback: etcd, kube-apiserver,
 kube-controller-manager, kube-scheduler, and kwok in place of kubelets, in one
-binary and without containers. Beside it run Dovetail's simulated cloud and its
-controller, from the binary "dovetail".
+binary and without containers. It also runs Dovetail's simulated cloud, and
+Dovetail's controller from the binary "dovetail".
 
 Everything listens on 127.0.0.1 and is written below one directory:
 --dir, else $DOVETAIL_SANDBOX_DIR, else $XDG_STATE_HOME/dovetail/sandbox, else
@@ -82,7 +82,7 @@ Everything listens on 127.0.0.1 and is written below one directory:
 			Run: func(*cobra.Command, []string) {},
 		},
 	)
-	for _, name := range []string{plane.Etcd, plane.APIServer, plane.ControllerManager, plane.Scheduler, plane.Kwok} {
+	for _, name := range []string{plane.Etcd, plane.APIServer, plane.ControllerManager, plane.Scheduler, plane.Kwok, plane.Machines} {
 		root.AddCommand(&cobra.Command{
 			Use: name + " ...", Short: name + " itself, with its own flags", DisableFlagParsing: true,
 			Run: func(*cobra.Command, []string) {},

@@ -36,6 +36,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/internal/cloud/simulated"
 	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
@@ -184,7 +185,7 @@ func (a *account) start() {
 	if a.cloud, err = New(c, settings, a.clock, nil); err != nil {
 		a.t.Fatal(err)
 	}
-	m, err := machines.Open(machines.Config{Journal: a.journal, Catalog: c, Clock: a.clock, Guest: a.cloud}, a.cluster)
+	m, err := simulated.Open(simulated.Config{Journal: a.journal, Catalog: c, Clock: a.clock, Guest: a.cloud}, a.cluster)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -418,7 +419,7 @@ func TestStopsWithTheMachines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := machines.Open(machines.Config{Journal: filepath.Join(t.TempDir(), "journal"), Catalog: c, Clock: clock, Guest: account}, &cluster{nodes: map[string]machines.NodeSpec{}, moved: make(chan struct{})})
+	m, err := simulated.Open(simulated.Config{Journal: filepath.Join(t.TempDir(), "journal"), Catalog: c, Clock: clock, Guest: account}, &cluster{nodes: map[string]machines.NodeSpec{}, moved: make(chan struct{})})
 	if err != nil {
 		t.Fatal(err)
 	}

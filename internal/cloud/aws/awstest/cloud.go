@@ -22,7 +22,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
-	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/internal/cloud/simulated"
 )
 
 // Settings are the account and the cluster that the simulated AWS knows.
@@ -69,7 +69,7 @@ type Cloud struct {
 	types    []ec2InstanceTypeInfo // of the catalogue, by name
 	log      *slog.Logger
 	clock    cloud.Clock
-	server   *machines.Server
+	server   *simulated.Server
 	requests atomic.Int64
 
 	// What follows changes only while the machines' model is held, by put and drop. See state.go.
@@ -129,7 +129,7 @@ func New(c *catalog.Catalog, s Settings, clock cloud.Clock, log *slog.Logger) (*
 }
 
 // Attach says which machines the instances are. It comes before Serve and Handler.
-func (c *Cloud) Attach(s *machines.Server) { c.server = s }
+func (c *Cloud) Attach(s *simulated.Server) { c.server = s }
 
 // Serve answers on a listener and does what happens by itself (groups, interruptions), until the context ends (nil) or something
 // fails. It closes the listener.
@@ -153,7 +153,7 @@ func (c *Cloud) Serve(ctx context.Context, l net.Listener) error {
 	})
 	running.Go(func() {
 		// The machines may have been told to stop a moment before this context ends.
-		if err := c.live(ctx); err != nil && !errors.Is(err, machines.ErrStopped) {
+		if err := c.live(ctx); err != nil && !errors.Is(err, simulated.ErrStopped) {
 			failed <- err
 		}
 	})
@@ -171,13 +171,13 @@ func (c *Cloud) Serve(ctx context.Context, l net.Listener) error {
 // tx is one change of the account: a call's, or of something that happens by itself.
 type tx struct {
 	*Cloud
-	m   *machines.Model
+	m   *simulated.Model
 	now time.Time
 }
 
 // transact has something done while nothing else is. With durable, what it did is on disk when it returns.
 func (c *Cloud) transact(durable bool, do func(t *tx)) error {
-	return c.server.Change(durable, func(m *machines.Model, now time.Time) { do(&tx{c, m, now}) })
+	return c.server.Change(durable, func(m *simulated.Model, now time.Time) { do(&tx{c, m, now}) })
 }
 
 // note is a line of the journal: an object as it is now, or that it is gone.

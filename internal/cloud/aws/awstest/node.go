@@ -12,6 +12,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/internal/cloud/simulated"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -23,7 +24,7 @@ const (
 // node is the Node that an instance's kubelet and the cloud controller make together, and what keeps it from joining, if anything.
 func (t *tx) node(in *instance, it *catalog.Type, zone string, data *ec2RequestLaunchTemplateData) (machines.NodeSpec, string) {
 	name := privateName(t.catalog.Region, in.IP)
-	n := machines.NodeSpec{Name: name, ProviderID: "aws:///" + zone + "/" + in.ID, Annotations: model.Labels{machines.KwokNode: machines.KwokNodeValue}, Labels: model.Labels{}}
+	n := machines.NodeSpec{Name: name, ProviderID: "aws:///" + zone + "/" + in.ID, Annotations: model.Labels{simulated.KwokNode: simulated.KwokNodeValue}, Labels: model.Labels{}}
 	family := custom
 	if im := t.image(in.Image); im != nil {
 		family = im.Family
@@ -46,7 +47,7 @@ func (t *tx) node(in *instance, it *catalog.Type, zone string, data *ec2RequestL
 	maps.Copy(n.Labels, known)
 	n.Taints = k.taints
 	capacity, allocatable := t.sizes(k, it, in.Image, family, data)
-	n.Capacity, n.Allocatable = machines.Quantities(capacity), machines.Quantities(allocatable)
+	n.Capacity, n.Allocatable = simulated.Quantities(capacity), simulated.Quantities(allocatable)
 	return n, ""
 }
 

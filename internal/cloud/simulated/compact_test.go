@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package machines
+package simulated
 
 import (
 	"encoding/json"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
 
 // Thousands of machines come and go. Neither the journal nor the model grows with them; what stands is known after a restart, and so is
@@ -34,9 +35,11 @@ func TestJournalIsWrittenAnew(t *testing.T) {
 		return s
 	}
 	s := open()
-	launch := func(uid string) LaunchResult {
-		var r LaunchResult
-		if err := s.change(false, func(m *Model, now time.Time) { r = m.Launch(LaunchRequest{ClaimUID: uid, Types: []string{"a"}}, now) }); err != nil {
+	launch := func(uid string) machines.LaunchResult {
+		var r machines.LaunchResult
+		if err := s.change(false, func(m *Model, now time.Time) {
+			r = m.Launch(machines.LaunchRequest{ClaimUID: uid, Types: []string{"a"}}, now)
+		}); err != nil {
 			t.Fatal(err)
 		}
 		return r

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package machines
+package simulated
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"os"
 	"sync"
 	"syscall"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
 
 // journal is an append-only file of records, one JSON object a line. One process has it at a time.
@@ -33,7 +35,7 @@ type torn struct {
 // openJournal opens or makes a journal and hands every record in it to apply. A last line without its end, or a last change
 // without its last record, is what a kill in the middle of a write leaves; nobody was told of it, so it is cut off and said.
 // Anything else that can't be read is an error.
-func openJournal(path string, apply func(Record) error) (*journal, *torn, error) {
+func openJournal(path string, apply func(machines.Record) error) (*journal, *torn, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open journal: %w", err)
@@ -47,7 +49,7 @@ func openJournal(path string, apply func(Record) error) (*journal, *torn, error)
 	return j, cut, nil
 }
 
-func (j *journal) replay(path string, apply func(Record) error) (*torn, error) {
+func (j *journal) replay(path string, apply func(machines.Record) error) (*torn, error) {
 	if err := syscall.Flock(int(j.f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("open journal %s: another process has it; stop that one first", path)
@@ -59,7 +61,7 @@ func (j *journal) replay(path string, apply func(Record) error) (*torn, error) {
 		return nil, fmt.Errorf("read journal %s: %w", path, err)
 	}
 	line := 0
-	var group []Record // of one change, whose last record has not been read yet
+	var group []machines.Record // of one change, whose last record has not been read yet
 	at := int64(0)
 	for int(at) < len(data) {
 		line++
@@ -68,7 +70,7 @@ func (j *journal) replay(path string, apply func(Record) error) (*torn, error) {
 		if end < 0 {
 			break
 		}
-		var r Record
+		var r machines.Record
 		if err := json.Unmarshal(rest[:end], &r); err != nil {
 			return nil, fmt.Errorf("journal %s line %d: %w", path, line, err)
 		}
@@ -97,7 +99,7 @@ func (j *journal) replay(path string, apply func(Record) error) (*torn, error) {
 
 // append writes the records of one change behind the last one. After an error the journal may end in part of them, and must not be appended to any
 // more.
-func (j *journal) append(records []Record) error {
+func (j *journal) append(records []machines.Record) error {
 	if len(records) == 0 {
 		return nil
 	}

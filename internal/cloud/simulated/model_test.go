@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package machines_test
+package simulated_test
 
 import (
 	"encoding/json"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/internal/cloud/simulated"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -66,8 +67,8 @@ func TestModel(t *testing.T) {
 // be the same.
 func play(t *testing.T, script string) string {
 	c := parseCatalogue(t)
-	var settings machines.Settings
-	m := machines.NewModel(c, settings)
+	var settings simulated.Settings
+	m := simulated.NewModel(c, settings)
 	var records []machines.Record
 	var b strings.Builder
 	now := epoch
@@ -92,7 +93,7 @@ func play(t *testing.T, script string) string {
 		case "settings":
 			settings.Boot = duration(t, args["boot"])
 			settings.Seed, _ = strconv.ParseInt(args["seed"], 10, 64)
-			m, records, byUID = machines.NewModel(c, settings), nil, map[string]string{}
+			m, records, byUID = simulated.NewModel(c, settings), nil, map[string]string{}
 			continue
 		case "launch":
 			r := machines.LaunchRequest{
@@ -208,9 +209,9 @@ func byID(ids map[string]string, providerID string) string {
 }
 
 // replayed holds a model made of the records, after a way through JSON, against the one that made them.
-func replayed(t *testing.T, c *catalog.Catalog, settings machines.Settings, records []machines.Record, want []machines.Instance) {
+func replayed(t *testing.T, c *catalog.Catalog, settings simulated.Settings, records []machines.Record, want []machines.Instance) {
 	t.Helper()
-	m := machines.NewModel(c, settings)
+	m := simulated.NewModel(c, settings)
 	for _, r := range records {
 		line, err := json.Marshal(r)
 		if err != nil {
@@ -259,7 +260,7 @@ func duration(t *testing.T, s string) time.Duration {
 
 // TestNodeNames: among thousands of machines no two live ones have one Node name, though 24 bits make some meet.
 func TestNodeNames(t *testing.T) {
-	m := machines.NewModel(parseCatalogue(t), machines.Settings{})
+	m := simulated.NewModel(parseCatalogue(t), simulated.Settings{})
 	seen := map[string]string{}
 	for i := range 8000 {
 		res := m.Launch(machines.LaunchRequest{ClaimUID: strconv.Itoa(i), Types: []string{"c5.large"}}, epoch)
@@ -276,7 +277,7 @@ func TestNodeNames(t *testing.T) {
 // TestApplyRefuses: records that can't have happened are refused and change nothing.
 func TestApplyRefuses(t *testing.T) {
 	c := parseCatalogue(t)
-	source := machines.NewModel(c, machines.Settings{})
+	source := simulated.NewModel(c, simulated.Settings{})
 	source.Launch(machines.LaunchRequest{ClaimUID: "a", Types: []string{"c5.large"}}, epoch)
 	launched := source.Take()[0]
 	for name, records := range map[string][]machines.Record{
@@ -287,7 +288,7 @@ func TestApplyRefuses(t *testing.T) {
 		"unknown kind":    {launched, {Seq: 2, Kind: "exploded", ID: launched.ID}},
 		"no machine":      {{Seq: 1, Kind: machines.RecordLaunched, ID: "i-1"}},
 	} {
-		m := machines.NewModel(c, machines.Settings{})
+		m := simulated.NewModel(c, simulated.Settings{})
 		for i, r := range records {
 			if err := m.Apply(r); (err != nil) != (i == len(records)-1) {
 				t.Errorf("%s: record %d: %v", name, i, err)
@@ -301,9 +302,9 @@ func FuzzModel(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 40, 41, 80, 81, 120, 121, 160, 161, 200, 201})
 	f.Fuzz(func(t *testing.T, calls []byte) {
 		c := parseCatalogue(t)
-		settings := machines.Settings{Boot: time.Minute, Seed: 7}
-		run := func() (string, *machines.Model, []machines.Record) {
-			m := machines.NewModel(c, settings)
+		settings := simulated.Settings{Boot: time.Minute, Seed: 7}
+		run := func() (string, *simulated.Model, []machines.Record) {
+			m := simulated.NewModel(c, settings)
 			var b strings.Builder
 			var records []machines.Record
 			for i, call := range calls {

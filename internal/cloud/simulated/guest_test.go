@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package machines
+package simulated
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
 
 // notes is a guest that remembers what it was told.
@@ -47,7 +48,7 @@ func TestGuest(t *testing.T) {
 	var sizes []int64
 	for _, id := range []string{"i-1", "i-2"} {
 		err := s.Change(true, func(m *Model, now time.Time) {
-			m.Add(Instance{ID: id, ProviderID: "x:///z/" + id, InstanceType: "a", Zone: "z", Node: NodeSpec{Name: id}}, now)
+			m.Add(machines.Instance{ID: id, ProviderID: "x:///z/" + id, InstanceType: "a", Zone: "z", Node: machines.NodeSpec{Name: id}}, now)
 			m.Note("of "+id, now)
 		})
 		if err != nil {

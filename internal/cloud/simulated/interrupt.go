@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package machines
+package simulated
 
 import (
 	"context"
@@ -9,37 +9,18 @@ import (
 	"slices"
 	"sort"
 	"time"
-)
 
-// Interrupt, as a fault: machines that match are taken away after Delay, and a notice says so at once. It hits machines that stand, the
-// oldest first, as many as Count says (0: all), and none that come later.
-const Interrupt = "interrupt"
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+)
 
 // interruptAfter is how long a notice comes before the end where the fault does not say: as for spot machines of EC2.
 const interruptAfter = 2 * time.Minute
 
-// Interruption is a notice that nobody has taken note of yet.
-type Interruption struct {
-	ProviderID string    `json:"providerID"`
-	Sent       time.Time `json:"sent"`
-	At         time.Time `json:"at"` // when the machine goes
-}
-
-// InterruptionList is the answer of /v1/interruptions, by provider id.
-type InterruptionList struct {
-	Interruptions []Interruption `json:"interruptions"`
-}
-
-// NoticedBatch says which notices are done with, by provider id.
-type NoticedBatch struct {
-	ProviderIDs []string `json:"providerIDs"`
-}
-
 // interrupt announces the end of machines.
-func (m *Model) interrupt(f Fault, now time.Time) {
-	var hit []*Instance
+func (m *Model) interrupt(f machines.Fault, now time.Time) {
+	var hit []*machines.Instance
 	for _, in := range m.instances {
-		if in.ClaimUID != "" && (in.State == Pending || in.State == Running) && in.Goes.IsZero() && f.hits(in.offering()) {
+		if in.ClaimUID != "" && (in.State == machines.Pending || in.State == machines.Running) && in.Goes.IsZero() && hits(f, offeringOf(in)) {
 			hit = append(hit, in)
 		}
 	}
@@ -57,19 +38,19 @@ func (m *Model) interrupt(f Fault, now time.Time) {
 		after = interruptAfter
 	}
 	for _, in := range hit {
-		m.recordUntil(now, RecordInterrupted, in, now.Add(after))
+		m.recordUntil(now, machines.RecordInterrupted, in, now.Add(after))
 	}
 }
 
 // Interruptions are the notices of machines that still stand which nobody has taken note of.
-func (m *Model) Interruptions() []Interruption {
-	out := []Interruption{}
+func (m *Model) Interruptions() []machines.Interruption {
+	out := []machines.Interruption{}
 	for _, in := range m.instances {
-		if !in.Goes.IsZero() && !in.Noticed && (in.State == Pending || in.State == Running) {
-			out = append(out, Interruption{ProviderID: in.ProviderID, Sent: in.Interrupted, At: in.Goes})
+		if !in.Goes.IsZero() && !in.Noticed && (in.State == machines.Pending || in.State == machines.Running) {
+			out = append(out, machines.Interruption{ProviderID: in.ProviderID, Sent: in.Interrupted, At: in.Goes})
 		}
 	}
-	slices.SortFunc(out, func(a, b Interruption) int {
+	slices.SortFunc(out, func(a, b machines.Interruption) int {
 		switch {
 		case a.ProviderID < b.ProviderID:
 			return -1
@@ -85,24 +66,24 @@ func (m *Model) Interruptions() []Interruption {
 func (m *Model) Noticed(providerIDs []string, now time.Time) {
 	for _, id := range providerIDs {
 		if in := m.find(id); in != nil && !in.Goes.IsZero() && !in.Noticed {
-			m.record(now, RecordNoticed, in)
+			m.record(now, machines.RecordNoticed, in)
 		}
 	}
 }
 
 func (s *Server) interruptions(w http.ResponseWriter, _ *http.Request) {
-	var out InterruptionList
+	var out machines.InterruptionList
 	err := s.change(false, func(m *Model, _ time.Time) { out.Interruptions = m.Interruptions() })
 	reply(w, out, err)
 }
 
 func (s *Server) noticed(w http.ResponseWriter, r *http.Request) {
-	var batch NoticedBatch
+	var batch machines.NoticedBatch
 	if !read(w, r, &batch) {
 		return
 	}
 	err := s.change(true, func(m *Model, now time.Time) { m.Noticed(batch.ProviderIDs, now) })
-	reply(w, InterruptionList{Interruptions: []Interruption{}}, err)
+	reply(w, machines.InterruptionList{Interruptions: []machines.Interruption{}}, err)
 }
 
 // reclaim takes an interrupted machine away when its time has come.

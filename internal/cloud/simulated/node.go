@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package machines
+package simulated
 
 import (
 	"context"
 
-	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
 
 // NodeMaker has the only powers over Kubernetes that a cloud has: to make the Node that a booted machine's kubelet would make,
@@ -14,21 +14,10 @@ import (
 // nil, also after a crash, by several machines at once.
 type NodeMaker interface {
 	// CreateNode makes the Node and its status. A Node of this name and provider id that is there already is success.
-	CreateNode(ctx context.Context, node NodeSpec) error
+	CreateNode(ctx context.Context, node machines.NodeSpec) error
 	// DeleteNode deletes the Node of this name if it has this provider id. None there, or another machine's, is success; so is
 	// one that is being deleted and waits for its finalizers.
 	DeleteNode(ctx context.Context, name, providerID string) error
-}
-
-// NodeSpec is a Node to be made.
-type NodeSpec struct {
-	Name        string            `json:"name"`
-	ProviderID  string            `json:"providerID"`
-	Labels      model.Labels      `json:"labels"`
-	Annotations model.Labels      `json:"annotations,omitempty"`
-	Taints      []Taint           `json:"taints,omitempty"`
-	Capacity    map[string]string `json:"capacity"`    // Kubernetes quantities
-	Allocatable map[string]string `json:"allocatable"` // Kubernetes quantities
 }
 
 const (

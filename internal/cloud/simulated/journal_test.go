@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package machines
+package simulated
 
 import (
 	"context"
@@ -14,13 +14,14 @@ import (
 	"testing"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 type noNodes struct{}
 
-func (noNodes) CreateNode(context.Context, NodeSpec) error       { return nil }
-func (noNodes) DeleteNode(context.Context, string, string) error { return nil }
+func (noNodes) CreateNode(context.Context, machines.NodeSpec) error { return nil }
+func (noNodes) DeleteNode(context.Context, string, string) error    { return nil }
 
 // TestJournalCannotBeWritten: the launch is not answered as made, nothing is answered any more, and the server stops with the
 // reason, so that memory doesn't run ahead of disk.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package machines_test
+package simulated_test
 
 import (
 	"bytes"
@@ -23,6 +23,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/internal/cloud/simulated"
 )
 
 // kube is an API server's list of Nodes.
@@ -100,13 +101,13 @@ type cloudServer struct {
 	t       *testing.T
 	journal string
 	kube    *kube
-	server  *machines.Server
+	server  *simulated.Server
 	stop    func()
 }
 
 func run(t *testing.T, journal string, k *kube, boot time.Duration) *cloudServer {
 	t.Helper()
-	s, err := machines.Open(machines.Config{Journal: journal, Catalog: parseCatalogue(t), Settings: machines.Settings{Boot: boot, Seed: 1}}, k)
+	s, err := simulated.Open(simulated.Config{Journal: journal, Catalog: parseCatalogue(t), Settings: simulated.Settings{Boot: boot, Seed: 1}}, k)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +317,7 @@ func TestFaultyMachines(t *testing.T) {
 		b := c.launch("b")
 		pass(time.Hour)
 		c.want(b.ID, machines.Running, 1)
-		if n := c.kube.nodes[b.Node.Name]; n.Annotations[machines.KwokNode] != "" || n.Labels[machines.KwokNode] != "" {
+		if n := c.kube.nodes[b.Node.Name]; n.Annotations[simulated.KwokNode] != "" || n.Labels[simulated.KwokNode] != "" {
 			t.Errorf("kwok will make this node ready: %+v", n)
 		}
 		c.terminate(a.ProviderID)
@@ -470,7 +471,7 @@ func TestBrokenJournal(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := machines.Open(machines.Config{Journal: path, Catalog: parseCatalogue(t)}, newKube())
+		_, err := simulated.Open(simulated.Config{Journal: path, Catalog: parseCatalogue(t)}, newKube())
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -482,7 +483,7 @@ func TestOneProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, journal string) {
 		c := run(t, journal, newKube(), 0)
 		defer c.stop()
-		_, err := machines.Open(machines.Config{Journal: journal, Catalog: parseCatalogue(t)}, newKube())
+		_, err := simulated.Open(simulated.Config{Journal: journal, Catalog: parseCatalogue(t)}, newKube())
 		if err == nil || !strings.Contains(err.Error(), "another process") {
 			t.Errorf("have %v", err)
 		}
@@ -491,7 +492,7 @@ func TestOneProcess(t *testing.T) {
 
 // TestLostListener: a server whose socket fails says so.
 func TestLostListener(t *testing.T) {
-	s, err := machines.Open(machines.Config{Journal: filepath.Join(t.TempDir(), "journal"), Catalog: parseCatalogue(t)}, newKube())
+	s, err := simulated.Open(simulated.Config{Journal: filepath.Join(t.TempDir(), "journal"), Catalog: parseCatalogue(t)}, newKube())
 	if err != nil {
 		t.Fatal(err)
 	}

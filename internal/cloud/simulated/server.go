@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package machines
+package simulated
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
 
 // Config is what a Server is made of.
@@ -93,7 +94,7 @@ func Open(cfg Config, maker NodeMaker) (*Server, error) {
 	s.doomed = make(chan string, 1024+len(s.model.instances))
 	for _, in := range s.model.List(false, time.Time{}) {
 		s.drive(in.ID)
-		if !in.Goes.IsZero() && in.State != ShuttingDown {
+		if !in.Goes.IsZero() && in.State != machines.ShuttingDown {
 			s.hand(s.doomed, in.ID)
 		}
 	}
@@ -191,11 +192,11 @@ func (s *Server) change(durable bool, do func(m *Model, now time.Time)) error {
 	}
 	for _, r := range records {
 		switch r.Kind {
-		case RecordLaunched:
+		case machines.RecordLaunched:
 			s.drive(r.ID)
-		case RecordInterrupted:
+		case machines.RecordInterrupted:
 			s.hand(s.doomed, r.ID)
-		case RecordTerminating:
+		case machines.RecordTerminating:
 			if c := s.ending[r.ID]; c != nil {
 				close(c)
 				delete(s.ending, r.ID)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package machines
+package simulated
 
 import (
 	"encoding/json"
@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
 
 // A journal that only grew would be replayed for longer at each start, and a model that forgot nothing would fill the memory. So of machines
@@ -21,20 +23,11 @@ import (
 // ended is written anew: one record that says how things stand, and from there on as before. An id follows from the claim's uid, so that a
 // claim is launched at most once, for ever, all the same.
 
-// RecordCompacted stands for all records before it: Compacted. It is the first of its journal.
-const RecordCompacted = "compacted"
-
 // keepEnded is how many machines that have ended are kept whole.
 const keepEnded = 1000
 
-// Compacted is how things stand.
-type Compacted struct {
-	Instances []Instance `json:"instances"` // by id; those that have ended last are there too
-	Ended     []string   `json:"ended"`     // ids of machines of claims that ended before those, sorted
-}
-
 // ended has a machine that has ended take less room, and in the end none but for its id.
-func (m *Model) ended(in *Instance) {
+func (m *Model) ended(in *machines.Instance) {
 	m.gone = append(m.gone, in.ID)
 	for len(m.gone) > keepEnded && m.guest == nil { // a guest may still ask for any
 		old := m.instances[m.gone[0]]
@@ -48,16 +41,16 @@ func (m *Model) ended(in *Instance) {
 }
 
 // Compact makes the record that stands for all until now; nil: it can't be made, for a guest's notes are known to the guest alone.
-func (m *Model) Compact(now time.Time) *Record {
+func (m *Model) Compact(now time.Time) *machines.Record {
 	if m.guest != nil {
 		return nil
 	}
-	c := &Compacted{Instances: m.all(), Ended: slices.Sorted(maps.Keys(m.tombs))}
-	return &Record{Seq: m.seq, At: now, Kind: RecordCompacted, Compacted: c}
+	c := &machines.Compacted{Instances: m.all(), Ended: slices.Sorted(maps.Keys(m.tombs))}
+	return &machines.Record{Seq: m.seq, At: now, Kind: machines.RecordCompacted, Compacted: c}
 }
 
-func (m *Model) all() []Instance {
-	out := make([]Instance, 0, len(m.instances))
+func (m *Model) all() []machines.Instance {
+	out := make([]machines.Instance, 0, len(m.instances))
 	for _, id := range slices.Sorted(maps.Keys(m.instances)) {
 		out = append(out, *m.instances[id])
 	}
@@ -65,27 +58,27 @@ func (m *Model) all() []Instance {
 }
 
 // restore takes over how things stood.
-func (m *Model) restore(r Record) error {
+func (m *Model) restore(r machines.Record) error {
 	if m.seq != 0 || r.Compacted == nil || m.guest != nil {
 		return fmt.Errorf("record %d: %s must be the first of its journal, whole, and nobody's but the machines'", r.Seq, r.Kind)
 	}
 	for _, id := range r.Compacted.Ended {
 		m.tombs[id] = struct{}{}
 	}
-	var over []*Instance
+	var over []*machines.Instance
 	for i := range r.Compacted.Instances {
 		in := &r.Compacted.Instances[i]
 		m.instances[in.ID] = in
 		if in.ClaimUID != "" {
 			m.byClaim[in.ClaimUID] = in
 		}
-		if in.State == Terminated {
+		if in.State == machines.Terminated {
 			over = append(over, in)
 		} else {
 			m.byNode[in.Node.Name] = in
 		}
 	}
-	slices.SortFunc(over, func(a, b *Instance) int {
+	slices.SortFunc(over, func(a, b *machines.Instance) int {
 		if d := a.Terminated.Compare(b.Terminated); d != 0 {
 			return d
 		}
@@ -121,7 +114,7 @@ func (s *Server) compact() error {
 }
 
 // rewrite puts a journal of one record in this one's place. Whoever is killed meanwhile leaves one of the two, whole.
-func (j *journal) rewrite(r Record) error {
+func (j *journal) rewrite(r machines.Record) error {
 	path := j.named
 	fail := func(err error) error { return fmt.Errorf("write journal %s anew: %w", path, err) }
 	text, err := json.Marshal(r)

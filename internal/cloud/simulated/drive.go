@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package machines
+package simulated
 
 import (
 	"context"
 	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
 
 // drive has a machine driven. The caller holds mu, or is Open.
 func (s *Server) drive(id string) {
 	ending := make(chan struct{})
-	if s.model.instances[id].State == ShuttingDown {
+	if s.model.instances[id].State == machines.ShuttingDown {
 		close(ending)
 	} else {
 		s.ending[id] = ending
@@ -46,7 +48,7 @@ func (s *Server) live(ctx context.Context, id string) {
 	}
 	log := s.log.With("machine", id, "node", in.Node.Name, "claim", in.ClaimName)
 
-	if in.State == Pending && !in.NeverRegisters && !isClosed(ending) {
+	if in.State == machines.Pending && !in.NeverRegisters && !isClosed(ending) {
 		if !s.waitUntil(ctx, in.Registers, ending) {
 			return
 		}

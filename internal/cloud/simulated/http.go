@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package machines
+package simulated
 
 import (
 	"bufio"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
 
 // maxBody bounds a request: some ten thousand launches.
@@ -37,10 +38,10 @@ func (s *Server) renderOfferings(c *catalog.Catalog) error {
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
-	mux.HandleFunc("POST /v1/launch", s.faulty(CallLaunch, s.launch))
-	mux.HandleFunc("GET /v1/instances", s.faulty(CallInstances, s.instances))
-	mux.HandleFunc("POST /v1/terminate", s.faulty(CallTerminate, s.terminate))
-	mux.HandleFunc("GET /v1/offerings", s.faulty(CallOfferings, s.listOfferings))
+	mux.HandleFunc("POST /v1/launch", s.faulty(machines.CallLaunch, s.launch))
+	mux.HandleFunc("GET /v1/instances", s.faulty(machines.CallInstances, s.instances))
+	mux.HandleFunc("POST /v1/terminate", s.faulty(machines.CallTerminate, s.terminate))
+	mux.HandleFunc("GET /v1/offerings", s.faulty(machines.CallOfferings, s.listOfferings))
 	mux.HandleFunc("GET /v1/journal", s.listJournal)
 	mux.HandleFunc("POST /v1/faults", s.addFaults)
 	mux.HandleFunc("GET /v1/faults", s.listFaults)
@@ -53,13 +54,13 @@ func (s *Server) Handler() http.Handler {
 
 // faulty lets calls be stalled, throttled and left without an answer.
 func (s *Server) faulty(call string, serve http.HandlerFunc) http.HandlerFunc {
-	take := func(kind string) (Fault, bool) {
+	take := func(kind string) (machines.Fault, bool) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.model.CallFault(kind, call, s.clock.Now())
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
-		if f, ok := take(Stall); ok {
+		if f, ok := take(machines.Stall); ok {
 			// The body first: a server notices that its caller has gone only when there is nothing left to read.
 			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 			if err != nil {
@@ -71,11 +72,11 @@ func (s *Server) faulty(call string, serve http.HandlerFunc) http.HandlerFunc {
 				return
 			}
 		}
-		if f, ok := take(Throttle); ok {
-			answer(w, http.StatusTooManyRequests, ErrorAnswer{Error{Kind: cloud.Throttled, Message: "too many calls", After: f.Delay}})
+		if f, ok := take(machines.Throttle); ok {
+			answer(w, http.StatusTooManyRequests, machines.ErrorAnswer{Error: machines.Error{Kind: cloud.Throttled, Message: "too many calls", After: f.Delay}})
 			return
 		}
-		if _, ok := take(LostReply); ok {
+		if _, ok := take(machines.LostReply); ok {
 			serve(nowhere{http.Header{}}, r)
 			panic(http.ErrAbortHandler) // closes the connection
 		}
@@ -91,11 +92,11 @@ func (n nowhere) Write(b []byte) (int, error) { return len(b), nil }
 func (n nowhere) WriteHeader(int)             {}
 
 func (s *Server) launch(w http.ResponseWriter, r *http.Request) {
-	var batch LaunchBatch
+	var batch machines.LaunchBatch
 	if !read(w, r, &batch) {
 		return
 	}
-	out := LaunchAnswer{Results: make([]LaunchResult, len(batch.Requests))}
+	out := machines.LaunchAnswer{Results: make([]machines.LaunchResult, len(batch.Requests))}
 	err := s.change(true, func(m *Model, now time.Time) {
 		for i, req := range batch.Requests {
 			out.Results[i] = m.Launch(req, now)
@@ -105,11 +106,11 @@ func (s *Server) launch(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) terminate(w http.ResponseWriter, r *http.Request) {
-	var batch TerminateBatch
+	var batch machines.TerminateBatch
 	if !read(w, r, &batch) {
 		return
 	}
-	out := TerminateAnswer{Results: make([]TerminateResult, len(batch.ProviderIDs))}
+	out := machines.TerminateAnswer{Results: make([]machines.TerminateResult, len(batch.ProviderIDs))}
 	err := s.change(true, func(m *Model, now time.Time) {
 		for i, id := range batch.ProviderIDs {
 			out.Results[i] = m.Terminate(id, now)
@@ -119,12 +120,12 @@ func (s *Server) terminate(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) baseNode(w http.ResponseWriter, r *http.Request) {
-	var req BaseNode
+	var req machines.BaseNode
 	if !read(w, r, &req) {
 		return
 	}
-	var in *Instance
-	var wrong *Error
+	var in *machines.Instance
+	var wrong *machines.Error
 	err := s.change(true, func(m *Model, now time.Time) { in, wrong = m.Base(req, now) })
 	if wrong != nil && err == nil {
 		refuse(w, wrong.Kind, errors.New(wrong.Message))
@@ -134,7 +135,7 @@ func (s *Server) baseNode(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) instances(w http.ResponseWriter, r *http.Request) {
-	var out InstanceList
+	var out machines.InstanceList
 	err := s.change(false, func(m *Model, now time.Time) { out.Instances = m.List(r.URL.Query().Get("all") == "true", now) })
 	reply(w, out, err)
 }
@@ -188,7 +189,7 @@ func (s *Server) listJournal(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) addFaults(w http.ResponseWriter, r *http.Request) {
-	var list FaultList
+	var list machines.FaultList
 	if !read(w, r, &list) {
 		return
 	}
@@ -208,14 +209,14 @@ func (s *Server) addFaults(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) listFaults(w http.ResponseWriter, _ *http.Request) {
-	var list FaultList
+	var list machines.FaultList
 	err := s.change(false, func(m *Model, now time.Time) { list.Faults = m.Faults(now) })
 	reply(w, list, err)
 }
 
 func (s *Server) clearFaults(w http.ResponseWriter, _ *http.Request) {
 	err := s.change(false, func(m *Model, _ time.Time) { m.ClearFaults() })
-	reply(w, FaultList{Faults: []Fault{}}, err)
+	reply(w, machines.FaultList{Faults: []machines.Fault{}}, err)
 }
 
 // read reads a request's body and refuses one that is not what it should be.
@@ -247,7 +248,7 @@ func refuse(w http.ResponseWriter, kind cloud.Kind, err error) {
 	case cloud.NotReady:
 		status = http.StatusServiceUnavailable
 	}
-	answer(w, status, ErrorAnswer{Error{Kind: kind, Message: err.Error()}})
+	answer(w, status, machines.ErrorAnswer{Error: machines.Error{Kind: kind, Message: err.Error()}})
 }
 
 func answer(w http.ResponseWriter, status int, out any) {

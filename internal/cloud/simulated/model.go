@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package machines
+package simulated
 
 import (
 	"encoding/json"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -32,32 +33,6 @@ func (s Settings) Validate() error {
 	return nil
 }
 
-// Kinds of Record.
-const (
-	RecordLaunched    = "launched"     // a machine was bought: Instance, whole
-	RecordNodeCreated = "node-created" // its Node was made
-	RecordTerminating = "terminating"  // its termination was asked for
-	RecordTerminated  = "terminated"   // its Node is gone
-	RecordInterrupted = "interrupted"  // it was announced that it will be taken away; Until says when
-	RecordNoticed     = "noticed"      // whoever has it has taken note of that
-	RecordNote        = "note"         // something of the guest's: Data
-)
-
-// Record is one thing that happened: a line of the journal.
-type Record struct {
-	Seq       int64      `json:"seq"` // from 1, without gaps
-	At        time.Time  `json:"at"`
-	Kind      string     `json:"kind"`
-	ID        string     `json:"id,omitempty"`
-	ClaimUID  string     `json:"claimUID,omitempty"`
-	Until     time.Time  `json:"until,omitzero"`
-	Instance  *Instance  `json:"instance,omitempty"`
-	Compacted *Compacted `json:"compacted,omitempty"`
-
-	Data json.RawMessage `json:"data,omitempty"`
-	More bool            `json:"more,omitempty"` // the next record happened with this one: both or none
-}
-
 // Guest is another cloud's interface to the same machines, which keeps what it knows beside them in the same journal.
 type Guest interface {
 	// Apply replays a note of the guest's. It is the only place where what the guest knows changes.
@@ -70,37 +45,37 @@ type Model struct {
 	catalog  *catalog.Catalog
 	settings Settings
 
-	instances map[string]*Instance // by id
-	byClaim   map[string]*Instance // by claim UID, also those terminated last
-	gone      []string             // ids of those terminated that are kept, in the order of their end
-	tombs     map[string]struct{}  // ids of machines of claims that ended before those
-	byNode    map[string]*Instance // by node name, those not terminated
-	guest     Guest                // nil: none
+	instances map[string]*machines.Instance // by id
+	byClaim   map[string]*machines.Instance // by claim UID, also those terminated last
+	gone      []string                      // ids of those terminated that are kept, in the order of their end
+	tombs     map[string]struct{}           // ids of machines of claims that ended before those
+	byNode    map[string]*machines.Instance // by node name, those not terminated
+	guest     Guest                         // nil: none
 	faults    []*activeFault
 	seq       int64
-	records   []Record // not taken yet
+	records   []machines.Record // not taken yet
 }
 
 // NewModel is a cloud in which nothing has happened.
 func NewModel(c *catalog.Catalog, s Settings) *Model {
-	return &Model{catalog: c, settings: s, instances: map[string]*Instance{}, tombs: map[string]struct{}{}, byClaim: map[string]*Instance{}, byNode: map[string]*Instance{}}
+	return &Model{catalog: c, settings: s, instances: map[string]*machines.Instance{}, tombs: map[string]struct{}{}, byClaim: map[string]*machines.Instance{}, byNode: map[string]*machines.Instance{}}
 }
 
 // Take gives the records made since the last Take.
-func (m *Model) Take() []Record {
+func (m *Model) Take() []machines.Record {
 	r := m.records
 	m.records = nil
 	return r
 }
 
 // record makes a record and applies it.
-func (m *Model) record(at time.Time, kind string, in *Instance) {
+func (m *Model) record(at time.Time, kind string, in *machines.Instance) {
 	m.recordUntil(at, kind, in, time.Time{})
 }
 
-func (m *Model) recordUntil(at time.Time, kind string, in *Instance, until time.Time) {
-	r := Record{Seq: m.seq + 1, At: at, Kind: kind, ID: in.ID, ClaimUID: in.ClaimUID, Until: until}
-	if kind == RecordLaunched {
+func (m *Model) recordUntil(at time.Time, kind string, in *machines.Instance, until time.Time) {
+	r := machines.Record{Seq: m.seq + 1, At: at, Kind: kind, ID: in.ID, ClaimUID: in.ClaimUID, Until: until}
+	if kind == machines.RecordLaunched {
 		whole := *in
 		r.Instance = &whole
 	}
@@ -111,14 +86,14 @@ func (m *Model) recordUntil(at time.Time, kind string, in *Instance, until time.
 }
 
 // Apply replays one record: the only place where machines change.
-func (m *Model) Apply(r Record) error {
-	if r.Kind == RecordCompacted {
+func (m *Model) Apply(r machines.Record) error {
+	if r.Kind == machines.RecordCompacted {
 		return m.restore(r)
 	}
 	if r.Seq != m.seq+1 {
 		return fmt.Errorf("record %d follows record %d", r.Seq, m.seq)
 	}
-	if r.Kind == RecordNote {
+	if r.Kind == machines.RecordNote {
 		if m.guest == nil {
 			return fmt.Errorf("record %d: a note without anybody to read it; serve what wrote it, too", r.Seq)
 		}
@@ -129,11 +104,11 @@ func (m *Model) Apply(r Record) error {
 		return nil
 	}
 	in := m.instances[r.ID]
-	if (r.Kind == RecordLaunched) != (in == nil) {
+	if (r.Kind == machines.RecordLaunched) != (in == nil) {
 		return fmt.Errorf("record %d: %s of machine %s: machine known: %t", r.Seq, r.Kind, r.ID, in != nil)
 	}
 	switch r.Kind {
-	case RecordLaunched:
+	case machines.RecordLaunched:
 		if r.Instance == nil || r.Instance.ID != r.ID {
 			return fmt.Errorf("record %d: launched without its machine", r.Seq)
 		}
@@ -144,18 +119,18 @@ func (m *Model) Apply(r Record) error {
 		if in.ClaimUID != "" {
 			m.byClaim[in.ClaimUID] = in
 		}
-	case RecordNodeCreated:
-		if in.State == Pending {
-			in.State = Running
+	case machines.RecordNodeCreated:
+		if in.State == machines.Pending {
+			in.State = machines.Running
 		}
-	case RecordTerminating:
-		in.State, in.Terminated = ShuttingDown, r.At
-	case RecordInterrupted:
+	case machines.RecordTerminating:
+		in.State, in.Terminated = machines.ShuttingDown, r.At
+	case machines.RecordInterrupted:
 		in.Interrupted, in.Goes = r.At, r.Until
-	case RecordNoticed:
+	case machines.RecordNoticed:
 		in.Noticed = true
-	case RecordTerminated:
-		in.State = Terminated
+	case machines.RecordTerminated:
+		in.State = machines.Terminated
 		delete(m.byNode, in.Node.Name)
 		m.ended(in)
 	default:
@@ -176,7 +151,7 @@ func (c choice) key() cloud.OfferingKey {
 }
 
 // choices are the offerings allowed, cheapest first, those in prices as they say; ties by type, zone, capacity type.
-func (m *Model) choices(types, zones, capacityTypes []string, prices []PricedOffering) []choice {
+func (m *Model) choices(types, zones, capacityTypes []string, prices []machines.PricedOffering) []choice {
 	var out []choice
 	seen := map[string]bool{}
 	for _, name := range types {
@@ -212,24 +187,24 @@ func (m *Model) choices(types, zones, capacityTypes []string, prices []PricedOff
 }
 
 // Launch buys one machine, or tells which one was bought before.
-func (m *Model) Launch(r LaunchRequest, now time.Time) LaunchResult {
-	res := LaunchResult{ClaimUID: r.ClaimUID}
-	fail := func(kind cloud.Kind, format string, args ...any) LaunchResult {
-		res.Error = &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+func (m *Model) Launch(r machines.LaunchRequest, now time.Time) machines.LaunchResult {
+	res := machines.LaunchResult{ClaimUID: r.ClaimUID}
+	fail := func(kind cloud.Kind, format string, args ...any) machines.LaunchResult {
+		res.Error = &machines.Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
 		return res
 	}
 	if r.ClaimUID == "" {
 		return fail(cloud.Denied, "claimUID: missing")
 	}
 	if in := m.byClaim[r.ClaimUID]; in != nil {
-		if in.State == ShuttingDown || in.State == Terminated {
+		if in.State == machines.ShuttingDown || in.State == machines.Terminated {
 			return fail(cloud.NotFound, "machine %s was launched for this claim and is %s", in.ID, in.State)
 		}
-		res.Instance = in.clone()
+		res.Instance = clone(in)
 		return res
 	}
 	if _, over := m.tombs[machineID(r.ClaimUID)]; over {
-		return fail(cloud.NotFound, "machine %s was launched for this claim and is %s", machineID(r.ClaimUID), Terminated)
+		return fail(cloud.NotFound, "machine %s was launched for this claim and is %s", machineID(r.ClaimUID), machines.Terminated)
 	}
 	allowed := m.choices(r.Types, r.Zones, r.CapacityTypes, r.Prices)
 	if len(allowed) == 0 {
@@ -238,7 +213,7 @@ func (m *Model) Launch(r LaunchRequest, now time.Time) LaunchResult {
 	var took *choice
 	struck := map[*activeFault]bool{}
 	for i, c := range allowed {
-		f := m.offeringFault(OutOfCapacity, c.key(), now, false)
+		f := m.offeringFault(machines.OutOfCapacity, c.key(), now, false)
 		if f == nil && c.o.Available {
 			took = &allowed[i]
 			break
@@ -253,28 +228,28 @@ func (m *Model) Launch(r LaunchRequest, now time.Time) LaunchResult {
 	}
 	if took == nil {
 		sort.Slice(res.Unavailable, func(i, j int) bool { return res.Unavailable[i].Less(res.Unavailable[j]) })
-		res.Error = &Error{Kind: cloud.InsufficientCapacity, Message: "none of the offerings allowed has capacity", Offerings: res.Unavailable}
+		res.Error = &machines.Error{Kind: cloud.InsufficientCapacity, Message: "none of the offerings allowed has capacity", Offerings: res.Unavailable}
 		res.Unavailable = nil
 		return res
 	}
 	in := m.machine(machineID(r.ClaimUID), *took, r.Labels, now)
 	in.ClaimUID, in.ClaimName, in.Pool = r.ClaimUID, r.ClaimName, r.Pool
 	in.Registers = now.Add(time.Duration(r.RegistrationDelay) + jitter(m.settings.Seed, in.ID, m.settings.Boot))
-	in.NeverRegisters = m.offeringFault(NeverRegisters, took.key(), now, true) != nil
-	in.NeverReady = m.offeringFault(NeverReady, took.key(), now, true) != nil
+	in.NeverRegisters = m.offeringFault(machines.NeverRegisters, took.key(), now, true) != nil
+	in.NeverReady = m.offeringFault(machines.NeverReady, took.key(), now, true) != nil
 	maps.Copy(in.Node.Annotations, r.Annotations)
 	if in.NeverReady {
 		delete(in.Node.Annotations, KwokNode)
 		delete(in.Node.Labels, KwokNode)
 	}
-	in.Node.Taints = []Taint{{Key: model.TaintUnregistered, Effect: model.NoExecute}}
+	in.Node.Taints = []machines.Taint{{Key: model.TaintUnregistered, Effect: model.NoExecute}}
 	for _, t := range r.Taints {
-		if !slices.ContainsFunc(in.Node.Taints, func(o Taint) bool { return o.Key == t.Key && o.Effect == t.Effect }) {
+		if !slices.ContainsFunc(in.Node.Taints, func(o machines.Taint) bool { return o.Key == t.Key && o.Effect == t.Effect }) {
 			in.Node.Taints = append(in.Node.Taints, t)
 		}
 	}
-	m.record(now, RecordLaunched, in)
-	res.Instance = m.instances[in.ID].clone()
+	m.record(now, machines.RecordLaunched, in)
+	res.Instance = clone(m.instances[in.ID])
 	return res
 }
 
@@ -289,10 +264,10 @@ func listed(v []string) string {
 }
 
 // machine describes a machine of an offering, and the Node it will have. The labels of the offering are the truth and win.
-func (m *Model) machine(id string, c choice, labels model.Labels, now time.Time) *Instance {
-	in := &Instance{
+func (m *Model) machine(id string, c choice, labels model.Labels, now time.Time) *machines.Instance {
+	in := &machines.Instance{
 		ID: id, ProviderID: providerID(c.o.Zone, id), InstanceType: c.t.Name, Zone: c.o.Zone, CapacityType: c.o.CapacityType,
-		PriceMicro: c.o.PriceMicro, Modelled: c.o.Modelled, State: Pending, Launched: now, Registers: now,
+		PriceMicro: c.o.PriceMicro, Modelled: c.o.Modelled, State: machines.Pending, Launched: now, Registers: now,
 		ImageID: "image-" + c.t.Labels[model.LabelOS] + "-" + c.t.Labels[model.LabelArch],
 	}
 	name := nodeName(id, 0)
@@ -306,7 +281,7 @@ func (m *Model) machine(id string, c choice, labels model.Labels, now time.Time)
 	l[model.LabelZone], l[model.LabelCapacityType], l[model.LabelHostname] = c.o.Zone, c.o.CapacityType, name
 	l[KwokNode] = KwokNodeValue
 	l[NodeViewerPrice] = fmt.Sprintf("%d.%06d", c.o.PriceMicro/1_000_000, c.o.PriceMicro%1_000_000)
-	in.Node = NodeSpec{
+	in.Node = machines.NodeSpec{
 		Name: name, ProviderID: in.ProviderID, Labels: l, Annotations: model.Labels{KwokNode: KwokNodeValue},
 		Capacity: Quantities(c.t.Capacity), Allocatable: Quantities(c.t.Allocatable),
 	}
@@ -314,19 +289,19 @@ func (m *Model) machine(id string, c choice, labels model.Labels, now time.Time)
 }
 
 // Base launches a machine that belongs to no claim. Its Node says nothing of Karpenter's.
-func (m *Model) Base(r BaseNode, now time.Time) (*Instance, *Error) {
+func (m *Model) Base(r machines.BaseNode, now time.Time) (*machines.Instance, *machines.Error) {
 	t := m.catalog.Find(r.InstanceType)
 	if t == nil {
-		return nil, &Error{Kind: cloud.Denied, Message: fmt.Sprintf("instanceType: %q: not in catalogue %s", r.InstanceType, m.catalog.Name)}
+		return nil, &machines.Error{Kind: cloud.Denied, Message: fmt.Sprintf("instanceType: %q: not in catalogue %s", r.InstanceType, m.catalog.Name)}
 	}
 	if r.Name == "" {
 		r.Name = "base-" + strings.ReplaceAll(r.InstanceType, ".", "-")
 	}
 	if in := m.byNode[r.Name]; in != nil {
 		if in.ClaimUID != "" || in.InstanceType != r.InstanceType {
-			return nil, &Error{Kind: cloud.Denied, Message: fmt.Sprintf("name: %q: a %s has this name", r.Name, in.InstanceType)}
+			return nil, &machines.Error{Kind: cloud.Denied, Message: fmt.Sprintf("name: %q: a %s has this name", r.Name, in.InstanceType)}
 		}
-		return in.clone(), nil
+		return clone(in), nil
 	}
 	var zones []string
 	if r.Zone != "" {
@@ -338,7 +313,7 @@ func (m *Model) Base(r BaseNode, now time.Time) (*Instance, *Error) {
 		allowed = m.choices([]string{r.InstanceType}, zones, nil, nil)
 	}
 	if len(allowed) == 0 {
-		return nil, &Error{Kind: cloud.Denied, Message: fmt.Sprintf("zone: %q: %s is not offered there", r.Zone, r.InstanceType)}
+		return nil, &machines.Error{Kind: cloud.Denied, Message: fmt.Sprintf("zone: %q: %s is not offered there", r.Zone, r.InstanceType)}
 	}
 	in := m.machine(machineID("base "+r.Name+" "+strconv.FormatInt(m.seq, 10)), allowed[0], nil, now)
 	in.Node.Name = r.Name
@@ -347,27 +322,27 @@ func (m *Model) Base(r BaseNode, now time.Time) (*Instance, *Error) {
 		domain, _, _ := strings.Cut(k, "/")
 		return domain == NodeViewerDomain || domain == "karpenter.sh" || strings.HasPrefix(domain, "karpenter.")
 	})
-	m.record(now, RecordLaunched, in)
-	return m.instances[in.ID].clone(), nil
+	m.record(now, machines.RecordLaunched, in)
+	return clone(m.instances[in.ID]), nil
 }
 
 // Terminate asks for a machine's end.
-func (m *Model) Terminate(providerID string, now time.Time) TerminateResult {
-	res := TerminateResult{ProviderID: providerID}
+func (m *Model) Terminate(providerID string, now time.Time) machines.TerminateResult {
+	res := machines.TerminateResult{ProviderID: providerID}
 	in := m.find(providerID)
-	if in == nil || in.State == ShuttingDown || in.State == Terminated {
+	if in == nil || in.State == machines.ShuttingDown || in.State == machines.Terminated {
 		state := "unknown"
 		if in != nil {
 			state = string(in.State)
 		}
-		res.Error = &Error{Kind: cloud.NotFound, Message: "machine is " + state}
+		res.Error = &machines.Error{Kind: cloud.NotFound, Message: "machine is " + state}
 		return res
 	}
-	m.record(now, RecordTerminating, in)
+	m.record(now, machines.RecordTerminating, in)
 	return res
 }
 
-func (m *Model) find(providerID string) *Instance {
+func (m *Model) find(providerID string) *machines.Instance {
 	i := strings.LastIndexByte(providerID, '/')
 	if in := m.instances[providerID[i+1:]]; in != nil && in.ProviderID == providerID {
 		return in
@@ -381,7 +356,7 @@ func (m *Model) Note(data any, now time.Time) {
 	if err != nil {
 		panic(err) // plain data of the guest's own
 	}
-	r := Record{Seq: m.seq + 1, At: now, Kind: RecordNote, Data: raw}
+	r := machines.Record{Seq: m.seq + 1, At: now, Kind: machines.RecordNote, Data: raw}
 	if err := m.Apply(r); err != nil {
 		panic(err) // it was made here, of what is here
 	}
@@ -390,22 +365,22 @@ func (m *Model) Note(data any, now time.Time) {
 
 // Add is a machine that the guest has chosen and described; id and node name are free (see Seq, NodeNamed), and the Node is made
 // at Registers. Faults of its offering are had by it.
-func (m *Model) Add(in Instance, now time.Time) *Instance {
+func (m *Model) Add(in machines.Instance, now time.Time) *machines.Instance {
 	key := cloud.OfferingKey{InstanceType: in.InstanceType, Zone: in.Zone, CapacityType: in.CapacityType}
-	in.State, in.Launched = Pending, now
-	in.NeverRegisters = m.offeringFault(NeverRegisters, key, now, true) != nil || in.NeverRegisters
-	in.NeverReady = m.offeringFault(NeverReady, key, now, true) != nil
+	in.State, in.Launched = machines.Pending, now
+	in.NeverRegisters = m.offeringFault(machines.NeverRegisters, key, now, true) != nil || in.NeverRegisters
+	in.NeverReady = m.offeringFault(machines.NeverReady, key, now, true) != nil
 	if in.NeverReady {
 		in.Node.Annotations = maps.Clone(in.Node.Annotations)
 		delete(in.Node.Annotations, KwokNode)
 	}
-	m.record(now, RecordLaunched, &in)
-	return m.instances[in.ID].clone()
+	m.record(now, machines.RecordLaunched, &in)
+	return clone(m.instances[in.ID])
 }
 
 // OutOfCapacity says whether an offering has none, by a fault; asking counts as a launch that the fault has hit.
 func (m *Model) OutOfCapacity(k cloud.OfferingKey, now time.Time) bool {
-	return m.offeringFault(OutOfCapacity, k, now, true) != nil
+	return m.offeringFault(machines.OutOfCapacity, k, now, true) != nil
 }
 
 // Seq is the number of the last record: it never repeats, and is the same after a replay.
@@ -419,47 +394,47 @@ func (m *Model) Boot(id string) time.Duration { return jitter(m.settings.Seed, i
 
 // NodeCreated says that a machine's Node was made.
 func (m *Model) NodeCreated(id string, now time.Time) {
-	m.record(now, RecordNodeCreated, m.instances[id])
+	m.record(now, machines.RecordNodeCreated, m.instances[id])
 }
 
 // NodeDeleted says that the Node of a machine that shuts down is gone.
 func (m *Model) NodeDeleted(id string, now time.Time) {
-	m.record(now, RecordTerminated, m.instances[id])
+	m.record(now, machines.RecordTerminated, m.instances[id])
 }
 
 // Instance returns a machine as it is, nil if there is none of that id.
-func (m *Model) Instance(id string) *Instance {
+func (m *Model) Instance(id string) *machines.Instance {
 	if in := m.instances[id]; in != nil {
-		return in.clone()
+		return clone(in)
 	}
 	return nil
 }
 
 // List is every machine, by id; those terminated only when all are asked for.
-func (m *Model) List(all bool, now time.Time) []Instance {
+func (m *Model) List(all bool, now time.Time) []machines.Instance {
 	var lag time.Duration
 	for _, f := range m.faults {
-		if f.Kind == ListLag && !f.over(now) {
+		if f.Kind == machines.ListLag && !f.over(now) {
 			lag = max(lag, time.Duration(f.Delay))
 			f.left--
 		}
 	}
-	out := make([]Instance, 0, len(m.byNode))
+	out := make([]machines.Instance, 0, len(m.byNode))
 	for _, in := range m.instances {
-		if (all || in.State != Terminated) && (lag == 0 || now.Sub(in.Launched) >= lag) {
-			out = append(out, *in.clone())
+		if (all || in.State != machines.Terminated) && (lag == 0 || now.Sub(in.Launched) >= lag) {
+			out = append(out, *clone(in))
 		}
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].ID < out[j].ID })
 	return out
 }
 
-func (in *Instance) offering() cloud.OfferingKey {
+func offeringOf(in *machines.Instance) cloud.OfferingKey {
 	return cloud.OfferingKey{InstanceType: in.InstanceType, Zone: in.Zone, CapacityType: in.CapacityType}
 }
 
 // clone shares the Node's maps, which nobody changes once the machine is launched.
-func (in *Instance) clone() *Instance {
+func clone(in *machines.Instance) *machines.Instance {
 	c := *in
 	return &c
 }

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package simulated
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+)
+
+// hits reports whether a fault affects an offering.
+func hits(f machines.Fault, k cloud.OfferingKey) bool {
+	return (f.InstanceType == "" || f.InstanceType == k.InstanceType) && (f.Zone == "" || f.Zone == k.Zone) &&
+		(f.CapacityType == "" || f.CapacityType == k.CapacityType)
+}
+
+// activeFault is a fault being had.
+type activeFault struct {
+	machines.Fault
+	until time.Time // zero: not limited
+	left  int       // with Count
+}
+
+func (f *activeFault) over(now time.Time) bool {
+	return !f.until.IsZero() && !now.Before(f.until) || f.Count > 0 && f.left <= 0
+}
+
+// AddFault begins a fault.
+func (m *Model) AddFault(f machines.Fault, now time.Time) error {
+	if err := f.Validate(); err != nil {
+		return err
+	}
+	if f.Kind == machines.Interrupt {
+		m.interrupt(f, now)
+		return nil
+	}
+	a := &activeFault{Fault: f, left: f.Count}
+	if f.Duration > 0 {
+		a.until = now.Add(time.Duration(f.Duration))
+	}
+	m.faults = append(m.faults, a)
+	return nil
+}
+
+// ClearFaults ends all faults; machines that have theirs keep it.
+func (m *Model) ClearFaults() { m.faults = nil }
+
+// Faults are those still to be had, oldest first; Count is what is left of it.
+func (m *Model) Faults(now time.Time) []machines.Fault {
+	m.faults = slices.DeleteFunc(m.faults, func(f *activeFault) bool { return f.over(now) })
+	out := make([]machines.Fault, len(m.faults))
+	for i, f := range m.faults {
+		out[i] = f.Fault
+		if f.Count > 0 {
+			out[i].Count = f.left
+		}
+	}
+	return out
+}
+
+// CallFault takes the first fault of this kind that hits a call.
+func (m *Model) CallFault(kind, call string, now time.Time) (machines.Fault, bool) {
+	for _, f := range m.faults {
+		if f.Kind == kind && !f.over(now) && (f.Call == "" || f.Call == call) {
+			f.left--
+			return f.Fault, true
+		}
+	}
+	return machines.Fault{}, false
+}
+
+// offeringFault finds the first fault of this kind that hits an offering, and takes it if told to.
+func (m *Model) offeringFault(kind string, k cloud.OfferingKey, now time.Time, take bool) *activeFault {
+	for _, f := range m.faults {
+		if f.Kind == kind && !f.over(now) && hits(f.Fault, k) {
+			if take {
+				f.left--
+			}
+			return f
+		}
+	}
+	return nil
+}

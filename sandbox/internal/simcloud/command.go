@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package simcloud runs Dovetail's simulated cloud, and with it the simulated
+// AWS, as one component of the sandbox. The models are packages of the Dovetail
+// module (internal/cloud/simulated, internal/cloud/aws/awstest), whose unit
+// tests use them too; this package gives them a socket, a journal and the
+// Nodes of an API server. Start reading at NewCommand.
+package simcloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/cloud/simulated"
+)
+
+// options are the command's flags.
+type options struct {
+	kubeconfig, listen, journal, catalog, logFormat, logLevel, awsAddress string
+
+	machines simulated.Settings
+	account  awstest.Settings
+}
+
+// NewCommand returns the command that runs the simulated cloud. It ends on
+// SIGINT and SIGTERM.
+func NewCommand() *cobra.Command {
+	o := options{account: awstest.Default()}
+	c := &cobra.Command{
+		Use:   "machines",
+		Short: "run the simulated cloud: machines that exist as Node objects only",
+		Long: `Runs a cloud without machines: it takes launches and terminations over HTTP on
+loopback, keeps them in a journal on disk, and after --boot makes the Node
+object that a real machine's kubelet would make. kwok plays the kubelet from
+there. With --aws-address it also speaks the protocols of AWS (EC2, Auto
+Scaling, SSM, SQS, IAM, STS, EKS, the Price List) to clients that have that
+address as AWS_ENDPOINT_URL. Its instances are machines like the others.`,
+		Example: `  dovetail-sandbox machines --kubeconfig machines.kubeconfig --listen 127.0.0.1:7080 --journal machines.journal
+  dovetail-sandbox machines --kubeconfig machines.kubeconfig --aws-address 127.0.0.1:7081`,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return o.run(ctx, c.ErrOrStderr())
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the identity that makes Nodes; empty: in-cluster")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:7080", "address to serve on")
+	f.StringVar(&o.journal, "journal", "machines.journal", "file that keeps what was launched and terminated")
+	f.StringVar(&o.catalog, "catalog", "", "instance types and prices, in the form of the built-in EC2 catalogue or of Karpenter's KWOK instance types; empty: built-in EC2 us-east-1")
+	f.DurationVar(&o.machines.Boot, "boot", 0, "how long a machine takes to register its Node, with seeded jitter")
+	f.Int64Var(&o.machines.Seed, "seed", 1, "seed of the jitter")
+	f.StringVar(&o.awsAddress, "aws-address", "", "address to speak the protocols of AWS on; empty: none")
+	f.StringVar(&o.account.Cluster, "aws-cluster-name", o.account.Cluster, "name of the EKS cluster that the simulated AWS knows")
+	f.StringVar(&o.account.Endpoint, "aws-cluster-endpoint", "", "address of that cluster's API server; nodes whose user data names another never join. Empty: any address is accepted")
+	f.StringVar(&o.account.KubernetesVersion, "aws-kubernetes-version", o.account.KubernetesVersion, "minor version of that cluster, which decides what images there are")
+	f.StringVar(&o.account.Queue, "aws-interruption-queue", o.account.Queue, "name of the queue for interruptions")
+	f.StringVar(&o.account.Role, "aws-node-role", o.account.Role, "name of the nodes' role and of its instance profile")
+	f.DurationVar(&o.account.Notice, "aws-notice", o.account.Notice, "time from an interruption notice to the end of the instance")
+	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
+	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
+	return c
+}
+
+func (o *options) run(ctx context.Context, errs io.Writer) error {
+	log, err := newLogger(errs, o.logFormat, o.logLevel)
+	if err != nil {
+		return err
+	}
+	types, err := catalog.Builtin()
+	if o.catalog != "" {
+		types, err = catalog.Load(o.catalog)
+	}
+	if err != nil {
+		return err
+	}
+	nodes, err := connect(ctx, log, o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	config := simulated.Config{Journal: o.journal, Catalog: types, Settings: o.machines, Log: log}
+	var aws *awstest.Cloud
+	if o.awsAddress != "" {
+		o.account.Seed = o.machines.Seed
+		if aws, err = awstest.New(types, o.account, nil, log); err != nil {
+			return err
+		}
+		config.Guest = aws
+	}
+	server, err := simulated.Open(config, nodes)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return fmt.Errorf("listen on %s (--listen): %w", o.listen, err)
+	}
+	log.Info("simulated cloud is up", "address", l.Addr().String(), "types", len(types.Types), "boot", o.machines.Boot.String(), "journal", o.journal)
+	if aws == nil {
+		return server.Serve(ctx, l)
+	}
+	awsListener, err := net.Listen("tcp", o.awsAddress)
+	if err != nil {
+		return fmt.Errorf("listen on %s (--aws-address): %w", o.awsAddress, err)
+	}
+	aws.Attach(server)
+	log.Info("simulated AWS is up", "address", awsListener.Addr().String(), "region", types.Region, "cluster", o.account.Cluster)
+	return serveAll(ctx,
+		func(ctx context.Context) error { return server.Serve(ctx, l) },
+		func(ctx context.Context) error { return aws.Serve(ctx, awsListener) })
+}
+
+func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("--log-level %q: use debug, info, warn or error", level)
+	}
+	handler := &slog.HandlerOptions{Level: l}
+	switch format {
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, handler)), nil
+	case "text":
+		return slog.New(slog.NewTextHandler(w, handler)), nil
+	}
+	return nil, fmt.Errorf("--log-format %q: use json or text", format)
+}
+
+// serveAll runs servers until the context ends or one of them fails.
+func serveAll(ctx context.Context, servers ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, len(servers))
+	for _, serve := range servers {
+		go func() { ended <- serve(ctx) }()
+	}
+	var err error
+	for range servers {
+		err = errors.Join(err, <-ended)
+		cancel()
+	}
+	return err
+}
+
+// apiServerWait is how long the simulated cloud waits for an API server that
+// does not answer: a real cloud does not go away with a cluster's control plane.
+const apiServerWait = time.Minute
