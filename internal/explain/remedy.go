@@ -56,6 +56,9 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 		}
 		return one(name, "spec.template.spec.requirements["+r.Key+"].minValues", plan.Remove, "")
 	case plan.TopologySpread:
+		if !slices.ContainsFunc(c.Spread, func(x model.SpreadConstraint) bool { return x.TopologyKey == r.Key && x.Hard }) {
+			return nil // of other pods, which are about to be scheduled
+		}
 		return one(pod, "spec.topologySpreadConstraints["+r.Key+"].whenUnsatisfiable", plan.Set, "ScheduleAnyway")
 	case plan.PodAffinity:
 		return one(pod, "spec.affinity.podAffinity["+r.Key+"]", plan.Remove, "")

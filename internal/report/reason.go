@@ -145,6 +145,9 @@ func sentence(r plan.Reason) string {
 		}
 		return "the plan failed verification (" + r.Key + ": " + r.Have + "), a bug in Dovetail, and is not carried out; tried again at " + r.Want
 	case plan.TopologySpread:
+		if strings.HasSuffix(r.Want, "of pods that count this one") {
+			return "other pods' topology spread over " + labelName(r.Key) + " counts this pod, and every " + labelName(r.Key) + " with room would exceed it until those pods are scheduled"
+		}
 		return "the pod's topology spread over " + labelName(r.Key) + " (" + r.Want + ") would be broken in every domain"
 	case plan.PodAffinity:
 		if r.Subject != "" { // a DaemonSet's pods match, and stand elsewhere

@@ -165,6 +165,9 @@ func (s *Explainer) explainOthers(c *problem.Class, pi int) plan.Reason {
 			}
 		}
 	}
+	if r := s.crowdedSpread(c, pi); r != nil {
+		return plan.Reason{Code: plan.TopologySpread, Key: r.TopologyKey, Want: fmt.Sprintf("skew at most %d of pods that count this one", r.MaxSkew), Have: "every domain with room would exceed it"}
+	}
 	if shared := s.plan.Purchases.Limits[pi].SharedWith(); len(shared) > 0 {
 		return plan.Reason{Code: plan.SharedLimit, Subject: s.In.Given.Limits[shared[0]].Name, Have: "other pods took what the limit left"}
 	}
@@ -191,6 +194,40 @@ func (s *Explainer) explainOthers(c *problem.Class, pi int) plan.Reason {
 		return *groupFull(full.Offering)
 	}
 	return plan.Reason{Code: plan.OutOfCapacity, Want: "an offering with capacity", Have: "other pods took the last"}
+}
+
+// crowdedSpread returns the spread of other pods in the plan that keeps the class out of each domain in which the pool's
+// limits allow a node that holds it; nil if a domain is open. Once those pods have been scheduled, it refuses nothing.
+func (s *Explainer) crowdedSpread(c *problem.Class, pi int) (first *problem.Rule) {
+	if len(c.Topology.DomainCounters) == 0 {
+		return nil
+	}
+	for _, at := range s.Assignments.AssignmentsOf(c) {
+		if at.Offers == nil || !s.hasRoom(c, pi, at.Offers) {
+			continue
+		}
+		r := s.Assignments.CrowdedSpread(c, at)
+		if r == nil {
+			return nil
+		}
+		if first == nil {
+			first = r
+		}
+	}
+	return first
+}
+
+// hasRoom reports whether the pool's limits allow a node of a set of offers that holds a pod of the class.
+func (s *Explainer) hasRoom(c *problem.Class, pi int, set *problem.OfferSet) bool {
+	lo, hi := s.Catalog.PoolOfferRange(pi)
+	s.Work.Steps += int64(hi - lo)
+	for i := lo; i < hi; i++ {
+		o := &s.Catalog.Offers[i]
+		if set.Contains(i) && o.Available && problem.FitsIn(&c.Req, o.Allocatable, s.In.NumDims) && (!s.plan.Purchases.Limits[pi].Limited || s.plan.Purchases.Limits[pi].CopiesAllowed(o.Charge) > 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // explainVolumes says which volume keeps the class away, nil if none does.

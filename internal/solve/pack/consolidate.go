@@ -25,7 +25,7 @@ type consolidation struct {
 	sizedBuf       []sizedItem   // scratch of itemsBySize
 	stepLimit      int64         // where it ends, in steps
 
-	ignoreSeparation bool // pods that would rather be separate need not be: there is nowhere else for them
+	lastResort bool // there is nowhere else for pods: those that would rather be separate need not be, and machines may become dearer
 }
 
 // plannedBin is a bin and what it would be bought as.

@@ -19,9 +19,14 @@ func (t *consolidation) findOffer(x *plannedBin) {
 	}
 }
 
-// cheapestOffer is the cheapest offer that holds the bin and that limits have been charged for; -1 where there is
-// none.
+// cheapestOffer returns the cheapest offer that holds the bin and that limits have been charged for; -1 if there is none.
 func (t *consolidation) cheapestOffer(b *Bin) int {
+	limited := t.s.Purchases.Limits[b.Pool].Limited
+	return t.cheapestOfferThat(b, func(o *problem.Offer) bool { return !limited || o.Charge.Fits(b.charged) })
+}
+
+// cheapestOfferThat returns the cheapest offer that holds the bin and is allowed; -1 if there is none.
+func (t *consolidation) cheapestOfferThat(b *Bin, isAllowed func(*problem.Offer) bool) int {
 	s := t.s
 	list := s.Catalog.PoolOffersCheapestFirst(b.Pool)
 	if b.quantity < 0 {
@@ -38,7 +43,7 @@ func (t *consolidation) cheapestOffer(b *Bin) int {
 	}
 	for _, i := range list {
 		s.Work.Steps++
-		if o := &s.Catalog.Offers[i]; b.offers.Contains(i) && (o.Quantity < 0 || o.Quantity == b.quantity) && s.Purchases.offerHoldsBin(b, o) && (!s.Purchases.Limits[b.Pool].Limited || o.Charge.Fits(b.charged)) {
+		if o := &s.Catalog.Offers[i]; b.offers.Contains(i) && (o.Quantity < 0 || o.Quantity == b.quantity) && s.Purchases.offerHoldsBin(b, o) && isAllowed(o) {
 			return i
 		}
 	}
@@ -84,7 +89,7 @@ func (t *consolidation) podsNeighboursAllow(x *plannedBin, c *problem.Class) int
 			return 0
 		}
 	}
-	if c.Separation.Most > 0 && !t.ignoreSeparation {
+	if c.Separation.Most > 0 && !t.lastResort {
 		have := int64(0)
 		for _, it := range x.bin.Items {
 			if it.Class == c.ID {
@@ -124,20 +129,38 @@ func (t *consolidation) switchPool(j, i int, it *binItem) bool {
 	return true
 }
 
-// switchMachine has bin j be another machine, no dearer, to which pods may go that fit on the one it is and may not
-// go to that. It says whether it did.
+// switchMachine makes bin j another machine, to which pods may go that can't go to the one it is: that is of an offer
+// closed to them, or too small. The other machine is no dearer, unless there is nowhere else for the pods. It reports
+// whether it did.
 func (t *consolidation) switchMachine(j int, it *binItem) bool {
 	s, x := t.s, &t.bins[j]
 	c := s.Inst.Classes[it.Class]
-	if x.offer < 0 || it.offers.Contains(x.offer) || !problem.FitsIn(&c.Req, &x.free, s.In.NumDims) {
+	if x.offer < 0 || len(x.bin.Items) == 0 || len(t.bins) > maxMachinesToGrow && (it.offers.Contains(x.offer) || !problem.FitsIn(&c.Req, &x.free, s.In.NumDims)) {
 		return false
 	}
 	b := *x.bin
 	b.offers = s.Catalog.Intersect(b.offers, it.offers)
+	joined := b
+	for k := range s.In.NumDims {
+		joined.requests[k] += c.Req[k]
+	}
+	left := &s.Purchases.Limits[b.Pool]
+	left.Charge(b.charged, -1)
 	y := plannedBin{bin: &b, fixed: x.fixed}
-	t.findOffer(&y)
-	if y.offer < 0 || t.adjustedCost(&y) > t.adjustedCost(x) || !problem.FitsIn(&c.Req, &y.free, s.In.NumDims) || t.podsNeighboursAllow(&y, c) <= 0 {
+	y.offer = t.cheapestOfferThat(&joined, func(o *problem.Offer) bool {
+		return (t.lastResort || s.In.AdjustPrice(o.Price) <= t.adjustedCost(x)) && (!left.Limited || left.CopiesAllowed(o.Charge) > 0)
+	})
+	ok := y.offer >= 0 && t.podsNeighboursAllow(&y, c) > 0
+	if ok && left.Limited {
+		b.charged = s.Catalog.Offers[y.offer].Charge
+	}
+	left.Charge(b.charged, 1)
+	if !ok {
 		return false
+	}
+	y.free = *s.Catalog.Offers[y.offer].Allocatable
+	for k := range s.In.NumDims {
+		y.free[k] -= b.requests[k]
 	}
 	*x.bin = b
 	y.bin = x.bin

@@ -24,6 +24,7 @@ func (s *Planner) placeLeftovers() {
 	}
 	s.Placement.purchaseCaps, s.Placement.keepPlaced = map[topology.ClassAssignment]int64{}, true
 	s.tightenLimitCharges()
+	s.forgetEmptyDomains()
 	if s.Placement.CountMachines() <= maxConsolidatedMachines {
 		s.Placement.spareCapacity = &consolidation{s: s.Placement}
 	}
@@ -92,15 +93,15 @@ func (s *Planner) placeLeftoverOf(c *problem.Class) bool {
 	return c.Assigned > before || len(*demands) > 0 && tied
 }
 
-// placeAsLastResort puts pods for which nothing more is bought onto free capacity, whatever they would rather have: a
-// preference is no reason to refuse.
+// placeAsLastResort puts pods for which nothing more is bought onto free capacity, whatever they would rather have, and
+// onto machines that become larger for them: neither a preference nor a price is a reason to refuse.
 func (s *Planner) placeAsLastResort(demands []*Demand) {
 	if s.Placement.spareCapacity == nil {
 		return
 	}
 	var left []*Demand
 	for _, d := range demands {
-		if d.Unbought == 0 || d.permitted == nil && d.Class.Separation.Most == 0 {
+		if d.Unbought == 0 {
 			continue
 		}
 		if d.permitted != nil {
@@ -108,9 +109,9 @@ func (s *Planner) placeAsLastResort(demands []*Demand) {
 		}
 		left = append(left, d)
 	}
-	s.Placement.spareCapacity.ignoreSeparation = true
+	s.Placement.spareCapacity.lastResort = true
 	s.Placement.placeOnSpareCapacity(left)
-	s.Placement.spareCapacity.ignoreSeparation = false
+	s.Placement.spareCapacity.lastResort = false
 }
 
 // tightenLimitCharges charges limits for each machine with no more than the smallest that holds its pods at the least
@@ -158,6 +159,9 @@ func (s *Placement) placeOnSpareCapacity(demands []*Demand) {
 		}
 		it := binItem{Class: d.Class.ID, Count: d.Unbought, offers: d.Offers}
 		for _, j := range targets {
+			if it.Count == 0 {
+				break
+			}
 			n := t.podsBinAccepts(j, -1, &it)
 			if n == 0 && s.spareCapacity != nil && t.switchMachine(j, &it) {
 				n = t.podsBinAccepts(j, -1, &it)

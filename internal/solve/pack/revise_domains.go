@@ -120,7 +120,7 @@ func (s *Reviser) dropEmptyDomains(a Assumptions) (Assumptions, bool) {
 				bought = s.plan.Purchases.possibleOffers(s.plan.Placement.Bins)
 			}
 			kept := slices.DeleteFunc(slices.Clone(r.Domains), func(v int32) bool {
-				return !slices.Contains(r.ExistingDomains, v) && !slices.Contains(r.FilledByOthers, v) && !s.isBoughtIn(r, bought, v)
+				return !slices.Contains(r.FilledByOthers, v) && s.plan.isEmptyDomain(r, bought, v)
 			})
 			if len(kept) < len(r.Domains) {
 				if len(now.domains) == 0 {
@@ -139,14 +139,47 @@ func (s *Reviser) dropEmptyDomains(a Assumptions) (Assumptions, bool) {
 	return a, true
 }
 
-// isBoughtIn says whether a machine that counts for the spread may come to stand in a domain.
-func (s *Reviser) isBoughtIn(r *problem.Rule, bought []uint64, v int32) bool {
+// isEmptyDomain reports whether no machine that counts for the spread stands in a domain, or may come to stand there;
+// bought is what may be bought: see possibleOffers.
+func (s *Planner) isEmptyDomain(r *problem.Rule, bought []uint64, v int32) bool {
+	if slices.Contains(r.ExistingDomains, v) {
+		return false
+	}
 	for x := range s.Catalog.Offers {
 		if o := &s.Catalog.Offers[x]; o.Labels[r.Key] == v && bought[x>>6]>>(x&63)&1 != 0 && (r.Scope == nil || s.Topo.OfferInScope(r.Scope, o)) {
-			return true
+			return false
 		}
 	}
-	return false
+	return true
+}
+
+// forgetEmptyDomains removes the domains in which nothing stands, now that the plan is made, from the hard spreads of
+// pods left over and from those that count them: kube-scheduler does not count such domains, and the pods may fit where
+// they would exceed the skew otherwise. What is bought there later is counted again: see acceptNewDomains.
+func (s *Planner) forgetEmptyDomains() {
+	left := map[int]bool{} // classes
+	counted := map[int]bool{}
+	for _, c := range s.Inst.Classes {
+		if s.Usage.PlaceablePods(c) > 0 {
+			left[c.ID] = true
+			for _, id := range c.Topology.DomainCounters {
+				counted[id] = true
+			}
+		}
+	}
+	var bought []uint64
+	for _, c := range s.Inst.Classes {
+		for i := range c.Topology.DomainRules {
+			r := &c.Topology.DomainRules[i]
+			if r.Kind != problem.RuleSpread || !r.Hard || !left[c.ID] && !counted[r.Counter] {
+				continue
+			}
+			if bought == nil {
+				bought = s.Purchases.possibleOffers(s.Placement.Bins)
+			}
+			r.Domains = slices.DeleteFunc(slices.Clone(r.Domains), func(v int32) bool { return s.isEmptyDomain(r, bought, v) })
+		}
+	}
 }
 
 // possibleOffers is every offer that some of the machines bought may turn out to be.

@@ -319,14 +319,22 @@ func (s *Topology) BreaksSpread(r *problem.Rule, more []int32) bool {
 	return false
 }
 
-// WouldCrowd says whether one more pod of the class at an assignment would leave a pod placed there beyond its
-// spread, were that to come last, or a group that begins elsewhere without the right to, were this one to come first.
+// WouldCrowd reports whether one more pod of the class at an assignment would leave a pod placed there beyond its
+// spread, if that came last, or a group that begins elsewhere without the right to, if this one came first.
 func (s *Assignments) WouldCrowd(c *problem.Class, where *TopologyAssignment) bool {
-	for i, id := range c.Topology.DomainCounters {
-		x := &s.topo.Counters[id]
-		if !x.ForSpread && where.Labels[x.key] != 0 && s.groupBeganElsewhere(id, where.Labels[x.key]) {
+	for _, id := range c.Topology.DomainCounters {
+		if x := &s.topo.Counters[id]; !x.ForSpread && where.Labels[x.key] != 0 && s.groupBeganElsewhere(id, where.Labels[x.key]) {
 			return true
 		}
+	}
+	return s.CrowdedSpread(c, where) != nil
+}
+
+// CrowdedSpread returns the spread of a pod placed at an assignment that one more pod of the class there would exceed, if
+// that pod came last; nil if there is none.
+func (s *Assignments) CrowdedSpread(c *problem.Class, where *TopologyAssignment) *problem.Rule {
+	for i, id := range c.Topology.DomainCounters {
+		x := &s.topo.Counters[id]
 		d := where.Labels[x.key]
 		if at := c.Topology.CounterScope[i]; !x.ForSpread || d <= 0 || at >= 0 && !where.InScope[at] {
 			continue
@@ -335,12 +343,12 @@ func (s *Assignments) WouldCrowd(c *problem.Class, where *TopologyAssignment) bo
 			for j := range other.Topology.DomainRules {
 				r := &other.Topology.DomainRules[j]
 				if r.Kind == problem.RuleSpread && r.Hard && r.Counter == id && int(d) < len(r.OwnPods) && r.OwnPods[d] > 0 && x.CountIn(int(d))+1-s.topo.LeastCount(r) > r.MaxSkew {
-					return true
+					return r
 				}
 			}
 		}
 	}
-	return false
+	return nil
 }
 
 // groupBeganElsewhere says whether a group that wants to be near what a counter counts begins in another domain,
