@@ -26,10 +26,14 @@ func TestChaos(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		unobserve(sb)
 		if err := sb.Down(); err != nil {
 			t.Error(err)
 		}
 	})
+	if err := observe(sb); err != nil {
+		t.Fatal(err)
+	}
 	s, err := chaos.Start(t.Context(), sb, time.Second, testwait.Scale(limit)) // `make chaos` says how soon, on a machine with nothing else to do
 	if err != nil {
 		t.Fatal(err)

@@ -106,7 +106,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "FAIL:", err)
 		status = 1
 	}
-	for _, wrong := range wrongRights() {
+	for _, wrong := range append(wrongRights(), wrongRefusals()...) {
 		fmt.Fprintln(os.Stderr, "FAIL:", wrong)
 		status = 1
 	}
@@ -203,6 +203,9 @@ func up(t *testing.T, dir string, flags ...string) (*sandbox.Sandbox, error) {
 	s, err := sandbox.Up(t.Context(), dir, append([]string{"--audit"}, flags...)...)
 	if err != nil {
 		return nil, err
+	}
+	if err := observe(s); err != nil {
+		return nil, errors.Join(err, s.Down())
 	}
 	err = s.Create(t.Context(), classes, "{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, metadata: {name: default}, spec: {}}")
 	if err != nil {

@@ -25,8 +25,9 @@ var asked = struct {
 	*rights.Audit
 }{Audit: rights.NewAudit()}
 
-// down takes a sandbox down, and takes its audit log in.
+// down takes a sandbox down, and takes in its audit log and what pods were refused there.
 func down(s *sandbox.Sandbox) error {
+	unobserve(s)
 	err := s.Down()
 	asked.Lock()
 	defer asked.Unlock()

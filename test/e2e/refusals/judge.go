@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package refusals
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// kubeletReasons are those of pods that a kubelet rejects when they come, beside OutOf with a resource.
+var kubeletReasons = []string{"NodeAffinity", "NodeName", "NodePorts", "Taint", "UnexpectedAdmissionError", "TopologyAffinityError", "PodOSNotSupported"}
+
+// Report is what a record comes to.
+type Report struct {
+	Pods     int // seen
+	Bound    int // to nodes that Dovetail has launched
+	Verdicts int // of kube-scheduler's against a pod, each text once
+
+	// Wrong are the refusals that Dovetail did not foretell.
+	Wrong []Refusal
+}
+
+// Refusal is a pod that was refused by a node that was launched for it, or that it was bound to.
+type Refusal struct {
+	Namespace, Pod, Node string
+	By                   string // kube-scheduler or kubelet
+	Message              string
+}
+
+func (r Refusal) String() string {
+	return fmt.Sprintf("pod %s/%s was refused on node %s by %s: %s", r.Namespace, r.Pod, r.Node, r.By, r.Message)
+}
+
+// Judge returns the refusals that Dovetail did not foretell.
+//
+// kube-scheduler refuses a node if it says of a pod that it is unschedulable while a node is open to the pod (Ready, all taints tolerated) and was
+// launched for the pod: its NodeClaim has more slots of the pod's owner than pods of that owner are bound there, and the pod is no younger than the
+// node is open. It has to say so when the node has been open for lag, or leave it at that for five times as long: it may take a while to look at the
+// pod again, and says nothing new if it finds the same. A pod of a DaemonSet is refused by the one node that it was made for. Nothing is counted
+// if Dovetail had told the pod before that it gets no node, or if the pod is bound within lag after: the one had not seen the other.
+//
+// A kubelet refuses a pod that it has rejected, and one that it would reject because of the resources of the pods on the node or the node's labels.
+func (r *Record) Judge(now time.Time, lag time.Duration) (out Report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.pods {
+		out.Pods++
+		out.Verdicts += len(p.refused)
+		n := r.nodes[p.node]
+		if !p.bound.IsZero() && n != nil && n.claim != "" {
+			out.Bound++
+			why := p.rejected
+			if reason := p.last.Status.Reason; p.last.Status.Phase == corev1.PodFailed && (strings.HasPrefix(reason, "OutOf") || slices.Contains(kubeletReasons, reason)) {
+				why = reason
+			}
+			if why != "" {
+				out.Wrong = append(out.Wrong, Refusal{p.namespace, p.name, p.node, "kubelet", why})
+			}
+		}
+		for i, x := range p.refused {
+			until := now // the answer stands
+			for _, end := range []time.Time{p.bound, p.gone} {
+				if !end.IsZero() && end.Before(until) {
+					until = end
+				}
+			}
+			if i+1 < len(p.refused) {
+				until = p.refused[i+1].at
+			}
+			name := r.refusing(p, x.at, x.at, lag, lag)
+			if name == "" {
+				name = r.refusing(p, until, x.at, 5*lag, lag)
+			}
+			if name != "" {
+				out.Wrong = append(out.Wrong, Refusal{p.namespace, p.name, name, "kube-scheduler", x.message})
+				break // the same again says nothing new
+			}
+		}
+	}
+	slices.SortFunc(out.Wrong, func(a, b Refusal) int { return strings.Compare(a.String(), b.String()) })
+	return out
+}
+
+// refusing returns the node that was launched for a pod and that kube-scheduler refuses it at an instant; empty: there is none. The node must have been
+// open, and the answer been given, for so long; the answer is not counted for what happens within lag after it.
+func (r *Record) refusing(p *pod, at, answered time.Time, long, lag time.Duration) string {
+	if !p.bound.IsZero() && p.bound.Before(answered.Add(lag)) || !p.gone.IsZero() && p.gone.Before(answered.Add(lag)) {
+		return ""
+	}
+	for name, n := range r.nodes {
+		c := r.claims[n.claim]
+		if c == nil || p.daemon && p.node != name {
+			continue
+		}
+		opened, open := n.openSince(at, p.last)
+		since := opened
+		if at.After(answered) && answered.After(since) {
+			since = answered
+		}
+		if !open || at.Sub(since) < long {
+			continue
+		}
+		told := slices.ContainsFunc(p.told, func(t time.Time) bool { return t.After(c.created) && t.Before(at.Add(lag)) })
+		if told || !p.daemon && (p.created.After(opened) || c.slots[p.owner] <= r.boundOf(p.owner, name, at)) {
+			continue
+		}
+		return name
+	}
+	return ""
+}
+
+// boundOf counts the pods of an owner that were bound to a node by an instant.
+func (r *Record) boundOf(owner, node string, by time.Time) (n int) {
+	for _, p := range r.pods {
+		if p.owner == owner && p.node == node && !p.bound.IsZero() && !p.bound.After(by) {
+			n++
+		}
+	}
+	return n
+}
