@@ -34,6 +34,7 @@ var mayWait = map[string]string{
 	"test/e2e/groupseries_test.go:series.rests":              "it waits until nothing has changed for a while",
 	"test/e2e/groupseries_test.go:series.play":               "told, not asked",
 	"test/e2e/groupseries_test.go:series.say":                "told, not asked",
+	"test/e2e/planted_test.go:healthyPods":                   "told, not asked",
 	"test/e2e/headroom_test.go:env.scaleUp":                  "told; only a soak compares it, with the same on the same machine (soonEnough)",
 	"test/e2e/rival_test.go:rival.race":                      "a drawn moment",
 	"test/oracle/karpenter/karpenter_test.go:karpenterReady": "how long a benchmark lets Karpenter search",
