@@ -49,8 +49,8 @@ func (an *anticipation) findPods() {
 	for _, m := range an.s.Making {
 		due := m.Like.Created.Add(an.pol.AnticipateFor)
 		x, before := an.mem.byOwner[m.Like.Owner.UID]
-		if !an.now.Before(due) || !before && !an.table.unschedulable[m.Like.Class] && !an.table.demandHasClass(m.Like) && !an.reservations.hasReservedSlot(m.Like) ||
-			m.Like.Gated || hasEphemeralVolume(m.Like) || !an.table.mayLaunchFor(m.Like) {
+		if !an.now.Before(due) || !before && !an.table.unschedulable[m.Like.Class] && !an.heed(an.table.demandHasClass(m.Like)) && !an.reservations.hasReservedSlot(m.Like) ||
+			m.Like.Gated || hasEphemeralVolume(m.Like) || !an.heed(an.table.mayLaunchFor(m.Like)) {
 			continue
 		}
 		an.wakeAt(due)

@@ -31,8 +31,8 @@ type backOffMemory struct {
 }
 
 // backOffRefused keeps claims from new commands for a while that were to go in one that verify refused.
-func (bo *backOffs) backOffRefused(uids []string) {
-	for _, uid := range uids {
+func (bo *backOffs) backOffRefused() {
+	for _, uid := range bo.req.Refused {
 		bo.backOffClaim(uid, bo.pol.BackOff)
 	}
 }
@@ -72,13 +72,12 @@ func (bo *backOffs) holds(u *disrupt.Candidate) (backOff, bool) {
 	return s, ok && bo.now.Before(s.until) && (s.rules == "" || s.rules == bo.searchRules(u))
 }
 
-// isHeld reports whether a candidate is in a back-off, and has the step come again when that ends.
-func (bo *backOffs) isHeld(u *disrupt.Candidate) bool {
-	s, held := bo.holds(u)
-	if held {
-		bo.wakeAt(s.until)
+// isHeld reports whether a candidate is in a back-off, and until when.
+func (bo *backOffs) isHeld(u *disrupt.Candidate) (bool, time.Time) {
+	if s, held := bo.holds(u); held {
+		return true, s.until
 	}
-	return held
+	return false, time.Time{}
 }
 
 // searchRules returns a short text that changes when a candidate's pods change, or what NodePools launch.

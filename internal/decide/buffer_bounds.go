@@ -108,7 +108,7 @@ func (bu *buffers) countPods() map[model.Workload]podCount {
 		}
 	}
 	for _, p := range bu.s.Pending {
-		if bu.pods.isDemand(p) {
+		if bu.heed(bu.pods.isDemand(p)) {
 			count(p, 0, 1)
 		}
 	}

@@ -30,11 +30,11 @@ func (bu *buffers) hostWaitEnd() time.Time {
 	return bu.mem.lostFirst.Add(mostHostWait)
 }
 
-// wouldBuyAgain says whether the pods of a consolidation command may take capacity of virtual pods for which there would
-// be no other once the command is carried out.
-func (bu *buffers) wouldBuyAgain(m *disrupt.Command) bool {
+// wouldBuyAgain reports whether the pods of a consolidation command may take capacity of virtual pods for which there would
+// be no other once the command is carried out, and until when.
+func (bu *buffers) wouldBuyAgain(m *disrupt.Command) (bool, time.Time) {
 	if len(bu.byNode) == 0 {
-		return false
+		return false, time.Time{}
 	}
 	going, hosted := map[string]bool{}, map[string][]*model.Pod{}
 	var real []*model.Pod
@@ -46,7 +46,7 @@ func (bu *buffers) wouldBuyAgain(m *disrupt.Command) bool {
 		hosted[a.Node] = a.Pods
 	}
 	var staying, holding []solve.ExistingNode // holding: with virtual pods. A host's reservation may end before all pods have come
-	all, _ := bu.nodes.list()
+	all, _, until := bu.nodes.list()
 	for _, r := range all {
 		if r.Closed || going[r.Name] {
 			continue
@@ -70,13 +70,13 @@ func (bu *buffers) wouldBuyAgain(m *disrupt.Command) bool {
 		}
 	}
 	if len(displaced) == 0 {
-		return false
+		return false, until
 	}
 	for i := range m.Replacements {
 		staying = append(staying, bu.replacementNode(&m.Replacements[i], taken))
 	}
 	res, _ := solve.Solve(&solve.Problem{ResourceNames: bu.s.ResourceNames, Demand: displaced, Nodes: staying, Daemons: bu.s.Daemons, Namespaces: bu.s.Namespaces}, solve.Memory{}, bu.pol.Solve)
-	return len(res.Refused) > 0
+	return len(res.Refused) > 0, until
 }
 
 // takenCapacity is what pods take that kube-scheduler binds to capacity of virtual pods.

@@ -259,10 +259,10 @@ func (bu *buffers) isUnsettled() bool {
 // mostWaits is how many times Policy.SchedulerWait a lost place is not sought for while others are still being lost.
 const mostWaits = 4
 
-// areDue says whether demand is to be solved because of virtual pods alone. A new one is sought a place at once. Places
+// areDue reports whether demand is to be solved because of virtual pods alone, and when it will be. A new one is sought a place at once. Places
 // that real pods took are bought again together, when no more have been taken for Policy.SchedulerWait: pods come in
 // batches. What found none is tried again every Policy.BufferRetry.
-func (bu *buffers) areDue() bool {
+func (bu *buffers) areDue() (bool, time.Time) {
 	if bu.isUnsettled() {
 		due := bu.now
 		if !bu.mem.lostLast.IsZero() {
@@ -274,21 +274,12 @@ func (bu *buffers) areDue() bool {
 				due = end
 			}
 		}
-		if !bu.now.Before(due) {
-			return true
-		}
-		bu.wakeAt(due)
-		return false
+		return bu.isDue(due)
 	}
 	if bu.mem.triedAt.IsZero() {
-		return false
+		return false, time.Time{}
 	}
-	due := bu.mem.triedAt.Add(bu.pol.BufferRetry)
-	if bu.now.Before(due) {
-		bu.wakeAt(due)
-		return false
-	}
-	return true
+	return bu.isDue(bu.mem.triedAt.Add(bu.pol.BufferRetry))
 }
 
 // record takes down where the pods of this step's decisions have their capacity.
@@ -450,7 +441,8 @@ func (f *freeForBuffers) expect(node string, p *model.Pod) {
 func (f *freeForBuffers) take(t target, p *model.Pod) bool {
 	r, known := f.byTarget[t]
 	if !known {
-		if x, ok := f.nodes.atTarget(t); ok && !x.Closed {
+		x, until, ok := f.nodes.atTarget(t)
+		if f.nodes.wakeAt(until); ok && !x.Closed {
 			x.Free = x.Free.Sub(f.expected[x.Name])
 			r = &x
 		}
@@ -465,31 +457,33 @@ func (f *freeForBuffers) take(t target, p *model.Pod) bool {
 	return true
 }
 
-// atTarget returns the node, there or coming, at which capacity is held; false: it is gone.
-func (sv *solverView) atTarget(t target) (solve.ExistingNode, bool) {
+// atTarget returns the node, there or coming, at which capacity is held, and until when it is so; false: it is gone.
+func (sv *solverView) atTarget(t target) (r solve.ExistingNode, until time.Time, ok bool) {
 	p := none
 	if name, ok := strings.CutPrefix(string(t), nodePrefix); ok {
 		if p = findNode(sv.s, name); p < 0 {
-			return solve.ExistingNode{}, false
+			return r, until, false
 		}
 	} else {
 		at := findClaim(sv.s, string(t))
 		if at < 0 {
-			return solve.ExistingNode{}, false
+			return r, until, false
 		}
 		c := sv.s.Claims[at]
 		if p = sv.claims.nodeOf[at]; p == several || p == none && (c.Is(lifecycle.Registered) || !c.Deleting.IsZero() || sv.interruptions.byClaim[c.Name] != nil) {
-			return solve.ExistingNode{}, false
+			return r, until, false
 		}
 		if p == none {
-			return sv.inFlightNode(c)
+			r, ok = sv.inFlightNode(c)
+			return r, until, ok
 		}
 	}
 	if sv.memo.unchanged.state[p] != dirty {
-		return sv.memo.unchanged.solverNodes[p], true
+		return sv.memo.unchanged.solverNodes[p], until, true
 	}
 	c, h := sv.reservations.claimOfNode(p)
-	return sv.standingNode(sv.s.Nodes[p], c, h), true
+	r, until = sv.standingNode(sv.s.Nodes[p], c, h)
+	return r, until, true
 }
 
 // isForBuffer says whether a claim was made for virtual pods alone.

@@ -15,8 +15,8 @@ import (
 )
 
 // advanceAll takes each disruption command under way one step on, in the order of their ids.
-func (dc *disruptionCommands) advanceAll(following *Following) {
-	if following != nil {
+func (dc *disruptionCommands) advanceAll() {
+	if following := dc.req.Following; following != nil {
 		for _, id := range following.TakenBack {
 			if m := dc.byID[id]; m != nil {
 				dc.backOffTakenBack(m)
@@ -45,8 +45,8 @@ func (dc *disruptionCommands) advanceAll(following *Following) {
 		case begun && dc.isReadyToDelete(m):
 			dc.deleteCandidates(m) // begun to delete, though that may not show yet: no way back
 		case left == 0: // what may not be deleted any more is not there, and what is can't be taken back
-		case dc.passiveReason != "":
-			dc.abort(m, plan.Aborted, dc.passiveReason, dc.pol.SearchInterval)
+		case dc.req.PassiveReason != "":
+			dc.abort(m, plan.Aborted, dc.req.PassiveReason, dc.pol.SearchInterval)
 		default:
 			dc.advance(m)
 		}
@@ -133,7 +133,8 @@ func (dc *disruptionCommands) advance(m *command) {
 		dc.wakeAt(dc.now.Add(dc.pol.SearchInterval / 10))
 		return
 	}
-	if p := dc.findUnplaceablePod(m); p != nil {
+	p, until := dc.findUnplaceablePod(m)
+	if dc.wakeAt(until); p != nil {
 		dc.abort(m, plan.Aborted, "pod "+p.Key()+" has come, or has no home any more", dc.restAfterArrival())
 		return
 	}
@@ -212,8 +213,8 @@ func (dc *disruptionCommands) isExhaustedAtRest(key string) bool {
 }
 
 // findUnplaceablePod returns a pod on a candidate for which too few slots are kept and which may find no place on a
-// standing node either; nil: every pod has a place.
-func (dc *disruptionCommands) findUnplaceablePod(m *command) *model.Pod {
+// standing node either (nil: every pod has a place), and until when that is so.
+func (dc *disruptionCommands) findUnplaceablePod(m *command) (*model.Pod, time.Time) {
 	slots := map[slotKey]int{}
 	for _, c := range slices.Concat(m.replacements, m.hosts) {
 		there := map[slotKey]int{} // those who were there, and others who have come meanwhile or are to come first
@@ -230,7 +231,7 @@ func (dc *disruptionCommands) findUnplaceablePod(m *command) *model.Pod {
 		}
 		if n != nil && slices.Contains(m.hosts, c) && dc.hosts.lacksCapacityForSlots(c, n) {
 			if pods := dc.pods.podsToReplace(m); len(pods) > 0 {
-				return pods[0]
+				return pods[0], time.Time{}
 			}
 		}
 		for _, s := range c.Slots {
@@ -251,7 +252,7 @@ func (dc *disruptionCommands) findUnplaceablePod(m *command) *model.Pod {
 				continue
 			}
 			if m.Cause == plan.Empty {
-				return p // wherever it might go: it came before the taint was known, and is not evicted at once
+				return p, time.Time{} // wherever it might go: it came before the taint was known, and is not evicted at once
 			}
 			k := dc.slotKeyOf(p)
 			if slots[k] > 0 {
@@ -262,7 +263,7 @@ func (dc *disruptionCommands) findUnplaceablePod(m *command) *model.Pod {
 		}
 	}
 	if len(rest) == 0 {
-		return nil
+		return nil, time.Time{}
 	}
 	return dc.findUnplaceable(m, closed, rest)
 }
@@ -364,13 +365,14 @@ func (dc *disruptionCommands) removeStrayTaints() {
 	}
 }
 
-// findUnplaceable are the free nodes as Homes needs them, for pods that no slot is kept for.
-func (dc *disruptionCommands) findUnplaceable(m *command, closed []string, pods []*model.Pod) *model.Pod {
-	rooms, _ := dc.nodes.list()
+// findUnplaceable returns one of the pods that no slot is kept for and that may find no place on a standing node either
+// (nil: each has one), and until when that is so.
+func (dc *disruptionCommands) findUnplaceable(m *command, closed []string, pods []*model.Pod) (*model.Pod, time.Time) {
+	rooms, _, until := dc.nodes.list()
 	adrift := dc.transit.unboundInTransit()
 	p := disrupt.FindUnplaceable(rooms, len(dc.s.ResourceNames), closed, pods, adrift)
 	if p == nil || m.Cause == plan.Underutilized || m.Cause == plan.Empty {
-		return p
+		return p, until
 	}
 	// A required command goes on when there is one way in which all pods find a place, though kube-scheduler may take
 	// another.
@@ -382,8 +384,8 @@ func (dc *disruptionCommands) findUnplaceable(m *command, closed []string, pods 
 		solve.Memory{}, dc.pol.Solve)
 	for _, r := range res.Refused {
 		if slices.Contains(pods, r.Pod) {
-			return r.Pod
+			return r.Pod, until
 		}
 	}
-	return nil
+	return nil, until
 }

@@ -26,8 +26,7 @@ type disruptionCommands struct {
 	purchases  *purchases
 	transit    *podsInTransit
 
-	taintedAt     map[string]time.Time // the next memory's
-	passiveReason string               // why commands are taken back and none is begun; empty: they go on
+	taintedAt map[string]time.Time // the next memory's
 }
 
 // markDisrupted sets the condition that names a claim's command.

@@ -98,9 +98,9 @@ func (ct *commandTable) hasHosts() bool {
 }
 
 // read finds the disruption commands under way, and which claims they delete.
-func (ct *commandTable) read(following *Following) {
-	if following != nil {
-		ct.forget(following.Dropped)
+func (ct *commandTable) read() {
+	if ct.req.Following != nil {
+		ct.forget(ct.req.Following.Dropped)
 	}
 	ct.byID = map[string]*command{}
 	ct.ofClaim = map[string]string{}

@@ -43,9 +43,10 @@ type searchMemory struct {
 	measuredAt     time.Time     // when startTimes and bootTime were
 }
 
-// input returns the cluster as package disrupt searches it. With allowDrifted, drifted nodes may host a command's pods.
-func (se *disruptionSearch) input(allowDrifted bool) *disrupt.Input {
-	rooms, _ := se.nodes.list()
+// input returns the cluster as package disrupt searches it, and until when. With allowDrifted, drifted nodes may host a
+// command's pods.
+func (se *disruptionSearch) input(allowDrifted bool) (*disrupt.Input, time.Time) {
+	rooms, _, until := se.nodes.list()
 	going := map[string]bool{} // also what was decided in this very step, which no object shows yet
 	for _, u := range se.candidates.all {
 		if u.CommandID != "" || se.candidates.groups.isRefreshing(u.NodeGroup()) {
@@ -84,7 +85,7 @@ func (se *disruptionSearch) input(allowDrifted bool) *disrupt.Input {
 		w.DisruptionWeight += u.DisruptionWeight()
 		in.PoolTotals[u.Pool.Name] = w
 	}
-	return in
+	return in, until
 }
 
 // measureStartTimes measures how long pods take to start and machines to come. It looks at every pod and claim, so not
@@ -131,7 +132,7 @@ func (se *disruptionSearch) findSearchable(atOnce bool) searchable {
 		inFlight[a.Key()] = true
 	}
 	for _, u := range se.candidates.all {
-		if len(u.Pods) == 0 || se.backOffs.isHeld(u) {
+		if len(u.Pods) == 0 || se.heed(se.backOffs.isHeld(u)) {
 			continue
 		}
 		if why := se.candidates.guard.Blockers(u, plan.Underutilized, true); len(why) > 0 {
@@ -165,13 +166,17 @@ func (se *disruptionSearch) findSearchable(atOnce bool) searchable {
 	return out
 }
 
-// waitsForQuiet says whether a search waits for machines that become quiet soon, and notes since when.
-func (se *disruptionSearch) waitsForQuiet(x searchable) bool {
-	// Machines whose pods left together become quiet one after another: a command for all of them is better than one
-	// for each. As long as none of them is quiet, the others, which have been searched before, are not searched alone.
+// noteQuietWait notes since when a search waits for machines that become quiet soon, and whether some are quiet already.
+func (se *disruptionSearch) noteQuietWait(x searchable) {
 	if se.mem.quietWaitSince.IsZero() || x.fresh && !se.mem.quietWaitFresh {
 		se.mem.quietWaitSince, se.mem.quietWaitFresh = se.now, x.fresh
 	}
+}
+
+// waitsForQuiet reports whether a search waits for machines that become quiet soon. Machines whose pods left together
+// become quiet one after another: a command for all of them is better than one for each. As long as none of them is
+// quiet, the others, which have been searched before, are not searched alone.
+func (se *disruptionSearch) waitsForQuiet(x searchable) bool {
 	limit := se.pol.QuietWait
 	if !se.mem.quietWaitFresh {
 		limit += x.after
@@ -188,20 +193,23 @@ func (se *disruptionSearch) consolidate(atOnce bool) {
 		se.mem.quietWaitSince, se.mem.quietWaitFresh = time.Time{}, false
 		return
 	}
-	if !atOnce && se.waitsForQuiet(x) {
-		se.wakeAt(x.soon)
-		return
+	if !atOnce {
+		if se.noteQuietWait(x); se.waitsForQuiet(x) {
+			se.wakeAt(x.soon)
+			return
+		}
 	}
 	if due := se.mem.searchedAt.Add(se.pol.SearchInterval); !atOnce && se.now.Before(due) {
 		se.wakeAt(due)
 		return
 	}
-	if se.transit.areInTransit() {
+	if se.heed(se.transit.areInTransit()) {
 		se.wakeAt(se.now.Add(se.pol.SearchInterval))
 		return
 	}
 	se.mem.searchedAt = se.now
-	in := se.input(false)
+	in, until := se.input(false)
+	se.wakeAt(until)
 	in.Candidates, in.BudgetLeft = x.candidates, x.budgetLeft
 	var again time.Time
 	in.Scope, again = se.scope(atOnce)
@@ -216,7 +224,7 @@ func (se *disruptionSearch) consolidate(atOnce bool) {
 		se.mem.quietWaitSince, se.mem.quietWaitFresh = time.Time{}, false
 	}
 	for _, m := range found {
-		if se.buffers.wouldBuyAgain(m) {
+		if se.heed(se.buffers.wouldBuyAgain(m)) {
 			for _, u := range m.Candidates {
 				se.backOffs.backOffSearch(u, se.pol.BackOff)
 			}

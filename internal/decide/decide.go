@@ -60,6 +60,8 @@ type Request struct {
 	// PassiveReason puts the step into passive mode: commands that have not begun to delete are taken back for this
 	// reason and none is started; empty: they go on.
 	PassiveReason string
+
+	whatIf bool // decide on every pending pod, as if kube-scheduler had just refused it, whatever work that is: see WhatIf
 }
 
 // Following is asked where another process carries out what it decides, and this one decides beside it and does nothing.
@@ -80,7 +82,7 @@ func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request)
 		st, again = read(s, mem, now, pol, req, deciding), true
 	}
 	st.shortfalls.found = again
-	st.run(st.decisions(req), deciding)
+	st.run(st.decisions(), deciding)
 	st.out.Pods = slices.DeleteFunc(st.out.Pods, func(d plan.PodDecision) bool { return d.Pod.Expected }) // there is nobody to tell
 	return st.out, st.mem
 }
@@ -113,25 +115,29 @@ func (st *step) run(stages []stage, of purpose) {
 
 // read returns a step that knows how everything stands and has decided nothing.
 func read(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request, of purpose) *step {
-	st := newStep(s, mem, now, pol)
-	st.pods.schedulerRefusedAll, st.demand.unbounded = of == purchasing, of == purchasing
-	st.commands.passiveReason = req.PassiveReason
-	st.withholding.due = st.withholding.areDue()
-	st.run(st.readings(req), of)
+	st := newStep(s, mem, now, pol, req)
+	st.run(st.readings(), of)
 	return st
 }
 
 // readings are the stages that find out how everything stands.
-func (st *step) readings(req Request) []stage {
+func (st *step) readings() []stage {
 	return []stage{
+		// Instance types whose nodes came smaller than promised count for what those had.
+		{"NodePools with reduced types", always, st.shortfalls.reducePools},
+		// Machines about which nothing has changed since the step before are passed over.
+		{"changed machines", always, st.memo.load},
+		// Classes of pods that kube-scheduler has refused, and evicted pods that are still on their way out.
+		{"refused classes", always, st.pods.readUnschedulable},
+		{"slow evictions", always, st.pacing.evictions.followSlowEvictions},
 		// What is left out of the demand for a while, because the plan for it was refused.
-		{"withheld demand", always, func() { st.withholding.read(req.Withhold) }},
+		{"withheld demand", always, st.withholding.read},
 		// Pods whose binding verify refused are decided on again, without that node.
-		{"refused bindings", deciding, func() { st.disagreements.closeRefusedBindings(req.NotBound) }},
+		{"refused bindings", deciding, st.disagreements.closeRefusedBindings},
 		// Machines that their cloud takes away: what they hold must go, and nothing goes to them.
 		{"interruption notices", always, st.interruptions.read},
 		// Disruption commands under way, as the API server and the memory tell them.
-		{"commands under way", always, func() { st.commands.read(req.Following) }},
+		{"commands under way", always, st.commands.read},
 		// Nodes that have something wrong with them.
 		{"node health", deciding | explaining, st.health.read},
 		// Claims that hold slots for pods, pods that ReplicaSets are about to make, and which pods the slots are for.
@@ -146,8 +152,8 @@ func (st *step) readings(req Request) []stage {
 }
 
 // decisions are the stages that decide. Their order is the policy: who comes first is served first.
-func (st *step) decisions(req Request) []stage {
-	active := req.PassiveReason == ""
+func (st *step) decisions() []stage {
+	active := st.req.PassiveReason == ""
 	return []stage{
 		// Each claim's next step: launch, registration, initialization, drain, termination.
 		{"claim lifecycle", deciding, st.lifecycle.advance},
@@ -157,12 +163,13 @@ func (st *step) decisions(req Request) []stage {
 		{"orphans", deciding, st.orphans.terminate},
 		{"adoption", deciding, st.orphans.adoptGroupMembers},
 		// Machines are bought for the pods that need one and have none coming.
-		{"demand", deciding, func() { st.demand.solve(st.solvesDemand(req)) }},
-		{"demand of all pending pods", purchasing, func() { st.demand.solve(true) }},
+		{"lost slots", deciding, st.slots.findLost},
+		{"pods of interrupted machines", deciding, st.interruptions.batchPods},
+		{"demand", deciding | purchasing, st.demand.solve},
 		{"places of virtual pods", deciding, st.buffers.record},
 		{"placements", explaining, func() { st.demand.rememberPlacements(nil) }},
 		// Machines of commands that verify refused are left alone for a while.
-		{"refused commands", deciding, func() { st.backOffs.backOffRefused(req.Refused) }},
+		{"refused commands", deciding, st.backOffs.backOffRefused},
 		// The machines of pools, and what their budgets allow.
 		{"candidates", deciding | explaining, st.candidates.build},
 		{"replica history", deciding, st.forecast.sample},
@@ -170,14 +177,14 @@ func (st *step) decisions(req Request) []stage {
 		// and drifted ones, and those whose pods can be had for less.
 		{"interruptions", deciding, onlyIf(active, st.drains.advanceAll)},
 		{"forced repairs", deciding, onlyIf(active, st.health.forceRepairs)},
-		{"commands", deciding, func() { st.commands.advanceAll(req.Following) }},
+		{"commands", deciding, st.commands.advanceAll},
 		{"drift", deciding, onlyIf(active, st.drift.writeConditions)},
 		{"empty nodes", deciding, onlyIf(active, st.search.startEmpty)},
-		{"new commands", deciding, onlyIf(active && !req.OngoingOnly && len(req.Refused) == 0, func() { st.startCommands(req.SearchNow) })},
+		{"new commands", deciding, onlyIf(active && !st.req.OngoingOnly && len(st.req.Refused) == 0, st.startCommands)},
 		{"places of virtual pods on replacements", deciding, st.buffers.record},
 		// What people are told, and the status of pools.
 		{"state of buffers", always, st.buffers.report},
-		{"blocker notes", deciding, onlyIf(req.NoteBlockers, st.events.add)},
+		{"blocker notes", deciding, onlyIf(st.req.NoteBlockers, st.events.add)},
 		{"pool status", deciding, st.status.write},
 		// Only so many pods are evicted at a time, and what is in flight is not done twice.
 		{"eviction pacing", deciding, st.pacing.pace},
@@ -204,7 +211,8 @@ func (st *step) machineRules() machineRules {
 		},
 		hasNodeWork: func(n *model.Node) bool { return st.orphans.hasNodeWork(n) || st.nodes.hasNodeWork(n) },
 		solverNode: func(n *model.Node, owner *model.Claim) solve.ExistingNode {
-			return st.nodes.standingNode(n, owner, nil)
+			r, _ := st.nodes.standingNode(n, owner, nil)
+			return r
 		},
 	}
 }
@@ -217,20 +225,10 @@ func onlyIf(holds bool, run func()) func() {
 	return func() {}
 }
 
-// solvesDemand says whether demand is solved in this step: it was asked for, or pods that had been placed have lost
-// their machine, which does not wait for the end of a batch.
-func (st *step) solvesDemand(req Request) bool {
-	st.demand.undecided, st.demand.smallNodes.streaming = req.Undecided, req.Streaming
-	st.demand.expander.ask, st.demand.expander.answer = req.AskExpander, req.Expander
-	lost, due := st.slots.findLost(), st.interruptions.areDue() // both also remember what they have seen
-	refill := st.buffers.areDue()
-	return !req.OngoingOnly && (req.Solve || lost || due || st.demand.areDue() || refill || st.withholding.due || len(req.NotBound) > 0)
-}
-
 // startCommands starts the disruption commands that buy something. Where this step has bought already it starts none:
 // limits are counted anew first, and what was bought comes back as a change. Nor does it while virtual pods have still
 // to be placed.
-func (st *step) startCommands(searchNow bool) {
+func (st *step) startCommands() {
 	if st.buffers.isUnsettled() {
 		return
 	}
@@ -241,5 +239,5 @@ func (st *step) startCommands(searchNow bool) {
 		st.wakeAt(st.now.Add(st.pol.SearchInterval / 10))
 		return
 	}
-	st.search.consolidate(searchNow)
+	st.search.consolidate(st.req.SearchNow)
 }

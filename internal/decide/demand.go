@@ -24,6 +24,7 @@ type demandStage struct {
 	disagreements *schedulerDisagreements
 	expander      *groupExpander
 	hosts         *commandHosts
+	interruptions *interruptions
 	nodes         *solverView
 	placements    *placements
 	pods          *podTable
@@ -37,10 +38,6 @@ type demandStage struct {
 	workShares    *workShares
 	resources     *resourceShares
 
-	unbounded bool // all of the demand is looked at, whatever work it is: see WhatIf
-
-	undecided map[string]bool // Request.Undecided
-
 	heldBack map[*solve.Result]map[*model.Pod]plan.Reason // pods that wait for what comes of one node: see unusedLaunches.holdBack
 }
 
@@ -50,8 +47,8 @@ type demandMemory struct {
 }
 
 // solve finds the pods that need a machine and have none coming, and buys for them.
-func (dm *demandStage) solve(look bool) {
-	if !look {
+func (dm *demandStage) solve() {
+	if !dm.heed(dm.isWanted()) {
 		dm.rememberPlacements(nil)
 		return
 	}
@@ -61,7 +58,7 @@ func (dm *demandStage) solve(look bool) {
 	left, stopped := dm.shortfalls.refuseRepeated(left)
 	dm.out.Pods = append(dm.out.Pods, stopped...)
 	left = dm.leaveUndecided(left)
-	if !dm.unbounded {
+	if !dm.req.whatIf {
 		var aside []plan.PodDecision
 		left, aside = dm.workShares.setAside(left, dm.out.Left)
 		dm.out.Pods = append(dm.out.Pods, aside...)
@@ -71,12 +68,13 @@ func (dm *demandStage) solve(look bool) {
 		dm.rememberPlacements(map[string]placement{})
 		return
 	}
-	rooms, what := dm.nodes.list()
+	rooms, what, until := dm.nodes.list()
+	dm.wakeAt(until)
 	left, resting, waits := dm.unused.findResting(left)
 	left, closed, refused := dm.disagreements.findRefused(left, slices.Concat(dm.out.Left, resting))
 	refused = append(refused, waits...)
 	rooms = closeNodes(rooms, closed)
-	if !dm.unbounded {
+	if !dm.req.whatIf {
 		dm.resources.decide(dm.out.Left, append(left[:len(left):len(left)], dm.buffers.virtualPods()...), rooms, dm.purchases.pools())
 		var aside []plan.PodDecision
 		left, aside = dm.resources.setAside(left)
@@ -104,7 +102,7 @@ func (dm *demandStage) solve(look bool) {
 	if there, p, r, better := dm.packWithoutAnticipated(left, rooms, res); better {
 		left, problem, res = there, p, r
 	}
-	if len(dm.smallNodes.streaming) > 0 {
+	if len(dm.req.Streaming) > 0 {
 		if kept, waiting := dm.smallNodes.delayPods(left, res.New); waiting > 0 {
 			dm.out.Waiting = waiting
 			problem, res = dm.packPods(kept, rooms)
@@ -146,12 +144,12 @@ func (dm *demandStage) solve(look bool) {
 // they were decided on before. Pods that are expected on a standing node are decided on all the same, so that no place
 // there is given twice.
 func (dm *demandStage) leaveUndecided(demand []*model.Pod) []*model.Pod {
-	if len(dm.undecided) == 0 {
+	if len(dm.req.Undecided) == 0 {
 		return demand
 	}
 	kept := make([]*model.Pod, 0, len(demand))
 	for _, p := range demand {
-		if _, placed := dm.placements.mem.byPod[p.UID]; dm.undecided[p.Namespace] && p.Node == "" && !placed {
+		if _, placed := dm.placements.mem.byPod[p.UID]; dm.req.Undecided[p.Namespace] && p.Node == "" && !placed {
 			dm.out.Left = append(dm.out.Left, p)
 			continue
 		}
@@ -160,9 +158,21 @@ func (dm *demandStage) leaveUndecided(demand []*model.Pod) []*model.Pod {
 	return kept
 }
 
-// areDue says whether pods that were set aside are to be looked at now.
-func (dm *demandStage) areDue() bool {
-	return dm.unused.areDue() || dm.workShares.mem.retry.isDue(dm.now) || dm.resources.mem.retry.isDue(dm.now)
+// isWanted reports whether demand is solved in this step, and when it will be: it was asked for, pods that had been placed
+// have lost their machine, which does not wait for the end of a batch, or something is tried again.
+func (dm *demandStage) isWanted() (wanted bool, until time.Time) {
+	if dm.req.whatIf {
+		return true, time.Time{}
+	}
+	refill, until := dm.buffers.areDue()
+	switch {
+	case dm.req.OngoingOnly:
+		return false, until
+	case dm.req.Solve, dm.slots.lost, dm.interruptions.due:
+		return true, until
+	}
+	retry, at := dm.unused.areDue()
+	return retry || refill || dm.withholding.due || len(dm.req.NotBound) > 0 || dm.workShares.mem.retry.isDue(dm.now) || dm.resources.mem.retry.isDue(dm.now), earlierOf(until, at)
 }
 
 // packPods solves for pods on given nodes and on machines to buy. Where launches for them were unused before, it

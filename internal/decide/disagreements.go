@@ -26,7 +26,8 @@ type disagreementMemory struct {
 
 // closeRefusedBindings notes the bindings that verify refused: their nodes are closed to those pods, which are decided
 // on again.
-func (sd *schedulerDisagreements) closeRefusedBindings(refused []RefusedBinding) {
+func (sd *schedulerDisagreements) closeRefusedBindings() {
+	refused := sd.req.NotBound
 	if len(refused) == 0 {
 		return
 	}

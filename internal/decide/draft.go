@@ -6,14 +6,16 @@ package decide
 import (
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// draft is the plan under construction: what the stages have decided so far, and when to look again.
+// draft is the plan under construction: what is asked for, what the stages have decided so far, and when to look again.
+// Only stages add to it. A question changes nothing: what may be answered otherwise with time alone is returned with the
+// instant (zero: never), and the stage that asks heeds both.
 type draft struct {
 	*index
+	req     Request
 	out     Output
 	decided map[string]bool // keys of the actions in out
 }
@@ -34,12 +36,13 @@ func (dr *draft) addNote(n plan.Note) { dr.out.Notes = append(dr.out.Notes, n) }
 
 // wakeAt has the next step come no later than an instant; zero: that changes nothing.
 func (dr *draft) wakeAt(t time.Time) {
-	if t.IsZero() {
-		return
-	}
-	if dr.out.Next.IsZero() || t.Before(dr.out.Next) {
-		dr.out.Next = t
-	}
+	dr.out.Next = earlierOf(dr.out.Next, t)
+}
+
+// heed returns an answer, and has the next step come no later than the answer may be another.
+func (dr *draft) heed(answer bool, until time.Time) bool {
+	dr.wakeAt(until)
+	return answer
 }
 
 // dropInFlight leaves out actions that are in flight already and second writes to one object, and wakes the loop when a
@@ -73,18 +76,4 @@ func (dr *draft) isDeleting(c *model.Claim) bool {
 	key := plan.DeleteClaim{UID: c.UID}.Key()
 	_, ok := dr.s.InFlight[key]
 	return ok || dr.decided[key]
-}
-
-// isStuck says whether a claim's node has come and is still not initialized when a claim without a node would be given
-// up: nothing waits for it any longer, though it may yet become usable.
-func (dr *draft) isStuck(c *model.Claim) bool {
-	if c.Is(lifecycle.Initialized) {
-		return false
-	}
-	due := c.Created.Add(dr.pol.Lifecycle.WithTimeoutsOf(dr.poolByName[c.Pool]).RegistrationTimeout)
-	if dr.now.Before(due) {
-		dr.wakeAt(due)
-		return false
-	}
-	return true
 }

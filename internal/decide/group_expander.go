@@ -52,10 +52,8 @@ type ExpanderAnswer struct {
 // groupExpander ranks node groups by the rules of their NodeGroupClasses.
 type groupExpander struct {
 	*draft
-	ask     bool            // Request.AskExpander
-	answer  *ExpanderAnswer // Request.Expander
-	options []GroupOption   // what rankGroups would ask an expander outside
-	leftOut bool            // rankGroups has left out a group that the expander outside did not choose
+	options []GroupOption // what rankGroups would ask an expander outside
+	leftOut bool          // rankGroups has left out a group that the expander outside did not choose
 }
 
 // groupOption is a node group that might grow.
@@ -169,11 +167,11 @@ func (ge *groupExpander) rankGroups(in *solve.Problem) []solve.Pool {
 // them, those. Where it is to be asked, it notes what: the options that rules before it leave equal to the best.
 func (ge *groupExpander) consultOutside(rules []string, in *solve.Problem, set []*groupOption) []*groupOption {
 	at := slices.Index(rules, byOutside)
-	if at < 0 || !ge.ask && ge.answer == nil {
+	if at < 0 || !ge.req.AskExpander && ge.req.Expander == nil {
 		return set
 	}
-	if ge.answer != nil {
-		chosen := slices.DeleteFunc(slices.Clone(set), func(o *groupOption) bool { return !slices.Contains(ge.answer.Groups, o.group) })
+	if ge.req.Expander != nil {
+		chosen := slices.DeleteFunc(slices.Clone(set), func(o *groupOption) bool { return !slices.Contains(ge.req.Expander.Groups, o.group) })
 		if len(chosen) == 0 {
 			return set
 		}

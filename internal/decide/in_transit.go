@@ -54,10 +54,10 @@ func (it *podsInTransit) unreservedPodsOn(n *model.Node) (out []*model.Pod) {
 	return out
 }
 
-// areInTransit says whether pods are on their way to standing nodes because of a command or a drain begun within
-// Policy.InTransitWait, so that free capacity is not known. A longer drain is not waited for; its pods are then
+// areInTransit reports whether pods are on their way to standing nodes because of a command or a drain begun within
+// Policy.InTransitWait, so that free capacity is not known; and when pods may become demand that are on none. A longer drain is not waited for; its pods are then
 // reckoned with instead.
-func (it *podsInTransit) areInTransit() bool {
+func (it *podsInTransit) areInTransit() (in bool, until time.Time) {
 	recent := func(since time.Time) bool { return it.now.Before(since.Add(it.pol.InTransitWait)) }
 	uncovered := func(c *model.Claim) bool {
 		n := it.nodeOf(c)
@@ -66,29 +66,30 @@ func (it *podsInTransit) areInTransit() bool {
 	for _, id := range sortedKeys(it.commands.byID) {
 		for _, c := range it.commands.byID[id].candidates {
 			if recent(it.commands.byID[id].since) && uncovered(c) {
-				return true
+				return true, until
 			}
 		}
 	}
 	for _, c := range it.dirtyClaims {
 		if !c.Deleting.IsZero() && recent(c.Deleting) && uncovered(c) {
-			return true
+			return true, until
 		}
 	}
 	for _, p := range it.s.Pending {
-		if it.pods.isDemand(p) && !it.slots.covered[p.UID] && recent(p.Created) {
-			return true
+		is, due := it.pods.isDemand(p)
+		if until = earlierOf(until, due); is && !it.slots.covered[p.UID] && recent(p.Created) {
+			return true, until
 		}
 	}
 	for _, a := range it.evictions.mem.byPod { // it may have no successor yet that anybody could see
 		if !a.slot && it.now.Before(a.at.Add(successorTimeout)) {
-			return true
+			return true, until
 		}
 	}
 	for _, name := range sortedKeys(it.reservations.byClaim) { // capacity that other pods may take until its own are there
 		if h := it.reservations.byClaim[name]; !h.claim.Reserved && h.awaitedPods() > 0 && recent(h.claim.Created) {
-			return true
+			return true, until
 		}
 	}
-	return false
+	return false, until
 }

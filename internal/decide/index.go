@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -42,6 +43,19 @@ func (ix *index) isReschedulable(p *model.Pod) bool {
 // none, so it is left to whoever serves its class.
 func (ix *index) isForeign(c *model.Claim) bool {
 	return len(ix.pol.NodeClasses) > 0 && c.ClassKind != "" && !slices.Contains(ix.pol.NodeClasses, c.ClassGroup+"/"+c.ClassKind)
+}
+
+// isStuck reports whether a claim's node has come and is still not initialized when a claim without a node would be given
+// up: nothing waits for it any longer, though it may yet become usable. If not, it may be so at an instant.
+func (ix *index) isStuck(c *model.Claim) (bool, time.Time) {
+	if c.Is(lifecycle.Initialized) {
+		return false, time.Time{}
+	}
+	due := c.Created.Add(ix.pol.Lifecycle.WithTimeoutsOf(ix.poolByName[c.Pool]).RegistrationTimeout)
+	if ix.now.Before(due) {
+		return false, due
+	}
+	return true, time.Time{}
 }
 
 // sortedKeys returns the keys of a map in order.
@@ -288,6 +302,22 @@ func (ix *index) instancesAt(at int32) []*model.Instance {
 		slices.SortStableFunc(out, func(a, b *model.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
 	}
 	return out
+}
+
+// isDue reports whether an instant has come, and if not, when it comes.
+func (ix *index) isDue(at time.Time) (bool, time.Time) {
+	if ix.now.Before(at) {
+		return false, at
+	}
+	return true, time.Time{}
+}
+
+// earlierOf returns the earlier of two instants; zero is never.
+func earlierOf(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // trimZeros takes off trailing zeros, so that equal sums look the same however they came about.

@@ -23,6 +23,7 @@ type interruptions struct {
 	mem *interruptionMemory
 
 	byClaim map[string]*interrupted // by claim name; nil: there are none
+	due     bool                    // pods of newly interrupted machines are decided on in this step
 }
 
 // interruptionMemory is what interruptions remembers from step to step.
@@ -106,12 +107,12 @@ func (it *interruptions) read() {
 // hasWork says whether the cloud takes a machine away: see machineRules.
 func (it *interruptions) hasWork(u *disrupt.Candidate) bool { return it.byClaim[u.Claim.Name] != nil }
 
-// areDue says whether pods of a machine that is newly interrupted have no other home yet: they are decided on at once,
+// batchPods finds whether pods of a machine that is newly interrupted have no other home yet: they are decided on at once,
 // though together with those of others whose notices come in the same moment.
-func (it *interruptions) areDue() bool {
+func (it *interruptions) batchPods() {
 	if len(it.byClaim) == 0 {
 		it.mem.solved = nil
-		return false
+		return
 	}
 	known := make(map[string]bool, len(it.byClaim))
 	var fresh []*interrupted
@@ -133,18 +134,15 @@ func (it *interruptions) areDue() bool {
 	}
 	it.mem.solved = known
 	if len(fresh) == 0 {
-		return false
+		return
 	}
 	due := last.Add(it.pol.InterruptionBatchIdle)
 	if limit := first.Add(5 * it.pol.InterruptionBatchIdle); limit.Before(due) {
 		due = limit
 	}
-	if it.now.Before(due) {
-		it.wakeAt(due)
-		return false
+	if it.due = it.heed(it.isDue(due)); it.due {
+		for _, x := range fresh {
+			known[x.claim.UID] = true
+		}
 	}
-	for _, x := range fresh {
-		known[x.claim.UID] = true
-	}
-	return true
 }

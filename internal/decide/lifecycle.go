@@ -37,7 +37,8 @@ func (lc *claimLifecycle) advance() {
 		if lc.isForeign(c) {
 			continue
 		}
-		in := lc.inputOf(c)
+		in, until := lc.inputOf(c)
+		lc.wakeAt(until)
 		if !in.NodelessSince.IsZero() {
 			nodeless[c.UID] = in.NodelessSince
 		}
@@ -59,10 +60,10 @@ func (lc *claimLifecycle) advance() {
 	lc.mem.nodelessSince, lc.reservations.mem.landedAt = nodeless, landing
 }
 
-// inputOf returns what a claim's next step depends on.
-func (lc *claimLifecycle) inputOf(c *model.Claim) lifecycle.Input {
+// inputOf returns what a claim's next step depends on, and until when.
+func (lc *claimLifecycle) inputOf(c *model.Claim) (in lifecycle.Input, until time.Time) {
 	at := lc.positionOf(c)
-	in := lifecycle.Input{
+	in = lifecycle.Input{
 		Claim: c, Pool: lc.poolByName[c.Pool], Instances: lc.instancesAt(at), InstancesAt: lc.s.InstancesAt,
 		Awaited: lc.reservations.byClaim[c.Name].awaitedPods(), Now: lc.now, Policy: lc.pol.Lifecycle,
 	}
@@ -86,7 +87,7 @@ func (lc *claimLifecycle) inputOf(c *model.Claim) lifecycle.Input {
 		in.Failure = &f
 	}
 	if h := lc.reservations.byClaim[c.Name]; h != nil && c.Reserved {
-		in.Coming, in.Landed = lc.reservations.landingStatus(h)
+		in.Coming, in.Landed, until = lc.reservations.landingStatus(h)
 		if h.node != nil && h.node.DaemonsOnly {
 			in.Landed = lc.now // pods that kube-scheduler binds can't come yet
 		}
@@ -100,5 +101,5 @@ func (lc *claimLifecycle) inputOf(c *model.Claim) lifecycle.Input {
 	if !c.Deleting.IsZero() {
 		in.Rollouts = lc.rollouts.rolloutsOfClaim(c, in.Nodes)
 	}
-	return in
+	return in, until
 }

@@ -6,6 +6,7 @@ package decide
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -35,11 +36,11 @@ type podTable struct {
 	rollouts      *rollouts
 	groups        podRules
 
-	unschedulable       map[*model.Class]bool // classes of which kube-scheduler has refused a pod that is still pending
-	schedulerRefusedAll bool                  // kube-scheduler is taken to have refused every pod that is its own: see WhatIf
-	demandClasses       map[classOwner]bool   // nil before it is asked for
-	leavers             []*model.Pod          // valid where leaversKnown
-	leaversKnown        bool
+	unschedulable      map[*model.Class]bool // classes of which kube-scheduler has refused a pod that is still pending
+	demandClasses      map[classOwner]bool   // nil before it is asked for
+	demandClassesUntil time.Time
+	leavers            []*model.Pod // valid where leaversKnown
+	leaversKnown       bool
 }
 
 // readUnschedulable finds the classes of which kube-scheduler has refused a pod that is still pending.
@@ -52,17 +53,18 @@ func (pt *podTable) readUnschedulable() {
 	}
 }
 
-// demandHasClass says whether pods of a class and an owner are demand.
-func (pt *podTable) demandHasClass(p *model.Pod) bool {
+// demandHasClass reports whether pods of a class and an owner are demand, and until when.
+func (pt *podTable) demandHasClass(p *model.Pod) (bool, time.Time) {
 	if pt.demandClasses == nil {
 		pt.demandClasses = map[classOwner]bool{}
 		for _, q := range pt.s.Pending {
-			if pt.isDemand(q) {
+			is, until := pt.isDemand(q)
+			if pt.demandClassesUntil = earlierOf(pt.demandClassesUntil, until); is {
 				pt.demandClasses[classOwner{q.Class, q.Owner.UID}] = true
 			}
 		}
 	}
-	return pt.demandClasses[classOwner{p.Class, p.Owner.UID}]
+	return pt.demandClasses[classOwner{p.Class, p.Owner.UID}], pt.demandClassesUntil
 }
 
 // terminatingPods returns the pods that are ending on nodes being emptied and will have a successor that needs a place.
@@ -86,42 +88,41 @@ func IsForScheduler(p *model.Pod) bool {
 	return !p.Gated && p.Nominated == "" && p.IsWorkload() && p.Class.Scheduler == model.DefaultScheduler
 }
 
-// isDemand says whether a pending pod is demand: kube-scheduler has said that it, or another pod of its class, fits
+// isDemand reports whether a pending pod is demand, and when that may become another answer: kube-scheduler has said that it, or another pod of its class, fits
 // nowhere (a batch of a thousand alike is not waited for one by one), or has said nothing for Policy.SchedulerWait;
 // then the solver finds free capacity first. Pods that somebody else sees to are no demand: see IsForScheduler.
-func (pt *podTable) isDemand(p *model.Pod) bool {
-	if p.Gated || p.Nominated != "" || !p.IsWorkload() || !pt.mayLaunchFor(p) {
-		return false
+func (pt *podTable) isDemand(p *model.Pod) (bool, time.Time) {
+	if p.Gated || p.Nominated != "" || !p.IsWorkload() {
+		return false, time.Time{}
+	}
+	if may, until := pt.mayLaunchFor(p); !may {
+		return false, until
 	}
 	if !p.Unschedulable.IsZero() || pt.unschedulable[p.Class] {
-		return true
+		return true, time.Time{}
 	}
-	if pt.schedulerRefusedAll {
-		return p.Class.Scheduler == model.DefaultScheduler
+	if pt.req.whatIf {
+		return p.Class.Scheduler == model.DefaultScheduler, time.Time{}
 	}
 	if p.Class.Scheduler != model.DefaultScheduler || p.Class.Priority > 0 {
-		return false // for another scheduler, or kube-scheduler may place it by preemption
+		return false, time.Time{} // for another scheduler, or kube-scheduler may place it by preemption
 	}
-	due := p.Created.Add(pt.pol.SchedulerWait)
-	if pt.now.Before(due) {
-		pt.wakeAt(due)
-		return false
+	if due := p.Created.Add(pt.pol.SchedulerWait); pt.now.Before(due) {
+		return false, due
 	}
-	return true
+	return true, time.Time{}
 }
 
-// mayLaunchFor says whether the rules of node groups let nodes be launched for a pod now: it is not expendable, and is
-// old enough. It has the step come again when it is.
-func (pt *podTable) mayLaunchFor(p *model.Pod) bool {
+// mayLaunchFor reports whether the rules of node groups let nodes be launched for a pod now: it is not expendable, and is
+// old enough. If not yet, it is so at an instant.
+func (pt *podTable) mayLaunchFor(p *model.Pod) (bool, time.Time) {
 	if pt.cutoff.IsExpendable(p) {
-		return false
+		return false, time.Time{}
 	}
-	due := pt.groups.launchDue(p)
-	if pt.now.Before(due) {
-		pt.wakeAt(due)
-		return false
+	if due := pt.groups.launchDue(p); pt.now.Before(due) {
+		return false, due
 	}
-	return true
+	return true, time.Time{}
 }
 
 // leavingPods are the pods of nodes being drained, or about to be taken away, that will have a successor somewhere

@@ -66,7 +66,7 @@ func (rq *requiredDisruption) replace() bool {
 	})
 	for _, d := range queue {
 		u := d.u
-		if len(rq.candidates.guard.Blockers(u, d.cause, true)) > 0 || rq.backOffs.isHeld(u) {
+		if len(rq.candidates.guard.Blockers(u, d.cause, true)) > 0 || rq.heed(rq.backOffs.isHeld(u)) {
 			continue
 		}
 		if rq.isWriting(u.Claim) {
@@ -104,7 +104,9 @@ func (rq *requiredDisruption) replace() bool {
 // sought one when it is gone.
 func (rq *requiredDisruption) findReplacement(u *disrupt.Candidate, cause plan.Code) (m *disrupt.Command, why plan.Reason) {
 	for _, allowDrifted := range []bool{false, true} {
-		if m, why = disrupt.Replace(rq.search.input(allowDrifted), []*disrupt.Candidate{u}, cause, rq.pol.Disrupt, rq.pol.Solve); m != nil {
+		in, until := rq.search.input(allowDrifted)
+		rq.wakeAt(until)
+		if m, why = disrupt.Replace(in, []*disrupt.Candidate{u}, cause, rq.pol.Disrupt, rq.pol.Solve); m != nil {
 			return m, why
 		}
 	}

@@ -30,7 +30,8 @@ type reservationMemory struct {
 	schedulerLandedAt time.Time // when kube-scheduler last bound a pod to a node that is reserved for it
 }
 
-// landingStatus says whether pods of a reservation are certain to come yet, and when that was last so or one last came.
+// landingStatus reports whether pods of a reservation are certain to come yet, when that was last so or one last came, and
+// until when that is the answer.
 // They are while predecessors still run elsewhere, while pods are being bound, and while their ReplicaSet is making
 // them. Replacements of one command come at different times and its pods are evicted when all are there; but no
 // reservation waits longer than Policy.CommandTimeout.
@@ -38,18 +39,16 @@ type reservationMemory struct {
 // A reservation with pods that kube-scheduler binds counts a landing of such a pod on any node as one of its own, for
 // Policy.SlowSchedulerTimeout after it was initialized: kube-scheduler binds one pod after another, and one that is
 // slow comes to this node's pods only when it is done with those before them.
-func (rt *reservations) landingStatus(h *reservation) (coming bool, since time.Time) {
+func (rt *reservations) landingStatus(h *reservation) (coming bool, since, until time.Time) {
 	began := h.began()
 	r, hosts := readHostRecord(h.claim)
 	if began.True() && (h.ending || slices.ContainsFunc(h.pods, func(p *model.Pod) bool { return p.Node != "" || p.Expected || p.Binding != "" })) {
-		due := began.Since.Add(rt.pol.CommandTimeout)
-		if rt.now.Before(due) {
-			rt.wakeAt(due)
-			return true, rt.now
+		if due := began.Since.Add(rt.pol.CommandTimeout); rt.now.Before(due) {
+			return true, rt.now, due
 		}
 	}
 	if rt.mem.landedAt == nil {
-		return false, rt.now // nothing is remembered: they may have been on their way a moment ago
+		return false, rt.now, time.Time{} // nothing is remembered: they may have been on their way a moment ago
 	}
 	if since = rt.mem.landedAt[h.claim.Name]; hosts && since.Before(r.Since) {
 		since = r.Since
@@ -70,7 +69,7 @@ func (rt *reservations) landingStatus(h *reservation) (coming bool, since time.T
 			since = landed
 		}
 	}
-	return false, since
+	return false, since, time.Time{}
 }
 
 // read finds the claims that hold capacity for pods.
@@ -78,7 +77,7 @@ func (rt *reservations) read() {
 	rt.byClaim = map[string]*reservation{}
 	for _, c := range rt.dirtyClaims {
 		n := rt.nodeOf(c)
-		if !rt.holdsCapacity(c, n) {
+		if !rt.heed(rt.holdsCapacity(c, n)) {
 			rt.shortfalls.found = rt.shortfalls.recordStuckNode(c, n) || rt.shortfalls.found
 			continue
 		}
@@ -113,30 +112,28 @@ func (rt *reservations) rewriteUnsureSlots() {
 	}
 }
 
-// holdsCapacity says whether a claim's slots still count. One that is coming for virtual pods has none yet, and may get
+// holdsCapacity reports whether a claim's slots still count, and until when that is the answer. One that is coming for virtual pods has none yet, and may get
 // some for real pods that are there first.
-func (rt *reservations) holdsCapacity(c *model.Claim, n *model.Node) bool {
+func (rt *reservations) holdsCapacity(c *model.Claim, n *model.Node) (holds bool, until time.Time) {
 	if !c.Deleting.IsZero() || len(c.Slots) == 0 && (!isForBuffer(c) || c.Is(lifecycle.Initialized)) || rt.interruptions.byClaim[c.Name] != nil {
-		return false
+		return false, time.Time{}
 	}
 	if !isRegistered(n) {
-		return !c.Is("Registered") // not there yet; a node that was there and is gone holds nothing
+		return !c.Is("Registered"), time.Time{} // not there yet; a node that was there and is gone holds nothing
 	}
-	if rt.isStuck(c) {
-		return false
+	stuck, until := rt.isStuck(c)
+	switch {
+	case stuck:
+		return false, until
+	case c.Reserved && hasReservedTaint(n, c), !c.Is(lifecycle.Initialized):
+		return true, until
+	case c.Reserved:
+		return false, until // its reservation is over
 	}
-	if c.Reserved && hasReservedTaint(n, c) || !c.Is(lifecycle.Initialized) {
-		return true
+	if over := c.Conditions[lifecycle.Initialized].Since.Add(rt.pol.LandingGrace); rt.now.Before(over) {
+		return true, over
 	}
-	if c.Reserved {
-		return false // its reservation is over
-	}
-	over := c.Conditions[lifecycle.Initialized].Since.Add(rt.pol.LandingGrace)
-	if rt.now.Before(over) {
-		rt.wakeAt(over)
-		return true
-	}
-	return false
+	return false, until
 }
 
 // covers says whether some reservation has a slot for a pod.

@@ -305,7 +305,7 @@ func (cs *capacityShortfalls) record(c *model.Claim, n *model.Node, need, room m
 // recordStuckNode notes what a node has that never became usable: a device may be missing that its type was said to
 // have. It says whether the shortfall was not known before.
 func (cs *capacityShortfalls) recordStuckNode(c *model.Claim, n *model.Node) bool {
-	if !c.Deleting.IsZero() || len(c.Slots) == 0 || c.UID == "" || !isRegistered(n) || !cs.isStuck(c) {
+	if !c.Deleting.IsZero() || len(c.Slots) == 0 || c.UID == "" || !isRegistered(n) || !cs.heed(cs.isStuck(c)) {
 		return false
 	}
 	var need model.Resources

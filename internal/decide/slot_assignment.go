@@ -27,6 +27,7 @@ type slotAssignment struct {
 	shortfalls    *capacityShortfalls
 
 	covered map[string]bool // by uid: pods that have a slot
+	lost    bool            // pods have lost their slot and have no machine now
 }
 
 // slotMemory is what slotAssignment remembers from step to step.
@@ -153,7 +154,7 @@ func (sa *slotAssignment) fillSlots(open map[slotKey][]slotRef) {
 	var wait []waiting
 	nearest := map[slotKey][]slotRef{}
 	for _, p := range sa.s.Pending {
-		if sa.covered[p.UID] || !sa.pods.isDemand(p) {
+		if sa.covered[p.UID] || !sa.heed(sa.pods.isDemand(p)) {
 			continue
 		}
 		k := sa.slotKeyOf(p)
@@ -280,10 +281,10 @@ func (sa *slotAssignment) releaseEmptySlots(ending map[slotKey]bool) {
 	sa.mem.emptySlotsSince = idle
 }
 
-// findLost says whether a claim that pods were to come to holds nothing for them any more, because it failed or its
+// findLost finds whether a claim that pods were to come to holds nothing for them any more, because it failed or its
 // reservation is over, and some pod has no machine now. Claims are compared and not pods, for which of many alike pods
 // has a slot changes with every pod that comes.
-func (sa *slotAssignment) findLost() bool {
+func (sa *slotAssignment) findLost() {
 	lost := false
 	for name := range sa.mem.awaited {
 		lost = lost || sa.reservations.byClaim[name] == nil
@@ -298,14 +299,14 @@ func (sa *slotAssignment) findLost() bool {
 	}
 	sa.mem.awaited = awaiting
 	if !lost && !sa.shortfalls.found {
-		return false
+		return
 	}
 	found := false
 	for _, p := range sa.s.Pending {
-		found = found || !sa.covered[p.UID] && sa.pods.isDemand(p)
+		found = found || !sa.covered[p.UID] && sa.heed(sa.pods.isDemand(p))
 	}
 	uncovered := func(p *model.Pod) bool { return !sa.covered[p.UID] }
-	return found || slices.ContainsFunc(sa.pods.leavingPods(), uncovered) || slices.ContainsFunc(sa.anticipation.pods, uncovered)
+	sa.lost = found || slices.ContainsFunc(sa.pods.leavingPods(), uncovered) || slices.ContainsFunc(sa.anticipation.pods, uncovered)
 }
 
 // withoutMachine returns the pods that machines are bought for: demand, leaving and anticipated ones without a slot, in
@@ -314,7 +315,7 @@ func (sa *slotAssignment) withoutMachine() []*model.Pod {
 	leaving := sa.pods.leavingPods()
 	out := make([]*model.Pod, 0, len(sa.s.Pending))
 	for _, p := range sa.s.Pending {
-		if sa.pods.isDemand(p) && !sa.covered[p.UID] {
+		if sa.heed(sa.pods.isDemand(p)) && !sa.covered[p.UID] {
 			out = append(out, p)
 		}
 	}

@@ -25,8 +25,6 @@ const smallNodeDivisor = 4
 type smallNodes struct {
 	*draft
 	mem *smallNodeMemory
-
-	streaming map[string]bool // Request.Streaming
 }
 
 // smallNodeMemory is what smallNodes remembers from step to step.
@@ -70,7 +68,7 @@ func (sn *smallNodes) delayPods(demand []*model.Pod, nodes []solve.NewNode) (kep
 	for i := range nodes {
 		if n := &nodes[i]; n.PriceMicro*smallNodeDivisor < most {
 			for _, p := range n.Pods {
-				if sn.streaming[p.Namespace] {
+				if sn.req.Streaming[p.Namespace] {
 					small[p.Class.Key]++
 				}
 			}

@@ -49,20 +49,21 @@ func closeNodes(rooms []solve.ExistingNode, closed map[string]bool) []solve.Exis
 // inFlightNodes are claims in flight, by the name under which the solver knows them.
 type inFlightNodes map[string]solverTarget
 
-// list are all standing nodes and all claims in flight, these by name too. They may be those of the last step, and are
-// not to be written to.
-func (sv *solverView) list() ([]solve.ExistingNode, inFlightNodes) {
-	rooms := sv.memo.unchanged.solverNodes
+// list returns all standing nodes and all claims in flight, these by name too, and until when they are so. They may be
+// those of the last step, and are not to be written to.
+func (sv *solverView) list() (rooms []solve.ExistingNode, on inFlightNodes, until time.Time) {
+	rooms = sv.memo.unchanged.solverNodes
 	if len(sv.dirtyNodes) > 0 {
 		rooms = slices.Clone(rooms)
 		for _, p := range sv.dirtyNodes {
 			n := sv.s.Nodes[p]
 			c, h := sv.reservations.claimOfNode(p)
-			rooms[p] = sv.standingNode(n, c, h)
+			var due time.Time
+			rooms[p], due = sv.standingNode(n, c, h)
+			until = earlierOf(until, due)
 		}
 	}
 	var more []solve.ExistingNode
-	var on inFlightNodes
 	for _, c := range sv.dirtyClaims {
 		if !c.Deleting.IsZero() || sv.interruptions.byClaim[c.Name] != nil || sv.nodeOf(c) != nil || c.Is(lifecycle.Registered) {
 			continue
@@ -86,7 +87,7 @@ func (sv *solverView) list() ([]solve.ExistingNode, inFlightNodes) {
 	if len(more) > 0 {
 		rooms = append(rooms[:len(rooms):len(rooms)], more...)
 	}
-	return rooms, on
+	return rooms, on, until
 }
 
 // targetNamed returns the node or claim that the solver knows by a name.
@@ -105,19 +106,25 @@ func (sv *solverView) targetNamed(name string, on inFlightNodes) solverTarget {
 // unownedNodeGrace is how long a node that is no claim's may yet turn out to be one's.
 const unownedNodeGrace = 2 * time.Minute
 
-// standingNode returns a node as the solver takes it, with its claim and what that holds for pods; nil: it has none.
-func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation) solve.ExistingNode {
+// standingNode returns a node as the solver takes it, with its claim and what that holds for pods (nil: it has none), and
+// until when.
+func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation) (solve.ExistingNode, time.Time) {
 	r := solve.ExistingNode{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, NoAnti: n.NoAnti, CSILimits: n.CSILimits, Migrated: n.Migrated, Attached: n.Attached,
 		Free: n.Allocatable.Sub(n.Used)}
 	leaving := !n.Deleting.IsZero() || c != nil && (!c.Deleting.IsZero() || sv.interruptions.byClaim[c.Name] != nil)
 	if leaving {
 		r.Closed, r.Drained = true, true
-		return r
+		return r, time.Time{}
 	}
 	// An unregistered node that no claim names is one whose launch has not been answered yet: its capacity is its
 	// claim's, and counted there.
 	r.Closed = c != nil && sv.commands.ofClaim[c.Name] != "" || c == nil && n.HasTaint(model.TaintUnregistered)
-	fresh := c != nil && n.Labels[model.LabelInitialized] != "true" && !sv.isStuck(c) || c == nil && sv.hasNodeWork(n)
+	fresh, until := c == nil && sv.hasNodeWork(n), time.Time{}
+	if c != nil && n.Labels[model.LabelInitialized] != "true" {
+		var stuck bool
+		stuck, until = sv.isStuck(c)
+		fresh = !stuck
+	}
 	r.Fresh, r.Taints = fresh, sv.lastingTaints(n.Taints, c, fresh, h)
 	if fresh && c != nil {
 		r.Labels = mergeLabels(r.Labels, model.RegisteredLabels())
@@ -134,7 +141,7 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation
 			r.Taints = append(r.Taints[:len(r.Taints):len(r.Taints)], c.Taints...)
 		}
 	}
-	return r
+	return r, until
 }
 
 // hasNodeWork says whether a node without a claim may still turn out to be one's, and is taken for such a node: see

@@ -21,7 +21,7 @@ type Standing struct{ st *step }
 // Stand returns how a cluster stands.
 func Stand(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *Standing {
 	st := read(s, mem, now, pol, Request{}, explaining)
-	st.run(st.decisions(Request{}), explaining)
+	st.run(st.decisions(), explaining)
 	return &Standing{st}
 }
 
@@ -32,7 +32,9 @@ func (s *Standing) With(snapshot *model.Snapshot, now time.Time) *Standing {
 
 // Glance returns a Standing that knows the objects and what NodePools and limits leave, and nothing else: it is cheap.
 func Glance(s *model.Snapshot, now time.Time, pol Policy) *Standing {
-	return &Standing{newStep(s, Memory{}, now, pol)}
+	st := newStep(s, Memory{}, now, pol, Request{})
+	st.memo.load()
+	return &Standing{st}
 }
 
 // Pool returns a NodePool by name; nil: there is none.
@@ -172,7 +174,10 @@ func (s *Standing) BudgetLeftFor(u *disrupt.Candidate, cause plan.Code) (int64, 
 }
 
 // SearchInput returns what disruption searches in, without candidates.
-func (s *Standing) SearchInput() *disrupt.Input { return s.st.search.input(true) }
+func (s *Standing) SearchInput() *disrupt.Input {
+	in, _ := s.st.search.input(true)
+	return in
+}
 
 // BackOff is until when a candidate is not looked at, and why: searches that found nothing, or commands that began and
 // were taken back.
@@ -214,7 +219,8 @@ func (s *Standing) LifecycleInput(c *model.Claim) (lifecycle.Input, bool) {
 	if s.st.isForeign(c) {
 		return lifecycle.Input{}, false
 	}
-	return s.st.lifecycle.inputOf(c), true
+	in, _ := s.st.lifecycle.inputOf(c)
+	return in, true
 }
 
 // EvictionsAllowed returns how many more pods may be evicted now.

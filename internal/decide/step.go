@@ -51,16 +51,14 @@ type step struct {
 
 // newStep returns a step over a snapshot, with nothing decided yet. A stage is given its part of the memory and the
 // stages that it asks, which are made before it: that is why none asks another in a circle.
-func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
-	d := &draft{index: &index{s: s, now: now, pol: pol, cutoff: model.CutoffOf(s.Pools)}, decided: map[string]bool{}}
+func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request) *step {
+	d := &draft{index: &index{s: s, now: now, pol: pol, cutoff: model.CutoffOf(s.Pools)}, req: req, decided: map[string]bool{}}
 	st := &step{draft: d, mem: mem}
 	m := &st.mem
 
 	// What is there, and how it stands.
 	shortfalls := &capacityShortfalls{draft: d, mem: &m.shortfalls}
-	shortfalls.reducePools()
 	memo := &unchangedMachines{draft: d, mem: &m.unchanged}
-	memo.load()
 	interrupted := &interruptions{draft: d, mem: &m.interruptions}
 	backOffs := &backOffs{draft: d, mem: &m.backOffs}
 	table := &commandTable{draft: d, mem: &m.commands, backOffs: backOffs, interruptions: interrupted, memo: memo}
@@ -90,7 +88,7 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	st.lifecycle = &claimLifecycle{draft: d, mem: &m.lifecycle, commands: table, memo: memo, preemption: preemption, registrations: registrations, reservations: reserved, rollouts: rollouts}
 	st.binding = &podBinding{draft: d, reservations: reserved, slots: slots}
 	st.orphans = &orphanedMachines{draft: d}
-	st.demand = &demandStage{draft: d, mem: &m.demand, anticipation: anticipation, buffers: buffers, commands: table, disagreements: disagreements, expander: &groupExpander{draft: d}, hosts: hosts,
+	st.demand = &demandStage{draft: d, mem: &m.demand, anticipation: anticipation, buffers: buffers, commands: table, disagreements: disagreements, expander: &groupExpander{draft: d}, hosts: hosts, interruptions: interrupted,
 		nodes: nodes, placements: placements, pods: pods, purchases: purchases, reservations: reserved, shortfalls: shortfalls, slots: slots, unused: unused, withholding: withheld,
 		smallNodes: &smallNodes{draft: d, mem: &m.smallNodes}, workShares: &workShares{draft: d, mem: &m.workShares}, resources: &resourceShares{draft: d, mem: &m.resources}}
 
@@ -116,7 +114,5 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *step {
 	st.memo, st.pods, st.reservations, st.anticipation, st.slots, st.disagreements, st.placements = memo, pods, reserved, anticipation, slots, disagreements, placements
 	st.nodes, st.purchases, st.shortfalls, st.interruptions, st.health, st.backOffs, st.rollouts = nodes, purchases, shortfalls, interrupted, health, backOffs, rollouts
 	st.commands, st.candidates, st.search, st.static, st.forecast = commands, candidates, search, static, forecast
-	pods.readUnschedulable()
-	evictions.followSlowEvictions()
 	return st
 }

@@ -259,12 +259,12 @@ func (ul *unusedLaunches) wake(waiting []plan.PodDecision) {
 	ul.wakeAt(ul.mem.retryAt)
 }
 
-// areDue reports whether pods that were kept from a launch are to be decided on again.
-func (ul *unusedLaunches) areDue() bool {
-	if !ul.mem.retryAt.IsZero() && ul.now.Before(ul.mem.retryAt) {
-		ul.wakeAt(ul.mem.retryAt)
+// areDue reports whether pods that were kept from a launch are to be decided on again, and when they will be.
+func (ul *unusedLaunches) areDue() (bool, time.Time) {
+	if ul.mem.retryAt.IsZero() {
+		return false, time.Time{}
 	}
-	return !ul.mem.retryAt.IsZero() && !ul.now.Before(ul.mem.retryAt)
+	return ul.isDue(ul.mem.retryAt)
 }
 
 // FailingGroup is a node group that is tried last, since nodes of it have not become usable of late.

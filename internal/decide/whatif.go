@@ -21,9 +21,8 @@ func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
 
 // WhatIfWithout is WhatIf with parts of the demand left out, whose pods are refused.
 func WhatIfWithout(s *model.Snapshot, now time.Time, pol Policy, withheld []Withheld) Output {
-	req := Request{Withhold: withheld}
-	st := read(s, Memory{}, now, pol, req, purchasing)
-	st.run(st.decisions(req), purchasing)
+	st := read(s, Memory{}, now, pol, Request{Withhold: withheld, whatIf: true}, purchasing)
+	st.run(st.decisions(), purchasing)
 	kept := st.out.Actions[:0]
 	for _, a := range st.out.Actions {
 		if c, ok := a.(plan.CreateClaim); ok {
@@ -40,7 +39,7 @@ func WhatIfWithout(s *model.Snapshot, now time.Time, pol Policy, withheld []With
 		}
 	}
 	for _, p := range s.Pending {
-		if !st.slots.covered[p.UID] && !st.pods.isDemand(p) {
+		if !st.slots.covered[p.UID] && !st.heed(st.pods.isDemand(p)) {
 			st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.NotOurs, Reasons: []plan.Reason{st.pods.notDemandReason(p)}})
 		}
 	}
@@ -56,7 +55,7 @@ func WhatIfWithout(s *model.Snapshot, now time.Time, pol Policy, withheld []With
 
 // StaticClaims returns the claims that Step would make for pools with a fixed number of nodes that have too few of them.
 func StaticClaims(s *model.Snapshot, now time.Time, pol Policy) []plan.CreateClaim {
-	st := read(s, Memory{}, now, pol, Request{}, purchasing)
+	st := read(s, Memory{}, now, pol, Request{whatIf: true}, purchasing)
 	st.static.scale()
 	var out []plan.CreateClaim
 	for _, a := range st.out.Actions {

@@ -53,7 +53,9 @@ const (
 )
 
 // read notes what is withheld from this step on, and forgets what is gone.
-func (wh *withholding) read(parts []Withheld) {
+func (wh *withholding) read() {
+	parts := wh.req.Withhold
+	wh.due = !wh.mem.next.IsZero() && !wh.now.Before(wh.mem.next)
 	if len(parts) == 0 && len(wh.mem.pods) == 0 && len(wh.mem.pools) == 0 {
 		return
 	}
@@ -102,11 +104,6 @@ func (wh *withholding) withhold(parts map[string]withheldPart, name string, why 
 	until := wh.now.Add(min(wh.pol.RefusedPlanRetry<<min(was.Times, 10), maxWithheld))
 	why.Code, why.Want = plan.PlanRefused, until.UTC().Format(time.RFC3339)
 	parts[name] = withheldPart{Why: why, Until: until, Times: was.Times + 1}
-}
-
-// areDue reports whether something that was withheld is to be tried again now. It is asked before read.
-func (wh *withholding) areDue() bool {
-	return !wh.mem.next.IsZero() && !wh.now.Before(wh.mem.next)
 }
 
 // ofPod returns what a pod is withheld for, false if it is not.
