@@ -135,7 +135,9 @@ func (ws *workShares) byNamespace(demand []*model.Pod) []*namespaceDemand {
 		d.classes = append(d.classes, c)
 	}
 	var standing solve.StandingRules
+	solves := int64(1)
 	if len(all) > 0 {
+		solves = solve.CountSolves(ws.s.Pools, demand)
 		namespaces := make(map[string]bool, len(all))
 		for _, d := range all {
 			namespaces[d.name] = true
@@ -146,7 +148,7 @@ func (ws *workShares) byNamespace(demand []*model.Pod) []*namespaceDemand {
 		slices.SortFunc(d.classes, func(a, b *classDemand) int {
 			return cmp.Or(ws.mem.looked[a.class.Key].Compare(ws.mem.looked[b.class.Key]), a.oldest.Compare(b.oldest), strings.Compare(a.class.Key, b.class.Key))
 		})
-		estimate := solve.Estimate{Standing: standing}
+		estimate := solve.Estimate{Standing: standing, Solves: solves}
 		for _, c := range d.classes {
 			if d.more = d.work > ws.pol.StepWork; d.more { // to count thousands that no step looks at takes as long as to look at some
 				break

@@ -75,6 +75,33 @@ func TestWorkShares(t *testing.T) {
 	}
 }
 
+// Demand with preferences is solved up to three times, so a step looks at a third as many classes.
+func TestWorkOfPreferences(t *testing.T) {
+	looked := func(prefer func(*model.Class)) int {
+		demand := dearPods("greedy", 100, 900, time.Unix(1000, 0))
+		prefer(demand[0].Class)
+		ws := &workShares{draft: &draft{index: &index{s: &model.Snapshot{}, now: time.Unix(2000, 0), pol: Policy{StepWork: 27_000}}}, mem: &workShareMemory{}}
+		kept, _ := ws.setAside(demand, nil)
+		return len(kept)
+	}
+	forNodes := func(c *model.Class) { c.Preferred = make([]model.WeightedNodeTerm, 1) }
+	aboutPods := func(c *model.Class) { c.PreferredAffinity = make([]model.WeightedPodTerm, 1) }
+	for _, c := range []struct {
+		name   string
+		prefer func(*model.Class)
+		want   int
+	}{
+		{"none", func(*model.Class) {}, 29},
+		{"for nodes", forNodes, 14},
+		{"about pods", aboutPods, 14},
+		{"both", func(c *model.Class) { forNodes(c); aboutPods(c) }, 9},
+	} {
+		if n := looked(c.prefer); n != c.want {
+			t.Errorf("preferences %s: %d pods are looked at, want %d", c.name, n, c.want)
+		}
+	}
+}
+
 // The work of pods that no step affords is not counted to the last one, and the reason says so.
 func TestWorkIsCountedAsFarAsAStepAffordsIt(t *testing.T) {
 	ws := &workShares{draft: &draft{index: &index{s: &model.Snapshot{}, now: time.Unix(1000, 0), pol: Policy{StepWork: 20_000}}}, mem: &workShareMemory{}}

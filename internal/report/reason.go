@@ -115,7 +115,10 @@ func sentence(r plan.Reason) string {
 		if r.Subject != "" {
 			said = "no pod like this ran on " + objectName(r.Subject) + ", which was launched for it" + with(" (", said, ")")
 		}
-		if r.Want != "" {
+		switch {
+		case r.Want != "" && r.Key == string(plan.ClaimRefused):
+			return said + ". The NodePool is tried again at " + r.Want + ", or when its template or node class changes. A removed admission policy is not noticed sooner"
+		case r.Want != "":
 			return said + ". The next node is launched at " + r.Want + ", or when the cause is gone"
 		}
 		return said + ". One node at a time is tried until a pod runs"

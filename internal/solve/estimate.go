@@ -5,6 +5,7 @@ package solve
 
 import (
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve/pack"
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
@@ -14,6 +15,7 @@ import (
 // an empty problem on nodes without such rules.
 type Estimate struct {
 	Standing StandingRules
+	Solves   int64 // how often the problem is solved: see CountSolves; 0: once
 
 	keys    map[string]bool // label keys that rules on nodes look at
 	domains map[string]bool // topology keys of spreads
@@ -43,8 +45,29 @@ const (
 	cheapPartsAUnit    = 4  // values, tolerations, labels
 )
 
+// CountSolves returns how often a problem of these NodePools and pods is solved: once without preferences, and once more
+// each for preferences for nodes and about other pods, if there are any.
+func CountSolves(pools []*model.NodePool, demand []*model.Pod) int64 {
+	p := Problem{Demand: demand}
+	for _, x := range pools {
+		p.Pools = append(p.Pools, Pool{NodePool: x})
+	}
+	n := int64(1)
+	forNodes, aboutPods := pack.PreferencesOf(&p)
+	if forNodes {
+		n++
+	}
+	if aboutPods {
+		n++
+	}
+	return n
+}
+
 // Add adds a class and returns by how much the work grows.
-func (e *Estimate) Add(c *model.Class) int64 {
+func (e *Estimate) Add(c *model.Class) int64 { return max(1, e.Solves) * e.addOnce(c) }
+
+// addOnce adds a class and returns by how much the work of one solve grows.
+func (e *Estimate) addOnce(c *model.Class) int64 {
 	if e.keys == nil {
 		e.keys, e.domains, e.wide = map[string]bool{}, map[string]bool{model.LabelHostname: true, model.LabelZone: true}, map[string]bool{}
 	}
