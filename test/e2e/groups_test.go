@@ -20,6 +20,7 @@ import (
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
@@ -46,6 +47,7 @@ func TestGroups(t *testing.T) {
 		t.Run("both", func(t *testing.T) { t.Parallel(); groupsAndFleet(t, s) })
 		t.Run("adopted", func(t *testing.T) { t.Parallel(); groupsAdopted(t, s) })
 		t.Run("full", func(t *testing.T) { t.Parallel(); groupsFull(t, s) })
+		t.Run("never joins", func(t *testing.T) { t.Parallel(); groupNeverJoins(t, s) })
 		t.Run("managed", func(t *testing.T) { t.Parallel(); groupsManaged(t, s) })
 	})
 	e := &env{t: t, ctx: t.Context(), s: s}
@@ -325,6 +327,36 @@ func groupsFull(t *testing.T, s *sandbox.Sandbox) {
 	e.podsRun(2)
 	e.membersAre("brim", 1)
 	e.membersAre("spare", 1)
+}
+
+// Instances of the cheapest group never join. After the first time-out the pods get nodes of the other group, although these are dearer, and the
+// first is asked for no more than it was asked for at once.
+func groupNeverJoins(t *testing.T, s *sandbox.Sandbox) {
+	e := newEnv(t, s, "never-joins")
+	e.must(s.AWS(e.ctx, http.MethodPost, "/_aws/faults", awstest.FaultList{Faults: []awstest.Fault{{Kind: machines.NeverRegisters, InstanceType: "t3a.large"}}}, nil))
+	e.group("mute", "t3a.large", nil) // $0.0752 an hour
+	e.group("sound", "r5.large", nil) // $0.126
+	e.fromGroups(nil, "mute", "sound")
+	e.must(s.Patch(e.ctx, groupClasses+"/"+e.name, fmt.Sprintf(`{"spec":{"options":{"maxNodeProvisionTime":%q}}}`, provisionTime)))
+	e.poolCondition(e.name, karpv1.ConditionReady, metav1.ConditionTrue)
+	e.deploy("web", 2, e.pod("1500m", "1Gi"))
+	e.podsRun(2)
+	e.membersAre("sound", 2)
+	e.until("the first group's instances are given back", func() error {
+		if g := e.groupNamed("mute"); g.Desired+len(g.Members) > 0 {
+			return fmt.Errorf("it has %d members and should have %d", len(g.Members), g.Desired)
+		}
+		return nil
+	})
+	asked := 0
+	for _, in := range e.launches(e.name) {
+		if in.InstanceType == "t3a.large" {
+			asked++
+		}
+	}
+	if most := slices.Max(e.desired("mute")); most == 0 || most > 2 || asked > 2 {
+		t.Errorf("group mute was asked for %d instances at once and had %d in all, want one or two, once", most, asked)
+	}
 }
 
 // why is what the command line answers.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -205,6 +206,31 @@ func TestWeightThenLimit(t *testing.T) {
 	for pool, want := range map[string]int{"weight": 2, "weight-less": 12} { // 4 pods on each m5.2xlarge, one on each m5.large
 		if n := len(e.launches(pool)); n != want {
 			t.Errorf("nodepool %s: %d machines were launched, want %d", pool, n, want)
+		}
+	}
+}
+
+// A preference for zones is worth the same when it is bought for and when it is consolidated: of the nodes that six pods get none is removed later.
+func TestPreferredSpreadStays(t *testing.T) {
+	s := shared(t)
+	t.Parallel()
+	e := newEnv(t, s, "preferred")
+	e.nodePool(map[string]any{"spec.disruption.consolidationPolicy": "WhenEmptyOrUnderutilized", "spec.disruption.consolidateAfter": "1s"})
+	e.deploy("web", 6, e.pod("500m", "256Mi", func(p *corev1.PodTemplateSpec) {
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.ScheduleAnyway,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
+	}))
+	first := e.podsRun(6)
+	launched := len(e.launches(e.name))
+	e.claimsAre(launched, "open to consolidation", func(c *karpv1.NodeClaim) bool { return ready(c) && isTrue(c, karpv1.ConditionConsolidatable) })
+	e.pause(15 * time.Second) // nothing is to happen
+	e.claimsAre(launched, "Ready", ready)
+	if n := len(e.launches(e.name)); n != launched {
+		t.Errorf("%d nodes were launched, and %d more later", launched, n-launched)
+	}
+	for _, p := range e.podsRun(6) {
+		if !slices.ContainsFunc(first, func(was corev1.Pod) bool { return was.UID == p.UID }) {
+			t.Errorf("pod %s was not among the first six", p.Name)
 		}
 	}
 }

@@ -6,13 +6,17 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 const claimsOfVolumes = "/api/v1/namespaces/%s/persistentvolumeclaims"
@@ -182,5 +186,38 @@ func TestInTreeAttachLimit(t *testing.T) {
 	})
 	if n := len(e.launches(e.name)); n != 2 {
 		t.Errorf("%d machines were launched, want 2", n)
+	}
+}
+
+// A volume of a driver that tracks its capacity and reports none (row 6): nobody can know before a node has joined that kube-scheduler will not use
+// it. Two nodes are launched, and then why tells the cause in kube-scheduler's words.
+func TestNoStorageCapacity(t *testing.T) {
+	verifyOnly(t)
+	s := shared(t)
+	t.Parallel()
+	e := newEnv(t, s, "no-storage")
+	e.refusesPods("the driver of their volumes reports no capacity")
+	e.nodePool(map[string]any{"spec.template.spec.requirements": only("m5.large"), "spec.disruption.consolidateAfter": "1s"})
+	for path, object := range map[string]string{
+		"csidrivers":     `{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: no-storage.e2e}, spec: {storageCapacity: true}}`,
+		"storageclasses": `{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: no-storage}, provisioner: no-storage.e2e, volumeBindingMode: WaitForFirstConsumer}`,
+	} {
+		e.must(s.Create(e.ctx, "/apis/storage.k8s.io/v1/"+path, object))
+	}
+	e.claim("data", "", "storageClassName: no-storage")
+	e.deploy("db", 1, e.pod("100m", "64Mi", with("data")))
+	told := e.event("Pod", "db-", "UnusedLaunch", "did not have enough free storage")
+	t.Log(told.Message)
+	e.until("nothing more is launched for ten minutes", func() error {
+		a, err := e.answer("pod/" + e.name + "/" + e.pods()[0].Name)
+		if err == nil && !slices.ContainsFunc(a.Findings, func(f plan.Finding) bool {
+			return f.Reason.Code == plan.UnusedLaunches && strings.Contains(f.Reason.Have, "did not have enough free storage") && time.Until(f.Until) > 5*time.Minute
+		}) {
+			err = fmt.Errorf("%d nodes were launched; why says %+v", len(e.launches(e.name)), a.Findings)
+		}
+		return err
+	})
+	if n := len(e.launches(e.name)); n != 2 {
+		t.Errorf("%d nodes were launched for a pod that kube-scheduler puts on none, want two", n)
 	}
 }
