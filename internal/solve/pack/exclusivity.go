@@ -153,7 +153,7 @@ func (p *Market) exclusivityDemandsOf(k int) []int {
 	if p.exclusivityDemands == nil {
 		p.exclusivityDemands = make([][]int, p.In.NumDims-len(p.In.Dims))
 		for d := range p.Demands {
-			for i, v := range p.requestOf(d)[len(p.In.Dims):] {
+			for i, v := range p.Demands[d].Class.Req[len(p.In.Dims):p.In.NumDims] {
 				if v > 0 {
 					p.exclusivityDemands[i] = append(p.exclusivityDemands[i], d)
 				}

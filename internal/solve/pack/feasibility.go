@@ -186,7 +186,7 @@ func (p *Market) numberKinds() {
 	p.kindOf = make([]int32, len(p.Demands))
 	for d := range p.Demands {
 		k := alike{mask: p.SetOf[d], access: p.freeAccessOf(d)}
-		copy(k.req[:], p.requestOf(d))
+		copy(k.req[:], p.Demands[d].Class.Req[:p.In.NumDims])
 		if k == last { // those of one size follow each other, mostly
 			p.kindOf[d] = p.kindOf[d-1]
 			continue

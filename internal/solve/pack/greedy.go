@@ -66,7 +66,6 @@ type Ranking struct {
 // machine stands where the most that it could be worth puts it.
 func (r *Ranking) Rebuild(remaining []int64) {
 	p := r.P
-	p.numberAlikeDemands()
 	u, dear, pods := p.Prices.resourcePrices, 1.0, int64(0)
 	if p.Prices.adaptivePrices {
 		p.Prices.countRemaining(remaining)

@@ -128,7 +128,7 @@ func (p *Prices) PriceDemands(remaining []int64) int64 {
 	nd := p.In.NumDims
 	total := make([]float64, nd)
 	for d, n := range remaining {
-		for k, v := range p.Market.requestOf(d) {
+		for k, v := range p.Market.Demands[d].Class.Req[:nd] {
 			total[k] += float64(v) * float64(n)
 		}
 	}
@@ -138,7 +138,7 @@ func (p *Prices) PriceDemands(remaining []int64) int64 {
 	p.resourcePrices = p.machinePricing().pricesFor(total)
 	var floor problem.Sum128
 	for d, n := range remaining {
-		for k, v := range p.Market.requestOf(d) {
+		for k, v := range p.Market.Demands[d].Class.Req[:nd] {
 			floor.AddProduct(p.resourcePrices[k], v*n)
 		}
 	}
@@ -173,11 +173,11 @@ func (p *Prices) priceByResources() {
 	}
 	for d := range p.Market.Demands {
 		var v problem.Sum128
-		share := p.Market.shareOf(d)
-		for k, q := range p.Market.requestOf(d) {
+		blocks := p.Market.requestBlocks[d*p.Market.blocksEach:]
+		for k, q := range p.Market.Demands[d].Class.Req[:p.In.NumDims] {
 			v.AddProduct(p.resourcePrices[k], q)
-			if p.largest[k] != was[k] && k < len(share) {
-				share[k] = min(problem.MulDiv(q, 1<<shareShift, p.largest[k]), 1<<shareShift)
+			if p.largest[k] != was[k] && k < len(p.In.Dims) {
+				blocks[k/blockSize].share[k%blockSize] = min(problem.MulDiv(q, 1<<shareShift, p.largest[k]), 1<<shareShift)
 			}
 		}
 		p.Dual[d] = max(1, v.Dual())

@@ -60,12 +60,12 @@ type Market struct {
 	SetOf     []int // by demand: the number of its offer set
 	Machines  []*Machine
 
-	narrowRows []narrowRow              // by demand: what a pod of it asks for
-	wideRows   []int64                  // instead of narrowRows where there are more resources than such a row has: the request, then the shares
-	maxEach    []int64                  // by demand: as many on a machine and no more; nil: as many as have room
-	Restricted []bool                   // by demand: rules, ports or volumes say what may be beside its pods
-	neighbours []problem.NeighbourRules // by demand: which
-	Relaxed    bool                     // for a bound: patterns need only keep the rules that a bound knows
+	requestBlocks []requestBlock // blocksEach of them a demand: what a pod of it asks for
+	blocksEach    int
+	maxEach       []int64                  // by demand: as many on a machine and no more; nil: as many as have room
+	Restricted    []bool                   // by demand: rules, ports or volumes say what may be beside its pods
+	neighbours    []problem.NeighbourRules // by demand: which
+	Relaxed       bool                     // for a bound: patterns need only keep the rules that a bound knows
 
 	exclusivityDemands [][]int           // by mutual anti-affinity group; see exclusivityDemandsOf
 	feasibilityIndex   *feasibilityIndex // nil: not made for these machines yet
@@ -114,11 +114,6 @@ type Packing struct {
 	openLists   [][]int32 // with adaptive prices, instead of openDemands: by offer set
 	samples     int       // taken so far
 	sampleSize  int       // candidates kept of many
-
-	bunched  bool    // see numberAlikeDemands
-	sizeOf   []int32 // by demand: those of one number ask for the same
-	numSizes int     // how many numbers there are
-	alike    []int32 // by demand: those of one number are worth the same, too
 }
 
 // NewPacking is a packing of demands onto the machines of a level.
@@ -133,11 +128,8 @@ func (s *Purchases) NewPackingFor(l problem.Level, demands []*Demand, keepMinVal
 	p.Market = &Market{Compiled: s.Compiled, Purchases: s, SetOf: make([]int, len(demands)), Demands: demands, Restricted: make([]bool, len(demands)),
 		neighbours: make([]problem.NeighbourRules, len(demands))}
 	p.Prices = &Prices{Compiled: s.Compiled, Market: p.Market}
-	if s.In.NumDims <= len(narrowRow{}.request) {
-		p.Market.narrowRows = make([]narrowRow, len(demands))
-	} else {
-		p.Market.wideRows = make([]int64, len(demands)*(s.In.NumDims+len(s.In.Dims)))
-	}
+	p.Market.blocksEach = max(1, (s.In.NumDims+blockSize-1)/blockSize)
+	p.Market.requestBlocks = make([]requestBlock, len(demands)*p.Market.blocksEach)
 	number := map[int]int{}
 	var offerSets []*problem.OfferSet
 	for i, d := range demands {
@@ -149,7 +141,9 @@ func (s *Purchases) NewPackingFor(l problem.Level, demands []*Demand, keepMinVal
 		}
 		p.Market.SetOf[i] = n
 		p.openDemands = append(p.openDemands, int32(i))
-		copy(p.Market.requestOf(i), d.Class.Req[:s.In.NumDims])
+		for k, v := range d.Class.Req[:s.In.NumDims] {
+			p.Market.requestBlocks[i*p.Market.blocksEach+k/blockSize].request[k%blockSize] = v
+		}
 		p.Market.Restricted[i], p.Market.neighbours[i] = d.Class.RestrictsNeighbours(), d.Class.NeighbourRules()
 	}
 	p.dropIdleRules()
@@ -272,28 +266,12 @@ func (p *Market) applyNodeCaps() {
 	}
 }
 
-// narrowRow is what a pod of a demand asks for, and that as a share of Prices.largest, where there are few
-// enough resources to look at all of them at once.
-type narrowRow struct{ request, share [4]int64 }
+// requestBlock is what a pod of a demand asks for of some resources, and that as a share of Prices.largest, in parts of
+// 1<<shareShift; mutual anti-affinity groups have no share.
+type requestBlock struct{ request, share [blockSize]int64 }
 
-// requestOf is what a pod of a demand asks for.
-func (p *Market) requestOf(d int) []int64 {
-	if p.narrowRows != nil {
-		return p.narrowRows[d].request[:p.In.NumDims]
-	}
-	at := d * (p.In.NumDims + len(p.In.Dims))
-	return p.wideRows[at : at+p.In.NumDims]
-}
-
-// shareOf is that request as a share of the largest machine's resources, in parts of 1<<shareShift; mutual
-// anti-affinity groups have none.
-func (p *Market) shareOf(d int) []int64 {
-	if p.narrowRows != nil {
-		return p.narrowRows[d].share[:len(p.In.Dims)]
-	}
-	at := d*(p.In.NumDims+len(p.In.Dims)) + p.In.NumDims
-	return p.wideRows[at : at+len(p.In.Dims)]
-}
+// blockSize is how many resources a block has.
+const blockSize = 4
 
 // machineKey is what offers have in common that are one machine.
 type machineKey struct {
@@ -503,7 +481,7 @@ func (p *Market) cheapestHolder(b *batch) int64 {
 		if !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 {
 			return least
 		}
-		for k, v := range p.requestOf(it.Demand) {
+		for k, v := range c.Req[:p.In.NumDims] {
 			sum[k] += v * it.Count
 		}
 	}
