@@ -171,7 +171,7 @@ chaos: build ## kill, stop or slow down components of the sandbox 200 times, in 
 	go run ./test/chaos $(ARGS)
 
 .PHONY: house
-house: ## per folder, how long its files, types and functions are, and what of it runs in circles; DIR=checkout measures another, ARGS="-json" or "-arrows" says more
+house: ## for each package: lines, longest function, methods per type with promoted ones, uses that run upwards; files per check-list; DIR=checkout measures another, ARGS="-json" or "-arrows" says more
 	@go run ./test/house $(ARGS) $(if $(DIR),-dir $(DIR),cmd internal sandbox)
 
 .PHONY: bench-headroom

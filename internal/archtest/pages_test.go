@@ -83,8 +83,8 @@ func TestWhereIsIt(t *testing.T) {
 	}
 }
 
-// Links between pages lead to files that exist, and tests and make targets that pages name exist. A test may be named by how its name
-// begins.
+// Links between pages lead to files that exist, and files that check-lists count, tests and make targets that pages name exist. A test
+// may be named by how its name begins.
 func TestPagesPointAtWhatExists(t *testing.T) {
 	_, tests := functions(t)
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
@@ -94,6 +94,7 @@ func TestPagesPointAtWhatExists(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`)
 	test := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
 	target := regexp.MustCompile("(?m)`make ([a-z-]+)|^\\s+make ([a-z-]+)|^make ([a-z-]+)")
+	files := regexp.MustCompile("(?s)```files\n(.*?)```")
 	begins := func(name string) bool {
 		for _, x := range tests {
 			if strings.HasPrefix(x, name) {
@@ -111,6 +112,13 @@ func TestPagesPointAtWhatExists(t *testing.T) {
 			checked++
 			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
 				t.Errorf("%s links to %s, which is not there", path, m[1])
+			}
+		}
+		for _, block := range files.FindAllStringSubmatch(text, -1) {
+			for _, name := range strings.Fields(block[1]) {
+				if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(name))); err != nil {
+					t.Errorf("%s lists the file %s, which does not exist", path, name)
+				}
 			}
 		}
 		for _, name := range test.FindAllString(text, -1) {

@@ -13,6 +13,19 @@ import (
 )
 
 const tree = `
+-- go.mod --
+module example.com/house
+-- docs/CHECKLISTS.md --
+# Lists
+
+## Add a thing
+
+1. Add it.
+
+` + "```files" + `
+internal/room/thing.go
+internal/room/gone.go
+` + "```" + `
 -- internal/room/top.go --
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
@@ -38,7 +51,12 @@ func Run(list []*thing) int { // on a line with code
 -- internal/room/thing.go --
 package room
 
-type thing struct{ size int }
+import "example.com/house/internal/room/inner"
+
+type thing struct {
+	*inner.Part[int]
+	size int
+}
 
 func (t *thing) grow(by int) { t.size += by }
 
@@ -59,6 +77,18 @@ package room
 func generated() {}
 -- internal/room/testdata/fixture.go --
 package fixture
+-- internal/room/inner/part.go --
+package inner
+
+type Part[T any] struct{ base }
+
+func (p *Part[T]) Turn() {}
+
+type base struct{}
+
+func (b base) Turn() {}
+
+func (b base) Stop() {}
 -- cmd/prog/main.go --
 package main
 
@@ -68,10 +98,14 @@ func main() {
 package other
 `
 
-const table = `folder         files  lines  comments  most methods  one word  longest function  p99  longest file  uses  upward
-cmd/prog       1      4      0 %       -             -         -                 0    4 main.go     0     0
-internal/room  2      32     14 %      2 thing       50 %      7 Run             7    21 top.go     4     1
-total          3      36     12 %      2 thing       50 %      7 Run             7    21 top.go     4     1
+const table = `folder               files  lines  comments  most methods  with promoted  one word  longest function  p99  longest file  uses  upward  share
+cmd/prog             1      4      0 %       -             -              -         -                 0    4 main.go     0     0       -
+internal/room        2      37     12 %      2 thing       4 thing        50 %      7 Run             7    21 top.go     4     1       25 %
+internal/room/inner  1      11     0 %       2 base        2 Part         100 %     1 Part.Turn       1    11 part.go    0     0       -
+total                4      52     9 %       2 base        4 thing        71 %      7 Run             7    21 top.go     4     1       25 %
+
+check-list   files  missing
+Add a thing  2      internal/room/gone.go
 `
 
 const arrows = `
@@ -95,8 +129,15 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	lists, err := readChecklists(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var got bytes.Buffer
 	if err := writeTable(&got, folders); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeChecklists(&got, lists); err != nil {
 		t.Fatal(err)
 	}
 	if got.String() != table {

@@ -14,7 +14,8 @@
 //   - lines: all lines of the files. files: how many.
 //   - comments: the share of lines that hold nothing but comment, among lines that are not blank. Licence headers count
 //     as neither.
-//   - most methods: the type with the most methods, and how many it has.
+//   - most methods: the type with the most methods, and how many it has. with promoted: the same with the methods that it
+//     gets from embedded fields, across the folders that are measured; types from outside the checkout are not followed.
 //   - one word: the share of functions and methods whose name is one camel-case word ("sort", not "sortPods"; an
 //     acronym is a word). main and init are left out.
 //   - longest function, p99: lines from func to the closing brace, without the doc comment. 99 of 100 functions are no
@@ -24,8 +25,11 @@
 //     that another file of the same folder declares, however often it is mentioned. Fields and the methods of
 //     interfaces are not counted.
 //   - upward: the files of the folder are put in an order in which uses run downwards, as far as a simple search finds
-//     one (see orderFiles). These are the uses that run upwards in it: without circles between files there are none.
-//     -arrows lists them.
+//     one (see orderFiles). These are the uses that run upwards in it, and their share of all uses: without circles
+//     between files there are none. -arrows lists them.
+//
+// Below the folders is a table of the check-lists in docs/CHECKLISTS.md that name their files in a block that begins with
+// "```files": how many files a change of that kind touches, and those that do not exist.
 package main
 
 import (
@@ -43,33 +47,48 @@ func main() {
 	asJSON := flag.Bool("json", false, "print JSON instead of a table")
 	arrows := flag.Bool("arrows", false, "list the order of each folder's files and the uses that run against it, below the table")
 	flag.Parse()
-	folders, err := measureTree(*dir, flag.Args())
-	if err == nil && *asJSON {
-		err = writeJSON(os.Stdout, folders)
-	} else if err == nil {
-		err = writeTable(os.Stdout, folders)
-		if err == nil && *arrows {
-			err = writeArrows(os.Stdout, folders)
-		}
-	}
-	if err != nil {
+	if err := run(*dir, flag.Args(), *asJSON, *arrows); err != nil {
 		fmt.Fprintln(os.Stderr, "house:", err)
 		os.Exit(1)
 	}
 }
 
-func writeJSON(w io.Writer, folders []Folder) error {
+func run(dir string, under []string, asJSON, arrows bool) error {
+	folders, err := measureTree(dir, under)
+	if err != nil {
+		return err
+	}
+	lists, err := readChecklists(dir)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return writeJSON(os.Stdout, folders, lists)
+	}
+	if err := writeTable(os.Stdout, folders); err != nil {
+		return err
+	}
+	if err := writeChecklists(os.Stdout, lists); err != nil || !arrows {
+		return err
+	}
+	return writeArrows(os.Stdout, folders)
+}
+
+func writeJSON(w io.Writer, folders []Folder, lists []checklist) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(folders)
+	return e.Encode(struct {
+		Folders    []Folder    `json:"folders"`
+		Checklists []checklist `json:"checklists"`
+	}{folders, lists})
 }
 
 func writeTable(w io.Writer, folders []Folder) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "folder\tfiles\tlines\tcomments\tmost methods\tone word\tlongest function\tp99\tlongest file\tuses\tupward")
+	fmt.Fprintln(t, "folder\tfiles\tlines\tcomments\tmost methods\twith promoted\tone word\tlongest function\tp99\tlongest file\tuses\tupward\tshare")
 	for _, f := range folders {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%d\t%d\n", f.Path, f.Files, f.Lines, percent(f.CommentLines, f.CodeLines+f.CommentLines),
-			named(f.MostMethods), percent(f.OneWord, f.Functions), named(f.LongestFunction), f.FunctionP99, named(f.LongestFile), f.Uses, f.Upward)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%d\t%d\t%s\n", f.Path, f.Files, f.Lines, percent(f.CommentLines, f.CodeLines+f.CommentLines),
+			named(f.MostMethods), named(f.WithPromoted), percent(f.OneWord, f.Functions), named(f.LongestFunction), f.FunctionP99, named(f.LongestFile), f.Uses, f.Upward, percent(f.Upward, f.Uses))
 	}
 	return t.Flush()
 }

@@ -25,8 +25,9 @@ type Folder struct {
 	CodeLines       int      `json:"codeLines"`    // with code on them
 	CommentLines    int      `json:"commentLines"` // with nothing but comment
 	MostMethods     Named    `json:"mostMethods"`
-	Functions       int      `json:"functions"` // functions and methods, without main and init
-	OneWord         int      `json:"oneWord"`   // of these, with a name of one word
+	WithPromoted    Named    `json:"withPromoted"` // as MostMethods, with methods of embedded fields
+	Functions       int      `json:"functions"`    // functions and methods, without main and init
+	OneWord         int      `json:"oneWord"`      // of these, with a name of one word
 	LongestFunction Named    `json:"longestFunction"`
 	FunctionP99     int      `json:"functionP99"`
 	LongestFile     Named    `json:"longestFile"`
@@ -105,8 +106,9 @@ func measureTree(dir string, under []string) ([]Folder, error) {
 		return nil, fmt.Errorf("no Go files in %s", filepath.Join(dir, strings.Join(under, ", ")))
 	}
 	var out []Folder
+	methods := readMethods(dir, sources)
 	for path, files := range sources {
-		f, err := measureFolder(fset, path, files)
+		f, err := measureFolder(fset, path, files, methods)
 		if err != nil {
 			return nil, err
 		}
@@ -123,7 +125,7 @@ func skipDir(name string) bool {
 }
 
 // measureFolder measures the files of one folder.
-func measureFolder(fset *token.FileSet, path string, files []source) (Folder, error) {
+func measureFolder(fset *token.FileSet, path string, files []source, all *methodSets) (Folder, error) {
 	out := Folder{Path: path, Files: len(files)}
 	methods := map[string]int{}
 	for _, f := range files {
@@ -156,6 +158,9 @@ func measureFolder(fset *token.FileSet, path string, files []source) (Folder, er
 	for name, n := range methods {
 		out.MostMethods = larger(out.MostMethods, Named{n, name})
 	}
+	for _, name := range typeNames(files) {
+		out.WithPromoted = larger(out.WithPromoted, Named{all.count(typeKey{path, name}), name})
+	}
 	slices.Sort(out.functionLines)
 	out.FunctionP99 = percentile99(out.functionLines)
 	uses, err := findUses(fset, path, files)
@@ -168,6 +173,26 @@ func measureFolder(fset *token.FileSet, path string, files []source) (Folder, er
 		out.Upward += len(a.Names)
 	}
 	return out, nil
+}
+
+// typeNames are the types that files declare, without interfaces.
+func typeNames(files []source) (out []string) {
+	for _, f := range files {
+		for _, d := range f.ast.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok {
+				continue
+			}
+			for _, s := range g.Specs {
+				if t, ok := s.(*ast.TypeSpec); ok {
+					if _, isInterface := t.Type.(*ast.InterfaceType); !isInterface {
+						out = append(out, t.Name.Name)
+					}
+				}
+			}
+		}
+	}
+	return out
 }
 
 // sumFolders is the total: sums, and the largest of what has a name.
@@ -183,6 +208,7 @@ func sumFolders(folders []Folder) Folder {
 		out.Uses += f.Uses
 		out.Upward += f.Upward
 		out.MostMethods = larger(out.MostMethods, f.MostMethods)
+		out.WithPromoted = larger(out.WithPromoted, f.WithPromoted)
 		out.LongestFunction = larger(out.LongestFunction, f.LongestFunction)
 		out.LongestFile = larger(out.LongestFile, f.LongestFile)
 		out.functionLines = append(out.functionLines, f.functionLines...)
