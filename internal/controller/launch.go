@@ -108,7 +108,7 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 			s.InFlight.RecordAnswer(key, version, now.Add(settleLimit))
 			la.metrics.groups.countLaunched(s.Resources().Names(), claim, res)
 			la.log.Info("launched", "nodeclaim", a.Claim, "instance", res.ProviderID, "type", res.InstanceType, "zone", res.Zone,
-				"capacityType", res.CapacityType, "usdPerHour", formatUSD(res.PriceMicro), "priceModelled", res.Modelled)
+				"capacityType", res.CapacityType, "usdPerHour", model.Dollars(res.PriceMicro), "priceModelled", res.Modelled)
 			la.ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "done", Type: res.InstanceType, Micro: res.PriceMicro})
 		})
 	}()

@@ -179,7 +179,7 @@ func (c *Controller) tellWithheld(now time.Time, d *passiveMode, out *decide.Out
 					continue
 				}
 				d.told[p.UID] = p.Key()
-				text := fmt.Sprintf("a machine like %s in %s (%s, $%s an hour) would be bought for it; %s", a.Type, a.Zone, a.CapacityType, formatUSD(a.PriceMicro), why)
+				text := fmt.Sprintf("a machine like %s in %s (%s, $%s an hour) would be bought for it; %s", a.Type, a.Zone, a.CapacityType, model.Dollars(a.PriceMicro), why)
 				c.Cluster.Event("Pod", p.Namespace, p.Name, p.UID, true, "StandingDown", text)
 				c.Ledger.Add(ledger.Entry{At: now, Kind: "would create", Subject: "pod/" + p.Key(), Why: []plan.Reason{a.Why}, Type: a.Type, Micro: a.PriceMicro, Outcome: why})
 			}
@@ -191,7 +191,7 @@ func (c *Controller) tellWithheld(now time.Time, d *passiveMode, out *decide.Out
 	}
 	if text := fmt.Sprint(buy, launch, remove, pods, len(out.Commands), out.Cost.NewMicroPerHour); text != d.lastWithheld {
 		d.lastWithheld = text
-		c.Log.Info("would act, but another autoscaler is running", "others", d.others, "nodes", buy, "pods", pods, "usdPerHour", formatUSD(out.Cost.NewMicroPerHour),
+		c.Log.Info("would act, but another autoscaler is running", "others", d.others, "nodes", buy, "pods", pods, "usdPerHour", model.Dollars(out.Cost.NewMicroPerHour),
 			"launches", launch, "disruptionCommands", len(out.Commands), "deletions", remove)
 	}
 }

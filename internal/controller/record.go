@@ -49,9 +49,6 @@ func newRecorder(c *Controller) *recorder {
 	}
 }
 
-// formatUSD writes micro-dollars as dollars.
-func formatUSD(micro int64) string { return strconv.FormatFloat(float64(micro)/1e6, 'f', 4, 64) }
-
 // recordOutput tells what was decided: a log line and a ledger entry a decision, events for those concerned.
 func (rec *recorder) recordOutput(now time.Time, snap *model.Snapshot, out *decide.Output) {
 	bought := 0
@@ -104,7 +101,7 @@ func (rec *recorder) recordOutput(now time.Time, snap *model.Snapshot, out *deci
 	}
 	if bought > 0 {
 		rec.log.Info("launching nodes for pending pods", "nodes", bought, "pods", count[plan.OnNew], "classes", out.Stats.Classes,
-			"usdPerHour", formatUSD(out.Cost.NewMicroPerHour), "lowerBound", formatUSD(out.Cost.BoundMicroPerHour),
+			"usdPerHour", model.Dollars(out.Cost.NewMicroPerHour), "lowerBound", model.Dollars(out.Cost.BoundMicroPerHour),
 			"gapPercent", strconv.FormatFloat(float64(out.Cost.Gap())/1e4, 'f', 2, 64), "provenBy", out.Cost.ProvenBy)
 	}
 }
@@ -129,7 +126,7 @@ func (rec *recorder) recordCreate(a plan.CreateClaim, out *decide.Output) {
 		why = append(why, a.NoReserve)
 	}
 	rec.log.Info("create nodeclaim", "nodeclaim", a.Name, "nodepool", a.Pool.Name, "pods", len(names), "expected", len(a.Pods)-len(names), "type", a.Type, "types", len(a.Types),
-		"zone", a.Zone, "capacityType", a.CapacityType, "usdPerHour", formatUSD(a.PriceMicro), "reserved", a.Reserved, "why", string(a.Why.Code))
+		"zone", a.Zone, "capacityType", a.CapacityType, "usdPerHour", model.Dollars(a.PriceMicro), "reserved", a.Reserved, "why", string(a.Why.Code))
 	h, slots := &rec.claims, 0
 	for _, s := range a.Slots {
 		slots += s.Count
@@ -179,7 +176,7 @@ func (rec *recorder) recordUnused(now time.Time, out *decide.Output) {
 		rec.metrics.ours.unusedDollars.WithLabelValues(v.Pool.Name).Add(float64(v.Micro) / 1e6)
 		text := report.Sentence(v.Why)
 		rec.log.Warn("unused launch", "nodeclaim", v.Claim, "nodepool", v.Pool.Name, "group", v.Group, "pods", v.Owner, "cause", cause, "message", text,
-			"usd", formatUSD(v.Micro), "waves", v.Times)
+			"usd", model.Dollars(v.Micro), "waves", v.Times)
 		rec.cluster.Event("Pod", v.Pod.Namespace, v.Pod.Name, v.Pod.UID, true, "UnusedLaunch", "NodePool "+v.Pool.Name+": "+text)
 		rec.cluster.Event("NodePool", "", v.Pool.Name, v.Pool.UID, true, "UnusedLaunch", "Pods of "+v.Owner+": "+text)
 		rec.ledger.Add(ledger.Entry{At: now, Kind: "note", Subject: "nodepool/" + v.Pool.Name, Why: []plan.Reason{v.Why}, Outcome: "UnusedLaunch", Pods: []string{v.Pod.Key()}})

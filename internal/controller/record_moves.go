@@ -11,6 +11,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -29,7 +30,7 @@ func (rec *recorder) recordMoves(now time.Time, out *decide.Output) {
 			why.Code = m.Cause
 		}
 		rec.log.Info("disruption command", "command", m.ID, "why", string(m.Cause), "nodes", len(m.Candidates), "replacements", len(m.Replacements), "pods", pods, "podsOnExistingNodes", m.PodsOnExisting,
-			"usdPerHourBefore", formatUSD(m.OldMicroPerHour), "usdPerHourAfter", formatUSD(m.NewMicroPerHour), "usdOnce", formatUSD(m.CostMicro), "candidates", m.Batch.Candidates, "together", m.Batch.Commands, "usdPerHourSaved", formatUSD(m.Batch.SavingMicroPerHour), "usdPerHourSavedBound", formatUSD(m.Batch.SavingBoundMicroPerHour),
+			"usdPerHourBefore", model.Dollars(m.OldMicroPerHour), "usdPerHourAfter", model.Dollars(m.NewMicroPerHour), "usdOnce", model.Dollars(m.CostMicro), "candidates", m.Batch.Candidates, "together", m.Batch.Commands, "usdPerHourSaved", model.Dollars(m.Batch.SavingMicroPerHour), "usdPerHourSavedBound", model.Dollars(m.Batch.SavingBoundMicroPerHour),
 			"names", names)
 		command := &ledger.Command{Nodes: len(m.Candidates), Replacements: len(m.Replacements), Saved: m.SavingMicroPerHour(), Cost: m.CostMicro}
 		rec.commands[m.ID] = command
@@ -42,9 +43,9 @@ func (rec *recorder) recordMoves(now time.Time, out *decide.Output) {
 			}
 			rec.ledger.Add(ledger.Entry{At: now, Kind: "move", Command: command, Subject: "node/" + u.Node.Name, Why: []plan.Reason{own}, Pods: keys, Related: append([]string{"nodeclaim/" + u.Claim.Name}, deploymentsOf(u.Pods)...),
 				Type: u.Node.Labels["node.kubernetes.io/instance-type"], Micro: u.PriceMicro, Before: rec.claims.cost, After: rec.claims.cost})
-			text := fmt.Sprintf("%s: removing %d nodes, launching %d; $%s/h becomes $%s/h", m.Cause, len(m.Candidates), len(m.Replacements), formatUSD(m.OldMicroPerHour), formatUSD(m.NewMicroPerHour))
+			text := fmt.Sprintf("%s: removing %d nodes, launching %d; $%s/h becomes $%s/h", m.Cause, len(m.Candidates), len(m.Replacements), model.Dollars(m.OldMicroPerHour), model.Dollars(m.NewMicroPerHour))
 			if all := m.Batch; all.SavingBoundMicroPerHour > 0 {
-				text += fmt.Sprintf("; with all commands that start now $%s/h are saved, of at most $%s/h that evicting %d pods could save", formatUSD(all.SavingMicroPerHour), formatUSD(all.SavingBoundMicroPerHour), all.Evictions)
+				text += fmt.Sprintf("; with all commands that start now $%s/h are saved, of at most $%s/h that evicting %d pods could save", model.Dollars(all.SavingMicroPerHour), model.Dollars(all.SavingBoundMicroPerHour), all.Evictions)
 			}
 			rec.cluster.Event("NodeClaim", "", u.Claim.Name, u.Claim.UID, false, "DisruptionLaunching", text)
 			if m.Cause == plan.Underutilized && u.Pool.ConsolidationPolicy == "Balanced" {

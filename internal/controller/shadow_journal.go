@@ -110,9 +110,9 @@ func (s *shadow) decideCommand(now time.Time, m *decide.StartedCommand) {
 		} else {
 			saving = 0
 		}
-		text := fmt.Sprintf("remove it: %s, saves $%s an hour", m.Cause, formatUSD(saving))
+		text := fmt.Sprintf("remove it: %s, saves $%s an hour", m.Cause, model.Dollars(saving))
 		if len(m.Replacements) > 0 {
-			text = fmt.Sprintf("replace it: %s, %d nodes become %d, saves $%s an hour", m.Cause, len(m.Candidates), len(m.Replacements), formatUSD(saving))
+			text = fmt.Sprintf("replace it: %s, %d nodes become %d, saves $%s an hour", m.Cause, len(m.Candidates), len(m.Replacements), model.Dollars(saving))
 		}
 		s.decideDisruption(now, u.Claim.UID, shadowDisruption{command: m.ID, claim: u.Claim.Name, node: u.Node.Name, text: text, micro: saving})
 	}
@@ -423,5 +423,5 @@ func dollars(micro int64) float64 { return float64(micro) / 1e6 }
 
 // describeNode says what a node is, for people.
 func describeNode(k nodeKind, zone string, micro int64) string {
-	return fmt.Sprintf("%s (%s) of NodePool %s in %s, $%s an hour", k.instanceType, k.capacityType, k.pool, zone, formatUSD(micro))
+	return fmt.Sprintf("%s (%s) of NodePool %s in %s, $%s an hour", k.instanceType, k.capacityType, k.pool, zone, model.Dollars(micro))
 }

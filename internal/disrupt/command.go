@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
@@ -100,7 +101,4 @@ func BalancedScore(why plan.Reason) (pool string, score float64, ok bool) {
 	return pool, score, ok && err == nil
 }
 
-// formatDollars writes micro-dollars as dollars with four decimals.
-func formatDollars(micro int64) string {
-	return "$" + strconv.FormatFloat(float64(micro)/1e6, 'f', 4, 64)
-}
+func formatDollars(micro int64) string { return "$" + model.Dollars(micro) }

@@ -336,9 +336,9 @@ func applyOffering(s *model.Snapshot, name string, ch plan.Change) error {
 				done[old] = &t
 				switch ch.Field {
 				case "price":
-					micro, err := parseUSD(ch.Value)
-					if err != nil {
-						return err
+					micro, ok := model.ParseDollars(ch.Value)
+					if !ok {
+						return fmt.Errorf("price %q: use a number of dollars", ch.Value)
 					}
 					o.PriceMicro = micro
 				case "available":
@@ -359,18 +359,6 @@ func applyOffering(s *model.Snapshot, name string, ch plan.Change) error {
 		return errAbsent
 	}
 	return nil
-}
-
-// formatUSD writes micro-dollars without loss, parseUSD reads them.
-func formatUSD(micro int64) string { return fmt.Sprintf("%d.%06d", micro/1e6, micro%1e6) }
-
-// parseUSD reads what formatUSD writes, in micro-dollars.
-func parseUSD(s string) (int64, error) {
-	whole, frac, ok := strings.Cut(s, ".")
-	if !ok || len(frac) != 6 {
-		return 0, fmt.Errorf("want dollars with six decimals")
-	}
-	return strconv.ParseInt(whole+frac, 10, 64)
 }
 
 // templateField is before the field of a pod in the template of its workload.

@@ -14,7 +14,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -46,10 +45,7 @@ func addFact(a *plan.Answer, name, value string) {
 	a.Facts = append(a.Facts, plan.Fact{Name: name, Value: value})
 }
 
-// formatDollars writes micro-dollars as $ and four decimals.
-func formatDollars(micro int64) string {
-	return "$" + strconv.FormatFloat(float64(micro)/1e6, 'f', 4, 64)
-}
+func formatDollars(micro int64) string { return "$" + model.Dollars(micro) }
 
 // Why says how an object stands now, what is in the way of what might become of it, what the alternatives would cost,
 // and what would have to change. The subject is pod/NAMESPACE/NAME, node/NAME, nodeclaim/NAME or nodepool/NAME. It decides nothing and

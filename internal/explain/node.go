@@ -464,7 +464,7 @@ func (ex *explanation) priceRemedy(in *disrupt.Input, u *disrupt.Candidate, e di
 	if price < 0 {
 		return nil
 	}
-	return &plan.Change{Object: most.Offering(), Field: "price", Op: plan.Set, Value: formatUSD(price)}
+	return &plan.Change{Object: most.Offering(), Field: "price", Op: plan.Set, Value: model.FormatMicro(price)}
 }
 
 // nodeWays are the ways a machine could go: by waiting, where every obstacle ends by itself, and by changes now.

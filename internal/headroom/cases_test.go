@@ -115,7 +115,7 @@ func (s *story) run(line string) {
 	case "record":
 		r := s.mem.LastWeek()
 		fmt.Fprintf(&s.out, "hits %d misses %d spared %d waited %d idle %d pod-minutes $%s\n", r.Hits, r.Misses,
-			r.SparedSeconds/60, r.WaitedSeconds/60, r.IdleSeconds/60, Dollars(r.Micro))
+			r.SparedSeconds/60, r.WaitedSeconds/60, r.IdleSeconds/60, model.Dollars(r.Micro))
 	default:
 		s.t.Fatalf("%q is no step", line)
 	}
@@ -288,7 +288,7 @@ func (s *story) look(from, to time.Time) {
 		if len(held) > 0 {
 			text = strings.Join(held, ", ")
 			if out.Priced {
-				text += " $" + Dollars(out.Micro) + "/h"
+				text += " $" + model.Dollars(out.Micro) + "/h"
 			}
 		}
 		if out.Limited != "" {

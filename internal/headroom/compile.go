@@ -205,8 +205,8 @@ func (h *Headroom) CheckWorkload(w *Workload) []Problem {
 	}
 	if most := h.Limits.MicroPerHour; most >= 0 {
 		if one, ok := w.Cost(1); ok && one > most {
-			problems = append(problems, invalid("spec.limits.dollarsPerHour", Dollars(most),
-				fmt.Sprintf("the cheapest node that holds one pod of %s costs $%s/h", w, Dollars(one)), remedy))
+			problems = append(problems, invalid("spec.limits.dollarsPerHour", model.Dollars(most),
+				fmt.Sprintf("the cheapest node that holds one pod of %s costs $%s/h", w, model.Dollars(one)), remedy))
 		}
 	}
 	return problems
@@ -222,9 +222,4 @@ func shortDuration(d time.Duration) string {
 		s = strings.TrimSuffix(s, "0m")
 	}
 	return s
-}
-
-// Dollars writes micro-dollars as dollars, with as many digits as matter.
-func Dollars(micro int64) string {
-	return strconv.FormatFloat(float64(micro)/1e6, 'f', 4, 64)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/forecast"
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // Status is all that there is to say of a Headroom after a look.
@@ -81,7 +82,7 @@ func (s *Status) heldText() string {
 	}
 	text := "room for " + strings.Join(parts, ", ")
 	if s.Output.Priced {
-		text += ", at most $" + Dollars(s.Output.Micro) + "/h,"
+		text += ", at most $" + model.Dollars(s.Output.Micro) + "/h,"
 	}
 	return text
 }
@@ -151,7 +152,7 @@ func (s *Status) record() string {
 		held = "would have been held"
 	}
 	return fmt.Sprintf("%d spikes met, %d missed; %d pod-minutes of waiting spared, %d waited; room for %d pod-minutes %s, $%s",
-		r.Hits, r.Misses, r.SparedSeconds/60, r.WaitedSeconds/60, r.IdleSeconds/60, held, Dollars(r.Micro))
+		r.Hits, r.Misses, r.SparedSeconds/60, r.WaitedSeconds/60, r.IdleSeconds/60, held, model.Dollars(r.Micro))
 }
 
 // Text says what an event tells.

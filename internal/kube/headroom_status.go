@@ -90,7 +90,7 @@ func headroomStatus(cur *dovetailv1alpha1.Headroom, s *headroom.Status, now time
 		LastWeek: apiRecord(s.Memory.LastWeek()),
 	}
 	if s.Output.Priced {
-		out.HeldDollarsPerHour = headroom.Dollars(s.Output.Micro)
+		out.HeldDollarsPerHour = model.Dollars(s.Output.Micro)
 	}
 	if n := s.Output.Next; n != nil {
 		out.NextWindow = &dovetailv1alpha1.HeadroomNextWindow{
@@ -130,7 +130,7 @@ func workloadStatus(d *headroom.Hold) dovetailv1alpha1.HeadroomWorkloadStatus {
 func apiRecord(r headroom.Record) dovetailv1alpha1.HeadroomRecord {
 	return dovetailv1alpha1.HeadroomRecord{
 		Hits: int32(r.Hits), Misses: int32(r.Misses), SparedPodMinutes: r.SparedSeconds / 60, WaitedPodMinutes: r.WaitedSeconds / 60,
-		IdlePodMinutes: r.IdleSeconds / 60, Dollars: headroom.Dollars(r.Micro),
+		IdlePodMinutes: r.IdleSeconds / 60, Dollars: model.Dollars(r.Micro),
 	}
 }
 

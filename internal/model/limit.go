@@ -75,11 +75,6 @@ func (l *CapacityLimit) IsUnlimited() bool {
 // IsLimited says whether the limit bounds a resource.
 func (l *CapacityLimit) IsLimited(d Dim) bool { return int(d) < len(l.HasMost) && l.HasMost[d] }
 
-// FormatMicro writes micro-dollars as dollars without their sign, as ParseDollars reads them.
-func FormatMicro(micro int64) string {
-	return strconv.FormatFloat(float64(micro)/1e6, 'f', -1, 64)
-}
-
 // LimitShortage says of what a limit allows no more, how much was wanted, and how much of it is used.
 type LimitShortage struct {
 	Key        string // the resource, "nodes" or DollarsPerHour

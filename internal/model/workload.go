@@ -4,8 +4,6 @@
 package model
 
 import (
-	"math"
-	"strconv"
 	"strings"
 )
 
@@ -57,19 +55,6 @@ const (
 	AnnotationRestartCost = "dovetail.sh/restart-cost"
 )
 
-// maxUSD is the highest amount that can be given. No saving reaches it, and sums of many stay far from overflow.
-const maxUSD = 1e6
-
 // ParseRestartCost reads a value of AnnotationRestartCost, a decimal number of dollars from 0 to 1000000 such as "0.05", and returns it in
 // micro-dollars. ok is false where the value is anything else, the empty string included.
 func ParseRestartCost(value string) (micro int64, ok bool) { return ParseDollars(value) }
-
-// ParseDollars reads a decimal number of dollars from 0 to 1000000, such as "0.05", and returns it in micro-dollars. ok is false
-// where the value is anything else, the empty string included.
-func ParseDollars(value string) (micro int64, ok bool) {
-	usd, err := strconv.ParseFloat(value, 64)
-	if err != nil || !(usd >= 0 && usd <= maxUSD) {
-		return 0, false
-	}
-	return int64(math.Round(usd * 1e6)), true
-}

@@ -6,8 +6,6 @@ package report
 import (
 	"encoding/json"
 	"io"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -138,12 +136,7 @@ type dollars int64
 
 // MarshalJSON implements json.Marshaler.
 func (d dollars) MarshalJSON() ([]byte, error) {
-	sign, v := "", int64(d)
-	if v < 0 {
-		sign, v = "-", -v
-	}
-	frac := strconv.FormatInt(1_000_000+v%1_000_000, 10)[1:]
-	return []byte(strings.TrimSuffix(strings.TrimRight(sign+strconv.FormatInt(v/1_000_000, 10)+"."+frac, "0"), ".")), nil
+	return []byte(model.FormatMicro(int64(d))), nil
 }
 
 func names(pods []*model.Pod) []string {

@@ -68,13 +68,8 @@ type Standing struct {
 	Pods []*model.Pod // by namespace and name
 }
 
-// usd writes dollars an hour to four digits, more where those would say nothing.
-func usd(micro int64) string {
-	if micro != 0 && micro < 100 {
-		return "$" + strconv.FormatFloat(float64(micro)/1e6, 'f', 6, 64)
-	}
-	return "$" + strconv.FormatFloat(float64(micro)/1e6, 'f', 4, 64)
-}
+// usd writes micro-dollars with a dollar sign.
+func usd(micro int64) string { return "$" + model.Dollars(micro) }
 
 // price marks a modelled price.
 func price(micro int64, modelled bool) string {

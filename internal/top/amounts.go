@@ -35,23 +35,6 @@ func ageText(d time.Duration) string {
 	return strconv.FormatInt(seconds/86400, 10) + "d"
 }
 
-// dollars writes micro-dollars: $0.0765, $12.34, $1,234.
-func dollars(micro int64) string {
-	switch {
-	case micro < 10_000_000:
-		s := strconv.FormatInt(10_000+(micro+50)/100%10_000, 10)
-		return "$" + strconv.FormatInt((micro+50)/1_000_000, 10) + "." + s[1:]
-	case micro < 1_000_000_000:
-		cents := (micro + 5_000) / 10_000
-		return "$" + strconv.FormatInt(cents/100, 10) + "." + strconv.FormatInt(100+cents%100, 10)[1:]
-	}
-	s := strconv.FormatInt((micro+500_000)/1_000_000, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return "$" + s
-}
-
 // cores writes milli-cores as cores: 0.5, 12.3, 1234.
 func cores(milli int64) string {
 	if milli >= 100_000 || milli%1000 == 0 {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 func byText[R any](of func(*R) string) func(a, b *R) int {
@@ -53,9 +55,9 @@ func orDash(s string) string {
 
 func priceText(micro int64, modelled bool) string {
 	if modelled {
-		return "~" + dollars(micro)
+		return "~" + model.ShortDollars(micro)
 	}
-	return dollars(micro)
+	return model.ShortDollars(micro)
 }
 
 // nodeColumns are those of the nodes' table; use is shown where metrics-server says it.

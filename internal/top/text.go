@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // textDecisions is how many decisions the text shows; the JSON has all that a View holds.
@@ -59,8 +61,7 @@ func Text(w io.Writer, v *View, l *Look) error {
 type money int64
 
 func (m money) MarshalJSON() ([]byte, error) {
-	s := strconv.FormatFloat(float64(m)/1e6, 'f', 6, 64)
-	return []byte(strings.TrimSuffix(strings.TrimRight(s, "0"), ".")), nil
+	return []byte(model.FormatMicro(int64(m))), nil
 }
 
 type wireAmounts struct {
