@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -158,6 +159,28 @@ func TestImports(t *testing.T) {
 	}
 	if checked == 0 {
 		t.Fatal("no import between rooms was checked")
+	}
+}
+
+// The product binary links nothing that only the sandbox and tests need.
+func TestNotLinked(t *testing.T) {
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/dovetail")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("list what cmd/dovetail links: %v", err)
+	}
+	linked := strings.Fields(string(out))
+	if !slices.Contains(linked, module+"/internal/cli") {
+		t.Fatalf("cmd/dovetail does not link internal/cli: the list of %d packages is wrong", len(linked))
+	}
+	for _, name := range NotLinked {
+		if _, err := os.Stat(filepath.Join(root, "internal", filepath.FromSlash(name))); err != nil {
+			t.Errorf("NotLinked: %v", err)
+		}
+		if slices.Contains(linked, module+"/internal/"+name) {
+			t.Errorf("cmd/dovetail links internal/%s, which only the sandbox and tests may", name)
+		}
 	}
 }
 

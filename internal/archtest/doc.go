@@ -32,7 +32,7 @@ api, cloud, cloud/catalog < cloud/kwok, cloud/aws
 cloud/simulated < cloud/aws/awstest
 plan, ledger < report
 decide, verify, state, cloud, report < controller
-controller, kube, prometheus, cloud/simulated, cloud/kwok, cloud/aws, cloud/aws/awstest, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd
+controller, kube, prometheus, cloud/kwok, cloud/aws, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd
 testwait < cloud/cloudtest
 casetest
 `
@@ -53,6 +53,9 @@ var Banned = map[string]string{
 	"crypto/rand":  "randomness is an input, never a source of the room's own",
 	"unsafe":       "nothing here is worth it",
 }
+
+// NotLinked are packages that the product binary does not link, not even through others: simulated clouds and what only tests need.
+var NotLinked = []string{"cloud/simulated", "cloud/aws/awstest", "cloud/cloudtest", "casetest", "testwait"}
 
 // KubernetesOnly may be imported by these rooms alone.
 var KubernetesOnly = map[string][]string{

@@ -330,3 +330,11 @@ func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
+
+// loadCatalog returns the instance types of a file, or the built-in ones.
+func loadCatalog(file string) (*catalog.Catalog, error) {
+	if file == "" {
+		return catalog.Builtin()
+	}
+	return catalog.Load(file)
+}

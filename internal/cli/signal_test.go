@@ -75,28 +75,23 @@ func TestSignalWhileStarting(t *testing.T) {
 		"contexts: [{name: a, context: {cluster: a}}]\ncurrent-context: a\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{
-		{"controller", "--machines", "http://127.0.0.1:1", "--log-level", "error"},
-		{"machines", "--journal", filepath.Join(t.TempDir(), "journal")},
-	} {
-		var errs bytes.Buffer
-		cmd := exec.CommandContext(testwait.Context(t), "dovetail", append(args, "--kubeconfig", kubeconfig)...)
-		cmd.Stderr = &errs
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		asked, err := deaf.Accept()
-		if err != nil {
-			t.Fatalf("%s did not ask its API server: %v; it said %q", args[0], err, errs.String())
-		}
-		defer asked.Close()
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-		var e *exec.ExitError
-		if err := cmd.Wait(); !errors.As(err, &e) || e.ExitCode() != 143 || errs.String() != "dovetail: terminated (SIGTERM)\n" {
-			t.Errorf("%s ended with %v and said %q", args[0], err, errs.String())
-		}
+	var errs bytes.Buffer
+	cmd := exec.CommandContext(testwait.Context(t), "dovetail", "controller", "--machines", "http://127.0.0.1:1", "--log-level", "error", "--kubeconfig", kubeconfig)
+	cmd.Stderr = &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	asked, err := deaf.Accept()
+	if err != nil {
+		t.Fatalf("it did not ask its API server: %v; it said %q", err, errs.String())
+	}
+	defer asked.Close()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	var e *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &e) || e.ExitCode() != 143 || errs.String() != "dovetail: terminated (SIGTERM)\n" {
+		t.Errorf("it ended with %v and said %q", err, errs.String())
 	}
 }
 

@@ -8,7 +8,7 @@
 //     serves a live cluster and manifests in files.
 //   - Watch feeds a State. It keeps no pods: a pod is translated when it arrives and its API object is dropped.
 //   - Actor does what a plan says, one method an action, each idempotent, with errors sorted by what the caller should do next.
-//   - Events, Provisioners, Lead and NodeMaker are the rest of the house's dealings with the API server.
+//   - Events, Provisioners and Lead are the rest of the house's dealings with the API server.
 //
 // It never decides anything: which claim, which pod, whether at all, is in the action. It never imports a provider.
 //
