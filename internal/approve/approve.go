@@ -40,9 +40,6 @@ type Decision struct {
 	GaveUp bool
 }
 
-// Panic is the key of the reason for what is withheld because deciding on it panics.
-const Panic = "panic"
-
 // Refused is a part of a plan that is left out, and why.
 type Refused struct {
 	decide.Withheld
@@ -155,7 +152,7 @@ func whatIf(without func(*model.Snapshot, time.Time, decide.Policy, []decide.Wit
 	case d.Fault != nil && !d.Isolated:
 		return d.Output, fmt.Errorf("planning failed: %v", d.Fault)
 	case d.GaveUp:
-		return d.Output, fmt.Errorf("the plan failed verification: %s", d.Refused[len(d.Refused)-1].Why.Have)
+		return d.Output, fmt.Errorf("the plan failed verification: %s", plan.DetailOf[plan.OfPlanRefused](d.Refused[len(d.Refused)-1].Why).Said)
 	}
 	return d.Output, nil
 }
@@ -189,11 +186,11 @@ func claimsOf(moves []RefusedMove) (uids []string) {
 
 // reasonOf is what verify has against the plan for pods.
 func reasonOf(o Opinion) plan.Reason {
-	r := plan.Reason{Code: plan.PlanRefused, Have: o.Demand.Error()}
+	why := plan.OfPlanRefused{Said: plan.Words(o.Demand.Error())}
 	if len(o.Violations) > 0 {
-		r.Key = string(o.Violations[0].Rule)
+		why.Rule = string(o.Violations[0].Rule)
 	}
-	return r
+	return plan.Reason{Code: plan.PlanRefused, Detail: why}
 }
 
 // leftOut is what was left out in this step, and in which round.
@@ -248,7 +245,7 @@ func (l *leftOut) choose(found []verify.Violation, out *decide.Output, round int
 // NodeClaim, the NodePool; or the pods of the node, all pods that ask for the same.
 func unitsOf(v verify.Violation, out *decide.Output) (units []Refused) {
 	add := func(unit, pool string, pods ...*model.Pod) {
-		why := plan.Reason{Code: plan.PlanRefused, Key: string(v.Rule), Have: v.Detail, Pool: pool}
+		why := plan.Reason{Code: plan.PlanRefused, Pool: pool, Detail: plan.OfPlanRefused{Rule: string(v.Rule), Said: plan.Words(v.Detail)}}
 		own := pool
 		if unit != "nodepool" {
 			own = ""

@@ -77,7 +77,7 @@ func TestIsolate(t *testing.T) {
 			return slices.ContainsFunc(w.Pods, func(p *model.Pod) bool { return p.Name == "9" })
 		})
 	})
-	if len(parts) != 1 || len(parts[0].Pods) != 1 || parts[0].Pods[0].Name != "9" || !strings.Contains(parts[0].Why.Have, "index out of range") {
+	if len(parts) != 1 || len(parts[0].Pods) != 1 || parts[0].Pods[0].Name != "9" || !strings.Contains(string(plan.DetailOf[plan.OfPlanRefused](parts[0].Why).Said), "index out of range") {
 		t.Errorf("found %+v, want the pods of one class", parts)
 	}
 	if parts := isolate(snap, "", func([]decide.Withheld) bool { return true }); parts != nil {
@@ -117,7 +117,7 @@ func TestWhatIfLeavesOut(t *testing.T) {
 	if d := got["sound"]; d.Outcome != plan.OnNew {
 		t.Errorf("the pod of the other NodePool: %+v, want a new node", d)
 	}
-	if d := got["faulty"]; d.Outcome != plan.Refused || len(d.Reasons) != 1 || d.Reasons[0].Code != plan.PlanRefused || d.Reasons[0].Pool != "faulty" || d.Reasons[0].Have == "" {
+	if d := got["faulty"]; d.Outcome != plan.Refused || len(d.Reasons) != 1 || d.Reasons[0].Code != plan.PlanRefused || d.Reasons[0].Pool != "faulty" || plan.DetailOf[plan.OfPlanRefused](d.Reasons[0]).Said == "" {
 		t.Errorf("the pod of the faulty NodePool: %+v, want %s", d, plan.PlanRefused)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // isolate finds the NodePools, or else the classes of pods, without which deciding does not panic; nil if there are none.
 // fails reports whether deciding panics though parts are withheld.
 func isolate(snap *model.Snapshot, fault any, fails func([]decide.Withheld) bool) []Refused {
-	why := plan.Reason{Code: plan.PlanRefused, Key: Panic, Have: fmt.Sprint(fault)}
+	why := plan.Reason{Code: plan.PlanRefused, Detail: plan.OfPlanRefused{Rule: plan.Panic, Said: plan.Words(fmt.Sprint(fault))}}
 	var pools []Refused
 	for _, p := range snap.Pools {
 		own := why

@@ -49,7 +49,7 @@ func (aa *actionAnswers) answerBind(a plan.Bind) func(*state.State, error) {
 		why := a.Why
 		if errors.Is(err, plan.ErrInvalid) { // kube-scheduler may still be let to
 			s.Overlay.RefuseBinding(pod, a.UID)
-			why = plan.Reason{Code: plan.BindingRefused, Pool: a.Why.Pool, Subject: "pod/" + pod, Have: err.Error()}
+			why = plan.Reason{Code: plan.BindingRefused, Pool: a.Why.Pool, Subject: plan.ObjectOf("pod", pod), Have: err.Error()}
 		}
 		if hasDoneNothing(err) {
 			s.Overlay.DropBinding(pod, a.UID)
@@ -67,7 +67,7 @@ func (aa *actionAnswers) answerTolerate(a plan.Tolerate) func(*state.State, erro
 			why := a.Why
 			if errors.Is(err, plan.ErrInvalid) { // its room is kept for nobody then, and waits for nobody
 				s.Overlay.RefuseToleration(pod, a.UID)
-				why = plan.Reason{Code: plan.PatchRefused, Pool: a.Why.Pool, Subject: a.Why.Subject}
+				why = plan.Reason{Code: plan.PatchRefused, Pool: a.Why.Pool, Subject: plan.Object(a.Why.Subject)}
 			}
 			aa.recorder.recordFailure("tolerate", "pod/"+pod, why, err)
 		}

@@ -21,7 +21,7 @@ func (c *Controller) writeBufferStatuses(ctx context.Context, now time.Time, sta
 	for i := range states {
 		b := states[i].Buffer
 		a := plan.UpdateBuffer{Namespace: b.Namespace, Buffer: b.Name, UID: b.UID, Conditions: bufferConditions(&states[i]), Replicas: -1,
-			TemplateName: b.TemplateName, TemplateGeneration: b.TemplateGeneration, Why: plan.Reason{Code: plan.HeldForBuffer, Subject: "capacitybuffer/" + b.Key()}}
+			TemplateName: b.TemplateName, TemplateGeneration: b.TemplateGeneration, Why: plan.Reason{Code: plan.HeldForBuffer, Subject: plan.ObjectOf("capacitybuffer", b.Key())}}
 		if b.Like != nil {
 			a.Replicas = states[i].Wanted
 		}

@@ -439,7 +439,7 @@ func (c *Controller) noteFault(now time.Time, d *approve.Decision) {
 		return
 	}
 	for _, x := range d.Refused {
-		if x.Why.Key != approve.Panic {
+		if plan.DetailOf[plan.OfPlanRefused](x.Why).Rule != plan.Panic {
 			continue
 		}
 		c.Metrics.countRefusedPart(x.Unit, x.Why.Pool)

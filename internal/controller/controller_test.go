@@ -386,7 +386,7 @@ func TestWhatIsRefusedIsRepeatedRarely(t *testing.T) {
 		}
 		told := false
 		for _, e := range b.c.Ledger.Entries(nil) {
-			told = told || strings.Contains(e.Why[0].Have, "spec.x")
+			told = told || strings.Contains(e.Why[0].Fields().Have, "spec.x")
 		}
 		if !told {
 			t.Error("the ledger does not say why")

@@ -199,14 +199,14 @@ func (ge *groupEvents) tellNotTriggered(d plan.PodDecision) {
 // keeps a node from being launched, where the reasons say so.
 func (ge *groupEvents) tellTotalNodes(reasons []plan.Reason) {
 	i := slices.IndexFunc(reasons, func(r plan.Reason) bool {
-		return r.Code == plan.SharedLimit && r.Subject == model.ClusterLimits && r.Key == "nodes"
+		short := plan.DetailOf[plan.OfSharedLimit](r)
+		return short.Limit == model.ClusterLimits && short.Resource == "nodes"
 	})
 	if i < 0 || ge.toldTotalNodes {
 		return
 	}
 	ge.toldTotalNodes = true
-	_, most, _ := strings.Cut(reasons[i].Have, " of ")
-	ge.tellStatus(true, "MaxNodesTotalReached", "Max total nodes in cluster reached: "+most)
+	ge.tellStatus(true, "MaxNodesTotalReached", fmt.Sprint("Max total nodes in cluster reached: ", plan.DetailOf[plan.OfSharedLimit](reasons[i]).Most))
 }
 
 // countCauses says how many node groups are of no use to a pod for which cause, the most frequent first: "2 Insufficient
@@ -239,7 +239,7 @@ func (ge *groupEvents) countCauses(reasons []plan.Reason) string {
 func groupCause(r plan.Reason) string {
 	switch r.Code {
 	case plan.Resource, plan.CameShort, plan.ShortAgain:
-		return "Insufficient " + cmp.Or(r.Key, "resources")
+		return "Insufficient " + cmp.Or(string(plan.DetailOf[plan.OfSize](r).Resource), "resources")
 	case plan.Taint:
 		return "node(s) had untolerated taint"
 	case plan.Requirement, plan.NoInstanceType, plan.NodeName:
@@ -255,7 +255,7 @@ func groupCause(r plan.Reason) string {
 	case plan.VolumeTopology:
 		return "node(s) had volume node affinity conflict"
 	case plan.VolumeClaim:
-		return r.Have
+		return string(plan.DetailOf[plan.OfVolumeClaim](r).Said)
 	case plan.VolumeStorage:
 		return "node(s) did not have enough free storage"
 	case plan.VolumeLimit:
@@ -269,10 +269,11 @@ func groupCause(r plan.Reason) string {
 	case plan.Limit:
 		return "max limit reached"
 	case plan.SharedLimit:
-		if r.Key == "nodes" {
+		short := plan.DetailOf[plan.OfSharedLimit](r).Resource
+		if short == "nodes" {
 			return "max total nodes in cluster reached"
 		}
-		return "max cluster " + cmp.Or(r.Key, "resources") + " limit reached"
+		return "max cluster " + cmp.Or(string(short), "resources") + " limit reached"
 	}
 	return string(r.Code)
 }

@@ -37,7 +37,7 @@ func (c *Controller) writeQuotaStatuses(ctx context.Context, now time.Time, s *m
 // tells, and whether it holds.
 func quotaStatus(l *model.CapacityLimit, s *model.Snapshot) plan.UpdateQuota {
 	q := l.Quota
-	a := plan.UpdateQuota{Quota: q.Name, UID: q.UID, Generation: q.Generation, Used: map[string]string{}, Why: plan.Reason{Code: plan.SharedLimit, Subject: l.Name}}
+	a := plan.UpdateQuota{Quota: q.Name, UID: q.UID, Generation: q.Generation, Used: map[string]string{}, Why: plan.Reason{Code: plan.SharedLimit, Detail: plan.OfSharedLimit{Limit: l.Name}}}
 	a.Conditions = map[string]model.Condition{
 		quotaValid:      {Status: "True", Reason: "Valid", Message: "The quota holds."},
 		quotaReconciled: {Status: "True", Reason: "ReconciliationSucceeded", Message: "What the nodes have is counted."},

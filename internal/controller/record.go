@@ -294,8 +294,8 @@ func (rec *recorder) recordEvict(now time.Time, a plan.Evict) {
 
 // recordBlockedDrain tells who refuses the eviction of a pod, of each node and budget once in a while.
 func (rec *recorder) recordBlockedDrain(now time.Time, a plan.Evict, err error) {
-	why := plan.Reason{Code: plan.EvictionRefused, Pool: a.Why.Pool, Subject: "pod/" + a.Namespace + "/" + a.Pod, Have: err.Error()}
-	key := why.Subject
+	why := plan.Reason{Code: plan.EvictionRefused, Pool: a.Why.Pool, Subject: plan.ObjectOf("pod", a.Namespace+"/"+a.Pod), Have: err.Error()}
+	key := string(why.Subject)
 	var by *plan.BudgetBlocks
 	if errors.As(err, &by) {
 		why.Code, why.Key, why.Have = plan.DisruptionBudgetPDB, by.Budget, ""

@@ -32,14 +32,15 @@ func (rec *recorder) recordRefused(now time.Time, d *approve.Decision) {
 	}
 	verified := false
 	for _, x := range d.Refused {
+		why := plan.DetailOf[plan.OfPlanRefused](x.Why)
 		rec.metrics.countRefusedPart(x.Unit, x.Why.Pool)
-		e := ledger.Entry{At: now, Kind: "verify", Subject: "plan", Outcome: "refused: " + x.Why.Have}
+		e := ledger.Entry{At: now, Kind: "verify", Subject: "plan", Outcome: "refused: " + string(why.Said)}
 		var names []string
 		for _, p := range x.Pods {
 			names = append(names, p.Key())
 		}
 		e.Pods = names
-		if x.Why.Key != "" {
+		if why.Rule != "" {
 			e.Why = []plan.Reason{x.Why}
 		}
 		if x.Why.Pool != "" {
@@ -47,11 +48,11 @@ func (rec *recorder) recordRefused(now time.Time, d *approve.Decision) {
 		}
 		rec.ledger.Add(e)
 		const most = 5
-		rec.log.Error("part of the plan failed verification: it is not done; this is a bug in Dovetail", "unit", x.Unit, "nodepool", x.Why.Pool, "rule", x.Why.Key,
-			"violation", x.Why.Have, "pods", len(names), "names", names[:min(most, len(names))])
+		rec.log.Error("part of the plan failed verification: it is not done; this is a bug in Dovetail", "unit", x.Unit, "nodepool", x.Why.Pool, "rule", why.Rule,
+			"violation", why.Said, "pods", len(names), "names", names[:min(most, len(names))])
 		if x.Pool != "" {
 			if p := rec.state.Pools.FindPool(x.Pool); p != nil {
-				rec.cluster.Event("NodePool", "", x.Pool, p.UID, true, "PlanRefused", fmt.Sprintf("Nothing is launched for a while: the plan failed verification (%s: %s), a bug in Dovetail", x.Why.Key, x.Why.Have))
+				rec.cluster.Event("NodePool", "", x.Pool, p.UID, true, "PlanRefused", fmt.Sprintf("Nothing is launched for a while: the plan failed verification (%s: %s), a bug in Dovetail", why.Rule, why.Said))
 			}
 		}
 		verified = true

@@ -15,13 +15,13 @@ import (
 func (ix *index) bindRefusal(p *model.Pod) plan.Reason {
 	c := p.Class
 	refuse := func(key, have string) plan.Reason {
-		return plan.Reason{Code: plan.NotBindable, Subject: "pod/" + p.Key(), Key: key, Have: have}
+		return plan.Reason{Code: plan.NotBindable, Subject: plan.ObjectOf("pod", p.Key()), Key: key, Have: have}
 	}
 	switch {
 	case ix.pol.Landing != LandBind:
 		return refuse("--landing", string(ix.pol.Landing))
 	case p.Unbindable:
-		return plan.Reason{Code: plan.BindingRefused, Subject: "pod/" + p.Key()}
+		return plan.Reason{Code: plan.BindingRefused, Subject: plan.ObjectOf("pod", p.Key())}
 	case !slices.Contains(ix.pol.LandingSchedulers, c.Scheduler):
 		return refuse("spec.schedulerName", c.Scheduler)
 	case len(c.Unsolved) > 0:
@@ -70,15 +70,15 @@ func (ix *index) reservationRefusal(pool *model.NodePool, requests model.Resourc
 		return plan.Reason{Code: plan.StartupTaints, Pool: pool.Name, Key: pool.StartupTaints[0].Key}
 	}
 	strict := false
-	why := plan.Reason{Code: plan.TolerateAll, Pool: pool.Name, Subject: "pod/" + pods[0].Key()}
+	why := plan.Reason{Code: plan.TolerateAll, Pool: pool.Name, Subject: plan.ObjectOf("pod", pods[0].Key())}
 	for _, p := range pods {
 		for _, s := range p.Class.Spread {
 			if s.Hard && s.HonorTaints && s.MinDomains > 0 {
-				return plan.Reason{Code: plan.SpreadTaints, Pool: pool.Name, Subject: "pod/" + p.Key(), Key: s.TopologyKey}
+				return plan.Reason{Code: plan.SpreadTaints, Pool: pool.Name, Subject: plan.ObjectOf("pod", p.Key()), Key: s.TopologyKey}
 			}
 		}
 		if p.Unreservable && ix.bindRefusal(p).Code != "" {
-			why = plan.Reason{Code: plan.PatchRefused, Pool: pool.Name, Subject: "pod/" + p.Key()}
+			why = plan.Reason{Code: plan.PatchRefused, Pool: pool.Name, Subject: plan.ObjectOf("pod", p.Key())}
 			continue
 		}
 		strict = strict || !p.Class.ToleratesEverything()

@@ -64,11 +64,11 @@ func (pb *podBinding) admitPods() {
 		case pb.bindRefusal(a.pod).Code == "" && !a.held.isContested(intruders):
 			if n := a.held.node; n != nil && pb.nodeAcceptsClass(n, c, a.pod.Class) {
 				pb.addAction(plan.Bind{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Node: n.Name, Claim: c.Name,
-					Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: c.Name}})
+					Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: plan.ObjectOf("", c.Name)}})
 			}
 		case !a.pod.Unreservable && !slices.Contains(a.pod.Reservations, c.Name) && !a.held.slotIsLoose(pb.slotKeyOf(a.pod)):
 			pb.addAction(plan.Tolerate{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Claim: c.Name,
-				Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: c.Name}})
+				Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: plan.ObjectOf("", c.Name)}})
 		}
 	}
 }

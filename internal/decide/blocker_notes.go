@@ -63,17 +63,17 @@ func (bn *blockerNotes) add() {
 		m := bn.commands.byID[id]
 		for _, c := range m.replacements {
 			if len(m.candidates) > 0 && m.deleting == 0 && !c.Is(lifecycle.Initialized) && c.UID != "" {
-				bn.addNote(plan.Note{Event: "DisruptionWaitingReadiness", Kind: "NodeClaim", Name: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "nodeclaim/" + c.Name,
+				bn.addNote(plan.Note{Event: "DisruptionWaitingReadiness", Kind: "NodeClaim", Name: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name),
 					Command: id, Want: lifecycle.Initialized}})
 			}
 		}
 	}
 	for _, p := range bn.s.Pools {
-		bn.noteRestartCost(plan.Note{Kind: "NodePool", Name: p.Name, UID: p.UID, Why: plan.Reason{Pool: p.Name, Subject: "nodepool/" + p.Name}}, p.RestartCost)
+		bn.noteRestartCost(plan.Note{Kind: "NodePool", Name: p.Name, UID: p.UID, Why: plan.Reason{Pool: p.Name, Subject: plan.ObjectOf("nodepool", p.Name)}}, p.RestartCost)
 	}
 	for _, n := range bn.s.Nodes {
 		for _, p := range n.Pods {
-			bn.noteRestartCost(plan.Note{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Why: plan.Reason{Subject: "pod/" + p.Key()}}, p.RestartCost)
+			bn.noteRestartCost(plan.Note{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Why: plan.Reason{Subject: plan.ObjectOf("pod", p.Key())}}, p.RestartCost)
 			if p.DoNotDisrupt != "" && p.DoNotDisrupt != "true" {
 				bn.notePodHold(n, p)
 			}
@@ -83,7 +83,7 @@ func (bn *blockerNotes) add() {
 
 // notePodHold says until when a pod keeps its node, and when what it says about that can't be read.
 func (bn *blockerNotes) notePodHold(n *model.Node, p *model.Pod) {
-	note := plan.Note{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Why: plan.Reason{Code: plan.PodDoNotDisrupt, Subject: "pod/" + p.Key(), Key: disrupt.DoNotDisrupt, Have: p.DoNotDisrupt}}
+	note := plan.Note{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Why: plan.Reason{Code: plan.PodDoNotDisrupt, Subject: plan.ObjectOf("pod", p.Key()), Key: disrupt.DoNotDisrupt, Have: p.DoNotDisrupt}}
 	d, err := time.ParseDuration(p.DoNotDisrupt)
 	switch held, until := p.Held(bn.now); {
 	case err != nil || d <= 0:

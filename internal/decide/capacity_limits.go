@@ -463,10 +463,12 @@ func (pu *purchases) limitReached(a *plan.CreateClaim) (plan.Reason, bool) {
 			continue
 		}
 		if name, ok := uncounted[i]; ok {
-			return plan.Reason{Code: plan.PoolNotReady, Pool: a.Pool.Name, Subject: "nodepool/" + name}, true
+			return plan.Reason{Code: plan.PoolNotReady, Pool: a.Pool.Name, Detail: plan.OfPoolNotReady{NodePool: name}}, true
 		}
 		if x, short := u.Shortage(pu.s.ResourceNames, coming.size(), coming.dearest()); short {
-			return plan.Reason{Code: plan.SharedLimit, Pool: a.Pool.Name, Subject: u.Name, Key: x.Key, Want: x.Want, Have: x.Have}, true
+			r := plan.ShortOfLimit(u.Name, x)
+			r.Pool = a.Pool.Name
+			return r, true
 		}
 	}
 	return plan.Reason{}, false

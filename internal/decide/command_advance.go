@@ -187,10 +187,10 @@ func (dc *disruptionCommands) abortCause(m *command) (code plan.Code, why string
 				}
 			case plan.GroupMinimum:
 				if x := dc.candidates.guard.NodeGroups[u.NodeGroup()]; x.Staying < x.MinSize { // without what goes; the minimum has been raised since
-					return plan.Aborted, string(r.Code) + " " + r.Subject
+					return plan.Aborted, string(r.Code) + " " + string(r.Subject)
 				}
 			default:
-				return plan.Aborted, string(r.Code) + " " + r.Subject
+				return plan.Aborted, string(r.Code) + " " + string(r.Subject)
 			}
 		}
 	}
@@ -286,7 +286,7 @@ func (dc *disruptionCommands) deletionReason(c *model.Claim, m *command) plan.Re
 	case plan.Expired:
 		r.Key, r.Want = "expireAfter", c.ExpireAfter.String()
 	}
-	r.Pool, r.Subject, r.Command = c.Pool, "node/"+c.NodeName, m.ID
+	r.Pool, r.Subject, r.Command = c.Pool, plan.ObjectOf("node", c.NodeName), m.ID
 	return r
 }
 
@@ -301,7 +301,7 @@ func (dc *disruptionCommands) abort(m *command, code plan.Code, why string, rest
 			continue
 		}
 		r := reason
-		r.Pool, r.Subject = c.Pool, "nodeclaim/"+c.Name
+		r.Pool, r.Subject = c.Pool, plan.ObjectOf("nodeclaim", c.Name)
 		if c.Is(lifecycle.Disrupted) && dc.isWriting(c) {
 			dc.wakeAt(dc.now.Add(dc.pol.SearchInterval / 10))
 			continue // both writes or neither: a claim whose condition stays would have its node tainted again
@@ -323,7 +323,7 @@ func (dc *disruptionCommands) abort(m *command, code plan.Code, why string, rest
 	}
 	for _, c := range m.hosts {
 		r := reason
-		r.Pool, r.Subject = c.Pool, "nodeclaim/"+c.Name
+		r.Pool, r.Subject = c.Pool, plan.ObjectOf("nodeclaim", c.Name)
 		dc.hosts.releaseHost(c, r)
 	}
 	dc.setHosts(m.ID, nil)
@@ -346,7 +346,7 @@ func (dc *disruptionCommands) clearRecord(c *model.Claim, done bool) {
 		return // not seen yet: when it is
 	}
 	u := plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{AnnotationCommand: plan.Unset},
-		Why: plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: "nodeclaim/" + c.Name}}
+		Why: plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name)}}
 	if !done {
 		u.Annotations[disrupt.KeepUntil] = plan.Unset
 		u.Why.Code = plan.Aborted
@@ -360,7 +360,7 @@ func (dc *disruptionCommands) removeStrayTaints() {
 		c, n := u.Claim, u.Node
 		if u.CommandID == "" && commandIDOf(c) == "" && slices.Contains(n.Taints, disrupt.DisruptedTaint) {
 			dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disrupt.DisruptedTaint},
-				Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: "node/" + n.Name, Have: "no move"}})
+				Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: plan.ObjectOf("node", n.Name), Have: "no move"}})
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (ch *commandHosts) reserveHosts(m *command) (done bool, lost string) {
 			}
 			ch.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: ch.slotsBesidePods(n, g[name]),
 				Annotations: map[string]string{AnnotationHost: string(text), annotationReserved: "true", annotationNotReserved: plan.Unset},
-				Why:         plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Command: m.ID}})
+				Why:         plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: plan.ObjectOf("node", n.Name), Command: m.ID}})
 			if !c.Reserved {
 				continue // that first: a taint of a claim without reservation is taken off
 			}
@@ -80,7 +80,7 @@ func (ch *commandHosts) reserveHosts(m *command) (done bool, lost string) {
 		if !hasReservedTaint(n, c) {
 			done = false
 			ch.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}},
-				Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Command: m.ID}})
+				Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: plan.ObjectOf("node", n.Name), Command: m.ID}})
 		}
 	}
 	return done, ""
@@ -150,7 +150,7 @@ func (ch *commandHosts) releaseHost(c *model.Claim, why plan.Reason) {
 func (ch *commandHosts) releaseLandedHosts(m *command) {
 	for _, c := range m.hosts {
 		if n := ch.nodeOf(c); n == nil || !hasReservedTaint(n, c) {
-			ch.releaseHost(c, plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: "nodeclaim/" + c.Name})
+			ch.releaseHost(c, plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name)})
 		}
 	}
 }

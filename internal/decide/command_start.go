@@ -31,7 +31,7 @@ type disruptionCommands struct {
 
 // markDisrupted sets the condition that names a claim's command.
 func (dc *disruptionCommands) markDisrupted(c *model.Claim, r commandRecord) {
-	dc.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Command: r.ID},
+	dc.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Command: r.ID},
 		Conditions: map[string]model.Condition{lifecycle.Disrupted: {Status: "True", Reason: string(r.Cause), Message: plan.CommandMessage(r.ID)}}})
 }
 

@@ -350,7 +350,7 @@ func (ct *commandTable) podsBeforeCandidates(h *reservation) (out []*model.Pod) 
 
 // taintCandidate keeps new pods off a node that is to go.
 func (dr *draft) taintCandidate(n *model.Node, c *model.Claim, r commandRecord) {
-	dr.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{disrupt.DisruptedTaint}, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: "node/" + n.Name, Command: r.ID}})
+	dr.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{disrupt.DisruptedTaint}, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: plan.ObjectOf("node", n.Name), Command: r.ID}})
 }
 
 // isStaying says whether nothing takes a claim away: it is not being deleted, neither in the API server nor by a request

@@ -265,7 +265,7 @@ func (dm *demandStage) placeOnNodes(on []solve.Assignment, what inFlightNodes, p
 			continue // not created yet: the next step has it
 		}
 		dm.addAction(plan.UpdateClaim{Claim: w.claim.Name, UID: w.claim.UID, SetSlots: true, Slots: dm.hosts.widenSlots(w, real),
-			Why: plan.Reason{Code: plan.Demand, Pool: w.claim.Pool, Subject: w.claim.Name}})
+			Why: plan.Reason{Code: plan.Demand, Pool: w.claim.Pool, Subject: plan.ObjectOf("", w.claim.Name)}})
 	}
 }
 

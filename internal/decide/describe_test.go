@@ -79,7 +79,8 @@ func describeBuffer(v BufferState) string {
 
 func reason(r plan.Reason) string {
 	out := "(" + string(r.Code)
-	for _, kv := range [][2]string{{"subject", r.Subject}, {"key", r.Key}, {"want", r.Want}, {"have", r.Have}, {"command", r.Command}} {
+	f := r.Fields()
+	for _, kv := range [][2]string{{"subject", f.Subject}, {"key", f.Key}, {"want", f.Want}, {"have", f.Have}, {"command", r.Command}} {
 		if kv[1] != "" {
 			out += " " + kv[0] + "=" + kv[1]
 		}

@@ -120,6 +120,5 @@ func (sd *schedulerDisagreements) refusal(p *model.Pod, m disagreement) (plan.Re
 	if m.why.Code != "" {
 		return m.why, true
 	}
-	return plan.Reason{Code: plan.Mismatch, Subject: "node/" + m.nodes[len(m.nodes)-1], Want: "kube-scheduler to bind the pod",
-		Have: "it refused nodes that hold the pod by every check"}, true
+	return plan.Reason{Code: plan.Mismatch, Detail: plan.OfMismatch{Node: m.nodes[len(m.nodes)-1], Twice: true}}, true
 }

@@ -52,7 +52,7 @@ func (df *driftConditions) writeConditions() {
 			continue
 		}
 		df.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{lifecycle.Drifted: want},
-			Why: plan.Reason{Code: plan.Drifted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Key: key, Have: text}})
+			Why: plan.Reason{Code: plan.Drifted, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Key: key, Have: text}})
 	}
 }
 

@@ -41,7 +41,7 @@ func (om *orphanedMachines) adoptGroupMembers() {
 		a := plan.CreateClaim{
 			Name: prefix + "-" + hashName(10, p.UID, i.ProviderID), Pool: p, Type: i.Labels[model.LabelInstanceType], Zone: i.Labels[model.LabelZone],
 			CapacityType: i.Labels[model.LabelCapacityType], Annotations: map[string]string{model.AnnotationAdopt: i.ProviderID},
-			NoReserve: plan.Reason{Code: plan.Adopted, Pool: p.Name, Subject: i.ProviderID}, Why: plan.Reason{Code: plan.Adopted, Pool: p.Name, Subject: i.ProviderID},
+			NoReserve: plan.Reason{Code: plan.Adopted, Pool: p.Name, Subject: plan.ObjectOf("", i.ProviderID)}, Why: plan.Reason{Code: plan.Adopted, Pool: p.Name, Subject: plan.ObjectOf("", i.ProviderID)},
 			Requirements: p.Requirements.With(model.OneOf(model.LabelInstanceType, i.Labels[model.LabelInstanceType]), model.OneOf(model.LabelZone, i.Labels[model.LabelZone]),
 				model.OneOf(model.LabelCapacityType, i.Labels[model.LabelCapacityType]), model.OneOf(model.LabelNodeGroup, i.Labels[model.LabelNodeGroup])),
 		}

@@ -39,7 +39,7 @@ func (id *interruptionDrain) advanceAll() {
 		if !c.Deleting.IsZero() {
 			continue
 		}
-		why := plan.Reason{Code: plan.Interrupted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Key: x.notice.Kind, Want: x.deadline.UTC().Format(time.RFC3339)}
+		why := plan.Reason{Code: plan.Interrupted, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Key: x.notice.Kind, Want: x.deadline.UTC().Format(time.RFC3339)}
 		gone := plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: why}
 		if x.notice.Kind == StateChange || len(x.pods) == 0 || !id.now.Before(x.drain) {
 			id.addAction(gone)

@@ -60,7 +60,7 @@ func (dm *demandStage) namedNodeReasons(c *model.Class, reasons []plan.Reason) [
 	var out []miss
 	for _, n := range named[:min(len(named), mostNamedNodes)] {
 		words, near := dm.namedNodeMiss(c, n)
-		out = append(out, miss{plan.Reason{Code: plan.NodeName, Subject: "node/" + n.name, Key: n.key, Want: n.rule.String(), Have: words}, near})
+		out = append(out, miss{plan.Reason{Code: plan.NodeName, Detail: plan.OfNodeName{Node: n.name, Label: n.key, Want: plan.RuleOf(n.rule), Said: plan.Words(words)}}, near})
 	}
 	slices.SortStableFunc(out, func(a, b miss) int { return cmp.Compare(b.near, a.near) })
 	list := make([]plan.Reason, len(out))

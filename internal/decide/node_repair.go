@@ -47,7 +47,7 @@ func (nh *nodeHealth) unhealthyCondition(n *model.Node, pool *model.NodePool) un
 			continue
 		}
 		if due := c.Since.Add(after); out.cause.Code == "" || due.Before(out.due) {
-			out = unhealthyNode{due: due, cause: plan.Reason{Code: plan.Unhealthy, Subject: "node/" + n.Name, Key: p.Condition,
+			out = unhealthyNode{due: due, cause: plan.Reason{Code: plan.Unhealthy, Subject: plan.ObjectOf("node", n.Name), Key: p.Condition,
 				Want: "not " + p.Status + " for " + after.String(), Have: p.Status + " since " + c.Since.UTC().Format(time.RFC3339)}}
 		}
 	}
@@ -104,7 +104,7 @@ func (nh *nodeHealth) isRepairAllowed(pool string) (plan.Reason, bool) {
 		k = *x
 	}
 	most := (k[0]*mostUnhealthy + 99) / 100
-	return plan.Reason{Code: plan.RepairBlocked, Pool: pool, Subject: "nodepool/" + pool, Want: "at most " + strconv.Itoa(most) + " of " + strconv.Itoa(k[0]) + " nodes unhealthy",
+	return plan.Reason{Code: plan.RepairBlocked, Pool: pool, Subject: plan.ObjectOf("nodepool", pool), Want: "at most " + strconv.Itoa(most) + " of " + strconv.Itoa(k[0]) + " nodes unhealthy",
 		Have: strconv.Itoa(k[1])}, k[1] <= most
 }
 
@@ -155,7 +155,7 @@ func (nh *nodeHealth) clearTerminationTime(c *model.Claim) {
 		return
 	}
 	nh.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: plan.Unset},
-		Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: "nodeclaim/" + c.Name}})
+		Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name)}})
 }
 
 // canReplaceBroken says whether a machine is broken and may be repaired with its replacement first.

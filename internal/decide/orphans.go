@@ -20,7 +20,7 @@ func (om *orphanedMachines) terminate() {
 			om.wakeAt(due)
 			continue
 		}
-		om.addAction(plan.Terminate{ProviderID: i.ProviderID, Of: i.ClaimName, OfUID: i.ClaimUID, Why: plan.Reason{Code: plan.Orphan, Subject: i.ClaimName}})
+		om.addAction(plan.Terminate{ProviderID: i.ProviderID, Of: i.ClaimName, OfUID: i.ClaimUID, Why: plan.Reason{Code: plan.Orphan, Subject: plan.ObjectOf("", i.ClaimName)}})
 	}
 	om.releaseNodes()
 }
@@ -46,7 +46,7 @@ func (om *orphanedMachines) releaseNodes() {
 		if due := n.Deleting.Add(om.pol.OrphanGrace); !om.s.InstancesAt.After(due) {
 			continue // the next list tells
 		}
-		om.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Orphan, Subject: n.ProviderID}})
+		om.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Orphan, Subject: plan.ObjectOf("", n.ProviderID)}})
 	}
 }
 

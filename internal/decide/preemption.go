@@ -101,7 +101,7 @@ func (pe *preemption) reservationRefusal(pool string, pods []*model.Pod) plan.Re
 	if !pe.preemptsWhenMoved(pods) {
 		return plan.Reason{}
 	}
-	return plan.Reason{Code: plan.PreemptsOthers, Pool: pool, Subject: "pod/" + pods[0].Key()}
+	return plan.Reason{Code: plan.PreemptsOthers, Pool: pool, Subject: plan.ObjectOf("pod", pods[0].Key())}
 }
 
 // lowestPriority returns the lowest priority of a pod that is no DaemonSet's on any node.

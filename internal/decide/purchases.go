@@ -184,7 +184,7 @@ func (pu *purchases) createClaims(nodes []solve.NewNode, replaced ...string) {
 				why = pu.preemption.reservationRefusal(n.Pool, real)
 			}
 		} else {
-			why = plan.Reason{Code: plan.HeldForBuffer, Pool: n.Pool, Subject: "capacitybuffer/" + n.Pods[0].Buffer}
+			why = plan.Reason{Code: plan.HeldForBuffer, Pool: n.Pool, Subject: plan.ObjectOf("capacitybuffer", n.Pods[0].Buffer)}
 			because = why
 		}
 		a := plan.CreateClaim{

@@ -125,7 +125,7 @@ func (rq *requiredDisruption) findReplacement(u *disrupt.Candidate, cause plan.C
 
 // reason says why a machine must go.
 func (rq *requiredDisruption) reason(u *disrupt.Candidate, cause plan.Code) plan.Reason {
-	r := plan.Reason{Code: cause, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name}
+	r := plan.Reason{Code: cause, Pool: u.Pool.Name, Subject: plan.ObjectOf("node", u.Node.Name)}
 	switch cause {
 	case plan.Unhealthy:
 		return rq.health.byClaim[u.Claim.Name].cause

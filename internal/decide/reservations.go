@@ -107,7 +107,7 @@ func (rt *reservations) rewriteUnsureSlots() {
 	for _, c := range rt.dirtyClaims {
 		if c.SlotsUnsure && c.Deleting.IsZero() {
 			rt.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: c.Slots,
-				Why: plan.Reason{Code: plan.NoAnswer, Pool: c.Pool, Subject: c.Name}})
+				Why: plan.Reason{Code: plan.NoAnswer, Pool: c.Pool, Subject: plan.ObjectOf("", c.Name)}})
 		}
 	}
 }

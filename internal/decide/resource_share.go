@@ -6,7 +6,6 @@ package decide
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -184,7 +183,7 @@ func (rs *resourceShares) admit(all []*resourceDemand) (over map[*model.Class]pl
 		d := all[next]
 		c := d.classes[0]
 		if len(taken)+countMissing(taken, c.dims) > solve.MostExtendedResources {
-			over[c.class] = plan.Reason{Code: plan.ResourceShare, Key: d.namespace, Have: strconv.Itoa(len(c.dims)), Want: strconv.Itoa(solve.MostExtendedResources)}
+			over[c.class] = plan.Reason{Code: plan.ResourceShare, Detail: plan.OfResourceShare{Namespace: d.namespace, Have: len(c.dims), Most: solve.MostExtendedResources}}
 			if was := rs.lookedAt(c); !was.IsZero() {
 				looked[c.class.Key] = was
 			}

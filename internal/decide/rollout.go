@@ -40,7 +40,7 @@ func (ro *rollouts) rolloutFor(p *model.Pod, pool *model.NodePool) (lifecycle.Ro
 		return lifecycle.Rollout{}, false // several pods are for a PodDisruptionBudget to keep up
 	}
 	no := func(key, have string) (lifecycle.Rollout, bool) {
-		return lifecycle.Rollout{Refused: plan.Reason{Code: plan.NoSurge, Subject: "pod/" + p.Key(), Key: key, Have: have}}, true
+		return lifecycle.Rollout{Refused: plan.Reason{Code: plan.NoSurge, Subject: plan.ObjectOf("pod", p.Key()), Key: key, Have: have}}, true
 	}
 	switch {
 	case ro.cutoff.IsExpendable(p):

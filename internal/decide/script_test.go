@@ -243,7 +243,7 @@ func (x *script) line(f []string) {
 	case "notbound": // verify refuses the bindings of the last step
 		for _, a := range x.last.Actions {
 			if b, ok := a.(plan.Bind); ok {
-				x.notBound = append(x.notBound, RefusedBinding{b.UID, b.Namespace + "/" + b.Pod, b.Node, plan.Reason{Code: plan.Resource, Subject: "node/" + b.Node}})
+				x.notBound = append(x.notBound, RefusedBinding{b.UID, b.Namespace + "/" + b.Pod, b.Node, plan.Reason{Code: plan.Resource, Subject: plan.ObjectOf("node", b.Node)}})
 			}
 		}
 	case "unbindable":

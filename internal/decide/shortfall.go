@@ -191,13 +191,14 @@ func (cs *capacityShortfalls) recordPodShortfalls(left []*model.Pod) {
 			m := cs.mem.byPod[pod.UID]
 			m.class, m.pool, m.basis = k.class, p.UID, registrationBasis(p)
 			m.claims = append(slices.Clip(m.claims), x.claim.Name)
-			m.why = plan.Reason{Code: plan.ShortAgain, Pool: p.Name, Subject: x.claim.Labels[model.LabelInstanceType]}
+			short := plan.OfSize{InstanceType: x.claim.Labels[model.LabelInstanceType]}
 			for d, want := range pod.Class.Requests {
 				if dim := model.Dim(d); want > x.room.At(dim) {
-					m.why.Key, m.why.Want, m.why.Have = cs.s.ResourceNames[d], model.FormatAmount(dim, want), model.FormatAmount(dim, x.room.At(dim))
+					short.Resource, short.Need, short.Have = plan.ResourceName(cs.s.ResourceNames[d]), plan.Amount(want), plan.Amount(x.room.At(dim))
 					break
 				}
 			}
+			m.why = plan.Reason{Code: plan.ShortAgain, Pool: p.Name, Detail: short}
 			cs.mem.byPod = maps.Clone(cs.mem.byPod)
 			if cs.mem.byPod == nil {
 				cs.mem.byPod = map[string]podShortfall{}

@@ -276,7 +276,7 @@ func (sa *slotAssignment) releaseEmptySlots(ending map[slotKey]bool) {
 			}
 		}
 		sa.addAction(plan.UpdateClaim{Claim: name, UID: h.claim.UID, SetSlots: true, Slots: left,
-			Why: plan.Reason{Code: plan.Landed, Pool: h.claim.Pool, Subject: name}})
+			Why: plan.Reason{Code: plan.Landed, Pool: h.claim.Pool, Subject: plan.ObjectOf("", name)}})
 	}
 	sa.mem.emptySlotsSince = idle
 }

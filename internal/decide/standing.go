@@ -109,14 +109,15 @@ func (s *Standing) GivenUp(p *model.Pod) (Hold, bool) {
 // LaunchBar is why no node is launched for a pod that earlier launches did not serve.
 type LaunchBar struct {
 	Hold
-	Node, Taint string // if a taint is the cause
+	Node  string
+	Cause plan.Reason // why no pod came to Node
 }
 
 // LaunchBar returns why no node of a NodePool is launched for a pod that earlier launches did not serve; false: one may
 // be.
 func (s *Standing) LaunchBar(p *model.Pod, pool string) (LaunchBar, bool) {
 	for _, x := range s.st.unused.barsOn(p, pool) {
-		return LaunchBar{Hold{x.Reason, x.until}, x.node, x.taint}, true
+		return LaunchBar{Hold{x.Reason, x.until}, x.node, x.cause}, true
 	}
 	return LaunchBar{}, false
 }

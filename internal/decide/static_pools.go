@@ -97,7 +97,7 @@ func (sp *staticPools) scaleDown(p *model.NodePool, live []*model.Claim, n int) 
 		if c.UID == "" {
 			continue
 		}
-		sp.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.ScaledDown, Pool: p.Name, Subject: "nodeclaim/" + c.Name,
+		sp.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.ScaledDown, Pool: p.Name, Subject: plan.ObjectOf("nodeclaim", c.Name),
 			Key: "spec.replicas", Want: strconv.FormatInt(p.Replicas, 10), Have: strconv.Itoa(len(live))}})
 	}
 }
@@ -121,11 +121,12 @@ func (sp *staticPools) whyNoReplacement(p *model.NodePool) plan.Reason {
 	}
 	switch {
 	case p.NodeLimit >= 0 && all >= p.NodeLimit:
-		return plan.Reason{Code: plan.Limit, Pool: p.Name, Subject: "nodepool/" + p.Name, Key: "nodes", Want: strconv.FormatInt(all+1, 10), Have: strconv.FormatInt(p.NodeLimit, 10)}
+		return plan.Reason{Code: plan.Limit, Pool: p.Name, Detail: plan.OfLimit{Replacing: p.Name, Resource: "nodes", Need: plan.Amount(all + 1), Left: plan.Amount(p.NodeLimit)}}
 	case p.Deleting:
-		return plan.Reason{Code: plan.PoolNotReady, Pool: p.Name, Subject: "nodepool/" + p.Name, Have: "it is being deleted"}
+		return plan.Reason{Code: plan.PoolNotReady, Pool: p.Name, Detail: plan.OfPoolNotReady{NodePool: p.Name, Said: "it is being deleted"}}
 	case !p.Ready:
-		return plan.Reason{Code: plan.PoolNotReady, Pool: p.Name, Subject: "nodepool/" + p.Name, Key: "Ready", Want: "True", Have: strings.Trim(p.NotReady.Reason+": "+p.NotReady.Message, ": ")}
+		return plan.Reason{Code: plan.PoolNotReady, Pool: p.Name, Detail: plan.OfPoolNotReady{NodePool: p.Name, Condition: "Ready", Status: "True",
+			Said: plan.Words(strings.Trim(p.NotReady.Reason+": "+p.NotReady.Message, ": "))}}
 	}
 	a, ok := sp.purchases.staticClaim(p, plan.Reason{})
 	if !ok {

@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -91,8 +92,9 @@ func (ul *unusedLaunches) barPools(pools []solve.Pool) []solve.Pool {
 // barOnPod is why no node is launched for a pod, as it is explained.
 type barOnPod struct {
 	plan.Reason
-	until       time.Time
-	node, taint string // if a taint is the cause
+	until time.Time
+	node  string
+	cause plan.Reason
 }
 
 // barsOn returns what keeps a pool from launching a node for a pod.
@@ -106,7 +108,7 @@ func (ul *unusedLaunches) barsOn(p *model.Pod, pool string) (out []barOnPod) {
 		if b != barred {
 			continue
 		}
-		x := barOnPod{Reason: ul.reason(c, until), until: until, node: c.Node, taint: c.Cause.Have}
+		x := barOnPod{Reason: ul.reason(c, until), until: until, node: c.Node, cause: c.Cause}
 		x.Pool = pool
 		out = append(out, x)
 	}
@@ -132,7 +134,7 @@ func (ul *unusedLaunches) waitingClasses() (out []*model.Class) {
 func (ul *unusedLaunches) reason(c unusedCount, until time.Time) plan.Reason {
 	why := plan.Reason{Code: plan.UnusedLaunches, Key: string(c.Cause.Code), Have: causeText(c.Cause)}
 	if c.Cause.Code != plan.ClaimRefused { // else there is none
-		why.Subject = "nodeclaim/" + c.Claim
+		why.Subject = plan.ObjectOf("nodeclaim", c.Claim)
 	}
 	if !until.IsZero() {
 		why.Want = until.UTC().Format(time.RFC3339)
@@ -142,13 +144,8 @@ func (ul *unusedLaunches) reason(c unusedCount, until time.Time) plan.Reason {
 
 // causeText is what a cause says in the cluster's own words.
 func causeText(r plan.Reason) string {
-	switch {
-	case r.Code == plan.Taint, r.Have != "":
-		return strings.TrimSpace(r.Have)
-	case r.Want != "":
-		return r.Want
-	}
-	return r.Subject
+	f := r.Fields()
+	return strings.TrimSpace(cmp.Or(f.Have, f.Want, f.Subject))
 }
 
 // soften has the classes of refused pods try the places too that are tried last. It reports whether that may help one.

@@ -11,7 +11,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
-	"github.com/dovetail-sh/dovetail/internal/solve/explain"
 )
 
 // UnusedLaunch is an unused launch, as it is counted.
@@ -113,9 +112,9 @@ func (ul *unusedLaunches) causeOf(c *model.Claim, n *model.Node) plan.Reason {
 	case n != nil && c.Deleting.IsZero():
 		return plan.Reason{Code: plan.LandingTimeout}
 	case c.ProviderID != "" && !ul.s.InstancesAt.IsZero() && len(ul.instancesOf(c)) == 0:
-		return plan.Reason{Code: plan.InstanceGone, Subject: c.ProviderID}
+		return plan.Reason{Code: plan.InstanceGone, Subject: plan.Object(c.ProviderID)}
 	}
-	return plan.Reason{Code: plan.Deleted, Subject: "nodeclaim/" + c.Name}
+	return plan.Reason{Code: plan.Deleted, Subject: plan.ObjectOf("nodeclaim", c.Name)}
 }
 
 // instancesOf returns a claim's instances in the cloud's list that run.
@@ -136,13 +135,13 @@ func (ul *unusedLaunches) causeFor(x endedLaunch, p *model.Pod) plan.Reason {
 	}
 	n := ul.s.Nodes[i]
 	if t := foreignTaint(n, p); t != nil {
-		return plan.Reason{Code: plan.Taint, Subject: "node/" + n.Name, Key: t.Key, Have: explain.TaintText(*t)}
+		return plan.Reason{Code: plan.Taint, Detail: plan.OfTaint{Node: n.Name, Key: t.Key, Value: t.Value, Effect: t.Effect}}
 	}
 	if why := ul.disagreements.mem.byPod[p.UID].why; why.Code != "" {
 		return why
 	}
 	if p.Refusal != "" {
-		return plan.Reason{Code: plan.Mismatch, Subject: "node/" + n.Name, Have: p.Refusal}
+		return plan.Reason{Code: plan.Mismatch, Detail: plan.OfMismatch{Node: n.Name, Said: plan.Words(p.Refusal)}}
 	}
 	return x.Cause
 }
@@ -166,7 +165,7 @@ func (ul *unusedLaunches) hasLostTaint(x unusedCount) bool {
 		return false
 	}
 	i := findNode(ul.s, x.Node)
-	return i >= 0 && ul.s.Nodes[i].Deleting.IsZero() && ul.s.Nodes[i].Ready && !ul.s.Nodes[i].HasTaint(x.Cause.Key)
+	return i >= 0 && ul.s.Nodes[i].Deleting.IsZero() && ul.s.Nodes[i].Ready && !ul.s.Nodes[i].HasTaint(plan.DetailOf[plan.OfTaint](x.Cause).Key)
 }
 
 // priceOf is what a claim's node costs, micro-dollars an hour; 0 where that is not known.

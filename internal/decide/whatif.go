@@ -5,7 +5,6 @@ package decide
 
 import (
 	"sort"
-	"strconv"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -68,20 +67,18 @@ func StaticClaims(s *model.Snapshot, now time.Time, pol Policy) []plan.CreateCla
 
 // notDemandReason says why a pending pod is no demand.
 func (pt *podTable) notDemandReason(p *model.Pod) plan.Reason {
-	r := plan.Reason{Code: plan.NotSchedulable}
+	why := plan.OfNotSchedulable{Because: plan.SchedulerCause, Name: p.Class.Scheduler}
 	switch {
 	case !p.IsWorkload():
-		r.Key, r.Have = "owner", "made for one node: a DaemonSet's or a static pod"
+		why = plan.OfNotSchedulable{Because: plan.OwnerCause}
 	case p.Gated:
-		r.Key, r.Have = "schedulingGates", "not to be scheduled before its gates are taken away"
+		why = plan.OfNotSchedulable{Because: plan.GatesCause}
 	case p.Nominated != "":
-		r.Key, r.Have = "nominatedNodeName", p.Nominated
+		why = plan.OfNotSchedulable{Because: plan.NominatedCause, Name: p.Nominated}
 	case pt.cutoff.IsExpendable(p):
-		r.Key, r.Want, r.Have = "priority", strconv.Itoa(int(pt.cutoff.Below)), strconv.Itoa(int(p.Class.Priority))
+		why = plan.OfNotSchedulable{Because: plan.PriorityCause, Priority: p.Class.Priority, Least: pt.cutoff.Below}
 	case pt.now.Before(pt.groups.launchDue(p)):
-		r.Key, r.Want = "scaleUpDelay", "past "+pt.groups.launchDue(p).UTC().Format(time.RFC3339)
-	default:
-		r.Key, r.Want, r.Have = "schedulerName", model.DefaultScheduler, p.Class.Scheduler
+		why = plan.OfNotSchedulable{Because: plan.DelayCause, Until: pt.groups.launchDue(p)}
 	}
-	return r
+	return plan.Reason{Code: plan.NotSchedulable, Detail: why}
 }

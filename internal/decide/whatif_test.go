@@ -54,7 +54,7 @@ func TestWhatIf(t *testing.T) {
 			line = d.Pod.Name + " new"
 		}
 		for _, r := range d.Reasons {
-			line += " " + strings.TrimSpace(string(r.Code)+" "+r.Key)
+			line += " " + strings.TrimSpace(string(r.Code)+" "+r.Fields().Key)
 		}
 		have = append(have, strings.TrimSpace(line))
 	}

@@ -134,7 +134,7 @@ func (x *script) became(s *model.Snapshot, now time.Time, subject string) string
 			if u, ok := y.(plan.UpdateClaim); ok && kind == "node" && u.Conditions["Initialized"].True() {
 				return "node is initialised"
 			}
-			if d, ok := y.(plan.DeleteClaim); ok && kind == "node" && d.Why.Subject == "node/"+name {
+			if d, ok := y.(plan.DeleteClaim); ok && kind == "node" && d.Why.About() == "node/"+name {
 				return "node is deleted, being " + string(d.Why.Code)
 			}
 		}

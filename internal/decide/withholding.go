@@ -102,7 +102,9 @@ func (wh *withholding) withhold(parts map[string]withheldPart, name string, why 
 		return // the same fault, told again
 	}
 	until := wh.now.Add(min(wh.pol.RefusedPlanRetry<<min(was.Times, 10), maxWithheld))
-	why.Code, why.Want = plan.PlanRefused, until.UTC().Format(time.RFC3339)
+	refused := plan.DetailOf[plan.OfPlanRefused](why)
+	refused.Until = until
+	why.Code, why.Detail = plan.PlanRefused, refused
 	parts[name] = withheldPart{Why: why, Until: until, Times: was.Times + 1}
 }
 
@@ -142,7 +144,7 @@ func (wh *withholding) close(p *model.NodePool) *model.NodePool {
 	closed := wh.closed[p.Name]
 	if closed == nil {
 		own := *p
-		own.Ready, own.NotReady = false, model.Condition{Status: "False", Reason: string(plan.PlanRefused), Message: x.Why.Have}
+		own.Ready, own.NotReady = false, model.Condition{Status: "False", Reason: string(plan.PlanRefused), Message: string(plan.DetailOf[plan.OfPlanRefused](x.Why).Said)}
 		closed = &own
 		if wh.closed == nil {
 			wh.closed = map[string]*model.NodePool{}

@@ -6,7 +6,6 @@ package decide
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -49,13 +48,13 @@ type namespaceDemand struct {
 	share   int64
 }
 
-// workText is the work of the classes of a namespace, as reasons say it.
-func (d *namespaceDemand) workText() string {
-	n := strconv.FormatInt(d.work, 10)
+// reason is why a pod of the namespace is set aside.
+func (d *namespaceDemand) reason() plan.Reason {
+	why := plan.OfWorkShare{Namespace: d.name, Share: d.share, Work: d.work}
 	if d.more {
-		return "more than " + n
+		why.Work, why.Over = 0, d.work
 	}
-	return n
+	return plan.Reason{Code: plan.WorkShare, Detail: why}
 }
 
 // setAside returns the demand that is looked at in this step, and what is said of the rest. What is known of the classes
@@ -77,7 +76,7 @@ func (ws *workShares) setAside(demand, undecided []*model.Pod) (kept []*model.Po
 			if was, ok := ws.mem.looked[c.class.Key]; ok {
 				looked[c.class.Key] = was
 			}
-			over[c.class] = plan.Reason{Code: plan.WorkShare, Key: d.name, Have: d.workText(), Want: strconv.FormatInt(d.share, 10)}
+			over[c.class] = d.reason()
 		}
 	}
 	keepLooked(looked, ws.mem.looked, undecided)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // dearPods are n pods of a namespace, each of a class of its own that is about so many units of work.
@@ -106,12 +107,11 @@ func TestWorkOfPreferences(t *testing.T) {
 func TestWorkIsCountedAsFarAsAStepAffordsIt(t *testing.T) {
 	ws := &workShares{draft: &draft{index: &index{s: &model.Snapshot{}, now: time.Unix(1000, 0), pol: Policy{StepWork: 20_000}}}, mem: &workShareMemory{}}
 	_, aside := ws.setAside(dearPods("greedy", 1000, 900, time.Unix(1000, 0)), nil)
-	counted := 0
 	if len(aside) == 0 {
 		t.Fatal("no pod is set aside")
 	}
-	if n, err := fmt.Sscanf(aside[0].Reasons[0].Have, "more than %d", &counted); n != 1 || err != nil || counted <= 20_000 || counted > 22_000 {
-		t.Errorf("the work is said to be %q, want more than about 20,000", aside[0].Reasons[0].Have)
+	if counted := plan.DetailOf[plan.OfWorkShare](aside[0].Reasons[0]).Over; counted <= 20_000 || counted > 22_000 {
+		t.Errorf("the work is said to be more than %d, want more than about 20,000", counted)
 	}
 }
 

@@ -25,7 +25,7 @@ type NodeCount struct{ Total, Unavailable int64 }
 // nothing is left.
 func AllowedDisruptions(pool *model.NodePool, n NodeCount, reason plan.Code, now time.Time) (int64, plan.Reason) {
 	least := n.Total
-	why := plan.Reason{Code: plan.Budget, Pool: pool.Name, Subject: "nodepool/" + pool.Name, Want: "at least 1 more",
+	why := plan.Reason{Code: plan.Budget, Pool: pool.Name, Subject: plan.ObjectOf("nodepool", pool.Name), Want: "at least 1 more",
 		Have: strconv.FormatInt(n.Unavailable, 10) + " of " + strconv.FormatInt(n.Total, 10) + " down"}
 	for i, b := range pool.Budgets {
 		if !budgetConcerns(b, reason) || !budgetIsActive(b, now) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // Candidate is a node of a NodePool that disruption may take away, with what that decision rests on.
@@ -76,8 +77,8 @@ func (c *Candidate) IsEmpty() bool {
 }
 
 // nodeSubject and poolSubject are the subjects of reasons about the node and its pool.
-func (c *Candidate) nodeSubject() string { return "node/" + c.Node.Name }
-func (c *Candidate) poolSubject() string { return "nodepool/" + c.Pool.Name }
+func (c *Candidate) nodeSubject() plan.Object { return plan.ObjectOf("node", c.Node.Name) }
+func (c *Candidate) poolSubject() plan.Object { return plan.ObjectOf("nodepool", c.Pool.Name) }
 
 // DisruptionWeight is what disrupting the node weighs, in thousandths: 1000 for itself and EvictionWeight for each pod.
 func (c *Candidate) DisruptionWeight() int64 {

@@ -5,7 +5,6 @@ package disrupt
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -96,7 +95,7 @@ func BalancedScore(why plan.Reason) (pool string, score float64, ok bool) {
 	if why.Code != plan.NotBalanced {
 		return "", 0, false
 	}
-	pool, ok = strings.CutPrefix(why.Subject, "nodepool/")
+	pool, ok = why.Subject.Name(), why.Subject.Kind() == "nodepool"
 	score, err := strconv.ParseFloat(why.Have, 64)
 	return pool, score, ok && err == nil
 }

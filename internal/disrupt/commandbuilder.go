@@ -66,7 +66,7 @@ func (b *commandBuilder) build(set []*Candidate) (*Command, plan.Reason) {
 	defer b.capacity.rollback(b.capacity.mark())
 	pods, displaced := b.closeCandidates(cmd.Candidates)
 	if displaced != nil {
-		return nil, plan.Reason{Code: plan.NoHome, Subject: "pod/" + displaced.Key()}
+		return nil, plan.Reason{Code: plan.NoHome, Subject: plan.ObjectOf("pod", displaced.Key())}
 	}
 	b.steps += int64(len(pods))
 	mark := b.capacity.mark()
@@ -137,10 +137,10 @@ func (b *commandBuilder) launchFor(cmd *Command, pods []*model.Pod) plan.Reason 
 	if len(res.Refused) > 0 {
 		r := res.Refused[0]
 		b.lastRefusal = r
-		why := plan.Reason{Code: plan.NoHome, Subject: "pod/" + r.Pod.Key()}
+		why := plan.Reason{Code: plan.NoHome, Subject: plan.ObjectOf("pod", r.Pod.Key())}
 		if len(r.Reasons) > 0 {
 			x := r.Reasons[0]
-			why.Key, why.Want, why.Have = string(x.Code)+" "+x.Key, x.Want, x.Have
+			why.Detail = plan.NoHomeFor(x)
 		}
 		return why
 	}

@@ -132,8 +132,8 @@ func (e *Eligibility) minimumBlockers(c *Candidate, cause plan.Code) []plan.Reas
 	if !short {
 		return nil
 	}
-	return []plan.Reason{{Code: plan.ClusterMinimum, Subject: c.nodeSubject(), Key: e.Minimum.ResourceNames[d],
-		Want: model.FormatAmount(d, e.Minimum.Least.At(d)), Have: model.FormatAmount(d, e.Minimum.Staying.At(d))}}
+	return []plan.Reason{{Code: plan.ClusterMinimum, Subject: plan.Object(c.nodeSubject()), Detail: plan.OfClusterMinimum{
+		Resource: plan.ResourceName(e.Minimum.ResourceNames[d]), Least: plan.Amount(e.Minimum.Least.At(d)), Have: plan.Amount(e.Minimum.Staying.At(d))}}}
 }
 
 // NewEligibility reads a Snapshot's PodDisruptionBudgets. One without a selector selects nothing.
@@ -184,14 +184,14 @@ func (l *blockerList) add(reasons ...plan.Reason) (full bool) {
 // annotated.
 func nodeBlockers(c *Candidate, cause plan.Code) (out []plan.Reason) {
 	if c.CommandID != "" {
-		out = append(out, plan.Reason{Code: plan.Moving, Subject: c.nodeSubject(), Key: c.CommandID})
+		out = append(out, plan.Reason{Code: plan.Moving, Subject: plan.Object(c.nodeSubject()), Key: c.CommandID})
 	}
 	if !c.Initialized && cause != plan.Unhealthy {
-		out = append(out, plan.Reason{Code: plan.NotInitialized, Subject: c.nodeSubject(), Key: model.LabelInitialized,
+		out = append(out, plan.Reason{Code: plan.NotInitialized, Subject: plan.Object(c.nodeSubject()), Key: model.LabelInitialized,
 			Want: trueValue, Have: c.Node.Labels[model.LabelInitialized]})
 	}
 	annotated := func(key string) plan.Reason {
-		return plan.Reason{Code: plan.NodeDoNotDisrupt, Subject: c.nodeSubject(), Key: key, Want: "not " + trueValue, Have: trueValue}
+		return plan.Reason{Code: plan.NodeDoNotDisrupt, Subject: plan.Object(c.nodeSubject()), Key: key, Want: "not " + trueValue, Have: trueValue}
 	}
 	if cause != plan.Unhealthy && cause != plan.Expired {
 		for _, key := range [...]string{DoNotDisrupt, ScaleDownDisabled} {
@@ -210,13 +210,13 @@ func nodeBlockers(c *Candidate, cause plan.Code) (out []plan.Reason) {
 // groupBlockers are what its node group has against a candidate going. A node that must go is replaced, by Dovetail
 // or by the group itself, so the minimum matters to consolidation alone.
 func (e *Eligibility) groupBlockers(c *Candidate, cause plan.Code) (out []plan.Reason) {
-	subject := "nodegroup/" + c.NodeGroup()
+	subject := plan.ObjectOf("nodegroup", c.NodeGroup())
 	if s := c.Pool.Scaling; s != nil && c.NodeGroup() != "" && (isVoluntary(cause) || cause == plan.Drifted) {
 		if s.Unread { // its minimum size is not known, nor whether its cloud replaces its nodes
-			return append(out, plan.Reason{Code: plan.GroupUnread, Subject: subject, Key: "status", Want: "written", Have: "not yet"})
+			return append(out, plan.Reason{Code: plan.GroupUnread, Subject: plan.Object(subject), Key: "status", Want: "written", Have: "not yet"})
 		}
 		if _, found := slices.BinarySearch(s.Chosen, c.NodeGroup()); s.Chosen != nil && !found { // somebody else's by now, or a call came back short
-			out = append(out, plan.Reason{Code: plan.GroupNotChosen, Subject: subject, Key: "spec.selectorTerms", Want: "a term that chooses the group", Have: "none"})
+			out = append(out, plan.Reason{Code: plan.GroupNotChosen, Subject: plan.Object(subject), Key: "spec.selectorTerms", Want: "a term that chooses the group", Have: "none"})
 		}
 	}
 	g := e.NodeGroups[c.NodeGroup()]
@@ -224,10 +224,10 @@ func (e *Eligibility) groupBlockers(c *Candidate, cause plan.Code) (out []plan.R
 		return out
 	}
 	if g.InstanceRefresh != "" && (isVoluntary(cause) || cause == plan.Drifted) {
-		out = append(out, plan.Reason{Code: plan.GroupRefresh, Subject: subject, Want: "no instance refresh", Have: g.InstanceRefresh})
+		out = append(out, plan.Reason{Code: plan.GroupRefresh, Subject: plan.Object(subject), Want: "no instance refresh", Have: g.InstanceRefresh})
 	}
 	if isVoluntary(cause) && g.Staying <= g.MinSize {
-		out = append(out, plan.Reason{Code: plan.GroupMinimum, Subject: subject, Key: "minSize",
+		out = append(out, plan.Reason{Code: plan.GroupMinimum, Subject: plan.Object(subject), Key: "minSize",
 			Want: strconv.FormatInt(g.MinSize, 10), Have: strconv.FormatInt(g.Staying, 10)})
 	}
 	return out
@@ -238,7 +238,7 @@ func nominationBlockers(c *Candidate, cause plan.Code) []plan.Reason {
 	if !c.Nominated || cause == plan.Unhealthy {
 		return nil
 	}
-	return []plan.Reason{{Code: plan.Nominated, Subject: c.nodeSubject(), Want: "no pods expected on it", Have: "pods are on their way to it"}}
+	return []plan.Reason{{Code: plan.Nominated, Subject: plan.Object(c.nodeSubject()), Want: "no pods expected on it", Have: "pods are on their way to it"}}
 }
 
 // consolidationBlockers are the checks of consolidation alone: the pool's policy, the node's price and use, and times.
@@ -248,40 +248,40 @@ func (e *Eligibility) consolidationBlockers(c *Candidate, cause plan.Code) (out 
 	}
 	p := c.Pool
 	if p.Replicas >= 0 {
-		out = append(out, plan.Reason{Code: plan.Static, Subject: c.poolSubject(), Key: "spec.replicas", Want: "not set", Have: strconv.FormatInt(p.Replicas, 10)})
+		out = append(out, plan.Reason{Code: plan.Static, Subject: plan.Object(c.poolSubject()), Key: "spec.replicas", Want: "not set", Have: strconv.FormatInt(p.Replicas, 10)})
 	}
 	if cause == plan.Underutilized {
 		if p.ConsolidationPolicy != underutilized && p.ConsolidationPolicy != Balanced {
-			out = append(out, plan.Reason{Code: plan.ConsolidationOff, Subject: c.poolSubject(), Key: "spec.disruption.consolidationPolicy",
+			out = append(out, plan.Reason{Code: plan.ConsolidationOff, Subject: plan.Object(c.poolSubject()), Key: "spec.disruption.consolidationPolicy",
 				Want: underutilized, Have: p.ConsolidationPolicy})
 		}
 		if c.PriceMicro < 0 {
 			l := c.Labels
-			out = append(out, plan.Reason{Code: plan.NoPrice, Subject: c.nodeSubject(), Key: model.LabelInstanceType, Want: "a type and offering of the catalogue",
+			out = append(out, plan.Reason{Code: plan.NoPrice, Subject: plan.Object(c.nodeSubject()), Key: model.LabelInstanceType, Want: "a type and offering of the catalogue",
 				Have: l[model.LabelInstanceType] + " " + l[model.LabelZone] + " " + l[model.LabelCapacityType]})
 		}
 		if p.Scaling != nil {
 			if most, name, share := nodeUtilization(p.Scaling, e.Cutoff, c.Node); most >= 0 && share > most {
-				out = append(out, plan.Reason{Code: plan.WellUsed, Subject: c.nodeSubject(), Key: name,
+				out = append(out, plan.Reason{Code: plan.WellUsed, Subject: plan.Object(c.nodeSubject()), Key: name,
 					Want: strconv.Itoa(int(most)) + " %", Have: strconv.Itoa(int(share)) + " %"})
 			}
 		}
 	}
 	switch due := c.UnchangedSince.Add(p.ConsolidateAfter); {
 	case p.ConsolidateAfter < 0:
-		out = append(out, plan.Reason{Code: plan.Quiet, Subject: c.poolSubject(), Key: "spec.disruption.consolidateAfter", Want: "a duration", Have: "Never"})
+		out = append(out, plan.Reason{Code: plan.Quiet, Subject: plan.Object(c.poolSubject()), Key: "spec.disruption.consolidateAfter", Want: "a duration", Have: "Never"})
 	case e.Now.Before(due):
-		out = append(out, plan.Reason{Code: plan.Quiet, Subject: c.nodeSubject(), Key: "spec.disruption.consolidateAfter",
+		out = append(out, plan.Reason{Code: plan.Quiet, Subject: plan.Object(c.nodeSubject()), Key: "spec.disruption.consolidateAfter",
 			Want: p.ConsolidateAfter.String(), Have: e.Now.Sub(c.UnchangedSince).Round(time.Second).String()})
 	}
 	for _, d := range e.scaleDownDelays(c) {
 		if e.Now.Before(d.end()) {
-			out = append(out, plan.Reason{Code: d.code, Subject: c.poolSubject(), Key: d.field,
+			out = append(out, plan.Reason{Code: d.code, Subject: plan.Object(c.poolSubject()), Key: d.field,
 				Want: d.length.String(), Have: e.Now.Sub(d.since).Round(time.Second).String()})
 		}
 	}
 	if until, ok := paybackEnd(c.Claim, e.Now); ok && cause == plan.Underutilized {
-		out = append(out, plan.Reason{Code: plan.Payback, Subject: c.nodeSubject(), Key: KeepUntil,
+		out = append(out, plan.Reason{Code: plan.Payback, Subject: plan.Object(c.nodeSubject()), Key: KeepUntil,
 			Want: until.UTC().Format(time.RFC3339), Have: e.Now.UTC().Format(time.RFC3339)})
 	}
 	return out
@@ -343,7 +343,7 @@ func (e *Eligibility) PodBlockers(pool *model.NodePool, p *model.Pod, cause plan
 		return nil
 	}
 	if held, until := p.Held(e.Now); held {
-		r := plan.Reason{Code: plan.PodDoNotDisrupt, Subject: "pod/" + p.Key(), Key: DoNotDisrupt, Want: "not set", Have: p.DoNotDisrupt}
+		r := plan.Reason{Code: plan.PodDoNotDisrupt, Subject: plan.ObjectOf("pod", p.Key()), Key: DoNotDisrupt, Want: "not set", Have: p.DoNotDisrupt}
 		if !until.IsZero() {
 			r.Want = "past " + until.UTC().Format(time.RFC3339)
 		}
@@ -356,10 +356,10 @@ func (e *Eligibility) PodBlockers(pool *model.NodePool, p *model.Pod, cause plan
 		return append(out, e.pdbBlockers(pool, p, cause)...)
 	}
 	if p.SafeToEvict != "" && p.SafeToEvict != trueValue && isVoluntary(cause) {
-		out = append(out, plan.Reason{Code: plan.SafeToEvict, Subject: "pod/" + p.Key(), Key: SafeToEvict, Want: trueValue, Have: p.SafeToEvict})
+		out = append(out, plan.Reason{Code: plan.SafeToEvict, Subject: plan.ObjectOf("pod", p.Key()), Key: SafeToEvict, Want: trueValue, Have: p.SafeToEvict})
 	}
 	if p.Owner.UID == "" && p.SafeToEvict != trueValue && isVoluntary(cause) && !e.Cutoff.IsExpendable(p) {
-		out = append(out, plan.Reason{Code: plan.NoController, Subject: "pod/" + p.Key(), Key: "metadata.ownerReferences",
+		out = append(out, plan.Reason{Code: plan.NoController, Subject: plan.ObjectOf("pod", p.Key()), Key: "metadata.ownerReferences",
 			Want: "a controller, or " + SafeToEvict + "=true", Have: "none"})
 	}
 	return append(out, e.pdbBlockers(pool, p, cause)...)
@@ -376,10 +376,10 @@ func (e *Eligibility) pdbBlockers(pool *model.NodePool, p *model.Pod, cause plan
 		for i, b := range pdbs {
 			names[i] = b.Namespace + "/" + b.Name
 		}
-		return []plan.Reason{{Code: plan.SeveralPDBs, Subject: "pod/" + p.Key(), Key: strings.Join(names, " "),
+		return []plan.Reason{{Code: plan.SeveralPDBs, Subject: plan.ObjectOf("pod", p.Key()), Key: strings.Join(names, " "),
 			Want: "at most 1", Have: strconv.Itoa(len(pdbs))}}
 	case pdbs[0].DisruptionsAllowed <= 0 && (p.Ready || !pdbs[0].AlwaysAllowUnready):
-		return []plan.Reason{{Code: plan.DisruptionBudgetPDB, Subject: "pod/" + p.Key(), Key: pdbs[0].Namespace + "/" + pdbs[0].Name,
+		return []plan.Reason{{Code: plan.DisruptionBudgetPDB, Subject: plan.ObjectOf("pod", p.Key()), Key: pdbs[0].Namespace + "/" + pdbs[0].Name,
 			Want: "disruptionsAllowed of at least 1", Have: "0"}}
 	}
 	return nil

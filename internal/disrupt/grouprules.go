@@ -40,10 +40,10 @@ func (e *Eligibility) ruleBlockers(pool *model.NodePool, p *model.Pod) []plan.Re
 	if p.Terminal || !p.Deleting.IsZero() || !rulesConcern(pool, p) {
 		return nil
 	}
-	r, subject := &pool.Scaling.Eviction, "pod/"+p.Key()
+	r, subject := &pool.Scaling.Eviction, plan.ObjectOf("pod", p.Key())
 	if r.MinReplicas > 0 && p.Owner.UID != "" && e.CountPods != nil {
 		if n := e.CountPods(p.Owner.UID); n < r.MinReplicas {
-			return []plan.Reason{{Code: plan.FewReplicas, Subject: subject, Key: "spec.options.eviction.keepBelowReplicas",
+			return []plan.Reason{{Code: plan.FewReplicas, Subject: plan.Object(subject), Key: "spec.options.eviction.keepBelowReplicas",
 				Want: strconv.Itoa(int(r.MinReplicas)), Have: strconv.Itoa(int(n))}}
 		}
 	}
@@ -51,18 +51,18 @@ func (e *Eligibility) ruleBlockers(pool *model.NodePool, p *model.Pod) []plan.Re
 		return nil
 	}
 	if r.CustomControllers && hasCustomController(p) {
-		return []plan.Reason{{Code: plan.CustomController, Subject: subject, Key: "metadata.ownerReferences",
+		return []plan.Reason{{Code: plan.CustomController, Subject: plan.Object(subject), Key: "metadata.ownerReferences",
 			Want: "a controller of Kubernetes' own, or " + SafeToEvict + "=true", Have: p.Owner.Kind}}
 	}
 	if r.SystemPods > 0 && p.Namespace == systemNamespace && len(e.pdbsOf(p.Class)) == 0 {
 		if age := e.Now.Sub(p.Created); age < r.SystemPods {
-			return []plan.Reason{{Code: plan.SystemPod, Subject: subject, Key: "spec.options.eviction.keepSystemPods",
+			return []plan.Reason{{Code: plan.SystemPod, Subject: plan.Object(subject), Key: "spec.options.eviction.keepSystemPods",
 				Want: r.SystemPods.String(), Have: age.Round(time.Second).String()}}
 		}
 		return nil
 	}
 	if r.LocalStorage && p.LocalVolume != "" {
-		return []plan.Reason{{Code: plan.LocalStorage, Subject: subject, Key: p.LocalVolume,
+		return []plan.Reason{{Code: plan.LocalStorage, Subject: plan.Object(subject), Key: p.LocalVolume,
 			Want: "no local volume, or " + SafeToEvict + "=true", Have: p.LocalVolume}}
 	}
 	return nil

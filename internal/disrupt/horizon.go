@@ -196,7 +196,7 @@ func (p *pricing) launchPrice(requests model.Resources, pods int64) int64 {
 func (p *pricing) doesNotPay(savingMicroPerHour, costMicro int64, v horizonValue) plan.Reason {
 	r := plan.Reason{Code: plan.DoesNotPay, Want: "more than " + formatDollars(costMicro), Have: "at most " + formatDollars(v.micro)}
 	if v.workload != "" && costOfTime(savingMicroPerHour, p.policy.Horizon) > costMicro {
-		r.Code, r.Subject, r.Key = plan.ShortLived, v.workload, v.after.Round(time.Second).String()
+		r.Code, r.Subject, r.Key = plan.ShortLived, plan.Object(v.workload), v.after.Round(time.Second).String()
 	}
 	return r
 }

@@ -101,7 +101,7 @@ func (j *judge) whyUnbalanced(cmd *Command) plan.Reason {
 		disrupted := float64(weight[pool]) / float64(total.DisruptionWeight)
 		score := saved / disrupted
 		if score < minBalancedScore {
-			return plan.Reason{Code: plan.NotBalanced, Subject: "nodepool/" + pool, Key: "spec.disruption.consolidationPolicy",
+			return plan.Reason{Code: plan.NotBalanced, Subject: plan.ObjectOf("nodepool", pool), Key: "spec.disruption.consolidationPolicy",
 				Want: "a score of at least 0.5", Have: strconv.FormatFloat(score, 'f', 2, 64)}
 		}
 		if cmd.BalancedScores == nil {

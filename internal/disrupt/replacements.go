@@ -108,7 +108,7 @@ func (j *judge) whyNotLanding(cmd *Command) plan.Reason {
 	for i := range cmd.Replacements {
 		n := &cmd.Replacements[i]
 		if why := j.in.WhyUnreservable(n); why.Code != "" {
-			return plan.Reason{Code: plan.NotKept, Pool: n.Pool, Subject: "pod/" + n.Pods[0].Key(), Key: string(why.Code),
+			return plan.Reason{Code: plan.NotKept, Pool: n.Pool, Subject: plan.ObjectOf("pod", n.Pods[0].Key()), Key: string(why.Code),
 				Want: "one machine for all pods of the move, or machines kept to theirs", Have: "machines that can't be kept to their pods"}
 		}
 	}

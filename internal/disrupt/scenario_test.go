@@ -286,7 +286,8 @@ func (x *scenario) runLine(f []string) {
 
 func reasonText(r plan.Reason) string {
 	s := string(r.Code)
-	for _, kv := range [][2]string{{"pool", r.Pool}, {"subject", r.Subject}, {"key", r.Key}, {"want", r.Want}, {"have", r.Have}} {
+	f := r.Fields()
+	for _, kv := range [][2]string{{"pool", r.Pool}, {"subject", f.Subject}, {"key", f.Key}, {"want", f.Want}, {"have", f.Have}} {
 		if kv[1] != "" {
 			s += " " + kv[0] + "=" + strconv.Quote(kv[1])
 		}

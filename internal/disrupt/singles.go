@@ -141,7 +141,7 @@ func (s *search) buildSingle(c *rankedCandidate, set []*Candidate, cost int64) *
 // keep notes why a candidate is kept, and from what disrupting it would save and cost how much capacity must come
 // free before it is looked at again.
 func (s *search) keep(c *rankedCandidate, why plan.Reason, savingMicroPerHour, costMicro int64) {
-	why.Pool, why.Subject = c.Pool.Name, cmp.Or(why.Subject, "node/"+c.Node.Name)
+	why.Pool, why.Subject = c.Pool.Name, cmp.Or(why.Subject, plan.ObjectOf("node", c.Node.Name))
 	need := max(s.pricing.minSaving(c.PriceMicro), int64(float64(costMicro)/s.policy.Horizon.Hours()))
 	s.mem.Judged = append(s.mem.Judged, c.Node.Name)
 	c.verdict.why, c.verdict.freedBefore, c.verdict.neededValue = &why, s.mem.freedValue, max(1, need-savingMicroPerHour)

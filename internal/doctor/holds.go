@@ -218,7 +218,7 @@ func freeOfNode(c *model.Class) {
 
 // addReason takes over what disruption has against a node going, other than what time alone ends.
 func (h *holder) addReason(n *model.Node, pool *model.NodePool, r plan.Reason) {
-	pod := h.x.podOf(n, r.Subject)
+	pod := h.x.podOf(n, string(r.Subject))
 	switch r.Code {
 	case plan.NodeDoNotDisrupt:
 		one := h.add(n, NodeDoNotDisrupt, "nodepool/"+pool.Name, r.Key, r.Have, "")

@@ -59,17 +59,16 @@ func (x *exam) findUnplaceable() (out []Finding) {
 		f := Finding{Code: Unplaceable, Severity: Broken, Subject: workloadOf(p.Pod), Reason: r}
 		switch r.Code {
 		case plan.Limit:
-			f.Code, f.Subject, f.Key, f.Have = LimitReached, "nodepool/"+r.Pool, "spec.limits."+r.Key, r.Have
+			limit := plan.DetailOf[plan.OfLimit](r)
+			f.Code, f.Subject, f.Key, f.Have = LimitReached, "nodepool/"+r.Pool, "spec.limits."+string(limit.Resource), r.Fields().Have
 		case plan.GroupMaximum:
-			f.Code, f.Subject, f.Key, f.Have = GroupAtMaximum, r.Subject, "maxSize", r.Have
-			if !strings.HasPrefix(f.Subject, "nodegroup/") {
-				f.Subject = "nodegroup/" + f.Subject
-			}
+			f.Code, f.Subject, f.Key, f.Have = GroupAtMaximum, r.About(), "maxSize", r.Fields().Have
 			f.Changes = []plan.Change{{Object: f.Subject, Field: "maxSize", Op: plan.Add, Value: "1"}}
 			x.waitedFor[f.Subject] = true
 		}
-		if l := x.limitNamed(r.Subject); r.Code == plan.SharedLimit && l != nil && l.Quota != nil {
-			f.Code, f.Subject, f.Have, f.Reason = LimitReached, l.Name, r.Have, plan.Reason{}
+		shared := plan.DetailOf[plan.OfSharedLimit](r).Limit
+		if l := x.limitNamed(shared); r.Code == plan.SharedLimit && l != nil && l.Quota != nil {
+			f.Code, f.Subject, f.Have, f.Reason = LimitReached, l.Name, r.Fields().Have, plan.Reason{}
 		}
 		id := string(f.Code) + f.Subject + f.Key
 		i, ok := at[id]
@@ -78,13 +77,13 @@ func (x *exam) findUnplaceable() (out []Finding) {
 			at[id] = i
 			switch {
 			case r.Code == plan.SharedLimit && f.Code == LimitReached:
-				f.Changes = x.raiseQuota(x.limitNamed(r.Subject))
+				f.Changes = x.raiseQuota(x.limitNamed(shared))
 				if len(f.Changes) > 0 {
 					f.Key = f.Changes[0].Field
 				}
 			case f.Code == LimitReached:
 				x.waitedFor[f.Subject+" "+f.Key] = true
-				f.Changes = x.raiseLimit(r.Pool, r.Key)
+				f.Changes = x.raiseLimit(r.Pool, string(plan.DetailOf[plan.OfLimit](r).Resource))
 			case f.Code == Unplaceable && r.Code != plan.PlanRefused && len(out) < mostAsked: // no change of theirs mends a bug of ours
 				f.Changes = x.nearestWay(p.Pod)
 			}

@@ -166,7 +166,7 @@ func (x *exam) raiseQuota(l *model.CapacityLimit) []plan.Change {
 	return x.raiseUntil(l, use, func(raised *model.CapacityLimit) bool {
 		d := decided(raised)
 		return !slices.ContainsFunc(d.Pods, func(p plan.PodDecision) bool {
-			return p.Outcome == plan.Refused && len(p.Reasons) > 0 && p.Reasons[0].Code == plan.SharedLimit && p.Reasons[0].Subject == l.Name
+			return p.Outcome == plan.Refused && len(p.Reasons) > 0 && plan.DetailOf[plan.OfSharedLimit](p.Reasons[0]).Limit == l.Name
 		})
 	})
 }

@@ -199,7 +199,7 @@ func applyPool(p *model.NodePool, names []string, ch plan.Change) error {
 		if d < 0 {
 			return errField
 		}
-		v, err := parseAmount(model.Dim(d), ch.Value)
+		v, err := model.ParseAmount(model.Dim(d), ch.Value)
 		p.Limits = p.Limits.With(model.Dim(d), v)
 		return err
 	}
@@ -253,27 +253,6 @@ func applyRequirement(p *model.NodePool, key, sub string, ch plan.Change) error 
 	q.MinValues = p.Requirements[i].MinValues
 	p.Requirements[i] = q
 	return nil
-}
-
-// parseAmount reads what model.FormatAmount writes.
-func parseAmount(d model.Dim, s string) (int64, error) {
-	mult := int64(1)
-	switch {
-	case d == model.CPU:
-		milli, ok := strings.CutSuffix(s, "m")
-		if s = milli; !ok {
-			mult = 1000
-		}
-	default:
-		for i, u := range []string{"Ki", "Mi", "Gi", "Ti"} {
-			if v, ok := strings.CutSuffix(s, u); ok {
-				s, mult = v, 1<<(10*(i+1))
-				break
-			}
-		}
-	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	return n * mult, err
 }
 
 // applyNode changes an annotation of a node, or takes off a taint.
@@ -534,7 +513,7 @@ func applyClass(c *model.Class, names []string, ch plan.Change) error {
 		if d < 0 {
 			return errField
 		}
-		v, err := parseAmount(model.Dim(d), ch.Value)
+		v, err := model.ParseAmount(model.Dim(d), ch.Value)
 		c.Requests = c.Requests.With(model.Dim(d), v)
 		return err
 	}

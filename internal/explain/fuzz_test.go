@@ -16,8 +16,8 @@ func FuzzAmounts(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, d := range []model.Dim{model.CPU, model.Memory, model.Pods} {
-			if v, err := parseAmount(d, s); err == nil {
-				if again, err := parseAmount(d, model.FormatAmount(d, v)); err != nil || again != v {
+			if v, err := model.ParseAmount(d, s); err == nil {
+				if again, err := model.ParseAmount(d, model.FormatAmount(d, v)); err != nil || again != v {
 					t.Errorf("%q of resource %d is %d, written %s, then %d, %v", s, d, v, model.FormatAmount(d, v), again, err)
 				}
 			}

@@ -15,9 +15,9 @@ import (
 // sharedLimitRemedies raise a limit over several pools by what is missing; where others took what was left, each by a
 // node of the largest type of the pool.
 func (ex *explanation) sharedLimitRemedies(r plan.Reason) (out []plan.Change) {
-	pool := ex.Pool(r.Pool)
+	pool, short := ex.Pool(r.Pool), plan.DetailOf[plan.OfSharedLimit](r)
 	for _, u := range ex.LimitUses() {
-		if u.Name != r.Subject || pool == nil {
+		if u.Name != short.Limit || pool == nil {
 			continue
 		}
 		raise := func(key, value string) {
@@ -25,34 +25,33 @@ func (ex *explanation) sharedLimitRemedies(r plan.Reason) (out []plan.Change) {
 			out = append(out, plan.Change{Object: object, Field: field, Op: plan.Set, Value: value})
 		}
 		// The pod's own plan may have used more by then than the cluster does now.
-		used, _, _ := strings.Cut(r.Have, " of ")
+		all := short.Resource == ""
+		is := func(name string) bool { return all || short.Resource == plan.ResourceName(name) }
+		need, used := int64(short.Need), int64(short.Used)
 		size, dearest := ex.LargestNode(pool)
-		if r.Key == "nodes" || r.Key == "" && u.Nodes >= 0 {
-			n, _ := strconv.ParseInt(used, 10, 64)
-			raise("nodes", strconv.FormatInt(max(n, u.UsedNodes)+1, 10))
+		if is("nodes") && (!all || u.Nodes >= 0) {
+			raise("nodes", strconv.FormatInt(max(used, u.UsedNodes)+1, 10))
 		}
 		for d, limited := range u.HasMost {
-			if name := ex.s.ResourceNames[d]; limited && (r.Key == name || r.Key == "") {
-				need, err := parseAmount(model.Dim(d), r.Want)
-				if err != nil || r.Key == "" {
-					need = size.At(model.Dim(d))
-				}
-				have, _ := parseAmount(model.Dim(d), used)
-				most := roundUpLimit(model.Dim(d), max(have, u.Used.At(model.Dim(d)))+need)
-				if u.Name == model.ClusterLimits {
-					raise(name, formatRange(model.Dim(d), u.Least.At(model.Dim(d)), most))
-				} else {
-					raise(name, model.FormatAmount(model.Dim(d), most))
-				}
+			dim, name := model.Dim(d), ex.s.ResourceNames[d]
+			if !limited || !is(name) {
+				continue
+			}
+			if all {
+				need = size.At(dim)
+			}
+			most := roundUpLimit(dim, max(used, u.Used.At(dim))+need)
+			if u.Name == model.ClusterLimits {
+				raise(name, formatRange(dim, u.Least.At(dim), most))
+			} else {
+				raise(name, model.FormatAmount(dim, most))
 			}
 		}
-		if r.Key == model.DollarsPerHour || r.Key == "" && u.MicroPerHour >= 0 {
-			need, ok := model.ParseDollars(r.Want)
-			if !ok {
+		if is(model.DollarsPerHour) && (!all || u.MicroPerHour >= 0) {
+			if all {
 				need = dearest
 			}
-			have, _ := model.ParseDollars(used)
-			raise(model.DollarsPerHour, model.FormatMicro(max(have, u.UsedMicro)+need))
+			raise(model.DollarsPerHour, model.FormatMicro(max(used, u.UsedMicro)+need))
 		}
 	}
 	return out
@@ -125,7 +124,7 @@ func applyLimit(l *model.CapacityLimit, names []string, ch plan.Change) error {
 			l.Least, l.Most = l.Least.With(d, least), l.Most.With(d, most)
 			return err
 		}
-		v, err := parseAmount(d, ch.Value)
+		v, err := model.ParseAmount(d, ch.Value)
 		l.Most = l.Most.With(d, v)
 		return err
 	}

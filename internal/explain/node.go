@@ -31,7 +31,7 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		addFact(a, "state", "being deleted since "+n.Deleting.UTC().Format(time.RFC3339))
 		a.Step = &plan.Step{Of: plan.Terminating, Since: n.Deleting}
 		if len(n.OtherFinalizers) > 0 {
-			a.Findings = append(a.Findings, plan.Finding{Of: plan.Terminating, Reason: plan.Reason{Code: plan.ForeignHold, Subject: "node/" + n.Name, Key: strings.Join(n.OtherFinalizers, " ")}})
+			a.Findings = append(a.Findings, plan.Finding{Of: plan.Terminating, Reason: plan.Reason{Code: plan.ForeignHold, Subject: plan.ObjectOf("node", n.Name), Key: strings.Join(n.OtherFinalizers, " ")}})
 		}
 		return true
 	}
@@ -241,7 +241,7 @@ func (ex *explanation) listObstacles(u *disrupt.Candidate, cause plan.Code) ([]p
 		}
 	}
 	if s, held := ex.BackOff(u); held {
-		r := plan.Reason{Code: plan.NoReplacementFound, Pool: u.Pool.Name, Subject: "node/" + u.Node.Name, Want: "past " + s.Until.UTC().Format(time.RFC3339), Have: strconv.Itoa(s.Times)}
+		r := plan.Reason{Code: plan.NoReplacementFound, Pool: u.Pool.Name, Subject: plan.ObjectOf("node", u.Node.Name), Want: "past " + s.Until.UTC().Format(time.RFC3339), Have: strconv.Itoa(s.Times)}
 		if s.Begun > 0 {
 			r.Code, r.Have = plan.Aborted, strconv.Itoa(s.Begun)
 			if last := u.Claim.Conditions[lifecycle.Disrupted]; last.Status == "False" {
@@ -310,12 +310,12 @@ func (ex *explanation) examineCandidate(u *disrupt.Candidate, cause plan.Code) (
 	free.CommandID = ""
 	e := disrupt.Evaluate(in, []*disrupt.Candidate{&free}, ex.pol.Disrupt, ex.pol.Solve)
 	if cause == plan.Underutilized && e.Why.Code != "" && ex.isKeptForBuffers(in, &free) {
-		f := &plan.Finding{Of: cause, Reason: plan.Reason{Code: plan.HeldForBuffer, Pool: u.Pool.Name, Subject: "capacitybuffer/" + model.VirtualPods(u.Pods)[0].Buffer, Have: heldFor(u.Pods)}}
+		f := &plan.Finding{Of: cause, Reason: plan.Reason{Code: plan.HeldForBuffer, Pool: u.Pool.Name, Subject: plan.ObjectOf("capacitybuffer", model.VirtualPods(u.Pods)[0].Buffer), Have: heldFor(u.Pods)}}
 		alt.Kind, alt.Why = plan.Replace, f.Reason
 		return alt, f
 	}
 	f := &plan.Finding{Of: cause, Reason: e.Why}
-	f.Reason.Pool, f.Reason.Subject = u.Pool.Name, cmp.Or(f.Reason.Subject, "node/"+u.Node.Name)
+	f.Reason.Pool, f.Reason.Subject = u.Pool.Name, cmp.Or(f.Reason.Subject, plan.ObjectOf("node", u.Node.Name))
 	if e.Command == nil {
 		ex.placementRemedy(u, e, f)
 		alt.Kind, alt.Why = plan.Replace, f.Reason
@@ -385,7 +385,7 @@ func (ex *explanation) placementRemedy(u *disrupt.Candidate, e disrupt.Evaluatio
 		return
 	}
 	speak := func(r plan.Reason) {
-		f.Reason.Pool, f.Reason.Key, f.Reason.Want, f.Reason.Have = r.Pool, strings.TrimSpace(string(r.Code)+" "+r.Key), r.Want, r.Have
+		f.Reason.Pool, f.Reason.Detail = r.Pool, plan.NoHomeFor(r)
 	}
 	reasons := slices.Clone(e.Refused.Reasons)
 	distance := func(r plan.Reason) int {

@@ -116,8 +116,8 @@ func (ex *explanation) explainUnused(a *plan.Answer, p *model.Pod, then *plan.Al
 		return false
 	}
 	f := plan.Finding{Of: plan.Demand, Reason: x.Why, Until: x.Until}
-	if x.Why.Key == string(plan.Taint) {
-		f.Change = &plan.Change{Object: "node/" + x.Node, Field: "spec.taints[" + x.Taint + "]", Op: plan.Remove}
+	if x.Cause.Code == plan.Taint {
+		f.Change = &plan.Change{Object: "node/" + x.Node, Field: "spec.taints[" + plan.DetailOf[plan.OfTaint](x.Cause).String() + "]", Op: plan.Remove}
 	}
 	a.Findings = append(a.Findings, f)
 	a.Ways = append(a.Ways, plan.Way{Of: plan.Demand, Changes: []plan.Change{}, After: f.Until, Then: *then})
@@ -285,7 +285,7 @@ func (ex *explanation) leaveOutUnneeded(p *model.Pod, w *plan.Way) {
 
 // sameCheck says whether a reason is still there.
 func sameCheck(a, b plan.Reason) bool {
-	return a.Code == b.Code && a.Key == b.Key && a.Pool == b.Pool && a.Want == b.Want && a.Have == b.Have
+	return a.IsLike(b)
 }
 
 // bindingParty is who will bind a pod to the node of its slot, and when or why.
@@ -337,7 +337,7 @@ func (ex *explanation) explainBound(a *plan.Answer, n *model.Node, p *model.Pod)
 		}
 		fs, alt := ex.listObstacles(u, plan.Underutilized)
 		for _, f := range fs {
-			if f.Reason.Subject == "pod/"+p.Key() && !slices.ContainsFunc(a.Findings, func(o plan.Finding) bool { return o.Reason.Code == f.Reason.Code }) {
+			if f.Reason.Subject == plan.ObjectOf("pod", p.Key()) && !slices.ContainsFunc(a.Findings, func(o plan.Finding) bool { return o.Reason.Code == f.Reason.Code }) {
 				a.Findings = append(a.Findings, f)
 			}
 		}
@@ -360,7 +360,7 @@ func (ex *explanation) addPodHolds(a *plan.Answer, c *model.Claim, p *model.Pod)
 		a.Step = &plan.Step{Of: plan.PodTerminating, Since: p.Deleting}
 	}
 	for _, f := range ex.holdsOf(c) {
-		if f.Reason.Subject == "pod/"+p.Key() {
+		if f.Reason.Subject == plan.ObjectOf("pod", p.Key()) {
 			a.Findings = append(a.Findings, f)
 		}
 	}

@@ -5,7 +5,6 @@ package explain
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -80,7 +79,7 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 		a.Findings = append(a.Findings, f)
 	}
 	if !p.Ready {
-		found(plan.Demand, plan.Reason{Code: plan.PoolNotReady, Pool: name, Subject: "nodepool/" + name, Have: p.NotReady.Reason + ": " + p.NotReady.Message}, time.Time{})
+		found(plan.Demand, plan.Reason{Code: plan.PoolNotReady, Pool: name, Detail: plan.OfPoolNotReady{NodePool: name, Said: plan.Words(p.NotReady.Reason + ": " + p.NotReady.Message)}}, time.Time{})
 	}
 	ex.explainWithheld(found, name)
 	for _, b := range ex.Pools() {
@@ -98,7 +97,7 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 		}
 	}
 	if p.ConsolidationPolicy != "WhenEmptyOrUnderutilized" && p.ConsolidationPolicy != "Balanced" {
-		found(plan.Underutilized, plan.Reason{Code: plan.ConsolidationOff, Pool: name, Subject: "nodepool/" + name, Key: "spec.disruption.consolidationPolicy",
+		found(plan.Underutilized, plan.Reason{Code: plan.ConsolidationOff, Pool: name, Subject: plan.ObjectOf("nodepool", name), Key: "spec.disruption.consolidationPolicy",
 			Want: "WhenEmptyOrUnderutilized", Have: p.ConsolidationPolicy}, time.Time{})
 	}
 	if len(own) > 0 && len(ex.s.Pools) > 1 {
@@ -145,11 +144,11 @@ func (ex *explanation) explainRefusedPods(a *plan.Answer, name string) {
 	}
 	addFact(a, "unschedulable pods", strconv.Itoa(total))
 	reasons := slices.SortedFunc(maps.Keys(count), func(x, y plan.Reason) int {
-		return cmp.Or(cmp.Compare(count[y], count[x]), strings.Compare(fmt.Sprint(x), fmt.Sprint(y)))
+		return cmp.Or(cmp.Compare(count[y], count[x]), strings.Compare(x.String(), y.String()))
 	})
 	for _, r := range reasons[:min(most, len(reasons))] {
 		if !slices.ContainsFunc(a.Findings, func(f plan.Finding) bool {
-			return f.Of == plan.Demand && f.Reason.Code == r.Code && (f.Reason.Key == r.Key || r.Code == plan.PoolNotReady)
+			return f.Of == plan.Demand && f.Reason.Code == r.Code && (f.Reason.IsSameCheck(r) || r.Code == plan.PoolNotReady)
 		}) {
 			_, change := ex.findPodWay(example[r], r)
 			if change != nil && change.Object != a.Subject {
@@ -175,13 +174,14 @@ func (ex *explanation) explainLimits(a *plan.Answer, p *model.NodePool, left mod
 		dim := model.Dim(d)
 		addFact(a, "limit "+ex.s.ResourceNames[d], "leaves "+model.FormatAmount(dim, left.At(dim))+" of "+model.FormatAmount(dim, p.Limits.At(dim)))
 		if least != nil && left.At(dim) < least.Capacity.At(dim) {
-			found(plan.Reason{Code: plan.Limit, Pool: p.Name, Subject: least.Name, Key: ex.s.ResourceNames[d], Have: model.FormatAmount(dim, max(0, left.At(dim))), Want: model.FormatAmount(dim, least.Capacity.At(dim))})
+			found(plan.Reason{Code: plan.Limit, Pool: p.Name, Detail: plan.OfLimit{InstanceType: least.Name, Resource: plan.ResourceName(ex.s.ResourceNames[d]),
+				Need: plan.Amount(least.Capacity.At(dim)), Left: plan.Amount(max(0, left.At(dim)))}})
 		}
 	}
 	if p.NodeLimit >= 0 {
 		addFact(a, "limit nodes", "leaves "+strconv.FormatInt(nodes, 10)+" of "+strconv.FormatInt(p.NodeLimit, 10))
 		if nodes == 0 {
-			found(plan.Reason{Code: plan.Limit, Pool: p.Name, Key: "nodes", Have: "0", Want: "1"})
+			found(plan.Reason{Code: plan.Limit, Pool: p.Name, Detail: plan.OfLimit{Resource: "nodes", Need: 1}})
 		}
 	}
 }

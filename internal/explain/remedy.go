@@ -27,69 +27,78 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 	}
 	switch r.Code {
 	case plan.Taint:
-		return one(pod, "spec.tolerations", plan.Add, r.Have)
-	case plan.Requirement, plan.NoInstanceType, plan.Offering:
-		return labelRemedies(c, pool, pod, name, r)
+		return one(pod, "spec.tolerations", plan.Add, plan.DetailOf[plan.OfTaint](r).String())
+	case plan.Requirement:
+		return labelRemedies(c, pool, pod, name, plan.DetailOf[plan.OfRequirement](r).Label)
+	case plan.NoInstanceType:
+		if label := plan.DetailOf[plan.OfNoInstanceType](r).Label; label != "" {
+			return labelRemedies(c, pool, pod, name, label)
+		}
+	case plan.Offering:
+		if label := plan.DetailOf[plan.OfOffering](r).Label; label != "" {
+			return labelRemedies(c, pool, pod, name, label)
+		}
+		return append(labelRemedies(c, pool, pod, name, model.LabelZone), labelRemedies(c, pool, pod, name, model.LabelCapacityType)...)
 	case plan.PoolNotReady:
 		if pool != nil && !pool.Deleting {
 			return one(name, "status.conditions[Ready]", plan.Set, trueText)
 		}
-	case plan.Resource, plan.CameShort:
-		return ex.requestRemedy(c, pod, r)
-	case plan.ShortAgain:
-		if r.Key != "" {
-			return ex.requestRemedy(c, pod, r)
-		}
+	case plan.Resource, plan.CameShort, plan.ShortAgain:
+		return ex.requestRemedy(c, pod, plan.DetailOf[plan.OfSize](r))
 	case plan.OutOfCapacity:
 		return marketRemedies(pool)
 	case plan.GroupMaximum:
-		if n, err := strconv.ParseInt(r.Have, 10, 64); err == nil {
-			return one(r.Subject, r.Key, plan.Set, strconv.FormatInt(n+1, 10))
-		}
+		full := plan.DetailOf[plan.OfGroupMaximum](r)
+		return one(string(full.Group), "maxSize", plan.Set, strconv.FormatInt(full.Most+1, 10))
 	case plan.SharedLimit:
 		return ex.sharedLimitRemedies(r)
 	case plan.Limit:
 		return ex.limitRemedies(pool, name, r)
 	case plan.MinValues:
-		if _, err := strconv.Atoi(r.Have); err == nil && r.Have != "0" {
-			return one(name, "spec.template.spec.requirements["+r.Key+"].minValues", plan.Set, r.Have)
+		lacks := plan.DetailOf[plan.OfMinValues](r)
+		field := "spec.template.spec.requirements[" + lacks.Label + "].minValues"
+		if lacks.Have > 0 {
+			return one(name, field, plan.Set, strconv.Itoa(lacks.Have))
 		}
-		return one(name, "spec.template.spec.requirements["+r.Key+"].minValues", plan.Remove, "")
+		return one(name, field, plan.Remove, "")
 	case plan.TopologySpread:
-		if !slices.ContainsFunc(c.Spread, func(x model.SpreadConstraint) bool { return x.TopologyKey == r.Key && x.Hard }) {
+		key := plan.DetailOf[plan.OfTopologySpread](r).TopologyKey
+		if !slices.ContainsFunc(c.Spread, func(x model.SpreadConstraint) bool { return x.TopologyKey == key && x.Hard }) {
 			return nil // of other pods, which are about to be scheduled
 		}
-		return one(pod, "spec.topologySpreadConstraints["+r.Key+"].whenUnsatisfiable", plan.Set, "ScheduleAnyway")
+		return one(pod, "spec.topologySpreadConstraints["+key+"].whenUnsatisfiable", plan.Set, "ScheduleAnyway")
 	case plan.PodAffinity:
-		return one(pod, "spec.affinity.podAffinity["+r.Key+"]", plan.Remove, "")
+		return one(pod, "spec.affinity.podAffinity["+plan.DetailOf[plan.OfPodAffinity](r).TopologyKey+"]", plan.Remove, "")
 	case plan.PodAntiAffinity:
 		var out []plan.Change
-		if slices.ContainsFunc(c.AntiAffinity, func(t model.PodTerm) bool { return t.TopologyKey == r.Key }) {
-			out = one(pod, "spec.affinity.podAntiAffinity["+r.Key+"]", plan.Remove, "")
+		key := plan.DetailOf[plan.OfPodAntiAffinity](r).TopologyKey
+		if slices.ContainsFunc(c.AntiAffinity, func(t model.PodTerm) bool { return t.TopologyKey == key }) {
+			out = one(pod, "spec.affinity.podAntiAffinity["+key+"]", plan.Remove, "")
 		}
-		return append(out, ex.unselectRemedies(p, r.Key)...)
+		return append(out, ex.unselectRemedies(p, key)...)
 	case plan.HostPortConflict:
-		if isDisk(r.Key) {
-			return one(pod, "spec.volumes["+r.Key+"]", plan.Remove, "")
+		port := plan.DetailOf[plan.OfHostPort](r).Port
+		if port.IsDisk() {
+			return one(pod, "spec.volumes["+string(port)+"]", plan.Remove, "")
 		}
-		return one(pod, "spec.containers[*].ports["+r.Key+"]", plan.Remove, "")
+		return one(pod, "spec.containers[*].ports["+string(port)+"]", plan.Remove, "")
 	case plan.VolumeTopology:
-		return volumeRemedies(c, pool, pod, name, r)
+		return volumeRemedies(c, pool, pod, name, plan.DetailOf[plan.OfVolumeTopology](r).Name)
 	case plan.VolumeClaim:
-		return claimRemedies(pod, r)
+		return claimRemedies(pod, plan.DetailOf[plan.OfVolumeClaim](r))
 	case plan.VolumeLimit:
-		return volumeLimitRemedies(c, pod, r)
+		return volumeLimitRemedies(c, pod, plan.DetailOf[plan.OfVolumeLimit](r).Driver)
 	case plan.VolumeExclusive:
-		return one(pod, "spec.volumes["+r.Key+"]", plan.Remove, "")
+		return one(pod, "spec.volumes["+plan.DetailOf[plan.OfVolumeExclusive](r).Claim+"]", plan.Remove, "")
 	case plan.Unsupported:
-		return one(pod, "spec["+r.Have+"]", plan.Remove, "")
+		return one(pod, "spec["+plan.DetailOf[plan.OfUnsupported](r).Field+"]", plan.Remove, "")
 	case plan.NodeName:
-		return one(pod, "spec.affinity.nodeAffinity["+r.Key+"]", plan.Remove, "")
+		return one(pod, "spec.affinity.nodeAffinity["+plan.DetailOf[plan.OfNodeName](r).Label+"]", plan.Remove, "")
 	case plan.NotSchedulable:
-		switch r.Key {
-		case "schedulingGates":
+		switch plan.DetailOf[plan.OfNotSchedulable](r).Because {
+		case plan.GatesCause:
 			return one(pod, "spec.schedulingGates", plan.Remove, "")
-		case "schedulerName":
+		case plan.SchedulerCause:
 			return one(pod, "spec.schedulerName", plan.Set, model.DefaultScheduler)
 		}
 	}
@@ -99,25 +108,16 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 const trueText = "True"
 
 // labelRemedies have the pool allow what the pod wants, where it may, or the pod want it no more.
-func labelRemedies(c *model.Class, pool *model.NodePool, pod, name string, r plan.Reason) []plan.Change {
+func labelRemedies(c *model.Class, pool *model.NodePool, pod, name, key string) []plan.Change {
 	if pool == nil {
 		return nil
 	}
-	if r.Key == "" { // zone and capacity type together
-		var out []plan.Change
-		for _, r.Key = range []string{model.LabelZone, model.LabelCapacityType} {
-			if r.Code == plan.Offering {
-				out = append(out, labelRemedies(c, pool, pod, name, r)...)
-			}
-		}
-		return out
-	}
 	var out []plan.Change
 	wanted := false
-	have := pool.Requirements.Get(r.Key)
-	field := "spec.template.spec.requirements[" + r.Key + "]"
+	have := pool.Requirements.Get(key)
+	field := "spec.template.spec.requirements[" + key + "]"
 	for i := range c.Terms {
-		q := c.Terms[i].Requirements.Get(r.Key)
+		q := c.Terms[i].Requirements.Get(key)
 		if q == nil {
 			continue
 		}
@@ -131,20 +131,20 @@ func labelRemedies(c *model.Class, pool *model.NodePool, pod, name string, r pla
 			if j == tried || !q.Matches(v, true) {
 				continue
 			}
-			_, labelled := pool.Labels[r.Key]
+			_, labelled := pool.Labels[key]
 			switch {
-			case pool.ImpliesLabel(r.Key) || r.Key == model.LabelHostname:
-			case labelled || have == nil && !isWellKnownLabel(r.Key):
-				out = append(out, plan.Change{Object: name, Field: "spec.template.metadata.labels[" + r.Key + "]", Op: plan.Set, Value: v})
+			case pool.ImpliesLabel(key) || key == model.LabelHostname:
+			case labelled || have == nil && !isWellKnownLabel(key):
+				out = append(out, plan.Change{Object: name, Field: "spec.template.metadata.labels[" + key + "]", Op: plan.Set, Value: v})
 			case have != nil:
 				out = append(out, plan.Change{Object: name, Field: field, Op: plan.Add, Value: v})
 			}
 		}
 	}
 	if wanted {
-		out = append(out, plan.Change{Object: pod, Field: "spec.affinity.nodeAffinity[" + r.Key + "]", Op: plan.Remove})
+		out = append(out, plan.Change{Object: pod, Field: "spec.affinity.nodeAffinity[" + key + "]", Op: plan.Remove})
 	}
-	if _, labelled := pool.Labels[r.Key]; have != nil && !labelled && !pool.ImpliesLabel(r.Key) {
+	if _, labelled := pool.Labels[key]; have != nil && !labelled && !pool.ImpliesLabel(key) {
 		out = append(out, plan.Change{Object: name, Field: field, Op: plan.Remove})
 	}
 	return out
@@ -157,18 +157,16 @@ func isWellKnownLabel(key string) bool {
 }
 
 // requestRemedy is the most that the pod may ask for.
-func (ex *explanation) requestRemedy(c *model.Class, pod string, r plan.Reason) []plan.Change {
-	d := model.Dim(slices.Index(ex.s.ResourceNames, r.Key))
+func (ex *explanation) requestRemedy(c *model.Class, pod string, short plan.OfSize) []plan.Change {
+	d := model.Dim(slices.Index(ex.s.ResourceNames, string(short.Resource)))
 	if d < 0 || d == model.Pods {
 		return nil
 	}
-	want, err1 := parseAmount(d, r.Want)
-	have, err2 := parseAmount(d, r.Have)
-	left := c.Requests.At(d) - (want - have)
-	if err1 != nil || err2 != nil || left < 0 {
+	left := c.Requests.At(d) - int64(short.Need-short.Have)
+	if left < 0 {
 		return nil
 	}
-	return []plan.Change{{Object: pod, Field: "spec.containers[*].resources.requests[" + r.Key + "]", Op: plan.Set, Value: model.FormatAmount(d, left)}}
+	return []plan.Change{{Object: pod, Field: "spec.containers[*].resources.requests[" + string(short.Resource) + "]", Op: plan.Set, Value: model.FormatAmount(d, left)}}
 }
 
 // marketRemedies are the offerings that would have to be to be had again, the cheapest first.
@@ -203,6 +201,8 @@ func (ex *explanation) limitRemedies(pool *model.NodePool, name string, r plan.R
 	if pool == nil {
 		return nil
 	}
+	short := plan.DetailOf[plan.OfLimit](r)
+	all := short.Resource == ""
 	var out []plan.Change
 	for _, b := range ex.Pools() {
 		if b.Name != r.Pool {
@@ -210,20 +210,20 @@ func (ex *explanation) limitRemedies(pool *model.NodePool, name string, r plan.R
 		}
 		var most model.Resources
 		for _, t := range pool.Types {
-			if r.Subject == "" || t.Name == r.Subject {
+			if short.InstanceType == "" || t.Name == short.InstanceType {
 				most = most.Max(t.Capacity)
 			}
 		}
 		for d, limited := range pool.HasLimit {
-			if dim := model.Dim(d); limited && (r.Key == "" || r.Key == ex.s.ResourceNames[d]) {
+			if dim := model.Dim(d); limited && (all || short.Resource == plan.ResourceName(ex.s.ResourceNames[d])) {
 				need := pool.Limits.At(dim) - min(b.Left.At(dim), 0) + most.At(dim)
-				if have, err := parseAmount(dim, r.Have); err == nil && r.Key != "" {
-					need -= have
+				if !all {
+					need -= int64(short.Left)
 				}
 				out = append(out, plan.Change{Object: name, Field: "spec.limits." + ex.s.ResourceNames[d], Op: plan.Set, Value: model.FormatAmount(dim, need)})
 			}
 		}
-		if pool.NodeLimit >= 0 && (r.Key == "" || r.Key == "nodes") {
+		if pool.NodeLimit >= 0 && (all || short.Resource == "nodes") {
 			need := max(ex.countClaims(r.Pool), pool.NodeLimit) + 1 // it may be exceeded
 			out = append(out, plan.Change{Object: name, Field: "spec.limits.nodes", Op: plan.Set, Value: strconv.FormatInt(need, 10)})
 		}
@@ -292,11 +292,11 @@ func (ex *explanation) nodeRemedyCandidate(u *disrupt.Candidate, r plan.Reason) 
 			}
 		}
 	case plan.NodeDoNotDisrupt, plan.PodDoNotDisrupt:
-		return &plan.Change{Object: r.Subject, Field: annotation(r.Key), Op: plan.Remove}
+		return &plan.Change{Object: string(r.Subject), Field: annotation(r.Key), Op: plan.Remove}
 	case plan.SafeToEvict, plan.NoController, plan.LocalStorage, plan.SystemPod, plan.CustomController:
-		return &plan.Change{Object: r.Subject, Field: annotation(disrupt.SafeToEvict), Op: plan.Set, Value: "true"}
+		return &plan.Change{Object: string(r.Subject), Field: annotation(disrupt.SafeToEvict), Op: plan.Set, Value: "true"}
 	case plan.Limit: // of a static pool: a replacement has no place
-		return &plan.Change{Object: pool, Field: "spec.limits.nodes", Op: plan.Set, Value: r.Want}
+		return &plan.Change{Object: pool, Field: "spec.limits.nodes", Op: plan.Set, Value: strconv.FormatInt(int64(plan.DetailOf[plan.OfLimit](r).Need), 10)}
 	case plan.SharedLimit:
 		if out := ex.sharedLimitRemedies(r); len(out) > 0 {
 			return &out[0]
@@ -310,15 +310,15 @@ func (ex *explanation) nodeRemedyCandidate(u *disrupt.Candidate, r plan.Reason) 
 	case plan.ConsolidationOff:
 		return &plan.Change{Object: pool, Field: r.Key, Op: plan.Set, Value: r.Want}
 	case plan.NotBalanced:
-		return &plan.Change{Object: r.Subject, Field: r.Key, Op: plan.Set, Value: "WhenEmptyOrUnderutilized"}
+		return &plan.Change{Object: string(r.Subject), Field: r.Key, Op: plan.Set, Value: "WhenEmptyOrUnderutilized"}
 	case plan.ClusterMinimum:
-		return ex.dropMinimum(r.Key)
+		return ex.dropMinimum(string(plan.DetailOf[plan.OfClusterMinimum](r).Resource))
 	case plan.GroupMinimum:
 		if x := ex.Eligibility().NodeGroups[u.NodeGroup()]; x != nil && x.Staying > 0 {
-			return &plan.Change{Object: r.Subject, Field: r.Key, Op: plan.Set, Value: strconv.FormatInt(x.Staying-1, 10)}
+			return &plan.Change{Object: string(r.Subject), Field: r.Key, Op: plan.Set, Value: strconv.FormatInt(x.Staying-1, 10)}
 		}
 	case plan.GroupRefresh:
-		return &plan.Change{Object: r.Subject, Field: "instanceRefresh", Op: plan.Remove}
+		return &plan.Change{Object: string(r.Subject), Field: "instanceRefresh", Op: plan.Remove}
 	case plan.Quiet:
 		d := ex.now.Sub(u.UnchangedSince).Truncate(1e9)
 		return &plan.Change{Object: pool, Field: r.Key, Op: plan.Set, Value: max(d, 0).String()}
@@ -360,6 +360,3 @@ func allowOneDisruption(b *model.PDB) *plan.Change {
 	}
 	return &plan.Change{Object: object, Field: "spec.maxUnavailable", Op: plan.Set, Value: strconv.Itoa(int(b.Expected-b.Healthy) + 1)}
 }
-
-// isDisk reports whether the key of a HostPortConflict is a disk that the pod names, not a port.
-func isDisk(key string) bool { return strings.Contains(key, "/") && (key[0] < '0' || key[0] > '9') }

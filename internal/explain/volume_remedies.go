@@ -11,10 +11,10 @@ import (
 )
 
 // volumeRemedies have the pool allow where the pod's volume is, or the pod do without it.
-func volumeRemedies(c *model.Class, pool *model.NodePool, pod, name string, r plan.Reason) []plan.Change {
+func volumeRemedies(c *model.Class, pool *model.NodePool, pod, name, claim string) []plan.Change {
 	var out []plan.Change
 	for _, v := range c.Volumes {
-		if v.Claim != r.Key || pool == nil {
+		if v.Claim != claim || pool == nil {
 			continue
 		}
 		for _, at := range v.Topology {
@@ -25,13 +25,13 @@ func volumeRemedies(c *model.Class, pool *model.NodePool, pod, name string, r pl
 			}
 		}
 	}
-	return append(out, plan.Change{Object: pod, Field: "spec.volumes[" + r.Key + "]", Op: plan.Remove})
+	return append(out, plan.Change{Object: pod, Field: "spec.volumes[" + claim + "]", Op: plan.Remove})
 }
 
 // volumeLimitRemedies take off the pod a volume of the driver whose limit it exceeds.
-func volumeLimitRemedies(c *model.Class, pod string, r plan.Reason) []plan.Change {
+func volumeLimitRemedies(c *model.Class, pod, driver string) []plan.Change {
 	for i := range c.Volumes {
-		if v := &c.Volumes[i]; v.Driver == r.Key && v.Claim != "" {
+		if v := &c.Volumes[i]; v.Driver == driver && v.Claim != "" {
 			return []plan.Change{{Object: pod, Field: "spec.volumes[" + v.Claim + "]", Op: plan.Remove}}
 		}
 	}
@@ -40,15 +40,15 @@ func volumeLimitRemedies(c *model.Class, pod string, r plan.Reason) []plan.Chang
 
 // claimRemedies are what would make a claim usable: what is missing is created, what is in the way is avoided. A volume
 // is never taken off the pod for that, since the pod needs it.
-func claimRemedies(pod string, r plan.Reason) []plan.Change {
-	claim := "persistentvolumeclaim/" + r.Key
-	switch model.VolumeProblemKind(r.Want) {
+func claimRemedies(pod string, r plan.OfVolumeClaim) []plan.Change {
+	claim := "persistentvolumeclaim/" + r.Claim
+	switch r.Problem {
 	case model.ClaimMissing, model.ClaimDeleting:
 		return []plan.Change{{Object: claim, Op: plan.Add}}
 	case model.ClassMissing, model.VolumeMissing, model.ClaimLost:
-		return []plan.Change{{Object: r.Subject, Op: plan.Add}}
+		return []plan.Change{{Object: string(r.Object), Op: plan.Add}}
 	case model.ClaimNotOwned:
-		return []plan.Change{{Object: pod, Field: "spec.volumes[" + r.Key + "].name", Op: plan.Set, Value: "another name"}}
+		return []plan.Change{{Object: pod, Field: "spec.volumes[" + r.Claim + "].name", Op: plan.Set, Value: "another name"}}
 	case model.ClaimNoClass:
 		return []plan.Change{{Object: claim, Field: "spec.storageClassName", Op: plan.Set, Value: "a StorageClass"}}
 	case model.ClaimUnbound, model.ClaimPrebound, model.VolumeNotFound:

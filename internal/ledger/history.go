@@ -149,9 +149,7 @@ func limit(e *Entry, most limits) {
 	}
 	cut(&e.Outcome)
 	for i := range e.Why {
-		cut(&e.Why[i].Have)
-		cut(&e.Why[i].Want)
-		cut(&e.Why[i].Key)
+		e.Why[i] = e.Why[i].Shorten(most.text)
 	}
 }
 

@@ -99,7 +99,7 @@ func (e *Entry) stands() string {
 	}
 	key := []string{e.Kind, e.Subject}
 	for _, r := range e.Why {
-		key = append(key, string(r.Code), r.Pool, r.Subject)
+		key = append(key, string(r.Code), r.Pool, r.About())
 	}
 	return strings.Join(key, "\x00")
 }

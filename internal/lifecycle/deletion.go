@@ -27,7 +27,7 @@ func stepDeletion(in *Input, out *Output) {
 		w.update.RemoveFinalizer = c.HasFinalizer
 		w.update.Why.Code = plan.Deleted
 		if len(c.OtherFinalizers) > 0 {
-			out.hold(in, plan.Terminating, time.Time{}, plan.Reason{Code: plan.ForeignHold, Subject: "nodeclaim/" + c.Name, Key: strings.Join(c.OtherFinalizers, " ")})
+			out.hold(in, plan.Terminating, time.Time{}, plan.Reason{Code: plan.ForeignHold, Subject: plan.ObjectOf("nodeclaim", c.Name), Key: strings.Join(c.OtherFinalizers, " ")})
 		}
 	}
 	if len(w.update.Annotations)+len(w.update.Conditions) > 0 || w.update.ProviderID != "" || w.update.RemoveFinalizer {
@@ -109,7 +109,7 @@ func (w *deletion) advance() bool {
 			w.addActions(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Deleted, Pool: w.Claim.Pool}})
 		}
 		if len(n.OtherFinalizers) > 0 {
-			w.hold(w.Input, plan.Terminating, time.Time{}, plan.Reason{Code: plan.ForeignHold, Subject: "node/" + n.Name, Key: strings.Join(n.OtherFinalizers, " ")}) // whoever holds the Node still has something to do with it
+			w.hold(w.Input, plan.Terminating, time.Time{}, plan.Reason{Code: plan.ForeignHold, Subject: plan.ObjectOf("node", n.Name), Key: strings.Join(n.OtherFinalizers, " ")}) // whoever holds the Node still has something to do with it
 			w.setCondition(Terminating, "True", Terminating, "")
 			let = false
 		}
@@ -161,7 +161,7 @@ func (w *deletion) volumesDetached() bool {
 		if w.forced {
 			end = w.deadline
 		}
-		w.hold(w.Input, plan.Terminating, end, plan.Reason{Code: plan.VolumeAttached, Subject: "node/" + strings.Join(nodes, " "), Key: strings.Join(left, " ")})
+		w.hold(w.Input, plan.Terminating, end, plan.Reason{Code: plan.VolumeAttached, Subject: plan.ObjectOf("node", strings.Join(nodes, " ")), Key: strings.Join(left, " ")})
 		if w.forced {
 			w.lookAgainAt(w.deadline)
 		}
@@ -195,7 +195,7 @@ func (w *deletion) isDelayed() bool {
 	if !w.Now.Before(until) {
 		return false
 	}
-	w.hold(w.Input, plan.Terminating, until, plan.Reason{Code: plan.DeletionDelayed, Subject: "node/" + node, Key: key})
+	w.hold(w.Input, plan.Terminating, until, plan.Reason{Code: plan.DeletionDelayed, Subject: plan.ObjectOf("node", node), Key: key})
 	w.setCondition(Terminating, "False", "DeletionDelayed", "annotation "+key+" of node "+node+" delays its deletion, until "+until.UTC().Format(time.RFC3339)+" at most")
 	w.lookAgainAt(until)
 	return true
@@ -237,7 +237,7 @@ func isListConclusive(in *Input) bool {
 func terminateInstances(in *Input, out *Output) bool {
 	c := in.Claim
 	if c.ProviderID == "" && len(in.Instances) == 0 && !isListConclusive(in) {
-		out.hold(in, plan.Terminating, time.Time{}, plan.Reason{Code: plan.InstancesUnread, Subject: "nodeclaim/" + c.Name})
+		out.hold(in, plan.Terminating, time.Time{}, plan.Reason{Code: plan.InstancesUnread, Subject: plan.ObjectOf("nodeclaim", c.Name)})
 		return false // a launch whose answer was lost may have made one: the next list tells
 	}
 	done := true

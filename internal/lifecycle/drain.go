@@ -124,7 +124,7 @@ func removePod(in *Input, n *model.Node, p *model.Pod, deadline time.Time, force
 			if awaitRollout(in, n, p, r, out) {
 				return
 			}
-			why = plan.Reason{Code: plan.NoSurge, Subject: "pod/" + p.Key(), Key: "time", Want: r.evictBy(in).Sub(in.Claim.Deleting).String(), Have: "its successor has not come in time"}
+			why = plan.Reason{Code: plan.NoSurge, Subject: plan.ObjectOf("pod", p.Key()), Key: "time", Want: r.evictBy(in).Sub(in.Claim.Deleting).String(), Have: "its successor has not come in time"}
 		}
 		why.Pool = in.Claim.Pool
 	}
@@ -171,11 +171,11 @@ func awaitRollout(in *Input, n *model.Node, p *model.Pod, r Rollout, out *Output
 		return false
 	}
 	out.lookAgainAt(limit)
-	out.hold(in, plan.Draining, limit, plan.Reason{Code: plan.SuccessorFirst, Subject: "pod/" + p.Key(), Have: "deployment/" + r.Deployment.Namespace + "/" + r.Deployment.Name})
+	out.hold(in, plan.Draining, limit, plan.Reason{Code: plan.SuccessorFirst, Subject: plan.ObjectOf("pod", p.Key()), Have: "deployment/" + r.Deployment.Namespace + "/" + r.Deployment.Name})
 	if !r.Begun {
 		d := r.Deployment
 		out.addActions(plan.Restart{Namespace: d.Namespace, Deployment: d.Name, UID: d.UID, From: d.RestartedAt, To: in.Now.UTC().Format(time.RFC3339Nano),
-			Pod: p.Name, Node: n.Name, Why: plan.Reason{Code: plan.Draining, Pool: in.Claim.Pool, Subject: "pod/" + p.Key()}})
+			Pod: p.Name, Node: n.Name, Why: plan.Reason{Code: plan.Draining, Pool: in.Claim.Pool, Subject: plan.ObjectOf("pod", p.Key())}})
 	}
 	return true
 }

@@ -45,7 +45,7 @@ func launchInstance(in *Input, out *Output) {
 		out.lookAgainAt(limit)
 	}
 	if f := in.Failure; f != nil {
-		out.hold(in, plan.Launching, time.Time{}, plan.Reason{Code: plan.CallFailed, Subject: "nodeclaim/" + c.Name, Key: "launch", Want: "given up after " + limit.UTC().Format(time.RFC3339), Have: f.Message})
+		out.hold(in, plan.Launching, time.Time{}, plan.Reason{Code: plan.CallFailed, Subject: plan.ObjectOf("nodeclaim", c.Name), Key: "launch", Want: "given up after " + limit.UTC().Format(time.RFC3339), Have: f.Message})
 		have := c.Conditions[Launched]
 		if have.Status != "Unknown" || have.Reason != "LaunchFailed" || have.Message != f.Message {
 			out.addActions(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{
@@ -76,7 +76,7 @@ func deleteIfInstanceGone(in *Input, out *Output) bool {
 			return false
 		}
 	}
-	out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.InstanceGone, Pool: c.Pool, Subject: c.ProviderID}})
+	out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.InstanceGone, Pool: c.Pool, Subject: plan.ObjectOf("", c.ProviderID)}})
 	return true
 }
 
@@ -91,11 +91,11 @@ func awaitNode(in *Input, out *Output) {
 			// as ours. The machine goes as it would have, had the node been deleted in the ordinary way. Not at once:
 			// claims and nodes are read apart, and the node may only be late.
 			if due := in.NodelessSince.Add(in.Policy.NodeGone); in.Now.Before(due) {
-				out.hold(in, plan.Initializing, due, plan.Reason{Code: plan.NodeGone, Subject: "node/" + c.NodeName})
+				out.hold(in, plan.Initializing, due, plan.Reason{Code: plan.NodeGone, Subject: plan.ObjectOf("node", c.NodeName)})
 				out.lookAgainAt(due)
 				return
 			}
-			out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.Deleted, Pool: c.Pool, Subject: "node/" + c.NodeName}})
+			out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.Deleted, Pool: c.Pool, Subject: plan.ObjectOf("node", c.NodeName)}})
 		}
 		return
 	}
@@ -103,7 +103,7 @@ func awaitNode(in *Input, out *Output) {
 	limit := c.Created.Add(most)
 	if !in.Now.Before(limit) {
 		out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{
-			Code: plan.RegistrationTimeout, Pool: c.Pool, Subject: c.ProviderID, Want: most.String()}})
+			Code: plan.RegistrationTimeout, Pool: c.Pool, Subject: plan.ObjectOf("", c.ProviderID), Want: most.String()}})
 		return
 	}
 	out.lookAgainAt(limit)
@@ -114,11 +114,11 @@ func awaitNode(in *Input, out *Output) {
 			names[i] = n.Name
 		}
 		slices.Sort(names)
-		out.hold(in, plan.Registering, time.Time{}, plan.Reason{Code: plan.SeveralNodes, Subject: c.ProviderID, Want: "one node", Have: strings.Join(names, " ")})
+		out.hold(in, plan.Registering, time.Time{}, plan.Reason{Code: plan.SeveralNodes, Subject: plan.ObjectOf("", c.ProviderID), Want: "one node", Have: strings.Join(names, " ")})
 		want = model.Condition{Status: "False", Reason: "MultipleNodesFound", Message: "several nodes have provider ID " + c.ProviderID + ": " + strings.Join(names, ", ")}
 	}
 	if len(in.Nodes) == 0 {
-		out.hold(in, plan.Registering, time.Time{}, plan.Reason{Code: plan.NodeMissing, Subject: c.ProviderID, Want: limit.UTC().Format(time.RFC3339)})
+		out.hold(in, plan.Registering, time.Time{}, plan.Reason{Code: plan.NodeMissing, Subject: plan.ObjectOf("", c.ProviderID), Want: limit.UTC().Format(time.RFC3339)})
 	}
 	if have := c.Conditions[Registered]; len(in.Nodes) > 1 && (have.Reason != want.Reason || have.Message != want.Message) {
 		out.addActions(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{Registered: want},

@@ -175,12 +175,12 @@ func stepLiveClaim(in *Input, out *Output) {
 	}
 	n := in.Nodes[0]
 	if !n.Deleting.IsZero() {
-		out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.Deleted, Subject: "node/" + n.Name}})
+		out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.Deleted, Subject: plan.ObjectOf("node", n.Name)}})
 		return
 	}
 	stepNode(in, n, out)
 	if p := in.Pool; len(out.Actions) == 0 && c.Orphan && p != nil && !p.Deleting && p.UID != "" { // it can wait, and nothing else has to
-		out.addActions(plan.UpdateClaim{Claim: c.Name, UID: c.UID, OwnerPool: p.Name, OwnerUID: p.UID, Why: plan.Reason{Code: plan.Reclaimed, Pool: p.Name, Subject: "nodepool/" + p.Name}})
+		out.addActions(plan.UpdateClaim{Claim: c.Name, UID: c.UID, OwnerPool: p.Name, OwnerUID: p.UID, Why: plan.Reason{Code: plan.Reclaimed, Pool: p.Name, Subject: plan.ObjectOf("nodepool", p.Name)}})
 	}
 }
 

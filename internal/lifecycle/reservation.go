@@ -31,8 +31,8 @@ func advanceReservation(in *Input, n *model.Node, ready bool, u *plan.UpdateNode
 		return
 	}
 	usable := ready && in.Claim.Is(Initialized) // else something else keeps pods out, and no time runs
-	daemons := in.Daemons.Pods > 0 && awaitsArrival(in, usable, false, in.Daemons.Since, plan.Reason{Code: plan.DaemonSets, Subject: "node/" + n.Name, Have: strconv.Itoa(in.Daemons.Pods)}, out)
-	pods := in.Awaited > 0 && awaitsArrival(in, usable, in.Coming, in.Landed, plan.Reason{Code: plan.AwaitsPods, Subject: "node/" + n.Name, Have: strconv.Itoa(in.Awaited)}, out)
+	daemons := in.Daemons.Pods > 0 && awaitsArrival(in, usable, false, in.Daemons.Since, plan.Reason{Code: plan.DaemonSets, Subject: plan.ObjectOf("node", n.Name), Have: strconv.Itoa(in.Daemons.Pods)}, out)
+	pods := in.Awaited > 0 && awaitsArrival(in, usable, in.Coming, in.Landed, plan.Reason{Code: plan.AwaitsPods, Subject: plan.ObjectOf("node", n.Name), Have: strconv.Itoa(in.Awaited)}, out)
 	if !daemons && !pods {
 		endReservation(in, n, t, u, out)
 		return
@@ -117,7 +117,7 @@ func applyEndedReservation(in *Input, n *model.Node, out *Output) {
 		if now == nil {
 			continue
 		}
-		why := plan.Reason{Code: plan.ReservationEnded, Pool: c.Pool, Subject: "nodeclaim/" + c.Name, Want: now[model.LabelCapacityType], Have: model.Reserved}
+		why := plan.Reason{Code: plan.ReservationEnded, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Want: now[model.LabelCapacityType], Have: model.Reserved}
 		differs := func(have model.Labels) map[string]string {
 			change := map[string]string{}
 			for k, v := range now {

@@ -300,7 +300,7 @@ func (x *inputText) pod(node, name string, opts []string) {
 		case "rolls", "rolling", "cantroll":
 			r := Rollout{Deployment: &model.Deployment{Namespace: "default", Name: "d", UID: "uid-d", RestartedAt: "before"}, Begun: k == "rolling"}
 			if k == "cantroll" {
-				r = Rollout{Refused: plan.Reason{Code: plan.NoSurge, Subject: "pod/default/" + name, Key: v}}
+				r = Rollout{Refused: plan.Reason{Code: plan.NoSurge, Subject: plan.ObjectOf("pod", "default/"+name), Key: v}}
 			}
 			if x.in.Rollouts == nil {
 				x.in.Rollouts = map[string]Rollout{}
@@ -397,7 +397,8 @@ func action(a plan.Action) string {
 	}
 	why := a.Because()
 	w.add("(" + string(why.Code))
-	for _, kv := range [][2]string{{"subject", why.Subject}, {"key", why.Key}, {"want", why.Want}, {"have", why.Have}} {
+	f := why.Fields()
+	for _, kv := range [][2]string{{"subject", f.Subject}, {"key", f.Key}, {"want", f.Want}, {"have", f.Have}} {
 		w.when(kv[1] != "", kv[0]+"="+kv[1])
 	}
 	return strings.Join(w, " ") + ")"

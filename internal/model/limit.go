@@ -77,23 +77,23 @@ func (l *CapacityLimit) IsLimited(d Dim) bool { return int(d) < len(l.HasMost) &
 
 // LimitShortage says of what a limit allows no more, how much was wanted, and how much of it is used.
 type LimitShortage struct {
-	Key        string // the resource, "nodes" or DollarsPerHour
-	Want, Have string // Have: "62 of 64"
+	Resource         string // a resource's name, "nodes" or DollarsPerHour; the unit of the amounts
+	Need, Used, Most int64
 }
 
 // ShortOfNodes says that the limit on nodes is reached.
 func (u *LimitUse) ShortOfNodes() LimitShortage {
-	return LimitShortage{"nodes", "1", strconv.FormatInt(u.UsedNodes, 10) + " of " + strconv.FormatInt(u.Nodes, 10)}
+	return LimitShortage{"nodes", 1, u.UsedNodes, u.Nodes}
 }
 
 // ShortOfDollars says that the limit on dollars leaves less than a node costs, in micro-dollars an hour.
 func (u *LimitUse) ShortOfDollars(micro int64) LimitShortage {
-	return LimitShortage{DollarsPerHour, FormatMicro(micro), FormatMicro(u.UsedMicro) + " of " + FormatMicro(u.MicroPerHour)}
+	return LimitShortage{DollarsPerHour, micro, u.UsedMicro, u.MicroPerHour}
 }
 
 // ShortOf says that the limit on a resource leaves less than a node has.
 func (u *LimitUse) ShortOf(d Dim, name string, amount int64) LimitShortage {
-	return LimitShortage{name, FormatAmount(d, amount), FormatAmount(d, u.Used.At(d)) + " of " + FormatAmount(d, u.Most.At(d))}
+	return LimitShortage{name, amount, u.Used.At(d), u.Most.At(d)}
 }
 
 // Shortage returns what the limit lacks for one more node, and false where it allows it.

@@ -180,3 +180,24 @@ func FormatAmount(d Dim, v int64) string {
 	}
 	return strconv.FormatInt(v, 10)
 }
+
+// ParseAmount reads what FormatAmount writes.
+func ParseAmount(d Dim, s string) (int64, error) {
+	mult := int64(1)
+	switch {
+	case d == CPU:
+		milli, ok := strings.CutSuffix(s, "m")
+		if s = milli; !ok {
+			mult = 1000
+		}
+	default:
+		for i, u := range []string{"Ki", "Mi", "Gi", "Ti"} {
+			if v, ok := strings.CutSuffix(s, u); ok {
+				s, mult = v, 1<<(10*(i+1))
+				break
+			}
+		}
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n * mult, err
+}

@@ -23,3 +23,8 @@ func LimitField(limit, key string) (object, field string) {
 	}
 	return Controller, "--gpu-total=" + key
 }
+
+// ShortOfLimit returns the reason that a limit over several NodePools allows no more.
+func ShortOfLimit(limit string, x model.LimitShortage) Reason {
+	return Reason{Code: SharedLimit, Detail: OfSharedLimit{Limit: limit, Resource: ResourceName(x.Resource), Need: Amount(x.Need), Used: Amount(x.Used), Most: Amount(x.Most)}}
+}

@@ -75,18 +75,6 @@ type PodDecision struct {
 // Code names the check that failed, or the cause of an action.
 type Code string
 
-// Reason is why, as data: which check, on which object, what was wanted and what there was. It is true in this sense: make Have
-// satisfy Want, and this check passes (contract 3).
-type Reason struct {
-	Code    Code   `json:"code"`
-	Pool    string `json:"nodePool,omitempty"`
-	Subject string `json:"subject,omitempty"` // node, type, claim, budget … that the check looked at
-	Key     string `json:"key,omitempty"`     // label, resource, taint, port, condition
-	Want    string `json:"want,omitempty"`
-	Have    string `json:"have,omitempty"`
-	Command string `json:"command,omitempty"` // id of the disruption command that the action is part of
-}
-
 // Codes of a pod refused, in the order the checks are made.
 const (
 	NoPools          Code = "NoPools"          // there is no ready NodePool at all

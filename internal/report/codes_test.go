@@ -10,9 +10,11 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -47,8 +49,42 @@ func codes(t *testing.T) (out []plan.Code) {
 	return out
 }
 
+// filled returns a Detail of the same type that has a value in each field but flags, and those that are there instead of another.
+func filled(d plan.Detail) plan.Detail {
+	if d == nil {
+		return nil
+	}
+	v := reflect.New(reflect.TypeOf(d)).Elem()
+	for i := range v.NumField() {
+		f := v.Field(i)
+		if name := v.Type().Field(i).Name; !f.CanInterface() || name == "Replacing" || name == "Over" {
+			continue
+		}
+		switch x := f.Addr().Interface().(type) {
+		case *plan.ResourceName:
+			*x = "cpu"
+		case *time.Time:
+			*x = time.Unix(1_800_000_000, 0)
+		case *plan.NotSchedulableCause:
+			*x = plan.PriorityCause
+		case *plan.Rule:
+			*x = "LABEL In [A B]"
+		case *plan.Rules:
+			*x = "LABEL In [A B]"
+		default:
+			switch {
+			case f.CanInt():
+				f.SetInt(3)
+			case f.Kind() == reflect.String:
+				f.SetString(strings.ToUpper(v.Type().Field(i).Name))
+			}
+		}
+	}
+	return v.Interface().(plan.Detail)
+}
+
 // TestEveryCode holds the sentence of every reason code, so that all of them can be read at a glance, in
-// testdata/sentences.golden. Fields that a reason may have are written in capitals.
+// testdata/sentences.golden. Texts that a reason may have are written in capitals, numbers are 3.
 func TestEveryCode(t *testing.T) {
 	const file = "testdata/sentences.golden"
 	var b strings.Builder
@@ -57,7 +93,11 @@ func TestEveryCode(t *testing.T) {
 		t.Fatalf("%d codes found: the constants of plan.Code have moved", len(all))
 	}
 	for _, c := range all {
-		r := plan.Reason{Code: c, Subject: "pod/NAMESPACE/NAME", Key: "KEY", Want: "WANT", Have: "HAVE"}
+		r := plan.Reason{Code: c, Subject: "pod/NAMESPACE/NAME", Key: "KEY", Want: "WANT", Have: "HAVE", Detail: filled(plan.DetailFor(c))}
+		back := plan.ReadReason(c, r.Fields())
+		if back.Fields() != r.Fields() || r.Detail != nil && Sentence(back) != Sentence(r) {
+			t.Errorf("%s is written as %+v, and read as %+v: %s", c, r.Fields(), back.Fields(), Sentence(back))
+		}
 		if sentence(r) == "" && kept(r) == "" && waiting(r) == "" && action(r) == "" {
 			t.Errorf("%s has no sentence", c)
 		}

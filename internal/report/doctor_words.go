@@ -161,7 +161,7 @@ func doctorObject(subject string) string {
 			return k[1] + " " + name
 		}
 	}
-	return objectName(subject)
+	return objectName(plan.Object(subject))
 }
 
 // DoctorCommands are commands that make the changes of a finding; one that begins with # says what to edit by hand.

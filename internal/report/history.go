@@ -56,7 +56,7 @@ func Blocker(e *ledger.Entry) string {
 		return ""
 	}
 	if r := e.Why[0]; r.Code == plan.DisruptionBudgetPDB {
-		return objectName("poddisruptionbudget/" + r.Key)
+		return objectName(plan.ObjectOf("poddisruptionbudget", r.Key))
 	}
 	return objectName(e.Why[0].Subject)
 }
@@ -67,7 +67,7 @@ const mostHistory = 200
 // HistoryText writes a history for people: what happened, then its sum.
 func HistoryText(w io.Writer, h *History) error {
 	var b bytes.Buffer
-	about := with(" about ", objectName(h.Subject), "")
+	about := with(" about ", objectName(plan.Object(h.Subject)), "")
 	fmt.Fprintf(&b, "%s to %s UTC%s\n\n", h.Since.UTC().Format("2006-01-02 15:04:05"), h.Until.UTC().Format("15:04:05"), about)
 	if len(h.Entries) == 0 {
 		fmt.Fprintf(&b, "Nothing was decided%s in this time.\n", about)

@@ -162,7 +162,8 @@ func wirePods(list []plan.PodDecision) []wirePod {
 	for _, d := range list {
 		p := wirePod{Pod: d.Pod.Key(), Reasons: make([]wireReason, len(d.Reasons))}
 		for i, r := range d.Reasons {
-			p.Reasons[i] = wireReason{NodePool: r.Pool, Code: string(r.Code), Key: r.Key, Subject: r.Subject, Want: r.Want, Have: r.Have, Message: Sentence(r)}
+			f := r.Fields()
+			p.Reasons[i] = wireReason{NodePool: r.Pool, Code: string(r.Code), Key: f.Key, Subject: f.Subject, Want: f.Want, Have: f.Have, Message: Sentence(r)}
 		}
 		out = append(out, p)
 	}

@@ -13,21 +13,16 @@ import (
 
 // Sentence says a reason to a person, without naming the pool: whoever prints it has that already.
 func Sentence(r plan.Reason) string {
-	if s := sentence(r); s != "" {
-		return s
-	}
-	if s := kept(r); s != "" {
-		return s
-	}
-	if s := waiting(r); s != "" {
-		return s
-	}
-	if s := action(r); s != "" {
-		return s
+	if _, ok := r.Detail.(plan.Unread); !ok {
+		for _, words := range []func(plan.Reason) string{sentence, kept, waiting, action} {
+			if s := words(r); s != "" {
+				return s
+			}
+		}
 	}
 	// A code without words of its own: all that the reason holds.
-	s := string(r.Code)
-	for _, part := range []struct{ before, text string }{{" ", r.Key}, {" on ", r.Subject}, {"; want ", r.Want}, {"; have ", r.Have}} {
+	s, f := string(r.Code), r.Fields()
+	for _, part := range []struct{ before, text string }{{" ", f.Key}, {" on ", f.Subject}, {"; want ", f.Want}, {"; have ", f.Have}} {
 		if part.text != "" {
 			s += part.before + part.text
 		}
@@ -51,63 +46,72 @@ func Refusal(reasons []plan.Reason) string {
 	return "No NodePool can provide a node for this pod: " + strings.Join(parts, "; ")
 }
 
+// sentence says why a pod has no node; empty: not a reason of that kind.
 func sentence(r plan.Reason) string {
 	switch r.Code {
 	case plan.NoPools:
 		return "there is no NodePool that could launch a node; create one"
 	case plan.PoolNotReady:
-		return "the NodePool is not Ready: " + or(r.Have, "its status doesn't say why")
+		return "the NodePool is not Ready: " + or(string(plan.DetailOf[plan.OfPoolNotReady](r).Said), "its status doesn't say why")
 	case plan.Taint:
-		return "the pod doesn't tolerate the NodePool's taint " + or(r.Have, r.Key)
+		return "the pod doesn't tolerate the NodePool's taint " + plan.DetailOf[plan.OfTaint](r).String()
 	case plan.Requirement:
-		want := requirementText(r.Key, r.Want)
-		if strings.Contains(r.Have, "does not define") {
-			return "the pod requires " + want + "; the NodePool doesn't set this label, so its nodes won't have it"
+		d := plan.DetailOf[plan.OfRequirement](r)
+		if d.Undefined {
+			return "the pod requires " + ruleText(d.Want) + "; the NodePool doesn't set this label, so its nodes won't have it"
 		}
-		return "the pod requires " + want + "; the NodePool has " + requirementText(r.Key, r.Have)
+		return "the pod requires " + ruleText(d.Want) + "; the NodePool has " + ruleText(d.Have)
 	case plan.NoInstanceType:
-		if r.Key == "" {
+		d := plan.DetailOf[plan.OfNoInstanceType](r)
+		if d.Label == "" {
 			return "the NodePool's requirements leave no instance type"
 		}
 		have := "the instance types that the NodePool and the pod allow don't have this label"
-		if r.Have != "" {
-			have = "the instance types that the NodePool and the pod allow have " + listText(r.Have)
+		if d.Have != "" {
+			have = "the instance types that the NodePool and the pod allow have " + listText(d.Have.Names(), d.More)
 		}
-		return "no instance type has " + requirementText(r.Key, r.Want) + "; " + have
+		return "no instance type has " + ruleText(d.Want) + "; " + have
 	case plan.Resource:
-		want, have := amountPair(r.Key, r.Want, r.Have)
-		need := "the pod and the node's DaemonSets need " + want
-		if r.Have == "0" {
+		d := plan.DetailOf[plan.OfSize](r)
+		need, have := amountPair(d.Resource, d.Need, d.Have)
+		need = "the pod and the node's DaemonSets need " + need
+		if d.Have == 0 {
 			return need + "; no allowed instance type has any"
 		}
-		return need + "; the closest allowed instance type" + with(", ", r.Subject, ",") + " has " + have
+		return need + "; the closest allowed instance type" + with(", ", d.InstanceType, ",") + " has " + have
 	case plan.CameShort:
-		want, have := amountPair(r.Key, r.Want, r.Have)
-		return "the pod and the node's DaemonSets need " + want + "; nodes of type " + r.Subject + " have repeatedly come up with only " + have +
+		d := plan.DetailOf[plan.OfSize](r)
+		need, have := amountPair(d.Resource, d.Need, d.Have)
+		return "the pod and the node's DaemonSets need " + need + "; nodes of type " + d.InstanceType + " have repeatedly come up with only " + have +
 			". The type is tried again when its catalog entry, its image or the NodePool changes"
 	case plan.ShortAgain:
+		d := plan.DetailOf[plan.OfSize](r)
 		said := "two nodes launched for the pod came up smaller than their instance types promise"
-		if r.Key != "" {
-			want, have := amountPair(r.Key, r.Want, r.Have)
-			said += "; the last, type " + r.Subject + ", has " + have + " where the pod needs " + want
+		if d.Resource != "" {
+			need, have := amountPair(d.Resource, d.Need, d.Have)
+			said += "; the last, type " + d.InstanceType + ", has " + have + " where the pod needs " + need
 		}
 		return said + ". No third is launched until the pod, the NodePool or its node class changes"
 	case plan.Offering:
-		if r.Want == "" {
-			return "no instance type that fits is available where the pod may run" + with(" (", labelName(r.Key), ")")
+		d := plan.DetailOf[plan.OfOffering](r)
+		if d.Want == "" {
+			return "no instance type that fits is available where the pod may run" + with(" (", labelName(d.Label), ")")
 		}
-		if r.Have == "" {
-			return "no instance type that fits is available in " + requirementText(r.Key, r.Want)
+		if d.Have == "" {
+			return "no instance type that fits is available in " + ruleText(d.Want)
 		}
-		return "no instance type that fits is available in " + requirementText(r.Key, r.Want) + "; available: " + listText(r.Have)
+		return "no instance type that fits is available in " + ruleText(d.Want) + "; available: " + listText(d.Have.Names(), 0)
 	case plan.GroupMaximum:
-		return objectName(r.Subject) + " is at its maximum size (" + r.Have + "); no other group fits the pod"
+		d := plan.DetailOf[plan.OfGroupMaximum](r)
+		return objectName(d.Group) + " is at its maximum size (" + strconv.FormatInt(d.Most, 10) + "); no other group fits the pod"
 	case plan.OutOfCapacity:
-		if r.Subject != "" { // a quota
-			return r.Subject + " (no other offering fits: " + strings.TrimSuffix(r.Have, " set aside") + " tried; each is tried again after some minutes)"
+		d := plan.DetailOf[plan.OfOutOfCapacity](r)
+		tried := " (" + strconv.Itoa(d.SetAside) + " offerings tried; each is tried again after some minutes)"
+		if d.Quota != "" {
+			return string(d.Quota) + " (no other offering fits: " + tried[2:]
 		}
-		if strings.HasSuffix(r.Have, "set aside") {
-			return "the cloud has no capacity now for any offering that fits (" + strings.TrimSuffix(r.Have, " set aside") + " tried; each is tried again after some minutes)"
+		if d.SetAside > 0 {
+			return "the cloud has no capacity now for any offering that fits" + tried
 		}
 		return "no offering that fits is left; other pods took the last"
 	case plan.UnusedLaunches:
@@ -125,84 +129,92 @@ func sentence(r plan.Reason) string {
 	case plan.ClaimRefused:
 		return "the API server refuses the NodeClaim: " + r.Have
 	case plan.Limit:
-		switch {
-		case r.Key == "":
-			return "other pods took what the NodePool's limits left"
-		case r.Key == "nodes" && strings.HasPrefix(r.Subject, "nodepool/"): // of a node to be replaced, not of a pod
-			return objectName(r.Subject) + " has no place for a replacement beside the nodes that it has: its limit (spec.limits.nodes) is " + r.Have + ", and " + r.Want + " are needed"
-		case r.Key == "nodes":
-			return "the NodePool's limit on nodes is reached"
-		}
-		want, have := amountPair(r.Key, r.Want, r.Have)
-		return "the NodePool's limits leave " + have + " " + r.Key + "; the smallest instance type that fits" + with(", ", r.Subject, ",") + " has " + strings.TrimSuffix(want, " "+r.Key)
+		return ownLimit(plan.DetailOf[plan.OfLimit](r))
 	case plan.SharedLimit:
-		return sharedLimit(r)
+		return sharedLimit(plan.DetailOf[plan.OfSharedLimit](r))
 	case plan.MinValues:
-		if _, err := strconv.Atoi(r.Have); err != nil {
-			return "the NodePool requires a choice of " + r.Want + " values of " + labelName(r.Key) + "; " + r.Have
+		d := plan.DetailOf[plan.OfMinValues](r)
+		said := "the NodePool requires a choice of " + strconv.Itoa(d.Want) + " values of " + labelName(d.Label) + "; "
+		if d.Together {
+			return said + "fewer that hold the pods together in one zone and capacity type"
 		}
-		return "the NodePool requires a choice of " + r.Want + " values of " + labelName(r.Key) + "; only " + r.Have + " fit the pod"
+		return said + "only " + strconv.Itoa(d.Have) + " fit the pod"
 	case plan.PlanRefused:
-		if r.Key == "panic" {
-			return "planning failed (" + r.Have + "), a bug in Dovetail; tried again at " + r.Want
+		d := plan.DetailOf[plan.OfPlanRefused](r)
+		if d.Rule == plan.Panic {
+			return "planning failed (" + string(d.Said) + "), a bug in Dovetail; tried again at " + instant(d.Until)
 		}
-		return "the plan failed verification (" + r.Key + ": " + r.Have + "), a bug in Dovetail, and is not carried out; tried again at " + r.Want
+		return "the plan failed verification (" + d.Rule + ": " + string(d.Said) + "), a bug in Dovetail, and is not carried out; tried again at " + instant(d.Until)
 	case plan.TopologySpread:
-		if strings.HasSuffix(r.Want, "of pods that count this one") {
-			return "other pods' topology spread over " + labelName(r.Key) + " counts this pod, and every " + labelName(r.Key) + " with room would exceed it until those pods are scheduled"
+		d := plan.DetailOf[plan.OfTopologySpread](r)
+		if d.OfOthers {
+			return "other pods' topology spread over " + labelName(d.TopologyKey) + " counts this pod, and every " + labelName(d.TopologyKey) + " with room would exceed it until those pods are scheduled"
 		}
-		return "the pod's topology spread over " + labelName(r.Key) + " (" + r.Want + ") would be broken in every domain"
+		return "the pod's topology spread over " + labelName(d.TopologyKey) + " (skew at most " + strconv.FormatInt(d.MaxSkew, 10) + ") would be broken in every domain"
 	case plan.PodAffinity:
-		if r.Subject != "" { // a DaemonSet's pods match, and stand elsewhere
-			return "the pod's affinity needs a " + labelName(r.Key) + " with a pod of " + objectName(r.Subject) + "; the NodePool's nodes get none"
+		d := plan.DetailOf[plan.OfPodAffinity](r)
+		if d.Daemons {
+			return "the pod's affinity needs a " + labelName(d.TopologyKey) + " with a pod of " + objectName(d.DaemonSet) + "; the NodePool's nodes get none"
 		}
-		return "the pod's affinity needs a " + labelName(r.Key) + " with a matching pod; none has room"
+		return "the pod's affinity needs a " + labelName(d.TopologyKey) + " with a matching pod; none has room"
 	case plan.PodAntiAffinity:
-		s := "the pod's anti-affinity allows no " + labelName(r.Key) + " with a matching pod; every " + labelName(r.Key) + " with room has one"
-		if strings.Contains(r.Want, "selects this one") {
-			s = "other pods' anti-affinity keeps the pod out of every " + labelName(r.Key) + " with room"
+		d := plan.DetailOf[plan.OfPodAntiAffinity](r)
+		domain := labelName(d.TopologyKey)
+		s := "the pod's anti-affinity allows no " + domain + " with a matching pod; every " + domain + " with room has one"
+		if d.OfOthers {
+			s = "other pods' anti-affinity keeps the pod out of every " + domain + " with room"
 		}
-		return s + with(" (", objectName(r.Subject), ")")
+		return s + with(" (", objectName(d.DaemonSet), ")")
 	case plan.HostPortConflict:
+		d := plan.DetailOf[plan.OfHostPort](r)
 		what := "host port "
-		if strings.Contains(r.Key, "/") && (r.Key[0] < '0' || r.Key[0] > '9') {
+		if d.Port.IsDisk() {
 			what = "volume " // that the pod names itself
 		}
-		return what + r.Key + ": " + r.Have + with(" (", r.Subject, ")")
+		return what + string(d.Port) + ": a DaemonSet's pod has it on every node" + with(" (", d.DaemonSet, ")")
 	case plan.VolumeTopology:
-		if strings.Contains(r.Want, "will be made") {
-			return "the " + labelName(r.Key) + " in which the pod's volume will be created has no room"
+		d := plan.DetailOf[plan.OfVolumeTopology](r)
+		if d.ToCreate {
+			return "the " + labelName(d.Name) + " in which the pod's volume will be created has no room"
 		}
-		label, _, _ := strings.Cut(r.Want, " ")
-		return "the volume of PVC " + r.Key + " requires " + requirementText(label, r.Want) + "; " + r.Have
+		return "the volume of PVC " + d.Name + " requires " + rulesText(d.Want) + "; no offering there"
 	case plan.VolumeLimit:
-		return "the pod mounts " + r.Want + " volumes of driver " + r.Key + "; a node of type " + r.Subject + " can attach " + r.Have
+		d := plan.DetailOf[plan.OfVolumeLimit](r)
+		return "the pod mounts " + strconv.Itoa(d.Want) + " volumes of driver " + d.Driver + "; a node of type " + d.InstanceType + " can attach " + strconv.Itoa(d.Have)
 	case plan.VolumeExclusive:
-		return "PVC " + r.Key + " is ReadWriteOncePod and in use by another pod"
+		return "PVC " + plan.DetailOf[plan.OfVolumeExclusive](r).Claim + " is ReadWriteOncePod and in use by another pod"
 	case plan.VolumeClaim:
-		return claimProblem(r)
+		return claimProblem(plan.DetailOf[plan.OfVolumeClaim](r))
 	case plan.VolumeStorage:
-		return storageShort(r)
+		return storageShort(plan.DetailOf[plan.OfVolumeStorage](r))
 	case plan.Unsupported:
-		return r.Have
+		return plan.DetailOf[plan.OfUnsupported](r).Field
 	case plan.TooComplex:
-		if r.Want == "0" {
-			return "the pod requests " + r.Have + " " + r.Key
+		d := plan.DetailOf[plan.OfTooComplex](r)
+		if d.Most == 0 {
+			return "the pod requests " + strconv.FormatInt(d.Have, 10) + " " + d.What
 		}
-		return "the pod asks for more than is looked at: " + r.Have + " " + r.Key + " (at most " + r.Want + ")"
+		return "the pod asks for more than is looked at: " + strconv.FormatInt(d.Have, 10) + " " + d.What + " (at most " + strconv.FormatInt(d.Most, 10) + ")"
 	case plan.WorkShare:
-		return "not looked at in this step: deciding on the pods of its namespace costs more than the namespace's share (" + r.Have + " of " + r.Want +
+		d := plan.DetailOf[plan.OfWorkShare](r)
+		work := strconv.FormatInt(d.Work, 10)
+		if d.Over > 0 {
+			work = "more than " + strconv.FormatInt(d.Over, 10)
+		}
+		return "not looked at in this step: deciding on the pods of its namespace costs more than the namespace's share (" + work + " of " + strconv.FormatInt(d.Share, 10) +
 			" units of work). It is looked at again in a later step"
 	case plan.ResourceShare:
-		return "not looked at in this step: the pod requests " + r.Have + " of the extended resources that nodes have, and all pending pods together request more than the " +
-			r.Want + " that one step looks at. It is looked at again in a later step"
+		d := plan.DetailOf[plan.OfResourceShare](r)
+		return "not looked at in this step: the pod requests " + strconv.Itoa(d.Have) + " of the extended resources that nodes have, and all pending pods together request more than the " +
+			strconv.Itoa(d.Most) + " that one step looks at. It is looked at again in a later step"
 	case plan.NodeName:
-		if r.Subject != "" {
-			return "the pod runs only on " + objectName(r.Subject) + " (" + r.Want + "), which " + r.Have
+		d := plan.DetailOf[plan.OfNodeName](r)
+		if d.Node != "" {
+			return "the pod runs only on node " + d.Node + " (" + string(d.Want) + "), which " + string(d.Said)
 		}
-		return "the pod requires " + r.Want + ", one particular node; a new node has another name"
+		return "the pod requires " + string(d.Want) + ", one particular node; a new node has another name"
 	case plan.Mismatch:
-		return "kube-scheduler doesn't place the pod on " + objectName(r.Subject) + ", though it fits there by every check Dovetail makes"
+		return "kube-scheduler doesn't place the pod on " + with("node ", plan.DetailOf[plan.OfMismatch](r).Node, "") + ", though it fits there by every check Dovetail makes"
 	case plan.BindingUnfit:
 		return objectName(r.Subject) + " can't take the pod: kube-scheduler's filter " + r.Key + with(" requires ", r.Want, ",") + " finds " + r.Have
 	case plan.BindingRefused:
@@ -212,23 +224,29 @@ func sentence(r plan.Reason) string {
 	case plan.NotBindable:
 		return "kube-scheduler binds the pod, because of " + r.Key + with(" (", r.Have, ")")
 	case plan.NotSchedulable:
-		return notSchedulable(r)
+		return notSchedulable(plan.DetailOf[plan.OfNotSchedulable](r))
 	}
 	return ""
 }
 
-func notSchedulable(r plan.Reason) string {
-	switch r.Key {
-	case "nominatedNodeName":
-		return "kube-scheduler has nominated node " + r.Have + " for the pod"
-	case "schedulerName":
-		return "scheduler " + r.Have + " is responsible for the pod and hasn't reported it unschedulable"
-	case "priority":
-		return "the pod's priority is " + r.Have + "; the NodeGroupClasses launch nodes for pods of priority " + r.Want + " and above"
-	case "scaleUpDelay":
-		return "a node is launched for the pod not before " + strings.TrimPrefix(r.Want, "past ")
+func notSchedulable(d plan.OfNotSchedulable) string {
+	switch d.Because {
+	case plan.IsDaemon:
+		return "the pod is a DaemonSet's"
+	case plan.OwnerCause:
+		return "made for one node: a DaemonSet's or a static pod"
+	case plan.GatesCause:
+		return "not to be scheduled before its gates are taken away"
+	case plan.NominatedCause:
+		return "kube-scheduler has nominated node " + d.Name + " for the pod"
+	case plan.SchedulerCause:
+		return "scheduler " + d.Name + " is responsible for the pod and hasn't reported it unschedulable"
+	case plan.PriorityCause:
+		return "the pod's priority is " + strconv.Itoa(int(d.Priority)) + "; the NodeGroupClasses launch nodes for pods of priority " + strconv.Itoa(int(d.Least)) + " and above"
+	case plan.DelayCause:
+		return "a node is launched for the pod not before " + instant(d.Until)
 	}
-	return or(r.Have, "the pod is not to be scheduled now")
+	return "the pod is not to be scheduled now"
 }
 
 func or(s, otherwise string) string {
@@ -245,27 +263,44 @@ func with(before, s, after string) string {
 	return before + s + after
 }
 
+// ownLimit says that a limit of the NodePool allows no more.
+func ownLimit(d plan.OfLimit) string {
+	switch {
+	case d.Resource == "":
+		return "other pods took what the NodePool's limits left"
+	case d.Replacing != "": // of a node to be replaced, not of a pod
+		return "NodePool " + d.Replacing + " has no place for a replacement beside the nodes that it has: its limit (spec.limits.nodes) is " +
+			strconv.FormatInt(int64(d.Left), 10) + ", and " + strconv.FormatInt(int64(d.Need), 10) + " are needed"
+	case d.Resource == "nodes":
+		return "the NodePool's limit on nodes is reached"
+	}
+	need, left := amountPair(d.Resource, d.Need, d.Left)
+	return "the NodePool's limits leave " + left + " " + string(d.Resource) + "; the smallest instance type that fits" + with(", ", d.InstanceType, ",") +
+		" has " + strings.TrimSuffix(need, " "+string(d.Resource))
+}
+
 // sharedLimit says that a limit over several pools allows no more: which, its value, what is used, what would be needed.
-func sharedLimit(r plan.Reason) string {
-	limit, over := objectName(r.Subject), "the nodes that it selects"
-	if r.Subject == model.ClusterLimits {
-		_, limit = plan.LimitField(r.Subject, r.Key)
+func sharedLimit(d plan.OfSharedLimit) string {
+	limit, over := objectName(plan.Object(d.Limit)), "the nodes that it selects"
+	if d.Limit == model.ClusterLimits {
+		_, limit = plan.LimitField(d.Limit, string(d.Resource))
 		over = "the cluster"
 	}
-	if r.Key == "" {
-		if r.Subject == model.ClusterLimits {
+	if d.Resource == "" {
+		if d.Limit == model.ClusterLimits {
 			limit = "the limits over the cluster"
 		}
 		return "other pods took what " + limit + " left"
 	}
-	used, most, _ := strings.Cut(r.Have, " of ")
-	switch r.Key {
+	used, most := plan.FormatAmount(d.Resource, int64(d.Used)), plan.FormatAmount(d.Resource, int64(d.Most))
+	switch d.Resource {
 	case "nodes":
-		return limit + " allows " + or(most, r.Have) + " nodes in " + over + "; " + used + " exist or are being launched"
+		return limit + " allows " + most + " nodes in " + over + "; " + used + " exist or are being launched"
 	case model.DollarsPerHour:
-		return limit + " allows $" + or(most, r.Have) + "/h for " + over + "; $" + used + "/h is spent, and the cheapest node that fits costs $" + r.Want + "/h"
+		return limit + " allows $" + most + "/h for " + over + "; $" + used + "/h is spent, and the cheapest node that fits costs $" + plan.FormatAmount(d.Resource, int64(d.Need)) + "/h"
 	}
-	need, most := amountPair(r.Key, r.Want, or(most, r.Have))
-	_, used = amountPair(r.Key, r.Want, used)
-	return limit + " allows " + most + " " + r.Key + " for " + over + "; " + used + " is used, and the smallest node that fits has " + strings.TrimSuffix(need, " "+r.Key)
+	need, most := amountPair(d.Resource, d.Need, d.Most)
+	_, used = amountPair(d.Resource, d.Need, d.Used)
+	return limit + " allows " + most + " " + string(d.Resource) + " for " + over + "; " + used + " is used, and the smallest node that fits has " +
+		strings.TrimSuffix(need, " "+string(d.Resource))
 }

@@ -4,17 +4,15 @@
 package report
 
 import (
-	"strings"
-
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // claimProblem says in which state a claim is that no node can use, and what kube-scheduler says of it.
-func claimProblem(r plan.Reason) string {
-	_, object, _ := strings.Cut(r.Subject, "/")
+func claimProblem(r plan.OfVolumeClaim) string {
+	object := r.Object.Name()
 	var state string
-	switch model.VolumeProblemKind(r.Want) {
+	switch r.Problem {
 	case model.ClaimMissing:
 		state = "does not exist"
 	case model.ClaimDeleting:
@@ -40,11 +38,10 @@ func claimProblem(r plan.Reason) string {
 	default:
 		state = "can't be used"
 	}
-	return "PVC " + r.Key + " " + state + with(" (kube-scheduler: ", r.Have, ")")
+	return "PVC " + r.Claim + " " + state + with(" (kube-scheduler: ", string(r.Said), ")")
 }
 
 // storageShort says that the storage which a driver reports is too small wherever a node could be launched.
-func storageShort(r plan.Reason) string {
-	_, class, _ := strings.Cut(r.Subject, "/")
-	return "PVC " + r.Key + " needs more storage than the driver of StorageClass " + class + " reports for the zones of the NodePool (kube-scheduler: node(s) did not have enough free storage)"
+func storageShort(r plan.OfVolumeStorage) string {
+	return "PVC " + r.Claim + " needs more storage than the driver of StorageClass " + r.StorageClass + " reports for the zones of the NodePool (kube-scheduler: node(s) did not have enough free storage)"
 }

@@ -75,9 +75,9 @@ func waiting(r plan.Reason) string {
 	case plan.CallFailed:
 		return "the call to " + or(r.Key, "change") + " " + object + " fails (" + timesText(r.Want) + ") and is repeated: " + r.Have
 	case plan.NodeMissing:
-		return "the instance " + r.Subject + " runs, but no node with its provider ID has joined the cluster; it is given up after " + r.Want
+		return "the instance " + string(r.Subject) + " runs, but no node with its provider ID has joined the cluster; it is given up after " + r.Want
 	case plan.SeveralNodes:
-		return "several nodes have the provider ID " + r.Subject + ": " + listText(r.Have) + "; none of them is used until only one is left"
+		return "several nodes have the provider ID " + string(r.Subject) + ": " + listText(strings.Fields(r.Have), 0) + "; none of them is used until only one is left"
 	case plan.NodeNotReady:
 		return object + " is not Ready" + with(": ", r.Have, "")
 	case plan.EphemeralTaint:
@@ -96,7 +96,7 @@ func waiting(r plan.Reason) string {
 		return "whether an instance was launched for " + object + " is known with the cloud's next list of instances"
 	case plan.PodTerminating:
 		if r.Key != "" {
-			return object + " is being deleted, and is held by finalizer " + listText(r.Key)
+			return object + " is being deleted, and is held by finalizer " + listText(strings.Fields(r.Key), 0)
 		}
 		return object + " is terminating; its grace period ends at " + r.Have
 	case plan.EvictedLater:
@@ -104,15 +104,15 @@ func waiting(r plan.Reason) string {
 	case plan.EvictionPace:
 		return object + " waits for its turn: at most " + r.Want + " evicted pods may be on their way at a time"
 	case plan.SuccessorFirst:
-		return object + " is evicted when its successor is ready, which " + objectName(r.Have) + " creates first"
+		return object + " is evicted when its successor is ready, which " + objectName(plan.Object(r.Have)) + " creates first"
 	case plan.VolumeAttached:
-		return "volumes are still attached to " + object + ": VolumeAttachment " + listText(r.Key)
+		return "volumes are still attached to " + object + ": VolumeAttachment " + listText(strings.Fields(r.Key), 0)
 	case plan.DeletionDelayed:
 		return "annotation " + r.Key + " of " + object + " delays its deletion"
 	case plan.MinimumDrain:
 		return "a node is drained for at least " + durationText(r.Want) + ", so that load balancers stop sending to it"
 	case plan.ForeignHold:
-		return object + " is held by finalizer " + listText(r.Key) + ", which only its owner may remove"
+		return object + " is held by finalizer " + listText(strings.Fields(r.Key), 0) + ", which only its owner may remove"
 	case plan.Ended:
 		return object + " has ended"
 	}

@@ -120,7 +120,7 @@ func groupPods(list []plan.Finding) []plan.Finding {
 	at := map[plan.Finding]int{} // by what they share
 	pods := map[int]int{}
 	for _, f := range list {
-		if !strings.HasPrefix(f.Reason.Subject, "pod/") || f.Pods > 0 {
+		if f.Reason.Subject.Kind() != "pod" || f.Pods > 0 {
 			out = append(out, f)
 			continue
 		}
@@ -129,10 +129,10 @@ func groupPods(list []plan.Finding) []plan.Finding {
 		if f.Change != nil {
 			edit = *f.Change
 		}
-		if edit.Object == f.Reason.Subject {
+		if edit.Object == string(f.Reason.Subject) {
 			edit.Object = "each pod"
 		}
-		shared.Reason.Subject, shared.Change = fmt.Sprint(edit), nil
+		shared.Reason.Subject, shared.Change = plan.ObjectOf("", fmt.Sprint(edit)), nil
 		i, known := at[shared]
 		if !known {
 			i = len(out)
@@ -363,8 +363,9 @@ func kept(r plan.Reason) string {
 		}
 		return object + " keeps a fixed number of nodes (" + r.Key + ": " + r.Have + ")"
 	case plan.ClusterMinimum:
-		_, flag := plan.LimitField(model.ClusterLimits, r.Key)
-		want, have := amountPair(r.Key, r.Want, r.Have)
+		_, flag := plan.LimitField(model.ClusterLimits, string(plan.DetailOf[plan.OfClusterMinimum](r).Resource))
+		d := plan.DetailOf[plan.OfClusterMinimum](r)
+		want, have := amountPair(d.Resource, d.Least, d.Have)
 		return "without the node the cluster would have less than the minimum of " + flag + " (" + want + "; it has " + have + ")"
 	case plan.GroupMinimum:
 		return object + " is at its minimum size (" + r.Want + ")"
@@ -402,13 +403,14 @@ func kept(r plan.Reason) string {
 	case plan.DisruptionBudgetPDB:
 		return "PodDisruptionBudget " + r.Key + " allows no disruption of " + object + " now"
 	case plan.SeveralPDBs:
-		return object + " is covered by " + r.Have + " PodDisruptionBudgets (" + listText(r.Key) + "); the eviction API always refuses such a pod"
+		return object + " is covered by " + r.Have + " PodDisruptionBudgets (" + listText(strings.Fields(r.Key), 0) + "); the eviction API always refuses such a pod"
 	case plan.Budget:
 		return "the disruption budget of " + object + with(" (", r.Key, ")") + " is used up: " + r.Have
 	case plan.NoHome:
 		s := object + " fits no other node, and none can be launched for it"
-		if code, _, _ := strings.Cut(r.Key, " "); code != "" && code != string(plan.NoPools) {
-			s += " (" + labelName(r.Key) + with(": requires ", requirementText(r.Key, r.Want), "") + with(", available: ", r.Have, "") + ")"
+		if code := plan.DetailOf[plan.OfNoHome](r).Code; code != "" && code != plan.NoPools {
+			f := r.Fields()
+			s += " (" + f.Key + with(": requires ", f.Want, "") + with(", available: ", f.Have, "") + ")"
 		}
 		return s
 	case plan.NotCheaper:
@@ -495,7 +497,7 @@ func action(r plan.Reason) string {
 	case plan.Leftover:
 		return "Cluster Autoscaler has left taint " + r.Key + " on " + objectName(r.Subject) + ", and no longer removes it"
 	case plan.Adopted:
-		return "a member of a node group had no NodeClaim" + with(" (", r.Subject, ")")
+		return "a member of a node group had no NodeClaim" + with(" (", string(r.Subject), ")")
 	case plan.LaunchTimeout:
 		return "no instance within " + or(durationText(r.Want), "the time allowed") + with(": ", r.Have, "")
 	case plan.RegistrationTimeout:

@@ -9,40 +9,23 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
+
+// objectKinds are the kinds of objects as people write them.
+var objectKinds = map[string]string{
+	"pod": "pod", "node": "node", "namespace": "namespace", "nodegroup": "node group", "nodepool": "NodePool", "provisioner": "Provisioner",
+	"nodeclaim": "NodeClaim", "poddisruptionbudget": "PodDisruptionBudget", "daemonset": "DaemonSet", "deployment": "Deployment",
+	"capacityquota": "CapacityQuota", "resourcequota": "ResourceQuota", "capacitybuffer": "CapacityBuffer",
+}
 
 // objectName writes an object as kind/name as people say it: "NodePool default", "pod web/a-1", "node ip-10-0-0-1".
 // What is no kind and name is returned as it is.
-func objectName(subject string) string {
-	kind, name, ok := strings.Cut(subject, "/")
-	if !ok {
-		return subject
+func objectName(o plan.Object) string {
+	if kind := objectKinds[o.Kind()]; kind != "" && strings.Contains(string(o), "/") {
+		return kind + " " + o.Name()
 	}
-	switch kind {
-	case "pod", "node", "namespace":
-		return kind + " " + name
-	case "nodegroup":
-		return "node group " + name
-	case "nodepool":
-		return "NodePool " + name
-	case "provisioner":
-		return "Provisioner " + name
-	case "nodeclaim":
-		return "NodeClaim " + name
-	case "poddisruptionbudget":
-		return "PodDisruptionBudget " + name
-	case "daemonset":
-		return "DaemonSet " + name
-	case "deployment":
-		return "Deployment " + name
-	case "capacityquota":
-		return "CapacityQuota " + name
-	case "resourcequota":
-		return "ResourceQuota " + name
-	case "capacitybuffer":
-		return "CapacityBuffer " + name
-	}
-	return subject
+	return string(o)
 }
 
 // labelNames are the labels that people have a word for.
@@ -60,20 +43,26 @@ var labelNames = map[string]string{
 // labelName is a label's name in a sentence: its word, or its key.
 func labelName(key string) string { return or(labelNames[key], key) }
 
-// requirementText writes a requirement of a label: "zone us-east-1a or us-east-1b" where it lists values, otherwise as
-// Kubernetes writes it.
-func requirementText(key, text string) string {
-	if key == "" {
-		return text
-	}
-	values, ok := strings.CutPrefix(text, key+" In [")
-	if values, ok2 := strings.CutSuffix(values, "]"); ok && ok2 {
-		return labelName(key) + " " + oneOf(strings.Fields(values))
-	}
-	if rest, ok := strings.CutPrefix(text, key+" "); ok {
+// ruleText writes a requirement of a label: "zone us-east-1a or us-east-1b" where it lists values, otherwise as Kubernetes
+// writes it.
+func ruleText(r plan.Rule) string {
+	key, in, values, rest := r.Split()
+	switch {
+	case in:
+		return labelName(key) + " " + oneOf(values)
+	case rest != "":
 		return labelName(key) + " " + rest
 	}
-	return text
+	return key
+}
+
+// rulesText writes requirements of several labels.
+func rulesText(rs plan.Rules) string {
+	var out []string
+	for _, r := range rs.All() {
+		out = append(out, ruleText(r))
+	}
+	return strings.Join(out, " and ")
 }
 
 // mostValues is how many values of a list a sentence names.
@@ -92,13 +81,16 @@ func oneOf(values []string) string {
 	return strings.Join(values[:mostValues], ", ") + " or " + count(len(values)-mostValues, "other")
 }
 
-// listText writes values that are separated by spaces, the first few of many.
-func listText(values string) string {
-	list := strings.Fields(values)
-	if len(list) <= mostValues {
-		return strings.Join(list, ", ")
+// listText writes values and how many more there are, the first few of many.
+func listText(values []string, more int) string {
+	if n := len(values) - mostValues; n > 0 {
+		values, more = values[:mostValues], more+n
 	}
-	return strings.Join(list[:mostValues], ", ") + " and " + count(len(list)-mostValues, "other")
+	s := strings.Join(values, ", ")
+	if more > 0 {
+		s += " and " + count(more, "other")
+	}
+	return s
 }
 
 // binaryUnits are the suffixes of amounts of bytes, each 1,024 times the one before.
@@ -106,21 +98,16 @@ var binaryUnits = [...]string{"Ki", "Mi", "Gi", "Ti", "Pi"}
 
 // quantity writes an amount of a resource with so many decimals at most: CPU in cores, bytes in the largest unit of
 // which there is one.
-func quantity(resource, text string, decimals int) string {
-	if milli, ok := strings.CutSuffix(text, "m"); ok && resource == "cpu" {
-		if n, err := strconv.ParseInt(milli, 10, 64); err == nil {
-			return strconv.FormatFloat(float64(n)/1000, 'f', -1, 64)
-		}
+func quantity(resource plan.ResourceName, amount plan.Amount, decimals int) string {
+	text := plan.FormatAmount(resource, int64(amount))
+	if resource == "cpu" {
+		return strconv.FormatFloat(float64(amount)/1000, 'f', -1, 64)
 	}
 	for i, unit := range binaryUnits {
-		digits, ok := strings.CutSuffix(text, unit)
-		if !ok {
+		if !strings.HasSuffix(text, unit) {
 			continue
 		}
-		v, err := strconv.ParseFloat(digits, 64)
-		if err != nil {
-			return text
-		}
+		v := float64(amount) / float64(int64(1)<<(10*(i+1)))
 		for v >= 1024 && i < len(binaryUnits)-1 {
 			v, i = v/1024, i+1
 		}
@@ -135,13 +122,21 @@ func quantity(resource, text string, decimals int) string {
 
 // amountPair writes two amounts of a resource with as many decimals as tell them apart, the first with the resource's
 // name.
-func amountPair(resource, a, b string) (string, string) {
+func amountPair(resource plan.ResourceName, a, b plan.Amount) (string, string) {
 	for decimals := 1; ; decimals++ {
 		x, y := quantity(resource, a, decimals), quantity(resource, b, decimals)
 		if x != y || decimals == 6 {
-			return x + with(" ", resource, ""), y
+			return x + with(" ", string(resource), ""), y
 		}
 	}
+}
+
+// instant writes a point in time; empty if there is none.
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
 }
 
 // durationText writes a duration without its zero units: 15m for 15m0s. What is no duration is returned as it is.

@@ -59,7 +59,7 @@ func TestMadeUpResources(t *testing.T) {
 		t.Fatalf("%d pods refused, want the tenant's %d", len(together.Refused), madeUp)
 	}
 	for _, x := range together.Refused {
-		if x.Pod.Namespace != "tenant" || x.Reasons[0].Code != plan.Resource || x.Pod.Class.Requests.At(dimOf(names, x.Reasons[0].Key)) == 0 {
+		if x.Pod.Namespace != "tenant" || x.Reasons[0].Code != plan.Resource || x.Pod.Class.Requests.At(dimOf(names, string(plan.DetailOf[plan.OfSize](x.Reasons[0]).Resource))) == 0 {
 			t.Errorf("pod %s: %+v", x.Pod.Key(), x.Reasons)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
-	"github.com/dovetail-sh/dovetail/internal/solve/explain"
 	"github.com/dovetail-sh/dovetail/internal/verify"
 	"pgregory.net/rapid"
 )
@@ -498,7 +497,7 @@ func TestReasonsAreTrue(t *testing.T) {
 					continue
 				}
 				for _, z := range y.Reasons {
-					if z.Pool == why.Pool && z.Code == why.Code && z.Key == why.Key && z.Have == why.Have {
+					if z.Pool == why.Pool && z.IsSameCheck(why) && z.Fields().Have == why.Fields().Have {
 						rt.Fatalf("%s----\n%swithout the obstacle %+v:\n%s", text, describe(p, r), why, describe(q, again))
 					}
 				}
@@ -524,18 +523,18 @@ func without(p *Problem, class *model.Class, why plan.Reason) *Problem {
 	pool := *q.Pools[at].NodePool
 	switch why.Code {
 	case plan.Taint:
-		pool.Taints = slices.DeleteFunc(slices.Clone(pool.Taints), func(x model.Taint) bool { return explain.TaintText(x) == why.Have })
+		pool.Taints = slices.DeleteFunc(slices.Clone(pool.Taints), func(x model.Taint) bool { return plan.TaintOf(x) == why.Detail })
 	case plan.Resource:
 		c.Requests = c.Requests.Clone()
 		for d, name := range p.ResourceNames {
-			if name == why.Key && d < len(c.Requests) {
+			if plan.ResourceName(name) == plan.DetailOf[plan.OfSize](why).Resource && d < len(c.Requests) {
 				c.Requests[d] = 0
 			}
 		}
 	case plan.Requirement:
 		c.Terms = nil
 	case plan.SharedLimit:
-		q.Limits = slices.DeleteFunc(slices.Clone(p.Limits), func(l model.LimitUse) bool { return l.Name == why.Subject })
+		q.Limits = slices.DeleteFunc(slices.Clone(p.Limits), func(l model.LimitUse) bool { return l.Name == plan.DetailOf[plan.OfSharedLimit](why).Limit })
 		for i := range q.Pools {
 			q.Pools[i].Shared = nil
 			for j := range q.Limits {

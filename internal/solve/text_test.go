@@ -530,7 +530,8 @@ func describe(p *Problem, r Result) string {
 				b.WriteString(";")
 			}
 			fmt.Fprintf(&b, " %s", y.Code)
-			for _, kv := range [][2]string{{"pool", y.Pool}, {"subject", y.Subject}, {"key", y.Key}, {"want", y.Want}, {"have", y.Have}} {
+			f := y.Fields()
+			for _, kv := range [][2]string{{"pool", y.Pool}, {"subject", f.Subject}, {"key", f.Key}, {"want", f.Want}, {"have", f.Have}} {
 				if kv[1] != "" {
 					fmt.Fprintf(&b, " %s=%q", kv[0], kv[1])
 				}

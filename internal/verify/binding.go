@@ -88,13 +88,13 @@ func (b *BindingCheck) Bind(p *model.Pod, node string) {
 func (b *BindingCheck) Refusal(p *model.Pod, node string) plan.Reason {
 	n := b.nodeNamed(node)
 	if n == nil || !n.Deleting.IsZero() {
-		return plan.Reason{Code: plan.BindingUnfit, Subject: "node/" + node, Key: "NodeName", Have: "the node is gone or being deleted"}
+		return plan.Reason{Code: plan.BindingUnfit, Subject: plan.ObjectOf("node", node), Key: "NodeName", Have: "the node is gone or being deleted"}
 	}
 	for _, check := range []func(*model.Pod, *model.Node) plan.Reason{
 		checkRulesElsewhere, checkReady, b.checkTaints, checkNodeAffinity, b.checkResources, b.checkHostPorts, b.checkVolumes, b.checkAntiAffinity, b.checkSpread,
 	} {
 		if why := check(p, n); why.Code != "" {
-			why.Subject = "node/" + node
+			why.Subject = plan.ObjectOf("node", node)
 			return why
 		}
 	}

@@ -30,7 +30,8 @@ func (e *env) names(subject string, code plan.Code, words ...string) {
 			return err
 		}
 		for _, f := range a.Findings {
-			text := f.Reason.Subject + " " + f.Reason.Key + " " + f.Reason.Have
+			said := f.Reason.Fields()
+			text := said.Subject + " " + said.Key + " " + said.Have
 			if f.Reason.Code == code && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) }) {
 				return nil
 			}

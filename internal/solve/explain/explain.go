@@ -5,9 +5,7 @@ package explain
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -38,13 +36,14 @@ func New(p *pack.Planner) *Explainer {
 // fails, the nearest miss first. There is at least one reason.
 func (s *Explainer) Class(c *problem.Class) []plan.Reason {
 	if c.Spec.Daemon {
-		return []plan.Reason{{Code: plan.NotSchedulable, Have: "the pod is a DaemonSet's"}}
+		return []plan.Reason{{Code: plan.NotSchedulable, Detail: plan.OfNotSchedulable{Because: plan.IsDaemon}}}
 	}
 	if x := &c.Spec.Excess; x.What != "" {
-		return []plan.Reason{{Code: plan.TooComplex, Key: x.What, Want: strconv.FormatInt(x.Most, 10), Have: strconv.FormatInt(x.Have, 10)}}
+		return []plan.Reason{{Code: plan.TooComplex, Detail: plan.OfTooComplex{What: x.What, Most: x.Most, Have: x.Have}}}
 	}
 	if v := c.Spec.VolumeProblem(); v != nil {
-		return []plan.Reason{{Code: plan.VolumeClaim, Subject: v.Problem.Object, Key: v.Claim, Want: string(v.Problem.Kind), Have: v.Problem.Words}}
+		return []plan.Reason{{Code: plan.VolumeClaim, Detail: plan.OfVolumeClaim{
+			Object: plan.Object(v.Problem.Object), Claim: v.Claim, Problem: v.Problem.Kind, Said: plan.Words(v.Problem.Words)}}}
 	}
 	var out []plan.Reason
 	type shared struct { // by equivalent pools: the first check that fails before limits are looked at
@@ -93,26 +92,19 @@ func (s *Explainer) Class(c *problem.Class) []plan.Reason {
 func (s *Explainer) explainBeforeLimits(c *problem.Class, pi int) *plan.Reason {
 	p := &s.In.Given.Pools[pi]
 	if t := model.Untolerated(p.Taints, c.Spec.Tolerations); t != nil {
-		return &plan.Reason{Code: plan.Taint, Key: t.Key, Want: "a toleration", Have: TaintText(*t)}
+		return &plan.Reason{Code: plan.Taint, Detail: plan.TaintOf(*t)}
 	}
 	if r := s.explainLabels(c, p); r != nil {
 		return r
 	}
 	switch { // last of what the pool's own text decides: a pool that would match but for this is the nearest miss
 	case p.Deleting:
-		return &plan.Reason{Code: plan.PoolNotReady, Have: "the pool is being deleted"}
+		return &plan.Reason{Code: plan.PoolNotReady, Detail: plan.OfPoolNotReady{Said: "the pool is being deleted"}}
 	case !p.Ready:
-		return &plan.Reason{Code: plan.PoolNotReady, Key: "Ready", Want: "True", Have: strings.Trim(p.NotReady.Reason+": "+p.NotReady.Message, ": ")}
+		return &plan.Reason{Code: plan.PoolNotReady, Detail: plan.OfPoolNotReady{Condition: "Ready", Status: "True",
+			Said: plan.Words(strings.Trim(p.NotReady.Reason+": "+p.NotReady.Message, ": "))}}
 	}
 	return s.explainOffers(c, pi)
-}
-
-// TaintText writes a taint as kubectl does.
-func TaintText(t model.Taint) string {
-	if t.Value == "" {
-		return t.Key + ":" + t.Effect
-	}
-	return t.Key + "=" + t.Value + ":" + t.Effect
 }
 
 // explainLabels holds the class's terms against the pool's requirements, then against its types. Of several terms the
@@ -144,24 +136,28 @@ const mostExplainedTerms = 8
 func (s *Explainer) explainTerm(t *model.NodeTerm, p *problem.Pool, known map[string]bool) *plan.Reason {
 	for i := range t.Requirements {
 		want := &t.Requirements[i]
-		r := plan.Reason{Code: plan.Requirement, Key: want.Key, Want: want.String()}
+		lacks := plan.OfRequirement{Label: want.Key}
+		refusal := func() *plan.Reason {
+			lacks.Want = plan.RuleOf(want)
+			return &plan.Reason{Code: plan.Requirement, Detail: lacks}
+		}
 		if v, ok := problem.PoolLabel(p, want.Key); ok {
 			if !want.Matches(v, true) {
-				r.Have = v
-				return &r
+				lacks.Have = plan.Rule(v)
+				return refusal()
 			}
 			continue
 		}
 		if have := p.Requirements.Get(want.Key); have != nil {
 			if both := have.Intersect(*want); both.Empty() {
-				r.Have = have.String()
-				return &r
+				lacks.Have = plan.RuleOf(have)
+				return refusal()
 			}
 			continue
 		}
 		if !known[want.Key] && !want.AllowAbsent {
-			r.Have = "the pool does not define the label"
-			return &r
+			lacks.Undefined = true
+			return refusal()
 		}
 	}
 	if !p.Ready && len(p.Types) == 0 {
@@ -176,10 +172,10 @@ func (s *Explainer) explainTerm(t *model.NodeTerm, p *problem.Pool, known map[st
 		return none
 	}
 	if len(left) == 0 {
-		return &plan.Reason{Code: plan.NoInstanceType, Have: "the pool is offered no instance type"}
+		return &plan.Reason{Code: plan.NoInstanceType, Detail: plan.OfNoInstanceType{None: true}}
 	}
 	if t.Names != nil && !t.Names.Matches("", false) {
-		return &plan.Reason{Code: plan.NodeName, Key: "metadata.name", Want: t.Names.String(), Have: "a new node"}
+		return &plan.Reason{Code: plan.NodeName, Detail: plan.OfNodeName{Label: "metadata.name", Want: plan.RuleOf(t.Names), Said: "a new node"}}
 	}
 	return nil
 }
@@ -218,7 +214,10 @@ func typesWithin(rs model.Requirements, left []*model.InstanceType, known map[st
 			}
 		}
 		if len(left) == 0 {
-			return nil, &plan.Reason{Code: plan.NoInstanceType, Key: q.Key, Want: q.String(), Have: firstValues(distinctValues(q.Key, before))}
+			have := distinctValues(q.Key, before)
+			named := min(len(have), mostNamedValues)
+			return nil, &plan.Reason{Code: plan.NoInstanceType, Detail: plan.OfNoInstanceType{Label: q.Key, Want: plan.RuleOf(q),
+				Have: plan.ListOf(have[:named]), More: len(have) - named}}
 		}
 	}
 	return left, nil
@@ -238,14 +237,8 @@ func distinctValues(key string, types []*model.InstanceType) []string {
 	return slices.Compact(out)
 }
 
-// firstValues writes the first few of many values, and how many there are.
-func firstValues(values []string) string {
-	const few = 8
-	if len(values) <= few {
-		return strings.Join(values, " ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(values[:few], " "), len(values)-few)
-}
+// mostNamedValues is how many values of a label a reason names.
+const mostNamedValues = 8
 
 // typeMatches says whether the type, or some offering of it, meets a requirement.
 func typeMatches(q *model.Requirement, t *model.InstanceType) bool {
@@ -325,7 +318,7 @@ func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 	}
 	switch {
 	case labels == 0:
-		return &plan.Reason{Code: plan.Offering, Key: model.LabelZone, Have: "no offering meets the pool's requirements and the pod's together"}
+		return &plan.Reason{Code: plan.Offering, Detail: plan.OfOffering{Label: model.LabelZone, Apart: true}}
 	case fit == 0 && promised != nil:
 		r := s.explainSize(c, promised)
 		r.Code = plan.CameShort
@@ -343,11 +336,11 @@ func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 	case allowed == 0 && !other:
 		return groupFull(full.Offering)
 	case allowed == 0:
-		out := &plan.Reason{Code: plan.OutOfCapacity, Want: "an offering with capacity", Have: fmt.Sprintf("%d offerings set aside", have)}
+		full := plan.OfOutOfCapacity{SetAside: have}
 		if quota != nil {
-			out.Subject = quota.Offering.Quota
+			full.Quota = plan.Words(quota.Offering.Quota)
 		}
-		return out
+		return &plan.Reason{Code: plan.OutOfCapacity, Detail: full}
 	}
 	return nil
 }
@@ -376,34 +369,27 @@ func (s *Explainer) explainVolumePlace(c *problem.Class, pi int) *plan.Reason {
 			break
 		}
 	}
-	r := &plan.Reason{Code: plan.VolumeTopology, Key: first.Claim, Want: first.Topology[0].String(), Have: "no offering there"}
 	if first.Reported != "" {
-		r.Code, r.Subject, r.Want = plan.VolumeStorage, "storageclass/"+first.Reported, "free storage reported for the node"
+		return &plan.Reason{Code: plan.VolumeStorage, Detail: plan.OfVolumeStorage{StorageClass: first.Reported, Claim: first.Claim}}
 	}
-	return r
+	return &plan.Reason{Code: plan.VolumeTopology, Detail: plan.OfVolumeTopology{Name: first.Claim, Want: plan.RulesOf(first.Topology[0])}}
 }
 
 // explainDaemons says which DaemonSet's pod keeps the class off the nodes of an offer; nil if none does.
 func (s *Explainer) explainDaemons(c *problem.Class, o *problem.Offer) *plan.Reason {
 	name, key, own, near := s.Inst.DaemonRefusal(c, o)
-	out := plan.Reason{Code: plan.PodAntiAffinity, Key: key, Subject: name, Have: "the DaemonSet has a pod on every node"}
 	switch {
 	case name == "":
 		return nil
 	case near:
-		out.Code, out.Want, out.Have = plan.PodAffinity, "a domain with a pod that the term selects", "the DaemonSet has none on the pool's nodes"
-	case own:
-		out.Want = "a domain without a pod that the term selects"
-	default:
-		out.Want = "a domain without a pod whose term selects this one"
+		return &plan.Reason{Code: plan.PodAffinity, Detail: plan.OfPodAffinity{DaemonSet: name, TopologyKey: key, Daemons: true}}
 	}
-	return &out
+	return &plan.Reason{Code: plan.PodAntiAffinity, Detail: plan.OfPodAntiAffinity{DaemonSet: name, TopologyKey: key, OfOthers: !own, Daemons: true}}
 }
 
 // groupFull says that the node group of an offering has as many machines as it may.
 func groupFull(o *model.Offering) *plan.Reason {
-	return &plan.Reason{Code: plan.GroupMaximum, Subject: "nodegroup/" + o.Labels[model.LabelNodeGroup], Key: "maxSize",
-		Want: fmt.Sprintf("more than %d", o.Most), Have: strconv.FormatInt(o.Most, 10)}
+	return &plan.Reason{Code: plan.GroupMaximum, Detail: plan.OfGroupMaximum{Group: plan.ObjectOf("nodegroup", o.Labels[model.LabelNodeGroup]), Most: o.Most}}
 }
 
 // typeOnly says whether an offer would pass the class's labels if zone and capacity type did not matter.
@@ -457,8 +443,8 @@ func (s *Explainer) fitsPromised(c *problem.Class, o *problem.Offer) bool {
 func (s *Explainer) explainSize(c *problem.Class, o *problem.Offer) *plan.Reason {
 	if len(c.Missing) > 0 {
 		d := c.Missing[0]
-		return &plan.Reason{Code: plan.Resource, Subject: o.InstanceType.Name, Key: s.In.ResourceName(d),
-			Want: model.FormatAmount(d, c.Spec.Requests[d]), Have: model.FormatAmount(d, 0)}
+		return &plan.Reason{Code: plan.Resource, Detail: plan.OfSize{InstanceType: o.InstanceType.Name, Resource: plan.ResourceName(s.In.ResourceName(d)),
+			Need: plan.Amount(c.Spec.Requests[d])}}
 	}
 	worst, at := int64(-1), 0
 	for k := range s.In.NumDims {
@@ -470,8 +456,8 @@ func (s *Explainer) explainSize(c *problem.Class, o *problem.Offer) *plan.Reason
 	}
 	d := s.In.Dims[at]
 	alloc := o.InstanceType.Allocatable.At(d)
-	return &plan.Reason{Code: plan.Resource, Subject: o.InstanceType.Name, Key: s.In.ResourceName(d),
-		Want: model.FormatAmount(d, c.Req[at]+alloc-o.Allocatable[at]), Have: model.FormatAmount(d, alloc)}
+	return &plan.Reason{Code: plan.Resource, Detail: plan.OfSize{InstanceType: o.InstanceType.Name, Resource: plan.ResourceName(s.In.ResourceName(d)),
+		Need: plan.Amount(c.Req[at] + alloc - o.Allocatable[at]), Have: plan.Amount(alloc)}}
 }
 
 // explainPlace names the label of the offering that keeps the types that fit away.
@@ -502,10 +488,10 @@ func (s *Explainer) explainPlace(c *problem.Class, pi int) *plan.Reason {
 				}
 				if !met {
 					slices.Sort(have)
-					return &plan.Reason{Code: plan.Offering, Key: key, Want: q.Spec.String(), Have: strings.Join(have, " ")}
+					return &plan.Reason{Code: plan.Offering, Detail: plan.OfOffering{Label: key, Want: plan.RuleOf(q.Spec), Have: plan.ListOf(have)}}
 				}
 			}
 		}
 	}
-	return &plan.Reason{Code: plan.Offering, Have: "no type that fits is offered in zone and capacity type wanted together"}
+	return &plan.Reason{Code: plan.Offering, Detail: plan.OfOffering{Together: true}}
 }

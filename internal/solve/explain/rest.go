@@ -5,7 +5,6 @@ package explain
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -46,12 +45,12 @@ func (s *Explainer) explainLimit(c *problem.Class, pi int) *plan.Reason {
 
 // limitReason says that a limit does not allow a node of an offer.
 func (s *Explainer) limitReason(o *problem.Offer, x problem.Shortage) *plan.Reason {
-	out := &plan.Reason{Code: plan.Limit, Subject: o.InstanceType.Name, Key: "nodes", Want: "1", Have: "0"}
-	if !x.Nodes {
-		out.Key, out.Want, out.Have = s.In.ResourceName(x.Dim), model.FormatAmount(x.Dim, x.Need), model.FormatAmount(x.Dim, x.Left)
-	}
 	if x.Limit == problem.OwnLimits {
-		return out
+		own := plan.OfLimit{InstanceType: o.InstanceType.Name, Resource: "nodes", Need: 1}
+		if !x.Nodes {
+			own.Resource, own.Need, own.Left = plan.ResourceName(s.In.ResourceName(x.Dim)), plan.Amount(x.Need), plan.Amount(x.Left)
+		}
+		return &plan.Reason{Code: plan.Limit, Detail: own}
 	}
 	l := s.In.Given.Limits[x.Limit] // with what this plan takes of it
 	var short model.LimitShortage
@@ -66,15 +65,15 @@ func (s *Explainer) limitReason(o *problem.Offer, x problem.Shortage) *plan.Reas
 		l.Used = l.Used.With(x.Dim, max(l.Used.At(x.Dim), l.Most.At(x.Dim)-x.Left))
 		short = l.ShortOf(x.Dim, s.In.ResourceName(x.Dim), x.Need)
 	}
-	return &plan.Reason{Code: plan.SharedLimit, Subject: l.Name, Key: short.Key, Want: short.Want, Have: short.Have}
+	r := plan.ShortOfLimit(l.Name, short)
+	return &r
 }
 
 // explainRest makes the checks that remain where an offer fits and could be had: MinValues, topology, ports, volumes.
 func (s *Explainer) explainRest(c *problem.Class, pi int) plan.Reason {
 	if need := s.Catalog.MinValuesOf(pi); len(need) > 0 {
 		if s.plan.Purchases.Assumptions.BannedPools[pack.ClassPool{Class: c.ID, Pool: pi}] {
-			return plan.Reason{Code: plan.MinValues, Key: need[0].Key, Want: fmt.Sprint(need[0].MinValues),
-				Have: "fewer that hold the pods together in one zone and capacity type"}
+			return plan.Reason{Code: plan.MinValues, Detail: plan.OfMinValues{Label: need[0].Key, Want: need[0].MinValues, Together: true}}
 		}
 		if r := s.explainMinValues(c, pi); r != nil {
 			return *r
@@ -90,8 +89,7 @@ func (s *Explainer) explainRest(c *problem.Class, pi int) plan.Reason {
 			}
 			for _, p := range d.Spec.Pod().HostPorts {
 				if p.Conflicts(c.Spec.HostPorts[i]) {
-					return plan.Reason{Code: plan.HostPortConflict, Key: p.String(),
-						Subject: d.Spec.Namespace + "/" + d.Spec.Name, Want: "a free port", Have: "a DaemonSet's pod has it on every node"}
+					return plan.Reason{Code: plan.HostPortConflict, Detail: plan.OfHostPort{DaemonSet: d.Spec.Namespace + "/" + d.Spec.Name, Port: plan.PortOf(p)}}
 				}
 			}
 		}
@@ -100,10 +98,10 @@ func (s *Explainer) explainRest(c *problem.Class, pi int) plan.Reason {
 		return *r
 	}
 	if len(c.Spec.Unsolved) > 0 {
-		return plan.Reason{Code: plan.Unsupported, Have: c.Spec.Unsolved[0]}
+		return plan.Reason{Code: plan.Unsupported, Detail: plan.OfUnsupported{Field: c.Spec.Unsolved[0]}}
 	}
 	if c.Unsolvable != "" {
-		return plan.Reason{Code: plan.Unsupported, Have: c.Unsolvable}
+		return plan.Reason{Code: plan.Unsupported, Detail: plan.OfUnsupported{Field: c.Unsolvable}}
 	}
 	return s.explainOthers(c, pi)
 }
@@ -147,7 +145,7 @@ func (s *Explainer) explainMinValues(c *problem.Class, pi int) *plan.Reason {
 			if n := count.Lacking(); lacking == nil || n < fewest {
 				r, have := count.FirstUnmet()
 				fewest = n
-				lacking = &plan.Reason{Code: plan.MinValues, Key: r.Key, Want: fmt.Sprint(r.MinValues), Have: fmt.Sprint(have)}
+				lacking = &plan.Reason{Code: plan.MinValues, Detail: plan.OfMinValues{Label: r.Key, Want: r.MinValues, Have: have}}
 			}
 		}
 	}
@@ -166,13 +164,13 @@ func (s *Explainer) explainOthers(c *problem.Class, pi int) plan.Reason {
 		}
 	}
 	if r := s.crowdedSpread(c, pi); r != nil {
-		return plan.Reason{Code: plan.TopologySpread, Key: r.TopologyKey, Want: fmt.Sprintf("skew at most %d of pods that count this one", r.MaxSkew), Have: "every domain with room would exceed it"}
+		return plan.Reason{Code: plan.TopologySpread, Detail: plan.OfTopologySpread{TopologyKey: r.TopologyKey, MaxSkew: r.MaxSkew, OfOthers: true}}
 	}
 	if shared := s.plan.Purchases.Limits[pi].SharedWith(); len(shared) > 0 {
-		return plan.Reason{Code: plan.SharedLimit, Subject: s.In.Given.Limits[shared[0]].Name, Have: "other pods took what the limit left"}
+		return plan.Reason{Code: plan.SharedLimit, Detail: plan.OfSharedLimit{Limit: s.In.Given.Limits[shared[0]].Name, Taken: true}}
 	}
 	if s.plan.Purchases.Limits[pi].Limited {
-		return plan.Reason{Code: plan.Limit, Have: "other pods took what the pool's limits left"}
+		return plan.Reason{Code: plan.Limit, Detail: plan.OfLimit{Taken: true}}
 	}
 	var full *problem.Offer
 	lo, hi := s.Catalog.PoolOfferRange(pi)
@@ -193,7 +191,7 @@ func (s *Explainer) explainOthers(c *problem.Class, pi int) plan.Reason {
 	if full != nil {
 		return *groupFull(full.Offering)
 	}
-	return plan.Reason{Code: plan.OutOfCapacity, Want: "an offering with capacity", Have: "other pods took the last"}
+	return plan.Reason{Code: plan.OutOfCapacity, Detail: plan.OfOutOfCapacity{}}
 }
 
 // crowdedSpread returns the spread of other pods in the plan that keeps the class out of each domain in which the pool's
@@ -233,7 +231,7 @@ func (s *Explainer) hasRoom(c *problem.Class, pi int, set *problem.OfferSet) boo
 // explainVolumes says which volume keeps the class away, nil if none does.
 func (s *Explainer) explainVolumes(c *problem.Class, pi int) *plan.Reason {
 	if v := s.Usage.ExclusiveVolumeInUse(c); v != nil {
-		return &plan.Reason{Code: plan.VolumeExclusive, Key: v.Claim, Want: "the volume to itself", Have: "another pod uses it"}
+		return &plan.Reason{Code: plan.VolumeExclusive, Detail: plan.OfVolumeExclusive{Claim: v.Claim}}
 	}
 	if len(c.CsiVolumes) == 0 {
 		return nil
@@ -245,8 +243,8 @@ func (s *Explainer) explainVolumes(c *problem.Class, pi int) *plan.Reason {
 			if ok {
 				return nil
 			}
-			return &plan.Reason{Code: plan.VolumeLimit, Subject: o.InstanceType.Name, Key: driver, Want: fmt.Sprint(len(c.CsiVolumes)),
-				Have: fmt.Sprint(o.InstanceType.CSILimits[driver])}
+			return &plan.Reason{Code: plan.VolumeLimit, Detail: plan.OfVolumeLimit{InstanceType: o.InstanceType.Name, Driver: driver, Want: len(c.CsiVolumes),
+				Have: int(o.InstanceType.CSILimits[driver])}}
 		}
 	}
 	return nil
@@ -292,13 +290,13 @@ func (s *Explainer) explainTopology(c *problem.Class, pi int) *plan.Reason {
 func ruleReason(r *problem.Rule) plan.Reason {
 	switch r.Kind {
 	case problem.RuleSpread:
-		return plan.Reason{Code: plan.TopologySpread, Key: r.TopologyKey, Want: fmt.Sprintf("skew at most %d", r.MaxSkew), Have: "every domain would exceed it"}
+		return plan.Reason{Code: plan.TopologySpread, Detail: plan.OfTopologySpread{TopologyKey: r.TopologyKey, MaxSkew: r.MaxSkew}}
 	case problem.RuleAffinity:
-		return plan.Reason{Code: plan.PodAffinity, Key: r.TopologyKey, Want: "a domain with a pod that the term selects", Have: "none with room"}
+		return plan.Reason{Code: plan.PodAffinity, Detail: plan.OfPodAffinity{TopologyKey: r.TopologyKey}}
 	case problem.RuleSharedVolume:
-		return plan.Reason{Code: plan.VolumeTopology, Key: r.TopologyKey, Want: "the domain in which the volume will be made", Have: "none with room"}
+		return plan.Reason{Code: plan.VolumeTopology, Detail: plan.OfVolumeTopology{Name: r.TopologyKey, ToCreate: true}}
 	case problem.RuleAnti:
-		return plan.Reason{Code: plan.PodAntiAffinity, Key: r.TopologyKey, Want: "a domain without a pod that the term selects", Have: "none with room"}
+		return plan.Reason{Code: plan.PodAntiAffinity, Detail: plan.OfPodAntiAffinity{TopologyKey: r.TopologyKey}}
 	}
-	return plan.Reason{Code: plan.PodAntiAffinity, Key: r.TopologyKey, Want: "a domain without a pod whose term selects this one", Have: "none with room"}
+	return plan.Reason{Code: plan.PodAntiAffinity, Detail: plan.OfPodAntiAffinity{TopologyKey: r.TopologyKey, OfOthers: true}}
 }

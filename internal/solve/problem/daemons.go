@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // daemonRules is what required pod affinity and anti-affinity say between pods of a class and pods of DaemonSets. A DaemonSet's
@@ -171,7 +172,7 @@ func (s *Instance) OfferAdmits(f *nodeFilter, o *Offer) bool {
 // DaemonRefusal names the DaemonSet, as daemonset/namespace/name, whose pod keeps a class off the nodes of an offer: by an anti-affinity term
 // over the topology key, which is the class's own or the DaemonSet's. With near it names one beside which the class must be and that
 // does not stand there. It is empty if none does.
-func (s *Instance) DaemonRefusal(c *Class, o *Offer) (name, topologyKey string, own, near bool) {
+func (s *Instance) DaemonRefusal(c *Class, o *Offer) (name plan.Object, topologyKey string, own, near bool) {
 	r := c.Filter.daemons
 	if r == nil {
 		return "", "", false, false
@@ -180,14 +181,14 @@ func (s *Instance) DaemonRefusal(c *Class, o *Offer) (name, topologyKey string, 
 	for _, i := range standing {
 		if r.apart != nil && r.apart[i] != nil {
 			d := s.Daemons[i].Spec
-			return "daemonset/" + d.Namespace + "/" + d.Name, r.apart[i].topologyKey, r.apart[i].own, false
+			return plan.ObjectOf("daemonset", d.Namespace+"/"+d.Name), r.apart[i].topologyKey, r.apart[i].own, false
 		}
 	}
 	if s.admitBeside(r, o.Labels, standing) {
 		return "", "", false, false
 	}
 	d := s.Daemons[slices.Index(r.near, true)].Spec
-	return "daemonset/" + d.Namespace + "/" + d.Name, r.terms[0].name, true, true
+	return plan.ObjectOf("daemonset", d.Namespace+"/"+d.Name), r.terms[0].name, true, true
 }
 
 // admitOnNode reports whether classes of the filter may be on an existing node, given the pods of DaemonSets that are there or

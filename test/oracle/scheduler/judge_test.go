@@ -553,7 +553,7 @@ func excused(reasons []plan.Reason) bool {
 		return true
 	}
 	return slices.ContainsFunc(reasons, func(r plan.Reason) bool {
-		return r.Code == plan.Unsupported && strings.HasPrefix(r.Have, "schedulingGroup") || r.Key == corev1.LabelOSStable
+		return strings.HasPrefix(plan.DetailOf[plan.OfUnsupported](r).Field, "schedulingGroup") || r.Fields().Key == corev1.LabelOSStable
 	})
 }
 
