@@ -92,7 +92,8 @@ func (lc *claimLifecycle) inputOf(c *model.Claim) (in lifecycle.Input, until tim
 			in.Landed = lc.now // pods that kube-scheduler binds can't come yet
 		}
 	}
-	if lc.preemption.protects(lc.reservations.byClaim[c.Name]) {
+	if held, until := lc.preemption.protects(lc.reservations.byClaim[c.Name]); held {
+		lc.wakeAt(until)
 		in.Awaited, in.Coming = max(in.Awaited, 1), true
 	}
 	if lc.commands.isRevocable(c) { // its command, which has evicted nobody yet, sees to it

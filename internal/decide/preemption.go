@@ -5,6 +5,7 @@ package decide
 
 import (
 	"slices"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -22,37 +23,45 @@ type preemption struct {
 	slots        *slotAssignment
 
 	waiting      []*model.Class // of pods that have a slot, are not bound yet and may preempt, each once
+	waitingUntil time.Time      // when the first of those that are bound leaves waiting; zero: all are pending
 	waitingKnown bool
-	lowest       int32 // the lowest priority of a pod on any node
-	lowestKnown  bool
+
+	preemptible map[*model.Class]preemptibleNodes // those asked for in this step
 }
 
-// protects reports whether a node must stay reserved because a pod that waits for another node would preempt pods on it.
-// The step looks again when that protection ends at the latest, Policy.SlowSchedulerTimeout after the reservation began.
-func (pe *preemption) protects(h *reservation) bool {
-	if h == nil || h.node == nil || !h.claim.Reserved || len(pe.waitingClasses()) == 0 {
-		return false
+// preemptibleNodes are the open nodes on which kube-scheduler might preempt pods for one of a class.
+type preemptibleNodes struct {
+	first   string // the name of one; empty: there is none
+	several bool
+}
+
+// protects reports whether a node must stay reserved because a pod that waits for another node would preempt pods on it, and
+// until when that holds if nothing else changes: at most Policy.SlowSchedulerTimeout after the reservation began.
+func (pe *preemption) protects(h *reservation) (held bool, until time.Time) {
+	if h == nil || h.node == nil || !h.claim.Reserved {
+		return false, time.Time{}
 	}
 	since := h.began().Since
 	due := since.Add(pe.pol.SlowSchedulerTimeout)
 	if !since.IsZero() && !pe.now.Before(due) {
-		return false
+		return false, time.Time{}
 	}
-	for _, c := range pe.waitingClasses() {
-		if wouldPreempt(c, h.node) {
-			pe.wakeAt(due)
-			return true
-		}
+	pe.readWaiting()
+	if !slices.ContainsFunc(pe.waiting, func(c *model.Class) bool { return wouldPreempt(c, h.node) }) {
+		return false, time.Time{}
 	}
-	return false
+	if !pe.waitingUntil.IsZero() && pe.waitingUntil.Before(due) {
+		due = pe.waitingUntil
+	}
+	return true, due
 }
 
-// waitingClasses returns the classes of the pods that have a slot and may preempt others: those pending, and those bound so
+// readWaiting finds the classes of the pods that have a slot and may preempt others: those pending, and those bound so
 // recently that kube-scheduler may not know it yet. It watches nodes and pods apart, and could see that another node has
 // been opened first (lifecycle.Policy.SchedulerLag).
-func (pe *preemption) waitingClasses() []*model.Class {
+func (pe *preemption) readWaiting() {
 	if pe.waitingKnown {
-		return pe.waiting
+		return
 	}
 	pe.waitingKnown = true
 	add := func(p *model.Pod) {
@@ -65,35 +74,53 @@ func (pe *preemption) waitingClasses() []*model.Class {
 			add(p)
 		}
 	}
-	for _, name := range sortedKeys(pe.reservations.byClaim) {
-		n := pe.reservations.byClaim[name].node
-		if n == nil {
+	for _, h := range pe.reservations.byClaim {
+		if h.node == nil {
 			continue
 		}
-		for _, p := range n.Pods {
+		for _, p := range h.node.Pods {
 			if known := lifecycle.BindingKnown(p, pe.pol.Lifecycle); mayPreempt(p) && pe.now.Before(known) {
-				pe.wakeAt(known)
 				add(p)
+				if pe.waitingUntil.IsZero() || known.Before(pe.waitingUntil) {
+					pe.waitingUntil = known
+				}
 			}
 		}
 	}
-	return pe.waiting
 }
 
 // preemptsWhenMoved reports whether the successor of one of these pods might preempt a pod somewhere, if no node is open
 // to it when it is created.
 func (pe *preemption) preemptsWhenMoved(pods []*model.Pod) bool {
-	for _, p := range pods {
-		if !mayPreempt(p) || p.Class.Priority <= pe.lowestPriority() {
-			continue
+	return slices.ContainsFunc(pods, func(p *model.Pod) bool {
+		if !mayPreempt(p) {
+			return false
 		}
-		for _, n := range pe.s.Nodes {
-			if n.Name != p.Node && !n.HasTaint(model.TaintReserved) && wouldPreempt(p.Class, n) {
-				return true
+		on := pe.preemptibleNodesOf(p.Class)
+		return on.several || on.first != "" && on.first != p.Node
+	})
+}
+
+// preemptibleNodesOf returns the open nodes on which kube-scheduler might preempt pods for one of a class.
+func (pe *preemption) preemptibleNodesOf(c *model.Class) preemptibleNodes {
+	on, ok := pe.preemptible[c]
+	if ok {
+		return on
+	}
+	for _, n := range pe.s.Nodes {
+		if !n.HasTaint(model.TaintReserved) && wouldPreempt(c, n) {
+			if on.first != "" {
+				on.several = true
+				break
 			}
+			on.first = n.Name
 		}
 	}
-	return false
+	if pe.preemptible == nil {
+		pe.preemptible = map[*model.Class]preemptibleNodes{}
+	}
+	pe.preemptible[c] = on
+	return on
 }
 
 // reservationRefusal returns why a replacement for pods is not reserved: they would preempt others; an empty code: they would not.
@@ -102,23 +129,6 @@ func (pe *preemption) reservationRefusal(pool string, pods []*model.Pod) plan.Re
 		return plan.Reason{}
 	}
 	return plan.Reason{Code: plan.PreemptsOthers, Pool: pool, Subject: plan.ObjectOf("pod", pods[0].Key())}
-}
-
-// lowestPriority returns the lowest priority of a pod that is no DaemonSet's on any node.
-func (pe *preemption) lowestPriority() int32 {
-	if pe.lowestKnown {
-		return pe.lowest
-	}
-	pe.lowestKnown = true
-	first := true
-	for _, n := range pe.s.Nodes {
-		for _, p := range n.Pods {
-			if p.IsWorkload() && (first || p.Class.Priority < pe.lowest) {
-				pe.lowest, first = p.Class.Priority, false
-			}
-		}
-	}
-	return pe.lowest
 }
 
 // mayPreempt reports whether kube-scheduler preempts other pods for a pod if it finds no room for it.

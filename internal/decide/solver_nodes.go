@@ -97,8 +97,10 @@ func (sv *solverView) targetNamed(name string, on inFlightNodes) solverTarget {
 	}
 	p := findNode(sv.s, name)
 	r := solverTarget{node: sv.s.Nodes[p]}
-	if r.claim, r.reservation = sv.reservations.claimOfNode(p); r.reservation != nil && r.claim.Reserved && hasReservedTaint(r.node, r.claim) && r.reservation.awaitedPods() == 0 && !sv.preemption.protects(r.reservation) {
-		r.reservation = nil // its reservation goes: no more slots can be kept there
+	if r.claim, r.reservation = sv.reservations.claimOfNode(p); r.reservation != nil && r.claim.Reserved && hasReservedTaint(r.node, r.claim) && r.reservation.awaitedPods() == 0 {
+		if held, _ := sv.preemption.protects(r.reservation); !held {
+			r.reservation = nil // its reservation goes: no more slots can be kept there
+		}
 	}
 	return r
 }
