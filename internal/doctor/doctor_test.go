@@ -401,6 +401,7 @@ func TestRefusedPlanIsTold(t *testing.T) {
 		}
 		return decide.WhatIfWithout(s, now, pol, []decide.Withheld{left}), nil
 	}
+	x.compare()
 	got := x.findUnplaceable()
 	if len(got) != 1 || got[0].Subject != "deployment/shop/refused" || got[0].Reason.Code != plan.PlanRefused || len(got[0].Pods) != 2 || len(got[0].Changes) > 0 {
 		t.Errorf("found %+v, want the two pods of deployment/shop/refused", got)

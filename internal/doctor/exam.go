@@ -31,6 +31,7 @@ type exam struct {
 	owners  map[string]*workload
 	list    []*workload // by subject
 
+	today    decide.Output // for the pods that are pending, nodes whose drain is held left as they are
 	compared Compared
 	setAside map[string]bool // by uid: Compared.SetAside
 

@@ -49,9 +49,8 @@ func (x *exam) findUnplaceable() (out []Finding) {
 	if x.assumed {
 		return nil // what the autoscaler of the cluster may launch is not known
 	}
-	d, _ := x.plan(x.Snapshot, x.Now, x.Policy) // if it gives up, nothing is placed and nothing said
 	at := map[string]int{}
-	for _, p := range d.Pods {
+	for _, p := range x.today.Pods {
 		if p.Outcome != plan.Refused || len(p.Reasons) == 0 {
 			continue
 		}

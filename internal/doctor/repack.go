@@ -101,9 +101,9 @@ func (x *exam) compare() {
 		}
 	}
 	x.collectHolds()
-	now := decide.WhatIf(x.withHeldDrains(), x.Now, x.Policy)
-	c.PendingMicro = now.Cost.NewMicroPerHour
-	x.setUnplacedAside(&now)
+	x.today, _ = x.plan(x.withHeldDrains(), x.Now, x.Policy) // if it gives up, nothing is placed and nothing said
+	c.PendingMicro = x.today.Cost.NewMicroPerHour
+	x.setUnplacedAside()
 
 	limit := c.NowMicro + c.PendingMicro
 	held := x.repack(func(n *model.Node) bool { return len(x.heldBy[n]) > 0 }, nil, x.Policy)
@@ -123,9 +123,9 @@ func (x *exam) compare() {
 }
 
 // setUnplacedAside notes the pending pods that a decision on the cluster as it is launches nothing for.
-func (x *exam) setUnplacedAside(now *decide.Output) {
+func (x *exam) setUnplacedAside() {
 	x.setAside = map[string]bool{}
-	for _, p := range now.Pods {
+	for _, p := range x.today.Pods {
 		if p.Outcome == plan.Refused && p.Pod.Node == "" && !x.setAside[p.Pod.UID] {
 			x.setAside[p.Pod.UID] = true
 			x.compared.SetAside = append(x.compared.SetAside, p.Pod.Key())
