@@ -65,8 +65,10 @@ type world struct {
 
 	judge func(*model.Snapshot, *Output) // looks at each decision
 	did   func(plan.Action)              // and at each thing done, before its effect
-	told  map[string]int                 // by workload: how many pods its ReplicaSet is to have
-	kept  map[string]int                 // by workload that has a PodDisruptionBudget: how many of its pods must be healthy
+
+	preempted func(*model.Pod) // is told of each pod that the scheduler deletes for another
+	told      map[string]int   // by workload: how many pods its ReplicaSet is to have
+	kept      map[string]int   // by workload that has a PodDisruptionBudget: how many of its pods must be healthy
 
 	keeps     bool             // what decide has learned outlives the controller
 	learned   *LearnedCapacity // as it was stored last
@@ -771,6 +773,10 @@ func (w *world) scheduler() {
 		}
 	}
 	keys := sortedKeys(w.pods)
+	on := map[string][]*model.Pod{}
+	for _, k := range keys {
+		on[w.pods[k].Node] = append(on[w.pods[k].Node], w.pods[k])
+	}
 	slices.SortStableFunc(keys, func(a, b string) int { return cmp.Compare(w.pods[b].Class.Priority, w.pods[a].Class.Priority) })
 	for _, k := range keys {
 		p := w.pods[k]
@@ -781,7 +787,7 @@ func (w *world) scheduler() {
 		for _, c := range p.Reservations {
 			tolerations = append(tolerations, model.Toleration{Key: model.TaintReserved, Value: c, Effect: model.NoSchedule})
 		}
-		best, free, preempt := "", int64(-1), ""
+		best, free, preempt := "", int64(-1), victims{}
 		for _, name := range sortedKeys(w.nodes) {
 			n := w.nodes[name]
 			room := n.Allocatable.Sub(used[name])
@@ -790,13 +796,8 @@ func (w *world) scheduler() {
 				continue
 			}
 			if !p.Class.Requests.Fits(room) {
-				if lower := w.lowerPods(name, p.Class.Priority); len(lower) > 0 {
-					for _, q := range lower {
-						room = room.Add(q.Class.Requests)
-					}
-					if p.Class.Requests.Fits(room) {
-						preempt = name
-					}
+				if v := w.victimsOn(name, p.Class, room, on[name]); p.Class.Preempts && len(v.pods) > 0 && (preempt.node == "" || v.lessThan(preempt)) {
+					preempt = v
 				}
 				continue
 			}
@@ -809,17 +810,20 @@ func (w *world) scheduler() {
 		case best != "":
 			q.Node, q.Bound, q.Nominated = best, w.now, "" // seen by those that come after
 			used[best] = used[best].Add(p.Class.Requests)
-		case preempt != "":
-			for _, v := range w.lowerPods(preempt, p.Class.Priority) {
+		case preempt.node != "":
+			for _, v := range preempt.pods {
 				if v.Deleting.IsZero() {
-					w.deletePod(v, time.Second)
+					if w.preempted != nil {
+						w.preempted(v)
+					}
+					w.deletePod(v, max(time.Second, v.GracePeriod))
 				}
 			}
-			used[preempt] = used[preempt].Add(p.Class.Requests)
-			if p.Nominated == preempt {
+			used[preempt.node] = used[preempt.node].Add(p.Class.Requests)
+			if p.Nominated == preempt.node {
 				continue
 			}
-			q.Nominated = preempt
+			q.Nominated = preempt.node
 		case p.Nominated != "":
 			q.Nominated = ""
 		case p.Unschedulable.IsZero():
@@ -831,14 +835,54 @@ func (w *world) scheduler() {
 	}
 }
 
-// lowerPods are the pods on a node of a lower priority.
-func (w *world) lowerPods(node string, priority int32) (out []*model.Pod) {
-	for _, k := range sortedKeys(w.pods) {
-		if p := w.pods[k]; p.Node == node && p.Class.Priority < priority {
-			out = append(out, p)
+// victims are the pods that kube-scheduler deletes on a node for a pod of higher priority.
+type victims struct {
+	node    string
+	pods    []*model.Pod
+	highest int32
+	sum     int64
+}
+
+// lessThan reports whether kube-scheduler prefers v: first the lowest priority of the most important victim, then the lowest sum, then the fewest.
+func (v victims) lessThan(o victims) bool {
+	return cmp.Or(cmp.Compare(v.highest, o.highest), cmp.Compare(v.sum, o.sum), cmp.Compare(len(v.pods), len(o.pods))) < 0
+}
+
+// victimsOn returns the pods of lower priority on a node without which a pod of class c fits into what is free there, those of the lowest priority
+// first; none: it doesn't fit without them either. Pods that are ending already count as victims that cost nothing.
+func (w *world) victimsOn(node string, c *model.Class, room model.Resources, on []*model.Pod) victims {
+	var lower []*model.Pod
+	for _, p := range on {
+		if p.Node == node && p.Class.Priority < c.Priority {
+			lower = append(lower, p)
+			room = room.Add(p.Class.Requests)
 		}
 	}
-	return out
+	if !c.Requests.Fits(room) {
+		return victims{}
+	}
+	// Those that can stay do, the most important first.
+	slices.SortStableFunc(lower, func(a, b *model.Pod) int {
+		if a.Deleting.IsZero() != b.Deleting.IsZero() {
+			if a.Deleting.IsZero() {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(b.Class.Priority, a.Class.Priority), cmp.Compare(a.Key(), b.Key()))
+	})
+	v := victims{node: node, highest: math.MinInt32}
+	for _, p := range lower {
+		if left := room.Sub(p.Class.Requests); c.Requests.Fits(left) {
+			room = left
+			continue
+		}
+		v.pods = append(v.pods, p)
+		if p.Deleting.IsZero() {
+			v.highest, v.sum = max(v.highest, p.Class.Priority), v.sum+int64(p.Class.Priority)+1<<31
+		}
+	}
+	return v
 }
 
 // topology says whether a node will do for a class that keeps its pods apart, or spreads them over zones or hosts.
