@@ -5,7 +5,6 @@ package model
 
 import (
 	"slices"
-	"strconv"
 )
 
 // CapacityLimit bounds what the nodes that its selector matches have in sum, whoever launched them: a CapacityQuota, or
