@@ -5,7 +5,8 @@ package report
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // Fit breaks the lines of a text that are wider than a terminal. Nothing is left out: a row of a table goes on below,
@@ -15,7 +16,7 @@ func Fit(text string, width int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		line, end := strings.TrimSuffix(line, "\n"), strings.HasSuffix(line, "\n")
-		if utf8.RuneCountInString(line) > width {
+		if ansi.StringWidth(line) > width {
 			line = strings.Join(fitLine(line, width), "\n")
 		}
 		b.WriteString(line)
@@ -29,7 +30,7 @@ func Fit(text string, width int) string {
 // fitLine breaks one line.
 func fitLine(line string, width int) []string {
 	body := strings.TrimLeft(line, " ")
-	indent := utf8.RuneCountInString(line) - utf8.RuneCountInString(body)
+	indent := ansi.StringWidth(line) - ansi.StringWidth(body)
 	bullet := 0
 	if mark, rest, ok := strings.Cut(body, " "); ok && (mark == "-" || isNumbered(mark)) {
 		bullet, body = len(mark)+1, strings.TrimLeft(rest, " ")
@@ -78,7 +79,7 @@ type cell struct {
 	text string
 }
 
-func (c cell) end() int { return c.at + utf8.RuneCountInString(c.text) }
+func (c cell) end() int { return c.at + ansi.StringWidth(c.text) }
 
 // splitCells splits a line where two spaces or more stand together.
 func splitCells(body string) (out []cell) {
@@ -87,7 +88,7 @@ func splitCells(body string) (out []cell) {
 		text, rest, _ := strings.Cut(body, "  ")
 		out = append(out, cell{at, text})
 		next := strings.TrimLeft(rest, " ")
-		at += utf8.RuneCountInString(body) - utf8.RuneCountInString(next)
+		at += ansi.StringWidth(body) - ansi.StringWidth(next)
 		body = next
 	}
 	return out
@@ -101,11 +102,11 @@ type fitting struct {
 	line  string
 }
 
-func (f *fitting) room() int { return f.width - utf8.RuneCountInString(f.line) }
+func (f *fitting) room() int { return f.width - ansi.StringWidth(f.line) }
 
 // isFresh says that there is nothing but the indent, or a bullet, on the line yet.
 func (f *fitting) isFresh() bool {
-	return f.line == f.hang || len(f.done) == 0 && utf8.RuneCountInString(f.line) <= utf8.RuneCountInString(f.hang)
+	return f.line == f.hang || len(f.done) == 0 && ansi.StringWidth(f.line) <= ansi.StringWidth(f.hang)
 }
 
 func (f *fitting) breakLine(end string) {
@@ -116,7 +117,7 @@ func (f *fitting) breakLine(end string) {
 // addWords adds words, the first where the line is.
 func (f *fitting) addWords(text string) {
 	for i, word := range strings.Fields(text) {
-		n := utf8.RuneCountInString(word)
+		n := ansi.StringWidth(word)
 		switch {
 		case i == 0 && (f.isFresh() || n <= f.room()):
 		case i > 0 && n+1 <= f.room():
@@ -130,7 +131,7 @@ func (f *fitting) addWords(text string) {
 
 // addCell adds a cell of a table, on the line if it fits there.
 func (f *fitting) addCell(text string, follows bool) {
-	switch n := utf8.RuneCountInString(text); {
+	switch n := ansi.StringWidth(text); {
 	case !follows:
 	case n+2 <= f.room():
 		f.line += "  "
@@ -146,7 +147,7 @@ func (f *fitting) addCommand(text string) {
 	text, remark, remarked := strings.Cut(text, " # ")
 	f.hang += "  "
 	for i, word := range splitQuoted(text) {
-		n := utf8.RuneCountInString(word)
+		n := ansi.StringWidth(word)
 		switch {
 		case i == 0:
 		case n+1+len(" "+more) <= f.room():

@@ -12,7 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -376,7 +377,7 @@ func (t *table) write(w *bytes.Buffer) {
 	for _, r := range t.rows {
 		for i, c := range r {
 			if len(r) > 1 {
-				width[i] = max(width[i], utf8.RuneCountInString(c))
+				width[i] = max(width[i], ansi.StringWidth(c))
 			}
 		}
 	}
@@ -385,7 +386,7 @@ func (t *table) write(w *bytes.Buffer) {
 		for i, c := range r {
 			pad := ""
 			if len(r) > 1 {
-				pad = strings.Repeat(" ", width[i]-utf8.RuneCountInString(c))
+				pad = strings.Repeat(" ", width[i]-ansi.StringWidth(c))
 			}
 			if i > 0 {
 				line += "  "

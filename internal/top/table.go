@@ -5,7 +5,10 @@ package top
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // Tone is how a piece of text stands out; a terminal without colours shows all alike.
@@ -42,19 +45,11 @@ func (l Line) String() string {
 
 func text(s string, tone Tone) Line { return Line{{s, tone}} }
 
-func width(s string) int { return utf8.RuneCountInString(s) }
+// width is how many columns of a terminal a text takes.
+func width(s string) int { return ansi.StringWidth(s) }
 
 // cut shortens a text to so many columns, its end replaced by an ellipsis.
-func cut(s string, to int) string {
-	if to <= 0 {
-		return ""
-	}
-	if width(s) <= to {
-		return s
-	}
-	r := []rune(s)
-	return string(r[:to-1]) + "…"
-}
+func cut(s string, to int) string { return ansi.Truncate(s, to, "…") }
 
 // cutMiddle shortens a name to so many columns. A DNS domain goes first, for nodes of a cluster have the same; else the middle, since
 // names differ at their end.
@@ -65,9 +60,18 @@ func cutMiddle(s string, to int) string {
 	if host, _, ok := strings.Cut(s, "."); ok && width(host) < to {
 		return host + "…"
 	}
-	r := []rune(s)
 	tail := (to - 1) / 2
-	return string(r[:to-1-tail]) + "…" + string(r[len(r)-tail:])
+	return ansi.Truncate(s, to-1-tail, "") + ansi.TruncateLeft(s, width(s)-tail, "…")
+}
+
+// plain leaves out escape sequences and control characters: a message may be written by others and must not move the cursor.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && !unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, ansi.Strip(s))
 }
 
 func pad(s string, to int, right bool) string {
@@ -81,20 +85,25 @@ func pad(s string, to int, right bool) string {
 	return s + strings.Repeat(" ", n)
 }
 
-// wrap breaks a text into lines of at most so many columns, between words where there are any.
+// wrap breaks a text into lines of at most so many columns, at blanks only: names are to be copied whole, so that ansi.Wrap, which
+// breaks at hyphens too, is not used.
 func wrap(s string, to int) []string {
 	if to <= 0 {
 		return []string{s}
 	}
 	var out []string
 	line := ""
-	for _, word := range strings.Fields(s) {
+	for _, word := range strings.Fields(plain(s)) {
 		for width(word) > to {
 			if line != "" {
 				out, line = append(out, line), ""
 			}
-			r := []rune(word)
-			out, word = append(out, string(r[:to])), string(r[to:])
+			part := ansi.Truncate(word, to, "")
+			if part == "" { // its first character alone is wider
+				_, n := utf8.DecodeRuneInString(word)
+				part = word[:n]
+			}
+			out, word = append(out, part), word[len(part):]
 		}
 		switch {
 		case line == "":
@@ -206,7 +215,7 @@ func header[R any](columns []column[R], widths []int, sorted string, descending 
 func row[R any](columns []column[R], widths []int, r *R) Line {
 	var out Line
 	for i, c := range columns {
-		s := c.text(r)
+		s := plain(c.text(r))
 		if c.middle {
 			s = cutMiddle(s, widths[i])
 		} else {
