@@ -229,7 +229,7 @@ func (sa *slotAssignment) endingSlots() map[slotKey]bool {
 }
 
 // releaseEmptySlots gives up slots for which no pod is left: their pods landed elsewhere, or were deleted without a
-// successor. A node that is usable has waited for them long enough after Policy.DeadSlot.
+// successor. A node that is usable has waited for them long enough after Policy.EmptySlotGrace.
 func (sa *slotAssignment) releaseEmptySlots(ending map[slotKey]bool) {
 	idle := map[string]time.Time{}
 	var coming map[slotKey]bool

@@ -62,7 +62,7 @@ func (o *liveOutcome) misses() bool {
 	return o.Err != "" || o.Served < o.Ordinary || o.P99 > barLatency || o.Peak > barHeap
 }
 
-// livePools are a NodePool that all may use, and one of the ordinary pods, each of which needs a node of its own there:
+// livePool is a NodePool that all may use, shopPool one of the ordinary pods, each of which needs a node of its own there:
 // so the n-th NodeClaim of that pool is for the n-th pod. Pods that tolerate its taint go to the other by its weight.
 const (
 	livePool = `{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: default}, spec: {weight: 1, template: {spec: {
