@@ -15,8 +15,8 @@ import (
 
 // Annotations by which people keep nodes and pods from being disrupted.
 const (
-	DoNotDisrupt      = "karpenter.sh/do-not-disrupt"
-	ScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	DoNotDisrupt      = model.AnnotationDoNotDisrupt
+	ScaleDownDisabled = model.AnnotationScaleDownDisabled
 	SafeToEvict       = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 	DoNotConsolidate  = "karpenter.sh/do-not-consolidate" // of v1alpha5; it forbids consolidation alone
 	// KeepUntil on a NodeClaim is the instant (RFC 3339) at which the disruption command that launched it has paid for

@@ -361,7 +361,13 @@ func VirtualPods(pods []*Pod) (out []*Pod) {
 // IsWorkload says whether a scheduler chose, or is to choose, the pod's node: it is neither a DaemonSet's pod nor a static one.
 func (p *Pod) IsWorkload() bool { return !p.Class.Daemon && !p.Mirror }
 
-// Held says whether its karpenter.sh/do-not-disrupt holds a pod where it is, and until when; zero: for ever. A duration counts from when the
+// Annotations on pods and nodes by which people keep nodes from being removed.
+const (
+	AnnotationDoNotDisrupt      = "karpenter.sh/do-not-disrupt"
+	AnnotationScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+)
+
+// Held reports whether its karpenter.sh/do-not-disrupt holds a pod where it is, and until when; zero: for ever. A duration counts from when the
 // pod was bound; a value that is neither true nor a duration holds nothing.
 func (p *Pod) Held(now time.Time) (bool, time.Time) {
 	switch p.DoNotDisrupt {

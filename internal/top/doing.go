@@ -34,13 +34,11 @@ const (
 	conditionDisruptionReason = "DisruptionReason"
 )
 
-// Taints and annotations of other autoscalers.
+// Taints of other autoscalers.
 const (
 	taintToBeDeleted        = "ToBeDeletedByClusterAutoscaler"
 	taintDeletionCandidate  = "DeletionCandidateOfClusterAutoscaler"
 	taintKarpenterV1Beta    = "karpenter.sh/disruption"
-	annotationDoNotDisrupt  = "karpenter.sh/do-not-disrupt"
-	annotationScaleDownOff  = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 	terminationHandlerTaint = "aws-node-termination-handler/"
 )
 
@@ -117,9 +115,9 @@ func doing(n *Node, c *Claim, l load) string {
 		return "Candidate for removal by Cluster Autoscaler"
 	}
 	switch {
-	case n.Annotations[annotationDoNotDisrupt] == "true":
+	case n.Annotations[model.AnnotationDoNotDisrupt] == "true":
 		return "Kept: do-not-disrupt on the node"
-	case n.Annotations[annotationScaleDownOff] == "true":
+	case n.Annotations[model.AnnotationScaleDownDisabled] == "true":
 		return "Kept: scale-down-disabled on the node"
 	case l.kept > 0:
 		return "Kept: do-not-disrupt on " + count(l.kept, "pod")
