@@ -103,12 +103,17 @@ func classText(c *model.Class, resources []string) string {
 			w.b.WriteByte('|')
 			w.requirements(v.Topology[j])
 		}
-		if len(v.Standing) > 0 {
-			w.b.WriteString(" standing")
-		}
-		for j := range v.Standing {
-			w.b.WriteByte('|')
-			w.requirements(v.Standing[j])
+		for _, x := range []struct {
+			name   string
+			places []model.Requirements
+		}{{" standing", v.Standing}, {" migrated", v.Migrated}} {
+			if len(x.places) > 0 {
+				w.b.WriteString(x.name)
+			}
+			for j := range x.places {
+				w.b.WriteByte('|')
+				w.requirements(x.places[j])
+			}
 		}
 		if v.Reported != "" {
 			w.b.WriteString(" reported:")

@@ -272,7 +272,7 @@ nodeTopology: {matchLabels: {topology.kubernetes.io/zone: z1}}
 	}
 	w.until("nodes in z1 have storage", func(s *state.State) bool {
 		v := s.FindPod(key).Class.Volumes[0]
-		return v.Reported == "late" && len(v.On(true)) == 1 && v.On(true)[0].Get(model.LabelZone) != nil
+		return v.Reported == "late" && len(v.OnStanding(false)) == 1 && v.OnStanding(false)[0].Get(model.LabelZone) != nil
 	})
 	if err := kubectl(nil, "delete", "persistentvolumeclaim", "with-volume", "--wait=false"); err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ type ExistingNode struct {
 	NoAnti      bool   // it is known that none of Pods has required anti-affinity, and they need not be looked through for it
 	Fresh       bool   // its labels and what agents report are still to come; so it is where InFlight is true
 	CSILimits   map[string]int64
-	Migrated    []string     // in-tree volume plugins whose volumes count for their driver's limit; sorted
+	Migrated    []string     // in-tree volume plugins whose volumes its kubelet leaves to CSI drivers; sorted
 	Attached    []Attachment // volumes attached to it
 	Closed      bool         // takes no new pods (being deleted, cordoned), but its Pods count for spread and affinity
 	Drained     bool         // its Pods do not count either: they are leaving

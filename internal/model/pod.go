@@ -223,10 +223,11 @@ func (p HostPort) Conflicts(o HostPort) bool {
 type Volume struct {
 	Claim     string         // namespace/name of the PersistentVolumeClaim; empty: the pod names the volume itself, without a claim
 	Driver    string         // CSI driver whose attach limit counts it; empty: not counted
-	InTree    string         // in-tree plugin that the driver replaces: counted where the node's kubelet leaves the plugin's volumes to the driver; empty: a CSI volume
+	InTree    string         // in-tree plugin that the driver replaces; empty: a CSI volume
 	Handle    string         // identity for the limit: equal handles of one driver are one volume
 	Topology  []Requirements // a node must match one; empty: any
 	Standing  []Requirements // what a node that is there must match one of instead, its labels being what they are; empty: Topology
+	Migrated  []Requirements // Standing on nodes whose kubelet leaves the volumes of InTree to the driver; empty: Standing
 	Exclusive bool           // ReadWriteOncePod: one pod in the cluster
 	OneNode   bool           // ReadWriteOnce: pods on one node at a time
 	Unmade    bool           // it will be made in the zone of the first pod that uses it, and the others must follow
@@ -234,10 +235,13 @@ type Volume struct {
 	Reported  string         // StorageClass whose driver has to report free storage on a node before pods are placed there; empty: none has to
 }
 
-// On returns what a node must match one of, empty if any node will do. A node is standing unless its labels and what
-// the agents on it report are still to come.
-func (v *Volume) On(standing bool) []Requirements {
-	if standing && len(v.Standing) > 0 {
+// OnStanding returns what a node that is there must match one of, empty if any node will do. migrated reports whether its
+// kubelet leaves the volumes of the in-tree plugin to the driver.
+func (v *Volume) OnStanding(migrated bool) []Requirements {
+	switch {
+	case migrated && len(v.Migrated) > 0:
+		return v.Migrated
+	case len(v.Standing) > 0:
 		return v.Standing
 	}
 	return v.Topology

@@ -30,7 +30,7 @@ import (
 //	pod NAME [xN] POD-OPTIONS
 //
 // Pod options: RES=AMOUNT, ns=NAME, label=K=V, select=K:OP:V,V (one term), or=K:OP:V (starts a further term), name=NODE,
-// tolerate=K[=V][:EFFECT], spread=KEY:SKEW:K=V[:soft][:min=N][:ignore][:honor], near=KEY:K=V[:SCOPE], apart=KEY:K=V[:SCOPE], port=N, volume=CLAIM[:DRIVER][:only][:unmade][:K=V][:standing/K=V][:intree][:reported][:problem/KIND],
+// tolerate=K[=V][:EFFECT], spread=KEY:SKEW:K=V[:soft][:min=N][:ignore][:honor], near=KEY:K=V[:SCOPE], apart=KEY:K=V[:SCOPE], port=N, volume=CLAIM[:DRIVER][:only][:unmade][:K=V][:standing/K=V][:migrated/K=V][:intree][:reported][:problem/KIND],
 // SCOPE is ns=NAME,NAME or nsl=K=V: other namespaces than the pod's own. ignore is nodeAffinityPolicy Ignore, honor nodeTaintsPolicy Honor.
 //
 // priority=N, unsupported=TEXT, prefer=WEIGHT:K:OP:V, preferNear=WEIGHT:KEY:K=V, preferApart=WEIGHT:KEY:K=V.
@@ -479,6 +479,8 @@ func (x *problemText) podOption(c *model.Class, k, v string) {
 				vol.Reported = "class"
 			} else if lk, lv, ok := strings.Cut(o, "="); ok && strings.HasPrefix(o, "standing/") {
 				vol.Standing = append(vol.Standing, model.NewRequirements(model.OneOf(longKey(strings.TrimPrefix(lk, "standing/")), lv)))
+			} else if ok && strings.HasPrefix(o, "migrated/") {
+				vol.Migrated = append(vol.Migrated, model.NewRequirements(model.OneOf(longKey(strings.TrimPrefix(lk, "migrated/")), lv)))
 			} else if kind, ok := strings.CutPrefix(o, "problem/"); ok {
 				vol.Problem = model.VolumeProblem{Kind: model.VolumeProblemKind(kind), Words: "words"}
 			} else if lk, lv, ok := strings.Cut(o, "="); ok {

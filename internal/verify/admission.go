@@ -11,9 +11,9 @@ import (
 )
 
 // whyNotAdmitted is why a pod of a class may not be on a node with these labels and taints; empty when it may. Labels
-// whose value is open must do whatever they become. The name is empty where it is not known yet. A standing node's
-// labels are what they are; those of others, and what is reported for them, are still to come.
-func whyNotAdmitted(class *model.Class, labels model.Labels, open model.Requirements, taints []model.Taint, name string, standing bool) string {
+// whose value is open must do whatever they become. The name is empty where it is not known yet. node is the standing one; its
+// labels are what they are. Where it is nil they, and what is reported for the node, are still to come.
+func whyNotAdmitted(class *model.Class, labels model.Labels, open model.Requirements, taints []model.Taint, name string, node *ExistingNode) string {
 	if t := model.Untolerated(taints, class.Tolerations); t != nil {
 		return fmt.Sprintf("taint %s=%s:%s is not tolerated", t.Key, t.Value, t.Effect)
 	}
@@ -22,14 +22,26 @@ func whyNotAdmitted(class *model.Class, labels model.Labels, open model.Requirem
 	}
 	for _, v := range class.Volumes {
 		places := v.Topology
-		if standing && len(v.Standing) > 0 {
-			places = v.Standing
+		if node != nil {
+			places = placesOnNode(&v, node.Migrated)
 		}
 		if len(places) > 0 && !slices.ContainsFunc(places, func(rs model.Requirements) bool { return requirementsHold(rs, labels, open) }) {
 			return "volume " + v.Claim + " is elsewhere"
 		}
 	}
 	return ""
+}
+
+// placesOnNode are the alternatives of which a standing node must meet one to use a volume, none where any node will do. migrated are
+// the in-tree plugins whose volumes its kubelet leaves to CSI drivers.
+func placesOnNode(v *model.Volume, migrated []string) []model.Requirements {
+	if len(v.Migrated) > 0 && slices.Contains(migrated, v.InTree) {
+		return v.Migrated
+	}
+	if len(v.Standing) > 0 {
+		return v.Standing
+	}
+	return v.Topology
 }
 
 // whyNotPlaced is why no node may be planned for a pod of a class at all; empty when one may.

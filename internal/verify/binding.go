@@ -272,10 +272,7 @@ func (b *BindingCheck) takePorts(p *model.Pod, node string) {
 func (b *BindingCheck) checkVolumes(p *model.Pod, n *model.Node) plan.Reason {
 	for i := range p.Class.Volumes {
 		v := &p.Class.Volumes[i]
-		places := v.Topology
-		if len(v.Standing) > 0 {
-			places = v.Standing
-		}
+		places := placesOnNode(v, n.Migrated)
 		if len(places) > 0 && !slices.ContainsFunc(places, func(rs model.Requirements) bool { return requirementsHold(rs, n.Labels, nil) }) {
 			return unfitReason("VolumeBinding", "a node that the volume of claim "+v.Claim+" can be attached to", "another")
 		}
@@ -284,7 +281,7 @@ func (b *BindingCheck) checkVolumes(p *model.Pod, n *model.Node) plan.Reason {
 		used := map[string]bool{} // by pods
 		attach := func(c *model.Class) {
 			for i := range c.Volumes {
-				if v := &c.Volumes[i]; v.Driver == driver && (v.InTree == "" || slices.Contains(n.Migrated, v.InTree)) {
+				if v := &c.Volumes[i]; v.Driver == driver {
 					used[v.Handle] = true
 				}
 			}

@@ -22,12 +22,20 @@ func (c *checker) checkPlacement(a *Placement) {
 		c.addViolation(Place, nil, at, "takes no pods")
 	}
 	for _, p := range a.Pods {
-		if why := cmp.Or(whyNotPlaced(p.Class), whyNotAdmitted(p.Class, r.Labels, r.Open, r.Taints, r.Name, !r.InFlight && !r.Fresh)); why != "" {
+		if why := cmp.Or(whyNotPlaced(p.Class), whyNotAdmitted(p.Class, r.Labels, r.Open, r.Taints, r.Name, standing(r))); why != "" {
 			c.addViolation(Admission, p, at, "%s", why)
 		}
 	}
 	coming := c.daemonsToCome(r)
-	c.checkCapacity(at, r.Free, append(classesOf(r.Pods), coming...), coming, a.Pods, attachLimits{r.CSILimits, !r.InFlight && !r.Fresh, r.Migrated, r.Attached})
+	c.checkCapacity(at, r.Free, append(classesOf(r.Pods), coming...), coming, a.Pods, attachLimits{r.CSILimits, r.Attached})
+}
+
+// standing returns a node if its labels are what they will be, nil otherwise.
+func standing(r *ExistingNode) *ExistingNode {
+	if r.InFlight || r.Fresh {
+		return nil
+	}
+	return r
 }
 
 // daemonsToCome are the DaemonSets whose pod is not on a node yet, is admitted there and fits.
@@ -37,7 +45,7 @@ func (c *checker) daemonsToCome(r *ExistingNode) (out []*model.Class) {
 		there := slices.ContainsFunc(r.Pods, func(p *model.Pod) bool {
 			return d.Runs(p)
 		})
-		if !there && whyNotAdmitted(d.Class, r.Labels, r.Open, r.Taints, r.Name, !r.InFlight && !r.Fresh) == "" && d.Pod().Requests.Fits(free) {
+		if !there && whyNotAdmitted(d.Class, r.Labels, r.Open, r.Taints, r.Name, standing(r)) == "" && d.Pod().Requests.Fits(free) {
 			free = free.Sub(d.Pod().Requests)
 			out = append(out, d.Pod())
 		}
@@ -81,7 +89,7 @@ func (c *checker) checkCapacity(where Site, free model.Resources, there, coming 
 	}
 	attach := func(class *model.Class) {
 		for i := range class.Volumes {
-			if v := &class.Volumes[i]; limits.count(v) {
+			if v := &class.Volumes[i]; v.Driver != "" {
 				attachOne(v.Driver, v.Handle)
 			}
 		}
@@ -109,17 +117,10 @@ func (c *checker) checkCapacity(where Site, free model.Resources, there, coming 
 	}
 }
 
-// attachLimits are how many volumes of each driver a node can attach, and what says which count.
+// attachLimits are how many volumes of each driver a node can attach, and those that it has.
 type attachLimits struct {
 	most     map[string]int64
-	standing bool     // the node is there
-	migrated []string // then the in-tree plugins whose volumes its kubelet leaves to CSI drivers
 	attached []model.Attachment
-}
-
-// count reports whether a volume counts for the limit of its driver.
-func (l *attachLimits) count(v *model.Volume) bool {
-	return v.Driver != "" && (v.InTree == "" || !l.standing || slices.Contains(l.migrated, v.InTree))
 }
 
 // portsAsked is what checkPorts was last asked.
@@ -313,7 +314,7 @@ func (c *checker) variantOf(p *Pool, fixed model.Requirements, fixedKey string, 
 	v.labels[model.LabelRegistered], v.labels[model.LabelInitialized] = "true", "true" // before any pod comes
 	v.usable, v.fits = requirementsHold(decidedRequirements(fixed, v.labels), v.labels, nil), requirementsHold(decidedRequirements(p.Requirements, v.labels), v.labels, nil)
 	for _, d := range c.in.Daemons {
-		if whyNotAdmitted(d.Class, v.labels, nil, p.Taints, "", false) == "" {
+		if whyNotAdmitted(d.Class, v.labels, nil, p.Taints, "", nil) == "" {
 			v.coming = append(v.coming, d.Pod())
 			v.daemon = v.daemon.AddInto(d.Pod().Requests, 1)
 		}
@@ -384,7 +385,7 @@ func (c *checker) checkChoices(where Site, p *Pool, m *Machine) map[*model.Insta
 			k := verdictKey{class, v}
 			why, ok := c.verdicts[k]
 			if !ok {
-				why = cmp.Or(whyNotPlaced(class), whyNotAdmitted(class, v.labels, nil, p.Taints, "", false))
+				why = cmp.Or(whyNotPlaced(class), whyNotAdmitted(class, v.labels, nil, p.Taints, "", nil))
 				c.verdicts[k] = why
 			}
 			if why != "" {

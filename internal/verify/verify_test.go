@@ -105,6 +105,10 @@ func TestFaults(t *testing.T) {
 		{"a volume elsewhere", func(in *Input) {
 			anew(in.Demand[0]).Volumes = []model.Volume{{Claim: "v", Topology: []model.Requirements{model.NewRequirements(model.OneOf(model.LabelZone, "b"))}}}
 		}, Admission, "volume"},
+		{"an in-tree volume elsewhere by the label of the driver that the node's kubelet leaves it to", func(in *Input) {
+			in.Nodes[0].Migrated = []string{"intree"}
+			anew(in.Demand[0]).Volumes = []model.Volume{{Claim: "v", InTree: "intree", Standing: []model.Requirements{{}}, Migrated: []model.Requirements{model.NewRequirements(model.OneOf("driver", "b"))}}}
+		}, Admission, "volume"},
 		{"a node overfilled", func(in *Input) { in.Nodes[0].Free = model.Resources{1999, 8 << 30, 0, 10} }, Capacity, "resource 0"},
 		{"a node overfilled with the DaemonSet still to come", func(in *Input) {
 			in.Daemons = []*model.Daemon{{Name: "d", Class: &model.Class{Requests: model.Resources{2500}}}}

@@ -34,7 +34,7 @@ var topologyKeys = map[string]string{
 	"topology.csi.scaleway.com/zone": corev1.LabelTopologyZone,
 	// Hetzner Cloud volumes, whose location is the region: github.com/hetznercloud/csi-driver
 	"csi.hetzner.cloud/location": corev1.LabelTopologyRegion,
-	// Kubernetes' own labels of before version 1.17
+	// Kubernetes' own labels of before version 1.17, which the cloud's controller manager still sets: k8s.io/cloud-provider/controllers/node
 	corev1.LabelFailureDomainBetaZone:   corev1.LabelTopologyZone,
 	corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
 }
@@ -122,10 +122,14 @@ func (p places) common() places {
 	return out
 }
 
-// list returns the places as a Volume has them: where no node is allowed, an alternative that none meets.
+// list returns the places as a Volume has them: where no node is allowed, an alternative that none meets, and where every
+// node is, one that all do.
 func (p places) list() []model.Requirements {
-	if p.nowhere() {
+	switch {
+	case p.nowhere():
 		return []model.Requirements{{model.Requirement{Key: corev1.LabelHostname, Min: math.MinInt64, Max: math.MaxInt64}}}
+	case p.anywhere():
+		return []model.Requirements{{}}
 	}
 	return p
 }

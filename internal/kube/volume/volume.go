@@ -170,19 +170,25 @@ func boundTo(out *model.Volume, pv *corev1.PersistentVolume, hasZoneLabels bool)
 	if csi.Spec.CSI != nil {
 		out.Driver, out.Handle = csi.Spec.CSI.Driver, csi.Spec.CSI.VolumeHandle
 	}
-	there := placesOfVolume(pv)
+	// On nodes whose kubelet leaves the volume to the CSI driver, as new nodes do, the driver's own label counts, on others that of Kubernetes.
+	there, migrated := placesOfVolume(pv), placesOfVolume(csi)
+	toCome := migrated.common()
 	if csi != pv {
-		// On nodes whose kubelet leaves the volume to the CSI driver the driver's own label counts, on others that of Kubernetes.
-		there = there.or(placesOfVolume(csi))
+		toCome = toCome.and(there.common())
 	}
-	toCome := there.common()
 	if zones := zoneLabels(pv); hasZoneLabels && len(zones) > 0 {
 		toCome = toCome.and(places{zones})
-		there = there.and(places{zones}.or(withoutZones()))
+		either := places{zones}.or(withoutZones())
+		there, migrated = there.and(either), migrated.and(either)
 	}
-	out.Topology = toCome.list()
+	if !toCome.anywhere() {
+		out.Topology = toCome.list()
+	}
 	if !there.equal(toCome) {
 		out.Standing = there.list()
+	}
+	if !migrated.equal(there) {
+		out.Migrated = migrated.list()
 	}
 }
 
@@ -226,7 +232,9 @@ func awaiting(out *model.Volume, claim *corev1.PersistentVolumeClaim, sc *storag
 		}
 		return
 	}
-	out.Topology = toCome.list()
+	if !toCome.anywhere() {
+		out.Topology = toCome.list()
+	}
 	if !there.equal(toCome) {
 		out.Standing = there.list()
 	}

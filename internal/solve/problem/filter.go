@@ -18,15 +18,22 @@ import (
 type nodeFilter struct {
 	id           int
 	Tolerations  []model.Toleration
-	Terms        []term       // empty: any node
-	volumes      [][]term     // of each volume one must match, on nodes that are to come
-	standing     [][]term     // the same on nodes that are there
+	Terms        []term   // empty: any node
+	volumes      [][]term // of each volume one must match, on nodes that are to come
+	standing     []standingVolume
 	looksAtNames bool         // some term looks at the node's name
 	daemons      *daemonRules // nil: none
 	Offers       *OfferSet    // offers that pass
 	NodeVerdicts []int8       // by label shape of nodes: 0 not known, 1 passes, 2 does not
 
 	bars map[barredSite]plan.Reason // what is not bought for the class; nil: nothing
+}
+
+// standingVolume says of which terms a node that is there must match one to use a volume; of none: any node will do.
+type standingVolume struct {
+	inTree   string // plugin of the volume, empty if none
+	places   []term
+	migrated []term // where the node's kubelet leaves the plugin's volumes to a CSI driver
 }
 
 // barredSite is a pool, or a node group of it, by name.
@@ -106,7 +113,8 @@ func (s *problemCompiler) filterFor(c *model.Class, rules *daemonRules) *nodeFil
 		b.WriteByte('|')
 	}
 	for _, v := range c.Volumes {
-		for _, list := range [][]model.Requirements{v.Topology, v.Standing} {
+		b.WriteString("\x03" + v.InTree)
+		for _, list := range [][]model.Requirements{v.Topology, v.Standing, v.Migrated} {
 			b.WriteByte('&')
 			for _, t := range list {
 				b.WriteString(t.Key())
@@ -143,11 +151,11 @@ func (s *problemCompiler) filterFor(c *model.Class, rules *daemonRules) *nodeFil
 		f.Terms = append(f.Terms, t)
 	}
 	for _, v := range c.Volumes {
-		if alt := s.in.compileTerms(v.On(false)); len(alt) > 0 {
-			f.volumes = append(f.volumes, alt)
+		if len(v.Topology) > 0 {
+			f.volumes = append(f.volumes, s.in.compileTerms(v.Topology))
 		}
-		if alt := s.in.compileTerms(v.On(true)); len(alt) > 0 {
-			f.standing = append(f.standing, alt)
+		if at := (standingVolume{v.InTree, s.in.compileTerms(v.OnStanding(false)), s.in.compileTerms(v.OnStanding(true))}); len(at.places)+len(at.migrated) > 0 {
+			f.standing = append(f.standing, at)
 		}
 	}
 	s.filters[key] = f
@@ -178,22 +186,18 @@ func (f *nodeFilter) passesAffinity(t *labelTable, vals []int32, open model.Requ
 // Passes says whether node affinity and volumes let the class on a node to come with these label values and this name;
 // taints aside.
 func (f *nodeFilter) Passes(t *labelTable, vals []int32, open model.Requirements, name string) bool {
-	return f.passesAffinity(t, vals, open, name) && allMatch(f.volumes, t, vals, open, name)
+	return f.passesAffinity(t, vals, open, name) && !slices.ContainsFunc(f.volumes, func(alt []term) bool { return !AnyTermMatches(alt, t, vals, open, name) })
 }
 
-// passesStanding is Passes for a node that is there.
-func (f *nodeFilter) passesStanding(t *labelTable, vals []int32, open model.Requirements, name string) bool {
-	return f.passesAffinity(t, vals, open, name) && allMatch(f.standing, t, vals, open, name)
-}
-
-// allMatch says whether of each list of terms one matches.
-func allMatch(lists [][]term, t *labelTable, vals []int32, open model.Requirements, name string) bool {
-	for _, alt := range lists {
-		if !AnyTermMatches(alt, t, vals, open, name) {
-			return false
+// passesStanding is Passes for a node that is there, whose kubelet leaves the volumes of some in-tree plugins to CSI drivers.
+func (f *nodeFilter) passesStanding(t *labelTable, vals []int32, open model.Requirements, name string, migrated []string) bool {
+	return f.passesAffinity(t, vals, open, name) && !slices.ContainsFunc(f.standing, func(v standingVolume) bool {
+		places := v.places
+		if v.inTree != "" && slices.Contains(migrated, v.inTree) {
+			places = v.migrated
 		}
-	}
-	return true
+		return len(places) > 0 && !AnyTermMatches(places, t, vals, open, name)
+	})
 }
 
 // IsNear says whether a volume can be used on machines of an offer.

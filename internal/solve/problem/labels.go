@@ -59,7 +59,7 @@ func (s *problemCompiler) compileKeys() {
 			reqs(c.Preferred[i].Term.Requirements)
 		}
 		for _, v := range c.Volumes {
-			for _, list := range [][]model.Requirements{v.Topology, v.Standing} {
+			for _, list := range [][]model.Requirements{v.Topology, v.Standing, v.Migrated} {
 				for _, t := range list {
 					reqs(t)
 				}

@@ -34,8 +34,6 @@ type Occupancy struct {
 	Handles map[string]map[string]bool // by driver: volumes attached
 
 	attached []model.Attachment // volumes that are attached, in use or not
-	there    bool               // on a node that is there
-	migrated []string           // then the in-tree plugins whose volumes count for a driver's limit
 }
 
 // fillingOrder lists nodes in the order they are filled.
@@ -97,6 +95,9 @@ func (s *problemCompiler) compileNodes(nodes []*ExistingNode) {
 		}
 		if x.IsStanding() {
 			key = append(key, '!')
+			for _, plugin := range x.Migrated {
+				key = append(append(key, plugin...), 0)
+			}
 		}
 		id, ok := shapes[string(key)]
 		if !ok {
@@ -139,7 +140,7 @@ func (s *Instance) checkNodeAdmits(f *nodeFilter, node int) bool {
 		return false
 	}
 	if x.IsStanding() {
-		return f.passesStanding(&s.in.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], x.Open, x.Name)
+		return f.passesStanding(&s.in.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], x.Open, x.Name, x.Migrated)
 	}
 	return f.Passes(&s.in.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], x.Open, x.Name)
 }
@@ -207,8 +208,7 @@ func (s *Usage) OccupancyOf(node int) *Occupancy {
 	if used.known {
 		return used
 	}
-	used.known, used.there, used.migrated = true, r.List[node].IsStanding(), r.List[node].Migrated
-	used.attached = r.List[node].Attached
+	used.known, used.attached = true, r.List[node].Attached
 	for _, p := range r.List[node].Pods {
 		if len(p.Class.HostPorts) > 0 {
 			ports := s.in.ports.useOf(p.Class.HostPorts)
@@ -241,7 +241,7 @@ func (used *Occupancy) AddClassInPlace(c *Class) {
 // addVolumes adds the volumes that one pod of the class has attached.
 func (used *Occupancy) addVolumes(c *model.Class) {
 	for i := range c.Volumes {
-		if v := &c.Volumes[i]; used.counts(v) {
+		if v := &c.Volumes[i]; v.Driver != "" {
 			used.addHandle(v.Driver, v.Handle)
 		}
 	}
@@ -267,12 +267,6 @@ func (used *Occupancy) leaving(driver string) (n int) {
 	return n
 }
 
-// counts says whether a volume counts for its driver's limit: an in-tree one where the kubelet leaves it to the driver,
-// as that of every node to come does.
-func (used *Occupancy) counts(v *model.Volume) bool {
-	return v.Driver != "" && (v.InTree == "" || !used.there || slices.Contains(used.migrated, v.InTree))
-}
-
 // PodsPortsAllow is how many pods of the class may join where these ports are taken: 0, 1, or unlimited where it has
 // no ports.
 func PodsPortsAllow(c *Class, taken TakenPorts) int64 {
@@ -296,7 +290,7 @@ func VolumesFit(c *Class, used *Occupancy, limits map[string]int64) (string, boo
 		}
 		added := map[string]bool{}
 		for j := range c.CsiVolumes[i:] {
-			if w := &c.CsiVolumes[i+j]; w.Driver == v.Driver && used.counts(w) && !used.Handles[w.Driver][w.Handle] {
+			if w := &c.CsiVolumes[i+j]; w.Driver == v.Driver && !used.Handles[w.Driver][w.Handle] {
 				added[w.Handle] = true
 			}
 		}

@@ -6,6 +6,7 @@ package scheduler
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -43,16 +44,18 @@ type drawn struct {
 	ranges     []*corev1.LimitRange
 	priorities []*schedulingv1.PriorityClass
 	claimed    []*karpv1.NodeClaim // of nodes that have just come
+	unmigrated map[string]bool      // nodes whose kubelet leaves no in-tree plugin's volumes to CSI drivers
 	written    bool                // the pending pods are as people write them: no API server has admitted them yet
 }
 
 // objects are all that a plan is made from.
 func (c *drawn) objects() []runtime.Object {
-	out := c.scenario.objects()
-	for i, o := range out { // scenarios have CSINodes of their own driver alone
-		if n, ok := o.(*storagev1.CSINode); ok {
-			out[i] = c.csiNode(n.Name)
-		}
+	out := slices.DeleteFunc(c.scenario.objects(), func(o runtime.Object) bool {
+		_, ok := o.(*storagev1.CSINode) // scenarios have those of their own driver alone
+		return ok
+	})
+	for _, n := range c.nodes {
+		out = append(out, c.csiNode(n.Name))
 	}
 	for _, x := range c.drivers {
 		out = append(out, x)
@@ -75,9 +78,13 @@ func (c *drawn) objects() []runtime.Object {
 	return out
 }
 
-// csiNode is what the drivers' agents and the kubelet say on a node.
+// csiNode is what the drivers' agents and the kubelet say on a standing node.
 func (c *drawn) csiNode(name string) *storagev1.CSINode {
-	return newCSINode(name, c.attach[name])
+	out := newCSINode(name, c.attach[name])
+	if c.unmigrated[name] {
+		out.Annotations = map[string]string{migratedKey: ""}
+	}
+	return out
 }
 
 func newCSINode(name string, limit int64) *storagev1.CSINode {
@@ -100,7 +107,7 @@ var moreFeatures = []string{"driverKeys", "zoneLabels", "deleting", "foreign", "
 func newDrawn(seed uint64, prefix string) *drawn {
 	d := &drawing{draw: &draw{Rand: rand.New(rand.NewPCG(seed, 60)), s: &scenario{seed: seed, attach: map[string]int64{}}, prefix: prefix,
 		feature: map[string]bool{}, counts: map[string]int{}}}
-	d.c = &drawn{scenario: d.s}
+	d.c = &drawn{scenario: d.s, unmigrated: map[string]bool{}}
 	for _, list := range [][]string{features, moreFeatures} {
 		for _, f := range list {
 			d.feature[f] = d.chance(2)
@@ -273,6 +280,7 @@ func (d *drawing) arrive() {
 		if n.Labels[zoneKey] == "" {
 			delete(n.Labels, ebsKey)
 		}
+		d.c.unmigrated[n.Name] = d.has("inTree", 4)
 		if d.chance(3) {
 			n.Labels[karpv1.LabelRegistered] = "true"
 		}

@@ -91,14 +91,9 @@ var knownOpen = []struct {
 	row  string
 	says *regexp.Regexp
 }{
-	{"a standing node on which a DaemonSet's pod is still to come", regexp.MustCompile(`was planned on s\d+-node\d+: InterPodAffinity: |-s\d+-node\d+ finds no room: NodeResourcesFit: `)},
-	{"affinity to pods that a new node gets", regexp.MustCompile(`was planned on new\d+: InterPodAffinity: `)},
 	{"an offering that an empty node has", regexp.MustCompile(`no offering meets the pool's requirements and the pod's together`)},
 	{"reasons of pods that ask for one node", regexp.MustCompile(`asks for the node`)},
-	{"preferences that select nobody", regexp.MustCompile(`without preferences for pods that are not there`)},
 	{"several claims for one volume that is there", regexp.MustCompile(`didn't find available persistent volumes to bind`)},
-	{"an in-tree volume on a node without a zone label", regexp.MustCompile(`didn't match PersistentVolume's node affinity`)},
-	{"a spread constraint with a taint policy", regexp.MustCompile(`didn't match pod topology spread constraints`)},
 	{"storage that is not reported", regexp.MustCompile(`wait for storage`)},
 }
 

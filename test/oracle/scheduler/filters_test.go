@@ -103,6 +103,9 @@ func (f *filters) addPod(p *corev1.Pod) error {
 	return f.cache.AddPod(logr.Discard(), p)
 }
 
+// removePod takes a pod that addPod added out of kube-scheduler's cache.
+func (f *filters) removePod(p *corev1.Pod) error { return f.cache.RemovePod(logr.Discard(), p) }
+
 // refusal is the plugin that keeps a pod off a node, and its message. Both are empty where every filter accepts. The node is asked about as
 // given, whatever the cache has of it.
 func (f *filters) refusal(p *corev1.Pod, n *corev1.Node) (plugin, message string, err error) {

@@ -5,6 +5,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -41,6 +42,7 @@ type judge struct {
 	probes  map[string][]*corev1.Node // by pool: an empty node of each offering
 	attach  map[string]int64          // of planned nodes and probes
 	target  map[string]string         // node of a pending pod, by namespace and name
+	room    map[string]bool           // pods of DaemonSets, by name, that find room on the standing nodes they come to while nothing is planned there
 	volumes map[string]*corev1.PersistentVolume
 	claims  map[string]*corev1.PersistentVolumeClaim
 	version int
@@ -50,7 +52,7 @@ type judge struct {
 func judgePlan(c *drawn, a *answer) (*judge, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	x := &judge{c: c, a: a, r: rand.New(rand.NewPCG(c.seed, 61)), attach: map[string]int64{}, target: map[string]string{}, probes: map[string][]*corev1.Node{},
+	x := &judge{c: c, a: a, r: rand.New(rand.NewPCG(c.seed, 61)), attach: map[string]int64{}, target: map[string]string{}, room: map[string]bool{}, probes: map[string][]*corev1.Node{},
 		volumes: map[string]*corev1.PersistentVolume{}, claims: map[string]*corev1.PersistentVolumeClaim{}, version: 1}
 	if a.broken != nil {
 		x.disagree("verify", "%v", a.broken)
@@ -63,10 +65,10 @@ func judgePlan(c *drawn, a *answer) (*judge, error) {
 	if _, err := x.daemons(x.planned, "daemon"); err != nil {
 		return nil, err
 	}
-	if err := x.land(); err != nil {
+	if err := x.noteRoom(); err != nil {
 		return nil, err
 	}
-	if _, err := x.daemons(x.c.arrived(), "daemon"); err != nil {
+	if err := x.land(); err != nil {
 		return nil, err
 	}
 	if len(x.found) > 0 {
@@ -79,10 +81,11 @@ func (x *judge) disagree(kind, format string, args ...any) {
 	x.found = append(x.found, disagreement{kind, fmt.Sprintf(format, args...)})
 }
 
-// registered gives a node the labels that it has once Dovetail and the drivers' agents have seen to it.
+// registered gives a node the labels that it has once Dovetail, the drivers' agents and the cloud's controller manager have seen to it: the last
+// sets Kubernetes' labels of before version 1.17 too (k8s.io/cloud-provider/controllers/node).
 func registered(n *corev1.Node) *corev1.Node {
 	n.Labels[karpv1.LabelRegistered], n.Labels[karpv1.LabelInitialized] = "true", "true"
-	n.Labels[ebsKey] = n.Labels[zoneKey]
+	n.Labels[ebsKey], n.Labels[corev1.LabelFailureDomainBetaZone] = n.Labels[zoneKey], n.Labels[zoneKey]
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	return n
 }
@@ -157,18 +160,6 @@ func (c *drawn) poolOf(name string) *karpv1.NodePool {
 	return c.pools[slices.IndexFunc(c.pools, func(p *karpv1.NodePool) bool { return p.Name == name })]
 }
 
-// arrived are the standing nodes on which no pod of a DaemonSet is yet.
-func (c *drawn) arrived() (out []*corev1.Node) {
-	for _, m := range c.claimed {
-		for _, n := range c.nodes {
-			if n.Name == m.Status.NodeName {
-				out = append(out, n)
-			}
-		}
-	}
-	return out
-}
-
 // begin starts kube-scheduler with what stands before anything is planned, and the nodes that come.
 func (x *judge) begin(ctx context.Context) error {
 	var others []runtime.Object
@@ -208,16 +199,15 @@ func (x *judge) begin(ctx context.Context) error {
 	for _, s := range x.c.capacities {
 		keep(s.DeepCopy())
 	}
-	nodes := slices.Concat(x.c.nodes, x.planned)
-	for _, pool := range x.c.pools {
-		nodes = append(nodes, x.probes[pool.Name]...)
+	for _, n := range x.c.nodes {
+		keep(x.c.csiNode(n.Name))
 	}
-	for _, n := range nodes {
-		limit := x.attach[n.Name]
-		if l, ok := x.c.attach[n.Name]; ok {
-			limit = l
-		}
-		keep(newCSINode(n.Name, limit))
+	toCome := x.planned[:len(x.planned):len(x.planned)]
+	for _, pool := range x.c.pools {
+		toCome = append(toCome, x.probes[pool.Name]...)
+	}
+	for _, n := range toCome {
+		keep(newCSINode(n.Name, x.attach[n.Name]))
 	}
 	if len(x.volumes) == 0 {
 		keep(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "of-nobody"}})
@@ -318,7 +308,7 @@ func (x *judge) daemons(nodes []*corev1.Node, kind string) (waiting int, err err
 		n = asComing(n)
 		for _, d := range x.c.daemonsOf() {
 			p := x.daemonPod(d, n)
-			if p == nil {
+			if p == nil || x.runs(d, n) {
 				continue
 			}
 			plugin, message, err := x.filters.refusal(p, n)
@@ -330,7 +320,7 @@ func (x *judge) daemons(nodes []*corev1.Node, kind string) (waiting int, err err
 					waiting++
 				}
 				// A pod that its RuntimeClass keeps off the node is one that nobody can help.
-				if kind != "" && plugin != "NodeAffinity" && x.fittedEmpty(p, n) {
+				if kind != "" && plugin != "NodeAffinity" && (slices.Contains(x.planned, x.filters.nodes[n.Name]) || x.room[p.Name]) {
 					x.disagree(kind, "%s finds no room: %s: %s", p.Name, plugin, message)
 				}
 				continue
@@ -343,25 +333,31 @@ func (x *judge) daemons(nodes []*corev1.Node, kind string) (waiting int, err err
 	return waiting, nil
 }
 
-func (c *drawn) daemonsOf() []*appsv1.DaemonSet { return c.scenario.daemons }
-
-// fittedEmpty reports whether a DaemonSet's pod fitted on a standing node before anything was planned on it. A node that was planned has room for it.
-func (x *judge) fittedEmpty(p *corev1.Pod, n *corev1.Node) bool {
-	i := slices.IndexFunc(x.c.nodes, func(s *corev1.Node) bool { return s.Name == n.Name })
-	if i < 0 {
-		return true
-	}
-	var others []*corev1.Pod
-	for _, d := range x.c.daemonsOf() {
-		if q := x.daemonPod(d, n); q != nil {
-			others = append(others, q)
-		}
-	}
-	t := trial{s: x.c.scenario}
-	return t.fitted(n, others)
+// runs reports whether a pod of a DaemonSet stands on a node.
+func (x *judge) runs(d *appsv1.DaemonSet, n *corev1.Node) bool {
+	return slices.ContainsFunc(x.c.standing, func(p *corev1.Pod) bool { return p.Spec.NodeName == n.Name && p.Labels["daemon"] == d.Name })
 }
 
-// land binds the planned pods, each where it was planned, in any order in which kube-scheduler takes them.
+func (c *drawn) daemonsOf() []*appsv1.DaemonSet { return c.scenario.daemons }
+
+// noteRoom notes which pods of DaemonSets find room on the standing nodes to which they are still to come, before anything is planned there.
+func (x *judge) noteRoom() error {
+	before := len(x.filters.pods)
+	if _, err := x.daemons(x.c.nodes, ""); err != nil {
+		return err
+	}
+	for _, p := range x.filters.pods[before:] {
+		x.room[p.Name] = true
+		if err := x.filters.removePod(p); err != nil {
+			return err
+		}
+	}
+	x.filters.pods = x.filters.pods[:before]
+	return nil
+}
+
+// land binds the planned pods, each where it was planned, in any order in which kube-scheduler takes them: on standing nodes before the pods
+// of DaemonSets that are still to come there, where they do not ask for these. Pods on new nodes that wait for storage come last.
 func (x *judge) land() error {
 	var open []*corev1.Pod
 	for _, p := range x.c.pods {
@@ -369,15 +365,57 @@ func (x *judge) land() error {
 			open = append(open, x.pod(p))
 		}
 	}
-	why := map[string]string{}
+	open, _, err := x.landAll(open)
+	if err != nil {
+		return err
+	}
+	if _, err := x.daemons(x.c.nodes, "daemon"); err != nil {
+		return err
+	}
+	open, why, err := x.landAll(open)
+	if err != nil {
+		return err
+	}
+	waiting := map[string]bool{}
+	open = slices.DeleteFunc(open, func(p *corev1.Pod) bool {
+		node := x.target[p.Namespace+"/"+p.Name]
+		if !x.waitsForStorage(p) || !strings.HasPrefix(node, "new") {
+			return false
+		}
+		waiting[node] = true // the driver on the new node is given the time to tell of its storage
+		err = errors.Join(err, x.filters.addPod(x.placed(p, node)))
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	if len(waiting) > 0 {
+		if open, why, err = x.landAll(open); err != nil {
+			return err
+		}
+	}
+	for _, p := range open {
+		key := p.Namespace + "/" + p.Name
+		x.disagree("landing", "%s was planned on %s: %s", key, x.target[key], why[key])
+	}
+	if len(waiting) > 2 {
+		x.disagree("storage", "%d nodes are bought for pods that wait for storage, two at most would tell", len(waiting))
+	}
+	x.tally.planned = len(x.planned)
+	return nil
+}
+
+// landAll binds those of the pods that kube-scheduler takes on the nodes where they were planned, and returns the others, each with why.
+func (x *judge) landAll(open []*corev1.Pod) (left []*corev1.Pod, why map[string]string, err error) {
+	why = map[string]string{}
 	for again := true; again; {
-		again = false
-		var left []*corev1.Pod
+		again, left = false, nil
 		for _, p := range open {
 			key := p.Namespace + "/" + p.Name
 			n := x.filters.nodes[x.target[key]]
 			if n == nil {
-				x.disagree("landing", "%s was planned on %s, which is not there", key, x.target[key])
+				why[key] = "it is not there"
+				left = append(left, p)
 				continue
 			}
 			plugin, message, err := x.filters.refusal(p, asComing(n))
@@ -390,30 +428,17 @@ func (x *judge) land() error {
 				continue
 			}
 			if err := x.filters.addPod(x.placed(p, n.Name)); err != nil {
-				return err
+				return nil, nil, err
 			}
 			if err := x.provision(p, n); err != nil {
-				return err
+				return nil, nil, err
 			}
 			x.tally.landed++
 			again = true
 		}
 		open = left
 	}
-	waiting := map[string]bool{}
-	for _, p := range open {
-		key := p.Namespace + "/" + p.Name
-		if x.waitsForStorage(p) && strings.HasPrefix(x.target[key], "new") {
-			waiting[x.target[key]] = true // the driver on the new node is given the time to tell of its storage
-			continue
-		}
-		x.disagree("landing", "%s was planned on %s: %s", key, x.target[key], why[key])
-	}
-	if len(waiting) > 2 {
-		x.disagree("storage", "%d nodes are bought for pods that wait for storage, two at most would tell", len(waiting))
-	}
-	x.tally.planned = len(x.planned)
-	return nil
+	return left, why, nil
 }
 
 // waitsForStorage reports whether a pod waits for a volume of a driver that tracks its capacity and tells of none.

@@ -159,8 +159,8 @@ var mutants = []mutant{
 			return o
 		}
 		var names []string
-		for _, n := range c.arrived() {
-			names = append(names, n.Labels[hostKey])
+		for _, m := range c.claimed {
+			names = append(names, m.Status.NodeName) // in these clusters a node's host label is its name
 		}
 		return ofDaemons(func(s *corev1.PodTemplateSpec) {
 			s.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
