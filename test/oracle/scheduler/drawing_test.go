@@ -44,7 +44,7 @@ type drawn struct {
 	ranges     []*corev1.LimitRange
 	priorities []*schedulingv1.PriorityClass
 	claimed    []*karpv1.NodeClaim // of nodes that have just come
-	unmigrated map[string]bool      // nodes whose kubelet leaves no in-tree plugin's volumes to CSI drivers
+	unmigrated map[string]bool     // nodes whose kubelet leaves no in-tree plugin's volumes to CSI drivers
 	written    bool                // the pending pods are as people write them: no API server has admitted them yet
 }
 
