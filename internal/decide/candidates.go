@@ -19,16 +19,17 @@ type candidates struct {
 	activity      *groupActivity
 	buffers       *buffers
 	commands      *commandTable
+	health        *nodeHealth
 	interruptions *interruptions
 	memo          *unchangedMachines
 	placements    *placements
 	reservations  *reservations
 	rollouts      *rollouts
 
-	all          []*disrupt.Candidate                // by node name
-	dirty        []*disrupt.Candidate                // those of machines that have changed, by node name
-	base         map[*model.Claim]*disrupt.Candidate // those of machines that have changed as the next step may take them over
-	budgetCounts map[string]disrupt.NodeCount        // by pool
+	all          []*disrupt.Candidate         // by node name
+	dirty        []*disrupt.Candidate         // those of machines that have changed, by node name
+	machines     map[*model.Claim]evaluation  // those of machines that have changed, as the next step may take them over
+	budgetCounts map[string]disrupt.NodeCount // by pool
 	guard        *disrupt.Eligibility
 	groups       nodeGroups
 }
@@ -52,7 +53,7 @@ func (ca *candidates) build() {
 	for name, x := range ca.memo.unchanged.sums {
 		ca.budgetCounts[name] = disrupt.NodeCount{Total: x.count}
 	}
-	ca.base = make(map[*model.Claim]*disrupt.Candidate, len(ca.dirtyClaims))
+	ca.machines = make(map[*model.Claim]evaluation, len(ca.dirtyClaims))
 	for _, c := range ca.dirtyClaims {
 		pool := ca.poolByName[c.Pool]
 		if pool == nil || ca.isForeign(c) {
@@ -77,7 +78,7 @@ func (ca *candidates) build() {
 			u.UnmetRequirement = unmetRequirement(u)
 			u.UnchangedSince, u.Initialized = lifecycle.QuietSince(c, n), initial
 		}
-		ca.base[c] = u
+		ca.machines[c] = evaluation{u, ca.evaluate(u)}
 		v := *u
 		switch v.CommandID = ca.commands.ofClaim[c.Name]; {
 		case ca.interruptions.byClaim[c.Name] != nil:
@@ -146,11 +147,6 @@ func isCounted(c *model.Claim) bool {
 // isAvailable says whether a claim's machine is up and stays, as budgets understand it. n is its node; nil: it has none.
 func (ca *candidates) isAvailable(c *model.Claim, n *model.Node) bool {
 	return n != nil && n.Ready && n.Deleting.IsZero() && ca.commands.isStaying(c)
-}
-
-// hasWork says whether a machine is anything but one more that is available: see machineRules.
-func (ca *candidates) hasWork(u *disrupt.Candidate) bool {
-	return !isCounted(u.Claim) || !ca.isAvailable(u.Claim, u.Node)
 }
 
 // markStarting returns copies of candidates as those of a disruption command that starts now, and puts them in place of

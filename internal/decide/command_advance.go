@@ -358,7 +358,7 @@ func (dc *disruptionCommands) clearRecord(c *model.Claim, done bool) {
 func (dc *disruptionCommands) removeStrayTaints() {
 	for _, u := range dc.candidates.dirty {
 		c, n := u.Claim, u.Node
-		if u.CommandID == "" && commandIDOf(c) == "" && slices.Contains(n.Taints, disrupt.DisruptedTaint) {
+		if u.CommandID == "" && commandIDOf(c) == "" && dc.candidates.machines[c].found.tainted {
 			dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disrupt.DisruptedTaint},
 				Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: plan.ObjectOf("node", n.Name), Have: "no move"}})
 		}

@@ -38,6 +38,8 @@ type commandTable struct {
 	byID    map[string]*command
 	ofClaim map[string]string // by name of a claim that a command deletes: the command's id
 
+	involved map[string]bool // by claim name: its objects speak of a command, or one deletes it
+
 	hostsTaken map[string]bool // by claim: hosts of commands that demand has given pods to in this step
 }
 
@@ -103,7 +105,7 @@ func (ct *commandTable) read() {
 		ct.forget(ct.req.Following.Dropped)
 	}
 	ct.byID = map[string]*command{}
-	ct.ofClaim = map[string]string{}
+	ct.ofClaim, ct.involved = map[string]string{}, map[string]bool{}
 	lost := map[string]commandRecord{} // by replacements that are being deleted: a command that nothing else speaks of is over
 	get := func(r commandRecord, since time.Time) *command {
 		m := ct.byID[r.ID]
@@ -118,6 +120,7 @@ func (ct *commandTable) read() {
 	}
 	for _, c := range ct.dirtyClaims {
 		if r, ok := readCommandRecord(c); ok {
+			ct.involved[c.Name] = true
 			if !c.Deleting.IsZero() || ct.interruptions.byClaim[c.Name] != nil {
 				lost[r.ID] = r
 				continue
@@ -128,7 +131,11 @@ func (ct *commandTable) read() {
 		}
 	}
 	for _, c := range ct.dirtyClaims {
-		if r, ok := readHostRecord(c); ok && c.Deleting.IsZero() && ct.interruptions.byClaim[c.Name] == nil {
+		r, ok := readHostRecord(c)
+		if !ok {
+			continue
+		}
+		if ct.involved[c.Name] = true; c.Deleting.IsZero() && ct.interruptions.byClaim[c.Name] == nil {
 			m := get(r.commandRecord, r.Since)
 			m.Of, m.Hosts = r.Of, r.Hosts
 			m.hosts = append(m.hosts, c)
@@ -142,6 +149,7 @@ func (ct *commandTable) read() {
 		if id == "" {
 			continue
 		}
+		ct.involved[c.Name] = true
 		d := c.Conditions[lifecycle.Disrupted]
 		m := ct.byID[id]
 		if c.Deleting.IsZero() {
@@ -166,7 +174,7 @@ func (ct *commandTable) read() {
 				m.deleting++
 			case ct.ofClaim[c.Name] == "":
 				m.candidates = append(m.candidates, c)
-				ct.ofClaim[c.Name] = id
+				ct.ofClaim[c.Name], ct.involved[c.Name] = id, true
 			}
 		}
 		ct.memo.markClaimsDirty(m.candidates)
@@ -357,11 +365,4 @@ func (dr *draft) taintCandidate(n *model.Node, c *model.Claim, r commandRecord) 
 // under way, no disruption command deletes it, and its cloud has not announced that it will.
 func (ct *commandTable) isStaying(c *model.Claim) bool {
 	return c.Deleting.IsZero() && ct.ofClaim[c.Name] == "" && ct.interruptions.byClaim[c.Name] == nil && !ct.isDeleting(c)
-}
-
-// hasWork says whether a machine is part of a disruption command, or looks as if it were: see machineRules.
-func (ct *commandTable) hasWork(u *disrupt.Candidate) bool {
-	_, isReplacement := readCommandRecord(u.Claim)
-	_, isHost := readHostRecord(u.Claim)
-	return isReplacement || isHost || commandIDOf(u.Claim) != "" || ct.ofClaim[u.Claim.Name] != "" || slices.Contains(u.Node.Taints, disrupt.DisruptedTaint)
 }

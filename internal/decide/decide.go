@@ -19,10 +19,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
-	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
 // Request says what kind of step is wanted.
@@ -193,27 +191,7 @@ func (st *step) decisions() []stage {
 		// What the next step should remember of all this.
 		{"placed pods", deciding, st.slots.rememberPlaced},
 		{"claim sizes", deciding, st.purchases.rememberClaimSizes},
-		{"unchanged machines", deciding, func() { st.memo.save(st.candidates.base, st.machineRules()) }},
-	}
-}
-
-// machineRules are the rules of all stages that look at machines one by one. A machine that none of them has work for
-// is unchanged: it is passed over until one of its objects changes, or the instant that lifecycle has named has come.
-// Such a stage must be in this list, and its own loop must ask the same function.
-func (st *step) machineRules() machineRules {
-	hasWork := []func(*disrupt.Candidate) bool{
-		st.interruptions.hasWork, st.commands.hasWork, st.health.hasWork, st.reservations.hasWork, st.purchases.hasWork,
-		st.candidates.hasWork, st.drift.hasWork, st.search.hasEmptyWork, st.required.hasWork, st.status.hasWork,
-	}
-	return machineRules{
-		hasWork: func(u *disrupt.Candidate) bool {
-			return slices.ContainsFunc(hasWork, func(rule func(*disrupt.Candidate) bool) bool { return rule(u) })
-		},
-		hasNodeWork: func(n *model.Node) bool { return st.orphans.hasNodeWork(n) || st.nodes.hasNodeWork(n) },
-		solverNode: func(n *model.Node, owner *model.Claim) solve.ExistingNode {
-			r, _ := st.nodes.standingNode(n, owner, nil)
-			return r
-		},
+		{"unchanged machines", deciding, func() { st.memo.save(st.candidates.machines, st.nodes) }},
 	}
 }
 

@@ -18,6 +18,8 @@ type draft struct {
 	req     Request
 	out     Output
 	decided map[string]bool // keys of the actions in out
+
+	changedClaims, changedNodes map[string]bool // by name: those that actions in out change or delete
 }
 
 // isAboutToBeDeleted says whether a claim is about to be deleted, though that does not show yet.
@@ -29,6 +31,14 @@ func (dr *draft) isAboutToBeDeleted(c *model.Claim) bool {
 func (dr *draft) addAction(a plan.Action) {
 	dr.out.Actions = append(dr.out.Actions, a)
 	dr.decided[a.Key()] = true
+	switch a := a.(type) {
+	case plan.UpdateClaim:
+		dr.changedClaims[a.Claim] = true
+	case plan.DeleteClaim:
+		dr.changedClaims[a.Claim] = true
+	case plan.UpdateNode:
+		dr.changedNodes[a.Node] = true
+	}
 }
 
 // addNote adds something to tell people.

@@ -33,13 +33,14 @@ func (df *driftConditions) writeConditions() {
 		if df.isWriting(c) {
 			continue // one write of a status at a time
 		}
-		if hasOldHash(u) {
+		found := df.candidates.machines[c].found.drift
+		if found.oldHash {
 			// Another version's number can't be compared: it is taken to be today's.
 			df.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{hashAnnotation: u.Pool.Hash, hashVersionAnnotation: hashVersion},
 				Why: plan.Reason{Code: plan.Drifted, Pool: c.Pool, Key: hashVersionAnnotation, Want: hashVersion, Have: c.Annotations[hashVersionAnnotation]}})
 			continue
 		}
-		key, text := df.reason(u)
+		key, text := found.reason, found.message
 		have := c.Conditions[lifecycle.Drifted]
 		want := model.Condition{Status: "True", Reason: key, Message: text}
 		if key == "" {
@@ -66,15 +67,22 @@ func hasOldHash(u *disrupt.Candidate) bool {
 // made.
 func isNotOffered(u *disrupt.Candidate) bool { return len(u.Pool.Types) > 0 && u.PriceMicro < 0 }
 
-// hasWork says whether a machine has drifted, will with time, or bears a condition or a hash to be written: see
-// machineRules.
-func (df *driftConditions) hasWork(u *disrupt.Candidate) bool {
-	reason, _ := df.reason(u)
-	return reason != "" || isNotOffered(u) || hasOldHash(u) || u.Claim.Is(lifecycle.Drifted)
+// drift is what is found about a machine that has drifted, will with time, or says so.
+type drift struct {
+	reason, message string // why it has, as the condition says it; an empty reason: it has not
+	oldHash         bool   // the hash on its claim was computed by another version's rules
+	notOffered      bool   // its type and offering are not sold any more: it has drifted an hour after it was made
+	marked          bool   // its claim has the condition
 }
 
-// reason says why a machine has drifted, as the condition says it; an empty reason: it has not.
-func (df *driftConditions) reason(u *disrupt.Candidate) (reason, message string) {
+// findDrift returns what is found about a machine's drift.
+func (ix *index) findDrift(u *disrupt.Candidate) drift {
+	reason, message := ix.driftReason(u)
+	return drift{reason, message, hasOldHash(u), isNotOffered(u), u.Claim.Is(lifecycle.Drifted)}
+}
+
+// driftReason returns why a machine has drifted, as the condition says it; an empty reason: it has not.
+func (ix *index) driftReason(u *disrupt.Candidate) (reason, message string) {
 	c, p := u.Claim, u.Pool
 	if have := c.Annotations[hashAnnotation]; have != "" && p.Hash != "" && have != p.Hash {
 		return "NodePoolDrifted", "spec.template of the NodePool has changed"
@@ -82,10 +90,10 @@ func (df *driftConditions) reason(u *disrupt.Candidate) (reason, message string)
 	if u.UnmetRequirement != "" {
 		return "RequirementsDrifted", "the NodePool requires " + u.UnmetRequirement
 	}
-	if old := c.Created.Add(time.Hour); isNotOffered(u) && c.Labels[model.LabelZone] != "" && c.Labels[model.LabelCapacityType] != "" && !df.now.Before(old) {
+	if old := c.Created.Add(time.Hour); isNotOffered(u) && c.Labels[model.LabelZone] != "" && c.Labels[model.LabelCapacityType] != "" && !ix.now.Before(old) {
 		return "InstanceTypeNotFound", c.Labels[model.LabelInstanceType] + " is not offered any more in " + c.Labels[model.LabelZone] + " as " + c.Labels[model.LabelCapacityType]
 	}
-	if reason, asked := df.s.Drift[c.UID]; asked {
+	if reason, asked := ix.s.Drift[c.UID]; asked {
 		if reason != "" {
 			return reason, "the machine is not what " + c.ClassKind + " " + c.ClassName + " asks for now"
 		}

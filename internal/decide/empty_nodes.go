@@ -18,7 +18,7 @@ func (se *disruptionSearch) startEmpty() {
 		return // virtual pods may be given this very node
 	}
 	for _, u := range se.candidates.dirty {
-		if !se.hasEmptyWork(u) || !u.IsEmpty() { // where virtual pods have a place elsewhere, consolidation sees to it
+		if !se.candidates.machines[u.Claim].found.idle || !u.IsEmpty() { // where virtual pods have a place elsewhere, consolidation sees to it
 			continue
 		}
 		n, pool := u.Node, u.Pool
@@ -39,10 +39,4 @@ func (se *disruptionSearch) startEmpty() {
 			Code: plan.Empty, Pool: pool.Name, Subject: plan.ObjectOf("node", n.Name), Key: "consolidateAfter", Want: pool.ConsolidateAfter.String()}})
 		se.candidates.guard.CountRemoval(u) // the next must leave the minimums too
 	}
-}
-
-// hasEmptyWork says whether a machine is to go for being empty, now or when its pool's consolidateAfter is over: see
-// machineRules.
-func (se *disruptionSearch) hasEmptyWork(u *disrupt.Candidate) bool {
-	return !u.Occupied && u.Pool.ConsolidateAfter >= 0 && u.Pool.Replicas < 0
 }

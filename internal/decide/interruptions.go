@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -103,9 +102,6 @@ func (it *interruptions) read() {
 		it.byClaim[c.Name] = x
 	}
 }
-
-// hasWork says whether the cloud takes a machine away: see machineRules.
-func (it *interruptions) hasWork(u *disrupt.Candidate) bool { return it.byClaim[u.Claim.Name] != nil }
 
 // batchPods finds whether pods of a machine that is newly interrupted have no other home yet: they are decided on at once,
 // though together with those of others whose notices come in the same moment.

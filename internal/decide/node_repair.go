@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -89,13 +88,6 @@ func (nh *nodeHealth) read() {
 
 // isRepairable says whether a claim's node is one of those of its pool that may be repaired.
 func isRepairable(c *model.Claim) bool { return c.Is(lifecycle.Registered) }
-
-// hasWork says whether something is wrong with a machine, or was and its time of termination is to be cleared: see
-// machineRules.
-func (nh *nodeHealth) hasWork(u *disrupt.Candidate) bool {
-	_, isUnhealthy := nh.byClaim[u.Claim.Name]
-	return isUnhealthy || !isRepairable(u.Claim) || u.Claim.Annotations[lifecycle.TerminationTime] != ""
-}
 
 // isRepairAllowed says whether nodes of a pool may be repaired, and why not.
 func (nh *nodeHealth) isRepairAllowed(pool string) (plan.Reason, bool) {

@@ -3,10 +3,7 @@
 
 package decide
 
-import (
-	"github.com/dovetail-sh/dovetail/internal/model"
-	"github.com/dovetail-sh/dovetail/internal/plan"
-)
+import "github.com/dovetail-sh/dovetail/internal/plan"
 
 // orphanedMachines sees to machines and nodes without a claim.
 type orphanedMachines struct {
@@ -31,7 +28,7 @@ func (om *orphanedMachines) releaseNodes() {
 	var alive map[string]bool
 	for _, p := range om.dirtyNodes {
 		n := om.s.Nodes[p]
-		if !om.hasNodeWork(n) || !n.HasFinalizer || n.ProviderID == "" || n.Claim != "" {
+		if n.Deleting.IsZero() || !n.HasFinalizer || n.ProviderID == "" || n.Claim != "" {
 			continue
 		}
 		if alive == nil {
@@ -49,6 +46,3 @@ func (om *orphanedMachines) releaseNodes() {
 		om.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Orphan, Subject: plan.ObjectOf("", n.ProviderID)}})
 	}
 }
-
-// hasNodeWork says whether a node without a claim is being deleted, and may have to be let go of: see machineRules.
-func (om *orphanedMachines) hasNodeWork(n *model.Node) bool { return !n.Deleting.IsZero() }

@@ -6,7 +6,6 @@ package decide
 import (
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -67,9 +66,6 @@ func (ps *poolStatus) write() {
 
 // isInStatus says whether the status of its pool counts a claim.
 func isInStatus(c *model.Claim) bool { return !c.Provisional && c.ProviderID != "" }
-
-// hasWork says whether a machine is not counted by its pool's status: see machineRules.
-func (ps *poolStatus) hasWork(u *disrupt.Candidate) bool { return !isInStatus(u.Claim) }
 
 // poolConditions returns the conditions of a NodePool's status that say whether it may buy.
 func poolConditions(p *model.NodePool) map[string]model.Condition {

@@ -124,9 +124,6 @@ func (pu *purchases) pools() []solve.Pool {
 // isSizeKnown says whether it is known how large a claim's machine is.
 func isSizeKnown(c *model.Claim) bool { return !c.Capacity.IsZero() }
 
-// hasWork says whether a machine's size has yet to be reckoned: see machineRules.
-func (pu *purchases) hasWork(u *disrupt.Candidate) bool { return !isSizeKnown(u.Claim) }
-
 // rememberClaimSizes remembers how large the machines may become that have not come yet.
 func (pu *purchases) rememberClaimSizes() {
 	next := map[string]model.Resources{}

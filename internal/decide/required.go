@@ -24,12 +24,6 @@ type requiredDisruption struct {
 	static     *staticPools
 }
 
-// hasWork says whether a machine has expired; for the others that must go, nodeHealth and driftConditions speak. See
-// machineRules.
-func (rq *requiredDisruption) hasWork(u *disrupt.Candidate) bool {
-	return lifecycle.IsExpired(u.Claim, rq.now)
-}
-
 // replace starts the next disruption command of a machine that must go: broken, expired, drifted. Machines without pods
 // just go. It says whether it started one with replacements.
 func (rq *requiredDisruption) replace() bool {
@@ -46,7 +40,7 @@ func (rq *requiredDisruption) replace() bool {
 		case u.CommandID != "":
 		case rq.health.canReplaceBroken(c):
 			queue = append(queue, due{u, plan.Unhealthy, rq.health.byClaim[c.Name].due, -1})
-		case u.Initialized && rq.hasWork(u):
+		case u.Initialized && rq.candidates.machines[c].found.expired:
 			queue = append(queue, due{u, plan.Expired, c.Created.Add(c.ExpireAfter), 0})
 		case c.Is(lifecycle.Drifted):
 			queue = append(queue, due{u, plan.Drifted, c.Conditions[lifecycle.Drifted].Since, 1})

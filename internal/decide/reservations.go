@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -164,10 +163,4 @@ func (rt *reservations) claimOfNode(p int32) (*model.Claim, *reservation) {
 		return c, rt.byClaim[c.Name]
 	}
 	return nil, nil
-}
-
-// hasWork says whether a machine's claim holds capacity for pods, or its slots are to be written again: see
-// machineRules.
-func (rt *reservations) hasWork(u *disrupt.Candidate) bool {
-	return rt.byClaim[u.Claim.Name] != nil || u.Claim.SlotsUnsure
 }

@@ -121,7 +121,7 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation
 	// An unregistered node that no claim names is one whose launch has not been answered yet: its capacity is its
 	// claim's, and counted there.
 	r.Closed = c != nil && sv.commands.ofClaim[c.Name] != "" || c == nil && n.HasTaint(model.TaintUnregistered)
-	fresh, until := c == nil && sv.hasNodeWork(n), time.Time{}
+	fresh, until := c == nil && sv.mayBeOwned(n), time.Time{}
 	if c != nil && n.Labels[model.LabelInitialized] != "true" {
 		var stuck bool
 		stuck, until = sv.isStuck(c)
@@ -146,9 +146,8 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation
 	return r, until
 }
 
-// hasNodeWork says whether a node without a claim may still turn out to be one's, and is taken for such a node: see
-// machineRules.
-func (sv *solverView) hasNodeWork(n *model.Node) bool {
+// mayBeOwned reports whether a node without a claim may still turn out to be one's, and is taken for such a node.
+func (sv *solverView) mayBeOwned(n *model.Node) bool {
 	return sv.now.Sub(n.Created) < unownedNodeGrace
 }
 

@@ -52,7 +52,7 @@ type step struct {
 // newStep returns a step over a snapshot, with nothing decided yet. A stage is given its part of the memory and the
 // stages that it asks, which are made before it: that is why none asks another in a circle.
 func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request) *step {
-	d := &draft{index: &index{s: s, now: now, pol: pol, cutoff: model.CutoffOf(s.Pools)}, req: req, decided: map[string]bool{}}
+	d := &draft{index: &index{s: s, now: now, pol: pol, cutoff: model.CutoffOf(s.Pools)}, req: req, decided: map[string]bool{}, changedClaims: map[string]bool{}, changedNodes: map[string]bool{}}
 	st := &step{draft: d, mem: mem}
 	m := &st.mem
 
@@ -94,7 +94,7 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Reque
 
 	// Disruption.
 	activity := &groupActivity{draft: d, mem: &m.groupActivity, commands: table}
-	candidates := &candidates{draft: d, activity: activity, buffers: buffers, commands: table, interruptions: interrupted, memo: memo, placements: placements, reservations: reserved, rollouts: rollouts}
+	candidates := &candidates{draft: d, activity: activity, buffers: buffers, commands: table, health: health, interruptions: interrupted, memo: memo, placements: placements, reservations: reserved, rollouts: rollouts}
 	commands := &disruptionCommands{commandTable: table, candidates: candidates, health: health, hosts: hosts, nodes: nodes, pods: pods,
 		purchases: purchases, transit: transit}
 	static := &staticPools{draft: d, candidates: candidates, commands: table, purchases: purchases}

@@ -20,9 +20,9 @@ import (
 // very same ones, which a Snapshot never changes; all other machines are dirty and evaluated. Of an unchanged machine a
 // step needs the solver's node, the candidate and its part in its pool's sums, and those are kept too.
 //
-// Nothing here decides or knows a rule: each stage that looks at machines one by one says by hasWork, which its own
-// loop asks too, whether it has something to do about one (see step.machineRules). A step that remembers nothing finds
-// every machine dirty and decides the same.
+// Nothing here decides or knows a rule: a machine is evaluated once in a step (see findings), and is unchanged if nothing
+// was found and nothing was decided about it. A step that remembers nothing finds every machine dirty and decides the
+// same.
 
 // unchangedMachines passes over machines about which nothing has changed since the step before.
 type unchangedMachines struct {
@@ -353,31 +353,54 @@ type idleClaim struct {
 	until time.Time
 }
 
-// machineRules are what the memo of unchanged machines asks about each machine that it could pass over in the next step.
-type machineRules struct {
-	hasWork     func(*disrupt.Candidate) bool                              // some stage has something to do about it
-	hasNodeWork func(*model.Node) bool                                     // the same of a node that is no claim's
-	solverNode  func(n *model.Node, owner *model.Claim) solve.ExistingNode // as the solver takes the node; nil: it is no claim's
+// markDecided marks the unchanged machines dirty whose objects this step has decided to change, and returns them.
+func (um *unchangedMachines) markDecided() (out []*disrupt.Candidate) {
+	k := um.unchanged
+	mark := func(p int32) {
+		if p >= 0 && k.state[p] == unchanged {
+			out = append(out, k.candidates[p])
+			um.markDirty(p)
+		}
+	}
+	for name := range um.changedClaims {
+		if at := findClaim(um.s, name); at >= 0 {
+			mark(um.claims.nodeOf[at])
+		}
+	}
+	for name := range um.changedNodes {
+		mark(findNode(um.s, name))
+	}
+	return out
 }
 
-// save keeps for the next step which machines this one has found unchanged: those candidates that lifecycle had nothing
-// to do for, until the instant that it named, and about which no other stage has anything to do.
-func (um *unchangedMachines) save(candidates map[*model.Claim]*disrupt.Candidate, rules machineRules) {
+// addDirtyCandidate keeps the candidate of a dirty machine, which the next step takes over if its objects are the same.
+func (k *unchangedNodes) addDirtyCandidate(u *disrupt.Candidate) {
+	if k.dirtyCandidates == nil {
+		k.dirtyCandidates = map[string]*disrupt.Candidate{}
+	}
+	k.dirtyCandidates[u.Claim.Name] = u
+}
+
+// save keeps for the next step which machines this one has found unchanged, until the instant that lifecycle named.
+func (um *unchangedMachines) save(machines map[*model.Claim]evaluation, nodes *solverView) {
 	k := um.unchanged
+	decided := um.markDecided()
 	for _, x := range um.idleClaims {
 		c, p := um.s.Claims[x.at], um.claims.nodeOf[x.at]
-		u := candidates[c]
-		if u == nil || p < 0 || um.claims.claimOf[p] != x.at || rules.hasWork(u) {
+		m, known := machines[c]
+		if !known || p < 0 || um.claims.claimOf[p] != x.at || m.found != (findings{}) || um.changedClaims[c.Name] || um.changedNodes[m.Node.Name] {
 			continue
 		}
 		um.own()
-		k.state[p], k.candidates[p], k.until[p], k.solverNodes[p] = unchanged, u, x.until, rules.solverNode(u.Node, c)
-		k.count(u, 1)
+		k.state[p], k.candidates[p], k.until[p] = unchanged, m.Candidate, x.until
+		k.solverNodes[p], _ = nodes.standingNode(m.Node, c, nil)
+		k.count(m.Candidate, 1)
 	}
 	for _, p := range um.dirtyNodes {
-		if n := um.s.Nodes[p]; um.claims.claimOf[p] < 0 && !rules.hasNodeWork(n) {
+		if n := um.s.Nodes[p]; um.claims.claimOf[p] < 0 && n.Deleting.IsZero() && !nodes.mayBeOwned(n) {
 			um.own()
-			k.state[p], k.solverNodes[p] = unowned, rules.solverNode(n, nil)
+			k.state[p] = unowned
+			k.solverNodes[p], _ = nodes.standingNode(n, nil, nil)
 		}
 	}
 	if um.ownsUnchanged {
@@ -385,12 +408,12 @@ func (um *unchangedMachines) save(candidates map[*model.Claim]*disrupt.Candidate
 		k.updateNext()
 	}
 	k.dirtyCandidates = nil
-	for c, u := range candidates {
-		if p := um.claims.nodeOf[um.positionOf(c)]; p < 0 || k.candidates[p] != u {
-			if k.dirtyCandidates == nil {
-				k.dirtyCandidates = map[string]*disrupt.Candidate{}
-			}
-			k.dirtyCandidates[c.Name] = u
+	for _, u := range decided {
+		k.addDirtyCandidate(u)
+	}
+	for c, m := range machines {
+		if p := um.claims.nodeOf[um.positionOf(c)]; p < 0 || k.candidates[p] != m.Candidate {
+			k.addDirtyCandidate(m.Candidate)
 		}
 	}
 	um.mem.last = k
