@@ -134,8 +134,8 @@ func Step(step StepFunc, check VerifyFunc, snap *model.Snapshot, mem decide.Memo
 	return d
 }
 
-// WhatIf is decide.WhatIf of which verify approves. Pods whose plan it refuses are among those refused. An error: no part
-// of the plan explains what verify has against it.
+// WhatIf is decide.WhatIf of which verify approves. Pods whose plan it refuses are among those refused: all of them if no part of
+// the plan explains what verify has against it, which is also an error.
 func WhatIf(snap *model.Snapshot, now time.Time, pol decide.Policy) (decide.Output, error) {
 	return whatIf(decide.WhatIfWithout, snap, now, pol)
 }
@@ -148,13 +148,30 @@ func whatIf(without func(*model.Snapshot, time.Time, decide.Policy, []decide.Wit
 		}
 		return without(s, now, pol, req.Withhold), decide.Memory{}
 	}, Verify, snap, decide.Memory{}, now, pol, decide.Request{Solve: true})
+	var why plan.Reason
+	var err error
 	switch {
 	case d.Fault != nil && !d.Isolated:
-		return d.Output, fmt.Errorf("planning failed: %v", d.Fault)
+		why = plan.Reason{Code: plan.PlanRefused, Detail: plan.OfPlanRefused{Rule: plan.Panic, Said: plan.Words(fmt.Sprint(d.Fault))}}
+		err = fmt.Errorf("planning failed: %v", d.Fault)
 	case d.GaveUp:
-		return d.Output, fmt.Errorf("the plan failed verification: %s", plan.DetailOf[plan.OfPlanRefused](d.Refused[len(d.Refused)-1].Why).Said)
+		why = d.Refused[len(d.Refused)-1].Why
+		err = fmt.Errorf("the plan failed verification: %s", plan.DetailOf[plan.OfPlanRefused](why).Said)
 	}
-	return d.Output, nil
+	if err != nil {
+		d.Output, _, _, _ = protect(func() (decide.Output, decide.Memory) {
+			return decide.WhatIfWithout(snap, now, pol, []decide.Withheld{{Pods: snap.Pending, Why: why}}), decide.Memory{}
+		})
+	}
+	for _, p := range d.Output.Pods {
+		for i := range p.Reasons {
+			if r, ok := p.Reasons[i].Detail.(plan.OfPlanRefused); ok {
+				r.Until = time.Time{} // nothing is tried again
+				p.Reasons[i].Detail = r
+			}
+		}
+	}
+	return d.Output, err
 }
 
 // withoutDemand is a request that plans nothing for pods.

@@ -14,6 +14,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
 // A command that removes more nodes than a disruption budget allows, or a node that another command removes, is refused,
@@ -87,6 +88,49 @@ func TestIsolate(t *testing.T) {
 
 // A what-if tells the pods whose plan verify refuses, and plans for the others.
 func TestWhatIfLeavesOut(t *testing.T) {
+	out, err := whatIfOfTwo(func(out *decide.Output) {
+		for i := range out.Result.New {
+			if n := &out.Result.New[i]; n.Pool == "faulty" {
+				n.Zones = []string{"nowhere"}
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := out["sound"]; d.Outcome != plan.OnNew {
+		t.Errorf("the pod of the other NodePool: %+v, want a new node", d)
+	}
+	if d := out["faulty"]; d.Outcome != plan.Refused || len(d.Reasons) != 1 || d.Reasons[0].Code != plan.PlanRefused || d.Reasons[0].Pool != "faulty" ||
+		plan.DetailOf[plan.OfPlanRefused](d.Reasons[0]).Said == "" || !plan.DetailOf[plan.OfPlanRefused](d.Reasons[0]).Until.IsZero() {
+		t.Errorf("the pod of the faulty NodePool: %+v, want %s", d, plan.PlanRefused)
+	}
+}
+
+// A what-if that no part of the plan makes right, or that always panics, is an error, and tells it to every pod.
+func TestWhatIfGivesUp(t *testing.T) {
+	for name, spoil := range map[string]func(*decide.Output){
+		"a refusal of a pod that nobody asked about": func(out *decide.Output) {
+			res := *out.Result
+			res.Refused = append(slices.Clip(res.Refused), solve.Refusal{Pod: &model.Pod{Name: "nobody", Class: &model.Class{}}, Reasons: []plan.Reason{{Code: plan.NoPools}}})
+			out.Result = &res
+		},
+		"a panic": func(*decide.Output) { panic("index out of range") },
+	} {
+		out, err := whatIfOfTwo(spoil)
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		for _, pod := range []string{"sound", "faulty"} {
+			if d := out[pod]; d.Outcome != plan.Refused || len(d.Reasons) != 1 || d.Reasons[0].Code != plan.PlanRefused || plan.DetailOf[plan.OfPlanRefused](d.Reasons[0]).Said == "" {
+				t.Errorf("%s: pod %s: %+v, want %s", name, pod, d, plan.PlanRefused)
+			}
+		}
+	}
+}
+
+// whatIfOfTwo returns, by name, what becomes of a pod of NodePool faulty and one of NodePool sound if what is decided is spoilt.
+func whatIfOfTwo(spoil func(*decide.Output)) (map[string]plan.PodDecision, error) {
 	room := model.Resources{4000, 16 << 30, 0, 110}
 	types := []*model.InstanceType{{Name: "t", Labels: model.Labels{model.LabelInstanceType: "t"}, Capacity: room, Allocatable: room,
 		Offerings: []model.Offering{{Zone: "a", CapacityType: model.OnDemand, PriceMicro: 100_000, Available: true, Remaining: -1}}}}
@@ -100,24 +144,12 @@ func TestWhatIfLeavesOut(t *testing.T) {
 	}
 	out, err := whatIf(func(s *model.Snapshot, now time.Time, pol decide.Policy, withheld []decide.Withheld) decide.Output {
 		out := decide.WhatIfWithout(s, now, pol, withheld)
-		for i := range out.Result.New {
-			if n := &out.Result.New[i]; n.Pool == "faulty" {
-				n.Zones = []string{"nowhere"}
-			}
-		}
+		spoil(&out)
 		return out
 	}, snap, now, decide.DefaultPolicy())
-	if err != nil {
-		t.Fatal(err)
-	}
 	got := map[string]plan.PodDecision{}
 	for _, d := range out.Pods {
 		got[d.Pod.Name] = d
 	}
-	if d := got["sound"]; d.Outcome != plan.OnNew {
-		t.Errorf("the pod of the other NodePool: %+v, want a new node", d)
-	}
-	if d := got["faulty"]; d.Outcome != plan.Refused || len(d.Reasons) != 1 || d.Reasons[0].Code != plan.PlanRefused || d.Reasons[0].Pool != "faulty" || plan.DetailOf[plan.OfPlanRefused](d.Reasons[0]).Said == "" {
-		t.Errorf("the pod of the faulty NodePool: %+v, want %s", d, plan.PlanRefused)
-	}
+	return got, err
 }

@@ -142,9 +142,9 @@ func sentence(r plan.Reason) string {
 	case plan.PlanRefused:
 		d := plan.DetailOf[plan.OfPlanRefused](r)
 		if d.Rule == plan.Panic {
-			return "planning failed (" + string(d.Said) + "), a bug in Dovetail; tried again at " + instant(d.Until)
+			return "planning failed (" + string(d.Said) + "), a bug in Dovetail" + with("; tried again at ", instant(d.Until), "")
 		}
-		return "the plan failed verification (" + d.Rule + ": " + string(d.Said) + "), a bug in Dovetail, and is not carried out; tried again at " + instant(d.Until)
+		return "the plan failed verification (" + d.Rule + ": " + string(d.Said) + "), a bug in Dovetail, and is not carried out" + with("; tried again at ", instant(d.Until), "")
 	case plan.TopologySpread:
 		d := plan.DetailOf[plan.OfTopologySpread](r)
 		if d.OfOthers {
