@@ -369,6 +369,7 @@ func TestWithoutExactLanding(t *testing.T) {
 	verifyOnly(t)
 	t.Parallel()
 	e := newEnv(t, own(t, "--catalog", tightCatalog(t), "--controller-arg", "--landing=off"), "loose")
+	e.refusesPods("kube-scheduler places pods on new nodes as it likes")
 	w := e.watchLanding()
 	tightPods(e)
 	pods := e.podsRun(25)

@@ -36,6 +36,7 @@ func TestRival(t *testing.T) {
 	for seed := 1; seed <= kills(1); seed++ {
 		t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
 			e := newEnv(t, s, fmt.Sprintf("rival-%d", seed))
+			e.refusesPods("the rival takes the room of others, and keeps pods off nodes")
 			l := e.watchLanding()
 			r := &rival{env: e, rand: rand.New(rand.NewPCG(uint64(seed), 4)), landing: l, nodes: map[string]*rivalled{}, cpu: map[string]int64{}}
 			// What is a kubelet here starts when it is told to: so the plan stands before the first node is Ready, and they come one by one.
