@@ -101,7 +101,7 @@ func (x *exam) compare() {
 		}
 	}
 	x.collectHolds()
-	x.today, _ = x.plan(x.withHeldDrains(), x.Now, x.Policy) // if it gives up, nothing is placed and nothing said
+	x.today, _ = x.plan(x.withHeldDrains(), x.Now, x.Policy) // if it gives up, every pod is refused for that
 	c.PendingMicro = x.today.Cost.NewMicroPerHour
 	x.setUnplacedAside()
 
