@@ -25,15 +25,15 @@ decide, verify < approve < doctor, controller, cli
 decide < explain < doctor, controller
 decide < doctor < report
 decide < expander
-api, state, plan, top < kube
+api, state, plan, top < kube < kube/takeover
 cloud < cloud/machines < cloud/kwok
 cloud/machines, cloud/catalog < cloud/simulated < cloud/cloudtest
 api, cloud, cloud/catalog < cloud/kwok, cloud/aws
 cloud/simulated < cloud/aws/awstest
 plan, ledger < report
 decide, verify, state, cloud, report < controller
-controller, kube, prometheus, cloud/kwok, cloud/aws, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd
-testwait < cloud/cloudtest
+controller, kube, kube/takeover, prometheus, cloud/kwok, cloud/aws, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd
+testwait < cloud/cloudtest, kube/kubetest
 casetest
 `
 
@@ -59,7 +59,7 @@ var NotLinked = []string{"cloud/simulated", "cloud/aws/awstest", "cloud/cloudtes
 
 // KubernetesOnly may be imported by these rooms alone.
 var KubernetesOnly = map[string][]string{
-	"k8s.io/client-go":               {"kube", "cmd"},
+	"k8s.io/client-go":               {"kube", "kube/takeover", "cmd"},
 	"sigs.k8s.io/controller-runtime": {"kube", "cmd"},
 	"github.com/aws/":                {"cloud/aws", "cli", "cmd"},
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/takeover"
 )
 
 // handoverFlags are those of takeover and of release.
@@ -94,7 +95,7 @@ func handoverCommand(c *cobra.Command, release bool) *cobra.Command {
 }
 
 // printFindings prints what was checked, and returns how much of it is in the way.
-func printFindings(out io.Writer, found []kube.Finding, f *handoverFlags) (wrong int) {
+func printFindings(out io.Writer, found []takeover.Finding, f *handoverFlags) (wrong int) {
 	for _, x := range found {
 		switch {
 		case x.OK:
@@ -115,7 +116,7 @@ func handOver(ctx context.Context, out io.Writer, f *handoverFlags, release bool
 	if err != nil {
 		return err
 	}
-	t := &kube.Takeover{Client: client, Namespace: f.lease.Namespace, Wait: f.wait, Say: func(s string) { fmt.Fprintln(out, s) }}
+	t := &takeover.NodePools{Client: client, Namespace: f.lease.Namespace, Wait: f.wait, Say: func(s string) { fmt.Fprintln(out, s) }}
 	pools := []string{f.pool}
 	if f.all {
 		if pools, err = t.Pools(ctx); err != nil {
@@ -145,7 +146,7 @@ func handOver(ctx context.Context, out io.Writer, f *handoverFlags, release bool
 		} else {
 			err = t.TakeOver(ctx, name)
 		}
-		var vanished *kube.VanishedError
+		var vanished *takeover.VanishedError
 		if f.all && errors.As(err, &vanished) { // the others are handed over all the same
 			fmt.Fprintln(out, vanished.Error()+".")
 			continue

@@ -12,7 +12,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/asg"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/takeover"
 )
 
 // handGroupsOver checks and, where nothing is in the way, hands the node groups of a class over.
@@ -26,7 +26,7 @@ func handGroupsOver(ctx context.Context, out io.Writer, f *handoverFlags, releas
 		return err
 	}
 	say := func(s string) { fmt.Fprintln(out, s) }
-	t := &kube.GroupTakeover{Takeover: &kube.Takeover{Client: client, Namespace: f.lease.Namespace, Wait: f.wait, Say: say}, Cloud: asg.Handover{Clients: clients}}
+	t := &takeover.NodeGroups{NodePools: &takeover.NodePools{Client: client, Namespace: f.lease.Namespace, Wait: f.wait, Say: say}, Cloud: asg.Handover{Clients: clients}}
 	class, err := classToHandOver(ctx, t, f)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func handGroupsOver(ctx context.Context, out io.Writer, f *handoverFlags, releas
 }
 
 // classToHandOver is the NodeGroupClass that the flags name, or the one that chooses the group that they name.
-func classToHandOver(ctx context.Context, t *kube.GroupTakeover, f *handoverFlags) (string, error) {
+func classToHandOver(ctx context.Context, t *takeover.NodeGroups, f *handoverFlags) (string, error) {
 	if f.class != "" {
 		return f.class, nil
 	}

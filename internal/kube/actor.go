@@ -226,15 +226,15 @@ func refusedPatch(err error) bool {
 }
 
 func (a *Actor) nodeKind() kind[*corev1.Node] {
-	return kind[*corev1.Node]{"node", "nodes", a.c.core, &a.c.nodes, func() *corev1.Node { return &corev1.Node{} }}
+	return kind[*corev1.Node]{"node", "nodes", a.c.Core, &a.c.nodes, func() *corev1.Node { return &corev1.Node{} }}
 }
 
 func (a *Actor) claimKind() kind[*karpv1.NodeClaim] {
-	return kind[*karpv1.NodeClaim]{"nodeclaim", "nodeclaims", a.c.karpenter, &a.c.claims, func() *karpv1.NodeClaim { return &karpv1.NodeClaim{} }}
+	return kind[*karpv1.NodeClaim]{"nodeclaim", "nodeclaims", a.c.Karpenter, &a.c.claims, func() *karpv1.NodeClaim { return &karpv1.NodeClaim{} }}
 }
 
 func (a *Actor) poolKind() kind[*karpv1.NodePool] {
-	return kind[*karpv1.NodePool]{"nodepool", "nodepools", a.c.karpenter, &a.c.pools, func() *karpv1.NodePool { return &karpv1.NodePool{} }}
+	return kind[*karpv1.NodePool]{"nodepool", "nodepools", a.c.Karpenter, &a.c.pools, func() *karpv1.NodePool { return &karpv1.NodePool{} }}
 }
 
 // CreateClaim makes a NodeClaim. One of that name that is there already is this one: its name says what it is for.
@@ -244,7 +244,7 @@ func (a *Actor) CreateClaim(ctx context.Context, c plan.CreateClaim) (uint64, er
 		return 0, fmt.Errorf("create nodeclaim %q: %w: %w", c.Name, plan.ErrInvalid, err)
 	}
 	var out karpv1.NodeClaim
-	err = a.c.karpenter.Post().Resource("nodeclaims").Body(claim).Do(ctx).Into(&out)
+	err = a.c.Karpenter.Post().Resource("nodeclaims").Body(claim).Do(ctx).Into(&out)
 	if apierrors.IsAlreadyExists(err) {
 		have, err := a.claimKind().get(ctx, c.Name)
 		if err != nil {
@@ -408,7 +408,7 @@ func (a *Actor) Claimed(ctx context.Context, m plan.Terminate) (bool, error) {
 		return err == nil && is(have), classify(err, "look for", "nodeclaim", m.Of)
 	}
 	var all karpv1.NodeClaimList
-	if err := a.c.karpenter.Get().Resource("nodeclaims").Do(ctx).Into(&all); err != nil {
+	if err := a.c.Karpenter.Get().Resource("nodeclaims").Do(ctx).Into(&all); err != nil {
 		return false, classify(err, "list for machine "+m.ProviderID, "nodeclaims", "")
 	}
 	return slices.ContainsFunc(all.Items, func(c karpv1.NodeClaim) bool { return is(&c) }), nil
@@ -416,13 +416,13 @@ func (a *Actor) Claimed(ctx context.Context, m plan.Terminate) (bool, error) {
 
 // DeleteClaim asks for a claim's end; its finalizer holds it until its machine is gone.
 func (a *Actor) DeleteClaim(ctx context.Context, d plan.DeleteClaim) (uint64, error) {
-	err := a.c.karpenter.Delete().Resource("nodeclaims").Name(d.Claim).Body(deleteOptions(d.UID, nil)).Do(ctx).Error()
+	err := a.c.Karpenter.Delete().Resource("nodeclaims").Name(d.Claim).Body(deleteOptions(d.UID, nil)).Do(ctx).Error()
 	return 0, classify(err, "delete", "nodeclaim", d.Claim)
 }
 
 // DeleteNode deletes a node object.
 func (a *Actor) DeleteNode(ctx context.Context, d plan.DeleteNode) (uint64, error) {
-	err := a.c.core.Delete().Resource("nodes").Name(d.Node).Body(deleteOptions(d.UID, nil)).Do(ctx).Error()
+	err := a.c.Core.Delete().Resource("nodes").Name(d.Node).Body(deleteOptions(d.UID, nil)).Do(ctx).Error()
 	return 0, classify(err, "delete", "node", d.Node)
 }
 
@@ -667,7 +667,7 @@ func nodePatch(cur *corev1.Node, u plan.UpdateNode) []operation {
 	})
 	cordon, add := cur.Spec.Unschedulable, u.AddTaints
 	if changesReservation(u) {
-		taints, cordon = withoutReservation(taints, cordon)
+		taints, cordon = WithoutReservation(taints, cordon)
 		if u.DaemonsOnly && !cordon { // somebody else's cordon stays somebody else's: the taint is written beside it
 			add, cordon = asCordon(add), true
 		}
@@ -754,7 +754,7 @@ func (a *Actor) Bind(ctx context.Context, b plan.Bind) (uint64, error) {
 		Target:     corev1.ObjectReference{Kind: "Node", Name: b.Node},
 	}
 	a.events.bindings.Add(1)
-	err := a.c.core.Post().Namespace(b.Namespace).Resource("pods").Name(b.Pod).SubResource("binding").Body(body).Do(ctx).Error()
+	err := a.c.Core.Post().Namespace(b.Namespace).Resource("pods").Name(b.Pod).SubResource("binding").Body(body).Do(ctx).Error()
 	a.events.bindings.Add(-1)
 	if err != nil {
 		return 0, classify(err, "bind", "pod", b.Namespace+"/"+b.Pod)
@@ -773,14 +773,14 @@ func (a *Actor) Tolerate(ctx context.Context, t plan.Tolerate) (uint64, error) {
 			return fmt.Errorf("write patch: %w", err)
 		}
 		// A thousand of these may be under way: the answer need not hold the pod, the watch will show it.
-		return a.c.core.Patch(types.JSONPatchType).SetHeader("Accept", partialMetadata).Namespace(t.Namespace).Resource("pods").Name(t.Pod).
+		return a.c.Core.Patch(types.JSONPatchType).SetHeader("Accept", partialMetadata).Namespace(t.Namespace).Resource("pods").Name(t.Pod).
 			Body(data).Do(ctx).Error()
 	}
 	err := patch(operation{"add", "/spec/tolerations/-", toleration})
 	if err != nil && refusedPatch(err) {
 		// Another pod of that name, or one that tolerates nothing: admission gives nearly every pod two tolerations.
 		var cur corev1.Pod
-		if err := a.c.core.Get().Namespace(t.Namespace).Resource("pods").Name(t.Pod).Do(ctx).Into(&cur); err != nil {
+		if err := a.c.Core.Get().Namespace(t.Namespace).Resource("pods").Name(t.Pod).Do(ctx).Into(&cur); err != nil {
 			return 0, classify(err, "tolerate reservation on", "pod", name)
 		}
 		if string(cur.UID) != t.UID {
@@ -814,7 +814,7 @@ func (a *Actor) Evict(ctx context.Context, e plan.Evict) (uint64, error) {
 		body.DeleteOptions.GracePeriodSeconds = &seconds
 	}
 	// No retries in here: the server may say "in 10 seconds", and the loop has better things to do than wait for that.
-	err := a.c.core.Post().MaxRetries(0).Namespace(e.Namespace).Resource("pods").Name(e.Pod).SubResource("eviction").Body(body).Do(ctx).Error()
+	err := a.c.Core.Post().MaxRetries(0).Namespace(e.Namespace).Resource("pods").Name(e.Pod).SubResource("eviction").Body(body).Do(ctx).Error()
 	switch {
 	case apierrors.IsTooManyRequests(err) && apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause):
 		said := blockedBy(err)
@@ -856,7 +856,7 @@ func budgetOf(said string) (string, bool) {
 func (a *Actor) Restart(ctx context.Context, r plan.Restart) (uint64, error) {
 	name := r.Namespace + "/" + r.Deployment
 	var cur appsv1.Deployment
-	if err := a.c.apps.Get().Namespace(r.Namespace).Resource("deployments").Name(r.Deployment).Do(ctx).Into(&cur); err != nil {
+	if err := a.c.Apps.Get().Namespace(r.Namespace).Resource("deployments").Name(r.Deployment).Do(ctx).Into(&cur); err != nil {
 		return 0, classify(err, "restart", "deployment", name)
 	}
 	if string(cur.UID) != r.UID {
@@ -872,7 +872,7 @@ func (a *Actor) Restart(ctx context.Context, r plan.Restart) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("write patch: %w", err)
 	}
-	return 0, classify(a.c.apps.Patch(types.MergePatchType).Namespace(r.Namespace).Resource("deployments").Name(r.Deployment).Body(data).Do(ctx).Error(),
+	return 0, classify(a.c.Apps.Patch(types.MergePatchType).Namespace(r.Namespace).Resource("deployments").Name(r.Deployment).Body(data).Do(ctx).Error(),
 		"restart", "deployment", name)
 }
 
@@ -880,7 +880,7 @@ func (a *Actor) Restart(ctx context.Context, r plan.Restart) (uint64, error) {
 // the API server while its containers may still run.
 func (a *Actor) DeletePod(ctx context.Context, d plan.DeletePod) (uint64, error) {
 	grace := max(1, int64((d.Grace+time.Second-1)/time.Second))
-	err := a.c.core.Delete().Namespace(d.Namespace).Resource("pods").Name(d.Pod).Body(deleteOptions(d.UID, &grace)).Do(ctx).Error()
+	err := a.c.Core.Delete().Namespace(d.Namespace).Resource("pods").Name(d.Pod).Body(deleteOptions(d.UID, &grace)).Do(ctx).Error()
 	return 0, classify(err, "delete", "pod", d.Namespace+"/"+d.Pod)
 }
 

@@ -23,6 +23,7 @@ import (
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -48,7 +49,7 @@ func wantErr(t *testing.T, err, want error, words string) {
 
 func (p *plane) makePool(t *testing.T, name string) *karpv1.NodePool {
 	t.Helper()
-	if err := kubectl([]byte(fmt.Sprintf(`{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":%q},"spec":{"template":{
+	if err := kubetest.Kubectl([]byte(fmt.Sprintf(`{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":%q},"spec":{"template":{
 		"metadata":{"labels":{"team":"a"},"annotations":{"note":"b"}},"spec":{
 		"nodeClassRef":{"group":"karpenter.kwok.sh","kind":"KWOKNodeClass","name":"default"},
 		"requirements":[{"key":"kubernetes.io/arch","operator":"In","values":["amd64"]},{"key":"node.kubernetes.io/instance-type","operator":"Exists","minValues":2}],
@@ -57,7 +58,7 @@ func (p *plane) makePool(t *testing.T, name string) *karpv1.NodePool {
 		t.Fatal(err)
 	}
 	var out karpv1.NodePool
-	if err := p.admin.karpenter.Get().Resource("nodepools").Name(name).Do(p.ctx).Into(&out); err != nil {
+	if err := p.admin.Karpenter.Get().Resource("nodepools").Name(name).Do(p.ctx).Into(&out); err != nil {
 		t.Fatal(err)
 	}
 	return &out
@@ -69,11 +70,11 @@ func (p *plane) makeNode(t *testing.T, name string, taints ...corev1.Taint) *cor
 	n.Name, n.Spec.Taints, n.Spec.ProviderID = name, taints, "test://"+name
 	n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("4"), "pods": resource.MustParse("10")}
 	var out corev1.Node
-	if err := p.admin.core.Post().Resource("nodes").Body(n).Do(p.ctx).Into(&out); err != nil {
+	if err := p.admin.Core.Post().Resource("nodes").Body(n).Do(p.ctx).Into(&out); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		err := p.admin.core.Delete().Resource("nodes").Name(name).Do(context.Background()).Error()
+		err := p.admin.Core.Delete().Resource("nodes").Name(name).Do(context.Background()).Error()
 		if err != nil && !apierrors.IsNotFound(err) {
 			t.Error(err)
 		}
@@ -92,12 +93,12 @@ func (p *plane) makePod(t *testing.T, name string, change func(*corev1.Pod)) *co
 		change(pod)
 	}
 	var out corev1.Pod
-	if err := p.admin.core.Post().Namespace("default").Resource("pods").Body(pod).Do(p.ctx).Into(&out); err != nil {
+	if err := p.admin.Core.Post().Namespace("default").Resource("pods").Body(pod).Do(p.ctx).Into(&out); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		zero := int64(0)
-		err := p.admin.core.Delete().Namespace("default").Resource("pods").Name(name).Body(deleteOptions("", &zero)).Do(context.Background()).Error()
+		err := p.admin.Core.Delete().Namespace("default").Resource("pods").Name(name).Body(deleteOptions("", &zero)).Do(context.Background()).Error()
 		if err != nil && !apierrors.IsNotFound(err) {
 			t.Error(err)
 		}
@@ -232,7 +233,7 @@ func TestPoolAndClass(t *testing.T) {
 	p := newPlane(t)
 	w := p.watch(t)
 	p.makePool(t, "status")
-	if err := kubectl([]byte(`{"apiVersion":"karpenter.kwok.sh/v1alpha1","kind":"KWOKNodeClass","metadata":{"name":"slow"},"spec":{"nodeRegistrationDelay":"7s"}}`),
+	if err := kubetest.Kubectl([]byte(`{"apiVersion":"karpenter.kwok.sh/v1alpha1","kind":"KWOKNodeClass","metadata":{"name":"slow"},"spec":{"nodeRegistrationDelay":"7s"}}`),
 		"create", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +257,7 @@ func TestPoolAndClass(t *testing.T) {
 		t.Fatalf("a change that changes nothing made version %d of %d", again, v)
 	}
 	var out karpv1.NodePool
-	if err := p.admin.karpenter.Get().Resource("nodepools").Name("status").Do(p.ctx).Into(&out); err != nil {
+	if err := p.admin.Karpenter.Get().Resource("nodepools").Name("status").Do(p.ctx).Into(&out); err != nil {
 		t.Fatal(err)
 	}
 	conds := conditions(out.Status.Conditions)
@@ -276,7 +277,7 @@ func TestPoolAndClass(t *testing.T) {
 func TestOverlayStatus(t *testing.T) {
 	p := newPlane(t)
 	w := p.watch(t)
-	if err := kubectl([]byte(`{"apiVersion":"karpenter.sh/v1alpha1","kind":"NodeOverlay","metadata":{"name":"committed"},"spec":{"weight":5,
+	if err := kubetest.Kubectl([]byte(`{"apiVersion":"karpenter.sh/v1alpha1","kind":"NodeOverlay","metadata":{"name":"committed"},"spec":{"weight":5,
 		"priceAdjustment":"-10%","capacity":{"example.com/fuse":"3"},"requirements":[{"key":"karpenter.sh/capacity-type","operator":"In","values":["on-demand"]}]}}`),
 		"create", "-f", "-"); err != nil {
 		t.Fatal(err)
@@ -301,7 +302,7 @@ func TestOverlayStatus(t *testing.T) {
 	if again := must(p.actor.UpdateNodeOverlay(p.ctx, u))(t); again != v {
 		t.Fatalf("a change that changes nothing made version %d of %d", again, v)
 	}
-	if err := kubectl(nil, "delete", "nodeoverlay", "committed"); err != nil {
+	if err := kubetest.Kubectl(nil, "delete", "nodeoverlay", "committed"); err != nil {
 		t.Fatal(err)
 	}
 	w.until("its end", func(s *state.State) bool { return overlay(s) == nil })
@@ -312,7 +313,7 @@ func TestOverlayStatus(t *testing.T) {
 func TestClassFinalizer(t *testing.T) {
 	p := newPlane(t)
 	w := p.watch(t)
-	if err := kubectl([]byte(`{"apiVersion":"karpenter.k8s.aws/v1","kind":"EC2NodeClass","metadata":{"name":"ends","finalizers":["example.com/theirs"]},"spec":{
+	if err := kubetest.Kubectl([]byte(`{"apiVersion":"karpenter.k8s.aws/v1","kind":"EC2NodeClass","metadata":{"name":"ends","finalizers":["example.com/theirs"]},"spec":{
 		"role":"r","amiSelectorTerms":[{"alias":"al2023@latest"}],"subnetSelectorTerms":[{"id":"subnet-1"}],"securityGroupSelectorTerms":[{"id":"sg-1"}]}}`),
 		"create", "-f", "-"); err != nil {
 		t.Fatal(err)
@@ -334,12 +335,12 @@ func TestClassFinalizer(t *testing.T) {
 	for what, list := range map[string]string{
 		"take another's finalizer": `["karpenter.k8s.aws/termination"]`, "add another finalizer": `["karpenter.k8s.aws/termination","example.com/theirs","example.com/more"]`,
 	} {
-		_, err := p.us.aws.Patch(types.MergePatchType).Resource("ec2nodeclasses").Name("ends").Body([]byte(`{"metadata":{"finalizers":` + list + `}}`)).Do(p.ctx).Get()
+		_, err := p.us.AWS.Patch(types.MergePatchType).Resource("ec2nodeclasses").Name("ends").Body([]byte(`{"metadata":{"finalizers":` + list + `}}`)).Do(p.ctx).Get()
 		if err == nil || !strings.Contains(err.Error(), "dovetail-own-objects") {
 			t.Errorf("it may %s, or the policy does not say why not: %v", what, err)
 		}
 	}
-	if err := kubectl(nil, "delete", "ec2nodeclass", "ends", "--wait=false"); err != nil {
+	if err := kubetest.Kubectl(nil, "delete", "ec2nodeclass", "ends", "--wait=false"); err != nil {
 		t.Fatal(err)
 	}
 	w.until("its end asked for", func(s *state.State) bool { return !class(s).Deleting.IsZero() })
@@ -349,7 +350,7 @@ func TestClassFinalizer(t *testing.T) {
 	u.AddFinalizer, u.RemoveFinalizer = false, true
 	must(p.actor.UpdateNodeClass(p.ctx, u))(t)
 	w.until("its finalizer gone", func(s *state.State) bool { return !class(s).HasFinalizer })
-	if err := kubectl(nil, "patch", "ec2nodeclass", "ends", "--type=merge", "-p", `{"metadata":{"finalizers":[]}}`); err != nil {
+	if err := kubetest.Kubectl(nil, "patch", "ec2nodeclass", "ends", "--type=merge", "-p", `{"metadata":{"finalizers":[]}}`); err != nil {
 		t.Fatal(err)
 	}
 	w.until("its end", func(s *state.State) bool { return class(s) == nil })
@@ -391,7 +392,7 @@ func TestNode(t *testing.T) {
 		t.Fatalf("a change that changes nothing was sent, in %d requests", again)
 	}
 	// What another writer did since is kept: the actor's own copy is outdated now.
-	if err := kubectl(nil, "taint", "node", "node-a", "other=1:NoSchedule"); err != nil {
+	if err := kubetest.Kubectl(nil, "taint", "node", "node-a", "other=1:NoSchedule"); err != nil {
 		t.Fatal(err)
 	}
 	must(p.actor.UpdateNode(p.ctx, plan.UpdateNode{
@@ -469,7 +470,7 @@ func TestPodPolicy(t *testing.T) {
 	})
 	label := `[{"op":"add","path":"/metadata/labels/x","value":"y"}]`
 	patched := func(who *Client, patch string) error {
-		return who.core.Patch(types.JSONPatchType).Namespace("default").Resource("pods").Name(pod.Name).Param("dryRun", "All").Body([]byte(patch)).Do(p.ctx).Error()
+		return who.Core.Patch(types.JSONPatchType).Namespace("default").Resource("pods").Name(pod.Name).Param("dryRun", "All").Body([]byte(patch)).Do(p.ctx).Error()
 	}
 	testwait.Until(t, "the policy is in force", func() error { // a young API server does not know its policies yet
 		if patched(p.us, label) == nil {
@@ -556,7 +557,7 @@ func TestEvictRefused(t *testing.T) {
 		"spec":{"policyName":"no-evictions-NAME","validationActions":["Deny"]}}`
 	for _, reason := range []string{"Forbidden", "Invalid"} {
 		text := []byte(strings.NewReplacer("REASON", reason, "NAME", strings.ToLower(reason)).Replace(objects))
-		if err := kubectl(text, "create", "-f", "-"); err != nil {
+		if err := kubetest.Kubectl(text, "create", "-f", "-"); err != nil {
 			t.Fatal(err)
 		}
 		var err error
@@ -570,7 +571,7 @@ func TestEvictRefused(t *testing.T) {
 			return nil
 		})
 		wantErr(t, err, plan.ErrBlocked, "its operator is not ready")
-		if err := kubectl(text, "delete", "-f", "-"); err != nil {
+		if err := kubetest.Kubectl(text, "delete", "-f", "-"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -579,7 +580,7 @@ func TestEvictRefused(t *testing.T) {
 func (p *plane) setReady(t *testing.T, pod string) {
 	t.Helper()
 	patch := `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`
-	if err := p.admin.core.Patch(types.StrategicMergePatchType).Namespace("default").Resource("pods").Name(pod).SubResource("status").Body([]byte(patch)).
+	if err := p.admin.Core.Patch(types.StrategicMergePatchType).Namespace("default").Resource("pods").Name(pod).SubResource("status").Body([]byte(patch)).
 		Do(p.ctx).Error(); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -20,18 +21,19 @@ import (
 // status and what the API server notes of its own. A field that somebody else has set otherwise is an error that names
 // both.
 func (c *Client) Apply(ctx context.Context, o map[string]any, manager string, dryRun bool) (before, after map[string]any, err error) {
-	kind, name := textOf(o, "kind"), textOf(o["metadata"], "name")
+	u := unstructured.Unstructured{Object: o}
+	kind, name := u.GetKind(), u.GetName()
 	var at rest.Interface
 	resource := ""
 	switch kind {
 	case "NodePool":
-		at, resource = c.karpenter, "nodepools"
+		at, resource = c.Karpenter, "nodepools"
 	case dovetailv1alpha1.KindNodeGroupClass:
-		at, resource = c.dovetail, "nodegroupclasses"
+		at, resource = c.Dovetail, "nodegroupclasses"
 	default:
 		return nil, nil, fmt.Errorf("apply %s %s: only NodePools and NodeGroupClasses are applied", kind, name)
 	}
-	before, err = decodeObject(at.Get().Resource(resource).Name(name).SetHeader("Accept", "application/json").Do(ctx).Raw())
+	before, err = DecodeObject(at.Get().Resource(resource).Name(name).SetHeader("Accept", "application/json").Do(ctx).Raw())
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, nil, fmt.Errorf("read %s %s: %w", kind, name, err)
 	}
@@ -43,7 +45,7 @@ func (c *Client) Apply(ctx context.Context, o map[string]any, manager string, dr
 	if dryRun {
 		r = r.Param("dryRun", "All")
 	}
-	after, err = decodeObject(r.Do(ctx).Raw())
+	after, err = DecodeObject(r.Do(ctx).Raw())
 	if err != nil {
 		return nil, nil, fmt.Errorf("apply %s %s: %w", kind, name, err)
 	}
@@ -61,4 +63,16 @@ func written(o map[string]any) map[string]any {
 		delete(meta, key)
 	}
 	return o
+}
+
+// DecodeObject returns the object that an answer of the API server holds, fields that are unknown here included.
+func DecodeObject(answer []byte, err error) (map[string]any, error) {
+	if err != nil {
+		return nil, err
+	}
+	var out map[string]any
+	if err := json.Unmarshal(answer, &out); err != nil {
+		return nil, fmt.Errorf("answer of the API server: %w", err)
+	}
+	return out, nil
 }

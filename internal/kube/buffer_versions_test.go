@@ -9,6 +9,7 @@ import (
 	"time"
 
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
+	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -22,7 +23,7 @@ func TestCapacityBufferVersions(t *testing.T) {
 		`{"apiVersion":"v1","kind":"PodTemplate","metadata":{"name":"old"},"template":{"spec":{"containers":[{"name":"c","image":"x","resources":{"requests":{"cpu":"1"}}}]}}}`,
 		`{"apiVersion":"autoscaling.x-k8s.io/v1alpha1","kind":"CapacityBuffer","metadata":{"name":"old"},"spec":{"podTemplateRef":{"name":"old"},"replicas":3}}`,
 	} {
-		if err := kubectl([]byte(text), "apply", "-f", "-"); err != nil {
+		if err := kubetest.Kubectl([]byte(text), "apply", "-f", "-"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -40,7 +41,7 @@ func TestCapacityBufferVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := p.admin.core.Get().AbsPath("/apis/autoscaling.x-k8s.io/v1alpha1/namespaces/default/capacitybuffers/old").Do(p.ctx).Raw()
+	raw, err := p.admin.Core.Get().AbsPath("/apis/autoscaling.x-k8s.io/v1alpha1/namespaces/default/capacitybuffers/old").Do(p.ctx).Raw()
 	var have bufferv1beta1.CapacityBuffer
 	if err == nil {
 		err = json.Unmarshal(raw, &have)

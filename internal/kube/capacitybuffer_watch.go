@@ -63,7 +63,7 @@ func (bw *bufferWatch) follow(ctx context.Context, wg *sync.WaitGroup) {
 	c := bw.w.c
 	wg.Add(1)
 	var first sync.WaitGroup
-	follow(ctx, c, &first, source{c.core, "podtemplates", &corev1.PodTemplate{}}, &sync.Mutex{},
+	follow(ctx, c, &first, source{c.Core, "podtemplates", &corev1.PodTemplate{}}, &sync.Mutex{},
 		func(k string, t *corev1.PodTemplate) {
 			bw.mu.Lock()
 			bw.templates[k] = t
@@ -229,7 +229,7 @@ func shapeOfMissing(b *bufferv1beta1.CapacityBuffer) podShape {
 func (bw *bufferWatch) readScalable(ctx context.Context, namespace string, ref *bufferv1beta1.ScalableRef) (podShape, error) {
 	c := bw.w.c
 	read := func(resource string, into runtime.Object) error {
-		return c.apps.Get().Namespace(namespace).Resource(resource).Name(ref.Name).VersionedParams(&metav1.GetOptions{ResourceVersion: "0"}, metav1.ParameterCodec).Do(ctx).Into(into)
+		return c.Apps.Get().Namespace(namespace).Resource(resource).Name(ref.Name).VersionedParams(&metav1.GetOptions{ResourceVersion: "0"}, metav1.ParameterCodec).Do(ctx).Into(into)
 	}
 	switch {
 	case ref.APIGroup == appsv1.GroupName && ref.Kind == "Deployment":
@@ -259,7 +259,7 @@ func (bw *bufferWatch) readScale(ctx context.Context, namespace string, ref *buf
 	if err != nil {
 		return podShape{}, err
 	}
-	raw, err := bw.w.c.core.Get().AbsPath(strings.ReplaceAll(strings.ReplaceAll(path, "{namespace}", namespace), "{name}", ref.Name)).
+	raw, err := bw.w.c.Core.Get().AbsPath(strings.ReplaceAll(strings.ReplaceAll(path, "{namespace}", namespace), "{name}", ref.Name)).
 		SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
 	if err != nil {
 		return podShape{}, err
@@ -272,7 +272,7 @@ func (bw *bufferWatch) readScale(ctx context.Context, namespace string, ref *buf
 		return podShape{}, fmt.Errorf("the scale of %s %s/%s has no selector, so its pods are not known; use podTemplateRef", ref.Kind, namespace, ref.Name)
 	}
 	var pods corev1.PodList
-	err = bw.w.c.core.Get().Namespace(namespace).Resource("pods").
+	err = bw.w.c.Core.Get().Namespace(namespace).Resource("pods").
 		VersionedParams(&metav1.ListOptions{LabelSelector: scale.Status.Selector, ResourceVersion: "0"}, metav1.ParameterCodec).Do(ctx).Into(&pods)
 	if err != nil {
 		return podShape{}, fmt.Errorf("list the pods of %s %s/%s: %w", ref.Kind, namespace, ref.Name, err)
@@ -298,7 +298,7 @@ func (bw *bufferWatch) findScalePath(ctx context.Context, ref *bufferv1beta1.Sca
 		return path, nil
 	}
 	ask := func(path string, into any) error {
-		raw, err := bw.w.c.core.Get().AbsPath(path).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
+		raw, err := bw.w.c.Core.Get().AbsPath(path).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
+	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -65,7 +66,7 @@ func TestCapacityQuotaServed(t *testing.T) {
 	p := newPlane(t)
 	w := p.watch(t)
 	apply := func(version, name, resources string) error {
-		return kubectl(fmt.Appendf(nil, `{"apiVersion":"autoscaling.x-k8s.io/%s","kind":"CapacityQuota","metadata":{"name":%q},"spec":{"selector":{"matchLabels":{"team":%[2]q}},"limits":{"resources":{%s}}}}`, version, name, resources), "apply", "-f", "-")
+		return kubetest.Kubectl(fmt.Appendf(nil, `{"apiVersion":"autoscaling.x-k8s.io/%s","kind":"CapacityQuota","metadata":{"name":%q},"spec":{"selector":{"matchLabels":{"team":%[2]q}},"limits":{"resources":{%s}}}}`, version, name, resources), "apply", "-f", "-")
 	}
 	many := make([]string, 21)
 	for i := range many {
@@ -101,7 +102,7 @@ func TestCapacityQuotaServed(t *testing.T) {
 	}
 	status := func(version string) (out bufferv1beta1.CapacityQuotaStatus, used map[string]string) {
 		t.Helper()
-		raw, err := p.admin.core.Get().AbsPath("/apis/autoscaling.x-k8s.io/" + version + "/capacityquotas/new").Do(p.ctx).Raw()
+		raw, err := p.admin.Core.Get().AbsPath("/apis/autoscaling.x-k8s.io/" + version + "/capacityquotas/new").Do(p.ctx).Raw()
 		var have bufferv1beta1.CapacityQuota
 		if err == nil {
 			err = json.Unmarshal(raw, &have)

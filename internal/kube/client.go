@@ -83,10 +83,10 @@ type Client struct {
 	http   *http.Client
 	once   context.CancelCauseFunc // set: kinds are listed once, and this is called with what went wrong
 
-	core, apps, policy, storage       rest.Interface
+	Core, Apps, policy, storage       rest.Interface
 	coordination, node, scheduling    rest.Interface
-	karpenter, provisioner, kwok, aws rest.Interface
-	dovetail, karpenterAlpha, buffers rest.Interface
+	Karpenter, provisioner, KWOK, AWS rest.Interface
+	Dovetail, karpenterAlpha, buffers rest.Interface
 	awsAlpha                          rest.Interface
 	nodes                             objects[*corev1.Node]
 	claims                            objects[*karpv1.NodeClaim]
@@ -131,7 +131,7 @@ func Connect(ctx context.Context, kubeconfig string, qps float32, burst int, use
 		qps, burst = -1, 0
 	}
 	config.QPS, config.Burst, config.UserAgent = qps, burst, userAgent
-	return connect(ctx, config)
+	return New(ctx, config)
 }
 
 // ConnectUser reaches the API server that a person's kubectl would: by the kubeconfig file path or, where that is empty, by $KUBECONFIG,
@@ -151,14 +151,14 @@ func ConnectUser(ctx context.Context, path, contextName, userAgent string) (c *C
 		used = cmp.Or(contextName, raw.CurrentContext)
 	}
 	config.QPS, config.Burst, config.UserAgent = -1, 0, userAgent
-	c, err = connect(ctx, config)
+	c, err = New(ctx, config)
 	if namespace, _, nsErr := loaded.Namespace(); err == nil && nsErr == nil {
 		c.Namespace = namespace
 	}
 	return c, used, err
 }
 
-func connect(ctx context.Context, config *rest.Config) (*Client, error) {
+func New(ctx context.Context, config *rest.Config) (*Client, error) {
 	h, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to API server %s: %w", config.Host, err)
@@ -170,21 +170,21 @@ func connect(ctx context.Context, config *rest.Config) (*Client, error) {
 		binary bool
 		into   *rest.Interface
 	}{
-		{corev1.SchemeGroupVersion, true, &c.core},
-		{appsv1.SchemeGroupVersion, true, &c.apps},
+		{corev1.SchemeGroupVersion, true, &c.Core},
+		{appsv1.SchemeGroupVersion, true, &c.Apps},
 		{policyv1.SchemeGroupVersion, true, &c.policy},
 		{storagev1.SchemeGroupVersion, true, &c.storage},
 		{coordinationv1.SchemeGroupVersion, true, &c.coordination},
 		{nodev1.SchemeGroupVersion, true, &c.node},
 		{schedulingv1.SchemeGroupVersion, true, &c.scheduling},
-		{karpv1.GroupVersion, false, &c.karpenter},
+		{karpv1.GroupVersion, false, &c.Karpenter},
 		{karpv1alpha1.GroupVersion, false, &c.karpenterAlpha},
 		{karpv1alpha5.GroupVersion, false, &c.provisioner},
-		{kwokv1alpha1.GroupVersion, false, &c.kwok},
-		{awsv1.GroupVersion, false, &c.aws},
+		{kwokv1alpha1.GroupVersion, false, &c.KWOK},
+		{awsv1.GroupVersion, false, &c.AWS},
 		{bufferv1beta1.GroupVersion, false, &c.buffers},
 		{awsv1alpha1.GroupVersion, false, &c.awsAlpha},
-		{dovetailv1alpha1.GroupVersion, false, &c.dovetail},
+		{dovetailv1alpha1.GroupVersion, false, &c.Dovetail},
 	} {
 		r, err := c.restClient(g.gv, g.binary)
 		if err != nil {
@@ -194,7 +194,7 @@ func connect(ctx context.Context, config *rest.Config) (*Client, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	if err := c.core.Get().AbsPath("/version").MaxRetries(0).Do(limited).Error(); err != nil {
+	if err := c.Core.Get().AbsPath("/version").MaxRetries(0).Do(limited).Error(); err != nil {
 		if ctx.Err() == nil && limited.Err() != nil {
 			err = fmt.Errorf("it has not answered within %s", answerLimit)
 		}
@@ -237,7 +237,7 @@ func (c *Client) restClient(gv schema.GroupVersion, binary bool) (rest.Interface
 
 // Version is the API server's minor version, such as 1.36.
 func (c *Client) Version(ctx context.Context) (string, error) {
-	raw, err := c.core.Get().AbsPath("/version").SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
+	raw, err := c.Core.Get().AbsPath("/version").SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
 	if err != nil {
 		return "", fmt.Errorf("ask API server %s for its version: %w", c.Address, err)
 	}
@@ -252,10 +252,10 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return v.Major + "." + minor, nil
 }
 
-// serves says whether the API server has a resource.
-func (c *Client) serves(ctx context.Context, gv schema.GroupVersion, resource string) (bool, error) {
+// Serves says whether the API server has a resource.
+func (c *Client) Serves(ctx context.Context, gv schema.GroupVersion, resource string) (bool, error) {
 	var list metav1.APIResourceList
-	err := c.core.Get().AbsPath("/apis", gv.Group, gv.Version).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Into(&list)
+	err := c.Core.Get().AbsPath("/apis", gv.Group, gv.Version).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Into(&list)
 	if isNotFound(err) {
 		return false, nil
 	}

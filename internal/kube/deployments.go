@@ -39,7 +39,7 @@ func (w *watcher) followDeployments(ctx context.Context) {
 		}
 		w.emit(func(s *state.State) { s.WatchDeployments() })
 		var wg sync.WaitGroup
-		follow(ctx, w.c, &wg, source{w.c.apps, "deployments", &appsv1.Deployment{}}, &sync.Mutex{},
+		follow(ctx, w.c, &wg, source{w.c.Apps, "deployments", &appsv1.Deployment{}}, &sync.Mutex{},
 			func(_ string, d *appsv1.Deployment) {
 				m := w.t.Deployment(d)
 				w.emit(func(s *state.State) { s.SetDeployment(m) })
@@ -51,7 +51,7 @@ func (w *watcher) followDeployments(ctx context.Context) {
 // mayRestart asks whether this identity may watch and patch Deployments.
 func (c *Client) mayRestart(ctx context.Context) (bool, error) {
 	for _, verb := range []string{"watch", "patch"} {
-		ok, err := c.may(ctx, &authorizationv1.ResourceAttributes{Group: "apps", Resource: "deployments", Verb: verb})
+		ok, err := c.May(ctx, &authorizationv1.ResourceAttributes{Group: "apps", Resource: "deployments", Verb: verb})
 		if err != nil || !ok {
 			return false, err
 		}

@@ -134,7 +134,7 @@ func (c *Client) syncGroups(ctx context.Context, d *Discovery) error {
 		if _, used := c.pools.get(class.Name); used || have[class.Name] || !discovered(class) || class.DeletionTimestamp != nil {
 			continue
 		}
-		err := c.dovetail.Delete().Resource("nodegroupclasses").Name(class.Name).Body(orphaning(class)).Do(ctx).Error()
+		err := c.Dovetail.Delete().Resource("nodegroupclasses").Name(class.Name).Body(orphaning(class)).Do(ctx).Error()
 		if err != nil && !passing(err, true) {
 			failed = append(failed, fmt.Errorf("delete nodegroupclass %q: %w", class.Name, err))
 		}
@@ -169,9 +169,9 @@ func (c *Client) writeGroups(ctx context.Context, w TranslatedGroups, ranked boo
 	mark(nextClass, w.Groups)
 	switch {
 	case !classThere:
-		err = c.dovetail.Post().Resource("nodegroupclasses").Body(nextClass).Do(ctx).Error()
+		err = c.Dovetail.Post().Resource("nodegroupclasses").Body(nextClass).Do(ctx).Error()
 	case !sameJSON(class.Spec, nextClass.Spec) || !sameMarks(class, nextClass):
-		err = c.dovetail.Put().Resource("nodegroupclasses").Name(name).Body(nextClass).Do(ctx).Error()
+		err = c.Dovetail.Put().Resource("nodegroupclasses").Name(name).Body(nextClass).Do(ctx).Error()
 	}
 	if err != nil && !passing(err, classThere) {
 		return nil, fmt.Errorf("write nodegroupclass %q: %w", name, err)
@@ -189,9 +189,9 @@ func (c *Client) writeGroups(ctx context.Context, w TranslatedGroups, ranked boo
 	err = nil
 	switch {
 	case !poolThere:
-		err = c.karpenter.Post().Resource("nodepools").Body(nextPool).Do(ctx).Error()
+		err = c.Karpenter.Post().Resource("nodepools").Body(nextPool).Do(ctx).Error()
 	case !sameJSON(pool.Spec, nextPool.Spec) || !sameMarks(pool, nextPool):
-		err = c.karpenter.Put().Resource("nodepools").Name(name).Body(nextPool).Do(ctx).Error()
+		err = c.Karpenter.Put().Resource("nodepools").Name(name).Body(nextPool).Do(ctx).Error()
 	}
 	if err != nil && !passing(err, poolThere) {
 		return nil, fmt.Errorf("write nodepool %q: %w", name, err)
@@ -209,7 +209,7 @@ func (c *Client) letGo(ctx context.Context, pool *karpv1.NodePool, log *slog.Log
 	next.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "0"}}
 	metav1.SetMetaDataAnnotation(&next.ObjectMeta, dovetailv1alpha1.AnnotationLetGo, karpv1.LabelValueTrue)
 	if !sameJSON(pool.Spec, next.Spec) || !sameMarks(pool, next) {
-		err := c.karpenter.Put().Resource("nodepools").Name(pool.Name).Body(next).Do(ctx).Error()
+		err := c.Karpenter.Put().Resource("nodepools").Name(pool.Name).Body(next).Do(ctx).Error()
 		if err != nil && !passing(err, true) {
 			return fmt.Errorf("let nodepool %q go, whose node group is not found any more: %w", pool.Name, err)
 		}
@@ -223,7 +223,7 @@ func (c *Client) letGo(ctx context.Context, pool *karpv1.NodePool, log *slog.Log
 			return nil
 		}
 	}
-	err := c.karpenter.Delete().Resource("nodepools").Name(pool.Name).Body(orphaning(pool)).Do(ctx).Error()
+	err := c.Karpenter.Delete().Resource("nodepools").Name(pool.Name).Body(orphaning(pool)).Do(ctx).Error()
 	if err != nil && !passing(err, true) {
 		return fmt.Errorf("delete nodepool %q, whose node group is not found any more: %w", pool.Name, err)
 	}

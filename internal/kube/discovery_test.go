@@ -15,6 +15,7 @@ import (
 	"time"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
 	"github.com/dovetail-sh/dovetail/internal/testwait"
@@ -86,7 +87,7 @@ func TestNodeGroups(t *testing.T) {
 	tags[dovetailv1alpha1.TagNodeTemplateLabel+"team"] = "b"
 	tags[dovetailv1alpha1.TagNodeTemplateOption+dovetailv1alpha1.OptionUnneededTime] = "3m"
 	web = []NodeGroup{{Name: "grp-web", Tags: tags}}
-	if err := kubectl(nil, "patch", "nodepool", "grp-web", "--type=merge", "-p", `{"spec":{"weight":7,"disruption":{"consolidateAfter":"1s"}}}`); err != nil {
+	if err := kubetest.Kubectl(nil, "patch", "nodepool", "grp-web", "--type=merge", "-p", `{"spec":{"weight":7,"disruption":{"consolidateAfter":"1s"}}}`); err != nil {
 		t.Fatal(err)
 	}
 	until("the pool as its tags say", web, func(s *state.State) bool {
@@ -95,7 +96,7 @@ func TestNodeGroups(t *testing.T) {
 	})
 
 	// Its class is what its tags say, whoever changes it.
-	if err := kubectl(nil, "patch", "nodegroupclass", "grp-web", "--type=merge", "-p", `{"spec":{"selectorTerms":[{"name":"another"}]}}`); err != nil {
+	if err := kubetest.Kubectl(nil, "patch", "nodegroupclass", "grp-web", "--type=merge", "-p", `{"spec":{"selectorTerms":[{"name":"another"}]}}`); err != nil {
 		t.Fatal(err)
 	}
 	until("the class as its group says", web, func(*state.State) bool {
@@ -105,7 +106,7 @@ func TestNodeGroups(t *testing.T) {
 
 	// A pool of that name that is somebody else's is left alone.
 	other := []NodeGroup{web[0], {Name: "grp-other"}}
-	if err := kubectl([]byte(`{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"grp-other"},"spec":{"template":{"spec":{"requirements":[],"nodeClassRef":{"group":"karpenter.kwok.sh","kind":"KWOKNodeClass","name":"default"}}}}}`), "apply", "-f", "-"); err != nil {
+	if err := kubetest.Kubectl([]byte(`{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"grp-other"},"spec":{"template":{"spec":{"requirements":[],"nodeClassRef":{"group":"karpenter.kwok.sh","kind":"KWOKNodeClass","name":"default"}}}}}`), "apply", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
 	until("the other pool", other, func(s *state.State) bool { return s.Pools.FindPool("grp-other") != nil })
@@ -182,7 +183,7 @@ func testPriorities(t *testing.T, p *plane, w *world) {
 	}
 	put := func(text string) {
 		t.Helper()
-		if err := kubectl([]byte(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"kube-system","name":%q},"data":{"priorities":%q}}`, PriorityConfigMap, text)), "apply", "-f", "-"); err != nil {
+		if err := kubetest.Kubectl([]byte(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"kube-system","name":%q},"data":{"priorities":%q}}`, PriorityConfigMap, text)), "apply", "-f", "-"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -208,7 +209,7 @@ func testPriorities(t *testing.T, p *plane, w *world) {
 			t.Fatal("nothing was said of a ConfigMap that can't be read")
 		}
 	}
-	if err := kubectl(nil, "apply", "-f", "../../charts/dovetail/optional/priorities.yaml"); err != nil {
+	if err := kubetest.Kubectl(nil, "apply", "-f", "../../charts/dovetail/optional/priorities.yaml"); err != nil {
 		t.Fatal(err)
 	}
 	put("10: [\"^grp-\"]\n50: [spot]")
@@ -218,7 +219,7 @@ func testPriorities(t *testing.T, p *plane, w *world) {
 	weights("the weights of the ConfigMap as it is now", map[string]int32{"grp-a": 50, "grp-spot": 10})
 	put("50: [\"(\"]")
 	invalid("is no regular expression")
-	if err := kubectl(nil, "patch", "nodepool", "grp-a", "--type=merge", "-p", `{"spec":{"weight":7}}`); err != nil {
+	if err := kubetest.Kubectl(nil, "patch", "nodepool", "grp-a", "--type=merge", "-p", `{"spec":{"weight":7}}`); err != nil {
 		t.Fatal(err)
 	}
 	w.until("somebody's weight", func(s *state.State) bool { return s.Pools.FindPool("grp-a").Weight == 7 })
@@ -233,7 +234,7 @@ func testPriorities(t *testing.T, p *plane, w *world) {
 	weights("the weights as they were before the process ended", map[string]int32{"grp-a": 50, "grp-spot": 10, "grp-new": 0})
 	put("20: [new]")
 	weights("the weights of a ConfigMap that can be read again", map[string]int32{"grp-a": 0, "grp-spot": 0, "grp-new": 20})
-	if err := kubectl(nil, "-n", "kube-system", "delete", "configmap", PriorityConfigMap); err != nil {
+	if err := kubetest.Kubectl(nil, "-n", "kube-system", "delete", "configmap", PriorityConfigMap); err != nil {
 		t.Fatal(err)
 	}
 	weights("no weights without it", map[string]int32{"grp-a": 0, "grp-spot": 0, "grp-new": 0})
@@ -242,7 +243,7 @@ func testPriorities(t *testing.T, p *plane, w *world) {
 		return s.Pools.FindPool("grp-a") == nil && s.Pools.FindPool("grp-new") == nil && s.Pools.FindPool("grp-spot") == nil
 	})
 	stop()
-	if err := kubectl(nil, "-n", "kube-system", "wait", "--for=jsonpath={.reason}=PriorityConfigMapInvalid", "events", "--field-selector=involvedObject.name="+PriorityConfigMap, "--timeout=60s"); err != nil {
+	if err := kubetest.Kubectl(nil, "-n", "kube-system", "wait", "--for=jsonpath={.reason}=PriorityConfigMapInvalid", "events", "--field-selector=involvedObject.name="+PriorityConfigMap, "--timeout=60s"); err != nil {
 		t.Error(err)
 	}
 }

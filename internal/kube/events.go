@@ -187,7 +187,7 @@ func (r *recorder) write() {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		err := r.c.core.Post().MaxRetries(0).Namespace(e.Namespace).Resource("events").Body(e).Do(ctx).Error()
+		err := r.c.Core.Post().MaxRetries(0).Namespace(e.Namespace).Resource("events").Body(e).Do(ctx).Error()
 		cancel()
 		if err != nil {
 			r.c.Log.Debug("event not written", "reason", e.Reason, "object", e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name, "error", err)

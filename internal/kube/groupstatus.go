@@ -52,11 +52,11 @@ func (g *GroupStatus) StoreGroupStatus(ctx context.Context, s *groupstatus.Statu
 		return fmt.Errorf("encode the status of node groups: %w", err)
 	}
 	next := &corev1.ConfigMap{}
-	configmaps := g.client.core.Put().Name(g.name)
-	err = g.client.core.Get().Namespace(g.namespace).Resource("configmaps").Name(g.name).Do(ctx).Into(next)
+	configmaps := g.client.Core.Put().Name(g.name)
+	err = g.client.Core.Get().Namespace(g.namespace).Resource("configmaps").Name(g.name).Do(ctx).Into(next)
 	switch {
 	case apierrors.IsNotFound(err):
-		configmaps = g.client.core.Post()
+		configmaps = g.client.Core.Post()
 		next = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: g.name}}
 	case err != nil:
 		return fmt.Errorf("read configmap %s/%s: %w", g.namespace, g.name, err)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dovetail-sh/dovetail/internal/groupstatus"
+	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -84,7 +85,7 @@ type publishedScaleDown struct {
 // others have in it stays, and what reads Cluster Autoscaler's reads it, strictly.
 func TestGroupStatus(t *testing.T) {
 	p := newPlane(t)
-	if err := kubectl(nil, "apply", "-f", "../../charts/dovetail/optional/group-status.yaml"); err != nil {
+	if err := kubetest.Kubectl(nil, "apply", "-f", "../../charts/dovetail/optional/group-status.yaml"); err != nil {
 		t.Fatal(err)
 	}
 	ctx := p.ctx
@@ -101,7 +102,7 @@ func TestGroupStatus(t *testing.T) {
 	read := func() (*corev1.ConfigMap, publishedStatus) {
 		t.Helper()
 		var have corev1.ConfigMap
-		if err := p.us.core.Get().Namespace("kube-system").Resource("configmaps").Name(StatusConfigMap).Do(ctx).Into(&have); err != nil {
+		if err := p.us.Core.Get().Namespace("kube-system").Resource("configmaps").Name(StatusConfigMap).Do(ctx).Into(&have); err != nil {
 			t.Fatal(err)
 		}
 		var s publishedStatus
@@ -129,7 +130,7 @@ func TestGroupStatus(t *testing.T) {
 		t.Errorf("the cluster is %+v", s.ClusterWide)
 	}
 
-	if err := kubectl(nil, "-n", "kube-system", "annotate", "configmap", StatusConfigMap, "team=web"); err != nil {
+	if err := kubetest.Kubectl(nil, "-n", "kube-system", "annotate", "configmap", StatusConfigMap, "team=web"); err != nil {
 		t.Fatal(err)
 	}
 	view.Groups[1].Backoff = false

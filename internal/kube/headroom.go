@@ -44,7 +44,7 @@ func NewHeadrooms(c *Client, table *state.ResourceTable, now func() time.Time) *
 // followHeadrooms watches Headrooms.
 func (w *watcher) followHeadrooms(ctx context.Context, wg *sync.WaitGroup) {
 	c := w.c
-	follow(ctx, c, wg, source{c.dovetail, "headrooms", &dovetailv1alpha1.Headroom{}}, &sync.Mutex{},
+	follow(ctx, c, wg, source{c.Dovetail, "headrooms", &dovetailv1alpha1.Headroom{}}, &sync.Mutex{},
 		func(k string, h *dovetailv1alpha1.Headroom) {
 			trim(h)
 			old, had := c.headrooms.get(k)
@@ -122,7 +122,7 @@ func buffersPath(namespace string) string {
 // WriteBuffers has exactly those CapacityBuffers for a Headroom that hold the room of holds: none for a workload of
 // which nothing is held. Done twice it is done once: names follow from the Headroom and the workload.
 func (x *Headrooms) WriteBuffers(ctx context.Context, s *headroom.Spec, holds []headroom.Hold) error {
-	raw, err := x.c.dovetail.Get().AbsPath(buffersPath(s.Namespace)).Param("labelSelector", dovetailv1alpha1.LabelHeadroom+"="+headroomLabel(s.Name)).Do(ctx).Raw()
+	raw, err := x.c.Dovetail.Get().AbsPath(buffersPath(s.Namespace)).Param("labelSelector", dovetailv1alpha1.LabelHeadroom+"="+headroomLabel(s.Name)).Do(ctx).Raw()
 	if isNotFound(err) {
 		return fmt.Errorf("hold room for headroom %s: API server %s does not serve capacitybuffers.%s: install the CustomResourceDefinitions of charts/dovetail/crds",
 			s.Key(), x.c.Address, bufferv1beta1.GroupVersion)
@@ -152,7 +152,7 @@ func (x *Headrooms) WriteBuffers(ctx context.Context, s *headroom.Spec, holds []
 			}
 			continue
 		}
-		err := x.c.dovetail.Delete().AbsPath(buffersPath(s.Namespace), b.Name).Body(deleteOptions(string(b.UID), nil)).Do(ctx).Error()
+		err := x.c.Dovetail.Delete().AbsPath(buffersPath(s.Namespace), b.Name).Body(deleteOptions(string(b.UID), nil)).Do(ctx).Error()
 		if err != nil && !isNotFound(err) {
 			return fmt.Errorf("delete capacitybuffer %s/%s of headroom %s: %w", s.Namespace, b.Name, s.Key(), err)
 		}
@@ -166,7 +166,7 @@ func (x *Headrooms) WriteBuffers(ctx context.Context, s *headroom.Spec, holds []
 		if err != nil {
 			return fmt.Errorf("write capacitybuffer %s/%s: %w", s.Namespace, name, err)
 		}
-		err = x.c.dovetail.Patch(types.ApplyYAMLPatchType).AbsPath(buffersPath(s.Namespace), name).Param("fieldManager", "dovetail-headroom").
+		err = x.c.Dovetail.Patch(types.ApplyYAMLPatchType).AbsPath(buffersPath(s.Namespace), name).Param("fieldManager", "dovetail-headroom").
 			Param("force", "true").Body(body).Do(ctx).Error()
 		if err != nil {
 			return fmt.Errorf("write capacitybuffer %s/%s of headroom %s: %w", s.Namespace, name, s.Key(), err)

@@ -29,7 +29,7 @@ type HeadroomInput struct {
 // ListHeadrooms reads the Headrooms of a namespace as they are; of all where it is empty.
 func ListHeadrooms(ctx context.Context, c *Client, namespace string) ([]dovetailv1alpha1.Headroom, error) {
 	var list dovetailv1alpha1.HeadroomList
-	err := c.dovetail.Get().Namespace(namespace).Resource("headrooms").Do(ctx).Into(&list)
+	err := c.Dovetail.Get().Namespace(namespace).Resource("headrooms").Do(ctx).Into(&list)
 	if isNotFound(err) {
 		return nil, fmt.Errorf("API server %s does not serve headrooms.%s: install the CustomResourceDefinitions of charts/dovetail/crds", c.Address, dovetailv1alpha1.Group)
 	}

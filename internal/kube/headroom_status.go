@@ -35,7 +35,7 @@ func (x *Headrooms) WriteStatus(ctx context.Context, s *headroom.Status) error {
 			return nil
 		}
 		var out dovetailv1alpha1.Headroom
-		err := x.c.dovetail.Put().Namespace(cur.Namespace).Resource("headrooms").Name(cur.Name).SubResource("status").Body(next).Do(ctx).Into(&out)
+		err := x.c.Dovetail.Put().Namespace(cur.Namespace).Resource("headrooms").Name(cur.Name).SubResource("status").Body(next).Do(ctx).Into(&out)
 		switch {
 		case err == nil:
 			trim(&out)
@@ -48,7 +48,7 @@ func (x *Headrooms) WriteStatus(ctx context.Context, s *headroom.Status) error {
 			return fmt.Errorf("write status of headroom %s: %w", s.Spec.Key(), err)
 		}
 		fresh := &dovetailv1alpha1.Headroom{}
-		if err := x.c.dovetail.Get().Namespace(cur.Namespace).Resource("headrooms").Name(cur.Name).Do(ctx).Into(fresh); err != nil {
+		if err := x.c.Dovetail.Get().Namespace(cur.Namespace).Resource("headrooms").Name(cur.Name).Do(ctx).Into(fresh); err != nil {
 			return fmt.Errorf("read headroom %s: %w", s.Spec.Key(), err)
 		}
 		if string(fresh.UID) != s.Spec.UID {

@@ -61,7 +61,7 @@ func missingTarget(err error, s *headroom.Spec, field, kind, name string) error 
 
 func (x *Headrooms) templateTarget(ctx context.Context, s *headroom.Spec, name string) ([]headroom.Target, error) {
 	var t corev1.PodTemplate
-	if err := x.c.core.Get().Namespace(s.Namespace).Resource("podtemplates").Name(name).Do(ctx).Into(&t); err != nil {
+	if err := x.c.Core.Get().Namespace(s.Namespace).Resource("podtemplates").Name(name).Do(ctx).Into(&t); err != nil {
 		return nil, missingTarget(err, s, "spec.target.podTemplateRef", "PodTemplate", name)
 	}
 	return []headroom.Target{{WorkloadName: headroom.WorkloadName{Namespace: s.Namespace, Kind: "PodTemplate", Name: name}, Class: x.classOf(s.Namespace, &t.Template)}}, nil
@@ -73,7 +73,7 @@ func (x *Headrooms) workloadTarget(ctx context.Context, s *headroom.Spec, ref *d
 		return nil, headroom.Problem{Reason: headroom.InvalidSpec, Field: "spec.target.workload.apiVersion", Value: ref.APIVersion, Why: "it is no group and version", Remedy: "Use one such as apps/v1"}
 	}
 	get := func(resource string, into runtime.Object) error {
-		return x.c.apps.Get().Namespace(s.Namespace).Resource(resource).Name(ref.Name).Do(ctx).Into(into)
+		return x.c.Apps.Get().Namespace(s.Namespace).Resource(resource).Name(ref.Name).Do(ctx).Into(into)
 	}
 	var out headroom.Target
 	switch {
@@ -126,7 +126,7 @@ func (x *Headrooms) scaledTarget(ctx context.Context, s *headroom.Spec, gv schem
 		return nil, headroom.Problem{Reason: headroom.TargetNotFound, Field: "spec.target.workload", Value: gv.String() + " " + ref.Kind,
 			Why: "the API server has no such kind with a scale subresource", Remedy: "Name a Deployment, a StatefulSet or another kind that can be scaled"}
 	}
-	raw, err := x.c.dovetail.Get().AbsPath(pathOf(gv), "namespaces", s.Namespace, plural, ref.Name, "scale").Do(ctx).Raw()
+	raw, err := x.c.Dovetail.Get().AbsPath(pathOf(gv), "namespaces", s.Namespace, plural, ref.Name, "scale").Do(ctx).Raw()
 	if err != nil {
 		return nil, missingTarget(err, s, "spec.target.workload", ref.Kind, ref.Name)
 	}
@@ -150,7 +150,7 @@ func pathOf(gv schema.GroupVersion) string {
 // resourceOf returns the name under which a kind that can be scaled is served; empty: there is none.
 func (c *Client) resourceOf(ctx context.Context, gv schema.GroupVersion, kind string) (string, error) {
 	var list metav1.APIResourceList
-	err := c.core.Get().AbsPath(pathOf(gv)).SetHeader("Accept", "application/json").Do(ctx).Into(&list)
+	err := c.Core.Get().AbsPath(pathOf(gv)).SetHeader("Accept", "application/json").Do(ctx).Into(&list)
 	if isNotFound(err) {
 		return "", nil
 	}
@@ -176,7 +176,7 @@ func (x *Headrooms) selectedTargets(ctx context.Context, s *headroom.Spec, sel *
 		return nil, headroom.Problem{Reason: headroom.InvalidSpec, Field: "spec.target.selector", Why: err.Error(), Remedy: "Mend the selector"}
 	}
 	list := func(resource string, into runtime.Object) error {
-		return x.c.apps.Get().Namespace(s.Namespace).Resource(resource).Param("labelSelector", chosen.String()).Do(ctx).Into(into)
+		return x.c.Apps.Get().Namespace(s.Namespace).Resource(resource).Param("labelSelector", chosen.String()).Do(ctx).Into(into)
 	}
 	var deployments appsv1.DeploymentList
 	var sets appsv1.StatefulSetList

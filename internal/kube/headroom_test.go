@@ -14,6 +14,7 @@ import (
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/headroom"
+	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -27,7 +28,7 @@ func TestHeadrooms(t *testing.T) {
 	x := NewHeadrooms(p.us, p.table, time.Now)
 	apply := func(text string) {
 		t.Helper()
-		if err := kubectl([]byte(text), "apply", "-f", "-"); err != nil {
+		if err := kubetest.Kubectl([]byte(text), "apply", "-f", "-"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -63,7 +64,7 @@ func TestHeadrooms(t *testing.T) {
 
 	buffers := func() map[string]int32 {
 		t.Helper()
-		raw, err := p.admin.core.Get().AbsPath(buffersPath("default")).Do(p.ctx).Raw()
+		raw, err := p.admin.Core.Get().AbsPath(buffersPath("default")).Do(p.ctx).Raw()
 		var list bufferv1beta1.CapacityBufferList
 		if err == nil {
 			err = json.Unmarshal(raw, &list)
@@ -100,7 +101,7 @@ func TestHeadrooms(t *testing.T) {
 		}
 	}
 	var have dovetailv1alpha1.Headroom
-	if err := p.us.dovetail.Get().Namespace("default").Resource("headrooms").Name("hr").Do(p.ctx).Into(&have); err != nil {
+	if err := p.us.Dovetail.Get().Namespace("default").Resource("headrooms").Name("hr").Do(p.ctx).Into(&have); err != nil {
 		t.Fatal(err)
 	}
 	s := &have.Status
@@ -112,14 +113,14 @@ func TestHeadrooms(t *testing.T) {
 		t.Fatalf("kept of the status: %+v", kept)
 	}
 
-	if err := kubectl(nil, "delete", "deployment", "hr-web"); err != nil {
+	if err := kubetest.Kubectl(nil, "delete", "deployment", "hr-web"); err != nil {
 		t.Fatal(err)
 	}
 	var problem headroom.Problem
 	if _, err := x.Targets(p.ctx, &o.Spec); !errors.As(err, &problem) || problem.Reason != headroom.TargetNotFound {
 		t.Fatalf("a target that is gone: %v", err)
 	}
-	if err := kubectl([]byte(`{"apiVersion":"dovetail.sh/v1alpha1","kind":"Headroom","metadata":{"name":"none"},"spec":{"target":{}}}`), "apply", "-f", "-"); err == nil {
+	if err := kubetest.Kubectl([]byte(`{"apiVersion":"dovetail.sh/v1alpha1","kind":"Headroom","metadata":{"name":"none"},"spec":{"target":{}}}`), "apply", "-f", "-"); err == nil {
 		t.Error("a Headroom without a target is taken")
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 )
 
 // TestHistories: with the chart's rights, what was stored is read again, bytes of any value and as many as there may be;
@@ -44,7 +46,7 @@ func TestHistories(t *testing.T) {
 	load(a, 7, map[string][]byte{"Deployment.shop.web": {1}})
 	store(a, 7, map[string][]byte{}, true)
 	load(a, 7, map[string][]byte{})
-	if err := kubectl(nil, "-n", namespace, "delete", "configmap", "dovetail-demand-7"); err != nil {
+	if err := kubetest.Kubectl(nil, "-n", namespace, "delete", "configmap", "dovetail-demand-7"); err != nil {
 		t.Fatal(err)
 	}
 	store(a, 7, full, false)

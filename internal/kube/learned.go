@@ -37,7 +37,7 @@ func (k *Kept) Load(ctx context.Context) (string, error) {
 
 func (k *Kept) get(ctx context.Context) (*corev1.ConfigMap, error) {
 	var out corev1.ConfigMap
-	err := k.client.core.Get().Namespace(k.namespace).Resource("configmaps").Name(k.name).Do(ctx).Into(&out)
+	err := k.client.Core.Get().Namespace(k.namespace).Resource("configmaps").Name(k.name).Do(ctx).Into(&out)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -54,10 +54,10 @@ func (k *Kept) Store(ctx context.Context, text string) error {
 		if err != nil {
 			return err
 		}
-		configmaps := k.client.core.Post()
+		configmaps := k.client.Core.Post()
 		next := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.name}}
 		if have != nil {
-			configmaps = k.client.core.Put().Name(k.name)
+			configmaps = k.client.Core.Put().Name(k.name)
 			next = have.DeepCopy()
 		}
 		next.Data = maps.Clone(next.Data)

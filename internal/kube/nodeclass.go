@@ -42,7 +42,7 @@ func (c *Client) nodeClassKinds() []nodeClassKind {
 		classOf[*kwokv1alpha1.KWOKNodeClass]{
 			c: c, gv: kwokv1alpha1.GroupVersion, kindName: kwokv1alpha1.KindKWOKNodeClass,
 			kind: kind[*kwokv1alpha1.KWOKNodeClass]{
-				"kwoknodeclass", "kwoknodeclasses", c.kwok, &c.kwokClasses, func() *kwokv1alpha1.KWOKNodeClass { return &kwokv1alpha1.KWOKNodeClass{} },
+				"kwoknodeclass", "kwoknodeclasses", c.KWOK, &c.kwokClasses, func() *kwokv1alpha1.KWOKNodeClass { return &kwokv1alpha1.KWOKNodeClass{} },
 			},
 			translate: (*Translator).KWOKNodeClass,
 			status:    func(k *kwokv1alpha1.KWOKNodeClass) ([]metav1.Condition, any) { return k.Status.Conditions, nil },
@@ -50,7 +50,7 @@ func (c *Client) nodeClassKinds() []nodeClassKind {
 		classOf[*awsv1.EC2NodeClass]{
 			c: c, gv: awsv1.GroupVersion, kindName: awsv1.KindEC2NodeClass,
 			kind: kind[*awsv1.EC2NodeClass]{
-				"ec2nodeclass", "ec2nodeclasses", c.aws, &c.ec2Classes, func() *awsv1.EC2NodeClass { return &awsv1.EC2NodeClass{} },
+				"ec2nodeclass", "ec2nodeclasses", c.AWS, &c.ec2Classes, func() *awsv1.EC2NodeClass { return &awsv1.EC2NodeClass{} },
 			},
 			translate: (*Translator).EC2NodeClass, finalizer: awsv1.FinalizerTermination,
 			status: func(k *awsv1.EC2NodeClass) ([]metav1.Condition, any) {
@@ -62,7 +62,7 @@ func (c *Client) nodeClassKinds() []nodeClassKind {
 		classOf[*dovetailv1alpha1.NodeGroupClass]{
 			c: c, gv: dovetailv1alpha1.GroupVersion, kindName: dovetailv1alpha1.KindNodeGroupClass,
 			kind: kind[*dovetailv1alpha1.NodeGroupClass]{
-				"nodegroupclass", "nodegroupclasses", c.dovetail, &c.groupClasses, func() *dovetailv1alpha1.NodeGroupClass { return &dovetailv1alpha1.NodeGroupClass{} },
+				"nodegroupclass", "nodegroupclasses", c.Dovetail, &c.groupClasses, func() *dovetailv1alpha1.NodeGroupClass { return &dovetailv1alpha1.NodeGroupClass{} },
 			},
 			translate: (*Translator).NodeGroupClass,
 			status: func(k *dovetailv1alpha1.NodeGroupClass) ([]metav1.Condition, any) {
@@ -80,7 +80,7 @@ func (c *Client) servedClasses(ctx context.Context) ([]nodeClassKind, error) {
 	var out []nodeClassKind
 	for _, k := range c.nodeClassKinds() {
 		gv, resource := k.where()
-		ok, err := c.serves(ctx, gv, resource)
+		ok, err := c.Serves(ctx, gv, resource)
 		if err != nil {
 			return nil, err
 		}

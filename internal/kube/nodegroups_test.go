@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -108,7 +109,7 @@ func TestGroupOptionsRefused(t *testing.T) {
 		{`{"delayAfterDelete":"a while"}`, "spec.options.delayAfterDelete", "should match"},
 		{`{"eviction":{"drainPriorities":[{"priority":5,"gracePeriod":"90s"}]},"delayAfterTaint":"5m","deletionDelayTimeout":"0s","delayAfterFailure":"1h30m0s"}`, "", ""},
 	} {
-		err := kubectl(fmt.Appendf(nil, `{"apiVersion":"dovetail.sh/v1alpha1","kind":"NodeGroupClass","metadata":{"name":"refused"},"spec":{"selectorTerms":[{"name":"a"}],"options":%s}}`, c.options),
+		err := kubetest.Kubectl(fmt.Appendf(nil, `{"apiVersion":"dovetail.sh/v1alpha1","kind":"NodeGroupClass","metadata":{"name":"refused"},"spec":{"selectorTerms":[{"name":"a"}],"options":%s}}`, c.options),
 			"create", "--dry-run=server", "-f", "-")
 		switch {
 		case c.field == "" && err != nil:

@@ -19,22 +19,22 @@ import (
 var OtherLeases = []string{"karpenter-leader-election", "cluster-autoscaler"}
 
 const (
-	otherEvery   = 2 * time.Second  // how often leases are looked at: as often as their holders renew them
-	otherLimit   = 5 * time.Second  // a look is given up after this long
-	otherLease   = 15 * time.Second // a lease that does not say for how long it is held
-	otherSkew    = time.Minute      // a renewal that is older than this and its duration, by its own account, is no sign of life at first sight
-	otherTellGap = time.Minute      // that leases can't be read is told again after this long
+	LeaseInterval = 2 * time.Second  // how often leases are looked at: as often as their holders renew them
+	otherLimit    = 5 * time.Second  // a look is given up after this long
+	otherLease    = 15 * time.Second // a lease that does not say for how long it is held
+	otherSkew     = time.Minute      // a renewal that is older than this and its duration, by its own account, is no sign of life at first sight
+	otherTellGap  = time.Minute      // that leases can't be read is told again after this long
 )
 
 // Others tells which other autoscalers are live, by the leases of these names in any namespace but our own: at once, and then whenever that
 // changes, until the context ends. Where they can't be read, the last that was known holds; before anything is known that counts as one.
 func (c *Client) Others(ctx context.Context, names []string, own Lease, tell func(others []string)) {
-	seen := sightings{}
+	seen := Sightings{}
 	var last []string
 	var complained time.Time
 	known := false
 	for ctx.Err() == nil {
-		leases, err := c.leasesNamed(ctx, names)
+		leases, err := c.LeasesNamed(ctx, names)
 		now := time.Now()
 		switch {
 		case ctx.Err() != nil:
@@ -48,7 +48,7 @@ func (c *Client) Others(ctx context.Context, names []string, own Lease, tell fun
 				tell([]string{err.Error()})
 			}
 		default:
-			live := seen.live(leases, own, now)
+			live := seen.Live(leases, own, now)
 			if !known || !slices.Equal(live, last) {
 				known, last = true, live
 				tell(live)
@@ -56,12 +56,12 @@ func (c *Client) Others(ctx context.Context, names []string, own Lease, tell fun
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(otherEvery):
+		case <-time.After(LeaseInterval):
 		}
 	}
 }
 
-func (c *Client) leasesNamed(ctx context.Context, names []string) ([]coordinationv1.Lease, error) {
+func (c *Client) LeasesNamed(ctx context.Context, names []string) ([]coordinationv1.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, otherLimit)
 	defer cancel()
 	var out []coordinationv1.Lease
@@ -80,8 +80,8 @@ func (c *Client) leasesNamed(ctx context.Context, names []string) ([]coordinatio
 	return out, nil
 }
 
-// sightings are leases by namespace and name. Whether one is live is told by our own clock: its holder's may be wrong.
-type sightings map[string]sighting
+// Sightings are leases by namespace and name. Whether one is live is told by our own clock: its holder's may be wrong.
+type Sightings map[string]sighting
 
 type sighting struct {
 	holder  string
@@ -89,8 +89,8 @@ type sighting struct {
 	changed time.Time // by ours: when holder or renewal was last seen to change
 }
 
-// live are the leases that somebody holds and has renewed within their duration, for people.
-func (s sightings) live(leases []coordinationv1.Lease, own Lease, now time.Time) []string {
+// Live are the leases that somebody holds and has renewed within their duration, for people.
+func (s Sightings) Live(leases []coordinationv1.Lease, own Lease, now time.Time) []string {
 	var out []string
 	there := map[string]bool{}
 	for _, l := range leases {

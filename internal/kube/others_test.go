@@ -37,7 +37,7 @@ func TestOthers(t *testing.T) {
 		"a clock ahead":                           {{0, "a", 9000, true}, {15, "a", 9000, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			start, seen := time.Unix(1_000_000, 0), sightings{}
+			start, seen := time.Unix(1_000_000, 0), Sightings{}
 			for _, l := range looks {
 				var leases []coordinationv1.Lease
 				if l.holder != "gone" {
@@ -45,7 +45,7 @@ func TestOthers(t *testing.T) {
 					leases = append(leases, coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "karpenter-leader-election"},
 						Spec: coordinationv1.LeaseSpec{HolderIdentity: &l.holder, RenewTime: &renewed, LeaseDurationSeconds: &seconds}})
 				}
-				have := seen.live(leases, DefaultLease(), start.Add(time.Duration(l.at)*time.Second))
+				have := seen.Live(leases, DefaultLease(), start.Add(time.Duration(l.at)*time.Second))
 				if (len(have) > 0) != l.live {
 					t.Fatalf("after %d s: %v, want live=%t", l.at, have, l.live)
 				}
@@ -55,12 +55,12 @@ func TestOthers(t *testing.T) {
 			}
 		})
 	}
-	seen, now, holder := sightings{}, time.Unix(1_000_000, 0), "us"
+	seen, now, holder := Sightings{}, time.Unix(1_000_000, 0), "us"
 	renewed := metav1.NewMicroTime(now)
 	own := coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "karpenter-leader-election"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed}}
 	elsewhere := *own.DeepCopy()
 	elsewhere.Namespace = "b"
-	have := seen.live([]coordinationv1.Lease{own, elsewhere}, Lease{Namespace: "a", Name: "karpenter-leader-election"}, now)
+	have := seen.Live([]coordinationv1.Lease{own, elsewhere}, Lease{Namespace: "a", Name: "karpenter-leader-election"}, now)
 	if !slices.Equal(have, []string{"lease b/karpenter-leader-election is held by us"}) {
 		t.Errorf("beside our own lease: %v", have)
 	}
@@ -69,7 +69,7 @@ func TestOthers(t *testing.T) {
 // The controller's own identity may list these leases and no others; it hears of one that comes and one that goes.
 func TestOthersOnPlane(t *testing.T) {
 	p := newPlane(t)
-	if _, err := p.us.leasesNamed(p.ctx, []string{"kube-scheduler"}); err == nil || !strings.Contains(err.Error(), "--ignore-other-autoscalers") {
+	if _, err := p.us.LeasesNamed(p.ctx, []string{"kube-scheduler"}); err == nil || !strings.Contains(err.Error(), "--ignore-other-autoscalers") {
 		t.Errorf("a lease that is none of its business: %v", err)
 	}
 	told := make(chan []string, 16)

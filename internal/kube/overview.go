@@ -70,7 +70,7 @@ func WatchOverview(ctx context.Context, c *Client, emit func(top.Change)) {
 	go func() {
 		pulse := o.pulse()
 		pulse(ctx)
-		go o.every(ctx, otherEvery, o.leases())
+		go o.every(ctx, LeaseInterval, o.leases())
 		o.every(ctx, pulseEvery, pulse)
 	}()
 }
@@ -108,24 +108,24 @@ type overviewKind struct {
 func (o *overview) kinds() []overviewKind {
 	named := func(kind, name string) string { return kind + "/" + name }
 	out := []overviewKind{
-		overviewOf(o, "nodes", source{o.c.core, "nodes", &corev1.Node{}}, "", func(_ string, n *corev1.Node) top.Change {
+		overviewOf(o, "nodes", source{o.c.Core, "nodes", &corev1.Node{}}, "", func(_ string, n *corev1.Node) top.Change {
 			x := o.node(n)
 			return func(b *top.Board) { b.SetNode(x) }
 		}, func(key string) top.Change { return func(b *top.Board) { b.DeleteNode(key) } }),
-		overviewOf(o, "pods", source{o.c.core, "pods", &corev1.Pod{}}, livePods, func(_ string, p *corev1.Pod) top.Change {
+		overviewOf(o, "pods", source{o.c.Core, "pods", &corev1.Pod{}}, livePods, func(_ string, p *corev1.Pod) top.Change {
 			x := o.pod(p)
 			return func(b *top.Board) { b.SetPod(x) }
 		}, func(key string) top.Change { return func(b *top.Board) { b.DeletePod(key) } }),
-		overviewOf(o, "nodeclaims", source{o.c.karpenter, "nodeclaims", &karpv1.NodeClaim{}}, "", func(_ string, n *karpv1.NodeClaim) top.Change {
+		overviewOf(o, "nodeclaims", source{o.c.Karpenter, "nodeclaims", &karpv1.NodeClaim{}}, "", func(_ string, n *karpv1.NodeClaim) top.Change {
 			x := overviewClaim(n)
 			return func(b *top.Board) { b.SetClaim(x) }
 		}, func(key string) top.Change { return func(b *top.Board) { b.DeleteClaim(key) } }),
-		overviewOf(o, "nodepools", source{o.c.karpenter, "nodepools", &karpv1.NodePool{}}, "", func(_ string, p *karpv1.NodePool) top.Change {
+		overviewOf(o, "nodepools", source{o.c.Karpenter, "nodepools", &karpv1.NodePool{}}, "", func(_ string, p *karpv1.NodePool) top.Change {
 			x := &top.Pool{Key: named("nodepool", p.Name), Deleting: p.DeletionTimestamp != nil, Limits: limitTexts(corev1.ResourceList(p.Spec.Limits)), NotReady: notReady(p.Status.Conditions),
 				Manager: p.Annotations[AnnotationManagedBy], Release: p.Annotations[AnnotationRelease]}
 			if r := p.Spec.Template.Spec.NodeClassRef; r != nil {
-				_, x.Taken = classGroup(r.Group)
-				if x.Manager == managedByDovetail {
+				_, x.Taken = ClassGroup(r.Group)
+				if x.Manager == ManagedByDovetail {
 					x.Manager, x.Taken = "", x.Taken || r.Kind == dovetailv1alpha1.KindNodeGroupClass
 				}
 			}
@@ -134,7 +134,7 @@ func (o *overview) kinds() []overviewKind {
 	}
 	for _, component := range slices.Sorted(maps.Keys(eventSources)) {
 		by := eventSources[component]
-		out = append(out, overviewOf(o, "events of "+by, source{o.c.core, "events", &corev1.Event{}}, "source="+component, func(key string, e *corev1.Event) top.Change {
+		out = append(out, overviewOf(o, "events of "+by, source{o.c.Core, "events", &corev1.Event{}}, "source="+component, func(key string, e *corev1.Event) top.Change {
 			d := overviewEvent(e, by)
 			return func(b *top.Board) { b.SetEvent(key, d) }
 		}, func(key string) top.Change { return func(b *top.Board) { b.DeleteEvent(key) } }))
@@ -271,7 +271,7 @@ func (o *overview) pulse() func(context.Context) {
 
 // versionAndDate asks for the API server's minor version and the time by its clock, in whole seconds; zero: it does not say.
 func (c *Client) versionAndDate(ctx context.Context) (version string, date time.Time, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.core.Get().AbsPath("/version").URL().String(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Core.Get().AbsPath("/version").URL().String(), nil)
 	if err != nil {
 		return "", time.Time{}, err
 	}
@@ -307,7 +307,7 @@ func clockSkew(date, sent, received time.Time) time.Duration {
 func (o *overview) readUse(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, useLimit)
 	defer cancel()
-	raw, err := o.c.core.Get().AbsPath("/apis/metrics.k8s.io/v1beta1/nodes").SetHeader("Accept", runtime.ContentTypeJSON).Do(limited).Raw()
+	raw, err := o.c.Core.Get().AbsPath("/apis/metrics.k8s.io/v1beta1/nodes").SetHeader("Accept", runtime.ContentTypeJSON).Do(limited).Raw()
 	const what = "metrics"
 	switch {
 	case ctx.Err() != nil || err != nil && limited.Err() == nil && isUnreachable(err):
@@ -355,11 +355,11 @@ func parseUse(raw []byte) (map[string]top.Amounts, error) {
 
 // leases tells which autoscalers hold their lease. It is asked after pulse, which knows the API server's clock.
 func (o *overview) leases() func(context.Context) {
-	seen := map[string]sightings{}
+	seen := map[string]Sightings{}
 	return func(ctx context.Context) {
 		var found []top.Autoscaler
 		for _, name := range slices.Sorted(maps.Keys(leaseHolders)) {
-			list, err := o.c.leasesNamed(ctx, []string{name})
+			list, err := o.c.LeasesNamed(ctx, []string{name})
 			switch {
 			case apierrors.IsForbidden(err):
 				o.emit(func(b *top.Board) {
@@ -370,9 +370,9 @@ func (o *overview) leases() func(context.Context) {
 				return // pulse tells of an API server that does not answer
 			}
 			if seen[name] == nil {
-				seen[name] = sightings{}
+				seen[name] = Sightings{}
 			}
-			for _, sign := range seen[name].live(list, Lease{}, time.Now().Add(-time.Duration(o.skew.Load()))) {
+			for _, sign := range seen[name].Live(list, Lease{}, time.Now().Add(-time.Duration(o.skew.Load()))) {
 				found = append(found, top.Autoscaler{Name: leaseHolders[name], Sign: sign})
 			}
 		}

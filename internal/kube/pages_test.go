@@ -30,7 +30,7 @@ func connectTo(t testing.TB, h http.Handler) *Client {
 	t.Helper()
 	server := httptest.NewTLSServer(h)
 	t.Cleanup(server.Close)
-	client, err := connect(t.Context(), &rest.Config{Host: server.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
+	client, err := New(t.Context(), &rest.Config{Host: server.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestReadAll(t *testing.T) {
 				}
 			}))
 			seen := map[string]bool{}
-			err := readAll(t.Context(), source{client.core, "pods", &corev1.Pod{}}, livePods, func(p *corev1.Pod) { seen[p.Name] = true })
+			err := readAll(t.Context(), source{client.Core, "pods", &corev1.Pod{}}, livePods, func(p *corev1.Pod) { seen[p.Name] = true })
 			if len(seen) < c.atLeast || c.fails == "" && (err != nil || len(seen) != pods) || c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)) {
 				t.Errorf("%d pods of %d, %v; want an error that says %q", len(seen), pods, err, c.fails)
 			}

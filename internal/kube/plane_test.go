@@ -17,6 +17,7 @@ import (
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -38,7 +39,7 @@ func TestProvisioners(t *testing.T) {
 	}()
 	apply := func(name, spec string) {
 		t.Helper()
-		if err := kubectl([]byte(`{"apiVersion":"karpenter.sh/v1alpha5","kind":"Provisioner","metadata":{"name":"`+name+`"},"spec":`+spec+`}`), "apply", "-f", "-"); err != nil {
+		if err := kubetest.Kubectl([]byte(`{"apiVersion":"karpenter.sh/v1alpha5","kind":"Provisioner","metadata":{"name":"`+name+`"},"spec":`+spec+`}`), "apply", "-f", "-"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,7 +70,7 @@ func TestProvisioners(t *testing.T) {
 	status := func(name, condition, want string) karpv1alpha5.ProvisionerStatus {
 		t.Helper()
 		var out karpv1alpha5.Provisioner
-		if err := kubectl(nil, "wait", "provisioner/"+name, "--timeout=90s",
+		if err := kubetest.Kubectl(nil, "wait", "provisioner/"+name, "--timeout=90s",
 			"--for=jsonpath={.status.conditions[?(@.type==\""+condition+"\")].reason}="+want); err != nil {
 			t.Fatal(err)
 		}
@@ -98,14 +99,14 @@ func TestProvisioners(t *testing.T) {
 
 	// It goes with its Provisioner: Kubernetes sees to that by the owner reference.
 	var object karpv1.NodePool
-	if err := p.admin.karpenter.Get().Resource("nodepools").Name("old").Do(p.ctx).Into(&object); err != nil {
+	if err := p.admin.Karpenter.Get().Resource("nodepools").Name("old").Do(p.ctx).Into(&object); err != nil {
 		t.Fatal(err)
 	}
 	if len(object.OwnerReferences) != 1 || !*object.OwnerReferences[0].Controller || object.OwnerReferences[0].Kind != "Provisioner" {
 		t.Fatalf("owners: %+v", object.OwnerReferences)
 	}
 	object = karpv1.NodePool{}
-	if err := p.admin.karpenter.Get().Resource("nodepools").Name("taken").Do(p.ctx).Into(&object); err != nil {
+	if err := p.admin.Karpenter.Get().Resource("nodepools").Name("taken").Do(p.ctx).Into(&object); err != nil {
 		t.Fatal(err)
 	}
 	if len(object.OwnerReferences) != 0 || object.Spec.Template.Labels["team"] != "a" {
@@ -116,7 +117,7 @@ func TestProvisioners(t *testing.T) {
 // The controller has no right to make a Node: it makes NodeClaims, and machines register themselves.
 func TestNoRightToMakeNodes(t *testing.T) {
 	p := newPlane(t)
-	err := p.us.core.Post().Resource("nodes").Body(&corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "made"}}).Do(p.ctx).Error()
+	err := p.us.Core.Post().Resource("nodes").Body(&corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "made"}}).Do(p.ctx).Error()
 	if !apierrors.IsForbidden(err) {
 		t.Fatalf("the controller made a node: %v", err)
 	}
@@ -162,7 +163,7 @@ func TestLead(t *testing.T) {
 	}
 	want("b leads")
 	// Somebody takes the lease away: b must stop and say so.
-	if err := kubectl(nil, "-n", l.Namespace, "patch", "lease", l.Name, "--type=merge", "-p",
+	if err := kubetest.Kubectl(nil, "-n", l.Namespace, "patch", "lease", l.Name, "--type=merge", "-p",
 		`{"spec":{"holderIdentity":"thief","leaseDurationSeconds":3600,"renewTime":"2099-01-01T00:00:00.000000Z"}}`); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +171,7 @@ func TestLead(t *testing.T) {
 	if err := testwait.Receive(t, "the end of b", doneB); err == nil || !strings.Contains(err.Error(), "dovetail-system/dovetail-leader") {
 		t.Fatalf("got %v, want an error that names the lease", err)
 	}
-	if err := kubectl(nil, "-n", l.Namespace, "delete", "lease", l.Name); err != nil {
+	if err := kubetest.Kubectl(nil, "-n", l.Namespace, "delete", "lease", l.Name); err != nil {
 		t.Fatal(err)
 	}
 	l.Retry = l.Renew // whatever the machine's factor is
@@ -181,7 +182,7 @@ func TestLead(t *testing.T) {
 
 func TestEvents(t *testing.T) {
 	p := newPlane(t)
-	w, err := p.admin.core.Get().Namespace("default").Resource("events").Param("fieldSelector", "source=dovetail").Param("watch", "true").Watch(p.ctx)
+	w, err := p.admin.Core.Get().Namespace("default").Resource("events").Param("fieldSelector", "source=dovetail").Param("watch", "true").Watch(p.ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +230,7 @@ func TestVolumesFollow(t *testing.T) {
 		x := s.FindPod(key)
 		return x != nil && x.Class.VolumeProblem() != nil && x.Class.VolumeProblem().Problem.Kind == model.ClaimMissing
 	})
-	if err := kubectl([]byte(`
+	if err := kubetest.Kubectl([]byte(`
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata: {name: late}
@@ -248,7 +249,7 @@ spec: {storageClassName: late, accessModes: [ReadWriteOnce], resources: {request
 		x := s.FindPod(key).Class
 		return x.VolumeProblem() == nil && len(x.Volumes) == 1 && len(x.Volumes[0].Topology) == 1 && x.Volumes[0].Driver == "test.csi"
 	})
-	if err := kubectl([]byte(`
+	if err := kubetest.Kubectl([]byte(`
 apiVersion: storage.k8s.io/v1
 kind: CSIDriver
 metadata: {name: test.csi}
@@ -260,7 +261,7 @@ spec: {storageCapacity: true}
 		v := s.FindPod(key).Class.Volumes[0]
 		return v.Reported == "late" && len(v.Standing) == 1 && v.Standing[0].Get(model.LabelHostname) != nil
 	})
-	if err := kubectl([]byte(`
+	if err := kubetest.Kubectl([]byte(`
 apiVersion: storage.k8s.io/v1
 kind: CSIStorageCapacity
 metadata: {name: z1, namespace: default}
@@ -274,7 +275,7 @@ nodeTopology: {matchLabels: {topology.kubernetes.io/zone: z1}}
 		v := s.FindPod(key).Class.Volumes[0]
 		return v.Reported == "late" && len(v.OnStanding(false)) == 1 && v.OnStanding(false)[0].Get(model.LabelZone) != nil
 	})
-	if err := kubectl(nil, "delete", "persistentvolumeclaim", "with-volume", "--wait=false"); err != nil {
+	if err := kubetest.Kubectl(nil, "delete", "persistentvolumeclaim", "with-volume", "--wait=false"); err != nil {
 		t.Fatal(err)
 	}
 	w.until("the pod, refused for the claim that goes", func(s *state.State) bool {

@@ -79,8 +79,8 @@ func (c *Client) followPriorities(ctx context.Context, d *Discovery) {
 		c.groupsChanged.raise()
 	}
 	var wg sync.WaitGroup
-	lw := cache.NewListWatchFromClient(c.core, "configmaps", d.Priorities, fields.OneTermEqualSelector("metadata.name", PriorityConfigMap))
-	followList(ctx, c, &wg, source{c.core, "configmaps", &corev1.ConfigMap{}}, lw, &mu,
+	lw := cache.NewListWatchFromClient(c.Core, "configmaps", d.Priorities, fields.OneTermEqualSelector("metadata.name", PriorityConfigMap))
+	followList(ctx, c, &wg, source{c.Core, "configmaps", &corev1.ConfigMap{}}, lw, &mu,
 		func(_ string, m *corev1.ConfigMap) {
 			there = true
 			text, ok := m.Data[PriorityKey]

@@ -262,7 +262,7 @@ func (c *Client) syncProvisioner(ctx context.Context, p *karpv1alpha5.Provisione
 // writePool makes the NodePool, or makes the one there what it should be. Metadata that others wrote stays.
 func (c *Client) writePool(ctx context.Context, have, want *karpv1.NodePool) error {
 	if have == nil {
-		err := c.karpenter.Post().Resource("nodepools").Body(want).Do(ctx).Error()
+		err := c.Karpenter.Post().Resource("nodepools").Body(want).Do(ctx).Error()
 		if apierrors.IsAlreadyExists(err) {
 			return nil // the watch is about to tell whose it is
 		}
@@ -279,7 +279,7 @@ func (c *Client) writePool(ctx context.Context, have, want *karpv1.NodePool) err
 	if sameJSON(have.Spec, next.Spec) && maps.Equal(have.Annotations, next.Annotations) {
 		return nil
 	}
-	err := c.karpenter.Put().Resource("nodepools").Name(next.Name).Body(next).Do(ctx).Error()
+	err := c.Karpenter.Put().Resource("nodepools").Name(next.Name).Body(next).Do(ctx).Error()
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil // it has changed or gone: the watch will tell, and this runs again
 	}
@@ -294,7 +294,7 @@ func (c *Client) ensureDefaultClass(ctx context.Context) error {
 		TypeMeta:   metav1.TypeMeta{APIVersion: kwokv1alpha1.GroupVersion.String(), Kind: kwokv1alpha1.KindKWOKNodeClass},
 		ObjectMeta: metav1.ObjectMeta{Name: DefaultNodeClass},
 	}
-	err := c.kwok.Post().Resource("kwoknodeclasses").Body(class).Do(ctx).Error()
+	err := c.KWOK.Post().Resource("kwoknodeclasses").Body(class).Do(ctx).Error()
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil
 	}

@@ -234,7 +234,7 @@ var errNotOwned = errors.New("one is there and is not its own; rename one of the
 func (c *Client) writeClass(ctx context.Context, owner metav1.Object, want *awsv1.EC2NodeClass) error {
 	have, ok := c.ec2Classes.get(want.Name)
 	if !ok {
-		err := c.aws.Post().Resource("ec2nodeclasses").Body(want).Do(ctx).Error()
+		err := c.AWS.Post().Resource("ec2nodeclasses").Body(want).Do(ctx).Error()
 		if err == nil || apierrors.IsAlreadyExists(err) {
 			return nil
 		}
@@ -248,7 +248,7 @@ func (c *Client) writeClass(ctx context.Context, owner metav1.Object, want *awsv
 	}
 	next := have.DeepCopy()
 	next.TypeMeta, next.Spec = want.TypeMeta, want.Spec
-	err := c.aws.Put().Resource("ec2nodeclasses").Name(next.Name).Body(next).Do(ctx).Error()
+	err := c.AWS.Put().Resource("ec2nodeclasses").Name(next.Name).Body(next).Do(ctx).Error()
 	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil // in the last two cases the watch will tell, and this runs again
 	}

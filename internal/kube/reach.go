@@ -197,7 +197,7 @@ func (c *Client) controllerPod(ctx context.Context) (*corev1.Pod, error) {
 	var looked []string
 	for _, p := range places {
 		var pods corev1.PodList
-		err := c.core.Get().Namespace(p.namespace).Resource("pods").Param("labelSelector", controllerLabels).Do(ctx).Into(&pods)
+		err := c.Core.Get().Namespace(p.namespace).Resource("pods").Param("labelSelector", controllerLabels).Do(ctx).Into(&pods)
 		if apierrors.IsForbidden(err) && len(looked) > 0 {
 			continue // the namespace of the kubeconfig's context was only a guess
 		} else if apierrors.IsForbidden(err) {
@@ -219,7 +219,7 @@ type place struct{ namespace, holder string }
 
 func (c *Client) controllerPlaces(ctx context.Context) ([]place, error) {
 	lease := DefaultLease()
-	leases, err := c.leasesNamed(ctx, []string{lease.Name})
+	leases, err := c.LeasesNamed(ctx, []string{lease.Name})
 	if apierrors.IsForbidden(err) {
 		var usual []place
 		for _, ns := range slices.Compact([]string{lease.Namespace, cmp.Or(c.Namespace, lease.Namespace)}) {
@@ -325,7 +325,7 @@ func (c *Client) lacksRole(ctx context.Context, namespace, right string, there b
 
 // forwardPort forwards a free port of this machine's loopback to a port of a pod until stop is closed, and returns it.
 func (c *Client) forwardPort(ctx context.Context, pod *corev1.Pod, port int, stop chan struct{}) (int, error) {
-	url := c.core.Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("portforward").URL()
+	url := c.Core.Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("portforward").URL()
 	transport, upgrader, err := spdy.RoundTripperFor(c.config)
 	if err != nil {
 		return 0, fmt.Errorf("forward a port: %w", err)

@@ -11,13 +11,14 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // Read takes over what is there, and says at once what it may not list.
 func TestRead(t *testing.T) {
 	p := newPlane(t)
-	if err := kubectl([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"to-be-read"},"spec":{"nodeSelector":{"no":"where"},"containers":[{"name":"c","image":"c"}]}}`),
+	if err := kubetest.Kubectl([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"to-be-read"},"spec":{"nodeSelector":{"no":"where"},"containers":[{"name":"c","image":"c"}]}}`),
 		"apply", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func TestRead(t *testing.T) {
 
 	config := rest.CopyConfig(p.admin.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "nobody", Groups: []string{"system:authenticated"}}
-	nobody, err := connect(p.ctx, config)
+	nobody, err := New(p.ctx, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestRead(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(p.ctx)
 	cancel()
-	other, err := connect(p.ctx, rest.CopyConfig(p.admin.config))
+	other, err := New(p.ctx, rest.CopyConfig(p.admin.config))
 	if err != nil {
 		t.Fatal(err)
 	}

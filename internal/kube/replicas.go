@@ -18,7 +18,7 @@ func (w *watcher) followReplicas(ctx context.Context, wg *sync.WaitGroup) {
 	if w.c.once != nil {
 		return // what is read once is planned as it is
 	}
-	follow(ctx, w.c, wg, source{w.c.core, "resourcequotas", &corev1.ResourceQuota{}}, &sync.Mutex{},
+	follow(ctx, w.c, wg, source{w.c.Core, "resourcequotas", &corev1.ResourceQuota{}}, &sync.Mutex{},
 		func(k string, q *corev1.ResourceQuota) {
 			w.emit(func(s *state.State) { s.SetQuota(k) })
 			w.buffers.setQuota(k, q)
@@ -28,7 +28,7 @@ func (w *watcher) followReplicas(ctx context.Context, wg *sync.WaitGroup) {
 			w.buffers.setQuota(k, nil)
 		})
 	if len(w.c.Scheduler) == 0 { // else followSelectors watches them, and tells
-		follow(ctx, w.c, wg, source{w.c.apps, "replicasets", &appsv1.ReplicaSet{}}, &sync.Mutex{}, w.setReplicas, w.dropReplicas)
+		follow(ctx, w.c, wg, source{w.c.Apps, "replicasets", &appsv1.ReplicaSet{}}, &sync.Mutex{}, w.setReplicas, w.dropReplicas)
 	}
 }
 

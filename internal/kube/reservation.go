@@ -33,8 +33,8 @@ func changesReservation(u plan.UpdateNode) bool {
 	return slices.ContainsFunc(u.AddTaints, is) || slices.ContainsFunc(u.RemoveTaints, is)
 }
 
-// withoutReservation returns taints without the reservation in either form, and whether the node is cordoned without it.
-func withoutReservation(taints []corev1.Taint, cordoned bool) ([]corev1.Taint, bool) {
+// WithoutReservation returns taints without the reservation in either form, and whether the node is cordoned without it.
+func WithoutReservation(taints []corev1.Taint, cordoned bool) ([]corev1.Taint, bool) {
 	ours := slices.ContainsFunc(taints, isCordonOwner)
 	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool {
 		return t.Key == model.TaintReserved || ours && isUnschedulableTaint(t)

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -65,7 +66,7 @@ func (w *wire) set(cut bool) {
 // another object of the same name.
 func TestWatchResumes(t *testing.T) {
 	p := newPlane(t)
-	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(sandbox.dir, "dovetail.kubeconfig"))
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(kubetest.Sandbox(t), "dovetail.kubeconfig"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func TestWatchResumes(t *testing.T) {
 	proxy := &wire{to: u.Host}
 	go proxy.serve(l)
 	config.Host, config.QPS = "https://"+l.Addr().String(), -1
-	if p.us, err = connect(p.ctx, config); err != nil {
+	if p.us, err = New(p.ctx, config); err != nil {
 		t.Fatal(err)
 	}
 	w := p.watch(t)
@@ -95,7 +96,7 @@ func TestWatchResumes(t *testing.T) {
 	proxy.set(true)
 	zero := int64(0)
 	for _, name := range []string{"resume-goes", "resume-again"} {
-		if err := p.admin.core.Delete().Namespace("default").Resource("pods").Name(name).Body(deleteOptions("", &zero)).Do(context.Background()).Error(); err != nil {
+		if err := p.admin.Core.Delete().Namespace("default").Resource("pods").Name(name).Body(deleteOptions("", &zero)).Do(context.Background()).Error(); err != nil {
 			t.Fatal(err)
 		}
 	}

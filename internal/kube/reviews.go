@@ -90,7 +90,7 @@ func (c *Client) postJSON(ctx context.Context, path string, object, answer any) 
 	if err != nil {
 		return fmt.Errorf("encode request to %s: %w", path, err)
 	}
-	raw, err := c.core.Post().AbsPath(path).SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(body).Do(ctx).Raw()
+	raw, err := c.Core.Post().AbsPath(path).SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(body).Do(ctx).Raw()
 	if err != nil {
 		return err
 	}
@@ -105,4 +105,17 @@ func (c *Client) postJSON(ctx context.Context, path string, object, answer any) 
 func MakeServingCertificate(namespace string) (certificate, key []byte, err error) {
 	service := "dovetail." + namespace + ".svc"
 	return cert.GenerateSelfSignedCertKey("dovetail", []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, []string{"localhost", service, service + ".cluster.local"})
+}
+
+// May reports whether this identity has a right.
+func (c *Client) May(ctx context.Context, attributes *authorizationv1.ResourceAttributes) (bool, error) {
+	var answer authorizationv1.SelfSubjectAccessReview
+	err := c.postJSON(ctx, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &authorizationv1.SelfSubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
+		Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
+	}, &answer)
+	if err != nil {
+		return false, fmt.Errorf("ask API server %s which rights this identity has: %w", c.Address, err)
+	}
+	return answer.Status.Allowed, nil
 }

@@ -4,70 +4,20 @@
 package kube
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/state"
 	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
-// The tests of what is said to an API server run against a real one: the sandbox, with the chart's manifests applied and the
-// controller's own identity. They are skipped where bin/dovetail-sandbox is not built or -short is given.
-var sandbox struct {
-	once sync.Once
-	dir  string
-	err  error
-}
-
-const sandboxBinary = "../../bin/dovetail-sandbox"
-
-func TestMain(m *testing.M) {
-	status := m.Run()
-	if sandbox.dir != "" {
-		if out, err := exec.Command(sandboxBinary, "--dir", sandbox.dir, "down").CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "sandbox down: %v\n%s", err, out)
-			status = 1
-		}
-		if err := os.RemoveAll(filepath.Dir(sandbox.dir)); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}
-	os.Exit(status)
-}
-
-func startSandbox() error {
-	tmp, err := os.MkdirTemp("", "dovetail-kube-")
-	if err != nil {
-		return err
-	}
-	sandbox.dir = filepath.Join(tmp, "sb")
-	out, err := exec.Command(sandboxBinary, "--dir", sandbox.dir, "up", "--no-autoscaler", "--no-manifests").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("sandbox up: %w\n%s", err, out)
-	}
-	return kubectl(nil, "apply", "-f", "../../charts/dovetail/crds", "-f", "../../charts/dovetail/rights", "-f", "../../charts/dovetail/optional")
-}
-
-func kubectl(stdin []byte, args ...string) error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), testwait.Scale(2*time.Minute), testwait.ErrLimit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, sandboxBinary, append([]string{"--dir", sandbox.dir, "kubectl"}, args...)...)
-	cmd.Stdin = bytes.NewReader(stdin)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("kubectl %v: %w\n%s", args, errors.Join(err, context.Cause(ctx)), out)
-	}
-	return nil
-}
+func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
 // plane is a test's way to the sandbox: once as the administrator, once as the controller.
 type plane struct {
@@ -80,16 +30,7 @@ type plane struct {
 func newPlane(t *testing.T) *plane {
 	t.Helper()
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("needs the sandbox; -short was given")
-	}
-	if _, err := os.Stat(sandboxBinary); err != nil {
-		t.Skip("needs the sandbox: build bin/dovetail-sandbox")
-	}
-	sandbox.once.Do(func() { sandbox.err = startSandbox() })
-	if sandbox.err != nil {
-		t.Fatal(sandbox.err)
-	}
+	dir := kubetest.Sandbox(t)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), testwait.Left(t, 3*time.Minute), testwait.ErrLimit) // clean-ups use it, too
 	t.Cleanup(cancel)
 	p := &plane{ctx: ctx, table: state.NewResourceTable()}
@@ -97,7 +38,7 @@ func newPlane(t *testing.T) *plane {
 		file string
 		into **Client
 	}{{"kubeconfig", &p.admin}, {"dovetail.kubeconfig", &p.us}} {
-		client, err := Connect(t.Context(), filepath.Join(sandbox.dir, c.file), 0, 0, "dovetail-test")
+		client, err := Connect(t.Context(), filepath.Join(dir, c.file), 0, 0, "dovetail-test")
 		if err != nil {
 			t.Fatal(err)
 		}

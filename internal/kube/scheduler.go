@@ -248,7 +248,7 @@ func (w *watcher) followSelectors(ctx context.Context, wg *sync.WaitGroup) {
 			w.selectorChanged(namespaceOf(k))
 		}
 	}
-	follow(ctx, c, wg, source{c.core, "services", &corev1.Service{}}, &sync.Mutex{},
+	follow(ctx, c, wg, source{c.Core, "services", &corev1.Service{}}, &sync.Mutex{},
 		func(k string, s *corev1.Service) {
 			trim(s)
 			was, ok := c.services.get(k)
@@ -257,12 +257,12 @@ func (w *watcher) followSelectors(ctx context.Context, wg *sync.WaitGroup) {
 			}
 		},
 		func(k string) { c.services.delete(k); w.selectorChanged(namespaceOf(k)) })
-	follow(ctx, c, wg, source{c.apps, "replicasets", &appsv1.ReplicaSet{}}, &sync.Mutex{},
+	follow(ctx, c, wg, source{c.Apps, "replicasets", &appsv1.ReplicaSet{}}, &sync.Mutex{},
 		func(k string, x *appsv1.ReplicaSet) { set(kindReplicaSet, k, x.Spec.Selector); w.setReplicas(k, x) },
 		func(k string) { gone(kindReplicaSet)(k); w.dropReplicas(k) })
-	follow(ctx, c, wg, source{c.apps, "statefulsets", &appsv1.StatefulSet{}}, &sync.Mutex{},
+	follow(ctx, c, wg, source{c.Apps, "statefulsets", &appsv1.StatefulSet{}}, &sync.Mutex{},
 		func(k string, x *appsv1.StatefulSet) { set(kindStatefulSet, k, x.Spec.Selector) }, gone(kindStatefulSet))
-	follow(ctx, c, wg, source{c.core, "replicationcontrollers", &corev1.ReplicationController{}}, &sync.Mutex{},
+	follow(ctx, c, wg, source{c.Core, "replicationcontrollers", &corev1.ReplicationController{}}, &sync.Mutex{},
 		func(k string, x *corev1.ReplicationController) {
 			set(kindController, k, &metav1.LabelSelector{MatchLabels: x.Spec.Selector})
 		}, gone(kindController))

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -19,7 +20,7 @@ func TestDefaultConstraintsFollow(t *testing.T) {
 	w := p.watch(t)
 	apply := func(object string) {
 		t.Helper()
-		if err := kubectl([]byte(object), "apply", "-f", "-"); err != nil {
+		if err := kubetest.Kubectl([]byte(object), "apply", "-f", "-"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,7 +40,7 @@ func TestDefaultConstraintsFollow(t *testing.T) {
 	w.until("the StatefulSet's selector", func(s *state.State) bool { return slices.Equal(keys(s, "spread-0"), []string{"app"}) })
 	apply(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"spread"},"spec":{"selector":{"tier":"1"},"ports":[{"port":80}]}}`)
 	w.until("the Service's too", func(s *state.State) bool { return slices.Equal(keys(s, "spread-0"), []string{"app", "tier"}) })
-	if err := kubectl(nil, "delete", "service", "spread"); err != nil {
+	if err := kubetest.Kubectl(nil, "delete", "service", "spread"); err != nil {
 		t.Fatal(err)
 	}
 	w.until("the Service's no more", func(s *state.State) bool { return slices.Equal(keys(s, "spread-0"), []string{"app"}) })

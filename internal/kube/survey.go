@@ -60,26 +60,26 @@ func surveyOf[T metav1.Object](kind string, src source) surveyKind {
 
 func (c *Client) surveyKinds() []surveyKind {
 	return []surveyKind{
-		surveyOf[*corev1.Node]("Node", source{c.core, "nodes", &corev1.Node{}}),
-		surveyOf[*corev1.Pod]("Pod", source{c.core, "pods", &corev1.Pod{}}),
-		surveyOf[*corev1.Namespace]("Namespace", source{c.core, "namespaces", &corev1.Namespace{}}),
-		surveyOf[*corev1.ResourceQuota]("ResourceQuota", source{c.core, "resourcequotas", &corev1.ResourceQuota{}}),
-		surveyOf[*corev1.PersistentVolumeClaim]("PersistentVolumeClaim", source{c.core, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}}),
-		surveyOf[*corev1.PersistentVolume]("PersistentVolume", source{c.core, "persistentvolumes", &corev1.PersistentVolume{}}),
+		surveyOf[*corev1.Node]("Node", source{c.Core, "nodes", &corev1.Node{}}),
+		surveyOf[*corev1.Pod]("Pod", source{c.Core, "pods", &corev1.Pod{}}),
+		surveyOf[*corev1.Namespace]("Namespace", source{c.Core, "namespaces", &corev1.Namespace{}}),
+		surveyOf[*corev1.ResourceQuota]("ResourceQuota", source{c.Core, "resourcequotas", &corev1.ResourceQuota{}}),
+		surveyOf[*corev1.PersistentVolumeClaim]("PersistentVolumeClaim", source{c.Core, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}}),
+		surveyOf[*corev1.PersistentVolume]("PersistentVolume", source{c.Core, "persistentvolumes", &corev1.PersistentVolume{}}),
 		surveyOf[*storagev1.StorageClass]("StorageClass", source{c.storage, "storageclasses", &storagev1.StorageClass{}}),
 		surveyOf[*storagev1.CSINode]("CSINode", source{c.storage, "csinodes", &storagev1.CSINode{}}),
 		surveyOf[*storagev1.CSIDriver]("CSIDriver", source{c.storage, "csidrivers", &storagev1.CSIDriver{}}),
 		surveyOf[*storagev1.CSIStorageCapacity]("CSIStorageCapacity", source{c.storage, "csistoragecapacities", &storagev1.CSIStorageCapacity{}}),
-		surveyOf[*appsv1.DaemonSet]("DaemonSet", source{c.apps, "daemonsets", &appsv1.DaemonSet{}}),
+		surveyOf[*appsv1.DaemonSet]("DaemonSet", source{c.Apps, "daemonsets", &appsv1.DaemonSet{}}),
 		surveyOf[*policyv1.PodDisruptionBudget]("PodDisruptionBudget", source{c.policy, "poddisruptionbudgets", &policyv1.PodDisruptionBudget{}}),
-		surveyOf[*karpv1.NodePool]("NodePool", source{c.karpenter, "nodepools", &karpv1.NodePool{}}),
-		surveyOf[*karpv1.NodeClaim]("NodeClaim", source{c.karpenter, "nodeclaims", &karpv1.NodeClaim{}}),
+		surveyOf[*karpv1.NodePool]("NodePool", source{c.Karpenter, "nodepools", &karpv1.NodePool{}}),
+		surveyOf[*karpv1.NodeClaim]("NodeClaim", source{c.Karpenter, "nodeclaims", &karpv1.NodeClaim{}}),
 		surveyOf[*karpv1alpha1.NodeOverlay]("NodeOverlay", source{c.karpenterAlpha, "nodeoverlays", &karpv1alpha1.NodeOverlay{}}),
 		surveyOf[*bufferv1beta1.CapacityQuota]("CapacityQuota", source{c.buffers, "capacityquotas", &bufferv1beta1.CapacityQuota{}}),
 		surveyOf[*karpv1alpha5.Provisioner]("Provisioner", source{c.provisioner, "provisioners", &karpv1alpha5.Provisioner{}}),
-		surveyOf[*kwokv1alpha1.KWOKNodeClass]("KWOKNodeClass", source{c.kwok, "kwoknodeclasses", &kwokv1alpha1.KWOKNodeClass{}}),
-		surveyOf[*awsv1.EC2NodeClass]("EC2NodeClass", source{c.aws, "ec2nodeclasses", &awsv1.EC2NodeClass{}}),
-		surveyOf[*dovetailv1alpha1.NodeGroupClass]("NodeGroupClass", source{c.dovetail, "nodegroupclasses", &dovetailv1alpha1.NodeGroupClass{}}),
+		surveyOf[*kwokv1alpha1.KWOKNodeClass]("KWOKNodeClass", source{c.KWOK, "kwoknodeclasses", &kwokv1alpha1.KWOKNodeClass{}}),
+		surveyOf[*awsv1.EC2NodeClass]("EC2NodeClass", source{c.AWS, "ec2nodeclasses", &awsv1.EC2NodeClass{}}),
+		surveyOf[*dovetailv1alpha1.NodeGroupClass]("NodeGroupClass", source{c.Dovetail, "nodegroupclasses", &dovetailv1alpha1.NodeGroupClass{}}),
 	}
 }
 
@@ -118,7 +118,7 @@ func ReadSurvey(ctx context.Context, c *Client, m *Manifests) (*Survey, error) {
 	var deniedEvents error
 	for component, by := range eventSources {
 		wg.Go(func() {
-			err := readAll(ctx, source{c.core, "events", &corev1.Event{}}, "type=Warning,source="+component, func(e *corev1.Event) {
+			err := readAll(ctx, source{c.Core, "events", &corev1.Event{}}, "type=Warning,source="+component, func(e *corev1.Event) {
 				mu.Lock()
 				defer mu.Unlock()
 				out.Refusals = append(out.Refusals, overviewEvent(e, by))
@@ -154,15 +154,15 @@ func ReadSurvey(ctx context.Context, c *Client, m *Manifests) (*Survey, error) {
 
 // surveyLeases finds the autoscalers that hold their lease.
 func (c *Client) surveyLeases(ctx context.Context, out *Survey) {
-	seen := sightings{}
+	seen := Sightings{}
 	for _, name := range slices.Sorted(maps.Keys(leaseHolders)) {
-		list, err := c.leasesNamed(ctx, []string{name})
+		list, err := c.LeasesNamed(ctx, []string{name})
 		if err != nil {
 			out.Denied = append(out.Denied, Denied{"coordination.k8s.io", "leases", err.Error()})
 			return
 		}
 		for i := range list {
-			if len(seen.live(list[i:i+1], Lease{}, time.Now().Add(-out.Skew))) > 0 {
+			if len(seen.Live(list[i:i+1], Lease{}, time.Now().Add(-out.Skew))) > 0 {
 				out.Autoscalers = append(out.Autoscalers, LeasedScaler{leaseHolders[name], list[i].Namespace + "/" + list[i].Name})
 			}
 		}

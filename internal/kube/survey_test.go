@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -21,14 +22,14 @@ func TestSurvey(t *testing.T) {
 		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"surveyor"},"rules":[{"apiGroups":[""],"resources":["nodes","pods"],"verbs":["list"]}]}`,
 		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"surveyor"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"surveyor"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"surveyor"}]}`,
 	} {
-		if err := kubectl([]byte(text), "apply", "-f", "-"); err != nil {
+		if err := kubetest.Kubectl([]byte(text), "apply", "-f", "-"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	as := func(user string) *Client {
 		config := rest.CopyConfig(p.admin.config)
 		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
-		c, err := connect(p.ctx, config)
+		c, err := New(p.ctx, config)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,20 +31,20 @@ const (
 
 // Who scales the groups of a NodePool of node groups, as values of AnnotationManagedBy.
 const (
-	managedByDovetail          = "dovetail"
-	managedByClusterAutoscaler = "cluster-autoscaler"
+	ManagedByDovetail          = "dovetail"
+	ManagedByClusterAutoscaler = "cluster-autoscaler"
 )
 
-// takenGroups are the groups of node class references in NodePools that were taken over, by the group of the class.
-var takenGroups = map[string]string{
+// TakenGroups are the groups of node class references in NodePools that were taken over, by the group of the class.
+var TakenGroups = map[string]string{
 	kwokv1alpha1.Group: "kwok." + dovetailv1alpha1.Group,
 	awsv1.Group:        "aws." + dovetailv1alpha1.Group,
 }
 
-// classGroup returns the group of the node class that a reference means, and whether it is that of a pool that was
+// ClassGroup returns the group of the node class that a reference means, and whether it is that of a pool that was
 // taken over.
-func classGroup(group string) (of string, taken bool) {
-	for of, alias := range takenGroups {
+func ClassGroup(group string) (of string, taken bool) {
+	for of, alias := range TakenGroups {
 		if group == alias {
 			return of, true
 		}
@@ -58,7 +58,7 @@ func untaken(p *karpv1.NodePool) *karpv1.NodePool {
 	if r == nil {
 		return p
 	}
-	group, taken := classGroup(r.Group)
+	group, taken := ClassGroup(r.Group)
 	if !taken {
 		return p
 	}
@@ -69,7 +69,7 @@ func untaken(p *karpv1.NodePool) *karpv1.NodePool {
 
 // referenceGroup is the group by which claims of a pool name its node class.
 func referenceGroup(group string, taken bool) string {
-	if alias := takenGroups[group]; taken && alias != "" {
+	if alias := TakenGroups[group]; taken && alias != "" {
 		return alias
 	}
 	return group
@@ -79,7 +79,7 @@ func referenceGroup(group string, taken bool) string {
 func (c *Client) SimulatedNodes(ctx context.Context) (map[string]time.Time, error) {
 	var list corev1.NodeList
 	// From the server's cache, like the watch beside it.
-	err := c.core.Get().Resource("nodes").Param("labelSelector", kwokv1alpha1.LabelKWOKNode+"="+kwokv1alpha1.LabelKWOKNodeValue).Param("resourceVersion", "0").Do(ctx).Into(&list)
+	err := c.Core.Get().Resource("nodes").Param("labelSelector", kwokv1alpha1.LabelKWOKNode+"="+kwokv1alpha1.LabelKWOKNodeValue).Param("resourceVersion", "0").Do(ctx).Into(&list)
 	if err != nil {
 		return nil, fmt.Errorf("list simulated nodes: %w", err)
 	}
@@ -94,7 +94,7 @@ func (c *Client) SimulatedNodes(ctx context.Context) (map[string]time.Time, erro
 
 // DeleteSimulatedNode deletes a node; one that is gone is no error.
 func (c *Client) DeleteSimulatedNode(ctx context.Context, name string) error {
-	err := c.core.Delete().Resource("nodes").Name(name).Do(ctx).Error()
+	err := c.Core.Delete().Resource("nodes").Name(name).Do(ctx).Error()
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete node %q: %w", name, err)
 	}

@@ -68,9 +68,9 @@ func TestTakenGroupPool(t *testing.T) {
 		managerIs            string
 	}{
 		{groups, dovetailv1alpha1.KindNodeGroupClass, "", true, false, ""},
-		{groups, dovetailv1alpha1.KindNodeGroupClass, managedByDovetail, true, true, ""},
-		{groups, dovetailv1alpha1.KindNodeGroupClass, managedByClusterAutoscaler, true, false, managedByClusterAutoscaler},
-		{"karpenter.kwok.sh", "KWOKNodeClass", managedByDovetail, false, false, ""},
+		{groups, dovetailv1alpha1.KindNodeGroupClass, ManagedByDovetail, true, true, ""},
+		{groups, dovetailv1alpha1.KindNodeGroupClass, ManagedByClusterAutoscaler, true, false, ManagedByClusterAutoscaler},
+		{"karpenter.kwok.sh", "KWOKNodeClass", ManagedByDovetail, false, false, ""},
 	} {
 		p := pool(x.group, x.kind, x.manager)
 		if p.OfGroups != x.ofGroups || p.Taken != x.taken || p.Manager != x.managerIs {

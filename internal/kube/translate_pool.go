@@ -93,14 +93,14 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 	if r := spec.NodeClassRef; r == nil || r.Kind == "" || r.Name == "" || r.Group == "" {
 		fail("spec.template.spec.nodeClassRef", "group, kind and name are needed; name the node class to buy with")
 	} else {
-		out.ClassGroup, out.Taken = classGroup(r.Group)
+		out.ClassGroup, out.Taken = ClassGroup(r.Group)
 		out.ClassKind, out.ClassName = r.Kind, r.Name
 	}
 	aliased := out.Taken
 	out.OfGroups = out.ClassKind == dovetailv1alpha1.KindNodeGroupClass
 	out.Discovered = p.Labels[dovetailv1alpha1.LabelDiscovered] == karpv1.LabelValueTrue
 	out.Manager, out.Release = p.Annotations[AnnotationManagedBy], p.Annotations[AnnotationRelease]
-	if out.Manager == managedByDovetail {
+	if out.Manager == ManagedByDovetail {
 		out.Manager, out.Taken = "", out.Taken || out.OfGroups
 	}
 
@@ -346,7 +346,7 @@ func (t *Translator) NodeClaim(c *karpv1.NodeClaim) *model.Claim {
 	}
 	out.Orphan = out.Pool != "" && c.Annotations[karpv1.AnnotationNodePoolHash] != "" && !slices.ContainsFunc(c.OwnerReferences, isNodePool)
 	if r := c.Spec.NodeClassRef; r != nil {
-		out.ClassGroup, _ = classGroup(r.Group)
+		out.ClassGroup, _ = ClassGroup(r.Group)
 		out.ClassKind, out.ClassName = r.Kind, r.Name
 	}
 	for i := range c.Spec.Requirements {

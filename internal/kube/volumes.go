@@ -24,7 +24,7 @@ func looksUpVolumes(p *corev1.Pod) bool {
 // followVolumes watches what volumes are looked up in, and has the pods and nodes that depend on a change translated again.
 func (w *watcher) followVolumes(ctx context.Context, wg *sync.WaitGroup) {
 	c := w.c
-	follow(ctx, c, wg, source{c.core, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}}, &sync.Mutex{},
+	follow(ctx, c, wg, source{c.Core, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}}, &sync.Mutex{},
 		func(k string, x *corev1.PersistentVolumeClaim) {
 			trim(x)
 			class := c.volumes.SetClaim(k, x)
@@ -32,7 +32,7 @@ func (w *watcher) followVolumes(ctx context.Context, wg *sync.WaitGroup) {
 			w.storageChanged(class)
 		},
 		func(k string) { class := c.volumes.SetClaim(k, nil); w.claimChanged(k); w.storageChanged(class) })
-	follow(ctx, c, wg, source{c.core, "persistentvolumes", &corev1.PersistentVolume{}}, &sync.Mutex{},
+	follow(ctx, c, wg, source{c.Core, "persistentvolumes", &corev1.PersistentVolume{}}, &sync.Mutex{},
 		func(k string, x *corev1.PersistentVolume) {
 			trim(x)
 			class := c.volumes.SetVolume(k, x)

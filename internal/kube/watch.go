@@ -335,27 +335,27 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 			return nil, err
 		}
 	}
-	hasProvisioners, err := c.serves(ctx, karpv1alpha5.GroupVersion, "provisioners")
+	hasProvisioners, err := c.Serves(ctx, karpv1alpha5.GroupVersion, "provisioners")
 	if err != nil {
 		return nil, err
 	}
-	hasTemplates, err := c.serves(ctx, awsv1alpha1.GroupVersion, "awsnodetemplates")
+	hasTemplates, err := c.Serves(ctx, awsv1alpha1.GroupVersion, "awsnodetemplates")
 	if err != nil {
 		return nil, err
 	}
-	hasOverlays, err := c.serves(ctx, karpv1alpha1.GroupVersion, "nodeoverlays")
+	hasOverlays, err := c.Serves(ctx, karpv1alpha1.GroupVersion, "nodeoverlays")
 	if err != nil {
 		return nil, err
 	}
-	hasHeadrooms, err := c.serves(ctx, dovetailv1alpha1.GroupVersion, "headrooms")
+	hasHeadrooms, err := c.Serves(ctx, dovetailv1alpha1.GroupVersion, "headrooms")
 	if err != nil {
 		return nil, err
 	}
-	hasBuffers, err := c.serves(ctx, bufferv1beta1.GroupVersion, "capacitybuffers")
+	hasBuffers, err := c.Serves(ctx, bufferv1beta1.GroupVersion, "capacitybuffers")
 	if err != nil {
 		return nil, err
 	}
-	hasQuotas, err := c.serves(ctx, bufferv1beta1.GroupVersion, "capacityquotas")
+	hasQuotas, err := c.Serves(ctx, bufferv1beta1.GroupVersion, "capacityquotas")
 	if err != nil {
 		return nil, err
 	}
@@ -373,7 +373,7 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 
 	// What a translation looks up comes first, so that no pod is translated twice at the start.
 	var first sync.WaitGroup
-	follow(ctx, c, &first, source{c.core, "limitranges", &corev1.LimitRange{}}, &sync.Mutex{},
+	follow(ctx, c, &first, source{c.Core, "limitranges", &corev1.LimitRange{}}, &sync.Mutex{},
 		func(k string, l *corev1.LimitRange) { c.limitRanges.set(k, l); w.defaultsChanged(l.Namespace) },
 		func(k string) { c.limitRanges.delete(k); w.defaultsChanged(namespaceOf(k)) })
 	follow(ctx, c, &first, source{c.node, "runtimeclasses", &nodev1.RuntimeClass{}}, &sync.Mutex{},
@@ -440,7 +440,7 @@ func waitFor(ctx context.Context, wg *sync.WaitGroup) bool {
 func (c *Client) await(ctx context.Context, resource string) error {
 	b := newBackoff(100*time.Millisecond, time.Second)
 	for range 12 {
-		ok, err := c.serves(ctx, karpv1.GroupVersion, resource)
+		ok, err := c.Serves(ctx, karpv1.GroupVersion, resource)
 		if err != nil {
 			return err
 		}
@@ -478,18 +478,18 @@ type watcher struct {
 
 func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisioners bool, classes []nodeClassKind) {
 	c, t, emit := w.c, w.t, w.emit
-	follow(ctx, c, wg, source{c.core, "namespaces", &corev1.Namespace{}}, &sync.Mutex{},
+	follow(ctx, c, wg, source{c.Core, "namespaces", &corev1.Namespace{}}, &sync.Mutex{},
 		func(_ string, n *corev1.Namespace) {
 			name, labels := n.Name, n.Labels
 			emit(func(s *state.State) { s.SetNamespace(name, labels) })
 		},
 		func(k string) { emit(func(s *state.State) { s.DeleteNamespace(k) }) })
-	follow(ctx, c, wg, source{c.core, "nodes", &corev1.Node{}}, &w.nodeMu,
+	follow(ctx, c, wg, source{c.Core, "nodes", &corev1.Node{}}, &w.nodeMu,
 		func(k string, n *corev1.Node) { trim(n); seen(&c.nodes, k, n); w.setNode(n) },
 		func(k string) { c.nodes.delete(k); emit(func(s *state.State) { s.DeleteNode(k) }) })
 	w.followReplicas(ctx, wg)
 	w.followAttachments(ctx, wg)
-	follow(ctx, c, wg, source{c.apps, "daemonsets", &appsv1.DaemonSet{}}, &w.daemonMu,
+	follow(ctx, c, wg, source{c.Apps, "daemonsets", &appsv1.DaemonSet{}}, &w.daemonMu,
 		func(k string, d *appsv1.DaemonSet) { trim(d); w.daemons[k] = d; w.setDaemon(d) },
 		func(k string) { delete(w.daemons, k); emit(func(s *state.State) { s.DeleteDaemon(k) }) })
 	follow(ctx, c, wg, source{c.policy, "poddisruptionbudgets", &policyv1.PodDisruptionBudget{}}, &sync.Mutex{},
@@ -498,7 +498,7 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 			emit(func(s *state.State) { s.SetPDB(m) })
 		},
 		func(k string) { emit(func(s *state.State) { s.DeletePDB(k) }) })
-	follow(ctx, c, wg, source{c.karpenter, "nodepools", &karpv1.NodePool{}}, &sync.Mutex{},
+	follow(ctx, c, wg, source{c.Karpenter, "nodepools", &karpv1.NodePool{}}, &sync.Mutex{},
 		func(k string, p *karpv1.NodePool) {
 			trim(p)
 			seen(&c.pools, k, p)
@@ -513,7 +513,7 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 			c.groupsChanged.raise()
 			emit(func(s *state.State) { s.Pools.DeletePool(k) })
 		})
-	follow(ctx, c, wg, source{c.karpenter, "nodeclaims", &karpv1.NodeClaim{}}, &sync.Mutex{},
+	follow(ctx, c, wg, source{c.Karpenter, "nodeclaims", &karpv1.NodeClaim{}}, &sync.Mutex{},
 		func(k string, n *karpv1.NodeClaim) {
 			trim(n)
 			seen(&c.claims, k, n)
@@ -538,7 +538,7 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 			},
 			func(k string) { c.provisioners.delete(k); c.provisionerChanged.raise() })
 	}
-	follow(ctx, c, wg, source{c.core, "pods", &corev1.Pod{}}, &w.podMu,
+	follow(ctx, c, wg, source{c.Core, "pods", &corev1.Pod{}}, &w.podMu,
 		func(k string, p *corev1.Pod) {
 			w.forgetVolumes(k)
 			if looksUpVolumes(p) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package takeover
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/kube"
 )
 
 // Taints by which Cluster Autoscaler marks nodes that it is removing, or may remove.
@@ -41,7 +42,7 @@ var groupRights = []struct {
 
 // Check says what is in the way of handing the groups of a class over, and what is well. Nothing is changed. own is the
 // lease of Dovetail's controller, others the names of those of other autoscalers; release is the way back.
-func (t *GroupTakeover) Check(ctx context.Context, class string, own Lease, others []string, release bool) ([]Finding, error) {
+func (t *NodeGroups) Check(ctx context.Context, class string, own kube.Lease, others []string, release bool) ([]Finding, error) {
 	missing, err := t.missingGroupRights(ctx)
 	if err != nil || len(missing) > 0 {
 		return missing, err // what follows reads what may not be read
@@ -59,7 +60,7 @@ func (t *GroupTakeover) Check(ctx context.Context, class string, own Lease, othe
 		return nil, err
 	}
 	out = append(out, found...)
-	live, err := t.liveLeases(ctx, others, false)
+	Live, err := t.liveLeases(ctx, others, false)
 	if err != nil {
 		return nil, err
 	}
@@ -71,15 +72,15 @@ func (t *GroupTakeover) Check(ctx context.Context, class string, own Lease, othe
 	if release {
 		return out, nil
 	}
-	scaled, err := t.checkClusterAutoscaler(ctx, h, live)
+	scaled, err := t.checkClusterAutoscaler(ctx, h, Live)
 	return append(out, scaled...), err
 }
 
 // missingGroupRights are findings for the rights that this identity lacks.
-func (t *GroupTakeover) missingGroupRights(ctx context.Context) (out []Finding, err error) {
+func (t *NodeGroups) missingGroupRights(ctx context.Context) (out []Finding, err error) {
 	for _, r := range groupRights {
 		for _, verb := range r.verbs {
-			ok, err := t.Client.may(ctx, &authorizationv1.ResourceAttributes{Group: r.group, Resource: r.resource, Verb: verb})
+			ok, err := t.Client.May(ctx, &authorizationv1.ResourceAttributes{Group: r.group, Resource: r.resource, Verb: verb})
 			if err != nil {
 				return nil, err
 			}
@@ -93,13 +94,13 @@ func (t *GroupTakeover) missingGroupRights(ctx context.Context) (out []Finding, 
 }
 
 // checkController is a finding where no Dovetail controller holds its lease; nil: one does.
-func (t *GroupTakeover) checkController(ctx context.Context, own Lease) (*Finding, error) {
-	named, err := t.Client.leasesNamed(ctx, []string{own.Name})
+func (t *NodeGroups) checkController(ctx context.Context, own kube.Lease) (*Finding, error) {
+	named, err := t.Client.LeasesNamed(ctx, []string{own.Name})
 	if err != nil {
 		return nil, err
 	}
 	named = slices.DeleteFunc(named, func(l coordinationv1.Lease) bool { return l.Namespace != own.Namespace })
-	if len((sightings{}).live(named, Lease{}, time.Now())) > 0 {
+	if len((kube.Sightings{}).Live(named, kube.Lease{}, time.Now())) > 0 {
 		return nil, nil
 	}
 	return &Finding{Text: "No Dovetail controller holds lease " + own.Namespace + "/" + own.Name + ": nobody would scale the groups.",
@@ -107,7 +108,7 @@ func (t *GroupTakeover) checkController(ctx context.Context, own Lease) (*Findin
 }
 
 // checkClass says what is wrong with a class, its groups and its NodePools.
-func (t *GroupTakeover) checkClass(ctx context.Context, h *handedGroups) (out []Finding, err error) {
+func (t *NodeGroups) checkClass(ctx context.Context, h *handedGroups) (out []Finding, err error) {
 	class := "NodeGroupClass " + h.class.Name
 	if len(h.groups) == 0 {
 		out = append(out, Finding{Text: class + " chooses no group.", Mend: "kubectl describe nodegroupclass " + h.class.Name})
@@ -136,8 +137,8 @@ func (t *GroupTakeover) checkClass(ctx context.Context, h *handedGroups) (out []
 
 // checkClusterAutoscaler says whether a Cluster Autoscaler still scales the groups, and how they are taken out of its
 // hands.
-func (t *GroupTakeover) checkClusterAutoscaler(ctx context.Context, h *handedGroups, live []string) (out []Finding, err error) {
-	if !slices.ContainsFunc(live, func(l string) bool { return strings.Contains(l, managedByClusterAutoscaler) }) {
+func (t *NodeGroups) checkClusterAutoscaler(ctx context.Context, h *handedGroups, Live []string) (out []Finding, err error) {
+	if !slices.ContainsFunc(Live, func(l string) bool { return strings.Contains(l, kube.ManagedByClusterAutoscaler) }) {
 		return []Finding{{OK: true, Text: "No Cluster Autoscaler is live."}}, nil
 	}
 	runs, err := t.clusterAutoscalers(ctx)
@@ -145,7 +146,7 @@ func (t *GroupTakeover) checkClusterAutoscaler(ctx context.Context, h *handedGro
 		return nil, err
 	}
 	if len(runs) == 0 {
-		return []Finding{{Text: "A Cluster Autoscaler is live (" + strings.Join(live, "; ") + "), and no Deployment runs it whose flags could be read: whether it scales the groups is not known.",
+		return []Finding{{Text: "A Cluster Autoscaler is live (" + strings.Join(Live, "; ") + "), and no Deployment runs it whose flags could be read: whether it scales the groups is not known.",
 			Mend: "stop it, or run it as a Deployment of this cluster"}}, nil
 	}
 	for _, name := range h.groups {
@@ -176,9 +177,9 @@ type runningAutoscaler struct {
 }
 
 // clusterAutoscalers are the Deployments of all namespaces that run Cluster Autoscaler.
-func (t *GroupTakeover) clusterAutoscalers(ctx context.Context) (out []runningAutoscaler, err error) {
+func (t *NodeGroups) clusterAutoscalers(ctx context.Context) (out []runningAutoscaler, err error) {
 	var list appsv1.DeploymentList
-	if err := t.Client.apps.Get().Resource("deployments").Do(ctx).Into(&list); err != nil {
+	if err := t.Client.Apps.Get().Resource("deployments").Do(ctx).Into(&list); err != nil {
 		return nil, fmt.Errorf("list Deployments: %w", err)
 	}
 	for i := range list.Items {
@@ -210,13 +211,13 @@ func (r *runningAutoscaler) readFlags(words []string) {
 		}
 		switch strings.ReplaceAll(flag, "_", "-") {
 		case "nodes":
-			if g, err := ParseNodes(value); err == nil {
+			if g, err := kube.ParseNodes(value); err == nil {
 				r.nodes[g.Name] = value
 			} else {
 				r.unread = append(r.unread, "--nodes="+value)
 			}
 		case "node-group-auto-discovery":
-			if tags, err := ParseDiscovery(value); err == nil {
+			if tags, err := kube.ParseDiscovery(value); err == nil {
 				r.sets = append(r.sets, tags)
 			} else {
 				r.unread = append(r.unread, "--node-group-auto-discovery="+value)
@@ -254,7 +255,7 @@ func (r *runningAutoscaler) scales(group string, tags map[string]string) *Findin
 
 // clearLeftovers takes Cluster Autoscaler's taints off the nodes of groups, and the cordon that it sets beside the first
 // of them: what it had begun to remove stays. It returns what was cleared, for people, by node.
-func (t *GroupTakeover) clearLeftovers(ctx context.Context, groups []string) (out []string, err error) {
+func (t *NodeGroups) clearLeftovers(ctx context.Context, groups []string) (out []string, err error) {
 	member := map[string]bool{}
 	for _, g := range groups {
 		_, members, _, err := t.Cloud.DescribeGroup(ctx, g)
@@ -266,7 +267,7 @@ func (t *GroupTakeover) clearLeftovers(ctx context.Context, groups []string) (ou
 		}
 	}
 	var nodes corev1.NodeList
-	if err := t.Client.core.Get().Resource("nodes").Do(ctx).Into(&nodes); err != nil {
+	if err := t.Client.Core.Get().Resource("nodes").Do(ctx).Into(&nodes); err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
 	left := func(x corev1.Taint) bool { return x.Key == taintToBeDeleted || x.Key == taintDeletionCandidate }

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+// Package takeover hands NodePools over from Karpenter to Dovetail and back, and node groups from Cluster Autoscaler. It
+// writes through a client that the caller connected. It never decides what is launched or removed, and never runs in the
+// controller.
+//
+// Invariants: every step may be the last one that is done, and the same call finishes it; nothing is created anew that
+// somebody deleted meanwhile. What it does and why is in docs/design/0014-takeover.md. Start reading at NodePools.TakeOver
+// and NodePools.Release.
+package takeover
 
 import (
 	"context"
@@ -22,61 +29,60 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/kube"
 )
 
-// Takeover hands NodePools over from Karpenter to Dovetail and back. Every step may be the last one that is done: what
+// NodePools hands NodePools over from Karpenter to Dovetail and back. Every step may be the last one that is done: what
 // is under way is kept in a ConfigMap, and the same call finishes it. Objects are read and written whole, fields that
 // are unknown here included.
-//
-// What it does and why is in docs/design/0014-takeover.md; start reading at TakeOver and Release.
-type Takeover struct {
-	Client    *Client
+type NodePools struct {
+	Client    *kube.Client
 	Namespace string                // of ConfigMap dovetail-takeover
 	Wait      time.Duration         // how long NodeClaims that come or go are waited for
 	Say       func(sentence string) // what is being done, for people
 
-	pauses takeoverPauses // zero: defaultPauses
+	pauses pauseTimes // zero: defaultPauses
 }
 
-// takeoverPauses are the times that a handover waits, so that controllers see what it wrote.
-type takeoverPauses struct {
+// pauseTimes are the times that a handover waits, so that controllers see what it wrote.
+type pauseTimes struct {
 	look  time.Duration // between two looks at what is being waited for
 	still time.Duration // for so long no NodeClaim of a pool must appear before the pool is created anew
 	hold  time.Duration // in which a controller has seen that it is to do nothing, and its calls have ended
 	lists time.Duration // after which the controller has listed the instances anew, whenever it did last
 }
 
-var defaultPauses = takeoverPauses{look: 500 * time.Millisecond, still: 3 * time.Second, hold: 5 * time.Second, lists: 25 * time.Second}
+var defaultPauses = pauseTimes{look: 500 * time.Millisecond, still: 3 * time.Second, hold: 5 * time.Second, lists: 25 * time.Second}
 
 // pause returns the pauses of this handover.
-func (t *Takeover) pause() takeoverPauses {
-	if t.pauses == (takeoverPauses{}) {
+func (t *NodePools) pause() pauseTimes {
+	if t.pauses == (pauseTimes{}) {
 		return defaultPauses
 	}
 	return t.pauses
 }
 
 const (
-	takeoverMap = "dovetail-takeover"
-	poolEntry   = "pool."  // with the pool's name: the manifest that it is to have
-	goneEntry   = "gone."  // with the pool's name: it was deleted by us, or is about to be
-	claimEntry  = "claim." // with the claim's name: how it is to be made anew
+	configMap  = "dovetail-takeover"
+	poolEntry  = "pool."  // with the pool's name: the manifest that it is to have
+	goneEntry  = "gone."  // with the pool's name: it was deleted by us, or is about to be
+	claimEntry = "claim." // with the claim's name: how it is to be made anew
 )
 
 // rawObject is one of the API as it is.
 type rawObject = map[string]any
 
 // TakeOver makes a NodePool Dovetail's. One that is so already is left as it is.
-func (t *Takeover) TakeOver(ctx context.Context, pool string) error {
+func (t *NodePools) TakeOver(ctx context.Context, pool string) error {
 	return t.explain(ctx, pool, t.remake(ctx, pool, func(p rawObject) bool {
 		ref, _ := dig(p, "spec", "template", "spec", "nodeClassRef").(rawObject)
 		group, _ := ref["group"].(string)
-		alias := takenGroups[group]
+		alias := kube.TakenGroups[group]
 		changed := alias != ""
 		if changed {
 			ref["group"] = alias
 		}
-		for _, key := range []string{AnnotationManagedBy, AnnotationRelease} {
+		for _, key := range []string{kube.AnnotationManagedBy, kube.AnnotationRelease} {
 			if notes, _ := dig(p, "metadata", "annotations").(rawObject); notes[key] != nil {
 				delete(notes, key)
 				changed = true
@@ -88,11 +94,11 @@ func (t *Takeover) TakeOver(ctx context.Context, pool string) error {
 
 // Release makes a NodePool Karpenter's again, with every NodeClaim that Dovetail made for it. Karpenter must not run
 // meanwhile. One that is Karpenter's already is marked as such.
-func (t *Takeover) Release(ctx context.Context, pool string) error {
+func (t *NodePools) Release(ctx context.Context, pool string) error {
 	return t.explain(ctx, pool, t.release(ctx, pool))
 }
 
-func (t *Takeover) release(ctx context.Context, pool string) error {
+func (t *NodePools) release(ctx context.Context, pool string) error {
 	p, err := t.get(ctx, "nodepools", pool)
 	if apierrors.IsNotFound(err) {
 		entries, err := t.entries(ctx)
@@ -123,7 +129,7 @@ func (t *Takeover) release(ctx context.Context, pool string) error {
 		return err
 	}
 	if ref, _ := dig(p, "spec", "template", "spec", "nodeClassRef").(rawObject); ref != nil {
-		if _, taken := classGroup(textOf(ref, "group")); taken {
+		if _, taken := kube.ClassGroup(textOf(ref, "group")); taken {
 			if err := t.giveBackClaims(ctx, pool, p); err != nil {
 				return err
 			}
@@ -131,9 +137,9 @@ func (t *Takeover) release(ctx context.Context, pool string) error {
 	}
 	return t.remake(ctx, pool, func(p rawObject) bool {
 		ref, _ := dig(p, "spec", "template", "spec", "nodeClassRef").(rawObject)
-		group, taken := classGroup(textOf(ref, "group"))
+		group, taken := kube.ClassGroup(textOf(ref, "group"))
 		notes, _ := dig(p, "metadata", "annotations").(rawObject)
-		if !taken && textOf(notes, AnnotationManagedBy) == "karpenter" {
+		if !taken && textOf(notes, kube.AnnotationManagedBy) == "karpenter" {
 			return false
 		}
 		ref["group"] = group
@@ -141,15 +147,15 @@ func (t *Takeover) release(ctx context.Context, pool string) error {
 			notes = rawObject{}
 			p["metadata"].(rawObject)["annotations"] = notes
 		}
-		notes[AnnotationManagedBy] = "karpenter"
-		delete(notes, AnnotationRelease)
+		notes[kube.AnnotationManagedBy] = "karpenter"
+		delete(notes, kube.AnnotationRelease)
 		return true
 	})
 }
 
 // remake makes a pool anew as change has it, with its NodeClaims. change returns false where there is nothing to
 // change. Where the group of the node class stays the pool is not made anew but its annotations are written.
-func (t *Takeover) remake(ctx context.Context, name string, change func(rawObject) bool) error {
+func (t *NodePools) remake(ctx context.Context, name string, change func(rawObject) bool) error {
 	entries, err := t.entries(ctx)
 	if err != nil {
 		return err
@@ -195,7 +201,7 @@ func (t *Takeover) remake(ctx context.Context, name string, change func(rawObjec
 	}
 	var want rawObject
 	if err := json.Unmarshal([]byte(manifest), &want); err != nil {
-		return fmt.Errorf("read ConfigMap %s/%s, key %s: %w", t.Namespace, takeoverMap, poolEntry+name, err)
+		return fmt.Errorf("read ConfigMap %s/%s, key %s: %w", t.Namespace, configMap, poolEntry+name, err)
 	}
 	if of := textOf(want["metadata"], "uid"); have != nil && of != "" && groupOf(have) != groupOf(want) && textOf(have["metadata"], "uid") != of {
 		t.Say("NodePool " + name + ": somebody has deleted and created it since; beginning anew with the one that exists.")
@@ -226,8 +232,8 @@ func (t *Takeover) remake(ctx context.Context, name string, change func(rawObjec
 		have = nil
 	default:
 		// From now on pools are divided: should Karpenter stop in the middle, Dovetail does not take the others for its own.
-		if _, taken := classGroup(groupOf(have)); !taken && textOf(dig(have, "metadata", "annotations"), AnnotationManagedBy) == "" {
-			if err := t.annotate(ctx, have, rawObject{AnnotationManagedBy: "karpenter"}); err != nil {
+		if _, taken := kube.ClassGroup(groupOf(have)); !taken && textOf(dig(have, "metadata", "annotations"), kube.AnnotationManagedBy) == "" {
+			if err := t.annotate(ctx, have, rawObject{kube.AnnotationManagedBy: "karpenter"}); err != nil {
 				return err
 			}
 		}
@@ -272,7 +278,7 @@ func (t *Takeover) remake(ctx context.Context, name string, change func(rawObjec
 
 // explain returns err, or a VanishedError if err was returned because somebody deleted the NodePool during the handover.
 // Every step may meet that deletion, so it is looked for here, once, and not by the steps.
-func (t *Takeover) explain(ctx context.Context, name string, err error) error {
+func (t *NodePools) explain(ctx context.Context, name string, err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || ctx.Err() != nil {
 		return err
@@ -303,17 +309,17 @@ func noSuchPool(name string) error {
 
 // markOthers marks every other NodePool that was never taken over as Karpenter's, so that they stay that while the one
 // that is handed over is deleted and made anew.
-func (t *Takeover) markOthers(ctx context.Context, name string) error {
+func (t *NodePools) markOthers(ctx context.Context, name string) error {
 	pools, err := t.list(ctx, "nodepools", "")
 	if err != nil {
 		return err
 	}
 	for _, p := range pools {
-		_, taken := classGroup(groupOf(p))
-		if textOf(p["metadata"], "name") == name || taken || textOf(dig(p, "metadata", "annotations"), AnnotationManagedBy) != "" {
+		_, taken := kube.ClassGroup(groupOf(p))
+		if textOf(p["metadata"], "name") == name || taken || textOf(dig(p, "metadata", "annotations"), kube.AnnotationManagedBy) != "" {
 			continue
 		}
-		if err := t.annotate(ctx, p, rawObject{AnnotationManagedBy: "karpenter"}); err != nil && !apierrors.IsNotFound(err) {
+		if err := t.annotate(ctx, p, rawObject{kube.AnnotationManagedBy: "karpenter"}); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
@@ -330,7 +336,7 @@ func (e *VanishedError) Error() string {
 
 // vanished forgets the handover of a NodePool that somebody deleted in its middle, and returns a VanishedError. The
 // NodePool is not created again.
-func (t *Takeover) vanished(ctx context.Context, name string) error {
+func (t *NodePools) vanished(ctx context.Context, name string) error {
 	if err := t.setEntries(ctx, map[string]string{poolEntry + name: "", goneEntry + name: ""}); err != nil {
 		return err
 	}
@@ -339,8 +345,8 @@ func (t *Takeover) vanished(ctx context.Context, name string) error {
 
 // quiesce keeps Karpenter from launching for a pool and disrupting its nodes, and waits until what it had begun is done.
 // A pool with a fixed number of nodes keeps it.
-func (t *Takeover) quiesce(ctx context.Context, name string, have, want rawObject) error {
-	if _, taken := classGroup(groupOf(have)); !taken {
+func (t *NodePools) quiesce(ctx context.Context, name string, have, want rawObject) error {
+	if _, taken := kube.ClassGroup(groupOf(have)); !taken {
 		guard := rawObject{"uid": textOf(have["metadata"], "uid")} // refused for a NodePool created since
 		if _, err := t.patch(ctx, "nodepools", name, "", rawObject{"spec": quiescedSpec(have), "metadata": guard}); err != nil {
 			return err
@@ -377,7 +383,7 @@ func (t *Takeover) quiesce(ctx context.Context, name string, have, want rawObjec
 			return nil
 		}
 		if time.Now().After(deadline) && len(unsettled) > 0 {
-			if _, taken := classGroup(groupOf(have)); !taken {
+			if _, taken := kube.ClassGroup(groupOf(have)); !taken {
 				if err := t.restore(ctx, name, want); err != nil {
 					return err
 				}
@@ -405,7 +411,7 @@ func quiescedSpec(have rawObject) rawObject {
 
 // keepEdits returns the manifest of a pool with what somebody has changed in its spec since the manifest was written
 // down. What quiesce has changed stays as the manifest has it, unless somebody changed it again.
-func (t *Takeover) keepEdits(ctx context.Context, name string, have, want rawObject) (rawObject, error) {
+func (t *NodePools) keepEdits(ctx context.Context, name string, have, want rawObject) (rawObject, error) {
 	now, err := t.get(ctx, "nodepools", name)
 	if err != nil {
 		return nil, err
@@ -427,7 +433,7 @@ func (t *Takeover) keepEdits(ctx context.Context, name string, have, want rawObj
 // quiesce, want the manifest written down then, now the pool as it is.
 func carryEdits(have, want, now rawObject) (spec rawObject, edited bool) {
 	spec = runtime.DeepCopyJSON(now["spec"].(rawObject))
-	if _, taken := classGroup(groupOf(have)); !taken {
+	if _, taken := kube.ClassGroup(groupOf(have)); !taken {
 		ours := quiescedSpec(have)
 		if limits, ok := ours["limits"].(rawObject); ok {
 			resetFields(spec, limits, dig(want, "spec"), "limits")
@@ -457,7 +463,7 @@ func resetFields(spec, written rawObject, manifest any, object string) {
 }
 
 // restore gives a pool back what quiesce has changed, as the manifest that it was to have says, and forgets that.
-func (t *Takeover) restore(ctx context.Context, name string, want rawObject) error {
+func (t *NodePools) restore(ctx context.Context, name string, want rawObject) error {
 	spec := rawObject{"disruption": rawObject{"budgets": dig(want, "spec", "disruption", "budgets"), "consolidateAfter": dig(want, "spec", "disruption", "consolidateAfter")}, "limits": nil}
 	if limits, _ := runtime.DeepCopyJSONValue(dig(want, "spec", "limits")).(rawObject); limits != nil {
 		if _, ok := limits["cpu"]; !ok {
@@ -465,7 +471,7 @@ func (t *Takeover) restore(ctx context.Context, name string, want rawObject) err
 		}
 		spec["limits"] = limits
 	}
-	meta := rawObject{"annotations": rawObject{AnnotationManagedBy: dig(want, "metadata", "annotations", AnnotationManagedBy)}}
+	meta := rawObject{"annotations": rawObject{kube.AnnotationManagedBy: dig(want, "metadata", "annotations", kube.AnnotationManagedBy)}}
 	if uid := textOf(want["metadata"], "uid"); uid != "" {
 		meta["uid"] = uid
 	}
@@ -476,11 +482,11 @@ func (t *Takeover) restore(ctx context.Context, name string, want rawObject) err
 }
 
 // deleteOrphaning deletes a pool and none of its NodeClaims, and waits until it is gone.
-func (t *Takeover) deleteOrphaning(ctx context.Context, have rawObject) error {
+func (t *NodePools) deleteOrphaning(ctx context.Context, have rawObject) error {
 	name, uid := textOf(have["metadata"], "name"), types.UID(textOf(have["metadata"], "uid"))
 	orphan := metav1.DeletePropagationOrphan
 	options := &metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}, PropagationPolicy: &orphan, Preconditions: &metav1.Preconditions{UID: &uid}}
-	err := t.Client.karpenter.Delete().Resource("nodepools").Name(name).Body(options).Do(ctx).Error()
+	err := t.Client.Karpenter.Delete().Resource("nodepools").Name(name).Body(options).Do(ctx).Error()
 	// A conflict is with the uid: another NodePool has the name by now, so this one is gone.
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete NodePool %s: %w", name, err)
@@ -504,14 +510,14 @@ func (t *Takeover) deleteOrphaning(ctx context.Context, have rawObject) error {
 }
 
 // setOwners makes a pool the owner of its NodeClaims, or no pool where the uid is empty.
-func (t *Takeover) setOwners(ctx context.Context, pool, uid string) error {
+func (t *NodePools) setOwners(ctx context.Context, pool, uid string) error {
 	claims, err := t.list(ctx, "nodeclaims", karpv1.LabelNodePool+"="+pool)
 	if err != nil {
 		return err
 	}
 	for _, c := range claims {
 		name := textOf(c["metadata"], "name")
-		err := t.update(ctx, t.Client.karpenter, "nodeclaims", name, func(c rawObject) bool {
+		err := t.update(ctx, t.Client.Karpenter, "nodeclaims", name, func(c rawObject) bool {
 			owners, _ := dig(c, "metadata", "ownerReferences").([]any)
 			kept := slices.DeleteFunc(slices.Clone(owners), func(o any) bool { return textOf(o, "kind") == "NodePool" })
 			if uid == "" {
@@ -534,9 +540,9 @@ func (t *Takeover) setOwners(ctx context.Context, pool, uid string) error {
 // annotate writes Dovetail's annotations of a NodePool: those that want names are set, the others are taken off. Karpenter
 // and Dovetail write the pool's status meanwhile, so a conflict is answered by reading the pool again; it stays an error
 // where somebody else wrote those annotations, or where another pool bears the name now.
-func (t *Takeover) annotate(ctx context.Context, p rawObject, want rawObject) error {
+func (t *NodePools) annotate(ctx context.Context, p rawObject, want rawObject) error {
 	notes := rawObject{}
-	for _, key := range []string{AnnotationManagedBy, AnnotationRelease} {
+	for _, key := range []string{kube.AnnotationManagedBy, kube.AnnotationRelease} {
 		notes[key] = want[key]
 	}
 	name, seen := textOf(p["metadata"], "name"), p
@@ -562,25 +568,25 @@ func (t *Takeover) annotate(ctx context.Context, p rawObject, want rawObject) er
 }
 
 // entries are what is under way.
-func (t *Takeover) entries(ctx context.Context) (map[string]string, error) {
+func (t *NodePools) entries(ctx context.Context) (map[string]string, error) {
 	var have corev1.ConfigMap
-	err := t.Client.core.Get().Namespace(t.Namespace).Resource("configmaps").Name(takeoverMap).Do(ctx).Into(&have)
+	err := t.Client.Core.Get().Namespace(t.Namespace).Resource("configmaps").Name(configMap).Do(ctx).Into(&have)
 	if apierrors.IsNotFound(err) {
 		return map[string]string{}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", t.Namespace, takeoverMap, err)
+		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", t.Namespace, configMap, err)
 	}
 	return have.Data, nil
 }
 
 // setEntry writes one entry; an empty text removes it.
-func (t *Takeover) setEntry(ctx context.Context, key, value string) error {
+func (t *NodePools) setEntry(ctx context.Context, key, value string) error {
 	return t.setEntries(ctx, map[string]string{key: value})
 }
 
 // setEntries writes entries in one call; an empty text removes an entry. It creates the ConfigMap if there is none.
-func (t *Takeover) setEntries(ctx context.Context, entries map[string]string) error {
+func (t *NodePools) setEntries(ctx context.Context, entries map[string]string) error {
 	change, kept := rawObject{}, map[string]string{}
 	for key, value := range entries {
 		if change[key] = nil; value != "" {
@@ -593,22 +599,22 @@ func (t *Takeover) setEntries(ctx context.Context, entries map[string]string) er
 	}
 	configMaps := func(r *rest.Request) *rest.Request { return r.Namespace(t.Namespace).Resource("configmaps") }
 	for {
-		err := configMaps(t.Client.core.Patch(types.MergePatchType)).Name(takeoverMap).Body(body).Do(ctx).Error()
+		err := configMaps(t.Client.Core.Patch(types.MergePatchType)).Name(configMap).Body(body).Do(ctx).Error()
 		if apierrors.IsNotFound(err) && len(kept) == 0 {
 			return nil
 		}
 		if apierrors.IsNotFound(err) {
-			first := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: takeoverMap}, Data: kept}
-			err = configMaps(t.Client.core.Post()).Body(first).Do(ctx).Error()
+			first := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: configMap}, Data: kept}
+			err = configMaps(t.Client.Core.Post()).Body(first).Do(ctx).Error()
 			if apierrors.IsAlreadyExists(err) {
 				continue
 			}
 		}
 		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("write ConfigMap %s/%s, which records the handover: namespace %s does not exist. Create it: kubectl create namespace %s", t.Namespace, takeoverMap, t.Namespace, t.Namespace)
+			return fmt.Errorf("write ConfigMap %s/%s, which records the handover: namespace %s does not exist. Create it: kubectl create namespace %s", t.Namespace, configMap, t.Namespace, t.Namespace)
 		}
 		if err != nil {
-			return fmt.Errorf("write ConfigMap %s/%s, which records the handover: %w", t.Namespace, takeoverMap, err)
+			return fmt.Errorf("write ConfigMap %s/%s, which records the handover: %w", t.Namespace, configMap, err)
 		}
 		return nil
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package takeover
 
 import (
 	"context"
@@ -18,18 +18,19 @@ import (
 	"k8s.io/client-go/rest"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/kube"
 )
 
-func (t *Takeover) get(ctx context.Context, resource, name string) (rawObject, error) {
-	return decodeObject(t.Client.karpenter.Get().Resource(resource).Name(name).Do(ctx).Raw())
+func (t *NodePools) get(ctx context.Context, resource, name string) (rawObject, error) {
+	return kube.DecodeObject(t.Client.Karpenter.Get().Resource(resource).Name(name).Do(ctx).Raw())
 }
 
-func (t *Takeover) list(ctx context.Context, resource, selector string) ([]rawObject, error) {
-	r := t.Client.karpenter.Get().Resource(resource)
+func (t *NodePools) list(ctx context.Context, resource, selector string) ([]rawObject, error) {
+	r := t.Client.Karpenter.Get().Resource(resource)
 	if selector != "" {
 		r = r.Param("labelSelector", selector)
 	}
-	list, err := decodeObject(r.Do(ctx).Raw())
+	list, err := kube.DecodeObject(r.Do(ctx).Raw())
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", resource, err)
 	}
@@ -43,28 +44,28 @@ func (t *Takeover) list(ctx context.Context, resource, selector string) ([]rawOb
 	return out, nil
 }
 
-func (t *Takeover) create(ctx context.Context, resource string, o rawObject) (rawObject, error) {
+func (t *NodePools) create(ctx context.Context, resource string, o rawObject) (rawObject, error) {
 	body, err := json.Marshal(o)
 	if err != nil {
 		return nil, err
 	}
-	out, err := decodeObject(t.Client.karpenter.Post().Resource(resource).Body(body).SetHeader("Content-Type", "application/json").Do(ctx).Raw())
+	out, err := kube.DecodeObject(t.Client.Karpenter.Post().Resource(resource).Body(body).SetHeader("Content-Type", "application/json").Do(ctx).Raw())
 	if err != nil {
 		return nil, fmt.Errorf("create %s %s: %w", resource, textOf(o["metadata"], "name"), err)
 	}
 	return out, nil
 }
 
-func (t *Takeover) patch(ctx context.Context, resource, name, subresource string, change rawObject) (rawObject, error) {
+func (t *NodePools) patch(ctx context.Context, resource, name, subresource string, change rawObject) (rawObject, error) {
 	body, err := json.Marshal(change)
 	if err != nil {
 		return nil, err
 	}
-	r := t.Client.karpenter.Patch(types.MergePatchType).Resource(resource).Name(name)
+	r := t.Client.Karpenter.Patch(types.MergePatchType).Resource(resource).Name(name)
 	if subresource != "" {
 		r = r.SubResource(subresource)
 	}
-	out, err := decodeObject(r.Body(body).Do(ctx).Raw())
+	out, err := kube.DecodeObject(r.Body(body).Do(ctx).Raw())
 	if err != nil {
 		return nil, fmt.Errorf("change %s %s: %w", resource, name, err)
 	}
@@ -73,9 +74,9 @@ func (t *Takeover) patch(ctx context.Context, resource, name, subresource string
 
 // update reads an rawObject, changes its metadata and writes that, again where somebody else wrote in between. change
 // returns false where there is nothing to write.
-func (t *Takeover) update(ctx context.Context, c rest.Interface, resource, name string, change func(rawObject) bool) error {
+func (t *NodePools) update(ctx context.Context, c rest.Interface, resource, name string, change func(rawObject) bool) error {
 	for {
-		have, err := decodeObject(c.Get().Resource(resource).Name(name).SetHeader("Accept", "application/json").Do(ctx).Raw())
+		have, err := kube.DecodeObject(c.Get().Resource(resource).Name(name).SetHeader("Accept", "application/json").Do(ctx).Raw())
 		if err != nil {
 			return err
 		}
@@ -107,17 +108,6 @@ func (t *Takeover) update(ctx context.Context, c rest.Interface, resource, name 
 			return err
 		}
 	}
-}
-
-func decodeObject(b []byte, err error) (rawObject, error) {
-	if err != nil {
-		return nil, err
-	}
-	var out rawObject
-	if err := json.Unmarshal(b, &out); err != nil {
-		return nil, fmt.Errorf("answer of the API server: %w", err)
-	}
-	return out, nil
 }
 
 // dig returns a field of a field, nil where there is none.

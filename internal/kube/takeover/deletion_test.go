@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package takeover
 
 import (
 	"context"
@@ -24,6 +24,8 @@ import (
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
@@ -49,11 +51,12 @@ func (i *interrupter) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // handover is one handover of a NodePool in a test, with everything that it reads and writes.
 type handover struct {
-	*plane
-	t    *testing.T
-	name string // of the pool, its node and its NodeClaim; of a group: of its class, too
-	way  handoverWay
-	said []string
+	ctx   context.Context
+	admin *kube.Client
+	t     *testing.T
+	name  string // of the pool, its node and its NodeClaim; of a group: of its class, too
+	way   handoverWay
+	said  []string
 }
 
 // handoverWay is one of the four handovers.
@@ -79,7 +82,7 @@ func (w handoverWay) class() (group, kind string) {
 	case w.groups:
 		return dovetailv1alpha1.Group, dovetailv1alpha1.KindNodeGroupClass
 	case w.release:
-		return takenGroups["karpenter.kwok.sh"], "KWOKNodeClass"
+		return kube.TakenGroups["karpenter.kwok.sh"], "KWOKNodeClass"
 	}
 	return "karpenter.kwok.sh", "KWOKNodeClass"
 }
@@ -108,7 +111,7 @@ func (h *handover) createPool(name, group string) {
 	if h.way.groups {
 		class, kind = name, dovetailv1alpha1.KindNodeGroupClass
 	}
-	h.create(h.admin.karpenter, "nodepools", fmt.Sprintf(`{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": %q}, "spec": {"template": {"spec": {
+	h.create(h.admin.Karpenter, "nodepools", fmt.Sprintf(`{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": %q}, "spec": {"template": {"spec": {
 		"nodeClassRef": {"group": %q, "kind": %q, "name": %q}, "requirements": []}}}}`, name, group, kind, class))
 }
 
@@ -119,18 +122,18 @@ func (h *handover) begin() {
 	class := "default"
 	if h.way.groups {
 		class = h.name
-		h.create(h.admin.dovetail, "nodegroupclasses", fmt.Sprintf(`{"apiVersion": %q, "kind": %q, "metadata": {"name": %q}, "spec": {"selectorTerms": [{"name": "a-group"}]}}`,
+		h.create(h.admin.Dovetail, "nodegroupclasses", fmt.Sprintf(`{"apiVersion": %q, "kind": %q, "metadata": {"name": %q}, "spec": {"selectorTerms": [{"name": "a-group"}]}}`,
 			dovetailv1alpha1.GroupVersion.String(), kind, class))
 	}
-	h.create(h.admin.core, "namespaces", fmt.Sprintf(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %q}}`, h.name))
+	h.create(h.admin.Core, "namespaces", fmt.Sprintf(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %q}}`, h.name))
 	h.createPool(h.name, group)
 	h.createPool(h.name+"-other", group)
-	h.create(h.admin.core, "nodes", fmt.Sprintf(`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": %q}}`, h.name))
-	h.create(h.admin.karpenter, "nodeclaims", fmt.Sprintf(`{"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": %[1]q, "labels": {"karpenter.sh/nodepool": %[1]q},
+	h.create(h.admin.Core, "nodes", fmt.Sprintf(`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": %q}}`, h.name))
+	h.create(h.admin.Karpenter, "nodeclaims", fmt.Sprintf(`{"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": %[1]q, "labels": {"karpenter.sh/nodepool": %[1]q},
 		"finalizers": ["karpenter.sh/termination"]}, "spec": {"nodeClassRef": {"group": %[2]q, "kind": %[3]q, "name": %[4]q}, "requirements": [], "resources": {}}}`, h.name, group, kind, class))
 	status := fmt.Sprintf(`{"status": {"providerID": "x://%[1]s", "nodeName": %[1]q,
 		"conditions": [{"type": "Initialized", "status": "True", "reason": "Initialized", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`, h.name)
-	err := h.admin.karpenter.Patch(types.MergePatchType).Resource("nodeclaims").Name(h.name).SubResource("status").Body([]byte(status)).Do(h.ctx).Error()
+	err := h.admin.Karpenter.Patch(types.MergePatchType).Resource("nodeclaims").Name(h.name).SubResource("status").Body([]byte(status)).Do(h.ctx).Error()
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -140,23 +143,23 @@ func (h *handover) begin() {
 // requests were sent.
 func (h *handover) run(at int, before func()) (requests int, err error) {
 	h.t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(sandbox.dir, "kubeconfig"))
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(kubetest.Sandbox(h.t), "kubeconfig"))
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	config.QPS = -1
 	i := &interrupter{at: -1, before: before}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { i.next = next; return i })
-	client, err := connect(h.ctx, config)
+	client, err := kube.New(h.ctx, config)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	i.mu.Lock()
 	i.sent, i.at = 0, at // asking for the server's version was none of the handover's
 	i.mu.Unlock()
-	pace := takeoverPauses{look: time.Millisecond, still: 2 * time.Millisecond, hold: time.Millisecond, lists: time.Millisecond}
-	t := &Takeover{Client: client, Namespace: h.name, Wait: 2 * time.Second, Say: func(s string) { h.said = append(h.said, s) }, pauses: pace}
-	groups := &GroupTakeover{Takeover: t, Cloud: noGroups{}}
+	pace := pauseTimes{look: time.Millisecond, still: 2 * time.Millisecond, hold: time.Millisecond, lists: time.Millisecond}
+	t := &NodePools{Client: client, Namespace: h.name, Wait: 2 * time.Second, Say: func(s string) { h.said = append(h.said, s) }, pauses: pace}
+	groups := &NodeGroups{NodePools: t, Cloud: noGroups{}}
 	switch h.way {
 	case handoverWay{}:
 		err = t.TakeOver(h.ctx, h.name)
@@ -188,7 +191,7 @@ func (h *handover) remove(c rest.Interface, namespace, resource, name string) {
 
 // exists reports whether a cluster-wide object of Karpenter's exists.
 func (h *handover) exists(resource, name string) bool {
-	err := h.admin.karpenter.Get().Resource(resource).Name(name).Do(h.ctx).Error()
+	err := h.admin.Karpenter.Get().Resource(resource).Name(name).Do(h.ctx).Error()
 	if err != nil && !apierrors.IsNotFound(err) {
 		h.t.Fatal(err)
 	}
@@ -199,26 +202,30 @@ func (h *handover) exists(resource, name string) bool {
 // either succeeds or says what was deleted; it never ends with the API server's "not found", never creates a NodePool
 // that somebody deleted, and the same command finishes what is left. The soak tries every request, each run some.
 func TestDeletionsDuringHandover(t *testing.T) {
-	p := newPlane(t)
+	t.Parallel()
+	dir := kubetest.Sandbox(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testwait.Left(t, 30*time.Minute))
 	defer cancel()
-	p.ctx = ctx
+	admin, err := kube.Connect(ctx, filepath.Join(dir, "kubeconfig"), 0, 0, "dovetail-test")
+	if err != nil {
+		t.Fatal(err)
+	}
 	objects := []struct {
 		what   string
 		delete func(h *handover)
 	}{
-		{"its NodePool", func(h *handover) { h.remove(h.admin.karpenter, "", "nodepools", h.name) }},
-		{"another NodePool", func(h *handover) { h.remove(h.admin.karpenter, "", "nodepools", h.name+"-other") }},
-		{"its NodeClaim", func(h *handover) { h.remove(h.admin.karpenter, "", "nodeclaims", h.name) }},
-		{"its Node", func(h *handover) { h.remove(h.admin.core, "", "nodes", h.name) }},
-		{"the ConfigMap", func(h *handover) { h.remove(h.admin.core, h.name, "configmaps", takeoverMap) }},
-		{"its NodeGroupClass", func(h *handover) { h.remove(h.admin.dovetail, "", "nodegroupclasses", h.name) }},
+		{"its NodePool", func(h *handover) { h.remove(h.admin.Karpenter, "", "nodepools", h.name) }},
+		{"another NodePool", func(h *handover) { h.remove(h.admin.Karpenter, "", "nodepools", h.name+"-other") }},
+		{"its NodeClaim", func(h *handover) { h.remove(h.admin.Karpenter, "", "nodeclaims", h.name) }},
+		{"its Node", func(h *handover) { h.remove(h.admin.Core, "", "nodes", h.name) }},
+		{"the ConfigMap", func(h *handover) { h.remove(h.admin.Core, h.name, "configmaps", configMap) }},
+		{"its NodeGroupClass", func(h *handover) { h.remove(h.admin.Dovetail, "", "nodegroupclasses", h.name) }},
 		{"its NodePool, created anew", func(h *handover) {
 			var was karpv1.NodePool
-			if h.admin.karpenter.Get().Resource("nodepools").Name(h.name).Do(h.ctx).Into(&was) != nil {
+			if h.admin.Karpenter.Get().Resource("nodepools").Name(h.name).Do(h.ctx).Into(&was) != nil {
 				return
 			}
-			h.remove(h.admin.karpenter, "", "nodepools", h.name)
+			h.remove(h.admin.Karpenter, "", "nodepools", h.name)
 			h.createPool(h.name, was.Spec.Template.Spec.NodeClassRef.Group)
 		}},
 	}
@@ -230,7 +237,7 @@ func TestDeletionsDuringHandover(t *testing.T) {
 		for o, object := range objects {
 			tried, requests := 0, 0
 			for at := o % 5; ; at += stride {
-				h := &handover{plane: p, t: t, way: way, name: fmt.Sprintf("gone-%d-%d-%d", w, o, at)}
+				h := &handover{ctx: ctx, admin: admin, t: t, way: way, name: fmt.Sprintf("gone-%d-%d-%d", w, o, at)}
 				h.begin()
 				deleted := false
 				var err error
@@ -274,23 +281,23 @@ func (h *handover) check(where string, poolDeleted bool, err error) {
 		}
 	}
 	var left corev1.ConfigMap
-	if err := h.admin.core.Get().Namespace(h.name).Resource("configmaps").Name(takeoverMap).Do(h.ctx).Into(&left); err == nil && len(left.Data) > 0 {
-		h.t.Errorf("%s: ConfigMap %s still has %v", where, takeoverMap, left.Data)
+	if err := h.admin.Core.Get().Namespace(h.name).Resource("configmaps").Name(configMap).Do(h.ctx).Into(&left); err == nil && len(left.Data) > 0 {
+		h.t.Errorf("%s: ConfigMap %s still has %v", where, configMap, left.Data)
 	}
 	if !h.exists("nodepools", h.name) {
 		return
 	}
 	var pool karpv1.NodePool
-	if err := h.admin.karpenter.Get().Resource("nodepools").Name(h.name).Do(h.ctx).Into(&pool); err != nil {
+	if err := h.admin.Karpenter.Get().Resource("nodepools").Name(h.name).Do(h.ctx).Into(&pool); err != nil {
 		h.t.Fatal(err)
 	}
 	if h.way.groups {
-		if h.admin.dovetail.Get().Resource("nodegroupclasses").Name(h.name).Do(h.ctx).Error() == nil && pool.Annotations[AnnotationRelease] != "" {
+		if h.admin.Dovetail.Get().Resource("nodegroupclasses").Name(h.name).Do(h.ctx).Error() == nil && pool.Annotations[kube.AnnotationRelease] != "" {
 			h.t.Errorf("%s: the NodePool is still being given back: %v", where, pool.Annotations)
 		}
 		return
 	}
-	if _, taken := classGroup(pool.Spec.Template.Spec.NodeClassRef.Group); taken == h.way.release {
+	if _, taken := kube.ClassGroup(pool.Spec.Template.Spec.NodeClassRef.Group); taken == h.way.release {
 		h.t.Errorf("%s: the NodePool's node class group is %s", where, pool.Spec.Template.Spec.NodeClassRef.Group)
 	}
 	if pool.Spec.Limits != nil || len(pool.Spec.Disruption.Budgets) == 1 && pool.Spec.Disruption.Budgets[0].Nodes == "0" {
@@ -300,12 +307,12 @@ func (h *handover) check(where string, poolDeleted bool, err error) {
 
 func (h *handover) cleanUp() {
 	for _, name := range []string{h.name, h.name + "-other"} {
-		h.remove(h.admin.karpenter, "", "nodepools", name)
+		h.remove(h.admin.Karpenter, "", "nodepools", name)
 	}
-	h.remove(h.admin.karpenter, "", "nodeclaims", h.name)
-	h.remove(h.admin.core, "", "nodes", h.name)
-	h.remove(h.admin.dovetail, "", "nodegroupclasses", h.name)
-	err := h.admin.core.Delete().Resource("namespaces").Name(h.name).Body(&metav1.DeleteOptions{}).Do(h.ctx).Error()
+	h.remove(h.admin.Karpenter, "", "nodeclaims", h.name)
+	h.remove(h.admin.Core, "", "nodes", h.name)
+	h.remove(h.admin.Dovetail, "", "nodegroupclasses", h.name)
+	err := h.admin.Core.Delete().Resource("namespaces").Name(h.name).Body(&metav1.DeleteOptions{}).Do(h.ctx).Error()
 	if err != nil && !apierrors.IsNotFound(err) {
 		h.t.Error(err)
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package takeover
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/kube"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -26,8 +27,8 @@ import (
 // first: nothing new is decided for it, what comes or goes is seen through, then nothing is done.
 //
 // A NodeClaim that somebody deletes while nothing is done is seen through by Dovetail before the others are gone on with.
-func (t *Takeover) giveBackClaims(ctx context.Context, pool string, p rawObject) error {
-	held := textOf(dig(p, "metadata", "annotations"), AnnotationRelease) == model.ReleaseHold
+func (t *NodePools) giveBackClaims(ctx context.Context, pool string, p rawObject) error {
+	held := textOf(dig(p, "metadata", "annotations"), kube.AnnotationRelease) == model.ReleaseHold
 	for {
 		if !held {
 			if err := t.hold(ctx, pool, p); err != nil {
@@ -56,8 +57,8 @@ type deletedError struct{ claim string }
 func (e *deletedError) Error() string { return "NodeClaim " + e.claim + " is being deleted" }
 
 // hold has Dovetail see through what comes or goes for a pool, and then do nothing for it.
-func (t *Takeover) hold(ctx context.Context, pool string, p rawObject) error {
-	if err := t.annotate(ctx, p, rawObject{AnnotationRelease: model.ReleaseSettle}); err != nil {
+func (t *NodePools) hold(ctx context.Context, pool string, p rawObject) error {
+	if err := t.annotate(ctx, p, rawObject{kube.AnnotationRelease: model.ReleaseSettle}); err != nil {
 		return err
 	}
 	t.Say("NodePool " + pool + ": Dovetail decides nothing new for it; waiting for nodes that come or go.")
@@ -68,7 +69,7 @@ func (t *Takeover) hold(ctx context.Context, pool string, p rawObject) error {
 	if err != nil {
 		return err
 	}
-	if err := t.annotate(ctx, p, rawObject{AnnotationRelease: model.ReleaseHold}); err != nil {
+	if err := t.annotate(ctx, p, rawObject{kube.AnnotationRelease: model.ReleaseHold}); err != nil {
 		return err
 	}
 	return sleep(ctx, t.pause().hold)
@@ -76,7 +77,7 @@ func (t *Takeover) hold(ctx context.Context, pool string, p rawObject) error {
 
 // giveBackHeld makes the NodeClaims of a pool for which Dovetail does nothing anew as Karpenter's. The error is a
 // deletedError where one of them is being deleted.
-func (t *Takeover) giveBackHeld(ctx context.Context, pool string) error {
+func (t *NodePools) giveBackHeld(ctx context.Context, pool string) error {
 	entries, err := t.entries(ctx)
 	if err != nil {
 		return err
@@ -91,7 +92,7 @@ func (t *Takeover) giveBackHeld(ctx context.Context, pool string) error {
 	n := 0
 	for _, c := range claims {
 		ref, _ := dig(c, "spec", "nodeClassRef").(rawObject)
-		if _, taken := classGroup(textOf(ref, "group")); !taken {
+		if _, taken := kube.ClassGroup(textOf(ref, "group")); !taken {
 			continue
 		}
 		b, err := json.Marshal(c)
@@ -112,7 +113,7 @@ func (t *Takeover) giveBackHeld(ctx context.Context, pool string) error {
 }
 
 // finishClaims creates the NodeClaims of a pool anew that an earlier run had begun with, and returns their number.
-func (t *Takeover) finishClaims(ctx context.Context, pool string, entries map[string]string) (begun int, err error) {
+func (t *NodePools) finishClaims(ctx context.Context, pool string, entries map[string]string) (begun int, err error) {
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		if strings.HasPrefix(key, claimEntry) && poolOfEntry(entries[key]) == pool {
 			begun++
@@ -125,7 +126,7 @@ func (t *Takeover) finishClaims(ctx context.Context, pool string, entries map[st
 }
 
 // awaitSettled waits until no NodeClaim of a pool is coming or going.
-func (t *Takeover) awaitSettled(ctx context.Context, pool string) error {
+func (t *NodePools) awaitSettled(ctx context.Context, pool string) error {
 	deadline := time.Now().Add(t.Wait)
 	since := time.Now()
 	for {
@@ -147,7 +148,7 @@ func (t *Takeover) awaitSettled(ctx context.Context, pool string) error {
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("NodePool %s: after %s NodeClaim %s is still coming or going. See 'kubectl describe nodeclaim %s', then run the same command again. "+
-				"To leave the pool with Dovetail: kubectl annotate nodepool %s %s-", pool, t.Wait, open, open, pool, AnnotationRelease)
+				"To leave the pool with Dovetail: kubectl annotate nodepool %s %s-", pool, t.Wait, open, open, pool, kube.AnnotationRelease)
 		}
 		if err := sleep(ctx, t.pause().look); err != nil {
 			return err
@@ -157,13 +158,13 @@ func (t *Takeover) awaitSettled(ctx context.Context, pool string) error {
 
 // remakeClaim makes a NodeClaim anew in Karpenter's group, as it was written down, and forgets what was written. It may
 // have been begun before, and stopped anywhere.
-func (t *Takeover) remakeClaim(ctx context.Context, name, written string) error {
+func (t *NodePools) remakeClaim(ctx context.Context, name, written string) error {
 	var was rawObject
 	if err := json.Unmarshal([]byte(written), &was); err != nil {
-		return fmt.Errorf("read ConfigMap %s/%s, key %s: %w", t.Namespace, takeoverMap, claimEntry+name, err)
+		return fmt.Errorf("read ConfigMap %s/%s, key %s: %w", t.Namespace, configMap, claimEntry+name, err)
 	}
 	alias := textOf(dig(was, "spec", "nodeClassRef"), "group")
-	group, _ := classGroup(alias)
+	group, _ := kube.ClassGroup(alias)
 	kind, node := textOf(dig(was, "spec", "nodeClassRef"), "kind"), textOf(was["status"], "nodeName")
 	before, after := karpv1.NodeClassLabel(alias, kind), karpv1.NodeClassLabel(group, kind)
 	relabel := func(o rawObject) {
@@ -227,7 +228,7 @@ func (t *Takeover) remakeClaim(ctx context.Context, name, written string) error 
 
 // dropClaim takes a NodeClaim out of the API server without anybody ending what it stands for: its finalizer is taken
 // off, and it is deleted as it is then. Whoever puts the finalizer back in between is asked again.
-func (t *Takeover) dropClaim(ctx context.Context, name string) error {
+func (t *NodePools) dropClaim(ctx context.Context, name string) error {
 	for {
 		c, err := t.get(ctx, "nodeclaims", name)
 		if apierrors.IsNotFound(err) {
@@ -255,7 +256,7 @@ func (t *Takeover) dropClaim(ctx context.Context, name string) error {
 		}
 		uid := types.UID(textOf(c["metadata"], "uid"))
 		options := &metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
-		err = t.Client.karpenter.Delete().Resource("nodeclaims").Name(name).Body(options).Do(ctx).Error()
+		err = t.Client.Karpenter.Delete().Resource("nodeclaims").Name(name).Body(options).Do(ctx).Error()
 		switch {
 		case err == nil, apierrors.IsNotFound(err):
 			return nil
@@ -266,11 +267,11 @@ func (t *Takeover) dropClaim(ctx context.Context, name string) error {
 }
 
 // setNodeOwner makes a NodeClaim the owner of a node, or no NodeClaim where its uid is empty, and changes the node.
-func (t *Takeover) setNodeOwner(ctx context.Context, node, claim, uid string, change func(rawObject)) error {
+func (t *NodePools) setNodeOwner(ctx context.Context, node, claim, uid string, change func(rawObject)) error {
 	if node == "" {
 		return nil
 	}
-	err := t.update(ctx, t.Client.core, "nodes", node, func(n rawObject) bool {
+	err := t.update(ctx, t.Client.Core, "nodes", node, func(n rawObject) bool {
 		owners, _ := dig(n, "metadata", "ownerReferences").([]any)
 		owners = slices.DeleteFunc(slices.Clone(owners), func(o any) bool { return textOf(o, "kind") == "NodeClaim" })
 		if uid != "" {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package takeover
 
 import (
 	"context"
@@ -15,10 +15,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/kube"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -29,8 +29,8 @@ type Finding struct {
 	Mend string // the command that mends it; empty: nothing is to be mended
 }
 
-// takeoverRights are what handing over needs, as GROUP/RESOURCE and verbs.
-var takeoverRights = []struct {
+// poolRights are what handing over needs, as GROUP/RESOURCE and verbs.
+var poolRights = []struct {
 	group, resource string
 	verbs           []string
 }{
@@ -46,7 +46,7 @@ var takeoverRights = []struct {
 const leaseWatch = 20 * time.Second
 
 // Pools are the names of all NodePools that may be handed over in that direction, in order.
-func (t *Takeover) Pools(ctx context.Context) ([]string, error) {
+func (t *NodePools) Pools(ctx context.Context) ([]string, error) {
 	list, err := t.list(ctx, "nodepools", "")
 	if err != nil {
 		return nil, err
@@ -73,10 +73,10 @@ func (t *Takeover) Pools(ctx context.Context) ([]string, error) {
 
 // Check says what is in the way of handing NodePools over, and what is well. Nothing is changed. own is the lease of
 // Dovetail's controller, others the names of those of other autoscalers; release is the way back.
-func (t *Takeover) Check(ctx context.Context, pools []string, own Lease, others []string, release bool) ([]Finding, error) {
+func (t *NodePools) Check(ctx context.Context, pools []string, own kube.Lease, others []string, release bool) ([]Finding, error) {
 	var out []Finding
 	for _, resource := range []string{"nodepools", "nodeclaims"} {
-		ok, err := t.Client.serves(ctx, karpv1.GroupVersion, resource)
+		ok, err := t.Client.Serves(ctx, karpv1.GroupVersion, resource)
 		if err != nil {
 			return nil, err
 		}
@@ -99,34 +99,34 @@ func (t *Takeover) Check(ctx context.Context, pools []string, own Lease, others 
 		return out, nil // what follows reads what may not be read
 	}
 	out = append(out, Finding{OK: true, Text: "Your rights suffice."})
-	live, err := t.liveLeases(ctx, others, release)
+	Live, err := t.liveLeases(ctx, others, release)
 	if err != nil {
 		return nil, err
 	}
-	karpenter := slices.IndexFunc(live, func(l string) bool { return strings.Contains(l, OtherLeases[0]) })
+	karpenter := slices.IndexFunc(Live, func(l string) bool { return strings.Contains(l, kube.OtherLeases[0]) })
 	switch {
-	case len(live) > 1:
-		out = append(out, Finding{Text: "Several autoscalers are live: " + strings.Join(live, "; ") + ". Pools can be shared with Karpenter alone.",
+	case len(Live) > 1:
+		out = append(out, Finding{Text: "Several autoscalers are live: " + strings.Join(Live, "; ") + ". Pools can be shared with Karpenter alone.",
 			Mend: "kubectl -n kube-system scale deployment cluster-autoscaler --replicas=0"})
-	case release && len(live) > 0:
-		out = append(out, Finding{Text: "It is live: " + live[0] + ". It would launch a second instance for each NodeClaim that is given back, before it can see that there is one.",
-			Mend: "kubectl -n " + leaseNamespace(live[0]) + " scale deployment karpenter --replicas=0"})
+	case release && len(Live) > 0:
+		out = append(out, Finding{Text: "It is live: " + Live[0] + ". It would launch a second instance for each NodeClaim that is given back, before it can see that there is one.",
+			Mend: "kubectl -n " + leaseNamespace(Live[0]) + " scale deployment karpenter --replicas=0"})
 	case release:
 		out = append(out, Finding{OK: true, Text: "No other autoscaler is live."})
 	case karpenter >= 0:
-		out = append(out, Finding{OK: true, Text: "Karpenter is live: " + live[karpenter] + ". Pools are taken over one by one beside it."})
-	case len(live) == 1:
-		out = append(out, Finding{Text: "It is live: " + live[0] + ". It manages no NodePools, and launches for the same pods.", Mend: "kubectl -n " + leaseNamespace(live[0]) + " scale deployment cluster-autoscaler --replicas=0"})
+		out = append(out, Finding{OK: true, Text: "Karpenter is live: " + Live[karpenter] + ". Pools are taken over one by one beside it."})
+	case len(Live) == 1:
+		out = append(out, Finding{Text: "It is live: " + Live[0] + ". It manages no NodePools, and launches for the same pods.", Mend: "kubectl -n " + leaseNamespace(Live[0]) + " scale deployment cluster-autoscaler --replicas=0"})
 	default:
 		out = append(out, Finding{OK: true, Text: "No other autoscaler is live."})
 	}
 	if !release {
-		named, err := t.Client.leasesNamed(ctx, []string{own.Name})
+		named, err := t.Client.LeasesNamed(ctx, []string{own.Name})
 		if err != nil {
 			return nil, err
 		}
 		named = slices.DeleteFunc(named, func(l coordinationv1.Lease) bool { return l.Namespace != own.Namespace })
-		if len((sightings{}).live(named, Lease{}, time.Now())) == 0 {
+		if len((kube.Sightings{}).Live(named, kube.Lease{}, time.Now())) == 0 {
 			out = append(out, Finding{Text: "No Dovetail controller holds lease " + own.Namespace + "/" + own.Name + ": nobody would launch for the pool.",
 				Mend: "helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace, or, where it runs with --leader-elect=false, --no-controller-check"})
 		}
@@ -158,7 +158,7 @@ func unfinished(name string, entries map[string]string, release bool) *Finding {
 		if json.Unmarshal([]byte(manifest), &want) != nil {
 			return nil // said when it is read
 		}
-		if _, taken := classGroup(groupOf(want)); taken && release {
+		if _, taken := kube.ClassGroup(groupOf(want)); taken && release {
 			verb = "takeover"
 		} else if !taken && !release {
 			verb = "release"
@@ -177,8 +177,8 @@ func unfinished(name string, entries map[string]string, release bool) *Finding {
 }
 
 // checkPool checks a pool and its node class. begun says that an earlier run stopped in the middle.
-func (t *Takeover) checkPool(ctx context.Context, name string, begun, release bool) ([]Finding, error) {
-	raw, err := t.Client.karpenter.Get().Resource("nodepools").Name(name).Do(ctx).Raw()
+func (t *NodePools) checkPool(ctx context.Context, name string, begun, release bool) ([]Finding, error) {
+	raw, err := t.Client.Karpenter.Get().Resource("nodepools").Name(name).Do(ctx).Raw()
 	if apierrors.IsNotFound(err) {
 		if begun {
 			return []Finding{{OK: true, Text: "NodePool " + name + " is gone in the middle of an earlier run, which is finished now."}}, nil
@@ -199,7 +199,7 @@ func (t *Takeover) checkPool(ctx context.Context, name string, begun, release bo
 	if p.DeletionTimestamp != nil && !begun {
 		bad("it is being deleted.", "kubectl get nodepool "+name+" -o jsonpath='{.metadata.finalizers}'")
 	}
-	m := (&Translator{Table: state.NewResourceTable()}).NodePool(&p)
+	m := (&kube.Translator{Table: state.NewResourceTable()}).NodePool(&p)
 	if !m.Ready {
 		bad("it can't be used as it is written: "+m.NotReady.Message+".", "kubectl edit nodepool "+name)
 	}
@@ -207,7 +207,7 @@ func (t *Takeover) checkPool(ctx context.Context, name string, begun, release bo
 		bad("the Karpenter that runs writes template hashes of version "+v+", and "+karpv1.NodePoolHashVersion+" is known here: its nodes would seem to have drifted.",
 			"update Karpenter to v1.0 or later")
 	}
-	if takenGroups[m.ClassGroup] == "" {
+	if kube.TakenGroups[m.ClassGroup] == "" {
 		bad(fmt.Sprintf("its node class is a %s of %s, which no provider here launches from.", m.ClassKind, m.ClassGroup), "kubectl get nodepool "+name+" -o yaml")
 		return out, nil
 	}
@@ -216,11 +216,11 @@ func (t *Takeover) checkPool(ctx context.Context, name string, begun, release bo
 			"With Karpenter stopped Dovetail acts on all NodePools as they are, and nothing has to be taken over.",
 			"kubectl -n kube-system scale deployment karpenter --replicas=0")
 	}
-	at, resource := t.Client.kwok, "kwoknodeclasses"
+	at, resource := t.Client.KWOK, "kwoknodeclasses"
 	if m.ClassGroup == awsv1.Group {
-		at, resource = t.Client.aws, "ec2nodeclasses"
+		at, resource = t.Client.AWS, "ec2nodeclasses"
 	}
-	class, err := decodeObject(at.Get().Resource(resource).Name(m.ClassName).Do(ctx).Raw())
+	class, err := kube.DecodeObject(at.Get().Resource(resource).Name(m.ClassName).Do(ctx).Raw())
 	switch {
 	case apierrors.IsNotFound(err):
 		bad(m.ClassKind+" "+m.ClassName+" does not exist. Nodes that are there stay; nothing is launched for the pool until it does.",
@@ -247,16 +247,16 @@ func (t *Takeover) checkPool(ctx context.Context, name string, begun, release bo
 }
 
 // missingRights are the rights that this identity lacks, as "delete nodepools.karpenter.sh".
-func (t *Takeover) missingRights(ctx context.Context) ([]string, error) {
+func (t *NodePools) missingRights(ctx context.Context) ([]string, error) {
 	var out []string
-	for _, r := range takeoverRights {
+	for _, r := range poolRights {
 		resource, sub, _ := strings.Cut(r.resource, "/")
 		for _, verb := range r.verbs {
 			attributes := &authorizationv1.ResourceAttributes{Group: r.group, Resource: resource, Subresource: sub, Verb: verb}
 			if resource == "configmaps" {
 				attributes.Namespace = t.Namespace
 			}
-			ok, err := t.Client.may(ctx, attributes)
+			ok, err := t.Client.May(ctx, attributes)
 			if err != nil {
 				return nil, err
 			}
@@ -275,61 +275,48 @@ func (t *Takeover) missingRights(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// may asks whether this identity has a right.
-func (c *Client) may(ctx context.Context, attributes *authorizationv1.ResourceAttributes) (bool, error) {
-	var answer authorizationv1.SelfSubjectAccessReview
-	err := c.postJSON(ctx, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &authorizationv1.SelfSubjectAccessReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
-		Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
-	}, &answer)
-	if err != nil {
-		return false, fmt.Errorf("ask API server %s which rights this identity has: %w", c.Address, err)
-	}
-	return answer.Status.Allowed, nil
-}
-
 // liveLeases are the leases of other autoscalers that are renewed, for people. With patience leases are watched until
 // they are older than they last.
-func (t *Takeover) liveLeases(ctx context.Context, names []string, patience bool) ([]string, error) {
-	seen, began := sightings{}, time.Now()
+func (t *NodePools) liveLeases(ctx context.Context, names []string, patience bool) ([]string, error) {
+	seen, began := kube.Sightings{}, time.Now()
 	for {
-		leases, err := t.Client.leasesNamed(ctx, names)
+		leases, err := t.Client.LeasesNamed(ctx, names)
 		if err != nil {
 			return nil, err
 		}
-		live := seen.live(leases, Lease{}, time.Now())
-		if len(live) == 0 || !patience || time.Since(began) > leaseWatch {
-			return live, nil
+		Live := seen.Live(leases, kube.Lease{}, time.Now())
+		if len(Live) == 0 || !patience || time.Since(began) > leaseWatch {
+			return Live, nil
 		}
 		if time.Since(began) < time.Second {
 			t.Say("Somebody holds a lease; seeing for " + leaseWatch.String() + " whether it is renewed.")
 		}
-		if err := sleep(ctx, otherEvery); err != nil {
+		if err := sleep(ctx, kube.LeaseInterval); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // CheckAlone is an error where another autoscaler is live, which must not be while NodePools are given back.
-func (t *Takeover) CheckAlone(ctx context.Context, pool string, others []string) error {
-	live, err := t.liveLeases(ctx, others, true)
-	if err != nil || len(live) == 0 {
+func (t *NodePools) CheckAlone(ctx context.Context, pool string, others []string) error {
+	Live, err := t.liveLeases(ctx, others, true)
+	if err != nil || len(Live) == 0 {
 		return err
 	}
 	return fmt.Errorf("NodePool %s was not given back: another autoscaler has been started: %s. Stop it, then run the same command again: "+
-		"kubectl -n %s scale deployment karpenter --replicas=0", pool, live[0], leaseNamespace(live[0]))
+		"kubectl -n %s scale deployment karpenter --replicas=0", pool, Live[0], leaseNamespace(Live[0]))
 }
 
 // leaseNamespace is the namespace in "lease NAMESPACE/NAME is held by …".
-func leaseNamespace(live string) string {
-	namespace, _, _ := strings.Cut(strings.TrimPrefix(live, "lease "), "/")
+func leaseNamespace(Live string) string {
+	namespace, _, _ := strings.Cut(strings.TrimPrefix(Live, "lease "), "/")
 	return namespace
 }
 
 // Versions returns the images of what runs as Karpenter, for people; none where nothing is found.
-func (t *Takeover) Versions(ctx context.Context) []string {
+func (t *NodePools) Versions(ctx context.Context) []string {
 	var pods corev1.PodList
-	if t.Client.core.Get().Resource("pods").Param("labelSelector", "app.kubernetes.io/name=karpenter").Do(ctx).Into(&pods) != nil {
+	if t.Client.Core.Get().Resource("pods").Param("labelSelector", "app.kubernetes.io/name=karpenter").Do(ctx).Into(&pods) != nil {
 		return nil
 	}
 	var out []string

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package takeover
 
 import (
 	"context"
@@ -16,21 +16,22 @@ import (
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/kube"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// GroupTakeover hands node groups over from Cluster Autoscaler to Dovetail and back, by the NodeGroupClass that chooses
+// NodeGroups hands node groups over from Cluster Autoscaler to Dovetail and back, by the NodeGroupClass that chooses
 // them: its NodePools are marked, and nothing is made anew. Beside a live Cluster Autoscaler Dovetail acts on marked
 // NodePools alone. Every step may be the last one that is done; the same call finishes it.
 //
 // Start reading at TakeOver and Release; what is in the way is told by Check.
-type GroupTakeover struct {
-	*Takeover
-	Cloud GroupCloud
+type NodeGroups struct {
+	*NodePools
+	Cloud Cloud
 }
 
-// GroupCloud is what has to be asked of AWS, or changed there, when groups are handed over.
-type GroupCloud interface {
+// Cloud is what has to be asked of AWS, or changed there, when groups are handed over.
+type Cloud interface {
 	// DescribeGroup returns the tags of a group and the instance ids of its members; found is false where there is none
 	// of the name.
 	DescribeGroup(ctx context.Context, name string) (tags map[string]string, members []string, found bool, err error)
@@ -46,9 +47,9 @@ type handedGroups struct {
 }
 
 // Classes are the names of the NodeGroupClasses that choose a group.
-func (t *GroupTakeover) Classes(ctx context.Context, group string) ([]string, error) {
+func (t *NodeGroups) Classes(ctx context.Context, group string) ([]string, error) {
 	var list dovetailv1alpha1.NodeGroupClassList
-	if err := t.Client.dovetail.Get().Resource("nodegroupclasses").Do(ctx).Into(&list); err != nil {
+	if err := t.Client.Dovetail.Get().Resource("nodegroupclasses").Do(ctx).Into(&list); err != nil {
 		return nil, fmt.Errorf("list NodeGroupClasses: %w", err)
 	}
 	var out []string
@@ -75,7 +76,7 @@ func groupsOfClass(c *dovetailv1alpha1.NodeGroupClass) (out []string) {
 }
 
 // findExisting is find for a class that must exist.
-func (t *GroupTakeover) findExisting(ctx context.Context, class string) (*handedGroups, error) {
+func (t *NodeGroups) findExisting(ctx context.Context, class string) (*handedGroups, error) {
 	h, err := t.find(ctx, class)
 	if err == nil && h.class == nil {
 		err = fmt.Errorf("NodeGroupClass %s does not exist (any more). List those that do: kubectl get nodegroupclasses", class)
@@ -84,9 +85,9 @@ func (t *GroupTakeover) findExisting(ctx context.Context, class string) (*handed
 }
 
 // find reads a class, its groups and its NodePools. The class is nil if none has the name.
-func (t *GroupTakeover) find(ctx context.Context, class string) (*handedGroups, error) {
+func (t *NodeGroups) find(ctx context.Context, class string) (*handedGroups, error) {
 	h := &handedGroups{class: &dovetailv1alpha1.NodeGroupClass{}}
-	err := t.Client.dovetail.Get().Resource("nodegroupclasses").Name(class).Do(ctx).Into(h.class)
+	err := t.Client.Dovetail.Get().Resource("nodegroupclasses").Name(class).Do(ctx).Into(h.class)
 	if apierrors.IsNotFound(err) {
 		return &handedGroups{}, nil
 	}
@@ -107,7 +108,7 @@ func (t *GroupTakeover) find(ctx context.Context, class string) (*handedGroups, 
 }
 
 // groupPools are all NodePools whose node class is a NodeGroupClass.
-func (t *GroupTakeover) groupPools(ctx context.Context) ([]rawObject, error) {
+func (t *NodeGroups) groupPools(ctx context.Context) ([]rawObject, error) {
 	pools, err := t.list(ctx, "nodepools", "")
 	if err != nil {
 		return nil, err
@@ -119,21 +120,21 @@ func (t *GroupTakeover) groupPools(ctx context.Context) ([]rawObject, error) {
 
 // TakeOver makes the groups of a class Dovetail's, and clears what Cluster Autoscaler has left on their nodes. Groups of
 // other classes stay Cluster Autoscaler's, also while it is restarted.
-func (t *GroupTakeover) TakeOver(ctx context.Context, class string) error {
+func (t *NodeGroups) TakeOver(ctx context.Context, class string) error {
 	h, err := t.findExisting(ctx, class)
 	if err != nil {
 		return err
 	}
-	if err := t.markOtherPools(ctx, h, managedByClusterAutoscaler); err != nil {
+	if err := t.markOtherPools(ctx, h, kube.ManagedByClusterAutoscaler); err != nil {
 		return err
 	}
 	for _, p := range h.pools {
 		name := textOf(p["metadata"], "name")
-		if notes := dig(p, "metadata", "annotations"); textOf(notes, AnnotationManagedBy) == managedByDovetail && textOf(notes, AnnotationRelease) == "" {
+		if notes := dig(p, "metadata", "annotations"); textOf(notes, kube.AnnotationManagedBy) == kube.ManagedByDovetail && textOf(notes, kube.AnnotationRelease) == "" {
 			t.Say("NodePool " + name + ": it is Dovetail's already.")
 			continue
 		}
-		err := t.annotate(ctx, p, rawObject{AnnotationManagedBy: managedByDovetail})
+		err := t.annotate(ctx, p, rawObject{kube.AnnotationManagedBy: kube.ManagedByDovetail})
 		if apierrors.IsNotFound(err) {
 			t.Say((&VanishedError{name}).Error() + ".")
 			continue
@@ -155,16 +156,16 @@ func (t *GroupTakeover) TakeOver(ctx context.Context, class string) error {
 
 // markOtherPools marks the NodePools of node groups that are of other classes and were never handed over, so that
 // they stay as they are: whose mark it is depends on who scales them.
-func (t *GroupTakeover) markOtherPools(ctx context.Context, h *handedGroups, as string) error {
+func (t *NodeGroups) markOtherPools(ctx context.Context, h *handedGroups, as string) error {
 	all, err := t.groupPools(ctx)
 	if err != nil {
 		return err
 	}
 	for _, p := range all {
-		if textOf(dig(p, "spec", "template", "spec", "nodeClassRef"), "name") == h.class.Name || textOf(dig(p, "metadata", "annotations"), AnnotationManagedBy) != "" {
+		if textOf(dig(p, "spec", "template", "spec", "nodeClassRef"), "name") == h.class.Name || textOf(dig(p, "metadata", "annotations"), kube.AnnotationManagedBy) != "" {
 			continue
 		}
-		if err := t.annotate(ctx, p, rawObject{AnnotationManagedBy: as}); err != nil && !apierrors.IsNotFound(err) {
+		if err := t.annotate(ctx, p, rawObject{kube.AnnotationManagedBy: as}); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
@@ -173,12 +174,12 @@ func (t *GroupTakeover) markOtherPools(ctx context.Context, h *handedGroups, as 
 
 // Release gives the groups of a class back: Dovetail finishes what it has begun for them and does nothing more, its
 // NodeClaims go without their instances, and its marks go from nodes and instances.
-func (t *GroupTakeover) Release(ctx context.Context, class string) error {
+func (t *NodeGroups) Release(ctx context.Context, class string) error {
 	h, err := t.findExisting(ctx, class)
 	if err != nil {
 		return err
 	}
-	if err := t.markOtherPools(ctx, h, managedByDovetail); err != nil {
+	if err := t.markOtherPools(ctx, h, kube.ManagedByDovetail); err != nil {
 		return err
 	}
 	for _, p := range h.pools {
@@ -198,17 +199,17 @@ func (t *GroupTakeover) Release(ctx context.Context, class string) error {
 
 // releasePool gives the groups of one NodePool back. A NodeClaim that somebody deletes while nothing is done is seen
 // through by Dovetail before the others are gone on with.
-func (t *GroupTakeover) releasePool(ctx context.Context, h *handedGroups, name string) error {
+func (t *NodeGroups) releasePool(ctx context.Context, h *handedGroups, name string) error {
 	p, err := t.get(ctx, "nodepools", name)
 	if err != nil {
 		return err
 	}
 	notes := dig(p, "metadata", "annotations")
-	if textOf(notes, AnnotationManagedBy) == managedByClusterAutoscaler && textOf(notes, AnnotationRelease) == "" {
+	if textOf(notes, kube.AnnotationManagedBy) == kube.ManagedByClusterAutoscaler && textOf(notes, kube.AnnotationRelease) == "" {
 		t.Say("NodePool " + name + ": it is Cluster Autoscaler's already.")
 		return nil
 	}
-	for held := textOf(notes, AnnotationRelease) == model.ReleaseHold; ; held = false {
+	for held := textOf(notes, kube.AnnotationRelease) == model.ReleaseHold; ; held = false {
 		if !held {
 			if err := t.holdPool(ctx, name); err != nil {
 				return err
@@ -227,33 +228,33 @@ func (t *GroupTakeover) releasePool(ctx context.Context, h *handedGroups, name s
 	if err := sleep(ctx, t.pause().lists); err != nil { // until the controller no longer takes the instances for its own
 		return err
 	}
-	return t.mark(ctx, name, managedByClusterAutoscaler, "")
+	return t.mark(ctx, name, kube.ManagedByClusterAutoscaler, "")
 }
 
 // holdPool has Dovetail see through what comes or goes for a NodePool, and then do nothing for it.
-func (t *GroupTakeover) holdPool(ctx context.Context, name string) error {
-	if err := t.mark(ctx, name, managedByDovetail, model.ReleaseSettle); err != nil {
+func (t *NodeGroups) holdPool(ctx context.Context, name string) error {
+	if err := t.mark(ctx, name, kube.ManagedByDovetail, model.ReleaseSettle); err != nil {
 		return err
 	}
 	t.Say("NodePool " + name + ": Dovetail decides nothing new for it; waiting for nodes that come or go.")
 	if err := t.awaitSettled(ctx, name); err != nil {
 		return err
 	}
-	if err := t.mark(ctx, name, managedByDovetail, model.ReleaseHold); err != nil {
+	if err := t.mark(ctx, name, kube.ManagedByDovetail, model.ReleaseHold); err != nil {
 		return err
 	}
 	return sleep(ctx, t.pause().hold)
 }
 
 // mark writes on a NodePool who scales its groups, and how far giving it back has come; empty: it is not given back.
-func (t *GroupTakeover) mark(ctx context.Context, name, manager, release string) error {
+func (t *NodeGroups) mark(ctx context.Context, name, manager, release string) error {
 	p, err := t.get(ctx, "nodepools", name)
 	if err != nil {
 		return err
 	}
-	notes := rawObject{AnnotationManagedBy: manager}
+	notes := rawObject{kube.AnnotationManagedBy: manager}
 	if release != "" {
-		notes[AnnotationRelease] = release
+		notes[kube.AnnotationRelease] = release
 	}
 	return t.annotate(ctx, p, notes)
 }
@@ -261,7 +262,7 @@ func (t *GroupTakeover) mark(ctx context.Context, name, manager, release string)
 // dropClaims takes the NodeClaims of a NodePool out of the API server, and Dovetail's marks off their nodes and
 // instances: off the instances first, since one that bears a NodeClaim which is gone would be ended. The error is a
 // deletedError where somebody is deleting one of the NodeClaims.
-func (t *GroupTakeover) dropClaims(ctx context.Context, h *handedGroups, pool string) error {
+func (t *NodeGroups) dropClaims(ctx context.Context, h *handedGroups, pool string) error {
 	claims, err := t.list(ctx, "nodeclaims", karpv1.LabelNodePool+"="+pool)
 	if err != nil {
 		return err
@@ -297,7 +298,7 @@ func (t *GroupTakeover) dropClaims(ctx context.Context, h *handedGroups, pool st
 
 // clearNode takes what is Dovetail's off a node: finalizer, owner, taints, labels and annotations. One that is gone is
 // no error.
-func (t *GroupTakeover) clearNode(ctx context.Context, name string) error {
+func (t *NodeGroups) clearNode(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
 	}
@@ -305,7 +306,7 @@ func (t *GroupTakeover) clearNode(ctx context.Context, name string) error {
 		ours := func(key string) bool {
 			return strings.HasPrefix(key, dovetailv1alpha1.Group+"/") || strings.HasPrefix(key, karpv1.Group+"/")
 		}
-		taints, cordoned := withoutReservation(n.Spec.Taints, n.Spec.Unschedulable)
+		taints, cordoned := kube.WithoutReservation(n.Spec.Taints, n.Spec.Unschedulable)
 		spec := rawObject{"taints": slices.DeleteFunc(taints, func(t corev1.Taint) bool { return ours(t.Key) })}
 		if n.Spec.Unschedulable && !cordoned {
 			spec["unschedulable"] = nil
@@ -338,10 +339,10 @@ func (t *GroupTakeover) clearNode(ctx context.Context, name string) error {
 
 // changeNode merges into a node what change says, again where somebody else wrote in between. nil: nothing is to be
 // changed. A node that is gone is no error.
-func (t *GroupTakeover) changeNode(ctx context.Context, name string, change func(*corev1.Node) rawObject) error {
+func (t *NodeGroups) changeNode(ctx context.Context, name string, change func(*corev1.Node) rawObject) error {
 	for {
 		var n corev1.Node
-		err := t.Client.core.Get().Resource("nodes").Name(name).Do(ctx).Into(&n)
+		err := t.Client.Core.Get().Resource("nodes").Name(name).Do(ctx).Into(&n)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -362,7 +363,7 @@ func (t *GroupTakeover) changeNode(ctx context.Context, name string, change func
 		if err != nil {
 			return err
 		}
-		err = t.Client.core.Patch(types.MergePatchType).Resource("nodes").Name(name).Body(body).Do(ctx).Error()
+		err = t.Client.Core.Patch(types.MergePatchType).Resource("nodes").Name(name).Body(body).Do(ctx).Error()
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
