@@ -75,7 +75,7 @@ func (o *overview) node(n *corev1.Node) *top.Node {
 	}
 	for _, t := range n.Spec.Taints {
 		if t.Key != corev1.TaintNodeUnschedulable {
-			out.Taints = append(out.Taints, top.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+			out.Taints = append(out.Taints, model.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
 		}
 	}
 	for k, v := range n.Annotations {
@@ -101,10 +101,10 @@ func overviewClaim(n *karpv1.NodeClaim) *top.Claim {
 	out := &top.Claim{
 		Name: n.Name, Pool: poolOf(n.Labels), Node: n.Status.NodeName, Type: n.Labels[corev1.LabelInstanceTypeStable], Zone: n.Labels[corev1.LabelTopologyZone],
 		CapacityType: capacityTypeOf(n.Labels), Created: n.CreationTimestamp.Time, Deleting: timeOf(n.DeletionTimestamp),
-		Allocatable: amountsOf(n.Status.Allocatable), Conditions: make(map[string]top.Condition, len(n.Status.Conditions)),
+		Allocatable: amountsOf(n.Status.Allocatable), Conditions: make(map[string]model.Condition, len(n.Status.Conditions)),
 	}
 	for _, c := range n.Status.Conditions {
-		out.Conditions[c.Type] = top.Condition{Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
+		out.Conditions[c.Type] = model.Condition{Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
 	}
 	return out
 }

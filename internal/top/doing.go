@@ -71,10 +71,10 @@ func doing(n *Node, c *Claim, l load) string {
 	if n == nil {
 		return claimDoing(c)
 	}
-	taint := func(key string) (Taint, bool) {
-		i := slices.IndexFunc(n.Taints, func(t Taint) bool { return t.Key == key })
+	taint := func(key string) (model.Taint, bool) {
+		i := slices.IndexFunc(n.Taints, func(t model.Taint) bool { return t.Key == key })
 		if i < 0 {
-			return Taint{}, false
+			return model.Taint{}, false
 		}
 		return n.Taints[i], true
 	}
@@ -96,7 +96,7 @@ func doing(n *Node, c *Claim, l load) string {
 	if _, ok := taint(taintToBeDeleted); ok {
 		return "Cluster Autoscaler is removing it"
 	}
-	if i := slices.IndexFunc(n.Taints, func(t Taint) bool { return strings.HasPrefix(t.Key, terminationHandlerTaint) }); i >= 0 {
+	if i := slices.IndexFunc(n.Taints, func(t model.Taint) bool { return strings.HasPrefix(t.Key, terminationHandlerTaint) }); i >= 0 {
 		return "Interruption: " + strings.TrimPrefix(n.Taints[i].Key, terminationHandlerTaint)
 	}
 	if _, ok := taint(model.TaintReserved); ok {

@@ -89,7 +89,7 @@ func snapshotNode(n *model.Node) *Node {
 			out.Cordoned = true
 			continue
 		}
-		out.Taints = append(out.Taints, Taint{t.Key, t.Value, t.Effect})
+		out.Taints = append(out.Taints, t)
 	}
 	return out
 }
@@ -98,13 +98,10 @@ func snapshotClaim(c *model.Claim) *Claim {
 	out := &Claim{
 		Name: c.Name, Pool: snapshotPoolKey(c.Labels), Node: c.NodeName, Type: c.Labels[model.LabelInstanceType], Zone: c.Labels[model.LabelZone],
 		CapacityType: c.Labels[model.LabelCapacityType], Created: c.Created, Deleting: c.Deleting, Allocatable: snapshotAmounts(c.Allocatable),
-		Conditions: make(map[string]Condition, len(c.Conditions)),
+		Conditions: c.Conditions,
 	}
 	if out.Pool == "" && c.Pool != "" {
 		out.Pool = "nodepool/" + c.Pool
-	}
-	for kind, x := range c.Conditions {
-		out.Conditions[kind] = Condition{Status: x.Status, Reason: x.Reason, Message: x.Message, Since: x.Since}
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/casetest"
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // now is the instant of the API server's clock that all cases are looked at.
@@ -98,14 +99,14 @@ func (v values) amounts() Amounts {
 	return Amounts{CPU: int64(n("cpu") * 1000), Memory: int64(n("mem") * (1 << 30))}
 }
 
-func (v values) conditions() map[string]Condition {
-	out := map[string]Condition{}
+func (v values) conditions() map[string]model.Condition {
+	out := map[string]model.Condition{}
 	for _, c := range v.all["is"] {
 		f := strings.SplitN(strings.ReplaceAll(c, "_", " "), ":", 4)
 		for len(f) < 4 {
 			f = append(f, "")
 		}
-		out[f[0]] = Condition{Status: f[1], Reason: f[2], Message: f[3], Since: now.Add(-time.Minute)}
+		out[f[0]] = model.Condition{Status: f[1], Reason: f[2], Message: f[3], Since: now.Add(-time.Minute)}
 	}
 	return out
 }
@@ -129,7 +130,7 @@ func (c *scripted) play(f []string) {
 			n.Ready = "False"
 		}
 		for _, x := range v.all["taint"] {
-			n.Taints = append(n.Taints, Taint{Key: x, Effect: "NoSchedule"})
+			n.Taints = append(n.Taints, model.Taint{Key: x, Effect: "NoSchedule"})
 		}
 		for _, x := range v.all["annotation"] {
 			key, value, _ := strings.Cut(x, ":")
@@ -318,7 +319,7 @@ func largeBoard() (*Board, []*Pod) {
 		node := fmt.Sprintf("ip-10-%d-%d-%d.ec2.internal", i>>16, i>>8&255, i&255)
 		b.SetNode(&Node{Name: node, Pool: "nodepool/p" + strconv.Itoa(i%12), Type: "m5.xlarge", Zone: "us-east-1" + string(rune('a'+i%3)), CapacityType: "spot",
 			Created: now.Add(-time.Hour), Allocatable: Amounts{3920, 14 << 30}, Pods: 58, Ready: "True"})
-		b.SetClaim(&Claim{Name: "p-" + strconv.Itoa(i), Node: node, Conditions: map[string]Condition{"Initialized": {Status: "True"}}})
+		b.SetClaim(&Claim{Name: "p-" + strconv.Itoa(i), Node: node, Conditions: map[string]model.Condition{"Initialized": {Status: "True"}}})
 		for j := range 20 {
 			p := &Pod{Namespace: "default", Name: fmt.Sprintf("web-%d-%d", i, j), Owner: "deployment/web", Node: node, Requests: Amounts{int64(50 + r.n(200)), 128 << 20}, Created: now}
 			if i%50 == 0 {

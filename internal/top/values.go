@@ -3,13 +3,20 @@
 
 package top
 
-import "time"
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
 
 // Amounts are CPU in milli-cores and memory in bytes.
 type Amounts struct{ CPU, Memory int64 }
 
 func (a *Amounts) add(b Amounts) { a.CPU += b.CPU; a.Memory += b.Memory }
 func (a *Amounts) sub(b Amounts) { a.CPU -= b.CPU; a.Memory -= b.Memory }
+
+// Node, Claim, Pool and Pod have the few fields that are shown, and are not those of model: with 20,000 pods a Board has to be small, and a
+// cluster without Dovetail is watched without what decisions need (classes, volumes, requirements).
 
 // Node is a Kubernetes node.
 type Node struct {
@@ -25,12 +32,9 @@ type Node struct {
 	Ready        string            // status of the condition Ready: True, False or Unknown; empty: none yet
 	NotReady     string            // the condition's message where the status is not True
 	Cordoned     bool              // spec.unschedulable
-	Taints       []Taint           // without the one that Cordoned stands for
+	Taints       []model.Taint     // without the one that Cordoned stands for
 	Annotations  map[string]string // those that an autoscaler reads or writes
 }
-
-// Taint of a node.
-type Taint struct{ Key, Value, Effect string }
 
 // Claim is a NodeClaim.
 type Claim struct {
@@ -43,13 +47,7 @@ type Claim struct {
 	Created      time.Time
 	Deleting     time.Time // zero: it is not being deleted
 	Allocatable  Amounts
-	Conditions   map[string]Condition // by type
-}
-
-// Condition of an object.
-type Condition struct {
-	Status, Reason, Message string
-	Since                   time.Time
+	Conditions   map[string]model.Condition // by type
 }
 
 // Pool is a NodePool or a Provisioner.

@@ -164,7 +164,7 @@ func (b *Board) View(local time.Time) *View {
 		}
 		r := NodeRow{Name: n.Name, Pool: n.Pool, Type: n.Type, Zone: n.Zone, CapacityType: n.CapacityType, Age: max(0, now.Sub(n.Created)),
 			Allocatable: n.Allocatable, Requested: l.requests, Pods: int64(l.pods), PodsMax: n.Pods, State: state(n, c, l), Doing: doing(n, c, l)}
-		r.Disrupted = r.State == Ready && slices.ContainsFunc(n.Taints, func(t Taint) bool { return t.Key == model.TaintDisrupted })
+		r.Disrupted = r.State == Ready && slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintDisrupted })
 		if r.State == Draining {
 			r.left = l.movable
 			if r.Blocked = blockers[n.Name]; r.Blocked != "" {
