@@ -5,7 +5,6 @@ package top
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
@@ -64,16 +63,6 @@ func cutMiddle(s string, to int) string {
 	return ansi.Truncate(s, to-1-tail, "") + ansi.TruncateLeft(s, width(s)-tail, "…")
 }
 
-// plain leaves out escape sequences and control characters: a message may be written by others and must not move the cursor.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && !unicode.IsSpace(r) {
-			return -1
-		}
-		return r
-	}, ansi.Strip(s))
-}
-
 func pad(s string, to int, right bool) string {
 	n := to - width(s)
 	if n <= 0 {
@@ -93,7 +82,7 @@ func wrap(s string, to int) []string {
 	}
 	var out []string
 	line := ""
-	for _, word := range strings.Fields(plain(s)) {
+	for _, word := range strings.Fields(s) {
 		for width(word) > to {
 			if line != "" {
 				out, line = append(out, line), ""
@@ -215,7 +204,7 @@ func header[R any](columns []column[R], widths []int, sorted string, descending 
 func row[R any](columns []column[R], widths []int, r *R) Line {
 	var out Line
 	for i, c := range columns {
-		s := plain(c.text(r))
+		s := c.text(r)
 		if c.middle {
 			s = cutMiddle(s, widths[i])
 		} else {
