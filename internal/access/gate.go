@@ -36,7 +36,7 @@ type User struct {
 type Reviewer interface {
 	// ReviewToken returns whose a token with audience Audience is; ok is false when it is nobody's, or is for another audience.
 	ReviewToken(ctx context.Context, token string) (u User, ok bool, err error)
-	// ReviewAccess says whether a user may do verb on a path, which is a non-resource URL in the words of RBAC.
+	// ReviewAccess reports whether a user may do verb on a path, which is a non-resource URL in the words of RBAC.
 	ReviewAccess(ctx context.Context, u User, verb, path string) (allowed bool, err error)
 }
 

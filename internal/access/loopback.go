@@ -10,7 +10,7 @@ import (
 	"net/netip"
 )
 
-// IsLoopback says whether HOST or HOST:PORT names this machine alone.
+// IsLoopback reports whether HOST or HOST:PORT names this machine alone.
 func IsLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

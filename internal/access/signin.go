@@ -19,7 +19,7 @@ const mostForm = mostToken + 1<<10
 // SignInPath is where the form of the sign-in page goes.
 const SignInPath = "/ui/sign-in"
 
-// wantsPage says whether a person's browser opens a page, rather than a program an answer.
+// wantsPage reports whether a person's browser opens a page, rather than a program an answer.
 func wantsPage(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html")
 }

@@ -28,7 +28,7 @@ func (f *clusterFlags) add(g *pflag.FlagSet) {
 	g.StringVar(&f.context, "context", "", contextUsage)
 }
 
-// isNamed says whether a flag names a cluster.
+// isNamed reports whether a flag names a cluster.
 func (f *clusterFlags) isNamed() bool { return f.kubeconfig != "" || f.context != "" }
 
 // path is the kubeconfig file to read: the one that is named, else that of a sandbox where it is the one to look at; empty: the one

@@ -291,7 +291,7 @@ func (d *caFlag) fate(c *conversion, v string) (fate, error) {
 	return fate{outcome: d.outcome, what: d.why, pace: d.pace}, nil
 }
 
-// alike says whether two texts are the same value.
+// alike reports whether two texts are the same value.
 func alike(kind int, a, b string) bool {
 	if kind == asDuration {
 		x, err1 := time.ParseDuration(a)

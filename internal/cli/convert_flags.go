@@ -408,7 +408,7 @@ func convertStartupTaint(c *conversion, v string) (fate, error) {
 	return fate{}, nil
 }
 
-// startupTaintFate says whether a group has the taint: one that no tag tells of can't be added, for nobody would take it off.
+// startupTaintFate reports whether a group has the taint: one that no tag tells of can't be added, for nobody would take it off.
 func startupTaintFate(c *conversion, v string) fate {
 	for _, g := range c.groups {
 		for _, t := range g.Pool.Spec.Template.Spec.StartupTaints {
@@ -472,7 +472,7 @@ func share(flag, v string) (int32, error) {
 	return n, nil
 }
 
-// checkRange says whether a value is <min>:<max>.
+// checkRange reports whether a value is <min>:<max>.
 func checkRange(flag, v string) error {
 	lo, hi, ok := strings.Cut(v, ":")
 	a, err1 := strconv.ParseInt(lo, 10, 64)

@@ -86,7 +86,7 @@ func fitted(c *cobra.Command, out io.Writer, answer string) string {
 	return report.Fit(answer, width)
 }
 
-// cancelled says whether an error is that the context of a call has ended; some calls say so in the words of its cause.
+// cancelled reports whether an error is that the context of a call has ended; some calls say so in the words of its cause.
 func cancelled(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.As(err, new(stopped))
 }

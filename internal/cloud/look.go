@@ -10,5 +10,5 @@ type lookOnly struct{}
 // LookOnly marks calls that may change nothing at all, not even make beforehand what a launch will need.
 func LookOnly(ctx context.Context) context.Context { return context.WithValue(ctx, lookOnly{}, true) }
 
-// LooksOnly says whether a call is so marked.
+// LooksOnly reports whether a call is so marked.
 func LooksOnly(ctx context.Context) bool { return ctx.Value(lookOnly{}) != nil }

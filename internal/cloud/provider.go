@@ -52,7 +52,7 @@ type Traits struct {
 	ListDelay  time.Duration // how long List may lag behind Launch; a younger machine's absence means nothing
 }
 
-// Serves says whether node classes of this group and kind are the provider's.
+// Serves reports whether node classes of this group and kind are the provider's.
 func (t Traits) Serves(group, kind string) bool {
 	for _, c := range t.Classes {
 		if c.Group == group && c.Kind == kind {
@@ -226,7 +226,7 @@ type ClassStatus struct {
 
 // ClassEnder is a provider that makes things for a node class which go with it.
 type ClassEnder interface {
-	// EndsClasses says whether something is made for classes of this kind. Such a class bears a finalizer before it is asked about, so that
+	// EndsClasses reports whether something is made for classes of this kind. Such a class bears a finalizer before it is asked about, so that
 	// EndClass is called before it goes.
 	EndsClasses(group, kind string) bool
 

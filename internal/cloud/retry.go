@@ -59,7 +59,7 @@ type patience struct {
 	waited  time.Duration
 }
 
-// again says whether to repeat after this error and how long to wait first.
+// again reports whether to repeat after this error and how long to wait first.
 func (p *patience) again(err error) (time.Duration, bool) {
 	var d time.Duration
 	switch KindOf(err) {

@@ -227,7 +227,7 @@ func (c *Controller) startCall(ctx context.Context, kind, key string, call func(
 	}()
 }
 
-// hasDoneNothing says whether a call that failed has certainly done nothing.
+// hasDoneNothing reports whether a call that failed has certainly done nothing.
 func hasDoneNothing(err error) bool {
 	return errors.Is(err, plan.ErrInvalid) || errors.Is(err, plan.ErrConflict) || isGone(err) || isBlocked(err)
 }

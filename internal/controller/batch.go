@@ -38,7 +38,7 @@ func newBatchWindows(config Config, s *state.State, schedulerWait time.Duration)
 	return &batchWindows{config: config, state: s, schedulerWait: schedulerWait, byNamespace: map[string]*batchWindow{}}
 }
 
-// demandLook says whether to look at demand.
+// demandLook reports whether to look at demand.
 type demandLook struct {
 	solve     bool
 	open      map[string]bool // if so, namespaces that are not to be decided on, for more of their pods are on their way
@@ -46,7 +46,7 @@ type demandLook struct {
 	next      time.Time       // when to look if nothing happens; zero: never
 }
 
-// check says whether to look at demand now, and closes the windows of those that are looked at.
+// check reports whether to look at demand now, and closes the windows of those that are looked at.
 func (b *batchWindows) check(now time.Time) demandLook {
 	b.takeChanges(now)
 	unseen := b.state.ListUnseen(now.Add(-b.schedulerWait))
@@ -174,7 +174,7 @@ func (w *batchWindow) due(cfg Config, verdict time.Time) (due time.Time, more bo
 
 func (w *batchWindow) close() { w.first, w.last = time.Time{}, time.Time{} }
 
-// isForgotten says whether nothing is remembered of a window.
+// isForgotten reports whether nothing is remembered of a window.
 func (w *batchWindow) isForgotten(cfg Config, now time.Time) bool {
 	return w.first.IsZero() && w.idle == 0 && w.bought+w.before == 0 && now.Sub(w.since) > cfg.Max
 }

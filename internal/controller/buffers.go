@@ -31,7 +31,7 @@ func (c *Controller) writeBufferStatuses(ctx context.Context, now time.Time, sta
 	}
 }
 
-// bufferStatusDiffers says whether a status is another than an action would write.
+// bufferStatusDiffers reports whether a status is another than an action would write.
 func bufferStatusDiffers(have *model.BufferStatus, a plan.UpdateBuffer) bool {
 	if have.Replicas != a.Replicas || have.TemplateName != a.TemplateName || have.TemplateGeneration != a.TemplateGeneration || have.Strategy == "" {
 		return true
@@ -56,7 +56,7 @@ func bufferConditions(s *decide.BufferState) map[string]model.Condition {
 	return out
 }
 
-// provisioningCondition says whether the capacity of a buffer is there.
+// provisioningCondition reports whether the capacity of a buffer is there.
 func provisioningCondition(s *decide.BufferState) model.Condition {
 	switch {
 	case s.Buffer.Like == nil:

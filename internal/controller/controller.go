@@ -59,7 +59,7 @@ type Cluster interface {
 	UpdateNodeOverlay(context.Context, plan.UpdateNodeOverlay) (uint64, error)
 	UpdateBuffer(context.Context, plan.UpdateBuffer) (uint64, error)
 	UpdateQuota(context.Context, plan.UpdateQuota) (uint64, error)
-	// Claimed says whether an orphan that is about to be ended has a NodeClaim after all, as the API server knows it now.
+	// Claimed reports whether an orphan that is about to be ended has a NodeClaim after all, as the API server knows it now.
 	Claimed(context.Context, plan.Terminate) (bool, error)
 	// Event tells the people who watch an object. kind is Pod, NodeClaim, Node, NodePool or EC2NodeClass; warn marks what needs attention.
 	Event(kind, namespace, name, uid string, warn bool, reason, message string)
@@ -224,13 +224,13 @@ func (c *Controller) MarkSynced() {
 	c.Emit(func(*state.State) {})
 }
 
-// IsLeading says whether this process is to act.
+// IsLeading reports whether this process is to act.
 func (c *Controller) IsLeading() bool { return c.leading.Load() }
 
 // Demand returns what demand workloads had.
 func (c *Controller) Demand() *DemandHistory { return c.demand }
 
-// IsReady says whether the loop has seen the cluster.
+// IsReady reports whether the loop has seen the cluster.
 func (c *Controller) IsReady() bool { return c.synced.Load() }
 
 // Run is the loop. It returns when the context ends.

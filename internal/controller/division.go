@@ -32,7 +32,7 @@ type division struct {
 	alone        bool // the other is Cluster Autoscaler, it is not live, and no pool is its any more
 }
 
-// isAnothers says whether a pool is another autoscaler's.
+// isAnothers reports whether a pool is another autoscaler's.
 func (d *division) isAnothers(p *model.NodePool) bool {
 	switch {
 	case p.Manager != "":
@@ -57,7 +57,7 @@ func (d *division) setKinds(pools []*model.NodePool, live bool) {
 	d.alone = !live && !d.rest && !slices.ContainsFunc(pools, d.isAnothers)
 }
 
-// sharesCluster says whether there is something of another autoscaler's beside NodePools of Dovetail's: what is made for
+// sharesCluster reports whether there is something of another autoscaler's beside NodePools of Dovetail's: what is made for
 // node classes, say, or the status of node groups.
 func (c *Controller) sharesCluster() bool { return c.division != nil && !c.division.alone }
 
@@ -68,7 +68,7 @@ const fullWait = 30 * time.Second
 // anothersClass is the group of node class that a NodeClaim of the other's is shown with: no provider of ours has it.
 const anothersClass = "another.autoscaler"
 
-// isDivided says whether NodePools are divided between Dovetail and another autoscaler.
+// isDivided reports whether NodePools are divided between Dovetail and another autoscaler.
 func isDivided(pools []*model.NodePool) bool {
 	return slices.ContainsFunc(pools, func(p *model.NodePool) bool { return p.Taken || p.Manager != "" })
 }
@@ -194,7 +194,7 @@ func withinLimits(pools []*model.NodePool, claims []*model.Claim) []*model.NodeP
 	return out
 }
 
-// isComing says whether a NodeClaim of one of the pools has been made and is not Initialized yet.
+// isComing reports whether a NodeClaim of one of the pools has been made and is not Initialized yet.
 func isComing(pools []*model.NodePool, claims []*model.Claim) bool {
 	return slices.ContainsFunc(claims, func(cl *model.Claim) bool {
 		return cl.Deleting.IsZero() && !cl.Is(lifecycle.Initialized) && slices.ContainsFunc(pools, func(p *model.NodePool) bool { return p.Name == cl.Pool })

@@ -42,7 +42,7 @@ func (nc *nodeClasses) classEnder(k *state.NodeClass) cloud.ClassEnder {
 	return nil
 }
 
-// ensureFinalizer says whether things may be made for a node class: it bears its finalizer by then, so that they go with it also when this process ends
+// ensureFinalizer reports whether things may be made for a node class: it bears its finalizer by then, so that they go with it also when this process ends
 // in between. Where the finalizer may not be written, that is told and it goes on without: machines matter more than what is left behind.
 func (nc *nodeClasses) ensureFinalizer(now time.Time, k *state.NodeClass) bool {
 	if k.HasFinalizer || nc.withoutFinalizer[k.UID] || nc.classEnder(k) == nil {

@@ -33,7 +33,7 @@ type groupEvents struct {
 // beginStep forgets what was found out for the step before.
 func (ge *groupEvents) beginStep() { ge.groupsOfPool, ge.toldTotalNodes = nil, false }
 
-// drivesGroups says whether a NodeGroupClass has groups.
+// drivesGroups reports whether a NodeGroupClass has groups.
 func (ge *groupEvents) drivesGroups() bool {
 	return slices.ContainsFunc(ge.state.Pools.ListNodeClasses(), func(c *state.NodeClass) bool { return len(c.Groups) > 0 })
 }

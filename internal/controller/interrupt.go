@@ -136,7 +136,7 @@ func (il *interruptionListener) noticeText(s *state.State, claim *model.Claim, i
 	return decide.Notice{Kind: i.Kind, At: i.At, Seen: now}.Text()
 }
 
-// isCapacityReclaimed says whether a notice is of capacity that somebody else is given: what is bought in its stead is not to be bought there.
+// isCapacityReclaimed reports whether a notice is of capacity that somebody else is given: what is bought in its stead is not to be bought there.
 func isCapacityReclaimed(kind string) bool {
 	return kind == spotInterruption || kind == reservationInterruption
 }

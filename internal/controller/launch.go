@@ -114,7 +114,7 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 	}()
 }
 
-// stillWanted says whether a claim whose launch had to wait for its turn is still to be launched, and lets go of it if not.
+// stillWanted reports whether a claim whose launch had to wait for its turn is still to be launched, and lets go of it if not.
 func (la *launcher) stillWanted(ctx context.Context, a plan.LaunchClaim) bool {
 	wanted, err := askLoop(ctx, la.changes, func(s *state.State) bool {
 		have := s.FindClaim(a.Claim)

@@ -136,7 +136,7 @@ func (m *Metrics) countDisruptedClaim(c *model.Claim, pool *model.NodePool, a pl
 	}
 }
 
-// terminationKind says whether a deletion waits for budgets and for pods.
+// terminationKind reports whether a deletion waits for budgets and for pods.
 func terminationKind(why plan.Reason) string {
 	if why.OfCommand() || why.Code == plan.ScaledDown {
 		return "graceful"

@@ -37,7 +37,7 @@ func (rec *recorder) tellNotes(now time.Time, notes []plan.Note) {
 	}
 }
 
-// isNews says whether something has not been told in these words for a while, and takes it for told.
+// isNews reports whether something has not been told in these words for a while, and takes it for told.
 func (rec *recorder) isNews(now time.Time, key, text string) bool {
 	if last, ok := rec.notes[key]; ok && last.text == text && now.Sub(last.at) < noteAgain {
 		return false
@@ -60,7 +60,7 @@ const fewNotes = 50_000
 // tellEvery is how often everything is looked at for what blocks its disruption.
 const tellEvery = 10 * time.Second
 
-// mayTellBlockers says whether it is time to.
+// mayTellBlockers reports whether it is time to.
 func (rec *recorder) mayTellBlockers(now time.Time) bool {
 	if now.Sub(rec.blockersTold) < tellEvery {
 		return false

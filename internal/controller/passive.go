@@ -116,7 +116,7 @@ func (c *Controller) runPassiveStep(ctx context.Context, now time.Time, snap *mo
 	return next
 }
 
-// allowsAction says whether an action is part of what was begun: the way of a claim in charge to a node with its pods on it, or to its end.
+// allowsAction reports whether an action is part of what was begun: the way of a claim in charge to a node with its pods on it, or to its end.
 func (d *passiveMode) allowsAction(s *state.State, a plan.Action) bool {
 	var cl *model.Claim
 	end := false // it is for the end of a claim

@@ -97,7 +97,7 @@ func notReadyClass(class *state.NodeClass) model.Condition {
 	return model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: text}
 }
 
-// isOfClass says whether what is known of a pool is of this class, of whatever generation.
+// isOfClass reports whether what is known of a pool is of this class, of whatever generation.
 func (i *poolInfo) isOfClass(class *state.NodeClass) bool {
 	return strings.HasPrefix(i.class, class.UID+"/")
 }

@@ -65,7 +65,7 @@ func quotaStatus(l *model.CapacityLimit, s *model.Snapshot) plan.UpdateQuota {
 	return a
 }
 
-// quotaStatusDiffers says whether a status is another than an action would write.
+// quotaStatusDiffers reports whether a status is another than an action would write.
 func quotaStatusDiffers(have *model.Quota, a *plan.UpdateQuota) bool {
 	if have.ObservedGeneration != a.Generation || !maps.Equal(have.Used, a.Used) {
 		return true

@@ -132,7 +132,7 @@ func (h *claimHistory) price(c *model.Claim) int64 {
 	return h.planned[c.Name]
 }
 
-// changesNodes says whether a decision launches or removes nodes.
+// changesNodes reports whether a decision launches or removes nodes.
 func changesNodes(out *decide.Output) bool {
 	for _, a := range out.Actions {
 		switch a.(type) {

@@ -35,7 +35,7 @@ const (
 	shadowLook = time.Second
 )
 
-// onlyLooks says whether nothing may be changed beyond what is decided: neither the status of node classes nor what is
+// onlyLooks reports whether nothing may be changed beyond what is decided: neither the status of node classes nor what is
 // made for them beforehand. Where NodePools are divided both are the other autoscaler's, for as long as one is its.
 func (c *Controller) onlyLooks() bool {
 	return c.passive.Load() != nil || c.shadow != nil || c.sharesCluster()

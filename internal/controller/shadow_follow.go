@@ -86,7 +86,7 @@ func (c *Controller) followNode(was, is *model.Node) {
 	}
 }
 
-// isDisruptedClaim says whether a NodeClaim shows that it is to go.
+// isDisruptedClaim reports whether a NodeClaim shows that it is to go.
 func isDisruptedClaim(c *model.Claim) bool { return c.Is(lifecycle.Disrupted) || !c.Deleting.IsZero() }
 
 // begunCommand is what a write shows of a disruption command that the other has begun.
@@ -96,7 +96,7 @@ type begunCommand struct {
 	replaces bool     // it makes others for them
 }
 
-// isStartedBy says whether a command with an id that removes candidates, by uid, is this one: that has the same id, or removes
+// isStartedBy reports whether a command with an id that removes candidates, by uid, is this one: that has the same id, or removes
 // the same NodeClaims; where it has none, more may be removed than is known yet.
 func (b begunCommand) isStartedBy(id string, candidates []string) bool {
 	if id == b.id {
@@ -142,7 +142,7 @@ func (c *Controller) followTakingBack(id string) {
 	delete(s.begun, id)
 }
 
-// hasWatched says whether the cluster is known and was looked at once, so that there is something to decide on.
+// hasWatched reports whether the cluster is known and was looked at once, so that there is something to decide on.
 func (c *Controller) hasWatched() bool {
 	return c.synced.Load() && c.leading.Load() && !c.shadow.since.IsZero()
 }
@@ -229,7 +229,7 @@ func candidateUIDs(m *decide.StartedCommand) []string {
 	return out
 }
 
-// isNews says whether nothing was known so far of a command of the other's. What has no name is taken to be of one that
+// isNews reports whether nothing was known so far of a command of the other's. What has no name is taken to be of one that
 // was begun a moment before.
 func (s *shadow) isNews(now time.Time, b begunCommand) bool {
 	_, known := s.begun[b.id]
@@ -239,7 +239,7 @@ func (s *shadow) isNews(now time.Time, b begunCommand) bool {
 	return !slices.ContainsFunc(b.uids, func(uid string) bool { _, ok := s.going[uid]; return ok })
 }
 
-// hasDecided says whether this command was decided here: by its id, or as one that the other has not begun yet.
+// hasDecided reports whether this command was decided here: by its id, or as one that the other has not begun yet.
 func (s *shadow) hasDecided(b begunCommand) bool {
 	if s.commands[b.id] != nil {
 		return true
@@ -284,7 +284,7 @@ func (s *shadow) noteAction(a plan.Action) {
 	}
 }
 
-// isOfOwnCommand says whether an action is for a command that the other has not begun.
+// isOfOwnCommand reports whether an action is for a command that the other has not begun.
 func (s *shadow) isOfOwnCommand(a plan.Action) bool { return s.commands[commandOf(a)] != nil }
 
 // commandOf returns the id of the disruption command that an action is for, as its reason says it.

@@ -152,7 +152,7 @@ func (s *shadow) decideBinding(now time.Time, a plan.Bind) {
 	}
 }
 
-// tooMany says whether another decision is not followed, and counts that.
+// tooMany reports whether another decision is not followed, and counts that.
 func (s *shadow) tooMany() bool {
 	if len(s.launches)+len(s.disruptions)+len(s.bindings) < shadowOpen {
 		return false

@@ -178,7 +178,7 @@ func (s *shadow) landed(l *shadowLaunch, node string) {
 	}
 }
 
-// launchedFor says whether the other may have launched a node for the pods of a launch of Dovetail, rather than have had
+// launchedFor reports whether the other may have launched a node for the pods of a launch of Dovetail, rather than have had
 // it before.
 func (c *shadowClaim) launchedFor(l *shadowLaunch) bool {
 	return !c.before && !c.first.Before(l.at.Add(-shadowFresh))

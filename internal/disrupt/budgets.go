@@ -76,12 +76,12 @@ func BudgetOpensAt(pool *model.NodePool, n NodeCount, cause plan.Code, now time.
 	return time.Time{}
 }
 
-// budgetConcerns says whether a budget limits disruptions for a reason: it names the reason, or none.
+// budgetConcerns reports whether a budget limits disruptions for a reason: it names the reason, or none.
 func budgetConcerns(b model.Budget, reason plan.Code) bool {
 	return len(b.Reasons) == 0 || slices.Contains(b.Reasons, string(reason))
 }
 
-// budgetIsUnreadable says whether a budget has a schedule that is no cron expression.
+// budgetIsUnreadable reports whether a budget has a schedule that is no cron expression.
 func budgetIsUnreadable(b model.Budget) bool {
 	if b.Schedule == "" {
 		return false
@@ -90,7 +90,7 @@ func budgetIsUnreadable(b model.Budget) bool {
 	return err != nil
 }
 
-// budgetIsActive says whether a budget applies now: it has no schedule, or its schedule fired within its duration.
+// budgetIsActive reports whether a budget applies now: it has no schedule, or its schedule fired within its duration.
 // Schedules are in UTC. A budget that cannot be read is active, and allows nothing.
 func budgetIsActive(b model.Budget, now time.Time) bool {
 	if b.Schedule == "" {

@@ -62,7 +62,7 @@ func NewCandidate(claim *model.Claim, node *model.Node, pool *model.NodePool, cu
 	return c
 }
 
-// isOrdinaryPod says whether a pod has no annotation that could keep it, and an owner that makes it again.
+// isOrdinaryPod reports whether a pod has no annotation that could keep it, and an owner that makes it again.
 func isOrdinaryPod(p *model.Pod) bool {
 	return p.DoNotDisrupt == "" && (p.SafeToEvict == "" || p.SafeToEvict == trueValue) &&
 		(p.Owner.UID != "" || p.Mirror || p.Class.Daemon)
@@ -89,13 +89,13 @@ func (c *Candidate) DisruptionWeight() int64 {
 	return w
 }
 
-// IsReschedulable says whether a pod needs another node when its node goes: it is no pod of a DaemonSet, no mirror pod,
+// IsReschedulable reports whether a pod needs another node when its node goes: it is no pod of a DaemonSet, no mirror pod,
 // has not ended and is not being deleted.
 func IsReschedulable(p *model.Pod) bool {
 	return p.IsWorkload() && !p.Terminal && p.Deleting.IsZero()
 }
 
-// HasWorkloadPods says whether any pod runs on a node that is neither of a DaemonSet nor a mirror pod. Pods that are
+// HasWorkloadPods reports whether any pod runs on a node that is neither of a DaemonSet nor a mirror pod. Pods that are
 // being deleted count.
 func HasWorkloadPods(n *model.Node) bool {
 	for _, p := range n.Pods {

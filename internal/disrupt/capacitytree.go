@@ -77,7 +77,7 @@ func (t *capacityTree) writeNode(i int, node *solve.ExistingNode) {
 	}
 }
 
-// matchesNode says whether a node's capacity is still what was noted.
+// matchesNode reports whether a node's capacity is still what was noted.
 func (t *capacityTree) matchesNode(i int, node *solve.ExistingNode) bool {
 	for d, v := range t.freeOf(i) {
 		if node.Free.At(model.Dim(d)) != v {
@@ -117,7 +117,7 @@ func (t *capacityTree) joinChildren(k int) {
 	t.maxFill[k] = max(t.maxFill[a], t.maxFill[b])
 }
 
-// mayFitBelow says whether the requests of a class may fit a node below a point; false: they fit none.
+// mayFitBelow reports whether the requests of a class may fit a node below a point; false: they fit none.
 func (t *capacityTree) mayFitBelow(k int, c *model.Class) bool {
 	most := t.maxFree[k*t.dims : (k+1)*t.dims]
 	for d, v := range c.Requests {

@@ -35,7 +35,7 @@ const trueValue = "true"
 // DisruptedTaint is on a node from when its drain begins. Pods that tolerate it stay there.
 var DisruptedTaint = model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}
 
-// HasDoNotDisrupt says whether the annotations of a node or a claim ask, by DoNotDisrupt, that it be left alone.
+// HasDoNotDisrupt reports whether the annotations of a node or a claim ask, by DoNotDisrupt, that it be left alone.
 func HasDoNotDisrupt(annotations model.Labels) bool {
 	return annotations[DoNotDisrupt] == trueValue
 }
@@ -104,7 +104,7 @@ func (m *ClusterMinimum) shortOf(capacity model.Resources) (model.Dim, bool) {
 	return 0, false
 }
 
-// allows says whether some capacity may go.
+// allows reports whether some capacity may go.
 func (m *ClusterMinimum) allows(capacity model.Resources) bool {
 	if m == nil {
 		return true
@@ -147,7 +147,7 @@ func NewEligibility(pdbs []*model.PDB, now time.Time) *Eligibility {
 	return e
 }
 
-// isVoluntary says whether a cause is consolidation: nothing is wrong with the node but its price.
+// isVoluntary reports whether a cause is consolidation: nothing is wrong with the node but its price.
 func isVoluntary(cause plan.Code) bool { return cause == plan.Underutilized || cause == plan.Empty }
 
 // Blockers are the reasons that keep a candidate from being disrupted for a cause, in the order of the checks; with

@@ -34,7 +34,7 @@ func (s *search) addLeftovers(cmd *Command) *Command {
 	return cmd
 }
 
-// savesEnoughMore says whether what a larger command adds to another saves as much as a command of its own would have
+// savesEnoughMore reports whether what a larger command adds to another saves as much as a command of its own would have
 // to.
 func (s *search) savesEnoughMore(cmd, larger *Command) bool {
 	return larger.SavingMicroPerHour()-cmd.SavingMicroPerHour() >= s.pricing.minSaving(larger.OldMicroPerHour-cmd.OldMicroPerHour)

@@ -56,7 +56,7 @@ func emptyFreeCapacity() *freeCapacity {
 	return &freeCapacity{admitted: map[*model.Class][]int8{}, solverNeeds: map[*model.Class]bool{}}
 }
 
-// isOpen says whether pods may be placed on a node now.
+// isOpen reports whether pods may be placed on a node now.
 func isOpen(node *solve.ExistingNode) bool { return !node.InFlight && !node.Closed && !node.Drained }
 
 // mark is the present state, for rollback.
@@ -165,7 +165,7 @@ func (f *freeCapacity) noteUnplaceable(classes []*model.Class) {
 	}
 }
 
-// fitsHoweverPlaced says whether all pods find a node however kube-scheduler places them: for each class there is
+// fitsHoweverPlaced reports whether all pods find a node however kube-scheduler places them: for each class there is
 // capacity for more pods than all others together can take away. A pod of one class takes away at most as many places
 // of another as are needed to request as much of each resource.
 func (f *freeCapacity) fitsHoweverPlaced(pods []*model.Pod) bool {

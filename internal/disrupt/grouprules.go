@@ -18,7 +18,7 @@ const systemNamespace = "kube-system"
 // kubernetesControllers are the kinds of controllers whose pods are known to be made again.
 var kubernetesControllers = []string{"ReplicaSet", "ReplicationController", "StatefulSet", "Job", "DaemonSet"}
 
-// rulesConcern says whether a rule of a pool's node groups may keep a pod where it is.
+// rulesConcern reports whether a rule of a pool's node groups may keep a pod where it is.
 func rulesConcern(pool *model.NodePool, p *model.Pod) bool {
 	if pool.Scaling == nil || !p.IsWorkload() {
 		return false
@@ -28,7 +28,7 @@ func rulesConcern(pool *model.NodePool, p *model.Pod) bool {
 		r.SystemPods > 0 && p.Namespace == systemNamespace || r.MinReplicas > 0
 }
 
-// hasCustomController says whether a pod has a controller of a kind that is not Kubernetes' own.
+// hasCustomController reports whether a pod has a controller of a kind that is not Kubernetes' own.
 func hasCustomController(p *model.Pod) bool {
 	return p.Owner.UID != "" && !slices.Contains(kubernetesControllers, p.Owner.Kind)
 }

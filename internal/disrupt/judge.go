@@ -12,7 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// judge says whether a command is worth beginning.
+// judge reports whether a command is worth beginning.
 type judge struct {
 	in      *Input
 	policy  Policy
@@ -49,7 +49,7 @@ func (j *judge) whySpotToSpot(cmd *Command) plan.Reason {
 	return plan.Reason{Code: plan.SpotToSpot, Key: "SpotToSpotConsolidation"}
 }
 
-// isWorthwhile says whether a command is worth beginning, see whyNotWorthwhile; nil is not.
+// isWorthwhile reports whether a command is worth beginning, see whyNotWorthwhile; nil is not.
 func (j *judge) isWorthwhile(cmd *Command) bool {
 	return cmd != nil && j.whyNotWorthwhile(cmd).Code == ""
 }

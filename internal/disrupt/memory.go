@@ -57,7 +57,7 @@ type verdict struct {
 	freedBefore int64        // Memory.freedValue at the time
 }
 
-// HasUnsearched says whether a wide search might find what the searches since the last one have not.
+// HasUnsearched reports whether a wide search might find what the searches since the last one have not.
 func (m *Memory) HasUnsearched() bool { return m.changed || m.Unfinished }
 
 // WhyKept is why a node was kept when it was looked at last; an empty code: it was not looked at.
@@ -69,7 +69,7 @@ func (m *Memory) WhyKept(node string) plan.Reason {
 	return *m.verdicts[i].why
 }
 
-// wantsLook says whether a candidate has no verdict, or enough capacity has come free since.
+// wantsLook reports whether a candidate has no verdict, or enough capacity has come free since.
 func (m *Memory) wantsLook(v *verdict) bool {
 	return v.why == nil || m.freedValue-v.freedBefore >= v.neededValue
 }

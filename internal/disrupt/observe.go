@@ -108,7 +108,7 @@ func (m *Memory) observeNodes(in *Input, old *nodeMemory) *freeCapacity {
 	return f
 }
 
-// samePods says whether two lists are one list, which nobody writes to.
+// samePods reports whether two lists are one list, which nobody writes to.
 func samePods(a, b []*model.Pod) bool {
 	return len(a) == len(b) && (len(b) == 0 || &a[0] == &b[0])
 }

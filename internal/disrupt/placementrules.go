@@ -10,7 +10,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// admits says whether the labels and taints of a node let a class on it.
+// admits reports whether the labels and taints of a node let a class on it.
 func (f *freeCapacity) admits(c *model.Class, i int) bool {
 	const yes, no = 1, 2
 	v := f.admitted[c]
@@ -27,7 +27,7 @@ func (f *freeCapacity) admits(c *model.Class, i int) bool {
 	return v[i] == yes
 }
 
-// nodeAdmits says whether a class tolerates a node's taints and one of its node terms matches the node.
+// nodeAdmits reports whether a class tolerates a node's taints and one of its node terms matches the node.
 func nodeAdmits(node *solve.ExistingNode, c *model.Class) bool {
 	if model.Untolerated(node.Taints, c.Tolerations) != nil {
 		return false
@@ -44,7 +44,7 @@ func nodeAdmits(node *solve.ExistingNode, c *model.Class) bool {
 	return false
 }
 
-// needsSolver says whether more than capacity, labels and taints decides where pods of a class may go: affinity,
+// needsSolver reports whether more than capacity, labels and taints decides where pods of a class may go: affinity,
 // anti-affinity of its own or of pods anywhere, hard topology spread, host ports, volumes. Such pods are left to solve.
 func (f *freeCapacity) needsSolver(c *model.Class) bool {
 	v, ok := f.solverNeeds[c]
@@ -63,7 +63,7 @@ func (f *freeCapacity) needsSolver(c *model.Class) bool {
 	return v
 }
 
-// maySelect says whether a selector may select pods of a class. One by namespace labels is taken to match every
+// maySelect reports whether a selector may select pods of a class. One by namespace labels is taken to match every
 // namespace.
 func maySelect(s *model.Selector, c *model.Class) bool {
 	if s.Pods == nil || !s.Pods.Matches(c.Labels) {

@@ -38,7 +38,7 @@ func (j *judge) narrowReplacements(cmd *Command) plan.Reason {
 	return plan.Reason{}
 }
 
-// keepsChoices says whether a pool has a requirement with minValues, or is not known: then nothing is taken from the
+// keepsChoices reports whether a pool has a requirement with minValues, or is not known: then nothing is taken from the
 // choices of its claims.
 func (j *judge) keepsChoices(pool string) bool {
 	for i := range j.in.Pools {

@@ -22,7 +22,7 @@ func (l *commandLimits) clone() *commandLimits {
 	return &commandLimits{maps.Clone(l.budgetLeft), maps.Clone(l.groupLeft), l.left, l.minimum.clone()}
 }
 
-// allow says whether one more candidate may go.
+// allow reports whether one more candidate may go.
 func (l *commandLimits) allow(c *Candidate) bool {
 	n, bounded := l.groupLeft[c.NodeGroup()]
 	return l.budgetLeft[c.Pool.Name] > 0 && (!bounded || n > 0) && l.left > 0 && l.minimum.allows(c.Node.Capacity)

@@ -189,7 +189,7 @@ func (x *exam) pdbNamed(key string) *model.PDB {
 	return x.Snapshot.PDBs[i]
 }
 
-// selectsNode says whether the pods of a class may go to named nodes alone.
+// selectsNode reports whether the pods of a class may go to named nodes alone.
 func selectsNode(c *model.Class) bool {
 	if len(c.Terms) == 0 {
 		return false

@@ -59,7 +59,7 @@ func (x *exam) findNodes() (out []Finding) {
 	return out
 }
 
-// isLeaving says whether an autoscaler removes a node already.
+// isLeaving reports whether an autoscaler removes a node already.
 func (x *exam) isLeaving(n *model.Node) bool {
 	return !x.deletedAt(n).IsZero() || slices.ContainsFunc(n.Taints, func(t model.Taint) bool {
 		return t.Key == model.TaintDisrupted || t.Key == "ToBeDeletedByClusterAutoscaler"

@@ -341,7 +341,7 @@ func (x *exam) findFullGroups() (out []Finding) {
 	return out
 }
 
-// worthwhile says whether a what-if saves a share of the cluster's cost that is more than noise of the solver: 1 %.
+// worthwhile reports whether a what-if saves a share of the cluster's cost that is more than noise of the solver: 1 %.
 func (x *exam) worthwhile(saving int64) bool { return saving*100 >= x.compared.NowMicro && saving > 0 }
 
 // whatIf is what the cluster would cost less after consolidation when its snapshot were edited so.
@@ -454,7 +454,7 @@ func (x *exam) findOnePerNode() (out []Finding) {
 	return out
 }
 
-// refusesItself says whether a pod of the class keeps others of it off its node.
+// refusesItself reports whether a pod of the class keeps others of it off its node.
 func refusesItself(c *model.Class) bool {
 	return slices.ContainsFunc(c.AntiAffinity, func(t model.PodTerm) bool {
 		return t.TopologyKey == model.LabelHostname && t.Selector.Pods != nil && t.Selector.Pods.Matches(c.Labels)

@@ -51,7 +51,7 @@ type Group struct {
 	FailingCode, Failing string
 }
 
-// IsHealthy says whether nodes can be launched in the group, and become usable.
+// IsHealthy reports whether nodes can be launched in the group, and become usable.
 func (g *Group) IsHealthy() bool { return g.Problem == "" && g.FailingCode == "" }
 
 // NoteFailing notes that nodes of a group have not become usable of late: the code of the likeliest cause, and in which
@@ -189,7 +189,7 @@ func (o *observation) countMissing(g *Group, c *model.Claim) {
 	}
 }
 
-// hasWorkload says whether a node holds a pod that would have to move.
+// hasWorkload reports whether a node holds a pod that would have to move.
 func hasWorkload(n *model.Node) bool {
 	for _, p := range n.Pods {
 		if p.IsWorkload() {
@@ -218,7 +218,7 @@ func (o *observation) findBackoffs(s *model.Snapshot) {
 	}
 }
 
-// scaleDownWaits says whether every pool of node groups waits with consolidation because a node of a group was launched a
+// scaleDownWaits reports whether every pool of node groups waits with consolidation because a node of a group was launched a
 // short while ago.
 func scaleDownWaits(s *model.Snapshot, now time.Time) bool {
 	var last time.Time

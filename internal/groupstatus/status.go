@@ -42,7 +42,7 @@ type Times struct {
 	LastTransitionTime string `json:"lastTransitionTime"`
 }
 
-// Health says whether nodes can be launched, and counts them.
+// Health reports whether nodes can be launched, and counts them.
 type Health struct {
 	Status     string     `json:"status"`
 	NodeCounts NodeCounts `json:"nodeCounts"`
@@ -81,7 +81,7 @@ type UnreadyNodes struct {
 	ResourceUnready int `json:"resourceUnready"`
 }
 
-// ScaleUp says whether nodes are coming, and of a group that can't grow for now, why.
+// ScaleUp reports whether nodes are coming, and of a group that can't grow for now, why.
 type ScaleUp struct {
 	Status      string       `json:"status"`
 	BackoffInfo *BackoffInfo `json:"backoffInfo,omitempty"`
@@ -204,7 +204,7 @@ func either(yes bool, is, isNot string) string {
 	return isNot
 }
 
-// SaysSame says whether two statuses differ in nothing but when they were made.
+// SaysSame reports whether two statuses differ in nothing but when they were made.
 func SaysSame(a, b *Status) bool {
 	return reflect.DeepEqual(a.withoutProbes(), b.withoutProbes())
 }

@@ -46,7 +46,7 @@ func (s *Status) Conditions() []Condition {
 	return []Condition{ready, s.holding(), within}
 }
 
-// holding says whether capacity is held, for whom and at what price.
+// holding reports whether capacity is held, for whom and at what price.
 func (s *Status) holding() Condition {
 	c := Condition{Type: "Holding"}
 	switch {

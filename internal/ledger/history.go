@@ -48,7 +48,7 @@ type segment struct {
 	full    bool
 }
 
-// Kept says whether a History keeps an entry: it is about something that was done, refused, or missed, not about what was
+// Kept reports whether a History keeps an entry: it is about something that was done, refused, or missed, not about what was
 // left alone or goes with another entry.
 func Kept(e *Entry) bool {
 	switch e.Kind {

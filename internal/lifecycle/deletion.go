@@ -131,7 +131,7 @@ func (w *deletion) unrecorded() *model.Instance {
 	return nil
 }
 
-// volumesDetached says whether the volumes of the evicted pods are off the node, so that other nodes can attach them.
+// volumesDetached reports whether the volumes of the evicted pods are off the node, so that other nodes can attach them.
 // Those of pods that stay (static pods, and pods that tolerate the taint) go with the instance. From the deadline on
 // it is true.
 func (w *deletion) volumesDetached() bool {
@@ -170,7 +170,7 @@ func (w *deletion) volumesDetached() bool {
 	return true
 }
 
-// isDelayed says whether an annotation of a drained node delays its deletion: for Policy.DeletionDelay at most, from when
+// isDelayed reports whether an annotation of a drained node delays its deletion: for Policy.DeletionDelay at most, from when
 // the node was drained, and not beyond the deadline.
 func (w *deletion) isDelayed() bool {
 	node, key := "", ""
@@ -215,7 +215,7 @@ func Deadline(c *model.Claim) (time.Time, bool) {
 	return c.Deleting.Add(c.TerminationGracePeriod), true
 }
 
-// instanceIsGone says whether the cloud reports that the claim's instance is terminating, or no longer lists it.
+// instanceIsGone reports whether the cloud reports that the claim's instance is terminating, or no longer lists it.
 func instanceIsGone(in *Input) bool {
 	if isListed(in) {
 		return false
@@ -223,7 +223,7 @@ func instanceIsGone(in *Input) bool {
 	return len(in.Instances) > 0 || isListConclusive(in)
 }
 
-// isListConclusive says whether the last list of instances was asked for late enough to have every one of the claim.
+// isListConclusive reports whether the last list of instances was asked for late enough to have every one of the claim.
 func isListConclusive(in *Input) bool {
 	since := in.Claim.Deleting
 	if l := in.Claim.Conditions[Launched]; l.True() {

@@ -56,7 +56,7 @@ func launchInstance(in *Input, out *Output) {
 	out.addActions(plan.LaunchClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.Launching, Pool: c.Pool}})
 }
 
-// isListed says whether the cloud's last list has an instance of the claim that runs.
+// isListed reports whether the cloud's last list has an instance of the claim that runs.
 func isListed(in *Input) bool {
 	return slices.ContainsFunc(in.Instances, func(i *model.Instance) bool { return !i.Gone })
 }

@@ -184,7 +184,7 @@ func stepLiveClaim(in *Input, out *Output) {
 	}
 }
 
-// IsExpired says whether a claim's expireAfter has passed; never where it has none.
+// IsExpired reports whether a claim's expireAfter has passed; never where it has none.
 func IsExpired(c *model.Claim, now time.Time) bool {
 	return c.ExpireAfter >= 0 && !now.Before(c.Created.Add(c.ExpireAfter))
 }

@@ -88,7 +88,7 @@ func registerNode(in *Input, n *model.Node, u *plan.UpdateNode) {
 
 func hasTaint(ts []model.Taint, t model.Taint) bool { return slices.Contains(ts, t) }
 
-// IsEphemeral says whether a taint goes by itself once a new node is up.
+// IsEphemeral reports whether a taint goes by itself once a new node is up.
 func IsEphemeral(t model.Taint) bool {
 	switch t.Key {
 	case "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.cloudprovider.kubernetes.io/uninitialized", model.TaintUnregistered:
@@ -97,7 +97,7 @@ func IsEphemeral(t model.Taint) bool {
 	return strings.HasPrefix(t.Key, "readiness.k8s.io/")
 }
 
-// isInitialized says whether a node is initialized or may be now; where not, the condition says what is missing.
+// isInitialized reports whether a node is initialized or may be now; where not, the condition says what is missing.
 func isInitialized(c *model.Claim, n *model.Node) (bool, model.Condition) {
 	if n.Labels[model.LabelInitialized] == trueValue {
 		return true, model.Condition{}

@@ -37,7 +37,7 @@ type Node struct {
 	LastPodEvent          time.Time // when a pod that is neither a daemon's nor expendable last came or left, as far as is known
 }
 
-// HasTaint says whether the node has a taint of this key, whatever its value and effect.
+// HasTaint reports whether the node has a taint of this key, whatever its value and effect.
 func (n *Node) HasTaint(key string) bool {
 	return slices.ContainsFunc(n.Taints, func(t Taint) bool { return t.Key == key })
 }
@@ -81,7 +81,7 @@ type Condition struct {
 	Since   time.Time
 }
 
-// True says whether the condition holds.
+// True reports whether the condition holds.
 func (c Condition) True() bool { return c.Status == "True" }
 
 // InstanceType is a kind of machine.
@@ -122,7 +122,7 @@ func (t *InstanceType) Label(key string, o *Offering) (value string, ok bool) {
 	return "", false
 }
 
-// IsCloudLabel says whether the cloud sets a label on nodes of some of the types. Instance type, zone and capacity type
+// IsCloudLabel reports whether the cloud sets a label on nodes of some of the types. Instance type, zone and capacity type
 // are set on all nodes.
 func IsCloudLabel(key string, types []*InstanceType) bool {
 	switch key {
@@ -238,7 +238,7 @@ func CutoffOf(pools []*NodePool) (out PriorityCutoff) {
 	return out
 }
 
-// IsExpendable says whether a pod is expendable. Pods of DaemonSets and static pods go with their node anyway, and are
+// IsExpendable reports whether a pod is expendable. Pods of DaemonSets and static pods go with their node anyway, and are
 // not.
 func (c PriorityCutoff) IsExpendable(p *Pod) bool {
 	return c.Set && p.Class.Priority < c.Below && p.IsWorkload()
@@ -337,7 +337,7 @@ const (
 	ReleaseHold   = "hold"   // nothing is done at all
 )
 
-// MayBuyType says whether the pool's requirements allow an instance type at all.
+// MayBuyType reports whether the pool's requirements allow an instance type at all.
 func (p *NodePool) MayBuyType(t *InstanceType) bool {
 	for i := range p.Requirements {
 		q := &p.Requirements[i]
@@ -348,7 +348,7 @@ func (p *NodePool) MayBuyType(t *InstanceType) bool {
 	return true
 }
 
-// MayBuyOffering says whether the pool's requirements allow an offering's zone and capacity type.
+// MayBuyOffering reports whether the pool's requirements allow an offering's zone and capacity type.
 func (p *NodePool) MayBuyOffering(o *Offering) bool {
 	for _, kv := range [2][2]string{{LabelZone, o.Zone}, {LabelCapacityType, o.CapacityType}} {
 		if q := p.Requirements.Get(kv[0]); q != nil && !q.Matches(kv[1], true) {
@@ -452,7 +452,7 @@ func LaterOf(a, b time.Time) time.Time {
 	return a
 }
 
-// Is says whether a condition of the claim is True.
+// Is reports whether a condition of the claim is True.
 func (c *Claim) Is(condition string) bool { return c.Conditions[condition].True() }
 
 // IsStartupTaint reports whether a taint is one that the claim's node starts with.
@@ -511,7 +511,7 @@ type PDB struct {
 	Healthy, Desired, Expected int32
 }
 
-// IsExhaustedAtRest says whether the budget allows no eviction though every pod that it counts is healthy: no waiting, only
+// IsExhaustedAtRest reports whether the budget allows no eviction though every pod that it counts is healthy: no waiting, only
 // another budget or more pods change that.
 func (b *PDB) IsExhaustedAtRest() bool {
 	return b.DisruptionsAllowed <= 0 && b.Expected > 0 && b.Healthy >= b.Expected

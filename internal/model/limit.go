@@ -54,7 +54,7 @@ type LimitUse struct {
 	UsedMicro int64 // micro-dollars an hour, of the nodes whose price is known
 }
 
-// Matches says whether nodes with these labels count.
+// Matches reports whether nodes with these labels count.
 func (l *CapacityLimit) Matches(labels Labels) bool {
 	for i := range l.Selector {
 		v, ok := labels[l.Selector[i].Key]
@@ -65,13 +65,13 @@ func (l *CapacityLimit) Matches(labels Labels) bool {
 	return true
 }
 
-// IsUnlimited says whether the limit allows any number of nodes of any size and price, as that of an invalid
+// IsUnlimited reports whether the limit allows any number of nodes of any size and price, as that of an invalid
 // CapacityQuota does.
 func (l *CapacityLimit) IsUnlimited() bool {
 	return l.Nodes < 0 && l.MicroPerHour < 0 && !slices.Contains(l.HasMost, true)
 }
 
-// IsLimited says whether the limit bounds a resource.
+// IsLimited reports whether the limit bounds a resource.
 func (l *CapacityLimit) IsLimited(d Dim) bool { return int(d) < len(l.HasMost) && l.HasMost[d] }
 
 // LimitShortage says of what a limit allows no more, how much was wanted, and how much of it is used.

@@ -142,7 +142,7 @@ const (
 	NoExecute        = "NoExecute"
 )
 
-// Tolerates says whether the toleration covers the taint.
+// Tolerates reports whether the toleration covers the taint.
 func (t *Toleration) Tolerates(x Taint) bool {
 	if t.Effect != "" && t.Effect != x.Effect {
 		return false
@@ -161,7 +161,7 @@ func (t *Toleration) Tolerates(x Taint) bool {
 	return t.Key != "" && t.Value == x.Value
 }
 
-// Tolerated says whether some toleration covers the taint.
+// Tolerated reports whether some toleration covers the taint.
 func Tolerated(x Taint, ts []Toleration) bool {
 	for i := range ts {
 		if ts[i].Tolerates(x) {
@@ -181,7 +181,7 @@ func Untolerated(taints []Taint, ts []Toleration) *Taint {
 	return nil
 }
 
-// ToleratesEverything says whether a pod would land on any taint, so that no reservation can keep it to its node.
+// ToleratesEverything reports whether a pod would land on any taint, so that no reservation can keep it to its node.
 func (c *Class) ToleratesEverything() bool {
 	for _, t := range c.Tolerations {
 		if t.Key == "" && t.Exists && (t.Effect == "" || t.Effect == NoSchedule) {
@@ -210,7 +210,7 @@ func (p HostPort) String() string {
 	return strconv.Itoa(int(p.Port)) + "/" + p.Protocol
 }
 
-// Conflicts says whether two ports, or two uses of a disk, cannot be on one node.
+// Conflicts reports whether two ports, or two uses of a disk, cannot be on one node.
 func (p HostPort) Conflicts(o HostPort) bool {
 	if p.Disk != "" || o.Disk != "" {
 		return p.Disk == o.Disk && !(p.ReadOnly && o.ReadOnly)
@@ -338,7 +338,7 @@ type Pod struct {
 // Key is namespace/name.
 func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
 
-// IsVirtual says whether a pod only stands for the capacity that a CapacityBuffer holds.
+// IsVirtual reports whether a pod only stands for the capacity that a CapacityBuffer holds.
 func (p *Pod) IsVirtual() bool { return p.Buffer != "" }
 
 // DefaultScheduler is the scheduler of pods that name none.
@@ -362,7 +362,7 @@ func VirtualPods(pods []*Pod) (out []*Pod) {
 	return out
 }
 
-// IsWorkload says whether a scheduler chose, or is to choose, the pod's node: it is neither a DaemonSet's pod nor a static one.
+// IsWorkload reports whether a scheduler chose, or is to choose, the pod's node: it is neither a DaemonSet's pod nor a static one.
 func (p *Pod) IsWorkload() bool { return !p.Class.Daemon && !p.Mirror }
 
 // Annotations on pods and nodes by which people keep nodes from being removed.

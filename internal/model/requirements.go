@@ -108,7 +108,7 @@ func sortedUnique(v []string) []string {
 	return slices.Compact(out)
 }
 
-// Matches says whether an object whose label has this value (or lacks it) satisfies the requirement.
+// Matches reports whether an object whose label has this value (or lacks it) satisfies the requirement.
 func (r *Requirement) Matches(value string, present bool) bool {
 	if !present {
 		return r.AllowAbsent
@@ -117,7 +117,7 @@ func (r *Requirement) Matches(value string, present bool) bool {
 	return listed != r.Complement && r.inBounds(value)
 }
 
-// ListsValues says whether the label must be there with one of the values listed, so that what satisfies the requirement can
+// ListsValues reports whether the label must be there with one of the values listed, so that what satisfies the requirement can
 // be looked up by them.
 func (r *Requirement) ListsValues() bool { return !r.Complement && !r.AllowAbsent && len(r.Values) > 0 }
 
@@ -205,7 +205,7 @@ func without(v, drop []string) []string {
 	return out
 }
 
-// Empty says whether nothing, present or absent, can satisfy the requirement. A complement with open or wide bounds is taken to
+// Empty reports whether nothing, present or absent, can satisfy the requirement. A complement with open or wide bounds is taken to
 // have a member; one whose bounds cross, or whose every value inside the bounds is excluded, has none.
 func (r *Requirement) Empty() bool {
 	if r.AllowAbsent {
@@ -214,7 +214,7 @@ func (r *Requirement) Empty() bool {
 	return !r.HasValue()
 }
 
-// HasValue says whether some present value satisfies the requirement.
+// HasValue reports whether some present value satisfies the requirement.
 func (r *Requirement) HasValue() bool {
 	if !r.Complement {
 		return len(r.Values) > 0
@@ -340,7 +340,7 @@ func (rs Requirements) Get(key string) *Requirement {
 	return nil
 }
 
-// Matches says whether labels satisfy every requirement.
+// Matches reports whether labels satisfy every requirement.
 func (rs Requirements) Matches(l Labels) bool { return rs.Mismatch(l) == nil }
 
 // Mismatch returns the first requirement that labels do not satisfy, nil if all hold.

@@ -79,7 +79,7 @@ func (r Resources) Sub(o Resources) Resources {
 	return out
 }
 
-// Fits says whether r is at most room in every resource that r asks for. A zero request fits even where the room is negative,
+// Fits reports whether r is at most room in every resource that r asks for. A zero request fits even where the room is negative,
 // as kube-scheduler has it.
 func (r Resources) Fits(room Resources) bool {
 	for i, v := range r {
@@ -108,7 +108,7 @@ func (r Resources) Min(o Resources) Resources {
 	return out
 }
 
-// IsZero says whether nothing is asked for.
+// IsZero reports whether nothing is asked for.
 func (r Resources) IsZero() bool {
 	for _, v := range r {
 		if v != 0 {

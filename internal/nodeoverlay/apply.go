@@ -125,7 +125,7 @@ func (c change) with(o *Overlay) change {
 	return c
 }
 
-// conflicts says whether an overlay that comes later would change the same with the same weight.
+// conflicts reports whether an overlay that comes later would change the same with the same weight.
 func (c change) conflicts(o *Overlay) bool { return c.last != nil && c.last.Weight == o.Weight }
 
 type offeringAt struct{ at, offering int }

@@ -26,7 +26,7 @@ type Overlay struct {
 	Conditions map[string]model.Condition // as in the API server
 }
 
-// Equal says whether two overlays change the same in the same way; what the API server says of them does not count.
+// Equal reports whether two overlays change the same in the same way; what the API server says of them does not count.
 func (o *Overlay) Equal(other *Overlay) bool {
 	return o.Name == other.Name && o.UID == other.UID && o.Weight == other.Weight && o.Invalid == other.Invalid &&
 		o.Requirements.Key() == other.Requirements.Key() && o.Price.equal(other.Price) && slices.Equal(o.Capacity, other.Capacity)
@@ -101,7 +101,7 @@ func readDecimal(s string) (*big.Rat, bool) {
 	return new(big.Rat).SetString(s)
 }
 
-// IsSet says whether the price is changed.
+// IsSet reports whether the price is changed.
 func (c PriceChange) IsSet() bool { return c.kind != priceUnchanged }
 
 func (c PriceChange) equal(o PriceChange) bool {
@@ -134,7 +134,7 @@ func (c PriceChange) Apply(micro int64) int64 {
 	return max(LeastPrice, new(big.Int).Div(out.Num(), out.Denom()).Int64())
 }
 
-// matchesOffering says whether an offering of a type, in a pool, is meant by the overlay.
+// matchesOffering reports whether an offering of a type, in a pool, is meant by the overlay.
 func (o *Overlay) matchesOffering(p *Pool, t *model.InstanceType, f *model.Offering) bool {
 	for i := range o.Requirements {
 		r := &o.Requirements[i]

@@ -53,7 +53,7 @@ func (t *claimTable) deleteClaim(c *model.Claim) string {
 // nameByProviderID returns whose a machine is; empty: nobody's.
 func (t *claimTable) nameByProviderID(id string) string { return t.byProvider[id] }
 
-// isClaimed says whether a machine has a claim.
+// isClaimed reports whether a machine has a claim.
 func (t *claimTable) isClaimed(providerID string) bool {
 	_, ok := t.byProvider[providerID]
 	return ok

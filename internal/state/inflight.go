@@ -115,13 +115,13 @@ func (f *InFlight) failed() map[string]model.CallFailure {
 // EndAction forgets an action; one that is not in flight is no error.
 func (f *InFlight) EndAction(key string) { delete(f.actions, key) }
 
-// HasAction says whether an action is in flight at an instant.
+// HasAction reports whether an action is in flight at an instant.
 func (f *InFlight) HasAction(key string, now time.Time) bool {
 	a := f.actions[key]
 	return a != nil && a.until.After(now)
 }
 
-// isKnown says whether an action is remembered, be its time over or not.
+// isKnown reports whether an action is remembered, be its time over or not.
 func (f *InFlight) isKnown(key string) bool { return f.actions[key] != nil }
 
 // expireActions ends the actions whose time is over. It returns their keys, in no order, and when the next one's will

@@ -91,7 +91,7 @@ func (t *Pools) applyOverlays() {
 	}
 }
 
-// sameTypes says whether two lists hold the same types, each the same value or an equal one.
+// sameTypes reports whether two lists hold the same types, each the same value or an equal one.
 func sameTypes(a, b []*model.InstanceType) bool {
 	return slices.EqualFunc(a, b, func(x, y *model.InstanceType) bool { return x == y || reflect.DeepEqual(x, y) })
 }

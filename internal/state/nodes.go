@@ -82,7 +82,7 @@ func (t *nodeTable) setNode(n *model.Node, now time.Time) {
 	t.markChanged(e)
 }
 
-// deleteNode says whether the node was there. Its pods stay known, as pods of a node that is not there.
+// deleteNode reports whether the node was there. Its pods stay known, as pods of a node that is not there.
 func (t *nodeTable) deleteNode(name string) bool {
 	e := t.byName[name]
 	if e == nil {
@@ -177,7 +177,7 @@ func (t *nodeTable) replacePod(key string, p *model.Pod) {
 	}
 }
 
-// removePod says whether the pod was on a node that is there.
+// removePod reports whether the pod was on a node that is there.
 func (t *nodeTable) removePod(key string, p *model.Pod, now time.Time) bool {
 	left := false
 	if e := t.byName[p.Node]; e != nil {
@@ -196,7 +196,7 @@ func (t *nodeTable) removePod(key string, p *model.Pod, now time.Time) bool {
 	return left
 }
 
-// looksTheSame says whether two states of a pod that stays on its node are the same in all that a decision looks at.
+// looksTheSame reports whether two states of a pod that stays on its node are the same in all that a decision looks at.
 func looksTheSame(a, b *model.Pod) bool {
 	return a.Unschedulable.Equal(b.Unschedulable) && a.Refusal == b.Refusal && a.Deleting.Equal(b.Deleting) && a.GracePeriod == b.GracePeriod && a.Class == b.Class &&
 		a.Ready == b.Ready && a.DoNotDisrupt == b.DoNotDisrupt && a.SafeToEvict == b.SafeToEvict && a.LocalVolume == b.LocalVolume && a.DaemonEviction == b.DaemonEviction && a.ScaleUpDelay == b.ScaleUpDelay &&
@@ -286,7 +286,7 @@ func (t *nodeTable) notePodLeft(e *nodeEntry, p *model.Pod, now time.Time) {
 	}
 }
 
-// isPodEvent says whether it counts for the node that a pod comes or leaves: it is a workload's, and not expendable.
+// isPodEvent reports whether it counts for the node that a pod comes or leaves: it is a workload's, and not expendable.
 func (t *nodeTable) isPodEvent(p *model.Pod) bool {
 	return p.IsWorkload() && !model.CutoffOf(t.pools.ListPools()).IsExpendable(p)
 }

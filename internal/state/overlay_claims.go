@@ -47,7 +47,7 @@ func (o *Overlay) AnnotateClaim(name, key, value string) {
 	}
 }
 
-// HasAnnotation says whether a claim, by uid, is shown with an annotation that was not read back yet.
+// HasAnnotation reports whether a claim, by uid, is shown with an annotation that was not read back yet.
 func (o *Overlay) HasAnnotation(claim string) bool {
 	_, ok := o.annotations[claim]
 	return ok
@@ -147,7 +147,7 @@ func (o *Overlay) forgetClaim(c *model.Claim) {
 	delete(o.annotations, c.UID)
 }
 
-// equalSlots says whether two lists of slots are the same in all that is written of them.
+// equalSlots reports whether two lists of slots are the same in all that is written of them.
 func equalSlots(a, b []model.Slot) bool {
 	return slices.EqualFunc(a, b, func(x, y model.Slot) bool { return x.Class == y.Class && x.Owner == y.Owner && x.Count == y.Count })
 }

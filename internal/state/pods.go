@@ -57,12 +57,12 @@ func (t *podTable) setPod(p *model.Pod, now time.Time) {
 	}
 }
 
-// staysBound says whether a pod is on the same node before and after a change, and holds its room there.
+// staysBound reports whether a pod is on the same node before and after a change, and holds its room there.
 func staysBound(old, p *model.Pod) bool {
 	return old.UID == p.UID && old.Node != "" && old.Node == p.Node && !old.Terminal && !p.Terminal
 }
 
-// staysPending says whether a pending pod is the same demand before and after a change.
+// staysPending reports whether a pending pod is the same demand before and after a change.
 func staysPending(old, p *model.Pod) bool {
 	return old.UID == p.UID && old.Node == "" && p.Node == "" && old.Class == p.Class && p.Deleting.IsZero() && !p.Terminal &&
 		old.Nominated == p.Nominated && old.Gated == p.Gated

@@ -123,7 +123,7 @@ func (t *Pools) SetClassGeneration(name string, generation int64) {
 	}
 }
 
-// SetReady says whether a pool may be used, and why not.
+// SetReady reports whether a pool may be used, and why not.
 func (t *Pools) SetReady(name string, ready bool, why model.Condition) {
 	if old := t.FindPool(name); old != nil && (old.Ready != ready || old.NotReady != why) {
 		q := *old

@@ -36,7 +36,7 @@ func newReplicaSets() *replicaSets {
 	return &replicaSets{byUID: map[string]*replicaSet{}, short: map[string]bool{}, quotas: map[string]bool{}, limited: map[string]int{}}
 }
 
-// isReplica says whether a pod counts for its ReplicaSet, which makes another one once it does not.
+// isReplica reports whether a pod counts for its ReplicaSet, which makes another one once it does not.
 func isReplica(p *model.Pod) bool {
 	return p != nil && p.Owner.Kind == "ReplicaSet" && !p.Terminal && p.Deleting.IsZero()
 }
@@ -113,7 +113,7 @@ func (r *replicaSets) foreseePods(uid string, refused map[*model.Class]int) {
 	}
 }
 
-// isForeseen says whether a pod that comes was foreseen: decide has bought for it with those that came before it, or
+// isForeseen reports whether a pod that comes was foreseen: decide has bought for it with those that came before it, or
 // will.
 func (r *replicaSets) isForeseen(p *model.Pod) bool {
 	rs := r.byUID[p.Owner.UID]

@@ -204,7 +204,7 @@ func (b *Board) SetReading(kind string, reading bool) {
 	delete(b.reading, kind)
 }
 
-// IsReading says whether objects of some kind are still being read for the first time.
+// IsReading reports whether objects of some kind are still being read for the first time.
 func (b *Board) IsReading() bool { return len(b.reading) > 0 }
 
 // SetVersion says the version of Kubernetes once it is known.

@@ -57,7 +57,7 @@ func whyNotPlaced(class *model.Class) string {
 	return ""
 }
 
-// termMatches says whether a node affinity term matches a node. An empty term matches none.
+// termMatches reports whether a node affinity term matches a node. An empty term matches none.
 func termMatches(t *model.NodeTerm, labels model.Labels, open model.Requirements, name string) bool {
 	if len(t.Requirements) == 0 && t.Names == nil {
 		return false
@@ -65,7 +65,7 @@ func termMatches(t *model.NodeTerm, labels model.Labels, open model.Requirements
 	return (t.Names == nil || t.Names.Matches(name, name != "")) && requirementsHold(t.Requirements, labels, open)
 }
 
-// requirementsHold says whether labels satisfy requirements; a label with an open value must whatever it becomes.
+// requirementsHold reports whether labels satisfy requirements; a label with an open value must whatever it becomes.
 func requirementsHold(rs model.Requirements, labels model.Labels, open model.Requirements) bool {
 	for i := range rs {
 		if o := open.Get(rs[i].Key); o != nil {
@@ -82,7 +82,7 @@ func requirementsHold(rs model.Requirements, labels model.Labels, open model.Req
 	return true
 }
 
-// alwaysSatisfies says whether every value that o allows satisfies r.
+// alwaysSatisfies reports whether every value that o allows satisfies r.
 func alwaysSatisfies(o, r *model.Requirement) bool {
 	if o.AllowAbsent && !r.AllowAbsent {
 		return false

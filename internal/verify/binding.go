@@ -400,7 +400,7 @@ func (b *BindingCheck) countAntiAffinity(p *model.Pod, n *model.Node) {
 	}
 }
 
-// selectorMatches says whether a selector selects pods of a class, in their namespace.
+// selectorMatches reports whether a selector selects pods of a class, in their namespace.
 func (b *BindingCheck) selectorMatches(s *model.Selector, class *model.Class) bool {
 	return s.Pods != nil && (slices.Contains(s.Namespaces, class.Namespace) || s.NamespaceL != nil && s.NamespaceL.Matches(b.namespaces[class.Namespace])) &&
 		s.Pods.Matches(class.Labels)

@@ -335,7 +335,7 @@ func decidedRequirements(rs model.Requirements, labels model.Labels) model.Requi
 	return out
 }
 
-// isWellKnownLabel says whether the instance type and offering, and never the pool, give a label its value.
+// isWellKnownLabel reports whether the instance type and offering, and never the pool, give a label its value.
 func isWellKnownLabel(key string) bool {
 	switch key {
 	case model.LabelArch, model.LabelOS, model.LabelZone, model.LabelCapacityType, model.LabelInstanceType, model.LabelRegion:

@@ -203,7 +203,7 @@ func (t *replay) placeAll(waiting []arrival, rank func(arrival) int) (stuck []ar
 	return stuck
 }
 
-// hasTopologyRules says whether any pod has a rule about where other pods are. Without one there is nothing to replay.
+// hasTopologyRules reports whether any pod has a rule about where other pods are. Without one there is nothing to replay.
 func (c *checker) hasTopologyRules() bool {
 	for _, p := range c.in.Demand {
 		if x := p.Class; len(x.Spread) > 0 || len(x.Affinity) > 0 || len(x.AntiAffinity) > 0 ||
@@ -381,7 +381,7 @@ func (t *replay) whyDaemonsRefuse(class *model.Class, h *host) string {
 	return why
 }
 
-// isNearAnyway says whether a class's affinity holds on a host whatever that becomes: a DaemonSet's pod that comes there meets all its
+// isNearAnyway reports whether a class's affinity holds on a host whatever that becomes: a DaemonSet's pod that comes there meets all its
 // terms, or pods in all its domains do.
 func (t *replay) isNearAnyway(class *model.Class, h *host) bool {
 	holds := func(coming []*model.Class, domain func(key string) (string, bool)) bool {
@@ -407,7 +407,7 @@ func (t *replay) isNearAnyway(class *model.Class, h *host) bool {
 	})
 }
 
-// avoidsOnHost says whether a class has anti-affinity over hosts to pods of another.
+// avoidsOnHost reports whether a class has anti-affinity over hosts to pods of another.
 func (t *replay) avoidsOnHost(class, other *model.Class) bool {
 	return slices.ContainsFunc(class.AntiAffinity, func(x model.PodTerm) bool {
 		return x.TopologyKey == model.LabelHostname && t.selectorMatches(&x.Selector, other)

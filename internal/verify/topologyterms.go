@@ -304,7 +304,7 @@ func (t *replay) registerTerms(waiting []arrival) {
 	}
 }
 
-// selectsClass says whether every selector of a term selects pods of a class.
+// selectsClass reports whether every selector of a term selects pods of a class.
 func (t *replay) selectsClass(x *term, class *model.Class) bool {
 	k := memoKey{x, class}
 	got, ok := t.memo[k]
@@ -325,7 +325,7 @@ func (t *replay) allSelect(x *term, class *model.Class) bool {
 	return true
 }
 
-// selectorMatches says whether a selector selects pods of a class, in their namespace.
+// selectorMatches reports whether a selector selects pods of a class, in their namespace.
 func (t *replay) selectorMatches(s *model.Selector, class *model.Class) bool {
 	named := slices.Contains(s.Namespaces, class.Namespace)
 	labelled := s.NamespaceL != nil && s.NamespaceL.Matches(t.c.in.Namespaces[class.Namespace])

@@ -113,7 +113,7 @@ func wrongRights() (wrong []string) {
 // number matches the number that a name of several alike ends with.
 var number = regexp.MustCompile(`[0-9]+$`)
 
-// testExists says whether some test of the root module has a name.
+// testExists reports whether some test of the root module has a name.
 func testExists(name string) bool {
 	for _, dir := range []string{"*_test.go", "../../internal/*/*_test.go"} {
 		files, err := filepath.Glob(dir)

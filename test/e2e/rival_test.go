@@ -409,7 +409,7 @@ func (r *rival) timely(list []corev1.Node, claims map[string]*karpv1.NodeClaim, 
 	return busy
 }
 
-// keepsOff says whether a node bears something of the rival's that keeps pods off.
+// keepsOff reports whether a node bears something of the rival's that keeps pods off.
 func (r *rival) keepsOff(n *corev1.Node) bool {
 	return n.Labels[rivalLabel] != "" || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == rivalTaint })
 }
@@ -479,7 +479,7 @@ func (r *rival) bind(list []corev1.Node, most int) (done int) {
 	return done
 }
 
-// bindOne says whether it has bound a pod, and not somebody else.
+// bindOne reports whether it has bound a pod, and not somebody else.
 func (r *rival) bindOne(p *corev1.Pod, node string) bool {
 	err := r.s.Kube.CoreV1().Pods(r.name).Bind(r.ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name, UID: p.UID},
 		Target: corev1.ObjectReference{Kind: "Node", Name: node}}, metav1.CreateOptions{})

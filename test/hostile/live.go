@@ -57,7 +57,7 @@ type liveOutcome struct {
 	Err         string             `json:"error,omitempty"`
 }
 
-// misses says whether the bar of latency or of memory is missed.
+// misses reports whether the bar of latency or of memory is missed.
 func (o *liveOutcome) misses() bool {
 	return o.Err != "" || o.Served < o.Ordinary || o.P99 > barLatency || o.Peak > barHeap
 }

@@ -189,7 +189,7 @@ func runLive(shapes []shape, with liveOptions, asJSON bool) (met bool) {
 	return met
 }
 
-// misses says whether a bar is missed, or a pod has no answer. Pods of schedulers that are not Dovetail's get none.
+// misses reports whether a bar is missed, or a pod has no answer. Pods of schedulers that are not Dovetail's get none.
 func (o *outcome) misses() bool {
 	return o.Err != "" || o.Bought < 10 || o.Latency > barLatency || o.Step > barStep || o.Heap > barHeap
 }

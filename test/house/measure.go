@@ -118,7 +118,7 @@ func measureTree(dir string, under []string) ([]Folder, error) {
 	return append(out, sumFolders(out)), nil
 }
 
-// skipDir says whether a directory holds nothing to be measured: fixtures, other people's code, what the go command
+// skipDir reports whether a directory holds nothing to be measured: fixtures, other people's code, what the go command
 // ignores.
 func skipDir(name string) bool {
 	return name == "testdata" || name == "vendor" || name == "third_party" || name == "node_modules" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")
@@ -268,7 +268,7 @@ func countLines(fset *token.FileSet, f source) (lines, code, comment int) {
 	return len(all), code, comment
 }
 
-// isLicence says whether a comment is a file's licence header.
+// isLicence reports whether a comment is a file's licence header.
 func isLicence(group *ast.CommentGroup) bool {
 	for _, c := range group.List {
 		if strings.Contains(c.Text, "SPDX-License-Identifier") || strings.Contains(c.Text, "Copyright") {

@@ -351,7 +351,7 @@ func (l *life) rest(ctx context.Context) (began time.Time, err error) {
 	}
 }
 
-// complete says whether as many pods of each kind run as are wanted.
+// complete reports whether as many pods of each kind run as are wanted.
 func (l *life) complete() bool {
 	running := map[string]int{}
 	for _, p := range l.pods {

@@ -139,7 +139,7 @@ func (s *inProcess) read(object map[string]any) map[string]any {
 	return object
 }
 
-// blocksRules says whether an error is of a kind after which the API server does not ask the rules, for they might not be able to
+// blocksRules reports whether an error is of a kind after which the API server does not ask the rules, for they might not be able to
 // read the object.
 func blocksRules(err *field.Error) bool {
 	switch err.Type {

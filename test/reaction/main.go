@@ -275,7 +275,7 @@ func (r *rig) pool(ctx context.Context) error {
 	return r.poll(ctx, "the NodePool to be Ready", func() (bool, error) { return r.ready(ctx, "default") })
 }
 
-// ready says whether a pool can be bought from.
+// ready reports whether a pool can be bought from.
 func (r *rig) ready(ctx context.Context, pool string) (bool, error) {
 	p, err := sandbox.Get[karpv1.NodePool](ctx, r.s, pools+"/"+pool)
 	return err == nil && slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "Ready" && c.Status == "True" }), err

@@ -203,7 +203,7 @@ func checkLabelValue(field, v string) error {
 	return nil
 }
 
-// isName says whether s can be a label value, or a label key without its domain.
+// isName reports whether s can be a label value, or a label key without its domain.
 func isName(s string) bool {
 	if s == "" || len(s) > 63 || !alphanumeric(s[0]) || !alphanumeric(s[len(s)-1]) {
 		return false
@@ -216,7 +216,7 @@ func isName(s string) bool {
 	return true
 }
 
-// isLabelKey says whether s can be a label key or the name of a resource.
+// isLabelKey reports whether s can be a label key or the name of a resource.
 func isLabelKey(s string) bool {
 	domain, name, ok := strings.Cut(s, "/")
 	if !ok {

@@ -39,7 +39,7 @@ type adoptedNodes struct {
 	ended map[string]bool // by provider id: its end was asked for, and its Node waits for finalizers
 }
 
-// has says whether a provider id is that of such an instance.
+// has reports whether a provider id is that of such an instance.
 func (a *adoptedNodes) has(id string) bool { return a != nil && strings.HasPrefix(id, adoptedPrefix) }
 
 // list returns the instances, in no order. They bear no claim's uid: whoever has the NodeClaim ends it.

@@ -378,7 +378,7 @@ func (m *Model) Add(in machines.Instance, now time.Time) *machines.Instance {
 	return clone(m.instances[in.ID])
 }
 
-// OutOfCapacity says whether an offering has none, by a fault; asking counts as a launch that the fault has hit.
+// OutOfCapacity reports whether an offering has none, by a fault; asking counts as a launch that the fault has hit.
 func (m *Model) OutOfCapacity(k cloud.OfferingKey, now time.Time) bool {
 	return m.offeringFault(machines.OutOfCapacity, k, now, true) != nil
 }
@@ -386,7 +386,7 @@ func (m *Model) OutOfCapacity(k cloud.OfferingKey, now time.Time) bool {
 // Seq is the number of the last record: it never repeats, and is the same after a replay.
 func (m *Model) Seq() int64 { return m.seq }
 
-// NodeNamed says whether a machine has a Node of this name, or will have.
+// NodeNamed reports whether a machine has a Node of this name, or will have.
 func (m *Model) NodeNamed(name string) bool { return m.byNode[name] != nil }
 
 // Boot is how long a machine takes to register.

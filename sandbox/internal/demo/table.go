@@ -61,7 +61,7 @@ func (c *cluster) total(before int64) string {
 	return text
 }
 
-// modelled says whether any launched node has a modelled price.
+// modelled reports whether any launched node has a modelled price.
 func (c *cluster) modelled() bool {
 	for _, n := range c.nodes {
 		if n.pool != "" && c.prices[offering{n.machine, n.zone, n.capacityType}].modelled {

@@ -153,7 +153,7 @@ func (d Dir) removeKubeconfigs() error {
 	return nil
 }
 
-// HasData says whether an earlier run left a cluster behind.
+// HasData reports whether an earlier run left a cluster behind.
 func (d Dir) HasData() bool {
 	_, err := os.Stat(d.path("etcd", "member"))
 	return err == nil

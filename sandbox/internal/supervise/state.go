@@ -78,7 +78,7 @@ func (s *State) Dead() []Child {
 	return dead
 }
 
-// Alive says whether this very process still runs. A zombie does not.
+// Alive reports whether this very process still runs. A zombie does not.
 func (p Process) Alive() bool {
 	started, err := startTime(p.PID)
 	return p.PID > 0 && err == nil && started == p.Started

@@ -136,7 +136,7 @@ func KubectlEnv(dir string, args []string) (map[string]string, error) {
 	}, nil
 }
 
-// needsServer says whether a kubectl command would talk to a server of ours.
+// needsServer reports whether a kubectl command would talk to a server of ours.
 func needsServer(args []string) bool {
 	if len(args) == 0 || slices.Contains([]string{"help", "completion", "options", "plugin", "kustomize", "__complete"}, args[0]) {
 		return false

@@ -139,7 +139,7 @@ func (f *filters) refusal(p *corev1.Pod, n *corev1.Node) (plugin, message string
 	return "", "", nil
 }
 
-// repelledFrom says whether some pod on a node has required anti-affinity over the topology key that selects the pod.
+// repelledFrom reports whether some pod on a node has required anti-affinity over the topology key that selects the pod.
 func (f *filters) repelledFrom(p *corev1.Pod, key string, namespace labels.Set) (bool, error) {
 	list, err := f.snapshot.HavePodsWithRequiredAntiAffinityList()
 	if err != nil {

@@ -313,7 +313,7 @@ func (s *scenario) probes(a *answer, p *model.NodePool, name func() string) (out
 	return out, attach
 }
 
-// daemonGoesTo says whether the DaemonSet controller would make a pod for a node.
+// daemonGoesTo reports whether the DaemonSet controller would make a pod for a node.
 func daemonGoesTo(x *appsv1.DaemonSet, n *corev1.Node) bool {
 	p := &corev1.Pod{Spec: x.Spec.Template.Spec}
 	if ok, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n); err != nil || !ok {

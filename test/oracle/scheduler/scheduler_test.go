@@ -392,7 +392,7 @@ func (x *trial) comeDaemons() bool {
 	return len(left) == 0
 }
 
-// fitted says whether a standing node had room for pods before anything was planned on it.
+// fitted reports whether a standing node had room for pods before anything was planned on it.
 func (x *trial) fitted(n *corev1.Node, pods []*corev1.Pod) bool {
 	cpu, mem, count := n.Status.Allocatable.Cpu().MilliValue(), n.Status.Allocatable.Memory().Value(), n.Status.Allocatable.Pods().Value()
 	ports := map[int32]bool{}

@@ -20,7 +20,7 @@ type nodeClass struct {
 	spec                     dovetailv1alpha1.NodeGroupClassSpec
 }
 
-// Serves says whether a node class is a NodeGroupClass.
+// Serves reports whether a node class is a NodeGroupClass.
 func Serves(c cloud.NodeClass) bool {
 	return c.Group == dovetailv1alpha1.Group && c.Kind == dovetailv1alpha1.KindNodeGroupClass
 }
@@ -39,7 +39,7 @@ func readNodeClass(op string, c cloud.NodeClass) (*nodeClass, error) {
 	return out, nil
 }
 
-// fillsToMinSize says whether groups of the class that have fewer members than its minSize are filled up to it.
+// fillsToMinSize reports whether groups of the class that have fewer members than its minSize are filled up to it.
 func (c *nodeClass) fillsToMinSize() bool {
 	o := c.spec.Options
 	return o != nil && o.FillToMinSize != nil && *o.FillToMinSize

@@ -60,7 +60,7 @@ type member struct {
 	protected bool
 }
 
-// countsTowardsDesired says whether an instance in this state counts towards its group's desired capacity.
+// countsTowardsDesired reports whether an instance in this state counts towards its group's desired capacity.
 func countsTowardsDesired(state astypes.LifecycleState) bool {
 	s := string(state)
 	return s == "InService" || strings.HasPrefix(s, "Pending")

@@ -36,7 +36,7 @@ type managedGroup struct {
 	issues       []string // what EKS says is wrong with it
 }
 
-// isUpdating says whether EKS is replacing the group's nodes, or changing how they look.
+// isUpdating reports whether EKS is replacing the group's nodes, or changing how they look.
 func (m *managedGroup) isUpdating() bool {
 	return m != nil && m.status == string(ekstypes.NodegroupStatusUpdating)
 }

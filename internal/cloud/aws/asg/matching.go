@@ -207,7 +207,7 @@ func (gs *scaler) adoptableAs(m *instances.Instance) (class string, labels model
 	return class, model.Labels{model.LabelInstanceType: m.InstanceType, model.LabelZone: m.Zone, model.LabelCapacityType: m.CapacityType, model.LabelNodeGroup: m.AutoScalingGroup}
 }
 
-// isReplacing says whether an instance refresh, or EKS, replaces the members of a group, or may, since nobody can tell
+// isReplacing reports whether an instance refresh, or EKS, replaces the members of a group, or may, since nobody can tell
 // now. What those start would be taken for a node that no pod needs. What was read of that is no older than adoptAfter, and
 // so than any member that may be adopted; else nobody can tell.
 func (gs *scaler) isReplacing(ctx context.Context, group string) bool {

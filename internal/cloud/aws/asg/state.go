@@ -94,7 +94,7 @@ func (s *groupState) noteExcess(g *group, described time.Time, patience time.Dur
 	}
 }
 
-// takeOverdueExcess says whether a group has wanted more than it has and is asked for, for as long as AWS has to give
+// takeOverdueExcess reports whether a group has wanted more than it has and is asked for, for as long as AWS has to give
 // it. If so the time is counted anew, and least is how many members its class would have it keep.
 func (s *groupState) takeOverdueExcess(now time.Time) (least int64, is bool) {
 	s.mu.Lock()

@@ -98,7 +98,7 @@ func (c *Cache[T]) Forget(key string) {
 	delete(c.entries, key)
 }
 
-// Has says whether a key was asked for and is not forgotten, however old its answer.
+// Has reports whether a key was asked for and is not forgotten, however old its answer.
 func (c *Cache[T]) Has(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

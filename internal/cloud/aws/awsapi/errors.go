@@ -32,7 +32,7 @@ const (
 	CodeUnfulfillable   = "UnfulfillableCapacity"
 )
 
-// IsOutOfCapacity says whether an error code of CreateFleet means that an offering can't be had now.
+// IsOutOfCapacity reports whether an error code of CreateFleet means that an offering can't be had now.
 func IsOutOfCapacity(code string) bool {
 	switch code {
 	case "InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", CodeUnfulfillable, "Unsupported",
@@ -45,12 +45,12 @@ func IsOutOfCapacity(code string) bool {
 	return false
 }
 
-// IsTemplateNotFound says whether an error code means that the launch template does not exist.
+// IsTemplateNotFound reports whether an error code means that the launch template does not exist.
 func IsTemplateNotFound(code string) bool {
 	return strings.HasPrefix(code, "InvalidLaunchTemplateName.NotFound") || strings.HasPrefix(code, "InvalidLaunchTemplateId.NotFound")
 }
 
-// IsThrottled says whether an error code of any service means that calls come too fast, and the same call may work
+// IsThrottled reports whether an error code of any service means that calls come too fast, and the same call may work
 // later.
 func IsThrottled(code string) bool {
 	switch code {
@@ -62,7 +62,7 @@ func IsThrottled(code string) bool {
 	return false
 }
 
-// IsDenied says whether an error code of any service means that the caller may not do this, or is not known.
+// IsDenied reports whether an error code of any service means that the caller may not do this, or is not known.
 func IsDenied(code string) bool {
 	switch code {
 	case "UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "AuthFailure", "UnauthorizedAccess", "InvalidClientTokenId",
@@ -81,14 +81,14 @@ func ErrorCode(err error) string {
 	return ""
 }
 
-// HadNoEffect says whether an error is an answer that shows that the call has changed nothing, and never will. A lost
+// HadNoEffect reports whether an error is an answer that shows that the call has changed nothing, and never will. A lost
 // reply, and an answer of 500 and above, may hide an effect.
 func HadNoEffect(err error) bool {
 	var res *smithyhttp.ResponseError
 	return ErrorCode(err) != "" && errors.As(err, &res) && res.HTTPStatusCode() < 500
 }
 
-// WasRejected says whether an error, which has this code, shows that a request was refused for what it asks. One that
+// WasRejected reports whether an error, which has this code, shows that a request was refused for what it asks. One that
 // was throttled or denied, or came too late, was not judged by what it asks, and any answer of 500 and above may hide
 // an instance.
 func WasRejected(err error, code string) bool {

@@ -167,7 +167,7 @@ func (t *tx) drawn(f *activeFault, what string) bool {
 	return true
 }
 
-// scarce says whether an offering is one of those without capacity.
+// scarce reports whether an offering is one of those without capacity.
 func (t *tx) scarce(k cloud.OfferingKey) bool {
 	f := t.fault(Scarce, "", k.InstanceType, k.Zone, k.CapacityType)
 	return f != nil && int(draw(100, Scarce, strconv.FormatInt(t.settings.Seed, 10), k.String())) < f.Percent

@@ -305,7 +305,7 @@ func (t *tx) fill(in *ec2CreateFleetRequest, out *ec2CreateFleetResult, reservat
 	}
 }
 
-// other says whether something was launched that differs from p in what key gives.
+// other reports whether something was launched that differs from p in what key gives.
 func other(pools []*pool, p *pool, key func(*pool) string) bool {
 	for _, q := range pools {
 		if len(q.launched) > 0 && key(q) != key(p) {

@@ -15,7 +15,7 @@ import (
 // keepTerminated is how long an instance that has ended is still described.
 const keepTerminated = time.Hour
 
-// visible says whether the API already knows an instance: Describe lags behind what made it.
+// visible reports whether the API already knows an instance: Describe lags behind what made it.
 func (t *tx) visible(in *instance) bool {
 	m := t.machine(in)
 	if m == nil {

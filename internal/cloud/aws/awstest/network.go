@@ -246,7 +246,7 @@ func (t *tx) describedReservation(r *reservation) ec2CapacityReservation {
 	return d
 }
 
-// over says whether a reservation has ended. Its instances run on, as any others do.
+// over reports whether a reservation has ended. Its instances run on, as any others do.
 func (t *tx) over(r *reservation) bool {
 	return r.Cancelled || !r.End.IsZero() && !t.now.Before(r.End)
 }

@@ -51,7 +51,7 @@ func (t *tx) node(in *instance, it *catalog.Type, zone string, data *ec2RequestL
 	return n, ""
 }
 
-// joins says whether a kubelet finds the cluster.
+// joins reports whether a kubelet finds the cluster.
 func (c *Cloud) joins(k *kubelet) error {
 	if k.cluster == "" || k.endpoint == "" {
 		return fmt.Errorf("kubelet: user data names cluster %q and API server %q; it needs both", k.cluster, k.endpoint)

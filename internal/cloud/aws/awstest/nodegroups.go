@@ -95,7 +95,7 @@ func (m *ManagedGroup) kubeletFlags() (labels, taints []string) {
 	return labels, taints
 }
 
-// isUpdating says whether a managed node group is updating.
+// isUpdating reports whether a managed node group is updating.
 func (t *tx) isUpdating(m *ManagedGroup) bool {
 	return m.Surge > 0 || !m.Changed.IsZero() && t.now.Before(m.Changed.Add(t.settings.GroupDelay))
 }

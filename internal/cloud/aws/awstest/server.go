@@ -249,7 +249,7 @@ func pattern(p, value string) bool {
 	return strings.Trim(p[i:], "*") == ""
 }
 
-// filtered says whether an object passes all filters. values gives what it has under a filter's name, and false for a name that
+// filtered reports whether an object passes all filters. values gives what it has under a filter's name, and false for a name that
 // the call does not know.
 func filtered(filters []ec2Filter, tags map[string]string, values func(name string) ([]string, bool)) (bool, error) {
 	pass := true

@@ -181,7 +181,7 @@ func (t *tx) retag(resources []string, dry *bool, do func(map[string]string)) (*
 // machine is an instance's machine.
 func (t *tx) machine(in *instance) *machines.Instance { return t.m.Instance(in.ID) }
 
-// gone says whether an instance is on its way out, or ended.
+// gone reports whether an instance is on its way out, or ended.
 func gone(m *machines.Instance) bool {
 	return m.State == machines.ShuttingDown || m.State == machines.Terminated
 }

@@ -62,7 +62,7 @@ func readUserData(family, encoded string) (*kubelet, error) {
 	return k, nil
 }
 
-// ownLabel says whether a kubelet may put this label on its own node.
+// ownLabel reports whether a kubelet may put this label on its own node.
 func ownLabel(key string) bool {
 	domain, _, ok := strings.Cut(key, "/")
 	under := func(d, parent string) bool { return d == parent || strings.HasSuffix(d, "."+parent) }

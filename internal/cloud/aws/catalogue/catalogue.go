@@ -49,7 +49,7 @@ func (g *Catalogue) PriceMicro(t *TypeInfo, zone, capacityType string) (micro in
 	return g.OnDemandMicro[t.Name], !g.OnDemandPublished
 }
 
-// equalCatalogues says whether two catalogues say the same, whenever they were fetched.
+// equalCatalogues reports whether two catalogues say the same, whenever they were fetched.
 func equalCatalogues(a, b *Catalogue) bool {
 	text := func(g *Catalogue) string {
 		var list []TypeInfo

@@ -135,7 +135,7 @@ func (p *Provider) reservationDrift(ctx context.Context, r *nodeclass.Resolved, 
 	return DriftCapacityReservation, nil
 }
 
-// isCurrentImage says whether an image is the one that a machine of the type would boot from now.
+// isCurrentImage reports whether an image is the one that a machine of the type would boot from now.
 func (p *Provider) isCurrentImage(r *nodeclass.Resolved, instanceType, imageID string) bool {
 	if cat := p.catalogue.Known(); cat != nil {
 		if t := cat.FindType(instanceType); t != nil {

@@ -49,7 +49,7 @@ func (x *Index) AddLaunched(m Instance) {
 	x.launched[m.ID] = m
 }
 
-// hasEnded says whether this process has ended a machine.
+// hasEnded reports whether this process has ended a machine.
 func (x *Index) hasEnded(id string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -223,7 +223,7 @@ func (x *Index) FindProviderID(ctx context.Context, id string) (string, error) {
 	return known(list), nil
 }
 
-// IsRunning says whether an instance that was launched at a moment is there, and not on its way out. One that EC2
+// IsRunning reports whether an instance that was launched at a moment is there, and not on its way out. One that EC2
 // does not describe yet is.
 func (x *Index) IsRunning(ctx context.Context, id string, launchedAt time.Time) (bool, error) {
 	if x.hasEnded(id) {

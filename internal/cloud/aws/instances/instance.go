@@ -71,7 +71,7 @@ func FlattenReservations(list []types.Reservation) []*types.Instance {
 	return out
 }
 
-// isEnding says whether an instance in this state is on its way out, or has ended.
+// isEnding reports whether an instance in this state is on its way out, or has ended.
 func isEnding(s *types.InstanceState) bool {
 	return s != nil && (s.Name == types.InstanceStateNameShuttingDown || s.Name == types.InstanceStateNameTerminated)
 }

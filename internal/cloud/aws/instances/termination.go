@@ -74,7 +74,7 @@ func (x *Index) TerminateNow(ctx context.Context, ids []string) []error {
 	return out
 }
 
-// containsID says whether a text names an id, and not one that begins or ends with it.
+// containsID reports whether a text names an id, and not one that begins or ends with it.
 func containsID(text, id string) bool {
 	for i := 0; ; {
 		j := strings.Index(text[i:], id)

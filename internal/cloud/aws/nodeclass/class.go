@@ -22,7 +22,7 @@ const (
 	familyCustom       = awsv1.AMIFamilyCustom
 )
 
-// IsWindows says whether machines of an image family run Windows.
+// IsWindows reports whether machines of an image family run Windows.
 func IsWindows(family string) bool { return strings.HasPrefix(family, "Windows") }
 
 // windowsBuilds are the builds of the Windows versions that the image families are named after.

@@ -15,7 +15,7 @@ type endedClasses struct {
 	ended  map[string]bool
 }
 
-// beginMaking says whether something may be made for a class. If so, endMaking is to be called when that is done.
+// beginMaking reports whether something may be made for a class. If so, endMaking is to be called when that is done.
 func (o *endedClasses) beginMaking(uid string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -28,7 +28,7 @@ type Image struct {
 	Requirements model.Requirements // on the labels of a type
 }
 
-// fitsType says whether machines of a type can boot from an image.
+// fitsType reports whether machines of a type can boot from an image.
 func (im *Image) fitsType(t *catalogue.TypeInfo) bool {
 	for i := range im.Requirements {
 		v, ok := t.Labels[im.Requirements[i].Key]

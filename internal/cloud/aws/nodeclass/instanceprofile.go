@@ -121,7 +121,7 @@ func (cr *Resolver) DeleteProfile(ctx context.Context, c *Class) error {
 	return nil
 }
 
-// bearsClassTags says whether something with these tags was made for the class on behalf of this cluster.
+// bearsClassTags reports whether something with these tags was made for the class on behalf of this cluster.
 func (cr *Resolver) bearsClassTags(c *Class, tags []iamtypes.Tag) bool {
 	have := map[string]string{}
 	for _, t := range tags {

@@ -40,7 +40,7 @@ func (c Option) labelValue(key string) (string, bool) {
 	return v, ok
 }
 
-// isOfferingLabel says whether a label is one that offerings have or may have. A requirement on any other is about
+// isOfferingLabel reports whether a label is one that offerings have or may have. A requirement on any other is about
 // the node, and left to the node's labels.
 func isOfferingLabel(key string) bool {
 	switch key {

@@ -49,7 +49,7 @@ type Tracker struct {
 // NewTracker makes a Tracker that knows of none.
 func NewTracker(clock cloud.Clock) *Tracker { return &Tracker{clock: clock, known: map[key]reached{}} }
 
-// Covers says whether an error code of EC2 means that the account may have no more of this in any zone, and whether of
+// Covers reports whether an error code of EC2 means that the account may have no more of this in any zone, and whether of
 // all families at once.
 func Covers(code string) (wide, all bool) {
 	switch code {
