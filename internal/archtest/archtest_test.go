@@ -20,38 +20,38 @@ const module = "github.com/dovetail-sh/dovetail"
 
 var root = filepath.Join("..", "..")
 
-// allowed reads the policy: for each room, the rooms that it may import.
+// allowed reads the policy: for each package, the packages that it may import.
 func allowed(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	direct := map[string][]string{}
 	for _, line := range strings.Split(strings.TrimSpace(Policy), "\n") {
 		steps := strings.Split(line, "<")
 		for i := range steps {
-			for _, room := range names(steps[i]) {
-				if direct[room] == nil {
-					direct[room] = []string{}
+			for _, pkg := range names(steps[i]) {
+				if direct[pkg] == nil {
+					direct[pkg] = []string{}
 				}
 				if i > 0 {
-					direct[room] = append(direct[room], names(steps[i-1])...)
+					direct[pkg] = append(direct[pkg], names(steps[i-1])...)
 				}
 			}
 		}
 	}
 	out := map[string]map[string]bool{}
-	var visit func(into map[string]bool, room string)
-	visit = func(into map[string]bool, room string) {
-		for _, r := range direct[room] {
+	var visit func(into map[string]bool, pkg string)
+	visit = func(into map[string]bool, pkg string) {
+		for _, r := range direct[pkg] {
 			if !into[r] {
 				into[r] = true
 				visit(into, r)
 			}
 		}
 	}
-	for room := range direct {
-		out[room] = map[string]bool{}
-		visit(out[room], room)
-		if out[room][room] {
-			t.Fatalf("the policy is a circle through %s", room)
+	for pkg := range direct {
+		out[pkg] = map[string]bool{}
+		visit(out[pkg], pkg)
+		if out[pkg][pkg] {
+			t.Fatalf("the policy is a circle through %s", pkg)
 		}
 	}
 	return out
@@ -65,11 +65,11 @@ func names(s string) []string {
 	return out
 }
 
-// roomOf is the room a folder (slash-separated, from the top) belongs to; empty: none.
-func roomOf(dir string, rooms map[string]map[string]bool) string {
+// packageOf is the package a folder (slash-separated, from the top) belongs to; empty: none.
+func packageOf(dir string, packages map[string]map[string]bool) string {
 	dir = strings.TrimPrefix(dir, "internal/")
 	for d := dir; d != "." && d != ""; d = filepath.ToSlash(filepath.Dir(d)) {
-		if _, ok := rooms[d]; ok {
+		if _, ok := packages[d]; ok {
 			return d
 		}
 	}
@@ -127,15 +127,15 @@ func product(f file) bool {
 }
 
 func TestImports(t *testing.T) {
-	rooms := allowed(t)
+	packages := allowed(t)
 	checked := 0
 	for _, f := range goFiles(t) {
 		if !product(f) {
 			continue
 		}
-		room := roomOf(f.dir, rooms)
-		if room == "" {
-			t.Errorf("%s: its folder is in no room of the policy; put it in one, or give it a line in archtest and docs/ARCHITECTURE.md", f.path)
+		pkg := packageOf(f.dir, packages)
+		if pkg == "" {
+			t.Errorf("%s: its folder is in no package of the policy; put it in one, or give it a line in archtest and docs/ARCHITECTURE.md", f.path)
 			continue
 		}
 		if strings.HasSuffix(f.dir, "/gen") {
@@ -144,21 +144,21 @@ func TestImports(t *testing.T) {
 		for _, i := range f.ast.Imports {
 			path := strings.Trim(i.Path.Value, `"`)
 			if rest, ok := strings.CutPrefix(path, module+"/"); ok {
-				other := roomOf(rest, rooms)
+				other := packageOf(rest, packages)
 				checked++
-				if other != room && !rooms[room][other] {
-					t.Errorf("%s: room %s may not import room %s (%s)", f.path, room, other, path)
+				if other != pkg && !packages[pkg][other] {
+					t.Errorf("%s: package %s may not import package %s (%s)", f.path, pkg, other, path)
 				}
 			}
 			for prefix, who := range KubernetesOnly {
-				if strings.HasPrefix(path, prefix) && !slices.Contains(who, room) {
+				if strings.HasPrefix(path, prefix) && !slices.Contains(who, pkg) {
 					t.Errorf("%s: only %s may import %s", f.path, strings.Join(who, ", "), path)
 				}
 			}
 		}
 	}
 	if checked == 0 {
-		t.Fatal("no import between rooms was checked")
+		t.Fatal("no import between packages was checked")
 	}
 }
 
@@ -184,23 +184,23 @@ func TestNotLinked(t *testing.T) {
 	}
 }
 
-// A room of the policy without a file is a plan that nobody follows.
-func TestRoomsExist(t *testing.T) {
-	rooms := allowed(t)
+// A package of the policy without a file is a plan that nobody follows.
+func TestPackagesExist(t *testing.T) {
+	packages := allowed(t)
 	found := map[string]bool{}
 	for _, f := range goFiles(t) {
 		if product(f) {
-			found[roomOf(f.dir, rooms)] = true
+			found[packageOf(f.dir, packages)] = true
 		}
 	}
-	for room := range rooms {
-		if !found[room] {
-			t.Errorf("room %s of the policy has no Go file", room)
+	for pkg := range packages {
+		if !found[pkg] {
+			t.Errorf("package %s of the policy has no Go file", pkg)
 		}
 	}
-	for _, room := range Pure {
-		if rooms[room] == nil {
-			t.Errorf("pure room %s is not in the policy", room)
+	for _, pkg := range Pure {
+		if packages[pkg] == nil {
+			t.Errorf("pure package %s is not in the policy", pkg)
 		}
 	}
 }
@@ -215,12 +215,12 @@ func TestPolicyIsDocumented(t *testing.T) {
 	}
 }
 
-func TestPureRooms(t *testing.T) {
-	rooms := allowed(t)
+func TestPurePackages(t *testing.T) {
+	packages := allowed(t)
 	clock := []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}
 	checked := 0
 	for _, f := range goFiles(t) {
-		if !product(f) || !slices.Contains(Pure, roomOf(f.dir, rooms)) {
+		if !product(f) || !slices.Contains(Pure, packageOf(f.dir, packages)) {
 			continue
 		}
 		checked++
@@ -228,7 +228,7 @@ func TestPureRooms(t *testing.T) {
 			path := strings.Trim(i.Path.Value, `"`)
 			for prefix, why := range Banned {
 				if path == strings.TrimSuffix(prefix, "/") || strings.HasPrefix(path, strings.TrimSuffix(prefix, "/")+"/") {
-					t.Errorf("%s: a pure room may not import %s: %s", f.path, path, why)
+					t.Errorf("%s: a pure package may not import %s: %s", f.path, path, why)
 				}
 			}
 		}
@@ -236,16 +236,16 @@ func TestPureRooms(t *testing.T) {
 			switch n := n.(type) {
 			case *ast.SelectorExpr:
 				if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains(clock, n.Sel.Name) {
-					t.Errorf("%s: a pure room may not call time.%s: the instant is an argument", f.fset.Position(n.Pos()), n.Sel.Name)
+					t.Errorf("%s: a pure package may not call time.%s: the instant is an argument", f.fset.Position(n.Pos()), n.Sel.Name)
 				}
 			case *ast.GoStmt:
-				t.Errorf("%s: a pure room starts no goroutine", f.fset.Position(n.Pos()))
+				t.Errorf("%s: a pure package starts no goroutine", f.fset.Position(n.Pos()))
 			}
 			return true
 		})
 	}
 	if checked == 0 {
-		t.Fatal("no pure room was checked")
+		t.Fatal("no pure package was checked")
 	}
 }
 

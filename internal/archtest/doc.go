@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package archtest is the plan of the house as a test: who may import whom, what the pure rooms may not touch, and what every
+// Package archtest is the architecture as a test: who may import whom, what the pure packages may not touch, and what every
 // file must bear. It holds no code of the product; start reading at Policy.
 package archtest
 
-// Policy says who may import whom: in "a < b", b may import a, and whatever a may. A room is a folder under internal, or one of
-// the folders api, charts, cmd at the top; a folder below a room belongs to it unless it is named here itself. A new room gets
+// Policy says who may import whom: in "a < b", b may import a, and whatever a may. A package is a folder under internal, or one of
+// the folders api, charts, cmd at the top; a folder below a package belongs to it unless it is named here itself. A new package gets
 // its place here with its first file. docs/ARCHITECTURE.md has the same text: it is the design, not a list of what the code
 // happens to do.
 const Policy = `
@@ -37,10 +37,10 @@ testwait < cloud/cloudtest, kube/kubetest
 casetest
 `
 
-// Pure are the rooms between a Snapshot and a Plan, what they ask, and what a person is shown of a cluster.
+// Pure are the packages between a Snapshot and a Plan, what they ask, and what a person is shown of a cluster.
 var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "decide", "explain", "verify", "approve", "nodeoverlay", "top", "doctor", "groupstatus"}
 
-// Banned are import prefixes that pure rooms may not use, each with the reason.
+// Banned are import prefixes that pure packages may not use, each with the reason.
 var Banned = map[string]string{
 	"k8s.io/":      "kube translates; a decision knows no Kubernetes type",
 	"sigs.k8s.io/": "kube translates; a decision knows no Kubernetes type",
@@ -49,15 +49,15 @@ var Banned = map[string]string{
 	"os":           "a decision does no I/O",
 	"net":          "a decision does no I/O",
 	"sync":         "a decision runs in one goroutine",
-	"math/rand":    "randomness is an input, never a source of the room's own",
-	"crypto/rand":  "randomness is an input, never a source of the room's own",
+	"math/rand":    "randomness is an input, never a source of the package's own",
+	"crypto/rand":  "randomness is an input, never a source of the package's own",
 	"unsafe":       "nothing here is worth it",
 }
 
 // NotLinked are packages that the product binary does not link, not even through others: simulated clouds and what only tests need.
 var NotLinked = []string{"cloud/simulated", "cloud/aws/awstest", "cloud/cloudtest", "casetest", "testwait"}
 
-// KubernetesOnly may be imported by these rooms alone.
+// KubernetesOnly may be imported by these packages alone.
 var KubernetesOnly = map[string][]string{
 	"k8s.io/client-go":               {"kube", "kube/takeover", "cmd"},
 	"sigs.k8s.io/controller-runtime": {"kube", "cmd"},

@@ -33,7 +33,7 @@ func TestTexts(t *testing.T) {
 		if !product(f) || f.dir == "internal/cloud/aws/awstest" || f.dir == "internal/cloud/simulated" || strings.HasPrefix(f.dir, "internal/cloud/cloudtest") || strings.HasPrefix(f.dir, "internal/casetest") || f.dir == "internal/testwait" {
 			continue
 		}
-		s := textScan{fset: f.fset, room: strings.TrimPrefix(f.dir, "internal/"), found: found}
+		s := textScan{fset: f.fset, pkg: strings.TrimPrefix(f.dir, "internal/"), found: found}
 		s.file(f)
 	}
 	var out strings.Builder
@@ -80,7 +80,7 @@ func changedLines(before, after string) string {
 // textScan collects the texts of one file.
 type textScan struct {
 	fset  *token.FileSet
-	room  string
+	pkg   string
 	found map[string][]string // by section, a line each
 }
 
@@ -92,7 +92,7 @@ func (s *textScan) file(f file) {
 	for _, c := range f.ast.Comments {
 		for _, l := range c.List {
 			if m := regexp.MustCompile("printcolumn:name=\"?([^\",]+)").FindStringSubmatch(l.Text); m != nil {
-				s.add("columns", "%s: %s", s.room, m[1])
+				s.add("columns", "%s: %s", s.pkg, m[1])
 			}
 		}
 	}
@@ -124,7 +124,7 @@ func (s *textScan) call(c *ast.CallExpr) {
 		for i := 1; i < len(c.Args); i += 2 {
 			keys = append(keys, s.text(c.Args[i]))
 		}
-		text := strings.ToLower(name) + " " + s.room + ": " + s.text(c.Args[0])
+		text := strings.ToLower(name) + " " + s.pkg + ": " + s.text(c.Args[0])
 		if len(keys) > 0 {
 			text += "  (" + strings.Join(keys, ", ") + ")"
 		}
@@ -136,8 +136,8 @@ func (s *textScan) call(c *ast.CallExpr) {
 		for _, a := range c.Args {
 			parts = append(parts, s.text(a))
 		}
-		s.add("conditions", "%s: %s", s.room, strings.Join(parts, " · "))
-	case m != nil && strings.HasPrefix(s.room, "cli") && len(c.Args) >= 3:
+		s.add("conditions", "%s: %s", s.pkg, strings.Join(parts, " · "))
+	case m != nil && strings.HasPrefix(s.pkg, "cli") && len(c.Args) >= 3:
 		at := 1
 		if s.source(c.Args[0])[0] == '"' { // without a variable of its own
 			at = 0
@@ -163,14 +163,14 @@ func (s *textScan) literal(c *ast.CompositeLit) {
 				s.add("commands", "%s · %s:\n    %s", s.text(fields["Use"]), strings.ToLower(more), strings.ReplaceAll(s.text(fields[more]), "\n", "\n    "))
 			}
 		}
-	case fields["title"] != nil && s.room == "top":
-		s.add("columns", "%s: %s", s.room, s.text(fields["title"]))
+	case fields["title"] != nil && s.pkg == "top":
+		s.add("columns", "%s: %s", s.pkg, s.text(fields["title"]))
 	case fields["Message"] != nil && (fields["Status"] != nil || fields["Reason"] != nil || fields["True"] != nil):
 		reason := "?"
 		if fields["Reason"] != nil {
 			reason = s.text(fields["Reason"])
 		}
-		s.add("conditions", "%s: %s · %s", s.room, reason, s.text(fields["Message"]))
+		s.add("conditions", "%s: %s · %s", s.pkg, reason, s.text(fields["Message"]))
 	}
 }
 

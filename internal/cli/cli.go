@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package cli is the command line: one file a verb, each of which parses its flags, wires rooms together and runs them.
+// Package cli is the command line: one file a verb, each of which parses its flags, wires packages together and runs them.
 //
 // It never decides and never renders by itself. Exit statuses: 0 done, 1 bad input or a broken world, 2 wrong usage, 128 and the signal where one
 // has ended a verb that answers, others as a verb's help says. Start reading at Main.

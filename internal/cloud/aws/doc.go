@@ -2,7 +2,7 @@
 // Copyright 2026 The Dovetail Authors
 
 // Package aws is the provider for Amazon Web Services: it buys instances with EC2 Fleet for node classes of kind
-// EC2NodeClass, and has Auto Scaling groups launch them for those of kind NodeGroupClass. It is the only room that
+// EC2NodeClass, and has Auto Scaling groups launch them for those of kind NodeGroupClass. It is the only package that
 // knows the AWS SDK.
 //
 // It never talks to Kubernetes, and repeats no call by itself but for the many pages of instance types and prices: a

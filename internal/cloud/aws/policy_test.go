@@ -19,7 +19,7 @@ var implied = map[string]string{
 	"iam:TagInstanceProfile": "tags given to CreateInstanceProfile",
 }
 
-// TestPolicy: the policy document of the chart allows exactly the calls that this room makes of EC2, Auto Scaling,
+// TestPolicy: the policy document of the chart allows exactly the calls that this package makes of EC2, Auto Scaling,
 // SSM, SQS, IAM, EKS and the price list for node classes.
 func TestPolicy(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "charts", "dovetail", "aws-iam-policy.json"))
