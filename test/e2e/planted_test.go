@@ -82,14 +82,14 @@ func TestPlantedFaults(t *testing.T) {
 	healthy.otherPool("tainted", map[string]any{"spec.template.spec.requirements": only("m5.large"),
 		"spec.template.spec.taints": []any{map[string]any{"key": "k", "value": "v", "effect": "NoSchedule"}}})
 	var without, with []time.Duration
-	for i := range 3 {
+	for i := range 2 {
 		t.Run("no fault", func(t *testing.T) {
 			without = append(without, healthyPods(t, s, fmt.Sprintf("faultless-%d", i), false, true))
 		})
 	}
 	for i, name := range faults {
-		if i%3 != 0 && os.Getenv("DOVETAIL_SOAK") == "" {
-			continue // virtual time has them all
+		if i%3 != 1 && os.Getenv("DOVETAIL_SOAK") == "" {
+			continue // virtual time has them all; a panic and a forgotten DaemonSet are among these
 		}
 		t.Run(name, func(t *testing.T) {
 			figures := slices.Contains([]string{"the sum is wrong", "the bound is above the cost"}, name) // no part of the plan is wrong
