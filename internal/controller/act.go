@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -259,7 +260,7 @@ func refusalText(claim string, err error) string {
 
 // unmadeClaim is what is remembered of a claim that was refused.
 func unmadeClaim(a plan.CreateClaim, now time.Time, err error) model.UnmadeClaim {
-	u := model.UnmadeClaim{Claim: a.Name, Pool: a.Pool.Name, Slots: a.Slots, At: now, Message: refusalText(a.Name, err)}
+	u := model.UnmadeClaim{Claim: a.Name, Pool: a.Pool.Name, Slots: decide.LaunchSlots(a), At: now, Message: refusalText(a.Name, err)}
 	if q := a.Requirements.Get(model.LabelNodeGroup); q != nil && !q.Complement && len(q.Values) == 1 {
 		u.Group = q.Values[0]
 	}

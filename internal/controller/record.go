@@ -175,11 +175,15 @@ func (rec *recorder) recordUnused(now time.Time, out *decide.Output) {
 		rec.metrics.ours.unusedLaunches.WithLabelValues(v.Pool.Name, cause).Inc()
 		rec.metrics.ours.unusedDollars.WithLabelValues(v.Pool.Name).Add(float64(v.Micro) / 1e6)
 		text := report.Sentence(v.Why)
-		rec.log.Warn("unused launch", "nodeclaim", v.Claim, "nodepool", v.Pool.Name, "group", v.Group, "pods", v.Owner, "cause", cause, "message", text,
+		rec.log.Warn("unused launch", "nodeclaim", v.Claim, "nodepool", v.Pool.Name, "group", v.Group, "for", v.Owner, "cause", cause, "message", text,
 			"usd", model.Dollars(v.Micro), "waves", v.Times)
-		rec.cluster.Event("Pod", v.Pod.Namespace, v.Pod.Name, v.Pod.UID, true, "UnusedLaunch", "NodePool "+v.Pool.Name+": "+text)
-		rec.cluster.Event("NodePool", "", v.Pool.Name, v.Pool.UID, true, "UnusedLaunch", "Pods of "+v.Owner+": "+text)
-		rec.ledger.Add(ledger.Entry{At: now, Kind: "note", Subject: "nodepool/" + v.Pool.Name, Why: []plan.Reason{v.Why}, Outcome: "UnusedLaunch", Pods: []string{v.Pod.Key()}})
+		e := ledger.Entry{At: now, Kind: "note", Subject: "nodepool/" + v.Pool.Name, Why: []plan.Reason{v.Why}, Outcome: "UnusedLaunch"}
+		if p := v.Pod; p != nil {
+			rec.cluster.Event("Pod", p.Namespace, p.Name, p.UID, true, "UnusedLaunch", "NodePool "+v.Pool.Name+": "+text)
+			e.Pods = []string{p.Key()}
+		}
+		rec.cluster.Event("NodePool", "", v.Pool.Name, v.Pool.UID, true, "UnusedLaunch", "Launched for "+v.Owner+": "+text)
+		rec.ledger.Add(e)
 	}
 	for _, c := range out.UnusedCosts {
 		rec.metrics.ours.unusedDollars.WithLabelValues(c.Pool).Add(float64(c.Micro) / 1e6)

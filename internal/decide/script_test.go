@@ -61,7 +61,7 @@ func (x *script) describeQuery() {
 //	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE] [quota=NAME] [boots=IMAGE] [label=K:V] [group=NAME] [left=N] [max=N]
 //	     (offered to every pool above; quota: of the account, which keeps it from being launched in ZONE; left, max: what the group's provider last said of it)
 //	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
-//	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [group=NAME] [otherfinalizer=NAME] [nofinalizer] [RES=AMOUNT…]    (what was asked for)
+//	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [buffer] [group=NAME] [otherfinalizer=NAME] [nofinalizer] [RES=AMOUNT…]    (what was asked for)
 //	     [price=DOLLARS]    (an hour, when it was launched)
 //	     [drifted=AT] [drained=AT] [hash=H] [expire=DURATION] [keep=AT] [failed=AT] [aborted=AT] [moving=CAUSE]    (failed: a move failed; aborted: one was taken back since a pod came; moving: the mark of the move that was decided on last for it)
 //	     [label=K:V] [sold=CAPACITYTYPE,ZONE] [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
@@ -79,7 +79,7 @@ func (x *script) describeQuery() {
 //	notbound                     verify is against the bindings of the last step
 //	unbindable POD               the API server refused to have it bound
 //	failure CLAIM KIND MESSAGE…
-//	unmade CLAIM pool=P slot=PODS:N [group=NAME] at=AT MESSAGE…    the API server has refused the NodeClaim
+//	unmade CLAIM pool=P slot=PODS:N|for=static|for=buffer/NAME [group=NAME] at=AT MESSAGE…    the API server has refused the NodeClaim
 //	said POD MESSAGE…            kube-scheduler's words for why the pod fits nowhere
 //	pdb NAME app=NAME allowed=N  (of one healthy pod: minAvailable says the rest)
 //	daemon NAME [port=N] [RES=AMOUNT] [tolerate=K|*] [select=K=V] [anti=POD]    (anti: on its hosts)
@@ -280,6 +280,17 @@ func (x *script) line(f []string) {
 				group, n, _ := strings.Cut(v, ":")
 				for range x.number(n) {
 					u.Slots = mergeSlots(u.Slots, []*model.Pod{x.groups[group]})
+				}
+			case "for": // no pod
+				if v == staticClass {
+					u.Slots = append(u.Slots, model.Slot{Class: staticClass, Owner: x.pools[u.Pool].UID})
+					continue
+				}
+				key := "default/" + strings.TrimPrefix(v, "buffer/")
+				for _, b := range x.st.Snapshot(x.now).Buffers {
+					if b.Key() == key {
+						u.Slots = append(u.Slots, model.Slot{Class: templateName(b.Like.Class), Owner: bufferOwner(key)})
+					}
 				}
 			case "at":
 				u.At, u.Message = x.when(v), strings.Join(f[i+3:], " ")
@@ -824,6 +835,8 @@ func (x *script) claim(name string, opts []string) {
 		case "label":
 			key, val, _ := strings.Cut(v, ":")
 			c.Labels[longKey(key)] = val
+		case "buffer":
+			c.NoReserve = string(plan.HeldForBuffer)
 		case "held":
 			c.Annotations = model.Labels{disrupt.DoNotDisrupt: "true"}
 		case "ends":

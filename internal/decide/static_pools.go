@@ -20,6 +20,7 @@ type staticPools struct {
 	candidates *candidates
 	commands   *commandTable
 	purchases  *purchases
+	unused     *unusedLaunches
 }
 
 // scale keeps pools with spec.replicas at that number. It says whether it bought.
@@ -44,7 +45,12 @@ func (sp *staticPools) scale() bool {
 		if p.Deleting {
 			want = min(want, int64(len(live)))
 		}
-		for n := int64(len(live)); n < want && p.Ready; n++ {
+		allowed := -1
+		if p.Ready && int64(len(live)) < want {
+			allowed = sp.unused.staticAllowance(p)
+		}
+		for n := int64(len(live)); n < want && p.Ready && allowed != 0; n++ {
+			allowed--
 			if p.NodeLimit >= 0 && all >= p.NodeLimit {
 				break
 			}
@@ -97,6 +103,7 @@ func (sp *staticPools) scaleDown(p *model.NodePool, live []*model.Claim, n int) 
 		if c.UID == "" {
 			continue
 		}
+		sp.unused.markScaledDown(c.UID)
 		sp.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.ScaledDown, Pool: p.Name, Subject: plan.ObjectOf("nodeclaim", c.Name),
 			Key: "spec.replicas", Want: strconv.FormatInt(p.Replicas, 10), Have: strconv.Itoa(len(live))}})
 	}

@@ -77,7 +77,8 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Reque
 	transit := &podsInTransit{draft: d, commands: table, evictions: evictions, placements: placements, pods: pods, reservations: reserved, slots: slots}
 
 	// Claims, and what is launched for demand.
-	unused := &unusedLaunches{draft: d, mem: &m.unused, disagreements: disagreements, interruptions: interrupted, pods: pods, reservations: reserved}
+	unused := &unusedLaunches{draft: d, mem: &m.unused, disagreements: disagreements, interruptions: interrupted, pods: pods, reservations: reserved,
+		commands: table, buffers: &m.buffers}
 	preemption := &preemption{draft: d, reservations: reserved, slots: slots}
 	registrations := &registrations{draft: d, mem: &m.registrations}
 	withheld := &withholding{draft: d, mem: &m.withholding}
@@ -97,7 +98,7 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Reque
 	candidates := &candidates{draft: d, activity: activity, buffers: buffers, commands: table, health: health, interruptions: interrupted, memo: memo, placements: placements, reservations: reserved, rollouts: rollouts}
 	commands := &disruptionCommands{commandTable: table, candidates: candidates, health: health, hosts: hosts, nodes: nodes, pods: pods,
 		purchases: purchases, transit: transit}
-	static := &staticPools{draft: d, candidates: candidates, commands: table, purchases: purchases}
+	static := &staticPools{draft: d, candidates: candidates, commands: table, purchases: purchases, unused: unused}
 	forecast := &replicaForecast{draft: d, mem: &m.forecast}
 	search := &disruptionSearch{draft: d, mem: &m.search, backOffs: backOffs, buffers: buffers, candidates: candidates, commands: commands, forecast: forecast, nodes: nodes,
 		pods: pods, preemption: preemption, purchases: purchases, slots: slots, transit: transit}

@@ -60,6 +60,15 @@ func (ul *unusedLaunches) openProbe(k launchSite, c unusedCount) string {
 			return name
 		}
 	}
+	for _, o := range ul.capacity {
+		p := ul.poolByName[o.claim.Pool]
+		if o.claim.UID != "" && slices.Contains(c.Wave, o.claim.UID) || k.pool != "" && (k.pool != p.UID || k.group != o.claim.NodeGroup()) {
+			continue
+		}
+		if slices.ContainsFunc(o.keys, func(x slotKey) bool { return templateOfKey(x) == k.template }) {
+			return o.claim.Name
+		}
+	}
 	return ""
 }
 
@@ -126,6 +135,12 @@ func (ul *unusedLaunches) waitingClasses() (out []*model.Class) {
 			}
 		}
 	}
+	for _, b := range ul.s.Buffers {
+		if b.Like != nil && !seen[b.Like.Class] {
+			seen[b.Like.Class] = true
+			out = append(out, b.Like.Class)
+		}
+	}
 	slices.SortFunc(out, func(a, b *model.Class) int { return strings.Compare(a.Key, b.Key) })
 	return out
 }
@@ -190,9 +205,6 @@ func (ul *unusedLaunches) holdBack(nodes []solve.NewNode) (held map[*model.Pod]p
 		group := n.Offering.Labels[model.LabelNodeGroup]
 		here := map[launchSite]bool{}
 		for _, p := range n.Pods {
-			if p.IsVirtual() {
-				continue
-			}
 			t := ul.templateOf(p.Class)
 			for _, k := range []launchSite{{t, pool.UID, group}, {template: t}} {
 				c, ok := ul.mem.counts[k]

@@ -17,8 +17,8 @@ import (
 type UnusedLaunch struct {
 	Claim, Group string
 	Pool         *model.NodePool
-	Owner        string      // whose pods it was for: see ownerName
-	Pod          *model.Pod  // one of them
+	Owner        string      // whom it was for, for people
+	Pod          *model.Pod  // one of the pods that it was for; nil: it was for no pod, or for a CapacityBuffer
 	Cause        plan.Reason // the likeliest
 	Why          plan.Reason // what pods are told
 	Micro        int64       // what it has cost so far, micro-dollars
@@ -33,9 +33,12 @@ type UnusedCost struct {
 }
 
 // describe tells of an unused launch that has just been counted.
-func (ul *unusedLaunches) describe(x endedLaunch, template string, p *model.Pod) UnusedLaunch {
-	c := ul.mem.counts[launchSite{template, x.Pool, x.Group}]
-	v := UnusedLaunch{Claim: x.Claim, Group: x.Group, Pod: p, Cause: x.Cause, Micro: costOf(x.Micro, x.Created, x.Charged), Times: c.Times, Owner: ownerName(p)}
+func (ul *unusedLaunches) describe(x endedLaunch, who beneficiary) UnusedLaunch {
+	c := ul.mem.counts[launchSite{who.template, x.Pool, x.Group}]
+	v := UnusedLaunch{Claim: x.Claim, Group: x.Group, Cause: x.Cause, Micro: costOf(x.Micro, x.Created, x.Charged), Times: c.Times, Owner: who.name}
+	if who.pod != nil && !who.pod.IsVirtual() {
+		v.Pod = who.pod
+	}
 	if c.Until.After(ul.now) {
 		v.Until = c.Until
 	}
@@ -80,7 +83,7 @@ func (ul *unusedLaunches) condition(p *model.NodePool) model.Condition {
 	if launches == 1 {
 		served = " launch served no pod"
 	}
-	text := strconv.Itoa(launches) + served + " (cost $" + model.FormatMicro(micro) + "), the last for pods of " + last.Owner
+	text := strconv.Itoa(launches) + served + " (cost $" + model.FormatMicro(micro) + "), the last for " + last.Owner
 	if words := causeText(last.Cause); words != "" {
 		text += ": " + words
 	}

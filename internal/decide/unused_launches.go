@@ -12,7 +12,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
-	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
 // Of every launch it is known for which pods it was made: its NodeClaim's slots say so. A launch has ended without
@@ -40,17 +39,24 @@ type unusedLaunches struct {
 	interruptions *interruptions
 	pods          *podTable
 	reservations  *reservations
+	commands      *commandTable
+	buffers       *bufferMemory
 
+	capacity  []openCapacity        // launches for no pod whose outcome is open, those among them that are not made yet
 	softened  map[*model.Class]bool // classes for which no place is tried last: no other takes their pods
 	templates map[*model.Class]string
 }
 
 // unusedLaunchMemory is what unusedLaunches remembers from step to step.
 type unusedLaunchMemory struct {
-	begun   bool                  // of this process
-	held    map[string]heldLaunch // by claim uid: launches that hold slots for pods
-	ended   []endedLaunch         // launches without a pod of theirs, by claim uid and slot
-	counts  map[launchSite]unusedCount
+	begun  bool                  // of this process
+	held   map[string]heldLaunch // by claim uid: launches that hold slots for pods
+	ended  []endedLaunch         // launches without a pod of theirs, by claim uid and slot
+	counts map[launchSite]unusedCount
+
+	capacity   map[string]openCapacity // by claim uid: launches for no pod whose outcome is open
+	scaledDown map[string]bool         // by claim uid: removed by a NodePool that has more than its fixed number of nodes
+
 	changes int       // of ended and counts, counted: see LearnedChanges
 	retryAt time.Time // when pods that are kept from a launch may have one; zero: there are none
 }
@@ -93,7 +99,7 @@ type unusedCount struct {
 	Wave     []string  // uids of the claims that were open then: they are of that wave
 	Claim    string    // the last launch
 	Node     string
-	Owner    string // of its pods: namespace/name
+	Owner    string // whom it was for, for people: see beneficiary
 	Cause    plan.Reason
 	Micro    int64 // what the launches had cost when they were counted, micro-dollars
 }
@@ -114,15 +120,21 @@ const (
 func (ul *unusedLaunches) templateOf(c *model.Class) string {
 	t, ok := ul.templates[c]
 	if !ok {
-		if t = ClassHash(c); c.TemplateKey != "" {
-			t = hashName(13, c.TemplateKey)
-		}
+		t = templateName(c)
 		if ul.templates == nil {
 			ul.templates = map[*model.Class]string{}
 		}
 		ul.templates[c] = t
 	}
 	return t
+}
+
+// templateName names the template that pods of a class are made from.
+func templateName(c *model.Class) string {
+	if c.TemplateKey != "" {
+		return hashName(13, c.TemplateKey)
+	}
+	return ClassHash(c)
 }
 
 // read finds launches that have ended without a pod of theirs, and takes back what is counted where a pod has come.
@@ -171,6 +183,7 @@ func (ul *unusedLaunches) read() {
 		}
 		ended = append(ended, ul.endLaunch(c, nil)...)
 	}
+	ended = append(ended, ul.readCapacity(known)...)
 	for i := range ul.s.Unmade {
 		u := &ul.s.Unmade[i]
 		if uid := "unmade/" + u.Claim + "/" + u.At.UTC().Format(time.RFC3339Nano); !known[uid] && ul.now.Before(u.At.Add(countKept)) {
@@ -190,28 +203,13 @@ func (ul *unusedLaunches) read() {
 }
 
 // endLaunch returns what is to be remembered of a launch that has ended: an entry for each of its slots that no pod has
-// been on the node for. Nothing was launched where there was no capacity, or the node class was not ready.
+// been on the node for.
 func (ul *unusedLaunches) endLaunch(c *model.Claim, served map[slotKey]bool) (out []endedLaunch) {
-	p := ul.poolByName[c.Pool]
-	if p == nil || ul.isForeign(c) || len(c.Slots) == 0 || c.Annotations[AnnotationHost] != "" || c.Annotations[model.AnnotationAdopt] != "" {
+	x, ok := ul.newEnded(c)
+	if !ok {
 		return nil
 	}
-	if h := c.Annotations[hashAnnotation]; h != "" && p.Hash != "" && h != p.Hash {
-		return nil // it was launched as something else
-	}
-	if f, ok := ul.s.Failures[c.UID]; ok && c.ProviderID == "" {
-		switch f.Kind {
-		case "InsufficientCapacity", "NodeClassNotReady", "NotReady":
-			return nil
-		}
-	}
 	n := ul.nodeOf(c)
-	x := endedLaunch{Claim: c.Name, UID: c.UID, Pool: p.UID, Basis: registrationBasis(p), Group: c.NodeGroup(), Created: c.Created, Ended: ul.now,
-		Usable: c.Is(lifecycle.Initialized), Stands: c.Is(lifecycle.Initialized) && n != nil && n.Deleting.IsZero() && c.Deleting.IsZero() && ul.interruptions.byClaim[c.Name] == nil,
-		Node: c.NodeName, Cause: ul.causeOf(c, n), Micro: ul.priceOf(c)}
-	if n != nil {
-		x.Node = n.Name
-	}
 	for _, s := range c.Slots {
 		k := slotKey{s.Class, s.Owner}
 		if served[k] || n != nil && slices.ContainsFunc(n.Pods, func(q *model.Pod) bool { return ul.slotKeyOf(q) == k }) {
@@ -221,6 +219,32 @@ func (ul *unusedLaunches) endLaunch(c *model.Claim, served map[slotKey]bool) (ou
 		out = append(out, x)
 	}
 	return out
+}
+
+// newEnded returns what is to be remembered of a launch that has ended, but for whom it was made; false: nothing. Nothing
+// was launched if there was no capacity, or the node class was not ready.
+func (ul *unusedLaunches) newEnded(c *model.Claim) (endedLaunch, bool) {
+	p := ul.poolByName[c.Pool]
+	if p == nil || ul.isForeign(c) || c.Annotations[AnnotationHost] != "" || c.Annotations[model.AnnotationAdopt] != "" {
+		return endedLaunch{}, false
+	}
+	if h := c.Annotations[hashAnnotation]; h != "" && p.Hash != "" && h != p.Hash {
+		return endedLaunch{}, false // it was launched as something else
+	}
+	if f, ok := ul.s.Failures[c.UID]; ok && c.ProviderID == "" {
+		switch f.Kind {
+		case "InsufficientCapacity", "NodeClassNotReady", "NotReady":
+			return endedLaunch{}, false
+		}
+	}
+	n := ul.nodeOf(c)
+	x := endedLaunch{Claim: c.Name, UID: c.UID, Pool: p.UID, Basis: registrationBasis(p), Group: c.NodeGroup(), Created: c.Created, Ended: ul.now,
+		Usable: c.Is(lifecycle.Initialized), Stands: c.Is(lifecycle.Initialized) && n != nil && n.Deleting.IsZero() && c.Deleting.IsZero() && ul.interruptions.byClaim[c.Name] == nil,
+		Node: c.NodeName, Cause: ul.causeOf(c, n), Micro: ul.priceOf(c)}
+	if n != nil {
+		x.Node = n.Name
+	}
+	return x, true
 }
 
 // endUnmade returns what is to be remembered of a NodeClaim that the API server has refused.
@@ -334,6 +358,7 @@ func (ul *unusedLaunches) takeBack() {
 			launched[c.UID][ul.slotKeyOf(q)] = true
 		}
 	}
+	ul.takeBackCapacity(served, launched)
 	for _, c := range ul.s.Claims {
 		if p := ul.poolByName[c.Pool]; p != nil && c.Is(lifecycle.Initialized) {
 			k := launchSite{pool: p.UID, group: c.NodeGroup()}
@@ -362,149 +387,4 @@ func (ul *unusedLaunches) claimsWatched() map[string]bool {
 		}
 	}
 	return out
-}
-
-// review looks at what is to be launched: launches that ended without the same pods are unused, and are counted. It
-// reports whether one was counted.
-func (ul *unusedLaunches) review(nodes []solve.NewNode) (counted bool) {
-	if len(ul.mem.ended) == 0 {
-		return false
-	}
-	open := map[slotKey][]int{} // places in ul.mem.ended
-	for i := range ul.mem.ended {
-		if x := &ul.mem.ended[i]; !x.Counted {
-			k := slotKey{x.Class, x.Owner}
-			open[k] = append(open[k], i)
-		}
-	}
-	for i := range nodes {
-		for _, p := range nodes[i].Pods {
-			if p.IsVirtual() || p.Expected {
-				continue
-			}
-			k := ul.slotKeyOf(p)
-			for _, at := range open[k] {
-				ul.count(at, p)
-				counted = true
-			}
-			delete(open, k)
-		}
-	}
-	return counted
-}
-
-// count counts an unused launch; p is one of the pods that it was made for.
-func (ul *unusedLaunches) count(at int, p *model.Pod) {
-	x := ul.mem.ended[at]
-	x.Counted = true
-	x.Cause = ul.causeFor(x, p)
-	if !slices.ContainsFunc(ul.mem.ended, func(o endedLaunch) bool { return o.UID == x.UID && !o.Charged.IsZero() }) {
-		x.Charged = x.Ended
-		if x.Stands {
-			x.Charged = ul.now
-		}
-	}
-	ul.mem.ended = slices.Clone(ul.mem.ended)
-	ul.mem.ended[at] = x
-	ul.mem.changes++
-	t := ul.templateOf(p.Class)
-	owner := ownerName(p)
-	ul.bump(launchSite{t, x.Pool, x.Group}, x, owner)
-	if x.Usable {
-		ul.bump(launchSite{template: t}, x, owner)
-	} else if !ul.hasBecomeUsable(x) {
-		ul.bump(launchSite{pool: x.Pool, group: x.Group}, x, owner)
-	}
-	ul.out.Unused = append(ul.out.Unused, ul.describe(x, t, p))
-}
-
-// hasBecomeUsable reports whether a node that was launched where a launch was unused has become usable since.
-func (ul *unusedLaunches) hasBecomeUsable(x endedLaunch) bool {
-	return slices.ContainsFunc(ul.s.Claims, func(c *model.Claim) bool {
-		p := ul.poolByName[c.Pool]
-		return p != nil && p.UID == x.Pool && c.NodeGroup() == x.Group && c.Is(lifecycle.Initialized) && c.Conditions[lifecycle.Initialized].Since.After(x.Created)
-	})
-}
-
-// bump counts an unused launch of a site: with the wave that it is of, or as a new one.
-func (ul *unusedLaunches) bump(k launchSite, x endedLaunch, owner string) {
-	c, was := ul.mem.counts[k]
-	c.Launches++
-	c.Micro += costOf(x.Micro, x.Created, x.Charged)
-	c.Claim, c.Node, c.Owner, c.Cause, c.Pool, c.Basis = x.Claim, x.Node, owner, x.Cause, x.Pool, x.Basis
-	if !was || !slices.Contains(c.Wave, x.UID) {
-		c.Times++
-		c.At = ul.now
-		c.Until = ul.now.Add(restAfter(k, c.Times, x.Stands))
-		c.Wave = ul.openLaunches(k)
-	}
-	ul.mem.counts = maps.Clone(ul.mem.counts)
-	if ul.mem.counts == nil {
-		ul.mem.counts = map[launchSite]unusedCount{}
-	}
-	ul.mem.counts[k] = c
-	for len(ul.mem.counts) > mostUnusedCounts {
-		ul.dropOldestCount()
-	}
-}
-
-// dropOldestCount forgets the count whose rest ends first.
-func (ul *unusedLaunches) dropOldestCount() {
-	var oldest launchSite
-	found := false
-	for _, k := range ul.sortedSites() {
-		if !found || ul.mem.counts[k].Until.Before(ul.mem.counts[oldest].Until) {
-			oldest, found = k, true
-		}
-	}
-	delete(ul.mem.counts, oldest) // of the copy that bump has made
-}
-
-// sortedSites returns the sites of all counts in order.
-func (ul *unusedLaunches) sortedSites() []launchSite {
-	return slices.SortedFunc(maps.Keys(ul.mem.counts), func(a, b launchSite) int {
-		return strings.Compare(a.template+"\x00"+a.pool+"\x00"+a.group, b.template+"\x00"+b.pool+"\x00"+b.group)
-	})
-}
-
-// restAfter is how long nothing is launched after so many waves of unused launches; of a site without a template, how long
-// it is tried last.
-func restAfter(k launchSite, times int, stands bool) time.Duration {
-	switch {
-	case k.template == "":
-		return min(siteFirstRest<<min(times-1, 10), siteLongestRest)
-	case times == 1 && stands && k.pool != "":
-		return firstPause
-	case times == 1:
-		return 0 // other places are tried at once
-	}
-	return min(firstRest<<min(times-2, 10), longestRest)
-}
-
-// openLaunches are the uids of launches of a site whose outcome is open, and of those that have just ended: none of them
-// was made after what is counted now was known.
-func (ul *unusedLaunches) openLaunches(k launchSite) (out []string) {
-	here := func(pool, group string) bool { return k.pool == "" || k.pool == pool && k.group == group }
-	for _, uid := range sortedKeys(ul.mem.held) {
-		if c := ul.mem.held[uid].claim; ul.poolByName[c.Pool] != nil && here(ul.poolByName[c.Pool].UID, c.NodeGroup()) {
-			out = append(out, uid)
-		}
-	}
-	for i := range ul.mem.ended {
-		if x := &ul.mem.ended[i]; here(x.Pool, x.Group) && !slices.Contains(out, x.UID) {
-			out = append(out, x.UID)
-		}
-	}
-	if len(out) > mostWave {
-		out = out[len(out)-mostWave:] // those that ended last; of the rest, each counts as a wave of its own
-	}
-	return out
-}
-
-// costOf is what a node costs from one instant to another, micro-dollars.
-func costOf(microPerHour int64, from, to time.Time) int64 {
-	if !to.After(from) {
-		return 0
-	}
-	return int64(float64(microPerHour) * to.Sub(from).Hours())
 }

@@ -43,6 +43,8 @@ type world struct {
 	nodes     map[string]*model.Node
 	claims    map[string]*model.Claim
 	pool      *model.NodePool
+	others    []*model.NodePool // NodePools beside it, of the same instance types
+	buffers   []*model.Buffer
 	nodeOwner map[string]string // by node name: claim uid
 
 	workloads []*workload
@@ -94,6 +96,7 @@ type workload struct {
 
 type machine struct {
 	id, claimUID, claimName string
+	pool                    string
 	typ                     *model.InstanceType
 	zone                    string
 	launched                time.Time
@@ -189,6 +192,12 @@ func (w *world) restart() {
 	}
 	w.st.SetNamespace("default", nil)
 	w.st.Pools.SetPool(w.pool)
+	for _, p := range w.others {
+		w.st.Pools.SetPool(p)
+	}
+	for _, b := range w.buffers {
+		w.st.SetBuffer(b, 1)
+	}
 	if w.limit != nil {
 		w.st.SetLimit(w.limit)
 	}
@@ -410,9 +419,14 @@ func (w *world) do(action plan.Action) (uint64, error) {
 		}
 		return 0, nil
 	case plan.UpdatePool:
-		p := *w.pool
+		i := slices.IndexFunc(w.others, func(p *model.NodePool) bool { return p.Name == a.Pool })
+		at := &w.pool
+		if i >= 0 {
+			at = &w.others[i]
+		}
+		p := **at
 		p.StatusResources, p.StatusNodes, p.StatusHash, p.Conditions = a.Resources, a.Nodes, a.Hash, a.Conditions
-		w.pool = &p
+		*at = &p
 		w.st.Pools.SetPool(&p)
 		return 0, nil
 	}
@@ -465,7 +479,11 @@ func (w *world) createClaim(a plan.CreateClaim) (uint64, error) {
 		return w.version, nil // AlreadyExists
 	}
 	if w.adversary.refusesClaim(a) {
-		w.st.RecordUnmadeClaim(model.UnmadeClaim{Claim: a.Name, Pool: a.Pool.Name, Slots: a.Slots, At: w.now, Message: "denied"})
+		w.say("claim %s is refused", a.Name)
+		if w.adversary.forgets {
+			return 0, plan.ErrInvalid
+		}
+		w.st.RecordUnmadeClaim(model.UnmadeClaim{Claim: a.Name, Pool: a.Pool.Name, Slots: LaunchSlots(a), At: w.now, Message: "denied"})
 		return 0, plan.ErrInvalid
 	}
 	w.created++
@@ -522,7 +540,7 @@ func (w *world) launch(a plan.LaunchClaim) (uint64, error) {
 
 func (w *world) buy(c *model.Claim) *machine {
 	types, zones := c.Requirements.Get(model.LabelInstanceType), c.Requirements.Get(model.LabelZone)
-	m := &machine{claimUID: c.UID, claimName: c.Name, launched: w.now, boot: 3 * time.Second, ready: time.Second}
+	m := &machine{claimUID: c.UID, claimName: c.Name, pool: c.Pool, launched: w.now, boot: 3 * time.Second, ready: time.Second}
 	for _, t := range w.types {
 		cheaper := m.typ == nil || t.Offerings[0].PriceMicro < m.typ.Offerings[0].PriceMicro
 		if cheaper && types.Matches(t.Name, true) && c.Requests.Fits(t.Allocatable) {
@@ -683,7 +701,7 @@ func (w *world) kubelets() {
 		case m.node == "" && m.boot >= 0 && !w.now.Before(m.launched.Add(m.boot)):
 			m.node = "n-" + m.id
 			w.setNode(&model.Node{Name: m.node, UID: "uid-" + m.node, ProviderID: m.id, Created: w.now, Capacity: m.typ.Capacity, Allocatable: m.typ.Allocatable,
-				Labels:      model.Labels{model.LabelHostname: m.node, model.LabelInstanceType: m.typ.Name, model.LabelZone: m.zone, model.LabelCapacityType: model.OnDemand, model.LabelNodePool: "p"},
+				Labels:      model.Labels{model.LabelHostname: m.node, model.LabelInstanceType: m.typ.Name, model.LabelZone: m.zone, model.LabelCapacityType: model.OnDemand, model.LabelNodePool: m.pool},
 				Annotations: model.Labels{}, Taints: append([]model.Taint{bootstrap, notReady}, w.pool.StartupTaints...)})
 			w.say("node %s has come", m.node)
 		case n != nil && !n.Ready && m.ready >= 0 && !w.now.Before(n.Created.Add(m.ready)):
@@ -976,7 +994,7 @@ func (w *world) answer() {
 				w.st.Overlay.DropBinding(a.Namespace+"/"+a.Pod, a.UID)
 			}
 		default:
-			if a, ok := c.action.(plan.CreateClaim); ok && c.try < 7 { // it may have been made: until it has come, the same again, as the controller does
+			if a, ok := c.action.(plan.CreateClaim); ok && c.try < 7 && !errors.Is(c.err, plan.ErrInvalid) { // it may have been made: until it has come, the same again, as the controller does
 				if have := w.st.FindClaim(a.Name); have != nil && have.Provisional {
 					record(w.st, a, w.now)
 					left = append(left, &call{action: a, due: 2, try: c.try + 1})

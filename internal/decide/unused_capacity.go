@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Two kinds of launches are made for no pod: those of NodePools with a fixed number of nodes, and those for CapacityBuffers
+// alone. Such a launch is of use once its node has been usable for capacityUse. It is unused if it ends before that without
+// Dovetail having removed it, or, for a CapacityBuffer, if the node keeps the buffer's pods away. It is counted like a launch
+// for pods as soon as a node is wanted for the same NodePool or CapacityBuffer again.
+
+// capacityUse is how long a node that was launched for no pod must have been usable to have been of use.
+const capacityUse = 5 * time.Minute
+
+// staticClass stands for a class of pods in the slots of launches of NodePools with a fixed number of nodes.
+const staticClass = "static"
+
+// bufferOwner stands for the owner of pods in the slots of launches for a CapacityBuffer.
+func bufferOwner(key string) string { return "capacitybuffer/" + key }
+
+// openCapacity is a launch for no pod whose outcome is open.
+type openCapacity struct {
+	claim *model.Claim
+	keys  []slotKey // the NodePool or the CapacityBuffers that it was made for
+}
+
+// LaunchSlots returns what a NodeClaim is launched for: the slots of its pods, or those that stand for the NodePool with a
+// fixed number of nodes or the CapacityBuffers.
+func LaunchSlots(a plan.CreateClaim) []model.Slot {
+	var keys []slotKey
+	switch {
+	case len(a.Slots) > 0:
+		return a.Slots
+	case a.NoReserve.Code == plan.Static:
+		keys = []slotKey{{staticClass, a.Pool.UID}}
+	case a.NoReserve.Code == plan.HeldForBuffer:
+		for _, p := range a.Pods {
+			keys = append(keys, slotKey{templateName(p.Class), bufferOwner(p.Buffer)})
+		}
+	}
+	var out []model.Slot
+	for i, k := range keys {
+		if !slices.Contains(keys[:i], k) {
+			out = append(out, model.Slot{Class: k.class, Owner: k.owner})
+		}
+	}
+	return out
+}
+
+// keyOf is what launches for a pod are remembered by: its kind of slot, or its class and CapacityBuffer.
+func (ul *unusedLaunches) keyOf(p *model.Pod) slotKey {
+	if p.IsVirtual() {
+		return slotKey{templateName(p.Class), bufferOwner(p.Buffer)}
+	}
+	return ul.slotKeyOf(p)
+}
+
+// templateOfKey is the template that launches for no pod are counted by.
+func templateOfKey(k slotKey) string {
+	if k.class == staticClass {
+		return staticClass + "/" + k.owner
+	}
+	return k.class
+}
+
+// capacityKeys returns what a claim was launched for if that is no pods; empty: it was launched for pods.
+func (ul *unusedLaunches) capacityKeys(c *model.Claim, held map[string][]slotKey) []slotKey {
+	p := ul.poolByName[c.Pool]
+	switch {
+	case p == nil || len(c.Slots) > 0 || ul.isForeign(c) || c.Annotations[model.AnnotationAdopt] != "":
+		return nil
+	case p.Replicas >= 0:
+		return []slotKey{{staticClass, p.UID}}
+	case isForBuffer(c) && len(held[c.Name]) > 0:
+		return held[c.Name]
+	case isForBuffer(c):
+		return ul.mem.capacity[c.UID].keys
+	}
+	return nil
+}
+
+// heldForBuffers lists the CapacityBuffers whose capacity was held on each claim's node after the last step.
+func (ul *unusedLaunches) heldForBuffers() map[string][]slotKey {
+	out := map[string][]slotKey{}
+	for _, b := range ul.s.Buffers {
+		if b.Like == nil {
+			continue
+		}
+		k := slotKey{templateName(b.Like.Class), bufferOwner(b.Key())}
+		for _, t := range ul.buffers.byUID[b.UID].at {
+			if t.isPlace() && !slices.Contains(out[string(t)], k) {
+				out[string(t)] = append(out[string(t)], k)
+			}
+		}
+	}
+	return out
+}
+
+// readCapacity follows the launches for no pod, and returns those that have ended unused.
+func (ul *unusedLaunches) readCapacity(known map[string]bool) (ended []endedLaunch) {
+	held := ul.heldForBuffers()
+	open := map[string]openCapacity{}
+	for _, c := range ul.s.Claims {
+		keys := ul.capacityKeys(c, held)
+		if len(keys) == 0 || known[c.UID] || ul.mem.scaledDown[c.UID] {
+			continue
+		}
+		if c.UID == "" {
+			ul.capacity = append(ul.capacity, openCapacity{c, keys})
+			continue
+		}
+		was, remembered := ul.mem.capacity[c.UID]
+		interrupted := ul.interruptions.byClaim[c.Name] != nil
+		switch {
+		case ul.isOfUse(c) || ul.commands.ofClaim[c.Name] != "": // else a disruption command removes it
+		case !c.Deleting.IsZero() || interrupted || ul.keepsBufferAway(c, keys):
+			if remembered {
+				keys = was.keys
+			}
+			if remembered || !ul.mem.begun && !c.Is(lifecycle.Initialized) {
+				ended = append(ended, ul.endCapacity(c, keys)...)
+			}
+		default:
+			open[c.UID] = openCapacity{c, keys}
+			ul.capacity = append(ul.capacity, open[c.UID])
+		}
+	}
+	for _, uid := range sortedKeys(ul.mem.capacity) {
+		if x := ul.mem.capacity[uid]; ul.claimWithUID(uid) == nil && !known[uid] && !ul.mem.scaledDown[uid] { // it is gone, without having been seen to go
+			ended = append(ended, ul.endCapacity(x.claim, x.keys)...)
+		}
+	}
+	for uid := range ul.mem.scaledDown {
+		if ul.claimWithUID(uid) == nil {
+			ul.forgetScaledDown()
+			break
+		}
+	}
+	ul.mem.capacity = open
+	return ended
+}
+
+// endCapacity returns what is to be remembered of a launch for no pod that has ended unused.
+func (ul *unusedLaunches) endCapacity(c *model.Claim, keys []slotKey) (out []endedLaunch) {
+	x, ok := ul.newEnded(c)
+	for _, k := range keys {
+		if ok {
+			x.Class, x.Owner = k.class, k.owner
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// isOfUse reports whether a launch for no pod has been of use: its node has been usable for a while, or pods run on it.
+func (ul *unusedLaunches) isOfUse(c *model.Claim) bool {
+	if n := ul.nodeOf(c); n != nil && ul.poolByName[c.Pool].Replicas < 0 && slices.ContainsFunc(n.Pods, (*model.Pod).IsWorkload) {
+		return true
+	}
+	end := ul.now
+	if !c.Deleting.IsZero() {
+		end = c.Deleting
+	}
+	init := c.Conditions[lifecycle.Initialized]
+	return init.True() && !end.Before(init.Since.Add(capacityUse)) && !ul.keepsBufferAway(c, ul.mem.capacity[c.UID].keys)
+}
+
+// keepsBufferAway reports whether the node of a claim, launched for CapacityBuffers, is ready for pods and none of the
+// buffers' pods may run on it.
+func (ul *unusedLaunches) keepsBufferAway(c *model.Claim, keys []slotKey) bool {
+	n := ul.nodeOf(c)
+	if n == nil || !isForBuffer(c) || !c.Is(lifecycle.Initialized) || len(keys) == 0 {
+		return false
+	}
+	for _, b := range ul.s.Buffers {
+		if b.Like == nil || !slices.Contains(keys, slotKey{templateName(b.Like.Class), bufferOwner(b.Key())}) {
+			continue
+		}
+		if model.Untolerated(n.Taints, b.Like.Class.Tolerations) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// markScaledDown notes that a NodePool with a fixed number of nodes removes a claim that it has too many.
+func (ul *unusedLaunches) markScaledDown(uid string) {
+	ul.forgetScaledDown()
+	ul.mem.scaledDown[uid] = true
+}
+
+// forgetScaledDown copies that without the claims that are gone.
+func (ul *unusedLaunches) forgetScaledDown() {
+	next := map[string]bool{}
+	for uid := range ul.mem.scaledDown {
+		if ul.claimWithUID(uid) != nil {
+			next[uid] = true
+		}
+	}
+	ul.mem.scaledDown = next
+}
+
+// takeBackCapacity notes the sites whose launches for no pod have been of use since they were counted, and by claim uid what
+// such launches were made for.
+func (ul *unusedLaunches) takeBackCapacity(served map[launchSite]bool, launched map[string]map[slotKey]bool) {
+	held := ul.heldForBuffers()
+	for _, c := range ul.s.Claims {
+		keys := ul.capacityKeys(c, held)
+		if len(keys) == 0 || c.UID == "" || !c.Deleting.IsZero() || !ul.isOfUse(c) {
+			continue
+		}
+		init, p := c.Conditions[lifecycle.Initialized], ul.poolByName[c.Pool]
+		for _, k := range keys {
+			if launched[c.UID] == nil {
+				launched[c.UID] = map[slotKey]bool{}
+			}
+			launched[c.UID][k] = true
+			t := templateOfKey(k)
+			for _, at := range []launchSite{{t, p.UID, c.NodeGroup()}, {template: t}} {
+				if x, ok := ul.mem.counts[at]; ok && (!init.Since.Before(x.At.Add(-time.Second)) || x.Node == c.NodeName) {
+					served[at] = true
+				}
+			}
+		}
+	}
+}
+
+// staticAllowance returns how many nodes may be launched now for a NodePool with a fixed number of them; negative: any
+// number. Launches of it that ended unused are counted first: it wants a node again.
+func (ul *unusedLaunches) staticAllowance(p *model.NodePool) int {
+	k := slotKey{staticClass, p.UID}
+	t := templateOfKey(k)
+	for at := range ul.mem.ended {
+		if x := &ul.mem.ended[at]; !x.Counted && (slotKey{x.Class, x.Owner}) == k {
+			ul.count(at, beneficiary{template: t, name: "the NodePool's own number of nodes (spec.replicas)"})
+		}
+	}
+	most := -1
+	for _, at := range ul.sortedSites() {
+		if at.template != t {
+			continue
+		}
+		b, _, until := ul.verdict(at)
+		if b == barred {
+			ul.wakeAt(until)
+			return 0
+		}
+		most = 1
+	}
+	return most
+}
+
+// nameOfBuffer names the CapacityBuffer of a virtual pod, for people.
+func nameOfBuffer(p *model.Pod) string { return "CapacityBuffer " + strings.TrimPrefix(p.Buffer, "/") }
