@@ -142,7 +142,7 @@ func isCapacityReclaimed(kind string) bool {
 }
 
 func noticeReason(claim *model.Claim, i cloud.Interruption) plan.Reason {
-	return plan.Reason{Code: plan.Interrupted, Pool: claim.Pool, Subject: plan.ObjectOf("nodeclaim", claim.Name), Key: i.Kind}
+	return plan.Reason{Code: plan.Interrupted, Pool: claim.Pool, Subject: plan.ObjectOf("nodeclaim", claim.Name), Detail: plan.OfInterrupted{Kind: i.Kind}}
 }
 
 // keepNotice writes a notice down and tells of it.

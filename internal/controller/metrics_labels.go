@@ -52,7 +52,7 @@ func disruptionReason(why plan.Reason) string {
 	case plan.Deleted:
 		return ""
 	case plan.Interrupted:
-		return messageType(cloud.Interruption{Kind: why.Key})
+		return messageType(cloud.Interruption{Kind: plan.DetailOf[plan.OfInterrupted](why).Kind})
 	case plan.InstanceGone:
 		return "garbage_collected"
 	case plan.NodeClassNotReady:

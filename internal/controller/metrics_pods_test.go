@@ -212,7 +212,7 @@ func TestLabelValues(t *testing.T) {
 		{disruptionReason(plan.Reason{Code: plan.InsufficientCap}), "insufficient_capacity"},
 		{disruptionReason(plan.Reason{Code: plan.NodeClassNotReady}), "nodeclass_not_ready"},
 		{disruptionReason(plan.Reason{Code: plan.RegistrationTimeout}), "registration_timeout"},
-		{disruptionReason(plan.Reason{Code: plan.Interrupted, Key: spotInterruption}), "spot_interrupted"},
+		{disruptionReason(plan.Reason{Code: plan.Interrupted, Detail: plan.OfInterrupted{Kind: spotInterruption}}), "spot_interrupted"},
 		{disruptionReason(plan.Reason{Code: plan.Deleted}), ""},
 		{creationReason(plan.Reason{Code: plan.Demand}), "provisioned"},
 		{creationReason(plan.Reason{Code: plan.Drifted}), "drifted"},
@@ -312,7 +312,7 @@ func TestBalancedMetrics(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.c.Emit(func(*state.State) {
 			b.c.Metrics.countDisruptionCommand(&decide.StartedCommand{Command: &disrupt.Command{Cause: plan.Underutilized, BalancedScores: map[string]float64{"p": 0.7}}})
-			b.c.recorder.tellKept(time.Now(), decide.Kept{Node: "n", Cause: plan.Underutilized, Why: plan.Reason{Code: plan.NotBalanced, Subject: "nodepool/p", Have: "0.20"}})
+			b.c.recorder.tellKept(time.Now(), decide.Kept{Node: "n", Cause: plan.Underutilized, Why: plan.Reason{Code: plan.NotBalanced, Subject: "nodepool/p", Detail: plan.OfNotBalanced{Score: 0.2}}})
 			b.c.recorder.tellKept(time.Now(), decide.Kept{Node: "n", Cause: plan.Underutilized, Why: plan.Reason{Code: plan.DisruptionBudgetPDB}})
 		})
 		time.Sleep(time.Second)

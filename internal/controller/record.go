@@ -191,7 +191,8 @@ func (rec *recorder) recordUnused(now time.Time, out *decide.Output) {
 }
 
 func (rec *recorder) recordDelete(now time.Time, snap *model.Snapshot, a plan.DeleteClaim) {
-	rec.log.Info("delete nodeclaim", "nodeclaim", a.Claim, "why", string(a.Why.Code), "want", a.Why.Want, "have", a.Why.Have)
+	said := a.Why.Fields()
+	rec.log.Info("delete nodeclaim", "nodeclaim", a.Claim, "why", string(a.Why.Code), "want", said.Want, "have", said.Have)
 	cl := rec.state.FindClaim(a.Claim)
 	told := cl
 	if told == nil { // it is gone already
@@ -302,7 +303,7 @@ func (rec *recorder) recordBlockedDrain(now time.Time, a plan.Evict, err error) 
 	key := string(why.Subject)
 	var by *plan.BudgetBlocks
 	if errors.As(err, &by) {
-		why.Code, why.Key, why.Have = plan.DisruptionBudgetPDB, by.Budget, ""
+		why.Code, why.Detail, why.Have = plan.DisruptionBudgetPDB, plan.OfPDB{Name: by.Budget}, ""
 		key = by.Budget // its other pods on the node are told with it
 	}
 	if !rec.isNews(now, "blocked "+a.Node+" "+key, string(why.Code)) {

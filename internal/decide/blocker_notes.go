@@ -83,18 +83,20 @@ func (bn *blockerNotes) add() {
 
 // notePodHold says until when a pod keeps its node, and when what it says about that can't be read.
 func (bn *blockerNotes) notePodHold(n *model.Node, p *model.Pod) {
-	note := plan.Note{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Why: plan.Reason{Code: plan.PodDoNotDisrupt, Subject: plan.ObjectOf("pod", p.Key()), Key: disrupt.DoNotDisrupt, Have: p.DoNotDisrupt}}
+	note := plan.Note{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Why: plan.Reason{Code: plan.PodDoNotDisrupt, Subject: plan.ObjectOf("pod", p.Key())}}
+	why := plan.OfPodHeld{Annotation: disrupt.DoNotDisrupt, Value: p.DoNotDisrupt}
 	d, err := time.ParseDuration(p.DoNotDisrupt)
 	switch held, until := p.Held(bn.now); {
 	case err != nil || d <= 0:
-		note.Event, note.Warn, note.Why.Want = "InvalidDoNotDisruptAnnotation", true, "true, or a duration such as 10m"
+		note.Event, note.Warn, why.Unreadable = "InvalidDoNotDisruptAnnotation", true, true
 	case held:
-		note.Event, note.Why.Want = "DoNotDisruptUntil", "past "+until.UTC().Format(time.RFC3339)
+		note.Event, why.Until = "DoNotDisruptUntil", until
 	case !n.Deleting.IsZero():
-		note.Event, note.Why.Want = "DoNotDisruptGracePeriodElapsed", "past "+until.UTC().Format(time.RFC3339)
+		note.Event, why.Until = "DoNotDisruptGracePeriodElapsed", until
 	default:
 		return
 	}
+	note.Why.Detail = why
 	bn.addNote(note)
 }
 
@@ -105,7 +107,6 @@ func (bn *blockerNotes) noteRestartCost(note plan.Note, value string) {
 		return
 	}
 	note.Event, note.Warn = "InvalidRestartCost", true
-	note.Why.Code, note.Why.Key = plan.BadRestartCost, "metadata.annotations["+model.AnnotationRestartCost+"]"
-	note.Why.Want, note.Why.Have = "dollars from 0 to 1000000, such as 0.05", value
+	note.Why.Code, note.Why.Detail = plan.BadRestartCost, plan.OfBadRestartCost{Value: value}
 	bn.addNote(note)
 }

@@ -182,8 +182,8 @@ func (dc *disruptionCommands) abortCause(m *command) (code plan.Code, why string
 			case plan.Quiet, plan.ClusterMinimum, plan.Payback, plan.NoPrice, // decided on before
 				plan.DelayAfterAdd, plan.DelayAfterDelete, plan.DelayAfterFailure:
 			case plan.DisruptionBudgetPDB:
-				if dc.isExhaustedAtRest(r.Key) { // otherwise the drain waits for pods that come back
-					return plan.Aborted, string(r.Code) + " " + r.Key
+				if budget := plan.DetailOf[plan.OfPDB](r).Name; dc.isExhaustedAtRest(budget) { // otherwise the drain waits for pods that come back
+					return plan.Aborted, string(r.Code) + " " + budget
 				}
 			case plan.GroupMinimum:
 				if x := dc.candidates.guard.NodeGroups[u.NodeGroup()]; x.Staying < x.MinSize { // without what goes; the minimum has been raised since
@@ -199,7 +199,7 @@ func (dc *disruptionCommands) abortCause(m *command) (code plan.Code, why string
 		if pool := dc.poolByName[c.Pool]; pool != nil && !pools[c.Pool] {
 			pools[c.Pool] = true
 			if left, why := dc.candidates.budgetLeft(pool, m.Cause); left < 0 && m.Cause != plan.Unhealthy {
-				return plan.Aborted, string(why.Code) + " " + why.Key
+				return plan.Aborted, string(why.Code) + " " + plan.DetailOf[plan.OfBudget](why).Field()
 			}
 		}
 	}
@@ -280,11 +280,13 @@ func (dc *disruptionCommands) deletionReason(c *model.Claim, m *command) plan.Re
 	r := plan.Reason{Code: m.Cause}
 	switch m.Cause {
 	case plan.Unhealthy:
-		r.Key, r.Have = dc.health.byClaim[c.Name].cause.Key, dc.health.byClaim[c.Name].cause.Have
+		why := plan.DetailOf[plan.OfUnhealthy](dc.health.byClaim[c.Name].cause)
+		why.After = 0
+		r.Detail = why
 	case plan.Drifted:
-		r.Key, r.Have = c.Conditions[lifecycle.Drifted].Reason, c.Conditions[lifecycle.Drifted].Message
+		r.Detail = plan.OfDrifted{Kind: c.Conditions[lifecycle.Drifted].Reason, Said: plan.Words(c.Conditions[lifecycle.Drifted].Message)}
 	case plan.Expired:
-		r.Key, r.Want = "expireAfter", c.ExpireAfter.String()
+		r.Detail = plan.OfExpired{After: c.ExpireAfter}
 	}
 	r.Pool, r.Subject, r.Command = c.Pool, plan.ObjectOf("node", c.NodeName), m.ID
 	return r

@@ -94,7 +94,7 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 					// soon.
 					a.Annotations = map[string]string{AnnotationCommand: notes[AnnotationCommand], disrupt.KeepUntil: keep}
 				}
-				a.Why = plan.Reason{Code: m.Cause, Pool: a.Pool.Name, Key: m.Why.Key, Command: r.ID, Want: m.Why.Want, Have: m.Why.Have}
+				a.Why = plan.Reason{Code: m.Cause, Pool: a.Pool.Name, Detail: m.Why.Detail, Command: r.ID}
 				dc.out.Actions[i] = a
 			}
 		}

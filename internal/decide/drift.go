@@ -37,7 +37,7 @@ func (df *driftConditions) writeConditions() {
 		if found.oldHash {
 			// Another version's number can't be compared: it is taken to be today's.
 			df.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{hashAnnotation: u.Pool.Hash, hashVersionAnnotation: hashVersion},
-				Why: plan.Reason{Code: plan.Drifted, Pool: c.Pool, Key: hashVersionAnnotation, Want: hashVersion, Have: c.Annotations[hashVersionAnnotation]}})
+				Why: plan.Reason{Code: plan.Drifted, Pool: c.Pool, Detail: plan.OfDrifted{Kind: hashVersionAnnotation, Want: hashVersion, Said: plan.Words(c.Annotations[hashVersionAnnotation])}}})
 			continue
 		}
 		key, text := found.reason, found.message
@@ -53,7 +53,7 @@ func (df *driftConditions) writeConditions() {
 			continue
 		}
 		df.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{lifecycle.Drifted: want},
-			Why: plan.Reason{Code: plan.Drifted, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Key: key, Have: text}})
+			Why: plan.Reason{Code: plan.Drifted, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Detail: plan.OfDrifted{Kind: key, Said: plan.Words(text)}}})
 	}
 }
 

@@ -36,7 +36,7 @@ func (se *disruptionSearch) startEmpty() {
 			continue
 		}
 		se.commands.start(&disrupt.Command{Cause: plan.Empty, Candidates: []*disrupt.Candidate{u}, OldMicroPerHour: max(u.PriceMicro, 0), Why: plan.Reason{
-			Code: plan.Empty, Pool: pool.Name, Subject: plan.ObjectOf("node", n.Name), Key: "consolidateAfter", Want: pool.ConsolidateAfter.String()}})
+			Code: plan.Empty, Pool: pool.Name, Subject: plan.ObjectOf("node", n.Name), Detail: plan.OfEmpty{After: pool.ConsolidateAfter}}})
 		se.candidates.guard.CountRemoval(u) // the next must leave the minimums too
 	}
 }

@@ -39,7 +39,7 @@ func (id *interruptionDrain) advanceAll() {
 		if !c.Deleting.IsZero() {
 			continue
 		}
-		why := plan.Reason{Code: plan.Interrupted, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Key: x.notice.Kind, Want: x.deadline.UTC().Format(time.RFC3339)}
+		why := plan.Reason{Code: plan.Interrupted, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Detail: plan.OfInterrupted{Kind: x.notice.Kind, Until: x.deadline}}
 		gone := plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: why}
 		if x.notice.Kind == StateChange || len(x.pods) == 0 || !id.now.Before(x.drain) {
 			id.addAction(gone)
@@ -47,7 +47,7 @@ func (id *interruptionDrain) advanceAll() {
 		}
 		if d := c.Conditions[lifecycle.Disrupted]; (!d.True() || d.Reason != string(plan.Interrupted)) && !id.isWriting(c) {
 			id.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: why, Conditions: map[string]model.Condition{
-				lifecycle.Disrupted: {Status: "True", Reason: string(plan.Interrupted), Message: x.notice.Kind + ": the instance ends at " + why.Want}}})
+				lifecycle.Disrupted: {Status: "True", Reason: string(plan.Interrupted), Message: x.notice.Kind + ": the instance ends at " + x.deadline.UTC().Format(time.RFC3339)}}})
 		}
 		if !slices.Contains(x.node.Taints, disrupt.DisruptedTaint) {
 			id.taintCandidate(x.node, c, commandRecord{Cause: plan.Interrupted, ID: x.notice.Kind})

@@ -4,7 +4,6 @@
 package decide
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
@@ -46,8 +45,8 @@ func (nh *nodeHealth) unhealthyCondition(n *model.Node, pool *model.NodePool) un
 			continue
 		}
 		if due := c.Since.Add(after); out.cause.Code == "" || due.Before(out.due) {
-			out = unhealthyNode{due: due, cause: plan.Reason{Code: plan.Unhealthy, Subject: plan.ObjectOf("node", n.Name), Key: p.Condition,
-				Want: "not " + p.Status + " for " + after.String(), Have: p.Status + " since " + c.Since.UTC().Format(time.RFC3339)}}
+			out = unhealthyNode{due: due, cause: plan.Reason{Code: plan.Unhealthy, Subject: plan.ObjectOf("node", n.Name), Detail: plan.OfUnhealthy{
+				Condition: p.Condition, Status: p.Status, Since: c.Since, After: after}}}
 		}
 	}
 	return out
@@ -96,8 +95,7 @@ func (nh *nodeHealth) isRepairAllowed(pool string) (plan.Reason, bool) {
 		k = *x
 	}
 	most := (k[0]*mostUnhealthy + 99) / 100
-	return plan.Reason{Code: plan.RepairBlocked, Pool: pool, Subject: plan.ObjectOf("nodepool", pool), Want: "at most " + strconv.Itoa(most) + " of " + strconv.Itoa(k[0]) + " nodes unhealthy",
-		Have: strconv.Itoa(k[1])}, k[1] <= most
+	return plan.Reason{Code: plan.RepairBlocked, Pool: pool, Subject: plan.ObjectOf("nodepool", pool), Detail: plan.OfRepairBlocked{Most: most, Total: k[0], Unhealthy: k[1]}}, k[1] <= most
 }
 
 // brokenNode says whether a machine is to be repaired now.

@@ -60,7 +60,7 @@ func (x *script) planted(subject string, code plan.Code) {
 // hasFinding reports whether an answer has the same finding.
 func hasFinding(a *plan.Answer, f plan.Finding) bool {
 	for _, g := range a.Findings {
-		if g.Of == f.Of && g.Reason.Code == f.Reason.Code && g.Reason.Subject == f.Reason.Subject && g.Reason.Key == f.Reason.Key {
+		if g.Of == f.Of && g.Reason.IsSameCheck(f.Reason) && g.Reason.About() == f.Reason.About() {
 			return true
 		}
 	}

@@ -115,7 +115,7 @@ func TestFreshControllerChoosesAlike(t *testing.T) {
 					whys = append(whys, w.mem.search.consolidation.WhyKept(c.Node.Name).Code)
 				}
 				if !slices.Contains(whys, plan.ShortLived) {
-					w.fatalf("a controller that has just started removes %d nodes and saves %s; of these `why` says %v", len(whys), cmd.Why.Have, whys)
+					w.fatalf("a controller that has just started removes %d nodes and saves %s; of these `why` says %v", len(whys), cmd.Why.Fields().Have, whys)
 				}
 			}
 		}

@@ -124,10 +124,10 @@ func (rq *requiredDisruption) reason(u *disrupt.Candidate, cause plan.Code) plan
 	case plan.Unhealthy:
 		return rq.health.byClaim[u.Claim.Name].cause
 	case plan.Expired:
-		r.Key, r.Want, r.Have = "expireAfter", u.Claim.ExpireAfter.String(), rq.now.Sub(u.Claim.Created).Round(time.Second).String()
+		r.Detail = plan.OfExpired{After: u.Claim.ExpireAfter, Age: rq.now.Sub(u.Claim.Created).Round(time.Second)}
 	case plan.Drifted:
 		d := u.Claim.Conditions[lifecycle.Drifted]
-		r.Key, r.Have = d.Reason, d.Message
+		r.Detail = plan.OfDrifted{Kind: d.Reason, Said: plan.Words(d.Message)}
 	}
 	return r
 }

@@ -6,7 +6,6 @@ package decide
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
@@ -54,7 +53,7 @@ func (sp *staticPools) scale() bool {
 			if p.NodeLimit >= 0 && all >= p.NodeLimit {
 				break
 			}
-			a, ok := sp.purchases.staticClaim(p, plan.Reason{Code: plan.Replicas, Pool: p.Name, Key: "spec.replicas", Want: strconv.FormatInt(want, 10), Have: strconv.FormatInt(n, 10)})
+			a, ok := sp.purchases.staticClaim(p, plan.Reason{Code: plan.Replicas, Pool: p.Name, Detail: plan.OfReplicas{Want: want, Have: n}})
 			if !ok {
 				break
 			}
@@ -105,7 +104,7 @@ func (sp *staticPools) scaleDown(p *model.NodePool, live []*model.Claim, n int) 
 		}
 		sp.unused.markScaledDown(c.UID)
 		sp.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.ScaledDown, Pool: p.Name, Subject: plan.ObjectOf("nodeclaim", c.Name),
-			Key: "spec.replicas", Want: strconv.FormatInt(p.Replicas, 10), Have: strconv.Itoa(len(live))}})
+			Detail: plan.OfReplicas{Want: p.Replicas, Have: int64(len(live))}}})
 	}
 }
 

@@ -96,7 +96,7 @@ func (ul *unusedLaunches) causeOf(c *model.Claim, n *model.Node) plan.Reason {
 	age := ul.now.Sub(c.Created)
 	switch {
 	case !c.Is(lifecycle.Initialized) && lifecycle.IsExpired(c, ul.now):
-		return plan.Reason{Code: plan.Expired, Key: "expireAfter", Want: c.ExpireAfter.String()}
+		return plan.Reason{Code: plan.Expired, Detail: plan.OfExpired{After: c.ExpireAfter}}
 	case ul.interruptions.byClaim[c.Name] != nil:
 		notice, _ := ReadNotice(c)
 		return plan.Reason{Code: plan.InstanceGone, Have: notice.Kind}

@@ -50,11 +50,7 @@ type namespaceDemand struct {
 
 // reason is why a pod of the namespace is set aside.
 func (d *namespaceDemand) reason() plan.Reason {
-	why := plan.OfWorkShare{Namespace: d.name, Share: d.share, Work: d.work}
-	if d.more {
-		why.Work, why.Over = 0, d.work
-	}
-	return plan.Reason{Code: plan.WorkShare, Detail: why}
+	return plan.Reason{Code: plan.WorkShare, Detail: plan.OfWorkShare{Namespace: d.name, Share: d.share, More: d.more, Work: d.work}}
 }
 
 // setAside returns the demand that is looked at in this step, and what is said of the rest. What is known of the classes

@@ -5,7 +5,6 @@ package disrupt
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -25,8 +24,7 @@ type NodeCount struct{ Total, Unavailable int64 }
 // nothing is left.
 func AllowedDisruptions(pool *model.NodePool, n NodeCount, reason plan.Code, now time.Time) (int64, plan.Reason) {
 	least := n.Total
-	why := plan.Reason{Code: plan.Budget, Pool: pool.Name, Subject: plan.ObjectOf("nodepool", pool.Name), Want: "at least 1 more",
-		Have: strconv.FormatInt(n.Unavailable, 10) + " of " + strconv.FormatInt(n.Total, 10) + " down"}
+	why := plan.OfBudget{Unavailable: n.Unavailable, Total: n.Total}
 	for i, b := range pool.Budgets {
 		if !budgetConcerns(b, reason) || !budgetIsActive(b, now) {
 			continue
@@ -38,16 +36,12 @@ func AllowedDisruptions(pool *model.NodePool, n NodeCount, reason plan.Code, now
 		if budgetIsUnreadable(b) {
 			most = 0
 		}
-		if most < least || most == least && why.Key == "" {
+		if most < least || most == least && why.Budget == 0 {
 			least = most
-			why.Key = "spec.disruption.budgets[" + strconv.Itoa(i) + "]"
-			why.Have = "allows " + strconv.FormatInt(most, 10) + ", " + strconv.FormatInt(n.Unavailable, 10) + " down"
-			if b.Schedule != "" {
-				why.Have += ", schedule " + strconv.Quote(b.Schedule)
-			}
+			why.Budget, why.Allows, why.Schedule = i+1, most, b.Schedule
 		}
 	}
-	return least - n.Unavailable, why
+	return least - n.Unavailable, plan.Reason{Code: plan.Budget, Pool: pool.Name, Subject: plan.ObjectOf("nodepool", pool.Name), Detail: why}
 }
 
 // BudgetOpensAt is when the budgets of a pool, which now let no node go, let one more go by their schedules alone; zero

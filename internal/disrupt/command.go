@@ -4,8 +4,6 @@
 package disrupt
 
 import (
-	"strconv"
-
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
@@ -90,14 +88,13 @@ func chooseCommand(found []*Command) *Command {
 	return best
 }
 
-// BalancedScore reads the pool and its score out of a reason of code NotBalanced; false for any other reason.
+// BalancedScore returns the pool and the score of a reason of code NotBalanced; false for any other reason.
 func BalancedScore(why plan.Reason) (pool string, score float64, ok bool) {
 	if why.Code != plan.NotBalanced {
 		return "", 0, false
 	}
 	pool, ok = why.Subject.Name(), why.Subject.Kind() == "nodepool"
-	score, err := strconv.ParseFloat(why.Have, 64)
-	return pool, score, ok && err == nil
+	return pool, plan.DetailOf[plan.OfNotBalanced](why).Score, ok
 }
 
 func formatDollars(micro int64) string { return "$" + model.Dollars(micro) }

@@ -5,8 +5,6 @@ package disrupt
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -132,7 +130,7 @@ func (e *Eligibility) minimumBlockers(c *Candidate, cause plan.Code) []plan.Reas
 	if !short {
 		return nil
 	}
-	return []plan.Reason{{Code: plan.ClusterMinimum, Subject: plan.Object(c.nodeSubject()), Detail: plan.OfClusterMinimum{
+	return []plan.Reason{{Code: plan.ClusterMinimum, Subject: c.nodeSubject(), Detail: plan.OfClusterMinimum{
 		Resource: plan.ResourceName(e.Minimum.ResourceNames[d]), Least: plan.Amount(e.Minimum.Least.At(d)), Have: plan.Amount(e.Minimum.Staying.At(d))}}}
 }
 
@@ -184,14 +182,13 @@ func (l *blockerList) add(reasons ...plan.Reason) (full bool) {
 // annotated.
 func nodeBlockers(c *Candidate, cause plan.Code) (out []plan.Reason) {
 	if c.CommandID != "" {
-		out = append(out, plan.Reason{Code: plan.Moving, Subject: plan.Object(c.nodeSubject()), Key: c.CommandID})
+		out = append(out, plan.Reason{Code: plan.Moving, Subject: c.nodeSubject(), Detail: plan.OfMoving{Command: c.CommandID}})
 	}
 	if !c.Initialized && cause != plan.Unhealthy {
-		out = append(out, plan.Reason{Code: plan.NotInitialized, Subject: plan.Object(c.nodeSubject()), Key: model.LabelInitialized,
-			Want: trueValue, Have: c.Node.Labels[model.LabelInitialized]})
+		out = append(out, plan.Reason{Code: plan.NotInitialized, Subject: c.nodeSubject(), Detail: plan.OfNotInitialized{Said: plan.Words(c.Node.Labels[model.LabelInitialized])}})
 	}
 	annotated := func(key string) plan.Reason {
-		return plan.Reason{Code: plan.NodeDoNotDisrupt, Subject: plan.Object(c.nodeSubject()), Key: key, Want: "not " + trueValue, Have: trueValue}
+		return plan.Reason{Code: plan.NodeDoNotDisrupt, Subject: c.nodeSubject(), Detail: plan.OfNodeHeld{Annotation: key}}
 	}
 	if cause != plan.Unhealthy && cause != plan.Expired {
 		for _, key := range [...]string{DoNotDisrupt, ScaleDownDisabled} {
@@ -213,10 +210,10 @@ func (e *Eligibility) groupBlockers(c *Candidate, cause plan.Code) (out []plan.R
 	subject := plan.ObjectOf("nodegroup", c.NodeGroup())
 	if s := c.Pool.Scaling; s != nil && c.NodeGroup() != "" && (isVoluntary(cause) || cause == plan.Drifted) {
 		if s.Unread { // its minimum size is not known, nor whether its cloud replaces its nodes
-			return append(out, plan.Reason{Code: plan.GroupUnread, Subject: plan.Object(subject), Key: "status", Want: "written", Have: "not yet"})
+			return append(out, plan.Reason{Code: plan.GroupUnread, Subject: subject, Detail: plan.OfGroupUnread{}})
 		}
 		if _, found := slices.BinarySearch(s.Chosen, c.NodeGroup()); s.Chosen != nil && !found { // somebody else's by now, or a call came back short
-			out = append(out, plan.Reason{Code: plan.GroupNotChosen, Subject: plan.Object(subject), Key: "spec.selectorTerms", Want: "a term that chooses the group", Have: "none"})
+			out = append(out, plan.Reason{Code: plan.GroupNotChosen, Subject: subject, Detail: plan.OfGroupNotChosen{}})
 		}
 	}
 	g := e.NodeGroups[c.NodeGroup()]
@@ -224,11 +221,10 @@ func (e *Eligibility) groupBlockers(c *Candidate, cause plan.Code) (out []plan.R
 		return out
 	}
 	if g.InstanceRefresh != "" && (isVoluntary(cause) || cause == plan.Drifted) {
-		out = append(out, plan.Reason{Code: plan.GroupRefresh, Subject: plan.Object(subject), Want: "no instance refresh", Have: g.InstanceRefresh})
+		out = append(out, plan.Reason{Code: plan.GroupRefresh, Subject: subject, Detail: plan.OfGroupRefresh{Status: g.InstanceRefresh}})
 	}
 	if isVoluntary(cause) && g.Staying <= g.MinSize {
-		out = append(out, plan.Reason{Code: plan.GroupMinimum, Subject: plan.Object(subject), Key: "minSize",
-			Want: strconv.FormatInt(g.MinSize, 10), Have: strconv.FormatInt(g.Staying, 10)})
+		out = append(out, plan.Reason{Code: plan.GroupMinimum, Subject: subject, Detail: plan.OfGroupMinimum{Least: g.MinSize, Staying: g.Staying}})
 	}
 	return out
 }
@@ -238,7 +234,7 @@ func nominationBlockers(c *Candidate, cause plan.Code) []plan.Reason {
 	if !c.Nominated || cause == plan.Unhealthy {
 		return nil
 	}
-	return []plan.Reason{{Code: plan.Nominated, Subject: plan.Object(c.nodeSubject()), Want: "no pods expected on it", Have: "pods are on their way to it"}}
+	return []plan.Reason{{Code: plan.Nominated, Subject: c.nodeSubject(), Detail: plan.OfNominated{}}}
 }
 
 // consolidationBlockers are the checks of consolidation alone: the pool's policy, the node's price and use, and times.
@@ -248,41 +244,38 @@ func (e *Eligibility) consolidationBlockers(c *Candidate, cause plan.Code) (out 
 	}
 	p := c.Pool
 	if p.Replicas >= 0 {
-		out = append(out, plan.Reason{Code: plan.Static, Subject: plan.Object(c.poolSubject()), Key: "spec.replicas", Want: "not set", Have: strconv.FormatInt(p.Replicas, 10)})
+		out = append(out, plan.Reason{Code: plan.Static, Subject: c.poolSubject(), Detail: plan.OfStatic{Replicas: p.Replicas}})
 	}
 	if cause == plan.Underutilized {
 		if p.ConsolidationPolicy != underutilized && p.ConsolidationPolicy != Balanced {
-			out = append(out, plan.Reason{Code: plan.ConsolidationOff, Subject: plan.Object(c.poolSubject()), Key: "spec.disruption.consolidationPolicy",
-				Want: underutilized, Have: p.ConsolidationPolicy})
+			out = append(out, plan.Reason{Code: plan.ConsolidationOff, Subject: c.poolSubject(), Detail: plan.OfConsolidationOff{Policy: p.ConsolidationPolicy}})
 		}
 		if c.PriceMicro < 0 {
 			l := c.Labels
-			out = append(out, plan.Reason{Code: plan.NoPrice, Subject: plan.Object(c.nodeSubject()), Key: model.LabelInstanceType, Want: "a type and offering of the catalogue",
-				Have: l[model.LabelInstanceType] + " " + l[model.LabelZone] + " " + l[model.LabelCapacityType]})
+			out = append(out, plan.Reason{Code: plan.NoPrice, Subject: c.nodeSubject(), Detail: plan.OfNoPrice{
+				InstanceType: l[model.LabelInstanceType], Zone: l[model.LabelZone], CapacityType: l[model.LabelCapacityType]}})
 		}
 		if p.Scaling != nil {
 			if most, name, share := nodeUtilization(p.Scaling, e.Cutoff, c.Node); most >= 0 && share > most {
-				out = append(out, plan.Reason{Code: plan.WellUsed, Subject: plan.Object(c.nodeSubject()), Key: name,
-					Want: strconv.Itoa(int(most)) + " %", Have: strconv.Itoa(int(share)) + " %"})
+				out = append(out, plan.Reason{Code: plan.WellUsed, Subject: c.nodeSubject(), Detail: plan.OfWellUsed{Resource: name, Most: int32(most), Used: int32(share)}})
 			}
 		}
 	}
 	switch due := c.UnchangedSince.Add(p.ConsolidateAfter); {
 	case p.ConsolidateAfter < 0:
-		out = append(out, plan.Reason{Code: plan.Quiet, Subject: plan.Object(c.poolSubject()), Key: "spec.disruption.consolidateAfter", Want: "a duration", Have: "Never"})
+		out = append(out, plan.Reason{Code: plan.Quiet, Subject: c.poolSubject(), Detail: plan.OfQuiet{Never: true}})
 	case e.Now.Before(due):
-		out = append(out, plan.Reason{Code: plan.Quiet, Subject: plan.Object(c.nodeSubject()), Key: "spec.disruption.consolidateAfter",
-			Want: p.ConsolidateAfter.String(), Have: e.Now.Sub(c.UnchangedSince).Round(time.Second).String()})
+		out = append(out, plan.Reason{Code: plan.Quiet, Subject: c.nodeSubject(), Detail: plan.OfQuiet{
+			After: p.ConsolidateAfter, Since: e.Now.Sub(c.UnchangedSince).Round(time.Second)}})
 	}
 	for _, d := range e.scaleDownDelays(c) {
 		if e.Now.Before(d.end()) {
-			out = append(out, plan.Reason{Code: d.code, Subject: plan.Object(c.poolSubject()), Key: d.field,
-				Want: d.length.String(), Have: e.Now.Sub(d.since).Round(time.Second).String()})
+			out = append(out, plan.Reason{Code: d.code, Subject: c.poolSubject(), Detail: plan.OfDelay{
+				Field: d.field, Delay: d.length, Since: e.Now.Sub(d.since).Round(time.Second)}})
 		}
 	}
 	if until, ok := paybackEnd(c.Claim, e.Now); ok && cause == plan.Underutilized {
-		out = append(out, plan.Reason{Code: plan.Payback, Subject: plan.Object(c.nodeSubject()), Key: KeepUntil,
-			Want: until.UTC().Format(time.RFC3339), Have: e.Now.UTC().Format(time.RFC3339)})
+		out = append(out, plan.Reason{Code: plan.Payback, Subject: c.nodeSubject(), Detail: plan.OfPayback{Until: until, Now: e.Now}})
 	}
 	return out
 }
@@ -343,11 +336,8 @@ func (e *Eligibility) PodBlockers(pool *model.NodePool, p *model.Pod, cause plan
 		return nil
 	}
 	if held, until := p.Held(e.Now); held {
-		r := plan.Reason{Code: plan.PodDoNotDisrupt, Subject: plan.ObjectOf("pod", p.Key()), Key: DoNotDisrupt, Want: "not set", Have: p.DoNotDisrupt}
-		if !until.IsZero() {
-			r.Want = "past " + until.UTC().Format(time.RFC3339)
-		}
-		out = append(out, r)
+		out = append(out, plan.Reason{Code: plan.PodDoNotDisrupt, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfPodHeld{
+			Annotation: DoNotDisrupt, Until: until, Value: p.DoNotDisrupt}})
 	}
 	if p.Mirror {
 		return out
@@ -356,11 +346,10 @@ func (e *Eligibility) PodBlockers(pool *model.NodePool, p *model.Pod, cause plan
 		return append(out, e.pdbBlockers(pool, p, cause)...)
 	}
 	if p.SafeToEvict != "" && p.SafeToEvict != trueValue && isVoluntary(cause) {
-		out = append(out, plan.Reason{Code: plan.SafeToEvict, Subject: plan.ObjectOf("pod", p.Key()), Key: SafeToEvict, Want: trueValue, Have: p.SafeToEvict})
+		out = append(out, plan.Reason{Code: plan.SafeToEvict, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfSafeToEvict{Annotation: SafeToEvict, Value: p.SafeToEvict}})
 	}
 	if p.Owner.UID == "" && p.SafeToEvict != trueValue && isVoluntary(cause) && !e.Cutoff.IsExpendable(p) {
-		out = append(out, plan.Reason{Code: plan.NoController, Subject: plan.ObjectOf("pod", p.Key()), Key: "metadata.ownerReferences",
-			Want: "a controller, or " + SafeToEvict + "=true", Have: "none"})
+		out = append(out, plan.Reason{Code: plan.NoController, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfNoController{}})
 	}
 	return append(out, e.pdbBlockers(pool, p, cause)...)
 }
@@ -376,11 +365,10 @@ func (e *Eligibility) pdbBlockers(pool *model.NodePool, p *model.Pod, cause plan
 		for i, b := range pdbs {
 			names[i] = b.Namespace + "/" + b.Name
 		}
-		return []plan.Reason{{Code: plan.SeveralPDBs, Subject: plan.ObjectOf("pod", p.Key()), Key: strings.Join(names, " "),
-			Want: "at most 1", Have: strconv.Itoa(len(pdbs))}}
+		return []plan.Reason{{Code: plan.SeveralPDBs, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfSeveralPDBs{Names: plan.ListOf(names), Count: len(pdbs)}}}
 	case pdbs[0].DisruptionsAllowed <= 0 && (p.Ready || !pdbs[0].AlwaysAllowUnready):
-		return []plan.Reason{{Code: plan.DisruptionBudgetPDB, Subject: plan.ObjectOf("pod", p.Key()), Key: pdbs[0].Namespace + "/" + pdbs[0].Name,
-			Want: "disruptionsAllowed of at least 1", Have: "0"}}
+		return []plan.Reason{{Code: plan.DisruptionBudgetPDB, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfPDB{
+			Name: pdbs[0].Namespace + "/" + pdbs[0].Name, Exhausted: true}}}
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ package disrupt
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -43,27 +42,23 @@ func (e *Eligibility) ruleBlockers(pool *model.NodePool, p *model.Pod) []plan.Re
 	r, subject := &pool.Scaling.Eviction, plan.ObjectOf("pod", p.Key())
 	if r.MinReplicas > 0 && p.Owner.UID != "" && e.CountPods != nil {
 		if n := e.CountPods(p.Owner.UID); n < r.MinReplicas {
-			return []plan.Reason{{Code: plan.FewReplicas, Subject: plan.Object(subject), Key: "spec.options.eviction.keepBelowReplicas",
-				Want: strconv.Itoa(int(r.MinReplicas)), Have: strconv.Itoa(int(n))}}
+			return []plan.Reason{{Code: plan.FewReplicas, Subject: subject, Detail: plan.OfFewReplicas{Least: int32(r.MinReplicas), Have: int32(n)}}}
 		}
 	}
 	if p.SafeToEvict == trueValue {
 		return nil
 	}
 	if r.CustomControllers && hasCustomController(p) {
-		return []plan.Reason{{Code: plan.CustomController, Subject: plan.Object(subject), Key: "metadata.ownerReferences",
-			Want: "a controller of Kubernetes' own, or " + SafeToEvict + "=true", Have: p.Owner.Kind}}
+		return []plan.Reason{{Code: plan.CustomController, Subject: subject, Detail: plan.OfCustomController{Kind: p.Owner.Kind}}}
 	}
 	if r.SystemPods > 0 && p.Namespace == systemNamespace && len(e.pdbsOf(p.Class)) == 0 {
 		if age := e.Now.Sub(p.Created); age < r.SystemPods {
-			return []plan.Reason{{Code: plan.SystemPod, Subject: plan.Object(subject), Key: "spec.options.eviction.keepSystemPods",
-				Want: r.SystemPods.String(), Have: age.Round(time.Second).String()}}
+			return []plan.Reason{{Code: plan.SystemPod, Subject: subject, Detail: plan.OfSystemPod{After: r.SystemPods, Age: age.Round(time.Second)}}}
 		}
 		return nil
 	}
 	if r.LocalStorage && p.LocalVolume != "" {
-		return []plan.Reason{{Code: plan.LocalStorage, Subject: plan.Object(subject), Key: p.LocalVolume,
-			Want: "no local volume, or " + SafeToEvict + "=true", Have: p.LocalVolume}}
+		return []plan.Reason{{Code: plan.LocalStorage, Subject: subject, Detail: plan.OfLocalStorage{Volume: p.LocalVolume}}}
 	}
 	return nil
 }

@@ -194,9 +194,9 @@ func (p *pricing) launchPrice(requests model.Resources, pods int64) int64 {
 // doesNotPay is the reason that a saving comes to no more over the horizon than it costs once. Where it would pay but
 // for a forecast, the reason names the workload.
 func (p *pricing) doesNotPay(savingMicroPerHour, costMicro int64, v horizonValue) plan.Reason {
-	r := plan.Reason{Code: plan.DoesNotPay, Want: "more than " + formatDollars(costMicro), Have: "at most " + formatDollars(v.micro)}
 	if v.workload != "" && costOfTime(savingMicroPerHour, p.policy.Horizon) > costMicro {
-		r.Code, r.Subject, r.Key = plan.ShortLived, plan.Object(v.workload), v.after.Round(time.Second).String()
+		return plan.Reason{Code: plan.ShortLived, Subject: plan.ObjectOf("", v.workload), Detail: plan.OfShortLived{
+			After: v.after.Round(time.Second), Cost: plan.Micro(costMicro), Saving: plan.Micro(v.micro)}}
 	}
-	return r
+	return plan.Reason{Code: plan.DoesNotPay, Detail: plan.OfDoesNotPay{Least: plan.Micro(costMicro), Saving: plan.Micro(v.micro), OverTime: true}}
 }

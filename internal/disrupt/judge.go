@@ -4,8 +4,8 @@
 package disrupt
 
 import (
+	"math"
 	"slices"
-	"strconv"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -46,7 +46,7 @@ func (j *judge) whySpotToSpot(cmd *Command) plan.Reason {
 			return plan.Reason{}
 		}
 	}
-	return plan.Reason{Code: plan.SpotToSpot, Key: "SpotToSpotConsolidation"}
+	return plan.Reason{Code: plan.SpotToSpot, Detail: plan.OfSpotToSpot{Gate: "SpotToSpotConsolidation"}}
 }
 
 // isWorthwhile reports whether a command is worth beginning, see whyNotWorthwhile; nil is not.
@@ -59,16 +59,16 @@ func (j *judge) isWorthwhile(cmd *Command) bool {
 func (j *judge) whyUnprofitable(cmd *Command) plan.Reason {
 	saving := cmd.SavingMicroPerHour()
 	if saving <= 0 {
-		return plan.Reason{Code: plan.NotCheaper, Want: "less than " + formatDollars(cmd.OldMicroPerHour), Have: formatDollars(cmd.NewMicroPerHour)}
+		return plan.Reason{Code: plan.NotCheaper, Detail: plan.OfNotCheaper{Now: plan.Micro(cmd.OldMicroPerHour), Elsewhere: plan.Micro(cmd.NewMicroPerHour)}}
 	}
 	if least := j.pricing.minSaving(cmd.OldMicroPerHour); saving < least {
-		return plan.Reason{Code: plan.DoesNotPay, Want: "at least " + formatDollars(least) + " an hour", Have: formatDollars(saving) + " an hour"}
+		return plan.Reason{Code: plan.DoesNotPay, Detail: plan.OfDoesNotPay{Least: plan.Micro(least), Saving: plan.Micro(saving)}}
 	}
 	value := j.pricing.valueOverHorizon(saving, cmd.Candidates)
 	if cmd.GainMicro = value.micro - cmd.CostMicro; cmd.GainMicro <= 0 {
 		return j.pricing.doesNotPay(saving, cmd.CostMicro, value)
 	}
-	cmd.Why = plan.Reason{Code: plan.Underutilized, Want: formatDollars(cmd.CostMicro) + " once", Have: formatDollars(saving) + " an hour"}
+	cmd.Why = plan.Reason{Code: plan.Underutilized, Detail: plan.OfUnderutilized{Cost: plan.Micro(cmd.CostMicro), Saving: plan.Micro(saving)}}
 	return j.whyUnbalanced(cmd)
 }
 
@@ -101,8 +101,7 @@ func (j *judge) whyUnbalanced(cmd *Command) plan.Reason {
 		disrupted := float64(weight[pool]) / float64(total.DisruptionWeight)
 		score := saved / disrupted
 		if score < minBalancedScore {
-			return plan.Reason{Code: plan.NotBalanced, Subject: plan.ObjectOf("nodepool", pool), Key: "spec.disruption.consolidationPolicy",
-				Want: "a score of at least 0.5", Have: strconv.FormatFloat(score, 'f', 2, 64)}
+			return plan.Reason{Code: plan.NotBalanced, Subject: plan.ObjectOf("nodepool", pool), Detail: plan.OfNotBalanced{Score: math.Round(score*100) / 100}}
 		}
 		if cmd.BalancedScores == nil {
 			cmd.BalancedScores = map[string]float64{}

@@ -32,8 +32,8 @@ func (j *judge) narrowReplacements(cmd *Command) plan.Reason {
 		worst += dearestChoiceMicro(n)
 	}
 	if cmd.OldMicroPerHour-worst < least {
-		return plan.Reason{Code: plan.DoesNotPay, Want: "at least " + formatDollars(least) + " an hour with any of the types kept by minValues",
-			Have: formatDollars(cmd.OldMicroPerHour-worst) + " an hour"}
+		return plan.Reason{Code: plan.DoesNotPay, Detail: plan.OfDoesNotPay{
+			Least: plan.Micro(least), Saving: plan.Micro(cmd.OldMicroPerHour - worst), AnyType: true}}
 	}
 	return plan.Reason{}
 }
@@ -108,8 +108,7 @@ func (j *judge) whyNotLanding(cmd *Command) plan.Reason {
 	for i := range cmd.Replacements {
 		n := &cmd.Replacements[i]
 		if why := j.in.WhyUnreservable(n); why.Code != "" {
-			return plan.Reason{Code: plan.NotKept, Pool: n.Pool, Subject: plan.ObjectOf("pod", n.Pods[0].Key()), Key: string(why.Code),
-				Want: "one machine for all pods of the move, or machines kept to theirs", Have: "machines that can't be kept to their pods"}
+			return plan.Reason{Code: plan.NotKept, Pool: n.Pool, Subject: plan.ObjectOf("pod", n.Pods[0].Key()), Detail: plan.OfNotKept{Because: why.Code}}
 		}
 	}
 	return plan.Reason{}

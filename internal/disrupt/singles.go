@@ -96,7 +96,7 @@ func (s *search) searchSingles() (found []*Command) {
 		cost := s.pricing.disruptionCost(set, leastMicro)
 		saving := c.PriceMicro - leastMicro
 		if saving <= 0 {
-			s.keep(c, plan.Reason{Code: plan.NotCheaper, Want: "less than " + formatDollars(c.PriceMicro), Have: "at least " + formatDollars(leastMicro)}, saving, cost)
+			s.keep(c, plan.Reason{Code: plan.NotCheaper, Detail: plan.OfNotCheaper{Now: plan.Micro(c.PriceMicro), AtLeast: true, Elsewhere: plan.Micro(leastMicro)}}, saving, cost)
 			continue
 		}
 		if value := s.pricing.valueOverHorizon(saving, set); value.micro <= cost {

@@ -150,10 +150,10 @@ func (h *holder) addDrain(n *model.Node, guard *disrupt.Eligibility) {
 		}
 	}
 	h.addPods(n, plan.Draining, guard, func(r plan.Reason) bool {
-		b := h.x.pdbNamed(r.Key)
+		b := h.x.pdbNamed(plan.DetailOf[plan.OfPDB](r).Name)
 		switch r.Code {
 		case plan.PodDoNotDisrupt:
-			return !strings.HasPrefix(r.Want, "past ")
+			return plan.DetailOf[plan.OfPodHeld](r).Until.IsZero()
 		case plan.DisruptionBudgetPDB:
 			if b == nil {
 				return false
@@ -221,25 +221,26 @@ func (h *holder) addReason(n *model.Node, pool *model.NodePool, r plan.Reason) {
 	pod := h.x.podOf(n, string(r.Subject))
 	switch r.Code {
 	case plan.NodeDoNotDisrupt:
-		one := h.add(n, NodeDoNotDisrupt, "nodepool/"+pool.Name, r.Key, r.Have, "")
-		if c := h.x.claims[n.Name]; c != nil && c.Annotations[r.Key] == r.Have {
-			one.changes = append(one.changes, plan.Change{Object: "nodeclaim/" + c.Name, Field: annotation(r.Key), Op: plan.Remove})
+		key := plan.DetailOf[plan.OfNodeHeld](r).Annotation
+		one := h.add(n, NodeDoNotDisrupt, "nodepool/"+pool.Name, key, "true", "")
+		if c := h.x.claims[n.Name]; c != nil && c.Annotations[key] == "true" {
+			one.changes = append(one.changes, plan.Change{Object: "nodeclaim/" + c.Name, Field: annotation(key), Op: plan.Remove})
 		}
-		if n.Annotations[r.Key] == r.Have {
-			one.changes = append(one.changes, plan.Change{Object: "node/" + n.Name, Field: annotation(r.Key), Op: plan.Remove})
+		if n.Annotations[key] == "true" {
+			one.changes = append(one.changes, plan.Change{Object: "node/" + n.Name, Field: annotation(key), Op: plan.Remove})
 		}
-		if pool.Annotations[r.Key] == r.Have && len(one.nodes) == 1 {
-			one.changes = append(one.changes, plan.Change{Object: "nodepool/" + pool.Name, Field: "spec.template." + annotation(r.Key), Op: plan.Remove})
+		if pool.Annotations[key] == "true" && len(one.nodes) == 1 {
+			one.changes = append(one.changes, plan.Change{Object: "nodepool/" + pool.Name, Field: "spec.template." + annotation(key), Op: plan.Remove})
 		}
 	case plan.PodDoNotDisrupt, plan.SafeToEvict:
 		if pod == nil {
 			return
 		}
-		code := PodDoNotDisrupt
+		code, key, value := PodDoNotDisrupt, plan.DetailOf[plan.OfPodHeld](r).Annotation, pod.DoNotDisrupt
 		if r.Code == plan.SafeToEvict {
-			code = SafeToEvict
+			code, key, value = SafeToEvict, plan.DetailOf[plan.OfSafeToEvict](r).Annotation, pod.SafeToEvict
 		}
-		h.add(n, code, workloadOf(pod), r.Key, r.Have, pod.Key()).changes = templateChange(pod, annotation(r.Key), plan.Remove, "")
+		h.add(n, code, workloadOf(pod), key, value, pod.Key()).changes = templateChange(pod, annotation(key), plan.Remove, "")
 	case plan.NoController:
 		if pod == nil {
 			return
@@ -250,26 +251,33 @@ func (h *holder) addReason(n *model.Node, pool *model.NodePool, r plan.Reason) {
 		if pod == nil {
 			return
 		}
-		one := h.add(n, SeveralPDBs, workloadOf(pod), r.Key, r.Have, pod.Key())
+		pdbs := plan.DetailOf[plan.OfSeveralPDBs](r)
+		one := h.add(n, SeveralPDBs, workloadOf(pod), string(pdbs.Names), strconv.Itoa(pdbs.Count), pod.Key())
 		one.changes = nil
-		for _, name := range strings.Fields(r.Key)[1:] {
+		for _, name := range pdbs.Names.Names()[1:] {
 			one.changes = append(one.changes, plan.Change{Object: "poddisruptionbudget/" + name, Op: plan.Remove})
 		}
 	case plan.DisruptionBudgetPDB:
 		h.addPDB(n, r, pod)
 	case plan.ConsolidationOff:
-		h.add(n, ConsolidationOff, "nodepool/"+pool.Name, r.Key, r.Have, "").changes = []plan.Change{
-			{Object: "nodepool/" + pool.Name, Field: r.Key, Op: plan.Set, Value: r.Want}}
+		h.add(n, ConsolidationOff, "nodepool/"+pool.Name, consolidationPolicy, pool.ConsolidationPolicy, "").changes = []plan.Change{
+			{Object: "nodepool/" + pool.Name, Field: consolidationPolicy, Op: plan.Set, Value: "WhenEmptyOrUnderutilized"}}
 	case plan.Quiet:
 		if pool.ConsolidateAfter < 0 {
-			h.add(n, ConsolidateNever, "nodepool/"+pool.Name, r.Key, r.Have, "").changes = []plan.Change{
-				{Object: "nodepool/" + pool.Name, Field: r.Key, Op: plan.Set, Value: "1m"}}
+			h.add(n, ConsolidateNever, "nodepool/"+pool.Name, consolidateAfter, "Never", "").changes = []plan.Change{
+				{Object: "nodepool/" + pool.Name, Field: consolidateAfter, Op: plan.Set, Value: "1m"}}
 		}
 	case plan.Static:
-		h.add(n, StaticPool, "nodepool/"+pool.Name, r.Key, r.Have, "").changes = []plan.Change{
-			{Object: "nodepool/" + pool.Name, Field: r.Key, Op: plan.Remove}}
+		h.add(n, StaticPool, "nodepool/"+pool.Name, "spec.replicas", strconv.FormatInt(pool.Replicas, 10), "").changes = []plan.Change{
+			{Object: "nodepool/" + pool.Name, Field: "spec.replicas", Op: plan.Remove}}
 	}
 }
+
+// Fields of a NodePool that keep nodes.
+const (
+	consolidationPolicy = "spec.disruption.consolidationPolicy"
+	consolidateAfter    = "spec.disruption.consolidateAfter"
+)
 
 // podOf is the pod of a node that a reason is about; nil: it is about no pod.
 func (x *exam) podOf(n *model.Node, subject string) *model.Pod {
@@ -297,11 +305,12 @@ func templateChange(p *model.Pod, field string, op plan.Op, value string) []plan
 
 // addPDB adds a PodDisruptionBudget that allows no eviction.
 func (h *holder) addPDB(n *model.Node, r plan.Reason, pod *model.Pod) {
-	b := h.x.pdbNamed(r.Key)
+	name := plan.DetailOf[plan.OfPDB](r).Name
+	b := h.x.pdbNamed(name)
 	if b == nil || pod == nil {
 		return
 	}
-	object := "poddisruptionbudget/" + r.Key
+	object := "poddisruptionbudget/" + name
 	if field, value := h.x.neverAllows(b); field != "" {
 		one := h.add(n, PDBNeverAllows, object, field, value, pod.Key())
 		one.changes = []plan.Change{{Object: object, Field: "spec.maxUnavailable", Op: plan.Set, Value: "1"}}
@@ -376,18 +385,19 @@ func (x *exam) collectBudgets(h *holder) {
 		if len(nodes) == 0 || left > 0 || !disrupt.BudgetOpensAt(p, count, plan.Underutilized, x.Now).IsZero() {
 			continue
 		}
-		code, change := BudgetZero, plan.Change{Object: "nodepool/" + p.Name, Field: why.Key + ".nodes", Op: plan.Set, Value: "10%"}
+		field := plan.DetailOf[plan.OfBudget](why).Field()
+		code, change := BudgetZero, plan.Change{Object: "nodepool/" + p.Name, Field: field + ".nodes", Op: plan.Set, Value: "10%"}
 		have := "0"
 		for i := range p.Budgets {
-			if b := &p.Budgets[i]; why.Key == "spec.disruption.budgets["+strconv.Itoa(i)+"]" && b.Schedule != "" {
+			if b := &p.Budgets[i]; i+1 == plan.DetailOf[plan.OfBudget](why).Budget && b.Schedule != "" {
 				if _, err := cron.ParseStandard(b.Schedule); err != nil {
 					code, have = BudgetUnreadable, b.Schedule
-					change = plan.Change{Object: change.Object, Field: why.Key + ".schedule", Op: plan.Remove}
+					change = plan.Change{Object: change.Object, Field: field + ".schedule", Op: plan.Remove}
 				}
 			}
 		}
 		for _, n := range nodes {
-			h.add(n, code, "nodepool/"+p.Name, why.Key, have, "").changes = []plan.Change{change}
+			h.add(n, code, "nodepool/"+p.Name, field, have, "").changes = []plan.Change{change}
 		}
 	}
 }

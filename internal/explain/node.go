@@ -84,7 +84,8 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		addFact(a, "its cloud takes it away", notice.Kind+", at "+deadline.UTC().Format(time.RFC3339))
 	}
 	if cause, due := ex.Health(c); cause.Code != "" && ex.now.Before(due) {
-		addFact(a, "ill", cause.Key+" is "+cause.Have+"; it counts as broken from "+due.UTC().Format(time.RFC3339))
+		said := cause.Fields()
+		addFact(a, "ill", said.Key+" is "+said.Have+"; it counts as broken from "+due.UTC().Format(time.RFC3339))
 	}
 	for _, cause := range ex.disruptionCauses(u) {
 		if u.CommandID != "" && u.CommandID != "interrupted" {
@@ -224,7 +225,7 @@ func (ex *explanation) listObstacles(u *disrupt.Candidate, cause plan.Code) ([]p
 	}
 	for _, r := range ex.Eligibility().Blockers(u, cause, false) {
 		if r.Code == plan.NotInitialized {
-			r.Have = u.Claim.Conditions[lifecycle.Initialized].Message
+			r.Detail = plan.OfNotInitialized{Said: plan.Words(u.Claim.Conditions[lifecycle.Initialized].Message)}
 		}
 		found(r, ex.obstacleEnd(u, r))
 	}
@@ -286,10 +287,10 @@ func (ex *explanation) obstacleEnd(u *disrupt.Candidate, r plan.Reason) time.Tim
 		}
 	case plan.DelayAfterAdd, plan.DelayAfterDelete, plan.DelayAfterFailure:
 		return ex.Eligibility().DelayEnd(u, r.Code)
-	case plan.Payback, plan.PodDoNotDisrupt:
-		if t, err := time.Parse(time.RFC3339, strings.TrimPrefix(r.Want, "past ")); err == nil {
-			return t
-		}
+	case plan.Payback:
+		return plan.DetailOf[plan.OfPayback](r).Until.UTC().Truncate(time.Second)
+	case plan.PodDoNotDisrupt:
+		return plan.DetailOf[plan.OfPodHeld](r).Until.UTC().Truncate(time.Second)
 	}
 	return time.Time{}
 }

@@ -97,8 +97,7 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 		}
 	}
 	if p.ConsolidationPolicy != "WhenEmptyOrUnderutilized" && p.ConsolidationPolicy != "Balanced" {
-		found(plan.Underutilized, plan.Reason{Code: plan.ConsolidationOff, Pool: name, Subject: plan.ObjectOf("nodepool", name), Key: "spec.disruption.consolidationPolicy",
-			Want: "WhenEmptyOrUnderutilized", Have: p.ConsolidationPolicy}, time.Time{})
+		found(plan.Underutilized, plan.Reason{Code: plan.ConsolidationOff, Pool: name, Subject: plan.ObjectOf("nodepool", name), Detail: plan.OfConsolidationOff{Policy: p.ConsolidationPolicy}}, time.Time{})
 	}
 	if len(own) > 0 && len(ex.s.Pools) > 1 {
 		a.Alternatives = append(a.Alternatives, ex.costElsewhere(p, own))

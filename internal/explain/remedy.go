@@ -291,8 +291,10 @@ func (ex *explanation) nodeRemedyCandidate(u *disrupt.Candidate, r plan.Reason) 
 				return &plan.Change{Object: "node/" + u.Node.Name, Field: "spec.taints[" + t.Key + ":" + t.Effect + "]", Op: plan.Remove}
 			}
 		}
-	case plan.NodeDoNotDisrupt, plan.PodDoNotDisrupt:
-		return &plan.Change{Object: string(r.Subject), Field: annotation(r.Key), Op: plan.Remove}
+	case plan.NodeDoNotDisrupt:
+		return &plan.Change{Object: string(r.Subject), Field: annotation(plan.DetailOf[plan.OfNodeHeld](r).Annotation), Op: plan.Remove}
+	case plan.PodDoNotDisrupt:
+		return &plan.Change{Object: string(r.Subject), Field: annotation(plan.DetailOf[plan.OfPodHeld](r).Annotation), Op: plan.Remove}
 	case plan.SafeToEvict, plan.NoController, plan.LocalStorage, plan.SystemPod, plan.CustomController:
 		return &plan.Change{Object: string(r.Subject), Field: annotation(disrupt.SafeToEvict), Op: plan.Set, Value: "true"}
 	case plan.Limit: // of a static pool: a replacement has no place
@@ -306,37 +308,37 @@ func (ex *explanation) nodeRemedyCandidate(u *disrupt.Candidate, r plan.Reason) 
 			return &plan.Change{Object: pool, Field: "status.conditions[Ready]", Op: plan.Set, Value: trueText}
 		}
 	case plan.Static:
-		return &plan.Change{Object: pool, Field: r.Key, Op: plan.Remove}
+		return &plan.Change{Object: pool, Field: "spec.replicas", Op: plan.Remove}
 	case plan.ConsolidationOff:
-		return &plan.Change{Object: pool, Field: r.Key, Op: plan.Set, Value: r.Want}
+		return &plan.Change{Object: pool, Field: "spec.disruption.consolidationPolicy", Op: plan.Set, Value: "WhenEmptyOrUnderutilized"}
 	case plan.NotBalanced:
-		return &plan.Change{Object: string(r.Subject), Field: r.Key, Op: plan.Set, Value: "WhenEmptyOrUnderutilized"}
+		return &plan.Change{Object: string(r.Subject), Field: "spec.disruption.consolidationPolicy", Op: plan.Set, Value: "WhenEmptyOrUnderutilized"}
 	case plan.ClusterMinimum:
 		return ex.dropMinimum(string(plan.DetailOf[plan.OfClusterMinimum](r).Resource))
 	case plan.GroupMinimum:
 		if x := ex.Eligibility().NodeGroups[u.NodeGroup()]; x != nil && x.Staying > 0 {
-			return &plan.Change{Object: string(r.Subject), Field: r.Key, Op: plan.Set, Value: strconv.FormatInt(x.Staying-1, 10)}
+			return &plan.Change{Object: string(r.Subject), Field: "minSize", Op: plan.Set, Value: strconv.FormatInt(x.Staying-1, 10)}
 		}
 	case plan.GroupRefresh:
 		return &plan.Change{Object: string(r.Subject), Field: "instanceRefresh", Op: plan.Remove}
 	case plan.Quiet:
 		d := ex.now.Sub(u.UnchangedSince).Truncate(1e9)
-		return &plan.Change{Object: pool, Field: r.Key, Op: plan.Set, Value: max(d, 0).String()}
+		return &plan.Change{Object: pool, Field: "spec.disruption.consolidateAfter", Op: plan.Set, Value: max(d, 0).String()}
 	case plan.Payback:
-		return &plan.Change{Object: "nodeclaim/" + u.Claim.Name, Field: annotation(r.Key), Op: plan.Remove}
+		return &plan.Change{Object: "nodeclaim/" + u.Claim.Name, Field: annotation(disrupt.KeepUntil), Op: plan.Remove}
 	case plan.Budget:
-		if _, ok := bracketKey(r.Key, "spec.disruption.budgets"); ok {
-			return &plan.Change{Object: pool, Field: r.Key + ".nodes", Op: plan.Set, Value: strconv.FormatInt(ex.NodeCount(u.Pool.Name).Unavailable+1, 10)}
+		if field := plan.DetailOf[plan.OfBudget](r).Field(); field != "" {
+			return &plan.Change{Object: pool, Field: field + ".nodes", Op: plan.Set, Value: strconv.FormatInt(ex.NodeCount(u.Pool.Name).Unavailable+1, 10)}
 		}
 	case plan.DisruptionBudgetPDB:
 		for _, b := range ex.s.PDBs {
-			if b.Namespace+"/"+b.Name == r.Key {
+			if b.Namespace+"/"+b.Name == plan.DetailOf[plan.OfPDB](r).Name {
 				return allowOneDisruption(b)
 			}
 		}
 	case plan.SeveralPDBs: // one must go: that which allows least
 		var worst *model.PDB
-		names := strings.Fields(r.Key)
+		names := plan.DetailOf[plan.OfSeveralPDBs](r).Names.Names()
 		for _, b := range ex.s.PDBs {
 			if slices.Contains(names, b.Namespace+"/"+b.Name) && (worst == nil || b.DisruptionsAllowed < worst.DisruptionsAllowed) {
 				worst = b

@@ -206,6 +206,7 @@ func deleteIfExpired(in *Input, out *Output) bool {
 		return false
 	}
 	out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{
-		Code: plan.Expired, Pool: c.Pool, Key: "expireAfter", Want: c.ExpireAfter.String(), Have: in.Now.Sub(c.Created).Round(time.Second).String()}})
+		Code: plan.Expired, Pool: c.Pool, Detail: plan.OfExpired{
+			After: c.ExpireAfter, Age: in.Now.Sub(c.Created).Round(time.Second)}}})
 	return true
 }

@@ -13,7 +13,16 @@ var details = map[Code]Detail{
 	NodeName: OfNodeName{}, Mismatch: OfMismatch{}, PlanRefused: OfPlanRefused{}, PoolNotReady: OfPoolNotReady{}, TooComplex: OfTooComplex{},
 	WorkShare: OfWorkShare{}, ResourceShare: OfResourceShare{}, NotSchedulable: OfNotSchedulable{},
 
-	ClusterMinimum: OfClusterMinimum{}, NoHome: OfNoHome{},
+	Moving: OfMoving{}, NotInitialized: OfNotInitialized{}, NoPrice: OfNoPrice{}, NodeDoNotDisrupt: OfNodeHeld{}, PodDoNotDisrupt: OfPodHeld{},
+	SafeToEvict: OfSafeToEvict{}, Nominated: OfNominated{}, ConsolidationOff: OfConsolidationOff{}, Static: OfStatic{}, Replicas: OfReplicas{},
+	ScaledDown: OfReplicas{}, ClusterMinimum: OfClusterMinimum{}, GroupMinimum: OfGroupMinimum{}, GroupNotChosen: OfGroupNotChosen{},
+	GroupUnread: OfGroupUnread{}, GroupRefresh: OfGroupRefresh{}, WellUsed: OfWellUsed{}, Quiet: OfQuiet{}, DelayAfterAdd: OfDelay{},
+	DelayAfterDelete: OfDelay{}, DelayAfterFailure: OfDelay{}, Payback: OfPayback{}, NoController: OfNoController{}, LocalStorage: OfLocalStorage{},
+	SystemPod: OfSystemPod{}, CustomController: OfCustomController{}, FewReplicas: OfFewReplicas{}, DisruptionBudgetPDB: OfPDB{},
+	SeveralPDBs: OfSeveralPDBs{}, Budget: OfBudget{}, NoHome: OfNoHome{}, NotCheaper: OfNotCheaper{}, DoesNotPay: OfDoesNotPay{},
+	ShortLived: OfShortLived{}, NotKept: OfNotKept{}, BadRestartCost: OfBadRestartCost{}, NoReplacementFound: OfNoReplacementFound{},
+	NotBalanced: OfNotBalanced{}, SpotToSpot: OfSpotToSpot{}, RepairBlocked: OfRepairBlocked{}, Underutilized: OfUnderutilized{}, Empty: OfEmpty{},
+	Expired: OfExpired{}, Drifted: OfDrifted{}, Unhealthy: OfUnhealthy{}, Interrupted: OfInterrupted{},
 }
 
 // DetailFor returns an empty Detail of the type that belongs to a code; nil: there is no such code.

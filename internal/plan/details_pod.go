@@ -216,8 +216,8 @@ type (
 		detail
 		Namespace string `key:"%s"`
 		Share     int64  `want:"%s"`
-		Over      int64  `have:"more than %s|"` // if not all was counted
-		Work      int64  `have:"%s|"`
+		More      bool   `have:"more than "` // not all was counted
+		Work      int64  `have:"%s"`
 	}
 	// OfResourceShare is how many extended resources the pod asks for, and for how many there is room in one step.
 	OfResourceShare struct {

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -15,7 +16,8 @@ import (
 
 // A Detail's tags say where its fields stand on the wire: in subject, key, want or have, as a text in which %s is the value,
 // and after | as what is written if there is no value: no text, no instant, false, 0 (only where | is given). Several fields in
-// one place follow each other. A text without %s stands there in any case, or, of a flag, if it is set: then it stands alone.
+// one place follow each other. A text without %s stands there in any case, or, of a flag, if it is set: then it stands alone,
+// or before what follows if it ends with a space.
 // An Amount has no value if the Detail names no ResourceName.
 
 // places are the places on the wire, and the keys of tags.
@@ -36,6 +38,9 @@ type piece struct {
 	mayLack       bool   // whether 0 is no value
 	flag          bool
 }
+
+// isPrefix reports whether the text of a flag goes before what follows.
+func (x *piece) isPrefix() bool { return strings.HasSuffix(x.before, " ") }
 
 // form is how a type of Detail stands on the wire.
 type form struct {
@@ -128,7 +133,7 @@ func (f *form) write(v reflect.Value, x *piece) (text string, alone bool) {
 	field := v.Field(x.field)
 	if x.flag {
 		if field.Bool() {
-			return x.before, true
+			return x.before, !x.isPrefix()
 		}
 		return x.none, false
 	}
@@ -149,8 +154,10 @@ func (f *form) format(v, field reflect.Value) (string, bool) {
 		return x.UTC().Format(time.RFC3339), !x.IsZero()
 	case time.Duration:
 		return x.String(), true
+	case float64:
+		return strconv.FormatFloat(x, 'f', 2, 64), true
 	case Micro:
-		return FormatMoney(int64(x)), true
+		return "$" + model.Dollars(int64(x)), true
 	}
 	if field.CanInt() {
 		return strconv.FormatInt(field.Int(), 10), true
@@ -184,12 +191,13 @@ func (f *form) read(v reflect.Value, pieces []piece, text string, amounts bool) 
 		case text == "" && i == 0: // nothing is said
 			return true
 		case x.field < 0 || x.flag:
-			if rest, ok := strings.CutPrefix(text, x.before); ok && (!x.flag || rest == "") {
+			if rest, ok := strings.CutPrefix(text, x.before); ok && (!x.flag || rest == "" || x.isPrefix()) {
 				if x.flag {
 					v.Field(x.field).SetBool(true)
+				}
+				if text = rest; x.flag && rest == "" {
 					return true
 				}
-				text = rest
 			} else if text, ok = strings.CutPrefix(text, x.none); !ok || !x.flag {
 				return false
 			}
@@ -243,6 +251,11 @@ func (f *form) parse(v, field reflect.Value, text string) bool {
 	case microType:
 		n, err = parseMoney(text)
 	default:
+		if field.CanFloat() {
+			v, err := strconv.ParseFloat(text, 64)
+			field.SetFloat(v)
+			return err == nil
+		}
 		if !field.CanInt() {
 			field.SetString(text)
 			return true
@@ -282,13 +295,8 @@ func ParseAmount(r ResourceName, text string) (int64, error) {
 	return model.ParseAmount(dimOf(r), text)
 }
 
-// FormatMoney writes micro-dollars as dollars with four decimals.
-func FormatMoney(micro int64) string {
-	return "$" + strconv.FormatFloat(float64(micro)/1e6, 'f', 4, 64)
-}
-
 // parseMoney reads dollars.
 func parseMoney(text string) (int64, error) {
 	usd, err := strconv.ParseFloat(strings.TrimPrefix(text, "$"), 64)
-	return int64(usd*1e6 + 0.5), err
+	return int64(math.Round(usd * 1e6)), err
 }

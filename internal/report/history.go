@@ -56,7 +56,7 @@ func Blocker(e *ledger.Entry) string {
 		return ""
 	}
 	if r := e.Why[0]; r.Code == plan.DisruptionBudgetPDB {
-		return objectName(plan.ObjectOf("poddisruptionbudget", r.Key))
+		return objectName(plan.ObjectOf("poddisruptionbudget", plan.DetailOf[plan.OfPDB](r).Name))
 	}
 	return objectName(e.Why[0].Subject)
 }

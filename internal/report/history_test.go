@@ -27,13 +27,13 @@ func TestHistoryText(t *testing.T) {
 	}}
 	// Each node of a command, and each replacement, says what the whole command does, so that no saving is counted twice.
 	command := &ledger.Command{Nodes: 3, Replacements: 2, Saved: 1_344_500, Cost: 56_000}
-	cheaper := []plan.Reason{{Code: plan.Underutilized, Pool: "default", Want: "$0.0560 once", Have: "$1.3445 an hour"}}
+	cheaper := []plan.Reason{{Code: plan.Underutilized, Pool: "default", Detail: plan.OfUnderutilized{Cost: 56_000, Saving: 1_344_500}}}
 	h.Entries = append(h.Entries,
 		ledger.Entry{At: at, Kind: "create", Subject: "nodeclaim/e", Why: []plan.Reason{{Code: plan.Underutilized, Pool: "default"}}, Command: command, MorePods: 8},
 		ledger.Entry{At: at, Kind: "move", Subject: "node/f", Why: cheaper, Command: command, Pods: []string{"shop/web-1"}},
 		ledger.Entry{At: at, Kind: "move", Subject: "node/g", Why: cheaper, Command: &ledger.Command{Nodes: 1, Saved: 10_000, Cost: 1000}},
 		ledger.Entry{At: at, Kind: ledger.Bind, Subject: "node/h", Why: []plan.Reason{{Code: plan.Demand}}, Pods: []string{"a/1", "a/2", "a/3", "a/4", "a/5"}},
-		ledger.Entry{At: at, Kind: ledger.Blocked, Subject: "node/c", Why: []plan.Reason{{Code: plan.DisruptionBudgetPDB, Key: "shop/web", Subject: "pod/shop/web-1"}}})
+		ledger.Entry{At: at, Kind: ledger.Blocked, Subject: "node/c", Why: []plan.Reason{{Code: plan.DisruptionBudgetPDB, Detail: plan.OfPDB{Name: "shop/web"}, Subject: "pod/shop/web-1"}}})
 	var b strings.Builder
 	if err := HistoryText(&b, &h); err != nil {
 		t.Fatal(err)

@@ -198,8 +198,8 @@ func sentence(r plan.Reason) string {
 	case plan.WorkShare:
 		d := plan.DetailOf[plan.OfWorkShare](r)
 		work := strconv.FormatInt(d.Work, 10)
-		if d.Over > 0 {
-			work = "more than " + strconv.FormatInt(d.Over, 10)
+		if d.More {
+			work = "more than " + work
 		}
 		return "not looked at in this step: deciding on the pods of its namespace costs more than the namespace's share (" + work + " of " + strconv.FormatInt(d.Share, 10) +
 			" units of work). It is looked at again in a later step"

@@ -348,64 +348,78 @@ func kept(r plan.Reason) string {
 	case plan.NotInitialized:
 		return object + " is not initialized yet"
 	case plan.Moving:
-		return object + " is already being disrupted" + with(" (", r.Key, ")")
+		return object + " is already being disrupted" + with(" (", plan.DetailOf[plan.OfMoving](r).Command, ")")
 	case plan.NoPrice:
-		return "the catalog no longer has the offering of " + object + " (" + r.Have + "), so its price is unknown"
-	case plan.NodeDoNotDisrupt, plan.PodDoNotDisrupt, plan.SafeToEvict:
-		return object + " is annotated " + r.Key + "=" + r.Have
+		d := plan.DetailOf[plan.OfNoPrice](r)
+		return "the catalog no longer has the offering of " + object + " (" + d.InstanceType + " " + d.Zone + " " + d.CapacityType + "), so its price is unknown"
+	case plan.NodeDoNotDisrupt:
+		return object + " is annotated " + plan.DetailOf[plan.OfNodeHeld](r).Annotation + "=true"
+	case plan.PodDoNotDisrupt:
+		d := plan.DetailOf[plan.OfPodHeld](r)
+		return object + " is annotated " + d.Annotation + "=" + d.Value
+	case plan.SafeToEvict:
+		d := plan.DetailOf[plan.OfSafeToEvict](r)
+		return object + " is annotated " + d.Annotation + "=" + d.Value
 	case plan.Nominated:
 		return "pods are expected on " + object + ", which is kept for them"
 	case plan.ConsolidationOff:
-		return object + " has " + r.Key + ": " + or(r.Have, "not set") + ", so only empty nodes are removed"
+		return object + " has spec.disruption.consolidationPolicy: " + or(plan.DetailOf[plan.OfConsolidationOff](r).Policy, "not set") + ", so only empty nodes are removed"
 	case plan.Static:
-		if r.Key == "" {
+		if r.Detail == nil {
 			return "not reserved: a static NodePool launches its nodes for no particular pods"
 		}
-		return object + " keeps a fixed number of nodes (" + r.Key + ": " + r.Have + ")"
+		return object + " keeps a fixed number of nodes (spec.replicas: " + strconv.FormatInt(plan.DetailOf[plan.OfStatic](r).Replicas, 10) + ")"
 	case plan.ClusterMinimum:
 		_, flag := plan.LimitField(model.ClusterLimits, string(plan.DetailOf[plan.OfClusterMinimum](r).Resource))
 		d := plan.DetailOf[plan.OfClusterMinimum](r)
 		want, have := amountPair(d.Resource, d.Least, d.Have)
 		return "without the node the cluster would have less than the minimum of " + flag + " (" + want + "; it has " + have + ")"
 	case plan.GroupMinimum:
-		return object + " is at its minimum size (" + r.Want + ")"
+		return object + " is at its minimum size (" + strconv.FormatInt(plan.DetailOf[plan.OfGroupMinimum](r).Least, 10) + ")"
 	case plan.GroupNotChosen:
 		return "the NodeGroupClass does not choose " + object + " any more, so that its nodes stay as they are; see its spec.selectorTerms and its condition GroupsResolved"
 	case plan.GroupUnread:
 		return "the NodeGroupClass of " + object + " has no status yet, so its minimum size is unknown; Dovetail writes it within a minute"
 	case plan.GroupRefresh:
-		return "the cloud is replacing the nodes of " + object + " itself (" + r.Have + ")"
+		return "the cloud is replacing the nodes of " + object + " itself (" + plan.DetailOf[plan.OfGroupRefresh](r).Status + ")"
 	case plan.WellUsed:
-		return "pods request " + r.Have + " of the " + r.Key + " of " + object + "; its node group removes nodes at or below " + r.Want
+		d := plan.DetailOf[plan.OfWellUsed](r)
+		return fmt.Sprintf("pods request %d %% of the %s of %s; its node group removes nodes at or below %d %%", d.Used, d.Resource, object, d.Most)
 	case plan.Quiet:
-		if r.Have == "Never" {
-			return object + " has " + r.Key + ": Never"
+		d := plan.DetailOf[plan.OfQuiet](r)
+		if d.Never {
+			return object + " has spec.disruption.consolidateAfter: Never"
 		}
-		return "pods came or left " + r.Have + " ago; " + r.Key + " is " + r.Want
+		return "pods came or left " + d.Since.String() + " ago; spec.disruption.consolidateAfter is " + d.After.String()
 	case plan.DelayAfterAdd, plan.DelayAfterDelete, plan.DelayAfterFailure:
 		what := map[plan.Code]string{plan.DelayAfterAdd: "a node was launched", plan.DelayAfterDelete: "the removal of a node began",
 			plan.DelayAfterFailure: "the removal of a node failed"}[r.Code]
-		return what + " " + r.Have + " ago; the NodeGroupClass of " + object + " removes none for " + r.Want + " after that (" + r.Key + ")"
+		d := plan.DetailOf[plan.OfDelay](r)
+		return what + " " + d.Since.String() + " ago; the NodeGroupClass of " + object + " removes none for " + d.Delay.String() + " after that (" + d.Field + ")"
 	case plan.Payback:
-		return object + " was launched to save money and has paid for that only after " + strings.TrimPrefix(r.Want, "past ")
+		return object + " was launched to save money and has paid for that only after " + instant(plan.DetailOf[plan.OfPayback](r).Until)
 	case plan.BadRestartCost:
-		return object + " has " + r.Key + ": " + strconv.Quote(r.Have) + ", which is ignored; it must be " + r.Want
+		return object + " has metadata.annotations[" + model.AnnotationRestartCost + "]: " + strconv.Quote(plan.DetailOf[plan.OfBadRestartCost](r).Value) +
+			", which is ignored; it must be dollars from 0 to 1000000, such as 0.05"
 	case plan.NoController:
 		return object + " has no controller that would recreate it"
 	case plan.LocalStorage:
-		return object + " would lose its local volume " + r.Key + ", and its NodeGroupClass keeps nodes with such pods"
+		return object + " would lose its local volume " + plan.DetailOf[plan.OfLocalStorage](r).Volume + ", and its NodeGroupClass keeps nodes with such pods"
 	case plan.SystemPod:
-		return object + " is in kube-system without a PodDisruptionBudget; its NodeGroupClass keeps its node until the pod is " + r.Want + " old, now " + r.Have
+		return object + " is in kube-system without a PodDisruptionBudget; its NodeGroupClass keeps its node until the pod is " + plan.DetailOf[plan.OfSystemPod](r).After.String() + " old, now " +
+			plan.DetailOf[plan.OfSystemPod](r).Age.String()
 	case plan.CustomController:
-		return object + " is controlled by a " + r.Have + ", and its NodeGroupClass keeps nodes with pods of controllers that are not Kubernetes' own"
+		return object + " is controlled by a " + plan.DetailOf[plan.OfCustomController](r).Kind + ", and its NodeGroupClass keeps nodes with pods of controllers that are not Kubernetes' own"
 	case plan.FewReplicas:
-		return "the controller of " + object + " has " + r.Have + " pods; its NodeGroupClass keeps the nodes of those with fewer than " + r.Want
+		d := plan.DetailOf[plan.OfFewReplicas](r)
+		return fmt.Sprintf("the controller of %s has %d pods; its NodeGroupClass keeps the nodes of those with fewer than %d", object, d.Have, d.Least)
 	case plan.DisruptionBudgetPDB:
-		return "PodDisruptionBudget " + r.Key + " allows no disruption of " + object + " now"
+		return "PodDisruptionBudget " + plan.DetailOf[plan.OfPDB](r).Name + " allows no disruption of " + object + " now"
 	case plan.SeveralPDBs:
-		return object + " is covered by " + r.Have + " PodDisruptionBudgets (" + listText(strings.Fields(r.Key), 0) + "); the eviction API always refuses such a pod"
+		d := plan.DetailOf[plan.OfSeveralPDBs](r)
+		return object + " is covered by " + strconv.Itoa(d.Count) + " PodDisruptionBudgets (" + listText(d.Names.Names(), 0) + "); the eviction API always refuses such a pod"
 	case plan.Budget:
-		return "the disruption budget of " + object + with(" (", r.Key, ")") + " is used up: " + r.Have
+		return "the disruption budget of " + object + with(" (", plan.DetailOf[plan.OfBudget](r).Field(), ")") + " is used up: " + r.Fields().Have
 	case plan.NoHome:
 		s := object + " fits no other node, and none can be launched for it"
 		if code := plan.DetailOf[plan.OfNoHome](r).Code; code != "" && code != plan.NoPools {
@@ -414,28 +428,42 @@ func kept(r plan.Reason) string {
 		}
 		return s
 	case plan.NotCheaper:
-		return "no cheaper node fits its pods: it costs " + strings.TrimPrefix(r.Want, "less than ") + "/h, and the cheapest alternative " + r.Have + "/h"
-	case plan.DoesNotPay:
-		if want, ok := strings.CutPrefix(r.Want, "more than "); ok { // over a time, not an hour
-			return "the saving is too small for the disruption: " + r.Have + " in all, and the disruption costs " + want + " once"
+		d := plan.DetailOf[plan.OfNotCheaper](r)
+		least := ""
+		if d.AtLeast {
+			least = "at least "
 		}
-		return "the saving is too small: " + r.Have + ", and it must be " + r.Want
+		return "no cheaper node fits its pods: it costs " + money(d.Now) + "/h, and the cheapest alternative " + least + money(d.Elsewhere) + "/h"
+	case plan.DoesNotPay:
+		d := plan.DetailOf[plan.OfDoesNotPay](r)
+		if d.OverTime {
+			return "the saving is too small for the disruption: at most " + money(d.Saving) + " in all, and the disruption costs " + money(d.Least) + " once"
+		}
+		any := ""
+		if d.AnyType {
+			any = " with any of the types kept by minValues"
+		}
+		return "the saving is too small: " + money(d.Saving) + " an hour, and it must be at least " + money(d.Least) + " an hour" + any
 	case plan.ShortLived:
-		return object + " is expected to scale again in " + r.Key + ", as it has before; until then the saving is " + r.Have + " in all, and the disruption costs " + strings.TrimPrefix(r.Want, "more than ") + " once"
+		d := plan.DetailOf[plan.OfShortLived](r)
+		return object + " is expected to scale again in " + d.After.String() + ", as it has before; until then the saving is at most " + money(d.Saving) +
+			" in all, and the disruption costs " + money(d.Cost) + " once"
 	case plan.NotKept:
-		return "the replacement can't be reserved (" + r.Key + "), and without that " + object + " might not fit"
+		return "the replacement can't be reserved (" + string(plan.DetailOf[plan.OfNotKept](r).Because) + "), and without that " + object + " might not fit"
 	case plan.SpotToSpot:
-		return "only another spot node is cheaper, and feature gate " + r.Key + " is off"
+		return "only another spot node is cheaper, and feature gate " + plan.DetailOf[plan.OfSpotToSpot](r).Gate + " is off"
 	case plan.NotBalanced:
-		return "policy Balanced requires a score of " + r.Want + "; the best command scores " + r.Have
+		return "policy Balanced requires a score of a score of at least 0.5; the best command scores " + strconv.FormatFloat(plan.DetailOf[plan.OfNotBalanced](r).Score, 'f', 2, 64)
 	case plan.RepairBlocked:
-		return "too many nodes of " + object + " are unhealthy at once to repair them: " + r.Have + ", allowed is " + r.Want
+		d := plan.DetailOf[plan.OfRepairBlocked](r)
+		return "too many nodes of " + object + " are unhealthy at once to repair them: " + fmt.Sprintf("%d, allowed is at most %d of %d nodes unhealthy", d.Unhealthy, d.Most, d.Total)
 	case plan.NoSurge:
 		return object + " can't be replaced before it is evicted: " + or(r.Have, r.Key) + with(" (", r.Key, ")")
 	case plan.StartupTaints:
 		return or(object, "the NodePool") + " has startup taint " + or(r.Have, r.Key)
 	case plan.NoReplacementFound:
-		return "no way to remove " + object + " was found the last " + r.Have + " times; it is looked for again after " + strings.TrimPrefix(r.Want, "past ")
+		d := plan.DetailOf[plan.OfNoReplacementFound](r)
+		return "no way to remove " + object + " was found the last " + strconv.Itoa(d.Times) + " times; it is looked for again after " + instant(d.Until)
 	case plan.CommandFailed:
 		return "the last disruption failed and was taken back" + with(": ", r.Have, "")
 	case plan.Aborted:
@@ -478,18 +506,22 @@ func action(r plan.Reason) string {
 	case plan.Empty:
 		return "the node is empty"
 	case plan.Underutilized:
-		if r.Have == "" {
+		d, ok := r.Detail.(plan.OfUnderutilized)
+		if !ok {
 			return "its pods cost less elsewhere"
 		}
-		return "its pods cost less elsewhere: saves " + r.Have + ", the disruption costs " + r.Want
+		return "its pods cost less elsewhere: saves " + money(d.Saving) + " an hour, the disruption costs " + money(d.Cost) + " once"
 	case plan.Expired:
-		return "the node has expired (expireAfter" + with(": ", r.Want, "") + ")"
+		if d, ok := r.Detail.(plan.OfExpired); ok {
+			return "the node has expired (expireAfter: " + d.After.String() + ")"
+		}
+		return "the node has expired (expireAfter)"
 	case plan.Drifted:
-		return "the node has drifted" + with(" (", driftKey(r.Key), ")")
+		return "the node has drifted" + with(" (", driftKey(plan.DetailOf[plan.OfDrifted](r).Kind), ")")
 	case plan.Unhealthy:
 		return "the node is unhealthy" + unhealthyCondition(r)
 	case plan.Interrupted:
-		return "the cloud is taking the instance away" + with(" (", r.Key, ")")
+		return "the cloud is taking the instance away" + with(" (", plan.DetailOf[plan.OfInterrupted](r).Kind, ")")
 	case plan.ScaledDown:
 		return "the static NodePool has more nodes than spec.replicas"
 	case plan.Replicas:
@@ -538,13 +570,18 @@ func action(r plan.Reason) string {
 
 // unhealthyCondition says which condition of a node is bad, where the reason holds it.
 func unhealthyCondition(r plan.Reason) string {
-	if key := driftKey(r.Key); key != "" && r.Have != "" {
-		return ": condition " + key + " is " + r.Have
+	d := plan.DetailOf[plan.OfUnhealthy](r)
+	if d.Status == "" || driftKey(d.Condition) == "" {
+		return ""
 	}
-	return ""
+	return ": condition " + d.Condition + " is " + r.Fields().Have
 }
 
-// driftKey is the kind of drift; empty for the id of a disruption command, which says nothing to people.
+// money writes an amount of money with a dollar sign.
+func money(micro plan.Micro) string { return "$" + model.Dollars(int64(micro)) }
+
+// driftKey is the kind of drift; empty for the id of a disruption command, which says nothing to people. Reasons that an
+// older version kept have it there.
 func driftKey(key string) string {
 	if _, ok := plan.CommandID(key); ok {
 		return ""

@@ -17,10 +17,10 @@ func TestPodsAreGrouped(t *testing.T) {
 	a := Why{Answer: plan.Answer{Subject: "node/n"}}
 	for i := range 18 {
 		pod := fmt.Sprintf("pod/shop/web-%d", i)
-		a.Findings = append(a.Findings, plan.Finding{Of: plan.Draining, Reason: plan.Reason{Code: plan.DisruptionBudgetPDB, Subject: plan.Object(pod), Key: "shop/web"},
+		a.Findings = append(a.Findings, plan.Finding{Of: plan.Draining, Reason: plan.Reason{Code: plan.DisruptionBudgetPDB, Subject: plan.Object(pod), Detail: plan.OfPDB{Name: "shop/web"}},
 			Change: &plan.Change{Object: "poddisruptionbudget/shop/web", Field: "spec.maxUnavailable", Op: plan.Set, Value: "1"}})
 		if i < 2 {
-			a.Findings = append(a.Findings, plan.Finding{Of: plan.Draining, Reason: plan.Reason{Code: plan.PodDoNotDisrupt, Subject: plan.Object(pod), Key: "k", Have: "true"},
+			a.Findings = append(a.Findings, plan.Finding{Of: plan.Draining, Reason: plan.Reason{Code: plan.PodDoNotDisrupt, Subject: plan.Object(pod), Detail: plan.OfPodHeld{Annotation: "k", Value: "true"}},
 				Change: &plan.Change{Object: pod, Field: "metadata.annotations[k]", Op: plan.Remove}})
 		}
 	}
