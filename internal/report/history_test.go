@@ -58,3 +58,37 @@ func TestHistoryText(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
 }
+
+// The history of a repair names the condition and its status, whether a command replaces the node or not, and never the id
+// of the command. A time-out is told in its own figure.
+func TestHistoryOfRepairsAndTimeouts(t *testing.T) {
+	at := time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC)
+	sick := plan.Reason{Code: plan.Unhealthy, Pool: "default", Subject: "node/n", Key: "Ready", Want: "not Unknown for 30m0s", Have: "Unknown since 2026-03-01T02:00:00Z"}
+	ofCommand := plan.Reason{Code: plan.Unhealthy, Pool: "default", Subject: "node/n", Key: "move dieqada62r", Have: "Unknown"}
+	for _, c := range []struct {
+		kind string
+		why  plan.Reason
+		want string
+	}{
+		{"delete", sick, "NodePool default: the node is unhealthy: condition Ready is Unknown since 2026-03-01T02:00:00Z"},
+		{"create", ofCommand, "NodePool default: the node is unhealthy"},
+		{"delete", plan.Reason{Code: plan.RegistrationTimeout, Pool: "default", Want: "1m0s"}, "NodePool default: no node joined within 1m"},
+		{"delete", plan.Reason{Code: plan.RegistrationTimeout, Pool: "default", Want: "15m0s"}, "NodePool default: no node joined within 15m"},
+		{"delete", plan.Reason{Code: plan.LaunchTimeout, Pool: "default", Want: "1m30s", Have: "UnauthorizedOperation"}, "NodePool default: no instance within 1m30s: UnauthorizedOperation"},
+	} {
+		var b strings.Builder
+		h := History{Since: at.Add(-time.Hour), Until: at, Entries: []ledger.Entry{{At: at, Kind: c.kind, Subject: "nodeclaim/a", Why: []plan.Reason{c.why}}}}
+		if err := HistoryText(&b, &h); err != nil {
+			t.Fatal(err)
+		}
+		line := ""
+		for _, l := range strings.Split(b.String(), "\n") {
+			if strings.Contains(l, "nodeclaim/a") {
+				line = l
+			}
+		}
+		if !strings.HasSuffix(line, c.want) {
+			t.Errorf("%s for %+v: the line is\n%s\nwant at its end\n%s", c.kind, c.why, line, c.want)
+		}
+	}
+}
