@@ -356,6 +356,40 @@ type fault struct {
 	costs bool // dollars
 }
 
+// checkAdvice checks the changes of all findings: each once, of requirements that the NodePool has and somebody wrote, on
+// objects that are not written anew by a controller.
+func checkAdvice(t *testing.T, c *cluster, r *Report) {
+	t.Helper()
+	for _, f := range r.Findings {
+		for i, ch := range f.Changes {
+			if slices.Contains(f.Changes[:i], ch) {
+				t.Errorf("%s of %s names %+v twice", f.Code, f.Subject, ch)
+			}
+			kind, name, _ := strings.Cut(string(ch.Object), "/")
+			switch kind {
+			case "nodepool":
+				i := slices.IndexFunc(c.pools, func(p *model.NodePool) bool { return p.Name == name })
+				key, isRequirement := strings.CutPrefix(ch.Field, "spec.template.spec.requirements[")
+				key, _, _ = strings.Cut(key, "]")
+				switch {
+				case i < 0:
+					t.Errorf("%s of %s: there is no NodePool %s to change", f.Code, f.Subject, name)
+				case c.pools[i].Discovered:
+					t.Errorf("%s of %s: NodePool %s is written anew when somebody edits it: %+v", f.Code, f.Subject, name, ch)
+				case isRequirement && ch.Op == plan.Remove && (c.pools[i].Requirements.Get(key) == nil || c.pools[i].ImpliesLabel(key) || c.pools[i].Labels[key] != ""):
+					t.Errorf("%s of %s: NodePool %s has no such requirement: %+v", f.Code, f.Subject, name, ch)
+				}
+			case "pod":
+				for _, p := range c.pods {
+					if p.Key() == name && p.Owner.Kind != "" && ch.Field != "" {
+						t.Errorf("%s of %s: the controller of pod %s makes it again without the change %+v", f.Code, f.Subject, p.Name, ch)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestPlantedFaults(t *testing.T) {
 	if len(faults) < 25 {
 		t.Fatalf("%d faults, want 25 at least", len(faults))
@@ -375,6 +409,7 @@ func TestPlantedFaults(t *testing.T) {
 				if len(got.Changes) == 0 {
 					t.Fatalf("%s names no change: %+v", f.code, got)
 				}
+				checkAdvice(t, c, c.examine())
 				for _, ch := range got.Changes {
 					c.apply(ch)
 				}

@@ -110,6 +110,14 @@ var faults = []fault{
 		c.settle()
 		return "nodepool/default"
 	}, true},
+	{"one instance type, and labels of the template", FewTypes, func(c *cluster) string {
+		*c = cluster{t: c.t, types: c.types}
+		p := c.addPool("default", model.OneOf(model.LabelCapacityType, model.OnDemand, model.Spot), model.OneOf(model.LabelInstanceType, "r.16"), model.OneOf("team", "a"))
+		p.Labels["team"] = "a" // so its nodes have it, and the translation makes a requirement of it
+		c.addWorkload("web", 20, 500, 1<<30)
+		c.settle()
+		return "nodepool/default"
+	}, true},
 	{"one pod per node", OnePerNode, func(c *cluster) string {
 		*c = cluster{t: c.t, types: c.types}
 		c.addPool("default", model.OneOf(model.LabelCapacityType, model.OnDemand, model.Spot))
