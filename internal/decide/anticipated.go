@@ -64,7 +64,7 @@ func (an *anticipation) findPods() {
 	an.mem.byOwner = next
 }
 
-// hasEphemeralVolume says whether a pod has a generic ephemeral volume, whose claim bears the pod's name: no other pod
+// hasEphemeralVolume reports whether a pod has a generic ephemeral volume, whose claim bears the pod's name: no other pod
 // is of its class.
 func hasEphemeralVolume(p *model.Pod) bool {
 	return slices.ContainsFunc(p.Class.Volumes, func(v model.Volume) bool { return strings.HasPrefix(v.Claim, p.Key()+"-") })

@@ -78,7 +78,7 @@ func comparePodAge(a, b *model.Pod) int {
 	return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// nodeAcceptsClass says whether a claim's node takes pods of a class now: it is Ready and ours, its start-up taints are
+// nodeAcceptsClass reports whether a claim's node takes pods of a class now: it is Ready and ours, its start-up taints are
 // gone, and the class tolerates what else it bears. kube-controller-manager takes the taint not-ready off a moment
 // after the node has become Ready; a pod that may run on a node with the NoExecute form of it need not wait for that.
 func (pb *podBinding) nodeAcceptsClass(n *model.Node, c *model.Claim, class *model.Class) bool {
@@ -119,7 +119,7 @@ type RefusedBinding struct {
 	Why  plan.Reason
 }
 
-// KeepsSlot says whether the pod keeps its slot and is tried again: what is against it passes when others like it have
+// KeepsSlot reports whether the pod keeps its slot and is tried again: what is against it passes when others like it have
 // come to their nodes.
 func (r RefusedBinding) KeepsSlot() bool { return r.Why.Key == spreadFilter }
 

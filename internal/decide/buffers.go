@@ -245,7 +245,7 @@ func (bu *buffers) virtualPods() (out []*model.Pod) {
 	return out
 }
 
-// isUnsettled says whether a place has still to be sought for some virtual pod: until then it is not known which nodes
+// isUnsettled reports whether a place has still to be sought for some virtual pod: until then it is not known which nodes
 // are empty.
 func (bu *buffers) isUnsettled() bool {
 	for _, v := range bu.mem.byUID {
@@ -378,7 +378,7 @@ func (bu *buffers) report() {
 	}
 }
 
-// isReady says whether pods could start at a target now.
+// isReady reports whether pods could start at a target now.
 func (bu *buffers) isReady(t target) bool {
 	if strings.HasPrefix(string(t), nodePrefix) {
 		return true
@@ -486,5 +486,5 @@ func (sv *solverView) atTarget(t target) (r solve.ExistingNode, until time.Time,
 	return r, until, true
 }
 
-// isForBuffer says whether a claim was made for virtual pods alone.
+// isForBuffer reports whether a claim was made for virtual pods alone.
 func isForBuffer(c *model.Claim) bool { return c.NoReserve == string(plan.HeldForBuffer) }

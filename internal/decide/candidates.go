@@ -139,12 +139,12 @@ func (ca *candidates) addVirtualPods() {
 	}
 }
 
-// isCounted says whether budgets count a claim's machine.
+// isCounted reports whether budgets count a claim's machine.
 func isCounted(c *model.Claim) bool {
 	return c.Is(lifecycle.Initialized) && !c.Is(lifecycle.Terminating)
 }
 
-// isAvailable says whether a claim's machine is up and stays, as budgets understand it. n is its node; nil: it has none.
+// isAvailable reports whether a claim's machine is up and stays, as budgets understand it. n is its node; nil: it has none.
 func (ca *candidates) isAvailable(c *model.Claim, n *model.Node) bool {
 	return n != nil && n.Ready && n.Deleting.IsZero() && ca.commands.isStaying(c)
 }

@@ -240,7 +240,7 @@ func (x *comingNode) addTo(uses []model.LimitUse, capacity model.Resources, micr
 	}
 }
 
-// mayMatch says whether the node may have labels that a selector matches.
+// mayMatch reports whether the node may have labels that a selector matches.
 func (x *comingNode) mayMatch(selector model.Requirements) bool {
 	if len(selector) == 0 {
 		return true
@@ -253,7 +253,7 @@ func (x *comingNode) mayMatch(selector model.Requirements) bool {
 	return some || !known && mayMatch(selector, x.requirements, x.labels, nil, nil)
 }
 
-// mayMatch says whether a node may have labels that a selector matches: those of an offering, where it is known, those
+// mayMatch reports whether a node may have labels that a selector matches: those of an offering, where it is known, those
 // given, and else any that the node's own requirements allow.
 func mayMatch(selector, own model.Requirements, labels model.Labels, t *model.InstanceType, o *model.Offering) bool {
 	for i := range selector {
@@ -474,7 +474,7 @@ func (pu *purchases) limitReached(a *plan.CreateClaim) (plan.Reason, bool) {
 	return plan.Reason{}, false
 }
 
-// isSplit says whether a pool of a problem is one of several parts of its NodePool.
+// isSplit reports whether a pool of a problem is one of several parts of its NodePool.
 func isSplit(in *solve.Problem, pool string) bool {
 	return slices.ContainsFunc(in.Pools, func(p solve.Pool) bool { return p.Name == pool && p.Part != "" })
 }

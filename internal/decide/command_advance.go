@@ -68,7 +68,7 @@ func (dc *disruptionCommands) backOffTakenBack(m *command) {
 	dc.setHosts(m.ID, nil)
 }
 
-// isReadyToDelete says whether a command has all that it needs before it deletes: its replacements ready and the nodes
+// isReadyToDelete reports whether a command has all that it needs before it deletes: its replacements ready and the nodes
 // tainted. Where it has not, one of its claims is being deleted by somebody else.
 func (dc *disruptionCommands) isReadyToDelete(m *command) bool {
 	if !m.replacementsReady() {
@@ -206,7 +206,7 @@ func (dc *disruptionCommands) abortCause(m *command) (code plan.Code, why string
 	return "", ""
 }
 
-// isExhaustedAtRest says whether a PodDisruptionBudget, by namespace and name, allows no eviction however long one waits.
+// isExhaustedAtRest reports whether a PodDisruptionBudget, by namespace and name, allows no eviction however long one waits.
 func (dc *disruptionCommands) isExhaustedAtRest(key string) bool {
 	i := slices.IndexFunc(dc.s.PDBs, func(b *model.PDB) bool { return b.Namespace+"/"+b.Name == key })
 	return i >= 0 && dc.s.PDBs[i].IsExhaustedAtRest()
@@ -371,8 +371,8 @@ func (dc *disruptionCommands) removeStrayTaints() {
 // (nil: each has one), and until when that is so.
 func (dc *disruptionCommands) findUnplaceable(m *command, closed []string, pods []*model.Pod) (*model.Pod, time.Time) {
 	rooms, _, until := dc.nodes.list()
-	adrift := dc.transit.unboundInTransit()
-	p := disrupt.FindUnplaceable(rooms, len(dc.s.ResourceNames), closed, pods, adrift)
+	unbound := dc.transit.unboundInTransit()
+	p := disrupt.FindUnplaceable(rooms, len(dc.s.ResourceNames), closed, pods, unbound)
 	if p == nil || m.Cause == plan.Underutilized || m.Cause == plan.Empty {
 		return p, until
 	}
@@ -382,7 +382,7 @@ func (dc *disruptionCommands) findUnplaceable(m *command, closed []string, pods 
 	for _, n := range closed {
 		going[n] = true
 	}
-	res, _ := solve.Solve(&solve.Problem{ResourceNames: dc.s.ResourceNames, Demand: slices.Concat(adrift, pods), Nodes: closeNodes(rooms, going), Daemons: dc.s.Daemons, Namespaces: dc.s.Namespaces},
+	res, _ := solve.Solve(&solve.Problem{ResourceNames: dc.s.ResourceNames, Demand: slices.Concat(unbound, pods), Nodes: closeNodes(rooms, going), Daemons: dc.s.Daemons, Namespaces: dc.s.Namespaces},
 		solve.Memory{}, dc.pol.Solve)
 	for _, r := range res.Refused {
 		if slices.Contains(pods, r.Pod) {

@@ -127,7 +127,7 @@ func (ch *commandHosts) widenSlots(t solverTarget, pods []*model.Pod) []model.Sl
 	return mergeSlots(left, pods)
 }
 
-// lacksHost says whether a command whose hosts the memory does not know is without one that it needs.
+// lacksHost reports whether a command whose hosts the memory does not know is without one that it needs.
 func (ch *commandHosts) lacksHost(m *command) bool {
 	if ch.mem.hosts[m.ID] != nil {
 		return false
@@ -155,13 +155,13 @@ func (ch *commandHosts) releaseLandedHosts(m *command) {
 	}
 }
 
-// lacksCapacityForSlots says whether a node that hosts a command has less free capacity than the pods that it awaits
+// lacksCapacityForSlots reports whether a node that hosts a command has less free capacity than the pods that it awaits
 // ask for: others came before it was reserved, or pending pods were placed there.
 func (ch *commandHosts) lacksCapacityForSlots(c *model.Claim, n *model.Node) bool {
 	return !ch.hasCapacityFor(c.Slots, n)
 }
 
-// hasCapacityFor says whether a node's free capacity holds the pods of slots that are not on it yet.
+// hasCapacityFor reports whether a node's free capacity holds the pods of slots that are not on it yet.
 func (ch *commandHosts) hasCapacityFor(slots []model.Slot, n *model.Node) bool {
 	free := n.Allocatable.Sub(n.Used)
 	there := map[slotKey]int{}
@@ -175,7 +175,7 @@ func (ch *commandHosts) hasCapacityFor(slots []model.Slot, n *model.Node) bool {
 	return need.Fits(free)
 }
 
-// canHost says whether capacity of the node at a position can be reserved for a command's pods: it has a claim of ours,
+// canHost reports whether capacity of the node at a position can be reserved for a command's pods: it has a claim of ours,
 // is usable, and nothing else is going on with it. A drifted node will be replaced too and its pods would move twice,
 // so it can only where drifted nodes are allowed (allowDrifted).
 func (ch *commandHosts) canHost(p int32, allowDrifted bool) bool {

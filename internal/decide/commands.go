@@ -89,7 +89,7 @@ type command struct {
 	hosts        []*model.Claim // that have AnnotationHost
 }
 
-// hasHosts says whether a standing node hosts a disruption command.
+// hasHosts reports whether a standing node hosts a disruption command.
 func (ct *commandTable) hasHosts() bool {
 	for _, m := range ct.byID {
 		if len(m.hosts) > 0 {
@@ -268,7 +268,7 @@ func (ct *commandTable) servedBy(c *model.Claim) *command {
 	return nil
 }
 
-// replacementsReady says whether the replacements that are known are ready for pods.
+// replacementsReady reports whether the replacements that are known are ready for pods.
 func (m *command) replacementsReady() bool {
 	return !slices.ContainsFunc(m.replacements, func(c *model.Claim) bool { return !c.Is(lifecycle.Initialized) })
 }
@@ -322,7 +322,7 @@ func (ct *commandTable) forgetFinishedHosts() {
 	}
 }
 
-// isRevocable says whether a claim holds slots for a command that can still be taken back: pods that are pending come
+// isRevocable reports whether a claim holds slots for a command that can still be taken back: pods that are pending come
 // before its pods.
 func (ct *commandTable) isRevocable(c *model.Claim) bool {
 	r, ok := readHostRecord(c)
@@ -333,7 +333,7 @@ func (ct *commandTable) isRevocable(c *model.Claim) bool {
 	return m != nil && m.deleting == 0 && len(m.candidates) > 0 && !slices.ContainsFunc(m.candidates, ct.isAboutToBeDeleted)
 }
 
-// isOnCandidate says whether a pod is on a node whose claim a command deletes and has not begun to.
+// isOnCandidate reports whether a pod is on a node whose claim a command deletes and has not begun to.
 func (ct *commandTable) isOnCandidate(p *model.Pod) bool {
 	if p.Node == "" {
 		return false
@@ -361,7 +361,7 @@ func (dr *draft) taintCandidate(n *model.Node, c *model.Claim, r commandRecord) 
 	dr.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{disrupt.DisruptedTaint}, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: plan.ObjectOf("node", n.Name), Command: r.ID}})
 }
 
-// isStaying says whether nothing takes a claim away: it is not being deleted, neither in the API server nor by a request
+// isStaying reports whether nothing takes a claim away: it is not being deleted, neither in the API server nor by a request
 // under way, no disruption command deletes it, and its cloud has not announced that it will.
 func (ct *commandTable) isStaying(c *model.Claim) bool {
 	return c.Deleting.IsZero() && ct.ofClaim[c.Name] == "" && ct.interruptions.byClaim[c.Name] == nil && !ct.isDeleting(c)

@@ -46,7 +46,7 @@ func (sd *schedulerDisagreements) closeRefusedBindings() {
 	sd.mem.byPod = next
 }
 
-// isBarred says whether a pod may not go to a node: kube-scheduler would not use it for the pod, or verify is against
+// isBarred reports whether a pod may not go to a node: kube-scheduler would not use it for the pod, or verify is against
 // binding it there.
 func (sd *schedulerDisagreements) isBarred(p *model.Pod, n *model.Node) bool {
 	return n != nil && slices.Contains(sd.mem.byPod[p.UID].nodes, n.Name)

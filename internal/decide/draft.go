@@ -22,7 +22,7 @@ type draft struct {
 	changedClaims, changedNodes map[string]bool // by name: those that actions in out change or delete
 }
 
-// isAboutToBeDeleted says whether a claim is about to be deleted, though that does not show yet.
+// isAboutToBeDeleted reports whether a claim is about to be deleted, though that does not show yet.
 func (dr *draft) isAboutToBeDeleted(c *model.Claim) bool {
 	return c.Deleting.IsZero() && dr.isDeleting(c)
 }
@@ -74,14 +74,14 @@ func (dr *draft) dropInFlight() {
 	dr.out.Actions = kept
 }
 
-// isWriting says whether a write to a claim is under way or decided on in this step.
+// isWriting reports whether a write to a claim is under way or decided on in this step.
 func (dr *draft) isWriting(c *model.Claim) bool {
 	key := plan.UpdateClaim{UID: c.UID}.Key()
 	_, ok := dr.s.InFlight[key]
 	return ok || dr.decided[key]
 }
 
-// isDeleting says whether a claim's deletion is under way or decided on in this step, though no object shows it yet.
+// isDeleting reports whether a claim's deletion is under way or decided on in this step, though no object shows it yet.
 func (dr *draft) isDeleting(c *model.Claim) bool {
 	key := plan.DeleteClaim{UID: c.UID}.Key()
 	_, ok := dr.s.InFlight[key]

@@ -57,13 +57,13 @@ func (df *driftConditions) writeConditions() {
 	}
 }
 
-// hasOldHash says whether the hash on a claim was computed by another version's rules.
+// hasOldHash reports whether the hash on a claim was computed by another version's rules.
 func hasOldHash(u *disrupt.Candidate) bool {
 	a := u.Claim.Annotations
 	return a[hashAnnotation] != "" && a[hashVersionAnnotation] != hashVersion && u.Pool.Hash != ""
 }
 
-// isNotOffered says whether a machine's type and offering are not sold any more. It has drifted an hour after it was
+// isNotOffered reports whether a machine's type and offering are not sold any more. It has drifted an hour after it was
 // made.
 func isNotOffered(u *disrupt.Candidate) bool { return len(u.Pool.Types) > 0 && u.PriceMicro < 0 }
 

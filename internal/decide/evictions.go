@@ -36,7 +36,7 @@ type eviction struct {
 	slow  bool // it is on its way out, and its successor is made when it is gone: at and last are of then
 }
 
-// successorFollowsEnd says whether a pod's successor is made only when it is wholly gone, as a StatefulSet does, where
+// successorFollowsEnd reports whether a pod's successor is made only when it is wholly gone, as a StatefulSet does, where
 // the others do not wait for its end. Of owners that nobody knows it is taken to be so.
 func successorFollowsEnd(p *model.Pod) bool {
 	return p.Owner.Kind != "ReplicaSet" && p.Owner.Kind != "ReplicationController"

@@ -90,5 +90,5 @@ func (ga *groupActivity) read() map[string]disrupt.GroupActivity {
 	return out
 }
 
-// isConsolidation says whether a node goes for its cost or for being empty alone.
+// isConsolidation reports whether a node goes for its cost or for being empty alone.
 func isConsolidation(cause plan.Code) bool { return cause == plan.Underutilized || cause == plan.Empty }

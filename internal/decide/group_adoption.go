@@ -55,7 +55,7 @@ func (om *orphanedMachines) adoptGroupMembers() {
 	}
 }
 
-// keepsReplaced says whether a pool knows that the cloud replaces the members of a group, and so gives none of its nodes
+// keepsReplaced reports whether a pool knows that the cloud replaces the members of a group, and so gives none of its nodes
 // back. A static pool gives back what it has too many of all the same.
 func keepsReplaced(p *model.NodePool, group string) bool {
 	return p.Replicas < 0 && p.Scaling != nil && slices.ContainsFunc(p.Scaling.Groups, func(g model.NodeGroup) bool { return g.Name == group && g.Refresh != "" })
@@ -95,7 +95,7 @@ func memberLabels(p *model.NodePool, of model.Labels) model.Labels {
 	return nil
 }
 
-// poolProvidesLabel says whether some type or offering of a pool bears a label.
+// poolProvidesLabel reports whether some type or offering of a pool bears a label.
 func poolProvidesLabel(p *model.NodePool, key string) bool {
 	return slices.ContainsFunc(p.Types, func(t *model.InstanceType) bool {
 		_, ok := t.Labels[key]

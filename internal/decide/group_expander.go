@@ -227,7 +227,7 @@ func (ge *groupExpander) refuse(in *solve.Problem, pools []solve.Pool, refused [
 	return res.Refused, len(refused) - len(res.Refused)
 }
 
-// hasMinValues says whether a requirement asks for several values to choose from.
+// hasMinValues reports whether a requirement asks for several values to choose from.
 func hasMinValues(r model.Requirement) bool { return r.MinValues > 0 }
 
 // OfferedGroups returns the node groups that a pool is offered something of, sorted.
@@ -340,7 +340,7 @@ func (ge *groupExpander) balanceGroups(in *solve.Problem, bought []solve.NewNode
 	}
 }
 
-// isGroupBarred says whether no node of a group is launched for some pods of a machine.
+// isGroupBarred reports whether no node of a group is launched for some pods of a machine.
 func isGroupBarred(in *solve.Problem, n *solve.NewNode, group string) bool {
 	return slices.ContainsFunc(in.Pools, func(p solve.Pool) bool {
 		return p.Name == n.Pool && slices.ContainsFunc(p.Barred, func(b solve.Bar) bool {
@@ -349,7 +349,7 @@ func isGroupBarred(in *solve.Problem, n *solve.NewNode, group string) bool {
 	})
 }
 
-// labelsAlike says whether labels differ in none but the group's name and those that may.
+// labelsAlike reports whether labels differ in none but the group's name and those that may.
 func labelsAlike(a, b model.Labels, ignore []string) bool {
 	within := func(a, b model.Labels) bool {
 		for k, v := range a {
@@ -362,7 +362,7 @@ func labelsAlike(a, b model.Labels, ignore []string) bool {
 	return within(a, b) && within(b, a)
 }
 
-// podsAllowOffering says whether pods may as well go where an offering is: nothing of theirs depends on the zone, and
+// podsAllowOffering reports whether pods may as well go where an offering is: nothing of theirs depends on the zone, and
 // they don't ask for another.
 func podsAllowOffering(pods []*model.Pod, o model.Offering) bool {
 	for _, p := range pods {

@@ -51,7 +51,7 @@ func (ng nodeGroups) removableByGroup() map[string]int64 {
 	return out
 }
 
-// isRefreshing says whether the cloud is replacing the machines of a group.
+// isRefreshing reports whether the cloud is replacing the machines of a group.
 func (ng nodeGroups) isRefreshing(group string) bool {
 	x := ng[group]
 	return x != nil && x.InstanceRefresh != ""

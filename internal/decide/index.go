@@ -33,13 +33,13 @@ type index struct {
 	deployments   map[string]*model.Deployment // by key; nil before it is asked for
 }
 
-// isReschedulable says whether a pod needs another node when its node goes: see disrupt.IsReschedulable. One that is
+// isReschedulable reports whether a pod needs another node when its node goes: see disrupt.IsReschedulable. One that is
 // expendable does not.
 func (ix *index) isReschedulable(p *model.Pod) bool {
 	return disrupt.IsReschedulable(p) && !ix.cutoff.IsExpendable(p)
 }
 
-// isForeign says whether a claim is another provider's: of its machine nothing is known here, not even that there is
+// isForeign reports whether a claim is another provider's: of its machine nothing is known here, not even that there is
 // none, so it is left to whoever serves its class.
 func (ix *index) isForeign(c *model.Claim) bool {
 	return len(ix.pol.NodeClasses) > 0 && c.ClassKind != "" && !slices.Contains(ix.pol.NodeClasses, c.ClassGroup+"/"+c.ClassKind)
@@ -134,7 +134,7 @@ type instanceIndex struct {
 	orphans   []*model.Instance            // that no claim wants, those too young to say included
 }
 
-// sameSlice says whether two slices are the very same, and not only equal.
+// sameSlice reports whether two slices are the very same, and not only equal.
 func sameSlice[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 // newClaimIndex finds which nodes and claims of a snapshot belong together.

@@ -85,10 +85,10 @@ func (nh *nodeHealth) read() {
 	}
 }
 
-// isRepairable says whether a claim's node is one of those of its pool that may be repaired.
+// isRepairable reports whether a claim's node is one of those of its pool that may be repaired.
 func isRepairable(c *model.Claim) bool { return c.Is(lifecycle.Registered) }
 
-// isRepairAllowed says whether nodes of a pool may be repaired, and why not.
+// isRepairAllowed reports whether nodes of a pool may be repaired, and why not.
 func (nh *nodeHealth) isRepairAllowed(pool string) (plan.Reason, bool) {
 	k := [2]int{}
 	if x := nh.healthByPool[pool]; x != nil {
@@ -98,7 +98,7 @@ func (nh *nodeHealth) isRepairAllowed(pool string) (plan.Reason, bool) {
 	return plan.Reason{Code: plan.RepairBlocked, Pool: pool, Subject: plan.ObjectOf("nodepool", pool), Detail: plan.OfRepairBlocked{Most: most, Total: k[0], Unhealthy: k[1]}}, k[1] <= most
 }
 
-// brokenNode says whether a machine is to be repaired now.
+// brokenNode reports whether a machine is to be repaired now.
 func (nh *nodeHealth) brokenNode(c *model.Claim) (unhealthyNode, bool) {
 	s, ok := nh.byClaim[c.Name]
 	return s, ok && !nh.now.Before(s.due)
@@ -148,7 +148,7 @@ func (nh *nodeHealth) clearTerminationTime(c *model.Claim) {
 		Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name)}})
 }
 
-// canReplaceBroken says whether a machine is broken and may be repaired with its replacement first.
+// canReplaceBroken reports whether a machine is broken and may be repaired with its replacement first.
 func (nh *nodeHealth) canReplaceBroken(c *model.Claim) bool {
 	if _, bad := nh.brokenNode(c); !bad {
 		return false

@@ -83,7 +83,7 @@ func (pt *podTable) terminatingPods() (out []*model.Pod) {
 	return out
 }
 
-// IsForScheduler says whether the default kube-scheduler will look for a node for a pending pod.
+// IsForScheduler reports whether the default kube-scheduler will look for a node for a pending pod.
 func IsForScheduler(p *model.Pod) bool {
 	return !p.Gated && p.Nominated == "" && p.IsWorkload() && p.Class.Scheduler == model.DefaultScheduler
 }

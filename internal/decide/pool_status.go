@@ -64,7 +64,7 @@ func (ps *poolStatus) write() {
 	ps.mem.writtenAt = at
 }
 
-// isInStatus says whether the status of its pool counts a claim.
+// isInStatus reports whether the status of its pool counts a claim.
 func isInStatus(c *model.Claim) bool { return !c.Provisional && c.ProviderID != "" }
 
 // poolConditions returns the conditions of a NodePool's status that say whether it may buy.
@@ -84,7 +84,7 @@ func poolConditions(p *model.NodePool) map[string]model.Condition {
 	return out
 }
 
-// poolStatusDiffers says whether a pool's status is another than an action would write.
+// poolStatusDiffers reports whether a pool's status is another than an action would write.
 func poolStatusDiffers(p *model.NodePool, a plan.UpdatePool) bool {
 	if p.StatusNodes != a.Nodes || !p.StatusResources.Equal(a.Resources) || p.StatusHash != a.Hash ||
 		a.ClassGeneration != 0 && p.StatusClassGeneration != a.ClassGeneration {

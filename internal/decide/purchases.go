@@ -121,7 +121,7 @@ func (pu *purchases) pools() []solve.Pool {
 	return pu.unused.barPools(pu.refuseUncounted(pu.shareLimits(pu.withinGroupMaximums(out), pu.limitUses())))
 }
 
-// isSizeKnown says whether it is known how large a claim's machine is.
+// isSizeKnown reports whether it is known how large a claim's machine is.
 func isSizeKnown(c *model.Claim) bool { return !c.Capacity.IsZero() }
 
 // rememberClaimSizes remembers how large the machines may become that have not come yet.

@@ -53,7 +53,7 @@ func (h *reservation) began() model.Condition {
 	return c
 }
 
-// isContested says whether kube-scheduler may bind one of these pods to the node at any moment. Then all that comes
+// isContested reports whether kube-scheduler may bind one of these pods to the node at any moment. Then all that comes
 // there is left to it: who binds beside it may overfill the node.
 func (h *reservation) isContested(intruders []*model.Class) bool {
 	if h.node == nil || len(intruders) == 0 {
@@ -63,13 +63,13 @@ func (h *reservation) isContested(intruders []*model.Class) bool {
 	return slices.ContainsFunc(intruders, func(c *model.Class) bool { return c.Requests.Fits(free) })
 }
 
-// slotIsLoose says whether the pods of a slot tolerate every taint.
+// slotIsLoose reports whether the pods of a slot tolerate every taint.
 func (h *reservation) slotIsLoose(k slotKey) bool {
 	i, ok := h.at[k]
 	return ok && h.slots[i].Loose
 }
 
-// isUsable says whether a claim's node would take pods now, but for its reservation.
+// isUsable reports whether a claim's node would take pods now, but for its reservation.
 func (h *reservation) isUsable() bool {
 	n := h.node
 	if !n.Ready {
@@ -97,10 +97,10 @@ func (h *reservation) distanceToReady() int {
 	return 0
 }
 
-// isRegistered says whether there is a node and it has been registered.
+// isRegistered reports whether there is a node and it has been registered.
 func isRegistered(n *model.Node) bool { return n != nil && n.Labels[model.LabelRegistered] == "true" }
 
-// hasReservedTaint says whether a node bears the taint that reserves it for a claim's pods.
+// hasReservedTaint reports whether a node bears the taint that reserves it for a claim's pods.
 func hasReservedTaint(n *model.Node, c *model.Claim) bool {
 	for _, t := range n.Taints {
 		if t.Key == model.TaintReserved && t.Value == c.Name {

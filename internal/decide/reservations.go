@@ -135,7 +135,7 @@ func (rt *reservations) holdsCapacity(c *model.Claim, n *model.Node) (holds bool
 	return false, until
 }
 
-// covers says whether some reservation has a slot for a pod.
+// covers reports whether some reservation has a slot for a pod.
 func (rt *reservations) covers(p *model.Pod) bool {
 	for _, h := range rt.byClaim {
 		if slices.ContainsFunc(h.pods, func(q *model.Pod) bool { return q.UID == p.UID }) {
@@ -145,7 +145,7 @@ func (rt *reservations) covers(p *model.Pod) bool {
 	return false
 }
 
-// hasReservedSlot says whether some reservation has slots for the class and owner of a pod.
+// hasReservedSlot reports whether some reservation has slots for the class and owner of a pod.
 func (rt *reservations) hasReservedSlot(p *model.Pod) bool {
 	k := rt.slotKeyOf(p)
 	for _, h := range rt.byClaim {

@@ -53,7 +53,7 @@ func (r retryTurn) after(now time.Time) retryTurn {
 	return retryTurn{at: now.Add(min(firstRetry<<min(r.times, 10), lastRetry)), times: r.times + 1}
 }
 
-// isDue says whether pods that were set aside are to be looked at now.
+// isDue reports whether pods that were set aside are to be looked at now.
 func (r retryTurn) isDue(now time.Time) bool { return !r.at.IsZero() && !now.Before(r.at) }
 
 // resourceDemand is the classes of one namespace that ask for extended resources which there are.

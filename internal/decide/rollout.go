@@ -68,7 +68,7 @@ func (ro *rollouts) rolloutFor(p *model.Pod, pool *model.NodePool) (lifecycle.Ro
 	return lifecycle.Rollout{Deployment: d, Begun: d.Rolling || p.RestartedAt != d.RestartedAt}, true
 }
 
-// successorComesFirst says whether a pod's successor will be there before it goes.
+// successorComesFirst reports whether a pod's successor will be there before it goes.
 func (ro *rollouts) successorComesFirst(p *model.Pod) bool {
 	if p.Deployment == "" || len(ro.s.Deployments) == 0 {
 		return false
@@ -100,7 +100,7 @@ func (ro *rollouts) rolloutsOfClaim(c *model.Claim, nodes []*model.Node) map[str
 	return out
 }
 
-// hasSuccessor says whether a pod's successor is there already, pending or bound, so that nobody need come for it any
+// hasSuccessor reports whether a pod's successor is there already, pending or bound, so that nobody need come for it any
 // more.
 func (ro *rollouts) hasSuccessor(p *model.Pod) bool {
 	d := ro.deploymentOf(p)

@@ -219,7 +219,7 @@ func (cs *capacityShortfalls) podShortfallOf(p *model.Pod) (podShortfall, bool) 
 	})
 }
 
-// isFinal says whether so many machines came short for the pod that no other is bought.
+// isFinal reports whether so many machines came short for the pod that no other is bought.
 func (m podShortfall) isFinal() bool { return len(m.claims) >= shortfallLimit }
 
 // refuseRepeated are the pods for which a machine may be bought. For the others enough of them have come short.

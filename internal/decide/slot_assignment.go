@@ -65,7 +65,7 @@ func (sa *slotAssignment) rememberPlaced() {
 	sa.mem.placed = next
 }
 
-// isPlacedOnClaim says whether a pod was decided to go to a node that is on its way.
+// isPlacedOnClaim reports whether a pod was decided to go to a node that is on its way.
 func isPlacedOnClaim(d plan.PodDecision) bool {
 	return d.Outcome == plan.OnNew || d.Outcome == plan.OnClaim
 }
@@ -202,7 +202,7 @@ func (sa *slotAssignment) fillSlots(open map[slotKey][]slotRef) {
 	}
 }
 
-// acceptsUnexamined says whether pods may take a reservation's slots before kube-scheduler has looked at them: we bind
+// acceptsUnexamined reports whether pods may take a reservation's slots before kube-scheduler has looked at them: we bind
 // them, or their predecessors were evicted for a node that is there.
 func (sa *slotAssignment) acceptsUnexamined(h *reservation) bool {
 	if h.node == nil || !h.claim.Reserved || h.awaitedPods() == 0 {

@@ -129,7 +129,7 @@ func (sn *smallNodes) forgetDelays(undecided []*model.Pod) {
 	sn.mem.delayedSince = left
 }
 
-// dependsOnOtherPods says whether where pods of a class may or would rather be depends on where others are.
+// dependsOnOtherPods reports whether where pods of a class may or would rather be depends on where others are.
 func dependsOnOtherPods(c *model.Class) bool {
 	return len(c.Spread)+len(c.Affinity)+len(c.AntiAffinity)+len(c.PreferredAffinity)+len(c.PreferredAntiAffinity) > 0
 }

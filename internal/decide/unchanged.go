@@ -195,7 +195,7 @@ func (um *unchangedMachines) updatePools(old []*model.NodePool) {
 	}
 }
 
-// equalButStatus says whether two states of a pool are the same but for its status.
+// equalButStatus reports whether two states of a pool are the same but for its status.
 func equalButStatus(a, b *model.NodePool) bool {
 	x, y := *a, *b
 	for _, p := range []*model.NodePool{&x, &y} {

@@ -238,7 +238,7 @@ func (w *world) budgetOf(l *workload) *model.PDB {
 	return &model.PDB{Namespace: "default", Name: l.name, Selector: &q, DisruptionsAllowed: int32(max(0, n-w.kept[l.name])), Healthy: int32(n), Desired: int32(w.kept[l.name])}
 }
 
-// mayGo says whether the API server lets a pod be evicted.
+// mayGo reports whether the API server lets a pod be evicted.
 func (w *world) mayGo(p *model.Pod) bool {
 	for _, l := range w.workloads {
 		if least, ok := w.kept[l.name]; ok && p != nil && p.Class == l.class && p.Node != "" && p.Deleting.IsZero() {
@@ -903,7 +903,7 @@ func (w *world) victimsOn(node string, c *model.Class, room model.Resources, on 
 	return v
 }
 
-// topology says whether a node will do for a class that keeps its pods apart, or spreads them over zones or hosts.
+// topology reports whether a node will do for a class that keeps its pods apart, or spreads them over zones or hosts.
 func (w *world) topology(c *model.Class, n *model.Node) bool {
 	if len(c.AntiAffinity)+len(c.Spread) == 0 || len(c.Spread) > 0 && !c.Spread[0].Hard {
 		return true
@@ -1227,7 +1227,7 @@ func (w *world) checkLimit(charged model.Resources) {
 	}
 }
 
-// quiet says whether nothing happens any more but by the clock.
+// quiet reports whether nothing happens any more but by the clock.
 func (w *world) quiet() bool {
 	return len(w.calls) == 0 && !w.acted && !slices.ContainsFunc(w.watch[:], func(events []func(*state.State)) bool { return len(events) > 0 })
 }
@@ -1255,7 +1255,7 @@ func (w *world) settle(rounds int) bool {
 	return false
 }
 
-// still says whether the only thing to wait for is distant.
+// still reports whether the only thing to wait for is distant.
 func (w *world) still() bool {
 	if len(w.aside) > 0 {
 		return false
@@ -1283,7 +1283,7 @@ func (w *world) still() bool {
 	return w.next.IsZero() || w.next.Sub(w.now) > time.Minute
 }
 
-// mayPend says whether nobody need find a node for a pod.
+// mayPend reports whether nobody need find a node for a pod.
 func (w *world) mayPend(p *model.Pod) bool {
 	return model.CutoffOf([]*model.NodePool{w.pool}).IsExpendable(p)
 }

@@ -283,7 +283,7 @@ func (ex *explanation) leaveOutUnneeded(p *model.Pod, w *plan.Way) {
 	}
 }
 
-// sameCheck says whether a reason is still there.
+// sameCheck reports whether a reason is still there.
 func sameCheck(a, b plan.Reason) bool {
 	return a.IsLike(b)
 }

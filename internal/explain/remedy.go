@@ -150,7 +150,7 @@ func labelRemedies(c *model.Class, pool *model.NodePool, pod, name, key string) 
 	return out
 }
 
-// isWellKnownLabel says whether a label is the cloud's or Kubernetes' to give.
+// isWellKnownLabel reports whether a label is the cloud's or Kubernetes' to give.
 func isWellKnownLabel(key string) bool {
 	domain, _, ok := strings.Cut(key, "/")
 	return ok && (strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "k8s.io") || strings.HasSuffix(domain, "karpenter.sh") || strings.HasSuffix(domain, "karpenter.k8s.aws"))

@@ -204,7 +204,7 @@ func (k kind[T]) edit(ctx context.Context, verb, name, uid string, change func(c
 	}
 }
 
-// refusedPatch says whether a JSON patch could not be applied, which is to say that a test in it failed or a place in it is gone.
+// refusedPatch reports whether a JSON patch could not be applied, which is to say that a test in it failed or a place in it is gone.
 // The API server answers that with the code of an invalid object, but names no field.
 func refusedPatch(err error) bool {
 	var s apierrors.APIStatus
@@ -395,7 +395,7 @@ func wireNillable(d time.Duration) karpv1.NillableDuration {
 	return out
 }
 
-// Claimed says whether a machine is a NodeClaim's, as the API server knows it now, whatever the watch has shown.
+// Claimed reports whether a machine is a NodeClaim's, as the API server knows it now, whatever the watch has shown.
 func (a *Actor) Claimed(ctx context.Context, m plan.Terminate) (bool, error) {
 	is := func(c *karpv1.NodeClaim) bool {
 		return c.Status.ProviderID == m.ProviderID || c.Status.ProviderID == "" && string(c.UID) == m.OfUID

@@ -82,7 +82,7 @@ func quotaResource(name corev1.ResourceName) corev1.ResourceName {
 	return corev1.ResourceName(strings.TrimPrefix(string(name), "requests."))
 }
 
-// quotaSelects says whether pods of a template count towards a quota: each of its scopes and expressions must hold.
+// quotaSelects reports whether pods of a template count towards a quota: each of its scopes and expressions must hold.
 func quotaSelects(q *corev1.ResourceQuota, pod *corev1.PodSpec) bool {
 	for _, scope := range q.Spec.Scopes {
 		if !scopeHolds(corev1.ScopedResourceSelectorRequirement{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists}, pod) {
@@ -100,7 +100,7 @@ func quotaSelects(q *corev1.ResourceQuota, pod *corev1.PodSpec) bool {
 	return true
 }
 
-// scopeHolds says whether an expression over a quota's scope selects pods of a template. A template that names no
+// scopeHolds reports whether an expression over a quota's scope selects pods of a template. A template that names no
 // PriorityClass has none, whatever the cluster's default is. Scopes of what is no pod select none.
 func scopeHolds(e corev1.ScopedResourceSelectorRequirement, pod *corev1.PodSpec) bool {
 	switch e.ScopeName {
@@ -130,7 +130,7 @@ func scopeHolds(e corev1.ScopedResourceSelectorRequirement, pod *corev1.PodSpec)
 	return false
 }
 
-// isBestEffort says whether no container of a pod asks for CPU or memory, nor has a limit of them.
+// isBestEffort reports whether no container of a pod asks for CPU or memory, nor has a limit of them.
 func isBestEffort(pod *corev1.PodSpec) bool {
 	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
 		for _, list := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
@@ -144,7 +144,7 @@ func isBestEffort(pod *corev1.PodSpec) bool {
 	return true
 }
 
-// refersToNamespaces says whether an affinity between pods asks about other namespaces.
+// refersToNamespaces reports whether an affinity between pods asks about other namespaces.
 func refersToNamespaces(pod *corev1.PodSpec) bool {
 	if pod.Affinity == nil {
 		return false

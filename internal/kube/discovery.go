@@ -142,7 +142,7 @@ func (c *Client) syncGroups(ctx context.Context, d *Discovery) error {
 	return errors.Join(failed...)
 }
 
-// discovered says whether an object was made for a group that was found.
+// discovered reports whether an object was made for a group that was found.
 func discovered(o metav1.Object) bool {
 	return o.GetLabels()[dovetailv1alpha1.LabelDiscovered] == karpv1.LabelValueTrue
 }
@@ -239,7 +239,7 @@ func orphaning(o metav1.Object) *metav1.DeleteOptions {
 	}
 }
 
-// passing says whether an error means that an object has changed, or gone if it was there: the watch will tell, and all of it is looked
+// passing reports whether an error means that an object has changed, or gone if it was there: the watch will tell, and all of it is looked
 // at again.
 func passing(err error, there bool) bool {
 	return apierrors.IsConflict(err) || there && apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)

@@ -37,7 +37,7 @@ func (m *Manifests) FullQuotas() (out []FullQuota) {
 	return out
 }
 
-// ofPods says whether a quota's resource is what pods ask for, or counts them.
+// ofPods reports whether a quota's resource is what pods ask for, or counts them.
 func ofPods(name corev1.ResourceName) bool {
 	switch name {
 	case corev1.ResourcePods, corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, "count/pods":

@@ -84,7 +84,7 @@ func FuzzTranslatePod(f *testing.F) {
 	})
 }
 
-// hasNegative says whether a pod asks for an amount below zero, which the API server never lets pass.
+// hasNegative reports whether a pod asks for an amount below zero, which the API server never lets pass.
 func hasNegative(p *corev1.Pod) bool {
 	text, err := json.Marshal(p)
 	return err != nil || strings.Contains(string(text), `"-`)

@@ -457,7 +457,7 @@ func ParseDiscovery(text string) (map[string]string, error) {
 	return tags, nil
 }
 
-// Bears says whether a group has all of the tags, with their values where one is asked for.
+// Bears reports whether a group has all of the tags, with their values where one is asked for.
 func (g *NodeGroup) Bears(tags map[string]string) bool {
 	for k, v := range tags {
 		if have, ok := g.Tags[k]; !ok || v != "" && have != v {

@@ -206,7 +206,7 @@ func (t *ec2Translation) metadata() {
 // lastMinorWithAL2 is the last minor version of Kubernetes for which EKS publishes images of AL2.
 const lastMinorWithAL2 = 32
 
-// publishesAL2 says whether there are images of AL2 for a version of Kubernetes such as 1.36; also where it is not known.
+// publishesAL2 reports whether there are images of AL2 for a version of Kubernetes such as 1.36; also where it is not known.
 func publishesAL2(version string) bool {
 	minor, err := strconv.Atoi(strings.TrimPrefix(version, "1."))
 	return err != nil || minor <= lastMinorWithAL2

@@ -279,7 +279,7 @@ func (w *watcher) selectorChanged(namespace string) {
 	}
 }
 
-// takesDefaults says whether a pod is spread by its scheduler's defaults.
+// takesDefaults reports whether a pod is spread by its scheduler's defaults.
 func (t *Translator) takesDefaults(p *corev1.Pod) bool {
 	name := p.Spec.SchedulerName
 	if name == "" {

@@ -265,7 +265,7 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 // ownLabels are those that controllers give to each pod, or to all of one Job, beside the labels of its template.
 var ownLabels = []string{appsv1.StatefulSetPodNameLabel, appsv1.PodIndexLabel, batchv1.JobNameLabel, batchv1.ControllerUidLabel, "job-name", "controller-uid", batchv1.JobCompletionIndexAnnotation}
 
-// isOfTemplate says whether labels tell apart pods that are made from one template.
+// isOfTemplate reports whether labels tell apart pods that are made from one template.
 func isOfTemplate(l model.Labels) bool {
 	for _, k := range ownLabels {
 		if _, ok := l[k]; ok {

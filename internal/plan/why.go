@@ -58,7 +58,7 @@ type Finding struct {
 	Pods   int       `json:"pods,omitempty"`   // of a NodePool: how many unschedulable pods it refuses for this reason
 }
 
-// IsEditable says whether people can make the change. Some are made in thought alone, to see what is in the way: what a
+// IsEditable reports whether people can make the change. Some are made in thought alone, to see what is in the way: what a
 // cloud offers and asks for it, and the status that a controller writes.
 func (c *Change) IsEditable() bool {
 	return !strings.HasPrefix(c.Object, "offering/") && !strings.HasPrefix(c.Field, "status.")

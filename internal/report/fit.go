@@ -67,7 +67,7 @@ func fitLine(line string, width int) []string {
 	return append(f.done, f.line)
 }
 
-// isNumbered says whether a word is the number of an item, as in "1.".
+// isNumbered reports whether a word is the number of an item, as in "1.".
 func isNumbered(word string) bool {
 	digits, ok := strings.CutSuffix(word, ".")
 	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""

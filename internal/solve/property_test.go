@@ -420,13 +420,13 @@ func TestRefusalsAreTrue(t *testing.T) {
 	}
 }
 
-// choosy says whether a pool buys in ways that one machine written down here does not tell: by labels of its own, or
+// choosy reports whether a pool buys in ways that one machine written down here does not tell: by labels of its own, or
 // of several types.
 func choosy(pool Pool) bool {
 	return slices.ContainsFunc(pool.Requirements, func(q model.Requirement) bool { return q.Key == "tier" || q.MinValues > 0 })
 }
 
-// full says whether verify objects when the refused pod goes to a machine of the plan, were that bought as what costs
+// full reports whether verify objects when the refused pod goes to a machine of the plan, were that bought as what costs
 // least.
 func full(p *Problem, r Result, refused, machine int) bool {
 	in := verifyInput(p, r)
@@ -438,7 +438,7 @@ func full(p *Problem, r Result, refused, machine int) bool {
 	return len(verify.Plan(in)) > 0
 }
 
-// refuses says whether verify objects when the refused pod gets a machine of the offering to itself.
+// refuses reports whether verify objects when the refused pod gets a machine of the offering to itself.
 func refuses(p *Problem, r Result, refused int, pool Pool, it *model.InstanceType, o model.Offering) bool {
 	pod := r.Refused[refused].Pod
 	narrow := []model.Requirement{model.OneOf(model.LabelInstanceType, it.Name), model.OneOf(model.LabelZone, o.Zone),

@@ -75,7 +75,7 @@ func (s *StandingRules) work(namespace string) int64 {
 	return (n.selectors+s.everywhere.selectors)*standingRuleWork + (n.rules+s.everywhere.rules)/standingRulesAUnit
 }
 
-// findsByLabel says whether a selector wants a label to have one of some values, so that what it selects is looked up.
+// findsByLabel reports whether a selector wants a label to have one of some values, so that what it selects is looked up.
 func findsByLabel(rs model.Requirements) bool {
 	for i := range rs {
 		if rs[i].ListsValues() {

@@ -135,7 +135,7 @@ func (t *NodeGroups) checkClass(ctx context.Context, h *handedGroups) (out []Fin
 	return out, nil
 }
 
-// checkClusterAutoscaler says whether a Cluster Autoscaler still scales the groups, and how they are taken out of its
+// checkClusterAutoscaler reports whether a Cluster Autoscaler still scales the groups, and how they are taken out of its
 // hands.
 func (t *NodeGroups) checkClusterAutoscaler(ctx context.Context, h *handedGroups, Live []string) (out []Finding, err error) {
 	if !slices.ContainsFunc(Live, func(l string) bool { return strings.Contains(l, kube.ManagedByClusterAutoscaler) }) {

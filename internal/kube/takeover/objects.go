@@ -129,7 +129,7 @@ func groupOf(pool rawObject) string {
 	return textOf(dig(pool, "spec", "template", "spec", "nodeClassRef"), "group")
 }
 
-// hasCondition says whether a condition of an rawObject is True.
+// hasCondition reports whether a condition of an rawObject is True.
 func hasCondition(o rawObject, name string) bool {
 	list, _ := dig(o, "status", "conditions").([]any)
 	return slices.ContainsFunc(list, func(c any) bool { return textOf(c, "type") == name && textOf(c, "status") == "True" })

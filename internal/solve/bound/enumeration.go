@@ -84,7 +84,7 @@ func (e *enumeration) leastCost() (int64, bool) {
 	return least[e.states-1], least[e.states-1] < problem.Unlimited
 }
 
-// allowSteps says whether so many things may be held against every state, and counts the steps if so.
+// allowSteps reports whether so many things may be held against every state, and counts the steps if so.
 func (e *enumeration) allowSteps(things int) bool {
 	s := e.p.Market.Purchases
 	steps := e.states * int64(things) * int64(len(e.most))

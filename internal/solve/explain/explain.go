@@ -240,7 +240,7 @@ func distinctValues(key string, types []*model.InstanceType) []string {
 // mostNamedValues is how many values of a label a reason names.
 const mostNamedValues = 8
 
-// typeMatches says whether the type, or some offering of it, meets a requirement.
+// typeMatches reports whether the type, or some offering of it, meets a requirement.
 func typeMatches(q *model.Requirement, t *model.InstanceType) bool {
 	for i := range t.Offerings {
 		if v, ok := t.Label(q.Key, &t.Offerings[i]); q.Matches(v, ok) {
@@ -392,7 +392,7 @@ func groupFull(o *model.Offering) *plan.Reason {
 	return &plan.Reason{Code: plan.GroupMaximum, Detail: plan.OfGroupMaximum{Group: plan.ObjectOf("nodegroup", o.Labels[model.LabelNodeGroup]), Most: o.Most}}
 }
 
-// typeOnly says whether an offer would pass the class's labels if zone and capacity type did not matter.
+// typeOnly reports whether an offer would pass the class's labels if zone and capacity type did not matter.
 func typeOnly(c *problem.Class, o *problem.Offer, s *Explainer) bool {
 	if len(c.Filter.Terms) == 0 {
 		return true
@@ -426,7 +426,7 @@ func (s *Explainer) shortfall(c *problem.Class, o *problem.Offer) (worst int64) 
 	return worst
 }
 
-// fitsPromised says whether the class would fit if the type's machines had what the catalogue promised of them.
+// fitsPromised reports whether the class would fit if the type's machines had what the catalogue promised of them.
 func (s *Explainer) fitsPromised(c *problem.Class, o *problem.Offer) bool {
 	if len(c.Missing) > 0 {
 		return false

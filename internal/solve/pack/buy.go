@@ -270,7 +270,7 @@ func (p *Prices) separationCost(batches []batch) (sum int64) {
 	return sum
 }
 
-// exceedsGap says whether batches are further from the resource-price bound than the policy asks.
+// exceedsGap reports whether batches are further from the resource-price bound than the policy asks.
 func (p *Prices) exceedsGap(batches []batch) bool {
 	return totalPrice(batches)-p.lowerBound > problem.MulDiv(p.lowerBound, p.In.Policy.MaxGapPPM, 1_000_000)
 }
@@ -283,7 +283,7 @@ func totalPrice(batches []batch) (sum int64) {
 	return sum
 }
 
-// leavesNoMore says whether a, pods left by demand, has none that b has not.
+// leavesNoMore reports whether a, pods left by demand, has none that b has not.
 func leavesNoMore(a, b []int64) bool {
 	for i := range a {
 		if a[i] > b[i] {

@@ -102,7 +102,7 @@ const (
 	maxSearchPods         = 5
 )
 
-// isSearchable says whether a search of the machine's patterns has a chance to end.
+// isSearchable reports whether a search of the machine's patterns has a chance to end.
 func (p *Market) isSearchable(m *Machine, ds []int) bool {
 	if len(ds) <= maxSearchItems {
 		return true

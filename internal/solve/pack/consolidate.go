@@ -71,7 +71,7 @@ func (s *Placement) consolidateBins() {
 	s.Bins = slices.DeleteFunc(s.Bins, func(b *Bin) bool { return len(b.Items) == 0 })
 }
 
-// isNearBound says whether the machines cost no more than the policy's gap above what all their pods cost at least,
+// isNearBound reports whether the machines cost no more than the policy's gap above what all their pods cost at least,
 // packed together by resources.
 func (s *Placement) isNearBound() bool {
 	sum := int64(0)

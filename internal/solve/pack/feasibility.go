@@ -260,7 +260,7 @@ func (g *FeasibilityClass) merge(o *FeasibilityClass, nd int) {
 	}
 }
 
-// Includes says whether a machine may hold some of it.
+// Includes reports whether a machine may hold some of it.
 func (g *FeasibilityClass) Includes(machine int) bool {
 	return g.machines[machine>>6]>>(machine&63)&1 != 0
 }

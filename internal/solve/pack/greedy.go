@@ -107,7 +107,7 @@ func (r *Ranking) heapify() {
 	}
 }
 
-// isBetter says whether the pattern of machine a is better than that of b.
+// isBetter reports whether the pattern of machine a is better than that of b.
 func (r *Ranking) isBetter(a, b int32) bool {
 	h1, l1 := bits.Mul64(uint64(r.Patterns[a].worth), uint64(r.P.Market.Machines[b].AdjustedCost))
 	h2, l2 := bits.Mul64(uint64(r.Patterns[b].worth), uint64(r.P.Market.Machines[a].AdjustedCost))

@@ -70,7 +70,7 @@ func (s *Reviser) raiseLimitPrices(a Assumptions) (Assumptions, bool) {
 	return a, again
 }
 
-// buysFromLimitedPools says whether machines are bought from pools whose amounts are limited: of fewer or more of
+// buysFromLimitedPools reports whether machines are bought from pools whose amounts are limited: of fewer or more of
 // them the same pods could be held.
 func (s *Reviser) buysFromLimitedPools() bool {
 	for _, b := range s.plan.Placement.Bins {

@@ -63,7 +63,7 @@ func (s *Reviser) expectNewDomains(a Assumptions) (Assumptions, bool) {
 	return a, found
 }
 
-// acceptNewDomains says whether bins bought last may stay: not where they stand in domains that break the spread of a
+// acceptNewDomains reports whether bins bought last may stay: not where they stand in domains that break the spread of a
 // pod placed, once those are counted. Where they may, the spreads count them from now on.
 func (s *Planner) acceptNewDomains(bins []*Bin) bool {
 	type found struct {

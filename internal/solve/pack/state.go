@@ -110,7 +110,7 @@ func (s *Planner) reset() {
 	s.Placement.OnNodes, s.Placement.Bins, s.Placement.Demands, s.Purchases.NextColumns.Columns = s.Placement.OnNodes[:0], nil, nil, nil
 }
 
-// IsBetterThan says whether this plan places more pods, or as many for less.
+// IsBetterThan reports whether this plan places more pods, or as many for less.
 func (s *Planner) IsBetterThan(o *Planner) bool {
 	refused := func(s *Planner) (n int) {
 		for _, c := range s.Inst.Classes {

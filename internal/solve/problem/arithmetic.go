@@ -61,7 +61,7 @@ func PriceSum(price int64) Sum128 {
 	return Sum128{uint64(price) >> (64 - PriceShift), uint64(price) << PriceShift}
 }
 
-// RatioLess says whether a/x < b/y, for amounts not negative. A price of zero is better than any.
+// RatioLess reports whether a/x < b/y, for amounts not negative. A price of zero is better than any.
 func RatioLess(a, x, b, y int64) bool {
 	h1, l1 := bits.Mul64(uint64(a), uint64(y))
 	h2, l2 := bits.Mul64(uint64(b), uint64(x))
@@ -78,14 +78,14 @@ func MulDiv(a, b, c int64) int64 {
 	return int64(min(q, 1<<63-1))
 }
 
-// FractionLess says whether a/b < c/d.
+// FractionLess reports whether a/b < c/d.
 func FractionLess(a, b, c, d int64) bool {
 	h1, l1 := bits.Mul64(uint64(a), uint64(d))
 	h2, l2 := bits.Mul64(uint64(c), uint64(b))
 	return h1 < h2 || h1 == h2 && l1 < l2
 }
 
-// IsWithin says whether a is no more than b in every resource.
+// IsWithin reports whether a is no more than b in every resource.
 func IsWithin(a, b *Vec, nd int) bool {
 	for k := range nd {
 		if a[k] > b[k] {
@@ -95,7 +95,7 @@ func IsWithin(a, b *Vec, nd int) bool {
 	return true
 }
 
-// FitsIn says whether a request fits into an amount. Of what it doesn't ask for there may be less than nothing, as
+// FitsIn reports whether a request fits into an amount. Of what it doesn't ask for there may be less than nothing, as
 // kube-scheduler has it.
 func FitsIn(req, room *Vec, nd int) bool {
 	for k := range nd {

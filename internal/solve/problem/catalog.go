@@ -46,7 +46,7 @@ type OfferSet struct {
 	sizesKnown   bool
 }
 
-// Contains says whether offer i is in the set.
+// Contains reports whether offer i is in the set.
 func (set *OfferSet) Contains(i int) bool { return set.Bits[i>>6]>>(i&63)&1 != 0 }
 
 // ForEach calls for every offer of the level that is in the set, ascending.
@@ -105,7 +105,7 @@ func addMaximal(tops []Vec, v *Vec, nd int) []Vec {
 	return append(kept, *v)
 }
 
-// SomeOfferHolds says whether some offer of the set is large enough for an amount, limits and quantities aside.
+// SomeOfferHolds reports whether some offer of the set is large enough for an amount, limits and quantities aside.
 func (s *Catalog) SomeOfferHolds(set *OfferSet, req *Vec) bool {
 	if !set.sizesKnown {
 		set.sizesKnown = true
@@ -152,7 +152,7 @@ func (s *Catalog) PoolOffers(pool int) *OfferSet {
 	return s.poolSets[s.EquivalentPool[pool]]
 }
 
-// SetHasPool says whether some offer of the pool is in the set.
+// SetHasPool reports whether some offer of the pool is in the set.
 func (s *Catalog) SetHasPool(set *OfferSet, pi int) bool {
 	lo, hi := s.PoolOfferRange(pi)
 	for i := lo; i < hi; i++ {
@@ -163,7 +163,7 @@ func (s *Catalog) SetHasPool(set *OfferSet, pi int) bool {
 	return false
 }
 
-// BuysFrom says whether anything is ever bought from the pool.
+// BuysFrom reports whether anything is ever bought from the pool.
 func (s *Catalog) BuysFrom(pool int) bool {
 	return slices.Contains(s.Families[s.EquivalentPool[pool]].Pools, pool)
 }
@@ -191,7 +191,7 @@ func (s *Catalog) FirstLevelOf(set *OfferSet) int {
 	return -1
 }
 
-// HasOfferIn says whether an offer of the level is in the set.
+// HasOfferIn reports whether an offer of the level is in the set.
 func (s *Catalog) HasOfferIn(set *OfferSet, l Level) bool {
 	for i := l.Lo; i < l.Hi; i++ {
 		if set.Contains(i) {
@@ -201,7 +201,7 @@ func (s *Catalog) HasOfferIn(set *OfferSet, l Level) bool {
 	return false
 }
 
-// SpansLevels says whether the set has offers of more than one level.
+// SpansLevels reports whether the set has offers of more than one level.
 func (s *Catalog) SpansLevels(set *OfferSet) bool {
 	n := 0
 	for _, l := range s.Levels {
@@ -223,13 +223,13 @@ func (s *Catalog) UnlimitedOffers(set *OfferSet) *OfferSet {
 	return s.InternOfferSet(bits)
 }
 
-// AreInterchangeable says whether two offers may be choices of one claim: of one capacity type and node group, with
+// AreInterchangeable reports whether two offers may be choices of one claim: of one capacity type and node group, with
 // the same labels of the pool's own.
 func (s *Catalog) AreInterchangeable(i, j int) bool {
 	return s.Offers[i].Offering.CapacityType == s.Offers[j].Offering.CapacityType && SameVariant(&s.Offers[i], &s.Offers[j])
 }
 
-// SameVariant says whether two offers are of one node group, with the same labels of the pool's own.
+// SameVariant reports whether two offers are of one node group, with the same labels of the pool's own.
 func SameVariant(a, b *Offer) bool {
 	return a.Offering.Labels[model.LabelNodeGroup] == b.Offering.Labels[model.LabelNodeGroup] && slices.EqualFunc(a.Variant, b.Variant, func(x, y model.Requirement) bool {
 		return x.Key == y.Key && slices.Equal(x.Values, y.Values)

@@ -54,7 +54,7 @@ type Bar struct {
 	Why   plan.Reason
 }
 
-// Before says whether what a pool offers comes before what another does, whatever it costs: negative; 0: price decides.
+// Before reports whether what a pool offers comes before what another does, whatever it costs: negative; 0: price decides.
 func (p *Pool) Before(o *Pool) int {
 	return cmp.Or(cmp.Compare(o.Weight, p.Weight), cmp.Compare(p.Rank, o.Rank))
 }

@@ -85,7 +85,7 @@ type requirement struct {
 	verdicts []int8 // by value: 0 not known, 1 matches, 2 does not
 }
 
-// Matches says whether the requirement allows a value; one that is not certain yet it does not.
+// Matches reports whether the requirement allows a value; one that is not certain yet it does not.
 func (q *requirement) Matches(t *labelTable, v int32) bool {
 	if v == OpenValue {
 		return false // not certain
@@ -178,12 +178,12 @@ func (s *Input) compileTerm(rs model.Requirements) (t term) {
 	return t
 }
 
-// passesAffinity says whether node affinity lets the class on a node with these label values and this name.
+// passesAffinity reports whether node affinity lets the class on a node with these label values and this name.
 func (f *nodeFilter) passesAffinity(t *labelTable, vals []int32, open model.Requirements, name string) bool {
 	return len(f.Terms) == 0 || AnyTermMatches(f.Terms, t, vals, open, name)
 }
 
-// Passes says whether node affinity and volumes let the class on a node to come with these label values and this name;
+// Passes reports whether node affinity and volumes let the class on a node to come with these label values and this name;
 // taints aside.
 func (f *nodeFilter) Passes(t *labelTable, vals []int32, open model.Requirements, name string) bool {
 	return f.passesAffinity(t, vals, open, name) && !slices.ContainsFunc(f.volumes, func(alt []term) bool { return !AnyTermMatches(alt, t, vals, open, name) })
@@ -200,12 +200,12 @@ func (f *nodeFilter) passesStanding(t *labelTable, vals []int32, open model.Requ
 	})
 }
 
-// IsNear says whether a volume can be used on machines of an offer.
+// IsNear reports whether a volume can be used on machines of an offer.
 func (s *Instance) IsNear(v *model.Volume, o *Offer) bool {
 	return len(v.Topology) == 0 || AnyTermMatches(s.in.compileTerms(v.Topology), &s.in.Keys, o.Labels, nil, "")
 }
 
-// AnyTermMatches says whether one of the terms matches.
+// AnyTermMatches reports whether one of the terms matches.
 func AnyTermMatches(terms []term, t *labelTable, vals []int32, open model.Requirements, name string) bool {
 	for i := range terms {
 		if terms[i].matches(t, vals, open, name) {
@@ -215,7 +215,7 @@ func AnyTermMatches(terms []term, t *labelTable, vals []int32, open model.Requir
 	return false
 }
 
-// matches says whether all requirements allow the label values; open are labels whose value is still to be decided,
+// matches reports whether all requirements allow the label values; open are labels whose value is still to be decided,
 // within these.
 func (m *term) matches(t *labelTable, vals []int32, open model.Requirements, name string) bool {
 	if m.MatchesNothing || m.Names != nil && !m.Names.Matches(name, name != "") {
@@ -238,7 +238,7 @@ func (m *term) matches(t *labelTable, vals []int32, open model.Requirements, nam
 	return true
 }
 
-// isSubset says whether every value that o still allows satisfies r. When in doubt it says no.
+// isSubset reports whether every value that o still allows satisfies r. When in doubt it says no.
 func isSubset(o, r *model.Requirement) bool {
 	if o.AllowAbsent && !r.AllowAbsent {
 		return false
@@ -262,7 +262,7 @@ func isSubset(o, r *model.Requirement) bool {
 	return true
 }
 
-// mayReach says whether a class with this filter might be on a machine of the pool, as far as the pool's taints and
+// mayReach reports whether a class with this filter might be on a machine of the pool, as far as the pool's taints and
 // its own labels say.
 func (f *nodeFilter) mayReach(keys []string, p *Pool, known map[string]bool) bool {
 	if model.Untolerated(p.Taints, f.Tolerations) != nil {

@@ -215,13 +215,13 @@ func (l *PoolLimits) SharedWith() (out []int) {
 	return out
 }
 
-// HasDollars says whether a limit on dollars is among them.
+// HasDollars reports whether a limit on dollars is among them.
 func (s *Input) HasDollars(l *PoolLimits) bool {
 	d := int(dollarDim(s.Given))
 	return d < len(l.Has) && l.Has[d]
 }
 
-// IsDollars says whether a dimension of what limits are charged is the price.
+// IsDollars reports whether a dimension of what limits are charged is the price.
 func (s *Input) IsDollars(d model.Dim) bool { return d == dollarDim(s.Given) }
 
 // WithPrice is a charge with another price, where that counts.

@@ -362,7 +362,7 @@ func (s *offerCompiler) openValues(r *model.Requirement, key int) []string {
 	return out
 }
 
-// isTopologyKey says whether a spread, affinity or anti-affinity of the demand is over the key.
+// isTopologyKey reports whether a spread, affinity or anti-affinity of the demand is over the key.
 func (s *offerCompiler) isTopologyKey(key string) bool {
 	return slices.ContainsFunc(s.inst.Classes, func(c *Class) bool {
 		at := func(t model.PodTerm) bool { return t.TopologyKey == key }

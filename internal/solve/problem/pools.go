@@ -13,7 +13,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// canBuyFrom says whether anything may be bought from the pool at all.
+// canBuyFrom reports whether anything may be bought from the pool at all.
 func canBuyFrom(p *Pool) bool { return p.Ready && !p.Deleting && p.Replicas < 0 }
 
 // poolCatalog is what one list of instance types offers under the requirements that some pools have in common, in the

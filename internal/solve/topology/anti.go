@@ -82,7 +82,7 @@ func splitTerm(x *model.PodTerm, own model.Labels) antiTerm {
 	return out
 }
 
-// equalSelectors says whether two selectors are written alike.
+// equalSelectors reports whether two selectors are written alike.
 func equalSelectors(a, b *model.Selector) bool {
 	text := func(rs *model.Requirements) string {
 		if rs == nil {
