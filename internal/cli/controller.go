@@ -258,7 +258,11 @@ func (s *controllerSettings) readCloud(f *controllerFlags) (err error) {
 
 // connectCluster connects to the API server.
 func connectCluster(ctx context.Context, f *controllerFlags, s *controllerSettings) (*kube.Client, error) {
-	client, err := kube.Connect(ctx, f.kubeconfig, f.qps, f.burst, "dovetail/"+version())
+	access := kube.ReadWrite
+	if f.mode == modeShadow {
+		access = kube.ReadOnly
+	}
+	client, err := kube.Connect(ctx, f.kubeconfig, f.qps, f.burst, "dovetail/"+version(), access)
 	if err != nil {
 		return nil, err
 	}
@@ -306,16 +310,12 @@ func newController(f *controllerFlags, s *controllerSettings, client *kube.Clien
 	if s.statusName != "" {
 		status = kube.NewGroupStatus(client, s.statusNamespace, s.statusName)
 	}
-	ctl := controller.New(&controller.Controller{
-		Cluster: actor, Provider: cloud.NewSetAside(provider, cloud.Wall{}, setAsideFor), State: st, Ledger: ledger.New(f.ledgerSize),
+	return controller.New(&controller.Controller{
+		ReadOnly: f.mode == modeShadow, Cluster: actor, Provider: cloud.NewSetAside(provider, cloud.Wall{}, setAsideFor), State: st, Ledger: ledger.New(f.ledgerSize),
 		Metrics: controller.NewMetrics(registry, version(), traits), Log: s.log, Config: f.config, Policy: policy,
 		Keeper: kube.NewKept(client, f.lease.Namespace, "short.json"), Histories: kube.NewHistories(client, f.lease.Namespace), Past: s.past,
 		Decisions: kube.NewDecisions(client, f.lease.Namespace), GroupStatus: status, Expander: s.expander,
 	})
-	if f.mode == modeShadow {
-		ctl.WatchOnly()
-	}
-	return ctl
 }
 
 // newRegistry makes the registry of metrics, with those of the process itself.

@@ -107,6 +107,7 @@ func (c Config) Validate() error {
 
 // Controller is the loop and what it works with.
 type Controller struct {
+	ReadOnly    bool // shadow mode: decide, and do nothing. The stores and the Cluster given are not kept then
 	Cluster     Cluster
 	Provider    *cloud.SetAside
 	State       *state.State
@@ -182,6 +183,9 @@ type decision struct {
 
 // New completes a controller whose exported fields are set; changes must be emitted before Run can see anything.
 func New(c *Controller) *Controller {
+	if c.ReadOnly {
+		c.lookOnly()
+	}
 	c.changes = make(chan state.Change, 16384)
 	c.lanes = newCallLanes()
 	c.turns = newCallTurns(c.Config.Calls, slowCall)

@@ -98,11 +98,8 @@ var liveTypes = []*model.InstanceType{instanceType("large", 8000, 380_000), inst
 // watch starts a loop that is shown each change at most lag after it is made. It ends with the test.
 func (l *liveCluster) watch(t *testing.T, lag time.Duration, shadow bool) *Controller {
 	t.Helper()
-	c := New(&Controller{Cluster: l, Provider: cloud.NewSetAside(l, cloud.Wall{}, cloud.SetAsideFor), State: state.New(), Ledger: ledger.New(1000),
+	c := New(&Controller{ReadOnly: shadow, Cluster: l, Provider: cloud.NewSetAside(l, cloud.Wall{}, cloud.SetAsideFor), State: state.New(), Ledger: ledger.New(1000),
 		Metrics: NewMetrics(prometheus.NewRegistry(), "test", cloud.Traits{}), Log: slog.New(slog.DiscardHandler), Config: DefaultConfig(), Policy: decide.DefaultPolicy()})
-	if shadow {
-		c.WatchOnly()
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
 	ended.Go(func() {

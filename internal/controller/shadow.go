@@ -47,12 +47,10 @@ func (c *Controller) onlyLooksAt(class *state.NodeClass) bool {
 	return c.passive.Load() != nil || c.shadow != nil || c.sharesCluster() && class.Scaling == nil
 }
 
-// WatchOnly puts a loop into shadow mode for good, before it runs: it decides as it would if it acted, verifies that,
-// and does nothing. What it decided and what somebody else did instead are kept for ShadowReport.
-func (c *Controller) WatchOnly() {
-	c.Cluster, c.Keeper, c.Background = readOnlyCluster{}, nil, nil
-	c.recorder.cluster = c.Cluster
-	c.classes.edges.cluster = c.Cluster // all parts share it
+// lookOnly takes from a loop everything that it could write with, before its parts are made: it decides as it would if it
+// acted, verifies that, and does nothing. What it decided and what somebody else did instead are kept for ShadowReport.
+func (c *Controller) lookOnly() {
+	c.Cluster, c.Keeper, c.Histories, c.Decisions, c.GroupStatus, c.Background = readOnlyCluster{}, nil, nil, nil, nil, nil
 	c.shadow = newShadow(c.State, time.Now())
 	c.State.BeforeClaim, c.State.BeforeNode = c.followClaim, c.followNode
 }

@@ -31,9 +31,8 @@ import (
 // beside starts a loop in shadow mode, which sees every change that the bench shows from now on. It ends with the test.
 func (b *bench) beside(t *testing.T) *Controller {
 	t.Helper()
-	c := New(&Controller{Cluster: b, Provider: cloud.NewSetAside(b, cloud.Wall{}, cloud.SetAsideFor), State: state.New(), Ledger: ledger.New(1000),
+	c := New(&Controller{ReadOnly: true, Cluster: b, Provider: cloud.NewSetAside(b, cloud.Wall{}, cloud.SetAsideFor), State: state.New(), Ledger: ledger.New(1000),
 		Metrics: NewMetrics(prometheus.NewRegistry(), "test", cloud.Traits{}), Log: slog.New(slog.DiscardHandler), Config: DefaultConfig(), Policy: decide.DefaultPolicy()})
-	c.WatchOnly()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()

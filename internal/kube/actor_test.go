@@ -113,7 +113,7 @@ func TestConnectNamesTheAddress(t *testing.T) {
 	if err := writeFile(file, config); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Connect(t.Context(), file, 0, 0, "test")
+	_, err := Connect(t.Context(), file, 0, 0, "test", ReadWrite)
 	if err == nil || !strings.Contains(err.Error(), "http://127.0.0.1:1") || !strings.Contains(err.Error(), "refused") {
 		t.Fatalf("got %v, want an error that names the address and says that it refused", err)
 	}

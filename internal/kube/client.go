@@ -117,7 +117,7 @@ const answerLimit = 15 * time.Second
 
 // Connect reaches an API server, by a kubeconfig file or, where its name is empty, as a pod of the cluster. A qps of 0 or less
 // leaves the pace to the server's own priority and fairness, which is the default.
-func Connect(ctx context.Context, kubeconfig string, qps float32, burst int, userAgent string) (*Client, error) {
+func Connect(ctx context.Context, kubeconfig string, qps float32, burst int, userAgent string, access Access) (*Client, error) {
 	var config *rest.Config
 	var err error
 	if kubeconfig == "" {
@@ -131,7 +131,7 @@ func Connect(ctx context.Context, kubeconfig string, qps float32, burst int, use
 		qps, burst = -1, 0
 	}
 	config.QPS, config.Burst, config.UserAgent = qps, burst, userAgent
-	return New(ctx, config)
+	return New(ctx, config, access)
 }
 
 // ConnectUser reaches the API server that a person's kubectl would: by the kubeconfig file path or, where that is empty, by $KUBECONFIG,
@@ -151,14 +151,18 @@ func ConnectUser(ctx context.Context, path, contextName, userAgent string) (c *C
 		used = cmp.Or(contextName, raw.CurrentContext)
 	}
 	config.QPS, config.Burst, config.UserAgent = -1, 0, userAgent
-	c, err = New(ctx, config)
+	c, err = New(ctx, config, ReadWrite)
 	if namespace, _, nsErr := loaded.Namespace(); err == nil && nsErr == nil {
 		c.Namespace = namespace
 	}
 	return c, used, err
 }
 
-func New(ctx context.Context, config *rest.Config) (*Client, error) {
+// New returns a client for the API server of a config, which it asks for its version.
+func New(ctx context.Context, config *rest.Config, access Access) (*Client, error) {
+	if access == ReadOnly {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return readOnly{next} })
+	}
 	h, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to API server %s: %w", config.Host, err)

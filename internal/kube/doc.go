@@ -8,6 +8,8 @@
 //     serves a live cluster and manifests in files.
 //   - Watch feeds a State. It keeps no pods: a pod is translated when it arrives and its API object is dropped.
 //   - Actor does what a plan says, one method an action, each idempotent, with errors sorted by what the caller should do next.
+//   - Connect and New take an Access. With ReadOnly the one connection that all of a client's requests pass through refuses
+//     writes, so nothing that is made of the client can write.
 //   - Events, Provisioners and Lead are the rest of the house's dealings with the API server.
 //
 // It never decides anything: which claim, which pod, whether at all, is in the action. It never imports a provider.

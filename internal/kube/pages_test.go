@@ -30,7 +30,7 @@ func connectTo(t testing.TB, h http.Handler) *Client {
 	t.Helper()
 	server := httptest.NewTLSServer(h)
 	t.Cleanup(server.Close)
-	client, err := New(t.Context(), &rest.Config{Host: server.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
+	client, err := New(t.Context(), &rest.Config{Host: server.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, ReadWrite)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func TestRead(t *testing.T) {
 
 	config := rest.CopyConfig(p.admin.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "nobody", Groups: []string{"system:authenticated"}}
-	nobody, err := New(p.ctx, config)
+	nobody, err := New(p.ctx, config, ReadWrite)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestRead(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(p.ctx)
 	cancel()
-	other, err := New(p.ctx, rest.CopyConfig(p.admin.config))
+	other, err := New(p.ctx, rest.CopyConfig(p.admin.config), ReadWrite)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func TestWatchResumes(t *testing.T) {
 	proxy := &wire{to: u.Host}
 	go proxy.serve(l)
 	config.Host, config.QPS = "https://"+l.Addr().String(), -1
-	if p.us, err = New(p.ctx, config); err != nil {
+	if p.us, err = New(p.ctx, config, ReadWrite); err != nil {
 		t.Fatal(err)
 	}
 	w := p.watch(t)

@@ -38,7 +38,7 @@ func newPlane(t *testing.T) *plane {
 		file string
 		into **Client
 	}{{"kubeconfig", &p.admin}, {"dovetail.kubeconfig", &p.us}} {
-		client, err := Connect(t.Context(), filepath.Join(dir, c.file), 0, 0, "dovetail-test")
+		client, err := Connect(t.Context(), filepath.Join(dir, c.file), 0, 0, "dovetail-test", ReadWrite)
 		if err != nil {
 			t.Fatal(err)
 		}

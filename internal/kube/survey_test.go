@@ -29,7 +29,7 @@ func TestSurvey(t *testing.T) {
 	as := func(user string) *Client {
 		config := rest.CopyConfig(p.admin.config)
 		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
-		c, err := New(p.ctx, config)
+		c, err := New(p.ctx, config, ReadWrite)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -150,7 +150,7 @@ func (h *handover) run(at int, before func()) (requests int, err error) {
 	config.QPS = -1
 	i := &interrupter{at: -1, before: before}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { i.next = next; return i })
-	client, err := kube.New(h.ctx, config)
+	client, err := kube.New(h.ctx, config, kube.ReadWrite)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestDeletionsDuringHandover(t *testing.T) {
 	dir := kubetest.Sandbox(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testwait.Left(t, 30*time.Minute))
 	defer cancel()
-	admin, err := kube.Connect(ctx, filepath.Join(dir, "kubeconfig"), 0, 0, "dovetail-test")
+	admin, err := kube.Connect(ctx, filepath.Join(dir, "kubeconfig"), 0, 0, "dovetail-test", kube.ReadWrite)
 	if err != nil {
 		t.Fatal(err)
 	}
