@@ -13,6 +13,7 @@ const Policy = `
 model < plan < solve < disrupt
 plan < lifecycle, verify
 model < forecast < decide
+model < cluster < decide
 forecast < headroom < kube, controller
 model < nodeoverlay < state
 model < groupstatus < kube, controller
@@ -38,7 +39,7 @@ casetest
 `
 
 // Pure are the packages between a Snapshot and a Plan, what they ask, and what a person is shown of a cluster.
-var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "decide", "explain", "verify", "approve", "nodeoverlay", "top", "doctor", "groupstatus"}
+var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "cluster", "decide", "explain", "verify", "approve", "nodeoverlay", "top", "doctor", "groupstatus"}
 
 // Banned are import prefixes that pure packages may not use, each with the reason.
 var Banned = map[string]string{

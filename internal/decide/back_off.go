@@ -56,7 +56,7 @@ func (bo *backOffs) add(uid string, d time.Duration, now backOff) {
 	}
 	m := make(map[string]backOff, len(bo.mem.byClaim)+1)
 	for k, v := range bo.mem.byClaim {
-		if bo.claimWithUID(k) != nil {
+		if bo.ClaimWithUID(k) != nil {
 			m[k] = v
 		}
 	}

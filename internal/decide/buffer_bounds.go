@@ -153,11 +153,11 @@ func priceVirtual(out []pricedPod, pods []*model.Pod, hasReal bool, allocatable 
 // priceHeld prices virtual pods by the machines, there or coming, that they are on.
 func (bu *buffers) priceHeld(byNode map[string][]*model.Pod) (out []pricedPod) {
 	for _, name := range sortedKeys(byNode) {
-		c := bu.claimNamed(name)
-		if c == nil || bu.poolByName[c.Pool] == nil {
+		c := bu.Claim(name)
+		if c == nil || bu.Pool(c.Pool) == nil {
 			continue // a node that nobody launched here costs the same without them
 		}
-		n, pool := bu.nodeOf(c), bu.poolByName[c.Pool]
+		n, pool := bu.nodeOf(c), bu.Pool(c.Pool)
 		price, allocatable, hasReal := int64(0), c.Allocatable, len(c.Slots) > 0
 		if n != nil {
 			allocatable, hasReal = n.Allocatable, hasReal || disrupt.HasWorkloadPods(n)

@@ -116,7 +116,7 @@ func (bu *buffers) replacementNode(n *solve.NewNode, taken takenCapacity) solve.
 	r := solve.ExistingNode{Name: "replacement/" + n.Pool + "/" + n.Pods[0].Key(), Allocatable: n.Type.Allocatable, Free: n.Type.Allocatable.Sub(n.Requests),
 		Labels: mergeLabels(n.Type.Labels, n.Offering.Labels)}
 	r.Labels = mergeLabels(mergeLabels(r.Labels, model.RegisteredLabels()), model.Labels{model.LabelNodePool: n.Pool, model.LabelZone: n.Offering.Zone, model.LabelCapacityType: n.Offering.CapacityType})
-	if p := bu.poolByName[n.Pool]; p != nil {
+	if p := bu.Pool(n.Pool); p != nil {
 		r.Labels, r.Taints = mergeLabels(r.Labels, p.Labels), p.Taints
 	}
 	for _, p := range n.Pods {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -337,12 +338,12 @@ func (bu *buffers) record() {
 
 // targetOf is the target that a standing node, by name, is.
 func (bu *buffers) targetOf(node string) target {
-	if p := findNode(bu.s, node); p >= 0 {
-		if at := bu.claims.claimOf[p]; at >= 0 {
+	if p := bu.FindNode(node); p >= 0 {
+		if at := bu.ClaimOf(p); at >= 0 {
 			return target(bu.s.Claims[at].Name)
 		}
 	}
-	if findClaim(bu.s, node) >= 0 {
+	if bu.FindClaim(node) >= 0 {
 		return target(node)
 	}
 	return target(nodePrefix + node)
@@ -383,7 +384,7 @@ func (bu *buffers) isReady(t target) bool {
 	if strings.HasPrefix(string(t), nodePrefix) {
 		return true
 	}
-	c := bu.claimNamed(string(t))
+	c := bu.Claim(string(t))
 	return c != nil && c.Is(lifecycle.Initialized)
 }
 
@@ -459,21 +460,21 @@ func (f *freeForBuffers) take(t target, p *model.Pod) bool {
 
 // atTarget returns the node, there or coming, at which capacity is held, and until when it is so; false: it is gone.
 func (sv *solverView) atTarget(t target) (r solve.ExistingNode, until time.Time, ok bool) {
-	p := none
+	p := cluster.None
 	if name, ok := strings.CutPrefix(string(t), nodePrefix); ok {
-		if p = findNode(sv.s, name); p < 0 {
+		if p = sv.FindNode(name); p < 0 {
 			return r, until, false
 		}
 	} else {
-		at := findClaim(sv.s, string(t))
+		at := sv.FindClaim(string(t))
 		if at < 0 {
 			return r, until, false
 		}
 		c := sv.s.Claims[at]
-		if p = sv.claims.nodeOf[at]; p == several || p == none && (c.Is(lifecycle.Registered) || !c.Deleting.IsZero() || sv.interruptions.byClaim[c.Name] != nil) {
+		if p = sv.NodeOf(at); p == cluster.Several || p == cluster.None && (c.Is(lifecycle.Registered) || !c.Deleting.IsZero() || sv.interruptions.byClaim[c.Name] != nil) {
 			return r, until, false
 		}
-		if p == none {
+		if p == cluster.None {
 			r, ok = sv.inFlightNode(c)
 			return r, until, ok
 		}

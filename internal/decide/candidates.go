@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -55,7 +56,7 @@ func (ca *candidates) build() {
 	}
 	ca.machines = make(map[*model.Claim]evaluation, len(ca.dirtyClaims))
 	for _, c := range ca.dirtyClaims {
-		pool := ca.poolByName[c.Pool]
+		pool := ca.Pool(c.Pool)
 		if pool == nil || ca.isForeign(c) {
 			continue
 		}
@@ -103,11 +104,11 @@ func (ca *candidates) build() {
 		}
 	}
 	for name := range ca.placements.awaitsPods {
-		at := none
-		if c := findClaim(ca.s, name); c >= 0 {
-			at = ca.claims.nodeOf[c]
+		at := cluster.None
+		if c := ca.FindClaim(name); c >= 0 {
+			at = ca.NodeOf(c)
 		}
-		for _, p := range []int32{findNode(ca.s, name), at} {
+		for _, p := range []int32{ca.FindNode(name), at} {
 			if p < 0 || ca.memo.unchanged.candidates[p] == nil {
 				continue
 			}
@@ -228,7 +229,7 @@ func (ca *candidates) clusterMinimum() *disrupt.ClusterMinimum {
 	}
 	out := &disrupt.ClusterMinimum{ResourceNames: ca.s.ResourceNames, Least: ca.s.Limits[i].Least}
 	for at, n := range ca.s.Nodes {
-		if c := ca.claims.claimOf[at]; n.Deleting.IsZero() && (c == none || ca.commands.isStaying(ca.s.Claims[c])) {
+		if c := ca.ClaimOf(int32(at)); n.Deleting.IsZero() && (c == cluster.None || ca.commands.isStaying(ca.s.Claims[c])) {
 			out.Staying = out.Staying.AddInto(n.Capacity, 1)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -32,7 +33,7 @@ func (pu *purchases) limitUses() []model.LimitUse {
 		out[i].Used = u.Used.Clone()
 	}
 	for _, a := range pu.out.Actions {
-		if a, ok := a.(plan.CreateClaim); ok && pu.claimNamed(a.Name) == nil {
+		if a, ok := a.(plan.CreateClaim); ok && pu.Claim(a.Name) == nil {
 			coming := comingNode{pool: a.Pool, requirements: a.Requirements, types: a.Types}
 			coming.addTo(out, coming.size(), coming.dearest())
 		}
@@ -101,7 +102,7 @@ func (pu *purchases) countLimitUse() []model.LimitUse {
 	prices := nodePrices{pools: pu.s.Pools, known: map[nodePriceKey]int64{}}
 	for at, n := range pu.s.Nodes {
 		labels, capacity, launched := n.Labels, n.Capacity, int64(0)
-		if i := pu.claims.claimOf[at]; i != none {
+		if i := pu.ClaimOf(int32(at)); i != cluster.None {
 			c := pu.s.Claims[i]
 			if labels[model.LabelNodePool] == "" { // not registered yet
 				labels = mergeLabels(c.Labels, labels)
@@ -118,14 +119,14 @@ func (pu *purchases) countLimitUse() []model.LimitUse {
 	claimed := map[string]bool{}
 	for i, c := range pu.s.Claims {
 		claimed[c.ProviderID], claimed[c.Annotations[model.AnnotationAdopt]] = true, true
-		if pu.claims.nodeOf[i] != none {
+		if pu.NodeOf(int32(i)) != cluster.None {
 			continue
 		}
 		_, most, _ := pu.sizeRange(c)
 		if isSizeKnown(c) {
 			most = c.Capacity
 		}
-		coming := comingNode{pool: pu.poolByName[c.Pool], requirements: c.Requirements, labels: c.Labels}
+		coming := comingNode{pool: pu.Pool(c.Pool), requirements: c.Requirements, labels: c.Labels}
 		if coming.pool != nil {
 			coming.types = coming.pool.Types
 		}

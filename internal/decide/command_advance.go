@@ -149,7 +149,7 @@ func (dc *disruptionCommands) restAfterArrival() time.Duration { return 5 * dc.p
 func (dc *disruptionCommands) taintDelay(m *command) time.Duration {
 	d := dc.pol.TaintSettleDelay
 	for _, c := range m.candidates {
-		if pool := dc.poolByName[c.Pool]; pool != nil && pool.Scaling != nil {
+		if pool := dc.Pool(c.Pool); pool != nil && pool.Scaling != nil {
 			d = max(d, pool.Scaling.TaintDelay)
 		}
 	}
@@ -196,7 +196,7 @@ func (dc *disruptionCommands) abortCause(m *command) (code plan.Code, why string
 	}
 	pools := map[string]bool{}
 	for _, c := range m.candidates {
-		if pool := dc.poolByName[c.Pool]; pool != nil && !pools[c.Pool] {
+		if pool := dc.Pool(c.Pool); pool != nil && !pools[c.Pool] {
 			pools[c.Pool] = true
 			if left, why := dc.candidates.budgetLeft(pool, m.Cause); left < 0 && m.Cause != plan.Unhealthy {
 				return plan.Aborted, string(why.Code) + " " + plan.DetailOf[plan.OfBudget](why).Field()

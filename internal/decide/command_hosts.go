@@ -44,8 +44,8 @@ func (ch *commandHosts) hostsFor(candidates []*disrupt.Candidate, on []solve.Ass
 	}
 	out := podsByHost{}
 	for _, a := range on {
-		if i := findNode(ch.s, a.Node); i >= 0 && ch.claims.claimOf[i] >= 0 && len(model.RealPods(a.Pods)) > 0 {
-			out[ch.s.Claims[ch.claims.claimOf[i]].Name] = model.RealPods(a.Pods)
+		if i := ch.FindNode(a.Node); i >= 0 && ch.ClaimOf(i) >= 0 && len(model.RealPods(a.Pods)) > 0 {
+			out[ch.s.Claims[ch.ClaimOf(i)].Name] = model.RealPods(a.Pods)
 		}
 	}
 	return out
@@ -57,7 +57,7 @@ func (ch *commandHosts) reserveHosts(m *command) (done bool, lost string) {
 	g := ch.mem.hosts[m.ID]
 	done = true
 	for _, name := range sortedKeys(g) {
-		c := ch.claimNamed(name)
+		c := ch.Claim(name)
 		if c == nil || !c.Deleting.IsZero() || ch.interruptions.byClaim[name] != nil || ch.nodeOf(c) == nil || ch.ofClaim[name] != "" {
 			return false, name
 		}
@@ -179,7 +179,7 @@ func (ch *commandHosts) hasCapacityFor(slots []model.Slot, n *model.Node) bool {
 // is usable, and nothing else is going on with it. A drifted node will be replaced too and its pods would move twice,
 // so it can only where drifted nodes are allowed (allowDrifted).
 func (ch *commandHosts) canHost(p int32, allowDrifted bool) bool {
-	at := ch.claims.claimOf[p]
+	at := ch.ClaimOf(p)
 	if at < 0 {
 		return false
 	}

@@ -167,7 +167,7 @@ func (ct *commandTable) read() {
 	for _, id := range sortedKeys(ct.byID) {
 		m := ct.byID[id]
 		for _, uid := range m.Claims {
-			switch c := ct.claimWithUID(uid); {
+			switch c := ct.ClaimWithUID(uid); {
 			case c == nil:
 			case ct.interruptions.byClaim[c.Name] != nil: // it goes by itself; what was bought for its pods is there for them
 			case !c.Deleting.IsZero():
@@ -210,7 +210,7 @@ func (ct *commandTable) backOffLost(records map[string]commandRecord) {
 			continue
 		}
 		for _, uid := range r.Claims {
-			if c := ct.claimWithUID(uid); c != nil && c.Deleting.IsZero() {
+			if c := ct.ClaimWithUID(uid); c != nil && c.Deleting.IsZero() {
 				ct.backOffs.backOffClaim(uid, ct.pol.BackOff)
 			}
 		}
@@ -232,7 +232,7 @@ func (ct *commandTable) readUnwritten(get func(commandRecord, time.Time) *comman
 	}
 	left := make(map[string]unwrittenCommand, len(ct.mem.unwritten))
 	for _, uid := range sortedKeys(ct.mem.unwritten) {
-		b, c := ct.mem.unwritten[uid], ct.claimWithUID(uid)
+		b, c := ct.mem.unwritten[uid], ct.ClaimWithUID(uid)
 		if c == nil || !c.Deleting.IsZero() || commandIDOf(c) == b.ID {
 			continue
 		}
@@ -338,8 +338,8 @@ func (ct *commandTable) isOnCandidate(p *model.Pod) bool {
 	if p.Node == "" {
 		return false
 	}
-	n := findNode(ct.s, p.Node)
-	return n >= 0 && ct.claims.claimOf[n] >= 0 && ct.ofClaim[ct.s.Claims[ct.claims.claimOf[n]].Name] != ""
+	n := ct.FindNode(p.Node)
+	return n >= 0 && ct.ClaimOf(n) >= 0 && ct.ofClaim[ct.s.Claims[ct.ClaimOf(n)].Name] != ""
 }
 
 // podsBeforeCandidates returns the pods that a reservation's slots are for and that come there whatever becomes of

@@ -63,7 +63,7 @@ func (se *disruptionSearch) input(allowDrifted bool) (*disrupt.Input, time.Time)
 			if len(real) == 0 {
 				return plan.Reason{} // it is for nobody in particular
 			}
-			if why := se.reservationRefusal(se.poolByName[n.Pool], n.Requests, real); why.Code != "" {
+			if why := se.reservationRefusal(se.Pool(n.Pool), n.Requests, real); why.Code != "" {
 				return why
 			}
 			return se.preemption.reservationRefusal(n.Pool, real)

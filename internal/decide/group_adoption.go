@@ -48,7 +48,7 @@ func (om *orphanedMachines) adoptGroupMembers() {
 		if t := disrupt.FindInstanceType(p, a.Type); t != nil {
 			a.Types = []*model.InstanceType{t}
 		}
-		if om.claimNamed(a.Name) != nil {
+		if om.Claim(a.Name) != nil {
 			continue // it is being made, or goes
 		}
 		om.addAction(a)

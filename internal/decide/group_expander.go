@@ -308,7 +308,7 @@ func (ge *groupExpander) balanceGroups(in *solve.Problem, bought []solve.NewNode
 	var size, coming map[string]int64 // machines by group: those that are there or on their way, those of this plan
 	for i := range bought {
 		n := &bought[i]
-		p := ge.poolByName[n.Pool]
+		p := ge.Pool(n.Pool)
 		if p.Scaling == nil || !p.Scaling.Balance || n.Offering.Labels[model.LabelNodeGroup] == "" || slices.ContainsFunc(p.Requirements, hasMinValues) || isSplit(in, n.Pool) {
 			continue
 		}

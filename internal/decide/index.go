@@ -6,9 +6,9 @@ package decide
 import (
 	"slices"
 	"sort"
-	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -18,15 +18,13 @@ import (
 // markClaimsDirty adds to the lists of what is dirty, when a disruption command names a claim that looks unchanged by
 // itself.
 type index struct {
+	*cluster.View
 	slotKeys
 	s   *model.Snapshot
 	now time.Time
 	pol Policy
 
-	cutoff        model.PriorityCutoff // of pods that are expendable
-	poolByName    map[string]*model.NodePool
-	claims        *claimIndex
-	instances     *instanceIndex
+	cutoff        model.PriorityCutoff         // of pods that are expendable
 	dirtyClaims   []*model.Claim               // all claims but those of unchanged machines
 	dirtyPosition map[*model.Claim]int32       // where these stand in the Snapshot
 	dirtyNodes    []int32                      // nodes that are neither unchanged nor unowned, by position in the Snapshot
@@ -51,7 +49,7 @@ func (ix *index) isStuck(c *model.Claim) (bool, time.Time) {
 	if c.Is(lifecycle.Initialized) {
 		return false, time.Time{}
 	}
-	due := c.Created.Add(ix.pol.Lifecycle.WithTimeoutsOf(ix.poolByName[c.Pool]).RegistrationTimeout)
+	due := c.Created.Add(ix.pol.Lifecycle.WithTimeoutsOf(ix.Pool(c.Pool)).RegistrationTimeout)
 	if ix.now.Before(due) {
 		return false, due
 	}
@@ -112,196 +110,20 @@ func (ix *index) deploymentOf(p *model.Pod) *model.Deployment {
 	return ix.deployments[p.Namespace+"/"+p.Deployment]
 }
 
-// claimIndex is which nodes and claims belong together, by position in a Snapshot.
-type claimIndex struct {
-	nodeOf            []int32            // by claim: the only node with its provider id; or none, or several
-	claimOf           []int32            // by node: the claim it names; or none
-	claimByProviderID map[string]int32   // by provider id: the last claim that has it
-	claimByUID        map[string]int32   // claims
-	nodesByProviderID map[string][]int32 // by provider id: its nodes, where they are several
-}
-
-const (
-	none    int32 = -1
-	several int32 = -2
-)
-
-// instanceIndex is what the cloud's list says beside the claims.
-type instanceIndex struct {
-	instances []*model.Instance
-	shape     *claimIndex
-	unclaimed map[string][]*model.Instance // whose provider id no claim has, by the uid of the claim they bear
-	orphans   []*model.Instance            // that no claim wants, those too young to say included
-}
-
-// sameSlice reports whether two slices are the very same, and not only equal.
-func sameSlice[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
-
-// newClaimIndex finds which nodes and claims of a snapshot belong together.
-func newClaimIndex(s *model.Snapshot) *claimIndex {
-	x := &claimIndex{nodeOf: make([]int32, len(s.Claims)), claimOf: make([]int32, len(s.Nodes)),
-		claimByProviderID: make(map[string]int32, len(s.Claims)), claimByUID: make(map[string]int32, len(s.Claims))}
-	var shared map[string][]int32 // claims of one provider id, but for the last
-	for i, c := range s.Claims {
-		x.nodeOf[i] = none
-		if c.UID != "" {
-			x.claimByUID[c.UID] = int32(i)
-		}
-		if c.ProviderID == "" {
-			continue
-		}
-		if at, ok := x.claimByProviderID[c.ProviderID]; ok {
-			if shared == nil {
-				shared = map[string][]int32{}
-			}
-			shared[c.ProviderID] = append(shared[c.ProviderID], at)
-		}
-		x.claimByProviderID[c.ProviderID] = int32(i)
-	}
-	for i, n := range s.Nodes {
-		x.claimOf[i] = none
-		at, ok := x.claimByProviderID[n.ProviderID]
-		if ok && n.ProviderID != "" {
-			for _, at := range append(shared[n.ProviderID], at) {
-				switch have := x.nodeOf[at]; have {
-				case none:
-					x.nodeOf[at] = int32(i)
-				case several:
-				default:
-					x.nodeOf[at] = several
-				}
-			}
-		}
-		switch {
-		case n.Claim == "":
-		case ok && s.Claims[at].Name == n.Claim:
-			x.claimOf[i] = at
-		default:
-			x.claimOf[i] = findClaim(s, n.Claim)
-		}
-	}
-	for i, c := range s.Claims {
-		if x.nodeOf[i] == several && x.nodesByProviderID[c.ProviderID] == nil {
-			if x.nodesByProviderID == nil {
-				x.nodesByProviderID = map[string][]int32{}
-			}
-			for j, n := range s.Nodes {
-				if n.ProviderID == c.ProviderID {
-					x.nodesByProviderID[c.ProviderID] = append(x.nodesByProviderID[c.ProviderID], int32(j))
-				}
-			}
-		}
-	}
-	return x
-}
-
-// findClaim returns the position of a claim by its name; none: there is no such claim.
-func findClaim(s *model.Snapshot, name string) int32 {
-	i, ok := slices.BinarySearchFunc(s.Claims, name, func(c *model.Claim, name string) int { return strings.Compare(c.Name, name) })
-	if !ok {
-		return none
-	}
-	return int32(i)
-}
-
-// findNode returns the position of a node by its name; none: there is no such node.
-func findNode(s *model.Snapshot, name string) int32 {
-	i, ok := slices.BinarySearchFunc(s.Nodes, name, func(n *model.Node, name string) int { return strings.Compare(n.Name, name) })
-	if !ok {
-		return none
-	}
-	return int32(i)
-}
-
-// claimNamed finds one by name; nil: there is none.
-func (ix *index) claimNamed(name string) *model.Claim {
-	if i := findClaim(ix.s, name); i >= 0 {
-		return ix.s.Claims[i]
-	}
-	return nil
-}
-
-// claimWithUID finds one by uid; nil: there is none.
-func (ix *index) claimWithUID(uid string) *model.Claim {
-	if i, ok := ix.claims.claimByUID[uid]; ok {
-		return ix.s.Claims[i]
-	}
-	return nil
-}
-
 // positionOf is where a claim stands in the Snapshot.
 func (ix *index) positionOf(c *model.Claim) int32 {
 	if i, ok := ix.dirtyPosition[c]; ok {
 		return i
 	}
-	return findClaim(ix.s, c.Name)
+	return ix.FindClaim(c.Name)
 }
 
 // nodeOf is the claim's node; nil: it has none, or several.
 func (ix *index) nodeOf(c *model.Claim) *model.Node {
-	if i := ix.positionOf(c); i >= 0 && ix.claims.nodeOf[i] >= 0 {
-		return ix.s.Nodes[ix.claims.nodeOf[i]]
+	if i := ix.positionOf(c); i >= 0 && ix.NodeOf(i) >= 0 {
+		return ix.s.Nodes[ix.NodeOf(i)]
 	}
 	return nil
-}
-
-// nodesAt are all with the claim's provider id.
-func (ix *index) nodesAt(at int32) []*model.Node {
-	switch i := ix.claims.nodeOf[at]; i {
-	case none:
-		return nil
-	case several:
-		var out []*model.Node
-		for _, i := range ix.claims.nodesByProviderID[ix.s.Claims[at].ProviderID] {
-			out = append(out, ix.s.Nodes[i])
-		}
-		return out
-	default:
-		return ix.s.Nodes[i : i+1 : i+1]
-	}
-}
-
-// newInstanceIndex sorts the cloud's machines by whether a claim is theirs.
-func newInstanceIndex(s *model.Snapshot, x *claimIndex) *instanceIndex {
-	f := &instanceIndex{instances: s.Instances, shape: x, unclaimed: map[string][]*model.Instance{}}
-	for _, i := range s.Instances {
-		at, owned := x.claimByProviderID[i.ProviderID]
-		if owned = owned && i.ProviderID != ""; !owned {
-			f.unclaimed[i.ClaimUID] = append(f.unclaimed[i.ClaimUID], i)
-		}
-		// One without a claim's uid is not ours: another autoscaler bought it, and whoever has its claim ends it.
-		if i.Gone || i.ClaimUID == "" || owned && (s.Claims[at].UID == i.ClaimUID || s.Claims[at].Name == i.ClaimName) {
-			continue
-		}
-		// A claim has one machine. Another that bears its name was bought beside it, or made in its likeness by hand.
-		if at, ok := x.claimByUID[i.ClaimUID]; ok && (s.Claims[at].ProviderID == "" || s.Claims[at].ProviderID == i.ProviderID) {
-			continue
-		}
-		if at := findClaim(s, i.ClaimName); at >= 0 && s.Claims[at].ProviderID == i.ProviderID {
-			continue
-		}
-		f.orphans = append(f.orphans, i)
-	}
-	return f
-}
-
-// instancesAt are a claim's in the cloud's list: those with its provider id, and those that bear its uid and are no
-// other claim's.
-func (ix *index) instancesAt(at int32) []*model.Instance {
-	c := ix.s.Claims[at]
-	var out []*model.Instance
-	if last, ok := ix.claims.claimByProviderID[c.ProviderID]; ok && last == at {
-		list := ix.s.Instances
-		i, _ := slices.BinarySearchFunc(list, c.ProviderID, func(x *model.Instance, id string) int { return strings.Compare(x.ProviderID, id) })
-		for ; i < len(list) && list[i].ProviderID == c.ProviderID; i++ {
-			out = append(out, list[i])
-		}
-	}
-	if loose := ix.instances.unclaimed[c.UID]; c.UID != "" && len(loose) > 0 {
-		out = append(out, loose...)
-		slices.SortStableFunc(out, func(a, b *model.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
-	}
-	return out
 }
 
 // isDue reports whether an instant has come, and if not, when it comes.

@@ -64,11 +64,11 @@ func (lc *claimLifecycle) advance() {
 func (lc *claimLifecycle) inputOf(c *model.Claim) (in lifecycle.Input, until time.Time) {
 	at := lc.positionOf(c)
 	in = lifecycle.Input{
-		Claim: c, Pool: lc.poolByName[c.Pool], Instances: lc.instancesAt(at), InstancesAt: lc.s.InstancesAt,
+		Claim: c, Pool: lc.Pool(c.Pool), Instances: lc.InstancesAt(at), InstancesAt: lc.s.InstancesAt,
 		Awaited: lc.reservations.byClaim[c.Name].awaitedPods(), Now: lc.now, Policy: lc.pol.Lifecycle,
 	}
 	if c.ProviderID != "" {
-		in.Nodes = lc.nodesAt(at)
+		in.Nodes = lc.NodesAt(at)
 	}
 	if len(in.Nodes) == 1 {
 		in.Daemons = lc.awaitedDaemons(c, in.Nodes[0])

@@ -135,6 +135,6 @@ func (dm *demandStage) namedNodeMiss(c *model.Class, want namedNode) (words stri
 
 // isLeaving reports whether the machine of a node is on its way out.
 func (dm *demandStage) isLeaving(n *model.Node) bool {
-	c := dm.claimNamed(n.Claim)
+	c := dm.Claim(n.Claim)
 	return n.Claim != "" && c != nil && !c.Deleting.IsZero()
 }

@@ -63,7 +63,7 @@ func (nh *nodeHealth) read() {
 		nh.healthByPool[name] = &[2]int{int(x.count), 0}
 	}
 	for _, c := range nh.dirtyClaims {
-		pool := nh.poolByName[c.Pool]
+		pool := nh.Pool(c.Pool)
 		n := nh.nodeOf(c)
 		if pool == nil || pool.LetGo || n == nil || !isRepairable(c) {
 			continue

@@ -12,7 +12,7 @@ type orphanedMachines struct {
 
 // terminate ends machines whose claim is gone, and lets go of their nodes.
 func (om *orphanedMachines) terminate() {
-	for _, i := range om.instances.orphans {
+	for _, i := range om.Orphans() {
 		if due := i.Launched.Add(om.pol.OrphanGrace); om.now.Before(due) {
 			om.wakeAt(due)
 			continue

@@ -40,7 +40,7 @@ type purchaseMemory struct {
 
 // sizeRange is the least allocatable and the most capacity over the types a claim may become, and how many those are.
 func (pu *purchases) sizeRange(c *model.Claim) (least, most model.Resources, n int) {
-	pool := pu.poolByName[c.Pool]
+	pool := pu.Pool(c.Pool)
 	q := c.Requirements.Get(model.LabelInstanceType)
 	if pool == nil || q == nil {
 		return nil, nil, 0
@@ -128,7 +128,7 @@ func isSizeKnown(c *model.Claim) bool { return !c.Capacity.IsZero() }
 func (pu *purchases) rememberClaimSizes() {
 	next := map[string]model.Resources{}
 	for name, size := range pu.mem.claimSizes {
-		if c := pu.claimNamed(name); c != nil && c.Capacity.IsZero() {
+		if c := pu.Claim(name); c != nil && c.Capacity.IsZero() {
 			next[name] = size
 		}
 	}
@@ -171,7 +171,7 @@ func (pu *purchases) rememberClaimPrices() {
 func (pu *purchases) createClaims(nodes []solve.NewNode, replaced ...string) {
 	for i := range nodes {
 		n := &nodes[i]
-		pool := pu.poolByName[n.Pool]
+		pool := pu.Pool(n.Pool)
 		real := model.RealPods(n.Pods)
 		because := plan.Reason{Code: plan.Demand, Pool: n.Pool}
 		var why plan.Reason
@@ -212,7 +212,7 @@ func (pu *purchases) staticClaim(p *model.NodePool, why plan.Reason) (plan.Creat
 		prefix = strings.TrimRight(prefix[:52], "-.")
 	}
 	name := ""
-	for i := 0; name == "" || pu.claimNamed(name) != nil || pu.namedClaims[name]; i++ {
+	for i := 0; name == "" || pu.Claim(name) != nil || pu.namedClaims[name]; i++ {
 		name = prefix + "-" + hashName(10, p.UID, "static", strconv.Itoa(i))
 	}
 	return plan.CreateClaim{
@@ -240,7 +240,7 @@ func (pu *purchases) newClaimName(pool string, pods []*model.Pod, replaced []str
 	}
 	for {
 		name := prefix + "-" + hashName(10, parts...)
-		c := pu.claimNamed(name)
+		c := pu.Claim(name)
 		if c == nil || c.Provisional {
 			return name
 		}

@@ -47,7 +47,7 @@ type registration struct {
 
 // record takes note of what lifecycle decided about a claim that was to become a node.
 func (rg *registrations) record(c *model.Claim, actions []plan.Action) {
-	p := rg.poolByName[c.Pool]
+	p := rg.Pool(c.Pool)
 	if p == nil {
 		return
 	}

@@ -158,7 +158,7 @@ func (rt *reservations) hasReservedSlot(p *model.Pod) bool {
 
 // claimOfNode is the claim that a node names, and what it holds for pods.
 func (rt *reservations) claimOfNode(p int32) (*model.Claim, *reservation) {
-	if at := rt.claims.claimOf[p]; at >= 0 {
+	if at := rt.ClaimOf(p); at >= 0 {
 		c := rt.s.Claims[at]
 		return c, rt.byClaim[c.Name]
 	}

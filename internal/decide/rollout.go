@@ -74,8 +74,10 @@ func (ro *rollouts) successorComesFirst(p *model.Pod) bool {
 		return false
 	}
 	var pool *model.NodePool
-	if i := findNode(ro.s, p.Node); i >= 0 && ro.claims.claimOf[i] >= 0 {
-		pool = ro.poolByName[ro.s.Claims[ro.claims.claimOf[i]].Pool]
+	if i := ro.FindNode(p.Node); i >= 0 {
+		if c := ro.ClaimOn(i); c != nil {
+			pool = ro.Pool(c.Pool)
+		}
 	}
 	r, ok := ro.rolloutFor(p, pool)
 	return ok && r.Refused.Code == ""
@@ -86,7 +88,7 @@ func (ro *rollouts) rolloutsOfClaim(c *model.Claim, nodes []*model.Node) map[str
 	var out map[string]lifecycle.Rollout
 	for _, n := range nodes {
 		for _, p := range n.Pods {
-			if r, ok := ro.rolloutFor(p, ro.poolByName[c.Pool]); ok {
+			if r, ok := ro.rolloutFor(p, ro.Pool(c.Pool)); ok {
 				if x := ro.interruptions.byClaim[c.Name]; x != nil { // what is left is for an eviction that is refused for a while, and for the pod to end
 					r.By = x.deadline.Add(-ro.pol.InterruptionNotice/8 - p.GracePeriod)
 				}

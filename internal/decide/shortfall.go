@@ -176,7 +176,7 @@ type podShortfall struct {
 func (cs *capacityShortfalls) recordPodShortfalls(left []*model.Pod) {
 	said := map[string]bool{} // a pod has one slot at a time
 	for _, x := range cs.mem.lost {
-		p := cs.poolByName[x.claim.Pool]
+		p := cs.Pool(x.claim.Pool)
 		if p == nil {
 			continue
 		}
@@ -253,7 +253,7 @@ func multiply(r model.Resources, n int) model.Resources {
 // record notes what a node has where that is less than was promised and too little, and strikes the note where it is
 // not. It says whether the shortfall was not known before.
 func (cs *capacityShortfalls) record(c *model.Claim, n *model.Node, need, room model.Resources) bool {
-	p := cs.poolByName[c.Pool]
+	p := cs.Pool(c.Pool)
 	if h := c.Annotations[hashAnnotation]; p == nil || h != "" && h != p.Hash {
 		return false // it was bought as something else
 	}

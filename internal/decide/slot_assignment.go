@@ -122,7 +122,7 @@ func (sa *slotAssignment) fillSlots(open map[slotKey][]slotRef) {
 		if p.Binding == "" {
 			continue
 		}
-		if n := findNode(sa.s, p.Binding); n >= 0 { // whether it lands there is not ours to say any more
+		if n := sa.FindNode(p.Binding); n >= 0 { // whether it lands there is not ours to say any more
 			if c, h := sa.reservations.claimOfNode(n); h != nil {
 				sa.assignSlot(p, open[sa.slotKeyOf(p)], c.Name)
 			}

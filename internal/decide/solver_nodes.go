@@ -75,7 +75,7 @@ func (sv *solverView) list() (rooms []solve.ExistingNode, on inFlightNodes, unti
 		if !ok {
 			continue
 		}
-		if findNode(sv.s, r.Name) >= 0 {
+		if sv.FindNode(r.Name) >= 0 {
 			r.Name += "#claim"
 		}
 		if on == nil {
@@ -95,7 +95,7 @@ func (sv *solverView) targetNamed(name string, on inFlightNodes) solverTarget {
 	if r, ok := on[name]; ok {
 		return r
 	}
-	p := findNode(sv.s, name)
+	p := sv.FindNode(name)
 	r := solverTarget{node: sv.s.Nodes[p]}
 	if r.claim, r.reservation = sv.reservations.claimOfNode(p); r.reservation != nil && r.claim.Reserved && hasReservedTaint(r.node, r.claim) && r.reservation.awaitedPods() == 0 {
 		if held, _ := sv.preemption.protects(r.reservation); !held {

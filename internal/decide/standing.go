@@ -38,10 +38,10 @@ func Glance(s *model.Snapshot, now time.Time, pol Policy) *Standing {
 }
 
 // Pool returns a NodePool by name; nil: there is none.
-func (s *Standing) Pool(name string) *model.NodePool { return s.st.poolByName[name] }
+func (s *Standing) Pool(name string) *model.NodePool { return s.st.Pool(name) }
 
 // Claim returns a NodeClaim by name; nil: there is none.
-func (s *Standing) Claim(name string) *model.Claim { return s.st.claimNamed(name) }
+func (s *Standing) Claim(name string) *model.Claim { return s.st.Claim(name) }
 
 // NodeOf returns a claim's node; nil: it has none, or several.
 func (s *Standing) NodeOf(c *model.Claim) *model.Node { return s.st.nodeOf(c) }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -50,17 +51,17 @@ const (
 
 // unchangedNodes is what a step has found out for the next. It is never written to.
 type unchangedNodes struct {
-	claims        []*model.Claim
-	nodes         []*model.Node
-	pools         []*model.NodePool
-	claimIndex    *claimIndex
-	instanceIndex *instanceIndex
-	drift         map[string]string
-	lifecycle     lifecycle.Policy
-	settle        time.Duration
-	repair        []RepairPolicy
-	classes       []string
-	cutoff        model.PriorityCutoff
+	claims    []*model.Claim
+	nodes     []*model.Node
+	pools     []*model.NodePool
+	links     *cluster.Links
+	instances *cluster.Instances
+	drift     map[string]string
+	lifecycle lifecycle.Policy
+	settle    time.Duration
+	repair    []RepairPolicy
+	classes   []string
+	cutoff    model.PriorityCutoff
 
 	state           []nodeState          // by node; and where that is not dirty:
 	solverNodes     []solve.ExistingNode // as the solver takes it
@@ -82,10 +83,6 @@ type poolSum struct {
 // load takes over from the step before what still holds, and finds what is dirty.
 func (um *unchangedMachines) load() {
 	s, old := um.s, um.mem.last
-	um.poolByName = make(map[string]*model.NodePool, len(s.Pools))
-	for _, p := range s.Pools {
-		um.poolByName[p.Name] = p
-	}
 	if old == nil {
 		old = &unchangedNodes{}
 	}
@@ -100,26 +97,22 @@ func (um *unchangedMachines) load() {
 	changedNodes, likeNodes := listChanged(old.nodes, s.Nodes, func(a, b *model.Node) bool {
 		return a.Name == b.Name && a.ProviderID == b.ProviderID && a.Claim == b.Claim
 	})
-	known := old.claimIndex != nil && old.lifecycle == um.pol.Lifecycle && old.settle == um.pol.LandingGrace && slices.Equal(old.repair, um.pol.Repair) && slices.Equal(old.classes, um.pol.NodeClasses) && old.cutoff == um.cutoff
-	if old.claimIndex != nil && likeClaims && likeNodes {
-		k.claimIndex, um.claims = old.claimIndex, old.claimIndex
-	} else {
-		k.claimIndex = newClaimIndex(s)
-		um.claims = k.claimIndex
+	known := old.links != nil && old.lifecycle == um.pol.Lifecycle && old.settle == um.pol.LandingGrace && slices.Equal(old.repair, um.pol.Repair) && slices.Equal(old.classes, um.pol.NodeClasses) && old.cutoff == um.cutoff
+	links := old.links
+	if !likeClaims || !likeNodes {
+		links = nil
 	}
-	if k.instanceIndex = old.instanceIndex; k.instanceIndex == nil || k.instanceIndex.shape != k.claimIndex || !sameSlice(k.instanceIndex.instances, s.Instances) {
-		k.instanceIndex = newInstanceIndex(s, k.claimIndex)
-	}
-	um.instances = k.instanceIndex
+	um.View = cluster.New(s, links, old.instances)
+	k.links, k.instances = um.Links(), um.Instances()
 	switch {
 	case !known:
 		n := len(s.Nodes)
 		k.state, k.solverNodes, k.candidates, k.until, k.sums = make([]nodeState, n), make([]solve.ExistingNode, n), make([]*disrupt.Candidate, n), make([]time.Time, n), map[string]poolSum{}
 		um.ownsUnchanged = true
-	case k.claimIndex == old.claimIndex:
+	case k.links == old.links:
 		k.state, k.solverNodes, k.candidates, k.until, k.sums, k.next = old.state, old.solverNodes, old.candidates, old.until, old.sums, old.next
 		for _, i := range changedClaims {
-			if p := k.claimIndex.nodeOf[i]; p >= 0 && k.state[p] == unchanged {
+			if p := um.NodeOf(i); p >= 0 && k.state[p] == unchanged {
 				um.markDirty(p)
 			}
 		}
@@ -139,13 +132,13 @@ func (um *unchangedMachines) load() {
 			}
 		}
 	}
-	if old.instanceIndex == nil || !sameSlice(old.instanceIndex.instances, s.Instances) {
+	if old.instances == nil || !old.instances.Are(s.Instances) {
 		for _, i := range s.Instances {
 			if i.Unreserved == nil {
 				continue
 			}
-			if at, ok := k.claimIndex.claimByProviderID[i.ProviderID]; ok {
-				if p := k.claimIndex.nodeOf[at]; p >= 0 && lifecycle.LabelsWithoutReservation(s.Claims[at], s.Nodes[p], i) != nil {
+			if at := um.ClaimOfInstance(i); at >= 0 {
+				if p := um.NodeOf(at); p >= 0 && lifecycle.LabelsWithoutReservation(s.Claims[at], s.Nodes[p], i) != nil {
 					um.markDirty(p)
 				}
 			}
@@ -159,7 +152,7 @@ func (um *unchangedMachines) load() {
 		}
 	}
 	if um.ownsUnchanged {
-		k.listDirty()
+		um.listDirty()
 		k.updateNext()
 	} else {
 		k.dirtyClaims, k.dirtyNodes = old.dirtyClaims, old.dirtyNodes
@@ -174,7 +167,7 @@ func (um *unchangedMachines) updatePools(old []*model.NodePool) {
 	k := um.unchanged
 	alike := map[*model.NodePool]*model.NodePool{} // what a pool was, to what it is; nil: something else
 	for _, was := range old {
-		if is := um.poolByName[was.Name]; is == was || is != nil && equalButStatus(was, is) {
+		if is := um.Pool(was.Name); is == was || is != nil && equalButStatus(was, is) {
 			alike[was] = is
 		}
 	}
@@ -203,6 +196,9 @@ func equalButStatus(a, b *model.NodePool) bool {
 	}
 	return reflect.DeepEqual(x, y)
 }
+
+// sameSlice reports whether two slices are the very same, and not only equal.
+func sameSlice[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 // listChanged lists what of a list is not the very same as it was; like: what takes its place is as good as it to
 // whoever asks.
@@ -242,8 +238,8 @@ func (um *unchangedMachines) carryOver(old *unchangedNodes) {
 		}
 		u := old.candidates[j]
 		if i < n && s.Nodes[i] == was {
-			at := k.claimIndex.claimOf[i]
-			if u == nil && at < 0 || u != nil && at >= 0 && s.Claims[at] == u.Claim && k.claimIndex.nodeOf[at] == int32(i) {
+			at := um.ClaimOf(int32(i))
+			if u == nil && at < 0 || u != nil && at >= 0 && s.Claims[at] == u.Claim && um.NodeOf(at) == int32(i) {
 				k.state[i], k.solverNodes[i], k.candidates[i], k.until[i] = old.state[j], old.solverNodes[j], u, old.until[j]
 				continue
 			}
@@ -295,15 +291,17 @@ func (um *unchangedMachines) markDirty(p int32) {
 }
 
 // listDirty lists the dirty claims and nodes.
-func (k *unchangedNodes) listDirty() {
+func (um *unchangedMachines) listDirty() {
+	k := um.unchanged
 	k.dirtyClaims, k.dirtyNodes = nil, nil
 	for p, x := range k.state {
 		if x == dirty {
 			k.dirtyNodes = append(k.dirtyNodes, int32(p))
 		}
 	}
-	for i, p := range k.claimIndex.nodeOf {
-		if p < 0 || k.state[p] != unchanged || k.claimIndex.claimOf[p] != int32(i) {
+	for i := range um.s.Claims {
+		p := um.NodeOf(int32(i))
+		if p < 0 || k.state[p] != unchanged || um.ClaimOf(p) != int32(i) {
 			k.dirtyClaims = append(k.dirtyClaims, int32(i))
 		}
 	}
@@ -325,14 +323,14 @@ func (um *unchangedMachines) markClaimsDirty(claims []*model.Claim) {
 	any := false
 	for _, c := range claims {
 		if i := um.positionOf(c); i >= 0 {
-			if p := um.claims.nodeOf[i]; p >= 0 && um.unchanged.state[p] == unchanged {
+			if p := um.NodeOf(i); p >= 0 && um.unchanged.state[p] == unchanged {
 				um.markDirty(p)
 				any = true
 			}
 		}
 	}
 	if any {
-		um.unchanged.listDirty()
+		um.listDirty()
 		um.listDirtyClaims()
 	}
 }
@@ -363,12 +361,12 @@ func (um *unchangedMachines) markDecided() (out []*disrupt.Candidate) {
 		}
 	}
 	for name := range um.changedClaims {
-		if at := findClaim(um.s, name); at >= 0 {
-			mark(um.claims.nodeOf[at])
+		if at := um.FindClaim(name); at >= 0 {
+			mark(um.NodeOf(at))
 		}
 	}
 	for name := range um.changedNodes {
-		mark(findNode(um.s, name))
+		mark(um.FindNode(name))
 	}
 	return out
 }
@@ -386,9 +384,9 @@ func (um *unchangedMachines) save(machines map[*model.Claim]evaluation, nodes *s
 	k := um.unchanged
 	decided := um.markDecided()
 	for _, x := range um.idleClaims {
-		c, p := um.s.Claims[x.at], um.claims.nodeOf[x.at]
+		c, p := um.s.Claims[x.at], um.NodeOf(x.at)
 		m, known := machines[c]
-		if !known || p < 0 || um.claims.claimOf[p] != x.at || m.found != (findings{}) || um.changedClaims[c.Name] || um.changedNodes[m.Node.Name] {
+		if !known || p < 0 || um.ClaimOf(p) != x.at || m.found != (findings{}) || um.changedClaims[c.Name] || um.changedNodes[m.Node.Name] {
 			continue
 		}
 		um.own()
@@ -397,14 +395,14 @@ func (um *unchangedMachines) save(machines map[*model.Claim]evaluation, nodes *s
 		k.count(m.Candidate, 1)
 	}
 	for _, p := range um.dirtyNodes {
-		if n := um.s.Nodes[p]; um.claims.claimOf[p] < 0 && n.Deleting.IsZero() && !nodes.mayBeOwned(n) {
+		if n := um.s.Nodes[p]; um.ClaimOf(p) < 0 && n.Deleting.IsZero() && !nodes.mayBeOwned(n) {
 			um.own()
 			k.state[p] = unowned
 			k.solverNodes[p], _ = nodes.standingNode(n, nil, nil)
 		}
 	}
 	if um.ownsUnchanged {
-		k.listDirty()
+		um.listDirty()
 		k.updateNext()
 	}
 	k.dirtyCandidates = nil
@@ -412,7 +410,7 @@ func (um *unchangedMachines) save(machines map[*model.Claim]evaluation, nodes *s
 		k.addDirtyCandidate(u)
 	}
 	for c, m := range machines {
-		if p := um.claims.nodeOf[um.positionOf(c)]; p < 0 || k.candidates[p] != m.Candidate {
+		if p := um.NodeOf(um.positionOf(c)); p < 0 || k.candidates[p] != m.Candidate {
 			k.addDirtyCandidate(m.Candidate)
 		}
 	}

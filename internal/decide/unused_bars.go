@@ -52,7 +52,7 @@ func (ul *unusedLaunches) verdict(k launchSite) (bar, unusedCount, time.Time) {
 func (ul *unusedLaunches) openProbe(k launchSite, c unusedCount) string {
 	for _, name := range sortedKeys(ul.reservations.byClaim) {
 		h := ul.reservations.byClaim[name]
-		p := ul.poolByName[h.claim.Pool]
+		p := ul.Pool(h.claim.Pool)
 		if p == nil || h.claim.UID != "" && slices.Contains(c.Wave, h.claim.UID) || k.pool != "" && (k.pool != p.UID || k.group != h.claim.NodeGroup()) {
 			continue
 		}
@@ -61,7 +61,7 @@ func (ul *unusedLaunches) openProbe(k launchSite, c unusedCount) string {
 		}
 	}
 	for _, o := range ul.capacity {
-		p := ul.poolByName[o.claim.Pool]
+		p := ul.Pool(o.claim.Pool)
 		if o.claim.UID != "" && slices.Contains(c.Wave, o.claim.UID) || k.pool != "" && (k.pool != p.UID || k.group != o.claim.NodeGroup()) {
 			continue
 		}
@@ -110,7 +110,7 @@ type barOnPod struct {
 func (ul *unusedLaunches) barsOn(p *model.Pod, pool string) (out []barOnPod) {
 	t := ul.templateOf(p.Class)
 	for _, k := range ul.sortedSites() {
-		if k.template != t || k.pool != "" && (ul.poolByName[pool] == nil || ul.poolByName[pool].UID != k.pool) {
+		if k.template != t || k.pool != "" && (ul.Pool(pool) == nil || ul.Pool(pool).UID != k.pool) {
 			continue
 		}
 		b, c, until := ul.verdict(k)
@@ -201,7 +201,7 @@ func (ul *unusedLaunches) holdBack(nodes []solve.NewNode) (held map[*model.Pod]p
 	tried := map[launchSite]bool{}
 	for i := range nodes {
 		n := &nodes[i]
-		pool := ul.poolByName[n.Pool]
+		pool := ul.Pool(n.Pool)
 		group := n.Offering.Labels[model.LabelNodeGroup]
 		here := map[launchSite]bool{}
 		for _, p := range n.Pods {

@@ -74,7 +74,7 @@ func templateOfKey(k slotKey) string {
 
 // capacityKeys returns what a claim was launched for if that is no pods; empty: it was launched for pods.
 func (ul *unusedLaunches) capacityKeys(c *model.Claim, held map[string][]slotKey) []slotKey {
-	p := ul.poolByName[c.Pool]
+	p := ul.Pool(c.Pool)
 	switch {
 	case p == nil || len(c.Slots) > 0 || ul.isForeign(c) || c.Annotations[model.AnnotationAdopt] != "":
 		return nil
@@ -135,12 +135,12 @@ func (ul *unusedLaunches) readCapacity(known map[string]bool) (ended []endedLaun
 		}
 	}
 	for _, uid := range sortedKeys(ul.mem.capacity) {
-		if x := ul.mem.capacity[uid]; ul.claimWithUID(uid) == nil && !known[uid] && !ul.mem.scaledDown[uid] { // it is gone, without having been seen to go
+		if x := ul.mem.capacity[uid]; ul.ClaimWithUID(uid) == nil && !known[uid] && !ul.mem.scaledDown[uid] { // it is gone, without having been seen to go
 			ended = append(ended, ul.endCapacity(x.claim, x.keys)...)
 		}
 	}
 	for uid := range ul.mem.scaledDown {
-		if ul.claimWithUID(uid) == nil {
+		if ul.ClaimWithUID(uid) == nil {
 			ul.forgetScaledDown()
 			break
 		}
@@ -163,7 +163,7 @@ func (ul *unusedLaunches) endCapacity(c *model.Claim, keys []slotKey) (out []end
 
 // isOfUse reports whether a launch for no pod has been of use: its node has been usable for a while, or pods run on it.
 func (ul *unusedLaunches) isOfUse(c *model.Claim) bool {
-	if n := ul.nodeOf(c); n != nil && ul.poolByName[c.Pool].Replicas < 0 && slices.ContainsFunc(n.Pods, (*model.Pod).IsWorkload) {
+	if n := ul.nodeOf(c); n != nil && ul.Pool(c.Pool).Replicas < 0 && slices.ContainsFunc(n.Pods, (*model.Pod).IsWorkload) {
 		return true
 	}
 	end := ul.now
@@ -202,7 +202,7 @@ func (ul *unusedLaunches) markScaledDown(uid string) {
 func (ul *unusedLaunches) forgetScaledDown() {
 	next := map[string]bool{}
 	for uid := range ul.mem.scaledDown {
-		if ul.claimWithUID(uid) != nil {
+		if ul.ClaimWithUID(uid) != nil {
 			next[uid] = true
 		}
 	}
@@ -218,7 +218,7 @@ func (ul *unusedLaunches) takeBackCapacity(served map[launchSite]bool, launched 
 		if len(keys) == 0 || c.UID == "" || !c.Deleting.IsZero() || !ul.isOfUse(c) {
 			continue
 		}
-		init, p := c.Conditions[lifecycle.Initialized], ul.poolByName[c.Pool]
+		init, p := c.Conditions[lifecycle.Initialized], ul.Pool(c.Pool)
 		for _, k := range keys {
 			if launched[c.UID] == nil {
 				launched[c.UID] = map[slotKey]bool{}

@@ -92,7 +92,7 @@ func (ul *unusedLaunches) condition(p *model.NodePool) model.Condition {
 
 // causeOf is the likeliest cause why no pod has come to a launch's node, as far as claim and node tell.
 func (ul *unusedLaunches) causeOf(c *model.Claim, n *model.Node) plan.Reason {
-	timeouts := ul.pol.Lifecycle.WithTimeoutsOf(ul.poolByName[c.Pool])
+	timeouts := ul.pol.Lifecycle.WithTimeoutsOf(ul.Pool(c.Pool))
 	age := ul.now.Sub(c.Created)
 	switch {
 	case !c.Is(lifecycle.Initialized) && lifecycle.IsExpired(c, ul.now):
@@ -132,7 +132,7 @@ func (ul *unusedLaunches) instancesOf(c *model.Claim) (out []*model.Instance) {
 
 // causeFor is the likeliest cause for a pod: if the node stands, what keeps this pod away from it.
 func (ul *unusedLaunches) causeFor(x endedLaunch, p *model.Pod) plan.Reason {
-	i := findNode(ul.s, x.Node)
+	i := ul.FindNode(x.Node)
 	if !x.Usable || i < 0 {
 		return x.Cause
 	}
@@ -167,7 +167,7 @@ func (ul *unusedLaunches) hasLostTaint(x unusedCount) bool {
 	if x.Cause.Code != plan.Taint {
 		return false
 	}
-	i := findNode(ul.s, x.Node)
+	i := ul.FindNode(x.Node)
 	return i >= 0 && ul.s.Nodes[i].Deleting.IsZero() && ul.s.Nodes[i].Ready && !ul.s.Nodes[i].HasTaint(plan.DetailOf[plan.OfTaint](x.Cause).Key)
 }
 

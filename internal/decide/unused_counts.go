@@ -86,7 +86,7 @@ func (ul *unusedLaunches) count(at int, who beneficiary) {
 // hasBecomeUsable reports whether a node that was launched where a launch was unused has become usable since.
 func (ul *unusedLaunches) hasBecomeUsable(x endedLaunch) bool {
 	return slices.ContainsFunc(ul.s.Claims, func(c *model.Claim) bool {
-		p := ul.poolByName[c.Pool]
+		p := ul.Pool(c.Pool)
 		return p != nil && p.UID == x.Pool && c.NodeGroup() == x.Group && c.Is(lifecycle.Initialized) && c.Conditions[lifecycle.Initialized].Since.After(x.Created)
 	})
 }
@@ -151,12 +151,12 @@ func restAfter(k launchSite, times int, stands bool) time.Duration {
 func (ul *unusedLaunches) openLaunches(k launchSite) (out []string) {
 	here := func(pool, group string) bool { return k.pool == "" || k.pool == pool && k.group == group }
 	for _, uid := range sortedKeys(ul.mem.held) {
-		if c := ul.mem.held[uid].claim; ul.poolByName[c.Pool] != nil && here(ul.poolByName[c.Pool].UID, c.NodeGroup()) {
+		if c := ul.mem.held[uid].claim; ul.Pool(c.Pool) != nil && here(ul.Pool(c.Pool).UID, c.NodeGroup()) {
 			out = append(out, uid)
 		}
 	}
 	for _, uid := range sortedKeys(ul.mem.capacity) {
-		if c := ul.mem.capacity[uid].claim; ul.poolByName[c.Pool] != nil && here(ul.poolByName[c.Pool].UID, c.NodeGroup()) {
+		if c := ul.mem.capacity[uid].claim; ul.Pool(c.Pool) != nil && here(ul.Pool(c.Pool).UID, c.NodeGroup()) {
 			out = append(out, uid)
 		}
 	}

@@ -165,7 +165,7 @@ func (ul *unusedLaunches) read() {
 		if _, still := held[uid]; still || known[uid] {
 			continue
 		}
-		c := ul.claimWithUID(uid)
+		c := ul.ClaimWithUID(uid)
 		if c == nil {
 			c = ul.mem.held[uid].claim // it is gone, without having been seen to go
 		}
@@ -224,7 +224,7 @@ func (ul *unusedLaunches) endLaunch(c *model.Claim, served map[slotKey]bool) (ou
 // newEnded returns what is to be remembered of a launch that has ended, but for whom it was made; false: nothing. Nothing
 // was launched if there was no capacity, or the node class was not ready.
 func (ul *unusedLaunches) newEnded(c *model.Claim) (endedLaunch, bool) {
-	p := ul.poolByName[c.Pool]
+	p := ul.Pool(c.Pool)
 	if p == nil || ul.isForeign(c) || c.Annotations[AnnotationHost] != "" || c.Annotations[model.AnnotationAdopt] != "" {
 		return endedLaunch{}, false
 	}
@@ -249,7 +249,7 @@ func (ul *unusedLaunches) newEnded(c *model.Claim) (endedLaunch, bool) {
 
 // endUnmade returns what is to be remembered of a NodeClaim that the API server has refused.
 func (ul *unusedLaunches) endUnmade(u *model.UnmadeClaim, uid string) (out []endedLaunch) {
-	p := ul.poolByName[u.Pool]
+	p := ul.Pool(u.Pool)
 	if p == nil {
 		return nil
 	}
@@ -270,7 +270,7 @@ func (ul *unusedLaunches) forget() {
 		if hasChanged(pools[x.Pool], x.Basis) {
 			return true
 		}
-		gone := ul.claimWithUID(x.UID) == nil
+		gone := ul.ClaimWithUID(x.UID) == nil
 		return gone && (x.Counted && !strings.HasPrefix(x.UID, "unmade/") || !ul.now.Before(x.Ended.Add(countKept)))
 	}
 	if slices.ContainsFunc(ul.mem.ended, stale) {
@@ -329,12 +329,12 @@ func (ul *unusedLaunches) takeBack() {
 		}
 	}
 	for at, n := range ul.s.Nodes { // whether they have changed or not: a count may be older than what is on them
-		i := ul.claims.claimOf[at]
+		i := ul.ClaimOf(int32(at))
 		if i < 0 || len(n.Pods) == 0 {
 			continue
 		}
 		c := ul.s.Claims[i]
-		p := ul.poolByName[c.Pool]
+		p := ul.Pool(c.Pool)
 		if p == nil {
 			continue
 		}
@@ -360,7 +360,7 @@ func (ul *unusedLaunches) takeBack() {
 	}
 	ul.takeBackCapacity(served, launched)
 	for _, c := range ul.s.Claims {
-		if p := ul.poolByName[c.Pool]; p != nil && c.Is(lifecycle.Initialized) {
+		if p := ul.Pool(c.Pool); p != nil && c.Is(lifecycle.Initialized) {
 			k := launchSite{pool: p.UID, group: c.NodeGroup()}
 			if x, ok := ul.mem.counts[k]; ok && c.Conditions[lifecycle.Initialized].Since.After(x.At) {
 				served[k] = true
@@ -382,7 +382,7 @@ func (ul *unusedLaunches) claimsWatched() map[string]bool {
 		out[ul.mem.ended[i].UID] = true
 	}
 	for _, x := range ul.mem.counts {
-		if c := ul.claimNamed(x.Claim); c != nil {
+		if c := ul.Claim(x.Claim); c != nil {
 			out[c.UID] = true
 		}
 	}

@@ -26,8 +26,8 @@ func some(t *rapid.T, words ...string) string {
 	return w
 }
 
-// cluster writes a small cluster with things in the way.
-func cluster(t *rapid.T) string {
+// drawObstacles writes a small cluster with things in the way.
+func drawObstacles(t *rapid.T) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	pools := []string{"p", "q"}[:rapid.IntRange(1, 2).Draw(t, "pools")]
@@ -183,7 +183,7 @@ func TestReasonsAreTrue(test *testing.T) {
 	}
 	rapid.Check(test, func(t *rapid.T) {
 		for range clusters {
-			h.t, h.text, h.x = t, cluster(t), newScript(test)
+			h.t, h.text, h.x = t, drawObstacles(t), newScript(test)
 			for _, line := range strings.Split(h.text, "\n") {
 				if f := strings.Fields(line); len(f) > 0 {
 					h.x.line(f)
