@@ -38,7 +38,7 @@ type demandStage struct {
 	workShares    *workShares
 	resources     *resourceShares
 
-	heldBack map[*solve.Result]map[*model.Pod]plan.Reason // pods that wait for what comes of one node: see unusedLaunches.holdBack
+	heldBack map[*solve.Result]map[*model.Pod]plan.Reason // pods that wait for what comes of other nodes: see unusedLaunches.holdBack, holdBackStorage
 }
 
 // demandMemory is what demandStage remembers from step to step.
@@ -190,7 +190,11 @@ func (dm *demandStage) packPods(pods []*model.Pod, rooms []solve.ExistingNode) (
 		if dm.unused.review(res.New) || dm.unused.soften(res.Refused) {
 			continue
 		}
-		if more := dm.unused.holdBack(res.New); len(more) > 0 {
+		more := dm.unused.holdBack(res.New)
+		if more == nil {
+			more = dm.holdBackStorage(res.New)
+		}
+		if len(more) > 0 {
 			maps.Copy(held, more)
 			pods = slices.DeleteFunc(slices.Clone(pods), func(p *model.Pod) bool { _, waits := more[p]; return waits })
 			continue

@@ -29,9 +29,9 @@ type namedNode struct {
 func namedNodes(c *model.Class) (out []namedNode) {
 	for i := range c.Terms {
 		t := &c.Terms[i]
-		rule, key := t.Requirements.Get(model.LabelHostname), model.LabelHostname
-		if t.Names != nil {
-			rule, key = t.Names, fieldName
+		rule, key := t.Names, fieldName
+		if rule == nil || rule.Complement {
+			rule, key = t.Requirements.Get(model.LabelHostname), model.LabelHostname
 		}
 		if rule == nil || rule.Complement || len(rule.Values) == 0 {
 			return nil
@@ -91,6 +91,9 @@ func (dm *demandStage) namedNodeMiss(c *model.Class, want namedNode) (words stri
 	n := dm.s.Nodes[i]
 	if !n.Deleting.IsZero() || n.HasTaint(model.TaintDisrupted) || dm.isLeaving(n) {
 		return "is being removed", 1
+	}
+	if t := want.term; t.Names != nil && !t.Names.Matches(n.Name, true) {
+		return "is not one that the pod accepts (required: " + t.Names.String() + ")", 2
 	}
 	for i := range want.term.Requirements {
 		q := &want.term.Requirements[i]

@@ -70,7 +70,7 @@ func (x *script) describeQuery() {
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
 //	    [in=NAMESPACE] [kind=KIND] [dnd=VALUE] [evict=VALUE] [local=VOLUME] [later=DURATION] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
 //	    [mirror] [finalizer=NAME] [grace=DURATION] [deploy=NAME] [restarted=WORD] [surge] [onenode=CLAIM]
-//	    [anti=KEY] [near=KEY:POD] [volume=CLAIM:ZONE] [alone=CLAIM] [problem=KIND:CLAIM[:OBJECT]] [unsolved=WORDS] [named=NODE]    (anti: to its own kind)
+//	    [anti=KEY] [near=KEY:POD] [volume=CLAIM:ZONE] [untold=CLAIM:STORAGECLASS] [alone=CLAIM] [problem=KIND:CLAIM[:OBJECT]] [unsolved=WORDS] [named=NODE] [hosted=HOSTNAME:NODE]    (anti: to its own kind)
 //	    (x0: only so that slots can speak of it; seen by kube-scheduler when created unless unseen; owner is NAME's own unless said)
 //	machine ID [claim=C] [launched=AT] [gone] [unreserved] [member=CLASS,GROUP,TYPE,ZONE]    (member: of a node group, and nobody's)
 //	listed AT
@@ -1064,6 +1064,9 @@ func (x *script) pod(name string, opts []string) {
 		case "volume":
 			claim, zone, _ := strings.Cut(v, ":")
 			c.Volumes = append(c.Volumes, model.Volume{Claim: "default/" + claim, Handle: claim, Topology: []model.Requirements{model.NewRequirements(model.OneOf(model.LabelZone, zone))}})
+		case "untold": // CLAIM:STORAGECLASS, whose driver reports storage on no node
+			claim, class, _ := strings.Cut(v, ":")
+			c.Volumes = append(c.Volumes, model.Volume{Claim: "default/" + claim, Handle: claim, Unmade: true, Reported: class, Standing: []model.Requirements{{{Key: model.LabelHostname}}}})
 		case "problem": // KIND:CLAIM[:OBJECT]
 			w := strings.SplitN(v, ":", 3)
 			vol := model.Volume{Claim: "default/" + w[1], Problem: model.VolumeProblem{Kind: model.VolumeProblemKind(w[0]), Words: "words"}}
@@ -1088,6 +1091,13 @@ func (x *script) pod(name string, opts []string) {
 		case "named":
 			q := model.OneOf("metadata.name", v)
 			c.Terms = append(c.Terms, model.NodeTerm{Names: &q})
+		case "hosted": // HOSTNAME:NODE, any node of that host name but this one
+			host, name, _ := strings.Cut(v, ":")
+			q, err := model.NewRequirement("metadata.name", model.Operator("NotIn"), name)
+			if err != nil {
+				x.t.Fatal(err)
+			}
+			c.Terms = append(c.Terms, model.NodeTerm{Names: &q, Requirements: model.NewRequirements(model.OneOf(model.LabelHostname, host))})
 		case "priority":
 			c.Priority, c.Preempts = int32(x.number(v)), true
 		case "daemon":

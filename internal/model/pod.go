@@ -247,6 +247,14 @@ func (v *Volume) OnStanding(migrated bool) []Requirements {
 	return v.Topology
 }
 
+// AwaitsStorage reports whether the volume has to be made where its driver reports free storage, and it reports none on any
+// node that is there.
+func (v *Volume) AwaitsStorage() bool {
+	return v.Reported != "" && len(v.Standing) > 0 && !slices.ContainsFunc(v.Standing, func(rs Requirements) bool {
+		return !slices.ContainsFunc(rs, func(r Requirement) bool { return r.Empty() })
+	})
+}
+
 // ID names a volume that one pod alone may use: by its claim, as kube-scheduler does.
 func (v *Volume) ID() string {
 	if v.Claim != "" {

@@ -143,8 +143,8 @@ type (
 		detail
 		StorageClass string   `subject:"storageclass/%s|"`
 		Claim        string   `key:"%s"`
+		Tried        bool     `have:"other nodes are tried first|no offering there"` // nodes are being launched to see whether the driver reports storage on them
 		_            struct{} `want:"free storage reported for the node"`
-		_            struct{} `have:"no offering there"`
 	}
 	// OfVolumeLimit is how many volumes of a driver a node can attach.
 	OfVolumeLimit struct {

@@ -92,9 +92,7 @@ var knownOpen = []struct {
 	says *regexp.Regexp
 }{
 	{"an offering that an empty node has", regexp.MustCompile(`no offering meets the pool's requirements and the pod's together`)},
-	{"reasons of pods that ask for one node", regexp.MustCompile(`asks for the node`)},
 	{"several claims for one volume that is there", regexp.MustCompile(`didn't find available persistent volumes to bind`)},
-	{"storage that is not reported", regexp.MustCompile(`wait for storage`)},
 }
 
 // row names the known disagreement that this is; empty: it is none.

@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -376,20 +377,23 @@ func (x *judge) land() error {
 	if err != nil {
 		return err
 	}
-	waiting := map[string]bool{}
+	waiting, landed := map[string]bool{}, false
 	open = slices.DeleteFunc(open, func(p *corev1.Pod) bool {
 		node := x.target[p.Namespace+"/"+p.Name]
 		if !x.waitsForStorage(p) || !strings.HasPrefix(node, "new") {
 			return false
 		}
-		waiting[node] = true // the driver on the new node is given the time to tell of its storage
+		if !x.c.reportsStorage() { // a driver that tells of storage elsewhere will on new nodes; one that tells of none has to show it
+			waiting[node] = true
+		}
+		landed = true // the driver on the new node is given the time to tell of its storage
 		err = errors.Join(err, x.filters.addPod(x.placed(p, node)))
 		return true
 	})
 	if err != nil {
 		return err
 	}
-	if len(waiting) > 0 {
+	if landed {
 		if open, why, err = x.landAll(open); err != nil {
 			return err
 		}
@@ -439,6 +443,17 @@ func (x *judge) landAll(open []*corev1.Pod) (left []*corev1.Pod, why map[string]
 		open = left
 	}
 	return left, why, nil
+}
+
+// reportsStorage reports whether the driver that tracks its capacity tells of some that a claim of these clusters fits into.
+func (c *drawn) reportsStorage() bool {
+	return slices.ContainsFunc(c.capacities, func(s *storagev1.CSIStorageCapacity) bool {
+		size := s.Capacity
+		if s.MaximumVolumeSize != nil {
+			size = s.MaximumVolumeSize
+		}
+		return size.Cmp(resource.MustParse("1Gi")) >= 0
+	})
 }
 
 // waitsForStorage reports whether a pod waits for a volume of a driver that tracks its capacity and tells of none.
