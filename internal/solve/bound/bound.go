@@ -4,6 +4,8 @@
 package bound
 
 import (
+	"slices"
+
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve/pack"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
@@ -172,35 +174,28 @@ func gapExceeds(cost *plan.Cost, ppm int64) bool {
 // unpricedConstraints names, sorted, what the problem has and the bound knows nothing of. Leaving it out keeps the
 // bound valid: it can only make plans dearer.
 func (s *bounder) unpricedConstraints() (out []string) {
-	var ports, volumes, spread, affinity, limits, values bool
+	found := map[string]bool{}
 	for _, c := range s.Inst.Classes {
-		ports = ports || !c.Ports.IsEmpty()
-		volumes = volumes || len(c.CsiVolumes) > 0
+		for _, x := range problem.NodeConstraints {
+			if x.Concerns(s.In, c) {
+				found[x.Name] = true
+			}
+		}
 		for _, rules := range [][]problem.Rule{c.Topology.DomainRules, c.Topology.HostRules} {
 			for i := range rules {
-				switch rules[i].Kind {
-				case problem.RuleSpread:
-					spread = spread || rules[i].Hard
-				case problem.RuleAffinity:
-					affinity = affinity || rules[i].Key != problem.HostKey || c.Group == nil
-				case problem.RuleAnti, problem.RuleAntiOfOthers:
-					affinity = true
-				}
+				found[topology.Unpriced(c, &rules[i])] = true
 			}
 		}
 	}
 	for i := range s.plan.Purchases.Limits {
-		limits = limits || s.plan.Purchases.Limits[i].Limited
-		values = values || len(s.Catalog.MinValuesOf(i)) > 0
+		found["limits"] = found["limits"] || s.plan.Purchases.Limits[i].Limited
+		found["minValues"] = found["minValues"] || len(s.Catalog.MinValuesOf(i)) > 0
 	}
-	for _, x := range []struct {
-		is   bool
-		name string
-	}{{ports, "host ports"}, {limits, "limits"}, {values, "minValues"}, {affinity, "pod affinity and anti-affinity"},
-		{spread, "topology spread"}, {volumes, "volume limits"}} {
-		if x.is {
-			out = append(out, x.name)
+	for name, is := range found {
+		if is && name != "" {
+			out = append(out, name)
 		}
 	}
+	slices.Sort(out)
 	return out
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve/pack"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
 // explainLimit says which limit keeps every offer that fits from being bought, nil if none does.
@@ -82,19 +83,7 @@ func (s *Explainer) explainRest(c *problem.Class, pi int) plan.Reason {
 	if r := s.explainTopology(c, pi); r != nil {
 		return *r
 	}
-	for i := range c.Spec.HostPorts {
-		for _, d := range s.Inst.Daemons {
-			if !c.Ports.ConflictsWith(&d.Ports) {
-				continue
-			}
-			for _, p := range d.Spec.Pod().HostPorts {
-				if p.Conflicts(c.Spec.HostPorts[i]) {
-					return plan.Reason{Code: plan.HostPortConflict, Detail: plan.OfHostPort{DaemonSet: d.Spec.Namespace + "/" + d.Spec.Name, Port: plan.PortOf(p)}}
-				}
-			}
-		}
-	}
-	if r := s.explainVolumes(c, pi); r != nil {
+	if r := s.Usage.ExplainNode(c, pi); r != nil {
 		return *r
 	}
 	if len(c.Spec.Unsolved) > 0 {
@@ -154,14 +143,8 @@ func (s *Explainer) explainMinValues(c *problem.Class, pi int) *plan.Reason {
 
 // explainOthers is the reason where a machine could be had for one pod alone: others, placed before, are in the way.
 func (s *Explainer) explainOthers(c *problem.Class, pi int) plan.Reason {
-	for _, kind := range [...]problem.RuleKind{problem.RuleSharedVolume, problem.RuleAffinity, problem.RuleSpread, problem.RuleAnti, problem.RuleAntiOfOthers} {
-		for _, rules := range [][]problem.Rule{c.Topology.HostRules, c.Topology.DomainRules} {
-			for i := range rules {
-				if rules[i].Kind == kind && rules[i].Hard {
-					return ruleReason(&rules[i])
-				}
-			}
-		}
+	if r := topology.MostSuspicious(c); r != nil {
+		return topology.ReasonOf(r)
 	}
 	if r := s.crowdedSpread(c, pi); r != nil {
 		return plan.Reason{Code: plan.TopologySpread, Detail: plan.OfTopologySpread{TopologyKey: r.TopologyKey, MaxSkew: r.MaxSkew, OfOthers: true}}
@@ -228,28 +211,6 @@ func (s *Explainer) hasRoom(c *problem.Class, pi int, set *problem.OfferSet) boo
 	return false
 }
 
-// explainVolumes says which volume keeps the class away, nil if none does.
-func (s *Explainer) explainVolumes(c *problem.Class, pi int) *plan.Reason {
-	if v := s.Usage.ExclusiveVolumeInUse(c); v != nil {
-		return &plan.Reason{Code: plan.VolumeExclusive, Detail: plan.OfVolumeExclusive{Claim: v.Claim}}
-	}
-	if len(c.CsiVolumes) == 0 {
-		return nil
-	}
-	lo, hi := s.Catalog.PoolOfferRange(pi)
-	for i := lo; i < hi; i++ {
-		if o := &s.Catalog.Offers[i]; c.Offers.Contains(i) {
-			driver, ok := problem.VolumesFit(c, &problem.Occupancy{}, o.InstanceType.CSILimits)
-			if ok {
-				return nil
-			}
-			return &plan.Reason{Code: plan.VolumeLimit, Detail: plan.OfVolumeLimit{InstanceType: o.InstanceType.Name, Driver: driver, Want: len(c.CsiVolumes),
-				Have: int(o.InstanceType.CSILimits[driver])}}
-		}
-	}
-	return nil
-}
-
 // explainTopology names the first rule that refuses the class in every domain the pool could buy in; where domains
 // differ, the one met in the first of them by name speaks, of those where a volume that the pods share will be made,
 // if there is one.
@@ -282,21 +243,6 @@ func (s *Explainer) explainTopology(c *problem.Class, pi int) *plan.Reason {
 	if first == nil {
 		return nil
 	}
-	r := ruleReason(first)
+	r := topology.ReasonOf(first)
 	return &r
-}
-
-// ruleReason is the reason that a rule stands for.
-func ruleReason(r *problem.Rule) plan.Reason {
-	switch r.Kind {
-	case problem.RuleSpread:
-		return plan.Reason{Code: plan.TopologySpread, Detail: plan.OfTopologySpread{TopologyKey: r.TopologyKey, MaxSkew: r.MaxSkew}}
-	case problem.RuleAffinity:
-		return plan.Reason{Code: plan.PodAffinity, Detail: plan.OfPodAffinity{TopologyKey: r.TopologyKey}}
-	case problem.RuleSharedVolume:
-		return plan.Reason{Code: plan.VolumeTopology, Detail: plan.OfVolumeTopology{Name: r.TopologyKey, ToCreate: true}}
-	case problem.RuleAnti:
-		return plan.Reason{Code: plan.PodAntiAffinity, Detail: plan.OfPodAntiAffinity{TopologyKey: r.TopologyKey}}
-	}
-	return plan.Reason{Code: plan.PodAntiAffinity, Detail: plan.OfPodAntiAffinity{TopologyKey: r.TopologyKey, OfOthers: true}}
 }

@@ -55,9 +55,7 @@ func (b *Bin) addPods(c *problem.Class, set *problem.OfferSet, n int64, nd int) 
 	for k := range nd {
 		b.requests[k] += c.Req[k] * n
 	}
-	if !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 {
-		b.occupancy.AddClass(c)
-	}
+	b.occupancy.AddToCopy(c)
 	for i := range b.Items {
 		if b.Items[i].Class == c.ID {
 			b.Items[i].Count += n
@@ -72,15 +70,7 @@ func (s *Purchases) offerHoldsBin(b *Bin, o *problem.Offer) bool {
 	if !problem.FitsIn(&b.requests, o.Allocatable, s.In.NumDims) {
 		return false
 	}
-	if b.occupancy.Ports.Refuse(&o.Ports) {
-		return false
-	}
-	for driver, handles := range b.occupancy.Handles {
-		if limit, ok := o.InstanceType.CSILimits[driver]; ok && int64(len(handles)) > limit {
-			return false
-		}
-	}
-	return true
+	return b.occupancy.FitsOn(o)
 }
 
 // leastBinPrice is the price of the cheapest machine that holds a bin, -1 where none does.
@@ -158,9 +148,7 @@ func (s *Placement) splitCopies() {
 			for _, it := range one.Items {
 				c := s.Inst.Classes[it.Class]
 				s.Topo.CountOnHost(c, one.host, it.Count)
-				if !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 {
-					one.occupancy.AddClassInPlace(c)
-				}
+				one.occupancy.Add(c)
 			}
 			out = append(out, one)
 		}

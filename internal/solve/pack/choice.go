@@ -49,7 +49,7 @@ type choiceKey struct {
 func (s *Choices) ChooseTypes(b *Bin) *BinChoice {
 	left := &s.Purchases.Limits[b.Pool]
 	key := choiceKey{b.Pool, b.offers.ID, b.requests}
-	plain := !left.Limited && len(b.occupancy.Ports) == 0 && len(b.occupancy.Handles) == 0
+	plain := !left.Limited && b.occupancy.IsEmpty()
 	if ch := s.cache[key]; plain && ch != nil {
 		return ch
 	}

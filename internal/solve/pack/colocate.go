@@ -116,7 +116,7 @@ func (s *colocation) seedBin(c *problem.Class, d *Demand) bool {
 // joinBin adds as many pods as a bin takes, over the first assignment of the class that allows it, and says whether
 // any joined. A group that begins beside others begins whole: those left over could go nowhere.
 func (s *colocation) joinBin(c *problem.Class, b *Bin) bool {
-	n, least := min(s.Topo.PodsHostAllows(c, b.host), problem.PodsPortsAllow(c, b.occupancy.Ports), int64(s.Usage.PlaceablePods(c))), int64(1)
+	n, least := min(s.Topo.PodsHostAllows(c, b.host), b.occupancy.Allows(c, problem.NodeTraits{}), int64(s.Usage.PlaceablePods(c))), int64(1)
 	if len(b.Items) > 0 && c.Topology.HostAffinity && s.Topo.MayStartGroup(c) {
 		least = int64(s.Usage.PlaceablePods(c))
 	}
@@ -157,9 +157,7 @@ func (s *colocation) growBin(c *problem.Class, b *Bin, set *problem.OfferSet, n,
 		next.Items = append([]binItem(nil), b.Items...)
 		next.occupancy = problem.Occupancy{}
 		for _, it := range next.Items {
-			if x := s.Inst.Classes[it.Class]; !x.Ports.IsEmpty() || len(x.CsiVolumes) > 0 {
-				next.occupancy.AddClassInPlace(x)
-			}
+			next.occupancy.Add(s.Inst.Classes[it.Class])
 		}
 		next.offers = set
 		next.addPods(c, set, n, s.In.NumDims)

@@ -76,18 +76,12 @@ func (t *consolidation) podsNeighboursAllow(x *plannedBin, c *problem.Class) int
 		return 0 // it would have to be seen how many types are left
 	}
 	n := s.Topo.PodsHostAllows(c, x.bin.host)
-	if n > 0 && !c.Ports.IsEmpty() {
-		n = min(n, problem.PodsPortsAllow(c, x.bin.occupancy.Ports))
+	if n > 0 && c.Occupies {
+		var on problem.NodeTraits
 		if x.offer >= 0 {
-			if c.Ports.ConflictsWith(&s.Catalog.Offers[x.offer].Ports) {
-				return 0
-			}
+			on = s.Catalog.Offers[x.offer].Traits()
 		}
-	}
-	if n > 0 && len(c.CsiVolumes) > 0 {
-		if _, ok := problem.VolumesFit(c, &x.bin.occupancy, s.Catalog.Offers[x.offer].InstanceType.CSILimits); !ok {
-			return 0
-		}
+		n = min(n, x.bin.occupancy.Allows(c, on))
 	}
 	if c.Separation.Most > 0 && !t.lastResort {
 		have := int64(0)
@@ -191,9 +185,7 @@ func (t *consolidation) binHolding(i int, items []binItem) plannedBin {
 // occupancyOf is the ports and volumes of the pods in items.
 func (t *consolidation) occupancyOf(items []binItem) (g problem.Occupancy) {
 	for _, it := range items {
-		if c := t.s.Inst.Classes[it.Class]; !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 {
-			g.AddClassInPlace(c)
-		}
+		g.Add(t.s.Inst.Classes[it.Class])
 	}
 	return g
 }

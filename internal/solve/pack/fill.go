@@ -13,12 +13,12 @@ import (
 
 // patternBuffers is memory that patterns are made in, so that making one allocates next to nothing.
 type patternBuffers struct {
-	used       []int64 // by demand, in the pattern being made
-	inPattern  []int   // demands of which some are used
-	counts     []int32 // counters within the pattern
-	touched    []int   // of counts
-	candidates []int32 // demands that still fit
-	ports      problem.TakenPorts
+	used       []int64           // by demand, in the pattern being made
+	inPattern  []int             // demands of which some are used
+	counts     []int32           // counters within the pattern
+	touched    []int             // of counts
+	candidates []int32           // demands that still fit
+	occupancy  problem.Occupancy // of what the pattern holds
 }
 
 // BuildPattern makes a good pattern for a machine: again and again the demand that would be worth most if it had what
@@ -27,12 +27,12 @@ type patternBuffers struct {
 func (p *Packing) BuildPattern(f *Pattern, remaining []int64) {
 	m, nd, sc := p.Market.Machines[f.Machine], p.In.NumDims, &p.buf
 	rem := m.Available
-	sc.ports = append(sc.ports[:0], m.ports...)
-	used := problem.Occupancy{Ports: sc.ports}
+	sc.occupancy = problem.Occupancy{Ports: append(sc.occupancy.Ports[:0], m.ports...)}
+	used := &sc.occupancy
 	f.worth = 0
 	for _, it := range f.items {
 		if it.Count = min(it.Count, remaining[it.Demand]); it.Count > 0 {
-			p.addToPattern(it.Demand, it.Count, &rem, &used)
+			p.addToPattern(it.Demand, it.Count, &rem, used)
 			f.worth += p.Prices.Dual[it.Demand] * it.Count
 		}
 	}
@@ -56,19 +56,18 @@ func (p *Packing) BuildPattern(f *Pattern, remaining []int64) {
 		}
 	}
 	for best := -1; ; {
-		if best = p.pickDemand(remaining, &rem, m, &used, best); best < 0 {
+		if best = p.pickDemand(remaining, &rem, m, used, best); best < 0 {
 			break
 		}
 		c := p.Market.Demands[best].Class
 		n := min(remaining[best]-sc.used[best], max(1, problem.TimesIn(&c.Req, &rem, nd)/3))
 		n = min(n, p.Market.maxPodsOf(best)-sc.used[best])
 		if p.Market.Restricted[best] {
-			n = min(n, p.podsNeighboursAllow(best, m, &used))
+			n = min(n, p.podsNeighboursAllow(best, m, used))
 		}
-		p.addToPattern(best, n, &rem, &used)
+		p.addToPattern(best, n, &rem, used)
 		f.worth += p.Prices.Dual[best] * n
 	}
-	sc.ports = used.Ports[:0]
 	p.collectPattern(f)
 }
 
@@ -169,7 +168,11 @@ func (p *Packing) podsNeighboursAllow(d int, m *Machine, used *problem.Occupancy
 	h := &p.Market.neighbours[d]
 	c, n := h.Class, problem.Unlimited
 	if h.HasMore {
-		n = problem.PodsPortsAllow(c, used.Ports)
+		var on problem.NodeTraits
+		if m != nil {
+			on.CSILimits = m.traits.CSILimits // ports of DaemonSets are among those used
+		}
+		n = used.Allows(c, on)
 		if p.separated && c.Separation.Most > 0 {
 			n = min(n, max(0, c.Separation.Most-p.buf.used[d]))
 		}
@@ -187,11 +190,6 @@ func (p *Packing) podsNeighboursAllow(d int, m *Machine, used *problem.Occupancy
 			n = min(n, p.Topo.PodsRuleAllows(c, r, int64(have), 0, true))
 		}
 	}
-	if h.HasMore && n > 0 && len(c.CsiVolumes) > 0 {
-		if _, ok := problem.VolumesFit(c, used, m.instanceType.CSILimits); !ok {
-			return 0
-		}
-	}
 	return n
 }
 
@@ -201,9 +199,7 @@ func (p *Packing) countInPattern(c *problem.Class, n int64, used *problem.Occupa
 		p.buf.counts[id] += int32(n)
 		p.buf.touched = append(p.buf.touched, id)
 	}
-	if !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 {
-		used.AddClassInPlace(c)
-	}
+	used.Add(c)
 }
 
 // shareShift is the number of binary digits of a request as a share of the largest machine.

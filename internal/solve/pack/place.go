@@ -150,8 +150,8 @@ func (s *Placement) placeOnNode(c *problem.Class, node int, n int64) {
 	}
 	c.Assigned += int(n)
 	s.OnNodes = append(s.OnNodes, podsOnNode{Class: c.ID, Node: node, Count: int(n)})
-	if !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 {
-		s.Usage.OccupancyOf(node).AddClassInPlace(c)
+	if c.Occupies {
+		s.Usage.OccupancyOf(node).Add(c)
 	}
 	s.Topo.CountOnHost(c, node, n)
 	if len(c.Topology.Keys) > 0 {

@@ -23,9 +23,10 @@ type Machine struct {
 	Admits       []uint64    // offer sets of demands, as a bitmap by number in Market
 	offers       []int
 	ports        problem.TakenPorts // by DaemonSets
-	searchFutile bool               // searching its patterns for a ceiling came to no end
-	Quantity     int                // as Offer.Quantity
-	capacity     model.Resources    // that limits are charged
+	traits       problem.NodeTraits
+	searchFutile bool            // searching its patterns for a ceiling came to no end
+	Quantity     int             // as Offer.Quantity
+	capacity     model.Resources // that limits are charged
 }
 
 // Item is a number of pods of one demand on a machine.
@@ -230,7 +231,7 @@ func (s *Purchases) machinesOf(l problem.Level, offerSets []*problem.OfferSet, w
 		key := machineKeyOf(o, admits)
 		m := byKey[key]
 		if m == nil {
-			m = &Machine{pool: o.Pool, instanceType: o.InstanceType, Available: *o.Allocatable, Price: o.Price, ports: problem.TakenPorts(nil).Take(&o.Ports), Quantity: o.Quantity,
+			m = &Machine{pool: o.Pool, instanceType: o.InstanceType, Available: *o.Allocatable, Price: o.Price, ports: problem.TakenPorts(nil).Take(&o.Ports), traits: o.Traits(), Quantity: o.Quantity,
 				AdjustedCost: s.In.AdjustPrice(o.Price) + s.limitCharge(o.Pool, o.Charge), Admits: slices.Clone(admits),
 				capacity: o.Charge}
 			byKey[key] = m
@@ -334,7 +335,7 @@ func (p *Market) dropDominated(all []*Machine) []*Machine {
 
 // dominates says whether a is as good as b for every demand, price aside.
 func (p *Market) dominates(a, b *Machine) bool {
-	if a.Quantity >= 0 || len(a.ports) > 0 || !problem.IsWithin(&b.Available, &a.Available, p.In.NumDims) {
+	if a.Quantity >= 0 || !a.traits.Dominates(&b.traits) || !problem.IsWithin(&b.Available, &a.Available, p.In.NumDims) {
 		return false
 	}
 	for i, w := range b.Admits {
@@ -382,10 +383,7 @@ func (p *Market) OwnHostLimit(d int) int64 {
 			}
 		}
 	}
-	if !c.Ports.IsEmpty() {
-		n = min(n, 1)
-	}
-	return n
+	return min(n, c.MostAlone(p.In))
 }
 
 // patternCandidates are the demands that a pattern of the machine may hold, and how many pods of each.
@@ -478,7 +476,7 @@ func (p *Market) cheapestHolder(b *batch) int64 {
 	var sum problem.Vec
 	for _, it := range b.items {
 		c := p.Demands[it.Demand].Class
-		if !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 {
+		if c.Occupies {
 			return least
 		}
 		for k, v := range c.Req[:p.In.NumDims] {

@@ -40,6 +40,7 @@ func Compile(in *Input, work *Work, nodes []*ExistingNode) (*Catalog, *Instance)
 		inst.Daemons = append(inst.Daemons, &daemon{Spec: d, req: in.toVec(d.Pod().Requests), Filter: t.filterFor(d.Class, nil), Ports: in.ports.useOf(d.Pod().HostPorts)})
 	}
 	for _, c := range inst.Classes {
+		c.Occupies = c.occupies(in)
 		c.Filter = t.filterFor(c.Spec, t.daemonRulesOf(c.Spec))
 	}
 	o := offerCompiler{in: in, work: work, catalog: catalog, inst: inst, compiler: t, sizeIDs: map[Vec]int{}, quantityIDs: map[string]int{}, poolByKey: map[string]int{}}

@@ -7,7 +7,44 @@ import (
 	"slices"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
+
+// hostPorts keeps pods apart that want one port of their node.
+var hostPorts = NodeConstraint{
+	Name:     "host ports",
+	concerns: func(_ *Input, c *Class) bool { return !c.Ports.IsEmpty() },
+	add:      func(used *Occupancy, c *Class) { used.Ports = used.Ports.Take(&c.Ports) },
+	allows: func(used *Occupancy, c *Class, on NodeTraits) int64 {
+		switch {
+		case c.Ports.IsEmpty():
+			return Unlimited
+		case used.Ports.Refuse(&c.Ports), on.DaemonPorts != nil && c.Ports.ConflictsWith(on.DaemonPorts):
+			return 0
+		}
+		return 1
+	},
+	fits:  func(used *Occupancy, o *Offer) bool { return !used.Ports.Refuse(&o.Ports) },
+	alone: func(c *Class) int64 { return 1 },
+	dominates: func(a, b *NodeTraits) bool {
+		return a.DaemonPorts.IsEmpty()
+	},
+	explain: func(u *Usage, c *Class, pool int) *plan.Reason {
+		for i := range c.Spec.HostPorts {
+			for _, d := range u.inst.Daemons {
+				if !c.Ports.ConflictsWith(&d.Ports) {
+					continue
+				}
+				for _, p := range d.Spec.Pod().HostPorts {
+					if p.Conflicts(c.Spec.HostPorts[i]) {
+						return &plan.Reason{Code: plan.HostPortConflict, Detail: plan.OfHostPort{DaemonSet: d.Spec.Namespace + "/" + d.Spec.Name, Port: plan.PortOf(p)}}
+					}
+				}
+			}
+		}
+		return nil
+	},
+}
 
 // PortUse is the host ports that a pod uses, as bits that portTable has numbered: those that it takes, and those of
 // which it bears none to be taken by others. It is sparse, since a pod uses few of all ports.

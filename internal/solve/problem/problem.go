@@ -37,6 +37,7 @@ type Class struct {
 	Topology        TopologyRules
 	Separation      separation
 	MaxPerNewNode   int64 // of its pods, where its rules over hosts concern no other class; 0: they do, or there are none. See compileNodeCaps
+	Occupies        bool  // some of NodeConstraints looks at its pods
 	Ports           PortUse
 	CsiVolumes      []model.Volume  // those that a limit of a CSI driver counts
 	Unsolvable      string          // why it can't be placed at all, for a reason; empty: it can
@@ -131,8 +132,9 @@ type Instance struct {
 
 // Usage is what the pods placed so far have taken of existing nodes and of volumes.
 type Usage struct {
-	in   *Input
-	inst *Instance
+	in      *Input
+	catalog *Catalog
+	inst    *Instance
 
 	Free           []int64         // of existing nodes: numDims amounts a node
 	daemonsCharged []bool          // by node: DaemonSets still to come are taken off Free
@@ -141,8 +143,8 @@ type Usage struct {
 }
 
 // NewUsage returns what the pods that are on the nodes already use.
-func NewUsage(in *Input, inst *Instance) *Usage {
-	s := &Usage{in: in, inst: inst}
+func NewUsage(in *Input, catalog *Catalog, inst *Instance) *Usage {
+	s := &Usage{in: in, catalog: catalog, inst: inst}
 	s.Free = slices.Clone(s.inst.InitialFree)
 	s.daemonsCharged = make([]bool, len(s.inst.Nodes.List))
 	s.volumesInUse = maps.Clone(s.inst.InitialVolumesInUse)

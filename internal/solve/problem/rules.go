@@ -100,18 +100,18 @@ type TopologyRules struct {
 type NeighbourRules struct {
 	Class   *Class
 	Rules   []Rule
-	HasMore bool // ports, volumes or a preference for separation
+	HasMore bool // something that NodeConstraints look at, or a preference for separation
 }
 
 // NeighbourRules are those of the class.
 func (c *Class) NeighbourRules() NeighbourRules {
-	return NeighbourRules{c, c.Topology.HostRules, !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 || c.Separation.Most > 0}
+	return NeighbourRules{c, c.Topology.HostRules, c.Occupies || c.Separation.Most > 0}
 }
 
 // RestrictsNeighbours says whether rules over hosts, ports or volumes decide which pods may be on a machine with
 // those of the class.
 func (c *Class) RestrictsNeighbours() bool {
-	return len(c.Topology.HostRules) > 0 || len(c.Topology.HostCounters) > 0 || !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0
+	return len(c.Topology.HostRules) > 0 || len(c.Topology.HostCounters) > 0 || c.Occupies
 }
 
 // IsUnconstrained says whether nothing ties a class to other pods or to domains.
@@ -122,7 +122,7 @@ func (c *Class) IsUnconstrained() bool {
 // GoesBesideAny says whether pods of the class may be on a machine with any others, as far as the class's own rules,
 // ports and volumes go.
 func (c *Class) GoesBesideAny() bool {
-	return len(c.Topology.HostRules) == 0 && c.Ports.IsEmpty() && len(c.CsiVolumes) == 0 && c.Separation.Most == 0
+	return len(c.Topology.HostRules) == 0 && !c.Occupies && c.Separation.Most == 0
 }
 
 // ColocatedGroup is pods that must all share one host: each has required affinity to others of the group, and there

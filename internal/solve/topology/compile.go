@@ -218,6 +218,22 @@ func (t *topologyCompiler) compileRules(c *problem.Class) {
 	if len(t.namespaceBuf) == 0 || t.namespaceBuf[0] != c.Spec.Namespace {
 		t.namespaceBuf = []string{c.Spec.Namespace}
 	}
+	for _, makeRules := range ownRules {
+		makeRules(t, c, add)
+	}
+}
+
+// ownRules make the rules of a class's own constraints, one kind each, in the order in which they refuse.
+var ownRules = [...]func(*topologyCompiler, *problem.Class, func(problem.Rule)){
+	(*topologyCompiler).compileSpread,
+	(*topologyCompiler).compilePreferenceRules,
+	(*topologyCompiler).compileAffinity,
+	(*topologyCompiler).compileAntiAffinity,
+	(*topologyCompiler).compileSharedVolumes,
+}
+
+// compileSpread makes the rules of a class's topology spread constraints.
+func (t *topologyCompiler) compileSpread(c *problem.Class, add func(problem.Rule)) {
 	for i := range c.Spec.Spread {
 		x := &c.Spec.Spread[i]
 		if !x.Hard && (x.TopologyKey == model.LabelHostname || t.in.Heeded != problem.AllPreferences) {
@@ -234,7 +250,10 @@ func (t *topologyCompiler) compileRules(c *problem.Class) {
 		}
 		add(r)
 	}
-	t.compilePreferenceRules(c, add)
+}
+
+// compileAffinity makes the rules of a class's required pod affinity.
+func (t *topologyCompiler) compileAffinity(c *problem.Class, add func(problem.Rule)) {
 	if len(c.Spec.Affinity) > 0 && !c.Filter.MeetsAffinity() {
 		sels := make([]model.Selector, len(c.Spec.Affinity))
 		for i := range sels {
@@ -248,7 +267,10 @@ func (t *topologyCompiler) compileRules(c *problem.Class) {
 			add(problem.Rule{Kind: problem.RuleAffinity, Counter: t.counterFor(key, false, false, sels...), TopologyKey: key, SelectsOwnPods: self, Hard: true})
 		}
 	}
-	t.compileAntiAffinity(c, add)
+}
+
+// compileSharedVolumes makes the rules of volumes, still to be made, that pods of a class share with others.
+func (t *topologyCompiler) compileSharedVolumes(c *problem.Class, add func(problem.Rule)) {
 	for i := range c.Spec.Volumes {
 		if v := &c.Spec.Volumes[i]; t.volumes[v.Claim] > 1 {
 			add(problem.Rule{Kind: problem.RuleSharedVolume, Counter: t.volumeCounter(v), TopologyKey: model.LabelZone, Hard: true})

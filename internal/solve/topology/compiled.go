@@ -24,7 +24,7 @@ func Compile(in *problem.Input, nodes []*problem.ExistingNode) Compiled {
 	work := &problem.Work{StepLimit: 2 * in.Policy.Work} // however often it is begun anew
 	c := Compiled{In: in, Work: work}
 	c.Catalog, c.Inst = problem.Compile(in, work, nodes)
-	c.Usage = problem.NewUsage(in, c.Inst)
+	c.Usage = problem.NewUsage(in, c.Catalog, c.Inst)
 	c.Topo = newTopology(&c)
 	c.Assignments = newAssignments(&c)
 	return c

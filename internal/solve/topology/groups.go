@@ -86,7 +86,7 @@ func (s *groupCompiler) markEntangledGroups() {
 	readers := make([][]*problem.ColocatedGroup, len(s.topo.Counters)) // co-located groups whose members have an affinity by the counter
 	for _, x := range s.topo.ColocatedGroups {
 		for _, c := range x.Members {
-			x.Entangled = x.Entangled || len(c.Topology.Keys) > 0 || !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 || c.Separation.Most > 0 || c.Spec.Priority != x.Members[0].Spec.Priority
+			x.Entangled = x.Entangled || len(c.Topology.Keys) > 0 || c.Occupies || c.Separation.Most > 0 || c.Spec.Priority != x.Members[0].Spec.Priority
 			for i := range c.Topology.HostRules {
 				r := &c.Topology.HostRules[i]
 				if x.Entangled = x.Entangled || r.Kind != problem.RuleAffinity; r.Kind == problem.RuleAffinity {

@@ -292,7 +292,7 @@ func (s *topologyCompiler) compileNodeCaps() {
 		})
 	}
 	for _, c := range s.inst.Classes {
-		if !c.RestrictsNeighbours() || c.Topology.HostAffinity || !c.Ports.IsEmpty() || len(c.CsiVolumes) > 0 {
+		if !c.RestrictsNeighbours() || c.Topology.HostAffinity || c.Occupies {
 			continue
 		}
 		alone := true

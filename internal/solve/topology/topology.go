@@ -168,68 +168,28 @@ func (s *Topology) MayStartGroup(c *problem.Class) bool {
 	return true
 }
 
-// PodsRuleAllows is how many more pods of the class one rule lets into a domain with the given count; known is false
-// for a node without the key.
-func (s *Topology) PodsRuleAllows(c *problem.Class, r *problem.Rule, have, least int64, known bool) int64 {
-	switch r.Kind {
-	case problem.RuleSpread:
-		switch room := r.MaxSkew + least - have; {
-		case !r.Hard:
-			return problem.Unlimited
-		case !known:
-			return 0
-		case r.SelectsOwnPods:
-			return max(0, room)
-		case room < 0:
-			return 0
-		}
-	case problem.RuleAffinity:
-		if !known || have == 0 && !s.MayStartGroup(c) {
-			return 0
-		}
-	case problem.RuleAnti:
-		if have > 0 {
-			return 0
-		}
-		if r.SelectsOwnPods && known {
-			return 1
-		}
-	case problem.RuleAntiOfOthers:
-		if have > 0 {
-			return 0
-		}
-	case problem.RuleSharedVolume:
-		if have < s.Counters[r.Counter].Total {
-			return 0
-		}
-	case problem.RuleHostSpreadOfOthers:
-		return max(0, r.MaxSkew-have)
-	}
-	return problem.Unlimited
-}
-
 // PodsDomainsAllow is how many more pods of the class the rules over keys larger than a host let onto a node with
 // these labels, and the first rule that lets in none, nil where all let in some.
 func (s *Topology) PodsDomainsAllow(c *problem.Class, vals []int32) (int64, *problem.Rule) {
 	n := problem.Unlimited
 	for i := range c.Topology.DomainRules {
 		r := &c.Topology.DomainRules[i]
-		d, have, least := vals[r.Key], int64(0), int64(0)
+		k, d, have, least := &kinds[r.Kind], vals[r.Key], int64(0), int64(0)
 		switch {
 		case d == problem.OpenValue:
-			if r.Kind != problem.RuleSharedVolume {
+			if !k.ignoresOpen {
 				have = s.totalFor(r)
 			}
-			if r.Kind == problem.RuleAnti && r.SelectsOwnPods {
+			if k.oneWhereOpen && r.SelectsOwnPods {
 				n = min(n, 1)
 			}
 		case d > 0:
 			have = s.countFor(r, int(d))
-			if r.Kind == problem.RuleAnti || r.Kind == problem.RuleAntiOfOthers {
+			if k.countsUncertain {
 				have += s.uncertainFor(r)
 			}
 		}
-		if r.Kind == problem.RuleSpread {
+		if k.readsLeast {
 			least = s.LeastCount(r)
 		}
 		m := s.PodsRuleAllows(c, r, have, least, d > 0)
@@ -272,13 +232,8 @@ func (s *Topology) PodsNodeAccepts(c *problem.Class, node int) int64 {
 	if len(c.Topology.HostRules) > 0 {
 		n = min(n, s.PodsHostAllows(c, node))
 	}
-	if n > 0 && !c.Ports.IsEmpty() {
-		n = min(n, problem.PodsPortsAllow(c, s.usage.OccupancyOf(node).Ports))
-	}
-	if n > 0 && len(c.CsiVolumes) > 0 {
-		if _, ok := problem.VolumesFit(c, s.usage.OccupancyOf(node), x.CSILimits); !ok {
-			return 0
-		}
+	if n > 0 && c.Occupies {
+		n = min(n, s.usage.OccupancyOf(node).Allows(c, problem.TraitsOf(x)))
 	}
 	return n
 }

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package problem
+
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// volumeLimits keeps a node from having more volumes of a CSI driver attached than the driver can.
+var volumeLimits = NodeConstraint{
+	Name:     "volume limits",
+	concerns: func(_ *Input, c *Class) bool { return len(c.CsiVolumes) > 0 },
+	add:      func(used *Occupancy, c *Class) { used.addVolumes(c.Spec) },
+	allows: func(used *Occupancy, c *Class, on NodeTraits) int64 {
+		if _, ok := volumesFit(c, used, on.CSILimits); !ok {
+			return 0
+		}
+		return Unlimited
+	},
+	fits: func(used *Occupancy, o *Offer) bool {
+		for driver, handles := range used.Handles {
+			if limit, ok := o.InstanceType.CSILimits[driver]; ok && int64(len(handles)) > limit {
+				return false
+			}
+		}
+		return true
+	},
+	explain: func(u *Usage, c *Class, pool int) *plan.Reason {
+		if len(c.CsiVolumes) == 0 {
+			return nil
+		}
+		lo, hi := u.catalog.PoolOfferRange(pool)
+		for i := lo; i < hi; i++ {
+			if o := &u.catalog.Offers[i]; c.Offers.Contains(i) {
+				driver, ok := volumesFit(c, &Occupancy{}, o.InstanceType.CSILimits)
+				if ok {
+					return nil
+				}
+				return &plan.Reason{Code: plan.VolumeLimit, Detail: plan.OfVolumeLimit{InstanceType: o.InstanceType.Name, Driver: driver, Want: len(c.CsiVolumes),
+					Have: int(o.InstanceType.CSILimits[driver])}}
+			}
+		}
+		return nil
+	},
+}
+
+// exclusiveVolumes keeps a pod away from a volume that another pod has for itself. It is asked before a node is looked
+// for: see PlaceablePods.
+var exclusiveVolumes = NodeConstraint{
+	explain: func(u *Usage, c *Class, pool int) *plan.Reason {
+		if v := u.ExclusiveVolumeInUse(c); v != nil {
+			return &plan.Reason{Code: plan.VolumeExclusive, Detail: plan.OfVolumeExclusive{Claim: v.Claim}}
+		}
+		return nil
+	},
+}
+
+// addVolumes adds the volumes that one pod of the class has attached.
+func (used *Occupancy) addVolumes(c *model.Class) {
+	for i := range c.Volumes {
+		if v := &c.Volumes[i]; v.Driver != "" {
+			used.addHandle(v.Driver, v.Handle)
+		}
+	}
+}
+
+func (used *Occupancy) addHandle(driver, handle string) {
+	if used.Handles == nil {
+		used.Handles = map[string]map[string]bool{}
+	}
+	if used.Handles[driver] == nil {
+		used.Handles[driver] = map[string]bool{}
+	}
+	used.Handles[driver][handle] = true
+}
+
+// leaving is how many volumes of a driver are attached that no pod uses any more. kube-scheduler counts them too.
+func (used *Occupancy) leaving(driver string) (n int) {
+	for i := range used.attached {
+		if a := &used.attached[i]; a.Driver == driver && !used.Handles[driver][a.Handle] {
+			n++
+		}
+	}
+	return n
+}
+
+// volumesFit reports whether the volumes of a pod may be attached beside those already there, and if not, whose limit
+// they exceed. A volume attached twice counts once.
+func volumesFit(c *Class, used *Occupancy, limits map[string]int64) (string, bool) {
+	for i := range c.CsiVolumes {
+		v := &c.CsiVolumes[i]
+		limit, ok := limits[v.Driver]
+		if !ok || slices.ContainsFunc(c.CsiVolumes[:i], func(u model.Volume) bool { return u.Driver == v.Driver }) {
+			continue // no limit known, or this driver is done
+		}
+		added := map[string]bool{}
+		for j := range c.CsiVolumes[i:] {
+			if w := &c.CsiVolumes[i+j]; w.Driver == v.Driver && !used.Handles[w.Driver][w.Handle] {
+				added[w.Handle] = true
+			}
+		}
+		if len(added) > 0 && int64(len(used.Handles[v.Driver])+used.leaving(v.Driver)+len(added)) > limit {
+			return v.Driver, false
+		}
+	}
+	return "", true
+}
+
+// compileVolumesInUse collects the volumes that one pod alone may use and that one does use.
+func (s *problemCompiler) compileVolumesInUse() {
+	wanted := false
+	for _, c := range s.inst.Classes {
+		for _, v := range c.Spec.Volumes {
+			wanted = wanted || v.Exclusive
+		}
+	}
+	if !wanted {
+		return
+	}
+	s.inst.InitialVolumesInUse = map[string]bool{}
+	for _, x := range s.inst.Nodes.List {
+		if x.Drained {
+			continue
+		}
+		for _, p := range x.Pods {
+			for _, v := range p.Class.Volumes {
+				if v.Exclusive {
+					s.inst.InitialVolumesInUse[v.ID()] = true
+				}
+			}
+		}
+	}
+}
+
+// UseExclusiveVolumes notes that a pod of the class uses its volumes.
+func (s *Usage) UseExclusiveVolumes(c *Class) {
+	for i := range c.Spec.Volumes {
+		if c.Spec.Volumes[i].Exclusive && s.volumesInUse != nil {
+			s.volumesInUse[c.Spec.Volumes[i].ID()] = true
+		}
+	}
+}
+
+// ExclusiveVolumeInUse returns the first volume of the class that another pod has for itself, nil if there is none.
+func (s *Usage) ExclusiveVolumeInUse(c *Class) *model.Volume {
+	for i := range c.Spec.Volumes {
+		if v := &c.Spec.Volumes[i]; v.Exclusive && s.volumesInUse[v.ID()] {
+			return v
+		}
+	}
+	return nil
+}
