@@ -74,11 +74,11 @@ func (ul *unusedLaunches) count(at int, who beneficiary) {
 	ul.mem.ended = slices.Clone(ul.mem.ended)
 	ul.mem.ended[at] = x
 	ul.mem.changes++
-	ul.bump(launchSite{who.template, x.Pool, x.Group}, x, who.name)
+	ul.bump(launchSite{who.template, x.Pool, x.Group}, x, who)
 	if x.Usable {
-		ul.bump(launchSite{template: who.template}, x, who.name)
+		ul.bump(launchSite{template: who.template}, x, who)
 	} else if !ul.hasBecomeUsable(x) {
-		ul.bump(launchSite{pool: x.Pool, group: x.Group}, x, who.name)
+		ul.bump(launchSite{pool: x.Pool, group: x.Group}, x, who)
 	}
 	ul.out.Unused = append(ul.out.Unused, ul.describe(x, who))
 }
@@ -92,11 +92,12 @@ func (ul *unusedLaunches) hasBecomeUsable(x endedLaunch) bool {
 }
 
 // bump counts an unused launch of a site: with the wave that it is of, or as a new one.
-func (ul *unusedLaunches) bump(k launchSite, x endedLaunch, owner string) {
+func (ul *unusedLaunches) bump(k launchSite, x endedLaunch, who beneficiary) {
 	c, was := ul.mem.counts[k]
 	c.Launches++
 	c.Micro += costOf(x.Micro, x.Created, x.Charged)
-	c.Claim, c.Node, c.Owner, c.Cause, c.Pool, c.Basis = x.Claim, x.Node, owner, x.Cause, x.Pool, x.Basis
+	c.Claim, c.Node, c.Owner, c.Cause, c.Pool, c.Basis = x.Claim, x.Node, who.name, x.Cause, x.Pool, x.Basis
+	c.NoPod = who.pod == nil || who.pod.IsVirtual()
 	if !was || !slices.Contains(c.Wave, x.UID) {
 		c.Times++
 		c.At = ul.now

@@ -100,6 +100,7 @@ type unusedCount struct {
 	Claim    string    // the last launch
 	Node     string
 	Owner    string // whom it was for, for people: see beneficiary
+	NoPod    bool   `json:",omitempty"` // it was for no pod: only a launch that is of use ends it
 	Cause    plan.Reason
 	Micro    int64 // what the launches had cost when they were counted, micro-dollars
 }
@@ -367,7 +368,7 @@ func (ul *unusedLaunches) takeBack() {
 			}
 		}
 	}
-	ul.deleteCounts(func(k launchSite, x unusedCount) bool { return served[k] || ul.hasLostTaint(x) })
+	ul.deleteCounts(func(k launchSite, x unusedCount) bool { return served[k] || !x.NoPod && ul.hasLostTaint(x) })
 	drop := func(x endedLaunch) bool { return launched[x.UID][slotKey{x.Class, x.Owner}] }
 	if slices.ContainsFunc(ul.mem.ended, drop) {
 		ul.mem.ended = slices.DeleteFunc(slices.Clone(ul.mem.ended), drop)
