@@ -108,7 +108,7 @@ func TestScaleDownEvents(t *testing.T) {
 				rec.recordDelete(now, &model.Snapshot{}, plan.DeleteClaim{Claim: name, UID: "uid-" + name, Why: plan.Reason{Code: why, Command: "m"}})
 				b.c.answers.answerEvict(plan.Evict{Namespace: "default", Pod: "web-" + name, Node: "n" + name})(s, nil)
 				rec.recordMoves(now, &decide.Output{Plan: plan.Plan{Actions: []plan.Action{plan.UpdateClaim{Claim: name, UID: "uid-" + name,
-					Conditions: map[string]model.Condition{lifecycle.Disrupted: {}}, Why: plan.Reason{Code: plan.Aborted, Want: string(why), Have: "a pod came"}}}}})
+					Conditions: map[string]model.Condition{lifecycle.Disrupted: {}}, Why: plan.Reason{Code: plan.Aborted, Detail: plan.OfAborted{Cause: why, Said: "a pod came"}}}}}})
 			})
 		}
 		time.Sleep(time.Second)

@@ -62,11 +62,12 @@ func (rec *recorder) recordMoves(now time.Time, out *decide.Output) {
 		if !ok || u.Why.Code != plan.Aborted || len(u.Conditions) == 0 {
 			continue
 		}
-		rec.metrics.countAbortedCommand(plan.Code(u.Why.Want))
-		rec.log.Info("disruption command aborted", "command", u.Why.Command, "nodeclaim", u.Claim, "because", u.Why.Have)
+		why := plan.DetailOf[plan.OfAborted](u.Why)
+		rec.metrics.countAbortedCommand(why.Cause)
+		rec.log.Info("disruption command aborted", "command", u.Why.Command, "nodeclaim", u.Claim, "because", string(why.Said))
 		rec.ledger.Add(ledger.Entry{At: now, Kind: "abort", Subject: "nodeclaim/" + u.Claim, Why: []plan.Reason{u.Why}})
-		rec.cluster.Event("NodeClaim", "", u.Claim, u.UID, true, "DisruptionBlocked", "disruption command aborted: "+u.Why.Have)
-		rec.groups.tellScaleDownFailed(rec.state.FindClaim(u.Claim), plan.Code(u.Why.Want), u.Why.Have)
+		rec.cluster.Event("NodeClaim", "", u.Claim, u.UID, true, "DisruptionBlocked", "disruption command aborted: "+string(why.Said))
+		rec.groups.tellScaleDownFailed(rec.state.FindClaim(u.Claim), why.Cause, string(why.Said))
 	}
 }
 

@@ -297,7 +297,7 @@ func (dc *disruptionCommands) deletionReason(c *model.Claim, m *command) plan.Re
 // stays, as free capacity like any other. A claim whose deletion has been asked for and does not show yet is left as it
 // is: that can't be taken back.
 func (dc *disruptionCommands) abort(m *command, code plan.Code, why string, rest time.Duration) {
-	reason := plan.Reason{Code: plan.Aborted, Command: m.ID, Want: string(m.Cause), Have: why}
+	reason := plan.Reason{Code: plan.Aborted, Command: m.ID, Detail: plan.OfAborted{Cause: m.Cause, Said: plan.Words(why)}}
 	for _, c := range m.candidates {
 		if dc.isAboutToBeDeleted(c) {
 			continue
@@ -362,7 +362,7 @@ func (dc *disruptionCommands) removeStrayTaints() {
 		c, n := u.Claim, u.Node
 		if u.CommandID == "" && commandIDOf(c) == "" && dc.candidates.machines[c].found.tainted {
 			dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disrupt.DisruptedTaint},
-				Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: plan.ObjectOf("node", n.Name), Have: "no move"}})
+				Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: plan.ObjectOf("node", n.Name), Detail: plan.OfAborted{Said: "no move"}}})
 		}
 	}
 }

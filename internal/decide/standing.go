@@ -245,7 +245,7 @@ type Command struct {
 	Since        time.Time
 	Candidates   []*model.Claim // that are not being deleted yet
 	Replacements []*model.Claim
-	Aborting     plan.Reason // its code and Have say why it is taken back; an empty code: it goes on
+	Aborting     plan.Reason // its code and OfAborted.Said say why it is taken back; an empty code: it goes on
 }
 
 // Command returns a disruption command under way, by id; false: there is none.
@@ -256,7 +256,7 @@ func (s *Standing) Command(id string) (Command, bool) {
 	}
 	out := Command{ID: m.ID, Cause: m.Cause, Since: m.since, Candidates: m.candidates, Replacements: m.replacements}
 	if code, why := s.st.commands.abortCause(m); why != "" && m.deleting == 0 {
-		out.Aborting = plan.Reason{Code: code, Have: why}
+		out.Aborting = plan.Reason{Code: code, Detail: plan.OfAborted{Said: plan.Words(why)}}
 	}
 	return out, true
 }

@@ -166,7 +166,7 @@ func (ex *explanation) addCommand(a *plan.Answer, u *disrupt.Candidate) {
 		a.Findings = append(a.Findings, plan.Finding{Of: plan.Moving, Reason: r, Until: until})
 	}
 	if why := m.Aborting; why.Code != "" {
-		found(plan.Reason{Code: why.Code, Pool: u.Pool.Name, Subject: plan.ObjectOf("node", u.Node.Name), Have: why.Have, Command: m.ID}, time.Time{})
+		found(plan.Reason{Code: why.Code, Pool: u.Pool.Name, Subject: plan.ObjectOf("node", u.Node.Name), Detail: why.Detail, Command: m.ID}, time.Time{})
 		return
 	}
 	for _, c := range m.Replacements {

@@ -242,12 +242,14 @@ func (ex *explanation) listObstacles(u *disrupt.Candidate, cause plan.Code) ([]p
 		}
 	}
 	if s, held := ex.BackOff(u); held {
-		r := plan.Reason{Code: plan.NoReplacementFound, Pool: u.Pool.Name, Subject: plan.ObjectOf("node", u.Node.Name), Want: "past " + s.Until.UTC().Format(time.RFC3339), Have: strconv.Itoa(s.Times)}
+		r := plan.Reason{Code: plan.NoReplacementFound, Pool: u.Pool.Name, Subject: plan.ObjectOf("node", u.Node.Name),
+			Detail: plan.OfNoReplacementFound{Until: s.Until, Times: s.Times}}
 		if s.Begun > 0 {
-			r.Code, r.Have = plan.Aborted, strconv.Itoa(s.Begun)
+			again := plan.OfAborted{Until: s.Until, Times: s.Begun}
 			if last := u.Claim.Conditions[lifecycle.Disrupted]; last.Status == "False" {
-				r.Key = last.Message
+				again.Last = plan.Words(last.Message)
 			}
+			r.Code, r.Detail = plan.Aborted, again
 		}
 		found(r, s.Until)
 	}

@@ -22,7 +22,7 @@ var details = map[Code]Detail{
 	SeveralPDBs: OfSeveralPDBs{}, Budget: OfBudget{}, NoHome: OfNoHome{}, NotCheaper: OfNotCheaper{}, DoesNotPay: OfDoesNotPay{},
 	ShortLived: OfShortLived{}, NotKept: OfNotKept{}, BadRestartCost: OfBadRestartCost{}, NoReplacementFound: OfNoReplacementFound{},
 	NotBalanced: OfNotBalanced{}, SpotToSpot: OfSpotToSpot{}, RepairBlocked: OfRepairBlocked{}, Underutilized: OfUnderutilized{}, Empty: OfEmpty{},
-	Expired: OfExpired{}, Drifted: OfDrifted{}, Unhealthy: OfUnhealthy{}, Interrupted: OfInterrupted{},
+	Expired: OfExpired{}, Drifted: OfDrifted{}, Unhealthy: OfUnhealthy{}, Interrupted: OfInterrupted{}, Aborted: OfAborted{}, CommandFailed: OfAborted{},
 }
 
 // DetailFor returns an empty Detail of the type that belongs to a code; nil: there is no such code.

@@ -290,6 +290,16 @@ type (
 		Total       int64
 		Schedule    string
 	}
+	// OfAborted is why a disruption command was taken back; or, with Until, how often commands were and when the next may
+	// begin.
+	OfAborted struct {
+		detail
+		Cause Code  // of the command
+		Said  Words // why it was taken back
+		Last  Words // why the last one was
+		Until time.Time
+		Times int
+	}
 	// OfUnhealthy is a condition of the node, its status, since when, and how long it may last if that is told.
 	OfUnhealthy struct {
 		detail
@@ -387,13 +397,33 @@ func (OfBudget) read(f Fields) Detail {
 	return d
 }
 
+func (d OfAborted) fields() Fields {
+	if d.Until.IsZero() {
+		return Fields{Want: string(d.Cause), Have: string(d.Said)}
+	}
+	return Fields{Key: string(d.Last), Want: "past " + d.Until.UTC().Format(time.RFC3339), Have: strconv.Itoa(d.Times)}
+}
+
+func (OfAborted) read(f Fields) Detail {
+	until, again := strings.CutPrefix(f.Want, "past ")
+	if !again {
+		return OfAborted{Cause: Code(f.Want), Said: Words(f.Have)}
+	}
+	t, err1 := time.Parse(time.RFC3339, until)
+	n, err2 := strconv.Atoi(f.Have)
+	if err1 != nil || err2 != nil {
+		return nil
+	}
+	return OfAborted{Last: Words(f.Key), Until: t, Times: n}
+}
+
 func (d OfUnhealthy) fields() Fields {
 	f := Fields{Key: d.Condition, Have: d.Status + " since " + d.Since.UTC().Format(time.RFC3339)}
 	if d.After > 0 {
 		f.Want = "not " + d.Status + " for " + d.After.String()
 	}
-	if d.Status == "" {
-		f.Have = ""
+	if d.Since.IsZero() {
+		f.Have = d.Status
 	}
 	return f
 }
@@ -403,12 +433,14 @@ func (OfUnhealthy) read(f Fields) Detail {
 	if f.Have == "" {
 		return d
 	}
-	status, since, _ := strings.Cut(f.Have, " since ")
-	t, err := time.Parse(time.RFC3339, since)
-	if err != nil {
+	status, since, ok := strings.Cut(f.Have, " since ")
+	if d.Status = status; !ok {
+		return d
+	}
+	var err error
+	if d.Since, err = time.Parse(time.RFC3339, since); err != nil {
 		return nil
 	}
-	d.Status, d.Since = status, t
 	if _, after, ok := strings.Cut(f.Want, " for "); ok {
 		d.After, err = time.ParseDuration(after)
 	}

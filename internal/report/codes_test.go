@@ -57,7 +57,7 @@ func filled(d plan.Detail) plan.Detail {
 	v := reflect.New(reflect.TypeOf(d)).Elem()
 	for i := range v.NumField() {
 		f := v.Field(i)
-		if name := v.Type().Field(i).Name; !f.CanInterface() || name == "Replacing" {
+		if name := v.Type().Field(i).Name; !f.CanInterface() || name == "Replacing" || v.Type() == reflect.TypeFor[plan.OfAborted]() && name == "Until" {
 			continue
 		}
 		switch x := f.Addr().Interface().(type) {

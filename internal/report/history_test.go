@@ -63,8 +63,10 @@ func TestHistoryText(t *testing.T) {
 // of the command. A time-out is told in its own figure.
 func TestHistoryOfRepairsAndTimeouts(t *testing.T) {
 	at := time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC)
-	sick := plan.Reason{Code: plan.Unhealthy, Pool: "default", Subject: "node/n", Key: "Ready", Want: "not Unknown for 30m0s", Have: "Unknown since 2026-03-01T02:00:00Z"}
-	ofCommand := plan.Reason{Code: plan.Unhealthy, Pool: "default", Subject: "node/n", Key: "move dieqada62r", Have: "Unknown"}
+	sick := plan.Reason{Code: plan.Unhealthy, Pool: "default", Subject: "node/n",
+		Detail: plan.OfUnhealthy{Condition: "Ready", Status: "Unknown", Since: at.Add(-time.Hour), After: 30 * time.Minute}}
+	ofCommand := plan.ReadReason(plan.Unhealthy, plan.Fields{Subject: "node/n", Key: "move dieqada62r", Have: "Unknown"}) // as older versions wrote it
+	ofCommand.Pool = "default"
 	for _, c := range []struct {
 		kind string
 		why  plan.Reason

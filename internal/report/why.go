@@ -465,13 +465,13 @@ func kept(r plan.Reason) string {
 		d := plan.DetailOf[plan.OfNoReplacementFound](r)
 		return "no way to remove " + object + " was found the last " + strconv.Itoa(d.Times) + " times; it is looked for again after " + instant(d.Until)
 	case plan.CommandFailed:
-		return "the last disruption failed and was taken back" + with(": ", r.Have, "")
+		return "the last disruption failed and was taken back" + with(": ", string(plan.DetailOf[plan.OfAborted](r).Said), "")
 	case plan.Aborted:
-		s := "the last disruption was taken back" + with(": ", r.Have, "")
-		if until, ok := strings.CutPrefix(r.Want, "past "); ok {
-			s = "the last disruption was taken back" + with(" (", r.Key, ")") + ", " + r.Have + " so far; not tried again before " + until
+		d := plan.DetailOf[plan.OfAborted](r)
+		if !d.Until.IsZero() {
+			return "the last disruption was taken back" + with(" (", string(d.Last), ")") + ", " + strconv.Itoa(d.Times) + " so far; not tried again before " + instant(d.Until)
 		}
-		return s
+		return "the last disruption was taken back" + with(": ", string(d.Said), "")
 	}
 	return ""
 }
