@@ -19,12 +19,12 @@ var untypedCodes = []string{
 	"InsufficientCap", "Landed", "LandingOff", "LandingTimeout", "LaunchTimeout", "Launching", "Leftover", "MinimumDrain", "NoAnswer",
 	"NoSurge", "NodeClassNotReady", "NodeGone", "NodeMissing", "NodeNotReady", "NotBindable", "Orphan", "PatchRefused", "PodTerminating",
 	"PreemptsOthers", "Reclaimed", "Registering", "RegistrationTimeout", "ReservationEnded", "ResourceMissing", "Scheduling",
-	"SeveralNodes", "SpreadTaints", "StartupTaints", "SuccessorFirst", "Terminating", "TolerateAll", "UnusedLaunches", "VolumeAttached",
+	"SeveralNodes", "SpreadTaints", "StartupTaints", "SuccessorFirst", "Terminating", "TolerateAll", "VolumeAttached",
 }
 
 // textReaders read or set the texts of such reasons, outside report and plan. The list only shrinks.
 var textReaders = []string{
-	"internal/controller/group_events.go", "internal/controller/record.go", "internal/decide/binding.go", "internal/decide/unused_bars.go",
+	"internal/controller/group_events.go", "internal/controller/record.go", "internal/decide/binding.go",
 	"internal/decide/unused_causes.go", "internal/explain/pod.go", "internal/lifecycle/deletion.go",
 	"internal/lifecycle/launch.go", "internal/lifecycle/node.go", "internal/lifecycle/reservation.go", "internal/verify/binding.go",
 }

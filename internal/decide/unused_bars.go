@@ -147,12 +147,9 @@ func (ul *unusedLaunches) waitingClasses() (out []*model.Class) {
 
 // reason says why nothing is launched for pods; until is zero where the outcome of a launch is waited for.
 func (ul *unusedLaunches) reason(c unusedCount, until time.Time) plan.Reason {
-	why := plan.Reason{Code: plan.UnusedLaunches, Key: string(c.Cause.Code), Have: causeText(c.Cause)}
+	why := plan.Reason{Code: plan.UnusedLaunches, Detail: plan.OfUnusedLaunches{Cause: c.Cause.Code, Until: until, Said: plan.Words(causeText(c.Cause))}}
 	if c.Cause.Code != plan.ClaimRefused { // else there is none
 		why.Subject = plan.ObjectOf("nodeclaim", c.Claim)
-	}
-	if !until.IsZero() {
-		why.Want = until.UTC().Format(time.RFC3339)
 	}
 	return why
 }

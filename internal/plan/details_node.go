@@ -323,7 +323,12 @@ type (
 )
 
 // NoHomeFor returns the Detail of a refused pod: the reason why no node can be launched for it.
-func NoHomeFor(r Reason) OfNoHome { return OfNoHome{Code: r.Code, Detail: r.Detail} }
+func NoHomeFor(r Reason) OfNoHome {
+	if f := r.Fields(); r.Detail == nil && f != (Fields{Subject: f.Subject}) {
+		return OfNoHome{Code: r.Code, Detail: Unread(f)} // of a code without a Detail
+	}
+	return OfNoHome{Code: r.Code, Detail: r.Detail}
+}
 
 func (d OfDoesNotPay) fields() Fields {
 	least, saving := "$"+model.Dollars(int64(d.Least)), "$"+model.Dollars(int64(d.Saving))
@@ -459,6 +464,5 @@ func (d OfNoHome) fields() Fields {
 func (OfNoHome) read(f Fields) Detail {
 	code, key, _ := strings.Cut(f.Key, " ")
 	f.Key = key
-	r := ReadReason(Code(code), f)
-	return OfNoHome{Code: r.Code, Detail: r.Detail}
+	return NoHomeFor(ReadReason(Code(code), f))
 }

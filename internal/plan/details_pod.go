@@ -71,6 +71,14 @@ type (
 		_     struct{} `key:"maxSize"`
 		Most  int64    `want:"more than %s" have:"%s"`
 	}
+	// OfUnusedLaunches is why no pod came to the last node that was launched, and when the next may be: when it is known what
+	// comes of that one, if no instant is given.
+	OfUnusedLaunches struct {
+		detail
+		Cause Code      `key:"%s"`  // the likeliest
+		Until time.Time `want:"%s"` // when the next node may be launched
+		Said  Words     `have:"%s"` // the cause in the cluster's own words
+	}
 	// OfLimit is a limit of the NodePool that leaves too little. Without a resource other pods took what was left.
 	OfLimit struct {
 		detail

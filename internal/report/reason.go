@@ -115,15 +115,16 @@ func sentence(r plan.Reason) string {
 		}
 		return "no offering that fits is left; other pods took the last"
 	case plan.UnusedLaunches:
-		said := unusedCause(r)
+		d := plan.DetailOf[plan.OfUnusedLaunches](r)
+		said := unusedCause(d)
 		if r.Subject != "" {
 			said = "no pod like this ran on " + objectName(r.Subject) + ", which was launched for it" + with(" (", said, ")")
 		}
 		switch {
-		case r.Want != "" && r.Key == string(plan.ClaimRefused):
-			return said + ". The NodePool is tried again at " + r.Want + ", or when its template or node class changes. A removed admission policy is not noticed sooner"
-		case r.Want != "":
-			return said + ". The next node is launched at " + r.Want + ", or when the cause is gone"
+		case !d.Until.IsZero() && d.Cause == plan.ClaimRefused:
+			return said + ". The NodePool is tried again at " + instant(d.Until) + ", or when its template or node class changes. A removed admission policy is not noticed sooner"
+		case !d.Until.IsZero():
+			return said + ". The next node is launched at " + instant(d.Until) + ", or when the cause is gone"
 		}
 		return said + ". One node at a time is tried until a pod runs"
 	case plan.ClaimRefused:

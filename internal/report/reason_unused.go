@@ -6,28 +6,29 @@ package report
 import "github.com/dovetail-sh/dovetail/internal/plan"
 
 // unusedCause says why no pod came to a node that was launched for it: the cause of a UnusedLaunches reason.
-func unusedCause(r plan.Reason) string {
-	switch plan.Code(r.Key) {
+func unusedCause(d plan.OfUnusedLaunches) string {
+	said := string(d.Said)
+	switch d.Cause {
 	case plan.Taint:
-		return "taint " + r.Have + " on the node, which the NodePool doesn't declare, keeps the pod away"
+		return "taint " + said + " on the node, which the NodePool doesn't declare, keeps the pod away"
 	case plan.Mismatch:
-		return "kube-scheduler: " + r.Have
+		return "kube-scheduler: " + said
 	case plan.ClaimRefused:
-		return "the API server refuses the NodeClaim: " + r.Have
+		return "the API server refuses the NodeClaim: " + said
 	case plan.LaunchTimeout:
-		return "no instance was launched: " + or(r.Have, "no answer")
+		return "no instance was launched: " + or(said, "no answer")
 	case plan.RegistrationTimeout:
-		return "its instance didn't join the cluster within " + r.Have
+		return "its instance didn't join the cluster within " + said
 	case plan.Expired:
-		return "expireAfter of " + r.Have + " passed before the node was ready"
+		return "expireAfter of " + said + " passed before the node was ready"
 	case plan.Initializing:
-		return "its node didn't become ready" + with(": ", r.Have, "")
+		return "its node didn't become ready" + with(": ", said, "")
 	case plan.LandingTimeout:
 		return "its node is ready, and no pod was scheduled to it"
 	case plan.InstanceGone:
-		return "its instance is gone" + with(": ", r.Have, "")
+		return "its instance is gone" + with(": ", said, "")
 	case plan.Deleted:
 		return "it was deleted before a pod ran on it"
 	}
-	return r.Have
+	return said
 }

@@ -211,7 +211,7 @@ func TestNoStorageCapacity(t *testing.T) {
 	e.until("nothing more is launched for ten minutes", func() error {
 		a, err := e.answer("pod/" + e.name + "/" + e.pods()[0].Name)
 		if err == nil && !slices.ContainsFunc(a.Findings, func(f plan.Finding) bool {
-			return f.Reason.Code == plan.UnusedLaunches && strings.Contains(f.Reason.Have, "did not have enough free storage") && time.Until(f.Until) > 5*time.Minute
+			return f.Reason.Code == plan.UnusedLaunches && strings.Contains(f.Reason.Fields().Have, "did not have enough free storage") && time.Until(f.Until) > 5*time.Minute
 		}) {
 			err = fmt.Errorf("%d nodes were launched; why says %+v", len(e.launches(e.name)), a.Findings)
 		}
