@@ -255,6 +255,7 @@ func groupsAdopted(t *testing.T, s *sandbox.Sandbox) {
 func groupsKilled(t *testing.T, s *sandbox.Sandbox) {
 	const n = 20
 	e := newEnv(t, s, "killed")
+	e.refusesPods("nodes come while no controller is there that binds their pods, and kube-scheduler's back-off lasts")
 	e.group("burst", "c5.large", nil)
 	e.deploy("web", n, e.pod("1500m", "1Gi"))
 	e.podsRefused(n)

@@ -59,7 +59,7 @@ func unobserve(s *sandbox.Sandbox) {
 	}
 	delete(observed.watching, s)
 	w.stop()
-	got := w.record.Judge(time.Now(), time.Duration(float64(2*time.Second)*min(2, testwait.Factor())))
+	got := w.record.Judge(time.Now(), time.Duration(float64(2*time.Second)*testwait.Factor()))
 	observed.ended++
 	observed.sum.Pods += got.Pods
 	observed.sum.Bound += got.Bound

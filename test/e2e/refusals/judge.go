@@ -15,8 +15,9 @@ import (
 // kubeletReasons are those of pods that a kubelet rejects when they come, beside OutOf with a resource.
 var kubeletReasons = []string{"NodeAffinity", "NodeName", "NodePorts", "Taint", "UnexpectedAdmissionError", "TopologyAffinityError", "PodOSNotSupported"}
 
-// maxBackoff is how long kube-scheduler leaves a pod alone at most that it found no node for, once something changes that may help.
-const maxBackoff = 10 * time.Second
+// longestWait is how long a pod for which kube-scheduler found no node may wait once a node is open to it: its back-off of at most ten seconds,
+// once more for a try that comes to nothing because others are being placed.
+const longestWait = 20 * time.Second
 
 // Report is what a record comes to.
 type Report struct {
@@ -43,7 +44,7 @@ func (r Refusal) String() string {
 //
 // kube-scheduler refuses a node if it says of a pod that it is unschedulable while a node is open to the pod (Ready, all taints tolerated) and was
 // launched for the pod: its NodeClaim has more slots of the pod's owner than pods of that owner are bound there, and the pod is no younger than the
-// node is open. It has to say so when the node has been open for lag, or leave it at that for maxBackoff more: so long it may take until
+// node is open. It has to say so when the node has been open for lag, or leave it at that for longestWait more: so long it may take until
 // it looks at the pod again, and it says nothing new if it finds the same. A pod of a DaemonSet is refused by the one node that it was made for. Nothing is counted
 // if Dovetail had told the pod before that it gets no node, or if the pod is bound within lag after: the one had not seen the other.
 //
@@ -77,7 +78,7 @@ func (r *Record) Judge(now time.Time, lag time.Duration) (out Report) {
 			}
 			name := r.refusing(p, x.at, x.at, lag, lag)
 			if name == "" {
-				name = r.refusing(p, until, x.at, maxBackoff+lag, lag)
+				name = r.refusing(p, until, x.at, longestWait+lag, lag)
 			}
 			if name != "" {
 				out.Wrong = append(out.Wrong, Refusal{p.namespace, p.name, name, "kube-scheduler", x.message})
