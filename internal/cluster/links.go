@@ -113,7 +113,7 @@ func newInstances(s *model.Snapshot, x *Links) *Instances {
 		if owned = owned && i.ProviderID != ""; !owned {
 			f.unclaimed[i.ClaimUID] = append(f.unclaimed[i.ClaimUID], i)
 		}
-		// One without a claim's uid is not ours: another autoscaler bought it, and whoever has its claim ends it.
+		// One without a claim's uid is not ours: another autoscaler launched it, and terminates it.
 		if i.Gone || i.ClaimUID == "" || owned && (s.Claims[at].UID == i.ClaimUID || s.Claims[at].Name == i.ClaimName) {
 			continue
 		}

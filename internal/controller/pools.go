@@ -97,7 +97,7 @@ func notReadyClass(class *state.NodeClass) model.Condition {
 	return model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: text}
 }
 
-// isOfClass reports whether what is known of a pool is of this class, of whatever generation.
+// isOfClass reports whether the pool's information was read from this class, in any generation.
 func (i *poolInfo) isOfClass(class *state.NodeClass) bool {
 	return strings.HasPrefix(i.class, class.UID+"/")
 }

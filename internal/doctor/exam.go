@@ -22,7 +22,7 @@ const assumedPool = "(any instance type)"
 type exam struct {
 	Input
 	plan    func(*model.Snapshot, time.Time, decide.Policy) (decide.Output, error) // approve.WhatIf
-	pools   []*model.NodePool                                                      // that may launch nodes, the assumed one where there is none
+	pools   []*model.NodePool                                                      // that may launch nodes; the assumed one if there are none
 	assumed bool
 	claims  map[string]*model.Claim    // by node name
 	hasNode map[string]bool            // by claim name

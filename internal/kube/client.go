@@ -256,7 +256,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return v.Major + "." + minor, nil
 }
 
-// Serves says whether the API server has a resource.
+// Serves reports whether the API server has a resource.
 func (c *Client) Serves(ctx context.Context, gv schema.GroupVersion, resource string) (bool, error) {
 	var list metav1.APIResourceList
 	err := c.Core.Get().AbsPath("/apis", gv.Group, gv.Version).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Into(&list)

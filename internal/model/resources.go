@@ -26,6 +26,22 @@ const (
 // FixedNames are the names of the fixed dimensions, in order. A copy is the start of every ResourceNames table.
 func FixedNames() []string { return []string{"cpu", "memory", "ephemeral-storage", "pods"} }
 
+// DimOf returns the dimension whose unit amounts of a resource are in: its own for the fixed ones, FirstExtended for all others,
+// which are counted in whole pieces.
+func DimOf(resource string) Dim {
+	switch resource {
+	case "cpu":
+		return CPU
+	case "memory":
+		return Memory
+	case "ephemeral-storage":
+		return EphemeralStorage
+	case "pods":
+		return Pods
+	}
+	return FirstExtended
+}
+
 // Resources is an amount of each resource, by Dim. A vector shorter than the table of names is zero from there on; nil is zero.
 type Resources []int64
 

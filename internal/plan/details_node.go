@@ -19,7 +19,7 @@ type (
 		detail
 		Command string `key:"%s"`
 	}
-	// OfNotInitialized is what is known of why the node is not initialized.
+	// OfNotInitialized is why the node is not initialized, as far as it is known.
 	OfNotInitialized struct {
 		detail
 		_    struct{} `key:"karpenter.sh/initialized"`

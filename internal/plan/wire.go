@@ -266,25 +266,12 @@ func (f *form) parse(v, field reflect.Value, text string) bool {
 	return err == nil
 }
 
-// dimOf returns the dimension in whose unit amounts of a resource are; every other resource is counted as extended ones are.
-func dimOf(r ResourceName) model.Dim {
-	switch r {
-	case "cpu":
-		return model.CPU
-	case "memory":
-		return model.Memory
-	case "ephemeral-storage":
-		return model.EphemeralStorage
-	}
-	return model.Pods
-}
-
 // FormatAmount writes an amount of a resource as Kubernetes does, and dollars as a decimal number.
 func FormatAmount(r ResourceName, v int64) string {
 	if r == model.DollarsPerHour {
 		return model.FormatMicro(v)
 	}
-	return model.FormatAmount(dimOf(r), v)
+	return model.FormatAmount(model.DimOf(string(r)), v)
 }
 
 // ParseAmount reads what FormatAmount writes.
@@ -292,7 +279,7 @@ func ParseAmount(r ResourceName, text string) (int64, error) {
 	if r == model.DollarsPerHour {
 		return parseMoney(text)
 	}
-	return model.ParseAmount(dimOf(r), text)
+	return model.ParseAmount(model.DimOf(string(r)), text)
 }
 
 // parseMoney reads dollars.

@@ -13,24 +13,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// dimOf tells the unit of a resource: the fixed dimensions have their own, everything else counts whole pieces.
-func dimOf(resource string) model.Dim {
-	switch resource {
-	case "cpu":
-		return model.CPU
-	case "memory":
-		return model.Memory
-	case "ephemeral-storage":
-		return model.EphemeralStorage
-	case "pods":
-		return model.Pods
-	}
-	return model.FirstExtended
-}
-
 // FormatQuantity writes an amount of a resource as kubectl would: 1930m, 6903Mi, 29.
 func FormatQuantity(resource string, amount int64) string {
-	return model.FormatAmount(dimOf(resource), amount)
+	return model.FormatAmount(model.DimOf(resource), amount)
 }
 
 // maxQuantity keeps sums of many amounts far from overflow: 4 EiB, or as many milli-cores.
@@ -60,7 +45,7 @@ func ParseQuantity(resource, text string) (int64, error) {
 		return 0, errors.New("not a number")
 	}
 	v.Mul(v, scale)
-	if dimOf(resource) == model.CPU {
+	if model.DimOf(resource) == model.CPU {
 		v.Mul(v, big.NewRat(1000, 1))
 	}
 	n := new(big.Int).Add(v.Num(), new(big.Int).Sub(v.Denom(), big.NewInt(1)))
@@ -77,7 +62,7 @@ func wholeQuantity(resource, number, suffix string) (int64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	switch cpu := dimOf(resource) == model.CPU; {
+	switch cpu := model.DimOf(resource) == model.CPU; {
 	case suffix == "" && cpu:
 		return n * 1000, true
 	case suffix == "", suffix == "m" && cpu:

@@ -15,7 +15,7 @@ const (
 	RecordTerminating = "terminating"  // its termination was asked for
 	RecordTerminated  = "terminated"   // its Node is gone
 	RecordInterrupted = "interrupted"  // it was announced that it will be taken away; Until says when
-	RecordNoticed     = "noticed"      // whoever has it has taken note of that
+	RecordNoticed     = "noticed"      // the interruption was acknowledged
 	RecordNote        = "note"         // something of a guest of the simulated cloud: Data
 	RecordCompacted   = "compacted"    // stands for all records before it; it is the first of its journal
 )

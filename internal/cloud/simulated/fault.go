@@ -48,7 +48,7 @@ func (m *Model) AddFault(f machines.Fault, now time.Time) error {
 // ClearFaults ends all faults; machines that have theirs keep it.
 func (m *Model) ClearFaults() { m.faults = nil }
 
-// Faults are those still to be had, oldest first; Count is what is left of it.
+// Faults returns the faults that have still to occur, oldest first; Count is how often each of them will.
 func (m *Model) Faults(now time.Time) []machines.Fault {
 	m.faults = slices.DeleteFunc(m.faults, func(f *activeFault) bool { return f.over(now) })
 	out := make([]machines.Fault, len(m.faults))

@@ -91,18 +91,24 @@ func (n nowhere) Header() http.Header         { return n.header }
 func (n nowhere) Write(b []byte) (int, error) { return len(b), nil }
 func (n nowhere) WriteHeader(int)             {}
 
+// changeEach carries out the requests of a batch in order, as one change of the model, and returns their results in that order.
+func changeEach[Request, Result any](s *Server, requests []Request, do func(*Model, Request, time.Time) Result) ([]Result, error) {
+	results := make([]Result, len(requests))
+	err := s.change(true, func(m *Model, now time.Time) {
+		for i, r := range requests {
+			results[i] = do(m, r, now)
+		}
+	})
+	return results, err
+}
+
 func (s *Server) launch(w http.ResponseWriter, r *http.Request) {
 	var batch machines.LaunchBatch
 	if !read(w, r, &batch) {
 		return
 	}
-	out := machines.LaunchAnswer{Results: make([]machines.LaunchResult, len(batch.Requests))}
-	err := s.change(true, func(m *Model, now time.Time) {
-		for i, req := range batch.Requests {
-			out.Results[i] = m.Launch(req, now)
-		}
-	})
-	reply(w, out, err)
+	results, err := changeEach(s, batch.Requests, (*Model).Launch)
+	reply(w, machines.LaunchAnswer{Results: results}, err)
 }
 
 func (s *Server) terminate(w http.ResponseWriter, r *http.Request) {
@@ -110,13 +116,8 @@ func (s *Server) terminate(w http.ResponseWriter, r *http.Request) {
 	if !read(w, r, &batch) {
 		return
 	}
-	out := machines.TerminateAnswer{Results: make([]machines.TerminateResult, len(batch.ProviderIDs))}
-	err := s.change(true, func(m *Model, now time.Time) {
-		for i, id := range batch.ProviderIDs {
-			out.Results[i] = m.Terminate(id, now)
-		}
-	})
-	reply(w, out, err)
+	results, err := changeEach(s, batch.ProviderIDs, (*Model).Terminate)
+	reply(w, machines.TerminateAnswer{Results: results}, err)
 }
 
 func (s *Server) baseNode(w http.ResponseWriter, r *http.Request) {

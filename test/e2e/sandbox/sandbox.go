@@ -405,7 +405,7 @@ func (s *Sandbox) AddFaults(ctx context.Context, faults ...machines.Fault) error
 	return err
 }
 
-// Faults are those still to be had.
+// Faults returns the faults that have still to occur.
 func (s *Sandbox) Faults(ctx context.Context) ([]machines.Fault, error) {
 	body, err := s.machines(ctx, http.MethodGet, "/v1/faults", nil)
 	if err != nil {

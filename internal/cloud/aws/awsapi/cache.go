@@ -31,7 +31,8 @@ type cacheEntry[T any] struct {
 	usedAt    time.Time
 }
 
-// staleWait is how long whoever has an old answer waits for a new one, and for how long X// was in vain: all who need the answer wait for the one who asks.
+// staleWait is how long a caller that has an old answer waits for a new one, and for how long nobody asks again when that
+// failed: all callers that need the answer wait for the one that asks.
 const staleWait = 20 * time.Second
 
 // NewCache makes a Cache whose answers are fetched anew when they are older than ttl.
