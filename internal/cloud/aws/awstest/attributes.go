@@ -6,7 +6,6 @@ package awstest
 import (
 	"path"
 	"slices"
-	"strings"
 )
 
 // Attributes are what types must have that a group may launch; zero: any.
@@ -63,7 +62,7 @@ func (c *Cloud) typesWith(arch []string, in *ec2InstanceRequirementsRequest) []s
 		if !slices.ContainsFunc(t.ProcessorInfo.SupportedArchitectures, func(a string) bool { return slices.Contains(arch, a) }) ||
 			!within(*t.VCpuInfo.DefaultVCpus, in.VCpuCount.Min, in.VCpuCount.Max) || !within(*t.MemoryInfo.SizeInMiB, in.MemoryMiB.Min, in.MemoryMiB.Max) ||
 			len(in.AllowedInstanceTypes) > 0 && !like(in.AllowedInstanceTypes, t.InstanceType) || like(in.ExcludedInstanceTypes, t.InstanceType) ||
-			!wanted(*t.BareMetal, in.BareMetal) || !wanted(strings.HasPrefix(t.InstanceType, "t"), in.BurstablePerformance) {
+			!wanted(*t.BareMetal, in.BareMetal) || !wanted(*t.BurstablePerformanceSupported, in.BurstablePerformance) {
 			continue
 		}
 		maker := map[string]string{"Intel": "intel", "AMD": "amd", "AWS": "amazon-web-services"}[t.ProcessorInfo.Manufacturer]

@@ -293,7 +293,7 @@ func TestCatalogue(t *testing.T) {
 	}
 	for _, it := range c.Types {
 		i := seen[it.Name]
-		n, addresses := *i.NetworkInfo.MaximumNetworkInterfaces, *i.NetworkInfo.Ipv4AddressesPerInterface
+		n, addresses := *i.NetworkInfo.NetworkCards[0].MaximumNetworkInterfaces, *i.NetworkInfo.Ipv4AddressesPerInterface
 		if pods := int64(n*(addresses-1) + 2); pods != it.Capacity["pods"] {
 			t.Errorf("%s: %d interfaces with %d addresses allow %d pods, the catalogue says %d", it.Name, n, addresses, pods, it.Capacity["pods"])
 		}
@@ -303,6 +303,37 @@ func TestCatalogue(t *testing.T) {
 	}
 	if g := seen["g5.xlarge"]; *g.GpuInfo.Gpus[0].Name != "A10G" || *g.GpuInfo.Gpus[0].Manufacturer != "NVIDIA" {
 		t.Errorf("have %+v", g.GpuInfo.Gpus)
+	}
+	if d := seen["i4i.32xlarge"].InstanceStorageInfo; *d.Disks[0].Count != 8 || *d.Disks[0].SizeInGB != 3750 || *d.TotalSizeInGB != 30000 {
+		t.Errorf("have %+v", d)
+	}
+	if n := seen["p4d.24xlarge"].NetworkInfo; *n.MaximumNetworkCards != 4 || len(n.NetworkCards) != 4 {
+		t.Errorf("have %+v", n)
+	}
+	if b := seen["m6g.large"].SupportedBootModes; len(b) != 1 || b[0] != "uefi" {
+		t.Errorf("have %v", b)
+	}
+	for _, f := range []struct {
+		name, value string
+		want        string // a type that passes
+	}{
+		{"memory-info.size-in-mib", "8192", "m5.large"}, {"vcpu-info.default-vcpus", "2", "m5.large"}, {"instance-storage-supported", "true", "i4i.large"},
+		{"burstable-performance-supported", "true", "t3.large"}, {"processor-info.manufacturer", "AMD", "m6a.large"},
+	} {
+		out := check[*ec2.DescribeInstanceTypesOutput](t)(a.ec2.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{
+			Filters: []types.Filter{{Name: &f.name, Values: []string{f.value}}, {Name: aws.String("instance-type"), Values: []string{f.want, "c6g.medium"}}},
+		})).InstanceTypes
+		if len(out) != 1 || string(out[0].InstanceType) != f.want {
+			t.Errorf("%s=%s: have %d types", f.name, f.value, len(out))
+		}
+	}
+	trainers := check[*ec2.GetInstanceTypesFromInstanceRequirementsOutput](t)(a.ec2.GetInstanceTypesFromInstanceRequirements(ctx, &ec2.GetInstanceTypesFromInstanceRequirementsInput{
+		ArchitectureTypes: []types.ArchitectureType{"x86_64"}, VirtualizationTypes: []types.VirtualizationType{"hvm"}, InstanceRequirements: &types.InstanceRequirementsRequest{
+			VCpuCount: &types.VCpuCountRangeRequest{Min: aws.Int32(8), Max: aws.Int32(8)}, MemoryMiB: &types.MemoryMiBRequest{Min: aws.Int32(32768), Max: aws.Int32(32768)},
+			AllowedInstanceTypes: []string{"trn1*", "t3*"},
+		}})).InstanceTypes
+	if len(trainers) != 1 || *trainers[0].InstanceType != "trn1.2xlarge" {
+		t.Errorf("have %v", trainers)
 	}
 	offered := 0
 	for p := ec2.NewDescribeInstanceTypeOfferingsPaginator(a.ec2, &ec2.DescribeInstanceTypeOfferingsInput{LocationType: types.LocationTypeAvailabilityZone}); p.HasMorePages(); {

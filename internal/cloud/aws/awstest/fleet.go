@@ -456,6 +456,7 @@ func (t *tx) launch(s launchSpec) (instanceID, code, message string) {
 		ID: id, Reservation: s.reservation, Fleet: s.fleet, Token: s.token, Template: p.template.ID, Version: p.version, Image: im.ID, Subnet: p.subnet.SubnetId,
 		IP: ip, Groups: groups, Profile: prof, Reserved: held, Tags: tags, Group: s.group, Protected: s.protected,
 	}
+	in.Preference, in.Targeted = reservationWish(&p.data)
 	if p.data.MetadataOptions != nil {
 		in.HopLimit = p.data.MetadataOptions.HttpPutResponseHopLimit
 	}
@@ -485,15 +486,24 @@ const (
 	PoolTag     = "karpenter.sh/nodepool"
 )
 
+// reservationWish is what a launch template says of capacity reservations: how instances may use them, and the id of the one that
+// they must run in.
+func reservationWish(d *ec2RequestLaunchTemplateData) (preference, target string) {
+	s := d.CapacityReservationSpecification
+	switch {
+	case s == nil:
+		return "open", ""
+	case s.CapacityReservationTarget != nil && s.CapacityReservationTarget.CapacityReservationId != "":
+		return "capacity-reservations-only", s.CapacityReservationTarget.CapacityReservationId
+	case s.CapacityReservationPreference == "":
+		return "open", ""
+	}
+	return s.CapacityReservationPreference, ""
+}
+
 // reservationFor finds the capacity reservation that an on-demand instance of a pool runs in, if any.
 func (t *tx) reservationFor(p *pool) (id, code, message string) {
-	preference, target := "open", ""
-	if s := p.data.CapacityReservationSpecification; s != nil {
-		set(&preference, s.CapacityReservationPreference)
-		if s.CapacityReservationTarget != nil {
-			target = s.CapacityReservationTarget.CapacityReservationId
-		}
-	}
+	preference, target := reservationWish(&p.data)
 	fits := func(r *reservation) bool {
 		return r.InstanceType == p.it.Name && r.Zone == p.subnet.AvailabilityZone && t.unused(r) > 0
 	}

@@ -5,6 +5,7 @@ package awstest
 
 import (
 	"encoding/base64"
+	"encoding/pem"
 	"maps"
 	"net/http"
 	"slices"
@@ -170,7 +171,7 @@ func (t *tx) describeCluster(in *eksDescribeClusterRequest) (*eksDescribeCluster
 	}
 	authority := t.settings.Authority
 	if authority == "" {
-		authority = base64.StdEncoding.EncodeToString([]byte("the certificate of a cluster that is not there"))
+		authority = base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("the certificate of a cluster that is not there")}))
 	}
 	network := &eksKubernetesNetworkConfigResponse{ServiceIpv4Cidr: "10.96.0.0/16", IpFamily: "ipv4"}
 	if t.settings.IPv6 {

@@ -116,6 +116,17 @@ func (t *tx) instanceValues(i *instance, name string) ([]string, bool) {
 		return nil, true
 	case "capacity-reservation-id":
 		return []string{t.reservedIn(i)}, true
+	case "instance.group-id":
+		return i.Groups, true
+	case "network-interface.subnet-id":
+		return []string{i.Subnet}, true
+	case "iam-instance-profile.arn":
+		if p := t.instanceProfile(i); p != nil {
+			return []string{p.Arn}, true
+		}
+		return nil, true
+	case "launch-time":
+		return []string{m.Launched.UTC().Format("2006-01-02T15:04:05.000Z")}, true
 	}
 	return nil, false
 }
@@ -134,10 +145,10 @@ func (t *tx) described(i *instance) ec2Instance {
 	}
 	d := ec2Instance{
 		AmiLaunchIndex: new(int64(0)), ImageId: i.Image, InstanceId: i.ID, InstanceType: m.InstanceType, LaunchTime: pointer(m.Launched.UTC().Truncate(time.Second)),
-		Placement: &ec2Placement{AvailabilityZone: m.Zone, Tenancy: "default"}, PrivateDnsName: m.Node.Name, PrivateIpAddress: i.IP, State: t.state(i),
+		Placement: &ec2Placement{AvailabilityZone: m.Zone, AvailabilityZoneId: zoneID(t.catalog.Region, m.Zone), Tenancy: "default"}, PrivateDnsName: m.Node.Name, PrivateIpAddress: i.IP, State: t.state(i),
 		SubnetId: i.Subnet, VpcId: t.world.vpc.VpcId, Architecture: arch, ClientToken: i.Token, EbsOptimized: new(true), EnaSupport: new(true), Hypervisor: "xen",
 		RootDeviceName: "/dev/xvda", RootDeviceType: "ebs", SecurityGroups: groups, SpotInstanceRequestId: i.SpotRequest, Tags: tagList(i.Tags),
-		VirtualizationType: "hvm", CapacityReservationId: t.reservedIn(i),
+		VirtualizationType: "hvm", CapacityReservationId: t.reservedIn(i), CapacityReservationSpecification: reservationSpecification(i),
 		MetadataOptions: &ec2InstanceMetadataOptionsResponse{State: "applied", HttpTokens: "required", HttpEndpoint: "enabled", HttpProtocolIpv6: "disabled", HttpPutResponseHopLimit: i.HopLimit},
 		NetworkInterfaces: []ec2InstanceNetworkInterface{{
 			NetworkInterfaceId: id("eni", i.ID), PrivateDnsName: m.Node.Name, PrivateIpAddress: i.IP, SubnetId: i.Subnet, VpcId: t.world.vpc.VpcId, Groups: groups,
@@ -147,23 +158,41 @@ func (t *tx) described(i *instance) ec2Instance {
 	if m.CapacityType == model.Spot {
 		d.InstanceLifecycle = "spot"
 	}
-	if i.Profile != "" {
-		p := t.profile(i.Profile)
-		d.IamInstanceProfile = &ec2IamInstanceProfile{Arn: t.arn("iam", "instance-profile/"+i.Profile)}
-		if p != nil {
-			d.IamInstanceProfile = &ec2IamInstanceProfile{Arn: t.arn("iam", "instance-profile"+p.Path+p.Name), Id: p.ID}
-		}
-	}
+	d.IamInstanceProfile = t.instanceProfile(i)
 	if gone(m) {
 		d.PrivateIpAddress, d.PrivateDnsName, d.NetworkInterfaces, d.SubnetId, d.VpcId = "", "", nil, "", ""
-		code, text := "Client.UserInitiatedShutdown", "User initiated"
+		code, text, message := "Client.UserInitiatedShutdown", "User initiated", "User initiated shutdown"
 		if i.Reason != "" {
-			code, text = i.Reason, i.Reason
+			code, text, message = i.Reason, i.Reason, i.Reason
 		}
-		d.StateReason = &ec2StateReason{Code: code, Message: code + ": " + text}
+		d.StateReason = &ec2StateReason{Code: code, Message: code + ": " + message}
 		d.StateTransitionReason = text + m.Terminated.UTC().Format(" (2006-01-02 15:04:05 GMT)")
 	}
 	return d
+}
+
+// instanceProfile is the profile that an instance was launched with, nil without one. One that was deleted meanwhile has no id.
+func (t *tx) instanceProfile(i *instance) *ec2IamInstanceProfile {
+	if i.Profile == "" {
+		return nil
+	}
+	if p := t.profile(i.Profile); p != nil {
+		return &ec2IamInstanceProfile{Arn: t.arn("iam", "instance-profile"+p.Path+p.Name), Id: p.ID}
+	}
+	return &ec2IamInstanceProfile{Arn: t.arn("iam", "instance-profile/"+i.Profile)}
+}
+
+// reservationSpecification is how an instance may use capacity reservations. An instance that was launched into one by its
+// id runs in that one only; the others have the account's default.
+func reservationSpecification(i *instance) *ec2CapacityReservationSpecificationResponse {
+	s := &ec2CapacityReservationSpecificationResponse{CapacityReservationPreference: i.Preference}
+	if i.Preference == "" {
+		s.CapacityReservationPreference = "open"
+	}
+	if i.Targeted != "" {
+		s.CapacityReservationTarget = &ec2CapacityReservationTargetResponse{CapacityReservationId: i.Targeted}
+	}
+	return s
 }
 
 func (t *tx) terminateInstances(in *ec2TerminateInstancesRequest) (*ec2TerminateInstancesResult, error) {

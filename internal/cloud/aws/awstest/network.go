@@ -44,6 +44,10 @@ func (t *tx) describeSubnets(in *ec2DescribeSubnetsRequest) (*ec2DescribeSubnets
 				return []string{s.OwnerId}, true
 			case "cidr-block":
 				return []string{s.CidrBlock}, true
+			case "default-for-az", "defaultForAz":
+				return []string{strconv.FormatBool(*s.DefaultForAz)}, true
+			case "map-public-ip-on-launch":
+				return []string{strconv.FormatBool(*s.MapPublicIpOnLaunch)}, true
 			case "available-ip-address-count":
 				return []string{strconv.FormatInt(*s.AvailableIpAddressCount, 10)}, true
 			}

@@ -5,6 +5,15 @@ package awstest
 
 // services are all services and calls that are simulated.
 func services() []*service {
+	queue := map[string]*operation{
+		"DeleteMessage":      change((*tx).deleteMessage),
+		"DeleteMessageBatch": change((*tx).deleteMessages),
+		"GetQueueAttributes": read((*tx).queueAttributes),
+		"GetQueueUrl":        read((*tx).queueURL),
+		"ReceiveMessage":     receiveMessage,
+		"SendMessage":        change((*tx).sendMessage),
+	}
+	legacyCodes := map[string]string{"QueueDoesNotExist": "AWS.SimpleQueueService.NonExistentQueue"}
 	return []*service{
 		{
 			name: "ec2", protocol: ec2Query, version: "2016-11-15", namespace: "http://ec2.amazonaws.com/doc/2016-11-15/",
@@ -75,14 +84,10 @@ func services() []*service {
 		},
 		{
 			name: "sqs", protocol: awsJSON10, target: "AmazonSQS", throttled: "RequestThrottled", denied: "AccessDeniedException",
-			errorPrefix: "com.amazonaws.sqs#", legacyCodes: map[string]string{"QueueDoesNotExist": "AWS.SimpleQueueService.NonExistentQueue"},
-			operations: map[string]*operation{
-				"DeleteMessage":      change((*tx).deleteMessage),
-				"DeleteMessageBatch": change((*tx).deleteMessages),
-				"GetQueueAttributes": read((*tx).queueAttributes),
-				"GetQueueUrl":        read((*tx).queueURL),
-				"ReceiveMessage":     receiveMessage,
-				"SendMessage":        change((*tx).sendMessage),
+			errorPrefix: "com.amazonaws.sqs#", legacyCodes: legacyCodes, operations: queue,
+			query: &service{
+				name: "sqs", protocol: awsQuery, version: "2012-11-05", namespace: "http://queue.amazonaws.com/doc/2012-11-05/", throttled: "RequestThrottled", denied: "AccessDenied",
+				legacyCodes: legacyCodes, operations: queue,
 			},
 		},
 		{

@@ -67,7 +67,7 @@ func (t *tx) getProducts(in *priceGetProductsRequest) (*priceGetProductsResponse
 			switch f.Field {
 			case "productFamily":
 				have = p.Product.ProductFamily
-			case "ServiceCode":
+			case "ServiceCode", "serviceCode", "servicecode":
 				have = p.ServiceCode
 			}
 			pass = pass && have == f.Value
@@ -82,7 +82,7 @@ func (t *tx) getProducts(in *priceGetProductsRequest) (*priceGetProductsResponse
 		all = append(all, entry{it.Name, string(raw)})
 	}
 	some, next := page(all, func(e entry) string { return e.name }, in.NextToken, in.MaxResults, 100)
-	out := &priceGetProductsResponse{FormatVersion: "aws_v1", NextToken: next}
+	out := &priceGetProductsResponse{FormatVersion: "aws_v1", NextToken: next, PriceList: []string{}}
 	for _, e := range some {
 		out.PriceList = append(out.PriceList, e.text)
 	}
@@ -101,15 +101,15 @@ func (t *tx) product(it *catalog.Type) *product {
 	}
 	const published = "2026-07-20T00:00:00Z"
 	sku := id("SKU", it.Name)[4:]
-	family := "Compute Instance"
+	family, tenancy := "Compute Instance", "Shared"
 	if len(it.Name) > 6 && it.Labels[catalog.EC2Labels+"instance-hypervisor"] == "" {
-		family = "Compute Instance (bare metal)"
+		family, tenancy = "Compute Instance (bare metal)", "Dedicated"
 	}
 	p := &product{ServiceCode: "AmazonEC2", Version: "20260720000000", PublicationDate: published}
 	p.Product.SKU, p.Product.ProductFamily = sku, family
 	p.Product.Attributes = map[string]string{
 		"instanceType": it.Name, "regionCode": t.catalog.Region, "operatingSystem": "Linux", "preInstalledSw": "NA", "capacitystatus": "Used",
-		"tenancy": "Shared", "licenseModel": "No License required", "servicecode": "AmazonEC2", "marketoption": "OnDemand", "operation": "RunInstances", "locationType": "AWS Region",
+		"tenancy": tenancy, "licenseModel": "No License required", "servicecode": "AmazonEC2", "marketoption": "OnDemand", "operation": "RunInstances", "locationType": "AWS Region",
 		"vcpu": fmt.Sprint(it.Capacity["cpu"] / 1000), "memory": fmt.Sprintf("%d GiB", it.Capacity["memory"]>>30), "currentGeneration": "Yes",
 	}
 	const offer, rate = "JRTCKXETXF", "6YS6EN2CT7"

@@ -347,6 +347,9 @@ func (s *service) refuse(w http.ResponseWriter, requestID string, e *apiError) {
 			xml.Header, e.Code, escape(e.Message), requestID)
 	case awsQuery:
 		h.Set("Content-Type", "text/xml")
+		if legacy := s.legacyCodes[e.Code]; legacy != "" {
+			e = &apiError{Code: legacy, Message: e.Message, Status: e.Status}
+		}
 		body = fmt.Sprintf("%s<ErrorResponse xmlns=%q><Error><Type>%s</Type><Code>%s</Code><Message>%s</Message></Error><RequestId>%s</RequestId></ErrorResponse>",
 			xml.Header, s.namespace, fault, e.Code, escape(e.Message), requestID)
 	default:

@@ -64,7 +64,7 @@ func (t *tx) queueAttributes(in *sqsGetQueueAttributesRequest) (*sqsGetQueueAttr
 		"ApproximateNumberOfMessages": strconv.Itoa(len(t.messages.items) - flying), "ApproximateNumberOfMessagesNotVisible": strconv.Itoa(flying),
 		"VisibilityTimeout": strconv.Itoa(int(hidden / time.Second)),
 	}
-	out := &sqsGetQueueAttributesResult{Attributes: map[string]string{}}
+	out := &sqsGetQueueAttributesResult{Attributes: sqsAttributes{}}
 	for _, name := range in.AttributeNames {
 		for k, v := range all {
 			if name == "All" || name == k {

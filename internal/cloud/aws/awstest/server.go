@@ -25,6 +25,15 @@ type service struct {
 	throttled   string // its code for too many calls
 	denied      string // its code for a call that the caller may not make
 	operations  map[string]*operation
+	query       *service // the same calls in the query protocol, for clients that speak no JSON yet; nil: the service has one protocol
+}
+
+// spoken is the service in the protocol of a request.
+func (s *service) spoken(r *http.Request) *service {
+	if s.query != nil && r.Header.Get("X-Amz-Target") == "" {
+		return s.query
+	}
+	return s
 }
 
 // operation is one call of a service.
@@ -109,7 +118,7 @@ func (c *Cloud) Handler() http.Handler {
 			http.Error(w, fmt.Sprintf("%s %s: signed for service %q, which is not simulated", r.Method, r.URL.Path, serviceOf(r)), http.StatusNotImplemented)
 			return
 		}
-		c.answer(w, r, s)
+		c.answer(w, r, s.spoken(r))
 	})
 	return mux
 }

@@ -4,7 +4,12 @@
 package awstest
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -230,6 +235,65 @@ func TestClusterAndPrices(t *testing.T) {
 	if seen < 1000 {
 		t.Errorf("have %d prices", seen)
 	}
+	block, _ := pem.Decode(check[[]byte](t)(base64.StdEncoding.DecodeString(*c.CertificateAuthority.Data)))
+	if block == nil || block.Type != "CERTIFICATE" {
+		t.Errorf("the authority of the cluster is no PEM: %s", *c.CertificateAuthority.Data)
+	}
+	// The service has one spelling of its name for each client, and bare metal is somebody's alone.
+	for _, c := range []struct {
+		filters []pricingtypes.Filter
+		some    bool
+	}{
+		{[]pricingtypes.Filter{match("serviceCode", "AmazonEC2"), match("instanceType", "m5.large")}, true},
+		{[]pricingtypes.Filter{match("ServiceCode", "AmazonEC2"), match("instanceType", "m5.metal"), match("tenancy", "Dedicated"), match("productFamily", "Compute Instance (bare metal)")}, true},
+		{[]pricingtypes.Filter{match("serviceCode", "AmazonEC2"), match("instanceType", "m5.metal"), match("tenancy", "Shared")}, false},
+	} {
+		have := check[*pricing.GetProductsOutput](t)(a.pricing.GetProducts(ctx, &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), Filters: c.filters}))
+		if have.PriceList == nil || len(have.PriceList) > 0 != c.some {
+			t.Errorf("%v: have %d prices, want some: %t", c.filters, len(have.PriceList), c.some)
+		}
+	}
+}
+
+// TestQueryProtocolOfTheQueue: clients of before November 2023 speak to SQS in forms and read XML.
+func TestQueryProtocolOfTheQueue(t *testing.T) {
+	a := newAccount(t)
+	post := func(form string) string {
+		r := check[*http.Request](t)(http.NewRequestWithContext(t.Context(), "POST", a.url, strings.NewReader(form+"&Version=2012-11-05")))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
+		r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20261101/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0")
+		res := check[*http.Response](t)(http.DefaultClient.Do(r))
+		defer func() { _ = res.Body.Close() }() // read to its end
+		return string(check[[]byte](t)(io.ReadAll(res.Body)))
+	}
+	part := func(text, name string) string {
+		_, after, _ := strings.Cut(text, "<"+name+">")
+		inside, _, _ := strings.Cut(after, "</"+name+">")
+		return inside
+	}
+	queue := part(post("Action=GetQueueUrl&QueueName=sandbox"), "QueueUrl")
+	if queue != *a.queue() {
+		t.Fatalf("have %q", queue)
+	}
+	in := "&QueueUrl=" + url.QueryEscape(queue)
+	if sent := post("Action=SendMessage&MessageBody=first" + in); part(sent, "MD5OfMessageBody") != md5Of("first") {
+		t.Errorf("sent: %s", sent)
+	}
+	got := post("Action=ReceiveMessage&MaxNumberOfMessages=10&AttributeName.1=All" + in)
+	if one := part(got, "Message"); part(one, "Body") != "first" || part(part(one, "Attribute"), "Name") != "SentTimestamp" || part(one, "ReceiptHandle") == "" {
+		t.Errorf("received: %s", got)
+	}
+	if have := post("Action=GetQueueAttributes&AttributeName.1=ApproximateNumberOfMessagesNotVisible" + in); part(part(have, "Attribute"), "Value") != "1" {
+		t.Errorf("attributes: %s", have)
+	}
+	gone := post("Action=DeleteMessageBatch&DeleteMessageBatchRequestEntry.1.Id=a&DeleteMessageBatchRequestEntry.1.ReceiptHandle=" + part(got, "ReceiptHandle") +
+		"&DeleteMessageBatchRequestEntry.2.Id=b&DeleteMessageBatchRequestEntry.2.ReceiptHandle=none" + in)
+	if part(part(gone, "DeleteMessageBatchResultEntry"), "Id") != "a" || part(part(gone, "BatchResultErrorEntry"), "Id") != "b" {
+		t.Errorf("deleted: %s", gone)
+	}
+	if refused := post("Action=GetQueueUrl&QueueName=other"); part(refused, "Code") != "AWS.SimpleQueueService.NonExistentQueue" {
+		t.Errorf("refused: %s", refused)
+	}
 }
 
 // TestReservations: an instance that targets a reservation runs in it, and one too many is refused with the code that says so.
@@ -254,8 +318,23 @@ func TestReservations(t *testing.T) {
 		t.Fatalf("have %d instances and %d errors", len(ids(one)), len(one.Errors))
 	}
 	i := check[*ec2.DescribeInstancesOutput](t)(a.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: ids(one)})).Reservations[0].Instances[0]
-	if *i.CapacityReservationId != r.ID || *i.Placement.AvailabilityZone != "us-east-1a" {
+	if *i.CapacityReservationId != r.ID || *i.Placement.AvailabilityZone != "us-east-1a" || *i.Placement.AvailabilityZoneId != "use1-az1" {
 		t.Errorf("have %+v", i)
+	}
+	if s := i.CapacityReservationSpecification; s == nil || s.CapacityReservationPreference != "capacity-reservations-only" || *s.CapacityReservationTarget.CapacityReservationId != r.ID {
+		t.Errorf("have %+v", s)
+	}
+	open := check[*ec2.CreateFleetOutput](t)(a.ec2.CreateFleet(ctx, a.fleetOf(lt, "2", "c2", 1, types.DefaultTargetCapacityTypeOnDemand, "m5.large")))
+	for _, f := range []types.Filter{
+		{Name: aws.String("iam-instance-profile.arn"), Values: []string{"*"}}, {Name: aws.String("launch-time"), Values: []string{a.clock.Now().UTC().Format("2006-01-02") + "*"}},
+		{Name: aws.String("network-interface.subnet-id"), Values: []string{"subnet-*"}}, {Name: aws.String("instance.group-id"), Values: []string{"sg-*"}},
+	} {
+		out := check[*ec2.DescribeInstancesOutput](t)(a.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{Filters: []types.Filter{f, {Name: aws.String("instance-id"), Values: ids(open)}}}))
+		if len(out.Reservations) != 1 {
+			t.Errorf("filter %s: have %d instances", *f.Name, len(out.Reservations))
+		} else if s := out.Reservations[0].Instances[0].CapacityReservationSpecification; s == nil || s.CapacityReservationPreference != "open" || s.CapacityReservationTarget != nil {
+			t.Errorf("have %+v", s)
+		}
 	}
 	d := check[*ec2.DescribeCapacityReservationsOutput](t)(a.ec2.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{
 		Filters: []types.Filter{{Name: aws.String("tag:team"), Values: []string{"x"}}, {Name: aws.String("state"), Values: []string{"active"}}},

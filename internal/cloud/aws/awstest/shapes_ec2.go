@@ -80,12 +80,18 @@ type ec2FleetLaunchTemplateOverridesRequest struct {
 	ImageId          string        `in:"ImageId"`
 }
 
+type ec2CapacityReservationSpecificationResponse struct {
+	CapacityReservationPreference string                                `xml:"capacityReservationPreference,omitempty"`
+	CapacityReservationTarget     *ec2CapacityReservationTargetResponse `xml:"capacityReservationTarget,omitempty"`
+}
+
 type ec2Placement struct {
-	AvailabilityZone string `in:"AvailabilityZone" xml:"availabilityZone,omitempty"`
-	GroupName        string `in:"GroupName" xml:"groupName,omitempty"`
-	PartitionNumber  *int64 `in:"PartitionNumber" xml:"partitionNumber,omitempty"`
-	Tenancy          string `in:"Tenancy" xml:"tenancy,omitempty"`
-	GroupId          string `in:"GroupId" xml:"groupId,omitempty"`
+	AvailabilityZone   string `in:"AvailabilityZone" xml:"availabilityZone,omitempty"`
+	AvailabilityZoneId string `in:"AvailabilityZoneId" xml:"availabilityZoneId,omitempty"`
+	GroupName          string `in:"GroupName" xml:"groupName,omitempty"`
+	PartitionNumber    *int64 `in:"PartitionNumber" xml:"partitionNumber,omitempty"`
+	Tenancy            string `in:"Tenancy" xml:"tenancy,omitempty"`
+	GroupId            string `in:"GroupId" xml:"groupId,omitempty"`
 }
 
 type ec2TargetCapacitySpecificationRequest struct {
@@ -173,35 +179,36 @@ type ec2Reservation struct {
 }
 
 type ec2Instance struct {
-	AmiLaunchIndex        *int64                              `xml:"amiLaunchIndex,omitempty"`
-	ImageId               string                              `xml:"imageId,omitempty"`
-	InstanceId            string                              `xml:"instanceId,omitempty"`
-	InstanceType          string                              `xml:"instanceType,omitempty"`
-	LaunchTime            *time.Time                          `xml:"launchTime,omitempty"`
-	Placement             *ec2Placement                       `xml:"placement,omitempty"`
-	PrivateDnsName        string                              `xml:"privateDnsName,omitempty"`
-	PrivateIpAddress      string                              `xml:"privateIpAddress,omitempty"`
-	State                 *ec2InstanceState                   `xml:"instanceState,omitempty"`
-	StateTransitionReason string                              `xml:"reason,omitempty"`
-	SubnetId              string                              `xml:"subnetId,omitempty"`
-	VpcId                 string                              `xml:"vpcId,omitempty"`
-	Architecture          string                              `xml:"architecture,omitempty"`
-	ClientToken           string                              `xml:"clientToken,omitempty"`
-	EbsOptimized          *bool                               `xml:"ebsOptimized,omitempty"`
-	EnaSupport            *bool                               `xml:"enaSupport,omitempty"`
-	Hypervisor            string                              `xml:"hypervisor,omitempty"`
-	IamInstanceProfile    *ec2IamInstanceProfile              `xml:"iamInstanceProfile,omitempty"`
-	InstanceLifecycle     string                              `xml:"instanceLifecycle,omitempty"`
-	NetworkInterfaces     []ec2InstanceNetworkInterface       `xml:"networkInterfaceSet>item,omitempty"`
-	RootDeviceName        string                              `xml:"rootDeviceName,omitempty"`
-	RootDeviceType        string                              `xml:"rootDeviceType,omitempty"`
-	SecurityGroups        []ec2GroupIdentifier                `xml:"groupSet>item,omitempty"`
-	SpotInstanceRequestId string                              `xml:"spotInstanceRequestId,omitempty"`
-	StateReason           *ec2StateReason                     `xml:"stateReason,omitempty"`
-	Tags                  []ec2Tag                            `xml:"tagSet>item,omitempty"`
-	VirtualizationType    string                              `xml:"virtualizationType,omitempty"`
-	CapacityReservationId string                              `xml:"capacityReservationId,omitempty"`
-	MetadataOptions       *ec2InstanceMetadataOptionsResponse `xml:"metadataOptions,omitempty"`
+	AmiLaunchIndex                   *int64                                       `xml:"amiLaunchIndex,omitempty"`
+	ImageId                          string                                       `xml:"imageId,omitempty"`
+	InstanceId                       string                                       `xml:"instanceId,omitempty"`
+	InstanceType                     string                                       `xml:"instanceType,omitempty"`
+	LaunchTime                       *time.Time                                   `xml:"launchTime,omitempty"`
+	Placement                        *ec2Placement                                `xml:"placement,omitempty"`
+	PrivateDnsName                   string                                       `xml:"privateDnsName,omitempty"`
+	PrivateIpAddress                 string                                       `xml:"privateIpAddress,omitempty"`
+	State                            *ec2InstanceState                            `xml:"instanceState,omitempty"`
+	StateTransitionReason            string                                       `xml:"reason,omitempty"`
+	SubnetId                         string                                       `xml:"subnetId,omitempty"`
+	VpcId                            string                                       `xml:"vpcId,omitempty"`
+	Architecture                     string                                       `xml:"architecture,omitempty"`
+	ClientToken                      string                                       `xml:"clientToken,omitempty"`
+	EbsOptimized                     *bool                                        `xml:"ebsOptimized,omitempty"`
+	EnaSupport                       *bool                                        `xml:"enaSupport,omitempty"`
+	Hypervisor                       string                                       `xml:"hypervisor,omitempty"`
+	IamInstanceProfile               *ec2IamInstanceProfile                       `xml:"iamInstanceProfile,omitempty"`
+	InstanceLifecycle                string                                       `xml:"instanceLifecycle,omitempty"`
+	NetworkInterfaces                []ec2InstanceNetworkInterface                `xml:"networkInterfaceSet>item,omitempty"`
+	RootDeviceName                   string                                       `xml:"rootDeviceName,omitempty"`
+	RootDeviceType                   string                                       `xml:"rootDeviceType,omitempty"`
+	SecurityGroups                   []ec2GroupIdentifier                         `xml:"groupSet>item,omitempty"`
+	SpotInstanceRequestId            string                                       `xml:"spotInstanceRequestId,omitempty"`
+	StateReason                      *ec2StateReason                              `xml:"stateReason,omitempty"`
+	CapacityReservationSpecification *ec2CapacityReservationSpecificationResponse `xml:"capacityReservationSpecification,omitempty"`
+	Tags                             []ec2Tag                                     `xml:"tagSet>item,omitempty"`
+	VirtualizationType               string                                       `xml:"virtualizationType,omitempty"`
+	CapacityReservationId            string                                       `xml:"capacityReservationId,omitempty"`
+	MetadataOptions                  *ec2InstanceMetadataOptionsResponse          `xml:"metadataOptions,omitempty"`
 }
 
 type ec2InstanceState struct {

@@ -22,6 +22,6 @@ type priceFilter struct {
 
 type priceGetProductsResponse struct {
 	FormatVersion string   `json:"FormatVersion,omitempty"`
-	PriceList     []string `json:"PriceList,omitempty"`
+	PriceList     []string `json:"PriceList"`
 	NextToken     string   `json:"NextToken,omitempty"`
 }

@@ -51,6 +51,8 @@ type instance struct {
 	Profile     string `json:",omitempty"`
 	SpotRequest string `json:",omitempty"`
 	Reserved    string `json:",omitempty"` // capacity reservation
+	Preference  string `json:",omitempty"` // for capacity reservations, as the launch template has it
+	Targeted    string `json:",omitempty"` // the reservation that the launch template names
 	HopLimit    *int64 `json:",omitempty"`
 	Tags        map[string]string
 	Runs        time.Time // when it is no longer pending

@@ -71,11 +71,14 @@ func instanceType(t *catalog.Type) ec2InstanceTypeInfo {
 		InstanceStorageSupported: new(label("instance-local-nvme") != ""),
 		EbsInfo:                  &ec2EbsInfo{EbsOptimizedSupport: "default", EncryptionSupport: "supported", NvmeSupport: "required"},
 		NetworkInfo: &ec2NetworkInfo{
-			NetworkPerformance: "Moderate", MaximumNetworkInterfaces: new(n), MaximumNetworkCards: new(int64(1)), DefaultNetworkCardIndex: new(int64(0)),
+			NetworkPerformance: "Moderate", DefaultNetworkCardIndex: new(int64(0)),
 			Ipv4AddressesPerInterface: new(addresses), Ipv6AddressesPerInterface: new(addresses), Ipv6Supported: new(true), EnaSupport: "required",
 			EfaSupported: new(false), EncryptionInTransitSupported: new(label("instance-encryption-in-transit-supported") == "true"),
 		},
 		BurstablePerformanceSupported: new(label("instance-category") == "t"), SupportedBootModes: []string{"legacy-bios", "uefi"},
+	}
+	if arch == "arm64" {
+		info.SupportedBootModes = []string{"uefi"}
 	}
 	for _, u := range []struct{ capacityType, class string }{{model.OnDemand, "on-demand"}, {model.Spot, "spot"}} {
 		if slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { return o.CapacityType == u.capacityType }) {
@@ -86,20 +89,27 @@ func instanceType(t *catalog.Type) ec2InstanceTypeInfo {
 		info.ProcessorInfo.SustainedClockSpeedInGhz = new(float64(*mhz) / 1000)
 	}
 	if gb := number("instance-local-nvme"); gb != nil {
-		info.InstanceStorageInfo = &ec2InstanceStorageInfo{TotalSizeInGB: gb, NvmeSupport: "required", EncryptionSupport: "required", Disks: []ec2DiskInfo{{SizeInGB: gb, Count: new(int64(1)), Type: "ssd"}}}
+		disks := localDisks(label("instance-family"), *gb)
+		info.InstanceStorageInfo = &ec2InstanceStorageInfo{TotalSizeInGB: gb, NvmeSupport: "required", EncryptionSupport: "required", Disks: []ec2DiskInfo{{SizeInGB: new(*gb / disks), Count: &disks, Type: "ssd"}}}
 	}
 	if mbps := number("instance-ebs-bandwidth"); mbps != nil {
 		info.EbsInfo.EbsOptimizedInfo = &ec2EbsOptimizedInfo{BaselineBandwidthInMbps: mbps, MaximumBandwidthInMbps: mbps}
 	}
-	card := ec2NetworkCardInfo{NetworkCardIndex: new(int64(0)), MaximumNetworkInterfaces: new(n)}
+	efa := t.Capacity["vpc.amazonaws.com/efa"]
+	cards := max(1, efa) // each has one interface with EFA
+	card := ec2NetworkCardInfo{MaximumNetworkInterfaces: new(n), NetworkPerformance: info.NetworkInfo.NetworkPerformance}
 	if mbps := number("instance-network-bandwidth"); mbps != nil {
-		gbps := float64(*mbps) / 1000
-		info.NetworkInfo.NetworkPerformance = strconv.FormatFloat(gbps, 'f', -1, 64) + " Gigabit"
+		performance := func(mbps float64) string { return strconv.FormatFloat(mbps/1000, 'f', -1, 64) + " Gigabit" }
+		gbps := float64(*mbps) / 1000 / float64(cards)
+		info.NetworkInfo.NetworkPerformance, card.NetworkPerformance = performance(float64(*mbps)), performance(gbps*1000)
 		card.BaselineBandwidthInGbps, card.PeakBandwidthInGbps = &gbps, &gbps
 	}
-	card.NetworkPerformance = info.NetworkInfo.NetworkPerformance
-	info.NetworkInfo.NetworkCards = []ec2NetworkCardInfo{card}
-	if efa := t.Capacity["vpc.amazonaws.com/efa"]; efa > 0 {
+	info.NetworkInfo.MaximumNetworkCards, info.NetworkInfo.MaximumNetworkInterfaces = &cards, new(n*cards)
+	for i := range cards {
+		card.NetworkCardIndex = new(i)
+		info.NetworkInfo.NetworkCards = append(info.NetworkInfo.NetworkCards, card)
+	}
+	if efa > 0 {
 		info.NetworkInfo.EfaSupported, info.NetworkInfo.EfaInfo = new(true), &ec2EfaInfo{MaximumEfaInterfaces: &efa}
 	}
 	if count := number("instance-gpu-count"); count != nil {
@@ -119,6 +129,29 @@ func instanceType(t *catalog.Type) ec2InstanceTypeInfo {
 		info.NeuronInfo = &ec2NeuronInfo{NeuronDevices: []ec2NeuronDeviceInfo{{Count: count, Name: capital(name), CoreInfo: &ec2NeuronDeviceCoreInfo{Count: &cores, Version: new(int64(2))}}}}
 	}
 	return info
+}
+
+// largestDisks are the largest local disks of families, in GB; of the others see localDisks.
+var largestDisks = map[string]int64{"i3": 1900, "i3en": 7500, "im4gn": 7500, "is4gen": 7500, "i4i": 3750, "i4g": 3750, "p4d": 1000, "p4de": 1000, "g5": 3800}
+
+// localDisks is how many equal disks a type of a family has that has so many GB of them in all: one, or an even number. The catalogue has
+// the sum only.
+func localDisks(family string, totalGB int64) int64 {
+	largest := largestDisks[family]
+	switch {
+	case largest > 0:
+	case strings.HasPrefix(strings.TrimLeft(family, "abcdefghijklmnopqrstuvwxyz"), "5"):
+		largest = 900
+	case strings.HasPrefix(family, "i") || strings.HasPrefix(family, "p"):
+		largest = 3840
+	default:
+		largest = 1900
+	}
+	n := (totalGB + largest - 1) / largest
+	if n > 1 {
+		n += n % 2
+	}
+	return max(n, 1)
 }
 
 func manufacturer(label string) string {
@@ -170,6 +203,18 @@ func (t *tx) describeInstanceTypes(in *ec2DescribeInstanceTypesRequest) (*ec2Des
 				return []string{strconv.FormatBool(*info.CurrentGeneration)}, true
 			case "hypervisor":
 				return []string{info.Hypervisor}, true
+			case "instance-storage-supported":
+				return []string{strconv.FormatBool(*info.InstanceStorageSupported)}, true
+			case "burstable-performance-supported":
+				return []string{strconv.FormatBool(*info.BurstablePerformanceSupported)}, true
+			case "memory-info.size-in-mib":
+				return []string{strconv.FormatInt(*info.MemoryInfo.SizeInMiB, 10)}, true
+			case "vcpu-info.default-vcpus":
+				return []string{strconv.FormatInt(*info.VCpuInfo.DefaultVCpus, 10)}, true
+			case "vcpu-info.default-cores":
+				return []string{strconv.FormatInt(*info.VCpuInfo.DefaultCores, 10)}, true
+			case "processor-info.manufacturer":
+				return []string{info.ProcessorInfo.Manufacturer}, true
 			}
 			return nil, false
 		})

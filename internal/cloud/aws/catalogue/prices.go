@@ -88,44 +88,57 @@ type priceListEntry struct {
 }
 
 // fetchOnDemandPrices are the on-demand prices of Linux machines by type, in micro-dollars an hour, or in micro-yuan
-// in China.
+// in China. Bare metal is listed with tenancy Dedicated, for a whole machine is one customer's.
 func (s *Store) fetchOnDemandPrices(ctx context.Context) (map[string]int64, error) {
 	if s.aws.Config.IsolatedVPC {
 		return nil, fmt.Errorf("the VPC is isolated (ISOLATED_VPC)")
 	}
-	in := &pricing.GetProductsInput{ServiceCode: sdk.String("AmazonEC2")}
-	for _, f := range [][2]string{
-		{"regionCode", s.aws.Region}, {"operatingSystem", "Linux"}, {"preInstalledSw", "NA"}, {"capacitystatus", "Used"},
-		{"marketoption", "OnDemand"}, {"tenancy", "Shared"},
+	out := map[string]int64{}
+	for _, tenancy := range [][][2]string{
+		{{"tenancy", "Dedicated"}, {"productFamily", "Compute Instance (bare metal)"}},
+		{{"tenancy", "Shared"}},
 	} {
+		if err := s.addOnDemandPrices(ctx, out, tenancy); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// addOnDemandPrices adds to prices by type, in micro-dollars an hour, those that the price list has of Linux on demand under
+// further filters, pairs of a field and its value.
+func (s *Store) addOnDemandPrices(ctx context.Context, prices map[string]int64, further [][2]string) error {
+	in := &pricing.GetProductsInput{ServiceCode: sdk.String("AmazonEC2")}
+	for _, f := range append([][2]string{
+		{"regionCode", s.aws.Region}, {"operatingSystem", "Linux"}, {"preInstalledSw", "NA"}, {"capacitystatus", "Used"}, {"marketoption", "OnDemand"},
+	}, further...) {
 		in.Filters = append(in.Filters, pricingtypes.Filter{Field: sdk.String(f[0]), Type: pricingtypes.FilterTypeTermMatch, Value: sdk.String(f[1])})
 	}
 	currency := "USD"
 	if strings.HasPrefix(s.aws.Region, "cn-") {
 		currency = "CNY"
 	}
-	out := map[string]int64{}
 	pages := pricing.NewGetProductsPaginator(s.aws.Pricing, in)
 	for pages.HasMorePages() {
 		page, err := nextPageWithRetry(ctx, s.aws.Clock, pages.NextPage)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, text := range page.PriceList {
 			var entry priceListEntry
 			if err := json.Unmarshal([]byte(text), &entry); err != nil {
-				return nil, fmt.Errorf("read the price list: %w", err)
+				return fmt.Errorf("read the price list: %w", err)
 			}
 			for _, term := range entry.Terms.OnDemand {
 				for _, d := range term.PriceDimensions {
 					if micro := parsePriceMicro(d.PricePerUnit[currency]); micro > 0 {
-						out[entry.Product.Attributes.InstanceType] = micro
+						prices[entry.Product.Attributes.InstanceType] = micro
 					}
 				}
 			}
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // fetchSpotPrices are the latest spot prices of Linux machines by "type/zone", in micro-dollars an hour.
