@@ -32,6 +32,7 @@ cloud/machines, cloud/catalog < cloud/simulated < cloud/cloudtest
 api, cloud, cloud/catalog < cloud/kwok, cloud/aws
 cloud/simulated < cloud/aws/awstest
 plan, ledger < report
+disrupt, forecast < controller/demandhistory < controller
 decide, verify, state, cloud, report < controller
 controller, kube, kube/takeover, prometheus, cloud/kwok, cloud/aws, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd
 testwait < cloud/cloudtest, kube/kubetest

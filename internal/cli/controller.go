@@ -21,6 +21,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/kwok"
 	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/controller/demandhistory"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
@@ -152,8 +153,8 @@ type controllerSettings struct {
 
 	statusNamespace, statusName string // of the ConfigMap with the status of node groups; empty: none is written
 
-	past      controller.PastReplicas // nil: no Prometheus is asked
-	scheduler kube.SchedulerDefaults  // nil: kube-scheduler's own
+	past      demandhistory.PastReplicas // nil: no Prometheus is asked
+	scheduler kube.SchedulerDefaults     // nil: kube-scheduler's own
 }
 
 // readControllerSettings takes in the environment for flags that are not given, and says what is wrong with either. It

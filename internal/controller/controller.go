@@ -33,6 +33,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/controller/demandhistory"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -116,16 +117,15 @@ type Controller struct {
 	Log         *slog.Logger
 	Config      Config
 	Policy      decide.Policy
-	Keeper      Keeper                  // nil: what is learned ends with the process
-	Histories   HistoryStore            // nil: histories of demand end with the process
-	Decisions   HistoryStore            // nil: past decisions end with the process
-	GroupStatus GroupStatus             // nil: nobody is told of node groups as Cluster Autoscaler does it
-	Expander    Expander                // nil: no program outside chooses among node groups
-	Past        PastReplicas            // nil: they begin with the process, or with what is stored
-	Background  []func(context.Context) // runs beside the loop while it acts, and ends with its context when another autoscaler is live
+	Keeper      Keeper                     // nil: what is learned ends with the process
+	Histories   demandhistory.Store        // nil: histories of demand end with the process
+	Decisions   ledger.Store               // nil: past decisions end with the process
+	GroupStatus GroupStatus                // nil: nobody is told of node groups as Cluster Autoscaler does it
+	Expander    Expander                   // nil: no program outside chooses among node groups
+	Past        demandhistory.PastReplicas // nil: they begin with the process, or with what is stored
+	Background  []func(context.Context)    // runs beside the loop while it acts, and ends with its context when another autoscaler is live
 
-	keepingDecisions sync.Mutex
-	keepers          sync.WaitGroup // what must end before the process does: Run waits for it
+	keepers sync.WaitGroup // what must end before the process does: Run waits for it
 
 	lookAgain bool            // look again at once: something was found out while acting
 	free      time.Time       // when the next step may begin
@@ -167,7 +167,8 @@ type Controller struct {
 	answers       *actionAnswers
 	teacher       *capacityTeacher
 	interruptions *interruptionListener
-	demand        *DemandHistory
+	demand        *demandhistory.Keeper
+	past          *ledger.Keeper  // nil: past decisions are not stored
 	headrooms     *HeadroomKeeper // nil: nobody sees to Headrooms here
 	readSince     time.Time       // for how long the cluster has not been read
 	acted         bool            // at least once
@@ -209,7 +210,10 @@ func New(c *Controller) *Controller {
 	c.teacher = &capacityTeacher{edges: e, offerings: c.offerings, taught: map[learned]int64{}}
 	c.instances = &instanceLister{edges: e, teacher: c.teacher, onlyLooks: c.onlyLooks}
 	c.interruptions = &interruptionListener{edges: e, lanes: c.lanes, offerings: c.offerings}
-	c.demand = newDemandHistory(c.Log, c.Metrics, c.Histories, c.Past)
+	c.demand = demandhistory.New(c.Log, c.Metrics.registerer, c.Histories, c.Past)
+	if c.Decisions != nil {
+		c.past = ledger.NewKeeper(c.Ledger, c.Decisions, c.Log)
+	}
 	c.verify, c.decider = approve.Verify, decide.Step
 	return c
 }
@@ -232,7 +236,7 @@ func (c *Controller) MarkSynced() {
 func (c *Controller) IsLeading() bool { return c.leading.Load() }
 
 // Demand returns what demand workloads had.
-func (c *Controller) Demand() *DemandHistory { return c.demand }
+func (c *Controller) Demand() *demandhistory.Keeper { return c.demand }
 
 // IsReady reports whether the loop has seen the cluster.
 func (c *Controller) IsReady() bool { return c.synced.Load() }
@@ -319,7 +323,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 		c.updateDivision(snap.Pools)
 	}
 	sooner(c.instances.listInstances(ctx, now, snap))
-	sooner(c.demand.sample(now, snap))
+	sooner(c.demand.Sample(now, snap))
 	if d := c.passive.Load(); d != nil {
 		sooner(c.runPassiveStep(ctx, now, snap, d, look.solve))
 		c.Metrics.setClusterGauges(snap, now)

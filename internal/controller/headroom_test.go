@@ -13,9 +13,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/controller/demandhistory"
 	"github.com/dovetail-sh/dovetail/internal/headroom"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // headroomBench is a cluster with Headrooms that keeps what is written.
@@ -212,9 +214,9 @@ func TestHeadroomAwaitsHistories(t *testing.T) {
 			run(t, func(t *testing.T, b *bench) {
 				h := newHeadroomBench()
 				keeper := NewHeadroomKeeper(b.c, h, time.LoadLocation)
-				demand := newDemandBench(slowShelf{&shelf{}, c.load}, nil)
-				keeper.histories = demand.DemandHistory
-				b.c.Background = append(b.c.Background, demand.keep, keeper.Run)
+				demand := demandhistory.New(b.c.Log, prometheus.NewRegistry(), slowStore(c.load), nil)
+				keeper.histories = demand
+				b.c.Background = append(b.c.Background, demand.Keep, keeper.Run)
 				h.scale("shop/h", 40)
 				h.set("h", headroom.Active, 1, 300)
 				web := h.targets["shop/h"][0].WorkloadName
@@ -231,18 +233,14 @@ func TestHeadroomAwaitsHistories(t *testing.T) {
 	}
 }
 
-// slowShelf is a shelf that takes its time to answer, or answers with an error.
-type slowShelf struct {
-	*shelf
-	load func(context.Context) error
+// slowStore is an empty store of histories that takes its time to answer, or answers with an error.
+type slowStore func(context.Context) error
+
+func (load slowStore) LoadHistories(ctx context.Context, _ int) (map[string][]byte, error) {
+	return nil, load(ctx)
 }
 
-func (s slowShelf) LoadHistories(ctx context.Context, shard int) (map[string][]byte, error) {
-	if err := s.load(ctx); err != nil {
-		return nil, err
-	}
-	return s.shelf.LoadHistories(ctx, shard)
-}
+func (slowStore) StoreHistories(context.Context, int, map[string][]byte) error { return nil }
 
 // The 95th percentile of the slowest pool that may be launched for the pods, and the default where none was seen.
 func TestLeadTimes(t *testing.T) {

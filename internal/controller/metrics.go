@@ -18,6 +18,7 @@ import (
 // thing (karpenter_, operator_, controller_runtime_, workqueue_), else dovetail_. What follows from the state of the
 // cluster is StateMetrics'.
 type Metrics struct {
+	registerer    prometheus.Registerer
 	scheduler     schedulerMetrics
 	nodeClaims    nodeClaimMetrics
 	disruption    disruptionMetrics
@@ -27,7 +28,6 @@ type Metrics struct {
 	work          *workMetrics
 	changes       *changes
 	podStarts     *podStarts
-	history       *historyMetrics
 	groups        *groupCounters
 	expanderCalls *prometheus.CounterVec
 
@@ -127,7 +127,7 @@ func (r registrar) add(c prometheus.Collector, s seriesOfPool, labels []string) 
 
 // NewMetrics registers the metrics of a process of this version that launches from a provider.
 func NewMetrics(to prometheus.Registerer, version string, provider cloud.Traits) *Metrics {
-	m := &Metrics{pools: map[string]bool{}, poolsGone: map[string]time.Time{}}
+	m := &Metrics{registerer: to, pools: map[string]bool{}, poolsGone: map[string]time.Time{}}
 	r := registrar{to, m}
 	m.scheduler = newSchedulerMetrics(r)
 	m.nodeClaims = nodeClaimMetrics{
@@ -160,7 +160,6 @@ func NewMetrics(to prometheus.Registerer, version string, provider cloud.Traits)
 	m.work = newWorkMetrics(to)
 	m.changes = newChanges(r, provider.Classes)
 	m.podStarts = newPodStarts(r)
-	m.history = newHistoryMetrics(to)
 	m.groups = newGroupCounters()
 	m.expanderCalls = newExpanderCalls(r)
 	info := r.gauge("karpenter_build_info", "1; what was built is in the labels.", "version", "goversion", "goarch", "commit")

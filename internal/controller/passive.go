@@ -204,9 +204,11 @@ func (c *Controller) startBackground(ctx context.Context) {
 	}
 	ctx, c.stop = context.WithCancel(ctx)
 	go c.interruptions.listenForInterruptions(ctx)
-	c.keepers.Go(func() { c.keepDecisions(ctx) })
-	go c.demand.keep(ctx)
-	go c.demand.fill(ctx)
+	if c.past != nil {
+		c.keepers.Go(func() { c.past.Keep(ctx) })
+	}
+	go c.demand.Keep(ctx)
+	go c.demand.Fill(ctx)
 	go c.keepGroupStatus(ctx)
 	for _, do := range c.Background {
 		go do(ctx)

@@ -12,17 +12,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/controller/demandhistory"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/groupstatus"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
+// stores is what histories are stored with, under a name that Keeper has no method of.
+type stores interface{ demandhistory.Store }
+
 // writer is everything that a loop can write to Kubernetes with.
 type writer struct {
 	Cluster
 	Keeper
-	HistoryStore
+	stores
 }
 
 func (*writer) StoreGroupStatus(context.Context, *groupstatus.Status) error { return nil }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package demandhistory
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// historyMetrics are of the histories of demand. All values of labels are there from the start.
-type historyMetrics struct {
+// counters are of the histories of demand. All values of labels are there from the start.
+type counters struct {
 	known, refused, leftOut prometheus.Gauge
 	dropped, writes, reads  *prometheus.CounterVec
 	queries                 *prometheus.CounterVec
 	filled                  prometheus.Counter
 }
 
-func newHistoryMetrics(r prometheus.Registerer) *historyMetrics {
+func newCounters(r prometheus.Registerer) *counters {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 	}
@@ -24,7 +24,7 @@ func newHistoryMetrics(r prometheus.Registerer) *historyMetrics {
 		}
 		return v
 	}
-	m := &historyMetrics{
+	m := &counters{
 		known:   gauge("dovetail_demand_histories", "Workloads whose demand is remembered."),
 		refused: gauge("dovetail_demand_histories_refused", "Workloads whose demand is not remembered, since there is no room."),
 		leftOut: gauge("dovetail_demand_histories_not_stored", "Histories that the ConfigMaps have no room for: they end with the process."),

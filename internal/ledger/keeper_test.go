@@ -1,36 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package ledger
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// keepPast has a controller keep its past in a store until end is called.
-func keepPast(t *testing.T, s HistoryStore) (l *ledger.Ledger, log *bytes.Buffer, end func()) {
-	log = &bytes.Buffer{}
-	c := &Controller{Ledger: ledger.New(10), Decisions: s, Log: slog.New(slog.NewTextHandler(log, nil))}
+// shelf is a Store in memory.
+type shelf struct {
+	mu     sync.Mutex
+	slots  [HistorySegments]map[string][]byte
+	writes int
+	err    error // of every call
+	other  bool  // another leader has written since this one has read
+}
+
+func (s *shelf) LoadHistories(_ context.Context, slot int) (map[string][]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.other = s.other && s.err != nil
+	return maps.Clone(s.slots[slot]), s.err
+}
+
+func (s *shelf) StoreHistories(_ context.Context, slot int, entries map[string][]byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes++
+	switch {
+	case s.err != nil:
+		return s.err
+	case s.other:
+		return errors.New("the object has been modified")
+	}
+	s.slots[slot] = maps.Clone(entries)
+	return nil
+}
+
+// keepPast keeps the past of a new ledger in a store until end is called.
+func keepPast(t *testing.T, s Store) (l *Ledger, log *bytes.Buffer, end func()) {
+	l, log = New(10), &bytes.Buffer{}
+	k := NewKeeper(l, s, slog.New(slog.NewTextHandler(log, nil)))
 	ctx, cancel := context.WithCancel(t.Context())
-	go c.keepDecisions(ctx)
-	return c.Ledger, log, func() {
+	go k.Keep(ctx)
+	return l, log, func() {
 		cancel()
 		synctest.Wait()
 	}
 }
 
-func removed(name string) ledger.Entry {
-	return ledger.Entry{At: time.Now(), Kind: "delete", Subject: "nodeclaim/" + name, Related: []string{"node/ip-" + name}, Why: []plan.Reason{{Code: plan.Empty}}}
+func removed(name string) Entry {
+	return Entry{At: time.Now(), Kind: "delete", Subject: "nodeclaim/" + name, Related: []string{"node/ip-" + name}, Why: []plan.Reason{{Code: plan.Empty}}}
 }
 
 // TestDecisionsSurviveARestart: what was decided is known to the next process, by the names of node and claim; a store
@@ -42,7 +73,7 @@ func TestDecisionsSurviveARestart(t *testing.T) {
 		l.Add(removed("a"))
 		time.Sleep(time.Minute)
 		end()
-		if n := len(s.writes); n != 1 {
+		if n := s.writes; n != 1 {
 			t.Errorf("%d writes of one decision", n)
 		}
 
@@ -50,7 +81,7 @@ func TestDecisionsSurviveARestart(t *testing.T) {
 		l, log, end := keepPast(t, s)
 		l.Add(removed("b"))
 		time.Sleep(2 * time.Minute)
-		if n := strings.Count(log.String(), "can't be read"); n != ledger.HistorySegments {
+		if n := strings.Count(log.String(), "can't be read"); n != HistorySegments {
 			t.Errorf("said %d times: %s", n, log)
 		}
 		s.mu.Lock()
@@ -72,7 +103,7 @@ func TestDecisionsSurviveARestart(t *testing.T) {
 			t.Errorf("%d decisions are known after the restart, want 4: %+v", n, l.All(nil))
 		}
 		for _, subject := range []string{"node/ip-a", "nodeclaim/b", "nodeclaim/c", "nodeclaim/d"} {
-			if got := l.All(ledger.About(subject, l.Machine(subject))); len(got) != 1 {
+			if got := l.All(About(subject, l.Machine(subject))); len(got) != 1 {
 				t.Errorf("%d decisions about %s", len(got), subject)
 			}
 		}

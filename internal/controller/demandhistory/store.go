@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package demandhistory
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// HistoryStore is where histories of demand outlive the process: so many maps from a key to bytes.
-type HistoryStore interface {
+// Store is where histories of demand outlive the process: so many maps from a key to bytes.
+type Store interface {
 	// LoadHistories returns what is stored under a number, nil where there is nothing.
 	LoadHistories(ctx context.Context, shard int) (map[string][]byte, error)
 	// StoreHistories replaces what is stored under a number. It fails where somebody else has written since it was loaded
@@ -26,6 +26,7 @@ type HistoryStore interface {
 }
 
 const (
+	storeLimit        = 5 * time.Second  // of one call
 	writeHistoryEvery = time.Minute      // a write of one shard at most
 	rewriteHistory    = time.Hour        // after so long a shard is written though no demand has changed
 	mostStoredBytes   = 256 << 10        // a shard, keys included: 2 MiB in all
@@ -35,9 +36,9 @@ const (
 	clockSkew         = 5                // minutes that another leader's clock may have been ahead
 )
 
-// keep reads the histories that are stored, then writes those that have changed, a shard a minute, in turn, until the
+// Keep reads the histories that are stored, then writes those that have changed, a shard a minute, in turn, until the
 // context ends.
-func (d *DemandHistory) keep(ctx context.Context) {
+func (d *Keeper) Keep(ctx context.Context) {
 	if d.store == nil {
 		return
 	}
@@ -63,13 +64,13 @@ func (d *DemandHistory) keep(ctx context.Context) {
 }
 
 // readShards reads the shards that have not been, and returns when to try again; 0: all have been.
-func (d *DemandHistory) readShards(ctx context.Context) (again time.Duration) {
+func (d *Keeper) readShards(ctx context.Context) (again time.Duration) {
 	for i := range d.shards {
 		s := &d.shards[i]
 		if s.read.Load() {
 			continue
 		}
-		call, cancel := context.WithTimeout(ctx, recallLimit)
+		call, cancel := context.WithTimeout(ctx, storeLimit)
 		entries, err := d.store.LoadHistories(call, i)
 		cancel()
 		if ctx.Err() != nil {
@@ -91,22 +92,22 @@ func (d *DemandHistory) readShards(ctx context.Context) (again time.Duration) {
 }
 
 // restore takes over what was stored. What can't be read is left out: that workload begins anew.
-func (d *DemandHistory) restore(s *historyShard, entries map[string][]byte, now int64) {
+func (d *Keeper) restore(s *shard, entries map[string][]byte, now int64) {
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		w, h, err := readHistory(key, entries[key], now)
 		if err != nil {
-			d.metrics.history.reads.WithLabelValues("refused").Inc()
+			d.metrics.reads.WithLabelValues("refused").Inc()
 			d.log.Warn("a stored demand history can't be used: its workload begins anew", "key", key, "error", err.Error())
 			continue
 		}
-		d.metrics.history.reads.WithLabelValues("read").Inc()
+		d.metrics.reads.WithLabelValues("read").Inc()
 		s.takeOver(w, h)
 	}
 }
 
 // takeOver gives a workload a history from elsewhere with the minutes that were observed here since, unless what is
 // known here is as much. It reports whether it did.
-func (s *historyShard) takeOver(w model.Workload, h *forecast.History) bool {
+func (s *shard) takeOver(w model.Workload, h *forecast.History) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if have := s.of.Get(w); have != nil {
@@ -147,10 +148,10 @@ func readHistory(key string, data []byte, now int64) (w model.Workload, h *forec
 }
 
 // writeShard writes the next shard, in turn, that has something new.
-func (d *DemandHistory) writeShard(ctx context.Context, now time.Time) {
+func (d *Keeper) writeShard(ctx context.Context, now time.Time) {
 	for range d.shards {
 		i := d.turn
-		d.turn = (d.turn + 1) % historyShards
+		d.turn = (d.turn + 1) % shardCount
 		s := &d.shards[i]
 		s.mu.RLock()
 		due := s.read.Load() && (s.changed || now.Sub(s.written) >= rewriteHistory) && (s.of.Len() > 0 || s.stored)
@@ -159,7 +160,7 @@ func (d *DemandHistory) writeShard(ctx context.Context, now time.Time) {
 			continue
 		}
 		entries, leftOut := s.encode()
-		call, cancel := context.WithTimeout(ctx, recallLimit)
+		call, cancel := context.WithTimeout(ctx, storeLimit)
 		err := d.store.StoreHistories(call, i, entries)
 		cancel()
 		if err != nil {
@@ -168,13 +169,13 @@ func (d *DemandHistory) writeShard(ctx context.Context, now time.Time) {
 			s.mu.Unlock()
 			s.read.Store(false) // by another leader, or nobody knows what came of it: it is read before it is written again
 			if ctx.Err() == nil {
-				d.metrics.history.writes.WithLabelValues("failed").Inc()
+				d.metrics.writes.WithLabelValues("failed").Inc()
 				d.log.Warn("demand histories were not stored, trying again", "shard", i, "error", err.Error())
 			}
 			return
 		}
 		s.written, s.stored = now, true
-		d.metrics.history.writes.WithLabelValues("written").Inc()
+		d.metrics.writes.WithLabelValues("written").Inc()
 		if leftOut > s.leftOut {
 			d.log.Warn("demand histories were not stored, the least useful ones: there is no room for them, and they end with this process", "shard", i, "histories", leftOut,
 				"stored", len(entries), "bytes", mostStoredBytes)
@@ -184,14 +185,14 @@ func (d *DemandHistory) writeShard(ctx context.Context, now time.Time) {
 		for j := range d.shards {
 			sum += d.shards[j].leftOut
 		}
-		d.metrics.history.leftOut.Set(float64(sum))
+		d.metrics.leftOut.Set(float64(sum))
 		return
 	}
 }
 
 // encode returns the histories as they are stored, the most useful ones first as long as there is room, and how many
 // are left out. What changes meanwhile counts as changed.
-func (s *historyShard) encode() (entries map[string][]byte, leftOut int) {
+func (s *shard) encode() (entries map[string][]byte, leftOut int) {
 	s.mu.Lock()
 	s.changed = false
 	workloads := s.of.MostUseful()

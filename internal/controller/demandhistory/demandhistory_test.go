@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package demandhistory
 
 import (
 	"bytes"
@@ -17,16 +17,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/forecast"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// shelf is a HistoryStore in memory.
+// shelf is a Store in memory.
 type shelf struct {
 	mu     sync.Mutex
-	shards [historyShards]map[string][]byte
+	shards [shardCount]map[string][]byte
 	writes []time.Time
 	loads  int
 	err    error // of every call
@@ -86,15 +85,15 @@ func (a *archive) Replicas(ctx context.Context, w model.Workload, first, last in
 	return out, nil
 }
 
-// demandBench is a DemandHistory in virtual time, with what it has logged.
-type demandBench struct {
-	*DemandHistory
+// bench is a Keeper in virtual time, with what it has logged.
+type bench struct {
+	*Keeper
 	text     bytes.Buffer
 	registry *prometheus.Registry
 }
 
 // metric returns a counter or gauge, of a label's value where it has one.
-func (b *demandBench) metric(t *testing.T, name, value string) float64 {
+func (b *bench) metric(t *testing.T, name, value string) float64 {
 	t.Helper()
 	families, err := b.registry.Gather()
 	if err != nil {
@@ -111,18 +110,17 @@ func (b *demandBench) metric(t *testing.T, name, value string) float64 {
 	return 0
 }
 
-func newDemandBench(store HistoryStore, past PastReplicas) *demandBench {
-	b := &demandBench{registry: prometheus.NewRegistry()}
-	m := NewMetrics(b.registry, "test", cloud.Traits{})
-	b.DemandHistory = newDemandHistory(slog.New(slog.NewTextHandler(&b.text, nil)), m, store, past)
+func newBench(store Store, past PastReplicas) *bench {
+	b := &bench{registry: prometheus.NewRegistry()}
+	b.Keeper = New(slog.New(slog.NewTextHandler(&b.text, nil)), b.registry, store, past)
 	return b
 }
 
 // begin has it read, write and fill until the test ends.
-func (b *demandBench) begin(t *testing.T) (end func()) {
+func (b *bench) begin(t *testing.T) (end func()) {
 	ctx, cancel := context.WithCancel(t.Context())
-	go b.keep(ctx)
-	go b.fill(ctx)
+	go b.Keep(ctx)
+	go b.Fill(ctx)
 	return func() {
 		cancel()
 		synctest.Wait()
@@ -130,7 +128,7 @@ func (b *demandBench) begin(t *testing.T) (end func()) {
 }
 
 // minutes lets so many minutes pass, each recorded with its demand.
-func (b *demandBench) minutes(n int, demand func(minute int64) map[model.Workload]int) {
+func (b *bench) minutes(n int, demand func(minute int64) map[model.Workload]int) {
 	for range n {
 		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
 		m := minuteOf(time.Now())
@@ -143,34 +141,6 @@ var webShop = model.Workload{Namespace: "shop", Kind: "Deployment", Name: "web.v
 
 func sawtooth(minute int64) map[model.Workload]int {
 	return map[model.Workload]int{webShop: 10 + int(minute%7)}
-}
-
-// TestDemandIsSampled: at each full minute, while it acts or not, what each workload wants, pending pods included; pods
-// of Jobs and of nobody are left out, and a minute later the forecast knows it.
-func TestDemandIsSampled(t *testing.T) {
-	run(t, func(t *testing.T, b *bench) {
-		b.lead()
-		for i := range 3 {
-			b.pod(fmt.Sprint("web-", i), "web")
-		}
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
-		w := model.Workload{Namespace: "default", Kind: "ReplicaSet", Name: "web"}
-		h := b.c.Demand().History(w)
-		if h == nil {
-			t.Fatal("no history")
-		}
-		last, replicas, _ := h.Last()
-		if replicas != 3 || last != minuteOf(time.Now()) || h.Known() < 9 || h.Known() > 11 {
-			t.Errorf("%d replicas in minute %d of %d known, want 3 in the last of ten", replicas, last, h.Known())
-		}
-		if f, ok := b.c.Demand().Forecast(w, time.Now(), 3, 0.9); !ok || f.Why != forecast.TooLittleHistory || f.Replicas != 3 {
-			t.Errorf("forecast %+v, %t", f, ok)
-		}
-		if h := b.c.Demand().History(webShop); h != nil {
-			t.Error("a workload that was never there has a history")
-		}
-	})
 }
 
 // TestCountReplicas counts what is to be made, and leaves out what ends and what nobody makes again.
@@ -197,12 +167,12 @@ func TestCountReplicas(t *testing.T) {
 func TestHistoriesSurvive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{}
-		first := newDemandBench(s, nil)
+		first := newBench(s, nil)
 		end := first.begin(t)
 		first.minutes(30*60, sawtooth)
 		end()
 		s.err = errors.New("not now")
-		next := newDemandBench(s, nil)
+		next := newBench(s, nil)
 		end = next.begin(t)
 		defer end()
 		next.minutes(3, sawtooth)
@@ -220,7 +190,7 @@ func TestHistoriesSurvive(t *testing.T) {
 		if f, ok := next.Forecast(webShop, time.Now(), 3, 0.95); !ok || f.Rise == 0 {
 			t.Errorf("forecast %+v, %t", f, ok)
 		}
-		if text := next.text.String(); strings.Count(text, "can't be read") != historyShards {
+		if text := next.text.String(); strings.Count(text, "can't be read") != shardCount {
 			t.Errorf("said: %s", text)
 		}
 	})
@@ -230,7 +200,7 @@ func TestHistoriesSurvive(t *testing.T) {
 func TestDamagedHistories(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{}
-		first := newDemandBench(s, nil)
+		first := newBench(s, nil)
 		end := first.begin(t)
 		all := map[model.Workload]int{}
 		for i := range 40 {
@@ -264,7 +234,7 @@ func TestDamagedHistories(t *testing.T) {
 			bad[key] = shard[key]
 		}
 		s.shards[0]["no-such-key"], bad["no-such-key"] = []byte{1}, nil
-		next := newDemandBench(s, nil)
+		next := newBench(s, nil)
 		end = next.begin(t)
 		next.minutes(20, demand)
 		end()
@@ -296,7 +266,7 @@ func TestDamagedHistories(t *testing.T) {
 func TestHistoryWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{}
-		b := newDemandBench(s, nil)
+		b := newBench(s, nil)
 		end := b.begin(t)
 		defer end()
 		calm := false
@@ -342,7 +312,7 @@ func TestHistoryWrites(t *testing.T) {
 		b.minutes(20, demand) // all is written once more
 		before := len(s.writes)
 		b.minutes(180, demand)
-		if n := len(s.writes) - before; n < 2*historyShards || n > 3*historyShards {
+		if n := len(s.writes) - before; n < 2*shardCount || n > 3*shardCount {
 			t.Errorf("%d writes in three hours without a change, want one a shard and hour", n)
 		}
 	})
@@ -350,7 +320,7 @@ func TestHistoryWrites(t *testing.T) {
 
 // TestLeastUsefulIsNotStored: where there is no room the histories that spare nothing are left out, and it is said.
 func TestLeastUsefulIsNotStored(t *testing.T) {
-	b := newDemandBench(&shelf{}, nil)
+	b := newBench(&shelf{}, nil)
 	s := &b.shards[0]
 	seed := uint64(1)
 	for i := range 110 { // nearly 3 KiB each: nothing in them repeats
@@ -399,7 +369,7 @@ func TestFillFromThePast(t *testing.T) {
 			}
 			return 10 + int(minute%7), nil
 		}}
-		b := newDemandBench(&shelf{}, a)
+		b := newBench(&shelf{}, a)
 		end := b.begin(t)
 		defer end()
 		b.minutes(120, func(m int64) map[model.Workload]int {
@@ -442,7 +412,7 @@ func TestFillFails(t *testing.T) {
 			}
 			return 5, f
 		}
-		b := newDemandBench(nil, a)
+		b := newBench(nil, a)
 		end := b.begin(t)
 		defer end()
 		b.minutes(60, sawtooth)

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+// Package demandhistory records the demand of each workload, minute by minute, stores it in ConfigMaps and fills what is missing
+// from a source outside.
+//
+// Keeper samples Snapshots when the loop hands them over, and works in goroutines of its own: the loop never waits for it. Nothing
+// is decided here. Start reading at Keeper.Sample, then Keep and Fill.
+package demandhistory
 
 import (
 	"hash/fnv"
@@ -10,25 +15,27 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/forecast"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 const (
-	// historyShards is how many parts the histories are in: each has a lock and a ConfigMap of its own.
-	historyShards = 8
-	// mostHistoriesPerShard bounds the memory that all of them take to about 200 MB. Names are spread by a hash, so that 5,000 fit
+	// shardCount is how many parts the histories are in: each has a lock and a ConfigMap of its own.
+	shardCount = 8
+	// mostPerShard bounds the memory that all of them take to about 200 MB. Names are spread by a hash, so that 5,000 fit
 	// though one part gets more than another.
-	mostHistoriesPerShard = 700
+	mostPerShard = 700
 )
 
-// DemandHistory knows what demand each workload had: it samples it at each full minute of the wall clock. It may be
-// asked from any goroutine.
-type DemandHistory struct {
+// Keeper keeps the demand that each workload had: it samples it at each full minute of the wall clock. It may be asked
+// from any goroutine.
+type Keeper struct {
 	log     *slog.Logger
-	metrics *Metrics
-	store   HistoryStore // nil: histories end with the process
+	metrics *counters
+	store   Store        // nil: histories end with the process
 	past    PastReplicas // nil: there is no other source of history
 
 	due      time.Time   // when the loop samples next; the loop's alone
@@ -36,14 +43,14 @@ type DemandHistory struct {
 	sampled  atomic.Bool // one has been
 	// readSince is when stored histories were first to be read, in nanoseconds since 1970; 0: not yet.
 	readSince atomic.Int64
-	shards    [historyShards]historyShard
+	shards    [shardCount]shard
 	keeping   sync.Mutex
 	filling   sync.Mutex
 	turn      int // the shard that is looked at first when one is to be written
 }
 
-// historyShard is a part of the histories.
-type historyShard struct {
+// shard is a part of the histories.
+type shard struct {
 	mu      sync.RWMutex
 	of      *forecast.Histories
 	changed bool // demand has changed since it was written
@@ -61,11 +68,11 @@ type historyShard struct {
 	asked map[model.Workload]bool // these the past has been asked for; fill's alone
 }
 
-// newDemandHistory returns a history of nothing.
-func newDemandHistory(log *slog.Logger, m *Metrics, store HistoryStore, past PastReplicas) *DemandHistory {
-	d := &DemandHistory{log: log, metrics: m, store: store, past: past}
+// New returns a history of nothing.
+func New(log *slog.Logger, to prometheus.Registerer, store Store, past PastReplicas) *Keeper {
+	d := &Keeper{log: log, metrics: newCounters(to), store: store, past: past}
 	for i := range d.shards {
-		d.shards[i].of, d.shards[i].asked = forecast.NewHistories(mostHistoriesPerShard), map[model.Workload]bool{}
+		d.shards[i].of, d.shards[i].asked = forecast.NewHistories(mostPerShard), map[model.Workload]bool{}
 	}
 	return d
 }
@@ -75,12 +82,12 @@ func newDemandHistory(log *slog.Logger, m *Metrics, store HistoryStore, past Pas
 func shardOf(w model.Workload) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(w.String())) // never fails
-	return int(h.Sum32() % historyShards)
+	return int(h.Sum32() % shardCount)
 }
 
 // History returns a copy of a workload's history as of the last full minute, or nil where nothing is known of it. A copy
 // takes 32 KiB: who only needs a forecast asks for that.
-func (d *DemandHistory) History(w model.Workload) *forecast.History {
+func (d *Keeper) History(w model.Workload) *forecast.History {
 	s := &d.shards[shardOf(w)]
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -95,7 +102,7 @@ const awaitHistory = 5 * time.Minute
 
 // IsAwaited reports whether what is stored of a workload's history is still to be read. It is no longer waited for when
 // it could not be read for five minutes.
-func (d *DemandHistory) IsAwaited(w model.Workload, now time.Time) bool {
+func (d *Keeper) IsAwaited(w model.Workload, now time.Time) bool {
 	if d.store == nil || d.shards[shardOf(w)].restored.Load() {
 		return false
 	}
@@ -105,7 +112,7 @@ func (d *DemandHistory) IsAwaited(w model.Workload, now time.Time) bool {
 
 // Forecast returns by how much a workload's demand may rise within lead minutes of now at a quantile, see
 // forecast.History.Forecast; ok is false where nothing is known of it.
-func (d *DemandHistory) Forecast(w model.Workload, now time.Time, lead int, level float64) (f forecast.Forecast, ok bool) {
+func (d *Keeper) Forecast(w model.Workload, now time.Time, lead int, level float64) (f forecast.Forecast, ok bool) {
 	s := &d.shards[shardOf(w)]
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -117,7 +124,7 @@ func (d *DemandHistory) Forecast(w model.Workload, now time.Time, lead int, leve
 }
 
 // Len returns of how many workloads there is a history.
-func (d *DemandHistory) Len() (n int) {
+func (d *Keeper) Len() (n int) {
 	for i := range d.shards {
 		s := &d.shards[i]
 		s.mu.RLock()
@@ -130,9 +137,9 @@ func (d *DemandHistory) Len() (n int) {
 // minuteOf returns the minute since 1970 that a time is in.
 func minuteOf(t time.Time) int64 { return t.Unix() / 60 }
 
-// sample has the demand of this minute taken in, beside the loop, and returns when the next minute begins. A minute is
+// Sample has the demand of this minute taken in, beside the loop, and returns when the next minute begins. A minute is
 // left out, and unknown, where the one before is still being taken in.
-func (d *DemandHistory) sample(now time.Time, snap *model.Snapshot) (next time.Time) {
+func (d *Keeper) Sample(now time.Time, snap *model.Snapshot) (next time.Time) {
 	if now.Before(d.due) {
 		return d.due
 	}
@@ -172,8 +179,8 @@ func countReplicas(snap *model.Snapshot) map[model.Workload]int {
 }
 
 // record takes in the demand of a minute.
-func (d *DemandHistory) record(minute int64, replicas map[model.Workload]int) {
-	var parts [historyShards]map[model.Workload]int
+func (d *Keeper) record(minute int64, replicas map[model.Workload]int) {
+	var parts [shardCount]map[model.Workload]int
 	for i := range parts {
 		parts[i] = map[model.Workload]int{}
 	}
@@ -193,23 +200,23 @@ func (d *DemandHistory) record(minute int64, replicas map[model.Workload]int) {
 		if err != nil { // of counts that are no less than 0, and minutes of this age: it can't fail
 			d.log.Error("a minute of demand was not recorded", "error", err.Error())
 		}
-		d.metrics.history.dropped.WithLabelValues("gone").Add(float64(len(o.Gone)))
-		d.metrics.history.dropped.WithLabelValues("room").Add(float64(len(o.Dropped)))
+		d.metrics.dropped.WithLabelValues("gone").Add(float64(len(o.Gone)))
+		d.metrics.dropped.WithLabelValues("room").Add(float64(len(o.Dropped)))
 		if n := len(o.Dropped); n > 0 {
 			d.log.Info("demand histories were dropped to make room for those of other workloads: the least useful ones", "histories", n, "example", o.Dropped[0].String(),
-				"most", historyShards*mostHistoriesPerShard)
+				"most", shardCount*mostPerShard)
 		}
 	}
 	if refused > 0 && before == 0 {
-		d.log.Warn("some workloads have no demand history: there is room for no more", "workloads", refused, "most", historyShards*mostHistoriesPerShard)
+		d.log.Warn("some workloads have no demand history: there is room for no more", "workloads", refused, "most", shardCount*mostPerShard)
 	}
-	d.metrics.history.known.Set(float64(d.Len()))
-	d.metrics.history.refused.Set(float64(refused))
+	d.metrics.known.Set(float64(d.Len()))
+	d.metrics.refused.Set(float64(refused))
 	d.sampled.Store(true)
 }
 
 // differs reports whether a workload wants another number of replicas than when it was sampled last, or is new.
-func (s *historyShard) differs(replicas map[model.Workload]int) bool {
+func (s *shard) differs(replicas map[model.Workload]int) bool {
 	for w, n := range replicas {
 		if s.of.Get(w) == nil {
 			return true

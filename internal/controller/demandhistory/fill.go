@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package demandhistory
 
 import (
 	"cmp"
@@ -32,9 +32,9 @@ const (
 	fillPortion    = 1000             // minutes taken in between pauses
 )
 
-// fill asks the past for what histories lack, a workload at a time, until the context ends. A workload whose question
+// Fill asks the past for what histories lack, a workload at a time, until the context ends. A workload whose question
 // was answered is not asked for again.
-func (d *DemandHistory) fill(ctx context.Context) {
+func (d *Keeper) Fill(ctx context.Context) {
 	if d.past == nil {
 		return
 	}
@@ -78,7 +78,7 @@ func (d *DemandHistory) fill(ctx context.Context) {
 
 // lacking returns the workloads that the past was not asked for and whose history lacks a day of the last four weeks, or
 // more: those that want the most replicas first, then by name.
-func (d *DemandHistory) lacking(now time.Time) []model.Workload {
+func (d *Keeper) lacking(now time.Time) []model.Workload {
 	if !d.sampled.Load() {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (d *DemandHistory) lacking(now time.Time) []model.Workload {
 
 // fillOne asks for four weeks of a workload's demand until a minute, in portions, and has them taken over where that is
 // more than is known. An error is of a portion that was not answered: then nothing changes.
-func (d *DemandHistory) fillOne(ctx context.Context, w model.Workload, last int64, pause func(time.Duration) bool) error {
+func (d *Keeper) fillOne(ctx context.Context, w model.Workload, last int64, pause func(time.Duration) bool) error {
 	first := last - forecast.QuartersKept*15 + 1
 	var replicas []int
 	for from := first; from <= last; from += askPortion {
@@ -113,10 +113,10 @@ func (d *DemandHistory) fillOne(ctx context.Context, w model.Workload, last int6
 		portion, err := d.past.Replicas(call, w, from, to)
 		cancel()
 		if err != nil {
-			d.metrics.history.queries.WithLabelValues("failed").Inc()
+			d.metrics.queries.WithLabelValues("failed").Inc()
 			return err
 		}
-		d.metrics.history.queries.WithLabelValues("answered").Inc()
+		d.metrics.queries.WithLabelValues("answered").Inc()
 		replicas = append(replicas, portion...)
 	}
 	h := forecast.New()
@@ -135,7 +135,7 @@ func (d *DemandHistory) fillOne(ctx context.Context, w model.Workload, last int6
 		}
 	}
 	if h.Known() > 0 && d.shards[shardOf(w)].takeOver(w, h) {
-		d.metrics.history.filled.Inc()
+		d.metrics.filled.Inc()
 	}
 	return nil
 }
