@@ -22,7 +22,6 @@ type disruptionSearch struct {
 	buffers    *buffers
 	candidates *candidates
 	commands   *disruptionCommands
-	forecast   *replicaForecast
 	nodes      *solverView
 	pods       *podTable
 	preemption *preemption
@@ -41,6 +40,7 @@ type searchMemory struct {
 	startTimes     disrupt.StartTimes
 	bootTime       time.Duration // that machines take to come; 0: none has been seen to
 	measuredAt     time.Time     // when startTimes and bootTime were
+	forecast       forecastMemory
 }
 
 // input returns the cluster as package disrupt searches it, and until when. With allowDrifted, drifted nodes may host a
@@ -69,7 +69,7 @@ func (se *disruptionSearch) input(allowDrifted bool) (*disrupt.Input, time.Time)
 			return se.preemption.reservationRefusal(n.Pool, real)
 		}}
 	in.PreemptOthers = se.preemption.preemptsWhenMoved
-	se.forecast.addTo(in, se.pol.Disrupt.Horizon)
+	se.wakeAt(se.mem.forecast.addTo(in, se.now, se.pol.Disrupt.Horizon))
 	in.UnboundInTransit = se.transit.unboundInTransit()
 	for _, p := range se.pods.podsToReschedule() {
 		if !se.slots.covered[p.UID] && !slices.Contains(in.UnboundInTransit, p) {
@@ -119,6 +119,9 @@ type searchable struct {
 	soon  time.Time     // when the last of those that become quiet within Policy.QuietWait does; zero: none does
 	after time.Duration // the longest consolidateAfter of these
 }
+
+// sampleReplicas notes how many pods each workload has now.
+func (se *disruptionSearch) sampleReplicas() { se.mem.forecast = se.mem.forecast.sample(se.s, se.now) }
 
 // findSearchable returns the machines with pods that nothing blocks and that their pools' budgets let go; those whose
 // claims are being written only with atOnce.

@@ -170,7 +170,7 @@ func (st *step) decisions() []stage {
 		{"refused commands", deciding, st.backOffs.backOffRefused},
 		// The machines of pools, and what their budgets allow.
 		{"candidates", deciding | explaining, st.candidates.build},
-		{"replica history", deciding, st.forecast.sample},
+		{"replica history", deciding, st.search.sampleReplicas},
 		// First what must go whatever it costs, then commands under way, then new ones: empty nodes, broken, expired
 		// and drifted ones, and those whose pods can be had for less.
 		{"interruptions", deciding, onlyIf(active, st.drains.advanceAll)},

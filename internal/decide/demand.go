@@ -35,15 +35,15 @@ type demandStage struct {
 	unused        *unusedLaunches
 	withholding   *withholding
 	smallNodes    *smallNodes
-	workShares    *workShares
-	resources     *resourceShares
 
 	heldBack map[*solve.Result]map[*model.Pod]plan.Reason // pods that wait for what comes of other nodes: see unusedLaunches.holdBack, holdBackStorage
 }
 
 // demandMemory is what demandStage remembers from step to step.
 type demandMemory struct {
-	solve solve.Memory
+	solve     solve.Memory
+	work      workShareMemory
+	resources resourceShareMemory
 }
 
 // solve finds the pods that need a machine and have none coming, and buys for them.
@@ -60,11 +60,13 @@ func (dm *demandStage) solve() {
 	left = dm.leaveUndecided(left)
 	if !dm.req.whatIf {
 		var aside []plan.PodDecision
-		left, aside = dm.workShares.setAside(left, dm.out.Left)
+		left, aside, dm.mem.work = shareWork(workInput{Now: dm.now, StepWork: dm.pol.StepWork, Pools: dm.s.Pools, Nodes: dm.s.Nodes}, dm.mem.work, left, dm.out.Left)
+		dm.wakeAt(dm.mem.work.retry.at)
 		dm.out.Pods = append(dm.out.Pods, aside...)
 	}
 	if len(left) == 0 && len(dm.s.Buffers) == 0 {
-		dm.resources.forget(dm.out.Left)
+		dm.mem.resources = dm.mem.resources.forget(dm.out.Left)
+		dm.wakeAt(dm.mem.resources.retry.at)
 		dm.rememberPlacements(map[string]placement{})
 		return
 	}
@@ -74,15 +76,17 @@ func (dm *demandStage) solve() {
 	left, closed, refused := dm.disagreements.findRefused(left, slices.Concat(dm.out.Left, resting))
 	refused = append(refused, waits...)
 	rooms = closeNodes(rooms, closed)
+	var over setAside
 	if !dm.req.whatIf {
-		dm.resources.decide(dm.out.Left, append(left[:len(left):len(left)], dm.buffers.virtualPods()...), rooms, dm.purchases.pools())
+		over, dm.mem.resources = shareResources(dm.now, dm.mem.resources, dm.out.Left, append(left[:len(left):len(left)], dm.buffers.virtualPods()...), rooms, dm.purchases.pools())
+		dm.wakeAt(dm.mem.resources.retry.at)
 		var aside []plan.PodDecision
-		left, aside = dm.resources.setAside(left)
+		left, aside = over.split(left)
 		refused = append(refused, aside...)
 	}
 	real, whole := left, rooms
 	if len(dm.s.Buffers) > 0 {
-		virtual, aside := dm.resources.setAside(dm.buffers.besideDemand(left, rooms))
+		virtual, aside := over.split(dm.buffers.besideDemand(left, rooms))
 		left, refused = append(left[:len(left):len(left)], virtual...), append(refused, aside...)
 		rooms = dm.buffers.subtract(rooms)
 	}
@@ -95,7 +99,7 @@ func (dm *demandStage) solve() {
 	problem, res := dm.packPods(left, rooms)
 	if len(dm.buffers.byNode) > 0 && slices.ContainsFunc(res.Refused, func(r solve.Refusal) bool { return !r.Pod.IsVirtual() }) {
 		// What virtual pods still hold might be all that it lacks.
-		virtual, _ := dm.resources.setAside(dm.buffers.releaseAll())
+		virtual, _ := over.split(dm.buffers.releaseAll())
 		left, rooms = append(real[:len(real):len(real)], virtual...), whole
 		problem, res = dm.packPods(left, rooms)
 	}
@@ -172,7 +176,7 @@ func (dm *demandStage) isWanted() (wanted bool, until time.Time) {
 		return true, until
 	}
 	retry, at := dm.unused.areDue()
-	return retry || refill || dm.withholding.due || len(dm.req.NotBound) > 0 || dm.workShares.mem.retry.isDue(dm.now) || dm.resources.mem.retry.isDue(dm.now), earlierOf(until, at)
+	return retry || refill || dm.withholding.due || len(dm.req.NotBound) > 0 || dm.mem.work.retry.isDue(dm.now) || dm.mem.resources.retry.isDue(dm.now), model.EarlierOf(until, at)
 }
 
 // packPods solves for pods on given nodes and on machines to buy. Where launches for them were unused before, it

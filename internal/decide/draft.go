@@ -46,7 +46,7 @@ func (dr *draft) addNote(n plan.Note) { dr.out.Notes = append(dr.out.Notes, n) }
 
 // wakeAt has the next step come no later than an instant; zero: that changes nothing.
 func (dr *draft) wakeAt(t time.Time) {
-	dr.out.Next = earlierOf(dr.out.Next, t)
+	dr.out.Next = model.EarlierOf(dr.out.Next, t)
 }
 
 // heed returns an answer, and has the next step come no later than the answer may be another.

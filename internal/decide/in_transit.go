@@ -77,7 +77,7 @@ func (it *podsInTransit) areInTransit() (in bool, until time.Time) {
 	}
 	for _, p := range it.s.Pending {
 		is, due := it.pods.isDemand(p)
-		if until = earlierOf(until, due); is && !it.slots.covered[p.UID] && recent(p.Created) {
+		if until = model.EarlierOf(until, due); is && !it.slots.covered[p.UID] && recent(p.Created) {
 			return true, until
 		}
 	}

@@ -134,14 +134,6 @@ func (ix *index) isDue(at time.Time) (bool, time.Time) {
 	return true, time.Time{}
 }
 
-// earlierOf returns the earlier of two instants; zero is never.
-func earlierOf(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // trimZeros takes off trailing zeros, so that equal sums look the same however they came about.
 func trimZeros(r model.Resources) model.Resources {
 	for len(r) > 0 && r[len(r)-1] == 0 {

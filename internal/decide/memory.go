@@ -26,10 +26,7 @@ type Memory struct {
 	withholding   withholdingMemory
 	smallNodes    smallNodeMemory
 	purchases     purchaseMemory
-	workShares    workShareMemory
-	resources     resourceShareMemory
 	commands      commandMemory
-	forecast      forecastMemory
 	search        searchMemory
 	evictions     evictionMemory
 }

@@ -59,7 +59,7 @@ func (pt *podTable) demandHasClass(p *model.Pod) (bool, time.Time) {
 		pt.demandClasses = map[classOwner]bool{}
 		for _, q := range pt.s.Pending {
 			is, until := pt.isDemand(q)
-			if pt.demandClassesUntil = earlierOf(pt.demandClassesUntil, until); is {
+			if pt.demandClassesUntil = model.EarlierOf(pt.demandClassesUntil, until); is {
 				pt.demandClasses[classOwner{q.Class, q.Owner.UID}] = true
 			}
 		}

@@ -22,13 +22,7 @@ import (
 // is expected to cross it again; for levels that it never came back to, how often it has changed lately says how long
 // its present one lasts (changeRate). Nothing else about consolidation depends on what happened before.
 
-// replicaForecast is how many pods workloads had, and when they are expected to grow and to shrink.
-type replicaForecast struct {
-	*draft
-	mem *forecastMemory
-}
-
-// forecastMemory is what replicaForecast remembers from step to step.
+// forecastMemory is how many pods workloads had. The zero value knows nothing.
 type forecastMemory struct {
 	replicas    map[model.Workload]*replicaHistory
 	replicasDue time.Time // when they are counted next
@@ -56,10 +50,10 @@ type replicaChange struct {
 	pods int
 }
 
-// sample notes how many pods each workload has now, those pending included and those being deleted not.
-func (rf *replicaForecast) sample() {
-	if rf.now.Before(rf.mem.replicasDue) {
-		return
+// sample returns the memory with how many pods each workload has now, those pending included and those being deleted not.
+func (m forecastMemory) sample(s *model.Snapshot, now time.Time) forecastMemory {
+	if now.Before(m.replicasDue) {
+		return m
 	}
 	type count struct {
 		pods int
@@ -71,30 +65,30 @@ func (rf *replicaForecast) sample() {
 			counts[w] = count{counts[w].pods + 1, p}
 		}
 	}
-	for _, n := range rf.s.Nodes {
+	for _, n := range s.Nodes {
 		for _, p := range n.Pods {
 			add(p)
 		}
 	}
-	for _, p := range rf.s.Pending {
+	for _, p := range s.Pending {
 		add(p)
 	}
-	next := maps.Clone(rf.mem.replicas)
+	next := maps.Clone(m.replicas)
 	if next == nil {
 		next = make(map[model.Workload]*replicaHistory, len(counts))
 	}
-	for w, h := range rf.mem.replicas {
-		if counts[w].pods == 0 && rf.now.Sub(h.changes[len(h.changes)-1].at) > replicaHistoryAge {
+	for w, h := range m.replicas {
+		if counts[w].pods == 0 && now.Sub(h.changes[len(h.changes)-1].at) > replicaHistoryAge {
 			delete(next, w)
 			continue
 		}
 		if counts[w].pods != h.changes[len(h.changes)-1].pods {
-			next[w] = h.withChange(replicaChange{rf.now, counts[w].pods}, counts[w].like)
+			next[w] = h.withChange(replicaChange{now, counts[w].pods}, counts[w].like)
 		}
 	}
 	for w, c := range counts {
 		if next[w] == nil {
-			next[w] = (&replicaHistory{}).withChange(replicaChange{rf.now, c.pods}, c.like)
+			next[w] = (&replicaHistory{}).withChange(replicaChange{now, c.pods}, c.like)
 		}
 	}
 	if len(next) > mostWorkloads {
@@ -113,7 +107,7 @@ func (rf *replicaForecast) sample() {
 		pods += c.pods
 	}
 	every := (replicaSampleEvery + time.Duration(pods)*replicaSampleRest).Truncate(replicaSampleEvery)
-	rf.mem.replicas, rf.mem.replicasDue = next, rf.now.Truncate(every).Add(every)
+	return forecastMemory{replicas: next, replicasDue: now.Truncate(every).Add(every)}
 }
 
 // changedAt is when the number changed last.
@@ -132,24 +126,24 @@ func (h *replicaHistory) withChange(c replicaChange, like *model.Pod) *replicaHi
 	return out
 }
 
-// addTo tells a search when workloads are expected to grow and to shrink within so long, and has the next one look
-// again when the first of these times has become twice as long or is over.
-func (rf *replicaForecast) addTo(in *disrupt.Input, within time.Duration) {
+// addTo tells a search when workloads are expected to grow and to shrink within so long, and returns when to look again: when
+// the first of these times has become twice as long or is over.
+func (m forecastMemory) addTo(in *disrupt.Input, now time.Time, within time.Duration) (until time.Time) {
 	falls := map[model.Workload][]disrupt.ScaleDown{}
 	var key []string
 	note := func(w model.Workload, what string, c crossing) {
 		minutes := bits.Len(uint(c.in / time.Minute))
 		key = append(key, fmt.Sprintf("%s %s %d %d", w, what, c.pods, minutes))
-		stayed := rf.now.Sub(rf.mem.replicas[w].changedAt())
+		stayed := now.Sub(m.replicas[w].changedAt())
 		if c.irregular { // when it has stayed so long as would be said to be longer
-			rf.wakeAt(rf.now.Add(max(time.Minute<<minutes-stayed, replicaSampleEvery)))
+			until = model.EarlierOf(until, now.Add(max(time.Minute<<minutes-stayed, replicaSampleEvery)))
 		} else { // see timeUntil
-			rf.wakeAt(rf.now.Add(c.in + (stayed+c.in)/4 + 2*replicaSampleEvery))
+			until = model.EarlierOf(until, now.Add(c.in + (stayed+c.in)/4 + 2*replicaSampleEvery))
 		}
 	}
-	for w, h := range rf.mem.replicas {
+	for w, h := range m.replicas {
 		pods := 0
-		for _, c := range h.rises(rf.now) {
+		for _, c := range h.rises(now) {
 			if c.in < within && c.pods > pods {
 				in.ScaleUps = append(in.ScaleUps, disrupt.ScaleUp{Workload: w.String(), After: c.in, Pods: c.pods - pods, Requests: h.requests,
 					Irregular: c.irregular})
@@ -158,7 +152,7 @@ func (rf *replicaForecast) addTo(in *disrupt.Input, within time.Duration) {
 			}
 		}
 		pods = 0
-		for _, c := range h.drops(rf.now) {
+		for _, c := range h.drops(now) {
 			if c.in < within && c.pods > pods {
 				falls[w] = append(falls[w], disrupt.ScaleDown{Workload: w.String(), After: c.in, Share: float64(c.pods) / float64(h.pods())})
 				pods = c.pods
@@ -177,6 +171,7 @@ func (rf *replicaForecast) addTo(in *disrupt.Input, within time.Duration) {
 			return falls[w]
 		}
 	}
+	return until
 }
 
 // crossing says that so many pods more, or fewer, than now are expected after so long.

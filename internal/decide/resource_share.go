@@ -24,11 +24,12 @@ import (
 // Pods that ask for none but the resources of every node are never set aside here, nor are any while the demand of all
 // namespaces has room.
 type resourceShares struct {
-	*draft
-	mem *resourceShareMemory
-
-	over map[*model.Class]plan.Reason // why classes are set aside in this step
+	now    time.Time
+	before resourceShareMemory
 }
+
+// setAside is why classes are set aside in a step.
+type setAside map[*model.Class]plan.Reason
 
 // resourceShareMemory is what resourceShares remembers from step to step: nothing, unless pods were set aside.
 type resourceShareMemory struct {
@@ -71,38 +72,35 @@ type resourceClass struct {
 	dims    []model.Dim
 }
 
-// decide finds out which classes are set aside in this step. What is known of the classes of pods that are not decided on
-// stays known.
-func (rs *resourceShares) decide(undecided, demand []*model.Pod, nodes []solve.ExistingNode, pools []solve.Pool) {
+// shareResources returns which classes are set aside in this step, and what to remember. What is known of the classes of pods
+// that are not decided on stays known.
+func shareResources(now time.Time, before resourceShareMemory, undecided, demand []*model.Pod, nodes []solve.ExistingNode, pools []solve.Pool) (setAside, resourceShareMemory) {
+	rs := &resourceShares{now, before}
 	all, distinct := rs.byNamespace(demand, nodes, pools)
 	if distinct <= solve.MostExtendedResources {
-		rs.forget(undecided)
-		return
+		return nil, before.forget(undecided)
 	}
 	over, looked := rs.admit(all)
-	keepLooked(looked, rs.mem.looked, undecided)
-	rs.over, *rs.mem = over, resourceShareMemory{looked: looked, retry: rs.mem.retry.after(rs.now)}
-	rs.wakeAt(rs.mem.retry.at)
+	keepLooked(looked, before.looked, undecided)
+	return over, resourceShareMemory{looked: looked, retry: before.retry.after(now)}
 }
 
-// forget sets nothing aside and forgets what was, but for the classes of pods that are not decided on.
-func (rs *resourceShares) forget(undecided []*model.Pod) {
-	next := resourceShareMemory{}
+// forget returns what to remember when nothing is set aside: the classes of pods that are not decided on.
+func (m resourceShareMemory) forget(undecided []*model.Pod) (next resourceShareMemory) {
 	if len(undecided) > 0 {
-		next = resourceShareMemory{looked: map[string]time.Time{}, retry: rs.mem.retry}
-		keepLooked(next.looked, rs.mem.looked, undecided)
-		rs.wakeAt(next.retry.at)
+		next = resourceShareMemory{looked: map[string]time.Time{}, retry: m.retry}
+		keepLooked(next.looked, m.looked, undecided)
 	}
-	rs.over, *rs.mem = nil, next
+	return next
 }
 
-// setAside returns those of some pods that are looked at in this step, and what is said of the rest.
-func (rs *resourceShares) setAside(pods []*model.Pod) (kept []*model.Pod, aside []plan.PodDecision) {
-	if len(rs.over) == 0 {
+// split returns those of some pods that are looked at in this step, and what is said of the rest.
+func (over setAside) split(pods []*model.Pod) (kept []*model.Pod, aside []plan.PodDecision) {
+	if len(over) == 0 {
 		return pods, nil
 	}
 	for _, p := range pods {
-		if why, ok := rs.over[p.Class]; ok {
+		if why, ok := over[p.Class]; ok {
 			aside = append(aside, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{why}})
 			continue
 		}
@@ -214,7 +212,7 @@ func (rs *resourceShares) compareTurns(a, b *resourceDemand) int {
 }
 
 // lookedAt is when a class was last admitted while others were not; zero: it never was.
-func (rs *resourceShares) lookedAt(c *resourceClass) time.Time { return rs.mem.looked[c.class.Key] }
+func (rs *resourceShares) lookedAt(c *resourceClass) time.Time { return rs.before.looked[c.class.Key] }
 
 // countMissing is how many of the resources are not in a set.
 func countMissing(set map[model.Dim]bool, dims []model.Dim) (n int) {

@@ -40,11 +40,11 @@ func TestResourceShares(t *testing.T) {
 	tenants = append(tenants, pod("a-tenant", "ten", 20, 21, 22, 23, 24, 25, 26, 27, 28, 29), pod("a-tenant", "made-up", many+2))
 	others := []*model.Pod{pod("science", "train", many, many+1), pod("video", "encode", 29), pod("shop", "web")}
 
-	mem, seen, at := &resourceShareMemory{}, map[string]int{}, time.Unix(1000, 0)
+	mem, seen, at := resourceShareMemory{}, map[string]int{}, time.Unix(1000, 0)
 	step := func(now time.Time, demand []*model.Pod) (kept, aside []string) {
-		rs := &resourceShares{draft: &draft{index: &index{now: now}}, mem: mem}
-		rs.decide(nil, demand, nodes, pools)
-		k, a := rs.setAside(demand)
+		over, next := shareResources(now, mem, nil, demand, nodes, pools)
+		mem = next
+		k, a := over.split(demand)
 		resources := map[model.Dim]bool{}
 		for _, p := range k {
 			kept = append(kept, p.Name)

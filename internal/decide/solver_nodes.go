@@ -60,7 +60,7 @@ func (sv *solverView) list() (rooms []solve.ExistingNode, on inFlightNodes, unti
 			c, h := sv.reservations.claimOfNode(p)
 			var due time.Time
 			rooms[p], due = sv.standingNode(n, c, h)
-			until = earlierOf(until, due)
+			until = model.EarlierOf(until, due)
 		}
 	}
 	var more []solve.ExistingNode

@@ -38,7 +38,6 @@ type step struct {
 	required      *requiredDisruption
 	drift         *driftConditions
 	static        *staticPools
-	forecast      *replicaForecast
 	rollouts      *rollouts
 	pacing        *evictionPacing
 	lifecycle     *claimLifecycle
@@ -91,7 +90,7 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Reque
 	st.orphans = &orphanedMachines{draft: d}
 	st.demand = &demandStage{draft: d, mem: &m.demand, anticipation: anticipation, buffers: buffers, commands: table, disagreements: disagreements, expander: &groupExpander{draft: d}, hosts: hosts, interruptions: interrupted,
 		nodes: nodes, placements: placements, pods: pods, purchases: purchases, reservations: reserved, shortfalls: shortfalls, slots: slots, unused: unused, withholding: withheld,
-		smallNodes: &smallNodes{draft: d, mem: &m.smallNodes}, workShares: &workShares{draft: d, mem: &m.workShares}, resources: &resourceShares{draft: d, mem: &m.resources}}
+		smallNodes: &smallNodes{draft: d, mem: &m.smallNodes}}
 
 	// Disruption.
 	activity := &groupActivity{draft: d, mem: &m.groupActivity, commands: table}
@@ -99,8 +98,7 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Reque
 	commands := &disruptionCommands{commandTable: table, candidates: candidates, health: health, hosts: hosts, nodes: nodes, pods: pods,
 		purchases: purchases, transit: transit}
 	static := &staticPools{draft: d, candidates: candidates, commands: table, purchases: purchases, unused: unused}
-	forecast := &replicaForecast{draft: d, mem: &m.forecast}
-	search := &disruptionSearch{draft: d, mem: &m.search, backOffs: backOffs, buffers: buffers, candidates: candidates, commands: commands, forecast: forecast, nodes: nodes,
+	search := &disruptionSearch{draft: d, mem: &m.search, backOffs: backOffs, buffers: buffers, candidates: candidates, commands: commands, nodes: nodes,
 		pods: pods, preemption: preemption, purchases: purchases, slots: slots, transit: transit}
 	st.drains = &interruptionDrain{draft: d, interruptions: interrupted, placements: placements, reservations: reserved}
 	st.drift = &driftConditions{draft: d, candidates: candidates}
@@ -114,6 +112,6 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Reque
 	st.buffers, st.unused, st.withholding = buffers, unused, withheld
 	st.memo, st.pods, st.reservations, st.anticipation, st.slots, st.disagreements, st.placements = memo, pods, reserved, anticipation, slots, disagreements, placements
 	st.nodes, st.purchases, st.shortfalls, st.interruptions, st.health, st.backOffs, st.rollouts = nodes, purchases, shortfalls, interrupted, health, backOffs, rollouts
-	st.commands, st.candidates, st.search, st.static, st.forecast = commands, candidates, search, static, forecast
+	st.commands, st.candidates, st.search, st.static = commands, candidates, search, static
 	return st
 }

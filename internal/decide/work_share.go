@@ -17,13 +17,21 @@ import (
 // workShares bounds how much work the demand of one step is, and shares it among namespaces: whoever may make pods in
 // one namespace can ask for what takes long to decide on, and the pods of the others must not wait for that.
 //
-// A step has Policy.StepWork units, as solve.Estimate counts them. Each namespace with demand may have the same part of
+// A step has workInput.StepWork units, as solve.Estimate counts them. Each namespace with demand may have the same part of
 // it; what one doesn't use is the others'. Of a namespace that asks for more, classes are looked at in turn: the one
 // that was looked at longest ago first, then by age of its oldest pod. Its other pods are set aside with a Reason and
 // looked at soon, later each time while that goes on.
 type workShares struct {
-	*draft
-	mem *workShareMemory
+	workInput
+	before workShareMemory
+}
+
+// workInput is what work is counted by, and how much of it a step has.
+type workInput struct {
+	Now      time.Time
+	StepWork int64
+	Pools    []*model.NodePool
+	Nodes    []*model.Node
 }
 
 // workShareMemory is what workShares remembers from step to step: nothing, unless pods were set aside.
@@ -53,9 +61,10 @@ func (d *namespaceDemand) reason() plan.Reason {
 	return plan.Reason{Code: plan.WorkShare, Detail: plan.OfWorkShare{Namespace: d.name, Share: d.share, More: d.more, Work: d.work}}
 }
 
-// setAside returns the demand that is looked at in this step, and what is said of the rest. What is known of the classes
-// of pods that are not decided on stays known.
-func (ws *workShares) setAside(demand, undecided []*model.Pod) (kept []*model.Pod, aside []plan.PodDecision) {
+// shareWork returns the demand that is looked at in this step, what is said of the rest, and what to remember. What is known of
+// the classes of pods that are not decided on stays known.
+func shareWork(in workInput, before workShareMemory, demand, undecided []*model.Pod) (kept []*model.Pod, aside []plan.PodDecision, next workShareMemory) {
+	ws := &workShares{in, before}
 	all := ws.byNamespace(demand)
 	ws.divide(all)
 	over := map[*model.Class]plan.Reason{}
@@ -65,28 +74,25 @@ func (ws *workShares) setAside(demand, undecided []*model.Pod) (kept []*model.Po
 		for _, c := range d.classes {
 			if used += c.work; used <= d.share {
 				if d.work > d.share {
-					looked[c.class.Key] = ws.now
+					looked[c.class.Key] = ws.Now
 				}
 				continue
 			}
-			if was, ok := ws.mem.looked[c.class.Key]; ok {
+			if was, ok := ws.before.looked[c.class.Key]; ok {
 				looked[c.class.Key] = was
 			}
 			over[c.class] = d.reason()
 		}
 	}
-	keepLooked(looked, ws.mem.looked, undecided)
-	next := workShareMemory{}
+	keepLooked(looked, ws.before.looked, undecided)
 	switch {
 	case len(over) > 0:
-		next = workShareMemory{looked: looked, retry: ws.mem.retry.after(ws.now)}
+		next = workShareMemory{looked: looked, retry: ws.before.retry.after(ws.Now)}
 	case len(undecided) > 0:
-		next = workShareMemory{looked: looked, retry: ws.mem.retry}
+		next = workShareMemory{looked: looked, retry: ws.before.retry}
 	}
-	ws.wakeAt(next.retry.at)
-	*ws.mem = next
 	if len(over) == 0 {
-		return demand, nil
+		return demand, nil, next
 	}
 	for _, p := range demand {
 		if why, ok := over[p.Class]; ok {
@@ -95,7 +101,7 @@ func (ws *workShares) setAside(demand, undecided []*model.Pod) (kept []*model.Po
 		}
 		kept = append(kept, p)
 	}
-	return kept, aside
+	return kept, aside, next
 }
 
 // keepLooked has when the classes of some pods were looked at last stay known.
@@ -132,20 +138,20 @@ func (ws *workShares) byNamespace(demand []*model.Pod) []*namespaceDemand {
 	var standing solve.StandingRules
 	solves := int64(1)
 	if len(all) > 0 {
-		solves = solve.CountSolves(ws.s.Pools, demand)
+		solves = solve.CountSolves(ws.Pools, demand)
 		namespaces := make(map[string]bool, len(all))
 		for _, d := range all {
 			namespaces[d.name] = true
 		}
-		standing = solve.CountStandingRules(ws.s.Nodes, namespaces)
+		standing = solve.CountStandingRules(ws.Nodes, namespaces)
 	}
 	for _, d := range all {
 		slices.SortFunc(d.classes, func(a, b *classDemand) int {
-			return cmp.Or(ws.mem.looked[a.class.Key].Compare(ws.mem.looked[b.class.Key]), a.oldest.Compare(b.oldest), strings.Compare(a.class.Key, b.class.Key))
+			return cmp.Or(ws.before.looked[a.class.Key].Compare(ws.before.looked[b.class.Key]), a.oldest.Compare(b.oldest), strings.Compare(a.class.Key, b.class.Key))
 		})
 		estimate := solve.Estimate{Standing: standing, Solves: solves}
 		for _, c := range d.classes {
-			if d.more = d.work > ws.pol.StepWork; d.more { // to count thousands that no step looks at takes as long as to look at some
+			if d.more = d.work > ws.StepWork; d.more { // to count thousands that no step looks at takes as long as to look at some
 				break
 			}
 			c.work = estimate.Add(c.class)
@@ -162,7 +168,7 @@ func (ws *workShares) byNamespace(demand []*model.Pod) []*namespaceDemand {
 // Of those that ask for more than is left for each, the one whose turn is first may have one class whatever that costs
 // as long as a step affords it: else a class that is more work than a share would never be looked at.
 func (ws *workShares) divide(all []*namespaceDemand) {
-	left := ws.pol.StepWork
+	left := ws.StepWork
 	var first *namespaceDemand
 	for i, d := range all {
 		d.share = min(d.work, left/int64(len(all)-i))
@@ -172,11 +178,11 @@ func (ws *workShares) divide(all []*namespaceDemand) {
 		}
 	}
 	if first != nil {
-		first.share = max(first.share, min(first.classes[0].work, ws.pol.StepWork))
+		first.share = max(first.share, min(first.classes[0].work, ws.StepWork))
 	}
 }
 
 // turnOf is when a namespace was last looked at; that of its class which comes next stands for it.
 func (ws *workShares) turnOf(d *namespaceDemand) time.Time {
-	return ws.mem.looked[d.classes[0].class.Key]
+	return ws.before.looked[d.classes[0].class.Key]
 }

@@ -31,10 +31,11 @@ func dearPods(namespace string, n, work int, created time.Time) (out []*model.Po
 func TestWorkShares(t *testing.T) {
 	at := time.Unix(1000, 0)
 	greedy, modest := dearPods("greedy", 100, 900, at), dearPods("modest", 10, 30, at)
-	mem := &workShareMemory{}
+	mem := workShareMemory{}
 	share := func(now time.Time, demand []*model.Pod) (kept, aside []string) {
-		ws := &workShares{draft: &draft{index: &index{s: &model.Snapshot{}, now: now, pol: Policy{StepWork: 20_000}}}, mem: mem}
-		k, a := ws.setAside(demand, nil)
+		in := workInput{Now: now, StepWork: 20_000}
+		k, a, next := shareWork(in, mem, demand, nil)
+		mem = next
 		for _, p := range k {
 			kept = append(kept, p.UID)
 		}
@@ -81,8 +82,8 @@ func TestWorkOfPreferences(t *testing.T) {
 	looked := func(prefer func(*model.Class)) int {
 		demand := dearPods("greedy", 100, 900, time.Unix(1000, 0))
 		prefer(demand[0].Class)
-		ws := &workShares{draft: &draft{index: &index{s: &model.Snapshot{}, now: time.Unix(2000, 0), pol: Policy{StepWork: 27_000}}}, mem: &workShareMemory{}}
-		kept, _ := ws.setAside(demand, nil)
+		in := workInput{Now: time.Unix(2000, 0), StepWork: 27_000}
+		kept, _, _ := shareWork(in, workShareMemory{}, demand, nil)
 		return len(kept)
 	}
 	forNodes := func(c *model.Class) { c.Preferred = make([]model.WeightedNodeTerm, 1) }
@@ -105,8 +106,8 @@ func TestWorkOfPreferences(t *testing.T) {
 
 // The work of pods that no step affords is not counted to the last one, and the reason says so.
 func TestWorkIsCountedAsFarAsAStepAffordsIt(t *testing.T) {
-	ws := &workShares{draft: &draft{index: &index{s: &model.Snapshot{}, now: time.Unix(1000, 0), pol: Policy{StepWork: 20_000}}}, mem: &workShareMemory{}}
-	_, aside := ws.setAside(dearPods("greedy", 1000, 900, time.Unix(1000, 0)), nil)
+	in := workInput{Now: time.Unix(1000, 0), StepWork: 20_000}
+	_, aside, _ := shareWork(in, workShareMemory{}, dearPods("greedy", 1000, 900, time.Unix(1000, 0)), nil)
 	if len(aside) == 0 {
 		t.Fatal("no pod is set aside")
 	}
@@ -122,10 +123,11 @@ func TestWorkShareOfOneDearClass(t *testing.T) {
 	for i := range 10 {
 		all = append(all, dearPods(fmt.Sprint("n", i), 2, 15_000, at)...)
 	}
-	mem, seen := &workShareMemory{}, map[string]bool{}
+	mem, seen := workShareMemory{}, map[string]bool{}
 	for i := range 40 {
-		ws := &workShares{draft: &draft{index: &index{s: &model.Snapshot{}, now: at.Add(time.Duration(i) * time.Minute), pol: Policy{StepWork: 20_000}}}, mem: mem}
-		kept, _ := ws.setAside(all, nil)
+		in := workInput{Now: at.Add(time.Duration(i) * time.Minute), StepWork: 20_000}
+		kept, _, next := shareWork(in, mem, all, nil)
+		mem = next
 		if len(kept) > 2 {
 			t.Fatalf("step %d looks at %d classes of 15,000 units each", i, len(kept))
 		}
@@ -142,18 +144,18 @@ func TestWorkShareOfOneDearClass(t *testing.T) {
 func TestWorkSharesOfUndecided(t *testing.T) {
 	at := time.Unix(1000, 0)
 	greedy, modest := dearPods("greedy", 100, 900, at), dearPods("modest", 10, 30, at)
-	mem := &workShareMemory{}
+	mem := workShareMemory{}
 	share := func(demand, undecided []*model.Pod) {
-		ws := &workShares{draft: &draft{index: &index{s: &model.Snapshot{}, now: at, pol: Policy{StepWork: 20_000}}}, mem: mem}
-		ws.setAside(demand, undecided)
+		in := workInput{Now: at, StepWork: 20_000}
+		_, _, mem = shareWork(in, mem, demand, undecided)
 	}
 	share(slices.Concat(greedy, modest), nil)
-	before := *mem
+	before := mem
 	if len(before.looked) == 0 || before.retry.at.IsZero() {
 		t.Fatalf("nothing was set aside: %+v", before)
 	}
 	share(modest, greedy)
 	if !maps.Equal(mem.looked, before.looked) || mem.retry != before.retry {
-		t.Errorf("after a step without them it is remembered of pods that were set aside: %+v, want %+v", *mem, before)
+		t.Errorf("after a step without them it is remembered of pods that were set aside: %+v, want %+v", mem, before)
 	}
 }

@@ -452,6 +452,14 @@ func LaterOf(a, b time.Time) time.Time {
 	return a
 }
 
+// EarlierOf returns the earlier of two instants; zero is never.
+func EarlierOf(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // Is reports whether a condition of the claim is True.
 func (c *Claim) Is(condition string) bool { return c.Conditions[condition].True() }
 
