@@ -19,6 +19,8 @@ model < nodeoverlay < state
 model < groupstatus < kube, controller
 model < prometheus
 access < kube, web
+solve < decide/shares < decide
+disrupt < decide/replicas < decide
 solve, disrupt, lifecycle < decide
 model, plan < state, cloud, ledger, cloud/catalog
 model < top < top/screen, web
@@ -40,7 +42,7 @@ casetest
 `
 
 // Pure are the packages between a Snapshot and a Plan, what they ask, and what a person is shown of a cluster.
-var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "cluster", "decide", "explain", "verify", "approve", "nodeoverlay", "top", "doctor", "groupstatus"}
+var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "cluster", "decide", "decide/shares", "decide/replicas", "explain", "verify", "approve", "nodeoverlay", "top", "doctor", "groupstatus"}
 
 // Banned are import prefixes that pure packages may not use, each with the reason.
 var Banned = map[string]string{

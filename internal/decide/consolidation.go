@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/replicas"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -40,7 +41,7 @@ type searchMemory struct {
 	startTimes     disrupt.StartTimes
 	bootTime       time.Duration // that machines take to come; 0: none has been seen to
 	measuredAt     time.Time     // when startTimes and bootTime were
-	forecast       forecastMemory
+	forecast       replicas.Memory
 }
 
 // input returns the cluster as package disrupt searches it, and until when. With allowDrifted, drifted nodes may host a
@@ -69,7 +70,7 @@ func (se *disruptionSearch) input(allowDrifted bool) (*disrupt.Input, time.Time)
 			return se.preemption.reservationRefusal(n.Pool, real)
 		}}
 	in.PreemptOthers = se.preemption.preemptsWhenMoved
-	se.wakeAt(se.mem.forecast.addTo(in, se.now, se.pol.Disrupt.Horizon))
+	se.wakeAt(se.mem.forecast.AddTo(in, se.now, se.pol.Disrupt.Horizon))
 	in.UnboundInTransit = se.transit.unboundInTransit()
 	for _, p := range se.pods.podsToReschedule() {
 		if !se.slots.covered[p.UID] && !slices.Contains(in.UnboundInTransit, p) {
@@ -121,7 +122,7 @@ type searchable struct {
 }
 
 // sampleReplicas notes how many pods each workload has now.
-func (se *disruptionSearch) sampleReplicas() { se.mem.forecast = se.mem.forecast.sample(se.s, se.now) }
+func (se *disruptionSearch) sampleReplicas() { se.mem.forecast = se.mem.forecast.Sample(se.s, se.now) }
 
 // findSearchable returns the machines with pods that nothing blocks and that their pools' budgets let go; those whose
 // claims are being written only with atOnce.

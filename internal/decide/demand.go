@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/shares"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
@@ -42,8 +43,8 @@ type demandStage struct {
 // demandMemory is what demandStage remembers from step to step.
 type demandMemory struct {
 	solve     solve.Memory
-	work      workShareMemory
-	resources resourceShareMemory
+	work      shares.WorkMemory
+	resources shares.ResourceMemory
 }
 
 // solve finds the pods that need a machine and have none coming, and buys for them.
@@ -60,13 +61,13 @@ func (dm *demandStage) solve() {
 	left = dm.leaveUndecided(left)
 	if !dm.req.whatIf {
 		var aside []plan.PodDecision
-		left, aside, dm.mem.work = shareWork(workInput{Now: dm.now, StepWork: dm.pol.StepWork, Pools: dm.s.Pools, Nodes: dm.s.Nodes}, dm.mem.work, left, dm.out.Left)
-		dm.wakeAt(dm.mem.work.retry.at)
+		left, aside, dm.mem.work = shares.Work(shares.WorkInput{Now: dm.now, StepWork: dm.pol.StepWork, Pools: dm.s.Pools, Nodes: dm.s.Nodes}, dm.mem.work, left, dm.out.Left)
+		dm.wakeAt(dm.mem.work.Retry.At)
 		dm.out.Pods = append(dm.out.Pods, aside...)
 	}
 	if len(left) == 0 && len(dm.s.Buffers) == 0 {
-		dm.mem.resources = dm.mem.resources.forget(dm.out.Left)
-		dm.wakeAt(dm.mem.resources.retry.at)
+		dm.mem.resources = dm.mem.resources.Forget(dm.out.Left)
+		dm.wakeAt(dm.mem.resources.Retry.At)
 		dm.rememberPlacements(map[string]placement{})
 		return
 	}
@@ -76,17 +77,17 @@ func (dm *demandStage) solve() {
 	left, closed, refused := dm.disagreements.findRefused(left, slices.Concat(dm.out.Left, resting))
 	refused = append(refused, waits...)
 	rooms = closeNodes(rooms, closed)
-	var over setAside
+	var over shares.SetAside
 	if !dm.req.whatIf {
-		over, dm.mem.resources = shareResources(dm.now, dm.mem.resources, dm.out.Left, append(left[:len(left):len(left)], dm.buffers.virtualPods()...), rooms, dm.purchases.pools())
-		dm.wakeAt(dm.mem.resources.retry.at)
+		over, dm.mem.resources = shares.Resources(dm.now, dm.mem.resources, dm.out.Left, append(left[:len(left):len(left)], dm.buffers.virtualPods()...), rooms, dm.purchases.pools())
+		dm.wakeAt(dm.mem.resources.Retry.At)
 		var aside []plan.PodDecision
-		left, aside = over.split(left)
+		left, aside = over.Split(left)
 		refused = append(refused, aside...)
 	}
 	real, whole := left, rooms
 	if len(dm.s.Buffers) > 0 {
-		virtual, aside := over.split(dm.buffers.besideDemand(left, rooms))
+		virtual, aside := over.Split(dm.buffers.besideDemand(left, rooms))
 		left, refused = append(left[:len(left):len(left)], virtual...), append(refused, aside...)
 		rooms = dm.buffers.subtract(rooms)
 	}
@@ -99,7 +100,7 @@ func (dm *demandStage) solve() {
 	problem, res := dm.packPods(left, rooms)
 	if len(dm.buffers.byNode) > 0 && slices.ContainsFunc(res.Refused, func(r solve.Refusal) bool { return !r.Pod.IsVirtual() }) {
 		// What virtual pods still hold might be all that it lacks.
-		virtual, _ := over.split(dm.buffers.releaseAll())
+		virtual, _ := over.Split(dm.buffers.releaseAll())
 		left, rooms = append(real[:len(real):len(real)], virtual...), whole
 		problem, res = dm.packPods(left, rooms)
 	}
@@ -176,7 +177,7 @@ func (dm *demandStage) isWanted() (wanted bool, until time.Time) {
 		return true, until
 	}
 	retry, at := dm.unused.areDue()
-	return retry || refill || dm.withholding.due || len(dm.req.NotBound) > 0 || dm.mem.work.retry.isDue(dm.now) || dm.mem.resources.retry.isDue(dm.now), model.EarlierOf(until, at)
+	return retry || refill || dm.withholding.due || len(dm.req.NotBound) > 0 || dm.mem.work.Retry.IsDue(dm.now) || dm.mem.resources.Retry.IsDue(dm.now), model.EarlierOf(until, at)
 }
 
 // packPods solves for pods on given nodes and on machines to buy. Where launches for them were unused before, it

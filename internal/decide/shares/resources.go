@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package shares
 
 import (
 	"cmp"
@@ -25,22 +25,22 @@ import (
 // namespaces has room.
 type resourceShares struct {
 	now    time.Time
-	before resourceShareMemory
+	before ResourceMemory
 }
 
-// setAside is why classes are set aside in a step.
-type setAside map[*model.Class]plan.Reason
+// SetAside is why classes are set aside in a step.
+type SetAside map[*model.Class]plan.Reason
 
-// resourceShareMemory is what resourceShares remembers from step to step: nothing, unless pods were set aside.
-type resourceShareMemory struct {
+// ResourceMemory is what resourceShares remembers from step to step: nothing, unless pods were set aside.
+type ResourceMemory struct {
 	looked map[string]time.Time // when classes that ask for extended resources were last admitted, by key
-	retry  retryTurn
+	Retry  retryTurn
 }
 
 // retryTurn is when pods that were set aside are due again: after firstRetry, twice as long each time, and at most
 // after lastRetry.
 type retryTurn struct {
-	at    time.Time // zero: none are set aside
+	At    time.Time // zero: none are set aside
 	times int       // for how many steps some have been
 }
 
@@ -51,11 +51,11 @@ const (
 
 // after is the next turn, of pods that are set aside now.
 func (r retryTurn) after(now time.Time) retryTurn {
-	return retryTurn{at: now.Add(min(firstRetry<<min(r.times, 10), lastRetry)), times: r.times + 1}
+	return retryTurn{At: now.Add(min(firstRetry<<min(r.times, 10), lastRetry)), times: r.times + 1}
 }
 
-// isDue reports whether pods that were set aside are to be looked at now.
-func (r retryTurn) isDue(now time.Time) bool { return !r.at.IsZero() && !now.Before(r.at) }
+// IsDue reports whether pods that were set aside are to be looked at now.
+func (r retryTurn) IsDue(now time.Time) bool { return !r.At.IsZero() && !now.Before(r.At) }
 
 // resourceDemand is the classes of one namespace that ask for extended resources which there are.
 type resourceDemand struct {
@@ -72,30 +72,30 @@ type resourceClass struct {
 	dims    []model.Dim
 }
 
-// shareResources returns which classes are set aside in this step, and what to remember. What is known of the classes of pods
+// Resources returns which classes are set aside in this step, and what to remember. What is known of the classes of pods
 // that are not decided on stays known.
-func shareResources(now time.Time, before resourceShareMemory, undecided, demand []*model.Pod, nodes []solve.ExistingNode, pools []solve.Pool) (setAside, resourceShareMemory) {
+func Resources(now time.Time, before ResourceMemory, undecided, demand []*model.Pod, nodes []solve.ExistingNode, pools []solve.Pool) (SetAside, ResourceMemory) {
 	rs := &resourceShares{now, before}
 	all, distinct := rs.byNamespace(demand, nodes, pools)
 	if distinct <= solve.MostExtendedResources {
-		return nil, before.forget(undecided)
+		return nil, before.Forget(undecided)
 	}
 	over, looked := rs.admit(all)
 	keepLooked(looked, before.looked, undecided)
-	return over, resourceShareMemory{looked: looked, retry: before.retry.after(now)}
+	return over, ResourceMemory{looked: looked, Retry: before.Retry.after(now)}
 }
 
-// forget returns what to remember when nothing is set aside: the classes of pods that are not decided on.
-func (m resourceShareMemory) forget(undecided []*model.Pod) (next resourceShareMemory) {
+// Forget returns what to remember when nothing is set aside: the classes of pods that are not decided on.
+func (m ResourceMemory) Forget(undecided []*model.Pod) (next ResourceMemory) {
 	if len(undecided) > 0 {
-		next = resourceShareMemory{looked: map[string]time.Time{}, retry: m.retry}
+		next = ResourceMemory{looked: map[string]time.Time{}, Retry: m.Retry}
 		keepLooked(next.looked, m.looked, undecided)
 	}
 	return next
 }
 
-// split returns those of some pods that are looked at in this step, and what is said of the rest.
-func (over setAside) split(pods []*model.Pod) (kept []*model.Pod, aside []plan.PodDecision) {
+// Split returns those of some pods that are looked at in this step, and what is said of the rest.
+func (over SetAside) Split(pods []*model.Pod) (kept []*model.Pod, aside []plan.PodDecision) {
 	if len(over) == 0 {
 		return pods, nil
 	}

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+// Package shares bounds what the demand of one step may be, and shares it among namespaces: how much work it is, and how many
+// extended resources it names. What exceeds a namespace's share is set aside with a Reason and looked at again soon, so that no
+// tenant keeps the pods of another waiting.
+//
+// It places nothing and knows of no node what the solver does not. Each function returns what the next step should remember;
+// a memory is never written to.
+//
+// Start reading at Work and Resources.
+package shares
 
 import (
 	"cmp"
@@ -17,27 +25,27 @@ import (
 // workShares bounds how much work the demand of one step is, and shares it among namespaces: whoever may make pods in
 // one namespace can ask for what takes long to decide on, and the pods of the others must not wait for that.
 //
-// A step has workInput.StepWork units, as solve.Estimate counts them. Each namespace with demand may have the same part of
+// A step has WorkInput.StepWork units, as solve.Estimate counts them. Each namespace with demand may have the same part of
 // it; what one doesn't use is the others'. Of a namespace that asks for more, classes are looked at in turn: the one
 // that was looked at longest ago first, then by age of its oldest pod. Its other pods are set aside with a Reason and
 // looked at soon, later each time while that goes on.
 type workShares struct {
-	workInput
-	before workShareMemory
+	WorkInput
+	before WorkMemory
 }
 
-// workInput is what work is counted by, and how much of it a step has.
-type workInput struct {
+// WorkInput is what work is counted by, and how much of it a step has.
+type WorkInput struct {
 	Now      time.Time
 	StepWork int64
 	Pools    []*model.NodePool
 	Nodes    []*model.Node
 }
 
-// workShareMemory is what workShares remembers from step to step: nothing, unless pods were set aside.
-type workShareMemory struct {
+// WorkMemory is what workShares remembers from step to step: nothing, unless pods were set aside.
+type WorkMemory struct {
 	looked map[string]time.Time // when classes were last looked at, by key, of namespaces that ask for more than their part
-	retry  retryTurn
+	Retry  retryTurn
 }
 
 // classDemand is the pods of one class.
@@ -61,9 +69,9 @@ func (d *namespaceDemand) reason() plan.Reason {
 	return plan.Reason{Code: plan.WorkShare, Detail: plan.OfWorkShare{Namespace: d.name, Share: d.share, More: d.more, Work: d.work}}
 }
 
-// shareWork returns the demand that is looked at in this step, what is said of the rest, and what to remember. What is known of
+// Work returns the demand that is looked at in this step, what is said of the rest, and what to remember. What is known of
 // the classes of pods that are not decided on stays known.
-func shareWork(in workInput, before workShareMemory, demand, undecided []*model.Pod) (kept []*model.Pod, aside []plan.PodDecision, next workShareMemory) {
+func Work(in WorkInput, before WorkMemory, demand, undecided []*model.Pod) (kept []*model.Pod, aside []plan.PodDecision, next WorkMemory) {
 	ws := &workShares{in, before}
 	all := ws.byNamespace(demand)
 	ws.divide(all)
@@ -87,9 +95,9 @@ func shareWork(in workInput, before workShareMemory, demand, undecided []*model.
 	keepLooked(looked, ws.before.looked, undecided)
 	switch {
 	case len(over) > 0:
-		next = workShareMemory{looked: looked, retry: ws.before.retry.after(ws.Now)}
+		next = WorkMemory{looked: looked, Retry: ws.before.Retry.after(ws.Now)}
 	case len(undecided) > 0:
-		next = workShareMemory{looked: looked, retry: ws.before.retry}
+		next = WorkMemory{looked: looked, Retry: ws.before.Retry}
 	}
 	if len(over) == 0 {
 		return demand, nil, next

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package shares
 
 import (
 	"fmt"
@@ -31,10 +31,10 @@ func dearPods(namespace string, n, work int, created time.Time) (out []*model.Po
 func TestWorkShares(t *testing.T) {
 	at := time.Unix(1000, 0)
 	greedy, modest := dearPods("greedy", 100, 900, at), dearPods("modest", 10, 30, at)
-	mem := workShareMemory{}
+	mem := WorkMemory{}
 	share := func(now time.Time, demand []*model.Pod) (kept, aside []string) {
-		in := workInput{Now: now, StepWork: 20_000}
-		k, a, next := shareWork(in, mem, demand, nil)
+		in := WorkInput{Now: now, StepWork: 20_000}
+		k, a, next := Work(in, mem, demand, nil)
 		mem = next
 		for _, p := range k {
 			kept = append(kept, p.UID)
@@ -51,8 +51,8 @@ func TestWorkShares(t *testing.T) {
 	seen := map[string]int{}
 	for i := range 8 {
 		now := at.Add(time.Duration(i) * time.Hour)
-		if i > 0 && (mem.retry.at.IsZero() || mem.retry.at.After(now)) {
-			t.Fatalf("step %d: pods are set aside and due at %v", i, mem.retry.at)
+		if i > 0 && (mem.Retry.At.IsZero() || mem.Retry.At.After(now)) {
+			t.Fatalf("step %d: pods are set aside and due at %v", i, mem.Retry.At)
 		}
 		kept, aside := share(now, all)
 		if len(kept)+len(aside) != len(all) || len(aside) == 0 {
@@ -72,7 +72,7 @@ func TestWorkShares(t *testing.T) {
 			t.Errorf("pod %s was never looked at", p.UID)
 		}
 	}
-	if _, aside := share(at, slices.Concat(greedy[:20], modest)); len(aside) > 0 || !mem.retry.at.IsZero() || mem.looked != nil {
+	if _, aside := share(at, slices.Concat(greedy[:20], modest)); len(aside) > 0 || !mem.Retry.At.IsZero() || mem.looked != nil {
 		t.Errorf("what one namespace leaves is not the other's: %d pods are set aside; remembered: %+v", len(aside), mem)
 	}
 }
@@ -82,8 +82,8 @@ func TestWorkOfPreferences(t *testing.T) {
 	looked := func(prefer func(*model.Class)) int {
 		demand := dearPods("greedy", 100, 900, time.Unix(1000, 0))
 		prefer(demand[0].Class)
-		in := workInput{Now: time.Unix(2000, 0), StepWork: 27_000}
-		kept, _, _ := shareWork(in, workShareMemory{}, demand, nil)
+		in := WorkInput{Now: time.Unix(2000, 0), StepWork: 27_000}
+		kept, _, _ := Work(in, WorkMemory{}, demand, nil)
 		return len(kept)
 	}
 	forNodes := func(c *model.Class) { c.Preferred = make([]model.WeightedNodeTerm, 1) }
@@ -106,8 +106,8 @@ func TestWorkOfPreferences(t *testing.T) {
 
 // The work of pods that no step affords is not counted to the last one, and the reason says so.
 func TestWorkIsCountedAsFarAsAStepAffordsIt(t *testing.T) {
-	in := workInput{Now: time.Unix(1000, 0), StepWork: 20_000}
-	_, aside, _ := shareWork(in, workShareMemory{}, dearPods("greedy", 1000, 900, time.Unix(1000, 0)), nil)
+	in := WorkInput{Now: time.Unix(1000, 0), StepWork: 20_000}
+	_, aside, _ := Work(in, WorkMemory{}, dearPods("greedy", 1000, 900, time.Unix(1000, 0)), nil)
 	if len(aside) == 0 {
 		t.Fatal("no pod is set aside")
 	}
@@ -123,10 +123,10 @@ func TestWorkShareOfOneDearClass(t *testing.T) {
 	for i := range 10 {
 		all = append(all, dearPods(fmt.Sprint("n", i), 2, 15_000, at)...)
 	}
-	mem, seen := workShareMemory{}, map[string]bool{}
+	mem, seen := WorkMemory{}, map[string]bool{}
 	for i := range 40 {
-		in := workInput{Now: at.Add(time.Duration(i) * time.Minute), StepWork: 20_000}
-		kept, _, next := shareWork(in, mem, all, nil)
+		in := WorkInput{Now: at.Add(time.Duration(i) * time.Minute), StepWork: 20_000}
+		kept, _, next := Work(in, mem, all, nil)
 		mem = next
 		if len(kept) > 2 {
 			t.Fatalf("step %d looks at %d classes of 15,000 units each", i, len(kept))
@@ -144,18 +144,18 @@ func TestWorkShareOfOneDearClass(t *testing.T) {
 func TestWorkSharesOfUndecided(t *testing.T) {
 	at := time.Unix(1000, 0)
 	greedy, modest := dearPods("greedy", 100, 900, at), dearPods("modest", 10, 30, at)
-	mem := workShareMemory{}
+	mem := WorkMemory{}
 	share := func(demand, undecided []*model.Pod) {
-		in := workInput{Now: at, StepWork: 20_000}
-		_, _, mem = shareWork(in, mem, demand, undecided)
+		in := WorkInput{Now: at, StepWork: 20_000}
+		_, _, mem = Work(in, mem, demand, undecided)
 	}
 	share(slices.Concat(greedy, modest), nil)
 	before := mem
-	if len(before.looked) == 0 || before.retry.at.IsZero() {
+	if len(before.looked) == 0 || before.Retry.At.IsZero() {
 		t.Fatalf("nothing was set aside: %+v", before)
 	}
 	share(modest, greedy)
-	if !maps.Equal(mem.looked, before.looked) || mem.retry != before.retry {
+	if !maps.Equal(mem.looked, before.looked) || mem.Retry != before.Retry {
 		t.Errorf("after a step without them it is remembered of pods that were set aside: %+v, want %+v", mem, before)
 	}
 }

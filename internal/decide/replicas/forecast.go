@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+// Package replicas remembers how many pods workloads had, and says from that when they are expected to have more and fewer.
+// Consolidation asks it what a saving will last for.
+//
+// It forecasts nothing that did not happen before, and a memory is never written to: Sample returns the next.
+//
+// Start reading at Memory.
+package replicas
 
 import (
 	"cmp"
@@ -22,8 +28,8 @@ import (
 // is expected to cross it again; for levels that it never came back to, how often it has changed lately says how long
 // its present one lasts (changeRate). Nothing else about consolidation depends on what happened before.
 
-// forecastMemory is how many pods workloads had. The zero value knows nothing.
-type forecastMemory struct {
+// Memory is how many pods workloads had. The zero value knows nothing.
+type Memory struct {
 	replicas    map[model.Workload]*replicaHistory
 	replicasDue time.Time // when they are counted next
 }
@@ -50,8 +56,8 @@ type replicaChange struct {
 	pods int
 }
 
-// sample returns the memory with how many pods each workload has now, those pending included and those being deleted not.
-func (m forecastMemory) sample(s *model.Snapshot, now time.Time) forecastMemory {
+// Sample returns the memory with how many pods each workload has now, those pending included and those being deleted not.
+func (m Memory) Sample(s *model.Snapshot, now time.Time) Memory {
 	if now.Before(m.replicasDue) {
 		return m
 	}
@@ -107,7 +113,7 @@ func (m forecastMemory) sample(s *model.Snapshot, now time.Time) forecastMemory 
 		pods += c.pods
 	}
 	every := (replicaSampleEvery + time.Duration(pods)*replicaSampleRest).Truncate(replicaSampleEvery)
-	return forecastMemory{replicas: next, replicasDue: now.Truncate(every).Add(every)}
+	return Memory{replicas: next, replicasDue: now.Truncate(every).Add(every)}
 }
 
 // changedAt is when the number changed last.
@@ -126,9 +132,9 @@ func (h *replicaHistory) withChange(c replicaChange, like *model.Pod) *replicaHi
 	return out
 }
 
-// addTo tells a search when workloads are expected to grow and to shrink within so long, and returns when to look again: when
+// AddTo tells a search when workloads are expected to grow and to shrink within so long, and returns when to look again: when
 // the first of these times has become twice as long or is over.
-func (m forecastMemory) addTo(in *disrupt.Input, now time.Time, within time.Duration) (until time.Time) {
+func (m Memory) AddTo(in *disrupt.Input, now time.Time, within time.Duration) (until time.Time) {
 	falls := map[model.Workload][]disrupt.ScaleDown{}
 	var key []string
 	note := func(w model.Workload, what string, c crossing) {
@@ -138,7 +144,7 @@ func (m forecastMemory) addTo(in *disrupt.Input, now time.Time, within time.Dura
 		if c.irregular { // when it has stayed so long as would be said to be longer
 			until = model.EarlierOf(until, now.Add(max(time.Minute<<minutes-stayed, replicaSampleEvery)))
 		} else { // see timeUntil
-			until = model.EarlierOf(until, now.Add(c.in + (stayed+c.in)/4 + 2*replicaSampleEvery))
+			until = model.EarlierOf(until, now.Add(c.in+(stayed+c.in)/4+2*replicaSampleEvery))
 		}
 	}
 	for w, h := range m.replicas {

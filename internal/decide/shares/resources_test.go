@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package shares
 
 import (
 	"fmt"
@@ -40,11 +40,11 @@ func TestResourceShares(t *testing.T) {
 	tenants = append(tenants, pod("a-tenant", "ten", 20, 21, 22, 23, 24, 25, 26, 27, 28, 29), pod("a-tenant", "made-up", many+2))
 	others := []*model.Pod{pod("science", "train", many, many+1), pod("video", "encode", 29), pod("shop", "web")}
 
-	mem, seen, at := resourceShareMemory{}, map[string]int{}, time.Unix(1000, 0)
+	mem, seen, at := ResourceMemory{}, map[string]int{}, time.Unix(1000, 0)
 	step := func(now time.Time, demand []*model.Pod) (kept, aside []string) {
-		over, next := shareResources(now, mem, nil, demand, nodes, pools)
+		over, next := Resources(now, mem, nil, demand, nodes, pools)
 		mem = next
-		k, a := over.split(demand)
+		k, a := over.Split(demand)
 		resources := map[model.Dim]bool{}
 		for _, p := range k {
 			kept = append(kept, p.Name)
@@ -68,8 +68,8 @@ func TestResourceShares(t *testing.T) {
 	all := slices.Concat(tenants, others)
 	for i := range 6 {
 		now := at.Add(time.Duration(i) * time.Minute)
-		if i > 0 && !mem.retry.isDue(now) {
-			t.Fatalf("step %d: pods are set aside and due at %v", i, mem.retry.at)
+		if i > 0 && !mem.Retry.IsDue(now) {
+			t.Fatalf("step %d: pods are set aside and due at %v", i, mem.Retry.At)
 		}
 		kept, aside := step(now, all)
 		if len(kept)+len(aside) != len(all) || len(aside) == 0 {
@@ -89,7 +89,7 @@ func TestResourceShares(t *testing.T) {
 			t.Errorf("pod %s was never looked at", p.Name)
 		}
 	}
-	if kept, aside := step(at, slices.Concat(tenants[many-10:], others[1:])); len(aside) > 0 || mem.looked != nil || !mem.retry.at.IsZero() || len(kept) != 4 {
+	if kept, aside := step(at, slices.Concat(tenants[many-10:], others[1:])); len(aside) > 0 || mem.looked != nil || !mem.Retry.At.IsZero() || len(kept) != 4 {
 		t.Errorf("what others leave is not the tenant's: %v are set aside; remembered: %+v", aside, mem)
 	}
 }
