@@ -27,6 +27,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 	"github.com/dovetail-sh/dovetail/test/e2e/scaledown"
+	"github.com/dovetail-sh/dovetail/test/watch"
 )
 
 // measure runs one system through the work on a sandbox of its own.
@@ -56,10 +57,11 @@ func measure(ctx context.Context, system string, o options) (run *Run, err error
 	defer func() { err = errors.Join(err, s.Down()) }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c, err := watch(ctx, s, catalogue, o.Below)
+	followed, err := watch.Follow(ctx, s, "default")
 	if err != nil {
 		return nil, err
 	}
+	c := &cluster{followed, catalogue, o.Below}
 	log := filepath.Join(o.dir, strings.ReplaceAll(strings.ToLower(system), " ", "-")+".log")
 	stop, err := c.startSystem(ctx, system, o, log)
 	if err != nil {
@@ -100,26 +102,26 @@ func (c *cluster) startSystem(ctx context.Context, system string, o options, log
 	stop = func() {}
 	switch system {
 	case karpenter:
-		stop, err = c.s.StartKarpenter(o.karpenter, c.catalogue, log)
+		stop, err = c.Sandbox.StartKarpenter(o.karpenter, c.catalogue, log)
 	case clusterAutoscaler:
 		templates, err := templates(c.catalogue, o.Below)
 		if err != nil {
 			return nil, err
 		}
 		after := o.ConsolidateAfter.String()
-		return c.s.StartClusterAutoscaler(ctx, o.clusterAuto, templates, log, "--expander=least-waste",
+		return c.Sandbox.StartClusterAutoscaler(ctx, o.clusterAuto, templates, log, "--expander=least-waste",
 			"--scale-down-unneeded-time="+after, "--scale-down-delay-after-add="+after)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := scaledown.CreatePool(ctx, c.s, o.Below, o.ConsolidateAfter, "100%"); err != nil {
+	if err := scaledown.CreatePool(ctx, c.Sandbox, o.Below, o.ConsolidateAfter, "100%"); err != nil {
 		stop()
 		return nil, err
 	}
 	var asked error
 	_, err = c.follow(ctx, "the NodePool to be Ready", time.Minute, 100*time.Millisecond, func() bool {
-		p, err := sandbox.Get[karpv1.NodePool](ctx, c.s, "/apis/karpenter.sh/v1/nodepools/default")
+		p, err := sandbox.Get[karpv1.NodePool](ctx, c.Sandbox, "/apis/karpenter.sh/v1/nodepools/default")
 		if asked = err; err != nil {
 			return false
 		}

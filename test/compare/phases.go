@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/test/e2e/scaledown"
+	"github.com/dovetail-sh/dovetail/test/watch"
 )
 
 // Start is one pod's way to a node of its own, in milliseconds after its Deployment was made.
@@ -54,8 +55,8 @@ func (c *cluster) start(ctx context.Context) (*Start, error) {
 		return nil, err
 	}
 	isThere := func() bool { // its node too: a watch of its own tells of that
-		for _, p := range c.pods {
-			if n := c.nodes[p.node]; p.runs && n != nil && !n.ready.IsZero() {
+		for _, p := range c.Pods {
+			if n := c.Nodes[p.Node]; p.Runs && n != nil && !n.Ready.IsZero() {
 				return true
 			}
 		}
@@ -66,12 +67,14 @@ func (c *cluster) start(ctx context.Context) (*Start, error) {
 	}
 	out := &Start{}
 	since := func(t time.Time) float64 { return max(0, float64(t.Sub(begin).Microseconds())/1000) }
-	for _, p := range c.pods {
-		n := c.nodes[p.node]
-		*out = Start{PodMs: since(p.made), NodeMs: since(n.made), ReadyMs: since(n.ready), BoundMs: since(p.bound), RunningMs: since(p.running)}
+	for _, p := range c.Pods {
+		n := c.Nodes[p.Node]
+		*out = Start{PodMs: since(p.Created), NodeMs: since(n.Created), ReadyMs: since(n.Ready), BoundMs: since(p.Bound), RunningMs: since(p.Running)}
 	}
-	if len(c.claims) > 0 {
-		out.ClaimMs = since(c.claims[0])
+	for _, x := range c.Claims {
+		if ms := since(x.Created); out.ClaimMs == 0 || ms < out.ClaimMs {
+			out.ClaimMs = ms
+		}
 	}
 	return out, nil
 }
@@ -81,11 +84,11 @@ func (c *cluster) burst(ctx context.Context, n int) (*Burst, error) {
 	all := 2*n + 1
 	begin := time.Now()
 	for i, k := range scaledown.Kinds {
-		if err := c.deploy(ctx, k.Name, i, int32(n)); err != nil {
+		if err := c.deploy(ctx, k.Name, i, n); err != nil {
 			return nil, err
 		}
 	}
-	last, err := c.follow(ctx, fmt.Sprint(all, " pods to run"), patience, 0, func() bool { return c.running() == all })
+	last, err := c.follow(ctx, fmt.Sprint(all, " pods to run"), patience, 0, func() bool { return c.Running() == all })
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +97,9 @@ func (c *cluster) burst(ctx context.Context, n int) (*Burst, error) {
 	if _, err := c.follow(ctx, "the nodes to be there", patience, 3*time.Second, func() bool { return true }); err != nil {
 		return nil, err
 	}
-	out.Nodes, out.USD = c.bill()
+	if out.Nodes, out.USD, err = c.bill(); err != nil {
+		return nil, err
+	}
 	if out.Bound, err = c.bound(n+1, n); err != nil {
 		return nil, err
 	}
@@ -107,28 +112,30 @@ func (c *cluster) scaleDown(ctx context.Context, n int, still, longest time.Dura
 	left := n * 3 / 10
 	begin := time.Now()
 	for _, k := range scaledown.Kinds {
-		if err := c.s.Patch(ctx, "/apis/apps/v1/namespaces/default/deployments/"+k.Name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, left)); err != nil {
+		if err := c.Sandbox.Patch(ctx, "/apis/apps/v1/namespaces/default/deployments/"+k.Name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, left)); err != nil {
 			return nil, err
 		}
 	}
 	all := 2*left + 1
-	if _, err := c.follow(ctx, fmt.Sprint(all, " pods to be left"), patience, 0, func() bool { return c.running() == all }); err != nil {
+	if _, err := c.follow(ctx, fmt.Sprint(all, " pods to be left"), patience, 0, func() bool { return c.Running() == all }); err != nil {
 		return nil, err
 	}
 	out := &ScaleDown{Pods: 2 * left}
-	last, err := c.follow(ctx, "the cluster to come to rest", longest-time.Since(begin), still, func() bool { return c.running() == all })
-	if out.Seconds = round(last.Sub(begin).Seconds()); errors.Is(err, errWaited) {
+	last, err := c.follow(ctx, "the cluster to come to rest", longest-time.Since(begin), still, func() bool { return c.Running() == all })
+	if out.Seconds = round(last.Sub(begin).Seconds()); errors.Is(err, watch.ErrWaited) {
 		out.Unrested, out.Seconds = true, longest.Seconds()
 	} else if err != nil {
 		return nil, err
 	}
-	for _, p := range c.pods {
-		if p.made.After(begin) { // a ReplicaSet that shrinks makes none: it takes the place of an evicted one
+	for _, p := range c.Pods {
+		if p.Created.After(begin) { // a ReplicaSet that shrinks makes none: it takes the place of an evicted one
 			out.Evictions++
-			out.Unbound = max(out.Unbound, round(p.bound.Sub(p.made).Seconds()))
+			out.Unbound = max(out.Unbound, round(p.Bound.Sub(p.Created).Seconds()))
 		}
 	}
-	out.Nodes, out.USD = c.bill()
+	if out.Nodes, out.USD, err = c.bill(); err != nil {
+		return nil, err
+	}
 	if out.Bound, err = c.bound(left+1, left); err != nil {
 		return nil, err
 	}

@@ -16,32 +16,18 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 
-	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
-	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 	"github.com/dovetail-sh/dovetail/test/e2e/scaledown"
+	"github.com/dovetail-sh/dovetail/test/watch"
 )
 
 // Round is what one change of the workloads came to.
@@ -128,37 +114,19 @@ func main() {
 	}
 }
 
-// life is a sandbox, what is wanted of it, and what its watches have told.
+// life is a cluster, what is wanted of it, and what it has cost.
 type life struct {
 	options
-	s       *sandbox.Sandbox
+	*watch.Cluster
 	catalog string
 	rnd     *rand.Rand
 	want    []int // pods of each kind
-	made    []int // how often each Deployment was made
 	bounds  map[string]float64
-
-	nodes  corelisters.NodeLister
-	prices map[string]map[string]float64 // dollars an hour, by instance type and capacity type
-
-	events  chan func()
-	changed time.Time // when a pod was last bound, evicted or made, or a claim made or deleted
-	pods    map[string]*pod
-	claims  map[string]*claim
+	counted map[*watch.Pod]bool // as evicted
 
 	sampled    time.Time
 	spent, due float64 // dollars: paid, and the least
 }
-
-type pod struct {
-	kind, node        string
-	made, bound       time.Time
-	evicted, deleting bool
-	counted           bool // as evicted
-	running           bool
-}
-
-type claim struct{ made, deleting time.Time }
 
 func run(ctx context.Context, o options) (res *Result, err error) {
 	if o.dir == "" {
@@ -167,33 +135,19 @@ func run(ctx context.Context, o options) (res *Result, err error) {
 		}
 		defer os.RemoveAll(o.dir)
 	}
-	l := &life{options: o, rnd: rand.New(rand.NewPCG(o.seed, 0)), want: make([]int, len(scaledown.Kinds)), made: make([]int, len(scaledown.Kinds)),
-		bounds: map[string]float64{}, prices: scaledown.Prices(), events: make(chan func(), 1<<16), pods: map[string]*pod{}, claims: map[string]*claim{}}
+	l := &life{options: o, rnd: rand.New(rand.NewPCG(o.seed, 0)), want: make([]int, len(scaledown.Kinds)),
+		bounds: map[string]float64{}, counted: map[*watch.Pod]bool{}}
 	if l.catalog, err = scaledown.WriteCatalogue(o.dir); err != nil {
 		return nil, err
 	}
 	fmt.Fprintln(os.Stderr, "bringing up a sandbox")
-	flags := []string{"--boot", "0", "--pull", "3s", "--catalog", l.catalog}
-	if o.karpenter != "" {
-		flags = append(flags, "--no-autoscaler")
-	}
-	if l.s, err = sandbox.Up(ctx, filepath.Join(o.dir, "sb"), flags...); err != nil {
+	c, stop, err := watch.Start(ctx, watch.Options{Dir: o.dir, Catalog: l.catalog, Karpenter: o.karpenter, Namespace: "default", Flags: []string{"--boot", "0", "--pull", "3s"}})
+	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, l.s.Down()) }()
-	if o.karpenter != "" {
-		stop, err := l.s.StartKarpenter(o.karpenter, l.catalog, filepath.Join(o.dir, "karpenter.log"))
-		if err != nil {
-			return nil, err
-		}
-		defer stop()
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if err := l.watch(ctx); err != nil {
-		return nil, err
-	}
-	if err := scaledown.CreatePool(ctx, l.s, o.below, o.after, o.budget); err != nil {
+	defer func() { err = errors.Join(err, stop()) }()
+	l.Cluster, c.Tick = c, l.sample
+	if err := scaledown.CreatePool(ctx, l.Sandbox, o.below, o.after, o.budget); err != nil {
 		return nil, err
 	}
 	res = &Result{Seed: o.seed, Budget: o.budget, FrozenSeconds: o.frozen.Seconds()}
@@ -203,7 +157,7 @@ func run(ctx context.Context, o options) (res *Result, err error) {
 			return nil, err
 		}
 	}
-	if _, err := l.rest(ctx); err != nil { // what it begins with is not a round
+	if err := l.rest(ctx); err != nil { // what it begins with is not a round
 		return nil, err
 	}
 	l.spent, l.due = 0, 0
@@ -231,132 +185,26 @@ func run(ctx context.Context, o options) (res *Result, err error) {
 
 func round(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-// watch follows pods and NodeClaims.
-func (l *life) watch(ctx context.Context) error {
-	config, err := l.s.Config(sandbox.Admin)
-	if err != nil {
-		return err
-	}
-	config.AcceptContentTypes, config.ContentType = "application/vnd.kubernetes.protobuf,application/json", "application/vnd.kubernetes.protobuf"
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	f := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace("default"))
-	see := func(gone bool) func(any) {
-		return func(o any) {
-			if t, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				o = t.Obj
-			}
-			if p, ok := o.(*corev1.Pod); ok {
-				at := time.Now()
-				l.events <- func() { l.seePod(p, gone, at) }
-			}
+// rest waits until all pods that are wanted run and then nothing has changed for a while.
+func (l *life) rest(ctx context.Context) error {
+	var began time.Time
+	return l.Until(ctx, fmt.Sprintf("rest with pods of each kind %v", l.want), 10*time.Minute, func() bool {
+		switch {
+		case !l.complete():
+			return false
+		case began.IsZero():
+			began = time.Now()
 		}
-	}
-	if _, err := f.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: see(false), UpdateFunc: func(_, o any) { see(false)(o) }, DeleteFunc: see(true)}); err != nil {
-		return err
-	}
-	l.nodes = f.Core().V1().Nodes().Lister()
-	f.Start(ctx.Done())
-	f.WaitForCacheSync(ctx.Done())
-	config = rest.CopyConfig(config)
-	config.ContentConfig = rest.ContentConfig{}
-	dyn, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	d := dynamicinformer.NewDynamicSharedInformerFactory(dyn, 0)
-	claim := func(gone bool) func(any) {
-		return func(o any) {
-			if t, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				o = t.Obj
-			}
-			if c, ok := o.(metav1.Object); ok {
-				at := time.Now()
-				l.events <- func() { l.seeClaim(c, gone, at) }
-			}
-		}
-	}
-	if _, err := d.ForResource(karpv1.GroupVersion.WithResource("nodeclaims")).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: claim(false), UpdateFunc: func(_, o any) { claim(false)(o) }, DeleteFunc: claim(true)}); err != nil {
-		return err
-	}
-	d.Start(ctx.Done())
-	d.WaitForCacheSync(ctx.Done())
-	return nil
-}
-
-func (l *life) seePod(o *corev1.Pod, gone bool, at time.Time) {
-	uid := string(o.UID)
-	p := l.pods[uid]
-	if p == nil {
-		p = &pod{kind: o.Labels["app"], made: at}
-		l.pods[uid], l.changed = p, at
-	}
-	if p.bound.IsZero() && o.Spec.NodeName != "" {
-		p.bound, p.node, l.changed = at, o.Spec.NodeName, at
-	}
-	p.running = o.Status.Phase == corev1.PodRunning // not Ready: kwok does not set that again once a late heartbeat has cost it
-	if !p.evicted && slices.ContainsFunc(o.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
-	}) {
-		p.evicted, l.changed = true, at
-	}
-	if p.deleting = gone || o.DeletionTimestamp != nil; gone {
-		p.running, p.node = false, ""
-	}
-}
-
-func (l *life) seeClaim(o metav1.Object, gone bool, at time.Time) {
-	c := l.claims[string(o.GetUID())]
-	if c == nil {
-		c = &claim{made: at}
-		l.claims[string(o.GetUID())], l.changed = c, at
-	}
-	if c.deleting.IsZero() && (gone || o.GetDeletionTimestamp() != nil) {
-		c.deleting, l.changed = at, at
-	}
-}
-
-// rest waits until all pods that are wanted run and then nothing has changed for a while, and says when they were and when the last change was.
-func (l *life) rest(ctx context.Context) (began time.Time, err error) {
-	limit := time.Now().Add(10 * time.Minute)
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case e := <-l.events:
-			e()
-		case <-ctx.Done():
-			return began, ctx.Err()
-		case now := <-tick.C:
-			if now.After(limit) {
-				return began, fmt.Errorf("not at rest after ten minutes; pods of each kind %v", l.want)
-			}
-			if err := l.sample(now); err != nil {
-				return began, err
-			}
-			switch {
-			case !l.complete():
-				continue
-			case began.IsZero():
-				began = now
-			}
-			if quiet := now.Sub(l.changed); quiet > l.still && now.Sub(began) > l.still {
-				return began, nil
-			}
-		}
-	}
+		return time.Since(l.Changed) > l.still && time.Since(began) > l.still
+	})
 }
 
 // complete reports whether as many pods of each kind run as are wanted.
 func (l *life) complete() bool {
 	running := map[string]int{}
-	for _, p := range l.pods {
-		if p.running && !p.deleting {
-			running[p.kind]++
+	for _, p := range l.Pods {
+		if p.Runs {
+			running[p.App]++
 		}
 	}
 	for i, k := range scaledown.Kinds {
@@ -385,34 +233,10 @@ func (l *life) sample(now time.Time) error {
 	return nil
 }
 
-// bought is what each node of the pool costs, in dollars an hour, by name.
-func (l *life) bought() (map[string]float64, error) {
-	all, err := l.nodes.List(labels.Everything())
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]float64{}
-	for _, n := range all {
-		if n.Labels[karpv1.LabelNodePool] == "" {
-			continue
-		}
-		name, capacity := n.Labels[corev1.LabelInstanceTypeStable], n.Labels[karpv1.LabelCapacityType]
-		price, ok := l.prices[name][capacity]
-		if !ok {
-			return nil, fmt.Errorf("node %s is of type %q and capacity type %q, which the catalogue doesn't have", n.Name, name, capacity)
-		}
-		out[n.Name] = price
-	}
-	return out, nil
-}
-
 // price is what all nodes of the pool cost now, in dollars an hour.
-func (l *life) price() (usd float64, err error) {
-	all, err := l.bought()
-	for _, name := range slices.Sorted(maps.Keys(all)) { // floating-point sums depend on the order
-		usd += all[name]
-	}
-	return usd, err
+func (l *life) price() (float64, error) {
+	all, err := l.Standing()
+	return watch.Sum(all), err
 }
 
 func (l *life) bound() (float64, error) {
@@ -428,24 +252,15 @@ func (l *life) bound() (float64, error) {
 const deployments = "/apis/apps/v1/namespaces/default/deployments/"
 
 func (l *life) deploy(ctx context.Context, i int) error {
-	k, replicas, grace := scaledown.Kinds[i], int32(l.want[i]), int64(30)
-	labels := map[string]string{"app": k.Name}
-	l.made[i]++
-	_, err := l.s.Kube.AppsV1().Deployments("default").Create(ctx, &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: k.Name},
-		Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &grace,
-				Containers: []corev1.Container{{Name: "c", Image: "registry.k8s.io/pause:3.10", Resources: corev1.ResourceRequirements{
-					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(k.CPU), corev1.ResourceMemory: resource.MustParse(k.Memory)}}}}}}},
-	}, metav1.CreateOptions{})
-	return err
+	k := scaledown.Kinds[i]
+	return scaledown.Deploy(ctx, l.Sandbox, scaledown.Deployment(k.Name, l.want[i], 30, k.CPU, k.Memory))
 }
 
 // change does what the round is about, and says it.
 func (l *life) change(ctx context.Context, n int) (string, error) {
 	scale := func(i, to int) error {
 		l.want[i] = to
-		return l.s.Patch(ctx, deployments+scaledown.Kinds[i].Name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, to))
+		return l.Sandbox.Patch(ctx, deployments+scaledown.Kinds[i].Name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, to))
 	}
 	i := l.rnd.IntN(len(l.want))
 	name := scaledown.Kinds[i].Name
@@ -460,7 +275,7 @@ func (l *life) change(ctx context.Context, n int) (string, error) {
 	case 1, 3:
 		if n%10 == 3 {
 			policy := metav1.DeletePropagationForeground
-			if err := l.s.Kube.AppsV1().Deployments("default").Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
+			if err := l.Sandbox.Kube.AppsV1().Deployments("default").Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
 				return "", err
 			}
 			if err := l.gone(ctx, name); err != nil {
@@ -477,51 +292,30 @@ func (l *life) change(ctx context.Context, n int) (string, error) {
 		return fmt.Sprintf("both up by %d %%", 2*share), nil
 	}
 	if n%10 == 4 {
-		return "rollout of " + name, l.s.Patch(ctx, deployments+name, fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"round":"%d"}}}}}`, n))
+		return "rollout of " + name, l.Sandbox.Patch(ctx, deployments+name, fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"round":"%d"}}}}}`, n))
 	}
 	for range 4 { // an autoscaler that follows a load
 		if err := scale(i, max(40, l.want[i]+l.rnd.IntN(121)-60)); err != nil {
 			return "", err
 		}
-		if err := l.idle(ctx, time.Minute); err != nil {
+		if err := l.Idle(ctx, time.Minute); err != nil {
 			return "", err
 		}
 	}
 	return fmt.Sprintf("%s followed its autoscaler to %d", name, l.want[i]), nil
 }
 
-// idle lets the cluster go on.
-func (l *life) idle(ctx context.Context, d time.Duration) error {
-	end, tick := time.NewTimer(d), time.NewTicker(time.Second)
-	defer end.Stop()
-	defer tick.Stop()
-	for {
-		select {
-		case e := <-l.events:
-			e()
-		case now := <-tick.C:
-			if err := l.sample(now); err != nil {
-				return err
-			}
-		case <-end.C:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
 // gone waits for a Deployment and its pods to be gone.
 func (l *life) gone(ctx context.Context, name string) error {
 	for range 120 {
-		list, err := l.s.Kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
+		list, err := l.Sandbox.Kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
 		if err != nil {
 			return err
 		}
-		if _, err = l.s.Kube.AppsV1().Deployments("default").Get(ctx, name, metav1.GetOptions{}); err != nil && len(list.Items) == 0 {
+		if _, err = l.Sandbox.Kube.AppsV1().Deployments("default").Get(ctx, name, metav1.GetOptions{}); err != nil && len(list.Items) == 0 {
 			return nil
 		}
-		if err := l.idle(ctx, time.Second); err != nil {
+		if err := l.Idle(ctx, time.Second); err != nil {
 			return err
 		}
 	}
@@ -534,26 +328,18 @@ func (l *life) round(ctx context.Context, n int) (*Round, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.changed = time.Now()
-	loads := map[string]int{}
-	began := time.Time{}
+	l.Changed = time.Now()
 	// What each node holds when the pods are as wanted: what is saved from then on is consolidation's.
-	for began.IsZero() {
-		if err := l.idle(ctx, 500*time.Millisecond); err != nil {
-			return nil, err
-		}
-		if l.complete() {
-			began = time.Now()
-		} else if time.Since(begin) > 15*time.Minute {
-			return nil, errors.New("the pods that are wanted do not all run after fifteen minutes")
+	if err := l.Until(ctx, "the pods that are wanted to run", 15*time.Minute, l.complete); err != nil {
+		return nil, err
+	}
+	began, loads := time.Now(), map[string]int{}
+	for _, p := range l.Pods {
+		if p.Node != "" && !p.Deleting {
+			loads[p.Node]++
 		}
 	}
-	for _, p := range l.pods {
-		if p.node != "" && !p.deleting {
-			loads[p.node]++
-		}
-	}
-	prices, err := l.bought()
+	prices, err := l.Standing()
 	if err != nil {
 		return nil, err
 	}
@@ -561,15 +347,15 @@ func (l *life) round(ctx context.Context, n int) (*Round, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := l.rest(ctx); err != nil {
+	if err := l.rest(ctx); err != nil {
 		return nil, err
 	}
 	if left := l.every - time.Since(begin); left > 0 {
-		if err := l.idle(ctx, left); err != nil {
+		if err := l.Idle(ctx, left); err != nil {
 			return nil, err
 		}
 	}
-	r := &Round{Change: what, SecondsToRest: round(max(0, l.changed.Sub(began).Seconds()))}
+	r := &Round{Change: what, SecondsToRest: round(max(0, l.Changed.Sub(began).Seconds()))}
 	for i := range l.want {
 		r.Pods += l.want[i]
 	}
@@ -580,7 +366,7 @@ func (l *life) round(ctx context.Context, n int) (*Round, error) {
 		return nil, err
 	}
 	r.USDPerHour, r.OverBound = round(r.USDPerHour), round(r.USDPerHour/r.Bound)
-	now, err := l.bought()
+	now, err := l.Standing()
 	if err != nil {
 		return nil, err
 	}
@@ -590,25 +376,26 @@ func (l *life) round(ctx context.Context, n int) (*Round, error) {
 		}
 	}
 	r.LeastEvictions = leastEvictions(loads, prices, before-r.USDPerHour)
-	for uid, p := range l.pods {
-		if p.evicted && !p.counted && p.made.Before(l.changed) {
+	for uid, p := range l.Pods {
+		if !p.Disrupted.IsZero() && !l.counted[p] && p.Created.Before(l.Changed) {
 			r.Evictions++
-			p.counted = true
+			l.counted[p] = true
 		}
-		if p.made.After(began) && !p.bound.IsZero() {
-			r.LongestUnbound = max(r.LongestUnbound, round(p.bound.Sub(p.made).Seconds()))
+		if p.Created.After(began) && !p.Bound.IsZero() {
+			r.LongestUnbound = max(r.LongestUnbound, round(p.Bound.Sub(p.Created).Seconds()))
 		}
-		if p.deleting && p.node == "" {
-			delete(l.pods, uid)
+		if p.Gone {
+			delete(l.Pods, uid)
+			delete(l.counted, p)
 		}
 	}
-	for uid, c := range l.claims {
-		if c.made.After(begin) {
+	for uid, c := range l.Claims {
+		if c.Created.After(begin) {
 			r.NodesBought++
 		}
-		if c.deleting.After(begin) {
+		if c.Removed.After(begin) {
 			r.NodesEnded++
-			delete(l.claims, uid)
+			delete(l.Claims, uid)
 		}
 	}
 	return r, nil

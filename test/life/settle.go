@@ -22,13 +22,13 @@ import (
 func (l *life) settleDown(ctx context.Context, res *Result) (err error) {
 	begin := time.Now()
 	for {
-		if err := l.idle(ctx, 10*time.Second); err != nil {
+		if err := l.Idle(ctx, 10*time.Second); err != nil {
 			return err
 		}
 		if res.SettleKept, err = l.keptByForecast(ctx); err != nil {
 			return err
 		}
-		atRest := res.SettleKept == 0 && time.Since(l.changed) > l.still
+		atRest := res.SettleKept == 0 && time.Since(l.Changed) > l.still
 		if atRest || time.Since(begin) > l.settle {
 			break
 		}
@@ -53,11 +53,11 @@ func (l *life) keptByForecast(ctx context.Context) (kept int, err error) {
 	if l.karpenter != "" {
 		return 0, nil
 	}
-	leader, err := l.s.Leader()
+	leader, err := l.Sandbox.Leader()
 	if err != nil {
 		return 0, err
 	}
-	nodes, err := l.bought()
+	nodes, err := l.Standing()
 	if err != nil {
 		return 0, err
 	}
@@ -95,14 +95,14 @@ func askWhy(ctx context.Context, port int, node string) (*report.Why, error) {
 
 // countSince is how many pods have been evicted since this was last asked, and how many NodeClaims were made or deleted since an instant.
 func (l *life) countSince(begin time.Time) (evictions, nodes int) {
-	for _, p := range l.pods {
-		if p.evicted && !p.counted {
-			p.counted = true
+	for _, p := range l.Pods {
+		if !p.Disrupted.IsZero() && !l.counted[p] {
+			l.counted[p] = true
 			evictions++
 		}
 	}
-	for _, c := range l.claims {
-		if c.made.After(begin) || c.deleting.After(begin) {
+	for _, c := range l.Claims {
+		if c.Created.After(begin) || c.Removed.After(begin) {
 			nodes++
 		}
 	}
@@ -113,7 +113,7 @@ func (l *life) countSince(begin time.Time) (evictions, nodes int) {
 func (l *life) freeze(ctx context.Context, res *Result) error {
 	fmt.Fprintf(os.Stderr, "nothing changes for %s\n", l.frozen)
 	begin := time.Now()
-	if err := l.idle(ctx, l.frozen); err != nil {
+	if err := l.Idle(ctx, l.frozen); err != nil {
 		return err
 	}
 	res.FrozenEvictions, res.FrozenNodes = l.countSince(begin)

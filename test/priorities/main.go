@@ -19,12 +19,11 @@ import (
 	"math"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 	"github.com/dovetail-sh/dovetail/test/e2e/scaledown"
+	"github.com/dovetail-sh/dovetail/test/watch"
 )
 
 // Result is what is printed.
@@ -106,35 +105,16 @@ func run(ctx context.Context, o options) (res *Result, err error) {
 		return nil, err
 	}
 	fmt.Fprintln(os.Stderr, "starting a sandbox")
-	flags := []string{"--boot", o.boot.String(), "--pull", "1s", "--catalog", c.catalog}
 	res = &Result{Autoscaler: "dovetail", Seed: o.seed}
 	if o.karpenter != "" {
 		res.Autoscaler = "karpenter"
-		flags = append(flags, "--no-autoscaler")
 	}
-	if c.s, err = sandbox.Up(ctx, filepath.Join(o.dir, "sb"), flags...); err != nil {
+	var stop func() error
+	c.Cluster, stop, err = watch.Start(ctx, watch.Options{Dir: o.dir, Catalog: c.catalog, Karpenter: o.karpenter, Namespace: "default", Flags: []string{"--boot", o.boot.String(), "--pull", "1s"}})
+	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, c.s.Down()) }()
-	if o.karpenter != "" {
-		stop, metrics, err := c.s.StartMeasuredKarpenter(o.karpenter, c.catalog, filepath.Join(o.dir, "karpenter.log"))
-		if err != nil {
-			return nil, err
-		}
-		defer stop()
-		c.metricsURL = metrics
-	} else {
-		leader, err := c.s.Leader()
-		if err != nil {
-			return nil, err
-		}
-		c.metricsURL = fmt.Sprintf("http://127.0.0.1:%d/metrics", leader.Ports["metrics"])
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if err := c.watch(ctx); err != nil {
-		return nil, err
-	}
+	defer func() { err = errors.Join(err, stop()) }()
 	return res, c.play(ctx, res)
 }
 
@@ -145,12 +125,10 @@ func (c *cluster) play(ctx context.Context, res *Result) error {
 		if err := c.createAll(ctx); err != nil {
 			return err
 		}
-		for len(c.pods) < res.Pods { // all of them are pending before there is a NodePool
-			if err := c.idle(ctx, time.Second); err != nil {
-				return err
-			}
+		if err := c.Until(ctx, "all pods to be pending before there is a NodePool", 10*time.Minute, func() bool { return len(c.Pods) == res.Pods }); err != nil {
+			return err
 		}
-		if err := scaledown.CreatePool(ctx, c.s, c.below, c.after, "100%"); err != nil {
+		if err := scaledown.CreatePool(ctx, c.Sandbox, c.below, c.after, "100%"); err != nil {
 			return err
 		}
 		return c.settle(ctx)
@@ -158,7 +136,11 @@ func (c *cluster) play(ctx context.Context, res *Result) error {
 	if err != nil {
 		return err
 	}
-	res.Nodes = c.nodes()
+	nodes, err := c.Standing()
+	if err != nil {
+		return err
+	}
+	res.Nodes = len(nodes)
 	err = c.phase(ctx, res, "a third scaled down", func() error {
 		for i := range c.workloads {
 			if i%3 == 0 {
@@ -167,7 +149,7 @@ func (c *cluster) play(ctx context.Context, res *Result) error {
 				}
 			}
 		}
-		return c.idle(ctx, time.Minute)
+		return c.Idle(ctx, time.Minute)
 	})
 	if err != nil {
 		return err
@@ -180,7 +162,7 @@ func (c *cluster) play(ctx context.Context, res *Result) error {
 					return err
 				}
 			}
-			if err := c.idle(ctx, c.every); err != nil {
+			if err := c.Idle(ctx, c.every); err != nil {
 				return err
 			}
 		}
@@ -188,19 +170,19 @@ func (c *cluster) play(ctx context.Context, res *Result) error {
 		if err := c.settle(ctx); err != nil {
 			return err
 		}
-		res.RestSeconds = round(max(0, c.changed.Sub(last).Seconds()))
+		res.RestSeconds = round(max(0, c.Changed.Sub(last).Seconds()))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if res.RestUSDPerHour, err = c.price(); err != nil {
+	if nodes, err = c.Standing(); err != nil {
 		return err
 	}
 	if res.RestBound, err = c.bound(ctx); err != nil {
 		return err
 	}
-	res.RestUSDPerHour, res.OverBound = round(res.RestUSDPerHour), round(res.RestUSDPerHour/res.RestBound)
+	res.RestUSDPerHour, res.OverBound = round(watch.Sum(nodes)), round(watch.Sum(nodes)/res.RestBound)
 	return nil
 }
 

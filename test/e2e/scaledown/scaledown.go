@@ -282,7 +282,7 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	for _, k := range Kinds {
-		if err := r.deploy(ctx, k.Name, k.CPU, k.Memory); err != nil {
+		if err := Deploy(ctx, r.s, Deployment(k.Name, int(r.Before), 0, k.CPU, k.Memory)); err != nil {
 			return nil, err
 		}
 	}
@@ -458,17 +458,23 @@ func (r *run) tell(moved, slow []*seen, since time.Time) {
 	}
 }
 
-func (r *run) deploy(ctx context.Context, name, cpu, memory string) error {
-	zero := int64(0)
-	labels := map[string]string{"app": name}
-	_, err := r.s.Kube.AppsV1().Deployments("default").Create(ctx, &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: appsv1.DeploymentSpec{Replicas: &r.Before, Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &zero,
+// Deploy creates a Deployment of pods in namespace default.
+func Deploy(ctx context.Context, s *sandbox.Sandbox, d *appsv1.Deployment) error {
+	_, err := s.Kube.AppsV1().Deployments("default").Create(ctx, d, metav1.CreateOptions{})
+	return err
+}
+
+// Deployment returns a Deployment whose pods have its name as label app, and this grace period in seconds.
+func Deployment(name string, replicas int, grace int64, cpu, memory string) *appsv1.Deployment {
+	n, labels := int32(replicas), map[string]string{"app": name}
+	return &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"},
+		Spec: appsv1.DeploymentSpec{Replicas: &n, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &grace,
 				Containers: []corev1.Container{{Name: "c", Image: "registry.k8s.io/pause:3.10", Resources: corev1.ResourceRequirements{
 					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}}}}}}},
-	}, metav1.CreateOptions{})
-	return err
+	}
 }
 
 // machines are the types that stand with their numbers, and what they cost an hour.
