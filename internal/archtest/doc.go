@@ -14,7 +14,8 @@ model < plan < solve < disrupt
 plan < lifecycle, verify
 model < forecast < decide
 model < cluster < decide
-forecast < headroom < kube, controller
+forecast < headroom < kube, controller/headrooms
+lifecycle < controller/headrooms < cli
 model < nodeoverlay < state
 model < groupstatus < kube, controller
 model < prometheus

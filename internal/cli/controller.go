@@ -22,6 +22,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/kwok"
 	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/controller/demandhistory"
+	"github.com/dovetail-sh/dovetail/internal/controller/headrooms"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
@@ -133,9 +134,10 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	kube.RegisterClientMetrics(registry)
 	ctl := newController(f, s, client, actor, provider, st, registry)
 	registerLeaderMetrics(registry, ctl, f.lease.Name, !f.unobserved)
-	headrooms := controller.NewHeadroomKeeper(ctl, kube.NewHeadrooms(client, st.Resources(), time.Now), time.LoadLocation)
-	registry.MustRegister(controller.NewHeadroomMetrics(headrooms))
-	p := &controllerProcess{flags: f, settings: s, client: client, actor: actor, ctl: ctl, refresh: refresh, headrooms: headrooms, failed: make(chan error, 5)}
+	keeper := headrooms.New(ctl, kube.NewHeadrooms(client, st.Resources(), time.Now), ctl.Demand(), s.log, time.LoadLocation)
+	ctl.Headrooms = keeper
+	registry.MustRegister(headrooms.NewMetrics(keeper))
+	p := &controllerProcess{flags: f, settings: s, client: client, actor: actor, ctl: ctl, refresh: refresh, headrooms: keeper, failed: make(chan error, 5)}
 	return p.run(ctx, registry)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/controller/headrooms"
 	"github.com/dovetail-sh/dovetail/internal/kube"
 )
 
@@ -26,7 +27,7 @@ type controllerProcess struct {
 	actor     *kube.Actor
 	ctl       *controller.Controller
 	refresh   func(context.Context) // keeps fresh what the provider knows; nil: nothing has to be
-	headrooms *controller.HeadroomKeeper
+	headrooms *headrooms.Keeper
 	failed    chan error // the first error that any of them sends ends the process
 }
 

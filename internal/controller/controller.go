@@ -123,6 +123,7 @@ type Controller struct {
 	GroupStatus GroupStatus                // nil: nobody is told of node groups as Cluster Autoscaler does it
 	Expander    Expander                   // nil: no program outside chooses among node groups
 	Past        demandhistory.PastReplicas // nil: they begin with the process, or with what is stored
+	Headrooms   Headrooms                  // nil: nobody sees to Headrooms here
 	Background  []func(context.Context)    // runs beside the loop while it acts, and ends with its context when another autoscaler is live
 
 	keepers sync.WaitGroup // what must end before the process does: Run waits for it
@@ -168,11 +169,10 @@ type Controller struct {
 	teacher       *capacityTeacher
 	interruptions *interruptionListener
 	demand        *demandhistory.Keeper
-	past          *ledger.Keeper  // nil: past decisions are not stored
-	headrooms     *HeadroomKeeper // nil: nobody sees to Headrooms here
-	readSince     time.Time       // for how long the cluster has not been read
-	acted         bool            // at least once
-	stop          func()          // ends what runs beside the loop while it acts; nil: nothing does
+	past          *ledger.Keeper // nil: past decisions are not stored
+	readSince     time.Time      // for how long the cluster has not been read
+	acted         bool           // at least once
+	stop          func()         // ends what runs beside the loop while it acts; nil: nothing does
 }
 
 // decision is one under way, for whoever measures.

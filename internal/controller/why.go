@@ -29,10 +29,28 @@ type view struct {
 	divided bool               // NodePools are divided with another autoscaler, and something is its
 }
 
+// LastSnapshot returns the Snapshot that was decided on last; nil: nothing was decided yet. It may be called from anywhere.
+func (c *Controller) LastSnapshot() *model.Snapshot {
+	if v := c.view.Load(); v != nil {
+		return v.snap
+	}
+	return nil
+}
+
+// Event tells the people who watch an object; in shadow mode nobody.
+func (c *Controller) Event(kind, namespace, name, uid string, warn bool, reason, message string) {
+	c.Cluster.Event(kind, namespace, name, uid, warn, reason, message)
+}
+
+// Headrooms answer for objects of kind Headroom, which decide knows nothing of.
+type Headrooms interface {
+	Explain(subject string, now time.Time) (plan.Answer, error)
+}
+
 // explainObject asks decide, or who knows of the object.
 func (c *Controller) explainObject(v *view, now time.Time, subject string) (plan.Answer, error) {
-	if c.headrooms != nil && strings.HasPrefix(subject, headroomSubject) {
-		return c.headrooms.explain(subject, now)
+	if c.Headrooms != nil && strings.HasPrefix(subject, "headroom/") {
+		return c.Headrooms.Explain(subject, now)
 	}
 	if strings.HasPrefix(subject, "deployment/") {
 		return c.explainDeployment(v, now, subject)

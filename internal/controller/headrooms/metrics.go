@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package headrooms
 
 import (
 	"maps"
@@ -19,21 +19,21 @@ const mostHeadroomsMeasured = 200
 // headroomsBeyond is the value of label headroom for those that have no series of their own. No Headroom has that name.
 const headroomsBeyond = "(others)"
 
-// HeadroomMetrics are the figures of Headrooms as they were last looked at. They are worked out when they are asked for.
+// Metrics are the figures of Headrooms as they were last looked at. They are worked out when they are asked for.
 // A Headroom that is gone, or a process that does not lead, has none.
-type HeadroomMetrics struct {
-	k                                 *HeadroomKeeper
+type Metrics struct {
+	k                                 *Keeper
 	wanted, held, forecast, cost      *prometheus.Desc
 	weekPods, weekSeconds, weekIdle   *prometheus.Desc
 	weekCost, limited, problems, lead *prometheus.Desc
 }
 
-// NewHeadroomMetrics are the metrics of a keeper's Headrooms.
-func NewHeadroomMetrics(k *HeadroomKeeper) *HeadroomMetrics {
+// NewMetrics are the metrics of a keeper's Headrooms.
+func NewMetrics(k *Keeper) *Metrics {
 	of := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("dovetail_headroom_"+name, help, append([]string{"namespace", "headroom"}, labels...), nil)
 	}
-	return &HeadroomMetrics{
+	return &Metrics{
 		k:           k,
 		wanted:      of("wanted_pods", "Pods that room is wanted for now, beyond those that there are."),
 		held:        of("held_pods", "Pods that room is held for now; 0 in mode Recommend and Off."),
@@ -50,14 +50,14 @@ func NewHeadroomMetrics(k *HeadroomKeeper) *HeadroomMetrics {
 }
 
 // Describe implements prometheus.Collector.
-func (m *HeadroomMetrics) Describe(out chan<- *prometheus.Desc) {
+func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{m.wanted, m.held, m.forecast, m.cost, m.limited, m.problems, m.lead, m.weekPods, m.weekSeconds, m.weekIdle, m.weekCost} {
 		out <- d
 	}
 }
 
-// headroomFigures are the figures of one Headroom, or of several in sum.
-type headroomFigures struct {
+// figures are the figures of one Headroom, or of several in sum.
+type figures struct {
 	wanted, held, forecast, limited, problems int
 	micro                                     int64
 	lead                                      float64 // seconds; the longest
@@ -65,7 +65,7 @@ type headroomFigures struct {
 }
 
 // add takes in a Headroom's last look.
-func (f *headroomFigures) add(s *headroom.Status) {
+func (f *figures) add(s *headroom.Status) {
 	for i := range s.Output.Holds {
 		f.wanted += s.Output.Holds[i].Wanted
 		f.forecast += s.Output.Holds[i].Rise.Rise
@@ -89,21 +89,21 @@ func (f *headroomFigures) add(s *headroom.Status) {
 }
 
 // Collect implements prometheus.Collector.
-func (m *HeadroomMetrics) Collect(out chan<- prometheus.Metric) {
+func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.k.mu.Lock()
 	statuses := maps.Clone(m.k.statuses) // a Status is not changed any more once it is there
 	m.k.mu.Unlock()
-	var beyond *headroomFigures
+	var beyond *figures
 	for i, key := range slices.Sorted(maps.Keys(statuses)) {
 		s := statuses[key]
 		if i >= mostHeadroomsMeasured {
 			if beyond == nil {
-				beyond = &headroomFigures{}
+				beyond = &figures{}
 			}
 			beyond.add(s)
 			continue
 		}
-		f := &headroomFigures{}
+		f := &figures{}
 		f.add(s)
 		m.send(out, f, s.Spec.Namespace, s.Spec.Name)
 	}
@@ -113,7 +113,7 @@ func (m *HeadroomMetrics) Collect(out chan<- prometheus.Metric) {
 }
 
 // send sends the series of one Headroom.
-func (m *HeadroomMetrics) send(out chan<- prometheus.Metric, f *headroomFigures, namespace, name string) {
+func (m *Metrics) send(out chan<- prometheus.Metric, f *figures, namespace, name string) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{namespace, name}, labels...)...)
 	}

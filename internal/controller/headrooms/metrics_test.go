@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package headrooms
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ func TestHeadroomMetrics(t *testing.T) {
 			Memory: headroom.Memory{At: at, Days: []headroom.Day{{Date: "2026-03-01", Record: headroom.Record{Hits: 90, Misses: 10, SparedSeconds: 3600, WaitedSeconds: 400, IdleSeconds: 7200, Micro: 4_000_000}}}},
 		}
 	}
-	k := &HeadroomKeeper{statuses: map[string]*headroom.Status{"shop/a": status("a", headroom.Active), "shop/r": status("r", headroom.Recommend)}}
+	k := &Keeper{statuses: map[string]*headroom.Status{"shop/a": status("a", headroom.Active), "shop/r": status("r", headroom.Recommend)}}
 	const want = `
 # HELP dovetail_headroom_cost_usd_per_hour What nodes for the room that is held cost an hour, where prices are known.
 # TYPE dovetail_headroom_cost_usd_per_hour gauge
@@ -52,7 +52,7 @@ dovetail_headroom_wanted_pods{headroom="a",namespace="shop"} 12
 dovetail_headroom_wanted_pods{headroom="r",namespace="shop"} 12
 `
 	asked := map[string]bool{"cost_usd_per_hour": true, "forecast_pods": true, "held_pods": true, "pods_last_week": true, "wanted_pods": true}
-	families, err := headroomRegistry(k).Gather()
+	families, err := registryOf(k).Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,21 +69,21 @@ dovetail_headroom_wanted_pods{headroom="r",namespace="shop"} 12
 	}
 }
 
-// headroomRegistry has the metrics of a keeper alone.
-func headroomRegistry(k *HeadroomKeeper) *prometheus.Registry {
+// registryOf has the metrics of a keeper alone.
+func registryOf(k *Keeper) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(NewHeadroomMetrics(k))
+	registry.MustRegister(NewMetrics(k))
 	return registry
 }
 
 // However many Headrooms there are, the number of series is bounded, and none of what they hold is left out of the sum.
 func TestHeadroomMetricsAreBounded(t *testing.T) {
-	k := &HeadroomKeeper{statuses: map[string]*headroom.Status{}}
+	k := &Keeper{statuses: map[string]*headroom.Status{}}
 	for i := range mostHeadroomsMeasured + 50 {
 		name := fmt.Sprintf("h-%03d", i)
 		k.statuses["shop/"+name] = &headroom.Status{Spec: &headroom.Spec{Namespace: "shop", Name: name, Mode: headroom.Active}, Output: headroom.Output{Held: 2}}
 	}
-	families, err := headroomRegistry(k).Gather()
+	families, err := registryOf(k).Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

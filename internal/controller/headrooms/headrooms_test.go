@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package headrooms
 
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -20,8 +21,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// headroomBench is a cluster with Headrooms that keeps what is written.
-type headroomBench struct {
+// bench is a cluster with Headrooms that keeps what is written.
+type bench struct {
 	mu              sync.Mutex
 	objects         []headroom.Object
 	targets         map[string][]headroom.Target
@@ -29,29 +30,30 @@ type headroomBench struct {
 	changed, scaled chan struct{}
 	buffers         map[string]map[string]int // by Headroom and workload
 	statuses        map[string]*headroom.Status
-	writes          []string
+	writes, events  []string
+	keeper          *Keeper
 }
 
-func newHeadroomBench() *headroomBench {
-	return &headroomBench{targets: map[string][]headroom.Target{}, changed: make(chan struct{}, 1), scaled: make(chan struct{}, 1), buffers: map[string]map[string]int{}, statuses: map[string]*headroom.Status{}}
+func newBench() *bench {
+	return &bench{targets: map[string][]headroom.Target{}, changed: make(chan struct{}, 1), scaled: make(chan struct{}, 1), buffers: map[string]map[string]int{}, statuses: map[string]*headroom.Status{}}
 }
 
-func (b *headroomBench) List() []headroom.Object {
+func (b *bench) List() []headroom.Object {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.objects)
 }
 
-func (b *headroomBench) Changed() <-chan struct{} { return b.changed }
-func (b *headroomBench) Scaled() <-chan struct{}  { return b.scaled }
+func (b *bench) Changed() <-chan struct{} { return b.changed }
+func (b *bench) Scaled() <-chan struct{}  { return b.scaled }
 
-func (b *headroomBench) Targets(_ context.Context, s *headroom.Spec) ([]headroom.Target, error) {
+func (b *bench) Targets(_ context.Context, s *headroom.Spec) ([]headroom.Target, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.targets[s.Key()]), b.unread
 }
 
-func (b *headroomBench) WriteBuffers(_ context.Context, s *headroom.Spec, holds []headroom.Hold) error {
+func (b *bench) WriteBuffers(_ context.Context, s *headroom.Spec, holds []headroom.Hold) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := map[string]int{}
@@ -67,7 +69,7 @@ func (b *headroomBench) WriteBuffers(_ context.Context, s *headroom.Spec, holds 
 	return nil
 }
 
-func (b *headroomBench) WriteStatus(_ context.Context, s *headroom.Status) error {
+func (b *bench) WriteStatus(_ context.Context, s *headroom.Status) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.statuses[s.Spec.Key()] = s
@@ -75,7 +77,7 @@ func (b *headroomBench) WriteStatus(_ context.Context, s *headroom.Status) error
 }
 
 // set has a Headroom come or change; its window opens after an hour of the virtual clock, which begins at midnight.
-func (b *headroomBench) set(name string, mode headroom.Mode, generation int64, replicas int) {
+func (b *bench) set(name string, mode headroom.Mode, generation int64, replicas int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.objects = slices.DeleteFunc(b.objects, func(o headroom.Object) bool { return o.Name == name })
@@ -88,7 +90,7 @@ func (b *headroomBench) set(name string, mode headroom.Mode, generation int64, r
 	b.changed <- struct{}{}
 }
 
-func (b *headroomBench) scale(key string, replicas int) {
+func (b *bench) scale(key string, replicas int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.targets[key] = []headroom.Target{{
@@ -101,21 +103,42 @@ func (b *headroomBench) scale(key string, replicas int) {
 	}
 }
 
-func runHeadrooms(t *testing.T, play func(t *testing.T, b *bench, h *headroomBench)) {
+// keep keeps the Headrooms until end is called.
+func (b *bench) keep(t *testing.T, histories Histories) (end func()) {
+	b.keeper = New(b, b, histories, slog.New(slog.DiscardHandler), time.LoadLocation)
+	ctx, cancel := context.WithCancel(t.Context())
+	go b.keeper.Run(ctx)
+	return func() {
+		cancel()
+		synctest.Wait()
+	}
+}
+
+// LastSnapshot implements Loop: a cluster without nodes.
+func (b *bench) LastSnapshot() *model.Snapshot { return &model.Snapshot{} }
+
+// Event implements Loop.
+func (b *bench) Event(kind, _, name, _ string, _ bool, reason, message string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.events = append(b.events, kind+" "+name+" "+reason+": "+message)
+}
+
+func run(t *testing.T, play func(t *testing.T, h *bench)) {
 	t.Helper()
-	run(t, func(t *testing.T, b *bench) {
-		h := newHeadroomBench()
-		keeper := NewHeadroomKeeper(b.c, h, time.LoadLocation)
-		b.c.Background = append(b.c.Background, keeper.Run)
-		b.lead()
-		play(t, b, h)
+	synctest.Test(t, func(t *testing.T) {
+		h := newBench()
+		end := h.keep(t, demandhistory.New(slog.New(slog.DiscardHandler), prometheus.NewRegistry(), nil, nil))
+		defer end()
+		time.Sleep(5 * time.Second)
+		play(t, h)
 	})
 }
 
 // A window is prepared by the time that nodes take, gives way to pods at once when they come, and is given back when
 // it has closed. The spike that it was for is met, and one that comes when nothing is held is missed.
 func TestHeadroomHoldsForAWindow(t *testing.T) {
-	runHeadrooms(t, func(t *testing.T, b *bench, h *headroomBench) {
+	run(t, func(t *testing.T, h *bench) {
 		h.scale("shop/h", 40)
 		h.set("h", headroom.Active, 1, 300)
 		time.Sleep(70 * time.Minute)
@@ -128,7 +151,7 @@ func TestHeadroomHoldsForAWindow(t *testing.T) {
 		if fmt.Sprint(h.writes) != fmt.Sprint(want) {
 			t.Errorf("buffers written\n%s\nwant\n%s", strings.Join(h.writes, "\n"), strings.Join(want, "\n"))
 		}
-		if events := b.made("event"); len(events) != 1 || !strings.Contains(events[0].what, "Headroom h SpikeMet") {
+		if events := h.events; len(events) != 1 || !strings.Contains(events[0], "Headroom h SpikeMet") {
 			t.Errorf("events: %v", events)
 		}
 		if r := h.statuses["shop/h"].Memory.LastWeek(); r.Hits != 1 || r.Misses != 0 || r.SparedSeconds != 260*120 {
@@ -138,17 +161,17 @@ func TestHeadroomHoldsForAWindow(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		missed := "Headroom h SpikeMissed: deployment/shop/web rose from 300 to 350 replicas: 50 of 50 pods had no room held for them and waited for nodes, which take 2m0s"
-		if events := b.made("event"); len(events) != 2 || events[1].what != missed {
+		if events := h.events; len(events) != 2 || events[1] != missed {
 			t.Errorf("events: %v, want the last one %q", events, missed)
 		}
 		if r := h.statuses["shop/h"].Memory.LastWeek(); r.Hits != 1 || r.Misses != 1 || r.WaitedSeconds != 50*120 {
 			t.Errorf("record with a spike missed: %+v", r)
 		}
-		answer, err := b.c.Why(t.Context(), "headroom/shop/h")
+		answer, err := h.keeper.Explain("headroom/shop/h", time.Now())
 		if err != nil || len(answer.Facts) < 4 {
 			t.Errorf("why: %+v, %v", answer, err)
 		}
-		if _, err := b.c.Why(t.Context(), "headroom/shop/none"); err == nil {
+		if _, err := h.keeper.Explain("headroom/shop/none", time.Now()); err == nil {
 			t.Error("why answers about a Headroom that is not there")
 		}
 	})
@@ -157,7 +180,7 @@ func TestHeadroomHoldsForAWindow(t *testing.T) {
 // Mode Recommend, a second Headroom for the same workload, a target that is gone: the status says it, and nothing is
 // written. Headrooms that can't be looked at keep what they hold.
 func TestHeadroomBuysNothing(t *testing.T) {
-	runHeadrooms(t, func(t *testing.T, b *bench, h *headroomBench) {
+	run(t, func(t *testing.T, h *bench) {
 		h.scale("shop/h", 40)
 		h.set("h", headroom.Recommend, 1, 300)
 		time.Sleep(70 * time.Minute)
@@ -211,18 +234,18 @@ func TestHeadroomAwaitsHistories(t *testing.T) {
 		{"hangs", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, []string{"00:05:00 map[]"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			run(t, func(t *testing.T, b *bench) {
-				h := newHeadroomBench()
-				keeper := NewHeadroomKeeper(b.c, h, time.LoadLocation)
-				demand := demandhistory.New(b.c.Log, prometheus.NewRegistry(), slowStore(c.load), nil)
-				keeper.histories = demand
-				b.c.Background = append(b.c.Background, demand.Keep, keeper.Run)
+			synctest.Test(t, func(t *testing.T) {
+				h := newBench()
+				demand := demandhistory.New(slog.New(slog.DiscardHandler), prometheus.NewRegistry(), slowStore(c.load), nil)
 				h.scale("shop/h", 40)
 				h.set("h", headroom.Active, 1, 300)
 				web := h.targets["shop/h"][0].WorkloadName
 				h.objects[0].Kept = headroom.Memory{Workloads: map[headroom.WorkloadName]headroom.WorkloadMemory{web: headroom.Restored(40, 60, 0, 0, nil)}}
 				h.buffers["shop/h"] = map[string]int{web.String(): 60}
-				b.lead()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go demand.Keep(ctx)
+				defer h.keep(t, demand)()
 				time.Sleep(90 * time.Minute)
 				synctest.Wait()
 				if want := append(c.want, "00:58:00 map[deployment/shop/web:260]"); fmt.Sprint(h.writes) != fmt.Sprint(want) {

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+// Package headrooms keeps Headrooms: it asks package headroom what each of them is to hold ahead of demand, and has that written
+// as CapacityBuffers, which the loop launches nodes for.
+//
+// It launches nothing itself and never waits for the loop: it reads the Snapshot that was decided on last. Start reading at
+// Keeper.Run, then look.
+package headrooms
 
 import (
 	"cmp"
@@ -19,8 +24,16 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// HeadroomStore is the power over Headrooms and the CapacityBuffers that they own. Only one goroutine uses it.
-type HeadroomStore interface {
+// Loop is what a Keeper uses of the loop that launches nodes.
+type Loop interface {
+	// LastSnapshot returns the Snapshot that was decided on last; nil: nothing was decided yet.
+	LastSnapshot() *model.Snapshot
+	// Event tells the people who watch an object.
+	Event(kind, namespace, name, uid string, warn bool, reason, message string)
+}
+
+// Store is the power over Headrooms and the CapacityBuffers that they own. Only one goroutine uses it.
+type Store interface {
 	List() []headroom.Object  // by namespace and name
 	Changed() <-chan struct{} // a Headroom has come, has changed or has gone
 	Scaled() <-chan struct{}  // a workload is to have another number of pods
@@ -30,21 +43,21 @@ type HeadroomStore interface {
 	WriteStatus(context.Context, *headroom.Status) error
 }
 
-// demandHistories are the demand of workloads as it was recorded.
-type demandHistories interface {
+// Histories are the demand of workloads as it was recorded.
+type Histories interface {
 	// History returns a copy of a workload's history; nil: there is none.
 	History(model.Workload) *forecast.History
 	// IsAwaited reports whether more of a workload's history may still be read.
 	IsAwaited(model.Workload, time.Time) bool
 }
 
-// HeadroomKeeper has capacity held ahead of demand: it looks at each Headroom once a minute, when it changes, when a
+// Keeper has capacity held ahead of demand: it looks at each Headroom once a minute, when it changes, when a
 // window opens or closes, and when a workload that it holds room for is scaled. It writes CapacityBuffers, which the
 // loop launches nodes for, and nothing else.
-type HeadroomKeeper struct {
-	c         *Controller
-	store     HeadroomStore
-	histories demandHistories
+type Keeper struct {
+	loop      Loop
+	store     Store
+	histories Histories
 	log       *slog.Logger
 	loadZone  func(string) (*time.Location, error)
 	leads     leadTimes
@@ -64,30 +77,28 @@ type keptHeadroom struct {
 	told       string // condition Holding as it was last logged
 }
 
-// NewHeadroomKeeper returns the keeper of a controller's Headrooms; Run has it work, and Controller.Why asks it.
-func NewHeadroomKeeper(c *Controller, store HeadroomStore, loadZone func(string) (*time.Location, error)) *HeadroomKeeper {
-	k := &HeadroomKeeper{
-		c: c, store: store, histories: c.demand, log: c.Log, loadZone: loadZone,
+// New returns a Keeper of the Headrooms in a store; Run has it work.
+func New(loop Loop, store Store, histories Histories, log *slog.Logger, loadZone func(string) (*time.Location, error)) *Keeper {
+	return &Keeper{
+		loop: loop, store: store, histories: histories, log: log, loadZone: loadZone,
 		leads: leadTimes{}, kept: map[string]*keptHeadroom{}, statuses: map[string]*headroom.Status{},
 	}
-	c.headrooms = k
-	return k
 }
 
 const (
-	// headroomPause is the least time between two looks: a burst of changes is one.
-	headroomPause = 50 * time.Millisecond
-	// headroomRetry is how soon a Headroom is looked at again after a call has failed.
-	headroomRetry = 5 * time.Second
+	// lookPause is the least time between two looks: a burst of changes is one.
+	lookPause = 50 * time.Millisecond
+	// retryAfter is how soon a Headroom is looked at again after a call has failed.
+	retryAfter = 5 * time.Second
 )
 
 // Run keeps Headrooms until the context ends.
-func (k *HeadroomKeeper) Run(ctx context.Context) {
+func (k *Keeper) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		now := time.Now()
-		next := now.Add(headroomPause)
-		if v := k.c.view.Load(); v != nil { // nil: nothing was decided yet
-			next = k.lookAll(ctx, now, v)
+		next := now.Add(lookPause)
+		if snap := k.loop.LastSnapshot(); snap != nil {
+			next = k.lookAll(ctx, now, snap)
 		}
 		if !k.wait(ctx, next) {
 			return
@@ -97,7 +108,7 @@ func (k *HeadroomKeeper) Run(ctx context.Context) {
 
 // wait waits until an instant, or until something has changed; it makes what that concerns due. It returns false when
 // the context has ended.
-func (k *HeadroomKeeper) wait(ctx context.Context, until time.Time) bool {
+func (k *Keeper) wait(ctx context.Context, until time.Time) bool {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
@@ -113,7 +124,7 @@ func (k *HeadroomKeeper) wait(ctx context.Context, until time.Time) bool {
 			}
 		}
 	}
-	pause := time.NewTimer(headroomPause)
+	pause := time.NewTimer(lookPause)
 	defer pause.Stop()
 	select {
 	case <-ctx.Done():
@@ -124,8 +135,8 @@ func (k *HeadroomKeeper) wait(ctx context.Context, until time.Time) bool {
 }
 
 // lookAll looks at all Headrooms that are due, and returns when the next one is.
-func (k *HeadroomKeeper) lookAll(ctx context.Context, now time.Time, v *view) time.Time {
-	k.leads.observe(v.snap.Claims)
+func (k *Keeper) lookAll(ctx context.Context, now time.Time, snap *model.Snapshot) time.Time {
+	k.leads.observe(snap.Claims)
 	list := k.store.List()
 	there := map[string]bool{}
 	var due []*headroom.Object
@@ -148,7 +159,7 @@ func (k *HeadroomKeeper) lookAll(ctx context.Context, now time.Time, v *view) ti
 	for _, o := range due {
 		if t, ok := targets[o.Key()]; ok {
 			if pods == nil {
-				pods = lookAtPods(v.snap)
+				pods = lookAtPods(snap)
 			}
 			k.look(ctx, now, pods, o, t, twice[o.Key()])
 		}
@@ -163,7 +174,7 @@ func (k *HeadroomKeeper) lookAll(ctx context.Context, now time.Time, v *view) ti
 }
 
 // forget drops what is known of Headrooms that are gone.
-func (k *HeadroomKeeper) forget(there map[string]bool) {
+func (k *Keeper) forget(there map[string]bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for key := range k.kept {
@@ -182,7 +193,7 @@ type targetsOf struct {
 
 // readTargets reads the targets of Headrooms. One whose targets can't be read now is left out, and looked at again
 // soon.
-func (k *HeadroomKeeper) readTargets(ctx context.Context, now time.Time, due []*headroom.Object) map[string]targetsOf {
+func (k *Keeper) readTargets(ctx context.Context, now time.Time, due []*headroom.Object) map[string]targetsOf {
 	out := map[string]targetsOf{}
 	for _, o := range due {
 		h := k.kept[o.Key()]
@@ -193,7 +204,7 @@ func (k *HeadroomKeeper) readTargets(ctx context.Context, now time.Time, due []*
 			t.problem = &problem
 		} else if err != nil {
 			k.failed(ctx, o, err)
-			h.due = now.Add(headroomRetry)
+			h.due = now.Add(retryAfter)
 			continue
 		}
 		h.names = nil
@@ -205,14 +216,14 @@ func (k *HeadroomKeeper) readTargets(ctx context.Context, now time.Time, due []*
 	return out
 }
 
-func (k *HeadroomKeeper) failed(ctx context.Context, o *headroom.Object, err error) {
+func (k *Keeper) failed(ctx context.Context, o *headroom.Object, err error) {
 	if ctx.Err() == nil {
 		k.log.Warn("looking at a headroom failed, trying again", "headroom", o.Key(), "error", err.Error())
 	}
 }
 
 // onOneWorkload returns by namespace/name what keeps a Headroom from its target: another one is for it too.
-func (k *HeadroomKeeper) onOneWorkload(list []headroom.Object) map[string]*headroom.Problem {
+func (k *Keeper) onOneWorkload(list []headroom.Object) map[string]*headroom.Problem {
 	var specs []*headroom.Spec
 	var names [][]headroom.WorkloadName
 	for i := range list {
@@ -228,7 +239,7 @@ func (k *HeadroomKeeper) onOneWorkload(list []headroom.Object) map[string]*headr
 }
 
 // look decides on one Headroom and has written what follows.
-func (k *HeadroomKeeper) look(ctx context.Context, now time.Time, pods *seenPods, o *headroom.Object, t targetsOf, twice *headroom.Problem) {
+func (k *Keeper) look(ctx context.Context, now time.Time, pods *seenPods, o *headroom.Object, t targetsOf, twice *headroom.Problem) {
 	h := k.kept[o.Key()]
 	status := &headroom.Status{Spec: &o.Spec, Problems: slices.Clone(o.Problems)}
 	compiled, problems := headroom.Compile(o.Spec, k.loadZone)
@@ -265,7 +276,7 @@ func (k *HeadroomKeeper) look(ctx context.Context, now time.Time, pods *seenPods
 	}
 	if err != nil {
 		k.failed(ctx, o, err)
-		h.due = now.Add(headroomRetry)
+		h.due = now.Add(retryAfter)
 	}
 	k.mu.Lock()
 	k.statuses[o.Key()] = status
@@ -273,7 +284,7 @@ func (k *HeadroomKeeper) look(ctx context.Context, now time.Time, pods *seenPods
 }
 
 // workload is a target with its prices and its history.
-func (k *HeadroomKeeper) workload(now time.Time, v *seenPods, t headroom.Target) (headroom.Workload, []string) {
+func (k *Keeper) workload(now time.Time, v *seenPods, t headroom.Target) (headroom.Workload, []string) {
 	name := model.Workload{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name}
 	w := headroom.Workload{WorkloadName: t.WorkloadName, Replicas: t.Replicas, Bound: v.bound[name]}
 	class := cmp.Or(v.classes[name], t.Class)
@@ -322,7 +333,7 @@ func lookAtPods(snap *model.Snapshot) *seenPods {
 }
 
 // tell logs what is held when that has changed, and has events written about spikes.
-func (k *HeadroomKeeper) tell(o *headroom.Object, s *headroom.Status) {
+func (k *Keeper) tell(o *headroom.Object, s *headroom.Status) {
 	h := k.kept[o.Key()]
 	for _, c := range s.Conditions() {
 		if text := c.Reason + ": " + c.Message; c.Type == "Holding" && text != h.told {
@@ -334,15 +345,16 @@ func (k *HeadroomKeeper) tell(o *headroom.Object, s *headroom.Status) {
 		return
 	}
 	for _, e := range s.Output.Events {
-		k.c.Cluster.Event("Headroom", o.Namespace, o.Name, o.UID, e.Kind == headroom.SpikeMissed, string(e.Kind), e.Text())
+		k.loop.Event("Headroom", o.Namespace, o.Name, o.UID, e.Kind == headroom.SpikeMissed, string(e.Kind), e.Text())
 	}
 }
 
-// explain answers what there is to say of a Headroom.
-func (k *HeadroomKeeper) explain(subject string, now time.Time) (plan.Answer, error) {
+// Explain returns what there is to say of a Headroom; subject is headroom/NAMESPACE/NAME.
+func (k *Keeper) Explain(subject string, now time.Time) (plan.Answer, error) {
 	a := plan.Answer{Subject: subject, At: now, Facts: []plan.Fact{}, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
+	_, key, _ := strings.Cut(subject, "/")
 	k.mu.Lock()
-	s := k.statuses[strings.TrimPrefix(subject, headroomSubject)]
+	s := k.statuses[key]
 	k.mu.Unlock()
 	if s == nil {
 		return a, &plan.NoSuchObject{Kind: "headroom", Subject: subject}
@@ -352,6 +364,3 @@ func (k *HeadroomKeeper) explain(subject string, now time.Time) (plan.Answer, er
 	}
 	return a, nil
 }
-
-// headroomSubject is what the subject of a question about a Headroom begins with; namespace/name follows.
-const headroomSubject = "headroom/"
