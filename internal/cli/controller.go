@@ -25,6 +25,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/controller/headrooms"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	promhistory "github.com/dovetail-sh/dovetail/internal/prometheus"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -155,8 +156,8 @@ type controllerSettings struct {
 
 	statusNamespace, statusName string // of the ConfigMap with the status of node groups; empty: none is written
 
-	past      demandhistory.PastReplicas // nil: no Prometheus is asked
-	scheduler kube.SchedulerDefaults     // nil: kube-scheduler's own
+	past      demandhistory.PastReplicas  // nil: no Prometheus is asked
+	scheduler translate.SchedulerDefaults // nil: kube-scheduler's own
 }
 
 // readControllerSettings takes in the environment for flags that are not given, and says what is wrong with either. It

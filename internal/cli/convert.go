@@ -18,7 +18,7 @@ import (
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
 // fromClusterAutoscaler is the only thing to convert from.
@@ -141,14 +141,14 @@ func quoted(word string) string {
 
 // conversion is what is known on the way from flags to objects.
 type conversion struct {
-	settings   kube.GroupSettings
+	settings   translate.GroupSettings
 	given      map[string]bool
 	controller []string
-	named      []kube.NodeGroup
+	named      []translate.NodeGroup
 	discovery  []map[string]string
-	described  []kube.NodeGroup // nil: nobody has described the groups
+	described  []translate.NodeGroup // nil: nobody has described the groups
 	maxNodes   int64
-	groups     []kube.TranslatedGroups
+	groups     []translate.GroupObjects
 	rows       []flagRow
 	notes      []string
 }
@@ -189,7 +189,7 @@ func runConvert(c *cobra.Command, f convertFlags, args []string) (*conversion, e
 	if err := in.read(f, args, c.InOrStdin()); err != nil {
 		return nil, err
 	}
-	conv := &conversion{settings: kube.DefaultGroupSettings(), given: map[string]bool{}, described: in.groups, notes: in.notes}
+	conv := &conversion{settings: translate.DefaultGroupSettings(), given: map[string]bool{}, described: in.groups, notes: in.notes}
 	conv.settings.Priorities = in.priorities
 	if err := conv.flags(in.args); err != nil {
 		return nil, err
@@ -206,13 +206,13 @@ func runConvert(c *cobra.Command, f convertFlags, args []string) (*conversion, e
 		if len(missing) > 0 {
 			return nil, fmt.Errorf("--nodes names the group %q, which does not exist in region %s", missing[0], clients.Region)
 		}
-		conv.described = append([]kube.NodeGroup{}, groups...)
+		conv.described = append([]translate.NodeGroup{}, groups...)
 	}
 	if err := conv.translate(); err != nil {
 		return nil, err
 	}
 	if in.priorities != nil && !slices.Contains(conv.settings.Expanders, dovetailv1alpha1.ExpanderPriority) {
-		conv.notes = append(conv.notes, "ConfigMap "+kube.PriorityConfigMap+" is there, and --expander does not say priority: it has no effect")
+		conv.notes = append(conv.notes, "ConfigMap "+translate.PriorityConfigMap+" is there, and --expander does not say priority: it has no effect")
 	}
 	switch {
 	case f.apply:
@@ -305,7 +305,7 @@ func alike(kind int, a, b string) bool {
 func (c *conversion) translate() error {
 	groups := c.named
 	if c.described != nil {
-		chosen, missing := kube.SelectNodeGroups(c.described, c.named, c.discovery)
+		chosen, missing := translate.SelectNodeGroups(c.described, c.named, c.discovery)
 		if len(missing) > 0 {
 			return fmt.Errorf("--nodes names the group %q, which the description of groups does not have", missing[0])
 		}
@@ -318,12 +318,12 @@ func (c *conversion) translate() error {
 		return errors.New("the command line names no groups: give --nodes or --node-group-auto-discovery among Cluster Autoscaler's flags, or --groups")
 	}
 	var err error
-	if c.groups, err = kube.TranslateNodeGroups(groups, c.settings); err != nil {
+	if c.groups, err = translate.NodeGroups(groups, c.settings); err != nil {
 		return err
 	}
 	if c.described == nil {
 		for _, tags := range c.discovery {
-			one, err := kube.TranslateTaggedGroups(tags, c.settings)
+			one, err := translate.TaggedGroups(tags, c.settings)
 			if err != nil {
 				return err
 			}

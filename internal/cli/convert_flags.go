@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
 // Outcomes of a flag.
@@ -154,7 +154,7 @@ var caFlags = []caFlag{
 	}},
 	{name: "cloud-config", outcome: noMatch, why: "region and credentials come from the AWS SDK's default chain: environment, files, the pod's or the machine's role"},
 	{name: "nodes", kind: asList, convert: func(c *conversion, v string) (fate, error) {
-		g, err := kube.ParseNodes(v)
+		g, err := translate.ParseNodes(v)
 		if err != nil {
 			return fate{}, fmt.Errorf("--nodes=%s: %w", v, err)
 		}
@@ -162,7 +162,7 @@ var caFlags = []caFlag{
 		return fate{outcome: inObjects, what: "NodeGroupClass spec.selectorTerms: name " + g.Name + ", minSize, maxSize"}, nil
 	}},
 	{name: "node-group-auto-discovery", kind: asList, convert: func(c *conversion, v string) (fate, error) {
-		tags, err := kube.ParseDiscovery(v)
+		tags, err := translate.ParseDiscovery(v)
 		if err != nil {
 			return fate{}, fmt.Errorf("--node-group-auto-discovery=%s: %w", v, err)
 		}
@@ -188,7 +188,7 @@ var caFlags = []caFlag{
 	// The loop, and which pods count.
 	{name: "scan-interval", kind: asDuration, def: "10s", outcome: noMatch, why: "there is no interval: a change is decided on when it comes, after at most --batch-max-duration"},
 	{name: "frequent-loops-enabled", kind: asBool, def: "true", same: "true", outcome: noMatch, why: "a change is decided on when it comes"},
-	{name: "new-pod-scale-up-delay", kind: asDuration, def: "0s", convert: convertDelay("new-pod-scale-up-delay", "newPodDelay", func(s *kube.GroupSettings) *time.Duration { return &s.NewPodDelay })},
+	{name: "new-pod-scale-up-delay", kind: asDuration, def: "0s", convert: convertDelay("new-pod-scale-up-delay", "newPodDelay", func(s *translate.GroupSettings) *time.Duration { return &s.NewPodDelay })},
 	{name: "expendable-pods-priority-cutoff", kind: asInt, def: "-10", always: true, convert: convertPriorityCutoff},
 	{name: "bypassed-scheduler-names", outcome: noMatch, pace: paceLess, why: "pods that kube-scheduler has said nothing about for 250ms count anyway; other schedulers' count when they are marked Unschedulable"},
 	{name: "allowed-scheduler-names", outcome: noMatch, pace: paceMore, why: "pods of every scheduler count that are marked Unschedulable"},
@@ -273,7 +273,7 @@ var caFlags = []caFlag{
 	{name: "force-ds", kind: asBool, def: "false", outcome: noMatch, why: "pods of DaemonSets that fit on a machine are counted; they keep no group from being used"},
 	{name: "max-node-provision-time", kind: asDuration, def: "15m", convert: func(c *conversion, v string) (fate, error) {
 		c.settings.ProvisionTime, _ = time.ParseDuration(v)
-		if c.settings.ProvisionTime == kube.DefaultGroupSettings().ProvisionTime {
+		if c.settings.ProvisionTime == translate.DefaultGroupSettings().ProvisionTime {
 			return fate{outcome: sameHere, what: "a machine has 15m to become a node"}, nil
 		}
 		return fate{outcome: inObjects, what: "NodeGroupClass spec.options.maxNodeProvisionTime: " + v}, nil
@@ -330,9 +330,9 @@ var caFlags = []caFlag{
 		c.settings.UnreadyTime, _ = time.ParseDuration(v)
 		return fate{outcome: inObjects, what: "NodeGroupClass spec.options.unreadyTime: " + v}, nil
 	}},
-	{name: "scale-down-delay-after-add", kind: asDuration, def: "10m", always: true, convert: convertDelay("scale-down-delay-after-add", "delayAfterAdd", func(s *kube.GroupSettings) *time.Duration { return &s.DelayAfterAdd })},
-	{name: "scale-down-delay-after-delete", kind: asDuration, def: "0s", convert: convertDelay("scale-down-delay-after-delete", "delayAfterDelete", func(s *kube.GroupSettings) *time.Duration { return &s.DelayAfterDelete })},
-	{name: "scale-down-delay-after-failure", kind: asDuration, def: "3m", always: true, convert: convertDelay("scale-down-delay-after-failure", "delayAfterFailure", func(s *kube.GroupSettings) *time.Duration { return &s.DelayAfterFailure })},
+	{name: "scale-down-delay-after-add", kind: asDuration, def: "10m", always: true, convert: convertDelay("scale-down-delay-after-add", "delayAfterAdd", func(s *translate.GroupSettings) *time.Duration { return &s.DelayAfterAdd })},
+	{name: "scale-down-delay-after-delete", kind: asDuration, def: "0s", convert: convertDelay("scale-down-delay-after-delete", "delayAfterDelete", func(s *translate.GroupSettings) *time.Duration { return &s.DelayAfterDelete })},
+	{name: "scale-down-delay-after-failure", kind: asDuration, def: "3m", always: true, convert: convertDelay("scale-down-delay-after-failure", "delayAfterFailure", func(s *translate.GroupSettings) *time.Duration { return &s.DelayAfterFailure })},
 	{name: "scale-down-delay-type-local", kind: asBool, def: "false", convert: convertDelaysPerGroup},
 	{name: "scale-down-simulation-timeout", kind: asDuration, def: "30s", outcome: noMatch, why: whyWork},
 	{name: "unremovable-node-recheck-timeout", kind: asDuration, def: "5m", outcome: noMatch, why: whyMoves},

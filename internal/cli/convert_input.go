@@ -18,14 +18,14 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
 // convertInput is what there is to convert.
 type convertInput struct {
 	args       []string
 	priorities []dovetailv1alpha1.NodeGroupPriority
-	groups     []kube.NodeGroup // nil: not described
+	groups     []translate.NodeGroup // nil: not described
 	notes      []string
 
 	stdin  bool   // read already
@@ -170,11 +170,11 @@ func (in *convertInput) object(name string, raw json.RawMessage) error {
 		}
 	}
 	if m.Kind == "ConfigMap" {
-		if m.Metadata.Name != kube.PriorityConfigMap {
+		if m.Metadata.Name != translate.PriorityConfigMap {
 			return nil
 		}
 		var err error
-		if in.priorities, err = kube.ParsePriorities(m.Data[kube.PriorityKey]); err != nil {
+		if in.priorities, err = translate.ParsePriorities(m.Data[translate.PriorityKey]); err != nil {
 			return fmt.Errorf("%s: ConfigMap %s: priorities: %w", name, m.Metadata.Name, err)
 		}
 		return nil
@@ -326,7 +326,7 @@ func shellWords(text string) ([]string, error) {
 }
 
 // describedGroups reads what 'aws autoscaling describe-auto-scaling-groups' prints.
-func describedGroups(data []byte) ([]kube.NodeGroup, error) {
+func describedGroups(data []byte) ([]translate.NodeGroup, error) {
 	var in struct {
 		AutoScalingGroups *[]struct {
 			AutoScalingGroupName string
@@ -340,7 +340,7 @@ func describedGroups(data []byte) ([]kube.NodeGroup, error) {
 	if in.AutoScalingGroups == nil {
 		return nil, errors.New("there is no AutoScalingGroups in it; need what 'aws autoscaling describe-auto-scaling-groups --output json' prints")
 	}
-	out := []kube.NodeGroup{}
+	out := []translate.NodeGroup{}
 	for i, g := range *in.AutoScalingGroups {
 		if g.AutoScalingGroupName == "" {
 			return nil, fmt.Errorf("AutoScalingGroups[%d]: AutoScalingGroupName is missing", i)
@@ -349,7 +349,7 @@ func describedGroups(data []byte) ([]kube.NodeGroup, error) {
 		for _, t := range g.Tags {
 			tags[t.Key] = t.Value
 		}
-		out = append(out, kube.NodeGroup{Name: g.AutoScalingGroupName, Tags: tags})
+		out = append(out, translate.NodeGroup{Name: g.AutoScalingGroupName, Tags: tags})
 	}
 	return out, nil
 }

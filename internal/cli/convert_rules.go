@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
 // These flags are rules about pods, and delays: each has a field of NodeGroupClass spec.options, and has no effect there
@@ -172,7 +172,7 @@ var (
 )
 
 // convertDelay is the conversion of a flag that is a delay among the options: where it says to keep it, and the field.
-func convertDelay(flag, field string, of func(*kube.GroupSettings) *time.Duration) func(*conversion, string) (fate, error) {
+func convertDelay(flag, field string, of func(*translate.GroupSettings) *time.Duration) func(*conversion, string) (fate, error) {
 	return func(c *conversion, v string) (fate, error) {
 		d, err := time.ParseDuration(v)
 		if err != nil {
@@ -194,7 +194,7 @@ func convertDelaysPerGroup(c *conversion, v string) (fate, error) {
 }
 
 func convertTaintDelay(c *conversion, v string) (fate, error) {
-	x, err := convertDelay("node-delete-delay-after-taint", "delayAfterTaint", func(s *kube.GroupSettings) *time.Duration { return &s.DelayAfterTaint })(c, v)
+	x, err := convertDelay("node-delete-delay-after-taint", "delayAfterTaint", func(s *translate.GroupSettings) *time.Duration { return &s.DelayAfterTaint })(c, v)
 	const most = 5 * time.Minute
 	switch {
 	case err != nil:

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
 // TestConvertCoversClusterAutoscaler holds what convert knows against testdata/cluster_autoscaler.tsv, which lists all
@@ -75,7 +75,7 @@ func checkFlag(t *testing.T, name, def string) string {
 	if def == "" && (name == "nodes" || name == "node-group-auto-discovery") {
 		line = line[:1]
 	}
-	c := &conversion{settings: kube.DefaultGroupSettings(), given: map[string]bool{}}
+	c := &conversion{settings: translate.DefaultGroupSettings(), given: map[string]bool{}}
 	if err := c.flags(line); err != nil {
 		t.Errorf("--%s=%s: %v", name, def, err)
 		return ""

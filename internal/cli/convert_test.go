@@ -16,6 +16,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/casetest"
 	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -69,7 +70,7 @@ func TestConvert(t *testing.T) {
 		}
 		if ranks != nil {
 			args = append(args, "-f", write("priorities.json", map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
-				"metadata": map[string]any{"name": kube.PriorityConfigMap}, "data": map[string]any{"priorities": strings.Join(ranks, "\n")}}))
+				"metadata": map[string]any{"name": translate.PriorityConfigMap}, "data": map[string]any{"priorities": strings.Join(ranks, "\n")}}))
 		}
 		var out, errs bytes.Buffer
 		status := Main(t.Context(), args, strings.NewReader(""), &out, &errs)
@@ -118,7 +119,7 @@ func TestConvertKnowsEveryFlag(t *testing.T) {
 			values = append(values, "true")
 		}
 		for _, v := range values {
-			c := &conversion{settings: kube.DefaultGroupSettings(), given: map[string]bool{}}
+			c := &conversion{settings: translate.DefaultGroupSettings(), given: map[string]bool{}}
 			err := c.flags([]string{"--nodes=0:3:workers", "--" + d.name + "=" + v})
 			if err == nil {
 				err = c.translate()

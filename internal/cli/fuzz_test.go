@@ -32,7 +32,7 @@ const fuzzTypes = `[
 // that can be written. It is what 'dovetail plan' and the what-if of the page do with a file.
 func FuzzPlan(f *testing.F) {
 	const pool = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\nspec: {template: {spec: {nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, requirements: []}}}\n---\n"
-	files, err := filepath.Glob("../kube/testdata/*.txt")
+	files, err := filepath.Glob("../kube/translate/testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		f.Fatalf("no seeds: %v", err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/expander"
 	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
 // clusterAutoscalerNamespace is Cluster Autoscaler's own where its --namespace does not say.
@@ -87,9 +88,9 @@ func (f *groupFlags) statusConfigMap() (namespace, name string, err error) {
 
 // discovery looks for node groups.
 type discovery struct {
-	named    []kube.NodeGroup
+	named    []translate.NodeGroup
 	sets     []map[string]string
-	settings kube.GroupSettings
+	settings translate.GroupSettings
 	ranks    string // namespace of the expander priority's ConfigMap; empty: none is read
 	clients  *awsapi.Clients
 	missing  []string // named ones that were not there when last looked for
@@ -122,7 +123,7 @@ func (f *groupFlags) read(getenv func(string) string) (*discovery, error) {
 	if err != nil {
 		return nil, exit{2, fmt.Errorf("--node-group-defaults: %w", err)}
 	}
-	c := &conversion{settings: kube.DefaultGroupSettings(), given: map[string]bool{}}
+	c := &conversion{settings: translate.DefaultGroupSettings(), given: map[string]bool{}}
 	if err := c.flags(words); err != nil {
 		return nil, exit{2, fmt.Errorf("--node-group-defaults: %w", err)}
 	}
@@ -145,17 +146,17 @@ func (f *groupFlags) read(getenv func(string) string) (*discovery, error) {
 		out.ranks = cmp.Or(namespace, clusterAutoscalerNamespace)
 	}
 	for _, text := range f.nodes {
-		g, err := kube.ParseNodes(text)
+		g, err := translate.ParseNodes(text)
 		if err != nil {
 			return nil, exit{2, fmt.Errorf("--nodes %s: %w", text, err)}
 		}
-		if slices.ContainsFunc(out.named, func(n kube.NodeGroup) bool { return n.Name == g.Name }) {
+		if slices.ContainsFunc(out.named, func(n translate.NodeGroup) bool { return n.Name == g.Name }) {
 			return nil, exit{2, fmt.Errorf("--nodes %s: the group is there twice", text)}
 		}
 		out.named = append(out.named, g)
 	}
 	for _, text := range f.discovery {
-		tags, err := kube.ParseDiscovery(text)
+		tags, err := translate.ParseDiscovery(text)
 		if err != nil {
 			return nil, exit{2, fmt.Errorf("--node-group-auto-discovery %s: %w", text, err)}
 		}
@@ -166,7 +167,7 @@ func (f *groupFlags) read(getenv func(string) string) (*discovery, error) {
 
 // with is the discovery as kube carries it out.
 func (d *discovery) with(actor *kube.Actor, log *slog.Logger) *kube.Discovery {
-	return &kube.Discovery{Settings: d.settings, Every: discoverEvery, Log: log, Priorities: d.ranks, Tell: actor.Event, Find: func(ctx context.Context) ([]kube.NodeGroup, error) {
+	return &kube.Discovery{Settings: d.settings, Every: discoverEvery, Log: log, Priorities: d.ranks, Tell: actor.Event, Find: func(ctx context.Context) ([]translate.NodeGroup, error) {
 		groups, missing, err := findGroups(ctx, d.clients, d.named, d.sets)
 		if err == nil && !slices.Equal(missing, d.missing) {
 			if d.missing = missing; len(missing) > 0 {
@@ -178,7 +179,7 @@ func (d *discovery) with(actor *kube.Actor, log *slog.Logger) *kube.Discovery {
 }
 
 // findGroups asks AWS for groups by name and by tags. missing are the names that no group has.
-func findGroups(ctx context.Context, clients *awsapi.Clients, named []kube.NodeGroup, sets []map[string]string) (out []kube.NodeGroup, missing []string, err error) {
+func findGroups(ctx context.Context, clients *awsapi.Clients, named []translate.NodeGroup, sets []map[string]string) (out []translate.NodeGroup, missing []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	var names []string
@@ -189,10 +190,10 @@ func findGroups(ctx context.Context, clients *awsapi.Clients, named []kube.NodeG
 	if err != nil {
 		return nil, nil, err
 	}
-	var all []kube.NodeGroup
+	var all []translate.NodeGroup
 	for _, g := range found {
-		all = append(all, kube.NodeGroup{Name: g.Name, Tags: g.Tags})
+		all = append(all, translate.NodeGroup{Name: g.Name, Tags: g.Tags})
 	}
-	out, missing = kube.SelectNodeGroups(all, named, sets)
+	out, missing = translate.SelectNodeGroups(all, named, sets)
 	return out, missing, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dovetail-sh/dovetail/charts"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
 func manifestsCommand() *cobra.Command {
@@ -61,7 +62,7 @@ func manifestsCommand() *cobra.Command {
 	c.Flags().StringVar(&mode, "mode", modeActive, "active, or shadow: rights to read alone, for a controller with --mode=shadow")
 	c.Flags().StringVar(&landing, "landing", string(decide.LandBind), "with the rights that a controller with this --landing needs: "+strings.Join(landings, ", "))
 	c.Flags().BoolVar(&surge, "surge", false, "with the right to restart Deployments that are opted in by dovetail.sh/surge")
-	c.Flags().BoolVar(&priorities, "priorities", false, "with the right to read ConfigMap kube-system/"+kube.PriorityConfigMap+", for --node-group-defaults=--expander=priority")
+	c.Flags().BoolVar(&priorities, "priorities", false, "with the right to read ConfigMap kube-system/"+translate.PriorityConfigMap+", for --node-group-defaults=--expander=priority")
 	c.Flags().BoolVar(&status, "group-status", false, "with the right to write ConfigMap "+clusterAutoscalerNamespace+"/"+kube.StatusConfigMap+", the status of node groups for those who read Cluster Autoscaler's")
 	return c
 }

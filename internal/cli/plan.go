@@ -24,6 +24,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/report"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -268,7 +269,7 @@ func manifestsIn(dir string) ([]string, error) {
 }
 
 // readCluster takes in all that a cluster has, once.
-func readCluster(ctx context.Context, s *state.State, f clusterFlags, scheduler kube.SchedulerDefaults, errs io.Writer) error {
+func readCluster(ctx context.Context, s *state.State, f clusterFlags, scheduler translate.SchedulerDefaults, errs io.Writer) error {
 	client, _, err := connectUser(ctx, f, "plan")
 	if err != nil {
 		return err
@@ -286,7 +287,7 @@ func readCluster(ctx context.Context, s *state.State, f clusterFlags, scheduler 
 const schedulerConfigUsage = "configuration of kube-scheduler (KubeSchedulerConfiguration): its default topology spread constraints are kept; empty: its own defaults, which refuse nothing"
 
 // schedulerConfig reads what --scheduler-config names.
-func schedulerConfig(path string) (kube.SchedulerDefaults, error) {
+func schedulerConfig(path string) (translate.SchedulerDefaults, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -302,7 +303,7 @@ func schedulerConfig(path string) (kube.SchedulerDefaults, error) {
 
 // inlineSchedulerConfig reads the document that Karpenter's SCHEDULER_CONFIG holds: of kube-scheduler's configuration the
 // default constraints alone, for the default scheduler.
-func inlineSchedulerConfig(text string) (kube.SchedulerDefaults, error) {
+func inlineSchedulerConfig(text string) (translate.SchedulerDefaults, error) {
 	var in struct {
 		PodTopologySpread struct {
 			DefaultConstraints []any `json:"defaultConstraints"`

@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
-	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -38,7 +38,7 @@ import (
 // any other means that the same call may work later. Methods may be called from several goroutines.
 type Actor struct {
 	c   *Client
-	t   *Translator
+	t   *translate.Translator
 	now func() time.Time
 
 	events *recorder
@@ -47,7 +47,7 @@ type Actor struct {
 // NewActor makes an Actor that uses what Watch has seen of the same Client. now dates the conditions it writes.
 func NewActor(c *Client, table *state.ResourceTable, now func() time.Time) *Actor {
 	return &Actor{
-		c: c, t: &Translator{Table: table, Lookup: lookup{c}, Defaults: c.Scheduler}, now: now,
+		c: c, t: &translate.Translator{Table: table, Lookup: lookup{c}, Defaults: c.Scheduler}, now: now,
 		events: &recorder{c: c, now: now, last: map[[sha256.Size]byte]time.Time{}, queue: fairEvents{most: eventQueue}, tokens: eventBurst, filled: now()},
 	}
 }
@@ -112,7 +112,7 @@ var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 func newer[T metav1.Object](o *objects[T], key string, x T) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if have, ok := o.m[key]; ok && have.GetUID() == x.GetUID() && version(have.GetResourceVersion()) < version(x.GetResourceVersion()) {
+	if have, ok := o.m[key]; ok && have.GetUID() == x.GetUID() && translate.ResourceVersion(have.GetResourceVersion()) < translate.ResourceVersion(x.GetResourceVersion()) {
 		o.m[key] = x
 	}
 }
@@ -124,7 +124,7 @@ func seen[T metav1.Object](o *objects[T], key string, x T) {
 	if o.m == nil {
 		o.m = map[string]T{}
 	}
-	if have, ok := o.m[key]; ok && have.GetUID() == x.GetUID() && version(have.GetResourceVersion()) > version(x.GetResourceVersion()) {
+	if have, ok := o.m[key]; ok && have.GetUID() == x.GetUID() && translate.ResourceVersion(have.GetResourceVersion()) > translate.ResourceVersion(x.GetResourceVersion()) {
 		return
 	}
 	o.m[key] = x
@@ -190,7 +190,7 @@ func (k kind[T]) edit(ctx context.Context, verb, name, uid string, change func(c
 		}
 		next, err := change(cur)
 		if err == nil {
-			return version(next.GetResourceVersion()), nil
+			return translate.ResourceVersion(next.GetResourceVersion()), nil
 		}
 		outdated := apierrors.IsConflict(err) || refusedPatch(err)
 		if outdated && attempt == 0 {
@@ -239,7 +239,7 @@ func (a *Actor) poolKind() kind[*karpv1.NodePool] {
 
 // CreateClaim makes a NodeClaim. One of that name that is there already is this one: its name says what it is for.
 func (a *Actor) CreateClaim(ctx context.Context, c plan.CreateClaim) (uint64, error) {
-	claim, err := a.claimOf(c)
+	claim, err := a.t.ClaimObject(c)
 	if err != nil {
 		return 0, fmt.Errorf("create nodeclaim %q: %w: %w", c.Name, plan.ErrInvalid, err)
 	}
@@ -250,149 +250,12 @@ func (a *Actor) CreateClaim(ctx context.Context, c plan.CreateClaim) (uint64, er
 		if err != nil {
 			return 0, classify(err, "create", "nodeclaim", c.Name)
 		}
-		return version(have.ResourceVersion), nil
+		return translate.ResourceVersion(have.ResourceVersion), nil
 	}
 	if err != nil {
 		return 0, classify(err, "create", "nodeclaim", c.Name)
 	}
-	return version(out.ResourceVersion), nil
-}
-
-// claimOf is the object of a CreateClaim.
-func (a *Actor) claimOf(c plan.CreateClaim) (*karpv1.NodeClaim, error) {
-	p := c.Pool
-	if p == nil {
-		return nil, errors.New("no pool given")
-	}
-	reqs, err := wireRequirements(c.Requirements)
-	if err != nil {
-		return nil, err
-	}
-	group := referenceGroup(p.ClassGroup, p.Taken)
-	out := &karpv1.NodeClaim{
-		TypeMeta: metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodeClaim"},
-		ObjectMeta: metav1.ObjectMeta{
-			Name: c.Name, Labels: map[string]string{}, Annotations: map[string]string{},
-			Finalizers:      []string{karpv1.FinalizerTermination},
-			OwnerReferences: []metav1.OwnerReference{poolReference(p.Name, p.UID)},
-		},
-		Spec: karpv1.NodeClaimSpec{
-			Taints: wireTaints(p.Taints), StartupTaints: wireTaints(p.StartupTaints), Requirements: reqs,
-			Resources:    karpv1.ResourceRequirements{Requests: a.t.resourceList(c.Requests)},
-			NodeClassRef: &karpv1.NodeClassReference{Group: group, Kind: p.ClassKind, Name: p.ClassName},
-			ExpireAfter:  wireNillable(p.ExpireAfter),
-		},
-	}
-	if p.TerminationGracePeriod >= 0 {
-		out.Spec.TerminationGracePeriod = &metav1.Duration{Duration: p.TerminationGracePeriod}
-	}
-	maps.Copy(out.Labels, p.Labels)
-	out.Labels[karpv1.LabelNodePool] = p.Name
-	out.Labels[karpv1.NodeClassLabel(group, p.ClassKind)] = p.ClassName
-	if p.Provisioner != "" {
-		out.Labels[model.LabelProvisioner] = p.Provisioner
-	}
-	setRequiredLabels(out.Labels, &c)
-	maps.Copy(out.Annotations, p.Annotations)
-	maps.Copy(out.Annotations, c.Annotations)
-	for _, t := range c.Types {
-		if slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { return o.PriceOverlay != "" }) {
-			out.Annotations[karpv1alpha1.AnnotationPriceOverlayApplied] = "true"
-		}
-		if len(t.CapacityOverlays) > 0 {
-			out.Annotations[karpv1alpha1.AnnotationCapacityOverlayApplied] = "true"
-		}
-	}
-	if c.MinValuesRelaxed {
-		out.Annotations[karpv1.AnnotationMinValuesRelaxed] = "true"
-	}
-	out.Annotations[karpv1.AnnotationNodePoolHash] = p.Hash
-	out.Annotations[karpv1.AnnotationNodePoolHashVersion] = karpv1.NodePoolHashVersion
-	if c.Reserved {
-		out.Annotations[AnnotationReserved] = "true"
-	} else {
-		out.Annotations[AnnotationNotReserved] = cmp.Or(string(c.NoReserve.Code), string(plan.LandingOff))
-	}
-	if len(c.Slots) > 0 {
-		if out.Annotations[AnnotationSlots], err = a.t.slotsText(c.Slots); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// setRequiredLabels sets the labels that a NodeClaim requires of its node, as far as they are not set. One value is what
-// the plan counted on. Of several, or of a bound, one is chosen where nothing else will set the label: a node without it
-// has drifted from its NodePool as soon as it is there. What the cloud's types bear comes with the launch.
-func setRequiredLabels(labels map[string]string, c *plan.CreateClaim) {
-	for i := range c.Requirements {
-		r := &c.Requirements[i]
-		if _, set := labels[r.Key]; set || r.Key == corev1.LabelHostname {
-			continue
-		}
-		if !r.Complement && len(r.Values) == 1 {
-			labels[r.Key] = r.Values[0]
-			continue
-		}
-		if r.AllowAbsent || model.IsCloudLabel(r.Key, c.Types) {
-			continue
-		}
-		if v, ok := r.AnyValue(); ok {
-			labels[r.Key] = v
-		}
-	}
-}
-
-// wireSlot is a slot in the annotation: resources by name, since dimensions are one process's own.
-type wireSlot struct {
-	Class    string           `json:"class"`
-	Owner    string           `json:"owner,omitempty"`
-	Count    int              `json:"count"`
-	Requests map[string]int64 `json:"requests"`
-	Loose    bool             `json:"loose,omitempty"`
-}
-
-func (t *Translator) slotsText(slots []model.Slot) (string, error) {
-	names := t.Table.Names()
-	out := make([]wireSlot, len(slots))
-	for i, s := range slots {
-		out[i] = wireSlot{Class: s.Class, Owner: s.Owner, Count: s.Count, Loose: s.Loose, Requests: map[string]int64{}}
-		for d, v := range s.Requests {
-			if v != 0 {
-				out[i].Requests[names[d]] = v
-			}
-		}
-	}
-	b, err := json.Marshal(out)
-	if err != nil {
-		return "", fmt.Errorf("write slots: %w", err)
-	}
-	return string(b), nil
-}
-
-func wireTaints(list []model.Taint) []corev1.Taint {
-	var out []corev1.Taint
-	for _, t := range list {
-		out = append(out, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
-	}
-	return out
-}
-
-// wireNillable writes whole hours as hours, as people do.
-func wireNillable(d time.Duration) karpv1.NillableDuration {
-	if d < 0 {
-		return karpv1.NillableDuration{}
-	}
-	out := karpv1.NillableDurationOf(d)
-	switch {
-	case d%time.Hour == 0 && d > 0:
-		out.Text = fmt.Sprintf("%dh", d/time.Hour)
-	case d%time.Minute == 0 && d > 0:
-		out.Text = fmt.Sprintf("%dm", d/time.Minute)
-	default:
-		out.Text = fmt.Sprintf("%ds", d/time.Second)
-	}
-	return out
+	return translate.ResourceVersion(out.ResourceVersion), nil
 }
 
 // Claimed reports whether a machine is a NodeClaim's, as the API server knows it now, whatever the watch has shown.
@@ -440,7 +303,7 @@ func deleteOptions(uid string, grace *int64) *metav1.DeleteOptions {
 func (a *Actor) UpdateClaim(ctx context.Context, u plan.UpdateClaim) (uint64, error) {
 	k := a.claimKind()
 	return k.edit(ctx, "update", u.Claim, u.UID, func(cur *karpv1.NodeClaim) (*karpv1.NodeClaim, error) {
-		meta, err := a.t.claimMetadata(cur, u)
+		meta, err := claimMetadata(a.t, cur, u)
 		if err != nil {
 			return nil, err
 		}
@@ -469,20 +332,20 @@ func (a *Actor) UpdateClaim(ctx context.Context, u plan.UpdateClaim) (uint64, er
 	})
 }
 
-func (t *Translator) claimMetadata(cur *karpv1.NodeClaim, u plan.UpdateClaim) (map[string]any, error) {
+func claimMetadata(t *translate.Translator, cur *karpv1.NodeClaim, u plan.UpdateClaim) (map[string]any, error) {
 	annotations := u.Annotations
 	if u.SetSlots {
 		annotations = maps.Clone(annotations)
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[AnnotationSlots] = plan.Unset
+		annotations[translate.AnnotationSlots] = plan.Unset
 		if len(u.Slots) > 0 {
-			s, err := t.slotsText(u.Slots)
+			s, err := t.SlotsText(u.Slots)
 			if err != nil {
 				return nil, err
 			}
-			annotations[AnnotationSlots] = s
+			annotations[translate.AnnotationSlots] = s
 		}
 	}
 	m := map[string]any{}
@@ -492,8 +355,8 @@ func (t *Translator) claimMetadata(cur *karpv1.NodeClaim, u plan.UpdateClaim) (m
 	if d := difference(cur.Labels, u.Labels); len(d) > 0 {
 		m["labels"] = d
 	}
-	if u.OwnerPool != "" && !slices.ContainsFunc(cur.OwnerReferences, isNodePool) {
-		m["ownerReferences"] = append(slices.Clone(cur.OwnerReferences), poolReference(u.OwnerPool, u.OwnerUID))
+	if u.OwnerPool != "" && !slices.ContainsFunc(cur.OwnerReferences, translate.IsNodePool) {
+		m["ownerReferences"] = append(slices.Clone(cur.OwnerReferences), translate.PoolReference(u.OwnerPool, u.OwnerUID))
 		m["resourceVersion"] = cur.ResourceVersion // as below
 	}
 	if f, changed := finalizers(cur.Finalizers, karpv1.FinalizerTermination, u.AddFinalizer, u.RemoveFinalizer); changed {
@@ -547,11 +410,11 @@ func (a *Actor) claimStatus(cur *karpv1.NodeClaim, u plan.UpdateClaim) map[strin
 	if !u.LastPodEvent.IsZero() {
 		out["lastPodEventTime"] = metav1.NewTime(u.LastPodEvent)
 	}
-	if u.Capacity != nil && !a.t.resources(cur.Status.Capacity, 0).Equal(u.Capacity) {
-		out["capacity"] = replaceList(cur.Status.Capacity, a.t.resourceList(u.Capacity))
+	if u.Capacity != nil && !a.t.Resources(cur.Status.Capacity, 0).Equal(u.Capacity) {
+		out["capacity"] = replaceList(cur.Status.Capacity, a.t.ResourceList(u.Capacity))
 	}
-	if u.Allocatable != nil && !a.t.resources(cur.Status.Allocatable, 0).Equal(u.Allocatable) {
-		out["allocatable"] = replaceList(cur.Status.Allocatable, a.t.resourceList(u.Allocatable))
+	if u.Allocatable != nil && !a.t.Resources(cur.Status.Allocatable, 0).Equal(u.Allocatable) {
+		out["allocatable"] = replaceList(cur.Status.Allocatable, a.t.ResourceList(u.Allocatable))
 	}
 	if len(u.Conditions) > 0 {
 		list, changed := mergeConditions(cur.Status.Conditions, u.Conditions, cur.Generation, a.now(),
@@ -667,7 +530,7 @@ func nodePatch(cur *corev1.Node, u plan.UpdateNode) []operation {
 	})
 	cordon, add := cur.Spec.Unschedulable, u.AddTaints
 	if changesReservation(u) {
-		taints, cordon = WithoutReservation(taints, cordon)
+		taints, cordon = translate.WithoutReservation(taints, cordon)
 		if u.DaemonsOnly && !cordon { // somebody else's cordon stays somebody else's: the taint is written beside it
 			add, cordon = asCordon(add), true
 		}
@@ -925,7 +788,7 @@ func (a *Actor) UpdatePool(ctx context.Context, u plan.UpdatePool) (uint64, erro
 
 // poolResources has the resources that every pool has also where they are zero, as a reader of the API expects.
 func (a *Actor) poolResources(r model.Resources, nodes int64) corev1.ResourceList {
-	out := a.t.resourceList(r)
+	out := a.t.ResourceList(r)
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods} {
 		if _, ok := out[name]; !ok {
 			out[name] = *resource.NewQuantity(0, resource.DecimalSI)

@@ -24,6 +24,7 @@ import (
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -260,7 +261,7 @@ func TestPoolAndClass(t *testing.T) {
 	if err := p.admin.Karpenter.Get().Resource("nodepools").Name("status").Do(p.ctx).Into(&out); err != nil {
 		t.Fatal(err)
 	}
-	conds := conditions(out.Status.Conditions)
+	conds := translate.Conditions(out.Status.Conditions)
 	cpu, nodes := out.Status.Resources["cpu"], out.Status.Resources["nodes"]
 	if cpu.String() != "8" || nodes.String() != "2" || *out.Status.Nodes != 2 || out.Annotations[karpv1.AnnotationNodePoolHash] != pool.Hash ||
 		conds[karpv1.ConditionReady].Status != "False" || conds[karpv1.ConditionReady].Message != "NodeClassReady=False" {

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -50,7 +51,7 @@ spec:
 			if err != nil {
 				b.Fatal(err)
 			}
-			t := &Translator{Table: state.NewResourceTable()}
+			t := &translate.Translator{Table: state.NewResourceTable()}
 			p := m.objects[0].Object.(*corev1.Pod)
 			b.ReportAllocs()
 			for b.Loop() {

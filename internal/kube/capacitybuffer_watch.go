@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -40,14 +41,14 @@ type bufferWatch struct {
 	quotas    map[string]*corev1.ResourceQuota
 	due       map[string]bool // namespaces to translate again
 
-	told   map[string]sizedBuffer // by key: what was last told; of translateDue alone, as are shapes and scales
-	shapes map[string]podShape    // of workloads, by namespace and ScalableRef: what was last read of them
-	scales map[string]string      // paths of kinds that have a scale subresource, by group and kind
+	told   map[string]translate.SizedBuffer // by key: what was last told; of translateDue alone, as are shapes and scales
+	shapes map[string]translate.PodShape    // of workloads, by namespace and ScalableRef: what was last read of them
+	scales map[string]string                // paths of kinds that have a scale subresource, by group and kind
 }
 
 func newBufferWatch(w *watcher) *bufferWatch {
 	return &bufferWatch{w: w, templates: map[string]*corev1.PodTemplate{}, quotas: map[string]*corev1.ResourceQuota{}, due: map[string]bool{},
-		told: map[string]sizedBuffer{}, shapes: map[string]podShape{}, scales: map[string]string{}}
+		told: map[string]translate.SizedBuffer{}, shapes: map[string]translate.PodShape{}, scales: map[string]string{}}
 }
 
 // markDue has the buffers of a namespace translated again, those of all namespaces where it is empty.
@@ -137,12 +138,12 @@ func (bw *bufferWatch) translateDue(ctx context.Context) {
 	if len(due) == 0 {
 		return
 	}
-	byNamespace := map[string][]sizedBuffer{}
+	byNamespace := map[string][]translate.SizedBuffer{}
 	there := map[string]bool{}
 	for _, b := range bw.w.c.capacityBuffers.sorted() {
 		there[key(b)] = true
 		if due[b.Namespace] || due[""] {
-			byNamespace[b.Namespace] = append(byNamespace[b.Namespace], bw.w.t.capacityBuffer(b, bw.shapeOf(ctx, b)))
+			byNamespace[b.Namespace] = append(byNamespace[b.Namespace], bw.w.t.CapacityBuffer(b, bw.shapeOf(ctx, b)))
 		}
 	}
 	for k := range bw.told {
@@ -152,13 +153,13 @@ func (bw *bufferWatch) translateDue(ctx context.Context) {
 		}
 	}
 	for ns, list := range byNamespace {
-		applyQuotas(list, bw.quotasOf(ns))
+		translate.ApplyQuotas(list, bw.quotasOf(ns))
 		for _, b := range list {
 			if reflect.DeepEqual(bw.told[b.Key()], b) {
 				continue
 			}
 			bw.told[b.Key()] = b
-			m, v := b.Buffer, b.version
+			m, v := b.Buffer, b.Version
 			bw.w.emit(func(s *state.State) { s.SetBuffer(m, v) })
 		}
 	}
@@ -178,15 +179,15 @@ func (bw *bufferWatch) quotasOf(namespace string) (out []*corev1.ResourceQuota) 
 }
 
 // shapeOf finds what the pods of a buffer look like. A workload that can't be read now is taken as it was last read.
-func (bw *bufferWatch) shapeOf(ctx context.Context, b *bufferv1beta1.CapacityBuffer) podShape {
+func (bw *bufferWatch) shapeOf(ctx context.Context, b *bufferv1beta1.CapacityBuffer) translate.PodShape {
 	switch ref := b.Spec.ScalableRef; {
 	case b.Spec.PodTemplateRef != nil:
 		bw.mu.Lock()
 		t := bw.templates[b.Namespace+"/"+b.Spec.PodTemplateRef.Name]
 		bw.mu.Unlock()
-		return shapeOfTemplate(b, t)
+		return translate.ShapeOfTemplate(b, t)
 	case ref == nil:
-		return shapeWithoutReference()
+		return translate.ShapeWithoutReference()
 	default:
 		name := b.Namespace + " " + ref.APIGroup + " " + ref.Kind + " " + ref.Name
 		limited, cancel := context.WithTimeout(ctx, answerLimit)
@@ -194,39 +195,20 @@ func (bw *bufferWatch) shapeOf(ctx context.Context, b *bufferv1beta1.CapacityBuf
 		shape, err := bw.readScalable(limited, b.Namespace, ref)
 		switch {
 		case isNotFound(err):
-			shape = shapeOfMissing(b)
-		case err != nil && bw.shapes[name].template != nil:
+			shape = translate.ShapeOfMissing(b)
+		case err != nil && bw.shapes[name].Template != nil:
 			bw.w.c.Log.Warn("reading the workload of a CapacityBuffer failed, trying again", "capacitybuffer", key(b), "error", err)
 			return bw.shapes[name]
 		case err != nil:
-			shape = podShape{reason: bufferResolutionFailed, why: "spec.scalableRef: " + err.Error()}
+			shape = translate.PodShape{Reason: translate.BufferResolutionFailed, Why: "spec.scalableRef: " + err.Error()}
 		}
 		bw.shapes[name] = shape
 		return shape
 	}
 }
 
-// shapeOfTemplate is what the pods of a buffer look like whose PodTemplate this is; nil: it is not there.
-func shapeOfTemplate(b *bufferv1beta1.CapacityBuffer, t *corev1.PodTemplate) podShape {
-	if t == nil {
-		return podShape{reason: bufferPodTemplateNotFound, why: fmt.Sprintf("spec.podTemplateRef: PodTemplate %s/%s not found; create it, or correct the reference", b.Namespace, b.Spec.PodTemplateRef.Name)}
-	}
-	return podShape{template: &t.Template, templateName: t.Name, generation: t.Generation}
-}
-
-// shapeWithoutReference is that of a buffer which refers to nothing.
-func shapeWithoutReference() podShape {
-	return podShape{reason: bufferResolutionFailed, why: "neither spec.podTemplateRef nor spec.scalableRef is set; set one of them"}
-}
-
-// shapeOfMissing is that of a buffer whose workload is not there.
-func shapeOfMissing(b *bufferv1beta1.CapacityBuffer) podShape {
-	ref := b.Spec.ScalableRef
-	return podShape{reason: bufferScalableRefNotFound, why: fmt.Sprintf("spec.scalableRef: %s %s/%s not found; create it, or correct the reference", ref.Kind, b.Namespace, ref.Name)}
-}
-
 // readScalable reads a workload: its pod template and its replicas.
-func (bw *bufferWatch) readScalable(ctx context.Context, namespace string, ref *bufferv1beta1.ScalableRef) (podShape, error) {
+func (bw *bufferWatch) readScalable(ctx context.Context, namespace string, ref *bufferv1beta1.ScalableRef) (translate.PodShape, error) {
 	c := bw.w.c
 	read := func(resource string, into runtime.Object) error {
 		return c.Apps.Get().Namespace(namespace).Resource(resource).Name(ref.Name).VersionedParams(&metav1.GetOptions{ResourceVersion: "0"}, metav1.ParameterCodec).Do(ctx).Into(into)
@@ -235,47 +217,42 @@ func (bw *bufferWatch) readScalable(ctx context.Context, namespace string, ref *
 	case ref.APIGroup == appsv1.GroupName && ref.Kind == "Deployment":
 		var d appsv1.Deployment
 		err := read("deployments", &d)
-		return shapeOfWorkload(&d.Spec.Template, d.Spec.Replicas), err
+		return translate.ShapeOfWorkload(&d.Spec.Template, d.Spec.Replicas), err
 	case ref.APIGroup == appsv1.GroupName && ref.Kind == "StatefulSet":
 		var d appsv1.StatefulSet
 		err := read("statefulsets", &d)
-		return shapeOfWorkload(&d.Spec.Template, d.Spec.Replicas), err
+		return translate.ShapeOfWorkload(&d.Spec.Template, d.Spec.Replicas), err
 	case ref.APIGroup == appsv1.GroupName && ref.Kind == "ReplicaSet":
 		var d appsv1.ReplicaSet
 		err := read("replicasets", &d)
-		return shapeOfWorkload(&d.Spec.Template, d.Spec.Replicas), err
+		return translate.ShapeOfWorkload(&d.Spec.Template, d.Spec.Replicas), err
 	}
 	return bw.readScale(ctx, namespace, ref)
 }
 
-// shapeOfWorkload is that of a workload with a pod template of its own.
-func shapeOfWorkload(t *corev1.PodTemplateSpec, replicas *int32) podShape {
-	return podShape{template: t, replicas: int32(count(replicas))}
-}
-
 // readScale reads a workload of any kind by its scale subresource. Its pods look like the youngest that the selector there selects.
-func (bw *bufferWatch) readScale(ctx context.Context, namespace string, ref *bufferv1beta1.ScalableRef) (podShape, error) {
+func (bw *bufferWatch) readScale(ctx context.Context, namespace string, ref *bufferv1beta1.ScalableRef) (translate.PodShape, error) {
 	path, err := bw.findScalePath(ctx, ref)
 	if err != nil {
-		return podShape{}, err
+		return translate.PodShape{}, err
 	}
 	raw, err := bw.w.c.Core.Get().AbsPath(strings.ReplaceAll(strings.ReplaceAll(path, "{namespace}", namespace), "{name}", ref.Name)).
 		SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
 	if err != nil {
-		return podShape{}, err
+		return translate.PodShape{}, err
 	}
 	var scale autoscalingv1.Scale
 	if err := json.Unmarshal(raw, &scale); err != nil {
-		return podShape{}, fmt.Errorf("read the scale of %s %s/%s: %w", ref.Kind, namespace, ref.Name, err)
+		return translate.PodShape{}, fmt.Errorf("read the scale of %s %s/%s: %w", ref.Kind, namespace, ref.Name, err)
 	}
 	if scale.Status.Selector == "" {
-		return podShape{}, fmt.Errorf("the scale of %s %s/%s has no selector, so its pods are not known; use podTemplateRef", ref.Kind, namespace, ref.Name)
+		return translate.PodShape{}, fmt.Errorf("the scale of %s %s/%s has no selector, so its pods are not known; use podTemplateRef", ref.Kind, namespace, ref.Name)
 	}
 	var pods corev1.PodList
 	err = bw.w.c.Core.Get().Namespace(namespace).Resource("pods").
 		VersionedParams(&metav1.ListOptions{LabelSelector: scale.Status.Selector, ResourceVersion: "0"}, metav1.ParameterCodec).Do(ctx).Into(&pods)
 	if err != nil {
-		return podShape{}, fmt.Errorf("list the pods of %s %s/%s: %w", ref.Kind, namespace, ref.Name, err)
+		return translate.PodShape{}, fmt.Errorf("list the pods of %s %s/%s: %w", ref.Kind, namespace, ref.Name, err)
 	}
 	var youngest *corev1.Pod
 	for i := range pods.Items {
@@ -286,9 +263,9 @@ func (bw *bufferWatch) readScale(ctx context.Context, namespace string, ref *buf
 		}
 	}
 	if youngest == nil {
-		return podShape{}, fmt.Errorf("%s %s/%s has no pod to tell what its pods look like; scale it to 1, or use podTemplateRef", ref.Kind, namespace, ref.Name)
+		return translate.PodShape{}, fmt.Errorf("%s %s/%s has no pod to tell what its pods look like; scale it to 1, or use podTemplateRef", ref.Kind, namespace, ref.Name)
 	}
-	return podShape{template: &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: youngest.Labels}, Spec: youngest.Spec}, replicas: scale.Spec.Replicas}, nil
+	return translate.PodShape{Template: &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: youngest.Labels}, Spec: youngest.Spec}, Replicas: scale.Spec.Replicas}, nil
 }
 
 // findScalePath asks the API server for the path of a kind's scale subresource.
@@ -346,7 +323,7 @@ func (a *Actor) UpdateBuffer(ctx context.Context, u plan.UpdateBuffer) (uint64, 
 	k := a.bufferKind()
 	return k.edit(ctx, "update", u.Namespace+"/"+u.Buffer, u.UID, func(cur *bufferv1beta1.CapacityBuffer) (*bufferv1beta1.CapacityBuffer, error) {
 		list, changed := mergeConditions(cur.Status.Conditions, u.Conditions, cur.Generation, a.now())
-		have := bufferStatus(cur)
+		have := translate.BufferStatus(cur)
 		if !changed && have.Replicas == u.Replicas && have.TemplateName == u.TemplateName && have.TemplateGeneration == u.TemplateGeneration && have.Strategy != "" {
 			return cur, nil
 		}

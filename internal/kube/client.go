@@ -39,6 +39,7 @@ import (
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/kube/volume"
 )
 
@@ -75,9 +76,9 @@ type Client struct {
 	// Log gets what goes wrong with a watch.
 	Log *slog.Logger
 	// Scheduler is what schedulers spread pods by that bear no constraint of their own. It is set before anything is watched.
-	Scheduler SchedulerDefaults
+	Scheduler translate.SchedulerDefaults
 	// Provisioners are what Provisioners leave to their cluster. It is set before anything is watched.
-	Provisioners ProvisionerDefaults
+	Provisioners translate.ProvisionerDefaults
 
 	config *rest.Config
 	http   *http.Client

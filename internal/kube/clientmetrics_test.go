@@ -3,7 +3,9 @@
 
 package kube
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestDescribeCall(t *testing.T) {
 	for _, c := range []struct {

@@ -18,12 +18,13 @@ import (
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
 // Discovery is which node groups become NodePools by themselves.
 type Discovery struct {
-	Find     func(context.Context) ([]NodeGroup, error) // those that there are now
-	Settings GroupSettings
+	Find     func(context.Context) ([]translate.NodeGroup, error) // those that there are now
+	Settings translate.GroupSettings
 	Every    time.Duration // how often they are looked for
 	Log      *slog.Logger
 
@@ -33,7 +34,7 @@ type Discovery struct {
 	Tell func(kind, namespace, name, uid string, warn bool, reason, message string)
 
 	ranks  ranks
-	groups []NodeGroup // when they were last found
+	groups []translate.NodeGroup // when they were last found
 	found  bool
 	said   map[string]string // the rules that were last told of a pool, so that they are told once
 	warned map[string]string // what was last said of an object, so that it is said once
@@ -89,7 +90,7 @@ func (c *Client) syncGroups(ctx context.Context, d *Discovery) error {
 	if err != nil {
 		return err
 	}
-	wanted, err := translateNodeGroups(d.groups, d.Settings, weights)
+	wanted, err := translate.WeightedNodeGroups(d.groups, d.Settings, weights)
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (c *Client) syncGroups(ctx context.Context, d *Discovery) error {
 			d.Log.Info("node group found; what keeps its nodes and pods", "nodepool", name, "groups", w.Groups, "rules", text)
 		}
 		if ranked && w.Pool.Spec.Weight == nil && len(weights) > 0 {
-			why = append(why, strings.Join(w.Groups, ", ")+": no priority of ConfigMap "+d.Priorities+"/"+PriorityConfigMap+" names it: it is taken last")
+			why = append(why, strings.Join(w.Groups, ", ")+": no priority of ConfigMap "+d.Priorities+"/"+translate.PriorityConfigMap+" names it: it is taken last")
 		}
 		for _, f := range w.Fields {
 			if f.Became == "" && !f.Needless {
@@ -123,7 +124,7 @@ func (c *Client) syncGroups(ctx context.Context, d *Discovery) error {
 		}
 	}
 	for _, pool := range c.pools.sorted() {
-		if !discovered(pool) || have[pool.Name] || pool.DeletionTimestamp != nil {
+		if !translate.IsDiscovered(pool) || have[pool.Name] || pool.DeletionTimestamp != nil {
 			continue
 		}
 		if err := c.letGo(ctx, pool, d.Log); err != nil {
@@ -131,7 +132,7 @@ func (c *Client) syncGroups(ctx context.Context, d *Discovery) error {
 		}
 	}
 	for _, class := range c.groupClasses.sorted() {
-		if _, used := c.pools.get(class.Name); used || have[class.Name] || !discovered(class) || class.DeletionTimestamp != nil {
+		if _, used := c.pools.get(class.Name); used || have[class.Name] || !translate.IsDiscovered(class) || class.DeletionTimestamp != nil {
 			continue
 		}
 		err := c.Dovetail.Delete().Resource("nodegroupclasses").Name(class.Name).Body(orphaning(class)).Do(ctx).Error()
@@ -142,21 +143,16 @@ func (c *Client) syncGroups(ctx context.Context, d *Discovery) error {
 	return errors.Join(failed...)
 }
 
-// discovered reports whether an object was made for a group that was found.
-func discovered(o metav1.Object) bool {
-	return o.GetLabels()[dovetailv1alpha1.LabelDiscovered] == karpv1.LabelValueTrue
-}
-
 // writeGroups makes the objects of groups, or makes those there what they should be; ranked: their weights are not the user's. why says what
 // of others' is in the way.
-func (c *Client) writeGroups(ctx context.Context, w TranslatedGroups, ranked bool) (why []string, err error) {
+func (c *Client) writeGroups(ctx context.Context, w translate.GroupObjects, ranked bool) (why []string, err error) {
 	name := w.Pool.Name
 	pool, poolThere := c.pools.get(name)
 	class, classThere := c.groupClasses.get(name)
 	switch {
-	case poolThere && !discovered(pool):
+	case poolThere && !translate.IsDiscovered(pool):
 		return []string{"nodepool " + name + " is there and was not made for a group that was found; rename it, or take its group out of those to be found"}, nil
-	case classThere && !discovered(class):
+	case classThere && !translate.IsDiscovered(class):
 		return []string{"nodegroupclass " + name + " is there and was not made for a group that was found; rename it, or take its group out of those to be found"}, nil
 	case poolThere && pool.DeletionTimestamp != nil, classThere && class.DeletionTimestamp != nil:
 		return nil, nil // it is made again when it has gone

@@ -16,6 +16,7 @@ import (
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
 	"github.com/dovetail-sh/dovetail/internal/testwait"
@@ -27,9 +28,9 @@ func TestNodeGroups(t *testing.T) {
 	p := newPlane(t)
 	w := p.watch(t)
 	ctx, cancel := context.WithCancel(p.ctx)
-	finds := make(chan func() ([]NodeGroup, error)) // each look is answered by the test
+	finds := make(chan func() ([]translate.NodeGroup, error)) // each look is answered by the test
 	done := make(chan error)
-	d := &Discovery{Settings: DefaultGroupSettings(), Every: time.Millisecond, Log: slog.New(slog.DiscardHandler), Find: func(ctx context.Context) ([]NodeGroup, error) {
+	d := &Discovery{Settings: translate.DefaultGroupSettings(), Every: time.Millisecond, Log: slog.New(slog.DiscardHandler), Find: func(ctx context.Context) ([]translate.NodeGroup, error) {
 		select {
 		case f := <-finds:
 			return f()
@@ -39,18 +40,18 @@ func TestNodeGroups(t *testing.T) {
 	}}
 	go func() { done <- NodeGroups(ctx, p.us, d) }()
 	defer cancel()
-	found := func(groups ...NodeGroup) {
+	found := func(groups ...translate.NodeGroup) {
 		t.Helper()
 		// Twice: what the first look has made is seen by the second.
 		for range 2 {
 			select {
-			case finds <- func() ([]NodeGroup, error) { return groups, nil }:
+			case finds <- func() ([]translate.NodeGroup, error) { return groups, nil }:
 			case <-p.ctx.Done():
 				t.Fatal("groups are not looked for")
 			}
 		}
 	}
-	until := func(what string, groups []NodeGroup, ok func(s *state.State) bool) {
+	until := func(what string, groups []translate.NodeGroup, ok func(s *state.State) bool) {
 		t.Helper()
 		stop := make(chan struct{})
 		fed := make(chan struct{})
@@ -58,7 +59,7 @@ func TestNodeGroups(t *testing.T) {
 			defer close(fed)
 			for {
 				select {
-				case finds <- func() ([]NodeGroup, error) { return groups, nil }:
+				case finds <- func() ([]translate.NodeGroup, error) { return groups, nil }:
 				case <-stop:
 					return
 				}
@@ -71,7 +72,7 @@ func TestNodeGroups(t *testing.T) {
 	tags := map[string]string{
 		dovetailv1alpha1.TagEnabled: "true", dovetailv1alpha1.TagNodeTemplateLabel + "team": "a", dovetailv1alpha1.TagNodeTemplateTaint + "dedicated": "web:NoSchedule",
 	}
-	web := []NodeGroup{{Name: "grp-web", Tags: tags}}
+	web := []translate.NodeGroup{{Name: "grp-web", Tags: tags}}
 	found(web...)
 	until("the group's pool", web, func(s *state.State) bool {
 		return s.Pools.FindPool("grp-web") != nil && s.Pools.FindNodeClass(dovetailv1alpha1.Group, dovetailv1alpha1.KindNodeGroupClass, "grp-web") != nil
@@ -86,7 +87,7 @@ func TestNodeGroups(t *testing.T) {
 	tags = maps.Clone(tags)
 	tags[dovetailv1alpha1.TagNodeTemplateLabel+"team"] = "b"
 	tags[dovetailv1alpha1.TagNodeTemplateOption+dovetailv1alpha1.OptionUnneededTime] = "3m"
-	web = []NodeGroup{{Name: "grp-web", Tags: tags}}
+	web = []translate.NodeGroup{{Name: "grp-web", Tags: tags}}
 	if err := kubetest.Kubectl(nil, "patch", "nodepool", "grp-web", "--type=merge", "-p", `{"spec":{"weight":7,"disruption":{"consolidateAfter":"1s"}}}`); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func TestNodeGroups(t *testing.T) {
 	})
 
 	// A pool of that name that is somebody else's is left alone.
-	other := []NodeGroup{web[0], {Name: "grp-other"}}
+	other := []translate.NodeGroup{web[0], {Name: "grp-other"}}
 	if err := kubetest.Kubectl([]byte(`{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"grp-other"},"spec":{"template":{"spec":{"requirements":[],"nodeClassRef":{"group":"karpenter.kwok.sh","kind":"KWOKNodeClass","name":"default"}}}}}`), "apply", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func TestNodeGroups(t *testing.T) {
 
 	// A look that fails changes nothing.
 	for range 2 {
-		finds <- func() ([]NodeGroup, error) { return nil, errors.New("throttled") }
+		finds <- func() ([]translate.NodeGroup, error) { return nil, errors.New("throttled") }
 	}
 
 	// With a machine, it is not found any more: let go, and the claim stays. Found again, it is as before.
@@ -160,14 +161,14 @@ func TestNodeGroups(t *testing.T) {
 // is told why, and what was read last stays in force, also in the next process.
 func testPriorities(t *testing.T, p *plane, w *world) {
 	told := make(chan string, 100)
-	var groups atomic.Pointer[[]NodeGroup]
-	groups.Store(&[]NodeGroup{{Name: "grp-a"}, {Name: "grp-spot"}})
+	var groups atomic.Pointer[[]translate.NodeGroup]
+	groups.Store(&[]translate.NodeGroup{{Name: "grp-a"}, {Name: "grp-spot"}})
 	discover := func() (stop func()) {
 		ctx, cancel := context.WithCancel(p.ctx)
-		set := DefaultGroupSettings()
+		set := translate.DefaultGroupSettings()
 		set.Expanders = []dovetailv1alpha1.Expander{dovetailv1alpha1.ExpanderPriority}
 		d := &Discovery{Settings: set, Every: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler), Priorities: "kube-system",
-			Find: func(context.Context) ([]NodeGroup, error) { return *groups.Load(), nil },
+			Find: func(context.Context) ([]translate.NodeGroup, error) { return *groups.Load(), nil },
 			Tell: func(kind, namespace, name, uid string, warn bool, reason, message string) {
 				p.actor.Event(kind, namespace, name, uid, warn, reason, message)
 				told <- kind + " " + namespace + "/" + name + " " + reason + ": " + message
@@ -183,7 +184,7 @@ func testPriorities(t *testing.T, p *plane, w *world) {
 	}
 	put := func(text string) {
 		t.Helper()
-		if err := kubetest.Kubectl([]byte(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"kube-system","name":%q},"data":{"priorities":%q}}`, PriorityConfigMap, text)), "apply", "-f", "-"); err != nil {
+		if err := kubetest.Kubectl([]byte(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"kube-system","name":%q},"data":{"priorities":%q}}`, translate.PriorityConfigMap, text)), "apply", "-f", "-"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -202,7 +203,7 @@ func testPriorities(t *testing.T, p *plane, w *world) {
 		t.Helper()
 		select {
 		case said := <-told:
-			if want := "ConfigMap kube-system/" + PriorityConfigMap + " PriorityConfigMapInvalid: data.priorities: "; !strings.HasPrefix(said, want) || !strings.Contains(said, cause) {
+			if want := "ConfigMap kube-system/" + translate.PriorityConfigMap + " PriorityConfigMapInvalid: data.priorities: "; !strings.HasPrefix(said, want) || !strings.Contains(said, cause) {
 				t.Errorf("said %q, want %s… %s", said, want, cause)
 			}
 		case <-p.ctx.Done():
@@ -228,22 +229,22 @@ func testPriorities(t *testing.T, p *plane, w *world) {
 	invalid(`"high": a priority is a whole number`)
 
 	stop()
-	groups.Store(&[]NodeGroup{{Name: "grp-a"}, {Name: "grp-new"}, {Name: "grp-spot"}})
+	groups.Store(&[]translate.NodeGroup{{Name: "grp-a"}, {Name: "grp-new"}, {Name: "grp-spot"}})
 	stop = discover()
 	invalid("whole number")
 	weights("the weights as they were before the process ended", map[string]int32{"grp-a": 50, "grp-spot": 10, "grp-new": 0})
 	put("20: [new]")
 	weights("the weights of a ConfigMap that can be read again", map[string]int32{"grp-a": 0, "grp-spot": 0, "grp-new": 20})
-	if err := kubetest.Kubectl(nil, "-n", "kube-system", "delete", "configmap", PriorityConfigMap); err != nil {
+	if err := kubetest.Kubectl(nil, "-n", "kube-system", "delete", "configmap", translate.PriorityConfigMap); err != nil {
 		t.Fatal(err)
 	}
 	weights("no weights without it", map[string]int32{"grp-a": 0, "grp-spot": 0, "grp-new": 0})
-	groups.Store(&[]NodeGroup{})
+	groups.Store(&[]translate.NodeGroup{})
 	w.until("the pools gone", func(s *state.State) bool {
 		return s.Pools.FindPool("grp-a") == nil && s.Pools.FindPool("grp-new") == nil && s.Pools.FindPool("grp-spot") == nil
 	})
 	stop()
-	if err := kubetest.Kubectl(nil, "-n", "kube-system", "wait", "--for=jsonpath={.reason}=PriorityConfigMapInvalid", "events", "--field-selector=involvedObject.name="+PriorityConfigMap, "--timeout=60s"); err != nil {
+	if err := kubetest.Kubectl(nil, "-n", "kube-system", "wait", "--for=jsonpath={.reason}=PriorityConfigMapInvalid", "events", "--field-selector=involvedObject.name="+translate.PriorityConfigMap, "--timeout=60s"); err != nil {
 		t.Error(err)
 	}
 }

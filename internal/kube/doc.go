@@ -4,8 +4,6 @@
 // Package kube is the only room that knows client-go. It watches the API server and hands every change to state as a Change, and
 // it carries out the actions of a plan.
 //
-//   - Translator turns API objects into the nouns of model. It is a pure function of an object and a Lookup, so that the same code
-//     serves a live cluster and manifests in files.
 //   - Watch feeds a State. It keeps no pods: a pod is translated when it arrives and its API object is dropped.
 //   - Actor does what a plan says, one method an action, each idempotent, with errors sorted by what the caller should do next.
 //   - Connect and New take an Access. With ReadOnly the one connection that all of a client's requests pass through refuses
@@ -17,5 +15,5 @@
 // Invariants: changes of one object are handed over in the order in which the API server made them; a method of Actor changes
 // only the object named, and only while it still is the object with that uid.
 //
-// Start reading at Translator.Pod, then Watch, then Actor.
+// Start reading at Watch, then Actor. What objects mean is in kube/translate.
 package kube

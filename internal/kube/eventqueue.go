@@ -3,7 +3,9 @@
 
 package kube
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+)
 
 // fairEvents are events that wait to be written, at most so many. Namespaces take turns, so that ten thousand pods of
 // one keep the events of another waiting for one write. Where there is no room, the namespace with most waiting loses

@@ -4,14 +4,12 @@
 package kube
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +22,7 @@ import (
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/headroom"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -31,14 +30,14 @@ import (
 // Headrooms reads the Headrooms that Watch sees, writes the CapacityBuffers that they own, and their status.
 type Headrooms struct {
 	c       *Client
-	t       *Translator
+	t       *translate.Translator
 	now     func() time.Time
 	counted map[string]time.Time // by namespace/name: when the counters of a status were last written
 }
 
 // NewHeadrooms returns the Headrooms of a cluster. Only one goroutine may use them.
 func NewHeadrooms(c *Client, table *state.ResourceTable, now func() time.Time) *Headrooms {
-	return &Headrooms{c: c, t: &Translator{Table: table, Lookup: lookup{c}, Defaults: c.Scheduler}, now: now, counted: map[string]time.Time{}}
+	return &Headrooms{c: c, t: &translate.Translator{Table: table, Lookup: lookup{c}, Defaults: c.Scheduler}, now: now, counted: map[string]time.Time{}}
 }
 
 // followHeadrooms watches Headrooms.
@@ -71,47 +70,6 @@ func (x *Headrooms) List() []headroom.Object {
 		}
 	}
 	return out
-}
-
-// Headroom translates a Headroom. What can't be read is among its Problems.
-func (t *Translator) Headroom(h *dovetailv1alpha1.Headroom) headroom.Object {
-	out := headroom.Object{Spec: headroom.Spec{
-		Namespace: h.Namespace, Name: h.Name, UID: string(h.UID), Generation: h.Generation, Created: h.CreationTimestamp.Time,
-		Mode: headroom.Mode(cmp.Or(h.Spec.Mode, dovetailv1alpha1.HeadroomRecommend)), Template: h.Spec.Target.PodTemplateRef != nil,
-		Learned: headroom.Learned{Disabled: h.Spec.Learned.Disabled, TimeZone: h.Spec.Learned.TimeZone, WaitingCost: orNone(h.Spec.Learned.WaitingCost), IdleCost: orNone(h.Spec.Learned.IdleCost)},
-		Limits:  headroom.Limits{Replicas: int(orNone(h.Spec.Limits.Replicas)), MicroPerHour: -1},
-	}}
-	for i := range h.Spec.Calendar {
-		w := &h.Spec.Calendar[i]
-		out.Calendar = append(out.Calendar, headroom.WindowSpec{
-			Name: w.Name, Schedule: w.Schedule, TimeZone: w.TimeZone, Duration: w.Duration.Duration,
-			Replicas: int(orNone(w.Replicas)), Percent: int(orNone(w.Percent)), AsLastTime: w.AsLastTime,
-		})
-	}
-	amounts := t.resources(h.Spec.Limits.Resources, 0)
-	for _, name := range sortedNames(h.Spec.Limits.Resources) {
-		dim := t.Table.Dim(string(name))
-		out.Limits.Resources = append(out.Limits.Resources, headroom.Limit{Name: string(name), Dim: dim, Most: amounts.At(dim)})
-	}
-	if text := h.Spec.Limits.DollarsPerHour; text != "" {
-		usd, err := strconv.ParseFloat(text, 64)
-		if err != nil || usd < 0 || usd > 1e9 {
-			out.Problems = append(out.Problems, headroom.Problem{Reason: headroom.InvalidSpec, Field: "spec.limits.dollarsPerHour", Value: strconv.Quote(text),
-				Why: "it is no number of dollars", Remedy: `Give one such as "12.50"`})
-		} else {
-			out.Limits.MicroPerHour = int64(math.Round(usd * 1e6))
-		}
-	}
-	out.Kept = keptMemory(h)
-	return out
-}
-
-// orNone returns a number, and -1 for none.
-func orNone[T int32 | int64](n *T) int64 {
-	if n == nil {
-		return -1
-	}
-	return int64(*n)
 }
 
 // buffersPath is where the CapacityBuffers of a namespace are.

@@ -17,6 +17,7 @@ import (
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/headroom"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -65,7 +66,7 @@ func ReadHeadrooms(ctx context.Context, c *Client, table *state.ResourceTable) (
 // Headrooms returns the Headrooms that were read and the workloads that they are for, by namespace and name. Call Feed
 // first.
 func (m *Manifests) Headrooms(table *state.ResourceTable) []HeadroomInput {
-	t := &Translator{Table: table, Lookup: m, Defaults: m.Scheduler}
+	t := &translate.Translator{Table: table, Lookup: m, Defaults: m.Scheduler}
 	var out []HeadroomInput
 	for _, o := range m.objects {
 		h, ok := o.Object.(*dovetailv1alpha1.Headroom)
@@ -104,18 +105,18 @@ func isTarget(target *dovetailv1alpha1.HeadroomTarget, o object) bool {
 	return w != nil && w.Kind == o.kind && w.Name == o.GetName()
 }
 
-func (m *Manifests) target(t *Translator, o object) headroom.Target {
+func (m *Manifests) target(t *translate.Translator, o object) headroom.Target {
 	out := headroom.Target{WorkloadName: headroom.WorkloadName{Namespace: o.GetNamespace(), Group: appsv1.GroupName, Kind: o.kind, Name: o.GetName()}}
 	var template *corev1.PodTemplateSpec
 	switch x := o.Object.(type) {
 	case *corev1.PodTemplate:
 		template, out.Group = &x.Template, ""
 	case *appsv1.Deployment:
-		template, out.Replicas = &x.Spec.Template, count(x.Spec.Replicas)
+		template, out.Replicas = &x.Spec.Template, translate.Replicas(x.Spec.Replicas)
 	case *appsv1.StatefulSet:
-		template, out.Replicas = &x.Spec.Template, count(x.Spec.Replicas)
+		template, out.Replicas = &x.Spec.Template, translate.Replicas(x.Spec.Replicas)
 	case *appsv1.ReplicaSet:
-		template, out.Replicas = &x.Spec.Template, count(x.Spec.Replicas)
+		template, out.Replicas = &x.Spec.Template, translate.Replicas(x.Spec.Replicas)
 	}
 	p := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 	p.Namespace = o.GetNamespace()

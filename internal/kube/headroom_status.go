@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -132,28 +131,4 @@ func apiRecord(r headroom.Record) dovetailv1alpha1.HeadroomRecord {
 		Hits: int32(r.Hits), Misses: int32(r.Misses), SparedPodMinutes: r.SparedSeconds / 60, WaitedPodMinutes: r.WaitedSeconds / 60,
 		IdlePodMinutes: r.IdleSeconds / 60, Dollars: model.Dollars(r.Micro),
 	}
-}
-
-// keptMemory is what a status keeps of the last look.
-func keptMemory(h *dovetailv1alpha1.Headroom) headroom.Memory {
-	out := headroom.Memory{Workloads: map[headroom.WorkloadName]headroom.WorkloadMemory{}}
-	for _, d := range h.Status.Days {
-		usd, err := strconv.ParseFloat(d.Dollars, 64)
-		if err != nil {
-			usd = 0 // someone else wrote it
-		}
-		out.Days = append(out.Days, headroom.Day{Date: d.Date, Record: headroom.Record{
-			Hits: int(d.Hits), Misses: int(d.Misses), SparedSeconds: 60 * d.SparedPodMinutes, WaitedSeconds: 60 * d.WaitedPodMinutes,
-			IdleSeconds: 60 * d.IdlePodMinutes, Micro: int64(math.Round(usd * 1e6)),
-		}})
-	}
-	for _, w := range h.Status.Workloads {
-		var windows []headroom.PreparedWindow
-		for _, p := range w.Windows {
-			windows = append(windows, headroom.PreparedWindow{Name: p.Name, Opens: p.Opens.Time, Replicas: int(p.Replicas)})
-		}
-		name := headroom.WorkloadName{Namespace: h.Namespace, Kind: w.Kind, Name: w.Name, Group: w.Group}
-		out.Workloads[name] = headroom.Restored(int(w.Replicas), int(w.Held), int(w.Coming), 0, windows)
-	}
-	return out
 }

@@ -20,6 +20,7 @@ import (
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/headroom"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -104,7 +105,7 @@ func (x *Headrooms) workloadTarget(ctx context.Context, s *headroom.Spec, ref *d
 func (x *Headrooms) target(o *metav1.ObjectMeta, kind string, replicas *int32, template *corev1.PodTemplateSpec) headroom.Target {
 	return headroom.Target{
 		WorkloadName: headroom.WorkloadName{Namespace: o.Namespace, Group: appsv1.GroupName, Kind: kind, Name: o.Name},
-		Replicas:     count(replicas), Class: x.classOf(o.Namespace, template),
+		Replicas:     translate.Replicas(replicas), Class: x.classOf(o.Namespace, template),
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/headroom"
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -128,7 +129,7 @@ func TestHeadrooms(t *testing.T) {
 // A buffer with the total of its workload names both, for the decision to count the workload's pods.
 func TestBufferOfTotal(t *testing.T) {
 	replicas := int32(20)
-	tr := &Translator{Table: state.NewResourceTable()}
+	tr := &translate.Translator{Table: state.NewResourceTable()}
 	for _, c := range []struct {
 		total string
 		want  int
@@ -136,7 +137,7 @@ func TestBufferOfTotal(t *testing.T) {
 		b := &bufferv1beta1.CapacityBuffer{}
 		b.Namespace, b.Name, b.Annotations = "shop", "b", map[string]string{model.AnnotationTotalReplicas: c.total}
 		b.Spec.Replicas, b.Spec.ScalableRef = &replicas, &bufferv1beta1.ScalableRef{APIGroup: "apps", Kind: "Deployment", Name: "web"}
-		got := tr.capacityBuffer(b, podShape{template: &corev1.PodTemplateSpec{}, replicas: 10})
+		got := tr.CapacityBuffer(b, translate.PodShape{Template: &corev1.PodTemplateSpec{}, Replicas: 10})
 		if got.Ready.True() != (c.want >= 0) || got.Total != c.want ||
 			c.want >= 0 && (got.Replicas != 20 || got.Workload != model.Workload{Namespace: "shop", Kind: "Deployment", Name: "web"}) {
 			t.Errorf("total %s: %d replicas of %d for %s, %+v", c.total, got.Replicas, got.Total, got.Workload, got.Ready)

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 
 	"github.com/dovetail-sh/dovetail/internal/kube/inventory"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -29,7 +30,7 @@ import (
 type objectSet []runtime.Object
 
 func readObjects(t *testing.T) objectSet {
-	text, err := os.ReadFile("testdata/inventory.yaml")
+	text, err := os.ReadFile("translate/testdata/inventory.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func (w objectSet) translation() (string, error) {
 	}
 	s := state.New()
 	m.Feed(s)
-	tr := &Translator{Table: s.Resources(), Lookup: m}
+	tr := &translate.Translator{Table: s.Resources(), Lookup: m}
 	var more []any
 	for _, o := range w {
 		switch x := o.(type) {
@@ -104,9 +105,9 @@ func (w objectSet) change(kind string, f func(runtime.Object)) objectSet {
 // quotaLeaves is how many pods of a CapacityBuffer a ResourceQuota leaves room for, by the pods' PriorityClass.
 func quotaLeaves(q *corev1.ResourceQuota) (out []int) {
 	for _, class := range []string{"high", "usual"} {
-		b := sizedBuffer{Buffer: &model.Buffer{Replicas: 100, Like: &model.Pod{}}, template: &corev1.PodSpec{PriorityClassName: class, Containers: []corev1.Container{{Name: "c"}}},
-			requests: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1"), corev1.ResourceCPU: resource.MustParse("1")}}
-		applyQuotas([]sizedBuffer{b}, []*corev1.ResourceQuota{q})
+		b := translate.SizedBuffer{Buffer: &model.Buffer{Replicas: 100, Like: &model.Pod{}}, Template: &corev1.PodSpec{PriorityClassName: class, Containers: []corev1.Container{{Name: "c"}}},
+			Requests: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1"), corev1.ResourceCPU: resource.MustParse("1")}}
+		translate.ApplyQuotas([]translate.SizedBuffer{b}, []*corev1.ResourceQuota{q})
 		out = append(out, b.Replicas)
 	}
 	return out

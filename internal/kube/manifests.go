@@ -28,6 +28,7 @@ import (
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/kube/volume"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -40,7 +41,7 @@ type Manifests struct {
 	// Skipped are the objects that were read and say nothing to an autoscaler, each as kind and name.
 	Skipped []string
 	// Scheduler is what schedulers spread pods by that bear no constraint of their own. Set it before reading.
-	Scheduler SchedulerDefaults
+	Scheduler translate.SchedulerDefaults
 	// Missing are objects that pods refer to and that are not in the input, with who refers to them. Feed fills it in.
 	Missing []string
 	// NotMade are the pods of the input that an API server would refuse to create. Feed fills it in.
@@ -208,7 +209,7 @@ func (m *Manifests) Feed(s *state.State) {
 	}
 	m.defaultClasses()
 	m.volumes.Settle()
-	t := &Translator{Table: s.Resources(), Lookup: m, Defaults: m.Scheduler}
+	t := &translate.Translator{Table: s.Resources(), Lookup: m, Defaults: m.Scheduler}
 	w := newWorkloads(m)
 	for _, o := range m.objects {
 		m.namespaceOf(s, o)
@@ -222,7 +223,7 @@ func (m *Manifests) Feed(s *state.State) {
 			if len(o.Status.Allocatable) == 0 {
 				o.Status.Allocatable = o.Status.Capacity // as the API server has it
 			}
-			s.SetNode(t.Node(o), version(o.ResourceVersion))
+			s.SetNode(t.Node(o), translate.ResourceVersion(o.ResourceVersion))
 		case *appsv1.DaemonSet:
 			s.SetDaemon(t.DaemonSet(o))
 		case *policyv1.PodDisruptionBudget:
@@ -230,7 +231,7 @@ func (m *Manifests) Feed(s *state.State) {
 		case *karpv1.NodePool:
 			s.Pools.SetPool(t.NodePool(o))
 		case *karpv1.NodeClaim:
-			s.SetClaim(t.NodeClaim(o), version(o.ResourceVersion))
+			s.SetClaim(t.NodeClaim(o), translate.ResourceVersion(o.ResourceVersion))
 		case *karpv1alpha1.NodeOverlay:
 			s.Pools.SetNodeOverlay(t.NodeOverlay(o))
 		case *kwokv1alpha1.KWOKNodeClass:
@@ -243,7 +244,7 @@ func (m *Manifests) Feed(s *state.State) {
 			if _, ok := m.at[awsv1.KindEC2NodeClass+" "+o.Name]; ok {
 				continue // its EC2NodeClass is there, as the API server has it
 			}
-			if class, _, err := TranslateNodeTemplate(o, offlineDefaults); err == nil {
+			if class, _, err := translate.NodeTemplate(o, offlineDefaults); err == nil {
 				class.UID = "file:EC2NodeClass/" + types.UID(o.Name)
 				s.Pools.SetNodeClass(t.EC2NodeClass(class))
 			}
@@ -251,7 +252,7 @@ func (m *Manifests) Feed(s *state.State) {
 			if _, ok := m.at["NodePool "+o.Name]; ok {
 				continue // its NodePool is there, as the API server has it
 			}
-			pool, class, _ := TranslateProvisioner(o, m.provisionerDefaults(o))
+			pool, class, _ := translate.Provisioner(o, m.provisionerDefaults(o))
 			if class != nil {
 				class.UID = "file:EC2NodeClass/" + types.UID(o.Name)
 				s.Pools.SetNodeClass(t.EC2NodeClass(class))
@@ -262,8 +263,8 @@ func (m *Manifests) Feed(s *state.State) {
 				s.Pools.SetNodeClass(t.KWOKNodeClass(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: r.Name}}))
 			}
 		case *bufferv1beta1.CapacityBuffer:
-			b := t.capacityBuffer(o, m.shapeOf(o))
-			s.SetBuffer(b.Buffer, b.version)
+			b := t.CapacityBuffer(o, m.shapeOf(o))
+			s.SetBuffer(b.Buffer, b.Version)
 		case *bufferv1beta1.CapacityQuota:
 			s.SetLimit(t.CapacityQuota(o))
 		default:
@@ -273,7 +274,7 @@ func (m *Manifests) Feed(s *state.State) {
 }
 
 // shapeOf finds what the pods of a buffer look like, among the objects.
-func (m *Manifests) shapeOf(b *bufferv1beta1.CapacityBuffer) podShape {
+func (m *Manifests) shapeOf(b *bufferv1beta1.CapacityBuffer) translate.PodShape {
 	find := func(kind, name string) metav1.Object {
 		if i, ok := m.at[ownerKey(kind, b.Namespace, name)]; ok {
 			return m.objects[i].Object
@@ -283,35 +284,35 @@ func (m *Manifests) shapeOf(b *bufferv1beta1.CapacityBuffer) podShape {
 	ref := b.Spec.ScalableRef
 	if b.Spec.PodTemplateRef != nil {
 		t, _ := find("PodTemplate", b.Spec.PodTemplateRef.Name).(*corev1.PodTemplate)
-		return shapeOfTemplate(b, t)
+		return translate.ShapeOfTemplate(b, t)
 	}
 	if ref == nil {
-		return shapeWithoutReference()
+		return translate.ShapeWithoutReference()
 	}
 	switch o := find(ref.Kind, ref.Name).(type) {
 	case *appsv1.Deployment:
-		return shapeOfWorkload(&o.Spec.Template, o.Spec.Replicas)
+		return translate.ShapeOfWorkload(&o.Spec.Template, o.Spec.Replicas)
 	case *appsv1.ReplicaSet:
-		return shapeOfWorkload(&o.Spec.Template, o.Spec.Replicas)
+		return translate.ShapeOfWorkload(&o.Spec.Template, o.Spec.Replicas)
 	case *appsv1.StatefulSet:
-		return shapeOfWorkload(&o.Spec.Template, o.Spec.Replicas)
+		return translate.ShapeOfWorkload(&o.Spec.Template, o.Spec.Replicas)
 	case *corev1.ReplicationController:
-		return shapeOfWorkload(o.Spec.Template, o.Spec.Replicas)
+		return translate.ShapeOfWorkload(o.Spec.Template, o.Spec.Replicas)
 	}
-	return shapeOfMissing(b)
+	return translate.ShapeOfMissing(b)
 }
 
 // offlineDefaults stand for what a controller on AWS gives to AWSNodeTemplates: which instance profile it is changes no plan.
-var offlineDefaults = ProvisionerDefaults{OnAWS: true, InstanceProfile: DefaultNodeClass}
+var offlineDefaults = translate.ProvisionerDefaults{OnAWS: true, InstanceProfile: translate.DefaultNodeClass}
 
 // provisionerDefaults are those of a controller on AWS where the Provisioner's AWSNodeTemplate is among the objects.
-func (m *Manifests) provisionerDefaults(p *karpv1alpha5.Provisioner) ProvisionerDefaults {
+func (m *Manifests) provisionerDefaults(p *karpv1alpha5.Provisioner) translate.ProvisionerDefaults {
 	if ref := p.Spec.ProviderRef; ref != nil && (ref.Kind == "" || ref.Kind == awsv1alpha1.KindAWSNodeTemplate) {
 		if _, ok := m.at[awsv1alpha1.KindAWSNodeTemplate+" "+ref.Name]; ok {
 			return offlineDefaults
 		}
 	}
-	return ProvisionerDefaults{}
+	return translate.ProvisionerDefaults{}
 }
 
 // namespaceOf makes known the namespace that an object is in or is; every namespace bears its name as a label.
@@ -340,4 +341,4 @@ func demand(p *model.Pod) *model.Pod {
 	return p
 }
 
-var _ Lookup = (*Manifests)(nil)
+var _ translate.Lookup = (*Manifests)(nil)

@@ -19,6 +19,7 @@ import (
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -61,13 +62,13 @@ func check(obj runtime.Object) (field, why string) {
 			c.requirement(fmt.Sprintf("spec.requirements[%d]", i), &o.Spec.Requirements[i])
 		}
 	case *karpv1alpha1.NodeOverlay:
-		c.field, c.why = checkNodeOverlay(o)
+		c.field, c.why = translate.CheckNodeOverlay(o)
 	case *awsv1alpha1.AWSNodeTemplate:
-		if _, _, err := TranslateNodeTemplate(o, offlineDefaults); err != nil {
+		if _, _, err := translate.NodeTemplate(o, offlineDefaults); err != nil {
 			c.fail("spec", "%v", err)
 		}
 	case *karpv1alpha5.Provisioner:
-		pool, _, _ := TranslateProvisioner(o, ProvisionerDefaults{})
+		pool, _, _ := translate.Provisioner(o, translate.ProvisionerDefaults{})
 		c.pool(pool)
 		c.field = strings.ReplaceAll(strings.ReplaceAll(c.field, "spec.template.spec.", "spec."), "spec.template.metadata.", "spec.")
 	}
@@ -104,7 +105,7 @@ func (c *checker) job(at string, s *batchv1.JobSpec) {
 
 func (c *checker) template(at string, t *corev1.PodTemplateSpec, selector *metav1.LabelSelector) {
 	if selector != nil {
-		sel, err := labelSelector(selector)
+		sel, err := translate.LabelSelector(selector)
 		switch {
 		case err != nil:
 			c.fail("spec.selector", "%v", err)
@@ -296,12 +297,12 @@ func (c *checker) podTerm(at string, t *corev1.PodAffinityTerm) {
 }
 
 func (c *checker) requirement(at string, r *karpv1.Requirement) {
-	if _, err := requirement(r); err != nil {
+	if _, err := translate.Requirement(r); err != nil {
 		part := ".values"
 		if strings.Contains(err.Error(), "unknown operator") {
 			part = ".operator"
 		}
-		c.fail(at+part, "%s", short(err, label(r.Key)))
+		c.fail(at+part, "%s", short(err, translate.CanonicalLabel(r.Key)))
 	}
 }
 
@@ -314,7 +315,7 @@ func (c *checker) pool(p *karpv1.NodePool) {
 		c.fail("spec.weight", "must be between 1 and 100")
 	}
 	c.amounts("spec.limits", corev1.ResourceList(p.Spec.Limits))
-	m := (&Translator{Table: state.NewResourceTable()}).NodePool(p)
+	m := (&translate.Translator{Table: state.NewResourceTable()}).NodePool(p)
 	if m.Ready {
 		return
 	}

@@ -163,7 +163,9 @@ func cut(s string) string {
 }
 
 var unknownField = regexp.MustCompile(`unknown field "([^"]+)"`)
+
 var duplicateField = regexp.MustCompile(`duplicate field "([^"]+)"`)
+
 var wrongType = regexp.MustCompile(`cannot unmarshal (\w+)(?: [^ ]+)? into Go .*?of type (\S+)`)
 
 // undecodable says which value of an object keeps it from being decoded. Decoders name Go types and not always a field, so the value

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -62,21 +63,14 @@ func (w *workloads) has(kind string, o metav1.Object) int {
 	return len(w.pods[ownerKey(kind, o.GetNamespace(), o.GetName())])
 }
 
-func count(n *int32) int {
-	if n == nil {
-		return 1
-	}
-	return int(*n)
-}
-
 // expand makes the pods of a workload as its controller would; other objects mean nothing here.
-func (w *workloads) expand(s *state.State, t *Translator, x metav1.Object) {
+func (w *workloads) expand(s *state.State, t *translate.Translator, x metav1.Object) {
 	switch o := x.(type) {
 	case *appsv1.Deployment:
 		covered, hash := 0, "new"
 		for _, r := range w.middle[ownerKey("Deployment", o.Namespace, o.Name)] {
 			if r, ok := r.(*appsv1.ReplicaSet); ok {
-				covered += max(count(r.Spec.Replicas), w.has("ReplicaSet", r))
+				covered += max(translate.Replicas(r.Spec.Replicas), w.has("ReplicaSet", r))
 			}
 		}
 		if sel, err := metav1.LabelSelectorAsSelector(o.Spec.Selector); err == nil && o.Spec.Selector != nil {
@@ -96,13 +90,13 @@ func (w *workloads) expand(s *state.State, t *Translator, x metav1.Object) {
 		if sel != nil { // as that of the ReplicaSet
 			metav1.AddLabelToSelector(sel, appsv1.DefaultDeploymentUniqueLabelKey, hash)
 		}
-		w.make(s, t, o, model.Owner{Kind: "ReplicaSet", Name: o.Name + "-" + hash, UID: string(o.UID)}, template, sel, count(o.Spec.Replicas)-covered)
+		w.make(s, t, o, model.Owner{Kind: "ReplicaSet", Name: o.Name + "-" + hash, UID: string(o.UID)}, template, sel, translate.Replicas(o.Spec.Replicas)-covered)
 	case *appsv1.ReplicaSet:
-		w.make(s, t, o, model.Owner{Kind: "ReplicaSet", Name: o.Name, UID: string(o.UID)}, &o.Spec.Template, o.Spec.Selector, count(o.Spec.Replicas)-w.has("ReplicaSet", o))
+		w.make(s, t, o, model.Owner{Kind: "ReplicaSet", Name: o.Name, UID: string(o.UID)}, &o.Spec.Template, o.Spec.Selector, translate.Replicas(o.Spec.Replicas)-w.has("ReplicaSet", o))
 	case *corev1.ReplicationController:
 		if o.Spec.Template != nil {
 			w.make(s, t, o, model.Owner{Kind: "ReplicationController", Name: o.Name, UID: string(o.UID)}, o.Spec.Template,
-				&metav1.LabelSelector{MatchLabels: o.Spec.Selector}, count(o.Spec.Replicas)-w.has("ReplicationController", o))
+				&metav1.LabelSelector{MatchLabels: o.Spec.Selector}, translate.Replicas(o.Spec.Replicas)-w.has("ReplicationController", o))
 		}
 	case *appsv1.StatefulSet:
 		w.stateful(s, t, o)
@@ -166,7 +160,7 @@ func jobPods(spec *batchv1.JobSpec, status *batchv1.JobStatus) int {
 			return 0
 		}
 	}
-	n := count(spec.Parallelism)
+	n := translate.Replicas(spec.Parallelism)
 	if spec.Completions != nil {
 		n = min(n, int(*spec.Completions-status.Succeeded))
 	}
@@ -175,7 +169,7 @@ func jobPods(spec *batchv1.JobSpec, status *batchv1.JobStatus) int {
 
 // make adds n pods of a template. They are alike but for their names, so one is translated and the others are copies of it. sel is what their
 // controller selects them by.
-func (w *workloads) make(s *state.State, t *Translator, o metav1.Object, owner model.Owner, template *corev1.PodTemplateSpec, sel *metav1.LabelSelector, n int) {
+func (w *workloads) make(s *state.State, t *translate.Translator, o metav1.Object, owner model.Owner, template *corev1.PodTemplateSpec, sel *metav1.LabelSelector, n int) {
 	if n <= 0 {
 		return
 	}
@@ -185,7 +179,7 @@ func (w *workloads) make(s *state.State, t *Translator, o metav1.Object, owner m
 	if !w.m.admit(t, p, workloadKind(o)+" "+key(o), n) {
 		return
 	}
-	if spread := t.defaultSpread(p, sel); spread != nil {
+	if spread := t.DefaultSpread(p, sel); spread != nil {
 		p.Spec.TopologySpreadConstraints = spread
 	}
 	var first *model.Pod
@@ -211,12 +205,12 @@ func (w *workloads) taken(namespace, name string) bool {
 }
 
 // stateful makes the pods of a StatefulSet that are not there by name, and the claims of their volumes.
-func (w *workloads) stateful(s *state.State, t *Translator, o *appsv1.StatefulSet) {
+func (w *workloads) stateful(s *state.State, t *translate.Translator, o *appsv1.StatefulSet) {
 	start := 0
 	if o.Spec.Ordinals != nil {
 		start = int(o.Spec.Ordinals.Start)
 	}
-	for i := start; i < start+count(o.Spec.Replicas); i++ {
+	for i := start; i < start+translate.Replicas(o.Spec.Replicas); i++ {
 		name := o.Name + "-" + strconv.Itoa(i)
 		if w.taken(o.Namespace, name) {
 			continue
@@ -239,7 +233,7 @@ func (w *workloads) stateful(s *state.State, t *Translator, o *appsv1.StatefulSe
 		if !w.m.admit(t, p, "StatefulSet "+key(o), 1) {
 			continue
 		}
-		if spread := t.defaultSpread(p, o.Spec.Selector); spread != nil {
+		if spread := t.DefaultSpread(p, o.Spec.Selector); spread != nil {
 			p.Spec.TopologySpreadConstraints = spread
 		}
 		q := demand(t.Pod(p))
@@ -255,7 +249,7 @@ func (m *Manifests) stored(o metav1.Object) bool {
 
 // admit does to a pod that no API server has seen what one does when the pod is created, and reports whether it is created. pods is
 // how many like it owner has.
-func (m *Manifests) admit(t *Translator, p *corev1.Pod, owner string, pods int) bool {
+func (m *Manifests) admit(t *translate.Translator, p *corev1.Pod, owner string, pods int) bool {
 	for i := range p.Spec.Volumes {
 		if e := p.Spec.Volumes[i].Ephemeral; e != nil && e.VolumeClaimTemplate != nil {
 			m.defaultClass(&e.VolumeClaimTemplate.Spec)

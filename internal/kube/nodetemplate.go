@@ -14,34 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	awsv1alpha1 "github.com/dovetail-sh/dovetail/api/aws/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
-
-// TranslateNodeTemplate is the EC2NodeClass that means what an AWSNodeTemplate says, and what came over and what did not. nil with
-// an error: no EC2NodeClass can mean it.
-func TranslateNodeTemplate(n *awsv1alpha1.AWSNodeTemplate, defaults ProvisionerDefaults) (*awsv1.EC2NodeClass, awsv1alpha1.Translation, error) {
-	out := &awsv1.EC2NodeClass{
-		TypeMeta:   metav1.TypeMeta{APIVersion: awsv1.GroupVersion.String(), Kind: awsv1.KindEC2NodeClass},
-		ObjectMeta: metav1.ObjectMeta{Name: n.Name, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(n, awsv1alpha1.GroupVersion.WithKind(awsv1alpha1.KindAWSNodeTemplate))}},
-	}
-	said := awsv1alpha1.Translation{ObservedGeneration: n.Generation, EC2NodeClass: n.Name}
-	t := ec2Translation{
-		in: n.Spec.DeepCopy(), at: "spec", defaults: defaults, out: &out.Spec,
-		came: func(from, to string) {
-			said.Translated = append(said.Translated, awsv1alpha1.TranslatedField{Field: from, EC2NodeClassField: strings.TrimPrefix(to, awsv1.KindEC2NodeClass+" ")})
-		},
-		lost: func(field, why string) {
-			said.Untranslated = append(said.Untranslated, karpv1alpha5.UntranslatedField{Field: field, Message: why})
-		},
-	}
-	if err := t.run(); err != nil {
-		return nil, awsv1alpha1.Translation{ObservedGeneration: n.Generation, Untranslated: []karpv1alpha5.UntranslatedField{{Field: "spec", Message: err.Error()}}}, err
-	}
-	return out, said, nil
-}
 
 // syncNodeTemplates makes EC2NodeClasses of all AWSNodeTemplates, and returns the last failure to do so, which is logged.
 func (c *Client) syncNodeTemplates(ctx context.Context, log *slog.Logger) (failed error) {
@@ -61,7 +38,7 @@ func (c *Client) syncNodeTemplates(ctx context.Context, log *slog.Logger) (faile
 }
 
 func (c *Client) syncNodeTemplate(ctx context.Context, n *awsv1alpha1.AWSNodeTemplate) error {
-	class, said, unusable := TranslateNodeTemplate(n, c.Provisioners)
+	class, said, unusable := translate.NodeTemplate(n, c.Provisioners)
 	verdict := model.Condition{Status: string(metav1.ConditionTrue), Reason: karpv1alpha5.ReasonTranslated}
 	switch {
 	case unusable != nil:

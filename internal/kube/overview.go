@@ -28,6 +28,7 @@ import (
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/top"
 )
 
@@ -122,10 +123,10 @@ func (o *overview) kinds() []overviewKind {
 		}, func(key string) top.Change { return func(b *top.Board) { b.DeleteClaim(key) } }),
 		overviewOf(o, "nodepools", source{o.c.Karpenter, "nodepools", &karpv1.NodePool{}}, "", func(_ string, p *karpv1.NodePool) top.Change {
 			x := &top.Pool{Key: named("nodepool", p.Name), Deleting: p.DeletionTimestamp != nil, Limits: limitTexts(corev1.ResourceList(p.Spec.Limits)), NotReady: notReady(p.Status.Conditions),
-				Manager: p.Annotations[AnnotationManagedBy], Release: p.Annotations[AnnotationRelease]}
+				Manager: p.Annotations[translate.AnnotationManagedBy], Release: p.Annotations[translate.AnnotationRelease]}
 			if r := p.Spec.Template.Spec.NodeClassRef; r != nil {
-				_, x.Taken = ClassGroup(r.Group)
-				if x.Manager == ManagedByDovetail {
+				_, x.Taken = translate.ClassGroup(r.Group)
+				if x.Manager == translate.ManagedByDovetail {
 					x.Manager, x.Taken = "", x.Taken || r.Kind == dovetailv1alpha1.KindNodeGroupClass
 				}
 			}
@@ -348,7 +349,7 @@ func parseUse(raw []byte) (map[string]top.Amounts, error) {
 	out := make(map[string]top.Amounts, len(list.Items))
 	for _, n := range list.Items {
 		cpu, memory := n.Usage["cpu"], n.Usage["memory"]
-		out[n.Metadata.Name] = top.Amounts{CPU: milliOf(cpu), Memory: amountOf(memory)}
+		out[n.Metadata.Name] = top.Amounts{CPU: translate.MilliOf(cpu), Memory: translate.AmountOf(memory)}
 	}
 	return out, nil
 }

@@ -15,6 +15,7 @@ import (
 	podresources "k8s.io/component-helpers/resource"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/top"
 )
@@ -55,7 +56,7 @@ func capacityTypeOf(labels map[string]string) string {
 }
 
 func amountsOf(r corev1.ResourceList) top.Amounts {
-	return top.Amounts{CPU: milliOf(*r.Cpu()), Memory: amountOf(*r.Memory())}
+	return top.Amounts{CPU: translate.MilliOf(*r.Cpu()), Memory: translate.AmountOf(*r.Memory())}
 }
 
 // node is what top shows of a Node.
@@ -64,7 +65,7 @@ func (o *overview) node(n *corev1.Node) *top.Node {
 		Name: n.Name, Pool: o.texts.of(poolOf(n.Labels)), Type: o.texts.of(cmp.Or(n.Labels[corev1.LabelInstanceTypeStable], n.Labels[corev1.LabelInstanceType])),
 		Zone:         o.texts.of(cmp.Or(n.Labels[corev1.LabelTopologyZone], n.Labels[corev1.LabelFailureDomainBetaZone])),
 		CapacityType: o.texts.of(capacityTypeOf(n.Labels)), Created: n.CreationTimestamp.Time, Deleting: timeOf(n.DeletionTimestamp),
-		Allocatable: amountsOf(n.Status.Allocatable), Pods: amountOf(*n.Status.Allocatable.Pods()), Cordoned: n.Spec.Unschedulable && !slices.ContainsFunc(n.Spec.Taints, isCordonOwner),
+		Allocatable: amountsOf(n.Status.Allocatable), Pods: translate.AmountOf(*n.Status.Allocatable.Pods()), Cordoned: n.Spec.Unschedulable && !slices.ContainsFunc(n.Spec.Taints, translate.IsCordonOwner),
 	}
 	for i := range n.Status.Conditions {
 		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady {
@@ -148,7 +149,7 @@ func (o *overview) pod(p *corev1.Pod) *top.Pod {
 		Deleting: p.DeletionTimestamp != nil, DoNotDisrupt: p.Annotations[karpv1.AnnotationDoNotDisrupt] == "true",
 	}
 	out.Requests = amountsOf(podresources.PodRequests(p, podresources.PodResourcesOptions{
-		UseStatusResources: hasStatusResources(p), InPlacePodLevelResourcesVerticalScalingEnabled: true,
+		UseStatusResources: translate.HasStatusResources(p), InPlacePodLevelResourcesVerticalScalingEnabled: true,
 	}))
 	if owner := metav1.GetControllerOfNoCopy(p); owner != nil {
 		out.Daemon = owner.Kind == "DaemonSet" || owner.Kind == "Node"

@@ -18,6 +18,7 @@ import (
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -82,7 +83,7 @@ func TestProvisioners(t *testing.T) {
 	s := status("old", karpv1alpha5.ConditionReady, "Ready")
 	cpu := s.Resources["cpu"]
 	if cpu.String() != "2" || s.LastScaleTime == nil || s.Translation == nil || len(s.Translation.Untranslated) != 1 ||
-		conditions(s.Conditions)[karpv1alpha5.ConditionTranslated].Reason != karpv1alpha5.ReasonPartlyTranslated {
+		translate.Conditions(s.Conditions)[karpv1alpha5.ConditionTranslated].Reason != karpv1alpha5.ReasonPartlyTranslated {
 		t.Fatalf("status came out as %+v", s)
 	}
 

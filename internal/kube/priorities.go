@@ -6,47 +6,16 @@ package kube
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/yaml"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
-
-// PriorityConfigMap is where Cluster Autoscaler's expander priority has its priorities, in Cluster Autoscaler's own namespace.
-const PriorityConfigMap = "cluster-autoscaler-priority-expander"
-
-// PriorityKey is the entry of that ConfigMap: a map of priorities to regular expressions on the names of groups, in YAML.
-const PriorityKey = "priorities"
-
-// ParsePriorities reads that entry, the highest first.
-func ParsePriorities(text string) ([]dovetailv1alpha1.NodeGroupPriority, error) {
-	var m map[string][]string
-	if err := yaml.Unmarshal([]byte(text), &m); err != nil {
-		return nil, fmt.Errorf("need a map of priorities to lists of regular expressions: %w", err)
-	}
-	out := []dovetailv1alpha1.NodeGroupPriority{}
-	for key, names := range m {
-		n, err := strconv.ParseInt(key, 10, 32)
-		if err != nil {
-			return nil, fmt.Errorf("%q: a priority is a whole number", key)
-		}
-		out = append(out, dovetailv1alpha1.NodeGroupPriority{Priority: int32(n), Names: names})
-	}
-	slices.SortFunc(out, func(a, b dovetailv1alpha1.NodeGroupPriority) int { return int(b.Priority) - int(a.Priority) })
-	if len(out) == 0 {
-		return nil, errors.New("there are none")
-	}
-	_, err := groupWeights(nil, out)
-	return out, err
-}
 
 // ranks are the priorities of node groups as the ConfigMap has them, or had them when it could last be read.
 type ranks struct {
@@ -70,7 +39,7 @@ func (r *ranks) get() (list []dovetailv1alpha1.NodeGroupPriority, known bool) {
 // followPriorities reads the ConfigMap that ranks groups, and each change of it. Of one that can't be read is told why, and what was read
 // last stays in force; without one no group is preferred, as with Cluster Autoscaler.
 func (c *Client) followPriorities(ctx context.Context, d *Discovery) {
-	where, there := d.Priorities+"/"+PriorityConfigMap, false
+	where, there := d.Priorities+"/"+translate.PriorityConfigMap, false
 	var mu sync.Mutex
 	none := func() {
 		there = false
@@ -79,17 +48,17 @@ func (c *Client) followPriorities(ctx context.Context, d *Discovery) {
 		c.groupsChanged.raise()
 	}
 	var wg sync.WaitGroup
-	lw := cache.NewListWatchFromClient(c.Core, "configmaps", d.Priorities, fields.OneTermEqualSelector("metadata.name", PriorityConfigMap))
+	lw := cache.NewListWatchFromClient(c.Core, "configmaps", d.Priorities, fields.OneTermEqualSelector("metadata.name", translate.PriorityConfigMap))
 	followList(ctx, c, &wg, source{c.Core, "configmaps", &corev1.ConfigMap{}}, lw, &mu,
 		func(_ string, m *corev1.ConfigMap) {
 			there = true
-			text, ok := m.Data[PriorityKey]
-			list, err := ParsePriorities(text)
+			text, ok := m.Data[translate.PriorityKey]
+			list, err := translate.ParsePriorities(text)
 			if !ok {
 				err = errors.New("it is missing")
 			}
 			if err != nil {
-				said := "data." + PriorityKey + ": " + err.Error() + "; the priorities that were read last stay in force"
+				said := "data." + translate.PriorityKey + ": " + err.Error() + "; the priorities that were read last stay in force"
 				d.Log.Warn("priorities of node groups can't be read", "configmap", where, "what", said)
 				d.Tell("ConfigMap", m.Namespace, m.Name, string(m.UID), true, "PriorityConfigMapInvalid", said)
 				return
@@ -118,12 +87,12 @@ func (c *Client) weights(d *Discovery) (map[string]int32, bool, error) {
 		return nil, false, nil
 	}
 	if list, known := d.ranks.get(); known {
-		out, err := groupWeights(d.groups, list)
+		out, err := translate.GroupWeights(d.groups, list)
 		return out, true, err
 	}
 	out := map[string]int32{}
 	for _, pool := range c.pools.sorted() {
-		if w := pool.Spec.Weight; w != nil && discovered(pool) {
+		if w := pool.Spec.Weight; w != nil && translate.IsDiscovered(pool) {
 			for name := range strings.SplitSeq(pool.Annotations[dovetailv1alpha1.AnnotationGroups], ",") {
 				out[name] = *w
 			}

@@ -15,16 +15,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/validation"
 	schedulerv1 "k8s.io/kube-scheduler/config/v1"
-)
 
-// SchedulerDefaults are the topology spread constraints that kube-scheduler gives pods that bear none of their own, by the name of the
-// scheduler. Those that it has of itself (defaultingType System) are wishes that it sees to when it scores, and are not among them.
-type SchedulerDefaults map[string][]corev1.TopologySpreadConstraint
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+)
 
 var schedulerScheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
@@ -43,7 +40,7 @@ const (
 
 // ReadSchedulerConfig reads what kube-scheduler's own --config names, for its default topology spread constraints. file is the name for
 // messages. An error is a *ManifestError.
-func ReadSchedulerConfig(file string, data []byte) (SchedulerDefaults, error) {
+func ReadSchedulerConfig(file string, data []byte) (translate.SchedulerDefaults, error) {
 	var docs []reader
 	for _, p := range split([]byte(strings.TrimPrefix(string(data), "\xef\xbb\xbf"))) {
 		more, err := p.documents(file)
@@ -64,7 +61,7 @@ func ReadSchedulerConfig(file string, data []byte) (SchedulerDefaults, error) {
 	return docs[0].schedulerConfig()
 }
 
-func (r *reader) schedulerConfig() (SchedulerDefaults, error) {
+func (r *reader) schedulerConfig() (translate.SchedulerDefaults, error) {
 	var h metav1.TypeMeta
 	if json.Unmarshal(r.json, &h) != nil {
 		return nil, r.wrong(nil, "", "need an object with apiVersion and kind")
@@ -84,7 +81,7 @@ func (r *reader) schedulerConfig() (SchedulerDefaults, error) {
 	if !ok {
 		return nil, r.wrong([]any{"kind"}, "", "need "+schedulerConfigKind)
 	}
-	out, seen := SchedulerDefaults{}, map[string]bool{}
+	out, seen := translate.SchedulerDefaults{}, map[string]bool{}
 	for i := range config.Profiles {
 		p := &config.Profiles[i]
 		name := corev1.DefaultSchedulerName
@@ -172,62 +169,6 @@ func (r *reader) spreadArgs(raw []byte, path []any) ([]corev1.TopologySpreadCons
 	return args.DefaultConstraints, nil
 }
 
-// defaultSpread is what kube-scheduler spreads a pod by that bears no constraint of its own: the defaults, counting the pods that the pod's
-// Services and its controller select; nothing where none does. of is the controller's selector.
-func (t *Translator) defaultSpread(p *corev1.Pod, of *metav1.LabelSelector) []corev1.TopologySpreadConstraint {
-	name := p.Spec.SchedulerName
-	if name == "" {
-		name = corev1.DefaultSchedulerName
-	}
-	defaults := t.Defaults[name]
-	if len(defaults) == 0 || len(p.Spec.TopologySpreadConstraints) > 0 || t.Lookup == nil {
-		return nil
-	}
-	sel := &metav1.LabelSelector{}
-	for _, s := range t.Lookup.Services(p.Namespace) {
-		if len(s.Spec.Selector) > 0 && labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(p.Labels)) {
-			if sel.MatchLabels == nil {
-				sel.MatchLabels = map[string]string{}
-			}
-			maps.Copy(sel.MatchLabels, s.Spec.Selector)
-		}
-	}
-	if of != nil {
-		for _, k := range slices.Sorted(maps.Keys(of.MatchLabels)) {
-			sel.MatchExpressions = append(sel.MatchExpressions, metav1.LabelSelectorRequirement{Key: k, Operator: metav1.LabelSelectorOpIn, Values: []string{of.MatchLabels[k]}})
-		}
-		sel.MatchExpressions = append(sel.MatchExpressions, of.MatchExpressions...)
-	}
-	if len(sel.MatchLabels)+len(sel.MatchExpressions) == 0 {
-		return nil
-	}
-	out := slices.Clone(defaults)
-	for i := range out {
-		out[i].LabelSelector = sel
-	}
-	return out
-}
-
-// selecting kinds are the controllers whose selectors kube-scheduler asks.
-const (
-	kindReplicaSet  = "ReplicaSet"
-	kindStatefulSet = "StatefulSet"
-	kindController  = "ReplicationController"
-)
-
-// selectorOfOwner is what the pod's controller selects its pods by, nil where kube-scheduler does not ask.
-func (t *Translator) selectorOfOwner(p *corev1.Pod) *metav1.LabelSelector {
-	o := metav1.GetControllerOfNoCopy(p)
-	if o == nil || t.Lookup == nil {
-		return nil
-	}
-	switch {
-	case o.APIVersion == appsv1.SchemeGroupVersion.String() && (o.Kind == kindReplicaSet || o.Kind == kindStatefulSet), o.APIVersion == "v1" && o.Kind == kindController:
-		return t.Lookup.OwnerSelector(o.Kind, p.Namespace, o.Name)
-	}
-	return nil
-}
-
 // followSelectors watches what default constraints take their selectors from, and has the pods that a change concerns translated again.
 func (w *watcher) followSelectors(ctx context.Context, wg *sync.WaitGroup) {
 	c := w.c
@@ -258,14 +199,17 @@ func (w *watcher) followSelectors(ctx context.Context, wg *sync.WaitGroup) {
 		},
 		func(k string) { c.services.delete(k); w.selectorChanged(namespaceOf(k)) })
 	follow(ctx, c, wg, source{c.Apps, "replicasets", &appsv1.ReplicaSet{}}, &sync.Mutex{},
-		func(k string, x *appsv1.ReplicaSet) { set(kindReplicaSet, k, x.Spec.Selector); w.setReplicas(k, x) },
-		func(k string) { gone(kindReplicaSet)(k); w.dropReplicas(k) })
+		func(k string, x *appsv1.ReplicaSet) {
+			set(translate.KindReplicaSet, k, x.Spec.Selector)
+			w.setReplicas(k, x)
+		},
+		func(k string) { gone(translate.KindReplicaSet)(k); w.dropReplicas(k) })
 	follow(ctx, c, wg, source{c.Apps, "statefulsets", &appsv1.StatefulSet{}}, &sync.Mutex{},
-		func(k string, x *appsv1.StatefulSet) { set(kindStatefulSet, k, x.Spec.Selector) }, gone(kindStatefulSet))
+		func(k string, x *appsv1.StatefulSet) { set(translate.KindStatefulSet, k, x.Spec.Selector) }, gone(translate.KindStatefulSet))
 	follow(ctx, c, wg, source{c.Core, "replicationcontrollers", &corev1.ReplicationController{}}, &sync.Mutex{},
 		func(k string, x *corev1.ReplicationController) {
-			set(kindController, k, &metav1.LabelSelector{MatchLabels: x.Spec.Selector})
-		}, gone(kindController))
+			set(translate.KindController, k, &metav1.LabelSelector{MatchLabels: x.Spec.Selector})
+		}, gone(translate.KindController))
 }
 
 // selectorChanged translates the pods of a namespace again whose spread follows from selectors.
@@ -277,13 +221,4 @@ func (w *watcher) selectorChanged(namespace string) {
 			w.setPod(w.spreadPods[k])
 		}
 	}
-}
-
-// takesDefaults reports whether a pod is spread by its scheduler's defaults.
-func (t *Translator) takesDefaults(p *corev1.Pod) bool {
-	name := p.Spec.SchedulerName
-	if name == "" {
-		name = corev1.DefaultSchedulerName
-	}
-	return len(t.Defaults[name]) > 0 && len(p.Spec.TopologySpreadConstraints) == 0
 }

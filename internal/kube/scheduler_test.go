@@ -10,13 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // Default constraints count what a pod's controller and its Services select, also where these come after the pod or go before it.
 func TestDefaultConstraintsFollow(t *testing.T) {
 	p := newPlane(t)
-	p.us.Scheduler = SchedulerDefaults{corev1.DefaultSchedulerName: {{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule}}}
+	p.us.Scheduler = translate.SchedulerDefaults{corev1.DefaultSchedulerName: {{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule}}}
 	w := p.watch(t)
 	apply := func(object string) {
 		t.Helper()
@@ -51,4 +52,10 @@ func TestDefaultConstraintsFollow(t *testing.T) {
 	if x := w.s.FindPod("default/alone"); len(x.Class.Spread) != 0 {
 		t.Errorf("a pod that nobody selects is spread by %+v", x.Class.Spread)
 	}
+}
+
+// FuzzSchedulerConfig: a scheduler's configuration is read or refused, whatever it is.
+func FuzzSchedulerConfig(f *testing.F) {
+	f.Add("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- pluginConfig:\n  - name: PodTopologySpread\n    args: {defaultingType: List, defaultConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: ScheduleAnyway}]}\n")
+	f.Fuzz(func(_ *testing.T, s string) { _, _ = ReadSchedulerConfig("f", []byte(s)) })
 }

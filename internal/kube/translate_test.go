@@ -15,12 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/yaml"
+
 	awsv1alpha1 "github.com/dovetail-sh/dovetail/api/aws/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 )
 
 var update = flag.Bool("update", false, "rewrite the outputs in testdata")
@@ -28,7 +30,7 @@ var update = flag.Bool("update", false, "rewrite the outputs in testdata")
 // TestTranslate runs testdata/*.txt: cases separated by an empty line, each a comment, manifests, ----, and what they mean. Of a
 // result only fields that are not zero are shown.
 func TestTranslate(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
+	files, err := filepath.Glob("translate/testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases in testdata: %v", err)
 	}
@@ -64,9 +66,9 @@ func TestTranslate(t *testing.T) {
 
 // shownNodeTemplate is what an AWSNodeTemplate becomes. Annotation "defaults" is the controller's instance profile and the version of Kubernetes.
 func shownNodeTemplate(n *awsv1alpha1.AWSNodeTemplate) string {
-	defaults := ProvisionerDefaults{OnAWS: true}
+	defaults := translate.ProvisionerDefaults{OnAWS: true}
 	defaults.InstanceProfile, defaults.KubernetesVersion, _ = strings.Cut(n.Annotations["defaults"], " ")
-	class, said, err := TranslateNodeTemplate(n, defaults)
+	class, said, err := translate.NodeTemplate(n, defaults)
 	list := []any{said}
 	if err == nil {
 		class.OwnerReferences = nil
@@ -111,12 +113,12 @@ func translateAll(input string) string {
 			return shownNodeTemplate(n)
 		}
 		if p, ok := o.Object.(*karpv1alpha5.Provisioner); ok {
-			var defaults ProvisionerDefaults
+			var defaults translate.ProvisionerDefaults
 			if text, ok := strings.CutPrefix(p.Annotations["defaults"], "on AWS "); ok { // profile, version of Kubernetes
 				defaults.OnAWS = true
 				defaults.InstanceProfile, defaults.KubernetesVersion, _ = strings.Cut(text, " ")
 			}
-			pool, class, translation := TranslateProvisioner(p, defaults)
+			pool, class, translation := translate.Provisioner(p, defaults)
 			pool.OwnerReferences, pool.Status.Conditions = nil, nil
 			list := []any{pool, translation}
 			if class != nil {
@@ -135,11 +137,12 @@ func translateAll(input string) string {
 	}
 	for _, p := range snap.Pools {
 		show(&b, "pool "+p.Name, p, names)
-		wire, err := wireRequirements(p.Requirements)
+		claim, err := (&translate.Translator{Table: s.Resources()}).ClaimObject(plan.CreateClaim{Pool: p, Requirements: p.Requirements})
 		if err != nil {
 			fmt.Fprintf(&b, "  written back: %v\n", err)
+			continue
 		}
-		for _, r := range wire {
+		for _, r := range claim.Spec.Requirements {
 			min := ""
 			if r.MinValues != nil {
 				min = fmt.Sprintf(" minValues %d", *r.MinValues)
@@ -221,17 +224,4 @@ func sortedKeys[V any](m map[string]V) []string {
 	}
 	slices.Sort(out)
 	return out
-}
-
-// TestNodeFields holds what is to be edited for a label to where the pod says it.
-func TestNodeFields(t *testing.T) {
-	p := &corev1.Pod{Spec: corev1.PodSpec{NodeSelector: map[string]string{"a": "1", "b": "1"}, Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-			{Key: "b", Operator: corev1.NodeSelectorOpExists}, {Key: "c", Operator: corev1.NodeSelectorOpExists}}}}}}}}}
-	class := (&Translator{Table: state.NewResourceTable()}).Pod(p).Class
-	for label, want := range map[string][]string{"a": {"spec.nodeSelector[a]"}, "b": {"spec.nodeSelector[b]", "spec.affinity.nodeAffinity[b]"}, "c": {"spec.affinity.nodeAffinity[c]"}} {
-		if got := class.NodeFields(label); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %v, want %v", label, got, want)
-		}
-	}
 }

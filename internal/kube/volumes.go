@@ -5,21 +5,14 @@ package kube
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/dovetail-sh/dovetail/internal/kube/volume"
-	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
-
-// looksUpVolumes reports whether other objects say where a pod's volumes are.
-func looksUpVolumes(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return volume.ClaimName(p, &v) != "" })
-}
 
 // followVolumes watches what volumes are looked up in, and has the pods and nodes that depend on a change translated again.
 func (w *watcher) followVolumes(ctx context.Context, wg *sync.WaitGroup) {
@@ -75,11 +68,6 @@ func (w *watcher) followAttachments(ctx context.Context, wg *sync.WaitGroup) {
 			w.emit(func(s *state.State) { s.SetAttachment(a, node) })
 		},
 		func(k string) { w.emit(func(s *state.State) { s.DeleteAttachment(k) }) })
-}
-
-// VolumeAttachment translates a volume attached to a node, and names that node.
-func (t *Translator) VolumeAttachment(x *storagev1.VolumeAttachment) (model.Attachment, string) {
-	return volume.Attached(x, t.volumes()), x.Spec.NodeName
 }
 
 // rememberVolumes and forgetVolumes keep which pods use which claim. The caller holds podMu.

@@ -35,6 +35,7 @@ import (
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/kube/volume"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -365,7 +366,7 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 	}
 
 	ctx = c.logging(ctx)
-	t := &Translator{Table: table, Lookup: lookup{c}, Defaults: c.Scheduler}
+	t := &translate.Translator{Table: table, Lookup: lookup{c}, Defaults: c.Scheduler}
 	w := &watcher{c: c, t: t, emit: emit, daemons: map[string]*appsv1.DaemonSet{}, volumePods: map[string]*corev1.Pod{}, claimUsers: map[string]map[string]struct{}{},
 		spreadPods: map[string]*corev1.Pod{}, replicas: map[string]replicas{}}
 	w.buffers = newBufferWatch(w)
@@ -459,7 +460,7 @@ func (c *Client) await(ctx context.Context, resource string) error {
 // watcher holds what must be translated again when something it refers to changes.
 type watcher struct {
 	c    *Client
-	t    *Translator
+	t    *translate.Translator
 	emit func(state.Change)
 
 	daemonMu sync.Mutex
@@ -517,7 +518,7 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 		func(k string, n *karpv1.NodeClaim) {
 			trim(n)
 			seen(&c.claims, k, n)
-			m, v := t.NodeClaim(n), version(n.ResourceVersion)
+			m, v := t.NodeClaim(n), translate.ResourceVersion(n.ResourceVersion)
 			emit(func(s *state.State) { s.SetClaim(m, v) })
 		},
 		func(k string) {
@@ -541,11 +542,11 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 	follow(ctx, c, wg, source{c.Core, "pods", &corev1.Pod{}}, &w.podMu,
 		func(k string, p *corev1.Pod) {
 			w.forgetVolumes(k)
-			if looksUpVolumes(p) {
+			if translate.LooksUpVolumes(p) {
 				trim(p)
 				w.rememberVolumes(k, p)
 			}
-			if t.takesDefaults(p) {
+			if t.TakesDefaults(p) {
 				trim(p)
 				w.spreadPods[k] = p
 			}
@@ -582,7 +583,7 @@ func (w *watcher) setPod(p *corev1.Pod) {
 }
 
 func (w *watcher) setNode(n *corev1.Node) {
-	m, v := w.t.Node(n), version(n.ResourceVersion)
+	m, v := w.t.Node(n), translate.ResourceVersion(n.ResourceVersion)
 	w.emit(func(s *state.State) { s.SetNode(m, v) })
 }
 

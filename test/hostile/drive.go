@@ -19,6 +19,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/report"
@@ -63,7 +64,7 @@ spec:
 // cluster is the way from API objects to a plan, as the controller goes it, without an API server.
 type cluster struct {
 	state *state.State
-	tr    *kube.Translator
+	tr    *translate.Translator
 	mem   decide.Memory
 	pol   decide.Policy
 	now   time.Time
@@ -90,7 +91,7 @@ func newCluster() (*cluster, error) {
 	pol.Solve.Work = 4_000_000 // as the controller has it
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	s.SetNow(now)
-	return &cluster{state: s, tr: &kube.Translator{Table: s.Resources()}, pol: pol, now: now}, nil
+	return &cluster{state: s, tr: &translate.Translator{Table: s.Resources()}, pol: pol, now: now}, nil
 }
 
 // add takes in pods as the watch does.

@@ -19,6 +19,7 @@ import (
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -158,7 +159,7 @@ func unfinished(name string, entries map[string]string, release bool) *Finding {
 		if json.Unmarshal([]byte(manifest), &want) != nil {
 			return nil // said when it is read
 		}
-		if _, taken := kube.ClassGroup(groupOf(want)); taken && release {
+		if _, taken := translate.ClassGroup(groupOf(want)); taken && release {
 			verb = "takeover"
 		} else if !taken && !release {
 			verb = "release"
@@ -199,7 +200,7 @@ func (t *NodePools) checkPool(ctx context.Context, name string, begun, release b
 	if p.DeletionTimestamp != nil && !begun {
 		bad("it is being deleted.", "kubectl get nodepool "+name+" -o jsonpath='{.metadata.finalizers}'")
 	}
-	m := (&kube.Translator{Table: state.NewResourceTable()}).NodePool(&p)
+	m := (&translate.Translator{Table: state.NewResourceTable()}).NodePool(&p)
 	if !m.Ready {
 		bad("it can't be used as it is written: "+m.NotReady.Message+".", "kubectl edit nodepool "+name)
 	}
@@ -207,7 +208,7 @@ func (t *NodePools) checkPool(ctx context.Context, name string, begun, release b
 		bad("the Karpenter that runs writes template hashes of version "+v+", and "+karpv1.NodePoolHashVersion+" is known here: its nodes would seem to have drifted.",
 			"update Karpenter to v1.0 or later")
 	}
-	if kube.TakenGroups[m.ClassGroup] == "" {
+	if translate.TakenGroups[m.ClassGroup] == "" {
 		bad(fmt.Sprintf("its node class is a %s of %s, which no provider here launches from.", m.ClassKind, m.ClassGroup), "kubectl get nodepool "+name+" -o yaml")
 		return out, nil
 	}

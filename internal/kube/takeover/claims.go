@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -28,7 +28,7 @@ import (
 //
 // A NodeClaim that somebody deletes while nothing is done is seen through by Dovetail before the others are gone on with.
 func (t *NodePools) giveBackClaims(ctx context.Context, pool string, p rawObject) error {
-	held := textOf(dig(p, "metadata", "annotations"), kube.AnnotationRelease) == model.ReleaseHold
+	held := textOf(dig(p, "metadata", "annotations"), translate.AnnotationRelease) == model.ReleaseHold
 	for {
 		if !held {
 			if err := t.hold(ctx, pool, p); err != nil {
@@ -58,7 +58,7 @@ func (e *deletedError) Error() string { return "NodeClaim " + e.claim + " is bei
 
 // hold has Dovetail see through what comes or goes for a pool, and then do nothing for it.
 func (t *NodePools) hold(ctx context.Context, pool string, p rawObject) error {
-	if err := t.annotate(ctx, p, rawObject{kube.AnnotationRelease: model.ReleaseSettle}); err != nil {
+	if err := t.annotate(ctx, p, rawObject{translate.AnnotationRelease: model.ReleaseSettle}); err != nil {
 		return err
 	}
 	t.Say("NodePool " + pool + ": Dovetail decides nothing new for it; waiting for nodes that come or go.")
@@ -69,7 +69,7 @@ func (t *NodePools) hold(ctx context.Context, pool string, p rawObject) error {
 	if err != nil {
 		return err
 	}
-	if err := t.annotate(ctx, p, rawObject{kube.AnnotationRelease: model.ReleaseHold}); err != nil {
+	if err := t.annotate(ctx, p, rawObject{translate.AnnotationRelease: model.ReleaseHold}); err != nil {
 		return err
 	}
 	return sleep(ctx, t.pause().hold)
@@ -92,7 +92,7 @@ func (t *NodePools) giveBackHeld(ctx context.Context, pool string) error {
 	n := 0
 	for _, c := range claims {
 		ref, _ := dig(c, "spec", "nodeClassRef").(rawObject)
-		if _, taken := kube.ClassGroup(textOf(ref, "group")); !taken {
+		if _, taken := translate.ClassGroup(textOf(ref, "group")); !taken {
 			continue
 		}
 		b, err := json.Marshal(c)
@@ -148,7 +148,7 @@ func (t *NodePools) awaitSettled(ctx context.Context, pool string) error {
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("NodePool %s: after %s NodeClaim %s is still coming or going. See 'kubectl describe nodeclaim %s', then run the same command again. "+
-				"To leave the pool with Dovetail: kubectl annotate nodepool %s %s-", pool, t.Wait, open, open, pool, kube.AnnotationRelease)
+				"To leave the pool with Dovetail: kubectl annotate nodepool %s %s-", pool, t.Wait, open, open, pool, translate.AnnotationRelease)
 		}
 		if err := sleep(ctx, t.pause().look); err != nil {
 			return err
@@ -164,7 +164,7 @@ func (t *NodePools) remakeClaim(ctx context.Context, name, written string) error
 		return fmt.Errorf("read ConfigMap %s/%s, key %s: %w", t.Namespace, configMap, claimEntry+name, err)
 	}
 	alias := textOf(dig(was, "spec", "nodeClassRef"), "group")
-	group, _ := kube.ClassGroup(alias)
+	group, _ := translate.ClassGroup(alias)
 	kind, node := textOf(dig(was, "spec", "nodeClassRef"), "kind"), textOf(was["status"], "nodeName")
 	before, after := karpv1.NodeClassLabel(alias, kind), karpv1.NodeClassLabel(group, kind)
 	relabel := func(o rawObject) {

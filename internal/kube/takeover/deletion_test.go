@@ -26,6 +26,7 @@ import (
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/kube"
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
@@ -82,7 +83,7 @@ func (w handoverWay) class() (group, kind string) {
 	case w.groups:
 		return dovetailv1alpha1.Group, dovetailv1alpha1.KindNodeGroupClass
 	case w.release:
-		return kube.TakenGroups["karpenter.kwok.sh"], "KWOKNodeClass"
+		return translate.TakenGroups["karpenter.kwok.sh"], "KWOKNodeClass"
 	}
 	return "karpenter.kwok.sh", "KWOKNodeClass"
 }
@@ -292,12 +293,12 @@ func (h *handover) check(where string, poolDeleted bool, err error) {
 		h.t.Fatal(err)
 	}
 	if h.way.groups {
-		if h.admin.Dovetail.Get().Resource("nodegroupclasses").Name(h.name).Do(h.ctx).Error() == nil && pool.Annotations[kube.AnnotationRelease] != "" {
+		if h.admin.Dovetail.Get().Resource("nodegroupclasses").Name(h.name).Do(h.ctx).Error() == nil && pool.Annotations[translate.AnnotationRelease] != "" {
 			h.t.Errorf("%s: the NodePool is still being given back: %v", where, pool.Annotations)
 		}
 		return
 	}
-	if _, taken := kube.ClassGroup(pool.Spec.Template.Spec.NodeClassRef.Group); taken == h.way.release {
+	if _, taken := translate.ClassGroup(pool.Spec.Template.Spec.NodeClassRef.Group); taken == h.way.release {
 		h.t.Errorf("%s: the NodePool's node class group is %s", where, pool.Spec.Template.Spec.NodeClassRef.Group)
 	}
 	if pool.Spec.Limits != nil || len(pool.Spec.Disruption.Budgets) == 1 && pool.Spec.Disruption.Budgets[0].Nodes == "0" {

@@ -16,7 +16,7 @@ import (
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -125,16 +125,16 @@ func (t *NodeGroups) TakeOver(ctx context.Context, class string) error {
 	if err != nil {
 		return err
 	}
-	if err := t.markOtherPools(ctx, h, kube.ManagedByClusterAutoscaler); err != nil {
+	if err := t.markOtherPools(ctx, h, translate.ManagedByClusterAutoscaler); err != nil {
 		return err
 	}
 	for _, p := range h.pools {
 		name := textOf(p["metadata"], "name")
-		if notes := dig(p, "metadata", "annotations"); textOf(notes, kube.AnnotationManagedBy) == kube.ManagedByDovetail && textOf(notes, kube.AnnotationRelease) == "" {
+		if notes := dig(p, "metadata", "annotations"); textOf(notes, translate.AnnotationManagedBy) == translate.ManagedByDovetail && textOf(notes, translate.AnnotationRelease) == "" {
 			t.Say("NodePool " + name + ": it is Dovetail's already.")
 			continue
 		}
-		err := t.annotate(ctx, p, rawObject{kube.AnnotationManagedBy: kube.ManagedByDovetail})
+		err := t.annotate(ctx, p, rawObject{translate.AnnotationManagedBy: translate.ManagedByDovetail})
 		if apierrors.IsNotFound(err) {
 			t.Say((&VanishedError{name}).Error() + ".")
 			continue
@@ -162,10 +162,10 @@ func (t *NodeGroups) markOtherPools(ctx context.Context, h *handedGroups, as str
 		return err
 	}
 	for _, p := range all {
-		if textOf(dig(p, "spec", "template", "spec", "nodeClassRef"), "name") == h.class.Name || textOf(dig(p, "metadata", "annotations"), kube.AnnotationManagedBy) != "" {
+		if textOf(dig(p, "spec", "template", "spec", "nodeClassRef"), "name") == h.class.Name || textOf(dig(p, "metadata", "annotations"), translate.AnnotationManagedBy) != "" {
 			continue
 		}
-		if err := t.annotate(ctx, p, rawObject{kube.AnnotationManagedBy: as}); err != nil && !apierrors.IsNotFound(err) {
+		if err := t.annotate(ctx, p, rawObject{translate.AnnotationManagedBy: as}); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
@@ -179,7 +179,7 @@ func (t *NodeGroups) Release(ctx context.Context, class string) error {
 	if err != nil {
 		return err
 	}
-	if err := t.markOtherPools(ctx, h, kube.ManagedByDovetail); err != nil {
+	if err := t.markOtherPools(ctx, h, translate.ManagedByDovetail); err != nil {
 		return err
 	}
 	for _, p := range h.pools {
@@ -205,11 +205,11 @@ func (t *NodeGroups) releasePool(ctx context.Context, h *handedGroups, name stri
 		return err
 	}
 	notes := dig(p, "metadata", "annotations")
-	if textOf(notes, kube.AnnotationManagedBy) == kube.ManagedByClusterAutoscaler && textOf(notes, kube.AnnotationRelease) == "" {
+	if textOf(notes, translate.AnnotationManagedBy) == translate.ManagedByClusterAutoscaler && textOf(notes, translate.AnnotationRelease) == "" {
 		t.Say("NodePool " + name + ": it is Cluster Autoscaler's already.")
 		return nil
 	}
-	for held := textOf(notes, kube.AnnotationRelease) == model.ReleaseHold; ; held = false {
+	for held := textOf(notes, translate.AnnotationRelease) == model.ReleaseHold; ; held = false {
 		if !held {
 			if err := t.holdPool(ctx, name); err != nil {
 				return err
@@ -228,19 +228,19 @@ func (t *NodeGroups) releasePool(ctx context.Context, h *handedGroups, name stri
 	if err := sleep(ctx, t.pause().lists); err != nil { // until the controller no longer takes the instances for its own
 		return err
 	}
-	return t.mark(ctx, name, kube.ManagedByClusterAutoscaler, "")
+	return t.mark(ctx, name, translate.ManagedByClusterAutoscaler, "")
 }
 
 // holdPool has Dovetail see through what comes or goes for a NodePool, and then do nothing for it.
 func (t *NodeGroups) holdPool(ctx context.Context, name string) error {
-	if err := t.mark(ctx, name, kube.ManagedByDovetail, model.ReleaseSettle); err != nil {
+	if err := t.mark(ctx, name, translate.ManagedByDovetail, model.ReleaseSettle); err != nil {
 		return err
 	}
 	t.Say("NodePool " + name + ": Dovetail decides nothing new for it; waiting for nodes that come or go.")
 	if err := t.awaitSettled(ctx, name); err != nil {
 		return err
 	}
-	if err := t.mark(ctx, name, kube.ManagedByDovetail, model.ReleaseHold); err != nil {
+	if err := t.mark(ctx, name, translate.ManagedByDovetail, model.ReleaseHold); err != nil {
 		return err
 	}
 	return sleep(ctx, t.pause().hold)
@@ -252,9 +252,9 @@ func (t *NodeGroups) mark(ctx context.Context, name, manager, release string) er
 	if err != nil {
 		return err
 	}
-	notes := rawObject{kube.AnnotationManagedBy: manager}
+	notes := rawObject{translate.AnnotationManagedBy: manager}
 	if release != "" {
-		notes[kube.AnnotationRelease] = release
+		notes[translate.AnnotationRelease] = release
 	}
 	return t.annotate(ctx, p, notes)
 }
@@ -306,7 +306,7 @@ func (t *NodeGroups) clearNode(ctx context.Context, name string) error {
 		ours := func(key string) bool {
 			return strings.HasPrefix(key, dovetailv1alpha1.Group+"/") || strings.HasPrefix(key, karpv1.Group+"/")
 		}
-		taints, cordoned := kube.WithoutReservation(n.Spec.Taints, n.Spec.Unschedulable)
+		taints, cordoned := translate.WithoutReservation(n.Spec.Taints, n.Spec.Unschedulable)
 		spec := rawObject{"taints": slices.DeleteFunc(taints, func(t corev1.Taint) bool { return ours(t.Key) })}
 		if n.Spec.Unschedulable && !cordoned {
 			spec["unschedulable"] = nil

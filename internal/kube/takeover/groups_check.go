@@ -19,6 +19,7 @@ import (
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
 // Taints by which Cluster Autoscaler marks nodes that it is removing, or may remove.
@@ -138,7 +139,7 @@ func (t *NodeGroups) checkClass(ctx context.Context, h *handedGroups) (out []Fin
 // checkClusterAutoscaler reports whether a Cluster Autoscaler still scales the groups, and how they are taken out of its
 // hands.
 func (t *NodeGroups) checkClusterAutoscaler(ctx context.Context, h *handedGroups, Live []string) (out []Finding, err error) {
-	if !slices.ContainsFunc(Live, func(l string) bool { return strings.Contains(l, kube.ManagedByClusterAutoscaler) }) {
+	if !slices.ContainsFunc(Live, func(l string) bool { return strings.Contains(l, translate.ManagedByClusterAutoscaler) }) {
 		return []Finding{{OK: true, Text: "No Cluster Autoscaler is live."}}, nil
 	}
 	runs, err := t.clusterAutoscalers(ctx)
@@ -211,13 +212,13 @@ func (r *runningAutoscaler) readFlags(words []string) {
 		}
 		switch strings.ReplaceAll(flag, "_", "-") {
 		case "nodes":
-			if g, err := kube.ParseNodes(value); err == nil {
+			if g, err := translate.ParseNodes(value); err == nil {
 				r.nodes[g.Name] = value
 			} else {
 				r.unread = append(r.unread, "--nodes="+value)
 			}
 		case "node-group-auto-discovery":
-			if tags, err := kube.ParseDiscovery(value); err == nil {
+			if tags, err := translate.ParseDiscovery(value); err == nil {
 				r.sets = append(r.sets, tags)
 			} else {
 				r.unread = append(r.unread, "--node-group-auto-discovery="+value)

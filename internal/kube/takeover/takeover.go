@@ -30,6 +30,7 @@ import (
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
 // NodePools hands NodePools over from Karpenter to Dovetail and back. Every step may be the last one that is done: what
@@ -77,12 +78,12 @@ func (t *NodePools) TakeOver(ctx context.Context, pool string) error {
 	return t.explain(ctx, pool, t.remake(ctx, pool, func(p rawObject) bool {
 		ref, _ := dig(p, "spec", "template", "spec", "nodeClassRef").(rawObject)
 		group, _ := ref["group"].(string)
-		alias := kube.TakenGroups[group]
+		alias := translate.TakenGroups[group]
 		changed := alias != ""
 		if changed {
 			ref["group"] = alias
 		}
-		for _, key := range []string{kube.AnnotationManagedBy, kube.AnnotationRelease} {
+		for _, key := range []string{translate.AnnotationManagedBy, translate.AnnotationRelease} {
 			if notes, _ := dig(p, "metadata", "annotations").(rawObject); notes[key] != nil {
 				delete(notes, key)
 				changed = true
@@ -129,7 +130,7 @@ func (t *NodePools) release(ctx context.Context, pool string) error {
 		return err
 	}
 	if ref, _ := dig(p, "spec", "template", "spec", "nodeClassRef").(rawObject); ref != nil {
-		if _, taken := kube.ClassGroup(textOf(ref, "group")); taken {
+		if _, taken := translate.ClassGroup(textOf(ref, "group")); taken {
 			if err := t.giveBackClaims(ctx, pool, p); err != nil {
 				return err
 			}
@@ -137,9 +138,9 @@ func (t *NodePools) release(ctx context.Context, pool string) error {
 	}
 	return t.remake(ctx, pool, func(p rawObject) bool {
 		ref, _ := dig(p, "spec", "template", "spec", "nodeClassRef").(rawObject)
-		group, taken := kube.ClassGroup(textOf(ref, "group"))
+		group, taken := translate.ClassGroup(textOf(ref, "group"))
 		notes, _ := dig(p, "metadata", "annotations").(rawObject)
-		if !taken && textOf(notes, kube.AnnotationManagedBy) == "karpenter" {
+		if !taken && textOf(notes, translate.AnnotationManagedBy) == "karpenter" {
 			return false
 		}
 		ref["group"] = group
@@ -147,8 +148,8 @@ func (t *NodePools) release(ctx context.Context, pool string) error {
 			notes = rawObject{}
 			p["metadata"].(rawObject)["annotations"] = notes
 		}
-		notes[kube.AnnotationManagedBy] = "karpenter"
-		delete(notes, kube.AnnotationRelease)
+		notes[translate.AnnotationManagedBy] = "karpenter"
+		delete(notes, translate.AnnotationRelease)
 		return true
 	})
 }
@@ -232,8 +233,8 @@ func (t *NodePools) remake(ctx context.Context, name string, change func(rawObje
 		have = nil
 	default:
 		// From now on pools are divided: should Karpenter stop in the middle, Dovetail does not take the others for its own.
-		if _, taken := kube.ClassGroup(groupOf(have)); !taken && textOf(dig(have, "metadata", "annotations"), kube.AnnotationManagedBy) == "" {
-			if err := t.annotate(ctx, have, rawObject{kube.AnnotationManagedBy: "karpenter"}); err != nil {
+		if _, taken := translate.ClassGroup(groupOf(have)); !taken && textOf(dig(have, "metadata", "annotations"), translate.AnnotationManagedBy) == "" {
+			if err := t.annotate(ctx, have, rawObject{translate.AnnotationManagedBy: "karpenter"}); err != nil {
 				return err
 			}
 		}
@@ -315,11 +316,11 @@ func (t *NodePools) markOthers(ctx context.Context, name string) error {
 		return err
 	}
 	for _, p := range pools {
-		_, taken := kube.ClassGroup(groupOf(p))
-		if textOf(p["metadata"], "name") == name || taken || textOf(dig(p, "metadata", "annotations"), kube.AnnotationManagedBy) != "" {
+		_, taken := translate.ClassGroup(groupOf(p))
+		if textOf(p["metadata"], "name") == name || taken || textOf(dig(p, "metadata", "annotations"), translate.AnnotationManagedBy) != "" {
 			continue
 		}
-		if err := t.annotate(ctx, p, rawObject{kube.AnnotationManagedBy: "karpenter"}); err != nil && !apierrors.IsNotFound(err) {
+		if err := t.annotate(ctx, p, rawObject{translate.AnnotationManagedBy: "karpenter"}); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
@@ -346,7 +347,7 @@ func (t *NodePools) vanished(ctx context.Context, name string) error {
 // quiesce keeps Karpenter from launching for a pool and disrupting its nodes, and waits until what it had begun is done.
 // A pool with a fixed number of nodes keeps it.
 func (t *NodePools) quiesce(ctx context.Context, name string, have, want rawObject) error {
-	if _, taken := kube.ClassGroup(groupOf(have)); !taken {
+	if _, taken := translate.ClassGroup(groupOf(have)); !taken {
 		guard := rawObject{"uid": textOf(have["metadata"], "uid")} // refused for a NodePool created since
 		if _, err := t.patch(ctx, "nodepools", name, "", rawObject{"spec": quiescedSpec(have), "metadata": guard}); err != nil {
 			return err
@@ -383,7 +384,7 @@ func (t *NodePools) quiesce(ctx context.Context, name string, have, want rawObje
 			return nil
 		}
 		if time.Now().After(deadline) && len(unsettled) > 0 {
-			if _, taken := kube.ClassGroup(groupOf(have)); !taken {
+			if _, taken := translate.ClassGroup(groupOf(have)); !taken {
 				if err := t.restore(ctx, name, want); err != nil {
 					return err
 				}
@@ -433,7 +434,7 @@ func (t *NodePools) keepEdits(ctx context.Context, name string, have, want rawOb
 // quiesce, want the manifest written down then, now the pool as it is.
 func carryEdits(have, want, now rawObject) (spec rawObject, edited bool) {
 	spec = runtime.DeepCopyJSON(now["spec"].(rawObject))
-	if _, taken := kube.ClassGroup(groupOf(have)); !taken {
+	if _, taken := translate.ClassGroup(groupOf(have)); !taken {
 		ours := quiescedSpec(have)
 		if limits, ok := ours["limits"].(rawObject); ok {
 			resetFields(spec, limits, dig(want, "spec"), "limits")
@@ -471,7 +472,7 @@ func (t *NodePools) restore(ctx context.Context, name string, want rawObject) er
 		}
 		spec["limits"] = limits
 	}
-	meta := rawObject{"annotations": rawObject{kube.AnnotationManagedBy: dig(want, "metadata", "annotations", kube.AnnotationManagedBy)}}
+	meta := rawObject{"annotations": rawObject{translate.AnnotationManagedBy: dig(want, "metadata", "annotations", translate.AnnotationManagedBy)}}
 	if uid := textOf(want["metadata"], "uid"); uid != "" {
 		meta["uid"] = uid
 	}
@@ -542,7 +543,7 @@ func (t *NodePools) setOwners(ctx context.Context, pool, uid string) error {
 // where somebody else wrote those annotations, or where another pool bears the name now.
 func (t *NodePools) annotate(ctx context.Context, p rawObject, want rawObject) error {
 	notes := rawObject{}
-	for _, key := range []string{kube.AnnotationManagedBy, kube.AnnotationRelease} {
+	for _, key := range []string{translate.AnnotationManagedBy, translate.AnnotationRelease} {
 		notes[key] = want[key]
 	}
 	name, seen := textOf(p["metadata"], "name"), p

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
 	"github.com/dovetail-sh/dovetail/internal/verify"
@@ -116,7 +117,7 @@ type binder struct {
 	c       *bindingCase
 	filters *filters
 	state   *state.State
-	tr      *kube.Translator
+	tr      *translate.Translator
 	check   *verify.BindingCheck
 	tally   *bindingTally
 }
@@ -133,7 +134,7 @@ func newBinder(ctx context.Context, c *bindingCase, tally *bindingTally) (*binde
 	if err != nil {
 		return nil, err
 	}
-	x.tr = &kube.Translator{Table: x.state.Resources(), Lookup: lookup}
+	x.tr = &translate.Translator{Table: x.state.Resources(), Lookup: lookup}
 	if x.filters, err = newFilters(ctx, c.others()); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package translate
 
 import (
 	"cmp"
@@ -15,13 +15,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// applyQuotas lowers the replicas of a namespace's buffers to what its ResourceQuotas leave, the oldest buffer first: pods that the quota
+// ApplyQuotas lowers the replicas of a namespace's buffers to what its ResourceQuotas leave, the oldest buffer first: pods that the quota
 // would refuse need no capacity. A quota with scopes bounds the buffers whose pods it would select.
-func applyQuotas(buffers []sizedBuffer, quotas []*corev1.ResourceQuota) {
+func ApplyQuotas(buffers []SizedBuffer, quotas []*corev1.ResourceQuota) {
 	if len(quotas) == 0 {
 		return
 	}
-	slices.SortFunc(buffers, func(a, b sizedBuffer) int {
+	slices.SortFunc(buffers, func(a, b SizedBuffer) int {
 		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name))
 	})
 	left := make([]corev1.ResourceList, len(quotas))
@@ -39,19 +39,19 @@ func applyQuotas(buffers []sizedBuffer, quotas []*corev1.ResourceQuota) {
 		}
 		want, by := b.Replicas, ""
 		for i, q := range quotas {
-			if !quotaSelects(q, b.template) {
+			if !quotaSelects(q, b.Template) {
 				continue
 			}
-			if fit, bounded := podsWithin(left[i], b.requests); bounded && fit < int64(b.Replicas) {
+			if fit, bounded := podsWithin(left[i], b.Requests); bounded && fit < int64(b.Replicas) {
 				b.Replicas, by = int(fit), q.Name
 			}
 		}
 		for i, q := range quotas {
-			if !quotaSelects(q, b.template) {
+			if !quotaSelects(q, b.Template) {
 				continue
 			}
 			for name, amount := range left[i] {
-				r := b.requests[name]
+				r := b.Requests[name]
 				r.Mul(int64(b.Replicas))
 				amount.Sub(r)
 				left[i][name] = amount

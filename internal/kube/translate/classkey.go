@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package translate
 
 import (
 	"math"
@@ -175,7 +175,7 @@ func (w *text) str(s string) {
 	w.b.WriteString(s)
 }
 
-// resources writes the fixed ones in their order and the extended ones by name: the order in which those were first seen differs
+// Resources writes the fixed ones in their order and the extended ones by name: the order in which those were first seen differs
 // from one process to the next.
 func (w *text) resources(r model.Resources, names []string) {
 	w.keys = w.keys[:0]

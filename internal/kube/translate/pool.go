@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package translate
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"sort"
 	"strconv"
@@ -17,7 +15,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
@@ -54,7 +51,7 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 	if p.Annotations[karpv1.AnnotationNodePoolHashVersion] != karpv1.NodePoolHashVersion {
 		out.StatusHash = "" // another rule's number: not comparable
 	}
-	out.Conditions = conditions(p.Status.Conditions)
+	out.Conditions = Conditions(p.Status.Conditions)
 	if p.Status.Nodes != nil {
 		out.StatusNodes = *p.Status.Nodes
 	}
@@ -62,9 +59,9 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 	if len(p.Status.Resources) > 0 {
 		have := maps.Clone(p.Status.Resources)
 		delete(have, karpv1.ResourceNodes)
-		out.StatusResources = t.resources(have, 0)
+		out.StatusResources = t.Resources(have, 0)
 	}
-	out.LetGo = discovered(p) && p.Annotations[dovetailv1alpha1.AnnotationLetGo] == karpv1.LabelValueTrue
+	out.LetGo = IsDiscovered(p) && p.Annotations[dovetailv1alpha1.AnnotationLetGo] == karpv1.LabelValueTrue
 	if p.Spec.Weight != nil {
 		out.Weight = *p.Spec.Weight
 	}
@@ -108,7 +105,7 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 		if why := restricted(k); why != "" {
 			fail("spec.template.metadata.labels["+k+"]", why)
 		}
-		out.Requirements = out.Requirements.With(model.OneOf(label(k), p.Spec.Template.Labels[k]))
+		out.Requirements = out.Requirements.With(model.OneOf(CanonicalLabel(k), p.Spec.Template.Labels[k]))
 	}
 	for i := range spec.Requirements {
 		field := "spec.template.spec.requirements[" + strconv.Itoa(i) + "]"
@@ -116,7 +113,7 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 			fail(field+".key", why)
 			continue
 		}
-		r, err := requirement(&spec.Requirements[i])
+		r, err := Requirement(&spec.Requirements[i])
 		if err != nil {
 			fail(field, err.Error())
 			continue
@@ -167,13 +164,13 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 	for _, name := range sortedNames(corev1.ResourceList(p.Spec.Limits)) {
 		q := p.Spec.Limits[name]
 		if name == karpv1.ResourceNodes {
-			out.NodeLimit = amountOf(q)
+			out.NodeLimit = AmountOf(q)
 			continue
 		}
 		d := t.Table.Dim(string(name))
-		v := amountOf(q)
+		v := AmountOf(q)
 		if d == model.CPU {
-			v = milliOf(q)
+			v = MilliOf(q)
 		}
 		out.Limits = out.Limits.With(d, v)
 		for len(out.HasLimit) <= int(d) {
@@ -194,10 +191,6 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 	}
 	out.Hash = hash
 	return out
-}
-
-func sortedNames(list corev1.ResourceList) []corev1.ResourceName {
-	return slices.Sorted(maps.Keys(list))
 }
 
 // restricted says why a label may not stand in a pool's template, empty if it may.
@@ -239,58 +232,13 @@ func nearest(word string, words []string) (best string) {
 	return best
 }
 
-func requirement(r *karpv1.Requirement) (model.Requirement, error) {
-	out, err := model.NewRequirement(label(r.Key), model.Operator(r.Operator), r.Values...)
+// Requirement translates one requirement.
+func Requirement(r *karpv1.Requirement) (model.Requirement, error) {
+	out, err := model.NewRequirement(CanonicalLabel(r.Key), model.Operator(r.Operator), r.Values...)
 	if r.MinValues != nil {
 		out.MinValues = *r.MinValues
 	}
 	return out, err
-}
-
-// wireRequirements writes requirements back with the operators of the API. Labels that the API refuses in a NodeClaim's
-// requirements are left out: they follow from its metadata.
-func wireRequirements(rs model.Requirements) ([]karpv1.Requirement, error) {
-	out := make([]karpv1.Requirement, 0, len(rs))
-	for i := range rs {
-		r := &rs[i]
-		if r.Key != karpv1.LabelNodePool && restricted(r.Key) != "" {
-			continue
-		}
-		start := len(out)
-		add := func(op corev1.NodeSelectorOperator, values ...string) {
-			out = append(out, karpv1.Requirement{Key: r.Key, Operator: op, Values: values})
-		}
-		switch {
-		case r.Empty() && !r.AllowAbsent, r.Complement && r.Max < 0:
-			return nil, fmt.Errorf("requirement %s: nothing satisfies it", r)
-		case !r.Complement && len(r.Values) > 0:
-			add(corev1.NodeSelectorOpIn, r.Values...)
-		case !r.Complement:
-			add(corev1.NodeSelectorOpDoesNotExist)
-		default:
-			if len(r.Values) > 0 {
-				add(corev1.NodeSelectorOpNotIn, r.Values...)
-			}
-			// Bounds of the API are not below zero; neither are the labels that have any.
-			if r.Min != math.MinInt64 && r.Min >= 0 {
-				add(karpv1.NodeSelectorOpGte, strconv.FormatInt(r.Min, 10))
-			}
-			if r.Max != math.MaxInt64 {
-				add(karpv1.NodeSelectorOpLte, strconv.FormatInt(r.Max, 10))
-			}
-			if !r.AllowAbsent && (len(out) == start || len(out) == start+1 && len(r.Values) > 0) {
-				add(corev1.NodeSelectorOpExists)
-			}
-			if len(out) == start {
-				continue // no rule at all
-			}
-		}
-		if r.MinValues > 0 {
-			n := r.MinValues
-			out[start].MinValues = &n
-		}
-	}
-	return out, nil
 }
 
 func nillable(d karpv1.NillableDuration) time.Duration {
@@ -327,81 +275,4 @@ func budget(b *karpv1.Budget) (model.Budget, error) {
 	}
 	out.Nodes, out.Percent = n, percent
 	return out, nil
-}
-
-// NodeClaim translates a claim.
-func (t *Translator) NodeClaim(c *karpv1.NodeClaim) *model.Claim {
-	out := &model.Claim{
-		Name: c.Name, UID: string(c.UID), Pool: c.Labels[karpv1.LabelNodePool], Labels: c.Labels, Annotations: c.Annotations,
-		Taints: taints(c.Spec.Taints), StartupTaints: taints(c.Spec.StartupTaints),
-		Requests: t.resources(c.Spec.Resources.Requests, 0), ExpireAfter: nillable(c.Spec.ExpireAfter),
-		TerminationGracePeriod: duration(c.Spec.TerminationGracePeriod),
-		Created:                c.CreationTimestamp.Time, HasFinalizer: slices.Contains(c.Finalizers, karpv1.FinalizerTermination), OtherFinalizers: otherFinalizers(c.Finalizers),
-		ProviderID: c.Status.ProviderID, NodeName: c.Status.NodeName, ImageID: c.Status.ImageID,
-		Conditions: conditions(c.Status.Conditions), Reserved: c.Annotations[AnnotationReserved] == "true",
-		NoReserve: c.Annotations[AnnotationNotReserved],
-	}
-	if c.DeletionTimestamp != nil {
-		out.Deleting = c.DeletionTimestamp.Time
-	}
-	out.Orphan = out.Pool != "" && c.Annotations[karpv1.AnnotationNodePoolHash] != "" && !slices.ContainsFunc(c.OwnerReferences, isNodePool)
-	if r := c.Spec.NodeClassRef; r != nil {
-		out.ClassGroup, _ = ClassGroup(r.Group)
-		out.ClassKind, out.ClassName = r.Kind, r.Name
-	}
-	for i := range c.Spec.Requirements {
-		// The API server has checked them; one that it let through and we can't read is as good as not there.
-		if r, err := requirement(&c.Spec.Requirements[i]); err == nil {
-			out.Requirements = out.Requirements.With(r)
-		}
-	}
-	if len(c.Status.Capacity) > 0 {
-		out.Capacity = t.resources(c.Status.Capacity, 0)
-	}
-	if len(c.Status.Allocatable) > 0 {
-		out.Allocatable = t.resources(c.Status.Allocatable, 0)
-	}
-	if c.Status.LastPodEventTime != nil {
-		out.LastPodEvent = c.Status.LastPodEventTime.Time
-	}
-	if s := c.Annotations[AnnotationSlots]; s != "" {
-		var slots []wireSlot
-		if err := json.Unmarshal([]byte(s), &slots); err != nil {
-			slots = nil // somebody else's handwriting: no reservation can be read from it
-		}
-		for _, w := range slots {
-			if w.Count < 0 {
-				continue // as above
-			}
-			slot := model.Slot{Class: w.Class, Owner: w.Owner, Count: w.Count, Loose: w.Loose}
-			for _, name := range slices.Sorted(maps.Keys(w.Requests)) {
-				slot.Requests = slot.Requests.AddInto(model.Resources(nil).With(t.Table.Dim(name), w.Requests[name]), 1)
-			}
-			out.Slots = append(out.Slots, slot)
-		}
-		slices.SortFunc(out.Slots, func(a, b model.Slot) int {
-			return cmp.Or(strings.Compare(a.Class, b.Class), strings.Compare(a.Owner, b.Owner))
-		})
-	}
-	return out
-}
-
-// isNodePool reports whether an owner reference is to a NodePool.
-func isNodePool(o metav1.OwnerReference) bool {
-	return o.Kind == "NodePool" && strings.HasPrefix(o.APIVersion, karpv1.GroupVersion.Group+"/")
-}
-
-// poolReference is the reference of what a NodePool owns.
-func poolReference(pool, uid string) metav1.OwnerReference {
-	yes := true
-	return metav1.OwnerReference{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool", Name: pool, UID: types.UID(uid), BlockOwnerDeletion: &yes}
-}
-
-// version reads a resource version, which has been an integer in every release; 0 where it is not.
-func version(s string) uint64 {
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

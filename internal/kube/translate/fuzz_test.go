@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package translate
 
 import (
 	"encoding/json"
@@ -153,7 +153,7 @@ func FuzzTranslateProvisioner(f *testing.F) {
 			return
 		}
 		for _, aws := range []bool{false, true} {
-			if pool, _, said := TranslateProvisioner(&p, ProvisionerDefaults{OnAWS: aws}); pool == nil && reflect.DeepEqual(said, karpv1alpha5.Translation{}) {
+			if pool, _, said := Provisioner(&p, ProvisionerDefaults{OnAWS: aws}); pool == nil && reflect.DeepEqual(said, karpv1alpha5.Translation{}) {
 				t.Error("nothing came of it, and nothing is said")
 			}
 		}
@@ -176,7 +176,7 @@ func FuzzQuantity(f *testing.F) {
 			return
 		}
 		list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(s), corev1.ResourceMemory: resource.MustParse(s), "example.com/x": resource.MustParse(s)}
-		have := (&Translator{Table: state.NewResourceTable()}).resources(list, 1)
+		have := (&Translator{Table: state.NewResourceTable()}).Resources(list, 1)
 		for d, scale := range map[model.Dim]int64{model.CPU: 1000, model.Memory: 1, model.FirstExtended: 1} {
 			want := new(big.Rat).Mul(exact, big.NewRat(scale, 1))
 			got := big.NewRat(have.At(d), 1)
@@ -205,13 +205,12 @@ func FuzzBufferReplicas(f *testing.F) {
 	})
 }
 
-// FuzzGroupTexts: whatever the flags, tags and ConfigMaps say of node groups and schedulers is read or refused.
+// FuzzGroupTexts: whatever the flags, tags and ConfigMaps say of node groups is read or refused.
 func FuzzGroupTexts(f *testing.F) {
 	for _, s := range []string{
 		"1:10:web", "0:0:", "-1:5:a", "9999999999999999999999:1:x", "asg:tag=a,b=c", "asg:tag=", "10:\n  - .*large\n20:\n  - \"[\"\n", "1: {}\n",
 		"k8s.io/cluster-autoscaler/node-template/taint/a=b:NoSchedule\nk8s.io/cluster-autoscaler/node-template/resources/cpu=-1\nk8s.io/cluster-autoscaler/node-template/label/x=y\n" +
 			"k8s.io/cluster-autoscaler/node-template/autoscaling-options/scaledownutilizationthreshold=NaN\nk8s.io/cluster-autoscaler/node-template/autoscaling-options/scaledownunneededtime=1e9h",
-		"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- pluginConfig:\n  - name: PodTopologySpread\n    args: {defaultingType: List, defaultConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: ScheduleAnyway}]}\n",
 	} {
 		f.Add(s)
 	}
@@ -221,13 +220,12 @@ func FuzzGroupTexts(f *testing.F) {
 		}
 		_, _ = ParseDiscovery(s)
 		_, _ = ParsePriorities(s)
-		_, _ = ReadSchedulerConfig("f", []byte(s))
 		tags := map[string]string{}
 		for _, line := range strings.Split(s, "\n") {
 			if k, v, ok := strings.Cut(line, "="); ok {
 				tags[k] = v
 			}
 		}
-		_, _ = TranslateTaggedGroups(tags, GroupSettings{})
+		_, _ = TaggedGroups(tags, GroupSettings{})
 	})
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package translate
 
 import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -25,6 +24,11 @@ import (
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 )
+
+// IsDiscovered reports whether an object was made for a group that was found.
+func IsDiscovered(o metav1.Object) bool {
+	return o.GetLabels()[dovetailv1alpha1.LabelDiscovered] == karpv1.LabelValueTrue
+}
 
 // NodeGroup is a node group as its cloud and whoever asks for it describe it.
 type NodeGroup struct {
@@ -70,8 +74,8 @@ func DefaultGroupSettings() GroupSettings {
 	}
 }
 
-// TranslatedGroups is the NodePool and the NodeGroupClass that groups become: one group, or several that are alike and balanced.
-type TranslatedGroups struct {
+// GroupObjects is the NodePool and the NodeGroupClass that groups become: one group, or several that are alike and balanced.
+type GroupObjects struct {
 	Groups []string // by name
 	Pool   *karpv1.NodePool
 	Class  *dovetailv1alpha1.NodeGroupClass
@@ -106,23 +110,24 @@ var balancingIgnored = []string{
 	"topology.ebs.csi.aws.com/zone", "topology.k8s.aws/zone-id",
 }
 
-// TranslateNodeGroups is the NodePools and NodeGroupClasses that mean what groups, their tags and the settings say, by name. Each has
+// NodeGroups is the NodePools and NodeGroupClasses that mean what groups, their tags and the settings say, by name. Each has
 // every field that the API server would default, so that it can be compared with what is there.
-func TranslateNodeGroups(groups []NodeGroup, set GroupSettings) ([]TranslatedGroups, error) {
+func NodeGroups(groups []NodeGroup, set GroupSettings) ([]GroupObjects, error) {
 	var weights map[string]int32
 	if slices.Contains(set.Expanders, dovetailv1alpha1.ExpanderPriority) {
 		var err error
-		if weights, err = groupWeights(groups, set.Priorities); err != nil {
+		if weights, err = GroupWeights(groups, set.Priorities); err != nil {
 			return nil, err
 		}
 	}
-	return translateNodeGroups(groups, set, weights)
+	return WeightedNodeGroups(groups, set, weights)
 }
 
-func translateNodeGroups(groups []NodeGroup, set GroupSettings, weights map[string]int32) ([]TranslatedGroups, error) {
+// WeightedNodeGroups is NodeGroups with the weight of each group, by its name.
+func WeightedNodeGroups(groups []NodeGroup, set GroupSettings, weights map[string]int32) ([]GroupObjects, error) {
 	groups = slices.Clone(groups)
 	slices.SortFunc(groups, func(a, b NodeGroup) int { return strings.Compare(a.Name, b.Name) })
-	var out []TranslatedGroups
+	var out []GroupObjects
 	at := map[string]int{} // by what makes groups similar
 	for _, g := range groups {
 		one := translateNodeGroup(g, set, weights[g.Name])
@@ -154,7 +159,7 @@ func translateNodeGroups(groups []NodeGroup, set GroupSettings, weights map[stri
 			have.Pool.Spec.Template.Labels = nil
 		}
 	}
-	slices.SortFunc(out, func(a, b TranslatedGroups) int { return strings.Compare(a.Pool.Name, b.Pool.Name) })
+	slices.SortFunc(out, func(a, b GroupObjects) int { return strings.Compare(a.Pool.Name, b.Pool.Name) })
 	for i := 1; i < len(out); i++ {
 		if out[i].Pool.Name == out[i-1].Pool.Name {
 			return nil, fmt.Errorf("node groups %q and %q would both be NodePool %q; name each group once", out[i-1].Groups[0], out[i].Groups[0], out[i].Pool.Name)
@@ -163,10 +168,10 @@ func translateNodeGroups(groups []NodeGroup, set GroupSettings, weights map[stri
 	return out, nil
 }
 
-func translateNodeGroup(g NodeGroup, set GroupSettings, weight int32) TranslatedGroups {
+func translateNodeGroup(g NodeGroup, set GroupSettings, weight int32) GroupObjects {
 	name := GroupPoolName(g.Name)
 	tags := dovetailv1alpha1.ReadTags(g.Tags)
-	out := TranslatedGroups{Groups: []string{g.Name}}
+	out := GroupObjects{Groups: []string{g.Name}}
 	came := func(field, value, became string) {
 		out.Fields = append(out.Fields, GroupField{Group: g.Name, Field: field, Value: value, Became: became})
 	}
@@ -356,9 +361,9 @@ func wireDuration(d time.Duration) string {
 	return s
 }
 
-// groupWeights gives each group that a priority names a weight: the priority itself where all of them may stand in a NodePool, else
+// GroupWeights gives each group that a priority names a weight: the priority itself where all of them may stand in a NodePool, else
 // the priority's rank. A group that none names has none, and is taken last.
-func groupWeights(groups []NodeGroup, list []dovetailv1alpha1.NodeGroupPriority) (map[string]int32, error) {
+func GroupWeights(groups []NodeGroup, list []dovetailv1alpha1.NodeGroupPriority) (map[string]int32, error) {
 	ranked := slices.Clone(list)
 	slices.SortFunc(ranked, func(a, b dovetailv1alpha1.NodeGroupPriority) int { return cmp.Compare(a.Priority, b.Priority) })
 	fits := len(ranked) == 0 || ranked[0].Priority >= 1 && ranked[len(ranked)-1].Priority <= 100
@@ -387,7 +392,7 @@ func groupWeights(groups []NodeGroup, list []dovetailv1alpha1.NodeGroupPriority)
 }
 
 // similarity is equal for groups that may be balanced: their pools and classes differ in name, zone and labels to be ignored only.
-func similarity(t TranslatedGroups) (string, error) {
+func similarity(t GroupObjects) (string, error) {
 	pool, class := t.Pool.DeepCopy(), t.Class.DeepCopy()
 	pool.Name, class.Name, class.Spec.SelectorTerms, pool.Spec.Template.Spec.NodeClassRef = "", "", nil, nil
 	for _, k := range slices.Concat(balancingIgnored, class.Spec.Options.BalancingIgnoreLabels) {
@@ -420,82 +425,8 @@ func GroupPoolName(group string) string {
 	return name + "-" + hex.EncodeToString(sum[:4])
 }
 
-// ParseNodes reads a group as Cluster Autoscaler's --nodes has it: <min>:<max>:<name>.
-func ParseNodes(text string) (NodeGroup, error) {
-	parts := strings.SplitN(text, ":", 3)
-	if len(parts) != 3 || parts[2] == "" {
-		return NodeGroup{}, errors.New("need <min>:<max>:<name of the group>")
-	}
-	lo, err1 := strconv.ParseInt(parts[0], 10, 32)
-	hi, err2 := strconv.ParseInt(parts[1], 10, 32)
-	switch {
-	case err1 != nil || err2 != nil || lo < 0:
-		return NodeGroup{}, errors.New("need <min>:<max>:<name of the group> with counts of 0 or more")
-	case hi < lo:
-		return NodeGroup{}, fmt.Errorf("the maximum %d is below the minimum %d", hi, lo)
-	}
-	a, b := int32(lo), int32(hi)
-	return NodeGroup{Name: parts[2], Min: &a, Max: &b}, nil
-}
-
-// ParseDiscovery reads the tags that groups must bear, all of them, as Cluster Autoscaler's --node-group-auto-discovery has them:
-// asg:tag=<key>[=<value>],… An empty value is any.
-func ParseDiscovery(text string) (map[string]string, error) {
-	const form = "need asg:tag=<key>[=<value>],…"
-	list, ok := strings.CutPrefix(text, "asg:tag=")
-	if !ok {
-		return nil, errors.New(form)
-	}
-	tags := map[string]string{}
-	for one := range strings.SplitSeq(list, ",") {
-		key, value, _ := strings.Cut(strings.TrimSpace(one), "=")
-		if key == "" {
-			return nil, errors.New(form + ": a tag's key is empty")
-		}
-		tags[key] = value
-	}
-	return tags, nil
-}
-
-// Bears reports whether a group has all of the tags, with their values where one is asked for.
-func (g *NodeGroup) Bears(tags map[string]string) bool {
-	for k, v := range tags {
-		if have, ok := g.Tags[k]; !ok || v != "" && have != v {
-			return false
-		}
-	}
-	return true
-}
-
-// SelectNodeGroups is those of the groups that are named, with the bounds asked for, and those that bear all tags of one of the
-// sets. missing are the names that no group has.
-func SelectNodeGroups(have, named []NodeGroup, sets []map[string]string) (out []NodeGroup, missing []string) {
-	by := map[string]NodeGroup{}
-	for _, g := range have {
-		by[g.Name] = g
-	}
-	taken := map[string]bool{}
-	for _, n := range named {
-		g, ok := by[n.Name]
-		if !ok {
-			missing = append(missing, n.Name)
-			continue
-		}
-		g.Min, g.Max = n.Min, n.Max
-		out = append(out, g)
-		taken[g.Name] = true
-	}
-	for _, g := range have {
-		if !taken[g.Name] && slices.ContainsFunc(sets, g.Bears) {
-			out = append(out, g)
-			taken[g.Name] = true
-		}
-	}
-	return out, missing
-}
-
-// TranslateTaggedGroups is one pool and one class for all groups that bear the tags, where nobody has said which they are.
-func TranslateTaggedGroups(tags map[string]string, set GroupSettings) (TranslatedGroups, error) {
+// TaggedGroups is one pool and one class for all groups that bear the tags, where nobody has said which they are.
+func TaggedGroups(tags map[string]string, set GroupSettings) (GroupObjects, error) {
 	out := translateNodeGroup(NodeGroup{Name: "discovered"}, set, 0)
 	key, err := json.Marshal(tags) // in order of keys
 	if err != nil {

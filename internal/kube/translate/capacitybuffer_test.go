@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package translate
 
 import (
 	"strings"
@@ -46,7 +46,7 @@ func bufferOf(t *testing.T, name, spec string) *bufferv1beta1.CapacityBuffer {
 
 // TestBufferReplicas: for how many pods a buffer wants capacity, as Karpenter and Cluster Autoscaler have it.
 func TestBufferReplicas(t *testing.T) {
-	shape := podShape{template: decode[corev1.PodTemplateSpec](t, bufferTemplate), replicas: 11}
+	shape := PodShape{Template: decode[corev1.PodTemplateSpec](t, bufferTemplate), Replicas: 11}
 	for spec, want := range map[string]int{
 		`{podTemplateRef: {name: p}, replicas: 3}`:                                                    3,
 		`{podTemplateRef: {name: p}, replicas: 0}`:                                                    0,
@@ -64,7 +64,7 @@ func TestBufferReplicas(t *testing.T) {
 		`{scalableRef: {apiGroup: apps, kind: Deployment, name: d}, replicas: 2000000000}`:            mostVirtual,
 		`{scalableRef: {apiGroup: apps, kind: Deployment, name: d}, limits: {cpu: 9000000000000000}}`: mostVirtual,
 	} {
-		b := (&Translator{Table: state.NewResourceTable()}).capacityBuffer(bufferOf(t, "b", spec), shape)
+		b := (&Translator{Table: state.NewResourceTable()}).CapacityBuffer(bufferOf(t, "b", spec), shape)
 		if b.Ready.Status != "True" || b.Replicas != want {
 			t.Errorf("%s: %d pods, want %d; %+v", spec, b.Replicas, want, b.Ready)
 		}
@@ -75,7 +75,7 @@ func TestBufferReplicas(t *testing.T) {
 func TestVirtualPod(t *testing.T) {
 	b := bufferOf(t, "b", `{podTemplateRef: {name: p}, replicas: 1}`)
 	b.Annotations = map[string]string{model.AnnotationMaxHour: "0.5", model.AnnotationShareGroup: "night"}
-	m := (&Translator{Table: state.NewResourceTable()}).capacityBuffer(b, podShape{template: decode[corev1.PodTemplateSpec](t, bufferTemplate), templateName: "p", generation: 2})
+	m := (&Translator{Table: state.NewResourceTable()}).CapacityBuffer(b, PodShape{Template: decode[corev1.PodTemplateSpec](t, bufferTemplate), templateName: "p", generation: 2})
 	c := m.Like.Class
 	if c.Priority != model.VirtualPriority || len(c.Volumes)+len(c.Unsolved) > 0 || m.Like.Gated || c.Labels["app"] != "web" || c.Requests.At(model.CPU) != 500 {
 		t.Errorf("class %+v", c)
@@ -90,20 +90,20 @@ func TestBufferMistakes(t *testing.T) {
 	template := decode[corev1.PodTemplateSpec](t, bufferTemplate)
 	for _, x := range []struct {
 		spec, price  string
-		shape        podShape
+		shape        PodShape
 		reason, says string
 	}{
-		{`{podTemplateRef: {name: p}, replicas: 1, provisioningStrategy: buffer.x-k8s.io/cold}`, "", podShape{template: template}, bufferResolutionFailed, `spec.provisioningStrategy "buffer.x-k8s.io/cold" is not supported; use`},
-		{`{podTemplateRef: {name: p}, replicas: 1}`, "cheap", podShape{template: template}, bufferResolutionFailed, `max-price-per-hour] "cheap" is no price; give`},
-		{`{podTemplateRef: {name: p}, replicas: 1}`, "", shapeOfTemplate(bufferOf(t, "b", `{podTemplateRef: {name: p}}`), nil), bufferPodTemplateNotFound, "PodTemplate shop/p not found; create it"},
-		{`{scalableRef: {kind: Rollout, name: r}, replicas: 1}`, "", shapeOfMissing(bufferOf(t, "b", `{scalableRef: {kind: Rollout, name: r}}`)), bufferScalableRefNotFound, "Rollout shop/r not found; create it"},
-		{`{replicas: 1}`, "", shapeWithoutReference(), bufferResolutionFailed, "set one of them"},
+		{`{podTemplateRef: {name: p}, replicas: 1, provisioningStrategy: buffer.x-k8s.io/cold}`, "", PodShape{Template: template}, BufferResolutionFailed, `spec.provisioningStrategy "buffer.x-k8s.io/cold" is not supported; use`},
+		{`{podTemplateRef: {name: p}, replicas: 1}`, "cheap", PodShape{Template: template}, BufferResolutionFailed, `max-price-per-hour] "cheap" is no price; give`},
+		{`{podTemplateRef: {name: p}, replicas: 1}`, "", ShapeOfTemplate(bufferOf(t, "b", `{podTemplateRef: {name: p}}`), nil), bufferPodTemplateNotFound, "PodTemplate shop/p not found; create it"},
+		{`{scalableRef: {kind: Rollout, name: r}, replicas: 1}`, "", ShapeOfMissing(bufferOf(t, "b", `{scalableRef: {kind: Rollout, name: r}}`)), bufferScalableRefNotFound, "Rollout shop/r not found; create it"},
+		{`{replicas: 1}`, "", ShapeWithoutReference(), BufferResolutionFailed, "set one of them"},
 	} {
 		b := bufferOf(t, "b", x.spec)
 		if x.price != "" {
 			b.Annotations = map[string]string{model.AnnotationMaxHour: x.price}
 		}
-		m := (&Translator{Table: state.NewResourceTable()}).capacityBuffer(b, x.shape)
+		m := (&Translator{Table: state.NewResourceTable()}).CapacityBuffer(b, x.shape)
 		if m.Like != nil || m.Ready.Status != "False" || m.Ready.Reason != x.reason || !strings.Contains(m.Ready.Message, x.says) {
 			t.Errorf("%s: %+v", x.spec, m.Ready)
 		}
@@ -113,12 +113,12 @@ func TestBufferMistakes(t *testing.T) {
 // TestBufferQuotas: pods that a ResourceQuota would refuse get no capacity; the older buffer comes first.
 func TestBufferQuotas(t *testing.T) {
 	tr := &Translator{Table: state.NewResourceTable()}
-	shape := podShape{template: decode[corev1.PodTemplateSpec](t, bufferTemplate)}
-	list := []sizedBuffer{
-		tr.capacityBuffer(bufferOf(t, "b", `{podTemplateRef: {name: p}, replicas: 3}`), shape),
-		tr.capacityBuffer(bufferOf(t, "a", `{podTemplateRef: {name: p}, replicas: 4}`), shape),
+	shape := PodShape{Template: decode[corev1.PodTemplateSpec](t, bufferTemplate)}
+	list := []SizedBuffer{
+		tr.CapacityBuffer(bufferOf(t, "b", `{podTemplateRef: {name: p}, replicas: 3}`), shape),
+		tr.CapacityBuffer(bufferOf(t, "a", `{podTemplateRef: {name: p}, replicas: 4}`), shape),
 	}
-	applyQuotas(list, []*corev1.ResourceQuota{
+	ApplyQuotas(list, []*corev1.ResourceQuota{
 		decode[corev1.ResourceQuota](t, `{metadata: {name: cpu}, spec: {hard: {requests.cpu: "4", pods: "50"}}, status: {used: {requests.cpu: "1"}}}`),
 		decode[corev1.ResourceQuota](t, `{metadata: {name: scoped}, spec: {scopes: [BestEffort], hard: {pods: "0"}}}`),
 	})
@@ -153,23 +153,23 @@ func TestBufferQuotaScopes(t *testing.T) {
 		`{scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: Exists}, {scopeName: BestEffort, operator: Exists}]}}`: false,
 		`{scopes: [NotTerminating], scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [high]}]}}`:      true,
 	} {
-		shape := podShape{template: decode[corev1.PodTemplateSpec](t, bufferTemplate)}
-		list := []sizedBuffer{tr.capacityBuffer(bufferOf(t, "b", `{podTemplateRef: {name: p}, replicas: 3}`), shape)}
+		shape := PodShape{Template: decode[corev1.PodTemplateSpec](t, bufferTemplate)}
+		list := []SizedBuffer{tr.CapacityBuffer(bufferOf(t, "b", `{podTemplateRef: {name: p}, replicas: 3}`), shape)}
 		q := &corev1.ResourceQuota{Spec: *decode[corev1.ResourceQuotaSpec](t, quota)}
 		q.Name, q.Spec.Hard = "q", corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}
-		applyQuotas(list, []*corev1.ResourceQuota{q})
+		ApplyQuotas(list, []*corev1.ResourceQuota{q})
 		if want := map[bool]int{true: 1, false: 3}[selects]; list[0].Replicas != want {
 			t.Errorf("%s: capacity for %d pods, want %d", quota, list[0].Replicas, want)
 		}
 	}
-	shape := podShape{template: decode[corev1.PodTemplateSpec](t, `
+	shape := PodShape{Template: decode[corev1.PodTemplateSpec](t, `
 spec:
   activeDeadlineSeconds: 60
   affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: t, namespaces: [other]}}]}}
   containers: [{name: c}]`)}
-	list := []sizedBuffer{tr.capacityBuffer(bufferOf(t, "b", `{podTemplateRef: {name: p}, replicas: 3}`), shape)}
+	list := []SizedBuffer{tr.CapacityBuffer(bufferOf(t, "b", `{podTemplateRef: {name: p}, replicas: 3}`), shape)}
 	q := decode[corev1.ResourceQuota](t, `{metadata: {name: q}, spec: {scopes: [BestEffort, Terminating, CrossNamespacePodAffinity], hard: {pods: "2"}}}`)
-	applyQuotas(list, []*corev1.ResourceQuota{q})
+	ApplyQuotas(list, []*corev1.ResourceQuota{q})
 	if list[0].Replicas != 2 || list[0].Limited.Status != "True" {
 		t.Errorf("capacity for %d pods, want 2; %+v", list[0].Replicas, list[0].Limited)
 	}

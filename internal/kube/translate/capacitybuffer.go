@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package translate
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ const (
 	bufferResolved            = "Resolved"
 	bufferPodTemplateNotFound = "PodTemplateNotFound"
 	bufferScalableRefNotFound = "ScalableRefNotFound"
-	bufferResolutionFailed    = "ResolutionFailed"
+	BufferResolutionFailed    = "ResolutionFailed"
 	bufferQuotasAllocated     = "ResourceQuotasAllocated"
 	bufferWithinQuotas        = "WithinResourceQuotas"
 )
@@ -30,57 +30,57 @@ const (
 // mostVirtual is how many pods capacity is held for by one buffer: more is a digit too many, or a limit far above all else.
 const mostVirtual = model.MostExpected
 
-// podShape is what pods of a CapacityBuffer look like, and how many of them its workload has.
-type podShape struct {
-	template     *corev1.PodTemplateSpec // nil: it is not known
+// PodShape is what pods of a CapacityBuffer look like, and how many of them its workload has.
+type PodShape struct {
+	Template     *corev1.PodTemplateSpec // nil: it is not known
 	templateName string                  // of the PodTemplate; empty: the template is a workload's
 	generation   int64                   // of the PodTemplate
-	replicas     int32                   // of the workload; 0 where there is none
-	reason, why  string                  // why the template is not known
+	Replicas     int32                   // of the workload; 0 where there is none
+	Reason, Why  string                  // why the template is not known
 }
 
-// sizedBuffer is a CapacityBuffer as far as it is known without the buffers beside it.
-type sizedBuffer struct {
+// SizedBuffer is a CapacityBuffer as far as it is known without the buffers beside it.
+type SizedBuffer struct {
 	*model.Buffer
-	version  uint64
-	requests corev1.ResourceList // of one pod, pods included
-	template *corev1.PodSpec     // as it was written; nil: not known
+	Version  uint64
+	Requests corev1.ResourceList // of one pod, pods included
+	Template *corev1.PodSpec     // as it was written; nil: not known
 }
 
-// capacityBuffer translates a buffer whose pods look like this. Quotas are not applied yet.
-func (t *Translator) capacityBuffer(b *bufferv1beta1.CapacityBuffer, shape podShape) sizedBuffer {
+// CapacityBuffer translates a buffer whose pods look like this. Quotas are not applied yet.
+func (t *Translator) CapacityBuffer(b *bufferv1beta1.CapacityBuffer, shape PodShape) SizedBuffer {
 	m := &model.Buffer{
 		Namespace: b.Namespace, Name: b.Name, UID: string(b.UID), Created: b.CreationTimestamp.Time, MaxHourMicro: -1, Total: -1,
-		Group: b.Annotations[model.AnnotationShareGroup], Status: bufferStatus(b), TemplateName: shape.templateName, TemplateGeneration: shape.generation,
+		Group: b.Annotations[model.AnnotationShareGroup], Status: BufferStatus(b), TemplateName: shape.templateName, TemplateGeneration: shape.generation,
 	}
-	out := sizedBuffer{Buffer: m, version: version(b.ResourceVersion)}
-	refuse := func(reason, why string) sizedBuffer {
+	out := SizedBuffer{Buffer: m, Version: ResourceVersion(b.ResourceVersion)}
+	refuse := func(reason, why string) SizedBuffer {
 		m.Ready = model.Condition{Status: "False", Reason: reason, Message: why}
 		return out
 	}
 	if s := b.Spec.ProvisioningStrategy; s != nil && *s != "" && *s != bufferv1beta1.StrategyActiveCapacity {
-		return refuse(bufferResolutionFailed, fmt.Sprintf("spec.provisioningStrategy %q is not supported; use %q", *s, bufferv1beta1.StrategyActiveCapacity))
+		return refuse(BufferResolutionFailed, fmt.Sprintf("spec.provisioningStrategy %q is not supported; use %q", *s, bufferv1beta1.StrategyActiveCapacity))
 	}
 	if text, ok := b.Annotations[model.AnnotationMaxHour]; ok {
 		micro, ok := model.ParseDollars(text)
 		if !ok {
-			return refuse(bufferResolutionFailed, fmt.Sprintf("metadata.annotations[%s] %q is no price; give a number of dollars from 0 to 1000000, such as \"0.50\"", model.AnnotationMaxHour, text))
+			return refuse(BufferResolutionFailed, fmt.Sprintf("metadata.annotations[%s] %q is no price; give a number of dollars from 0 to 1000000, such as \"0.50\"", model.AnnotationMaxHour, text))
 		}
 		m.MaxHourMicro = micro
 	}
-	if shape.template == nil {
-		return refuse(shape.reason, shape.why)
+	if shape.Template == nil {
+		return refuse(shape.Reason, shape.Why)
 	}
-	pod := t.virtualPod(b.Namespace, shape.template)
+	pod := t.virtualPod(b.Namespace, shape.Template)
 	m.Like = &model.Pod{Namespace: b.Namespace, Class: t.class(pod, false), Created: m.Created, Expected: true, Buffer: m.Key()}
-	out.template = &shape.template.Spec
-	out.requests = podresources.PodRequests(pod, podresources.PodResourcesOptions{})
-	out.requests[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
-	m.Replicas = bufferReplicas(&b.Spec, shape.replicas, out.requests)
+	out.Template = &shape.Template.Spec
+	out.Requests = podresources.PodRequests(pod, podresources.PodResourcesOptions{})
+	out.Requests[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
+	m.Replicas = bufferReplicas(&b.Spec, shape.Replicas, out.Requests)
 	if text, ok := b.Annotations[model.AnnotationTotalReplicas]; ok {
 		total, err := strconv.ParseUint(text, 10, 31)
 		if err != nil {
-			return refuse(bufferResolutionFailed, fmt.Sprintf("metadata.annotations[%s] %q is no number of replicas; give one such as \"300\"", model.AnnotationTotalReplicas, text))
+			return refuse(BufferResolutionFailed, fmt.Sprintf("metadata.annotations[%s] %q is no number of replicas; give one such as \"300\"", model.AnnotationTotalReplicas, text))
 		}
 		m.Total = int(total)
 		if ref := b.Spec.ScalableRef; ref != nil {
@@ -140,14 +140,14 @@ func quotient(amount, r resource.Quantity) int64 {
 	case amount.Cmp(r) < 0:
 		return 0
 	case amount.CmpInt64(mostAmount/1000) < 0:
-		return milliOf(amount) / milliOf(r)
+		return MilliOf(amount) / MilliOf(r)
 	}
-	return amountOf(amount) / amountOf(r)
+	return AmountOf(amount) / AmountOf(r)
 }
 
-// bufferStatus is the status that the API server has.
-func bufferStatus(b *bufferv1beta1.CapacityBuffer) model.BufferStatus {
-	out := model.BufferStatus{Replicas: -1, Conditions: conditions(b.Status.Conditions)}
+// BufferStatus is the status that the API server has.
+func BufferStatus(b *bufferv1beta1.CapacityBuffer) model.BufferStatus {
+	out := model.BufferStatus{Replicas: -1, Conditions: Conditions(b.Status.Conditions)}
 	if r := b.Status.PodTemplateRef; r != nil {
 		out.TemplateName = r.Name
 	}
@@ -161,4 +161,28 @@ func bufferStatus(b *bufferv1beta1.CapacityBuffer) model.BufferStatus {
 		out.Strategy = *s
 	}
 	return out
+}
+
+// ShapeOfTemplate is what the pods of a buffer look like whose PodTemplate this is; nil: it is not there.
+func ShapeOfTemplate(b *bufferv1beta1.CapacityBuffer, t *corev1.PodTemplate) PodShape {
+	if t == nil {
+		return PodShape{Reason: bufferPodTemplateNotFound, Why: fmt.Sprintf("spec.podTemplateRef: PodTemplate %s/%s not found; create it, or correct the reference", b.Namespace, b.Spec.PodTemplateRef.Name)}
+	}
+	return PodShape{Template: &t.Template, templateName: t.Name, generation: t.Generation}
+}
+
+// ShapeWithoutReference is that of a buffer which refers to nothing.
+func ShapeWithoutReference() PodShape {
+	return PodShape{Reason: BufferResolutionFailed, Why: "neither spec.podTemplateRef nor spec.scalableRef is set; set one of them"}
+}
+
+// ShapeOfMissing is that of a buffer whose workload is not there.
+func ShapeOfMissing(b *bufferv1beta1.CapacityBuffer) PodShape {
+	ref := b.Spec.ScalableRef
+	return PodShape{Reason: bufferScalableRefNotFound, Why: fmt.Sprintf("spec.scalableRef: %s %s/%s not found; create it, or correct the reference", ref.Kind, b.Namespace, ref.Name)}
+}
+
+// ShapeOfWorkload is that of a workload with a pod template of its own.
+func ShapeOfWorkload(t *corev1.PodTemplateSpec, replicas *int32) PodShape {
+	return PodShape{Template: t, Replicas: int32(Replicas(replicas))}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package translate
 
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -12,8 +12,8 @@ import (
 // five hundred such amounts is still an int64.
 const mostAmount = 1 << 53
 
-// amountOf is a quantity as a whole number, rounded up: 0 for one below zero, mostAmount for one that is larger.
-func amountOf(q resource.Quantity) int64 {
+// AmountOf is a quantity as a whole number, rounded up: 0 for one below zero, mostAmount for one that is larger.
+func AmountOf(q resource.Quantity) int64 {
 	switch {
 	case q.Sign() <= 0:
 		return 0
@@ -23,8 +23,8 @@ func amountOf(q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// milliOf is amountOf in thousandths.
-func milliOf(q resource.Quantity) int64 {
+// MilliOf is AmountOf in thousandths.
+func MilliOf(q resource.Quantity) int64 {
 	switch {
 	case q.Sign() <= 0:
 		return 0

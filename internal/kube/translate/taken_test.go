@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package translate
 
 import (
 	"testing"
@@ -32,13 +32,12 @@ func TestTakenPool(t *testing.T) {
 	if theirs.Requirements.Get(theirLabel) == nil || ours.Requirements.Get(theirLabel) != nil || ours.Requirements.Get(ourLabel) != nil {
 		t.Errorf("requirements: theirs %v, ours %v", theirs.Requirements, ours.Requirements)
 	}
-	a := &Actor{t: tr}
 	for _, x := range []struct {
 		c     plan.CreateClaim
 		group string
 		label string
 	}{{plan.CreateClaim{Name: "c", Pool: theirs}, "karpenter.kwok.sh", theirLabel}, {plan.CreateClaim{Name: "c", Pool: ours}, "kwok.dovetail.sh", ourLabel}} {
-		claim, err := a.claimOf(x.c)
+		claim, err := tr.ClaimObject(x.c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +78,7 @@ func TestTakenGroupPool(t *testing.T) {
 		if x.ofGroups && p.Requirements.Get(label) == nil {
 			t.Errorf("%s of %q requires no label %s: %v", x.kind, x.manager, label, p.Requirements)
 		}
-		claim, err := (&Actor{t: tr}).claimOf(plan.CreateClaim{Name: "c", Pool: p})
+		claim, err := tr.ClaimObject(plan.CreateClaim{Name: "c", Pool: p})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +94,7 @@ func TestMinValuesRelaxed(t *testing.T) {
 	for _, relaxed := range []bool{false, true} {
 		r := model.OneOf(model.LabelInstanceType, "a", "b")
 		r.MinValues = 2
-		claim, err := (&Actor{t: tr}).claimOf(plan.CreateClaim{Name: "c", Pool: &model.NodePool{Name: "p", ClassGroup: "karpenter.kwok.sh", ClassKind: "KWOKNodeClass", ClassName: "default"},
+		claim, err := tr.ClaimObject(plan.CreateClaim{Name: "c", Pool: &model.NodePool{Name: "p", ClassGroup: "karpenter.kwok.sh", ClassKind: "KWOKNodeClass", ClassName: "default"},
 			Requirements: model.NewRequirements(r), MinValuesRelaxed: relaxed})
 		if err != nil {
 			t.Fatal(err)
@@ -123,7 +122,7 @@ func TestClaimBearsRequiredLabels(t *testing.T) {
 		Requirements: model.NewRequirements(require("example.com/cpu", model.OpLt, "9"), require("example.com/team", model.OpIn, "b", "a"),
 			require("example.com/any", model.OpExists), require("example.com/not", model.OpNotIn, "z"), require("example.com/given", model.OpExists),
 			require("example.com/size", model.OpGt, "1"), require("topology.kubernetes.io/zone", model.OpIn, "a", "b"))}
-	claim, err := (&Actor{t: &Translator{Table: state.NewResourceTable()}}).claimOf(plan.CreateClaim{Name: "c", Pool: pool, Requirements: pool.Requirements,
+	claim, err := (&Translator{Table: state.NewResourceTable()}).ClaimObject(plan.CreateClaim{Name: "c", Pool: pool, Requirements: pool.Requirements,
 		Types: []*model.InstanceType{{Name: "small", Labels: model.Labels{"example.com/size": "2"}}, {Name: "large", Labels: model.Labels{"example.com/size": "4"}}}})
 	if err != nil {
 		t.Fatal(err)

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package translate
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
@@ -225,32 +223,4 @@ func selected(in map[string]string) (tags map[string]string, ids []string) {
 	}
 	slices.Sort(ids)
 	return tags, ids
-}
-
-// errNotOwned: an EC2NodeClass of the name is there and somebody else's.
-var errNotOwned = errors.New("one is there and is not its own; rename one of them")
-
-// writeClass makes the EC2NodeClass of a Provisioner or an AWSNodeTemplate, or makes the one there what it should be.
-func (c *Client) writeClass(ctx context.Context, owner metav1.Object, want *awsv1.EC2NodeClass) error {
-	have, ok := c.ec2Classes.get(want.Name)
-	if !ok {
-		err := c.AWS.Post().Resource("ec2nodeclasses").Body(want).Do(ctx).Error()
-		if err == nil || apierrors.IsAlreadyExists(err) {
-			return nil
-		}
-		return fmt.Errorf("create ec2nodeclass %q: %w", want.Name, err)
-	}
-	if !metav1.IsControlledBy(have, owner) {
-		return fmt.Errorf("create ec2nodeclass %q: %w", want.Name, errNotOwned)
-	}
-	if sameJSON(have.Spec, want.Spec) {
-		return nil
-	}
-	next := have.DeepCopy()
-	next.TypeMeta, next.Spec = want.TypeMeta, want.Spec
-	err := c.AWS.Put().Resource("ec2nodeclasses").Name(next.Name).Body(next).Do(ctx).Error()
-	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // in the last two cases the watch will tell, and this runs again
-	}
-	return fmt.Errorf("update ec2nodeclass %q: %w", want.Name, err)
 }

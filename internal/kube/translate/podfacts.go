@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package translate
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -35,7 +35,7 @@ func (t *Translator) PodFacts(p *corev1.Pod) *state.PodFacts {
 		}
 	}
 	if limits := podresources.PodLimits(p, podresources.PodResourcesOptions{}); len(limits) > 0 {
-		out.Limits = t.resources(limits, 0)
+		out.Limits = t.Resources(limits, 0)
 		if out.Limits.IsZero() {
 			out.Limits = nil
 		}

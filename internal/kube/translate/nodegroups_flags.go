@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package translate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ParseNodes reads a group as Cluster Autoscaler's --nodes has it: <min>:<max>:<name>.
+func ParseNodes(text string) (NodeGroup, error) {
+	parts := strings.SplitN(text, ":", 3)
+	if len(parts) != 3 || parts[2] == "" {
+		return NodeGroup{}, errors.New("need <min>:<max>:<name of the group>")
+	}
+	lo, err1 := strconv.ParseInt(parts[0], 10, 32)
+	hi, err2 := strconv.ParseInt(parts[1], 10, 32)
+	switch {
+	case err1 != nil || err2 != nil || lo < 0:
+		return NodeGroup{}, errors.New("need <min>:<max>:<name of the group> with counts of 0 or more")
+	case hi < lo:
+		return NodeGroup{}, fmt.Errorf("the maximum %d is below the minimum %d", hi, lo)
+	}
+	a, b := int32(lo), int32(hi)
+	return NodeGroup{Name: parts[2], Min: &a, Max: &b}, nil
+}
+
+// ParseDiscovery reads the tags that groups must bear, all of them, as Cluster Autoscaler's --node-group-auto-discovery has them:
+// asg:tag=<key>[=<value>],… An empty value is any.
+func ParseDiscovery(text string) (map[string]string, error) {
+	const form = "need asg:tag=<key>[=<value>],…"
+	list, ok := strings.CutPrefix(text, "asg:tag=")
+	if !ok {
+		return nil, errors.New(form)
+	}
+	tags := map[string]string{}
+	for one := range strings.SplitSeq(list, ",") {
+		key, value, _ := strings.Cut(strings.TrimSpace(one), "=")
+		if key == "" {
+			return nil, errors.New(form + ": a tag's key is empty")
+		}
+		tags[key] = value
+	}
+	return tags, nil
+}
+
+// Bears reports whether a group has all of the tags, with their values where one is asked for.
+func (g *NodeGroup) Bears(tags map[string]string) bool {
+	for k, v := range tags {
+		if have, ok := g.Tags[k]; !ok || v != "" && have != v {
+			return false
+		}
+	}
+	return true
+}
+
+// SelectNodeGroups is those of the groups that are named, with the bounds asked for, and those that bear all tags of one of the
+// sets. missing are the names that no group has.
+func SelectNodeGroups(have, named []NodeGroup, sets []map[string]string) (out []NodeGroup, missing []string) {
+	by := map[string]NodeGroup{}
+	for _, g := range have {
+		by[g.Name] = g
+	}
+	taken := map[string]bool{}
+	for _, n := range named {
+		g, ok := by[n.Name]
+		if !ok {
+			missing = append(missing, n.Name)
+			continue
+		}
+		g.Min, g.Max = n.Min, n.Max
+		out = append(out, g)
+		taken[g.Name] = true
+	}
+	for _, g := range have {
+		if !taken[g.Name] && slices.ContainsFunc(sets, g.Bears) {
+			out = append(out, g)
+			taken[g.Name] = true
+		}
+	}
+	return out, missing
+}
