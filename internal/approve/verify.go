@@ -103,7 +103,7 @@ func refusedBindings(snap *model.Snapshot, actions []plan.Action) (out []decide.
 		switch {
 		case p == nil:
 			out = append(out, decide.RefusedBinding{Pod: b.UID, Key: b.Namespace + "/" + b.Pod, Node: b.Node, Why: plan.Reason{Code: plan.NotBindable, Subject: plan.ObjectOf("pod", b.Namespace+"/"+b.Pod),
-				Key: "pod", Want: "pending", Have: "not in the Snapshot"}})
+				Detail: plan.OfNotBindable{Field: "pod", Gone: true}}})
 		case p.Binding == b.Node: // asked again, the answer having been lost: it counts already
 		default:
 			if why := check.Refusal(p, b.Node); why.Code != "" {

@@ -29,7 +29,7 @@ func TestNarrowTerminal(t *testing.T) {
 	at := time.Date(2026, 3, 1, 3, 10, 0, 0, time.UTC)
 	history := report.History{Since: at.Add(-time.Hour), Until: at, Entries: []ledger.Entry{
 		{At: at, Kind: "create", Subject: "nodeclaim/default-6k7xyms455", Why: []plan.Reason{{Code: plan.Demand, Pool: "default"}}, Type: "c6a.large", Micro: 27_100, After: 54_200},
-		{At: at, Kind: ledger.Refuse, Subject: "pod/default/lost-d996445b-2nvcd", Why: []plan.Reason{{Code: plan.Resource, Pool: "default", Key: "cpu", Want: "96", Have: "64"}}}}}
+		{At: at, Kind: ledger.Refuse, Subject: "pod/default/lost-d996445b-2nvcd", Why: []plan.Reason{{Code: plan.Resource, Pool: "default", Detail: plan.OfSize{Resource: "cpu", Need: 96_000, Have: 64_000}}}}}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if err := report.HistoryJSON(w, &history); err != nil {
 			t.Error(err)

@@ -49,7 +49,7 @@ func (aa *actionAnswers) answerBind(a plan.Bind) func(*state.State, error) {
 		why := a.Why
 		if errors.Is(err, plan.ErrInvalid) { // kube-scheduler may still be let to
 			s.Overlay.RefuseBinding(pod, a.UID)
-			why = plan.Reason{Code: plan.BindingRefused, Pool: a.Why.Pool, Subject: plan.ObjectOf("pod", pod), Have: err.Error()}
+			why = plan.Reason{Code: plan.BindingRefused, Pool: a.Why.Pool, Subject: plan.ObjectOf("pod", pod), Detail: plan.OfSaid{Said: plan.Words(err.Error())}}
 		}
 		if hasDoneNothing(err) {
 			s.Overlay.DropBinding(pod, a.UID)

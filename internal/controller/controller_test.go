@@ -644,7 +644,7 @@ func TestALostWriteAfterALaunchIsRepeated(t *testing.T) {
 func TestAnEvictionThatSurgeWasAskedForIsToldOnce(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.lead()
-		a := plan.Evict{Namespace: "default", Pod: "a", UID: "u", Node: "n", Why: plan.Reason{Code: plan.NoSurge, Subject: "pod/default/a", Key: "spec.paused"}}
+		a := plan.Evict{Namespace: "default", Pod: "a", UID: "u", Node: "n", Why: plan.Reason{Code: plan.NoSurge, Subject: "pod/default/a", Detail: plan.OfNoSurge{Field: "spec.paused", Paused: true}}}
 		told := func() int {
 			b.c.recorder.recordEvict(time.Now(), a)
 			return len(b.c.Ledger.Entries(func(e ledger.Entry) bool { return e.Kind == "evict" }))
@@ -655,7 +655,7 @@ func TestAnEvictionThatSurgeWasAskedForIsToldOnce(t *testing.T) {
 		if n := told(); n != 1 {
 			t.Errorf("the same was told again: %d", n)
 		}
-		a.Why.Key = "time"
+		a.Why.Detail = plan.OfNoSurge{Field: "time", Late: true}
 		if n := told(); n != 2 {
 			t.Errorf("another reason was not told: %d", n)
 		}

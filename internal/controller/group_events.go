@@ -141,7 +141,7 @@ func (ge *groupEvents) tellTimedOut(c *model.Claim, why plan.Reason) {
 	if c == nil || c.NodeGroup() == "" || why.Code != plan.LaunchTimeout && why.Code != plan.RegistrationTimeout {
 		return
 	}
-	ge.tellStatus(true, "ScaleUpTimedOut", fmt.Sprintf("Scale-up of group %s timed out: no node came within %s", c.NodeGroup(), why.Want))
+	ge.tellStatus(true, "ScaleUpTimedOut", fmt.Sprintf("Scale-up of group %s timed out: no node came within %s", c.NodeGroup(), plan.DetailOf[plan.OfTimeout](why).Within))
 	if c.ProviderID != "" {
 		ge.tellStatus(false, "DeleteUnregistered", fmt.Sprintf("Ending instance %s of group %s, of which no node came", c.ProviderID, c.NodeGroup()))
 	}

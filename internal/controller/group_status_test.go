@@ -78,7 +78,7 @@ func TestGroupStatusIsWritten(t *testing.T) {
 			rec, now := b.c.recorder, time.Now()
 			late := &model.Claim{Name: "late", UID: "uid-late", ProviderID: "m-late", Pool: "p", Labels: model.Labels{model.LabelNodeGroup: "large"}, Conditions: map[string]model.Condition{}}
 			s.SetClaim(late, 1)
-			rec.recordDelete(now, &model.Snapshot{}, plan.DeleteClaim{Claim: "late", UID: "uid-late", Why: plan.Reason{Code: plan.RegistrationTimeout, Want: "15m0s"}})
+			rec.recordDelete(now, &model.Snapshot{}, plan.DeleteClaim{Claim: "late", UID: "uid-late", Why: plan.Reason{Code: plan.RegistrationTimeout, Detail: plan.OfTimeout{Within: 15 * time.Minute}}})
 			rec.groups.tellLaunchFailed(late, "no capacity")
 			rec.recordDelete(now, &model.Snapshot{}, plan.DeleteClaim{Claim: "x", UID: "uid-x", Why: plan.Reason{Code: plan.Empty, Command: "m"}})
 			rec.groups.tellGrowth(map[string]*groupGrowth{"large": {group: "large", from: 1, to: 3, max: 10}})

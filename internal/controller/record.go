@@ -79,12 +79,12 @@ func (rec *recorder) recordOutput(now time.Time, snap *model.Snapshot, out *deci
 		case plan.Evict:
 			rec.recordEvict(now, a)
 		case plan.UpdateNode:
-			if a.Why.Key == model.TaintUnregistered {
+			if plan.DetailOf[plan.OfRegistering](a.Why).Untainted {
 				rec.cluster.Event("Node", "", a.Node, a.UID, true, "UnregisteredTaintMissing",
-					"The node joined without taint "+model.TaintUnregistered+":"+a.Why.Want+": pods may have landed on it before it was ready for them")
+					"The node joined without taint "+model.TaintUnregistered+":"+model.NoExecute+": pods may have landed on it before it was ready for them")
 			}
 			if a.Why.Code == plan.LandingTimeout {
-				rec.log.Warn("reservation timed out before its pods arrived", "node", a.Node, "after", a.Why.Want)
+				rec.log.Warn("reservation timed out before its pods arrived", "node", a.Node, "after", plan.DetailOf[plan.OfTimeout](a.Why).Within.String())
 				rec.ledger.Add(ledger.Entry{At: now, Kind: "release", Subject: "node/" + a.Node, Why: []plan.Reason{a.Why}})
 			}
 		}
@@ -158,7 +158,7 @@ func (rec *recorder) recordUnmade(a plan.CreateClaim, err error) {
 	delete(rec.creates, a.Name)
 	delete(rec.claims.planned, a.Name)
 	rec.metrics.groups.errors.WithLabelValues(groupAPIError).Inc()
-	why := plan.Reason{Code: plan.ClaimRefused, Pool: a.Pool.Name, Have: refusalText(a.Name, err)}
+	why := plan.Reason{Code: plan.ClaimRefused, Pool: a.Pool.Name, Detail: plan.OfSaid{Said: plan.Words(refusalText(a.Name, err))}}
 	rec.log.Warn("nodeclaim refused", "nodeclaim", a.Name, "nodepool", a.Pool.Name, "error", err.Error())
 	rec.ledger.Add(ledger.Entry{At: time.Now(), Kind: "note", Subject: "nodepool/" + a.Pool.Name, Why: []plan.Reason{why}, Pods: d.entry.Pods, Outcome: string(plan.ClaimRefused)})
 	for _, p := range d.pods {
@@ -191,8 +191,7 @@ func (rec *recorder) recordUnused(now time.Time, out *decide.Output) {
 }
 
 func (rec *recorder) recordDelete(now time.Time, snap *model.Snapshot, a plan.DeleteClaim) {
-	said := a.Why.Fields()
-	rec.log.Info("delete nodeclaim", "nodeclaim", a.Claim, "why", string(a.Why.Code), "want", said.Want, "have", said.Have)
+	rec.log.Info("delete nodeclaim", "nodeclaim", a.Claim, "why", string(a.Why.Code), "message", report.Sentence(a.Why))
 	cl := rec.state.FindClaim(a.Claim)
 	told := cl
 	if told == nil { // it is gone already
@@ -293,17 +292,17 @@ func (rec *recorder) recordEvict(now time.Time, a plan.Evict) {
 	if a.Why.Code != plan.NoSurge || !rec.isNews(now, subject+" "+a.UID, report.Sentence(a.Why)) {
 		return
 	}
-	rec.log.Info("pod is evicted before its replacement is ready", "pod", a.Namespace+"/"+a.Pod, "node", a.Node, "key", a.Why.Key, "because", a.Why.Have)
+	rec.log.Info("pod is evicted before its replacement is ready", "pod", a.Namespace+"/"+a.Pod, "node", a.Node, "key", plan.DetailOf[plan.OfNoSurge](a.Why).Field, "because", a.Why.Summary())
 	rec.ledger.Add(ledger.Entry{At: now, Kind: "evict", Subject: subject, Why: []plan.Reason{a.Why}})
 }
 
 // recordBlockedDrain tells who refuses the eviction of a pod, of each node and budget once in a while.
 func (rec *recorder) recordBlockedDrain(now time.Time, a plan.Evict, err error) {
-	why := plan.Reason{Code: plan.EvictionRefused, Pool: a.Why.Pool, Subject: plan.ObjectOf("pod", a.Namespace+"/"+a.Pod), Have: err.Error()}
+	why := plan.Reason{Code: plan.EvictionRefused, Pool: a.Why.Pool, Subject: plan.ObjectOf("pod", a.Namespace+"/"+a.Pod), Detail: plan.OfCallFailed{Said: plan.Words(err.Error())}}
 	key := string(why.Subject)
 	var by *plan.BudgetBlocks
 	if errors.As(err, &by) {
-		why.Code, why.Detail, why.Have = plan.DisruptionBudgetPDB, plan.OfPDB{Name: by.Budget}, ""
+		why.Code, why.Detail = plan.DisruptionBudgetPDB, plan.OfPDB{Name: by.Budget}
 		key = by.Budget // its other pods on the node are told with it
 	}
 	if !rec.isNews(now, "blocked "+a.Node+" "+key, string(why.Code)) {

@@ -70,7 +70,7 @@ func TestARefusalIsToldOnce(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		pod := &model.Pod{Namespace: "tenant", Name: "a", UID: "uid-a", Class: &model.Class{}}
 		refused, left := &decide.Output{}, &decide.Output{Left: []*model.Pod{pod}}
-		refused.Pods = []plan.PodDecision{{Pod: pod, Outcome: plan.Refused, Reasons: []plan.Reason{{Code: plan.WorkShare, Key: "tenant"}}}}
+		refused.Pods = []plan.PodDecision{{Pod: pod, Outcome: plan.Refused, Reasons: []plan.Reason{{Code: plan.WorkShare, Detail: plan.OfWorkShare{Namespace: "tenant"}}}}}
 		b.c.Emit(func(*state.State) {
 			for _, out := range []*decide.Output{refused, left, refused} {
 				b.c.recorder.recordPods(time.Now(), out)

@@ -14,9 +14,10 @@ import (
 // concern nothing but the node that they go to; verify.BindingCheck says the same in words of its own.
 func (ix *index) bindRefusal(p *model.Pod) plan.Reason {
 	c := p.Class
-	refuse := func(key, have string) plan.Reason {
-		return plan.Reason{Code: plan.NotBindable, Subject: plan.ObjectOf("pod", p.Key()), Key: key, Have: have}
+	because := func(d plan.OfNotBindable) plan.Reason {
+		return plan.Reason{Code: plan.NotBindable, Subject: plan.ObjectOf("pod", p.Key()), Detail: d}
 	}
+	refuse := func(field, value string) plan.Reason { return because(plan.OfNotBindable{Field: field, Value: value}) }
 	switch {
 	case ix.pol.Landing != LandBind:
 		return refuse("--landing", string(ix.pol.Landing))
@@ -29,7 +30,7 @@ func (ix *index) bindRefusal(p *model.Pod) plan.Reason {
 	case c.VolumeProblem() != nil:
 		return refuse("spec.volumes", c.VolumeProblem().Claim)
 	case c.Excess.What != "":
-		return refuse("spec", "more "+c.Excess.What+" than are looked at")
+		return because(plan.OfNotBindable{Field: "spec", TooMany: c.Excess.What})
 	case len(c.Affinity) > 0:
 		return refuse("spec.affinity.podAffinity", c.Affinity[0].TopologyKey)
 	}
@@ -63,18 +64,18 @@ func (ix *index) reservationRefusal(pool *model.NodePool, requests model.Resourc
 	}
 	for d := int(model.FirstExtended); d < len(requests); d++ {
 		if requests[d] > 0 {
-			return plan.Reason{Code: plan.ExtendedResource, Pool: pool.Name, Key: ix.s.ResourceNames[d]}
+			return plan.Reason{Code: plan.ExtendedResource, Pool: pool.Name, Detail: plan.OfExtendedResource{Resource: ix.s.ResourceNames[d]}}
 		}
 	}
 	if len(pool.StartupTaints) > 0 {
-		return plan.Reason{Code: plan.StartupTaints, Pool: pool.Name, Key: pool.StartupTaints[0].Key}
+		return plan.Reason{Code: plan.StartupTaints, Pool: pool.Name, Detail: plan.OfNodeTaint{Key: pool.StartupTaints[0].Key}}
 	}
 	strict := false
 	why := plan.Reason{Code: plan.TolerateAll, Pool: pool.Name, Subject: plan.ObjectOf("pod", pods[0].Key())}
 	for _, p := range pods {
 		for _, s := range p.Class.Spread {
 			if s.Hard && s.HonorTaints && s.MinDomains > 0 {
-				return plan.Reason{Code: plan.SpreadTaints, Pool: pool.Name, Subject: plan.ObjectOf("pod", p.Key()), Key: s.TopologyKey}
+				return plan.Reason{Code: plan.SpreadTaints, Pool: pool.Name, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfSpreadTaints{TopologyKey: s.TopologyKey}}
 			}
 		}
 		if p.Unreservable && ix.bindRefusal(p).Code != "" {

@@ -121,7 +121,6 @@ type RefusedBinding struct {
 
 // KeepsSlot reports whether the pod keeps its slot and is tried again: what is against it passes when others like it have
 // come to their nodes.
-func (r RefusedBinding) KeepsSlot() bool { return r.Why.Key == spreadFilter }
-
-// spreadFilter is the filter of kube-scheduler for topology spread constraints, by its plugin's name.
-const spreadFilter = "PodTopologySpread"
+func (r RefusedBinding) KeepsSlot() bool {
+	return plan.DetailOf[plan.OfBindingUnfit](r.Why).Filter == plan.FilterSpread
+}

@@ -63,8 +63,7 @@ func (bn *blockerNotes) add() {
 		m := bn.commands.byID[id]
 		for _, c := range m.replacements {
 			if len(m.candidates) > 0 && m.deleting == 0 && !c.Is(lifecycle.Initialized) && c.UID != "" {
-				bn.addNote(plan.Note{Event: "DisruptionWaitingReadiness", Kind: "NodeClaim", Name: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name),
-					Command: id, Want: lifecycle.Initialized}})
+				bn.addNote(plan.Note{Event: "DisruptionWaitingReadiness", Kind: "NodeClaim", Name: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Command: id}})
 			}
 		}
 	}

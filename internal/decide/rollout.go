@@ -39,30 +39,31 @@ func (ro *rollouts) rolloutFor(p *model.Pod, pool *model.NodePool) (lifecycle.Ro
 	if asked != "true" || d != nil && d.Replicas > 1 {
 		return lifecycle.Rollout{}, false // several pods are for a PodDisruptionBudget to keep up
 	}
-	no := func(key, have string) (lifecycle.Rollout, bool) {
-		return lifecycle.Rollout{Refused: plan.Reason{Code: plan.NoSurge, Subject: plan.ObjectOf("pod", p.Key()), Key: key, Have: have}}, true
+	no := func(d plan.OfNoSurge) (lifecycle.Rollout, bool) {
+		return lifecycle.Rollout{Refused: plan.Reason{Code: plan.NoSurge, Subject: plan.ObjectOf("pod", p.Key()), Detail: d}}, true
 	}
+	const owners = "metadata.ownerReferences"
 	switch {
 	case ro.cutoff.IsExpendable(p):
-		return no("spec.priority", "the pod is expendable: no node would be launched for its successor")
+		return no(plan.OfNoSurge{Field: "spec.priority", Expendable: true})
 	case p.Owner.UID == "":
-		return no("metadata.ownerReferences", "it has no controller that would make another")
+		return no(plan.OfNoSurge{Field: owners, NoController: true})
 	case p.Deployment == "":
-		return no("metadata.ownerReferences", "a "+p.Owner.Kind+" has no second pod beside the one it replaces")
+		return no(plan.OfNoSurge{Field: owners, Kind: p.Owner.Kind})
 	case ro.s.Deployments == nil:
-		return no("rights", "the controller may not restart Deployments")
+		return no(plan.OfNoSurge{Field: "rights", NoRights: true})
 	case d == nil:
-		return no("metadata.ownerReferences", "there is no Deployment "+p.Namespace+"/"+p.Deployment)
+		return no(plan.OfNoSurge{Field: owners, Missing: p.Namespace + "/" + p.Deployment})
 	case d.Recreate:
-		return no("spec.strategy.type", "Recreate ends the old pod first")
+		return no(plan.OfNoSurge{Field: "spec.strategy.type", Recreate: true})
 	case d.MaxSurge < 1:
-		return no("spec.strategy.rollingUpdate.maxSurge", "0 ends the old pod first")
+		return no(plan.OfNoSurge{Field: "spec.strategy.rollingUpdate.maxSurge", ZeroSurge: true})
 	case d.Paused:
-		return no("spec.paused", "the Deployment is paused")
+		return no(plan.OfNoSurge{Field: "spec.paused", Paused: true})
 	}
 	for _, v := range p.Class.Volumes {
 		if v.OneNode || v.Exclusive {
-			return no("persistentvolumeclaim/"+v.Claim, "the volume can be used on one node at a time")
+			return no(plan.OfNoSurge{Field: "persistentvolumeclaim/" + v.Claim, OneNode: true})
 		}
 	}
 	return lifecycle.Rollout{Deployment: d, Begun: d.Rolling || p.RestartedAt != d.RestartedAt}, true

@@ -4,7 +4,6 @@
 package decide
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -147,17 +146,11 @@ func (ul *unusedLaunches) waitingClasses() (out []*model.Class) {
 
 // reason says why nothing is launched for pods; until is zero where the outcome of a launch is waited for.
 func (ul *unusedLaunches) reason(c unusedCount, until time.Time) plan.Reason {
-	why := plan.Reason{Code: plan.UnusedLaunches, Detail: plan.OfUnusedLaunches{Cause: c.Cause.Code, Until: until, Said: plan.Words(causeText(c.Cause))}}
+	why := plan.Reason{Code: plan.UnusedLaunches, Detail: plan.OfUnusedLaunches{Cause: c.Cause.Code, Until: until, Said: plan.Words(c.Cause.Summary())}}
 	if c.Cause.Code != plan.ClaimRefused { // else there is none
 		why.Subject = plan.ObjectOf("nodeclaim", c.Claim)
 	}
 	return why
-}
-
-// causeText is what a cause says in the cluster's own words.
-func causeText(r plan.Reason) string {
-	f := r.Fields()
-	return strings.TrimSpace(cmp.Or(f.Have, f.Want, f.Subject))
 }
 
 // soften has the classes of refused pods try the places too that are tried last. It reports whether that may help one.

@@ -84,7 +84,7 @@ func (ul *unusedLaunches) condition(p *model.NodePool) model.Condition {
 		served = " launch served no pod"
 	}
 	text := strconv.Itoa(launches) + served + " (cost $" + model.FormatMicro(micro) + "), the last for " + last.Owner
-	if words := causeText(last.Cause); words != "" {
+	if words := last.Cause.Summary(); words != "" {
 		text += ": " + words
 	}
 	return model.Condition{Status: "True", Reason: string(last.Cause.Code), Message: text}
@@ -99,19 +99,16 @@ func (ul *unusedLaunches) causeOf(c *model.Claim, n *model.Node) plan.Reason {
 		return plan.Reason{Code: plan.Expired, Detail: plan.OfExpired{After: c.ExpireAfter}}
 	case ul.interruptions.byClaim[c.Name] != nil:
 		notice, _ := ReadNotice(c)
-		return plan.Reason{Code: plan.InstanceGone, Have: notice.Kind}
+		return plan.Reason{Code: plan.InstanceGone, Detail: plan.OfSaid{Said: plan.Words(notice.Kind)}}
 	case c.ProviderID == "" && age >= timeouts.LaunchTimeout:
-		why := plan.Reason{Code: plan.LaunchTimeout, Want: timeouts.LaunchTimeout.String(), Have: ul.s.Failures[c.UID].Message}
-		if why.Have == "" {
-			why.Have = c.Conditions[lifecycle.Launched].Message
-		}
-		return why
+		said := plan.Words(cmp.Or(ul.s.Failures[c.UID].Message, c.Conditions[lifecycle.Launched].Message))
+		return plan.Reason{Code: plan.LaunchTimeout, Detail: plan.OfTimeout{Within: timeouts.LaunchTimeout, Said: said}}
 	case c.ProviderID == "" && ul.s.Failures[c.UID].Message != "":
-		return plan.Reason{Code: plan.LaunchTimeout, Have: ul.s.Failures[c.UID].Message}
+		return plan.Reason{Code: plan.LaunchTimeout, Detail: plan.OfTimeout{Said: plan.Words(ul.s.Failures[c.UID].Message)}}
 	case !c.Is(lifecycle.Registered) && age >= timeouts.RegistrationTimeout:
-		return plan.Reason{Code: plan.RegistrationTimeout, Want: timeouts.RegistrationTimeout.String()}
+		return plan.Reason{Code: plan.RegistrationTimeout, Detail: plan.OfTimeout{Within: timeouts.RegistrationTimeout}}
 	case n != nil && c.Deleting.IsZero() && !c.Is(lifecycle.Initialized):
-		return plan.Reason{Code: plan.Initializing, Have: c.Conditions[lifecycle.Initialized].Message}
+		return plan.Reason{Code: plan.Initializing, Detail: plan.OfInitializing{Said: plan.Words(c.Conditions[lifecycle.Initialized].Message)}}
 	case n != nil && c.Deleting.IsZero():
 		return plan.Reason{Code: plan.LandingTimeout}
 	case c.ProviderID != "" && !ul.s.InstancesAt.IsZero() && len(ul.instancesOf(c)) == 0:

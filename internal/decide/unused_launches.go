@@ -256,7 +256,7 @@ func (ul *unusedLaunches) endUnmade(u *model.UnmadeClaim, uid string) (out []end
 	}
 	for _, s := range u.Slots {
 		out = append(out, endedLaunch{Claim: u.Claim, UID: uid, Pool: p.UID, Basis: registrationBasis(p), Group: u.Group, Class: s.Class, Owner: s.Owner,
-			Created: u.At, Ended: ul.now, Cause: plan.Reason{Code: plan.ClaimRefused, Have: u.Message}})
+			Created: u.At, Ended: ul.now, Cause: plan.Reason{Code: plan.ClaimRefused, Detail: plan.OfSaid{Said: plan.Words(u.Message)}}})
 	}
 	return out
 }

@@ -428,7 +428,7 @@ func TestRefusedPlanIsTold(t *testing.T) {
 	c.addWorkload("honest", 2, 250, 1<<30)
 	x := newExam(c.examination())
 	x.plan = func(s *model.Snapshot, now time.Time, pol decide.Policy) (decide.Output, error) {
-		left := decide.Withheld{Why: plan.Reason{Code: plan.PlanRefused, Key: "capacity", Have: "too small"}}
+		left := decide.Withheld{Why: plan.Reason{Code: plan.PlanRefused, Detail: plan.OfPlanRefused{Rule: "capacity", Said: "too small"}}}
 		for _, p := range s.Pending {
 			if p.Deployment == "refused" {
 				left.Pods = append(left.Pods, p)

@@ -59,15 +59,15 @@ func (x *exam) findUnplaceable() (out []Finding) {
 		switch r.Code {
 		case plan.Limit:
 			limit := plan.DetailOf[plan.OfLimit](r)
-			f.Code, f.Subject, f.Key, f.Have = LimitReached, "nodepool/"+r.Pool, "spec.limits."+string(limit.Resource), r.Fields().Have
+			f.Code, f.Subject, f.Key, f.Have = LimitReached, "nodepool/"+r.Pool, "spec.limits."+string(limit.Resource), r.Summary()
 		case plan.GroupMaximum:
-			f.Code, f.Subject, f.Key, f.Have = GroupAtMaximum, r.About(), "maxSize", r.Fields().Have
+			f.Code, f.Subject, f.Key, f.Have = GroupAtMaximum, r.About(), "maxSize", r.Summary()
 			f.Changes = []plan.Change{{Object: f.Subject, Field: "maxSize", Op: plan.Add, Value: "1"}}
 			x.waitedFor[f.Subject] = true
 		}
 		shared := plan.DetailOf[plan.OfSharedLimit](r).Limit
 		if l := x.limitNamed(shared); r.Code == plan.SharedLimit && l != nil && l.Quota != nil {
-			f.Code, f.Subject, f.Have, f.Reason = LimitReached, l.Name, r.Fields().Have, plan.Reason{}
+			f.Code, f.Subject, f.Have, f.Reason = LimitReached, l.Name, r.Summary(), plan.Reason{}
 		}
 		id := string(f.Code) + f.Subject + f.Key
 		i, ok := at[id]
@@ -150,7 +150,7 @@ func (x *exam) raiseLimit(pool, resource string) []plan.Change {
 	for range 4 { // where nodes are limited, decide may choose others, which need more
 		d := decide.WhatIf(limited(need), x.Now, x.Policy)
 		if !slices.ContainsFunc(d.Pods, func(p plan.PodDecision) bool {
-			return p.Outcome == plan.Refused && p.Reasons[0].Code == plan.Limit && p.Reasons[0].Pool == pool && p.Reasons[0].Key == resource
+			return p.Outcome == plan.Refused && p.Reasons[0].Code == plan.Limit && p.Reasons[0].Pool == pool && plan.DetailOf[plan.OfLimit](p.Reasons[0]).Resource == plan.ResourceName(resource)
 		}) {
 			break
 		}

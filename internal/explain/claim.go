@@ -5,7 +5,6 @@ package explain
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -78,7 +77,7 @@ func (ex *explanation) holdsOf(c *model.Claim) (out []plan.Finding) {
 		if is && !ex.IsEvicting(e.UID) {
 			_, _, interrupted := ex.Interruption(c)
 			if left--; left < 0 && !interrupted {
-				out = append(out, plan.Finding{Of: stage, Reason: plan.Reason{Code: plan.EvictionPace, Pool: c.Pool, Subject: plan.ObjectOf("pod", e.Namespace+"/"+e.Pod), Want: strconv.Itoa(ex.pol.EvictionConcurrency)}})
+				out = append(out, plan.Finding{Of: stage, Reason: plan.Reason{Code: plan.EvictionPace, Pool: c.Pool, Subject: plan.ObjectOf("pod", e.Namespace+"/"+e.Pod), Detail: plan.OfEvictionPace{Most: ex.pol.EvictionConcurrency}}})
 			}
 		}
 	}
@@ -89,9 +88,9 @@ func (ex *explanation) holdsOf(c *model.Claim) (out []plan.Finding) {
 func holdRemedy(r plan.Reason) *plan.Change {
 	switch r.Code {
 	case plan.StartupTaints:
-		return &plan.Change{Object: string(r.Subject), Field: "spec.taints[" + r.Have + "]", Op: plan.Remove}
+		return &plan.Change{Object: string(r.Subject), Field: "spec.taints[" + plan.DetailOf[plan.OfNodeTaint](r).Taint + "]", Op: plan.Remove}
 	case plan.DeletionDelayed:
-		return &plan.Change{Object: string(r.Subject), Field: "metadata.annotations[" + r.Key + "]", Op: plan.Remove}
+		return &plan.Change{Object: string(r.Subject), Field: "metadata.annotations[" + plan.DetailOf[plan.OfDeletionDelayed](r).Annotation + "]", Op: plan.Remove}
 	}
 	return nil
 }
@@ -114,33 +113,34 @@ func (ex *explanation) callFailure(a plan.Action) (plan.Reason, bool) {
 	if !failed {
 		return plan.Reason{}, false
 	}
-	r := plan.Reason{Code: plan.CallFailed, Pool: a.Because().Pool, Want: strconv.Itoa(f.Times) + " since " + f.Since.UTC().Format(time.RFC3339), Have: f.Message}
+	r, call := plan.Reason{Code: plan.CallFailed, Pool: a.Because().Pool}, ""
 	switch a := a.(type) {
 	case plan.Evict:
 		r.Code, r.Subject = plan.EvictionRefused, plan.ObjectOf("pod", a.Namespace+"/"+a.Pod)
 	case plan.DeletePod:
-		r.Key, r.Subject = "delete", plan.ObjectOf("pod", a.Namespace+"/"+a.Pod)
+		call, r.Subject = "delete", plan.ObjectOf("pod", a.Namespace+"/"+a.Pod)
 	case plan.Bind:
-		r.Key, r.Subject = "bind", plan.ObjectOf("pod", a.Namespace+"/"+a.Pod)
+		call, r.Subject = "bind", plan.ObjectOf("pod", a.Namespace+"/"+a.Pod)
 	case plan.Tolerate:
-		r.Key, r.Subject = "patch", plan.ObjectOf("pod", a.Namespace+"/"+a.Pod)
+		call, r.Subject = "patch", plan.ObjectOf("pod", a.Namespace+"/"+a.Pod)
 	case plan.Restart:
-		r.Key, r.Subject = "restart", plan.ObjectOf("deployment", a.Namespace+"/"+a.Deployment)
+		call, r.Subject = "restart", plan.ObjectOf("deployment", a.Namespace+"/"+a.Deployment)
 	case plan.UpdateNode:
-		r.Key, r.Subject = "patch", plan.ObjectOf("node", a.Node)
+		call, r.Subject = "patch", plan.ObjectOf("node", a.Node)
 	case plan.DeleteNode:
-		r.Key, r.Subject = "delete", plan.ObjectOf("node", a.Node)
+		call, r.Subject = "delete", plan.ObjectOf("node", a.Node)
 	case plan.UpdateClaim:
-		r.Key, r.Subject = "patch", plan.ObjectOf("nodeclaim", a.Claim)
+		call, r.Subject = "patch", plan.ObjectOf("nodeclaim", a.Claim)
 	case plan.DeleteClaim:
-		r.Key, r.Subject = "delete", plan.ObjectOf("nodeclaim", a.Claim)
+		call, r.Subject = "delete", plan.ObjectOf("nodeclaim", a.Claim)
 	case plan.CreateClaim:
-		r.Key, r.Subject = "create", plan.ObjectOf("nodeclaim", a.Name)
+		call, r.Subject = "create", plan.ObjectOf("nodeclaim", a.Name)
 	case plan.Terminate:
-		r.Key, r.Subject = "terminate", plan.ObjectOf("instance", a.ProviderID)
+		call, r.Subject = "terminate", plan.ObjectOf("instance", a.ProviderID)
 	default:
 		r.Subject = plan.ObjectOf("", a.Key())
 	}
+	r.Detail = plan.OfCallFailed{Call: call, Times: f.Times, FirstTried: f.Since, Said: plan.Words(f.Message)}
 	return r, true
 }
 
@@ -174,7 +174,7 @@ func (ex *explanation) addCommand(a *plan.Answer, u *disrupt.Candidate) {
 			continue
 		}
 		stage, _ := lifecycle.Stage(c)
-		found(plan.Reason{Code: plan.AwaitsMachine, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Want: lifecycle.Initialized, Have: string(stage), Command: m.ID}, m.Since.Add(ex.pol.CommandTimeout))
+		found(plan.Reason{Code: plan.AwaitsMachine, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Detail: plan.OfAwaitsMachine{Stage: stage}, Command: m.ID}, m.Since.Add(ex.pol.CommandTimeout))
 		a.Findings = append(a.Findings, ex.holdsOf(c)...)
 		a.Related = append(a.Related, "nodeclaim/"+c.Name)
 	}
@@ -213,7 +213,7 @@ func WhyEnded(p *model.Pod, now time.Time) plan.Answer {
 		a.Step = &plan.Step{Of: plan.PodTerminating, Since: p.Deleting}
 		if len(p.Finalizers) > 0 {
 			a.Findings = append(a.Findings, plan.Finding{Of: plan.PodTerminating,
-				Reason: plan.Reason{Code: plan.ForeignHold, Subject: plan.ObjectOf("pod", p.Key()), Key: strings.Join(p.Finalizers, " ")}})
+				Reason: plan.Reason{Code: plan.ForeignHold, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfHolders{Names: plan.ListOf(p.Finalizers)}}})
 		}
 	}
 	return a

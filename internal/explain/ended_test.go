@@ -40,7 +40,7 @@ func TestWhyEnded(t *testing.T) {
 		held := ""
 		for _, f := range a.Findings {
 			if f.Reason.Code == plan.ForeignHold && f.Reason.Subject == "pod/shop/web" {
-				held = f.Reason.Key
+				held = string(plan.DetailOf[plan.OfHolders](f.Reason).Names)
 			}
 		}
 		if held != c.finalizers || len(a.Findings) > 0 != (c.finalizers != "") {

@@ -5,8 +5,6 @@ package explain
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,7 +29,7 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		addFact(a, "state", "being deleted since "+n.Deleting.UTC().Format(time.RFC3339))
 		a.Step = &plan.Step{Of: plan.Terminating, Since: n.Deleting}
 		if len(n.OtherFinalizers) > 0 {
-			a.Findings = append(a.Findings, plan.Finding{Of: plan.Terminating, Reason: plan.Reason{Code: plan.ForeignHold, Subject: plan.ObjectOf("node", n.Name), Key: strings.Join(n.OtherFinalizers, " ")}})
+			a.Findings = append(a.Findings, plan.Finding{Of: plan.Terminating, Reason: plan.Reason{Code: plan.ForeignHold, Subject: plan.ObjectOf("node", n.Name), Detail: plan.OfHolders{Names: plan.ListOf(n.OtherFinalizers)}}})
 		}
 		return true
 	}
@@ -66,8 +64,8 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 	if n := u.Expendable; n > 0 {
 		addFact(a, "expendable pods", strconv.Itoa(n)+", of a priority below "+strconv.Itoa(int(ex.Cutoff().Below))+": they do not keep the node")
 	}
-	if held := heldFor(u.Pods); held != "" {
-		addFact(a, "capacity is held for", held)
+	if held := plan.HoldingsOf(u.Pods); held != "" {
+		addFact(a, "capacity is held for", string(held))
 	}
 	if u.CommandID != "" {
 		addFact(a, "move under way", u.CommandID)
@@ -84,8 +82,8 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		addFact(a, "its cloud takes it away", notice.Kind+", at "+deadline.UTC().Format(time.RFC3339))
 	}
 	if cause, due := ex.Health(c); cause.Code != "" && ex.now.Before(due) {
-		said := cause.Fields()
-		addFact(a, "ill", said.Key+" is "+said.Have+"; it counts as broken from "+due.UTC().Format(time.RFC3339))
+		ill := plan.DetailOf[plan.OfUnhealthy](cause)
+		addFact(a, "ill", ill.Condition+" is "+ill.State()+"; it counts as broken from "+due.UTC().Format(time.RFC3339))
 	}
 	for _, cause := range ex.disruptionCauses(u) {
 		if u.CommandID != "" && u.CommandID != "interrupted" {
@@ -184,19 +182,6 @@ func PodObstacles(s *model.Snapshot, mem decide.Memory, now time.Time, pol decid
 	}
 	slices.SortStableFunc(out, func(a, b plan.Finding) int { return strings.Compare(string(a.Of), string(b.Of)) })
 	return out
-}
-
-// heldFor names the CapacityBuffers that capacity is held for, each with for how many pods; empty: there is none.
-func heldFor(pods []*model.Pod) string {
-	count := map[string]int{}
-	for _, p := range model.VirtualPods(pods) {
-		count[p.Buffer]++
-	}
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(count)) {
-		out = append(out, fmt.Sprintf("CapacityBuffer %s (%d)", name, count[name]))
-	}
-	return strings.Join(out, ", ")
 }
 
 // disruptionCauses are what a machine might go for now.
@@ -313,7 +298,7 @@ func (ex *explanation) examineCandidate(u *disrupt.Candidate, cause plan.Code) (
 	free.CommandID = ""
 	e := disrupt.Evaluate(in, []*disrupt.Candidate{&free}, ex.pol.Disrupt, ex.pol.Solve)
 	if cause == plan.Underutilized && e.Why.Code != "" && ex.isKeptForBuffers(in, &free) {
-		f := &plan.Finding{Of: cause, Reason: plan.Reason{Code: plan.HeldForBuffer, Pool: u.Pool.Name, Subject: plan.ObjectOf("capacitybuffer", model.VirtualPods(u.Pods)[0].Buffer), Have: heldFor(u.Pods)}}
+		f := &plan.Finding{Of: cause, Reason: plan.Reason{Code: plan.HeldForBuffer, Pool: u.Pool.Name, Subject: plan.ObjectOf("capacitybuffer", model.VirtualPods(u.Pods)[0].Buffer), Detail: plan.OfHeldForBuffer{Held: plan.HoldingsOf(u.Pods)}}}
 		alt.Kind, alt.Why = plan.Replace, f.Reason
 		return alt, f
 	}

@@ -299,7 +299,7 @@ func (ex *explanation) bindingParty(p *model.Pod, slot decide.Slot) string {
 	case why.Code == plan.BindingRefused:
 		return "kube-scheduler, because the API server refused to let Dovetail"
 	case why.Code != "":
-		return "kube-scheduler, because of " + why.Key + " (" + why.Have + ")"
+		return "kube-scheduler, because of " + plan.DetailOf[plan.OfNotBindable](why).Field + " (" + why.Summary() + ")"
 	case slot.Contested:
 		return "kube-scheduler, because pods that tolerate every taint may come to the node"
 	}
@@ -325,7 +325,7 @@ func (ex *explanation) explainBound(a *plan.Answer, n *model.Node, p *model.Pod)
 		if r, ok := ex.Rollout(p, ex.Pool(c.Pool)); ok {
 			leaves := "after its successor has come, by a restart of deployment/" + p.Namespace + "/" + p.Deployment
 			if r.Refused.Code != "" {
-				leaves = "by eviction, though its successor should come first: " + r.Refused.Have + " (" + r.Refused.Key + ")"
+				leaves = "by eviction, though its successor should come first: " + r.Refused.Summary() + " (" + plan.DetailOf[plan.OfNoSurge](r.Refused).Field + ")"
 			}
 			addFact(a, "leaves", leaves)
 			a.Related = append(a.Related, "deployment/"+p.Namespace+"/"+p.Deployment)

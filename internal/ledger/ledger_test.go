@@ -78,14 +78,17 @@ func TestAbout(t *testing.T) {
 // is two.
 func TestAnswerThatStands(t *testing.T) {
 	l, begin := New(3), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	keep := func(node, have string, code plan.Code, at time.Duration) {
-		l.Add(Entry{Kind: Keep, Subject: "node/" + node, At: begin.Add(at), Why: []plan.Reason{{Code: code, Have: have}}})
+	keep := func(node string, why plan.Reason, at time.Duration) {
+		l.Add(Entry{Kind: Keep, Subject: "node/" + node, At: begin.Add(at), Why: []plan.Reason{why}})
 	}
-	keep("b", "$2", plan.NotCheaper, 0)
+	dear := func(micro int) plan.Reason {
+		return plan.Reason{Code: plan.NotCheaper, Detail: plan.OfNotCheaper{Elsewhere: plan.Micro(micro)}}
+	}
+	keep("b", dear(2), 0)
 	for i := range 4 * 3600 {
-		keep("a", fmt.Sprint("$", i), plan.NotCheaper, time.Duration(i)*time.Second/4)
+		keep("a", dear(i), time.Duration(i)*time.Second/4)
 	}
-	keep("a", "", plan.DoesNotPay, time.Hour)
+	keep("a", plan.Reason{Code: plan.DoesNotPay}, time.Hour)
 	for range 2 {
 		l.Add(Entry{Kind: "delete", Subject: "nodeclaim/c", At: begin.Add(time.Hour)})
 	}
@@ -93,17 +96,17 @@ func TestAnswerThatStands(t *testing.T) {
 	for _, e := range l.Entries(nil) {
 		line := fmt.Sprint(e.Seq, " ", e.Kind, " ", e.Subject, " ", e.At.Sub(begin))
 		if e.Count > 0 {
-			line += fmt.Sprint(" to ", e.Last.Sub(begin), " ", e.Count, " times, ", e.Why[0].Have)
+			line += fmt.Sprint(" to ", e.Last.Sub(begin), " ", e.Count, " times, ", e.Why[0].Fields().Have)
 		}
 		got = append(got, line)
 	}
-	want := []string{"1 keep node/b 0s", "2 keep node/a 0s to 59m59.75s 14400 times, $14399", "3 keep node/a 1h0m0s", "4 delete nodeclaim/c 1h0m0s", "5 delete nodeclaim/c 1h0m0s"}
+	want := []string{"1 keep node/b 0s", "2 keep node/a 0s to 59m59.75s 14400 times, $0.0144", "3 keep node/a 1h0m0s", "4 delete nodeclaim/c 1h0m0s", "5 delete nodeclaim/c 1h0m0s"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	keep("d", "", plan.NotCheaper, time.Hour)
-	keep("e", "", plan.NotCheaper, time.Hour) // b, the one not heard of for longest, and a's first are dropped
-	keep("b", "", plan.NotCheaper, 2*time.Hour)
+	keep("d", plan.Reason{Code: plan.NotCheaper}, time.Hour)
+	keep("e", plan.Reason{Code: plan.NotCheaper}, time.Hour) // b, the one not heard of for longest, and a's first are dropped
+	keep("b", plan.Reason{Code: plan.NotCheaper}, 2*time.Hour)
 	if n := len(l.Entries(func(e Entry) bool { return e.Subject == "node/b" && e.Count == 0 })); n != 1 {
 		t.Errorf("%d new entries about a machine that was dropped, want one", n)
 	}
@@ -139,7 +142,7 @@ func TestEntriesAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	e := Entry{At: time.Unix(1, 0), Kind: Refuse, Subject: "pod/tenant/a", Outcome: long}
 	for range 500 {
-		e.Why = append(e.Why, plan.Reason{Code: plan.Requirement, Key: long, Want: long, Have: long})
+		e.Why = append(e.Why, plan.Reason{Code: plan.Requirement, Detail: plan.OfRequirement{Label: long, Want: plan.Rule(long), Have: plan.Rule(long)}})
 		e.Pods = append(e.Pods, "tenant/a", "tenant/b", "tenant/c")
 	}
 	l.Add(e)
@@ -147,8 +150,8 @@ func TestEntriesAreBounded(t *testing.T) {
 	if err != nil || len(text) > 1<<20 {
 		t.Errorf("one entry has %d bytes, %v", len(text), err)
 	}
-	if have := l.Entries(nil)[0]; have.MorePods != 500 || len(have.Pods) != 1000 || len(e.Why) != 500 || len(e.Why[0].Want) != 1<<20 {
-		t.Errorf("%d pods and %d more are named; the reasons given were changed: %t", len(have.Pods), have.MorePods, len(e.Why[0].Want) != 1<<20)
+	if have := l.Entries(nil)[0]; have.MorePods != 500 || len(have.Pods) != 1000 || len(e.Why) != 500 || len(e.Why[0].Fields().Want) != 1<<20 {
+		t.Errorf("%d pods and %d more are named; the reasons given were changed: %t", len(have.Pods), have.MorePods, len(e.Why[0].Fields().Want) != 1<<20)
 	}
 }
 

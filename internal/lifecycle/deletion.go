@@ -20,14 +20,14 @@ func stepDeletion(in *Input, out *Output) {
 	w.deadline, w.forced = Deadline(c)
 	if w.forced && c.Annotations[TerminationTime] == "" {
 		w.update.Annotations = map[string]string{TerminationTime: w.deadline.UTC().Format(time.RFC3339)}
-		w.update.Why.Key, w.update.Why.Want = "terminationGracePeriod", c.TerminationGracePeriod.String()
+		w.update.Why.Detail = plan.OfGracePeriod{Ends: true, After: c.TerminationGracePeriod}
 	}
 	if w.advance() {
 		w.update.Conditions = nil // nobody would read them any more
 		w.update.RemoveFinalizer = c.HasFinalizer
 		w.update.Why.Code = plan.Deleted
 		if len(c.OtherFinalizers) > 0 {
-			out.hold(in, plan.Terminating, time.Time{}, plan.Reason{Code: plan.ForeignHold, Subject: plan.ObjectOf("nodeclaim", c.Name), Key: strings.Join(c.OtherFinalizers, " ")})
+			out.hold(in, plan.Terminating, time.Time{}, plan.Reason{Code: plan.ForeignHold, Subject: plan.ObjectOf("nodeclaim", c.Name), Detail: plan.OfHolders{Names: plan.ListOf(c.OtherFinalizers)}})
 		}
 	}
 	if len(w.update.Annotations)+len(w.update.Conditions) > 0 || w.update.ProviderID != "" || w.update.RemoveFinalizer {
@@ -88,7 +88,7 @@ func (w *deletion) advance() bool {
 	}
 	if len(w.Nodes) > 0 && !instanceIsGone(w.Input) {
 		if limit := w.Claim.Deleting.Add(w.Policy.MinDrain); w.Now.Before(limit) {
-			w.hold(w.Input, plan.Terminating, limit, plan.Reason{Code: plan.MinimumDrain, Want: w.Policy.MinDrain.String()})
+			w.hold(w.Input, plan.Terminating, limit, plan.Reason{Code: plan.MinimumDrain, Detail: plan.OfMinimumDrain{Least: w.Policy.MinDrain}})
 			w.lookAgainAt(limit)
 			return false
 		}
@@ -109,7 +109,7 @@ func (w *deletion) advance() bool {
 			w.addActions(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveFinalizer: true, Why: plan.Reason{Code: plan.Deleted, Pool: w.Claim.Pool}})
 		}
 		if len(n.OtherFinalizers) > 0 {
-			w.hold(w.Input, plan.Terminating, time.Time{}, plan.Reason{Code: plan.ForeignHold, Subject: plan.ObjectOf("node", n.Name), Key: strings.Join(n.OtherFinalizers, " ")}) // whoever holds the Node still has something to do with it
+			w.hold(w.Input, plan.Terminating, time.Time{}, plan.Reason{Code: plan.ForeignHold, Subject: plan.ObjectOf("node", n.Name), Detail: plan.OfHolders{Names: plan.ListOf(n.OtherFinalizers)}}) // whoever holds the Node still has something to do with it
 			w.setCondition(Terminating, "True", Terminating, "")
 			let = false
 		}
@@ -161,7 +161,7 @@ func (w *deletion) volumesDetached() bool {
 		if w.forced {
 			end = w.deadline
 		}
-		w.hold(w.Input, plan.Terminating, end, plan.Reason{Code: plan.VolumeAttached, Subject: plan.ObjectOf("node", strings.Join(nodes, " ")), Key: strings.Join(left, " ")})
+		w.hold(w.Input, plan.Terminating, end, plan.Reason{Code: plan.VolumeAttached, Subject: plan.ObjectOf("node", strings.Join(nodes, " ")), Detail: plan.OfHolders{Names: plan.ListOf(left)}})
 		if w.forced {
 			w.lookAgainAt(w.deadline)
 		}
@@ -195,7 +195,7 @@ func (w *deletion) isDelayed() bool {
 	if !w.Now.Before(until) {
 		return false
 	}
-	w.hold(w.Input, plan.Terminating, until, plan.Reason{Code: plan.DeletionDelayed, Subject: plan.ObjectOf("node", node), Key: key})
+	w.hold(w.Input, plan.Terminating, until, plan.Reason{Code: plan.DeletionDelayed, Subject: plan.ObjectOf("node", node), Detail: plan.OfDeletionDelayed{Annotation: key}})
 	w.setCondition(Terminating, "False", "DeletionDelayed", "annotation "+key+" of node "+node+" delays its deletion, until "+until.UTC().Format(time.RFC3339)+" at most")
 	w.lookAgainAt(until)
 	return true

@@ -95,7 +95,7 @@ func removePod(in *Input, n *model.Node, p *model.Pod, deadline time.Time, force
 		if !in.Now.Before(last) {
 			if p.Deleting.IsZero() || p.Deleting.After(deadline) {
 				out.addActions(plan.DeletePod{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Node: n.Name, Grace: max(deadline.Sub(in.Now), time.Second),
-					Why: plan.Reason{Code: plan.Draining, Pool: in.Claim.Pool, Key: "terminationGracePeriod"}})
+					Why: plan.Reason{Code: plan.Draining, Pool: in.Claim.Pool, Detail: plan.OfGracePeriod{Ends: true}}})
 			}
 			if !p.Deleting.IsZero() {
 				until := p.Deleting.Add(in.Policy.StuckPod + time.Second)
@@ -124,7 +124,7 @@ func removePod(in *Input, n *model.Node, p *model.Pod, deadline time.Time, force
 			if awaitRollout(in, n, p, r, out) {
 				return
 			}
-			why = plan.Reason{Code: plan.NoSurge, Subject: plan.ObjectOf("pod", p.Key()), Key: "time", Want: r.evictBy(in).Sub(in.Claim.Deleting).String(), Have: "its successor has not come in time"}
+			why = plan.Reason{Code: plan.NoSurge, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfNoSurge{Field: "time", Waited: r.evictBy(in).Sub(in.Claim.Deleting), Late: true}}
 		}
 		why.Pool = in.Claim.Pool
 	}
@@ -171,7 +171,7 @@ func awaitRollout(in *Input, n *model.Node, p *model.Pod, r Rollout, out *Output
 		return false
 	}
 	out.lookAgainAt(limit)
-	out.hold(in, plan.Draining, limit, plan.Reason{Code: plan.SuccessorFirst, Subject: plan.ObjectOf("pod", p.Key()), Have: "deployment/" + r.Deployment.Namespace + "/" + r.Deployment.Name})
+	out.hold(in, plan.Draining, limit, plan.Reason{Code: plan.SuccessorFirst, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfSuccessorFirst{Deployment: plan.ObjectOf("deployment", r.Deployment.Key())}})
 	if !r.Begun {
 		d := r.Deployment
 		out.addActions(plan.Restart{Namespace: d.Namespace, Deployment: d.Name, UID: d.UID, From: d.RestartedAt, To: in.Now.UTC().Format(time.RFC3339Nano),

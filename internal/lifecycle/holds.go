@@ -4,7 +4,6 @@
 package lifecycle
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
@@ -54,28 +53,27 @@ func holdInitialization(in *Input, n *model.Node, out *Output) {
 	node := plan.ObjectOf("node", n.Name)
 	if !n.Ready {
 		said := n.Conditions["Ready"]
-		out.hold(in, plan.Initializing, time.Time{}, plan.Reason{Code: plan.NodeNotReady, Subject: plan.Object(node), Key: "Ready", Want: "True",
-			Have: strings.Trim(said.Reason+": "+said.Message, ": ")})
+		out.hold(in, plan.Initializing, time.Time{}, plan.Reason{Code: plan.NodeNotReady, Subject: node, Detail: plan.OfNodeNotReady{Said: plan.Words(strings.Trim(said.Reason+": "+said.Message, ": "))}})
 	}
 	for _, t := range n.Taints {
 		switch {
 		case isStartupTaint(in.Claim, t):
-			out.hold(in, plan.Initializing, time.Time{}, plan.Reason{Code: plan.StartupTaints, Subject: plan.Object(node), Key: t.Key, Want: "taken off by whoever it waits for", Have: t.Key + ":" + t.Effect})
+			out.hold(in, plan.Initializing, time.Time{}, plan.Reason{Code: plan.StartupTaints, Subject: node, Detail: plan.NodeTaintOf(t)})
 		case IsEphemeral(t) && t.Key != model.TaintUnregistered && n.Ready:
-			out.hold(in, plan.Initializing, time.Time{}, plan.Reason{Code: plan.EphemeralTaint, Subject: plan.Object(node), Key: t.Key, Want: "taken off by whoever it waits for", Have: t.Key + ":" + t.Effect})
+			out.hold(in, plan.Initializing, time.Time{}, plan.Reason{Code: plan.EphemeralTaint, Subject: node, Detail: plan.NodeTaintOf(t)})
 		}
 	}
 	if lacksResource(in.Claim, n) && n.Ready {
-		out.hold(in, plan.Initializing, time.Time{}, plan.Reason{Code: plan.ResourceMissing, Subject: plan.Object(node), Want: "in the node's allocatable", Have: "not there"})
+		out.hold(in, plan.Initializing, time.Time{}, plan.Reason{Code: plan.ResourceMissing, Subject: node, Detail: plan.OfResourceMissing{}})
 	}
 }
 
 // holdPod adds what a pod waits for that is on a node being drained and has not been asked to go: pods before it.
 func (o *Output) holdPod(in *Input, p *model.Pod, before int) {
-	o.hold(in, plan.Draining, time.Time{}, plan.Reason{Code: plan.EvictedLater, Subject: plan.ObjectOf("pod", p.Key()), Have: strconv.Itoa(before)})
+	o.hold(in, plan.Draining, time.Time{}, plan.Reason{Code: plan.EvictedLater, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfPods{Count: before}})
 }
 
 // holdTerminating adds a pod that is ending. A node is not held by one for longer than until.
 func (o *Output) holdTerminating(in *Input, p *model.Pod, until time.Time) {
-	o.hold(in, plan.Draining, until, plan.Reason{Code: plan.PodTerminating, Subject: plan.ObjectOf("pod", p.Key()), Key: strings.Join(p.Finalizers, " "), Have: p.Deleting.UTC().Format(time.RFC3339)})
+	o.hold(in, plan.Draining, until, plan.Reason{Code: plan.PodTerminating, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfPodTerminating{Finalizers: plan.ListOf(p.Finalizers), End: p.Deleting}})
 }

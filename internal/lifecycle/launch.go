@@ -27,30 +27,30 @@ func launchInstance(in *Input, out *Output) {
 			case "NodeClassNotReady", "NotReady":
 				code = plan.NodeClassNotReady
 			}
-			out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: code, Pool: c.Pool, Have: f.Message}})
+			out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: code, Pool: c.Pool, Detail: plan.OfSaid{Said: plan.Words(f.Message)}}})
 			return
 		}
 	}
 	most := in.Policy.WithTimeoutsOf(in.Pool).LaunchTimeout
 	limit := c.Created.Add(most)
 	if !in.Now.Before(limit) && !in.InstancesAt.IsZero() && !isListed(in) {
-		why := plan.Reason{Code: plan.LaunchTimeout, Pool: c.Pool, Want: most.String()}
+		late := plan.OfTimeout{Within: most}
 		if in.Failure != nil {
-			why.Have = in.Failure.Message
+			late.Said = plan.Words(in.Failure.Message)
 		}
-		out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: why})
+		out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.LaunchTimeout, Pool: c.Pool, Detail: late}})
 		return
 	}
 	if in.Now.Before(limit) {
 		out.lookAgainAt(limit)
 	}
 	if f := in.Failure; f != nil {
-		out.hold(in, plan.Launching, time.Time{}, plan.Reason{Code: plan.CallFailed, Subject: plan.ObjectOf("nodeclaim", c.Name), Key: "launch", Want: "given up after " + limit.UTC().Format(time.RFC3339), Have: f.Message})
+		out.hold(in, plan.Launching, time.Time{}, plan.Reason{Code: plan.CallFailed, Subject: plan.ObjectOf("nodeclaim", c.Name), Detail: plan.OfCallFailed{Call: "launch", GivenUp: limit, Said: plan.Words(f.Message)}})
 		have := c.Conditions[Launched]
 		if have.Status != "Unknown" || have.Reason != "LaunchFailed" || have.Message != f.Message {
 			out.addActions(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{
 				Launched: {Status: "Unknown", Reason: "LaunchFailed", Message: f.Message}},
-				Why: plan.Reason{Code: plan.Launching, Have: f.Message}})
+				Why: plan.Reason{Code: plan.Launching, Detail: plan.OfSaid{Said: plan.Words(f.Message)}}})
 		}
 	}
 	out.addActions(plan.LaunchClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.Launching, Pool: c.Pool}})
@@ -103,7 +103,7 @@ func awaitNode(in *Input, out *Output) {
 	limit := c.Created.Add(most)
 	if !in.Now.Before(limit) {
 		out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{
-			Code: plan.RegistrationTimeout, Pool: c.Pool, Subject: plan.ObjectOf("", c.ProviderID), Want: most.String()}})
+			Code: plan.RegistrationTimeout, Pool: c.Pool, Subject: plan.ObjectOf("", c.ProviderID), Detail: plan.OfTimeout{Within: most}}})
 		return
 	}
 	out.lookAgainAt(limit)
@@ -114,14 +114,14 @@ func awaitNode(in *Input, out *Output) {
 			names[i] = n.Name
 		}
 		slices.Sort(names)
-		out.hold(in, plan.Registering, time.Time{}, plan.Reason{Code: plan.SeveralNodes, Subject: plan.ObjectOf("", c.ProviderID), Want: "one node", Have: strings.Join(names, " ")})
+		out.hold(in, plan.Registering, time.Time{}, plan.Reason{Code: plan.SeveralNodes, Subject: plan.ObjectOf("", c.ProviderID), Detail: plan.OfSeveralNodes{Nodes: plan.ListOf(names)}})
 		want = model.Condition{Status: "False", Reason: "MultipleNodesFound", Message: "several nodes have provider ID " + c.ProviderID + ": " + strings.Join(names, ", ")}
 	}
 	if len(in.Nodes) == 0 {
-		out.hold(in, plan.Registering, time.Time{}, plan.Reason{Code: plan.NodeMissing, Subject: plan.ObjectOf("", c.ProviderID), Want: limit.UTC().Format(time.RFC3339)})
+		out.hold(in, plan.Registering, time.Time{}, plan.Reason{Code: plan.NodeMissing, Subject: plan.ObjectOf("", c.ProviderID), Detail: plan.OfNodeMissing{GivenUp: limit}})
 	}
 	if have := c.Conditions[Registered]; len(in.Nodes) > 1 && (have.Reason != want.Reason || have.Message != want.Message) {
 		out.addActions(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{Registered: want},
-			Why: plan.Reason{Code: plan.Registering, Have: want.Message}})
+			Why: plan.Reason{Code: plan.Registering, Detail: plan.OfRegistering{Said: plan.Words(want.Message)}}})
 	}
 }

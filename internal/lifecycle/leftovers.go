@@ -44,7 +44,7 @@ func clearLeftovers(in *Input, n *model.Node, u *plan.UpdateNode, out *Output) {
 			u.Uncordon = hasTaint(n.Taints, model.Taint{Key: taintUnschedulable, Effect: model.NoSchedule})
 		}
 		if u.Why.Code == "" {
-			u.Why = plan.Reason{Code: plan.Leftover, Pool: in.Claim.Pool, Subject: plan.ObjectOf("node", n.Name), Key: t.Key}
+			u.Why = plan.Reason{Code: plan.Leftover, Pool: in.Claim.Pool, Subject: plan.ObjectOf("node", n.Name), Detail: plan.OfLeftover{Taint: t.Key}}
 		}
 	}
 }

@@ -75,7 +75,7 @@ func registerNode(in *Input, n *model.Node, u *plan.UpdateNode) {
 		}
 	}
 	if !hasTaint(n.Taints, unregisteredTaint) && c.Labels[model.LabelNodeGroup] == "" {
-		u.Why.Key, u.Why.Want = model.TaintUnregistered, unregisteredTaint.Effect // pods may have come before their node was ours
+		u.Why.Detail = plan.OfRegistering{Untainted: true} // pods may have come before their node was ours
 	}
 	u.AddFinalizer = !n.HasFinalizer
 	u.OwnerClaim, u.OwnerUID = c.Name, c.UID

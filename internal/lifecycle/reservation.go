@@ -4,7 +4,6 @@
 package lifecycle
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -31,15 +30,15 @@ func advanceReservation(in *Input, n *model.Node, ready bool, u *plan.UpdateNode
 		return
 	}
 	usable := ready && in.Claim.Is(Initialized) // else something else keeps pods out, and no time runs
-	daemons := in.Daemons.Pods > 0 && awaitsArrival(in, usable, false, in.Daemons.Since, plan.Reason{Code: plan.DaemonSets, Subject: plan.ObjectOf("node", n.Name), Have: strconv.Itoa(in.Daemons.Pods)}, out)
-	pods := in.Awaited > 0 && awaitsArrival(in, usable, in.Coming, in.Landed, plan.Reason{Code: plan.AwaitsPods, Subject: plan.ObjectOf("node", n.Name), Have: strconv.Itoa(in.Awaited)}, out)
+	daemons := in.Daemons.Pods > 0 && awaitsArrival(in, usable, false, in.Daemons.Since, plan.Reason{Code: plan.DaemonSets, Subject: plan.ObjectOf("node", n.Name), Detail: plan.OfPods{Count: in.Daemons.Pods}}, out)
+	pods := in.Awaited > 0 && awaitsArrival(in, usable, in.Coming, in.Landed, plan.Reason{Code: plan.AwaitsPods, Subject: plan.ObjectOf("node", n.Name), Detail: plan.OfPods{Count: in.Awaited}}, out)
 	if !daemons && !pods {
 		endReservation(in, n, t, u, out)
 		return
 	}
 	if only := daemons && in.Daemons.KeptOff; only != n.DaemonsOnly && !(only && isCordoned(n)) {
 		u.AddTaints, u.DaemonsOnly = append(u.AddTaints, t), only
-		u.Why = plan.Reason{Code: plan.DaemonSets, Pool: in.Claim.Pool, Have: strconv.Itoa(in.Daemons.Pods)}
+		u.Why = plan.Reason{Code: plan.DaemonSets, Pool: in.Claim.Pool, Detail: plan.OfPods{Count: in.Daemons.Pods}}
 	}
 }
 
@@ -68,7 +67,7 @@ func awaitsArrival(in *Input, usable, coming bool, landed time.Time, why plan.Re
 func endReservation(in *Input, n *model.Node, t model.Taint, u *plan.UpdateNode, out *Output) {
 	why := plan.Reason{Code: plan.Landed, Pool: in.Claim.Pool}
 	if in.Awaited > 0 {
-		why.Code, why.Want = plan.LandingTimeout, in.Policy.LandingTimeout.String()
+		why.Code, why.Detail = plan.LandingTimeout, plan.OfTimeout{Within: in.Policy.LandingTimeout}
 	} else if p := lastBound(n); p != nil {
 		if known := BindingKnown(p, in.Policy); in.Now.Before(known) {
 			out.lookAgainAt(known)
@@ -117,7 +116,7 @@ func applyEndedReservation(in *Input, n *model.Node, out *Output) {
 		if now == nil {
 			continue
 		}
-		why := plan.Reason{Code: plan.ReservationEnded, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Want: now[model.LabelCapacityType], Have: model.Reserved}
+		why := plan.Reason{Code: plan.ReservationEnded, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Detail: plan.OfReservationEnded{CapacityType: now[model.LabelCapacityType]}}
 		differs := func(have model.Labels) map[string]string {
 			change := map[string]string{}
 			for k, v := range now {

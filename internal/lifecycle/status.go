@@ -28,7 +28,7 @@ func updateConditions(in *Input, n *model.Node, ready bool, why model.Condition,
 		have := c.Conditions[Initialized]
 		if have.Reason != why.Reason && why.Reason != "NodeNotReady" {
 			u.Conditions[Initialized] = why
-			u.Why = plan.Reason{Code: plan.Initializing, Pool: c.Pool, Have: why.Message}
+			u.Why = plan.Reason{Code: plan.Initializing, Pool: c.Pool, Detail: plan.OfInitializing{Said: plan.Words(why.Message)}}
 		}
 	}
 	checkConsistency(in, n, &u)
@@ -58,7 +58,7 @@ func checkConsistency(in *Input, n *model.Node, u *plan.UpdateClaim) {
 	}
 	u.Conditions[Consistent] = want
 	if u.Why.Code == "" {
-		u.Why = plan.Reason{Code: plan.Initializing, Pool: c.Pool, Key: Consistent, Have: want.Message}
+		u.Why = plan.Reason{Code: plan.Initializing, Pool: c.Pool, Detail: plan.OfInitializing{Field: Consistent, Said: plan.Words(want.Message)}}
 	}
 }
 
@@ -79,7 +79,7 @@ func updatePodEvents(in *Input, n *model.Node, u *plan.UpdateClaim, out *Output)
 	if n.LastPodEvent.Sub(model.LaterOf(c.LastPodEvent, c.Conditions[Initialized].Since)) >= in.Policy.EventDedup {
 		u.LastPodEvent = n.LastPodEvent
 		if u.Why.Code == "" {
-			u.Why = plan.Reason{Code: plan.Initializing, Pool: c.Pool, Key: "lastPodEventTime"}
+			u.Why = plan.Reason{Code: plan.Initializing, Pool: c.Pool, Detail: plan.OfInitializing{Field: "lastPodEventTime"}}
 		}
 	}
 	at := QuietSince(c, n).Add(in.Pool.ConsolidateAfter)
@@ -95,7 +95,7 @@ func updatePodEvents(in *Input, n *model.Node, u *plan.UpdateClaim, out *Output)
 		return
 	}
 	if u.Why.Code == "" {
-		u.Why = plan.Reason{Code: plan.Initializing, Pool: c.Pool, Key: Consolidable}
+		u.Why = plan.Reason{Code: plan.Initializing, Pool: c.Pool, Detail: plan.OfInitializing{Field: Consolidable}}
 	}
 }
 

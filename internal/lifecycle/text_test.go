@@ -300,7 +300,7 @@ func (x *inputText) pod(node, name string, opts []string) {
 		case "rolls", "rolling", "cantroll":
 			r := Rollout{Deployment: &model.Deployment{Namespace: "default", Name: "d", UID: "uid-d", RestartedAt: "before"}, Begun: k == "rolling"}
 			if k == "cantroll" {
-				r = Rollout{Refused: plan.Reason{Code: plan.NoSurge, Subject: plan.ObjectOf("pod", "default/"+name), Key: v}}
+				r = Rollout{Refused: plan.Reason{Code: plan.NoSurge, Subject: plan.ObjectOf("pod", "default/"+name), Detail: plan.OfNoSurge{Field: v}}}
 			}
 			if x.in.Rollouts == nil {
 				x.in.Rollouts = map[string]Rollout{}

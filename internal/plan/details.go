@@ -11,7 +11,8 @@ var details = map[Code]Detail{
 	PodAntiAffinity: OfPodAntiAffinity{}, HostPortConflict: OfHostPort{}, VolumeTopology: OfVolumeTopology{}, VolumeLimit: OfVolumeLimit{},
 	VolumeExclusive: OfVolumeExclusive{}, VolumeClaim: OfVolumeClaim{}, VolumeStorage: OfVolumeStorage{}, Unsupported: OfUnsupported{},
 	NodeName: OfNodeName{}, Mismatch: OfMismatch{}, PlanRefused: OfPlanRefused{}, PoolNotReady: OfPoolNotReady{}, TooComplex: OfTooComplex{},
-	WorkShare: OfWorkShare{}, ResourceShare: OfResourceShare{}, NotSchedulable: OfNotSchedulable{},
+	WorkShare: OfWorkShare{}, ResourceShare: OfResourceShare{}, NotSchedulable: OfNotSchedulable{}, NotBindable: OfNotBindable{},
+	BindingUnfit: OfBindingUnfit{}, BindingRefused: OfSaid{},
 
 	Moving: OfMoving{}, NotInitialized: OfNotInitialized{}, NoPrice: OfNoPrice{}, NodeDoNotDisrupt: OfNodeHeld{}, PodDoNotDisrupt: OfPodHeld{},
 	SafeToEvict: OfSafeToEvict{}, Nominated: OfNominated{}, ConsolidationOff: OfConsolidationOff{}, Static: OfStatic{}, Replicas: OfReplicas{},
@@ -23,6 +24,21 @@ var details = map[Code]Detail{
 	ShortLived: OfShortLived{}, NotKept: OfNotKept{}, BadRestartCost: OfBadRestartCost{}, NoReplacementFound: OfNoReplacementFound{},
 	NotBalanced: OfNotBalanced{}, SpotToSpot: OfSpotToSpot{}, RepairBlocked: OfRepairBlocked{}, Underutilized: OfUnderutilized{}, Empty: OfEmpty{},
 	Expired: OfExpired{}, Drifted: OfDrifted{}, Unhealthy: OfUnhealthy{}, Interrupted: OfInterrupted{}, Aborted: OfAborted{}, CommandFailed: OfAborted{},
+	NoSurge: OfNoSurge{},
+
+	Demand: Nothing{}, Scheduling: Nothing{}, Launching: OfSaid{}, Registering: OfRegistering{}, Initializing: OfInitializing{}, Landed: Nothing{},
+	NoAnswer: Nothing{}, LandingTimeout: OfTimeout{}, LaunchTimeout: OfTimeout{}, RegistrationTimeout: OfTimeout{}, ReservationEnded: OfReservationEnded{},
+	ClaimRefused: OfSaid{}, InsufficientCap: OfSaid{}, NodeClassNotReady: OfSaid{}, InstanceGone: OfSaid{}, Orphan: Nothing{}, Draining: OfGracePeriod{},
+	Terminating: Nothing{}, Deleted: OfGracePeriod{}, Reclaimed: Nothing{}, Adopted: Nothing{}, Leftover: OfLeftover{}, HeldForBuffer: OfHeldForBuffer{},
+
+	LandingOff: Nothing{}, TolerateAll: Nothing{}, PreemptsOthers: Nothing{}, PatchRefused: Nothing{}, StartupTaints: OfNodeTaint{},
+	ExtendedResource: OfExtendedResource{}, SpreadTaints: OfSpreadTaints{},
+
+	CallFailed: OfCallFailed{}, EvictionRefused: OfCallFailed{}, NodeMissing: OfNodeMissing{}, SeveralNodes: OfSeveralNodes{}, NodeNotReady: OfNodeNotReady{},
+	EphemeralTaint: OfNodeTaint{}, ResourceMissing: OfResourceMissing{}, NodeGone: Nothing{}, AwaitsPods: OfPods{}, DaemonSets: OfPods{}, EvictedLater: OfPods{},
+	AwaitsMachine: OfAwaitsMachine{}, InstancesUnread: Nothing{}, PodTerminating: OfPodTerminating{}, EvictionPace: OfEvictionPace{},
+	SuccessorFirst: OfSuccessorFirst{}, VolumeAttached: OfHolders{}, ForeignHold: OfHolders{}, DeletionDelayed: OfDeletionDelayed{},
+	MinimumDrain: OfMinimumDrain{}, Ended: Nothing{},
 }
 
 // DetailFor returns an empty Detail of the type that belongs to a code; nil: there is no such code.

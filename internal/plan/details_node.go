@@ -324,9 +324,6 @@ type (
 
 // NoHomeFor returns the Detail of a refused pod: the reason why no node can be launched for it.
 func NoHomeFor(r Reason) OfNoHome {
-	if f := r.Fields(); r.Detail == nil && f != (Fields{Subject: f.Subject}) {
-		return OfNoHome{Code: r.Code, Detail: Unread(f)} // of a code without a Detail
-	}
 	return OfNoHome{Code: r.Code, Detail: r.Detail}
 }
 
@@ -423,14 +420,19 @@ func (OfAborted) read(f Fields) Detail {
 }
 
 func (d OfUnhealthy) fields() Fields {
-	f := Fields{Key: d.Condition, Have: d.Status + " since " + d.Since.UTC().Format(time.RFC3339)}
+	f := Fields{Key: d.Condition, Have: d.State()}
 	if d.After > 0 {
 		f.Want = "not " + d.Status + " for " + d.After.String()
 	}
-	if d.Since.IsZero() {
-		f.Have = d.Status
-	}
 	return f
+}
+
+// State returns the condition's status, and since when it has it if that is known.
+func (d OfUnhealthy) State() string {
+	if d.Since.IsZero() {
+		return d.Status
+	}
+	return d.Status + " since " + d.Since.UTC().Format(time.RFC3339)
 }
 
 func (OfUnhealthy) read(f Fields) Detail {

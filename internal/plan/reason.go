@@ -6,7 +6,10 @@ package plan
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -21,11 +24,6 @@ type Reason struct {
 	Subject Object // what it is about, unless the Detail names something more exact
 	Detail  Detail // of the type that belongs to the code (details); nil: nothing but the code
 	Command string // id of the disruption command that the action is part of
-
-	// Of codes that have no Detail yet.
-	Key  string // label, resource, taint, port, condition
-	Want string
-	Have string
 }
 
 // Detail holds the facts behind a Code: comparable structs of this package, one type for each Code, named Of and the code. Its
@@ -52,11 +50,17 @@ type Fields struct {
 // Fields returns the reason's Detail as it stands on the wire.
 func (r Reason) Fields() Fields {
 	if r.Detail == nil {
-		return Fields{string(r.Subject), r.Key, r.Want, r.Have}
+		return Fields{Subject: string(r.Subject)}
 	}
 	f := encode(r.Detail)
 	f.Subject = cmp.Or(f.Subject, string(r.Subject))
 	return f
+}
+
+// Summary returns the most telling of the facts as they stand on the wire: a few words for a condition's message or a fact.
+func (r Reason) Summary() string {
+	f := r.Fields()
+	return strings.TrimSpace(cmp.Or(f.Have, f.Want, f.Subject))
 }
 
 // IsSameCheck reports whether two reasons are of one check: of the same label, resource, port, or what else it is about.
@@ -115,19 +119,18 @@ func (r *Reason) UnmarshalJSON(b []byte) error {
 // ReadReason returns the reason that stands on the wire as f.
 func ReadReason(code Code, f Fields) Reason {
 	r := Reason{Code: code}
-	switch kind, ok := details[code]; {
-	case !ok:
-		r.Subject, r.Key, r.Want, r.Have = Object(f.Subject), f.Key, f.Want, f.Have
-	default:
-		if !namesSubject(kind) {
-			r.Subject, f.Subject = Object(f.Subject), ""
-		}
-		if f == (Fields{}) {
-			break
-		}
-		if r.Detail = decode(kind, f); r.Detail == nil {
-			r.Detail = Unread(f)
-		}
+	kind, known := details[code]
+	if !known || !namesSubject(kind) {
+		r.Subject, f.Subject = Object(f.Subject), ""
+	}
+	if f == (Fields{}) {
+		return r
+	}
+	if known {
+		r.Detail = decode(kind, f)
+	}
+	if r.Detail == nil {
+		r.Detail = Unread(f)
 	}
 	return r
 }
@@ -140,7 +143,6 @@ func (r Reason) Shorten(most int) Reason {
 		}
 		return s
 	}
-	r.Key, r.Want, r.Have = cut(r.Key), cut(r.Want), cut(r.Have)
 	if r.Detail == nil {
 		return r
 	}
@@ -176,6 +178,8 @@ type (
 	List string
 	// Words are somebody else's, for people: a message of the API server, of the cloud, of a condition.
 	Words string
+	// Holdings are CapacityBuffers, each with the number of its pods that a node has room for.
+	Holdings string
 	// ResourceName is the name of a resource, "nodes" or model.DollarsPerHour. It is the unit of the amounts beside it.
 	ResourceName string
 	// Amount is how much there is of the ResourceName beside it: milli-CPU, bytes, micro-dollars an hour, or a number of things.
@@ -231,6 +235,19 @@ func (rs Rules) All() []Rule {
 
 // ListOf returns names as a List.
 func ListOf(names []string) List { return List(strings.Join(names, " ")) }
+
+// HoldingsOf returns the CapacityBuffers whose virtual pods are among pods; empty: there are none.
+func HoldingsOf(pods []*model.Pod) Holdings {
+	count := map[string]int{}
+	for _, p := range model.VirtualPods(pods) {
+		count[p.Buffer]++
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(count)) {
+		out = append(out, fmt.Sprintf("CapacityBuffer %s (%d)", name, count[name]))
+	}
+	return Holdings(strings.Join(out, ", "))
+}
 
 // Names returns the names.
 func (l List) Names() []string { return strings.Fields(string(l)) }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -57,7 +58,7 @@ func filled(d plan.Detail) plan.Detail {
 	v := reflect.New(reflect.TypeOf(d)).Elem()
 	for i := range v.NumField() {
 		f := v.Field(i)
-		if name := v.Type().Field(i).Name; !f.CanInterface() || name == "Replacing" || v.Type() == reflect.TypeFor[plan.OfAborted]() && name == "Until" {
+		if name := v.Type().Field(i).Name; !f.CanInterface() || slices.Contains([]string{"Replacing", "GivenUp", "Missing", "TooMany"}, name) && v.Type() != reflect.TypeFor[plan.OfNodeMissing]() || v.Type() == reflect.TypeFor[plan.OfAborted]() && name == "Until" {
 			continue
 		}
 		switch x := f.Addr().Interface().(type) {
@@ -65,6 +66,8 @@ func filled(d plan.Detail) plan.Detail {
 			*x = "cpu"
 		case *time.Time:
 			*x = time.Unix(1_800_000_000, 0)
+		case *plan.UnfitCause:
+			*x = plan.UnfitVolume
 		case *plan.NotSchedulableCause:
 			*x = plan.PriorityCause
 		case *plan.Rule:
@@ -93,7 +96,7 @@ func TestEveryCode(t *testing.T) {
 		t.Fatalf("%d codes found: the constants of plan.Code have moved", len(all))
 	}
 	for _, c := range all {
-		r := plan.Reason{Code: c, Subject: "pod/NAMESPACE/NAME", Key: "KEY", Want: "WANT", Have: "HAVE", Detail: filled(plan.DetailFor(c))}
+		r := plan.Reason{Code: c, Subject: "pod/NAMESPACE/NAME", Detail: filled(plan.DetailFor(c))}
 		back := plan.ReadReason(c, r.Fields())
 		if back.Fields() != r.Fields() || r.Detail != nil && Sentence(back) != Sentence(r) {
 			t.Errorf("%s is written as %+v, and read as %+v: %s", c, r.Fields(), back.Fields(), Sentence(back))

@@ -22,7 +22,7 @@ func TestHistoryText(t *testing.T) {
 		{At: at, Kind: "create", Subject: "nodeclaim/a", Why: []plan.Reason{{Code: plan.Demand, Pool: "default"}}, Type: "m5.large", Micro: 100_000, Before: 400_000, After: 500_000},
 		{At: at, Kind: "delete", Subject: "nodeclaim/b", Related: []string{"node/b"}, Why: because, Type: "m5.large", Micro: 100_000, Before: 500_000, After: 500_000},
 		{At: at, Kind: "delete", Subject: "nodeclaim/c", Related: []string{"node/c"}, Why: because, Before: 500_000, After: 500_000},
-		{At: at, Kind: "delete", Subject: "nodeclaim/d", Why: []plan.Reason{{Code: plan.LaunchTimeout, Pool: "default", Want: "5m0s"}}, Before: 500_000, After: 500_000},
+		{At: at, Kind: "delete", Subject: "nodeclaim/d", Why: []plan.Reason{{Code: plan.LaunchTimeout, Pool: "default", Detail: plan.OfTimeout{Within: 5 * time.Minute}}}, Before: 500_000, After: 500_000},
 		{At: at, Kind: "remove", Subject: "nodeclaim/b", Related: []string{"node/b"}, Why: because, Type: "m5.large", Micro: 100_000, Before: 500_000, After: 400_000},
 	}}
 	// Each node of a command, and each replacement, says what the whole command does, so that no saving is counted twice.
@@ -74,9 +74,9 @@ func TestHistoryOfRepairsAndTimeouts(t *testing.T) {
 	}{
 		{"delete", sick, "NodePool default: the node is unhealthy: condition Ready is Unknown since 2026-03-01T02:00:00Z"},
 		{"create", ofCommand, "NodePool default: the node is unhealthy"},
-		{"delete", plan.Reason{Code: plan.RegistrationTimeout, Pool: "default", Want: "1m0s"}, "NodePool default: no node joined within 1m"},
-		{"delete", plan.Reason{Code: plan.RegistrationTimeout, Pool: "default", Want: "15m0s"}, "NodePool default: no node joined within 15m"},
-		{"delete", plan.Reason{Code: plan.LaunchTimeout, Pool: "default", Want: "1m30s", Have: "UnauthorizedOperation"}, "NodePool default: no instance within 1m30s: UnauthorizedOperation"},
+		{"delete", plan.Reason{Code: plan.RegistrationTimeout, Pool: "default", Detail: plan.OfTimeout{Within: time.Minute}}, "NodePool default: no node joined within 1m"},
+		{"delete", plan.Reason{Code: plan.RegistrationTimeout, Pool: "default", Detail: plan.OfTimeout{Within: 15 * time.Minute}}, "NodePool default: no node joined within 15m"},
+		{"delete", plan.Reason{Code: plan.LaunchTimeout, Pool: "default", Detail: plan.OfTimeout{Within: 90 * time.Second, Said: "UnauthorizedOperation"}}, "NodePool default: no instance within 1m30s: UnauthorizedOperation"},
 	} {
 		var b strings.Builder
 		h := History{Since: at.Add(-time.Hour), Until: at, Entries: []ledger.Entry{{At: at, Kind: c.kind, Subject: "nodeclaim/a", Why: []plan.Reason{c.why}}}}

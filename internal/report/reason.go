@@ -13,7 +13,7 @@ import (
 
 // Sentence says a reason to a person, without naming the pool: whoever prints it has that already.
 func Sentence(r plan.Reason) string {
-	if _, ok := r.Detail.(plan.Unread); !ok {
+	if _, unread := r.Detail.(plan.Unread); !unread || r.Code == plan.BindingUnfit {
 		for _, words := range []func(plan.Reason) string{sentence, kept, waiting, action} {
 			if s := words(r); s != "" {
 				return s
@@ -128,7 +128,7 @@ func sentence(r plan.Reason) string {
 		}
 		return said + ". One node at a time is tried until a pod runs"
 	case plan.ClaimRefused:
-		return "the API server refuses the NodeClaim: " + r.Have
+		return "the API server refuses the NodeClaim: " + said(r)
 	case plan.Limit:
 		return ownLimit(plan.DetailOf[plan.OfLimit](r))
 	case plan.SharedLimit:
@@ -217,18 +217,22 @@ func sentence(r plan.Reason) string {
 	case plan.Mismatch:
 		return "kube-scheduler doesn't place the pod on " + with("node ", plan.DetailOf[plan.OfMismatch](r).Node, "") + ", though it fits there by every check Dovetail makes"
 	case plan.BindingUnfit:
-		return objectName(r.Subject) + " can't take the pod: kube-scheduler's filter " + r.Key + with(" requires ", r.Want, ",") + " finds " + r.Have
+		f := r.Fields()
+		return objectName(r.Subject) + " can't take the pod: kube-scheduler's filter " + f.Key + with(" requires ", f.Want, ",") + " finds " + f.Have
 	case plan.BindingRefused:
-		return "the API server refused the binding by Dovetail, so kube-scheduler binds the pod" + with(": ", r.Have, "")
+		return "the API server refused the binding by Dovetail, so kube-scheduler binds the pod" + with(": ", said(r), "")
 	case plan.EvictionRefused:
-		return "the API server refuses to evict " + objectName(r.Subject) + with(": ", r.Have, "")
+		return "the API server refuses to evict " + objectName(r.Subject) + with(": ", string(plan.DetailOf[plan.OfCallFailed](r).Said), "")
 	case plan.NotBindable:
-		return "kube-scheduler binds the pod, because of " + r.Key + with(" (", r.Have, ")")
+		return "kube-scheduler binds the pod, because of " + plan.DetailOf[plan.OfNotBindable](r).Field + with(" (", r.Fields().Have, ")")
 	case plan.NotSchedulable:
 		return notSchedulable(plan.DetailOf[plan.OfNotSchedulable](r))
 	}
 	return ""
 }
+
+// said returns what somebody else said of it.
+func said(r plan.Reason) string { return string(plan.DetailOf[plan.OfSaid](r).Said) }
 
 func notSchedulable(d plan.OfNotSchedulable) string {
 	switch d.Because {

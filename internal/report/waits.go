@@ -4,6 +4,7 @@
 package report
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -73,60 +74,73 @@ func waiting(r plan.Reason) string {
 	object := objectName(r.Subject)
 	switch r.Code {
 	case plan.CallFailed:
-		return "the call to " + or(r.Key, "change") + " " + object + " fails (" + timesText(r.Want) + ") and is repeated: " + r.Have
+		d := plan.DetailOf[plan.OfCallFailed](r)
+		return "the call to " + or(d.Call, "change") + " " + object + " fails (" + callTimes(d) + ") and is repeated: " + string(d.Said)
 	case plan.NodeMissing:
-		return "the instance " + string(r.Subject) + " runs, but no node with its provider ID has joined the cluster; it is given up after " + r.Want
+		return "the instance " + string(r.Subject) + " runs, but no node with its provider ID has joined the cluster; it is given up after " + instant(plan.DetailOf[plan.OfNodeMissing](r).GivenUp)
 	case plan.SeveralNodes:
-		return "several nodes have the provider ID " + string(r.Subject) + ": " + listText(strings.Fields(r.Have), 0) + "; none of them is used until only one is left"
+		return "several nodes have the provider ID " + string(r.Subject) + ": " + listText(plan.DetailOf[plan.OfSeveralNodes](r).Nodes.Names(), 0) + "; none of them is used until only one is left"
 	case plan.NodeNotReady:
-		return object + " is not Ready" + with(": ", r.Have, "")
+		return object + " is not Ready" + with(": ", string(plan.DetailOf[plan.OfNodeNotReady](r).Said), "")
 	case plan.EphemeralTaint:
-		return object + " still has taint " + r.Have + ", which is removed by whoever set it when the node is up"
+		return object + " still has taint " + plan.DetailOf[plan.OfNodeTaint](r).Taint + ", which is removed by whoever set it when the node is up"
 	case plan.ResourceMissing:
 		return "the node's allocatable of " + object + " lacks an extended resource that its pods request; a device plugin has to announce it"
 	case plan.NodeGone:
 		return object + " was deleted with its finalizer; its instance is terminated if the node does not come back"
 	case plan.AwaitsPods:
-		return object + " is reserved for " + r.Have + " of its pods, which are not bound to it yet"
+		return object + " is reserved for " + strconv.Itoa(plan.DetailOf[plan.OfPods](r).Count) + " of its pods, which are not bound to it yet"
 	case plan.DaemonSets:
-		return object + " is kept for the pods of " + r.Have + " DaemonSets, which are not on it yet"
+		switch left := strconv.Itoa(plan.DetailOf[plan.OfPods](r).Count); {
+		case object != "":
+			return object + " is kept for the pods of " + left + " DaemonSets, which are not on it yet"
+		case left == "0":
+			return "the pods of its DaemonSets are there; it is kept for the pods it was launched for"
+		default:
+			return "it is kept for pods of DaemonSets first; still to come: " + left
+		}
 	case plan.AwaitsMachine:
-		return "the replacement " + object + " is not initialized yet (" + strings.ToLower(r.Have) + ")"
+		return "the replacement " + object + " is not initialized yet (" + strings.ToLower(string(plan.DetailOf[plan.OfAwaitsMachine](r).Stage)) + ")"
 	case plan.InstancesUnread:
 		return "whether an instance was launched for " + object + " is known with the cloud's next list of instances"
 	case plan.PodTerminating:
-		if r.Key != "" {
-			return object + " is being deleted, and is held by finalizer " + listText(strings.Fields(r.Key), 0)
+		d := plan.DetailOf[plan.OfPodTerminating](r)
+		if d.Finalizers != "" {
+			return object + " is being deleted, and is held by finalizer " + listText(d.Finalizers.Names(), 0)
 		}
-		return object + " is terminating; its grace period ends at " + r.Have
+		return object + " is terminating; its grace period ends at " + instant(d.End)
 	case plan.EvictedLater:
-		return object + " is evicted later: " + r.Have + " pods of lower priority or of workloads go first"
+		return object + " is evicted later: " + strconv.Itoa(plan.DetailOf[plan.OfPods](r).Count) + " pods of lower priority or of workloads go first"
 	case plan.EvictionPace:
-		return object + " waits for its turn: at most " + r.Want + " evicted pods may be on their way at a time"
+		return object + " waits for its turn: at most " + strconv.Itoa(plan.DetailOf[plan.OfEvictionPace](r).Most) + " evicted pods may be on their way at a time"
 	case plan.SuccessorFirst:
-		return object + " is evicted when its successor is ready, which " + objectName(plan.Object(r.Have)) + " creates first"
+		return object + " is evicted when its successor is ready, which " + objectName(plan.DetailOf[plan.OfSuccessorFirst](r).Deployment) + " creates first"
 	case plan.VolumeAttached:
-		return "volumes are still attached to " + object + ": VolumeAttachment " + listText(strings.Fields(r.Key), 0)
+		return "volumes are still attached to " + object + ": VolumeAttachment " + holders(r)
 	case plan.DeletionDelayed:
-		return "annotation " + r.Key + " of " + object + " delays its deletion"
+		return "annotation " + plan.DetailOf[plan.OfDeletionDelayed](r).Annotation + " of " + object + " delays its deletion"
 	case plan.MinimumDrain:
-		return "a node is drained for at least " + durationText(r.Want) + ", so that load balancers stop sending to it"
+		return "a node is drained for at least " + durationText(plan.DetailOf[plan.OfMinimumDrain](r).Least) + ", so that load balancers stop sending to it"
 	case plan.ForeignHold:
-		return object + " is held by finalizer " + listText(strings.Fields(r.Key), 0) + ", which only its owner may remove"
+		return object + " is held by finalizer " + holders(r) + ", which only its owner may remove"
 	case plan.Ended:
 		return object + " has ended"
 	}
 	return ""
 }
 
-// timesText says how often a call failed, of "N since T".
-func timesText(text string) string {
-	n, since, ok := strings.Cut(text, " since ")
-	if !ok {
-		return text
+// holders lists what holds an object.
+func holders(r plan.Reason) string {
+	return listText(plan.DetailOf[plan.OfHolders](r).Names.Names(), 0)
+}
+
+// callTimes says how often a call failed since when, or when it is given up.
+func callTimes(d plan.OfCallFailed) string {
+	switch {
+	case !d.GivenUp.IsZero():
+		return "given up after " + instant(d.GivenUp)
+	case d.Times == 1:
+		return "once, at " + instant(d.FirstTried)
 	}
-	if n == "1" {
-		return "once, at " + since
-	}
-	return n + " times since " + since
+	return strconv.Itoa(d.Times) + " times since " + instant(d.FirstTried)
 }

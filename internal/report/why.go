@@ -453,14 +453,16 @@ func kept(r plan.Reason) string {
 	case plan.SpotToSpot:
 		return "only another spot node is cheaper, and feature gate " + plan.DetailOf[plan.OfSpotToSpot](r).Gate + " is off"
 	case plan.NotBalanced:
-		return "policy Balanced requires a score of a score of at least 0.5; the best command scores " + strconv.FormatFloat(plan.DetailOf[plan.OfNotBalanced](r).Score, 'f', 2, 64)
+		return "policy Balanced requires a score of at least 0.5; the best command scores " + strconv.FormatFloat(plan.DetailOf[plan.OfNotBalanced](r).Score, 'f', 2, 64)
 	case plan.RepairBlocked:
 		d := plan.DetailOf[plan.OfRepairBlocked](r)
 		return "too many nodes of " + object + " are unhealthy at once to repair them: " + fmt.Sprintf("%d, allowed is at most %d of %d nodes unhealthy", d.Unhealthy, d.Most, d.Total)
 	case plan.NoSurge:
-		return object + " can't be replaced before it is evicted: " + or(r.Have, r.Key) + with(" (", r.Key, ")")
+		f := r.Fields()
+		return object + " can't be replaced before it is evicted: " + or(f.Have, f.Key) + with(" (", f.Key, ")")
 	case plan.StartupTaints:
-		return or(object, "the NodePool") + " has startup taint " + or(r.Have, r.Key)
+		d := plan.DetailOf[plan.OfNodeTaint](r)
+		return or(object, "the NodePool") + " has startup taint " + or(d.Taint, d.Key)
 	case plan.NoReplacementFound:
 		d := plan.DetailOf[plan.OfNoReplacementFound](r)
 		return "no way to remove " + object + " was found the last " + strconv.Itoa(d.Times) + " times; it is looked for again after " + instant(d.Until)
@@ -492,17 +494,12 @@ func action(r plan.Reason) string {
 		return "its node is ready"
 	case plan.Landed:
 		return "its pods are all bound"
-	case plan.DaemonSets:
-		if r.Have == "0" {
-			return "the pods of its DaemonSets are there; it is kept for the pods it was launched for"
-		}
-		return "it is kept for pods of DaemonSets first; still to come: " + r.Have
 	case plan.NoAnswer:
 		return "the last write got no answer and is repeated"
 	case plan.LandingTimeout:
-		return "its pods did not come within " + or(r.Want, "the time allowed") + "; the node is open to all pods now"
+		return "its pods did not come within " + timeAllowed(r) + "; the node is open to all pods now"
 	case plan.ReservationEnded:
-		return "its capacity reservation ended; it is " + or(r.Want, "on-demand") + " now"
+		return "its capacity reservation ended; it is " + or(plan.DetailOf[plan.OfReservationEnded](r).CapacityType, "on-demand") + " now"
 	case plan.Empty:
 		return "the node is empty"
 	case plan.Underutilized:
@@ -527,17 +524,17 @@ func action(r plan.Reason) string {
 	case plan.Replicas:
 		return "the static NodePool has fewer nodes than spec.replicas"
 	case plan.Leftover:
-		return "Cluster Autoscaler has left taint " + r.Key + " on " + objectName(r.Subject) + ", and no longer removes it"
+		return "Cluster Autoscaler has left taint " + plan.DetailOf[plan.OfLeftover](r).Taint + " on " + objectName(r.Subject) + ", and no longer removes it"
 	case plan.Adopted:
 		return "a member of a node group had no NodeClaim" + with(" (", string(r.Subject), ")")
 	case plan.LaunchTimeout:
-		return "no instance within " + or(durationText(r.Want), "the time allowed") + with(": ", r.Have, "")
+		return "no instance within " + timeAllowed(r) + with(": ", string(plan.DetailOf[plan.OfTimeout](r).Said), "")
 	case plan.RegistrationTimeout:
-		return "no node joined within " + or(durationText(r.Want), "the time allowed")
+		return "no node joined within " + timeAllowed(r)
 	case plan.InsufficientCap:
-		return "the cloud has no capacity for it" + with(": ", r.Have, "")
+		return "the cloud has no capacity for it" + with(": ", said(r), "")
 	case plan.NodeClassNotReady:
-		return "the node class is not Ready" + with(": ", r.Have, "")
+		return "the node class is not Ready" + with(": ", said(r), "")
 	case plan.InstanceGone:
 		return "its instance is gone"
 	case plan.Orphan:
@@ -555,15 +552,15 @@ func action(r plan.Reason) string {
 	case plan.PreemptsOthers:
 		return "not reserved: kube-scheduler would preempt other pods for " + object + " while the node is closed to it"
 	case plan.ExtendedResource:
-		return "not reserved: it needs " + r.Key + ", which a DaemonSet has to announce"
+		return "not reserved: it needs " + plan.DetailOf[plan.OfExtendedResource](r).Resource + ", which a DaemonSet has to announce"
 	case plan.SpreadTaints:
-		return "not reserved: " + object + " spreads over " + labelName(r.Key) + " with nodeTaintsPolicy Honor and minDomains"
+		return "not reserved: " + object + " spreads over " + labelName(plan.DetailOf[plan.OfSpreadTaints](r).TopologyKey) + " with nodeTaintsPolicy Honor and minDomains"
 	case plan.PatchRefused:
 		return "not reserved: the API server refused the toleration of " + object
 	case plan.LandingOff:
 		return "not reserved: --landing=off"
 	case plan.HeldForBuffer:
-		return "capacity is held for " + or(r.Have, or(objectName(r.Subject), "a CapacityBuffer"))
+		return "capacity is held for " + or(string(plan.DetailOf[plan.OfHeldForBuffer](r).Held), or(objectName(r.Subject), "a CapacityBuffer"))
 	}
 	return ""
 }
@@ -574,7 +571,12 @@ func unhealthyCondition(r plan.Reason) string {
 	if d.Status == "" || driftKey(d.Condition) == "" {
 		return ""
 	}
-	return ": condition " + d.Condition + " is " + r.Fields().Have
+	return ": condition " + d.Condition + " is " + d.State()
+}
+
+// timeAllowed writes how long something may take.
+func timeAllowed(r plan.Reason) string {
+	return or(durationText(plan.DetailOf[plan.OfTimeout](r).Within), "the time allowed")
 }
 
 // money writes an amount of money with a dollar sign.

@@ -139,11 +139,10 @@ func instant(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// durationText writes a duration without its zero units: 15m for 15m0s. What is no duration is returned as it is.
-func durationText(text string) string {
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return text
+// durationText writes a duration without its zero units: 15m for 15m0s. It is empty for 0.
+func durationText(d time.Duration) string {
+	if d == 0 {
+		return ""
 	}
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

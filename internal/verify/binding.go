@@ -88,7 +88,7 @@ func (b *BindingCheck) Bind(p *model.Pod, node string) {
 func (b *BindingCheck) Refusal(p *model.Pod, node string) plan.Reason {
 	n := b.nodeNamed(node)
 	if n == nil || !n.Deleting.IsZero() {
-		return plan.Reason{Code: plan.BindingUnfit, Subject: plan.ObjectOf("node", node), Key: "NodeName", Have: "the node is gone or being deleted"}
+		return plan.Reason{Code: plan.BindingUnfit, Subject: plan.ObjectOf("node", node), Detail: plan.OfBindingUnfit{Filter: plan.FilterNodeName}}
 	}
 	for _, check := range []func(*model.Pod, *model.Node) plan.Reason{
 		checkRulesElsewhere, checkReady, b.checkTaints, checkNodeAffinity, b.checkResources, b.checkHostPorts, b.checkVolumes, b.checkAntiAffinity, b.checkSpread,
@@ -101,14 +101,9 @@ func (b *BindingCheck) Refusal(p *model.Pod, node string) plan.Reason {
 	return plan.Reason{}
 }
 
-// unfitReason is what a filter of kube-scheduler, by the name of its plugin, has against a node.
-func unfitReason(filter, want, have string) plan.Reason {
-	return plan.Reason{Code: plan.BindingUnfit, Key: filter, Want: want, Have: have}
-}
-
-// antiAffinityWant is what a node is wanted to have where pods elsewhere have an anti-affinity term against the pod.
-func antiAffinityWant(t *model.PodTerm) string {
-	return "no pod by " + t.TopologyKey + " with anti-affinity against it"
+// unfit is what a filter of kube-scheduler has against a node.
+func unfit(d plan.OfBindingUnfit) plan.Reason {
+	return plan.Reason{Code: plan.BindingUnfit, Detail: d}
 }
 
 // resourceName is the name of a resource by its dimension.
@@ -133,7 +128,7 @@ func (b *BindingCheck) nodeNamed(name string) *model.Node {
 func checkRulesElsewhere(p *model.Pod, _ *model.Node) plan.Reason {
 	c := p.Class
 	refuse := func(key string) plan.Reason {
-		return plan.Reason{Code: plan.NotBindable, Key: key, Have: "a rule about more than the node"}
+		return plan.Reason{Code: plan.NotBindable, Detail: plan.OfNotBindable{Field: key, Elsewhere: true}}
 	}
 	switch {
 	case p.Node != "":
@@ -147,7 +142,7 @@ func checkRulesElsewhere(p *model.Pod, _ *model.Node) plan.Reason {
 	case c.VolumeProblem() != nil:
 		return refuse("spec.volumes[" + c.VolumeProblem().Claim + "]")
 	case c.Excess.What != "":
-		return refuse("it asks for more " + c.Excess.What + " than are looked at")
+		return plan.Reason{Code: plan.NotBindable, Detail: plan.OfNotBindable{Field: "spec", TooMany: c.Excess.What}}
 	case len(c.Affinity) > 0:
 		return refuse("spec.affinity.podAffinity")
 	}
@@ -174,7 +169,7 @@ func checkReady(_ *model.Pod, n *model.Node) plan.Reason {
 	if n.Ready {
 		return plan.Reason{}
 	}
-	return unfitReason("TaintToleration", "a node that is Ready", "one that is not")
+	return unfit(plan.OfBindingUnfit{Filter: plan.FilterTaints, Cause: plan.UnfitNotReady})
 }
 
 // checkTaints checks taints. The node's own reservation is for the pods that are bound to it. The taint not-ready
@@ -187,7 +182,7 @@ func (b *BindingCheck) checkTaints(p *model.Pod, n *model.Node) plan.Reason {
 		case t.Key == model.TaintReserved && n.Claim != "" && t.Value == n.Claim:
 		case t.Key == TaintNotReady && model.Tolerated(model.Taint{Key: TaintNotReady, Effect: model.NoExecute}, p.Class.Tolerations):
 		default:
-			return unfitReason("TaintToleration", "a toleration of the taint", t.Key+"="+t.Value+":"+t.Effect)
+			return unfit(plan.OfBindingUnfit{Filter: plan.FilterTaints, Cause: plan.UnfitTaint, What: t.Key + "=" + t.Value + ":" + t.Effect})
 		}
 	}
 	return plan.Reason{}
@@ -199,7 +194,7 @@ func checkNodeAffinity(p *model.Pod, n *model.Node) plan.Reason {
 	if len(terms) == 0 || slices.ContainsFunc(terms, func(t model.NodeTerm) bool { return termMatches(&t, n.Labels, nil, n.Name) }) {
 		return plan.Reason{}
 	}
-	return unfitReason("NodeAffinity", "labels that the pod selects", "others")
+	return unfit(plan.OfBindingUnfit{Filter: plan.FilterNodeAffinity, Cause: plan.UnfitLabels})
 }
 
 // checkResources checks the pod's requests against the node's own allocatable, the number of pods included.
@@ -214,7 +209,7 @@ func (b *BindingCheck) checkResources(p *model.Pod, n *model.Node) plan.Reason {
 			free -= q.Class.Requests.At(d)
 		}
 		if want > free {
-			return unfitReason("NodeResourcesFit", model.FormatAmount(d, want)+" of "+b.resourceName(d), model.FormatAmount(d, max(0, free)))
+			return unfit(plan.OfBindingUnfit{Filter: plan.FilterResources, Cause: plan.UnfitResource, What: b.resourceName(d), Need: want, Have: max(0, free)})
 		}
 	}
 	return plan.Reason{}
@@ -249,11 +244,11 @@ func (b *BindingCheck) checkHostPorts(p *model.Pod, n *model.Node) plan.Reason {
 	for _, mine := range p.Class.HostPorts {
 		for _, taken := range b.ports[portOnNode{n.Name, mine.Port, mine.Protocol}] {
 			if taken.port.Conflicts(mine) {
-				plugin, what := "NodePorts", "host port "+strconv.Itoa(int(mine.Port))
+				filter, what := plan.FilterPorts, "host port "+strconv.Itoa(int(mine.Port))
 				if mine.Disk != "" {
-					plugin, what = "VolumeRestrictions", mine.Disk
+					filter, what = plan.FilterDisks, mine.Disk
 				}
-				return unfitReason(plugin, what, "taken by pod/"+taken.pod.Key())
+				return unfit(plan.OfBindingUnfit{Filter: filter, Cause: plan.UnfitPort, What: what, Pod: plan.ObjectOf("pod", taken.pod.Key())})
 			}
 		}
 	}
@@ -274,7 +269,7 @@ func (b *BindingCheck) checkVolumes(p *model.Pod, n *model.Node) plan.Reason {
 		v := &p.Class.Volumes[i]
 		places := placesOnNode(v, n.Migrated)
 		if len(places) > 0 && !slices.ContainsFunc(places, func(rs model.Requirements) bool { return requirementsHold(rs, n.Labels, nil) }) {
-			return unfitReason("VolumeBinding", "a node that the volume of claim "+v.Claim+" can be attached to", "another")
+			return unfit(plan.OfBindingUnfit{Filter: plan.FilterVolumes, Cause: plan.UnfitVolume, What: v.Claim})
 		}
 	}
 	for driver, limit := range n.CSILimits {
@@ -299,7 +294,7 @@ func (b *BindingCheck) checkVolumes(p *model.Pod, n *model.Node) plan.Reason {
 		}
 		before := len(used)
 		if attach(p.Class); len(used) > before && int64(len(used)+leaving) > limit {
-			return unfitReason("NodeVolumeLimits", strconv.Itoa(len(used)+leaving)+" volumes of driver "+driver, "at most "+strconv.FormatInt(limit, 10))
+			return unfit(plan.OfBindingUnfit{Filter: plan.FilterVolumeLimits, Cause: plan.UnfitVolumeLimit, What: driver, Need: int64(len(used) + leaving), Have: limit})
 		}
 	}
 	return plan.Reason{}
@@ -314,7 +309,7 @@ func (b *BindingCheck) checkAntiAffinity(p *model.Pod, n *model.Node) plan.Reaso
 			for _, pods := range [][]*model.Pod{m.Pods, b.bound[m.Name]} {
 				for _, q := range pods {
 					if b.selectorMatches(&t.Selector, q.Class) {
-						return unfitReason("InterPodAffinity", "no pod on the node that its anti-affinity selects", "pod/"+q.Key())
+						return unfit(plan.OfBindingUnfit{Filter: plan.FilterPodAffinity, Cause: plan.UnfitPod, Pod: plan.ObjectOf("pod", q.Key())})
 					}
 				}
 			}
@@ -330,15 +325,16 @@ func (b *BindingCheck) checkAntiAffinity(p *model.Pod, n *model.Node) plan.Reaso
 		}
 		b.against[p.Class] = selected
 	}
-	why := plan.Reason{}
+	first := "" // of several the first by topology key is told, whatever the order of the map
 	for _, t := range selected {
-		domain, ok := n.Labels[t.TopologyKey]
-		if !ok || b.repelling[t][domain] == 0 || why.Code != "" && why.Want <= antiAffinityWant(t) {
-			continue // of several the first by topology key is told, whatever the order of the map
+		if domain, ok := n.Labels[t.TopologyKey]; ok && b.repelling[t][domain] > 0 && (first == "" || t.TopologyKey < first) {
+			first = t.TopologyKey
 		}
-		why = unfitReason("InterPodAffinity", antiAffinityWant(t), "one")
 	}
-	return why
+	if first == "" {
+		return plan.Reason{}
+	}
+	return unfit(plan.OfBindingUnfit{Filter: plan.FilterPodAffinity, Cause: plan.UnfitRepelled, What: first})
 }
 
 // nodesOnHost are the nodes with the same host label as a node: as a rule the node alone.
@@ -415,7 +411,7 @@ func (b *BindingCheck) checkSpread(p *model.Pod, n *model.Node) plan.Reason {
 		}
 		host, ok := n.Labels[c.TopologyKey]
 		if !ok {
-			return unfitReason("PodTopologySpread", "label "+c.TopologyKey, "none")
+			return unfit(plan.OfBindingUnfit{Filter: plan.FilterSpread, Cause: plan.UnfitNoHost, What: c.TopologyKey})
 		}
 		s := b.spreadOf(p.Class, i)
 		least := math.MaxInt
@@ -436,7 +432,7 @@ func (b *BindingCheck) checkSpread(p *model.Pod, n *model.Node) plan.Reason {
 			have++
 		}
 		if have-least > int(c.MaxSkew) {
-			return unfitReason("PodTopologySpread", "a skew over hosts of at most "+strconv.Itoa(int(c.MaxSkew)), strconv.Itoa(have-least))
+			return unfit(plan.OfBindingUnfit{Filter: plan.FilterSpread, Cause: plan.UnfitSkew, Need: int64(have - least), Have: int64(c.MaxSkew)})
 		}
 	}
 	return plan.Reason{}

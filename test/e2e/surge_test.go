@@ -338,7 +338,9 @@ func TestNoSurge(t *testing.T) {
 			return err
 		}
 		if !slices.ContainsFunc(entries, func(x ledger.Entry) bool {
-			return x.Subject == "pod/"+e.name+"/db-0" && slices.ContainsFunc(x.Why, func(r plan.Reason) bool { return r.Code == plan.NoSurge && strings.Contains(r.Have, "StatefulSet") })
+			return x.Subject == "pod/"+e.name+"/db-0" && slices.ContainsFunc(x.Why, func(r plan.Reason) bool {
+				return r.Code == plan.NoSurge && plan.DetailOf[plan.OfNoSurge](r).Kind == "StatefulSet"
+			})
 		}) {
 			return fmt.Errorf("none of %d entries does", len(entries))
 		}

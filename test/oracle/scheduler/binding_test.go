@@ -233,7 +233,7 @@ func (x *binder) ask(p *corev1.Pod, n *corev1.Node) (ok bool, wrong string, err 
 		x.tally.left++
 	case why.Code != "" && accepts:
 		x.tally.fit, x.tally.strict = x.tally.fit+1, x.tally.strict+1
-		x.tally.why[string(why.Code)+" "+why.Key]++
+		x.tally.why[string(why.Code)+" "+string(plan.DetailOf[plan.OfBindingUnfit](why).Filter)]++
 	case accepts:
 		x.tally.fit++
 	default:

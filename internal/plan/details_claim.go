@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package plan
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Details of what the next step of a NodeClaim waits for, of why it was taken, and of why kube-scheduler binds a pod.
+type (
+	// OfSaid is what somebody else said of it: the API server, the cloud, or its notice.
+	OfSaid struct {
+		detail
+		Said Words `have:"%s"`
+	}
+	// OfCallFailed is a call that fails and is repeated: how often it failed since when, or when it is given up.
+	OfCallFailed struct {
+		detail
+		Call       string    `key:"%s"`
+		GivenUp    time.Time `want:"given up after %s"`
+		Times      int       `want:"%s since |"`
+		FirstTried time.Time `want:"%s"`
+		Said       Words     `have:"%s"` // the last answer
+	}
+	// OfRegistering is whether a node joined without the taint that keeps pods off it; or what its NodeClaim's condition says.
+	OfRegistering struct {
+		detail
+		Untainted bool  `key:"karpenter.sh/unregistered" want:"NoExecute"`
+		Said      Words `have:"%s"`
+	}
+	// OfInitializing is what is written of a node beside its initialization, and what its NodeClaim's condition says.
+	OfInitializing struct {
+		detail
+		Field string `key:"%s"`
+		Said  Words  `have:"%s"`
+	}
+	// OfTimeout is a time that has passed in vain.
+	OfTimeout struct {
+		detail
+		Within time.Duration `want:"%s|"`
+		Said   Words         `have:"%s"` // the last answer
+	}
+	// OfReservationEnded is the capacity type that an instance has, now that its capacity reservation has ended.
+	OfReservationEnded struct {
+		detail
+		CapacityType string   `want:"%s"`
+		_            struct{} `have:"reserved"`
+	}
+	// OfGracePeriod is the termination grace period, where it ends the wait for pods.
+	OfGracePeriod struct {
+		detail
+		Ends  bool          `key:"terminationGracePeriod"`
+		After time.Duration `want:"%s|"`
+	}
+	// OfLeftover is a taint that another autoscaler left on a node.
+	OfLeftover struct {
+		detail
+		Taint string `key:"%s"`
+	}
+	// OfHeldForBuffer are the CapacityBuffers that a node has room for.
+	OfHeldForBuffer struct {
+		detail
+		Held Holdings `have:"%s"`
+	}
+	// OfNodeTaint is a taint that somebody takes off a new node: by its key, and if it is on the node, as key:effect.
+	OfNodeTaint struct {
+		detail
+		Key   string `key:"%s"`
+		Stays bool   `want:"taken off by whoever it waits for"`
+		Taint string `have:"%s"`
+	}
+	// OfExtendedResource is a resource that a DaemonSet has to announce.
+	OfExtendedResource struct {
+		detail
+		Resource string `key:"%s"`
+	}
+	// OfSpreadTaints is the topology key of a spread constraint that heeds taints.
+	OfSpreadTaints struct {
+		detail
+		TopologyKey string `key:"%s"`
+	}
+	// OfNodeMissing is when an instance is given up of which no node came.
+	OfNodeMissing struct {
+		detail
+		GivenUp time.Time `want:"%s"`
+	}
+	// OfSeveralNodes are the nodes that have one provider id.
+	OfSeveralNodes struct {
+		detail
+		_     struct{} `want:"one node"`
+		Nodes List     `have:"%s"`
+	}
+	// OfNodeNotReady is what the node's condition Ready says.
+	OfNodeNotReady struct {
+		detail
+		_    struct{} `key:"Ready"`
+		_    struct{} `want:"True"`
+		Said Words    `have:"%s"`
+	}
+	// OfResourceMissing is an extended resource that was asked for and that no node has yet.
+	OfResourceMissing struct {
+		detail
+		_ struct{} `want:"in the node's allocatable"`
+		_ struct{} `have:"not there"`
+	}
+	// OfPods is a number of pods: of those awaited, of DaemonSets or not, or of those evicted first.
+	OfPods struct {
+		detail
+		Count int `have:"%s"`
+	}
+	// OfAwaitsMachine is how far a replacement is.
+	OfAwaitsMachine struct {
+		detail
+		_     struct{} `want:"Initialized"`
+		Stage Code     `have:"%s"`
+	}
+	// OfPodTerminating is when a pod that is being deleted should have ended, and which finalizers hold it.
+	OfPodTerminating struct {
+		detail
+		Finalizers List      `key:"%s"`
+		End        time.Time `have:"%s"`
+	}
+	// OfEvictionPace is how many evicted pods may be on their way.
+	OfEvictionPace struct {
+		detail
+		Most int `want:"%s"`
+	}
+	// OfSuccessorFirst is the Deployment that makes a pod's successor first.
+	OfSuccessorFirst struct {
+		detail
+		Deployment Object `have:"%s"`
+	}
+	// OfHolders are what holds an object: finalizers, or VolumeAttachments.
+	OfHolders struct {
+		detail
+		Names List `key:"%s"`
+	}
+	// OfDeletionDelayed is an annotation of a node that delays its deletion.
+	OfDeletionDelayed struct {
+		detail
+		Annotation string `key:"%s"`
+	}
+	// OfMinimumDrain is how long a node is drained at least.
+	OfMinimumDrain struct {
+		detail
+		Least time.Duration `want:"%s"`
+	}
+	// OfNoSurge is why a pod cannot go after its successor has come: the field that is in the way, and how.
+	OfNoSurge struct {
+		detail
+		Field        string        `key:"%s"`
+		Waited       time.Duration `want:"%s|"`
+		Late         bool          `have:"its successor has not come in time"`
+		Expendable   bool          `have:"the pod is expendable: no node would be launched for its successor"`
+		NoController bool          `have:"it has no controller that would make another"`
+		NoRights     bool          `have:"the controller may not restart Deployments"`
+		Recreate     bool          `have:"Recreate ends the old pod first"`
+		ZeroSurge    bool          `have:"0 ends the old pod first"`
+		Paused       bool          `have:"the Deployment is paused"`
+		OneNode      bool          `have:"the volume can be used on one node at a time"`
+		Kind         string        `have:"a %s has no second pod beside the one it replaces|"` // of its controller
+		Missing      string        `have:"there is no Deployment %s|"`                         // namespace/name
+	}
+	// OfNotBindable is the field of a pod for which kube-scheduler has to place it.
+	OfNotBindable struct {
+		detail
+		Field     string `key:"%s"`
+		Gone      bool   `want:"pending" have:"not in the Snapshot"`
+		Elsewhere bool   `have:"a rule about more than the node"`
+		TooMany   string `have:"more %s than are looked at|"`
+		Value     string `have:"%s"`
+	}
+	// OfBindingUnfit is what a filter of kube-scheduler has against binding a pod to a node.
+	OfBindingUnfit struct {
+		detail
+		Filter     Filter
+		Cause      UnfitCause
+		What       string // the taint, resource, port, disk, claim, driver or topology key
+		Pod        Object // that is in the way
+		Need, Have int64
+	}
+)
+
+// NodeTaintOf returns the Detail of a taint that is on a node.
+func NodeTaintOf(t model.Taint) OfNodeTaint {
+	return OfNodeTaint{Key: t.Key, Stays: true, Taint: t.Key + ":" + t.Effect}
+}
+
+// Filter is a filter of kube-scheduler, by the name of its plugin.
+type Filter string
+
+// The filters.
+const (
+	FilterNodeName     Filter = "NodeName"
+	FilterTaints       Filter = "TaintToleration"
+	FilterNodeAffinity Filter = "NodeAffinity"
+	FilterResources    Filter = "NodeResourcesFit"
+	FilterPorts        Filter = "NodePorts"
+	FilterDisks        Filter = "VolumeRestrictions"
+	FilterVolumes      Filter = "VolumeBinding"
+	FilterVolumeLimits Filter = "NodeVolumeLimits"
+	FilterPodAffinity  Filter = "InterPodAffinity"
+	FilterSpread       Filter = "PodTopologySpread"
+)
+
+// UnfitCause is which check of a filter fails.
+type UnfitCause int
+
+// The causes.
+const (
+	UnfitGone        UnfitCause = iota // the node is gone
+	UnfitNotReady                      // the node is not Ready
+	UnfitTaint                         // the pod does not tolerate What
+	UnfitLabels                        // the pod selects other nodes
+	UnfitResource                      // Need of What is asked for, Have is free
+	UnfitPort                          // What, taken by Pod
+	UnfitVolume                        // the volume of claim What can't be attached
+	UnfitVolumeLimit                   // Need volumes of driver What, Have may be attached
+	UnfitPod                           // the pod's anti-affinity selects Pod
+	UnfitRepelled                      // another pod's anti-affinity over What selects the pod
+	UnfitNoHost                        // the node has no label What
+	UnfitSkew                          // the skew would be Need, Have is allowed
+)
+
+func (d OfBindingUnfit) fields() Fields {
+	f := Fields{Key: string(d.Filter)}
+	switch d.Cause {
+	case UnfitGone:
+		f.Have = "the node is gone or being deleted"
+	case UnfitNotReady:
+		f.Want, f.Have = "a node that is Ready", "one that is not"
+	case UnfitTaint:
+		f.Want, f.Have = "a toleration of the taint", d.What
+	case UnfitLabels:
+		f.Want, f.Have = "labels that the pod selects", "others"
+	case UnfitResource:
+		dim := model.DimOf(d.What)
+		f.Want, f.Have = model.FormatAmount(dim, d.Need)+" of "+d.What, model.FormatAmount(dim, d.Have)
+	case UnfitPort:
+		f.Want, f.Have = d.What, "taken by "+string(d.Pod)
+	case UnfitVolume:
+		f.Want, f.Have = "a node that the volume of claim "+d.What+" can be attached to", "another"
+	case UnfitVolumeLimit:
+		f.Want, f.Have = strconv.FormatInt(d.Need, 10)+" volumes of driver "+d.What, "at most "+strconv.FormatInt(d.Have, 10)
+	case UnfitPod:
+		f.Want, f.Have = "no pod on the node that its anti-affinity selects", string(d.Pod)
+	case UnfitRepelled:
+		f.Want, f.Have = "no pod by "+d.What+" with anti-affinity against it", "one"
+	case UnfitNoHost:
+		f.Want, f.Have = "label "+d.What, "none"
+	case UnfitSkew:
+		f.Want, f.Have = "a skew over hosts of at most "+strconv.FormatInt(d.Have, 10), strconv.FormatInt(d.Need, 10)
+	}
+	return f
+}
+
+func (OfBindingUnfit) read(Fields) Detail { return nil } // nobody asks for more of one that was kept than its texts
