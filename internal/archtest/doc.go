@@ -29,7 +29,7 @@ decide, verify < approve < doctor, controller, cli
 decide < explain < doctor, controller
 decide < doctor < report
 decide < expander
-api, state, plan, headroom < kube/volume < kube/translate < kube
+api, state, plan, headroom < kube/volume < kube/translate < kube/manifests < kube
 api, state, plan, top < kube < kube/takeover
 cloud < cloud/machines < cloud/kwok
 cloud/machines, cloud/catalog < cloud/simulated < cloud/cloudtest

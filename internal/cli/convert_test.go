@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/dovetail-sh/dovetail/internal/casetest"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -78,7 +78,7 @@ func TestConvert(t *testing.T) {
 			if out.Len() == 0 {
 				t.Error("nothing was converted")
 			}
-			m := kube.NewManifests()
+			m := manifests.New()
 			if err := m.Read("output", out.Bytes()); err != nil {
 				t.Errorf("the output is no manifest: %v", err)
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/doctor"
 	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/report"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -128,7 +129,7 @@ func readSurvey(c *cobra.Command, f doctorFlags, shown *progress) (*report.Docto
 	if err != nil {
 		return nil, nil, err
 	}
-	m := kube.NewManifests()
+	m := manifests.New()
 	if m.Scheduler, err = schedulerConfig(f.scheduler); err != nil {
 		return nil, nil, err
 	}
@@ -151,7 +152,7 @@ func readSurvey(c *cobra.Command, f doctorFlags, shown *progress) (*report.Docto
 
 // takeIn makes the snapshot of what was read, with instance types for every pool. now is by the cluster's clock, which may not
 // be this machine's. It says whether prices are of another region.
-func takeIn(m *kube.Manifests, cat *catalog.Catalog, in *doctor.Input, now time.Time, live bool) (elsewhere bool) {
+func takeIn(m *manifests.Set, cat *catalog.Catalog, in *doctor.Input, now time.Time, live bool) (elsewhere bool) {
 	s := state.New()
 	types := cat.InstanceTypes(s.Resources().Dim) // first, so that the numbers of resources do not depend on the input
 	m.Feed(s)
@@ -172,7 +173,7 @@ func takeIn(m *kube.Manifests, cat *catalog.Catalog, in *doctor.Input, now time.
 
 // surveyCluster reads the cluster of the flags into m, and what may not be read of it into in. It returns its name,
 // and how far this machine's clock is ahead of its API server's.
-func surveyCluster(ctx context.Context, f doctorFlags, m *kube.Manifests, in *doctor.Input, errs io.Writer) (name string, skew time.Duration, err error) {
+func surveyCluster(ctx context.Context, f doctorFlags, m *manifests.Set, in *doctor.Input, errs io.Writer) (name string, skew time.Duration, err error) {
 	client, name, err := connectUser(ctx, f.clusterFlags, "doctor")
 	if err != nil {
 		return "", 0, err

@@ -12,7 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/doctor"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/report"
 )
 
@@ -27,7 +27,7 @@ func TestDoctorClock(t *testing.T) {
 	node := `{"apiVersion":"v1","kind":"Node","metadata":{"name":"boots","creationTimestamp":"` + made + `","labels":{"node.kubernetes.io/instance-type":"m5.large"}},
 		"status":{"conditions":[{"type":"Ready","status":"False","reason":"KubeletNotReady","message":"the network is not up","lastTransitionTime":"` + made + `"}]}}`
 	examine := func(skew time.Duration) *doctor.Report {
-		m := kube.NewManifests()
+		m := manifests.New()
 		if err := m.Read("node", []byte(node)); err != nil {
 			t.Fatal(err)
 		}

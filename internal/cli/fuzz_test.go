@@ -17,7 +17,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/decide"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/report"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -57,7 +57,7 @@ func FuzzPlan(f *testing.F) {
 		}
 		s := state.New()
 		types := cat.InstanceTypes(s.Resources().Dim)
-		m := kube.NewManifests()
+		m := manifests.New()
 		if err := m.Read("f", []byte(input)); err != nil {
 			return // FuzzManifests looks at what it says
 		}

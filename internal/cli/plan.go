@@ -24,6 +24,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/report"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -155,7 +156,7 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 	// First, so that the numbers of resources do not depend on the input.
 	types := cat.InstanceTypes(s.Resources().Dim)
 	limits.into(s)
-	m := kube.NewManifests()
+	m := manifests.New()
 	if m.Scheduler, err = schedulerConfig(f.scheduler); err != nil {
 		return err
 	}
@@ -208,7 +209,7 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 }
 
 // readFiles reads what -f names, in the order given.
-func readFiles(m *kube.Manifests, files []string, in io.Reader) error {
+func readFiles(m *manifests.Set, files []string, in io.Reader) error {
 	stdin := false
 	for _, name := range files {
 		if name == "-" {
@@ -298,7 +299,7 @@ func schedulerConfig(path string) (translate.SchedulerDefaults, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read --scheduler-config: %w", err)
 	}
-	return kube.ReadSchedulerConfig(path, data)
+	return manifests.ReadSchedulerConfig(path, data)
 }
 
 // inlineSchedulerConfig reads the document that Karpenter's SCHEDULER_CONFIG holds: of kube-scheduler's configuration the
@@ -324,7 +325,7 @@ func inlineSchedulerConfig(text string) (translate.SchedulerDefaults, error) {
 	if err != nil {
 		return nil, err
 	}
-	return kube.ReadSchedulerConfig("SCHEDULER_CONFIG", whole)
+	return manifests.ReadSchedulerConfig("SCHEDULER_CONFIG", whole)
 }
 
 func exists(path string) bool {

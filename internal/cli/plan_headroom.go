@@ -17,6 +17,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/headroom"
 	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/report"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -27,7 +28,7 @@ const planAhead = 24 * time.Hour
 
 // planHeadroom prints what the calendars of the Headrooms in files, or of a cluster, would cost in the next 24 hours by
 // the catalogue's prices. What is learned is not in it: it depends on the demand of the day.
-func planHeadroom(c *cobra.Command, f planFlags, pol decide.Policy, m *kube.Manifests, s *state.State, catalog string) error {
+func planHeadroom(c *cobra.Command, f planFlags, pol decide.Policy, m *manifests.Set, s *state.State, catalog string) error {
 	list, err := headroomInputs(c.Context(), f, m, s)
 	if err != nil {
 		return err
@@ -74,7 +75,7 @@ func planHeadroom(c *cobra.Command, f planFlags, pol decide.Policy, m *kube.Mani
 }
 
 // headroomInputs are the Headrooms of the files and, with --live, of the cluster.
-func headroomInputs(ctx context.Context, f planFlags, m *kube.Manifests, s *state.State) ([]kube.HeadroomInput, error) {
+func headroomInputs(ctx context.Context, f planFlags, m *manifests.Set, s *state.State) ([]headroom.Targeted, error) {
 	list := m.Headrooms(s.Resources())
 	if f.live {
 		client, _, err := connectUser(ctx, f.clusterFlags, "plan")
@@ -90,7 +91,7 @@ func headroomInputs(ctx context.Context, f planFlags, m *kube.Manifests, s *stat
 	if len(list) == 0 {
 		return nil, errors.New("--headroom: the input has no Headroom")
 	}
-	slices.SortStableFunc(list, func(a, b kube.HeadroomInput) int { return cmp.Compare(a.Key(), b.Key()) })
+	slices.SortStableFunc(list, func(a, b headroom.Targeted) int { return cmp.Compare(a.Key(), b.Key()) })
 	return list, nil
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/fleet"
 	"github.com/dovetail-sh/dovetail/internal/decide"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/report"
@@ -77,7 +77,7 @@ func (f *offerer) assume(what string) {
 }
 
 // unknowns are what a plan can't know, and what is assumed instead.
-func unknowns(m *kube.Manifests, f *offerer, files bool) (out []string) {
+func unknowns(m *manifests.Set, f *offerer, files bool) (out []string) {
 	if files {
 		out = append(out, "what webhooks and admission policies change or refuse, what quotas leave, and whether the cloud has the capacity")
 	}
@@ -88,7 +88,7 @@ func unknowns(m *kube.Manifests, f *offerer, files bool) (out []string) {
 }
 
 // notCreated are the pods that the API server would refuse.
-func notCreated(m *kube.Manifests) (out []report.NotCreated) {
+func notCreated(m *manifests.Set) (out []report.NotCreated) {
 	for _, n := range m.NotMade {
 		out = append(out, report.NotCreated{Owner: n.Owner, Pods: n.Pods, Message: n.Why})
 	}

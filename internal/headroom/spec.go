@@ -149,3 +149,9 @@ type Target struct {
 	Replicas int
 	Class    *model.Class // of one of its pods; nil: not known
 }
+
+// Targeted is a Headroom with the workloads that it is for.
+type Targeted struct {
+	Object  // what can't be resolved is among its Problems
+	Targets []Target
+}

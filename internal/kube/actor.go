@@ -141,7 +141,7 @@ type kind[T metav1.Object] struct {
 
 func (k kind[T]) get(ctx context.Context, name string) (T, error) {
 	x := k.fresh()
-	obj, err := k.client.Get().NamespaceIfScoped(namespaceOf(name), namespaceOf(name) != "").Resource(k.resource).Name(nameOf(name)).Do(ctx).Get()
+	obj, err := k.client.Get().NamespaceIfScoped(translate.NamespaceOf(name), translate.NamespaceOf(name) != "").Resource(k.resource).Name(translate.NameOf(name)).Do(ctx).Get()
 	if err != nil {
 		return x, err
 	}
@@ -158,7 +158,7 @@ func (k kind[T]) patch(ctx context.Context, name string, how types.PatchType, bo
 	if err != nil {
 		return none, fmt.Errorf("write patch: %w", err)
 	}
-	obj, err := k.client.Patch(how).NamespaceIfScoped(namespaceOf(name), namespaceOf(name) != "").Resource(k.resource).Name(nameOf(name)).SubResource(subresource...).Body(data).Do(ctx).Get()
+	obj, err := k.client.Patch(how).NamespaceIfScoped(translate.NamespaceOf(name), translate.NamespaceOf(name) != "").Resource(k.resource).Name(translate.NameOf(name)).SubResource(subresource...).Body(data).Do(ctx).Get()
 	if err != nil {
 		return none, err
 	}

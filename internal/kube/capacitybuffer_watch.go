@@ -75,7 +75,7 @@ func (bw *bufferWatch) follow(ctx context.Context, wg *sync.WaitGroup) {
 			bw.mu.Lock()
 			delete(bw.templates, k)
 			bw.mu.Unlock()
-			bw.markDue(namespaceOf(k))
+			bw.markDue(translate.NamespaceOf(k))
 		})
 	follow(ctx, c, &first, source{c.buffers, "capacitybuffers", &bufferv1beta1.CapacityBuffer{}}, &sync.Mutex{},
 		func(k string, b *bufferv1beta1.CapacityBuffer) {
@@ -85,7 +85,7 @@ func (bw *bufferWatch) follow(ctx context.Context, wg *sync.WaitGroup) {
 		},
 		func(k string) {
 			c.capacityBuffers.delete(k)
-			bw.markDue(namespaceOf(k))
+			bw.markDue(translate.NamespaceOf(k))
 		})
 	go func() {
 		if !waitFor(ctx, &first) {
@@ -106,7 +106,7 @@ func (bw *bufferWatch) setQuota(k string, q *corev1.ResourceQuota) {
 		delete(bw.quotas, k)
 	}
 	bw.mu.Unlock()
-	bw.markDue(namespaceOf(k))
+	bw.markDue(translate.NamespaceOf(k))
 }
 
 // run translates what is due until the context ends.
@@ -141,7 +141,7 @@ func (bw *bufferWatch) translateDue(ctx context.Context) {
 	byNamespace := map[string][]translate.SizedBuffer{}
 	there := map[string]bool{}
 	for _, b := range bw.w.c.capacityBuffers.sorted() {
-		there[key(b)] = true
+		there[translate.Key(b)] = true
 		if due[b.Namespace] || due[""] {
 			byNamespace[b.Namespace] = append(byNamespace[b.Namespace], bw.w.t.CapacityBuffer(b, bw.shapeOf(ctx, b)))
 		}
@@ -197,7 +197,7 @@ func (bw *bufferWatch) shapeOf(ctx context.Context, b *bufferv1beta1.CapacityBuf
 		case isNotFound(err):
 			shape = translate.ShapeOfMissing(b)
 		case err != nil && bw.shapes[name].Template != nil:
-			bw.w.c.Log.Warn("reading the workload of a CapacityBuffer failed, trying again", "capacitybuffer", key(b), "error", err)
+			bw.w.c.Log.Warn("reading the workload of a CapacityBuffer failed, trying again", "capacitybuffer", translate.Key(b), "error", err)
 			return bw.shapes[name]
 		case err != nil:
 			shape = translate.PodShape{Reason: translate.BufferResolutionFailed, Why: "spec.scalableRef: " + err.Error()}

@@ -107,7 +107,7 @@ type Client struct {
 	runtimeClasses                    objects[*nodev1.RuntimeClass]
 	priorityClasses                   objects[*schedulingv1.PriorityClass]
 	services                          objects[*corev1.Service]
-	selectors                         objects[*metav1.LabelSelector] // of controllers, by ownerKey
+	selectors                         objects[*metav1.LabelSelector] // of controllers, by OwnerKey
 	provisionerChanged, poolChanged   signal
 	groupsChanged                     signal // a pool or a class of groups
 	headroomChanged, replicasChanged  signal // the latter: a ReplicaSet is to have another number of pods

@@ -195,7 +195,7 @@ func overviewOf[T metav1.Object](o *overview, name string, src source, selector 
 			}
 		},
 		read: func(ctx context.Context) error {
-			each := func(x T) { o.emit(set(key(x), x)) }
+			each := func(x T) { o.emit(set(translate.Key(x), x)) }
 			if err := readAll(ctx, src, selector, each); err != nil {
 				denied(err)
 				return fmt.Errorf("list %s of API server %s: %w", src.resource, o.c.Address, err)

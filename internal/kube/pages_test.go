@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/top"
 )
 
@@ -157,7 +158,7 @@ func TestEachRightMissing(t *testing.T) {
 		defer mu.Unlock()
 		denied = resource
 	}
-	survey := func() (*Survey, error) { return ReadSurvey(t.Context(), client, NewManifests()) }
+	survey := func() (*Survey, error) { return ReadSurvey(t.Context(), client, manifests.New()) }
 	overview := func() (*top.View, error) {
 		var mu sync.Mutex
 		board := top.NewBoard(top.Cluster{}, top.Prices{})

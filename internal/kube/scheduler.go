@@ -5,169 +5,17 @@ package kube
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/util/validation"
-	schedulerv1 "k8s.io/kube-scheduler/config/v1"
 
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
-
-var schedulerScheme = func() *runtime.Scheme {
-	s := runtime.NewScheme()
-	if err := schedulerv1.AddToScheme(s); err != nil {
-		panic(err) // the same kinds twice: a mistake in this file
-	}
-	return s
-}()
-
-var strictScheduler = serializer.NewCodecFactory(schedulerScheme, serializer.EnableStrict).UniversalDeserializer()
-
-const (
-	schedulerConfigKind = "KubeSchedulerConfiguration"
-	spreadPlugin        = "PodTopologySpread"
-)
-
-// ReadSchedulerConfig reads what kube-scheduler's own --config names, for its default topology spread constraints. file is the name for
-// messages. An error is a *ManifestError.
-func ReadSchedulerConfig(file string, data []byte) (translate.SchedulerDefaults, error) {
-	var docs []reader
-	for _, p := range split([]byte(strings.TrimPrefix(string(data), "\xef\xbb\xbf"))) {
-		more, err := p.documents(file)
-		if err != nil {
-			return nil, err
-		}
-		docs = append(docs, more...)
-	}
-	if len(docs) == 0 {
-		return nil, &ManifestError{File: file, Line: 1, Reason: "empty; need a " + schedulerConfigKind + " of " + schedulerv1.SchemeGroupVersion.String()}
-	}
-	for i := range docs {
-		docs[i].file = file
-	}
-	if len(docs) > 1 {
-		return nil, docs[1].wrong(nil, "", "need one "+schedulerConfigKind+", and no more documents")
-	}
-	return docs[0].schedulerConfig()
-}
-
-func (r *reader) schedulerConfig() (translate.SchedulerDefaults, error) {
-	var h metav1.TypeMeta
-	if json.Unmarshal(r.json, &h) != nil {
-		return nil, r.wrong(nil, "", "need an object with apiVersion and kind")
-	}
-	switch {
-	case h.Kind != schedulerConfigKind:
-		return nil, r.wrong([]any{"kind"}, "", "need "+schedulerConfigKind)
-	case h.APIVersion != schedulerv1.SchemeGroupVersion.String():
-		return nil, r.wrong([]any{"apiVersion"}, schedulerConfigKind, "this version is not read; use "+schedulerv1.SchemeGroupVersion.String())
-	}
-	decode := func(b []byte) error { _, _, err := strictScheduler.Decode(b, nil, nil); return err }
-	obj, _, err := strictScheduler.Decode(r.json, nil, nil)
-	if err != nil {
-		return nil, r.undecodable(r.json, nil, schedulerConfigKind, decode, err)
-	}
-	config, ok := obj.(*schedulerv1.KubeSchedulerConfiguration)
-	if !ok {
-		return nil, r.wrong([]any{"kind"}, "", "need "+schedulerConfigKind)
-	}
-	out, seen := translate.SchedulerDefaults{}, map[string]bool{}
-	for i := range config.Profiles {
-		p := &config.Profiles[i]
-		name := corev1.DefaultSchedulerName
-		if p.SchedulerName != nil {
-			name = *p.SchedulerName
-		}
-		if seen[name] {
-			return nil, r.wrong([]any{"profiles", i, "schedulerName"}, schedulerConfigKind, "a profile before has this name; give each its own")
-		}
-		seen[name] = true
-		for j := range p.PluginConfig {
-			if p.PluginConfig[j].Name != spreadPlugin {
-				continue
-			}
-			list, err := r.spreadArgs(p.PluginConfig[j].Args.Raw, []any{"profiles", i, "pluginConfig", j, "args"})
-			if err != nil {
-				return nil, err
-			}
-			if len(list) > 0 {
-				out[name] = list
-			}
-		}
-	}
-	return out, nil
-}
-
-// spreadArgs are the constraints that a profile's arguments of the plugin list.
-func (r *reader) spreadArgs(raw []byte, path []any) ([]corev1.TopologySpreadConstraint, error) {
-	at := func(more ...any) []any { return append(slices.Clip(path), more...) }
-	kind := schedulerv1.SchemeGroupVersion.WithKind(spreadPlugin + "Args")
-	if len(raw) == 0 {
-		return nil, nil
-	}
-	var h metav1.TypeMeta
-	if json.Unmarshal(raw, &h) != nil {
-		return nil, r.wrong(path, schedulerConfigKind, "need the arguments of "+spreadPlugin)
-	}
-	switch { // both may be left out
-	case h.Kind != "" && h.Kind != kind.Kind:
-		return nil, r.wrong(at("kind"), schedulerConfigKind, "need "+kind.Kind)
-	case h.APIVersion != "" && h.APIVersion != kind.GroupVersion().String():
-		return nil, r.wrong(at("apiVersion"), schedulerConfigKind, "this version is not read; use "+kind.GroupVersion().String())
-	}
-	decode := func(b []byte) error { _, _, err := strictScheduler.Decode(b, &kind, nil); return err }
-	obj, _, err := strictScheduler.Decode(raw, &kind, nil)
-	if err != nil {
-		return nil, r.undecodable(raw, path, schedulerConfigKind, decode, err)
-	}
-	args, ok := obj.(*schedulerv1.PodTopologySpreadArgs)
-	if !ok {
-		return nil, r.wrong(at("kind"), schedulerConfigKind, "need "+kind.Kind)
-	}
-	switch args.DefaultingType {
-	case schedulerv1.ListDefaulting:
-	case "", schedulerv1.SystemDefaulting:
-		if len(args.DefaultConstraints) > 0 {
-			return nil, r.wrong(at("defaultConstraints"), schedulerConfigKind, "only with defaultingType List: set that, or take these away")
-		}
-		return nil, nil
-	default:
-		return nil, r.wrong(at("defaultingType"), schedulerConfigKind, "unknown; use System or List")
-	}
-	for i := range args.DefaultConstraints {
-		x := &args.DefaultConstraints[i]
-		c := &checker{}
-		c.spread("", x)
-		field := strings.TrimPrefix(c.field, ".")
-		why := c.why
-		switch {
-		case why != "":
-		case len(validation.IsQualifiedName(x.TopologyKey)) > 0:
-			field, why = "topologyKey", "no label's name: "+validation.IsQualifiedName(x.TopologyKey)[0]
-		case x.LabelSelector != nil:
-			field, why = "labelSelector", "must be left out: it is made of the Services, ReplicaSets, StatefulSets and ReplicationControllers that select a pod"
-		case slices.ContainsFunc(args.DefaultConstraints[:i], func(y corev1.TopologySpreadConstraint) bool {
-			return y.TopologyKey == x.TopologyKey && y.WhenUnsatisfiable == x.WhenUnsatisfiable
-		}):
-			field, why = "topologyKey", "a constraint before has this key and whenUnsatisfiable; take one away"
-		}
-		if why != "" {
-			return nil, r.wrong(append(at("defaultConstraints", i), parsePath(field)...), schedulerConfigKind, why)
-		}
-		x.MatchLabelKeys = nil // kube-scheduler's own selector takes their place
-	}
-	return args.DefaultConstraints, nil
-}
 
 // followSelectors watches what default constraints take their selectors from, and has the pods that a change concerns translated again.
 func (w *watcher) followSelectors(ctx context.Context, wg *sync.WaitGroup) {
@@ -176,17 +24,17 @@ func (w *watcher) followSelectors(ctx context.Context, wg *sync.WaitGroup) {
 		return
 	}
 	set := func(kind, k string, sel *metav1.LabelSelector) {
-		key := ownerKey(kind, namespaceOf(k), nameOf(k))
+		key := translate.OwnerKey(kind, translate.NamespaceOf(k), translate.NameOf(k))
 		if was, ok := c.selectors.get(key); ok && reflect.DeepEqual(was, sel) {
 			return // its status, mostly
 		}
 		c.selectors.set(key, sel)
-		w.selectorChanged(namespaceOf(k))
+		w.selectorChanged(translate.NamespaceOf(k))
 	}
 	gone := func(kind string) func(string) {
 		return func(k string) {
-			c.selectors.delete(ownerKey(kind, namespaceOf(k), nameOf(k)))
-			w.selectorChanged(namespaceOf(k))
+			c.selectors.delete(translate.OwnerKey(kind, translate.NamespaceOf(k), translate.NameOf(k)))
+			w.selectorChanged(translate.NamespaceOf(k))
 		}
 	}
 	follow(ctx, c, wg, source{c.Core, "services", &corev1.Service{}}, &sync.Mutex{},
@@ -197,7 +45,7 @@ func (w *watcher) followSelectors(ctx context.Context, wg *sync.WaitGroup) {
 				w.selectorChanged(s.Namespace)
 			}
 		},
-		func(k string) { c.services.delete(k); w.selectorChanged(namespaceOf(k)) })
+		func(k string) { c.services.delete(k); w.selectorChanged(translate.NamespaceOf(k)) })
 	follow(ctx, c, wg, source{c.Apps, "replicasets", &appsv1.ReplicaSet{}}, &sync.Mutex{},
 		func(k string, x *appsv1.ReplicaSet) {
 			set(translate.KindReplicaSet, k, x.Spec.Selector)
@@ -217,7 +65,7 @@ func (w *watcher) selectorChanged(namespace string) {
 	w.podMu.Lock()
 	defer w.podMu.Unlock()
 	for _, k := range slices.Sorted(maps.Keys(w.spreadPods)) {
-		if namespaceOf(k) == namespace {
+		if translate.NamespaceOf(k) == namespace {
 			w.setPod(w.spreadPods[k])
 		}
 	}

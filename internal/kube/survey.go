@@ -28,6 +28,7 @@ import (
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/top"
 )
 
@@ -86,7 +87,7 @@ func (c *Client) surveyKinds() []surveyKind {
 // ReadSurvey lists what an autoscaler looks at once and puts it into m; it watches nothing and writes nothing. A kind
 // that the API server does not have has no objects. One that may not be listed is in Survey.Denied and keeps nothing
 // else from being read, but without nodes or pods there is nothing to say, and that is an error.
-func ReadSurvey(ctx context.Context, c *Client, m *Manifests) (*Survey, error) {
+func ReadSurvey(ctx context.Context, c *Client, m *manifests.Set) (*Survey, error) {
 	ctx = c.logging(ctx)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -101,7 +102,7 @@ func ReadSurvey(ctx context.Context, c *Client, m *Manifests) (*Survey, error) {
 			err := k.list(ctx, selector, func(x metav1.Object) {
 				mu.Lock()
 				defer mu.Unlock()
-				m.keep(k.kind, x)
+				m.Keep(k.kind, x)
 			})
 			mu.Lock()
 			defer mu.Unlock()

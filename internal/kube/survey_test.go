@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
+	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -36,15 +37,15 @@ func TestSurvey(t *testing.T) {
 		return c
 	}
 
-	all := NewManifests()
+	all := manifests.New()
 	survey, err := ReadSurvey(p.ctx, p.admin, all)
 	if err != nil || len(survey.Denied) > 0 {
 		t.Fatalf("%+v %v", survey, err)
 	}
 
-	var m *Manifests
+	var m *manifests.Set
 	for range 100 { // the API server takes a moment to heed a binding
-		m = NewManifests()
+		m = manifests.New()
 		if survey, err = ReadSurvey(p.ctx, as("surveyor"), m); err == nil {
 			break
 		}
@@ -68,7 +69,7 @@ func TestSurvey(t *testing.T) {
 	}
 
 	nobody := as("nobody")
-	if _, err := ReadSurvey(p.ctx, nobody, NewManifests()); err == nil || !strings.Contains(err.Error(), "list nodes of API server "+nobody.Address) || !strings.Contains(err.Error(), "forbidden") {
+	if _, err := ReadSurvey(p.ctx, nobody, manifests.New()); err == nil || !strings.Contains(err.Error(), "list nodes of API server "+nobody.Address) || !strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("want the kind that may not be listed and where, have %v", err)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -116,13 +115,6 @@ type feed[T metav1.Object] struct {
 	synced func()
 }
 
-func key(x metav1.Object) string {
-	if ns := x.GetNamespace(); ns != "" {
-		return ns + "/" + x.GetName()
-	}
-	return x.GetName()
-}
-
 // Add implements cache.ReflectorStore.
 func (f *feed[T]) Add(obj any) error {
 	x, ok := obj.(T)
@@ -136,7 +128,7 @@ func (f *feed[T]) Add(obj any) error {
 }
 
 func (f *feed[T]) put(x T) {
-	k := key(x)
+	k := translate.Key(x)
 	if uid, ok := f.known[k]; ok && uid != x.GetUID() {
 		f.gone(k) // its end was missed while the watch was down
 	}
@@ -155,7 +147,7 @@ func (f *feed[T]) Delete(obj any) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	k := key(x)
+	k := translate.Key(x)
 	if _, ok := f.known[k]; ok {
 		delete(f.known, k)
 		f.gone(k)
@@ -173,7 +165,7 @@ func (f *feed[T]) Replace(list []any, _ string) error {
 		if !ok {
 			return fmt.Errorf("watch: got a %T, want a %T", obj, x)
 		}
-		there[key(x)] = struct{}{}
+		there[translate.Key(x)] = struct{}{}
 	}
 	for k := range f.known {
 		if _, ok := there[k]; !ok {
@@ -376,7 +368,7 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 	var first sync.WaitGroup
 	follow(ctx, c, &first, source{c.Core, "limitranges", &corev1.LimitRange{}}, &sync.Mutex{},
 		func(k string, l *corev1.LimitRange) { c.limitRanges.set(k, l); w.defaultsChanged(l.Namespace) },
-		func(k string) { c.limitRanges.delete(k); w.defaultsChanged(namespaceOf(k)) })
+		func(k string) { c.limitRanges.delete(k); w.defaultsChanged(translate.NamespaceOf(k)) })
 	follow(ctx, c, &first, source{c.node, "runtimeclasses", &nodev1.RuntimeClass{}}, &sync.Mutex{},
 		func(k string, r *nodev1.RuntimeClass) { trim(r); c.runtimeClasses.set(k, r); w.defaultsChanged("") },
 		func(k string) { c.runtimeClasses.delete(k); w.defaultsChanged("") })
@@ -557,7 +549,7 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 			delete(w.spreadPods, k)
 			emit(func(s *state.State) {
 				s.DeletePod(k)
-				s.PodFacts.Delete(namespaceOf(k), nameOf(k))
+				s.PodFacts.Delete(translate.NamespaceOf(k), translate.NameOf(k))
 			})
 		})
 }
@@ -605,17 +597,6 @@ func (w *watcher) defaultsChanged(namespace string) {
 	}
 }
 
-func namespaceOf(key string) string {
-	for i := range key {
-		if key[i] == '/' {
-			return key[:i]
-		}
-	}
-	return ""
-}
-
-func nameOf(key string) string { return strings.TrimPrefix(key, namespaceOf(key)+"/") }
-
 // lookup serves a Translator from what is watched.
 type lookup struct{ c *Client }
 
@@ -648,6 +629,6 @@ func (l lookup) Services(namespace string) []*corev1.Service {
 }
 
 func (l lookup) OwnerSelector(kind, namespace, name string) *metav1.LabelSelector {
-	x, _ := l.c.selectors.get(ownerKey(kind, namespace, name))
+	x, _ := l.c.selectors.get(translate.OwnerKey(kind, namespace, name))
 	return x
 }

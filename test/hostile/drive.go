@@ -18,7 +18,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/decide"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -78,7 +78,7 @@ func newCluster() (*cluster, error) {
 		return nil, err
 	}
 	offered := cat.InstanceTypes(s.Resources().Dim)
-	m, err := kube.ReadManifests("pools", []byte(pools))
+	m, err := manifests.Read("pools", []byte(pools))
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ import (
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/decide"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -317,7 +317,7 @@ func weSay(p *problem) (verdict, string, error) {
 			return verdict{}, "", err
 		}
 	}
-	m, err := kube.ReadManifests("problem.yaml", text.Bytes())
+	m, err := manifests.Read("problem.yaml", text.Bytes())
 	if err != nil {
 		return verdict{}, text.String(), err
 	}

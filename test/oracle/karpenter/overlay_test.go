@@ -25,7 +25,7 @@ import (
 	karpstate "sigs.k8s.io/karpenter/pkg/controllers/state"
 	"sigs.k8s.io/yaml"
 
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -141,7 +141,7 @@ func TestOverlays(t *testing.T) {
 			o.UID = "as from a cluster: what is wrong with it is for the status to say"
 			write(o)
 		}
-		m, err := kube.ReadManifests("problem.yaml", text.Bytes())
+		m, err := manifests.Read("problem.yaml", text.Bytes())
 		if err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, text.String())
 		}

@@ -23,7 +23,7 @@ import (
 	corehelpers "k8s.io/component-helpers/scheduling/corev1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -130,7 +130,7 @@ func newBinder(ctx context.Context, c *bindingCase, tally *bindingTally) (*binde
 	if err != nil {
 		return nil, err
 	}
-	lookup, err := kube.ReadManifests("storage.yaml", text)
+	lookup, err := manifests.Read("storage.yaml", text)
 	if err != nil {
 		return nil, err
 	}

@@ -387,7 +387,7 @@ func (d *drawing) replicas(p *corev1.Pod, volume string, n int) {
 		q.Name = fmt.Sprintf("%s-%d", p.Name, i)
 		q.UID = types.UID(q.Name)
 		if d.c.written {
-			q.UID = types.UID("file:Pod/" + q.Namespace + "/" + q.Name) // as kube.ReadManifests names what no API server has stored
+			q.UID = types.UID("file:Pod/" + q.Namespace + "/" + q.Name) // as manifests.Read names what no API server has stored
 		}
 		if volume != "" {
 			d.store(q, volume)

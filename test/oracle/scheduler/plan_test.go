@@ -26,7 +26,7 @@ import (
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/decide"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -82,7 +82,7 @@ func (s *scenario) answerFor(objects []runtime.Object) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := kube.ReadManifests("scenario.yaml", text)
+	m, err := manifests.Read("scenario.yaml", text)
 	if err != nil {
 		return nil, err
 	}

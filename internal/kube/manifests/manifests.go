@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package manifests
 
 import (
 	"cmp"
@@ -34,10 +34,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// Manifests are API objects read from files, as people write them or as kubectl prints them, for use without a cluster. What the
+// Set are API objects read from files, as people write them or as kubectl prints them, for use without a cluster. What the
 // API server would default is defaulted, and what controllers would make of a workload or a Provisioner is made. An object that is
 // given twice is taken as it was given last.
-type Manifests struct {
+type Set struct {
 	// Skipped are the objects that were read and say nothing to an autoscaler, each as kind and name.
 	Skipped []string
 	// Scheduler is what schedulers spread pods by that bear no constraint of their own. Set it before reading.
@@ -74,9 +74,9 @@ type object struct {
 	metav1.Object
 }
 
-// NewManifests makes an empty set; Read fills it.
-func NewManifests() *Manifests {
-	return &Manifests{
+// New makes an empty set; Read fills it.
+func New() *Set {
+	return &Set{
 		at: map[string]int{}, generated: map[string]int{},
 		volumes: volume.NewIndex(), csi: map[string]*storagev1.CSINode{},
 		limits: map[string]*corev1.LimitRange{}, priorities: map[string]*schedulingv1.PriorityClass{},
@@ -85,20 +85,20 @@ func NewManifests() *Manifests {
 	}
 }
 
-// ReadManifests reads a stream of YAML or JSON documents. name is the stream's, for messages.
-func ReadManifests(name string, data []byte) (*Manifests, error) {
-	m := NewManifests()
+// Read reads a stream of YAML or JSON documents. name is the stream's, for messages.
+func Read(name string, data []byte) (*Set, error) {
+	m := New()
 	if err := m.Read(name, data); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-// keep takes an object in.
-func (m *Manifests) keep(kind string, x metav1.Object) {
+// Keep takes an object in.
+func (m *Set) Keep(kind string, x metav1.Object) {
 	switch o := x.(type) {
 	case *corev1.PersistentVolumeClaim:
-		m.volumes.SetClaim(key(o), o)
+		m.volumes.SetClaim(translate.Key(o), o)
 	case *corev1.PersistentVolume:
 		m.volumes.SetVolume(o.Name, o)
 	case *storagev1.StorageClass:
@@ -106,21 +106,21 @@ func (m *Manifests) keep(kind string, x metav1.Object) {
 	case *storagev1.CSIDriver:
 		m.volumes.SetDriver(o.Name, o)
 	case *storagev1.CSIStorageCapacity:
-		m.volumes.SetCapacity(key(o), o)
+		m.volumes.SetCapacity(translate.Key(o), o)
 	case *storagev1.CSINode:
 		volume.DefaultCSINode(o)
 		m.csi[o.Name] = o
 	case *corev1.LimitRange:
 		defaultLimits(o)
-		m.limits[key(o)] = o
+		m.limits[translate.Key(o)] = o
 	case *corev1.ResourceQuota:
-		m.resourceQuotas[key(o)] = o
+		m.resourceQuotas[translate.Key(o)] = o
 	case *schedulingv1.PriorityClass:
 		m.priorities[o.Name] = o
 	case *nodev1.RuntimeClass:
 		m.runtimes[o.Name] = o
 	case *corev1.Service:
-		if m.services[key(o)] = o; len(m.Scheduler) == 0 {
+		if m.services[translate.Key(o)] = o; len(m.Scheduler) == 0 {
 			m.Skipped = append(m.Skipped, kind+" "+o.Name)
 		}
 	case *corev1.Pod, *corev1.Node, *corev1.Namespace, *corev1.ReplicationController, *appsv1.DaemonSet, *appsv1.Deployment, *appsv1.ReplicaSet,
@@ -128,7 +128,7 @@ func (m *Manifests) keep(kind string, x metav1.Object) {
 		*kwokv1alpha1.KWOKNodeClass, *awsv1.EC2NodeClass, *dovetailv1alpha1.NodeGroupClass, *dovetailv1alpha1.Headroom,
 		*corev1.PodTemplate, *bufferv1beta1.CapacityBuffer, *bufferv1beta1.CapacityQuota, *karpv1alpha5.Provisioner,
 		*awsv1alpha1.AWSNodeTemplate:
-		k := kind + " " + key(x)
+		k := kind + " " + translate.Key(x)
 		if i, ok := m.at[k]; ok {
 			m.objects[i] = object{kind, x}
 			return
@@ -141,18 +141,18 @@ func (m *Manifests) keep(kind string, x metav1.Object) {
 }
 
 // Len is how many objects were read that say something to an autoscaler.
-func (m *Manifests) Len() int {
+func (m *Set) Len() int {
 	return len(m.objects) + m.volumes.Len() + len(m.csi) + len(m.limits) + len(m.priorities) + len(m.runtimes)
 }
 
 // Volumes implements Lookup.
-func (m *Manifests) Volumes() *volume.Index { return m.volumes }
+func (m *Set) Volumes() *volume.Index { return m.volumes }
 
 // CSINode implements Lookup.
-func (m *Manifests) CSINode(node string) *storagev1.CSINode { return m.csi[node] }
+func (m *Set) CSINode(node string) *storagev1.CSINode { return m.csi[node] }
 
 // LimitRanges implements Lookup.
-func (m *Manifests) LimitRanges(namespace string) []*corev1.LimitRange {
+func (m *Set) LimitRanges(namespace string) []*corev1.LimitRange {
 	var out []*corev1.LimitRange
 	for _, k := range slices.Sorted(maps.Keys(m.limits)) {
 		if m.limits[k].Namespace == namespace {
@@ -163,15 +163,15 @@ func (m *Manifests) LimitRanges(namespace string) []*corev1.LimitRange {
 }
 
 // RuntimeClass implements Lookup.
-func (m *Manifests) RuntimeClass(name string) *nodev1.RuntimeClass { return m.runtimes[name] }
+func (m *Set) RuntimeClass(name string) *nodev1.RuntimeClass { return m.runtimes[name] }
 
 // PriorityClasses implements Lookup.
-func (m *Manifests) PriorityClasses() []*schedulingv1.PriorityClass {
+func (m *Set) PriorityClasses() []*schedulingv1.PriorityClass {
 	return slices.Collect(maps.Values(m.priorities))
 }
 
 // Services implements Lookup.
-func (m *Manifests) Services(namespace string) []*corev1.Service {
+func (m *Set) Services(namespace string) []*corev1.Service {
 	var out []*corev1.Service
 	for _, k := range slices.Sorted(maps.Keys(m.services)) {
 		if m.services[k].Namespace == namespace {
@@ -182,8 +182,8 @@ func (m *Manifests) Services(namespace string) []*corev1.Service {
 }
 
 // OwnerSelector implements Lookup.
-func (m *Manifests) OwnerSelector(kind, namespace, name string) *metav1.LabelSelector {
-	i, ok := m.at[ownerKey(kind, namespace, name)]
+func (m *Set) OwnerSelector(kind, namespace, name string) *metav1.LabelSelector {
+	i, ok := m.at[translate.OwnerKey(kind, namespace, name)]
 	if !ok {
 		return nil
 	}
@@ -200,12 +200,12 @@ func (m *Manifests) OwnerSelector(kind, namespace, name string) *metav1.LabelSel
 
 // Feed hands all objects to a State, in an order that does not depend on theirs. Workloads become the pods that are not among the
 // objects already.
-func (m *Manifests) Feed(s *state.State) {
+func (m *Set) Feed(s *state.State) {
 	slices.SortFunc(m.objects, func(a, b object) int {
-		return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(key(a), key(b)))
+		return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(translate.Key(a), translate.Key(b)))
 	})
 	for i, o := range m.objects {
-		m.at[o.kind+" "+key(o)] = i
+		m.at[o.kind+" "+translate.Key(o)] = i
 	}
 	m.defaultClasses()
 	m.volumes.Settle()
@@ -216,7 +216,7 @@ func (m *Manifests) Feed(s *state.State) {
 		switch o := o.Object.(type) {
 		case *corev1.Pod:
 			q := o.DeepCopy()
-			if m.stored(q) || m.admit(t, q, "Pod "+key(q), 1) {
+			if m.stored(q) || m.admit(t, q, "Pod "+translate.Key(q), 1) {
 				s.SetPod(demand(t.Pod(q)))
 			}
 		case *corev1.Node:
@@ -274,9 +274,9 @@ func (m *Manifests) Feed(s *state.State) {
 }
 
 // shapeOf finds what the pods of a buffer look like, among the objects.
-func (m *Manifests) shapeOf(b *bufferv1beta1.CapacityBuffer) translate.PodShape {
+func (m *Set) shapeOf(b *bufferv1beta1.CapacityBuffer) translate.PodShape {
 	find := func(kind, name string) metav1.Object {
-		if i, ok := m.at[ownerKey(kind, b.Namespace, name)]; ok {
+		if i, ok := m.at[translate.OwnerKey(kind, b.Namespace, name)]; ok {
 			return m.objects[i].Object
 		}
 		return nil
@@ -306,7 +306,7 @@ func (m *Manifests) shapeOf(b *bufferv1beta1.CapacityBuffer) translate.PodShape 
 var offlineDefaults = translate.ProvisionerDefaults{OnAWS: true, InstanceProfile: translate.DefaultNodeClass}
 
 // provisionerDefaults are those of a controller on AWS where the Provisioner's AWSNodeTemplate is among the objects.
-func (m *Manifests) provisionerDefaults(p *karpv1alpha5.Provisioner) translate.ProvisionerDefaults {
+func (m *Set) provisionerDefaults(p *karpv1alpha5.Provisioner) translate.ProvisionerDefaults {
 	if ref := p.Spec.ProviderRef; ref != nil && (ref.Kind == "" || ref.Kind == awsv1alpha1.KindAWSNodeTemplate) {
 		if _, ok := m.at[awsv1alpha1.KindAWSNodeTemplate+" "+ref.Name]; ok {
 			return offlineDefaults
@@ -315,8 +315,8 @@ func (m *Manifests) provisionerDefaults(p *karpv1alpha5.Provisioner) translate.P
 	return translate.ProvisionerDefaults{}
 }
 
-// namespaceOf makes known the namespace that an object is in or is; every namespace bears its name as a label.
-func (m *Manifests) namespaceOf(s *state.State, o object) {
+// NamespaceOf makes known the namespace that an object is in or is; every namespace bears its name as a label.
+func (m *Set) namespaceOf(s *state.State, o object) {
 	name, labels := o.GetNamespace(), map[string]string(nil)
 	if n, ok := o.Object.(*corev1.Namespace); ok {
 		name, labels = n.Name, n.Labels
@@ -341,4 +341,4 @@ func demand(p *model.Pod) *model.Pod {
 	return p
 }
 
-var _ translate.Lookup = (*Manifests)(nil)
+var _ translate.Lookup = (*Set)(nil)

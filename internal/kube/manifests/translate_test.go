@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package manifests
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ var update = flag.Bool("update", false, "rewrite the outputs in testdata")
 // TestTranslate runs testdata/*.txt: cases separated by an empty line, each a comment, manifests, ----, and what they mean. Of a
 // result only fields that are not zero are shown.
 func TestTranslate(t *testing.T) {
-	files, err := filepath.Glob("translate/testdata/*.txt")
+	files, err := filepath.Glob("../translate/testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases in testdata: %v", err)
 	}
@@ -86,7 +86,7 @@ func shownNodeTemplate(n *awsv1alpha1.AWSNodeTemplate) string {
 }
 
 func translateAll(input string) string {
-	m := NewManifests()
+	m := New()
 	m.unchecked = true
 	if err := m.Read("input", []byte(input)); err != nil {
 		return "error: " + err.Error()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package manifests
 
 import (
 	"bytes"
@@ -34,10 +34,11 @@ import (
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
-// ManifestError is what is wrong with a manifest, and where.
-type ManifestError struct {
+// Error is what is wrong with a manifest, and where.
+type Error struct {
 	File   string
 	Line   int    // from 1
 	Object string // kind and name, as far as known
@@ -47,7 +48,7 @@ type ManifestError struct {
 }
 
 // Error implements error.
-func (e *ManifestError) Error() string {
+func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s line %d: ", e.File, e.Line)
 	for _, s := range []string{e.Object, e.Field, e.Value} {
@@ -79,15 +80,15 @@ const fileUID = "file:"
 
 // reader reads one document of a file.
 type reader struct {
-	m    *Manifests
+	m    *Set
 	file string
 	line int    // of the document's first line
 	text []byte // as it is written
 	json json.RawMessage
 }
 
-// Read takes in a stream of YAML or JSON documents. name is the stream's, for messages. An error is a *ManifestError.
-func (m *Manifests) Read(name string, data []byte) error {
+// Read takes in a stream of YAML or JSON documents. name is the stream's, for messages. An error is a *Error.
+func (m *Set) Read(name string, data []byte) error {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	for _, d := range split(data) {
 		docs, err := d.documents(name)
@@ -178,7 +179,7 @@ func (p part) syntax(file string, err error) error {
 		}
 		text = text[:at[0]] + text[at[1]:]
 	}
-	return &ManifestError{File: file, Line: line, Reason: "not YAML or JSON: " + text}
+	return &Error{File: file, Line: line, Reason: "not YAML or JSON: " + text}
 }
 
 // header is what every object has.
@@ -291,9 +292,9 @@ func (r *reader) object(raw json.RawMessage, path []any, h header, name string) 
 		if field, why := check(obj); why != "" && !r.m.unchecked {
 			return r.wrong(append(slices.Clip(path), parsePath(field)...), name, why)
 		}
-		x.SetUID(types.UID(fileUID + h.Kind + "/" + key(x)))
+		x.SetUID(types.UID(fileUID + h.Kind + "/" + translate.Key(x)))
 	}
-	r.m.keep(h.Kind, x)
+	r.m.Keep(h.Kind, x)
 	return nil
 }
 

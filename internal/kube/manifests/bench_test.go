@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package manifests
 
 import (
 	"testing"
@@ -47,7 +47,7 @@ spec:
 `},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			m, err := ReadManifests("bench", []byte(c.manifest))
+			m, err := Read("bench", []byte(c.manifest))
 			if err != nil {
 				b.Fatal(err)
 			}

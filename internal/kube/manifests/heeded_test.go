@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package manifests
 
 import (
 	"encoding/json"
@@ -30,7 +30,7 @@ import (
 type objectSet []runtime.Object
 
 func readObjects(t *testing.T) objectSet {
-	text, err := os.ReadFile("translate/testdata/inventory.yaml")
+	text, err := os.ReadFile("../translate/testdata/inventory.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func (w objectSet) translation() (string, error) {
 		}
 		text.WriteString("---\n" + string(doc) + "\n")
 	}
-	m := NewManifests()
+	m := New()
 	if err := m.Read("inventory.yaml", []byte(text.String())); err != nil {
 		return "", err
 	}

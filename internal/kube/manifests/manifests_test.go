@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package manifests
 
 import (
 	"errors"
@@ -17,9 +17,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// TestManifests runs testdata/manifests/*.txt: what pods, pools and so on come of files, and what is said of a mistake.
+// TestManifests runs testdata/*.txt: what pods, pools and so on come of files, and what is said of a mistake.
 func TestManifests(t *testing.T) {
-	files, err := filepath.Glob("testdata/manifests/*.txt")
+	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases in testdata/manifests: %v", err)
 	}
@@ -54,7 +54,7 @@ func TestManifests(t *testing.T) {
 }
 
 func feedAll(input string) string {
-	m, err := ReadManifests("f.yaml", []byte(input))
+	m, err := Read("f.yaml", []byte(input))
 	if err != nil {
 		return "error: " + err.Error()
 	}
@@ -129,7 +129,7 @@ func feedAll(input string) string {
 
 // FuzzManifests: whatever a file holds is read or refused with a place in it, and nothing else.
 func FuzzManifests(f *testing.F) {
-	files, err := filepath.Glob("testdata/manifests/*.txt")
+	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		f.Fatalf("no seeds in testdata/manifests: %v", err)
 	}
@@ -147,10 +147,10 @@ func FuzzManifests(f *testing.F) {
 		if regexp.MustCompile(`(replicas|arallelism)\W*\d{4}`).MatchString(input) {
 			t.Skip("a workload of very many pods only takes long")
 		}
-		m := NewManifests()
+		m := New()
 		err := m.Read("f", []byte(input))
 		if err != nil {
-			var e *ManifestError
+			var e *Error
 			if !errors.As(err, &e) || e.Line < 1 || e.Line > 1+strings.Count(input, "\n")+1 || e.Reason == "" {
 				t.Fatalf("of %q came the error %#v", input, err)
 			}

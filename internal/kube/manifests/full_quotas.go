@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package manifests
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ type FullQuota struct {
 }
 
 // FullQuotas returns the ResourceQuotas that leave pods nothing of a resource, by namespace, name and resource.
-func (m *Manifests) FullQuotas() (out []FullQuota) {
+func (m *Set) FullQuotas() (out []FullQuota) {
 	for _, q := range m.resourceQuotas {
 		for resource, hard := range q.Status.Hard {
 			used, known := q.Status.Used[resource]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package manifests
 
 import (
 	"slices"
@@ -10,7 +10,7 @@ import (
 
 // TestFullQuotas: what pods ask for and a ResourceQuota leaves nothing of, and nothing else.
 func TestFullQuotas(t *testing.T) {
-	m, err := ReadManifests("quotas", []byte(`
+	m, err := Read("quotas", []byte(`
 apiVersion: v1
 kind: ResourceQuota
 metadata: {name: compute, namespace: shop}

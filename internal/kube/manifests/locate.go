@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package manifests
 
 import (
 	"encoding/json"
@@ -81,7 +81,7 @@ func underItems(path []any) int {
 // wrong says what is wrong with a field: where it stands in the file, and with which value. A field that isn't there is placed where
 // the nearest object around it is.
 func (r *reader) wrong(path []any, object, reason string) error {
-	e := &ManifestError{File: r.file, Line: r.line, Object: object, Field: pathText(path[underItems(path):]), Reason: reason}
+	e := &Error{File: r.file, Line: r.line, Object: object, Field: pathText(path[underItems(path):]), Reason: reason}
 	root := r.tree()
 	if root == nil {
 		return e

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package kube
+package manifests
 
 import (
 	"maps"
@@ -25,22 +25,20 @@ import (
 // workloads knows which pods and which middlemen (ReplicaSets of a Deployment, Jobs of a CronJob) each workload has already, so that
 // only the rest of its pods is made. Owners are known by kind, namespace and name: a file that a person wrote has no uids.
 type workloads struct {
-	m      *Manifests
+	m      *Set
 	pods   map[string][]*corev1.Pod // that are neither over nor going, by their controller
 	loose  map[string][]*corev1.Pod // of those, the ones whose controller is not among the objects, by its kind and namespace
 	middle map[string][]metav1.Object
 }
 
-func ownerKey(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
-
-func newWorkloads(m *Manifests) *workloads {
+func newWorkloads(m *Set) *workloads {
 	w := &workloads{m: m, pods: map[string][]*corev1.Pod{}, loose: map[string][]*corev1.Pod{}, middle: map[string][]metav1.Object{}}
 	for _, x := range m.objects {
 		o := metav1.GetControllerOfNoCopy(x)
 		if o == nil {
 			continue
 		}
-		by := ownerKey(o.Kind, x.GetNamespace(), o.Name)
+		by := translate.OwnerKey(o.Kind, x.GetNamespace(), o.Name)
 		p, ok := x.Object.(*corev1.Pod)
 		if !ok {
 			w.middle[by] = append(w.middle[by], x.Object)
@@ -60,7 +58,7 @@ func newWorkloads(m *Manifests) *workloads {
 
 // has is how many pods the workload has.
 func (w *workloads) has(kind string, o metav1.Object) int {
-	return len(w.pods[ownerKey(kind, o.GetNamespace(), o.GetName())])
+	return len(w.pods[translate.OwnerKey(kind, o.GetNamespace(), o.GetName())])
 }
 
 // expand makes the pods of a workload as its controller would; other objects mean nothing here.
@@ -68,7 +66,7 @@ func (w *workloads) expand(s *state.State, t *translate.Translator, x metav1.Obj
 	switch o := x.(type) {
 	case *appsv1.Deployment:
 		covered, hash := 0, "new"
-		for _, r := range w.middle[ownerKey("Deployment", o.Namespace, o.Name)] {
+		for _, r := range w.middle[translate.OwnerKey("Deployment", o.Namespace, o.Name)] {
 			if r, ok := r.(*appsv1.ReplicaSet); ok {
 				covered += max(translate.Replicas(r.Spec.Replicas), w.has("ReplicaSet", r))
 			}
@@ -106,7 +104,7 @@ func (w *workloads) expand(s *state.State, t *translate.Translator, x metav1.Obj
 		if o.Spec.Suspend != nil && *o.Spec.Suspend {
 			return
 		}
-		for _, j := range w.middle[ownerKey("CronJob", o.Namespace, o.Name)] {
+		for _, j := range w.middle[translate.OwnerKey("CronJob", o.Namespace, o.Name)] {
 			if j, ok := j.(*batchv1.Job); ok && jobPods(&j.Spec, &j.Status) > 0 {
 				return // it runs
 			}
@@ -176,7 +174,7 @@ func (w *workloads) make(s *state.State, t *translate.Translator, o metav1.Objec
 	p := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 	p.Namespace, p.CreationTimestamp = o.GetNamespace(), o.GetCreationTimestamp()
 	ephemeral := slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil })
-	if !w.m.admit(t, p, workloadKind(o)+" "+key(o), n) {
+	if !w.m.admit(t, p, workloadKind(o)+" "+translate.Key(o), n) {
 		return
 	}
 	if spread := t.DefaultSpread(p, sel); spread != nil {
@@ -225,12 +223,12 @@ func (w *workloads) stateful(s *state.State, t *translate.Translator, o *appsv1.
 			c.Name, c.Namespace = c.Name+"-"+name, o.Namespace
 			volume.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name}
 			p.Spec.Volumes = append(slices.DeleteFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume.Name }), volume)
-			if w.m.volumes.Claim(key(c)) == nil {
+			if w.m.volumes.Claim(translate.Key(c)) == nil {
 				w.m.defaultClass(&c.Spec)
-				w.m.volumes.SetClaim(key(c), c)
+				w.m.volumes.SetClaim(translate.Key(c), c)
 			}
 		}
-		if !w.m.admit(t, p, "StatefulSet "+key(o), 1) {
+		if !w.m.admit(t, p, "StatefulSet "+translate.Key(o), 1) {
 			continue
 		}
 		if spread := t.DefaultSpread(p, o.Spec.Selector); spread != nil {
@@ -243,13 +241,13 @@ func (w *workloads) stateful(s *state.State, t *translate.Translator, o *appsv1.
 }
 
 // stored reports whether an API server has stored the object: it is as kubectl prints it.
-func (m *Manifests) stored(o metav1.Object) bool {
+func (m *Set) stored(o metav1.Object) bool {
 	return m.unchecked || !strings.HasPrefix(string(o.GetUID()), fileUID)
 }
 
 // admit does to a pod that no API server has seen what one does when the pod is created, and reports whether it is created. pods is
 // how many like it owner has.
-func (m *Manifests) admit(t *translate.Translator, p *corev1.Pod, owner string, pods int) bool {
+func (m *Set) admit(t *translate.Translator, p *corev1.Pod, owner string, pods int) bool {
 	for i := range p.Spec.Volumes {
 		if e := p.Spec.Volumes[i].Ephemeral; e != nil && e.VolumeClaimTemplate != nil {
 			m.defaultClass(&e.VolumeClaimTemplate.Spec)
@@ -273,17 +271,17 @@ func (m *Manifests) admit(t *translate.Translator, p *corev1.Pod, owner string, 
 }
 
 // defaultClasses gives claims that name no StorageClass the default one.
-func (m *Manifests) defaultClasses() {
+func (m *Set) defaultClasses() {
 	for _, c := range m.volumes.Claims() {
 		if c.Spec.VolumeName == "" && c.Spec.StorageClassName == nil && c.Annotations[corev1.BetaStorageClassAnnotation] == "" {
 			c = c.DeepCopy()
 			m.defaultClass(&c.Spec)
-			m.volumes.SetClaim(key(c), c)
+			m.volumes.SetClaim(translate.Key(c), c)
 		}
 	}
 }
 
-func (m *Manifests) defaultClass(spec *corev1.PersistentVolumeClaimSpec) {
+func (m *Set) defaultClass(spec *corev1.PersistentVolumeClaimSpec) {
 	if spec.StorageClassName != nil {
 		return
 	}

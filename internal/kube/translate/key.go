@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package translate
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Key returns an object's namespace/name, its name alone if it is of the cluster.
+func Key(x metav1.Object) string {
+	if ns := x.GetNamespace(); ns != "" {
+		return ns + "/" + x.GetName()
+	}
+	return x.GetName()
+}
+
+// NamespaceOf returns the namespace in a key; empty: the object is of the cluster.
+func NamespaceOf(key string) string {
+	if ns, _, ok := strings.Cut(key, "/"); ok {
+		return ns
+	}
+	return ""
+}
+
+// NameOf returns the name in a key.
+func NameOf(key string) string { return key[strings.IndexByte(key, '/')+1:] }
+
+// OwnerKey returns the key of a controller of pods among those of all kinds.
+func OwnerKey(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
