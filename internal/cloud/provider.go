@@ -198,10 +198,24 @@ type Interrupter interface {
 	Interruptions(ctx context.Context, handle func(context.Context, Interruption) error) error
 }
 
+// Kinds of Interruption, as the reasons of disruptions have them.
+const (
+	SpotInterruption = "SpotInterruption"
+	// ReservationInterruption is of a machine in a reservation that its owner takes back, or in a block that ends.
+	ReservationInterruption = "CapacityReservationInterruption"
+	Rebalance               = "Rebalance" // a recommendation: the machine may be taken back
+	ScheduledChange         = "ScheduledChange"
+	StateChange             = "StateChange" // the machine is stopping, or has stopped
+	// InstanceStatusFailed and SystemStatusFailed are of a machine that fails the cloud's own checks: of what runs on it, and
+	// of the hardware below.
+	InstanceStatusFailed = "InstanceStatusFailed"
+	SystemStatusFailed   = "SystemStatusFailed"
+)
+
 // Interruption is one notice.
 type Interruption struct {
 	ProviderID string
-	Kind       string    // SpotInterruption, CapacityReservationInterruption, Rebalance, ScheduledChange, StateChange, InstanceStatusFailed, SystemStatusFailed
+	Kind       string    // SpotInterruption, …
 	At         time.Time // when the machine goes; zero: not said
 	Sent       time.Time // when the cloud sent it; zero: not said
 	Stops      bool      // of StateChange: the machine is being stopped, which is less than ended

@@ -17,21 +17,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// Kinds of cloud.Interruption.
-const (
-	spotInterruption        = "SpotInterruption"
-	reservationInterruption = "CapacityReservationInterruption"
-	rebalance               = "Rebalance"
-	scheduledChange         = "ScheduledChange"
-	stateChange             = decide.StateChange
-	instanceStatusFailed    = "InstanceStatusFailed"
-	systemStatusFailed      = "SystemStatusFailed"
-)
-
 // interruptionEvent is the reference's reason of the event that tells of a notice.
 var interruptionEvent = map[string]string{
-	spotInterruption: "SpotInterrupted", reservationInterruption: "CapacityReservationInstanceInterrupted", rebalance: "SpotRebalanceRecommendation", scheduledChange: "InstanceUnhealthy", stateChange: "InstanceTerminating",
-	instanceStatusFailed: "InstanceUnhealthy", systemStatusFailed: "InstanceUnhealthy",
+	cloud.SpotInterruption: "SpotInterrupted", cloud.ReservationInterruption: "CapacityReservationInstanceInterrupted", cloud.Rebalance: "SpotRebalanceRecommendation", cloud.ScheduledChange: "InstanceUnhealthy", cloud.StateChange: "InstanceTerminating",
+	cloud.InstanceStatusFailed: "InstanceUnhealthy", cloud.SystemStatusFailed: "InstanceUnhealthy",
 }
 
 // interruptionListener has the loop know of what the cloud says about machines that it will take away, and writes it
@@ -116,11 +105,11 @@ func (il *interruptionListener) noteInterruption(ctx context.Context, i cloud.In
 
 // noticeText is what is to be written of a notice; empty: nothing new.
 func (il *interruptionListener) noticeText(s *state.State, claim *model.Claim, i cloud.Interruption) (string, error) {
-	if i.Kind == rebalance || !claim.Deleting.IsZero() {
+	if i.Kind == cloud.Rebalance || !claim.Deleting.IsZero() {
 		return "", nil // nothing is done for a recommendation, as in the reference; or it goes already
 	}
 	have, told := decide.ReadNotice(claim)
-	sooner := have.Kind == stateChange || isCapacityReclaimed(have.Kind) && i.Kind != stateChange // than what is announced now, which may be for next week
+	sooner := have.Kind == cloud.StateChange || isCapacityReclaimed(have.Kind) && i.Kind != cloud.StateChange // than what is announced now, which may be for next week
 	if told && (have.Kind == i.Kind || sooner) {
 		if s.Overlay.HasAnnotation(claim.UID) {
 			return claim.Annotations[decide.AnnotationInterrupted], nil // it was told before, and could not be written then
@@ -138,7 +127,7 @@ func (il *interruptionListener) noticeText(s *state.State, claim *model.Claim, i
 
 // isCapacityReclaimed reports whether a notice is of capacity that somebody else is given: what is bought in its stead is not to be bought there.
 func isCapacityReclaimed(kind string) bool {
-	return kind == spotInterruption || kind == reservationInterruption
+	return kind == cloud.SpotInterruption || kind == cloud.ReservationInterruption
 }
 
 func noticeReason(claim *model.Claim, i cloud.Interruption) plan.Reason {

@@ -72,17 +72,17 @@ func creationReason(why plan.Reason) string {
 // messageType is the value of label message_type for a notice.
 func messageType(i cloud.Interruption) string {
 	switch i.Kind {
-	case spotInterruption:
+	case cloud.SpotInterruption:
 		return "spot_interrupted"
-	case reservationInterruption:
+	case cloud.ReservationInterruption:
 		return "capacity_reservation_interrupted"
-	case rebalance:
+	case cloud.Rebalance:
 		return "rebalance_recommendation"
-	case instanceStatusFailed:
+	case cloud.InstanceStatusFailed:
 		return "instance_status"
-	case systemStatusFailed:
+	case cloud.SystemStatusFailed:
 		return "system_status"
-	case stateChange:
+	case cloud.StateChange:
 		if i.Stops {
 			return "instance_stopped"
 		}

@@ -21,7 +21,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
-	"github.com/dovetail-sh/dovetail/internal/cloud/aws/interruption"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
@@ -71,7 +70,7 @@ func TestInterruptions(t *testing.T) {
 	var refused atomic.Bool
 	go func() {
 		ended <- p.Interruptions(ctx, func(_ context.Context, i cloud.Interruption) error {
-			if i.Kind == interruption.Rebalance && refused.CompareAndSwap(false, true) {
+			if i.Kind == cloud.Rebalance && refused.CompareAndSwap(false, true) {
 				return errors.New("not now")
 			}
 			seen <- i
@@ -83,11 +82,11 @@ func TestInterruptions(t *testing.T) {
 	for n, c := range []struct {
 		asked, kind string
 		dated       bool
-	}{{awstest.Rebalance, interruption.Rebalance, false}, {awstest.ScheduledChange, interruption.ScheduledChange, true}, {awstest.SpotInterruption, interruption.SpotInterruption, true}, {awstest.ReservationTaken, interruption.ReservationInterruption, true}} {
+	}{{awstest.Rebalance, cloud.Rebalance, false}, {awstest.ScheduledChange, cloud.ScheduledChange, true}, {awstest.SpotInterruption, cloud.SpotInterruption, true}, {awstest.ReservationTaken, cloud.ReservationInterruption, true}} {
 		a.control("POST", "interrupt", awstest.Interruption{Kind: c.asked, Instances: []string{ids[n]}}, nil)
 		for {
 			i := testwait.Receive(t, "a notice of kind "+c.asked, seen)
-			if i.Kind == interruption.StateChange {
+			if i.Kind == cloud.StateChange {
 				gone = true // the notice before is over meanwhile
 				continue
 			}
@@ -105,13 +104,13 @@ func TestInterruptions(t *testing.T) {
 		}
 	}
 	for !gone { // EC2 takes a machine when its notice is over
-		gone = testwait.Receive(t, "the notice that a machine is gone", seen).Kind == interruption.StateChange
+		gone = testwait.Receive(t, "the notice that a machine is gone", seen).Kind == cloud.StateChange
 	}
 	// A machine that is stopped is told from one that ends.
 	a.control("POST", "interrupt", awstest.Interruption{Kind: awstest.StateChange, Instances: []string{ids[0]}}, nil)
 	for stops := false; !stops; { // its end is told too, in whichever order
 		i := testwait.Receive(t, "the notice that a machine stops", seen)
-		stops = i.ProviderID == running[ids[0]] && i.Kind == interruption.StateChange && i.Stops
+		stops = i.ProviderID == running[ids[0]] && i.Kind == cloud.StateChange && i.Stops
 	}
 	stop()
 	if err := testwait.Receive(t, "the end of Interruptions", ended); err != nil {
@@ -167,7 +166,7 @@ func TestInterruptionsByStatusChecks(t *testing.T) {
 	go func() {
 		ended <- p.Interruptions(ctx, func(_ context.Context, i cloud.Interruption) error { told <- i; return nil })
 	}()
-	if i := testwait.Receive(t, "the notice of a failed status check", told); i.Kind != interruption.InstanceStatusFailed || !strings.HasSuffix(i.ProviderID, ids[0]) || !i.At.IsZero() || i.Sent.Before(failed.Add(2*time.Minute)) {
+	if i := testwait.Receive(t, "the notice of a failed status check", told); i.Kind != cloud.InstanceStatusFailed || !strings.HasSuffix(i.ProviderID, ids[0]) || !i.At.IsZero() || i.Sent.Before(failed.Add(2*time.Minute)) {
 		t.Errorf("the failed check came as %+v, want it about %s and not within two minutes of %s", i, ids[0], failed)
 	}
 	calls := a.books().Calls["ec2:DescribeInstanceStatus"].Count

@@ -30,7 +30,7 @@ func (p *Provider) Interruptions(ctx context.Context, handle func(context.Contex
 		var all sync.WaitGroup
 		for i, n := range list.Interruptions {
 			all.Go(func() {
-				done[i] = handle(ctx, cloud.Interruption{ProviderID: n.ProviderID, Kind: "SpotInterruption", At: n.At, Sent: n.Sent}) == nil
+				done[i] = handle(ctx, cloud.Interruption{ProviderID: n.ProviderID, Kind: cloud.SpotInterruption, At: n.At, Sent: n.Sent}) == nil
 			})
 		}
 		all.Wait()

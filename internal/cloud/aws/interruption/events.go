@@ -8,20 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
-)
 
-// Kinds of interruption, as the reasons of disruptions have them.
-const (
-	SpotInterruption = "SpotInterruption"
-	Rebalance        = "Rebalance"
-	ScheduledChange  = "ScheduledChange"
-	StateChange      = "StateChange"
-	// ReservationInterruption is of a machine in a reservation that its owner takes back, or in a block that ends.
-	ReservationInterruption = "CapacityReservationInterruption"
-	// InstanceStatusFailed and SystemStatusFailed are of a machine that fails EC2's own checks: of what runs on it, and of
-	// the hardware below.
-	InstanceStatusFailed = "InstanceStatusFailed"
-	SystemStatusFailed   = "SystemStatusFailed"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
 )
 
 // spotNotice is how long before it goes the end of a spot machine is told, and of one in a reservation where nothing
@@ -74,18 +62,18 @@ func readEvent(body string) (notice, error) {
 	}
 	switch e.Source + " " + e.DetailType {
 	case "aws.ec2 EC2 Spot Instance Interruption Warning":
-		n.kind, n.at = SpotInterruption, e.Time.Add(spotNotice)
+		n.kind, n.at = cloud.SpotInterruption, e.Time.Add(spotNotice)
 	case "aws.ec2 EC2 Capacity Reservation Instance Interruption Warning":
-		n.kind, n.at = ReservationInterruption, e.Time.Add(spotNotice)
+		n.kind, n.at = cloud.ReservationInterruption, e.Time.Add(spotNotice)
 		if at, err := time.Parse(time.RFC3339, d.TerminationTime); err == nil {
 			n.at = at
 		}
-	case "aws.ec2 EC2 Instance Rebalance Recommendation":
-		n.kind = Rebalance
+	case "aws.ec2 EC2 Instance cloud.Rebalance Recommendation":
+		n.kind = cloud.Rebalance
 	case "aws.ec2 EC2 Instance State-change Notification":
 		switch strings.ToLower(d.State) {
 		case "stopping", "stopped", "shutting-down", "terminated":
-			n.kind, n.at, n.stopping = StateChange, e.Time, strings.HasPrefix(strings.ToLower(d.State), "stop")
+			n.kind, n.at, n.stopping = cloud.StateChange, e.Time, strings.HasPrefix(strings.ToLower(d.State), "stop")
 		default:
 			return notice{}, nil
 		}
@@ -93,7 +81,7 @@ func readEvent(body string) (notice, error) {
 		if d.Service != "EC2" || d.EventTypeCategory != "scheduledChange" {
 			return notice{}, nil
 		}
-		n.kind = ScheduledChange
+		n.kind = cloud.ScheduledChange
 		if at, err := time.Parse(time.RFC1123, d.StartTime); err == nil {
 			n.at = at
 		}

@@ -100,7 +100,7 @@ func readStatus(out map[checkNotice]time.Time, in *types.InstanceStatus, now tim
 	for _, c := range []struct {
 		kind    string
 		summary *types.InstanceStatusSummary
-	}{{InstanceStatusFailed, in.InstanceStatus}, {SystemStatusFailed, in.SystemStatus}} {
+	}{{cloud.InstanceStatusFailed, in.InstanceStatus}, {cloud.SystemStatusFailed, in.SystemStatus}} {
 		if c.summary == nil {
 			continue
 		}
@@ -115,7 +115,7 @@ func readStatus(out map[checkNotice]time.Time, in *types.InstanceStatus, now tim
 		if text := awsapi.Deref(e.Description); strings.HasPrefix(text, "[Completed]") || strings.HasPrefix(text, "[Canceled]") {
 			continue
 		}
-		out[checkNotice{id, ScheduledChange}] = awsapi.Deref(e.NotBefore)
+		out[checkNotice{id, cloud.ScheduledChange}] = awsapi.Deref(e.NotBefore)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
 )
 
 // TestReadStatus: what counts of an answer of DescribeInstanceStatus.
@@ -26,9 +27,9 @@ func TestReadStatus(t *testing.T) {
 		want map[string]time.Time // by kind: when the machine goes
 	}{
 		"a check that has just begun to fail":  {types.InstanceStatus{InstanceStatus: failing(time.Minute)}, map[string]time.Time{}},
-		"a check that fails for two minutes":   {types.InstanceStatus{InstanceStatus: failing(2 * time.Minute)}, map[string]time.Time{InstanceStatusFailed: {}}},
-		"the hardware below":                   {types.InstanceStatus{SystemStatus: failing(time.Hour)}, map[string]time.Time{SystemStatusFailed: {}}},
-		"maintenance that is to come":          {types.InstanceStatus{Events: event("The instance is running on degraded hardware")}, map[string]time.Time{ScheduledChange: now.Add(time.Hour)}},
+		"a check that fails for two minutes":   {types.InstanceStatus{InstanceStatus: failing(2 * time.Minute)}, map[string]time.Time{cloud.InstanceStatusFailed: {}}},
+		"the hardware below":                   {types.InstanceStatus{SystemStatus: failing(time.Hour)}, map[string]time.Time{cloud.SystemStatusFailed: {}}},
+		"maintenance that is to come":          {types.InstanceStatus{Events: event("The instance is running on degraded hardware")}, map[string]time.Time{cloud.ScheduledChange: now.Add(time.Hour)}},
 		"maintenance that is over":             {types.InstanceStatus{Events: event("[Completed] The instance is running on degraded hardware")}, map[string]time.Time{}},
 		"maintenance that was called off":      {types.InstanceStatus{Events: event("[Canceled] The instance is running on degraded hardware")}, map[string]time.Time{}},
 		"nothing but a check that is not done": {types.InstanceStatus{InstanceStatus: &types.InstanceStatusSummary{Details: []types.InstanceStatusDetails{{Status: types.StatusTypeInitializing}}}}, map[string]time.Time{}},
