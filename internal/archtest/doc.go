@@ -17,7 +17,7 @@ model < cluster < decide
 forecast < headroom < kube, controller/headrooms
 lifecycle < controller/headrooms < cli
 model < nodeoverlay < state
-model < groupstatus < kube, controller
+plan < groupstatus < kube, controller/view
 model < prometheus
 access < kube, web
 solve < decide/shares < decide
@@ -37,6 +37,8 @@ api, cloud, cloud/catalog < cloud/kwok, cloud/aws
 cloud/simulated < cloud/aws/awstest
 plan, ledger < report
 disrupt, forecast < controller/demandhistory < controller
+decide, state, report < controller/view
+cloud, controller/view < controller/metrics < controller
 decide, verify, state, cloud, report < controller
 controller, kube, kube/takeover, prometheus, cloud/kwok, cloud/aws, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd
 testwait < cloud/cloudtest, kube/kubetest

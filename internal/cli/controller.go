@@ -23,6 +23,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/controller/demandhistory"
 	"github.com/dovetail-sh/dovetail/internal/controller/headrooms"
+	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
@@ -316,7 +317,7 @@ func newController(f *controllerFlags, s *controllerSettings, client *kube.Clien
 	}
 	return controller.New(&controller.Controller{
 		ReadOnly: f.mode == modeShadow, Cluster: actor, Provider: cloud.NewSetAside(provider, cloud.Wall{}, setAsideFor), State: st, Ledger: ledger.New(f.ledgerSize),
-		Metrics: controller.NewMetrics(registry, version(), traits), Log: s.log, Config: f.config, Policy: policy,
+		Metrics: metrics.New(registry, version(), traits), Log: s.log, Config: f.config, Policy: policy,
 		Keeper: kube.NewKept(client, f.lease.Namespace, "short.json"), Histories: kube.NewHistories(client, f.lease.Namespace), Past: s.past,
 		Decisions: kube.NewDecisions(client, f.lease.Namespace), GroupStatus: status, Expander: s.expander,
 	})
@@ -332,7 +333,7 @@ func newRegistry() *prometheus.Registry {
 // registerLeaderMetrics registers what is measured of the cluster as the loop sees it, single objects only where it is
 // observed, and whether this process leads.
 func registerLeaderMetrics(registry *prometheus.Registry, ctl *controller.Controller, lease string, observed bool) {
-	registry.MustRegister(controller.NewStateMetrics(ctl, observed), controller.NewGroupMetrics(ctl), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	registry.MustRegister(metrics.NewState(ctl.Metrics, ctl, ctl.Provider.Traits().NodeLabels, observed, ctl.Log), metrics.NewGroups(ctl.Metrics, ctl), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "leader_election_master_status", Help: "1 where this process leads.", ConstLabels: prometheus.Labels{"name": lease},
 	}, func() float64 {
 		if ctl.IsLeading() {

@@ -20,6 +20,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/kwok"
 	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -33,7 +34,7 @@ func TestSlowClients(t *testing.T) {
 	registry, traits := newRegistry(), (&kwok.Provider{}).Traits()
 	ctl := controller.New(&controller.Controller{
 		Provider: cloud.NewSetAside(shop{traits: traits}, cloud.Wall{}, setAsideFor), State: state.New(), Ledger: ledger.New(1),
-		Metrics: controller.NewMetrics(registry, "test", traits), Log: slog.New(slog.DiscardHandler), Config: controller.DefaultConfig(), Policy: decide.DefaultPolicy(),
+		Metrics: metrics.New(registry, "test", traits), Log: slog.New(slog.DiscardHandler), Config: controller.DefaultConfig(), Policy: decide.DefaultPolicy(),
 	})
 	large := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "large", Help: "Fills an answer."}, []string{"name"})
 	registry.MustRegister(large)

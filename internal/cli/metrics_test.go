@@ -11,6 +11,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
 	"github.com/dovetail-sh/dovetail/internal/cloud/kwok"
 	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -30,7 +31,7 @@ func TestControllerMetrics(t *testing.T) {
 		registry := newRegistry()
 		ctl := controller.New(&controller.Controller{
 			Provider: cloud.NewSetAside(shop{traits: traits}, cloud.Wall{}, setAsideFor), State: state.New(), Ledger: ledger.New(1),
-			Metrics: controller.NewMetrics(registry, "test", traits), Log: slog.New(slog.DiscardHandler), Config: controller.DefaultConfig(), Policy: decide.DefaultPolicy(),
+			Metrics: metrics.New(registry, "test", traits), Log: slog.New(slog.DiscardHandler), Config: controller.DefaultConfig(), Policy: decide.DefaultPolicy(),
 		})
 		registerLeaderMetrics(registry, ctl, "the-lease", true)
 		if len(traits.NodeLabels) == 0 {

@@ -53,7 +53,7 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 		c.State.Overlay.AssumeBinding(a.Namespace+"/"+a.Pod, a.UID, a.Node)
 		c.startCall(ctx, laneOfNamespace("Bind", a.Namespace), key, func(ctx context.Context) (uint64, error) {
 			began := time.Now()
-			defer func() { c.Metrics.scheduler.bind.Observe(time.Since(began).Seconds()) }()
+			defer func() { c.Metrics.ObserveBinding(time.Since(began)) }()
 			return c.Cluster.Bind(ctx, a)
 		}, c.answers.answerBind(a))
 	case plan.Tolerate:
@@ -128,7 +128,7 @@ func (c *Controller) createClaim(ctx context.Context, now time.Time, a plan.Crea
 		if err == nil {
 			// It is there, whatever the watch shows: forgetting it after a moment's lag would buy for its pods again.
 			s.InFlight.RecordAnswer(a.Key(), 0, time.Now().Add(createLimit))
-			c.Metrics.countCreatedClaim(a)
+			c.Metrics.CountCreatedClaim(a)
 			c.recorder.recordMade(time.Now(), a.Name)
 			return
 		}
@@ -170,34 +170,34 @@ func (c *Controller) startCall(ctx context.Context, kind, key string, call func(
 	if ok {
 		ofKind = c.lanes.findLane(all, 4*width)
 	}
-	work := c.Metrics.work.addCall(kind)
+	work := c.Metrics.AddCall(kind)
 	go func() {
 		leave, ok := enterLane(ctx, lane)
 		if !ok {
-			work.drop()
+			work.Drop()
 			return
 		}
 		defer leave()
 		turn, ok := c.turns.take(ctx, namespace, strings.HasPrefix(kind, createLane))
 		if !ok {
-			work.drop()
+			work.Drop()
 			return // the loop has ended while it waited for its turn
 		}
 		defer turn.done()
 		if ofKind != nil {
 			leave, ok := enterLane(ctx, ofKind)
 			if !ok {
-				work.drop()
+				work.Drop()
 				return
 			}
 			defer leave()
 		}
-		work.start()
+		work.Start()
 		cctx, cancel := context.WithTimeout(ctx, c.Config.CallLimit)
 		version, err := call(cctx)
 		cancel()
 		turn.done()
-		work.end(err, false)
+		work.End(err, false)
 		if ctx.Err() != nil {
 			return // the loop has ended; whoever comes next reads what became of it
 		}

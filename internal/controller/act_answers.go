@@ -42,7 +42,7 @@ func (aa *actionAnswers) answerUpdateClaim(a plan.UpdateClaim) func(*state.State
 func (aa *actionAnswers) answerBind(a plan.Bind) func(*state.State, error) {
 	pod := a.Namespace + "/" + a.Pod
 	return func(s *state.State, err error) {
-		aa.metrics.countBinding(err)
+		aa.metrics.CountBinding(err)
 		if err == nil {
 			return // it is bound, and the watch will show where
 		}
@@ -85,11 +85,7 @@ func (aa *actionAnswers) answerEvict(a plan.Evict) func(*state.State, error) {
 			aa.cluster.Event("Node", "", a.Node, "", true, "FailedDraining", err.Error())
 			aa.recorder.recordBlockedDrain(time.Now(), a, err)
 		}
-		aa.metrics.countEviction(err)
-		aa.metrics.groups.countEviction(aa.state.FindClaimByNode(a.Node), err)
-		if err == nil {
-			aa.metrics.podsDrained.WithLabelValues(drainReason(aa.drainCause(a.Node))).Inc()
-		}
+		aa.metrics.CountEviction(aa.state.FindClaimByNode(a.Node), aa.drainCause(a.Node), err)
 	}
 }
 

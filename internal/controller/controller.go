@@ -26,7 +26,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +33,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/controller/demandhistory"
+	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
+	"github.com/dovetail-sh/dovetail/internal/controller/view"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -113,7 +114,7 @@ type Controller struct {
 	Provider    *cloud.SetAside
 	State       *state.State
 	Ledger      *ledger.Ledger
-	Metrics     *Metrics
+	Metrics     *metrics.Metrics
 	Log         *slog.Logger
 	Config      Config
 	Policy      decide.Policy
@@ -138,17 +139,15 @@ type Controller struct {
 	beneficiaries        map[string]string
 	sweepBeneficiariesAt int
 	leading              atomic.Bool
-	deciding             atomic.Pointer[decision] // the one under way; nil: none is
-	decisions            int64                    // how many there were
 	synced               atomic.Bool
 	// passive is nil while it may act; written by the loop alone.
 	passive  atomic.Pointer[passiveMode]
-	others   []string             // autoscalers that are live beside it, for people
-	anothers map[string]bool      // by uid: NodeClaims that were another autoscaler's when the last division ended
-	division *division            // nil: all NodePools are Dovetail's, or none
-	shadow   *shadow              // what is decided and not done; nil: it is done
-	asking   chan struct{}        // those who ask why at once: the loop needs a processor too
-	view     atomic.Pointer[view] // for whoever asks beside the loop; nil before the first step
+	others   []string                  // autoscalers that are live beside it, for people
+	anothers map[string]bool           // by uid: NodeClaims that were another autoscaler's when the last division ended
+	division *division                 // nil: all NodePools are Dovetail's, or none
+	shadow   *shadow                   // what is decided and not done; nil: it is done
+	asking   chan struct{}             // those who ask why at once: the loop needs a processor too
+	view     atomic.Pointer[view.View] // for whoever asks beside the loop; nil before the first step
 
 	verify        approve.VerifyFunc
 	decider       approve.StepFunc // decide.Step
@@ -173,13 +172,6 @@ type Controller struct {
 	readSince     time.Time      // for how long the cluster has not been read
 	acted         bool           // at least once
 	stop          func()         // ends what runs beside the loop while it acts; nil: nothing does
-}
-
-// decision is one under way, for whoever measures.
-type decision struct {
-	kind  string // of work
-	id    string
-	began time.Time
 }
 
 // New completes a controller whose exported fields are set; changes must be emitted before Run can see anything.
@@ -210,7 +202,7 @@ func New(c *Controller) *Controller {
 	c.teacher = &capacityTeacher{edges: e, offerings: c.offerings, taught: map[learned]int64{}}
 	c.instances = &instanceLister{edges: e, teacher: c.teacher, onlyLooks: c.onlyLooks}
 	c.interruptions = &interruptionListener{edges: e, lanes: c.lanes, offerings: c.offerings}
-	c.demand = demandhistory.New(c.Log, c.Metrics.registerer, c.Histories, c.Past)
+	c.demand = demandhistory.New(c.Log, c.Metrics.Registerer(), c.Histories, c.Past)
 	if c.Decisions != nil {
 		c.past = ledger.NewKeeper(c.Ledger, c.Decisions, c.Log)
 	}
@@ -223,7 +215,7 @@ func (c *Controller) Emit(ch state.Change) { c.changes <- ch }
 
 // StartActing starts acting, after all that was emitted before; until then the loop only watches.
 func (c *Controller) StartActing() {
-	c.Emit(func(*state.State) { c.leading.Store(true); c.Metrics.podStarts.setActing() })
+	c.Emit(func(*state.State) { c.leading.Store(true); c.Metrics.StartMeasuringPods() })
 }
 
 // MarkSynced says that the watch has delivered everything once; before, nothing is decided.
@@ -235,6 +227,25 @@ func (c *Controller) MarkSynced() {
 // IsLeading reports whether this process is to act.
 func (c *Controller) IsLeading() bool { return c.leading.Load() }
 
+// IsActing reports whether this process decides and acts: it leads, has read the cluster, and no other autoscaler is live.
+func (c *Controller) IsActing() bool {
+	return c.leading.Load() && c.synced.Load() && c.passive.Load() == nil
+}
+
+// UnreadSince returns since when the cluster has not been read; zero: it has been.
+func (c *Controller) UnreadSince() time.Time {
+	if c.synced.Load() {
+		return time.Time{}
+	}
+	return c.readSince
+}
+
+// LastView returns what the last step saw and remembers; nil: nothing was decided here.
+func (c *Controller) LastView() *view.View { return c.view.Load() }
+
+// PodFacts returns what is known of all pods.
+func (c *Controller) PodFacts() []*state.PodFacts { return c.State.PodFacts.List() }
+
 // Demand returns what demand workloads had.
 func (c *Controller) Demand() *demandhistory.Keeper { return c.demand }
 
@@ -245,8 +256,8 @@ func (c *Controller) IsReady() bool { return c.synced.Load() }
 func (c *Controller) Run(ctx context.Context) error {
 	c.base = ctx
 	defer c.keepers.Wait()
-	c.Metrics.work.setWidth(c.Config)
-	c.State.PodFacts.OnChange(c.Metrics.podStarts.observe)
+	c.Metrics.SetWidth(c.Config.Parallel, c.Config.Bindings)
+	c.State.PodFacts.OnChange(c.Metrics.ObservePod)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	var standby time.Time // when a Snapshot was last made though nothing is decided
@@ -326,14 +337,12 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	sooner(c.demand.Sample(now, snap))
 	if d := c.passive.Load(); d != nil {
 		sooner(c.runPassiveStep(ctx, now, snap, d, look.solve))
-		c.Metrics.setClusterGauges(snap, now)
-		c.Metrics.changes.observeSnapshot(snap, c.State.Pools.ListNodeClasses(), now)
+		c.Metrics.ObserveSnapshot(snap, c.State.Pools.ListNodeClasses(), now)
 		return next
 	}
 	if c.shadow != nil {
 		sooner(c.runShadowStep(ctx, now, snap, request))
-		c.Metrics.setClusterGauges(snap, now)
-		c.Metrics.changes.observeSnapshot(snap, c.State.Pools.ListNodeClasses(), now)
+		c.Metrics.ObserveSnapshot(snap, c.State.Pools.ListNodeClasses(), now)
 		return next
 	}
 	c.startBackground(ctx)
@@ -360,7 +369,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	sooner(due)
 	c.keepLessons(ctx, snap)
 	classes := c.State.Pools.ListNodeClasses()
-	c.view.Store(&view{snap: snap, mem: c.mem, classes: classes, divided: c.sharesCluster()})
+	c.view.Store(&view.View{Snap: snap, Mem: c.mem, Policy: c.Policy, Classes: classes, Divided: c.sharesCluster()})
 	c.recorder.recordOutput(now, snap, &out)
 	for _, a := range out.Actions {
 		c.beginAction(ctx, now, a)
@@ -371,9 +380,8 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 		c.lookAgain = false
 		sooner(now)
 	}
-	c.Metrics.setClusterGauges(snap, now)
-	c.Metrics.changes.observeSnapshot(snap, classes, now)
-	c.Metrics.groups.noteStep(now, out.Solved)
+	c.Metrics.ObserveSnapshot(snap, classes, now)
+	c.Metrics.NoteStep(now, out.Solved)
 	sooner(out.Next)
 	return next
 }
@@ -438,7 +446,7 @@ func (c *Controller) noteFault(now time.Time, d *approve.Decision) {
 	if d.Fault == nil {
 		return
 	}
-	c.Metrics.countFailedDecision()
+	c.Metrics.CountFailedDecision()
 	e := ledger.Entry{At: now, Kind: "decide", Subject: "plan", Outcome: fmt.Sprint("failed: ", d.Fault)}
 	if !d.Isolated {
 		c.Log.Error("decision failed: nothing is launched or disrupted until the next one; this is a bug in Dovetail", "panic", d.Fault, "stack", d.Stack)
@@ -450,7 +458,7 @@ func (c *Controller) noteFault(now time.Time, d *approve.Decision) {
 		if plan.DetailOf[plan.OfPlanRefused](x.Why).Rule != plan.Panic {
 			continue
 		}
-		c.Metrics.countRefusedPart(x.Unit, x.Why.Pool)
+		c.Metrics.CountRefusedPart(x.Unit, x.Why.Pool)
 		own := e
 		if x.Pool != "" {
 			own.Subject = "nodepool/" + x.Pool
@@ -465,18 +473,11 @@ func (c *Controller) noteFault(now time.Time, d *approve.Decision) {
 
 // measureDecision takes in that a decision begins; what it returns, that it has ended.
 func (c *Controller) measureDecision(solve bool) func(*decide.Output) {
-	c.decisions++
-	d := &decision{kind: workDisruption, id: strconv.FormatInt(c.decisions, 10), began: time.Now()}
 	pending := 0
 	if solve {
-		d.kind, pending = workProvisioner, c.State.CountPending()
+		pending = c.State.CountPending()
 	}
-	c.deciding.Store(d)
-	ended := c.Metrics.beginDecision(d, pending)
-	return func(out *decide.Output) {
-		c.deciding.Store(nil)
-		ended(out)
-	}
+	return c.Metrics.BeginDecision(solve, pending)
 }
 
 // decideSafely decides. A panic is a fault of ours that some pods or machines bring to light: those that are paid for need their next steps all the
@@ -496,7 +497,7 @@ func (c *Controller) decideFrom(from decide.Memory, snap *model.Snapshot, now ti
 		if req.OngoingOnly {
 			panic(fault)
 		}
-		c.Metrics.countFailedDecision()
+		c.Metrics.CountFailedDecision()
 		c.Log.Error("decision failed: nothing is launched or disrupted until the next one; this is a bug in Dovetail", "panic", fault, "stack", string(debug.Stack()))
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "decide", Subject: "plan", Outcome: fmt.Sprint("failed: ", fault)})
 		c.faultyUntil = now.Add(c.Config.RetryAfter)

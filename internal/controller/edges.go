@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -20,7 +21,7 @@ type edges struct {
 	provider *cloud.SetAside
 	state    *state.State
 	ledger   *ledger.Ledger
-	metrics  *Metrics
+	metrics  *metrics.Metrics
 	log      *slog.Logger
 	config   *Config
 	changes  chan<- state.Change          // to the loop

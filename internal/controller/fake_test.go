@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -68,8 +69,8 @@ func run(t *testing.T, play func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{claims: map[string]*model.Claim{}, notices: make(chan cloud.Interruption), registry: prometheus.NewRegistry()}
 		b.c = New(&Controller{Cluster: b, Provider: cloud.NewSetAside(b, cloud.Wall{}, cloud.SetAsideFor), State: state.New(), Ledger: ledger.New(1000),
-			Metrics: NewMetrics(b.registry, "test", b.Traits()), Log: slog.New(slog.DiscardHandler), Config: DefaultConfig(), Policy: decide.DefaultPolicy()})
-		b.registry.MustRegister(NewStateMetrics(b.c, true), NewGroupMetrics(b.c))
+			Metrics: metrics.New(b.registry, "test", b.Traits()), Log: slog.New(slog.DiscardHandler), Config: DefaultConfig(), Policy: decide.DefaultPolicy()})
+		b.registry.MustRegister(metrics.NewState(b.c.Metrics, b.c, nil, true, b.c.Log), metrics.NewGroups(b.c.Metrics, b.c))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- b.c.Run(ctx) }()

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/groupstatus"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/report"
@@ -56,16 +57,6 @@ func (ge *groupEvents) countGroups(name string) int {
 	return n
 }
 
-// listNodeGroups returns the node groups of all classes, each once, by name; nil where no node groups are driven.
-func listNodeGroups(classes []*state.NodeClass) []model.NodeGroup {
-	var out []model.NodeGroup
-	for _, c := range classes {
-		out = append(out, c.Groups...)
-	}
-	slices.SortStableFunc(out, func(a, b model.NodeGroup) int { return strings.Compare(a.Name, b.Name) })
-	return slices.CompactFunc(out, func(a, b model.NodeGroup) bool { return a.Name == b.Name })
-}
-
 // groupGrowth is how a step has a node group grow.
 type groupGrowth struct {
 	group    string
@@ -99,7 +90,7 @@ func (ge *groupEvents) findGrowth(snap *model.Snapshot, actions []plan.Action) m
 		return nil
 	}
 	sizes := decide.GroupSizes(snap, nil)
-	for _, g := range listNodeGroups(ge.state.Pools.ListNodeClasses()) {
+	for _, g := range state.NodeGroups(ge.state.Pools.ListNodeClasses()) {
 		if x := out[g.Name]; x != nil {
 			x.max = g.Max
 		}
@@ -131,14 +122,14 @@ func (ge *groupEvents) tellGrowth(growth map[string]*groupGrowth) {
 
 // tellLaunchFailed tells of a node that could not be launched.
 func (ge *groupEvents) tellLaunchFailed(c *model.Claim, why string) {
-	if c != nil && c.NodeGroup() != "" {
+	if c.NodeGroup() != "" {
 		ge.tellStatus(true, "FailedToScaleUpGroup", fmt.Sprintf("Scale-up of group %s failed: %s", c.NodeGroup(), why))
 	}
 }
 
 // tellTimedOut tells of an instance that did not come, or became no node, in time.
 func (ge *groupEvents) tellTimedOut(c *model.Claim, why plan.Reason) {
-	if c == nil || c.NodeGroup() == "" || why.Code != plan.LaunchTimeout && why.Code != plan.RegistrationTimeout {
+	if c.NodeGroup() == "" || why.Code != plan.LaunchTimeout && why.Code != plan.RegistrationTimeout {
 		return
 	}
 	ge.tellStatus(true, "ScaleUpTimedOut", fmt.Sprintf("Scale-up of group %s timed out: no node came within %s", c.NodeGroup(), plan.DetailOf[plan.OfTimeout](why).Within))
@@ -278,51 +269,29 @@ func groupCause(r plan.Reason) string {
 	return string(r.Code)
 }
 
-// scaleDownReason is what Cluster Autoscaler calls a removal for a cause, as in its metrics; empty: it removes no node for
-// that.
-func scaleDownReason(cause plan.Code) string {
-	switch cause {
-	case plan.Empty:
-		return "empty"
-	case plan.Underutilized:
-		return "underutilized"
-	case plan.Unhealthy:
-		return "unready"
-	}
-	return ""
-}
-
-// groupOf is the node group of a NodeClaim; empty: none.
-func groupOf(c *model.Claim) string {
-	if c == nil {
-		return ""
-	}
-	return c.Labels[model.LabelNodeGroup]
-}
-
 // tellScaleDown tells a node, and those who watch the status ConfigMap, that it goes for good.
 func (ge *groupEvents) tellScaleDown(c *model.Claim, why plan.Reason) {
 	ge.tellTimedOut(c, why)
-	if reason := scaleDownReason(why.Code); reason != "" && groupOf(c) != "" && c.NodeName != "" {
+	if reason := groupstatus.ScaleDownReason(why.Code); reason != "" && c.NodeGroup() != "" && c.NodeName != "" {
 		event := "ScaleDown"
 		if why.Code == plan.Empty {
 			event = "ScaleDownEmpty"
 		}
-		ge.tellStatus(false, event, fmt.Sprintf("Scale-down: removing node %s from group %s, since it is %s", c.NodeName, groupOf(c), reason))
-		ge.cluster.Event("Node", "", c.NodeName, "", false, "ScaleDown", fmt.Sprintf("Scale-down: removing node %s from group %s, since it is %s", c.NodeName, groupOf(c), reason))
+		ge.tellStatus(false, event, fmt.Sprintf("Scale-down: removing node %s from group %s, since it is %s", c.NodeName, c.NodeGroup(), reason))
+		ge.cluster.Event("Node", "", c.NodeName, "", false, "ScaleDown", fmt.Sprintf("Scale-down: removing node %s from group %s, since it is %s", c.NodeName, c.NodeGroup(), reason))
 	}
 }
 
 // tellScaleDownFailed tells a node that it stays, though it was to go.
 func (ge *groupEvents) tellScaleDownFailed(c *model.Claim, cause plan.Code, why string) {
-	if scaleDownReason(cause) != "" && groupOf(c) != "" && c.NodeName != "" {
+	if groupstatus.ScaleDownReason(cause) != "" && c.NodeGroup() != "" && c.NodeName != "" {
 		ge.cluster.Event("Node", "", c.NodeName, "", true, "ScaleDownFailed", fmt.Sprintf("Scale-down of node %s was taken back: %s", c.NodeName, why))
 	}
 }
 
 // tellEvicted tells a pod that it was evicted because its node goes.
 func (ge *groupEvents) tellEvicted(c *model.Claim, cause plan.Code, a plan.Evict) {
-	if scaleDownReason(cause) != "" && groupOf(c) != "" {
-		ge.cluster.Event("Pod", a.Namespace, a.Pod, a.UID, false, "ScaleDown", fmt.Sprintf("Evicted for the scale-down of node %s, of group %s", a.Node, groupOf(c)))
+	if groupstatus.ScaleDownReason(cause) != "" && c.NodeGroup() != "" {
+		ge.cluster.Event("Pod", a.Namespace, a.Pod, a.UID, false, "ScaleDown", fmt.Sprintf("Evicted for the scale-down of node %s, of group %s", a.Node, c.NodeGroup()))
 	}
 }

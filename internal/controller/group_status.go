@@ -41,15 +41,15 @@ func (c *Controller) keepGroupStatus(ctx context.Context) {
 		case <-tick.C:
 		}
 		v := c.view.Load()
-		if v == nil || v.divided {
+		if v == nil || v.Divided {
 			continue
 		}
-		groups := listNodeGroups(v.classes)
+		groups := v.NodeGroups()
 		if len(groups) == 0 {
 			continue
 		}
 		now := time.Now()
-		next := groupstatus.Build(observeGroups(v, groups, now), last, now)
+		next := groupstatus.Build(v.ObserveGroups(groups, now), last, now)
 		if last != nil && groupstatus.SaysSame(last, next) && now.Sub(written) < groupStatusAtMost {
 			continue
 		}

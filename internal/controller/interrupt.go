@@ -61,7 +61,7 @@ var errNotKnownYet = errors.New("the machine's NodeClaim does not say yet that i
 // handleInterruption keeps one notice: it is decided on at once, and done with only when it is written into the machine's NodeClaim, or when
 // there is none.
 func (il *interruptionListener) handleInterruption(ctx context.Context, i cloud.Interruption) error {
-	il.metrics.countInterruption(i)
+	il.metrics.CountInterruption(i)
 	n, err := il.noteInterruption(ctx, i)
 	if err != nil {
 		return fmt.Errorf("keep notice %s of %s: %w", i.Kind, i.ProviderID, err)
@@ -71,7 +71,7 @@ func (il *interruptionListener) handleInterruption(ctx context.Context, i cloud.
 			return fmt.Errorf("keep notice %s of %s in nodeclaim %s: %w", i.Kind, i.ProviderID, n.claim.Name, err)
 		}
 	}
-	il.metrics.countKeptInterruption(i)
+	il.metrics.CountKeptInterruption(i)
 	return nil
 }
 

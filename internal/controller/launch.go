@@ -59,24 +59,24 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 	}
 	key := a.Key()
 	turns, beneficiary := la.lanes.findLaunchTurns(claim, la.config.Parallel), la.beneficiaries[a.Claim]
-	work := la.metrics.work.add(workClaims)
+	work := la.metrics.AddLaunch()
 	go func() {
 		turn, ok := turns.take(ctx, beneficiary, false)
 		if !ok {
-			work.drop()
+			work.Drop()
 			return
 		}
 		defer turn.done()
 		if turn.waited && !la.stillWanted(ctx, a) {
-			work.drop()
+			work.Drop()
 			return
 		}
-		work.start()
+		work.Start()
 		cctx, cancel := context.WithTimeout(ctx, la.config.CallLimit)
 		defer cancel()
 		res := la.provider.Launch(cctx, []cloud.LaunchRequest{req})[0]
-		work.end(res.Err, false)
-		la.metrics.countCall("Create", time.Since(now), res.Err)
+		work.End(res.Err, false)
+		la.metrics.CountCall("Create", time.Since(now), res.Err)
 		if res.Err != nil {
 			la.emit(func(s *state.State) { la.takeLaunchFailure(s, a, res.Err) })
 			return
@@ -106,7 +106,7 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 				return
 			}
 			s.InFlight.RecordAnswer(key, version, now.Add(settleLimit))
-			la.metrics.groups.countLaunched(s.Resources().Names(), claim, res)
+			la.metrics.CountLaunched(s.Resources().Names(), claim, res)
 			la.log.Info("launched", "nodeclaim", a.Claim, "instance", res.ProviderID, "type", res.InstanceType, "zone", res.Zone,
 				"capacityType", res.CapacityType, "usdPerHour", model.Dollars(res.PriceMicro), "priceModelled", res.Modelled)
 			la.ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "done", Type: res.InstanceType, Micro: res.PriceMicro})
@@ -161,9 +161,8 @@ func (la *launcher) takeLaunchFailure(s *state.State, a plan.LaunchClaim, err er
 	if cl := s.FindClaim(a.Claim); cl != nil && cl.UID == a.UID {
 		s.RecordLaunchFailure(a.UID, model.LaunchFailure{Kind: string(kind), Message: err.Error()})
 	}
-	la.metrics.countLaunchFailure(s.FindClaim(a.Claim), err)
+	la.metrics.CountLaunchFailure(s.FindClaim(a.Claim), err)
 	la.recorder.groups.tellLaunchFailed(s.FindClaim(a.Claim), err.Error())
-	la.metrics.groups.countLaunchFailed(s.FindClaim(a.Claim), groupCloudError)
 	la.log.Warn("launch failed", "nodeclaim", a.Claim, "kind", string(kind), "error", err.Error())
 	la.ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "failed: " + err.Error()})
 	reason := "LaunchFailed"

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -58,7 +59,7 @@ func TestKeep(t *testing.T) {
 
 		book := &notebook{err: errors.New("not now")}
 		provider := cloud.NewSetAside(&pupil{}, cloud.Wall{}, time.Minute)
-		c := New(&Controller{Keeper: book, Provider: provider, State: st, Config: DefaultConfig(), Metrics: NewMetrics(prometheus.NewRegistry(), "test", cloud.Traits{}), Log: slog.New(slog.DiscardHandler)})
+		c := New(&Controller{Keeper: book, Provider: provider, State: st, Config: DefaultConfig(), Metrics: metrics.New(prometheus.NewRegistry(), "test", cloud.Traits{}), Log: slog.New(slog.DiscardHandler)})
 		c.mem = mem
 		look := func() { // and take in what came of it
 			c.keepLessons(t.Context(), snap)
@@ -77,7 +78,7 @@ func TestKeep(t *testing.T) {
 			t.Errorf("tried again after %s, want %s", took, keepAgain)
 		}
 
-		next := New(&Controller{Keeper: book, Provider: provider, State: state.New(), Config: DefaultConfig(), Metrics: NewMetrics(prometheus.NewRegistry(), "test", cloud.Traits{}), Log: slog.New(slog.DiscardHandler)})
+		next := New(&Controller{Keeper: book, Provider: provider, State: state.New(), Config: DefaultConfig(), Metrics: metrics.New(prometheus.NewRegistry(), "test", cloud.Traits{}), Log: slog.New(slog.DiscardHandler)})
 		next.RecallLessons(t.Context())
 		(<-next.changes)(next.State)
 		if have, want := next.mem.Learned(next.State.Resources().Names()), c.mem.Learned(snap.ResourceNames); len(have.Types) != 1 || have.Types[0].Came["uid-c"]["cpu"] != want.Types[0].Came["uid-c"]["cpu"] {

@@ -11,8 +11,13 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // scrape reads all metrics: the value (of a histogram or summary, its count) by name and labels, and the labels' names by name.
@@ -163,6 +168,91 @@ func TestMetrics(t *testing.T) {
 		} {
 			if have, ok := labels[name]; !ok || have != want {
 				t.Errorf("%s has labels %q, want %q", name, have, want)
+			}
+		}
+	})
+}
+
+// Whoever turns them off gets no metrics of single pods, nodes and conditions.
+func TestUnobserved(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.stand(1)
+		b.lead()
+		b.pod("late", "late")
+		b.c.Emit(func(s *state.State) {
+			s.PodFacts.Set(&state.PodFacts{Namespace: "default", Name: "late", UID: "uid-late", Phase: "Pending", Created: time.Now()})
+		})
+		time.Sleep(time.Second)
+		names := func(observed bool) map[string]bool {
+			registry := prometheus.NewRegistry()
+			registry.MustRegister(metrics.NewState(b.c.Metrics, b.c, nil, observed, b.c.Log))
+			families, err := registry.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := map[string]bool{}
+			for _, f := range families {
+				out[f.GetName()] = true
+			}
+			return out
+		}
+		on, off := names(true), names(false)
+		for _, name := range []string{"karpenter_pods_state", "karpenter_nodes_allocatable", "karpenter_pods_unstarted_time_seconds", "operator_nodeclaim_status_condition_count"} {
+			if !on[name] || off[name] {
+				t.Errorf("%s is there: %t, and turned off: %t", name, on[name], off[name])
+			}
+		}
+		if !off["karpenter_nodepools_allowed_disruptions"] {
+			t.Error("what is not of single objects is gone too")
+		}
+	})
+}
+
+// The conditions of node classes are counted by the reference's names.
+func TestNodeClassMetrics(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		set := func(status string) {
+			b.c.Emit(func(s *state.State) {
+				s.Pools.SetNodeClass(state.NodeClass{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "default", UID: "u", Conditions: map[string]model.Condition{
+					"SubnetsReady": {Status: status, Reason: "SubnetsReady", Since: time.Now()}}})
+			})
+			time.Sleep(10 * time.Second)
+		}
+		b.lead()
+		set("False")
+		set("True")
+		b.pod("p", "p")
+		time.Sleep(time.Second)
+		values, _ := b.scrape(t)
+		for name, want := range map[string]float64{
+			"operator_ec2nodeclass_status_condition_count{name=default,reason=SubnetsReady,status=True,type=SubnetsReady}":                  1,
+			"operator_ec2nodeclass_status_condition_transitions_total{reason=SubnetsReady,status=True,type=SubnetsReady}":                   1,
+			"operator_ec2nodeclass_status_condition_transition_seconds{status=False,type=SubnetsReady}":                                     1,
+			"operator_ec2nodeclass_status_condition_current_status_seconds{name=default,reason=SubnetsReady,status=True,type=SubnetsReady}": 11,
+		} {
+			if have, ok := values[name]; !ok || have != want {
+				t.Errorf("%s is %g (there: %t), want %g", name, have, ok, want)
+			}
+		}
+	})
+}
+
+// A move that policy Balanced allowed, and one that it refused, by the reference's names.
+func TestBalancedMetrics(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.c.Emit(func(*state.State) {
+			b.c.Metrics.CountDisruptionCommand(&decide.StartedCommand{Command: &disrupt.Command{Cause: plan.Underutilized, BalancedScores: map[string]float64{"p": 0.7}}})
+			b.c.recorder.tellKept(time.Now(), decide.Kept{Node: "n", Cause: plan.Underutilized, Why: plan.Reason{Code: plan.NotBalanced, Subject: "nodepool/p", Detail: plan.OfNotBalanced{Score: 0.2}}})
+			b.c.recorder.tellKept(time.Now(), decide.Kept{Node: "n", Cause: plan.Underutilized, Why: plan.Reason{Code: plan.DisruptionBudgetPDB}})
+		})
+		time.Sleep(time.Second)
+		values, _ := b.scrape(t)
+		for _, decision := range []string{"approved", "rejected"} {
+			for _, metric := range []string{"karpenter_consolidation_moves_total", "karpenter_consolidation_score"} {
+				name := metric + "{decision=" + decision + ",nodepool=p,policy=Balanced}"
+				if have := values[name]; have != 1 {
+					t.Errorf("%s is %g, want 1", name, have)
+				}
 			}
 		}
 	})

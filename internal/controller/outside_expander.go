@@ -11,8 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -42,7 +41,7 @@ const (
 type outsideExpander struct {
 	expander Expander // nil: none is asked
 	log      *slog.Logger
-	metrics  *Metrics
+	metrics  *metrics.Metrics
 	emit     func(state.Change)
 
 	asking  bool
@@ -50,13 +49,6 @@ type outsideExpander struct {
 	answer  *decide.ExpanderAnswer // nil: the optimizer decides alone
 	paused  time.Time              // until then it is not asked
 	failing bool                   // since the last answer, which is said once
-}
-
-func newExpanderCalls(r registrar) *prometheus.CounterVec {
-	calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_expander_calls_total",
-		Help: "Calls to the expander of --grpc-expander-url, by result: answered, timeout, error, nonsense (it named no group that it was asked about). But for answered, the optimizer decided alone."}, []string{"result"})
-	r.MustRegister(calls)
-	return calls
 }
 
 // prepare returns a request with what is known of the expander: demand waits while it is asked, and is decided on at once
@@ -106,7 +98,7 @@ func (oe *outsideExpander) take(now time.Time, query *decide.ExpanderQuery, grou
 	case len(known) == 0:
 		result, err = expanderNonsense, errors.New("it names no group that it was asked about, but: "+strings.Join(groups, ", "))
 	}
-	oe.metrics.expanderCalls.WithLabelValues(result).Inc()
+	oe.metrics.CountExpanderCall(result)
 	if err != nil {
 		oe.paused = now.Add(expanderPause)
 		if !oe.failing {

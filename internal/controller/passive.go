@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/approve"
+	"github.com/dovetail-sh/dovetail/internal/controller/view"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -82,7 +83,7 @@ func (c *Controller) setPassive(s *state.State, others []string) {
 			c.Cluster.Event("NodePool", "", p.Name, p.UID, true, "StandingDown", "Nothing is launched or disrupted while another autoscaler is running: "+strings.Join(others, "; "))
 		}
 	}
-	c.Metrics.ours.standingBy.Set(float64(len(others)))
+	c.Metrics.SetOthersLive(len(others))
 }
 
 // runPassiveStep is runStep while others are live: it goes on with what it has in charge, and says what it would do beyond.
@@ -112,7 +113,7 @@ func (c *Controller) runPassiveStep(ctx context.Context, now time.Time, snap *mo
 		}
 	}
 	c.mem = mem
-	c.view.Store(&view{snap: snap, mem: mem, classes: c.State.Pools.ListNodeClasses()})
+	c.view.Store(&view.View{Snap: snap, Mem: mem, Policy: c.Policy, Classes: c.State.Pools.ListNodeClasses()})
 	return next
 }
 

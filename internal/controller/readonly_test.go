@@ -13,6 +13,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/controller/demandhistory"
+	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/groupstatus"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
@@ -37,7 +38,7 @@ func TestReadOnlyHoldsNoWriter(t *testing.T) {
 	for _, readOnly := range []bool{true, false} {
 		w := &writer{}
 		c := New(&Controller{ReadOnly: readOnly, Cluster: w, Keeper: w, Histories: w, Decisions: w, GroupStatus: w, Provider: cloud.NewSetAside(nil, cloud.Wall{}, cloud.SetAsideFor),
-			State: state.New(), Ledger: ledger.New(10), Metrics: NewMetrics(prometheus.NewRegistry(), "test", cloud.Traits{}), Log: slog.New(slog.DiscardHandler), Config: DefaultConfig(), Policy: decide.DefaultPolicy()})
+			State: state.New(), Ledger: ledger.New(10), Metrics: metrics.New(prometheus.NewRegistry(), "test", cloud.Traits{}), Log: slog.New(slog.DiscardHandler), Config: DefaultConfig(), Policy: decide.DefaultPolicy()})
 		var held []string
 		findType(reflect.ValueOf(c), reflect.TypeFor[*writer](), "Controller", map[uintptr]bool{}, &held)
 		if readOnly && len(held) > 0 || !readOnly && len(held) < 5 {

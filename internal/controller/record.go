@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -27,7 +28,7 @@ type recorder struct {
 	cluster Cluster
 	state   *state.State
 	ledger  *ledger.Ledger
-	metrics *Metrics
+	metrics *metrics.Metrics
 	log     *slog.Logger
 	repair  []decide.RepairPolicy
 	groups  *groupEvents
@@ -157,7 +158,7 @@ func (rec *recorder) recordUnmade(a plan.CreateClaim, err error) {
 	d := rec.creates[a.Name]
 	delete(rec.creates, a.Name)
 	delete(rec.claims.planned, a.Name)
-	rec.metrics.groups.errors.WithLabelValues(groupAPIError).Inc()
+	rec.metrics.CountFailedAction()
 	why := plan.Reason{Code: plan.ClaimRefused, Pool: a.Pool.Name, Detail: plan.OfSaid{Said: plan.Words(refusalText(a.Name, err))}}
 	rec.log.Warn("nodeclaim refused", "nodeclaim", a.Name, "nodepool", a.Pool.Name, "error", err.Error())
 	rec.ledger.Add(ledger.Entry{At: time.Now(), Kind: "note", Subject: "nodepool/" + a.Pool.Name, Why: []plan.Reason{why}, Pods: d.entry.Pods, Outcome: string(plan.ClaimRefused)})
@@ -172,8 +173,7 @@ func (rec *recorder) recordUnused(now time.Time, out *decide.Output) {
 	for i := range out.Unused {
 		v := &out.Unused[i]
 		cause := string(v.Cause.Code)
-		rec.metrics.ours.unusedLaunches.WithLabelValues(v.Pool.Name, cause).Inc()
-		rec.metrics.ours.unusedDollars.WithLabelValues(v.Pool.Name).Add(float64(v.Micro) / 1e6)
+		rec.metrics.CountUnusedLaunch(v.Pool.Name, v.Cause.Code, v.Micro)
 		text := report.Sentence(v.Why)
 		rec.log.Warn("unused launch", "nodeclaim", v.Claim, "nodepool", v.Pool.Name, "group", v.Group, "for", v.Owner, "cause", cause, "message", text,
 			"usd", model.Dollars(v.Micro), "waves", v.Times)
@@ -186,7 +186,7 @@ func (rec *recorder) recordUnused(now time.Time, out *decide.Output) {
 		rec.ledger.Add(e)
 	}
 	for _, c := range out.UnusedCosts {
-		rec.metrics.ours.unusedDollars.WithLabelValues(c.Pool).Add(float64(c.Micro) / 1e6)
+		rec.metrics.CountUnusedCost(c.Pool, c.Micro)
 	}
 }
 
@@ -210,7 +210,6 @@ func (rec *recorder) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 		}
 	}
 	rec.groups.tellScaleDown(cl, a.Why)
-	rec.metrics.groups.countRemoved(rec.state.Resources().Names(), cl, a.Why)
 	condition := ""
 	if a.Why.Code == plan.Unhealthy && cl != nil {
 		condition = rec.brokenCondition(snap, cl)
@@ -223,7 +222,7 @@ func (rec *recorder) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 			}
 		}
 	}
-	rec.metrics.countDisruptedClaim(cl, rec.state.Pools.FindPool(a.Why.Pool), a, condition, moved)
+	rec.metrics.CountDisruptedClaim(rec.state.Resources().Names(), cl, rec.state.Pools.FindPool(a.Why.Pool), a, condition, moved)
 }
 
 // brokenCondition is the condition that a claim's node is broken by.
@@ -318,7 +317,7 @@ func (rec *recorder) recordBlockedDrain(now time.Time, a plan.Evict, err error) 
 
 // recordPods tells each refused pod once why, and again when the reason changes.
 func (rec *recorder) recordPods(now time.Time, out *decide.Output) {
-	rec.metrics.changes.pods.noteDecided(out.Pods, now)
+	rec.metrics.NoteDecided(out.Pods, now)
 	told := map[string]string{}
 	refused := 0
 	for _, d := range out.Pods {
@@ -344,7 +343,7 @@ func (rec *recorder) recordPods(now time.Time, out *decide.Output) {
 		}
 	}
 	rec.told = told
-	rec.metrics.setUnschedulable(refused)
+	rec.metrics.SetUnschedulable(refused)
 }
 
 // reportFailure returns what takes the answer to a call that needs nothing further: a failure is recorded.
@@ -364,7 +363,7 @@ func (rec *recorder) recordFailure(kind, subject string, why plan.Reason, err er
 		rec.log.Debug("action did not apply", "action", kind, "object", subject, "error", err.Error())
 		return
 	}
-	rec.metrics.groups.errors.WithLabelValues(groupAPIError).Inc()
+	rec.metrics.CountFailedAction()
 	rec.log.Warn("action failed, will be decided again", "action", kind, "object", subject, "why", string(why.Code), "error", err.Error())
 	rec.ledger.Add(ledger.Entry{At: time.Now(), Kind: kind, Subject: subject, Why: []plan.Reason{why}, Outcome: "failed: " + err.Error()})
 }

@@ -44,7 +44,7 @@ func (rec *recorder) recordClaims(now time.Time, snap *model.Snapshot, out *deci
 	h := &rec.claims
 	var ended, deleted []*model.Claim
 	if h.followed {
-		compareLists(h.last, snap.Claims, func(c *model.Claim) string { return c.Name }, func(was, is *model.Claim) {
+		model.CompareLists(h.last, snap.Claims, func(c *model.Claim) string { return c.Name }, func(was, is *model.Claim) {
 			switch {
 			case was == nil || was.Provisional:
 			case is == nil || is.UID != was.UID:

@@ -19,7 +19,7 @@ import (
 func (rec *recorder) recordMoves(now time.Time, out *decide.Output) {
 	for i := range out.Commands {
 		m := &out.Commands[i]
-		rec.metrics.countDisruptionCommand(m)
+		rec.metrics.CountDisruptionCommand(m)
 		names, pods := make([]string, len(m.Candidates)), 0
 		for i, u := range m.Candidates {
 			names[i] = u.Node.Name
@@ -63,7 +63,7 @@ func (rec *recorder) recordMoves(now time.Time, out *decide.Output) {
 			continue
 		}
 		why := plan.DetailOf[plan.OfAborted](u.Why)
-		rec.metrics.countAbortedCommand(why.Cause)
+		rec.metrics.CountAbortedCommand(why.Cause)
 		rec.log.Info("disruption command aborted", "command", u.Why.Command, "nodeclaim", u.Claim, "because", string(why.Said))
 		rec.ledger.Add(ledger.Entry{At: now, Kind: "abort", Subject: "nodeclaim/" + u.Claim, Why: []plan.Reason{u.Why}})
 		rec.cluster.Event("NodeClaim", "", u.Claim, u.UID, true, "DisruptionBlocked", "disruption command aborted: "+string(why.Said))
@@ -77,7 +77,7 @@ func (rec *recorder) tellKept(now time.Time, k decide.Kept) {
 		return
 	}
 	if pool, score, ok := disrupt.BalancedScore(k.Why); ok {
-		rec.metrics.countBalancedScore("rejected", pool, score)
+		rec.metrics.CountBalancedScore("rejected", pool, score)
 	}
 	n := plan.Note{Event: "Unconsolidatable", Kind: "Node", Name: k.Node, Why: k.Why}
 	if k.Why.Code == plan.NotBalanced {
@@ -93,7 +93,7 @@ func (rec *recorder) tellKept(now time.Time, k decide.Kept) {
 
 // refuseMove tells that a disruption command was refused by verify.
 func (rec *recorder) refuseMove(now time.Time, m approve.RefusedMove) {
-	rec.metrics.countRefusedCommand(&m.StartedCommand)
+	rec.metrics.CountRefusedCommand(&m.StartedCommand)
 	var names []string
 	for _, u := range m.Candidates {
 		names = append(names, u.Node.Name)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/controller/view"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -102,7 +103,7 @@ func (c *Controller) runShadowStep(ctx context.Context, now time.Time, snap *mod
 // decideInShadow decides and takes that to be under way. It returns when to look again though nothing happens; zero: no need.
 func (c *Controller) decideInShadow(now time.Time, snap *model.Snapshot, req decide.Request) time.Time {
 	out, next := c.decideVerified(now, snap, req)
-	c.view.Store(&view{snap: snap, mem: c.mem, classes: c.State.Pools.ListNodeClasses()})
+	c.view.Store(&view.View{Snap: snap, Mem: c.mem, Policy: c.Policy, Classes: c.State.Pools.ListNodeClasses()})
 	replaced := map[string][]string{} // by command
 	for i := range out.Commands {
 		m := &out.Commands[i]

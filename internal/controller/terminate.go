@@ -37,7 +37,7 @@ func (c *Controller) terminateInstance(ctx context.Context, a plan.Terminate) {
 			}
 		}
 		err := c.Provider.Terminate(ctx, []string{a.ProviderID})[0]
-		c.Metrics.countCall("Delete", time.Since(begin), err)
+		c.Metrics.CountCall("Delete", time.Since(begin), err)
 		if cloud.KindOf(err) == cloud.NotFound {
 			return 0, nil
 		}
@@ -45,7 +45,7 @@ func (c *Controller) terminateInstance(ctx context.Context, a plan.Terminate) {
 	}, func(s *state.State, err error) {
 		if err != nil {
 			if !errors.Is(err, errClaimed) {
-				c.Metrics.countTerminationFailure(cl)
+				c.Metrics.CountTerminationFailure(cl)
 			}
 			c.recorder.recordFailure("terminate", a.ProviderID, a.Why, err)
 			if a.Claim != "" {

@@ -19,7 +19,7 @@ func (rec *recorder) recordRefused(now time.Time, d *approve.Decision) {
 		if r.KeepsSlot() {
 			continue
 		}
-		rec.metrics.countUnfitBinding()
+		rec.metrics.CountUnfitBinding()
 		text := report.Sentence(r.Why)
 		rec.log.Info("pod can't be bound as planned", "pod", r.Key, "node", r.Node, "because", text)
 		rec.ledger.Add(ledger.Entry{At: now, Kind: "bind", Subject: "pod/" + r.Key, Why: []plan.Reason{r.Why}, Outcome: "not bound to node " + r.Node})
@@ -33,7 +33,7 @@ func (rec *recorder) recordRefused(now time.Time, d *approve.Decision) {
 	verified := false
 	for _, x := range d.Refused {
 		why := plan.DetailOf[plan.OfPlanRefused](x.Why)
-		rec.metrics.countRefusedPart(x.Unit, x.Why.Pool)
+		rec.metrics.CountRefusedPart(x.Unit, x.Why.Pool)
 		e := ledger.Entry{At: now, Kind: "verify", Subject: "plan", Outcome: "refused: " + string(why.Said)}
 		var names []string
 		for _, p := range x.Pods {
@@ -58,6 +58,6 @@ func (rec *recorder) recordRefused(now time.Time, d *approve.Decision) {
 		verified = true
 	}
 	if verified {
-		rec.metrics.countRefusedPlan()
+		rec.metrics.CountRefusedPlan()
 	}
 }

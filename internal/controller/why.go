@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/controller/view"
 	"github.com/dovetail-sh/dovetail/internal/explain"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -20,19 +20,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// view is what the last step saw and remembers. Neither is changed any more once it is shown.
-type view struct {
-	snap *model.Snapshot
-	mem  decide.Memory
-
-	classes []*state.NodeClass // by group, kind and name
-	divided bool               // NodePools are divided with another autoscaler, and something is its
-}
-
 // LastSnapshot returns the Snapshot that was decided on last; nil: nothing was decided yet. It may be called from anywhere.
 func (c *Controller) LastSnapshot() *model.Snapshot {
 	if v := c.view.Load(); v != nil {
-		return v.snap
+		return v.Snap
 	}
 	return nil
 }
@@ -48,14 +39,14 @@ type Headrooms interface {
 }
 
 // explainObject asks decide, or who knows of the object.
-func (c *Controller) explainObject(v *view, now time.Time, subject string) (plan.Answer, error) {
+func (c *Controller) explainObject(v *view.View, now time.Time, subject string) (plan.Answer, error) {
 	if c.Headrooms != nil && strings.HasPrefix(subject, "headroom/") {
 		return c.Headrooms.Explain(subject, now)
 	}
 	if strings.HasPrefix(subject, "deployment/") {
 		return c.explainDeployment(v, now, subject)
 	}
-	return explain.Why(v.snap, v.mem, now, c.Policy, subject)
+	return explain.Why(v.Snap, v.Mem, now, c.Policy, subject)
 }
 
 // Explain answers Why with what was decided about the object before. Of an object that is gone that is all, and its end is among it; one that the
@@ -138,7 +129,7 @@ func (c *Controller) Look(ctx context.Context) (*model.Snapshot, error) {
 }
 
 // openView returns what is to be explained, for one caller at a time until it calls done.
-func (c *Controller) openView(ctx context.Context) (v *view, done func(), err error) {
+func (c *Controller) openView(ctx context.Context) (v *view.View, done func(), err error) {
 	if !c.synced.Load() {
 		return nil, nil, errNotSynced
 	}
@@ -149,7 +140,7 @@ func (c *Controller) openView(ctx context.Context) (v *view, done func(), err er
 		return nil, nil, ctx.Err()
 	}
 	if v = c.view.Load(); v == nil { // nothing has been decided here: this is not the leader, and only what it sees can be told
-		if v, err = askLoop(ctx, c.changes, func(s *state.State) *view { return &view{snap: s.Snapshot(time.Now())} }); err != nil {
+		if v, err = askLoop(ctx, c.changes, func(s *state.State) *view.View { return &view.View{Policy: c.Policy, Snap: s.Snapshot(time.Now())} }); err != nil {
 			done()
 			return nil, nil, err
 		}

@@ -470,6 +470,9 @@ func (c *Claim) IsStartupTaint(t Taint) bool {
 
 // NodeGroup returns the node group that the claim's machine is of, or is to be; empty: none, or one of several.
 func (c *Claim) NodeGroup() string {
+	if c == nil {
+		return ""
+	}
 	if g := c.Labels[LabelNodeGroup]; g != "" {
 		return g
 	}

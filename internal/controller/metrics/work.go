@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package metrics
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -39,6 +40,7 @@ var workOfCall = map[string]string{
 	"Evict": workEviction, "Restart": workEviction, "DeletePod": workEviction,
 	"Bind": workBinding, "Tolerate": workBinding,
 	"UpdatePool": workPools, "UpdateNodeClass": workClasses,
+	"taken": workInterruption,
 }
 
 // workMetrics are the figures of the loop's work under the names that controller-runtime gives its controllers and their
@@ -62,11 +64,11 @@ type workKind struct {
 	name string
 
 	mu    sync.Mutex
-	items map[*workItem]struct{} // under way
+	items map[*Work]struct{} // under way
 }
 
-// workItem is one piece of work, from when it was begun or had to wait for its turn.
-type workItem struct {
+// Work is one piece of work, from when it was begun or had to wait for its turn.
+type Work struct {
 	kind           *workKind
 	added, started time.Time
 }
@@ -104,7 +106,7 @@ func newWorkMetrics(r prometheus.Registerer) *workMetrics {
 	r.MustRegister(m.total, m.errors, m.terminal, m.panics, m.timeouts, m.duration, m.active, m.width, m.adds, m.retries, m.depth, m.queued, m.worked, m)
 	for _, name := range []string{workProvisioner, workDisruption, workClaims, workTermination, workEviction, workBinding, workPools, workClasses, workInstances, workDrift,
 		workOfferings, workInterruption, workClassEnd} {
-		m.kinds[name] = &workKind{m: m, name: name, items: map[*workItem]struct{}{}}
+		m.kinds[name] = &workKind{m: m, name: name, items: map[*Work]struct{}{}}
 		for _, result := range []string{"success", "error", "requeue", "requeue_after"} {
 			m.total.WithLabelValues(name, result)
 		}
@@ -123,36 +125,33 @@ func newWorkMetrics(r prometheus.Registerer) *workMetrics {
 	return m
 }
 
-// setWidth says how many calls may be under way at once.
-func (m *workMetrics) setWidth(c Config) {
+// SetWidth says how many calls may be under way at once.
+func (m *Metrics) SetWidth(parallel, bindings int) {
 	for _, name := range workOfCall {
-		m.width.WithLabelValues(name).Set(float64(c.Parallel))
+		m.work.width.WithLabelValues(name).Set(float64(parallel))
 	}
-	m.width.WithLabelValues(workBinding).Set(float64(c.Bindings))
+	m.work.width.WithLabelValues(workBinding).Set(float64(bindings))
+	m.work.width.WithLabelValues(workInterruption).Set(1)
 }
 
-// addCall takes in a call that waits for its turn in a lane.
-func (m *workMetrics) addCall(lane string) *workItem {
-	if lane == interruptedLane {
-		return m.add(workInterruption)
-	}
+// AddCall takes in a call that waits for its turn in a lane.
+func (m *Metrics) AddCall(lane string) *Work {
 	word, _, _ := strings.Cut(lane, " ")
-	name, ok := workOfCall[word]
-	if !ok {
-		name = workClaims
-	}
-	return m.add(name)
+	return m.work.add(cmp.Or(workOfCall[word], workClaims))
 }
+
+// AddLaunch takes in a launch that waits for its turn.
+func (m *Metrics) AddLaunch() *Work { return m.work.add(workClaims) }
 
 // add takes in work of a kind that is to be done.
-func (m *workMetrics) add(name string) *workItem {
+func (m *workMetrics) add(name string) *Work {
 	m.adds.WithLabelValues(name, name).Inc()
 	m.depth.WithLabelValues(name, name, "0").Inc()
-	return &workItem{kind: m.kinds[name], added: time.Now()}
+	return &Work{kind: m.kinds[name], added: time.Now()}
 }
 
-// start says that the work's turn has come.
-func (i *workItem) start() {
+// Start says that the work's turn has come.
+func (i *Work) Start() {
 	k := i.kind
 	i.started = time.Now()
 	k.m.depth.WithLabelValues(k.name, k.name, "0").Dec()
@@ -163,11 +162,11 @@ func (i *workItem) start() {
 	k.items[i] = struct{}{}
 }
 
-// drop says that the work is not wanted any more; it was not started.
-func (i *workItem) drop() { i.kind.m.depth.WithLabelValues(i.kind.name, i.kind.name, "0").Dec() }
+// Drop says that the work is not wanted any more; it was not started.
+func (i *Work) Drop() { i.kind.m.depth.WithLabelValues(i.kind.name, i.kind.name, "0").Dec() }
 
-// end says that the work is done. more: it is to be done again in any case.
-func (i *workItem) end(err error, more bool) {
+// End says that the work is done. more: it is to be done again in any case.
+func (i *Work) End(err error, more bool) {
 	k := i.kind
 	k.mu.Lock()
 	delete(k.items, i)
@@ -183,9 +182,9 @@ func (k *workKind) observe(d time.Duration, err error, more bool) {
 	switch {
 	case err == nil && more:
 		result = "requeue_after"
-	case err == nil, isGone(err):
+	case err == nil, errors.Is(err, plan.ErrGone):
 		result = "success"
-	case isBlocked(err), errors.Is(err, plan.ErrConflict):
+	case errors.Is(err, plan.ErrBlocked), errors.Is(err, plan.ErrConflict):
 		result = "requeue"
 	}
 	k.m.total.WithLabelValues(k.name, result).Inc()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package metrics
 
 import (
 	"errors"
@@ -15,10 +15,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/groupstatus"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
-	"github.com/dovetail-sh/dovetail/internal/report"
 )
 
-// groupCounters count what is done to node groups, by Cluster Autoscaler's names. GroupMetrics serves them.
+// groupCounters count what is done to node groups, by Cluster Autoscaler's names. Groups serves them.
 type groupCounters struct {
 	scaledUp, scaleUpsFailed, launchesFailed, scaledDown, evicted, errors *prometheus.CounterVec
 	unregisteredRemoved                                                   prometheus.Counter
@@ -77,7 +76,7 @@ func (g *groupCounters) collectors() []prometheus.Collector {
 	return []prometheus.Collector{g.scaledUp, g.scaleUpsFailed, g.launchesFailed, g.scaledDown, g.evicted, g.errors, g.unregisteredRemoved, g.duration}
 }
 
-// noteStep takes in that a step was made.
+// NoteStep takes in that a step was made.
 func (g *groupCounters) noteStep(began time.Time, solved bool) {
 	now := time.Now()
 	g.lastStep.Store(now.Unix())
@@ -109,7 +108,7 @@ func gpuLabels(names []string, capacity model.Resources, labels ...model.Labels)
 	return resource, ""
 }
 
-// countLaunched counts a node that was launched for a claim.
+// CountLaunched counts a node that was launched for a claim.
 func (g *groupCounters) countLaunched(names []string, c *model.Claim, r cloud.LaunchResult) {
 	if (c.NodeGroup() == "" && r.Labels[model.LabelNodeGroup] == "") || c.Annotations[model.AnnotationAdopt] != "" {
 		return
@@ -120,7 +119,7 @@ func (g *groupCounters) countLaunched(names []string, c *model.Claim, r cloud.La
 
 // countLaunchFailed counts a launch that failed.
 func (g *groupCounters) countLaunchFailed(c *model.Claim, reason string) {
-	if c != nil && c.NodeGroup() != "" {
+	if c.NodeGroup() != "" {
 		g.scaleUpsFailed.WithLabelValues(reason).Inc()
 		g.launchesFailed.WithLabelValues(reason).Inc()
 	}
@@ -128,7 +127,7 @@ func (g *groupCounters) countLaunchFailed(c *model.Claim, reason string) {
 
 // countRemoved counts a claim that is deleted.
 func (g *groupCounters) countRemoved(names []string, c *model.Claim, why plan.Reason) {
-	if c == nil || c.NodeGroup() == "" {
+	if c.NodeGroup() == "" {
 		return
 	}
 	switch {
@@ -137,17 +136,17 @@ func (g *groupCounters) countRemoved(names []string, c *model.Claim, why plan.Re
 		if c.ProviderID != "" {
 			g.unregisteredRemoved.Inc()
 		}
-	case scaleDownReason(why.Code) != "":
+	case groupstatus.ScaleDownReason(why.Code) != "":
 		resource, name := gpuLabels(names, c.Capacity, c.Labels)
-		g.scaledDown.WithLabelValues(scaleDownReason(why.Code), resource, name).Inc()
+		g.scaledDown.WithLabelValues(groupstatus.ScaleDownReason(why.Code), resource, name).Inc()
 	}
 }
 
-// countEviction counts the answer to an eviction from a claim's node. One that a budget forbids is asked again and counts
+// CountEviction counts the answer to an eviction from a claim's node. One that a budget forbids is asked again and counts
 // when it is answered.
 func (g *groupCounters) countEviction(c *model.Claim, err error) {
 	switch {
-	case groupOf(c) == "" || isBlocked(err) || isGone(err) || errors.Is(err, plan.ErrConflict):
+	case c.NodeGroup() == "" || errors.Is(err, plan.ErrBlocked) || errors.Is(err, plan.ErrGone) || errors.Is(err, plan.ErrConflict):
 	case err == nil:
 		g.evicted.WithLabelValues(evictionSucceeded).Inc()
 	default:
@@ -155,16 +154,17 @@ func (g *groupCounters) countEviction(c *model.Claim, err error) {
 	}
 }
 
-// GroupMetrics are Cluster Autoscaler's metrics of node groups, for the dashboards and alerts that are there for them. None
+// Groups are Cluster Autoscaler's metrics of node groups, for the dashboards and alerts that are there for them. None
 // is served where no NodeGroupClass has groups. The gauges are worked out when they are asked for.
-type GroupMetrics struct {
-	c *Controller
-	d map[string]*prometheus.Desc
+type Groups struct {
+	m    *Metrics
+	loop Loop
+	d    map[string]*prometheus.Desc
 }
 
-// NewGroupMetrics returns the metrics of a controller, to be registered.
-func NewGroupMetrics(c *Controller) *GroupMetrics {
-	m := &GroupMetrics{c: c, d: map[string]*prometheus.Desc{}}
+// NewGroups returns the metrics of a loop, to be registered.
+func NewGroups(counted *Metrics, loop Loop) *Groups {
+	m := &Groups{m: counted, loop: loop, d: map[string]*prometheus.Desc{}}
 	add := func(name, help string, labels ...string) {
 		m.d[name] = prometheus.NewDesc("cluster_autoscaler_"+name, help, labels, nil)
 	}
@@ -190,22 +190,22 @@ func NewGroupMetrics(c *Controller) *GroupMetrics {
 }
 
 // Describe implements prometheus.Collector.
-func (m *GroupMetrics) Describe(out chan<- *prometheus.Desc) {
+func (m *Groups) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range m.d {
 		out <- d
 	}
-	for _, x := range m.c.Metrics.groups.collectors() {
+	for _, x := range m.m.groups.collectors() {
 		x.Describe(out)
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (m *GroupMetrics) Collect(out chan<- prometheus.Metric) {
-	v := m.c.view.Load()
+func (m *Groups) Collect(out chan<- prometheus.Metric) {
+	v := m.loop.LastView()
 	if v == nil {
 		return // nothing has been decided here: this is not the leader
 	}
-	groups := listNodeGroups(v.classes)
+	groups := v.NodeGroups()
 	if len(groups) == 0 {
 		return
 	}
@@ -213,10 +213,10 @@ func (m *GroupMetrics) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(m.d[name], prometheus.GaugeValue, v, labels...)
 	}
 	m.collectActivity(put)
-	for _, x := range m.c.Metrics.groups.collectors() {
+	for _, x := range m.m.groups.collectors() {
 		x.Collect(out)
 	}
-	s := observeGroups(v, groups, time.Now())
+	s := v.ObserveGroups(groups, time.Now())
 	for state, n := range map[string]int{"ready": s.Nodes.Ready, "unready": s.Nodes.Unready, "notStarted": s.Nodes.NotStarted, "unregistered": s.Nodes.Unregistered,
 		"longUnregistered": s.Nodes.LongUnregistered} {
 		put("nodes_count", float64(n), state)
@@ -227,7 +227,7 @@ func (m *GroupMetrics) Collect(out chan<- prometheus.Metric) {
 	put("unschedulable_pods_count", float64(s.UnseenPods), "scheduler_unprocessed")
 	put("cluster_cpu_current_cores", float64(s.MilliCPU)/1000)
 	put("cluster_memory_current_bytes", float64(s.MemoryBytes))
-	for _, l := range v.snap.Limits {
+	for _, l := range v.Snap.Limits {
 		if l.Name != model.ClusterLimits {
 			continue
 		}
@@ -263,19 +263,10 @@ func (m *GroupMetrics) Collect(out chan<- prometheus.Metric) {
 	put("unneeded_nodes_count", float64(candidates))
 }
 
-// observeGroups returns how node groups stand, with those whose nodes have not become usable of late.
-func observeGroups(v *view, groups []model.NodeGroup, now time.Time) *groupstatus.View {
-	s := groupstatus.Observe(v.snap, groups, now)
-	for _, f := range v.mem.FailingGroups(now) {
-		s.NoteFailing(f.Group, string(f.Why.Code), report.Sentence(f.Why))
-	}
-	return s
-}
-
 // collectActivity tells whether the loop acts, and when it last did.
-func (m *GroupMetrics) collectActivity(put func(string, float64, ...string)) {
-	put("cluster_safe_to_autoscale", oneIf(m.c.leading.Load() && m.c.synced.Load() && m.c.passive.Load() == nil))
-	g := m.c.Metrics.groups
+func (m *Groups) collectActivity(put func(string, float64, ...string)) {
+	put("cluster_safe_to_autoscale", oneIf(m.loop.IsActing()))
+	g := m.m.groups
 	for activity, at := range map[string]*atomic.Int64{"main": &g.lastStep, "mainSuccessful": &g.lastStep, "autoscaling": &g.lastStep, "scaleUp": &g.lastScaleUp, "scaleDown": &g.lastScaleDown} {
 		if t := at.Load(); t > 0 {
 			put("last_activity", float64(t), activity)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package metrics
 
 import (
 	"cmp"
@@ -17,23 +17,31 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // evaluated are the kinds of disruption that each decision looks for.
 var evaluated = []struct{ reason, consolidationType string }{{"drifted", ""}, {"empty", "empty"}, {"underutilized", "multi"}, {"underutilized", "single"}}
 
-// beginDecision takes in that a decision begins, with so many pending pods where it is to place them. What it returns takes
-// in what was decided.
-func (m *Metrics) beginDecision(x *decision, pending int) (end func(*decide.Output)) {
+// BeginDecision takes in that a decision begins, with so many pending pods if it is to place them (solves). What it returns
+// takes in what was decided.
+func (m *Metrics) BeginDecision(solves bool, pending int) (end func(*decide.Output)) {
+	m.decisions++
+	x := &decision{kind: workDisruption, id: strconv.FormatInt(m.decisions, 10), began: time.Now()}
+	if solves {
+		x.kind = workProvisioner
+	}
+	m.deciding.Store(x)
 	item := m.work.add(x.kind)
-	item.start()
+	item.Start()
 	m.scheduler.queueDepth.DeletePartialMatch(prometheus.Labels{"controller": x.kind}) // there is one at a time
 	depth := m.scheduler.queueDepth.WithLabelValues(x.kind, x.id)
 	depth.Set(float64(pending))
 	return func(out *decide.Output) {
+		m.deciding.Store(nil)
 		d := time.Since(x.began).Seconds()
 		depth.Set(0)
-		item.end(nil, true)
+		item.End(nil, true)
 		m.scheduler.duration.WithLabelValues(x.kind).Observe(d)
 		for _, e := range evaluated {
 			m.disruption.evaluation.WithLabelValues(e.reason, e.consolidationType).Observe(d)
@@ -62,36 +70,36 @@ func (m *Metrics) recordDemand(seconds float64, out *decide.Output) {
 	}
 }
 
-func (m *Metrics) countRefusedPlan() {
+func (m *Metrics) CountRefusedPlan() {
 	m.ours.plansRefused.Inc()
 	m.work.errors.WithLabelValues(workProvisioner).Inc()
 }
 
-// countRefusedPart counts a part of a plan that was left out, because verify refused it or deciding on it failed.
-func (m *Metrics) countRefusedPart(unit, pool string) {
+// CountRefusedPart counts a part of a plan that was left out, because verify refused it or deciding on it failed.
+func (m *Metrics) CountRefusedPart(unit, pool string) {
 	m.ours.partsRefused.WithLabelValues(unit, pool).Inc()
 }
 
-func (m *Metrics) countFailedDecision() {
+func (m *Metrics) CountFailedDecision() {
 	m.ours.decisionsFailed.Inc()
 	m.groups.errors.WithLabelValues(groupInternalError).Inc()
 	m.work.panics.WithLabelValues(workDisruption).Inc()
 }
 
-// countRefusedCommand counts a disruption command that verify refused.
-func (m *Metrics) countRefusedCommand(x *decide.StartedCommand) {
+// CountRefusedCommand counts a disruption command that verify refused.
+func (m *Metrics) CountRefusedCommand(x *decide.StartedCommand) {
 	m.ours.movesRefused.WithLabelValues(string(x.Cause)).Inc()
 	m.disruption.notValid.WithLabelValues(consolidationType(x.Cause, len(x.Candidates))).Add(float64(len(x.Candidates)))
 }
 
-// countAbortedCommand counts a node whose disruption command was taken back. Karpenter counts replacements that failed, and
+// CountAbortedCommand counts a node whose disruption command was taken back. Karpenter counts replacements that failed, and
 // gives both labels the decision.
-func (m *Metrics) countAbortedCommand(cause plan.Code) {
+func (m *Metrics) CountAbortedCommand(cause plan.Code) {
 	m.disruption.queueFailures.WithLabelValues("replace", snakeCase(string(cause)), "replace").Inc()
 }
 
-// countBinding counts the answer to a binding.
-func (m *Metrics) countBinding(err error) {
+// CountBinding counts the answer to a binding.
+func (m *Metrics) CountBinding(err error) {
 	result := "error"
 	switch {
 	case err == nil:
@@ -106,18 +114,21 @@ func (m *Metrics) countBinding(err error) {
 	m.ours.bindings.WithLabelValues(result).Inc()
 }
 
-// countUnfitBinding counts a binding that verify was against.
-func (m *Metrics) countUnfitBinding() { m.ours.bindings.WithLabelValues("unfit").Inc() }
+// CountUnfitBinding counts a binding that verify was against.
+func (m *Metrics) CountUnfitBinding() { m.ours.bindings.WithLabelValues("unfit").Inc() }
 
-func (m *Metrics) setUnschedulable(n int) {
+func (m *Metrics) SetUnschedulable(n int) {
 	m.scheduler.unplaceable.WithLabelValues(workProvisioner).Set(float64(n))
 }
 
-func (m *Metrics) countCreatedClaim(a plan.CreateClaim) {
+func (m *Metrics) CountCreatedClaim(a plan.CreateClaim) {
 	m.nodeClaims.created.WithLabelValues(creationReason(a.Why), a.Pool.Name, strconv.FormatBool(a.MinValuesRelaxed)).Inc()
 }
 
-func (m *Metrics) countDisruptedClaim(c *model.Claim, pool *model.NodePool, a plan.DeleteClaim, condition string, pods int) {
+// CountDisruptedClaim counts a claim that is deleted, with so many pods on its node; condition is the one that the node is
+// broken by. names are those of resources.
+func (m *Metrics) CountDisruptedClaim(names []string, c *model.Claim, pool *model.NodePool, a plan.DeleteClaim, condition string, pods int) {
+	m.groups.countRemoved(names, c, a.Why)
 	reason := disruptionReason(a.Why)
 	if reason == "" {
 		return
@@ -144,8 +155,8 @@ func terminationKind(why plan.Reason) string {
 	return "forceful"
 }
 
-// countDisruptionCommand counts a disruption command that was begun.
-func (m *Metrics) countDisruptionCommand(x *decide.StartedCommand) {
+// CountDisruptionCommand counts a disruption command that was begun.
+func (m *Metrics) CountDisruptionCommand(x *decide.StartedCommand) {
 	decision, kind, reason := "delete", consolidationType(x.Cause, len(x.Candidates)), strings.ToLower(string(x.Cause))
 	if len(x.Replacements) > 0 || x.OneForOne {
 		decision = "replace"
@@ -162,12 +173,12 @@ func (m *Metrics) countDisruptionCommand(x *decide.StartedCommand) {
 		}
 	}
 	for pool, score := range x.BalancedScores {
-		m.countBalancedScore("approved", pool, score)
+		m.CountBalancedScore("approved", pool, score)
 	}
 }
 
-// countBalancedScore counts a consolidation that was held against policy Balanced for one of its pools.
-func (m *Metrics) countBalancedScore(decision, pool string, score float64) {
+// CountBalancedScore counts a consolidation that was held against policy Balanced for one of its pools.
+func (m *Metrics) CountBalancedScore(decision, pool string, score float64) {
 	m.disruption.moves.WithLabelValues(decision, pool, disrupt.Balanced).Inc()
 	m.disruption.score.WithLabelValues(decision, pool, disrupt.Balanced).Observe(score)
 }
@@ -177,8 +188,8 @@ var workOfMethod = map[string]string{
 	"Create": workClaims, "Delete": workClaims, "List": workInstances, "GetInstanceTypes": workOfferings, "IsDrifted": workDrift, "EndClass": workClassEnd,
 }
 
-// countCall counts a call to the cloud. Create and Delete are part of work that is counted where it is done.
-func (m *Metrics) countCall(method string, d time.Duration, err error) {
+// CountCall counts a call to the cloud. Create and Delete are part of work that is counted where it is done.
+func (m *Metrics) CountCall(method string, d time.Duration, err error) {
 	work := workOfMethod[method]
 	m.cloud.duration.WithLabelValues(work, method, m.cloud.provider).Observe(d.Seconds())
 	if kind := cloud.KindOf(err); kind != cloud.None {
@@ -190,8 +201,9 @@ func (m *Metrics) countCall(method string, d time.Duration, err error) {
 	}
 }
 
-// countLaunchFailure counts a launch that failed, once for each offering that had no capacity.
-func (m *Metrics) countLaunchFailure(c *model.Claim, err error) {
+// CountLaunchFailure counts a launch that failed, once for each offering that had no capacity.
+func (m *Metrics) CountLaunchFailure(c *model.Claim, err error) {
+	m.groups.countLaunchFailed(c, groupCloudError)
 	reason := string(cloud.KindOf(err))
 	var e *cloud.Error
 	if errors.As(err, &e) && len(e.Offerings) > 0 {
@@ -207,8 +219,8 @@ func (m *Metrics) countLaunchFailure(c *model.Claim, err error) {
 	m.cloud.launchFailures.WithLabelValues(zone, "", capacityType, reason).Inc()
 }
 
-// countTerminationFailure counts an instance that could not be terminated.
-func (m *Metrics) countTerminationFailure(c *model.Claim) {
+// CountTerminationFailure counts an instance that could not be terminated.
+func (m *Metrics) CountTerminationFailure(c *model.Claim) {
 	zone := ""
 	if c != nil {
 		zone = c.Labels[model.LabelZone]
@@ -216,27 +228,72 @@ func (m *Metrics) countTerminationFailure(c *model.Claim) {
 	m.cloud.terminationFailures.WithLabelValues(zone, "").Inc()
 }
 
-func (m *Metrics) countInterruption(i cloud.Interruption) {
+func (m *Metrics) CountInterruption(i cloud.Interruption) {
 	m.interruptions.received.WithLabelValues(messageType(i)).Inc()
 }
 
-func (m *Metrics) countKeptInterruption(i cloud.Interruption) {
+func (m *Metrics) CountKeptInterruption(i cloud.Interruption) {
 	m.interruptions.deleted.Inc()
 	if !i.Sent.IsZero() {
 		m.interruptions.queued.Observe(time.Since(i.Sent).Seconds())
 	}
 }
 
-func (m *Metrics) countEviction(err error) {
+// CountEviction counts the answer to an eviction from the node of a claim that is drained for a cause.
+func (m *Metrics) CountEviction(c *model.Claim, cause plan.Code, err error) {
 	code := 200
 	switch {
 	case err == nil:
-	case isBlocked(err):
+		m.podsDrained.WithLabelValues(drainReason(cause)).Inc()
+	case errors.Is(err, plan.ErrBlocked):
 		code = 429
-	case isGone(err):
+	case errors.Is(err, plan.ErrGone):
 		code = 404
 	default:
 		code = 500
 	}
 	m.evictions.WithLabelValues(strconv.Itoa(code)).Inc()
+	m.groups.countEviction(c, err)
 }
+
+// CountUnusedLaunch counts a launch whose pods never ran on the launched node.
+func (m *Metrics) CountUnusedLaunch(pool string, cause plan.Code, micro int64) {
+	m.ours.unusedLaunches.WithLabelValues(pool, string(cause)).Inc()
+	m.CountUnusedCost(pool, micro)
+}
+
+// CountUnusedCost counts what unused launches of a pool have cost.
+func (m *Metrics) CountUnusedCost(pool string, micro int64) {
+	m.ours.unusedDollars.WithLabelValues(pool).Add(float64(micro) / 1e6)
+}
+
+// CountExpanderCall counts a call to the expander outside by its result.
+func (m *Metrics) CountExpanderCall(result string) { m.expanderCalls.WithLabelValues(result).Inc() }
+
+// CountFailedAction counts an action whose call failed.
+func (m *Metrics) CountFailedAction() { m.groups.errors.WithLabelValues(groupAPIError).Inc() }
+
+// ObserveBinding takes in how long a call that binds a pod took.
+func (m *Metrics) ObserveBinding(d time.Duration) { m.scheduler.bind.Observe(d.Seconds()) }
+
+// CountLaunched counts a node that was launched for a claim. names are those of resources.
+func (m *Metrics) CountLaunched(names []string, c *model.Claim, r cloud.LaunchResult) {
+	m.groups.countLaunched(names, c, r)
+}
+
+// SetOthersLive says how many other autoscalers are live.
+func (m *Metrics) SetOthersLive(n int) { m.ours.standingBy.Set(float64(n)) }
+
+// NoteDecided takes in what a plan says of pods.
+func (m *Metrics) NoteDecided(pods []plan.PodDecision, now time.Time) {
+	m.changes.pods.noteDecided(pods, now)
+}
+
+// NoteStep takes in that a step was made.
+func (m *Metrics) NoteStep(began time.Time, solved bool) { m.groups.noteStep(began, solved) }
+
+// StartMeasuringPods says that this process acts now: before, another replica measures how long pods take.
+func (m *Metrics) StartMeasuringPods() { m.podStarts.setActing() }
+
+// ObservePod takes in what a pod was and is; nil: not there.
+func (m *Metrics) ObservePod(was, is *state.PodFacts) { m.podStarts.observe(was, is) }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package metrics
 
 import (
+	"log/slog"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -12,16 +13,19 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/dovetail-sh/dovetail/internal/controller/view"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// StateMetrics are the figures that follow from what the last step saw. They are worked out when they are asked for, in the goroutine of
+// State are the figures that follow from what the last step saw. They are worked out when they are asked for, in the goroutine of
 // whoever asks: a step costs nothing for them, however many nodes there are.
-type StateMetrics struct {
-	c     *Controller
+type State struct {
+	m     *Metrics
+	loop  Loop
+	log   *slog.Logger
 	d     map[string]*prometheus.Desc
 	nodes []string // keys of the labels of nodes that the metrics of nodes bear
 	// observed: single pods and nodes, and the conditions of objects, are measured. With many pods these are nearly all
@@ -33,10 +37,10 @@ type StateMetrics struct {
 var wellKnownLabels = []string{model.LabelNodePool, model.LabelZone, model.LabelRegion, model.LabelInstanceType, model.LabelArch, model.LabelOS, model.LabelCapacityType,
 	model.LabelWindowsBuild}
 
-// NewStateMetrics are the metrics of a controller; those of single pods and nodes and of conditions only where they are
-// to be observed.
-func NewStateMetrics(c *Controller, observed bool) *StateMetrics {
-	m := &StateMetrics{c: c, observed: observed, d: map[string]*prometheus.Desc{}, nodes: slices.Concat(wellKnownLabels, c.Provider.Traits().NodeLabels)}
+// NewState returns the metrics of a loop; those of single pods and nodes and of conditions only if they are to be
+// observed. labels are the keys of labels that the provider's nodes have.
+func NewState(counted *Metrics, loop Loop, labels []string, observed bool, log *slog.Logger) *State {
+	m := &State{m: counted, loop: loop, log: log, observed: observed, d: map[string]*prometheus.Desc{}, nodes: slices.Concat(wellKnownLabels, labels)}
 	add := func(name, help string, labels ...string) {
 		m.d[name] = prometheus.NewDesc("karpenter_"+name, help, labels, nil)
 	}
@@ -76,47 +80,47 @@ func NewStateMetrics(c *Controller, observed bool) *StateMetrics {
 }
 
 // Describe implements prometheus.Collector.
-func (m *StateMetrics) Describe(out chan<- *prometheus.Desc) {
+func (m *State) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range m.d {
 		out <- d
 	}
-	m.c.Metrics.changes.conditions.describe(out)
+	m.m.changes.conditions.describe(out)
 }
 
 // computeFigures are decide's. What makes it panic makes the loop do less and go on; who only asks must not end the process.
-func (m *StateMetrics) computeFigures(v *view, now time.Time) (figures []decide.PoolFigures, eligible map[plan.Code]int64) {
+func (m *State) computeFigures(v *view.View, now time.Time) (figures []decide.PoolFigures, eligible map[plan.Code]int64) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			m.c.Metrics.countFailedDecision()
-			m.c.Log.Error("NodePool figures can't be computed; this is a bug in Dovetail", "panic", fault, "stack", string(debug.Stack()))
+			m.m.CountFailedDecision()
+			m.log.Error("NodePool figures can't be computed; this is a bug in Dovetail", "panic", fault, "stack", string(debug.Stack()))
 		}
 	}()
-	return decide.Figures(v.snap, v.mem, now, m.c.Policy)
+	return decide.Figures(v.Snap, v.Mem, now, v.Policy)
 }
 
 // Collect implements prometheus.Collector.
-func (m *StateMetrics) Collect(out chan<- prometheus.Metric) {
+func (m *State) Collect(out chan<- prometheus.Metric) {
 	now := time.Now()
 	put := func(name string, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(m.d[name], prometheus.GaugeValue, v, labels...)
 	}
 	unsynced := 0.0
-	if !m.c.synced.Load() {
-		unsynced = now.Sub(m.c.readSince).Seconds()
+	if since := m.loop.UnreadSince(); !since.IsZero() {
+		unsynced = now.Sub(since).Seconds()
 	}
 	put("cluster_state_unsynced_time_seconds", unsynced)
-	v := m.c.view.Load()
+	v := m.loop.LastView()
 	if v == nil {
 		return // nothing has been decided here: this is not the leader
 	}
-	s := v.snap
-	if d := m.c.deciding.Load(); d != nil {
+	s := v.Snap
+	if d := m.m.deciding.Load(); d != nil {
 		put("scheduler_unfinished_work_seconds", max(0, now.Sub(d.began).Seconds()), d.kind, d.id)
 	}
 	if m.observed {
-		pods := m.c.State.PodFacts.List()
-		m.c.Metrics.changes.pods.collectWaits(now, put)
-		m.c.Metrics.podStarts.collect(now, put)
+		pods := m.loop.PodFacts()
+		m.m.changes.pods.collectWaits(now, put)
+		m.m.podStarts.collect(now, put)
 		m.collectPods(s, pods, put)
 		m.collectNodes(s, pods, now, put)
 		m.collectConditions(v, now, out)
@@ -137,24 +141,24 @@ func (m *StateMetrics) Collect(out chan<- prometheus.Metric) {
 }
 
 // collectConditions tells of the conditions of every claim, node, pool and node class.
-func (m *StateMetrics) collectConditions(v *view, now time.Time, out chan<- prometheus.Metric) {
-	conditions := m.c.Metrics.changes.conditions
-	for _, c := range v.snap.Claims {
+func (m *State) collectConditions(v *view.View, now time.Time, out chan<- prometheus.Metric) {
+	conditions := m.m.changes.conditions
+	for _, c := range v.Snap.Claims {
 		conditions.collect(out, claimObject(c), c.Conditions, now)
 	}
-	for _, n := range v.snap.Nodes {
+	for _, n := range v.Snap.Nodes {
 		conditions.collect(out, nodeObject(n), n.Conditions, now)
 	}
-	for _, p := range v.snap.Pools {
+	for _, p := range v.Snap.Pools {
 		conditions.collect(out, poolObject(p), p.Conditions, now)
 	}
-	for _, c := range v.classes {
+	for _, c := range v.Classes {
 		conditions.collect(out, classObject(c), c.Conditions, now)
 	}
 }
 
 // collectPods tells of every pod of the cluster.
-func (m *StateMetrics) collectPods(s *model.Snapshot, pods []*state.PodFacts, put func(string, float64, ...string)) {
+func (m *State) collectPods(s *model.Snapshot, pods []*state.PodFacts, put func(string, float64, ...string)) {
 	nodes := make(map[string]model.Labels, len(s.Nodes))
 	for _, n := range s.Nodes {
 		nodes[n.Name] = n.Labels
@@ -166,7 +170,7 @@ func (m *StateMetrics) collectPods(s *model.Snapshot, pods []*state.PodFacts, pu
 
 // collectZones counts pods that wait by the zone that their own node selection and their volumes leave them: what other pods have to do with it
 // is not looked at.
-func (m *StateMetrics) collectZones(s *model.Snapshot, put func(string, float64, ...string)) {
+func (m *State) collectZones(s *model.Snapshot, put func(string, float64, ...string)) {
 	ignored, count, of := 0, map[string]int{}, map[*model.Class]string{}
 	for _, p := range s.Pending {
 		if !p.IsWorkload() {
@@ -244,7 +248,7 @@ func effectiveZone(c *model.Class) string {
 }
 
 // collectTypes are what the pools may buy, each once though several pools may.
-func (m *StateMetrics) collectTypes(s *model.Snapshot, put func(string, float64, ...string)) {
+func (m *State) collectTypes(s *model.Snapshot, put func(string, float64, ...string)) {
 	type offering struct{ instanceType, capacityType, zone string }
 	type figures struct {
 		price     int64
@@ -286,7 +290,7 @@ func (m *StateMetrics) collectTypes(s *model.Snapshot, put func(string, float64,
 	}
 }
 
-func (m *StateMetrics) collectNodes(s *model.Snapshot, podFacts []*state.PodFacts, now time.Time, put func(string, float64, ...string)) {
+func (m *State) collectNodes(s *model.Snapshot, podFacts []*state.PodFacts, now time.Time, put func(string, float64, ...string)) {
 	limits, daemonLimits := limitsByNode(podFacts)
 	var all, used model.Resources
 	for _, n := range s.Nodes {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package metrics
 
 import (
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -59,38 +58,6 @@ func newChanges(r registrar, classes []cloud.ClassKind) *changes {
 	}
 }
 
-// compareLists walks two lists in the same order by key and hands over what is not the same in both.
-func compareLists[T any](was, is []*T, key func(*T) string, changed func(was, is *T)) {
-	if len(was) == len(is) && (len(is) == 0 || &was[0] == &is[0]) {
-		return
-	}
-	i, j := 0, 0
-	for i < len(was) || j < len(is) {
-		order := 0
-		switch {
-		case i == len(was):
-			order = 1
-		case j == len(is):
-			order = -1
-		case was[i] != is[j]:
-			order = strings.Compare(key(was[i]), key(is[j]))
-		}
-		switch {
-		case order < 0:
-			changed(was[i], nil)
-			i++
-		case order > 0:
-			changed(nil, is[j])
-			j++
-		default:
-			if was[i] != is[j] {
-				changed(was[i], is[j])
-			}
-			i, j = i+1, j+1
-		}
-	}
-}
-
 // observeSnapshot takes in a Snapshot.
 func (m *changes) observeSnapshot(s *model.Snapshot, classes []*state.NodeClass, now time.Time) {
 	last, lastClasses := m.last, m.classes
@@ -102,7 +69,7 @@ func (m *changes) observeSnapshot(s *model.Snapshot, classes []*state.NodeClass,
 		return
 	}
 	var waited []string // by uid: pods that wait no more
-	compareLists(last.Pending, s.Pending, func(p *model.Pod) string { return p.Namespace + "\x00" + p.Name }, func(was, is *model.Pod) {
+	model.CompareLists(last.Pending, s.Pending, func(p *model.Pod) string { return p.Namespace + "\x00" + p.Name }, func(was, is *model.Pod) {
 		if was != nil && (is == nil || is.UID != was.UID) {
 			waited = append(waited, was.UID)
 		}
@@ -110,7 +77,7 @@ func (m *changes) observeSnapshot(s *model.Snapshot, classes []*state.NodeClass,
 			m.pods.notePending(is, now)
 		}
 	})
-	compareLists(last.Claims, s.Claims, func(c *model.Claim) string { return c.Name }, func(was, is *model.Claim) {
+	model.CompareLists(last.Claims, s.Claims, func(c *model.Claim) string { return c.Name }, func(was, is *model.Claim) {
 		if was != nil && (is == nil || is.UID != was.UID && was.UID != "") {
 			m.observeClaimEnd(was, now)
 		}
@@ -121,7 +88,7 @@ func (m *changes) observeSnapshot(s *model.Snapshot, classes []*state.NodeClass,
 			}
 		}
 	})
-	compareLists(last.Nodes, s.Nodes, func(n *model.Node) string { return n.Name }, func(was, is *model.Node) {
+	model.CompareLists(last.Nodes, s.Nodes, func(n *model.Node) string { return n.Name }, func(was, is *model.Node) {
 		switch {
 		case is == nil:
 			m.observeNodeEnd(was, now)
@@ -143,9 +110,9 @@ func (m *changes) observeSnapshot(s *model.Snapshot, classes []*state.NodeClass,
 		if was != nil {
 			before = was.Pods
 		}
-		compareLists(before, is.Pods, func(p *model.Pod) string { return p.Namespace + "\x00" + p.Name }, func(was, is *model.Pod) { m.observePod(was, is, now) })
+		model.CompareLists(before, is.Pods, func(p *model.Pod) string { return p.Namespace + "\x00" + p.Name }, func(was, is *model.Pod) { m.observePod(was, is, now) })
 	})
-	compareLists(lastClasses, classes, func(c *state.NodeClass) string { return c.Group + "\x00" + c.Kind + "\x00" + c.Name }, func(was, is *state.NodeClass) {
+	model.CompareLists(lastClasses, classes, func(c *state.NodeClass) string { return c.Group + "\x00" + c.Kind + "\x00" + c.Name }, func(was, is *state.NodeClass) {
 		if was != nil && is != nil && was.UID == is.UID {
 			m.conditions.observe(classObject(is), was.Conditions, is.Conditions)
 		}
@@ -156,14 +123,14 @@ func (m *changes) observeSnapshot(s *model.Snapshot, classes []*state.NodeClass,
 	for _, uid := range waited {
 		m.pods.forgetPod(uid, true)
 	}
-	compareLists(last.Pools, s.Pools, func(p *model.NodePool) string { return string(rune(1<<20-int(p.Weight))) + p.Name }, func(was, is *model.NodePool) {
+	model.CompareLists(last.Pools, s.Pools, func(p *model.NodePool) string { return string(rune(1<<20-int(p.Weight))) + p.Name }, func(was, is *model.NodePool) {
 		if was != nil && is != nil {
 			m.conditions.observe(poolObject(is), was.Conditions, is.Conditions)
 		}
 	})
 }
 
-// observePod takes in a pod that came to a node or changed there.
+// ObservePod takes in a pod that came to a node or changed there.
 func (m *changes) observePod(was, is *model.Pod, now time.Time) {
 	if was != nil && (is == nil || is.UID != was.UID) {
 		m.pods.forgetPod(was.UID, false)

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+// Package metrics counts what the loop does and measures what it sees, by Karpenter's names and Cluster Autoscaler's where they
+// have such a metric, else by names that begin with dovetail_.
+//
+// Metrics are counted when something happens (count.go, work.go) or found between two Snapshots (change.go, pods.go). State
+// and Groups are worked out when they are scraped, from what the loop shows of its last step (Loop), so a step costs nothing
+// for them. Nothing is decided here. Start reading at New, then State.Collect.
+package metrics
 
 import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,7 +23,7 @@ import (
 
 // Metrics are what the loop counts, by Karpenter's names, types, labels and values of labels where Karpenter has such a
 // thing (karpenter_, operator_, controller_runtime_, workqueue_), else dovetail_. What follows from the state of the
-// cluster is StateMetrics'.
+// cluster is worked out by State.
 type Metrics struct {
 	registerer    prometheus.Registerer
 	scheduler     schedulerMetrics
@@ -31,6 +38,9 @@ type Metrics struct {
 	groups        *groupCounters
 	expanderCalls *prometheus.CounterVec
 
+	deciding  atomic.Pointer[decision] // the one under way; nil: none is
+	decisions int64                    // how many there were; the loop's alone
+
 	evictions, podsDrained *prometheus.CounterVec
 	nodeCount, synced      prometheus.Gauge
 	poolUsage, poolLimit   *prometheus.GaugeVec
@@ -39,6 +49,16 @@ type Metrics struct {
 	poolsGone map[string]time.Time
 	pools     map[string]bool // those of the last Snapshot
 }
+
+// decision is one under way.
+type decision struct {
+	kind  string // of work
+	id    string
+	began time.Time
+}
+
+// Registerer returns where the metrics are registered, for packages that have some of their own.
+func (m *Metrics) Registerer() prometheus.Registerer { return m.registerer }
 
 // seriesOfPool is a family that has a label nodepool or provisioner.
 type seriesOfPool interface {
@@ -125,8 +145,8 @@ func (r registrar) add(c prometheus.Collector, s seriesOfPool, labels []string) 
 	}
 }
 
-// NewMetrics registers the metrics of a process of this version that launches from a provider.
-func NewMetrics(to prometheus.Registerer, version string, provider cloud.Traits) *Metrics {
+// New registers the metrics of a process of this version that launches from a provider.
+func New(to prometheus.Registerer, version string, provider cloud.Traits) *Metrics {
 	m := &Metrics{registerer: to, pools: map[string]bool{}, poolsGone: map[string]time.Time{}}
 	r := registrar{to, m}
 	m.scheduler = newSchedulerMetrics(r)
@@ -161,7 +181,7 @@ func NewMetrics(to prometheus.Registerer, version string, provider cloud.Traits)
 	m.changes = newChanges(r, provider.Classes)
 	m.podStarts = newPodStarts(r)
 	m.groups = newGroupCounters()
-	m.expanderCalls = newExpanderCalls(r)
+	m.expanderCalls = r.count("dovetail_expander_calls_total", "Calls to the expander of --grpc-expander-url, by result: answered, timeout, error, nonsense (it named no group that it was asked about). But for answered, the optimizer decided alone.", "result")
 	info := r.gauge("karpenter_build_info", "1; what was built is in the labels.", "version", "goversion", "goarch", "commit")
 	info.WithLabelValues(version, runtime.Version(), runtime.GOARCH, revision()).Set(1)
 	return m

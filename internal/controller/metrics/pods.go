@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package metrics
 
 import (
 	"sync"
@@ -54,7 +54,7 @@ func (m *podTimes) notePending(p *model.Pod, now time.Time) {
 	}
 }
 
-// noteDecided takes in what a plan says of pods.
+// NoteDecided takes in what a plan says of pods.
 func (m *podTimes) noteDecided(pods []plan.PodDecision, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

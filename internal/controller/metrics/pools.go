@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package metrics
 
 import (
 	"time"
@@ -9,7 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
 )
+
+// ObserveSnapshot takes in what a step has seen.
+func (m *Metrics) ObserveSnapshot(s *model.Snapshot, classes []*state.NodeClass, now time.Time) {
+	m.setClusterGauges(s, now)
+	m.changes.observeSnapshot(s, classes, now)
+}
 
 // setClusterGauges sets the gauges that follow the Snapshot.
 func (m *Metrics) setClusterGauges(s *model.Snapshot, now time.Time) {

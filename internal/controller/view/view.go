@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package view holds what the loop shows of its last step to whoever asks beside it: metrics, questions, the status of node
+// groups. A View is never changed once it is shown, so it is read without a lock.
+package view
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/groupstatus"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/report"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// View is what the last step saw and remembers.
+type View struct {
+	Snap   *model.Snapshot
+	Mem    decide.Memory
+	Policy decide.Policy
+
+	Classes []*state.NodeClass // by group, kind and name
+	Divided bool               // NodePools are divided with another autoscaler, and something is its
+}
+
+// NodeGroups returns the node groups of all classes, each once, by name; nil if there are none.
+func (v *View) NodeGroups() []model.NodeGroup { return state.NodeGroups(v.Classes) }
+
+// ObserveGroups returns how node groups stand, with those whose nodes have not become usable of late.
+func (v *View) ObserveGroups(groups []model.NodeGroup, now time.Time) *groupstatus.View {
+	s := groupstatus.Observe(v.Snap, groups, now)
+	for _, f := range v.Mem.FailingGroups(now) {
+		s.NoteFailing(f.Group, string(f.Why.Code), report.Sentence(f.Why))
+	}
+	return s
+}

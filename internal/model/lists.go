@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package model
+
+import "strings"
+
+// CompareLists walks two lists in the same order by key and hands over what is not the same in both. Equal lists of a Snapshot
+// are the same slice, and equal objects the same pointer, so the cost follows what has changed.
+func CompareLists[T any](was, is []*T, key func(*T) string, changed func(was, is *T)) {
+	if len(was) == len(is) && (len(is) == 0 || &was[0] == &is[0]) {
+		return
+	}
+	i, j := 0, 0
+	for i < len(was) || j < len(is) {
+		order := 0
+		switch {
+		case i == len(was):
+			order = 1
+		case j == len(is):
+			order = -1
+		case was[i] != is[j]:
+			order = strings.Compare(key(was[i]), key(is[j]))
+		}
+		switch {
+		case order < 0:
+			changed(was[i], nil)
+			i++
+		case order > 0:
+			changed(nil, is[j])
+			j++
+		default:
+			if was[i] != is[j] {
+				changed(was[i], is[j])
+			}
+			i, j = i+1, j+1
+		}
+	}
+}
