@@ -51,7 +51,7 @@ func claimRemedies(pod string, r plan.OfVolumeClaim) []plan.Change {
 		return []plan.Change{{Object: pod, Field: "spec.volumes[" + r.Claim + "].name", Op: plan.Set, Value: "another name"}}
 	case model.ClaimNoClass:
 		return []plan.Change{{Object: claim, Field: "spec.storageClassName", Op: plan.Set, Value: "a StorageClass"}}
-	case model.ClaimUnbound, model.ClaimPrebound, model.VolumeNotFound:
+	case model.ClaimUnbound, model.ClaimPrebound, model.VolumeNotFound, model.VolumeKept:
 		return []plan.Change{{Object: claim, Field: "status.phase", Op: plan.Set, Value: "Bound"}}
 	}
 	return nil

@@ -233,6 +233,7 @@ type Volume struct {
 	Unmade    bool           // it will be made in the zone of the first pod that uses it, and the others must follow
 	Problem   VolumeProblem  // what keeps the pod from every node
 	Reported  string         // StorageClass whose driver has to report free storage on a node before pods are placed there; empty: none has to
+	Kept      string         // PersistentVolume that it could use where Topology does not let it, and that another claim may be bound to first; empty: none
 }
 
 // OnStanding returns what a node that is there must match one of, empty if any node will do. migrated reports whether its
@@ -285,6 +286,7 @@ const (
 	ClaimPrebound   VolumeProblemKind = "ClaimPrebound"   // it names a volume and is not bound to it
 	VolumeMissing   VolumeProblemKind = "VolumeMissing"   // bound to a volume that is not there
 	VolumeNotFound  VolumeProblemKind = "VolumeNotFound"  // no volume can be bound and none can be made
+	VolumeKept      VolumeProblemKind = "VolumeKept"      // a volume that it could be bound to may be bound to another claim first
 	StorageTooSmall VolumeProblemKind = "StorageTooSmall" // no node's storage holds it, and a new node's would not either
 )
 

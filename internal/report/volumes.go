@@ -33,6 +33,8 @@ func claimProblem(r plan.OfVolumeClaim) string {
 		state = "is bound to PersistentVolume " + object + ", which does not exist"
 	case model.VolumeNotFound:
 		state = "needs an existing PersistentVolume of StorageClass " + object + "; none that fits is left"
+	case model.VolumeKept:
+		state = "is not bound, and PersistentVolume " + object + ", which it could use, may be bound to another PVC first"
 	case model.StorageTooSmall:
 		state = "needs more storage than the driver of StorageClass " + object + " reports"
 	default:

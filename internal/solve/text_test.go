@@ -30,7 +30,7 @@ import (
 //	pod NAME [xN] POD-OPTIONS
 //
 // Pod options: RES=AMOUNT, ns=NAME, label=K=V, select=K:OP:V,V (one term), or=K:OP:V (starts a further term), name=NODE,
-// tolerate=K[=V][:EFFECT], spread=KEY:SKEW:K=V[:soft][:min=N][:ignore][:honor], near=KEY:K=V[:SCOPE], apart=KEY:K=V[:SCOPE], port=N, volume=CLAIM[:DRIVER][:only][:unmade][:K=V][:standing/K=V][:migrated/K=V][:intree][:reported][:problem/KIND],
+// tolerate=K[=V][:EFFECT], spread=KEY:SKEW:K=V[:soft][:min=N][:ignore][:honor], near=KEY:K=V[:SCOPE], apart=KEY:K=V[:SCOPE], port=N, volume=CLAIM[:DRIVER][:only][:unmade][:K=V][:standing/K=V][:migrated/K=V][:intree][:reported][:kept/PV][:problem/KIND],
 // SCOPE is ns=NAME,NAME or nsl=K=V: other namespaces than the pod's own. ignore is nodeAffinityPolicy Ignore, honor nodeTaintsPolicy Honor.
 //
 // priority=N, unsupported=TEXT, prefer=WEIGHT:K:OP:V, preferNear=WEIGHT:KEY:K=V, preferApart=WEIGHT:KEY:K=V.
@@ -475,6 +475,8 @@ func (x *problemText) podOption(c *model.Class, k, v string) {
 				vol.Unmade = true
 			} else if o == "intree" {
 				vol.InTree = "intree"
+			} else if pv, ok := strings.CutPrefix(o, "kept/"); ok {
+				vol.Kept = pv
 			} else if o == "reported" {
 				vol.Reported = "class"
 			} else if lk, lv, ok := strings.Cut(o, "="); ok && strings.HasPrefix(o, "standing/") {

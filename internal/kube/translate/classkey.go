@@ -119,6 +119,10 @@ func classText(c *model.Class, resources []string) string {
 			w.b.WriteString(" reported:")
 			w.str(v.Reported)
 		}
+		if v.Kept != "" {
+			w.b.WriteString(" kept:")
+			w.str(v.Kept)
+		}
 		if x := &v.Problem; x.Kind != "" {
 			w.b.WriteString(" problem:")
 			w.str(string(x.Kind))

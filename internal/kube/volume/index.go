@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +25,7 @@ type Index struct {
 	capacities map[string]*storagev1.CSIStorageCapacity // by namespace/name
 
 	claimsOf, volumesOf, capacitiesOf byClass
-	matches                           map[string]map[string]string // by class: the volume kept for a claim; missing: to be worked out
+	chosen                            map[string]map[string]choice // by class and claim; a class that is missing is still to be worked out
 }
 
 // byClass are the keys of objects of each StorageClass. A volume counts if it may still be bound to a claim, a claim if it
@@ -49,7 +48,7 @@ func NewIndex() *Index {
 	return &Index{
 		claims: map[string]*corev1.PersistentVolumeClaim{}, volumes: map[string]*corev1.PersistentVolume{}, classes: map[string]*storagev1.StorageClass{},
 		drivers: map[string]*storagev1.CSIDriver{}, capacities: map[string]*storagev1.CSIStorageCapacity{},
-		claimsOf: byClass{}, volumesOf: byClass{}, capacitiesOf: byClass{}, matches: map[string]map[string]string{},
+		claimsOf: byClass{}, volumesOf: byClass{}, capacitiesOf: byClass{}, chosen: map[string]map[string]choice{},
 	}
 }
 
@@ -75,7 +74,7 @@ func (ix *Index) SetClaim(key string, x *corev1.PersistentVolumeClaim) (class st
 func (ix *Index) claimChanged(x *corev1.PersistentVolumeClaim, key string, there bool) (class string) {
 	class = storagevolume.GetPersistentVolumeClaimClass(x)
 	ix.claimsOf.set(class, key, there)
-	delete(ix.matches, class)
+	delete(ix.chosen, class)
 	if len(ix.volumesOf[class]) == 0 {
 		return "" // nothing that claims could take from each other
 	}
@@ -90,7 +89,7 @@ func (ix *Index) SetVolume(name string, x *corev1.PersistentVolume) (class strin
 	if old := ix.volumes[name]; old != nil && isToBeBound(old) {
 		class = storagevolume.GetPersistentVolumeClass(old)
 		ix.volumesOf.set(class, name, false)
-		delete(ix.matches, class)
+		delete(ix.chosen, class)
 	}
 	if x == nil {
 		delete(ix.volumes, name)
@@ -100,7 +99,7 @@ func (ix *Index) SetVolume(name string, x *corev1.PersistentVolume) (class strin
 	if isToBeBound(x) {
 		class = storagevolume.GetPersistentVolumeClass(x)
 		ix.volumesOf.set(class, name, true)
-		delete(ix.matches, class)
+		delete(ix.chosen, class)
 	}
 	return class
 }
@@ -187,82 +186,6 @@ func (ix *Index) capacitiesOfClass(class string) []*storagev1.CSIStorageCapacity
 	out := make([]*storagev1.CSIStorageCapacity, 0, len(ix.capacitiesOf[class]))
 	for _, k := range slices.Sorted(maps.Keys(ix.capacitiesOf[class])) {
 		out = append(out, ix.capacities[k])
-	}
-	return out
-}
-
-// volumesFor returns the volumes that a claim which waits for a pod can be bound to. Where several claims want the
-// same volumes, each volume is kept for one of them, the oldest claims first, so that no more pods are expected to find
-// a volume than will.
-func (ix *Index) volumesFor(claim *corev1.PersistentVolumeClaim) []*corev1.PersistentVolume {
-	class, key := storagevolume.GetPersistentVolumeClaimClass(claim), claim.Namespace+"/"+claim.Name
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	var out []*corev1.PersistentVolume
-	for _, name := range slices.Sorted(maps.Keys(ix.volumesOf[class])) {
-		if pv := ix.volumes[name]; canBind(claim, pv) {
-			out = append(out, pv)
-		}
-	}
-	rivals := len(ix.claimsOf[class])
-	if !ix.claimsOf[class][key] {
-		rivals++ // the claim of an ephemeral volume that is still to be made
-	}
-	if len(out) == 0 || rivals <= 1 || rivals > mostRivals || len(ix.volumesOf[class]) > mostRivals {
-		return out
-	}
-	match, ok := ix.matches[class]
-	if !ok {
-		match = ix.matchClass(class)
-		ix.matches[class] = match
-	}
-	if name, ok := match[key]; ok {
-		return []*corev1.PersistentVolume{ix.volumes[name]}
-	}
-	taken := map[string]bool{}
-	for _, name := range match {
-		taken[name] = true
-	}
-	return slices.DeleteFunc(out, func(pv *corev1.PersistentVolume) bool { return taken[pv.Name] })
-}
-
-// mostRivals is how many claims, and how many volumes, of one StorageClass are divided among each other.
-const mostRivals = 200
-
-// matchClass keeps a volume for each claim of a class, as far as there are enough: a maximum matching in which the
-// oldest claims come first. The caller holds mu.
-func (ix *Index) matchClass(class string) map[string]string {
-	claims := slices.SortedFunc(maps.Keys(ix.claimsOf[class]), func(a, b string) int {
-		x, y := ix.claims[a].CreationTimestamp, ix.claims[b].CreationTimestamp
-		return cmp.Or(x.Compare(y.Time), strings.Compare(a, b))
-	})
-	names := slices.SortedFunc(maps.Keys(ix.volumesOf[class]), func(a, b string) int { // the smallest first, as kube-scheduler takes them
-		x, y := ix.volumes[a].Spec.Capacity[corev1.ResourceStorage], ix.volumes[b].Spec.Capacity[corev1.ResourceStorage]
-		return cmp.Or(x.Cmp(y), strings.Compare(a, b))
-	})
-	holder := map[string]string{} // claim by volume
-	var seen map[string]bool
-	var find func(claim string) bool
-	find = func(claim string) bool {
-		for _, name := range names {
-			if seen[name] || !canBind(ix.claims[claim], ix.volumes[name]) {
-				continue
-			}
-			seen[name] = true
-			if other, ok := holder[name]; !ok || find(other) {
-				holder[name] = claim
-				return true
-			}
-		}
-		return false
-	}
-	for _, c := range claims {
-		seen = map[string]bool{}
-		find(c)
-	}
-	out := make(map[string]string, len(holder))
-	for name, claim := range holder {
-		out[claim] = name
 	}
 	return out
 }

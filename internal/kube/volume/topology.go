@@ -5,6 +5,7 @@ package volume
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,6 +91,17 @@ func (p places) or(q places) places {
 		}
 	}
 	return out
+}
+
+// within reports whether every node of p is in q, as far as single alternatives show it.
+func (p places) within(q places) bool {
+	if q.anywhere() {
+		return true
+	}
+	return !p.anywhere() && !slices.ContainsFunc(p, func(a model.Requirements) bool {
+		key := a.Key()
+		return !slices.ContainsFunc(q, func(b model.Requirements) bool { return a.With(b...).Key() == key })
+	})
 }
 
 // has reports whether an alternative is among the places.

@@ -204,10 +204,8 @@ func awaiting(out *model.Volume, claim *corev1.PersistentVolumeClaim, sc *storag
 	there, toCome := places{}, places{}
 	selected := claim.Annotations[storagevolume.AnnSelectedNode]
 	if selected == "" {
-		for _, pv := range ix.volumesFor(claim) {
-			at := placesOfVolume(pv)
-			there, toCome = there.or(at), toCome.or(at.common())
-		}
+		found := ix.choiceOf(claim)
+		there, toCome, out.Kept = found.places, found.places.common(), found.kept
 	}
 	canMake := sc.Provisioner != "" && sc.Provisioner != storagevolume.NotSupportedProvisioner
 	if canMake {
@@ -227,6 +225,8 @@ func awaiting(out *model.Volume, claim *corev1.PersistentVolumeClaim, sc *storag
 		switch {
 		case canMake:
 			out.Problem = model.VolumeProblem{Kind: model.StorageTooSmall, Object: "storageclass/" + sc.Name, Words: "node(s) did not have enough free storage"}
+		case out.Kept != "":
+			out.Problem = model.VolumeProblem{Kind: model.VolumeKept, Object: volumeObject(out.Kept)}
 		default:
 			out.Problem = model.VolumeProblem{Kind: model.VolumeNotFound, Object: "storageclass/" + sc.Name, Words: "node(s) didn't find available persistent volumes to bind"}
 		}

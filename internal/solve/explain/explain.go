@@ -259,8 +259,8 @@ func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 	var full *problem.Offer            // the cheapest that passes, of a node group that may not grow
 	other := false                     // one passes that is not of such a group
 	var labels, fit, have, allowed int // offers that pass so far
-	var topo, volume bool
-	var beside *plan.Reason // pods of DaemonSets keep the class off an offer that else passes
+	var topo, volume, elsewhere bool   // elsewhere: one is available, and only a volume keeps the class off it
+	var beside *plan.Reason            // pods of DaemonSets keep the class off an offer that else passes
 	var nearest, promised, quota *problem.Offer
 	var short, promisedShort int64
 	var barred *plan.Reason // of the cheapest that passes and is not bought for the class
@@ -290,7 +290,7 @@ func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 				continue
 			}
 			if !c.Filter.Passes(&s.In.Keys, o.Labels, nil, "") {
-				volume = true
+				volume, elsewhere = true, elsewhere || o.Available
 				continue
 			}
 			if r := s.explainDaemons(c, o); r != nil {
@@ -333,6 +333,8 @@ func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 		return s.explainVolumePlace(c, pi)
 	case allowed == 0 && barred != nil:
 		return barred
+	case allowed == 0 && elsewhere && keptVolume(c) != nil:
+		return keptVolume(c)
 	case allowed == 0 && !other:
 		return groupFull(full.Offering)
 	case allowed == 0:
@@ -372,7 +374,21 @@ func (s *Explainer) explainVolumePlace(c *problem.Class, pi int) *plan.Reason {
 	if first.Reported != "" {
 		return &plan.Reason{Code: plan.VolumeStorage, Detail: plan.OfVolumeStorage{StorageClass: first.Reported, Claim: first.Claim}}
 	}
+	if r := keptVolume(c); r != nil {
+		return r
+	}
 	return &plan.Reason{Code: plan.VolumeTopology, Detail: plan.OfVolumeTopology{Name: first.Claim, Want: plan.RulesOf(first.Topology[0])}}
+}
+
+// keptVolume says that a volume which the class could use elsewhere may be bound to another claim first; nil if none may.
+func keptVolume(c *problem.Class) *plan.Reason {
+	for i := range c.Spec.Volumes {
+		if v := &c.Spec.Volumes[i]; v.Kept != "" {
+			return &plan.Reason{Code: plan.VolumeClaim, Detail: plan.OfVolumeClaim{
+				Object: plan.ObjectOf("persistentvolume", v.Kept), Claim: v.Claim, Problem: model.VolumeKept}}
+		}
+	}
+	return nil
 }
 
 // explainDaemons says which DaemonSet's pod keeps the class off the nodes of an offer; nil if none does.

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -309,7 +308,7 @@ func (s *offerCompiler) labelVariants(p *Pool, known map[string]bool) [][]model.
 }
 
 // openValues are the values of an open label that can make a difference: those listed by the pool, or else those that
-// some class asks for and one that nobody names.
+// some class or volume asks for, one that each class allows which excludes some, and one that nobody excludes.
 func (s *offerCompiler) openValues(r *model.Requirement, key int) []string {
 	if !r.Complement {
 		return r.Values
@@ -327,8 +326,9 @@ func (s *offerCompiler) openValues(r *model.Requirement, key int) []string {
 			}
 		}
 	}
-	for _, f := range s.compiler.filters {
-		for _, t := range f.Terms {
+	var excluded []string
+	look := func(terms []term) {
+		for _, t := range terms {
 			for _, q := range t.Requirements {
 				if q.Key != key {
 					continue
@@ -337,22 +337,26 @@ func (s *offerCompiler) openValues(r *model.Requirement, key int) []string {
 					for _, v := range q.Spec.Values {
 						add(v)
 					}
+					continue
 				}
-				if q.Spec.Min != math.MinInt64 {
-					add(strconv.FormatInt(q.Spec.Min, 10))
+				both := r.Intersect(*q.Spec)
+				if v, ok := both.AnyValue(); ok {
+					add(v)
 				}
-				if q.Spec.Max != math.MaxInt64 {
-					add(strconv.FormatInt(q.Spec.Max, 10))
-				}
+				excluded = append(excluded, q.Spec.Values...)
 			}
 		}
 	}
-	if r.Min != math.MinInt64 {
-		add(strconv.FormatInt(r.Min, 10))
-	} else if r.Max != math.MaxInt64 {
-		add(strconv.FormatInt(r.Max, 10))
-	} else {
-		add("any")
+	for _, f := range s.compiler.filters {
+		look(f.Terms)
+		for _, alternatives := range f.volumes {
+			look(alternatives)
+		}
+	}
+	slices.Sort(excluded)
+	rest := r.Intersect(model.Requirement{Key: r.Key, Complement: true, Values: slices.Compact(excluded), Min: math.MinInt64, Max: math.MaxInt64})
+	if v, ok := rest.AnyValue(); ok {
+		add(v)
 	}
 	out := make([]string, 0, len(set))
 	for v := range set {

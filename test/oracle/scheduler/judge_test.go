@@ -570,7 +570,7 @@ func (x *judge) refusals() error {
 			}
 			for _, p := range all {
 				r := reasonOf(reasons[p], pool.Name)
-				if r.Code == plan.MinValues || excused(reasons[p]) {
+				if r.Code == plan.MinValues || excused(reasons[p]) || x.leftToOthers(reasons[p]) {
 					continue
 				}
 				x.tally.probed++
@@ -594,6 +594,21 @@ func excused(reasons []plan.Reason) bool {
 	}
 	return slices.ContainsFunc(reasons, func(r plan.Reason) bool {
 		return strings.HasPrefix(plan.DetailOf[plan.OfUnsupported](r).Field, "schedulingGroup") || r.Fields().Key == corev1.LabelOSStable
+	})
+}
+
+// leftToOthers reports whether a pod is refused, and truly, because a volume that its claim could be bound to may be bound to the claim of
+// another pod first.
+func (x *judge) leftToOthers(reasons []plan.Reason) bool {
+	return slices.ContainsFunc(reasons, func(r plan.Reason) bool {
+		of := plan.DetailOf[plan.OfVolumeClaim](r)
+		if of.Problem != model.VolumeKept {
+			return false
+		}
+		pv := x.volumes[of.Object.Name()]
+		return pv != nil && slices.ContainsFunc(slices.Collect(maps.Values(x.claims)), func(c *corev1.PersistentVolumeClaim) bool {
+			return c.Namespace+"/"+c.Name != of.Claim && *c.Spec.StorageClassName == pv.Spec.StorageClassName && slices.Equal(c.Spec.AccessModes, pv.Spec.AccessModes)
+		})
 	})
 }
 
