@@ -24,6 +24,7 @@ solve < decide/shares < decide
 disrupt < decide/replicas < decide
 solve, disrupt, lifecycle < decide
 model, plan < state, cloud, ledger, cloud/catalog
+state, lifecycle < sim
 model < top < top/screen, web
 decide, verify < approve < doctor, controller, cli
 decide < explain < doctor, controller
@@ -46,7 +47,7 @@ casetest
 `
 
 // Pure are the packages between a Snapshot and a Plan, what they ask, and what a person is shown of a cluster.
-var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "cluster", "decide", "decide/shares", "decide/replicas", "explain", "verify", "approve", "nodeoverlay", "top", "doctor", "groupstatus"}
+var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "cluster", "decide", "decide/shares", "decide/replicas", "explain", "verify", "approve", "nodeoverlay", "top", "doctor", "groupstatus", "sim"}
 
 // Banned are import prefixes that pure packages may not use, each with the reason.
 var Banned = map[string]string{
@@ -63,7 +64,7 @@ var Banned = map[string]string{
 }
 
 // NotLinked are packages that the product binary does not link, not even through others: simulated clouds and what only tests need.
-var NotLinked = []string{"cloud/simulated", "cloud/aws/awstest", "cloud/cloudtest", "casetest", "testwait"}
+var NotLinked = []string{"cloud/simulated", "cloud/aws/awstest", "cloud/cloudtest", "sim", "casetest", "testwait"}
 
 // KubernetesOnly may be imported by these packages alone.
 var KubernetesOnly = map[string][]string{

@@ -25,27 +25,22 @@ func TestMovesKeepBuffers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
 		w.pol.Landing, w.pol.BackOff = LandBind, 20*time.Second
-		w.pool.ConsolidationPolicy, w.pool.Hash = "WhenEmptyOrUnderutilized", "one"
-		w.pool.ExpireAfter = 24 * time.Hour
-		w.pool.ConsolidateAfter = time.Duration(rapid.SampledFrom([]int{0, 5}).Draw(t, "consolidateAfter")) * time.Second
-		w.st.Pools.SetPool(w.pool)
+		w.pool().ConsolidationPolicy, w.pool().Hash = "WhenEmptyOrUnderutilized", "one"
+		w.pool().ExpireAfter = 24 * time.Hour
+		w.pool().ConsolidateAfter = time.Duration(rapid.SampledFrom([]int{0, 5}).Draw(t, "consolidateAfter")) * time.Second
+		w.SetPool(w.pool())
 		for i := range rapid.IntRange(1, 3).Draw(t, "buffers") {
 			like := classOf(model.Class{Namespace: "default", Labels: model.Labels{"app": fmt.Sprint("held", i)}, Scheduler: model.DefaultScheduler, Priority: model.VirtualPriority,
 				Requests: model.Resources{rapid.SampledFrom([]int64{250, 900, 1500, 3000}).Draw(t, "cpu of a buffer's pod"), 128 << 20, 0, 1}})
 			b := &model.Buffer{Namespace: "default", Name: fmt.Sprint("held", i), UID: fmt.Sprint("uid-held", i), Created: epoch, MaxHourMicro: -1, Total: -1,
 				Replicas: rapid.IntRange(1, 6).Draw(t, "pods of a buffer"), Ready: model.Condition{Status: "True", Reason: "Resolved"}}
 			b.Like = &model.Pod{Namespace: "default", Class: like, Expected: true, Buffer: b.Key()}
-			w.st.SetBuffer(b, 1)
+			w.SetBuffer(b)
 		}
-		for _, l := range w.workloads {
-			l.want = rapid.IntRange(2, 12).Draw(t, "replicas")
+		for _, l := range w.Workloads {
+			l.Want = rapid.IntRange(2, 12).Draw(t, "replicas")
 		}
-		settle := func() {
-			if !w.settle(6000) {
-				w.fatalf("it does not end\n%s", w.remains())
-			}
-		}
-		settle()
+		w.settle(6000)
 		short := time.Time{} // since when some capacity has been missing
 		w.judge = func(_ *model.Snapshot, out *Output) {
 			missing := 0
@@ -56,28 +51,27 @@ func TestMovesKeepBuffers(t *testing.T) {
 			case missing == 0:
 				short = time.Time{}
 			case short.IsZero():
-				short = w.now
-			case w.now.Sub(short) > mostMissing:
-				w.fatalf("capacity for %d pods of buffers has been missing for %s", missing, w.now.Sub(short))
+				short = w.Now
+			case w.Now.Sub(short) > mostMissing:
+				w.fatalf("capacity for %d pods of buffers has been missing for %s", missing, w.Now.Sub(short))
 			}
 		}
-		for _, l := range w.workloads {
-			l.want = rapid.IntRange(0, l.want).Draw(t, "fewer replicas")
+		for _, l := range w.Workloads {
+			l.Want = rapid.IntRange(0, l.Want).Draw(t, "fewer replicas")
 		}
-		settle()
-		w.now = w.now.Add(2 * time.Hour) // what was bought to save money has paid for itself
-		settle()
+		w.settle(6000)
+		w.Now = w.Now.Add(2 * time.Hour) // what was bought to save money has paid for itself
+		w.settle(6000)
 		if rapid.Bool().Draw(t, "expire") {
-			w.now = w.now.Add(w.pool.ExpireAfter)
+			w.Now = w.Now.Add(w.pool().ExpireAfter)
 			w.say("a day has passed")
 		} else {
-			p := *w.pool
+			p := *w.pool()
 			p.Hash = "two"
-			w.pool = &p
-			w.st.Pools.SetPool(w.pool)
+			w.SetPool(&p)
 			w.say("the pool's template is another")
 		}
-		settle()
+		w.settle(6000)
 		w.putBack()
 		for _, line := range w.history {
 			for _, code := range []plan.Code{plan.Underutilized, plan.Empty, plan.Drifted, plan.Expired} {

@@ -17,26 +17,15 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// bill is what the machines that run cost an hour.
-func (w *world) bill() int64 {
-	sum := int64(0)
-	for _, m := range w.machines {
-		if !m.gone {
-			sum += m.typ.Offerings[0].PriceMicro
-		}
-	}
-	return sum
-}
-
 // putBack holds when no move is under way: nothing is tainted or marked for one, and nothing bears the record of one.
 func (w *world) putBack() {
-	for _, n := range sortedKeys(w.nodes) {
-		if slices.Contains(w.nodes[n].Taints, disrupt.DisruptedTaint) {
+	for _, n := range sortedKeys(w.Nodes) {
+		if slices.Contains(w.Nodes[n].Taints, disrupt.DisruptedTaint) {
 			w.fatalf("node %s is tainted for a move that is over", n)
 		}
 	}
-	for _, n := range sortedKeys(w.claims) {
-		c := w.claims[n]
+	for _, n := range sortedKeys(w.Claims) {
+		c := w.Claims[n]
 		if c.Is(lifecycle.Disrupted) {
 			w.fatalf("claim %s is marked for a move that is over", n)
 		}
@@ -55,39 +44,32 @@ func TestMovesSettle(t *testing.T) {
 	moved := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
-		w.pool.ConsolidateAfter = time.Duration(rapid.SampledFrom([]int{0, 5, 20}).Draw(t, "consolidateAfter")) * time.Second
+		w.pool().ConsolidateAfter = time.Duration(rapid.SampledFrom([]int{0, 5, 20}).Draw(t, "consolidateAfter")) * time.Second
 		w.pol.BackOff = 20 * time.Second
-		w.pool.ConsolidationPolicy = "WhenEmptyOrUnderutilized"
+		w.pool().ConsolidationPolicy = "WhenEmptyOrUnderutilized"
 		if n := rapid.SampledFrom([]int64{-1, 1, 2}).Draw(t, "budget"); n >= 0 {
-			w.pool.Budgets = []model.Budget{{Nodes: n}}
+			w.pool().Budgets = []model.Budget{{Nodes: n}}
 		}
-		w.st.Pools.SetPool(w.pool)
-		w.wild = true
-		for range rapid.IntRange(10, 120).Draw(t, "wild ticks") {
-			w.tick()
-			w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{50, 200, 1000, 5000}).Draw(t, "ms")) * time.Millisecond)
-		}
+		w.SetPool(w.pool())
+		w.wild()
+		w.rush(10, 120, 50, 200, 1000, 5000)
 		w.say("from here on nothing goes wrong")
-		if !w.settle(4000) {
-			w.fatalf("it does not end\n%s", w.remains())
-		}
+		w.settle(4000)
 		w.putBack()
 		// From here on pods and prices are frozen: moves end, each lowering the bill.
 		for round := 0; ; round++ {
 			if round > 20 {
 				w.fatalf("moves don't end")
 			}
-			before, made := w.bill(), w.created
-			w.now = w.now.Add(2 * time.Hour) // what was bought to save money has paid for itself
-			if !w.settle(4000) {
-				w.fatalf("it does not end\n%s", w.remains())
-			}
+			before, made := w.MicroPerHour(), w.created
+			w.Now = w.Now.Add(2 * time.Hour) // what was bought to save money has paid for itself
+			w.settle(4000)
 			w.putBack()
 			if w.created == made {
 				break
 			}
-			if w.bill() > before {
-				w.fatalf("the bill rises from $%d an hour to $%d", before, w.bill())
+			if w.MicroPerHour() > before {
+				w.fatalf("the bill rises from $%d an hour to $%d", before, w.MicroPerHour())
 			}
 		}
 		for _, line := range w.history {
@@ -108,31 +90,23 @@ func TestDriftSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
 		w.pol.BackOff = 20 * time.Second
-		w.pool.Hash = "one"
-		w.st.Pools.SetPool(w.pool)
-		if !w.settle(3000) {
-			w.fatalf("it does not begin\n%s", w.remains())
-		}
-		p := *w.pool
+		w.pool().Hash = "one"
+		w.SetPool(w.pool())
+		w.settle(3000)
+		p := *w.pool()
 		p.Hash = "two"
 		if rapid.Bool().Draw(t, "budget") {
 			p.Budgets = []model.Budget{{Nodes: 1}}
 		}
-		w.pool = &p
-		w.st.Pools.SetPool(w.pool)
+		w.SetPool(&p)
 		w.say("the pool's template is another")
-		w.wild = true
-		for range rapid.IntRange(0, 60).Draw(t, "wild ticks") {
-			w.tick()
-			w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{50, 200, 1000}).Draw(t, "ms")) * time.Millisecond)
-		}
+		w.wild()
+		w.rush(0, 60, 50, 200, 1000)
 		w.say("from here on nothing goes wrong")
-		if !w.settle(6000) {
-			w.fatalf("it does not end\n%s", w.remains())
-		}
+		w.settle(6000)
 		w.putBack()
-		for _, n := range sortedKeys(w.claims) {
-			if h := w.claims[n].Annotations[hashAnnotation]; h != "two" {
+		for _, n := range sortedKeys(w.Claims) {
+			if h := w.Claims[n].Annotations[hashAnnotation]; h != "two" {
 				w.fatalf("claim %s is still of template %s", n, h)
 			}
 		}
@@ -146,28 +120,24 @@ func TestHistoryChangesNothing(t *testing.T) {
 	moved := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
-		w.pool.ConsolidateAfter, w.pool.ConsolidationPolicy = 20*time.Second, "WhenEmptyOrUnderutilized"
-		w.st.Pools.SetPool(w.pool)
+		w.pool().ConsolidateAfter, w.pool().ConsolidationPolicy = 20*time.Second, "WhenEmptyOrUnderutilized"
+		w.SetPool(w.pool())
 		for range rapid.IntRange(2, 8).Draw(t, "rounds") {
-			for _, l := range w.workloads {
-				l.want = rapid.IntRange(0, 10).Draw(t, "replicas")
+			for _, l := range w.Workloads {
+				l.Want = rapid.IntRange(0, 10).Draw(t, "replicas")
 			}
-			end := w.now.Add(time.Duration(rapid.SampledFrom([]int{5, 30, 120, 900}).Draw(t, "seconds")) * time.Second)
-			for w.now.Before(end) {
-				w.tick()
-				w.now = w.now.Add(time.Second)
+			end := w.Now.Add(time.Duration(rapid.SampledFrom([]int{5, 30, 120, 900}).Draw(t, "seconds")) * time.Second)
+			for w.Now.Before(end) {
+				w.Tick()
+				w.Now = w.Now.Add(time.Second)
 			}
 		}
 		rest := func() (moves int) {
 			for range 2 { // the second time what was bought to save money has paid for itself
-				if !w.settle(4000) {
-					w.fatalf("it does not end\n%s", w.remains())
-				}
-				w.now = w.now.Add(2 * time.Hour)
+				w.settle(4000)
+				w.Now = w.Now.Add(2 * time.Hour)
 			}
-			if !w.settle(4000) {
-				w.fatalf("it does not end\n%s", w.remains())
-			}
+			w.settle(4000)
 			for _, line := range w.history {
 				if strings.Contains(line, "("+string(plan.Underutilized)) || strings.Contains(line, "("+string(plan.Empty)) {
 					moves++
@@ -178,7 +148,7 @@ func TestHistoryChangesNothing(t *testing.T) {
 		before := rest()
 		moved += before
 		w.say("another controller")
-		w.restart()
+		w.Controller.Restart()
 		if after := rest(); after != before {
 			w.fatalf("a controller that has just started goes on with %d actions", after-before)
 		}
@@ -200,12 +170,12 @@ func TestOscillation(t *testing.T) {
 		high, low := rapid.IntRange(4, 12).Draw(t, "high"), rapid.IntRange(1, 4).Draw(t, "low")
 		w := newWorld(t, false)
 		w.pol.Landing = LandBind
-		l := w.workloads[0]
-		w.workloads, l.stateful = w.workloads[:1], false
-		l.class = classOf(model.Class{Namespace: "default", Labels: model.Labels{"app": l.name}, Scheduler: model.DefaultScheduler,
+		l := w.Workloads[0]
+		w.Workloads, l.Stateful = w.Workloads[:1], false
+		l.Class = classOf(model.Class{Namespace: "default", Labels: model.Labels{"app": l.Name}, Scheduler: model.DefaultScheduler,
 			Requests: model.Resources{rapid.SampledFrom([]int64{250, 900, 1500}).Draw(t, "milli-CPUs"), 128 << 20, 0, 1}})
-		w.pool.ConsolidationPolicy, w.pool.ConsolidateAfter = "WhenEmptyOrUnderutilized", 0
-		w.restart()
+		w.pool().ConsolidationPolicy, w.pool().ConsolidateAfter = "WhenEmptyOrUnderutilized", 0
+		w.Controller.Restart()
 		evictions := 0
 		w.did = func(a plan.Action) {
 			if _, ok := a.(plan.Evict); ok {
@@ -213,16 +183,16 @@ func TestOscillation(t *testing.T) {
 			}
 		}
 		for n := range 2 * cycles {
-			if l.want = []int{high, low}[n%2]; n == 2*learned {
+			if l.Want = []int{high, low}[n%2]; n == 2*learned {
 				evictions = 0
 			}
-			for end := w.now.Add(period); w.now.Before(end); {
-				w.tick()
+			for end := w.Now.Add(period); w.Now.Before(end); {
+				w.Tick()
 				step := 200 * time.Millisecond
-				if w.quiet() {
-					step = min(max(time.Second, w.next.Sub(w.now)), 10*time.Second)
+				if w.Controller.IsQuiet() {
+					step = min(max(time.Second, w.Controller.Next.Sub(w.Now)), 10*time.Second)
 				}
-				w.now = w.now.Add(min(step, end.Sub(w.now)))
+				w.Now = w.Now.Add(min(step, end.Sub(w.Now)))
 			}
 		}
 		if period == 15*time.Minute {

@@ -20,9 +20,9 @@ type driftConditions struct {
 }
 
 const (
-	hashAnnotation        = "karpenter.sh/nodepool-hash"
-	hashVersionAnnotation = "karpenter.sh/nodepool-hash-version"
-	hashVersion           = "v3"
+	hashAnnotation        = model.AnnotationPoolHash
+	hashVersionAnnotation = model.AnnotationPoolHashVersion
+	hashVersion           = model.PoolHashVersion
 )
 
 // writeConditions keeps the condition Drifted of every machine: its pool's template has changed, it is not what its

@@ -42,16 +42,16 @@ func drawPreferences(t *rapid.T, c *model.Class, apps int) {
 // costWithoutPreferences is what would be bought for all pods together if they preferred nothing.
 func (w *world) costWithoutPreferences() int64 {
 	s := state.New()
-	s.Pools.SetPool(w.pool)
-	s.Pools.SetTypes(w.pool.Name, w.types)
-	for _, l := range w.workloads {
-		c := classOf(model.Class{Namespace: "default", Labels: l.class.Labels, Scheduler: model.DefaultScheduler, Requests: l.class.Requests})
-		for i := range l.want {
-			name := fmt.Sprint(l.name, "-", i)
-			s.SetPod(&model.Pod{Namespace: "default", Name: name, UID: name, Class: c, Owner: model.Owner{Kind: "ReplicaSet", Name: l.name, UID: l.name}, Unschedulable: w.now})
+	s.Pools.SetPool(w.pool())
+	s.Pools.SetTypes(w.pool().Name, w.Types)
+	for _, l := range w.Workloads {
+		c := classOf(model.Class{Namespace: "default", Labels: l.Class.Labels, Scheduler: model.DefaultScheduler, Requests: l.Class.Requests})
+		for i := range l.Want {
+			name := fmt.Sprint(l.Name, "-", i)
+			s.SetPod(&model.Pod{Namespace: "default", Name: name, UID: name, Class: c, Owner: model.Owner{Kind: "ReplicaSet", Name: l.Name, UID: l.Name}, Unschedulable: w.Now})
 		}
 	}
-	out := WhatIf(s.Snapshot(w.now), w.now, w.pol)
+	out := WhatIf(s.Snapshot(w.Now), w.Now, w.pol)
 	return out.Cost.NewMicroPerHour
 }
 
@@ -62,35 +62,30 @@ func TestBoughtNodesStay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
 		w.pol.Landing = LandBind
-		for i, l := range w.workloads {
-			c := &model.Class{Namespace: "default", Labels: l.class.Labels, Scheduler: model.DefaultScheduler, Requests: l.class.Requests}
-			drawPreferences(t, c, len(w.workloads))
-			l.class, l.stateful = classOf(*c), false
-			l.name = fmt.Sprint("w", i)
+		for i, l := range w.Workloads {
+			c := &model.Class{Namespace: "default", Labels: l.Class.Labels, Scheduler: model.DefaultScheduler, Requests: l.Class.Requests}
+			drawPreferences(t, c, len(w.Workloads))
+			l.Class, l.Stateful = classOf(*c), false
+			l.Name = fmt.Sprint("w", i)
 		}
-		if !w.settle(3000) {
-			w.fatalf("it does not begin\n%s", w.remains())
-		}
-		before, made, claims := w.bill(), w.created, len(w.claims)
+		w.settle(3000)
+		before, made, claims := w.MicroPerHour(), w.created, len(w.Claims)
 		bought += made
-		p := *w.pool
+		p := *w.pool()
 		p.ConsolidateAfter, p.ConsolidationPolicy = 0, "WhenEmptyOrUnderutilized"
 		p.Budgets = []model.Budget{{Nodes: 100}}
-		w.pool = &p
-		w.st.Pools.SetPool(w.pool)
+		w.SetPool(&p)
 		w.say("consolidation begins")
-		if !w.settle(3000) {
-			w.fatalf("it does not end\n%s", w.remains())
-		}
+		w.settle(3000)
 		// Where preferences made nothing dearer, what is found is what the solver had not found: not this test's.
-		if (w.created != made || len(w.claims) != claims) && before > w.costWithoutPreferences() {
+		if (w.created != made || len(w.Claims) != claims) && before > w.costWithoutPreferences() {
 			var moves []string
 			for _, line := range w.history {
 				if strings.Contains(line, string(plan.Underutilized)) {
 					moves = append(moves, line)
 				}
 			}
-			w.fatalf("nodes just bought for $%d are consolidated: $%d\n%s", before, w.bill(), strings.Join(moves, "\n"))
+			w.fatalf("nodes just bought for $%d are consolidated: $%d\n%s", before, w.MicroPerHour(), strings.Join(moves, "\n"))
 		}
 	})
 	if bought == 0 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/sim"
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
@@ -41,7 +42,7 @@ type removal struct {
 func newPrioritySeries(t *rapid.T, seed uint64, workloads int) *prioritySeries {
 	w := newWorld(t, false)
 	w.pol.Landing = LandBind
-	w.types = nil
+	w.Types = nil
 	for _, cpu := range []int64{1, 2, 4, 8} {
 		for _, f := range []struct {
 			name string
@@ -53,41 +54,38 @@ func newPrioritySeries(t *rapid.T, seed uint64, workloads int) *prioritySeries {
 			for _, z := range []string{"a", "b"} {
 				x.Offerings = append(x.Offerings, model.Offering{Zone: z, CapacityType: model.OnDemand, PriceMicro: price, Available: true, Remaining: -1})
 			}
-			w.types = append(w.types, x)
+			w.Types = append(w.Types, x)
 		}
 	}
-	slices.SortFunc(w.types, func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
-	w.pool.Types = w.types
-	w.pool.ConsolidationPolicy, w.pool.ConsolidateAfter = "WhenEmptyOrUnderutilized", 10*time.Second
-	w.pool.Budgets = []model.Budget{{Nodes: 1000}}
+	slices.SortFunc(w.Types, func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
+	w.pool().Types = w.Types
+	w.pool().ConsolidationPolicy, w.pool().ConsolidateAfter = "WhenEmptyOrUnderutilized", 10*time.Second
+	w.pool().Budgets = []model.Budget{{Nodes: 1000}}
 	ps := &prioritySeries{world: w, rnd: rand.New(rand.NewPCG(seed, 72))}
-	w.workloads, w.kept = nil, map[string]int{}
+	w.Workloads = nil
 	cpus, mems := []int64{100, 250, 500, 750, 1000, 1500}, []int64{128, 256, 512, 1024, 2048, 4096}
 	priorities := []int32{-100, 0, 1000, 10_000, 100_000}
 	for i := range workloads {
 		at := ps.rnd.IntN(len(cpus))
 		usual := 4 + ps.rnd.IntN(17)
 		name := fmt.Sprintf("w%02d", i)
-		w.workloads = append(w.workloads, &workload{name: name, want: usual, grace: 5 * time.Second, class: classOf(model.Class{Namespace: "default", Labels: model.Labels{"app": name}, Scheduler: model.DefaultScheduler,
+		w.Workloads = append(w.Workloads, &sim.Workload{Name: name, Want: usual, Guarded: i%2 == 0, MinHealthy: usual - (usual+3)/4, Grace: 5 * time.Second, Class: classOf(model.Class{Namespace: "default", Labels: model.Labels{"app": name}, Scheduler: model.DefaultScheduler,
 			Priority: priorities[i%5], Preempts: i%5 != 3, Requests: model.Resources{cpus[at], mems[max(0, min(len(mems)-1, at+ps.rnd.IntN(3)-1))] << 20, 0, 1}})})
 		ps.usual = append(ps.usual, usual)
-		if i%2 == 0 {
-			w.kept[name] = usual - (usual+3)/4
-		}
 	}
-	w.restart()
+	w.Controller.Restart()
 	w.did = func(a plan.Action) {
 		switch a := a.(type) {
 		case plan.CreateClaim:
 			ps.phase.launched++
-			i := slices.IndexFunc(ps.removed, func(r removal) bool { return w.now.Sub(r.at) <= time.Minute && ps.wanted() <= r.milli })
+			i := slices.IndexFunc(ps.removed, func(r removal) bool { return w.Now.Sub(r.at) <= time.Minute && ps.wanted() <= r.milli })
 			if i >= 0 { // a removal excuses at most one launch; a launch for pods that were not wanted then is not one again
 				ps.removed = slices.Delete(ps.removed, i, i+1)
 				ps.phase.again++
 				w.say("launched again: %s", a.Name)
 			}
 		case plan.DeleteClaim:
-			ps.removed = append(ps.removed, removal{w.now, ps.wanted()})
+			ps.removed = append(ps.removed, removal{w.Now, ps.wanted()})
 		case plan.Evict:
 			ps.phase.evicted++
 		}
@@ -105,19 +103,17 @@ func newPrioritySeries(t *rapid.T, seed uint64, workloads int) *prioritySeries {
 
 // wanted returns what all workloads want, in milli-CPUs.
 func (ps *prioritySeries) wanted() (milli int64) {
-	for _, l := range ps.workloads {
-		milli += int64(l.want) * l.class.Requests.At(model.CPU)
+	for _, l := range ps.Workloads {
+		milli += int64(l.Want) * l.Class.Requests.At(model.CPU)
 	}
 	return milli
 }
 
 func (ps *prioritySeries) scale(i, want int) {
-	l := ps.workloads[i]
-	ps.say("%s of priority %d is scaled from %d to %d", l.name, l.class.Priority, l.want, want)
-	l.want = want
-	if _, ok := ps.kept[l.name]; ok {
-		ps.kept[l.name] = want - (want+3)/4
-	}
+	l := ps.Workloads[i]
+	ps.say("%s of priority %d is scaled from %d to %d", l.Name, l.Class.Priority, l.Want, want)
+	l.Want = want
+	l.MinHealthy = want - (want+3)/4
 }
 
 // ended returns what happened since the last part ended.
@@ -130,15 +126,15 @@ func (ps *prioritySeries) ended() priorityPhase {
 // overBound returns what the nodes cost, as a multiple of the proven bound for the pods that are wanted.
 func (ps *prioritySeries) overBound() float64 {
 	var pods []*model.Pod
-	for _, l := range ps.workloads {
-		for i := range l.want {
-			name := fmt.Sprint(l.name, "-", i)
-			pods = append(pods, &model.Pod{Namespace: "default", Name: name, UID: name, Class: l.class})
+	for _, l := range ps.Workloads {
+		for i := range l.Want {
+			name := fmt.Sprint(l.Name, "-", i)
+			pods = append(pods, &model.Pod{Namespace: "default", Name: name, UID: name, Class: l.Class})
 		}
 	}
-	s := ps.st.Snapshot(ps.now)
-	res, _ := solve.Solve(&solve.Problem{ResourceNames: s.ResourceNames, Demand: pods, Pools: []solve.Pool{{NodePool: ps.pool, NodesLeft: -1}}}, solve.Memory{}, ps.pol.Solve)
-	return float64(ps.bill()) / float64(res.Cost.BoundMicroPerHour)
+	s := ps.st().Snapshot(ps.Now)
+	res, _ := solve.Solve(&solve.Problem{ResourceNames: s.ResourceNames, Demand: pods, Pools: []solve.Pool{{NodePool: ps.pool(), NodesLeft: -1}}}, solve.Memory{}, ps.pol.Solve)
+	return float64(ps.MicroPerHour()) / float64(res.Cost.BoundMicroPerHour)
 }
 
 // TestPrioritySeries plays series with fewer Deployments than the benchmark has. Pods that are all pending at once preempt nobody, nor do those that
@@ -153,21 +149,21 @@ func TestPrioritySeries(t *testing.T) {
 			return // one takes seconds
 		}
 		ps := newPrioritySeries(rt, seed, workloads)
-		ps.runFor(time.Minute)
+		ps.Run(time.Minute)
 		first := ps.ended()
 		for i := 0; i < workloads; i += 3 {
-			ps.scale(i, max(1, ps.workloads[i].want*2/5))
+			ps.scale(i, max(1, ps.Workloads[i].Want*2/5))
 		}
-		ps.runFor(time.Minute)
+		ps.Run(time.Minute)
 		down := ps.ended()
 		for range 9 {
 			for range 2 {
 				i := ps.rnd.IntN(workloads)
 				ps.scale(i, 1+ps.rnd.IntN(2*ps.usual[i]))
 			}
-			ps.runFor(20 * time.Second)
+			ps.Run(20 * time.Second)
 		}
-		ps.runFor(30 * time.Second)
+		ps.Run(30 * time.Second)
 		t.Logf("seed %d: first launch %+v, a third scaled down %+v, up and down %+v; cost at rest %.3f of the bound", seed, first, down, ps.ended(), ps.overBound())
 		if first.launched == 0 {
 			ps.fatalf("nothing was launched")

@@ -12,23 +12,8 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/sim"
 )
-
-// runFor lets the world run for so long, in steps of up to ten seconds while nothing happens, and returns what its machines cost in that time, in
-// micro-dollars.
-func (w *world) runFor(d time.Duration) (micro float64) {
-	for end := w.now.Add(d); w.now.Before(end); {
-		w.tick()
-		step := 200 * time.Millisecond
-		if w.quiet() {
-			step = min(max(time.Second, w.next.Sub(w.now)), 10*time.Second)
-		}
-		step = min(step, end.Sub(w.now))
-		micro += float64(w.bill()) * step.Hours()
-		w.now = w.now.Add(step)
-	}
-	return micro
-}
 
 // TestAutoscaledWorkload has the pods of one workload go up or down by a drawn number each minute for ten minutes, among others that stay as they are.
 // Once it has changed four times few pods are evicted for room that it takes again a minute later.
@@ -39,34 +24,32 @@ func TestAutoscaledWorkload(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
 		w.pol.Landing = LandBind
-		w.pool.ConsolidationPolicy, w.pool.ConsolidateAfter = "WhenEmptyOrUnderutilized", 5*time.Second
-		w.workloads = nil
+		w.pool().ConsolidationPolicy, w.pool().ConsolidateAfter = "WhenEmptyOrUnderutilized", 5*time.Second
+		w.Workloads = nil
 		for _, d := range []struct {
 			name string
 			cpu  int64
 			want int
 		}{{"autoscaled", rapid.SampledFrom([]int64{900, 1500}).Draw(t, "milli-CPUs"), 30}, {"steady", 900, 12}, {"other", 3000, 4}} {
-			w.workloads = append(w.workloads, &workload{name: d.name, want: d.want, grace: 30 * time.Second, class: classOf(model.Class{Namespace: "default",
+			w.Workloads = append(w.Workloads, &sim.Workload{Name: d.name, Want: d.want, Grace: 30 * time.Second, Class: classOf(model.Class{Namespace: "default",
 				Labels: model.Labels{"app": d.name}, Scheduler: model.DefaultScheduler, Requests: model.Resources{d.cpu, 128 << 20, 0, 1}})})
 		}
-		w.restart()
+		w.Controller.Restart()
 		counting := false
 		w.did = func(a plan.Action) {
 			if _, ok := a.(plan.Evict); ok && counting {
 				evictions++
 			}
 		}
-		if !w.settle(3000) {
-			w.fatalf("it does not begin\n%s", w.remains())
-		}
-		l := w.workloads[0]
+		w.settle(3000)
+		l := w.Workloads[0]
 		for n := range minutes {
-			before := l.want
-			l.want = min(max(4, l.want+rapid.IntRange(-12, 12).Draw(t, "by")), 50)
+			before := l.Want
+			l.Want = min(max(4, l.Want+rapid.IntRange(-12, 12).Draw(t, "by")), 50)
 			if counting = n >= learned; counting {
-				moved += max(l.want-before, before-l.want)
+				moved += max(l.Want-before, before-l.Want)
 			}
-			cost += w.runFor(time.Minute)
+			cost += w.Run(time.Minute)
 		}
 		runs++
 	})
@@ -84,27 +67,25 @@ func TestFreshControllerChoosesAlike(t *testing.T) {
 	rests, others, moved := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
-		w.pool.ConsolidateAfter, w.pool.ConsolidationPolicy = 5*time.Second, "WhenEmptyOrUnderutilized"
-		w.st.Pools.SetPool(w.pool)
+		w.pool().ConsolidateAfter, w.pool().ConsolidationPolicy = 5*time.Second, "WhenEmptyOrUnderutilized"
+		w.SetPool(w.pool())
 		w.did = func(a plan.Action) {
 			if _, ok := a.(plan.Evict); ok {
 				moved++
 			}
 		}
 		for range rapid.IntRange(2, 4).Draw(t, "rounds") {
-			l := rapid.SampledFrom(w.workloads).Draw(t, "workload")
+			l := rapid.SampledFrom(w.Workloads).Draw(t, "workload")
 			every := time.Duration(rapid.SampledFrom([]int{20, 60, 300}).Draw(t, "seconds")) * time.Second
 			for range rapid.IntRange(1, 6).Draw(t, "changes") {
-				l.want = rapid.IntRange(0, 16).Draw(t, "replicas")
-				w.say("%s is to have %d pods", l.name, l.want)
-				w.runFor(every)
+				l.Want = rapid.IntRange(0, 16).Draw(t, "replicas")
+				w.say("%s is to have %d pods", l.Name, l.Want)
+				w.Run(every)
 			}
-			if !w.settle(4000) {
-				w.fatalf("it does not end\n%s", w.remains())
-			}
+			w.settle(4000)
 			rests++
-			s := w.st.Snapshot(w.now)
-			out, _ := Step(s, Memory{}, w.now, w.pol, Request{Solve: true})
+			s := w.st().Snapshot(w.Now)
+			out, _ := Step(s, Memory{}, w.Now, w.pol, Request{Solve: true})
 			for _, cmd := range out.Commands {
 				if cmd.Cause != plan.Underutilized {
 					continue

@@ -19,6 +19,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/sim"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -157,7 +158,7 @@ func (x *script) reserve() {
 		}
 		hosts[u.Claim] = true
 		c := *x.st.FindClaim(u.Claim)
-		c.Annotations, c.Slots, c.Reserved = edited(c.Annotations, u.Annotations), u.Slots, u.Annotations[AnnotationHost] != plan.Unset
+		c.Annotations, c.Slots, c.Reserved = sim.Edited(c.Annotations, u.Annotations), u.Slots, u.Annotations[AnnotationHost] != plan.Unset
 		x.serial++
 		x.st.SetClaim(&c, x.serial)
 	}
@@ -210,7 +211,7 @@ func (x *script) line(f []string) {
 		fmt.Fprintf(&x.out, "%s %s\n%s", f[0], f[1], x.describe())
 	case "begin":
 		for _, a := range x.last.Actions {
-			record(x.st, a, x.now)
+			sim.Begin(x.st, a, x.now)
 		}
 	case "done":
 		for _, a := range x.last.Actions {
@@ -218,7 +219,7 @@ func (x *script) line(f []string) {
 		}
 	case "refuse", "lose": // no answer came of what is lost
 		for _, a := range x.last.Actions {
-			failed(x.st, a, x.now, f[0] == "refuse")
+			sim.Fail(x.st, a, x.now, f[0] == "refuse")
 		}
 	case "refused":
 		x.st.Overlay.RefuseToleration("default/"+f[1], "uid-"+f[1])
@@ -426,61 +427,6 @@ func (x *script) decide(look bool) {
 		for _, u := range m.Candidates {
 			x.marks[u.Claim.Name] = plan.CommandMessage(m.ID)
 		}
-	}
-}
-
-// record notes an action as begun, as the controller does before it makes the call.
-func record(st *state.State, action plan.Action, now time.Time) {
-	key, until := action.Key(), now.Add(time.Minute)
-	var object state.Object
-	switch a := action.(type) {
-	case plan.LaunchClaim:
-		object = state.ClaimObject(a.Claim)
-	case plan.UpdateClaim:
-		object = state.ClaimObject(a.Claim)
-	case plan.UpdateNode:
-		object = state.NodeObject(a.Node)
-	case plan.DeleteNode:
-		object = state.NodeObject(a.Node)
-	}
-	st.InFlight.BeginAction(key, object, until)
-	switch a := action.(type) {
-	case plan.CreateClaim:
-		st.Overlay.AddProvisionalClaim(&model.Claim{
-			Name: a.Name, Pool: a.Pool.Name, Requirements: a.Requirements, Labels: a.Pool.Labels, Annotations: a.Annotations, Taints: a.Pool.Taints,
-			StartupTaints: a.Pool.StartupTaints, Requests: a.Requests, ExpireAfter: -1, TerminationGracePeriod: -1, Created: now,
-			Reserved: a.Reserved, Slots: a.Slots, NoReserve: string(a.NoReserve.Code), Provisional: true,
-		})
-	case plan.UpdateClaim:
-		if a.SetSlots {
-			st.Overlay.AssumeSlots(a.Claim, a.Slots)
-		}
-	case plan.Bind:
-		st.Overlay.AssumeBinding(a.Namespace+"/"+a.Pod, a.UID, a.Node)
-	case plan.Tolerate:
-		st.Overlay.AssumeToleration(a.Namespace+"/"+a.Pod, a.UID, a.Claim)
-	}
-}
-
-// failed notes that an action's call failed; definitely, if that is known.
-func failed(st *state.State, action plan.Action, now time.Time, definitely bool) {
-	st.InFlight.RecordFailure(action.Key(), func(int) time.Time { return now })
-	switch a := action.(type) {
-	case plan.CreateClaim:
-		st.Overlay.DropProvisionalClaim(a.Name)
-	case plan.UpdateClaim:
-		switch {
-		case a.SetSlots && definitely:
-			st.Overlay.DropSlots(a.Claim)
-		case a.SetSlots:
-			st.Overlay.DoubtSlots(a.Claim)
-		}
-	case plan.Bind:
-		if definitely {
-			st.Overlay.DropBinding(a.Namespace+"/"+a.Pod, a.UID)
-		}
-	case plan.Tolerate:
-		st.Overlay.DropToleration(a.Namespace+"/"+a.Pod, a.UID, a.Claim)
 	}
 }
 

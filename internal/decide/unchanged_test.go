@@ -116,50 +116,50 @@ func TestKeptDecidesTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, true)
 		w.sickly = rapid.IntRange(0, 2).Draw(t, "kubelets die") == 0
-		w.pool.Hash = "one"
-		w.pool.ConsolidateAfter = time.Duration(rapid.SampledFrom([]int{-1, 0, 5, 20}).Draw(t, "consolidateAfter")) * time.Second
-		w.pool.ConsolidationPolicy = rapid.SampledFrom([]string{"WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"}).Draw(t, "policy")
+		w.pool().Hash = "one"
+		w.pool().ConsolidateAfter = time.Duration(rapid.SampledFrom([]int{-1, 0, 5, 20}).Draw(t, "consolidateAfter")) * time.Second
+		w.pool().ConsolidationPolicy = rapid.SampledFrom([]string{"WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"}).Draw(t, "policy")
 		if rapid.IntRange(0, 2).Draw(t, "expires") == 0 {
-			w.pool.ExpireAfter = time.Minute
+			w.pool().ExpireAfter = time.Minute
 		}
-		w.st.Pools.SetPool(w.pool)
+		w.SetPool(w.pool())
 		for range rapid.IntRange(20, 120).Draw(t, "ticks") {
-			w.wild = rapid.IntRange(0, 2).Draw(t, "wild") == 0
+			if w.Faults.Odds = nil; rapid.IntRange(0, 2).Draw(t, "wild") == 0 {
+				w.wild()
+			}
 			switch rapid.IntRange(0, 29).Draw(t, "somebody") {
 			case 25:
-				p := *w.pool
+				p := *w.pool()
 				p.Hash += "+"
-				w.pool = &p
-				w.st.Pools.SetPool(&p)
+				w.SetPool(&p)
 				w.say("the pool's template is another")
 			case 26:
-				p := *w.pool
+				p := *w.pool()
 				p.Limits, p.HasLimit = model.Resources{rapid.SampledFrom([]int64{200_000, 400_000}).Draw(t, "limit")}, []bool{true}
-				w.pool = &p
-				w.st.Pools.SetPool(&p)
+				w.SetPool(&p)
 				w.say("the pool's limit is %d", p.Limits[0])
 			case 27:
 				reasons := map[string]string{}
-				for _, k := range sortedKeys(w.claims) {
-					reasons[w.claims[k].UID] = rapid.SampledFrom([]string{"", "", "ImageDrift"}).Draw(t, "drift")
+				for _, k := range sortedKeys(w.Claims) {
+					reasons[w.Claims[k].UID] = rapid.SampledFrom([]string{"", "", "ImageDrift"}).Draw(t, "drift")
 				}
-				w.st.SetDrift(reasons)
+				w.st().SetDrift(reasons)
 				w.say("the provider says what has drifted")
 			case 28:
-				l := rapid.SampledFrom(w.workloads).Draw(t, "workload")
-				l.want = rapid.IntRange(0, 8).Draw(t, "replicas")
-				w.say("%s is scaled to %d", l.name, l.want)
+				l := rapid.SampledFrom(w.Workloads).Draw(t, "workload")
+				l.Want = rapid.IntRange(0, 8).Draw(t, "replicas")
+				w.say("%s is scaled to %d", l.Name, l.Want)
 			case 29:
-				n := &model.Node{Name: fmt.Sprint("stranger", rapid.IntRange(0, 2).Draw(t, "which")), UID: "uid-s", Created: w.now, Ready: true, Allocatable: w.types[0].Allocatable,
+				n := &model.Node{Name: fmt.Sprint("stranger", rapid.IntRange(0, 2).Draw(t, "which")), UID: "uid-s", Created: w.Now, Ready: true, Allocatable: w.Types[0].Allocatable,
 					Labels: model.Labels{model.LabelZone: "a"}}
 				if rapid.Bool().Draw(t, "is there") {
-					w.st.SetNode(n, w.version)
+					w.st().SetNode(n, uint64(len(w.history)))
 				} else {
-					w.st.DeleteNode(n.Name)
+					w.st().DeleteNode(n.Name)
 				}
 			}
-			w.tick()
-			w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{50, 200, 1000, 5000, 60000}).Draw(t, "ms")) * time.Millisecond)
+			w.Tick()
+			w.pause(50, 200, 1000, 5000, 60000)
 		}
 	})
 	if passedOver.Load() == 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/sim"
 )
 
 // voluntary are the causes for which nothing that people have written may be passed over.
@@ -104,20 +105,20 @@ func (x *watchman) did(a plan.Action) {
 	w := x.w
 	switch a := a.(type) {
 	case plan.Evict:
-		p := w.pods[a.Namespace+"/"+a.Pod]
+		p := w.Pods[a.Namespace+"/"+a.Pod]
 		if p == nil || p.UID != a.UID {
 			return
 		}
 		if p.DoNotDisrupt == "true" {
 			w.fatalf("pod %s is evicted though it is not to be disrupted", p.Name)
 		}
-		if !w.mayGo(p) {
+		if !w.MayEvict(p) {
 			x.refused++
 		}
 	case plan.DeletePod:
 		w.fatalf("pod %s is deleted and not evicted, and nothing forces it", a.Pod)
 	case plan.DeleteClaim:
-		if c := w.claims[a.Claim]; c != nil && c.UID == a.UID && voluntary(a.Why.Code) {
+		if c := w.Claims[a.Claim]; c != nil && c.UID == a.UID && voluntary(a.Why.Code) {
 			x.gone[c.UID] = true
 		}
 	}
@@ -128,14 +129,14 @@ func (x *watchman) did(a plan.Action) {
 func (x *watchman) count() {
 	n := 0
 	var names []string
-	for _, k := range sortedKeys(x.w.claims) {
-		c := x.w.claims[k]
+	for _, k := range sortedKeys(x.w.Claims) {
+		c := x.w.Claims[k]
 		if !c.Is(lifecycle.Initialized) || c.Is(lifecycle.Terminating) {
 			continue
 		}
 		going := x.gone[c.UID]
-		if m := x.w.machines[c.UID]; m != nil && c.Deleting.IsZero() && voluntary(plan.Code(c.Conditions[lifecycle.Disrupted].Reason)) {
-			node := x.w.nodes[m.node]
+		if m := x.w.Machines[c.UID]; m != nil && c.Deleting.IsZero() && voluntary(plan.Code(c.Conditions[lifecycle.Disrupted].Reason)) {
+			node := x.w.Nodes[m.Node]
 			going = going || node != nil && slices.Contains(node.Taints, disrupt.DisruptedTaint)
 		}
 		if going {
@@ -157,45 +158,43 @@ func TestNothingIsViolated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
 		w.pol.BackOff = 10 * time.Second
-		w.pool.Hash = "one"
-		w.pool.ConsolidateAfter = time.Duration(rapid.SampledFrom([]int{0, 2, 10}).Draw(t, "consolidateAfter")) * time.Second
-		w.pool.ConsolidationPolicy = "WhenEmptyOrUnderutilized"
+		w.pool().Hash = "one"
+		w.pool().ConsolidateAfter = time.Duration(rapid.SampledFrom([]int{0, 2, 10}).Draw(t, "consolidateAfter")) * time.Second
+		w.pool().ConsolidationPolicy = "WhenEmptyOrUnderutilized"
 		budget := rapid.SampledFrom([]int64{-1, 0, 1, 1, 2, 3}).Draw(t, "budget")
 		if budget >= 0 {
-			w.pool.Budgets = []model.Budget{{Nodes: budget}}
+			w.pool().Budgets = []model.Budget{{Nodes: budget}}
 		}
-		w.kept = map[string]int{}
-		for _, l := range w.workloads {
+		for _, l := range w.Workloads {
 			switch rapid.IntRange(0, 3).Draw(t, "guarded") {
 			case 1:
-				w.kept[l.name] = max(0, l.want-1)
+				l.Guarded, l.MinHealthy = true, max(0, l.Want-1)
 			case 2:
-				w.kept[l.name] = l.want / 2
+				l.Guarded, l.MinHealthy = true, l.Want/2
 			}
-			l.hold = rapid.SampledFrom([]string{"", "", "", "true"}).Draw(t, "do not disrupt")
+			l.Hold = rapid.SampledFrom([]string{"", "", "", "true"}).Draw(t, "do not disrupt")
 		}
-		w.st.Pools.SetPool(w.pool)
+		w.SetPool(w.pool())
 		x := keepWatch(w, budget)
-		w.wild = true
+		w.wild()
 		for range rapid.IntRange(20, 120).Draw(t, "wild ticks") {
 			switch rapid.IntRange(0, 39).Draw(t, "somebody") {
 			case 38:
-				p := *w.pool
+				p := *w.pool()
 				p.Hash += "+"
-				w.pool = &p
-				w.st.Pools.SetPool(&p)
+				w.SetPool(&p)
 				w.say("the pool's template is another")
 			case 39:
-				if len(w.nodes) > 0 {
-					n := *w.nodes[rapid.SampledFrom(sortedKeys(w.nodes)).Draw(t, "node")]
-					n.Annotations = edited(n.Annotations, map[string]string{disrupt.DoNotDisrupt: rapid.SampledFrom([]string{"true", ""}).Draw(t, "node's do-not-disrupt")})
+				if len(w.Nodes) > 0 {
+					n := *w.Nodes[rapid.SampledFrom(sortedKeys(w.Nodes)).Draw(t, "node")]
+					n.Annotations = sim.Edited(n.Annotations, map[string]string{disrupt.DoNotDisrupt: rapid.SampledFrom([]string{"true", ""}).Draw(t, "node's do-not-disrupt")})
 					w.say("node %s: do-not-disrupt=%q", n.Name, n.Annotations[disrupt.DoNotDisrupt])
-					w.setNode(&n)
+					w.SetNode(&n)
 				}
 			}
-			w.tick()
+			w.Tick()
 			x.count()
-			w.now = w.now.Add(time.Duration(rapid.SampledFrom([]int{50, 200, 1000, 5000}).Draw(t, "ms")) * time.Millisecond)
+			w.pause(50, 200, 1000, 5000)
 		}
 		for c, n := range x.begun {
 			begun[c] += n
@@ -216,22 +215,17 @@ func TestPromisedHomes(t *testing.T) {
 	moved := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
-		w.pool.ConsolidateAfter = -1
-		w.pool.ConsolidationPolicy = "WhenEmptyOrUnderutilized"
-		w.st.Pools.SetPool(w.pool)
-		if !w.settle(3000) {
-			w.fatalf("it does not begin\n%s", w.remains())
+		w.pool().ConsolidateAfter = -1
+		w.pool().ConsolidationPolicy = "WhenEmptyOrUnderutilized"
+		w.SetPool(w.pool())
+		w.settle(3000)
+		for _, l := range w.Workloads {
+			l.Want = rapid.IntRange(0, l.Want).Draw(t, "left")
 		}
-		for _, l := range w.workloads {
-			l.want = rapid.IntRange(0, l.want).Draw(t, "left")
-		}
-		if !w.settle(3000) {
-			w.fatalf("it does not shrink\n%s", w.remains())
-		}
-		p := *w.pool
+		w.settle(3000)
+		p := *w.pool()
 		p.ConsolidateAfter = time.Duration(rapid.SampledFrom([]int{0, 5, 20}).Draw(t, "consolidateAfter")) * time.Second
-		w.pool = &p
-		w.st.Pools.SetPool(&p)
+		w.SetPool(&p)
 		w.say("from here on it is consolidated")
 		w.judge = func(_ *model.Snapshot, out *Output) {
 			for _, m := range out.Commands {
@@ -245,12 +239,10 @@ func TestPromisedHomes(t *testing.T) {
 				}
 			}
 		}
-		before := w.bill()
-		if !w.settle(6000) {
-			w.fatalf("it does not end\n%s", w.remains())
-		}
-		if w.bill() > before {
-			w.fatalf("the bill rises from %d to %d", before, w.bill())
+		before := w.MicroPerHour()
+		w.settle(6000)
+		if w.MicroPerHour() > before {
+			w.fatalf("the bill rises from %d to %d", before, w.MicroPerHour())
 		}
 		w.putBack()
 	})

@@ -632,6 +632,12 @@ const (
 	// AnnotationLaunchPrice on a claim is what its node cost when it was launched, dollars an hour as FormatMicro writes them. It
 	// counts against limits while no NodePool is offered the node's instance type.
 	AnnotationLaunchPrice = "dovetail.sh/launch-price"
+
+	// AnnotationPoolHash on a claim is the hash of the NodePool's template that it was made from, AnnotationPoolHashVersion how that
+	// was computed: PoolHashVersion, or as an older Karpenter did.
+	AnnotationPoolHash        = "karpenter.sh/nodepool-hash"
+	AnnotationPoolHashVersion = "karpenter.sh/nodepool-hash-version"
+	PoolHashVersion           = "v3"
 )
 
 // What is expected of ReplicaSets that have pods to make (decide/expect.go). State says by the same figures which pods come as no surprise.

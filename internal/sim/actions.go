@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Do carries an action out, as the API server and the cloud do. It returns the version of the object that shows the
+// effect, 0 if none does, or an error as plan has them. Launches are the controller's: it asks the cloud.
+func (c *Cluster) Do(action plan.Action) (uint64, error) {
+	c.tell(Event{Kind: Begun, Action: action})
+	switch a := action.(type) {
+	case plan.CreateClaim:
+		return c.createClaim(a)
+	case plan.DeleteClaim:
+		x := c.Claims[a.Claim]
+		if x == nil || x.UID != a.UID {
+			return 0, plan.ErrGone
+		}
+		c.DeleteClaim(x)
+		return 0, nil
+	case plan.UpdateClaim:
+		return c.updateClaim(a)
+	case plan.UpdateNode:
+		return c.updateNode(a)
+	case plan.DeleteNode:
+		n := c.Nodes[a.Node]
+		if n == nil || n.UID != a.UID {
+			return 0, plan.ErrGone
+		}
+		c.DeleteNode(n)
+		return c.version, nil
+	case plan.Bind:
+		return c.bind(a)
+	case plan.Tolerate:
+		return c.tolerate(a)
+	case plan.Evict:
+		p := c.Pods[a.Namespace+"/"+a.Pod]
+		switch {
+		case c.Faults.Happens(EvictionBlocked) || !c.MayEvict(p):
+			return 0, plan.ErrBlocked
+		case p == nil:
+			return 0, plan.ErrGone
+		}
+		return c.removePod(p, a.UID, p.GracePeriod)
+	case plan.DeletePod:
+		return c.removePod(c.Pods[a.Namespace+"/"+a.Pod], a.UID, a.Grace)
+	case plan.Terminate:
+		for _, m := range c.Machines {
+			if m.ID == a.ProviderID {
+				c.End(m)
+			}
+		}
+		return 0, nil
+	case plan.UpdatePool:
+		p := *c.Pool(a.Pool)
+		p.StatusResources, p.StatusNodes, p.StatusHash, p.Conditions = a.Resources, a.Nodes, a.Hash, a.Conditions
+		c.SetPool(&p)
+		return 0, nil
+	case plan.UpdateBuffer, plan.UpdateQuota, plan.UpdateNodeOverlay, plan.UpdateNodeClass:
+		return 0, nil // a status that nobody here reads
+	}
+	return 0, fmt.Errorf("carry out a %T: %w", action, plan.ErrInvalid)
+}
+
+// createClaim makes a NodeClaim of a NodePool's template, as kube does.
+func (c *Cluster) createClaim(a plan.CreateClaim) (uint64, error) {
+	if c.Claims[a.Name] != nil {
+		return c.version, nil // AlreadyExists
+	}
+	if c.Faults.Adversary.refusesClaim(a) {
+		c.tell(Event{Kind: Refused, Object: a.Name})
+		return 0, plan.ErrInvalid
+	}
+	c.created++
+	c.tell(Event{Kind: Created, Object: a.Name})
+	labels := maps.Clone(a.Pool.Labels)
+	for _, q := range a.Pool.Requirements {
+		if r := a.Requirements.Get(q.Key); r != nil && !r.Complement && len(r.Values) == 1 {
+			labels[q.Key] = r.Values[0]
+		}
+	}
+	c.SetClaim(&model.Claim{
+		Name: a.Name, UID: fmt.Sprintf("uid-%s-%d", a.Name, c.created), Pool: a.Pool.Name, Requirements: a.Requirements, Labels: labels,
+		Annotations: Edited(a.Annotations, map[string]string{model.AnnotationPoolHash: a.Pool.Hash, model.AnnotationPoolHashVersion: model.PoolHashVersion}),
+		Taints:      a.Pool.Taints, StartupTaints: a.Pool.StartupTaints, Requests: a.Requests, ExpireAfter: a.Pool.ExpireAfter, TerminationGracePeriod: a.Pool.TerminationGracePeriod,
+		Created: c.Now, HasFinalizer: true, Conditions: map[string]model.Condition{}, Reserved: a.Reserved, Slots: a.Slots, NoReserve: string(a.NoReserve.Code),
+	})
+	c.Faults.Adversary.claimMade(c, a)
+	return c.version, nil
+}
+
+func (c *Cluster) updateClaim(a plan.UpdateClaim) (uint64, error) {
+	have := c.Claims[a.Claim]
+	if have == nil || have.UID != a.UID {
+		return 0, plan.ErrGone
+	}
+	x := *have
+	if a.NodeName != "" {
+		x.NodeName = a.NodeName
+	}
+	if a.ProviderID != "" {
+		x.ProviderID = a.ProviderID
+	}
+	if a.Capacity != nil {
+		x.Capacity, x.Allocatable = a.Capacity, a.Allocatable
+	}
+	if !a.LastPodEvent.IsZero() {
+		x.LastPodEvent = a.LastPodEvent
+	}
+	if a.SetSlots {
+		x.Slots = a.Slots
+	}
+	x.HasFinalizer = x.HasFinalizer || a.AddFinalizer
+	x.Labels, x.Annotations = Edited(x.Labels, a.Labels), Edited(x.Annotations, a.Annotations)
+	x.Conditions = maps.Clone(x.Conditions)
+	for k, v := range a.Conditions {
+		old := x.Conditions[k]
+		if v.Since = old.Since; old.Status != v.Status {
+			v.Since = c.Now
+		}
+		x.Conditions[k] = v
+	}
+	if a.RemoveFinalizer {
+		if m := c.Machines[x.UID]; m != nil && !m.Gone && (x.ProviderID != "" || c.Now.Sub(m.Launched) > time.Minute) {
+			c.tell(Event{Kind: Violated, Object: x.Name, Text: "the NodeClaim is let go while its machine " + m.ID + " runs"})
+		}
+		c.tell(Event{Kind: Released, Object: x.Name})
+		if x.HasFinalizer = false; !x.Deleting.IsZero() {
+			c.dropClaim(&x)
+			return c.version, nil
+		}
+	}
+	c.SetClaim(&x)
+	return c.version, nil
+}
+
+func (c *Cluster) updateNode(a plan.UpdateNode) (uint64, error) {
+	have := c.Nodes[a.Node]
+	if have == nil || have.UID != a.UID {
+		return 0, plan.ErrGone
+	}
+	n := *have
+	n.Labels, n.Annotations = Edited(n.Labels, a.Labels), Edited(n.Annotations, a.Annotations)
+	n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool {
+		return slices.ContainsFunc(slices.Concat(a.RemoveTaints, a.AddTaints), func(r model.Taint) bool { return r.Key == t.Key && r.Effect == t.Effect })
+	})
+	n.Taints = append(n.Taints, a.AddTaints...)
+	n.DaemonsOnly = n.HasTaint(model.TaintReserved) && (a.DaemonsOnly || n.DaemonsOnly && len(a.AddTaints) == 0)
+	if a.OwnerUID != "" {
+		c.nodeOwner[n.Name] = a.OwnerUID
+	}
+	n.HasFinalizer = (n.HasFinalizer || a.AddFinalizer) && !a.RemoveFinalizer
+	if a.RemoveFinalizer && !n.Deleting.IsZero() {
+		c.DropNode(n.Name)
+		return c.version, nil
+	}
+	c.tell(Event{Kind: Changed, Action: a, Object: n.Name})
+	c.SetNode(&n)
+	return c.version, nil
+}
+
+// bind is what the API server does with a binding: it looks at the pod alone.
+func (c *Cluster) bind(a plan.Bind) (uint64, error) {
+	p := c.Pods[a.Namespace+"/"+a.Pod]
+	switch {
+	case p == nil || p.UID != a.UID:
+		return 0, plan.ErrGone
+	case p.Node != "" || !p.Deleting.IsZero():
+		return 0, plan.ErrConflict
+	case c.Faults.Happens(BindingRefused) || c.Faults.Adversary.refusesPod(p):
+		return 0, plan.ErrInvalid
+	}
+	q := *p
+	q.Node, q.Bound = a.Node, c.Now
+	c.SetPod(&q)
+	switch n := c.Nodes[a.Node]; {
+	case n == nil: // the pod garbage collector
+		c.due.add(c.Now, func() {
+			if now := c.Pods[q.Key()]; now != nil && now.UID == q.UID && c.Nodes[q.Node] == nil {
+				c.dropPod(now)
+			}
+		})
+	case !c.used[n.Name].Fits(n.Allocatable):
+		c.tell(Event{Kind: Overfilled, Object: n.Name, Text: "by the binding of pod " + p.Name})
+	}
+	return c.version, nil
+}
+
+func (c *Cluster) tolerate(a plan.Tolerate) (uint64, error) {
+	p := c.Pods[a.Namespace+"/"+a.Pod]
+	if p == nil || p.UID != a.UID {
+		return 0, plan.ErrGone
+	}
+	if c.Faults.Happens(TolerationRefused) {
+		return 0, plan.ErrInvalid
+	}
+	if !slices.Contains(p.Reservations, a.Claim) {
+		q := *p
+		q.Reservations = append(slices.Clip(q.Reservations), a.Claim)
+		c.SetPod(&q)
+	}
+	return c.version, nil
+}
+
+func (c *Cluster) removePod(p *model.Pod, uid string, grace time.Duration) (uint64, error) {
+	if p == nil || p.UID != uid {
+		return 0, plan.ErrGone
+	}
+	if p.Deleting.IsZero() || p.Deleting.After(c.Now.Add(grace)) {
+		c.DeletePod(p, grace)
+	}
+	return 0, nil
+}
+
+// MayEvict reports whether PodDisruptionBudgets let a pod be evicted.
+func (c *Cluster) MayEvict(p *model.Pod) bool {
+	for _, l := range c.Workloads {
+		if l.Guarded && p != nil && p.Class == l.Class && p.Node != "" && p.Deleting.IsZero() {
+			return c.healthy(l) > l.MinHealthy
+		}
+	}
+	return true
+}
+
+// Edited returns labels or annotations with a change made to them.
+func Edited(have model.Labels, change map[string]string) model.Labels {
+	out := model.Labels{}
+	maps.Copy(out, have)
+	for k, v := range change {
+		if v == plan.Unset {
+			delete(out, k)
+		} else {
+			out[k] = v
+		}
+	}
+	return out
+}

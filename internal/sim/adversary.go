@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package sim
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Adversary keeps the pods of some owners from every node that is launched for them alone, and counts what comes of it.
+// A nil one does nothing.
+type Adversary struct {
+	Victims map[string]Adversity // by the owner's uid
+	Pool    string               // a NodePool whose NodeClaims are all refused; empty: none
+	Pause   time.Duration        // it rests for the second half of each such span; 0: never
+	// UsedAfter is how long a node that was launched for no pod stands before it has been of use.
+	UsedAfter time.Duration
+
+	Bought  map[string]*Purchase       // by claim uid
+	Refused map[string][]time.Time     // by owner: NodeClaims that were refused
+	MadeFor map[string][]string        // by claim uid: the owners that it was launched for; others may have joined
+	Ran     map[string]map[string]bool // by owner: its pods that have run, by uid
+
+	began, now time.Time
+}
+
+// Adversity is what an Adversary does.
+type Adversity int
+
+// The adversities.
+const (
+	TaintsNodes Adversity = iota
+	RefusesClaims
+	KeepsNodesFromJoining
+	DeletesClaims
+	DeletesNodes
+	EndsMachines
+	RefusesPods // as kube-scheduler, and admission, do
+	ExpiresClaims
+	EditsLabels // in addition to what each does: no harm to launches
+	Adversities
+)
+
+// HeldForBuffers is the owner of what is launched for CapacityBuffers.
+const HeldForBuffers = "capacitybuffers"
+
+// agentTaint is what an adversary taints nodes with.
+const agentTaint = "agent"
+
+// Purchase is a node that was launched, and what came of it.
+type Purchase struct {
+	Claim  *model.Claim
+	At     time.Time
+	Micro  int64     // an hour
+	Until  time.Time // when its machine ended; zero: it runs
+	Served bool
+}
+
+// NewAdversary returns an adversary that has no victims yet.
+func NewAdversary(now time.Time) *Adversary {
+	return &Adversary{Victims: map[string]Adversity{}, Bought: map[string]*Purchase{}, Refused: map[string][]time.Time{}, MadeFor: map[string][]string{},
+		Ran: map[string]map[string]bool{}, began: now, now: now}
+}
+
+// OwnersOf lists whom a NodeClaim is launched for.
+func OwnersOf(x *model.Claim) []string { return ownersOf(x.Slots, x.Pool, x.NoReserve) }
+
+func ownersOf(slots []model.Slot, pool, notReserved string) (out []string) {
+	for _, s := range slots {
+		if !slices.Contains(out, s.Owner) {
+			out = append(out, s.Owner)
+		}
+	}
+	switch {
+	case len(out) > 0:
+	case notReserved == string(plan.Static):
+		out = []string{"uid-" + pool}
+	case notReserved == string(plan.HeldForBuffer):
+		out = []string{HeldForBuffers}
+	}
+	return out
+}
+
+// kind returns what is done about a launch for these owners; false: nothing.
+func (a *Adversary) kind(owners []string) (Adversity, bool) {
+	if a == nil || len(owners) == 0 || a.rests() {
+		return 0, false
+	}
+	for _, o := range owners {
+		if _, ok := a.Victims[o]; !ok {
+			return 0, false
+		}
+	}
+	return a.Victims[owners[0]], true
+}
+
+// rests reports whether the adversary does nothing now.
+func (a *Adversary) rests() bool {
+	return a.Pause > 0 && a.now.Sub(a.began)%a.Pause < a.Pause/2
+}
+
+// refusesClaim reports whether a NodeClaim is refused, and counts it.
+func (a *Adversary) refusesClaim(x plan.CreateClaim) bool {
+	if a == nil {
+		return false
+	}
+	owners := ownersOf(x.Slots, x.Pool.Name, string(x.NoReserve.Code))
+	k, ok := a.kind(owners)
+	if !(ok && k == RefusesClaims) && (x.Pool.Name != a.Pool || a.rests()) {
+		return false
+	}
+	for _, o := range owners {
+		a.Refused[o] = append(a.Refused[o], a.now)
+	}
+	return true
+}
+
+func (a *Adversary) keepsFromJoining(x *model.Claim) bool {
+	k, ok := a.kind(OwnersOf(x))
+	return ok && k == KeepsNodesFromJoining
+}
+
+func (a *Adversary) claimMade(c *Cluster, made plan.CreateClaim) {
+	if a == nil {
+		return
+	}
+	owners := ownersOf(made.Slots, made.Pool.Name, string(made.NoReserve.Code))
+	a.MadeFor[c.Claims[made.Name].UID] = owners
+	if k, ok := a.kind(owners); ok && k == ExpiresClaims {
+		x := *c.Claims[made.Name]
+		x.ExpireAfter = 2 * time.Second
+		c.SetClaim(&x)
+	}
+}
+
+// refusesPod reports whether kube-scheduler, and admission, keep a pod from every node.
+func (a *Adversary) refusesPod(p *model.Pod) bool {
+	if a == nil || a.rests() {
+		return false
+	}
+	k, ok := a.Victims[p.Owner.UID]
+	return ok && k == RefusesPods
+}
+
+// act does what the adversary does to objects.
+func (a *Adversary) act(c *Cluster) {
+	if a == nil {
+		return
+	}
+	a.now = c.Now
+	for _, name := range slices.Sorted(maps.Keys(c.Claims)) {
+		if m := c.Machines[c.Claims[name].UID]; m != nil {
+			a.actOn(c, c.Claims[name], m)
+		}
+	}
+	for _, p := range c.Pods {
+		if p.Node != "" {
+			if a.Ran[p.Owner.UID] == nil {
+				a.Ran[p.Owner.UID] = map[string]bool{}
+			}
+			a.Ran[p.Owner.UID][p.UID] = true
+		}
+	}
+	a.count(c)
+}
+
+func (a *Adversary) actOn(c *Cluster, x *model.Claim, m *Machine) {
+	k, ok := a.kind(OwnersOf(x))
+	n := c.Nodes[m.Node]
+	edit := func(change func(*model.Node)) {
+		e := *n
+		change(&e)
+		c.SetNode(&e)
+	}
+	switch {
+	case !ok || !x.Deleting.IsZero():
+	case k == DeletesClaims && !x.Is(lifecycle.Initialized):
+		c.tell(Event{Kind: Mishap, Object: x.Name, Text: "the adversary deletes a claim"})
+		c.DeleteClaim(x)
+	case k == EndsMachines && !x.Is(lifecycle.Initialized):
+		c.End(m)
+	case k == DeletesNodes && n != nil && n.Deleting.IsZero() && len(c.on[n.Name]) == 0:
+		c.tell(Event{Kind: Mishap, Object: n.Name, Text: "the adversary deletes a node"})
+		c.DeleteNode(n)
+	case k == TaintsNodes && n != nil && !n.HasTaint(agentTaint):
+		edit(func(e *model.Node) {
+			e.Taints = append(slices.Clone(n.Taints), model.Taint{Key: agentTaint, Value: "no", Effect: model.NoSchedule})
+		})
+	case k == EditsLabels && n != nil && n.Labels[agentTaint] == "":
+		edit(func(e *model.Node) { e.Labels = Edited(n.Labels, map[string]string{agentTaint: "moved"}) })
+	}
+	if !ok && a.rests() && n != nil && n.HasTaint(agentTaint) { // the agent is repaired
+		edit(func(e *model.Node) {
+			e.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool { return t.Key == agentTaint })
+		})
+	}
+}
+
+// count takes in what has become of each machine.
+func (a *Adversary) count(c *Cluster) {
+	for uid, m := range c.Machines {
+		x := a.Bought[uid]
+		if x == nil {
+			x = &Purchase{At: m.Launched, Micro: m.MicroPerHour(), Claim: c.Claims[m.ClaimName]}
+			a.Bought[uid] = x
+		}
+		claim := c.ClaimOf(m)
+		if claim != nil {
+			x.Claim = claim
+		}
+		if m.Gone && x.Until.IsZero() {
+			x.Until = c.Now
+		}
+		x.Served = x.Served || m.Node != "" && len(c.on[m.Node]) > 0
+		if claim == nil || len(claim.Slots) > 0 || !x.Until.IsZero() {
+			continue
+		}
+		init, n := claim.Conditions[lifecycle.Initialized], c.Nodes[m.Node]
+		usable := init.True() && n != nil && (claim.NoReserve != string(plan.HeldForBuffer) || !n.HasTaint(agentTaint))
+		x.Served = x.Served || usable && !c.Now.Before(init.Since.Add(a.UsedAfter))
+	}
+}
+
+// Unused returns the launches that no pod ran on, by the owner that they were made for and in order of time, and what
+// they cost so far: cost says what a price an hour comes to between two instants.
+func (a *Adversary) Unused(cost func(micro int64, from, to time.Time) int64) (byOwner map[string][]*Purchase, micro int64) {
+	byOwner = map[string][]*Purchase{}
+	for _, x := range a.Bought {
+		if x.Served || x.Claim == nil {
+			continue
+		}
+		end := x.Until
+		if end.IsZero() {
+			end = a.now
+		}
+		micro += cost(x.Micro, x.At, end)
+		for _, o := range a.MadeFor[x.Claim.UID] {
+			byOwner[o] = append(byOwner[o], x)
+		}
+	}
+	for _, list := range byOwner {
+		slices.SortFunc(list, func(x, y *Purchase) int { return x.At.Compare(y.At) })
+	}
+	return byOwner, micro
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Machine is an instance of the cloud.
+type Machine struct {
+	ID, ClaimUID, ClaimName, Pool string
+
+	Type     *model.InstanceType
+	Zone     string
+	Launched time.Time
+	Gone     bool
+	Node     string    // empty: it has not joined yet
+	Doomed   time.Time // when the cloud takes it away; zero: it does not
+
+	boot  time.Duration // until it joins; negative: never
+	ready time.Duration // from there until Ready; negative: never
+}
+
+const (
+	// lostAfter is how long the node of a machine that ended is not Ready before the cloud's controller deletes it.
+	lostAfter = 5 * time.Second
+	// outOfCapacity is how long an instance type can't be had after a launch has found none left.
+	outOfCapacity = 30 * time.Second
+	// listedAfter is how long the cloud lists a machine that ended.
+	listedAfter = time.Hour
+)
+
+// MicroPerHour returns what a machine costs.
+func (m *Machine) MicroPerHour() int64 { return m.Type.Offerings[0].PriceMicro }
+
+// launch buys the cheapest machine that a claim allows, or says why none is: model.LaunchFailure's kind.
+func (c *Cluster) launch(x *model.Claim) (*Machine, model.LaunchFailure) {
+	if c.Faults.Happens(NoCapacityLeft) {
+		for _, n := range x.Requirements.Get(model.LabelInstanceType).Values {
+			c.aside[n] = c.Now.Add(outOfCapacity)
+		}
+		c.due.add(c.Now.Add(outOfCapacity), c.restock)
+		c.offer()
+		c.tell(Event{Kind: NoCapacity, Object: x.Name})
+		return nil, model.LaunchFailure{Kind: "InsufficientCapacity", Message: "none left"}
+	}
+	types, zones := x.Requirements.Get(model.LabelInstanceType), x.Requirements.Get(model.LabelZone)
+	m := &Machine{ClaimUID: x.UID, ClaimName: x.Name, Pool: x.Pool, Launched: c.Now}
+	for _, t := range c.Types {
+		cheaper := m.Type == nil || t.Offerings[0].PriceMicro < m.Type.Offerings[0].PriceMicro
+		if cheaper && (types == nil || types.Matches(t.Name, true)) && x.Requests.Fits(t.Allocatable) {
+			m.Type = t
+		}
+	}
+	if m.Type == nil {
+		c.tell(Event{Kind: Violated, Object: x.Name, Text: fmt.Sprintf("none of its types holds what it asks for, %v", x.Requests)})
+		return nil, model.LaunchFailure{Kind: "InvalidRequest", Message: "no type holds it"}
+	}
+	for _, o := range m.Type.Offerings {
+		if m.Zone == "" && (zones == nil || zones.Matches(o.Zone, true)) {
+			m.Zone = o.Zone
+		}
+	}
+	c.Serial++
+	m.ID = fmt.Sprint("m", c.Serial)
+	m.boot, m.ready = c.Faults.delays(c, x)
+	c.Machines[x.UID] = m
+	if m.boot >= 0 {
+		c.due.add(c.Now.Add(m.boot), func() { c.join(m) })
+	}
+	c.tell(Event{Kind: Launched, Machine: m, Object: m.ID, Text: m.Type.Name})
+	return m, model.LaunchFailure{}
+}
+
+// restock has the instance types offered again that can be had again.
+func (c *Cluster) restock() {
+	maps.DeleteFunc(c.aside, func(_ string, until time.Time) bool { return !c.Now.Before(until) })
+	c.offer()
+}
+
+// offer tells NodePools what can be had.
+func (c *Cluster) offer() {
+	for _, p := range c.NodePools {
+		q := *p
+		q.Types = nil
+		for _, t := range c.Types {
+			if _, ok := c.aside[t.Name]; ok {
+				x := *t
+				x.Offerings = slices.Clone(t.Offerings)
+				for i := range x.Offerings {
+					x.Offerings[i].Available = false
+				}
+				t = &x
+			}
+			q.Types = append(q.Types, t)
+		}
+		c.SetPool(&q)
+	}
+}
+
+// interrupt has the cloud say that it takes a machine away in two minutes.
+func (c *Cluster) interrupt(x *model.Claim, m *Machine, kind string, saysWhen bool) {
+	m.Doomed = c.Now.Add(2 * time.Minute)
+	at := time.Time{}
+	if saysWhen {
+		at = m.Doomed
+	}
+	c.due.add(m.Doomed, func() { c.End(m) })
+	y := *x
+	y.Annotations = Edited(x.Annotations, c.Notices(kind, c.Now, at))
+	c.SetClaim(&y)
+}
+
+// End ends a machine. Its node is not Ready from then on, and is deleted soon after.
+func (c *Cluster) End(m *Machine) {
+	if !m.Gone {
+		m.Gone = true
+		c.tell(Event{Kind: Ended, Machine: m, Object: m.ID})
+		c.due.add(c.Now, func() { c.loseNode(m) })
+		c.due.add(c.Now.Add(listedAfter), func() { c.forget(m) })
+	}
+}
+
+// forget has the cloud list a machine no longer that ended, once its NodeClaim is gone too.
+func (c *Cluster) forget(m *Machine) {
+	if c.ClaimOf(m) != nil {
+		c.due.add(c.Now.Add(listedAfter), func() { c.forget(m) })
+		return
+	}
+	delete(c.Machines, m.ClaimUID)
+}
+
+// instances lists the cloud's machines as model has them.
+func (c *Cluster) instances() []*model.Instance {
+	var out []*model.Instance
+	for _, uid := range slices.Sorted(maps.Keys(c.Machines)) {
+		m := c.Machines[uid]
+		if c.Now.Sub(m.Launched) < 2*time.Second && c.Faults.Happens(NotListedYet) || m.Gone && c.Faults.Happens(GoneAndNotListed) {
+			continue
+		}
+		out = append(out, &model.Instance{ProviderID: m.ID, ClaimUID: m.ClaimUID, ClaimName: m.ClaimName, Launched: m.Launched, Gone: m.Gone})
+	}
+	return out
+}

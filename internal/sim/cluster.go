@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package sim plays one Kubernetes cluster in memory and in virtual time, so that whoever decides on its nodes can be
+// tried against it: an API server with its garbage collectors, controllers that keep pods running, kube-scheduler,
+// kubelets, a cloud that sells machines, and a controller that sees all that late, decides, and makes calls.
+//
+// What a Cluster does follows from what it is given and from the numbers of its Luck alone. It reads no clock, starts no
+// goroutine, and draws no random number of its own: equal inputs, equal events. Whoever plays it sets Now and calls Tick,
+// or lets Settle, Run or Play do that. Nothing goes wrong unless Faults says so.
+//
+// It knows the plan that it carries out (plan.Action) and not who made it: a Decider decides. What happens is told to
+// Observe, an Event at a time. What is less than the real thing: a plain kube-scheduler (scheduler.go), one container per
+// pod, no volumes.
+//
+// Start reading at Cluster.Tick, then Cluster.Do (what the API server does with an action) and Controller (how a
+// controller sees the cluster and acts on it).
+package sim
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// Cluster is a cluster and its cloud. Its maps are for reading: they are changed by its methods, which tell the
+// controller what they change.
+type Cluster struct {
+	Now time.Time
+
+	Pods       map[string]*model.Pod // by namespace/name
+	Nodes      map[string]*model.Node
+	Claims     map[string]*model.Claim
+	Machines   map[string]*Machine // by the uid of the claim that they were bought for
+	NodePools  []*model.NodePool
+	Buffers    []*model.Buffer
+	Daemons    []*model.Daemon
+	Limit      *model.CapacityLimit // nil: none
+	Workloads  []*Workload
+	Types      []*model.InstanceType // that the cloud sells, to every NodePool
+	Controller *Controller           // nil: nobody sees to the nodes
+
+	Faults  Faults
+	Observe func(Event) // nil: nobody looks
+	// Notices returns the annotations of a NodeClaim whose machine the cloud says it will take away; zero at: it does not
+	// say when. Nil: the cloud says nothing.
+	Notices func(kind string, seen, at time.Time) map[string]string
+	// Boot is how long a machine takes to join, Readiness how long its node then takes to be Ready.
+	Boot, Readiness time.Duration
+	// Packs has kube-scheduler fill nodes one after the other, and not evenly.
+	Packs bool
+	// Patience is how long a NodeClaim that is not initialized is waited for before it counts as stuck.
+	Patience time.Duration
+
+	// Serial is the last number that a pod or a machine was given.
+	Serial int
+
+	version   uint64
+	created   int // NodeClaims
+	due       queue
+	nodeOwner map[string]string                // by node: the uid of its claim
+	on        map[string]map[string]*model.Pod // pods by node and key; "" are those without one
+	used      map[string]model.Resources       // by node
+	ofClass   map[*model.Class]map[string]*model.Pod
+	aside     map[string]time.Time // instance types that can't be had, until when
+	joined    map[string]*Machine  // by node
+}
+
+// New returns an empty cluster.
+func New(now time.Time) *Cluster {
+	return &Cluster{Now: now, Pods: map[string]*model.Pod{}, Nodes: map[string]*model.Node{}, Claims: map[string]*model.Claim{},
+		Machines: map[string]*Machine{}, Boot: 3 * time.Second, Readiness: time.Second, Patience: 16 * time.Minute, nodeOwner: map[string]string{}, on: map[string]map[string]*model.Pod{},
+		used: map[string]model.Resources{}, ofClass: map[*model.Class]map[string]*model.Pod{}, aside: map[string]time.Time{}, joined: map[string]*Machine{}}
+}
+
+// Tick is one round of everybody at the instant Now: the rest of the cluster, then the controller takes in what it is
+// shown, finishes calls, decides, and begins new ones.
+func (c *Cluster) Tick() {
+	c.Happen()
+	if c.Controller != nil {
+		c.Controller.tick()
+	}
+}
+
+// Happen is one round of everybody but the controller: what goes wrong does, what is due happens, and workloads and
+// kube-scheduler look at what there is.
+func (c *Cluster) Happen() {
+	c.mischief()
+	c.Faults.Adversary.act(c)
+	c.runWorkloads()
+	c.due.run(c.Now)
+	if !c.Faults.Happens(SchedulerIsSlow) {
+		c.schedulePods()
+	}
+	c.updateBudgets()
+}
+
+// NextEvent returns when the next thing is due that is certain already; zero: nothing is.
+func (c *Cluster) NextEvent() time.Time { return c.due.next() }
+
+// MicroPerHour returns what the machines that run cost.
+func (c *Cluster) MicroPerHour() (micro int64) {
+	for _, m := range c.Machines {
+		if !m.Gone {
+			micro += m.MicroPerHour()
+		}
+	}
+	return micro
+}
+
+// ClaimOf returns the NodeClaim that a machine was bought for, nil if it is gone.
+func (c *Cluster) ClaimOf(m *Machine) *model.Claim {
+	if x := c.Claims[m.ClaimName]; x != nil && x.UID == m.ClaimUID {
+		return x
+	}
+	return nil
+}
+
+// The API server: each write is a new version, and the controller is shown it.
+
+func (c *Cluster) show(s stream, ch state.Change) {
+	if c.Controller != nil {
+		c.Controller.watch[s] = append(c.Controller.watch[s], ch)
+	}
+}
+
+// SetPool creates a NodePool or changes it. It is seen at once.
+func (c *Cluster) SetPool(p *model.NodePool) {
+	if i := slices.IndexFunc(c.NodePools, func(o *model.NodePool) bool { return o.Name == p.Name }); i >= 0 {
+		c.NodePools[i] = p
+	} else {
+		c.NodePools = append(c.NodePools, p)
+	}
+	if c.Controller != nil {
+		c.Controller.State.Pools.SetPool(p)
+	}
+}
+
+// SetBuffer creates a CapacityBuffer or changes it. It is seen at once.
+func (c *Cluster) SetBuffer(b *model.Buffer) {
+	if i := slices.IndexFunc(c.Buffers, func(o *model.Buffer) bool { return o.Key() == b.Key() }); i >= 0 {
+		c.Buffers[i] = b
+	} else {
+		c.Buffers = append(c.Buffers, b)
+	}
+	c.version++
+	if c.Controller != nil {
+		c.Controller.State.SetBuffer(b, c.version)
+	}
+}
+
+// SetLimit puts a limit over all NodePools. It is seen at once.
+func (c *Cluster) SetLimit(l *model.CapacityLimit) {
+	c.Limit = l
+	if c.Controller != nil {
+		c.Controller.State.SetLimit(l)
+	}
+}
+
+// Pool returns a NodePool, nil if there is none of that name.
+func (c *Cluster) Pool(name string) *model.NodePool {
+	for _, p := range c.NodePools {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// SetPod creates a pod or changes it.
+func (c *Cluster) SetPod(p *model.Pod) {
+	c.version++
+	c.index(c.Pods[p.Key()], p)
+	c.Pods[p.Key()] = p
+	c.show(watchPods, func(s *state.State) { s.SetPod(p) })
+	if p.Node != "" && !p.Deleting.IsZero() {
+		c.due.add(p.Deleting, func() { c.finishPod(p.Key(), p.UID) })
+	}
+}
+
+func (c *Cluster) dropPod(p *model.Pod) {
+	c.version++
+	c.index(c.Pods[p.Key()], nil)
+	delete(c.Pods, p.Key())
+	c.show(watchPods, func(s *state.State) { s.DeletePod(p.Key()) })
+}
+
+// index takes a pod out of what is known of nodes and workloads, and puts another in.
+func (c *Cluster) index(old, new *model.Pod) {
+	if old != nil {
+		delete(c.on[old.Node], old.Key())
+		delete(c.ofClass[old.Class], old.Key())
+		if c.used[old.Node] = c.used[old.Node].Sub(old.Class.Requests); len(c.on[old.Node]) == 0 {
+			delete(c.on, old.Node)
+			delete(c.used, old.Node)
+		}
+	}
+	if new != nil {
+		put(c.on, new.Node, new)
+		put(c.ofClass, new.Class, new)
+		c.used[new.Node] = c.used[new.Node].Add(new.Class.Requests)
+	}
+}
+
+func put[K comparable](m map[K]map[string]*model.Pod, k K, p *model.Pod) {
+	if m[k] == nil {
+		m[k] = map[string]*model.Pod{}
+	}
+	m[k][p.Key()] = p
+}
+
+// PodsOn returns the pods that are bound to a node, by name.
+func (c *Cluster) PodsOn(node string) []*model.Pod { return byKey(c.on[node]) }
+
+func byKey(pods map[string]*model.Pod) []*model.Pod {
+	return slices.SortedFunc(maps.Values(pods), func(a, b *model.Pod) int { return cmp.Compare(a.Key(), b.Key()) })
+}
+
+// DeletePod deletes a pod: at once if no kubelet runs it, else after its grace period.
+func (c *Cluster) DeletePod(p *model.Pod, grace time.Duration) {
+	if p.Node == "" {
+		c.dropPod(p)
+		return
+	}
+	q := *p
+	q.Deleting = c.Now.Add(grace)
+	c.SetPod(&q)
+}
+
+// SetNode creates a node or changes it.
+func (c *Cluster) SetNode(n *model.Node) {
+	c.version++
+	v := c.version
+	c.Nodes[n.Name] = n
+	c.show(watchNodes, func(s *state.State) { s.SetNode(n, v) })
+}
+
+// DropNode takes a node away whatever its finalizers, and its pods with it.
+func (c *Cluster) DropNode(name string) {
+	c.version++
+	delete(c.Nodes, name)
+	delete(c.nodeOwner, name)
+	delete(c.joined, name)
+	c.show(watchNodes, func(s *state.State) { s.DeleteNode(name) })
+	for _, p := range c.PodsOn(name) { // the pod garbage collector
+		c.dropPod(p)
+	}
+}
+
+// DeleteNode deletes a node, which goes when it has no finalizer.
+func (c *Cluster) DeleteNode(n *model.Node) {
+	if !n.HasFinalizer {
+		c.DropNode(n.Name)
+		return
+	}
+	if n.Deleting.IsZero() {
+		m := *n
+		m.Deleting = c.Now
+		c.SetNode(&m)
+	}
+}
+
+// SetClaim creates a NodeClaim or changes it.
+func (c *Cluster) SetClaim(x *model.Claim) {
+	c.version++
+	v := c.version
+	c.Claims[x.Name] = x
+	c.show(watchClaims, func(s *state.State) { s.SetClaim(x, v) })
+}
+
+func (c *Cluster) dropClaim(x *model.Claim) {
+	c.version++
+	delete(c.Claims, x.Name)
+	c.show(watchClaims, func(s *state.State) { s.DeleteClaim(x.Name) })
+	for _, k := range slices.Sorted(maps.Keys(c.nodeOwner)) { // the garbage collector: owned nodes go too
+		if n := c.Nodes[k]; n != nil && c.nodeOwner[k] == x.UID {
+			c.DeleteNode(n)
+		}
+	}
+}
+
+// DeleteClaim deletes a NodeClaim, which goes when it has no finalizer.
+func (c *Cluster) DeleteClaim(x *model.Claim) {
+	if !x.HasFinalizer {
+		c.dropClaim(x)
+		return
+	}
+	if x.Deleting.IsZero() {
+		d := *x
+		d.Deleting = c.Now
+		c.SetClaim(&d)
+	}
+}

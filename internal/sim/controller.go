@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package sim
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// Decider decides what is done about nodes.
+type Decider interface {
+	// Decide returns what to do at an instant and when to decide again though nothing happens; zero: no need. Without solve it
+	// does not look at demand.
+	Decide(now time.Time, s *model.Snapshot, solve bool) (actions []plan.Action, next time.Time)
+	// Restart begins anew, with what is kept outside of a process that ends. table numbers the cluster's resources.
+	Restart(table *state.ResourceTable)
+}
+
+// Controller is a process that sees the cluster through watches, has its Decider decide, and makes calls.
+type Controller struct {
+	State *state.State
+	Next  time.Time // when to decide again though nothing happens; zero: no need
+	// SlotsOf returns what a NodeClaim is remembered to be for that the API server refused; nil: it is not remembered.
+	SlotsOf func(plan.CreateClaim) []model.Slot
+
+	cluster *Cluster
+	decider Decider
+	watch   [streams][]state.Change // what was not shown yet
+	calls   []*call
+	listed  time.Time
+	acted   bool
+}
+
+// stream is what a watch shows, each in order, but not with each other.
+type stream int
+
+const (
+	watchPods stream = iota
+	watchNodes
+	watchClaims
+	watchBudgets
+	watchReplicas
+	streams
+)
+
+// call is a call to the API server or the cloud.
+type call struct {
+	action plan.Action
+	begun  bool // the effect is there, the answer is not
+	err    error
+	ver    uint64
+	due    int // ticks
+	try    int
+}
+
+const (
+	// createTries is how often a NodeClaim is created of which it is not known whether it was.
+	createTries = 8
+	// settleLimit is how long an effect that was answered is waited for.
+	settleLimit = 15 * time.Second
+	callLimit   = time.Minute
+)
+
+// ErrUnknown is a call's error after which nobody knows whether it had an effect.
+var ErrUnknown = errors.New("connection reset")
+
+// Control has a Decider see to the cluster's nodes.
+func (c *Cluster) Control(d Decider) *Controller {
+	c.Controller = &Controller{cluster: c, decider: d}
+	c.Controller.Restart()
+	return c.Controller
+}
+
+// Restart begins with a list of everything.
+func (x *Controller) Restart() {
+	c, s := x.cluster, state.New()
+	x.State, x.Next, x.watch, x.calls, x.listed = s, time.Time{}, [streams][]state.Change{}, nil, time.Time{}
+	s.SetNow(c.Now)
+	x.decider.Restart(s.Resources())
+	s.SetNamespace("default", nil)
+	for _, p := range c.NodePools {
+		s.Pools.SetPool(p)
+	}
+	for _, b := range c.Buffers {
+		s.SetBuffer(b, c.version)
+	}
+	for _, d := range c.Daemons {
+		s.SetDaemon(d)
+	}
+	if c.Limit != nil {
+		s.SetLimit(c.Limit)
+	}
+	for _, k := range slices.Sorted(maps.Keys(c.Claims)) {
+		s.SetClaim(c.Claims[k], c.version)
+	}
+	for _, n := range c.nodesByName() {
+		s.SetNode(n, c.version)
+	}
+	for _, p := range byKey(c.Pods) {
+		s.SetPod(p)
+	}
+	for _, l := range c.Workloads {
+		s.SetReplicas(l.UID(), l.told)
+		if l.Guarded {
+			l.budget = c.budgetOf(l)
+			s.SetPDB(l.budget)
+		}
+	}
+}
+
+// crash ends the process and begins another: of its calls, some have been made and some have not.
+func (x *Controller) crash() {
+	for _, k := range x.calls {
+		if !k.begun && x.cluster.Faults.draw("call made before death", 2) == 1 {
+			_, _ = x.perform(k.action)
+		}
+	}
+	x.Restart()
+}
+
+func (x *Controller) tick() {
+	x.deliver()
+	x.list()
+	x.answer()
+	x.deliver()
+	x.decide()
+}
+
+// IsQuiet reports whether nothing happens any more but by the clock.
+func (x *Controller) IsQuiet() bool {
+	return len(x.calls) == 0 && !x.acted && !slices.ContainsFunc(x.watch[:], func(ch []state.Change) bool { return len(ch) > 0 })
+}
+
+// deliver shows what the watches have.
+func (x *Controller) deliver() {
+	for i := range x.watch {
+		n := len(x.watch[i])
+		if x.cluster.Faults.Happens(WatchLags) {
+			n = x.cluster.Faults.draw("events", n+1)
+		}
+		for _, ch := range x.watch[i][:n] {
+			ch(x.State)
+		}
+		x.watch[i] = slices.Clone(x.watch[i][n:])
+	}
+}
+
+// list asks the cloud for its machines.
+func (x *Controller) list() {
+	c := x.cluster
+	if c.Now.Sub(x.listed) < time.Second || c.Faults.Happens(ListFails) {
+		return
+	}
+	x.listed = c.Now
+	x.State.SetInstances(c.instances(), c.Now)
+}
+
+// See takes in what the watches have, and decides nothing.
+func (x *Controller) See() {
+	x.deliver()
+	x.expire()
+}
+
+// expire forgets the actions of which nothing is heard.
+func (x *Controller) expire() {
+	x.State.SetNow(x.cluster.Now)
+	x.State.ExpireActions(x.cluster.Now)
+}
+
+// decide decides, and begins what was decided.
+func (x *Controller) decide() {
+	c := x.cluster
+	x.expire()
+	solve := !c.Faults.Happens(NoLookAtDemand)
+	actions, next := x.decider.Decide(c.Now, x.State.Snapshot(c.Now), solve)
+	x.Next, x.acted = next, false
+	if !next.IsZero() && !next.After(c.Now) {
+		c.tell(Event{Kind: Violated, Text: "to look again at " + next.String() + ", which is not after now"})
+	}
+	for _, a := range actions {
+		if _, ok := a.(plan.UpdatePool); !ok {
+			x.acted = true
+			c.tell(Event{Kind: Decided, Action: a})
+		}
+		Begin(x.State, a, c.Now)
+		k := &call{action: a, due: 1}
+		if c.Faults.Happens(SlowCall) {
+			k.due += 1 + c.Faults.draw("ticks", 8)
+		}
+		x.calls = append(x.calls, k)
+	}
+}
+
+// answer makes the calls that were begun, and takes in the answers that are due.
+func (x *Controller) answer() {
+	f := &x.cluster.Faults
+	var left []*call
+	for _, k := range x.calls {
+		if !k.begun {
+			k.begun = true
+			if f.Happens(CallFails) {
+				k.err = ErrUnknown
+			} else if k.ver, k.err = x.perform(k.action); k.err == nil && f.Happens(AnswerLost) {
+				k.err = ErrUnknown
+			}
+		}
+		if k.due--; k.due > 0 {
+			left = append(left, k)
+		} else if again := x.take(k); again != nil {
+			left = append(left, again)
+		}
+	}
+	x.calls = left
+}
+
+// take takes in the answer to a call. It returns the call that is to be made next for it, or nil.
+func (x *Controller) take(k *call) *call {
+	s, now, key := x.State, x.cluster.Now, k.action.Key()
+	switch {
+	case k.err == nil:
+		s.InFlight.RecordAnswer(key, k.ver, now.Add(settleLimit))
+		switch a := k.action.(type) {
+		case plan.LaunchClaim:
+			if k.ver == 0 {
+				s.InFlight.EndAction(key)
+			}
+		case plan.Terminate:
+			uid := ""
+			if cl := s.FindClaim(a.Claim); cl != nil {
+				uid = cl.UID
+			}
+			s.MarkInstanceGone(a.ProviderID, uid)
+		case plan.UpdatePool, plan.UpdateBuffer, plan.UpdateQuota, plan.UpdateNodeOverlay, plan.UpdateNodeClass:
+			s.InFlight.EndAction(key)
+		case plan.UpdateClaim:
+			if a.SetSlots {
+				s.Overlay.ConfirmSlots(a.Claim)
+			}
+		}
+	case errors.Is(k.err, plan.ErrGone):
+		s.InFlight.RecordAnswer(key, 0, now.Add(time.Second))
+		if a, ok := k.action.(plan.Bind); ok {
+			s.Overlay.DropBinding(a.Namespace+"/"+a.Pod, a.UID)
+		}
+	default:
+		if a, ok := k.action.(plan.CreateClaim); ok && k.try < createTries-1 && !errors.Is(k.err, plan.ErrInvalid) {
+			// It may have been made: until that is known, the same again, as the real controller does.
+			if have := s.FindClaim(a.Name); have == nil || !have.Provisional {
+				return nil
+			}
+			Begin(s, a, now)
+			return &call{action: a, due: 2, try: k.try + 1}
+		}
+		Fail(s, k.action, now.Add(time.Second), !errors.Is(k.err, ErrUnknown))
+		if errors.Is(k.err, plan.ErrInvalid) {
+			switch a := k.action.(type) {
+			case plan.Bind:
+				s.Overlay.RefuseBinding(a.Namespace+"/"+a.Pod, a.UID)
+			case plan.Tolerate:
+				s.Overlay.RefuseToleration(a.Namespace+"/"+a.Pod, a.UID)
+			}
+		}
+	}
+	return nil
+}
+
+// perform makes a call.
+func (x *Controller) perform(action plan.Action) (uint64, error) {
+	switch a := action.(type) {
+	case plan.LaunchClaim:
+		return x.launch(a)
+	case plan.CreateClaim:
+		v, err := x.cluster.Do(a)
+		if errors.Is(err, plan.ErrInvalid) && x.SlotsOf != nil {
+			x.State.RecordUnmadeClaim(model.UnmadeClaim{Claim: a.Name, Pool: a.Pool.Name, Slots: x.SlotsOf(a), At: x.cluster.Now, Message: "denied"})
+		}
+		return v, err
+	}
+	return x.cluster.Do(action)
+}
+
+// launch buys a machine for a NodeClaim as the controller knows it, once: the second time it is answered the first one.
+func (x *Controller) launch(a plan.LaunchClaim) (uint64, error) {
+	c, cl := x.cluster, x.State.FindClaim(a.Claim)
+	c.tell(Event{Kind: Begun, Action: a})
+	if cl == nil || cl.UID != a.UID {
+		return 0, plan.ErrGone
+	}
+	m := c.Machines[a.UID]
+	if m == nil {
+		var failed model.LaunchFailure
+		if m, failed = c.launch(cl); m == nil {
+			x.State.RecordLaunchFailure(a.UID, failed)
+			return 0, nil
+		}
+		if c.Faults.Happens(LaunchAnswerLost) {
+			x.State.RecordLaunchFailure(a.UID, model.LaunchFailure{Kind: "Unknown", Message: ErrUnknown.Error()})
+			return 0, ErrUnknown
+		}
+	}
+	if m.Gone {
+		x.State.RecordLaunchFailure(a.UID, model.LaunchFailure{Kind: "NotFound", Message: "it is gone"})
+		return 0, nil
+	}
+	return c.updateClaim(plan.UpdateClaim{Claim: a.Claim, UID: a.UID, ProviderID: m.ID, Capacity: m.Type.Capacity, Allocatable: m.Type.Allocatable,
+		Labels:     map[string]string{model.LabelInstanceType: m.Type.Name, model.LabelZone: m.Zone, model.LabelCapacityType: model.OnDemand},
+		Conditions: map[string]model.Condition{lifecycle.Launched: {Status: "True", Reason: lifecycle.Launched}}})
+}
+
+// Begin notes an action as begun, as a controller does before it makes the call.
+func Begin(st *state.State, action plan.Action, now time.Time) {
+	var object state.Object
+	switch a := action.(type) {
+	case plan.LaunchClaim:
+		object = state.ClaimObject(a.Claim)
+	case plan.UpdateClaim:
+		object = state.ClaimObject(a.Claim)
+	case plan.UpdateNode:
+		object = state.NodeObject(a.Node)
+	case plan.DeleteNode:
+		object = state.NodeObject(a.Node)
+	}
+	st.InFlight.BeginAction(action.Key(), object, now.Add(callLimit))
+	switch a := action.(type) {
+	case plan.CreateClaim:
+		st.Overlay.AddProvisionalClaim(&model.Claim{
+			Name: a.Name, Pool: a.Pool.Name, Requirements: a.Requirements, Labels: a.Pool.Labels, Annotations: a.Annotations, Taints: a.Pool.Taints,
+			StartupTaints: a.Pool.StartupTaints, Requests: a.Requests, ExpireAfter: -1, TerminationGracePeriod: -1, Created: now,
+			Reserved: a.Reserved, Slots: a.Slots, NoReserve: string(a.NoReserve.Code), Provisional: true,
+		})
+	case plan.UpdateClaim:
+		if a.SetSlots {
+			st.Overlay.AssumeSlots(a.Claim, a.Slots)
+		}
+	case plan.Bind:
+		st.Overlay.AssumeBinding(a.Namespace+"/"+a.Pod, a.UID, a.Node)
+	case plan.Tolerate:
+		st.Overlay.AssumeToleration(a.Namespace+"/"+a.Pod, a.UID, a.Claim)
+	}
+}
+
+// Fail notes that an action's call failed, and that it may be tried again at an instant. definitely: it had no effect.
+func Fail(st *state.State, action plan.Action, again time.Time, definitely bool) {
+	st.InFlight.RecordFailure(action.Key(), func(int) time.Time { return again })
+	switch a := action.(type) {
+	case plan.CreateClaim:
+		st.Overlay.DropProvisionalClaim(a.Name)
+	case plan.UpdateClaim:
+		switch {
+		case a.SetSlots && definitely:
+			st.Overlay.DropSlots(a.Claim)
+		case a.SetSlots:
+			st.Overlay.DoubtSlots(a.Claim)
+		}
+	case plan.Bind:
+		if definitely {
+			st.Overlay.DropBinding(a.Namespace+"/"+a.Pod, a.UID)
+		}
+	case plan.Tolerate:
+		st.Overlay.DropToleration(a.Namespace+"/"+a.Pod, a.UID, a.Claim)
+	}
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package sim
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Luck draws numbers. All that is left to chance in a Cluster is drawn here.
+type Luck interface {
+	// Draw returns a number from 0 to n-1; what says for people what it is for.
+	Draw(what string, n int) int
+}
+
+// Faults says what goes wrong. The zero value: nothing.
+type Faults struct {
+	Luck      Luck
+	Odds      map[Fault]int // in percent, each time that it may happen
+	Adversary *Adversary    // nil: there is none
+}
+
+// Fault is something that goes wrong now and then.
+type Fault string
+
+// What may go wrong.
+const (
+	// What people and clouds do, each tick.
+	Scaled             Fault = "scale"
+	PodDeleted         Fault = "a pod is deleted"
+	ClaimDeleted       Fault = "a claim is deleted"
+	NodeDeleted        Fault = "a node is deleted"
+	NodeTakenAway      Fault = "a node is taken away by force"
+	MachineInterrupted Fault = "a machine is interrupted"
+	MachineDies        Fault = "a machine dies"
+	KubeletDies        Fault = "a kubelet dies"
+	Crash              Fault = "crash" // of the controller
+
+	// The cluster's own doing.
+	PodsOneByOne    Fault = "pods are made one by one"
+	SchedulerIsSlow Fault = "scheduler is slow"
+	NoCapacityLeft  Fault = "no capacity"
+	NeverRegisters  Fault = "never registers"
+	NeverReady      Fault = "never ready"
+	SlowToBoot      Fault = "slow to boot"
+
+	// Calls.
+	EvictionBlocked   Fault = "eviction blocked"
+	BindingRefused    Fault = "binding refused"
+	TolerationRefused Fault = "toleration refused"
+	SlowCall          Fault = "slow call"
+	CallFails         Fault = "call fails"
+	AnswerLost        Fault = "answer lost"
+	LaunchAnswerLost  Fault = "answer of the launch lost"
+
+	// What the controller sees and does.
+	WatchLags        Fault = "watch lags"
+	ListFails        Fault = "list fails"
+	NotListedYet     Fault = "not listed yet"
+	GoneAndNotListed Fault = "gone and not listed"
+	NoLookAtDemand   Fault = "no look at demand"
+	NotStored        Fault = "what is learned is not stored"
+)
+
+// Usual returns the odds of all that may go wrong, but for a kubelet's death, which nothing mends.
+func Usual() map[Fault]int {
+	return map[Fault]int{
+		Scaled: 20, PodDeleted: 10, ClaimDeleted: 3, NodeDeleted: 3, NodeTakenAway: 2, MachineInterrupted: 3, MachineDies: 3, Crash: 4,
+		PodsOneByOne: 50, SchedulerIsSlow: 30, NoCapacityLeft: 10, NeverRegisters: 5, NeverReady: 5, SlowToBoot: 30,
+		EvictionBlocked: 40, BindingRefused: 3, TolerationRefused: 10, SlowCall: 25, CallFails: 8, AnswerLost: 5, LaunchAnswerLost: 10,
+		WatchLags: 25, ListFails: 20, NotListedYet: 50, GoneAndNotListed: 50, NoLookAtDemand: 30, NotStored: 20,
+	}
+}
+
+// Only returns the usual odds of some faults alone.
+func Only(faults ...Fault) map[Fault]int {
+	odds := Usual()
+	maps.DeleteFunc(odds, func(f Fault, _ int) bool { return !slices.Contains(faults, f) })
+	return odds
+}
+
+// Happens reports whether something goes wrong this time.
+func (f *Faults) Happens(what Fault) bool {
+	return f.Odds[what] > 0 && f.Luck.Draw(string(what), 100) >= 100-f.Odds[what]
+}
+
+// draw returns a number from 0 to n-1.
+func (f *Faults) draw(what string, n int) int { return f.Luck.Draw(what, n) }
+
+// delays returns how long a machine takes to join, and from there to be Ready; negative: it never does.
+func (f *Faults) delays(c *Cluster, x *model.Claim) (boot, ready time.Duration) {
+	switch {
+	case f.Adversary.keepsFromJoining(x), f.Happens(NeverRegisters):
+		return -1, c.Readiness
+	case f.Happens(NeverReady):
+		return c.Boot, -1
+	case f.Happens(SlowToBoot):
+		return time.Duration(1+f.draw("boot", 90)) * time.Second, c.Readiness
+	}
+	return c.Boot, c.Readiness
+}
+
+// mischief is what people and clouds do.
+func (c *Cluster) mischief() {
+	f := &c.Faults
+	if f.Happens(Scaled) {
+		l := c.Workloads[f.draw("workload", len(c.Workloads))]
+		l.Want = f.draw("replicas", 8)
+		c.mishap(Scaled, l.Name)
+	}
+	if f.Happens(PodDeleted) && len(c.Pods) > 0 {
+		p := one(f, "pod", c.Pods)
+		c.mishap(PodDeleted, p.Name)
+		c.DeletePod(p, time.Second)
+	}
+	if f.Happens(ClaimDeleted) && len(c.Claims) > 0 {
+		x := one(f, "claim", c.Claims)
+		c.mishap(ClaimDeleted, x.Name)
+		c.DeleteClaim(x)
+	}
+	if f.Happens(NodeDeleted) && len(c.Nodes) > 0 {
+		n := one(f, "node", c.Nodes)
+		c.mishap(NodeDeleted, n.Name)
+		c.DeleteNode(n)
+	}
+	if f.Happens(NodeTakenAway) && len(c.Nodes) > 0 {
+		n := one(f, "node", c.Nodes)
+		c.mishap(NodeTakenAway, n.Name)
+		c.DropNode(n.Name)
+	}
+	if f.Happens(MachineInterrupted) && len(c.Claims) > 0 {
+		x := one(f, "claim", c.Claims)
+		if m := c.Machines[x.UID]; m != nil && !m.Gone && x.ProviderID != "" && m.Doomed.IsZero() && c.Notices != nil {
+			kind := []string{"SpotInterruption", "ScheduledChange", "StateChange"}[f.draw("kind", 3)]
+			c.mishap(MachineInterrupted, x.Name+" "+kind)
+			c.interrupt(x, m, kind, f.draw("time said", 2) == 1)
+		}
+	}
+	if f.Happens(KubeletDies) && len(c.Machines) > 0 {
+		m := one(f, "machine", c.Machines)
+		c.mishap(KubeletDies, m.ID)
+		c.failNode(m)
+	}
+	if f.Happens(MachineDies) && len(c.Machines) > 0 {
+		m := one(f, "machine", c.Machines)
+		c.mishap(MachineDies, m.ID)
+		c.End(m)
+	}
+	if f.Happens(Crash) && c.Controller != nil {
+		c.mishap(Crash, "")
+		c.Controller.crash()
+	}
+}
+
+func (c *Cluster) mishap(f Fault, object string) {
+	c.tell(Event{Kind: Mishap, Object: object, Text: string(f)})
+}
+
+// one draws one of several.
+func one[T any](f *Faults, what string, of map[string]T) T {
+	return of[slices.Sorted(maps.Keys(of))[f.draw(what, len(of))]]
+}

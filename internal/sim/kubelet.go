@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package sim
+
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+var (
+	notReady   = model.Taint{Key: "node.kubernetes.io/not-ready", Effect: model.NoSchedule}
+	registered = model.Taint{Key: model.TaintUnregistered, Effect: model.NoExecute}
+)
+
+// join has a machine's kubelet create its node, which is Ready some time later.
+func (c *Cluster) join(m *Machine) {
+	if m.Gone {
+		return
+	}
+	taints := []model.Taint{registered, notReady}
+	if p := c.Pool(m.Pool); p != nil {
+		taints = append(taints, p.StartupTaints...)
+	}
+	m.Node = "n-" + m.ID
+	c.joined[m.Node] = m
+	c.tell(Event{Kind: Joined, Machine: m, Object: m.Node})
+	c.SetNode(&model.Node{Name: m.Node, UID: "uid-" + m.Node, ProviderID: m.ID, Created: c.Now, Capacity: m.Type.Capacity, Allocatable: m.Type.Allocatable,
+		Labels: model.Labels{model.LabelHostname: m.Node, model.LabelInstanceType: m.Type.Name, model.LabelZone: m.Zone,
+			model.LabelCapacityType: model.OnDemand, model.LabelNodePool: m.Pool},
+		Annotations: model.Labels{}, Taints: taints})
+	if m.ready >= 0 {
+		c.due.add(c.Now.Add(m.ready), func() { c.becomeReady(m) })
+	}
+}
+
+// becomeReady has a node be Ready. Whoever waits for that takes its startup taints off a moment later.
+func (c *Cluster) becomeReady(m *Machine) {
+	if n := c.Nodes[m.Node]; n != nil && !n.Ready && !m.Gone && m.ready >= 0 {
+		c.setReady(n, true)
+		c.due.add(c.Now.Add(1), func() { c.removeStartupTaints(m) })
+	}
+}
+
+func (c *Cluster) removeStartupTaints(m *Machine) {
+	n, p := c.Nodes[m.Node], c.Pool(m.Pool)
+	if n == nil || p == nil || !n.Ready || m.Gone {
+		return
+	}
+	isStartup := func(t model.Taint) bool { return slices.Contains(p.StartupTaints, t) }
+	if slices.ContainsFunc(n.Taints, isStartup) {
+		k := *n
+		k.Taints = slices.DeleteFunc(slices.Clone(n.Taints), isStartup)
+		c.SetNode(&k)
+	}
+}
+
+func (c *Cluster) setReady(n *model.Node, ready bool) {
+	m, status := *n, "False"
+	m.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool { return t == notReady })
+	if ready {
+		status = "True"
+	} else {
+		m.Taints = append(m.Taints, notReady)
+	}
+	m.Ready, m.ReadySince = ready, c.Now
+	m.Conditions = map[string]model.Condition{"Ready": {Status: status, Since: c.Now}}
+	c.tell(Event{Kind: Ready, Object: n.Name, Text: status})
+	c.SetNode(&m)
+}
+
+// failNode has a kubelet die for good: its node is there and not Ready.
+func (c *Cluster) failNode(m *Machine) {
+	if n := c.Nodes[m.Node]; n != nil && n.Ready && !m.Gone {
+		m.ready = -1
+		c.setReady(n, false)
+	}
+}
+
+// loseNode has the node of a machine that ended be not Ready, and has the cloud's controller delete it soon after.
+func (c *Cluster) loseNode(m *Machine) {
+	n := c.Nodes[m.Node]
+	switch {
+	case n == nil:
+		return
+	case n.Ready:
+		c.setReady(n, false)
+	case c.Now.Sub(n.ReadySince) > lostAfter:
+		c.DeleteNode(n)
+		return
+	}
+	c.due.add(c.Nodes[m.Node].ReadySince.Add(lostAfter+1), func() { c.loseNode(m) })
+}
+
+// finishPod has a kubelet end a pod whose grace period is over. Nobody does on a machine that ended.
+func (c *Cluster) finishPod(key, uid string) {
+	p := c.Pods[key]
+	if p == nil || p.UID != uid || p.Deleting.IsZero() || c.Now.Before(p.Deleting) {
+		return
+	}
+	if m := c.joined[p.Node]; m == nil || !m.Gone {
+		c.dropPod(p)
+	}
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package sim
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Event is something that happened. Which of its fields are set goes by its kind.
+type Event struct {
+	At      time.Time
+	Kind    Kind
+	Action  plan.Action // Decided, Begun
+	Pod     *model.Pod  // Preempted
+	Machine *Machine    // Launched, Ended
+	Object  string      // the name of what it happened to
+	Text    string      // more of it, for people
+}
+
+// Kind is what happened.
+type Kind string
+
+// What is told to Cluster.Observe.
+const (
+	Decided    Kind = "decided"       // the controller wants an action done
+	Begun      Kind = "begun"         // an action is about to have its effect; it may have been tried in vain before
+	Created    Kind = "claim created" //
+	Refused    Kind = "claim refused" // by the API server
+	Released   Kind = "claim let go"  // its finalizer is removed
+	Launched   Kind = "machine bought"
+	NoCapacity Kind = "no capacity for claim"
+	Ended      Kind = "machine ended"
+	Joined     Kind = "node joined"
+	Ready      Kind = "node readiness"
+	Changed    Kind = "node changed"
+	Preempted  Kind = "pod preempted" // by kube-scheduler
+	Mishap     Kind = "mishap"        // something that Faults brought about
+	Violated   Kind = "violated"      // what must never happen, whatever goes wrong
+	Overfilled Kind = "node overfilled"
+)
+
+func (c *Cluster) tell(e Event) {
+	if c.Observe != nil {
+		e.At = c.Now
+		c.Observe(e)
+	}
+}

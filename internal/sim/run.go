@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Settle lets time pass without faults until nothing is left to happen, and reports whether that came to an end within so
+// many ticks.
+func (c *Cluster) Settle(ticks int) bool {
+	c.Faults.Odds = nil
+	calm := 0
+	for range ticks {
+		c.Tick()
+		if !c.Controller.IsQuiet() {
+			calm = 0
+			c.Now = c.Now.Add(100 * time.Millisecond)
+			continue
+		}
+		if calm++; calm > 3 && c.isStill() {
+			return true
+		}
+		step := time.Second
+		if next := c.Controller.Next; calm > 3 && !next.IsZero() { // nobody is at work: on to the next moment that anybody waits for
+			step = max(step, min(next.Sub(c.Now), 20*time.Second))
+		}
+		c.Now = c.Now.Add(step)
+	}
+	return false
+}
+
+// Run lets so much time pass, in steps of up to ten seconds while nothing happens, and returns what the machines cost in
+// it, in micro-dollars.
+func (c *Cluster) Run(d time.Duration) (micro float64) {
+	for end := c.Now.Add(d); c.Now.Before(end); {
+		c.Tick()
+		step := 200 * time.Millisecond
+		if c.Controller.IsQuiet() {
+			step = min(max(time.Second, c.Controller.Next.Sub(c.Now)), 10*time.Second)
+		}
+		step = min(step, end.Sub(c.Now))
+		micro += float64(c.MicroPerHour()) * step.Hours()
+		c.Now = c.Now.Add(step)
+	}
+	return micro
+}
+
+// ticksAtOnce is how many ticks Play gives an instant until nothing more happens at it.
+const ticksAtOnce = 200
+
+// Play lets time pass until an instant, from one event to the next: all that is decided at an instant is done at it.
+// passes, unless nil, is told of each span in which nothing happens, before it does.
+func (c *Cluster) Play(until time.Time, passes func(time.Duration)) error {
+	for c.Now.Before(until) {
+		for n, before := 0, uint64(0); n == 0 || c.version != before || !c.Controller.IsQuiet(); n++ {
+			if n == ticksAtOnce {
+				return fmt.Errorf("at %s nothing comes to rest within %d decisions", c.Now, ticksAtOnce)
+			}
+			before = c.version
+			c.Tick()
+		}
+		next := until
+		for _, t := range []time.Time{c.NextEvent(), c.Controller.Next} {
+			if !t.IsZero() && t.Before(next) {
+				next = model.LaterOf(t, c.Now.Add(1))
+			}
+		}
+		if passes != nil {
+			passes(next.Sub(c.Now))
+		}
+		c.Now = next
+	}
+	return nil
+}
+
+// isStill reports whether the only thing to wait for is distant.
+func (c *Cluster) isStill() bool {
+	if len(c.aside) > 0 {
+		return false
+	}
+	for _, p := range c.Pods {
+		if p.Node == "" && !c.MayPend(p) || !p.Deleting.IsZero() {
+			return false
+		}
+	}
+	for _, x := range c.Claims {
+		if !x.Deleting.IsZero() || !x.Is(lifecycle.Initialized) && c.Now.Before(x.Created.Add(c.Patience)) {
+			return false
+		}
+	}
+	for _, n := range c.Nodes {
+		if !n.Deleting.IsZero() {
+			return false
+		}
+	}
+	for _, m := range c.Machines {
+		if m.Gone && c.Nodes[m.Node] != nil || !m.Gone && !m.Doomed.IsZero() || !m.Gone && c.ClaimOf(m) == nil {
+			return false
+		}
+	}
+	next := c.Controller.Next
+	return next.IsZero() || next.Sub(c.Now) > time.Minute
+}
+
+// MayPend reports whether nobody need find a node for a pod.
+func (c *Cluster) MayPend(p *model.Pod) bool { return model.CutoffOf(c.NodePools).IsExpendable(p) }

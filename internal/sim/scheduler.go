@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package sim
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+func (c *Cluster) nodesByName() []*model.Node {
+	return slices.SortedFunc(maps.Values(c.Nodes), func(a, b *model.Node) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// schedulePods binds what fits, to the emptiest node or the fullest (Packs), the pods of the highest priority first. For
+// one that fits nowhere it deletes pods of a lower priority, if there is a node that holds it then; of the rest it says
+// that they are unschedulable.
+func (c *Cluster) schedulePods() {
+	waiting := byKey(c.on[""])
+	if len(waiting) == 0 {
+		return
+	}
+	slices.SortStableFunc(waiting, func(a, b *model.Pod) int { return cmp.Compare(b.Class.Priority, a.Class.Priority) })
+	nodes, promised := c.nodesByName(), map[string]model.Resources{}
+	for _, p := range waiting {
+		if p.Deleting.IsZero() && !p.Gated {
+			c.schedulePod(p, nodes, promised)
+		}
+	}
+}
+
+// schedulePod looks at one pod. promised is what pods that preempted others in this round will have, by node.
+func (c *Cluster) schedulePod(p *model.Pod, nodes []*model.Node, promised map[string]model.Resources) {
+	tolerations := slices.Clone(p.Class.Tolerations)
+	for _, claim := range p.Reservations {
+		tolerations = append(tolerations, model.Toleration{Key: model.TaintReserved, Value: claim, Effect: model.NoSchedule})
+	}
+	apart := c.topologyOf(p.Class)
+	var best *model.Node
+	score, preempt := int64(math.MinInt64), victims{}
+	for _, n := range nodes {
+		if model.Untolerated(n.Taints, tolerations) != nil || c.Faults.Adversary.refusesPod(p) || !selects(p.Class, n) || !apart.allows(n) {
+			continue
+		}
+		room := n.Allocatable.Sub(c.used[n.Name]).Sub(promised[n.Name])
+		if !p.Class.Requests.Fits(room) {
+			if !p.Class.Preempts {
+				continue
+			}
+			if v := c.victimsOn(n.Name, p.Class, room); len(v.pods) > 0 && (preempt.node == "" || v.isBetterThan(preempt)) {
+				preempt = v
+			}
+			continue
+		}
+		s := room.At(model.CPU)
+		if c.Packs {
+			s = -s
+		}
+		if s > score {
+			best, score = n, s
+		}
+	}
+	q := *p
+	switch {
+	case best != nil:
+		q.Node, q.Bound, q.Nominated = best.Name, c.Now, "" // seen by those that come after
+	case preempt.node != "":
+		for _, v := range preempt.pods {
+			if v.Deleting.IsZero() {
+				c.tell(Event{Kind: Preempted, Pod: v, Object: v.Name, Text: "for " + p.Name})
+				c.DeletePod(v, max(time.Second, v.GracePeriod))
+			}
+		}
+		promised[preempt.node] = promised[preempt.node].Add(p.Class.Requests)
+		if p.Nominated == preempt.node {
+			return
+		}
+		q.Nominated = preempt.node
+	case p.Nominated != "":
+		q.Nominated = ""
+	case p.Unschedulable.IsZero():
+		q.Unschedulable = c.Now
+	default:
+		return
+	}
+	c.SetPod(&q)
+}
+
+// selects reports whether the node affinity of a class allows a node.
+func selects(class *model.Class, n *model.Node) bool {
+	return len(class.Terms) == 0 || slices.ContainsFunc(class.Terms, func(t model.NodeTerm) bool {
+		return t.Requirements.Matches(n.Labels) && (t.Names == nil || t.Names.Matches(n.Name, true))
+	})
+}
+
+// victims are the pods that kube-scheduler deletes on a node for a pod of higher priority.
+type victims struct {
+	node    string
+	pods    []*model.Pod
+	highest int32
+	sum     int64
+}
+
+// isBetterThan reports whether kube-scheduler prefers v: first the lowest priority of the most important victim, then the
+// lowest sum, then the fewest.
+func (v victims) isBetterThan(o victims) bool {
+	return cmp.Or(cmp.Compare(v.highest, o.highest), cmp.Compare(v.sum, o.sum), cmp.Compare(len(v.pods), len(o.pods))) < 0
+}
+
+// victimsOn returns the pods of lower priority on a node without which a pod of a class fits into what is free there, those of
+// the lowest priority first; none: it doesn't fit without them either. Pods that are ending already count as victims that
+// cost nothing.
+func (c *Cluster) victimsOn(node string, class *model.Class, room model.Resources) victims {
+	var lower []*model.Pod
+	for _, p := range c.PodsOn(node) {
+		if p.Class.Priority < class.Priority {
+			lower = append(lower, p)
+			room = room.Add(p.Class.Requests)
+		}
+	}
+	if !class.Requests.Fits(room) {
+		return victims{}
+	}
+	// Those that can stay do, the most important first.
+	slices.SortStableFunc(lower, func(a, b *model.Pod) int {
+		if a.Deleting.IsZero() != b.Deleting.IsZero() {
+			if a.Deleting.IsZero() {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(b.Class.Priority, a.Class.Priority), cmp.Compare(a.Key(), b.Key()))
+	})
+	v := victims{node: node, highest: math.MinInt32}
+	for _, p := range lower {
+		if left := room.Sub(p.Class.Requests); class.Requests.Fits(left) {
+			room = left
+			continue
+		}
+		v.pods = append(v.pods, p)
+		if p.Deleting.IsZero() {
+			v.highest, v.sum = max(v.highest, p.Class.Priority), v.sum+int64(p.Class.Priority)+1<<31
+		}
+	}
+	return v
+}
+
+// topology is what the required anti-affinity of a class and its required spread leave of the domains.
+type topology struct {
+	closed map[string]map[string]bool // by topology key: domains with a pod that the class keeps away from
+	spread []domains
+}
+
+// domains are how many pods count in each domain of a spread constraint.
+type domains struct {
+	key   string
+	pods  map[string]int
+	least int
+	skew  int
+}
+
+// topologyOf counts for a class. Pods of other classes that keep away from it are not looked at.
+func (c *Cluster) topologyOf(class *model.Class) topology {
+	t := topology{closed: map[string]map[string]bool{}}
+	for _, term := range class.AntiAffinity {
+		closed := map[string]bool{}
+		for _, p := range c.Pods {
+			if n := c.Nodes[p.Node]; n != nil && slices.Contains(term.Selector.Namespaces, p.Namespace) && term.Selector.Pods != nil && term.Selector.Pods.Matches(p.Class.Labels) {
+				closed[n.Labels[term.TopologyKey]] = true
+			}
+		}
+		if had := t.closed[term.TopologyKey]; had != nil {
+			maps.Copy(closed, had)
+		}
+		t.closed[term.TopologyKey] = closed
+	}
+	for _, s := range class.Spread {
+		if !s.Hard {
+			continue
+		}
+		d := domains{key: s.TopologyKey, pods: map[string]int{}, least: math.MaxInt, skew: int(s.MaxSkew)}
+		for _, n := range c.Nodes {
+			if selects(class, n) {
+				d.pods[n.Labels[s.TopologyKey]] += 0
+			}
+		}
+		for _, p := range c.Pods {
+			if n := c.Nodes[p.Node]; n != nil && p.Namespace == class.Namespace && p.Deleting.IsZero() && s.Selector != nil && s.Selector.Matches(p.Class.Labels) && selects(class, n) {
+				d.pods[n.Labels[s.TopologyKey]]++
+			}
+		}
+		for _, n := range d.pods {
+			d.least = min(d.least, n)
+		}
+		t.spread = append(t.spread, d)
+	}
+	return t
+}
+
+func (t topology) allows(n *model.Node) bool {
+	for key, closed := range t.closed {
+		if closed[n.Labels[key]] {
+			return false
+		}
+	}
+	for _, d := range t.spread {
+		if d.pods[n.Labels[d.key]]+1-d.least > d.skew {
+			return false
+		}
+	}
+	return true
+}

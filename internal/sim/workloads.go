@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// Workload wants so many pods alike, as a ReplicaSet does.
+type Workload struct {
+	Name     string
+	Class    *model.Class // its alone
+	Want     int
+	Stateful bool   // its pods' names come again
+	Bare     bool   // its pods have no controller that anybody could see
+	Hold     string // their karpenter.sh/do-not-disrupt
+	Grace    time.Duration
+
+	Guarded    bool // by a PodDisruptionBudget
+	MinHealthy int  // of that
+
+	// Order says which pods are deleted first when there are too many; nil: those that run nowhere.
+	Order func(a, b *model.Pod) int
+
+	told   int // what the ReplicaSet was last said to want
+	budget *model.PDB
+}
+
+// UID returns the uid of a workload's ReplicaSet.
+func (l *Workload) UID() string { return "uid-" + l.Name }
+
+// runWorkloads keeps as many pods of each workload as are wanted, and those of DaemonSets.
+func (c *Cluster) runWorkloads() {
+	for _, l := range c.Workloads {
+		if l.told != l.Want {
+			c.version++
+			want := l.Want
+			l.told = want
+			c.show(watchReplicas, func(s *state.State) { s.SetReplicas(l.UID(), want) })
+		}
+		var have []*model.Pod
+		for _, p := range byKey(c.ofClass[l.Class]) {
+			if p.Deleting.IsZero() {
+				have = append(have, p)
+			}
+		}
+		more := l.Want - len(have)
+		if more > 1 && c.Faults.Happens(PodsOneByOne) {
+			more = 1
+		}
+		for range more {
+			c.SetPod(c.newPod(l))
+		}
+		if more >= 0 {
+			continue
+		}
+		order := l.Order
+		if order == nil {
+			order = boundLast
+		}
+		slices.SortStableFunc(have, order)
+		for _, p := range have[:-more] {
+			c.DeletePod(p, min(time.Second, l.Grace))
+		}
+	}
+	c.runDaemons()
+}
+
+func boundLast(a, b *model.Pod) int {
+	switch {
+	case a.Node == "" && b.Node != "":
+		return -1
+	case a.Node != "" && b.Node == "":
+		return 1
+	}
+	return 0
+}
+
+func (c *Cluster) newPod(l *Workload) *model.Pod {
+	c.Serial++
+	p := &model.Pod{Namespace: l.Class.Namespace, Name: fmt.Sprintf("%s-%d", l.Name, c.Serial), UID: fmt.Sprintf("uid-%s-%d", l.Name, c.Serial), Seen: uint64(c.Serial),
+		Class: l.Class, Created: c.Now, GracePeriod: l.Grace, DoNotDisrupt: l.Hold, Owner: model.Owner{Kind: "ReplicaSet", Name: l.Name, UID: l.UID()}}
+	for n := 0; l.Stateful; n++ {
+		if p.Name = fmt.Sprintf("%s-%d", l.Name, n); c.Pods[p.Key()] == nil {
+			break
+		}
+	}
+	if l.Bare {
+		p.Owner = model.Owner{}
+	}
+	return p
+}
+
+// daemonTolerations are what the DaemonSet controller adds to its pods.
+var daemonTolerations = []model.Toleration{{Key: "node.kubernetes.io/not-ready", Exists: true, For: -1}, {Key: "node.kubernetes.io/unschedulable", Exists: true, Effect: model.NoSchedule, For: -1}}
+
+// runDaemons has a pod of each DaemonSet on each node that it tolerates and selects. kube-scheduler is left out: the pods
+// are bound as they are made, unless the node has no room for them.
+func (c *Cluster) runDaemons() {
+	for _, d := range c.Daemons {
+		for _, n := range c.nodesByName() {
+			key := d.Namespace + "/" + d.Name + "-" + n.Name
+			if c.Pods[key] != nil || !n.Deleting.IsZero() || model.Untolerated(n.Taints, slices.Concat(d.Class.Tolerations, daemonTolerations)) != nil ||
+				!selects(d.Class, n) || !c.used[n.Name].Add(d.Class.Requests).Fits(n.Allocatable) {
+				continue
+			}
+			c.Serial++
+			c.SetPod(&model.Pod{Namespace: d.Namespace, Name: d.Name + "-" + n.Name, UID: fmt.Sprintf("uid-%s-%d", d.Name, c.Serial), Seen: uint64(c.Serial), Class: d.Class,
+				Created: c.Now, Node: n.Name, Bound: c.Now, Owner: model.Owner{Kind: "DaemonSet", Name: d.Name, UID: d.UID}})
+		}
+	}
+}
+
+// healthy returns how many pods of a workload run.
+func (c *Cluster) healthy(l *Workload) (n int) {
+	for _, p := range c.ofClass[l.Class] {
+		if p.Node != "" && p.Deleting.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// budgetOf returns a workload's PodDisruptionBudget as its controller would write it now.
+func (c *Cluster) budgetOf(l *Workload) *model.PDB {
+	q, n := model.NewRequirements(model.OneOf("app", l.Name)), c.healthy(l)
+	return &model.PDB{Namespace: l.Class.Namespace, Name: l.Name, Selector: &q, DisruptionsAllowed: int32(max(0, n-l.MinHealthy)), Healthy: int32(n), Desired: int32(l.MinHealthy)}
+}
+
+// updateBudgets writes what has changed in the status of PodDisruptionBudgets.
+func (c *Cluster) updateBudgets() {
+	for _, l := range c.Workloads {
+		if !l.Guarded {
+			continue
+		}
+		b := c.budgetOf(l)
+		if l.budget == nil || l.budget.Healthy != b.Healthy || l.budget.Desired != b.Desired {
+			l.budget = b
+			c.show(watchBudgets, func(s *state.State) { s.SetPDB(b) })
+		}
+	}
+}
