@@ -93,14 +93,14 @@ func wanted(f *pflag.Flag) string {
 }
 
 // awsProvider connects to AWS.
-func awsProvider(ctx context.Context, clients *awsapi.Clients, config awsapi.Config, client *kube.Client, resources *state.ResourceTable, log *slog.Logger) (*aws.Provider, error) {
+func awsProvider(ctx context.Context, clients *awsapi.Clients, config *awsapi.Config, client *kube.Client, resources *state.ResourceTable, log *slog.Logger) (*aws.Provider, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	version, err := client.Version(ctx)
 	if err != nil {
 		return nil, err
 	}
-	config.KubernetesVersion, client.Provisioners.KubernetesVersion = version, version
+	config.KubernetesVersion = version
 	log.Info("launching from EC2", "region", clients.Region, "cluster", config.ClusterName, "kubernetes", version)
-	return aws.New(clients, config, resources, cloud.Wall{}, log)
+	return aws.New(clients, *config, resources, cloud.Wall{}, log)
 }

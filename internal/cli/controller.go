@@ -131,15 +131,16 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	if err != nil {
 		return err
 	}
-	actor := kube.NewActor(client, st.Resources(), time.Now)
+	objects := &translate.Translator{Table: st.Resources(), Lookup: client.Seen.Lookup(), Defaults: s.scheduler}
+	actor := kube.NewActor(client, objects, time.Now)
 	registry := newRegistry()
 	kube.RegisterClientMetrics(registry)
 	ctl := newController(f, s, client, actor, provider, st, registry)
 	registerLeaderMetrics(registry, ctl, f.lease.Name, !f.unobserved)
-	keeper := headrooms.New(ctl, kube.NewHeadrooms(client, st.Resources(), time.Now), ctl.Demand(), s.log, time.LoadLocation)
+	keeper := headrooms.New(ctl, kube.NewHeadrooms(client, objects, time.Now), ctl.Demand(), s.log, time.LoadLocation)
 	ctl.Headrooms = keeper
 	registry.MustRegister(headrooms.NewMetrics(keeper))
-	p := &controllerProcess{flags: f, settings: s, client: client, actor: actor, ctl: ctl, refresh: refresh, headrooms: keeper, failed: make(chan error, 5)}
+	p := &controllerProcess{flags: f, settings: s, client: client, objects: objects, actor: actor, ctl: ctl, refresh: refresh, headrooms: keeper, failed: make(chan error, 5)}
 	return p.run(ctx, registry)
 }
 
@@ -159,6 +160,8 @@ type controllerSettings struct {
 
 	past      demandhistory.PastReplicas  // nil: no Prometheus is asked
 	scheduler translate.SchedulerDefaults // nil: kube-scheduler's own
+
+	provisioners translate.ProvisionerDefaults // what Provisioners leave to their cluster; known once the cloud is connected to
 }
 
 // readControllerSettings takes in the environment for flags that are not given, and says what is wrong with either. It
@@ -271,7 +274,7 @@ func connectCluster(ctx context.Context, f *controllerFlags, s *controllerSettin
 	if err != nil {
 		return nil, err
 	}
-	client.Log, client.Scheduler = s.log, s.scheduler
+	client.Log = s.log
 	return client, nil
 }
 
@@ -281,21 +284,21 @@ func connectProvider(ctx context.Context, f *controllerFlags, s *controllerSetti
 	p cloud.Provider, refresh func(context.Context), err error) {
 	if f.cloud == "kwok" {
 		simulated := kwok.New(f.machines, machinesClient(), resources, cloud.Wall{})
-		simulated.AdoptNodes(client)
+		simulated.AdoptNodes(kube.NewSimulated(client))
 		return cloud.Retry(simulated, cloud.Wall{}, cloud.DefaultRetry()), nil, nil
 	}
 	clients, err := awsapi.Connect(ctx)
 	if err != nil {
 		return nil, nil, exit{2, fmt.Errorf("--cloud aws: %w", err)}
 	}
-	source, err := awsProvider(ctx, clients, s.aws, client, resources, s.log)
+	source, err := awsProvider(ctx, clients, &s.aws, client, resources, s.log)
 	if err != nil {
 		return nil, nil, err
 	}
 	if s.groups != nil {
 		s.groups.clients = clients
 	}
-	client.Provisioners.OnAWS, client.Provisioners.InstanceProfile = true, f.aws.profile
+	s.provisioners = translate.ProvisionerDefaults{OnAWS: true, InstanceProfile: f.aws.profile, KubernetesVersion: s.aws.KubernetesVersion}
 	if f.mode == modeShadow {
 		return cloud.Retry(source, cloud.Wall{}, cloud.DefaultRetry()), source.Run, nil
 	}

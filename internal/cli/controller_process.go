@@ -14,6 +14,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/controller/headrooms"
 	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
 // releaseLimit is how long a process that ends tries to give its lease up.
@@ -24,6 +25,7 @@ type controllerProcess struct {
 	flags     *controllerFlags
 	settings  *controllerSettings
 	client    *kube.Client
+	objects   *translate.Translator
 	actor     *kube.Actor
 	ctl       *controller.Controller
 	refresh   func(context.Context) // keeps fresh what the provider knows; nil: nothing has to be
@@ -39,7 +41,7 @@ func (p *controllerProcess) run(parent context.Context, registry *prometheus.Reg
 	if err := p.serveController(ctx, registry); err != nil {
 		return err
 	}
-	synced, err := kube.Watch(ctx, p.client, p.ctl.State.Resources(), p.ctl.Emit)
+	synced, err := kube.Watch(ctx, p.client, p.objects, p.ctl.Emit)
 	if err != nil {
 		return err
 	}
@@ -100,7 +102,7 @@ func (p *controllerProcess) keepNodeGroups(ctx context.Context, synced <-chan st
 
 // keepProvisioners makes NodePools of Provisioners, until the context ends.
 func (p *controllerProcess) keepProvisioners(ctx context.Context) {
-	if err := kube.Provisioners(ctx, p.client, p.settings.log); err != nil && ctx.Err() == nil {
+	if err := kube.Provisioners(ctx, p.client, p.settings.provisioners, p.settings.log); err != nil && ctx.Err() == nil {
 		p.failed <- err
 	}
 }

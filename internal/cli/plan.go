@@ -275,13 +275,12 @@ func readCluster(ctx context.Context, s *state.State, f clusterFlags, scheduler 
 	if err != nil {
 		return err
 	}
-	client.Scheduler = scheduler
 	if client.Log, err = logger(errs, "text", "warn"); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, liveLimit, fmt.Errorf("API server %s has not shown all objects within %s", client.Address, liveLimit))
 	defer cancel()
-	return kube.Read(ctx, client, s.Resources(), s)
+	return kube.Read(ctx, client, &translate.Translator{Table: s.Resources(), Lookup: client.Seen.Lookup(), Defaults: scheduler}, s)
 }
 
 // schedulerConfigUsage is what --scheduler-config says of itself, wherever it is.

@@ -30,7 +30,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
-	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // Actor carries out the actions of a plan. Each method does one action and answers the resource version that shows its effect, 0
@@ -44,15 +43,14 @@ type Actor struct {
 	events *recorder
 }
 
-// NewActor makes an Actor that uses what Watch has seen of the same Client. now dates the conditions it writes.
-func NewActor(c *Client, table *state.ResourceTable, now func() time.Time) *Actor {
+// NewActor makes an Actor that uses what Watch has seen of the same Client and writes by the same translation. now dates the
+// conditions it writes.
+func NewActor(c *Client, t *translate.Translator, now func() time.Time) *Actor {
 	return &Actor{
-		c: c, t: &translate.Translator{Table: table, Lookup: lookup{c}, Defaults: c.Scheduler}, now: now,
+		c: c, t: t, now: now,
 		events: &recorder{c: c, now: now, last: map[[sha256.Size]byte]time.Time{}, queue: fairEvents{most: eventQueue}, tokens: eventBurst, filled: now()},
 	}
 }
-
-func isNotFound(err error) bool { return apierrors.IsNotFound(err) }
 
 // classify wraps an error of the API server with verb and object, and with what the caller should do about it.
 func classify(err error, verb, kind, name string) error {
@@ -106,29 +104,6 @@ func (o operation) MarshalJSON() ([]byte, error) {
 }
 
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
-
-// newer keeps what a write answered, so that the next write builds on it though the watch has not brought it yet. An object that
-// the watch does not know, or no longer, is left alone.
-func newer[T metav1.Object](o *objects[T], key string, x T) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if have, ok := o.m[key]; ok && have.GetUID() == x.GetUID() && translate.ResourceVersion(have.GetResourceVersion()) < translate.ResourceVersion(x.GetResourceVersion()) {
-		o.m[key] = x
-	}
-}
-
-// seen is newer for what the watch brings: it may lag behind what a write answered.
-func seen[T metav1.Object](o *objects[T], key string, x T) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.m == nil {
-		o.m = map[string]T{}
-	}
-	if have, ok := o.m[key]; ok && have.GetUID() == x.GetUID() && translate.ResourceVersion(have.GetResourceVersion()) > translate.ResourceVersion(x.GetResourceVersion()) {
-		return
-	}
-	o.m[key] = x
-}
 
 // kind is how to reach the objects of one kind.
 type kind[T metav1.Object] struct {
@@ -226,15 +201,15 @@ func refusedPatch(err error) bool {
 }
 
 func (a *Actor) nodeKind() kind[*corev1.Node] {
-	return kind[*corev1.Node]{"node", "nodes", a.c.Core, &a.c.nodes, func() *corev1.Node { return &corev1.Node{} }}
+	return kind[*corev1.Node]{"node", "nodes", a.c.Core, &a.c.Seen.nodes, func() *corev1.Node { return &corev1.Node{} }}
 }
 
 func (a *Actor) claimKind() kind[*karpv1.NodeClaim] {
-	return kind[*karpv1.NodeClaim]{"nodeclaim", "nodeclaims", a.c.Karpenter, &a.c.claims, func() *karpv1.NodeClaim { return &karpv1.NodeClaim{} }}
+	return kind[*karpv1.NodeClaim]{"nodeclaim", "nodeclaims", a.c.Karpenter, &a.c.Seen.claims, func() *karpv1.NodeClaim { return &karpv1.NodeClaim{} }}
 }
 
 func (a *Actor) poolKind() kind[*karpv1.NodePool] {
-	return kind[*karpv1.NodePool]{"nodepool", "nodepools", a.c.Karpenter, &a.c.pools, func() *karpv1.NodePool { return &karpv1.NodePool{} }}
+	return kind[*karpv1.NodePool]{"nodepool", "nodepools", a.c.Karpenter, &a.c.Seen.pools, func() *karpv1.NodePool { return &karpv1.NodePool{} }}
 }
 
 // CreateClaim makes a NodeClaim. One of that name that is there already is this one: its name says what it is for.
@@ -265,7 +240,7 @@ func (a *Actor) Claimed(ctx context.Context, m plan.Terminate) (bool, error) {
 	}
 	if m.Of != "" {
 		have, err := a.claimKind().get(ctx, m.Of)
-		if isNotFound(err) {
+		if apierrors.IsNotFound(err) {
 			return false, nil
 		}
 		return err == nil && is(have), classify(err, "look for", "nodeclaim", m.Of)

@@ -135,7 +135,7 @@ func TestClaim(t *testing.T) {
 		t.Fatalf("hash %q, want %q", pool.Hash, h)
 	}
 
-	gpu := p.table.Dim("example.com/gpu")
+	gpu := p.objects.Table.Dim("example.com/gpu")
 	slots := []model.Slot{{Class: "abc", Owner: "u1", Count: 2, Requests: model.Resources{500}.With(gpu, 1)}}
 	create := plan.CreateClaim{
 		Name: "life-1", Pool: pool, Requirements: pool.Requirements.With(model.OneOf(model.LabelZone, "z1")),

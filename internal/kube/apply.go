@@ -20,7 +20,7 @@ import (
 // dryRun it is only tried. before is the object as it is, nil where there is none, and after as it is then, both without
 // status and what the API server notes of its own. A field that somebody else has set otherwise is an error that names
 // both.
-func (c *Client) Apply(ctx context.Context, o map[string]any, manager string, dryRun bool) (before, after map[string]any, err error) {
+func Apply(ctx context.Context, c *Client, o map[string]any, manager string, dryRun bool) (before, after map[string]any, err error) {
 	u := unstructured.Unstructured{Object: o}
 	kind, name := u.GetKind(), u.GetName()
 	var at rest.Interface

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -64,7 +66,7 @@ func (bw *bufferWatch) follow(ctx context.Context, wg *sync.WaitGroup) {
 	c := bw.w.c
 	wg.Add(1)
 	var first sync.WaitGroup
-	follow(ctx, c, &first, source{c.Core, "podtemplates", &corev1.PodTemplate{}}, &sync.Mutex{},
+	follow(ctx, bw.w, &first, source{c.Core, "podtemplates", &corev1.PodTemplate{}}, &sync.Mutex{},
 		func(k string, t *corev1.PodTemplate) {
 			bw.mu.Lock()
 			bw.templates[k] = t
@@ -77,14 +79,13 @@ func (bw *bufferWatch) follow(ctx context.Context, wg *sync.WaitGroup) {
 			bw.mu.Unlock()
 			bw.markDue(translate.NamespaceOf(k))
 		})
-	follow(ctx, c, &first, source{c.buffers, "capacitybuffers", &bufferv1beta1.CapacityBuffer{}}, &sync.Mutex{},
+	follow(ctx, bw.w, &first, source{c.buffers, "capacitybuffers", &bufferv1beta1.CapacityBuffer{}}, &sync.Mutex{},
 		func(k string, b *bufferv1beta1.CapacityBuffer) {
-			trim(b)
-			seen(&c.capacityBuffers, k, b)
+			seen(&c.Seen.capacityBuffers, k, b)
 			bw.markDue(b.Namespace)
 		},
 		func(k string) {
-			c.capacityBuffers.delete(k)
+			c.Seen.capacityBuffers.delete(k)
 			bw.markDue(translate.NamespaceOf(k))
 		})
 	go func() {
@@ -93,7 +94,7 @@ func (bw *bufferWatch) follow(ctx context.Context, wg *sync.WaitGroup) {
 		}
 		bw.translateDue(ctx)
 		wg.Done()
-		if c.once == nil {
+		if bw.w.once == nil {
 			bw.run(ctx)
 		}
 	}()
@@ -119,7 +120,7 @@ func (bw *bufferWatch) run(ctx context.Context) {
 			return
 		case <-bw.changed.c():
 		case <-tick.C:
-			for _, b := range bw.w.c.capacityBuffers.list() {
+			for _, b := range bw.w.c.Seen.capacityBuffers.list() {
 				if b.Spec.ScalableRef != nil {
 					bw.markDue(b.Namespace)
 				}
@@ -140,7 +141,7 @@ func (bw *bufferWatch) translateDue(ctx context.Context) {
 	}
 	byNamespace := map[string][]translate.SizedBuffer{}
 	there := map[string]bool{}
-	for _, b := range bw.w.c.capacityBuffers.sorted() {
+	for _, b := range bw.w.c.Seen.capacityBuffers.sorted() {
 		there[translate.Key(b)] = true
 		if due[b.Namespace] || due[""] {
 			byNamespace[b.Namespace] = append(byNamespace[b.Namespace], bw.w.t.CapacityBuffer(b, bw.shapeOf(ctx, b)))
@@ -194,7 +195,7 @@ func (bw *bufferWatch) shapeOf(ctx context.Context, b *bufferv1beta1.CapacityBuf
 		defer cancel()
 		shape, err := bw.readScalable(limited, b.Namespace, ref)
 		switch {
-		case isNotFound(err):
+		case apierrors.IsNotFound(err):
 			shape = translate.ShapeOfMissing(b)
 		case err != nil && bw.shapes[name].Template != nil:
 			bw.w.c.Log.Warn("reading the workload of a CapacityBuffer failed, trying again", "capacitybuffer", translate.Key(b), "error", err)
@@ -314,7 +315,7 @@ func (bw *bufferWatch) findScalePath(ctx context.Context, ref *bufferv1beta1.Sca
 
 func (a *Actor) bufferKind() kind[*bufferv1beta1.CapacityBuffer] {
 	return kind[*bufferv1beta1.CapacityBuffer]{
-		"capacitybuffer", "capacitybuffers", a.c.buffers, &a.c.capacityBuffers, func() *bufferv1beta1.CapacityBuffer { return &bufferv1beta1.CapacityBuffer{} },
+		"capacitybuffer", "capacitybuffers", a.c.buffers, &a.c.Seen.capacityBuffers, func() *bufferv1beta1.CapacityBuffer { return &bufferv1beta1.CapacityBuffer{} },
 	}
 }
 

@@ -18,22 +18,21 @@ import (
 // followQuotas watches CapacityQuotas. wg is done when each that was there has been told of.
 func (w *watcher) followQuotas(ctx context.Context, wg *sync.WaitGroup) {
 	c := w.c
-	follow(ctx, c, wg, source{c.buffers, "capacityquotas", &bufferv1beta1.CapacityQuota{}}, &sync.Mutex{},
+	follow(ctx, w, wg, source{c.buffers, "capacityquotas", &bufferv1beta1.CapacityQuota{}}, &sync.Mutex{},
 		func(k string, q *bufferv1beta1.CapacityQuota) {
-			trim(q)
-			seen(&c.capacityQuotas, k, q)
+			seen(&c.Seen.capacityQuotas, k, q)
 			l, v := w.t.CapacityQuota(q), translate.ResourceVersion(q.ResourceVersion)
 			w.emit(func(s *state.State) { s.SetQuotaLimit(l, v) })
 		},
 		func(k string) {
-			c.capacityQuotas.delete(k)
+			c.Seen.capacityQuotas.delete(k)
 			w.emit(func(s *state.State) { s.DeleteLimit(translate.QuotaLimitName(k)) })
 		})
 }
 
 func (a *Actor) quotaKind() kind[*bufferv1beta1.CapacityQuota] {
 	return kind[*bufferv1beta1.CapacityQuota]{
-		"capacityquota", "capacityquotas", a.c.buffers, &a.c.capacityQuotas, func() *bufferv1beta1.CapacityQuota { return &bufferv1beta1.CapacityQuota{} },
+		"capacityquota", "capacityquotas", a.c.buffers, &a.c.Seen.capacityQuotas, func() *bufferv1beta1.CapacityQuota { return &bufferv1beta1.CapacityQuota{} },
 	}
 }
 

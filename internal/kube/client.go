@@ -10,9 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
@@ -39,7 +44,6 @@ import (
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
-	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/kube/volume"
 )
 
@@ -75,42 +79,17 @@ type Client struct {
 	Namespace string
 	// Log gets what goes wrong with a watch.
 	Log *slog.Logger
-	// Scheduler is what schedulers spread pods by that bear no constraint of their own. It is set before anything is watched.
-	Scheduler translate.SchedulerDefaults
-	// Provisioners are what Provisioners leave to their cluster. It is set before anything is watched.
-	Provisioners translate.ProvisionerDefaults
+	// Seen is what Watch has seen by this client, and what writes have answered since.
+	Seen Store
 
 	config *rest.Config
 	http   *http.Client
-	once   context.CancelCauseFunc // set: kinds are listed once, and this is called with what went wrong
 
 	Core, Apps, policy, storage       rest.Interface
 	coordination, node, scheduling    rest.Interface
 	Karpenter, provisioner, KWOK, AWS rest.Interface
 	Dovetail, karpenterAlpha, buffers rest.Interface
 	awsAlpha                          rest.Interface
-	nodes                             objects[*corev1.Node]
-	claims                            objects[*karpv1.NodeClaim]
-	pools                             objects[*karpv1.NodePool]
-	kwokClasses                       objects[*kwokv1alpha1.KWOKNodeClass]
-	ec2Classes                        objects[*awsv1.EC2NodeClass]
-	groupClasses                      objects[*dovetailv1alpha1.NodeGroupClass]
-	provisioners                      objects[*karpv1alpha5.Provisioner]
-	nodeTemplates                     objects[*awsv1alpha1.AWSNodeTemplate]
-	overlays                          objects[*karpv1alpha1.NodeOverlay]
-	headrooms                         objects[*dovetailv1alpha1.Headroom]
-	capacityBuffers                   objects[*bufferv1beta1.CapacityBuffer]
-	capacityQuotas                    objects[*bufferv1beta1.CapacityQuota]
-	volumes                           *volume.Index
-	csiNodes                          objects[*storagev1.CSINode]
-	limitRanges                       objects[*corev1.LimitRange]
-	runtimeClasses                    objects[*nodev1.RuntimeClass]
-	priorityClasses                   objects[*schedulingv1.PriorityClass]
-	services                          objects[*corev1.Service]
-	selectors                         objects[*metav1.LabelSelector] // of controllers, by OwnerKey
-	provisionerChanged, poolChanged   signal
-	groupsChanged                     signal // a pool or a class of groups
-	headroomChanged, replicasChanged  signal // the latter: a ReplicaSet is to have another number of pods
 }
 
 // answerLimit is how long an API server has to answer the first question.
@@ -168,7 +147,7 @@ func New(ctx context.Context, config *rest.Config, access Access) (*Client, erro
 	if err != nil {
 		return nil, fmt.Errorf("connect to API server %s: %w", config.Host, err)
 	}
-	c := &Client{Address: config.Host, Log: slog.Default(), config: config, http: h, volumes: volume.NewIndex()}
+	c := &Client{Address: config.Host, Log: slog.Default(), config: config, http: h, Seen: Store{volumes: volume.NewIndex()}}
 	config.WarningHandlerWithContext = warnings{c}
 	for _, g := range []struct {
 		gv     schema.GroupVersion
@@ -261,7 +240,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 func (c *Client) Serves(ctx context.Context, gv schema.GroupVersion, resource string) (bool, error) {
 	var list metav1.APIResourceList
 	err := c.Core.Get().AbsPath("/apis", gv.Group, gv.Version).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Into(&list)
-	if isNotFound(err) {
+	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -273,4 +252,9 @@ func (c *Client) Serves(ctx context.Context, gv schema.GroupVersion, resource st
 		}
 	}
 	return false, nil
+}
+
+// newBackoff returns waits that double from the first to the last, which stays.
+func newBackoff(first, last time.Duration) wait.Backoff {
+	return wait.Backoff{Duration: first, Factor: 2, Cap: last, Steps: math.MaxInt32}
 }

@@ -19,7 +19,7 @@ const askRightsEvery = 15 * time.Second
 
 // followDeployments watches Deployments from when it may. Nobody waits for that.
 func (w *watcher) followDeployments(ctx context.Context) {
-	if w.c.once != nil {
+	if w.once != nil {
 		return // what is read once is not restarted
 	}
 	go func() {
@@ -39,7 +39,7 @@ func (w *watcher) followDeployments(ctx context.Context) {
 		}
 		w.emit(func(s *state.State) { s.WatchDeployments() })
 		var wg sync.WaitGroup
-		follow(ctx, w.c, &wg, source{w.c.Apps, "deployments", &appsv1.Deployment{}}, &sync.Mutex{},
+		follow(ctx, w, &wg, source{w.c.Apps, "deployments", &appsv1.Deployment{}}, &sync.Mutex{},
 			func(_ string, d *appsv1.Deployment) {
 				m := w.t.Deployment(d)
 				w.emit(func(s *state.State) { s.SetDeployment(m) })

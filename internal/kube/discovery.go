@@ -33,6 +33,7 @@ type Discovery struct {
 	// Tell informs people of an object, as an Actor's Event does. Needed where Priorities is set.
 	Tell func(kind, namespace, name, uid string, warn bool, reason, message string)
 
+	c      *Client
 	ranks  ranks
 	groups []translate.NodeGroup // when they were last found
 	found  bool
@@ -44,9 +45,10 @@ type Discovery struct {
 // sees. Those of a group that is not found any more are let go: nothing is bought for the pool and nothing of it moved, its machines
 // stay as they are, and when the last of them has gone for a reason of its own, pool and class go too.
 func NodeGroups(ctx context.Context, c *Client, d *Discovery) error {
+	d.c = c
 	d.warned, d.said = map[string]string{}, map[string]string{}
 	if d.Priorities != "" {
-		c.followPriorities(ctx, d)
+		d.followPriorities(ctx)
 	}
 	wait := newBackoff(time.Second, d.Every)
 	var next time.Time
@@ -58,17 +60,17 @@ func NodeGroups(ctx context.Context, c *Client, d *Discovery) error {
 				return nil
 			case err != nil: // those known stay as they are
 				d.Log.Warn("discovering node groups failed, trying again", "error", err)
-				next = now.Add(wait.next())
+				next = now.Add(wait.Step())
 			default:
 				d.groups, d.found = groups, true
-				wait.reset()
+				wait = newBackoff(time.Second, d.Every)
 				next = now.Add(d.Every)
 			}
 		}
 		if d.found {
-			if err := c.syncGroups(ctx, d); err != nil && ctx.Err() == nil {
+			if err := d.syncGroups(ctx); err != nil && ctx.Err() == nil {
 				d.Log.Warn("writing NodePools for node groups failed, trying again", "error", err)
-				if soon := time.Now().Add(wait.next()); soon.Before(next) {
+				if soon := time.Now().Add(wait.Step()); soon.Before(next) {
 					next = soon
 				}
 			}
@@ -79,14 +81,14 @@ func NodeGroups(ctx context.Context, c *Client, d *Discovery) error {
 			timer.Stop()
 			return nil
 		case <-timer.C:
-		case <-c.groupsChanged.c():
+		case <-c.Seen.groupsChanged.c():
 			timer.Stop()
 		}
 	}
 }
 
-func (c *Client) syncGroups(ctx context.Context, d *Discovery) error {
-	weights, ranked, err := c.weights(d)
+func (d *Discovery) syncGroups(ctx context.Context) error {
+	weights, ranked, err := d.weights()
 	if err != nil {
 		return err
 	}
@@ -99,7 +101,7 @@ func (c *Client) syncGroups(ctx context.Context, d *Discovery) error {
 	for _, w := range wanted {
 		name := w.Pool.Name
 		have[name] = true
-		why, err := c.writeGroups(ctx, w, ranked)
+		why, err := d.writeGroups(ctx, w, ranked)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("nodepool %q of node group %s: %w", name, strings.Join(w.Groups, ", "), err))
 			continue
@@ -123,19 +125,19 @@ func (c *Client) syncGroups(ctx context.Context, d *Discovery) error {
 			}
 		}
 	}
-	for _, pool := range c.pools.sorted() {
+	for _, pool := range d.c.Seen.pools.sorted() {
 		if !translate.IsDiscovered(pool) || have[pool.Name] || pool.DeletionTimestamp != nil {
 			continue
 		}
-		if err := c.letGo(ctx, pool, d.Log); err != nil {
+		if err := d.letGo(ctx, pool); err != nil {
 			failed = append(failed, err)
 		}
 	}
-	for _, class := range c.groupClasses.sorted() {
-		if _, used := c.pools.get(class.Name); used || have[class.Name] || !translate.IsDiscovered(class) || class.DeletionTimestamp != nil {
+	for _, class := range d.c.Seen.groupClasses.sorted() {
+		if _, used := d.c.Seen.pools.get(class.Name); used || have[class.Name] || !translate.IsDiscovered(class) || class.DeletionTimestamp != nil {
 			continue
 		}
-		err := c.Dovetail.Delete().Resource("nodegroupclasses").Name(class.Name).Body(orphaning(class)).Do(ctx).Error()
+		err := d.c.Dovetail.Delete().Resource("nodegroupclasses").Name(class.Name).Body(orphaning(class)).Do(ctx).Error()
 		if err != nil && !passing(err, true) {
 			failed = append(failed, fmt.Errorf("delete nodegroupclass %q: %w", class.Name, err))
 		}
@@ -145,10 +147,10 @@ func (c *Client) syncGroups(ctx context.Context, d *Discovery) error {
 
 // writeGroups makes the objects of groups, or makes those there what they should be; ranked: their weights are not the user's. why says what
 // of others' is in the way.
-func (c *Client) writeGroups(ctx context.Context, w translate.GroupObjects, ranked bool) (why []string, err error) {
+func (d *Discovery) writeGroups(ctx context.Context, w translate.GroupObjects, ranked bool) (why []string, err error) {
 	name := w.Pool.Name
-	pool, poolThere := c.pools.get(name)
-	class, classThere := c.groupClasses.get(name)
+	pool, poolThere := d.c.Seen.pools.get(name)
+	class, classThere := d.c.Seen.groupClasses.get(name)
 	switch {
 	case poolThere && !translate.IsDiscovered(pool):
 		return []string{"nodepool " + name + " is there and was not made for a group that was found; rename it, or take its group out of those to be found"}, nil
@@ -165,9 +167,9 @@ func (c *Client) writeGroups(ctx context.Context, w translate.GroupObjects, rank
 	mark(nextClass, w.Groups)
 	switch {
 	case !classThere:
-		err = c.Dovetail.Post().Resource("nodegroupclasses").Body(nextClass).Do(ctx).Error()
+		err = d.c.Dovetail.Post().Resource("nodegroupclasses").Body(nextClass).Do(ctx).Error()
 	case !sameJSON(class.Spec, nextClass.Spec) || !sameMarks(class, nextClass):
-		err = c.Dovetail.Put().Resource("nodegroupclasses").Name(name).Body(nextClass).Do(ctx).Error()
+		err = d.c.Dovetail.Put().Resource("nodegroupclasses").Name(name).Body(nextClass).Do(ctx).Error()
 	}
 	if err != nil && !passing(err, classThere) {
 		return nil, fmt.Errorf("write nodegroupclass %q: %w", name, err)
@@ -185,9 +187,9 @@ func (c *Client) writeGroups(ctx context.Context, w translate.GroupObjects, rank
 	err = nil
 	switch {
 	case !poolThere:
-		err = c.Karpenter.Post().Resource("nodepools").Body(nextPool).Do(ctx).Error()
+		err = d.c.Karpenter.Post().Resource("nodepools").Body(nextPool).Do(ctx).Error()
 	case !sameJSON(pool.Spec, nextPool.Spec) || !sameMarks(pool, nextPool):
-		err = c.Karpenter.Put().Resource("nodepools").Name(name).Body(nextPool).Do(ctx).Error()
+		err = d.c.Karpenter.Put().Resource("nodepools").Name(name).Body(nextPool).Do(ctx).Error()
 	}
 	if err != nil && !passing(err, poolThere) {
 		return nil, fmt.Errorf("write nodepool %q: %w", name, err)
@@ -197,7 +199,7 @@ func (c *Client) writeGroups(ctx context.Context, w translate.GroupObjects, rank
 
 // letGo leaves a pool's machines alone, and takes the pool away once it has none. A claim may be on its way while the pool still
 // looks usable, so that is two steps: what the API server has shown as let go gets no claims.
-func (c *Client) letGo(ctx context.Context, pool *karpv1.NodePool, log *slog.Logger) error {
+func (d *Discovery) letGo(ctx context.Context, pool *karpv1.NodePool) error {
 	next := pool.DeepCopy()
 	next.TypeMeta = metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"}
 	next.Spec.Limits = karpv1.Limits{karpv1.ResourceNodes: resource.MustParse("0")}
@@ -205,21 +207,21 @@ func (c *Client) letGo(ctx context.Context, pool *karpv1.NodePool, log *slog.Log
 	next.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "0"}}
 	metav1.SetMetaDataAnnotation(&next.ObjectMeta, dovetailv1alpha1.AnnotationLetGo, karpv1.LabelValueTrue)
 	if !sameJSON(pool.Spec, next.Spec) || !sameMarks(pool, next) {
-		err := c.Karpenter.Put().Resource("nodepools").Name(pool.Name).Body(next).Do(ctx).Error()
+		err := d.c.Karpenter.Put().Resource("nodepools").Name(pool.Name).Body(next).Do(ctx).Error()
 		if err != nil && !passing(err, true) {
 			return fmt.Errorf("let nodepool %q go, whose node group is not found any more: %w", pool.Name, err)
 		}
 		if err == nil {
-			log.Info("node group no longer found: nothing is launched in its NodePool, and its nodes are left alone", "nodepool", pool.Name)
+			d.Log.Info("node group no longer found: nothing is launched in its NodePool, and its nodes are left alone", "nodepool", pool.Name)
 		}
 		return nil
 	}
-	for _, claim := range c.claims.list() {
+	for _, claim := range d.c.Seen.claims.list() {
 		if claim.Labels[karpv1.LabelNodePool] == pool.Name {
 			return nil
 		}
 	}
-	err := c.Karpenter.Delete().Resource("nodepools").Name(pool.Name).Body(orphaning(pool)).Do(ctx).Error()
+	err := d.c.Karpenter.Delete().Resource("nodepools").Name(pool.Name).Body(orphaning(pool)).Do(ctx).Error()
 	if err != nil && !passing(err, true) {
 		return fmt.Errorf("delete nodepool %q, whose node group is not found any more: %w", pool.Name, err)
 	}

@@ -101,7 +101,7 @@ func TestNodeGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	until("the class as its group says", web, func(*state.State) bool {
-		class, ok := p.us.groupClasses.get("grp-web")
+		class, ok := p.us.Seen.groupClasses.get("grp-web")
 		return ok && class.Generation > 2 && len(class.Spec.SelectorTerms) == 1 && class.Spec.SelectorTerms[0].Name == "grp-web"
 	})
 

@@ -13,8 +13,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,52 +25,19 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/headroom"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
-	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// Headrooms reads the Headrooms that Watch sees, writes the CapacityBuffers that they own, and their status.
+// Headrooms adds to the Headrooms that Watch sees the power to write the CapacityBuffers that they own, and their status.
 type Headrooms struct {
+	*SeenHeadrooms
 	c       *Client
-	t       *translate.Translator
 	now     func() time.Time
 	counted map[string]time.Time // by namespace/name: when the counters of a status were last written
 }
 
 // NewHeadrooms returns the Headrooms of a cluster. Only one goroutine may use them.
-func NewHeadrooms(c *Client, table *state.ResourceTable, now func() time.Time) *Headrooms {
-	return &Headrooms{c: c, t: &translate.Translator{Table: table, Lookup: lookup{c}, Defaults: c.Scheduler}, now: now, counted: map[string]time.Time{}}
-}
-
-// followHeadrooms watches Headrooms.
-func (w *watcher) followHeadrooms(ctx context.Context, wg *sync.WaitGroup) {
-	c := w.c
-	follow(ctx, c, wg, source{c.Dovetail, "headrooms", &dovetailv1alpha1.Headroom{}}, &sync.Mutex{},
-		func(k string, h *dovetailv1alpha1.Headroom) {
-			trim(h)
-			old, had := c.headrooms.get(k)
-			seen(&c.headrooms, k, h)
-			if !had || old.Generation != h.Generation || old.UID != h.UID { // not its status, which we write
-				c.headroomChanged.raise()
-			}
-		},
-		func(k string) { c.headrooms.delete(k); c.headroomChanged.raise() })
-}
-
-// Changed returns a channel that has something to receive when a Headroom has come, has changed or has gone.
-func (x *Headrooms) Changed() <-chan struct{} { return x.c.headroomChanged.c() }
-
-// Scaled returns a channel that has something to receive when a ReplicaSet is to have another number of pods.
-func (x *Headrooms) Scaled() <-chan struct{} { return x.c.replicasChanged.c() }
-
-// List returns all Headrooms that are not being deleted, by namespace and name.
-func (x *Headrooms) List() []headroom.Object {
-	var out []headroom.Object
-	for _, h := range x.c.headrooms.sorted() {
-		if h.DeletionTimestamp == nil {
-			out = append(out, x.t.Headroom(h))
-		}
-	}
-	return out
+func NewHeadrooms(c *Client, t *translate.Translator, now func() time.Time) *Headrooms {
+	return &Headrooms{SeenHeadrooms: NewSeenHeadrooms(c, t), c: c, now: now, counted: map[string]time.Time{}}
 }
 
 // buffersPath is where the CapacityBuffers of a namespace are.
@@ -81,7 +49,7 @@ func buffersPath(namespace string) string {
 // which nothing is held. Done twice it is done once: names follow from the Headroom and the workload.
 func (x *Headrooms) WriteBuffers(ctx context.Context, s *headroom.Spec, holds []headroom.Hold) error {
 	raw, err := x.c.Dovetail.Get().AbsPath(buffersPath(s.Namespace)).Param("labelSelector", dovetailv1alpha1.LabelHeadroom+"="+headroomLabel(s.Name)).Do(ctx).Raw()
-	if isNotFound(err) {
+	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("hold room for headroom %s: API server %s does not serve capacitybuffers.%s: install the CustomResourceDefinitions of charts/dovetail/crds",
 			s.Key(), x.c.Address, bufferv1beta1.GroupVersion)
 	}
@@ -111,7 +79,7 @@ func (x *Headrooms) WriteBuffers(ctx context.Context, s *headroom.Spec, holds []
 			continue
 		}
 		err := x.c.Dovetail.Delete().AbsPath(buffersPath(s.Namespace), b.Name).Body(deleteOptions(string(b.UID), nil)).Do(ctx).Error()
-		if err != nil && !isNotFound(err) {
+		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete capacitybuffer %s/%s of headroom %s: %w", s.Namespace, b.Name, s.Key(), err)
 		}
 	}

@@ -9,18 +9,62 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/headroom"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
-	"github.com/dovetail-sh/dovetail/internal/state"
 )
+
+// SeenHeadrooms are the Headrooms that Watch sees, and the workloads that they are for.
+type SeenHeadrooms struct {
+	c *Client
+	t *translate.Translator
+}
+
+// NewSeenHeadrooms returns the Headrooms of a cluster.
+func NewSeenHeadrooms(c *Client, t *translate.Translator) *SeenHeadrooms {
+	return &SeenHeadrooms{c, t}
+}
+
+// followHeadrooms watches Headrooms.
+func (w *watcher) followHeadrooms(ctx context.Context, wg *sync.WaitGroup) {
+	c := w.c
+	follow(ctx, w, wg, source{c.Dovetail, "headrooms", &dovetailv1alpha1.Headroom{}}, &sync.Mutex{},
+		func(k string, h *dovetailv1alpha1.Headroom) {
+			old, had := c.Seen.headrooms.get(k)
+			seen(&c.Seen.headrooms, k, h)
+			if !had || old.Generation != h.Generation || old.UID != h.UID { // not its status, which we write
+				c.Seen.headroomChanged.raise()
+			}
+		},
+		func(k string) { c.Seen.headrooms.delete(k); c.Seen.headroomChanged.raise() })
+}
+
+// Changed returns a channel that has something to receive when a Headroom has come, has changed or has gone.
+func (x *SeenHeadrooms) Changed() <-chan struct{} { return x.c.Seen.headroomChanged.c() }
+
+// Scaled returns a channel that has something to receive when a ReplicaSet is to have another number of pods.
+func (x *SeenHeadrooms) Scaled() <-chan struct{} { return x.c.Seen.replicasChanged.c() }
+
+// List returns all Headrooms that are not being deleted, by namespace and name.
+func (x *SeenHeadrooms) List() []headroom.Object {
+	var out []headroom.Object
+	for _, h := range x.c.Seen.headrooms.sorted() {
+		if h.DeletionTimestamp == nil {
+			out = append(out, x.t.Headroom(h))
+		}
+	}
+	return out
+}
 
 // ListHeadrooms reads the Headrooms of a namespace as they are; of all where it is empty.
 func ListHeadrooms(ctx context.Context, c *Client, namespace string) ([]dovetailv1alpha1.Headroom, error) {
 	var list dovetailv1alpha1.HeadroomList
 	err := c.Dovetail.Get().Namespace(namespace).Resource("headrooms").Do(ctx).Into(&list)
-	if isNotFound(err) {
+	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("API server %s does not serve headrooms.%s: install the CustomResourceDefinitions of charts/dovetail/crds", c.Address, dovetailv1alpha1.Group)
 	}
 	if err != nil {
@@ -31,15 +75,15 @@ func ListHeadrooms(ctx context.Context, c *Client, namespace string) ([]dovetail
 }
 
 // ReadHeadrooms reads all Headrooms of a cluster and the workloads that they are for, by namespace and name.
-func ReadHeadrooms(ctx context.Context, c *Client, table *state.ResourceTable) ([]headroom.Targeted, error) {
+func ReadHeadrooms(ctx context.Context, c *Client, t *translate.Translator) ([]headroom.Targeted, error) {
 	list, err := ListHeadrooms(ctx, c, "")
 	if err != nil {
 		return nil, err
 	}
-	x := NewHeadrooms(c, table, nil)
+	x := NewSeenHeadrooms(c, t)
 	var out []headroom.Targeted
 	for i := range list {
-		c.headrooms.set(translate.Key(&list[i]), &list[i])
+		c.Seen.headrooms.set(translate.Key(&list[i]), &list[i])
 		in := headroom.Targeted{Object: x.t.Headroom(&list[i])}
 		var problem headroom.Problem
 		if in.Targets, err = x.Targets(ctx, &in.Spec); errors.As(err, &problem) {

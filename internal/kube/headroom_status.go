@@ -23,7 +23,7 @@ const countEvery = 5 * time.Minute
 // WriteStatus writes what there is to say of a Headroom, where it differs from what is there; of counters and forecasts
 // alone not more often than every five minutes.
 func (x *Headrooms) WriteStatus(ctx context.Context, s *headroom.Status) error {
-	cur, ok := x.c.headrooms.get(s.Spec.Key())
+	cur, ok := x.c.Seen.headrooms.get(s.Spec.Key())
 	if !ok || string(cur.UID) != s.Spec.UID {
 		return nil
 	}
@@ -38,10 +38,10 @@ func (x *Headrooms) WriteStatus(ctx context.Context, s *headroom.Status) error {
 		switch {
 		case err == nil:
 			trim(&out)
-			newer(&x.c.headrooms, s.Spec.Key(), &out)
+			newer(&x.c.Seen.headrooms, s.Spec.Key(), &out)
 			x.counted[s.Spec.Key()] = x.now()
 			return nil
-		case isNotFound(err):
+		case apierrors.IsNotFound(err):
 			return nil // it has gone meanwhile
 		case !apierrors.IsConflict(err) || attempt > 0:
 			return fmt.Errorf("write status of headroom %s: %w", s.Spec.Key(), err)

@@ -26,8 +26,8 @@ import (
 
 // Targets returns the workloads that a Headroom is for, by kind and name, as the API server has them now. The error is
 // a headroom.Problem where the spec is to blame.
-func (x *Headrooms) Targets(ctx context.Context, s *headroom.Spec) ([]headroom.Target, error) {
-	h, ok := x.c.headrooms.get(s.Key())
+func (x *SeenHeadrooms) Targets(ctx context.Context, s *headroom.Spec) ([]headroom.Target, error) {
+	h, ok := x.c.Seen.headrooms.get(s.Key())
 	if !ok {
 		return nil, fmt.Errorf("read targets of headroom %s: it is gone", s.Key())
 	}
@@ -51,7 +51,7 @@ func (x *Headrooms) Targets(ctx context.Context, s *headroom.Spec) ([]headroom.T
 func missingTarget(err error, s *headroom.Spec, field, kind, name string) error {
 	value := kind + " " + s.Namespace + "/" + name
 	switch {
-	case isNotFound(err):
+	case apierrors.IsNotFound(err):
 		return headroom.Problem{Reason: headroom.TargetNotFound, Field: field, Value: value, Why: "there is no such object", Remedy: "Create it, or name another"}
 	case apierrors.IsForbidden(err):
 		return headroom.Problem{Reason: headroom.TargetNotReadable, Field: field, Value: value, Why: "Dovetail may not read it",
@@ -60,7 +60,7 @@ func missingTarget(err error, s *headroom.Spec, field, kind, name string) error 
 	return fmt.Errorf("read target %s of headroom %s: %w", value, s.Key(), err)
 }
 
-func (x *Headrooms) templateTarget(ctx context.Context, s *headroom.Spec, name string) ([]headroom.Target, error) {
+func (x *SeenHeadrooms) templateTarget(ctx context.Context, s *headroom.Spec, name string) ([]headroom.Target, error) {
 	var t corev1.PodTemplate
 	if err := x.c.Core.Get().Namespace(s.Namespace).Resource("podtemplates").Name(name).Do(ctx).Into(&t); err != nil {
 		return nil, missingTarget(err, s, "spec.target.podTemplateRef", "PodTemplate", name)
@@ -68,7 +68,7 @@ func (x *Headrooms) templateTarget(ctx context.Context, s *headroom.Spec, name s
 	return []headroom.Target{{WorkloadName: headroom.WorkloadName{Namespace: s.Namespace, Kind: "PodTemplate", Name: name}, Class: x.classOf(s.Namespace, &t.Template)}}, nil
 }
 
-func (x *Headrooms) workloadTarget(ctx context.Context, s *headroom.Spec, ref *dovetailv1alpha1.HeadroomWorkload) ([]headroom.Target, error) {
+func (x *SeenHeadrooms) workloadTarget(ctx context.Context, s *headroom.Spec, ref *dovetailv1alpha1.HeadroomWorkload) ([]headroom.Target, error) {
 	gv, err := schema.ParseGroupVersion(cmp.Or(ref.APIVersion, appsv1.SchemeGroupVersion.String()))
 	if err != nil {
 		return nil, headroom.Problem{Reason: headroom.InvalidSpec, Field: "spec.target.workload.apiVersion", Value: ref.APIVersion, Why: "it is no group and version", Remedy: "Use one such as apps/v1"}
@@ -102,7 +102,7 @@ func (x *Headrooms) workloadTarget(ctx context.Context, s *headroom.Spec, ref *d
 }
 
 // target is a workload of group apps.
-func (x *Headrooms) target(o *metav1.ObjectMeta, kind string, replicas *int32, template *corev1.PodTemplateSpec) headroom.Target {
+func (x *SeenHeadrooms) target(o *metav1.ObjectMeta, kind string, replicas *int32, template *corev1.PodTemplateSpec) headroom.Target {
 	return headroom.Target{
 		WorkloadName: headroom.WorkloadName{Namespace: o.Namespace, Group: appsv1.GroupName, Kind: kind, Name: o.Name},
 		Replicas:     translate.Replicas(replicas), Class: x.classOf(o.Namespace, template),
@@ -110,7 +110,7 @@ func (x *Headrooms) target(o *metav1.ObjectMeta, kind string, replicas *int32, t
 }
 
 // classOf translates a pod of a template as the API server would store it.
-func (x *Headrooms) classOf(namespace string, template *corev1.PodTemplateSpec) *model.Class {
+func (x *SeenHeadrooms) classOf(namespace string, template *corev1.PodTemplateSpec) *model.Class {
 	p := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 	p.Namespace = namespace
 	x.t.Admit(p)
@@ -118,8 +118,8 @@ func (x *Headrooms) classOf(namespace string, template *corev1.PodTemplateSpec) 
 }
 
 // scaledTarget reads any workload through its scale subresource. What its pods request is not known from there.
-func (x *Headrooms) scaledTarget(ctx context.Context, s *headroom.Spec, gv schema.GroupVersion, ref *dovetailv1alpha1.HeadroomWorkload) ([]headroom.Target, error) {
-	plural, err := x.c.resourceOf(ctx, gv, ref.Kind)
+func (x *SeenHeadrooms) scaledTarget(ctx context.Context, s *headroom.Spec, gv schema.GroupVersion, ref *dovetailv1alpha1.HeadroomWorkload) ([]headroom.Target, error) {
+	plural, err := resourceOf(ctx, x.c, gv, ref.Kind)
 	if err != nil {
 		return nil, err
 	}
@@ -149,10 +149,10 @@ func pathOf(gv schema.GroupVersion) string {
 }
 
 // resourceOf returns the name under which a kind that can be scaled is served; empty: there is none.
-func (c *Client) resourceOf(ctx context.Context, gv schema.GroupVersion, kind string) (string, error) {
+func resourceOf(ctx context.Context, c *Client, gv schema.GroupVersion, kind string) (string, error) {
 	var list metav1.APIResourceList
 	err := c.Core.Get().AbsPath(pathOf(gv)).SetHeader("Accept", "application/json").Do(ctx).Into(&list)
-	if isNotFound(err) {
+	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
 	if err != nil {
@@ -171,7 +171,7 @@ func (c *Client) resourceOf(ctx context.Context, gv schema.GroupVersion, kind st
 }
 
 // selectedTargets lists the Deployments and StatefulSets that a selector chooses.
-func (x *Headrooms) selectedTargets(ctx context.Context, s *headroom.Spec, sel *metav1.LabelSelector) ([]headroom.Target, error) {
+func (x *SeenHeadrooms) selectedTargets(ctx context.Context, s *headroom.Spec, sel *metav1.LabelSelector) ([]headroom.Target, error) {
 	chosen, err := metav1.LabelSelectorAsSelector(sel)
 	if err != nil {
 		return nil, headroom.Problem{Reason: headroom.InvalidSpec, Field: "spec.target.selector", Why: err.Error(), Remedy: "Mend the selector"}

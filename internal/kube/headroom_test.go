@@ -26,7 +26,7 @@ import (
 func TestHeadrooms(t *testing.T) {
 	p := newPlane(t)
 	w := p.watch(t)
-	x := NewHeadrooms(p.us, p.table, time.Now)
+	x := NewHeadrooms(p.us, p.objects, time.Now)
 	apply := func(text string) {
 		t.Helper()
 		if err := kubetest.Kubectl([]byte(text), "apply", "-f", "-"); err != nil {

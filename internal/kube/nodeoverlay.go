@@ -16,22 +16,21 @@ import (
 
 func (w *watcher) followNodeOverlays(ctx context.Context, wg *sync.WaitGroup) {
 	c, emit := w.c, w.emit
-	follow(ctx, c, wg, source{c.karpenterAlpha, "nodeoverlays", &karpv1alpha1.NodeOverlay{}}, &sync.Mutex{},
+	follow(ctx, w, wg, source{c.karpenterAlpha, "nodeoverlays", &karpv1alpha1.NodeOverlay{}}, &sync.Mutex{},
 		func(k string, o *karpv1alpha1.NodeOverlay) {
-			trim(o)
-			seen(&c.overlays, k, o)
+			seen(&c.Seen.overlays, k, o)
 			m := w.t.NodeOverlay(o)
 			emit(func(s *state.State) { s.Pools.SetNodeOverlay(m) })
 		},
 		func(k string) {
-			c.overlays.delete(k)
+			c.Seen.overlays.delete(k)
 			emit(func(s *state.State) { s.Pools.DeleteNodeOverlay(k) })
 		})
 }
 
 func (a *Actor) overlayKind() kind[*karpv1alpha1.NodeOverlay] {
 	return kind[*karpv1alpha1.NodeOverlay]{
-		"nodeoverlay", "nodeoverlays", a.c.karpenterAlpha, &a.c.overlays, func() *karpv1alpha1.NodeOverlay { return &karpv1alpha1.NodeOverlay{} },
+		"nodeoverlay", "nodeoverlays", a.c.karpenterAlpha, &a.c.Seen.overlays, func() *karpv1alpha1.NodeOverlay { return &karpv1alpha1.NodeOverlay{} },
 	}
 }
 

@@ -6,7 +6,6 @@ package kube
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -21,24 +20,24 @@ import (
 )
 
 // syncNodeTemplates makes EC2NodeClasses of all AWSNodeTemplates, and returns the last failure to do so, which is logged.
-func (c *Client) syncNodeTemplates(ctx context.Context, log *slog.Logger) (failed error) {
-	if !c.Provisioners.OnAWS {
+func (s *provisionerSync) syncNodeTemplates(ctx context.Context) (failed error) {
+	if !s.defaults.OnAWS {
 		return nil
 	}
-	for _, n := range c.nodeTemplates.sorted() {
+	for _, n := range s.c.Seen.nodeTemplates.sorted() {
 		if n.DeletionTimestamp != nil {
 			continue // its EC2NodeClass goes with it
 		}
-		if err := c.syncNodeTemplate(ctx, n); err != nil && ctx.Err() == nil {
+		if err := s.syncNodeTemplate(ctx, n); err != nil && ctx.Err() == nil {
 			failed = err
-			log.Warn("writing the EC2NodeClass for an AWSNodeTemplate failed, trying again", "awsnodetemplate", n.Name, "error", err)
+			s.log.Warn("writing the EC2NodeClass for an AWSNodeTemplate failed, trying again", "awsnodetemplate", n.Name, "error", err)
 		}
 	}
 	return failed
 }
 
-func (c *Client) syncNodeTemplate(ctx context.Context, n *awsv1alpha1.AWSNodeTemplate) error {
-	class, said, unusable := translate.NodeTemplate(n, c.Provisioners)
+func (s *provisionerSync) syncNodeTemplate(ctx context.Context, n *awsv1alpha1.AWSNodeTemplate) error {
+	class, said, unusable := translate.NodeTemplate(n, s.defaults)
 	verdict := model.Condition{Status: string(metav1.ConditionTrue), Reason: karpv1alpha5.ReasonTranslated}
 	switch {
 	case unusable != nil:
@@ -52,17 +51,17 @@ func (c *Client) syncNodeTemplate(ctx context.Context, n *awsv1alpha1.AWSNodeTem
 	}
 	var trouble error
 	if class != nil {
-		trouble = c.writeClass(ctx, n, class)
+		trouble = s.writeClass(ctx, n, class)
 		if errors.Is(trouble, errNotOwned) {
 			verdict = model.Condition{Status: string(metav1.ConditionFalse), Reason: awsv1alpha1.ReasonEC2NodeClassConflict, Message: trouble.Error()}
 			trouble = nil
 		}
 	}
-	return errors.Join(trouble, c.nodeTemplateStatus(ctx, n, said, verdict))
+	return errors.Join(trouble, s.nodeTemplateStatus(ctx, n, said, verdict))
 }
 
 // nodeTemplateStatus writes what became of an AWSNodeTemplate where its status says something else.
-func (c *Client) nodeTemplateStatus(ctx context.Context, n *awsv1alpha1.AWSNodeTemplate, said awsv1alpha1.Translation, translated model.Condition) error {
+func (s *provisionerSync) nodeTemplateStatus(ctx context.Context, n *awsv1alpha1.AWSNodeTemplate, said awsv1alpha1.Translation, translated model.Condition) error {
 	status := map[string]any{}
 	want := map[string]model.Condition{karpv1alpha5.ConditionTranslated: translated}
 	if list, changed := mergeConditions(n.Status.Conditions, want, n.Generation, time.Now()); changed {
@@ -74,7 +73,7 @@ func (c *Client) nodeTemplateStatus(ctx context.Context, n *awsv1alpha1.AWSNodeT
 	if len(status) == 0 {
 		return nil
 	}
-	k := kind[*awsv1alpha1.AWSNodeTemplate]{name: "awsnodetemplate", resource: "awsnodetemplates", client: c.awsAlpha, have: &c.nodeTemplates}
+	k := kind[*awsv1alpha1.AWSNodeTemplate]{name: "awsnodetemplate", resource: "awsnodetemplates", client: s.c.awsAlpha, have: &s.c.Seen.nodeTemplates}
 	body := map[string]any{"metadata": map[string]any{"uid": n.UID, "resourceVersion": n.ResourceVersion}, "status": status}
 	_, err := k.patch(ctx, n.Name, types.MergePatchType, body, "status")
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {

@@ -153,7 +153,7 @@ func overviewOf[T metav1.Object](o *overview, name string, src source, selector 
 	denied := func(err error) {
 		text := ""
 		switch {
-		case isNotFound(err) || meta.IsNoMatchError(err):
+		case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
 		case apierrors.IsForbidden(err):
 			text = "not allowed: the right to list and watch " + src.resource + " in all namespaces is needed"
 		case apierrors.IsUnauthorized(err):
@@ -176,17 +176,17 @@ func overviewOf[T metav1.Object](o *overview, name string, src source, selector 
 				if ctx.Err() != nil {
 					return
 				}
-				wait := pause.next()
+				wait := pause.Step()
 				switch {
 				case err == nil || errors.Is(err, io.EOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
-				case apierrors.IsForbidden(err) || isNotFound(err) || apierrors.IsUnauthorized(err):
+				case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsUnauthorized(err):
 					denied(err)
 					wait = denialPause
 				case !isUnreachable(err): // that the API server does not answer is told once, by pulse
 					denied(err)
 				}
 				if time.Since(began) > time.Minute {
-					pause.reset()
+					pause = newBackoff(100*time.Millisecond, 10*time.Second)
 				}
 				select {
 				case <-ctx.Done():
@@ -313,7 +313,7 @@ func (o *overview) readUse(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil || err != nil && limited.Err() == nil && isUnreachable(err):
 		return
-	case isNotFound(err) || apierrors.IsServiceUnavailable(err):
+	case apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err):
 		o.emit(func(b *top.Board) { b.SetUse(nil); b.SetProblem(what, "") })
 		return
 	case apierrors.IsForbidden(err):

@@ -31,7 +31,9 @@ func TestProvisioners(t *testing.T) {
 	w := p.watch(t)
 	ctx, cancel := context.WithCancel(p.ctx)
 	done := make(chan error)
-	go func() { done <- Provisioners(ctx, p.us, slog.New(slog.DiscardHandler)) }()
+	go func() {
+		done <- Provisioners(ctx, p.us, translate.ProvisionerDefaults{}, slog.New(slog.DiscardHandler))
+	}()
 	defer func() {
 		cancel()
 		if err := testwait.Receive(t, "the end of Provisioners", done); err != nil {

@@ -10,8 +10,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/tools/cache"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
@@ -38,51 +36,33 @@ func (r *ranks) get() (list []dovetailv1alpha1.NodeGroupPriority, known bool) {
 
 // followPriorities reads the ConfigMap that ranks groups, and each change of it. Of one that can't be read is told why, and what was read
 // last stays in force; without one no group is preferred, as with Cluster Autoscaler.
-func (c *Client) followPriorities(ctx context.Context, d *Discovery) {
-	where, there := d.Priorities+"/"+translate.PriorityConfigMap, false
-	var mu sync.Mutex
-	none := func() {
-		there = false
-		d.ranks.set(nil)
-		d.Log.Warn("the priority expander's ConfigMap is missing: no node group is preferred", "configmap", where)
-		c.groupsChanged.raise()
-	}
-	var wg sync.WaitGroup
-	lw := cache.NewListWatchFromClient(c.Core, "configmaps", d.Priorities, fields.OneTermEqualSelector("metadata.name", translate.PriorityConfigMap))
-	followList(ctx, c, &wg, source{c.Core, "configmaps", &corev1.ConfigMap{}}, lw, &mu,
-		func(_ string, m *corev1.ConfigMap) {
-			there = true
-			text, ok := m.Data[translate.PriorityKey]
-			list, err := translate.ParsePriorities(text)
-			if !ok {
-				err = errors.New("it is missing")
-			}
-			if err != nil {
-				said := "data." + translate.PriorityKey + ": " + err.Error() + "; the priorities that were read last stay in force"
-				d.Log.Warn("priorities of node groups can't be read", "configmap", where, "what", said)
-				d.Tell("ConfigMap", m.Namespace, m.Name, string(m.UID), true, "PriorityConfigMapInvalid", said)
-				return
-			}
-			d.ranks.set(list)
-			d.Log.Info("priorities of node groups read", "configmap", where, "priorities", len(list))
-			c.groupsChanged.raise()
-		},
-		func(string) { none() })
-	go func() {
-		if !waitFor(ctx, &wg) {
+func (d *Discovery) followPriorities(ctx context.Context) {
+	where := d.Priorities + "/" + translate.PriorityConfigMap
+	watchConfigMap(ctx, d.c, d.Priorities, translate.PriorityConfigMap, func(m *corev1.ConfigMap) {
+		text, ok := m.Data[translate.PriorityKey]
+		list, err := translate.ParsePriorities(text)
+		if !ok {
+			err = errors.New("it is missing")
+		}
+		if err != nil {
+			said := "data." + translate.PriorityKey + ": " + err.Error() + "; the priorities that were read last stay in force"
+			d.Log.Warn("priorities of node groups can't be read", "configmap", where, "what", said)
+			d.Tell("ConfigMap", m.Namespace, m.Name, string(m.UID), true, "PriorityConfigMapInvalid", said)
 			return
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		if !there {
-			none()
-		}
-	}()
+		d.ranks.set(list)
+		d.Log.Info("priorities of node groups read", "configmap", where, "priorities", len(list))
+		d.c.Seen.groupsChanged.raise()
+	}, func() {
+		d.ranks.set(nil)
+		d.Log.Warn("the priority expander's ConfigMap is missing: no node group is preferred", "configmap", where)
+		d.c.Seen.groupsChanged.raise()
+	})
 }
 
 // weights are those of the pools of groups by group, and whether they are the ConfigMap's rather than the user's. Before one could be read
 // they are those that the pools have: what was read by the process before.
-func (c *Client) weights(d *Discovery) (map[string]int32, bool, error) {
+func (d *Discovery) weights() (map[string]int32, bool, error) {
 	if d.Priorities == "" {
 		return nil, false, nil
 	}
@@ -91,7 +71,7 @@ func (c *Client) weights(d *Discovery) (map[string]int32, bool, error) {
 		return out, true, err
 	}
 	out := map[string]int32{}
-	for _, pool := range c.pools.sorted() {
+	for _, pool := range d.c.Seen.pools.sorted() {
 		if w := pool.Spec.Weight; w != nil && translate.IsDiscovered(pool) {
 			for name := range strings.SplitSeq(pool.Annotations[dovetailv1alpha1.AnnotationGroups], ",") {
 				out[name] = *w

@@ -24,39 +24,47 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
+// provisionerSync writes what Provisioners and AWSNodeTemplates become.
+type provisionerSync struct {
+	c        *Client
+	defaults translate.ProvisionerDefaults // what Provisioners leave to their cluster
+	log      *slog.Logger
+}
+
 // Provisioners keeps for each Provisioner a NodePool that it owns, and on AWS for each AWSNodeTemplate an EC2NodeClass, until the
 // context ends. It works on what Watch sees.
-func Provisioners(ctx context.Context, c *Client, log *slog.Logger) error {
+func Provisioners(ctx context.Context, c *Client, defaults translate.ProvisionerDefaults, log *slog.Logger) error {
+	s := &provisionerSync{c: c, defaults: defaults, log: log}
 	wait := newBackoff(100*time.Millisecond, 10*time.Second)
 	for {
-		failed := c.syncNodeTemplates(ctx, log)
-		for _, p := range c.provisioners.sorted() {
+		failed := s.syncNodeTemplates(ctx)
+		for _, p := range c.Seen.provisioners.sorted() {
 			if p.DeletionTimestamp != nil {
 				continue // its NodePool goes with it
 			}
-			if err := c.syncProvisioner(ctx, p); err != nil && ctx.Err() == nil {
+			if err := s.syncProvisioner(ctx, p); err != nil && ctx.Err() == nil {
 				failed = err
 				log.Warn("writing the NodePool for a Provisioner failed, trying again", "provisioner", p.Name, "error", err)
 			}
 		}
 		var again <-chan time.Time
 		if failed != nil {
-			again = time.After(wait.next())
+			again = time.After(wait.Step())
 		} else {
-			wait.reset()
+			wait = newBackoff(100*time.Millisecond, 10*time.Second)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-c.provisionerChanged.c():
-		case <-c.poolChanged.c():
+		case <-c.Seen.provisionerChanged.c():
+		case <-c.Seen.poolChanged.c():
 		case <-again:
 		}
 	}
 }
 
-func (c *Client) syncProvisioner(ctx context.Context, p *karpv1alpha5.Provisioner) error {
-	want, class, translation := translate.Provisioner(p, c.Provisioners)
+func (s *provisionerSync) syncProvisioner(ctx context.Context, p *karpv1alpha5.Provisioner) error {
+	want, class, translation := translate.Provisioner(p, s.defaults)
 	translated := model.Condition{Status: string(metav1.ConditionTrue), Reason: karpv1alpha5.ReasonTranslated}
 	if len(translation.Untranslated) > 0 {
 		var fields []string
@@ -69,12 +77,12 @@ func (c *Client) syncProvisioner(ctx context.Context, p *karpv1alpha5.Provisione
 	}
 	var trouble error
 	if r := want.Spec.Template.Spec.NodeClassRef; r.Group == kwokv1alpha1.Group && r.Name == translate.DefaultNodeClass {
-		trouble = c.ensureDefaultClass(ctx)
+		trouble = s.ensureDefaultClass(ctx)
 	}
 	if class != nil {
-		trouble = c.writeClass(ctx, p, class)
+		trouble = s.writeClass(ctx, p, class)
 	}
-	have, exists := c.pools.get(p.Name)
+	have, exists := s.c.Seen.pools.get(p.Name)
 	if exists && !metav1.IsControlledBy(have, p) {
 		exists = false
 		trouble = nil
@@ -83,19 +91,19 @@ func (c *Client) syncProvisioner(ctx context.Context, p *karpv1alpha5.Provisione
 			Message: "NodePool " + p.Name + " exists and was not made from this Provisioner; rename one of them",
 		}
 		have = nil
-	} else if err := c.writePool(ctx, have, want); err != nil {
+	} else if err := s.writePool(ctx, have, want); err != nil {
 		if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !apierrors.IsBadRequest(err) {
 			return fmt.Errorf("write nodepool %q: %w", p.Name, err)
 		}
 		translated = model.Condition{Status: string(metav1.ConditionFalse), Reason: karpv1alpha5.ReasonNodePoolRejected, Message: err.Error()}
 	}
-	return errors.Join(trouble, c.provisionerStatus(ctx, p, have, translation, translated))
+	return errors.Join(trouble, s.provisionerStatus(ctx, p, have, translation, translated))
 }
 
 // writePool makes the NodePool, or makes the one there what it should be. Metadata that others wrote stays.
-func (c *Client) writePool(ctx context.Context, have, want *karpv1.NodePool) error {
+func (s *provisionerSync) writePool(ctx context.Context, have, want *karpv1.NodePool) error {
 	if have == nil {
-		err := c.Karpenter.Post().Resource("nodepools").Body(want).Do(ctx).Error()
+		err := s.c.Karpenter.Post().Resource("nodepools").Body(want).Do(ctx).Error()
 		if apierrors.IsAlreadyExists(err) {
 			return nil // the watch is about to tell whose it is
 		}
@@ -112,29 +120,29 @@ func (c *Client) writePool(ctx context.Context, have, want *karpv1.NodePool) err
 	if sameJSON(have.Spec, next.Spec) && maps.Equal(have.Annotations, next.Annotations) {
 		return nil
 	}
-	err := c.Karpenter.Put().Resource("nodepools").Name(next.Name).Body(next).Do(ctx).Error()
+	err := s.c.Karpenter.Put().Resource("nodepools").Name(next.Name).Body(next).Do(ctx).Error()
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil // it has changed or gone: the watch will tell, and this runs again
 	}
 	return err
 }
 
-func (c *Client) ensureDefaultClass(ctx context.Context) error {
-	if _, ok := c.kwokClasses.get(translate.DefaultNodeClass); ok {
+func (s *provisionerSync) ensureDefaultClass(ctx context.Context) error {
+	if _, ok := s.c.Seen.kwokClasses.get(translate.DefaultNodeClass); ok {
 		return nil
 	}
 	class := &kwokv1alpha1.KWOKNodeClass{
 		TypeMeta:   metav1.TypeMeta{APIVersion: kwokv1alpha1.GroupVersion.String(), Kind: kwokv1alpha1.KindKWOKNodeClass},
 		ObjectMeta: metav1.ObjectMeta{Name: translate.DefaultNodeClass},
 	}
-	err := c.KWOK.Post().Resource("kwoknodeclasses").Body(class).Do(ctx).Error()
+	err := s.c.KWOK.Post().Resource("kwoknodeclasses").Body(class).Do(ctx).Error()
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil
 	}
 	return fmt.Errorf("create kwoknodeclass %q: %w", translate.DefaultNodeClass, err)
 }
 
-func (c *Client) provisionerStatus(ctx context.Context, p *karpv1alpha5.Provisioner, pool *karpv1.NodePool, t karpv1alpha5.Translation, translated model.Condition) error {
+func (s *provisionerSync) provisionerStatus(ctx context.Context, p *karpv1alpha5.Provisioner, pool *karpv1.NodePool, t karpv1alpha5.Translation, translated model.Condition) error {
 	want := map[string]model.Condition{karpv1alpha5.ConditionTranslated: translated, karpv1alpha5.ConditionReady: {
 		Status: string(metav1.ConditionUnknown), Reason: karpv1.ReasonAwaitingReconciliation, Message: "NodePool " + p.Name + " has not been validated yet",
 	}}
@@ -162,7 +170,7 @@ func (c *Client) provisionerStatus(ctx context.Context, p *karpv1alpha5.Provisio
 	if len(status) == 0 {
 		return nil
 	}
-	k := kind[*karpv1alpha5.Provisioner]{name: "provisioner", resource: "provisioners", client: c.provisioner, have: &c.provisioners}
+	k := kind[*karpv1alpha5.Provisioner]{name: "provisioner", resource: "provisioners", client: s.c.provisioner, have: &s.c.Seen.provisioners}
 	body := map[string]any{"metadata": map[string]any{"uid": p.UID, "resourceVersion": p.ResourceVersion}, "status": status}
 	_, err := k.patch(ctx, p.Name, types.MergePatchType, body, "status")
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
@@ -175,10 +183,10 @@ func (c *Client) provisionerStatus(ctx context.Context, p *karpv1alpha5.Provisio
 var errNotOwned = errors.New("one is there and is not its own; rename one of them")
 
 // writeClass makes the EC2NodeClass of a Provisioner or an AWSNodeTemplate, or makes the one there what it should be.
-func (c *Client) writeClass(ctx context.Context, owner metav1.Object, want *awsv1.EC2NodeClass) error {
-	have, ok := c.ec2Classes.get(want.Name)
+func (s *provisionerSync) writeClass(ctx context.Context, owner metav1.Object, want *awsv1.EC2NodeClass) error {
+	have, ok := s.c.Seen.ec2Classes.get(want.Name)
 	if !ok {
-		err := c.AWS.Post().Resource("ec2nodeclasses").Body(want).Do(ctx).Error()
+		err := s.c.AWS.Post().Resource("ec2nodeclasses").Body(want).Do(ctx).Error()
 		if err == nil || apierrors.IsAlreadyExists(err) {
 			return nil
 		}
@@ -192,7 +200,7 @@ func (c *Client) writeClass(ctx context.Context, owner metav1.Object, want *awsv
 	}
 	next := have.DeepCopy()
 	next.TypeMeta, next.Spec = want.TypeMeta, want.Spec
-	err := c.AWS.Put().Resource("ec2nodeclasses").Name(next.Name).Body(next).Do(ctx).Error()
+	err := s.c.AWS.Put().Resource("ec2nodeclasses").Name(next.Name).Body(next).Do(ctx).Error()
 	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil // in the last two cases the watch will tell, and this runs again
 	}

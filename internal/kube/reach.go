@@ -301,7 +301,7 @@ func (c *Client) viewerToken(ctx context.Context, namespace string) (string, err
 	switch {
 	case apierrors.IsForbidden(err):
 		return "", c.lacksRole(ctx, namespace, "create serviceaccounts/token", true)
-	case isNotFound(err):
+	case apierrors.IsNotFound(err):
 		return "", fmt.Errorf("there is no ServiceAccount %s/%s, whose tokens the controller takes: set secureServing.enabled in the chart, or apply 'dovetail manifests'", namespace, viewer)
 	case err != nil:
 		return "", fmt.Errorf("request a token of ServiceAccount %s/%s: %w", namespace, viewer, err)

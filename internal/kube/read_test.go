@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -23,7 +24,7 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := state.New()
-	if err := Read(p.ctx, p.us, s.Resources(), s); err != nil {
+	if err := Read(p.ctx, p.us, translator(s, p.us), s); err != nil {
 		t.Fatal(err)
 	}
 	if pod := s.FindPod("default/to-be-read"); pod == nil || pod.Node != "" {
@@ -37,7 +38,7 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = state.New()
-	err = Read(p.ctx, nobody, s.Resources(), s)
+	err = Read(p.ctx, nobody, translator(s, nobody), s)
 	if err == nil || !strings.Contains(err.Error(), "list ") || !strings.Contains(err.Error(), "forbidden") || !strings.Contains(err.Error(), nobody.Address) {
 		t.Errorf("want the kind that may not be listed and where, have %v", err)
 	}
@@ -48,7 +49,12 @@ func TestRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Read(ctx, other, s.Resources(), state.New()); !errors.Is(err, context.Canceled) {
+	if err := Read(ctx, other, translator(s, other), state.New()); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end of the context: %v", err)
 	}
+}
+
+// translator returns what translates for a State.
+func translator(s *state.State, c *Client) *translate.Translator {
+	return &translate.Translator{Table: s.Resources(), Lookup: c.Seen.Lookup()}
 }

@@ -34,7 +34,7 @@ func TestReadOnlyClient(t *testing.T) {
 			}
 		}
 	}
-	if _, err := NewActor(c, p.table, time.Now).CreateClaim(p.ctx, plan.CreateClaim{Name: "x"}); err == nil {
+	if _, err := NewActor(c, p.objects, time.Now).CreateClaim(p.ctx, plan.CreateClaim{Name: "x"}); err == nil {
 		t.Error("an Actor of a client that only reads created a NodeClaim")
 	}
 	if err := c.Core.Get().Resource("nodes").Do(p.ctx).Into(&corev1.NodeList{}); err != nil {

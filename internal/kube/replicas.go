@@ -15,10 +15,10 @@ import (
 
 // followReplicas watches how many pods each ReplicaSet shall have, and where a ResourceQuota may keep it from having them.
 func (w *watcher) followReplicas(ctx context.Context, wg *sync.WaitGroup) {
-	if w.c.once != nil {
+	if w.once != nil {
 		return // what is read once is planned as it is
 	}
-	follow(ctx, w.c, wg, source{w.c.Core, "resourcequotas", &corev1.ResourceQuota{}}, &sync.Mutex{},
+	follow(ctx, w, wg, source{w.c.Core, "resourcequotas", &corev1.ResourceQuota{}}, &sync.Mutex{},
 		func(k string, q *corev1.ResourceQuota) {
 			w.emit(func(s *state.State) { s.SetQuota(k) })
 			w.buffers.setQuota(k, q)
@@ -27,15 +27,15 @@ func (w *watcher) followReplicas(ctx context.Context, wg *sync.WaitGroup) {
 			w.emit(func(s *state.State) { s.DeleteQuota(k) })
 			w.buffers.setQuota(k, nil)
 		})
-	if len(w.c.Scheduler) == 0 { // else followSelectors watches them, and tells
-		follow(ctx, w.c, wg, source{w.c.Apps, "replicasets", &appsv1.ReplicaSet{}}, &sync.Mutex{}, w.setReplicas, w.dropReplicas)
+	if len(w.t.Defaults) == 0 { // else followSelectors watches them, and tells
+		follow(ctx, w, wg, source{w.c.Apps, "replicasets", &appsv1.ReplicaSet{}}, &sync.Mutex{}, w.setReplicas, w.dropReplicas)
 	}
 }
 
 // setReplicas tells how many pods a ReplicaSet is making.
 func (w *watcher) setReplicas(k string, x *appsv1.ReplicaSet) {
 	want := wantedReplicas(x)
-	if w.c.once != nil || want == w.replicas[k].want {
+	if w.once != nil || want == w.replicas[k].want {
 		return // its status, mostly; and most are of templates past, and have none
 	}
 	uid := string(x.UID)
@@ -44,7 +44,7 @@ func (w *watcher) setReplicas(k string, x *appsv1.ReplicaSet) {
 		delete(w.replicas, k)
 	}
 	w.emit(func(s *state.State) { s.SetReplicas(uid, want) })
-	w.c.replicasChanged.raise()
+	w.c.Seen.replicasChanged.raise()
 	w.buffers.markDue(x.Namespace)
 }
 

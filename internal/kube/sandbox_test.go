@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/state"
 	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
@@ -24,7 +25,7 @@ type plane struct {
 	ctx       context.Context
 	admin, us *Client
 	actor     *Actor
-	table     *state.ResourceTable
+	objects   *translate.Translator
 }
 
 func newPlane(t *testing.T) *plane {
@@ -33,7 +34,7 @@ func newPlane(t *testing.T) *plane {
 	dir := kubetest.Sandbox(t)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), testwait.Left(t, 3*time.Minute), testwait.ErrLimit) // clean-ups use it, too
 	t.Cleanup(cancel)
-	p := &plane{ctx: ctx, table: state.NewResourceTable()}
+	p := &plane{ctx: ctx}
 	for _, c := range []struct {
 		file string
 		into **Client
@@ -44,7 +45,8 @@ func newPlane(t *testing.T) *plane {
 		}
 		*c.into = client
 	}
-	p.actor = NewActor(p.us, p.table, time.Now)
+	p.objects = &translate.Translator{Table: state.NewResourceTable(), Lookup: p.us.Seen.Lookup()}
+	p.actor = NewActor(p.us, p.objects, time.Now)
 	return p
 }
 
@@ -78,11 +80,10 @@ type world struct {
 func (p *plane) watch(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, changes: make(chan state.Change, 1024), s: state.New()}
-	p.table = w.s.Resources()
-	p.actor = NewActor(p.us, p.table, time.Now)
+	p.objects.Table = w.s.Resources()
 	ctx, cancel := context.WithCancel(p.ctx)
 	t.Cleanup(cancel)
-	synced, err := Watch(ctx, p.us, p.table, func(c state.Change) {
+	synced, err := Watch(ctx, p.us, p.objects, func(c state.Change) {
 		select {
 		case w.changes <- c:
 		case <-ctx.Done():

@@ -20,41 +20,40 @@ import (
 // followSelectors watches what default constraints take their selectors from, and has the pods that a change concerns translated again.
 func (w *watcher) followSelectors(ctx context.Context, wg *sync.WaitGroup) {
 	c := w.c
-	if len(c.Scheduler) == 0 {
+	if len(w.t.Defaults) == 0 {
 		return
 	}
 	set := func(kind, k string, sel *metav1.LabelSelector) {
 		key := translate.OwnerKey(kind, translate.NamespaceOf(k), translate.NameOf(k))
-		if was, ok := c.selectors.get(key); ok && reflect.DeepEqual(was, sel) {
+		if was, ok := c.Seen.selectors.get(key); ok && reflect.DeepEqual(was, sel) {
 			return // its status, mostly
 		}
-		c.selectors.set(key, sel)
+		c.Seen.selectors.set(key, sel)
 		w.selectorChanged(translate.NamespaceOf(k))
 	}
 	gone := func(kind string) func(string) {
 		return func(k string) {
-			c.selectors.delete(translate.OwnerKey(kind, translate.NamespaceOf(k), translate.NameOf(k)))
+			c.Seen.selectors.delete(translate.OwnerKey(kind, translate.NamespaceOf(k), translate.NameOf(k)))
 			w.selectorChanged(translate.NamespaceOf(k))
 		}
 	}
-	follow(ctx, c, wg, source{c.Core, "services", &corev1.Service{}}, &sync.Mutex{},
+	follow(ctx, w, wg, source{c.Core, "services", &corev1.Service{}}, &sync.Mutex{},
 		func(k string, s *corev1.Service) {
-			trim(s)
-			was, ok := c.services.get(k)
-			if c.services.set(k, s); !ok || !maps.Equal(was.Spec.Selector, s.Spec.Selector) {
+			was, ok := c.Seen.services.get(k)
+			if c.Seen.services.set(k, s); !ok || !maps.Equal(was.Spec.Selector, s.Spec.Selector) {
 				w.selectorChanged(s.Namespace)
 			}
 		},
-		func(k string) { c.services.delete(k); w.selectorChanged(translate.NamespaceOf(k)) })
-	follow(ctx, c, wg, source{c.Apps, "replicasets", &appsv1.ReplicaSet{}}, &sync.Mutex{},
+		func(k string) { c.Seen.services.delete(k); w.selectorChanged(translate.NamespaceOf(k)) })
+	follow(ctx, w, wg, source{c.Apps, "replicasets", &appsv1.ReplicaSet{}}, &sync.Mutex{},
 		func(k string, x *appsv1.ReplicaSet) {
 			set(translate.KindReplicaSet, k, x.Spec.Selector)
 			w.setReplicas(k, x)
 		},
 		func(k string) { gone(translate.KindReplicaSet)(k); w.dropReplicas(k) })
-	follow(ctx, c, wg, source{c.Apps, "statefulsets", &appsv1.StatefulSet{}}, &sync.Mutex{},
+	follow(ctx, w, wg, source{c.Apps, "statefulsets", &appsv1.StatefulSet{}}, &sync.Mutex{},
 		func(k string, x *appsv1.StatefulSet) { set(translate.KindStatefulSet, k, x.Spec.Selector) }, gone(translate.KindStatefulSet))
-	follow(ctx, c, wg, source{c.Core, "replicationcontrollers", &corev1.ReplicationController{}}, &sync.Mutex{},
+	follow(ctx, w, wg, source{c.Core, "replicationcontrollers", &corev1.ReplicationController{}}, &sync.Mutex{},
 		func(k string, x *corev1.ReplicationController) {
 			set(translate.KindController, k, &metav1.LabelSelector{MatchLabels: x.Spec.Selector})
 		}, gone(translate.KindController))

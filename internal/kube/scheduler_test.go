@@ -17,7 +17,7 @@ import (
 // Default constraints count what a pod's controller and its Services select, also where these come after the pod or go before it.
 func TestDefaultConstraintsFollow(t *testing.T) {
 	p := newPlane(t)
-	p.us.Scheduler = translate.SchedulerDefaults{corev1.DefaultSchedulerName: {{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule}}}
+	p.objects.Defaults = translate.SchedulerDefaults{corev1.DefaultSchedulerName: {{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule}}}
 	w := p.watch(t)
 	apply := func(object string) {
 		t.Helper()

@@ -14,11 +14,17 @@ import (
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 )
 
+// Simulated are the nodes that kwok plays.
+type Simulated struct{ c *Client }
+
+// NewSimulated returns the nodes that kwok plays in a cluster.
+func NewSimulated(c *Client) *Simulated { return &Simulated{c} }
+
 // SimulatedNodes returns when each node that kwok plays was made, by provider id.
-func (c *Client) SimulatedNodes(ctx context.Context) (map[string]time.Time, error) {
+func (x *Simulated) SimulatedNodes(ctx context.Context) (map[string]time.Time, error) {
 	var list corev1.NodeList
 	// From the server's cache, like the watch beside it.
-	err := c.Core.Get().Resource("nodes").Param("labelSelector", kwokv1alpha1.LabelKWOKNode+"="+kwokv1alpha1.LabelKWOKNodeValue).Param("resourceVersion", "0").Do(ctx).Into(&list)
+	err := x.c.Core.Get().Resource("nodes").Param("labelSelector", kwokv1alpha1.LabelKWOKNode+"="+kwokv1alpha1.LabelKWOKNodeValue).Param("resourceVersion", "0").Do(ctx).Into(&list)
 	if err != nil {
 		return nil, fmt.Errorf("list simulated nodes: %w", err)
 	}
@@ -32,8 +38,8 @@ func (c *Client) SimulatedNodes(ctx context.Context) (map[string]time.Time, erro
 }
 
 // DeleteSimulatedNode deletes a node; one that is gone is no error.
-func (c *Client) DeleteSimulatedNode(ctx context.Context, name string) error {
-	err := c.Core.Delete().Resource("nodes").Name(name).Do(ctx).Error()
+func (x *Simulated) DeleteSimulatedNode(ctx context.Context, name string) error {
+	err := x.c.Core.Delete().Resource("nodes").Name(name).Do(ctx).Error()
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete node %q: %w", name, err)
 	}

@@ -108,7 +108,7 @@ func ReadSurvey(ctx context.Context, c *Client, m *manifests.Set) (*Survey, erro
 			defer mu.Unlock()
 			group := k.src.client.APIVersion().Group
 			switch {
-			case err == nil || isNotFound(err):
+			case err == nil || apierrors.IsNotFound(err):
 			case apierrors.IsForbidden(err) && k.kind != "Node" && k.kind != "Pod":
 				out.Denied = append(out.Denied, Denied{group, k.src.resource, "the right to list it in all namespaces is missing"})
 			default:

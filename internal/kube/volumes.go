@@ -17,52 +17,49 @@ import (
 // followVolumes watches what volumes are looked up in, and has the pods and nodes that depend on a change translated again.
 func (w *watcher) followVolumes(ctx context.Context, wg *sync.WaitGroup) {
 	c := w.c
-	follow(ctx, c, wg, source{c.Core, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}}, &sync.Mutex{},
+	follow(ctx, w, wg, source{c.Core, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}}, &sync.Mutex{},
 		func(k string, x *corev1.PersistentVolumeClaim) {
-			trim(x)
-			class := c.volumes.SetClaim(k, x)
+			class := c.Seen.volumes.SetClaim(k, x)
 			w.claimChanged(k)
 			w.storageChanged(class)
 		},
-		func(k string) { class := c.volumes.SetClaim(k, nil); w.claimChanged(k); w.storageChanged(class) })
-	follow(ctx, c, wg, source{c.Core, "persistentvolumes", &corev1.PersistentVolume{}}, &sync.Mutex{},
+		func(k string) { class := c.Seen.volumes.SetClaim(k, nil); w.claimChanged(k); w.storageChanged(class) })
+	follow(ctx, w, wg, source{c.Core, "persistentvolumes", &corev1.PersistentVolume{}}, &sync.Mutex{},
 		func(k string, x *corev1.PersistentVolume) {
-			trim(x)
-			class := c.volumes.SetVolume(k, x)
+			class := c.Seen.volumes.SetVolume(k, x)
 			if r := x.Spec.ClaimRef; r != nil {
 				w.claimChanged(r.Namespace + "/" + r.Name)
 			}
 			w.storageChanged(class)
 		},
 		func(k string) {
-			old := c.volumes.Volume(k)
-			class := c.volumes.SetVolume(k, nil)
+			old := c.Seen.volumes.Volume(k)
+			class := c.Seen.volumes.SetVolume(k, nil)
 			if old != nil && old.Spec.ClaimRef != nil {
 				w.claimChanged(old.Spec.ClaimRef.Namespace + "/" + old.Spec.ClaimRef.Name)
 			}
 			w.storageChanged(class)
 		})
-	follow(ctx, c, wg, source{c.storage, "storageclasses", &storagev1.StorageClass{}}, &sync.Mutex{},
-		func(k string, x *storagev1.StorageClass) { trim(x); c.volumes.SetClass(k, x); w.claimChanged("") },
-		func(k string) { c.volumes.SetClass(k, nil); w.claimChanged("") })
-	follow(ctx, c, wg, source{c.storage, "csidrivers", &storagev1.CSIDriver{}}, &sync.Mutex{},
-		func(k string, x *storagev1.CSIDriver) { trim(x); c.volumes.SetDriver(k, x); w.claimChanged("") },
-		func(k string) { c.volumes.SetDriver(k, nil); w.claimChanged("") })
-	follow(ctx, c, wg, source{c.storage, "csistoragecapacities", &storagev1.CSIStorageCapacity{}}, &sync.Mutex{},
+	follow(ctx, w, wg, source{c.storage, "storageclasses", &storagev1.StorageClass{}}, &sync.Mutex{},
+		func(k string, x *storagev1.StorageClass) { c.Seen.volumes.SetClass(k, x); w.claimChanged("") },
+		func(k string) { c.Seen.volumes.SetClass(k, nil); w.claimChanged("") })
+	follow(ctx, w, wg, source{c.storage, "csidrivers", &storagev1.CSIDriver{}}, &sync.Mutex{},
+		func(k string, x *storagev1.CSIDriver) { c.Seen.volumes.SetDriver(k, x); w.claimChanged("") },
+		func(k string) { c.Seen.volumes.SetDriver(k, nil); w.claimChanged("") })
+	follow(ctx, w, wg, source{c.storage, "csistoragecapacities", &storagev1.CSIStorageCapacity{}}, &sync.Mutex{},
 		func(k string, x *storagev1.CSIStorageCapacity) {
-			trim(x)
-			w.storageChanged(c.volumes.SetCapacity(k, x))
+			w.storageChanged(c.Seen.volumes.SetCapacity(k, x))
 		},
-		func(k string) { w.storageChanged(c.volumes.SetCapacity(k, nil)) })
-	follow(ctx, c, wg, source{c.storage, "csinodes", &storagev1.CSINode{}}, &sync.Mutex{},
-		func(k string, x *storagev1.CSINode) { trim(x); c.csiNodes.set(k, x); w.csiNodeChanged(k) },
-		func(k string) { c.csiNodes.delete(k); w.csiNodeChanged(k) })
+		func(k string) { w.storageChanged(c.Seen.volumes.SetCapacity(k, nil)) })
+	follow(ctx, w, wg, source{c.storage, "csinodes", &storagev1.CSINode{}}, &sync.Mutex{},
+		func(k string, x *storagev1.CSINode) { c.Seen.csiNodes.set(k, x); w.csiNodeChanged(k) },
+		func(k string) { c.Seen.csiNodes.delete(k); w.csiNodeChanged(k) })
 }
 
 // followAttachments watches which volumes are attached to which node. They are translated by the PersistentVolume known at the time: it
 // is bound before it is attached.
 func (w *watcher) followAttachments(ctx context.Context, wg *sync.WaitGroup) {
-	follow(ctx, w.c, wg, source{w.c.storage, "volumeattachments", &storagev1.VolumeAttachment{}}, &sync.Mutex{},
+	follow(ctx, w, wg, source{w.c.storage, "volumeattachments", &storagev1.VolumeAttachment{}}, &sync.Mutex{},
 		func(_ string, x *storagev1.VolumeAttachment) {
 			a, node := w.t.VolumeAttachment(x)
 			w.emit(func(s *state.State) { s.SetAttachment(a, node) })
@@ -125,7 +122,7 @@ func (w *watcher) storageChanged(class string) {
 	w.podMu.Lock()
 	defer w.podMu.Unlock()
 	for _, p := range w.volumePods {
-		if p.Spec.NodeName == "" && volume.Awaits(p, class, w.c.volumes) {
+		if p.Spec.NodeName == "" && volume.Awaits(p, class, w.c.Seen.volumes) {
 			w.setPod(p)
 		}
 	}
@@ -134,7 +131,7 @@ func (w *watcher) storageChanged(class string) {
 func (w *watcher) csiNodeChanged(name string) {
 	w.nodeMu.Lock()
 	defer w.nodeMu.Unlock()
-	if n, ok := w.c.nodes.get(name); ok {
+	if n, ok := w.c.Seen.nodes.get(name); ok {
 		w.setNode(n)
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +16,6 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,76 +32,8 @@ import (
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
-	"github.com/dovetail-sh/dovetail/internal/kube/volume"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
-
-// objects keeps the API objects of a kind that an Actor or a Translator looks at again. Objects in it are never changed.
-type objects[T any] struct {
-	mu sync.RWMutex
-	m  map[string]T
-}
-
-func (o *objects[T]) get(key string) (T, bool) {
-	o.mu.RLock()
-	defer o.mu.RUnlock()
-	x, ok := o.m[key]
-	return x, ok
-}
-
-func (o *objects[T]) set(key string, x T) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.m == nil {
-		o.m = map[string]T{}
-	}
-	o.m[key] = x
-}
-
-func (o *objects[T]) delete(key string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.m, key)
-}
-
-func (o *objects[T]) list() []T {
-	o.mu.RLock()
-	defer o.mu.RUnlock()
-	out := make([]T, 0, len(o.m))
-	for _, x := range o.m {
-		out = append(out, x)
-	}
-	return out
-}
-
-// sorted lists by key.
-func (o *objects[T]) sorted() []T {
-	o.mu.RLock()
-	defer o.mu.RUnlock()
-	out := make([]T, 0, len(o.m))
-	for _, k := range slices.Sorted(maps.Keys(o.m)) {
-		out = append(out, o.m[k])
-	}
-	return out
-}
-
-// signal wakes one waiter; several in a row are one.
-type signal struct {
-	once sync.Once
-	ch   chan struct{}
-}
-
-func (s *signal) c() chan struct{} {
-	s.once.Do(func() { s.ch = make(chan struct{}, 1) })
-	return s.ch
-}
-
-func (s *signal) raise() {
-	select {
-	case s.c() <- struct{}{}:
-	default:
-	}
-}
 
 // feed is the store of one reflector. It keeps of each object only that it is there, and hands on what happens.
 type feed[T metav1.Object] struct {
@@ -133,6 +62,7 @@ func (f *feed[T]) put(x T) {
 		f.gone(k) // its end was missed while the watch was down
 	}
 	f.known[k] = x.GetUID()
+	trim(x)
 	f.set(k, x)
 }
 
@@ -225,19 +155,20 @@ type source struct {
 }
 
 // follow watches all objects of a kind until the context ends.
-func follow[T metav1.Object](ctx context.Context, c *Client, wg *sync.WaitGroup, src source, mu *sync.Mutex, set func(string, T), gone func(string)) {
-	followList(ctx, c, wg, src, cache.NewListWatchFromClient(src.client, src.resource, metav1.NamespaceAll, fields.Everything()), mu, set, gone)
+func follow[T metav1.Object](ctx context.Context, w *watcher, wg *sync.WaitGroup, src source, mu *sync.Mutex, set func(string, T), gone func(string)) {
+	followList(ctx, w, wg, src, cache.NewListWatchFromClient(src.client, src.resource, metav1.NamespaceAll, fields.Everything()), mu, set, gone)
 }
 
 // followList runs a reflector until the context ends. A watch that breaks is taken up again where it stood; only when the server has
 // forgotten that point is the kind listed anew.
-func followList[T metav1.Object](ctx context.Context, c *Client, wg *sync.WaitGroup, src source, lw *cache.ListWatch, mu *sync.Mutex, set func(string, T), gone func(string)) {
+func followList[T metav1.Object](ctx context.Context, w *watcher, wg *sync.WaitGroup, src source, lw *cache.ListWatch, mu *sync.Mutex, set func(string, T), gone func(string)) {
 	wg.Add(1)
 	f := &feed[T]{mu: mu, known: map[string]types.UID{}, set: set, gone: gone, synced: wg.Done}
-	if c.once != nil {
+	c := w.c
+	if w.once != nil {
 		go func() {
 			if err := f.fill(ctx, lw); err != nil {
-				c.once(fmt.Errorf("list %s of API server %s: %w", src.resource, c.Address, err))
+				w.once(fmt.Errorf("list %s of API server %s: %w", src.resource, c.Address, err))
 			}
 		}()
 		return
@@ -255,11 +186,11 @@ func followList[T metav1.Object](ctx context.Context, c *Client, wg *sync.WaitGr
 				c.Log.Warn("watch failed, trying again", "resource", src.resource, "server", c.Address, "error", err)
 			}
 			if time.Since(began) > time.Minute {
-				backoff.reset()
+				backoff = newBackoff(100*time.Millisecond, 10*time.Second)
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(backoff.next()):
+			case <-time.After(backoff.Step()):
 			}
 		}
 	}()
@@ -277,20 +208,18 @@ func (f *feed[T]) fill(ctx context.Context, lw *cache.ListWatch) error {
 	}
 	items := make([]any, len(objects))
 	for i, o := range objects {
-		trim(o)
 		items[i] = o
 	}
 	return f.Replace(items, "")
 }
 
 // Read hands over all that a cluster has, once. It lists and does not watch, so it needs no right but to list; the first kind that
-// can't be listed ends it. A Client that has read can't watch.
-func Read(ctx context.Context, c *Client, table *state.ResourceTable, into *state.State) error {
+// can't be listed ends it.
+func Read(ctx context.Context, c *Client, t *translate.Translator, into *state.State) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	c.once = cancel
 	var mu sync.Mutex
-	synced, err := Watch(ctx, c, table, func(change state.Change) {
+	synced, err := watch(ctx, c, t, cancel, func(change state.Change) {
 		mu.Lock()
 		defer mu.Unlock()
 		change(into)
@@ -307,22 +236,15 @@ func Read(ctx context.Context, c *Client, table *state.ResourceTable, into *stat
 	}
 }
 
-// backoff doubles up to a limit.
-type backoff struct{ first, last, now time.Duration }
-
-func newBackoff(first, last time.Duration) *backoff { return &backoff{first: first, last: last} }
-
-func (b *backoff) next() time.Duration {
-	b.now = min(max(b.first, 2*b.now), b.last)
-	return b.now
-}
-
-func (b *backoff) reset() { b.now = 0 }
-
 // Watch hands every change of the cluster to emit, until the context ends. synced is closed when all that was there at the start
 // has been handed over. emit is called from several goroutines, and for one object never twice at once; it may block, which stops
-// the kind's watch until it returns. Watch must be called once a Client.
-func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func(state.Change)) (synced <-chan struct{}, err error) {
+// the kind's watch until it returns. t looks up what the Client has seen. Watch must be called once a Client.
+func Watch(ctx context.Context, c *Client, t *translate.Translator, emit func(state.Change)) (synced <-chan struct{}, err error) {
+	return watch(ctx, c, t, nil, emit)
+}
+
+// watch is Watch; with once, kinds are listed once, and it is called with what went wrong.
+func watch(ctx context.Context, c *Client, t *translate.Translator, once context.CancelCauseFunc, emit func(state.Change)) (synced <-chan struct{}, err error) {
 	for _, r := range []string{"nodepools", "nodeclaims"} {
 		if err := c.await(ctx, r); err != nil {
 			return nil, err
@@ -352,33 +274,31 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 	if err != nil {
 		return nil, err
 	}
-	classes, err := c.servedClasses(ctx)
+
+	ctx = c.logging(ctx)
+	w := &watcher{c: c, t: t, emit: emit, once: once, daemons: map[string]*appsv1.DaemonSet{}, volumePods: map[string]*corev1.Pod{}, claimUsers: map[string]map[string]struct{}{},
+		spreadPods: map[string]*corev1.Pod{}, replicas: map[string]replicas{}}
+	w.buffers = newBufferWatch(w)
+	classes, err := w.servedClasses(ctx)
 	if err != nil {
 		return nil, err
 	}
-
-	ctx = c.logging(ctx)
-	t := &translate.Translator{Table: table, Lookup: lookup{c}, Defaults: c.Scheduler}
-	w := &watcher{c: c, t: t, emit: emit, daemons: map[string]*appsv1.DaemonSet{}, volumePods: map[string]*corev1.Pod{}, claimUsers: map[string]map[string]struct{}{},
-		spreadPods: map[string]*corev1.Pod{}, replicas: map[string]replicas{}}
-	w.buffers = newBufferWatch(w)
 	done := make(chan struct{})
 
 	// What a translation looks up comes first, so that no pod is translated twice at the start.
 	var first sync.WaitGroup
-	follow(ctx, c, &first, source{c.Core, "limitranges", &corev1.LimitRange{}}, &sync.Mutex{},
-		func(k string, l *corev1.LimitRange) { c.limitRanges.set(k, l); w.defaultsChanged(l.Namespace) },
-		func(k string) { c.limitRanges.delete(k); w.defaultsChanged(translate.NamespaceOf(k)) })
-	follow(ctx, c, &first, source{c.node, "runtimeclasses", &nodev1.RuntimeClass{}}, &sync.Mutex{},
-		func(k string, r *nodev1.RuntimeClass) { trim(r); c.runtimeClasses.set(k, r); w.defaultsChanged("") },
-		func(k string) { c.runtimeClasses.delete(k); w.defaultsChanged("") })
-	follow(ctx, c, &first, source{c.scheduling, "priorityclasses", &schedulingv1.PriorityClass{}}, &sync.Mutex{},
+	follow(ctx, w, &first, source{c.Core, "limitranges", &corev1.LimitRange{}}, &sync.Mutex{},
+		func(k string, l *corev1.LimitRange) { c.Seen.limitRanges.set(k, l); w.defaultsChanged(l.Namespace) },
+		func(k string) { c.Seen.limitRanges.delete(k); w.defaultsChanged(translate.NamespaceOf(k)) })
+	follow(ctx, w, &first, source{c.node, "runtimeclasses", &nodev1.RuntimeClass{}}, &sync.Mutex{},
+		func(k string, r *nodev1.RuntimeClass) { c.Seen.runtimeClasses.set(k, r); w.defaultsChanged("") },
+		func(k string) { c.Seen.runtimeClasses.delete(k); w.defaultsChanged("") })
+	follow(ctx, w, &first, source{c.scheduling, "priorityclasses", &schedulingv1.PriorityClass{}}, &sync.Mutex{},
 		func(k string, p *schedulingv1.PriorityClass) {
-			trim(p)
-			c.priorityClasses.set(k, p)
+			c.Seen.priorityClasses.set(k, p)
 			w.defaultsChanged("")
 		},
-		func(k string) { c.priorityClasses.delete(k); w.defaultsChanged("") })
+		func(k string) { c.Seen.priorityClasses.delete(k); w.defaultsChanged("") })
 	w.followVolumes(ctx, &first)
 	w.followSelectors(ctx, &first)
 	go func() {
@@ -396,7 +316,7 @@ func Watch(ctx context.Context, c *Client, table *state.ResourceTable, emit func
 		if hasTemplates {
 			w.followNodeTemplates(ctx, &rest)
 		}
-		if hasHeadrooms && c.once == nil { // what is read once is planned as it is
+		if hasHeadrooms && w.once == nil { // what is read once is planned as it is
 			w.followHeadrooms(ctx, &rest)
 		}
 		w.followRest(ctx, &rest, hasProvisioners, classes)
@@ -443,7 +363,7 @@ func (c *Client) await(ctx context.Context, resource string) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(b.next()):
+		case <-time.After(b.Step()):
 		}
 	}
 	return fmt.Errorf("API server %s does not serve %s.%s: install the CustomResourceDefinitions of charts/dovetail/crds", c.Address, resource, karpv1.GroupVersion)
@@ -454,6 +374,7 @@ type watcher struct {
 	c    *Client
 	t    *translate.Translator
 	emit func(state.Change)
+	once context.CancelCauseFunc // set: kinds are listed once, and this is called with what went wrong
 
 	daemonMu sync.Mutex
 	daemons  map[string]*appsv1.DaemonSet
@@ -469,77 +390,72 @@ type watcher struct {
 	buffers *bufferWatch
 }
 
-func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisioners bool, classes []nodeClassKind) {
+func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisioners bool, classes []followClass) {
 	c, t, emit := w.c, w.t, w.emit
-	follow(ctx, c, wg, source{c.Core, "namespaces", &corev1.Namespace{}}, &sync.Mutex{},
+	follow(ctx, w, wg, source{c.Core, "namespaces", &corev1.Namespace{}}, &sync.Mutex{},
 		func(_ string, n *corev1.Namespace) {
 			name, labels := n.Name, n.Labels
 			emit(func(s *state.State) { s.SetNamespace(name, labels) })
 		},
 		func(k string) { emit(func(s *state.State) { s.DeleteNamespace(k) }) })
-	follow(ctx, c, wg, source{c.Core, "nodes", &corev1.Node{}}, &w.nodeMu,
-		func(k string, n *corev1.Node) { trim(n); seen(&c.nodes, k, n); w.setNode(n) },
-		func(k string) { c.nodes.delete(k); emit(func(s *state.State) { s.DeleteNode(k) }) })
+	follow(ctx, w, wg, source{c.Core, "nodes", &corev1.Node{}}, &w.nodeMu,
+		func(k string, n *corev1.Node) { seen(&c.Seen.nodes, k, n); w.setNode(n) },
+		func(k string) { c.Seen.nodes.delete(k); emit(func(s *state.State) { s.DeleteNode(k) }) })
 	w.followReplicas(ctx, wg)
 	w.followAttachments(ctx, wg)
-	follow(ctx, c, wg, source{c.Apps, "daemonsets", &appsv1.DaemonSet{}}, &w.daemonMu,
-		func(k string, d *appsv1.DaemonSet) { trim(d); w.daemons[k] = d; w.setDaemon(d) },
+	follow(ctx, w, wg, source{c.Apps, "daemonsets", &appsv1.DaemonSet{}}, &w.daemonMu,
+		func(k string, d *appsv1.DaemonSet) { w.daemons[k] = d; w.setDaemon(d) },
 		func(k string) { delete(w.daemons, k); emit(func(s *state.State) { s.DeleteDaemon(k) }) })
-	follow(ctx, c, wg, source{c.policy, "poddisruptionbudgets", &policyv1.PodDisruptionBudget{}}, &sync.Mutex{},
+	follow(ctx, w, wg, source{c.policy, "poddisruptionbudgets", &policyv1.PodDisruptionBudget{}}, &sync.Mutex{},
 		func(_ string, p *policyv1.PodDisruptionBudget) {
 			m := t.PDB(p)
 			emit(func(s *state.State) { s.SetPDB(m) })
 		},
 		func(k string) { emit(func(s *state.State) { s.DeletePDB(k) }) })
-	follow(ctx, c, wg, source{c.Karpenter, "nodepools", &karpv1.NodePool{}}, &sync.Mutex{},
+	follow(ctx, w, wg, source{c.Karpenter, "nodepools", &karpv1.NodePool{}}, &sync.Mutex{},
 		func(k string, p *karpv1.NodePool) {
-			trim(p)
-			seen(&c.pools, k, p)
-			c.poolChanged.raise()
-			c.groupsChanged.raise()
+			seen(&c.Seen.pools, k, p)
+			c.Seen.poolChanged.raise()
+			c.Seen.groupsChanged.raise()
 			m := t.NodePool(p)
 			emit(func(s *state.State) { s.Pools.SetPool(m) })
 		},
 		func(k string) {
-			c.pools.delete(k)
-			c.poolChanged.raise()
-			c.groupsChanged.raise()
+			c.Seen.pools.delete(k)
+			c.Seen.poolChanged.raise()
+			c.Seen.groupsChanged.raise()
 			emit(func(s *state.State) { s.Pools.DeletePool(k) })
 		})
-	follow(ctx, c, wg, source{c.Karpenter, "nodeclaims", &karpv1.NodeClaim{}}, &sync.Mutex{},
+	follow(ctx, w, wg, source{c.Karpenter, "nodeclaims", &karpv1.NodeClaim{}}, &sync.Mutex{},
 		func(k string, n *karpv1.NodeClaim) {
-			trim(n)
-			seen(&c.claims, k, n)
+			seen(&c.Seen.claims, k, n)
 			m, v := t.NodeClaim(n), translate.ResourceVersion(n.ResourceVersion)
 			emit(func(s *state.State) { s.SetClaim(m, v) })
 		},
 		func(k string) {
-			c.claims.delete(k)
-			c.groupsChanged.raise() // it may have been a pool's last
+			c.Seen.claims.delete(k)
+			c.Seen.groupsChanged.raise() // it may have been a pool's last
 			emit(func(s *state.State) { s.DeleteClaim(k) })
 		})
 	w.followDeployments(ctx)
 	for _, k := range classes {
-		k.follow(ctx, wg, t, emit)
+		k(ctx, wg)
 	}
 	if provisioners {
-		follow(ctx, c, wg, source{c.provisioner, "provisioners", &karpv1alpha5.Provisioner{}}, &sync.Mutex{},
+		follow(ctx, w, wg, source{c.provisioner, "provisioners", &karpv1alpha5.Provisioner{}}, &sync.Mutex{},
 			func(k string, p *karpv1alpha5.Provisioner) {
-				trim(p)
-				c.provisioners.set(k, p)
-				c.provisionerChanged.raise()
+				c.Seen.provisioners.set(k, p)
+				c.Seen.provisionerChanged.raise()
 			},
-			func(k string) { c.provisioners.delete(k); c.provisionerChanged.raise() })
+			func(k string) { c.Seen.provisioners.delete(k); c.Seen.provisionerChanged.raise() })
 	}
-	follow(ctx, c, wg, source{c.Core, "pods", &corev1.Pod{}}, &w.podMu,
+	follow(ctx, w, wg, source{c.Core, "pods", &corev1.Pod{}}, &w.podMu,
 		func(k string, p *corev1.Pod) {
 			w.forgetVolumes(k)
 			if translate.LooksUpVolumes(p) {
-				trim(p)
 				w.rememberVolumes(k, p)
 			}
 			if t.TakesDefaults(p) {
-				trim(p)
 				w.spreadPods[k] = p
 			}
 			w.setPod(p)
@@ -557,13 +473,12 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 // followNodeTemplates watches AWSNodeTemplates.
 func (w *watcher) followNodeTemplates(ctx context.Context, wg *sync.WaitGroup) {
 	c := w.c
-	follow(ctx, c, wg, source{c.awsAlpha, "awsnodetemplates", &awsv1alpha1.AWSNodeTemplate{}}, &sync.Mutex{},
+	follow(ctx, w, wg, source{c.awsAlpha, "awsnodetemplates", &awsv1alpha1.AWSNodeTemplate{}}, &sync.Mutex{},
 		func(k string, n *awsv1alpha1.AWSNodeTemplate) {
-			trim(n)
-			c.nodeTemplates.set(k, n)
-			c.provisionerChanged.raise()
+			c.Seen.nodeTemplates.set(k, n)
+			c.Seen.provisionerChanged.raise()
 		},
-		func(k string) { c.nodeTemplates.delete(k); c.provisionerChanged.raise() })
+		func(k string) { c.Seen.nodeTemplates.delete(k); c.Seen.provisionerChanged.raise() })
 }
 
 func (w *watcher) setPod(p *corev1.Pod) {
@@ -595,40 +510,4 @@ func (w *watcher) defaultsChanged(namespace string) {
 			w.setDaemon(d)
 		}
 	}
-}
-
-// lookup serves a Translator from what is watched.
-type lookup struct{ c *Client }
-
-func (l lookup) Volumes() *volume.Index { return l.c.volumes }
-
-func (l lookup) CSINode(node string) *storagev1.CSINode {
-	x, _ := l.c.csiNodes.get(node)
-	return x
-}
-
-func (l lookup) LimitRanges(namespace string) []*corev1.LimitRange {
-	var out []*corev1.LimitRange
-	for _, r := range l.c.limitRanges.list() {
-		if r.Namespace == namespace {
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
-func (l lookup) RuntimeClass(name string) *nodev1.RuntimeClass {
-	x, _ := l.c.runtimeClasses.get(name)
-	return x
-}
-
-func (l lookup) PriorityClasses() []*schedulingv1.PriorityClass { return l.c.priorityClasses.list() }
-
-func (l lookup) Services(namespace string) []*corev1.Service {
-	return slices.DeleteFunc(l.c.services.sorted(), func(s *corev1.Service) bool { return s.Namespace != namespace })
-}
-
-func (l lookup) OwnerSelector(kind, namespace, name string) *metav1.LabelSelector {
-	x, _ := l.c.selectors.get(translate.OwnerKey(kind, namespace, name))
-	return x
 }
