@@ -38,7 +38,8 @@ api, cloud, cloud/catalog < cloud/kwok, cloud/aws
 cloud/simulated < cloud/aws/awstest
 plan, ledger < report
 disrupt, forecast < controller/demandhistory < controller
-decide, state, report < controller/view
+decide, state, report < controller/view, controller/shadow
+controller/shadow < controller
 cloud, controller/view < controller/metrics < controller
 decide, verify, state, cloud, report < controller
 controller, kube, kube/takeover, prometheus, cloud/kwok, cloud/aws, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd

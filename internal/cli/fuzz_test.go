@@ -15,7 +15,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/fleet"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
-	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/report"
@@ -65,7 +64,7 @@ func FuzzPlan(f *testing.F) {
 		of := offerer{types: types, estimator: fleet.NewEstimator(cat, s.Resources())}
 		of.offer(t.Context(), s)
 		now := time.Unix(1_760_000_000, 0)
-		static := controller.AddStaticClaims(s, now, decide.DefaultPolicy())
+		static := addStaticClaims(s, now, decide.DefaultPolicy())
 		snap := s.Snapshot(now)
 		out := decide.WhatIf(snap, now, decide.DefaultPolicy())
 		if err := approve.Verify(snap, &out).Err(); err != nil {

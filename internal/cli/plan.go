@@ -21,11 +21,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/fleet"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
-	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube"
 	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/report"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -180,7 +180,7 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 	}
 
 	start := time.Now()
-	static := controller.AddStaticClaims(s, start, pol)
+	static := addStaticClaims(s, start, pol)
 	snap := s.Snapshot(start)
 	shown.at("planning for %d pods", len(snap.Pending))
 	out, err := approve.WhatIf(snap, start, pol)
@@ -338,4 +338,14 @@ func loadCatalog(file string) (*catalog.Catalog, error) {
 		return catalog.Builtin()
 	}
 	return catalog.Load(file)
+}
+
+// addStaticClaims shows the claims that pools with spec.replicas lack as under way, so that pending pods are planned onto
+// them as a controller would do, and returns them.
+func addStaticClaims(s *state.State, now time.Time, pol decide.Policy) []plan.CreateClaim {
+	claims := decide.StaticClaims(s.Snapshot(now), now, pol)
+	for _, a := range claims {
+		s.Overlay.AddProvisionalClaim(a.Provisional(now))
+	}
+	return claims
 }

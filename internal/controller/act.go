@@ -111,7 +111,7 @@ var errStoodDown = errors.New("another autoscaler is live")
 // is shown: pods alike are one to another for decide, and a second decision could be for other ones of them, under another name.
 func (c *Controller) createClaim(ctx context.Context, now time.Time, a plan.CreateClaim, try int) {
 	c.State.InFlight.BeginAction(a.Key(), "", now.Add(answerLimit))
-	c.State.Overlay.AddProvisionalClaim(provisionalClaim(a, now))
+	c.State.Overlay.AddProvisionalClaim(a.Provisional(now))
 	c.noteBeneficiary(a)
 	c.startCall(ctx, laneOfClaim(a), a.Key(), func(ctx context.Context) (uint64, error) {
 		if c.passive.Load() != nil {
@@ -265,13 +265,4 @@ func unmadeClaim(a plan.CreateClaim, now time.Time, err error) model.UnmadeClaim
 		u.Group = q.Values[0]
 	}
 	return u
-}
-
-// provisionalClaim is how a claim looks until the API server shows it.
-func provisionalClaim(a plan.CreateClaim, now time.Time) *model.Claim {
-	return &model.Claim{
-		Name: a.Name, Pool: a.Pool.Name, Requirements: a.Requirements, Labels: a.Pool.Labels, Annotations: a.Annotations, Taints: a.Pool.Taints,
-		StartupTaints: a.Pool.StartupTaints, Requests: a.Requests, ExpireAfter: -1, TerminationGracePeriod: -1, Created: now,
-		Reserved: a.Reserved, Slots: a.Slots, NoReserve: string(a.NoReserve.Code), Provisional: true,
-	}
 }

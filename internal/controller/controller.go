@@ -34,6 +34,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/controller/demandhistory"
 	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
+	"github.com/dovetail-sh/dovetail/internal/controller/shadow"
 	"github.com/dovetail-sh/dovetail/internal/controller/view"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
@@ -145,7 +146,7 @@ type Controller struct {
 	others   []string                  // autoscalers that are live beside it, for people
 	anothers map[string]bool           // by uid: NodeClaims that were another autoscaler's when the last division ended
 	division *division                 // nil: all NodePools are Dovetail's, or none
-	shadow   *shadow                   // what is decided and not done; nil: it is done
+	shadow   *shadow.Watcher           // what is decided and not done; nil: it is done
 	asking   chan struct{}             // those who ask why at once: the loop needs a processor too
 	view     atomic.Pointer[view.View] // for whoever asks beside the loop; nil before the first step
 
@@ -341,7 +342,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 		return next
 	}
 	if c.shadow != nil {
-		sooner(c.runShadowStep(ctx, now, snap, request))
+		sooner(c.shadow.Step(now, snap, request))
 		c.Metrics.ObserveSnapshot(snap, c.State.Pools.ListNodeClasses(), now)
 		return next
 	}

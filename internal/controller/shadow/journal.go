@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package shadow
 
 import (
 	"fmt"
@@ -19,46 +19,47 @@ import (
 )
 
 const (
-	shadowFollow        = 15 * time.Minute // a decision that the other has not taken by then, it does not take
-	shadowSettle        = 3 * time.Minute  // a node whose pods all came from elsewhere by then was launched by the other alone
-	shadowFresh         = 3 * time.Second  // younger pods may not have been decided on yet
-	shadowDisagreements = 500              // that are kept
-	shadowDelays        = 10000            // of the latest pods, for the median
-	shadowOpen          = 10000            // decisions that are followed at once; more are counted and let go
-	shadowSame          = 0.1              // seconds: a smaller difference is none
+	followFor         = 15 * time.Minute // a decision that the other has not taken by then, it does not take
+	settleAfter       = 3 * time.Minute  // a node whose pods all came from elsewhere by then was launched by the other alone
+	freshFor          = 3 * time.Second  // younger pods may not have been decided on yet
+	mostDisagreements = 500              // that are kept
+	mostDelays        = 10000            // of the latest pods, for the median
+	mostOpen          = 10000            // decisions that are followed at once; more are counted and let go
+	sameSeconds       = 0.1              // seconds: a smaller difference is none
 )
 
-// shadow follows what was decided in shadow mode until the cluster shows what became of it, and sums up the differences.
+// Watcher follows what was decided in shadow mode until the cluster shows what became of it, and sums up the differences.
 // Only the loop uses it. What it keeps is bounded by the cluster and by the constants above.
-type shadow struct {
+type Watcher struct {
 	state  *state.State
+	loop   Loop
 	others []string
 	since  time.Time // when the cluster was first seen; zero: not yet
 	at     time.Time // up to when dollars are summed up
 
-	claims      map[string]*shadowClaim      // by uid: all NodeClaims that there are
-	byNode      map[string]*shadowClaim      // the same, by name of the node
-	launches    map[string]*shadowLaunch     // open, by the name of Dovetail's NodeClaim
-	disruptions map[string]*shadowDisruption // by uid of the NodeClaim: decided, as long as that is there
-	bindings    map[string]*shadowBinding    // open, by pod uid
+	claims      map[string]*claim      // by uid: all NodeClaims that there are
+	byNode      map[string]*claim      // the same, by name of the node
+	launches    map[string]*launch     // open, by the name of Dovetail's NodeClaim
+	disruptions map[string]*disruption // by uid of the NodeClaim: decided, as long as that is there
+	bindings    map[string]*binding    // open, by pod uid
 
-	commands  map[string]*shadowCommand // that the other has not begun, by id
-	dropped   []string                  // ids of those that are forgotten, and decide does not know yet
-	begun     map[string]time.Time      // the other's commands, by id: when they were last heard of
-	lastBegun time.Time                 // when the last of them was first seen
-	recent    []seenSnapshot            // of the last milliseconds, the latest last
-	slots     map[string]time.Time      // by NodeClaim: when slots were decided on that it is shown with since
-	going     map[string]string         // the ids of those that delete NodeClaims, by uid of these; empty: it is not known
+	commands  map[string]*command  // that the other has not begun, by id
+	dropped   []string             // ids of those that are forgotten, and decide does not know yet
+	begun     map[string]time.Time // the other's commands, by id: when they were last heard of
+	lastBegun time.Time            // when the last of them was first seen
+	recent    []seenSnapshot       // of the last milliseconds, the latest last
+	slots     map[string]time.Time // by NodeClaim: when slots were decided on that it is shown with since
+	going     map[string]string    // the ids of those that delete NodeClaims, by uid of these; empty: it is not known
 
-	differences []*shadowDifference // as long as the nodes run that differ
+	differences []*difference // as long as the nodes run that differ
 
 	out    report.Shadow
 	delays []float64 // seconds, of the latest pods that would have run sooner; a ring
 	delay  int       // where the next goes
 }
 
-// shadowClaim is a NodeClaim of whoever acts.
-type shadowClaim struct {
+// claim is a NodeClaim of whoever acts.
+type claim struct {
 	name, node, pool string
 	uid              string
 	first            time.Time // when it was first seen
@@ -74,8 +75,8 @@ type shadowClaim struct {
 	sooner           bool // it came while there were pods that Dovetail may not have decided on yet
 }
 
-// shadowDisruption is a NodeClaim that Dovetail would have disrupted.
-type shadowDisruption struct {
+// disruption is a NodeClaim that Dovetail would have disrupted.
+type disruption struct {
 	at       time.Time
 	command  string // its id; empty: of none
 	claim    string
@@ -85,24 +86,24 @@ type shadowDisruption struct {
 	resolved bool
 }
 
-// shadowBinding is a pod that Dovetail would have bound.
-type shadowBinding struct {
+// binding is a pod that Dovetail would have bound.
+type binding struct {
 	at   time.Time
-	pod  shadowPod
+	pod  waitingPod
 	node string
 }
 
-func newShadow(s *state.State, now time.Time) *shadow {
-	return &shadow{
-		state: s, claims: map[string]*shadowClaim{}, byNode: map[string]*shadowClaim{}, launches: map[string]*shadowLaunch{},
-		disruptions: map[string]*shadowDisruption{}, bindings: map[string]*shadowBinding{}, out: report.Shadow{From: now},
-		commands: map[string]*shadowCommand{}, begun: map[string]time.Time{}, going: map[string]string{}, slots: map[string]time.Time{},
+func New(s *state.State, loop Loop, now time.Time) *Watcher {
+	return &Watcher{
+		state: s, loop: loop, claims: map[string]*claim{}, byNode: map[string]*claim{}, launches: map[string]*launch{},
+		disruptions: map[string]*disruption{}, bindings: map[string]*binding{}, out: report.Shadow{From: now},
+		commands: map[string]*command{}, begun: map[string]time.Time{}, going: map[string]string{}, slots: map[string]time.Time{},
 	}
 }
 
 // decideCommand notes the nodes that Dovetail would disrupt, each with its share of the saving.
-func (s *shadow) decideCommand(now time.Time, m *decide.StartedCommand) {
-	s.commands[m.ID] = &shadowCommand{at: now, candidates: candidateUIDs(m)}
+func (s *Watcher) decideCommand(now time.Time, m *decide.StartedCommand) {
+	s.commands[m.ID] = &command{at: now, candidates: candidateUIDs(m)}
 	for _, u := range m.Candidates {
 		saving := m.OldMicroPerHour - m.NewMicroPerHour
 		if m.OldMicroPerHour > 0 {
@@ -114,19 +115,19 @@ func (s *shadow) decideCommand(now time.Time, m *decide.StartedCommand) {
 		if len(m.Replacements) > 0 {
 			text = fmt.Sprintf("replace it: %s, %d nodes become %d, saves $%s an hour", m.Cause, len(m.Candidates), len(m.Replacements), model.Dollars(saving))
 		}
-		s.decideDisruption(now, u.Claim.UID, shadowDisruption{command: m.ID, claim: u.Claim.Name, node: u.Node.Name, text: text, micro: saving})
+		s.decideDisruption(now, u.Claim.UID, disruption{command: m.ID, claim: u.Claim.Name, node: u.Node.Name, text: text, micro: saving})
 	}
 }
 
 // decideDeletion notes a NodeClaim that Dovetail would delete.
-func (s *shadow) decideDeletion(now time.Time, a plan.DeleteClaim) {
+func (s *Watcher) decideDeletion(now time.Time, a plan.DeleteClaim) {
 	if cl := s.state.FindClaim(a.Claim); cl != nil {
-		s.decideDisruption(now, cl.UID, shadowDisruption{claim: cl.Name, node: cl.NodeName, text: "remove it: " + string(a.Why.Code)})
+		s.decideDisruption(now, cl.UID, disruption{claim: cl.Name, node: cl.NodeName, text: "remove it: " + string(a.Why.Code)})
 	}
 }
 
 // decideDisruption notes that the NodeClaim of a uid is to go.
-func (s *shadow) decideDisruption(now time.Time, uid string, d shadowDisruption) {
+func (s *Watcher) decideDisruption(now time.Time, uid string, d disruption) {
 	have := s.disruptions[uid]
 	if have != nil && d.command != "" {
 		have.command = d.command
@@ -146,15 +147,15 @@ func (s *shadow) decideDisruption(now time.Time, uid string, d shadowDisruption)
 }
 
 // decideBinding notes a pod that Dovetail would bind.
-func (s *shadow) decideBinding(now time.Time, a plan.Bind) {
+func (s *Watcher) decideBinding(now time.Time, a plan.Bind) {
 	if s.bindings[a.UID] == nil && !s.tooMany() {
-		s.bindings[a.UID] = &shadowBinding{at: now, pod: shadowPod{a.Namespace + "/" + a.Pod, a.UID}, node: a.Node}
+		s.bindings[a.UID] = &binding{at: now, pod: waitingPod{a.Namespace + "/" + a.Pod, a.UID}, node: a.Node}
 	}
 }
 
 // tooMany reports whether another decision is not followed, and counts that.
-func (s *shadow) tooMany() bool {
-	if len(s.launches)+len(s.disruptions)+len(s.bindings) < shadowOpen {
+func (s *Watcher) tooMany() bool {
+	if len(s.launches)+len(s.disruptions)+len(s.bindings) < mostOpen {
 		return false
 	}
 	s.out.Decisions.NoAnswer++
@@ -162,13 +163,13 @@ func (s *shadow) tooMany() bool {
 }
 
 // dropClaim no longer takes a NodeClaim to be on its way that was only decided.
-func (s *shadow) dropClaim(name string) {
+func (s *Watcher) dropClaim(name string) {
 	s.state.InFlight.EndAction(plan.CreateClaim{Name: name}.Key())
 	s.state.Overlay.DropProvisionalClaim(name)
 }
 
 // observe takes in what the cluster shows of decisions that are open.
-func (s *shadow) observe(now time.Time, snap *model.Snapshot) {
+func (s *Watcher) observe(now time.Time, snap *model.Snapshot) {
 	s.chargeUntil(now)
 	s.observeClaims(now, snap)
 	for _, name := range slices.Sorted(maps.Keys(s.launches)) {
@@ -184,7 +185,7 @@ func (s *shadow) observe(now time.Time, snap *model.Snapshot) {
 }
 
 // observeClaims takes in which NodeClaims there are.
-func (s *shadow) observeClaims(now time.Time, snap *model.Snapshot) {
+func (s *Watcher) observeClaims(now time.Time, snap *model.Snapshot) {
 	first := s.since.IsZero()
 	if first {
 		s.since, s.out.From, s.at = now, now, now
@@ -205,14 +206,14 @@ func (s *shadow) observeClaims(now time.Time, snap *model.Snapshot) {
 		there[cl.UID] = true
 		have := s.claims[cl.UID]
 		if have == nil {
-			have = &shadowClaim{name: cl.Name, uid: cl.UID, pool: cl.Pool, first: now, before: first, explained: first}
+			have = &claim{name: cl.Name, uid: cl.UID, pool: cl.Pool, first: now, before: first, explained: first}
 			s.claims[cl.UID] = have
 			if l := s.launches[cl.Name]; l != nil {
 				s.agreeByName(now, l, have)
 			} else {
 				_, replaced := decide.ReplacedBy(cl)
 				s.dropReplaced(replaced)
-				have.sooner = slices.ContainsFunc(snap.Pending, func(p *model.Pod) bool { return now.Sub(p.Created) < shadowFresh })
+				have.sooner = slices.ContainsFunc(snap.Pending, func(p *model.Pod) bool { return now.Sub(p.Created) < freshFor })
 			}
 		}
 		n := nodes[cl.Name] // before the claim says so: a pod may be bound to it already
@@ -235,7 +236,7 @@ func (s *shadow) observeClaims(now time.Time, snap *model.Snapshot) {
 			have.deleting = true
 			s.observeDeletion(now, cl.UID, have)
 		}
-		if !have.explained && !have.initialized.IsZero() && now.Sub(have.initialized) > shadowSettle {
+		if !have.explained && !have.initialized.IsZero() && now.Sub(have.initialized) > settleAfter {
 			have.explained = true
 			if s.explainAlone(have) {
 				continue
@@ -266,7 +267,7 @@ func (s *shadow) observeClaims(now time.Time, snap *model.Snapshot) {
 }
 
 // observeDeletion takes in that a NodeClaim is being deleted.
-func (s *shadow) observeDeletion(now time.Time, uid string, have *shadowClaim) {
+func (s *Watcher) observeDeletion(now time.Time, uid string, have *claim) {
 	s.dropReplaced([]string{uid})
 	if d := s.disruptions[uid]; d != nil {
 		if !d.resolved {
@@ -289,8 +290,8 @@ func (s *shadow) observeDeletion(now time.Time, uid string, have *shadowClaim) {
 }
 
 // followDisruption takes in that the other has not disrupted a node, and has had the time to.
-func (s *shadow) followDisruption(now time.Time, d *shadowDisruption) {
-	if now.Sub(d.at) < shadowFollow {
+func (s *Watcher) followDisruption(now time.Time, d *disruption) {
+	if now.Sub(d.at) < followFor {
 		return
 	}
 	d.micro = 0
@@ -303,16 +304,16 @@ func (s *shadow) followDisruption(now time.Time, d *shadowDisruption) {
 	if d.node != "" {
 		subject = "node/" + d.node
 	}
-	s.disagree(d.at, "disrupt", subject, d.text, fmt.Sprintf("kept it for %s", shadowFollow))
+	s.disagree(d.at, "disrupt", subject, d.text, fmt.Sprintf("kept it for %s", followFor))
 }
 
 // followBinding looks where a pod is that Dovetail would have bound.
-func (s *shadow) followBinding(now time.Time, b *shadowBinding) {
+func (s *Watcher) followBinding(now time.Time, b *binding) {
 	have := s.state.FindPod(b.pod.key)
 	switch {
 	case have == nil || have.UID != b.pod.uid || !have.Deleting.IsZero():
 		s.out.Decisions.NoAnswer++
-	case have.Node == "" && now.Sub(b.at) < shadowPause:
+	case have.Node == "" && now.Sub(b.at) < pauseFor:
 		return
 	case have.Node == "":
 		s.state.Overlay.DropBinding(b.pod.key, b.pod.uid)
@@ -327,38 +328,38 @@ func (s *shadow) followBinding(now time.Time, b *shadowBinding) {
 }
 
 // agree counts decisions that are the same.
-func (s *shadow) agree(n int) {
+func (s *Watcher) agree(n int) {
 	s.out.Decisions.Compared += n
 	s.out.Decisions.Agreed += n
 }
 
 // disagree counts and keeps one decision that differs.
-func (s *shadow) disagree(at time.Time, kind, subject, ours, theirs string) {
+func (s *Watcher) disagree(at time.Time, kind, subject, ours, theirs string) {
 	s.tellDisagreement(1, report.ShadowDisagreement{At: at, Kind: kind, Subject: subject, Dovetail: ours, Other: theirs})
 }
 
 // tellDisagreement counts decisions that differ, and keeps what they are together.
-func (s *shadow) tellDisagreement(n int, d report.ShadowDisagreement) {
+func (s *Watcher) tellDisagreement(n int, d report.ShadowDisagreement) {
 	s.out.Decisions.Compared += n
 	s.out.Disagreements = append(s.out.Disagreements, d)
-	if n := len(s.out.Disagreements); n > shadowDisagreements {
-		s.out.Disagreements = slices.Clone(s.out.Disagreements[n-shadowDisagreements:])
+	if n := len(s.out.Disagreements); n > mostDisagreements {
+		s.out.Disagreements = slices.Clone(s.out.Disagreements[n-mostDisagreements:])
 	}
 }
 
 // countDelay counts how much sooner a pod's node was decided on by Dovetail.
-func (s *shadow) countDelay(d time.Duration) {
+func (s *Watcher) countDelay(d time.Duration) {
 	switch x := d.Seconds(); {
-	case x > shadowSame:
+	case x > sameSeconds:
 		s.out.Pods.Sooner++
 		s.out.Pods.SecondsSaved += x
-		if len(s.delays) < shadowDelays {
+		if len(s.delays) < mostDelays {
 			s.delays = append(s.delays, x)
 		} else {
-			s.delays[s.delay%shadowDelays] = x
+			s.delays[s.delay%mostDelays] = x
 		}
 		s.delay++
-	case x < -shadowSame:
+	case x < -sameSeconds:
 		s.out.Pods.Later++
 	default:
 		s.out.Pods.Same++
@@ -366,13 +367,13 @@ func (s *shadow) countDelay(d time.Duration) {
 }
 
 // rates are what the nodes cost an hour, and what they would with Dovetail, in micro-dollars.
-func (s *shadow) rates() (paid, ours, undone int64) {
+func (s *Watcher) rates() (paid, ours, undone int64) {
 	for _, c := range s.claims {
 		paid += c.micro
 	}
 	ours = paid
-	s.differences = slices.DeleteFunc(s.differences, func(d *shadowDifference) bool {
-		return !slices.ContainsFunc(d.on, func(c *shadowClaim) bool { return !c.deleting })
+	s.differences = slices.DeleteFunc(s.differences, func(d *difference) bool {
+		return !slices.ContainsFunc(d.on, func(c *claim) bool { return !c.deleting })
 	})
 	for _, d := range s.differences {
 		ours += d.micro
@@ -384,7 +385,7 @@ func (s *shadow) rates() (paid, ours, undone int64) {
 }
 
 // chargeUntil sums up dollars until an instant, at the prices of the nodes that were there until then.
-func (s *shadow) chargeUntil(now time.Time) {
+func (s *Watcher) chargeUntil(now time.Time) {
 	if s.since.IsZero() {
 		return
 	}
@@ -395,8 +396,14 @@ func (s *shadow) chargeUntil(now time.Time) {
 	s.at = now
 }
 
-// report returns all that is known at an instant.
-func (s *shadow) report(now time.Time) report.Shadow {
+// SetOthers says for the report which other autoscalers are live.
+func (s *Watcher) SetOthers(others []string) { s.others = others }
+
+// Report returns what was decided so far beside what was done, until now if the cluster has been read.
+func (s *Watcher) Report(now time.Time, isRead bool) report.Shadow {
+	if isRead {
+		s.observe(now, s.state.Snapshot(now))
+	}
 	out := s.out
 	out.To, out.Others = now, append([]string{}, s.others...)
 	out.Disagreements = append([]report.ShadowDisagreement{}, s.out.Disagreements...)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package shadow
 
 import (
 	"cmp"
@@ -22,40 +22,40 @@ import (
 // A node that replaces others, or that a static NodePool or a Headroom asks for, is for no pending pods. It is the same
 // decision as a NodeClaim of the other's of that name, or else as one of its kind that no pods explain.
 
-// shadowLaunch is a node that Dovetail would have launched.
-type shadowLaunch struct {
+// launch is a node that Dovetail would have launched.
+type launch struct {
 	at    time.Time
 	name  string
 	kind  nodeKind
 	text  string
 	micro int64
-	pods  []shadowPod    // without a node so far
-	alone bool           // it was not decided on for pending pods
-	of    []string       // uids of the NodeClaims that it replaces; none: it replaces none
-	all   []string       // keys of the pods, for people
-	on    []*shadowClaim // that its pods came to
-	done  bool           // each pod has a node, or is gone, or was waited for long enough
+	pods  []waitingPod // without a node so far
+	alone bool         // it was not decided on for pending pods
+	of    []string     // uids of the NodeClaims that it replaces; none: it replaces none
+	all   []string     // keys of the pods, for people
+	on    []*claim     // that its pods came to
+	done  bool         // each pod has a node, or is gone, or was waited for long enough
 }
 
 // nodeKind is what is compared of two nodes: neither zone nor price.
 type nodeKind struct{ pool, instanceType, capacityType string }
 
-// shadowPod is a pod that waits for a node.
-type shadowPod struct{ key, uid string }
+// waitingPod is a pod that waits for a node.
+type waitingPod struct{ key, uid string }
 
-// shadowDifference is the price of Dovetail's nodes less that of the nodes launched for the same pods.
-type shadowDifference struct {
+// difference is the price of Dovetail's nodes less that of the nodes launched for the same pods.
+type difference struct {
 	micro int64
-	on    []*shadowClaim
+	on    []*claim
 }
 
 // decideLaunch notes a node that Dovetail would launch, in place of the NodeClaims with the uids of. The same decided
 // again is the one that is open.
-func (s *shadow) decideLaunch(now time.Time, a plan.CreateClaim, of []string) {
+func (s *Watcher) decideLaunch(now time.Time, a plan.CreateClaim, of []string) {
 	if s.launches[a.Name] != nil {
 		return
 	}
-	l := &shadowLaunch{at: now, name: a.Name, kind: nodeKind{a.Pool.Name, a.Type, a.CapacityType}, micro: a.PriceMicro}
+	l := &launch{at: now, name: a.Name, kind: nodeKind{a.Pool.Name, a.Type, a.CapacityType}, micro: a.PriceMicro}
 	l.text = describeNode(l.kind, a.Zone, l.micro)
 	if a.Why.Code != plan.Demand {
 		l.alone, l.of = true, of
@@ -63,7 +63,7 @@ func (s *shadow) decideLaunch(now time.Time, a plan.CreateClaim, of []string) {
 	}
 	for _, p := range a.Pods {
 		if !p.Expected {
-			l.pods, l.all = append(l.pods, shadowPod{p.Key(), p.UID}), append(l.all, p.Key())
+			l.pods, l.all = append(l.pods, waitingPod{p.Key(), p.UID}), append(l.all, p.Key())
 		}
 	}
 	s.out.Pods.Decided += len(l.pods)
@@ -74,7 +74,7 @@ func (s *shadow) decideLaunch(now time.Time, a plan.CreateClaim, of []string) {
 }
 
 // agreeByName takes in that the very NodeClaim was made that Dovetail decided on.
-func (s *shadow) agreeByName(now time.Time, l *shadowLaunch, have *shadowClaim) {
+func (s *Watcher) agreeByName(now time.Time, l *launch, have *claim) {
 	delete(s.launches, l.name)
 	have.explained, have.charged = true, true
 	s.agree(1)
@@ -89,7 +89,7 @@ func (s *shadow) agreeByName(now time.Time, l *shadowLaunch, have *shadowClaim) 
 }
 
 // followLaunch looks where the pods are that Dovetail would have launched a node for.
-func (s *shadow) followLaunch(now time.Time, l *shadowLaunch) {
+func (s *Watcher) followLaunch(now time.Time, l *launch) {
 	if l.done {
 		return
 	}
@@ -110,7 +110,7 @@ func (s *shadow) followLaunch(now time.Time, l *shadowLaunch) {
 		}
 	}
 	l.pods = open
-	if len(open) > 0 && now.Sub(l.at) < shadowFollow {
+	if len(open) > 0 && now.Sub(l.at) < followFor {
 		return
 	}
 	s.dropClaim(l.name)
@@ -119,21 +119,21 @@ func (s *shadow) followLaunch(now time.Time, l *shadowLaunch) {
 
 // followAlone takes in that the other has launched no such node, and has had the time to. Where it has not begun with the
 // nodes that this one replaces either, all of that is one difference, which is told of those.
-func (s *shadow) followAlone(now time.Time, l *shadowLaunch) {
-	if now.Sub(l.at) < shadowFollow {
+func (s *Watcher) followAlone(now time.Time, l *launch) {
+	if now.Sub(l.at) < followFor {
 		return
 	}
 	s.dropClaim(l.name)
 	delete(s.launches, l.name)
 	kept := slices.ContainsFunc(l.of, func(uid string) bool { return s.claims[uid] != nil && !s.claims[uid].deleting })
 	if !kept {
-		s.disagree(l.at, "launch", "nodepool/"+l.kind.pool, "launch "+l.text, fmt.Sprintf("launched none like it for %s", shadowFollow))
+		s.disagree(l.at, "launch", "nodepool/"+l.kind.pool, "launch "+l.text, fmt.Sprintf("launched none like it for %s", followFor))
 	}
 }
 
 // dropReplaced no longer takes nodes to be on their way whose place others have taken: those that were to replace one of
 // the NodeClaims with these uids. They stay open, to be compared.
-func (s *shadow) dropReplaced(uids []string) {
+func (s *Watcher) dropReplaced(uids []string) {
 	for _, l := range s.launches {
 		if slices.ContainsFunc(l.of, func(uid string) bool { return slices.Contains(uids, uid) }) {
 			s.dropClaim(l.name)
@@ -143,8 +143,8 @@ func (s *shadow) dropReplaced(uids []string) {
 
 // explainAlone finds the decision of Dovetail that a node of the other's is the same as though it was launched for no
 // pending pods, and says whether there is one.
-func (s *shadow) explainAlone(have *shadowClaim) bool {
-	var same *shadowLaunch
+func (s *Watcher) explainAlone(have *claim) bool {
+	var same *launch
 	for _, name := range slices.Sorted(maps.Keys(s.launches)) {
 		l := s.launches[name]
 		if l.alone && l.kind == have.kind && (same == nil || l.at.Before(same.at)) {
@@ -162,10 +162,10 @@ func (s *shadow) explainAlone(have *shadowClaim) bool {
 }
 
 // landed takes in that a pod has a node.
-func (s *shadow) landed(l *shadowLaunch, node string) {
+func (s *Watcher) landed(l *launch, node string) {
 	on := s.byNode[node]
 	if on == nil {
-		on = &shadowClaim{node: node, before: true, text: "node " + node}
+		on = &claim{node: node, before: true, text: "node " + node}
 	}
 	if on.launchedFor(l) {
 		s.countDelay(max(on.first.Sub(l.at), 0))
@@ -180,14 +180,14 @@ func (s *shadow) landed(l *shadowLaunch, node string) {
 
 // launchedFor reports whether the other may have launched a node for the pods of a launch of Dovetail, rather than have had
 // it before.
-func (c *shadowClaim) launchedFor(l *shadowLaunch) bool {
-	return !c.before && !c.first.Before(l.at.Add(-shadowFresh))
+func (c *claim) launchedFor(l *launch) bool {
+	return !c.before && !c.first.Before(l.at.Add(-freshFor))
 }
 
 // compareLanded compares launches whose pods are all accounted for with what the other launched for these.
-func (s *shadow) compareLanded() {
-	var done []*shadowLaunch
-	sharing := map[*shadowClaim][]*shadowLaunch{} // by node of the other
+func (s *Watcher) compareLanded() {
+	var done []*launch
+	sharing := map[*claim][]*launch{} // by node of the other
 	for _, name := range slices.Sorted(maps.Keys(s.launches)) {
 		l := s.launches[name]
 		for _, c := range l.on {
@@ -202,7 +202,7 @@ func (s *shadow) compareLanded() {
 			continue
 		}
 		group := belongingTogether(l, sharing)
-		if slices.ContainsFunc(group, func(l *shadowLaunch) bool { return !l.done }) {
+		if slices.ContainsFunc(group, func(l *launch) bool { return !l.done }) {
 			continue
 		}
 		for _, l := range group {
@@ -213,8 +213,8 @@ func (s *shadow) compareLanded() {
 }
 
 // belongingTogether returns a launch and those whose pods share nodes with its pods, and so on, by time and name.
-func belongingTogether(of *shadowLaunch, sharing map[*shadowClaim][]*shadowLaunch) []*shadowLaunch {
-	group, in := []*shadowLaunch{of}, map[*shadowLaunch]bool{of: true}
+func belongingTogether(of *launch, sharing map[*claim][]*launch) []*launch {
+	group, in := []*launch{of}, map[*launch]bool{of: true}
 	for i := 0; i < len(group); i++ {
 		for _, c := range group[i].on {
 			for _, l := range sharing[c] {
@@ -225,7 +225,7 @@ func belongingTogether(of *shadowLaunch, sharing map[*shadowClaim][]*shadowLaunc
 			}
 		}
 	}
-	slices.SortFunc(group, func(a, b *shadowLaunch) int {
+	slices.SortFunc(group, func(a, b *launch) int {
 		return cmp.Or(a.at.Compare(b.at), strings.Compare(a.name, b.name))
 	})
 	return group
@@ -234,11 +234,11 @@ func belongingTogether(of *shadowLaunch, sharing map[*shadowClaim][]*shadowLaunc
 // compareLaunches compares nodes that Dovetail would have launched with those that were launched for the same pods:
 // each that has one of its kind on the other side is one decision that is the same, each that has none is one that
 // differs.
-func (s *shadow) compareLaunches(group []*shadowLaunch) {
+func (s *Watcher) compareLaunches(group []*launch) {
 	var ours, theirs, waited []string
 	var all []string
 	kinds, waiting, landed := map[nodeKind]int{}, 0, 0
-	difference := &shadowDifference{}
+	difference := &difference{}
 	for _, l := range group {
 		kinds[l.kind]++
 		ours, all = append(ours, l.text), append(all, l.all...)
@@ -278,7 +278,7 @@ func (s *shadow) compareLaunches(group []*shadowLaunch) {
 		waited = append([]string{"launched " + joinAlike(theirs)}, waited...)
 	}
 	if waiting > 0 {
-		waited = append(waited, fmt.Sprintf("%d pods have no node after %s", waiting, shadowFollow))
+		waited = append(waited, fmt.Sprintf("%d pods have no node after %s", waiting, followFor))
 	}
 	subject := "nodepool/" + group[0].kind.pool
 	if len(all) > 0 {
@@ -292,7 +292,7 @@ func (s *shadow) compareLaunches(group []*shadowLaunch) {
 }
 
 // claimsOf returns the nodes that pods of launches came to, in the order in which they were first seen.
-func claimsOf(group []*shadowLaunch) (out []*shadowClaim) {
+func claimsOf(group []*launch) (out []*claim) {
 	for _, l := range group {
 		for _, c := range l.on {
 			if !slices.Contains(out, c) {
@@ -300,7 +300,7 @@ func claimsOf(group []*shadowLaunch) (out []*shadowClaim) {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b *shadowClaim) int {
+	slices.SortFunc(out, func(a, b *claim) int {
 		return cmp.Or(a.first.Compare(b.first), strings.Compare(a.name, b.name), strings.Compare(a.node, b.node))
 	})
 	return out

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package shadow
 
 import (
 	"maps"
@@ -20,69 +20,69 @@ import (
 // the other does not know of that. What it writes later of the same decision is no occasion to decide. Which instant it
 // decided at can't be known, so several are tried (decideLike).
 
-// shadowCommand is a disruption command decided on in shadow mode that the other has not begun.
-type shadowCommand struct {
+// command is a disruption command decided on in shadow mode that the other has not begun.
+type command struct {
 	at         time.Time
 	begun      time.Time     // when the other was seen to have begun it; zero: it has not
 	candidates []string      // uids of NodeClaims
 	actions    []plan.Action // that are taken to be under way
 }
 
-// followClaim is told of a NodeClaim as it is read now, before that is taken in.
-func (c *Controller) followClaim(was, is *model.Claim) {
+// FollowClaim is told of a NodeClaim as it is read now, before that is taken in.
+func (s *Watcher) FollowClaim(was, is *model.Claim) {
 	replaces, removed := decide.ReplacedBy(is)
 	switch {
 	case was == nil && replaces == "":
-		c.decideBefore(time.Now(), decide.Request{Solve: true})
+		s.decideBefore(time.Now(), decide.Request{Solve: true})
 		return
 	case was == nil || was.Provisional:
 		if replaces != "" {
-			c.followCommand(begunCommand{replaces, removed, true})
+			s.followCommand(begunCommand{replaces, removed, true})
 		}
 		return
 	}
 	if id, _ := decide.ReplacedBy(was); id != replaces {
-		c.followTakingBack(id)
+		s.followTakingBack(id)
 	}
 	host, by := decide.HostedCommand(is), decide.DisruptedBy(is)
 	switch was := decide.HostedCommand(was); {
 	case host != was && host != "":
-		c.followCommand(begunCommand{id: host})
+		s.followCommand(begunCommand{id: host})
 	case host != was:
-		c.followTakingBack(was)
+		s.followTakingBack(was)
 	}
 	switch {
 	case isDisruptedClaim(was) && !isDisruptedClaim(is):
-		c.followTakingBack(decide.DisruptedBy(was))
-		delete(c.shadow.going, is.UID)
+		s.followTakingBack(decide.DisruptedBy(was))
+		delete(s.going, is.UID)
 	case isDisruptedClaim(is) && (!isDisruptedClaim(was) || by != decide.DisruptedBy(was)):
-		c.followCommand(begunCommand{id: by, uids: []string{is.UID}})
+		s.followCommand(begunCommand{id: by, uids: []string{is.UID}})
 	}
 }
 
-// followNode is told of a node as it is read now, before that is taken in.
-func (c *Controller) followNode(was, is *model.Node) {
-	have := c.shadow.byNode[is.Name]
+// FollowNode is told of a node as it is read now, before that is taken in.
+func (s *Watcher) FollowNode(was, is *model.Node) {
+	have := s.byNode[is.Name]
 	if was == nil || have == nil {
 		return
 	}
-	cl := c.State.FindClaim(have.name)
+	cl := s.state.FindClaim(have.name)
 	if cl == nil || !cl.Deleting.IsZero() {
 		return
 	}
 	switch {
 	case is.HasTaint(model.TaintDisrupted) && !was.HasTaint(model.TaintDisrupted):
-		c.followCommand(begunCommand{uids: []string{have.uid}})
+		s.followCommand(begunCommand{uids: []string{have.uid}})
 	case !is.HasTaint(model.TaintDisrupted) && was.HasTaint(model.TaintDisrupted):
-		c.followTakingBack(decide.DisruptedBy(cl))
+		s.followTakingBack(decide.DisruptedBy(cl))
 	case is.HasTaint(model.TaintReserved) && !was.HasTaint(model.TaintReserved) && cl.Is(lifecycle.Initialized):
 		if id := decide.HostedCommand(cl); id != "" {
-			c.followCommand(begunCommand{id: id})
+			s.followCommand(begunCommand{id: id})
 		} else { // its NodeClaim names the command, and is about to be seen
-			c.keepSnapshot(time.Now())
+			s.takeSnapshot(time.Now())
 		}
 	case !is.HasTaint(model.TaintReserved) && was.HasTaint(model.TaintReserved):
-		c.followTakingBack(decide.HostedCommand(cl))
+		s.followTakingBack(decide.HostedCommand(cl))
 	}
 }
 
@@ -108,22 +108,21 @@ func (b begunCommand) isStartedBy(id string, candidates []string) bool {
 
 // followCommand takes in that the other has begun a command. Where that is not what was decided here already, all that the
 // other has not begun is decided anew.
-func (c *Controller) followCommand(b begunCommand) {
-	now, s := time.Now(), c.shadow
+func (s *Watcher) followCommand(b begunCommand) {
+	now := time.Now()
 	if b.id == "" && len(b.uids) > 0 {
 		b.id = s.going[b.uids[0]]
 	}
 	if s.isNews(now, b) && !s.hasDecided(b) {
 		s.dropCommands()
-		c.decideLike(now, b)
+		s.decideLike(now, b)
 	}
 	s.noteCommand(now, b)
 }
 
 // followTakingBack takes in that an object no longer speaks of a command of the other's: that is taken back, unless it has
 // begun to delete.
-func (c *Controller) followTakingBack(id string) {
-	s := c.shadow
+func (s *Watcher) followTakingBack(id string) {
 	of := false
 	for uid, by := range s.going {
 		if by != id {
@@ -137,67 +136,61 @@ func (c *Controller) followTakingBack(id string) {
 	if id == "" || !of {
 		return
 	}
-	c.decideBefore(time.Now(), decide.Request{Following: &decide.Following{TakenBack: []string{id}}})
+	s.decideBefore(time.Now(), decide.Request{Following: &decide.Following{TakenBack: []string{id}}})
 	maps.DeleteFunc(s.going, func(_, by string) bool { return by == id })
 	delete(s.begun, id)
 }
 
 // hasWatched reports whether the cluster is known and was looked at once, so that there is something to decide on.
-func (c *Controller) hasWatched() bool {
-	return c.synced.Load() && c.leading.Load() && !c.shadow.since.IsZero()
-}
+func (s *Watcher) hasWatched() bool { return s.loop.IsWatching() && !s.since.IsZero() }
 
 // decideBefore decides on what was seen until now, before a change is taken in that shows what the other has decided on.
 // Otherwise whoever acts a millisecond sooner would leave nothing to be decided: a pod would have its node, and a node
 // that goes is looked at no more.
-func (c *Controller) decideBefore(now time.Time, req decide.Request) {
-	if !c.hasWatched() {
+func (s *Watcher) decideBefore(now time.Time, req decide.Request) {
+	if !s.hasWatched() {
 		return
 	}
-	c.State.SetNow(now)
+	s.state.SetNow(now)
 	if req.Solve {
-		due := c.batches.check(now).solve
-		open := c.batches.closeAll(now) // no more are waited for
-		if req.Solve = due || open; !req.Solve {
-			req.SearchNow = true // it is for no pods
-		}
+		req.Solve = s.loop.CloseBatches(now)        // no more are waited for
+		req.SearchNow = req.SearchNow || !req.Solve // if it is for no pods
 	}
-	c.runShadowStep(c.base, now, c.State.Snapshot(now), req)
-	c.rest(time.Now())
+	s.Step(now, s.state.Snapshot(now), req)
+	s.loop.Rest(time.Now())
 }
 
 // decideLike decides anew as the other may have that has begun a command: on what was seen until now or until some
-// milliseconds before, then or up to shadowBurst later, when more was due, and at last with a search for consolidation. The
+// milliseconds before, then or up to burst later, when more was due, and at last with a search for consolidation. The
 // first of these decisions that starts the same command is taken, else that of now.
-func (c *Controller) decideLike(now time.Time, b begunCommand) {
-	if !c.hasWatched() {
+func (s *Watcher) decideLike(now time.Time, b begunCommand) {
+	if !s.hasWatched() {
 		return
 	}
-	s := c.shadow
-	latest := c.keepSnapshot(now)
+	latest := s.takeSnapshot(now)
 	s.observe(now, latest)
 	req := decide.Request{Following: &decide.Following{Dropped: s.settleCommands(now)}}
 	chosen, began, found := seenSnapshot{now, latest}, time.Now(), false
 tries:
 	for _, search := range []bool{false, true} {
 		for _, seen := range slices.Backward(s.recent) {
-			for _, later := range []time.Duration{0, shadowBurst} {
+			for _, later := range []time.Duration{0, burst} {
 				at, r := seen.at.Add(later), req
 				r.SearchNow = search
-				out, _, _ := c.decideFrom(c.mem, seen.snap, at, r)
+				out := s.loop.Try(at, seen.snap, r)
 				i := slices.IndexFunc(out.Commands, func(m decide.StartedCommand) bool { return b.isStartedBy(m.ID, candidateUIDs(&m)) })
 				same := i >= 0 && (len(out.Commands[i].Replacements) > 0) == b.replaces
 				if same || i >= 0 && !found {
 					chosen, req, found = seenSnapshot{at, seen.snap}, r, true
 				}
-				if same || time.Since(began) > shadowTry {
+				if same || time.Since(began) > tryFor {
 					break tries
 				}
 			}
 		}
 	}
-	c.decideInShadow(chosen.at, chosen.snap, req)
-	c.rest(time.Now())
+	s.decide(chosen.at, chosen.snap, req)
+	s.loop.Rest(time.Now())
 }
 
 // seenSnapshot is what the cluster looked like at an instant.
@@ -206,17 +199,17 @@ type seenSnapshot struct {
 	snap *model.Snapshot
 }
 
-// keepSnapshot returns what the cluster looks like now, and keeps that.
-func (c *Controller) keepSnapshot(now time.Time) *model.Snapshot {
-	c.State.SetNow(now)
-	snap := c.State.Snapshot(now)
-	c.shadow.keepSnapshot(now, snap)
+// takeSnapshot returns what the cluster looks like now, and keeps that.
+func (s *Watcher) takeSnapshot(now time.Time) *model.Snapshot {
+	s.state.SetNow(now)
+	snap := s.state.Snapshot(now)
+	s.keepSnapshot(now, snap)
 	return snap
 }
 
 // keepSnapshot keeps a Snapshot for as long as the other may have decided on it, of which what it writes is seen only later.
-func (s *shadow) keepSnapshot(now time.Time, snap *model.Snapshot) {
-	s.recent = slices.DeleteFunc(s.recent, func(x seenSnapshot) bool { return now.Sub(x.at) > shadowBurst })
+func (s *Watcher) keepSnapshot(now time.Time, snap *model.Snapshot) {
+	s.recent = slices.DeleteFunc(s.recent, func(x seenSnapshot) bool { return now.Sub(x.at) > burst })
 	s.recent = append(s.recent, seenSnapshot{now, snap})
 }
 
@@ -231,16 +224,16 @@ func candidateUIDs(m *decide.StartedCommand) []string {
 
 // isNews reports whether nothing was known so far of a command of the other's. What has no name is taken to be of one that
 // was begun a moment before.
-func (s *shadow) isNews(now time.Time, b begunCommand) bool {
+func (s *Watcher) isNews(now time.Time, b begunCommand) bool {
 	_, known := s.begun[b.id]
-	if known && b.id != "" || b.id == "" && now.Sub(s.lastBegun) < shadowBurst {
+	if known && b.id != "" || b.id == "" && now.Sub(s.lastBegun) < burst {
 		return false
 	}
 	return !slices.ContainsFunc(b.uids, func(uid string) bool { _, ok := s.going[uid]; return ok })
 }
 
 // hasDecided reports whether this command was decided here: by its id, or as one that the other has not begun yet.
-func (s *shadow) hasDecided(b begunCommand) bool {
+func (s *Watcher) hasDecided(b begunCommand) bool {
 	if s.commands[b.id] != nil {
 		return true
 	}
@@ -254,7 +247,7 @@ func (s *shadow) hasDecided(b begunCommand) bool {
 
 // noteCommand notes what is known of a command of the other's. What was decided here for the same NodeClaims is under way
 // no more beside it, unless it is that very command: then it is the other's.
-func (s *shadow) noteCommand(now time.Time, b begunCommand) {
+func (s *Watcher) noteCommand(now time.Time, b begunCommand) {
 	for _, uid := range b.uids {
 		if s.going[uid] == "" {
 			s.going[uid] = b.id
@@ -278,20 +271,20 @@ func (s *shadow) noteCommand(now time.Time, b begunCommand) {
 }
 
 // noteAction notes an action that is taken to be under way for a command.
-func (s *shadow) noteAction(a plan.Action) {
+func (s *Watcher) noteAction(a plan.Action) {
 	if m := s.commands[commandOf(a)]; m != nil {
 		m.actions = append(m.actions, a)
 	}
 }
 
 // isOfOwnCommand reports whether an action is for a command that the other has not begun.
-func (s *shadow) isOfOwnCommand(a plan.Action) bool { return s.commands[commandOf(a)] != nil }
+func (s *Watcher) isOfOwnCommand(a plan.Action) bool { return s.commands[commandOf(a)] != nil }
 
 // commandOf returns the id of the disruption command that an action is for, as its reason says it.
 func commandOf(a plan.Action) string { return a.Because().Command }
 
 // dropCommands drops all commands that the other has not begun, to be decided on anew.
-func (s *shadow) dropCommands() {
+func (s *Watcher) dropCommands() {
 	for _, id := range slices.Sorted(maps.Keys(s.commands)) {
 		if s.commands[id].begun.IsZero() {
 			s.dropCommand(id)
@@ -300,13 +293,13 @@ func (s *shadow) dropCommands() {
 }
 
 // dropCommand no longer takes what was begun for a command to be under way. What was decided stays to be compared.
-func (s *shadow) dropCommand(id string) {
+func (s *Watcher) dropCommand(id string) {
 	s.endActions(id)
 	s.dropped = append(s.dropped, id)
 }
 
 // endActions no longer takes the actions of a command to be under way that the other does, or that nobody does.
-func (s *shadow) endActions(id string) {
+func (s *Watcher) endActions(id string) {
 	for _, a := range s.commands[id].actions {
 		if create, ok := a.(plan.CreateClaim); ok {
 			s.dropClaim(create.Name)
@@ -322,17 +315,17 @@ func (s *shadow) endActions(id string) {
 
 // settleCommands ends what is no longer to be waited for: the other has had the time to show all of a command that it has
 // begun, or has not begun it for long. It returns the commands that were dropped since it was asked last.
-func (s *shadow) settleCommands(now time.Time) []string {
+func (s *Watcher) settleCommands(now time.Time) []string {
 	for _, id := range slices.Sorted(maps.Keys(s.commands)) {
 		switch m := s.commands[id]; {
-		case !m.begun.IsZero() && now.Sub(m.begun) >= shadowStep:
+		case !m.begun.IsZero() && now.Sub(m.begun) >= stepFor:
 			s.endActions(id)
-		case m.begun.IsZero() && now.Sub(m.at) >= shadowHold:
+		case m.begun.IsZero() && now.Sub(m.at) >= holdFor:
 			s.dropCommand(id)
 		}
 	}
 	for claim, at := range s.slots {
-		if now.Sub(at) >= shadowStep {
+		if now.Sub(at) >= stepFor {
 			s.state.Overlay.DropSlots(claim)
 			delete(s.slots, claim)
 		}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package shadow watches another autoscaler act: it has the loop decide as it would if it acted, takes that to be under way, and
+// compares it with what the cluster shows of the other.
+//
+// It can write nothing: what it is given of the loop (Loop) decides and looks, and its own effects are in State alone.
+// Start reading at Watcher.Step, then follow.go (when to decide because the other has) and journal.go (what is compared).
+package shadow
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+const (
+	// holdFor is how long what was decided in shadow mode is taken to be under way, so that the same is not decided
+	// again, unless the cluster shows before what became of it.
+	holdFor = 5 * time.Minute
+	// pauseFor is the same for a pod that would be bound, and for what else is not compared.
+	pauseFor = 30 * time.Second
+	// stepFor is the same for a step in the life of a NodeClaim or its node, which whoever launched it takes care of, and
+	// for a command that the other has begun: it shows by then.
+	stepFor = time.Second
+	// burst is how far apart two autoscalers see the same at most: what is due within it is due, and what the other
+	// writes within it is taken to be of one decision.
+	burst = 30 * time.Millisecond
+	// tryFor is how long is spent at most on finding the instant at which the other decided, plus one decision.
+	tryFor = 500 * time.Millisecond
+	// lookAgain is how long after a change the cluster is looked at again, since pods may land without one that is
+	// decided on.
+	lookAgain = time.Second
+)
+
+// Loop is what is used of the loop that decides. All of it is called by the loop itself, in its goroutine.
+type Loop interface {
+	// IsWatching reports whether the cluster has been read, and this process leads.
+	IsWatching() bool
+	// Decide decides and verifies that. What is to be remembered of it is the loop's memory from then on. The time is when to
+	// look again though nothing happens; zero: no need.
+	Decide(now time.Time, snap *model.Snapshot, req decide.Request) (decide.Output, time.Time)
+	// Try decides from the loop's memory and leaves that as it is.
+	Try(now time.Time, snap *model.Snapshot, req decide.Request) decide.Output
+	// CloseBatches ends all waiting for further pods, and reports whether there were pods to decide on.
+	CloseBatches(now time.Time) bool
+	// CheckDrift asks the provider now and then which machines have drifted, and returns when it does next.
+	CheckDrift(now time.Time, snap *model.Snapshot) time.Time
+	// Rest makes the next step begin later the more the one that began then has cost.
+	Rest(began time.Time)
+}
+
+// Step decides once in shadow mode: what is decided is taken to be under way, and nothing is called.
+func (s *Watcher) Step(now time.Time, snap *model.Snapshot, req decide.Request) time.Time {
+	next := s.loop.CheckDrift(now, snap)
+	s.keepSnapshot(now, snap)
+	s.observe(now, snap)
+	if req.Following == nil {
+		req.Following = &decide.Following{}
+	}
+	req.Following.Dropped = s.settleCommands(now)
+	for _, t := range []time.Time{s.decide(now, snap, req), now.Add(lookAgain)} {
+		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	return next
+}
+
+// decide decides and takes that to be under way. It returns when to look again though nothing happens; zero: no need.
+func (s *Watcher) decide(now time.Time, snap *model.Snapshot, req decide.Request) time.Time {
+	out, next := s.loop.Decide(now, snap, req)
+	replaced := map[string][]string{} // by command
+	for i := range out.Commands {
+		m := &out.Commands[i]
+		s.decideCommand(now, m)
+		replaced[m.ID] = candidateUIDs(m)
+	}
+	for _, a := range out.Actions {
+		s.begin(now, a, replaced)
+		s.noteAction(a)
+	}
+	if next.IsZero() || !out.Next.IsZero() && out.Next.Before(next) {
+		next = out.Next
+	}
+	return next
+}
+
+// begin takes an action to be under way that nobody here carries out, so that the next decisions are those of a
+// loop that has begun it. replaced are the uids of the NodeClaims that commands of this step remove, by command.
+func (s *Watcher) begin(now time.Time, action plan.Action, replaced map[string][]string) {
+	key, st := action.Key(), s.state
+	stepOf := func(object state.Object) {
+		pause := stepFor
+		if s.isOfOwnCommand(action) {
+			pause = holdFor
+		}
+		st.InFlight.BeginAction(key, object, now.Add(pause))
+		st.InFlight.AwaitChange(key, now.Add(pause))
+	}
+	switch a := action.(type) {
+	case plan.CreateClaim:
+		st.InFlight.BeginAction(key, "", now.Add(holdFor))
+		st.Overlay.AddProvisionalClaim(a.Provisional(now))
+		s.decideLaunch(now, a, replaced[a.Why.Command])
+	case plan.DeleteClaim:
+		if cl := st.FindClaim(a.Claim); cl != nil && cl.Provisional { // of a command that was taken back
+			s.dropClaim(a.Claim)
+			return
+		}
+		st.InFlight.BeginAction(key, "", now.Add(holdFor))
+		s.decideDeletion(now, a)
+	case plan.Bind:
+		st.InFlight.BeginAction(key, "", now.Add(pauseFor))
+		st.Overlay.AssumeBinding(a.Namespace+"/"+a.Pod, a.UID, a.Node)
+		s.decideBinding(now, a)
+	case plan.LaunchClaim:
+		stepOf(state.ClaimObject(a.Claim))
+	case plan.UpdateClaim:
+		stepOf(state.ClaimObject(a.Claim))
+		if a.SetSlots {
+			st.Overlay.AssumeSlots(a.Claim, a.Slots)
+			if !s.isOfOwnCommand(action) {
+				s.slots[a.Claim] = now
+			}
+		}
+	case plan.UpdateNode:
+		stepOf(state.NodeObject(a.Node))
+	default:
+		st.InFlight.BeginAction(key, "", now.Add(pauseFor))
+	}
+}
