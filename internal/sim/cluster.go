@@ -216,6 +216,9 @@ func put[K comparable](m map[K]map[string]*model.Pod, k K, p *model.Pod) {
 // PodsOn returns the pods that are bound to a node, by name.
 func (c *Cluster) PodsOn(node string) []*model.Pod { return byKey(c.on[node]) }
 
+// PodCount returns how many pods are bound to a node.
+func (c *Cluster) PodCount(node string) int { return len(c.on[node]) }
+
 func byKey(pods map[string]*model.Pod) []*model.Pod {
 	return slices.SortedFunc(maps.Values(pods), func(a, b *model.Pod) int { return cmp.Compare(a.Key(), b.Key()) })
 }
