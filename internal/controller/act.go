@@ -26,54 +26,40 @@ const (
 
 // beginAction records an action and starts it.
 func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan.Action) {
-	key, until := action.Key(), now.Add(answerLimit)
-	switch a := action.(type) {
-	case plan.CreateClaim:
+	if a, ok := action.(plan.CreateClaim); ok {
 		c.createClaim(ctx, now, a, 1)
+		return
+	}
+	key := action.Key()
+	c.State.Begin(action, now, now.Add(answerLimit))
+	switch a := action.(type) {
 	case plan.LaunchClaim:
-		c.State.InFlight.BeginAction(key, state.ClaimObject(a.Claim), until)
 		c.launcher.launchClaim(ctx, now, a)
 	case plan.DeleteClaim:
-		c.State.InFlight.BeginAction(key, "", until)
 		c.startCall(ctx, "DeleteClaim", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteClaim(ctx, a) }, c.recorder.reportFailure("delete", "nodeclaim/"+a.Claim, a.Why))
 	case plan.UpdateClaim:
-		c.State.InFlight.BeginAction(key, state.ClaimObject(a.Claim), until)
-		if a.SetSlots {
-			c.State.Overlay.AssumeSlots(a.Claim, a.Slots)
-		}
 		c.startCall(ctx, c.laneOfUpdate("UpdateClaim", c.State.FindClaim(a.Claim), a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, c.answers.answerUpdateClaim(a))
 	case plan.UpdateNode:
-		c.State.InFlight.BeginAction(key, state.NodeObject(a.Node), until)
 		c.startCall(ctx, c.laneOfUpdate("UpdateNode", c.State.FindClaimByNode(a.Node), a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNode(ctx, a) }, c.recorder.reportFailure("update", "node/"+a.Node, a.Why))
 	case plan.DeleteNode:
-		c.State.InFlight.BeginAction(key, state.NodeObject(a.Node), until)
 		c.startCall(ctx, "DeleteNode", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteNode(ctx, a) }, c.recorder.reportFailure("delete", "node/"+a.Node, a.Why))
 	case plan.Bind:
-		c.State.InFlight.BeginAction(key, "", until)
-		c.State.Overlay.AssumeBinding(a.Namespace+"/"+a.Pod, a.UID, a.Node)
 		c.startCall(ctx, laneOfNamespace("Bind", a.Namespace), key, func(ctx context.Context) (uint64, error) {
 			began := time.Now()
 			defer func() { c.Metrics.ObserveBinding(time.Since(began)) }()
 			return c.Cluster.Bind(ctx, a)
 		}, c.answers.answerBind(a))
 	case plan.Tolerate:
-		c.State.InFlight.BeginAction(key, "", until)
-		c.State.Overlay.AssumeToleration(a.Namespace+"/"+a.Pod, a.UID, a.Claim)
 		c.startCall(ctx, laneOfNamespace("Tolerate", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Tolerate(ctx, a) }, c.answers.answerTolerate(a))
 	case plan.Evict:
-		c.State.InFlight.BeginAction(key, "", until)
 		c.startCall(ctx, laneOfNamespace("Evict", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Evict(ctx, a) }, c.answers.answerEvict(a))
 	case plan.Restart:
-		c.State.InFlight.BeginAction(key, "", until)
 		c.startCall(ctx, laneOfNamespace("Restart", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Restart(ctx, a) }, c.answers.answerRestart(a))
 	case plan.DeletePod:
-		c.State.InFlight.BeginAction(key, "", until)
 		c.startCall(ctx, laneOfNamespace("DeletePod", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeletePod(ctx, a) }, c.recorder.reportFailure("delete", "pod/"+a.Namespace+"/"+a.Pod, a.Why))
 	case plan.Terminate:
-		c.State.InFlight.BeginAction(key, "", until)
 		c.terminateInstance(ctx, a)
 	case plan.UpdatePool:
-		c.State.InFlight.BeginAction(key, "", until)
 		c.startCall(ctx, "UpdatePool", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdatePool(ctx, a) }, func(s *state.State, err error) {
 			if err != nil {
 				c.recorder.recordFailure("update", "nodepool/"+a.Pool, a.Why, err)
@@ -82,19 +68,15 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 			s.InFlight.EndAction(key) // decide compares with what the watch shows, and paces itself
 		})
 	case plan.UpdateNodeOverlay:
-		c.State.InFlight.BeginAction(key, state.NodeOverlayObject(a.Overlay), until)
 		c.startCall(ctx, "UpdateNodeOverlay", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeOverlay(ctx, a) },
 			c.recorder.reportFailure("update", "nodeoverlay/"+a.Overlay, a.Why))
 	case plan.UpdateBuffer:
-		c.State.InFlight.BeginAction(key, state.BufferObject(a.Namespace+"/"+a.Buffer), until)
 		c.startCall(ctx, "UpdateBuffer", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateBuffer(ctx, a) },
 			c.recorder.reportFailure("update", "capacitybuffer/"+a.Namespace+"/"+a.Buffer, a.Why))
 	case plan.UpdateQuota:
-		c.State.InFlight.BeginAction(key, state.LimitObject("capacityquota/"+a.Quota), until)
 		c.startCall(ctx, "UpdateQuota", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateQuota(ctx, a) },
 			c.recorder.reportFailure("update", "capacityquota/"+a.Quota, a.Why))
 	case plan.UpdateNodeClass:
-		c.State.InFlight.BeginAction(key, state.NodeClassObject(a.Group, a.Kind, a.Name), until)
 		c.startCall(ctx, "UpdateNodeClass", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeClass(ctx, a) }, func(_ *state.State, err error) {
 			if err != nil {
 				c.recorder.recordFailure("update", "nodeclass/"+a.Name, a.Why, err)
@@ -110,8 +92,7 @@ var errStoodDown = errors.New("another autoscaler is live")
 // createClaim makes a claim. Where it is not known whether that has been done, the very same is asked again, and until it is known the claim
 // is shown: pods alike are one to another for decide, and a second decision could be for other ones of them, under another name.
 func (c *Controller) createClaim(ctx context.Context, now time.Time, a plan.CreateClaim, try int) {
-	c.State.InFlight.BeginAction(a.Key(), "", now.Add(answerLimit))
-	c.State.Overlay.AddProvisionalClaim(a.Provisional(now))
+	c.State.Begin(a, now, now.Add(answerLimit))
 	c.noteBeneficiary(a)
 	c.startCall(ctx, laneOfClaim(a), a.Key(), func(ctx context.Context) (uint64, error) {
 		if c.passive.Load() != nil {

@@ -257,7 +257,7 @@ func TestAskedAgain(t *testing.T) {
 				w.fatalf("twice in one plan: %s", describeAction(a))
 			}
 			begun[a.Key()] = true
-			sim.Begin(w.st(), a, w.Now)
+			w.st().Begin(a, w.Now, w.Now.Add(time.Minute))
 		}
 		second, _ := Step(w.st().Snapshot(w.Now), mem, w.Now, w.pol, Request{Solve: true})
 		for _, a := range second.Actions {

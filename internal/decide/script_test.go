@@ -211,7 +211,7 @@ func (x *script) line(f []string) {
 		fmt.Fprintf(&x.out, "%s %s\n%s", f[0], f[1], x.describe())
 	case "begin":
 		for _, a := range x.last.Actions {
-			sim.Begin(x.st, a, x.now)
+			x.st.Begin(a, x.now, x.now.Add(time.Minute))
 		}
 	case "done":
 		for _, a := range x.last.Actions {

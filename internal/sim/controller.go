@@ -190,7 +190,7 @@ func (x *Controller) decide() {
 			x.acted = true
 			c.tell(Event{Kind: Decided, Action: a})
 		}
-		Begin(x.State, a, c.Now)
+		x.State.Begin(a, c.Now, c.Now.Add(callLimit))
 		k := &call{action: a, due: 1}
 		if c.Faults.Happens(SlowCall) {
 			k.due += 1 + c.Faults.draw("ticks", 8)
@@ -256,7 +256,7 @@ func (x *Controller) take(k *call) *call {
 			if have := s.FindClaim(a.Name); have == nil || !have.Provisional {
 				return nil
 			}
-			Begin(s, a, now)
+			s.Begin(a, now, now.Add(callLimit))
 			return &call{action: a, due: 2, try: k.try + 1}
 		}
 		Fail(s, k.action, now.Add(time.Second), !errors.Is(k.err, ErrUnknown))
@@ -313,38 +313,6 @@ func (x *Controller) launch(a plan.LaunchClaim) (uint64, error) {
 	return c.updateClaim(plan.UpdateClaim{Claim: a.Claim, UID: a.UID, ProviderID: m.ID, Capacity: m.Type.Capacity, Allocatable: m.Type.Allocatable,
 		Labels:     map[string]string{model.LabelInstanceType: m.Type.Name, model.LabelZone: m.Zone, model.LabelCapacityType: model.OnDemand},
 		Conditions: map[string]model.Condition{lifecycle.Launched: {Status: "True", Reason: lifecycle.Launched}}})
-}
-
-// Begin notes an action as begun, as a controller does before it makes the call.
-func Begin(st *state.State, action plan.Action, now time.Time) {
-	var object state.Object
-	switch a := action.(type) {
-	case plan.LaunchClaim:
-		object = state.ClaimObject(a.Claim)
-	case plan.UpdateClaim:
-		object = state.ClaimObject(a.Claim)
-	case plan.UpdateNode:
-		object = state.NodeObject(a.Node)
-	case plan.DeleteNode:
-		object = state.NodeObject(a.Node)
-	}
-	st.InFlight.BeginAction(action.Key(), object, now.Add(callLimit))
-	switch a := action.(type) {
-	case plan.CreateClaim:
-		st.Overlay.AddProvisionalClaim(&model.Claim{
-			Name: a.Name, Pool: a.Pool.Name, Requirements: a.Requirements, Labels: a.Pool.Labels, Annotations: a.Annotations, Taints: a.Pool.Taints,
-			StartupTaints: a.Pool.StartupTaints, Requests: a.Requests, ExpireAfter: -1, TerminationGracePeriod: -1, Created: now,
-			Reserved: a.Reserved, Slots: a.Slots, NoReserve: string(a.NoReserve.Code), Provisional: true,
-		})
-	case plan.UpdateClaim:
-		if a.SetSlots {
-			st.Overlay.AssumeSlots(a.Claim, a.Slots)
-		}
-	case plan.Bind:
-		st.Overlay.AssumeBinding(a.Namespace+"/"+a.Pod, a.UID, a.Node)
-	case plan.Tolerate:
-		st.Overlay.AssumeToleration(a.Namespace+"/"+a.Pod, a.UID, a.Claim)
-	}
 }
 
 // Fail notes that an action's call failed, and that it may be tried again at an instant. definitely: it had no effect.

@@ -14,7 +14,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
-	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 const (
@@ -93,18 +92,9 @@ func (s *Watcher) decide(now time.Time, snap *model.Snapshot, req decide.Request
 // loop that has begun it. replaced are the uids of the NodeClaims that commands of this step remove, by command.
 func (s *Watcher) begin(now time.Time, action plan.Action, replaced map[string][]string) {
 	key, st := action.Key(), s.state
-	stepOf := func(object state.Object) {
-		pause := stepFor
-		if s.isOfOwnCommand(action) {
-			pause = holdFor
-		}
-		st.InFlight.BeginAction(key, object, now.Add(pause))
-		st.InFlight.AwaitChange(key, now.Add(pause))
-	}
 	switch a := action.(type) {
 	case plan.CreateClaim:
-		st.InFlight.BeginAction(key, "", now.Add(holdFor))
-		st.Overlay.AddProvisionalClaim(a.Provisional(now))
+		st.Begin(a, now, now.Add(holdFor))
 		s.decideLaunch(now, a, replaced[a.Why.Command])
 	case plan.DeleteClaim:
 		if cl := st.FindClaim(a.Claim); cl != nil && cl.Provisional { // of a command that was taken back
@@ -114,21 +104,17 @@ func (s *Watcher) begin(now time.Time, action plan.Action, replaced map[string][
 		st.InFlight.BeginAction(key, "", now.Add(holdFor))
 		s.decideDeletion(now, a)
 	case plan.Bind:
-		st.InFlight.BeginAction(key, "", now.Add(pauseFor))
-		st.Overlay.AssumeBinding(a.Namespace+"/"+a.Pod, a.UID, a.Node)
+		st.Begin(a, now, now.Add(pauseFor))
 		s.decideBinding(now, a)
-	case plan.LaunchClaim:
-		stepOf(state.ClaimObject(a.Claim))
-	case plan.UpdateClaim:
-		stepOf(state.ClaimObject(a.Claim))
-		if a.SetSlots {
-			st.Overlay.AssumeSlots(a.Claim, a.Slots)
-			if !s.isOfOwnCommand(action) {
-				s.slots[a.Claim] = now
-			}
+	case plan.LaunchClaim, plan.UpdateClaim, plan.UpdateNode:
+		pause := stepFor
+		if s.isOfOwnCommand(action) {
+			pause = holdFor
+		} else if u, ok := a.(plan.UpdateClaim); ok && u.SetSlots {
+			s.slots[u.Claim] = now
 		}
-	case plan.UpdateNode:
-		stepOf(state.NodeObject(a.Node))
+		st.Begin(action, now, now.Add(pause))
+		st.InFlight.AwaitChange(key, now.Add(pause))
 	default:
 		st.InFlight.BeginAction(key, "", now.Add(pauseFor))
 	}

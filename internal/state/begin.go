@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package state
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Begin records that an action is about to be done: it is in flight until its effect is seen, until at the latest, and
+// what it will change is shown as changed where the next decision would else decide it again.
+func (s *State) Begin(action plan.Action, now, until time.Time) {
+	s.InFlight.BeginAction(action.Key(), objectOf(action), until)
+	switch a := action.(type) {
+	case plan.CreateClaim:
+		s.Overlay.AddProvisionalClaim(a.Provisional(now))
+	case plan.UpdateClaim:
+		if a.SetSlots {
+			s.Overlay.AssumeSlots(a.Claim, a.Slots)
+		}
+	case plan.Bind:
+		s.Overlay.AssumeBinding(a.Namespace+"/"+a.Pod, a.UID, a.Node)
+	case plan.Tolerate:
+		s.Overlay.AssumeToleration(a.Namespace+"/"+a.Pod, a.UID, a.Claim)
+	}
+}
+
+// objectOf returns the object whose resource version shows the effect of an action; empty: none does.
+func objectOf(action plan.Action) Object {
+	switch a := action.(type) {
+	case plan.LaunchClaim:
+		return ClaimObject(a.Claim)
+	case plan.UpdateClaim:
+		return ClaimObject(a.Claim)
+	case plan.UpdateNode:
+		return NodeObject(a.Node)
+	case plan.DeleteNode:
+		return NodeObject(a.Node)
+	case plan.UpdateNodeOverlay:
+		return NodeOverlayObject(a.Overlay)
+	case plan.UpdateBuffer:
+		return BufferObject(a.Namespace + "/" + a.Buffer)
+	case plan.UpdateQuota:
+		return LimitObject("capacityquota/" + a.Quota)
+	case plan.UpdateNodeClass:
+		return NodeClassObject(a.Group, a.Kind, a.Name)
+	}
+	return ""
+}
