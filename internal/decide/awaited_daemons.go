@@ -10,12 +10,39 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// awaitedDaemons returns which pods of DaemonSets a new node still waits for. A DaemonSet's controller makes a pod for a node whose
+// awaitedDaemons returns how many pods of DaemonSets a new node still waits for, and since when none has come.
+func (lc *claimLifecycle) awaitedDaemons(c *model.Claim, n *model.Node) (out lifecycle.DaemonWait) {
+	if !waitsForDaemons(c, n) {
+		return out
+	}
+	for _, p := range n.Pods {
+		if p.Bound.After(lc.mem.daemonLandedAt) && slices.ContainsFunc(lc.s.Daemons, func(d *model.Daemon) bool { return d.Runs(p) }) {
+			lc.mem.daemonLandedAt = p.Bound
+		}
+	}
+	reserved := model.Taint{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}
+	for _, d := range lc.daemonsToCome(c, n) {
+		out.Pods++
+		out.KeptOff = out.KeptOff || !model.Tolerated(reserved, d.Class.Tolerations)
+	}
+	out.Since = lc.mem.daemonLandedAt
+	if last := c.Conditions[lifecycle.Initialized].Since.Add(lc.pol.SlowSchedulerTimeout); out.Since.After(last) {
+		out.Since = last
+	}
+	return out
+}
+
+// waitsForDaemons reports whether a node is kept until the pods of its DaemonSets have come.
+func waitsForDaemons(c *model.Claim, n *model.Node) bool {
+	return c.Reserved && (!isRegistered(n) || hasReservedTaint(n, c))
+}
+
+// daemonsToCome returns the DaemonSets whose pods a new node still waits for. A DaemonSet's controller makes a pod for a node whose
 // labels match its template and whose taints that tolerates; taints that go by themselves, start-up taints and the reservation are
 // only in its way for a while. A pod that no longer fits will not come.
-func (lc *claimLifecycle) awaitedDaemons(c *model.Claim, n *model.Node) (out lifecycle.DaemonWait) {
-	if len(lc.s.Daemons) == 0 || !c.Reserved || isRegistered(n) && !hasReservedTaint(n, c) {
-		return out
+func (ix *index) daemonsToCome(c *model.Claim, n *model.Node) (out []*model.Daemon) {
+	if len(ix.s.Daemons) == 0 || !waitsForDaemons(c, n) {
+		return nil
 	}
 	labels := mergeLabels(mergeLabels(n.Labels, c.Labels), model.RegisteredLabels())
 	taints := slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool {
@@ -24,25 +51,13 @@ func (lc *claimLifecycle) awaitedDaemons(c *model.Claim, n *model.Node) (out lif
 	if !isRegistered(n) {
 		taints = append(taints, c.Taints...)
 	}
-	reserved := model.Taint{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}
 	free := n.Allocatable.Sub(n.Used)
-	for _, d := range lc.s.Daemons {
-		if at := slices.IndexFunc(n.Pods, d.Runs); at >= 0 {
-			if p := n.Pods[at]; p.Bound.After(lc.mem.daemonLandedAt) {
-				lc.mem.daemonLandedAt = p.Bound
-			}
-			continue
-		}
-		if !standsOn(d.Class, labels, taints, n.Name) || !d.Pod().Requests.Fits(free) {
+	for _, d := range ix.s.Daemons {
+		if slices.ContainsFunc(n.Pods, d.Runs) || !standsOn(d.Class, labels, taints, n.Name) || !d.Pod().Requests.Fits(free) {
 			continue
 		}
 		free = free.Sub(d.Pod().Requests)
-		out.Pods++
-		out.KeptOff = out.KeptOff || !model.Tolerated(reserved, d.Class.Tolerations)
-	}
-	out.Since = lc.mem.daemonLandedAt
-	if last := c.Conditions[lifecycle.Initialized].Since.Add(lc.pol.SlowSchedulerTimeout); out.Since.After(last) {
-		out.Since = last
+		out = append(out, d)
 	}
 	return out
 }

@@ -19,6 +19,8 @@ type reservation struct {
 	at    map[slotKey]int
 	pods  []*model.Pod // pending pods that the slots are for
 
+	matched model.Resources // what these pods ask for, and the pods of DaemonSets that are still to come
+
 	ending bool // pods that some of its open slots are for are still ending elsewhere
 }
 
@@ -61,6 +63,22 @@ func (h *reservation) isContested(intruders []*model.Class) bool {
 	}
 	free := h.node.Allocatable.Sub(h.node.Used)
 	return slices.ContainsFunc(intruders, func(c *model.Class) bool { return c.Requests.Fits(free) })
+}
+
+// hasCapacityFor reports whether the node has capacity left for a pod of a class beside the pods on it and those that come, those of
+// DaemonSets included, which kube-scheduler and verify.BindingCheck do not count before they are there. A node that is not Ready does not say yet, and none says at once what its devices are.
+func (h *reservation) hasCapacityFor(c *model.Class) bool {
+	n := h.node
+	if n == nil || !n.Ready || !isRegistered(n) {
+		return true
+	}
+	for d, want := range c.Requests[:min(len(c.Requests), int(model.FirstExtended))] {
+		d := model.Dim(d)
+		if want > 0 && want > n.Allocatable.At(d)-n.Used.At(d)-h.matched.At(d) {
+			return false
+		}
+	}
+	return true
 }
 
 // slotIsLoose reports whether the pods of a slot tolerate every taint.

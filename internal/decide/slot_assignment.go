@@ -84,6 +84,11 @@ func (sa *slotAssignment) assignSlots() {
 	open := map[slotKey][]slotRef{}
 	for _, name := range sortedKeys(sa.reservations.byClaim) {
 		h := sa.reservations.byClaim[name]
+		if h.node != nil {
+			for _, d := range sa.daemonsToCome(h.claim, h.node) {
+				h.matched = h.matched.Add(d.Pod().Requests)
+			}
+		}
 		for i, s := range h.slots {
 			k := slotKey{s.Class, s.Owner}
 			open[k] = append(open[k], slotRef{h, i})
@@ -95,17 +100,19 @@ func (sa *slotAssignment) assignSlots() {
 	sa.fillSlots(open)
 }
 
-// assignSlot gives a pod one of these slots, on one claim only if it is named, and says whether there was one.
+// assignSlot gives a pod one of these slots, on one claim only if it is named, and says whether there was one. A slot on a
+// node that others have filled meanwhile, before its taint was seen, is none.
 func (sa *slotAssignment) assignSlot(p *model.Pod, refs []slotRef, only string) bool {
 	for _, h := range refs {
 		if only != "" && h.claim.Name != only || sa.disagreements.isBarred(p, h.node) {
 			continue
 		}
 		s := &h.slots[h.slot]
-		if s.bound+s.matched >= s.Count {
+		if s.bound+s.matched >= s.Count || p.Binding == "" && !h.hasCapacityFor(p.Class) {
 			continue
 		}
 		s.matched++
+		h.matched = h.matched.Add(p.Class.Requests)
 		h.pods = append(h.pods, p)
 		if p.Unreservable && sa.bindRefusal(p).Code != "" {
 			s.refused++

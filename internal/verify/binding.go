@@ -19,7 +19,8 @@ const TaintNotReady = "node.kubernetes.io/not-ready"
 
 // BindingCheck answers whether a pod may be bound to a node now: whether every filter of kube-scheduler would pass.
 // It reads the nodes of one Snapshot and counts, with Bind, what is bound to them after it. A node's own reservation
-// does not keep a pod off, since that is what the pod is bound for; everything else on the node counts as it is.
+// does not keep a pod off, since that is what the pod is bound for; everything else on the node counts as it is. As for
+// kube-scheduler, pods that are not there yet do not count: to keep the room of a DaemonSet's pod is decide's.
 //
 // It answers only for pods whose rules concern the node that they go to. Any other pod is refused, whatever the node:
 // see checkRulesElsewhere.
