@@ -30,7 +30,7 @@ import (
 //	pod NAME [xN] POD-OPTIONS
 //
 // Pod options: RES=AMOUNT, ns=NAME, label=K=V, select=K:OP:V,V (one term), or=K:OP:V (starts a further term), name=NODE,
-// tolerate=K[=V][:EFFECT], spread=KEY:SKEW:K=V[:soft][:min=N][:ignore][:honor], near=KEY:K=V[:SCOPE], apart=KEY:K=V[:SCOPE], port=N, volume=CLAIM[:DRIVER][:only][:unmade][:K=V][:standing/K=V][:migrated/K=V][:intree][:reported][:kept/PV][:problem/KIND],
+// tolerate=K[=V][:EFFECT], spread=KEY:SKEW:K=V[:soft][:min=N][:ignore][:honor], near=KEY:K=V[:SCOPE], apart=KEY:K=V[:SCOPE], port=N, disk=NAME[:ro], volume=CLAIM[:DRIVER][:only][:unmade][:K=V][:standing/K=V][:migrated/K=V][:intree][:reported][:kept/PV][:problem/KIND],
 // SCOPE is ns=NAME,NAME or nsl=K=V: other namespaces than the pod's own. ignore is nodeAffinityPolicy Ignore, honor nodeTaintsPolicy Honor.
 //
 // priority=N, unsupported=TEXT, prefer=WEIGHT:K:OP:V, preferNear=WEIGHT:KEY:K=V, preferApart=WEIGHT:KEY:K=V.
@@ -466,6 +466,9 @@ func (x *problemText) podOption(c *model.Class, k, v string) {
 	case "port":
 		n, _ := strconv.Atoi(v)
 		c.HostPorts = append(c.HostPorts, model.HostPort{Protocol: "TCP", Port: int32(n)})
+	case "disk":
+		disk, how, _ := strings.Cut(v, ":")
+		c.HostPorts = append(c.HostPorts, model.HostPort{Disk: disk, ReadOnly: how == "ro"})
 	case "volume":
 		vol := model.Volume{Claim: c.Namespace + "/" + parts[0], Handle: parts[0]}
 		for _, o := range parts[1:] {

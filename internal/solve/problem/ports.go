@@ -22,10 +22,10 @@ var hostPorts = NodeConstraint{
 		case used.Ports.Refuse(&c.Ports), on.DaemonPorts != nil && c.Ports.ConflictsWith(on.DaemonPorts):
 			return 0
 		}
-		return 1
+		return mostAlone(c)
 	},
 	fits:  func(used *Occupancy, o *Offer) bool { return !used.Ports.Refuse(&o.Ports) },
-	alone: func(c *Class) int64 { return 1 },
+	alone: mostAlone,
 	dominates: func(a, b *NodeTraits) bool {
 		return a.DaemonPorts.IsEmpty()
 	},
@@ -44,6 +44,14 @@ var hostPorts = NodeConstraint{
 		}
 		return nil
 	},
+}
+
+// mostAlone returns how many pods of a class one node holds: those that only read from a disk share it.
+func mostAlone(c *Class) int64 {
+	if c.Ports.ConflictsWith(&c.Ports) {
+		return 1
+	}
+	return Unlimited
 }
 
 // PortUse is the host ports that a pod uses, as bits that portTable has numbered: those that it takes, and those of
