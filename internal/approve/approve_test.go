@@ -23,7 +23,7 @@ func TestCommandsWithinBudgets(t *testing.T) {
 	pool := &model.NodePool{Name: "p", Budgets: []model.Budget{{Nodes: 2}, {Nodes: 0, Reasons: []string{"Drifted"}}, {Nodes: 0, Schedule: "@daily", Duration: time.Hour}}}
 	other := &model.NodePool{Name: "q", Budgets: []model.Budget{{Nodes: 10, Percent: true}}}
 	snap := &model.Snapshot{}
-	command := func(id string, cause plan.Code, pool *model.NodePool, from, to int) decide.StartedCommand {
+	command := func(id plan.CommandID, cause plan.Code, pool *model.NodePool, from, to int) decide.StartedCommand {
 		m := decide.StartedCommand{ID: id, Command: &disrupt.Command{Cause: cause}}
 		for i := from; i < to; i++ {
 			name := fmt.Sprint(pool.Name, i)
@@ -41,11 +41,11 @@ func TestCommandsWithinBudgets(t *testing.T) {
 		command("within", plan.Underutilized, pool, 0, 2), command("beyond", plan.Empty, pool, 2, 5), command("drifted", plan.Drifted, pool, 5, 6),
 		command("expired", plan.Expired, pool, 6, 10), command("percent", plan.Empty, other, 0, 2), command("more", plan.Empty, other, 2, 5), command("again", plan.Empty, pool, 0, 1),
 	}}
-	var refused []string
+	var refused []plan.CommandID
 	for _, m := range Verify(snap, out).Moves {
 		refused = append(refused, m.ID)
 	}
-	if want := []string{"beyond", "drifted", "more", "again"}; !slices.Equal(refused, want) {
+	if want := []plan.CommandID{"beyond", "drifted", "more", "again"}; !slices.Equal(refused, want) {
 		t.Errorf("refused %v, want %v", refused, want)
 	}
 }

@@ -51,7 +51,7 @@ func Verify(snap *model.Snapshot, out *decide.Output) Opinion {
 		o.Violations = verify.Plan(in)
 		o.Demand = joinViolations(o.Violations)
 	}
-	taken := map[string]string{} // by uid of the claim that is to go: the command
+	taken := map[string]plan.CommandID{} // by uid of the claim that is to go: the command
 	for _, m := range out.Commands {
 		if m.Command == nil {
 			continue

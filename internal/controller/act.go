@@ -36,31 +36,31 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 	case plan.LaunchClaim:
 		c.launcher.launchClaim(ctx, now, a)
 	case plan.DeleteClaim:
-		c.startCall(ctx, "DeleteClaim", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteClaim(ctx, a) }, c.recorder.reportFailure("delete", "nodeclaim/"+a.Claim, a.Why))
+		c.startCall(ctx, lane{kind: plan.CallDeleteClaim}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteClaim(ctx, a) }, c.recorder.reportFailure("delete", "nodeclaim/"+a.Claim, a.Why))
 	case plan.UpdateClaim:
-		c.startCall(ctx, c.laneOfUpdate("UpdateClaim", c.State.FindClaim(a.Claim), a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, c.answers.answerUpdateClaim(a))
+		c.startCall(ctx, c.laneOfUpdate(plan.CallUpdateClaim, c.State.FindClaim(a.Claim), a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, c.answers.answerUpdateClaim(a))
 	case plan.UpdateNode:
-		c.startCall(ctx, c.laneOfUpdate("UpdateNode", c.State.FindClaimByNode(a.Node), a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNode(ctx, a) }, c.recorder.reportFailure("update", "node/"+a.Node, a.Why))
+		c.startCall(ctx, c.laneOfUpdate(plan.CallUpdateNode, c.State.FindClaimByNode(a.Node), a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNode(ctx, a) }, c.recorder.reportFailure("update", "node/"+a.Node, a.Why))
 	case plan.DeleteNode:
-		c.startCall(ctx, "DeleteNode", key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteNode(ctx, a) }, c.recorder.reportFailure("delete", "node/"+a.Node, a.Why))
+		c.startCall(ctx, lane{kind: plan.CallDeleteNode}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteNode(ctx, a) }, c.recorder.reportFailure("delete", "node/"+a.Node, a.Why))
 	case plan.Bind:
-		c.startCall(ctx, laneOfNamespace("Bind", a.Namespace), key, func(ctx context.Context) (uint64, error) {
+		c.startCall(ctx, lane{kind: plan.CallBind, namespace: a.Namespace}, key, func(ctx context.Context) (uint64, error) {
 			began := time.Now()
 			defer func() { c.Metrics.ObserveBinding(time.Since(began)) }()
 			return c.Cluster.Bind(ctx, a)
 		}, c.answers.answerBind(a))
 	case plan.Tolerate:
-		c.startCall(ctx, laneOfNamespace("Tolerate", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Tolerate(ctx, a) }, c.answers.answerTolerate(a))
+		c.startCall(ctx, lane{kind: plan.CallTolerate, namespace: a.Namespace}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.Tolerate(ctx, a) }, c.answers.answerTolerate(a))
 	case plan.Evict:
-		c.startCall(ctx, laneOfNamespace("Evict", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Evict(ctx, a) }, c.answers.answerEvict(a))
+		c.startCall(ctx, lane{kind: plan.CallEvict, namespace: a.Namespace}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.Evict(ctx, a) }, c.answers.answerEvict(a))
 	case plan.Restart:
-		c.startCall(ctx, laneOfNamespace("Restart", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.Restart(ctx, a) }, c.answers.answerRestart(a))
+		c.startCall(ctx, lane{kind: plan.CallRestart, namespace: a.Namespace}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.Restart(ctx, a) }, c.answers.answerRestart(a))
 	case plan.DeletePod:
-		c.startCall(ctx, laneOfNamespace("DeletePod", a.Namespace), key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeletePod(ctx, a) }, c.recorder.reportFailure("delete", "pod/"+a.Namespace+"/"+a.Pod, a.Why))
+		c.startCall(ctx, lane{kind: plan.CallDeletePod, namespace: a.Namespace}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeletePod(ctx, a) }, c.recorder.reportFailure("delete", "pod/"+a.Namespace+"/"+a.Pod, a.Why))
 	case plan.Terminate:
 		c.terminateInstance(ctx, a)
 	case plan.UpdatePool:
-		c.startCall(ctx, "UpdatePool", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdatePool(ctx, a) }, func(s *state.State, err error) {
+		c.startCall(ctx, lane{kind: plan.CallUpdatePool}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdatePool(ctx, a) }, func(s *state.State, err error) {
 			if err != nil {
 				c.recorder.recordFailure("update", "nodepool/"+a.Pool, a.Why, err)
 				return
@@ -68,16 +68,16 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 			s.InFlight.EndAction(key) // decide compares with what the watch shows, and paces itself
 		})
 	case plan.UpdateNodeOverlay:
-		c.startCall(ctx, "UpdateNodeOverlay", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeOverlay(ctx, a) },
+		c.startCall(ctx, lane{kind: plan.CallOverlay}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeOverlay(ctx, a) },
 			c.recorder.reportFailure("update", "nodeoverlay/"+a.Overlay, a.Why))
 	case plan.UpdateBuffer:
-		c.startCall(ctx, "UpdateBuffer", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateBuffer(ctx, a) },
+		c.startCall(ctx, lane{kind: plan.CallBuffer}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateBuffer(ctx, a) },
 			c.recorder.reportFailure("update", "capacitybuffer/"+a.Namespace+"/"+a.Buffer, a.Why))
 	case plan.UpdateQuota:
-		c.startCall(ctx, "UpdateQuota", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateQuota(ctx, a) },
+		c.startCall(ctx, lane{kind: plan.CallQuota}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateQuota(ctx, a) },
 			c.recorder.reportFailure("update", "capacityquota/"+a.Quota, a.Why))
 	case plan.UpdateNodeClass:
-		c.startCall(ctx, "UpdateNodeClass", key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeClass(ctx, a) }, func(_ *state.State, err error) {
+		c.startCall(ctx, lane{kind: plan.CallUpdateClass}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeClass(ctx, a) }, func(_ *state.State, err error) {
 			if err != nil {
 				c.recorder.recordFailure("update", "nodeclass/"+a.Name, a.Why, err)
 				c.classes.withoutFinalizer[a.UID] = c.classes.withoutFinalizer[a.UID] || a.AddFinalizer && errors.Is(err, plan.ErrInvalid)
@@ -140,26 +140,25 @@ func (c *Controller) createClaim(ctx context.Context, now time.Time, a plan.Crea
 
 // startCall makes one call in a goroutine of its own, at most Parallel of a kind at once, and four times as many of a kind in all namespaces, when the
 // turn of its namespace has come (callTurns), and has its answer recorded.
-func (c *Controller) startCall(ctx context.Context, kind, key string, call func(context.Context) (uint64, error), then func(*state.State, error)) {
+func (c *Controller) startCall(ctx context.Context, in lane, key string, call func(context.Context) (uint64, error), then func(*state.State, error)) {
 	width := c.Config.Parallel
-	if strings.HasPrefix(kind, "Bind") {
+	if in.kind == plan.CallBind {
 		width = c.Config.Bindings
 	}
-	lane := c.lanes.findLane(kind, width)
+	places := c.lanes.findLane(in, width)
 	var ofKind chan struct{}
-	all, namespace, ok := strings.Cut(kind, inNamespace)
-	if ok {
-		ofKind = c.lanes.findLane(all, 4*width)
+	if in.namespace != "" {
+		ofKind = c.lanes.findLane(lane{kind: in.kind}, 4*width)
 	}
-	work := c.Metrics.AddCall(kind)
+	work := c.Metrics.AddCall(in.kind)
 	go func() {
-		leave, ok := enterLane(ctx, lane)
+		leave, ok := enterLane(ctx, places)
 		if !ok {
 			work.Drop()
 			return
 		}
 		defer leave()
-		turn, ok := c.turns.take(ctx, namespace, strings.HasPrefix(kind, createLane))
+		turn, ok := c.turns.take(ctx, in.namespace, in.kind == plan.CallCreateClaim)
 		if !ok {
 			work.Drop()
 			return // the loop has ended while it waited for its turn

@@ -92,7 +92,7 @@ func (il *interruptionListener) noteInterruption(ctx context.Context, i cloud.In
 		} else if a.claim != nil {
 			if a.text, err = il.noticeText(s, a.claim, i); a.text != "" {
 				s.Overlay.AnnotateClaim(a.claim.Name, decide.AnnotationInterrupted, a.text)
-				a.lane = il.lanes.findLane("notice of "+a.claim.UID, 1)
+				a.lane = il.lanes.findLane(lane{notices: a.claim.UID}, 1)
 			}
 		}
 		return a

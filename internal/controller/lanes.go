@@ -14,59 +14,78 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// callLanes bound how many calls are under way at once: a lane for each kind of call, and for each namespace or node class
-// where one that hangs must not hold up the others. A call is in a lane while its token is in the channel. Only the loop
+// callLanes bound how many calls are under way at once: a lane for each kind of call, and for each namespace (an admission
+// webhook may take its time there) or node class where one that hangs must not hold up the others. A call is in a lane while its token is in the channel. Only the loop
 // looks lanes up; calls wait in goroutines of their own.
 type callLanes struct {
-	byName     map[string]chan struct{}
-	launches   map[string]*callTurns // by laneOfClass
-	background chan struct{}         // the lane interruptedLane, also for notices: what can wait while machines are bought
-	sweepAt    int                   // when there are so many lanes, those are forgotten that nothing is in
+	byName     map[lane]chan struct{}
+	launches   map[nodeClass]*callTurns
+	background chan struct{} // the lane interruptedLane, also for notices: what can wait while machines are bought
+	sweepAt    int           // when there are so many lanes, those are forgotten that nothing is in
 }
 
 func newCallLanes() *callLanes {
 	background := make(chan struct{}, 4)
-	return &callLanes{byName: map[string]chan struct{}{interruptedLane: background}, launches: map[string]*callTurns{}, background: background}
+	return &callLanes{byName: map[lane]chan struct{}{interruptedLane: background}, launches: map[nodeClass]*callTurns{}, background: background}
+}
+
+// lane names what may wait for each other: calls of a kind, in one namespace or for one node class.
+type lane struct {
+	kind      plan.CallKind
+	namespace string // empty: of no namespace, or of all together
+	class     nodeClass
+	notices   string // uid of the claim that notices are written into
+}
+
+// nodeClass is a node class, and the node group if a claim is of one.
+type nodeClass struct{ group, kind, name, nodeGroup string }
+
+// classOf returns the node class of a claim; nil: of none.
+func classOf(c *model.Claim) nodeClass {
+	if c == nil {
+		return nodeClass{}
+	}
+	return nodeClass{c.ClassGroup, c.ClassKind, c.ClassName, c.Labels[model.LabelNodeGroup]}
 }
 
 // findLane returns the lane of a name, which holds width calls at once where it is made by this.
-func (l *callLanes) findLane(name string, width int) chan struct{} {
-	lane := l.byName[name]
-	if lane == nil {
+func (l *callLanes) findLane(name lane, width int) chan struct{} {
+	places := l.byName[name]
+	if places == nil {
 		if len(l.byName) >= max(l.sweepAt, fewLanes) { // most of them of namespaces and classes that are gone
-			maps.DeleteFunc(l.byName, func(k string, lane chan struct{}) bool { return k != interruptedLane && len(lane) == 0 })
+			maps.DeleteFunc(l.byName, func(k lane, places chan struct{}) bool { return k != interruptedLane && len(places) == 0 })
 			l.sweepAt = 2 * len(l.byName)
 		}
-		lane = make(chan struct{}, width)
-		l.byName[name] = lane
+		places = make(chan struct{}, width)
+		l.byName[name] = places
 	}
-	return lane
+	return places
 }
 
 // findLaunchTurns returns the turns of launches for a node class or node group: namespaces take them in turn, and those
 // for one class hold up no other's.
 func (l *callLanes) findLaunchTurns(claim *model.Claim, width int) *callTurns {
-	name := laneOfClass("Launch", claim)
-	turns := l.launches[name]
+	class := classOf(claim)
+	turns := l.launches[class]
 	if turns == nil {
 		turns = newCallTurns(width, 0)
-		l.launches[name] = turns
+		l.launches[class] = turns
 	}
 	return turns
 }
 
 // interruptedLane is the lane of what is written into the claims and nodes of machines that are taken away: those to come in their stead go first.
-const interruptedLane = "taken"
+var interruptedLane = lane{kind: plan.CallInterrupted}
 
 // laneOfUpdate is the lane of what is written into a claim or its node: that of the namespace that the claim was made for.
-func (c *Controller) laneOfUpdate(kind string, claim *model.Claim, why plan.Reason) string {
+func (c *Controller) laneOfUpdate(kind plan.CallKind, claim *model.Claim, why plan.Reason) lane {
 	if why.Code == plan.Interrupted {
 		return interruptedLane
 	}
-	if claim == nil || c.beneficiaries[claim.Name] == "" {
-		return kind
+	if claim == nil {
+		return lane{kind: kind}
 	}
-	return laneOfNamespace(kind, c.beneficiaries[claim.Name])
+	return lane{kind: kind, namespace: c.beneficiaries[claim.Name]}
 }
 
 // noteBeneficiary notes the namespace of the first pod that a claim is made for. Those of claims that are gone are
@@ -83,38 +102,23 @@ func (c *Controller) noteBeneficiary(a plan.CreateClaim) {
 }
 
 // enterLane waits for a place in a lane; false: the context ended first.
-func enterLane(ctx context.Context, lane chan struct{}) (leave func(), ok bool) {
+func enterLane(ctx context.Context, places chan struct{}) (leave func(), ok bool) {
 	select {
-	case lane <- struct{}{}:
-		return func() { <-lane }, true
+	case places <- struct{}{}:
+		return func() { <-places }, true
 	case <-ctx.Done():
 		return nil, false
 	}
 }
 
-// laneOfClass is the lane of calls to the cloud about a claim: those that hang for one node class or node group hold up no other's.
-func laneOfClass(kind string, c *model.Claim) string {
-	if c == nil {
-		return kind
-	}
-	return kind + " " + c.ClassGroup + "/" + c.ClassKind + "/" + c.ClassName + " " + c.Labels[model.LabelNodeGroup]
-}
-
-// laneOfNamespace is the lane of calls about the pods of a namespace: an admission webhook that takes its time there holds up no other's.
-func laneOfNamespace(kind, namespace string) string { return kind + inNamespace + namespace }
-
 // laneOfClaim is the lane in which a NodeClaim is created: that of the namespace of its first pod, so that a tenant that
 // needs thousands of nodes at once keeps nobody else's claim waiting behind its own. Claims for no pod have one together.
-func laneOfClaim(a plan.CreateClaim) string {
+func laneOfClaim(a plan.CreateClaim) lane {
 	if len(a.Pods) == 0 {
-		return createLane
+		return lane{kind: plan.CallCreateClaim}
 	}
-	return laneOfNamespace(createLane, a.Pods[0].Namespace)
+	return lane{kind: plan.CallCreateClaim, namespace: a.Pods[0].Namespace}
 }
-
-const createLane = "CreateClaim"
-
-const inNamespace = " in "
 
 // fewLanes are kept though nothing is in them.
 const fewLanes = 1000

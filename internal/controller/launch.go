@@ -59,7 +59,7 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 	}
 	key := a.Key()
 	turns, beneficiary := la.lanes.findLaunchTurns(claim, la.config.Parallel), la.beneficiaries[a.Claim]
-	work := la.metrics.AddLaunch()
+	work := la.metrics.AddCall(plan.CallLaunch)
 	go func() {
 		turn, ok := turns.take(ctx, beneficiary, false)
 		if !ok {

@@ -141,15 +141,15 @@ func TestWhatIsForbiddenIsTriedAgain(t *testing.T) {
 // Namespaces come and go; their lanes do not stay.
 func TestLanesOfNamespacesThatAreGone(t *testing.T) {
 	lanes := newCallLanes()
-	busy := lanes.findLane(laneOfNamespace("Evict", "busy"), 1)
+	busy := lanes.findLane(lane{kind: plan.CallEvict, namespace: "busy"}, 1)
 	busy <- struct{}{}
 	for i := range 10 * fewLanes {
-		lanes.findLane(laneOfNamespace("Evict", fmt.Sprint(i)), 1)
+		lanes.findLane(lane{kind: plan.CallEvict, namespace: fmt.Sprint(i)}, 1)
 	}
 	if n := len(lanes.byName); n > 2*fewLanes {
 		t.Errorf("%d lanes are kept, one of which is in use", n)
 	}
-	if lanes.findLane(laneOfNamespace("Evict", "busy"), 1) != busy {
+	if lanes.findLane(lane{kind: plan.CallEvict, namespace: "busy"}, 1) != busy {
 		t.Error("a lane in use was forgotten")
 	}
 }

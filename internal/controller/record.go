@@ -38,15 +38,15 @@ type recorder struct {
 	told         map[string]string   // by pod uid: the refusal last told, so that it is not told again
 	blockersTold time.Time           // when all that blocks disruption was last told
 	claims       claimHistory
-	creates      map[string]decidedCreate   // by name: NodeClaims that are being made
-	commands     map[string]*ledger.Command // that begin in this step, by id
+	creates      map[string]decidedCreate           // by name: NodeClaims that are being made
+	commands     map[plan.CommandID]*ledger.Command // that begin in this step, by id
 }
 
 func newRecorder(c *Controller) *recorder {
 	return &recorder{
 		cluster: c.Cluster, state: c.State, ledger: c.Ledger, metrics: c.Metrics, log: c.Log, repair: c.Policy.Repair,
 		groups: &groupEvents{cluster: c.Cluster, state: c.State, status: c.GroupStatus},
-		notes:  map[string]toldNote{}, creates: map[string]decidedCreate{}, told: map[string]string{}, claims: newClaimHistory(), commands: map[string]*ledger.Command{},
+		notes:  map[string]toldNote{}, creates: map[string]decidedCreate{}, told: map[string]string{}, claims: newClaimHistory(), commands: map[plan.CommandID]*ledger.Command{},
 	}
 }
 

@@ -83,9 +83,9 @@ func (ca *candidates) build() {
 		v := *u
 		switch v.CommandID = ca.commands.ofClaim[c.Name]; {
 		case ca.interruptions.byClaim[c.Name] != nil:
-			v.CommandID = "interrupted"
+			v.CommandID = plan.ByInterruption
 		case v.CommandID == "" && ca.isDeleting(c):
-			v.CommandID = "deleted"
+			v.CommandID = plan.ByDeletion
 		}
 		v.Nominated = ca.placements.awaitsPods[n.Name] || ca.placements.awaitsPods[c.Name] || ca.reservations.byClaim[c.Name] != nil
 		ca.dirty = append(ca.dirty, &v)
@@ -156,7 +156,7 @@ func (ca *candidates) markStarting(units []*disrupt.Candidate) []*disrupt.Candid
 	out := make([]*disrupt.Candidate, len(units))
 	for i, u := range units {
 		v := *u
-		v.CommandID = "begun"
+		v.CommandID = plan.ByThisStep
 		out[i] = &v
 		ca.replace(u, &v)
 	}

@@ -24,7 +24,7 @@ func (dc *disruptionCommands) advanceAll() {
 		}
 		return
 	}
-	dc.taintedAt = map[string]time.Time{}
+	dc.taintedAt = map[plan.CommandID]time.Time{}
 	for _, id := range sortedKeys(dc.byID) {
 		m := dc.byID[id]
 		left := len(m.candidates)

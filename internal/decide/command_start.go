@@ -26,13 +26,13 @@ type disruptionCommands struct {
 	purchases  *purchases
 	transit    *podsInTransit
 
-	taintedAt map[string]time.Time // the next memory's
+	taintedAt map[plan.CommandID]time.Time // the next memory's
 }
 
 // markDisrupted sets the condition that names a claim's command.
 func (dc *disruptionCommands) markDisrupted(c *model.Claim, r commandRecord) {
 	dc.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Command: r.ID},
-		Conditions: map[string]model.Condition{lifecycle.Disrupted: {Status: "True", Reason: string(r.Cause), Message: plan.CommandMessage(r.ID)}}})
+		Conditions: map[string]model.Condition{lifecycle.Disrupted: {Status: "True", Reason: string(r.Cause), Message: r.ID.Message()}}})
 }
 
 // start starts a disruption command: the replacements first, which makes it durable, then the condition on the claims
@@ -60,7 +60,7 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 			}
 		}
 	}
-	r.ID = hashName(10, parts...)
+	r.ID = plan.CommandID(hashName(10, parts...))
 	dc.setHosts(r.ID, hosts)
 	dc.out.Commands = append(dc.out.Commands, StartedCommand{ID: r.ID, Command: m})
 	if r.Of > 0 {

@@ -35,8 +35,8 @@ type commandTable struct {
 	interruptions *interruptions
 	memo          *unchangedMachines
 
-	byID    map[string]*command
-	ofClaim map[string]string // by name of a claim that a command deletes: the command's id
+	byID    map[plan.CommandID]*command
+	ofClaim map[string]plan.CommandID // by name of a claim that a command deletes: the command's id
 
 	involved map[string]bool // by claim name: its objects speak of a command, or one deletes it
 
@@ -45,10 +45,10 @@ type commandTable struct {
 
 // commandMemory is what is remembered of disruption commands from step to step.
 type commandMemory struct {
-	unwritten map[string]unwrittenCommand // by claim uid: the command that it goes in, where no object says so yet
-	hosts     map[string]podsByHost       // by command: standing nodes that are to take its pods, until their reservation is written
-	lost      map[string]bool             // commands that only replacements on their way out speak of
-	taintedAt map[string]time.Time        // by command: when all its nodes were first seen tainted
+	unwritten map[string]unwrittenCommand   // by claim uid: the command that it goes in, where no object says so yet
+	hosts     map[plan.CommandID]podsByHost // by command: standing nodes that are to take its pods, until their reservation is written
+	lost      map[plan.CommandID]bool       // commands that only replacements on their way out speak of
+	taintedAt map[plan.CommandID]time.Time  // by command: when all its nodes were first seen tainted
 }
 
 // AnnotationCommand on a NodeClaim says which disruption command it was made for.
@@ -56,11 +56,11 @@ const AnnotationCommand = "dovetail.sh/move"
 
 // commandRecord is the value of AnnotationCommand.
 type commandRecord struct {
-	ID     string    `json:"id"`
-	Cause  plan.Code `json:"cause"`
-	Of     int       `json:"of"`               // replacements in all
-	Hosts  int       `json:"hosts,omitempty"`  // standing nodes that are to take its pods
-	Claims []string  `json:"claims,omitempty"` // that go, by uid: a name may come back
+	ID     plan.CommandID `json:"id"`
+	Cause  plan.Code      `json:"cause"`
+	Of     int            `json:"of"`               // replacements in all
+	Hosts  int            `json:"hosts,omitempty"`  // standing nodes that are to take its pods
+	Claims []string       `json:"claims,omitempty"` // that go, by uid: a name may come back
 }
 
 // readCommandRecord reads a claim's AnnotationCommand; false: it has none, or one that was not written by us.
@@ -74,7 +74,7 @@ func readCommandRecord(c *model.Claim) (r commandRecord, ok bool) {
 
 // ReplacedBy returns the id of the disruption command that a claim was made for, and the uids of the claims that this
 // deletes; empty: it was made for none.
-func ReplacedBy(c *model.Claim) (command string, claims []string) {
+func ReplacedBy(c *model.Claim) (command plan.CommandID, claims []string) {
 	r, _ := readCommandRecord(c)
 	return r.ID, r.Claims
 }
@@ -104,9 +104,9 @@ func (ct *commandTable) read() {
 	if ct.req.Following != nil {
 		ct.forget(ct.req.Following.Dropped)
 	}
-	ct.byID = map[string]*command{}
-	ct.ofClaim, ct.involved = map[string]string{}, map[string]bool{}
-	lost := map[string]commandRecord{} // by replacements that are being deleted: a command that nothing else speaks of is over
+	ct.byID = map[plan.CommandID]*command{}
+	ct.ofClaim, ct.involved = map[string]plan.CommandID{}, map[string]bool{}
+	lost := map[plan.CommandID]commandRecord{} // by replacements that are being deleted: a command that nothing else speaks of is over
 	get := func(r commandRecord, since time.Time) *command {
 		m := ct.byID[r.ID]
 		if m == nil {
@@ -183,7 +183,7 @@ func (ct *commandTable) read() {
 }
 
 // forget forgets commands, by id, that only the memory knows of.
-func (ct *commandTable) forget(ids []string) {
+func (ct *commandTable) forget(ids []plan.CommandID) {
 	if len(ids) == 0 {
 		return
 	}
@@ -197,8 +197,8 @@ func (ct *commandTable) forget(ids []string) {
 
 // backOffLost takes up the records of replacements that are being deleted themselves, by command. A command that
 // nothing else speaks of has failed before anything was done to its candidates: they stay, and back off once.
-func (ct *commandTable) backOffLost(records map[string]commandRecord) {
-	known := make(map[string]bool, len(records))
+func (ct *commandTable) backOffLost(records map[plan.CommandID]commandRecord) {
+	known := make(map[plan.CommandID]bool, len(records))
 	for _, id := range sortedKeys(records) {
 		r := records[id]
 		if m := ct.byID[id]; m != nil {
@@ -245,16 +245,16 @@ func (ct *commandTable) readUnwritten(get func(commandRecord, time.Time) *comman
 }
 
 // DisruptedBy returns the id of the disruption command that deletes a claim, as the claim says; empty: it names none.
-func DisruptedBy(c *model.Claim) string { return commandIDOf(c) }
+func DisruptedBy(c *model.Claim) plan.CommandID { return commandIDOf(c) }
 
 // commandIDOf returns the id of the disruption command that a claim's condition DisruptionReason names; empty: it names
 // none.
-func commandIDOf(c *model.Claim) string {
+func commandIDOf(c *model.Claim) plan.CommandID {
 	d := c.Conditions[lifecycle.Disrupted]
 	if !d.True() {
 		return ""
 	}
-	id, _ := plan.CommandID(d.Message)
+	id, _ := plan.ReadCommand(d.Message)
 	return id
 }
 
@@ -292,7 +292,7 @@ func readHostRecord(c *model.Claim) (r hostRecord, ok bool) {
 }
 
 // HostedCommand returns the id of the disruption command whose pods a NodeClaim's node is to take; empty: there is none.
-func HostedCommand(c *model.Claim) string {
+func HostedCommand(c *model.Claim) plan.CommandID {
 	r, _ := readHostRecord(c)
 	return r.ID
 }
@@ -301,11 +301,11 @@ func HostedCommand(c *model.Claim) string {
 type podsByHost map[string][]*model.Pod
 
 // setHosts sets the hosts of a command in the memory, or forgets them where there are none.
-func (ct *commandTable) setHosts(id string, g podsByHost) {
+func (ct *commandTable) setHosts(id plan.CommandID, g podsByHost) {
 	next := maps.Clone(ct.mem.hosts)
 	if delete(next, id); len(g) > 0 {
 		if next == nil {
-			next = map[string]podsByHost{}
+			next = map[plan.CommandID]podsByHost{}
 		}
 		next[id] = g
 	}

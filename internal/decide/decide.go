@@ -66,8 +66,8 @@ type Request struct {
 // Commands that objects speak of are the other's: they are taken as they stand, neither on nor back, since what it writes
 // is seen piece by piece.
 type Following struct {
-	Dropped   []string // commands by id, started here, that are forgotten as though they had never been
-	TakenBack []string // commands by id that the other has begun to take back: what they were to remove backs off as after it
+	Dropped   []plan.CommandID // commands by id, started here, that are forgotten as though they had never been
+	TakenBack []plan.CommandID // commands by id that the other has begun to take back: what they were to remove backs off as after it
 }
 
 // Step decides: it reads the snapshot, runs the stages in their order, and returns the plan and what the next step

@@ -80,7 +80,7 @@ func describeBuffer(v BufferState) string {
 func reason(r plan.Reason) string {
 	out := "(" + string(r.Code)
 	f := r.Fields()
-	for _, kv := range [][2]string{{"subject", f.Subject}, {"key", f.Key}, {"want", f.Want}, {"have", f.Have}, {"command", r.Command}} {
+	for _, kv := range [][2]string{{"subject", f.Subject}, {"key", f.Key}, {"want", f.Want}, {"have", f.Have}, {"command", string(r.Command)}} {
 		if kv[1] != "" {
 			out += " " + kv[0] + "=" + kv[1]
 		}

@@ -4,8 +4,8 @@
 package decide
 
 import (
+	"maps"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
@@ -57,14 +57,7 @@ func (ix *index) isStuck(c *model.Claim) (bool, time.Time) {
 }
 
 // sortedKeys returns the keys of a map in order.
-func sortedKeys[T any](m map[string]T) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	sort.Strings(out)
-	return out
-}
+func sortedKeys[K ~string, T any](m map[K]T) []K { return slices.Sorted(maps.Keys(m)) }
 
 // mergeLabels returns new labels: those of a, and those of b in their place.
 func mergeLabels(a, b model.Labels) model.Labels {

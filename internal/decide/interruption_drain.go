@@ -50,7 +50,7 @@ func (id *interruptionDrain) advanceAll() {
 				lifecycle.Disrupted: {Status: "True", Reason: string(plan.Interrupted), Message: x.notice.Kind + ": the instance ends at " + x.deadline.UTC().Format(time.RFC3339)}}})
 		}
 		if !slices.Contains(x.node.Taints, disrupt.DisruptedTaint) {
-			id.taintCandidate(x.node, c, commandRecord{Cause: plan.Interrupted, ID: x.notice.Kind})
+			id.taintCandidate(x.node, c, commandRecord{Cause: plan.Interrupted})
 			id.wakeAt(x.drain)
 			continue
 		}

@@ -28,7 +28,7 @@ type Output struct {
 
 // StartedCommand is a disruption command as it was decided.
 type StartedCommand struct {
-	ID string
+	ID plan.CommandID
 	*disrupt.Command
 }
 

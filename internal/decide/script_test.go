@@ -425,7 +425,7 @@ func (x *script) decide(look bool) {
 	}
 	for _, m := range x.last.Commands {
 		for _, u := range m.Candidates {
-			x.marks[u.Claim.Name] = plan.CommandMessage(m.ID)
+			x.marks[u.Claim.Name] = m.ID.Message()
 		}
 	}
 }

@@ -240,7 +240,7 @@ func (s *Standing) Rollout(p *model.Pod, pool *model.NodePool) (lifecycle.Rollou
 
 // Command is a disruption command under way.
 type Command struct {
-	ID           string
+	ID           plan.CommandID
 	Cause        plan.Code
 	Since        time.Time
 	Candidates   []*model.Claim // that are not being deleted yet
@@ -249,7 +249,7 @@ type Command struct {
 }
 
 // Command returns a disruption command under way, by id; false: there is none.
-func (s *Standing) Command(id string) (Command, bool) {
+func (s *Standing) Command(id plan.CommandID) (Command, bool) {
 	m := s.st.commands.byID[id]
 	if m == nil {
 		return Command{}, false

@@ -22,11 +22,11 @@ type Candidate struct {
 	Expendable int          // expendable pods on it
 	Occupied   bool         // a workload pod is on it that is not expendable; one that is being deleted counts, see HasWorkloadPods
 
-	Initialized      bool      // its claim is initialized
-	UnchangedSince   time.Time // from when consolidateAfter counts: the last pod that came or left
-	Nominated        bool      // pods are expected on it
-	CommandID        string    // the disruption command that takes it away, or another word for why it goes; empty: none
-	UnmetRequirement string    // the requirement of its pool that it does not meet any more; empty: it meets all
+	Initialized      bool           // its claim is initialized
+	UnchangedSince   time.Time      // from when consolidateAfter counts: the last pod that came or left
+	Nominated        bool           // pods are expected on it
+	CommandID        plan.CommandID // the disruption command that takes it away, or another word for why it goes; empty: none
+	UnmetRequirement string         // the requirement of its pool that it does not meet any more; empty: it meets all
 
 	// podsAreOrdinary: no pod on it says anything of its own about being evicted, and each has an owner. Then only
 	// PodDisruptionBudgets can block the pods, and podClasses holds the classes to ask about, each once.

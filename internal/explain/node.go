@@ -68,7 +68,7 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		addFact(a, "capacity is held for", string(held))
 	}
 	if u.CommandID != "" {
-		addFact(a, "move under way", u.CommandID)
+		addFact(a, "move under way", string(u.CommandID))
 	}
 	switch {
 	case !u.Initialized:
@@ -86,7 +86,7 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		addFact(a, "ill", ill.Condition+" is "+ill.State()+"; it counts as broken from "+due.UTC().Format(time.RFC3339))
 	}
 	for _, cause := range ex.disruptionCauses(u) {
-		if u.CommandID != "" && u.CommandID != "interrupted" {
+		if u.CommandID != "" && u.CommandID != plan.ByInterruption {
 			break // what its removal waits for has been said
 		}
 		fs, alt := ex.listObstacles(u, cause)

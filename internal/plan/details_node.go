@@ -17,7 +17,7 @@ type (
 	// OfMoving is the disruption command under way.
 	OfMoving struct {
 		detail
-		Command string `key:"%s"`
+		Command CommandID `key:"%s"`
 	}
 	// OfNotInitialized is why the node is not initialized, as far as it is known.
 	OfNotInitialized struct {

@@ -21,9 +21,9 @@ import (
 type Reason struct {
 	Code    Code
 	Pool    string
-	Subject Object // what it is about, unless the Detail names something more exact
-	Detail  Detail // of the type that belongs to the code (details); nil: nothing but the code
-	Command string // id of the disruption command that the action is part of
+	Subject Object    // what it is about, unless the Detail names something more exact
+	Detail  Detail    // of the type that belongs to the code (details); nil: nothing but the code
+	Command CommandID // of the disruption command that the action is part of
 }
 
 // Detail holds the facts behind a Code: comparable structs of this package, one type for each Code, named Of and the code. Its
@@ -85,18 +85,18 @@ func (r Reason) About() string {
 // String writes a reason in one line, for tests and for an order that is the same everywhere.
 func (r Reason) String() string {
 	f := r.Fields()
-	return "{" + strings.Join([]string{string(r.Code), r.Pool, f.Subject, f.Key, f.Want, f.Have, r.Command}, " ") + "}"
+	return "{" + strings.Join([]string{string(r.Code), r.Pool, f.Subject, f.Key, f.Want, f.Have, string(r.Command)}, " ") + "}"
 }
 
 // wireReason is a reason in JSON, which docs/WHY.md describes.
 type wireReason struct {
-	Code    Code   `json:"code"`
-	Pool    string `json:"nodePool,omitempty"`
-	Subject string `json:"subject,omitempty"`
-	Key     string `json:"key,omitempty"`
-	Want    string `json:"want,omitempty"`
-	Have    string `json:"have,omitempty"`
-	Command string `json:"command,omitempty"`
+	Code    Code      `json:"code"`
+	Pool    string    `json:"nodePool,omitempty"`
+	Subject string    `json:"subject,omitempty"`
+	Key     string    `json:"key,omitempty"`
+	Want    string    `json:"want,omitempty"`
+	Have    string    `json:"have,omitempty"`
+	Command CommandID `json:"command,omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler.

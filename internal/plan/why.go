@@ -46,7 +46,7 @@ type Fact struct {
 type Step struct {
 	Of      Code      `json:"of"`                // Demand, Launching, Registering, Initializing, Draining, Terminating, PodTerminating, Ended, or why a node is removed
 	Since   time.Time `json:"since,omitzero"`    // zero: that is not known
-	Command string    `json:"command,omitempty"` // id of the disruption command that removes the node; empty with a reason to remove it: none has begun
+	Command CommandID `json:"command,omitempty"` // id of the disruption command that removes the node; empty with a reason to remove it: none has begun
 }
 
 // Finding is one obstacle: of what, and what takes it away.

@@ -62,7 +62,7 @@ func stepText(x *plan.Step) string {
 	case cause == "":
 		return ""
 	case x.Command != "":
-		return "it has been on its way out because " + cause + " (disruption command " + x.Command + "),"
+		return "it has been on its way out because " + cause + " (disruption command " + string(x.Command) + "),"
 	case x.Of == plan.Underutilized:
 		return "it has been open to consolidation"
 	}

@@ -348,7 +348,7 @@ func kept(r plan.Reason) string {
 	case plan.NotInitialized:
 		return object + " is not initialized yet"
 	case plan.Moving:
-		return object + " is already being disrupted" + with(" (", plan.DetailOf[plan.OfMoving](r).Command, ")")
+		return object + " is already being disrupted" + with(" (", string(plan.DetailOf[plan.OfMoving](r).Command), ")")
 	case plan.NoPrice:
 		d := plan.DetailOf[plan.OfNoPrice](r)
 		return "the catalog no longer has the offering of " + object + " (" + d.InstanceType + " " + d.Zone + " " + d.CapacityType + "), so its price is unknown"
@@ -585,7 +585,7 @@ func money(micro plan.Micro) string { return "$" + model.Dollars(int64(micro)) }
 // driftKey is the kind of drift; empty for the id of a disruption command, which says nothing to people. Reasons that an
 // older version kept have it there.
 func driftKey(key string) string {
-	if _, ok := plan.CommandID(key); ok {
+	if _, ok := plan.ReadCommand(key); ok {
 		return ""
 	}
 	return key

@@ -4,10 +4,8 @@
 package metrics
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
@@ -33,14 +31,14 @@ const (
 	workClassEnd     = "nodeclass.termination"
 )
 
-// workOfCall is the kind of work of calls, by the first word of their lane.
-var workOfCall = map[string]string{
-	"CreateClaim": workClaims, "UpdateClaim": workClaims, "UpdateNode": workClaims, "Launch": workClaims,
-	"DeleteClaim": workTermination, "DeleteNode": workTermination, "Terminate": workTermination,
-	"Evict": workEviction, "Restart": workEviction, "DeletePod": workEviction,
-	"Bind": workBinding, "Tolerate": workBinding,
-	"UpdatePool": workPools, "UpdateNodeClass": workClasses,
-	"taken": workInterruption,
+// workOfCall is the kind of work of calls.
+var workOfCall = map[plan.CallKind]string{
+	plan.CallCreateClaim: workClaims, plan.CallUpdateClaim: workClaims, plan.CallUpdateNode: workClaims, plan.CallLaunch: workClaims,
+	plan.CallOverlay: workClaims, plan.CallBuffer: workClaims, plan.CallQuota: workClaims,
+	plan.CallDeleteClaim: workTermination, plan.CallDeleteNode: workTermination, plan.CallTerminate: workTermination,
+	plan.CallEvict: workEviction, plan.CallRestart: workEviction, plan.CallDeletePod: workEviction,
+	plan.CallBind: workBinding, plan.CallTolerate: workBinding,
+	plan.CallUpdatePool: workPools, plan.CallUpdateClass: workClasses, plan.CallInterrupted: workInterruption,
 }
 
 // workMetrics are the figures of the loop's work under the names that controller-runtime gives its controllers and their
@@ -134,14 +132,8 @@ func (m *Metrics) SetWidth(parallel, bindings int) {
 	m.work.width.WithLabelValues(workInterruption).Set(1)
 }
 
-// AddCall takes in a call that waits for its turn in a lane.
-func (m *Metrics) AddCall(lane string) *Work {
-	word, _, _ := strings.Cut(lane, " ")
-	return m.work.add(cmp.Or(workOfCall[word], workClaims))
-}
-
-// AddLaunch takes in a launch that waits for its turn.
-func (m *Metrics) AddLaunch() *Work { return m.work.add(workClaims) }
+// AddCall takes in a call that waits for its turn.
+func (m *Metrics) AddCall(kind plan.CallKind) *Work { return m.work.add(workOfCall[kind]) }
 
 // add takes in work of a kind that is to be done.
 func (m *workMetrics) add(name string) *Work {

@@ -91,14 +91,14 @@ func isDisruptedClaim(c *model.Claim) bool { return c.Is(lifecycle.Disrupted) ||
 
 // begunCommand is what a write shows of a disruption command that the other has begun.
 type begunCommand struct {
-	id       string   // empty: it is not known
-	uids     []string // of NodeClaims that it deletes; empty: it is not known yet which
-	replaces bool     // it makes others for them
+	id       plan.CommandID // empty: it is not known
+	uids     []string       // of NodeClaims that it deletes; empty: it is not known yet which
+	replaces bool           // it makes others for them
 }
 
 // isStartedBy reports whether a command with an id that removes candidates, by uid, is this one: that has the same id, or removes
 // the same NodeClaims; where it has none, more may be removed than is known yet.
-func (b begunCommand) isStartedBy(id string, candidates []string) bool {
+func (b begunCommand) isStartedBy(id plan.CommandID, candidates []string) bool {
 	if id == b.id {
 		return true
 	}
@@ -122,7 +122,7 @@ func (s *Watcher) followCommand(b begunCommand) {
 
 // followTakingBack takes in that an object no longer speaks of a command of the other's: that is taken back, unless it has
 // begun to delete.
-func (s *Watcher) followTakingBack(id string) {
+func (s *Watcher) followTakingBack(id plan.CommandID) {
 	of := false
 	for uid, by := range s.going {
 		if by != id {
@@ -136,8 +136,8 @@ func (s *Watcher) followTakingBack(id string) {
 	if id == "" || !of {
 		return
 	}
-	s.decideBefore(time.Now(), decide.Request{Following: &decide.Following{TakenBack: []string{id}}})
-	maps.DeleteFunc(s.going, func(_, by string) bool { return by == id })
+	s.decideBefore(time.Now(), decide.Request{Following: &decide.Following{TakenBack: []plan.CommandID{id}}})
+	maps.DeleteFunc(s.going, func(_ string, by plan.CommandID) bool { return by == id })
 	delete(s.begun, id)
 }
 
@@ -281,7 +281,7 @@ func (s *Watcher) noteAction(a plan.Action) {
 func (s *Watcher) isOfOwnCommand(a plan.Action) bool { return s.commands[commandOf(a)] != nil }
 
 // commandOf returns the id of the disruption command that an action is for, as its reason says it.
-func commandOf(a plan.Action) string { return a.Because().Command }
+func commandOf(a plan.Action) plan.CommandID { return a.Because().Command }
 
 // dropCommands drops all commands that the other has not begun, to be decided on anew.
 func (s *Watcher) dropCommands() {
@@ -293,13 +293,13 @@ func (s *Watcher) dropCommands() {
 }
 
 // dropCommand no longer takes what was begun for a command to be under way. What was decided stays to be compared.
-func (s *Watcher) dropCommand(id string) {
+func (s *Watcher) dropCommand(id plan.CommandID) {
 	s.endActions(id)
 	s.dropped = append(s.dropped, id)
 }
 
 // endActions no longer takes the actions of a command to be under way that the other does, or that nobody does.
-func (s *Watcher) endActions(id string) {
+func (s *Watcher) endActions(id plan.CommandID) {
 	for _, a := range s.commands[id].actions {
 		if create, ok := a.(plan.CreateClaim); ok {
 			s.dropClaim(create.Name)
@@ -315,7 +315,7 @@ func (s *Watcher) endActions(id string) {
 
 // settleCommands ends what is no longer to be waited for: the other has had the time to show all of a command that it has
 // begun, or has not begun it for long. It returns the commands that were dropped since it was asked last.
-func (s *Watcher) settleCommands(now time.Time) []string {
+func (s *Watcher) settleCommands(now time.Time) []plan.CommandID {
 	for _, id := range slices.Sorted(maps.Keys(s.commands)) {
 		switch m := s.commands[id]; {
 		case !m.begun.IsZero() && now.Sub(m.begun) >= stepFor:

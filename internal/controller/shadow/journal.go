@@ -43,13 +43,13 @@ type Watcher struct {
 	disruptions map[string]*disruption // by uid of the NodeClaim: decided, as long as that is there
 	bindings    map[string]*binding    // open, by pod uid
 
-	commands  map[string]*command  // that the other has not begun, by id
-	dropped   []string             // ids of those that are forgotten, and decide does not know yet
-	begun     map[string]time.Time // the other's commands, by id: when they were last heard of
-	lastBegun time.Time            // when the last of them was first seen
-	recent    []seenSnapshot       // of the last milliseconds, the latest last
-	slots     map[string]time.Time // by NodeClaim: when slots were decided on that it is shown with since
-	going     map[string]string    // the ids of those that delete NodeClaims, by uid of these; empty: it is not known
+	commands  map[plan.CommandID]*command  // that the other has not begun, by id
+	dropped   []plan.CommandID             // ids of those that are forgotten, and decide does not know yet
+	begun     map[plan.CommandID]time.Time // the other's commands, by id: when they were last heard of
+	lastBegun time.Time                    // when the last of them was first seen
+	recent    []seenSnapshot               // of the last milliseconds, the latest last
+	slots     map[string]time.Time         // by NodeClaim: when slots were decided on that it is shown with since
+	going     map[string]plan.CommandID    // the ids of those that delete NodeClaims, by uid of these; empty: it is not known
 
 	differences []*difference // as long as the nodes run that differ
 
@@ -78,7 +78,7 @@ type claim struct {
 // disruption is a NodeClaim that Dovetail would have disrupted.
 type disruption struct {
 	at       time.Time
-	command  string // its id; empty: of none
+	command  plan.CommandID // its id; empty: of none
 	claim    string
 	node     string
 	text     string
@@ -97,7 +97,7 @@ func New(s *state.State, loop Loop, now time.Time) *Watcher {
 	return &Watcher{
 		state: s, loop: loop, claims: map[string]*claim{}, byNode: map[string]*claim{}, launches: map[string]*launch{},
 		disruptions: map[string]*disruption{}, bindings: map[string]*binding{}, out: report.Shadow{From: now},
-		commands: map[string]*command{}, begun: map[string]time.Time{}, going: map[string]string{}, slots: map[string]time.Time{},
+		commands: map[plan.CommandID]*command{}, begun: map[plan.CommandID]time.Time{}, going: map[string]plan.CommandID{}, slots: map[string]time.Time{},
 	}
 }
 

@@ -72,7 +72,7 @@ func (s *Watcher) Step(now time.Time, snap *model.Snapshot, req decide.Request) 
 // decide decides and takes that to be under way. It returns when to look again though nothing happens; zero: no need.
 func (s *Watcher) decide(now time.Time, snap *model.Snapshot, req decide.Request) time.Time {
 	out, next := s.loop.Decide(now, snap, req)
-	replaced := map[string][]string{} // by command
+	replaced := map[plan.CommandID][]string{} // by command
 	for i := range out.Commands {
 		m := &out.Commands[i]
 		s.decideCommand(now, m)
@@ -90,7 +90,7 @@ func (s *Watcher) decide(now time.Time, snap *model.Snapshot, req decide.Request
 
 // begin takes an action to be under way that nobody here carries out, so that the next decisions are those of a
 // loop that has begun it. replaced are the uids of the NodeClaims that commands of this step remove, by command.
-func (s *Watcher) begin(now time.Time, action plan.Action, replaced map[string][]string) {
+func (s *Watcher) begin(now time.Time, action plan.Action, replaced map[plan.CommandID][]string) {
 	key, st := action.Key(), s.state
 	switch a := action.(type) {
 	case plan.CreateClaim:

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package plan
+
+// CallKind is a kind of call by which an action is carried out.
+type CallKind string
+
+// The kinds of calls.
+const (
+	CallCreateClaim CallKind = "CreateClaim"
+	CallUpdateClaim CallKind = "UpdateClaim"
+	CallDeleteClaim CallKind = "DeleteClaim"
+	CallLaunch      CallKind = "Launch"
+	CallTerminate   CallKind = "Terminate"
+	CallUpdateNode  CallKind = "UpdateNode"
+	CallDeleteNode  CallKind = "DeleteNode"
+	CallBind        CallKind = "Bind"
+	CallTolerate    CallKind = "Tolerate"
+	CallEvict       CallKind = "Evict"
+	CallRestart     CallKind = "Restart"
+	CallDeletePod   CallKind = "DeletePod"
+	CallUpdatePool  CallKind = "UpdatePool"
+	CallUpdateClass CallKind = "UpdateNodeClass"
+	CallOverlay     CallKind = "UpdateNodeOverlay"
+	CallBuffer      CallKind = "UpdateBuffer"
+	CallQuota       CallKind = "UpdateQuota"
+	CallInterrupted CallKind = "taken" // what is written into the claims and nodes of machines that are taken away
+)
