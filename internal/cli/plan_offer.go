@@ -79,7 +79,7 @@ func (f *offerer) assume(what string) {
 // unknowns are what a plan can't know, and what is assumed instead.
 func unknowns(m *manifests.Set, f *offerer, files bool) (out []string) {
 	if files {
-		out = append(out, "what webhooks and admission policies change or refuse, what quotas leave, and whether the cloud has the capacity")
+		out = append(out, "what webhooks, admission policies and ResourceQuotas outside the input change or refuse, and whether the cloud has the capacity")
 	}
 	for _, what := range m.Missing {
 		out = append(out, what+" is not in the input: nothing of it is assumed")

@@ -59,6 +59,7 @@ type Set struct {
 	services   map[string]*corev1.Service
 
 	resourceQuotas map[string]*corev1.ResourceQuota
+	podQuotas      map[string]*translate.PodQuotas // by namespace: what they leave for pods that are yet to be created
 }
 
 // NotMade are pods that the API server refuses.
@@ -81,7 +82,7 @@ func New() *Set {
 		volumes: volume.NewIndex(), csi: map[string]*storagev1.CSINode{},
 		limits: map[string]*corev1.LimitRange{}, priorities: map[string]*schedulingv1.PriorityClass{},
 		runtimes: map[string]*nodev1.RuntimeClass{},
-		services: map[string]*corev1.Service{}, resourceQuotas: map[string]*corev1.ResourceQuota{},
+		services: map[string]*corev1.Service{}, resourceQuotas: map[string]*corev1.ResourceQuota{}, podQuotas: map[string]*translate.PodQuotas{},
 	}
 }
 
@@ -142,7 +143,7 @@ func (m *Set) Keep(kind string, x metav1.Object) {
 
 // Len is how many objects were read that say something to an autoscaler.
 func (m *Set) Len() int {
-	return len(m.objects) + m.volumes.Len() + len(m.csi) + len(m.limits) + len(m.priorities) + len(m.runtimes)
+	return len(m.objects) + m.volumes.Len() + len(m.csi) + len(m.limits) + len(m.priorities) + len(m.runtimes) + len(m.resourceQuotas)
 }
 
 // Volumes implements Lookup.
@@ -216,7 +217,7 @@ func (m *Set) Feed(s *state.State) {
 		switch o := o.Object.(type) {
 		case *corev1.Pod:
 			q := o.DeepCopy()
-			if m.stored(q) || m.admit(t, q, "Pod "+translate.Key(q), 1) {
+			if m.stored(q) || m.admit(t, q, "Pod "+translate.Key(q), 1) == 1 {
 				s.SetPod(demand(t.Pod(q)))
 			}
 		case *corev1.Node:

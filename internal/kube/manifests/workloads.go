@@ -174,7 +174,7 @@ func (w *workloads) make(s *state.State, t *translate.Translator, o metav1.Objec
 	p := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 	p.Namespace, p.CreationTimestamp = o.GetNamespace(), o.GetCreationTimestamp()
 	ephemeral := slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil })
-	if !w.m.admit(t, p, workloadKind(o)+" "+translate.Key(o), n) {
+	if n = w.m.admit(t, p, workloadKind(o)+" "+translate.Key(o), n); n == 0 {
 		return
 	}
 	if spread := t.DefaultSpread(p, sel); spread != nil {
@@ -228,7 +228,7 @@ func (w *workloads) stateful(s *state.State, t *translate.Translator, o *appsv1.
 				w.m.volumes.SetClaim(translate.Key(c), c)
 			}
 		}
-		if !w.m.admit(t, p, "StatefulSet "+translate.Key(o), 1) {
+		if w.m.admit(t, p, "StatefulSet "+translate.Key(o), 1) == 0 {
 			continue
 		}
 		if spread := t.DefaultSpread(p, o.Spec.Selector); spread != nil {
@@ -245,9 +245,9 @@ func (m *Set) stored(o metav1.Object) bool {
 	return m.unchecked || !strings.HasPrefix(string(o.GetUID()), fileUID)
 }
 
-// admit does to a pod that no API server has seen what one does when the pod is created, and reports whether it is created. pods is
-// how many like it owner has.
-func (m *Set) admit(t *translate.Translator, p *corev1.Pod, owner string, pods int) bool {
+// admit does to a pod that no API server has seen what one does when the pod is created. pods is how many like it owner has. It
+// returns how many of them are created.
+func (m *Set) admit(t *translate.Translator, p *corev1.Pod, owner string, pods int) (created int) {
 	for i := range p.Spec.Volumes {
 		if e := p.Spec.Volumes[i].Ephemeral; e != nil && e.VolumeClaimTemplate != nil {
 			m.defaultClass(&e.VolumeClaimTemplate.Spec)
@@ -260,14 +260,41 @@ func (m *Set) admit(t *translate.Translator, p *corev1.Pod, owner string, pods i
 		}
 	}
 	if a.Refused == "" {
-		return true
+		created, a.Refused = m.quotasOf(p.Namespace).Admit(p, pods)
+	}
+	if a.Refused == "" {
+		return created
 	}
 	if n := len(m.NotMade); n > 0 && m.NotMade[n-1].Owner == owner {
-		m.NotMade[n-1].Pods += pods
+		m.NotMade[n-1].Pods += pods - created
 	} else {
-		m.NotMade = append(m.NotMade, NotMade{owner, pods, a.Refused})
+		m.NotMade = append(m.NotMade, NotMade{owner, pods - created, a.Refused})
 	}
-	return false
+	return created
+}
+
+// quotasOf returns what the ResourceQuotas of a namespace leave for pods. Pods that exist count first, then those that are created,
+// in the order in which Feed makes them: which pods really come first is not known.
+func (m *Set) quotasOf(namespace string) *translate.PodQuotas {
+	if have := m.podQuotas[namespace]; have != nil {
+		return have
+	}
+	var quotas []*corev1.ResourceQuota
+	for _, q := range m.resourceQuotas {
+		if q.Namespace == namespace {
+			quotas = append(quotas, q)
+		}
+	}
+	var pods []*corev1.Pod
+	if len(quotas) > 0 {
+		for _, o := range m.objects {
+			if p, ok := o.Object.(*corev1.Pod); ok && p.Namespace == namespace && m.stored(p) {
+				pods = append(pods, p)
+			}
+		}
+	}
+	m.podQuotas[namespace] = translate.NewPodQuotas(quotas, pods)
+	return m.podQuotas[namespace]
 }
 
 // defaultClasses gives claims that name no StorageClass the default one.

@@ -130,10 +130,17 @@ func scopeHolds(e corev1.ScopedResourceSelectorRequirement, pod *corev1.PodSpec)
 	return false
 }
 
-// isBestEffort reports whether no container of a pod asks for CPU or memory, nor has a limit of them.
+// isBestEffort reports whether neither a pod as a whole nor a container of it asks for CPU or memory, nor has a limit of them.
 func isBestEffort(pod *corev1.PodSpec) bool {
+	var all []corev1.ResourceRequirements
+	if pod.Resources != nil {
+		all = append(all, *pod.Resources)
+	}
 	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
-		for _, list := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
+		all = append(all, c.Resources)
+	}
+	for _, r := range all {
+		for _, list := range []corev1.ResourceList{r.Requests, r.Limits} {
 			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 				if amount := list[name]; amount.Sign() > 0 {
 					return false
