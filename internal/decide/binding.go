@@ -51,6 +51,9 @@ func (pb *podBinding) admitPods() {
 		if !h.claim.Reserved || h.claim.UID == "" || !h.claim.Is(lifecycle.Launched) || freed[name] {
 			continue
 		}
+		if h.node != nil && isRegistered(h.node) && !hasReservedTaint(h.node, h.claim) {
+			continue // not reserved yet, or no more: kube-scheduler uses it too
+		}
 		for _, p := range h.pods {
 			if p.Node == "" && !p.Expected {
 				pods = append(pods, awaitedPod{p, h})
