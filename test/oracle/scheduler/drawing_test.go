@@ -280,6 +280,9 @@ func (d *drawing) arrive() {
 		if n.Labels[zoneKey] == "" {
 			delete(n.Labels, ebsKey)
 		}
+		if n.Spec.Unschedulable { // kube-controller-manager sees to it within moments
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+		}
 		d.c.unmigrated[n.Name] = d.has("inTree", 4)
 		if d.chance(3) {
 			n.Labels[karpv1.LabelRegistered] = "true"

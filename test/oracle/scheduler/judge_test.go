@@ -4,6 +4,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -409,9 +410,12 @@ func (x *judge) land() error {
 	return nil
 }
 
-// landAll binds those of the pods that kube-scheduler takes on the nodes where they were planned, and returns the others, each with why.
+// landAll binds those of the pods that kube-scheduler takes on the nodes where they were planned, and returns the others, each with why. Pods
+// that are spread come first: it is others that they may not come after.
 func (x *judge) landAll(open []*corev1.Pod) (left []*corev1.Pod, why map[string]string, err error) {
 	why = map[string]string{}
+	open = slices.Clone(open)
+	slices.SortStableFunc(open, func(a, b *corev1.Pod) int { return cmp.Compare(hardSpreads(b), hardSpreads(a)) })
 	for again := true; again; {
 		again, left = false, nil
 		for _, p := range open {
@@ -443,6 +447,16 @@ func (x *judge) landAll(open []*corev1.Pod) (left []*corev1.Pod, why map[string]
 		open = left
 	}
 	return left, why, nil
+}
+
+// hardSpreads is how many spread constraints a pod must meet.
+func hardSpreads(p *corev1.Pod) (n int) {
+	for _, c := range p.Spec.TopologySpreadConstraints {
+		if c.WhenUnsatisfiable == corev1.DoNotSchedule {
+			n++
+		}
+	}
+	return n
 }
 
 // reportsStorage reports whether the driver that tracks its capacity tells of some that a claim of these clusters fits into.
@@ -558,6 +572,7 @@ func (x *judge) refusals() error {
 	}
 	x.tally.refused = len(all)
 	for _, pool := range x.c.pools {
+		taken := map[*corev1.Pod][]*corev1.Node{} // probes that kube-scheduler takes a pod on
 		for _, n := range x.probes[pool.Name] {
 			x.filters.setNode(n)
 			waiting, err := x.daemons([]*corev1.Node{n}, "")
@@ -569,21 +584,38 @@ func (x *judge) refusals() error {
 				continue
 			}
 			for _, p := range all {
-				r := reasonOf(reasons[p], pool.Name)
-				if r.Code == plan.MinValues || excused(reasons[p]) || x.leftToOthers(reasons[p]) {
+				if reasonOf(reasons[p], pool.Name).Code == plan.MinValues || excused(reasons[p]) || x.leftToOthers(reasons[p]) {
 					continue
 				}
 				x.tally.probed++
-				plugin, _, err := x.filters.refusal(p, n)
-				if err == nil && plugin == "" {
-					x.disagree("refusal", "%s/%s was refused (%v), and kube-scheduler takes it on an empty node of pool %s: %v", p.Namespace, p.Name, reasons[p], pool.Name, n.Labels)
-					reasons[p] = nil
+				if plugin, _, err := x.filters.refusal(p, n); err == nil && plugin == "" {
+					taken[p] = append(taken[p], n)
 				}
 			}
 			x.filters.remove(n)
 		}
+		for _, p := range all {
+			if nodes := taken[p]; len(nodes) > 0 && leavesValues(pool, nodes) {
+				x.disagree("refusal", "%s/%s was refused (%v), and kube-scheduler takes it on an empty node of pool %s: %v", p.Namespace, p.Name, reasons[p], pool.Name, nodes[0].Labels)
+				reasons[p] = nil
+			}
+		}
 	}
 	return nil
+}
+
+// leavesValues reports whether a claim for all of the nodes would leave as many values as the pool wants: for fewer nothing is bought, whatever else
+// keeps the pod off other nodes.
+func leavesValues(pool *karpv1.NodePool, nodes []*corev1.Node) bool {
+	return !slices.ContainsFunc(pool.Spec.Template.Spec.Requirements, func(r karpv1.Requirement) bool {
+		values := map[string]bool{}
+		for _, n := range nodes {
+			if v, ok := n.Labels[r.Key]; ok {
+				values[v] = true
+			}
+		}
+		return r.MinValues != nil && len(values) < *r.MinValues
+	})
 }
 
 // excused reports whether a pod is refused for what no filter of kube-scheduler looks at: it asks for what is not supported, or for the operating
