@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/fleet"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/quota"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/decide"
@@ -161,8 +162,11 @@ func takeIn(m *manifests.Set, cat *catalog.Catalog, in *doctor.Input, now time.T
 	for _, n := range s.Snapshot(in.Now).Nodes {
 		zones = append(zones, n.Labels[model.LabelZone])
 	}
-	in.Types, elsewhere = doctor.LocalTypes(types, zones)
-	of := offerer{types: in.Types, live: live}
+	cat, elsewhere = cat.InZones(zones)
+	if in.Types = types; elsewhere {
+		in.Types = cat.InstanceTypes(s.Resources().Dim)
+	}
+	of := offerer{types: in.Types, estimator: fleet.NewEstimator(cat, s.Resources()), live: live}
 	of.offer(context.Background(), s)
 	in.Snapshot = s.Snapshot(in.Now)
 	for _, q := range m.FullQuotas() {

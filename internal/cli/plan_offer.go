@@ -24,7 +24,7 @@ import (
 // offerer gives pools the instance types of a catalogue, as their node classes say.
 type offerer struct {
 	types     []*model.InstanceType
-	estimator *fleet.Estimator // nil: EC2NodeClasses are not looked at
+	estimator *fleet.Estimator
 	live      bool
 	unknown   []string // what had to be assumed of node classes
 }
@@ -44,7 +44,7 @@ func (f *offerer) offer(ctx context.Context, s *state.State) {
 		case f.live && p.Ready && p.ClassGroup == kwokv1alpha1.Group && class == nil:
 			s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeClassNotFound",
 				Message: "spec.template.spec.nodeClassRef names " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + ", which does not exist; create it"})
-		case p.ClassGroup == awsv1.Group && p.ClassKind == awsv1.KindEC2NodeClass && f.estimator != nil:
+		case p.ClassGroup == awsv1.Group && p.ClassKind == awsv1.KindEC2NodeClass:
 			if err := f.offerEC2(ctx, s, p, class); err != nil {
 				s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: err.Error()})
 			}

@@ -575,14 +575,3 @@ func TestClusterOfAnotherAutoscaler(t *testing.T) {
 		t.Errorf("moves: %+v", r.Moves)
 	}
 }
-
-func TestLocalTypes(t *testing.T) {
-	types := families()
-	if same, elsewhere := LocalTypes(types, []string{"b", "z"}); elsewhere || !reflect.DeepEqual(same, types) {
-		t.Error("types are changed though one of the zones is theirs")
-	}
-	local, elsewhere := LocalTypes(types, []string{"x1", "x2", "x3", "x1", ""})
-	if !elsewhere || len(local) != len(types) || len(local[0].Offerings) != 6 || local[0].Offerings[0].Zone != "x1" || types[0].Offerings[0].Zone != "a" {
-		t.Errorf("%v %+v", elsewhere, local[0].Offerings)
-	}
-}

@@ -208,37 +208,3 @@ func sorted(set map[string]bool) []string {
 	slices.Sort(out)
 	return out
 }
-
-// LocalTypes returns instance types as a cluster with nodes in these zones would have them. Where none of the zones is
-// among those that the types are offered in, prices are of another region: each zone takes the offerings of one of
-// theirs, and elsewhere is true. Otherwise the types are returned as they are.
-func LocalTypes(types []*model.InstanceType, zones []string) (local []*model.InstanceType, elsewhere bool) {
-	theirs := map[string]bool{}
-	for _, t := range types {
-		for i := range t.Offerings {
-			theirs[t.Offerings[i].Zone] = true
-		}
-	}
-	zones = slices.Clone(zones)
-	zones = slices.DeleteFunc(zones, func(z string) bool { return z == "" })
-	slices.Sort(zones)
-	zones = slices.Compact(zones)
-	if len(zones) == 0 || len(theirs) == 0 || slices.ContainsFunc(zones, func(z string) bool { return theirs[z] }) {
-		return types, false
-	}
-	from := sorted(theirs)
-	for _, t := range types {
-		own := *t
-		own.Offerings = nil
-		for i, z := range zones {
-			for _, o := range t.Offerings {
-				if o.Zone == from[i%len(from)] {
-					o.Zone = z
-					own.Offerings = append(own.Offerings, o)
-				}
-			}
-		}
-		local = append(local, &own)
-	}
-	return local, true
-}
