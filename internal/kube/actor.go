@@ -141,7 +141,6 @@ func (k kind[T]) patch(ctx context.Context, name string, how types.PatchType, bo
 	if !ok {
 		return none, fmt.Errorf("got a %T", obj)
 	}
-	trim(x)
 	newer(k.have, name, x)
 	return x, nil
 }

@@ -99,7 +99,7 @@ func (p *plane) makePod(t *testing.T, name string, change func(*corev1.Pod)) *co
 	}
 	t.Cleanup(func() {
 		zero := int64(0)
-		err := p.admin.Core.Delete().Namespace("default").Resource("pods").Name(name).Body(deleteOptions("", &zero)).Do(context.Background()).Error()
+		err := p.admin.Core.Delete().Namespace("default").Resource("pods").Name(name).Body(&metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}, GracePeriodSeconds: &zero}).Do(context.Background()).Error()
 		if err != nil && !apierrors.IsNotFound(err) {
 			t.Error(err)
 		}

@@ -29,7 +29,6 @@ const (
 	eventRate   = 5               // and in each second from then on
 	eventQueue  = 10000           // waiting to be written, one after the other
 	eventKeys   = 20000           // equal ones are known of so many
-	eventSource = "dovetail"
 
 	scheduledRate  = 20          // events Scheduled in each second, when no pod is being bound
 	scheduledPause = time.Second // after the last binding

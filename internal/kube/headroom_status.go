@@ -37,7 +37,6 @@ func (x *Headrooms) WriteStatus(ctx context.Context, s *headroom.Status) error {
 		err := x.c.Dovetail.Put().Namespace(cur.Namespace).Resource("headrooms").Name(cur.Name).SubResource("status").Body(next).Do(ctx).Into(&out)
 		switch {
 		case err == nil:
-			trim(&out)
 			newer(&x.c.Seen.headrooms, s.Spec.Key(), &out)
 			x.counted[s.Spec.Key()] = x.now()
 			return nil

@@ -6,10 +6,12 @@ package kube
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
@@ -65,7 +67,7 @@ func TestHeadrooms(t *testing.T) {
 
 	buffers := func() map[string]int32 {
 		t.Helper()
-		raw, err := p.admin.Core.Get().AbsPath(buffersPath("default")).Do(p.ctx).Raw()
+		raw, err := p.admin.Core.Get().AbsPath("/apis/" + bufferv1beta1.GroupVersion.String() + "/namespaces/default/capacitybuffers").Do(p.ctx).Raw()
 		var list bufferv1beta1.CapacityBufferList
 		if err == nil {
 			err = json.Unmarshal(raw, &list)
@@ -75,7 +77,7 @@ func TestHeadrooms(t *testing.T) {
 		}
 		out := map[string]int32{}
 		for _, b := range list.Items {
-			if ownedBy(&b, o.UID) {
+			if slices.ContainsFunc(b.OwnerReferences, func(r metav1.OwnerReference) bool { return string(r.UID) == o.UID }) {
 				out[b.Spec.ScalableRef.APIGroup+" "+b.Spec.ScalableRef.Kind+" "+b.Spec.ScalableRef.Name] = *b.Spec.Replicas
 			}
 		}
@@ -109,7 +111,7 @@ func TestHeadrooms(t *testing.T) {
 	if len(s.Conditions) != 3 || s.Held != 7 || s.HeldDollarsPerHour != "0.2500" || s.LeadSeconds != 40 || s.LastWeek.Hits != 2 || s.Workloads[0].For != "a" {
 		t.Fatalf("status came out as %+v", s)
 	}
-	kept := x.t.Headroom(&have).Kept
+	kept := p.objects.Headroom(&have).Kept
 	if m := kept.Workloads[targets[0].WorkloadName]; !kept.IsHolding() || m.Replicas != 3 || !m.Windows[0].Opens.Equal(opens) || kept.Days[0].Record != status.Memory.Days[0].Record {
 		t.Fatalf("kept of the status: %+v", kept)
 	}

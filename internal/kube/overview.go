@@ -43,6 +43,9 @@ const (
 	skewTolerated = 5 * time.Second  // clocks that differ by less are taken as equal: the API server says whole seconds
 )
 
+// eventSource is the component of our own events.
+const eventSource = "dovetail"
+
 // eventSources are the components whose events are decisions of an autoscaler.
 var eventSources = map[string]string{eventSource: top.Dovetail, "karpenter": top.Karpenter, "cluster-autoscaler": top.ClusterAutoscaler}
 

@@ -31,7 +31,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("the pod was read as %+v", pod)
 	}
 
-	config := rest.CopyConfig(p.admin.config)
+	config := rest.CopyConfig(p.adminConfig)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "nobody", Groups: []string{"system:authenticated"}}
 	nobody, err := New(p.ctx, config, ReadWrite)
 	if err != nil {
@@ -45,7 +45,7 @@ func TestRead(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(p.ctx)
 	cancel()
-	other, err := New(p.ctx, rest.CopyConfig(p.admin.config), ReadWrite)
+	other, err := New(p.ctx, rest.CopyConfig(p.adminConfig), ReadWrite)
 	if err != nil {
 		t.Fatal(err)
 	}

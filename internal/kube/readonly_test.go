@@ -19,7 +19,7 @@ import (
 // rights as any other.
 func TestReadOnlyClient(t *testing.T) {
 	p := newPlane(t)
-	config := rest.CopyConfig(p.admin.config)
+	config := rest.CopyConfig(p.adminConfig)
 	c, err := New(p.ctx, config, ReadOnly)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
@@ -96,7 +97,7 @@ func TestWatchResumes(t *testing.T) {
 	proxy.set(true)
 	zero := int64(0)
 	for _, name := range []string{"resume-goes", "resume-again"} {
-		if err := p.admin.Core.Delete().Namespace("default").Resource("pods").Name(name).Body(deleteOptions("", &zero)).Do(context.Background()).Error(); err != nil {
+		if err := p.admin.Core.Delete().Namespace("default").Resource("pods").Name(name).Body(&metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}, GracePeriodSeconds: &zero}).Do(context.Background()).Error(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -22,10 +25,12 @@ func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
 // plane is a test's way to the sandbox: once as the administrator, once as the controller.
 type plane struct {
-	ctx       context.Context
-	admin, us *Client
-	actor     *Actor
-	objects   *translate.Translator
+	ctx         context.Context
+	admin, us   *Client
+	actor       *Actor
+	adminConfig *rest.Config
+	writes      writeCounter // of us
+	objects     *translate.Translator
 }
 
 func newPlane(t *testing.T) *plane {
@@ -39,7 +44,20 @@ func newPlane(t *testing.T) *plane {
 		file string
 		into **Client
 	}{{"kubeconfig", &p.admin}, {"dovetail.kubeconfig", &p.us}} {
-		client, err := Connect(t.Context(), filepath.Join(dir, c.file), 0, 0, "dovetail-test", ReadWrite)
+		config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, c.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.QPS, config.UserAgent = -1, "dovetail-test"
+		if c.into == &p.us {
+			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+				p.writes.RoundTripper = next
+				return &p.writes
+			})
+		} else {
+			p.adminConfig = rest.CopyConfig(config)
+		}
+		client, err := New(t.Context(), config, ReadWrite)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,11 +81,10 @@ func (c *writeCounter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(r)
 }
 
-// countWrites counts what the controller's identity writes from now on; to be called before anything is asked for with it.
+// countWrites counts what the controller's identity writes from now on.
 func (p *plane) countWrites() *writeCounter {
-	c := &writeCounter{RoundTripper: p.us.http.Transport}
-	p.us.http.Transport = c
-	return c
+	p.writes.Store(0)
+	return &p.writes
 }
 
 // world is a State that a Watch feeds, read by waiting for what it should become.

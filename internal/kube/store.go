@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -123,6 +124,7 @@ func (s *signal) raise() {
 // newer keeps what a write answered, so that the next write builds on it though the watch has not brought it yet. An object that
 // the watch does not know, or no longer, is left alone.
 func newer[T metav1.Object](o *objects[T], key string, x T) {
+	trim(x)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if have, ok := o.m[key]; ok && have.GetUID() == x.GetUID() && translate.ResourceVersion(have.GetResourceVersion()) < translate.ResourceVersion(x.GetResourceVersion()) {
@@ -179,4 +181,28 @@ func (l lookup) Services(namespace string) []*corev1.Service {
 func (l lookup) OwnerSelector(kind, namespace, name string) *metav1.LabelSelector {
 	x, _ := l.s.selectors.get(translate.OwnerKey(kind, namespace, name))
 	return x
+}
+
+// trim drops from an object what nobody here reads.
+func trim(obj any) {
+	if m, ok := obj.(metav1.Object); ok {
+		m.SetManagedFields(nil)
+	}
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		for _, list := range [][]corev1.Container{o.Spec.InitContainers, o.Spec.Containers} {
+			for i := range list {
+				c := &list[i]
+				c.Command, c.Args, c.Env, c.EnvFrom, c.VolumeMounts = nil, nil, nil, nil, nil
+				c.LivenessProbe, c.ReadinessProbe, c.StartupProbe, c.Lifecycle, c.SecurityContext = nil, nil, nil, nil, nil
+			}
+		}
+		o.Spec.EphemeralContainers, o.Spec.SecurityContext = nil, nil
+	case *corev1.Node:
+		o.Status.Images, o.Status.VolumesInUse, o.Status.VolumesAttached = nil, nil, nil
+	case *appsv1.Deployment:
+		o.Spec.Template.Spec, o.Spec.Selector = corev1.PodSpec{}, nil
+	case *appsv1.DaemonSet:
+		o.Status = appsv1.DaemonSetStatus{}
+	}
 }

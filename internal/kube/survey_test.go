@@ -28,7 +28,7 @@ func TestSurvey(t *testing.T) {
 		}
 	}
 	as := func(user string) *Client {
-		config := rest.CopyConfig(p.admin.config)
+		config := rest.CopyConfig(p.adminConfig)
 		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
 		c, err := New(p.ctx, config, ReadWrite)
 		if err != nil {

@@ -124,29 +124,6 @@ func (f *feed[T]) Transformer() cache.TransformFunc {
 	}
 }
 
-func trim(obj any) {
-	if m, ok := obj.(metav1.Object); ok {
-		m.SetManagedFields(nil)
-	}
-	switch o := obj.(type) {
-	case *corev1.Pod:
-		for _, list := range [][]corev1.Container{o.Spec.InitContainers, o.Spec.Containers} {
-			for i := range list {
-				c := &list[i]
-				c.Command, c.Args, c.Env, c.EnvFrom, c.VolumeMounts = nil, nil, nil, nil, nil
-				c.LivenessProbe, c.ReadinessProbe, c.StartupProbe, c.Lifecycle, c.SecurityContext = nil, nil, nil, nil, nil
-			}
-		}
-		o.Spec.EphemeralContainers, o.Spec.SecurityContext = nil, nil
-	case *corev1.Node:
-		o.Status.Images, o.Status.VolumesInUse, o.Status.VolumesAttached = nil, nil, nil
-	case *appsv1.Deployment:
-		o.Spec.Template.Spec, o.Spec.Selector = corev1.PodSpec{}, nil
-	case *appsv1.DaemonSet:
-		o.Status = appsv1.DaemonSetStatus{}
-	}
-}
-
 // source is where a kind comes from.
 type source struct {
 	client   rest.Interface
