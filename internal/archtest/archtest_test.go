@@ -280,3 +280,28 @@ func TestFileManners(t *testing.T) {
 		}
 	}
 }
+
+// Only kube/client makes a client of an API server: a connection that it made to read only can't be gone round.
+func TestOneMakerOfClients(t *testing.T) {
+	makers := []string{"RESTClientFor", "RESTClientForConfigAndClient", "HTTPClientFor", "NewForConfig", "NewForConfigAndClient", "InClusterConfig"}
+	found := 0
+	for _, f := range goFiles(t) {
+		if !product(f) {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok || !slices.Contains(makers, s.Sel.Name) {
+				return true
+			}
+			if f.dir != "internal/kube/client" {
+				t.Errorf("%s: calls %s: ask internal/kube/client for a client", f.path, s.Sel.Name)
+			}
+			found++
+			return true
+		})
+	}
+	if found == 0 {
+		t.Fatal("kube/client makes no client: the test looks for the wrong names")
+	}
+}

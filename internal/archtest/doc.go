@@ -14,12 +14,12 @@ model < plan < solve < disrupt
 plan < lifecycle, verify
 model < forecast < decide
 model < cluster < decide
-forecast < headroom < kube, controller/headrooms
+forecast < headroom < controller/headrooms
 lifecycle < controller/headrooms < cli
 model < nodeoverlay < state
 plan < groupstatus < kube, controller/view
 model < prometheus
-access < kube, web
+access < web
 solve < decide/shares < decide
 disrupt < decide/replicas < decide
 cluster, lifecycle, disrupt < decide/nodegroups < decide
@@ -32,8 +32,12 @@ decide, verify < approve < doctor, controller, cli
 decide < explain < doctor, controller
 decide < doctor < report
 decide < expander
-api, state, plan, headroom < kube/volume < kube/translate < kube/manifests < kube
-api, state, plan, top < kube < kube/takeover
+api, state, plan, headroom < kube/volume < kube/translate < kube/client, kube/manifests < kube/watch < kube/write < kube/takeover
+kube/inventory
+access < kube/client
+top < kube/watch
+groupstatus < kube/write
+kube/write < kube
 cloud < cloud/machines < cloud/kwok
 cloud/machines, cloud/catalog < cloud/simulated < cloud/cloudtest
 api, cloud, cloud/catalog < cloud/kwok, cloud/aws
@@ -44,7 +48,7 @@ decide, state, report < controller/view, controller/shadow
 controller/shadow < controller
 cloud, controller/view < controller/metrics < controller
 decide, verify, state, cloud, report < controller
-controller, kube, kube/takeover, prometheus, cloud/kwok, cloud/aws, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd
+controller, kube/takeover, prometheus, cloud/kwok, cloud/aws, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd
 testwait < cloud/cloudtest, kube/kubetest
 casetest
 `
@@ -71,7 +75,7 @@ var NotLinked = []string{"cloud/simulated", "cloud/aws/awstest", "cloud/cloudtes
 
 // KubernetesOnly may be imported by these packages alone.
 var KubernetesOnly = map[string][]string{
-	"k8s.io/client-go":               {"kube", "kube/takeover", "cmd"},
-	"sigs.k8s.io/controller-runtime": {"kube", "cmd"},
+	"k8s.io/client-go":               {"kube/client", "kube/watch", "kube/write", "kube/takeover", "kube", "cmd"},
+	"sigs.k8s.io/controller-runtime": {"cmd"},
 	"github.com/aws/":                {"cloud/aws", "cli", "cmd"},
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -93,10 +93,10 @@ func wanted(f *pflag.Flag) string {
 }
 
 // awsProvider connects to AWS.
-func awsProvider(ctx context.Context, clients *awsapi.Clients, config *awsapi.Config, client *kube.Client, resources *state.ResourceTable, log *slog.Logger) (*aws.Provider, error) {
+func awsProvider(ctx context.Context, clients *awsapi.Clients, config *awsapi.Config, cluster *client.Client, resources *state.ResourceTable, log *slog.Logger) (*aws.Provider, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	version, err := client.Version(ctx)
+	version, err := cluster.Version(ctx)
 	if err != nil {
 		return nil, err
 	}

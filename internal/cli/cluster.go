@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 )
 
 // clusterFlags name the cluster that a command looks at which a person runs.
@@ -42,12 +42,12 @@ func (f *clusterFlags) path(getenv func(string) string) string {
 
 // connectUser reaches the cluster of a command that a person runs. Every such command finds it by this function, so that all of them
 // look at the same one. It returns the name of the kubeconfig's context too, else the API server's address.
-func connectUser(ctx context.Context, f clusterFlags, verb string) (*kube.Client, string, error) {
-	client, used, err := kube.ConnectUser(ctx, f.path(os.Getenv), f.context, "dovetail-"+verb+"/"+version())
+func connectUser(ctx context.Context, f clusterFlags, verb string) (*client.Client, string, error) {
+	cluster, used, err := client.ConnectUser(ctx, f.path(os.Getenv), f.context, "dovetail-"+verb+"/"+version())
 	if err != nil {
 		return nil, "", err
 	}
-	return client, cmp.Or(used, client.Address), nil
+	return cluster, cmp.Or(used, cluster.Address), nil
 }
 
 // sandboxKubeconfig is the kubeconfig of this user's sandbox where it is the one to look at: DOVETAIL_SANDBOX_DIR names one, or there is no

@@ -25,8 +25,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/controller/headrooms"
 	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
 	"github.com/dovetail-sh/dovetail/internal/decide"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/kube/write"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	promhistory "github.com/dovetail-sh/dovetail/internal/prometheus"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -56,7 +57,7 @@ type controllerFlags struct {
 	others                                                                   []string
 	qps                                                                      float32
 	burst                                                                    int
-	lease                                                                    kube.Lease
+	lease                                                                    client.Lease
 	config                                                                   controller.Config
 	ledgerSize                                                               int
 	aws                                                                      awsFlags
@@ -65,7 +66,7 @@ type controllerFlags struct {
 }
 
 func controllerCommand() *cobra.Command {
-	f := &controllerFlags{config: controller.DefaultConfig(), lease: kube.DefaultLease()}
+	f := &controllerFlags{config: controller.DefaultConfig(), lease: client.DefaultLease()}
 	c := &cobra.Command{
 		Use:   "controller",
 		Short: "run the autoscaler against a cluster",
@@ -91,7 +92,7 @@ func controllerCommand() *cobra.Command {
 	g.BoolVar(&f.profiling, "profiling", false, "serve /debug/pprof on the metrics address (ENABLE_PROFILING)")
 	g.BoolVar(&f.leaderElect, "leader-elect", true, "act only while holding the lease; for more than one replica (DISABLE_LEADER_ELECTION)")
 	g.BoolVar(&f.alone, "ignore-other-autoscalers", false, "act though a Karpenter or Cluster Autoscaler is live; two that buy for the same pods buy twice")
-	g.StringSliceVar(&f.others, "other-autoscalers", kube.OtherLeases, "names of the leases, in any namespace, by which other autoscalers are known to be live")
+	g.StringSliceVar(&f.others, "other-autoscalers", client.OtherLeases, "names of the leases, in any namespace, by which other autoscalers are known to be live")
 	g.StringVar(&f.lease.Namespace, "leader-elect-namespace", f.lease.Namespace, "namespace of the lease, and of what is learned (LEADER_ELECTION_NAMESPACE, SYSTEM_NAMESPACE)")
 	g.StringVar(&f.lease.Name, "leader-elect-name", f.lease.Name, "name of the lease; another needs a Role that allows it (LEADER_ELECTION_NAME)")
 	g.DurationVar(&f.lease.Duration, "leader-elect-lease-duration", f.lease.Duration, "how long a lease lasts that is not renewed")
@@ -121,26 +122,26 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	if err != nil {
 		return err
 	}
-	client, err := connectCluster(ctx, f, s)
+	cluster, err := connectCluster(ctx, f, s)
 	if err != nil {
 		return err
 	}
 	st := state.New()
 	s.limits.into(st)
-	provider, refresh, err := connectProvider(ctx, f, s, client, st.Resources())
+	provider, refresh, err := connectProvider(ctx, f, s, cluster, st.Resources())
 	if err != nil {
 		return err
 	}
-	objects := &translate.Translator{Table: st.Resources(), Lookup: client.Seen.Lookup(), Defaults: s.scheduler}
-	actor := kube.NewActor(client, objects, time.Now)
+	objects := &translate.Translator{Table: st.Resources(), Lookup: cluster.Seen.Lookup(), Defaults: s.scheduler}
+	actor := write.NewActor(cluster, objects, time.Now)
 	registry := newRegistry()
-	kube.RegisterClientMetrics(registry)
-	ctl := newController(f, s, client, actor, provider, st, registry)
+	client.RegisterMetrics(registry)
+	ctl := newController(f, s, cluster, actor, provider, st, registry)
 	registerLeaderMetrics(registry, ctl, f.lease.Name, !f.unobserved)
-	keeper := headrooms.New(ctl, kube.NewHeadrooms(client, objects, time.Now), ctl.Demand(), s.log, time.LoadLocation)
+	keeper := headrooms.New(ctl, write.NewHeadrooms(cluster, objects, time.Now), ctl.Demand(), s.log, time.LoadLocation)
 	ctl.Headrooms = keeper
 	registry.MustRegister(headrooms.NewMetrics(keeper))
-	p := &controllerProcess{flags: f, settings: s, client: client, objects: objects, actor: actor, ctl: ctl, refresh: refresh, headrooms: keeper, failed: make(chan error, 5)}
+	p := &controllerProcess{flags: f, settings: s, client: cluster, objects: objects, actor: actor, ctl: ctl, refresh: refresh, headrooms: keeper, failed: make(chan error, 5)}
 	return p.run(ctx, registry)
 }
 
@@ -265,33 +266,33 @@ func (s *controllerSettings) readCloud(f *controllerFlags) (err error) {
 }
 
 // connectCluster connects to the API server.
-func connectCluster(ctx context.Context, f *controllerFlags, s *controllerSettings) (*kube.Client, error) {
-	access := kube.ReadWrite
+func connectCluster(ctx context.Context, f *controllerFlags, s *controllerSettings) (*client.Client, error) {
+	access := client.ReadWrite
 	if f.mode == modeShadow {
-		access = kube.ReadOnly
+		access = client.ReadOnly
 	}
-	client, err := kube.Connect(ctx, f.kubeconfig, f.qps, f.burst, "dovetail/"+version(), access)
+	cluster, err := client.Connect(ctx, f.kubeconfig, f.qps, f.burst, "dovetail/"+version(), access)
 	if err != nil {
 		return nil, err
 	}
-	client.Log = s.log
-	return client, nil
+	cluster.Log = s.log
+	return cluster, nil
 }
 
 // connectProvider connects to the cloud where machines are bought. refresh keeps fresh what the provider knows, and is
 // for the leader to run; nil: nothing has to be.
-func connectProvider(ctx context.Context, f *controllerFlags, s *controllerSettings, client *kube.Client, resources *state.ResourceTable) (
+func connectProvider(ctx context.Context, f *controllerFlags, s *controllerSettings, cluster *client.Client, resources *state.ResourceTable) (
 	p cloud.Provider, refresh func(context.Context), err error) {
 	if f.cloud == "kwok" {
 		simulated := kwok.New(f.machines, machinesClient(), resources, cloud.Wall{})
-		simulated.AdoptNodes(kube.NewSimulated(client))
+		simulated.AdoptNodes(write.NewSimulated(cluster))
 		return cloud.Retry(simulated, cloud.Wall{}, cloud.DefaultRetry()), nil, nil
 	}
 	clients, err := awsapi.Connect(ctx)
 	if err != nil {
 		return nil, nil, exit{2, fmt.Errorf("--cloud aws: %w", err)}
 	}
-	source, err := awsProvider(ctx, clients, &s.aws, client, resources, s.log)
+	source, err := awsProvider(ctx, clients, &s.aws, cluster, resources, s.log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -302,12 +303,12 @@ func connectProvider(ctx context.Context, f *controllerFlags, s *controllerSetti
 	if f.mode == modeShadow {
 		return cloud.Retry(source, cloud.Wall{}, cloud.DefaultRetry()), source.Run, nil
 	}
-	source.KeepNodeMemory(kube.Figures{Kept: kube.NewKept(client, f.lease.Namespace, "memory.json")})
+	source.KeepNodeMemory(write.Figures{Kept: write.NewKept(cluster, f.lease.Namespace, "memory.json")})
 	return cloud.Retry(source, cloud.Wall{}, cloud.DefaultRetry()), source.Run, nil
 }
 
 // newController puts the loop together: what it sees, what it may do, and what it decides by.
-func newController(f *controllerFlags, s *controllerSettings, client *kube.Client, actor *kube.Actor, provider cloud.Provider, st *state.State,
+func newController(f *controllerFlags, s *controllerSettings, cluster *client.Client, actor *write.Actor, provider cloud.Provider, st *state.State,
 	registry *prometheus.Registry) *controller.Controller {
 	policy, traits := s.policy, provider.Traits()
 	policy.Lifecycle.ListDelay = max(policy.Lifecycle.ListDelay, traits.ListDelay)
@@ -316,13 +317,13 @@ func newController(f *controllerFlags, s *controllerSettings, client *kube.Clien
 	}
 	var status controller.GroupStatus
 	if s.statusName != "" {
-		status = kube.NewGroupStatus(client, s.statusNamespace, s.statusName)
+		status = write.NewGroupStatus(cluster, s.statusNamespace, s.statusName)
 	}
 	return controller.New(&controller.Controller{
 		ReadOnly: f.mode == modeShadow, Cluster: actor, Provider: cloud.NewSetAside(provider, cloud.Wall{}, setAsideFor), State: st, Ledger: ledger.New(f.ledgerSize),
 		Metrics: metrics.New(registry, version(), traits), Log: s.log, Config: f.config, Policy: policy,
-		Keeper: kube.NewKept(client, f.lease.Namespace, "short.json"), Histories: kube.NewHistories(client, f.lease.Namespace), Past: s.past,
-		Decisions: kube.NewDecisions(client, f.lease.Namespace), GroupStatus: status, Expander: s.expander,
+		Keeper: write.NewKept(cluster, f.lease.Namespace, "short.json"), Histories: write.NewHistories(cluster, f.lease.Namespace), Past: s.past,
+		Decisions: write.NewDecisions(cluster, f.lease.Namespace), GroupStatus: status, Expander: s.expander,
 	})
 }
 

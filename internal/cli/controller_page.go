@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/controller"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/report"
 	"github.com/dovetail-sh/dovetail/internal/top"
@@ -31,7 +31,7 @@ const (
 // nothing. It is put together when somebody looks.
 type controllerPage struct {
 	ctl     *controller.Controller
-	client  *kube.Client
+	client  *client.Client
 	samples *web.Samples
 
 	mu    sync.Mutex
@@ -40,8 +40,8 @@ type controllerPage struct {
 	at    time.Time
 }
 
-func newControllerPage(ctl *controller.Controller, client *kube.Client) *controllerPage {
-	p := &controllerPage{ctl: ctl, client: client, samples: &web.Samples{}}
+func newControllerPage(ctl *controller.Controller, cluster *client.Client) *controllerPage {
+	p := &controllerPage{ctl: ctl, client: cluster, samples: &web.Samples{}}
 	p.board = top.NewBoard(p.cluster(), top.Prices{})
 	p.view = p.board.View(time.Now())
 	return p

@@ -13,8 +13,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/controller/headrooms"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/kube/watch"
+	"github.com/dovetail-sh/dovetail/internal/kube/write"
 )
 
 // releaseLimit is how long a process that ends tries to give its lease up.
@@ -24,9 +26,9 @@ const releaseLimit = 5 * time.Second
 type controllerProcess struct {
 	flags     *controllerFlags
 	settings  *controllerSettings
-	client    *kube.Client
+	client    *client.Client
 	objects   *translate.Translator
-	actor     *kube.Actor
+	actor     *write.Actor
 	ctl       *controller.Controller
 	refresh   func(context.Context) // keeps fresh what the provider knows; nil: nothing has to be
 	headrooms *headrooms.Keeper
@@ -41,7 +43,7 @@ func (p *controllerProcess) run(parent context.Context, registry *prometheus.Reg
 	if err := p.serveController(ctx, registry); err != nil {
 		return err
 	}
-	synced, err := kube.Watch(ctx, p.client, p.objects, p.ctl.Emit)
+	synced, err := watch.Watch(ctx, p.client, p.objects, p.ctl.Emit)
 	if err != nil {
 		return err
 	}
@@ -95,14 +97,14 @@ func (p *controllerProcess) keepNodeGroups(ctx context.Context, synced <-chan st
 	case <-ctx.Done():
 		return
 	}
-	if err := kube.NodeGroups(ctx, p.client, p.settings.groups.with(p.actor, p.settings.log)); err != nil && ctx.Err() == nil {
+	if err := write.NodeGroups(ctx, p.client, p.settings.groups.with(p.actor, p.settings.log)); err != nil && ctx.Err() == nil {
 		p.failed <- err
 	}
 }
 
 // keepProvisioners makes NodePools of Provisioners, until the context ends.
 func (p *controllerProcess) keepProvisioners(ctx context.Context) {
-	if err := kube.Provisioners(ctx, p.client, p.settings.provisioners, p.settings.log); err != nil && ctx.Err() == nil {
+	if err := write.Provisioners(ctx, p.client, p.settings.provisioners, p.settings.log); err != nil && ctx.Err() == nil {
 		p.failed <- err
 	}
 }
@@ -119,7 +121,7 @@ func (p *controllerProcess) elect(ctx context.Context, loopEnded <-chan struct{}
 		p.lead(ctx)
 		return
 	}
-	err := kube.Lead(ctx, p.client, p.flags.lease, func(held context.Context) {
+	err := client.Lead(ctx, p.client, p.flags.lease, func(held context.Context) {
 		p.lead(held)
 		if ctx.Err() != nil {
 			<-loopEnded

@@ -20,7 +20,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/access"
 	"github.com/dovetail-sh/dovetail/internal/controller"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/web"
 )
 
@@ -47,7 +47,7 @@ func (p *controllerProcess) serveController(ctx context.Context, registry *prome
 	}
 	page := newControllerPage(p.ctl, p.client)
 	go page.sample(ctx)
-	gate := access.NewGate(kube.NewReviews(p.client), f.lease.Namespace, time.Now)
+	gate := access.NewGate(client.NewReviews(p.client), f.lease.Namespace, time.Now)
 	return p.serve(ctx, "--secure-address", f.secure.address, secureHandler(p.ctl, page, gate), certificates)
 }
 
@@ -108,7 +108,7 @@ func (f *secureFlags) certificates(namespace string, log *slog.Logger) (*access.
 		}
 		return c, nil
 	}
-	return access.OwnCertificates(func() ([]byte, []byte, error) { return kube.MakeServingCertificate(namespace) }, time.Now, log)
+	return access.OwnCertificates(func() ([]byte, []byte, error) { return client.MakeServingCertificate(namespace) }, time.Now, log)
 }
 
 // explainPaths are where explanations are.

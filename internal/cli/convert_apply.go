@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/write"
 )
 
 // convertManager is the field manager in whose name converted objects are applied.
@@ -47,7 +47,7 @@ func (c *conversion) applyObjects(cmd *cobra.Command, f convertFlags) error {
 	}
 	var changed []map[string]any
 	for _, o := range list {
-		before, after, err := kube.Apply(ctx, client, o, convertManager, true)
+		before, after, err := write.Apply(ctx, client, o, convertManager, true)
 		if err != nil {
 			return fmt.Errorf("nothing was changed: %w", err)
 		}
@@ -77,7 +77,7 @@ func (c *conversion) applyObjects(cmd *cobra.Command, f convertFlags) error {
 		}
 	}
 	for i, o := range changed {
-		if _, _, err := kube.Apply(ctx, client, o, convertManager, false); err != nil {
+		if _, _, err := write.Apply(ctx, client, o, convertManager, false); err != nil {
 			return fmt.Errorf("%d of %d objects were applied: %w", i, len(changed), err)
 		}
 		fmt.Fprintln(out, nameOfObject(o), "applied")

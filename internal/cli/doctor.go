@@ -21,8 +21,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/doctor"
-	"github.com/dovetail-sh/dovetail/internal/kube"
 	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
+	"github.com/dovetail-sh/dovetail/internal/kube/watch"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/report"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -187,7 +187,7 @@ func surveyCluster(ctx context.Context, f doctorFlags, m *manifests.Set, in *doc
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, liveLimit, fmt.Errorf("API server %s has not shown all objects within %s", client.Address, liveLimit))
 	defer cancel()
-	survey, err := kube.ReadSurvey(ctx, client, m)
+	survey, err := watch.ReadSurvey(ctx, client, m)
 	if err != nil {
 		return "", 0, err
 	}

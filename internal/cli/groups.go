@@ -20,8 +20,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/expander"
-	"github.com/dovetail-sh/dovetail/internal/kube"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/kube/write"
 )
 
 // clusterAutoscalerNamespace is Cluster Autoscaler's own where its --namespace does not say.
@@ -51,7 +51,7 @@ func (f *groupFlags) add(g *pflag.FlagSet) {
 	g.StringArrayVar(&f.discovery, "node-group-auto-discovery", nil, "asg:tag=<key>[=<value>],… of the Auto Scaling groups to scale, for --cloud aws; may be repeated (NODE_GROUP_AUTO_DISCOVERY)")
 	g.StringVar(&f.defaults, "node-group-defaults", "", "how those groups are scaled, as flags of Cluster Autoscaler, such as '--scale-down-unneeded-time=5m --expander=least-waste'; docs/CONVERT.md says which (NODE_GROUP_DEFAULTS)")
 	g.BoolVar(&f.writeStatus, "write-status-configmap", true, "write the status of node groups, where there are any, into a ConfigMap as Cluster Autoscaler does")
-	g.StringVar(&f.status, "status-config-map-name", clusterAutoscalerNamespace+"/"+kube.StatusConfigMap, "that ConfigMap: [<namespace>/]<name>")
+	g.StringVar(&f.status, "status-config-map-name", clusterAutoscalerNamespace+"/"+write.StatusConfigMap, "that ConfigMap: [<namespace>/]<name>")
 	g.StringVar(&f.expander, "grpc-expander-url", "", "<host>:<port> of a program that is asked by Cluster Autoscaler's protocol which node groups to grow, for NodeGroupClasses with expander grpc; pods wait 2s for it at most. Empty: none")
 	g.StringVar(&f.cert, "grpc-expander-cert", "", "file with the certificate, in PEM, that signs that program's")
 }
@@ -166,8 +166,8 @@ func (f *groupFlags) read(getenv func(string) string) (*discovery, error) {
 }
 
 // with is the discovery as kube carries it out.
-func (d *discovery) with(actor *kube.Actor, log *slog.Logger) *kube.Discovery {
-	return &kube.Discovery{Settings: d.settings, Every: discoverEvery, Log: log, Priorities: d.ranks, Tell: actor.Event, Find: func(ctx context.Context) ([]translate.NodeGroup, error) {
+func (d *discovery) with(actor *write.Actor, log *slog.Logger) *write.Discovery {
+	return &write.Discovery{Settings: d.settings, Every: discoverEvery, Log: log, Priorities: d.ranks, Tell: actor.Event, Find: func(ctx context.Context) ([]translate.NodeGroup, error) {
 		groups, missing, err := findGroups(ctx, d.clients, d.named, d.sets)
 		if err == nil && !slices.Equal(missing, d.missing) {
 			if d.missing = missing; len(missing) > 0 {

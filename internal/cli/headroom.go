@@ -13,7 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
+	"github.com/dovetail-sh/dovetail/internal/kube/watch"
 	"github.com/dovetail-sh/dovetail/internal/report"
 )
 
@@ -53,18 +54,18 @@ func headroomCommand() *cobra.Command {
 
 // readHeadrooms reads the Headrooms of a namespace, or of all.
 func readHeadrooms(ctx context.Context, f clusterFlags, namespace string) ([]report.Headroom, error) {
-	client, _, err := connectUser(ctx, f, "headroom")
+	cluster, _, err := connectUser(ctx, f, "headroom")
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, liveLimit, fmt.Errorf("API server %s has not answered within %s", client.Address, liveLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, liveLimit, fmt.Errorf("API server %s has not answered within %s", cluster.Address, liveLimit))
 	defer cancel()
-	return listHeadrooms(ctx, client, namespace)
+	return listHeadrooms(ctx, cluster, namespace)
 }
 
 // listHeadrooms lists the Headrooms of a namespace, or of all, for a report.
-func listHeadrooms(ctx context.Context, client *kube.Client, namespace string) ([]report.Headroom, error) {
-	list, err := kube.ListHeadrooms(ctx, client, namespace)
+func listHeadrooms(ctx context.Context, cluster *client.Client, namespace string) ([]report.Headroom, error) {
+	list, err := watch.ListHeadrooms(ctx, cluster, namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dovetail-sh/dovetail/internal/controller"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/report"
 )
 
@@ -133,7 +133,7 @@ func (f *reachFlags) ask(ctx context.Context, shown *progress, verb, path string
 	defer cancel()
 	raw, err := o.ask(limited, path)
 	var refused refusal
-	var said *kube.ControllerRefusal
+	var said *client.ControllerRefusal
 	switch {
 	case errors.As(err, &refused) && refused.code == http.StatusNotFound && refused.said != "" && refused.said != "404 page not found":
 		return errors.New(refused.said)

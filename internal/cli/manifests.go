@@ -12,8 +12,8 @@ import (
 
 	"github.com/dovetail-sh/dovetail/charts"
 	"github.com/dovetail-sh/dovetail/internal/decide"
-	"github.com/dovetail-sh/dovetail/internal/kube"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/kube/write"
 )
 
 func manifestsCommand() *cobra.Command {
@@ -63,6 +63,6 @@ func manifestsCommand() *cobra.Command {
 	c.Flags().StringVar(&landing, "landing", string(decide.LandBind), "with the rights that a controller with this --landing needs: "+strings.Join(landings, ", "))
 	c.Flags().BoolVar(&surge, "surge", false, "with the right to restart Deployments that are opted in by dovetail.sh/surge")
 	c.Flags().BoolVar(&priorities, "priorities", false, "with the right to read ConfigMap kube-system/"+translate.PriorityConfigMap+", for --node-group-defaults=--expander=priority")
-	c.Flags().BoolVar(&status, "group-status", false, "with the right to write ConfigMap "+clusterAutoscalerNamespace+"/"+kube.StatusConfigMap+", the status of node groups for those who read Cluster Autoscaler's")
+	c.Flags().BoolVar(&status, "group-status", false, "with the right to write ConfigMap "+clusterAutoscalerNamespace+"/"+write.StatusConfigMap+", the status of node groups for those who read Cluster Autoscaler's")
 	return c
 }

@@ -22,9 +22,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/fleet"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/decide"
-	"github.com/dovetail-sh/dovetail/internal/kube"
 	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/kube/watch"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/report"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -280,7 +280,7 @@ func readCluster(ctx context.Context, s *state.State, f clusterFlags, scheduler 
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, liveLimit, fmt.Errorf("API server %s has not shown all objects within %s", client.Address, liveLimit))
 	defer cancel()
-	return kube.Read(ctx, client, &translate.Translator{Table: s.Resources(), Lookup: client.Seen.Lookup(), Defaults: scheduler}, s)
+	return watch.Read(ctx, client, &translate.Translator{Table: s.Resources(), Lookup: client.Seen.Lookup(), Defaults: scheduler}, s)
 }
 
 // schedulerConfigUsage is what --scheduler-config says of itself, wherever it is.

@@ -16,9 +16,9 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/headroom"
-	"github.com/dovetail-sh/dovetail/internal/kube"
 	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/kube/watch"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/report"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -83,7 +83,7 @@ func headroomInputs(ctx context.Context, f planFlags, m *manifests.Set, s *state
 		if err != nil {
 			return nil, err
 		}
-		live, err := kube.ReadHeadrooms(ctx, client, &translate.Translator{Table: s.Resources(), Lookup: client.Seen.Lookup(), Defaults: m.Scheduler})
+		live, err := watch.ReadHeadrooms(ctx, client, &translate.Translator{Table: s.Resources(), Lookup: client.Seen.Lookup(), Defaults: m.Scheduler})
 		if err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/takeover"
 )
 
@@ -24,7 +24,7 @@ type handoverFlags struct {
 	group, class              string
 	all, dryRun, noController bool
 	wait                      time.Duration
-	lease                     kube.Lease
+	lease                     client.Lease
 	others                    []string
 }
 
@@ -63,7 +63,7 @@ func releaseCommand() *cobra.Command {
 }
 
 func handoverCommand(c *cobra.Command, release bool) *cobra.Command {
-	f := &handoverFlags{lease: kube.DefaultLease()}
+	f := &handoverFlags{lease: client.DefaultLease()}
 	c.Args = noArgs
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		given := 0
@@ -90,7 +90,7 @@ func handoverCommand(c *cobra.Command, release bool) *cobra.Command {
 	g.BoolVar(&f.noController, "no-controller-check", false, "don't ask whether a Dovetail controller holds its lease")
 	g.DurationVar(&f.wait, "wait", 10*time.Minute, "how long NodeClaims that come or go are waited for")
 	g.StringVar(&f.lease.Namespace, "namespace", f.lease.Namespace, "namespace of Dovetail: of its lease, and of ConfigMap dovetail-takeover")
-	g.StringSliceVar(&f.others, "other-autoscalers", kube.OtherLeases, "names of the leases, in any namespace, by which other autoscalers are known to be live")
+	g.StringSliceVar(&f.others, "other-autoscalers", client.OtherLeases, "names of the leases, in any namespace, by which other autoscalers are known to be live")
 	return c
 }
 
@@ -112,11 +112,11 @@ func printFindings(out io.Writer, found []takeover.Finding, f *handoverFlags) (w
 
 // handOver checks and, where nothing is in the way, hands NodePools over.
 func handOver(ctx context.Context, out io.Writer, f *handoverFlags, release bool) error {
-	client, _, err := connectUser(ctx, f.clusterFlags, "takeover")
+	cluster, _, err := connectUser(ctx, f.clusterFlags, "takeover")
 	if err != nil {
 		return err
 	}
-	t := &takeover.NodePools{Client: client, Namespace: f.lease.Namespace, Wait: f.wait, Say: func(s string) { fmt.Fprintln(out, s) }}
+	t := &takeover.NodePools{Client: cluster, Namespace: f.lease.Namespace, Wait: f.wait, Say: func(s string) { fmt.Fprintln(out, s) }}
 	pools := []string{f.pool}
 	if f.all {
 		if pools, err = t.Pools(ctx); err != nil {

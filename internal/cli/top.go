@@ -20,7 +20,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
+	"github.com/dovetail-sh/dovetail/internal/kube/watch"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -101,7 +102,7 @@ func terminal(stream any) (*os.File, bool) {
 
 // observed is a cluster that top looks at.
 type observed struct {
-	client *kube.Client
+	client *client.Client
 	board  *screen.Shared
 	ask    askDovetail
 	given  bool // somebody named the Dovetail to ask: that it does not answer is worth saying
@@ -112,12 +113,12 @@ type askDovetail func(ctx context.Context, path string) ([]byte, error)
 
 // observe reaches the cluster of the flags.
 func observe(ctx context.Context, f topFlags, log *slog.Logger) (*observed, error) {
-	client, used, err := connectUser(ctx, f.clusterFlags, "top")
+	cluster, used, err := connectUser(ctx, f.clusterFlags, "top")
 	if err != nil {
 		return nil, err
 	}
-	client.Log = log
-	o := &observed{client: client, board: screen.Share(top.NewBoard(top.Cluster{Name: used, Server: client.Address}, top.Prices{}))}
+	cluster.Log = log
+	o := &observed{client: cluster, board: screen.Share(top.NewBoard(top.Cluster{Name: used, Server: cluster.Address}, top.Prices{}))}
 	server := f.server
 	o.given = server != ""
 	if server == "" {
@@ -126,7 +127,7 @@ func observe(ctx context.Context, f topFlags, log *slog.Logger) (*observed, erro
 	if server != "" {
 		o.ask = func(ctx context.Context, path string) ([]byte, error) { return get(ctx, server, path) }
 	} else {
-		o.ask = kube.NewReach(client).Ask
+		o.ask = client.NewReach(cluster).Ask
 	}
 	return o, nil
 }
@@ -151,7 +152,7 @@ func topOnce(c *cobra.Command, f topFlags, look *top.Look, shown *progress) erro
 	priced := make(chan error, 1)
 	go func() { priced <- o.readPrices(f.catalog) }()
 	shown.at("reading the cluster")
-	if err := kube.ReadOverview(ctx, o.client, o.board.Apply); err != nil {
+	if err := watch.ReadOverview(ctx, o.client, o.board.Apply); err != nil {
 		return err
 	}
 	<-asked
@@ -204,7 +205,7 @@ func (o *observed) follow(ctx context.Context, catalogue string) error {
 			}
 		}()
 	}
-	kube.WatchOverview(ctx, o.client, o.board.Apply)
+	watch.Overview(ctx, o.client, o.board.Apply)
 	go func() {
 		for ctx.Err() == nil {
 			pause := ledgerPause
@@ -265,8 +266,8 @@ func (o *observed) readLedger(ctx context.Context) bool {
 	const what = "Dovetail"
 	if err != nil {
 		text := ""
-		var none *kube.NoController
-		var missing *kube.MissingRole
+		var none *client.NoController
+		var missing *client.MissingRole
 		noneKnown := errors.As(err, &none) || errors.As(err, &missing) && !missing.There // then it need not be said
 		if o.given || !noneKnown && ctx.Err() == nil {
 			text = "its ledger can't be read: " + err.Error()

@@ -23,6 +23,7 @@ import (
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -114,7 +115,7 @@ func TestConnectNamesTheAddress(t *testing.T) {
 	if err := writeFile(file, config); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Connect(t.Context(), file, 0, 0, "test", ReadWrite)
+	_, err := client.Connect(t.Context(), file, 0, 0, "test", client.ReadWrite)
 	if err == nil || !strings.Contains(err.Error(), "http://127.0.0.1:1") || !strings.Contains(err.Error(), "refused") {
 		t.Fatalf("got %v, want an error that names the address and says that it refused", err)
 	}
@@ -470,7 +471,7 @@ func TestPodPolicy(t *testing.T) {
 		p.Spec.Tolerations = []corev1.Toleration{{Key: "a", Operator: "Exists", Effect: "NoSchedule"}}
 	})
 	label := `[{"op":"add","path":"/metadata/labels/x","value":"y"}]`
-	patched := func(who *Client, patch string) error {
+	patched := func(who *client.Client, patch string) error {
 		return who.Core.Patch(types.JSONPatchType).Namespace("default").Resource("pods").Name(pod.Name).Param("dryRun", "All").Body([]byte(patch)).Do(p.ctx).Error()
 	}
 	testwait.Until(t, "the policy is in force", func() error { // a young API server does not know its policies yet
@@ -522,11 +523,11 @@ func TestEvict(t *testing.T) {
 		b := &policyv1.PodDisruptionBudget{TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}}
 		b.Name, b.Namespace, b.Spec.MinAvailable = "budget-"+name, "default", &one
 		b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "evict-held"}}
-		if err := p.admin.policy.Post().Namespace("default").Resource("poddisruptionbudgets").Body(b).Do(p.ctx).Error(); err != nil {
+		if err := p.admin.Policy.Post().Namespace("default").Resource("poddisruptionbudgets").Body(b).Do(p.ctx).Error(); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if err := p.admin.policy.Delete().Namespace("default").Resource("poddisruptionbudgets").Name(b.Name).Do(context.Background()).Error(); err != nil {
+			if err := p.admin.Policy.Delete().Namespace("default").Resource("poddisruptionbudgets").Name(b.Name).Do(context.Background()).Error(); err != nil {
 				t.Error(err)
 			}
 		})

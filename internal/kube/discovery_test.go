@@ -17,6 +17,7 @@ import (
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/kube/write"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
 	"github.com/dovetail-sh/dovetail/internal/testwait"
@@ -30,7 +31,7 @@ func TestNodeGroups(t *testing.T) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	finds := make(chan func() ([]translate.NodeGroup, error)) // each look is answered by the test
 	done := make(chan error)
-	d := &Discovery{Settings: translate.DefaultGroupSettings(), Every: time.Millisecond, Log: slog.New(slog.DiscardHandler), Find: func(ctx context.Context) ([]translate.NodeGroup, error) {
+	d := &write.Discovery{Settings: translate.DefaultGroupSettings(), Every: time.Millisecond, Log: slog.New(slog.DiscardHandler), Find: func(ctx context.Context) ([]translate.NodeGroup, error) {
 		select {
 		case f := <-finds:
 			return f()
@@ -38,7 +39,7 @@ func TestNodeGroups(t *testing.T) {
 			return nil, ctx.Err()
 		}
 	}}
-	go func() { done <- NodeGroups(ctx, p.us, d) }()
+	go func() { done <- write.NodeGroups(ctx, p.us, d) }()
 	defer cancel()
 	found := func(groups ...translate.NodeGroup) {
 		t.Helper()
@@ -101,7 +102,7 @@ func TestNodeGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	until("the class as its group says", web, func(*state.State) bool {
-		class, ok := p.us.Seen.groupClasses.get("grp-web")
+		class, ok := p.us.Seen.GroupClasses.Get("grp-web")
 		return ok && class.Generation > 2 && len(class.Spec.SelectorTerms) == 1 && class.Spec.SelectorTerms[0].Name == "grp-web"
 	})
 
@@ -167,14 +168,14 @@ func testPriorities(t *testing.T, p *plane, w *world) {
 		ctx, cancel := context.WithCancel(p.ctx)
 		set := translate.DefaultGroupSettings()
 		set.Expanders = []dovetailv1alpha1.Expander{dovetailv1alpha1.ExpanderPriority}
-		d := &Discovery{Settings: set, Every: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler), Priorities: "kube-system",
+		d := &write.Discovery{Settings: set, Every: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler), Priorities: "kube-system",
 			Find: func(context.Context) ([]translate.NodeGroup, error) { return *groups.Load(), nil },
 			Tell: func(kind, namespace, name, uid string, warn bool, reason, message string) {
 				p.actor.Event(kind, namespace, name, uid, warn, reason, message)
 				told <- kind + " " + namespace + "/" + name + " " + reason + ": " + message
 			}}
 		done := make(chan error)
-		go func() { done <- NodeGroups(ctx, p.us, d) }()
+		go func() { done <- write.NodeGroups(ctx, p.us, d) }()
 		return func() {
 			cancel()
 			if err := testwait.Receive(t, "the end of NodeGroups", done); err != nil {

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package kube is the only room that knows client-go. It watches the API server and hands every change to state as a Change, and
-// it carries out the actions of a plan.
+// Package kube holds the tests of the packages below it against a real API server, and no code of its own. Its packages are the
+// only ones that know client-go; none of them decides anything, and none imports a provider.
 //
-//   - Watch feeds a State. It keeps no pods: a pod is translated when it arrives and its API object is dropped.
-//   - Actor does what a plan says, one method an action, each idempotent, with errors sorted by what the caller should do next.
-//   - Connect and New take an Access. With ReadOnly the one connection that all of a client's requests pass through refuses
-//     writes, so nothing that is made of the client can write.
-//   - Events, Provisioners and Lead are the rest of the house's dealings with the API server.
+//   - translate turns API objects into the nouns of model, and some of them back; volume is its part for volumes. Neither knows a client.
+//   - manifests reads API objects from files, as a cluster would have them.
+//   - client connects to an API server, and keeps what was seen of it. No other package builds a client.
+//   - watch hands every change of a cluster to state, and what top and doctor show to them.
+//   - write carries out the actions of a plan, and writes the objects that Dovetail keeps.
+//   - takeover hands NodePools and node groups over from other autoscalers, and back.
+//   - inventory lists the API fields that are heeded; kubetest gives tests an API server.
 //
-// It never decides anything: which claim, which pod, whether at all, is in the action. It never imports a provider.
-//
-// Invariants: changes of one object are handed over in the order in which the API server made them; a method of Actor changes
-// only the object named, and only while it still is the object with that uid.
-//
-// Start reading at Watch, then Actor. What objects mean is in kube/translate.
+// Start reading at translate.Translator.Pod, then watch.Watch, then write.Actor.
 package kube

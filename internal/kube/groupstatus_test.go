@@ -13,6 +13,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/groupstatus"
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
+	"github.com/dovetail-sh/dovetail/internal/kube/write"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -95,14 +96,14 @@ func TestGroupStatus(t *testing.T) {
 		{NodeGroup: model.NodeGroup{Name: "small", Max: 3}, Backoff: true},
 	}, Nodes: groupstatus.Counts{Ready: 2, NotStarted: 1, Unregistered: 1, BeingDeleted: 1}}
 	first := groupstatus.Build(view, nil, now)
-	g := NewGroupStatus(p.us, "kube-system", StatusConfigMap)
+	g := write.NewGroupStatus(p.us, "kube-system", write.StatusConfigMap)
 	if _, _, uid := g.StatusObject(); uid != "" {
 		t.Errorf("before the ConfigMap was written its uid is %q", uid)
 	}
 	read := func() (*corev1.ConfigMap, publishedStatus) {
 		t.Helper()
 		var have corev1.ConfigMap
-		if err := p.us.Core.Get().Namespace("kube-system").Resource("configmaps").Name(StatusConfigMap).Do(ctx).Into(&have); err != nil {
+		if err := p.us.Core.Get().Namespace("kube-system").Resource("configmaps").Name(write.StatusConfigMap).Do(ctx).Into(&have); err != nil {
 			t.Fatal(err)
 		}
 		var s publishedStatus
@@ -130,7 +131,7 @@ func TestGroupStatus(t *testing.T) {
 		t.Errorf("the cluster is %+v", s.ClusterWide)
 	}
 
-	if err := kubetest.Kubectl(nil, "-n", "kube-system", "annotate", "configmap", StatusConfigMap, "team=web"); err != nil {
+	if err := kubetest.Kubectl(nil, "-n", "kube-system", "annotate", "configmap", write.StatusConfigMap, "team=web"); err != nil {
 		t.Fatal(err)
 	}
 	view.Groups[1].Backoff = false
@@ -149,7 +150,7 @@ func TestGroupStatus(t *testing.T) {
 	if x := s.NodeGroups[0].Health; !x.LastTransitionTime.Time.Equal(at) || !x.LastProbeTime.Time.Equal(at.Add(time.Hour)) {
 		t.Errorf("what did not change is %+v", x)
 	}
-	if err := NewGroupStatus(p.us, "kube-system", "another").StoreGroupStatus(ctx, later); err == nil {
+	if err := write.NewGroupStatus(p.us, "kube-system", "another").StoreGroupStatus(ctx, later); err == nil {
 		t.Error("a ConfigMap that the Role does not name may be read")
 	}
 }

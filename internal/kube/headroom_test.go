@@ -18,6 +18,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/headroom"
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/kube/write"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -28,7 +29,7 @@ import (
 func TestHeadrooms(t *testing.T) {
 	p := newPlane(t)
 	w := p.watch(t)
-	x := NewHeadrooms(p.us, p.objects, time.Now)
+	x := write.NewHeadrooms(p.us, p.objects, time.Now)
 	apply := func(text string) {
 		t.Helper()
 		if err := kubetest.Kubectl([]byte(text), "apply", "-f", "-"); err != nil {

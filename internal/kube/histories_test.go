@@ -9,7 +9,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
+	"github.com/dovetail-sh/dovetail/internal/kube/write"
 )
 
 // TestHistories: with the chart's rights, what was stored is read again, bytes of any value and as many as there may be;
@@ -17,16 +19,16 @@ import (
 func TestHistories(t *testing.T) {
 	p := newPlane(t)
 	ctx := p.ctx
-	namespace := DefaultLease().Namespace
-	a, b := NewHistories(p.us, namespace), NewHistories(p.us, namespace)
-	load := func(h *Histories, shard int, want map[string][]byte) {
+	namespace := client.DefaultLease().Namespace
+	a, b := write.NewHistories(p.us, namespace), write.NewHistories(p.us, namespace)
+	load := func(h *write.Histories, shard int, want map[string][]byte) {
 		t.Helper()
 		got, err := h.LoadHistories(ctx, shard)
 		if err != nil || !maps.EqualFunc(got, want, bytes.Equal) || (got == nil) != (want == nil) {
 			t.Fatalf("loaded %d entries, %v, want %d", len(got), err, len(want))
 		}
 	}
-	store := func(h *Histories, shard int, entries map[string][]byte, ok bool) {
+	store := func(h *write.Histories, shard int, entries map[string][]byte, ok bool) {
 		t.Helper()
 		if err := h.StoreHistories(ctx, shard, entries); (err == nil) != ok {
 			t.Fatalf("store: %v", err)
@@ -52,7 +54,7 @@ func TestHistories(t *testing.T) {
 	store(a, 7, full, false)
 	load(a, 7, nil)
 	store(a, 7, full, true)
-	past := NewDecisions(p.us, namespace)
+	past := write.NewDecisions(p.us, namespace)
 	load(past, 7, nil)
 	store(past, 7, map[string][]byte{"decisions.json.gz": {1}}, true)
 	load(past, 7, map[string][]byte{"decisions.json.gz": {1}})

@@ -17,8 +17,10 @@ import (
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/kube/write"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -32,7 +34,7 @@ func TestProvisioners(t *testing.T) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	done := make(chan error)
 	go func() {
-		done <- Provisioners(ctx, p.us, translate.ProvisionerDefaults{}, slog.New(slog.DiscardHandler))
+		done <- write.Provisioners(ctx, p.us, translate.ProvisionerDefaults{}, slog.New(slog.DiscardHandler))
 	}()
 	defer func() {
 		cancel()
@@ -77,7 +79,7 @@ func TestProvisioners(t *testing.T) {
 			"--for=jsonpath={.status.conditions[?(@.type==\""+condition+"\")].reason}="+want); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.admin.provisioner.Get().Resource("provisioners").Name(name).Do(p.ctx).Into(&out); err != nil {
+		if err := p.admin.Provisioner.Get().Resource("provisioners").Name(name).Do(p.ctx).Into(&out); err != nil {
 			t.Fatal(err)
 		}
 		return out.Status
@@ -129,7 +131,7 @@ func TestNoRightToMakeNodes(t *testing.T) {
 // One leads, the other waits; the second leads after the first has stopped, and not before.
 func TestLead(t *testing.T) {
 	p := newPlane(t)
-	l := DefaultLease()
+	l := client.DefaultLease()
 	l.Duration, l.Renew, l.Retry = testwait.Scale(3*time.Second), testwait.Scale(2*time.Second), 100*time.Millisecond
 	events := make(chan string, 8)
 	run := func(name string) (context.CancelFunc, chan error) {
@@ -137,7 +139,7 @@ func TestLead(t *testing.T) {
 		t.Cleanup(cancel)
 		done := make(chan error, 1)
 		go func() {
-			done <- Lead(ctx, p.us, l, func(held context.Context) {
+			done <- client.Lead(ctx, p.us, l, func(held context.Context) {
 				events <- name + " leads"
 				<-held.Done()
 				events <- name + " stops"
@@ -178,7 +180,7 @@ func TestLead(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Retry = l.Renew // whatever the machine's factor is
-	if err := Lead(p.ctx, p.us, l, nil); err == nil || !strings.Contains(err.Error(), "retry period "+l.Retry.String()) {
+	if err := client.Lead(p.ctx, p.us, l, nil); err == nil || !strings.Contains(err.Error(), "retry period "+l.Retry.String()) {
 		t.Fatalf("got %v, want an error that names the value", err)
 	}
 }

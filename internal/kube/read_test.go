@@ -11,8 +11,10 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/kube/watch"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -24,7 +26,7 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := state.New()
-	if err := Read(p.ctx, p.us, translator(s, p.us), s); err != nil {
+	if err := watch.Read(p.ctx, p.us, translator(s, p.us), s); err != nil {
 		t.Fatal(err)
 	}
 	if pod := s.FindPod("default/to-be-read"); pod == nil || pod.Node != "" {
@@ -33,28 +35,28 @@ func TestRead(t *testing.T) {
 
 	config := rest.CopyConfig(p.adminConfig)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "nobody", Groups: []string{"system:authenticated"}}
-	nobody, err := New(p.ctx, config, ReadWrite)
+	nobody, err := client.New(p.ctx, config, client.ReadWrite)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s = state.New()
-	err = Read(p.ctx, nobody, translator(s, nobody), s)
+	err = watch.Read(p.ctx, nobody, translator(s, nobody), s)
 	if err == nil || !strings.Contains(err.Error(), "list ") || !strings.Contains(err.Error(), "forbidden") || !strings.Contains(err.Error(), nobody.Address) {
 		t.Errorf("want the kind that may not be listed and where, have %v", err)
 	}
 
 	ctx, cancel := context.WithCancel(p.ctx)
 	cancel()
-	other, err := New(p.ctx, rest.CopyConfig(p.adminConfig), ReadWrite)
+	other, err := client.New(p.ctx, rest.CopyConfig(p.adminConfig), client.ReadWrite)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Read(ctx, other, translator(s, other), state.New()); !errors.Is(err, context.Canceled) {
+	if err := watch.Read(ctx, other, translator(s, other), state.New()); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end of the context: %v", err)
 	}
 }
 
 // translator returns what translates for a State.
-func translator(s *state.State, c *Client) *translate.Translator {
+func translator(s *state.State, c *client.Client) *translate.Translator {
 	return &translate.Translator{Table: s.Resources(), Lookup: c.Seen.Lookup()}
 }

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
+	"github.com/dovetail-sh/dovetail/internal/kube/write"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -20,21 +22,21 @@ import (
 func TestReadOnlyClient(t *testing.T) {
 	p := newPlane(t)
 	config := rest.CopyConfig(p.adminConfig)
-	c, err := New(p.ctx, config, ReadOnly)
+	c, err := client.New(p.ctx, config, client.ReadOnly)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, r := range map[string]rest.Interface{
-		"core": c.Core, "apps": c.Apps, "policy": c.policy, "storage": c.storage, "coordination": c.coordination, "node": c.node, "scheduling": c.scheduling,
-		"karpenter": c.Karpenter, "provisioner": c.provisioner, "kwok": c.KWOK, "aws": c.AWS, "dovetail": c.Dovetail, "karpenterAlpha": c.karpenterAlpha, "buffers": c.buffers, "awsAlpha": c.awsAlpha,
+		"core": c.Core, "apps": c.Apps, "policy": c.Policy, "storage": c.Storage, "coordination": c.Coordination, "node": c.Node, "scheduling": c.Scheduling,
+		"karpenter": c.Karpenter, "provisioner": c.Provisioner, "kwok": c.KWOK, "aws": c.AWS, "dovetail": c.Dovetail, "karpenterAlpha": c.KarpenterAlpha, "buffers": c.Buffers, "awsAlpha": c.AWSAlpha,
 	} {
 		for verb, q := range map[string]*rest.Request{"post": r.Post(), "put": r.Put(), "patch": r.Patch("application/merge-patch+json"), "delete": r.Delete()} {
-			if err := q.AbsPath("/api/v1/namespaces/default/configmaps/x").Body([]byte("{}")).Do(p.ctx).Error(); !errors.Is(err, ErrReadOnly) {
-				t.Errorf("%s by %s: %v, want %v", verb, name, err, ErrReadOnly)
+			if err := q.AbsPath("/api/v1/namespaces/default/configmaps/x").Body([]byte("{}")).Do(p.ctx).Error(); !errors.Is(err, client.ErrReadOnly) {
+				t.Errorf("%s by %s: %v, want %v", verb, name, err, client.ErrReadOnly)
 			}
 		}
 	}
-	if _, err := NewActor(c, p.objects, time.Now).CreateClaim(p.ctx, plan.CreateClaim{Name: "x"}); err == nil {
+	if _, err := write.NewActor(c, p.objects, time.Now).CreateClaim(p.ctx, plan.CreateClaim{Name: "x"}); err == nil {
 		t.Error("an Actor of a client that only reads created a NodeClaim")
 	}
 	if err := c.Core.Get().Resource("nodes").Do(p.ctx).Into(&corev1.NodeList{}); err != nil {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -83,7 +84,7 @@ func TestWatchResumes(t *testing.T) {
 	proxy := &wire{to: u.Host}
 	go proxy.serve(l)
 	config.Host, config.QPS = "https://"+l.Addr().String(), -1
-	if p.us, err = New(p.ctx, config, ReadWrite); err != nil {
+	if p.us, err = client.New(p.ctx, config, client.ReadWrite); err != nil {
 		t.Fatal(err)
 	}
 	w := p.watch(t)

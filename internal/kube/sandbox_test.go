@@ -15,8 +15,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/kube/watch"
+	"github.com/dovetail-sh/dovetail/internal/kube/write"
 	"github.com/dovetail-sh/dovetail/internal/state"
 	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
@@ -26,8 +29,8 @@ func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 // plane is a test's way to the sandbox: once as the administrator, once as the controller.
 type plane struct {
 	ctx         context.Context
-	admin, us   *Client
-	actor       *Actor
+	admin, us   *client.Client
+	actor       *write.Actor
 	adminConfig *rest.Config
 	writes      writeCounter // of us
 	objects     *translate.Translator
@@ -42,7 +45,7 @@ func newPlane(t *testing.T) *plane {
 	p := &plane{ctx: ctx}
 	for _, c := range []struct {
 		file string
-		into **Client
+		into **client.Client
 	}{{"kubeconfig", &p.admin}, {"dovetail.kubeconfig", &p.us}} {
 		config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, c.file))
 		if err != nil {
@@ -57,14 +60,14 @@ func newPlane(t *testing.T) *plane {
 		} else {
 			p.adminConfig = rest.CopyConfig(config)
 		}
-		client, err := New(t.Context(), config, ReadWrite)
+		client, err := client.New(t.Context(), config, client.ReadWrite)
 		if err != nil {
 			t.Fatal(err)
 		}
 		*c.into = client
 	}
 	p.objects = &translate.Translator{Table: state.NewResourceTable(), Lookup: p.us.Seen.Lookup()}
-	p.actor = NewActor(p.us, p.objects, time.Now)
+	p.actor = write.NewActor(p.us, p.objects, time.Now)
 	return p
 }
 
@@ -100,7 +103,7 @@ func (p *plane) watch(t *testing.T) *world {
 	p.objects.Table = w.s.Resources()
 	ctx, cancel := context.WithCancel(p.ctx)
 	t.Cleanup(cancel)
-	synced, err := Watch(ctx, p.us, p.objects, func(c state.Change) {
+	synced, err := watch.Watch(ctx, p.us, p.objects, func(c state.Change) {
 		select {
 		case w.changes <- c:
 		case <-ctx.Done():

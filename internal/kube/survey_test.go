@@ -9,8 +9,10 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
+	"github.com/dovetail-sh/dovetail/internal/kube/watch"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -27,10 +29,10 @@ func TestSurvey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	as := func(user string) *Client {
+	as := func(user string) *client.Client {
 		config := rest.CopyConfig(p.adminConfig)
 		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
-		c, err := New(p.ctx, config, ReadWrite)
+		c, err := client.New(p.ctx, config, client.ReadWrite)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +40,7 @@ func TestSurvey(t *testing.T) {
 	}
 
 	all := manifests.New()
-	survey, err := ReadSurvey(p.ctx, p.admin, all)
+	survey, err := watch.ReadSurvey(p.ctx, p.admin, all)
 	if err != nil || len(survey.Denied) > 0 {
 		t.Fatalf("%+v %v", survey, err)
 	}
@@ -46,7 +48,7 @@ func TestSurvey(t *testing.T) {
 	var m *manifests.Set
 	for range 100 { // the API server takes a moment to heed a binding
 		m = manifests.New()
-		if survey, err = ReadSurvey(p.ctx, as("surveyor"), m); err == nil {
+		if survey, err = watch.ReadSurvey(p.ctx, as("surveyor"), m); err == nil {
 			break
 		}
 	}
@@ -69,7 +71,7 @@ func TestSurvey(t *testing.T) {
 	}
 
 	nobody := as("nobody")
-	if _, err := ReadSurvey(p.ctx, nobody, manifests.New()); err == nil || !strings.Contains(err.Error(), "list nodes of API server "+nobody.Address) || !strings.Contains(err.Error(), "forbidden") {
+	if _, err := watch.ReadSurvey(p.ctx, nobody, manifests.New()); err == nil || !strings.Contains(err.Error(), "list nodes of API server "+nobody.Address) || !strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("want the kind that may not be listed and where, have %v", err)
 	}
 }

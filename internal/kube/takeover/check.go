@@ -18,8 +18,9 @@ import (
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/kube/write"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -74,7 +75,7 @@ func (t *NodePools) Pools(ctx context.Context) ([]string, error) {
 
 // Check says what is in the way of handing NodePools over, and what is well. Nothing is changed. own is the lease of
 // Dovetail's controller, others the names of those of other autoscalers; release is the way back.
-func (t *NodePools) Check(ctx context.Context, pools []string, own kube.Lease, others []string, release bool) ([]Finding, error) {
+func (t *NodePools) Check(ctx context.Context, pools []string, own client.Lease, others []string, release bool) ([]Finding, error) {
 	var out []Finding
 	for _, resource := range []string{"nodepools", "nodeclaims"} {
 		ok, err := t.Client.Serves(ctx, karpv1.GroupVersion, resource)
@@ -104,7 +105,7 @@ func (t *NodePools) Check(ctx context.Context, pools []string, own kube.Lease, o
 	if err != nil {
 		return nil, err
 	}
-	karpenter := slices.IndexFunc(Live, func(l string) bool { return strings.Contains(l, kube.OtherLeases[0]) })
+	karpenter := slices.IndexFunc(Live, func(l string) bool { return strings.Contains(l, client.OtherLeases[0]) })
 	switch {
 	case len(Live) > 1:
 		out = append(out, Finding{Text: "Several autoscalers are live: " + strings.Join(Live, "; ") + ". Pools can be shared with Karpenter alone.",
@@ -127,7 +128,7 @@ func (t *NodePools) Check(ctx context.Context, pools []string, own kube.Lease, o
 			return nil, err
 		}
 		named = slices.DeleteFunc(named, func(l coordinationv1.Lease) bool { return l.Namespace != own.Namespace })
-		if len((kube.Sightings{}).Live(named, kube.Lease{}, time.Now())) == 0 {
+		if len((client.Sightings{}).Live(named, client.Lease{}, time.Now())) == 0 {
 			out = append(out, Finding{Text: "No Dovetail controller holds lease " + own.Namespace + "/" + own.Name + ": nobody would launch for the pool.",
 				Mend: "helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace, or, where it runs with --leader-elect=false, --no-controller-check"})
 		}
@@ -221,7 +222,7 @@ func (t *NodePools) checkPool(ctx context.Context, name string, begun, release b
 	if m.ClassGroup == awsv1.Group {
 		at, resource = t.Client.AWS, "ec2nodeclasses"
 	}
-	class, err := kube.DecodeObject(at.Get().Resource(resource).Name(m.ClassName).Do(ctx).Raw())
+	class, err := write.DecodeObject(at.Get().Resource(resource).Name(m.ClassName).Do(ctx).Raw())
 	switch {
 	case apierrors.IsNotFound(err):
 		bad(m.ClassKind+" "+m.ClassName+" does not exist. Nodes that are there stay; nothing is launched for the pool until it does.",
@@ -279,20 +280,20 @@ func (t *NodePools) missingRights(ctx context.Context) ([]string, error) {
 // liveLeases are the leases of other autoscalers that are renewed, for people. With patience leases are watched until
 // they are older than they last.
 func (t *NodePools) liveLeases(ctx context.Context, names []string, patience bool) ([]string, error) {
-	seen, began := kube.Sightings{}, time.Now()
+	seen, began := client.Sightings{}, time.Now()
 	for {
 		leases, err := t.Client.LeasesNamed(ctx, names)
 		if err != nil {
 			return nil, err
 		}
-		Live := seen.Live(leases, kube.Lease{}, time.Now())
+		Live := seen.Live(leases, client.Lease{}, time.Now())
 		if len(Live) == 0 || !patience || time.Since(began) > leaseWatch {
 			return Live, nil
 		}
 		if time.Since(began) < time.Second {
 			t.Say("Somebody holds a lease; seeing for " + leaseWatch.String() + " whether it is renewed.")
 		}
-		if err := sleep(ctx, kube.LeaseInterval); err != nil {
+		if err := sleep(ctx, client.LeaseInterval); err != nil {
 			return nil, err
 		}
 	}

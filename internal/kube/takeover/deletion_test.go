@@ -24,7 +24,7 @@ import (
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/testwait"
@@ -53,7 +53,7 @@ func (i *interrupter) RoundTrip(r *http.Request) (*http.Response, error) {
 // handover is one handover of a NodePool in a test, with everything that it reads and writes.
 type handover struct {
 	ctx   context.Context
-	admin *kube.Client
+	admin *client.Client
 	t     *testing.T
 	name  string // of the pool, its node and its NodeClaim; of a group: of its class, too
 	way   handoverWay
@@ -151,7 +151,7 @@ func (h *handover) run(at int, before func()) (requests int, err error) {
 	config.QPS = -1
 	i := &interrupter{at: -1, before: before}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { i.next = next; return i })
-	client, err := kube.New(h.ctx, config, kube.ReadWrite)
+	cluster, err := client.New(h.ctx, config, client.ReadWrite)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func (h *handover) run(at int, before func()) (requests int, err error) {
 	i.sent, i.at = 0, at // asking for the server's version was none of the handover's
 	i.mu.Unlock()
 	pace := pauseTimes{look: time.Millisecond, still: 2 * time.Millisecond, hold: time.Millisecond, lists: time.Millisecond}
-	t := &NodePools{Client: client, Namespace: h.name, Wait: 2 * time.Second, Say: func(s string) { h.said = append(h.said, s) }, pauses: pace}
+	t := &NodePools{Client: cluster, Namespace: h.name, Wait: 2 * time.Second, Say: func(s string) { h.said = append(h.said, s) }, pauses: pace}
 	groups := &NodeGroups{NodePools: t, Cloud: noGroups{}}
 	switch h.way {
 	case handoverWay{}:
@@ -207,7 +207,7 @@ func TestDeletionsDuringHandover(t *testing.T) {
 	dir := kubetest.Sandbox(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testwait.Left(t, 30*time.Minute))
 	defer cancel()
-	admin, err := kube.Connect(ctx, filepath.Join(dir, "kubeconfig"), 0, 0, "dovetail-test", kube.ReadWrite)
+	admin, err := client.Connect(ctx, filepath.Join(dir, "kubeconfig"), 0, 0, "dovetail-test", client.ReadWrite)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
@@ -43,7 +43,7 @@ var groupRights = []struct {
 
 // Check says what is in the way of handing the groups of a class over, and what is well. Nothing is changed. own is the
 // lease of Dovetail's controller, others the names of those of other autoscalers; release is the way back.
-func (t *NodeGroups) Check(ctx context.Context, class string, own kube.Lease, others []string, release bool) ([]Finding, error) {
+func (t *NodeGroups) Check(ctx context.Context, class string, own client.Lease, others []string, release bool) ([]Finding, error) {
 	missing, err := t.missingGroupRights(ctx)
 	if err != nil || len(missing) > 0 {
 		return missing, err // what follows reads what may not be read
@@ -95,13 +95,13 @@ func (t *NodeGroups) missingGroupRights(ctx context.Context) (out []Finding, err
 }
 
 // checkController is a finding where no Dovetail controller holds its lease; nil: one does.
-func (t *NodeGroups) checkController(ctx context.Context, own kube.Lease) (*Finding, error) {
+func (t *NodeGroups) checkController(ctx context.Context, own client.Lease) (*Finding, error) {
 	named, err := t.Client.LeasesNamed(ctx, []string{own.Name})
 	if err != nil {
 		return nil, err
 	}
 	named = slices.DeleteFunc(named, func(l coordinationv1.Lease) bool { return l.Namespace != own.Namespace })
-	if len((kube.Sightings{}).Live(named, kube.Lease{}, time.Now())) > 0 {
+	if len((client.Sightings{}).Live(named, client.Lease{}, time.Now())) > 0 {
 		return nil, nil
 	}
 	return &Finding{Text: "No Dovetail controller holds lease " + own.Namespace + "/" + own.Name + ": nobody would scale the groups.",

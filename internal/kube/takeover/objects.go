@@ -18,11 +18,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/write"
 )
 
 func (t *NodePools) get(ctx context.Context, resource, name string) (rawObject, error) {
-	return kube.DecodeObject(t.Client.Karpenter.Get().Resource(resource).Name(name).Do(ctx).Raw())
+	return write.DecodeObject(t.Client.Karpenter.Get().Resource(resource).Name(name).Do(ctx).Raw())
 }
 
 func (t *NodePools) list(ctx context.Context, resource, selector string) ([]rawObject, error) {
@@ -30,7 +30,7 @@ func (t *NodePools) list(ctx context.Context, resource, selector string) ([]rawO
 	if selector != "" {
 		r = r.Param("labelSelector", selector)
 	}
-	list, err := kube.DecodeObject(r.Do(ctx).Raw())
+	list, err := write.DecodeObject(r.Do(ctx).Raw())
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", resource, err)
 	}
@@ -49,7 +49,7 @@ func (t *NodePools) create(ctx context.Context, resource string, o rawObject) (r
 	if err != nil {
 		return nil, err
 	}
-	out, err := kube.DecodeObject(t.Client.Karpenter.Post().Resource(resource).Body(body).SetHeader("Content-Type", "application/json").Do(ctx).Raw())
+	out, err := write.DecodeObject(t.Client.Karpenter.Post().Resource(resource).Body(body).SetHeader("Content-Type", "application/json").Do(ctx).Raw())
 	if err != nil {
 		return nil, fmt.Errorf("create %s %s: %w", resource, textOf(o["metadata"], "name"), err)
 	}
@@ -65,7 +65,7 @@ func (t *NodePools) patch(ctx context.Context, resource, name, subresource strin
 	if subresource != "" {
 		r = r.SubResource(subresource)
 	}
-	out, err := kube.DecodeObject(r.Body(body).Do(ctx).Raw())
+	out, err := write.DecodeObject(r.Body(body).Do(ctx).Raw())
 	if err != nil {
 		return nil, fmt.Errorf("change %s %s: %w", resource, name, err)
 	}
@@ -76,7 +76,7 @@ func (t *NodePools) patch(ctx context.Context, resource, name, subresource strin
 // returns false where there is nothing to write.
 func (t *NodePools) update(ctx context.Context, c rest.Interface, resource, name string, change func(rawObject) bool) error {
 	for {
-		have, err := kube.DecodeObject(c.Get().Resource(resource).Name(name).SetHeader("Accept", "application/json").Do(ctx).Raw())
+		have, err := write.DecodeObject(c.Get().Resource(resource).Name(name).SetHeader("Accept", "application/json").Do(ctx).Raw())
 		if err != nil {
 			return err
 		}

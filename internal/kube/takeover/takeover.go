@@ -29,7 +29,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
-	"github.com/dovetail-sh/dovetail/internal/kube"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
@@ -37,7 +37,7 @@ import (
 // is under way is kept in a ConfigMap, and the same call finishes it. Objects are read and written whole, fields that
 // are unknown here included.
 type NodePools struct {
-	Client    *kube.Client
+	Client    *client.Client
 	Namespace string                // of ConfigMap dovetail-takeover
 	Wait      time.Duration         // how long NodeClaims that come or go are waited for
 	Say       func(sentence string) // what is being done, for people

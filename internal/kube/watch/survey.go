@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package watch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
+	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
+	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
+	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
+	"github.com/dovetail-sh/dovetail/internal/top"
+)
+
+// Survey is what a cluster has, as far as it may be read.
+type Survey struct {
+	Denied      []Denied       // kinds that could not be listed, by group and resource
+	Autoscalers []LeasedScaler // node autoscalers that hold their lease, by name
+	Refusals    []top.Decision // warnings of node autoscalers, from their events
+	Skew        time.Duration  // how far this machine's clock is ahead of the API server's; 0: by less than some seconds
+}
+
+// Denied is a kind that could not be listed.
+type Denied struct{ Group, Resource, Why string }
+
+// LeasedScaler is a node autoscaler that is live.
+type LeasedScaler struct{ Name, Lease string }
+
+// surveyKind is a kind of objects that a survey lists.
+type surveyKind struct {
+	kind string
+	src  source
+	list func(ctx context.Context, selector string, keep func(metav1.Object)) error
+}
+
+func surveyOf[T metav1.Object](kind string, src source) surveyKind {
+	return surveyKind{kind, src, func(ctx context.Context, selector string, keep func(metav1.Object)) error {
+		return readAll(ctx, src, selector, func(x T) { keep(x) })
+	}}
+}
+
+func surveyKinds(c *client.Client) []surveyKind {
+	return []surveyKind{
+		surveyOf[*corev1.Node]("Node", source{c.Core, "nodes", &corev1.Node{}}),
+		surveyOf[*corev1.Pod]("Pod", source{c.Core, "pods", &corev1.Pod{}}),
+		surveyOf[*corev1.Namespace]("Namespace", source{c.Core, "namespaces", &corev1.Namespace{}}),
+		surveyOf[*corev1.ResourceQuota]("ResourceQuota", source{c.Core, "resourcequotas", &corev1.ResourceQuota{}}),
+		surveyOf[*corev1.PersistentVolumeClaim]("PersistentVolumeClaim", source{c.Core, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}}),
+		surveyOf[*corev1.PersistentVolume]("PersistentVolume", source{c.Core, "persistentvolumes", &corev1.PersistentVolume{}}),
+		surveyOf[*storagev1.StorageClass]("StorageClass", source{c.Storage, "storageclasses", &storagev1.StorageClass{}}),
+		surveyOf[*storagev1.CSINode]("CSINode", source{c.Storage, "csinodes", &storagev1.CSINode{}}),
+		surveyOf[*storagev1.CSIDriver]("CSIDriver", source{c.Storage, "csidrivers", &storagev1.CSIDriver{}}),
+		surveyOf[*storagev1.CSIStorageCapacity]("CSIStorageCapacity", source{c.Storage, "csistoragecapacities", &storagev1.CSIStorageCapacity{}}),
+		surveyOf[*appsv1.DaemonSet]("DaemonSet", source{c.Apps, "daemonsets", &appsv1.DaemonSet{}}),
+		surveyOf[*policyv1.PodDisruptionBudget]("PodDisruptionBudget", source{c.Policy, "poddisruptionbudgets", &policyv1.PodDisruptionBudget{}}),
+		surveyOf[*karpv1.NodePool]("NodePool", source{c.Karpenter, "nodepools", &karpv1.NodePool{}}),
+		surveyOf[*karpv1.NodeClaim]("NodeClaim", source{c.Karpenter, "nodeclaims", &karpv1.NodeClaim{}}),
+		surveyOf[*karpv1alpha1.NodeOverlay]("NodeOverlay", source{c.KarpenterAlpha, "nodeoverlays", &karpv1alpha1.NodeOverlay{}}),
+		surveyOf[*bufferv1beta1.CapacityQuota]("CapacityQuota", source{c.Buffers, "capacityquotas", &bufferv1beta1.CapacityQuota{}}),
+		surveyOf[*karpv1alpha5.Provisioner]("Provisioner", source{c.Provisioner, "provisioners", &karpv1alpha5.Provisioner{}}),
+		surveyOf[*kwokv1alpha1.KWOKNodeClass]("KWOKNodeClass", source{c.KWOK, "kwoknodeclasses", &kwokv1alpha1.KWOKNodeClass{}}),
+		surveyOf[*awsv1.EC2NodeClass]("EC2NodeClass", source{c.AWS, "ec2nodeclasses", &awsv1.EC2NodeClass{}}),
+		surveyOf[*dovetailv1alpha1.NodeGroupClass]("NodeGroupClass", source{c.Dovetail, "nodegroupclasses", &dovetailv1alpha1.NodeGroupClass{}}),
+	}
+}
+
+// ReadSurvey lists what an autoscaler looks at once and puts it into m; it watches nothing and writes nothing. A kind
+// that the API server does not have has no objects. One that may not be listed is in Survey.Denied and keeps nothing
+// else from being read, but without nodes or pods there is nothing to say, and that is an error.
+func ReadSurvey(ctx context.Context, c *client.Client, m *manifests.Set) (*Survey, error) {
+	ctx = c.Logging(ctx)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	out := &Survey{}
+	var failed error
+	for _, k := range surveyKinds(c) {
+		wg.Go(func() {
+			selector := ""
+			if k.kind == "Pod" {
+				selector = livePods
+			}
+			err := k.list(ctx, selector, func(x metav1.Object) {
+				mu.Lock()
+				defer mu.Unlock()
+				m.Keep(k.kind, x)
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			group := k.src.client.APIVersion().Group
+			switch {
+			case err == nil || apierrors.IsNotFound(err):
+			case apierrors.IsForbidden(err) && k.kind != "Node" && k.kind != "Pod":
+				out.Denied = append(out.Denied, Denied{group, k.src.resource, "the right to list it in all namespaces is missing"})
+			default:
+				failed = errors.Join(failed, fmt.Errorf("list %s of API server %s: %w", k.src.resource, c.Address, err))
+			}
+		})
+	}
+	var deniedEvents error
+	for component, by := range eventSources {
+		wg.Go(func() {
+			err := readAll(ctx, source{c.Core, "events", &corev1.Event{}}, "type=Warning,source="+component, func(e *corev1.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				out.Refusals = append(out.Refusals, overviewEvent(e, by))
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			deniedEvents = cmp.Or(deniedEvents, err)
+		})
+	}
+	wg.Wait()
+	switch {
+	case apierrors.IsForbidden(deniedEvents):
+		out.Denied = append(out.Denied, Denied{"", "events", "the right to list it in all namespaces is missing"})
+	case deniedEvents != nil: // the rest can be said without
+		out.Denied = append(out.Denied, Denied{"", "events", deniedEvents.Error()})
+	}
+	if failed != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return nil, cause
+		}
+		return nil, failed
+	}
+	slices.SortFunc(out.Denied, func(a, b Denied) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))
+	})
+	sent := time.Now()
+	if _, date, err := c.VersionAndDate(ctx); err == nil { // else the clocks are taken as equal: what matters was read
+		out.Skew = clockSkew(date, sent, time.Now())
+	}
+	surveyLeases(ctx, c, out)
+	return out, nil
+}
+
+// surveyLeases finds the autoscalers that hold their lease.
+func surveyLeases(ctx context.Context, c *client.Client, out *Survey) {
+	seen := client.Sightings{}
+	for _, name := range slices.Sorted(maps.Keys(leaseHolders)) {
+		list, err := c.LeasesNamed(ctx, []string{name})
+		if err != nil {
+			out.Denied = append(out.Denied, Denied{"coordination.k8s.io", "leases", err.Error()})
+			return
+		}
+		for i := range list {
+			if len(seen.Live(list[i:i+1], client.Lease{}, time.Now().Add(-out.Skew))) > 0 {
+				out.Autoscalers = append(out.Autoscalers, LeasedScaler{leaseHolders[name], list[i].Namespace + "/" + list[i].Name})
+			}
+		}
+	}
+	slices.SortFunc(out.Autoscalers, func(a, b LeasedScaler) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Lease, b.Lease))
+	})
+}

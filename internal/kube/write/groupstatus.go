@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package write
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dovetail-sh/dovetail/internal/groupstatus"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
+)
+
+// StatusConfigMap is where Cluster Autoscaler writes its status where nothing else is said.
+const StatusConfigMap = "cluster-autoscaler-status"
+
+// Entry and annotation of that ConfigMap, as Cluster Autoscaler has them.
+const (
+	statusKey             = "status"
+	annotationLastUpdated = "cluster-autoscaler.kubernetes.io/last-updated"
+)
+
+// GroupStatus writes the status of node groups into the ConfigMap that those read who read Cluster Autoscaler's.
+type GroupStatus struct {
+	client          *client.Client
+	namespace, name string
+	uid             atomic.Pointer[string] // of the ConfigMap as it was written last
+}
+
+// NewGroupStatus writes into a ConfigMap, which it makes where there is none.
+func NewGroupStatus(c *client.Client, namespace, name string) *GroupStatus {
+	return &GroupStatus{client: c, namespace: namespace, name: name}
+}
+
+// StatusObject returns which ConfigMap is written; its uid is empty before it was written once.
+func (g *GroupStatus) StatusObject() (namespace, name, uid string) {
+	if p := g.uid.Load(); p != nil {
+		uid = *p
+	}
+	return g.namespace, g.name, uid
+}
+
+// StoreGroupStatus writes a status. Labels, annotations and entries of others stay.
+func (g *GroupStatus) StoreGroupStatus(ctx context.Context, s *groupstatus.Status) error {
+	text, err := yaml.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("encode the status of node groups: %w", err)
+	}
+	next := &corev1.ConfigMap{}
+	configmaps := g.client.Core.Put().Name(g.name)
+	err = g.client.Core.Get().Namespace(g.namespace).Resource("configmaps").Name(g.name).Do(ctx).Into(next)
+	switch {
+	case apierrors.IsNotFound(err):
+		configmaps = g.client.Core.Post()
+		next = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: g.name}}
+	case err != nil:
+		return fmt.Errorf("read configmap %s/%s: %w", g.namespace, g.name, err)
+	}
+	if next.Data == nil {
+		next.Data = map[string]string{}
+	}
+	if next.Annotations == nil {
+		next.Annotations = map[string]string{}
+	}
+	next.Data[statusKey], next.Annotations[annotationLastUpdated] = string(text), s.Time
+	var written corev1.ConfigMap
+	if err := configmaps.Namespace(g.namespace).Resource("configmaps").Body(next).Do(ctx).Into(&written); err != nil {
+		return fmt.Errorf("write configmap %s/%s: %w", g.namespace, g.name, err)
+	}
+	uid := string(written.UID)
+	g.uid.Store(&uid)
+	return nil
+}

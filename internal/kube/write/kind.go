@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package write
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// classify wraps an error of the API server with verb and object, and with what the caller should do about it.
+func classify(err error, verb, kind, name string) error {
+	if err == nil {
+		return nil
+	}
+	var sort error
+	switch {
+	case apierrors.IsNotFound(err):
+		sort = plan.ErrGone
+	case apierrors.IsConflict(err):
+		sort = plan.ErrConflict
+		if strings.Contains(err.Error(), "Precondition failed: UID") || strings.Contains(err.Error(), "UID in the precondition") {
+			sort = plan.ErrGone
+		}
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err),
+		apierrors.IsRequestEntityTooLargeError(err):
+		sort = plan.ErrInvalid
+	default:
+		return fmt.Errorf("%s %s %q: %w", verb, kind, name, err)
+	}
+	return fmt.Errorf("%s %s %q: %w: %w", verb, kind, name, sort, err)
+}
+
+func gone(verb, kind, name, uid string) error {
+	return fmt.Errorf("%s %s %q: %w: no object with uid %s", verb, kind, name, plan.ErrGone, uid)
+}
+
+// kind is how to reach the objects of one kind.
+type kind[T metav1.Object] struct {
+	name     string // for messages
+	resource string
+	client   rest.Interface
+	have     *client.Objects[T]
+	fresh    func() T
+}
+
+func (k kind[T]) get(ctx context.Context, name string) (T, error) {
+	x := k.fresh()
+	obj, err := k.client.Get().NamespaceIfScoped(translate.NamespaceOf(name), translate.NamespaceOf(name) != "").Resource(k.resource).Name(translate.NameOf(name)).Do(ctx).Get()
+	if err != nil {
+		return x, err
+	}
+	x, ok := obj.(T)
+	if !ok {
+		return x, fmt.Errorf("got a %T", obj)
+	}
+	return x, nil
+}
+
+func (k kind[T]) patch(ctx context.Context, name string, how types.PatchType, body any, subresource ...string) (T, error) {
+	var none T
+	data, err := json.Marshal(body)
+	if err != nil {
+		return none, fmt.Errorf("write patch: %w", err)
+	}
+	obj, err := k.client.Patch(how).NamespaceIfScoped(translate.NamespaceOf(name), translate.NamespaceOf(name) != "").Resource(k.resource).Name(translate.NameOf(name)).SubResource(subresource...).Body(data).Do(ctx).Get()
+	if err != nil {
+		return none, err
+	}
+	x, ok := obj.(T)
+	if !ok {
+		return none, fmt.Errorf("got a %T", obj)
+	}
+	client.KeepWritten(k.have, name, x)
+	return x, nil
+}
+
+// edit runs a change on the object as last seen; when that turns out to be outdated, once more on the object as it is.
+func (k kind[T]) edit(ctx context.Context, verb, name, uid string, change func(cur T) (T, error)) (uint64, error) {
+	cur, ok := k.have.Get(name)
+	for attempt := 0; ; attempt++ {
+		if !ok {
+			var err error
+			if cur, err = k.get(ctx, name); err != nil {
+				return 0, classify(err, verb, k.name, name)
+			}
+		}
+		if uid != "" && string(cur.GetUID()) != uid {
+			if ok {
+				ok = false // the watch may be behind
+				continue
+			}
+			return 0, gone(verb, k.name, name, uid)
+		}
+		next, err := change(cur)
+		if err == nil {
+			return translate.ResourceVersion(next.GetResourceVersion()), nil
+		}
+		outdated := apierrors.IsConflict(err) || refusedPatch(err)
+		if outdated && attempt == 0 {
+			ok = false
+			continue
+		}
+		if refusedPatch(err) {
+			return 0, fmt.Errorf("%s %s %q: %w: %w", verb, k.name, name, plan.ErrConflict, err)
+		}
+		return 0, classify(err, verb, k.name, name)
+	}
+}
+
+// refusedPatch reports whether a JSON patch could not be applied, which is to say that a test in it failed or a place in it is gone.
+// The API server answers that with the code of an invalid object, but names no field.
+func refusedPatch(err error) bool {
+	var s apierrors.APIStatus
+	if !errors.As(err, &s) {
+		return false
+	}
+	st := s.Status()
+	if st.Code != http.StatusUnprocessableEntity {
+		return false
+	}
+	if st.Details != nil {
+		for _, c := range st.Details.Causes {
+			if c.Field != "" {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package write
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
+)
+
+// Kept is one entry of the ConfigMap in which the controller keeps what outlives it: the one that the chart's Role allows, in its own
+// namespace.
+type Kept struct {
+	client               *client.Client
+	namespace, name, key string
+}
+
+// NewKept keeps a text under a key.
+func NewKept(c *client.Client, namespace, key string) *Kept {
+	return &Kept{client: c, namespace: namespace, name: "dovetail-learned", key: key}
+}
+
+// Load reads the text; empty where there is none.
+func (k *Kept) Load(ctx context.Context) (string, error) {
+	have, err := k.get(ctx)
+	if err != nil || have == nil {
+		return "", err
+	}
+	return have.Data[k.key], nil
+}
+
+func (k *Kept) get(ctx context.Context) (*corev1.ConfigMap, error) {
+	var out corev1.ConfigMap
+	err := k.client.Core.Get().Namespace(k.namespace).Resource("configmaps").Name(k.name).Do(ctx).Into(&out)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read configmap %s/%s: %w", k.namespace, k.name, err)
+	}
+	return &out, nil
+}
+
+// Store writes the text, and leaves other entries as they are. Only the leader does.
+func (k *Kept) Store(ctx context.Context, text string) error {
+	for {
+		have, err := k.get(ctx)
+		if err != nil {
+			return err
+		}
+		configmaps := k.client.Core.Post()
+		next := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.name}}
+		if have != nil {
+			configmaps = k.client.Core.Put().Name(k.name)
+			next = have.DeepCopy()
+		}
+		next.Data = maps.Clone(next.Data)
+		if next.Data == nil {
+			next.Data = map[string]string{}
+		}
+		next.Data[k.key] = text
+		err = configmaps.Namespace(k.namespace).Resource("configmaps").Body(next).Do(ctx).Error()
+		if passing(err, have != nil) && ctx.Err() == nil {
+			continue // another entry was written in between
+		}
+		if err != nil {
+			return fmt.Errorf("write configmap %s/%s: %w", k.namespace, k.name, err)
+		}
+		return nil
+	}
+}
+
+// Figures keeps figures by name.
+type Figures struct{ Kept *Kept }
+
+// Load reads the figures; none where there are none.
+func (f Figures) Load(ctx context.Context) (map[string]int64, error) {
+	text, err := f.Kept.Load(ctx)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	out := map[string]int64{}
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		return nil, fmt.Errorf("read configmap %s/%s: %s: %w", f.Kept.namespace, f.Kept.name, f.Kept.key, err)
+	}
+	return out, nil
+}
+
+// Store writes the figures.
+func (f Figures) Store(ctx context.Context, figures map[string]int64) error {
+	text, err := json.Marshal(figures)
+	if err != nil {
+		return err // of numbers by name: it can't fail
+	}
+	return f.Kept.Store(ctx, string(text))
+}
