@@ -4,7 +4,6 @@
 package decide
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -20,12 +19,12 @@ import (
 
 // putBack holds when no move is under way: nothing is tainted or marked for one, and nothing bears the record of one.
 func (w *world) putBack() {
-	for _, n := range slices.Sorted(maps.Keys(w.Nodes)) {
+	for _, n := range sortedKeys(w.Nodes) {
 		if slices.Contains(w.Nodes[n].Taints, disrupt.DisruptedTaint) {
 			w.fatalf("node %s is tainted for a move that is over", n)
 		}
 	}
-	for _, n := range slices.Sorted(maps.Keys(w.Claims)) {
+	for _, n := range sortedKeys(w.Claims) {
 		c := w.Claims[n]
 		if c.Is(lifecycle.Disrupted) {
 			w.fatalf("claim %s is marked for a move that is over", n)
@@ -106,7 +105,7 @@ func TestDriftSettles(t *testing.T) {
 		w.say("from here on nothing goes wrong")
 		w.settle(6000)
 		w.putBack()
-		for _, n := range slices.Sorted(maps.Keys(w.Claims)) {
+		for _, n := range sortedKeys(w.Claims) {
 			if h := w.Claims[n].Annotations[hashAnnotation]; h != "two" {
 				w.fatalf("claim %s is still of template %s", n, h)
 			}

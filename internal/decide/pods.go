@@ -4,12 +4,10 @@
 package decide
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -36,7 +34,7 @@ type podTable struct {
 	commands      *commandTable
 	interruptions *interruptions
 	rollouts      *rollouts
-	groups        nodegroups.PodRules
+	groups        podRules
 
 	unschedulable      map[*model.Class]bool // classes of which kube-scheduler has refused a pod that is still pending
 	demandClasses      map[classOwner]bool   // nil before it is asked for
@@ -48,7 +46,7 @@ type podTable struct {
 // readUnschedulable finds the classes of which kube-scheduler has refused a pod that is still pending.
 func (pt *podTable) readUnschedulable() {
 	pt.unschedulable = map[*model.Class]bool{}
-	for _, p := range pt.Snapshot.Pending {
+	for _, p := range pt.s.Pending {
 		if !p.Unschedulable.IsZero() {
 			pt.unschedulable[p.Class] = true
 		}
@@ -59,7 +57,7 @@ func (pt *podTable) readUnschedulable() {
 func (pt *podTable) demandHasClass(p *model.Pod) (bool, time.Time) {
 	if pt.demandClasses == nil {
 		pt.demandClasses = map[classOwner]bool{}
-		for _, q := range pt.Snapshot.Pending {
+		for _, q := range pt.s.Pending {
 			is, until := pt.isDemand(q)
 			if pt.demandClassesUntil = model.EarlierOf(pt.demandClassesUntil, until); is {
 				pt.demandClasses[classOwner{q.Class, q.Owner.UID}] = true
@@ -71,13 +69,13 @@ func (pt *podTable) demandHasClass(p *model.Pod) (bool, time.Time) {
 
 // terminatingPods returns the pods that are ending on nodes being emptied and will have a successor that needs a place.
 func (pt *podTable) terminatingPods() (out []*model.Pod) {
-	for _, c := range pt.DirtyClaims {
-		n := pt.NodeFor(c)
+	for _, c := range pt.dirtyClaims {
+		n := pt.nodeOf(c)
 		if n == nil || c.Deleting.IsZero() && !slices.Contains(n.Taints, disrupt.DisruptedTaint) {
 			continue
 		}
 		for _, p := range n.Pods {
-			if !p.Deleting.IsZero() && !p.Terminal && p.IsWorkload() && p.Owner.UID != "" && !pt.Cutoff.IsExpendable(p) {
+			if !p.Deleting.IsZero() && !p.Terminal && p.IsWorkload() && p.Owner.UID != "" && !pt.cutoff.IsExpendable(p) {
 				out = append(out, p)
 			}
 		}
@@ -109,7 +107,7 @@ func (pt *podTable) isDemand(p *model.Pod) (bool, time.Time) {
 	if p.Class.Scheduler != model.DefaultScheduler || p.Class.Priority > 0 {
 		return false, time.Time{} // for another scheduler, or kube-scheduler may place it by preemption
 	}
-	if due := p.Created.Add(pt.pol.SchedulerWait); pt.Now.Before(due) {
+	if due := p.Created.Add(pt.pol.SchedulerWait); pt.now.Before(due) {
 		return false, due
 	}
 	return true, time.Time{}
@@ -118,10 +116,10 @@ func (pt *podTable) isDemand(p *model.Pod) (bool, time.Time) {
 // mayLaunchFor reports whether the rules of node groups let nodes be launched for a pod now: it is not expendable, and is
 // old enough. If not yet, it is so at an instant.
 func (pt *podTable) mayLaunchFor(p *model.Pod) (bool, time.Time) {
-	if pt.Cutoff.IsExpendable(p) {
+	if pt.cutoff.IsExpendable(p) {
 		return false, time.Time{}
 	}
-	if due := pt.groups.LaunchDue(p); pt.Now.Before(due) {
+	if due := pt.groups.launchDue(p); pt.now.Before(due) {
 		return false, due
 	}
 	return true, time.Time{}
@@ -134,16 +132,16 @@ func (pt *podTable) leavingPods() []*model.Pod {
 		return pt.leavers
 	}
 	var out []*model.Pod
-	for _, c := range pt.DirtyClaims {
+	for _, c := range pt.dirtyClaims {
 		if c.Deleting.IsZero() && pt.interruptions.byClaim[c.Name] == nil {
 			continue
 		}
-		n := pt.NodeFor(c)
+		n := pt.nodeOf(c)
 		if n == nil {
 			continue
 		}
 		for _, p := range n.Pods {
-			if p.Deleting.IsZero() && p.IsWorkload() && !pt.Cutoff.IsExpendable(p) && p.Owner.UID != "" && p.Owner.Kind != "Node" && !pt.rollouts.hasSuccessor(p) {
+			if p.Deleting.IsZero() && p.IsWorkload() && !pt.cutoff.IsExpendable(p) && p.Owner.UID != "" && p.Owner.Kind != "Node" && !pt.rollouts.hasSuccessor(p) {
 				out = append(out, p)
 			}
 		}
@@ -157,7 +155,7 @@ func (pt *podTable) leavingPods() []*model.Pod {
 // for them before they are evicted.
 func (pt *podTable) podsWithReplacements() []*model.Pod {
 	var out []*model.Pod
-	for _, id := range slices.Sorted(maps.Keys(pt.commands.byID)) {
+	for _, id := range sortedKeys(pt.commands.byID) {
 		out = append(out, pt.podsToReplace(pt.commands.byID[id])...)
 	}
 	return out
@@ -170,7 +168,7 @@ func (pt *podTable) podsToReplace(m *command) (out []*model.Pod) {
 		return nil
 	}
 	for _, c := range m.candidates {
-		if n := pt.NodeFor(c); n != nil {
+		if n := pt.nodeOf(c); n != nil {
 			for _, p := range n.Pods {
 				if pt.isReschedulable(p) {
 					out = append(out, p)
@@ -184,9 +182,9 @@ func (pt *podTable) podsToReplace(m *command) (out []*model.Pod) {
 // podsToReschedule returns the pods on candidates of commands under way that are not being deleted yet.
 func (pt *podTable) podsToReschedule() []*model.Pod {
 	var out []*model.Pod
-	for _, id := range slices.Sorted(maps.Keys(pt.commands.byID)) {
+	for _, id := range sortedKeys(pt.commands.byID) {
 		for _, c := range pt.commands.byID[id].candidates {
-			if n := pt.NodeFor(c); n != nil {
+			if n := pt.nodeOf(c); n != nil {
 				for _, p := range n.Pods {
 					if pt.isReschedulable(p) {
 						out = append(out, p)

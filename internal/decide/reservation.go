@@ -6,7 +6,6 @@ package decide
 import (
 	"slices"
 
-	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -17,7 +16,7 @@ type reservation struct {
 	claim *model.Claim
 	node  *model.Node
 	slots []openSlot
-	at    map[cluster.SlotKey]int
+	at    map[slotKey]int
 	pods  []*model.Pod // pending pods that the slots are for
 
 	matched model.Resources // what these pods ask for, and the pods of DaemonSets that are still to come
@@ -83,7 +82,7 @@ func (h *reservation) hasCapacityFor(c *model.Class) bool {
 }
 
 // slotIsLoose reports whether the pods of a slot tolerate every taint.
-func (h *reservation) slotIsLoose(k cluster.SlotKey) bool {
+func (h *reservation) slotIsLoose(k slotKey) bool {
 	i, ok := h.at[k]
 	return ok && h.slots[i].Loose
 }

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -16,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/cluster"
-	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -105,7 +102,7 @@ func (x *script) describeQuery() {
 type script struct {
 	t        testing.TB
 	ask      bool
-	answer   *nodegroups.Answer
+	answer   *ExpanderAnswer
 	st       *state.State
 	mem      Memory
 	pol      Policy
@@ -204,7 +201,7 @@ func (x *script) line(f []string) {
 	case "expander":
 		x.ask, x.answer = f[1] == "ask", nil
 		if f[1] != "ask" && f[1] != "none" {
-			x.answer = &nodegroups.Answer{Groups: strings.Split(f[1], ",")}
+			x.answer = &ExpanderAnswer{Groups: strings.Split(f[1], ",")}
 		}
 	case "halt":
 		x.now = x.when(f[1])
@@ -283,7 +280,7 @@ func (x *script) line(f []string) {
 			case "slot":
 				group, n, _ := strings.Cut(v, ":")
 				for range x.number(n) {
-					u.Slots = cluster.MergeSlots(u.Slots, []*model.Pod{x.groups[group]})
+					u.Slots = mergeSlots(u.Slots, []*model.Pod{x.groups[group]})
 				}
 			case "for": // no pod
 				if v == staticClass {
@@ -324,7 +321,7 @@ func (x *script) line(f []string) {
 		case "daemon":
 			x.st.DeleteDaemon("default/" + f[2])
 		case "type":
-			for _, n := range slices.Sorted(maps.Keys(x.pools)) {
+			for _, n := range sortedKeys(x.pools) {
 				q := *x.pools[n]
 				q.Types = slices.DeleteFunc(slices.Clone(q.Types), func(t *model.InstanceType) bool { return t.Name == f[2] })
 				x.pools[n] = &q
@@ -720,7 +717,7 @@ func (x *script) instanceType(name string, opts []string) {
 		t.Offerings = append(t.Offerings, o)
 	}
 	x.types[name] = t
-	for _, n := range slices.Sorted(maps.Keys(x.pools)) {
+	for _, n := range sortedKeys(x.pools) {
 		if only != "" && n != only {
 			continue
 		}
@@ -824,7 +821,7 @@ func (x *script) claim(name string, opts []string) {
 				x.t.Fatalf("slot for %q: no such pods", group)
 			}
 			for range x.number(n) {
-				c.Slots = cluster.MergeSlots(c.Slots, []*model.Pod{p})
+				c.Slots = mergeSlots(c.Slots, []*model.Pod{p})
 			}
 		default:
 			d, amount := x.amount(k, v)

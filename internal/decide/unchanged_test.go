@@ -5,9 +5,7 @@ package decide
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,11 +22,11 @@ var passedOver atomic.Int64
 // same. All tests that decide step by step do it so.
 func stepTwice(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request, fatalf func(string, ...any)) (Output, Memory) {
 	forgetful := mem
-	forgetful.unchanged = nil
+	forgetful.unchanged.last = nil
 	out, next := Step(s, mem, now, pol, req)
 	want, other := Step(s, forgetful, now, pol, req)
-	if mem.unchanged != nil {
-		for _, x := range next.unchanged.state {
+	if mem.unchanged.last != nil {
+		for _, x := range next.unchanged.last.state {
 			if x != dirty {
 				passedOver.Add(1)
 			}
@@ -38,11 +36,11 @@ func stepTwice(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Req
 		fatalf("what is kept of the step before changes the plan: %s\n%swant\n%s", d, actions(out), actions(want))
 	}
 	a, b := next, other
-	a.unchanged, b.unchanged = nil, nil
+	a.unchanged.last, b.unchanged.last = nil, nil
 	if d := difference("memory", reflect.ValueOf(a), reflect.ValueOf(b), 0); d != "" {
 		fatalf("what is kept of the step before changes the memory: %s", d)
 	}
-	if d := difference("kept", reflect.ValueOf(*next.unchanged), reflect.ValueOf(*other.unchanged), 0); d != "" {
+	if d := difference("kept", reflect.ValueOf(*next.unchanged.last), reflect.ValueOf(*other.unchanged.last), 0); d != "" {
 		fatalf("what is kept is not what is found: %s", d)
 	}
 	return out, next
@@ -142,7 +140,7 @@ func TestKeptDecidesTheSame(t *testing.T) {
 				w.say("the pool's limit is %d", p.Limits[0])
 			case 27:
 				reasons := map[string]string{}
-				for _, k := range slices.Sorted(maps.Keys(w.Claims)) {
+				for _, k := range sortedKeys(w.Claims) {
 					reasons[w.Claims[k].UID] = rapid.SampledFrom([]string{"", "", "ImageDrift"}).Draw(t, "drift")
 				}
 				w.st().SetDrift(reasons)

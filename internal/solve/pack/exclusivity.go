@@ -194,5 +194,4 @@ func (r *Ranking) shiftExclusivityDuals(k int, by int64) {
 			}
 		}
 	}
-	r.heapify()
 }

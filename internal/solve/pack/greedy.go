@@ -54,12 +54,11 @@ func (p *Packing) packGreedily(remaining []int64) []batch {
 // dropExhaustedEvery is after how many purchases demands of which nothing is left are dropped.
 const dropExhaustedEvery = 32
 
-// Ranking is machines in a heap, by what their patterns are worth for their adjusted cost: the best is the first, of
-// equals the first by number.
+// Ranking is machines with their patterns, and which of them may still be bought.
 type Ranking struct {
 	P        *Packing
 	Patterns []Pattern
-	heap     []int32
+	open     []int32 // machines that can be had and hold something, ascending
 }
 
 // Rebuild forgets all patterns. With adaptive prices one is made only when it might be the best: until then the
@@ -79,7 +78,7 @@ func (r *Ranking) Rebuild(remaining []int64) {
 			}
 		}
 	}
-	r.heap = r.heap[:0]
+	r.open = r.open[:0]
 	for i, m := range p.Market.Machines {
 		f := &r.Patterns[i]
 		f.Machine, f.made, f.items = i, false, f.items[:0]
@@ -95,15 +94,7 @@ func (r *Ranking) Rebuild(remaining []int64) {
 		} else {
 			p.BuildPattern(f, remaining)
 		}
-		r.heap = append(r.heap, int32(i))
-	}
-	r.heapify()
-}
-
-// heapify makes a heap of the machines left.
-func (r *Ranking) heapify() {
-	for i := len(r.heap)/2 - 1; i >= 0; i-- {
-		r.siftDown(i)
+		r.open = append(r.open, int32(i))
 	}
 }
 
@@ -117,50 +108,23 @@ func (r *Ranking) isBetter(a, b int32) bool {
 	return h1 > h2 || h1 == h2 && l1 > l2
 }
 
-// siftDown moves an entry of the heap behind those that are better.
-func (r *Ranking) siftDown(i int) {
-	for {
-		c := 2*i + 1
-		if c >= len(r.heap) {
-			return
-		}
-		if c+1 < len(r.heap) && r.isBetter(r.heap[c+1], r.heap[c]) {
-			c++
-		}
-		if !r.isBetter(r.heap[c], r.heap[i]) {
-			return
-		}
-		r.heap[i], r.heap[c] = r.heap[c], r.heap[i]
-		i = c
-	}
-}
-
-// dropIfUseless takes an entry out of the heap for good if its machine can't be had or holds nothing, and says
-// whether it did: limits only ever get tighter, and pods fewer.
-func (r *Ranking) dropIfUseless(i int) bool {
-	f := &r.Patterns[r.heap[i]]
-	if _, n := r.P.Market.copiesAvailable(r.P.Market.Machines[r.heap[i]]); n > 0 && f.worth > 0 {
-		return false
-	}
-	n := len(r.heap) - 1
-	r.heap[i] = r.heap[n]
-	r.heap = r.heap[:n]
-	r.siftDown(i)
-	return true
-}
-
-// runnerUp is the machine second in the heap, -1 if there is none.
-func (r *Ranking) runnerUp() int32 {
-	for len(r.heap) > 1 {
-		i := 1
-		if len(r.heap) > 2 && r.isBetter(r.heap[2], r.heap[1]) {
-			i = 2
-		}
-		if !r.dropIfUseless(i) {
-			return r.heap[i]
+// bestTwo returns the machine with the best pattern and the second best, -1 where there is none. It drops for good those
+// that can't be had or hold nothing: limits only ever get tighter, and pods fewer.
+func (r *Ranking) bestTwo() (first, second int32) {
+	r.open = slices.DeleteFunc(r.open, func(i int32) bool {
+		_, n := r.P.Market.copiesAvailable(r.P.Market.Machines[i])
+		return n <= 0 || r.Patterns[i].worth <= 0
+	})
+	first, second = -1, -1
+	for _, i := range r.open {
+		switch {
+		case first < 0 || r.isBetter(i, first):
+			first, second = i, first
+		case second < 0 || r.isBetter(i, second):
+			second = i
 		}
 	}
-	return -1
+	return first, second
 }
 
 // BestPattern returns the machine whose pattern is worth most for its adjusted cost, -1 where none holds anything. A
@@ -171,13 +135,10 @@ func (r *Ranking) BestPattern(remaining []int64) int {
 	p := r.P
 	for {
 		p.Work.Steps += int64(len(p.Market.Machines)) / 4
-		for len(r.heap) > 0 && r.dropIfUseless(0) {
-			continue
-		}
-		if len(r.heap) == 0 {
+		i, second := r.bestTwo()
+		if i < 0 {
 			return -1
 		}
-		i := r.heap[0]
 		m, f := p.Market.Machines[i], &r.Patterns[i]
 		known, stale := f.made, false
 		for _, it := range f.items {
@@ -186,10 +147,8 @@ func (r *Ranking) BestPattern(remaining []int64) int {
 		if known && !stale {
 			return int(i)
 		}
-		second := r.runnerUp()
 		p.BuildPattern(f, remaining)
 		hair := f.worth > 0 && (second < 0 || !problem.RatioLess(f.worth+f.worth>>p.lossShift, m.AdjustedCost, r.Patterns[second].worth, p.Market.Machines[second].AdjustedCost))
-		r.siftDown(0)
 		if known && hair {
 			return int(i)
 		}

@@ -1,37 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package nodegroups
+package decide
 
 import (
 	"slices"
 	"strings"
 
-	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// AdoptMembers returns a claim for each member of a node group that is nobody's: it was there before its group was
+// adoptGroupMembers makes a claim for each member of a node group that is nobody's: it was there before its group was
 // given to a pool, or somebody else had the group grow. From then on it is a machine like any other, and can be given
 // back.
-func AdoptMembers(v *cluster.View) (out []plan.CreateClaim) {
+func (om *orphanedMachines) adoptGroupMembers() {
 	var taken map[string]bool // by provider id
-	for _, i := range v.Snapshot.Instances {
+	for _, i := range om.s.Instances {
 		if i.Gone || i.Class == "" || i.ClaimUID != "" {
 			continue
 		}
 		if taken == nil {
 			taken = map[string]bool{}
-			for _, c := range v.Snapshot.Claims {
+			for _, c := range om.s.Claims {
 				taken[c.ProviderID], taken[c.Annotations[model.AnnotationAdopt]] = true, true
 			}
 		}
 		if taken[i.ProviderID] {
 			continue
 		}
-		p := poolOfMember(v.Snapshot.Pools, i)
+		p := om.poolOfMember(i)
 		if p == nil || i.Replacing && !keepsReplaced(p, i.Labels[model.LabelNodeGroup]) {
 			continue
 		}
@@ -40,7 +39,7 @@ func AdoptMembers(v *cluster.View) (out []plan.CreateClaim) {
 			prefix = strings.TrimRight(prefix[:52], "-.")
 		}
 		a := plan.CreateClaim{
-			Name: prefix + "-" + cluster.HashName(10, p.UID, i.ProviderID), Pool: p, Type: i.Labels[model.LabelInstanceType], Zone: i.Labels[model.LabelZone],
+			Name: prefix + "-" + hashName(10, p.UID, i.ProviderID), Pool: p, Type: i.Labels[model.LabelInstanceType], Zone: i.Labels[model.LabelZone],
 			CapacityType: i.Labels[model.LabelCapacityType], Annotations: map[string]string{model.AnnotationAdopt: i.ProviderID},
 			NoReserve: plan.Reason{Code: plan.Adopted, Pool: p.Name, Subject: plan.ObjectOf("", i.ProviderID)}, Why: plan.Reason{Code: plan.Adopted, Pool: p.Name, Subject: plan.ObjectOf("", i.ProviderID)},
 			Requirements: p.Requirements.With(model.OneOf(model.LabelInstanceType, i.Labels[model.LabelInstanceType]), model.OneOf(model.LabelZone, i.Labels[model.LabelZone]),
@@ -49,12 +48,11 @@ func AdoptMembers(v *cluster.View) (out []plan.CreateClaim) {
 		if t := disrupt.FindInstanceType(p, a.Type); t != nil {
 			a.Types = []*model.InstanceType{t}
 		}
-		if v.Claim(a.Name) != nil {
+		if om.Claim(a.Name) != nil {
 			continue // it is being made, or goes
 		}
-		out = append(out, a)
+		om.addAction(a)
 	}
-	return out
 }
 
 // keepsReplaced reports whether a pool knows that the cloud replaces the members of a group, and so gives none of its nodes
@@ -65,9 +63,9 @@ func keepsReplaced(p *model.NodePool, group string) bool {
 
 // poolOfMember is the pool that a machine is one of: the first, by name, whose node class it is of and whose
 // requirements it meets.
-func poolOfMember(pools []*model.NodePool, i *model.Instance) *model.NodePool {
+func (om *orphanedMachines) poolOfMember(i *model.Instance) *model.NodePool {
 	var out *model.NodePool
-	for _, p := range pools {
+	for _, p := range om.s.Pools {
 		if p.Deleting || p.LetGo || p.ClassName != i.Class || out != nil && out.Name < p.Name {
 			continue
 		}
@@ -91,7 +89,7 @@ func memberLabels(p *model.NodePool, of model.Labels) model.Labels {
 	}
 	for i := range t.Offerings {
 		if o := &t.Offerings[i]; o.Labels[model.LabelNodeGroup] == of[model.LabelNodeGroup] {
-			return model.MergeLabels(model.MergeLabels(model.MergeLabels(model.MergeLabels(p.Labels, model.Labels{model.LabelNodePool: p.Name}), t.Labels), o.Labels), of)
+			return mergeLabels(mergeLabels(mergeLabels(mergeLabels(p.Labels, model.Labels{model.LabelNodePool: p.Name}), t.Labels), o.Labels), of)
 		}
 	}
 	return nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package cluster
+package decide
 
 import (
 	"crypto/sha256"
@@ -14,8 +14,8 @@ import (
 // nameEncoding writes hashes as Kubernetes likes names: lower case letters and digits.
 var nameEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// HashName returns n characters, fit for a name in Kubernetes, that stand for the parts.
-func HashName(n int, parts ...string) string {
+// hashName returns n characters, fit for a name in Kubernetes, that stand for the parts.
+func hashName(n int, parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
 		h.Write([]byte(p))
@@ -24,17 +24,17 @@ func HashName(n int, parts ...string) string {
 	return nameEncoding.EncodeToString(h.Sum(nil))[:n]
 }
 
-// ClassHash returns the name of a class in a slot.
+// ClassHash names a class in a slot.
 func ClassHash(c *model.Class) string {
 	if c.SlotKey != "" {
-		return HashName(13, c.SlotKey)
+		return hashName(13, c.SlotKey)
 	}
-	return HashName(13, c.Key)
+	return hashName(13, c.Key)
 }
 
-// SlotOwner returns whose successors inherit a slot: the pod's Deployment, which makes a new ReplicaSet when it is
+// slotOwner is whose successors inherit a slot: the pod's Deployment, which makes a new ReplicaSet when it is
 // restarted, or its controller, or the pod itself.
-func SlotOwner(p *model.Pod) string {
+func slotOwner(p *model.Pod) string {
 	if p.Deployment != "" {
 		return "deployment/" + p.Namespace + "/" + p.Deployment
 	}
@@ -44,19 +44,18 @@ func SlotOwner(p *model.Pod) string {
 	return p.UID
 }
 
-// SlotKey is a kind of slot: the class of its pods, by ClassHash, and whose successors inherit it, by SlotOwner.
-type SlotKey struct{ Class, Owner string }
+type slotKey struct{ class, owner string }
 
 // slotKeys finds the kinds of slot that pods take, and hashes each class once.
 type slotKeys struct {
 	classHashes map[*model.Class]string // ClassHash
 	lastPod     *model.Pod              // the pod whose key lastKey is
-	lastKey     SlotKey
+	lastKey     slotKey
 }
 
-// SlotKeyOf returns the kind of slot that a pod takes. Pods come by name, so one mostly takes the kind that the one before
+// slotKeyOf is the kind of slot that a pod takes. Pods come by name, so one mostly takes the kind that the one before
 // took.
-func (sk *slotKeys) SlotKeyOf(p *model.Pod) SlotKey {
+func (sk *slotKeys) slotKeyOf(p *model.Pod) slotKey {
 	last := sk.lastPod
 	if last == nil || last.Class != p.Class || last.Owner != p.Owner || last.Deployment != p.Deployment || last.Namespace != p.Namespace || p.Owner.UID == "" {
 		h, ok := sk.classHashes[p.Class]
@@ -67,20 +66,20 @@ func (sk *slotKeys) SlotKeyOf(p *model.Pod) SlotKey {
 			h = ClassHash(p.Class)
 			sk.classHashes[p.Class] = h
 		}
-		sk.lastKey = SlotKey{h, SlotOwner(p)}
+		sk.lastKey = slotKey{h, slotOwner(p)}
 	}
 	sk.lastPod = p
 	return sk.lastKey
 }
 
-// SlotsForPods returns the slots that a set of pods takes, sorted by class and owner.
-func SlotsForPods(pods []*model.Pod) []model.Slot {
-	count := map[SlotKey]*model.Slot{}
+// slotsForPods are the slots that a set of pods takes, sorted by class and owner.
+func slotsForPods(pods []*model.Pod) []model.Slot {
+	count := map[slotKey]*model.Slot{}
 	for _, p := range pods {
-		k := SlotKey{ClassHash(p.Class), SlotOwner(p)}
+		k := slotKey{ClassHash(p.Class), slotOwner(p)}
 		s := count[k]
 		if s == nil {
-			s = &model.Slot{Class: k.Class, Owner: k.Owner, Requests: p.Class.Requests, Loose: p.Class.ToleratesEverything()}
+			s = &model.Slot{Class: k.class, Owner: k.owner, Requests: p.Class.Requests, Loose: p.Class.ToleratesEverything()}
 			count[k] = s
 		}
 		s.Count++
@@ -88,14 +87,14 @@ func SlotsForPods(pods []*model.Pod) []model.Slot {
 	return sortedSlots(count)
 }
 
-// MergeSlots returns slots with more pods merged into them.
-func MergeSlots(have []model.Slot, pods []*model.Pod) []model.Slot {
-	count := map[SlotKey]*model.Slot{}
+// mergeSlots merges more pods into slots.
+func mergeSlots(have []model.Slot, pods []*model.Pod) []model.Slot {
+	count := map[slotKey]*model.Slot{}
 	for _, s := range have {
-		count[SlotKey{s.Class, s.Owner}] = &s
+		count[slotKey{s.Class, s.Owner}] = &s
 	}
-	for _, s := range SlotsForPods(pods) {
-		k := SlotKey{s.Class, s.Owner}
+	for _, s := range slotsForPods(pods) {
+		k := slotKey{s.Class, s.Owner}
 		if old := count[k]; old != nil {
 			old.Count += s.Count
 		} else {
@@ -106,7 +105,7 @@ func MergeSlots(have []model.Slot, pods []*model.Pod) []model.Slot {
 }
 
 // sortedSlots returns slots by class and owner.
-func sortedSlots(m map[SlotKey]*model.Slot) []model.Slot {
+func sortedSlots(m map[slotKey]*model.Slot) []model.Slot {
 	out := make([]model.Slot, 0, len(m))
 	for _, s := range m {
 		out = append(out, *s)

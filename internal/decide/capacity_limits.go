@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package limits counts what limits over several NodePools and node groups are used for, and says of each pool which of them its
-// nodes count against. Limits of one NodePool are counted where its machines are.
-//
-// It buys nothing. A node that may still become any of several counts as the largest and the dearest of them.
-//
-// Start reading at CountUse and Share.
-package limits
+package decide
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,15 +19,21 @@ import (
 // Limits over several NodePools and node groups: those of the whole cluster, and CapacityQuotas. All nodes that match
 // count, whoever launched them, and all that are being launched, each as the largest and the dearest that it may become.
 
-// WithCreated returns what limits are used for when the claims of a plan are created too.
-func WithCreated(v *cluster.View, uses []model.LimitUse, actions []plan.Action) []model.LimitUse {
-	out := make([]model.LimitUse, len(uses))
-	for i, u := range uses {
+// limitUses returns the limits of the snapshot with what counts against them, claims decided on in this step included.
+func (pu *purchases) limitUses() []model.LimitUse {
+	if len(pu.s.Limits) == 0 {
+		return nil
+	}
+	if pu.limitUse == nil {
+		pu.limitUse = pu.countLimitUse()
+	}
+	out := make([]model.LimitUse, len(pu.limitUse))
+	for i, u := range pu.limitUse {
 		out[i] = u
 		out[i].Used = u.Used.Clone()
 	}
-	for _, a := range actions {
-		if a, ok := a.(plan.CreateClaim); ok && v.Claim(a.Name) == nil {
+	for _, a := range pu.out.Actions {
+		if a, ok := a.(plan.CreateClaim); ok && pu.Claim(a.Name) == nil {
 			coming := comingNode{pool: a.Pool, requirements: a.Requirements, types: a.Types}
 			coming.addTo(out, coming.size(), coming.dearest())
 		}
@@ -45,12 +44,12 @@ func WithCreated(v *cluster.View, uses []model.LimitUse, actions []plan.Action) 
 // uncountedLimits returns the limits, by their index in the snapshot, against which NodeClaims of some pool can't be
 // counted, and the name of that pool: its provider has not been asked yet what their nodes have and cost, as after a
 // start. Until it has been, nothing is bought that counts against these limits.
-func uncountedLimits(v *cluster.View) map[int]string {
-	if len(v.Snapshot.Limits) == 0 {
+func (pu *purchases) uncountedLimits() map[int]string {
+	if len(pu.s.Limits) == 0 {
 		return nil
 	}
 	unknown := map[string]bool{}
-	for _, p := range v.Snapshot.Pools {
+	for _, p := range pu.s.Pools {
 		if p.Types == nil && !p.Ready && (p.NotReady.Reason == "" || p.NotReady.Reason == model.OfferingsNotAsked) {
 			unknown[p.Name] = true
 		}
@@ -59,12 +58,12 @@ func uncountedLimits(v *cluster.View) map[int]string {
 		return nil
 	}
 	out := map[int]string{}
-	for _, c := range v.Snapshot.Claims {
+	for _, c := range pu.s.Claims {
 		if !unknown[c.Pool] {
 			continue
 		}
 		standing := comingNode{requirements: c.Requirements, labels: c.Labels}
-		for i, l := range v.Snapshot.Limits {
+		for i, l := range pu.s.Limits {
 			if _, ok := out[i]; !ok && !l.IsUnlimited() && standing.mayMatch(l.Selector) {
 				out[i] = c.Pool
 			}
@@ -73,9 +72,9 @@ func uncountedLimits(v *cluster.View) map[int]string {
 	return out
 }
 
-// RefuseUncounted has the pools buy nothing that count against a limit whose use is not known.
-func RefuseUncounted(v *cluster.View, pools []solve.Pool) []solve.Pool {
-	uncounted := uncountedLimits(v)
+// refuseUncounted has the pools buy nothing that count against a limit whose use is not known.
+func (pu *purchases) refuseUncounted(pools []solve.Pool) []solve.Pool {
+	uncounted := pu.uncountedLimits()
 	for i := range pools {
 		at := slices.IndexFunc(pools[i].Shared, func(l int) bool { _, ok := uncounted[l]; return ok })
 		if at < 0 {
@@ -89,11 +88,10 @@ func RefuseUncounted(v *cluster.View, pools []solve.Pool) []solve.Pool {
 	return pools
 }
 
-// CountUse counts what the nodes, claims and group members of the Snapshot take of its limits. The function sizeOf returns the most
-// that the node of a claim without one may have, and priceOf the most that it may cost as far as that is remembered.
-func CountUse(v *cluster.View, sizeOf func(*model.Claim) model.Resources, priceOf func(*model.Claim) int64) []model.LimitUse {
-	uses := make([]model.LimitUse, len(v.Snapshot.Limits))
-	for i, l := range v.Snapshot.Limits {
+// countLimitUse counts what the nodes, claims and group members of the snapshot take of its limits.
+func (pu *purchases) countLimitUse() []model.LimitUse {
+	uses := make([]model.LimitUse, len(pu.s.Limits))
+	for i, l := range pu.s.Limits {
 		uses[i].CapacityLimit = l
 	}
 	hasNode := map[string]bool{} // by provider id
@@ -101,13 +99,13 @@ func CountUse(v *cluster.View, sizeOf func(*model.Claim) model.Resources, priceO
 		micro, _ := model.ParseDollars(c.Annotations[model.AnnotationLaunchPrice])
 		return micro
 	}
-	prices := nodePrices{pools: v.Snapshot.Pools, known: map[nodePriceKey]int64{}}
-	for at, n := range v.Snapshot.Nodes {
+	prices := nodePrices{pools: pu.s.Pools, known: map[nodePriceKey]int64{}}
+	for at, n := range pu.s.Nodes {
 		labels, capacity, launched := n.Labels, n.Capacity, int64(0)
-		if i := v.ClaimOf(int32(at)); i != cluster.None {
-			c := v.Snapshot.Claims[i]
+		if i := pu.ClaimOf(int32(at)); i != cluster.None {
+			c := pu.s.Claims[i]
 			if labels[model.LabelNodePool] == "" { // not registered yet
-				labels = model.MergeLabels(c.Labels, labels)
+				labels = mergeLabels(c.Labels, labels)
 			}
 			capacity, launched = capacity.Max(c.Capacity), launchPrice(c)
 		}
@@ -119,18 +117,22 @@ func CountUse(v *cluster.View, sizeOf func(*model.Claim) model.Resources, priceO
 		}
 	}
 	claimed := map[string]bool{}
-	for i, c := range v.Snapshot.Claims {
+	for i, c := range pu.s.Claims {
 		claimed[c.ProviderID], claimed[c.Annotations[model.AnnotationAdopt]] = true, true
-		if v.NodeOf(int32(i)) != cluster.None {
+		if pu.NodeOf(int32(i)) != cluster.None {
 			continue
 		}
-		coming := comingNode{pool: v.Pool(c.Pool), requirements: c.Requirements, labels: c.Labels}
+		_, most, _ := pu.sizeRange(c)
+		if isSizeKnown(c) {
+			most = c.Capacity
+		}
+		coming := comingNode{pool: pu.Pool(c.Pool), requirements: c.Requirements, labels: c.Labels}
 		if coming.pool != nil {
 			coming.types = coming.pool.Types
 		}
-		coming.addTo(uses, sizeOf(c), cmp.Or(max(coming.dearest(), priceOf(c)), launchPrice(c)))
+		coming.addTo(uses, most.Max(pu.mem.claimSizes[c.Name]).Max(c.Requests), cmp.Or(max(coming.dearest(), pu.mem.claimMicro[c.Name]), launchPrice(c)))
 	}
-	for _, i := range v.Snapshot.Instances {
+	for _, i := range pu.s.Instances {
 		if i.Gone || i.ClaimUID != "" || i.Class == "" || claimed[i.ProviderID] || hasNode[i.ProviderID] {
 			continue
 		}
@@ -157,12 +159,6 @@ type nodePrices struct {
 }
 
 type nodePriceKey struct{ pool, instanceType, zone, capacityType string }
-
-// NodePrice returns what a node with labels costs, micro-dollars an hour, by the catalogue of the pools; 0 where that is not known.
-func NodePrice(pools []*model.NodePool, l model.Labels) int64 {
-	prices := nodePrices{pools: pools, known: map[nodePriceKey]int64{}}
-	return prices.of(l)
-}
 
 // of returns what a node costs, micro-dollars an hour: in its own NodePool, or else in the first that is offered its
 // instance type; 0 where nobody knows.
@@ -220,13 +216,6 @@ func (x *comingNode) eachOffering(f func(*model.InstanceType, *model.Offering)) 
 			}
 		}
 	}
-}
-
-// LargestNode returns the most capacity that a node of a pool may have, and the most that it may cost, micro-dollars an hour, when it
-// meets the requirements and is of one of the types.
-func LargestNode(p *model.NodePool, requirements model.Requirements, types []*model.InstanceType) (model.Resources, int64) {
-	x := comingNode{pool: p, requirements: requirements, types: types}
-	return x.size(), x.dearest()
 }
 
 // size is the most capacity that the node may have.
@@ -297,9 +286,6 @@ type poolPart struct {
 	name   string                // empty: the whole pool
 }
 
-// Parts are the parts of pools, by what they follow from. They are never changed, only replaced.
-type Parts map[partsKey][]poolPart
-
 // partsKey is all that the parts of a pool follow from: its instance types, as which slice they are, and what else is
 // asked of their nodes.
 type partsKey struct {
@@ -312,7 +298,7 @@ type partsKey struct {
 func newPartsKey(p *model.NodePool, selectors string) partsKey {
 	var rules strings.Builder
 	rules.WriteString(p.Requirements.Key())
-	for _, k := range slices.Sorted(maps.Keys(p.Labels)) {
+	for _, k := range sortedKeys(p.Labels) {
 		rules.WriteString(strconv.Quote(k) + "=" + strconv.Quote(p.Labels[k]))
 	}
 	key := partsKey{count: len(p.Types), rules: rules.String() + selectors}
@@ -331,21 +317,21 @@ func selectorsText(limits []model.LimitUse) string {
 	return out.String()
 }
 
-// Share says of each pool which limits its nodes count against. A NodePool of whose offerings some count and
+// shareLimits says of each pool which limits its nodes count against. A NodePool of whose offerings some count and
 // others do not becomes several pools, each with the offerings that are alike in that; their instance types
 // are the same from step to step while the pool's are and the limits select the same, so that what is remembered of them holds.
-// One whose minValues must be kept stays whole, and counts where any of its offerings does. Before are the parts that are known;
-// it returns those to remember.
-func Share(pools []solve.Pool, limits []model.LimitUse, before Parts) ([]solve.Pool, Parts) {
+// One whose minValues must be kept stays whole, and counts where any of its offerings does.
+func (pu *purchases) shareLimits(pools []solve.Pool, limits []model.LimitUse) []solve.Pool {
 	if len(limits) == 0 {
-		return pools, nil
+		pu.mem.parts = nil
+		return pools
 	}
 	selectors := selectorsText(limits)
-	known := make(Parts, len(pools))
+	known := make(map[partsKey][]poolPart, len(pools))
 	out := make([]solve.Pool, 0, len(pools))
 	for _, p := range pools {
 		key := newPartsKey(p.NodePool, selectors)
-		parts, ok := before[key]
+		parts, ok := pu.mem.parts[key]
 		if !ok {
 			parts = partPool(p.NodePool, limits)
 		}
@@ -360,7 +346,8 @@ func Share(pools []solve.Pool, limits []model.LimitUse, before Parts) ([]solve.P
 			out = append(out, x)
 		}
 	}
-	return out, known
+	pu.mem.parts = known
+	return out
 }
 
 // partPool parts a NodePool by which limits its offerings count against.
@@ -408,7 +395,7 @@ func limitSelector(p *model.NodePool, selector model.Requirements) (f func(*mode
 		counts := mayMatch(selector, p.Requirements, p.Labels, nil, nil)
 		return func(*model.InstanceType, *model.Offering) bool { return counts }, false
 	}
-	whole := slices.ContainsFunc(p.Requirements, model.HasMinValues)
+	whole := slices.ContainsFunc(p.Requirements, hasMinValues)
 	return func(t *model.InstanceType, o *model.Offering) bool {
 		switch {
 		case whole:
@@ -448,13 +435,13 @@ func splitPool(p *model.NodePool, selects []func(*model.InstanceType, *model.Off
 			}
 			lists[key.String()] = append(lists[key.String()], t.Offerings[i])
 		}
-		for _, key := range slices.Sorted(maps.Keys(lists)) {
+		for _, key := range sortedKeys(lists) {
 			x := *t
 			x.Offerings = lists[key]
 			parts[key].types = append(parts[key].types, &x)
 		}
 	}
-	keys := slices.Sorted(maps.Keys(parts))
+	keys := sortedKeys(parts)
 	switch len(keys) {
 	case 0: // nothing is offered: it may still be said why
 		return []poolPart{{types: p.Types}}
@@ -468,22 +455,27 @@ func splitPool(p *model.NodePool, selects []func(*model.InstanceType, *model.Off
 	return out
 }
 
-// Reached returns the first limit that leaves no room for one more claim, and false where all do.
-func Reached(v *cluster.View, a *plan.CreateClaim, uses []model.LimitUse) (plan.Reason, bool) {
-	uncounted := uncountedLimits(v)
+// limitReached returns the first limit that leaves no room for one more claim, and false where all do.
+func (pu *purchases) limitReached(a *plan.CreateClaim) (plan.Reason, bool) {
+	uncounted := pu.uncountedLimits()
 	coming := comingNode{pool: a.Pool, requirements: a.Requirements, types: a.Types}
-	for i, u := range uses {
+	for i, u := range pu.limitUses() {
 		if !coming.mayMatch(u.Selector) {
 			continue
 		}
 		if name, ok := uncounted[i]; ok {
 			return plan.Reason{Code: plan.PoolNotReady, Pool: a.Pool.Name, Detail: plan.OfPoolNotReady{NodePool: name}}, true
 		}
-		if x, short := u.Shortage(v.Snapshot.ResourceNames, coming.size(), coming.dearest()); short {
+		if x, short := u.Shortage(pu.s.ResourceNames, coming.size(), coming.dearest()); short {
 			r := plan.ShortOfLimit(u.Name, x)
 			r.Pool = a.Pool.Name
 			return r, true
 		}
 	}
 	return plan.Reason{}, false
+}
+
+// isSplit reports whether a pool of a problem is one of several parts of its NodePool.
+func isSplit(in *solve.Problem, pool string) bool {
+	return slices.ContainsFunc(in.Pools, func(p solve.Pool) bool { return p.Name == pool && p.Part != "" })
 }
