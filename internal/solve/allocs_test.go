@@ -12,7 +12,7 @@ import (
 // TestHotLoopAllocatesNothing counts allocations where a plan spends its time: making a fill, finding the best of all
 // fills and asking the program for a column, once the memory they work in is there.
 func TestHotLoopAllocatesNothing(t *testing.T) {
-	s := pack.NewPlanner(diverseProblem(t, 3000), DefaultPolicy(), nil, nil, "", 0)
+	s := pack.NewPlanner(diverseProblem(t, 3000), DefaultPolicy(), nil, "", 0)
 	s.Work.StepLimit = DefaultPolicy().Work
 	s.Placement.PlaceClasses(s.Inst.Classes)
 	p := s.Purchases.NewPacking(s.Catalog.Levels[0], s.Placement.Demands)

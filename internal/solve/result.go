@@ -68,14 +68,12 @@ func (s *resultBuilder) writeNewNodes() {
 	type newNode struct {
 		rank   int
 		price  int64
-		first  problem.OrderedPod
 		pods   []*model.Pod
 		bin    *pack.Bin
 		choice *pack.BinChoice
 	}
 	order := make([]newNode, 0, s.plan.Placement.CountMachines())
 	all := make([]*model.Pod, 0, len(s.In.Given.Demand)) // that nodes are bought for
-	var list []problem.OrderedPod
 	for _, b := range s.plan.Placement.Bins {
 		var choice *pack.BinChoice
 		for range b.Copies {
@@ -85,20 +83,12 @@ func (s *resultBuilder) writeNewNodes() {
 			if choice.Offer < 0 {
 				continue // nothing holds what was packed; its pods are refused rather than lost
 			}
-			list = list[:0]
-			for _, it := range b.Items {
-				places := s.Inst.Classes[it.Class].DemandOrder[s.next[it.Class]:]
-				for i, p := range s.takePods(it.Class, int(it.Count)) {
-					list = append(list, problem.OrderedPod{Position: places[i], Pod: p})
-				}
-			}
-			slices.SortFunc(list, problem.CompareOrdered)
 			begin := len(all)
-			for _, p := range list {
-				all = append(all, p.Pod)
+			for _, it := range b.Items {
+				all = append(all, s.takePods(it.Class, int(it.Count))...)
 			}
-			x := newNode{rank: rank[s.In.Given.Pools[b.Pool].Name], price: s.Catalog.Offers[choice.Offer].Price, first: list[0], pods: slices.Clip(all[begin:]),
-				bin: b, choice: choice}
+			x := newNode{rank: rank[s.In.Given.Pools[b.Pool].Name], price: s.Catalog.Offers[choice.Offer].Price, pods: slices.Clip(all[begin:]), bin: b, choice: choice}
+			slices.SortFunc(x.pods, problem.ComparePods)
 			order = append(order, x)
 			s.res.Cost.NewMicroPerHour += x.price
 			s.res.Cost.PremiumMicroPerHour += choice.Premium
@@ -108,7 +98,7 @@ func (s *resultBuilder) writeNewNodes() {
 		if c := cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.price, b.price)); c != 0 {
 			return c
 		}
-		return problem.CompareOrdered(a.first, b.first)
+		return problem.ComparePods(a.pods[0], b.pods[0])
 	})
 	s.res.New = make([]NewNode, len(order)) // nodes are large: they are written where they belong
 	for i, x := range order {

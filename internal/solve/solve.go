@@ -10,12 +10,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// Memory carries the columns of the last solve, and its existing nodes in order. The zero value is an empty memory;
-// any memory is valid for any problem. Nodes that were given once must not be changed while a memory of them is used.
+// Memory carries the columns of the last solve. The zero value is an empty memory; any memory is valid for any problem.
 type Memory struct {
-	columns      *pack.RememberedColumns
-	nodes        []ExistingNode
-	nodesInOrder []*ExistingNode
+	columns *pack.RememberedColumns
 }
 
 // Solve answers every pod of the demand: on an existing node, on a node to buy, or refused with reasons. The Memory it
@@ -28,7 +25,6 @@ func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
 		columns := s.Purchases.NextColumns // a pointer into the planner would keep it, and through what it was given all those before it
 		mem.columns = &columns
 	}
-	mem.nodes, mem.nodesInOrder = p.Nodes, s.Inst.Nodes.List
 	return res, mem
 }
 
@@ -40,17 +36,9 @@ type task struct {
 	leaveOut string
 }
 
-// nodesInOrder are the problem's existing nodes in filling order, where the memory knows them; else nil.
-func (t *task) nodesInOrder() []*ExistingNode {
-	if n := len(t.problem.Nodes); n > 0 && len(t.memory.nodes) == n && &t.memory.nodes[0] == &t.problem.Nodes[0] {
-		return t.memory.nodesInOrder
-	}
-	return nil
-}
-
 // solveAssuming solves the problem starting from one alternative.
 func (t *task) solveAssuming(way pack.Alternative) *pack.Planner {
-	s := pack.NewPlanner(t.problem, t.policy, t.nodesInOrder(), t.memory.columns, t.leaveOut, way.Heeded)
+	s := pack.NewPlanner(t.problem, t.policy, t.memory.columns, t.leaveOut, way.Heeded)
 	s.Solve(way)
 	return s
 }

@@ -111,20 +111,29 @@ func (r *Ranking) isBetter(a, b int32) bool {
 // bestTwo returns the machine with the best pattern and the second best, -1 where there is none. It drops for good those
 // that can't be had or hold nothing: limits only ever get tighter, and pods fewer.
 func (r *Ranking) bestTwo() (first, second int32) {
-	r.open = slices.DeleteFunc(r.open, func(i int32) bool {
-		_, n := r.P.Market.copiesAvailable(r.P.Market.Machines[i])
-		return n <= 0 || r.Patterns[i].worth <= 0
-	})
-	first, second = -1, -1
-	for _, i := range r.open {
-		switch {
-		case first < 0 || r.isBetter(i, first):
-			first, second = i, first
-		case second < 0 || r.isBetter(i, second):
-			second = i
+	for {
+		first, second = -1, -1
+		for _, i := range r.open {
+			switch {
+			case first < 0 || r.isBetter(i, first):
+				first, second = i, first
+			case second < 0 || r.isBetter(i, second):
+				second = i
+			}
+		}
+		if first < 0 || !r.dropIfUseless(first) && (second < 0 || !r.dropIfUseless(second)) {
+			return first, second
 		}
 	}
-	return first, second
+}
+
+// dropIfUseless drops a machine if it can't be had or holds nothing, and says whether it did.
+func (r *Ranking) dropIfUseless(i int32) bool {
+	if _, n := r.P.Market.copiesAvailable(r.P.Market.Machines[i]); n > 0 && r.Patterns[i].worth > 0 {
+		return false
+	}
+	r.open = slices.DeleteFunc(r.open, func(j int32) bool { return i == j })
+	return true
 }
 
 // BestPattern returns the machine whose pattern is worth most for its adjusted cost, -1 where none holds anything. A

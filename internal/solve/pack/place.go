@@ -39,7 +39,6 @@ func (s *Placement) PlaceClasses(waiting []*problem.Class) {
 // class for this offer set, a new one where there is none.
 func (s *Placement) demandCollector() (*[]*Demand, func(*problem.Class, *problem.OfferSet, int64, *topology.TopologyAssignment)) {
 	var out []*Demand
-	var demandSlab []Demand
 	if s.collected == nil {
 		s.collected = make([]collectedDemands, len(s.Inst.Classes))
 	}
@@ -61,11 +60,7 @@ func (s *Placement) demandCollector() (*[]*Demand, func(*problem.Class, *problem
 			d = d.next
 		}
 		if d == nil {
-			if len(demandSlab) == cap(demandSlab) {
-				demandSlab = make([]Demand, 0, min(256, 2*len(out)+4))
-			}
-			demandSlab = append(demandSlab, Demand{Class: c, Offers: set, collectedFor: set, assignment: at, next: collected.last})
-			d = &demandSlab[len(demandSlab)-1]
+			d = &Demand{Class: c, Offers: set, collectedFor: set, assignment: at, next: collected.last}
 			if w := s.Inst.PreferAmong(c, set); w != set && s.Catalog.SomeOfferHolds(w, &c.Req) {
 				d.Offers, d.permitted = w, set
 			}

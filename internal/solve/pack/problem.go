@@ -301,41 +301,18 @@ func (p *Market) dropDominated(all []*Machine) []*Machine {
 	slices.SortStableFunc(all, func(a, b *Machine) int {
 		return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(b.Available[0], a.Available[0]))
 	})
-	nd := p.In.NumDims
 	var kept []*Machine
-	most := make([]int64, 0, len(all)*nd) // by machine kept: the room that it or one before it has
-	beaten := func(m *Machine) bool {
-		for i := len(kept) - 1; i >= 0; i-- {
-			for k, v := range most[i*nd:][:nd] {
-				if v < m.Available[k] {
-					return false // nor does any before
-				}
-			}
-			if p.dominates(kept[i], m) {
-				return true
-			}
-		}
-		return false
-	}
 	for _, m := range all {
-		if beaten(m) {
-			continue
+		if !slices.ContainsFunc(kept, func(k *Machine) bool { return p.dominates(k, m) }) {
+			kept = append(kept, m)
 		}
-		for k := range nd {
-			v := m.Available[k]
-			if n := len(kept); n > 0 {
-				v = max(v, most[(n-1)*nd+k])
-			}
-			most = append(most, v)
-		}
-		kept = append(kept, m)
 	}
 	return kept
 }
 
 // dominates says whether a is as good as b for every demand, price aside.
 func (p *Market) dominates(a, b *Machine) bool {
-	if a.Quantity >= 0 || !a.traits.Dominates(&b.traits) || !problem.IsWithin(&b.Available, &a.Available, p.In.NumDims) {
+	if a.Quantity >= 0 || !problem.IsWithin(&b.Available, &a.Available, p.In.NumDims) || !a.traits.Dominates(&b.traits) {
 		return false
 	}
 	for i, w := range b.Admits {

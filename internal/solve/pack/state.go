@@ -86,11 +86,10 @@ type Planner struct {
 	colocation *colocation
 }
 
-// NewPlanner compiles a problem. Nothing is placed yet. nodes are its existing nodes in filling order, nil where
-// nobody knows; columns are those of the last solve, nil: none; leaveOut is one of stages or LowerBounds, empty:
-// none. heeded is Input.Heeded.
-func NewPlanner(p *problem.Problem, pol problem.Policy, nodes []*problem.ExistingNode, columns *RememberedColumns, leaveOut string, heeded problem.Preferences) *Planner {
-	c := topology.Compile(&problem.Input{Given: p, Policy: pol, LeaveOut: leaveOut, Heeded: heeded}, nodes)
+// NewPlanner compiles a problem. Nothing is placed yet. columns are those of the last solve, nil: none;
+// leaveOut is one of stages or LowerBounds, empty: none. heeded is Input.Heeded.
+func NewPlanner(p *problem.Problem, pol problem.Policy, columns *RememberedColumns, leaveOut string, heeded problem.Preferences) *Planner {
+	c := topology.Compile(&problem.Input{Given: p, Policy: pol, LeaveOut: leaveOut, Heeded: heeded})
 	s := &Planner{Compiled: c}
 	s.Purchases = &Purchases{Compiled: c, Tier: 1, previousColumns: columns,
 		Quantities: slices.Clone(c.Inst.InitialQuantities), Limits: problem.CloneLimits(c.Inst.InitialLimits)}

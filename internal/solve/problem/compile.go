@@ -25,9 +25,8 @@ type problemCompiler struct {
 	daemonsHaveTerms bool // pods of some DaemonSet have required anti-affinity
 }
 
-// Compile makes the problem of what Solve is given: what can be bought, and what must be placed. nodes are its existing
-// nodes in filling order, nil where nobody knows.
-func Compile(in *Input, work *Work, nodes []*ExistingNode) (*Catalog, *Instance) {
+// Compile makes the problem of what Solve is given: what can be bought, and what must be placed.
+func Compile(in *Input, work *Work) (*Catalog, *Instance) {
 	p := in.Given
 	catalog := &Catalog{in: in, work: work, offerSetByBits: map[string]*OfferSet{}, intersections: map[[2]*OfferSet]*OfferSet{}}
 	inst := &Instance{in: in, work: work, catalog: catalog}
@@ -45,10 +44,7 @@ func Compile(in *Input, work *Work, nodes []*ExistingNode) (*Catalog, *Instance)
 	}
 	o := offerCompiler{in: in, work: work, catalog: catalog, inst: inst, compiler: t, sizeIDs: map[Vec]int{}, quantityIDs: map[string]int{}, poolByKey: map[string]int{}}
 	o.compileOffers()
-	if nodes == nil {
-		nodes = fillingOrder(p.Nodes)
-	}
-	t.compileNodes(nodes)
+	t.compileNodes(fillingOrder(p.Nodes))
 	return catalog, inst
 }
 
@@ -62,24 +58,17 @@ func (s *problemCompiler) compileClasses() {
 		classes[n].Spec, classes[n].Req = all[n], s.in.toVec(all[n].Requests)
 	}
 	first := s.orderClasses(classes, pods)
-	sorted := slices.IsSortedFunc(s.in.Given.Demand, ComparePods) // as state has it
-	list, places := make([]*model.Pod, len(s.in.Given.Demand)), make([]int32, len(s.in.Given.Demand))
+	list := make([]*model.Pod, len(s.in.Given.Demand))
 	for i, c := range s.inst.Classes {
 		n := pods[c.ID]
 		c.ID, c.Pods, list = i, list[:0:n], list[n:]
-		c.DemandOrder, places = places[:0:n], places[n:]
 	}
 	for i, p := range s.in.Given.Demand {
 		c := &classes[first[of[i]]]
-		if c.Pods = append(c.Pods, p); sorted {
-			c.DemandOrder = append(c.DemandOrder, int32(i))
-		}
+		c.Pods = append(c.Pods, p)
 	}
 	for _, c := range s.inst.Classes {
-		if !sorted {
-			slices.SortFunc(c.Pods, ComparePods)
-			c.DemandOrder = c.DemandOrder[:len(c.Pods)]
-		}
+		slices.SortFunc(c.Pods, ComparePods)
 		if tooMany {
 			s.refuseUnknownDims(c)
 		}
@@ -261,20 +250,6 @@ func constraintRank(c *model.Class) int {
 		return -1
 	}
 	return n
-}
-
-// OrderedPod is a pod and its place in Problem.Demand, where that is sorted; else 0.
-type OrderedPod struct {
-	Position int32
-	Pod      *model.Pod
-}
-
-// CompareOrdered orders pods as ComparePods does, by place where that is known.
-func CompareOrdered(a, b OrderedPod) int {
-	if a.Position != b.Position {
-		return cmp.Compare(a.Position, b.Position)
-	}
-	return ComparePods(a.Pod, b.Pod)
 }
 
 // ComparePods orders pods by namespace, name and UID.

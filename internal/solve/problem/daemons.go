@@ -47,6 +47,9 @@ func sortedDaemons(list []*model.Daemon) []*model.Daemon {
 
 // daemonRulesOf returns the rules between a class and the DaemonSets; nil: there are none.
 func (s *problemCompiler) daemonRulesOf(c *model.Class) *daemonRules {
+	if len(s.inst.Daemons) == 0 {
+		return nil
+	}
 	r := &daemonRules{}
 	if len(c.AntiAffinity) > 0 || s.daemonsHaveTerms {
 		for i, d := range s.inst.Daemons {

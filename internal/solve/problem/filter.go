@@ -4,9 +4,7 @@
 package problem
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -129,10 +127,8 @@ func (s *problemCompiler) filterFor(c *model.Class, rules *daemonRules) *nodeFil
 		}
 	}
 	bars := s.barsOf(c)
-	for _, site := range slices.SortedFunc(maps.Keys(bars), func(a, b barredSite) int {
-		return cmp.Or(strings.Compare(a.pool, b.pool), strings.Compare(a.group, b.group))
-	}) {
-		b.WriteString("\x02" + site.pool + "\x01" + site.group + "\x01" + fmt.Sprint(bars[site]))
+	if len(bars) > 0 {
+		fmt.Fprintf(&b, "\x02%v", bars) // maps are printed in the order of their keys
 	}
 	if rules != nil {
 		b.WriteString("\x00beside " + c.Key) // what keeps a class apart, and what it wants to be near, is its own

@@ -136,25 +136,13 @@ func (s *offerCompiler) admitOffers(filters []*nodeFilter, reached [][]bool) {
 // sortOffers puts the offers of each level and of each pool in the order of their prices.
 func (s *offerCompiler) sortOffers() {
 	s.catalog.offersByPrice, s.catalog.poolOffersByPrice = make([]int, len(s.catalog.Offers)), make([]int, len(s.catalog.Offers))
-	type priced struct { // beside each other in memory: there may be millions
-		price int64
-		i     int
+	for i := range s.catalog.offersByPrice {
+		s.catalog.offersByPrice[i] = i
 	}
-	var list []priced
 	for _, l := range s.catalog.Levels {
-		list = slices.Grow(list[:0], l.Hi-l.Lo)
-		for i := l.Lo; i < l.Hi; i++ {
-			list = append(list, priced{s.catalog.Offers[i].Price, i})
-		}
-		slices.SortFunc(list, func(x, y priced) int {
-			if x.price != y.price {
-				return cmp.Compare(x.price, y.price)
-			}
-			return x.i - y.i
+		slices.SortStableFunc(s.catalog.offersByPrice[l.Lo:l.Hi], func(i, j int) int {
+			return cmp.Compare(s.catalog.Offers[i].Price, s.catalog.Offers[j].Price)
 		})
-		for at, x := range list {
-			s.catalog.offersByPrice[l.Lo+at] = x.i
-		}
 	}
 	next := slices.Clone(s.catalog.poolStart)
 	for _, i := range s.catalog.offersByPrice { // what is in order as a whole is so in its parts

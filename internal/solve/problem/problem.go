@@ -44,8 +44,6 @@ type Class struct {
 	Missing         []model.Dim     // resources that it asks for and that no node has free and no instance type has, ascending: it fits nowhere
 	Group           *ColocatedGroup // the co-located group that it belongs to; nil: none
 	AsGroup         *ColocatedGroup // the co-located group that it stands for, as one pod; nil: it is a class of pods
-
-	DemandOrder []int32 // by pod: its place in Problem.Demand, where that is sorted; else 0
 }
 
 // Unplaced is how many pods of the class have no place yet.

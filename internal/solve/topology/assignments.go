@@ -94,7 +94,6 @@ func (s *Assignments) AssignmentsOf(c *problem.Class) []*TopologyAssignment {
 		}
 		return at
 	}
-	slab := make([]TopologyAssignment, 0, len(sold))
 	for node := range s.inst.Nodes.List {
 		x := s.inst.Nodes.List[node]
 		if !x.Closed && !x.Drained && s.usage.PodsFittingNode(c, node) > 0 && s.inst.NodeAdmits(c.Filter, node) {
@@ -108,8 +107,7 @@ func (s *Assignments) AssignmentsOf(c *problem.Class) []*TopologyAssignment {
 		}
 		at := byName[o.Name]
 		if at == nil {
-			slab = append(slab, TopologyAssignment{Name: o.Name, ID: o.ID, Labels: o.Labels, InScope: o.InScope})
-			at = &slab[len(slab)-1]
+			at = &TopologyAssignment{Name: o.Name, ID: o.ID, Labels: o.Labels, InScope: o.InScope}
 			out = append(out, at)
 		}
 		at.Offers = o.Offers

@@ -40,24 +40,6 @@ type topologyCompiler struct {
 	exemptions      map[int]int          // by counter of owners that exempt some values: that of all owners of such terms
 	selectorIDs     map[string]int       // numbers of lists of selectors
 	namespaceBuf    []string             // the namespace of the class at hand: thousands of classes of one follow each other
-	ruleSlab        slab[problem.Rule]
-	intSlab         slab[int]
-}
-
-// slab is memory from which many short lists are taken.
-type slab[T any] []T
-
-// appendTo appends to a list that is taken from the slab. Where it must be made anew it gets room for so many spare
-// entries.
-func (a *slab[T]) appendTo(list []T, spare int, more ...T) []T {
-	if n := len(list) + len(more) + spare; n-spare > cap(list) {
-		if len(*a) < n {
-			*a = make([]T, max(n, 256))
-		}
-		list = append((*a)[:0:n], list...)
-		*a = (*a)[n:]
-	}
-	return append(list, more...)
 }
 
 // hostSpread is a hard spread over hosts that some class of the demand has.
@@ -210,10 +192,10 @@ func (t *topologyCompiler) compileRules(c *problem.Class) {
 	add := func(r problem.Rule) {
 		r.Key = t.topo.Counters[r.Counter].key
 		if r.Key == problem.HostKey {
-			c.Topology.HostRules = t.ruleSlab.appendTo(c.Topology.HostRules, 1, r) // and what others have against it, mostly
+			c.Topology.HostRules = append(c.Topology.HostRules, r)
 			return
 		}
-		c.Topology.DomainRules = t.ruleSlab.appendTo(c.Topology.DomainRules, 0, r)
+		c.Topology.DomainRules = append(c.Topology.DomainRules, r)
 	}
 	if len(t.namespaceBuf) == 0 || t.namespaceBuf[0] != c.Spec.Namespace {
 		t.namespaceBuf = []string{c.Spec.Namespace}
@@ -336,7 +318,7 @@ func (t *topologyCompiler) countSpreadOwners(c *problem.Class, r *problem.Rule) 
 		i, known = len(known), append(known, hostSpread{ownerCounter: t.counterFor(model.LabelHostname, true, true, nobody), maxSkew: r.MaxSkew})
 		t.hostSpreads[r.Counter] = known
 	}
-	c.Topology.HostCounters = t.intSlab.appendTo(c.Topology.HostCounters, 1, known[i].ownerCounter)
+	c.Topology.HostCounters = append(c.Topology.HostCounters, known[i].ownerCounter)
 }
 
 // spreadScope returns the nodes that a spread looks at, nil when it looks at all.

@@ -18,12 +18,11 @@ type Compiled struct {
 	Assignments *Assignments
 }
 
-// Compile compiles a problem. nodes are its existing nodes in filling order, nil where nobody knows. Nothing is placed
-// yet.
-func Compile(in *problem.Input, nodes []*problem.ExistingNode) Compiled {
+// Compile compiles a problem. Nothing is placed yet.
+func Compile(in *problem.Input) Compiled {
 	work := &problem.Work{StepLimit: 2 * in.Policy.Work} // however often it is begun anew
 	c := Compiled{In: in, Work: work}
-	c.Catalog, c.Inst = problem.Compile(in, work, nodes)
+	c.Catalog, c.Inst = problem.Compile(in, work)
 	c.Usage = problem.NewUsage(in, c.Catalog, c.Inst)
 	c.Topo = newTopology(&c)
 	c.Assignments = newAssignments(&c)

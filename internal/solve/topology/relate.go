@@ -188,16 +188,16 @@ func (t *topologyCompiler) addRulesOfOthers(c *problem.Class) {
 	if len(c.Topology.HostRules) == 0 {
 		c.Topology.HostRules = slices.Clip(k.hostRules)
 	} else {
-		c.Topology.HostRules = t.ruleSlab.appendTo(c.Topology.HostRules, 0, k.hostRules...)
+		c.Topology.HostRules = append(c.Topology.HostRules, k.hostRules...)
 	}
 	if moves := t.countersMovedBy(c.Spec, k.moved); len(moves) > len(k.moved) {
 		t.recordCounters(&c.Topology, moves)
 	} else {
 		x := &k.topology
 		if len(c.Topology.HostCounters) == 0 {
-			c.Topology.HostCounters = x.HostCounters
+			c.Topology.HostCounters = slices.Clip(x.HostCounters)
 		} else {
-			c.Topology.HostCounters = t.intSlab.appendTo(c.Topology.HostCounters, 0, x.HostCounters...)
+			c.Topology.HostCounters = append(c.Topology.HostCounters, x.HostCounters...)
 		}
 		c.Topology.DomainCounters, c.Topology.Scopes, c.Topology.CounterScope, c.Topology.Keys = x.DomainCounters, x.Scopes, x.CounterScope, x.Keys
 	}
