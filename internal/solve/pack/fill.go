@@ -226,23 +226,23 @@ func (p *Packing) pickDemand(remaining []int64, free *problem.Vec, m *Machine, u
 		gone = last
 	}
 	candidates, blocks, worths := p.buf.candidates, p.Market.requestBlocks, p.Prices.biasedDual
-	numBlocks, first := p.Market.blocksEach, shape[0]
+	numBlocks, sizes, size := p.Market.blocksEach, p.Market.sizeOf, int32(-1)
+	short, share := int64(0), int64(0) // short is negative if something does not fit
 	p.Work.Steps += int64(len(candidates))
 	best, bestWorth, bestShare, kept := -1, int64(0), int64(1), 0
 	for _, demand := range candidates {
-		at := int(demand) * numBlocks
-		ask := &blocks[at]
-		short := (first.room[0] - ask.request[0]) | (first.room[1] - ask.request[1]) | (first.room[2] - ask.request[2]) | (first.room[3] - ask.request[3]) // negative if something does not fit
-		share := max(ask.share[0]*first.inverse[0], ask.share[1]*first.inverse[1], ask.share[2]*first.inverse[2], ask.share[3]*first.inverse[3])
-		for b := 1; b < numBlocks; b++ {
-			ask, have := &blocks[at+b], &shape[b]
-			short |= (have.room[0] - ask.request[0]) | (have.room[1] - ask.request[1]) | (have.room[2] - ask.request[2]) | (have.room[3] - ask.request[3])
-			share = max(share, ask.share[0]*have.inverse[0], ask.share[1]*have.inverse[1], ask.share[2]*have.inverse[2], ask.share[3]*have.inverse[3])
+		if sizes[demand] != size {
+			size, short, share = sizes[demand], 0, 1<<shareShift
+			for b := range numBlocks {
+				ask, have := &blocks[int(demand)*numBlocks+b], &shape[b]
+				short |= (have.room[0] - ask.request[0]) | (have.room[1] - ask.request[1]) | (have.room[2] - ask.request[2]) | (have.room[3] - ask.request[3])
+				share = max(share, ask.share[0]*have.inverse[0], ask.share[1]*have.inverse[1], ask.share[2]*have.inverse[2], ask.share[3]*have.inverse[3])
+			}
+			share >>= shareShift
 		}
 		if short < 0 || int(demand) == gone {
 			continue
 		}
-		share = max(1, share>>shareShift)
 		if worths[demand]*bestShare > bestWorth*share {
 			if p.Market.Restricted[demand] && p.podsNeighboursAllow(int(demand), m, used) <= 0 {
 				continue // in this pattern it will not fit again

@@ -63,6 +63,7 @@ type Market struct {
 
 	requestBlocks []requestBlock // blocksEach of them a demand: what a pod of it asks for
 	blocksEach    int
+	sizeOf        []int32                  // by demand: those that follow each other with one number ask for the same
 	maxEach       []int64                  // by demand: as many on a machine and no more; nil: as many as have room
 	Restricted    []bool                   // by demand: rules, ports or volumes say what may be beside its pods
 	neighbours    []problem.NeighbourRules // by demand: which
@@ -126,7 +127,7 @@ func (s *Purchases) NewPacking(l problem.Level, demands []*Demand) *Packing {
 // not: a bound may not narrow.
 func (s *Purchases) NewPackingFor(l problem.Level, demands []*Demand, keepMinValues bool) *Packing {
 	p := &Packing{Compiled: s.Compiled, openDemands: make([]int32, 0, len(demands))}
-	p.Market = &Market{Compiled: s.Compiled, Purchases: s, SetOf: make([]int, len(demands)), Demands: demands, Restricted: make([]bool, len(demands)),
+	p.Market = &Market{Compiled: s.Compiled, Purchases: s, SetOf: make([]int, len(demands)), sizeOf: make([]int32, len(demands)), Demands: demands, Restricted: make([]bool, len(demands)),
 		neighbours: make([]problem.NeighbourRules, len(demands))}
 	p.Prices = &Prices{Compiled: s.Compiled, Market: p.Market}
 	p.Market.blocksEach = max(1, (s.In.NumDims+blockSize-1)/blockSize)
@@ -140,7 +141,10 @@ func (s *Purchases) NewPackingFor(l problem.Level, demands []*Demand, keepMinVal
 			number[d.Offers.ID] = n
 			offerSets = append(offerSets, d.Offers)
 		}
-		p.Market.SetOf[i] = n
+		p.Market.SetOf[i], p.Market.sizeOf[i] = n, int32(i)
+		if i > 0 && d.Class.Req == demands[i-1].Class.Req {
+			p.Market.sizeOf[i] = p.Market.sizeOf[i-1]
+		}
 		p.openDemands = append(p.openDemands, int32(i))
 		for k, v := range d.Class.Req[:s.In.NumDims] {
 			p.Market.requestBlocks[i*p.Market.blocksEach+k/blockSize].request[k%blockSize] = v
