@@ -256,91 +256,128 @@ func typeMatches(q *model.Requirement, t *model.InstanceType) bool {
 
 // explainOffers holds the class against the pool's offers: size, place, availability. It returns nil where one passes.
 func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
-	var full *problem.Offer            // the cheapest that passes, of a node group that may not grow
-	other := false                     // one passes that is not of such a group
-	var labels, fit, have, allowed int // offers that pass so far
-	var topo, volume, elsewhere bool   // elsewhere: one is available, and only a volume keeps the class off it
-	var beside *plan.Reason            // pods of DaemonSets keep the class off an offer that else passes
-	var nearest, promised, quota *problem.Offer
-	var short, promisedShort int64
-	var barred *plan.Reason // of the cheapest that passes and is not bought for the class
-	var barredPrice int64
+	t := offerTally{s: s, class: c, pool: pi}
 	lo, hi := s.Catalog.PoolOfferRange(pi)
 	s.Work.Steps += int64(hi - lo)
 	for i := lo; i < hi; i++ {
-		o := &s.Catalog.Offers[i]
-		if typeOnly(c, o, s) {
-			labels++
+		if o := &s.Catalog.Offers[i]; typeOnly(c, o, s) {
+			t.labels++
 			if len(c.Missing) > 0 || !problem.FitsIn(&c.Req, o.Allocatable, s.In.NumDims) {
-				if fit > 0 {
-					continue
-				}
-				by := s.shortfall(c, o)
-				if nearest == nil || by < short {
-					nearest, short = o, by
-				}
-				if o.InstanceType.Promised != nil && (promised == nil || by < promisedShort) && s.fitsPromised(c, o) {
-					promised, promisedShort = o, by
-				}
-				continue
-			}
-			fit++
-			if len(c.Filter.Terms) > 0 && !problem.AnyTermMatches(c.Filter.Terms, &s.In.Keys, o.Labels, nil, "") {
-				topo = true
-				continue
-			}
-			if !c.Filter.Passes(&s.In.Keys, o.Labels, nil, "") {
-				volume, elsewhere = true, elsewhere || o.Available
-				continue
-			}
-			if r := s.explainDaemons(c, o); r != nil {
-				beside = r
-				continue
-			}
-			have++
-			if why, ok := c.Filter.BarOn(&s.In.Given.Pools[pi], o); ok && o.Available {
-				if barred == nil || o.Price < barredPrice {
-					barred, barredPrice = &why, o.Price
-				}
-				continue
-			}
-			if o.Available {
-				allowed++
-			} else if o.Offering.Quota != "" && (quota == nil || o.Price < quota.Price) {
-				quota = o
-			}
-			if o.Offering.Labels[model.LabelNodeGroup] == "" || o.Offering.Remaining != 0 || o.Offering.Most == 0 {
-				other = true
-			} else if full == nil || o.Price < full.Price {
-				full = o
+				t.addTooSmall(o)
+			} else if t.fit++; t.passesPlace(o) && t.passesBars(o) {
+				t.addAllowed(o)
 			}
 		}
 	}
+	return t.reason()
+}
+
+// offerTally is how far the offers of a pool get in the checks for a class, and the nearest of those that fail each.
+type offerTally struct {
+	s     *Explainer
+	class *problem.Class
+	pool  int
+
+	labels, fit, have, allowed int // offers that pass so far
+
+	nearest, promised    *problem.Offer // too small: the nearest, and the nearest of those of which the catalogue promised enough
+	short, promisedShort int64
+	topo, volume         bool         // the class's labels or volumes keep it off an offer that is large enough
+	elsewhere            bool         // one is available, and only a volume keeps the class off it
+	beside               *plan.Reason // pods of DaemonSets keep the class off an offer that else passes
+	barred               *plan.Reason // of the cheapest that passes and is not bought for the class
+	barredPrice          int64
+	quota                *problem.Offer // the cheapest that a quota of the cloud account refuses
+	full                 *problem.Offer // the cheapest that passes, of a node group that may not grow
+	other                bool           // one passes that is not of such a group
+}
+
+// addTooSmall notes an offer that is too small for the class.
+func (t *offerTally) addTooSmall(o *problem.Offer) {
+	if t.fit > 0 {
+		return
+	}
+	by := t.s.shortfall(t.class, o)
+	if t.nearest == nil || by < t.short {
+		t.nearest, t.short = o, by
+	}
+	if o.InstanceType.Promised != nil && (t.promised == nil || by < t.promisedShort) && t.s.fitsPromised(t.class, o) {
+		t.promised, t.promisedShort = o, by
+	}
+}
+
+// passesPlace reports whether labels, volumes and DaemonSets let the class on an offer, and notes which does not.
+func (t *offerTally) passesPlace(o *problem.Offer) bool {
+	f := t.class.Filter
+	if len(f.Terms) > 0 && !problem.AnyTermMatches(f.Terms, &t.s.In.Keys, o.Labels, nil, "") {
+		t.topo = true
+		return false
+	}
+	if !f.Passes(&t.s.In.Keys, o.Labels, nil, "") {
+		t.volume, t.elsewhere = true, t.elsewhere || o.Available
+		return false
+	}
+	if r := t.s.explainDaemons(t.class, o); r != nil {
+		t.beside = r
+		return false
+	}
+	t.have++
+	return true
+}
+
+// passesBars reports whether an offer may be bought for the class.
+func (t *offerTally) passesBars(o *problem.Offer) bool {
+	why, ok := t.class.Filter.BarOn(&t.s.In.Given.Pools[t.pool], o)
+	if !ok || !o.Available {
+		return true
+	}
+	if t.barred == nil || o.Price < t.barredPrice {
+		t.barred, t.barredPrice = &why, o.Price
+	}
+	return false
+}
+
+// addAllowed notes an offer that the class may be on.
+func (t *offerTally) addAllowed(o *problem.Offer) {
+	if o.Available {
+		t.allowed++
+	} else if o.Offering.Quota != "" && (t.quota == nil || o.Price < t.quota.Price) {
+		t.quota = o
+	}
+	if o.Offering.Labels[model.LabelNodeGroup] == "" || o.Offering.Remaining != 0 || o.Offering.Most == 0 {
+		t.other = true
+	} else if t.full == nil || o.Price < t.full.Price {
+		t.full = o
+	}
+}
+
+// reason returns why none of the offers can be bought, nil if one can.
+func (t *offerTally) reason() *plan.Reason {
 	switch {
-	case labels == 0:
+	case t.labels == 0:
 		return &plan.Reason{Code: plan.Offering, Detail: plan.OfOffering{Label: model.LabelZone, Apart: true}}
-	case fit == 0 && promised != nil:
-		r := s.explainSize(c, promised)
+	case t.fit == 0 && t.promised != nil:
+		r := t.s.explainSize(t.class, t.promised)
 		r.Code = plan.CameShort
 		return r
-	case fit == 0:
-		return s.explainSize(c, nearest)
-	case have == 0 && beside != nil:
-		return beside
-	case have == 0 && topo && !volume: // an offer that the pod's labels let it on and its volume does not is the nearer miss
-		return s.explainPlace(c, pi)
-	case have == 0 && volume:
-		return s.explainVolumePlace(c, pi)
-	case allowed == 0 && barred != nil:
-		return barred
-	case allowed == 0 && elsewhere && keptVolume(c) != nil:
-		return keptVolume(c)
-	case allowed == 0 && !other:
-		return groupFull(full.Offering)
-	case allowed == 0:
-		full := plan.OfOutOfCapacity{SetAside: have}
-		if quota != nil {
-			full.Quota = plan.Words(quota.Offering.Quota)
+	case t.fit == 0:
+		return t.s.explainSize(t.class, t.nearest)
+	case t.have == 0 && t.beside != nil:
+		return t.beside
+	case t.have == 0 && t.topo && !t.volume: // an offer that the pod's labels let it on and its volume does not is the nearer miss
+		return t.s.explainPlace(t.class, t.pool)
+	case t.have == 0 && t.volume:
+		return t.s.explainVolumePlace(t.class, t.pool)
+	case t.allowed == 0 && t.barred != nil:
+		return t.barred
+	case t.allowed == 0 && t.elsewhere && keptVolume(t.class) != nil:
+		return keptVolume(t.class)
+	case t.allowed == 0 && !t.other:
+		return groupFull(t.full.Offering)
+	case t.allowed == 0:
+		full := plan.OfOutOfCapacity{SetAside: t.have}
+		if t.quota != nil {
+			full.Quota = plan.Words(t.quota.Offering.Quota)
 		}
 		return &plan.Reason{Code: plan.OutOfCapacity, Detail: full}
 	}

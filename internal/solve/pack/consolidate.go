@@ -16,14 +16,11 @@ import (
 // Pods stay in the domains where they are counted. A machine may grow for pods of another level where a whole machine
 // is saved: weights say what is bought first, not what else may be on it.
 type consolidation struct {
-	s              *Placement
-	bins           []plannedBin
-	undo           []undoEntry   // moves of what is being tried, in order
-	blockMax       []problem.Vec // by block of targets: no more than this is free on any of them; nil: targets are few
-	targetFree     []int64       // by target: no more than this is free on it, numDims amounts each
-	targetPosition []int32       // by bin: which target it is
-	sizedBuf       []sizedItem   // scratch of itemsBySize
-	stepLimit      int64         // where it ends, in steps
+	s         *Placement
+	bins      []plannedBin
+	undo      []undoEntry // moves of what is being tried, in order
+	sizedBuf  []sizedItem // scratch of itemsBySize
+	stepLimit int64       // where it ends, in steps
 
 	lastResort bool // there is nowhere else for pods: those that would rather be separate need not be, and machines may become dearer
 }
@@ -140,7 +137,6 @@ func (t *consolidation) runRound(last bool) (any bool) {
 	if last {
 		slices.Reverse(targets)
 	}
-	t.indexFreeCapacity(targets)
 	for _, x := range sources[:min(len(sources), maxEmptiedPerRound)] {
 		if s.Work.Steps >= t.stepLimit {
 			break
@@ -152,68 +148,61 @@ func (t *consolidation) runRound(last bool) (any bool) {
 	return any
 }
 
-// targetBlock is how many targets are passed over at once where none of them has room.
-const targetBlock = 32
-
-// indexFreeCapacity notes what is free at most on each block of targets.
-func (t *consolidation) indexFreeCapacity(targets []int) {
-	t.blockMax = t.blockMax[:0]
-	if len(t.bins) <= maxMachinesToGrow {
-		return // switchPool may make room
-	}
-	t.targetFree, t.targetPosition = make([]int64, len(targets)*t.s.In.NumDims), make([]int32, len(t.bins))
-	for at, j := range targets {
-		if at%targetBlock == 0 {
-			t.blockMax = append(t.blockMax, problem.Vec{})
-		}
-		t.targetPosition[j] = int32(at)
-		t.raiseFreeCapacity(j)
-	}
-}
-
-// raiseFreeCapacity notes that more may be free on a bin.
-func (t *consolidation) raiseFreeCapacity(j int) {
-	if len(t.blockMax) == 0 {
-		return
-	}
-	at, nd := int(t.targetPosition[j]), t.s.In.NumDims
-	top, room := &t.blockMax[at/targetBlock], t.targetFree[at*nd:][:nd]
-	for k, v := range t.bins[j].free[:nd] {
-		top[k], room[k] = max(top[k], v), max(room[k], v)
-	}
-}
-
-// nextTarget is the first target from a place on that may have room for a pod, or how many targets there are.
-func (t *consolidation) nextTarget(at int, targets []int, req *problem.Vec) int {
-	nd := t.s.In.NumDims
-	for ; at < len(targets) && len(t.blockMax) > 0; at++ {
-		if at%targetBlock == 0 && !problem.FitsIn(req, &t.blockMax[at/targetBlock], nd) {
-			at += targetBlock - 1
-			t.s.Work.Steps++
-			continue
-		}
-		if problem.FitsSlice(req, t.targetFree[at*nd:][:nd]) {
-			break
-		}
-		t.s.Work.Steps++
-	}
-	return min(at, len(targets))
-}
-
 // emptyBin moves what it can of a bin elsewhere, and takes it back and says no if that saves nothing.
 func (t *consolidation) emptyBin(i int, targets []int) bool {
-	s := t.s
 	t.undo = t.undo[:0]
 	was := t.bins[i]
-	rest := t.itemsBySize(was.bin.Items, s.Catalog.Offers[was.offer].Allocatable)
+	cost := t.adjustedCost(&was)
+	rest := t.moveWhatFits(i, targets)
+	smaller, saved := t.binHolding(i, rest), cost
+	if len(rest) > 0 {
+		saved = 0
+		if smaller.offer >= 0 {
+			saved = cost - t.adjustedCost(&smaller)
+		}
+		if j, grown, by := t.cheapestGrowth(i, rest, targets, cost-max(0, saved)); j >= 0 {
+			for k := range rest {
+				t.moveCounts(j, i, &rest[k], rest[k].Count)
+			}
+			t.saveBin(j)
+			*t.bins[j].bin = *grown.bin
+			grown.bin = t.bins[j].bin
+			t.bins[j] = grown
+			rest, saved = nil, cost-by
+		}
+	}
+	if saved <= 0 {
+		t.undoMoves(i)
+		return false
+	}
+	left := &t.s.Purchases.Limits[was.bin.Pool]
+	left.Charge(was.bin.charged, -1)
+	if len(rest) == 0 {
+		was.bin.Items = nil
+		t.bins[i] = plannedBin{bin: was.bin, offer: -1}
+		return true
+	}
+	smaller.bin.charged = t.s.Catalog.Offers[smaller.offer].Charge
+	left.Charge(smaller.bin.charged, 1)
+	*was.bin = *smaller.bin
+	smaller.bin = was.bin
+	t.bins[i] = smaller
+	return true
+}
+
+// moveWhatFits moves pods of a bin, the largest first, to targets that have room for them, and returns those left.
+func (t *consolidation) moveWhatFits(i int, targets []int) []binItem {
+	rest := t.itemsBySize(t.bins[i].bin.Items, t.s.Catalog.Offers[t.bins[i].offer].Allocatable)
 	for k := range rest {
 		it := &rest[k]
-		req := &s.Inst.Classes[it.Class].Req
-		for at := 0; it.Count > 0; at++ {
-			if at = t.nextTarget(at, targets, req); at >= len(targets) {
+		t.s.Work.Steps += int64(len(targets)) / 32
+		for _, j := range targets {
+			if it.Count == 0 {
 				break
 			}
-			j := targets[at]
+			if len(t.bins) > maxMachinesToGrow && !problem.FitsIn(&t.s.Inst.Classes[it.Class].Req, &t.bins[j].free, t.s.In.NumDims) {
+				continue // nor does another pool make room
+			}
 			n := t.podsBinAccepts(j, i, it)
 			if n == 0 && t.switchPool(j, i, it) {
 				n = t.podsBinAccepts(j, i, it)
@@ -223,46 +212,7 @@ func (t *consolidation) emptyBin(i int, targets []int) bool {
 			}
 		}
 	}
-	rest = slices.DeleteFunc(rest, func(it binItem) bool { return it.Count == 0 })
-	smaller := t.binHolding(i, rest)
-	saved := t.adjustedCost(&was)
-	if len(rest) > 0 {
-		saved = 0
-		if smaller.offer >= 0 {
-			saved -= t.adjustedCost(&smaller) - t.adjustedCost(&was)
-		}
-		if j, grown, by := t.cheapestGrowth(i, rest, targets, t.adjustedCost(&was)-max(0, saved)); j >= 0 {
-			for k := range rest {
-				t.moveCounts(j, i, &rest[k], rest[k].Count)
-			}
-			t.saveBin(j)
-			*t.bins[j].bin = *grown.bin
-			grown.bin = t.bins[j].bin
-			t.bins[j] = grown
-			t.raiseFreeCapacity(j)
-			rest, saved = nil, t.adjustedCost(&was)-by
-		}
-	}
-	if saved <= 0 {
-		t.undoMoves(i)
-		return false
-	}
-	left := &s.Purchases.Limits[was.bin.Pool]
-	if len(rest) == 0 {
-		left.Charge(was.bin.charged, -1)
-		was.bin.Items = nil
-		t.bins[i] = plannedBin{bin: was.bin, offer: -1}
-		was.bin.Items = nil
-		return true
-	}
-	left.Charge(was.bin.charged, -1)
-	smaller.bin.charged = s.Catalog.Offers[smaller.offer].Charge
-	left.Charge(smaller.bin.charged, 1)
-	*was.bin = *smaller.bin
-	smaller.bin = was.bin
-	t.bins[i] = smaller
-	t.raiseFreeCapacity(i)
-	return true
+	return slices.DeleteFunc(rest, func(it binItem) bool { return it.Count == 0 })
 }
 
 // itemsBySize copies items, sorted by how large a part of a machine one pod takes, the largest first.
@@ -310,7 +260,7 @@ func (t *consolidation) cheapestGrowth(i int, items []binItem, targets []int, li
 		t.undoJoin(j, i, items) // only asked
 		next := *x.bin
 		next.Items = slices.Clone(x.bin.Items)
-		next.occupancy = t.occupancyOf(next.Items)
+		next.occupancy = t.s.occupancyOf(next.Items)
 		for k := range items {
 			next.offers = s.Catalog.Intersect(next.offers, items[k].offers)
 			next.addPods(s.Inst.Classes[items[k].Class], items[k].offers, items[k].Count, s.In.NumDims)

@@ -183,9 +183,9 @@ func (t *consolidation) binHolding(i int, items []binItem) plannedBin {
 }
 
 // occupancyOf is the ports and volumes of the pods in items.
-func (t *consolidation) occupancyOf(items []binItem) (g problem.Occupancy) {
+func (s *Placement) occupancyOf(items []binItem) (g problem.Occupancy) {
 	for _, it := range items {
-		g.Add(t.s.Inst.Classes[it.Class])
+		g.Add(s.Inst.Classes[it.Class])
 	}
 	return g
 }
@@ -197,7 +197,7 @@ func (t *consolidation) movePods(j, i int, it *binItem, n int64) {
 	t.moveCounts(j, i, it, n)
 	x := &t.bins[j]
 	x.bin.offers = s.Catalog.Intersect(x.bin.offers, it.offers)
-	x.bin.occupancy = t.occupancyOf(x.bin.Items)
+	x.bin.occupancy = t.s.occupancyOf(x.bin.Items)
 	x.bin.Items = slices.Clone(x.bin.Items)
 	x.bin.addPods(s.Inst.Classes[it.Class], it.offers, n, s.In.NumDims)
 	for k := range s.In.NumDims {
@@ -258,7 +258,7 @@ func (t *consolidation) tryJoin(i, j int, items []binItem, into *plannedBin) boo
 				return false
 			}
 			b.Items = append(slices.Clip(b.Items), items[k])
-			b.occupancy = t.occupancyOf(b.Items)
+			b.occupancy = t.s.occupancyOf(b.Items)
 		}
 		t.moveCounts(i, j, &items[k], items[k].Count)
 	}

@@ -44,57 +44,10 @@ func (p *Market) FeasibilityClassesOf(whole []int64) *FeasibilityClasses {
 		p.feasibilityIndex = p.newFeasibilityIndex()
 	}
 	index := p.feasibilityIndex
-	index.round++
-	index.sets = index.sets[:0]
-	p.Work.Steps += int64(len(p.Machines) * len(p.offerSets))
-	for d, x := range p.Demands {
-		if whole[d] <= 0 {
-			continue
-		}
-		k := &index.kinds[p.kindOf[d]]
-		if k.round != index.round {
-			if k.round == 0 {
-				index.findMachines(k, p.SetOf[d], &x.Class.Req, p.freeAccessOf(d))
-			}
-			p.Work.Steps += k.steps
-			if g := k.set; g != nil && g.round != index.round {
-				g.round, g.members.requests, g.members.leastRequest = index.round, problem.Vec{}, problem.Vec{}
-				index.sets = append(index.sets, g)
-			}
-			k.round = index.round
-		}
-		if k.set != nil {
-			k.set.members.addPods(&x.Class.Req, whole[d], p.In.NumDims)
-		}
-	}
-	words := (len(p.Machines) + 63) / 64
+	index.collectSets(whole)
 	x := &FeasibilityClasses{p: p, ClassOf: index.classOf}
 	for digits := 8; ; digits-- {
-		x.Classes = x.Classes[:0]
-		type unit struct {
-			price  [problem.MaxDims]int64
-			access int8
-		}
-		byUnit := map[unit]int{}
-		for _, g := range index.sets {
-			k := unit{g.unitPrice, g.access}
-			for i, v := range k.price {
-				if n := bits.Len64(uint64(v)); n > digits {
-					k.price[i] = v >> (n - digits) << (n - digits)
-				}
-				if digits < 0 {
-					k.price[i] = 0
-				}
-			}
-			at, ok := byUnit[k]
-			if !ok {
-				at = len(x.Classes)
-				byUnit[k] = at
-				x.Classes = append(x.Classes, FeasibilityClass{machines: make([]uint64, words)})
-			}
-			g.class = at
-			x.Classes[at].merge(&g.members, p.In.NumDims)
-		}
+		x.Classes = index.mergeSets(digits, x.Classes[:0])
 		if len(x.Classes) <= maxFeasibilityClasses {
 			break
 		}
@@ -108,6 +61,64 @@ func (p *Market) FeasibilityClassesOf(whole []int64) *FeasibilityClasses {
 	return x
 }
 
+// collectSets finds the sets of machines that hold demands of which pods are left, and adds up these pods by set.
+func (t *feasibilityIndex) collectSets(whole []int64) {
+	p := t.p
+	t.round++
+	t.sets = t.sets[:0]
+	p.Work.Steps += int64(len(p.Machines) * len(p.offerSets))
+	for d, x := range p.Demands {
+		if whole[d] <= 0 {
+			continue
+		}
+		k := &t.kinds[p.kindOf[d]]
+		if k.round != t.round {
+			if k.round == 0 {
+				t.findMachines(k, p.SetOf[d], &x.Class.Req, p.freeAccessOf(d))
+			}
+			p.Work.Steps += k.steps
+			if g := k.set; g != nil && g.round != t.round {
+				g.round, g.members.requests, g.members.leastRequest = t.round, problem.Vec{}, problem.Vec{}
+				t.sets = append(t.sets, g)
+			}
+			k.round = t.round
+		}
+		if k.set != nil {
+			k.set.members.addPods(&x.Class.Req, whole[d], p.In.NumDims)
+		}
+	}
+}
+
+// mergeSets makes one feasibility class of sets of machines whose least prices are the same to so many binary digits. It
+// returns them in the memory of out.
+func (t *feasibilityIndex) mergeSets(digits int, out []FeasibilityClass) []FeasibilityClass {
+	type unit struct {
+		price  [problem.MaxDims]int64
+		access int8
+	}
+	byUnit := map[unit]int{}
+	for _, g := range t.sets {
+		k := unit{g.unitPrice, g.access}
+		for i, v := range k.price {
+			if n := bits.Len64(uint64(v)); n > digits {
+				k.price[i] = v >> (n - digits) << (n - digits)
+			}
+			if digits < 0 {
+				k.price[i] = 0
+			}
+		}
+		at, ok := byUnit[k]
+		if !ok {
+			at = len(out)
+			byUnit[k] = at
+			out = append(out, FeasibilityClass{machines: make([]uint64, len(t.machinesBuf))})
+		}
+		g.class = at
+		out[at].merge(&g.members, t.p.In.NumDims)
+	}
+	return out
+}
+
 // feasibilityIndex is what feasibility classes of the same demands and machines have in common, however many pods are
 // left.
 type feasibilityIndex struct {
@@ -117,7 +128,7 @@ type feasibilityIndex struct {
 	admitted    [][]uint64 // by offer set: the machines that it admits, and the least of each resource that all of them have
 	least       []problem.Vec
 	machinesBuf []uint64 // scratch
-	round       int      // of FeasibilityClassesOf
+	round       int      // of collectSets
 	sets        []*machineSet
 	classOf     []int
 }

@@ -174,38 +174,11 @@ func (s *Placement) placeByDomain(c *problem.Class, keep int, add func(*problem.
 		slices.ContainsFunc(c.Topology.DomainCounters, func(id int) bool { return s.Topo.Counters[id].ForSpread })
 	prefers := slices.ContainsFunc(c.Topology.DomainRules, func(r problem.Rule) bool { return r.Kind == problem.RulePreference })
 	for c.Unplaced() > keep {
-		s.Work.Steps += int64(len(sites))
-		best, bestN := (*topology.TopologyAssignment)(nil), int64(0)
-		first := c.Topology.Affinity && s.Topo.MayStartGroup(c)
-		var possible []string
-		for _, at := range sites {
-			n, _ := s.Topo.PodsDomainsAllow(c, at.Labels)
-			if n == 0 || s.keepPlaced && s.Assignments.WouldCrowd(c, at) {
-				continue
-			}
-			if first {
-				possible = append(possible, at.Name)
-				if s.startsElsewhere(c, at) {
-					continue
-				}
-			}
-			node := s.Assignments.NextOpenNode(c, at)
-			if node < 0 {
-				if n = min(n, s.purchasablePods(c, at)); n == 0 {
-					continue
-				}
-			}
-			at.SpreadCount, at.Node = s.Assignments.SpreadCountAt(c, at), node
-			at.UnmetPreference = s.Topo.UnmetPreferenceWeight(c, at.Labels)
-			at.Cost = s.In.AddPreferenceCost(at.Price, at.UnmetPreference)
-			if best == nil || at.IsBetterThan(best) {
-				best, bestN = at, n
-			}
-		}
+		best, bestN, possible := s.bestAssignment(c, sites)
 		if best == nil {
 			return
 		}
-		if first && len(possible) > 1 {
+		if len(possible) > 1 {
 			s.recordGroupStart(c, best, possible)
 		}
 		n := min(bestN, int64(c.Unplaced()-keep))
@@ -219,6 +192,38 @@ func (s *Placement) placeByDomain(c *problem.Class, keep int, add func(*problem.
 		best.Purchased += n
 		add(c, best.Offers, n, best)
 	}
+}
+
+// bestAssignment returns the best of some assignments for the next pod of a class, nil if there is none, and how many pods
+// its domains allow. Where the pod begins a group, possible are the names of those where it may.
+func (s *Placement) bestAssignment(c *problem.Class, sites []*topology.TopologyAssignment) (best *topology.TopologyAssignment, most int64, possible []string) {
+	s.Work.Steps += int64(len(sites))
+	first := c.Topology.Affinity && s.Topo.MayStartGroup(c)
+	for _, at := range sites {
+		n, _ := s.Topo.PodsDomainsAllow(c, at.Labels)
+		if n == 0 || s.keepPlaced && s.Assignments.WouldCrowd(c, at) {
+			continue
+		}
+		if first {
+			possible = append(possible, at.Name)
+			if s.startsElsewhere(c, at) {
+				continue
+			}
+		}
+		node := s.Assignments.NextOpenNode(c, at)
+		if node < 0 {
+			if n = min(n, s.purchasablePods(c, at)); n == 0 {
+				continue
+			}
+		}
+		at.SpreadCount, at.Node = s.Assignments.SpreadCountAt(c, at), node
+		at.UnmetPreference = s.Topo.UnmetPreferenceWeight(c, at.Labels)
+		at.Cost = s.In.AddPreferenceCost(at.Price, at.UnmetPreference)
+		if best == nil || at.IsBetterThan(best) {
+			best, most = at, n
+		}
+	}
+	return best, most, possible
 }
 
 // purchasablePods is for how many more pods of the class machines may be bought at an assignment.

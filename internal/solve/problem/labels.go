@@ -4,6 +4,7 @@
 package problem
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -45,69 +46,74 @@ func (t *labelTable) internValue(key int, v string) int32 {
 
 // compileKeys collects the keys in sorted order, so that what depends on their numbers does not depend on input order.
 func (s *problemCompiler) compileKeys() {
-	set := map[string]bool{}
-	reqs := func(rs model.Requirements) {
+	keys := keySet{}
+	for _, c := range s.inst.Classes {
+		keys.addOfNodes(c.Spec)
+		keys.addOfPods(c.Spec)
+	}
+	for _, d := range s.in.Given.Daemons {
+		keys.addOfNodes(d.Class)
+	}
+	for _, c := range s.inst.AntiAffinityOnNodes() {
+		for i := range c.AntiAffinity {
+			keys.addTopology(c.AntiAffinity[i].TopologyKey)
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		s.in.Keys.addKey(k)
+	}
+}
+
+// keySet is label keys that something in a problem looks at.
+type keySet map[string]bool
+
+// addOfNodes adds the keys that a class asks nodes for.
+func (set keySet) addOfNodes(c *model.Class) {
+	add := func(rs model.Requirements) {
 		for i := range rs {
 			set[rs[i].Key] = true
 		}
 	}
-	class := func(c *model.Class) {
-		for i := range c.Terms {
-			reqs(c.Terms[i].Requirements)
-		}
-		for i := range c.Preferred {
-			reqs(c.Preferred[i].Term.Requirements)
-		}
-		for _, v := range c.Volumes {
-			for _, list := range [][]model.Requirements{v.Topology, v.Standing, v.Migrated} {
-				for _, t := range list {
-					reqs(t)
-				}
-			}
-		}
+	for i := range c.Terms {
+		add(c.Terms[i].Requirements)
 	}
-	last := model.LabelHostname
-	topoKey := func(k string) {
-		if k != model.LabelHostname && k != last { // thousands of classes look at the same few
-			last, set[k] = k, true
-		}
+	for i := range c.Preferred {
+		add(c.Preferred[i].Term.Requirements)
 	}
-	for _, c := range s.inst.Classes {
-		class(c.Spec)
-		for _, t := range c.Spec.Spread {
-			topoKey(t.TopologyKey)
-		}
-		for _, t := range c.Spec.Affinity {
-			topoKey(t.TopologyKey)
-		}
-		for _, t := range c.Spec.AntiAffinity {
-			topoKey(t.TopologyKey)
-		}
-		for _, v := range c.Spec.Volumes {
-			if v.Unmade {
-				set[model.LabelZone] = true
-			}
-		}
-		for _, list := range [][]model.WeightedPodTerm{c.Spec.PreferredAffinity, c.Spec.PreferredAntiAffinity} {
+	for _, v := range c.Volumes {
+		for _, list := range [][]model.Requirements{v.Topology, v.Standing, v.Migrated} {
 			for _, t := range list {
-				topoKey(t.Term.TopologyKey)
+				add(t)
 			}
 		}
 	}
-	for _, d := range s.in.Given.Daemons {
-		class(d.Class)
+}
+
+// addOfPods adds the topology keys over which a class is tied to other pods.
+func (set keySet) addOfPods(c *model.Class) {
+	for i := range c.Spread {
+		set.addTopology(c.Spread[i].TopologyKey)
 	}
-	for _, c := range s.inst.AntiAffinityOnNodes() {
-		for _, t := range c.AntiAffinity {
-			topoKey(t.TopologyKey)
+	for _, list := range [][]model.PodTerm{c.Affinity, c.AntiAffinity} {
+		for i := range list {
+			set.addTopology(list[i].TopologyKey)
 		}
 	}
-	names := make([]string, 0, len(set))
-	for k := range set {
-		names = append(names, k)
+	for _, list := range [][]model.WeightedPodTerm{c.PreferredAffinity, c.PreferredAntiAffinity} {
+		for i := range list {
+			set.addTopology(list[i].Term.TopologyKey)
+		}
 	}
-	slices.Sort(names)
-	for _, k := range names {
-		s.in.Keys.addKey(k)
+	for i := range c.Volumes {
+		if c.Volumes[i].Unmade {
+			set[model.LabelZone] = true
+		}
+	}
+}
+
+// addTopology adds a topology key, unless it is that of hosts, which have numbers of their own.
+func (set keySet) addTopology(key string) {
+	if key != model.LabelHostname {
+		set[key] = true
 	}
 }

@@ -69,7 +69,6 @@ type assignmentCacheKey struct {
 
 // AssignmentsOf lists the assignments that a class could go to, by name.
 func (s *Assignments) AssignmentsOf(c *problem.Class) []*TopologyAssignment {
-	var byName map[string]*TopologyAssignment // those with nodes
 	sold := s.OfferAssignments(c)
 	shared := len(s.inst.Nodes.List) == 0 && len(sold) > 0 && s.inst.PreferredOffersOf(c) == c.Offers
 	var key assignmentCacheKey
@@ -78,29 +77,7 @@ func (s *Assignments) AssignmentsOf(c *problem.Class) []*TopologyAssignment {
 			return s.ofClasses[key]
 		}
 	}
-	out := make([]*TopologyAssignment, 0, len(sold))
-	var buf []byte
-	find := func(vals []int32, in []bool) *TopologyAssignment {
-		buf = s.appendAssignmentName(buf[:0], c, vals, in)
-		at := byName[string(buf)]
-		if at == nil {
-			at = &TopologyAssignment{Name: string(buf), Labels: vals, InScope: in, level: len(s.catalog.Levels)}
-			at.ID = s.assignmentID(at.Name)
-			if byName == nil {
-				byName = map[string]*TopologyAssignment{}
-			}
-			byName[at.Name] = at
-			out = append(out, at)
-		}
-		return at
-	}
-	for node := range s.inst.Nodes.List {
-		x := s.inst.Nodes.List[node]
-		if !x.Closed && !x.Drained && s.usage.PodsFittingNode(c, node) > 0 && s.inst.NodeAdmits(c.Filter, node) {
-			at := find(s.inst.Nodes.Labels[s.inst.Nodes.ShapeOf[node]], s.topo.NodeScopes(c, node))
-			at.nodes = append(at.nodes, int32(node))
-		}
-	}
+	out, byName := s.nodeAssignments(c)
 	for _, o := range sold {
 		if !s.catalog.SomeOfferHolds(o.Offers, &c.Req) {
 			continue
@@ -110,15 +87,7 @@ func (s *Assignments) AssignmentsOf(c *problem.Class) []*TopologyAssignment {
 			at = &TopologyAssignment{Name: o.Name, ID: o.ID, Labels: o.Labels, InScope: o.InScope}
 			out = append(out, at)
 		}
-		at.Offers = o.Offers
-		at.level, at.Price = s.catalog.CheapestLevel(o.Offers, &c.Req)
-		if w := s.inst.PreferAmong(c, o.Offers); w != o.Offers {
-			if s.catalog.SomeOfferHolds(w, &c.Req) {
-				at.level, at.Price = s.catalog.CheapestLevel(w, &c.Req)
-			} else {
-				at.Price = s.in.AddPreferenceCost(at.Price, 100)
-			}
-		}
+		s.setOffers(c, at, o.Offers)
 	}
 	if len(byName) > 0 { // those sold are in order
 		slices.SortFunc(out, func(a, b *TopologyAssignment) int { return strings.Compare(a.Name, b.Name) })
@@ -130,6 +99,41 @@ func (s *Assignments) AssignmentsOf(c *problem.Class) []*TopologyAssignment {
 		s.ofClasses[key] = out
 	}
 	return out
+}
+
+// nodeAssignments lists the assignments that existing nodes are in which admit a class, and returns them by name too.
+func (s *Assignments) nodeAssignments(c *problem.Class) (out []*TopologyAssignment, byName map[string]*TopologyAssignment) {
+	byName = map[string]*TopologyAssignment{}
+	var buf []byte
+	for node, x := range s.inst.Nodes.List {
+		if x.Closed || x.Drained || s.usage.PodsFittingNode(c, node) == 0 || !s.inst.NodeAdmits(c.Filter, node) {
+			continue
+		}
+		vals, in := s.inst.Nodes.Labels[s.inst.Nodes.ShapeOf[node]], s.topo.NodeScopes(c, node)
+		buf = s.appendAssignmentName(buf[:0], c, vals, in)
+		at := byName[string(buf)]
+		if at == nil {
+			at = &TopologyAssignment{Name: string(buf), Labels: vals, InScope: in, level: len(s.catalog.Levels)}
+			at.ID = s.assignmentID(at.Name)
+			byName[at.Name] = at
+			out = append(out, at)
+		}
+		at.nodes = append(at.nodes, int32(node))
+	}
+	return out, byName
+}
+
+// setOffers notes what can be bought at an assignment, and what one pod costs there.
+func (s *Assignments) setOffers(c *problem.Class, at *TopologyAssignment, offers *problem.OfferSet) {
+	at.Offers = offers
+	at.level, at.Price = s.catalog.CheapestLevel(offers, &c.Req)
+	if w := s.inst.PreferAmong(c, offers); w != offers {
+		if s.catalog.SomeOfferHolds(w, &c.Req) {
+			at.level, at.Price = s.catalog.CheapestLevel(w, &c.Req)
+		} else {
+			at.Price = s.in.AddPreferenceCost(at.Price, 100)
+		}
+	}
 }
 
 // assignmentID returns the number of an assignment's name, a new one where it has none.
