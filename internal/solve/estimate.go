@@ -24,27 +24,6 @@ type Estimate struct {
 	classes int64
 }
 
-// The weights, each for one of its kind.
-const (
-	classWork          = 5
-	keyWork            = 45 // a label key that no class before looked at: every offer and node is asked for it
-	termWork           = 6
-	preferredWork      = 18
-	portWork           = 3
-	resourceWork       = 10 // a resource that not every node has
-	spreadWork         = 80
-	domainKeyWork      = 1500 // a topology key that no spread before had, hosts and zones aside
-	antiWork           = 30
-	domainAntiWork     = 300 // a term over more than hosts
-	affinityWork       = 300
-	volumeWork         = 5
-	widePairWork       = 20 // a wide selector held against a class
-	standingRuleWork   = 8  // a selector of pods on nodes held against a class
-	rulesPairedAUnit   = 10
-	standingRulesAUnit = 15 // of the rules on labels of such selectors
-	cheapPartsAUnit    = 4  // values, tolerations, labels
-)
-
 // CountSolves returns how often a problem of these NodePools and pods is solved: once without preferences, and once more
 // each for preferences for nodes and about other pods, if there are any.
 func CountSolves(pools []*model.NodePool, demand []*model.Pod) int64 {

@@ -8,6 +8,27 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
+// The weights, each for one of its kind.
+const (
+	classWork          = 5
+	keyWork            = 45 // a label key that no class before looked at: every offer and node is asked for it
+	termWork           = 6
+	preferredWork      = 18
+	portWork           = 3
+	resourceWork       = 10 // a resource that not every node has
+	spreadWork         = 80
+	domainKeyWork      = 1500 // a topology key that no spread before had, hosts and zones aside
+	antiWork           = 30
+	domainAntiWork     = 300 // a term over more than hosts
+	affinityWork       = 300
+	volumeWork         = 5
+	widePairWork       = 20 // a wide selector held against a class
+	standingRuleWork   = 8  // a selector of pods on nodes held against a class
+	rulesPairedAUnit   = 10
+	standingRulesAUnit = 15 // of the rules on labels of such selectors
+	cheapPartsAUnit    = 4  // values, tolerations, labels
+)
+
 // StandingRules counts the required anti-affinity of pods on nodes that each pending class of a namespace is held against
 // one by one: selectors that want no label to have a value, by which a class would be found. There may be one a pod. The
 // zero value counts none.

@@ -6,7 +6,20 @@ package bound
 import (
 	"github.com/dovetail-sh/dovetail/internal/solve/pack"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
+
+// bounder proves how little any plan for the same pods could cost. What it counts are the pods that the plan places;
+// what it can't price it leaves out, which keeps a bound valid: see unpricedConstraints.
+type bounder struct {
+	topology.Compiled
+	plan *pack.Planner
+
+	boundClasses []*problem.Class       // what is counted: classes, and co-located groups as one pod each
+	Groups       []*boundGroup          // their bounds add up
+	useful       []int                  // existing nodes that could hold some pod of the demand
+	prices       [problem.MaxDims]int64 // of resources, the highest of any group's, micro-dollars << PriceShift
+}
 
 // boundGroup is classes, and the sizes and prices of the machines that they may go to. Groups have no offer in
 // common, so that their bounds add up.

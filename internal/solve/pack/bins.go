@@ -4,9 +4,6 @@
 package pack
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
@@ -86,95 +83,13 @@ func (s *Purchases) leastBinPrice(b *Bin) int64 {
 	return -1
 }
 
-// CountMachines is how many machines are to be bought.
-func (s *Placement) CountMachines() (n int64) {
-	for _, b := range s.Bins {
-		n += b.Copies
+// addToBin puts n pods of a demand on each copy of a bin.
+func (d *Demand) addToBin(b *Bin, n int64, nd int) {
+	if d.Class.AsGroup == nil {
+		b.addPods(d.Class, d.Offers, n, nd)
+		return
 	}
-	return n
-}
-
-// BuysFromSeveralLevels says whether machines of more than one level are bought.
-func (s *Placement) BuysFromSeveralLevels() bool {
-	for _, b := range s.Bins {
-		if s.In.Given.Pools[b.Pool].Before(&s.In.Given.Pools[s.Bins[0].Pool]) != 0 {
-			return true
-		}
+	for _, c := range d.Class.AsGroup.Members {
+		b.addPods(c, d.Offers, int64(len(c.Pods))*n, nd)
 	}
-	return false
-}
-
-// mergeEqualBins makes equal bins copies of one again. No pod may be added to a bin any more.
-func (s *Placement) mergeEqualBins() {
-	seen, out := make(map[string]*Bin, len(s.Bins)), make([]*Bin, 0, len(s.Bins))
-	var words []uint64
-	var key []byte
-	for _, b := range s.Bins {
-		slices.SortFunc(b.Items, func(x, y binItem) int { return cmp.Compare(x.Class, y.Class) })
-		words = append(words[:0], uint64(b.Pool), uint64(b.offers.ID), uint64(b.quantity), uint64(len(b.Items)))
-		for _, it := range b.Items {
-			words = append(words, uint64(it.Class), uint64(it.Count))
-		}
-		for _, v := range b.charged {
-			words = append(words, uint64(v))
-		}
-		key = problem.AppendWords(key[:0], words)
-		if was := seen[string(key)]; was != nil {
-			was.Copies += b.Copies
-			continue
-		}
-		seen[string(key)] = b
-		out = append(out, b)
-	}
-	s.Bins = out
-}
-
-// splitCopies makes every copy a bin of its own, with a number among the hosts.
-func (s *Placement) splitCopies() {
-	out := make([]*Bin, 0, s.CountMachines())
-	for _, b := range s.Bins {
-		if b.host >= 0 {
-			out = append(out, b)
-			continue
-		}
-		for n := b.Copies; n > 0; n-- {
-			one := b
-			if n > 1 {
-				x := *b
-				one, x.Items = &x, slices.Clone(b.Items)
-			}
-			one.Copies, one.host, one.occupancy = 1, s.Topo.HostCount, problem.Occupancy{}
-			s.Topo.HostCount++
-			for _, it := range one.Items {
-				c := s.Inst.Classes[it.Class]
-				s.Topo.CountOnHost(c, one.host, it.Count)
-				one.occupancy.Add(c)
-			}
-			out = append(out, one)
-		}
-	}
-	s.Bins = out
-}
-
-// binLackingMinValues returns the first bin that leaves its pool fewer values of a label than MinValues asks for, nil
-// if none does.
-func (s *Placement) binLackingMinValues() *Bin {
-	for _, b := range s.Bins {
-		if !s.Choices.meetsMinValues(b) {
-			return b
-		}
-	}
-	return nil
-}
-
-// meetsMinValues says whether the choices of a bin have the values that its pool asks for.
-func (s *Choices) meetsMinValues(b *Bin) bool {
-	if len(s.Catalog.MinValuesOf(b.Pool)) == 0 {
-		return true
-	}
-	left := &s.Purchases.Limits[b.Pool]
-	ch := s.ChooseTypes(b)
-	left.Charge(ch.charged, -1) // nothing is bought here: what the bin was charged stands
-	left.Charge(b.charged, 1)
-	return ch.hasValues()
 }

@@ -196,14 +196,6 @@ func (s *Planner) packDemands(l problem.Level, demands []*Demand, work int64) {
 	s.Purchases.shareDuals(groups)
 }
 
-// countPods is how many pods demands still have to buy for.
-func countPods(demands []*Demand) (n int64) {
-	for _, d := range demands {
-		n += d.Unbought
-	}
-	return n
-}
-
 // shareDuals gives the classes of equivalent demands the dual that the program over columns found for the first of
 // them.
 func (s *Purchases) shareDuals(groups []equivalentDemands) {
@@ -268,29 +260,6 @@ func (p *Prices) separationCost(batches []batch) (sum int64) {
 		}
 	}
 	return sum
-}
-
-// exceedsGap reports whether batches are further from the resource-price bound than the policy asks.
-func (p *Prices) exceedsGap(batches []batch) bool {
-	return totalPrice(batches)-p.lowerBound > problem.MulDiv(p.lowerBound, p.In.Policy.MaxGapPPM, 1_000_000)
-}
-
-// totalPrice is the price of batches, micro-dollars an hour.
-func totalPrice(batches []batch) (sum int64) {
-	for _, b := range batches {
-		sum += b.machine.Price * b.copies
-	}
-	return sum
-}
-
-// leavesNoMore reports whether a, pods left by demand, has none that b has not.
-func leavesNoMore(a, b []int64) bool {
-	for i := range a {
-		if a[i] > b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // MaxBoundRows is how many demands the bound by columns takes on; with more of them patterns are so full that

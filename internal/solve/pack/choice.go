@@ -322,3 +322,15 @@ func (s *Choices) nodeTemplate(pool int, ch *BinChoice) problem.NewNode {
 	s.templates[key] = append(s.templates[key], node)
 	return node
 }
+
+// meetsMinValues says whether the choices of a bin have the values that its pool asks for.
+func (s *Choices) meetsMinValues(b *Bin) bool {
+	if len(s.Catalog.MinValuesOf(b.Pool)) == 0 {
+		return true
+	}
+	left := &s.Purchases.Limits[b.Pool]
+	ch := s.ChooseTypes(b)
+	left.Charge(ch.charged, -1) // nothing is bought here: what the bin was charged stands
+	left.Charge(b.charged, 1)
+	return ch.hasValues()
+}

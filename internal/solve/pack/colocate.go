@@ -6,6 +6,7 @@ package pack
 import (
 	"slices"
 
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
@@ -242,4 +243,48 @@ func (s *colocation) startBin(c *problem.Class) {
 			return
 		}
 	}
+}
+
+// demandColocatedGroups makes co-located groups demands of one pod each, where some machine holds them: they share
+// machines with whatever else is packed. It says whether there were any.
+func (s *colocation) demandColocatedGroups() (any bool) {
+	for _, x := range s.Topo.ColocatedGroups {
+		if x.Entangled || !s.Topo.IsWholeAndPlaceable(x) {
+			continue
+		}
+		d := s.Purchases.groupDemand(x)
+		if !s.Catalog.SomeOfferHolds(d.Offers, &d.Class.Req) {
+			continue
+		}
+		any = true
+		s.Placement.Demands = append(s.Placement.Demands, d)
+		for _, c := range x.Members {
+			c.Assigned = len(c.Pods)
+			for _, id := range c.Topology.HostCounters {
+				s.Topo.Counters[id].Expected += int64(len(c.Pods))
+			}
+		}
+	}
+	return any
+}
+
+// groupDemand is the demand of a co-located group: one pod, for offers that all members may go to.
+func (s *Purchases) groupDemand(x *problem.ColocatedGroup) *Demand {
+	one := x.AsPod
+	one.Offers = x.Members[0].Offers
+	preferred := s.Inst.PreferAmong(x.Members[0], one.Offers)
+	for _, c := range x.Members[1:] {
+		one.Offers, preferred = s.Catalog.Intersect(one.Offers, c.Offers), s.Catalog.Intersect(preferred, s.Inst.PreferAmong(c, c.Offers))
+	}
+	if one.Spec == nil {
+		one.Spec = &model.Class{Key: "lump", Priority: x.Members[0].Spec.Priority}
+		for _, c := range x.Members {
+			one.Spec.Key += "\x00" + c.Spec.Key
+		}
+	}
+	d := &Demand{Class: one, Offers: one.Offers, Unbought: 1, total: 1}
+	if preferred != one.Offers && s.Catalog.SomeOfferHolds(preferred, &one.Req) {
+		d.Offers, d.permitted = preferred, one.Offers
+	}
+	return d
 }

@@ -11,10 +11,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// maxMasterRows is how many demands column generation takes on; with more of them patterns come out well by
-// themselves, for there is always a pod that fits the gap.
-const maxMasterRows = 640
-
 // master is the restricted master problem of column generation: the program over the columns made so far.
 type master struct {
 	topology.Compiled

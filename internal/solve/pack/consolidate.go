@@ -10,46 +10,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// consolidation empties machines to buy into what is free on the others, over all pools and levels: each level is
-// packed by itself, and a class of which a machine may hold only a few leaves capacity that no other packing looks
-// at. A machine goes, or becomes a smaller one, where its pods fit on others that grow dearer by less than is saved.
-// Pods stay in the domains where they are counted. A machine may grow for pods of another level where a whole machine
-// is saved: weights say what is bought first, not what else may be on it.
-type consolidation struct {
-	s         *Placement
-	bins      []plannedBin
-	undo      []undoEntry // moves of what is being tried, in order
-	sizedBuf  []sizedItem // scratch of itemsBySize
-	stepLimit int64       // where it ends, in steps
-
-	lastResort bool // there is nowhere else for pods: those that would rather be separate need not be, and machines may become dearer
-}
-
-// plannedBin is a bin and what it would be bought as.
-type plannedBin struct {
-	bin   *Bin
-	offer int         // the cheapest; -1: nothing is done with it
-	free  problem.Vec // on that offer
-	fixed bool        // it stays the machine that it is
-}
-
-// undoEntry is bin j as it was before a move.
-type undoEntry struct {
-	j   int
-	was plannedBin
-	bin Bin
-}
-
-// maxConsolidatedMachines bounds the machines that are looked at, maxEmptiedPerRound those that one round tries to
-// empty, and maxMachinesToGrow those among which others are tried in a larger size.
-const (
-	maxConsolidatedMachines = 2048
-	maxEmptiedPerRound      = 256
-	maxMachinesToGrow       = 128
-	maxConsolidationRounds  = 8
-	consolidationSteps      = 2_000_000
-)
-
 // consolidateBins consolidates until nothing more comes of it. Where the plan is as near to what its pods cost at
 // least as the policy asks, it is left as it is.
 func (s *Placement) consolidateBins() {
@@ -79,20 +39,6 @@ func (s *Placement) isNearBound() bool {
 		sum += b.price * b.Copies
 	}
 	return !s.BuysFromSeveralLevels() && sum-s.resourceBound <= problem.MulDiv(s.resourceBound, s.In.Policy.MaxGapPPM, 1_000_000)
-}
-
-// addNewBins takes in the bins opened since it was last called.
-func (t *consolidation) addNewBins() {
-	s := t.s
-	t.bins = slices.Grow(t.bins, len(s.Bins)-len(t.bins))
-	for _, b := range s.Bins[len(t.bins):] {
-		x := plannedBin{bin: b, fixed: b.quantity >= 0}
-		for _, it := range b.Items {
-			x.fixed = x.fixed || s.Inst.Classes[it.Class].Topology.HostAffinity // others may want to be near what is on it
-		}
-		t.findOffer(&x)
-		t.bins = append(t.bins, x)
-	}
 }
 
 // runRound tries to empty machines, those least used first, into the fullest first or last, and says whether any was
@@ -233,12 +179,6 @@ func (t *consolidation) itemsBySize(items []binItem, avail *problem.Vec) []binIt
 		out[i] = t.sizedBuf[i].it
 	}
 	return out
-}
-
-// sizedItem is an item and the part of a machine that one of its pods takes, in millionths.
-type sizedItem struct {
-	size int64
-	it   binItem
 }
 
 // cheapestGrowth finds the bin that would take all these items of bin i for the least more, less than a limit; -1 if

@@ -9,6 +9,16 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
+// maxConsolidatedMachines bounds the machines that are looked at, maxEmptiedPerRound those that one round tries to
+// empty, and maxMachinesToGrow those among which others are tried in a larger size.
+const (
+	maxConsolidatedMachines = 2048
+	maxEmptiedPerRound      = 256
+	maxMachinesToGrow       = 128
+	maxConsolidationRounds  = 8
+	consolidationSteps      = 2_000_000
+)
+
 // findOffer finds what a bin would be bought as, and what is free on it.
 func (t *consolidation) findOffer(x *plannedBin) {
 	if x.offer = t.cheapestOffer(x.bin); x.offer >= 0 {
@@ -269,5 +279,56 @@ func (t *consolidation) tryJoin(i, j int, items []binItem, into *plannedBin) boo
 func (t *consolidation) undoJoin(i, j int, items []binItem) {
 	for k := range items {
 		t.moveCounts(j, i, &items[k], items[k].Count)
+	}
+}
+
+// placeOnSpareCapacity puts pods onto what is free on machines bought before.
+func (s *Placement) placeOnSpareCapacity(demands []*Demand) {
+	if len(s.Bins) == 0 || len(demands) == 0 {
+		return
+	}
+	s.splitCopies()
+	t := s.spareCapacity
+	if t == nil {
+		t = &consolidation{s: s}
+	}
+	t.undo = t.undo[:0]
+	t.addNewBins()
+	var targets []int
+	for i := range t.bins {
+		targets = append(targets, i)
+	}
+	for _, d := range demands {
+		if d.Class.AsGroup != nil {
+			continue // a co-located group has a machine bought
+		}
+		it := binItem{Class: d.Class.ID, Count: d.Unbought, offers: d.Offers}
+		for _, j := range targets {
+			if it.Count == 0 {
+				break
+			}
+			n := t.podsBinAccepts(j, -1, &it)
+			if n == 0 && s.spareCapacity != nil && t.switchMachine(j, &it) {
+				n = t.podsBinAccepts(j, -1, &it)
+			}
+			if n > 0 {
+				t.movePods(j, -1, &it, n)
+			}
+		}
+		d.Unbought = it.Count
+	}
+}
+
+// addNewBins takes in the bins opened since it was last called.
+func (t *consolidation) addNewBins() {
+	s := t.s
+	t.bins = slices.Grow(t.bins, len(s.Bins)-len(t.bins))
+	for _, b := range s.Bins[len(t.bins):] {
+		x := plannedBin{bin: b, fixed: b.quantity >= 0}
+		for _, it := range b.Items {
+			x.fixed = x.fixed || s.Inst.Classes[it.Class].Topology.HostAffinity // others may want to be near what is on it
+		}
+		t.findOffer(&x)
+		t.bins = append(t.bins, x)
 	}
 }

@@ -10,29 +10,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// FeasibilityClasses are prices of resources by who may go where: what only large machines hold, or only those of one
-// zone, is worth more for the same amount than what goes anywhere. One price a resource for all of it falls to that
-// of machines that are cheap and small: it takes many of them, and their capacity is of no use to a large pod.
-//
-// The program behind them gives the capacity of each machine, resource by resource, to the feasibility classes that
-// may go there. So a certificate is a price for each feasibility class and resource such that no machine costs less
-// than its capacity is worth, each resource at the highest price among the feasibility classes that the machine may
-// hold.
-type FeasibilityClasses struct {
-	p       *Market
-	Classes []FeasibilityClass
-	ClassOf []int                    // by demand: its feasibility class, -1: none
-	prices  [][problem.MaxDims]int64 // by feasibility class: micro-dollars << PriceShift
-}
-
-// FeasibilityClass is demands that may go to about the same machines, taken as if each might go wherever one of them
-// may.
-type FeasibilityClass struct {
-	machines     []uint64    // as a bitmap, by number in packing
-	requests     problem.Vec // of all its pods
-	leastRequest problem.Vec // of each resource the least that one of its pods asks for
-}
-
 // maxFeasibilityClasses bounds the rows of the program: so many feasibility classes, a row for each of their resources.
 const maxFeasibilityClasses = 24
 
@@ -117,36 +94,6 @@ func (t *feasibilityIndex) mergeSets(digits int, out []FeasibilityClass) []Feasi
 		out[at].merge(&g.members, t.p.In.NumDims)
 	}
 	return out
-}
-
-// feasibilityIndex is what feasibility classes of the same demands and machines have in common, however many pods are
-// left.
-type feasibilityIndex struct {
-	p           *Market
-	kinds       []demandKind
-	byBits      map[string]*machineSet
-	admitted    [][]uint64 // by offer set: the machines that it admits, and the least of each resource that all of them have
-	least       []problem.Vec
-	machinesBuf []uint64 // scratch
-	round       int      // of collectSets
-	sets        []*machineSet
-	classOf     []int
-}
-
-// demandKind is demands that ask for the same and may go to the same offers.
-type demandKind struct {
-	set   *machineSet // nil: only machines of limited quantity hold it: it is worth nothing here
-	steps int64       // that finding the set takes
-	round int         // the last with any left; 0: not looked at yet
-}
-
-// machineSet is demands that may go to the same machines.
-type machineSet struct {
-	members   FeasibilityClass
-	unitPrice [problem.MaxDims]int64 // least price of a unit of each resource
-	access    int8
-	class     int // its feasibility class
-	round     int
 }
 
 // freeAccessOf is how much free capacity is open to a demand; see bounder.freeAccessOf.

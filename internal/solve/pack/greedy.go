@@ -163,3 +163,77 @@ func (r *Ranking) BestPattern(remaining []int64) int {
 		}
 	}
 }
+
+// adaptExclusivityPrices lowers the price of a place for one of a mutual anti-affinity group where machines bought
+// hold less than their share of what is left, and raises it where they hold more: slowly down and fast up, for with
+// too low a price one machine may take what hundreds need. The full price makes the smallest machines with such a
+// place the best of all, and what comes last then has no neighbours; no price leaves pods of the group over that each
+// need a machine to themselves.
+func (r *Ranking) adaptExclusivityPrices(b *batch, value int64) {
+	p := r.P
+	for _, it := range b.items {
+		value -= p.Prices.exclusivityDual(it.Demand) * it.Count
+	}
+	for k := len(p.In.Dims); k < p.In.NumDims; k++ {
+		x := &p.Prices.exclusivityPrices[k]
+		if x.most == 0 || x.pods == 0 {
+			continue
+		}
+		for _, it := range b.items {
+			x.pods -= p.Market.Demands[it.Demand].Class.Req[k] * it.Count * b.copies
+		}
+		x.rest -= value * b.copies
+		x.machines += b.copies
+		x.held += max(0, value) * b.copies
+		if x.pods == 0 || x.machines < exclusivityPriceWindow && !problem.RatioLess(x.share, 1, x.held, exclusivityPriceWindow) {
+			continue
+		}
+		was := x.current()
+		p.Prices.priceAdaptations++
+		if x.part == 0 {
+			x.part = exclusivityPriceParts
+		}
+		if problem.RatioLess(x.held, x.machines, max(0, x.rest), x.pods) {
+			x.part = max(exclusivityPriceParts*2/5, x.part-x.part/16)
+		} else {
+			x.part = min(exclusivityPriceParts, x.part+x.part/4)
+		}
+		x.machines, x.held, x.share = 0, 0, max(0, x.rest)/x.pods
+		if by := x.current() - was; by != 0 {
+			r.shiftExclusivityDuals(k, by<<problem.DualShift)
+		}
+	}
+}
+
+// shiftExclusivityDuals changes by so much what each pod of a mutual anti-affinity group is worth, and the worth of
+// patterns with it.
+func (r *Ranking) shiftExclusivityDuals(k int, by int64) {
+	p := r.P
+	change := func(d int) int64 {
+		v := p.Market.Demands[d].Class.Req[k] * by
+		if p.Prices.dualFactor != nil {
+			v = int64(float64(v) * p.Prices.dualFactor[d])
+		}
+		return v
+	}
+	most := by
+	for _, d := range p.Market.exclusivityDemandsOf(k) {
+		if v := change(d); v > most {
+			most = v
+		}
+		p.Prices.Dual[d] = max(1, p.Prices.Dual[d]+change(d))
+		p.Prices.resourceDual[d], p.Prices.biasedDual[d] = p.Prices.Dual[d], p.Prices.Dual[d]>>biasShift+1
+	}
+	for i := range r.Patterns {
+		f := &r.Patterns[i]
+		if !f.made {
+			f.worth = max(1, f.worth+most*min(1, p.Market.Machines[i].Available[k]))
+			continue
+		}
+		for _, it := range f.items {
+			if p.Market.Demands[it.Demand].Class.Req[k] > 0 {
+				f.worth += change(it.Demand) * it.Count
+			}
+		}
+	}
+}

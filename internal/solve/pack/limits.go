@@ -10,35 +10,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// limitPricing is what machines are counted dearer by for what they take of limits: a shadow price. A plan that looks
-// at prices alone may spend a limit on machines that are cheap and hold little, and leave pods without one. Where
-// that happens, limit prices are tried, low ones first, until no pod is left without a machine; if none helps that
-// much, the one is kept with which fewest pods are.
-type limitPricing struct {
-	rate     []int64 // by resource: micro-dollars << PriceShift for a unit, what the plan without limit prices paid for what it took of limits
-	level    int     // of limitPriceLevels
-	unplaced []int64 // by level tried: pods left without a machine
-	done     bool
-}
-
-// limitPriceLevels are limit prices in quarters of the rate.
-var limitPriceLevels = [...]int64{0, 1, 4, 32}
-
-// limitCharge is what a machine of the pool is counted dearer by, micro-dollars an hour.
-func (s *Purchases) limitCharge(pool int, capacity model.Resources) int64 {
-	f := &s.Catalog.Families[s.Catalog.EquivalentPool[pool]]
-	if s.Assumptions.limitPrices.level == 0 || !f.Limited {
-		return 0
-	}
-	var sum problem.Sum128
-	for d, h := range f.Has {
-		if h && d < len(s.Assumptions.limitPrices.rate) {
-			sum.AddProduct(s.Assumptions.limitPrices.rate[d], capacity.At(model.Dim(d)))
-		}
-	}
-	return problem.MulDiv(sum.Micro(), limitPriceLevels[s.Assumptions.limitPrices.level], 4)
-}
-
 // raiseLimitPrices tries the next limit price, where limits left pods without a machine, and in the end keeps the one
 // with which fewest were.
 func (s *Reviser) raiseLimitPrices(a Assumptions) (Assumptions, bool) {

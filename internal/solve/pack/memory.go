@@ -5,19 +5,6 @@ package pack
 
 import "slices"
 
-// RememberedColumns is the columns in the basis of the last refined plan, by name, so that they mean something in
-// another problem.
-type RememberedColumns struct {
-	Columns []RememberedColumn
-}
-
-// RememberedColumn is so many pods of some classes on a machine.
-type RememberedColumn struct {
-	Pool, InstanceType string
-	Classes            []string // keys
-	Counts             []int64
-}
-
 // maxRememberedColumns bounds a memory.
 const maxRememberedColumns = 1024
 

@@ -3,57 +3,7 @@
 
 package pack
 
-import (
-	"math/bits"
-
-	"github.com/dovetail-sh/dovetail/internal/solve/lp"
-	"github.com/dovetail-sh/dovetail/internal/solve/problem"
-)
-
-// ResourcePrices solves the resource-price program: what is a unit of each resource worth, at most, such that no
-// machine is worth more than it costs, and the amounts in total are worth as much as possible. The answer is integer,
-// micro-dollars << PriceShift, and exactly feasible: rounded down, then scaled down until no machine is worth more
-// than its price.
-func ResourcePrices(sizes []problem.Vec, cost []int64, total []float64, nd int) [problem.MaxDims]int64 {
-	return newResourcePricing(sizes, cost, nd).pricesFor(total)
-}
-
-// resourcePricing is that program for any amounts.
-type resourcePricing struct {
-	sizes []problem.Vec
-	cost  []int64
-	rows  [][]float64
-	limit []float64
-	nd    int
-
-	cheapest [problem.MaxDims]int64 // least price of a unit of each resource, machines of limited quantity included; -1: no machine has it
-	largest  problem.Vec            // the most of it that a machine has
-}
-
-func newResourcePricing(sizes []problem.Vec, cost []int64, nd int) *resourcePricing {
-	x := &resourcePricing{sizes: sizes, cost: cost, rows: make([][]float64, len(sizes)), limit: make([]float64, len(sizes)), nd: nd}
-	all := make([]float64, len(sizes)*nd)
-	for i := range sizes {
-		row := all[i*nd : i*nd+nd]
-		for k := range row {
-			row[k] = float64(max(0, sizes[i][k]))
-		}
-		x.rows[i], x.limit[i] = row, float64(cost[i])
-	}
-	return x
-}
-
-// pricesFor are the prices that make the most of an amount.
-func (x *resourcePricing) pricesFor(total []float64) (u [problem.MaxDims]int64) {
-	worth, _, _, _ := lp.Maximize(total[:x.nd], x.rows, x.limit, 1000)
-	for k, v := range worth {
-		if v *= 1 << problem.PriceShift; v > 0 && v < 1<<60 {
-			u[k] = int64(v)
-		}
-	}
-	LowerToFeasible(&u, x.sizes, x.cost, x.nd)
-	return u
-}
+import "github.com/dovetail-sh/dovetail/internal/solve/problem"
 
 // machinePricing is the pricing of the machines that are to be packed.
 func (p *Prices) machinePricing() *resourcePricing {
@@ -82,43 +32,6 @@ func (p *Prices) machinePricing() *resourcePricing {
 	}
 	p.resourcePricing = x
 	return x
-}
-
-// LowerToFeasible takes any prices down until no machine is worth more than it costs: from then on they are a
-// certificate, wherever they came from.
-func LowerToFeasible(u *[problem.MaxDims]int64, sizes []problem.Vec, cost []int64, nd int) {
-	for i := range sizes {
-		for {
-			var v problem.Sum128
-			for k := range nd {
-				if sizes[i][k] > 0 {
-					v.AddProduct(u[k], sizes[i][k])
-				}
-			}
-			limit := problem.PriceSum(cost[i])
-			if !limit.Less(v) {
-				break
-			}
-			scaleDown(u, limit, v, nd)
-		}
-	}
-}
-
-// scaleDown scales prices by limit/value, rounding down, and by a little more so that it ends.
-func scaleDown(u *[problem.MaxDims]int64, limit, value problem.Sum128, nd int) {
-	for value.Hi>>20 != 0 { // keep 84 bits: enough digits, and room to divide
-		limit, value = limit.Half(), value.Half()
-	}
-	for value.Hi != 0 {
-		limit, value = limit.Half(), value.Half()
-	}
-	for k := range nd {
-		if u[k] > 0 {
-			hi, lo := bits.Mul64(uint64(u[k]), limit.Lo)
-			q, _ := bits.Div64(hi, lo, value.Lo+1)
-			u[k] = max(0, int64(q)-1)
-		}
-	}
 }
 
 // PriceDemands sets what resources and pods are worth in a packing: the dual prices, and a little of what each
@@ -277,4 +190,9 @@ func costAt(w *[problem.MaxDims]int64, v *problem.Vec, nd int) int64 {
 		}
 	}
 	return sum.Dual()
+}
+
+// exceedsGap reports whether batches are further from the resource-price bound than the policy asks.
+func (p *Prices) exceedsGap(batches []batch) bool {
+	return totalPrice(batches)-p.lowerBound > problem.MulDiv(p.lowerBound, p.In.Policy.MaxGapPPM, 1_000_000)
 }

@@ -5,6 +5,17 @@ package problem
 
 import "math/bits"
 
+// MaxDims is how many resources one problem may use, of those that a node or an instance type has. A class that asks
+// for a further one is refused, and told so.
+const MaxDims = 16
+
+// Vec is an amount of each resource, in the order of Input.Dims; behind those it counts places for mutual
+// anti-affinity groups, see compileExclusivities.
+type Vec [MaxDims]int64
+
+// Unlimited is a count larger than any that occurs.
+const Unlimited = int64(1) << 40
+
 // PriceShift is the number of binary digits behind the point in a resource price, which is in micro-dollars an hour
 // for a unit: a byte of memory costs a few millionths of a micro-dollar.
 const PriceShift = 36

@@ -6,6 +6,7 @@ package problem
 import (
 	"math/bits"
 	"slices"
+	"sort"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -298,4 +299,111 @@ func (s *Catalog) IndependentParts(l Level, masks []*OfferSet, shared bool) (of 
 		}
 	}
 	return of, n
+}
+
+// Catalog is what can be bought.
+type Catalog struct {
+	in   *Input
+	work *Work
+
+	Offers            []Offer // by pool (weight, name), type, zone, capacity type, variant
+	offersByPrice     []int   // offers by level, price, number
+	poolOffersByPrice []int   // offers by pool, price, number
+	poolStart         []int   // by pool: where its offers begin; one more for the end
+	Levels            []Level
+	Sizes             []*Vec // the different amounts that offers have room for; Offer.Allocatable points there
+
+	poolCapacityIndex  []capacityIndex // by pool, over poolOffersByPrice; made when first needed
+	levelCapacityIndex []capacityIndex // by level, over offersByPrice; made when first needed
+
+	EquivalentPool      []int         // by pool: the first of its family
+	Families            []family      // by their first pools
+	typeLists           []poolCatalog // one a list of types, for the labels its provider sets
+	minValuesByPool     []MinValues
+	valueTables         map[int]*valueTable // by pool: see valuesOf
+	hasPreferNoSchedule bool                // some pool has a taint of that effect
+
+	OfferSets      []*OfferSet
+	offerSetByBits map[string]*OfferSet
+	offerSetKey    []byte // scratch
+	intersections  map[[2]*OfferSet]*OfferSet
+	poolSets       []*OfferSet // by pool: its offers without a limited quantity
+}
+
+// capacityIndex finds the offers large enough for an amount in a list sorted by price: it knows how much of each
+// resource the first so many have at most. Where machines are many, a search for the cheapest that holds a few pods
+// passes over most of those that are too small.
+type capacityIndex struct {
+	maxima []Vec // among the first capacityIndexStep offers, the first two times as many, and so on
+	known  bool
+}
+
+// capacityIndexStep is how many offers are passed over at a time.
+const capacityIndexStep = 16
+
+// firstCandidate is a place in the list before which no offer holds the amount.
+func (r *capacityIndex) firstCandidate(s *Catalog, list []int, req *Vec) int {
+	if len(list) <= capacityIndexStep {
+		return 0
+	}
+	if !r.known {
+		r.known, r.maxima = true, make([]Vec, len(list)/capacityIndexStep)
+		var most Vec
+		for at, i := range list[:len(r.maxima)*capacityIndexStep] {
+			for k, v := range s.Offers[i].Allocatable[:s.in.NumDims] {
+				most[k] = max(most[k], v)
+			}
+			r.maxima[at/capacityIndexStep] = most
+		}
+	}
+	return sort.Search(len(r.maxima), func(b int) bool { return FitsIn(req, &r.maxima[b], s.in.NumDims) }) * capacityIndexStep
+}
+
+// FirstPoolCandidate is a place among the pool's offers, cheapest first, before which none holds the amount.
+func (s *Catalog) FirstPoolCandidate(pool int, req *Vec) int {
+	if s.poolCapacityIndex == nil {
+		s.poolCapacityIndex = make([]capacityIndex, len(s.in.Given.Pools))
+	}
+	return s.poolCapacityIndex[s.EquivalentPool[pool]].firstCandidate(s, s.PoolOffersCheapestFirst(pool), req)
+}
+
+// firstLevelCandidate is a place among the level's offers, cheapest first, before which none holds the amount.
+func (s *Catalog) firstLevelCandidate(level int, req *Vec) int {
+	if s.levelCapacityIndex == nil {
+		s.levelCapacityIndex = make([]capacityIndex, len(s.Levels))
+	}
+	l := s.Levels[level]
+	return s.levelCapacityIndex[level].firstCandidate(s, s.offersByPrice[l.Lo:l.Hi], req)
+}
+
+// family is pools that no pod of the demand can tell apart, by name. Their offers are those of the first; what is
+// bought is charged to the first that has something left within its limits.
+type family struct {
+	Pools   []int
+	Limited bool   // every one of them is
+	Has     []bool // by resource: some of them limits it
+	counts  []int  // the limits that they are under, by number
+}
+
+// poolCatalog is what one list of instance types offers under the requirements that some pools have in common, in the
+// order of offers. It is made once for all of these pools.
+type poolCatalog struct {
+	id             int
+	types          []*model.InstanceType // as given
+	group          string                // only offerings of this node group; empty: all
+	requirementKey string                // the requirements as a text
+	providerKeys   map[string]bool
+	shapes         [][]int32 // the provider's values by label key, unsetValue where it says nothing
+	offerings      []catalogOffering
+}
+
+// catalogOffering is one offering of a type.
+type catalogOffering struct {
+	instanceType *model.InstanceType
+	offering     *model.Offering
+	shape        int
+	allocatable  *Vec // shared by all of a type
+	size         int  // of sizes
+	quantity     int
+	dominatedBy  int // another with the same labels that has no less room and costs no more, by place in the list; -1: none
 }

@@ -5,25 +5,12 @@ package problem
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
-
-// problemCompiler holds what is needed only while a problem is compiled.
-type problemCompiler struct {
-	in      *Input
-	work    *Work
-	catalog *Catalog
-	inst    *Instance
-
-	filters   map[string]*nodeFilter
-	fixedDims int    // how many resources every node has; they come first
-	supplied  []bool // by resource beyond those: some node has it free, or some instance type has it
-
-	daemonsHaveTerms bool // pods of some DaemonSet have required anti-affinity
-}
 
 // Compile makes the problem of what Solve is given: what can be bought, and what must be placed.
 func Compile(in *Input, work *Work) (*Catalog, *Instance) {
@@ -261,4 +248,78 @@ func ComparePods(a, b *model.Pod) int {
 		return c
 	}
 	return strings.Compare(a.UID, b.UID)
+}
+
+// compileKeys collects the keys in sorted order, so that what depends on their numbers does not depend on input order.
+func (s *problemCompiler) compileKeys() {
+	keys := keySet{}
+	for _, c := range s.inst.Classes {
+		keys.addOfNodes(c.Spec)
+		keys.addOfPods(c.Spec)
+	}
+	for _, d := range s.in.Given.Daemons {
+		keys.addOfNodes(d.Class)
+	}
+	for _, c := range s.inst.AntiAffinityOnNodes() {
+		for i := range c.AntiAffinity {
+			keys.addTopology(c.AntiAffinity[i].TopologyKey)
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		s.in.Keys.addKey(k)
+	}
+}
+
+// keySet is label keys that something in a problem looks at.
+type keySet map[string]bool
+
+// addOfNodes adds the keys that a class asks nodes for.
+func (set keySet) addOfNodes(c *model.Class) {
+	add := func(rs model.Requirements) {
+		for i := range rs {
+			set[rs[i].Key] = true
+		}
+	}
+	for i := range c.Terms {
+		add(c.Terms[i].Requirements)
+	}
+	for i := range c.Preferred {
+		add(c.Preferred[i].Term.Requirements)
+	}
+	for _, v := range c.Volumes {
+		for _, list := range [][]model.Requirements{v.Topology, v.Standing, v.Migrated} {
+			for _, t := range list {
+				add(t)
+			}
+		}
+	}
+}
+
+// addOfPods adds the topology keys over which a class is tied to other pods.
+func (set keySet) addOfPods(c *model.Class) {
+	for i := range c.Spread {
+		set.addTopology(c.Spread[i].TopologyKey)
+	}
+	for _, list := range [][]model.PodTerm{c.Affinity, c.AntiAffinity} {
+		for i := range list {
+			set.addTopology(list[i].TopologyKey)
+		}
+	}
+	for _, list := range [][]model.WeightedPodTerm{c.PreferredAffinity, c.PreferredAntiAffinity} {
+		for i := range list {
+			set.addTopology(list[i].Term.TopologyKey)
+		}
+	}
+	for i := range c.Volumes {
+		if c.Volumes[i].Unmade {
+			set[model.LabelZone] = true
+		}
+	}
+}
+
+// addTopology adds a topology key, unless it is that of hosts, which have numbers of their own.
+func (set keySet) addTopology(key string) {
+	if key != model.LabelHostname {
+		set[key] = true
+	}
 }

@@ -12,32 +12,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// daemonRules is what required pod affinity and anti-affinity say between pods of a class and pods of DaemonSets. A DaemonSet's
-// pod is on a new node before any other pod, so it decides which nodes the class may go to, as labels do.
-type daemonRules struct {
-	apart []*apartFrom // by DaemonSet: nil where nothing keeps pods of the class from being beside its pod
-
-	// near says by DaemonSet whether its pods meet the required affinity of the class; nil: the class has none that pods of a
-	// DaemonSet meet. Then affinity is a rule about nodes alone: pods of the demand that would meet it too are not counted on.
-	near      []bool
-	terms     []affinityTerm
-	selectors []model.Selector
-	nodes     []int8 // by existing node: 0 not known, 1 admitted, 2 not
-}
-
-// apartFrom is an anti-affinity term between pods of a class and the pod of a DaemonSet.
-type apartFrom struct {
-	topologyKey string
-	own         bool // the term is the class's; otherwise the DaemonSet's
-}
-
-// affinityTerm is the topology key of one term of required affinity, and the domains in which pods that meet it stand.
-type affinityTerm struct {
-	key     int // of labelTable, or HostKey
-	name    string
-	domains map[string]bool // by value; nil for hosts
-}
-
 // sortedDaemons returns DaemonSets by namespace and name: where not all of them fit, the first do.
 func sortedDaemons(list []*model.Daemon) []*model.Daemon {
 	return slices.SortedFunc(slices.Values(list), func(a, b *model.Daemon) int {
@@ -127,10 +101,6 @@ func (s *Input) hasPodSelected(x *ExistingNode, selectors []model.Selector) bool
 	return slices.ContainsFunc(x.Pods, func(p *model.Pod) bool { return s.AllSelectorsMatch(selectors, p.Class) })
 }
 
-// MeetsAffinity reports whether pods of DaemonSets meet the required affinity of the filter's classes: then the filter says which
-// nodes that leaves, and no other rule is to.
-func (f *nodeFilter) MeetsAffinity() bool { return f.daemons != nil && f.daemons.near != nil }
-
 // standing returns the DaemonSets whose pods stand on a new node of a pool with these label values.
 func (s *Instance) standing(p *Pool, vals []int32) (out []int) {
 	for i, d := range s.Daemons {
@@ -192,48 +162,4 @@ func (s *Instance) DaemonRefusal(c *Class, o *Offer) (name plan.Object, topology
 	}
 	d := s.Daemons[slices.Index(r.near, true)].Spec
 	return plan.ObjectOf("daemonset", d.Namespace+"/"+d.Name), r.terms[0].name, true, true
-}
-
-// admitOnNode reports whether classes of the filter may be on an existing node, given the pods of DaemonSets that are there or
-// come, and the pods that meet their affinity.
-func (s *Instance) admitOnNode(r *daemonRules, node int) bool {
-	if r == nil {
-		return true
-	}
-	if r.nodes == nil {
-		r.nodes = make([]int8, len(s.Nodes.List))
-	}
-	if r.nodes[node] == 0 {
-		r.nodes[node] = 2
-		if s.checkAdmitOnNode(r, node) {
-			r.nodes[node] = 1
-		}
-	}
-	return r.nodes[node] == 1
-}
-
-// checkAdmitOnNode finds that out. Rules against pods that are there are counted elsewhere (topology).
-func (s *Instance) checkAdmitOnNode(r *daemonRules, node int) bool {
-	x, beside := s.Nodes.List[node], false
-	for _, i := range s.comingTo(node) {
-		if r.apart != nil && r.apart[i] != nil {
-			return false
-		}
-		beside = beside || r.near != nil && r.near[i]
-	}
-	return r.near == nil || r.isNear(&s.in.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], beside || s.in.hasPodSelected(x, r.selectors))
-}
-
-// comingTo returns the DaemonSets whose pods are still to come to an existing node: those that the node admits, and that fit.
-func (s *Instance) comingTo(node int) (out []int) {
-	free := slices.Clone(s.InitialFree[node*s.in.NumDims : node*s.in.NumDims+s.in.NumDims])
-	for i, d := range s.Daemons {
-		if s.NodeAdmits(d.Filter, node) && !runsDaemon(s.Nodes.List[node], d.Spec) && FitsSlice(&d.req, free) {
-			for k := range free {
-				free[k] -= d.req[k]
-			}
-			out = append(out, i)
-		}
-	}
-	return out
 }

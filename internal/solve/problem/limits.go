@@ -214,27 +214,3 @@ func (l *PoolLimits) SharedWith() (out []int) {
 	}
 	return out
 }
-
-// HasDollars reports whether a limit on dollars is among them.
-func (s *Input) HasDollars(l *PoolLimits) bool {
-	d := int(dollarDim(s.Given))
-	return d < len(l.Has) && l.Has[d]
-}
-
-// IsDollars reports whether a dimension of what limits are charged is the price.
-func (s *Input) IsDollars(d model.Dim) bool { return d == dollarDim(s.Given) }
-
-// WithPrice is a charge with another price, where that counts.
-func (s *Input) WithPrice(charge model.Resources, micro int64) model.Resources {
-	return charge.With(dollarDim(s.Given), micro)
-}
-
-// chargeOf is what a node of an offering takes of limits: see PoolLimits.
-func (s *problemCompiler) chargeOf(t *model.InstanceType, o *model.Offering) model.Resources {
-	for i := range s.in.Given.Limits {
-		if s.in.Given.Limits[i].MicroPerHour >= 0 {
-			return t.Capacity.With(dollarDim(s.in.Given), o.PriceMicro)
-		}
-	}
-	return t.Capacity
-}

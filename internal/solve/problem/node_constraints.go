@@ -6,49 +6,11 @@ package problem
 import (
 	"slices"
 
-	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// NodeConstraint is a rule about which pods may be on one node together that looks at nothing but the pods and the node.
-// Everything that puts pods on a node goes through the table NodeConstraints: packing, consolidation, choice of types,
-// bounds and reasons. A further constraint is one value here, and a field of Occupancy if it remembers something of pods.
-// A nil function asks for nothing.
-type NodeConstraint struct {
-	Name string // as plan.Cost.Unpriced has it; empty: it is not told
-
-	// concerns reports whether a pod of the class brings anything that the constraint looks at.
-	concerns func(in *Input, c *Class) bool
-	// add notes what one pod of the class brings.
-	add func(used *Occupancy, c *Class)
-	// allows returns how many more pods of the class may join what is on a node.
-	allows func(used *Occupancy, c *Class, on NodeTraits) int64
-	// fits reports whether everything that is on a bin may be on a machine of an offer.
-	fits func(used *Occupancy, o *Offer) bool
-	// alone returns how many pods of a class that the constraint concerns one node holds at most, whatever else is there.
-	alone func(c *Class) int64
-	// dominates reports whether a node holds whatever another holds.
-	dominates func(a, b *NodeTraits) bool
-	// explain returns why no new node of the pool may hold a pod of the class, nil if one may.
-	explain func(u *Usage, c *Class, pool int) *plan.Reason
-}
-
 // NodeConstraints are asked in this order; a reason is that of the first that refuses.
 var NodeConstraints = [...]*NodeConstraint{&hostPorts, &exclusiveVolumes, &volumeLimits}
-
-// NodeTraits is what constraints know of a node beside its pods.
-type NodeTraits struct {
-	DaemonPorts *PortUse         // of DaemonSets that will stand on a node to buy; nil: Occupancy has them
-	CSILimits   map[string]int64 // by driver: volumes attached at most; none: no limit is known
-}
-
-// Traits returns what constraints know of a machine of the offer.
-func (o *Offer) Traits() NodeTraits {
-	return NodeTraits{DaemonPorts: &o.Ports, CSILimits: o.InstanceType.CSILimits}
-}
-
-// TraitsOf returns what constraints know of an existing node. Occupancy has what is on it.
-func TraitsOf(x *ExistingNode) NodeTraits { return NodeTraits{CSILimits: x.CSILimits} }
 
 // Dominates reports whether a node holds whatever another with these traits holds, resources aside.
 func (a *NodeTraits) Dominates(b *NodeTraits) bool {
@@ -58,15 +20,6 @@ func (a *NodeTraits) Dominates(b *NodeTraits) bool {
 		}
 	}
 	return true
-}
-
-// Occupancy is what pods on a node keep others from: ports and attached volumes.
-type Occupancy struct {
-	known   bool
-	Ports   TakenPorts
-	Handles map[string]map[string]bool // by driver: volumes attached
-
-	attached []model.Attachment // volumes that are attached, in use or not
 }
 
 // IsEmpty reports whether nothing that a constraint looks at is on the node.

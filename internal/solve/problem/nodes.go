@@ -11,22 +11,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// nodeSet is the existing nodes and those in flight. They are numbered in the order they are filled: existing before
-// in flight (what is there can be used now), then by name. What costs more than a look is computed when a node is
-// first considered.
-type nodeSet struct {
-	List      []*ExistingNode
-	ShapeOf   []int32   // by node: nodes of one shape have the same labels and taints
-	Labels    [][]int32 // by shape: label values, by key
-	ExampleOf []int32   // by shape: a node that has it
-
-	antiAffinity      []*model.Class // see AntiAffinityOnNodes
-	antiAffinityKnown bool
-}
-
-// OpenValue stands for the value of a label that a node in flight will have, while it is not certain.
-const OpenValue = int32(-1)
-
 // fillingOrder lists nodes in the order they are filled.
 func fillingOrder(nodes []ExistingNode) []*ExistingNode {
 	out := make([]*ExistingNode, len(nodes))
@@ -213,4 +197,48 @@ func (s *Usage) OccupancyOf(node int) *Occupancy {
 		}
 	}
 	return used
+}
+
+// admitOnNode reports whether classes of the filter may be on an existing node, given the pods of DaemonSets that are there or
+// come, and the pods that meet their affinity.
+func (s *Instance) admitOnNode(r *daemonRules, node int) bool {
+	if r == nil {
+		return true
+	}
+	if r.nodes == nil {
+		r.nodes = make([]int8, len(s.Nodes.List))
+	}
+	if r.nodes[node] == 0 {
+		r.nodes[node] = 2
+		if s.checkAdmitOnNode(r, node) {
+			r.nodes[node] = 1
+		}
+	}
+	return r.nodes[node] == 1
+}
+
+// checkAdmitOnNode finds that out. Rules against pods that are there are counted elsewhere (topology).
+func (s *Instance) checkAdmitOnNode(r *daemonRules, node int) bool {
+	x, beside := s.Nodes.List[node], false
+	for _, i := range s.comingTo(node) {
+		if r.apart != nil && r.apart[i] != nil {
+			return false
+		}
+		beside = beside || r.near != nil && r.near[i]
+	}
+	return r.near == nil || r.isNear(&s.in.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], beside || s.in.hasPodSelected(x, r.selectors))
+}
+
+// comingTo returns the DaemonSets whose pods are still to come to an existing node: those that the node admits, and that fit.
+func (s *Instance) comingTo(node int) (out []int) {
+	free := slices.Clone(s.InitialFree[node*s.in.NumDims : node*s.in.NumDims+s.in.NumDims])
+	for i, d := range s.Daemons {
+		if s.NodeAdmits(d.Filter, node) && !runsDaemon(s.Nodes.List[node], d.Spec) && FitsSlice(&d.req, free) {
+			for k := range free {
+				free[k] -= d.req[k]
+			}
+			out = append(out, i)
+		}
+	}
+	return out
 }

@@ -13,24 +13,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// offerCompiler holds what is needed only while offers are made.
-type offerCompiler struct {
-	in       *Input
-	work     *Work
-	catalog  *Catalog
-	inst     *Instance
-	compiler *problemCompiler
-
-	sizeIDs     map[Vec]int    // places in Catalog.Sizes
-	quantityIDs map[string]int // places in Instance.InitialQuantities
-
-	labelShapes    []labelShape // by pool
-	poolShapeStart []int        // by pool: where its shapes begin; one more for the end
-
-	catalogs  []*poolCatalog
-	poolByKey map[string]int // the first pool of each family
-}
-
 // compileOffers lists what can be bought and which classes each offer admits.
 func (s *offerCompiler) compileOffers() {
 	pools := slices.Clone(s.in.Given.Pools)
@@ -152,25 +134,6 @@ func (s *offerCompiler) sortOffers() {
 	}
 }
 
-// internSize returns the number of an amount that offers have room for.
-func (s *offerCompiler) internSize(v *Vec) int {
-	id, seen := s.sizeIDs[*v]
-	if !seen {
-		id = len(s.catalog.Sizes)
-		s.sizeIDs[*v] = id
-		s.catalog.Sizes = append(s.catalog.Sizes, v)
-	}
-	return id
-}
-
-// labelShape is what offers of one pool with the same labels have in common.
-type labelShape struct {
-	labels         []int32
-	daemons        []int // of Instance.Daemons: those whose pods stand there
-	daemonRequests Vec   // what they take
-	ports          PortUse
-}
-
 // addPoolOffers adds the offers of one pool: all of its catalog, with each way to fix the labels that it leaves open.
 func (s *offerCompiler) addPoolOffers(pi int, a *poolCatalog, variants [][]model.Requirement) {
 	p := &s.in.Given.Pools[pi]
@@ -241,29 +204,6 @@ func (s *offerCompiler) labelShapeOf(p *Pool, given []int32, variant []model.Req
 	}
 	x.ports = s.in.ports.useOf(ports)
 	return x
-}
-
-// quantityOf returns the number of the limited quantity that an offering draws on, -1 where there are as many as
-// wanted. The same offering of two pools is one quantity, and so are all offerings of a node group.
-func (s *offerCompiler) quantityOf(t *model.InstanceType, o *model.Offering) int {
-	if o.Remaining < 0 {
-		return -1
-	}
-	key := t.Name + "\x00" + o.Zone + "\x00" + o.CapacityType + "\x00" + labelsKey(o.Labels)
-	if g := o.Labels[model.LabelNodeGroup]; g != "" {
-		if o.Remaining >= int64(len(s.in.Given.Demand)) {
-			return -1 // one for each pod is as many as wanted
-		}
-		key = "group\x00" + g // whatever its machines are, it has so many of them
-	}
-	id, ok := s.quantityIDs[key]
-	if !ok {
-		id = len(s.inst.InitialQuantities)
-		s.quantityIDs[key] = id
-		s.inst.InitialQuantities = append(s.inst.InitialQuantities, o.Remaining)
-	}
-	s.inst.InitialQuantities[id] = min(s.inst.InitialQuantities[id], o.Remaining)
-	return id
 }
 
 // maxVariants bounds the ways to fix a pool's open labels.
@@ -361,4 +301,14 @@ func (s *offerCompiler) isTopologyKey(key string) bool {
 		return slices.ContainsFunc(c.Spec.Affinity, at) || slices.ContainsFunc(c.Spec.AntiAffinity, at) ||
 			slices.ContainsFunc(c.Spec.Spread, func(t model.SpreadConstraint) bool { return t.TopologyKey == key })
 	})
+}
+
+// chargeOf is what a node of an offering takes of limits: see PoolLimits.
+func (s *problemCompiler) chargeOf(t *model.InstanceType, o *model.Offering) model.Resources {
+	for i := range s.in.Given.Limits {
+		if s.in.Given.Limits[i].MicroPerHour >= 0 {
+			return t.Capacity.With(dollarDim(s.in.Given), o.PriceMicro)
+		}
+	}
+	return t.Capacity
 }

@@ -16,29 +16,6 @@ import (
 // canBuyFrom reports whether anything may be bought from the pool at all.
 func canBuyFrom(p *Pool) bool { return p.Ready && !p.Deleting && p.Replicas < 0 }
 
-// poolCatalog is what one list of instance types offers under the requirements that some pools have in common, in the
-// order of offers. It is made once for all of these pools.
-type poolCatalog struct {
-	id             int
-	types          []*model.InstanceType // as given
-	group          string                // only offerings of this node group; empty: all
-	requirementKey string                // the requirements as a text
-	providerKeys   map[string]bool
-	shapes         [][]int32 // the provider's values by label key, unsetValue where it says nothing
-	offerings      []catalogOffering
-}
-
-// catalogOffering is one offering of a type.
-type catalogOffering struct {
-	instanceType *model.InstanceType
-	offering     *model.Offering
-	shape        int
-	allocatable  *Vec // shared by all of a type
-	size         int  // of sizes
-	quantity     int
-	dominatedBy  int // another with the same labels that has no less room and costs no more, by place in the list; -1: none
-}
-
 // unsetValue stands for a label that neither type nor offering says anything about.
 const unsetValue = int32(-2)
 
@@ -174,15 +151,6 @@ func labelsKey(l model.Labels) string {
 	return b.String()
 }
 
-// family is pools that no pod of the demand can tell apart, by name. Their offers are those of the first; what is
-// bought is charged to the first that has something left within its limits.
-type family struct {
-	Pools   []int
-	Limited bool   // every one of them is
-	Has     []bool // by resource: some of them limits it
-	counts  []int  // the limits that they are under, by number
-}
-
 // addPool adds a pool, unless there is one without limits already: nothing is bought from those behind it.
 func (f *family) addPool(pool int, l *PoolLimits) {
 	if len(f.Pools) > 0 && !f.Limited {
@@ -295,4 +263,38 @@ func PoolLabel(p *Pool, key string) (string, bool) {
 		return r.Values[0], true
 	}
 	return "", false
+}
+
+// internSize returns the number of an amount that offers have room for.
+func (s *offerCompiler) internSize(v *Vec) int {
+	id, seen := s.sizeIDs[*v]
+	if !seen {
+		id = len(s.catalog.Sizes)
+		s.sizeIDs[*v] = id
+		s.catalog.Sizes = append(s.catalog.Sizes, v)
+	}
+	return id
+}
+
+// quantityOf returns the number of the limited quantity that an offering draws on, -1 where there are as many as
+// wanted. The same offering of two pools is one quantity, and so are all offerings of a node group.
+func (s *offerCompiler) quantityOf(t *model.InstanceType, o *model.Offering) int {
+	if o.Remaining < 0 {
+		return -1
+	}
+	key := t.Name + "\x00" + o.Zone + "\x00" + o.CapacityType + "\x00" + labelsKey(o.Labels)
+	if g := o.Labels[model.LabelNodeGroup]; g != "" {
+		if o.Remaining >= int64(len(s.in.Given.Demand)) {
+			return -1 // one for each pod is as many as wanted
+		}
+		key = "group\x00" + g // whatever its machines are, it has so many of them
+	}
+	id, ok := s.quantityIDs[key]
+	if !ok {
+		id = len(s.inst.InitialQuantities)
+		s.quantityIDs[key] = id
+		s.inst.InitialQuantities = append(s.inst.InitialQuantities, o.Remaining)
+	}
+	s.inst.InitialQuantities[id] = min(s.inst.InitialQuantities[id], o.Remaining)
+	return id
 }

@@ -3,19 +3,7 @@
 
 package problem
 
-import (
-	"github.com/dovetail-sh/dovetail/internal/model"
-)
-
-// Preferences are which of the preferences of pods a plan heeds.
-type Preferences int8
-
-// From all of them to none: AllPreferences, those for nodes alone, none.
-const (
-	AllPreferences Preferences = iota
-	NodePreferences
-	NoPreferences
-)
+import "github.com/dovetail-sh/dovetail/internal/model"
 
 // preferNoScheduleWeight is the weight of a PreferNoSchedule taint that is not tolerated.
 //
@@ -120,12 +108,6 @@ func (s *Input) AddPreferenceCost(price, unmet int64) int64 {
 		return price
 	}
 	return price + MulDiv(price, s.Policy.PreferencePPM*unmet/100, 1_000_000)
-}
-
-// separation is a preference of a class for no more than so many of its pods on one machine.
-type separation struct {
-	Most   int64 // 0: no such preference
-	Weight int64 // of the preference, 100 at most
 }
 
 // separationOf reads it from ScheduleAnyway spreads and preferred anti-affinity over hostname that a class has

@@ -12,43 +12,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// MaxDims is how many resources one problem may use, of those that a node or an instance type has. A class that asks
-// for a further one is refused, and told so.
-const MaxDims = 16
-
-// Vec is an amount of each resource, in the order of Input.Dims; behind those it counts places for mutual
-// anti-affinity groups, see compileExclusivities.
-type Vec [MaxDims]int64
-
-// Unlimited is a count larger than any that occurs.
-const Unlimited = int64(1) << 40
-
-// Class is a set of identical pods: same requests, constraints and priority. How many of them wait is len(Pods) less
-// Assigned.
-type Class struct {
-	ID              int // its place in Instance.Classes
-	Spec            *model.Class
-	Pods            []*model.Pod // by namespace and name; the first Assigned of them have a place, the others wait or are refused
-	Assigned        int          // pods on existing nodes, in bins or in demands
-	Req             Vec          // what one pod asks for
-	Filter          *nodeFilter
-	Offers          *OfferSet // those that admit it; fewer than Filter.Offers where assumptions rule some out
-	PreferredOffers *OfferSet // those of Offers it would pay for to have its preferences met; nil: not found yet
-	Topology        TopologyRules
-	Separation      separation
-	MaxPerNewNode   int64 // of its pods, where its rules over hosts concern no other class; 0: they do, or there are none. See compileNodeCaps
-	Occupies        bool  // some of NodeConstraints looks at its pods
-	Ports           PortUse
-	CsiVolumes      []model.Volume  // those that a limit of a CSI driver counts
-	Unsolvable      string          // why it can't be placed at all, for a reason; empty: it can
-	Missing         []model.Dim     // resources that it asks for and that no node has free and no instance type has, ascending: it fits nowhere
-	Group           *ColocatedGroup // the co-located group that it belongs to; nil: none
-	AsGroup         *ColocatedGroup // the co-located group that it stands for, as one pod; nil: it is a class of pods
-}
-
-// Unplaced is how many pods of the class have no place yet.
-func (c *Class) Unplaced() int { return len(c.Pods) - c.Assigned }
-
 // daemon is a DaemonSet: what its pod asks for, and on which nodes it will stand.
 type daemon struct {
 	Spec   *model.Daemon
@@ -79,35 +42,6 @@ type Work struct {
 	Steps     int64 // counted so far
 	StepLimit int64 // of all refining together
 	Truncated bool  // something ended because of that limit
-}
-
-// Catalog is what can be bought.
-type Catalog struct {
-	in   *Input
-	work *Work
-
-	Offers            []Offer // by pool (weight, name), type, zone, capacity type, variant
-	offersByPrice     []int   // offers by level, price, number
-	poolOffersByPrice []int   // offers by pool, price, number
-	poolStart         []int   // by pool: where its offers begin; one more for the end
-	Levels            []Level
-	Sizes             []*Vec // the different amounts that offers have room for; Offer.Allocatable points there
-
-	poolCapacityIndex  []capacityIndex // by pool, over poolOffersByPrice; made when first needed
-	levelCapacityIndex []capacityIndex // by level, over offersByPrice; made when first needed
-
-	EquivalentPool      []int         // by pool: the first of its family
-	Families            []family      // by their first pools
-	typeLists           []poolCatalog // one a list of types, for the labels its provider sets
-	minValuesByPool     []MinValues
-	valueTables         map[int]*valueTable // by pool: see valuesOf
-	hasPreferNoSchedule bool                // some pool has a taint of that effect
-
-	OfferSets      []*OfferSet
-	offerSetByBits map[string]*OfferSet
-	offerSetKey    []byte // scratch
-	intersections  map[[2]*OfferSet]*OfferSet
-	poolSets       []*OfferSet // by pool: its offers without a limited quantity
 }
 
 // Instance is what must be placed: classes of pods and the nodes that exist. It does not change once it is compiled;
@@ -213,23 +147,6 @@ func (s *Instance) PlacementOrder(deferrals map[int]int) []*Class {
 	return out
 }
 
-// PlaceablePods is how many more pods of a class may be placed at all: none of a class that can't be placed, and only
-// one where they want a volume that one pod alone may use.
-func (s *Usage) PlaceablePods(c *Class) int {
-	if c.Unplaced() == 0 || c.Unsolvable != "" || len(c.Missing) > 0 || c.Spec.Daemon || len(c.Spec.Unsolved) > 0 || c.Spec.VolumeProblem() != nil || c.Spec.Excess.What != "" {
-		return 0
-	}
-	for i := range c.Spec.Volumes {
-		if c.Spec.Volumes[i].Exclusive {
-			if c.Assigned > 0 || s.ExclusiveVolumeInUse(c) != nil {
-				return 0
-			}
-			return min(1, c.Unplaced())
-		}
-	}
-	return c.Unplaced()
-}
-
 // AntiAffinityOnNodes returns the classes of pods on existing nodes that have required anti-affinity, by key: their
 // terms can keep other pods away.
 func (s *Instance) AntiAffinityOnNodes() []*model.Class {
@@ -309,4 +226,64 @@ func (s *Input) AdjustPrice(price int64) int64 {
 		return price
 	}
 	return price + max(1, MulDiv(m, max(0, price), price+adjustmentDivisor*m))
+}
+
+// Preferences are which of the preferences of pods a plan heeds.
+type Preferences int8
+
+// From all of them to none: AllPreferences, those for nodes alone, none.
+const (
+	AllPreferences Preferences = iota
+	NodePreferences
+	NoPreferences
+)
+
+// HasDollars reports whether a limit on dollars is among them.
+func (s *Input) HasDollars(l *PoolLimits) bool {
+	d := int(dollarDim(s.Given))
+	return d < len(l.Has) && l.Has[d]
+}
+
+// IsDollars reports whether a dimension of what limits are charged is the price.
+func (s *Input) IsDollars(d model.Dim) bool { return d == dollarDim(s.Given) }
+
+// WithPrice is a charge with another price, where that counts.
+func (s *Input) WithPrice(charge model.Resources, micro int64) model.Resources {
+	return charge.With(dollarDim(s.Given), micro)
+}
+
+// Occupancy is what pods on a node keep others from: ports and attached volumes.
+type Occupancy struct {
+	known   bool
+	Ports   TakenPorts
+	Handles map[string]map[string]bool // by driver: volumes attached
+
+	attached []model.Attachment // volumes that are attached, in use or not
+}
+
+// NodeTraits is what constraints know of a node beside its pods.
+type NodeTraits struct {
+	DaemonPorts *PortUse         // of DaemonSets that will stand on a node to buy; nil: Occupancy has them
+	CSILimits   map[string]int64 // by driver: volumes attached at most; none: no limit is known
+}
+
+// Traits returns what constraints know of a machine of the offer.
+func (o *Offer) Traits() NodeTraits {
+	return NodeTraits{DaemonPorts: &o.Ports, CSILimits: o.InstanceType.CSILimits}
+}
+
+// TraitsOf returns what constraints know of an existing node. Occupancy has what is on it.
+func TraitsOf(x *ExistingNode) NodeTraits { return NodeTraits{CSILimits: x.CSILimits} }
+
+// nodeSet is the existing nodes and those in flight. They are numbered in the order they are filled: existing before
+// in flight (what is there can be used now), then by name. What costs more than a look is computed when a node is
+// first considered.
+type nodeSet struct {
+	List      []*ExistingNode
+	ShapeOf   []int32   // by node: nodes of one shape have the same labels and taints
+	Labels    [][]int32 // by shape: label values, by key
+	ExampleOf []int32   // by shape: a node that has it
+
+	antiAffinity      []*model.Class // see AntiAffinityOnNodes
+	antiAffinityKnown bool
 }

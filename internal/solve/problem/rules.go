@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // HostKey stands for kubernetes.io/hostname. Its domains are the hosts themselves: existing nodes by number, then
@@ -132,4 +133,59 @@ type ColocatedGroup struct {
 	Members   []*Class
 	AsPod     *Class // the pod that it is, numbered behind the classes; see groupDemand and GroupAsPod
 	Entangled bool   // rules, ports or volumes concern other pods too: it is not packed as one pod
+}
+
+// Class is a set of identical pods: same requests, constraints and priority. How many of them wait is len(Pods) less
+// Assigned.
+type Class struct {
+	ID              int // its place in Instance.Classes
+	Spec            *model.Class
+	Pods            []*model.Pod // by namespace and name; the first Assigned of them have a place, the others wait or are refused
+	Assigned        int          // pods on existing nodes, in bins or in demands
+	Req             Vec          // what one pod asks for
+	Filter          *nodeFilter
+	Offers          *OfferSet // those that admit it; fewer than Filter.Offers where assumptions rule some out
+	PreferredOffers *OfferSet // those of Offers it would pay for to have its preferences met; nil: not found yet
+	Topology        TopologyRules
+	Separation      separation
+	MaxPerNewNode   int64 // of its pods, where its rules over hosts concern no other class; 0: they do, or there are none. See compileNodeCaps
+	Occupies        bool  // some of NodeConstraints looks at its pods
+	Ports           PortUse
+	CsiVolumes      []model.Volume  // those that a limit of a CSI driver counts
+	Unsolvable      string          // why it can't be placed at all, for a reason; empty: it can
+	Missing         []model.Dim     // resources that it asks for and that no node has free and no instance type has, ascending: it fits nowhere
+	Group           *ColocatedGroup // the co-located group that it belongs to; nil: none
+	AsGroup         *ColocatedGroup // the co-located group that it stands for, as one pod; nil: it is a class of pods
+}
+
+// Unplaced is how many pods of the class have no place yet.
+func (c *Class) Unplaced() int { return len(c.Pods) - c.Assigned }
+
+// separation is a preference of a class for no more than so many of its pods on one machine.
+type separation struct {
+	Most   int64 // 0: no such preference
+	Weight int64 // of the preference, 100 at most
+}
+
+// NodeConstraint is a rule about which pods may be on one node together that looks at nothing but the pods and the node.
+// Everything that puts pods on a node goes through the table NodeConstraints: packing, consolidation, choice of types,
+// bounds and reasons. A further constraint is one value here, and a field of Occupancy if it remembers something of pods.
+// A nil function asks for nothing.
+type NodeConstraint struct {
+	Name string // as plan.Cost.Unpriced has it; empty: it is not told
+
+	// concerns reports whether a pod of the class brings anything that the constraint looks at.
+	concerns func(in *Input, c *Class) bool
+	// add notes what one pod of the class brings.
+	add func(used *Occupancy, c *Class)
+	// allows returns how many more pods of the class may join what is on a node.
+	allows func(used *Occupancy, c *Class, on NodeTraits) int64
+	// fits reports whether everything that is on a bin may be on a machine of an offer.
+	fits func(used *Occupancy, o *Offer) bool
+	// alone returns how many pods of a class that the constraint concerns one node holds at most, whatever else is there.
+	alone func(c *Class) int64
+	// dominates reports whether a node holds whatever another holds.
+	dominates func(a, b *NodeTraits) bool
+	// explain returns why no new node of the pool may hold a pod of the class, nil if one may.
+	explain func(u *Usage, c *Class, pool int) *plan.Reason
 }

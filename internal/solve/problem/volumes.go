@@ -154,3 +154,20 @@ func (s *Usage) ExclusiveVolumeInUse(c *Class) *model.Volume {
 	}
 	return nil
 }
+
+// PlaceablePods is how many more pods of a class may be placed at all: none of a class that can't be placed, and only
+// one where they want a volume that one pod alone may use.
+func (s *Usage) PlaceablePods(c *Class) int {
+	if c.Unplaced() == 0 || c.Unsolvable != "" || len(c.Missing) > 0 || c.Spec.Daemon || len(c.Spec.Unsolved) > 0 || c.Spec.VolumeProblem() != nil || c.Spec.Excess.What != "" {
+		return 0
+	}
+	for i := range c.Spec.Volumes {
+		if c.Spec.Volumes[i].Exclusive {
+			if c.Assigned > 0 || s.ExclusiveVolumeInUse(c) != nil {
+				return 0
+			}
+			return min(1, c.Unplaced())
+		}
+	}
+	return c.Unplaced()
+}

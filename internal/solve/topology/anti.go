@@ -145,33 +145,6 @@ func exempt(rules []problem.Rule, all, exempting int) {
 	}
 }
 
-// countFor is the count that a rule reads in a domain.
-func (s *Topology) countFor(r *problem.Rule, d int) int64 {
-	n := s.Counters[r.Counter].CountIn(d)
-	for _, id := range r.Minus {
-		n -= s.Counters[id].CountIn(d)
-	}
-	return n
-}
-
-// uncertainFor is how many of those that a rule counts are on nodes whose domain is not certain.
-func (s *Topology) uncertainFor(r *problem.Rule) int64 {
-	n := s.Counters[r.Counter].uncertain
-	for _, id := range r.Minus {
-		n -= s.Counters[id].uncertain
-	}
-	return n
-}
-
-// totalFor is what a rule counts in all domains together.
-func (s *Topology) totalFor(r *problem.Rule) int64 {
-	n := s.Counters[r.Counter].Total
-	for _, id := range r.Minus {
-		n -= s.Counters[id].Total
-	}
-	return n
-}
-
 // AntiAffinitySelectors returns the selectors by which the anti-affinity terms of a class are counted: terms of many
 // classes that differ only in what their NotIn exempts have the same.
 func AntiAffinitySelectors(c *model.Class) []model.Selector {

@@ -243,3 +243,61 @@ func (s *Assignments) NextOpenNode(c *problem.Class, at *TopologyAssignment) int
 	}
 	return -1
 }
+
+// WouldCrowd reports whether one more pod of the class at an assignment would leave a pod placed there beyond its
+// spread, if that came last, or a group that begins elsewhere without the right to, if this one came first.
+func (s *Assignments) WouldCrowd(c *problem.Class, where *TopologyAssignment) bool {
+	for _, id := range c.Topology.DomainCounters {
+		if x := &s.topo.Counters[id]; !x.ForSpread && where.Labels[x.key] != 0 && s.groupBeganElsewhere(id, where.Labels[x.key]) {
+			return true
+		}
+	}
+	return s.CrowdedSpread(c, where) != nil
+}
+
+// CrowdedSpread returns the spread of a pod placed at an assignment that one more pod of the class there would exceed, if
+// that pod came last; nil if there is none.
+func (s *Assignments) CrowdedSpread(c *problem.Class, where *TopologyAssignment) *problem.Rule {
+	for i, id := range c.Topology.DomainCounters {
+		x := &s.topo.Counters[id]
+		d := where.Labels[x.key]
+		if at := c.Topology.CounterScope[i]; !x.ForSpread || d <= 0 || at >= 0 && !where.InScope[at] {
+			continue
+		}
+		for _, other := range s.inst.Classes {
+			for j := range other.Topology.DomainRules {
+				r := &other.Topology.DomainRules[j]
+				if r.Kind == problem.RuleSpread && r.Hard && r.Counter == id && int(d) < len(r.OwnPods) && r.OwnPods[d] > 0 && x.CountIn(int(d))+1-s.topo.LeastCount(r) > r.MaxSkew {
+					return r
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// groupBeganElsewhere says whether a group that wants to be near what a counter counts begins in another domain,
+// where no other pod holds it.
+func (s *Assignments) groupBeganElsewhere(id int, where int32) bool {
+	leaning := map[int]int64{} // by domain
+	for _, c := range s.inst.Classes {
+		for i := range c.Topology.DomainRules {
+			r := &c.Topology.DomainRules[i]
+			if r.Kind != problem.RuleAffinity || !r.SelectsOwnPods || r.Counter != id {
+				continue
+			}
+			s.work.Steps += int64(len(r.OwnPods))
+			for d, n := range r.OwnPods {
+				if n > 0 && d != int(where) {
+					leaning[d] += int64(n)
+				}
+			}
+		}
+	}
+	for d, n := range leaning {
+		if s.topo.Counters[id].CountIn(d) <= n {
+			return true
+		}
+	}
+	return false
+}

@@ -4,7 +4,6 @@
 package topology
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -12,66 +11,21 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// topologyCompiler holds what is needed only while counters and rules are made.
-type topologyCompiler struct {
-	in      *problem.Input
-	work    *problem.Work
-	catalog *problem.Catalog
-	inst    *problem.Instance
-	usage   *problem.Usage
-	topo    *Topology
-
-	counterIDs      map[counterKey]int
-	namespaces      map[string]bool // of pending pods
-	owners          counterIndex    // counters of the owners of rules
-	selected        counterIndex    // the others
-	selectorKeys    []string        // label keys that selectors of counters look at, sorted
-	isSelectorKey   map[string]bool
-	equivalences    map[string]*labelEquivalence // by namespace and the values of selectorKeys
-	buf             []byte                       // scratch
-	existingDomains map[DomainKey][]int32        // those that existing nodes are in
-	lastDomains     map[DomainKey][]int32        // what spreadDomains last returned
-	seenBuf         []bool                       // scratch of it
-	foundBuf        []int32
-	offersByDomain  map[setDomainKey][]domainOffers
-	scopes          map[string]*problem.Scope
-	volumes         map[string]int       // see sharedVolumes
-	hostSpreads     map[int][]hostSpread // by counter
-	exemptions      map[int]int          // by counter of owners that exempt some values: that of all owners of such terms
-	selectorIDs     map[string]int       // numbers of lists of selectors
-	namespaceBuf    []string             // the namespace of the class at hand: thousands of classes of one follow each other
+// Compile compiles a problem. Nothing is placed yet.
+func Compile(in *problem.Input) Compiled {
+	work := &problem.Work{StepLimit: 2 * in.Policy.Work} // however often it is begun anew
+	c := Compiled{In: in, Work: work}
+	c.Catalog, c.Inst = problem.Compile(in, work)
+	c.Usage = problem.NewUsage(in, c.Catalog, c.Inst)
+	c.Topo = newTopology(&c)
+	c.Assignments = newAssignments(&c)
+	return c
 }
 
-// hostSpread is a hard spread over hosts that some class of the demand has.
-type hostSpread struct {
-	ownerCounter int
-	maxSkew      int64
-}
-
-// DomainKey is a topology key on the nodes of a scope.
-type DomainKey struct {
-	Scope *problem.Scope
-	Key   int
-}
-
-// setDomainKey is a DomainKey for the offers of a set.
-type setDomainKey struct {
-	m *problem.OfferSet
-	k DomainKey
-}
-
-// domainOffers is the offers in one domain.
-type domainOffers struct {
-	value  int32
-	offers *problem.OfferSet
-}
-
-// counterKey says what a counter counts.
-type counterKey struct {
-	key                     int
-	countsOwners, forSpread bool
-	scope                   *problem.Scope
-	selectors               int // of topologyCompiler.selectorIDs
+// newAssignments returns the assignments of a compiled problem; none is found yet.
+func newAssignments(c *Compiled) *Assignments {
+	return &Assignments{in: c.In, work: c.Work, catalog: c.Catalog, inst: c.Inst, usage: c.Usage, topo: c.Topo,
+		ofOffers: map[offerAssignmentKey][]TopologyAssignment{}, ids: map[string]int{}}
 }
 
 // newTopology makes counters and rules, and counts the pods on existing nodes.
@@ -81,7 +35,7 @@ func newTopology(c *Compiled) *Topology {
 		selected: counterIndex{byLabel: map[[2]string][]int{}}, existingDomains: map[DomainKey][]int32{},
 		offersByDomain: map[setDomainKey][]domainOffers{}, scopes: map[string]*problem.Scope{}, hostSpreads: map[int][]hostSpread{}, exemptions: map[int]int{},
 		equivalences: map[string]*labelEquivalence{}, selectorIDs: map[string]int{}, lastDomains: map[DomainKey][]int32{}}
-	t.volumes = t.sharedVolumes()
+	t.volumes = sharedVolumes(s.in, s.inst)
 	for _, c := range s.inst.Classes {
 		t.namespaces[c.Spec.Namespace] = true
 		t.compileRules(c)
@@ -108,83 +62,6 @@ func newTopology(c *Compiled) *Topology {
 	g := groupCompiler{in: s.in, catalog: s.catalog, inst: s.inst, topo: s}
 	g.compileColocatedGroups()
 	return s
-}
-
-// concernsPending says whether a selector looks at a namespace of pending pods. Rules that look at others can't keep any of
-// them away, and a namespace may have thousands on nodes.
-func (t *topologyCompiler) concernsPending(x *model.Selector) bool {
-	if slices.ContainsFunc(x.Namespaces, func(n string) bool { return t.namespaces[n] }) {
-		return true
-	}
-	if x.NamespaceL == nil {
-		return false
-	}
-	for n := range t.namespaces {
-		if x.NamespaceL.Matches(t.in.Given.Namespaces[n]) {
-			return true
-		}
-	}
-	return false
-}
-
-// counterFor returns the number of a counter, made where there is none.
-func (t *topologyCompiler) counterFor(key string, owner, spread bool, sels ...model.Selector) int {
-	return t.counterInScope(nil, key, owner, spread, sels...)
-}
-
-// counterInScope is counterFor for pods on the nodes of a scope.
-func (t *topologyCompiler) counterInScope(on *problem.Scope, key string, owner, spread bool, sels ...model.Selector) int {
-	k := problem.HostKey
-	if key != model.LabelHostname {
-		k = t.in.Keys.Ids[key]
-	}
-	text := counterKey{key: k, countsOwners: owner, forSpread: spread, scope: on, selectors: t.selectorID(sels)}
-	if id, ok := t.counterIDs[text]; ok {
-		return id
-	}
-	id := len(t.topo.Counters)
-	t.counterIDs[text] = id
-	t.topo.Counters = append(t.topo.Counters, counter{key: k, countsOwners: owner, ForSpread: spread, selectors: slices.Clone(sels), scope: on})
-	return id
-}
-
-// selectorID returns the number of a list of selectors.
-func (t *topologyCompiler) selectorID(sels []model.Selector) int {
-	b := t.buf[:0]
-	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }
-	requirements := func(rs *model.Requirements) {
-		if rs == nil {
-			b = append(b, 0)
-			return
-		}
-		b = binary.AppendUvarint(b, uint64(len(*rs))+1)
-		for i := range *rs {
-			r := &(*rs)[i]
-			text(r.Key)
-			b = problem.AppendBools(b, []bool{r.Complement, r.AllowAbsent})
-			b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, uint64(r.Min)), uint64(r.Max))
-			b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(r.MinValues)), uint64(len(r.Values)))
-			for _, v := range r.Values {
-				text(v)
-			}
-		}
-	}
-	for i := range sels {
-		x := &sels[i]
-		b = binary.AppendUvarint(b, uint64(len(x.Namespaces)))
-		for _, n := range x.Namespaces {
-			text(n)
-		}
-		requirements(x.NamespaceL)
-		requirements(x.Pods)
-	}
-	t.buf = b
-	id, ok := t.selectorIDs[string(b)]
-	if !ok {
-		id = len(t.selectorIDs)
-		t.selectorIDs[string(b)] = id
-	}
-	return id
 }
 
 // compileRules makes the counters of a class's own constraints and the rules that read them.
@@ -281,7 +158,7 @@ func (t *topologyCompiler) compilePreferenceRules(c *problem.Class, add func(pro
 }
 
 // sharedVolumes returns the volumes still to be made, by claim, with how many pods will use each.
-func (s *topologyCompiler) sharedVolumes() map[string]int {
+func sharedVolumes(in *problem.Input, inst *problem.Instance) map[string]int {
 	out := map[string]int{}
 	count := func(c *model.Class, n int) {
 		for i := range c.Volumes {
@@ -290,22 +167,17 @@ func (s *topologyCompiler) sharedVolumes() map[string]int {
 			}
 		}
 	}
-	for _, c := range s.inst.Classes {
+	for _, c := range inst.Classes {
 		count(c.Spec, len(c.Pods))
 	}
 	if len(out) > 0 {
-		for i := range s.in.Given.Nodes {
-			for _, p := range s.in.Given.Nodes[i].Pods {
+		for i := range in.Given.Nodes {
+			for _, p := range in.Given.Nodes[i].Pods {
 				count(p.Class, 1)
 			}
 		}
 	}
 	return out
-}
-
-// volumeCounter is the counter of the pods that use a volume, by zone.
-func (t *topologyCompiler) volumeCounter(v *model.Volume) int {
-	return t.counterFor(model.LabelZone, false, false, model.Selector{Namespaces: []string{"disk", v.Claim}})
 }
 
 // countSpreadOwners has the owners of a spread over hosts counted, so that others are kept from crowding them:

@@ -17,20 +17,3 @@ type Compiled struct {
 	Topo        *Topology
 	Assignments *Assignments
 }
-
-// Compile compiles a problem. Nothing is placed yet.
-func Compile(in *problem.Input) Compiled {
-	work := &problem.Work{StepLimit: 2 * in.Policy.Work} // however often it is begun anew
-	c := Compiled{In: in, Work: work}
-	c.Catalog, c.Inst = problem.Compile(in, work)
-	c.Usage = problem.NewUsage(in, c.Catalog, c.Inst)
-	c.Topo = newTopology(&c)
-	c.Assignments = newAssignments(&c)
-	return c
-}
-
-// newAssignments returns the assignments of a compiled problem; none is found yet.
-func newAssignments(c *Compiled) *Assignments {
-	return &Assignments{in: c.In, work: c.Work, catalog: c.Catalog, inst: c.Inst, usage: c.Usage, topo: c.Topo,
-		ofOffers: map[offerAssignmentKey][]TopologyAssignment{}, ids: map[string]int{}}
-}

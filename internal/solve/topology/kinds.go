@@ -28,7 +28,7 @@ type kind struct {
 
 // kinds are the kinds of rules, by problem.RuleKind.
 var kinds = [...]kind{
-	problem.RuleSpread: {allows: (*Topology).spreadAllows, readsLeast: true,
+	problem.RuleSpread: {allows: spreadAllows, readsLeast: true,
 		unpriced: func(c *problem.Class, r *problem.Rule) string {
 			if r.Hard {
 				return "topology spread"
@@ -38,7 +38,7 @@ var kinds = [...]kind{
 		reason: func(r *problem.Rule) plan.Reason {
 			return plan.Reason{Code: plan.TopologySpread, Detail: plan.OfTopologySpread{TopologyKey: r.TopologyKey, MaxSkew: r.MaxSkew}}
 		}},
-	problem.RuleAffinity: {allows: (*Topology).affinityAllows,
+	problem.RuleAffinity: {allows: affinityAllows,
 		unpriced: func(c *problem.Class, r *problem.Rule) string {
 			if r.Key != problem.HostKey || c.Group == nil { // else the group is one pod
 				return unpricedAffinity
@@ -48,17 +48,17 @@ var kinds = [...]kind{
 		reason: func(r *problem.Rule) plan.Reason {
 			return plan.Reason{Code: plan.PodAffinity, Detail: plan.OfPodAffinity{TopologyKey: r.TopologyKey}}
 		}},
-	problem.RuleAnti: {allows: (*Topology).antiAllows, countsUncertain: true, oneWhereOpen: true, unpriced: isUnpricedAffinity,
+	problem.RuleAnti: {allows: antiAllows, countsUncertain: true, oneWhereOpen: true, unpriced: isUnpricedAffinity,
 		reason: func(r *problem.Rule) plan.Reason {
 			return plan.Reason{Code: plan.PodAntiAffinity, Detail: plan.OfPodAntiAffinity{TopologyKey: r.TopologyKey}}
 		}},
-	problem.RuleAntiOfOthers: {allows: (*Topology).antiOfOthersAllows, countsUncertain: true, unpriced: isUnpricedAffinity, reason: othersApart},
+	problem.RuleAntiOfOthers: {allows: antiOfOthersAllows, countsUncertain: true, unpriced: isUnpricedAffinity, reason: othersApart},
 	problem.RulePreference:   {},
-	problem.RuleSharedVolume: {allows: (*Topology).sharedVolumeAllows, ignoresOpen: true,
+	problem.RuleSharedVolume: {allows: sharedVolumeAllows, ignoresOpen: true,
 		reason: func(r *problem.Rule) plan.Reason {
 			return plan.Reason{Code: plan.VolumeTopology, Detail: plan.OfVolumeTopology{Name: r.TopologyKey, ToCreate: true}}
 		}},
-	problem.RuleHostSpreadOfOthers: {allows: (*Topology).hostSpreadOfOthersAllows, reason: othersApart},
+	problem.RuleHostSpreadOfOthers: {allows: hostSpreadOfOthersAllows, reason: othersApart},
 }
 
 const unpricedAffinity = "pod affinity and anti-affinity"
@@ -109,7 +109,7 @@ func (s *Topology) PodsRuleAllows(c *problem.Class, r *problem.Rule, have, least
 	return problem.Unlimited
 }
 
-func (s *Topology) spreadAllows(_ *problem.Class, r *problem.Rule, have, least int64, known bool) int64 {
+func spreadAllows(_ *Topology, _ *problem.Class, r *problem.Rule, have, least int64, known bool) int64 {
 	switch room := r.MaxSkew + least - have; {
 	case !r.Hard:
 		return problem.Unlimited
@@ -123,14 +123,14 @@ func (s *Topology) spreadAllows(_ *problem.Class, r *problem.Rule, have, least i
 	return problem.Unlimited
 }
 
-func (s *Topology) affinityAllows(c *problem.Class, _ *problem.Rule, have, _ int64, known bool) int64 {
+func affinityAllows(s *Topology, c *problem.Class, _ *problem.Rule, have, _ int64, known bool) int64 {
 	if !known || have == 0 && !s.MayStartGroup(c) {
 		return 0
 	}
 	return problem.Unlimited
 }
 
-func (s *Topology) antiAllows(_ *problem.Class, r *problem.Rule, have, _ int64, known bool) int64 {
+func antiAllows(_ *Topology, _ *problem.Class, r *problem.Rule, have, _ int64, known bool) int64 {
 	switch {
 	case have > 0:
 		return 0
@@ -140,20 +140,20 @@ func (s *Topology) antiAllows(_ *problem.Class, r *problem.Rule, have, _ int64, 
 	return problem.Unlimited
 }
 
-func (s *Topology) antiOfOthersAllows(_ *problem.Class, _ *problem.Rule, have, _ int64, _ bool) int64 {
+func antiOfOthersAllows(_ *Topology, _ *problem.Class, _ *problem.Rule, have, _ int64, _ bool) int64 {
 	if have > 0 {
 		return 0
 	}
 	return problem.Unlimited
 }
 
-func (s *Topology) sharedVolumeAllows(_ *problem.Class, r *problem.Rule, have, _ int64, _ bool) int64 {
+func sharedVolumeAllows(s *Topology, _ *problem.Class, r *problem.Rule, have, _ int64, _ bool) int64 {
 	if have < s.Counters[r.Counter].Total {
 		return 0
 	}
 	return problem.Unlimited
 }
 
-func (s *Topology) hostSpreadOfOthersAllows(_ *problem.Class, r *problem.Rule, have, _ int64, _ bool) int64 {
+func hostSpreadOfOthersAllows(_ *Topology, _ *problem.Class, r *problem.Rule, have, _ int64, _ bool) int64 {
 	return max(0, r.MaxSkew-have)
 }

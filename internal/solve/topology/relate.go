@@ -54,12 +54,6 @@ func (t *topologyCompiler) indexCounter(id int) {
 	}
 }
 
-// counterIndex is counters by a label value that their selector asks for.
-type counterIndex struct {
-	byLabel map[[2]string][]int
-	general []int // whose selectors ask for no value
-}
-
 // filedUnder is the index of the counters that count the owners of rules, or of those that count the pods which they select.
 func (t *topologyCompiler) filedUnder(owners bool) *counterIndex {
 	if owners {
@@ -113,17 +107,6 @@ func (t *topologyCompiler) countersMovedBy(c *model.Class, chosen []int) []int {
 	return slices.Compact(out)
 }
 
-// labelEquivalence is what classes of one namespace have in common whose labels no selector tells apart: the counters
-// that select them, and the rules that owners of these counters have against them. It is shared and must not be
-// changed.
-type labelEquivalence struct {
-	moved       []int // counters that select a pod and count it, ascending; those of terms and volumes of its own left out
-	hostRules   []problem.Rule
-	domainRules []problem.Rule
-	topology    problem.TopologyRules // how a pod is counted by those in moved
-	hasRules    bool                  // hostRules and domainRules are made
-}
-
 // labelEquivalenceOf finds the equivalence of a class, made where it is the first.
 func (t *topologyCompiler) labelEquivalenceOf(c *model.Class) *labelEquivalence {
 	t.buf = append(append(t.buf[:0], c.Namespace...), 0)
@@ -139,7 +122,7 @@ func (t *topologyCompiler) labelEquivalenceOf(c *model.Class) *labelEquivalence 
 	}
 	k := &labelEquivalence{moved: t.countersSelecting(c, false)}
 	t.equivalences[string(t.buf)] = k
-	t.recordCounters(&k.topology, k.moved)
+	t.topo.recordCounters(&k.topology, k.moved)
 	return k
 }
 
@@ -191,7 +174,7 @@ func (t *topologyCompiler) addRulesOfOthers(c *problem.Class) {
 		c.Topology.HostRules = append(c.Topology.HostRules, k.hostRules...)
 	}
 	if moves := t.countersMovedBy(c.Spec, k.moved); len(moves) > len(k.moved) {
-		t.recordCounters(&c.Topology, moves)
+		t.topo.recordCounters(&c.Topology, moves)
 	} else {
 		x := &k.topology
 		if len(c.Topology.HostCounters) == 0 {
@@ -212,9 +195,9 @@ func (t *topologyCompiler) addRulesOfOthers(c *problem.Class) {
 }
 
 // recordCounters notes for counters that a pod is counted by on which hosts and in which domains.
-func (t *topologyCompiler) recordCounters(x *problem.TopologyRules, moves []int) {
+func (s *Topology) recordCounters(x *problem.TopologyRules, moves []int) {
 	for _, id := range moves {
-		at := &t.topo.Counters[id]
+		at := &s.Counters[id]
 		if at.key == problem.HostKey {
 			x.HostCounters = append(x.HostCounters, id)
 			continue

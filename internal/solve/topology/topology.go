@@ -6,107 +6,8 @@ package topology
 import (
 	"slices"
 
-	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
-
-// counter counts pods by domain of one topology key: those that its selectors choose, or those that own an
-// anti-affinity term.
-type counter struct {
-	key              int              // of labelTable, or HostKey
-	countsOwners     bool             // pods that own the term, not those it selects
-	ForSpread        bool             // pods being deleted do not count
-	selectors        []model.Selector // a pod counts that all of them choose
-	scope            *problem.Scope   // for a spread: only pods on nodes of it count; nil: on all
-	counts           domainCounts     // by value of the key, or by host
-	initialCounts    domainCounts     // as the problem states them
-	Total            int64            // in all domains together
-	initialTotal     int64
-	Expected         int64 // on machines that are still to be packed
-	uncertain        int64 // on nodes in flight whose domain is not certain
-	initialUncertain int64
-	version          int // counts changes of counts
-}
-
-// Topology is who may be where: the pods counted by domain, the rules that read these counts, and the domains a class
-// could go to.
-type Topology struct {
-	in      *problem.Input
-	work    *problem.Work
-	catalog *problem.Catalog
-	inst    *problem.Instance
-	usage   *problem.Usage
-
-	Counters        []counter
-	ColocatedGroups []*problem.ColocatedGroup // in class order
-	HostCount       int                       // hosts numbered so far: existing nodes, then bins as they are opened
-}
-
-// Reset takes all counts back to what the problem states.
-func (s *Topology) Reset() {
-	for i := range s.Counters {
-		c := &s.Counters[i]
-		c.counts.resetTo(&c.initialCounts)
-		c.Total, c.uncertain = c.initialTotal, c.initialUncertain
-		c.version++
-	}
-	for _, c := range s.inst.Classes {
-		for i := range c.Topology.DomainRules {
-			clear(c.Topology.DomainRules[i].OwnPods)
-		}
-	}
-}
-
-// addPods counts n pods more, n maybe negative, in the domain that a node with these labels, or the host, is in.
-func (x *counter) addPods(vals []int32, host int, n int64) {
-	x.version++
-	d := host
-	if x.key != problem.HostKey {
-		v := vals[x.key]
-		if v == problem.OpenValue {
-			x.uncertain += n
-			x.Total += n
-			return
-		}
-		if v == 0 {
-			return
-		}
-		d = int(v)
-	}
-	x.counts.add(d, int32(n))
-	x.Total += n
-}
-
-// CountIn is the count in a domain.
-func (x *counter) CountIn(d int) int64 {
-	return int64(x.counts.at(d))
-}
-
-// CountInDomains counts n pods more of the class in the domains of a node with these labels. InScope says which of
-// the class's scopes the node is in.
-func (s *Topology) CountInDomains(c *problem.Class, vals []int32, counted []bool, n int64) {
-	for i, id := range c.Topology.DomainCounters {
-		if at := c.Topology.CounterScope[i]; at < 0 || counted[at] {
-			s.Counters[id].addPods(vals, 0, n)
-		}
-	}
-	for i := range c.Topology.DomainRules {
-		r := &c.Topology.DomainRules[i]
-		if d := vals[r.Key]; (r.Kind == problem.RuleSpread || r.Kind == problem.RuleAffinity) && r.Hard && d > 0 {
-			for int(d) >= len(r.OwnPods) {
-				r.OwnPods = append(r.OwnPods, 0)
-			}
-			r.OwnPods[d] += int32(n)
-		}
-	}
-}
-
-// CountOnHost counts n pods more of the class on a host.
-func (s *Topology) CountOnHost(c *problem.Class, host int, n int64) {
-	for _, id := range c.Topology.HostCounters {
-		s.Counters[id].addPods(nil, host, n)
-	}
-}
 
 // NodeScopes says which scopes of the class an existing node is in.
 func (s *Topology) NodeScopes(c *problem.Class, node int) []bool {
@@ -124,48 +25,6 @@ func (s *Topology) NodeScopes(c *problem.Class, node int) []bool {
 // OfferInScope says whether a machine of the offer would be in the scope.
 func (s *Topology) OfferInScope(on *problem.Scope, o *problem.Offer) bool {
 	return on.Includes(&s.in.Keys, o.Labels, nil, "", s.in.Given.Pools[o.Pool].Taints)
-}
-
-// LeastCount is the least count among the domains of a spread; 0 while fewer domains than its MinDomains have a node.
-func (s *Topology) LeastCount(r *problem.Rule) int64 {
-	x := &s.Counters[r.Counter]
-	if r.CachedLeast.Version != x.version+1 || r.CachedLeast.NumDomains != len(r.Domains) {
-		r.CachedLeast = problem.CachedMinimum{Version: x.version + 1, NumDomains: len(r.Domains), Least: s.computeLeastCount(r)}
-	}
-	return r.CachedLeast.Least
-}
-
-// computeLeastCount finds that without the cache.
-func (s *Topology) computeLeastCount(r *problem.Rule) int64 {
-	x := &s.Counters[r.Counter]
-	out, with := problem.Unlimited, 0
-	for _, d := range r.Domains {
-		have := x.CountIn(int(d))
-		out = min(out, have)
-		if r.MinDomains > 1 && (have > 0 || slices.Contains(r.ExistingDomains, d)) {
-			with++
-		}
-	}
-	if r.MinDomains > 1 && with < r.MinDomains {
-		return 0
-	}
-	if out == problem.Unlimited {
-		return 0
-	}
-	return out
-}
-
-// MayStartGroup says whether a pod may be the first of its required affinity: no pod that it wants to be near is
-// anywhere, and it selects itself.
-func (s *Topology) MayStartGroup(c *problem.Class) bool {
-	for _, rules := range [][]problem.Rule{c.Topology.DomainRules, c.Topology.HostRules} {
-		for i := range rules {
-			if r := &rules[i]; r.Kind == problem.RuleAffinity && (!r.SelectsOwnPods || s.Counters[r.Counter].Total+s.Counters[r.Counter].Expected > 0) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // PodsDomainsAllow is how many more pods of the class the rules over keys larger than a host let onto a node with
@@ -268,64 +127,6 @@ func (s *Topology) BreaksSpread(r *problem.Rule, more []int32) bool {
 	least := s.computeLeastCount(&wide)
 	for d := range r.OwnPods {
 		if s.ExceedsSkew(r, d, least) {
-			return true
-		}
-	}
-	return false
-}
-
-// WouldCrowd reports whether one more pod of the class at an assignment would leave a pod placed there beyond its
-// spread, if that came last, or a group that begins elsewhere without the right to, if this one came first.
-func (s *Assignments) WouldCrowd(c *problem.Class, where *TopologyAssignment) bool {
-	for _, id := range c.Topology.DomainCounters {
-		if x := &s.topo.Counters[id]; !x.ForSpread && where.Labels[x.key] != 0 && s.groupBeganElsewhere(id, where.Labels[x.key]) {
-			return true
-		}
-	}
-	return s.CrowdedSpread(c, where) != nil
-}
-
-// CrowdedSpread returns the spread of a pod placed at an assignment that one more pod of the class there would exceed, if
-// that pod came last; nil if there is none.
-func (s *Assignments) CrowdedSpread(c *problem.Class, where *TopologyAssignment) *problem.Rule {
-	for i, id := range c.Topology.DomainCounters {
-		x := &s.topo.Counters[id]
-		d := where.Labels[x.key]
-		if at := c.Topology.CounterScope[i]; !x.ForSpread || d <= 0 || at >= 0 && !where.InScope[at] {
-			continue
-		}
-		for _, other := range s.inst.Classes {
-			for j := range other.Topology.DomainRules {
-				r := &other.Topology.DomainRules[j]
-				if r.Kind == problem.RuleSpread && r.Hard && r.Counter == id && int(d) < len(r.OwnPods) && r.OwnPods[d] > 0 && x.CountIn(int(d))+1-s.topo.LeastCount(r) > r.MaxSkew {
-					return r
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// groupBeganElsewhere says whether a group that wants to be near what a counter counts begins in another domain,
-// where no other pod holds it.
-func (s *Assignments) groupBeganElsewhere(id int, where int32) bool {
-	leaning := map[int]int64{} // by domain
-	for _, c := range s.inst.Classes {
-		for i := range c.Topology.DomainRules {
-			r := &c.Topology.DomainRules[i]
-			if r.Kind != problem.RuleAffinity || !r.SelectsOwnPods || r.Counter != id {
-				continue
-			}
-			s.work.Steps += int64(len(r.OwnPods))
-			for d, n := range r.OwnPods {
-				if n > 0 && d != int(where) {
-					leaning[d] += int64(n)
-				}
-			}
-		}
-	}
-	for d, n := range leaning {
-		if s.topo.Counters[id].CountIn(d) <= n {
 			return true
 		}
 	}

@@ -11,72 +11,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// Purchases is what machines are bought from and at what price: limits, limited quantities, what a pattern may become.
-type Purchases struct {
-	topology.Compiled
-	Assumptions Assumptions
-
-	Limits     []problem.PoolLimits // by pool: what is left of them
-	Quantities []int64              // by Offer.Quantity: how many are left
-
-	Tier            int                // of refinement, the highest that was used; see plan.Stats
-	previousColumns *RememberedColumns // of the last solve; nil: none
-	NextColumns     RememberedColumns  // for the next
-	ColumnDuals     map[int]int64      // by class: what a pod is worth in the program over columns, by prices alone
-}
-
-// Placement is where pods go: onto existing nodes, and into bins to buy.
-type Placement struct {
-	topology.Compiled
-	Purchases *Purchases
-	Choices   *Choices
-
-	OnNodes []podsOnNode
-	Bins    []*Bin
-	Demands []*Demand
-
-	collected []collectedDemands // by class; see demandCollector
-
-	purchaseCaps  map[topology.ClassAssignment]int64 // no more pods of the class can be bought for there; see assumptions
-	purchased     map[topology.ClassAssignment]int64 // so many are to be bought for
-	StartedGroups []GroupStart
-
-	keepPlaced        bool           // what is placed now must not disturb what was
-	spareCapacity     *consolidation // of machines bought, which pods left out may take; nil: no pod may yet
-	resourceBound     int64          // what the demands bought for cost at least, by resource prices
-	SeparationPremium int64          // paid for pods that would rather be apart, micro-dollars an hour
-}
-
-// collectedDemands is the last demand of a class in a list, with those linked behind it by demand.next.
-type collectedDemands struct {
-	in   *[]*Demand
-	last *Demand
-}
-
-// podsOnNode is pods of a class put on an existing node.
-type podsOnNode struct{ Class, Node, Count int }
-
-// Demand is pods of one class for which machines must be bought, all within one set of offers. Its pods are counted
-// in the topology domains already, as if they were there.
-type Demand struct {
-	Class      *problem.Class
-	Offers     *problem.OfferSet            // that a machine for it may be
-	permitted  *problem.OfferSet            // where offers is only what the class would rather have: all it may have; else nil
-	Unbought   int64                        // pods left to buy for
-	total      int64                        // pods that it was made for
-	assignment *topology.TopologyAssignment // where its pods are counted; nil where no topology ties the class
-
-	collectedFor *problem.OfferSet // the offer set that it was collected for; see demandCollector
-	next         *Demand           // another demand of the class, collected before
-}
-
-// GroupStart is a group that must share a domain, where it began and where it could have, by names of assignments.
-type GroupStart struct {
-	Class    int
-	Chosen   string
-	Possible []string
-}
-
 // Planner is the plan for a problem as far as it has grown.
 type Planner struct {
 	topology.Compiled
@@ -166,4 +100,18 @@ func (s *Planner) AdjustedCost() (sum int64) {
 		sum += s.In.AdjustPrice(s.Purchases.leastBinPrice(b)) * b.Copies
 	}
 	return sum
+}
+
+// assume prepares an attempt.
+func (s *Planner) assume(a Assumptions) {
+	s.Purchases.Assumptions, s.Placement.purchaseCaps = a, a.purchaseCaps
+	for id, set := range a.allowedOffers {
+		if c := s.Inst.Classes[id]; c.Offers != set {
+			c.Offers, c.PreferredOffers = set, nil
+		}
+	}
+	for k, x := range a.spreads {
+		r := &s.Inst.Classes[k.class].Topology.DomainRules[k.rule]
+		r.Domains, r.FilledByOthers, r.ClosedDomains = x.domains, x.filledByOthers, x.closedDomains
+	}
 }

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package explain
+
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// explainLabels holds the class's terms against the pool's requirements, then against its types. Of several terms the
+// one that gets furthest speaks.
+func (s *Explainer) explainLabels(c *problem.Class, p *problem.Pool) *plan.Reason {
+	known := s.Catalog.ProviderKeysOf(p.Types)
+	s.Work.Steps += int64(len(p.Types) * max(1, min(len(c.Spec.Terms), mostExplainedTerms)))
+	terms := slices.Clone(c.Spec.Terms[:min(len(c.Spec.Terms), mostExplainedTerms)])
+	if len(terms) == 0 {
+		terms = []model.NodeTerm{{}}
+	}
+	var best *plan.Reason
+	for i := range terms {
+		r := s.explainTerm(&terms[i], p, known)
+		if r == nil {
+			return nil
+		}
+		if best == nil || slices.Index(checks[:], r.Code) > slices.Index(checks[:], best.Code) {
+			best = r
+		}
+	}
+	return best
+}
+
+// mostExplainedTerms is how many terms are looked at for a reason, the first of them.
+const mostExplainedTerms = 8
+
+// explainTerm says what keeps nodes of a pool from matching one term of node affinity, nil if nothing does.
+func (s *Explainer) explainTerm(t *model.NodeTerm, p *problem.Pool, known map[string]bool) *plan.Reason {
+	for i := range t.Requirements {
+		want := &t.Requirements[i]
+		lacks := plan.OfRequirement{Label: want.Key}
+		refusal := func() *plan.Reason {
+			lacks.Want = plan.RuleOf(want)
+			return &plan.Reason{Code: plan.Requirement, Detail: lacks}
+		}
+		if v, ok := problem.PoolLabel(p, want.Key); ok {
+			if !want.Matches(v, true) {
+				lacks.Have = plan.Rule(v)
+				return refusal()
+			}
+			continue
+		}
+		if have := p.Requirements.Get(want.Key); have != nil {
+			if both := have.Intersect(*want); both.Empty() {
+				lacks.Have = plan.RuleOf(have)
+				return refusal()
+			}
+			continue
+		}
+		if !known[want.Key] && !want.AllowAbsent {
+			lacks.Undefined = true
+			return refusal()
+		}
+	}
+	if !p.Ready && len(p.Types) == 0 {
+		return nil // nobody was asked for types yet
+	}
+	own := s.typesOf(p, known)
+	if own.none != nil {
+		return own.none
+	}
+	left, none := typesWithin(t.Requirements, own.types, known)
+	if none != nil {
+		return none
+	}
+	if len(left) == 0 {
+		return &plan.Reason{Code: plan.NoInstanceType, Detail: plan.OfNoInstanceType{None: true}}
+	}
+	if t.Names != nil && !t.Names.Matches("", false) {
+		return &plan.Reason{Code: plan.NodeName, Detail: plan.OfNodeName{Label: "metadata.name", Want: plan.RuleOf(t.Names), Said: "a new node"}}
+	}
+	return nil
+}
+
+// typesOf returns the types of a pool, found once for all classes.
+func (s *Explainer) typesOf(p *problem.Pool, known map[string]bool) *poolTypes {
+	own := s.poolTypes[p]
+	if own == nil {
+		own = &poolTypes{}
+		own.types, own.none = typesWithin(p.Requirements, p.Types, known)
+		s.poolTypes[p] = own
+	}
+	return own
+}
+
+// typesWithin returns those of some types that meet requirements by what is the type's alone, or the first requirement
+// that none meets of those left.
+func typesWithin(rs model.Requirements, left []*model.InstanceType, known map[string]bool) ([]*model.InstanceType, *plan.Reason) {
+	for i := range rs {
+		q := &rs[i]
+		if q.Key == model.LabelZone || q.Key == model.LabelCapacityType || !known[q.Key] || q.Key == model.LabelHostname {
+			continue
+		}
+		before := left
+		left = nil
+		for _, x := range before {
+			if typeMatches(q, x) {
+				left = append(left, x)
+			}
+		}
+		if len(left) == 0 {
+			have := distinctValues(q.Key, before)
+			named := min(len(have), mostNamedValues)
+			return nil, &plan.Reason{Code: plan.NoInstanceType, Detail: plan.OfNoInstanceType{Label: q.Key, Want: plan.RuleOf(q),
+				Have: plan.ListOf(have[:named]), More: len(have) - named}}
+		}
+	}
+	return left, nil
+}
+
+// distinctValues lists the values of a label that the cloud sets on nodes of types, sorted.
+func distinctValues(key string, types []*model.InstanceType) []string {
+	var out []string
+	for _, t := range types {
+		if key == model.LabelInstanceType {
+			out = append(out, t.Name)
+		} else if v, ok := t.Labels[key]; ok {
+			out = append(out, v)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// mostNamedValues is how many values of a label a reason names.
+const mostNamedValues = 8
+
+// typeMatches reports whether the type, or some offering of it, meets a requirement.
+func typeMatches(q *model.Requirement, t *model.InstanceType) bool {
+	for i := range t.Offerings {
+		if v, ok := t.Label(q.Key, &t.Offerings[i]); q.Matches(v, ok) {
+			return true
+		}
+	}
+	if len(t.Offerings) > 0 {
+		return false
+	}
+	v, ok := t.Labels[q.Key]
+	return q.Matches(v, ok)
+}

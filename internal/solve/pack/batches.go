@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pack
+
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
+
+// copiesAvailable is the first pool of a machine's family whose limits still allow some, and how many machines these
+// and the limited quantity allow.
+func (p *Market) copiesAvailable(m *Machine) (pool int, n int64) {
+	for _, pool = range p.Catalog.Families[m.pool].Pools {
+		if n = p.Purchases.Limits[pool].CopiesAllowed(m.capacity); n > 0 {
+			break
+		}
+	}
+	if m.Quantity >= 0 {
+		n = min(n, p.Purchases.Quantities[m.Quantity])
+	}
+	return pool, n
+}
+
+// chargeMachines books machines against limits and limited quantities; a negative number gives them back.
+func (p *Market) chargeMachines(m *Machine, pool int, copies int64) {
+	p.Purchases.Limits[pool].Charge(m.capacity, copies)
+	if m.Quantity >= 0 {
+		p.Purchases.Quantities[m.Quantity] -= copies
+	}
+}
+
+// buyCopies buys copies of a pattern as far as limits allow; none is a zero batch.
+func (p *Market) buyCopies(mi int, items []Item, copies int64, remaining []int64) batch {
+	m := p.Machines[mi]
+	pool, most := p.copiesAvailable(m)
+	copies = min(copies, most)
+	if copies <= 0 {
+		return batch{}
+	}
+	for _, it := range items {
+		remaining[it.Demand] -= it.Count * copies
+	}
+	p.chargeMachines(m, pool, copies)
+	return batch{machine: m, pool: pool, items: slices.Clone(items), copies: copies}
+}
+
+// chargeBatches charges limits for batches whose charge was taken back.
+func (p *Market) chargeBatches(batches []batch) {
+	for _, b := range batches {
+		p.chargeMachines(b.machine, b.pool, b.copies)
+	}
+}
+
+// refundBatches takes back what limits were charged for batches.
+func (p *Market) refundBatches(batches []batch) {
+	for _, b := range batches {
+		p.chargeMachines(b.machine, b.pool, -b.copies)
+	}
+}
+
+// adjustedCostOf is what plans are compared by: each pattern counts as the machine that holds it at the least
+// adjusted cost, which is what will be bought, whichever it was made for.
+func (p *Market) adjustedCostOf(batches []batch) (sum int64) {
+	for i := range batches {
+		sum += p.cheapestHolder(&batches[i]) * batches[i].copies
+	}
+	return sum
+}
+
+// cheapestHolder is the adjusted cost of that machine.
+func (p *Market) cheapestHolder(b *batch) int64 {
+	least := b.machine.AdjustedCost
+	if b.machine.Quantity >= 0 {
+		return least
+	}
+	var sum problem.Vec
+	for _, it := range b.items {
+		c := p.Demands[it.Demand].Class
+		if c.Occupies {
+			return least
+		}
+		for k, v := range c.Req[:p.In.NumDims] {
+			sum[k] += v * it.Count
+		}
+	}
+	p.Work.Steps += int64(len(p.Machines)) / 4
+	for _, m := range p.Machines {
+		if m.AdjustedCost < least && m.Quantity < 0 && problem.FitsIn(&sum, &m.Available, p.In.NumDims) && !slices.ContainsFunc(b.items, func(it Item) bool { return !p.MachineAdmits(m, it.Demand) }) {
+			least = m.AdjustedCost
+		}
+	}
+	return least
+}
+
+// countPodsIn is how many pods batches hold.
+func countPodsIn(batches []batch) (n int64) {
+	for _, b := range batches {
+		for _, it := range b.items {
+			n += it.Count * b.copies
+		}
+	}
+	return n
+}
+
+// totalPrice is the price of batches, micro-dollars an hour.
+func totalPrice(batches []batch) (sum int64) {
+	for _, b := range batches {
+		sum += b.machine.Price * b.copies
+	}
+	return sum
+}
+
+// leavesNoMore reports whether a, pods left by demand, has none that b has not.
+func leavesNoMore(a, b []int64) bool {
+	for i := range a {
+		if a[i] > b[i] {
+			return false
+		}
+	}
+	return true
+}

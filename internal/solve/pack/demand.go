@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pack
+
+import (
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+	"github.com/dovetail-sh/dovetail/internal/solve/topology"
+)
+
+// Demand is pods of one class for which machines must be bought, all within one set of offers. Its pods are counted
+// in the topology domains already, as if they were there.
+type Demand struct {
+	Class      *problem.Class
+	Offers     *problem.OfferSet            // that a machine for it may be
+	permitted  *problem.OfferSet            // where offers is only what the class would rather have: all it may have; else nil
+	Unbought   int64                        // pods left to buy for
+	total      int64                        // pods that it was made for
+	assignment *topology.TopologyAssignment // where its pods are counted; nil where no topology ties the class
+
+	collectedFor *problem.OfferSet // the offer set that it was collected for; see demandCollector
+	next         *Demand           // another demand of the class, collected before
+}
+
+// release takes back that n pods of the demand have a place.
+func (d *Demand) release(n int64) {
+	if d.Class.AsGroup == nil {
+		d.Class.Assigned -= int(n)
+		return
+	}
+	for _, c := range d.Class.AsGroup.Members {
+		c.Assigned = 0
+	}
+}
+
+// countPods is how many pods demands still have to buy for.
+func countPods(demands []*Demand) (n int64) {
+	for _, d := range demands {
+		n += d.Unbought
+	}
+	return n
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pack
+
+import (
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+	"github.com/dovetail-sh/dovetail/internal/solve/topology"
+)
+
+// Purchases is what machines are bought from and at what price: limits, limited quantities, what a pattern may become.
+type Purchases struct {
+	topology.Compiled
+	Assumptions Assumptions
+
+	Limits     []problem.PoolLimits // by pool: what is left of them
+	Quantities []int64              // by Offer.Quantity: how many are left
+
+	Tier            int                // of refinement, the highest that was used; see plan.Stats
+	previousColumns *RememberedColumns // of the last solve; nil: none
+	NextColumns     RememberedColumns  // for the next
+	ColumnDuals     map[int]int64      // by class: what a pod is worth in the program over columns, by prices alone
+}
+
+// RememberedColumns is the columns in the basis of the last refined plan, by name, so that they mean something in
+// another problem.
+type RememberedColumns struct {
+	Columns []RememberedColumn
+}
+
+// RememberedColumn is so many pods of some classes on a machine.
+type RememberedColumn struct {
+	Pool, InstanceType string
+	Classes            []string // keys
+	Counts             []int64
+}
+
+// limitCharge is what a machine of the pool is counted dearer by, micro-dollars an hour.
+func (s *Purchases) limitCharge(pool int, capacity model.Resources) int64 {
+	f := &s.Catalog.Families[s.Catalog.EquivalentPool[pool]]
+	if s.Assumptions.limitPrices.level == 0 || !f.Limited {
+		return 0
+	}
+	var sum problem.Sum128
+	for d, h := range f.Has {
+		if h && d < len(s.Assumptions.limitPrices.rate) {
+			sum.AddProduct(s.Assumptions.limitPrices.rate[d], capacity.At(model.Dim(d)))
+		}
+	}
+	return problem.MulDiv(sum.Micro(), limitPriceLevels[s.Assumptions.limitPrices.level], 4)
+}
