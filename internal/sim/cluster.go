@@ -240,6 +240,9 @@ func (c *Cluster) SetNode(n *model.Node) {
 	v := c.version
 	c.Nodes[n.Name] = n
 	c.show(watchNodes, func(s *state.State) { s.SetNode(n, v) })
+	if n.Ready && len(n.Taints) > 0 {
+		c.due.add(c.Now.Add(1), func() { c.removeStartupTaints(n.Name) })
+	}
 }
 
 // DropNode takes a node away whatever its finalizers, and its pods with it.

@@ -35,21 +35,22 @@ func (c *Cluster) join(m *Machine) {
 	}
 }
 
-// becomeReady has a node be Ready. Whoever waits for that takes its startup taints off a moment later.
 func (c *Cluster) becomeReady(m *Machine) {
 	if n := c.Nodes[m.Node]; n != nil && !n.Ready && !m.Gone && m.ready >= 0 {
 		c.setReady(n, true)
-		c.due.add(c.Now.Add(1), func() { c.removeStartupTaints(m) })
 	}
 }
 
-func (c *Cluster) removeStartupTaints(m *Machine) {
-	n, p := c.Nodes[m.Node], c.Pool(m.Pool)
-	if n == nil || p == nil || !n.Ready || m.Gone {
+// removeStartupTaints has whoever waits for a node to be Ready take its startup taints off, also those that are put on
+// again at its registration.
+func (c *Cluster) removeStartupTaints(node string) {
+	n, m := c.Nodes[node], c.joined[node]
+	if n == nil || m == nil || !n.Ready || m.Gone {
 		return
 	}
+	p := c.Pool(m.Pool)
 	isStartup := func(t model.Taint) bool { return slices.Contains(p.StartupTaints, t) }
-	if slices.ContainsFunc(n.Taints, isStartup) {
+	if p != nil && slices.ContainsFunc(n.Taints, isStartup) {
 		k := *n
 		k.Taints = slices.DeleteFunc(slices.Clone(n.Taints), isStartup)
 		c.SetNode(&k)

@@ -124,6 +124,27 @@ func TestLaunch(t *testing.T) {
 	}
 }
 
+// TestStartupTaints: whoever waits for a node to be Ready takes its startup taints off, and again when they come back.
+func TestStartupTaints(t *testing.T) {
+	c := newCluster()
+	c.NodePools[0].StartupTaints = []model.Taint{{Key: "cni", Effect: model.NoSchedule}}
+	c.Workloads = []*Workload{{Name: "w", Class: class("w", 1500), Want: 1}}
+	c.Control(&eager{made: map[string]bool{}})
+	if err := c.Play(start.Add(time.Minute), nil); err != nil {
+		t.Fatal(err)
+	}
+	n := *c.Nodes["n-m2"]
+	first := n.Taints
+	n.Taints = c.NodePools[0].StartupTaints
+	c.SetNode(&n)
+	if err := c.Play(start.Add(2*time.Minute), nil); err != nil {
+		t.Fatal(err)
+	}
+	if again := c.Nodes["n-m2"].Taints; len(first) > 0 || len(again) > 0 {
+		t.Errorf("taints %v and then %v, want none", first, again)
+	}
+}
+
 // TestEnd: a machine that ends leaves a node that is not Ready and then gone, and its pods are made anew.
 func TestEnd(t *testing.T) {
 	c := newCluster()
