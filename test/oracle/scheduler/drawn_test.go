@@ -247,6 +247,7 @@ func (f *fieldTally) count(c *drawn) {
 // notDrawn are fields that are heeded and that no cluster has, each with where it is tried instead.
 var notDrawn = []struct{ prefix, instead string }{
 	{"VolumeAttachment ", "TestBindings"},
+	{"Pod spec.activeDeadlineSeconds", "counts for the scopes of ResourceQuotas: internal/kube/translate"},
 	{"PodDisruptionBudget ", "keeps nodes, buys none: internal/disrupt"},
 	{"ResourceQuota ", "bounds CapacityBuffers: TestBufferQuotas"},
 	{"Pod status.", "pods that run: internal/kube/manifests, TestTranslate"},
