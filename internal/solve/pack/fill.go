@@ -156,7 +156,8 @@ func (p *Packing) podsNeighboursAllow(d int, m *Machine, used *problem.Occupancy
 	if h.HasMore {
 		var on problem.NodeTraits
 		if m != nil {
-			on.CSILimits = m.traits.CSILimits // ports of DaemonSets are among those used
+			on = m.traits
+			on.DaemonPorts = nil // they are among those used
 		}
 		n = used.Allows(c, on)
 		if p.separated && c.Separation.Most > 0 {
