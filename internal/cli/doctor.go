@@ -152,7 +152,7 @@ func readSurvey(c *cobra.Command, f doctorFlags, shown *progress) (*report.Docto
 }
 
 // takeIn makes the snapshot of what was read, with instance types for every pool. now is by the cluster's clock, which may not
-// be this machine's. It says whether prices are of another region.
+// be this machine's. It reports whether prices are of another region.
 func takeIn(m *manifests.Set, cat *catalog.Catalog, in *doctor.Input, now time.Time, live bool) (elsewhere bool) {
 	s := state.New()
 	types := cat.InstanceTypes(s.Resources().Dim) // first, so that the numbers of resources do not depend on the input

@@ -254,7 +254,7 @@ func catalogPrices(cat *catalog.Catalog) top.Prices {
 	}}
 }
 
-// readLedger takes Dovetail's decisions over; it says whether there were any to have.
+// readLedger takes Dovetail's decisions over; it reports whether there were any to have.
 func (o *observed) readLedger(ctx context.Context) bool {
 	limited, cancel := context.WithTimeout(ctx, ledgerLimit)
 	defer cancel()

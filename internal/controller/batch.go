@@ -135,7 +135,7 @@ func (b *batchWindows) reopen(now time.Time) (due time.Time) {
 	return due
 }
 
-// closeAll closes all windows, and says whether there was an open one.
+// closeAll closes all windows, and reports whether there was an open one.
 func (b *batchWindows) closeAll(now time.Time) (wereOpen bool) {
 	for _, w := range b.byNamespace {
 		wereOpen = wereOpen || !w.first.IsZero()

@@ -438,7 +438,7 @@ func (f *freeForBuffers) expect(node string, p *model.Pod) {
 	f.expected[node] = f.expected[node].AddInto(p.Class.Requests, 1)
 }
 
-// take takes the capacity of a virtual pod at its target, and says whether there is enough.
+// take takes the capacity of a virtual pod at its target, and reports whether there is enough.
 func (f *freeForBuffers) take(t target, p *model.Pod) bool {
 	r, known := f.byTarget[t]
 	if !known {

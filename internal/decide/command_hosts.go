@@ -51,7 +51,7 @@ func (ch *commandHosts) hostsFor(candidates []*disrupt.Candidate, on []solve.Ass
 	return out
 }
 
-// reserveHosts writes the reservations of a command on the nodes that host it, and says whether all are there. A host
+// reserveHosts writes the reservations of a command on the nodes that host it, and reports whether all are there. A host
 // that is gone, or is being deleted itself, makes the command impossible: then lost is its name.
 func (ch *commandHosts) reserveHosts(m *command) (done bool, lost string) {
 	g := ch.mem.hosts[m.ID]

@@ -286,7 +286,7 @@ func (dm *demandStage) placedSince(p *model.Pod, room string) time.Time {
 	return dm.now
 }
 
-// packWithoutAnticipated solves again without the anticipated pods, and says whether that serves an existing pod which
+// packWithoutAnticipated solves again without the anticipated pods, and reports whether that serves an existing pod which
 // finds no machine otherwise: the anticipated ones may have taken all that can be had. It returns the demand, problem
 // and result of that.
 func (dm *demandStage) packWithoutAnticipated(left []*model.Pod, rooms []solve.ExistingNode, with *solve.Result) ([]*model.Pod, *solve.Problem, *solve.Result, bool) {

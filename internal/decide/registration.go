@@ -23,7 +23,7 @@ type registrationMemory struct {
 	byPool map[string]registrationHistory // by pool uid
 }
 
-// registrationHealthy is the condition of a NodePool that says whether its machines become nodes. Nothing depends on
+// registrationHealthy is the condition of a NodePool that reports whether its machines become nodes. Nothing depends on
 // it.
 const registrationHealthy = "NodeRegistrationHealthy"
 

@@ -25,7 +25,7 @@ type requiredDisruption struct {
 }
 
 // replace starts the next disruption command of a machine that must go: broken, expired, drifted. Machines without pods
-// just go. It says whether it started one with replacements.
+// just go. It reports whether it started one with replacements.
 func (rq *requiredDisruption) replace() bool {
 	type due struct {
 		u     *disrupt.Candidate

@@ -117,7 +117,7 @@ func (x shortfall) leastAllocatable() model.Resources {
 }
 
 // checkCapacity checks that a claim's node, which has come, holds what was planned on it. Slots for which it has no
-// capacity are dropped: their pods are decided on again at once. It says whether the shortfall was not known before.
+// capacity are dropped: their pods are decided on again at once. It reports whether the shortfall was not known before.
 func (cs *capacityShortfalls) checkCapacity(h *reservation) (isNew bool) {
 	c, n := h.claim, h.node
 	if n == nil || c.UID == "" || !c.Is(lifecycle.Initialized) {
@@ -251,7 +251,7 @@ func multiply(r model.Resources, n int) model.Resources {
 }
 
 // record notes what a node has where that is less than was promised and too little, and strikes the note where it is
-// not. It says whether the shortfall was not known before.
+// not. It reports whether the shortfall was not known before.
 func (cs *capacityShortfalls) record(c *model.Claim, n *model.Node, need, room model.Resources) bool {
 	p := cs.Pool(c.Pool)
 	if h := c.Annotations[hashAnnotation]; p == nil || h != "" && h != p.Hash {
@@ -304,7 +304,7 @@ func (cs *capacityShortfalls) record(c *model.Claim, n *model.Node, need, room m
 }
 
 // recordStuckNode notes what a node has that never became usable: a device may be missing that its type was said to
-// have. It says whether the shortfall was not known before.
+// have. It reports whether the shortfall was not known before.
 func (cs *capacityShortfalls) recordStuckNode(c *model.Claim, n *model.Node) bool {
 	if !c.Deleting.IsZero() || len(c.Slots) == 0 || c.UID == "" || !isRegistered(n) || !cs.heed(cs.isStuck(c)) {
 		return false

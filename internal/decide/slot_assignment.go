@@ -100,7 +100,7 @@ func (sa *slotAssignment) assignSlots() {
 	sa.fillSlots(open)
 }
 
-// assignSlot gives a pod one of these slots, on one claim only if it is named, and says whether there was one. A slot on a
+// assignSlot gives a pod one of these slots, on one claim only if it is named, and reports whether there was one. A slot on a
 // node that others have filled meanwhile, before its taint was seen, is none.
 func (sa *slotAssignment) assignSlot(p *model.Pod, refs []slotRef, only string) bool {
 	for _, h := range refs {

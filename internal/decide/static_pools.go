@@ -22,7 +22,7 @@ type staticPools struct {
 	unused     *unusedLaunches
 }
 
-// scale keeps pools with spec.replicas at that number. It says whether it bought.
+// scale keeps pools with spec.replicas at that number. It reports whether it bought.
 func (sp *staticPools) scale() bool {
 	bought := false
 	for _, p := range sp.s.Pools {

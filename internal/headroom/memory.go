@@ -140,7 +140,7 @@ type Event struct {
 func isSpike(from, by int) bool { return by >= 2 && 10*by >= from }
 
 // follow takes in how demand has changed since the last look. It returns the spike that is over now; false where none
-// is. seen says whether there was a last look.
+// is. seen reports whether there was a last look.
 func (m *WorkloadMemory) follow(w *Workload, seen bool, now time.Time, lead time.Duration, next *Memory) (Event, bool) {
 	before := m.Replicas
 	m.Replicas = w.Replicas

@@ -60,7 +60,7 @@ func (w *deletion) setCondition(condition, status, reason, message string) {
 	}
 }
 
-// advance takes the claim's nodes and instances one step towards their end, and says whether nothing is left of them.
+// advance takes the claim's nodes and instances one step towards their end, and reports whether nothing is left of them.
 func (w *deletion) advance() bool {
 	if i := w.unrecorded(); i != nil {
 		w.update.ProviderID = i.ProviderID
@@ -232,7 +232,7 @@ func isListConclusive(in *Input) bool {
 	return in.InstancesAt.After(since.Add(in.Policy.ListDelay + wholeSecond))
 }
 
-// terminateInstances terminates the claim's instances, and says whether there is none any more. An instance whose id
+// terminateInstances terminates the claim's instances, and reports whether there is none any more. An instance whose id
 // the claim knows is terminated by it though no list has it: lists go by tags, and those may have been changed.
 func terminateInstances(in *Input, out *Output) bool {
 	c := in.Claim

@@ -10,7 +10,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// drainNode moves a node's drain on, and says whether it is over. No pod is evicted before the taint is on the node.
+// drainNode moves a node's drain on, and reports whether it is over. No pod is evicted before the taint is on the node.
 func drainNode(in *Input, n *model.Node, deadline time.Time, forced bool, out *Output) bool {
 	c := in.Claim
 	u := plan.UpdateNode{Node: n.Name, UID: n.UID, Labels: map[string]string{}}
@@ -163,7 +163,7 @@ func shortenedGrace(pool *model.NodePool, p *model.Pod) time.Duration {
 	return 0
 }
 
-// awaitRollout restarts a pod's Deployment, so that the pod's successor comes before it goes, and says whether there is
+// awaitRollout restarts a pod's Deployment, so that the pod's successor comes before it goes, and reports whether there is
 // time left to wait for that.
 func awaitRollout(in *Input, n *model.Node, p *model.Pod, r Rollout, out *Output) bool {
 	limit := r.evictBy(in)

@@ -62,7 +62,7 @@ func isListed(in *Input) bool {
 }
 
 // deleteIfInstanceGone deletes a claim whose instance the cloud no longer lists, unless its node is still Ready; and
-// says whether it did.
+// reports whether it did.
 func deleteIfInstanceGone(in *Input, out *Output) bool {
 	c := in.Claim
 	if c.ProviderID == "" || in.InstancesAt.IsZero() || !in.InstancesAt.After(c.Conditions[Launched].Since.Add(in.Policy.ListDelay+wholeSecond)) {

@@ -189,7 +189,7 @@ func IsExpired(c *model.Claim, now time.Time) bool {
 	return c.ExpireAfter >= 0 && !now.Before(c.Created.Add(c.ExpireAfter))
 }
 
-// deleteIfExpired deletes a claim past its expireAfter, and says whether it did. A usable node of a pool is left to be
+// deleteIfExpired deletes a claim past its expireAfter, and reports whether it did. A usable node of a pool is left to be
 // replaced first, for Policy.ExpireGrace.
 func deleteIfExpired(in *Input, out *Output) bool {
 	c := in.Claim

@@ -17,7 +17,7 @@ func whyNotAdmitted(class *model.Class, labels model.Labels, open model.Requirem
 	if t := model.Untolerated(taints, class.Tolerations); t != nil {
 		return fmt.Sprintf("taint %s=%s:%s is not tolerated", t.Key, t.Value, t.Effect)
 	}
-	if len(class.Terms) > 0 && !slices.ContainsFunc(class.Terms, func(t model.NodeTerm) bool { return termMatches(&t, labels, open, name) }) {
+	if !termsAllow(class, labels, open, name) {
 		return "no node affinity term matches"
 	}
 	for _, v := range class.Volumes {
@@ -55,6 +55,24 @@ func whyNotPlaced(class *model.Class) string {
 		}
 	}
 	return ""
+}
+
+// termsAllow reports whether a class's node selector and node affinity allow a node.
+func termsAllow(class *model.Class, labels model.Labels, open model.Requirements, name string) bool {
+	return len(class.Terms) == 0 || slices.ContainsFunc(class.Terms, func(t model.NodeTerm) bool { return termMatches(&t, labels, open, name) })
+}
+
+// countsForSpread reports whether a node counts for a spread constraint of a class, taints aside: its node affinity allows
+// the node, and that has the topology keys of all hard constraints.
+func countsForSpread(class *model.Class, s *model.SpreadConstraint, labels model.Labels, name string, has func(key string) bool) bool {
+	return (s.IgnoreAffinity || termsAllow(class, labels, nil, name)) &&
+		!slices.ContainsFunc(class.Spread, func(o model.SpreadConstraint) bool { return o.Hard && !has(o.TopologyKey) })
+}
+
+// selects reports whether a selector selects pods of a class, in their namespace, by the labels of namespaces.
+func selects(s *model.Selector, class *model.Class, namespaces map[string]model.Labels) bool {
+	named := slices.Contains(s.Namespaces, class.Namespace) || s.NamespaceL != nil && s.NamespaceL.Matches(namespaces[class.Namespace])
+	return named && s.Pods != nil && s.Pods.Matches(class.Labels)
 }
 
 // termMatches reports whether a node affinity term matches a node. An empty term matches none.

@@ -191,8 +191,7 @@ func (b *BindingCheck) checkTaints(p *model.Pod, n *model.Node) plan.Reason {
 
 // checkNodeAffinity checks the pod's node selector and node affinity.
 func checkNodeAffinity(p *model.Pod, n *model.Node) plan.Reason {
-	terms := p.Class.Terms
-	if len(terms) == 0 || slices.ContainsFunc(terms, func(t model.NodeTerm) bool { return termMatches(&t, n.Labels, nil, n.Name) }) {
+	if termsAllow(p.Class, n.Labels, nil, n.Name) {
 		return plan.Reason{}
 	}
 	return unfit(plan.OfBindingUnfit{Filter: plan.FilterNodeAffinity, Cause: plan.UnfitLabels})
@@ -309,7 +308,7 @@ func (b *BindingCheck) checkAntiAffinity(p *model.Pod, n *model.Node) plan.Reaso
 		for _, m := range b.nodesOnHost(n) {
 			for _, pods := range [][]*model.Pod{m.Pods, b.bound[m.Name]} {
 				for _, q := range pods {
-					if b.selectorMatches(&t.Selector, q.Class) {
+					if selects(&t.Selector, q.Class, b.namespaces) {
 						return unfit(plan.OfBindingUnfit{Filter: plan.FilterPodAffinity, Cause: plan.UnfitPod, Pod: plan.ObjectOf("pod", q.Key())})
 					}
 				}
@@ -320,7 +319,7 @@ func (b *BindingCheck) checkAntiAffinity(p *model.Pod, n *model.Node) plan.Reaso
 	selected, known := b.against[p.Class]
 	if !known {
 		for t := range b.repelling {
-			if b.selectorMatches(&t.Selector, p.Class) {
+			if selects(&t.Selector, p.Class, b.namespaces) {
 				selected = append(selected, t)
 			}
 		}
@@ -397,12 +396,6 @@ func (b *BindingCheck) countAntiAffinity(p *model.Pod, n *model.Node) {
 	}
 }
 
-// selectorMatches reports whether a selector selects pods of a class, in their namespace.
-func (b *BindingCheck) selectorMatches(s *model.Selector, class *model.Class) bool {
-	return s.Pods != nil && (slices.Contains(s.Namespaces, class.Namespace) || s.NamespaceL != nil && s.NamespaceL.Matches(b.namespaces[class.Namespace])) &&
-		s.Pods.Matches(class.Labels)
-}
-
 // checkSpread checks the pod's hard topology spread constraints over hosts.
 func (b *BindingCheck) checkSpread(p *model.Pod, n *model.Node) plan.Reason {
 	for i := range p.Class.Spread {
@@ -453,11 +446,7 @@ func (b *BindingCheck) spreadOf(class *model.Class, index int) *spread {
 		s.certain = newHosts()
 	}
 	for _, n := range b.nodes {
-		ok := c.IgnoreAffinity || len(class.Terms) == 0 || slices.ContainsFunc(class.Terms, func(t model.NodeTerm) bool { return termMatches(&t, n.Labels, nil, n.Name) })
-		for i := range class.Spread {
-			_, has := n.Labels[class.Spread[i].TopologyKey]
-			ok = ok && (has || !class.Spread[i].Hard)
-		}
+		ok := countsForSpread(class, c, n.Labels, n.Name, func(key string) bool { _, has := n.Labels[key]; return has })
 		if ok && (!c.HonorTaints || b.checkTaints(&model.Pod{Class: class}, n).Code == "") {
 			s.all.addNode(n, c.TopologyKey)
 		}

@@ -360,12 +360,12 @@ func (t *replay) whyDaemonsRefuse(class *model.Class, h *host) string {
 	refused := func(coming []*model.Class) string {
 		for _, daemon := range coming {
 			for i := range class.AntiAffinity {
-				if x := &class.AntiAffinity[i]; t.selectorMatches(&x.Selector, daemon) {
+				if x := &class.AntiAffinity[i]; selects(&x.Selector, daemon, t.c.in.Namespaces) {
 					return "anti-affinity over " + x.TopologyKey + ": a DaemonSet's pod that it selects comes there"
 				}
 			}
 			for i := range daemon.AntiAffinity {
-				if x := &daemon.AntiAffinity[i]; t.selectorMatches(&x.Selector, class) {
+				if x := &daemon.AntiAffinity[i]; selects(&x.Selector, class, t.c.in.Namespaces) {
 					return "anti-affinity over " + x.TopologyKey + ": a DaemonSet's pod that comes there has it against this one"
 				}
 			}
@@ -386,7 +386,7 @@ func (t *replay) whyDaemonsRefuse(class *model.Class, h *host) string {
 func (t *replay) isNearAnyway(class *model.Class, h *host) bool {
 	holds := func(coming []*model.Class, domain func(key string) (string, bool)) bool {
 		beside := slices.ContainsFunc(coming, func(daemon *model.Class) bool {
-			return !slices.ContainsFunc(class.Affinity, func(x model.PodTerm) bool { return !t.selectorMatches(&x.Selector, daemon) })
+			return !slices.ContainsFunc(class.Affinity, func(x model.PodTerm) bool { return !selects(&x.Selector, daemon, t.c.in.Namespaces) })
 		})
 		return !slices.ContainsFunc(t.termsOf(class, true).affinity, func(x *term) bool {
 			d, ok := domain(x.key)
@@ -410,7 +410,7 @@ func (t *replay) isNearAnyway(class *model.Class, h *host) bool {
 // avoidsOnHost reports whether a class has anti-affinity over hosts to pods of another.
 func (t *replay) avoidsOnHost(class, other *model.Class) bool {
 	return slices.ContainsFunc(class.AntiAffinity, func(x model.PodTerm) bool {
-		return x.TopologyKey == model.LabelHostname && t.selectorMatches(&x.Selector, other)
+		return x.TopologyKey == model.LabelHostname && selects(&x.Selector, other, t.c.in.Namespaces)
 	})
 }
 

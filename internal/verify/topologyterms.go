@@ -5,7 +5,6 @@ package verify
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -223,15 +222,8 @@ func (t *replay) spreadTerm(class *model.Class, s *model.SpreadConstraint) *term
 	}
 	hosts := map[*host]bool{}
 	for _, h := range t.c.hosts {
-		ok := s.IgnoreAffinity || len(class.Terms) == 0 || slices.ContainsFunc(class.Terms, func(x model.NodeTerm) bool {
-			return termMatches(&x, h.labels, nil, h.name)
-		})
-		ok = ok && (!s.HonorTaints || model.Untolerated(h.taints, class.Tolerations) == nil)
-		for _, key := range keys {
-			_, has := domainOf(h, key)
-			ok = ok && has
-		}
-		if ok {
+		if (!s.HonorTaints || model.Untolerated(h.taints, class.Tolerations) == nil) &&
+			countsForSpread(class, s, h.labels, h.name, func(key string) bool { _, has := domainOf(h, key); return has }) {
 			hosts[h] = true
 		}
 	}
@@ -318,18 +310,11 @@ func (t *replay) selectsClass(x *term, class *model.Class) bool {
 // allSelect is selectsClass for pairs that are asked for once.
 func (t *replay) allSelect(x *term, class *model.Class) bool {
 	for i := range x.sels {
-		if !t.selectorMatches(&x.sels[i], class) {
+		if !selects(&x.sels[i], class, t.c.in.Namespaces) {
 			return false
 		}
 	}
 	return true
-}
-
-// selectorMatches reports whether a selector selects pods of a class, in their namespace.
-func (t *replay) selectorMatches(s *model.Selector, class *model.Class) bool {
-	named := slices.Contains(s.Namespaces, class.Namespace)
-	labelled := s.NamespaceL != nil && s.NamespaceL.Matches(t.c.in.Namespaces[class.Namespace])
-	return (named || labelled) && s.Pods != nil && s.Pods.Matches(class.Labels)
 }
 
 // countPod adds a pod on a host to all terms that count it.

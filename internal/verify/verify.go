@@ -9,7 +9,7 @@
 // part of a plan breaks which rule, and that part is not done (contract 2). Where it must choose, it follows kube-scheduler.
 //
 // Start reading at Plan, whose checks are in verify.go, node.go (with admission.go), claims.go, totals.go, and topology.go (with
-// topologyterms.go). BindingCheck in binding.go is apart: it says whether one pod may be bound to one node now.
+// topologyterms.go). BindingCheck in binding.go is apart: it reports whether one pod may be bound to one node now.
 package verify
 
 import (

@@ -381,7 +381,7 @@ func reserved(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == reservedTaint })
 }
 
-// timely does what is due: starts kubelets, and undoes what the rival did to nodes. It says whether more will be.
+// timely does what is due: starts kubelets, and undoes what the rival did to nodes. It reports whether more will be.
 func (r *rival) timely(list []corev1.Node, claims map[string]*karpv1.NodeClaim, pods []corev1.Pod, aside *sync.WaitGroup) (busy bool) {
 	e, now := r.env, time.Now()
 	for i := range list {

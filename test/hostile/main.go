@@ -151,7 +151,7 @@ func chooseLive(only, numbers string) ([]shape, error) {
 	return out, nil
 }
 
-// runLive runs shapes on a sandbox each, prints what came of them, and says whether every bar is met.
+// runLive runs shapes on a sandbox each, prints what came of them, and reports whether every bar is met.
 func runLive(shapes []shape, with liveOptions, asJSON bool) (met bool) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -60,7 +60,7 @@ func main() {
 	}
 }
 
-// run compiles the suite, runs it against each autoscaler, prints the results, and says whether all specs passed.
+// run compiles the suite, runs it against each autoscaler, prints the results, and reports whether all specs passed.
 func run(ctx context.Context, o options, asJSON bool) (passed bool, err error) {
 	if o.suite != "performance" && o.suite != "regression" {
 		return false, fmt.Errorf("-suite %s: Karpenter's suites that run here are performance and regression", o.suite)

@@ -263,7 +263,7 @@ func (m *Groups) Collect(out chan<- prometheus.Metric) {
 	put("unneeded_nodes_count", float64(candidates))
 }
 
-// collectActivity tells whether the loop acts, and when it last did.
+// collectActivity reports whether the loop acts, and when it last did.
 func (m *Groups) collectActivity(put func(string, float64, ...string)) {
 	put("cluster_safe_to_autoscale", oneIf(m.loop.IsActing()))
 	g := m.m.groups

@@ -142,7 +142,7 @@ func (s *Watcher) dropReplaced(uids []string) {
 }
 
 // explainAlone finds the decision of Dovetail that a node of the other's is the same as though it was launched for no
-// pending pods, and says whether there is one.
+// pending pods, and reports whether there is one.
 func (s *Watcher) explainAlone(have *claim) bool {
 	var same *launch
 	for _, name := range slices.Sorted(maps.Keys(s.launches)) {

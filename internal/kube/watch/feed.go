@@ -179,7 +179,7 @@ func (f *feed[T]) fill(ctx context.Context, lw *cache.ListWatch) error {
 	return f.Replace(items, "")
 }
 
-// waitFor waits for a group or the end of the context; it says whether the group was done.
+// waitFor waits for a group or the end of the context; it reports whether the group was done.
 func waitFor(ctx context.Context, wg *sync.WaitGroup) bool {
 	done := make(chan struct{})
 	go func() { wg.Wait(); close(done) }()

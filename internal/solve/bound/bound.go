@@ -16,7 +16,7 @@ import (
 type lowerBound struct {
 	Name, Doc string
 	provenBy  string // as plan.Cost has it, where this bound is the highest
-	// applies says whether it is worth trying, after those before it; nil: always.
+	// applies reports whether it is worth trying, after those before it; nil: always.
 	applies func(*bounder, *plan.Cost) bool
 	// prove returns what any plan costs at least, in micro-dollars an hour, rounded down; 0 where it can prove nothing.
 	prove func(*bounder) int64
@@ -114,14 +114,14 @@ func (s *bounder) boundByResourcePrices() int64 {
 	return total.Sub(free).Micro()
 }
 
-// hasNoQuantities says whether no offer is limited in number: bounds that ask for the cheapest machine don't know how
+// hasNoQuantities reports whether no offer is limited in number: bounds that ask for the cheapest machine don't know how
 // many there are.
 func (s *bounder) hasNoQuantities(*plan.Cost) bool { return len(s.plan.Purchases.Quantities) == 0 }
 
-// hasColumnDuals says whether columns were generated for some of the demand.
+// hasColumnDuals reports whether columns were generated for some of the demand.
 func (s *bounder) hasColumnDuals(*plan.Cost) bool { return s.plan.Purchases.ColumnDuals != nil }
 
-// exceedsPolicyGap says whether the plan is further from the bound than the policy asks.
+// exceedsPolicyGap reports whether the plan is further from the bound than the policy asks.
 func (s *bounder) exceedsPolicyGap(cost *plan.Cost) bool {
 	return gapExceeds(cost, s.In.Policy.MaxGapPPM)
 }
@@ -130,17 +130,17 @@ func (s *bounder) exceedsPolicyGap(cost *plan.Cost) bool {
 // left over between pods.
 const fractionalGapPPM = 20_000
 
-// isFarFromBound says whether the gap is wider than what is left over between pods explains.
+// isFarFromBound reports whether the gap is wider than what is left over between pods explains.
 func (s *bounder) isFarFromBound(cost *plan.Cost) bool {
 	return gapExceeds(cost, max(fractionalGapPPM, s.In.Policy.MaxGapPPM))
 }
 
-// needsFractionalClasses says whether the gap is wide and not for rules between pods, which no bound knows.
+// needsFractionalClasses reports whether the gap is wide and not for rules between pods, which no bound knows.
 func (s *bounder) needsFractionalClasses(cost *plan.Cost) bool {
 	return s.isFarFromBound(cost) && s.In.Policy.Work > 0 && !s.isMostlyConstrained()
 }
 
-// isMostlyConstrained says whether most pods have rules over where others are, which no bound knows: then it is not
+// isMostlyConstrained reports whether most pods have rules over where others are, which no bound knows: then it is not
 // for want of trying that the gap is wide.
 func (s *bounder) isMostlyConstrained() bool {
 	n := 0
@@ -154,7 +154,7 @@ func (s *bounder) isMostlyConstrained() bool {
 	return n > 0
 }
 
-// gapExceeds says whether the gap is wider than so many parts per million of the bound.
+// gapExceeds reports whether the gap is wider than so many parts per million of the bound.
 func gapExceeds(cost *plan.Cost, ppm int64) bool {
 	return cost.NewMicroPerHour-cost.BoundMicroPerHour > problem.MulDiv(cost.BoundMicroPerHour, ppm, 1_000_000)
 }

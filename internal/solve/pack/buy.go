@@ -237,7 +237,7 @@ func (p *Packing) planPurchases() (batches []batch, remaining []int64) {
 	return batches, remaining
 }
 
-// enforceSeparation has patterns keep the preferences of pods for separation from now on, and says whether there are
+// enforceSeparation has patterns keep the preferences of pods for separation from now on, and reports whether there are
 // any.
 func (p *Packing) enforceSeparation() bool {
 	for d, x := range p.Market.Demands {

@@ -232,7 +232,7 @@ func (x *ceilingSearch) pricesFrom(m *Machine, from int) [problem.MaxDims]int64 
 }
 
 // branch tries all ways to go on from item i, in patterns worth this much so far, that may be worth more than the
-// target, and raises the target to the most that it finds. It says whether it came to an end within the steps
+// target, and raises the target to the most that it finds. It reports whether it came to an end within the steps
 // allowed.
 func (x *ceilingSearch) branch(i int, worth int64) bool {
 	if x.steps--; x.steps < 0 {

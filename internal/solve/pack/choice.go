@@ -228,7 +228,7 @@ func (s *Choices) dearestOfChoice(ch *BinChoice, o *problem.Offer) int64 {
 	return most
 }
 
-// canJoinChoice says whether an offer may join a choice. A claim names types and zones apart from each other, so the
+// canJoinChoice reports whether an offer may join a choice. A claim names types and zones apart from each other, so the
 // cloud may put any of its types in any of its zones, and all of those must hold the bin, also offerings that can't
 // be had now.
 func (s *Choices) canJoinChoice(b *Bin, ch *BinChoice, o *problem.Offer) bool {
@@ -262,7 +262,7 @@ func (s *Choices) typeHoldsInAllZones(b *Bin, ch *BinChoice, o *problem.Offer, f
 	return true
 }
 
-// offerPassesAll says whether every class on the bin would go to the offer if it could be had.
+// offerPassesAll reports whether every class on the bin would go to the offer if it could be had.
 func (s *Choices) offerPassesAll(b *Bin, o *problem.Offer) bool {
 	for _, it := range b.Items {
 		if !s.Inst.OfferAdmits(s.Inst.Classes[it.Class].Filter, o) {
@@ -323,7 +323,7 @@ func (s *Choices) nodeTemplate(pool int, ch *BinChoice) problem.NewNode {
 	return node
 }
 
-// meetsMinValues says whether the choices of a bin have the values that its pool asks for.
+// meetsMinValues reports whether the choices of a bin have the values that its pool asks for.
 func (s *Choices) meetsMinValues(b *Bin) bool {
 	if len(s.Catalog.MinValuesOf(b.Pool)) == 0 {
 		return true

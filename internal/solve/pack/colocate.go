@@ -55,7 +55,7 @@ func (s *colocation) placeColocated() {
 
 // startColocatedBins demands machines for co-located groups, and opens bins for other pods that must share a host,
 // before anything else is packed: later there may be no room left beside what they want to be near. A bin begins with
-// one pod of that, or, where there is none, with the group itself. It says whether any pod was placed.
+// one pod of that, or, where there is none, with the group itself. It reports whether any pod was placed.
 func (s *colocation) startColocatedBins() (any bool) {
 	any = s.demandColocatedGroups()
 	for moved := true; moved; any = any || moved {
@@ -84,7 +84,7 @@ func (s *colocation) startColocatedBins() (any bool) {
 	return any
 }
 
-// isAnchorFor says whether pods of a are what pods of c must share a host with.
+// isAnchorFor reports whether pods of a are what pods of c must share a host with.
 func (s *colocation) isAnchorFor(a, c *problem.Class) bool {
 	for i := range c.Topology.HostRules {
 		if r := &c.Topology.HostRules[i]; r.Kind == problem.RuleAffinity && !slices.Contains(a.Topology.HostCounters, r.Counter) {
@@ -94,7 +94,7 @@ func (s *colocation) isAnchorFor(a, c *problem.Class) bool {
 	return true
 }
 
-// seedBin opens a bin with one pod of the demand and as many of the class as it can hold, and says whether it could.
+// seedBin opens a bin with one pod of the demand and as many of the class as it can hold, and reports whether it could.
 func (s *colocation) seedBin(c *problem.Class, d *Demand) bool {
 	for pool := range s.In.Given.Pools {
 		if !s.Catalog.BuysFrom(pool) {
@@ -114,7 +114,7 @@ func (s *colocation) seedBin(c *problem.Class, d *Demand) bool {
 	return false
 }
 
-// joinBin adds as many pods as a bin takes, over the first assignment of the class that allows it, and says whether
+// joinBin adds as many pods as a bin takes, over the first assignment of the class that allows it, and reports whether
 // any joined. A group that begins beside others begins whole: those left over could go nowhere.
 func (s *colocation) joinBin(c *problem.Class, b *Bin) bool {
 	n, least := min(s.Topo.PodsHostAllows(c, b.host), b.occupancy.Allows(c, problem.NodeTraits{}), int64(s.Usage.PlaceablePods(c))), int64(1)
@@ -136,7 +136,7 @@ func (s *colocation) joinBin(c *problem.Class, b *Bin) bool {
 }
 
 // growBin puts up to n pods, and no fewer than least, into a bin, which from then on may only be an offer of the set.
-// It says whether it could within limits.
+// It reports whether it could within limits.
 func (s *colocation) growBin(c *problem.Class, b *Bin, set *problem.OfferSet, n, least int64, at *topology.TopologyAssignment) bool {
 	set = s.Catalog.Intersect(b.offers, set)
 	if !s.Catalog.SomeOfferHolds(set, &b.requests) {
@@ -184,7 +184,7 @@ func (s *colocation) growBin(c *problem.Class, b *Bin, set *problem.OfferSet, n,
 	return false
 }
 
-// isCheaperAlone says whether a group costs less on a machine of its own than a bin grows dearer by with it.
+// isCheaperAlone reports whether a group costs less on a machine of its own than a bin grows dearer by with it.
 func (s *Choices) isCheaperAlone(c *problem.Class, set *problem.OfferSet, n int64, b, with *Bin) bool {
 	alone := &Bin{Pool: b.Pool, offers: set}
 	alone.addPods(c, set, n, s.In.NumDims)
@@ -246,7 +246,7 @@ func (s *colocation) startBin(c *problem.Class) {
 }
 
 // demandColocatedGroups makes co-located groups demands of one pod each, where some machine holds them: they share
-// machines with whatever else is packed. It says whether there were any.
+// machines with whatever else is packed. It reports whether there were any.
 func (s *colocation) demandColocatedGroups() (any bool) {
 	for _, x := range s.Topo.ColocatedGroups {
 		if x.Entangled || !s.Topo.IsWholeAndPlaceable(x) {

@@ -41,7 +41,7 @@ func (s *Placement) isNearBound() bool {
 	return !s.BuysFromSeveralLevels() && sum-s.resourceBound <= problem.MulDiv(s.resourceBound, s.In.Policy.MaxGapPPM, 1_000_000)
 }
 
-// runRound tries to empty machines, those least used first, into the fullest first or last, and says whether any was
+// runRound tries to empty machines, those least used first, into the fullest first or last, and reports whether any was
 // emptied or made smaller.
 func (t *consolidation) runRound(last bool) (any bool) {
 	s := t.s
@@ -216,7 +216,7 @@ func (t *consolidation) cheapestGrowth(i int, items []binItem, targets []int, li
 }
 
 // mergeBins looks for machines of one pool, the cheapest first, that one larger machine can replace for less, and
-// says whether it replaced some: the last few that a class is left with, mostly.
+// reports whether it replaced some: the last few that a class is left with, mostly.
 func (t *consolidation) mergeBins() bool {
 	s := t.s
 	if len(t.bins) > maxMachinesToGrow {

@@ -106,7 +106,7 @@ func (t *consolidation) podsNeighboursAllow(x *plannedBin, c *problem.Class) int
 }
 
 // switchPool has the pool of bin i buy bin j, where that costs no more and pods that need that pool can then join. It
-// says whether it did.
+// reports whether it did.
 func (t *consolidation) switchPool(j, i int, it *binItem) bool {
 	s, x := t.s, &t.bins[j]
 	pool := t.bins[i].bin.Pool
@@ -252,7 +252,7 @@ func (t *consolidation) undoMoves(i int) {
 	}
 }
 
-// tryJoin counts items of bin j on the host of bin i, and says whether rules between pods let them all be there
+// tryJoin counts items of bin j on the host of bin i, and reports whether rules between pods let them all be there
 // beside those on into.
 func (t *consolidation) tryJoin(i, j int, items []binItem, into *plannedBin) bool {
 	if len(t.s.Catalog.MinValuesOf(into.bin.Pool)) > 0 {

@@ -59,7 +59,7 @@ func (t *CoveringProgram) InitBasis() {
 	}
 }
 
-// TryColumn brings a column into the basis if its reduced cost is negative, and says whether it did.
+// TryColumn brings a column into the basis if its reduced cost is negative, and reports whether it did.
 func (t *CoveringProgram) TryColumn(c Column) bool {
 	gain := -t.columnCost(c.Machine)
 	for i, it := range c.Items {
@@ -192,7 +192,7 @@ func (t *CoveringProgram) Recompute() {
 
 // resolveDual solves the program for what is left, with the columns that there are, by the dual simplex method:
 // reduced costs stay not negative, and where more of a column would have to be given back than was wanted another
-// takes its place. It says whether that came to an end.
+// takes its place. It reports whether that came to an end.
 func (t *CoveringProgram) resolveDual(remaining []int64) bool {
 	for r, d := range t.Rows {
 		t.Need[r] = float64(remaining[d])

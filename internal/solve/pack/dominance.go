@@ -89,7 +89,7 @@ func (p *Market) dropDominated(all []*Machine) []*Machine {
 	return kept
 }
 
-// dominates says whether a is as good as b for every demand, price aside.
+// dominates reports whether a is as good as b for every demand, price aside.
 func (p *Market) dominates(a, b *Machine) bool {
 	if a.Quantity >= 0 || !problem.IsWithin(&b.Available, &a.Available, p.In.NumDims) || !a.traits.Dominates(&b.traits) {
 		return false

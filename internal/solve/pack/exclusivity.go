@@ -36,7 +36,7 @@ func (p *Prices) priceExclusivities(remaining []int64) {
 	}
 }
 
-// enableAdaptivePrices has exclusivity prices adapted while machines are bought, and says whether: where there are
+// enableAdaptivePrices has exclusivity prices adapted while machines are bought, and reports whether: where there are
 // fewer places for some mutual anti-affinity group than pods, and so many demands that patterns are chosen from a
 // sample of them and column generation takes them no more. Then one packing is most of the work, and it has machines
 // enough for prices to be found on the way.

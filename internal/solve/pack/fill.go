@@ -61,7 +61,7 @@ func (p *Packing) BuildPattern(f *Pattern, remaining []int64) {
 	p.collectPattern(f)
 }
 
-// isFull says whether the pattern being made may hold no more of a demand, whatever fits.
+// isFull reports whether the pattern being made may hold no more of a demand, whatever fits.
 func (p *Packing) isFull(d int32) bool { return p.buf.used[d] >= p.Market.maxPodsOf(int(d)) }
 
 // samplingStride says where to begin among the open demands and how many steps to go at a time: one by one, unless

@@ -47,7 +47,7 @@ func (s *Planner) placeLeftovers() {
 	}
 }
 
-// placeLeftoverOf tries a class once, and says whether to try it again.
+// placeLeftoverOf tries a class once, and reports whether to try it again.
 func (s *Planner) placeLeftoverOf(c *problem.Class) bool {
 	if s.Placement.spareCapacity != nil {
 		s.Placement.splitCopies() // also what was bought last: what comes behind it has been bought now

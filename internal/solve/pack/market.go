@@ -232,7 +232,7 @@ const maxMasterRows = 640
 // is always something to fit a gap among this many.
 const maxCandidates = 160
 
-// MachineAdmits says whether pods of a demand may go to the machine, resources aside.
+// MachineAdmits reports whether pods of a demand may go to the machine, resources aside.
 func (p *Market) MachineAdmits(m *Machine, d int) bool {
 	w := p.SetOf[d]
 	return m.Admits[w>>6]>>(w&63)&1 != 0

@@ -237,7 +237,7 @@ func (s *Placement) purchasablePods(c *problem.Class, at *topology.TopologyAssig
 	return problem.Unlimited
 }
 
-// startsElsewhere says whether the attempt assumes that the class's group begins at another assignment.
+// startsElsewhere reports whether the attempt assumes that the class's group begins at another assignment.
 func (s *Placement) startsElsewhere(c *problem.Class, at *topology.TopologyAssignment) bool {
 	want, ok := s.Purchases.Assumptions.GroupStarts[c.ID]
 	return ok && want != at.Name

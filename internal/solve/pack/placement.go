@@ -87,7 +87,7 @@ func (s *Placement) CountMachines() (n int64) {
 	return n
 }
 
-// BuysFromSeveralLevels says whether machines of more than one level are bought.
+// BuysFromSeveralLevels reports whether machines of more than one level are bought.
 func (s *Placement) BuysFromSeveralLevels() bool {
 	for _, b := range s.Bins {
 		if s.In.Given.Pools[b.Pool].Before(&s.In.Given.Pools[s.Bins[0].Pool]) != 0 {

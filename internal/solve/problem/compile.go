@@ -88,7 +88,7 @@ func (s *problemCompiler) distinctClasses() (all []*model.Class, of []int32, pod
 	return all, of, pods
 }
 
-// compileDims notes the resources that classes ask for, and says whether there are more than one problem may use. A
+// compileDims notes the resources that classes ask for, and reports whether there are more than one problem may use. A
 // resource that no node has free and no instance type has is none of them: whoever makes pods can make up as many as
 // they like, and the pods of others must not be refused for it. A class that asks for one fits nowhere: Class.Missing.
 func (s *problemCompiler) compileDims(all []*model.Class) (tooMany bool) {
@@ -150,7 +150,7 @@ func SuppliedResources(nodes []ExistingNode, pools []Pool, n int) []bool {
 	return supplied
 }
 
-// isSupplied says whether a resource is one that a node or an instance type has.
+// isSupplied reports whether a resource is one that a node or an instance type has.
 func (s *problemCompiler) isSupplied(d int) bool { return d < s.fixedDims || s.supplied[d] }
 
 // missingOf lists the resources that a class asks for and that no node and no instance type has, ascending; nil: none.

@@ -86,7 +86,7 @@ func (s *problemCompiler) compileNodes(nodes []*ExistingNode) {
 	s.compileVolumesInUse()
 }
 
-// NodeAdmits says whether the node's labels and taints let classes of the filter on.
+// NodeAdmits reports whether the node's labels and taints let classes of the filter on.
 func (s *Instance) NodeAdmits(f *nodeFilter, node int) bool {
 	r := &s.Nodes
 	if f.daemons != nil && !s.admitOnNode(f.daemons, node) {
@@ -163,7 +163,7 @@ func (s *Usage) ChargeDaemons(node int) {
 	}
 }
 
-// runsDaemon says whether a pod of the DaemonSet is on the node.
+// runsDaemon reports whether a pod of the DaemonSet is on the node.
 func runsDaemon(x *ExistingNode, d *model.Daemon) bool {
 	for _, p := range x.Pods {
 		if d.Runs(p) {

@@ -21,10 +21,10 @@ type portWord struct {
 	bits uint64
 }
 
-// IsEmpty says whether no port is used.
+// IsEmpty reports whether no port is used.
 func (u *PortUse) IsEmpty() bool { return len(u.takes) == 0 }
 
-// ConflictsWith says whether pods of these uses can't be on one node.
+// ConflictsWith reports whether pods of these uses can't be on one node.
 func (u *PortUse) ConflictsWith(o *PortUse) bool {
 	for i, j := 0, 0; i < len(u.conflicts) && j < len(o.takes); {
 		switch a, b := &u.conflicts[i], &o.takes[j]; {
@@ -44,7 +44,7 @@ func (u *PortUse) ConflictsWith(o *PortUse) bool {
 // TakenPorts is a bitmap of the ports that are taken on one node.
 type TakenPorts []uint64
 
-// Refuse says whether a use conflicts with what is taken.
+// Refuse reports whether a use conflicts with what is taken.
 func (t TakenPorts) Refuse(u *PortUse) bool {
 	for i := range u.conflicts {
 		if w := &u.conflicts[i]; int(w.at) < len(t) && t[w.at]&w.bits != 0 {
@@ -87,7 +87,7 @@ type portTable struct {
 // everyAddress stands in a portKey for a use of every address at once.
 const everyAddress = "*"
 
-// isWhole says whether all of a port or disk is used: a port on every address of the node, a disk to write to it.
+// isWhole reports whether all of a port or disk is used: a port on every address of the node, a disk to write to it.
 func isWhole(p *model.HostPort) bool {
 	if p.Disk != "" {
 		return !p.ReadOnly

@@ -101,7 +101,7 @@ func (s *Usage) Reset() {
 // with the last one.
 const firstPlanSteps = 400_000_000
 
-// OutOfSteps says whether attempts have taken more steps than they may, and notes that the plan is truncated by it.
+// OutOfSteps reports whether attempts have taken more steps than they may, and notes that the plan is truncated by it.
 func (s *Work) OutOfSteps() bool {
 	if s.Steps > s.StepLimit+firstPlanSteps {
 		s.Truncated = true
@@ -110,7 +110,7 @@ func (s *Work) OutOfSteps() bool {
 	return false
 }
 
-// Runs says whether a stage or a bound, by name, takes part.
+// Runs reports whether a stage or a bound, by name, takes part.
 func (s *Input) Runs(name string) bool { return s.LeaveOut != name }
 
 // ResourceCost is what the resources of a pod cost at prices u, rounded down, micro-dollars << DualShift.
@@ -171,7 +171,7 @@ func (s *Instance) AntiAffinityOnNodes() []*model.Class {
 	return s.Nodes.antiAffinity
 }
 
-// SelectorMatches says whether the selector chooses pods of the class.
+// SelectorMatches reports whether the selector chooses pods of the class.
 func (s *Input) SelectorMatches(x *model.Selector, c *model.Class) bool {
 	if x.Pods == nil {
 		return false
@@ -204,7 +204,7 @@ func (s *Input) SelectsAny(x *model.Selector) bool {
 	return slices.ContainsFunc(s.allClasses, func(c *model.Class) bool { return s.SelectorMatches(x, c) })
 }
 
-// AllSelectorsMatch says whether each of the selectors chooses pods of the class.
+// AllSelectorsMatch reports whether each of the selectors chooses pods of the class.
 func (s *Input) AllSelectorsMatch(xs []model.Selector, c *model.Class) bool {
 	for i := range xs {
 		if !s.SelectorMatches(&xs[i], c) {

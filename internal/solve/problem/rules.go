@@ -22,7 +22,7 @@ type Scope struct {
 	Keys     []int       // that a node must have
 }
 
-// Includes says whether a node of these labels, name and taints is in the scope.
+// Includes reports whether a node of these labels, name and taints is in the scope.
 func (x *Scope) Includes(t *labelTable, vals []int32, open model.Requirements, name string, taints []model.Taint) bool {
 	for _, k := range x.Keys {
 		if vals[k] == 0 {
@@ -109,18 +109,18 @@ func (c *Class) NeighbourRules() NeighbourRules {
 	return NeighbourRules{c, c.Topology.HostRules, c.Occupies || c.Separation.Most > 0}
 }
 
-// RestrictsNeighbours says whether rules over hosts, ports or volumes decide which pods may be on a machine with
+// RestrictsNeighbours reports whether rules over hosts, ports or volumes decide which pods may be on a machine with
 // those of the class.
 func (c *Class) RestrictsNeighbours() bool {
 	return len(c.Topology.HostRules) > 0 || len(c.Topology.HostCounters) > 0 || c.Occupies
 }
 
-// IsUnconstrained says whether nothing ties a class to other pods or to domains.
+// IsUnconstrained reports whether nothing ties a class to other pods or to domains.
 func (c *Class) IsUnconstrained() bool {
 	return len(c.Topology.Keys) == 0 && !c.RestrictsNeighbours() && len(c.Spec.Volumes) == 0
 }
 
-// GoesBesideAny says whether pods of the class may be on a machine with any others, as far as the class's own rules,
+// GoesBesideAny reports whether pods of the class may be on a machine with any others, as far as the class's own rules,
 // ports and volumes go.
 func (c *Class) GoesBesideAny() bool {
 	return len(c.Topology.HostRules) == 0 && !c.Occupies && c.Separation.Most == 0

@@ -276,7 +276,7 @@ func (s *Assignments) CrowdedSpread(c *problem.Class, where *TopologyAssignment)
 	return nil
 }
 
-// groupBeganElsewhere says whether a group that wants to be near what a counter counts begins in another domain,
+// groupBeganElsewhere reports whether a group that wants to be near what a counter counts begins in another domain,
 // where no other pod holds it.
 func (s *Assignments) groupBeganElsewhere(id int, where int32) bool {
 	leaning := map[int]int64{} // by domain

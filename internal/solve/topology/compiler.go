@@ -150,7 +150,7 @@ func (t *topologyCompiler) selectorID(sels []model.Selector) int {
 	return id
 }
 
-// concernsPending says whether a selector looks at a namespace of pending pods. Rules that look at others can't keep any of
+// concernsPending reports whether a selector looks at a namespace of pending pods. Rules that look at others can't keep any of
 // them away, and a namespace may have thousands on nodes.
 func (t *topologyCompiler) concernsPending(x *model.Selector) bool {
 	if slices.ContainsFunc(x.Namespaces, func(n string) bool { return t.namespaces[n] }) {

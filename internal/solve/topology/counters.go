@@ -108,7 +108,7 @@ func (s *Topology) CountOnHost(c *problem.Class, host int, n int64) {
 	}
 }
 
-// MayStartGroup says whether a pod may be the first of its required affinity: no pod that it wants to be near is
+// MayStartGroup reports whether a pod may be the first of its required affinity: no pod that it wants to be near is
 // anywhere, and it selects itself.
 func (s *Topology) MayStartGroup(c *problem.Class) bool {
 	for _, rules := range [][]problem.Rule{c.Topology.DomainRules, c.Topology.HostRules} {

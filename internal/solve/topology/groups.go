@@ -134,7 +134,7 @@ func (s *Topology) GroupAsPod(x *problem.ColocatedGroup, id int, pods func(*prob
 	return out
 }
 
-// IsWholeAndPlaceable says whether no pod of a group is placed and all of them can be.
+// IsWholeAndPlaceable reports whether no pod of a group is placed and all of them can be.
 func (s *Topology) IsWholeAndPlaceable(x *problem.ColocatedGroup) bool {
 	for _, c := range x.Members {
 		if c.Assigned > 0 || s.usage.PlaceablePods(c) < len(c.Pods) {

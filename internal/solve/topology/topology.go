@@ -22,7 +22,7 @@ func (s *Topology) NodeScopes(c *problem.Class, node int) []bool {
 	return out
 }
 
-// OfferInScope says whether a machine of the offer would be in the scope.
+// OfferInScope reports whether a machine of the offer would be in the scope.
 func (s *Topology) OfferInScope(on *problem.Scope, o *problem.Offer) bool {
 	return on.Includes(&s.in.Keys, o.Labels, nil, "", s.in.Given.Pools[o.Pool].Taints)
 }
@@ -115,12 +115,12 @@ func (s *Topology) UnmetPreferenceWeight(c *problem.Class, vals []int32) (n int6
 	return n
 }
 
-// ExceedsSkew says whether pods that own a spread were placed in a domain that now holds too many for it.
+// ExceedsSkew reports whether pods that own a spread were placed in a domain that now holds too many for it.
 func (s *Topology) ExceedsSkew(r *problem.Rule, d int, least int64) bool {
 	return r.OwnPods[d] > 0 && s.Counters[r.Counter].CountIn(d)-least > r.MaxSkew
 }
 
-// BreaksSpread says whether pods placed would exceed the skew of their spread were more domains counted.
+// BreaksSpread reports whether pods placed would exceed the skew of their spread were more domains counted.
 func (s *Topology) BreaksSpread(r *problem.Rule, more []int32) bool {
 	wide := *r
 	wide.Domains = slices.Concat(r.Domains, more)
@@ -133,7 +133,7 @@ func (s *Topology) BreaksSpread(r *problem.Rule, more []int32) bool {
 	return false
 }
 
-// VolumeMayBeIn says whether the volumes that pods of the class share, and that are still to be made, may be made in
+// VolumeMayBeIn reports whether the volumes that pods of the class share, and that are still to be made, may be made in
 // the domains of a node with these labels.
 func (s *Topology) VolumeMayBeIn(c *problem.Class, vals []int32) bool {
 	for i := range c.Topology.DomainRules {

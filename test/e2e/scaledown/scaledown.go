@@ -194,7 +194,7 @@ func (r *run) watch(ctx context.Context) error {
 	return nil
 }
 
-// see records an event, and says whether a machine or a pod comes, lands or goes with it.
+// see records an event, and reports whether a machine or a pod comes, lands or goes with it.
 func (r *run) see(e event) bool {
 	change := false
 	note := func(m map[string]*seen, uid, name string) *seen {

@@ -200,7 +200,7 @@ func openPage(browser context.Context, url string, nodes int) error {
 	}
 }
 
-// print prints the table and says whether every bar is met by the median.
+// print prints the table and reports whether every bar is met by the median.
 func print(lines []line) (met bool) {
 	met = true
 	fmt.Println("| | median | least | most | peak memory | bar |\n|---|---|---|---|---|---|")

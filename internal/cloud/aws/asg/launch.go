@@ -150,7 +150,7 @@ func (p *Provider) askGroup(ctx context.Context, c *nodeClass, req cloud.LaunchR
 	return answers[0], nil
 }
 
-// matchesOption is a function that says whether a machine is one of the options that a claim has in a group.
+// matchesOption is a function that reports whether a machine is one of the options that a claim has in a group.
 func matchesOption(list []offering.Option, group string) func(*instances.Instance) bool {
 	return func(m *instances.Instance) bool {
 		return slices.ContainsFunc(list, func(c offering.Option) bool {

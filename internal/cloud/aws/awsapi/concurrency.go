@@ -45,7 +45,7 @@ func (l Lock) Acquire(ctx context.Context) error {
 	}
 }
 
-// TryAcquire takes the lock if it is free, and says whether it has it.
+// TryAcquire takes the lock if it is free, and reports whether it has it.
 func (l Lock) TryAcquire() bool {
 	select {
 	case <-l:

@@ -108,7 +108,7 @@ func (q *Queue) handleMessages(ctx context.Context, queue *string, messages []sq
 	}
 }
 
-// handleMessage hands on what a message tells, and says whether the message is done with.
+// handleMessage hands on what a message tells, and reports whether the message is done with.
 func (q *Queue) handleMessage(ctx context.Context, body string, handle func(context.Context, cloud.Interruption) error) bool {
 	n, err := readEvent(body)
 	if err != nil {
