@@ -2,11 +2,11 @@
 // Copyright 2026 The Dovetail Authors
 
 // Package cluster answers what one Snapshot says of itself: which nodes, claims and instances of the cloud belong together,
-// and which object has a name. It is computed once per Snapshot, and parts that still hold are taken over from the Snapshot
-// before.
+// which object has a name, which kind of slot a pod takes, and which claims and nodes are evaluated because something about them
+// may have changed. It is computed once per Snapshot, and parts that still hold are taken over from the Snapshot before.
 //
-// It decides nothing and knows no rule: what should be done about any of it is decide's. Nothing in it can be written to by
-// those who ask.
+// It decides nothing and knows no rule: what should be done about any of it is decide's. Nothing in it is written to by those
+// who ask.
 //
 // Start reading at View.
 package cluster
@@ -14,22 +14,34 @@ package cluster
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// View is a Snapshot and what is looked up in it. Claims and nodes are told by their position in the Snapshot, too.
+// View is a Snapshot at an instant and what is looked up in it. Claims and nodes are told by their position in the Snapshot, too.
 type View struct {
-	s         *model.Snapshot
-	pools     map[string]*model.NodePool
-	links     *Links
-	instances *Instances
+	Snapshot *model.Snapshot
+	Now      time.Time            // the instant that the Snapshot is looked at
+	Cutoff   model.PriorityCutoff // of pods that are expendable
+
+	// DirtyClaims and DirtyNodes are those that are evaluated in this step, since something about them may have changed: all
+	// claims but those of unchanged machines, and the nodes, by position, that are neither unchanged nor unowned. See SetDirty.
+	DirtyClaims []*model.Claim
+	DirtyNodes  []int32
+
+	slotKeys
+	pools         map[string]*model.NodePool
+	links         *Links
+	instances     *Instances
+	dirtyPosition map[*model.Claim]int32       // where DirtyClaims stand in the Snapshot
+	deployments   map[string]*model.Deployment // by key; nil before it is asked for
 }
 
 // New returns the View of a Snapshot. Links and instances are those of the View before: links are taken over if they are
 // given, since only their owner knows that claims and nodes are alike, and instances if both are the same.
-func New(s *model.Snapshot, links *Links, instances *Instances) *View {
-	v := &View{s: s, pools: make(map[string]*model.NodePool, len(s.Pools)), links: links, instances: instances}
+func New(s *model.Snapshot, now time.Time, links *Links, instances *Instances) *View {
+	v := &View{Snapshot: s, Now: now, Cutoff: model.CutoffOf(s.Pools), pools: make(map[string]*model.NodePool, len(s.Pools)), links: links, instances: instances}
 	for _, p := range s.Pools {
 		v.pools[p.Name] = p
 	}
@@ -54,7 +66,7 @@ func (v *View) Pool(name string) *model.NodePool { return v.pools[name] }
 // Claim returns a NodeClaim by name; nil: there is none.
 func (v *View) Claim(name string) *model.Claim {
 	if i := v.FindClaim(name); i >= 0 {
-		return v.s.Claims[i]
+		return v.Snapshot.Claims[i]
 	}
 	return nil
 }
@@ -62,17 +74,17 @@ func (v *View) Claim(name string) *model.Claim {
 // ClaimWithUID returns a NodeClaim by uid; nil: there is none.
 func (v *View) ClaimWithUID(uid string) *model.Claim {
 	if i, ok := v.links.claimByUID[uid]; ok {
-		return v.s.Claims[i]
+		return v.Snapshot.Claims[i]
 	}
 	return nil
 }
 
 // FindClaim returns the position of a claim by its name; None: there is no such claim.
-func (v *View) FindClaim(name string) int32 { return findClaim(v.s, name) }
+func (v *View) FindClaim(name string) int32 { return findClaim(v.Snapshot, name) }
 
 // FindNode returns the position of a node by its name; None: there is no such node.
 func (v *View) FindNode(name string) int32 {
-	i, ok := slices.BinarySearchFunc(v.s.Nodes, name, func(n *model.Node, name string) int { return strings.Compare(n.Name, name) })
+	i, ok := slices.BinarySearchFunc(v.Snapshot.Nodes, name, func(n *model.Node, name string) int { return strings.Compare(n.Name, name) })
 	if !ok {
 		return None
 	}
@@ -88,9 +100,76 @@ func (v *View) ClaimOf(node int32) int32 { return v.links.claimOf[node] }
 // ClaimOn returns the claim that a node names; nil: it names none that is there.
 func (v *View) ClaimOn(node int32) *model.Claim {
 	if at := v.links.claimOf[node]; at >= 0 {
-		return v.s.Claims[at]
+		return v.Snapshot.Claims[at]
 	}
 	return nil
+}
+
+// PositionOf returns where a claim stands in the Snapshot.
+func (v *View) PositionOf(c *model.Claim) int32 {
+	if i, ok := v.dirtyPosition[c]; ok {
+		return i
+	}
+	return v.FindClaim(c.Name)
+}
+
+// NodeFor returns a claim's node; nil: it has none, or several.
+func (v *View) NodeFor(c *model.Claim) *model.Node {
+	if i := v.PositionOf(c); i >= 0 && v.NodeOf(i) >= 0 {
+		return v.Snapshot.Nodes[v.NodeOf(i)]
+	}
+	return nil
+}
+
+// SetDirty sets which claims and nodes, by position, are evaluated in this step. Only their owner, who knows what has changed,
+// calls it.
+func (v *View) SetDirty(claims, nodes []int32) {
+	v.DirtyNodes = nodes
+	v.DirtyClaims, v.dirtyPosition = make([]*model.Claim, len(claims)), make(map[*model.Claim]int32, len(claims))
+	for j, i := range claims {
+		c := v.Snapshot.Claims[i]
+		v.DirtyClaims[j], v.dirtyPosition[c] = c, i
+	}
+}
+
+// DeploymentOf returns the Deployment that a pod belongs to; nil: none, or nobody may look.
+func (v *View) DeploymentOf(p *model.Pod) *model.Deployment {
+	if p.Deployment == "" || len(v.Snapshot.Deployments) == 0 {
+		return nil
+	}
+	if v.deployments == nil {
+		v.deployments = make(map[string]*model.Deployment, len(v.Snapshot.Deployments))
+		for _, d := range v.Snapshot.Deployments {
+			v.deployments[d.Key()] = d
+		}
+	}
+	return v.deployments[p.Namespace+"/"+p.Deployment]
+}
+
+// EachPod calls f with every pod that is pending or on a node.
+func (v *View) EachPod(f func(*model.Pod)) {
+	for _, p := range v.Snapshot.Pending {
+		f(p)
+	}
+	for _, n := range v.Snapshot.Nodes {
+		for _, p := range n.Pods {
+			f(p)
+		}
+	}
+}
+
+// LastSeenPod returns when the last pod was seen, as a number.
+func (v *View) LastSeenPod() (last uint64) {
+	v.EachPod(func(p *model.Pod) { last = max(last, p.Seen) })
+	return last
+}
+
+// IsDue reports whether an instant has come, and if not, when it comes.
+func (v *View) IsDue(at time.Time) (bool, time.Time) {
+	if v.Now.Before(at) {
+		return false, at
+	}
+	return true, time.Time{}
 }
 
 // NodesAt returns all nodes with a claim's provider id.
@@ -100,12 +179,12 @@ func (v *View) NodesAt(claim int32) []*model.Node {
 		return nil
 	case Several:
 		var out []*model.Node
-		for _, i := range v.links.nodesByProviderID[v.s.Claims[claim].ProviderID] {
-			out = append(out, v.s.Nodes[i])
+		for _, i := range v.links.nodesByProviderID[v.Snapshot.Claims[claim].ProviderID] {
+			out = append(out, v.Snapshot.Nodes[i])
 		}
 		return out
 	default:
-		return v.s.Nodes[i : i+1 : i+1]
+		return v.Snapshot.Nodes[i : i+1 : i+1]
 	}
 }
 
@@ -123,10 +202,10 @@ func (v *View) Orphans() []*model.Instance { return v.instances.orphans }
 // InstancesAt returns a claim's instances in the cloud's list: those with its provider id, and those that bear its uid and
 // are no other claim's.
 func (v *View) InstancesAt(at int32) []*model.Instance {
-	c := v.s.Claims[at]
+	c := v.Snapshot.Claims[at]
 	var out []*model.Instance
 	if last, ok := v.links.claimByProviderID[c.ProviderID]; ok && last == at {
-		list := v.s.Instances
+		list := v.Snapshot.Instances
 		i, _ := slices.BinarySearchFunc(list, c.ProviderID, func(x *model.Instance, id string) int { return strings.Compare(x.ProviderID, id) })
 		for ; i < len(list) && list[i].ProviderID == c.ProviderID; i++ {
 			out = append(out, list[i])

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/groupstatus"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -47,7 +47,7 @@ func (ge *groupEvents) countGroups(name string) int {
 	}
 	if pool := ge.state.Pools.FindPool(name); pool != nil {
 		if class := ge.state.Pools.FindNodeClass(pool.ClassGroup, pool.ClassKind, pool.ClassName); class != nil && len(class.Groups) > 0 {
-			n = max(1, len(decide.OfferedGroups(pool)))
+			n = max(1, len(nodegroups.Offered(pool)))
 		}
 	}
 	if ge.groupsOfPool == nil {
@@ -89,7 +89,7 @@ func (ge *groupEvents) findGrowth(snap *model.Snapshot, actions []plan.Action) m
 	if out == nil {
 		return nil
 	}
-	sizes := decide.GroupSizes(snap, nil)
+	sizes := nodegroups.Sizes(snap, nil)
 	for _, g := range state.NodeGroups(ge.state.Pools.ListNodeClasses()) {
 		if x := out[g.Name]; x != nil {
 			x.max = g.Max

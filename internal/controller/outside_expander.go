@@ -13,6 +13,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -20,7 +21,7 @@ import (
 // Expander is a program outside that chooses among node groups which are to grow.
 type Expander interface {
 	// BestOptions returns the names of the groups that are to grow.
-	BestOptions(context.Context, *decide.ExpanderQuery) ([]string, error)
+	BestOptions(context.Context, *nodegroups.Query) ([]string, error)
 }
 
 const (
@@ -45,10 +46,10 @@ type outsideExpander struct {
 	emit     func(state.Change)
 
 	asking  bool
-	decided bool                   // an answer has come, or will not come: the next step decides with it
-	answer  *decide.ExpanderAnswer // nil: the optimizer decides alone
-	paused  time.Time              // until then it is not asked
-	failing bool                   // since the last answer, which is said once
+	decided bool               // an answer has come, or will not come: the next step decides with it
+	answer  *nodegroups.Answer // nil: the optimizer decides alone
+	paused  time.Time          // until then it is not asked
+	failing bool               // since the last answer, which is said once
 }
 
 // prepare returns a request with what is known of the expander: demand waits while it is asked, and is decided on at once
@@ -68,7 +69,7 @@ func (oe *outsideExpander) prepare(now time.Time, req decide.Request) decide.Req
 }
 
 // ask begins to ask.
-func (oe *outsideExpander) ask(ctx context.Context, query *decide.ExpanderQuery) {
+func (oe *outsideExpander) ask(ctx context.Context, query *nodegroups.Query) {
 	oe.asking = true
 	go func() {
 		call, cancel := context.WithTimeout(ctx, expanderLimit)
@@ -82,7 +83,7 @@ func (oe *outsideExpander) ask(ctx context.Context, query *decide.ExpanderQuery)
 }
 
 // take takes an answer, or that there is none.
-func (oe *outsideExpander) take(now time.Time, query *decide.ExpanderQuery, groups []string, err error) {
+func (oe *outsideExpander) take(now time.Time, query *nodegroups.Query, groups []string, err error) {
 	oe.asking, oe.decided, oe.answer = false, true, nil
 	asked := make([]string, len(query.Options))
 	for i, o := range query.Options {
@@ -113,7 +114,7 @@ func (oe *outsideExpander) take(now time.Time, query *decide.ExpanderQuery, grou
 	if len(known) < len(groups) {
 		oe.log.Warn("the expander names groups that it was not asked about", "asked", asked, "answered", groups)
 	}
-	oe.failing, oe.answer = false, &decide.ExpanderAnswer{Groups: known}
+	oe.failing, oe.answer = false, &nodegroups.Answer{Groups: known}
 }
 
 // decideWithExpander decides, and where that would have a node group grow that an expander outside has a say in, asks it

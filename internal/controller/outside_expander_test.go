@@ -10,16 +10,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // expanderFunc is an expander outside.
-type expanderFunc func(context.Context, *decide.ExpanderQuery) ([]string, error)
+type expanderFunc func(context.Context, *nodegroups.Query) ([]string, error)
 
 // BestOptions implements Expander.
-func (f expanderFunc) BestOptions(ctx context.Context, q *decide.ExpanderQuery) ([]string, error) {
+func (f expanderFunc) BestOptions(ctx context.Context, q *nodegroups.Query) ([]string, error) {
 	return f(ctx, q)
 }
 
@@ -32,7 +32,7 @@ func withExpander(b *bench, answer expanderFunc) {
 		s.Pools.SetNodeClass(state.NodeClass{Group: "g", Kind: "K", Name: "c", UID: "class", Generation: 1, Scaling: &model.GroupScaling{UtilizationPercent: -1, GPUPercent: -1, Expanders: []string{"grpc"}},
 			Groups: []model.NodeGroup{{Name: "cheap", Max: 10}, {Name: "dear", Max: 10}}})
 	})
-	b.c.expander.expander = expanderFunc(func(ctx context.Context, q *decide.ExpanderQuery) ([]string, error) {
+	b.c.expander.expander = expanderFunc(func(ctx context.Context, q *nodegroups.Query) ([]string, error) {
 		b.note("ask", fmt.Sprintf("%d options", len(q.Options)))
 		return answer(ctx, q)
 	})
@@ -61,7 +61,7 @@ func groupOfTypes(c *model.Claim) string {
 // What the expander chooses is grown; what it leaves out is not, until it is asked again about what is left.
 func TestExpanderChooses(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
-		withExpander(b, func(_ context.Context, q *decide.ExpanderQuery) ([]string, error) {
+		withExpander(b, func(_ context.Context, q *nodegroups.Query) ([]string, error) {
 			time.Sleep(500 * time.Millisecond)
 			if len(q.Options) < 2 || q.Options[1].Group != "dear" || len(q.Options[1].Pods) == 0 {
 				t.Errorf("asked %+v", q)
@@ -90,14 +90,14 @@ func TestExpanderChooses(t *testing.T) {
 // Where the expander does not help, the optimizer decides alone, after two seconds at most, and does not ask for a while.
 func TestExpanderFails(t *testing.T) {
 	for result, answer := range map[string]expanderFunc{
-		expanderTimedOut: func(ctx context.Context, _ *decide.ExpanderQuery) ([]string, error) {
+		expanderTimedOut: func(ctx context.Context, _ *nodegroups.Query) ([]string, error) {
 			<-ctx.Done()
 			return nil, fmt.Errorf("ask: %w", ctx.Err())
 		},
-		expanderFailed: func(context.Context, *decide.ExpanderQuery) ([]string, error) {
+		expanderFailed: func(context.Context, *nodegroups.Query) ([]string, error) {
 			return nil, errors.New("connection refused")
 		},
-		expanderNonsense: func(context.Context, *decide.ExpanderQuery) ([]string, error) { return []string{"unheard-of"}, nil },
+		expanderNonsense: func(context.Context, *nodegroups.Query) ([]string, error) { return []string{"unheard-of"}, nil },
 	} {
 		t.Run(result, func(t *testing.T) {
 			run(t, func(t *testing.T, b *bench) {
@@ -133,7 +133,7 @@ func TestExpanderFails(t *testing.T) {
 // While the expander is asked about some pods, nothing else waits for it: claims go on.
 func TestExpanderHoldsUpNothingElse(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
-		withExpander(b, func(ctx context.Context, _ *decide.ExpanderQuery) ([]string, error) {
+		withExpander(b, func(ctx context.Context, _ *nodegroups.Query) ([]string, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		})

@@ -46,10 +46,10 @@ type anticipationMemory struct {
 // model.MostExpected.
 func (an *anticipation) findPods() {
 	next := map[string]anticipatedPods{}
-	for _, m := range an.s.Making {
+	for _, m := range an.Snapshot.Making {
 		due := m.Like.Created.Add(an.pol.AnticipateFor)
 		x, before := an.mem.byOwner[m.Like.Owner.UID]
-		if !an.now.Before(due) || !before && !an.table.unschedulable[m.Like.Class] && !an.heed(an.table.demandHasClass(m.Like)) && !an.reservations.hasReservedSlot(m.Like) ||
+		if !an.Now.Before(due) || !before && !an.table.unschedulable[m.Like.Class] && !an.heed(an.table.demandHasClass(m.Like)) && !an.reservations.hasReservedSlot(m.Like) ||
 			m.Like.Gated || hasEphemeralVolume(m.Like) || !an.heed(an.table.mayLaunchFor(m.Like)) {
 			continue
 		}

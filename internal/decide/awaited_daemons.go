@@ -16,7 +16,7 @@ func (lc *claimLifecycle) awaitedDaemons(c *model.Claim, n *model.Node) (out lif
 		return out
 	}
 	for _, p := range n.Pods {
-		if p.Bound.After(lc.mem.daemonLandedAt) && slices.ContainsFunc(lc.s.Daemons, func(d *model.Daemon) bool { return d.Runs(p) }) {
+		if p.Bound.After(lc.mem.daemonLandedAt) && slices.ContainsFunc(lc.Snapshot.Daemons, func(d *model.Daemon) bool { return d.Runs(p) }) {
 			lc.mem.daemonLandedAt = p.Bound
 		}
 	}
@@ -41,10 +41,10 @@ func waitsForDaemons(c *model.Claim, n *model.Node) bool {
 // labels match its template and whose taints that tolerates; taints that go by themselves, start-up taints and the reservation are
 // only in its way for a while. A pod that no longer fits will not come.
 func (ix *index) daemonsToCome(c *model.Claim, n *model.Node) (out []*model.Daemon) {
-	if len(ix.s.Daemons) == 0 || !waitsForDaemons(c, n) {
+	if len(ix.Snapshot.Daemons) == 0 || !waitsForDaemons(c, n) {
 		return nil
 	}
-	labels := mergeLabels(mergeLabels(n.Labels, c.Labels), model.RegisteredLabels())
+	labels := model.MergeLabels(model.MergeLabels(n.Labels, c.Labels), model.RegisteredLabels())
 	taints := slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool {
 		return t.Key == model.TaintReserved && t.Value == c.Name || lifecycle.IsEphemeral(t) || c.IsStartupTaint(t)
 	})
@@ -52,7 +52,7 @@ func (ix *index) daemonsToCome(c *model.Claim, n *model.Node) (out []*model.Daem
 		taints = append(taints, c.Taints...)
 	}
 	free := n.Allocatable.Sub(n.Used)
-	for _, d := range ix.s.Daemons {
+	for _, d := range ix.Snapshot.Daemons {
 		if slices.ContainsFunc(n.Pods, d.Runs) || !standsOn(d.Class, labels, taints, n.Name) || !d.Pod().Requests.Fits(free) {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 )
 
@@ -51,7 +52,7 @@ func (bo *backOffs) backOffSearch(u *disrupt.Candidate, d time.Duration) {
 
 func (bo *backOffs) add(uid string, d time.Duration, now backOff) {
 	old := bo.mem.byClaim[uid]
-	if bo.now.Before(old.until) {
+	if bo.Now.Before(old.until) {
 		return // the same failure, told again
 	}
 	m := make(map[string]backOff, len(bo.mem.byClaim)+1)
@@ -60,7 +61,7 @@ func (bo *backOffs) add(uid string, d time.Duration, now backOff) {
 			m[k] = v
 		}
 	}
-	m[uid] = backOff{until: bo.now.Add(min(d<<min(old.times, 10), 2*time.Hour)), times: old.times + 1, begun: old.begun + now.begun, rules: now.rules}
+	m[uid] = backOff{until: bo.Now.Add(min(d<<min(old.times, 10), 2*time.Hour)), times: old.times + 1, begun: old.begun + now.begun, rules: now.rules}
 	bo.mem.byClaim = m
 	bo.wakeAt(m[uid].until)
 }
@@ -69,7 +70,7 @@ func (bo *backOffs) add(uid string, d time.Duration, now backOff) {
 // the candidate's pods or the NodePools change.
 func (bo *backOffs) holds(u *disrupt.Candidate) (backOff, bool) {
 	s, ok := bo.mem.byClaim[u.Claim.UID]
-	return s, ok && bo.now.Before(s.until) && (s.rules == "" || s.rules == bo.searchRules(u))
+	return s, ok && bo.Now.Before(s.until) && (s.rules == "" || s.rules == bo.searchRules(u))
 }
 
 // isHeld reports whether a candidate is in a back-off, and until when.
@@ -87,8 +88,8 @@ func (bo *backOffs) searchRules(u *disrupt.Candidate) string {
 		parts = append(parts, p.Class.Key)
 	}
 	slices.Sort(parts)
-	for _, p := range bo.s.Pools {
+	for _, p := range bo.Snapshot.Pools {
 		parts = append(parts, p.Name, p.Requirements.Key(), fmt.Sprint(p.Taints, p.Limits, p.HasLimit, p.NodeLimit, p.Ready, p.Deleting, len(p.Types)))
 	}
-	return hashName(10, parts...)
+	return cluster.HashName(10, parts...)
 }

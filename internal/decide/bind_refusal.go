@@ -51,7 +51,7 @@ func (ix *index) bindRefusal(p *model.Pod) plan.Reason {
 	}
 	for d := int(model.FirstExtended); d < len(c.Requests); d++ {
 		if c.Requests[d] > 0 {
-			return refuse("spec.containers[*].resources.requests", ix.s.ResourceNames[d])
+			return refuse("spec.containers[*].resources.requests", ix.Snapshot.ResourceNames[d])
 		}
 	}
 	return plan.Reason{}
@@ -64,7 +64,7 @@ func (ix *index) reservationRefusal(pool *model.NodePool, requests model.Resourc
 	}
 	for d := int(model.FirstExtended); d < len(requests); d++ {
 		if requests[d] > 0 {
-			return plan.Reason{Code: plan.ExtendedResource, Pool: pool.Name, Detail: plan.OfExtendedResource{Resource: ix.s.ResourceNames[d]}}
+			return plan.Reason{Code: plan.ExtendedResource, Pool: pool.Name, Detail: plan.OfExtendedResource{Resource: ix.Snapshot.ResourceNames[d]}}
 		}
 	}
 	if len(pool.StartupTaints) > 0 {

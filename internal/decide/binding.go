@@ -5,6 +5,7 @@ package decide
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
@@ -45,7 +46,7 @@ func (pb *podBinding) admitPods() {
 		}
 	}
 	var pods []awaitedPod
-	for _, name := range sortedKeys(pb.reservations.byClaim) {
+	for _, name := range slices.Sorted(maps.Keys(pb.reservations.byClaim)) {
 		h := pb.reservations.byClaim[name]
 		if !h.claim.Reserved || h.claim.UID == "" || !h.claim.Is(lifecycle.Launched) || freed[name] {
 			continue
@@ -69,7 +70,7 @@ func (pb *podBinding) admitPods() {
 				pb.addAction(plan.Bind{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Node: n.Name, Claim: c.Name,
 					Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: plan.ObjectOf("", c.Name)}})
 			}
-		case !a.pod.Unreservable && !slices.Contains(a.pod.Reservations, c.Name) && !a.held.slotIsLoose(pb.slotKeyOf(a.pod)):
+		case !a.pod.Unreservable && !slices.Contains(a.pod.Reservations, c.Name) && !a.held.slotIsLoose(pb.SlotKeyOf(a.pod)):
 			pb.addAction(plan.Tolerate{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Claim: c.Name,
 				Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: plan.ObjectOf("", c.Name)}})
 		}
@@ -106,7 +107,7 @@ func (pb *podBinding) unreservedTolerantClasses(asked bool) (out []*model.Class)
 	if !asked {
 		return nil
 	}
-	for _, p := range pb.s.Pending {
+	for _, p := range pb.Snapshot.Pending {
 		if !pb.slots.covered[p.UID] && IsForScheduler(p) && (p.Class.ToleratesEverything() || model.Tolerated(taintCordoned, p.Class.Tolerations)) && !slices.Contains(out, p.Class) {
 			out = append(out, p.Class)
 		}

@@ -4,6 +4,8 @@
 package decide
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
@@ -49,7 +51,7 @@ func (bn *blockerNotes) add() {
 			bn.addNote(plan.Note{Event: "DisruptionBlocked", Kind: "NodeClaim", Name: u.Claim.Name, UID: u.Claim.UID, Why: r[0]})
 		}
 	}
-	for _, p := range bn.s.Pools {
+	for _, p := range bn.Snapshot.Pools {
 		for _, cause := range Voluntary {
 			if !wanted[key{p.Name, cause}] {
 				continue
@@ -59,7 +61,7 @@ func (bn *blockerNotes) add() {
 			}
 		}
 	}
-	for _, id := range sortedKeys(bn.commands.byID) {
+	for _, id := range slices.Sorted(maps.Keys(bn.commands.byID)) {
 		m := bn.commands.byID[id]
 		for _, c := range m.replacements {
 			if len(m.candidates) > 0 && m.deleting == 0 && !c.Is(lifecycle.Initialized) && c.UID != "" {
@@ -67,10 +69,10 @@ func (bn *blockerNotes) add() {
 			}
 		}
 	}
-	for _, p := range bn.s.Pools {
+	for _, p := range bn.Snapshot.Pools {
 		bn.noteRestartCost(plan.Note{Kind: "NodePool", Name: p.Name, UID: p.UID, Why: plan.Reason{Pool: p.Name, Subject: plan.ObjectOf("nodepool", p.Name)}}, p.RestartCost)
 	}
-	for _, n := range bn.s.Nodes {
+	for _, n := range bn.Snapshot.Nodes {
 		for _, p := range n.Pods {
 			bn.noteRestartCost(plan.Note{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Why: plan.Reason{Subject: plan.ObjectOf("pod", p.Key())}}, p.RestartCost)
 			if p.DoNotDisrupt != "" && p.DoNotDisrupt != "true" {
@@ -85,7 +87,7 @@ func (bn *blockerNotes) notePodHold(n *model.Node, p *model.Pod) {
 	note := plan.Note{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Why: plan.Reason{Code: plan.PodDoNotDisrupt, Subject: plan.ObjectOf("pod", p.Key())}}
 	why := plan.OfPodHeld{Annotation: disrupt.DoNotDisrupt, Value: p.DoNotDisrupt}
 	d, err := time.ParseDuration(p.DoNotDisrupt)
-	switch held, until := p.Held(bn.now); {
+	switch held, until := p.Held(bn.Now); {
 	case err != nil || d <= 0:
 		note.Event, note.Warn, why.Unreadable = "InvalidDoNotDisruptAnnotation", true, true
 	case held:

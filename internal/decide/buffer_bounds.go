@@ -24,7 +24,7 @@ const tooDear target = "$"
 func (bu *buffers) findShared() {
 	bu.sharedWith = map[*model.Buffer]*model.Buffer{}
 	groups := map[string][]*model.Buffer{}
-	for _, b := range bu.s.Buffers {
+	for _, b := range bu.Snapshot.Buffers {
 		if b.Group != "" && b.Like != nil && b.Replicas > 0 {
 			groups[b.Group] = append(groups[b.Group], b)
 		}
@@ -91,7 +91,7 @@ func (bu *buffers) countPods() map[model.Workload]podCount {
 		return bu.counts
 	}
 	bu.counts = map[model.Workload]podCount{}
-	for _, b := range bu.s.Buffers {
+	for _, b := range bu.Snapshot.Buffers {
 		if b.Total >= 0 {
 			bu.counts[b.Workload] = podCount{}
 		}
@@ -102,12 +102,12 @@ func (bu *buffers) countPods() map[model.Workload]podCount {
 			bu.counts[w] = podCount{n.onNode + onNode, n.waiting + waiting}
 		}
 	}
-	for _, n := range bu.s.Nodes {
+	for _, n := range bu.Snapshot.Nodes {
 		for _, p := range n.Pods {
 			count(p, 1, 0)
 		}
 	}
-	for _, p := range bu.s.Pending {
+	for _, p := range bu.Snapshot.Pending {
 		if bu.heed(bu.pods.isDemand(p)) {
 			count(p, 0, 1)
 		}
@@ -152,12 +152,12 @@ func priceVirtual(out []pricedPod, pods []*model.Pod, hasReal bool, allocatable 
 
 // priceHeld prices virtual pods by the machines, there or coming, that they are on.
 func (bu *buffers) priceHeld(byNode map[string][]*model.Pod) (out []pricedPod) {
-	for _, name := range sortedKeys(byNode) {
+	for _, name := range slices.Sorted(maps.Keys(byNode)) {
 		c := bu.Claim(name)
 		if c == nil || bu.Pool(c.Pool) == nil {
 			continue // a node that nobody launched here costs the same without them
 		}
-		n, pool := bu.nodeOf(c), bu.Pool(c.Pool)
+		n, pool := bu.NodeFor(c), bu.Pool(c.Pool)
 		price, allocatable, hasReal := int64(0), c.Allocatable, len(c.Slots) > 0
 		if n != nil {
 			allocatable, hasReal = n.Allocatable, hasReal || disrupt.HasWorkloadPods(n)
@@ -193,7 +193,7 @@ func cheapestOf(pool *model.NodePool, c *model.Claim) (least int64) {
 // findTooDear returns, of the buffers that name a price, the virtual pods that it does not pay for: the dearest ones.
 func (bu *buffers) findTooDear(priced []pricedPod) map[*model.Pod]bool {
 	out := map[*model.Pod]bool{}
-	for _, b := range bu.s.Buffers {
+	for _, b := range bu.Snapshot.Buffers {
 		if b.MaxHourMicro < 0 {
 			continue
 		}
@@ -218,14 +218,14 @@ func (bu *buffers) findTooDear(priced []pricedPod) map[*model.Pod]bool {
 
 // dropTooDear gives up places that have become dearer than their buffers pay for.
 func (bu *buffers) dropTooDear() {
-	if !slices.ContainsFunc(bu.s.Buffers, func(b *model.Buffer) bool { return b.MaxHourMicro >= 0 }) {
+	if !slices.ContainsFunc(bu.Snapshot.Buffers, func(b *model.Buffer) bool { return b.MaxHourMicro >= 0 }) {
 		return
 	}
 	if bu.dear = bu.findTooDear(bu.priceHeld(bu.byNode)); len(bu.dear) > 0 {
 		bu.markTooDear()
 		bu.listByNode()
 		if bu.mem.triedAt.IsZero() {
-			bu.mem.triedAt = bu.now
+			bu.mem.triedAt = bu.Now
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (bu *buffers) wouldBuyAgain(m *disrupt.Command) (bool, time.Time) {
 	for i := range m.Replacements {
 		staying = append(staying, bu.replacementNode(&m.Replacements[i], taken))
 	}
-	res, _ := solve.Solve(&solve.Problem{ResourceNames: bu.s.ResourceNames, Demand: displaced, Nodes: staying, Daemons: bu.s.Daemons, Namespaces: bu.s.Namespaces}, solve.Memory{}, bu.pol.Solve)
+	res, _ := solve.Solve(&solve.Problem{ResourceNames: bu.Snapshot.ResourceNames, Demand: displaced, Nodes: staying, Daemons: bu.Snapshot.Daemons, Namespaces: bu.Snapshot.Namespaces}, solve.Memory{}, bu.pol.Solve)
 	return len(res.Refused) > 0, until
 }
 
@@ -101,7 +101,7 @@ func (bu *buffers) takenByScheduler(pods []*model.Pod, held []solve.ExistingNode
 	if len(pods) == 0 || len(held) == 0 {
 		return out
 	}
-	res, _ := solve.Solve(&solve.Problem{ResourceNames: bu.s.ResourceNames, Demand: pods, Nodes: held, Daemons: bu.s.Daemons, Namespaces: bu.s.Namespaces}, solve.Memory{}, bu.pol.Solve)
+	res, _ := solve.Solve(&solve.Problem{ResourceNames: bu.Snapshot.ResourceNames, Demand: pods, Nodes: held, Daemons: bu.Snapshot.Daemons, Namespaces: bu.Snapshot.Namespaces}, solve.Memory{}, bu.pol.Solve)
 	for _, a := range res.OnNodes {
 		for _, p := range a.Pods {
 			out.at[a.Node] = out.at[a.Node].AddInto(p.Class.Requests, 1)
@@ -114,10 +114,10 @@ func (bu *buffers) takenByScheduler(pods []*model.Pod, held []solve.ExistingNode
 // replacementNode is a node that a command launches, as it is when it has come and some of its pods are elsewhere.
 func (bu *buffers) replacementNode(n *solve.NewNode, taken takenCapacity) solve.ExistingNode {
 	r := solve.ExistingNode{Name: "replacement/" + n.Pool + "/" + n.Pods[0].Key(), Allocatable: n.Type.Allocatable, Free: n.Type.Allocatable.Sub(n.Requests),
-		Labels: mergeLabels(n.Type.Labels, n.Offering.Labels)}
-	r.Labels = mergeLabels(mergeLabels(r.Labels, model.RegisteredLabels()), model.Labels{model.LabelNodePool: n.Pool, model.LabelZone: n.Offering.Zone, model.LabelCapacityType: n.Offering.CapacityType})
+		Labels: model.MergeLabels(n.Type.Labels, n.Offering.Labels)}
+	r.Labels = model.MergeLabels(model.MergeLabels(r.Labels, model.RegisteredLabels()), model.Labels{model.LabelNodePool: n.Pool, model.LabelZone: n.Offering.Zone, model.LabelCapacityType: n.Offering.CapacityType})
 	if p := bu.Pool(n.Pool); p != nil {
-		r.Labels, r.Taints = mergeLabels(r.Labels, p.Labels), p.Taints
+		r.Labels, r.Taints = model.MergeLabels(r.Labels, p.Labels), p.Taints
 	}
 	for _, p := range n.Pods {
 		if taken.pods[p] {

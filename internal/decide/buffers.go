@@ -85,14 +85,14 @@ type BufferState struct {
 // read makes the virtual pods and finds those that have lost their place.
 func (bu *buffers) read() {
 	bu.byNode = map[string][]*model.Pod{}
-	if len(bu.s.Buffers) == 0 {
+	if len(bu.Snapshot.Buffers) == 0 {
 		*bu.mem = bufferMemory{}
 		return
 	}
 	bu.findShared()
-	next := make(map[string]virtualPods, len(bu.s.Buffers))
+	next := make(map[string]virtualPods, len(bu.Snapshot.Buffers))
 	free := bu.newFreeCapacity()
-	for _, b := range bu.s.Buffers {
+	for _, b := range bu.Snapshot.Buffers {
 		if b.Like == nil {
 			continue
 		}
@@ -109,8 +109,8 @@ func (bu *buffers) read() {
 		least, most := bu.bounds(b)
 		v = v.resized(b, least, most) // after that: a pod that is no more leaves its place to one that has lost its own
 		if lost && slices.Contains(v.at, notSought) {
-			if bu.mem.lostLast = bu.now; bu.mem.lostFirst.IsZero() {
-				bu.mem.lostFirst = bu.now
+			if bu.mem.lostLast = bu.Now; bu.mem.lostFirst.IsZero() {
+				bu.mem.lostFirst = bu.Now
 			}
 		}
 		next[b.UID] = v
@@ -165,7 +165,7 @@ func (v virtualPods) resized(b *model.Buffer, least, most int) virtualPods {
 // listByNode sorts the virtual pods by where their capacity is held.
 func (bu *buffers) listByNode() {
 	bu.byNode = map[string][]*model.Pod{}
-	for _, b := range bu.s.Buffers {
+	for _, b := range bu.Snapshot.Buffers {
 		v := bu.mem.byUID[b.UID]
 		for i, t := range v.at {
 			if t.isPlace() {
@@ -185,7 +185,7 @@ func (bu *buffers) besideDemand(real []*model.Pod, rooms []solve.ExistingNode) (
 	}
 	free := bu.newFreeCapacity()
 	if len(real) > 0 {
-		first, _ := solve.Solve(&solve.Problem{ResourceNames: bu.s.ResourceNames, Demand: real, Nodes: rooms, Daemons: bu.s.Daemons, Namespaces: bu.s.Namespaces},
+		first, _ := solve.Solve(&solve.Problem{ResourceNames: bu.Snapshot.ResourceNames, Demand: real, Nodes: rooms, Daemons: bu.Snapshot.Daemons, Namespaces: bu.Snapshot.Namespaces},
 			solve.Memory{}, bu.pol.Solve)
 		for _, a := range first.OnNodes {
 			for _, p := range a.Pods {
@@ -194,8 +194,8 @@ func (bu *buffers) besideDemand(real []*model.Pod, rooms []solve.ExistingNode) (
 		}
 	}
 	next := make(map[string]virtualPods, len(bu.mem.byUID))
-	bu.waiting = bu.now.Before(bu.hostWaitEnd())
-	for _, b := range bu.s.Buffers {
+	bu.waiting = bu.Now.Before(bu.hostWaitEnd())
+	for _, b := range bu.Snapshot.Buffers {
 		v, ok := bu.mem.byUID[b.UID]
 		if !ok {
 			continue
@@ -225,7 +225,7 @@ func (bu *buffers) besideDemand(real []*model.Pod, rooms []solve.ExistingNode) (
 // releaseAll gives up all places, and returns the virtual pods that need one.
 func (bu *buffers) releaseAll() (out []*model.Pod) {
 	next := make(map[string]virtualPods, len(bu.mem.byUID))
-	for _, b := range bu.s.Buffers {
+	for _, b := range bu.Snapshot.Buffers {
 		if v, ok := bu.mem.byUID[b.UID]; ok {
 			v.at = make([]target, len(v.pods))
 			least, most := bu.bounds(b)
@@ -240,7 +240,7 @@ func (bu *buffers) releaseAll() (out []*model.Pod) {
 
 // virtualPods returns the virtual pods of all buffers.
 func (bu *buffers) virtualPods() (out []*model.Pod) {
-	for _, b := range bu.s.Buffers {
+	for _, b := range bu.Snapshot.Buffers {
 		out = append(out, bu.mem.byUID[b.UID].pods...)
 	}
 	return out
@@ -265,7 +265,7 @@ const mostWaits = 4
 // batches. What found none is tried again every Policy.BufferRetry.
 func (bu *buffers) areDue() (bool, time.Time) {
 	if bu.isUnsettled() {
-		due := bu.now
+		due := bu.Now
 		if !bu.mem.lostLast.IsZero() {
 			due = bu.mem.lostLast.Add(bu.pol.SchedulerWait)
 			if last := bu.mem.lostFirst.Add(mostWaits * bu.pol.SchedulerWait); last.Before(due) {
@@ -275,12 +275,12 @@ func (bu *buffers) areDue() (bool, time.Time) {
 				due = end
 			}
 		}
-		return bu.isDue(due)
+		return bu.IsDue(due)
 	}
 	if bu.mem.triedAt.IsZero() {
 		return false, time.Time{}
 	}
-	return bu.isDue(bu.mem.triedAt.Add(bu.pol.BufferRetry))
+	return bu.IsDue(bu.mem.triedAt.Add(bu.pol.BufferRetry))
 }
 
 // record takes down where the pods of this step's decisions have their capacity.
@@ -329,8 +329,8 @@ func (bu *buffers) record() {
 	if bu.out.Solved && !bu.waiting {
 		bu.mem.lostFirst, bu.mem.lostLast, bu.mem.triedAt = time.Time{}, time.Time{}, time.Time{}
 		if failed {
-			bu.mem.triedAt = bu.now
-			bu.wakeAt(bu.now.Add(bu.pol.BufferRetry))
+			bu.mem.triedAt = bu.Now
+			bu.wakeAt(bu.Now.Add(bu.pol.BufferRetry))
 		}
 	}
 	bu.listByNode()
@@ -340,7 +340,7 @@ func (bu *buffers) record() {
 func (bu *buffers) targetOf(node string) target {
 	if p := bu.FindNode(node); p >= 0 {
 		if at := bu.ClaimOf(p); at >= 0 {
-			return target(bu.s.Claims[at].Name)
+			return target(bu.Snapshot.Claims[at].Name)
 		}
 	}
 	if bu.FindClaim(node) >= 0 {
@@ -351,7 +351,7 @@ func (bu *buffers) targetOf(node string) target {
 
 // report says how every buffer stands.
 func (bu *buffers) report() {
-	for _, b := range bu.s.Buffers {
+	for _, b := range bu.Snapshot.Buffers {
 		x := BufferState{Buffer: b, Wanted: b.Replicas}
 		v := bu.mem.byUID[b.UID]
 		if b.Total >= 0 {
@@ -424,7 +424,7 @@ type freeForBuffers struct {
 func (bu *buffers) newFreeCapacity() *freeForBuffers {
 	f := &freeForBuffers{buffers: bu, expected: map[string]model.Resources{}, byTarget: map[target]*solve.ExistingNode{}}
 	if len(bu.placements.mem.byPod) > 0 {
-		for _, p := range bu.s.Pending {
+		for _, p := range bu.Snapshot.Pending {
 			if was, ok := bu.placements.mem.byPod[p.UID]; ok {
 				f.expect(was.node, p)
 			}
@@ -470,7 +470,7 @@ func (sv *solverView) atTarget(t target) (r solve.ExistingNode, until time.Time,
 		if at < 0 {
 			return r, until, false
 		}
-		c := sv.s.Claims[at]
+		c := sv.Snapshot.Claims[at]
 		if p = sv.NodeOf(at); p == cluster.Several || p == cluster.None && (c.Is(lifecycle.Registered) || !c.Deleting.IsZero() || sv.interruptions.byClaim[c.Name] != nil) {
 			return r, until, false
 		}
@@ -483,7 +483,7 @@ func (sv *solverView) atTarget(t target) (r solve.ExistingNode, until time.Time,
 		return sv.memo.unchanged.solverNodes[p], until, true
 	}
 	c, h := sv.reservations.claimOfNode(p)
-	r, until = sv.standingNode(sv.s.Nodes[p], c, h)
+	r, until = sv.standingNode(sv.Snapshot.Nodes[p], c, h)
 	return r, until, true
 }
 

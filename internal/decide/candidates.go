@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -17,7 +18,7 @@ import (
 // candidates are the machines of NodePools as disruption looks at them, and how many of each pool its budgets let go.
 type candidates struct {
 	*draft
-	activity      *groupActivity
+	activity      *nodegroups.ActivityMemory
 	buffers       *buffers
 	commands      *commandTable
 	health        *nodeHealth
@@ -32,13 +33,13 @@ type candidates struct {
 	machines     map[*model.Claim]evaluation  // those of machines that have changed, as the next step may take them over
 	budgetCounts map[string]disrupt.NodeCount // by pool
 	guard        *disrupt.Eligibility
-	groups       nodeGroups
+	groups       nodegroups.Groups
 }
 
 // disruptionCause is what a machine would go for, what must be before what may.
 func (ca *candidates) disruptionCause(u *disrupt.Candidate) plan.Code {
 	switch {
-	case lifecycle.IsExpired(u.Claim, ca.now):
+	case lifecycle.IsExpired(u.Claim, ca.Now):
 		return plan.Expired
 	case u.Claim.Is(lifecycle.Drifted):
 		return plan.Drifted
@@ -54,13 +55,13 @@ func (ca *candidates) build() {
 	for name, x := range ca.memo.unchanged.sums {
 		ca.budgetCounts[name] = disrupt.NodeCount{Total: x.count}
 	}
-	ca.machines = make(map[*model.Claim]evaluation, len(ca.dirtyClaims))
-	for _, c := range ca.dirtyClaims {
+	ca.machines = make(map[*model.Claim]evaluation, len(ca.DirtyClaims))
+	for _, c := range ca.DirtyClaims {
 		pool := ca.Pool(c.Pool)
 		if pool == nil || ca.isForeign(c) {
 			continue
 		}
-		n := ca.nodeOf(c)
+		n := ca.NodeFor(c)
 		initial := c.Is(lifecycle.Initialized)
 		if isCounted(c) {
 			k := ca.budgetCounts[pool.Name]
@@ -75,7 +76,7 @@ func (ca *candidates) build() {
 		}
 		u := ca.memo.unchanged.dirtyCandidates[c.Name]
 		if u == nil || u.Claim != c || u.Node != n || u.Pool != pool {
-			u = disrupt.NewCandidate(c, n, pool, ca.cutoff)
+			u = disrupt.NewCandidate(c, n, pool, ca.Cutoff)
 			u.UnmetRequirement = unmetRequirement(u)
 			u.UnchangedSince, u.Initialized = lifecycle.QuietSince(c, n), initial
 		}
@@ -93,13 +94,13 @@ func (ca *candidates) build() {
 	byNode := func(a, b *disrupt.Candidate) int { return strings.Compare(a.Node.Name, b.Node.Name) }
 	slices.SortStableFunc(ca.dirty, byNode)
 	// The only thing that can be new of an unchanged machine is that pods are expected on it.
-	ca.all = make([]*disrupt.Candidate, 0, len(ca.s.Nodes))
+	ca.all = make([]*disrupt.Candidate, 0, len(ca.Snapshot.Nodes))
 	rest := ca.dirty
 	for p, u := range ca.memo.unchanged.candidates {
 		if u != nil {
 			ca.all = append(ca.all, u)
 		}
-		for len(rest) > 0 && rest[0].Node == ca.s.Nodes[p] {
+		for len(rest) > 0 && rest[0].Node == ca.Snapshot.Nodes[p] {
 			ca.all, rest = append(ca.all, rest[0]), rest[1:]
 		}
 	}
@@ -174,7 +175,7 @@ func (ca *candidates) replace(u, by *disrupt.Candidate) {
 
 // budgetLeft is how many more machines of a pool may go for a reason.
 func (ca *candidates) budgetLeft(pool *model.NodePool, cause plan.Code) (int64, plan.Reason) {
-	return disrupt.AllowedDisruptions(pool, ca.budgetCounts[pool.Name], cause, ca.now)
+	return disrupt.AllowedDisruptions(pool, ca.budgetCounts[pool.Name], cause, ca.Now)
 }
 
 // countDown counts n more machines of a pool as going, for its budgets.
@@ -186,7 +187,7 @@ func (ca *candidates) countDown(pool *model.NodePool, n int64) {
 
 // ofClaim returns a claim's candidate; nil: it has none.
 func (ca *candidates) ofClaim(c *model.Claim) *disrupt.Candidate {
-	n := ca.nodeOf(c)
+	n := ca.NodeFor(c)
 	if n == nil {
 		return nil
 	}
@@ -211,25 +212,38 @@ func (ca *candidates) budgetLeftFor(u *disrupt.Candidate, cause plan.Code) (int6
 
 // newGuard is the guard of this step: a PodDisruptionBudget does not keep a pod whose successor comes first.
 func (ca *candidates) newGuard() *disrupt.Eligibility {
-	g := disrupt.NewEligibility(ca.s.PDBs, ca.now)
-	g.Cutoff = ca.cutoff
+	g := disrupt.NewEligibility(ca.Snapshot.PDBs, ca.Now)
+	g.Cutoff = ca.Cutoff
 	g.RollsOutFirst = ca.rollouts.successorComesFirst
-	ca.groups = newNodeGroups(ca.s, ca.commands.isStaying)
+	ca.groups = nodegroups.New(ca.Snapshot, ca.commands.isStaying)
 	g.NodeGroups, g.Minimum = ca.groups, ca.clusterMinimum()
-	g.Activity, g.CountPods = ca.activity.read(), podCounter(ca.s)
+	g.Activity, *ca.activity = nodegroups.ReadActivity(ca.View, *ca.activity, ca.groupsGoing())
+	g.CountPods = nodegroups.PodCounter(ca.Snapshot)
 	return g
+}
+
+// groupsGoing returns the node groups of the claims that commands under way delete to consolidate.
+func (ca *candidates) groupsGoing() (out []string) {
+	for _, m := range ca.commands.byID {
+		for _, c := range m.candidates {
+			if group := c.NodeGroup(); group != "" && nodegroups.IsConsolidation(m.Cause) {
+				out = append(out, group)
+			}
+		}
+	}
+	return out
 }
 
 // clusterMinimum is how much the whole cluster keeps, and has in nodes that nothing takes away yet; nil: there is no
 // minimum.
 func (ca *candidates) clusterMinimum() *disrupt.ClusterMinimum {
-	i := slices.IndexFunc(ca.s.Limits, func(l *model.CapacityLimit) bool { return !l.Least.IsZero() })
+	i := slices.IndexFunc(ca.Snapshot.Limits, func(l *model.CapacityLimit) bool { return !l.Least.IsZero() })
 	if i < 0 {
 		return nil
 	}
-	out := &disrupt.ClusterMinimum{ResourceNames: ca.s.ResourceNames, Least: ca.s.Limits[i].Least}
-	for at, n := range ca.s.Nodes {
-		if c := ca.ClaimOf(int32(at)); n.Deleting.IsZero() && (c == cluster.None || ca.commands.isStaying(ca.s.Claims[c])) {
+	out := &disrupt.ClusterMinimum{ResourceNames: ca.Snapshot.ResourceNames, Least: ca.Snapshot.Limits[i].Least}
+	for at, n := range ca.Snapshot.Nodes {
+		if c := ca.ClaimOf(int32(at)); n.Deleting.IsZero() && (c == cluster.None || ca.commands.isStaying(ca.Snapshot.Claims[c])) {
 			out.Staying = out.Staying.AddInto(n.Capacity, 1)
 		}
 	}

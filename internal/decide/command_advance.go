@@ -4,9 +4,11 @@
 package decide
 
 import (
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -25,7 +27,7 @@ func (dc *disruptionCommands) advanceAll() {
 		return
 	}
 	dc.taintedAt = map[plan.CommandID]time.Time{}
-	for _, id := range sortedKeys(dc.byID) {
+	for _, id := range slices.Sorted(maps.Keys(dc.byID)) {
 		m := dc.byID[id]
 		left := len(m.candidates)
 		for _, c := range m.candidates {
@@ -75,7 +77,7 @@ func (dc *disruptionCommands) isReadyToDelete(m *command) bool {
 		return false
 	}
 	for _, c := range m.candidates {
-		if n := dc.nodeOf(c); n != nil && !slices.Contains(n.Taints, disrupt.DisruptedTaint) {
+		if n := dc.NodeFor(c); n != nil && !slices.Contains(n.Taints, disrupt.DisruptedTaint) {
 			return false
 		}
 	}
@@ -102,7 +104,7 @@ func (dc *disruptionCommands) advance(m *command) {
 	}
 	ready := true
 	for _, c := range m.candidates {
-		n := dc.nodeOf(c)
+		n := dc.NodeFor(c)
 		if n == nil || slices.Contains(n.Taints, disrupt.DisruptedTaint) {
 			continue
 		}
@@ -119,10 +121,10 @@ func (dc *disruptionCommands) advance(m *command) {
 	}
 	since, ok := dc.mem.taintedAt[m.ID]
 	if !ok {
-		since = dc.now
+		since = dc.Now
 	}
 	dc.taintedAt[m.ID] = since
-	if due := since.Add(dc.taintDelay(m)); dc.now.Before(due) {
+	if due := since.Add(dc.taintDelay(m)); dc.Now.Before(due) {
 		dc.wakeAt(due)
 		return
 	}
@@ -130,7 +132,7 @@ func (dc *disruptionCommands) advance(m *command) {
 		return // what can't be taken back is not begun before it is known to all
 	}
 	if slices.ContainsFunc(m.hosts, func(c *model.Claim) bool { return dc.hostsTaken[c.Name] }) {
-		dc.wakeAt(dc.now.Add(dc.pol.SearchInterval / 10))
+		dc.wakeAt(dc.Now.Add(dc.pol.SearchInterval / 10))
 		return
 	}
 	p, until := dc.findUnplaceablePod(m)
@@ -165,7 +167,7 @@ func (dc *disruptionCommands) abortCause(m *command) (code plan.Code, why string
 	if dc.hosts.lacksHost(m) {
 		return plan.Aborted, "a node whose room it counts on is not reserved"
 	}
-	if !dc.now.Before(m.since.Add(dc.pol.CommandTimeout)) {
+	if !dc.Now.Before(m.since.Add(dc.pol.CommandTimeout)) {
 		return plan.CommandFailed, "it has taken longer than " + dc.pol.CommandTimeout.String()
 	}
 	if m.Cause == plan.Expired || m.Cause == plan.Unhealthy {
@@ -208,26 +210,26 @@ func (dc *disruptionCommands) abortCause(m *command) (code plan.Code, why string
 
 // isExhaustedAtRest reports whether a PodDisruptionBudget, by namespace and name, allows no eviction however long one waits.
 func (dc *disruptionCommands) isExhaustedAtRest(key string) bool {
-	i := slices.IndexFunc(dc.s.PDBs, func(b *model.PDB) bool { return b.Namespace+"/"+b.Name == key })
-	return i >= 0 && dc.s.PDBs[i].IsExhaustedAtRest()
+	i := slices.IndexFunc(dc.Snapshot.PDBs, func(b *model.PDB) bool { return b.Namespace+"/"+b.Name == key })
+	return i >= 0 && dc.Snapshot.PDBs[i].IsExhaustedAtRest()
 }
 
 // findUnplaceablePod returns a pod on a candidate for which too few slots are kept and which may find no place on a
 // standing node either (nil: every pod has a place), and until when that is so.
 func (dc *disruptionCommands) findUnplaceablePod(m *command) (*model.Pod, time.Time) {
-	slots := map[slotKey]int{}
+	slots := map[cluster.SlotKey]int{}
 	for _, c := range slices.Concat(m.replacements, m.hosts) {
-		there := map[slotKey]int{} // those who were there, and others who have come meanwhile or are to come first
-		n := dc.nodeOf(c)
+		there := map[cluster.SlotKey]int{} // those who were there, and others who have come meanwhile or are to come first
+		n := dc.NodeFor(c)
 		if n != nil {
 			for _, p := range n.Pods {
 				if p.Deleting.IsZero() {
-					there[dc.slotKeyOf(p)]++
+					there[dc.SlotKeyOf(p)]++
 				}
 			}
 		}
 		for _, p := range dc.podsBeforeCandidates(dc.hosts.reservations.byClaim[c.Name]) {
-			there[dc.slotKeyOf(p)]++
+			there[dc.SlotKeyOf(p)]++
 		}
 		if n != nil && slices.Contains(m.hosts, c) && dc.hosts.lacksCapacityForSlots(c, n) {
 			if pods := dc.pods.podsToReplace(m); len(pods) > 0 {
@@ -235,14 +237,14 @@ func (dc *disruptionCommands) findUnplaceablePod(m *command) (*model.Pod, time.T
 			}
 		}
 		for _, s := range c.Slots {
-			k := slotKey{s.Class, s.Owner}
+			k := cluster.SlotKey{Class: s.Class, Owner: s.Owner}
 			slots[k] += max(0, s.Count-there[k])
 		}
 	}
 	var rest []*model.Pod
 	var closed []string
 	for _, c := range m.candidates {
-		n := dc.nodeOf(c)
+		n := dc.NodeFor(c)
 		if n == nil {
 			continue
 		}
@@ -254,7 +256,7 @@ func (dc *disruptionCommands) findUnplaceablePod(m *command) (*model.Pod, time.T
 			if m.Cause == plan.Empty {
 				return p, time.Time{} // wherever it might go: it came before the taint was known, and is not evicted at once
 			}
-			k := dc.slotKeyOf(p)
+			k := dc.SlotKeyOf(p)
 			if slots[k] > 0 {
 				slots[k]--
 				continue
@@ -305,10 +307,10 @@ func (dc *disruptionCommands) abort(m *command, code plan.Code, why string, rest
 		r := reason
 		r.Pool, r.Subject = c.Pool, plan.ObjectOf("nodeclaim", c.Name)
 		if c.Is(lifecycle.Disrupted) && dc.isWriting(c) {
-			dc.wakeAt(dc.now.Add(dc.pol.SearchInterval / 10))
+			dc.wakeAt(dc.Now.Add(dc.pol.SearchInterval / 10))
 			continue // both writes or neither: a claim whose condition stays would have its node tainted again
 		}
-		if n := dc.nodeOf(c); n != nil && slices.Contains(n.Taints, disrupt.DisruptedTaint) {
+		if n := dc.NodeFor(c); n != nil && slices.Contains(n.Taints, disrupt.DisruptedTaint) {
 			dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disrupt.DisruptedTaint}, Why: r})
 		}
 		if c.Is(lifecycle.Disrupted) {
@@ -372,7 +374,7 @@ func (dc *disruptionCommands) removeStrayTaints() {
 func (dc *disruptionCommands) findUnplaceable(m *command, closed []string, pods []*model.Pod) (*model.Pod, time.Time) {
 	rooms, _, until := dc.nodes.list()
 	unbound := dc.transit.unboundInTransit()
-	p := disrupt.FindUnplaceable(rooms, len(dc.s.ResourceNames), closed, pods, unbound)
+	p := disrupt.FindUnplaceable(rooms, len(dc.Snapshot.ResourceNames), closed, pods, unbound)
 	if p == nil || m.Cause == plan.Underutilized || m.Cause == plan.Empty {
 		return p, until
 	}
@@ -382,7 +384,7 @@ func (dc *disruptionCommands) findUnplaceable(m *command, closed []string, pods 
 	for _, n := range closed {
 		going[n] = true
 	}
-	res, _ := solve.Solve(&solve.Problem{ResourceNames: dc.s.ResourceNames, Demand: slices.Concat(unbound, pods), Nodes: closeNodes(rooms, going), Daemons: dc.s.Daemons, Namespaces: dc.s.Namespaces},
+	res, _ := solve.Solve(&solve.Problem{ResourceNames: dc.Snapshot.ResourceNames, Demand: slices.Concat(unbound, pods), Nodes: closeNodes(rooms, going), Daemons: dc.Snapshot.Daemons, Namespaces: dc.Snapshot.Namespaces},
 		solve.Memory{}, dc.pol.Solve)
 	for _, r := range res.Refused {
 		if slices.Contains(pods, r.Pod) {

@@ -5,9 +5,11 @@ package decide
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -45,7 +47,7 @@ func (ch *commandHosts) hostsFor(candidates []*disrupt.Candidate, on []solve.Ass
 	out := podsByHost{}
 	for _, a := range on {
 		if i := ch.FindNode(a.Node); i >= 0 && ch.ClaimOf(i) >= 0 && len(model.RealPods(a.Pods)) > 0 {
-			out[ch.s.Claims[ch.ClaimOf(i)].Name] = model.RealPods(a.Pods)
+			out[ch.Snapshot.Claims[ch.ClaimOf(i)].Name] = model.RealPods(a.Pods)
 		}
 	}
 	return out
@@ -56,15 +58,15 @@ func (ch *commandHosts) hostsFor(candidates []*disrupt.Candidate, on []solve.Ass
 func (ch *commandHosts) reserveHosts(m *command) (done bool, lost string) {
 	g := ch.mem.hosts[m.ID]
 	done = true
-	for _, name := range sortedKeys(g) {
+	for _, name := range slices.Sorted(maps.Keys(g)) {
 		c := ch.Claim(name)
-		if c == nil || !c.Deleting.IsZero() || ch.interruptions.byClaim[name] != nil || ch.nodeOf(c) == nil || ch.ofClaim[name] != "" {
+		if c == nil || !c.Deleting.IsZero() || ch.interruptions.byClaim[name] != nil || ch.NodeFor(c) == nil || ch.ofClaim[name] != "" {
 			return false, name
 		}
-		n := ch.nodeOf(c)
+		n := ch.NodeFor(c)
 		if r, ok := readHostRecord(c); !ok || r.ID != m.ID {
 			done = false
-			record := hostRecord{m.commandRecord, ch.now.UTC().Truncate(time.Second)}
+			record := hostRecord{m.commandRecord, ch.Now.UTC().Truncate(time.Second)}
 			record.Hosts, record.Claims = len(g), nil // of many hosts and many claims that would be much; the claims say it too
 			text, err := json.Marshal(record)
 			if err != nil {
@@ -88,10 +90,10 @@ func (ch *commandHosts) reserveHosts(m *command) (done bool, lost string) {
 
 // slotsBesidePods are slots for pods that are to come to a node beside those like them that are there.
 func (ch *commandHosts) slotsBesidePods(n *model.Node, coming []*model.Pod) []model.Slot {
-	slots := slotsForPods(coming)
+	slots := cluster.SlotsForPods(coming)
 	for i := range slots {
 		for _, p := range n.Pods {
-			if k := ch.slotKeyOf(p); k.class == slots[i].Class && k.owner == slots[i].Owner {
+			if k := ch.SlotKeyOf(p); k.Class == slots[i].Class && k.Owner == slots[i].Owner {
 				slots[i].Count++
 			}
 		}
@@ -103,7 +105,7 @@ func (ch *commandHosts) slotsBesidePods(n *model.Node, coming []*model.Pod) []mo
 // back they may have been given what the command's own pods need: then these lose their slots there. The command does
 // not begin to delete in this step: the next one sees what is left for it.
 func (ch *commandHosts) widenSlots(t solverTarget, pods []*model.Pod) []model.Slot {
-	slots := mergeSlots(t.claim.Slots, pods)
+	slots := cluster.MergeSlots(t.claim.Slots, pods)
 	if t.node == nil || !ch.isRevocable(t.claim) {
 		return slots
 	}
@@ -114,17 +116,17 @@ func (ch *commandHosts) widenSlots(t solverTarget, pods []*model.Pod) []model.Sl
 	if ch.hasCapacityFor(slots, t.node) {
 		return slots
 	}
-	coming := map[slotKey]int{}
+	coming := map[cluster.SlotKey]int{}
 	for _, p := range ch.podsBeforeCandidates(t.reservation) {
-		coming[ch.slotKeyOf(p)]++
+		coming[ch.SlotKeyOf(p)]++
 	}
 	var left []model.Slot
 	for _, s := range t.reservation.slots {
-		if s.Count = min(s.Count, s.bound+coming[slotKey{s.Class, s.Owner}]); s.Count > 0 {
+		if s.Count = min(s.Count, s.bound+coming[cluster.SlotKey{Class: s.Class, Owner: s.Owner}]); s.Count > 0 {
 			left = append(left, s.Slot)
 		}
 	}
-	return mergeSlots(left, pods)
+	return cluster.MergeSlots(left, pods)
 }
 
 // lacksHost reports whether a command whose hosts the memory does not know is without one that it needs.
@@ -133,14 +135,14 @@ func (ch *commandHosts) lacksHost(m *command) bool {
 		return false
 	}
 	return len(m.hosts) < m.Hosts || slices.ContainsFunc(m.hosts, func(c *model.Claim) bool {
-		n := ch.nodeOf(c)
+		n := ch.NodeFor(c)
 		return n == nil || !hasReservedTaint(n, c)
 	})
 }
 
 // releaseHost takes slots, annotation and taint of a host off a claim and its node.
 func (ch *commandHosts) releaseHost(c *model.Claim, why plan.Reason) {
-	if n := ch.nodeOf(c); n != nil && hasReservedTaint(n, c) {
+	if n := ch.NodeFor(c); n != nil && hasReservedTaint(n, c) {
 		ch.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}}, Why: why})
 	}
 	ch.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Annotations: map[string]string{AnnotationHost: plan.Unset}, Why: why})
@@ -149,7 +151,7 @@ func (ch *commandHosts) releaseHost(c *model.Claim, why plan.Reason) {
 // releaseLandedHosts releases the hosts of a command whose reservation has ended.
 func (ch *commandHosts) releaseLandedHosts(m *command) {
 	for _, c := range m.hosts {
-		if n := ch.nodeOf(c); n == nil || !hasReservedTaint(n, c) {
+		if n := ch.NodeFor(c); n == nil || !hasReservedTaint(n, c) {
 			ch.releaseHost(c, plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name)})
 		}
 	}
@@ -164,13 +166,13 @@ func (ch *commandHosts) lacksCapacityForSlots(c *model.Claim, n *model.Node) boo
 // hasCapacityFor reports whether a node's free capacity holds the pods of slots that are not on it yet.
 func (ch *commandHosts) hasCapacityFor(slots []model.Slot, n *model.Node) bool {
 	free := n.Allocatable.Sub(n.Used)
-	there := map[slotKey]int{}
+	there := map[cluster.SlotKey]int{}
 	for _, p := range n.Pods {
-		there[ch.slotKeyOf(p)]++
+		there[ch.SlotKeyOf(p)]++
 	}
 	var need model.Resources
 	for _, s := range slots {
-		need = need.AddInto(s.Requests, int64(max(0, s.Count-there[slotKey{s.Class, s.Owner}])))
+		need = need.AddInto(s.Requests, int64(max(0, s.Count-there[cluster.SlotKey{Class: s.Class, Owner: s.Owner}])))
 	}
 	return need.Fits(free)
 }
@@ -183,7 +185,7 @@ func (ch *commandHosts) canHost(p int32, allowDrifted bool) bool {
 	if at < 0 {
 		return false
 	}
-	c := ch.s.Claims[at]
+	c := ch.Snapshot.Claims[at]
 	if c.Is(lifecycle.Drifted) && !allowDrifted || !c.Deleting.IsZero() || c.UID == "" || ch.ofClaim[c.Name] != "" || ch.interruptions.byClaim[c.Name] != nil || ch.reservations.byClaim[c.Name] != nil || c.Annotations[AnnotationHost] != "" {
 		return false
 	}
@@ -192,7 +194,7 @@ func (ch *commandHosts) canHost(p int32, allowDrifted bool) bool {
 			return false
 		}
 	}
-	n := ch.s.Nodes[p]
+	n := ch.Snapshot.Nodes[p]
 	return n.Ready && n.Labels[model.LabelInitialized] == "true" && !n.HasTaint(model.TaintReserved)
 }
 
@@ -200,7 +202,7 @@ func (ch *commandHosts) canHost(p int32, allowDrifted bool) bool {
 // bound by us all that can't be reserved (see canHost).
 func (ch *commandHosts) closedToDisruption(going map[string]bool, allowDrifted bool) map[string]bool {
 	if ch.pol.Landing == LandBind {
-		for p, n := range ch.s.Nodes {
+		for p, n := range ch.Snapshot.Nodes {
 			if !going[n.Name] && !ch.canHost(int32(p), allowDrifted) {
 				going[n.Name] = true
 			}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -43,7 +44,7 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 	if m.OneForOne {
 		r.Of = len(m.Candidates)
 	}
-	parts := []string{string(m.Cause), strconv.FormatInt(dc.now.Unix(), 10)}
+	parts := []string{string(m.Cause), strconv.FormatInt(dc.Now.Unix(), 10)}
 	for _, u := range m.Candidates {
 		r.Claims = append(r.Claims, u.Claim.UID)
 		parts = append(parts, u.Claim.UID)
@@ -60,7 +61,7 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 			}
 		}
 	}
-	r.ID = plan.CommandID(hashName(10, parts...))
+	r.ID = plan.CommandID(cluster.HashName(10, parts...))
 	dc.setHosts(r.ID, hosts)
 	dc.out.Commands = append(dc.out.Commands, StartedCommand{ID: r.ID, Command: m})
 	if r.Of > 0 {
@@ -71,7 +72,7 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 		notes := map[string]string{AnnotationCommand: string(text)}
 		if s := m.SavingMicroPerHour(); s > 0 && m.Cause == plan.Underutilized {
 			hours := float64(m.CostMicro) / float64(s)
-			notes[disrupt.KeepUntil] = dc.now.Add(min(time.Duration(hours*float64(time.Hour)), dc.pol.Disrupt.Horizon)).UTC().Format(time.RFC3339)
+			notes[disrupt.KeepUntil] = dc.Now.Add(min(time.Duration(hours*float64(time.Hour)), dc.pol.Disrupt.Horizon)).UTC().Format(time.RFC3339)
 		}
 		at := len(dc.out.Actions)
 		dc.purchases.createClaims(m.Replacements, r.Claims...)
@@ -79,7 +80,7 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 			for _, u := range m.Candidates {
 				if a, ok := dc.purchases.staticClaim(u.Pool, m.Why); ok {
 					if pods := slices.DeleteFunc(slices.Clone(model.RealPods(u.Pods)), func(p *model.Pod) bool { return !disrupt.IsReschedulable(p) }); dc.pol.Landing == LandBind && len(pods) > 0 && len(u.Pool.StartupTaints) == 0 {
-						a.Slots, a.Reserved, a.NoReserve = slotsForPods(pods), true, plan.Reason{} // those of the one that goes
+						a.Slots, a.Reserved, a.NoReserve = cluster.SlotsForPods(pods), true, plan.Reason{} // those of the one that goes
 					}
 					dc.addAction(a)
 					dc.purchases.namedClaims[a.Name] = true
@@ -89,7 +90,7 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 		for i := at; i < len(dc.out.Actions); i++ {
 			if a, ok := dc.out.Actions[i].(plan.CreateClaim); ok {
 				a.Annotations = notes
-				if keep := dc.now.Add(dc.pol.Disrupt.Horizon).UTC().Format(time.RFC3339); !a.Reserved && notes[disrupt.KeepUntil] != "" {
+				if keep := dc.Now.Add(dc.pol.Disrupt.Horizon).UTC().Format(time.RFC3339); !a.Reserved && notes[disrupt.KeepUntil] != "" {
 					// Other pods may take its capacity, and then the command has not saved what it promised: not again
 					// soon.
 					a.Annotations = map[string]string{AnnotationCommand: notes[AnnotationCommand], disrupt.KeepUntil: keep}
@@ -107,7 +108,7 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 		next[k] = v
 	}
 	for _, u := range m.Candidates {
-		next[u.Claim.UID] = unwrittenCommand{r, dc.now}
+		next[u.Claim.UID] = unwrittenCommand{r, dc.Now}
 		dc.markDisrupted(u.Claim, r)
 		dc.taintCandidate(u.Node, u.Claim, r)
 	}

@@ -118,7 +118,7 @@ func (ct *commandTable) read() {
 		}
 		return m
 	}
-	for _, c := range ct.dirtyClaims {
+	for _, c := range ct.DirtyClaims {
 		if r, ok := readCommandRecord(c); ok {
 			ct.involved[c.Name] = true
 			if !c.Deleting.IsZero() || ct.interruptions.byClaim[c.Name] != nil {
@@ -130,7 +130,7 @@ func (ct *commandTable) read() {
 			m.replacements = append(m.replacements, c)
 		}
 	}
-	for _, c := range ct.dirtyClaims {
+	for _, c := range ct.DirtyClaims {
 		r, ok := readHostRecord(c)
 		if !ok {
 			continue
@@ -141,7 +141,7 @@ func (ct *commandTable) read() {
 			m.hosts = append(m.hosts, c)
 		}
 	}
-	for _, c := range ct.dirtyClaims {
+	for _, c := range ct.DirtyClaims {
 		if ct.interruptions.byClaim[c.Name] != nil {
 			continue // it goes by itself
 		}
@@ -164,7 +164,7 @@ func (ct *commandTable) read() {
 	}
 	ct.readUnwritten(get)
 	ct.backOffLost(lost)
-	for _, id := range sortedKeys(ct.byID) {
+	for _, id := range slices.Sorted(maps.Keys(ct.byID)) {
 		m := ct.byID[id]
 		for _, uid := range m.Claims {
 			switch c := ct.ClaimWithUID(uid); {
@@ -199,7 +199,7 @@ func (ct *commandTable) forget(ids []plan.CommandID) {
 // nothing else speaks of has failed before anything was done to its candidates: they stay, and back off once.
 func (ct *commandTable) backOffLost(records map[plan.CommandID]commandRecord) {
 	known := make(map[plan.CommandID]bool, len(records))
-	for _, id := range sortedKeys(records) {
+	for _, id := range slices.Sorted(maps.Keys(records)) {
 		r := records[id]
 		if m := ct.byID[id]; m != nil {
 			m.Of, m.Claims = r.Of, r.Claims
@@ -231,7 +231,7 @@ func (ct *commandTable) readUnwritten(get func(commandRecord, time.Time) *comman
 		return
 	}
 	left := make(map[string]unwrittenCommand, len(ct.mem.unwritten))
-	for _, uid := range sortedKeys(ct.mem.unwritten) {
+	for _, uid := range slices.Sorted(maps.Keys(ct.mem.unwritten)) {
 		b, c := ct.mem.unwritten[uid], ct.ClaimWithUID(uid)
 		if c == nil || !c.Deleting.IsZero() || commandIDOf(c) == b.ID {
 			continue
@@ -315,7 +315,7 @@ func (ct *commandTable) setHosts(id plan.CommandID, g podsByHost) {
 // forgetFinishedHosts forgets the hosts of commands that are over, or that have begun to delete: those are in the API
 // server.
 func (ct *commandTable) forgetFinishedHosts() {
-	for _, id := range sortedKeys(ct.mem.hosts) {
+	for _, id := range slices.Sorted(maps.Keys(ct.mem.hosts)) {
 		if m := ct.byID[id]; m == nil || m.deleting > 0 {
 			ct.setHosts(id, nil)
 		}
@@ -339,7 +339,7 @@ func (ct *commandTable) isOnCandidate(p *model.Pod) bool {
 		return false
 	}
 	n := ct.FindNode(p.Node)
-	return n >= 0 && ct.ClaimOf(n) >= 0 && ct.ofClaim[ct.s.Claims[ct.ClaimOf(n)].Name] != ""
+	return n >= 0 && ct.ClaimOf(n) >= 0 && ct.ofClaim[ct.Snapshot.Claims[ct.ClaimOf(n)].Name] != ""
 }
 
 // podsBeforeCandidates returns the pods that a reservation's slots are for and that come there whatever becomes of

@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -19,12 +20,12 @@ import (
 
 // putBack holds when no move is under way: nothing is tainted or marked for one, and nothing bears the record of one.
 func (w *world) putBack() {
-	for _, n := range sortedKeys(w.Nodes) {
+	for _, n := range slices.Sorted(maps.Keys(w.Nodes)) {
 		if slices.Contains(w.Nodes[n].Taints, disrupt.DisruptedTaint) {
 			w.fatalf("node %s is tainted for a move that is over", n)
 		}
 	}
-	for _, n := range sortedKeys(w.Claims) {
+	for _, n := range slices.Sorted(maps.Keys(w.Claims)) {
 		c := w.Claims[n]
 		if c.Is(lifecycle.Disrupted) {
 			w.fatalf("claim %s is marked for a move that is over", n)
@@ -105,7 +106,7 @@ func TestDriftSettles(t *testing.T) {
 		w.say("from here on nothing goes wrong")
 		w.settle(6000)
 		w.putBack()
-		for _, n := range sortedKeys(w.Claims) {
+		for _, n := range slices.Sorted(maps.Keys(w.Claims)) {
 			if h := w.Claims[n].Annotations[hashAnnotation]; h != "two" {
 				w.fatalf("claim %s is still of template %s", n, h)
 			}

@@ -50,14 +50,14 @@ func (se *disruptionSearch) input(allowDrifted bool) (*disrupt.Input, time.Time)
 	rooms, _, until := se.nodes.list()
 	going := map[string]bool{} // also what was decided in this very step, which no object shows yet
 	for _, u := range se.candidates.all {
-		if u.CommandID != "" || se.candidates.groups.isRefreshing(u.NodeGroup()) {
+		if u.CommandID != "" || se.candidates.groups.IsRefreshing(u.NodeGroup()) {
 			going[u.Node.Name] = true
 		}
 	}
 	rooms = closeNodes(rooms, se.commands.hosts.closedToDisruption(going, allowDrifted))
 	rooms = se.buffers.subtract(rooms)
 	se.measureStartTimes()
-	in := &disrupt.Input{ResourceNames: se.s.ResourceNames, Nodes: rooms, Pools: se.candidates.groups.withoutRefreshingGroups(se.purchases.pools()), GroupLeft: se.candidates.groups.removableByGroup(), Daemons: se.s.Daemons, Namespaces: se.s.Namespaces,
+	in := &disrupt.Input{ResourceNames: se.Snapshot.ResourceNames, Nodes: rooms, Pools: se.candidates.groups.WithoutRefreshingGroups(se.purchases.pools()), GroupLeft: se.candidates.groups.RemovableByGroup(), Daemons: se.Snapshot.Daemons, Namespaces: se.Snapshot.Namespaces,
 		Minimum: se.candidates.guard.Minimum, Limits: se.purchases.limitUses(), BudgetLeft: map[string]int64{}, StartTimes: se.mem.startTimes, BootTime: se.mem.bootTime, BindsPods: se.pol.Landing == LandBind, PoolTotals: map[string]disrupt.PoolTotal{},
 		WhyUnreservable: func(n *solve.NewNode) plan.Reason {
 			real := model.RealPods(n.Pods)
@@ -70,7 +70,7 @@ func (se *disruptionSearch) input(allowDrifted bool) (*disrupt.Input, time.Time)
 			return se.preemption.reservationRefusal(n.Pool, real)
 		}}
 	in.PreemptOthers = se.preemption.preemptsWhenMoved
-	se.wakeAt(se.mem.forecast.AddTo(in, se.now, se.pol.Disrupt.Horizon))
+	se.wakeAt(se.mem.forecast.AddTo(in, se.Now, se.pol.Disrupt.Horizon))
 	in.UnboundInTransit = se.transit.unboundInTransit()
 	for _, p := range se.pods.podsToReschedule() {
 		if !se.slots.covered[p.UID] && !slices.Contains(in.UnboundInTransit, p) {
@@ -93,15 +93,15 @@ func (se *disruptionSearch) input(allowDrifted bool) (*disrupt.Input, time.Time)
 // in every search.
 func (se *disruptionSearch) measureStartTimes() {
 	every := se.pol.FullSearchInterval / 10
-	if due := se.mem.measuredAt.Truncate(every).Add(every); se.mem.startTimes != nil && se.now.Before(due) {
+	if due := se.mem.measuredAt.Truncate(every).Add(every); se.mem.startTimes != nil && se.Now.Before(due) {
 		return
 	}
-	se.mem.startTimes, se.mem.bootTime, se.mem.measuredAt = disrupt.StartTimes{}, 0, se.now
-	for _, n := range se.s.Nodes {
+	se.mem.startTimes, se.mem.bootTime, se.mem.measuredAt = disrupt.StartTimes{}, 0, se.Now
+	for _, n := range se.Snapshot.Nodes {
 		se.mem.startTimes.MeasurePods(n)
 	}
 	var boots []time.Duration
-	for _, c := range se.s.Claims {
+	for _, c := range se.Snapshot.Claims {
 		if l := c.Conditions[lifecycle.Initialized]; l.True() && l.Since.After(c.Created) {
 			boots = append(boots, l.Since.Sub(c.Created))
 		}
@@ -122,14 +122,16 @@ type searchable struct {
 }
 
 // sampleReplicas notes how many pods each workload has now.
-func (se *disruptionSearch) sampleReplicas() { se.mem.forecast = se.mem.forecast.Sample(se.s, se.now) }
+func (se *disruptionSearch) sampleReplicas() {
+	se.mem.forecast = se.mem.forecast.Sample(se.Snapshot, se.Now)
+}
 
 // findSearchable returns the machines with pods that nothing blocks and that their pools' budgets let go; those whose
 // claims are being written only with atOnce.
 func (se *disruptionSearch) findSearchable(atOnce bool) searchable {
 	out := searchable{budgetLeft: map[string]int64{}}
-	inFlight := make(map[string]bool, len(se.s.InFlight))
-	for k := range se.s.InFlight {
+	inFlight := make(map[string]bool, len(se.Snapshot.InFlight))
+	for k := range se.Snapshot.InFlight {
 		inFlight[k] = true
 	}
 	for _, a := range se.out.Actions {
@@ -145,7 +147,7 @@ func (se *disruptionSearch) findSearchable(atOnce bool) searchable {
 			case plan.DelayAfterAdd, plan.DelayAfterDelete, plan.DelayAfterFailure, plan.SystemPod:
 				se.wakeAt(due)
 			}
-			if why[0].Code == plan.Quiet && !due.IsZero() && due.Before(se.now.Add(se.pol.QuietWait)) {
+			if why[0].Code == plan.Quiet && !due.IsZero() && due.Before(se.Now.Add(se.pol.QuietWait)) {
 				out.after = max(out.after, u.Pool.ConsolidateAfter)
 				out.soon = model.LaterOf(out.soon, due)
 			}
@@ -153,7 +155,7 @@ func (se *disruptionSearch) findSearchable(atOnce bool) searchable {
 		}
 		out.fresh = out.fresh || u.UnchangedSince.Add(u.Pool.ConsolidateAfter).After(se.mem.searchedAt)
 		if !atOnce && inFlight[plan.UpdateClaim{UID: u.Claim.UID}.Key()] { // a write of its own, and then it may
-			out.soon = model.LaterOf(out.soon, se.now.Add(se.pol.SearchInterval/5))
+			out.soon = model.LaterOf(out.soon, se.Now.Add(se.pol.SearchInterval/5))
 			continue
 		}
 		n, ok := out.budgetLeft[u.Pool.Name]
@@ -162,7 +164,7 @@ func (se *disruptionSearch) findSearchable(atOnce bool) searchable {
 			out.budgetLeft[u.Pool.Name] = n
 		}
 		if n <= 0 {
-			se.wakeAt(se.now.Add(10 * time.Second)) // a schedule may open, another node may be gone
+			se.wakeAt(se.Now.Add(10 * time.Second)) // a schedule may open, another node may be gone
 			continue
 		}
 		out.candidates = append(out.candidates, u)
@@ -173,7 +175,7 @@ func (se *disruptionSearch) findSearchable(atOnce bool) searchable {
 // noteQuietWait notes since when a search waits for machines that become quiet soon, and whether some are quiet already.
 func (se *disruptionSearch) noteQuietWait(x searchable) {
 	if se.mem.quietWaitSince.IsZero() || x.fresh && !se.mem.quietWaitFresh {
-		se.mem.quietWaitSince, se.mem.quietWaitFresh = se.now, x.fresh
+		se.mem.quietWaitSince, se.mem.quietWaitFresh = se.Now, x.fresh
 	}
 }
 
@@ -185,7 +187,7 @@ func (se *disruptionSearch) waitsForQuiet(x searchable) bool {
 	if !se.mem.quietWaitFresh {
 		limit += x.after
 	}
-	return !x.soon.IsZero() && se.now.Before(se.mem.quietWaitSince.Add(limit))
+	return !x.soon.IsZero() && se.Now.Before(se.mem.quietWaitSince.Add(limit))
 }
 
 // consolidate searches for machines whose pods can be had for less, and starts the commands that it finds. With atOnce it
@@ -203,15 +205,15 @@ func (se *disruptionSearch) consolidate(atOnce bool) {
 			return
 		}
 	}
-	if due := se.mem.searchedAt.Add(se.pol.SearchInterval); !atOnce && se.now.Before(due) {
+	if due := se.mem.searchedAt.Add(se.pol.SearchInterval); !atOnce && se.Now.Before(due) {
 		se.wakeAt(due)
 		return
 	}
 	if se.heed(se.transit.areInTransit()) {
-		se.wakeAt(se.now.Add(se.pol.SearchInterval))
+		se.wakeAt(se.Now.Add(se.pol.SearchInterval))
 		return
 	}
-	se.mem.searchedAt = se.now
+	se.mem.searchedAt = se.Now
 	in, until := se.input(false)
 	se.wakeAt(until)
 	in.Candidates, in.BudgetLeft = x.candidates, x.budgetLeft
@@ -237,11 +239,11 @@ func (se *disruptionSearch) consolidate(atOnce bool) {
 		se.commands.start(m)
 	}
 	if mem.WasWide {
-		se.mem.searchedAllAt = se.now
+		se.mem.searchedAllAt = se.Now
 	}
 	switch {
 	case len(found) > 0 || mem.Unfinished:
-		se.wakeAt(se.now.Add(se.pol.SearchInterval))
+		se.wakeAt(se.Now.Add(se.pol.SearchInterval))
 	case mem.HasUnsearched():
 		se.wakeAt(again)
 	}
@@ -257,9 +259,9 @@ func (se *disruptionSearch) scope(atOnce bool) (disrupt.Scope, time.Time) {
 	rest := se.mem.searchedAllAt.Add(max(se.pol.SearchInterval, min(time.Duration(se.mem.consolidation.LastWideWork)*restPerWork, se.pol.FullSearchInterval)))
 	switch {
 	case atOnce:
-		return disrupt.Afresh, se.now.Add(se.pol.SearchInterval)
-	case se.now.Before(rest):
+		return disrupt.Afresh, se.Now.Add(se.pol.SearchInterval)
+	case se.Now.Before(rest):
 		return disrupt.Narrow, rest
 	}
-	return disrupt.Wide, se.now.Add(se.pol.SearchInterval)
+	return disrupt.Wide, se.Now.Add(se.pol.SearchInterval)
 }

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -49,7 +50,7 @@ type Request struct {
 	// is as if there were none. Expander is what it answered: groups that it leaves out are not grown in this step; nil:
 	// it did not answer.
 	AskExpander bool
-	Expander    *ExpanderAnswer
+	Expander    *nodegroups.Answer
 
 	NoteBlockers bool // say what blocks disruption too
 
@@ -111,9 +112,12 @@ func (st *step) run(stages []stage, of purpose) {
 	}
 }
 
-// read returns a step that knows how everything stands and has decided nothing.
+// read returns a step that knows how everything stands and has decided nothing. Instance types whose nodes came smaller than
+// promised count for what those had, and machines about which nothing has changed since the step before are passed over.
 func read(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request, of purpose) *step {
-	st := newStep(s, mem, now, pol, req)
+	s, mem.shortfalls = mem.shortfalls.reducePools(s)
+	st := newStep(loadUnchanged(s, now, &pol, mem.unchanged), mem, pol, req)
+	st.wakeAt(st.memo.unchanged.next)
 	st.run(st.readings(), of)
 	return st
 }
@@ -121,10 +125,6 @@ func read(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request,
 // readings are the stages that find out how everything stands.
 func (st *step) readings() []stage {
 	return []stage{
-		// Instance types whose nodes came smaller than promised count for what those had.
-		{"NodePools with reduced types", always, st.shortfalls.reducePools},
-		// Machines about which nothing has changed since the step before are passed over.
-		{"changed machines", always, st.memo.load},
 		// Classes of pods that kube-scheduler has refused, and evicted pods that are still on their way out.
 		{"refused classes", always, st.pods.readUnschedulable},
 		{"slow evictions", always, st.pacing.evictions.followSlowEvictions},
@@ -191,7 +191,7 @@ func (st *step) decisions() []stage {
 		// What the next step should remember of all this.
 		{"placed pods", deciding, st.slots.rememberPlaced},
 		{"claim sizes", deciding, st.purchases.rememberClaimSizes},
-		{"unchanged machines", deciding, func() { st.memo.save(st.candidates.machines, st.nodes) }},
+		{"unchanged machines", deciding, func() { st.mem.unchanged = st.memo.save(st.draft, st.candidates.machines, st.nodes) }},
 	}
 }
 
@@ -214,7 +214,7 @@ func (st *step) startCommands() {
 		return
 	}
 	if st.static.scale() || st.required.replace() {
-		st.wakeAt(st.now.Add(st.pol.SearchInterval / 10))
+		st.wakeAt(st.Now.Add(st.pol.SearchInterval / 10))
 		return
 	}
 	st.search.consolidate(st.req.SearchNow)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/decide/shares"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -23,7 +24,7 @@ type demandStage struct {
 	buffers       *buffers
 	commands      *commandTable
 	disagreements *schedulerDisagreements
-	expander      *groupExpander
+	expander      *nodegroups.Expander
 	hosts         *commandHosts
 	interruptions *interruptions
 	nodes         *solverView
@@ -61,11 +62,11 @@ func (dm *demandStage) solve() {
 	left = dm.leaveUndecided(left)
 	if !dm.req.whatIf {
 		var aside []plan.PodDecision
-		left, aside, dm.mem.work = shares.Work(shares.WorkInput{Now: dm.now, StepWork: dm.pol.StepWork, Pools: dm.s.Pools, Nodes: dm.s.Nodes}, dm.mem.work, left, dm.out.Left)
+		left, aside, dm.mem.work = shares.Work(shares.WorkInput{Now: dm.Now, StepWork: dm.pol.StepWork, Pools: dm.Snapshot.Pools, Nodes: dm.Snapshot.Nodes}, dm.mem.work, left, dm.out.Left)
 		dm.wakeAt(dm.mem.work.Retry.At)
 		dm.out.Pods = append(dm.out.Pods, aside...)
 	}
-	if len(left) == 0 && len(dm.s.Buffers) == 0 {
+	if len(left) == 0 && len(dm.Snapshot.Buffers) == 0 {
 		dm.mem.resources = dm.mem.resources.Forget(dm.out.Left)
 		dm.wakeAt(dm.mem.resources.Retry.At)
 		dm.rememberPlacements(map[string]placement{})
@@ -79,14 +80,14 @@ func (dm *demandStage) solve() {
 	rooms = closeNodes(rooms, closed)
 	var over shares.SetAside
 	if !dm.req.whatIf {
-		over, dm.mem.resources = shares.Resources(dm.now, dm.mem.resources, dm.out.Left, append(left[:len(left):len(left)], dm.buffers.virtualPods()...), rooms, dm.purchases.pools())
+		over, dm.mem.resources = shares.Resources(dm.Now, dm.mem.resources, dm.out.Left, append(left[:len(left):len(left)], dm.buffers.virtualPods()...), rooms, dm.purchases.pools())
 		dm.wakeAt(dm.mem.resources.Retry.At)
 		var aside []plan.PodDecision
 		left, aside = over.Split(left)
 		refused = append(refused, aside...)
 	}
 	real, whole := left, rooms
-	if len(dm.s.Buffers) > 0 {
+	if len(dm.Snapshot.Buffers) > 0 {
 		virtual, aside := over.Split(dm.buffers.besideDemand(left, rooms))
 		left, refused = append(left[:len(left):len(left)], virtual...), append(refused, aside...)
 		rooms = dm.buffers.subtract(rooms)
@@ -124,15 +125,15 @@ func (dm *demandStage) solve() {
 		left = cheaper
 		problem, res = dm.packPods(left, rooms)
 	}
-	dm.expander.balanceGroups(problem, res.New)
+	dm.expander.Balance(problem, res.New)
 	dm.out.Cost, dm.out.Stats = res.Cost, res.Stats
 	dm.out.Problem, dm.out.Result = problem, res
 
 	placed := map[string]placement{}
 	dm.placeOnNodes(res.OnNodes, what, placed)
 	dm.purchases.createClaims(res.New)
-	dm.out.Query = dm.expander.query()
-	final, waiting := dm.expander.refuse(problem, dm.purchases.pools(), res.Refused)
+	dm.out.Query = dm.expander.Query()
+	final, waiting := dm.expander.Refuse(problem, dm.purchases.pools(), res.Refused)
 	dm.out.Waiting += waiting
 	for _, r := range final {
 		refused = append(refused, plan.PodDecision{Pod: r.Pod, Outcome: plan.Refused, Reasons: dm.namedNodeReasons(r.Pod.Class, r.Reasons)})
@@ -177,7 +178,7 @@ func (dm *demandStage) isWanted() (wanted bool, until time.Time) {
 		return true, until
 	}
 	retry, at := dm.unused.areDue()
-	return retry || refill || dm.withholding.due || len(dm.req.NotBound) > 0 || dm.mem.work.Retry.IsDue(dm.now) || dm.mem.resources.Retry.IsDue(dm.now), model.EarlierOf(until, at)
+	return retry || refill || dm.withholding.due || len(dm.req.NotBound) > 0 || dm.mem.work.Retry.IsDue(dm.Now) || dm.mem.resources.Retry.IsDue(dm.Now), model.EarlierOf(until, at)
 }
 
 // packPods solves for pods on given nodes and on machines to buy. Where launches for them were unused before, it
@@ -187,9 +188,9 @@ func (dm *demandStage) packPods(pods []*model.Pod, rooms []solve.ExistingNode) (
 	held := map[*model.Pod]plan.Reason{}
 	for {
 		problem := &solve.Problem{
-			ResourceNames: dm.s.ResourceNames, Demand: pods, Nodes: rooms, Pools: dm.purchases.pools(), Daemons: dm.s.Daemons, Namespaces: dm.s.Namespaces, Limits: dm.purchases.limitUses(),
+			ResourceNames: dm.Snapshot.ResourceNames, Demand: pods, Nodes: rooms, Pools: dm.purchases.pools(), Daemons: dm.Snapshot.Daemons, Namespaces: dm.Snapshot.Namespaces, Limits: dm.purchases.limitUses(),
 		}
-		problem.Pools = dm.expander.rankGroups(problem)
+		problem.Pools = dm.expander.Rank(problem)
 		res, mem := solve.Solve(problem, dm.mem.solve, dm.pol.Solve)
 		dm.mem.solve = mem
 		if dm.unused.review(res.New) || dm.unused.soften(res.Refused) {
@@ -226,7 +227,7 @@ func comparePodKeys(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key
 func (dm *demandStage) rememberPlacements(placed map[string]placement) {
 	if placed == nil {
 		placed = map[string]placement{}
-		for _, pods := range [][]*model.Pod{dm.s.Pending, dm.pods.leavingPods(), dm.anticipation.pods} { // a pod whose drain is held up is still expected
+		for _, pods := range [][]*model.Pod{dm.Snapshot.Pending, dm.pods.leavingPods(), dm.anticipation.pods} { // a pod whose drain is held up is still expected
 			for _, p := range pods {
 				if was, ok := dm.placements.mem.byPod[p.UID]; ok && !dm.slots.covered[p.UID] {
 					placed[p.UID] = was
@@ -249,7 +250,7 @@ func (dm *demandStage) rememberPlacements(placed map[string]placement) {
 		}
 	}
 	if len(placed) > 0 {
-		dm.wakeAt(dm.now.Add(dm.pol.DisagreementAfter))
+		dm.wakeAt(dm.Now.Add(dm.pol.DisagreementAfter))
 	}
 }
 
@@ -283,7 +284,7 @@ func (dm *demandStage) placedSince(p *model.Pod, room string) time.Time {
 	if was, ok := dm.placements.mem.byPod[p.UID]; ok && was.node == room {
 		return was.since
 	}
-	return dm.now
+	return dm.Now
 }
 
 // packWithoutAnticipated solves again without the anticipated pods, and reports whether that serves an existing pod which

@@ -5,6 +5,8 @@ package decide
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -96,7 +98,7 @@ func describeAction(a plan.Action) string {
 		}
 	}
 	pairs := func(what string, m map[string]string) {
-		for _, k := range sortedKeys(m) {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
 			if m[k] == plan.Unset {
 				add(true, what+" -"+k)
 				continue
@@ -133,7 +135,7 @@ func describeAction(a plan.Action) string {
 		add(a.RemoveFinalizer, "-finalizer")
 		pairs("label", a.Labels)
 		pairs("annotation", a.Annotations)
-		for _, k := range sortedKeys(a.Conditions) {
+		for _, k := range slices.Sorted(maps.Keys(a.Conditions)) {
 			add(true, k+"="+a.Conditions[k].Status)
 		}
 		add(a.SetSlots, slotsText(a.Slots))
@@ -168,7 +170,7 @@ func describeAction(a plan.Action) string {
 		add(true, "terminate", a.ProviderID)
 	case plan.UpdatePool:
 		add(true, "pool", a.Pool, fmt.Sprintf("nodes=%d", a.Nodes), a.Resources.Format(model.FixedNames()))
-		for _, k := range sortedKeys(a.Conditions) {
+		for _, k := range slices.Sorted(maps.Keys(a.Conditions)) {
 			add(true, k+"="+a.Conditions[k].Status)
 			add(a.Conditions[k].Status != "True", a.Conditions[k].Reason, strconv.Quote(a.Conditions[k].Message))
 		}

@@ -38,7 +38,7 @@ func (sd *schedulerDisagreements) closeRefusedBindings() {
 	for _, r := range refused {
 		m := next[r.Pod]
 		if m.since.IsZero() {
-			m.since = sd.now
+			m.since = sd.Now
 		}
 		m.nodes, m.why = append(slices.Clip(m.nodes), r.Node), r.Why
 		next[r.Pod] = m
@@ -77,10 +77,10 @@ func (sd *schedulerDisagreements) findRefused(left, undecided []*model.Pod) (kep
 		m := sd.of(p)
 		// A pod that kube-scheduler has not looked at yet has not been refused: the scheduler is behind, not of another
 		// opinion.
-		if was, ok := sd.placements.mem.byPod[p.UID]; ok && p.Node == "" && !p.Unschedulable.IsZero() && !sd.now.Before(was.since.Add(sd.pol.DisagreementAfter)) && !slices.Contains(m.nodes, was.node) {
+		if was, ok := sd.placements.mem.byPod[p.UID]; ok && p.Node == "" && !p.Unschedulable.IsZero() && !sd.Now.Before(was.since.Add(sd.pol.DisagreementAfter)) && !slices.Contains(m.nodes, was.node) {
 			m.nodes = append(m.nodes[:len(m.nodes):len(m.nodes)], was.node)
 			if m.since.IsZero() {
-				m.since = sd.now
+				m.since = sd.Now
 			}
 		}
 		seen := m.nodes
@@ -106,7 +106,7 @@ func (sd *schedulerDisagreements) findRefused(left, undecided []*model.Pod) (kep
 // of returns what is remembered of a pod; zero where there is nothing, or it is older than Policy.DisagreementRetry.
 func (sd *schedulerDisagreements) of(p *model.Pod) disagreement {
 	m := sd.mem.byPod[p.UID]
-	if !m.since.IsZero() && !sd.now.Before(m.since.Add(sd.pol.DisagreementRetry)) {
+	if !m.since.IsZero() && !sd.Now.Before(m.since.Add(sd.pol.DisagreementRetry)) {
 		return disagreement{}
 	}
 	return m

@@ -65,7 +65,7 @@ func (dr *draft) dropInFlight() {
 			continue // two writes to one thing would race: the second is for the next step, which sees the first
 		}
 		said[a.Key()] = true
-		if until, inFlight := dr.s.InFlight[a.Key()]; inFlight {
+		if until, inFlight := dr.Snapshot.InFlight[a.Key()]; inFlight {
 			dr.wakeAt(until)
 			continue
 		}
@@ -77,13 +77,13 @@ func (dr *draft) dropInFlight() {
 // isWriting reports whether a write to a claim is under way or decided on in this step.
 func (dr *draft) isWriting(c *model.Claim) bool {
 	key := plan.UpdateClaim{UID: c.UID}.Key()
-	_, ok := dr.s.InFlight[key]
+	_, ok := dr.Snapshot.InFlight[key]
 	return ok || dr.decided[key]
 }
 
 // isDeleting reports whether a claim's deletion is under way or decided on in this step, though no object shows it yet.
 func (dr *draft) isDeleting(c *model.Claim) bool {
 	key := plan.DeleteClaim{UID: c.UID}.Key()
-	_, ok := dr.s.InFlight[key]
+	_, ok := dr.Snapshot.InFlight[key]
 	return ok || dr.decided[key]
 }

@@ -90,10 +90,10 @@ func (ix *index) driftReason(u *disrupt.Candidate) (reason, message string) {
 	if u.UnmetRequirement != "" {
 		return "RequirementsDrifted", "the NodePool requires " + u.UnmetRequirement
 	}
-	if old := c.Created.Add(time.Hour); isNotOffered(u) && c.Labels[model.LabelZone] != "" && c.Labels[model.LabelCapacityType] != "" && !ix.now.Before(old) {
+	if old := c.Created.Add(time.Hour); isNotOffered(u) && c.Labels[model.LabelZone] != "" && c.Labels[model.LabelCapacityType] != "" && !ix.Now.Before(old) {
 		return "InstanceTypeNotFound", c.Labels[model.LabelInstanceType] + " is not offered any more in " + c.Labels[model.LabelZone] + " as " + c.Labels[model.LabelCapacityType]
 	}
-	if reason, asked := ix.s.Drift[c.UID]; asked {
+	if reason, asked := ix.Snapshot.Drift[c.UID]; asked {
 		if reason != "" {
 			return reason, "the machine is not what " + c.ClassKind + " " + c.ClassName + " asks for now"
 		}

@@ -29,7 +29,7 @@ func (se *disruptionSearch) startEmpty() {
 			continue
 		}
 		if left, _ := se.candidates.budgetLeft(pool, plan.Empty); left <= 0 {
-			se.wakeAt(se.now.Add(10 * time.Second)) // a schedule may open, another node may be gone
+			se.wakeAt(se.Now.Add(10 * time.Second)) // a schedule may open, another node may be gone
 			continue
 		}
 		if se.heed(se.backOffs.isHeld(u)) {

@@ -50,7 +50,7 @@ func (ca *candidates) evaluate(u *disrupt.Candidate) findings {
 		terminates:  c.Annotations[lifecycle.TerminationTime] != "",
 		reserved:    ca.reservations.byClaim[c.Name] != nil,
 		unsure:      c.SlotsUnsure,
-		expired:     lifecycle.IsExpired(c, ca.now),
+		expired:     lifecycle.IsExpired(c, ca.Now),
 		idle:        !u.Occupied && u.Pool.ConsolidateAfter >= 0 && u.Pool.Replicas < 0,
 		drift:       ca.findDrift(u),
 	}

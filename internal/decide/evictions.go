@@ -4,9 +4,12 @@
 package decide
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -59,13 +62,13 @@ func (ev *evictions) followSlowEvictions() {
 	if !some {
 		return
 	}
-	last, next := ev.lastSeenPod(), make(map[string]eviction, len(ev.mem.byPod))
+	last, next := ev.LastSeenPod(), make(map[string]eviction, len(ev.mem.byPod))
 	for uid, a := range ev.mem.byPod {
 		switch {
 		case slow[uid]:
 			a.slow, a.last = true, last
 		case a.slow:
-			a.slow, a.at = false, ev.now
+			a.slow, a.at = false, ev.Now
 		}
 		next[uid] = a
 	}
@@ -88,7 +91,7 @@ func (ev *evictions) remainingEvicted() map[string]bool {
 func (ev *evictions) pendingSuccessors(there map[string]bool, slow bool) map[string]int {
 	gone, since, first := map[string]int{}, map[string]uint64{}, uint64(math.MaxUint64) // by owner
 	for uid, a := range ev.mem.byPod {
-		if !there[uid] && (slow || !a.slow) && a.owner != "" && ev.now.Before(a.at.Add(successorTimeout)) {
+		if !there[uid] && (slow || !a.slow) && a.owner != "" && ev.Now.Before(a.at.Add(successorTimeout)) {
 			if gone[a.owner]++; gone[a.owner] == 1 || a.last < since[a.owner] {
 				since[a.owner] = a.last
 			}
@@ -96,9 +99,9 @@ func (ev *evictions) pendingSuccessors(there map[string]bool, slow bool) map[str
 		}
 	}
 	if len(gone) > 0 {
-		ev.eachPod(func(p *model.Pod) {
+		ev.EachPod(func(p *model.Pod) {
 			if p.Seen > first {
-				if o := slotOwner(p); gone[o] > 0 && p.Seen > since[o] {
+				if o := cluster.SlotOwner(p); gone[o] > 0 && p.Seen > since[o] {
 					gone[o]--
 				}
 			}
@@ -112,7 +115,7 @@ func (ev *evictions) pendingSuccessors(there map[string]bool, slow bool) map[str
 func (ev *evictions) podsPendingSuccessor() (out []*model.Pod) {
 	there := ev.remainingEvicted()
 	left := ev.pendingSuccessors(there, false)
-	for _, uid := range sortedKeys(ev.mem.byPod) {
+	for _, uid := range slices.Sorted(maps.Keys(ev.mem.byPod)) {
 		if a := ev.mem.byPod[uid]; !a.slot && !a.slow && !there[uid] && left[a.owner] > 0 {
 			left[a.owner]--
 			out = append(out, a.pod)

@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -26,8 +27,8 @@ type podsInTransit struct {
 // they are expected on a node.
 func (it *podsInTransit) unboundInTransit() []*model.Pod {
 	var out []*model.Pod
-	for _, p := range it.s.Pending {
-		if _, expected := it.placements.mem.byPod[p.UID]; !it.slots.covered[p.UID] && IsForScheduler(p) && !it.cutoff.IsExpendable(p) && (expected || it.now.Before(p.Created.Add(it.pol.InTransitWait))) {
+	for _, p := range it.Snapshot.Pending {
+		if _, expected := it.placements.mem.byPod[p.UID]; !it.slots.covered[p.UID] && IsForScheduler(p) && !it.Cutoff.IsExpendable(p) && (expected || it.Now.Before(p.Created.Add(it.pol.InTransitWait))) {
 			out = append(out, p)
 		}
 	}
@@ -36,8 +37,8 @@ func (it *podsInTransit) unboundInTransit() []*model.Pod {
 			out = append(out, p)
 		}
 	}
-	for _, c := range it.dirtyClaims {
-		if n := it.nodeOf(c); n != nil && it.isAboutToBeDeleted(c) {
+	for _, c := range it.DirtyClaims {
+		if n := it.NodeFor(c); n != nil && it.isAboutToBeDeleted(c) {
 			out = append(out, it.unreservedPodsOn(n)...)
 		}
 	}
@@ -58,35 +59,35 @@ func (it *podsInTransit) unreservedPodsOn(n *model.Node) (out []*model.Pod) {
 // Policy.InTransitWait, so that free capacity is not known; and when pods may become demand that are on none. A longer drain is not waited for; its pods are then
 // reckoned with instead.
 func (it *podsInTransit) areInTransit() (in bool, until time.Time) {
-	recent := func(since time.Time) bool { return it.now.Before(since.Add(it.pol.InTransitWait)) }
+	recent := func(since time.Time) bool { return it.Now.Before(since.Add(it.pol.InTransitWait)) }
 	uncovered := func(c *model.Claim) bool {
-		n := it.nodeOf(c)
+		n := it.NodeFor(c)
 		return n != nil && len(it.unreservedPodsOn(n)) > 0
 	}
-	for _, id := range sortedKeys(it.commands.byID) {
+	for _, id := range slices.Sorted(maps.Keys(it.commands.byID)) {
 		for _, c := range it.commands.byID[id].candidates {
 			if recent(it.commands.byID[id].since) && uncovered(c) {
 				return true, until
 			}
 		}
 	}
-	for _, c := range it.dirtyClaims {
+	for _, c := range it.DirtyClaims {
 		if !c.Deleting.IsZero() && recent(c.Deleting) && uncovered(c) {
 			return true, until
 		}
 	}
-	for _, p := range it.s.Pending {
+	for _, p := range it.Snapshot.Pending {
 		is, due := it.pods.isDemand(p)
 		if until = model.EarlierOf(until, due); is && !it.slots.covered[p.UID] && recent(p.Created) {
 			return true, until
 		}
 	}
 	for _, a := range it.evictions.mem.byPod { // it may have no successor yet that anybody could see
-		if !a.slot && it.now.Before(a.at.Add(successorTimeout)) {
+		if !a.slot && it.Now.Before(a.at.Add(successorTimeout)) {
 			return true, until
 		}
 	}
-	for _, name := range sortedKeys(it.reservations.byClaim) { // capacity that other pods may take until its own are there
+	for _, name := range slices.Sorted(maps.Keys(it.reservations.byClaim)) { // capacity that other pods may take until its own are there
 		if h := it.reservations.byClaim[name]; !h.claim.Reserved && h.awaitedPods() > 0 && recent(h.claim.Created) {
 			return true, until
 		}

@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -27,13 +28,13 @@ func (id *interruptionDrain) advanceAll() {
 		return
 	}
 	homes := map[string]*model.Claim{} // by pod uid: the claim that has a slot for its successor
-	for _, name := range sortedKeys(id.reservations.byClaim) {
+	for _, name := range slices.Sorted(maps.Keys(id.reservations.byClaim)) {
 		h := id.reservations.byClaim[name]
 		for _, p := range h.pods {
 			homes[p.UID] = h.claim
 		}
 	}
-	for _, name := range sortedKeys(id.interruptions.byClaim) {
+	for _, name := range slices.Sorted(maps.Keys(id.interruptions.byClaim)) {
 		x := id.interruptions.byClaim[name]
 		c := x.claim
 		if !c.Deleting.IsZero() {
@@ -41,7 +42,7 @@ func (id *interruptionDrain) advanceAll() {
 		}
 		why := plan.Reason{Code: plan.Interrupted, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Detail: plan.OfInterrupted{Kind: x.notice.Kind, Until: x.deadline}}
 		gone := plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: why}
-		if x.notice.Kind == StateChange || len(x.pods) == 0 || !id.now.Before(x.drain) {
+		if x.notice.Kind == StateChange || len(x.pods) == 0 || !id.Now.Before(x.drain) {
 			id.addAction(gone)
 			continue
 		}

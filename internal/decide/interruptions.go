@@ -5,6 +5,8 @@ package decide
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -74,12 +76,12 @@ type interrupted struct {
 
 // read finds the machines that are to be taken away.
 func (it *interruptions) read() {
-	for _, c := range it.dirtyClaims {
+	for _, c := range it.DirtyClaims {
 		n, ok := ReadNotice(c)
 		if !ok || c.Provisional {
 			continue
 		}
-		x := &interrupted{claim: c, node: it.nodeOf(c), notice: n, deadline: n.At}
+		x := &interrupted{claim: c, node: it.NodeFor(c), notice: n, deadline: n.At}
 		if x.deadline.IsZero() {
 			x.deadline = n.Seen.Add(it.pol.InterruptionNotice)
 		}
@@ -113,7 +115,7 @@ func (it *interruptions) batchPods() {
 	known := make(map[string]bool, len(it.byClaim))
 	var fresh []*interrupted
 	var first, last time.Time
-	for _, name := range sortedKeys(it.byClaim) {
+	for _, name := range slices.Sorted(maps.Keys(it.byClaim)) {
 		x := it.byClaim[name]
 		uid := x.claim.UID
 		if it.mem.solved[uid] || !x.claim.Deleting.IsZero() || len(x.pods) == 0 {
@@ -136,7 +138,7 @@ func (it *interruptions) batchPods() {
 	if limit := first.Add(5 * it.pol.InterruptionBatchIdle); limit.Before(due) {
 		due = limit
 	}
-	if it.due = it.heed(it.isDue(due)); it.due {
+	if it.due = it.heed(it.IsDue(due)); it.due {
 		for _, x := range fresh {
 			known[x.claim.UID] = true
 		}

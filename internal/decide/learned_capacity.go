@@ -87,7 +87,7 @@ func (m *Memory) Learned(names []string) LearnedCapacity {
 	var out LearnedCapacity
 	for k, x := range m.shortfalls.byType {
 		t := LearnedType{Pool: k.pool, Type: k.instanceType, Basis: x.basis, Image: x.image, Promised: amounts(x.promised), Came: map[string]map[string]int64{}}
-		uids := sortedKeys(x.came)
+		uids := slices.Sorted(maps.Keys(x.came))
 		for _, uid := range uids[:min(len(uids), maxMachinesPerType)] {
 			t.Came[uid] = amounts(x.came[uid])
 		}
@@ -96,7 +96,7 @@ func (m *Memory) Learned(names []string) LearnedCapacity {
 		}
 	}
 	slices.SortFunc(out.Types, func(a, b LearnedType) int { return strings.Compare(a.Pool+"\x00"+a.Type, b.Pool+"\x00"+b.Type) })
-	for _, uid := range sortedKeys(m.shortfalls.byPod) {
+	for _, uid := range slices.Sorted(maps.Keys(m.shortfalls.byPod)) {
 		x := m.shortfalls.byPod[uid]
 		out.Pods = append(out.Pods, LearnedPod{uid, x.class, x.pool, x.basis, x.claims, x.why})
 	}
@@ -107,10 +107,10 @@ func (m *Memory) Learned(names []string) LearnedCapacity {
 	slices.SortFunc(out.Unused, func(a, b LearnedUnused) int {
 		return strings.Compare(a.Template+"\x00"+a.Site+"\x00"+a.Group, b.Template+"\x00"+b.Site+"\x00"+b.Group)
 	})
-	for _, name := range sortedKeys(m.withholding.pools) {
+	for _, name := range slices.Sorted(maps.Keys(m.withholding.pools)) {
 		out.Withheld = append(out.Withheld, LearnedWithheld{Pool: name, withheldPart: m.withholding.pools[name]})
 	}
-	uids := sortedKeys(m.withholding.pods)
+	uids := slices.Sorted(maps.Keys(m.withholding.pods))
 	for _, uid := range uids[:min(len(uids), mostLearnedWithheld)] {
 		out.Withheld = append(out.Withheld, LearnedWithheld{Pod: uid, withheldPart: m.withholding.pods[uid]})
 	}
@@ -121,7 +121,7 @@ func (m *Memory) Learned(names []string) LearnedCapacity {
 func (m Memory) WithLearned(l LearnedCapacity, dim func(name string) model.Dim) Memory {
 	resources := func(amounts map[string]int64) model.Resources {
 		var out model.Resources
-		for _, name := range sortedKeys(amounts) {
+		for _, name := range slices.Sorted(maps.Keys(amounts)) {
 			out = out.With(dim(name), amounts[name])
 		}
 		return out

@@ -33,7 +33,7 @@ type lifecycleMemory struct {
 // advance asks lifecycle for every claim's next step.
 func (lc *claimLifecycle) advance() {
 	nodeless, landing := map[string]time.Time{}, map[string]time.Time{}
-	for _, c := range lc.dirtyClaims {
+	for _, c := range lc.DirtyClaims {
 		if lc.isForeign(c) {
 			continue
 		}
@@ -53,7 +53,7 @@ func (lc *claimLifecycle) advance() {
 			lc.registrations.record(c, out.Actions)
 		}
 		if len(out.Actions) == 0 {
-			lc.memo.idleClaims = append(lc.memo.idleClaims, idleClaim{lc.positionOf(c), out.Next})
+			lc.memo.idleClaims = append(lc.memo.idleClaims, idleClaim{lc.PositionOf(c), out.Next})
 		}
 		lc.wakeAt(out.Next)
 	}
@@ -62,10 +62,10 @@ func (lc *claimLifecycle) advance() {
 
 // inputOf returns what a claim's next step depends on, and until when.
 func (lc *claimLifecycle) inputOf(c *model.Claim) (in lifecycle.Input, until time.Time) {
-	at := lc.positionOf(c)
+	at := lc.PositionOf(c)
 	in = lifecycle.Input{
-		Claim: c, Pool: lc.Pool(c.Pool), Instances: lc.InstancesAt(at), InstancesAt: lc.s.InstancesAt,
-		Awaited: lc.reservations.byClaim[c.Name].awaitedPods(), Now: lc.now, Policy: lc.pol.Lifecycle,
+		Claim: c, Pool: lc.Pool(c.Pool), Instances: lc.InstancesAt(at), InstancesAt: lc.Snapshot.InstancesAt,
+		Awaited: lc.reservations.byClaim[c.Name].awaitedPods(), Now: lc.Now, Policy: lc.pol.Lifecycle,
 	}
 	if c.ProviderID != "" {
 		in.Nodes = lc.NodesAt(at)
@@ -76,20 +76,20 @@ func (lc *claimLifecycle) inputOf(c *model.Claim) (in lifecycle.Input, until tim
 	if len(in.Nodes) == 0 && c.Is(lifecycle.Registered) {
 		since, ok := lc.mem.nodelessSince[c.UID]
 		if !ok {
-			since = lc.now
+			since = lc.Now
 		}
 		in.NodelessSince = since
 	}
 	if in.Pool != nil && len(in.Nodes) == 1 && (!c.Is(lifecycle.Consistent) || !in.Nodes[0].Capacity.Equal(c.Capacity)) {
 		in.Type = disrupt.FindInstanceType(in.Pool, c.Labels[model.LabelInstanceType])
 	}
-	if f, ok := lc.s.Failures[c.UID]; ok {
+	if f, ok := lc.Snapshot.Failures[c.UID]; ok {
 		in.Failure = &f
 	}
 	if h := lc.reservations.byClaim[c.Name]; h != nil && c.Reserved {
 		in.Coming, in.Landed, until = lc.reservations.landingStatus(h)
 		if h.node != nil && h.node.DaemonsOnly {
-			in.Landed = lc.now // pods that kube-scheduler binds can't come yet
+			in.Landed = lc.Now // pods that kube-scheduler binds can't come yet
 		}
 	}
 	if held, until := lc.preemption.protects(lc.reservations.byClaim[c.Name]); held {

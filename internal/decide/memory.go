@@ -3,14 +3,18 @@
 
 package decide
 
+import (
+	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
+)
+
 // Memory is what makes the next step cheap or calm: a part for each stage that remembers something, read and written by
 // that stage. The zero value is valid. What is in it is replaced and never changed in place, so that a step that is
 // dropped leaves no trace.
 type Memory struct {
-	unchanged     unchangedMemory
+	unchanged     *unchangedNodes // nil: nothing is known, and every machine is looked at
 	interruptions interruptionMemory
 	backOffs      backOffMemory
-	groupActivity groupActivityMemory
+	groupActivity nodegroups.ActivityMemory
 	reservations  reservationMemory
 	shortfalls    shortfallMemory
 	unused        unusedLaunchMemory

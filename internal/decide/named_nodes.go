@@ -82,13 +82,13 @@ func isPodFault(code plan.Code) bool {
 // namedNodeMiss returns what keeps a class off a node that it names, and how near it comes to running there: the more
 // of kube-scheduler's checks it passes, the nearer.
 func (dm *demandStage) namedNodeMiss(c *model.Class, want namedNode) (words string, near int) {
-	i := slices.IndexFunc(dm.s.Nodes, func(n *model.Node) bool {
+	i := slices.IndexFunc(dm.Snapshot.Nodes, func(n *model.Node) bool {
 		return want.key == fieldName && n.Name == want.name || want.key == model.LabelHostname && n.Labels[model.LabelHostname] == want.name
 	})
 	if i < 0 {
 		return "does not exist", 0
 	}
-	n := dm.s.Nodes[i]
+	n := dm.Snapshot.Nodes[i]
 	if !n.Deleting.IsZero() || n.HasTaint(model.TaintDisrupted) || dm.isLeaving(n) {
 		return "is being removed", 1
 	}
@@ -120,7 +120,7 @@ func (dm *demandStage) namedNodeMiss(c *model.Class, want namedNode) (words stri
 		if need <= 0 || need <= free.At(dim) {
 			continue
 		}
-		name := dm.s.ResourceNames[d]
+		name := dm.Snapshot.ResourceNames[d]
 		if need > n.Allocatable.At(dim) {
 			return "is too small: the pod needs " + model.FormatAmount(dim, need) + " " + name + ", its allocatable is " + model.FormatAmount(dim, n.Allocatable.At(dim)), 5
 		}

@@ -62,9 +62,9 @@ func (nh *nodeHealth) read() {
 	for name, x := range nh.memo.unchanged.sums {
 		nh.healthByPool[name] = &[2]int{int(x.count), 0}
 	}
-	for _, c := range nh.dirtyClaims {
+	for _, c := range nh.DirtyClaims {
 		pool := nh.Pool(c.Pool)
-		n := nh.nodeOf(c)
+		n := nh.NodeFor(c)
 		if pool == nil || pool.LetGo || n == nil || !isRepairable(c) {
 			continue
 		}
@@ -78,7 +78,7 @@ func (nh *nodeHealth) read() {
 			k[1]++
 			s.cause.Pool = pool.Name
 			nh.byClaim[c.Name] = s
-			if nh.now.Before(s.due) {
+			if nh.Now.Before(s.due) {
 				nh.wakeAt(s.due)
 			}
 		}
@@ -101,14 +101,14 @@ func (nh *nodeHealth) isRepairAllowed(pool string) (plan.Reason, bool) {
 // brokenNode reports whether a machine is to be repaired now.
 func (nh *nodeHealth) brokenNode(c *model.Claim) (unhealthyNode, bool) {
 	s, ok := nh.byClaim[c.Name]
-	return s, ok && !nh.now.Before(s.due)
+	return s, ok && !nh.Now.Before(s.due)
 }
 
 // forceRepairs deletes machines that have been broken for longer than Policy.RepairGrace: their time of termination is
 // now, so that their pods end past every budget. For pools of which too many nodes are unhealthy it notes that nothing
 // is repaired.
 func (nh *nodeHealth) forceRepairs() {
-	for _, c := range nh.dirtyClaims {
+	for _, c := range nh.DirtyClaims {
 		s, bad := nh.brokenNode(c)
 		if !bad {
 			nh.clearTerminationTime(c)
@@ -116,20 +116,20 @@ func (nh *nodeHealth) forceRepairs() {
 		}
 		if why, ok := nh.isRepairAllowed(c.Pool); !ok {
 			nh.clearTerminationTime(c)
-			n := nh.nodeOf(c)
+			n := nh.NodeFor(c)
 			nh.addNote(plan.Note{Event: "NodeRepairBlocked", Kind: "Node", Name: n.Name, UID: n.UID, Warn: true, Why: why})
 			continue
 		}
-		if due := s.due.Add(nh.pol.RepairGrace); nh.now.Before(due) {
+		if due := s.due.Add(nh.pol.RepairGrace); nh.Now.Before(due) {
 			nh.wakeAt(due)
 			continue
 		}
-		if t, err := time.Parse(time.RFC3339, c.Annotations[lifecycle.TerminationTime]); err != nil || t.After(nh.now) {
+		if t, err := time.Parse(time.RFC3339, c.Annotations[lifecycle.TerminationTime]); err != nil || t.After(nh.Now) {
 			if nh.isWriting(c) {
-				nh.wakeAt(nh.now.Add(nh.pol.SearchInterval))
+				nh.wakeAt(nh.Now.Add(nh.pol.SearchInterval))
 				continue
 			}
-			nh.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: nh.now.UTC().Format(time.RFC3339)}, Why: s.cause})
+			nh.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: nh.Now.UTC().Format(time.RFC3339)}, Why: s.cause})
 			continue // written first: a drain begun without it would not be forced
 		}
 		if c.Deleting.IsZero() {

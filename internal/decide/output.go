@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -15,14 +16,14 @@ type Output struct {
 	plan.Plan
 	Problem     *solve.Problem // nil where nothing was solved
 	Result      *solve.Result
-	Commands    []StartedCommand // started in this step
-	Left        []*model.Pod     // demand that is not decided on: see Request.Undecided
-	Waiting     int              // pods that are delayed to the next solve of demand, which must come within a second
-	Notes       []plan.Note      // to tell people
-	Buffers     []BufferState    // every CapacityBuffer, by namespace and name
-	Query       *ExpanderQuery   // what to ask the expander outside before this is done; nil: nothing
-	Kept        []Kept           // machines that should go and can't, or need not
-	Unused      []UnusedLaunch   // unused launches counted in this step
+	Commands    []StartedCommand  // started in this step
+	Left        []*model.Pod      // demand that is not decided on: see Request.Undecided
+	Waiting     int               // pods that are delayed to the next solve of demand, which must come within a second
+	Notes       []plan.Note       // to tell people
+	Buffers     []BufferState     // every CapacityBuffer, by namespace and name
+	Query       *nodegroups.Query // what to ask the expander outside before this is done; nil: nothing
+	Kept        []Kept            // machines that should go and can't, or need not
+	Unused      []UnusedLaunch    // unused launches counted in this step
 	UnusedCosts []UnusedCost
 }
 

@@ -6,6 +6,7 @@ package decide
 import (
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -34,14 +35,14 @@ const (
 // counted and not their age.
 func (ep *evictionPacing) evictionsAllowed() int {
 	under := 0
-	for _, p := range ep.s.Pending {
-		if !p.Gated && !p.Class.Daemon && p.Nominated == "" && ep.now.Before(p.Created.Add(pendingTimeout)) {
+	for _, p := range ep.Snapshot.Pending {
+		if !p.Gated && !p.Class.Daemon && p.Nominated == "" && ep.Now.Before(p.Created.Add(pendingTimeout)) {
 			under++
 		}
 	}
 	there := ep.evictions.remainingEvicted()
 	for uid, a := range ep.evictions.mem.byPod {
-		if there[uid] && ep.now.Before(a.at.Add(evictionRetryAfter)) {
+		if there[uid] && ep.Now.Before(a.at.Add(evictionRetryAfter)) {
 			under++
 		}
 	}
@@ -61,10 +62,10 @@ func (ep *evictionPacing) pace() {
 	if !draining && len(ep.evictions.mem.byPod) == 0 {
 		return
 	}
-	left, rounds, last := ep.evictionsAllowed(), ep.pol.EvictionRetries, ep.lastSeenPod()
+	left, rounds, last := ep.evictionsAllowed(), ep.pol.EvictionRetries, ep.LastSeenPod()
 	next := map[string]eviction{}
 	for uid, a := range ep.evictions.mem.byPod {
-		if a.slow || ep.now.Before(a.at.Add(successorTimeout)) {
+		if a.slow || ep.Now.Before(a.at.Add(successorTimeout)) {
 			next[uid] = a
 		}
 	}
@@ -74,7 +75,7 @@ func (ep *evictionPacing) pace() {
 	}
 	urgent := map[string]bool{} // nodes that their cloud takes away soon
 	for _, x := range ep.interruptions.byClaim {
-		if x.node != nil && !ep.now.Before(x.drain) {
+		if x.node != nil && !ep.Now.Before(x.drain) {
 			urgent[x.node.Name] = true
 		}
 	}
@@ -89,7 +90,7 @@ func (ep *evictionPacing) pace() {
 		if again {
 			next[e.UID] = first
 		}
-		switch _, inFlight := ep.s.InFlight[a.Key()]; {
+		switch _, inFlight := ep.Snapshot.InFlight[a.Key()]; {
 		case inFlight:
 			kept = append(kept, a) // drop sees to it
 		case again && rounds > 0:
@@ -97,14 +98,14 @@ func (ep *evictionPacing) pace() {
 			kept = append(kept, a)
 		case !again && (left > 0 || urgent[e.Node]):
 			left--
-			x := eviction{at: ep.now, pod: pods[e.UID], slot: ep.slots.covered[e.UID], last: last}
+			x := eviction{at: ep.Now, pod: pods[e.UID], slot: ep.slots.covered[e.UID], last: last}
 			if x.pod != nil {
-				x.owner = slotOwner(x.pod)
+				x.owner = cluster.SlotOwner(x.pod)
 			}
 			next[e.UID] = x
 			kept = append(kept, a)
 		default:
-			ep.wakeAt(ep.now.Add(evictionRetryAfter / 4))
+			ep.wakeAt(ep.Now.Add(evictionRetryAfter / 4))
 		}
 	}
 	ep.out.Actions, ep.evictions.mem.byPod = kept, next

@@ -4,10 +4,12 @@
 package decide
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -34,7 +36,7 @@ type podTable struct {
 	commands      *commandTable
 	interruptions *interruptions
 	rollouts      *rollouts
-	groups        podRules
+	groups        nodegroups.PodRules
 
 	unschedulable      map[*model.Class]bool // classes of which kube-scheduler has refused a pod that is still pending
 	demandClasses      map[classOwner]bool   // nil before it is asked for
@@ -46,7 +48,7 @@ type podTable struct {
 // readUnschedulable finds the classes of which kube-scheduler has refused a pod that is still pending.
 func (pt *podTable) readUnschedulable() {
 	pt.unschedulable = map[*model.Class]bool{}
-	for _, p := range pt.s.Pending {
+	for _, p := range pt.Snapshot.Pending {
 		if !p.Unschedulable.IsZero() {
 			pt.unschedulable[p.Class] = true
 		}
@@ -57,7 +59,7 @@ func (pt *podTable) readUnschedulable() {
 func (pt *podTable) demandHasClass(p *model.Pod) (bool, time.Time) {
 	if pt.demandClasses == nil {
 		pt.demandClasses = map[classOwner]bool{}
-		for _, q := range pt.s.Pending {
+		for _, q := range pt.Snapshot.Pending {
 			is, until := pt.isDemand(q)
 			if pt.demandClassesUntil = model.EarlierOf(pt.demandClassesUntil, until); is {
 				pt.demandClasses[classOwner{q.Class, q.Owner.UID}] = true
@@ -69,13 +71,13 @@ func (pt *podTable) demandHasClass(p *model.Pod) (bool, time.Time) {
 
 // terminatingPods returns the pods that are ending on nodes being emptied and will have a successor that needs a place.
 func (pt *podTable) terminatingPods() (out []*model.Pod) {
-	for _, c := range pt.dirtyClaims {
-		n := pt.nodeOf(c)
+	for _, c := range pt.DirtyClaims {
+		n := pt.NodeFor(c)
 		if n == nil || c.Deleting.IsZero() && !slices.Contains(n.Taints, disrupt.DisruptedTaint) {
 			continue
 		}
 		for _, p := range n.Pods {
-			if !p.Deleting.IsZero() && !p.Terminal && p.IsWorkload() && p.Owner.UID != "" && !pt.cutoff.IsExpendable(p) {
+			if !p.Deleting.IsZero() && !p.Terminal && p.IsWorkload() && p.Owner.UID != "" && !pt.Cutoff.IsExpendable(p) {
 				out = append(out, p)
 			}
 		}
@@ -107,7 +109,7 @@ func (pt *podTable) isDemand(p *model.Pod) (bool, time.Time) {
 	if p.Class.Scheduler != model.DefaultScheduler || p.Class.Priority > 0 {
 		return false, time.Time{} // for another scheduler, or kube-scheduler may place it by preemption
 	}
-	if due := p.Created.Add(pt.pol.SchedulerWait); pt.now.Before(due) {
+	if due := p.Created.Add(pt.pol.SchedulerWait); pt.Now.Before(due) {
 		return false, due
 	}
 	return true, time.Time{}
@@ -116,10 +118,10 @@ func (pt *podTable) isDemand(p *model.Pod) (bool, time.Time) {
 // mayLaunchFor reports whether the rules of node groups let nodes be launched for a pod now: it is not expendable, and is
 // old enough. If not yet, it is so at an instant.
 func (pt *podTable) mayLaunchFor(p *model.Pod) (bool, time.Time) {
-	if pt.cutoff.IsExpendable(p) {
+	if pt.Cutoff.IsExpendable(p) {
 		return false, time.Time{}
 	}
-	if due := pt.groups.launchDue(p); pt.now.Before(due) {
+	if due := pt.groups.LaunchDue(p); pt.Now.Before(due) {
 		return false, due
 	}
 	return true, time.Time{}
@@ -132,16 +134,16 @@ func (pt *podTable) leavingPods() []*model.Pod {
 		return pt.leavers
 	}
 	var out []*model.Pod
-	for _, c := range pt.dirtyClaims {
+	for _, c := range pt.DirtyClaims {
 		if c.Deleting.IsZero() && pt.interruptions.byClaim[c.Name] == nil {
 			continue
 		}
-		n := pt.nodeOf(c)
+		n := pt.NodeFor(c)
 		if n == nil {
 			continue
 		}
 		for _, p := range n.Pods {
-			if p.Deleting.IsZero() && p.IsWorkload() && !pt.cutoff.IsExpendable(p) && p.Owner.UID != "" && p.Owner.Kind != "Node" && !pt.rollouts.hasSuccessor(p) {
+			if p.Deleting.IsZero() && p.IsWorkload() && !pt.Cutoff.IsExpendable(p) && p.Owner.UID != "" && p.Owner.Kind != "Node" && !pt.rollouts.hasSuccessor(p) {
 				out = append(out, p)
 			}
 		}
@@ -155,7 +157,7 @@ func (pt *podTable) leavingPods() []*model.Pod {
 // for them before they are evicted.
 func (pt *podTable) podsWithReplacements() []*model.Pod {
 	var out []*model.Pod
-	for _, id := range sortedKeys(pt.commands.byID) {
+	for _, id := range slices.Sorted(maps.Keys(pt.commands.byID)) {
 		out = append(out, pt.podsToReplace(pt.commands.byID[id])...)
 	}
 	return out
@@ -168,7 +170,7 @@ func (pt *podTable) podsToReplace(m *command) (out []*model.Pod) {
 		return nil
 	}
 	for _, c := range m.candidates {
-		if n := pt.nodeOf(c); n != nil {
+		if n := pt.NodeFor(c); n != nil {
 			for _, p := range n.Pods {
 				if pt.isReschedulable(p) {
 					out = append(out, p)
@@ -182,9 +184,9 @@ func (pt *podTable) podsToReplace(m *command) (out []*model.Pod) {
 // podsToReschedule returns the pods on candidates of commands under way that are not being deleted yet.
 func (pt *podTable) podsToReschedule() []*model.Pod {
 	var out []*model.Pod
-	for _, id := range sortedKeys(pt.commands.byID) {
+	for _, id := range slices.Sorted(maps.Keys(pt.commands.byID)) {
 		for _, c := range pt.commands.byID[id].candidates {
-			if n := pt.nodeOf(c); n != nil {
+			if n := pt.NodeFor(c); n != nil {
 				for _, p := range n.Pods {
 					if pt.isReschedulable(p) {
 						out = append(out, p)

@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
@@ -84,6 +85,12 @@ func DefaultPolicy() Policy {
 		EvictionConcurrency: 50, EvictionRetries: 500,
 		OrphanGrace: 30 * time.Second, PoolStatusInterval: time.Second,
 	}
+}
+
+// IsForeign reports whether a claim is another provider's: of its machine nothing is known here, not even that there is none, so it
+// is left to whoever serves its class.
+func (p *Policy) IsForeign(c *model.Claim) bool {
+	return len(p.NodeClasses) > 0 && c.ClassKind != "" && !slices.Contains(p.NodeClasses, c.ClassGroup+"/"+c.ClassKind)
 }
 
 // Landing says how pods come onto the nodes that were bought for them (contract 9).

@@ -29,7 +29,7 @@ type PoolFigures struct {
 func Figures(s *model.Snapshot, mem Memory, now time.Time, pol Policy) ([]PoolFigures, map[plan.Code]int64) {
 	st := Stand(s, mem, now, pol).st
 	st.candidates.guard = disrupt.NewEligibility(s.PDBs, now) // neither rollouts nor node groups are reckoned with in figures
-	st.candidates.guard.Cutoff = st.cutoff
+	st.candidates.guard.Cutoff = st.Cutoff
 	price := map[string]int64{}
 	eligible := map[plan.Code]int64{}
 	for _, u := range st.candidates.all {

@@ -32,14 +32,14 @@ func (ps *poolStatus) write() {
 	for name, x := range ps.memo.unchanged.sums {
 		used[name], count[name] = x.capacity.Clone(), x.count
 	}
-	for _, c := range ps.dirtyClaims {
+	for _, c := range ps.DirtyClaims {
 		if c.Pool == "" || !isInStatus(c) {
 			continue
 		}
 		used[c.Pool] = used[c.Pool].AddInto(c.Capacity, 1)
 		count[c.Pool]++
 	}
-	for _, p := range ps.s.Pools {
+	for _, p := range ps.Snapshot.Pools {
 		last := ps.mem.writtenAt[p.UID]
 		due := last.Add(ps.pol.PoolStatusInterval)
 		a := plan.UpdatePool{Pool: p.Name, UID: p.UID, Conditions: poolConditions(p), Resources: trimZeros(used[p.Name]), Nodes: count[p.Name], Hash: p.Hash, ClassGeneration: p.ClassGeneration}
@@ -53,12 +53,12 @@ func (ps *poolStatus) write() {
 			at[p.UID] = last
 			continue
 		}
-		if ps.now.Before(due) {
+		if ps.Now.Before(due) {
 			at[p.UID] = last
 			ps.wakeAt(due)
 			continue
 		}
-		at[p.UID] = ps.now
+		at[p.UID] = ps.Now
 		ps.addAction(a)
 	}
 	ps.mem.writtenAt = at

@@ -43,7 +43,7 @@ func (pe *preemption) protects(h *reservation) (held bool, until time.Time) {
 	}
 	since := h.began().Since
 	due := since.Add(pe.pol.SlowSchedulerTimeout)
-	if !since.IsZero() && !pe.now.Before(due) {
+	if !since.IsZero() && !pe.Now.Before(due) {
 		return false, time.Time{}
 	}
 	pe.readWaiting()
@@ -69,7 +69,7 @@ func (pe *preemption) readWaiting() {
 			pe.waiting = append(pe.waiting, p.Class)
 		}
 	}
-	for _, p := range pe.s.Pending {
+	for _, p := range pe.Snapshot.Pending {
 		if p.Node == "" && pe.slots.covered[p.UID] && mayPreempt(p) {
 			add(p)
 		}
@@ -79,7 +79,7 @@ func (pe *preemption) readWaiting() {
 			continue
 		}
 		for _, p := range h.node.Pods {
-			if known := lifecycle.BindingKnown(p, pe.pol.Lifecycle); mayPreempt(p) && pe.now.Before(known) {
+			if known := lifecycle.BindingKnown(p, pe.pol.Lifecycle); mayPreempt(p) && pe.Now.Before(known) {
 				add(p)
 				if pe.waitingUntil.IsZero() || known.Before(pe.waitingUntil) {
 					pe.waitingUntil = known
@@ -107,7 +107,7 @@ func (pe *preemption) preemptibleNodesOf(c *model.Class) preemptibleNodes {
 	if ok {
 		return on
 	}
-	for _, n := range pe.s.Nodes {
+	for _, n := range pe.Snapshot.Nodes {
 		if !n.HasTaint(model.TaintReserved) && wouldPreempt(c, n) {
 			if on.first != "" {
 				on.several = true

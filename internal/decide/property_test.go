@@ -5,6 +5,7 @@ package decide
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dovetail-sh/dovetail/internal/casetest"
+	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/sim"
@@ -100,7 +102,7 @@ func TestGroupRulesHold(t *testing.T) {
 		w.SetPool(w.pool())
 		var last time.Time
 		w.did = func(a plan.Action) {
-			if d, ok := a.(plan.DeleteClaim); ok && isConsolidation(d.Why.Code) {
+			if d, ok := a.(plan.DeleteClaim); ok && nodegroups.IsConsolidation(d.Why.Code) {
 				last = w.Now
 				removed++
 			}
@@ -114,7 +116,7 @@ func TestGroupRulesHold(t *testing.T) {
 				}
 			}
 			for _, m := range out.Commands {
-				if isConsolidation(m.Cause) && !last.IsZero() && w.Now.Before(last.Add(delay)) {
+				if nodegroups.IsConsolidation(m.Cause) && !last.IsZero() && w.Now.Before(last.Add(delay)) {
 					w.fatalf("the removal of %d nodes (%s) begins %s after another, want %s", len(m.Candidates), m.Cause, w.Now.Sub(last), delay)
 				}
 			}
@@ -230,7 +232,7 @@ func TestWordIsKept(t *testing.T) {
 		w.wild(sim.WatchLags, sim.SlowCall, sim.PodsOneByOne, sim.SchedulerIsSlow, sim.NoLookAtDemand, sim.SlowToBoot)
 		for range rapid.IntRange(10, 60).Draw(t, "ticks") {
 			w.Tick()
-			for _, k := range sortedKeys(w.Pods) {
+			for _, k := range slices.Sorted(maps.Keys(w.Pods)) {
 				if p := w.Pods[k]; p.Node != "" && refused[p.UID] {
 					w.fatalf("pod %s was refused and runs on %s", p.Name, p.Node)
 				}
@@ -278,13 +280,13 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawCluster(t)
 		var events []func(*state.State)
-		for _, k := range sortedKeys(w.Claims) {
+		for _, k := range slices.Sorted(maps.Keys(w.Claims)) {
 			events = append(events, func(s *state.State) { s.SetClaim(w.Claims[k], 1) })
 		}
-		for _, k := range sortedKeys(w.Nodes) {
+		for _, k := range slices.Sorted(maps.Keys(w.Nodes)) {
 			events = append(events, func(s *state.State) { s.SetNode(w.Nodes[k], 1) })
 		}
-		for _, k := range sortedKeys(w.Pods) {
+		for _, k := range slices.Sorted(maps.Keys(w.Pods)) {
 			events = append(events, func(s *state.State) { s.SetPod(w.Pods[k]) })
 		}
 		for _, l := range w.Workloads {
@@ -344,12 +346,12 @@ func actions(out Output) string {
 // remains says what is not as it should be in the end.
 func (w *world) remains() string {
 	var out string
-	for _, k := range sortedKeys(w.Pods) {
+	for _, k := range slices.Sorted(maps.Keys(w.Pods)) {
 		if p := w.Pods[k]; p.Node == "" || !p.Deleting.IsZero() {
 			out += "pod " + p.Name + " on " + p.Node + " deleting " + p.Deleting.String() + "\n"
 		}
 	}
-	for _, k := range sortedKeys(w.Claims) {
+	for _, k := range slices.Sorted(maps.Keys(w.Claims)) {
 		if c := w.Claims[k]; !c.Deleting.IsZero() || !c.Is("Initialized") {
 			out += "claim " + c.Name + " deleting " + c.Deleting.String() + "\n"
 		}

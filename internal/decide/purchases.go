@@ -9,6 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/limits"
+	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -35,7 +38,7 @@ type purchaseMemory struct {
 	claimSizes map[string]model.Resources // by claim whose machine has not come: the most capacity that it may have
 	claimMicro map[string]int64           // and the most that it may cost, where a limit is on that, micro-dollars an hour
 
-	parts map[partsKey][]poolPart // of the pools that were last asked for; never changed, only replaced
+	parts limits.Parts // of the pools that were last asked for
 }
 
 // sizeRange is the least allocatable and the most capacity over the types a claim may become, and how many those are.
@@ -93,22 +96,19 @@ func (pu *purchases) pools() []solve.Pool {
 	for name, x := range pu.memo.unchanged.sums {
 		used[name], count[name] = x.capacity.Clone(), x.count
 	}
-	for _, c := range pu.dirtyClaims {
+	for _, c := range pu.DirtyClaims {
 		if c.Pool == "" {
 			continue
 		}
 		count[c.Pool]++
 		size := c.Capacity
 		if !isSizeKnown(c) {
-			// It may come as any of the types that it was decided on with, though some, or all, are not offered any
-			// more.
-			_, most, _ := pu.sizeRange(c)
-			size = most.Max(pu.mem.claimSizes[c.Name]).Max(c.Requests)
+			size = pu.largestSize(c)
 		}
 		used[c.Pool] = used[c.Pool].AddInto(size, 1)
 	}
 	var out []solve.Pool
-	for _, p := range pu.s.Pools {
+	for _, p := range pu.Snapshot.Pools {
 		if p.Deleting || p.Replicas >= 0 {
 			continue
 		}
@@ -118,7 +118,36 @@ func (pu *purchases) pools() []solve.Pool {
 		}
 		out = append(out, sp)
 	}
-	return pu.unused.barPools(pu.refuseUncounted(pu.shareLimits(pu.withinGroupMaximums(out), pu.limitUses())))
+	out, pu.mem.parts = limits.Share(nodegroups.WithinMaximums(out, pu.groupSizes), pu.limitUses(), pu.mem.parts)
+	return pu.unused.barPools(limits.RefuseUncounted(pu.View, out))
+}
+
+// groupSizes is nodegroups.Sizes without the claims that this step deletes.
+func (pu *purchases) groupSizes() map[string]int64 {
+	return nodegroups.Sizes(pu.Snapshot, func(c *model.Claim) bool { return pu.decided[plan.DeleteClaim{UID: c.UID}.Key()] })
+}
+
+// limitUses returns the limits of the snapshot with what counts against them, claims decided on in this step included.
+func (pu *purchases) limitUses() []model.LimitUse {
+	if len(pu.Snapshot.Limits) == 0 {
+		return nil
+	}
+	if pu.limitUse == nil {
+		pu.limitUse = limits.CountUse(pu.View, func(c *model.Claim) model.Resources {
+			if isSizeKnown(c) {
+				return c.Capacity.Max(pu.mem.claimSizes[c.Name]).Max(c.Requests)
+			}
+			return pu.largestSize(c)
+		}, func(c *model.Claim) int64 { return pu.mem.claimMicro[c.Name] })
+	}
+	return limits.WithCreated(pu.View, pu.limitUse, pu.out.Actions)
+}
+
+// largestSize returns the most capacity that a claim's machine may have whose size is not known. It may come as any of the types that
+// it was decided on with, though some, or all, are not offered any more.
+func (pu *purchases) largestSize(c *model.Claim) model.Resources {
+	_, most, _ := pu.sizeRange(c)
+	return most.Max(pu.mem.claimSizes[c.Name]).Max(c.Requests)
 }
 
 // isSizeKnown reports whether it is known how large a claim's machine is.
@@ -147,7 +176,7 @@ func (pu *purchases) rememberClaimSizes() {
 
 // rememberClaimPrices remembers how dear the machines may become that have not come yet, where a limit is on that.
 func (pu *purchases) rememberClaimPrices() {
-	if !slices.ContainsFunc(pu.s.Limits, func(l *model.CapacityLimit) bool { return l.MicroPerHour >= 0 }) {
+	if !slices.ContainsFunc(pu.Snapshot.Limits, func(l *model.CapacityLimit) bool { return l.MicroPerHour >= 0 }) {
 		pu.mem.claimMicro = nil
 		return
 	}
@@ -159,8 +188,7 @@ func (pu *purchases) rememberClaimPrices() {
 	}
 	for _, a := range pu.out.Actions {
 		if a, ok := a.(plan.CreateClaim); ok {
-			coming := comingNode{pool: a.Pool, requirements: a.Requirements, types: a.Types}
-			next[a.Name] = coming.dearest()
+			_, next[a.Name] = limits.LargestNode(a.Pool, a.Requirements, a.Types)
 		}
 	}
 	pu.mem.claimMicro = next
@@ -186,7 +214,7 @@ func (pu *purchases) createClaims(nodes []solve.NewNode, replaced ...string) {
 		}
 		a := plan.CreateClaim{
 			Name: pu.newClaimName(n.Pool, n.Pods, replaced), Pool: pool, Requirements: n.Requirements, Requests: n.Requests,
-			Slots: slotsForPods(real), Reserved: why.Code == "", NoReserve: why, Pods: n.Pods,
+			Slots: cluster.SlotsForPods(real), Reserved: why.Code == "", NoReserve: why, Pods: n.Pods,
 			Type: n.Type.Name, Types: n.Choices, Zone: n.Offering.Zone, CapacityType: n.Offering.CapacityType, PriceMicro: n.PriceMicro,
 			Why: because, MinValuesRelaxed: n.MinValuesRelaxed,
 		}
@@ -213,7 +241,7 @@ func (pu *purchases) staticClaim(p *model.NodePool, why plan.Reason) (plan.Creat
 	}
 	name := ""
 	for i := 0; name == "" || pu.Claim(name) != nil || pu.namedClaims[name]; i++ {
-		name = prefix + "-" + hashName(10, p.UID, "static", strconv.Itoa(i))
+		name = prefix + "-" + cluster.HashName(10, p.UID, "static", strconv.Itoa(i))
 	}
 	return plan.CreateClaim{
 		Name: name, Pool: p, Type: types[0].Name, Types: types, PriceMicro: price, Zone: zones[0], CapacityType: capacity[0], Why: why,
@@ -239,7 +267,7 @@ func (pu *purchases) newClaimName(pool string, pods []*model.Pod, replaced []str
 		prefix = strings.TrimRight(prefix[:52], "-.")
 	}
 	for {
-		name := prefix + "-" + hashName(10, parts...)
+		name := prefix + "-" + cluster.HashName(10, parts...)
 		c := pu.Claim(name)
 		if c == nil || c.Provisional {
 			return name

@@ -82,7 +82,7 @@ func (rg *registrations) add(p *model.NodePool, r registration) {
 	last := append(slices.Clone(have.last), r)
 	have.last = last[max(0, len(last)-registrationWindow):]
 	all := make(map[string]registrationHistory, len(rg.mem.byPool)+1)
-	for _, q := range rg.s.Pools {
+	for _, q := range rg.Snapshot.Pools {
 		if x, ok := rg.mem.byPool[q.UID]; ok {
 			all[q.UID] = x
 		}

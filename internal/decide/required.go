@@ -64,11 +64,11 @@ func (rq *requiredDisruption) replace() bool {
 			continue
 		}
 		if rq.isWriting(u.Claim) {
-			rq.wakeAt(rq.now.Add(rq.pol.SearchInterval))
+			rq.wakeAt(rq.Now.Add(rq.pol.SearchInterval))
 			continue
 		}
 		if left, _ := rq.candidates.budgetLeftFor(u, d.cause); left <= 0 {
-			rq.wakeAt(rq.now.Add(10 * time.Second))
+			rq.wakeAt(rq.Now.Add(10 * time.Second))
 			continue
 		}
 		if len(u.Pods) == 0 && u.Pool.Replicas < 0 {
@@ -124,7 +124,7 @@ func (rq *requiredDisruption) reason(u *disrupt.Candidate, cause plan.Code) plan
 	case plan.Unhealthy:
 		return rq.health.byClaim[u.Claim.Name].cause
 	case plan.Expired:
-		r.Detail = plan.OfExpired{After: u.Claim.ExpireAfter, Age: rq.now.Sub(u.Claim.Created).Round(time.Second)}
+		r.Detail = plan.OfExpired{After: u.Claim.ExpireAfter, Age: rq.Now.Sub(u.Claim.Created).Round(time.Second)}
 	case plan.Drifted:
 		d := u.Claim.Conditions[lifecycle.Drifted]
 		r.Detail = plan.OfDrifted{Kind: d.Reason, Said: plan.Words(d.Message)}

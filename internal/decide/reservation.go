@@ -6,6 +6,7 @@ package decide
 import (
 	"slices"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -16,7 +17,7 @@ type reservation struct {
 	claim *model.Claim
 	node  *model.Node
 	slots []openSlot
-	at    map[slotKey]int
+	at    map[cluster.SlotKey]int
 	pods  []*model.Pod // pending pods that the slots are for
 
 	matched model.Resources // what these pods ask for, and the pods of DaemonSets that are still to come
@@ -82,7 +83,7 @@ func (h *reservation) hasCapacityFor(c *model.Class) bool {
 }
 
 // slotIsLoose reports whether the pods of a slot tolerate every taint.
-func (h *reservation) slotIsLoose(k slotKey) bool {
+func (h *reservation) slotIsLoose(k cluster.SlotKey) bool {
 	i, ok := h.at[k]
 	return ok && h.slots[i].Loose
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -42,19 +43,19 @@ func (rt *reservations) landingStatus(h *reservation) (coming bool, since, until
 	began := h.began()
 	r, hosts := readHostRecord(h.claim)
 	if began.True() && (h.ending || slices.ContainsFunc(h.pods, func(p *model.Pod) bool { return p.Node != "" || p.Expected || p.Binding != "" })) {
-		if due := began.Since.Add(rt.pol.CommandTimeout); rt.now.Before(due) {
-			return true, rt.now, due
+		if due := began.Since.Add(rt.pol.CommandTimeout); rt.Now.Before(due) {
+			return true, rt.Now, due
 		}
 	}
 	if rt.mem.landedAt == nil {
-		return false, rt.now, time.Time{} // nothing is remembered: they may have been on their way a moment ago
+		return false, rt.Now, time.Time{} // nothing is remembered: they may have been on their way a moment ago
 	}
 	if since = rt.mem.landedAt[h.claim.Name]; hosts && since.Before(r.Since) {
 		since = r.Since
 	}
 	if h.node != nil {
 		for _, p := range h.node.Pods {
-			if _, ok := h.at[rt.slotKeyOf(p)]; ok && p.Bound.After(since) {
+			if _, ok := h.at[rt.SlotKeyOf(p)]; ok && p.Bound.After(since) {
 				since = p.Bound
 			}
 		}
@@ -74,20 +75,20 @@ func (rt *reservations) landingStatus(h *reservation) (coming bool, since, until
 // read finds the claims that hold capacity for pods.
 func (rt *reservations) read() {
 	rt.byClaim = map[string]*reservation{}
-	for _, c := range rt.dirtyClaims {
-		n := rt.nodeOf(c)
+	for _, c := range rt.DirtyClaims {
+		n := rt.NodeFor(c)
 		if !rt.heed(rt.holdsCapacity(c, n)) {
 			rt.shortfalls.found = rt.shortfalls.recordStuckNode(c, n) || rt.shortfalls.found
 			continue
 		}
-		h := &reservation{claim: c, node: n, at: make(map[slotKey]int, len(c.Slots))}
+		h := &reservation{claim: c, node: n, at: make(map[cluster.SlotKey]int, len(c.Slots))}
 		for i, s := range c.Slots {
 			h.slots = append(h.slots, openSlot{Slot: s})
-			h.at[slotKey{s.Class, s.Owner}] = i
+			h.at[cluster.SlotKey{Class: s.Class, Owner: s.Owner}] = i
 		}
 		if n != nil {
 			for _, p := range n.Pods {
-				if i, ok := h.at[rt.slotKeyOf(p)]; ok && h.slots[i].bound < h.slots[i].Count {
+				if i, ok := h.at[rt.SlotKeyOf(p)]; ok && h.slots[i].bound < h.slots[i].Count {
 					h.slots[i].bound++
 				}
 				if slices.Contains(p.Reservations, c.Name) && p.Bound.After(rt.mem.schedulerLandedAt) {
@@ -103,7 +104,7 @@ func (rt *reservations) read() {
 // rewriteUnsureSlots has slots written again where nobody knows whether they were. Whatever else this step wants of
 // them has been said, and goes first (drop).
 func (rt *reservations) rewriteUnsureSlots() {
-	for _, c := range rt.dirtyClaims {
+	for _, c := range rt.DirtyClaims {
 		if c.SlotsUnsure && c.Deleting.IsZero() {
 			rt.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: c.Slots,
 				Why: plan.Reason{Code: plan.NoAnswer, Pool: c.Pool, Subject: plan.ObjectOf("", c.Name)}})
@@ -129,7 +130,7 @@ func (rt *reservations) holdsCapacity(c *model.Claim, n *model.Node) (holds bool
 	case c.Reserved:
 		return false, until // its reservation is over
 	}
-	if over := c.Conditions[lifecycle.Initialized].Since.Add(rt.pol.LandingGrace); rt.now.Before(over) {
+	if over := c.Conditions[lifecycle.Initialized].Since.Add(rt.pol.LandingGrace); rt.Now.Before(over) {
 		return true, over
 	}
 	return false, until
@@ -147,7 +148,7 @@ func (rt *reservations) covers(p *model.Pod) bool {
 
 // hasReservedSlot reports whether some reservation has slots for the class and owner of a pod.
 func (rt *reservations) hasReservedSlot(p *model.Pod) bool {
-	k := rt.slotKeyOf(p)
+	k := rt.SlotKeyOf(p)
 	for _, h := range rt.byClaim {
 		if _, ok := h.at[k]; ok {
 			return true
@@ -159,7 +160,7 @@ func (rt *reservations) hasReservedSlot(p *model.Pod) bool {
 // claimOfNode is the claim that a node names, and what it holds for pods.
 func (rt *reservations) claimOfNode(p int32) (*model.Claim, *reservation) {
 	if at := rt.ClaimOf(p); at >= 0 {
-		c := rt.s.Claims[at]
+		c := rt.Snapshot.Claims[at]
 		return c, rt.byClaim[c.Name]
 	}
 	return nil, nil

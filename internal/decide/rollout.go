@@ -28,7 +28,7 @@ func (ro *rollouts) rolloutFor(p *model.Pod, pool *model.NodePool) (lifecycle.Ro
 	if !p.IsWorkload() || p.Terminal {
 		return lifecycle.Rollout{}, false
 	}
-	d := ro.deploymentOf(p)
+	d := ro.DeploymentOf(p)
 	asked := p.Surge
 	if asked == "" && d != nil {
 		asked = d.Surge
@@ -44,13 +44,13 @@ func (ro *rollouts) rolloutFor(p *model.Pod, pool *model.NodePool) (lifecycle.Ro
 	}
 	const owners = "metadata.ownerReferences"
 	switch {
-	case ro.cutoff.IsExpendable(p):
+	case ro.Cutoff.IsExpendable(p):
 		return no(plan.OfNoSurge{Field: "spec.priority", Expendable: true})
 	case p.Owner.UID == "":
 		return no(plan.OfNoSurge{Field: owners, NoController: true})
 	case p.Deployment == "":
 		return no(plan.OfNoSurge{Field: owners, Kind: p.Owner.Kind})
-	case ro.s.Deployments == nil:
+	case ro.Snapshot.Deployments == nil:
 		return no(plan.OfNoSurge{Field: "rights", NoRights: true})
 	case d == nil:
 		return no(plan.OfNoSurge{Field: owners, Missing: p.Namespace + "/" + p.Deployment})
@@ -71,7 +71,7 @@ func (ro *rollouts) rolloutFor(p *model.Pod, pool *model.NodePool) (lifecycle.Ro
 
 // successorComesFirst reports whether a pod's successor will be there before it goes.
 func (ro *rollouts) successorComesFirst(p *model.Pod) bool {
-	if p.Deployment == "" || len(ro.s.Deployments) == 0 {
+	if p.Deployment == "" || len(ro.Snapshot.Deployments) == 0 {
 		return false
 	}
 	var pool *model.NodePool
@@ -106,21 +106,21 @@ func (ro *rollouts) rolloutsOfClaim(c *model.Claim, nodes []*model.Node) map[str
 // hasSuccessor reports whether a pod's successor is there already, pending or bound, so that nobody need come for it any
 // more.
 func (ro *rollouts) hasSuccessor(p *model.Pod) bool {
-	d := ro.deploymentOf(p)
+	d := ro.DeploymentOf(p)
 	if d == nil || p.RestartedAt == d.RestartedAt || !ro.successorComesFirst(p) {
 		return false
 	}
 	if ro.successors == nil { // by Deployment: pods of its last restart
 		ro.successors = map[string]bool{}
 		look := func(q *model.Pod) {
-			if e := ro.deploymentOf(q); e != nil && q.RestartedAt == e.RestartedAt && q.Deleting.IsZero() && !q.Terminal {
+			if e := ro.DeploymentOf(q); e != nil && q.RestartedAt == e.RestartedAt && q.Deleting.IsZero() && !q.Terminal {
 				ro.successors[e.Key()] = true
 			}
 		}
-		for _, q := range ro.s.Pending {
+		for _, q := range ro.Snapshot.Pending {
 			look(q)
 		}
-		for _, n := range ro.s.Nodes {
+		for _, n := range ro.Snapshot.Nodes {
 			for _, q := range n.Pods {
 				look(q)
 			}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -15,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -102,7 +105,7 @@ func (x *script) describeQuery() {
 type script struct {
 	t        testing.TB
 	ask      bool
-	answer   *ExpanderAnswer
+	answer   *nodegroups.Answer
 	st       *state.State
 	mem      Memory
 	pol      Policy
@@ -201,7 +204,7 @@ func (x *script) line(f []string) {
 	case "expander":
 		x.ask, x.answer = f[1] == "ask", nil
 		if f[1] != "ask" && f[1] != "none" {
-			x.answer = &ExpanderAnswer{Groups: strings.Split(f[1], ",")}
+			x.answer = &nodegroups.Answer{Groups: strings.Split(f[1], ",")}
 		}
 	case "halt":
 		x.now = x.when(f[1])
@@ -280,7 +283,7 @@ func (x *script) line(f []string) {
 			case "slot":
 				group, n, _ := strings.Cut(v, ":")
 				for range x.number(n) {
-					u.Slots = mergeSlots(u.Slots, []*model.Pod{x.groups[group]})
+					u.Slots = cluster.MergeSlots(u.Slots, []*model.Pod{x.groups[group]})
 				}
 			case "for": // no pod
 				if v == staticClass {
@@ -321,7 +324,7 @@ func (x *script) line(f []string) {
 		case "daemon":
 			x.st.DeleteDaemon("default/" + f[2])
 		case "type":
-			for _, n := range sortedKeys(x.pools) {
+			for _, n := range slices.Sorted(maps.Keys(x.pools)) {
 				q := *x.pools[n]
 				q.Types = slices.DeleteFunc(slices.Clone(q.Types), func(t *model.InstanceType) bool { return t.Name == f[2] })
 				x.pools[n] = &q
@@ -717,7 +720,7 @@ func (x *script) instanceType(name string, opts []string) {
 		t.Offerings = append(t.Offerings, o)
 	}
 	x.types[name] = t
-	for _, n := range sortedKeys(x.pools) {
+	for _, n := range slices.Sorted(maps.Keys(x.pools)) {
 		if only != "" && n != only {
 			continue
 		}
@@ -821,7 +824,7 @@ func (x *script) claim(name string, opts []string) {
 				x.t.Fatalf("slot for %q: no such pods", group)
 			}
 			for range x.number(n) {
-				c.Slots = mergeSlots(c.Slots, []*model.Pod{p})
+				c.Slots = cluster.MergeSlots(c.Slots, []*model.Pod{p})
 			}
 		default:
 			d, amount := x.amount(k, v)

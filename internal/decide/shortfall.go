@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -55,19 +56,19 @@ type shortfall struct {
 	came     map[string]model.Resources
 }
 
-// reducePools has the types of pools count for what machines of them had.
-func (cs *capacityShortfalls) reducePools() {
-	if len(cs.mem.byType) == 0 {
-		return
+// reducePools returns a Snapshot in which the types of pools count for what machines of them had.
+func (m shortfallMemory) reducePools(s *model.Snapshot) (*model.Snapshot, shortfallMemory) {
+	if len(m.byType) == 0 {
+		return s, m
 	}
-	left := make(map[poolType]shortfall, len(cs.mem.byType))
+	left := make(map[poolType]shortfall, len(m.byType))
 	reduced := map[*model.NodePool]*model.NodePool{}
 	var pools []*model.NodePool
-	for i, p := range cs.s.Pools {
+	for i, p := range s.Pools {
 		var types []*model.InstanceType
 		for j, t := range p.Types {
 			k := poolType{p.UID, t.Name}
-			x, ok := cs.mem.byType[k]
+			x, ok := m.byType[k]
 			if !ok || x.basis != registrationBasis(p) || x.image != t.Boots || !x.promised.Equal(t.Allocatable) {
 				continue
 			}
@@ -85,7 +86,7 @@ func (cs *capacityShortfalls) reducePools() {
 		if types == nil {
 			continue
 		}
-		q := cs.mem.reducedPools[p]
+		q := m.reducedPools[p]
 		if q == nil || !slices.EqualFunc(q.Types, types, func(a, b *model.InstanceType) bool {
 			return a == b || a.Promised != nil && b.Promised != nil && a.Allocatable.Equal(b.Allocatable)
 		}) {
@@ -95,16 +96,17 @@ func (cs *capacityShortfalls) reducePools() {
 		}
 		reduced[p] = q
 		if pools == nil {
-			pools = slices.Clone(cs.s.Pools)
+			pools = slices.Clone(s.Pools)
 		}
 		pools[i] = q
 	}
-	cs.mem.byType, cs.mem.reducedPools = left, reduced
+	m.byType, m.reducedPools = left, reduced
 	if pools != nil {
-		s := *cs.s
-		s.Pools = pools
-		cs.s = &s
+		own := *s
+		own.Pools = pools
+		s = &own
 	}
+	return s, m
 }
 
 // leastAllocatable is what can be counted on.
@@ -137,7 +139,7 @@ func (cs *capacityShortfalls) checkCapacity(h *reservation) (isNew bool) {
 	if need.Fits(room) {
 		return isNew
 	}
-	x := lostSlots{claim: c, room: room, slots: map[slotKey]int{}}
+	x := lostSlots{claim: c, room: room, slots: map[cluster.SlotKey]int{}}
 	for i := range h.slots {
 		room = room.Sub(multiply(h.slots[i].Requests, h.slots[i].bound))
 	}
@@ -147,7 +149,7 @@ func (cs *capacityShortfalls) checkCapacity(h *reservation) (isNew bool) {
 		for s.Count = s.bound; s.Count < was && s.Requests.Fits(room); s.Count++ {
 			room = room.Sub(s.Requests)
 		}
-		x.slots[slotKey{s.Class, s.Owner}] += was - s.Count
+		x.slots[cluster.SlotKey{Class: s.Class, Owner: s.Owner}] += was - s.Count
 	}
 	if isNew {
 		cs.mem.lost = append(slices.Clip(cs.mem.lost), x)
@@ -159,7 +161,7 @@ func (cs *capacityShortfalls) checkCapacity(h *reservation) (isNew bool) {
 type lostSlots struct {
 	claim *model.Claim
 	room  model.Resources
-	slots map[slotKey]int
+	slots map[cluster.SlotKey]int
 }
 
 // podShortfall is the machines that came short for a pod, while it and the pool that they were bought from were as they
@@ -182,19 +184,19 @@ func (cs *capacityShortfalls) recordPodShortfalls(left []*model.Pod) {
 		}
 		more := maps.Clone(x.slots)
 		for _, pod := range left {
-			k := cs.slotKeyOf(pod)
+			k := cs.SlotKeyOf(pod)
 			if more[k] == 0 || pod.Node != "" || said[pod.UID] {
 				continue
 			}
 			more[k]--
 			said[pod.UID] = true
 			m := cs.mem.byPod[pod.UID]
-			m.class, m.pool, m.basis = k.class, p.UID, registrationBasis(p)
+			m.class, m.pool, m.basis = k.Class, p.UID, registrationBasis(p)
 			m.claims = append(slices.Clip(m.claims), x.claim.Name)
 			short := plan.OfSize{InstanceType: x.claim.Labels[model.LabelInstanceType]}
 			for d, want := range pod.Class.Requests {
 				if dim := model.Dim(d); want > x.room.At(dim) {
-					short.Resource, short.Need, short.Have = plan.ResourceName(cs.s.ResourceNames[d]), plan.Amount(want), plan.Amount(x.room.At(dim))
+					short.Resource, short.Need, short.Have = plan.ResourceName(cs.Snapshot.ResourceNames[d]), plan.Amount(want), plan.Amount(x.room.At(dim))
 					break
 				}
 			}
@@ -214,7 +216,7 @@ func (cs *capacityShortfalls) recordPodShortfalls(left []*model.Pod) {
 // has changed since.
 func (cs *capacityShortfalls) podShortfallOf(p *model.Pod) (podShortfall, bool) {
 	m, ok := cs.mem.byPod[p.UID]
-	return m, ok && m.class == ClassHash(p.Class) && slices.ContainsFunc(cs.s.Pools, func(q *model.NodePool) bool {
+	return m, ok && m.class == cluster.ClassHash(p.Class) && slices.ContainsFunc(cs.Snapshot.Pools, func(q *model.NodePool) bool {
 		return q.UID == m.pool && registrationBasis(q) == m.basis
 	})
 }
@@ -229,7 +231,7 @@ func (cs *capacityShortfalls) refuseRepeated(left []*model.Pod) (kept []*model.P
 		return left, nil
 	}
 	now := map[string]podShortfall{}
-	for _, p := range cs.s.Pending {
+	for _, p := range cs.Snapshot.Pending {
 		if m, ok := cs.podShortfallOf(p); ok {
 			now[p.UID] = m
 		}
@@ -316,9 +318,9 @@ func (cs *capacityShortfalls) recordStuckNode(c *model.Claim, n *model.Node) boo
 	if !cs.record(c, n, need, n.Allocatable) {
 		return false
 	}
-	x := lostSlots{claim: c, room: n.Allocatable, slots: map[slotKey]int{}}
+	x := lostSlots{claim: c, room: n.Allocatable, slots: map[cluster.SlotKey]int{}}
 	for _, s := range c.Slots {
-		x.slots[slotKey{s.Class, s.Owner}] += s.Count
+		x.slots[cluster.SlotKey{Class: s.Class, Owner: s.Owner}] += s.Count
 	}
 	cs.mem.lost = append(slices.Clip(cs.mem.lost), x)
 	return true

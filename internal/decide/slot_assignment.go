@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -44,7 +45,7 @@ func (sa *slotAssignment) assign() {
 	for _, h := range sa.reservations.byClaim {
 		for i := range h.slots {
 			s := &h.slots[i]
-			h.ending = h.ending || s.bound+s.matched < s.Count && ending[slotKey{s.Class, s.Owner}]
+			h.ending = h.ending || s.bound+s.matched < s.Count && ending[cluster.SlotKey{Class: s.Class, Owner: s.Owner}]
 		}
 	}
 	sa.releaseEmptySlots(ending)
@@ -81,8 +82,8 @@ type slotRef struct {
 // oldest first, and to the machines that are furthest on their way (remote), claims by name. Pods on nodes being drained take open slots too: their successors will come for them.
 func (sa *slotAssignment) assignSlots() {
 	sa.covered = map[string]bool{}
-	open := map[slotKey][]slotRef{}
-	for _, name := range sortedKeys(sa.reservations.byClaim) {
+	open := map[cluster.SlotKey][]slotRef{}
+	for _, name := range slices.Sorted(maps.Keys(sa.reservations.byClaim)) {
 		h := sa.reservations.byClaim[name]
 		if h.node != nil {
 			for _, d := range sa.daemonsToCome(h.claim, h.node) {
@@ -90,7 +91,7 @@ func (sa *slotAssignment) assignSlots() {
 			}
 		}
 		for i, s := range h.slots {
-			k := slotKey{s.Class, s.Owner}
+			k := cluster.SlotKey{Class: s.Class, Owner: s.Owner}
 			open[k] = append(open[k], slotRef{h, i})
 		}
 	}
@@ -124,31 +125,31 @@ func (sa *slotAssignment) assignSlot(p *model.Pod, refs []slotRef, only string) 
 }
 
 // fillSlots remembers which demand has a slot.
-func (sa *slotAssignment) fillSlots(open map[slotKey][]slotRef) {
-	for _, p := range sa.s.Pending {
+func (sa *slotAssignment) fillSlots(open map[cluster.SlotKey][]slotRef) {
+	for _, p := range sa.Snapshot.Pending {
 		if p.Binding == "" {
 			continue
 		}
 		if n := sa.FindNode(p.Binding); n >= 0 { // whether it lands there is not ours to say any more
 			if c, h := sa.reservations.claimOfNode(n); h != nil {
-				sa.assignSlot(p, open[sa.slotKeyOf(p)], c.Name)
+				sa.assignSlot(p, open[sa.SlotKeyOf(p)], c.Name)
 			}
 		}
 	}
-	for _, p := range sa.s.Pending {
+	for _, p := range sa.Snapshot.Pending {
 		for _, r := range p.Reservations {
-			if !sa.covered[p.UID] && sa.reservations.byClaim[r] != nil && sa.assignSlot(p, open[sa.slotKeyOf(p)], r) {
+			if !sa.covered[p.UID] && sa.reservations.byClaim[r] != nil && sa.assignSlot(p, open[sa.SlotKeyOf(p)], r) {
 				break
 			}
 		}
 	}
 	// Replacements are for the pods of their command before others like them that are pending: evicted, those would
 	// have to wait instead.
-	for _, id := range sortedKeys(sa.commands.byID) {
+	for _, id := range slices.Sorted(maps.Keys(sa.commands.byID)) {
 		m := sa.commands.byID[id]
 		for _, p := range sa.pods.podsToReplace(m) {
 			for _, c := range m.replacements {
-				if sa.assignSlot(p, open[sa.slotKeyOf(p)], c.Name) {
+				if sa.assignSlot(p, open[sa.SlotKeyOf(p)], c.Name) {
 					break
 				}
 			}
@@ -159,12 +160,12 @@ func (sa *slotAssignment) fillSlots(open map[slotKey][]slotRef) {
 		refs []slotRef
 	}
 	var wait []waiting
-	nearest := map[slotKey][]slotRef{}
-	for _, p := range sa.s.Pending {
+	nearest := map[cluster.SlotKey][]slotRef{}
+	for _, p := range sa.Snapshot.Pending {
 		if sa.covered[p.UID] || !sa.heed(sa.pods.isDemand(p)) {
 			continue
 		}
-		k := sa.slotKeyOf(p)
+		k := sa.SlotKeyOf(p)
 		b, ok := nearest[k]
 		if !ok {
 			b = slices.Clone(open[k])
@@ -191,20 +192,20 @@ func (sa *slotAssignment) fillSlots(open map[slotKey][]slotRef) {
 	}
 	// Pods that kube-scheduler has not looked at yet take slots on nodes that are there for them: an attempt that fails costs
 	// it as much as one that finds a node, and delays the pod's next.
-	for _, name := range sortedKeys(sa.reservations.byClaim) {
+	for _, name := range slices.Sorted(maps.Keys(sa.reservations.byClaim)) {
 		h := sa.reservations.byClaim[name]
 		if !sa.acceptsUnexamined(h) {
 			continue
 		}
-		for _, p := range sa.s.Pending {
+		for _, p := range sa.Snapshot.Pending {
 			if !sa.covered[p.UID] && IsForScheduler(p) {
-				sa.assignSlot(p, open[sa.slotKeyOf(p)], name)
+				sa.assignSlot(p, open[sa.SlotKeyOf(p)], name)
 			}
 		}
 	}
 	for _, p := range sa.notPendingYet() {
 		if !sa.covered[p.UID] {
-			sa.assignSlot(p, open[sa.slotKeyOf(p)], "")
+			sa.assignSlot(p, open[sa.SlotKeyOf(p)], "")
 		}
 	}
 }
@@ -224,50 +225,50 @@ func (sa *slotAssignment) acceptsUnexamined(h *reservation) bool {
 
 // endingSlots are the slots of pods that are on their way out of nodes that are being emptied: a StatefulSet, say,
 // makes the next one only when the last is wholly gone.
-func (sa *slotAssignment) endingSlots() map[slotKey]bool {
-	out := map[slotKey]bool{}
+func (sa *slotAssignment) endingSlots() map[cluster.SlotKey]bool {
+	out := map[cluster.SlotKey]bool{}
 	if len(sa.reservations.byClaim) == 0 {
 		return out
 	}
 	for _, p := range sa.pods.terminatingPods() {
-		out[sa.slotKeyOf(p)] = true
+		out[sa.SlotKeyOf(p)] = true
 	}
 	return out
 }
 
 // releaseEmptySlots gives up slots for which no pod is left: their pods landed elsewhere, or were deleted without a
 // successor. A node that is usable has waited for them long enough after Policy.EmptySlotGrace.
-func (sa *slotAssignment) releaseEmptySlots(ending map[slotKey]bool) {
+func (sa *slotAssignment) releaseEmptySlots(ending map[cluster.SlotKey]bool) {
 	idle := map[string]time.Time{}
-	var coming map[slotKey]bool
-	for _, name := range sortedKeys(sa.reservations.byClaim) {
+	var coming map[cluster.SlotKey]bool
+	for _, name := range slices.Sorted(maps.Keys(sa.reservations.byClaim)) {
 		h := sa.reservations.byClaim[name]
 		if h.node == nil || h.claim.UID == "" || !h.isUsable() {
 			continue
 		}
 		if coming == nil {
 			coming = maps.Clone(ending)
-			for _, p := range sa.s.Pending {
+			for _, p := range sa.Snapshot.Pending {
 				if !sa.covered[p.UID] {
-					coming[sa.slotKeyOf(p)] = true
+					coming[sa.SlotKeyOf(p)] = true
 				}
 			}
 			for _, p := range sa.notPendingYet() { // successors of pods yet to be evicted, and pods yet to be made
-				coming[sa.slotKeyOf(p)] = true
+				coming[sa.SlotKeyOf(p)] = true
 			}
 		}
 		dead := false
 		for _, s := range h.slots {
-			dead = dead || s.bound+s.matched < s.Count && !coming[slotKey{s.Class, s.Owner}]
+			dead = dead || s.bound+s.matched < s.Count && !coming[cluster.SlotKey{Class: s.Class, Owner: s.Owner}]
 		}
 		if !dead {
 			continue
 		}
 		since, ok := sa.mem.emptySlotsSince[name]
 		if !ok {
-			since = sa.now
+			since = sa.Now
 		}
-		if due := since.Add(sa.pol.EmptySlotGrace); sa.now.Before(due) {
+		if due := since.Add(sa.pol.EmptySlotGrace); sa.Now.Before(due) {
 			idle[name] = since
 			sa.wakeAt(due)
 			continue
@@ -275,7 +276,7 @@ func (sa *slotAssignment) releaseEmptySlots(ending map[slotKey]bool) {
 		var left []model.Slot
 		for i := range h.slots {
 			s := &h.slots[i]
-			if !coming[slotKey{s.Class, s.Owner}] {
+			if !coming[cluster.SlotKey{Class: s.Class, Owner: s.Owner}] {
 				s.Count = s.bound + s.matched
 			}
 			if s.Count > 0 {
@@ -309,7 +310,7 @@ func (sa *slotAssignment) findLost() {
 		return
 	}
 	found := false
-	for _, p := range sa.s.Pending {
+	for _, p := range sa.Snapshot.Pending {
 		found = found || !sa.covered[p.UID] && sa.heed(sa.pods.isDemand(p))
 	}
 	uncovered := func(p *model.Pod) bool { return !sa.covered[p.UID] }
@@ -320,8 +321,8 @@ func (sa *slotAssignment) findLost() {
 // this order.
 func (sa *slotAssignment) withoutMachine() []*model.Pod {
 	leaving := sa.pods.leavingPods()
-	out := make([]*model.Pod, 0, len(sa.s.Pending))
-	for _, p := range sa.s.Pending {
+	out := make([]*model.Pod, 0, len(sa.Snapshot.Pending))
+	for _, p := range sa.Snapshot.Pending {
 		if sa.heed(sa.pods.isDemand(p)) && !sa.covered[p.UID] {
 			out = append(out, p)
 		}
@@ -349,15 +350,15 @@ func (sa *slotAssignment) terminatingUnreserved() (out []*model.Pod) {
 	if len(dying) == 0 {
 		return nil
 	}
-	open := map[slotKey]int{}
+	open := map[cluster.SlotKey]int{}
 	for _, h := range sa.reservations.byClaim {
 		for _, s := range h.slots {
-			open[slotKey{s.Class, s.Owner}] += s.Count - s.bound - s.matched
+			open[cluster.SlotKey{Class: s.Class, Owner: s.Owner}] += s.Count - s.bound - s.matched
 		}
 	}
 	slices.SortFunc(dying, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
 	for _, p := range dying {
-		if k := sa.slotKeyOf(p); open[k] > 0 {
+		if k := sa.SlotKeyOf(p); open[k] > 0 {
 			open[k]--
 		} else {
 			out = append(out, p)

@@ -41,7 +41,7 @@ type largestNode struct {
 
 // largestPrice is the price of the largest of some machines and of those that the stream has bought lately.
 func (sn *smallNodes) largestPrice(nodes []solve.NewNode) (most int64) {
-	if sn.now.Sub(sn.mem.largestNode.at) <= sn.pol.SmallNodeDelay {
+	if sn.Now.Sub(sn.mem.largestNode.at) <= sn.pol.SmallNodeDelay {
 		most = sn.mem.largestNode.priceMicro
 	}
 	for i := range nodes {
@@ -53,7 +53,7 @@ func (sn *smallNodes) largestPrice(nodes []solve.NewNode) (most int64) {
 // recordLargestNode takes down what a plan made while pods stream in buys.
 func (sn *smallNodes) recordLargestNode(nodes []solve.NewNode) {
 	if len(nodes) > 0 {
-		sn.mem.largestNode = largestNode{sn.largestPrice(nodes), sn.now}
+		sn.mem.largestNode = largestNode{sn.largestPrice(nodes), sn.Now}
 	}
 }
 
@@ -97,10 +97,10 @@ func (sn *smallNodes) delayPods(demand []*model.Pod, nodes []solve.NewNode) (kep
 		for i, p := range pods {
 			first, again := before[p.UID]
 			if !again {
-				first = sn.now
+				first = sn.Now
 			}
 			if i < small[key] {
-				if p.Node != "" || !sn.now.Before(first.Add(sn.pol.SmallNodeDelay)) {
+				if p.Node != "" || !sn.Now.Before(first.Add(sn.pol.SmallNodeDelay)) {
 					return demand, 0
 				}
 				delayed[p] = true

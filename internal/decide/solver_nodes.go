@@ -53,10 +53,10 @@ type inFlightNodes map[string]solverTarget
 // those of the last step, and are not to be written to.
 func (sv *solverView) list() (rooms []solve.ExistingNode, on inFlightNodes, until time.Time) {
 	rooms = sv.memo.unchanged.solverNodes
-	if len(sv.dirtyNodes) > 0 {
+	if len(sv.DirtyNodes) > 0 {
 		rooms = slices.Clone(rooms)
-		for _, p := range sv.dirtyNodes {
-			n := sv.s.Nodes[p]
+		for _, p := range sv.DirtyNodes {
+			n := sv.Snapshot.Nodes[p]
 			c, h := sv.reservations.claimOfNode(p)
 			var due time.Time
 			rooms[p], due = sv.standingNode(n, c, h)
@@ -64,8 +64,8 @@ func (sv *solverView) list() (rooms []solve.ExistingNode, on inFlightNodes, unti
 		}
 	}
 	var more []solve.ExistingNode
-	for _, c := range sv.dirtyClaims {
-		if !c.Deleting.IsZero() || sv.interruptions.byClaim[c.Name] != nil || sv.nodeOf(c) != nil || c.Is(lifecycle.Registered) {
+	for _, c := range sv.DirtyClaims {
+		if !c.Deleting.IsZero() || sv.interruptions.byClaim[c.Name] != nil || sv.NodeFor(c) != nil || c.Is(lifecycle.Registered) {
 			continue
 		}
 		if c.Annotations[model.AnnotationAdopt] != "" {
@@ -96,7 +96,7 @@ func (sv *solverView) targetNamed(name string, on inFlightNodes) solverTarget {
 		return r
 	}
 	p := sv.FindNode(name)
-	r := solverTarget{node: sv.s.Nodes[p]}
+	r := solverTarget{node: sv.Snapshot.Nodes[p]}
 	if r.claim, r.reservation = sv.reservations.claimOfNode(p); r.reservation != nil && r.claim.Reserved && hasReservedTaint(r.node, r.claim) && r.reservation.awaitedPods() == 0 {
 		if held, _ := sv.preemption.protects(r.reservation); !held {
 			r.reservation = nil // its reservation goes: no more slots can be kept there
@@ -129,7 +129,7 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation
 	}
 	r.Fresh, r.Taints = fresh, sv.lastingTaints(n.Taints, c, fresh, h)
 	if fresh && c != nil {
-		r.Labels = mergeLabels(r.Labels, model.RegisteredLabels())
+		r.Labels = model.MergeLabels(r.Labels, model.RegisteredLabels())
 	}
 	if h != nil {
 		r.InFlight = true
@@ -139,7 +139,7 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation
 			sv.subtractReservation(&r, h)
 		}
 		if n.Labels[model.LabelRegistered] != "true" {
-			r.Labels = mergeLabels(r.Labels, c.Labels)
+			r.Labels = model.MergeLabels(r.Labels, c.Labels)
 			r.Taints = append(r.Taints[:len(r.Taints):len(r.Taints)], c.Taints...)
 		}
 	}
@@ -148,7 +148,7 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation
 
 // mayBeOwned reports whether a node without a claim may still turn out to be one's, and is taken for such a node.
 func (sv *solverView) mayBeOwned(n *model.Node) bool {
-	return sv.now.Sub(n.Created) < unownedNodeGrace
+	return sv.Now.Sub(n.Created) < unownedNodeGrace
 }
 
 // subtractReservation takes the slots of a claim that are not filled yet off a node's free capacity.
@@ -196,7 +196,7 @@ func (sv *solverView) lastingTaints(taints []model.Taint, c *model.Claim, fresh 
 // resource where several instance types are possible. False: no instance type is.
 func (sv *solverView) inFlightNode(c *model.Claim) (solve.ExistingNode, bool) {
 	r := solve.ExistingNode{Name: c.Name, InFlight: true, Taints: c.Taints, Allocatable: c.Allocatable}
-	labels := mergeLabels(mergeLabels(c.Labels, model.RegisteredLabels()), model.Labels{model.LabelHostname: c.Name})
+	labels := model.MergeLabels(model.MergeLabels(c.Labels, model.RegisteredLabels()), model.Labels{model.LabelHostname: c.Name})
 	for _, q := range c.Requirements {
 		if _, ok := labels[q.Key]; ok {
 			continue

@@ -4,9 +4,11 @@
 package decide
 
 import (
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/limits"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -32,9 +34,7 @@ func (s *Standing) With(snapshot *model.Snapshot, now time.Time) *Standing {
 
 // Glance returns a Standing that knows the objects and what NodePools and limits leave, and nothing else: it is cheap.
 func Glance(s *model.Snapshot, now time.Time, pol Policy) *Standing {
-	st := newStep(s, Memory{}, now, pol, Request{})
-	st.memo.load()
-	return &Standing{st}
+	return &Standing{newStep(loadUnchanged(s, now, &pol, nil), Memory{}, pol, Request{})}
 }
 
 // Pool returns a NodePool by name; nil: there is none.
@@ -44,10 +44,10 @@ func (s *Standing) Pool(name string) *model.NodePool { return s.st.Pool(name) }
 func (s *Standing) Claim(name string) *model.Claim { return s.st.Claim(name) }
 
 // NodeOf returns a claim's node; nil: it has none, or several.
-func (s *Standing) NodeOf(c *model.Claim) *model.Node { return s.st.nodeOf(c) }
+func (s *Standing) NodeOf(c *model.Claim) *model.Node { return s.st.NodeFor(c) }
 
 // Cutoff returns the priority below which pods are expendable.
-func (s *Standing) Cutoff() model.PriorityCutoff { return s.st.cutoff }
+func (s *Standing) Cutoff() model.PriorityCutoff { return s.st.Cutoff }
 
 // Slot is where a pending pod has a slot.
 type Slot struct {
@@ -57,7 +57,7 @@ type Slot struct {
 
 // SlotsOf returns where a pod has slots, by the claims' names.
 func (s *Standing) SlotsOf(p *model.Pod) (out []Slot) {
-	for _, name := range sortedKeys(s.st.reservations.byClaim) {
+	for _, name := range slices.Sorted(maps.Keys(s.st.reservations.byClaim)) {
 		h := s.st.reservations.byClaim[name]
 		if slices.ContainsFunc(h.pods, func(q *model.Pod) bool { return q.UID == p.UID }) {
 			out = append(out, Slot{Claim: h.claim, Contested: h.isContested(s.st.binding.unreservedTolerantClasses(true))})
@@ -136,8 +136,7 @@ func (s *Standing) LimitUses() []model.LimitUse { return s.st.purchases.limitUse
 
 // LargestNode returns the most that a NodePool's next node may have of each resource, and cost in micro-dollars an hour.
 func (s *Standing) LargestNode(p *model.NodePool) (model.Resources, int64) {
-	x := comingNode{pool: p, requirements: p.Requirements, types: p.Types}
-	return x.size(), x.dearest()
+	return limits.LargestNode(p, p.Requirements, p.Types)
 }
 
 // StaticClaim returns the claim that a static NodePool's next node would be launched by; false: there is none.

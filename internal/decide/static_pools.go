@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/limits"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -25,13 +26,13 @@ type staticPools struct {
 // scale keeps pools with spec.replicas at that number. It reports whether it bought.
 func (sp *staticPools) scale() bool {
 	bought := false
-	for _, p := range sp.s.Pools {
+	for _, p := range sp.Snapshot.Pools {
 		if p.Replicas < 0 {
 			continue
 		}
 		var live []*model.Claim
 		all := int64(0)
-		for _, c := range sp.s.Claims {
+		for _, c := range sp.Snapshot.Claims {
 			if c.Pool != p.Name {
 				continue
 			}
@@ -57,10 +58,10 @@ func (sp *staticPools) scale() bool {
 			if !ok {
 				break
 			}
-			if _, reached := sp.purchases.limitReached(&a); reached {
+			if _, reached := limits.Reached(sp.View, &a, sp.purchases.limitUses()); reached {
 				break
 			}
-			if _, inFlight := sp.s.InFlight[a.Key()]; inFlight {
+			if _, inFlight := sp.Snapshot.InFlight[a.Key()]; inFlight {
 				break // under way, or refused: the other pools go on
 			}
 			sp.addAction(a)
@@ -88,7 +89,7 @@ func (sp *staticPools) scaleDown(p *model.NodePool, live []*model.Claim, n int) 
 		}
 		w := u.DisruptionWeight()
 		if disrupt.HasDoNotDisrupt(u.Node.Annotations) || disrupt.HasDoNotDisrupt(c.Annotations) || slices.ContainsFunc(u.Node.Pods, func(p *model.Pod) bool {
-			held, _ := p.Held(sp.now)
+			held, _ := p.Held(sp.Now)
 			return held
 		}) {
 			w += 1 << 40
@@ -120,7 +121,7 @@ func (sp *staticPools) replace(u *disrupt.Candidate, cause plan.Code) (*disrupt.
 // whyNoReplacement returns why a static pool can't launch one more machine beside those it has; an empty code: it can.
 func (sp *staticPools) whyNoReplacement(p *model.NodePool) plan.Reason {
 	all := int64(0)
-	for _, c := range sp.s.Claims {
+	for _, c := range sp.Snapshot.Claims {
 		if c.Pool == p.Name {
 			all++
 		}
@@ -138,6 +139,6 @@ func (sp *staticPools) whyNoReplacement(p *model.NodePool) plan.Reason {
 	if !ok {
 		return plan.Reason{Code: plan.NoInstanceType, Pool: p.Name}
 	}
-	why, _ := sp.purchases.limitReached(&a)
+	why, _ := limits.Reached(sp.View, &a, sp.purchases.limitUses())
 	return why
 }

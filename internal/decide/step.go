@@ -4,9 +4,7 @@
 package decide
 
 import (
-	"time"
-
-	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 )
 
 // step is one run of the stages: the index of the snapshot and the plan under construction, which every stage reads and
@@ -48,16 +46,15 @@ type step struct {
 	withholding   *withholding
 }
 
-// newStep returns a step over a snapshot, with nothing decided yet. A stage is given its part of the memory and the
+// newStep returns a step over a View, with nothing decided yet. A stage is given its part of the memory and the
 // stages that it asks, which are made before it: that is why none asks another in a circle.
-func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request) *step {
-	d := &draft{index: &index{s: s, now: now, pol: pol, cutoff: model.CutoffOf(s.Pools)}, req: req, decided: map[string]bool{}, changedClaims: map[string]bool{}, changedNodes: map[string]bool{}}
-	st := &step{draft: d, mem: mem}
+func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step {
+	d := &draft{index: &index{memo.View, pol}, req: req, decided: map[string]bool{}, changedClaims: map[string]bool{}, changedNodes: map[string]bool{}}
+	st := &step{draft: d, mem: mem, memo: memo}
 	m := &st.mem
 
 	// What is there, and how it stands.
 	shortfalls := &capacityShortfalls{draft: d, mem: &m.shortfalls}
-	memo := &unchangedMachines{draft: d, mem: &m.unchanged}
 	interrupted := &interruptions{draft: d, mem: &m.interruptions}
 	backOffs := &backOffs{draft: d, mem: &m.backOffs}
 	table := &commandTable{draft: d, mem: &m.commands, backOffs: backOffs, interruptions: interrupted, memo: memo}
@@ -65,7 +62,7 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Reque
 	rollouts := &rollouts{draft: d, interruptions: interrupted}
 
 	// Pods: which are demand, which have a slot, which are on their way.
-	pods := &podTable{draft: d, commands: table, interruptions: interrupted, rollouts: rollouts, groups: newPodRules(d.s.Pools)}
+	pods := &podTable{draft: d, commands: table, interruptions: interrupted, rollouts: rollouts, groups: nodegroups.NewPodRules(d.Snapshot.Pools)}
 	evictions := &evictions{draft: d, mem: &m.evictions, pods: pods}
 	placements := &placements{mem: &m.placements, awaitsPods: map[string]bool{}}
 	disagreements := &schedulerDisagreements{draft: d, mem: &m.disagreements, placements: placements}
@@ -88,13 +85,12 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Reque
 	st.lifecycle = &claimLifecycle{draft: d, mem: &m.lifecycle, commands: table, memo: memo, preemption: preemption, registrations: registrations, reservations: reserved, rollouts: rollouts}
 	st.binding = &podBinding{draft: d, reservations: reserved, slots: slots}
 	st.orphans = &orphanedMachines{draft: d}
-	st.demand = &demandStage{draft: d, mem: &m.demand, anticipation: anticipation, buffers: buffers, commands: table, disagreements: disagreements, expander: &groupExpander{draft: d}, hosts: hosts, interruptions: interrupted,
+	st.demand = &demandStage{draft: d, mem: &m.demand, anticipation: anticipation, buffers: buffers, commands: table, disagreements: disagreements, expander: &nodegroups.Expander{View: d.View, Policy: pol.Solve, Ask: req.AskExpander, Answer: req.Expander}, hosts: hosts, interruptions: interrupted,
 		nodes: nodes, placements: placements, pods: pods, purchases: purchases, reservations: reserved, shortfalls: shortfalls, slots: slots, unused: unused, withholding: withheld,
 		smallNodes: &smallNodes{draft: d, mem: &m.smallNodes}}
 
 	// Disruption.
-	activity := &groupActivity{draft: d, mem: &m.groupActivity, commands: table}
-	candidates := &candidates{draft: d, activity: activity, buffers: buffers, commands: table, health: health, interruptions: interrupted, memo: memo, placements: placements, reservations: reserved, rollouts: rollouts}
+	candidates := &candidates{draft: d, activity: &m.groupActivity, buffers: buffers, commands: table, health: health, interruptions: interrupted, memo: memo, placements: placements, reservations: reserved, rollouts: rollouts}
 	commands := &disruptionCommands{commandTable: table, candidates: candidates, health: health, hosts: hosts, nodes: nodes, pods: pods,
 		purchases: purchases, transit: transit}
 	static := &staticPools{draft: d, candidates: candidates, commands: table, purchases: purchases, unused: unused}
@@ -110,7 +106,7 @@ func newStep(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Reque
 	st.pacing = &evictionPacing{draft: d, evictions: evictions, interruptions: interrupted, pods: pods, slots: slots}
 
 	st.buffers, st.unused, st.withholding = buffers, unused, withheld
-	st.memo, st.pods, st.reservations, st.anticipation, st.slots, st.disagreements, st.placements = memo, pods, reserved, anticipation, slots, disagreements, placements
+	st.pods, st.reservations, st.anticipation, st.slots, st.disagreements, st.placements = pods, reserved, anticipation, slots, disagreements, placements
 	st.nodes, st.purchases, st.shortfalls, st.interruptions, st.health, st.backOffs, st.rollouts = nodes, purchases, shortfalls, interrupted, health, backOffs, rollouts
 	st.commands, st.candidates, st.search, st.static = commands, candidates, search, static
 	return st

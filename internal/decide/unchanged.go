@@ -27,17 +27,11 @@ import (
 
 // unchangedMachines passes over machines about which nothing has changed since the step before.
 type unchangedMachines struct {
-	*draft
-	mem *unchangedMemory
+	*cluster.View
 
 	unchanged     *unchangedNodes // for this step and the next
 	ownsUnchanged bool            // it is this step's own by now, and may be written to
 	idleClaims    []idleClaim
-}
-
-// unchangedMemory is what unchangedMachines remembers from step to step.
-type unchangedMemory struct {
-	last *unchangedNodes // nil: nothing is known, and every machine is looked at
 }
 
 // nodeState is whether a node is evaluated in this step.
@@ -80,29 +74,27 @@ type poolSum struct {
 	capacity model.Resources
 }
 
-// load takes over from the step before what still holds, and finds what is dirty.
-func (um *unchangedMachines) load() {
-	s, old := um.s, um.mem.last
+// loadUnchanged returns the View of a Snapshot, with what still holds of the step before taken over and the rest dirty.
+func loadUnchanged(s *model.Snapshot, now time.Time, pol *Policy, old *unchangedNodes) *unchangedMachines {
 	if old == nil {
 		old = &unchangedNodes{}
 	}
-	k := &unchangedNodes{claims: s.Claims, nodes: s.Nodes, pools: s.Pools, drift: s.Drift, lifecycle: um.pol.Lifecycle, settle: um.pol.LandingGrace, repair: um.pol.Repair, classes: um.pol.NodeClasses, cutoff: um.cutoff}
-	if old.cutoff == um.cutoff {
+	k := &unchangedNodes{claims: s.Claims, nodes: s.Nodes, pools: s.Pools, drift: s.Drift, lifecycle: pol.Lifecycle, settle: pol.LandingGrace, repair: pol.Repair, classes: pol.NodeClasses, cutoff: model.CutoffOf(s.Pools)}
+	if old.cutoff == k.cutoff {
 		k.dirtyCandidates = old.dirtyCandidates
 	}
-	um.unchanged = k
 	changedClaims, likeClaims := listChanged(old.claims, s.Claims, func(a, b *model.Claim) bool {
 		return a.Name == b.Name && a.UID == b.UID && a.ProviderID == b.ProviderID
 	})
 	changedNodes, likeNodes := listChanged(old.nodes, s.Nodes, func(a, b *model.Node) bool {
 		return a.Name == b.Name && a.ProviderID == b.ProviderID && a.Claim == b.Claim
 	})
-	known := old.links != nil && old.lifecycle == um.pol.Lifecycle && old.settle == um.pol.LandingGrace && slices.Equal(old.repair, um.pol.Repair) && slices.Equal(old.classes, um.pol.NodeClasses) && old.cutoff == um.cutoff
+	known := old.links != nil && old.lifecycle == pol.Lifecycle && old.settle == pol.LandingGrace && slices.Equal(old.repair, pol.Repair) && slices.Equal(old.classes, pol.NodeClasses) && old.cutoff == k.cutoff
 	links := old.links
 	if !likeClaims || !likeNodes {
 		links = nil
 	}
-	um.View = cluster.New(s, links, old.instances)
+	um := &unchangedMachines{View: cluster.New(s, now, links, old.instances), unchanged: k}
 	k.links, k.instances = um.Links(), um.Instances()
 	switch {
 	case !known:
@@ -144,9 +136,9 @@ func (um *unchangedMachines) load() {
 			}
 		}
 	}
-	if !k.next.IsZero() && !um.now.Before(k.next) {
+	if !k.next.IsZero() && !um.Now.Before(k.next) {
 		for p, t := range k.until {
-			if k.state[p] != dirty && !t.IsZero() && !um.now.Before(t) {
+			if k.state[p] != dirty && !t.IsZero() && !um.Now.Before(t) {
 				um.markDirty(int32(p))
 			}
 		}
@@ -157,8 +149,8 @@ func (um *unchangedMachines) load() {
 	} else {
 		k.dirtyClaims, k.dirtyNodes = old.dirtyClaims, old.dirtyNodes
 	}
-	um.listDirtyClaims()
-	um.wakeAt(k.next)
+	um.SetDirty(um.unchanged.dirtyClaims, um.unchanged.dirtyNodes)
+	return um
 }
 
 // updatePools marks the machines dirty whose pool has changed. Where no more of it has changed than its status, which
@@ -223,7 +215,7 @@ func listChanged[T any](old, now []*T, as func(a, b *T) bool) (changed []int32, 
 
 // carryOver takes over what is known of unchanged machines where others have come or gone, so that positions differ.
 func (um *unchangedMachines) carryOver(old *unchangedNodes) {
-	k, s := um.unchanged, um.s
+	k, s := um.unchanged, um.Snapshot
 	n := len(s.Nodes)
 	k.state, k.solverNodes, k.candidates, k.until, k.sums = make([]nodeState, n), make([]solve.ExistingNode, n), make([]*disrupt.Candidate, n), make([]time.Time, n), cloneSums(old.sums)
 	um.ownsUnchanged = true
@@ -299,21 +291,11 @@ func (um *unchangedMachines) listDirty() {
 			k.dirtyNodes = append(k.dirtyNodes, int32(p))
 		}
 	}
-	for i := range um.s.Claims {
+	for i := range um.Snapshot.Claims {
 		p := um.NodeOf(int32(i))
 		if p < 0 || k.state[p] != unchanged || um.ClaimOf(p) != int32(i) {
 			k.dirtyClaims = append(k.dirtyClaims, int32(i))
 		}
-	}
-}
-
-// listDirtyClaims gives the index the dirty claims and nodes.
-func (um *unchangedMachines) listDirtyClaims() {
-	um.dirtyNodes = um.unchanged.dirtyNodes
-	um.dirtyClaims, um.dirtyPosition = make([]*model.Claim, len(um.unchanged.dirtyClaims)), make(map[*model.Claim]int32, len(um.unchanged.dirtyClaims))
-	for j, i := range um.unchanged.dirtyClaims {
-		c := um.s.Claims[i]
-		um.dirtyClaims[j], um.dirtyPosition[c] = c, i
 	}
 }
 
@@ -322,7 +304,7 @@ func (um *unchangedMachines) listDirtyClaims() {
 func (um *unchangedMachines) markClaimsDirty(claims []*model.Claim) {
 	any := false
 	for _, c := range claims {
-		if i := um.positionOf(c); i >= 0 {
+		if i := um.PositionOf(c); i >= 0 {
 			if p := um.NodeOf(i); p >= 0 && um.unchanged.state[p] == unchanged {
 				um.markDirty(p)
 				any = true
@@ -331,7 +313,7 @@ func (um *unchangedMachines) markClaimsDirty(claims []*model.Claim) {
 	}
 	if any {
 		um.listDirty()
-		um.listDirtyClaims()
+		um.SetDirty(um.unchanged.dirtyClaims, um.unchanged.dirtyNodes)
 	}
 }
 
@@ -352,7 +334,7 @@ type idleClaim struct {
 }
 
 // markDecided marks the unchanged machines dirty whose objects this step has decided to change, and returns them.
-func (um *unchangedMachines) markDecided() (out []*disrupt.Candidate) {
+func (um *unchangedMachines) markDecided(d *draft) (out []*disrupt.Candidate) {
 	k := um.unchanged
 	mark := func(p int32) {
 		if p >= 0 && k.state[p] == unchanged {
@@ -360,12 +342,12 @@ func (um *unchangedMachines) markDecided() (out []*disrupt.Candidate) {
 			um.markDirty(p)
 		}
 	}
-	for name := range um.changedClaims {
+	for name := range d.changedClaims {
 		if at := um.FindClaim(name); at >= 0 {
 			mark(um.NodeOf(at))
 		}
 	}
-	for name := range um.changedNodes {
+	for name := range d.changedNodes {
 		mark(um.FindNode(name))
 	}
 	return out
@@ -379,14 +361,14 @@ func (k *unchangedNodes) addDirtyCandidate(u *disrupt.Candidate) {
 	k.dirtyCandidates[u.Claim.Name] = u
 }
 
-// save keeps for the next step which machines this one has found unchanged, until the instant that lifecycle named.
-func (um *unchangedMachines) save(machines map[*model.Claim]evaluation, nodes *solverView) {
+// save returns for the next step which machines this one has found unchanged, until the instant that lifecycle named.
+func (um *unchangedMachines) save(d *draft, machines map[*model.Claim]evaluation, nodes *solverView) *unchangedNodes {
 	k := um.unchanged
-	decided := um.markDecided()
+	decided := um.markDecided(d)
 	for _, x := range um.idleClaims {
-		c, p := um.s.Claims[x.at], um.NodeOf(x.at)
+		c, p := um.Snapshot.Claims[x.at], um.NodeOf(x.at)
 		m, known := machines[c]
-		if !known || p < 0 || um.ClaimOf(p) != x.at || m.found != (findings{}) || um.changedClaims[c.Name] || um.changedNodes[m.Node.Name] {
+		if !known || p < 0 || um.ClaimOf(p) != x.at || m.found != (findings{}) || d.changedClaims[c.Name] || d.changedNodes[m.Node.Name] {
 			continue
 		}
 		um.own()
@@ -394,8 +376,8 @@ func (um *unchangedMachines) save(machines map[*model.Claim]evaluation, nodes *s
 		k.solverNodes[p], _ = nodes.standingNode(m.Node, c, nil)
 		k.count(m.Candidate, 1)
 	}
-	for _, p := range um.dirtyNodes {
-		if n := um.s.Nodes[p]; um.ClaimOf(p) < 0 && n.Deleting.IsZero() && !nodes.mayBeOwned(n) {
+	for _, p := range um.DirtyNodes {
+		if n := um.Snapshot.Nodes[p]; um.ClaimOf(p) < 0 && n.Deleting.IsZero() && !nodes.mayBeOwned(n) {
 			um.own()
 			k.state[p] = unowned
 			k.solverNodes[p], _ = nodes.standingNode(n, nil, nil)
@@ -410,9 +392,9 @@ func (um *unchangedMachines) save(machines map[*model.Claim]evaluation, nodes *s
 		k.addDirtyCandidate(u)
 	}
 	for c, m := range machines {
-		if p := um.NodeOf(um.positionOf(c)); p < 0 || k.candidates[p] != m.Candidate {
+		if p := um.NodeOf(um.PositionOf(c)); p < 0 || k.candidates[p] != m.Candidate {
 			k.addDirtyCandidate(m.Candidate)
 		}
 	}
-	um.mem.last = k
+	return k
 }

@@ -5,7 +5,9 @@ package decide
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,11 +24,11 @@ var passedOver atomic.Int64
 // same. All tests that decide step by step do it so.
 func stepTwice(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request, fatalf func(string, ...any)) (Output, Memory) {
 	forgetful := mem
-	forgetful.unchanged.last = nil
+	forgetful.unchanged = nil
 	out, next := Step(s, mem, now, pol, req)
 	want, other := Step(s, forgetful, now, pol, req)
-	if mem.unchanged.last != nil {
-		for _, x := range next.unchanged.last.state {
+	if mem.unchanged != nil {
+		for _, x := range next.unchanged.state {
 			if x != dirty {
 				passedOver.Add(1)
 			}
@@ -36,11 +38,11 @@ func stepTwice(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Req
 		fatalf("what is kept of the step before changes the plan: %s\n%swant\n%s", d, actions(out), actions(want))
 	}
 	a, b := next, other
-	a.unchanged.last, b.unchanged.last = nil, nil
+	a.unchanged, b.unchanged = nil, nil
 	if d := difference("memory", reflect.ValueOf(a), reflect.ValueOf(b), 0); d != "" {
 		fatalf("what is kept of the step before changes the memory: %s", d)
 	}
-	if d := difference("kept", reflect.ValueOf(*next.unchanged.last), reflect.ValueOf(*other.unchanged.last), 0); d != "" {
+	if d := difference("kept", reflect.ValueOf(*next.unchanged), reflect.ValueOf(*other.unchanged), 0); d != "" {
 		fatalf("what is kept is not what is found: %s", d)
 	}
 	return out, next
@@ -140,7 +142,7 @@ func TestKeptDecidesTheSame(t *testing.T) {
 				w.say("the pool's limit is %d", p.Limits[0])
 			case 27:
 				reasons := map[string]string{}
-				for _, k := range sortedKeys(w.Claims) {
+				for _, k := range slices.Sorted(maps.Keys(w.Claims)) {
 					reasons[w.Claims[k].UID] = rapid.SampledFrom([]string{"", "", "ImageDrift"}).Draw(t, "drift")
 				}
 				w.st().SetDrift(reasons)

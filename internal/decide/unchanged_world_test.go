@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -129,7 +130,7 @@ func (x *watchman) did(a plan.Action) {
 func (x *watchman) count() {
 	n := 0
 	var names []string
-	for _, k := range sortedKeys(x.w.Claims) {
+	for _, k := range slices.Sorted(maps.Keys(x.w.Claims)) {
 		c := x.w.Claims[k]
 		if !c.Is(lifecycle.Initialized) || c.Is(lifecycle.Terminating) {
 			continue
@@ -186,7 +187,7 @@ func TestNothingIsViolated(t *testing.T) {
 				w.say("the pool's template is another")
 			case 39:
 				if len(w.Nodes) > 0 {
-					n := *w.Nodes[rapid.SampledFrom(sortedKeys(w.Nodes)).Draw(t, "node")]
+					n := *w.Nodes[rapid.SampledFrom(slices.Sorted(maps.Keys(w.Nodes))).Draw(t, "node")]
 					n.Annotations = sim.Edited(n.Annotations, map[string]string{disrupt.DoNotDisrupt: rapid.SampledFrom([]string{"true", ""}).Draw(t, "node's do-not-disrupt")})
 					w.say("node %s: do-not-disrupt=%q", n.Name, n.Annotations[disrupt.DoNotDisrupt])
 					w.SetNode(&n)

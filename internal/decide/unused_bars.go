@@ -4,10 +4,12 @@
 package decide
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
@@ -30,11 +32,11 @@ func (ul *unusedLaunches) verdict(k launchSite) (bar, unusedCount, time.Time) {
 	case !ok:
 		return notBarred, c, time.Time{}
 	case k.template == "":
-		if ul.now.Before(c.Until) {
+		if ul.Now.Before(c.Until) {
 			return triedLast, c, c.Until
 		}
 		return notBarred, c, time.Time{}
-	case ul.now.Before(c.Until):
+	case ul.Now.Before(c.Until):
 		return barred, c, c.Until
 	}
 	if probe := ul.openProbe(k, c); probe != "" {
@@ -49,7 +51,7 @@ func (ul *unusedLaunches) verdict(k launchSite) (bar, unusedCount, time.Time) {
 
 // openProbe returns the claim that is being tried after the last count of a site; empty: there is none.
 func (ul *unusedLaunches) openProbe(k launchSite, c unusedCount) string {
-	for _, name := range sortedKeys(ul.reservations.byClaim) {
+	for _, name := range slices.Sorted(maps.Keys(ul.reservations.byClaim)) {
 		h := ul.reservations.byClaim[name]
 		p := ul.Pool(h.claim.Pool)
 		if p == nil || h.claim.UID != "" && slices.Contains(c.Wave, h.claim.UID) || k.pool != "" && (k.pool != p.UID || k.group != h.claim.NodeGroup()) {
@@ -64,7 +66,7 @@ func (ul *unusedLaunches) openProbe(k launchSite, c unusedCount) string {
 		if o.claim.UID != "" && slices.Contains(c.Wave, o.claim.UID) || k.pool != "" && (k.pool != p.UID || k.group != o.claim.NodeGroup()) {
 			continue
 		}
-		if slices.ContainsFunc(o.keys, func(x slotKey) bool { return templateOfKey(x) == k.template }) {
+		if slices.ContainsFunc(o.keys, func(x cluster.SlotKey) bool { return templateOfKey(x) == k.template }) {
 			return o.claim.Name
 		}
 	}
@@ -126,7 +128,7 @@ func (ul *unusedLaunches) barsOn(p *model.Pod, pool string) (out []barOnPod) {
 // waitingClasses are the classes of pods that a node is wanted for, by key.
 func (ul *unusedLaunches) waitingClasses() (out []*model.Class) {
 	seen := map[*model.Class]bool{}
-	for _, pods := range [][]*model.Pod{ul.s.Pending, ul.pods.leavingPods()} {
+	for _, pods := range [][]*model.Pod{ul.Snapshot.Pending, ul.pods.leavingPods()} {
 		for _, p := range pods {
 			if !seen[p.Class] {
 				seen[p.Class] = true
@@ -134,7 +136,7 @@ func (ul *unusedLaunches) waitingClasses() (out []*model.Class) {
 			}
 		}
 	}
-	for _, b := range ul.s.Buffers {
+	for _, b := range ul.Snapshot.Buffers {
 		if b.Like != nil && !seen[b.Like.Class] {
 			seen[b.Like.Class] = true
 			out = append(out, b.Like.Class)
@@ -251,7 +253,7 @@ func (ul *unusedLaunches) wake(waiting []plan.PodDecision) {
 		}
 	}
 	for k, c := range ul.mem.counts {
-		if templates[k.template] && ul.now.Before(c.Until) && (ul.mem.retryAt.IsZero() || c.Until.Before(ul.mem.retryAt)) {
+		if templates[k.template] && ul.Now.Before(c.Until) && (ul.mem.retryAt.IsZero() || c.Until.Before(ul.mem.retryAt)) {
 			ul.mem.retryAt = c.Until
 		}
 	}
@@ -263,7 +265,7 @@ func (ul *unusedLaunches) areDue() (bool, time.Time) {
 	if ul.mem.retryAt.IsZero() {
 		return false, time.Time{}
 	}
-	return ul.isDue(ul.mem.retryAt)
+	return ul.IsDue(ul.mem.retryAt)
 }
 
 // FailingGroup is a node group that is tried last, since nodes of it have not become usable of late.

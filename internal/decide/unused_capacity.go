@@ -4,10 +4,12 @@
 package decide
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -30,56 +32,56 @@ func bufferOwner(key string) string { return "capacitybuffer/" + key }
 // openCapacity is a launch for no pod whose outcome is open.
 type openCapacity struct {
 	claim *model.Claim
-	keys  []slotKey // the NodePool or the CapacityBuffers that it was made for
+	keys  []cluster.SlotKey // the NodePool or the CapacityBuffers that it was made for
 }
 
 // LaunchSlots returns what a NodeClaim is launched for: the slots of its pods, or those that stand for the NodePool with a
 // fixed number of nodes or the CapacityBuffers.
 func LaunchSlots(a plan.CreateClaim) []model.Slot {
-	var keys []slotKey
+	var keys []cluster.SlotKey
 	switch {
 	case len(a.Slots) > 0:
 		return a.Slots
 	case a.NoReserve.Code == plan.Static:
-		keys = []slotKey{{staticClass, a.Pool.UID}}
+		keys = []cluster.SlotKey{{Class: staticClass, Owner: a.Pool.UID}}
 	case a.NoReserve.Code == plan.HeldForBuffer:
 		for _, p := range a.Pods {
-			keys = append(keys, slotKey{templateName(p.Class), bufferOwner(p.Buffer)})
+			keys = append(keys, cluster.SlotKey{Class: templateName(p.Class), Owner: bufferOwner(p.Buffer)})
 		}
 	}
 	var out []model.Slot
 	for i, k := range keys {
 		if !slices.Contains(keys[:i], k) {
-			out = append(out, model.Slot{Class: k.class, Owner: k.owner})
+			out = append(out, model.Slot{Class: k.Class, Owner: k.Owner})
 		}
 	}
 	return out
 }
 
 // keyOf is what launches for a pod are remembered by: its kind of slot, or its class and CapacityBuffer.
-func (ul *unusedLaunches) keyOf(p *model.Pod) slotKey {
+func (ul *unusedLaunches) keyOf(p *model.Pod) cluster.SlotKey {
 	if p.IsVirtual() {
-		return slotKey{templateName(p.Class), bufferOwner(p.Buffer)}
+		return cluster.SlotKey{Class: templateName(p.Class), Owner: bufferOwner(p.Buffer)}
 	}
-	return ul.slotKeyOf(p)
+	return ul.SlotKeyOf(p)
 }
 
 // templateOfKey is the template that launches for no pod are counted by.
-func templateOfKey(k slotKey) string {
-	if k.class == staticClass {
-		return staticClass + "/" + k.owner
+func templateOfKey(k cluster.SlotKey) string {
+	if k.Class == staticClass {
+		return staticClass + "/" + k.Owner
 	}
-	return k.class
+	return k.Class
 }
 
 // capacityKeys returns what a claim was launched for if that is no pods; empty: it was launched for pods.
-func (ul *unusedLaunches) capacityKeys(c *model.Claim, held map[string][]slotKey) []slotKey {
+func (ul *unusedLaunches) capacityKeys(c *model.Claim, held map[string][]cluster.SlotKey) []cluster.SlotKey {
 	p := ul.Pool(c.Pool)
 	switch {
 	case p == nil || len(c.Slots) > 0 || ul.isForeign(c) || c.Annotations[model.AnnotationAdopt] != "":
 		return nil
 	case p.Replicas >= 0:
-		return []slotKey{{staticClass, p.UID}}
+		return []cluster.SlotKey{{Class: staticClass, Owner: p.UID}}
 	case isForBuffer(c) && len(held[c.Name]) > 0:
 		return held[c.Name]
 	case isForBuffer(c):
@@ -89,13 +91,13 @@ func (ul *unusedLaunches) capacityKeys(c *model.Claim, held map[string][]slotKey
 }
 
 // heldForBuffers lists the CapacityBuffers whose capacity was held on each claim's node after the last step.
-func (ul *unusedLaunches) heldForBuffers() map[string][]slotKey {
-	out := map[string][]slotKey{}
-	for _, b := range ul.s.Buffers {
+func (ul *unusedLaunches) heldForBuffers() map[string][]cluster.SlotKey {
+	out := map[string][]cluster.SlotKey{}
+	for _, b := range ul.Snapshot.Buffers {
 		if b.Like == nil {
 			continue
 		}
-		k := slotKey{templateName(b.Like.Class), bufferOwner(b.Key())}
+		k := cluster.SlotKey{Class: templateName(b.Like.Class), Owner: bufferOwner(b.Key())}
 		for _, t := range ul.buffers.byUID[b.UID].at {
 			if t.isPlace() && !slices.Contains(out[string(t)], k) {
 				out[string(t)] = append(out[string(t)], k)
@@ -109,7 +111,7 @@ func (ul *unusedLaunches) heldForBuffers() map[string][]slotKey {
 func (ul *unusedLaunches) readCapacity(known map[string]bool) (ended []endedLaunch) {
 	held := ul.heldForBuffers()
 	open := map[string]openCapacity{}
-	for _, c := range ul.s.Claims {
+	for _, c := range ul.Snapshot.Claims {
 		keys := ul.capacityKeys(c, held)
 		if len(keys) == 0 || known[c.UID] || ul.mem.scaledDown[c.UID] {
 			continue
@@ -134,7 +136,7 @@ func (ul *unusedLaunches) readCapacity(known map[string]bool) (ended []endedLaun
 			ul.capacity = append(ul.capacity, open[c.UID])
 		}
 	}
-	for _, uid := range sortedKeys(ul.mem.capacity) {
+	for _, uid := range slices.Sorted(maps.Keys(ul.mem.capacity)) {
 		if x := ul.mem.capacity[uid]; ul.ClaimWithUID(uid) == nil && !known[uid] && !ul.mem.scaledDown[uid] { // it is gone, without having been seen to go
 			ended = append(ended, ul.endCapacity(x.claim, x.keys)...)
 		}
@@ -150,11 +152,11 @@ func (ul *unusedLaunches) readCapacity(known map[string]bool) (ended []endedLaun
 }
 
 // endCapacity returns what is to be remembered of a launch for no pod that has ended unused.
-func (ul *unusedLaunches) endCapacity(c *model.Claim, keys []slotKey) (out []endedLaunch) {
+func (ul *unusedLaunches) endCapacity(c *model.Claim, keys []cluster.SlotKey) (out []endedLaunch) {
 	x, ok := ul.newEnded(c)
 	for _, k := range keys {
 		if ok {
-			x.Class, x.Owner = k.class, k.owner
+			x.Class, x.Owner = k.Class, k.Owner
 			out = append(out, x)
 		}
 	}
@@ -163,10 +165,10 @@ func (ul *unusedLaunches) endCapacity(c *model.Claim, keys []slotKey) (out []end
 
 // isOfUse reports whether a launch for no pod has been of use: its node has been usable for a while, or pods run on it.
 func (ul *unusedLaunches) isOfUse(c *model.Claim) bool {
-	if n := ul.nodeOf(c); n != nil && ul.Pool(c.Pool).Replicas < 0 && slices.ContainsFunc(n.Pods, (*model.Pod).IsWorkload) {
+	if n := ul.NodeFor(c); n != nil && ul.Pool(c.Pool).Replicas < 0 && slices.ContainsFunc(n.Pods, (*model.Pod).IsWorkload) {
 		return true
 	}
-	end := ul.now
+	end := ul.Now
 	if !c.Deleting.IsZero() {
 		end = c.Deleting
 	}
@@ -176,13 +178,13 @@ func (ul *unusedLaunches) isOfUse(c *model.Claim) bool {
 
 // keepsBufferAway reports whether the node of a claim, launched for CapacityBuffers, is ready for pods and none of the
 // buffers' pods may run on it.
-func (ul *unusedLaunches) keepsBufferAway(c *model.Claim, keys []slotKey) bool {
-	n := ul.nodeOf(c)
+func (ul *unusedLaunches) keepsBufferAway(c *model.Claim, keys []cluster.SlotKey) bool {
+	n := ul.NodeFor(c)
 	if n == nil || !isForBuffer(c) || !c.Is(lifecycle.Initialized) || len(keys) == 0 {
 		return false
 	}
-	for _, b := range ul.s.Buffers {
-		if b.Like == nil || !slices.Contains(keys, slotKey{templateName(b.Like.Class), bufferOwner(b.Key())}) {
+	for _, b := range ul.Snapshot.Buffers {
+		if b.Like == nil || !slices.Contains(keys, cluster.SlotKey{Class: templateName(b.Like.Class), Owner: bufferOwner(b.Key())}) {
 			continue
 		}
 		if model.Untolerated(n.Taints, b.Like.Class.Tolerations) == nil {
@@ -211,9 +213,9 @@ func (ul *unusedLaunches) forgetScaledDown() {
 
 // takeBackCapacity notes the sites whose launches for no pod have been of use since they were counted, and by claim uid what
 // such launches were made for.
-func (ul *unusedLaunches) takeBackCapacity(served map[launchSite]bool, launched map[string]map[slotKey]bool) {
+func (ul *unusedLaunches) takeBackCapacity(served map[launchSite]bool, launched map[string]map[cluster.SlotKey]bool) {
 	held := ul.heldForBuffers()
-	for _, c := range ul.s.Claims {
+	for _, c := range ul.Snapshot.Claims {
 		keys := ul.capacityKeys(c, held)
 		if len(keys) == 0 || c.UID == "" || !c.Deleting.IsZero() || !ul.isOfUse(c) {
 			continue
@@ -221,7 +223,7 @@ func (ul *unusedLaunches) takeBackCapacity(served map[launchSite]bool, launched 
 		init, p := c.Conditions[lifecycle.Initialized], ul.Pool(c.Pool)
 		for _, k := range keys {
 			if launched[c.UID] == nil {
-				launched[c.UID] = map[slotKey]bool{}
+				launched[c.UID] = map[cluster.SlotKey]bool{}
 			}
 			launched[c.UID][k] = true
 			t := templateOfKey(k)
@@ -237,10 +239,10 @@ func (ul *unusedLaunches) takeBackCapacity(served map[launchSite]bool, launched 
 // staticAllowance returns how many nodes may be launched now for a NodePool with a fixed number of them; negative: any
 // number. Launches of it that ended unused are counted first: it wants a node again.
 func (ul *unusedLaunches) staticAllowance(p *model.NodePool) int {
-	k := slotKey{staticClass, p.UID}
+	k := cluster.SlotKey{Class: staticClass, Owner: p.UID}
 	t := templateOfKey(k)
 	for at := range ul.mem.ended {
-		if x := &ul.mem.ended[at]; !x.Counted && (slotKey{x.Class, x.Owner}) == k {
+		if x := &ul.mem.ended[at]; !x.Counted && (cluster.SlotKey{Class: x.Class, Owner: x.Owner}) == k {
 			ul.count(at, beneficiary{template: t, name: "the NodePool's own number of nodes (spec.replicas)"})
 		}
 	}

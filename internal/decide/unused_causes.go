@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/limits"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -39,11 +40,11 @@ func (ul *unusedLaunches) describe(x endedLaunch, who beneficiary) UnusedLaunch 
 	if who.pod != nil && !who.pod.IsVirtual() {
 		v.Pod = who.pod
 	}
-	if c.Until.After(ul.now) {
+	if c.Until.After(ul.Now) {
 		v.Until = c.Until
 	}
 	v.Why = ul.reason(c, v.Until)
-	for _, q := range ul.s.Pools {
+	for _, q := range ul.Snapshot.Pools {
 		if q.UID == x.Pool {
 			v.Pool, v.Why.Pool = q, q.Name
 		}
@@ -93,25 +94,25 @@ func (ul *unusedLaunches) condition(p *model.NodePool) model.Condition {
 // causeOf is the likeliest cause why no pod has come to a launch's node, as far as claim and node tell.
 func (ul *unusedLaunches) causeOf(c *model.Claim, n *model.Node) plan.Reason {
 	timeouts := ul.pol.Lifecycle.WithTimeoutsOf(ul.Pool(c.Pool))
-	age := ul.now.Sub(c.Created)
+	age := ul.Now.Sub(c.Created)
 	switch {
-	case !c.Is(lifecycle.Initialized) && lifecycle.IsExpired(c, ul.now):
+	case !c.Is(lifecycle.Initialized) && lifecycle.IsExpired(c, ul.Now):
 		return plan.Reason{Code: plan.Expired, Detail: plan.OfExpired{After: c.ExpireAfter}}
 	case ul.interruptions.byClaim[c.Name] != nil:
 		notice, _ := ReadNotice(c)
 		return plan.Reason{Code: plan.InstanceGone, Detail: plan.OfSaid{Said: plan.Words(notice.Kind)}}
 	case c.ProviderID == "" && age >= timeouts.LaunchTimeout:
-		said := plan.Words(cmp.Or(ul.s.Failures[c.UID].Message, c.Conditions[lifecycle.Launched].Message))
+		said := plan.Words(cmp.Or(ul.Snapshot.Failures[c.UID].Message, c.Conditions[lifecycle.Launched].Message))
 		return plan.Reason{Code: plan.LaunchTimeout, Detail: plan.OfTimeout{Within: timeouts.LaunchTimeout, Said: said}}
-	case c.ProviderID == "" && ul.s.Failures[c.UID].Message != "":
-		return plan.Reason{Code: plan.LaunchTimeout, Detail: plan.OfTimeout{Said: plan.Words(ul.s.Failures[c.UID].Message)}}
+	case c.ProviderID == "" && ul.Snapshot.Failures[c.UID].Message != "":
+		return plan.Reason{Code: plan.LaunchTimeout, Detail: plan.OfTimeout{Said: plan.Words(ul.Snapshot.Failures[c.UID].Message)}}
 	case !c.Is(lifecycle.Registered) && age >= timeouts.RegistrationTimeout:
 		return plan.Reason{Code: plan.RegistrationTimeout, Detail: plan.OfTimeout{Within: timeouts.RegistrationTimeout}}
 	case n != nil && c.Deleting.IsZero() && !c.Is(lifecycle.Initialized):
 		return plan.Reason{Code: plan.Initializing, Detail: plan.OfInitializing{Said: plan.Words(c.Conditions[lifecycle.Initialized].Message)}}
 	case n != nil && c.Deleting.IsZero():
 		return plan.Reason{Code: plan.LandingTimeout}
-	case c.ProviderID != "" && !ul.s.InstancesAt.IsZero() && len(ul.instancesOf(c)) == 0:
+	case c.ProviderID != "" && !ul.Snapshot.InstancesAt.IsZero() && len(ul.instancesOf(c)) == 0:
 		return plan.Reason{Code: plan.InstanceGone, Subject: plan.Object(c.ProviderID)}
 	}
 	return plan.Reason{Code: plan.Deleted, Subject: plan.ObjectOf("nodeclaim", c.Name)}
@@ -119,7 +120,7 @@ func (ul *unusedLaunches) causeOf(c *model.Claim, n *model.Node) plan.Reason {
 
 // instancesOf returns a claim's instances in the cloud's list that run.
 func (ul *unusedLaunches) instancesOf(c *model.Claim) (out []*model.Instance) {
-	for _, i := range ul.s.Instances {
+	for _, i := range ul.Snapshot.Instances {
 		if i.ProviderID == c.ProviderID && !i.Gone {
 			out = append(out, i)
 		}
@@ -133,7 +134,7 @@ func (ul *unusedLaunches) causeFor(x endedLaunch, p *model.Pod) plan.Reason {
 	if !x.Usable || i < 0 {
 		return x.Cause
 	}
-	n := ul.s.Nodes[i]
+	n := ul.Snapshot.Nodes[i]
 	if t := foreignTaint(n, p); t != nil {
 		return plan.Reason{Code: plan.Taint, Detail: plan.OfTaint{Node: n.Name, Key: t.Key, Value: t.Value, Effect: t.Effect}}
 	}
@@ -165,7 +166,7 @@ func (ul *unusedLaunches) hasLostTaint(x unusedCount) bool {
 		return false
 	}
 	i := ul.FindNode(x.Node)
-	return i >= 0 && ul.s.Nodes[i].Deleting.IsZero() && ul.s.Nodes[i].Ready && !ul.s.Nodes[i].HasTaint(plan.DetailOf[plan.OfTaint](x.Cause).Key)
+	return i >= 0 && ul.Snapshot.Nodes[i].Deleting.IsZero() && ul.Snapshot.Nodes[i].Ready && !ul.Snapshot.Nodes[i].HasTaint(plan.DetailOf[plan.OfTaint](x.Cause).Key)
 }
 
 // priceOf is what a claim's node costs, micro-dollars an hour; 0 where that is not known.
@@ -179,6 +180,5 @@ func (ul *unusedLaunches) priceOf(c *model.Claim) int64 {
 
 // claimPrice is what the node of a claim costs by the catalogue of its pool; 0 where that is not known.
 func (ul *unusedLaunches) claimPrice(c *model.Claim) int64 {
-	prices := nodePrices{pools: ul.s.Pools, known: map[nodePriceKey]int64{}}
-	return prices.of(mergeLabels(c.Labels, model.Labels{model.LabelNodePool: c.Pool}))
+	return limits.NodePrice(ul.Snapshot.Pools, model.MergeLabels(c.Labels, model.Labels{model.LabelNodePool: c.Pool}))
 }

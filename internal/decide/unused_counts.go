@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/solve"
@@ -20,10 +21,10 @@ func (ul *unusedLaunches) review(nodes []solve.NewNode) (counted bool) {
 	if len(ul.mem.ended) == 0 {
 		return false
 	}
-	open := map[slotKey][]int{} // places in ul.mem.ended
+	open := map[cluster.SlotKey][]int{} // places in ul.mem.ended
 	for i := range ul.mem.ended {
 		if x := &ul.mem.ended[i]; !x.Counted {
-			k := slotKey{x.Class, x.Owner}
+			k := cluster.SlotKey{Class: x.Class, Owner: x.Owner}
 			open[k] = append(open[k], i)
 		}
 	}
@@ -68,7 +69,7 @@ func (ul *unusedLaunches) count(at int, who beneficiary) {
 	if !slices.ContainsFunc(ul.mem.ended, func(o endedLaunch) bool { return o.UID == x.UID && !o.Charged.IsZero() }) {
 		x.Charged = x.Ended
 		if x.Stands {
-			x.Charged = ul.now
+			x.Charged = ul.Now
 		}
 	}
 	ul.mem.ended = slices.Clone(ul.mem.ended)
@@ -85,7 +86,7 @@ func (ul *unusedLaunches) count(at int, who beneficiary) {
 
 // hasBecomeUsable reports whether a node that was launched where a launch was unused has become usable since.
 func (ul *unusedLaunches) hasBecomeUsable(x endedLaunch) bool {
-	return slices.ContainsFunc(ul.s.Claims, func(c *model.Claim) bool {
+	return slices.ContainsFunc(ul.Snapshot.Claims, func(c *model.Claim) bool {
 		p := ul.Pool(c.Pool)
 		return p != nil && p.UID == x.Pool && c.NodeGroup() == x.Group && c.Is(lifecycle.Initialized) && c.Conditions[lifecycle.Initialized].Since.After(x.Created)
 	})
@@ -100,8 +101,8 @@ func (ul *unusedLaunches) bump(k launchSite, x endedLaunch, who beneficiary) {
 	c.NoPod = who.pod == nil || who.pod.IsVirtual()
 	if !was || !slices.Contains(c.Wave, x.UID) {
 		c.Times++
-		c.At = ul.now
-		c.Until = ul.now.Add(restAfter(k, c.Times, x.Stands))
+		c.At = ul.Now
+		c.Until = ul.Now.Add(restAfter(k, c.Times, x.Stands))
 		c.Wave = ul.openLaunches(k)
 	}
 	ul.mem.counts = maps.Clone(ul.mem.counts)
@@ -151,12 +152,12 @@ func restAfter(k launchSite, times int, stands bool) time.Duration {
 // was made after what is counted now was known.
 func (ul *unusedLaunches) openLaunches(k launchSite) (out []string) {
 	here := func(pool, group string) bool { return k.pool == "" || k.pool == pool && k.group == group }
-	for _, uid := range sortedKeys(ul.mem.held) {
+	for _, uid := range slices.Sorted(maps.Keys(ul.mem.held)) {
 		if c := ul.mem.held[uid].claim; ul.Pool(c.Pool) != nil && here(ul.Pool(c.Pool).UID, c.NodeGroup()) {
 			out = append(out, uid)
 		}
 	}
-	for _, uid := range sortedKeys(ul.mem.capacity) {
+	for _, uid := range slices.Sorted(maps.Keys(ul.mem.capacity)) {
 		if c := ul.mem.capacity[uid].claim; ul.Pool(c.Pool) != nil && here(ul.Pool(c.Pool).UID, c.NodeGroup()) {
 			out = append(out, uid)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -64,7 +65,7 @@ type unusedLaunchMemory struct {
 // heldLaunch is a launch whose outcome is open.
 type heldLaunch struct {
 	claim  *model.Claim
-	served map[slotKey]bool // slots of which a pod has been on the node
+	served map[cluster.SlotKey]bool // slots of which a pod has been on the node
 }
 
 // endedLaunch is a launch that holds no slot any more, and that no pod of one of its slots has been on the node of.
@@ -133,9 +134,9 @@ func (ul *unusedLaunches) templateOf(c *model.Class) string {
 // templateName names the template that pods of a class are made from.
 func templateName(c *model.Class) string {
 	if c.TemplateKey != "" {
-		return hashName(13, c.TemplateKey)
+		return cluster.HashName(13, c.TemplateKey)
 	}
-	return ClassHash(c)
+	return cluster.ClassHash(c)
 }
 
 // read finds launches that have ended without a pod of theirs, and takes back what is counted where a pod has come.
@@ -148,9 +149,9 @@ func (ul *unusedLaunches) read() {
 		x := heldLaunch{claim: h.claim, served: ul.mem.held[h.claim.UID].served}
 		for i := range h.slots {
 			s := &h.slots[i]
-			if k := (slotKey{s.Class, s.Owner}); s.bound > 0 && !x.served[k] {
+			if k := (cluster.SlotKey{Class: s.Class, Owner: s.Owner}); s.bound > 0 && !x.served[k] {
 				if x.served = maps.Clone(x.served); x.served == nil {
-					x.served = map[slotKey]bool{}
+					x.served = map[cluster.SlotKey]bool{}
 				}
 				x.served[k] = true
 			}
@@ -162,7 +163,7 @@ func (ul *unusedLaunches) read() {
 		known[ul.mem.ended[i].UID] = true
 	}
 	var ended []endedLaunch
-	for _, uid := range sortedKeys(ul.mem.held) {
+	for _, uid := range slices.Sorted(maps.Keys(ul.mem.held)) {
 		if _, still := held[uid]; still || known[uid] {
 			continue
 		}
@@ -172,22 +173,22 @@ func (ul *unusedLaunches) read() {
 		}
 		ended = append(ended, ul.endLaunch(c, ul.mem.held[uid].served)...)
 	}
-	for _, c := range ul.s.Claims { // of an earlier process, or that ended before they were seen to hold anything
+	for _, c := range ul.Snapshot.Claims { // of an earlier process, or that ended before they were seen to hold anything
 		if ul.mem.begun && (c.Deleting.IsZero() || c.Is(lifecycle.Initialized)) || c.UID == "" || len(c.Slots) == 0 || !c.LastPodEvent.IsZero() {
 			continue
 		}
 		if _, was := ul.mem.held[c.UID]; was || known[c.UID] || held[c.UID].claim != nil {
 			continue
 		}
-		if n := ul.nodeOf(c); n != nil && slices.ContainsFunc(n.Pods, (*model.Pod).IsWorkload) {
+		if n := ul.NodeFor(c); n != nil && slices.ContainsFunc(n.Pods, (*model.Pod).IsWorkload) {
 			continue
 		}
 		ended = append(ended, ul.endLaunch(c, nil)...)
 	}
 	ended = append(ended, ul.readCapacity(known)...)
-	for i := range ul.s.Unmade {
-		u := &ul.s.Unmade[i]
-		if uid := "unmade/" + u.Claim + "/" + u.At.UTC().Format(time.RFC3339Nano); !known[uid] && ul.now.Before(u.At.Add(countKept)) {
+	for i := range ul.Snapshot.Unmade {
+		u := &ul.Snapshot.Unmade[i]
+		if uid := "unmade/" + u.Claim + "/" + u.At.UTC().Format(time.RFC3339Nano); !known[uid] && ul.Now.Before(u.At.Add(countKept)) {
 			ended = append(ended, ul.endUnmade(u, uid)...)
 		}
 	}
@@ -205,15 +206,15 @@ func (ul *unusedLaunches) read() {
 
 // endLaunch returns what is to be remembered of a launch that has ended: an entry for each of its slots that no pod has
 // been on the node for.
-func (ul *unusedLaunches) endLaunch(c *model.Claim, served map[slotKey]bool) (out []endedLaunch) {
+func (ul *unusedLaunches) endLaunch(c *model.Claim, served map[cluster.SlotKey]bool) (out []endedLaunch) {
 	x, ok := ul.newEnded(c)
 	if !ok {
 		return nil
 	}
-	n := ul.nodeOf(c)
+	n := ul.NodeFor(c)
 	for _, s := range c.Slots {
-		k := slotKey{s.Class, s.Owner}
-		if served[k] || n != nil && slices.ContainsFunc(n.Pods, func(q *model.Pod) bool { return ul.slotKeyOf(q) == k }) {
+		k := cluster.SlotKey{Class: s.Class, Owner: s.Owner}
+		if served[k] || n != nil && slices.ContainsFunc(n.Pods, func(q *model.Pod) bool { return ul.SlotKeyOf(q) == k }) {
 			continue
 		}
 		x.Class, x.Owner = s.Class, s.Owner
@@ -232,14 +233,14 @@ func (ul *unusedLaunches) newEnded(c *model.Claim) (endedLaunch, bool) {
 	if h := c.Annotations[hashAnnotation]; h != "" && p.Hash != "" && h != p.Hash {
 		return endedLaunch{}, false // it was launched as something else
 	}
-	if f, ok := ul.s.Failures[c.UID]; ok && c.ProviderID == "" {
+	if f, ok := ul.Snapshot.Failures[c.UID]; ok && c.ProviderID == "" {
 		switch f.Kind {
 		case "InsufficientCapacity", "NodeClassNotReady", "NotReady":
 			return endedLaunch{}, false
 		}
 	}
-	n := ul.nodeOf(c)
-	x := endedLaunch{Claim: c.Name, UID: c.UID, Pool: p.UID, Basis: registrationBasis(p), Group: c.NodeGroup(), Created: c.Created, Ended: ul.now,
+	n := ul.NodeFor(c)
+	x := endedLaunch{Claim: c.Name, UID: c.UID, Pool: p.UID, Basis: registrationBasis(p), Group: c.NodeGroup(), Created: c.Created, Ended: ul.Now,
 		Usable: c.Is(lifecycle.Initialized), Stands: c.Is(lifecycle.Initialized) && n != nil && n.Deleting.IsZero() && c.Deleting.IsZero() && ul.interruptions.byClaim[c.Name] == nil,
 		Node: c.NodeName, Cause: ul.causeOf(c, n), Micro: ul.priceOf(c)}
 	if n != nil {
@@ -256,15 +257,15 @@ func (ul *unusedLaunches) endUnmade(u *model.UnmadeClaim, uid string) (out []end
 	}
 	for _, s := range u.Slots {
 		out = append(out, endedLaunch{Claim: u.Claim, UID: uid, Pool: p.UID, Basis: registrationBasis(p), Group: u.Group, Class: s.Class, Owner: s.Owner,
-			Created: u.At, Ended: ul.now, Cause: plan.Reason{Code: plan.ClaimRefused, Detail: plan.OfSaid{Said: plan.Words(u.Message)}}})
+			Created: u.At, Ended: ul.Now, Cause: plan.Reason{Code: plan.ClaimRefused, Detail: plan.OfSaid{Said: plan.Words(u.Message)}}})
 	}
 	return out
 }
 
 // forget forgets launches and counts that say nothing any more.
 func (ul *unusedLaunches) forget() {
-	pools := make(map[string]*model.NodePool, len(ul.s.Pools))
-	for _, p := range ul.s.Pools {
+	pools := make(map[string]*model.NodePool, len(ul.Snapshot.Pools))
+	for _, p := range ul.Snapshot.Pools {
 		pools[p.UID] = p
 	}
 	stale := func(x endedLaunch) bool {
@@ -272,19 +273,19 @@ func (ul *unusedLaunches) forget() {
 			return true
 		}
 		gone := ul.ClaimWithUID(x.UID) == nil
-		return gone && (x.Counted && !strings.HasPrefix(x.UID, "unmade/") || !ul.now.Before(x.Ended.Add(countKept)))
+		return gone && (x.Counted && !strings.HasPrefix(x.UID, "unmade/") || !ul.Now.Before(x.Ended.Add(countKept)))
 	}
 	if slices.ContainsFunc(ul.mem.ended, stale) {
 		for i := range ul.mem.ended {
 			if x := &ul.mem.ended[i]; !x.Charged.IsZero() && stale(*x) && pools[x.Pool] != nil {
-				ul.out.UnusedCosts = append(ul.out.UnusedCosts, UnusedCost{pools[x.Pool].Name, costOf(x.Micro, x.Charged, ul.now)})
+				ul.out.UnusedCosts = append(ul.out.UnusedCosts, UnusedCost{pools[x.Pool].Name, costOf(x.Micro, x.Charged, ul.Now)})
 			}
 		}
 		ul.mem.ended = slices.DeleteFunc(slices.Clone(ul.mem.ended), stale)
 		ul.mem.changes++
 	}
 	ul.deleteCounts(func(_ launchSite, c unusedCount) bool {
-		return hasChanged(pools[c.Pool], c.Basis) || !ul.now.Before(c.Until.Add(max(countKept, 2*ul.pol.Lifecycle.RegistrationTimeout)))
+		return hasChanged(pools[c.Pool], c.Basis) || !ul.Now.Before(c.Until.Add(max(countKept, 2*ul.pol.Lifecycle.RegistrationTimeout)))
 	})
 }
 
@@ -322,19 +323,19 @@ func (ul *unusedLaunches) takeBack() {
 	}
 	watched := ul.claimsWatched()
 	served := map[launchSite]bool{}
-	launched := map[string]map[slotKey]bool{} // by claim uid: slots of which a pod runs on its node
-	oldest := ul.now
+	launched := map[string]map[cluster.SlotKey]bool{} // by claim uid: slots of which a pod runs on its node
+	oldest := ul.Now
 	for _, x := range ul.mem.counts {
 		if x.At.Before(oldest) {
 			oldest = x.At
 		}
 	}
-	for at, n := range ul.s.Nodes { // whether they have changed or not: a count may be older than what is on them
+	for at, n := range ul.Snapshot.Nodes { // whether they have changed or not: a count may be older than what is on them
 		i := ul.ClaimOf(int32(at))
 		if i < 0 || len(n.Pods) == 0 {
 			continue
 		}
-		c := ul.s.Claims[i]
+		c := ul.Snapshot.Claims[i]
 		p := ul.Pool(c.Pool)
 		if p == nil {
 			continue
@@ -354,13 +355,13 @@ func (ul *unusedLaunches) takeBack() {
 				continue
 			}
 			if launched[c.UID] == nil {
-				launched[c.UID] = map[slotKey]bool{}
+				launched[c.UID] = map[cluster.SlotKey]bool{}
 			}
-			launched[c.UID][ul.slotKeyOf(q)] = true
+			launched[c.UID][ul.SlotKeyOf(q)] = true
 		}
 	}
 	ul.takeBackCapacity(served, launched)
-	for _, c := range ul.s.Claims {
+	for _, c := range ul.Snapshot.Claims {
 		if p := ul.Pool(c.Pool); p != nil && c.Is(lifecycle.Initialized) {
 			k := launchSite{pool: p.UID, group: c.NodeGroup()}
 			if x, ok := ul.mem.counts[k]; ok && c.Conditions[lifecycle.Initialized].Since.After(x.At) {
@@ -369,7 +370,7 @@ func (ul *unusedLaunches) takeBack() {
 		}
 	}
 	ul.deleteCounts(func(k launchSite, x unusedCount) bool { return served[k] || !x.NoPod && ul.hasLostTaint(x) })
-	drop := func(x endedLaunch) bool { return launched[x.UID][slotKey{x.Class, x.Owner}] }
+	drop := func(x endedLaunch) bool { return launched[x.UID][cluster.SlotKey{Class: x.Class, Owner: x.Owner}] }
 	if slices.ContainsFunc(ul.mem.ended, drop) {
 		ul.mem.ended = slices.DeleteFunc(slices.Clone(ul.mem.ended), drop)
 		ul.mem.changes++

@@ -5,6 +5,7 @@ package decide
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"testing"
@@ -118,7 +119,7 @@ func playAdversary(t *rapid.T, w *world, long time.Duration, forgetful bool) str
 		if forgetful {
 			w.mem.unused, w.learned = unusedLaunchMemory{begun: true}, nil
 		}
-		for _, k := range sortedKeys(w.Pods) {
+		for _, k := range slices.Sorted(maps.Keys(w.Pods)) {
 			p := w.Pods[k]
 			if _, victim := w.Faults.Adversary.Victims[p.Owner.UID]; !victim && p.Node == "" && p.Deleting.IsZero() && w.Now.Sub(p.Created) > honestWait {
 				return fmt.Sprintf("pod %s, which nobody is against, waits for %s", p.Name, w.Now.Sub(p.Created))

@@ -4,6 +4,8 @@
 package decide
 
 import (
+	"maps"
+	"slices"
 	"sort"
 	"time"
 
@@ -29,7 +31,7 @@ func WhatIfWithout(s *model.Snapshot, now time.Time, pol Policy, withheld []With
 		}
 	}
 	st.out.Actions = kept
-	for _, name := range sortedKeys(st.reservations.byClaim) {
+	for _, name := range slices.Sorted(maps.Keys(st.reservations.byClaim)) {
 		h := st.reservations.byClaim[name]
 		for _, p := range h.pods {
 			if p.Node == "" {
@@ -75,10 +77,10 @@ func (pt *podTable) notDemandReason(p *model.Pod) plan.Reason {
 		why = plan.OfNotSchedulable{Because: plan.GatesCause}
 	case p.Nominated != "":
 		why = plan.OfNotSchedulable{Because: plan.NominatedCause, Name: p.Nominated}
-	case pt.cutoff.IsExpendable(p):
-		why = plan.OfNotSchedulable{Because: plan.PriorityCause, Priority: p.Class.Priority, Least: pt.cutoff.Below}
-	case pt.now.Before(pt.groups.launchDue(p)):
-		why = plan.OfNotSchedulable{Because: plan.DelayCause, Until: pt.groups.launchDue(p)}
+	case pt.Cutoff.IsExpendable(p):
+		why = plan.OfNotSchedulable{Because: plan.PriorityCause, Priority: p.Class.Priority, Least: pt.Cutoff.Below}
+	case pt.Now.Before(pt.groups.LaunchDue(p)):
+		why = plan.OfNotSchedulable{Because: plan.DelayCause, Until: pt.groups.LaunchDue(p)}
 	}
 	return plan.Reason{Code: plan.NotSchedulable, Detail: why}
 }

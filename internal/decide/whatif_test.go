@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -39,7 +40,7 @@ func TestWhatIf(t *testing.T) {
 			Capacity: model.Resources{1000, 4 << 30, 0, 10}, Allocatable: model.Resources{1000, 4 << 30, 0, 10}}},
 		Claims: []*model.Claim{{Name: "coming", UID: "coming", Pool: "default", Created: now, Labels: model.Labels{model.LabelNodePool: "default"},
 			Requirements: model.NewRequirements(model.OneOf(model.LabelInstanceType, "small")), Requests: model.Resources{2000, 0, 0, 1},
-			Slots: []model.Slot{{Class: ClassHash(two), Owner: "r", Count: 1, Requests: two.Requests}}}},
+			Slots: []model.Slot{{Class: cluster.ClassHash(two), Owner: "r", Count: 1, Requests: two.Requests}}}},
 		Pending: []*model.Pod{
 			pod("a-fits", one, nil), pod("b-buys", two, nil), covered, pod("daemon", &model.Class{Key: "d", Daemon: true, Namespace: "n"}, nil),
 			pod("foreign", foreign, nil), pod("gated", one, func(p *model.Pod) { p.Gated = true }), pod("huge", huge, nil),

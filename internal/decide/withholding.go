@@ -55,23 +55,23 @@ const (
 // read notes what is withheld from this step on, and forgets what is gone.
 func (wh *withholding) read() {
 	parts := wh.req.Withhold
-	wh.due = !wh.mem.next.IsZero() && !wh.now.Before(wh.mem.next)
+	wh.due = !wh.mem.next.IsZero() && !wh.Now.Before(wh.mem.next)
 	if len(parts) == 0 && len(wh.mem.pods) == 0 && len(wh.mem.pools) == 0 {
 		return
 	}
 	next := withholdingMemory{pods: map[string]withheldPart{}, pools: map[string]withheldPart{}, changes: wh.mem.changes}
 	for uid, was := range wh.mem.pods {
-		if wh.now.Before(was.Until) {
+		if wh.Now.Before(was.Until) {
 			next.pods[uid] = was
 		}
 	}
-	for _, p := range wh.s.Pending {
-		if was, ok := wh.mem.pods[p.UID]; ok && wh.now.Before(was.Until.Add(forgetWithheld)) {
+	for _, p := range wh.Snapshot.Pending {
+		if was, ok := wh.mem.pods[p.UID]; ok && wh.Now.Before(was.Until.Add(forgetWithheld)) {
 			next.pods[p.UID] = was
 		}
 	}
-	for _, p := range wh.s.Pools {
-		if was, ok := wh.mem.pools[p.Name]; ok && wh.now.Before(was.Until.Add(forgetWithheld)) {
+	for _, p := range wh.Snapshot.Pools {
+		if was, ok := wh.mem.pools[p.Name]; ok && wh.Now.Before(was.Until.Add(forgetWithheld)) {
 			next.pools[p.Name] = was
 		}
 	}
@@ -86,7 +86,7 @@ func (wh *withholding) read() {
 	}
 	for _, all := range []map[string]withheldPart{next.pods, next.pools} {
 		for part := range maps.Values(all) {
-			if wh.now.Before(part.Until) && (next.next.IsZero() || part.Until.Before(next.next)) {
+			if wh.Now.Before(part.Until) && (next.next.IsZero() || part.Until.Before(next.next)) {
 				next.next = part.Until
 			}
 		}
@@ -98,10 +98,10 @@ func (wh *withholding) read() {
 // withhold withholds a part for longer than the last time.
 func (wh *withholding) withhold(parts map[string]withheldPart, name string, why plan.Reason) {
 	was := parts[name]
-	if wh.now.Before(was.Until) {
+	if wh.Now.Before(was.Until) {
 		return // the same fault, told again
 	}
-	until := wh.now.Add(min(wh.pol.RefusedPlanRetry<<min(was.Times, 10), maxWithheld))
+	until := wh.Now.Add(min(wh.pol.RefusedPlanRetry<<min(was.Times, 10), maxWithheld))
 	refused := plan.DetailOf[plan.OfPlanRefused](why)
 	refused.Until = until
 	why.Code, why.Detail = plan.PlanRefused, refused
@@ -111,13 +111,13 @@ func (wh *withholding) withhold(parts map[string]withheldPart, name string, why 
 // ofPod returns what a pod is withheld for, false if it is not.
 func (wh *withholding) ofPod(p *model.Pod) (withheldPart, bool) {
 	x, ok := wh.mem.pods[p.UID]
-	return x, ok && wh.now.Before(x.Until)
+	return x, ok && wh.Now.Before(x.Until)
 }
 
 // ofPool returns what a NodePool is withheld for, false if it is not.
 func (wh *withholding) ofPool(name string) (withheldPart, bool) {
 	x, ok := wh.mem.pools[name]
-	return x, ok && wh.now.Before(x.Until)
+	return x, ok && wh.Now.Before(x.Until)
 }
 
 // splitPods returns the pods that are planned for, and a refusal for each of the others.

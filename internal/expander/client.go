@@ -19,7 +19,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 )
 
 const (
@@ -63,7 +63,7 @@ func Connect(address, certFile string) (*Client, error) {
 
 // BestOptions returns the names of the groups that are to grow, as the server says: it may name others than it was asked
 // about, or none. An error says that it did not answer.
-func (c *Client) BestOptions(ctx context.Context, query *decide.ExpanderQuery) ([]string, error) {
+func (c *Client) BestOptions(ctx context.Context, query *nodegroups.Query) ([]string, error) {
 	message, err := encodeRequest(query)
 	if err != nil {
 		return nil, err

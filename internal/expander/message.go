@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 )
 
 // Fields of the protocol's messages. The deprecated ones that hold whole objects (nodeMap 2, pod 4) are not written: Cluster
@@ -28,7 +28,7 @@ const (
 )
 
 // encodeRequest writes a BestOptionsRequest.
-func encodeRequest(query *decide.ExpanderQuery) ([]byte, error) {
+func encodeRequest(query *nodegroups.Query) ([]byte, error) {
 	var out []byte
 	for i := range query.Options {
 		o := &query.Options[i]

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -79,7 +79,7 @@ func nodeTerms(in []model.NodeTerm) (out []corev1.NodeSelectorTerm) {
 }
 
 // nodeOf is a node as it would come from a group.
-func nodeOf(o *decide.GroupOption, names []string) *corev1.Node {
+func nodeOf(o *nodegroups.Option, names []string) *corev1.Node {
 	t := o.First.Type
 	labels := map[string]string{}
 	for _, from := range []model.Labels{o.Pool.Labels, t.Labels, o.First.Offering.Labels} {

@@ -189,6 +189,20 @@ func IsExpired(c *model.Claim, now time.Time) bool {
 	return c.ExpireAfter >= 0 && !now.Before(c.Created.Add(c.ExpireAfter))
 }
 
+// IsStuck reports whether a claim's node has come and is still not initialized when a claim without a node would be given up:
+// nothing waits for it any longer, though it may yet become usable. If not, it may be so at an instant. A claim of no pool has nil
+// for it.
+func IsStuck(c *model.Claim, pool *model.NodePool, pol Policy, now time.Time) (bool, time.Time) {
+	if c.Is(Initialized) {
+		return false, time.Time{}
+	}
+	due := c.Created.Add(pol.WithTimeoutsOf(pool).RegistrationTimeout)
+	if now.Before(due) {
+		return false, due
+	}
+	return true, time.Time{}
+}
+
 // deleteIfExpired deletes a claim past its expireAfter, and reports whether it did. A usable node of a pool is left to be
 // replaced first, for Policy.ExpireGrace.
 func deleteIfExpired(in *Input, out *Output) bool {

@@ -15,6 +15,18 @@ import (
 // Labels are the labels of an object. Treated as immutable.
 type Labels map[string]string
 
+// MergeLabels returns new labels: those of a, and those of b in their place.
+func MergeLabels(a, b Labels) Labels {
+	out := make(Labels, len(a)+len(b))
+	for k, v := range a {
+		out[k] = v
+	}
+	for k, v := range b {
+		out[k] = v
+	}
+	return out
+}
+
 // Requirement is the set of values that one label may have, in normal form. Every Kubernetes operator becomes one of these,
 // and the intersection of two is again one:
 //
@@ -120,6 +132,9 @@ func (r *Requirement) Matches(value string, present bool) bool {
 // ListsValues reports whether the label must be there with one of the values listed, so that what satisfies the requirement can
 // be looked up by them.
 func (r *Requirement) ListsValues() bool { return !r.Complement && !r.AllowAbsent && len(r.Values) > 0 }
+
+// HasMinValues reports whether a requirement asks for several values to choose from.
+func HasMinValues(r Requirement) bool { return r.MinValues > 0 }
 
 func (r *Requirement) bounded() bool { return r.Min != math.MinInt64 || r.Max != math.MaxInt64 }
 

@@ -29,7 +29,7 @@ import (
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	client "github.com/dovetail-sh/dovetail/internal/expander"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/solve"
@@ -87,13 +87,13 @@ func start(t *testing.T, s *server) (*grpc.Server, *client.Client) {
 }
 
 // query asks about groups, with so many pods for each.
-func query(pods int, groups ...string) *decide.ExpanderQuery {
+func query(pods int, groups ...string) *nodegroups.Query {
 	class := &model.Class{Key: "web", Namespace: "shop", Labels: model.Labels{"app": "web"}, Requests: model.Resources{1500, 2 << 30, 0, 1, 1}, Scheduler: "default-scheduler", Priority: 7,
 		Terms:       []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf("disk", "ssd"))}},
 		Tolerations: []model.Toleration{{Key: "team", Value: "web", Effect: "NoSchedule"}}}
-	q := &decide.ExpanderQuery{ResourceNames: append(model.FixedNames(), "nvidia.com/gpu")}
+	q := &nodegroups.Query{ResourceNames: append(model.FixedNames(), "nvidia.com/gpu")}
 	for _, g := range groups {
-		o := decide.GroupOption{Group: g, Nodes: 2, Pool: &model.NodePool{Name: "pool-" + g, Labels: model.Labels{"team": "web"}, Taints: []model.Taint{{Key: "team", Value: "web", Effect: "NoSchedule"}}},
+		o := nodegroups.Option{Group: g, Nodes: 2, Pool: &model.NodePool{Name: "pool-" + g, Labels: model.Labels{"team": "web"}, Taints: []model.Taint{{Key: "team", Value: "web", Effect: "NoSchedule"}}},
 			First: solve.NewNode{Type: &model.InstanceType{Name: "m5.large", Labels: model.Labels{model.LabelInstanceType: "m5.large"}, Capacity: model.Resources{2000, 8 << 30, 0, 29, 1}, Allocatable: model.Resources{1900, 7 << 30, 0, 29, 1}},
 				Offering: model.Offering{Zone: "us-east-1a", CapacityType: model.Spot, Labels: model.Labels{model.LabelNodeGroup: g}}}}
 		for i := range pods {

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+// Package limits counts what limits over several NodePools and node groups are used for, and says of each pool which of them its
+// nodes count against. Limits of one NodePool are counted where its machines are.
+//
+// It buys nothing. A node that may still become any of several counts as the largest and the dearest of them.
+//
+// Start reading at CountUse and Share.
+package limits
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,21 +26,15 @@ import (
 // Limits over several NodePools and node groups: those of the whole cluster, and CapacityQuotas. All nodes that match
 // count, whoever launched them, and all that are being launched, each as the largest and the dearest that it may become.
 
-// limitUses returns the limits of the snapshot with what counts against them, claims decided on in this step included.
-func (pu *purchases) limitUses() []model.LimitUse {
-	if len(pu.s.Limits) == 0 {
-		return nil
-	}
-	if pu.limitUse == nil {
-		pu.limitUse = pu.countLimitUse()
-	}
-	out := make([]model.LimitUse, len(pu.limitUse))
-	for i, u := range pu.limitUse {
+// WithCreated returns what limits are used for when the claims of a plan are created too.
+func WithCreated(v *cluster.View, uses []model.LimitUse, actions []plan.Action) []model.LimitUse {
+	out := make([]model.LimitUse, len(uses))
+	for i, u := range uses {
 		out[i] = u
 		out[i].Used = u.Used.Clone()
 	}
-	for _, a := range pu.out.Actions {
-		if a, ok := a.(plan.CreateClaim); ok && pu.Claim(a.Name) == nil {
+	for _, a := range actions {
+		if a, ok := a.(plan.CreateClaim); ok && v.Claim(a.Name) == nil {
 			coming := comingNode{pool: a.Pool, requirements: a.Requirements, types: a.Types}
 			coming.addTo(out, coming.size(), coming.dearest())
 		}
@@ -44,12 +45,12 @@ func (pu *purchases) limitUses() []model.LimitUse {
 // uncountedLimits returns the limits, by their index in the snapshot, against which NodeClaims of some pool can't be
 // counted, and the name of that pool: its provider has not been asked yet what their nodes have and cost, as after a
 // start. Until it has been, nothing is bought that counts against these limits.
-func (pu *purchases) uncountedLimits() map[int]string {
-	if len(pu.s.Limits) == 0 {
+func uncountedLimits(v *cluster.View) map[int]string {
+	if len(v.Snapshot.Limits) == 0 {
 		return nil
 	}
 	unknown := map[string]bool{}
-	for _, p := range pu.s.Pools {
+	for _, p := range v.Snapshot.Pools {
 		if p.Types == nil && !p.Ready && (p.NotReady.Reason == "" || p.NotReady.Reason == model.OfferingsNotAsked) {
 			unknown[p.Name] = true
 		}
@@ -58,12 +59,12 @@ func (pu *purchases) uncountedLimits() map[int]string {
 		return nil
 	}
 	out := map[int]string{}
-	for _, c := range pu.s.Claims {
+	for _, c := range v.Snapshot.Claims {
 		if !unknown[c.Pool] {
 			continue
 		}
 		standing := comingNode{requirements: c.Requirements, labels: c.Labels}
-		for i, l := range pu.s.Limits {
+		for i, l := range v.Snapshot.Limits {
 			if _, ok := out[i]; !ok && !l.IsUnlimited() && standing.mayMatch(l.Selector) {
 				out[i] = c.Pool
 			}
@@ -72,9 +73,9 @@ func (pu *purchases) uncountedLimits() map[int]string {
 	return out
 }
 
-// refuseUncounted has the pools buy nothing that count against a limit whose use is not known.
-func (pu *purchases) refuseUncounted(pools []solve.Pool) []solve.Pool {
-	uncounted := pu.uncountedLimits()
+// RefuseUncounted has the pools buy nothing that count against a limit whose use is not known.
+func RefuseUncounted(v *cluster.View, pools []solve.Pool) []solve.Pool {
+	uncounted := uncountedLimits(v)
 	for i := range pools {
 		at := slices.IndexFunc(pools[i].Shared, func(l int) bool { _, ok := uncounted[l]; return ok })
 		if at < 0 {
@@ -88,10 +89,11 @@ func (pu *purchases) refuseUncounted(pools []solve.Pool) []solve.Pool {
 	return pools
 }
 
-// countLimitUse counts what the nodes, claims and group members of the snapshot take of its limits.
-func (pu *purchases) countLimitUse() []model.LimitUse {
-	uses := make([]model.LimitUse, len(pu.s.Limits))
-	for i, l := range pu.s.Limits {
+// CountUse counts what the nodes, claims and group members of the Snapshot take of its limits. The function sizeOf returns the most
+// that the node of a claim without one may have, and priceOf the most that it may cost as far as that is remembered.
+func CountUse(v *cluster.View, sizeOf func(*model.Claim) model.Resources, priceOf func(*model.Claim) int64) []model.LimitUse {
+	uses := make([]model.LimitUse, len(v.Snapshot.Limits))
+	for i, l := range v.Snapshot.Limits {
 		uses[i].CapacityLimit = l
 	}
 	hasNode := map[string]bool{} // by provider id
@@ -99,13 +101,13 @@ func (pu *purchases) countLimitUse() []model.LimitUse {
 		micro, _ := model.ParseDollars(c.Annotations[model.AnnotationLaunchPrice])
 		return micro
 	}
-	prices := nodePrices{pools: pu.s.Pools, known: map[nodePriceKey]int64{}}
-	for at, n := range pu.s.Nodes {
+	prices := nodePrices{pools: v.Snapshot.Pools, known: map[nodePriceKey]int64{}}
+	for at, n := range v.Snapshot.Nodes {
 		labels, capacity, launched := n.Labels, n.Capacity, int64(0)
-		if i := pu.ClaimOf(int32(at)); i != cluster.None {
-			c := pu.s.Claims[i]
+		if i := v.ClaimOf(int32(at)); i != cluster.None {
+			c := v.Snapshot.Claims[i]
 			if labels[model.LabelNodePool] == "" { // not registered yet
-				labels = mergeLabels(c.Labels, labels)
+				labels = model.MergeLabels(c.Labels, labels)
 			}
 			capacity, launched = capacity.Max(c.Capacity), launchPrice(c)
 		}
@@ -117,22 +119,18 @@ func (pu *purchases) countLimitUse() []model.LimitUse {
 		}
 	}
 	claimed := map[string]bool{}
-	for i, c := range pu.s.Claims {
+	for i, c := range v.Snapshot.Claims {
 		claimed[c.ProviderID], claimed[c.Annotations[model.AnnotationAdopt]] = true, true
-		if pu.NodeOf(int32(i)) != cluster.None {
+		if v.NodeOf(int32(i)) != cluster.None {
 			continue
 		}
-		_, most, _ := pu.sizeRange(c)
-		if isSizeKnown(c) {
-			most = c.Capacity
-		}
-		coming := comingNode{pool: pu.Pool(c.Pool), requirements: c.Requirements, labels: c.Labels}
+		coming := comingNode{pool: v.Pool(c.Pool), requirements: c.Requirements, labels: c.Labels}
 		if coming.pool != nil {
 			coming.types = coming.pool.Types
 		}
-		coming.addTo(uses, most.Max(pu.mem.claimSizes[c.Name]).Max(c.Requests), cmp.Or(max(coming.dearest(), pu.mem.claimMicro[c.Name]), launchPrice(c)))
+		coming.addTo(uses, sizeOf(c), cmp.Or(max(coming.dearest(), priceOf(c)), launchPrice(c)))
 	}
-	for _, i := range pu.s.Instances {
+	for _, i := range v.Snapshot.Instances {
 		if i.Gone || i.ClaimUID != "" || i.Class == "" || claimed[i.ProviderID] || hasNode[i.ProviderID] {
 			continue
 		}
@@ -159,6 +157,12 @@ type nodePrices struct {
 }
 
 type nodePriceKey struct{ pool, instanceType, zone, capacityType string }
+
+// NodePrice returns what a node with labels costs, micro-dollars an hour, by the catalogue of the pools; 0 where that is not known.
+func NodePrice(pools []*model.NodePool, l model.Labels) int64 {
+	prices := nodePrices{pools: pools, known: map[nodePriceKey]int64{}}
+	return prices.of(l)
+}
 
 // of returns what a node costs, micro-dollars an hour: in its own NodePool, or else in the first that is offered its
 // instance type; 0 where nobody knows.
@@ -216,6 +220,13 @@ func (x *comingNode) eachOffering(f func(*model.InstanceType, *model.Offering)) 
 			}
 		}
 	}
+}
+
+// LargestNode returns the most capacity that a node of a pool may have, and the most that it may cost, micro-dollars an hour, when it
+// meets the requirements and is of one of the types.
+func LargestNode(p *model.NodePool, requirements model.Requirements, types []*model.InstanceType) (model.Resources, int64) {
+	x := comingNode{pool: p, requirements: requirements, types: types}
+	return x.size(), x.dearest()
 }
 
 // size is the most capacity that the node may have.
@@ -286,6 +297,9 @@ type poolPart struct {
 	name   string                // empty: the whole pool
 }
 
+// Parts are the parts of pools, by what they follow from. They are never changed, only replaced.
+type Parts map[partsKey][]poolPart
+
 // partsKey is all that the parts of a pool follow from: its instance types, as which slice they are, and what else is
 // asked of their nodes.
 type partsKey struct {
@@ -298,7 +312,7 @@ type partsKey struct {
 func newPartsKey(p *model.NodePool, selectors string) partsKey {
 	var rules strings.Builder
 	rules.WriteString(p.Requirements.Key())
-	for _, k := range sortedKeys(p.Labels) {
+	for _, k := range slices.Sorted(maps.Keys(p.Labels)) {
 		rules.WriteString(strconv.Quote(k) + "=" + strconv.Quote(p.Labels[k]))
 	}
 	key := partsKey{count: len(p.Types), rules: rules.String() + selectors}
@@ -317,21 +331,21 @@ func selectorsText(limits []model.LimitUse) string {
 	return out.String()
 }
 
-// shareLimits says of each pool which limits its nodes count against. A NodePool of whose offerings some count and
+// Share says of each pool which limits its nodes count against. A NodePool of whose offerings some count and
 // others do not becomes several pools, each with the offerings that are alike in that; their instance types
 // are the same from step to step while the pool's are and the limits select the same, so that what is remembered of them holds.
-// One whose minValues must be kept stays whole, and counts where any of its offerings does.
-func (pu *purchases) shareLimits(pools []solve.Pool, limits []model.LimitUse) []solve.Pool {
+// One whose minValues must be kept stays whole, and counts where any of its offerings does. Before are the parts that are known;
+// it returns those to remember.
+func Share(pools []solve.Pool, limits []model.LimitUse, before Parts) ([]solve.Pool, Parts) {
 	if len(limits) == 0 {
-		pu.mem.parts = nil
-		return pools
+		return pools, nil
 	}
 	selectors := selectorsText(limits)
-	known := make(map[partsKey][]poolPart, len(pools))
+	known := make(Parts, len(pools))
 	out := make([]solve.Pool, 0, len(pools))
 	for _, p := range pools {
 		key := newPartsKey(p.NodePool, selectors)
-		parts, ok := pu.mem.parts[key]
+		parts, ok := before[key]
 		if !ok {
 			parts = partPool(p.NodePool, limits)
 		}
@@ -346,8 +360,7 @@ func (pu *purchases) shareLimits(pools []solve.Pool, limits []model.LimitUse) []
 			out = append(out, x)
 		}
 	}
-	pu.mem.parts = known
-	return out
+	return out, known
 }
 
 // partPool parts a NodePool by which limits its offerings count against.
@@ -395,7 +408,7 @@ func limitSelector(p *model.NodePool, selector model.Requirements) (f func(*mode
 		counts := mayMatch(selector, p.Requirements, p.Labels, nil, nil)
 		return func(*model.InstanceType, *model.Offering) bool { return counts }, false
 	}
-	whole := slices.ContainsFunc(p.Requirements, hasMinValues)
+	whole := slices.ContainsFunc(p.Requirements, model.HasMinValues)
 	return func(t *model.InstanceType, o *model.Offering) bool {
 		switch {
 		case whole:
@@ -435,13 +448,13 @@ func splitPool(p *model.NodePool, selects []func(*model.InstanceType, *model.Off
 			}
 			lists[key.String()] = append(lists[key.String()], t.Offerings[i])
 		}
-		for _, key := range sortedKeys(lists) {
+		for _, key := range slices.Sorted(maps.Keys(lists)) {
 			x := *t
 			x.Offerings = lists[key]
 			parts[key].types = append(parts[key].types, &x)
 		}
 	}
-	keys := sortedKeys(parts)
+	keys := slices.Sorted(maps.Keys(parts))
 	switch len(keys) {
 	case 0: // nothing is offered: it may still be said why
 		return []poolPart{{types: p.Types}}
@@ -455,27 +468,22 @@ func splitPool(p *model.NodePool, selects []func(*model.InstanceType, *model.Off
 	return out
 }
 
-// limitReached returns the first limit that leaves no room for one more claim, and false where all do.
-func (pu *purchases) limitReached(a *plan.CreateClaim) (plan.Reason, bool) {
-	uncounted := pu.uncountedLimits()
+// Reached returns the first limit that leaves no room for one more claim, and false where all do.
+func Reached(v *cluster.View, a *plan.CreateClaim, uses []model.LimitUse) (plan.Reason, bool) {
+	uncounted := uncountedLimits(v)
 	coming := comingNode{pool: a.Pool, requirements: a.Requirements, types: a.Types}
-	for i, u := range pu.limitUses() {
+	for i, u := range uses {
 		if !coming.mayMatch(u.Selector) {
 			continue
 		}
 		if name, ok := uncounted[i]; ok {
 			return plan.Reason{Code: plan.PoolNotReady, Pool: a.Pool.Name, Detail: plan.OfPoolNotReady{NodePool: name}}, true
 		}
-		if x, short := u.Shortage(pu.s.ResourceNames, coming.size(), coming.dearest()); short {
+		if x, short := u.Shortage(v.Snapshot.ResourceNames, coming.size(), coming.dearest()); short {
 			r := plan.ShortOfLimit(u.Name, x)
 			r.Pool = a.Pool.Name
 			return r, true
 		}
 	}
 	return plan.Reason{}, false
-}
-
-// isSplit reports whether a pool of a problem is one of several parts of its NodePool.
-func isSplit(in *solve.Problem, pool string) bool {
-	return slices.ContainsFunc(in.Pools, func(p solve.Pool) bool { return p.Name == pool && p.Part != "" })
 }

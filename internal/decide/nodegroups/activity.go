@@ -1,44 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package nodegroups
 
 import (
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// groupActivity finds when nodes of node groups were last launched, removed, and when a removal last failed, for the delays
-// that node groups have after that. A removal that was taken back because a pod came, or for anything else that is as it
-// should be, has not failed. NodeClaims tell it, so that it outlives a restart; only the removal of a node whose
-// NodeClaim is gone is remembered here alone.
-type groupActivity struct {
-	*draft
-	mem      *groupActivityMemory
-	commands *commandTable
-}
+// ActivityMemory is what is remembered of node groups from step to step: by group, when the deletion of the last NodeClaim began
+// that went for its cost or for being empty.
+type ActivityMemory map[string]time.Time
 
-// groupActivityMemory is what groupActivity remembers from step to step.
-type groupActivityMemory struct {
-	removed map[string]time.Time // by node group: when the deletion of the last NodeClaim began that went for its cost or for being empty
-}
-
-// read returns what happened last, by node group, and under the empty name to any. None: no pool has a delay after it.
-func (ga *groupActivity) read() map[string]disrupt.GroupActivity {
+// ReadActivity returns when nodes of node groups were last launched, removed, and when a removal last failed, for the delays
+// that node groups have after that: by node group, and under the empty name of any. None: no pool has a delay after it. A removal
+// that was taken back because a pod came, or for anything else that is as it should be, has not failed. NodeClaims tell it, so
+// that it outlives a restart; only the removal of a node whose NodeClaim is gone is remembered alone. Going are the node groups of
+// claims that commands under way delete to consolidate: until its last node is being deleted a command has just begun, however
+// long its replacements take.
+func ReadActivity(v *cluster.View, before ActivityMemory, going []string) (map[string]disrupt.GroupActivity, ActivityMemory) {
 	var longest time.Duration // after a removal
 	asked := false
-	for _, p := range ga.s.Pools {
+	for _, p := range v.Snapshot.Pools {
 		if p.Scaling != nil && p.Scaling.Delays != (model.ScaleDownDelays{PerGroup: p.Scaling.Delays.PerGroup}) {
 			asked, longest = true, max(longest, p.Scaling.Delays.AfterDelete)
 		}
 	}
 	if !asked {
-		ga.mem.removed = nil
-		return nil
+		return nil, nil
 	}
 	groups := map[string]*disrupt.GroupActivity{}
 	of := func(group string) *disrupt.GroupActivity {
@@ -47,13 +41,13 @@ func (ga *groupActivity) read() map[string]disrupt.GroupActivity {
 		}
 		return groups[group]
 	}
-	gone := map[string]time.Time{}
-	for group, at := range ga.mem.removed {
-		if ga.now.Before(at.Add(longest)) {
+	gone := ActivityMemory{}
+	for group, at := range before {
+		if v.Now.Before(at.Add(longest)) {
 			gone[group], of(group).Removed = at, at
 		}
 	}
-	for _, c := range ga.s.Claims {
+	for _, c := range v.Snapshot.Claims {
 		group := c.NodeGroup()
 		if group == "" {
 			continue
@@ -63,7 +57,7 @@ func (ga *groupActivity) read() map[string]disrupt.GroupActivity {
 			a.Launched = model.LaterOf(a.Launched, c.Created)
 		}
 		switch d := c.Conditions[lifecycle.Disrupted]; {
-		case d.True() && isConsolidation(plan.Code(d.Reason)):
+		case d.True() && IsConsolidation(plan.Code(d.Reason)):
 			a.Removed = model.LaterOf(a.Removed, model.LaterOf(d.Since, c.Deleting))
 			if !c.Deleting.IsZero() {
 				gone[group] = model.LaterOf(gone[group], c.Deleting)
@@ -72,14 +66,9 @@ func (ga *groupActivity) read() map[string]disrupt.GroupActivity {
 			a.Failed = model.LaterOf(a.Failed, d.Since)
 		}
 	}
-	for _, m := range ga.commands.byID { // until its last node is being deleted a command has just begun, however long its replacements take
-		for _, c := range m.candidates {
-			if group := c.NodeGroup(); group != "" && isConsolidation(m.Cause) {
-				of(group).Removed = ga.now
-			}
-		}
+	for _, group := range going {
+		of(group).Removed = v.Now
 	}
-	ga.mem.removed = gone
 	var last disrupt.GroupActivity
 	out := make(map[string]disrupt.GroupActivity, len(groups)+1)
 	for group, a := range groups {
@@ -87,8 +76,8 @@ func (ga *groupActivity) read() map[string]disrupt.GroupActivity {
 		last.Launched, last.Removed, last.Failed = model.LaterOf(last.Launched, a.Launched), model.LaterOf(last.Removed, a.Removed), model.LaterOf(last.Failed, a.Failed)
 	}
 	out[""] = last
-	return out
+	return out, gone
 }
 
-// isConsolidation reports whether a node goes for its cost or for being empty alone.
-func isConsolidation(cause plan.Code) bool { return cause == plan.Underutilized || cause == plan.Empty }
+// IsConsolidation reports whether a node goes for its cost or for being empty alone.
+func IsConsolidation(cause plan.Code) bool { return cause == plan.Underutilized || cause == plan.Empty }

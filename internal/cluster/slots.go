@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package cluster
 
 import (
 	"crypto/sha256"
@@ -14,8 +14,8 @@ import (
 // nameEncoding writes hashes as Kubernetes likes names: lower case letters and digits.
 var nameEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// hashName returns n characters, fit for a name in Kubernetes, that stand for the parts.
-func hashName(n int, parts ...string) string {
+// HashName returns n characters, fit for a name in Kubernetes, that stand for the parts.
+func HashName(n int, parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
 		h.Write([]byte(p))
@@ -24,17 +24,17 @@ func hashName(n int, parts ...string) string {
 	return nameEncoding.EncodeToString(h.Sum(nil))[:n]
 }
 
-// ClassHash names a class in a slot.
+// ClassHash returns the name of a class in a slot.
 func ClassHash(c *model.Class) string {
 	if c.SlotKey != "" {
-		return hashName(13, c.SlotKey)
+		return HashName(13, c.SlotKey)
 	}
-	return hashName(13, c.Key)
+	return HashName(13, c.Key)
 }
 
-// slotOwner is whose successors inherit a slot: the pod's Deployment, which makes a new ReplicaSet when it is
+// SlotOwner returns whose successors inherit a slot: the pod's Deployment, which makes a new ReplicaSet when it is
 // restarted, or its controller, or the pod itself.
-func slotOwner(p *model.Pod) string {
+func SlotOwner(p *model.Pod) string {
 	if p.Deployment != "" {
 		return "deployment/" + p.Namespace + "/" + p.Deployment
 	}
@@ -44,18 +44,19 @@ func slotOwner(p *model.Pod) string {
 	return p.UID
 }
 
-type slotKey struct{ class, owner string }
+// SlotKey is a kind of slot: the class of its pods, by ClassHash, and whose successors inherit it, by SlotOwner.
+type SlotKey struct{ Class, Owner string }
 
 // slotKeys finds the kinds of slot that pods take, and hashes each class once.
 type slotKeys struct {
 	classHashes map[*model.Class]string // ClassHash
 	lastPod     *model.Pod              // the pod whose key lastKey is
-	lastKey     slotKey
+	lastKey     SlotKey
 }
 
-// slotKeyOf is the kind of slot that a pod takes. Pods come by name, so one mostly takes the kind that the one before
+// SlotKeyOf returns the kind of slot that a pod takes. Pods come by name, so one mostly takes the kind that the one before
 // took.
-func (sk *slotKeys) slotKeyOf(p *model.Pod) slotKey {
+func (sk *slotKeys) SlotKeyOf(p *model.Pod) SlotKey {
 	last := sk.lastPod
 	if last == nil || last.Class != p.Class || last.Owner != p.Owner || last.Deployment != p.Deployment || last.Namespace != p.Namespace || p.Owner.UID == "" {
 		h, ok := sk.classHashes[p.Class]
@@ -66,20 +67,20 @@ func (sk *slotKeys) slotKeyOf(p *model.Pod) slotKey {
 			h = ClassHash(p.Class)
 			sk.classHashes[p.Class] = h
 		}
-		sk.lastKey = slotKey{h, slotOwner(p)}
+		sk.lastKey = SlotKey{h, SlotOwner(p)}
 	}
 	sk.lastPod = p
 	return sk.lastKey
 }
 
-// slotsForPods are the slots that a set of pods takes, sorted by class and owner.
-func slotsForPods(pods []*model.Pod) []model.Slot {
-	count := map[slotKey]*model.Slot{}
+// SlotsForPods returns the slots that a set of pods takes, sorted by class and owner.
+func SlotsForPods(pods []*model.Pod) []model.Slot {
+	count := map[SlotKey]*model.Slot{}
 	for _, p := range pods {
-		k := slotKey{ClassHash(p.Class), slotOwner(p)}
+		k := SlotKey{ClassHash(p.Class), SlotOwner(p)}
 		s := count[k]
 		if s == nil {
-			s = &model.Slot{Class: k.class, Owner: k.owner, Requests: p.Class.Requests, Loose: p.Class.ToleratesEverything()}
+			s = &model.Slot{Class: k.Class, Owner: k.Owner, Requests: p.Class.Requests, Loose: p.Class.ToleratesEverything()}
 			count[k] = s
 		}
 		s.Count++
@@ -87,14 +88,14 @@ func slotsForPods(pods []*model.Pod) []model.Slot {
 	return sortedSlots(count)
 }
 
-// mergeSlots merges more pods into slots.
-func mergeSlots(have []model.Slot, pods []*model.Pod) []model.Slot {
-	count := map[slotKey]*model.Slot{}
+// MergeSlots returns slots with more pods merged into them.
+func MergeSlots(have []model.Slot, pods []*model.Pod) []model.Slot {
+	count := map[SlotKey]*model.Slot{}
 	for _, s := range have {
-		count[slotKey{s.Class, s.Owner}] = &s
+		count[SlotKey{s.Class, s.Owner}] = &s
 	}
-	for _, s := range slotsForPods(pods) {
-		k := slotKey{s.Class, s.Owner}
+	for _, s := range SlotsForPods(pods) {
+		k := SlotKey{s.Class, s.Owner}
 		if old := count[k]; old != nil {
 			old.Count += s.Count
 		} else {
@@ -105,7 +106,7 @@ func mergeSlots(have []model.Slot, pods []*model.Pod) []model.Slot {
 }
 
 // sortedSlots returns slots by class and owner.
-func sortedSlots(m map[slotKey]*model.Slot) []model.Slot {
+func sortedSlots(m map[SlotKey]*model.Slot) []model.Slot {
 	out := make([]model.Slot, 0, len(m))
 	for _, s := range m {
 		out = append(out, *s)

@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+// Package nodegroups holds the rules of node groups: which of several grows and how they are balanced, how many nodes a group may
+// have and keeps, when a pod gets a node launched, when something last happened to a group, and which pool adopts a member.
+//
+// It solves only to try a group for the demand, and decides on no node: what it returns is ranked, limited or told, never done.
+//
+// Start reading at Expander.
+package nodegroups
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
@@ -29,14 +37,14 @@ const (
 	byOutside    = "grpc"
 )
 
-// ExpanderQuery is what an expander outside is asked: which of several node groups to grow.
-type ExpanderQuery struct {
-	ResourceNames []string      // by Dim
-	Options       []GroupOption // at least two
+// Query is what an expander outside is asked: which of several node groups to grow.
+type Query struct {
+	ResourceNames []string // by Dim
+	Options       []Option // at least two
 }
 
-// GroupOption is a node group that might grow.
-type GroupOption struct {
+// Option is a node group that might grow.
+type Option struct {
 	Group string
 	Nodes int          // that it would grow by, were it the only one
 	Pods  []*model.Pod // that would go there, by namespace and name
@@ -44,16 +52,20 @@ type GroupOption struct {
 	First solve.NewNode // the first of the nodes
 }
 
-// ExpanderAnswer is what it answered.
-type ExpanderAnswer struct {
+// Answer is what it answered.
+type Answer struct {
 	Groups []string // that are to grow; others of those that it was asked about are not
 }
 
-// groupExpander ranks node groups by the rules of their NodeGroupClasses.
-type groupExpander struct {
-	*draft
-	options []GroupOption // what rankGroups would ask an expander outside
-	leftOut bool          // rankGroups has left out a group that the expander outside did not choose
+// Expander ranks node groups by the rules of their NodeGroupClasses.
+type Expander struct {
+	View   *cluster.View
+	Policy solve.Policy
+	Ask    bool    // an expander outside is to be asked
+	Answer *Answer // what it answered; nil: nothing
+
+	options []Option // what Rank would ask an expander outside
+	leftOut bool     // Rank has left out a group that the expander outside did not choose
 }
 
 // groupOption is a node group that might grow.
@@ -78,8 +90,8 @@ func rulesBeforePrice(p *model.NodePool) []string {
 	return list
 }
 
-// rankGroups are the pools of a problem with the groups ranked that are to be.
-func (ge *groupExpander) rankGroups(in *solve.Problem) []solve.Pool {
+// Rank are the pools of a problem with the groups ranked that are to be.
+func (ge *Expander) Rank(in *solve.Problem) []solve.Pool {
 	ge.options, ge.leftOut = nil, false
 	type kind struct {
 		weight int32
@@ -93,8 +105,8 @@ func (ge *groupExpander) rankGroups(in *solve.Problem) []solve.Pool {
 		if len(rules) == 0 || !p.Ready {
 			continue
 		}
-		groups := OfferedGroups(p.NodePool)
-		if len(groups) > 1 && (p.NodesLeft >= 0 || slices.Contains(p.HasLimit, true) || slices.ContainsFunc(p.Requirements, hasMinValues)) {
+		groups := Offered(p.NodePool)
+		if len(groups) > 1 && (p.NodesLeft >= 0 || slices.Contains(p.HasLimit, true) || slices.ContainsFunc(p.Requirements, model.HasMinValues)) {
 			continue // what counts for all of its groups together can't be counted for each
 		}
 		k := kind{p.Weight, strings.Join(rules, ",")}
@@ -109,7 +121,7 @@ func (ge *groupExpander) rankGroups(in *solve.Problem) []solve.Pool {
 	if len(order) == 0 {
 		return in.Pools
 	}
-	quick := ge.pol.Solve
+	quick := ge.Policy
 	quick.Work = 0
 	standing := *in
 	standing.Pools = nil
@@ -165,13 +177,13 @@ func (ge *groupExpander) rankGroups(in *solve.Problem) []solve.Pool {
 
 // consultOutside returns the options of a set that may grow: all of them, or where the expander outside has chosen among
 // them, those. Where it is to be asked, it notes what: the options that rules before it leave equal to the best.
-func (ge *groupExpander) consultOutside(rules []string, in *solve.Problem, set []*groupOption) []*groupOption {
+func (ge *Expander) consultOutside(rules []string, in *solve.Problem, set []*groupOption) []*groupOption {
 	at := slices.Index(rules, byOutside)
-	if at < 0 || !ge.req.AskExpander && ge.req.Expander == nil {
+	if at < 0 || !ge.Ask && ge.Answer == nil {
 		return set
 	}
-	if ge.req.Expander != nil {
-		chosen := slices.DeleteFunc(slices.Clone(set), func(o *groupOption) bool { return !slices.Contains(ge.req.Expander.Groups, o.group) })
+	if ge.Answer != nil {
+		chosen := slices.DeleteFunc(slices.Clone(set), func(o *groupOption) bool { return !slices.Contains(ge.Answer.Groups, o.group) })
 		if len(chosen) == 0 {
 			return set
 		}
@@ -181,12 +193,12 @@ func (ge *groupExpander) consultOutside(rules []string, in *solve.Problem, set [
 	best := slices.MinFunc(set, func(a, b *groupOption) int {
 		return slices.Compare(a.keys[:min(len(a.keys), at+1)], b.keys[:min(len(b.keys), at+1)])
 	})
-	var options []GroupOption
+	var options []Option
 	for _, o := range set {
 		if len(o.bought) == 0 || !slices.Equal(o.keys[:min(len(o.keys), at+1)], best.keys[:min(len(best.keys), at+1)]) {
 			continue
 		}
-		x := GroupOption{Group: o.group, Nodes: len(o.bought), Pool: in.Pools[o.pool].NodePool, First: o.bought[0]}
+		x := Option{Group: o.group, Nodes: len(o.bought), Pool: in.Pools[o.pool].NodePool, First: o.bought[0]}
 		for _, n := range o.bought {
 			x.Pods = append(x.Pods, model.RealPods(n.Pods)...)
 		}
@@ -197,27 +209,27 @@ func (ge *groupExpander) consultOutside(rules []string, in *solve.Problem, set [
 		options = append(options, x)
 	}
 	if len(options) > 1 {
-		slices.SortFunc(options, func(a, b GroupOption) int { return cmp.Compare(a.Group, b.Group) })
+		slices.SortFunc(options, func(a, b Option) int { return cmp.Compare(a.Group, b.Group) })
 		ge.options = append(ge.options, options...)
 	}
 	return set
 }
 
-// query is what to ask an expander outside after the last rankGroups; nil: nothing.
-func (ge *groupExpander) query() *ExpanderQuery {
+// query is what to ask an expander outside after the last Rank; nil: nothing.
+func (ge *Expander) Query() *Query {
 	if len(ge.options) == 0 {
 		return nil
 	}
-	return &ExpanderQuery{ResourceNames: ge.s.ResourceNames, Options: ge.options}
+	return &Query{ResourceNames: ge.View.Snapshot.ResourceNames, Options: ge.options}
 }
 
-// refuse returns which of the refused pods no group can take, with what each lacks. Where the expander outside has left
+// Refuse returns which of the refused pods no group can take, with what each lacks. Where the expander outside has left
 // groups out, pods that one of those could take wait: they are decided on again at once, and it is asked again.
-func (ge *groupExpander) refuse(in *solve.Problem, pools []solve.Pool, refused []solve.Refusal) (final []solve.Refusal, waiting int) {
+func (ge *Expander) Refuse(in *solve.Problem, pools []solve.Pool, refused []solve.Refusal) (final []solve.Refusal, waiting int) {
 	if !ge.leftOut || len(refused) == 0 {
 		return refused, 0
 	}
-	quick := ge.pol.Solve
+	quick := ge.Policy
 	quick.Work = 0
 	demand := make([]*model.Pod, len(refused))
 	for i, r := range refused {
@@ -227,11 +239,8 @@ func (ge *groupExpander) refuse(in *solve.Problem, pools []solve.Pool, refused [
 	return res.Refused, len(refused) - len(res.Refused)
 }
 
-// hasMinValues reports whether a requirement asks for several values to choose from.
-func hasMinValues(r model.Requirement) bool { return r.MinValues > 0 }
-
-// OfferedGroups returns the node groups that a pool is offered something of, sorted.
-func OfferedGroups(p *model.NodePool) []string {
+// Offered returns the node groups that a pool is offered something of, sorted.
+func Offered(p *model.NodePool) []string {
 	var out []string
 	for _, t := range p.Types {
 		for i := range t.Offerings {
@@ -289,7 +298,7 @@ func (o *groupOption) computeKeys(rules []string, p *model.NodePool, demand []*m
 				uids[i] = x.UID
 			}
 			slices.Sort(uids)
-			o.chance = hashName(10, append(uids, o.group)...)
+			o.chance = cluster.HashName(10, append(uids, o.group)...)
 			return // nothing is left to the others
 		}
 		o.keys = append(o.keys, key)
@@ -301,19 +310,19 @@ func (o *groupOption) compare(x *groupOption) int {
 	return cmp.Or(slices.Compare(o.keys, x.keys), strings.Compare(o.chance, x.chance))
 }
 
-// balanceGroups has machines come from those of several groups alike that have fewest. Groups are alike for a machine
+// Balance has machines come from those of several groups alike that have fewest. Groups are alike for a machine
 // where they offer its type for the same price, and their nodes have the same labels but for those that may differ. Those
 // of a NodePool of which only a part counts against a limit stay as they are.
-func (ge *groupExpander) balanceGroups(in *solve.Problem, bought []solve.NewNode) {
+func (ge *Expander) Balance(in *solve.Problem, bought []solve.NewNode) {
 	var size, coming map[string]int64 // machines by group: those that are there or on their way, those of this plan
 	for i := range bought {
 		n := &bought[i]
-		p := ge.Pool(n.Pool)
-		if p.Scaling == nil || !p.Scaling.Balance || n.Offering.Labels[model.LabelNodeGroup] == "" || slices.ContainsFunc(p.Requirements, hasMinValues) || isSplit(in, n.Pool) {
+		p := ge.View.Pool(n.Pool)
+		if p.Scaling == nil || !p.Scaling.Balance || n.Offering.Labels[model.LabelNodeGroup] == "" || slices.ContainsFunc(p.Requirements, model.HasMinValues) || isSplit(in, n.Pool) {
 			continue
 		}
 		if size == nil {
-			size, coming = sizeByGroup(ge.s.Claims), map[string]int64{}
+			size, coming = sizeByGroup(ge.View.Snapshot.Claims), map[string]int64{}
 			for j := range bought {
 				coming[bought[j].Offering.Labels[model.LabelNodeGroup]]++
 			}
@@ -406,11 +415,17 @@ func switchGroup(n *solve.NewNode, p *model.NodePool, o model.Offering) {
 		set[k] = model.OneOf(k, v)
 	}
 	kept := slices.DeleteFunc(slices.Clone(n.Requirements), func(q model.Requirement) bool { _, ok := set[q.Key]; return ok })
-	for _, k := range sortedKeys(set) {
+	for _, k := range slices.Sorted(maps.Keys(set)) {
 		if q := p.Requirements.Get(k); q != nil {
 			kept = kept.With(*q)
 		}
 		kept = kept.With(set[k])
 	}
 	n.Requirements = kept
+}
+
+// isSplit reports whether a pool of a problem is one of several parts of its NodePool: some of its offerings count against other
+// limits than the rest.
+func isSplit(in *solve.Problem, pool string) bool {
+	return slices.ContainsFunc(in.Pools, func(p solve.Pool) bool { return p.Name == pool && p.Part != "" })
 }

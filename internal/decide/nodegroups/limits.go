@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package nodegroups
 
 import (
 	"slices"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
-	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// nodeGroups are the node groups of which something has to be minded, by name.
-type nodeGroups map[string]*disrupt.NodeGroup
+// Groups are the node groups of which something has to be minded, by name.
+type Groups map[string]*disrupt.NodeGroup
 
-// newNodeGroups finds the node groups of which something has to be minded, and how many of their machines stay. A
+// New finds the node groups of which something has to be minded, and how many of their machines stay. A
 // machine that no claim was made for does not count: it is better to keep one too many.
-func newNodeGroups(s *model.Snapshot, isStaying func(*model.Claim) bool) nodeGroups {
-	out := nodeGroups{}
+func New(s *model.Snapshot, isStaying func(*model.Claim) bool) Groups {
+	out := Groups{}
 	for _, p := range s.Pools {
 		if p.Scaling == nil {
 			continue
@@ -42,8 +41,8 @@ func newNodeGroups(s *model.Snapshot, isStaying func(*model.Claim) bool) nodeGro
 	return out
 }
 
-// removableByGroup is how many more machines of each group may go.
-func (ng nodeGroups) removableByGroup() map[string]int64 {
+// RemovableByGroup is how many more machines of each group may go.
+func (ng Groups) RemovableByGroup() map[string]int64 {
 	out := make(map[string]int64, len(ng))
 	for name, x := range ng {
 		out[name] = max(0, x.Staying-x.MinSize)
@@ -51,16 +50,16 @@ func (ng nodeGroups) removableByGroup() map[string]int64 {
 	return out
 }
 
-// isRefreshing reports whether the cloud is replacing the machines of a group.
-func (ng nodeGroups) isRefreshing(group string) bool {
+// IsRefreshing reports whether the cloud is replacing the machines of a group.
+func (ng Groups) IsRefreshing(group string) bool {
 	x := ng[group]
 	return x != nil && x.InstanceRefresh != ""
 }
 
-// withoutRefreshingGroups are pools that buy nothing from groups whose machines are being replaced.
-func (ng nodeGroups) withoutRefreshingGroups(pools []solve.Pool) []solve.Pool {
+// WithoutRefreshingGroups are pools that buy nothing from groups whose machines are being replaced.
+func (ng Groups) WithoutRefreshingGroups(pools []solve.Pool) []solve.Pool {
 	return replaceOfferings(pools, func(o *model.Offering) bool {
-		if !o.Available || !ng.isRefreshing(o.Labels[model.LabelNodeGroup]) {
+		if !o.Available || !ng.IsRefreshing(o.Labels[model.LabelNodeGroup]) {
 			return false
 		}
 		o.Available = false
@@ -68,16 +67,16 @@ func (ng nodeGroups) withoutRefreshingGroups(pools []solve.Pool) []solve.Pool {
 	})
 }
 
-// withinGroupMaximums are pools that buy no more from a group than its maximum leaves beside the machines that it has
+// WithinMaximums are pools that buy no more from a group than its maximum leaves beside the machines that it has
 // and the claims that there are for more: the cloud was asked for its desired capacity a while ago, and may not have
-// heard of the last of them.
-func (dr *draft) withinGroupMaximums(pools []solve.Pool) []solve.Pool {
+// heard of the last of them. Sizes returns how many machines each group has and is to have: see there.
+func WithinMaximums(pools []solve.Pool, sizes func() map[string]int64) []solve.Pool {
 	if !slices.ContainsFunc(pools, func(p solve.Pool) bool {
 		return slices.ContainsFunc(p.Types, func(t *model.InstanceType) bool { return len(t.Offerings) > 0 && t.Offerings[0].Most > 0 })
 	}) {
 		return pools
 	}
-	taken := dr.membersByGroup()
+	taken := sizes()
 	return replaceOfferings(pools, func(o *model.Offering) bool {
 		g := o.Labels[model.LabelNodeGroup]
 		left := max(0, o.Most-taken[g])
@@ -89,15 +88,10 @@ func (dr *draft) withinGroupMaximums(pools []solve.Pool) []solve.Pool {
 	})
 }
 
-// membersByGroup is GroupSizes without the claims that this step deletes.
-func (dr *draft) membersByGroup() map[string]int64 {
-	return GroupSizes(dr.s, func(c *model.Claim) bool { return dr.decided[plan.DeleteClaim{UID: c.UID}.Key()] })
-}
-
-// GroupSizes returns how many machines each node group has and is to have, by its name: those of claims, unless they have
+// Sizes returns how many machines each node group has and is to have, by its name: those of claims, unless they have
 // ended, and those that are nobody's. A claim without a machine that is being deleted, or that isDeleted says will be, gets
 // none; isDeleted may be nil. Under the empty name are those of no group.
-func GroupSizes(s *model.Snapshot, isDeleted func(*model.Claim) bool) map[string]int64 {
+func Sizes(s *model.Snapshot, isDeleted func(*model.Claim) bool) map[string]int64 {
 	gone, claimed := map[string]bool{}, map[string]bool{} // by provider id
 	for _, i := range s.Instances {
 		gone[i.ProviderID] = i.Gone
@@ -164,9 +158,9 @@ func sizeByGroup(claims []*model.Claim) map[string]int64 {
 	return out
 }
 
-// podCounter counts the pods of controllers, by uid: those that are there or pending, without those that have ended or
+// PodCounter counts the pods of controllers, by uid: those that are there or pending, without those that have ended or
 // are being deleted. It counts all of them when it is first asked.
-func podCounter(s *model.Snapshot) func(ownerUID string) int32 {
+func PodCounter(s *model.Snapshot) func(ownerUID string) int32 {
 	var counts map[string]int32
 	return func(ownerUID string) int32 {
 		if counts == nil {

@@ -1,36 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package nodegroups
 
 import (
 	"slices"
 	"strings"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// adoptGroupMembers makes a claim for each member of a node group that is nobody's: it was there before its group was
+// AdoptMembers returns a claim for each member of a node group that is nobody's: it was there before its group was
 // given to a pool, or somebody else had the group grow. From then on it is a machine like any other, and can be given
 // back.
-func (om *orphanedMachines) adoptGroupMembers() {
+func AdoptMembers(v *cluster.View) (out []plan.CreateClaim) {
 	var taken map[string]bool // by provider id
-	for _, i := range om.s.Instances {
+	for _, i := range v.Snapshot.Instances {
 		if i.Gone || i.Class == "" || i.ClaimUID != "" {
 			continue
 		}
 		if taken == nil {
 			taken = map[string]bool{}
-			for _, c := range om.s.Claims {
+			for _, c := range v.Snapshot.Claims {
 				taken[c.ProviderID], taken[c.Annotations[model.AnnotationAdopt]] = true, true
 			}
 		}
 		if taken[i.ProviderID] {
 			continue
 		}
-		p := om.poolOfMember(i)
+		p := poolOfMember(v.Snapshot.Pools, i)
 		if p == nil || i.Replacing && !keepsReplaced(p, i.Labels[model.LabelNodeGroup]) {
 			continue
 		}
@@ -39,7 +40,7 @@ func (om *orphanedMachines) adoptGroupMembers() {
 			prefix = strings.TrimRight(prefix[:52], "-.")
 		}
 		a := plan.CreateClaim{
-			Name: prefix + "-" + hashName(10, p.UID, i.ProviderID), Pool: p, Type: i.Labels[model.LabelInstanceType], Zone: i.Labels[model.LabelZone],
+			Name: prefix + "-" + cluster.HashName(10, p.UID, i.ProviderID), Pool: p, Type: i.Labels[model.LabelInstanceType], Zone: i.Labels[model.LabelZone],
 			CapacityType: i.Labels[model.LabelCapacityType], Annotations: map[string]string{model.AnnotationAdopt: i.ProviderID},
 			NoReserve: plan.Reason{Code: plan.Adopted, Pool: p.Name, Subject: plan.ObjectOf("", i.ProviderID)}, Why: plan.Reason{Code: plan.Adopted, Pool: p.Name, Subject: plan.ObjectOf("", i.ProviderID)},
 			Requirements: p.Requirements.With(model.OneOf(model.LabelInstanceType, i.Labels[model.LabelInstanceType]), model.OneOf(model.LabelZone, i.Labels[model.LabelZone]),
@@ -48,11 +49,12 @@ func (om *orphanedMachines) adoptGroupMembers() {
 		if t := disrupt.FindInstanceType(p, a.Type); t != nil {
 			a.Types = []*model.InstanceType{t}
 		}
-		if om.Claim(a.Name) != nil {
+		if v.Claim(a.Name) != nil {
 			continue // it is being made, or goes
 		}
-		om.addAction(a)
+		out = append(out, a)
 	}
+	return out
 }
 
 // keepsReplaced reports whether a pool knows that the cloud replaces the members of a group, and so gives none of its nodes
@@ -63,9 +65,9 @@ func keepsReplaced(p *model.NodePool, group string) bool {
 
 // poolOfMember is the pool that a machine is one of: the first, by name, whose node class it is of and whose
 // requirements it meets.
-func (om *orphanedMachines) poolOfMember(i *model.Instance) *model.NodePool {
+func poolOfMember(pools []*model.NodePool, i *model.Instance) *model.NodePool {
 	var out *model.NodePool
-	for _, p := range om.s.Pools {
+	for _, p := range pools {
 		if p.Deleting || p.LetGo || p.ClassName != i.Class || out != nil && out.Name < p.Name {
 			continue
 		}
@@ -89,7 +91,7 @@ func memberLabels(p *model.NodePool, of model.Labels) model.Labels {
 	}
 	for i := range t.Offerings {
 		if o := &t.Offerings[i]; o.Labels[model.LabelNodeGroup] == of[model.LabelNodeGroup] {
-			return mergeLabels(mergeLabels(mergeLabels(mergeLabels(p.Labels, model.Labels{model.LabelNodePool: p.Name}), t.Labels), o.Labels), of)
+			return model.MergeLabels(model.MergeLabels(model.MergeLabels(model.MergeLabels(p.Labels, model.Labels{model.LabelNodePool: p.Name}), t.Labels), o.Labels), of)
 		}
 	}
 	return nil
