@@ -5,19 +5,22 @@ package decide
 
 import (
 	"slices"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// awaitedDaemons returns how many pods of DaemonSets a new node still waits for, and since when none has come.
-func (lc *claimLifecycle) awaitedDaemons(c *model.Claim, n *model.Node) (out lifecycle.DaemonWait) {
+// awaitedDaemons returns how many pods of DaemonSets a new node still waits for and since when none has come, and when a pod of a
+// DaemonSet last came to a node that is reserved, this one included.
+func (lc *claimLifecycle) awaitedDaemons(c *model.Claim, n *model.Node) (out lifecycle.DaemonWait, landedAt time.Time) {
+	landedAt = lc.mem.daemonLandedAt
 	if !waitsForDaemons(c, n) {
-		return out
+		return out, landedAt
 	}
 	for _, p := range n.Pods {
-		if p.Bound.After(lc.mem.daemonLandedAt) && slices.ContainsFunc(lc.Snapshot.Daemons, func(d *model.Daemon) bool { return d.Runs(p) }) {
-			lc.mem.daemonLandedAt = p.Bound
+		if p.Bound.After(landedAt) && slices.ContainsFunc(lc.Snapshot.Daemons, func(d *model.Daemon) bool { return d.Runs(p) }) {
+			landedAt = p.Bound
 		}
 	}
 	reserved := model.Taint{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}
@@ -25,11 +28,11 @@ func (lc *claimLifecycle) awaitedDaemons(c *model.Claim, n *model.Node) (out lif
 		out.Pods++
 		out.KeptOff = out.KeptOff || !model.Tolerated(reserved, d.Class.Tolerations)
 	}
-	out.Since = lc.mem.daemonLandedAt
+	out.Since = landedAt
 	if last := c.Conditions[lifecycle.Initialized].Since.Add(lc.pol.SlowSchedulerTimeout); out.Since.After(last) {
 		out.Since = last
 	}
-	return out
+	return out, landedAt
 }
 
 // waitsForDaemons reports whether a node is kept until the pods of its DaemonSets have come.

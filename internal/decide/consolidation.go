@@ -38,10 +38,15 @@ type searchMemory struct {
 	quietWaitFresh bool      // and some have come to rest since
 	searchedAt     time.Time // when machines were last looked at for consolidation
 	searchedAllAt  time.Time // and when all of them, and sets
-	startTimes     disrupt.StartTimes
-	bootTime       time.Duration // that machines take to come; 0: none has been seen to
-	measuredAt     time.Time     // when startTimes and bootTime were
+	measured       measurement
 	forecast       replicas.Memory
+}
+
+// measurement is how long pods take to start and machines to come.
+type measurement struct {
+	startTimes disrupt.StartTimes
+	bootTime   time.Duration // that machines take to come; 0: none has been seen to
+	at         time.Time
 }
 
 // input returns the cluster as package disrupt searches it, and until when. With allowDrifted, drifted nodes may host a
@@ -56,9 +61,9 @@ func (se *disruptionSearch) input(allowDrifted bool) (*disrupt.Input, time.Time)
 	}
 	rooms = closeNodes(rooms, se.commands.hosts.closedToDisruption(going, allowDrifted))
 	rooms = se.buffers.subtract(rooms)
-	se.measureStartTimes()
+	measured := se.startTimes()
 	in := &disrupt.Input{ResourceNames: se.Snapshot.ResourceNames, Nodes: rooms, Pools: se.candidates.groups.WithoutRefreshingGroups(se.purchases.pools()), GroupLeft: se.candidates.groups.RemovableByGroup(), Daemons: se.Snapshot.Daemons, Namespaces: se.Snapshot.Namespaces,
-		Minimum: se.candidates.guard.Minimum, Limits: se.purchases.limitUses(), BudgetLeft: map[string]int64{}, StartTimes: se.mem.startTimes, BootTime: se.mem.bootTime, BindsPods: se.pol.Landing == LandBind, PoolTotals: map[string]disrupt.PoolTotal{},
+		Minimum: se.candidates.guard.Minimum, Limits: se.purchases.limitUses(), BudgetLeft: map[string]int64{}, StartTimes: measured.startTimes, BootTime: measured.bootTime, BindsPods: se.pol.Landing == LandBind, PoolTotals: map[string]disrupt.PoolTotal{},
 		WhyUnreservable: func(n *solve.NewNode) plan.Reason {
 			real := model.RealPods(n.Pods)
 			if len(real) == 0 {
@@ -70,7 +75,7 @@ func (se *disruptionSearch) input(allowDrifted bool) (*disrupt.Input, time.Time)
 			return se.preemption.reservationRefusal(n.Pool, real)
 		}}
 	in.PreemptOthers = se.preemption.preemptsWhenMoved
-	se.wakeAt(se.mem.forecast.AddTo(in, se.Now, se.pol.Disrupt.Horizon))
+	until = model.EarlierOf(until, se.mem.forecast.AddTo(in, se.Now, se.pol.Disrupt.Horizon))
 	in.UnboundInTransit = se.transit.unboundInTransit()
 	for _, p := range se.pods.podsToReschedule() {
 		if !se.slots.covered[p.UID] && !slices.Contains(in.UnboundInTransit, p) {
@@ -89,16 +94,16 @@ func (se *disruptionSearch) input(allowDrifted bool) (*disrupt.Input, time.Time)
 	return in, until
 }
 
-// measureStartTimes measures how long pods take to start and machines to come. It looks at every pod and claim, so not
-// in every search.
-func (se *disruptionSearch) measureStartTimes() {
+// startTimes returns how long pods take to start and machines to come. To measure that, every pod and claim is looked at, so what
+// was measured a while ago still holds.
+func (se *disruptionSearch) startTimes() measurement {
 	every := se.pol.FullSearchInterval / 10
-	if due := se.mem.measuredAt.Truncate(every).Add(every); se.mem.startTimes != nil && se.Now.Before(due) {
-		return
+	if m := se.mem.measured; m.startTimes != nil && se.Now.Before(m.at.Truncate(every).Add(every)) {
+		return m
 	}
-	se.mem.startTimes, se.mem.bootTime, se.mem.measuredAt = disrupt.StartTimes{}, 0, se.Now
+	m := measurement{startTimes: disrupt.StartTimes{}, at: se.Now}
 	for _, n := range se.Snapshot.Nodes {
-		se.mem.startTimes.MeasurePods(n)
+		m.startTimes.MeasurePods(n)
 	}
 	var boots []time.Duration
 	for _, c := range se.Snapshot.Claims {
@@ -107,8 +112,9 @@ func (se *disruptionSearch) measureStartTimes() {
 		}
 	}
 	if slices.Sort(boots); len(boots) > 0 {
-		se.mem.bootTime = max(boots[len(boots)/2], time.Second)
+		m.bootTime = max(boots[len(boots)/2], time.Second)
 	}
+	return m
 }
 
 // searchable is the machines that may be searched for consolidation now.
@@ -214,6 +220,7 @@ func (se *disruptionSearch) consolidate(atOnce bool) {
 		return
 	}
 	se.mem.searchedAt = se.Now
+	se.mem.measured = se.startTimes()
 	in, until := se.input(false)
 	se.wakeAt(until)
 	in.Candidates, in.BudgetLeft = x.candidates, x.budgetLeft

@@ -37,8 +37,9 @@ func (lc *claimLifecycle) advance() {
 		if lc.isForeign(c) {
 			continue
 		}
-		in, until := lc.inputOf(c)
+		in, landedAt, until := lc.inputOf(c)
 		lc.wakeAt(until)
+		lc.mem.daemonLandedAt = landedAt
 		if !in.NodelessSince.IsZero() {
 			nodeless[c.UID] = in.NodelessSince
 		}
@@ -60,8 +61,10 @@ func (lc *claimLifecycle) advance() {
 	lc.mem.nodelessSince, lc.reservations.mem.landedAt = nodeless, landing
 }
 
-// inputOf returns what a claim's next step depends on, and until when.
-func (lc *claimLifecycle) inputOf(c *model.Claim) (in lifecycle.Input, until time.Time) {
+// inputOf returns what a claim's next step depends on and until when, and when a pod of a DaemonSet last came to a node that is
+// reserved.
+func (lc *claimLifecycle) inputOf(c *model.Claim) (in lifecycle.Input, daemonLandedAt, until time.Time) {
+	daemonLandedAt = lc.mem.daemonLandedAt
 	at := lc.PositionOf(c)
 	in = lifecycle.Input{
 		Claim: c, Pool: lc.Pool(c.Pool), Instances: lc.InstancesAt(at), InstancesAt: lc.Snapshot.InstancesAt,
@@ -71,7 +74,7 @@ func (lc *claimLifecycle) inputOf(c *model.Claim) (in lifecycle.Input, until tim
 		in.Nodes = lc.NodesAt(at)
 	}
 	if len(in.Nodes) == 1 {
-		in.Daemons = lc.awaitedDaemons(c, in.Nodes[0])
+		in.Daemons, daemonLandedAt = lc.awaitedDaemons(c, in.Nodes[0])
 	}
 	if len(in.Nodes) == 0 && c.Is(lifecycle.Registered) {
 		since, ok := lc.mem.nodelessSince[c.UID]
@@ -92,8 +95,8 @@ func (lc *claimLifecycle) inputOf(c *model.Claim) (in lifecycle.Input, until tim
 			in.Landed = lc.Now // pods that kube-scheduler binds can't come yet
 		}
 	}
-	if held, until := lc.preemption.protects(lc.reservations.byClaim[c.Name]); held {
-		lc.wakeAt(until)
+	if held, due := lc.preemption.protects(lc.reservations.byClaim[c.Name]); held {
+		until = model.EarlierOf(until, due)
 		in.Awaited, in.Coming = max(in.Awaited, 1), true
 	}
 	if lc.commands.isRevocable(c) { // its command, which has evicted nobody yet, sees to it
@@ -102,5 +105,5 @@ func (lc *claimLifecycle) inputOf(c *model.Claim) (in lifecycle.Input, until tim
 	if !c.Deleting.IsZero() {
 		in.Rollouts = lc.rollouts.rolloutsOfClaim(c, in.Nodes)
 	}
-	return in, until
+	return in, daemonLandedAt, until
 }

@@ -97,6 +97,7 @@ func (rq *requiredDisruption) replace() bool {
 // some pod would find no node. Virtual pods do not keep what must go: without a place elsewhere they are left out, and
 // sought one when it is gone.
 func (rq *requiredDisruption) findReplacement(u *disrupt.Candidate, cause plan.Code) (m *disrupt.Command, why plan.Reason) {
+	rq.search.mem.measured = rq.search.startTimes()
 	for _, allowDrifted := range []bool{false, true} {
 		in, until := rq.search.input(allowDrifted)
 		rq.wakeAt(until)

@@ -219,7 +219,7 @@ func (s *Standing) LifecycleInput(c *model.Claim) (lifecycle.Input, bool) {
 	if s.st.isForeign(c) {
 		return lifecycle.Input{}, false
 	}
-	in, _ := s.st.lifecycle.inputOf(c)
+	in, _, _ := s.st.lifecycle.inputOf(c)
 	return in, true
 }
 
