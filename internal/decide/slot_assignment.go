@@ -237,13 +237,15 @@ func (sa *slotAssignment) endingSlots() map[cluster.SlotKey]bool {
 }
 
 // releaseEmptySlots gives up slots for which no pod is left: their pods landed elsewhere, or were deleted without a
-// successor. A node that is usable has waited for them long enough after Policy.EmptySlotGrace.
+// successor. A usable node has waited for them long enough after Policy.EmptySlotGrace. One that boots gives them to whoever
+// else is without a node: else each of the pods that come and go meanwhile would have a node of its own.
 func (sa *slotAssignment) releaseEmptySlots(ending map[cluster.SlotKey]bool) {
 	idle := map[string]time.Time{}
 	var coming map[cluster.SlotKey]bool
+	wanted := false
 	for _, name := range slices.Sorted(maps.Keys(sa.reservations.byClaim)) {
 		h := sa.reservations.byClaim[name]
-		if h.node == nil || h.claim.UID == "" || !h.isUsable() {
+		if h.claim.UID == "" {
 			continue
 		}
 		if coming == nil {
@@ -251,11 +253,16 @@ func (sa *slotAssignment) releaseEmptySlots(ending map[cluster.SlotKey]bool) {
 			for _, p := range sa.Snapshot.Pending {
 				if !sa.covered[p.UID] {
 					coming[sa.SlotKeyOf(p)] = true
+					wanted = wanted || sa.heed(sa.pods.isDemand(p))
 				}
 			}
 			for _, p := range sa.notPendingYet() { // successors of pods yet to be evicted, and pods yet to be made
 				coming[sa.SlotKeyOf(p)] = true
 			}
+		}
+		boots := !h.claim.Is(lifecycle.Initialized)
+		if boots && !wanted || !boots && (h.node == nil || !h.isUsable()) {
+			continue
 		}
 		dead := false
 		for _, s := range h.slots {
@@ -268,7 +275,7 @@ func (sa *slotAssignment) releaseEmptySlots(ending map[cluster.SlotKey]bool) {
 		if !ok {
 			since = sa.Now
 		}
-		if due := since.Add(sa.pol.EmptySlotGrace); sa.Now.Before(due) {
+		if due := since.Add(sa.pol.EmptySlotGrace); !boots && sa.Now.Before(due) {
 			idle[name] = since
 			sa.wakeAt(due)
 			continue
