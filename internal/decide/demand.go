@@ -249,6 +249,10 @@ func (dm *demandStage) rememberPlacements(placed map[string]placement) {
 			dm.placements.awaitsPods[name] = true
 		}
 	}
+	for name, until := range dm.unused.nodesInPause() {
+		dm.placements.awaitsPods[name] = true
+		dm.wakeAt(until)
+	}
 	if len(placed) > 0 {
 		dm.wakeAt(dm.Now.Add(dm.pol.DisagreementAfter))
 	}

@@ -951,6 +951,8 @@ func (x *script) pod(name string, opts []string) {
 			p.Owner.Kind = v
 		case "on":
 			p.Node = v
+		case "starting":
+			p.Starting = true
 		case "bound":
 			p.Bound = x.when(v)
 		case "for":

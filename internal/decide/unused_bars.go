@@ -125,6 +125,24 @@ func (ul *unusedLaunches) barsOn(p *model.Pod, pool string) (out []barOnPod) {
 	return out
 }
 
+// nodesInPause returns the nodes that stand unused while their pods wait for what keeps them away to go, and until when: it
+// may go from the node, too.
+func (ul *unusedLaunches) nodesInPause() map[string]time.Time {
+	if len(ul.mem.counts) == 0 {
+		return nil
+	}
+	out := map[string]time.Time{}
+	for _, c := range ul.waitingClasses() {
+		t := ul.templateOf(c)
+		for k, x := range ul.mem.counts {
+			if k.template == t && k.pool != "" && x.Times == 1 && x.Node != "" && ul.Now.Before(x.Until) {
+				out[x.Node] = x.Until
+			}
+		}
+	}
+	return out
+}
+
 // waitingClasses are the classes of pods that a node is wanted for, by key.
 func (ul *unusedLaunches) waitingClasses() (out []*model.Class) {
 	seen := map[*model.Class]bool{}

@@ -108,6 +108,8 @@ func (ul *unusedLaunches) causeOf(c *model.Claim, n *model.Node) plan.Reason {
 		return plan.Reason{Code: plan.LaunchTimeout, Detail: plan.OfTimeout{Said: plan.Words(ul.Snapshot.Failures[c.UID].Message)}}
 	case !c.Is(lifecycle.Registered) && age >= timeouts.RegistrationTimeout:
 		return plan.Reason{Code: plan.RegistrationTimeout, Detail: plan.OfTimeout{Within: timeouts.RegistrationTimeout}}
+	case c.Is(lifecycle.Registered) && c.Deleting.IsZero() && (n == nil || !n.Deleting.IsZero()):
+		return plan.Reason{Code: plan.NodeGone, Subject: plan.ObjectOf("node", c.NodeName)}
 	case n != nil && c.Deleting.IsZero() && !c.Is(lifecycle.Initialized):
 		return plan.Reason{Code: plan.Initializing, Detail: plan.OfInitializing{Said: plan.Words(c.Conditions[lifecycle.Initialized].Message)}}
 	case n != nil && c.Deleting.IsZero():

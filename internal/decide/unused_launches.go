@@ -146,17 +146,11 @@ func (ul *unusedLaunches) read() {
 		if h.claim.UID == "" || len(h.claim.Slots) == 0 || h.claim.Annotations[AnnotationHost] != "" || h.claim.Annotations[model.AnnotationAdopt] != "" {
 			continue
 		}
-		x := heldLaunch{claim: h.claim, served: ul.mem.held[h.claim.UID].served}
-		for i := range h.slots {
-			s := &h.slots[i]
-			if k := (cluster.SlotKey{Class: s.Class, Owner: s.Owner}); s.bound > 0 && !x.served[k] {
-				if x.served = maps.Clone(x.served); x.served == nil {
-					x.served = map[cluster.SlotKey]bool{}
-				}
-				x.served[k] = true
-			}
+		was, known := ul.mem.held[h.claim.UID]
+		if known && h.node != nil && !h.node.Deleting.IsZero() {
+			continue // somebody deletes its Node, and the pods have to leave
 		}
-		held[h.claim.UID] = x
+		held[h.claim.UID], _ = ul.serve(heldLaunch{claim: h.claim, served: was.served}, h.node)
 	}
 	known := make(map[string]bool, len(ul.mem.ended))
 	for i := range ul.mem.ended {
@@ -167,11 +161,20 @@ func (ul *unusedLaunches) read() {
 		if _, still := held[uid]; still || known[uid] {
 			continue
 		}
-		c := ul.ClaimWithUID(uid)
-		if c == nil {
-			c = ul.mem.held[uid].claim // it is gone, without having been seen to go
+		x := ul.mem.held[uid]
+		if c := ul.ClaimWithUID(uid); c != nil { // else it is gone, without having been seen to go
+			x.claim = c
 		}
-		ended = append(ended, ul.endLaunch(c, ul.mem.held[uid].served)...)
+		n := ul.NodeFor(x.claim)
+		x, starting := ul.serve(x, n)
+		switch {
+		case starting:
+			held[uid] = x
+		case ul.commands.ofClaim[x.claim.Name] != "" && n != nil && slices.ContainsFunc(n.Pods, (*model.Pod).IsWorkload):
+			// A disruption command removes it, which is no fault of the launch.
+		default:
+			ended = append(ended, ul.endLaunch(x.claim, x.served)...)
+		}
 	}
 	for _, c := range ul.Snapshot.Claims { // of an earlier process, or that ended before they were seen to hold anything
 		if ul.mem.begun && (c.Deleting.IsZero() || c.Is(lifecycle.Initialized)) || c.UID == "" || len(c.Slots) == 0 || !c.LastPodEvent.IsZero() {
@@ -214,13 +217,48 @@ func (ul *unusedLaunches) endLaunch(c *model.Claim, served map[cluster.SlotKey]b
 	n := ul.NodeFor(c)
 	for _, s := range c.Slots {
 		k := cluster.SlotKey{Class: s.Class, Owner: s.Owner}
-		if served[k] || n != nil && slices.ContainsFunc(n.Pods, func(q *model.Pod) bool { return ul.SlotKeyOf(q) == k }) {
+		if served[k] || n != nil && slices.ContainsFunc(n.Pods, func(q *model.Pod) bool { return ul.SlotKeyOf(q) == k && hasRun(q, ul.Now) }) {
 			continue
 		}
 		x.Class, x.Owner = s.Class, s.Owner
 		out = append(out, x)
 	}
 	return out
+}
+
+// startTime is how long a pod that is bound may take to start before it counts as one that has run: its image may be what
+// is missing, and that is no fault of its node.
+const startTime = 5 * time.Minute
+
+// hasRun reports whether a pod on a node has run there, or has had the time to.
+func hasRun(p *model.Pod, now time.Time) bool {
+	return !p.Starting || !now.Before(p.Bound.Add(startTime))
+}
+
+// serve returns a launch with the slots of which a pod has run on its node, and whether others have pods there that have yet
+// to start: they may lose the node before.
+func (ul *unusedLaunches) serve(x heldLaunch, n *model.Node) (_ heldLaunch, starting bool) {
+	if n == nil {
+		return x, false
+	}
+	leaves := !n.Deleting.IsZero() || !x.claim.Deleting.IsZero()
+	for _, p := range n.Pods {
+		k := ul.SlotKeyOf(p)
+		if x.served[k] || !slices.ContainsFunc(x.claim.Slots, func(s model.Slot) bool { return k == (cluster.SlotKey{Class: s.Class, Owner: s.Owner}) }) {
+			continue
+		}
+		if !hasRun(p, ul.Now) {
+			if starting = starting || !leaves; starting {
+				ul.wakeAt(p.Bound.Add(startTime))
+			}
+			continue
+		}
+		if x.served = maps.Clone(x.served); x.served == nil {
+			x.served = map[cluster.SlotKey]bool{}
+		}
+		x.served[k] = true
+	}
+	return x, starting
 }
 
 // newEnded returns what is to be remembered of a launch that has ended, but for whom it was made; false: nothing. Nothing
@@ -341,7 +379,7 @@ func (ul *unusedLaunches) takeBack() {
 			continue
 		}
 		for _, q := range n.Pods {
-			if !q.IsWorkload() || !q.Deleting.IsZero() || q.Bound.Before(oldest.Add(-time.Second)) && !watched[c.UID] {
+			if !q.IsWorkload() || !q.Deleting.IsZero() || !hasRun(q, ul.Now) || q.Bound.Before(oldest.Add(-time.Second)) && !watched[c.UID] {
 				continue
 			}
 			t := ul.templateOf(q.Class)

@@ -220,7 +220,7 @@ func TestNoRunaway(t *testing.T) {
 		}
 	})
 	for _, what := range []string{"uid-w0", staticOwner, sim.HeldForBuffers, "refused uid-w2", "refused " + staticOwner, "refused " + sim.HeldForBuffers} {
-		if unused[what] == 0 {
+		if unused[what] == 0 && !testing.Short() {
 			t.Errorf("no launch was unused: %s", what)
 		}
 	}

@@ -321,6 +321,7 @@ type Pod struct {
 	GracePeriod          time.Duration
 	Terminal             bool          // Succeeded or Failed
 	Failed               bool          // Failed
+	Starting             bool          // bound, and none of its containers has run yet
 	Finalizers           []string      // whoever holds the object when it is deleted
 	Ready                bool          // condition Ready
 	Gated                bool          // has scheduling gates

@@ -27,6 +27,8 @@ func unusedCause(d plan.OfUnusedLaunches) string {
 		return "its node is ready, and no pod was scheduled to it"
 	case plan.InstanceGone:
 		return "its instance is gone" + with(": ", said, "")
+	case plan.NodeGone:
+		return "its Node was deleted before a pod ran on it"
 	case plan.Deleted:
 		return "it was deleted before a pod ran on it"
 	}

@@ -181,6 +181,7 @@ func (c *Cluster) bind(a plan.Bind) (uint64, error) {
 	}
 	q := *p
 	q.Node, q.Bound = a.Node, c.Now
+	c.startPod(&q)
 	c.SetPod(&q)
 	switch n := c.Nodes[a.Node]; {
 	case n == nil: // the pod garbage collector

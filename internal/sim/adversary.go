@@ -160,7 +160,7 @@ func (a *Adversary) act(c *Cluster) {
 		}
 	}
 	for _, p := range c.Pods {
-		if p.Node != "" {
+		if p.Node != "" && !p.Starting {
 			if a.Ran[p.Owner.UID] == nil {
 				a.Ran[p.Owner.UID] = map[string]bool{}
 			}
@@ -185,7 +185,7 @@ func (a *Adversary) actOn(c *Cluster, x *model.Claim, m *Machine) {
 		c.DeleteClaim(x)
 	case k == EndsMachines && !x.Is(lifecycle.Initialized):
 		c.End(m)
-	case k == DeletesNodes && n != nil && n.Deleting.IsZero() && len(c.on[n.Name]) == 0:
+	case k == DeletesNodes && n != nil && n.Deleting.IsZero() && !c.runsPods(n.Name):
 		c.tell(Event{Kind: Mishap, Object: n.Name, Text: "the adversary deletes a node"})
 		c.DeleteNode(n)
 	case k == TaintsNodes && n != nil && !n.HasTaint(agentTaint):
@@ -217,7 +217,7 @@ func (a *Adversary) count(c *Cluster) {
 		if m.Gone && x.Until.IsZero() {
 			x.Until = c.Now
 		}
-		x.Served = x.Served || m.Node != "" && len(c.on[m.Node]) > 0
+		x.Served = x.Served || m.Node != "" && c.runsPods(m.Node)
 		if claim == nil || len(claim.Slots) > 0 || !x.Until.IsZero() {
 			continue
 		}

@@ -5,6 +5,7 @@ package sim
 
 import (
 	"slices"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -92,6 +93,36 @@ func (c *Cluster) loseNode(m *Machine) {
 		return
 	}
 	c.due.add(c.Nodes[m.Node].ReadySince.Add(lostAfter+1), func() { c.loseNode(m) })
+}
+
+// podStart is how long the containers of a pod take to run after it was bound, if somebody may come before that.
+const podStart = time.Second
+
+// startPod has a kubelet start a pod that is being bound: beside an adversary that takes a moment, in which the node may go.
+func (c *Cluster) startPod(p *model.Pod) {
+	if c.Faults.Adversary == nil {
+		return
+	}
+	p.Starting = true
+	c.due.add(c.Now.Add(podStart), func() {
+		now, m := c.Pods[p.Key()], c.joined[p.Node]
+		if now == nil || now.UID != p.UID || now.Node != p.Node || c.Nodes[p.Node] == nil || m == nil || m.Gone {
+			return
+		}
+		q := *now
+		q.Starting = false
+		c.SetPod(&q)
+	})
+}
+
+// runsPods reports whether a pod has run on a node that is there.
+func (c *Cluster) runsPods(node string) bool {
+	for _, p := range c.on[node] {
+		if !p.Starting {
+			return true
+		}
+	}
+	return false
 }
 
 // finishPod has a kubelet end a pod whose grace period is over. Nobody does on a machine that ended.

@@ -69,6 +69,7 @@ func (c *Cluster) schedulePod(p *model.Pod, nodes []*model.Node, promised map[st
 	switch {
 	case best != nil:
 		q.Node, q.Bound, q.Nominated = best.Name, c.Now, "" // seen by those that come after
+		c.startPod(&q)
 	case preempt.node != "":
 		for _, v := range preempt.pods {
 			if v.Deleting.IsZero() {

@@ -62,6 +62,7 @@ func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
 	if out.Node == "" {
 		out.Bound = time.Time{}
 	} else {
+		out.Starting = p.Status.Phase == "" || p.Status.Phase == corev1.PodPending
 		out.Unschedulable, out.Refusal = time.Time{}, ""
 		if out.Bound.IsZero() {
 			// Bound without kube-scheduler (spec.nodeName was given): no condition says when.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // TestLocalVolume: hostPath and emptyDir on disk count, those in memory and those that the pod names do not.
@@ -41,6 +42,20 @@ func TestPodRuleAnnotations(t *testing.T) {
 		podRuleFacts(&out, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationScaleUpDelay: text, annotationDaemonEviction: "false"}}})
 		if out.ScaleUpDelay != want || out.DaemonEviction != "false" {
 			t.Errorf("%q: %s %q", text, out.ScaleUpDelay, out.DaemonEviction)
+		}
+	}
+}
+
+// TestStarting: a pod is starting from when it is bound until a container of it has run.
+func TestStarting(t *testing.T) {
+	for _, c := range []struct {
+		node  string
+		phase corev1.PodPhase
+		want  bool
+	}{{"", corev1.PodPending, false}, {"n1", "", true}, {"n1", corev1.PodPending, true}, {"n1", corev1.PodRunning, false}, {"n1", corev1.PodFailed, false}} {
+		p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: c.node}, Status: corev1.PodStatus{Phase: c.phase}}
+		if got := (&Translator{Table: state.NewResourceTable()}).Pod(p).Starting; got != c.want {
+			t.Errorf("bound to %q, phase %q: %t, want %t", c.node, c.phase, got, c.want)
 		}
 	}
 }
