@@ -146,6 +146,12 @@ bench-life: build ## one controller through twenty rounds of an ordinary day: do
 bench-priorities: build ## 72 Deployments in five priority classes, half of them with PodDisruptionBudgets: nodes launched again, commands taken back, preemptions, cost at rest, as JSON; ten minutes; ARGS="-karpenter bin/karpenter" runs Karpenter's KWOK controller instead
 	go run ./test/priorities $(ARGS)
 
+# ARGS are flags of test/adversaries: ARGS="-series 1m -only dovetail" is a trial, ARGS=-list lists the adversaries, ARGS=-h the flags.
+.PHONY: bench-adversaries
+bench-adversaries: build ## an honest Deployment alone, then beside 25 adversaries, with Dovetail and with Karpenter's KWOK controller: launches and dollars in vain, waits, evictions, as one table; three quarters of an hour
+	go -C test/upstream build -o ../../bin/karpenter sigs.k8s.io/karpenter/kwok
+	go run ./test/adversaries $(ARGS)
+
 .PHONY: bench-life-karpenter
 bench-life-karpenter: build ## the same rounds with Karpenter's own KWOK controller in Dovetail's place
 	go -C test/upstream build -o ../../bin/karpenter sigs.k8s.io/karpenter/kwok
