@@ -68,7 +68,7 @@ func readEvent(body string) (notice, error) {
 		if at, err := time.Parse(time.RFC3339, d.TerminationTime); err == nil {
 			n.at = at
 		}
-	case "aws.ec2 EC2 Instance cloud.Rebalance Recommendation":
+	case "aws.ec2 EC2 Instance Rebalance Recommendation":
 		n.kind = cloud.Rebalance
 	case "aws.ec2 EC2 Instance State-change Notification":
 		switch strings.ToLower(d.State) {

@@ -14,7 +14,7 @@ import (
 func FuzzReadEvent(f *testing.F) {
 	for _, s := range []string{
 		`{"version":"0","source":"aws.ec2","detail-type":"EC2 Spot Instance Interruption Warning","time":"2026-01-02T03:04:05Z","detail":{"instance-id":"i-1","instance-action":"terminate"}}`,
-		`{"source":"aws.ec2","detail-type":"EC2 Instance cloud.Rebalance Recommendation","time":"2026-01-02T03:04:05Z","detail":{"instance-id":"i-1"}}`,
+		`{"source":"aws.ec2","detail-type":"EC2 Instance Rebalance Recommendation","time":"2026-01-02T03:04:05Z","detail":{"instance-id":"i-1"}}`,
 		`{"source":"aws.ec2","detail-type":"EC2 Capacity Reservation Instance Interruption Warning","time":"2026-01-02T03:04:05Z","detail":{"instance-id":"i-1","instance-termination-time":"2026-01-02T04:04:05Z"}}`,
 		`{"source":"aws.ec2","detail-type":"EC2 Instance State-change Notification","time":"2026-01-02T03:04:05Z","detail":{"instance-id":"i-1","state":"Stopping"}}`,
 		`{"source":"aws.health","detail-type":"AWS Health Event","time":"2026-01-02T03:04:05Z","detail":{"service":"EC2","eventTypeCategory":"scheduledChange","startTime":"Fri, 02 Jan 2026 03:04:05 GMT","affectedEntities":[{"entityValue":"i-1"},{"entityValue":""}]}}`,
