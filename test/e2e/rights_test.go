@@ -45,7 +45,7 @@ var shownElsewhere = []struct {
 	{"TestPoolAndClass", []string{"get nodepools.karpenter.sh", "get kwoknodeclasses.karpenter.kwok.sh", "get ec2nodeclasses.karpenter.k8s.aws",
 		"get nodegroupclasses.dovetail.sh", "patch kwoknodeclasses/status.karpenter.kwok.sh"}},
 	{"TestOverlayStatus", []string{"get nodeoverlays.karpenter.sh", "patch nodeoverlays/status.karpenter.sh"}},
-	{"TestBufferQuotas", []string{"get capacityquotas.autoscaling.x-k8s.io", "get capacitybuffers.autoscaling.x-k8s.io"}},
+	{"TestCapacityQuotaServed", []string{"get capacityquotas.autoscaling.x-k8s.io", "get capacitybuffers.autoscaling.x-k8s.io"}},
 	{"TestHeadrooms", []string{"get headrooms.dovetail.sh", "get podtemplates", "create capacitybuffers.autoscaling.x-k8s.io"}},
 	{"TestEvictRefused", []string{"get pods"}},
 	{"TestNodeGroups", []string{"update nodegroupclasses.dovetail.sh", "delete nodegroupclasses.dovetail.sh", "delete nodepools.karpenter.sh"}},
