@@ -237,8 +237,9 @@ func (sa *slotAssignment) endingSlots() map[cluster.SlotKey]bool {
 }
 
 // releaseEmptySlots gives up slots for which no pod is left: their pods landed elsewhere, or were deleted without a
-// successor. A usable node has waited for them long enough after Policy.EmptySlotGrace. One that boots gives them to whoever
-// else is without a node: else each of the pods that come and go meanwhile would have a node of its own.
+// successor. A node has waited for them long enough after Policy.EmptySlotGrace: the successor of a deleted pod comes a moment
+// later. A node that boots keeps them until somebody else is without a node: else each of the pods that come and go meanwhile
+// would have a node of its own.
 func (sa *slotAssignment) releaseEmptySlots(ending map[cluster.SlotKey]bool) {
 	idle := map[string]time.Time{}
 	var coming map[cluster.SlotKey]bool
@@ -261,7 +262,7 @@ func (sa *slotAssignment) releaseEmptySlots(ending map[cluster.SlotKey]bool) {
 			}
 		}
 		boots := !h.claim.Is(lifecycle.Initialized)
-		if boots && !wanted || !boots && (h.node == nil || !h.isUsable()) {
+		if !boots && (h.node == nil || !h.isUsable()) {
 			continue
 		}
 		dead := false
@@ -275,7 +276,11 @@ func (sa *slotAssignment) releaseEmptySlots(ending map[cluster.SlotKey]bool) {
 		if !ok {
 			since = sa.Now
 		}
-		if due := since.Add(sa.pol.EmptySlotGrace); !boots && sa.Now.Before(due) {
+		if boots && !wanted {
+			idle[name] = since
+			continue
+		}
+		if due := since.Add(sa.pol.EmptySlotGrace); sa.Now.Before(due) {
 			idle[name] = since
 			sa.wakeAt(due)
 			continue
