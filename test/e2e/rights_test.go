@@ -6,7 +6,7 @@ package e2e
 import (
 	"errors"
 	"flag"
-	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -45,7 +45,7 @@ var shownElsewhere = []struct {
 	{"TestPoolAndClass", []string{"get nodepools.karpenter.sh", "get kwoknodeclasses.karpenter.kwok.sh", "get ec2nodeclasses.karpenter.k8s.aws",
 		"get nodegroupclasses.dovetail.sh", "patch kwoknodeclasses/status.karpenter.kwok.sh"}},
 	{"TestOverlayStatus", []string{"get nodeoverlays.karpenter.sh", "patch nodeoverlays/status.karpenter.sh"}},
-	{"TestCapacityQuotaServed", []string{"get capacityquotas.autoscaling.x-k8s.io", "get capacitybuffers.autoscaling.x-k8s.io"}},
+	{"TestBufferQuotas", []string{"get capacityquotas.autoscaling.x-k8s.io", "get capacitybuffers.autoscaling.x-k8s.io"}},
 	{"TestHeadrooms", []string{"get headrooms.dovetail.sh", "get podtemplates", "create capacitybuffers.autoscaling.x-k8s.io"}},
 	{"TestEvictRefused", []string{"get pods"}},
 	{"TestNodeGroups", []string{"update nodegroupclasses.dovetail.sh", "delete nodegroupclasses.dovetail.sh", "delete nodepools.karpenter.sh"}},
@@ -113,19 +113,27 @@ func wrongRights() (wrong []string) {
 // number matches the number that a name of several alike ends with.
 var number = regexp.MustCompile(`[0-9]+$`)
 
-// testExists reports whether some test of the root module has a name.
+// testExists reports whether some test of these or of the product's packages has a name.
 func testExists(name string) bool {
-	for _, dir := range []string{"*_test.go", "../../internal/*/*_test.go"} {
-		files, err := filepath.Glob(dir)
-		if err != nil {
-			panic(err) // the patterns are constant
-		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err == nil && strings.Contains(string(text), fmt.Sprintf("func %s(", name)) {
-				return true
+	found := false
+	for _, root := range []string{".", "../../internal"} {
+		err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") {
+				return err
 			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			if strings.Contains(string(text), "func "+name+"(") {
+				found = true
+				return filepath.SkipAll
+			}
+			return nil
+		})
+		if err != nil {
+			panic(err) // the repository's own files
 		}
 	}
-	return false
+	return found
 }
