@@ -47,7 +47,7 @@ func (ge *groupEvents) countGroups(name string) int {
 	}
 	if pool := ge.state.Pools.FindPool(name); pool != nil {
 		if class := ge.state.Pools.FindNodeClass(pool.ClassGroup, pool.ClassKind, pool.ClassName); class != nil && len(class.Groups) > 0 {
-			n = max(1, len(nodegroups.Offered(pool)))
+			n = max(1, len(pool.NodeGroups()))
 		}
 	}
 	if ge.groupsOfPool == nil {

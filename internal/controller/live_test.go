@@ -23,6 +23,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/sim"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -240,9 +241,9 @@ func (l *liveCluster) CreateClaim(_ context.Context, a plan.CreateClaim) (uint64
 		return l.version, nil
 	}
 	l.serial++
-	labels := changed(a.Pool.Labels, map[string]string{model.LabelNodePool: a.Pool.Name})
+	labels := sim.Edited(a.Pool.Labels, map[string]string{model.LabelNodePool: a.Pool.Name})
 	return l.setClaim(model.Claim{Name: a.Name, UID: fmt.Sprintf("uid-%s-%d", a.Name, l.serial), Pool: a.Pool.Name, Requirements: a.Requirements, Requests: a.Requests,
-		Labels: labels, Annotations: changed(a.Annotations, nil), ClassGroup: a.Pool.ClassGroup, ClassKind: a.Pool.ClassKind, ClassName: a.Pool.ClassName,
+		Labels: labels, Annotations: sim.Edited(a.Annotations, nil), ClassGroup: a.Pool.ClassGroup, ClassKind: a.Pool.ClassKind, ClassName: a.Pool.ClassName,
 		ExpireAfter: -1, TerminationGracePeriod: -1, Created: time.Now(), HasFinalizer: true, Conditions: map[string]model.Condition{}, Reserved: a.Reserved, Slots: a.Slots,
 		NoReserve: string(a.NoReserve.Code)}), nil
 }
@@ -255,7 +256,7 @@ func (l *liveCluster) UpdateClaim(_ context.Context, a plan.UpdateClaim) (uint64
 		return 0, plan.ErrGone
 	}
 	c := *have
-	c.Labels, c.Annotations, c.Conditions = changed(c.Labels, a.Labels), changed(c.Annotations, a.Annotations), maps.Clone(c.Conditions)
+	c.Labels, c.Annotations, c.Conditions = sim.Edited(c.Labels, a.Labels), sim.Edited(c.Annotations, a.Annotations), maps.Clone(c.Conditions)
 	if a.NodeName != "" {
 		c.NodeName = a.NodeName
 	}
@@ -315,7 +316,7 @@ func (l *liveCluster) UpdateNode(_ context.Context, a plan.UpdateNode) (uint64, 
 		return 0, plan.ErrGone
 	}
 	n := *have
-	n.Labels, n.Annotations = changed(n.Labels, a.Labels), changed(n.Annotations, a.Annotations)
+	n.Labels, n.Annotations = sim.Edited(n.Labels, a.Labels), sim.Edited(n.Annotations, a.Annotations)
 	n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool {
 		return slices.ContainsFunc(slices.Concat(a.RemoveTaints, a.AddTaints), func(r model.Taint) bool { return r.Key == t.Key && r.Effect == t.Effect })
 	})
@@ -566,18 +567,4 @@ func (l *liveCluster) pending() (n int) {
 		}
 	}
 	return n
-}
-
-// changed returns labels with a change.
-func changed(have model.Labels, change map[string]string) model.Labels {
-	out := model.Labels{}
-	maps.Copy(out, have)
-	for k, v := range change {
-		if v == plan.Unset {
-			delete(out, k)
-		} else {
-			out[k] = v
-		}
-	}
-	return out
 }

@@ -136,16 +136,6 @@ func (rt *reservations) holdsCapacity(c *model.Claim, n *model.Node) (holds bool
 	return false, until
 }
 
-// covers reports whether some reservation has a slot for a pod.
-func (rt *reservations) covers(p *model.Pod) bool {
-	for _, h := range rt.byClaim {
-		if slices.ContainsFunc(h.pods, func(q *model.Pod) bool { return q.UID == p.UID }) {
-			return true
-		}
-	}
-	return false
-}
-
 // hasReservedSlot reports whether some reservation has slots for the class and owner of a pod.
 func (rt *reservations) hasReservedSlot(p *model.Pod) bool {
 	k := rt.SlotKeyOf(p)

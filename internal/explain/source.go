@@ -84,7 +84,7 @@ func poolSources(p *model.NodePool, ch plan.Change) []plan.Change {
 	switch {
 	case p.Discovered && isLabel:
 		var out []plan.Change
-		for _, g := range groupsOffered(p) {
+		for _, g := range p.NodeGroups() {
 			out = append(out, plan.Change{Object: "nodegroup/" + g, Field: "tags[" + groupLabelTag + label + "]", Op: ch.Op, Value: ch.Value})
 		}
 		return out
@@ -99,19 +99,6 @@ func poolSources(p *model.NodePool, ch plan.Change) []plan.Change {
 		return []plan.Change{{Object: "provisioner/" + p.Provisioner, Field: "spec.limits.resources." + resource, Op: ch.Op, Value: ch.Value}}
 	}
 	return nil
-}
-
-// groupsOffered are the node groups that a pool's offerings are of, by name.
-func groupsOffered(p *model.NodePool) (out []string) {
-	for _, t := range p.Types {
-		for i := range t.Offerings {
-			if g := t.Offerings[i].Labels[model.LabelNodeGroup]; g != "" && !slices.Contains(out, g) {
-				out = append(out, g)
-			}
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 // withSource leaves those of the changes that people can make.

@@ -358,6 +358,20 @@ func (p *NodePool) MayBuyOffering(o *Offering) bool {
 	return true
 }
 
+// NodeGroups returns the node groups that the pool is offered something of, sorted.
+func (p *NodePool) NodeGroups() []string {
+	var out []string
+	for _, t := range p.Types {
+		for i := range t.Offerings {
+			if g := t.Offerings[i].Labels[LabelNodeGroup]; g != "" && !slices.Contains(out, g) {
+				out = append(out, g)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // ImpliesLabel reports whether a label of the pool's nodes follows from what the pool is: its name, its Provisioner and
 // its node class. It stands in no field that could be edited.
 func (p *NodePool) ImpliesLabel(key string) bool {

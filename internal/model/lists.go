@@ -37,3 +37,14 @@ func CompareLists[T any](was, is []*T, key func(*T) string, changed func(was, is
 		}
 	}
 }
+
+// CompareBools has false come before true, as cmp.Compare has the smaller one.
+func CompareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

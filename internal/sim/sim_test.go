@@ -27,7 +27,6 @@ func (s seeded) Draw(_ string, n int) int { return s.IntN(n) }
 // eager is a Decider that launches a node for each pod that fits nowhere, and lets nodes in.
 type eager struct {
 	made map[string]bool
-	life lifecycle.Policy
 }
 
 func (e *eager) Restart(*state.ResourceTable) {}

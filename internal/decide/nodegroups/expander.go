@@ -105,7 +105,7 @@ func (ge *Expander) Rank(in *solve.Problem) []solve.Pool {
 		if len(rules) == 0 || !p.Ready {
 			continue
 		}
-		groups := Offered(p.NodePool)
+		groups := p.NodePool.NodeGroups()
 		if len(groups) > 1 && (p.NodesLeft >= 0 || slices.Contains(p.HasLimit, true) || slices.ContainsFunc(p.Requirements, model.HasMinValues)) {
 			continue // what counts for all of its groups together can't be counted for each
 		}
@@ -237,20 +237,6 @@ func (ge *Expander) Refuse(in *solve.Problem, pools []solve.Pool, refused []solv
 	}
 	res, _ := solve.Solve(&solve.Problem{ResourceNames: in.ResourceNames, Demand: demand, Pools: pools, Daemons: in.Daemons, Namespaces: in.Namespaces, Limits: in.Limits}, solve.Memory{}, quick)
 	return res.Refused, len(refused) - len(res.Refused)
-}
-
-// Offered returns the node groups that a pool is offered something of, sorted.
-func Offered(p *model.NodePool) []string {
-	var out []string
-	for _, t := range p.Types {
-		for i := range t.Offerings {
-			if g := t.Offerings[i].Labels[model.LabelNodeGroup]; g != "" && !slices.Contains(out, g) {
-				out = append(out, g)
-			}
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 // computeKeys works out what an option is ranked by, from the machines that would be bought of it were it the only one.

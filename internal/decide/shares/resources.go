@@ -165,7 +165,7 @@ func (rs *resourceShares) byNamespace(demand []*model.Pod, nodes []solve.Existin
 func (rs *resourceShares) admit(all []*resourceDemand) (over map[*model.Class]plan.Reason, looked map[string]time.Time) {
 	for _, d := range all {
 		slices.SortFunc(d.classes, func(a, b *resourceClass) int {
-			return cmp.Or(compareBool(a.virtual, b.virtual), rs.lookedAt(a).Compare(rs.lookedAt(b)), a.oldest.Compare(b.oldest), strings.Compare(a.class.Key, b.class.Key))
+			return cmp.Or(model.CompareBools(a.virtual, b.virtual), rs.lookedAt(a).Compare(rs.lookedAt(b)), a.oldest.Compare(b.oldest), strings.Compare(a.class.Key, b.class.Key))
 		})
 	}
 	slices.SortFunc(all, func(a, b *resourceDemand) int { return strings.Compare(a.namespace, b.namespace) })
@@ -201,13 +201,13 @@ func (rs *resourceShares) admit(all []*resourceDemand) (over map[*model.Class]pl
 // compareWaits says whose next class has waited longest for its turn.
 func (rs *resourceShares) compareWaits(a, b *resourceDemand) int {
 	x, y := a.classes[0], b.classes[0]
-	return cmp.Or(compareBool(x.virtual, y.virtual), rs.lookedAt(x).Compare(rs.lookedAt(y)), x.oldest.Compare(y.oldest))
+	return cmp.Or(model.CompareBools(x.virtual, y.virtual), rs.lookedAt(x).Compare(rs.lookedAt(y)), x.oldest.Compare(y.oldest))
 }
 
 // compareTurns says which of two namespaces has the next class admitted.
 func (rs *resourceShares) compareTurns(a, b *resourceDemand) int {
 	x, y := a.classes[0], b.classes[0]
-	return cmp.Or(compareBool(x.virtual, y.virtual), cmp.Compare(len(a.has)+countMissing(a.has, x.dims), len(b.has)+countMissing(b.has, y.dims)),
+	return cmp.Or(model.CompareBools(x.virtual, y.virtual), cmp.Compare(len(a.has)+countMissing(a.has, x.dims), len(b.has)+countMissing(b.has, y.dims)),
 		rs.lookedAt(x).Compare(rs.lookedAt(y)))
 }
 
@@ -222,15 +222,4 @@ func countMissing(set map[model.Dim]bool, dims []model.Dim) (n int) {
 		}
 	}
 	return n
-}
-
-// compareBool has false come before true.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }

@@ -19,9 +19,21 @@ import (
 
 // TestManifests runs testdata/*.txt: what pods, pools and so on come of files, and what is said of a mistake.
 func TestManifests(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
+	runCases(t, "testdata/*.txt", func(head string) (string, error) {
+		comment, input, _ := strings.Cut(head, "\n")
+		if !strings.HasPrefix(comment, "#") {
+			return "", errors.New("want a comment in one line")
+		}
+		return feedAll(input), nil
+	})
+}
+
+// runCases runs the cases of text files: separated by an empty line, each an input, a line ----, and what comes of it. With -update it
+// writes what comes of them instead.
+func runCases(t *testing.T, glob string, run func(input string) (string, error)) {
+	files, err := filepath.Glob(glob)
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no cases in testdata/manifests: %v", err)
+		t.Fatalf("no cases in %s: %v", glob, err)
 	}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
@@ -34,11 +46,13 @@ func TestManifests(t *testing.T) {
 			if !ok {
 				t.Fatalf("%s case %d: no ---- line:\n%s", file, i, c)
 			}
-			comment, input, _ := strings.Cut(head, "\n")
-			have := strings.TrimSpace(feedAll(input))
-			switch {
-			case !strings.HasPrefix(comment, "#") || have == "":
-				t.Fatalf("%s case %d: want a comment in one line and something to come out:\n%s\n%s", file, i, c, have)
+			have, err := run(head)
+			if err != nil {
+				t.Fatalf("%s case %d: %v:\n%s", file, i, err, c)
+			}
+			switch have = strings.TrimSpace(have); {
+			case have == "":
+				t.Fatalf("%s case %d: nothing came out", file, i)
 			case *update:
 				cases[i] = head + "\n----\n" + have
 			case have != strings.TrimSpace(want):

@@ -7,8 +7,6 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -30,38 +28,7 @@ var update = flag.Bool("update", false, "rewrite the outputs in testdata")
 // TestTranslate runs testdata/*.txt: cases separated by an empty line, each a comment, manifests, ----, and what they mean. Of a
 // result only fields that are not zero are shown.
 func TestTranslate(t *testing.T) {
-	files, err := filepath.Glob("../translate/testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no cases in testdata: %v", err)
-	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cases := strings.Split(strings.TrimSpace(string(data)), "\n\n")
-		for i, c := range cases {
-			head, want, ok := strings.Cut(strings.TrimSpace(c)+"\n", "\n----\n")
-			if !ok {
-				t.Fatalf("%s case %d: no ---- line:\n%s", file, i, c)
-			}
-			have := strings.TrimSpace(translateAll(head))
-			if have == "" {
-				t.Fatalf("%s case %d: nothing came out", file, i)
-			}
-			switch {
-			case *update:
-				cases[i] = head + "\n----\n" + have
-			case have != strings.TrimSpace(want):
-				t.Errorf("%s:\n%s\n---- have\n%s", file, c, have)
-			}
-		}
-		if *update {
-			if err := os.WriteFile(file, []byte(strings.Join(cases, "\n\n")+"\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	runCases(t, "../translate/testdata/*.txt", func(input string) (string, error) { return translateAll(input), nil })
 }
 
 // shownNodeTemplate is what an AWSNodeTemplate becomes. Annotation "defaults" is the controller's instance profile and the version of Kubernetes.

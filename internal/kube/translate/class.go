@@ -326,17 +326,7 @@ func tolerations(list []corev1.Toleration) []model.Toleration {
 	}
 	slices.SortFunc(out, func(a, b model.Toleration) int {
 		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Effect, b.Effect), strings.Compare(a.Value, b.Value),
-			strings.Compare(a.Operator, b.Operator), compareBool(a.Exists, b.Exists), cmp.Compare(a.For, b.For))
+			strings.Compare(a.Operator, b.Operator), model.CompareBools(a.Exists, b.Exists), cmp.Compare(a.For, b.For))
 	})
 	return slices.Compact(out)
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }

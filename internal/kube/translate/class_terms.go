@@ -140,7 +140,7 @@ func hostPorts(s *corev1.PodSpec) []model.HostPort {
 	out = append(out, ownDisks(s)...)
 	slices.SortFunc(out, func(a, b model.HostPort) int {
 		return cmp.Or(cmp.Compare(a.Port, b.Port), strings.Compare(a.Protocol, b.Protocol), strings.Compare(a.IP, b.IP),
-			strings.Compare(a.Disk, b.Disk), compareBool(a.ReadOnly, b.ReadOnly))
+			strings.Compare(a.Disk, b.Disk), model.CompareBools(a.ReadOnly, b.ReadOnly))
 	})
 	return slices.Compact(out)
 }

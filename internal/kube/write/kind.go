@@ -88,6 +88,17 @@ func (k kind[T]) patch(ctx context.Context, name string, how types.PatchType, bo
 	return x, nil
 }
 
+// patchStatus merges a status into that of an object of the cluster, as it was last seen. One that has changed or gone since is left: the
+// watch tells of that, and whoever writes runs again.
+func (k kind[T]) patchStatus(ctx context.Context, seen T, status map[string]any) error {
+	body := map[string]any{"metadata": map[string]any{"uid": seen.GetUID(), "resourceVersion": seen.GetResourceVersion()}, "status": status}
+	_, err := k.patch(ctx, seen.GetName(), types.MergePatchType, body, "status")
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return classify(err, "update status of", k.name, seen.GetName())
+}
+
 // edit runs a change on the object as last seen; when that turns out to be outdated, once more on the object as it is.
 func (k kind[T]) edit(ctx context.Context, verb, name, uid string, change func(cur T) (T, error)) (uint64, error) {
 	cur, ok := k.have.Get(name)

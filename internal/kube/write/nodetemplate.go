@@ -9,9 +9,7 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	awsv1alpha1 "github.com/dovetail-sh/dovetail/api/aws/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
@@ -74,10 +72,5 @@ func (s *provisionerSync) nodeTemplateStatus(ctx context.Context, n *awsv1alpha1
 		return nil
 	}
 	k := kind[*awsv1alpha1.AWSNodeTemplate]{name: "awsnodetemplate", resource: "awsnodetemplates", client: s.c.AWSAlpha, have: &s.c.Seen.NodeTemplates}
-	body := map[string]any{"metadata": map[string]any{"uid": n.UID, "resourceVersion": n.ResourceVersion}, "status": status}
-	_, err := k.patch(ctx, n.Name, types.MergePatchType, body, "status")
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // it has changed or gone: the watch will tell, and this runs again
-	}
-	return classify(err, "update status of", "awsnodetemplate", n.Name)
+	return k.patchStatus(ctx, n, status)
 }

@@ -14,7 +14,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
@@ -172,12 +171,7 @@ func (s *provisionerSync) provisionerStatus(ctx context.Context, p *karpv1alpha5
 		return nil
 	}
 	k := kind[*karpv1alpha5.Provisioner]{name: "provisioner", resource: "provisioners", client: s.c.Provisioner, have: &s.c.Seen.Provisioners}
-	body := map[string]any{"metadata": map[string]any{"uid": p.UID, "resourceVersion": p.ResourceVersion}, "status": status}
-	_, err := k.patch(ctx, p.Name, types.MergePatchType, body, "status")
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // it has changed or gone: the watch will tell, and this runs again
-	}
-	return classify(err, "update status of", "provisioner", p.Name)
+	return k.patchStatus(ctx, p, status)
 }
 
 // errNotOwned: an EC2NodeClass of the name is there and somebody else's.
