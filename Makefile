@@ -148,7 +148,7 @@ bench-priorities: build ## 72 Deployments in five priority classes, half of them
 
 # ARGS are flags of test/adversaries: ARGS="-series 1m -only dovetail" is a trial, ARGS=-list lists the adversaries, ARGS=-h the flags.
 .PHONY: bench-adversaries
-bench-adversaries: build ## an honest Deployment alone, then beside 25 adversaries, with Dovetail and with Karpenter's KWOK controller: launches and dollars in vain, waits, evictions, as one table; three quarters of an hour
+bench-adversaries: build ## an honest Deployment alone, then beside 25 adversaries, with Dovetail and with Karpenter's KWOK controller: launches, unused launches and their dollars, waits, evictions, as one table; three quarters of an hour
 	go -C test/upstream build -o ../../bin/karpenter sigs.k8s.io/karpenter/kwok
 	go run ./test/adversaries $(ARGS)
 

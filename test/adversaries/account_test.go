@@ -66,7 +66,7 @@ func TestCheck(t *testing.T) {
 		{part(false, 10, 0, 2, 1), ""},
 		{part(false, 10.1, 0, 2, 1), "waited 10.1 s (p99)"},
 		{part(false, 6, 1, 2, 1), "1 honest pods are still waiting"},
-		{part(false, 6, 0, 3, 1), "3 launches in vain within ten minutes for the pods of taint-kept"},
+		{part(false, 6, 0, 3, 1), "3 unused launches within ten minutes for the pods of taint-kept"},
 		{part(false, 6, 0, 0, 0), "adversary taint-kept did nothing"},
 	} {
 		err := check([]*Part{alone, x.with}, o)

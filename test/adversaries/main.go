@@ -57,7 +57,7 @@ func main() {
 	flag.StringVar(&o.karpenter, "karpenter", cmp.Or(os.Getenv("KARPENTER_BIN"), filepath.Join("bin", "karpenter")), "path of Karpenter's KWOK controller")
 	flag.StringVar(&o.results, "results", "", "JSON file to add the results to; the table then includes what earlier runs wrote (default: none)")
 	flag.Float64Var(&o.factor, "factor", 1.5, "bound: the honest pods' wait p99 beside adversaries, as a multiple of that alone, plus one second")
-	flag.IntVar(&o.vain, "vain", 2, "bound: launches in vain for one adversary's pods within ten minutes")
+	flag.IntVar(&o.vain, "vain", 2, "bound: unused launches for one adversary's pods within ten minutes")
 	flag.BoolVar(&o.list, "list", false, "list the adversaries and exit")
 	flag.BoolVar(&o.keep, "keep", false, "keep the files and logs of the sandboxes")
 	flag.Parse()

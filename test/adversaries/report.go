@@ -31,7 +31,7 @@ func (p *Part) sum() (out Account) {
 }
 
 // table returns the results as one Markdown table: a column for each part, first how the honest pods fared, then what each adversary cost as
-// "launches / of these in vain / dollars of these".
+// "launches / unused launches / dollars of the unused".
 func table(parts []*Part) string {
 	type column struct {
 		title string
@@ -76,7 +76,7 @@ func table(parts []*Part) string {
 		}
 		return fmt.Sprintf("%d / %d / $%.4f", a.Launches, a.Vain, a.VainUSD)
 	}
-	row("honest: launches / in vain / dollars in vain", func(p *Part) string { return cell(p.Accounts[honestName]) })
+	row("honest: launches / unused launches / dollars of the unused", func(p *Part) string { return cell(p.Accounts[honestName]) })
 	row("all adversaries", func(p *Part) string {
 		if p.Alone {
 			return "–"
@@ -109,7 +109,7 @@ func check(parts []*Part, o options) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(with.Accounts)) {
 		if a := with.Accounts[name]; a.InTen > o.vain {
-			fail("dovetail: %d launches in vain within ten minutes for the pods of %s, more than %d", a.InTen, name, o.vain)
+			fail("dovetail: %d unused launches within ten minutes for the pods of %s, more than %d", a.InTen, name, o.vain)
 		}
 	}
 	if n := with.Honest.Waiting; n > 0 {

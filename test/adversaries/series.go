@@ -163,7 +163,7 @@ func (s *series) progress(begun time.Time, wanted int) error {
 		launches, vain = launches+a.Launches, vain+a.Vain
 	}
 	h := honest(s.Cluster, honestName, now)
-	say("%4.0f s of %.0f: honest pods %d of %d run, p99 %.1f s; %d launches, %d in vain", now.Sub(begun).Seconds(), s.length.Seconds(), running, wanted, h.P99, launches, vain)
+	say("%4.0f s of %.0f: honest pods %d of %d run, p99 %.1f s; %d launches, %d unused", now.Sub(begun).Seconds(), s.length.Seconds(), running, wanted, h.P99, launches, vain)
 	return nil
 }
 

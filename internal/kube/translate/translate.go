@@ -39,7 +39,7 @@ type Translator struct {
 	Defaults SchedulerDefaults
 }
 
-// volumes returns what is known of volumes.
+// volumes returns the index of volumes and claims.
 func (t *Translator) volumes() *volume.Index {
 	if t.Lookup == nil {
 		return volume.NewIndex()
