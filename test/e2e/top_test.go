@@ -47,7 +47,7 @@ func runTop(t *testing.T, args ...string) (out, errs string, status int) {
 func TestTop(t *testing.T) {
 	s := shared(t)
 	t.Parallel()
-	e := newEnv(t, s, "top")
+	e := newEnv(t, s, "seen-by-top") // a filter that no other row of the shared sandbox has in it
 	e.nodePool(map[string]any{"spec.template.spec.requirements": only("m5.xlarge")})
 	e.deploy("web", 2, e.pod("2", "2Gi"))
 	e.podsRun(2)
