@@ -73,8 +73,8 @@ func TestWhereIsIt(t *testing.T) {
 	declared, _ := functions(t)
 	page := pages(t)[filepath.Join(root, "docs", "ARCHITECTURE.md")]
 	rows := regexp.MustCompile("(?m)^\\| .*\\? \\| `([^`]+\\.go)` \\| `([^`]+)`.* \\|$").FindAllStringSubmatch(page, -1)
-	if len(rows) < 40 {
-		t.Errorf("docs/ARCHITECTURE.md answers %d questions, 40 are expected", len(rows))
+	if len(rows) < 30 {
+		t.Errorf("docs/ARCHITECTURE.md answers %d questions, 30 are expected", len(rows))
 	}
 	for _, row := range rows {
 		if !declared[[2]string{"internal/" + row[1], row[2]}] {
