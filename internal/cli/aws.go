@@ -39,18 +39,18 @@ func (f *awsFlags) add(g *pflag.FlagSet) {
 	config := awsapi.DefaultConfig()
 	f.config, f.flags = &config, g
 	c := f.config
-	g.StringVar(&c.ClusterName, "cluster-name", "", "name of the EKS cluster, for --cloud aws (CLUSTER_NAME)")
-	g.StringVar(&c.ClusterEndpoint, "cluster-endpoint", "", "API server that machines join; empty: EKS says (CLUSTER_ENDPOINT)")
-	g.StringVar(&c.ClusterCABundle, "cluster-ca-bundle", "", "CA of the API server for machines, PEM in base64; empty: EKS says (CLUSTER_CA_BUNDLE)")
-	g.StringVar(&f.profile, "default-instance-profile", "", "instance profile of machines whose Provisioner (v1alpha5) names none (AWS_DEFAULT_INSTANCE_PROFILE)")
-	g.StringVar(&f.gates, "aws-feature-gates", "", "NodeClassCEL (off by default: CEL expressions in spec.kubelet of EC2NodeClasses), as NodeClassCEL=true (AWS_FEATURE_GATES)")
-	g.StringVar(&c.InterruptionQueue, "interruption-queue", "", "SQS queue that tells of interruptions; empty: none (INTERRUPTION_QUEUE)")
-	g.Float64Var(&c.VMMemoryOverhead, "vm-memory-overhead-percent", c.VMMemoryOverhead, "share of a machine's memory that its node is expected not to have, until one was seen (VM_MEMORY_OVERHEAD_PERCENT)")
-	g.IntVar(&c.ReservedENIs, "reserved-enis", c.ReservedENIs, "network interfaces of a machine that pods get no addresses from (RESERVED_ENIS)")
-	g.BoolVar(&c.IsolatedVPC, "isolated-vpc", false, "the price list can't be reached: use built-in prices (ISOLATED_VPC)")
-	g.BoolVar(&c.DisableDryRun, "disable-dry-run", false, "don't try permissions out before they are needed (DISABLE_DRY_RUN)")
-	g.DurationVar(&c.AMIRefresh, "ami-refresh-interval", c.AMIRefresh, "how old what is known of images may be (AMI_REFRESH_INTERVAL)")
-	g.DurationVar(&c.SubnetRefresh, "subnet-refresh-interval", c.SubnetRefresh, "how old what is known of subnets may be (SUBNET_REFRESH_INTERVAL)")
+	g.StringVar(&c.ClusterName, "cluster-name", "", "Name of the EKS cluster. Required with --cloud=aws (CLUSTER_NAME)")
+	g.StringVar(&c.ClusterEndpoint, "cluster-endpoint", "", "URL of the API server that nodes join. If unset, read from EKS (CLUSTER_ENDPOINT)")
+	g.StringVar(&c.ClusterCABundle, "cluster-ca-bundle", "", "CA certificate of the API server for nodes, base64-encoded PEM. If unset, read from EKS (CLUSTER_CA_BUNDLE)")
+	g.StringVar(&f.profile, "default-instance-profile", "", "Instance profile for Provisioners (v1alpha5) that do not set one (AWS_DEFAULT_INSTANCE_PROFILE)")
+	g.StringVar(&f.gates, "aws-feature-gates", "", "Feature gates of the AWS provider, as NAME=true|false. NodeClassCEL (default false): CEL expressions in spec.kubelet of an EC2NodeClass (AWS_FEATURE_GATES)")
+	g.StringVar(&c.InterruptionQueue, "interruption-queue", "", "Name of the SQS queue for interruption events. If unset, no queue is read (INTERRUPTION_QUEUE)")
+	g.Float64Var(&c.VMMemoryOverhead, "vm-memory-overhead-percent", c.VMMemoryOverhead, "Fraction of an instance's memory that is expected to be unavailable to its node, until a node of that type has been seen (VM_MEMORY_OVERHEAD_PERCENT)")
+	g.IntVar(&c.ReservedENIs, "reserved-enis", c.ReservedENIs, "Number of network interfaces per instance that are not used for pod IPs (RESERVED_ENIS)")
+	g.BoolVar(&c.IsolatedVPC, "isolated-vpc", false, "Use built-in prices instead of the AWS Price List API (ISOLATED_VPC)")
+	g.BoolVar(&c.DisableDryRun, "disable-dry-run", false, "Do not check EC2 permissions with dry-run requests in advance (DISABLE_DRY_RUN)")
+	g.DurationVar(&c.AMIRefresh, "ami-refresh-interval", c.AMIRefresh, "How long discovered AMIs are cached (AMI_REFRESH_INTERVAL)")
+	g.DurationVar(&c.SubnetRefresh, "subnet-refresh-interval", c.SubnetRefresh, "How long discovered subnets are cached (SUBNET_REFRESH_INTERVAL)")
 }
 
 // read takes in the environment and says what is wrong with the settings.

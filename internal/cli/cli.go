@@ -55,9 +55,9 @@ const completionBinary = "kubectl_complete-dovetail"
 func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
 	root := &cobra.Command{
 		Use:   "dovetail",
-		Short: "node autoscaler for Kubernetes",
-		Long: "Dovetail is a node autoscaler: it launches the cheapest nodes for pods that no node can hold, binds each pod to the node\n" +
-			"launched for it, and removes nodes when the cluster can live on fewer. It says why, for every decision.",
+		Short: "Node autoscaler for Kubernetes",
+		Long: `Dovetail is a node autoscaler for Kubernetes. It launches the cheapest nodes for unschedulable pods, binds each pod to the
+node launched for it, and removes nodes when the cluster can run on fewer. It explains every decision.`,
 		SilenceUsage: true, SilenceErrors: true, Version: version(),
 	}
 	called := filepath.Base(os.Args[0])
@@ -77,7 +77,7 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 	root.AddCommand(controllerCommand(), convertCommand(args), doctorCommand(), headroomCommand(), historyCommand(), manifestsCommand(), planCommand(), releaseCommand(), shadowCommand(), takeoverCommand(), topCommand(), uiCommand(), whyCommand(), versionCommand())
 	root.DisableSuggestions = true // cobra's have several lines; unknownVerb has its own
 	root.SetHelpCommand(&cobra.Command{
-		Use: "help [COMMAND]", Short: "say what a command does, and its flags", Args: cobra.MaximumNArgs(1),
+		Use: "help [COMMAND]", Short: "Show the help of a command", Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return c.Root().Help()
@@ -148,7 +148,7 @@ func logger(w io.Writer, format, level string) (*slog.Logger, error) {
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "print the version", Args: noArgs,
+		Use: "version", Short: "Print the version", Args: noArgs,
 		Run: func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), "dovetail", version()) },
 	}
 }

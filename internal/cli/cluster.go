@@ -19,8 +19,8 @@ type clusterFlags struct{ kubeconfig, context string }
 
 // kubeconfigUsage and contextUsage are what the flags say of themselves.
 const (
-	kubeconfigUsage = "kubeconfig of the cluster; empty: $KUBECONFIG, else ~/.kube/config, else a sandbox's, else in-cluster"
-	contextUsage    = "context of the kubeconfig; empty: its current one"
+	kubeconfigUsage = "Path of the kubeconfig. Default: $KUBECONFIG, then ~/.kube/config, then a running sandbox, then in-cluster"
+	contextUsage    = "Kubeconfig context. Default: the current context"
 )
 
 func (f *clusterFlags) add(g *pflag.FlagSet) {

@@ -69,49 +69,51 @@ func controllerCommand() *cobra.Command {
 	f := &controllerFlags{config: controller.DefaultConfig(), lease: client.DefaultLease()}
 	c := &cobra.Command{
 		Use:   "controller",
-		Short: "run the autoscaler against a cluster",
-		Long: "Watches the cluster, launches nodes for pods that fit nowhere, binds the pods to them, and removes nodes.\n" +
-			"Only the leader acts; a second replica watches and takes over. While the lease of a Karpenter or a Cluster Autoscaler\n" +
-			"is running, it launches and disrupts nothing, and says what it would do. A name in capitals is the environment variable, of\n" +
-			"Karpenter's, that is read where the flag is not given.",
+		Short: "Run the autoscaler",
+		Long: `Watches the cluster, launches nodes for unschedulable pods, binds the pods to them, and removes nodes that are not needed.
+
+Only the leader acts; other replicas watch and take over. While the lease of a Karpenter or Cluster Autoscaler is being
+renewed, the controller launches and disrupts nothing, and reports what it would do.
+
+Names in capitals are Karpenter's environment variables. They are read if the flag is not set.`,
 		Example: "  dovetail controller --kubeconfig dovetail.kubeconfig --cloud kwok --machines http://127.0.0.1:7080 --leader-elect=false",
 		Args:    noArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return runController(c, f) },
 	}
 	g := c.Flags()
-	g.StringVar(&f.mode, "mode", modeActive, "active, or shadow: decide and do nothing, beside whoever acts; 'dovetail shadow' compares both")
-	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the controller's identity; empty: in-cluster")
-	g.StringVar(&f.cloud, "cloud", "kwok", "where nodes are launched: aws (EC2), or kwok (the simulated cloud)")
-	g.StringVar(&f.machines, "machines", "", "address of the simulated cloud, for --cloud kwok")
+	g.StringVar(&f.mode, "mode", modeActive, "active or shadow. In shadow mode the controller decides but changes nothing; 'dovetail shadow' compares its decisions with those of the active autoscaler")
+	g.StringVar(&f.kubeconfig, "kubeconfig", "", "Path of the kubeconfig. If unset, the in-cluster service account is used")
+	g.StringVar(&f.cloud, "cloud", "kwok", "Cloud provider: aws (EC2) or kwok (the simulated cloud)")
+	g.StringVar(&f.machines, "machines", "", "URL of the simulated cloud. Required with --cloud=kwok")
 	f.aws.add(g)
 	f.groups.add(g)
-	g.StringVar(&f.metrics, "metrics-address", ":8080", "address of /metrics, and where it is a loopback one of /why, /history, /ledger, /pending and /shadow; empty: none (METRICS_PORT)")
+	g.StringVar(&f.metrics, "metrics-address", ":8080", "Address of /metrics. On a loopback address it also serves /why, /history, /ledger, /pending and /shadow. If empty, nothing is served (METRICS_PORT)")
 	f.secure.add(g)
-	g.StringVar(&f.health, "health-address", ":8081", "address of /healthz and /readyz; empty: none (HEALTH_PROBE_PORT)")
-	g.BoolVar(&f.unobserved, "disable-cluster-state-observability", false, "serve no metrics of single pods and nodes and of the conditions of objects (DISABLE_CLUSTER_STATE_OBSERVABILITY)")
-	g.BoolVar(&f.profiling, "profiling", false, "serve /debug/pprof on the metrics address (ENABLE_PROFILING)")
-	g.BoolVar(&f.leaderElect, "leader-elect", true, "act only while holding the lease; for more than one replica (DISABLE_LEADER_ELECTION)")
-	g.BoolVar(&f.alone, "ignore-other-autoscalers", false, "act though a Karpenter or Cluster Autoscaler is live; two that buy for the same pods buy twice")
-	g.StringSliceVar(&f.others, "other-autoscalers", client.OtherLeases, "names of the leases, in any namespace, by which other autoscalers are known to be live")
-	g.StringVar(&f.lease.Namespace, "leader-elect-namespace", f.lease.Namespace, "namespace of the lease, and of what is learned (LEADER_ELECTION_NAMESPACE, SYSTEM_NAMESPACE)")
-	g.StringVar(&f.lease.Name, "leader-elect-name", f.lease.Name, "name of the lease; another needs a Role that allows it (LEADER_ELECTION_NAME)")
-	g.DurationVar(&f.lease.Duration, "leader-elect-lease-duration", f.lease.Duration, "how long a lease lasts that is not renewed")
-	g.DurationVar(&f.lease.Renew, "leader-elect-renew-deadline", f.lease.Renew, "how long the leader tries to renew before it stops acting")
-	g.DurationVar(&f.lease.Retry, "leader-elect-retry-period", f.lease.Retry, "pause between tries")
+	g.StringVar(&f.health, "health-address", ":8081", "Address of /healthz and /readyz. If empty, nothing is served (HEALTH_PROBE_PORT)")
+	g.BoolVar(&f.unobserved, "disable-cluster-state-observability", false, "Disable metrics per pod, per node and per object condition (DISABLE_CLUSTER_STATE_OBSERVABILITY)")
+	g.BoolVar(&f.profiling, "profiling", false, "Serve /debug/pprof on the metrics address (ENABLE_PROFILING)")
+	g.BoolVar(&f.leaderElect, "leader-elect", true, "Act only while holding the leader lease. Required with more than one replica (DISABLE_LEADER_ELECTION)")
+	g.BoolVar(&f.alone, "ignore-other-autoscalers", false, "Act even if another autoscaler is running. Both may launch nodes for the same pods")
+	g.StringSliceVar(&f.others, "other-autoscalers", client.OtherLeases, "Names of the leases, in any namespace, that show that another autoscaler is running")
+	g.StringVar(&f.lease.Namespace, "leader-elect-namespace", f.lease.Namespace, "Namespace of the leader lease and of Dovetail's ConfigMaps (LEADER_ELECTION_NAMESPACE, SYSTEM_NAMESPACE)")
+	g.StringVar(&f.lease.Name, "leader-elect-name", f.lease.Name, "Name of the leader lease. A different name needs a matching Role (LEADER_ELECTION_NAME)")
+	g.DurationVar(&f.lease.Duration, "leader-elect-lease-duration", f.lease.Duration, "Lease duration: how long standby replicas wait for the leader to renew before taking over")
+	g.DurationVar(&f.lease.Renew, "leader-elect-renew-deadline", f.lease.Renew, "Renew deadline: how long the leader retries renewing before it stops acting")
+	g.DurationVar(&f.lease.Retry, "leader-elect-retry-period", f.lease.Retry, "Retry period: wait between attempts to acquire or renew the lease")
 	f.landing.add(g)
 	f.limits.add(g)
-	g.DurationVar(&f.config.Idle, "batch-idle-duration", f.config.Idle, "decide when no new unschedulable pod came for this long (BATCH_IDLE_DURATION)")
-	g.DurationVar(&f.config.Max, "batch-max-duration", f.config.Max, "decide at the latest this long after the first one (BATCH_MAX_DURATION)")
+	g.DurationVar(&f.config.Idle, "batch-idle-duration", f.config.Idle, "Idle batch window: wait without a new unschedulable pod before deciding (BATCH_IDLE_DURATION)")
+	g.DurationVar(&f.config.Max, "batch-max-duration", f.config.Max, "Maximum batch window: longest wait after the first unschedulable pod (BATCH_MAX_DURATION)")
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage+" (SCHEDULER_CONFIG)")
-	g.StringVar(&f.preferences, "preference-policy", respect, "what preferences of pods are worth: Respect (a price), Ignore (nothing) (PREFERENCE_POLICY)")
-	g.StringVar(&f.minValues, "min-values-policy", strict, "what a NodePool's minValues are where too few values are left: Strict (no node), BestEffort (a node with those that there are) (MIN_VALUES_POLICY)")
-	g.StringVar(&f.gates, "feature-gates", "", "NodeRepair, SpotToSpotConsolidation (both off by default) and ReservedCapacity (on), as NAME=true,NAME=false (FEATURE_GATES)")
-	g.Float32Var(&f.qps, "kube-client-qps", 0, "calls a second to the API server; 0: as many as it takes (KUBE_CLIENT_QPS)")
-	g.IntVar(&f.burst, "kube-client-burst", 0, "calls at once beyond that (KUBE_CLIENT_BURST)")
-	g.StringVar(&f.prometheus, "prometheus-url", "", "URL of a Prometheus with kube-state-metrics' series, to fill missing history of demand from; empty: none. Nothing depends on it")
-	g.IntVar(&f.ledgerSize, "ledger-size", 10000, "how many decisions are kept for /ledger")
-	g.StringVar(&f.format, "log-format", "json", "text or json")
-	g.StringVar(&f.level, "log-level", "info", "debug, info, warn or error (LOG_LEVEL)")
+	g.StringVar(&f.preferences, "preference-policy", respect, "How to treat pod preferences: Respect (satisfy them if worth the price) or Ignore (PREFERENCE_POLICY)")
+	g.StringVar(&f.minValues, "min-values-policy", strict, "How to treat minValues that cannot be met: Strict (launch nothing) or BestEffort (launch with the values available) (MIN_VALUES_POLICY)")
+	g.StringVar(&f.gates, "feature-gates", "", "Feature gates, as NAME=true,NAME=false: NodeRepair (default false), SpotToSpotConsolidation (default false), ReservedCapacity (default true) (FEATURE_GATES)")
+	g.Float32Var(&f.qps, "kube-client-qps", 0, "Maximum requests per second to the API server. 0 means no client-side limit (KUBE_CLIENT_QPS)")
+	g.IntVar(&f.burst, "kube-client-burst", 0, "Maximum burst above --kube-client-qps (KUBE_CLIENT_BURST)")
+	g.StringVar(&f.prometheus, "prometheus-url", "", "URL of a Prometheus server with kube-state-metrics, used to backfill the demand history of workloads. Optional")
+	g.IntVar(&f.ledgerSize, "ledger-size", 10000, "Number of decisions kept for /ledger")
+	g.StringVar(&f.format, "log-format", "json", "Log format: text or json")
+	g.StringVar(&f.level, "log-level", "info", "Log level: debug, info, warn or error (LOG_LEVEL)")
 	return c
 }
 

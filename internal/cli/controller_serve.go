@@ -84,9 +84,9 @@ func (p *controllerProcess) serve(ctx context.Context, flag, address string, h h
 type secureFlags struct{ address, cert, key string }
 
 func (f *secureFlags) add(g *pflag.FlagSet) {
-	g.StringVar(&f.address, "secure-address", "", "address of /ui, /why, /history, /ledger, /pending and /shadow over TLS, for who has a bearer token and ClusterRole dovetail-viewer (docs/SECURITY.md); empty: none")
-	g.StringVar(&f.cert, "tls-cert-file", "", "certificate of --secure-address, PEM, read again when it changes; empty: one of its own making")
-	g.StringVar(&f.key, "tls-private-key-file", "", "key of --tls-cert-file, PEM")
+	g.StringVar(&f.address, "secure-address", "", "Address of the authenticated HTTPS server (/ui, /why, /history, /ledger, /pending, /shadow). Requires a bearer token with ClusterRole dovetail-viewer. If empty, nothing is served")
+	g.StringVar(&f.cert, "tls-cert-file", "", "Path of the TLS certificate for --secure-address, PEM. Reloaded when it changes. If unset, a self-signed certificate is generated")
+	g.StringVar(&f.key, "tls-private-key-file", "", "Path of the private key for --tls-cert-file, PEM")
 }
 
 func (f *secureFlags) validate() error {

@@ -37,15 +37,20 @@ func convertCommand(line []string) *cobra.Command {
 	var conv *conversion
 	c := &cobra.Command{
 		Use:   "convert --from cluster-autoscaler [-f FILE…] [--args FILE] [--groups FILE | --live] [-- FLAGS…]",
-		Short: "turn a Cluster Autoscaler's command line and node groups into NodePools and NodeGroupClasses",
-		Long: "Reads a Cluster Autoscaler's command line: the flags behind --, a file of them (--args), or the manifest of the Deployment that\n" +
-			"runs it (-f, a file, directory or - for the standard input; the priority expander's ConfigMap is read from there too). Reads what\n" +
-			"the groups are from 'aws autoscaling describe-auto-scaling-groups' (--groups), or asks AWS itself (--live). Prints a NodePool and a NodeGroupClass for each\n" +
-			"group on the standard output, for kubectl apply, and says on the standard error what became of every flag and tag, and why some\n" +
-			"have no counterpart. It changes nothing, and asks nobody without --live.\n\n" +
-			"--apply writes the objects to the cluster instead of printing them, by server-side apply: it shows how they differ from what\n" +
-			"is there, and asks first (--yes: doesn't).\n\n" +
-			"Exit status: 0 converted, 1 an input is wrong, 2 wrong usage, 130 or 143 interrupted or stopped before that.",
+		Short: "Convert Cluster Autoscaler flags and node groups to NodePools and NodeGroupClasses",
+		Long: `Converts the flags and node groups of a Cluster Autoscaler to NodePools and NodeGroupClasses, and prints them for kubectl apply.
+A report on standard error lists the result for every flag and tag, and explains which ones have no counterpart. The command
+changes nothing, and contacts AWS only with --live.
+
+Input:
+  flags        after --, from a file (--args), or from the manifest of the Deployment (-f: file, directory, or - for standard
+               input; the ConfigMap of the priority expander is read from there, too)
+  node groups  the output of 'aws autoscaling describe-auto-scaling-groups' (--groups), or AWS itself (--live)
+
+With --apply, the command shows how the objects differ from the cluster's, asks for confirmation (skip with --yes), and writes
+them by server-side apply.
+
+Exit status: 0 converted, 1 invalid input, 2 wrong usage, 130 or 143 interrupted or terminated.`,
 		Example: "  kubectl -n kube-system get deploy,cm -o yaml | dovetail convert --from cluster-autoscaler -f - --groups groups.json | kubectl apply -f -\n" +
 			"  dovetail convert --from cluster-autoscaler -- --cloud-provider=aws --nodes=1:10:workers --expander=least-waste",
 		RunE: prompt(func(c *cobra.Command, args []string, shown *progress) (err error) {
@@ -77,15 +82,15 @@ func convertCommand(line []string) *cobra.Command {
 		return exit{2, fmt.Errorf("%w%s; see 'dovetail convert --help'", err, foreignFlag(c, err, line))}
 	})
 	g := c.Flags()
-	g.StringVar(&f.from, "from", "", "what to convert from: cluster-autoscaler")
-	g.StringArrayVarP(&f.files, "filename", "f", nil, "manifests of Cluster Autoscaler: file, directory or -; may be repeated")
-	g.StringVar(&f.args, "args", "", "file of Cluster Autoscaler's flags, as a shell would take them")
-	g.StringVar(&f.groups, "groups", "", "file of the groups, as 'aws autoscaling describe-auto-scaling-groups' prints them; - for the standard input")
-	g.BoolVar(&f.live, "live", false, "ask AWS what the groups are; region and credentials are found as every AWS tool finds them")
-	g.BoolVar(&f.apply, "apply", false, "write the objects to the cluster, after showing how they differ from what is there")
-	g.BoolVarP(&f.yes, "yes", "y", false, "with --apply: don't ask")
-	g.StringVar(&f.kubeconfig, "kubeconfig", "", "with --apply: kubeconfig of somebody who may change NodePools and NodeGroupClasses; empty: $KUBECONFIG, else ~/.kube/config, else a sandbox's, else in-cluster")
-	g.StringVarP(&f.output, "output", "o", "yaml", "yaml, or json: objects and what became of every flag in one document")
+	g.StringVar(&f.from, "from", "", "Source autoscaler: cluster-autoscaler")
+	g.StringArrayVarP(&f.files, "filename", "f", nil, "Cluster Autoscaler manifests: file, directory, or - for standard input. Can be repeated")
+	g.StringVar(&f.args, "args", "", "File with Cluster Autoscaler's flags, in shell syntax")
+	g.StringVar(&f.groups, "groups", "", "File with the output of 'aws autoscaling describe-auto-scaling-groups', or - for standard input")
+	g.BoolVar(&f.live, "live", false, "Read the Auto Scaling groups from AWS, with the default AWS credentials and region")
+	g.BoolVar(&f.apply, "apply", false, "Show the difference to the cluster's objects, ask for confirmation, then apply them")
+	g.BoolVarP(&f.yes, "yes", "y", false, "With --apply: do not ask for confirmation")
+	g.StringVar(&f.kubeconfig, "kubeconfig", "", "With --apply: path of a kubeconfig with rights to change NodePools and NodeGroupClasses. Default: $KUBECONFIG, then ~/.kube/config, then a running sandbox, then in-cluster")
+	g.StringVarP(&f.output, "output", "o", "yaml", "Output format: yaml, or json (objects and the result for every flag in one document)")
 	return c
 }
 

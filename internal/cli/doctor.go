@@ -42,15 +42,20 @@ func doctorCommand() *cobra.Command {
 	f := doctorFlags{}
 	c := &cobra.Command{
 		Use:   "doctor [-f FILE…]",
-		Short: "say what a cluster costs, what it could cost at least, and what stands between",
-		Long: "Reads a cluster, whichever autoscaler it has, and says what its nodes cost a month, what they would cost after consolidation and\n" +
-			"at least, and what stands between: each thing that holds nodes, with its pods, its dollars and the change that ends it; NodePools\n" +
-			"that can launch nothing, overlap or have reached a limit; pods that no node can take, have no requests or no second replica; rights\n" +
-			"that are missing; other autoscalers. It ends with three next steps. It needs rights to read, and changes nothing.\n\n" +
-			"A finding's dollars are a what-if: the cluster after consolidation as it is, less the same without that one thing. Prices are those\n" +
-			"of the built-in EC2 catalogue (--catalog for others). With -f it reads files, as plan does, and no cluster.\n\n" +
-			"Exit status: 0 nothing broken or costly was found, 3 something was (--ignore leaves codes out; what is only risky doesn't count),\n" +
-			"1 the cluster or a file can't be read, 2 wrong usage, 130 or 143 interrupted or stopped.",
+		Short: "Show what a cluster costs, its minimum cost, and what keeps it from that",
+		Long: `Examines a cluster with any autoscaler. Prints the monthly cost of its nodes, the cost after consolidation, the minimum cost,
+and the findings that explain the difference:
+  - blockers that keep nodes, with their pods, their cost, and the change that removes them
+  - NodePools that cannot launch nodes, overlap, or have reached a limit
+  - pods that fit no node, have no requests, or have no second replica
+  - missing rights, and other autoscalers
+It ends with three next steps. It needs read access only, and changes nothing.
+
+The cost of a finding is a what-if: the cost of the consolidated cluster minus its cost without that finding. Prices are from
+the built-in EC2 catalogue, or from --catalog. With -f, the command reads files, as 'dovetail plan' does, instead of a cluster.
+
+Exit status: 0 no costly or broken finding, 3 at least one (--ignore excludes codes; risks do not count), 1 the cluster or a
+file cannot be read, 2 wrong usage, 130 or 143 interrupted or terminated.`,
 		Example: "  dovetail doctor\n" +
 			"  dovetail doctor --context production --html production.html\n" +
 			"  dovetail doctor --ignore StaticPool,SpotNeverAllowed || echo 'look at the findings'\n" +
@@ -61,13 +66,13 @@ func doctorCommand() *cobra.Command {
 		}),
 	}
 	g := c.Flags()
-	g.StringArrayVarP(&f.files, "filename", "f", nil, "file, directory or - to read instead of a cluster; may be repeated")
+	g.StringArrayVarP(&f.files, "filename", "f", nil, "File, directory, or - for standard input, to read instead of a cluster. Can be repeated")
 	f.clusterFlags.add(g)
-	g.StringVar(&f.catalog, "catalog", "", "instance types and prices, as for plan; empty: "+catalog.BuiltinName)
+	g.StringVar(&f.catalog, "catalog", "", "File with instance types and prices, as for 'dovetail plan'. Default: "+catalog.BuiltinName)
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
-	g.StringVarP(&f.output, "output", "o", "text", "text or json (docs/DOCTOR.md)")
-	g.StringVar(&f.html, "html", "", "write the examination as a page to this file too")
-	g.StringSliceVar(&f.ignore, "ignore", nil, "codes of findings to leave out, such as StaticPool")
+	g.StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/DOCTOR.md)")
+	g.StringVar(&f.html, "html", "", "Also write the report as an HTML page to this file")
+	g.StringSliceVar(&f.ignore, "ignore", nil, "Finding codes to ignore, for example StaticPool")
 	return c
 }
 

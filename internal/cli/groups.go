@@ -47,13 +47,13 @@ var groupVariables = []struct{ flag, variable string }{
 
 func (f *groupFlags) add(g *pflag.FlagSet) {
 	f.flags = g
-	g.StringArrayVar(&f.nodes, "nodes", nil, "<min>:<max>:<name> of an Auto Scaling group to scale, for --cloud aws; may be repeated (NODES)")
-	g.StringArrayVar(&f.discovery, "node-group-auto-discovery", nil, "asg:tag=<key>[=<value>],… of the Auto Scaling groups to scale, for --cloud aws; may be repeated (NODE_GROUP_AUTO_DISCOVERY)")
-	g.StringVar(&f.defaults, "node-group-defaults", "", "how those groups are scaled, as flags of Cluster Autoscaler, such as '--scale-down-unneeded-time=5m --expander=least-waste'; docs/CONVERT.md says which (NODE_GROUP_DEFAULTS)")
-	g.BoolVar(&f.writeStatus, "write-status-configmap", true, "write the status of node groups, where there are any, into a ConfigMap as Cluster Autoscaler does")
-	g.StringVar(&f.status, "status-config-map-name", clusterAutoscalerNamespace+"/"+write.StatusConfigMap, "that ConfigMap: [<namespace>/]<name>")
-	g.StringVar(&f.expander, "grpc-expander-url", "", "<host>:<port> of a program that is asked by Cluster Autoscaler's protocol which node groups to grow, for NodeGroupClasses with expander grpc; pods wait 2s for it at most. Empty: none")
-	g.StringVar(&f.cert, "grpc-expander-cert", "", "file with the certificate, in PEM, that signs that program's")
+	g.StringArrayVar(&f.nodes, "nodes", nil, "Auto Scaling group to scale, as <min>:<max>:<name>. With --cloud=aws. Can be repeated (NODES)")
+	g.StringArrayVar(&f.discovery, "node-group-auto-discovery", nil, "Discover Auto Scaling groups to scale by tag, as asg:tag=<key>[=<value>],…. With --cloud=aws. Can be repeated (NODE_GROUP_AUTO_DISCOVERY)")
+	g.StringVar(&f.defaults, "node-group-defaults", "", "Default options of those groups, as Cluster Autoscaler flags, for example '--scale-down-unneeded-time=5m --expander=least-waste'. docs/CONVERT.md lists the supported flags (NODE_GROUP_DEFAULTS)")
+	g.BoolVar(&f.writeStatus, "write-status-configmap", true, "Write the node group status to a ConfigMap in Cluster Autoscaler's format")
+	g.StringVar(&f.status, "status-config-map-name", clusterAutoscalerNamespace+"/"+write.StatusConfigMap, "ConfigMap for the node group status, as [<namespace>/]<name>")
+	g.StringVar(&f.expander, "grpc-expander-url", "", "Address (<host>:<port>) of an external expander with Cluster Autoscaler's gRPC protocol, for NodeGroupClasses with expander grpc. Timeout: 2s")
+	g.StringVar(&f.cert, "grpc-expander-cert", "", "Path of the CA certificate for --grpc-expander-url, PEM")
 }
 
 // connectExpander returns the expander outside, nil where none is named.

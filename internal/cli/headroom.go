@@ -22,12 +22,15 @@ func headroomCommand() *cobra.Command {
 	f, namespace, output := clusterFlags{}, "", ""
 	c := &cobra.Command{
 		Use:   "headroom",
-		Short: "show what is held ahead of demand, what comes next, and what it spared and cost",
-		Long: "Reads the Headrooms of a cluster and prints what their status says: for how many pods room is held now and what that costs,\n" +
-			"the window that opens next, and of the last week spikes met and missed, pod-minutes of waiting spared, pod-minutes that room\n" +
-			"stood idle, and dollars. In mode Recommend it is what would have been: nothing is bought.\n\n" +
-			"'dovetail why headroom/NAMESPACE/NAME' says more of one, 'dovetail plan --headroom' what the next day would cost.\n\n" +
-			"Exit status: 0 done, 1 the cluster does not answer or has no Headrooms installed, 2 wrong usage, 130 or 143 interrupted or stopped.",
+		Short: "Show the capacity held ahead of demand, its cost, and its results",
+		Long: `Prints the status of the Headrooms in a cluster: the pods that capacity is held for and its cost, the next calendar window, and
+for the last week the spikes met and missed, pod-minutes of waiting avoided, idle pod-minutes, and dollars. In mode Recommend,
+the figures are estimates: nothing is launched.
+
+'dovetail why headroom/NAMESPACE/NAME' explains one Headroom. 'dovetail plan --headroom' shows the cost of the next day.
+
+Exit status: 0 success, 1 the cluster cannot be reached or has no Headroom CRD, 2 wrong usage, 130 or 143 interrupted or
+terminated.`,
 		Example: "  dovetail headroom\n  dovetail headroom --namespace shop -o json",
 		Args:    noArgs,
 		RunE: prompt(func(c *cobra.Command, _ []string, shown *progress) error {
@@ -47,8 +50,8 @@ func headroomCommand() *cobra.Command {
 	}
 	g := c.Flags()
 	f.add(g)
-	g.StringVarP(&namespace, "namespace", "n", "", "only this namespace; empty: all")
-	g.StringVarP(&output, "output", "o", "text", "text or json")
+	g.StringVarP(&namespace, "namespace", "n", "", "Namespace. If unset, all namespaces")
+	g.StringVarP(&output, "output", "o", "text", "Output format: text or json")
 	return c
 }
 

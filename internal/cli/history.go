@@ -49,12 +49,16 @@ func historyCommand() *cobra.Command {
 	f := historyFlags{}
 	c := &cobra.Command{
 		Use:   "history [pod/[NAMESPACE/]NAME | deployment/[NAMESPACE/]NAME | node/NAME | nodeclaim/NAME | nodepool/NAME]",
-		Short: "say what was launched, disrupted, removed, refused and failed, and why",
-		Long: "Asks a running controller what it has done in the last hour (--since), or with an object what it has done about it: nodes\n" +
-			"launched, disrupted and removed, pods refused, launches that failed, commands that were aborted; why, and what the cluster cost\n" +
-			"an hour before and after. A week is kept across restarts, at most 2 MiB in eight ConfigMaps (docs/HISTORY.md); objects that are gone are in it.\n\n" +
-			reachHelp + "\n\n" +
-			"Exit status: 0 it has answered, 1 nobody answers or nothing is known of the object, 2 wrong usage, 130 or 143 interrupted or stopped.",
+		Short: "Show what was launched, disrupted, removed, refused and failed, and why",
+		Long: `Shows what the controller did in the last hour (--since), or what it did about one object: nodes launched, disrupted and removed,
+pods refused, failed launches, and cancelled commands. Each entry has its reason and the hourly cost of the cluster before and
+after. The controller keeps one week across restarts, at most 2 MiB in eight ConfigMaps (docs/HISTORY.md), including deleted
+objects.
+
+` + reachHelp + `
+
+Exit status: 0 success, 1 no controller can be reached or the object is unknown, 2 wrong usage, 130 or 143 interrupted or
+terminated.`,
 		Example: "  dovetail history\n  dovetail history --since 24h nodepool/default\n  dovetail history --since 3h -o json | jq '.entries[] | select(.kind == \"create\")'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -65,8 +69,8 @@ func historyCommand() *cobra.Command {
 		RunE: prompt(func(c *cobra.Command, args []string, shown *progress) error { return runHistory(c, f, args, shown) }),
 	}
 	f.reach.add(c)
-	c.Flags().DurationVar(&f.since, "since", time.Hour, "how far back, such as 30m or 72h; a week is kept")
-	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json (docs/HISTORY.md)")
+	c.Flags().DurationVar(&f.since, "since", time.Hour, "How far back to look, for example 30m or 72h. Maximum: one week")
+	c.Flags().StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/HISTORY.md)")
 	return c
 }
 
@@ -99,18 +103,19 @@ func runHistory(c *cobra.Command, f historyFlags, args []string, shown *progress
 type reachFlags struct{ server, kubeconfig, context string }
 
 // reachHelp is how a command finds the controller, for its help.
-const reachHelp = "The controller is found by --server (DOVETAIL_SERVER), else that of a sandbox where no other cluster is named, else a port is\n" +
-	"forwarded to its pod with the rights of the kubeconfig, and a token of ServiceAccount dovetail-viewer is shown there. That takes\n" +
-	"Role dovetail-viewer in its namespace: kubectl -n dovetail-system create rolebinding NAME --role=dovetail-viewer --user=NAME."
+const reachHelp = "The controller is found by --server (DOVETAIL_SERVER). If that is unset and no cluster is named, a running sandbox is used.\n" +
+	"Otherwise a port is forwarded to the controller's pod with the rights of the kubeconfig and a token of ServiceAccount\n" +
+	"dovetail-viewer. That requires Role dovetail-viewer in the controller's namespace:\n" +
+	"  kubectl -n dovetail-system create rolebinding NAME --role=dovetail-viewer --user=NAME"
 
-// serverUsage is what --server says of itself.
-const serverUsage = "address of the controller (DOVETAIL_SERVER), with https for its --secure-address and DOVETAIL_TOKEN for the token; empty: a port is forwarded"
+// serverUsage is the usage text of --server.
+const serverUsage = "URL of the controller (DOVETAIL_SERVER). For its --secure-address, use https and set DOVETAIL_TOKEN. If unset, a port is forwarded to the controller's pod"
 
 func (f *reachFlags) add(c *cobra.Command) {
 	g := c.Flags()
 	g.StringVar(&f.server, "server", os.Getenv("DOVETAIL_SERVER"), serverUsage)
-	g.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; empty: $KUBECONFIG, else ~/.kube/config, else a sandbox's, else in-cluster")
-	g.StringVar(&f.context, "context", "", "context of the kubeconfig; empty: its current one")
+	g.StringVar(&f.kubeconfig, "kubeconfig", "", kubeconfigUsage)
+	g.StringVar(&f.context, "context", "", contextUsage)
 }
 
 // ask reads the JSON that the controller answers at a path into an answer.

@@ -26,10 +26,10 @@ var landings = []string{string(decide.LandBind), string(decide.LandTolerate), st
 
 func (f *landingFlags) add(g *pflag.FlagSet) {
 	p := decide.DefaultPolicy()
-	g.StringVar(&f.mode, "landing", string(p.Landing), "how pods come onto the nodes launched for them: bind (Dovetail binds them as soon as the node is Ready, kube-scheduler those that only it can place), "+
-		"tolerate (a toleration lets them in, kube-scheduler binds them), off (nodes are not reserved)")
-	g.StringSliceVar(&f.schedulers, "landing-schedulers", p.LandingSchedulers, "schedulers, by spec.schedulerName, whose pods Dovetail may bind")
-	g.BoolVar(&f.exact, "exact-landing", true, "false: --landing=off")
+	g.StringVar(&f.mode, "landing", string(p.Landing), "How pods are placed on the nodes launched for them: bind (Dovetail binds them when the node is Ready; kube-scheduler binds those that only it can place), "+
+		"tolerate (pods get a toleration, kube-scheduler binds them), off (nodes are not reserved)")
+	g.StringSliceVar(&f.schedulers, "landing-schedulers", p.LandingSchedulers, "Schedulers (spec.schedulerName) whose pods Dovetail may bind")
+	g.BoolVar(&f.exact, "exact-landing", true, "Deprecated: false is the same as --landing=off")
 	if err := g.MarkDeprecated("exact-landing", "use --landing=off instead of --exact-landing=false"); err != nil {
 		panic(err) // there is no such flag
 	}

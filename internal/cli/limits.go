@@ -22,11 +22,11 @@ type limitFlags struct {
 }
 
 func (f *limitFlags) add(g *pflag.FlagSet) {
-	g.Int64Var(&f.nodes, "max-nodes-total", 0, "no node is launched that would be more than so many in the whole cluster, those of others included; 0: no limit")
-	g.StringVar(&f.cores, "cores-total", "", "MIN:MAX cores of all nodes of the cluster: none is launched beyond MAX, none consolidated below MIN; empty: no limit")
-	g.StringVar(&f.memory, "memory-total", "", "MIN:MAX GiB of memory of all nodes of the cluster; empty: no limit")
-	g.StringArrayVar(&f.gpus, "gpu-total", nil, "RESOURCE:MIN:MAX of all nodes of the cluster, such as nvidia.com/gpu:0:16; may be given several times")
-	g.StringVar(&f.dollars, "max-dollars-per-hour", "", "what all nodes of the cluster may cost an hour together, such as 12.50; of a node whose price is not known nothing counts; empty: no limit")
+	g.Int64Var(&f.nodes, "max-nodes-total", 0, "Maximum number of nodes in the cluster, including nodes that Dovetail does not manage. 0 means no limit")
+	g.StringVar(&f.cores, "cores-total", "", "Minimum and maximum number of cores in the cluster, as MIN:MAX. No launch exceeds MAX, and no consolidation goes below MIN")
+	g.StringVar(&f.memory, "memory-total", "", "Minimum and maximum memory in the cluster in GiB, as MIN:MAX")
+	g.StringArrayVar(&f.gpus, "gpu-total", nil, "Minimum and maximum number of GPUs in the cluster, as RESOURCE:MIN:MAX, for example nvidia.com/gpu:0:16. Can be repeated")
+	g.StringVar(&f.dollars, "max-dollars-per-hour", "", "Maximum hourly cost of all nodes in dollars, for example 12.50. Nodes without a known price are not counted")
 }
 
 // clusterLimits are the limits over the whole cluster as they were given.

@@ -20,9 +20,9 @@ func manifestsCommand() *cobra.Command {
 	surge, priorities, status, landing, mode := false, false, false, "", ""
 	c := &cobra.Command{
 		Use:   "manifests",
-		Short: "print what a cluster needs before the controller can run",
-		Long: "Prints the CustomResourceDefinitions, the namespace, the identity with its rights, and the policies that limit what\n" +
-			"the controller may change on pods and whose NodePools it may change. The output is for 'kubectl apply --server-side -f -'.",
+		Short: "Print the objects to install before the controller",
+		Long: `Prints the CustomResourceDefinitions, namespace, ServiceAccount, RBAC rules, and the admission policies that limit which pods and
+NodePools the controller can change. Apply them with 'kubectl apply --server-side -f -'.`,
 		Example: "  dovetail manifests | kubectl apply --server-side -f -",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -59,10 +59,10 @@ func manifestsCommand() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVar(&mode, "mode", modeActive, "active, or shadow: rights to read alone, for a controller with --mode=shadow")
-	c.Flags().StringVar(&landing, "landing", string(decide.LandBind), "with the rights that a controller with this --landing needs: "+strings.Join(landings, ", "))
-	c.Flags().BoolVar(&surge, "surge", false, "with the right to restart Deployments that are opted in by dovetail.sh/surge")
-	c.Flags().BoolVar(&priorities, "priorities", false, "with the right to read ConfigMap kube-system/"+translate.PriorityConfigMap+", for --node-group-defaults=--expander=priority")
-	c.Flags().BoolVar(&status, "group-status", false, "with the right to write ConfigMap "+clusterAutoscalerNamespace+"/"+write.StatusConfigMap+", the status of node groups for those who read Cluster Autoscaler's")
+	c.Flags().StringVar(&mode, "mode", modeActive, "active or shadow. shadow grants read access only, for a controller with --mode=shadow")
+	c.Flags().StringVar(&landing, "landing", string(decide.LandBind), "Grant the rights for this --landing mode of the controller: "+strings.Join(landings, ", "))
+	c.Flags().BoolVar(&surge, "surge", false, "Grant the right to restart Deployments annotated with dovetail.sh/surge")
+	c.Flags().BoolVar(&priorities, "priorities", false, "Grant the right to read ConfigMap kube-system/"+translate.PriorityConfigMap+", for --node-group-defaults=--expander=priority")
+	c.Flags().BoolVar(&status, "group-status", false, "Grant the right to write ConfigMap "+clusterAutoscalerNamespace+"/"+write.StatusConfigMap+", the node group status in Cluster Autoscaler's format")
 	return c
 }

@@ -50,18 +50,24 @@ func planCommand() *cobra.Command {
 	defaults := decide.DefaultPolicy().Solve
 	c := &cobra.Command{
 		Use:   "plan (-f FILE… | --live) [--compare]",
-		Short: "say which nodes would be launched for pending pods, for how much, and why",
-		Long: "Reads workloads, nodes and NodePools from files or from a cluster, and says which nodes would be launched for the pods\n" +
-			"that are bound to no node, what lands on them, what fits on nodes that are there, what can't be placed and why, what it\n" +
-			"costs, and how far from the least possible that is. It changes nothing. Files need no cluster and no network.\n\n" +
-			"Files are YAML or JSON as kubectl reads and prints it: several documents, Lists, directories (of *.yaml, *.yml, *.json), and -\n" +
-			"for the standard input. Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs become the pods that they would make, less\n" +
-			"those in the input already. Every pod not bound is taken as one that kube-scheduler has found no node for, unless it is gated,\n" +
-			"nominated or another scheduler's. With --live, files are added to what the cluster has.\n\n" +
-			"With --compare it says instead what the nodes that are there cost a month, what they would cost after consolidation and when every\n" +
-			"pod may be rescheduled, the nodes to launch for that, and the least possible ('dovetail doctor' says what stands between).\n\n" +
-			"Exit status: 0 every pod has a place, 3 some have none, 1 an input is wrong (file, line, field and value are said), 2 wrong usage,\n" +
-			"130 or 143 interrupted or stopped before the plan was made.",
+		Short: "Show the nodes to launch for pending pods, their cost, and why",
+		Long: `Reads workloads, nodes and NodePools from files or from a cluster, and prints:
+  - the nodes that would be launched for pods without a node, and the pods on each
+  - the pods that fit on existing nodes
+  - the pods that cannot be placed, with the reason
+  - the cost, and how far it is from the proven minimum
+The command changes nothing. With files, it needs no cluster and no network.
+
+Files are YAML or JSON in kubectl's formats: multiple documents, Lists, directories (*.yaml, *.yml, *.json), and - for standard
+input. Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs are expanded to the pods they would create, minus those in the
+input. Every unbound pod counts as unschedulable unless it is gated, nominated, or assigned to another scheduler. With --live,
+files are added to the objects of the cluster.
+
+With --compare, the command prints what the current nodes cost per month, what they would cost after consolidation and after
+rescheduling every pod, the nodes to launch for that, and the minimum cost. 'dovetail doctor' explains the difference.
+
+Exit status: 0 every pod has a node, 3 some pods have none, 1 invalid input (with file, line, field and value), 2 wrong usage,
+130 or 143 interrupted or terminated before the plan was complete.`,
 		Example: "  dovetail plan -f examples/nodepool.yaml -f examples/deployment.yaml\n" +
 			"  kubectl get deployments,nodepools -A -o yaml | dovetail plan -f - -o json\n" +
 			"  dovetail plan -f manifests/ --catalog catalog.json --max-gap 1%\n" +
@@ -74,17 +80,17 @@ func planCommand() *cobra.Command {
 		}),
 	}
 	g := c.Flags()
-	g.StringArrayVarP(&f.files, "filename", "f", nil, "file, directory or - to read; may be repeated")
-	g.BoolVar(&f.live, "live", false, "read the cluster of the kubeconfig; it is only read")
-	g.BoolVar(&f.compare, "compare", false, "compare the nodes that are there with a repacked cluster, in dollars a month")
-	g.BoolVar(&f.headroom, "headroom", false, "say what the calendars of Headrooms would cost in the next 24 hours (docs/HEADROOM.md)")
+	g.StringArrayVarP(&f.files, "filename", "f", nil, "File, directory, or - for standard input. Can be repeated")
+	g.BoolVar(&f.live, "live", false, "Read the cluster of the kubeconfig. Changes nothing")
+	g.BoolVar(&f.compare, "compare", false, "Compare the current nodes with a repacked cluster, in dollars per month")
+	g.BoolVar(&f.headroom, "headroom", false, "Show the cost of the Headrooms' calendars in the next 24 hours (docs/HEADROOM.md)")
 	f.clusterFlags.add(g)
-	g.StringVar(&f.catalog, "catalog", "", "instance types and prices, in the form of the built-in EC2 catalogue or of Karpenter's KWOK instance types; empty: "+catalog.BuiltinName)
+	g.StringVar(&f.catalog, "catalog", "", "File with instance types and prices, in the format of the built-in EC2 catalogue or of Karpenter's KWOK instance types. Default: "+catalog.BuiltinName)
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
 	f.limits.add(g)
-	g.StringVarP(&f.output, "output", "o", "text", "text or json (docs/PLAN.md)")
-	g.StringVar(&f.maxGap, "max-gap", ppmText(defaults.MaxGapPPM), "refine no further once the cost is proven this near to the least possible: a percentage or a fraction")
-	g.Int64Var(&f.work, "work", defaults.Work, "steps allowed for refining; 0: launch the first good plan")
+	g.StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/PLAN.md)")
+	g.StringVar(&f.maxGap, "max-gap", ppmText(defaults.MaxGapPPM), "Stop optimizing when the cost is proven to be within this gap of the minimum, as a percentage or a fraction")
+	g.Int64Var(&f.work, "work", defaults.Work, "Maximum number of optimization steps. 0 means use the first plan found")
 	return c
 }
 
@@ -284,7 +290,7 @@ func readCluster(ctx context.Context, s *state.State, f clusterFlags, scheduler 
 }
 
 // schedulerConfigUsage is what --scheduler-config says of itself, wherever it is.
-const schedulerConfigUsage = "configuration of kube-scheduler (KubeSchedulerConfiguration): its default topology spread constraints are kept; empty: its own defaults, which refuse nothing"
+const schedulerConfigUsage = "File with a KubeSchedulerConfiguration. Dovetail applies its default topology spread constraints. If unset, kube-scheduler's built-in defaults apply, which reject no pod"
 
 // schedulerConfig reads what --scheduler-config names.
 func schedulerConfig(path string) (translate.SchedulerDefaults, error) {

@@ -31,15 +31,19 @@ func shadowCommand() *cobra.Command {
 	output := ""
 	c := &cobra.Command{
 		Use:   "shadow",
-		Short: "compare what Dovetail would have done with what another autoscaler did",
-		Long: "Asks a controller that runs with --mode=shadow what it would have done since it started, beside what was done: pods that\n" +
-			"would have run sooner, dollars of both, nodes disrupted by both, and each decision that differs, with its reason.\n\n" +
-			"Both are taken to need the same time from the NodeClaim to the running pod. \"With Dovetail\" is what was paid, plus the\n" +
-			"difference in price of the nodes for the same pods as long as those run, less what disruptions would have saved that\n" +
-			"nobody carried out.\n\n" +
-			"What the controller keeps ends with its process.\n\n" +
-			reachHelp + "\n\n" +
-			"Exit status: 0 it has answered, 1 nobody answers, or the controller acts, 2 wrong usage, 130 or 143 interrupted or stopped.",
+		Short: "Compare Dovetail's decisions with those of the active autoscaler",
+		Long: `Reads the comparison of a controller that runs with --mode=shadow, from its start until now: pods that would have started sooner,
+the cost of both autoscalers, nodes disrupted by both, and every decision that differs, with its reason.
+
+The comparison assumes that both need the same time from a NodeClaim to a running pod. "With Dovetail" is the actual cost, plus
+the price difference of the nodes for the same pods while they run, minus the savings of disruptions that were not carried out.
+
+The comparison is lost when the controller restarts.
+
+` + reachHelp + `
+
+Exit status: 0 success, 1 no controller can be reached or it is not in shadow mode, 2 wrong usage, 130 or 143 interrupted or
+terminated.`,
 		Example: "  dovetail shadow\n  dovetail shadow --output json",
 		Args:    noArgs,
 		RunE: prompt(func(c *cobra.Command, _ []string, shown *progress) error {
@@ -57,6 +61,6 @@ func shadowCommand() *cobra.Command {
 		}),
 	}
 	reach.add(c)
-	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	c.Flags().StringVarP(&output, "output", "o", "text", "Output format: text or json")
 	return c
 }

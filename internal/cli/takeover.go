@@ -31,17 +31,23 @@ type handoverFlags struct {
 func takeoverCommand() *cobra.Command {
 	return handoverCommand(&cobra.Command{
 		Use:   "takeover --pool NAME | --all | --group NAME | --class NAME",
-		Short: "take NodePools over from Karpenter, or node groups from Cluster Autoscaler, with their nodes as they are",
-		Long: "Checks first, changes nothing where something is in the way, and says what mends it. Then it makes each NodePool\n" +
-			"Dovetail's: its NodeClaims, nodes and instances stay as they are. Other pools stay Karpenter's, which may go on running.\n" +
-			"While a pool is handed over, some seconds, nobody launches for it. A run that was interrupted is finished by the next.\n\n" +
-			"The pool is made anew with another group in its nodeClassRef, which Karpenter does not see to: kwok.dovetail.sh for\n" +
-			"karpenter.kwok.sh. Where manifests are applied by a tool, give them that group too. 'dovetail release' is the way back.\n\n" +
-			"--group NAME takes an Auto Scaling group over from a Cluster Autoscaler that goes on with others, and with it all groups of\n" +
-			"the NodeGroupClass that chooses it (--class names that). It says how you take the group out of Cluster Autoscaler's hands, and\n" +
-			"changes nothing before you have. Then the NodePool is marked, and taints that Cluster Autoscaler left on nodes are cleared.\n" +
-			"AWS is asked with credentials found as every AWS tool finds them.\n\n" +
-			"Exit status: 0 it is done (or, with --dry-run, could be), 1 something is in the way, 2 wrong usage.",
+		Short: "Take over NodePools from Karpenter, or node groups from Cluster Autoscaler, without replacing nodes",
+		Long: `Takes over NodePools from Karpenter (--pool, --all) or Auto Scaling groups from Cluster Autoscaler (--group, --class). The command
+checks first. If something prevents the takeover, it changes nothing and prints the remedy. NodeClaims, nodes and instances stay
+as they are. An interrupted run is completed by the next run.
+
+NodePools: other NodePools stay with Karpenter, which can keep running. For a few seconds during the takeover, nobody launches
+nodes for the NodePool. The NodePool is recreated with another group in its nodeClassRef that Karpenter does not watch:
+kwok.dovetail.sh instead of karpenter.kwok.sh. Set that group in manifests that a GitOps tool applies.
+
+Node groups: the takeover includes all groups of the NodeGroupClass that selects the group (--class names it directly). Cluster
+Autoscaler keeps running for other groups. The command prints how to remove the group from Cluster Autoscaler, and changes
+nothing until that is done. It then marks the NodePool and removes the taints that Cluster Autoscaler left on nodes. It uses the
+default AWS credentials.
+
+'dovetail release' reverses a takeover.
+
+Exit status: 0 done (with --dry-run: possible), 1 prevented, 2 wrong usage.`,
 		Example: "  dovetail takeover --pool batch --dry-run\n  dovetail takeover --pool batch\n  dovetail takeover --all\n  dovetail takeover --group eks-web --dry-run",
 	}, false)
 }
@@ -49,14 +55,16 @@ func takeoverCommand() *cobra.Command {
 func releaseCommand() *cobra.Command {
 	return handoverCommand(&cobra.Command{
 		Use:   "release --pool NAME | --all | --group NAME | --class NAME",
-		Short: "give NodePools back to Karpenter, or node groups to Cluster Autoscaler, with their nodes as they are",
-		Long: "Makes NodePools Karpenter's again, and each NodeClaim that Dovetail made for them: nodes, instances and pods stay. Dovetail\n" +
-			"leaves them alone from then on. Karpenter must be stopped meanwhile, since it would launch a second instance for each\n" +
-			"NodeClaim before it can see that there is one; the command says so where it is not. A run that was interrupted is finished\n" +
-			"by the next.\n\n" +
-			"--group NAME gives an Auto Scaling group back to Cluster Autoscaler, and with it all groups of its NodeGroupClass: what Dovetail\n" +
-			"has begun is finished, then NodeClaims, taints, labels, finalizers and tags of Dovetail go, and instances and pods stay.\n\n" +
-			"Exit status: 0 it is done (or, with --dry-run, could be), 1 something is in the way, 2 wrong usage.",
+		Short: "Return NodePools to Karpenter, or node groups to Cluster Autoscaler, without replacing nodes",
+		Long: `Returns NodePools to Karpenter, with the NodeClaims that Dovetail created for them. Nodes, instances and pods stay, and Dovetail no
+longer manages them. Karpenter must be stopped during the release, because it would launch a second instance for each NodeClaim;
+the command checks this. An interrupted run is completed by the next run.
+
+With --group NAME, returns an Auto Scaling group to Cluster Autoscaler, with all groups of its NodeGroupClass. Operations in
+progress are completed first. Then Dovetail's NodeClaims, taints, labels, finalizers and tags are removed; instances and pods
+stay.
+
+Exit status: 0 done (with --dry-run: possible), 1 prevented, 2 wrong usage.`,
 		Example: "  kubectl -n kube-system scale deployment karpenter --replicas=0\n  dovetail release --pool batch\n" +
 			"  kubectl -n kube-system scale deployment karpenter --replicas=2",
 	}, true)
@@ -82,15 +90,15 @@ func handoverCommand(c *cobra.Command, release bool) *cobra.Command {
 	}
 	g := c.Flags()
 	f.clusterFlags.add(g)
-	g.StringVar(&f.pool, "pool", "", "name of the NodePool")
-	g.BoolVar(&f.all, "all", false, "every NodePool, one after another")
-	g.StringVar(&f.group, "group", "", "name of an Auto Scaling group")
-	g.StringVar(&f.class, "class", "", "name of a NodeGroupClass: all of its groups")
-	g.BoolVar(&f.dryRun, "dry-run", false, "check, and change nothing")
-	g.BoolVar(&f.noController, "no-controller-check", false, "don't ask whether a Dovetail controller holds its lease")
-	g.DurationVar(&f.wait, "wait", 10*time.Minute, "how long NodeClaims that come or go are waited for")
-	g.StringVar(&f.lease.Namespace, "namespace", f.lease.Namespace, "namespace of Dovetail: of its lease, and of ConfigMap dovetail-takeover")
-	g.StringSliceVar(&f.others, "other-autoscalers", client.OtherLeases, "names of the leases, in any namespace, by which other autoscalers are known to be live")
+	g.StringVar(&f.pool, "pool", "", "Name of the NodePool")
+	g.BoolVar(&f.all, "all", false, "All NodePools, one after another")
+	g.StringVar(&f.group, "group", "", "Name of an Auto Scaling group")
+	g.StringVar(&f.class, "class", "", "Name of a NodeGroupClass; applies to all of its groups")
+	g.BoolVar(&f.dryRun, "dry-run", false, "Only check; change nothing")
+	g.BoolVar(&f.noController, "no-controller-check", false, "Do not check whether a Dovetail controller is running")
+	g.DurationVar(&f.wait, "wait", 10*time.Minute, "Timeout for NodeClaims that are being launched or deleted")
+	g.StringVar(&f.lease.Namespace, "namespace", f.lease.Namespace, "Namespace of Dovetail's lease and of ConfigMap dovetail-takeover")
+	g.StringSliceVar(&f.others, "other-autoscalers", client.OtherLeases, "Names of the leases, in any namespace, that show that another autoscaler is running")
 	return c
 }
 

@@ -48,15 +48,16 @@ func topCommand() *cobra.Command {
 	f := topFlags{}
 	c := &cobra.Command{
 		Use:   "top",
-		Short: "show nodes, fill, dollars, pending pods and decisions of a cluster, live",
-		Long: "Shows a cluster on one screen: who autoscales it, how full its nodes are by what pods request and, where metrics-server runs, by\n" +
-			"what is in use, what nodes cost, what is being done to each, what pending pods wait for, and what was decided last. Any\n" +
-			"cluster will do, whichever autoscaler it has: only a kubeconfig and rights to read are needed, and what may not be read is\n" +
-			"said. Nothing is changed. Where a Dovetail runs, decisions are its own, and details say why.\n\n" +
-			"Prices are those of the built-in EC2 catalogue (--catalog for others); nodes of other types have none.\n\n" +
-			"The cluster is that of --kubeconfig, else $KUBECONFIG, else ~/.kube/config, else of a running sandbox, else the one that it\n" +
-			"runs in. Without a terminal, with --once or -o json, it is shown once. NO_COLOR=1 shows it without colours.\n\n" +
-			"Exit status: 0 shown, 1 there is no cluster, or its nodes may not be read, 2 wrong usage, 130 or 143 interrupted or stopped.",
+		Short: "Show nodes, utilization, cost, pending pods and decisions of a cluster, live",
+		Long: `Shows a cluster on one screen: its autoscaler, the requested share of each node (and its usage, with metrics-server), the cost of
+the nodes, current operations, the reasons of pending pods, and recent decisions. Works with any autoscaler. It needs a kubeconfig
+with read access, reports what it cannot read, and changes nothing. With Dovetail running, decisions and details come from it.
+
+Prices are from the built-in EC2 catalogue, or from --catalog. Nodes of other types have no price.
+
+Without a terminal, and with --once or -o json, the command prints one snapshot. NO_COLOR=1 disables colors.
+
+Exit status: 0 success, 1 there is no cluster or its nodes cannot be read, 2 wrong usage, 130 or 143 interrupted or terminated.`,
 		Example: "  dovetail top\n" +
 			"  dovetail top --once --sort=-$/h --filter spot\n" +
 			"  dovetail top -o json | jq .total.dollarsPerHour",
@@ -86,11 +87,11 @@ func topCommand() *cobra.Command {
 	g := c.Flags()
 	f.clusterFlags.add(g)
 	g.StringVar(&f.server, "server", os.Getenv("DOVETAIL_SERVER"), serverUsage)
-	g.StringVar(&f.catalog, "catalog", "", "instance types and prices, as for plan; empty: "+catalog.BuiltinName)
-	g.BoolVar(&f.once, "once", false, "show it once and end")
-	g.StringVarP(&f.output, "output", "o", "text", "text or json (docs/TOP.md); json shows it once")
-	g.StringVar(&f.sort, "sort", "", "column to sort nodes by, such as cpu or -$/h; - for the largest first; empty: by name")
-	g.StringVar(&f.filter, "filter", "", "show only rows that have this text in them")
+	g.StringVar(&f.catalog, "catalog", "", "File with instance types and prices, as for 'dovetail plan'. Default: "+catalog.BuiltinName)
+	g.BoolVar(&f.once, "once", false, "Print one snapshot and exit")
+	g.StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/TOP.md). json prints one snapshot")
+	g.StringVar(&f.sort, "sort", "", "Column to sort nodes by, for example cpu. Prefix - sorts in descending order (-$/h). Default: name")
+	g.StringVar(&f.filter, "filter", "", "Show only rows that contain this text")
 	return c
 }
 

@@ -41,23 +41,24 @@ func uiCommand() *cobra.Command {
 	f := uiFlags{}
 	c := &cobra.Command{
 		Use:   "ui",
-		Short: "show a cluster in a browser: nodes, fill, dollars, pending pods, decisions and why",
-		Long: "Serves a page about a cluster on this machine until it is interrupted: what 'dovetail top' shows, over the time that it\n" +
-			"runs, how full each node is as a picture, why an object is as it is, what would be launched for pasted manifests, and what\n" +
-			"'dovetail doctor', 'history' and 'headroom' say. Any cluster will do, whichever autoscaler it has: only a kubeconfig and rights\n" +
-			"to read are needed. Nothing is changed.\n\n" +
-			"The page is served to this machine alone, with the rights of the kubeconfig, and loads nothing from elsewhere.\n\n" +
-			"Exit status: 0 stopped by Ctrl-C, 1 the cluster can't be reached or the address is taken, 2 wrong usage.",
+		Short: "Show a cluster in a browser: nodes, utilization, cost, pending pods, decisions and why",
+		Long: `Serves a page about a cluster on this machine until interrupted: the content of 'dovetail top' with curves over time, a picture of
+the nodes, explanations of objects, plans for pasted manifests, and the results of 'dovetail doctor', 'history' and 'headroom'.
+Works with any autoscaler. It needs a kubeconfig with read access, and changes nothing.
+
+The page is served on a loopback address only, with the rights of the kubeconfig, and loads nothing from other hosts.
+
+Exit status: 0 stopped by Ctrl-C, 1 the cluster cannot be reached or the address is in use, 2 wrong usage.`,
 		Example: "  dovetail ui\n" +
 			"  dovetail ui --address 127.0.0.1:9000 --kubeconfig production.yaml",
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runUI(c, f) },
 	}
 	g := c.Flags()
-	g.StringVar(&f.address, "address", "127.0.0.1:8090", "loopback address and port to serve the page on; port 0 is any free one")
+	g.StringVar(&f.address, "address", "127.0.0.1:8090", "Loopback address and port of the page. Port 0 selects a free port")
 	g.StringVar(&f.kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	g.StringVar(&f.server, "server", os.Getenv("DOVETAIL_SERVER"), serverUsage)
-	g.StringVar(&f.catalog, "catalog", "", "instance types and prices, as for plan; empty: "+catalog.BuiltinName)
+	g.StringVar(&f.catalog, "catalog", "", "File with instance types and prices, as for 'dovetail plan'. Default: "+catalog.BuiltinName)
 	return c
 }
 

@@ -39,13 +39,17 @@ func whyCommand() *cobra.Command {
 	f := whyFlags{}
 	c := &cobra.Command{
 		Use:   "why pod/[NAMESPACE/]NAME | deployment/[NAMESPACE/]NAME | node/NAME | nodeclaim/NAME | nodepool/NAME | headroom/[NAMESPACE/]NAME | pods --pending",
-		Short: "say why an object is as it is, what was decided about it, and what would change that",
-		Long: "Asks a running controller: why a pod has no node, why a node stays, what a NodePool may do, what a Headroom holds. It says what was decided,\n" +
-			"what is in the way now, what the alternatives would cost, and the changes after which it would go the other way.\n" +
-			"Of an object that is gone it says what was decided about it, as far back as a week ('dovetail history').\n" +
-			"'why pods --pending' says what all pending pods wait for, those that wait for the same together.\n\n" +
-			reachHelp + "\n\n" +
-			"Exit status: 0 it has answered, 1 there is no such object, or nobody answers, 2 wrong usage, 130 or 143 interrupted or stopped.",
+		Short: "Explain the state of an object, the decisions about it, and what would change them",
+		Long: `Asks the controller why a pod has no node, why a node is kept, what a NodePool can launch, or what a Headroom holds. Prints the
+decisions about the object, its current blockers, the cost of the alternatives, and the changes that would help. For a deleted
+object, prints the decisions of up to one week ('dovetail history').
+
+'why pods --pending' explains all pending pods, grouped by reason.
+
+` + reachHelp + `
+
+Exit status: 0 success, 1 the object does not exist or no controller can be reached, 2 wrong usage, 130 or 143 interrupted or
+terminated.`,
 		Example: "  dovetail why node/ip-10-0-1-2.ec2.internal\n  dovetail why pod/shop/cart-7d4b9 --output json\n  dovetail why deployment/shop/cart\n  dovetail why pods --pending",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -56,8 +60,8 @@ func whyCommand() *cobra.Command {
 		RunE: prompt(func(c *cobra.Command, args []string, shown *progress) error { return runWhy(c, f, args[0], shown) }),
 	}
 	f.reach.add(c)
-	c.Flags().BoolVar(&f.pending, "pending", false, "with pods: what all pending pods wait for")
-	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json (docs/WHY.md)")
+	c.Flags().BoolVar(&f.pending, "pending", false, "With 'pods': explain all pending pods")
+	c.Flags().StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/WHY.md)")
 	return c
 }
 
