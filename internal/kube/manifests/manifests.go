@@ -128,7 +128,7 @@ func (m *Set) Keep(kind string, x metav1.Object) {
 		*appsv1.StatefulSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget, *karpv1.NodePool, *karpv1.NodeClaim, *karpv1alpha1.NodeOverlay,
 		*kwokv1alpha1.KWOKNodeClass, *awsv1.EC2NodeClass, *dovetailv1alpha1.NodeGroupClass, *dovetailv1alpha1.Headroom,
 		*corev1.PodTemplate, *bufferv1beta1.CapacityBuffer, *bufferv1beta1.CapacityQuota, *karpv1alpha5.Provisioner,
-		*awsv1alpha1.AWSNodeTemplate:
+		*awsv1alpha1.AWSNodeTemplate, *storagev1.VolumeAttachment:
 		k := kind + " " + translate.Key(x)
 		if i, ok := m.at[k]; ok {
 			m.objects[i] = object{kind, x}
@@ -225,6 +225,8 @@ func (m *Set) Feed(s *state.State) {
 				o.Status.Allocatable = o.Status.Capacity // as the API server has it
 			}
 			s.SetNode(t.Node(o), translate.ResourceVersion(o.ResourceVersion))
+		case *storagev1.VolumeAttachment:
+			s.SetAttachment(t.VolumeAttachment(o))
 		case *appsv1.DaemonSet:
 			s.SetDaemon(t.DaemonSet(o))
 		case *policyv1.PodDisruptionBudget:
