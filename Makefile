@@ -33,6 +33,10 @@ bin/dovetail-sandbox:
 image: ## write the container image for linux/amd64 and linux/arm64, without Docker: an OCI layout and a tarball in bin/image, with SBOM and provenance
 	@go -C build/image run . $(if $(REPOSITORY),-repository $(REPOSITORY)) $(if $(VERSION),-version $(VERSION)) $(if $(PLATFORMS),-platforms $(PLATFORMS))
 
+.PHONY: release
+release: ## write what a release publishes to bin/release: archives with checksums, image, chart, krew manifest; VERSION=0.2.0; publishes nothing
+	@bash build/release.sh "$(VERSION)"
+
 .PHONY: demo
 demo: build ## show the whole: a control plane, a workload that grows and shrinks, machines bought and given back
 	@bin/dovetail-sandbox demo
