@@ -13,7 +13,7 @@ const Policy = `
 model < plan < solve < disrupt
 plan < lifecycle, verify
 model < forecast < decide
-model < cluster < decide
+lifecycle < cluster < decide
 forecast < headroom < controller/headrooms
 lifecycle < controller/headrooms < cli
 model < nodeoverlay < state
@@ -22,7 +22,7 @@ model < prometheus
 access < web
 solve < decide/shares < decide
 disrupt < decide/replicas < decide
-cluster, lifecycle, disrupt < decide/nodegroups < decide
+cluster, disrupt < decide/nodegroups < decide
 cluster, disrupt < decide/limits < decide
 solve, disrupt, lifecycle < decide
 model, plan < state, cloud, ledger, cloud/catalog

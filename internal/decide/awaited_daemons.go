@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -37,7 +38,7 @@ func (lc *claimLifecycle) awaitedDaemons(c *model.Claim, n *model.Node) (out lif
 
 // waitsForDaemons reports whether a node is kept until the pods of its DaemonSets have come.
 func waitsForDaemons(c *model.Claim, n *model.Node) bool {
-	return c.Reserved && (!isRegistered(n) || hasReservedTaint(n, c))
+	return c.Reserved && (!cluster.IsRegistered(n) || cluster.HasReservedTaint(n, c))
 }
 
 // daemonsToCome returns the DaemonSets whose pods a new node still waits for. A DaemonSet's controller makes a pod for a node whose
@@ -51,7 +52,7 @@ func (ix *index) daemonsToCome(c *model.Claim, n *model.Node) (out []*model.Daem
 	taints := slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool {
 		return t.Key == model.TaintReserved && t.Value == c.Name || lifecycle.IsEphemeral(t) || c.IsStartupTaint(t)
 	})
-	if !isRegistered(n) {
+	if !cluster.IsRegistered(n) {
 		taints = append(taints, c.Taints...)
 	}
 	free := n.Allocatable.Sub(n.Used)

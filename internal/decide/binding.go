@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -30,7 +31,7 @@ type podBinding struct {
 // awaitedPod is a pod that has a slot on a reserved node and is not on it yet.
 type awaitedPod struct {
 	pod  *model.Pod
-	held *reservation
+	held *cluster.Reservation
 }
 
 // admitPods lets the pods that have a slot come to their nodes, the oldest first: it binds those that may be bound by
@@ -48,13 +49,13 @@ func (pb *podBinding) admitPods() {
 	var pods []awaitedPod
 	for _, name := range slices.Sorted(maps.Keys(pb.reservations.byClaim)) {
 		h := pb.reservations.byClaim[name]
-		if !h.claim.Reserved || h.claim.UID == "" || !h.claim.Is(lifecycle.Launched) || freed[name] {
+		if !h.Claim.Reserved || h.Claim.UID == "" || !h.Claim.Is(lifecycle.Launched) || freed[name] {
 			continue
 		}
-		if h.node != nil && isRegistered(h.node) && !hasReservedTaint(h.node, h.claim) {
+		if h.Node != nil && cluster.IsRegistered(h.Node) && !cluster.HasReservedTaint(h.Node, h.Claim) {
 			continue // not reserved yet, or no more: kube-scheduler uses it too
 		}
-		for _, p := range h.pods {
+		for _, p := range h.Pods {
 			if p.Node == "" && !p.Expected {
 				pods = append(pods, awaitedPod{p, h})
 			}
@@ -63,14 +64,14 @@ func (pb *podBinding) admitPods() {
 	slices.SortStableFunc(pods, func(a, b awaitedPod) int { return comparePodAge(a.pod, b.pod) })
 	intruders := pb.unreservedTolerantClasses(len(pods) > 0)
 	for _, a := range pods {
-		c := a.held.claim
+		c := a.held.Claim
 		switch {
-		case pb.bindRefusal(a.pod).Code == "" && !a.held.isContested(intruders):
-			if n := a.held.node; n != nil && pb.nodeAcceptsClass(n, c, a.pod.Class) {
+		case pb.bindRefusal(a.pod).Code == "" && !a.held.IsContested(intruders):
+			if n := a.held.Node; n != nil && pb.nodeAcceptsClass(n, c, a.pod.Class) {
 				pb.addAction(plan.Bind{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Node: n.Name, Claim: c.Name,
 					Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: plan.ObjectOf("", c.Name)}})
 			}
-		case !a.pod.Unreservable && !slices.Contains(a.pod.Reservations, c.Name) && !a.held.slotIsLoose(pb.SlotKeyOf(a.pod)):
+		case !a.pod.Unreservable && !slices.Contains(a.pod.Reservations, c.Name) && !a.held.SlotIsLoose(pb.SlotKeyOf(a.pod)):
 			pb.addAction(plan.Tolerate{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Claim: c.Name,
 				Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: plan.ObjectOf("", c.Name)}})
 		}
@@ -86,7 +87,7 @@ func comparePodAge(a, b *model.Pod) int {
 // gone, and the class tolerates what else it bears. kube-controller-manager takes the taint not-ready off a moment
 // after the node has become Ready; a pod that may run on a node with the NoExecute form of it need not wait for that.
 func (pb *podBinding) nodeAcceptsClass(n *model.Node, c *model.Claim, class *model.Class) bool {
-	if !n.Ready || !n.Deleting.IsZero() || !isRegistered(n) {
+	if !n.Ready || !n.Deleting.IsZero() || !cluster.IsRegistered(n) {
 		return false
 	}
 	early := model.Tolerated(model.Taint{Key: taintNotReady, Effect: model.NoExecute}, class.Tolerations)

@@ -93,8 +93,8 @@ func (dc *disruptionCommands) advance(m *command) {
 	}
 	written := true
 	for _, c := range m.candidates {
-		if commandIDOf(c) != m.ID {
-			dc.markDisrupted(c, m.commandRecord)
+		if cluster.DisruptedBy(c) != m.ID {
+			dc.markDisrupted(c, m.CommandRecord)
 			written = false
 		}
 	}
@@ -109,7 +109,7 @@ func (dc *disruptionCommands) advance(m *command) {
 			continue
 		}
 		ready = false
-		dc.taintCandidate(n, c, m.commandRecord)
+		dc.taintCandidate(n, c, m.CommandRecord)
 	}
 	reserved, lost := dc.hosts.reserveHosts(m)
 	if lost != "" {
@@ -349,7 +349,7 @@ func (dc *disruptionCommands) clearRecord(c *model.Claim, done bool) {
 	if c.UID == "" {
 		return // not seen yet: when it is
 	}
-	u := plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{AnnotationCommand: plan.Unset},
+	u := plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{cluster.AnnotationCommand: plan.Unset},
 		Why: plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name)}}
 	if !done {
 		u.Annotations[disrupt.KeepUntil] = plan.Unset
@@ -362,7 +362,7 @@ func (dc *disruptionCommands) clearRecord(c *model.Claim, done bool) {
 func (dc *disruptionCommands) removeStrayTaints() {
 	for _, u := range dc.candidates.dirty {
 		c, n := u.Claim, u.Node
-		if u.CommandID == "" && commandIDOf(c) == "" && dc.candidates.machines[c].found.tainted {
+		if u.CommandID == "" && cluster.DisruptedBy(c) == "" && dc.candidates.machines[c].found.tainted {
 			dc.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{disrupt.DisruptedTaint},
 				Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: plan.ObjectOf("node", n.Name), Detail: plan.OfAborted{Said: "no move"}}})
 		}

@@ -64,22 +64,22 @@ func (ch *commandHosts) reserveHosts(m *command) (done bool, lost string) {
 			return false, name
 		}
 		n := ch.NodeFor(c)
-		if r, ok := readHostRecord(c); !ok || r.ID != m.ID {
+		if r, ok := cluster.ReadHostRecord(c); !ok || r.ID != m.ID {
 			done = false
-			record := hostRecord{m.commandRecord, ch.Now.UTC().Truncate(time.Second)}
+			record := cluster.HostRecord{CommandRecord: m.CommandRecord, Since: ch.Now.UTC().Truncate(time.Second)}
 			record.Hosts, record.Claims = len(g), nil // of many hosts and many claims that would be much; the claims say it too
 			text, err := json.Marshal(record)
 			if err != nil {
 				return false, name // a struct of strings and numbers can be written
 			}
 			ch.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: ch.slotsBesidePods(n, g[name]),
-				Annotations: map[string]string{AnnotationHost: string(text), annotationReserved: "true", annotationNotReserved: plan.Unset},
+				Annotations: map[string]string{cluster.AnnotationHost: string(text), annotationReserved: "true", annotationNotReserved: plan.Unset},
 				Why:         plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: plan.ObjectOf("node", n.Name), Command: m.ID}})
 			if !c.Reserved {
 				continue // that first: a taint of a claim without reservation is taken off
 			}
 		}
-		if !hasReservedTaint(n, c) {
+		if !cluster.HasReservedTaint(n, c) {
 			done = false
 			ch.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}},
 				Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: plan.ObjectOf("node", n.Name), Command: m.ID}})
@@ -121,8 +121,8 @@ func (ch *commandHosts) widenSlots(t solverTarget, pods []*model.Pod) []model.Sl
 		coming[ch.SlotKeyOf(p)]++
 	}
 	var left []model.Slot
-	for _, s := range t.reservation.slots {
-		if s.Count = min(s.Count, s.bound+coming[cluster.SlotKey{Class: s.Class, Owner: s.Owner}]); s.Count > 0 {
+	for _, s := range t.reservation.Slots {
+		if s.Count = min(s.Count, s.Bound+coming[cluster.SlotKey{Class: s.Class, Owner: s.Owner}]); s.Count > 0 {
 			left = append(left, s.Slot)
 		}
 	}
@@ -136,22 +136,22 @@ func (ch *commandHosts) lacksHost(m *command) bool {
 	}
 	return len(m.hosts) < m.Hosts || slices.ContainsFunc(m.hosts, func(c *model.Claim) bool {
 		n := ch.NodeFor(c)
-		return n == nil || !hasReservedTaint(n, c)
+		return n == nil || !cluster.HasReservedTaint(n, c)
 	})
 }
 
 // releaseHost takes slots, annotation and taint of a host off a claim and its node.
 func (ch *commandHosts) releaseHost(c *model.Claim, why plan.Reason) {
-	if n := ch.NodeFor(c); n != nil && hasReservedTaint(n, c) {
+	if n := ch.NodeFor(c); n != nil && cluster.HasReservedTaint(n, c) {
 		ch.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}}, Why: why})
 	}
-	ch.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Annotations: map[string]string{AnnotationHost: plan.Unset}, Why: why})
+	ch.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Annotations: map[string]string{cluster.AnnotationHost: plan.Unset}, Why: why})
 }
 
 // releaseLandedHosts releases the hosts of a command whose reservation has ended.
 func (ch *commandHosts) releaseLandedHosts(m *command) {
 	for _, c := range m.hosts {
-		if n := ch.NodeFor(c); n == nil || !hasReservedTaint(n, c) {
+		if n := ch.NodeFor(c); n == nil || !cluster.HasReservedTaint(n, c) {
 			ch.releaseHost(c, plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name)})
 		}
 	}
@@ -186,7 +186,7 @@ func (ch *commandHosts) canHost(p int32, allowDrifted bool) bool {
 		return false
 	}
 	c := ch.Snapshot.Claims[at]
-	if c.Is(lifecycle.Drifted) && !allowDrifted || !c.Deleting.IsZero() || c.UID == "" || ch.ofClaim[c.Name] != "" || ch.interruptions.byClaim[c.Name] != nil || ch.reservations.byClaim[c.Name] != nil || c.Annotations[AnnotationHost] != "" {
+	if c.Is(lifecycle.Drifted) && !allowDrifted || !c.Deleting.IsZero() || c.UID == "" || ch.ofClaim[c.Name] != "" || ch.interruptions.byClaim[c.Name] != nil || ch.reservations.byClaim[c.Name] != nil || c.Annotations[cluster.AnnotationHost] != "" {
 		return false
 	}
 	for _, g := range ch.mem.hosts {

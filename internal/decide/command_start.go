@@ -31,7 +31,7 @@ type disruptionCommands struct {
 }
 
 // markDisrupted sets the condition that names a claim's command.
-func (dc *disruptionCommands) markDisrupted(c *model.Claim, r commandRecord) {
+func (dc *disruptionCommands) markDisrupted(c *model.Claim, r cluster.CommandRecord) {
 	dc.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Command: r.ID},
 		Conditions: map[string]model.Condition{lifecycle.Disrupted: {Status: "True", Reason: string(r.Cause), Message: r.ID.Message()}}})
 }
@@ -40,7 +40,7 @@ func (dc *disruptionCommands) markDisrupted(c *model.Claim, r commandRecord) {
 // to delete.
 func (dc *disruptionCommands) start(m *disrupt.Command) {
 	hosts := dc.hosts.hostsFor(m.Candidates, m.OnExisting)
-	r := commandRecord{Cause: m.Cause, Of: len(m.Replacements), Hosts: len(hosts)}
+	r := cluster.CommandRecord{Cause: m.Cause, Of: len(m.Replacements), Hosts: len(hosts)}
 	if m.OneForOne {
 		r.Of = len(m.Candidates)
 	}
@@ -69,7 +69,7 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 		if err != nil {
 			return // a struct of strings can be written
 		}
-		notes := map[string]string{AnnotationCommand: string(text)}
+		notes := map[string]string{cluster.AnnotationCommand: string(text)}
 		if s := m.SavingMicroPerHour(); s > 0 && m.Cause == plan.Underutilized {
 			hours := float64(m.CostMicro) / float64(s)
 			notes[disrupt.KeepUntil] = dc.Now.Add(min(time.Duration(hours*float64(time.Hour)), dc.pol.Disrupt.Horizon)).UTC().Format(time.RFC3339)
@@ -93,7 +93,7 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 				if keep := dc.Now.Add(dc.pol.Disrupt.Horizon).UTC().Format(time.RFC3339); !a.Reserved && notes[disrupt.KeepUntil] != "" {
 					// Other pods may take its capacity, and then the command has not saved what it promised: not again
 					// soon.
-					a.Annotations = map[string]string{AnnotationCommand: notes[AnnotationCommand], disrupt.KeepUntil: keep}
+					a.Annotations = map[string]string{cluster.AnnotationCommand: notes[cluster.AnnotationCommand], disrupt.KeepUntil: keep}
 				}
 				a.Why = plan.Reason{Code: m.Cause, Pool: a.Pool.Name, Detail: m.Why.Detail, Command: r.ID}
 				dc.out.Actions[i] = a
@@ -113,5 +113,5 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 		dc.taintCandidate(u.Node, u.Claim, r)
 	}
 	dc.mem.unwritten = next
-	dc.hosts.reserveHosts(&command{commandRecord: r})
+	dc.hosts.reserveHosts(&command{CommandRecord: r})
 }

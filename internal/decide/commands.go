@@ -4,11 +4,11 @@
 package decide
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -51,37 +51,9 @@ type commandMemory struct {
 	taintedAt map[plan.CommandID]time.Time  // by command: when all its nodes were first seen tainted
 }
 
-// AnnotationCommand on a NodeClaim says which disruption command it was made for.
-const AnnotationCommand = "dovetail.sh/move"
-
-// commandRecord is the value of AnnotationCommand.
-type commandRecord struct {
-	ID     plan.CommandID `json:"id"`
-	Cause  plan.Code      `json:"cause"`
-	Of     int            `json:"of"`               // replacements in all
-	Hosts  int            `json:"hosts,omitempty"`  // standing nodes that are to take its pods
-	Claims []string       `json:"claims,omitempty"` // that go, by uid: a name may come back
-}
-
-// readCommandRecord reads a claim's AnnotationCommand; false: it has none, or one that was not written by us.
-func readCommandRecord(c *model.Claim) (r commandRecord, ok bool) {
-	text := c.Annotations[AnnotationCommand]
-	if text == "" {
-		return r, false
-	}
-	return r, json.Unmarshal([]byte(text), &r) == nil && r.ID != ""
-}
-
-// ReplacedBy returns the id of the disruption command that a claim was made for, and the uids of the claims that this
-// deletes; empty: it was made for none.
-func ReplacedBy(c *model.Claim) (command plan.CommandID, claims []string) {
-	r, _ := readCommandRecord(c)
-	return r.ID, r.Claims
-}
-
 // command is a disruption command as the Snapshot shows it.
 type command struct {
-	commandRecord
+	cluster.CommandRecord
 	since        time.Time
 	candidates   []*model.Claim // that are not being deleted yet
 	deleting     int            // that are
@@ -106,11 +78,11 @@ func (ct *commandTable) read() {
 	}
 	ct.byID = map[plan.CommandID]*command{}
 	ct.ofClaim, ct.involved = map[string]plan.CommandID{}, map[string]bool{}
-	lost := map[plan.CommandID]commandRecord{} // by replacements that are being deleted: a command that nothing else speaks of is over
-	get := func(r commandRecord, since time.Time) *command {
+	lost := map[plan.CommandID]cluster.CommandRecord{} // by replacements that are being deleted: a command that nothing else speaks of is over
+	get := func(r cluster.CommandRecord, since time.Time) *command {
 		m := ct.byID[r.ID]
 		if m == nil {
-			m = &command{commandRecord: r, since: since}
+			m = &command{CommandRecord: r, since: since}
 			ct.byID[r.ID] = m
 		}
 		if since.Before(m.since) {
@@ -119,7 +91,7 @@ func (ct *commandTable) read() {
 		return m
 	}
 	for _, c := range ct.DirtyClaims {
-		if r, ok := readCommandRecord(c); ok {
+		if r, ok := cluster.ReadCommandRecord(c); ok {
 			ct.involved[c.Name] = true
 			if !c.Deleting.IsZero() || ct.interruptions.byClaim[c.Name] != nil {
 				lost[r.ID] = r
@@ -131,12 +103,12 @@ func (ct *commandTable) read() {
 		}
 	}
 	for _, c := range ct.DirtyClaims {
-		r, ok := readHostRecord(c)
+		r, ok := cluster.ReadHostRecord(c)
 		if !ok {
 			continue
 		}
 		if ct.involved[c.Name] = true; c.Deleting.IsZero() && ct.interruptions.byClaim[c.Name] == nil {
-			m := get(r.commandRecord, r.Since)
+			m := get(r.CommandRecord, r.Since)
 			m.Of, m.Hosts = r.Of, r.Hosts
 			m.hosts = append(m.hosts, c)
 		}
@@ -145,7 +117,7 @@ func (ct *commandTable) read() {
 		if ct.interruptions.byClaim[c.Name] != nil {
 			continue // it goes by itself
 		}
-		id := commandIDOf(c)
+		id := cluster.DisruptedBy(c)
 		if id == "" {
 			continue
 		}
@@ -153,7 +125,7 @@ func (ct *commandTable) read() {
 		d := c.Conditions[lifecycle.Disrupted]
 		m := ct.byID[id]
 		if c.Deleting.IsZero() {
-			m = get(commandRecord{ID: id, Cause: plan.Code(d.Reason)}, d.Since)
+			m = get(cluster.CommandRecord{ID: id, Cause: plan.Code(d.Reason)}, d.Since)
 		}
 		if m == nil {
 			continue // nothing is left of its command but claims being deleted
@@ -197,7 +169,7 @@ func (ct *commandTable) forget(ids []plan.CommandID) {
 
 // backOffLost takes up the records of replacements that are being deleted themselves, by command. A command that
 // nothing else speaks of has failed before anything was done to its candidates: they stay, and back off once.
-func (ct *commandTable) backOffLost(records map[plan.CommandID]commandRecord) {
+func (ct *commandTable) backOffLost(records map[plan.CommandID]cluster.CommandRecord) {
 	known := make(map[plan.CommandID]bool, len(records))
 	for _, id := range slices.Sorted(maps.Keys(records)) {
 		r := records[id]
@@ -220,42 +192,28 @@ func (ct *commandTable) backOffLost(records map[plan.CommandID]commandRecord) {
 
 // unwrittenCommand is a command without replacements whose condition has not been read back yet.
 type unwrittenCommand struct {
-	commandRecord
+	cluster.CommandRecord
 	since time.Time
 }
 
 // readUnwritten takes up the commands that only the memory knows of, until the condition of each of their claims has
 // been read back.
-func (ct *commandTable) readUnwritten(get func(commandRecord, time.Time) *command) {
+func (ct *commandTable) readUnwritten(get func(cluster.CommandRecord, time.Time) *command) {
 	if len(ct.mem.unwritten) == 0 {
 		return
 	}
 	left := make(map[string]unwrittenCommand, len(ct.mem.unwritten))
 	for _, uid := range slices.Sorted(maps.Keys(ct.mem.unwritten)) {
 		b, c := ct.mem.unwritten[uid], ct.ClaimWithUID(uid)
-		if c == nil || !c.Deleting.IsZero() || commandIDOf(c) == b.ID {
+		if c == nil || !c.Deleting.IsZero() || cluster.DisruptedBy(c) == b.ID {
 			continue
 		}
 		left[uid] = b
-		if m := get(b.commandRecord, b.since); !slices.Contains(m.Claims, uid) {
+		if m := get(b.CommandRecord, b.since); !slices.Contains(m.Claims, uid) {
 			m.Claims = append(m.Claims[:len(m.Claims):len(m.Claims)], uid)
 		}
 	}
 	ct.mem.unwritten = left
-}
-
-// DisruptedBy returns the id of the disruption command that deletes a claim, as the claim says; empty: it names none.
-func DisruptedBy(c *model.Claim) plan.CommandID { return commandIDOf(c) }
-
-// commandIDOf returns the id of the disruption command that a claim's condition DisruptionReason names; empty: it names
-// none.
-func commandIDOf(c *model.Claim) plan.CommandID {
-	d := c.Conditions[lifecycle.Disrupted]
-	if !d.True() {
-		return ""
-	}
-	id, _ := plan.ReadCommand(d.Message)
-	return id
 }
 
 // servedBy returns the command under way that a claim was made for, or that its node hosts; nil: none.
@@ -271,30 +229,6 @@ func (ct *commandTable) servedBy(c *model.Claim) *command {
 // replacementsReady reports whether the replacements that are known are ready for pods.
 func (m *command) replacementsReady() bool {
 	return !slices.ContainsFunc(m.replacements, func(c *model.Claim) bool { return !c.Is(lifecycle.Initialized) })
-}
-
-// AnnotationHost on a NodeClaim names the disruption command whose pods its standing node is to take.
-const AnnotationHost = "dovetail.sh/host"
-
-// hostRecord is the value of AnnotationHost: the command, and since when.
-type hostRecord struct {
-	commandRecord
-	Since time.Time `json:"since"`
-}
-
-// readHostRecord reads a claim's AnnotationHost.
-func readHostRecord(c *model.Claim) (r hostRecord, ok bool) {
-	text := c.Annotations[AnnotationHost]
-	if text == "" {
-		return r, false
-	}
-	return r, json.Unmarshal([]byte(text), &r) == nil && r.ID != ""
-}
-
-// HostedCommand returns the id of the disruption command whose pods a NodeClaim's node is to take; empty: there is none.
-func HostedCommand(c *model.Claim) plan.CommandID {
-	r, _ := readHostRecord(c)
-	return r.ID
 }
 
 // podsByHost are the pods that a command gives to each node that hosts it, by the claim's name.
@@ -325,7 +259,7 @@ func (ct *commandTable) forgetFinishedHosts() {
 // isRevocable reports whether a claim holds slots for a command that can still be taken back: pods that are pending come
 // before its pods.
 func (ct *commandTable) isRevocable(c *model.Claim) bool {
-	r, ok := readHostRecord(c)
+	r, ok := cluster.ReadHostRecord(c)
 	if !ok {
 		return false
 	}
@@ -344,11 +278,11 @@ func (ct *commandTable) isOnCandidate(p *model.Pod) bool {
 
 // podsBeforeCandidates returns the pods that a reservation's slots are for and that come there whatever becomes of
 // commands: all but those that are still on candidates. Of no reservation there are none.
-func (ct *commandTable) podsBeforeCandidates(h *reservation) (out []*model.Pod) {
+func (ct *commandTable) podsBeforeCandidates(h *cluster.Reservation) (out []*model.Pod) {
 	if h == nil {
 		return nil
 	}
-	for _, p := range h.pods {
+	for _, p := range h.Pods {
 		if !ct.isOnCandidate(p) {
 			out = append(out, p)
 		}
@@ -357,7 +291,7 @@ func (ct *commandTable) podsBeforeCandidates(h *reservation) (out []*model.Pod) 
 }
 
 // taintCandidate keeps new pods off a node that is to go.
-func (dr *draft) taintCandidate(n *model.Node, c *model.Claim, r commandRecord) {
+func (dr *draft) taintCandidate(n *model.Node, c *model.Claim, r cluster.CommandRecord) {
 	dr.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, AddTaints: []model.Taint{disrupt.DisruptedTaint}, Why: plan.Reason{Code: r.Cause, Pool: c.Pool, Subject: plan.ObjectOf("node", n.Name), Command: r.ID}})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -30,7 +31,7 @@ func (w *world) putBack() {
 		if c.Is(lifecycle.Disrupted) {
 			w.fatalf("claim %s is marked for a move that is over", n)
 		}
-		for _, key := range []string{AnnotationCommand, AnnotationHost} {
+		for _, key := range []string{cluster.AnnotationCommand, cluster.AnnotationHost} {
 			if c.Annotations[key] != "" {
 				w.fatalf("claim %s bears the record of a move that is over: %s %s", n, key, c.Annotations[key])
 			}

@@ -240,7 +240,7 @@ func (dm *demandStage) rememberPlacements(placed map[string]placement) {
 		dm.placements.awaitsPods[was.node] = true
 	}
 	for name, h := range dm.reservations.byClaim {
-		if h.awaitedPods() > 0 {
+		if h.AwaitedPods() > 0 {
 			dm.placements.awaitsPods[name] = true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -19,11 +20,11 @@ func FuzzRecords(f *testing.F) {
 	now := time.Unix(1_760_000_000, 0).UTC()
 	f.Fuzz(func(t *testing.T, command, host, slots string) {
 		claim := &model.Claim{Name: "default-a", UID: "u", Pool: "default", Created: now.Add(-time.Hour),
-			Annotations: model.Labels{AnnotationCommand: command, AnnotationHost: host, annotationReserved: slots}}
-		if r, ok := readCommandRecord(claim); ok && r.ID == "" {
+			Annotations: model.Labels{cluster.AnnotationCommand: command, cluster.AnnotationHost: host, annotationReserved: slots}}
+		if r, ok := cluster.ReadCommandRecord(claim); ok && r.ID == "" {
 			t.Errorf("a record without an id: %+v", r)
 		}
-		if r, ok := readHostRecord(claim); ok && r.ID == "" {
+		if r, ok := cluster.ReadHostRecord(claim); ok && r.ID == "" {
 			t.Errorf("a record without an id: %+v", r)
 		}
 		pool := &model.NodePool{Name: "default", Ready: true, Replicas: -1, NodeLimit: -1}

@@ -88,7 +88,7 @@ func (it *podsInTransit) areInTransit() (in bool, until time.Time) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(it.reservations.byClaim)) { // capacity that other pods may take until its own are there
-		if h := it.reservations.byClaim[name]; !h.claim.Reserved && h.awaitedPods() > 0 && recent(h.claim.Created) {
+		if h := it.reservations.byClaim[name]; !h.Claim.Reserved && h.AwaitedPods() > 0 && recent(h.Claim.Created) {
 			return true, until
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -30,8 +31,8 @@ func (id *interruptionDrain) advanceAll() {
 	homes := map[string]*model.Claim{} // by pod uid: the claim that has a slot for its successor
 	for _, name := range slices.Sorted(maps.Keys(id.reservations.byClaim)) {
 		h := id.reservations.byClaim[name]
-		for _, p := range h.pods {
-			homes[p.UID] = h.claim
+		for _, p := range h.Pods {
+			homes[p.UID] = h.Claim
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(id.interruptions.byClaim)) {
@@ -51,7 +52,7 @@ func (id *interruptionDrain) advanceAll() {
 				lifecycle.Disrupted: {Status: "True", Reason: string(plan.Interrupted), Message: x.notice.Kind + ": the instance ends at " + x.deadline.UTC().Format(time.RFC3339)}}})
 		}
 		if !slices.Contains(x.node.Taints, disrupt.DisruptedTaint) {
-			id.taintCandidate(x.node, c, commandRecord{Cause: plan.Interrupted})
+			id.taintCandidate(x.node, c, cluster.CommandRecord{Cause: plan.Interrupted})
 			id.wakeAt(x.drain)
 			continue
 		}

@@ -68,7 +68,7 @@ func (lc *claimLifecycle) inputOf(c *model.Claim) (in lifecycle.Input, daemonLan
 	at := lc.PositionOf(c)
 	in = lifecycle.Input{
 		Claim: c, Pool: lc.Pool(c.Pool), Instances: lc.InstancesAt(at), InstancesAt: lc.Snapshot.InstancesAt,
-		Awaited: lc.reservations.byClaim[c.Name].awaitedPods(), Now: lc.Now, Policy: lc.pol.Lifecycle,
+		Awaited: lc.reservations.byClaim[c.Name].AwaitedPods(), Now: lc.Now, Policy: lc.pol.Lifecycle,
 	}
 	if c.ProviderID != "" {
 		in.Nodes = lc.NodesAt(at)
@@ -91,7 +91,7 @@ func (lc *claimLifecycle) inputOf(c *model.Claim) (in lifecycle.Input, daemonLan
 	}
 	if h := lc.reservations.byClaim[c.Name]; h != nil && c.Reserved {
 		in.Coming, in.Landed, until = lc.reservations.landingStatus(h)
-		if h.node != nil && h.node.DaemonsOnly {
+		if h.Node != nil && h.Node.DaemonsOnly {
 			in.Landed = lc.Now // pods that kube-scheduler binds can't come yet
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -37,17 +38,17 @@ type preemptibleNodes struct {
 
 // protects reports whether a node must stay reserved because a pod that waits for another node would preempt pods on it, and
 // until when that holds if nothing else changes: at most Policy.SlowSchedulerTimeout after the reservation began.
-func (pe *preemption) protects(h *reservation) (held bool, until time.Time) {
-	if h == nil || h.node == nil || !h.claim.Reserved {
+func (pe *preemption) protects(h *cluster.Reservation) (held bool, until time.Time) {
+	if h == nil || h.Node == nil || !h.Claim.Reserved {
 		return false, time.Time{}
 	}
-	since := h.began().Since
+	since := h.Began().Since
 	due := since.Add(pe.pol.SlowSchedulerTimeout)
 	if !since.IsZero() && !pe.Now.Before(due) {
 		return false, time.Time{}
 	}
 	pe.readWaiting()
-	if !slices.ContainsFunc(pe.waiting, func(c *model.Class) bool { return wouldPreempt(c, h.node) }) {
+	if !slices.ContainsFunc(pe.waiting, func(c *model.Class) bool { return wouldPreempt(c, h.Node) }) {
 		return false, time.Time{}
 	}
 	if !pe.waitingUntil.IsZero() && pe.waitingUntil.Before(due) {
@@ -75,10 +76,10 @@ func (pe *preemption) readWaiting() {
 		}
 	}
 	for _, h := range pe.reservations.byClaim {
-		if h.node == nil {
+		if h.Node == nil {
 			continue
 		}
-		for _, p := range h.node.Pods {
+		for _, p := range h.Node.Pods {
 			if known := lifecycle.BindingKnown(p, pe.pol.Lifecycle); mayPreempt(p) && pe.Now.Before(known) {
 				add(p)
 				if pe.waitingUntil.IsZero() || known.Before(pe.waitingUntil) {

@@ -20,7 +20,7 @@ type reservations struct {
 	interruptions *interruptions
 	shortfalls    *capacityShortfalls
 
-	byClaim map[string]*reservation // by claim name
+	byClaim map[string]*cluster.Reservation // by claim name
 }
 
 // reservationMemory is what reservations remembers from step to step.
@@ -39,10 +39,10 @@ type reservationMemory struct {
 // A reservation with pods that kube-scheduler binds counts a landing of such a pod on any node as one of its own, for
 // Policy.SlowSchedulerTimeout after it was initialized: kube-scheduler binds one pod after another, and one that is
 // slow comes to this node's pods only when it is done with those before them.
-func (rt *reservations) landingStatus(h *reservation) (coming bool, since, until time.Time) {
-	began := h.began()
-	r, hosts := readHostRecord(h.claim)
-	if began.True() && (h.ending || slices.ContainsFunc(h.pods, func(p *model.Pod) bool { return p.Node != "" || p.Expected || p.Binding != "" })) {
+func (rt *reservations) landingStatus(h *cluster.Reservation) (coming bool, since, until time.Time) {
+	began := h.Began()
+	r, hosts := cluster.ReadHostRecord(h.Claim)
+	if began.True() && (h.Ending || slices.ContainsFunc(h.Pods, func(p *model.Pod) bool { return p.Node != "" || p.Expected || p.Binding != "" })) {
 		if due := began.Since.Add(rt.pol.CommandTimeout); rt.Now.Before(due) {
 			return true, rt.Now, due
 		}
@@ -50,17 +50,17 @@ func (rt *reservations) landingStatus(h *reservation) (coming bool, since, until
 	if rt.mem.landedAt == nil {
 		return false, rt.Now, time.Time{} // nothing is remembered: they may have been on their way a moment ago
 	}
-	if since = rt.mem.landedAt[h.claim.Name]; hosts && since.Before(r.Since) {
+	if since = rt.mem.landedAt[h.Claim.Name]; hosts && since.Before(r.Since) {
 		since = r.Since
 	}
-	if h.node != nil {
-		for _, p := range h.node.Pods {
-			if _, ok := h.at[rt.SlotKeyOf(p)]; ok && p.Bound.After(since) {
+	if h.Node != nil {
+		for _, p := range h.Node.Pods {
+			if h.HasSlot(rt.SlotKeyOf(p)) && p.Bound.After(since) {
 				since = p.Bound
 			}
 		}
 	}
-	if began.True() && slices.ContainsFunc(h.pods, func(p *model.Pod) bool { return slices.Contains(p.Reservations, h.claim.Name) }) {
+	if began.True() && slices.ContainsFunc(h.Pods, func(p *model.Pod) bool { return slices.Contains(p.Reservations, h.Claim.Name) }) {
 		landed := rt.mem.schedulerLandedAt
 		if last := began.Since.Add(rt.pol.SlowSchedulerTimeout); landed.After(last) {
 			landed = last
@@ -74,23 +74,16 @@ func (rt *reservations) landingStatus(h *reservation) (coming bool, since, until
 
 // read finds the claims that hold capacity for pods.
 func (rt *reservations) read() {
-	rt.byClaim = map[string]*reservation{}
+	rt.byClaim = map[string]*cluster.Reservation{}
 	for _, c := range rt.DirtyClaims {
 		n := rt.NodeFor(c)
 		if !rt.heed(rt.holdsCapacity(c, n)) {
 			rt.shortfalls.found = rt.shortfalls.recordStuckNode(c, n) || rt.shortfalls.found
 			continue
 		}
-		h := &reservation{claim: c, node: n, at: make(map[cluster.SlotKey]int, len(c.Slots))}
-		for i, s := range c.Slots {
-			h.slots = append(h.slots, openSlot{Slot: s})
-			h.at[cluster.SlotKey{Class: s.Class, Owner: s.Owner}] = i
-		}
+		h := cluster.NewReservation(rt.View, c, n)
 		if n != nil {
 			for _, p := range n.Pods {
-				if i, ok := h.at[rt.SlotKeyOf(p)]; ok && h.slots[i].bound < h.slots[i].Count {
-					h.slots[i].bound++
-				}
 				if slices.Contains(p.Reservations, c.Name) && p.Bound.After(rt.mem.schedulerLandedAt) {
 					rt.mem.schedulerLandedAt = p.Bound
 				}
@@ -118,14 +111,14 @@ func (rt *reservations) holdsCapacity(c *model.Claim, n *model.Node) (holds bool
 	if !c.Deleting.IsZero() || len(c.Slots) == 0 && (!isForBuffer(c) || c.Is(lifecycle.Initialized)) || rt.interruptions.byClaim[c.Name] != nil {
 		return false, time.Time{}
 	}
-	if !isRegistered(n) {
+	if !cluster.IsRegistered(n) {
 		return !c.Is("Registered"), time.Time{} // not there yet; a node that was there and is gone holds nothing
 	}
 	stuck, until := rt.isStuck(c)
 	switch {
 	case stuck:
 		return false, until
-	case c.Reserved && hasReservedTaint(n, c), !c.Is(lifecycle.Initialized):
+	case c.Reserved && cluster.HasReservedTaint(n, c), !c.Is(lifecycle.Initialized):
 		return true, until
 	case c.Reserved:
 		return false, until // its reservation is over
@@ -140,7 +133,7 @@ func (rt *reservations) holdsCapacity(c *model.Claim, n *model.Node) (holds bool
 func (rt *reservations) hasReservedSlot(p *model.Pod) bool {
 	k := rt.SlotKeyOf(p)
 	for _, h := range rt.byClaim {
-		if _, ok := h.at[k]; ok {
+		if h.HasSlot(k) {
 			return true
 		}
 	}
@@ -148,7 +141,7 @@ func (rt *reservations) hasReservedSlot(p *model.Pod) bool {
 }
 
 // claimOfNode is the claim that a node names, and what it holds for pods.
-func (rt *reservations) claimOfNode(p int32) (*model.Claim, *reservation) {
+func (rt *reservations) claimOfNode(p int32) (*model.Claim, *cluster.Reservation) {
 	if at := rt.ClaimOf(p); at >= 0 {
 		c := rt.Snapshot.Claims[at]
 		return c, rt.byClaim[c.Name]

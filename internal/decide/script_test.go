@@ -156,19 +156,19 @@ func (x *script) reserve() {
 	hosts := map[string]bool{} // claims
 	for _, a := range x.last.Actions {
 		u, ok := a.(plan.UpdateClaim)
-		if _, hosted := u.Annotations[AnnotationHost]; !ok || !hosted || x.st.FindClaim(u.Claim) == nil {
+		if _, hosted := u.Annotations[cluster.AnnotationHost]; !ok || !hosted || x.st.FindClaim(u.Claim) == nil {
 			continue
 		}
 		hosts[u.Claim] = true
 		c := *x.st.FindClaim(u.Claim)
-		c.Annotations, c.Slots, c.Reserved = sim.Edited(c.Annotations, u.Annotations), u.Slots, u.Annotations[AnnotationHost] != plan.Unset
+		c.Annotations, c.Slots, c.Reserved = sim.Edited(c.Annotations, u.Annotations), u.Slots, u.Annotations[cluster.AnnotationHost] != plan.Unset
 		x.serial++
 		x.st.SetClaim(&c, x.serial)
 	}
 	for _, a := range x.last.Actions {
 		u, ok := a.(plan.UpdateNode)
 		if !ok || !slices.ContainsFunc(slices.Concat(u.AddTaints, u.RemoveTaints), func(t model.Taint) bool {
-			return t.Key == model.TaintReserved && (hosts[t.Value] || x.st.FindClaim(t.Value) != nil && x.st.FindClaim(t.Value).Annotations[AnnotationHost] != "")
+			return t.Key == model.TaintReserved && (hosts[t.Value] || x.st.FindClaim(t.Value) != nil && x.st.FindClaim(t.Value).Annotations[cluster.AnnotationHost] != "")
 		}) {
 			continue
 		}
@@ -769,7 +769,7 @@ func (x *script) claim(name string, opts []string) {
 		case "price":
 			c.Annotations = model.Labels{model.AnnotationLaunchPrice: v}
 		case "replaces":
-			r := commandRecord{ID: "m1", Cause: plan.Underutilized, Of: 1}
+			r := cluster.CommandRecord{ID: "m1", Cause: plan.Underutilized, Of: 1}
 			for _, old := range strings.Split(v, ",") {
 				r.Claims = append(r.Claims, "uid-"+old)
 			}
@@ -777,7 +777,7 @@ func (x *script) claim(name string, opts []string) {
 			if err != nil {
 				x.t.Fatal(err)
 			}
-			c.Annotations = model.Labels{AnnotationCommand: string(text)}
+			c.Annotations = model.Labels{cluster.AnnotationCommand: string(text)}
 		case "sold":
 			c.Labels[model.LabelCapacityType], c.Labels[model.LabelZone], _ = strings.Cut(v, ",")
 			c.Labels["reservation"] = "cr"

@@ -120,8 +120,8 @@ func (x shortfall) leastAllocatable() model.Resources {
 
 // checkCapacity checks that a claim's node, which has come, holds what was planned on it. Slots for which it has no
 // capacity are dropped: their pods are decided on again at once. It reports whether the shortfall was not known before.
-func (cs *capacityShortfalls) checkCapacity(h *reservation) (isNew bool) {
-	c, n := h.claim, h.node
+func (cs *capacityShortfalls) checkCapacity(h *cluster.Reservation) (isNew bool) {
+	c, n := h.Claim, h.Node
 	if n == nil || c.UID == "" || !c.Is(lifecycle.Initialized) {
 		return false
 	}
@@ -132,7 +132,7 @@ func (cs *capacityShortfalls) checkCapacity(h *reservation) (isNew bool) {
 		}
 	}
 	var need model.Resources
-	for _, s := range h.slots {
+	for _, s := range h.Slots {
 		need = need.AddInto(s.Requests, int64(s.Count))
 	}
 	isNew = cs.record(c, n, need, room)
@@ -140,13 +140,13 @@ func (cs *capacityShortfalls) checkCapacity(h *reservation) (isNew bool) {
 		return isNew
 	}
 	x := lostSlots{claim: c, room: room, slots: map[cluster.SlotKey]int{}}
-	for i := range h.slots {
-		room = room.Sub(multiply(h.slots[i].Requests, h.slots[i].bound))
+	for i := range h.Slots {
+		room = room.Sub(multiply(h.Slots[i].Requests, h.Slots[i].Bound))
 	}
-	for i := range h.slots {
-		s := &h.slots[i]
+	for i := range h.Slots {
+		s := &h.Slots[i]
 		was := s.Count
-		for s.Count = s.bound; s.Count < was && s.Requests.Fits(room); s.Count++ {
+		for s.Count = s.Bound; s.Count < was && s.Requests.Fits(room); s.Count++ {
 			room = room.Sub(s.Requests)
 		}
 		x.slots[cluster.SlotKey{Class: s.Class, Owner: s.Owner}] += was - s.Count
@@ -308,7 +308,7 @@ func (cs *capacityShortfalls) record(c *model.Claim, n *model.Node, need, room m
 // recordStuckNode notes what a node has that never became usable: a device may be missing that its type was said to
 // have. It reports whether the shortfall was not known before.
 func (cs *capacityShortfalls) recordStuckNode(c *model.Claim, n *model.Node) bool {
-	if !c.Deleting.IsZero() || len(c.Slots) == 0 || c.UID == "" || !isRegistered(n) || !cs.heed(cs.isStuck(c)) {
+	if !c.Deleting.IsZero() || len(c.Slots) == 0 || c.UID == "" || !cluster.IsRegistered(n) || !cs.heed(cs.isStuck(c)) {
 		return false
 	}
 	var need model.Resources

@@ -43,9 +43,9 @@ func (sa *slotAssignment) assign() {
 	sa.assignSlots()
 	ending := sa.endingSlots()
 	for _, h := range sa.reservations.byClaim {
-		for i := range h.slots {
-			s := &h.slots[i]
-			h.ending = h.ending || s.bound+s.matched < s.Count && ending[cluster.SlotKey{Class: s.Class, Owner: s.Owner}]
+		for i := range h.Slots {
+			s := &h.Slots[i]
+			h.Ending = h.Ending || s.Bound+s.Matched < s.Count && ending[cluster.SlotKey{Class: s.Class, Owner: s.Owner}]
 		}
 	}
 	sa.releaseEmptySlots(ending)
@@ -73,7 +73,7 @@ func isPlacedOnClaim(d plan.PodDecision) bool {
 
 // slotRef is one kind of slot of a reservation.
 type slotRef struct {
-	*reservation
+	*cluster.Reservation
 	slot int
 }
 
@@ -85,12 +85,12 @@ func (sa *slotAssignment) assignSlots() {
 	open := map[cluster.SlotKey][]slotRef{}
 	for _, name := range slices.Sorted(maps.Keys(sa.reservations.byClaim)) {
 		h := sa.reservations.byClaim[name]
-		if h.node != nil {
-			for _, d := range sa.daemonsToCome(h.claim, h.node) {
-				h.matched = h.matched.Add(d.Pod().Requests)
+		if h.Node != nil {
+			for _, d := range sa.daemonsToCome(h.Claim, h.Node) {
+				h.Matched = h.Matched.Add(d.Pod().Requests)
 			}
 		}
-		for i, s := range h.slots {
+		for i, s := range h.Slots {
 			k := cluster.SlotKey{Class: s.Class, Owner: s.Owner}
 			open[k] = append(open[k], slotRef{h, i})
 		}
@@ -105,18 +105,18 @@ func (sa *slotAssignment) assignSlots() {
 // node that others have filled meanwhile, before its taint was seen, is none.
 func (sa *slotAssignment) assignSlot(p *model.Pod, refs []slotRef, only string) bool {
 	for _, h := range refs {
-		if only != "" && h.claim.Name != only || sa.disagreements.isBarred(p, h.node) {
+		if only != "" && h.Claim.Name != only || sa.disagreements.isBarred(p, h.Node) {
 			continue
 		}
-		s := &h.slots[h.slot]
-		if s.bound+s.matched >= s.Count || p.Binding == "" && !h.hasCapacityFor(p.Class) {
+		s := &h.Slots[h.slot]
+		if s.Bound+s.Matched >= s.Count || p.Binding == "" && !h.HasCapacityFor(p.Class) {
 			continue
 		}
-		s.matched++
-		h.matched = h.matched.Add(p.Class.Requests)
-		h.pods = append(h.pods, p)
+		s.Matched++
+		h.Matched = h.Matched.Add(p.Class.Requests)
+		h.Pods = append(h.Pods, p)
 		if p.Unreservable && sa.bindRefusal(p).Code != "" {
-			s.refused++
+			s.Refused++
 		}
 		sa.covered[p.UID] = true
 		return true
@@ -170,7 +170,7 @@ func (sa *slotAssignment) fillSlots(open map[cluster.SlotKey][]slotRef) {
 		if !ok {
 			b = slices.Clone(open[k])
 			slices.SortStableFunc(b, func(x, y slotRef) int {
-				return cmp.Compare(x.distanceToReady(), y.distanceToReady())
+				return cmp.Compare(x.DistanceToReady(), y.DistanceToReady())
 			})
 			nearest[k] = b
 		}
@@ -212,15 +212,15 @@ func (sa *slotAssignment) fillSlots(open map[cluster.SlotKey][]slotRef) {
 
 // acceptsUnexamined reports whether pods may take a reservation's slots before kube-scheduler has looked at them: we bind
 // them, or their predecessors were evicted for a node that is there.
-func (sa *slotAssignment) acceptsUnexamined(h *reservation) bool {
-	if h.node == nil || !h.claim.Reserved || h.awaitedPods() == 0 {
+func (sa *slotAssignment) acceptsUnexamined(h *cluster.Reservation) bool {
+	if h.Node == nil || !h.Claim.Reserved || h.AwaitedPods() == 0 {
 		return false
 	}
 	if sa.pol.Landing == LandBind {
-		return h.node.Ready && isRegistered(h.node)
+		return h.Node.Ready && cluster.IsRegistered(h.Node)
 	}
-	m := sa.commands.servedBy(h.claim)
-	return m != nil && m.deleting > 0 && h.claim.Is(lifecycle.Initialized)
+	m := sa.commands.servedBy(h.Claim)
+	return m != nil && m.deleting > 0 && h.Claim.Is(lifecycle.Initialized)
 }
 
 // endingSlots are the slots of pods that are on their way out of nodes that are being emptied: a StatefulSet, say,
@@ -246,7 +246,7 @@ func (sa *slotAssignment) releaseEmptySlots(ending map[cluster.SlotKey]bool) {
 	wanted := false
 	for _, name := range slices.Sorted(maps.Keys(sa.reservations.byClaim)) {
 		h := sa.reservations.byClaim[name]
-		if h.claim.UID == "" {
+		if h.Claim.UID == "" {
 			continue
 		}
 		if coming == nil {
@@ -261,13 +261,13 @@ func (sa *slotAssignment) releaseEmptySlots(ending map[cluster.SlotKey]bool) {
 				coming[sa.SlotKeyOf(p)] = true
 			}
 		}
-		boots := !h.claim.Is(lifecycle.Initialized)
-		if !boots && (h.node == nil || !h.isUsable()) {
+		boots := !h.Claim.Is(lifecycle.Initialized)
+		if !boots && (h.Node == nil || !h.IsUsable()) {
 			continue
 		}
 		dead := false
-		for _, s := range h.slots {
-			dead = dead || s.bound+s.matched < s.Count && !coming[cluster.SlotKey{Class: s.Class, Owner: s.Owner}]
+		for _, s := range h.Slots {
+			dead = dead || s.Bound+s.Matched < s.Count && !coming[cluster.SlotKey{Class: s.Class, Owner: s.Owner}]
 		}
 		if !dead {
 			continue
@@ -286,17 +286,17 @@ func (sa *slotAssignment) releaseEmptySlots(ending map[cluster.SlotKey]bool) {
 			continue
 		}
 		var left []model.Slot
-		for i := range h.slots {
-			s := &h.slots[i]
+		for i := range h.Slots {
+			s := &h.Slots[i]
 			if !coming[cluster.SlotKey{Class: s.Class, Owner: s.Owner}] {
-				s.Count = s.bound + s.matched
+				s.Count = s.Bound + s.Matched
 			}
 			if s.Count > 0 {
 				left = append(left, s.Slot)
 			}
 		}
-		sa.addAction(plan.UpdateClaim{Claim: name, UID: h.claim.UID, SetSlots: true, Slots: left,
-			Why: plan.Reason{Code: plan.Landed, Pool: h.claim.Pool, Subject: plan.ObjectOf("", name)}})
+		sa.addAction(plan.UpdateClaim{Claim: name, UID: h.Claim.UID, SetSlots: true, Slots: left,
+			Why: plan.Reason{Code: plan.Landed, Pool: h.Claim.Pool, Subject: plan.ObjectOf("", name)}})
 	}
 	sa.mem.emptySlotsSince = idle
 }
@@ -311,8 +311,8 @@ func (sa *slotAssignment) findLost() {
 	}
 	awaiting := make(map[string]bool, len(sa.reservations.byClaim))
 	for name, h := range sa.reservations.byClaim {
-		for i := range h.slots {
-			if h.slots[i].matched > 0 {
+		for i := range h.Slots {
+			if h.Slots[i].Matched > 0 {
 				awaiting[name] = true
 			}
 		}
@@ -364,8 +364,8 @@ func (sa *slotAssignment) terminatingUnreserved() (out []*model.Pod) {
 	}
 	open := map[cluster.SlotKey]int{}
 	for _, h := range sa.reservations.byClaim {
-		for _, s := range h.slots {
-			open[cluster.SlotKey{Class: s.Class, Owner: s.Owner}] += s.Count - s.bound - s.matched
+		for _, s := range h.Slots {
+			open[cluster.SlotKey{Class: s.Class, Owner: s.Owner}] += s.Count - s.Bound - s.Matched
 		}
 	}
 	slices.SortFunc(dying, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })

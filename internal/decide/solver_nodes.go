@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/solve"
@@ -27,7 +28,7 @@ type solverView struct {
 type solverTarget struct {
 	node        *model.Node
 	claim       *model.Claim
-	reservation *reservation
+	reservation *cluster.Reservation
 }
 
 // closeNodes returns nodes with those of the given names closed to pods. The list given stays as it is, for the memory
@@ -97,7 +98,7 @@ func (sv *solverView) targetNamed(name string, on inFlightNodes) solverTarget {
 	}
 	p := sv.FindNode(name)
 	r := solverTarget{node: sv.Snapshot.Nodes[p]}
-	if r.claim, r.reservation = sv.reservations.claimOfNode(p); r.reservation != nil && r.claim.Reserved && hasReservedTaint(r.node, r.claim) && r.reservation.awaitedPods() == 0 {
+	if r.claim, r.reservation = sv.reservations.claimOfNode(p); r.reservation != nil && r.claim.Reserved && cluster.HasReservedTaint(r.node, r.claim) && r.reservation.AwaitedPods() == 0 {
 		if held, _ := sv.preemption.protects(r.reservation); !held {
 			r.reservation = nil // its reservation goes: no more slots can be kept there
 		}
@@ -110,7 +111,7 @@ const unownedNodeGrace = 2 * time.Minute
 
 // standingNode returns a node as the solver takes it, with its claim and what that holds for pods (nil: it has none), and
 // until when.
-func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *reservation) (solve.ExistingNode, time.Time) {
+func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *cluster.Reservation) (solve.ExistingNode, time.Time) {
 	r := solve.ExistingNode{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, NoAnti: n.NoAnti, CSILimits: n.CSILimits, Migrated: n.Migrated, Attached: n.Attached,
 		Free: n.Allocatable.Sub(n.Used)}
 	leaving := !n.Deleting.IsZero() || c != nil && (!c.Deleting.IsZero() || sv.interruptions.byClaim[c.Name] != nil)
@@ -152,13 +153,13 @@ func (sv *solverView) mayBeOwned(n *model.Node) bool {
 }
 
 // subtractReservation takes the slots of a claim that are not filled yet off a node's free capacity.
-func (sv *solverView) subtractReservation(r *solve.ExistingNode, h *reservation) {
+func (sv *solverView) subtractReservation(r *solve.ExistingNode, h *cluster.Reservation) {
 	r.Free = r.Free.Clone()
-	for _, s := range h.slots {
-		r.Free = r.Free.AddInto(s.Requests, -int64(s.Count-s.bound))
+	for _, s := range h.Slots {
+		r.Free = r.Free.AddInto(s.Requests, -int64(s.Count-s.Bound))
 	}
-	if len(h.pods) > 0 {
-		r.Pods, r.NoAnti = append(r.Pods[:len(r.Pods):len(r.Pods)], h.pods...), false
+	if len(h.Pods) > 0 {
+		r.Pods, r.NoAnti = append(r.Pods[:len(r.Pods):len(r.Pods)], h.Pods...), false
 	}
 }
 
@@ -175,7 +176,7 @@ func subtractPods(r *solve.ExistingNode, pods []*model.Pod) {
 }
 
 // lastingTaints returns the taints that will still be there when pods come.
-func (sv *solverView) lastingTaints(taints []model.Taint, c *model.Claim, fresh bool, h *reservation) []model.Taint {
+func (sv *solverView) lastingTaints(taints []model.Taint, c *model.Claim, fresh bool, h *cluster.Reservation) []model.Taint {
 	var out []model.Taint
 	for _, t := range taints {
 		if t.Key == model.TaintReserved && (h != nil || c != nil && t.Value == c.Name) {

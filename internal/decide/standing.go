@@ -59,8 +59,8 @@ type Slot struct {
 func (s *Standing) SlotsOf(p *model.Pod) (out []Slot) {
 	for _, name := range slices.Sorted(maps.Keys(s.st.reservations.byClaim)) {
 		h := s.st.reservations.byClaim[name]
-		if slices.ContainsFunc(h.pods, func(q *model.Pod) bool { return q.UID == p.UID }) {
-			out = append(out, Slot{Claim: h.claim, Contested: h.isContested(s.st.binding.unreservedTolerantClasses(true))})
+		if slices.ContainsFunc(h.Pods, func(q *model.Pod) bool { return q.UID == p.UID }) {
+			out = append(out, Slot{Claim: h.Claim, Contested: h.IsContested(s.st.binding.unreservedTolerantClasses(true))})
 		}
 	}
 	return out
@@ -68,7 +68,7 @@ func (s *Standing) SlotsOf(p *model.Pod) (out []Slot) {
 
 // AwaitedPods returns how many pods that have a slot on a claim's node are not there yet.
 func (s *Standing) AwaitedPods(c *model.Claim) int {
-	return s.st.reservations.byClaim[c.Name].awaitedPods()
+	return s.st.reservations.byClaim[c.Name].AwaitedPods()
 }
 
 // ExpectedOn returns the standing node on which a pod without a slot is expected; empty: none.

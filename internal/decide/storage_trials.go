@@ -50,7 +50,7 @@ func (dm *demandStage) storageTrials() map[string]int {
 	out := map[string]int{}
 	for _, r := range dm.reservations.byClaim {
 		here := map[string]bool{}
-		for _, p := range r.pods {
+		for _, p := range r.Pods {
 			if v := awaitedStorage(p.Class); v != nil && p.Node == "" && !here[v.Reported] {
 				here[v.Reported] = true
 				out[v.Reported]++

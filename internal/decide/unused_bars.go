@@ -53,11 +53,11 @@ func (ul *unusedLaunches) verdict(k launchSite) (bar, unusedCount, time.Time) {
 func (ul *unusedLaunches) openProbe(k launchSite, c unusedCount) string {
 	for _, name := range slices.Sorted(maps.Keys(ul.reservations.byClaim)) {
 		h := ul.reservations.byClaim[name]
-		p := ul.Pool(h.claim.Pool)
-		if p == nil || h.claim.UID != "" && slices.Contains(c.Wave, h.claim.UID) || k.pool != "" && (k.pool != p.UID || k.group != h.claim.NodeGroup()) {
+		p := ul.Pool(h.Claim.Pool)
+		if p == nil || h.Claim.UID != "" && slices.Contains(c.Wave, h.Claim.UID) || k.pool != "" && (k.pool != p.UID || k.group != h.Claim.NodeGroup()) {
 			continue
 		}
-		if slices.ContainsFunc(h.pods, func(q *model.Pod) bool { return q.Node == "" && ul.templateOf(q.Class) == k.template }) {
+		if slices.ContainsFunc(h.Pods, func(q *model.Pod) bool { return q.Node == "" && ul.templateOf(q.Class) == k.template }) {
 			return name
 		}
 	}

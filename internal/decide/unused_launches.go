@@ -143,14 +143,14 @@ func templateName(c *model.Class) string {
 func (ul *unusedLaunches) read() {
 	held := make(map[string]heldLaunch, len(ul.reservations.byClaim))
 	for _, h := range ul.reservations.byClaim {
-		if h.claim.UID == "" || len(h.claim.Slots) == 0 || h.claim.Annotations[AnnotationHost] != "" || h.claim.Annotations[model.AnnotationAdopt] != "" {
+		if h.Claim.UID == "" || len(h.Claim.Slots) == 0 || h.Claim.Annotations[cluster.AnnotationHost] != "" || h.Claim.Annotations[model.AnnotationAdopt] != "" {
 			continue
 		}
-		was, known := ul.mem.held[h.claim.UID]
-		if known && h.node != nil && !h.node.Deleting.IsZero() {
+		was, known := ul.mem.held[h.Claim.UID]
+		if known && h.Node != nil && !h.Node.Deleting.IsZero() {
 			continue // somebody deletes its Node, and the pods have to leave
 		}
-		held[h.claim.UID], _ = ul.serve(heldLaunch{claim: h.claim, served: was.served}, h.node)
+		held[h.Claim.UID], _ = ul.serve(heldLaunch{claim: h.Claim, served: was.served}, h.Node)
 	}
 	known := make(map[string]bool, len(ul.mem.ended))
 	for i := range ul.mem.ended {
@@ -265,7 +265,7 @@ func (ul *unusedLaunches) serve(x heldLaunch, n *model.Node) (_ heldLaunch, star
 // was launched if there was no capacity, or the node class was not ready.
 func (ul *unusedLaunches) newEnded(c *model.Claim) (endedLaunch, bool) {
 	p := ul.Pool(c.Pool)
-	if p == nil || ul.isForeign(c) || c.Annotations[AnnotationHost] != "" || c.Annotations[model.AnnotationAdopt] != "" {
+	if p == nil || ul.isForeign(c) || c.Annotations[cluster.AnnotationHost] != "" || c.Annotations[model.AnnotationAdopt] != "" {
 		return endedLaunch{}, false
 	}
 	if h := c.Annotations[hashAnnotation]; h != "" && p.Hash != "" && h != p.Hash {

@@ -33,7 +33,7 @@ func WhatIfWithout(s *model.Snapshot, now time.Time, pol Policy, withheld []With
 	st.out.Actions = kept
 	for _, name := range slices.Sorted(maps.Keys(st.reservations.byClaim)) {
 		h := st.reservations.byClaim[name]
-		for _, p := range h.pods {
+		for _, p := range h.Pods {
 			if p.Node == "" {
 				st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnClaim, Target: name})
 			}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -30,7 +31,7 @@ type command struct {
 
 // FollowClaim is told of a NodeClaim as it is read now, before that is taken in.
 func (s *Watcher) FollowClaim(was, is *model.Claim) {
-	replaces, removed := decide.ReplacedBy(is)
+	replaces, removed := cluster.ReplacedBy(is)
 	switch {
 	case was == nil && replaces == "":
 		s.decideBefore(time.Now(), decide.Request{Solve: true})
@@ -41,11 +42,11 @@ func (s *Watcher) FollowClaim(was, is *model.Claim) {
 		}
 		return
 	}
-	if id, _ := decide.ReplacedBy(was); id != replaces {
+	if id, _ := cluster.ReplacedBy(was); id != replaces {
 		s.followTakingBack(id)
 	}
-	host, by := decide.HostedCommand(is), decide.DisruptedBy(is)
-	switch was := decide.HostedCommand(was); {
+	host, by := cluster.HostedCommand(is), cluster.DisruptedBy(is)
+	switch was := cluster.HostedCommand(was); {
 	case host != was && host != "":
 		s.followCommand(begunCommand{id: host})
 	case host != was:
@@ -53,9 +54,9 @@ func (s *Watcher) FollowClaim(was, is *model.Claim) {
 	}
 	switch {
 	case isDisruptedClaim(was) && !isDisruptedClaim(is):
-		s.followTakingBack(decide.DisruptedBy(was))
+		s.followTakingBack(cluster.DisruptedBy(was))
 		delete(s.going, is.UID)
-	case isDisruptedClaim(is) && (!isDisruptedClaim(was) || by != decide.DisruptedBy(was)):
+	case isDisruptedClaim(is) && (!isDisruptedClaim(was) || by != cluster.DisruptedBy(was)):
 		s.followCommand(begunCommand{id: by, uids: []string{is.UID}})
 	}
 }
@@ -74,15 +75,15 @@ func (s *Watcher) FollowNode(was, is *model.Node) {
 	case is.HasTaint(model.TaintDisrupted) && !was.HasTaint(model.TaintDisrupted):
 		s.followCommand(begunCommand{uids: []string{have.uid}})
 	case !is.HasTaint(model.TaintDisrupted) && was.HasTaint(model.TaintDisrupted):
-		s.followTakingBack(decide.DisruptedBy(cl))
+		s.followTakingBack(cluster.DisruptedBy(cl))
 	case is.HasTaint(model.TaintReserved) && !was.HasTaint(model.TaintReserved) && cl.Is(lifecycle.Initialized):
-		if id := decide.HostedCommand(cl); id != "" {
+		if id := cluster.HostedCommand(cl); id != "" {
 			s.followCommand(begunCommand{id: id})
 		} else { // its NodeClaim names the command, and is about to be seen
 			s.takeSnapshot(time.Now())
 		}
 	case !is.HasTaint(model.TaintReserved) && was.HasTaint(model.TaintReserved):
-		s.followTakingBack(decide.HostedCommand(cl))
+		s.followTakingBack(cluster.HostedCommand(cl))
 	}
 }
 

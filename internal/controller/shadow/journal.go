@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
@@ -211,7 +212,7 @@ func (s *Watcher) observeClaims(now time.Time, snap *model.Snapshot) {
 			if l := s.launches[cl.Name]; l != nil {
 				s.agreeByName(now, l, have)
 			} else {
-				_, replaced := decide.ReplacedBy(cl)
+				_, replaced := cluster.ReplacedBy(cl)
 				s.dropReplaced(replaced)
 				have.sooner = slices.ContainsFunc(snap.Pending, func(p *model.Pod) bool { return now.Sub(p.Created) < freshFor })
 			}
