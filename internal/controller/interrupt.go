@@ -87,9 +87,13 @@ func (il *interruptionListener) noteInterruption(ctx context.Context, i cloud.In
 	var err error
 	a, lost := askLoop(ctx, il.changes, func(s *state.State) (a noticed) {
 		var owned bool
-		if a.claim, owned = s.FindClaimByProviderID(i.ProviderID); a.claim == nil && owned {
+		a.claim, owned = s.FindClaimByProviderID(i.ProviderID)
+		switch {
+		case a.claim == nil && owned:
 			err = errNotKnownYet
-		} else if a.claim != nil {
+		case a.claim != nil && i.Kind == cloud.StateChange && !i.Stops && !a.claim.Deleting.IsZero():
+			a.claim = nil // Dovetail ends the machine itself, and the cloud says that it ends
+		case a.claim != nil:
 			if a.text, err = il.noticeText(s, a.claim, i); a.text != "" {
 				s.Overlay.AnnotateClaim(a.claim.Name, decide.AnnotationInterrupted, a.text)
 				a.lane = il.lanes.findLane(lane{notices: a.claim.UID}, 1)

@@ -27,6 +27,8 @@ func (n *notes) Apply(_ time.Time, data json.RawMessage) error {
 	return nil
 }
 
+func (*notes) Moved(string) {}
+
 // TestGuest: a machine that a guest adds and the guest's note of it are there after a restart both or not at all, wherever the
 // journal was torn.
 func TestGuest(t *testing.T) {

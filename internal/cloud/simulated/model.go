@@ -37,6 +37,9 @@ func (s Settings) Validate() error {
 type Guest interface {
 	// Apply replays a note of the guest's. It is the only place where what the guest knows changes.
 	Apply(at time.Time, data json.RawMessage) error
+
+	// Moved tells the guest that a machine was launched or has another state. It must return at once and leave the machines alone.
+	Moved(id string)
 }
 
 // Model is the cloud: every call takes the time and leaves behind the records of what it did, to be fetched with Take. It is
@@ -137,6 +140,9 @@ func (m *Model) Apply(r machines.Record) error {
 		return fmt.Errorf("record %d: unknown kind %q", r.Seq, r.Kind)
 	}
 	m.seq = r.Seq
+	if m.guest != nil {
+		m.guest.Moved(in.ID)
+	}
 	return nil
 }
 

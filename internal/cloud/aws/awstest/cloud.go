@@ -84,6 +84,7 @@ type Cloud struct {
 	groups       *shelf[group]
 	activities   *shelf[activity]
 	messages     *shelf[message]
+	told         *shelf[toldState]
 	faults       []*activeFault
 	calls        map[string]*Calls
 	inFlight     map[string]time.Time // messages received and not deleted, until when they are hidden; in memory only
@@ -125,6 +126,7 @@ func New(c *catalog.Catalog, s Settings, clock cloud.Clock, log *slog.Logger) (*
 	a.groups = newShelf[group](a, "group")
 	a.activities = newShelf[activity](a, "activity")
 	a.messages = newShelf[message](a, "message")
+	a.told = newShelf[toldState](a, "told")
 	return a, nil
 }
 

@@ -128,7 +128,7 @@ func (c *Cloud) control(mux *http.ServeMux) {
 		if tag == "" {
 			tag = ClaimTag
 		}
-		controlled(c, false, func(t *tx, _ struct{}) (Books, error) { return t.books(tag), nil })(w, r)
+		controlled(c, true, func(t *tx, _ struct{}) (Books, error) { return t.books(tag), nil })(w, r)
 	})
 	mux.HandleFunc("DELETE /_aws/calls", controlled(c, false, func(t *tx, _ struct{}) (struct{}, error) {
 		t.Cloud.calls = map[string]*Calls{}
@@ -239,6 +239,7 @@ func (t *tx) cancelReservation(in Cancellation) (struct{}, error) {
 }
 
 func (t *tx) books(tag string) Books {
+	t.collect()
 	b := Books{Calls: map[string]Calls{}, Launches: map[string][]string{}, Alive: []BookedInstance{}, Twice: []string{}, Untagged: []string{}, Started: len(t.instances.items), Templates: len(t.templates.items), Messages: len(t.messages.items)}
 	for name, c := range t.calls {
 		b.Calls[name] = Calls{Count: c.Count, Errors: maps.Clone(c.Errors)}

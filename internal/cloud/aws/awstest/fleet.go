@@ -476,6 +476,7 @@ func (t *tx) launch(s launchSpec) (instanceID, code, message string) {
 		ClaimName: tags[ClaimTag], ClaimUID: tags[ClaimUIDTag], Pool: tags[PoolTag],
 	}, t.now)
 	t.instances.put(t, id, in)
+	t.told.put(t, id, toldState{ID: id})
 	return id, "", ""
 }
 

@@ -49,12 +49,17 @@ type event struct {
 	Detail     any      `json:"detail"`
 }
 
-// notify puts an event into the queue.
+// notify puts an event of now into the queue.
 func (t *tx) notify(source, kind string, resources []string, detail any) {
+	t.notifyAt(t.now, source, kind, resources, detail)
+}
+
+// notifyAt puts an event into the queue, with the time at which it happened.
+func (t *tx) notifyAt(at time.Time, source, kind string, resources []string, detail any) {
 	h := hash("event", fmt.Sprint(t.m.Seq()))
 	e := event{
 		Version: "0", ID: fmt.Sprintf("%x-%x-%x-%x-%x", h[0:4], h[4:6], h[6:8], h[8:10], h[10:16]), DetailType: kind, Source: source,
-		Account: t.settings.Account, Time: t.now.UTC().Format("2006-01-02T15:04:05Z"), Region: t.catalog.Region, Resources: resources, Detail: detail,
+		Account: t.settings.Account, Time: at.UTC().Format("2006-01-02T15:04:05Z"), Region: t.catalog.Region, Resources: resources, Detail: detail,
 	}
 	raw, err := json.Marshal(e)
 	if err != nil {
@@ -176,7 +181,6 @@ func (c *Cloud) turn() (next time.Time, err error) {
 				reason = "Server.ScheduledStop"
 			}
 			t.end(i, reason)
-			t.notify("aws.ec2", "EC2 Instance State-change Notification", []string{t.arn("ec2", "instance/"+i.ID)}, stateDetail{i.ID, "shutting-down"})
 		}
 		for _, g := range t.groups.sorted() {
 			soon(t.tend(g))

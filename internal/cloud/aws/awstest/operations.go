@@ -8,7 +8,7 @@ func services() []*service {
 	queue := map[string]*operation{
 		"DeleteMessage":      change((*tx).deleteMessage),
 		"DeleteMessageBatch": change((*tx).deleteMessages),
-		"GetQueueAttributes": read((*tx).queueAttributes),
+		"GetQueueAttributes": change((*tx).queueAttributes),
 		"GetQueueUrl":        read((*tx).queueURL),
 		"ReceiveMessage":     receiveMessage,
 		"SendMessage":        change((*tx).sendMessage),

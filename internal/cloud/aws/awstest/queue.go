@@ -24,7 +24,21 @@ type message struct {
 const (
 	hidden      = 30 * time.Second // how long a received message is hidden, unless the call says
 	longestPoll = 20 * time.Second
+	retention   = 5 * time.Minute // how long a message is kept that nobody deletes, as Karpenter's installation guide sets it
 )
+
+// collect has the queue hold what it holds now: it puts in what has happened meanwhile, and drops what is older than it keeps messages. It returns when
+// there will be more, as far as that is known.
+func (t *tx) collect() (next time.Time) {
+	next = t.tellStates()
+	for _, m := range t.messages.sorted() {
+		if !t.now.Before(m.Sent.Add(retention)) {
+			t.messages.drop(t, m.ID)
+			delete(t.inFlight, m.ID)
+		}
+	}
+	return next
+}
 
 func (c *Cloud) queueAddress() string {
 	return "https://sqs." + c.catalog.Region + ".amazonaws.com/" + c.settings.Account + "/" + c.settings.Queue
@@ -53,6 +67,7 @@ func (t *tx) queueAttributes(in *sqsGetQueueAttributesRequest) (*sqsGetQueueAttr
 	if err := t.knownQueue(in.QueueUrl); err != nil {
 		return nil, err
 	}
+	t.collect()
 	flying := 0
 	for id := range t.messages.items {
 		if t.now.Before(t.inFlight[id]) {
@@ -62,7 +77,9 @@ func (t *tx) queueAttributes(in *sqsGetQueueAttributesRequest) (*sqsGetQueueAttr
 	all := map[string]string{
 		"QueueArn":                    t.arn("sqs", t.settings.Queue),
 		"ApproximateNumberOfMessages": strconv.Itoa(len(t.messages.items) - flying), "ApproximateNumberOfMessagesNotVisible": strconv.Itoa(flying),
-		"VisibilityTimeout": strconv.Itoa(int(hidden / time.Second)),
+		"VisibilityTimeout": strconv.Itoa(int(hidden / time.Second)), "MessageRetentionPeriod": strconv.Itoa(int(retention / time.Second)),
+		"CreatedTimestamp": strconv.FormatInt(accountCreated.Unix(), 10), "LastModifiedTimestamp": strconv.FormatInt(accountCreated.Unix(), 10),
+		"ApproximateNumberOfMessagesDelayed": "0", "DelaySeconds": "0", "MaximumMessageSize": "262144", "ReceiveMessageWaitTimeSeconds": "0", "SqsManagedSseEnabled": "true",
 	}
 	out := &sqsGetQueueAttributesResult{Attributes: sqsAttributes{}}
 	for _, name := range in.AttributeNames {
@@ -102,8 +119,8 @@ var receiveMessage = &operation{
 			mail := c.mail
 			c.mu.Unlock()
 			out := &sqsReceiveMessageResult{}
-			var again time.Time // when a hidden message shows itself
-			if err := c.transact(false, func(t *tx) { again = t.receive(out, atMost, hide) }); err != nil {
+			var again time.Time // when there is a message that is not there now, as far as that is known
+			if err := c.transact(true, func(t *tx) { again = t.receive(out, atMost, hide) }); err != nil {
 				return nil, &apiError{Code: "InternalError", Message: err.Error(), Status: http.StatusInternalServerError}
 			}
 			now := c.clock.Now()
@@ -136,8 +153,9 @@ func (c *Cloud) waitForMail(ctx context.Context, mail <-chan struct{}, d time.Du
 	<-done
 }
 
-// receive takes messages that nobody holds, oldest first, and says when the next held one shows itself.
+// receive takes messages that nobody holds, oldest first, and says when there is the next, held or to come, as far as that is known.
 func (t *tx) receive(out *sqsReceiveMessageResult, atMost int, hide time.Duration) (again time.Time) {
+	again = t.collect()
 	for _, m := range t.messages.sorted() {
 		if until := t.inFlight[m.ID]; t.now.Before(until) {
 			if again.IsZero() || until.Before(again) {
@@ -212,9 +230,14 @@ func (t *tx) sendMessage(in *sqsSendMessageRequest) (*sqsSendMessageResult, erro
 func (t *tx) send(body string) string {
 	m := strconv.FormatInt(1_000_000_000_000+t.m.Seq(), 10) + "-" + id("m", strconv.FormatInt(t.m.Seq(), 10))
 	t.messages.put(t, m, message{ID: m, Body: body, Sent: t.now})
-	t.Cloud.mu.Lock()
-	close(t.Cloud.mail)
-	t.Cloud.mail = make(chan struct{})
-	t.Cloud.mu.Unlock()
+	t.ring()
 	return m
+}
+
+// ring has those look again who wait for a message.
+func (c *Cloud) ring() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.mail)
+	c.mail = make(chan struct{})
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -41,6 +42,32 @@ func (a *account) receive(waitSeconds int32) []sqstypes.Message {
 	})).Messages
 }
 
+// told receives and deletes messages until the queue has told of so many states of instances, which it returns in the order of the messages: "pending i-1".
+// It fails for a message of another kind.
+func (a *account) told(n int) (out []string) {
+	a.t.Helper()
+	testwait.Until(a.t, fmt.Sprintf("%d state-change notifications", n), func() error {
+		for _, m := range a.receive(0) {
+			var e struct {
+				DetailType string      `json:"detail-type"`
+				Detail     stateDetail `json:"detail"`
+			}
+			if err := json.Unmarshal([]byte(*m.Body), &e); err != nil || e.DetailType != "EC2 Instance State-change Notification" {
+				a.t.Fatalf("have message %s, %v", *m.Body, err)
+			}
+			out = append(out, e.Detail.State+" "+e.Detail.InstanceID)
+			if _, err := a.sqs.DeleteMessage(a.t.Context(), &sqs.DeleteMessageInput{QueueUrl: a.queue(), ReceiptHandle: m.ReceiptHandle}); err != nil {
+				a.t.Fatal(err)
+			}
+		}
+		if len(out) < n {
+			return fmt.Errorf("told of %v", out)
+		}
+		return nil
+	})
+	return out
+}
+
 // TestInterruption: a spot interruption is told in EventBridge's words, hidden while somebody works on it, comes again, and two
 // minutes later the instance is gone whatever was done; also when the cloud was restarted between.
 func TestInterruption(t *testing.T) {
@@ -49,6 +76,7 @@ func TestInterruption(t *testing.T) {
 	lt := a.template("nodes", nodeadmData)
 	out := check[*ec2.CreateFleetOutput](t)(a.ec2.CreateFleet(ctx, a.fleetOf(lt, "t", "c1", 2, types.DefaultTargetCapacityTypeSpot, "m5.large")))
 	a.cluster.until(t, func(n map[string]machines.NodeSpec) bool { return len(n) == 2 })
+	a.told(4)
 	if err := a.control("POST", "interrupt", Interruption{Kind: SpotInterruption, Count: 3}, nil); err == nil {
 		t.Error("three of two were interrupted")
 	}
@@ -104,9 +132,50 @@ func TestInterruption(t *testing.T) {
 	if *state.StateReason.Code != "Server.SpotInstanceTermination" {
 		t.Errorf("have reason %s", *state.StateReason.Code)
 	}
-	if gone := a.receive(0); len(gone) != 1 || !strings.Contains(*gone[0].Body, "EC2 Instance State-change Notification") {
-		t.Errorf("its end was told by %d messages", len(gone))
+	if ended := a.told(2); !slices.Equal(ended, []string{"shutting-down " + hit.Instances[0], "terminated " + hit.Instances[0]}) {
+		t.Errorf("of its end the queue told %v", ended)
 	}
+}
+
+// TestStateChanges: the queue tells of every state of every instance once, whoever started or ended it, also across a restart; and
+// nobody's messages are kept for five minutes.
+func TestStateChanges(t *testing.T) {
+	a := newAccount(t)
+	ctx := t.Context()
+	lt := a.template("nodes", nodeadmData)
+	out := check[*ec2.CreateFleetOutput](t)(a.ec2.CreateFleet(ctx, a.fleetOf(lt, "t", "c1", 1, types.DefaultTargetCapacityTypeOnDemand, "m5.large")))
+	one := ids(out)[0]
+	if got := a.told(2); !slices.Equal(got, []string{"pending " + one, "running " + one}) {
+		t.Fatalf("of the launch the queue told %v", got)
+	}
+	a.restart()
+	if err := a.control("PUT", "groups", Group{Name: "g", Min: 0, Max: 1, Desired: 1, LaunchTemplate: lt, InstanceTypes: []string{"m5.large"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	a.clock.forward(time.Minute)
+	if member := a.told(2); !strings.HasPrefix(member[0], "pending i-") || member[1] != "running "+strings.TrimPrefix(member[0], "pending ") {
+		t.Errorf("of a member of a group the queue told %v", member)
+	}
+	if _, err := a.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{one}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.told(2); !slices.Equal(got, []string{"shutting-down " + one, "terminated " + one}) {
+		t.Errorf("of the end the queue told %v", got)
+	}
+	if _, err := a.sqs.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: a.queue(), MessageBody: aws.String("nobody's")}); err != nil {
+		t.Fatal(err)
+	}
+	a.clock.forward(4 * time.Minute)
+	if b := a.books(); b.Messages != 1 {
+		t.Errorf("after four minutes %d messages are kept", b.Messages)
+	}
+	a.clock.forward(time.Minute)
+	testwait.Until(t, "the message expires", func() error {
+		if b := a.books(); b.Messages != 0 {
+			return fmt.Errorf("%d messages are kept", b.Messages)
+		}
+		return nil
+	})
 }
 
 // TestLongPoll: a call that waits for a message is answered when one comes.
@@ -138,6 +207,7 @@ func TestNotices(t *testing.T) {
 	lt := a.template("nodes", nodeadmData)
 	out := check[*ec2.CreateFleetOutput](t)(a.ec2.CreateFleet(t.Context(), a.fleetOf(lt, "t", "c1", 1, types.DefaultTargetCapacityTypeSpot, "m5.large")))
 	a.cluster.until(t, func(n map[string]machines.NodeSpec) bool { return len(n) == 1 })
+	a.told(2)
 	status := func() types.SummaryStatus {
 		return check[*ec2.DescribeInstanceStatusOutput](t)(a.ec2.DescribeInstanceStatus(t.Context(), &ec2.DescribeInstanceStatusInput{InstanceIds: ids(out)})).InstanceStatuses[0].InstanceStatus.Status
 	}
