@@ -12,6 +12,38 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
+// AnnotationInterrupted on a NodeClaim is the notice that its instance will be interrupted, as JSON of Notice.
+const AnnotationInterrupted = "dovetail.sh/interrupted"
+
+// StateChange is the kind of a notice that a machine is stopping already.
+const StateChange = "StateChange"
+
+// Notice is what a cloud has said about a machine that it will take away.
+type Notice struct {
+	Kind string    `json:"kind"`        // as in cloud.Interruption
+	At   time.Time `json:"at,omitzero"` // when the machine goes; zero: not said
+	Seen time.Time `json:"seen"`        // when the notice came
+}
+
+// Text returns the notice as it is written into a NodeClaim. It never fails for a time within the years 0 to 9999.
+func (n Notice) Text() (string, error) {
+	b, err := json.Marshal(n)
+	return string(b), err
+}
+
+// ReadNotice returns a claim's notice; false: it has none, or one that Dovetail did not write.
+func ReadNotice(c *model.Claim) (Notice, bool) {
+	text := c.Annotations[AnnotationInterrupted]
+	if text == "" {
+		return Notice{}, false
+	}
+	var n Notice
+	if json.Unmarshal([]byte(text), &n) != nil || n.Seen.IsZero() {
+		return Notice{}, false
+	}
+	return n, true
+}
+
 // AnnotationCommand on a NodeClaim says which disruption command it was made for.
 const AnnotationCommand = "dovetail.sh/move"
 
@@ -74,3 +106,6 @@ func HostedCommand(c *model.Claim) plan.CommandID {
 	r, _ := ReadHostRecord(c)
 	return r.ID
 }
+
+// IsForBuffer reports whether a claim was made for virtual pods alone.
+func IsForBuffer(c *model.Claim) bool { return c.NoReserve == string(plan.HeldForBuffer) }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
-	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -95,7 +95,7 @@ func (il *interruptionListener) noteInterruption(ctx context.Context, i cloud.In
 			a.claim = nil // Dovetail ends the machine itself, and the cloud says that it ends
 		case a.claim != nil:
 			if a.text, err = il.noticeText(s, a.claim, i); a.text != "" {
-				s.Overlay.AnnotateClaim(a.claim.Name, decide.AnnotationInterrupted, a.text)
+				s.Overlay.AnnotateClaim(a.claim.Name, cluster.AnnotationInterrupted, a.text)
 				a.lane = il.lanes.findLane(lane{notices: a.claim.UID}, 1)
 			}
 		}
@@ -112,11 +112,11 @@ func (il *interruptionListener) noticeText(s *state.State, claim *model.Claim, i
 	if i.Kind == cloud.Rebalance || !claim.Deleting.IsZero() {
 		return "", nil // nothing is done for a recommendation, as in the reference; or it goes already
 	}
-	have, told := decide.ReadNotice(claim)
+	have, told := cluster.ReadNotice(claim)
 	sooner := have.Kind == cloud.StateChange || isCapacityReclaimed(have.Kind) && i.Kind != cloud.StateChange // than what is announced now, which may be for next week
 	if told && (have.Kind == i.Kind || sooner) {
 		if s.Overlay.HasAnnotation(claim.UID) {
-			return claim.Annotations[decide.AnnotationInterrupted], nil // it was told before, and could not be written then
+			return claim.Annotations[cluster.AnnotationInterrupted], nil // it was told before, and could not be written then
 		}
 		return "", nil
 	}
@@ -126,7 +126,7 @@ func (il *interruptionListener) noticeText(s *state.State, claim *model.Claim, i
 	}
 	il.log.Info("instance will be interrupted", "nodeclaim", claim.Name, "node", claim.NodeName, "kind", i.Kind, "at", i.At)
 	il.ledger.Add(ledger.Entry{At: now, Kind: "interrupt", Subject: "nodeclaim/" + claim.Name, Why: []plan.Reason{noticeReason(claim, i)}})
-	return decide.Notice{Kind: i.Kind, At: i.At, Seen: now}.Text()
+	return cluster.Notice{Kind: i.Kind, At: i.At, Seen: now}.Text()
 }
 
 // isCapacityReclaimed reports whether a notice is of capacity that somebody else is given: what is bought in its stead is not to be bought there.
@@ -159,7 +159,7 @@ func (il *interruptionListener) keepNotice(ctx context.Context, n noticed, i clo
 		defer cancel()
 		text, err := askLoop(ctx, il.changes, func(s *state.State) string {
 			if now := s.FindClaim(claim.Name); now != nil && now.UID == claim.UID {
-				return now.Annotations[decide.AnnotationInterrupted]
+				return now.Annotations[cluster.AnnotationInterrupted]
 			}
 			return ""
 		})
@@ -167,7 +167,7 @@ func (il *interruptionListener) keepNotice(ctx context.Context, n noticed, i clo
 			return err
 		}
 		if text != "" {
-			u := plan.UpdateClaim{Claim: claim.Name, UID: claim.UID, Annotations: map[string]string{decide.AnnotationInterrupted: text}, Why: noticeReason(claim, i)}
+			u := plan.UpdateClaim{Claim: claim.Name, UID: claim.UID, Annotations: map[string]string{cluster.AnnotationInterrupted: text}, Why: noticeReason(claim, i)}
 			if _, err := il.cluster.UpdateClaim(ctx, u); err != nil {
 				return err
 			}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
-	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -81,7 +81,7 @@ func TestFiftyInterruptions(t *testing.T) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, name := range slices.Sorted(maps.Keys(b.claims)) {
-			if n, ok := decide.ReadNotice(b.claims[name]); strings.HasPrefix(name, "old-") != ok || ok && (n.Kind != "SpotInterruption" || !n.At.Equal(gone)) {
+			if n, ok := cluster.ReadNotice(b.claims[name]); strings.HasPrefix(name, "old-") != ok || ok && (n.Kind != "SpotInterruption" || !n.At.Equal(gone)) {
 				t.Errorf("claim %s says %+v, %t", name, n, ok)
 			}
 		}
@@ -98,7 +98,7 @@ func TestANoticeIsNotLost(t *testing.T) {
 		b.lead()
 		fails := 2
 		b.updateClaim = func(a plan.UpdateClaim) error {
-			if a.Annotations[decide.AnnotationInterrupted] != "" {
+			if a.Annotations[cluster.AnnotationInterrupted] != "" {
 				if fails--; fails >= 0 {
 					return errors.New("connection refused")
 				}
@@ -135,7 +135,7 @@ func TestAReservationIsTakenBack(t *testing.T) {
 		b.notices <- cloud.Interruption{ProviderID: "m-old-00", Kind: "CapacityReservationInterruption", At: time.Now().Add(2 * time.Minute), Sent: time.Now()}
 		b.notices <- cloud.Interruption{ProviderID: "m-old-00", Kind: "ScheduledChange", At: time.Now().Add(24 * time.Hour)}
 		time.Sleep(30 * time.Second)
-		if n, ok := decide.ReadNotice(b.claims["old-00"]); !ok || n.Kind != "CapacityReservationInterruption" {
+		if n, ok := cluster.ReadNotice(b.claims["old-00"]); !ok || n.Kind != "CapacityReservationInterruption" {
 			t.Errorf("kept as %+v, %t", n, ok)
 		}
 		said := false

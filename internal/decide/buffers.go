@@ -179,13 +179,13 @@ func (bu *buffers) listByNode() {
 // first: a virtual pod whose capacity they take on standing nodes is sought another place; and where pods of its class
 // look at where others are, so is every one of the class, for real pods must not be placed by virtual ones. The others
 // stay where they are: packed anew, they might need a node more than now.
-func (bu *buffers) besideDemand(real []*model.Pod, rooms []solve.ExistingNode) (out []*model.Pod) {
+func (bu *buffers) besideDemand(real []*model.Pod, nodes []solve.ExistingNode) (out []*model.Pod) {
 	if len(bu.mem.byUID) == 0 {
 		return nil
 	}
 	free := bu.newFreeCapacity()
 	if len(real) > 0 {
-		first, _ := solve.Solve(&solve.Problem{ResourceNames: bu.Snapshot.ResourceNames, Demand: real, Nodes: rooms, Daemons: bu.Snapshot.Daemons, Namespaces: bu.Snapshot.Namespaces},
+		first, _ := solve.Solve(&solve.Problem{ResourceNames: bu.Snapshot.ResourceNames, Demand: real, Nodes: nodes, Daemons: bu.Snapshot.Daemons, Namespaces: bu.Snapshot.Namespaces},
 			solve.Memory{}, bu.pol.Solve)
 		for _, a := range first.OnNodes {
 			for _, p := range a.Pods {
@@ -389,17 +389,17 @@ func (bu *buffers) isReady(t target) bool {
 }
 
 // subtract takes what is held for virtual pods off the free capacity of nodes, for searches that must leave it.
-func (bu *buffers) subtract(rooms []solve.ExistingNode) []solve.ExistingNode {
+func (bu *buffers) subtract(nodes []solve.ExistingNode) []solve.ExistingNode {
 	own := false
-	for i := range rooms {
-		pods := bu.byNode[string(bu.targetOf(rooms[i].Name))]
+	for i := range nodes {
+		pods := bu.byNode[string(bu.targetOf(nodes[i].Name))]
 		if len(pods) == 0 {
 			continue
 		}
 		if !own {
-			rooms, own = slices.Clone(rooms), true
+			nodes, own = slices.Clone(nodes), true
 		}
-		r := &rooms[i]
+		r := &nodes[i]
 		r.Free = r.Free.Clone()
 		for _, p := range pods {
 			r.Free = r.Free.AddInto(p.Class.Requests, -1)
@@ -410,7 +410,7 @@ func (bu *buffers) subtract(rooms []solve.ExistingNode) []solve.ExistingNode {
 			}
 		}
 	}
-	return rooms
+	return nodes
 }
 
 // freeForBuffers is what nodes have free, as far as virtual pods have been looked at.
@@ -486,6 +486,3 @@ func (sv *solverView) atTarget(t target) (r solve.ExistingNode, until time.Time,
 	r, until = sv.standingNode(sv.Snapshot.Nodes[p], c, h)
 	return r, until, true
 }
-
-// isForBuffer reports whether a claim was made for virtual pods alone.
-func isForBuffer(c *model.Claim) bool { return c.NoReserve == string(plan.HeldForBuffer) }

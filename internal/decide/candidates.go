@@ -85,7 +85,7 @@ func (ca *candidates) build() {
 		switch v.CommandID = ca.commands.ofClaim[c.Name]; {
 		case ca.interruptions.byClaim[c.Name] != nil:
 			v.CommandID = plan.ByInterruption
-		case v.CommandID == "" && ca.isDeleting(c):
+		case v.CommandID == "" && ca.IsDeleting(c):
 			v.CommandID = plan.ByDeletion
 		}
 		v.Nominated = ca.placements.awaitsPods[n.Name] || ca.placements.awaitsPods[c.Name] || ca.reservations.byClaim[c.Name] != nil

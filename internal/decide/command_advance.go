@@ -306,7 +306,7 @@ func (dc *disruptionCommands) abort(m *command, code plan.Code, why string, rest
 		}
 		r := reason
 		r.Pool, r.Subject = c.Pool, plan.ObjectOf("nodeclaim", c.Name)
-		if c.Is(lifecycle.Disrupted) && dc.isWriting(c) {
+		if c.Is(lifecycle.Disrupted) && dc.IsUpdating(c) {
 			dc.wakeAt(dc.Now.Add(dc.pol.SearchInterval / 10))
 			continue // both writes or neither: a claim whose condition stays would have its node tainted again
 		}
@@ -372,9 +372,9 @@ func (dc *disruptionCommands) removeStrayTaints() {
 // findUnplaceable returns one of the pods that no slot is kept for and that may find no place on a standing node either
 // (nil: each has one), and until when that is so.
 func (dc *disruptionCommands) findUnplaceable(m *command, closed []string, pods []*model.Pod) (*model.Pod, time.Time) {
-	rooms, _, until := dc.nodes.list()
+	nodes, _, until := dc.nodes.list()
 	unbound := dc.transit.unboundInTransit()
-	p := disrupt.FindUnplaceable(rooms, len(dc.Snapshot.ResourceNames), closed, pods, unbound)
+	p := disrupt.FindUnplaceable(nodes, len(dc.Snapshot.ResourceNames), closed, pods, unbound)
 	if p == nil || m.Cause == plan.Underutilized || m.Cause == plan.Empty {
 		return p, until
 	}
@@ -384,7 +384,7 @@ func (dc *disruptionCommands) findUnplaceable(m *command, closed []string, pods 
 	for _, n := range closed {
 		going[n] = true
 	}
-	res, _ := solve.Solve(&solve.Problem{ResourceNames: dc.Snapshot.ResourceNames, Demand: slices.Concat(unbound, pods), Nodes: closeNodes(rooms, going), Daemons: dc.Snapshot.Daemons, Namespaces: dc.Snapshot.Namespaces},
+	res, _ := solve.Solve(&solve.Problem{ResourceNames: dc.Snapshot.ResourceNames, Demand: slices.Concat(unbound, pods), Nodes: closeNodes(nodes, going), Daemons: dc.Snapshot.Daemons, Namespaces: dc.Snapshot.Namespaces},
 		solve.Memory{}, dc.pol.Solve)
 	for _, r := range res.Refused {
 		if slices.Contains(pods, r.Pod) {

@@ -298,5 +298,5 @@ func (dr *draft) taintCandidate(n *model.Node, c *model.Claim, r cluster.Command
 // isStaying reports whether nothing takes a claim away: it is not being deleted, neither in the API server nor by a request
 // under way, no disruption command deletes it, and its cloud has not announced that it will.
 func (ct *commandTable) isStaying(c *model.Claim) bool {
-	return c.Deleting.IsZero() && ct.ofClaim[c.Name] == "" && ct.interruptions.byClaim[c.Name] == nil && !ct.isDeleting(c)
+	return c.Deleting.IsZero() && ct.ofClaim[c.Name] == "" && ct.interruptions.byClaim[c.Name] == nil && !ct.IsDeleting(c)
 }

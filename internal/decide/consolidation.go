@@ -52,17 +52,17 @@ type measurement struct {
 // input returns the cluster as package disrupt searches it, and until when. With allowDrifted, drifted nodes may host a
 // command's pods.
 func (se *disruptionSearch) input(allowDrifted bool) (*disrupt.Input, time.Time) {
-	rooms, _, until := se.nodes.list()
+	nodes, _, until := se.nodes.list()
 	going := map[string]bool{} // also what was decided in this very step, which no object shows yet
 	for _, u := range se.candidates.all {
 		if u.CommandID != "" || se.candidates.groups.IsRefreshing(u.NodeGroup()) {
 			going[u.Node.Name] = true
 		}
 	}
-	rooms = closeNodes(rooms, se.commands.hosts.closedToDisruption(going, allowDrifted))
-	rooms = se.buffers.subtract(rooms)
+	nodes = closeNodes(nodes, se.commands.hosts.closedToDisruption(going, allowDrifted))
+	nodes = se.buffers.subtract(nodes)
 	measured := se.startTimes()
-	in := &disrupt.Input{ResourceNames: se.Snapshot.ResourceNames, Nodes: rooms, Pools: se.candidates.groups.WithoutRefreshingGroups(se.purchases.pools()), GroupLeft: se.candidates.groups.RemovableByGroup(), Daemons: se.Snapshot.Daemons, Namespaces: se.Snapshot.Namespaces,
+	in := &disrupt.Input{ResourceNames: se.Snapshot.ResourceNames, Nodes: nodes, Pools: se.candidates.groups.WithoutRefreshingGroups(se.purchases.pools()), GroupLeft: se.candidates.groups.RemovableByGroup(), Daemons: se.Snapshot.Daemons, Namespaces: se.Snapshot.Namespaces,
 		Minimum: se.candidates.guard.Minimum, Limits: se.purchases.limitUses(), BudgetLeft: map[string]int64{}, StartTimes: measured.startTimes, BootTime: measured.bootTime, BindsPods: se.pol.Landing == LandBind, PoolTotals: map[string]disrupt.PoolTotal{},
 		WhyUnreservable: func(n *solve.NewNode) plan.Reason {
 			real := model.RealPods(n.Pods)

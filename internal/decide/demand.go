@@ -72,25 +72,25 @@ func (dm *demandStage) solve() {
 		dm.rememberPlacements(map[string]placement{})
 		return
 	}
-	rooms, what, until := dm.nodes.list()
+	nodes, what, until := dm.nodes.list()
 	dm.wakeAt(until)
 	left, resting, waits := dm.unused.findResting(left)
 	left, closed, refused := dm.disagreements.findRefused(left, slices.Concat(dm.out.Left, resting))
 	refused = append(refused, waits...)
-	rooms = closeNodes(rooms, closed)
+	nodes = closeNodes(nodes, closed)
 	var over shares.SetAside
 	if !dm.req.whatIf {
-		over, dm.mem.resources = shares.Resources(dm.Now, dm.mem.resources, dm.out.Left, append(left[:len(left):len(left)], dm.buffers.virtualPods()...), rooms, dm.purchases.pools())
+		over, dm.mem.resources = shares.Resources(dm.Now, dm.mem.resources, dm.out.Left, append(left[:len(left):len(left)], dm.buffers.virtualPods()...), nodes, dm.purchases.pools())
 		dm.wakeAt(dm.mem.resources.Retry.At)
 		var aside []plan.PodDecision
 		left, aside = over.Split(left)
 		refused = append(refused, aside...)
 	}
-	real, whole := left, rooms
+	real, whole := left, nodes
 	if len(dm.Snapshot.Buffers) > 0 {
-		virtual, aside := over.Split(dm.buffers.besideDemand(left, rooms))
+		virtual, aside := over.Split(dm.buffers.besideDemand(left, nodes))
 		left, refused = append(left[:len(left):len(left)], virtual...), append(refused, aside...)
-		rooms = dm.buffers.subtract(rooms)
+		nodes = dm.buffers.subtract(nodes)
 	}
 	if len(left) == 0 {
 		dm.out.Pods = append(dm.out.Pods, refused...)
@@ -98,20 +98,20 @@ func (dm *demandStage) solve() {
 		dm.rememberPlacements(map[string]placement{})
 		return
 	}
-	problem, res := dm.packPods(left, rooms)
+	problem, res := dm.packPods(left, nodes)
 	if len(dm.buffers.byNode) > 0 && slices.ContainsFunc(res.Refused, func(r solve.Refusal) bool { return !r.Pod.IsVirtual() }) {
 		// What virtual pods still hold might be all that it lacks.
 		virtual, _ := over.Split(dm.buffers.releaseAll())
-		left, rooms = append(real[:len(real):len(real)], virtual...), whole
-		problem, res = dm.packPods(left, rooms)
+		left, nodes = append(real[:len(real):len(real)], virtual...), whole
+		problem, res = dm.packPods(left, nodes)
 	}
-	if there, p, r, better := dm.packWithoutAnticipated(left, rooms, res); better {
+	if there, p, r, better := dm.packWithoutAnticipated(left, nodes, res); better {
 		left, problem, res = there, p, r
 	}
 	if len(dm.req.Streaming) > 0 {
 		if kept, waiting := dm.smallNodes.delayPods(left, res.New); waiting > 0 {
 			dm.out.Waiting = waiting
-			problem, res = dm.packPods(kept, rooms)
+			problem, res = dm.packPods(kept, nodes)
 		}
 		dm.smallNodes.recordLargestNode(res.New)
 	} else {
@@ -123,7 +123,7 @@ func (dm *demandStage) solve() {
 			break
 		}
 		left = cheaper
-		problem, res = dm.packPods(left, rooms)
+		problem, res = dm.packPods(left, nodes)
 	}
 	dm.expander.Balance(problem, res.New)
 	dm.out.Cost, dm.out.Stats = res.Cost, res.Stats
@@ -183,12 +183,12 @@ func (dm *demandStage) isWanted() (wanted bool, until time.Time) {
 
 // packPods solves for pods on given nodes and on machines to buy. Where launches for them were unused before, it
 // solves again until nothing is launched that is to wait.
-func (dm *demandStage) packPods(pods []*model.Pod, rooms []solve.ExistingNode) (*solve.Problem, *solve.Result) {
+func (dm *demandStage) packPods(pods []*model.Pod, nodes []solve.ExistingNode) (*solve.Problem, *solve.Result) {
 	pods, withheld := dm.withholding.splitPods(pods)
 	held := map[*model.Pod]plan.Reason{}
 	for {
 		problem := &solve.Problem{
-			ResourceNames: dm.Snapshot.ResourceNames, Demand: pods, Nodes: rooms, Pools: dm.purchases.pools(), Daemons: dm.Snapshot.Daemons, Namespaces: dm.Snapshot.Namespaces, Limits: dm.purchases.limitUses(),
+			ResourceNames: dm.Snapshot.ResourceNames, Demand: pods, Nodes: nodes, Pools: dm.purchases.pools(), Daemons: dm.Snapshot.Daemons, Namespaces: dm.Snapshot.Namespaces, Limits: dm.purchases.limitUses(),
 		}
 		problem.Pools = dm.expander.Rank(problem)
 		res, mem := solve.Solve(problem, dm.mem.solve, dm.pol.Solve)
@@ -284,8 +284,8 @@ func (dm *demandStage) placeOnNodes(on []solve.Assignment, what inFlightNodes, p
 }
 
 // placedSince is when a pod was first expected on a standing node.
-func (dm *demandStage) placedSince(p *model.Pod, room string) time.Time {
-	if was, ok := dm.placements.mem.byPod[p.UID]; ok && was.node == room {
+func (dm *demandStage) placedSince(p *model.Pod, node string) time.Time {
+	if was, ok := dm.placements.mem.byPod[p.UID]; ok && was.node == node {
 		return was.since
 	}
 	return dm.Now
@@ -294,7 +294,7 @@ func (dm *demandStage) placedSince(p *model.Pod, room string) time.Time {
 // packWithoutAnticipated solves again without the anticipated pods, and reports whether that serves an existing pod which
 // finds no machine otherwise: the anticipated ones may have taken all that can be had. It returns the demand, problem
 // and result of that.
-func (dm *demandStage) packWithoutAnticipated(left []*model.Pod, rooms []solve.ExistingNode, with *solve.Result) ([]*model.Pod, *solve.Problem, *solve.Result, bool) {
+func (dm *demandStage) packWithoutAnticipated(left []*model.Pod, nodes []solve.ExistingNode, with *solve.Result) ([]*model.Pod, *solve.Problem, *solve.Result, bool) {
 	expected := func(p *model.Pod) bool { return p.Expected }
 	short := func(r solve.Refusal) bool {
 		return !r.Pod.Expected && slices.ContainsFunc(r.Reasons, func(w plan.Reason) bool { return slices.Contains(contentionCodes, w.Code) })
@@ -304,7 +304,7 @@ func (dm *demandStage) packWithoutAnticipated(left []*model.Pod, rooms []solve.E
 		return nil, nil, nil, false
 	}
 	there := slices.DeleteFunc(slices.Clone(left), expected)
-	problem, res := dm.packPods(there, rooms)
+	problem, res := dm.packPods(there, nodes)
 	refused := make(map[*model.Pod]bool, len(res.Refused))
 	for _, r := range res.Refused {
 		refused[r.Pod] = true

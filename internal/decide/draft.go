@@ -15,22 +15,22 @@ import (
 // instant (zero: never), and the stage that asks heeds both.
 type draft struct {
 	*index
-	req     Request
-	out     Output
-	decided map[string]bool // keys of the actions in out
+	plan.Begun // its Decided are the actions in out
+	req        Request
+	out        Output
 
 	changedClaims, changedNodes map[string]bool // by name: those that actions in out change or delete
 }
 
 // isAboutToBeDeleted reports whether a claim is about to be deleted, though that does not show yet.
 func (dr *draft) isAboutToBeDeleted(c *model.Claim) bool {
-	return c.Deleting.IsZero() && dr.isDeleting(c)
+	return c.Deleting.IsZero() && dr.IsDeleting(c)
 }
 
 // addAction adds an action to the plan.
 func (dr *draft) addAction(a plan.Action) {
 	dr.out.Actions = append(dr.out.Actions, a)
-	dr.decided[a.Key()] = true
+	dr.Decided[a.Key()] = true
 	switch a := a.(type) {
 	case plan.UpdateClaim:
 		dr.changedClaims[a.Claim] = true
@@ -39,6 +39,15 @@ func (dr *draft) addAction(a plan.Action) {
 	case plan.UpdateNode:
 		dr.changedNodes[a.Node] = true
 	}
+}
+
+// merge adds what a stage returned.
+func (dr *draft) merge(p plan.Part) {
+	for _, a := range p.Actions {
+		dr.addAction(a)
+	}
+	dr.out.Notes = append(dr.out.Notes, p.Notes...)
+	dr.wakeAt(p.Next)
 }
 
 // addNote adds something to tell people.
@@ -72,18 +81,4 @@ func (dr *draft) dropInFlight() {
 		kept = append(kept, a)
 	}
 	dr.out.Actions = kept
-}
-
-// isWriting reports whether a write to a claim is under way or decided on in this step.
-func (dr *draft) isWriting(c *model.Claim) bool {
-	key := plan.UpdateClaim{UID: c.UID}.Key()
-	_, ok := dr.Snapshot.InFlight[key]
-	return ok || dr.decided[key]
-}
-
-// isDeleting reports whether a claim's deletion is under way or decided on in this step, though no object shows it yet.
-func (dr *draft) isDeleting(c *model.Claim) bool {
-	key := plan.DeleteClaim{UID: c.UID}.Key()
-	_, ok := dr.Snapshot.InFlight[key]
-	return ok || dr.decided[key]
 }

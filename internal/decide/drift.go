@@ -30,7 +30,7 @@ const (
 func (df *driftConditions) writeConditions() {
 	for _, u := range df.candidates.dirty {
 		c := u.Claim
-		if df.isWriting(c) {
+		if df.IsUpdating(c) {
 			continue // one write of a status at a time
 		}
 		found := df.candidates.machines[c].found.drift

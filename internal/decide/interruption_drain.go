@@ -43,11 +43,11 @@ func (id *interruptionDrain) advanceAll() {
 		}
 		why := plan.Reason{Code: plan.Interrupted, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Detail: plan.OfInterrupted{Kind: x.notice.Kind, Until: x.deadline}}
 		gone := plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: why}
-		if x.notice.Kind == StateChange || len(x.pods) == 0 || !id.Now.Before(x.drain) {
+		if x.notice.Kind == cluster.StateChange || len(x.pods) == 0 || !id.Now.Before(x.drain) {
 			id.addAction(gone)
 			continue
 		}
-		if d := c.Conditions[lifecycle.Disrupted]; (!d.True() || d.Reason != string(plan.Interrupted)) && !id.isWriting(c) {
+		if d := c.Conditions[lifecycle.Disrupted]; (!d.True() || d.Reason != string(plan.Interrupted)) && !id.IsUpdating(c) {
 			id.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: why, Conditions: map[string]model.Condition{
 				lifecycle.Disrupted: {Status: "True", Reason: string(plan.Interrupted), Message: x.notice.Kind + ": the instance ends at " + x.deadline.UTC().Format(time.RFC3339)}}})
 		}

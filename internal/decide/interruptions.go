@@ -4,11 +4,11 @@
 package decide
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -32,43 +32,11 @@ type interruptionMemory struct {
 	solved map[string]bool // by uid of an interrupted claim: its pods have been decided on
 }
 
-// AnnotationInterrupted on a NodeClaim is the notice that its instance will be interrupted, as JSON of Notice.
-const AnnotationInterrupted = "dovetail.sh/interrupted"
-
-// Notice is what a cloud has said about a machine that it will take away.
-type Notice struct {
-	Kind string    `json:"kind"`        // as in cloud.Interruption
-	At   time.Time `json:"at,omitzero"` // when the machine goes; zero: not said
-	Seen time.Time `json:"seen"`        // when the notice came
-}
-
-// Text is the notice as it is written into a NodeClaim.
-func (n Notice) Text() (string, error) {
-	b, err := json.Marshal(n)
-	return string(b), err
-}
-
-// ReadNotice reads a claim's notice; false: it has none.
-func ReadNotice(c *model.Claim) (Notice, bool) {
-	text := c.Annotations[AnnotationInterrupted]
-	if text == "" {
-		return Notice{}, false
-	}
-	var n Notice
-	if json.Unmarshal([]byte(text), &n) != nil || n.Seen.IsZero() {
-		return Notice{}, false // somebody else's writing
-	}
-	return n, true
-}
-
-// StateChange is the kind of a notice that a machine is stopping already.
-const StateChange = "StateChange"
-
 // interrupted is one such machine.
 type interrupted struct {
 	claim    *model.Claim
 	node     *model.Node // nil: not there yet, or not any more
-	notice   Notice
+	notice   cluster.Notice
 	deadline time.Time // when it will be gone
 	drain    time.Time // when its drain must begin, wherever its pods may go
 	pods     []*model.Pod
@@ -77,7 +45,7 @@ type interrupted struct {
 // read finds the machines that are to be taken away.
 func (it *interruptions) read() {
 	for _, c := range it.DirtyClaims {
-		n, ok := ReadNotice(c)
+		n, ok := cluster.ReadNotice(c)
 		if !ok || c.Provisional {
 			continue
 		}

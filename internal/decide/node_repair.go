@@ -125,7 +125,7 @@ func (nh *nodeHealth) forceRepairs() {
 			continue
 		}
 		if t, err := time.Parse(time.RFC3339, c.Annotations[lifecycle.TerminationTime]); err != nil || t.After(nh.Now) {
-			if nh.isWriting(c) {
+			if nh.IsUpdating(c) {
 				nh.wakeAt(nh.Now.Add(nh.pol.SearchInterval))
 				continue
 			}
@@ -141,7 +141,7 @@ func (nh *nodeHealth) forceRepairs() {
 // clearTerminationTime takes the time of termination off a claim that is not deleted after all: left there, it would
 // force a later drain.
 func (nh *nodeHealth) clearTerminationTime(c *model.Claim) {
-	if !c.Deleting.IsZero() || nh.isDeleting(c) || c.Annotations[lifecycle.TerminationTime] == "" || nh.isWriting(c) {
+	if !c.Deleting.IsZero() || nh.IsDeleting(c) || c.Annotations[lifecycle.TerminationTime] == "" || nh.IsUpdating(c) {
 		return
 	}
 	nh.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: plan.Unset},

@@ -124,7 +124,7 @@ func (pu *purchases) pools() []solve.Pool {
 
 // groupSizes is nodegroups.Sizes without the claims that this step deletes.
 func (pu *purchases) groupSizes() map[string]int64 {
-	return nodegroups.Sizes(pu.Snapshot, func(c *model.Claim) bool { return pu.decided[plan.DeleteClaim{UID: c.UID}.Key()] })
+	return nodegroups.Sizes(pu.Snapshot, func(c *model.Claim) bool { return pu.Decided[plan.DeleteClaim{UID: c.UID}.Key()] })
 }
 
 // limitUses returns the limits of the snapshot with what counts against them, claims decided on in this step included.

@@ -63,7 +63,7 @@ func (rq *requiredDisruption) replace() bool {
 		if len(rq.candidates.guard.Blockers(u, d.cause, true)) > 0 || rq.heed(rq.backOffs.isHeld(u)) {
 			continue
 		}
-		if rq.isWriting(u.Claim) {
+		if rq.IsUpdating(u.Claim) {
 			rq.wakeAt(rq.Now.Add(rq.pol.SearchInterval))
 			continue
 		}

@@ -108,7 +108,7 @@ func (rt *reservations) rewriteUnsureSlots() {
 // holdsCapacity reports whether a claim's slots still count, and until when that is the answer. One that is coming for virtual pods has none yet, and may get
 // some for real pods that are there first.
 func (rt *reservations) holdsCapacity(c *model.Claim, n *model.Node) (holds bool, until time.Time) {
-	if !c.Deleting.IsZero() || len(c.Slots) == 0 && (!isForBuffer(c) || c.Is(lifecycle.Initialized)) || rt.interruptions.byClaim[c.Name] != nil {
+	if !c.Deleting.IsZero() || len(c.Slots) == 0 && (!cluster.IsForBuffer(c) || c.Is(lifecycle.Initialized)) || rt.interruptions.byClaim[c.Name] != nil {
 		return false, time.Time{}
 	}
 	if !cluster.IsRegistered(n) {

@@ -792,7 +792,7 @@ func (x *script) claim(name string, opts []string) {
 			c.Annotations = model.Labels{lifecycle.TerminationTime: x.when(v).Format(time.RFC3339)}
 		case "interrupted":
 			parts := strings.Split(v, ",")
-			n := Notice{Kind: parts[0], Seen: x.when(parts[1])}
+			n := cluster.Notice{Kind: parts[0], Seen: x.when(parts[1])}
 			if len(parts) > 2 {
 				n.At = x.when(parts[2])
 			}
@@ -800,7 +800,7 @@ func (x *script) claim(name string, opts []string) {
 			if err != nil {
 				x.t.Fatal(err)
 			}
-			c.Annotations = model.Labels{AnnotationInterrupted: text}
+			c.Annotations = model.Labels{cluster.AnnotationInterrupted: text}
 		case "hash":
 			c.Annotations = model.Labels{hashAnnotation: v, hashVersionAnnotation: hashVersion}
 		case "deleting":

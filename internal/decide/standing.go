@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide/limits"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
@@ -194,10 +195,10 @@ func (s *Standing) BackOff(u *disrupt.Candidate) (BackOff, bool) {
 
 // Interruption returns what the cloud has said of a claim's machine that it takes away, and when it will be gone; false:
 // it does not take it away.
-func (s *Standing) Interruption(c *model.Claim) (notice Notice, deadline time.Time, announced bool) {
+func (s *Standing) Interruption(c *model.Claim) (notice cluster.Notice, deadline time.Time, announced bool) {
 	x := s.st.interruptions.byClaim[c.Name]
 	if x == nil {
-		return Notice{}, time.Time{}, false
+		return cluster.Notice{}, time.Time{}, false
 	}
 	return x.notice, x.deadline, true
 }

@@ -82,9 +82,9 @@ func (ul *unusedLaunches) capacityKeys(c *model.Claim, held map[string][]cluster
 		return nil
 	case p.Replicas >= 0:
 		return []cluster.SlotKey{{Class: staticClass, Owner: p.UID}}
-	case isForBuffer(c) && len(held[c.Name]) > 0:
+	case cluster.IsForBuffer(c) && len(held[c.Name]) > 0:
 		return held[c.Name]
-	case isForBuffer(c):
+	case cluster.IsForBuffer(c):
 		return ul.mem.capacity[c.UID].keys
 	}
 	return nil
@@ -180,7 +180,7 @@ func (ul *unusedLaunches) isOfUse(c *model.Claim) bool {
 // buffers' pods may run on it.
 func (ul *unusedLaunches) keepsBufferAway(c *model.Claim, keys []cluster.SlotKey) bool {
 	n := ul.NodeFor(c)
-	if n == nil || !isForBuffer(c) || !c.Is(lifecycle.Initialized) || len(keys) == 0 {
+	if n == nil || !cluster.IsForBuffer(c) || !c.Is(lifecycle.Initialized) || len(keys) == 0 {
 		return false
 	}
 	for _, b := range ul.Snapshot.Buffers {

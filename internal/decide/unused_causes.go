@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide/limits"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -99,7 +100,7 @@ func (ul *unusedLaunches) causeOf(c *model.Claim, n *model.Node) plan.Reason {
 	case !c.Is(lifecycle.Initialized) && lifecycle.IsExpired(c, ul.Now):
 		return plan.Reason{Code: plan.Expired, Detail: plan.OfExpired{After: c.ExpireAfter}}
 	case ul.interruptions.byClaim[c.Name] != nil:
-		notice, _ := ReadNotice(c)
+		notice, _ := cluster.ReadNotice(c)
 		return plan.Reason{Code: plan.InstanceGone, Detail: plan.OfSaid{Said: plan.Words(notice.Kind)}}
 	case c.ProviderID == "" && age >= timeouts.LaunchTimeout:
 		said := plan.Words(cmp.Or(ul.Snapshot.Failures[c.UID].Message, c.Conditions[lifecycle.Launched].Message))

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/sim"
@@ -51,11 +52,11 @@ func newWorld(t *rapid.T, loose bool) *world {
 	w := &world{Cluster: sim.New(epoch), t: t, launches: map[string]int{}, pol: DefaultPolicy(), loose: loose}
 	w.Faults.Luck, w.Observe = w, w.observe
 	w.Notices = func(kind string, seen, at time.Time) map[string]string {
-		text, err := Notice{Kind: kind, Seen: seen, At: at}.Text()
+		text, err := cluster.Notice{Kind: kind, Seen: seen, At: at}.Text()
 		if err != nil {
 			w.fatalf("%v", err)
 		}
-		return map[string]string{AnnotationInterrupted: text}
+		return map[string]string{cluster.AnnotationInterrupted: text}
 	}
 	w.pol.Repair = []RepairPolicy{{Condition: "Ready", Status: "False", After: 30 * time.Second}}
 	w.pol.Landing = rapid.SampledFrom([]Landing{LandBind, LandBind, LandTolerate, LandOff}).Draw(t, "landing")

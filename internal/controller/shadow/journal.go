@@ -230,7 +230,7 @@ func (s *Watcher) observeClaims(now time.Time, snap *model.Snapshot) {
 		if cl.Is(lifecycle.Initialized) && have.initialized.IsZero() {
 			have.initialized = now
 		}
-		if _, ok := decide.ReadNotice(cl); ok {
+		if _, ok := cluster.ReadNotice(cl); ok {
 			have.interrupted = true
 		}
 		if !cl.Deleting.IsZero() && !have.deleting {
