@@ -51,15 +51,23 @@ const pluginBinary = "kubectl-dovetail"
 // that were typed.
 const completionBinary = "kubectl_complete-dovetail"
 
-// Main runs one command and returns the exit status.
-func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
-	root := &cobra.Command{
+// rootCommand returns the command dovetail with all of its verbs. Arguments are those of the command line: convert reads what
+// stands behind -- itself.
+func rootCommand(args []string) *cobra.Command {
+	c := &cobra.Command{
 		Use:   "dovetail",
 		Short: "Node autoscaler for Kubernetes",
 		Long: `Dovetail is a node autoscaler for Kubernetes. It launches the cheapest nodes for unschedulable pods, binds each pod to the
 node launched for it, and removes nodes when the cluster can run on fewer. It explains every decision.`,
 		SilenceUsage: true, SilenceErrors: true, Version: version(),
 	}
+	c.AddCommand(controllerCommand(), convertCommand(args), doctorCommand(), headroomCommand(), historyCommand(), manifestsCommand(), planCommand(), releaseCommand(), shadowCommand(), takeoverCommand(), topCommand(), uiCommand(), whyCommand(), versionCommand())
+	return c
+}
+
+// Main runs one command and returns the exit status.
+func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
+	root := rootCommand(args)
 	called := filepath.Base(os.Args[0])
 	if called == completionBinary {
 		args = append([]string{cobra.ShellCompRequestCmd}, args...)
@@ -74,7 +82,6 @@ node launched for it, and removes nodes when the cluster can run on fewer. It ex
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return exit{2, fmt.Errorf("%w; see '%s --help'", err, c.CommandPath())}
 	})
-	root.AddCommand(controllerCommand(), convertCommand(args), doctorCommand(), headroomCommand(), historyCommand(), manifestsCommand(), planCommand(), releaseCommand(), shadowCommand(), takeoverCommand(), topCommand(), uiCommand(), whyCommand(), versionCommand())
 	root.DisableSuggestions = true // cobra's have several lines; unknownVerb has its own
 	root.SetHelpCommand(&cobra.Command{
 		Use: "help [COMMAND]", Short: "Show the help of a command", Args: cobra.MaximumNArgs(1),

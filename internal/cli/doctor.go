@@ -70,7 +70,7 @@ file cannot be read, 2 wrong usage, 130 or 143 interrupted or terminated.`,
 	f.clusterFlags.add(g)
 	g.StringVar(&f.catalog, "catalog", "", "File with instance types and prices, as for 'dovetail plan'. Default: "+catalog.BuiltinName)
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
-	g.StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/DOCTOR.md)")
+	g.StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/reference/json.md)")
 	g.StringVar(&f.html, "html", "", "Also write the report as an HTML page to this file")
 	g.StringSliceVar(&f.ignore, "ignore", nil, "Finding codes to ignore, for example StaticPool")
 	return c

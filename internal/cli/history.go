@@ -52,7 +52,7 @@ func historyCommand() *cobra.Command {
 		Short: "Show what was launched, disrupted, removed, refused and failed, and why",
 		Long: `Shows what the controller did in the last hour (--since), or what it did about one object: nodes launched, disrupted and removed,
 pods refused, failed launches, and cancelled commands. Each entry has its reason and the hourly cost of the cluster before and
-after. The controller keeps one week across restarts, at most 2 MiB in eight ConfigMaps (docs/HISTORY.md), including deleted
+after. The controller keeps one week across restarts, at most 2 MiB in eight ConfigMaps (docs/COMMANDS.md), including deleted
 objects.
 
 ` + reachHelp + `
@@ -70,7 +70,7 @@ terminated.`,
 	}
 	f.reach.add(c)
 	c.Flags().DurationVar(&f.since, "since", time.Hour, "How far back to look, for example 30m or 72h. Maximum: one week")
-	c.Flags().StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/HISTORY.md)")
+	c.Flags().StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/reference/json.md)")
 	return c
 }
 

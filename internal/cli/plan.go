@@ -88,7 +88,7 @@ Exit status: 0 every pod has a node, 3 some pods have none, 1 invalid input (wit
 	g.StringVar(&f.catalog, "catalog", "", "File with instance types and prices, in the format of the built-in EC2 catalogue or of Karpenter's KWOK instance types. Default: "+catalog.BuiltinName)
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
 	f.limits.add(g)
-	g.StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/PLAN.md)")
+	g.StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/reference/json.md)")
 	g.StringVar(&f.maxGap, "max-gap", ppmText(defaults.MaxGapPPM), "Stop optimizing when the cost is proven to be within this gap of the minimum, as a percentage or a fraction")
 	g.Int64Var(&f.work, "work", defaults.Work, "Maximum number of optimization steps. 0 means use the first plan found")
 	return c

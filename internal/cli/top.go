@@ -89,7 +89,7 @@ Exit status: 0 success, 1 there is no cluster or its nodes cannot be read, 2 wro
 	g.StringVar(&f.server, "server", os.Getenv("DOVETAIL_SERVER"), serverUsage)
 	g.StringVar(&f.catalog, "catalog", "", "File with instance types and prices, as for 'dovetail plan'. Default: "+catalog.BuiltinName)
 	g.BoolVar(&f.once, "once", false, "Print one snapshot and exit")
-	g.StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/TOP.md). json prints one snapshot")
+	g.StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/reference/json.md). json prints one snapshot")
 	g.StringVar(&f.sort, "sort", "", "Column to sort nodes by, for example cpu. Prefix - sorts in descending order (-$/h). Default: name")
 	g.StringVar(&f.filter, "filter", "", "Show only rows that contain this text")
 	return c

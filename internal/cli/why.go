@@ -61,7 +61,7 @@ terminated.`,
 	}
 	f.reach.add(c)
 	c.Flags().BoolVar(&f.pending, "pending", false, "With 'pods': explain all pending pods")
-	c.Flags().StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/WHY.md)")
+	c.Flags().StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/reference/json.md)")
 	return c
 }
 

@@ -24,7 +24,7 @@ type Entry struct {
 	At      time.Time     `json:"at"`              // when it was decided, of what stands since: for the first time
 	Last    time.Time     `json:"last,omitzero"`   // of what stands since: when it was decided for the last time
 	Count   int           `json:"count,omitempty"` // and how often; absent: once
-	Kind    string        `json:"kind"`            // create, launch, delete, remove, evict, refuse …: docs/HISTORY.md has them all
+	Kind    string        `json:"kind"`            // create, launch, delete, remove, evict, refuse …: docs/reference/json.md has them all
 	Subject string        `json:"subject"`         // pod/NAMESPACE/NAME, nodeclaim/NAME, node/NAME, nodepool/NAME
 	Why     []plan.Reason `json:"why"`
 	Outcome string        `json:"outcome,omitempty"` // done, failed: …; empty: decided

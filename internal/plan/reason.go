@@ -88,7 +88,7 @@ func (r Reason) String() string {
 	return "{" + strings.Join([]string{string(r.Code), r.Pool, f.Subject, f.Key, f.Want, f.Have, string(r.Command)}, " ") + "}"
 }
 
-// wireReason is a reason in JSON, which docs/WHY.md describes.
+// wireReason is a reason in JSON, which docs/reference/json.md describes.
 type wireReason struct {
 	Code    Code      `json:"code"`
 	Pool    string    `json:"nodePool,omitempty"`

@@ -265,7 +265,7 @@ func findingDollars(f *doctor.Finding) string {
 	return ""
 }
 
-// DoctorJSON writes an examination for programs; docs/DOCTOR.md says what each field means.
+// DoctorJSON writes an examination for programs; docs/reference/json.md says what each field means.
 func DoctorJSON(w io.Writer, d *Doctor) error {
 	type finding struct {
 		doctor.Finding

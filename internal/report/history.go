@@ -27,7 +27,7 @@ type History struct {
 	Now *int64 `json:"costNowMicroUSDPerHour,omitempty"` // what all nodes of NodePools cost at Until; absent: not known
 }
 
-// HistoryJSON writes a history for programs; docs/HISTORY.md says what each field means.
+// HistoryJSON writes a history for programs; docs/reference/json.md says what each field means.
 func HistoryJSON(w io.Writer, h *History) error { return writeIndented(w, h) }
 
 // historyKinds are what happened, by the kind of an entry.
@@ -37,7 +37,7 @@ var historyKinds = map[string]string{
 	ledger.Bind: "bound", "would create": "withheld", "stand down": "passive", "act": "active", "end": "removed", ledger.Keep: "kept",
 }
 
-// HistoryWord says in a word what happened in an entry; docs/HISTORY.md has them all.
+// HistoryWord says in a word what happened in an entry; docs/reference/json.md has them all.
 func HistoryWord(e *ledger.Entry) string {
 	switch {
 	case strings.HasPrefix(e.Outcome, "failed"):

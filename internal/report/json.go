@@ -12,7 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// JSON writes a plan as one JSON object; docs/PLAN.md says what each field means.
+// JSON writes a plan as one JSON object; docs/reference/json.md says what each field means.
 func JSON(w io.Writer, p *Plan) error {
 	out := wirePlan{
 		NodeClaims: make([]wireClaim, 0, len(p.New)), Existing: make([]wireStanding, 0, len(p.Existing)),

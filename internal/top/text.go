@@ -156,7 +156,7 @@ type wireView struct {
 	Notes       []string       `json:"notes"`
 }
 
-// JSON writes a View as one JSON object; docs/TOP.md says what each field means. Sort order and filter are the Look's.
+// JSON writes a View as one JSON object; docs/reference/json.md says what each field means. Sort order and filter are the Look's.
 func JSON(w io.Writer, v *View, l *Look) error {
 	t := v.rows(l)
 	out := wireView{At: v.At.UTC(), Cluster: v.Cluster, Autoscalers: append([]Autoscaler{}, v.Autoscalers...), Prices: v.Prices.Name, PricesAsOf: v.Prices.AsOf,
