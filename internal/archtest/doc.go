@@ -17,7 +17,7 @@ lifecycle < cluster < decide
 forecast < headroom < controller/headrooms
 lifecycle < controller/headrooms < cli
 model < nodeoverlay < state
-plan < groupstatus < kube, controller/view
+plan < groupstatus < kube, controller/view, controller/record
 model < prometheus
 access < web
 solve < decide/shares < decide
@@ -46,6 +46,7 @@ plan, ledger < report
 disrupt, forecast < controller/demandhistory < controller
 decide, state, report < controller/view, controller/shadow
 controller/shadow < controller
+approve, state, report < controller/record < controller
 cloud, controller/view < controller/metrics < controller
 decide, verify, state, cloud, report < controller
 controller, kube/takeover, prometheus, cloud/kwok, cloud/aws, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd

@@ -36,13 +36,13 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 	case plan.LaunchClaim:
 		c.launcher.launchClaim(ctx, now, a)
 	case plan.DeleteClaim:
-		c.startCall(ctx, lane{kind: plan.CallDeleteClaim}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteClaim(ctx, a) }, c.recorder.reportFailure("delete", "nodeclaim/"+a.Claim, a.Why))
+		c.startCall(ctx, lane{kind: plan.CallDeleteClaim}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteClaim(ctx, a) }, c.recorder.ReportFailure("delete", "nodeclaim/"+a.Claim, a.Why))
 	case plan.UpdateClaim:
 		c.startCall(ctx, c.laneOfUpdate(plan.CallUpdateClaim, c.State.FindClaim(a.Claim), a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, c.answers.answerUpdateClaim(a))
 	case plan.UpdateNode:
-		c.startCall(ctx, c.laneOfUpdate(plan.CallUpdateNode, c.State.FindClaimByNode(a.Node), a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNode(ctx, a) }, c.recorder.reportFailure("update", "node/"+a.Node, a.Why))
+		c.startCall(ctx, c.laneOfUpdate(plan.CallUpdateNode, c.State.FindClaimByNode(a.Node), a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNode(ctx, a) }, c.recorder.ReportFailure("update", "node/"+a.Node, a.Why))
 	case plan.DeleteNode:
-		c.startCall(ctx, lane{kind: plan.CallDeleteNode}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteNode(ctx, a) }, c.recorder.reportFailure("delete", "node/"+a.Node, a.Why))
+		c.startCall(ctx, lane{kind: plan.CallDeleteNode}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteNode(ctx, a) }, c.recorder.ReportFailure("delete", "node/"+a.Node, a.Why))
 	case plan.Bind:
 		c.startCall(ctx, lane{kind: plan.CallBind, namespace: a.Namespace}, key, func(ctx context.Context) (uint64, error) {
 			began := time.Now()
@@ -56,30 +56,30 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 	case plan.Restart:
 		c.startCall(ctx, lane{kind: plan.CallRestart, namespace: a.Namespace}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.Restart(ctx, a) }, c.answers.answerRestart(a))
 	case plan.DeletePod:
-		c.startCall(ctx, lane{kind: plan.CallDeletePod, namespace: a.Namespace}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeletePod(ctx, a) }, c.recorder.reportFailure("delete", "pod/"+a.Namespace+"/"+a.Pod, a.Why))
+		c.startCall(ctx, lane{kind: plan.CallDeletePod, namespace: a.Namespace}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeletePod(ctx, a) }, c.recorder.ReportFailure("delete", "pod/"+a.Namespace+"/"+a.Pod, a.Why))
 	case plan.Terminate:
 		c.terminateInstance(ctx, a)
 	case plan.UpdatePool:
 		c.startCall(ctx, lane{kind: plan.CallUpdatePool}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdatePool(ctx, a) }, func(s *state.State, err error) {
 			if err != nil {
-				c.recorder.recordFailure("update", "nodepool/"+a.Pool, a.Why, err)
+				c.recorder.Failure("update", "nodepool/"+a.Pool, a.Why, err)
 				return
 			}
 			s.InFlight.EndAction(key) // decide compares with what the watch shows, and paces itself
 		})
 	case plan.UpdateNodeOverlay:
 		c.startCall(ctx, lane{kind: plan.CallOverlay}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeOverlay(ctx, a) },
-			c.recorder.reportFailure("update", "nodeoverlay/"+a.Overlay, a.Why))
+			c.recorder.ReportFailure("update", "nodeoverlay/"+a.Overlay, a.Why))
 	case plan.UpdateBuffer:
 		c.startCall(ctx, lane{kind: plan.CallBuffer}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateBuffer(ctx, a) },
-			c.recorder.reportFailure("update", "capacitybuffer/"+a.Namespace+"/"+a.Buffer, a.Why))
+			c.recorder.ReportFailure("update", "capacitybuffer/"+a.Namespace+"/"+a.Buffer, a.Why))
 	case plan.UpdateQuota:
 		c.startCall(ctx, lane{kind: plan.CallQuota}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateQuota(ctx, a) },
-			c.recorder.reportFailure("update", "capacityquota/"+a.Quota, a.Why))
+			c.recorder.ReportFailure("update", "capacityquota/"+a.Quota, a.Why))
 	case plan.UpdateNodeClass:
 		c.startCall(ctx, lane{kind: plan.CallUpdateClass}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeClass(ctx, a) }, func(_ *state.State, err error) {
 			if err != nil {
-				c.recorder.recordFailure("update", "nodeclass/"+a.Name, a.Why, err)
+				c.recorder.Failure("update", "nodeclass/"+a.Name, a.Why, err)
 				c.classes.withoutFinalizer[a.UID] = c.classes.withoutFinalizer[a.UID] || a.AddFinalizer && errors.Is(err, plan.ErrInvalid)
 			}
 		})
@@ -103,23 +103,24 @@ func (c *Controller) createClaim(ctx context.Context, now time.Time, a plan.Crea
 		if errors.Is(err, errStoodDown) {
 			s.InFlight.EndAction(a.Key())
 			s.Overlay.DropProvisionalClaim(a.Name)
-			delete(c.recorder.creates, a.Name)
+			c.recorder.NotMade(a.Name)
 			return
 		}
 		if err == nil {
 			// It is there, whatever the watch shows: forgetting it after a moment's lag would buy for its pods again.
 			s.InFlight.RecordAnswer(a.Key(), 0, time.Now().Add(createLimit))
 			c.Metrics.CountCreatedClaim(a)
-			c.recorder.recordMade(time.Now(), a.Name)
+			c.recorder.Made(time.Now(), a.Name)
 			return
 		}
 		if errors.Is(err, plan.ErrInvalid) || try >= createTries {
 			s.Overlay.DropProvisionalClaim(a.Name)
-			s.RecordUnmadeClaim(unmadeClaim(a, time.Now(), err))
-			c.recorder.recordUnmade(a, err)
+			said := refusalText(a.Name, err)
+			s.RecordUnmadeClaim(unmadeClaim(a, time.Now(), said))
+			c.recorder.Unmade(a, said, err)
 			return
 		}
-		c.recorder.recordFailure("create", "nodeclaim/"+a.Name, a.Why, err)
+		c.recorder.Failure("create", "nodeclaim/"+a.Name, a.Why, err)
 		time.AfterFunc(retryPause(try, 200*time.Millisecond, 5*time.Second), func() {
 			if ctx.Err() != nil {
 				return
@@ -128,7 +129,7 @@ func (c *Controller) createClaim(ctx context.Context, now time.Time, a plan.Crea
 				if have := s.FindClaim(a.Name); have != nil && have.Provisional { // else it has come
 					if c.passive.Load() != nil {
 						s.Overlay.DropProvisionalClaim(a.Name)
-						delete(c.recorder.creates, a.Name)
+						c.recorder.NotMade(a.Name)
 						return
 					}
 					c.createClaim(ctx, time.Now(), a, try+1)
@@ -239,8 +240,8 @@ func refusalText(claim string, err error) string {
 }
 
 // unmadeClaim is what is remembered of a claim that was refused.
-func unmadeClaim(a plan.CreateClaim, now time.Time, err error) model.UnmadeClaim {
-	u := model.UnmadeClaim{Claim: a.Name, Pool: a.Pool.Name, Slots: decide.LaunchSlots(a), At: now, Message: refusalText(a.Name, err)}
+func unmadeClaim(a plan.CreateClaim, now time.Time, said string) model.UnmadeClaim {
+	u := model.UnmadeClaim{Claim: a.Name, Pool: a.Pool.Name, Slots: decide.LaunchSlots(a), At: now, Message: said}
 	if q := a.Requirements.Get(model.LabelNodeGroup); q != nil && !q.Complement && len(q.Values) == 1 {
 		u.Group = q.Values[0]
 	}

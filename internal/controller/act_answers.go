@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/controller/record"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -16,7 +17,7 @@ import (
 // Only the loop uses it.
 type actionAnswers struct {
 	*edges
-	recorder *recorder
+	recorder *record.Recorder
 }
 
 // answerUpdateClaim takes the answer to a write into a claim: it settles which slots the claim is shown with.
@@ -32,7 +33,7 @@ func (aa *actionAnswers) answerUpdateClaim(a plan.UpdateClaim) func(*state.State
 			s.Overlay.DoubtSlots(a.Claim)
 		}
 		if err != nil {
-			aa.recorder.recordFailure("update", "nodeclaim/"+a.Claim, a.Why, err)
+			aa.recorder.Failure("update", "nodeclaim/"+a.Claim, a.Why, err)
 		}
 	}
 }
@@ -54,7 +55,7 @@ func (aa *actionAnswers) answerBind(a plan.Bind) func(*state.State, error) {
 		if hasDoneNothing(err) {
 			s.Overlay.DropBinding(pod, a.UID)
 		}
-		aa.recorder.recordFailure("bind", "pod/"+pod, why, err)
+		aa.recorder.Failure("bind", "pod/"+pod, why, err)
 	}
 }
 
@@ -69,7 +70,7 @@ func (aa *actionAnswers) answerTolerate(a plan.Tolerate) func(*state.State, erro
 				s.Overlay.RefuseToleration(pod, a.UID)
 				why = plan.Reason{Code: plan.PatchRefused, Pool: a.Why.Pool, Subject: plan.Object(a.Why.Subject)}
 			}
-			aa.recorder.recordFailure("tolerate", "pod/"+pod, why, err)
+			aa.recorder.Failure("tolerate", "pod/"+pod, why, err)
 		}
 	}
 }
@@ -80,10 +81,10 @@ func (aa *actionAnswers) answerEvict(a plan.Evict) func(*state.State, error) {
 		switch {
 		case err == nil:
 			aa.cluster.Event("Pod", a.Namespace, a.Pod, a.UID, false, "Evicted", "Evicted from node "+a.Node+", which is being drained")
-			aa.recorder.groups.tellEvicted(aa.state.FindClaimByNode(a.Node), aa.drainCause(a.Node), a)
+			aa.recorder.Evicted(aa.state.FindClaimByNode(a.Node), aa.drainCause(a.Node), a)
 		case errors.Is(err, plan.ErrBlocked):
 			aa.cluster.Event("Node", "", a.Node, "", true, "FailedDraining", err.Error())
-			aa.recorder.recordBlockedDrain(time.Now(), a, err)
+			aa.recorder.BlockedDrain(time.Now(), a, err)
 		}
 		aa.metrics.CountEviction(aa.state.FindClaimByNode(a.Node), aa.drainCause(a.Node), err)
 	}
@@ -93,7 +94,7 @@ func (aa *actionAnswers) answerEvict(a plan.Evict) func(*state.State, error) {
 func (aa *actionAnswers) answerRestart(a plan.Restart) func(*state.State, error) {
 	return func(_ *state.State, err error) {
 		if err != nil {
-			aa.recorder.recordFailure("restart", "pod/"+a.Namespace+"/"+a.Pod, a.Why, err)
+			aa.recorder.Failure("restart", "pod/"+a.Namespace+"/"+a.Pod, a.Why, err)
 			return
 		}
 		aa.cluster.Event("Pod", a.Namespace, a.Pod, "", false, "Restarted", "Deployment "+a.Deployment+" creates its replacement; node "+a.Node+" is drained when that is ready")

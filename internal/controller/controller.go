@@ -4,7 +4,7 @@
 // Package controller is the loop: gather changes, decide, verify, act, record.
 //
 // One goroutine, Run's, owns the State and alone decides; calls run in goroutines of their own (startCall) and hand what
-// came of them back to the loop as changes (Emit). recorder tells people, callLanes bound how many calls are under way,
+// came of them back to the loop as changes (Emit). record.Recorder tells people, callLanes bound how many calls are under way,
 // passiveMode holds while another autoscaler is live; offerings, nodeClasses, instanceLister, driftChecker,
 // capacityTeacher, launcher and interruptionListener each see to one thing that the provider is asked.
 //
@@ -34,6 +34,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/controller/demandhistory"
 	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
+	"github.com/dovetail-sh/dovetail/internal/controller/record"
 	"github.com/dovetail-sh/dovetail/internal/controller/shadow"
 	"github.com/dovetail-sh/dovetail/internal/controller/view"
 	"github.com/dovetail-sh/dovetail/internal/decide"
@@ -158,7 +159,7 @@ type Controller struct {
 	batches       *batchWindows
 	keeping       bool // what was learned is being kept
 	kept          int  // of decide.Memory.LearnedChanges
-	recorder      *recorder
+	recorder      *record.Recorder
 	expander      *outsideExpander
 	classes       *nodeClasses
 	offerings     *offerings
@@ -192,7 +193,9 @@ func New(c *Controller) *Controller {
 			c.Policy.Repair = append(c.Policy.Repair, decide.RepairPolicy{Condition: p.Condition, Status: p.Status, After: p.After})
 		}
 	}
-	c.recorder = newRecorder(c)
+	c.recorder = record.New(record.Config{
+		Events: c.Cluster, Objects: c.State, Pools: c.State.Pools, Metrics: c.Metrics, Ledger: c.Ledger, Log: c.Log, Repair: c.Policy.Repair, Status: c.GroupStatus,
+	})
 	e := newEdges(c)
 	c.expander = &outsideExpander{expander: c.Expander, log: c.Log, metrics: c.Metrics, emit: c.Emit}
 	c.classes = &nodeClasses{edges: e, recorder: c.recorder, ends: map[string]*classEnd{}, withoutFinalizer: map[string]bool{}}
@@ -361,7 +364,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	if look.solve && c.solveTook > longSolve {
 		snap = c.actBeforeSolving(ctx, now, snap)
 	}
-	request.NoteBlockers = c.recorder.mayTellBlockers(now)
+	request.NoteBlockers = c.recorder.MayTellBlockers(now)
 	began := time.Now()
 	out, due := c.decideWithExpander(ctx, now, snap, request)
 	if out.Solved {
@@ -371,7 +374,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	c.keepLessons(ctx, snap)
 	classes := c.State.Pools.ListNodeClasses()
 	c.view.Store(&view.View{Snap: snap, Mem: c.mem, Policy: c.Policy, Classes: classes, Divided: c.sharesCluster()})
-	c.recorder.recordOutput(now, snap, &out)
+	c.recorder.Output(now, snap, &out)
 	for _, a := range out.Actions {
 		c.beginAction(ctx, now, a)
 	}
@@ -397,7 +400,7 @@ func (c *Controller) actBeforeSolving(ctx context.Context, now time.Time, snap *
 	if len(out.Actions) == 0 {
 		return snap
 	}
-	c.recorder.recordOutput(now, snap, &out)
+	c.recorder.Output(now, snap, &out)
 	for _, a := range out.Actions {
 		c.beginAction(ctx, now, a)
 	}
@@ -423,7 +426,12 @@ func (c *Controller) decideVerified(now time.Time, snap *model.Snapshot, asked d
 	d := approve.Step(c.decider, c.verify, snap, c.mem, now, c.Policy, asked)
 	out = d.Output
 	decided(&out)
-	c.noteFault(now, &d)
+	if d.Fault != nil {
+		c.recorder.Fault(now, &d)
+		if !d.Isolated {
+			c.faultyUntil = now.Add(c.Config.RetryAfter)
+		}
+	}
 	if now.Before(c.faultyUntil) {
 		sooner(c.faultyUntil)
 	}
@@ -433,43 +441,12 @@ func (c *Controller) decideVerified(now time.Time, snap *model.Snapshot, asked d
 			sooner(c.batches.reopen(now))
 		}
 	}
-	c.recorder.recordRefused(now, &d)
+	c.recorder.Refused(now, &d)
 	if d.GaveUp {
 		sooner(now.Add(c.Config.RetryAfter))
 	}
 	c.mem = d.Memory
 	return out, next
-}
-
-// noteFault tells of a panic while deciding. If it is in what was withheld, everything else was decided on; else nothing is
-// launched or disrupted for a while.
-func (c *Controller) noteFault(now time.Time, d *approve.Decision) {
-	if d.Fault == nil {
-		return
-	}
-	c.Metrics.CountFailedDecision()
-	e := ledger.Entry{At: now, Kind: "decide", Subject: "plan", Outcome: fmt.Sprint("failed: ", d.Fault)}
-	if !d.Isolated {
-		c.Log.Error("decision failed: nothing is launched or disrupted until the next one; this is a bug in Dovetail", "panic", d.Fault, "stack", d.Stack)
-		c.Ledger.Add(e)
-		c.faultyUntil = now.Add(c.Config.RetryAfter)
-		return
-	}
-	for _, x := range d.Refused {
-		if plan.DetailOf[plan.OfPlanRefused](x.Why).Rule != plan.Panic {
-			continue
-		}
-		c.Metrics.CountRefusedPart(x.Unit, x.Why.Pool)
-		own := e
-		if x.Pool != "" {
-			own.Subject = "nodepool/" + x.Pool
-		}
-		for _, p := range x.Pods {
-			own.Pods = append(own.Pods, p.Key())
-		}
-		c.Ledger.Add(own)
-		c.Log.Error("decision failed: decided without what brings it about; this is a bug in Dovetail", "unit", x.Unit, "nodepool", x.Pool, "pods", len(x.Pods), "panic", d.Fault, "stack", d.Stack)
-	}
 }
 
 // measureDecision takes in that a decision begins; what it returns, that it has ended.
@@ -498,9 +475,7 @@ func (c *Controller) decideFrom(from decide.Memory, snap *model.Snapshot, now ti
 		if req.OngoingOnly {
 			panic(fault)
 		}
-		c.Metrics.CountFailedDecision()
-		c.Log.Error("decision failed: nothing is launched or disrupted until the next one; this is a bug in Dovetail", "panic", fault, "stack", string(debug.Stack()))
-		c.Ledger.Add(ledger.Entry{At: now, Kind: "decide", Subject: "plan", Outcome: fmt.Sprint("failed: ", fault)})
+		c.recorder.Fault(now, &approve.Decision{Fault: fault, Stack: string(debug.Stack())})
 		c.faultyUntil = now.Add(c.Config.RetryAfter)
 		req.Solve, req.OngoingOnly = false, true
 		out, mem = c.decider(snap, from, now, c.Policy, req)

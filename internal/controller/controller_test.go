@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/approve"
@@ -646,7 +647,10 @@ func TestAnEvictionThatSurgeWasAskedForIsToldOnce(t *testing.T) {
 		b.lead()
 		a := plan.Evict{Namespace: "default", Pod: "a", UID: "u", Node: "n", Why: plan.Reason{Code: plan.NoSurge, Subject: "pod/default/a", Detail: plan.OfNoSurge{Field: "spec.paused", Paused: true}}}
 		told := func() int {
-			b.c.recorder.recordEvict(time.Now(), a)
+			b.c.Emit(func(*state.State) {
+				b.c.recorder.Output(time.Now(), &model.Snapshot{}, &decide.Output{Plan: plan.Plan{Actions: []plan.Action{a}}})
+			})
+			synctest.Wait()
 			return len(b.c.Ledger.Entries(func(e ledger.Entry) bool { return e.Kind == "evict" }))
 		}
 		if n := told(); n != 1 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/controller/record"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -19,7 +20,7 @@ import (
 // nodeClasses gives node classes their finalizers and their status, and sees to their ends. Only the loop uses it.
 type nodeClasses struct {
 	*edges
-	recorder *recorder
+	recorder *record.Recorder
 
 	ends             map[string]*classEnd // by uid: node classes that are being deleted
 	withoutFinalizer map[string]bool      // by uid: node classes whose finalizer may not be written
@@ -91,7 +92,7 @@ func (nc *nodeClasses) endNodeClasses(ctx context.Context, now time.Time, snap *
 			e.done, e.fails, e.due = false, 0, time.Time{}
 			text := "it is being deleted and waits for NodeClaims that use it: " + nameFirst(by)
 			e.why = model.Condition{Status: "False", Reason: "WaitingOnNodeClaimTermination", Message: text}
-			if nc.recorder.isNews(now, k.Kind+"/"+k.Name+" end", text) {
+			if nc.recorder.IsNews(now, k.Kind+"/"+k.Name+" end", text) {
 				nc.cluster.Event(k.Kind, "", k.Name, k.UID, false, "WaitingOnNodeClaimTermination", text)
 			}
 		case e.done:

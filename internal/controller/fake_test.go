@@ -63,13 +63,18 @@ type made struct {
 
 func (m made) String() string { return fmt.Sprintf("+%s %s %s", m.after, m.kind, m.what) }
 
-// run plays a test in virtual time: the loop leads and has seen a cluster with one pool.
-func run(t *testing.T, play func(t *testing.T, b *bench)) {
+// run plays a test in virtual time: the loop leads and has seen a cluster with one pool. What else a test gives the loop it
+// gives before the loop is made.
+func run(t *testing.T, play func(t *testing.T, b *bench), given ...func(b *bench, c *Controller)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{claims: map[string]*model.Claim{}, notices: make(chan cloud.Interruption), registry: prometheus.NewRegistry()}
-		b.c = New(&Controller{Cluster: b, Provider: cloud.NewSetAside(b, cloud.Wall{}, cloud.SetAsideFor), State: state.New(), Ledger: ledger.New(1000),
-			Metrics: metrics.New(b.registry, "test", b.Traits()), Log: slog.New(slog.DiscardHandler), Config: DefaultConfig(), Policy: decide.DefaultPolicy()})
+		c := &Controller{Cluster: b, Provider: cloud.NewSetAside(b, cloud.Wall{}, cloud.SetAsideFor), State: state.New(), Ledger: ledger.New(1000),
+			Metrics: metrics.New(b.registry, "test", b.Traits()), Log: slog.New(slog.DiscardHandler), Config: DefaultConfig(), Policy: decide.DefaultPolicy()}
+		for _, give := range given {
+			give(b, c)
+		}
+		b.c = New(c)
 		b.registry.MustRegister(metrics.NewState(b.c.Metrics, b.c, nil, true, b.c.Log), metrics.NewGroups(b.c.Metrics, b.c))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)

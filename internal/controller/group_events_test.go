@@ -105,9 +105,9 @@ func TestScaleDownEvents(t *testing.T) {
 				s.SetClaim(&model.Claim{Name: name, UID: "uid-" + name, NodeName: "n" + name, ProviderID: "m-" + name, Pool: "p", Labels: model.Labels{model.LabelNodeGroup: "large"},
 					Conditions: map[string]model.Condition{lifecycle.Disrupted: {Status: "True", Reason: string(why)}}}, 1)
 				rec, now := b.c.recorder, time.Now()
-				rec.recordDelete(now, &model.Snapshot{}, plan.DeleteClaim{Claim: name, UID: "uid-" + name, Why: plan.Reason{Code: why, Command: "m"}})
+				rec.Output(now, &model.Snapshot{}, &decide.Output{Plan: plan.Plan{Actions: []plan.Action{plan.DeleteClaim{Claim: name, UID: "uid-" + name, Why: plan.Reason{Code: why, Command: "m"}}}}})
 				b.c.answers.answerEvict(plan.Evict{Namespace: "default", Pod: "web-" + name, Node: "n" + name})(s, nil)
-				rec.recordMoves(now, &decide.Output{Plan: plan.Plan{Actions: []plan.Action{plan.UpdateClaim{Claim: name, UID: "uid-" + name,
+				rec.Output(now, &model.Snapshot{}, &decide.Output{Plan: plan.Plan{Actions: []plan.Action{plan.UpdateClaim{Claim: name, UID: "uid-" + name,
 					Conditions: map[string]model.Condition{lifecycle.Disrupted: {}}, Why: plan.Reason{Code: plan.Aborted, Detail: plan.OfAborted{Cause: why, Said: "a pod came"}}}}}})
 			})
 		}
@@ -130,8 +130,6 @@ func TestScaleDownEvents(t *testing.T) {
 // A pod that the limit on all nodes of the cluster keeps from its node is told so, and the status ConfigMap once a step.
 func TestTotalNodesReached(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
-		m := &statusMap{b: b}
-		b.c.GroupStatus, b.c.recorder.groups.status = m, m
 		driveGroups(b, groupType("large", 4000, 9, 10), groupType("small", 2000, 3, 3))
 		b.emit(func(s *state.State) {
 			s.SetLimit(&model.CapacityLimit{Name: model.ClusterLimits, Nodes: 1, MicroPerHour: -1})
@@ -158,5 +156,5 @@ func TestTotalNodesReached(t *testing.T) {
 		if len(told) == 0 || len(told) >= len(not) || told[0] != "ConfigMap status MaxNodesTotalReached: Max total nodes in cluster reached: 1" {
 			t.Errorf("%d pods wait; told on the ConfigMap: %q", len(not), told)
 		}
-	})
+	}, func(b *bench, c *Controller) { c.GroupStatus = &statusMap{b: b} })
 }

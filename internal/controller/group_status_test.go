@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/groupstatus"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -42,9 +43,8 @@ func (m *statusMap) StoreGroupStatus(_ context.Context, s *groupstatus.Status) e
 // The status is written when there are groups, every ten seconds at most where it changes and every minute where it does
 // not; what happens to groups is told on its ConfigMap.
 func TestGroupStatusIsWritten(t *testing.T) {
+	var m *statusMap
 	run(t, func(t *testing.T, b *bench) {
-		m := &statusMap{b: b}
-		b.c.GroupStatus, b.c.recorder.groups.status = m, m
 		b.lead()
 		time.Sleep(5 * time.Minute)
 		if n := len(b.made("status")); n != 0 {
@@ -78,10 +78,16 @@ func TestGroupStatusIsWritten(t *testing.T) {
 			rec, now := b.c.recorder, time.Now()
 			late := &model.Claim{Name: "late", UID: "uid-late", ProviderID: "m-late", Pool: "p", Labels: model.Labels{model.LabelNodeGroup: "large"}, Conditions: map[string]model.Condition{}}
 			s.SetClaim(late, 1)
-			rec.recordDelete(now, &model.Snapshot{}, plan.DeleteClaim{Claim: "late", UID: "uid-late", Why: plan.Reason{Code: plan.RegistrationTimeout, Detail: plan.OfTimeout{Within: 15 * time.Minute}}})
-			rec.groups.tellLaunchFailed(late, "no capacity")
-			rec.recordDelete(now, &model.Snapshot{}, plan.DeleteClaim{Claim: "x", UID: "uid-x", Why: plan.Reason{Code: plan.Empty, Command: "m"}})
-			rec.groups.tellGrowth(map[string]*groupGrowth{"large": {group: "large", from: 1, to: 3, max: 10}})
+			out := &decide.Output{}
+			out.Actions = []plan.Action{
+				plan.DeleteClaim{Claim: "late", UID: "uid-late", Why: plan.Reason{Code: plan.RegistrationTimeout, Detail: plan.OfTimeout{Within: 15 * time.Minute}}},
+				plan.DeleteClaim{Claim: "x", UID: "uid-x", Why: plan.Reason{Code: plan.Empty, Command: "m"}},
+			}
+			for _, name := range []string{"new-1", "new-2"} {
+				out.Actions = append(out.Actions, plan.CreateClaim{Name: name, Pool: s.Pools.FindPool("p"), Requirements: model.NewRequirements(model.OneOf(model.LabelNodeGroup, "large"))})
+			}
+			rec.Output(now, &model.Snapshot{Claims: []*model.Claim{s.FindClaim("x")}}, out)
+			rec.LaunchFailed(late, "no capacity")
 		})
 		time.Sleep(time.Second)
 		got := events(b, "ConfigMap", "ScaleUpTimedOut", "DeleteUnregistered", "FailedToScaleUpGroup", "ScaleDownEmpty", "ScaledUpGroup")
@@ -95,5 +101,8 @@ func TestGroupStatusIsWritten(t *testing.T) {
 				t.Errorf("not told: %s\ntold: %q", want, got)
 			}
 		}
+	}, func(b *bench, c *Controller) {
+		m = &statusMap{b: b}
+		c.GroupStatus = m
 	})
 }

@@ -30,7 +30,7 @@ func (li *instanceLister) listInstances(ctx context.Context, now time.Time, snap
 		if cl.Deleting.IsZero() || !now.Before(cl.Deleting.Add(time.Minute)) {
 			continue
 		}
-		if n := findNode(snap, cl); cl.ProviderID == "" || n != nil && !n.Ready {
+		if n := snap.FindNode(cl.NodeName); cl.ProviderID == "" || n != nil && !n.Ready {
 			every = time.Second
 			break
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/controller/record"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -23,7 +24,7 @@ type launcher struct {
 	turns         *callTurns        // of calls to the API server
 	beneficiaries map[string]string // the Controller's
 	offerings     *offerings
-	recorder      *recorder
+	recorder      *record.Recorder
 	isPassive     func() bool // another autoscaler is live: nothing more is launched
 	lookAgain     func()      // has the next step come at once
 }
@@ -101,7 +102,7 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 		la.emit(func(s *state.State) {
 			now := time.Now()
 			if err != nil {
-				la.recorder.recordFailure("launch", "nodeclaim/"+a.Claim, a.Why, err)
+				la.recorder.Failure("launch", "nodeclaim/"+a.Claim, a.Why, err)
 				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(retryPause(n, 50*time.Millisecond, 10*time.Second)) })
 				return
 			}
@@ -162,7 +163,7 @@ func (la *launcher) takeLaunchFailure(s *state.State, a plan.LaunchClaim, err er
 		s.RecordLaunchFailure(a.UID, model.LaunchFailure{Kind: string(kind), Message: err.Error()})
 	}
 	la.metrics.CountLaunchFailure(s.FindClaim(a.Claim), err)
-	la.recorder.groups.tellLaunchFailed(s.FindClaim(a.Claim), err.Error())
+	la.recorder.LaunchFailed(s.FindClaim(a.Claim), err.Error())
 	la.log.Warn("launch failed", "nodeclaim", a.Claim, "kind", string(kind), "error", err.Error())
 	la.ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "failed: " + err.Error()})
 	reason := "LaunchFailed"

@@ -11,11 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // pupil is a provider that is told what nodes have.
@@ -33,7 +34,7 @@ func (p *pupil) Learn(_ context.Context, instanceType, image string, bytes int64
 // TestLearn: of the nodes of a type and image the least memory is told, once, and again when it is less or was not kept.
 func TestLearn(t *testing.T) {
 	p := &pupil{told: make(chan string, 10), err: errors.New("not now")}
-	c := New(&Controller{Provider: cloud.NewSetAside(p, cloud.Wall{}, time.Minute), Config: DefaultConfig(), Metrics: metrics.New(prometheus.NewRegistry(), "test", cloud.Traits{}), Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	c := New(&Controller{State: state.New(), Provider: cloud.NewSetAside(p, cloud.Wall{}, time.Minute), Config: DefaultConfig(), Metrics: metrics.New(prometheus.NewRegistry(), "test", cloud.Traits{}), Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	claim := func(id, image string) *model.Claim {
 		return &model.Claim{ProviderID: id, ImageID: image, Labels: model.Labels{model.LabelInstanceType: "m5.large"}}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -117,7 +118,7 @@ func TestGroupMetrics(t *testing.T) {
 		})
 		b.emit(member("going", "large", func(c *model.Claim, n *model.Node) { c.Deleting, n.Deleting = time.Now(), time.Now() }))
 		b.c.Emit(func(s *state.State) {
-			b.c.recorder.recordDelete(time.Now(), &model.Snapshot{}, plan.DeleteClaim{Claim: "going", UID: "uid-going", Why: plan.Reason{Code: plan.Empty, Command: "m"}})
+			b.c.recorder.Output(time.Now(), &model.Snapshot{}, &decide.Output{Plan: plan.Plan{Actions: []plan.Action{plan.DeleteClaim{Claim: "going", UID: "uid-going", Why: plan.Reason{Code: plan.Empty, Command: "m"}}}}})
 			b.c.answers.answerEvict(plan.Evict{Namespace: "default", Pod: "web-x", Node: "n-going"})(s, nil)
 			b.c.answers.answerEvict(plan.Evict{Namespace: "default", Pod: "web-y", Node: "n-going"})(s, errors.New("the API server is gone"))
 		})

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
 	"github.com/dovetail-sh/dovetail/internal/decide"
@@ -17,7 +19,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // scrape reads all metrics: the value (of a histogram or summary, its count) by name and labels, and the labels' names by name.
@@ -242,8 +243,10 @@ func TestBalancedMetrics(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
 		b.c.Emit(func(*state.State) {
 			b.c.Metrics.CountDisruptionCommand(&decide.StartedCommand{Command: &disrupt.Command{Cause: plan.Underutilized, BalancedScores: map[string]float64{"p": 0.7}}})
-			b.c.recorder.tellKept(time.Now(), decide.Kept{Node: "n", Cause: plan.Underutilized, Why: plan.Reason{Code: plan.NotBalanced, Subject: "nodepool/p", Detail: plan.OfNotBalanced{Score: 0.2}}})
-			b.c.recorder.tellKept(time.Now(), decide.Kept{Node: "n", Cause: plan.Underutilized, Why: plan.Reason{Code: plan.DisruptionBudgetPDB}})
+			b.c.recorder.Output(time.Now(), &model.Snapshot{}, &decide.Output{Kept: []decide.Kept{
+				{Node: "n", Cause: plan.Underutilized, Why: plan.Reason{Code: plan.NotBalanced, Subject: "nodepool/p", Detail: plan.OfNotBalanced{Score: 0.2}}},
+				{Node: "n", Cause: plan.Underutilized, Why: plan.Reason{Code: plan.DisruptionBudgetPDB}},
+			}})
 		})
 		time.Sleep(time.Second)
 		values, _ := b.scrape(t)

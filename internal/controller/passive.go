@@ -100,12 +100,12 @@ func (c *Controller) runPassiveStep(ctx context.Context, now time.Time, snap *mo
 			}
 		}
 		out.Actions, out.Notes, out.Commands, out.Kept, next = approve.WithoutRefusedBindings(snap, kept), nil, nil, nil, out.Next
-		c.recorder.recordOutput(now, snap, &out)
+		c.recorder.Output(now, snap, &out)
 		for _, a := range out.Actions {
 			c.beginAction(ctx, now, a)
 		}
 	} else {
-		c.recorder.claims.forget()
+		c.recorder.ForgetClaims()
 	}
 	if solve {
 		if would, _, less := c.decideSafely(snap, now, decide.Request{Solve: true}); !less {

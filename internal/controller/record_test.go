@@ -13,6 +13,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/report"
@@ -27,11 +28,14 @@ func TestEventReasons(t *testing.T) {
 		b.c.Emit(func(s *state.State) {
 			s.SetClaim(claim, 1)
 			rec, now, snap := b.c.recorder, time.Now(), &model.Snapshot{}
-			rec.recordMoves(now, &decide.Output{Commands: []decide.StartedCommand{{Command: &disrupt.Command{
+			out := &decide.Output{Commands: []decide.StartedCommand{{Command: &disrupt.Command{
 				Cause: plan.Underutilized, Candidates: []*disrupt.Candidate{{Node: &model.Node{Name: "n"}, Claim: claim, Pool: pool}},
-			}}}})
-			rec.recordDelete(now, snap, plan.DeleteClaim{Claim: "c", UID: "uid-c", Why: plan.Reason{Code: plan.Underutilized, Command: "m"}})
-			rec.recordDelete(now, snap, plan.DeleteClaim{Claim: "c", UID: "uid-c", Why: plan.Reason{Code: plan.Interrupted}})
+			}}}}
+			out.Actions = []plan.Action{
+				plan.DeleteClaim{Claim: "c", UID: "uid-c", Why: plan.Reason{Code: plan.Underutilized, Command: "m"}},
+				plan.DeleteClaim{Claim: "c", UID: "uid-c", Why: plan.Reason{Code: plan.Interrupted}},
+			}
+			rec.Output(now, snap, out)
 			evict := b.c.answers.answerEvict(plan.Evict{Namespace: "default", Pod: "web", Node: "n"})
 			evict(s, nil)
 			evict(s, fmt.Errorf("budget web: %w", plan.ErrBlocked))
@@ -73,7 +77,8 @@ func TestARefusalIsToldOnce(t *testing.T) {
 		refused.Pods = []plan.PodDecision{{Pod: pod, Outcome: plan.Refused, Reasons: []plan.Reason{{Code: plan.WorkShare, Detail: plan.OfWorkShare{Namespace: "tenant"}}}}}
 		b.c.Emit(func(*state.State) {
 			for _, out := range []*decide.Output{refused, left, refused} {
-				b.c.recorder.recordPods(time.Now(), out)
+				out.Solved = true
+				b.c.recorder.Output(time.Now(), &model.Snapshot{}, out)
 			}
 		})
 		time.Sleep(time.Second)
@@ -117,10 +122,10 @@ func TestLedgerCountsWhatRuns(t *testing.T) {
 				out := &decide.Output{}
 				out.Actions = step.actions
 				now := time.Unix(int64(i), 0)
-				b.c.recorder.recordOutput(now, &model.Snapshot{Pools: []*model.NodePool{pool}, Claims: step.claims}, out)
+				b.c.recorder.Output(now, &model.Snapshot{Pools: []*model.NodePool{pool}, Claims: step.claims}, out)
 				for _, a := range step.actions {
 					if a, ok := a.(plan.CreateClaim); ok {
-						b.c.recorder.recordMade(now, a.Name)
+						b.c.recorder.Made(now, a.Name)
 					}
 				}
 			}
@@ -138,4 +143,27 @@ func TestLedgerCountsWhatRuns(t *testing.T) {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	})
+}
+
+// A termination time that is written is told of, one that is taken back is not.
+func TestATerminationTimeIsTold(t *testing.T) {
+	for at, want := range map[string]bool{"2000-01-01T00:10:00Z": true, plan.Unset: false} {
+		run(t, func(t *testing.T, b *bench) {
+			b.stand(1)
+			b.lead()
+			b.c.Emit(func(*state.State) {
+				out := &decide.Output{}
+				out.Actions = []plan.Action{plan.UpdateClaim{Claim: "old-00", Annotations: map[string]string{lifecycle.TerminationTime: at}}}
+				b.c.recorder.Output(time.Now(), &model.Snapshot{}, out)
+			})
+			time.Sleep(time.Second)
+			told := false
+			for _, e := range b.made("event") {
+				told = told || strings.Contains(e.what, "TerminationGracePeriodExpiring")
+			}
+			if told != want {
+				t.Errorf("%q: told %t, want %t", at, told, want)
+			}
+		})
+	}
 }

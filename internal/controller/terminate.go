@@ -47,7 +47,7 @@ func (c *Controller) terminateInstance(ctx context.Context, a plan.Terminate) {
 			if !errors.Is(err, errClaimed) {
 				c.Metrics.CountTerminationFailure(cl)
 			}
-			c.recorder.recordFailure("terminate", a.ProviderID, a.Why, err)
+			c.recorder.Failure("terminate", a.ProviderID, a.Why, err)
 			if a.Claim != "" {
 				c.Cluster.Event("NodeClaim", "", a.Claim, claimUID, true, "FailedTermination", err.Error())
 			}

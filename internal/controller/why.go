@@ -147,3 +147,12 @@ func (c *Controller) openView(ctx context.Context) (v *view.View, done func(), e
 	}
 	return v, done, nil
 }
+
+// HourlyCost is what all nodes of NodePools cost now, in micro-dollars an hour, as the ledger counts them. It may be called
+// from anywhere.
+func (c *Controller) HourlyCost(ctx context.Context) (int64, error) {
+	if !c.synced.Load() {
+		return 0, errNotSynced
+	}
+	return askLoop(ctx, c.changes, func(s *state.State) int64 { return c.recorder.HourlyCost(s.Snapshot(time.Now())) })
+}

@@ -58,8 +58,8 @@ func newExam(in Input) *exam {
 	}
 	for _, n := range s.Nodes {
 		if n.Claim != "" && x.claims[n.Name] == nil {
-			if i, ok := slices.BinarySearchFunc(s.Claims, n.Claim, func(c *model.Claim, name string) int { return strings.Compare(c.Name, name) }); ok {
-				x.claims[n.Name] = s.Claims[i]
+			if c := s.FindClaim(n.Claim); c != nil {
+				x.claims[n.Name] = c
 			}
 		}
 	}

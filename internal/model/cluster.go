@@ -591,6 +591,25 @@ type Snapshot struct {
 	Failed        map[string]CallFailure   // calls that failed the last time and will be repeated, by Action key
 }
 
+// FindNode returns the node of a name; nil: there is none.
+func (s *Snapshot) FindNode(name string) *Node {
+	return findByName(s.Nodes, name, func(n *Node) string { return n.Name })
+}
+
+// FindClaim returns the NodeClaim of a name; nil: there is none.
+func (s *Snapshot) FindClaim(name string) *Claim {
+	return findByName(s.Claims, name, func(c *Claim) string { return c.Name })
+}
+
+// findByName finds an element of a list that is in order of names; nil: it is not there.
+func findByName[T any](list []*T, name string, nameOf func(*T) string) *T {
+	i, ok := slices.BinarySearchFunc(list, name, func(x *T, name string) int { return strings.Compare(nameOf(x), name) })
+	if !ok {
+		return nil
+	}
+	return list[i]
+}
+
 // CallFailure is what came of a call that is repeated.
 type CallFailure struct {
 	Times   int       // in a row

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package record
 
 import (
 	"errors"
 	"fmt"
-	"log/slog"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -21,37 +17,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// recorder tells people what was decided and what became of it: log lines, ledger entries, events for the objects
-// concerned, and the metrics of decisions. It decides nothing, and nothing is decided by what it keeps. Only the loop
-// uses it.
-type recorder struct {
-	cluster Cluster
-	state   *state.State
-	ledger  *ledger.Ledger
-	metrics *metrics.Metrics
-	log     *slog.Logger
-	repair  []decide.RepairPolicy
-	groups  *groupEvents
-
-	notes        map[string]toldNote // by object and event: what was told of them
-	noteSweepAt  int                 // when there are so many notes, those are forgotten that may be told again
-	told         map[string]string   // by pod uid: the refusal last told, so that it is not told again
-	blockersTold time.Time           // when all that blocks disruption was last told
-	claims       claimHistory
-	creates      map[string]decidedCreate           // by name: NodeClaims that are being made
-	commands     map[plan.CommandID]*ledger.Command // that begin in this step, by id
-}
-
-func newRecorder(c *Controller) *recorder {
-	return &recorder{
-		cluster: c.Cluster, state: c.State, ledger: c.Ledger, metrics: c.Metrics, log: c.Log, repair: c.Policy.Repair,
-		groups: &groupEvents{cluster: c.Cluster, state: c.State, status: c.GroupStatus},
-		notes:  map[string]toldNote{}, creates: map[string]decidedCreate{}, told: map[string]string{}, claims: newClaimHistory(), commands: map[plan.CommandID]*ledger.Command{},
-	}
-}
-
-// recordOutput tells what was decided: a log line and a ledger entry a decision, events for those concerned.
-func (rec *recorder) recordOutput(now time.Time, snap *model.Snapshot, out *decide.Output) {
+// Output tells what was decided: a log line and a ledger entry a decision, events for those concerned.
+func (rec *Recorder) Output(now time.Time, snap *model.Snapshot, out *decide.Output) {
 	bought := 0
 	rec.recordClaims(now, snap, out)
 	clear(rec.commands)
@@ -81,7 +48,7 @@ func (rec *recorder) recordOutput(now time.Time, snap *model.Snapshot, out *deci
 			rec.recordEvict(now, a)
 		case plan.UpdateNode:
 			if plan.DetailOf[plan.OfRegistering](a.Why).Untainted {
-				rec.cluster.Event("Node", "", a.Node, a.UID, true, "UnregisteredTaintMissing",
+				rec.events.Event("Node", "", a.Node, a.UID, true, "UnregisteredTaintMissing",
 					"The node joined without taint "+model.TaintUnregistered+":"+model.NoExecute+": pods may have landed on it before it was ready for them")
 			}
 			if a.Why.Code == plan.LandingTimeout {
@@ -113,8 +80,8 @@ type decidedCreate struct {
 	pods  []*model.Pod
 }
 
-// recordCreate takes note of a NodeClaim that is to be made. It is told when it is made: see recordMade.
-func (rec *recorder) recordCreate(a plan.CreateClaim, out *decide.Output) {
+// recordCreate takes note of a NodeClaim that is to be made. It is told when it is made: see Made.
+func (rec *Recorder) recordCreate(a plan.CreateClaim, out *decide.Output) {
 	var pods []*model.Pod
 	var names []string
 	for _, p := range a.Pods {
@@ -138,8 +105,8 @@ func (rec *recorder) recordCreate(a plan.CreateClaim, out *decide.Output) {
 	h.planned[a.Name] = a.PriceMicro
 }
 
-// recordMade tells that a NodeClaim has been made: its pods, and the history.
-func (rec *recorder) recordMade(now time.Time, name string) {
+// Made tells that a NodeClaim has been made: its pods, and the history.
+func (rec *Recorder) Made(now time.Time, name string) {
 	d, ok := rec.creates[name]
 	if !ok {
 		return
@@ -148,28 +115,31 @@ func (rec *recorder) recordMade(now time.Time, name string) {
 	d.entry.At = now
 	rec.ledger.Add(d.entry)
 	for _, p := range d.pods {
-		rec.cluster.Event("Pod", p.Namespace, p.Name, p.UID, false, "Nominated", "Should land on NodeClaim "+name)
+		rec.events.Event("Pod", p.Namespace, p.Name, p.UID, false, "Nominated", "Should land on NodeClaim "+name)
 	}
 }
 
-// recordUnmade tells that a NodeClaim was refused. It never was, so the history counts no dollars for it, and its pods are
+// NotMade forgets a NodeClaim that is not to be made any more.
+func (rec *Recorder) NotMade(name string) { delete(rec.creates, name) }
+
+// Unmade tells that a NodeClaim was refused. It never was, so the history counts no dollars for it, and its pods are
 // told of the NodePool alone.
-func (rec *recorder) recordUnmade(a plan.CreateClaim, err error) {
+func (rec *Recorder) Unmade(a plan.CreateClaim, said string, err error) {
 	d := rec.creates[a.Name]
 	delete(rec.creates, a.Name)
 	delete(rec.claims.planned, a.Name)
 	rec.metrics.CountFailedAction()
-	why := plan.Reason{Code: plan.ClaimRefused, Pool: a.Pool.Name, Detail: plan.OfSaid{Said: plan.Words(refusalText(a.Name, err))}}
+	why := plan.Reason{Code: plan.ClaimRefused, Pool: a.Pool.Name, Detail: plan.OfSaid{Said: plan.Words(said)}}
 	rec.log.Warn("nodeclaim refused", "nodeclaim", a.Name, "nodepool", a.Pool.Name, "error", err.Error())
 	rec.ledger.Add(ledger.Entry{At: time.Now(), Kind: "note", Subject: "nodepool/" + a.Pool.Name, Why: []plan.Reason{why}, Pods: d.entry.Pods, Outcome: string(plan.ClaimRefused)})
 	for _, p := range d.pods {
-		rec.cluster.Event("Pod", p.Namespace, p.Name, p.UID, true, string(plan.ClaimRefused), "NodePool "+a.Pool.Name+": "+report.Sentence(why))
+		rec.events.Event("Pod", p.Namespace, p.Name, p.UID, true, string(plan.ClaimRefused), "NodePool "+a.Pool.Name+": "+report.Sentence(why))
 	}
-	rec.cluster.Event("NodePool", "", a.Pool.Name, a.Pool.UID, true, string(plan.ClaimRefused), report.Sentence(why))
+	rec.events.Event("NodePool", "", a.Pool.Name, a.Pool.UID, true, string(plan.ClaimRefused), report.Sentence(why))
 }
 
 // recordUnused tells of unused launches: their pods, the NodePool, the history and the metrics.
-func (rec *recorder) recordUnused(now time.Time, out *decide.Output) {
+func (rec *Recorder) recordUnused(now time.Time, out *decide.Output) {
 	for i := range out.Unused {
 		v := &out.Unused[i]
 		cause := string(v.Cause.Code)
@@ -179,10 +149,10 @@ func (rec *recorder) recordUnused(now time.Time, out *decide.Output) {
 			"usd", model.Dollars(v.Micro), "waves", v.Times)
 		e := ledger.Entry{At: now, Kind: "note", Subject: "nodepool/" + v.Pool.Name, Why: []plan.Reason{v.Why}, Outcome: "UnusedLaunch"}
 		if p := v.Pod; p != nil {
-			rec.cluster.Event("Pod", p.Namespace, p.Name, p.UID, true, "UnusedLaunch", "NodePool "+v.Pool.Name+": "+text)
+			rec.events.Event("Pod", p.Namespace, p.Name, p.UID, true, "UnusedLaunch", "NodePool "+v.Pool.Name+": "+text)
 			e.Pods = []string{p.Key()}
 		}
-		rec.cluster.Event("NodePool", "", v.Pool.Name, v.Pool.UID, true, "UnusedLaunch", "Launched for "+v.Owner+": "+text)
+		rec.events.Event("NodePool", "", v.Pool.Name, v.Pool.UID, true, "UnusedLaunch", "Launched for "+v.Owner+": "+text)
 		rec.ledger.Add(e)
 	}
 	for _, c := range out.UnusedCosts {
@@ -190,23 +160,23 @@ func (rec *recorder) recordUnused(now time.Time, out *decide.Output) {
 	}
 }
 
-func (rec *recorder) recordDelete(now time.Time, snap *model.Snapshot, a plan.DeleteClaim) {
+func (rec *Recorder) recordDelete(now time.Time, snap *model.Snapshot, a plan.DeleteClaim) {
 	rec.log.Info("delete nodeclaim", "nodeclaim", a.Claim, "why", string(a.Why.Code), "message", report.Sentence(a.Why))
-	cl := rec.state.FindClaim(a.Claim)
+	cl := rec.objects.FindClaim(a.Claim)
 	told := cl
 	if told == nil { // it is gone already
 		told = &model.Claim{Name: a.Claim}
 	}
 	rec.claims.asked[a.Claim] = a.Why
 	rec.ledger.Add(rec.claimEntry(now, "delete", told, a.Why))
-	rec.cluster.Event("NodeClaim", "", a.Claim, a.UID, a.Why.Code != plan.Empty && a.Why.Code != plan.Expired, "Disrupted", fmt.Sprintf("Deleting: %s", a.Why.Code))
+	rec.events.Event("NodeClaim", "", a.Claim, a.UID, a.Why.Code != plan.Empty && a.Why.Code != plan.Expired, "Disrupted", fmt.Sprintf("Deleting: %s", a.Why.Code))
 	if cl != nil && cl.NodeName != "" {
 		switch {
 		case a.Why.Code == plan.Interrupted:
-			rec.cluster.Event("Node", "", cl.NodeName, "", true, "TerminatingOnInterruption", "Draining: the cloud is taking the instance away")
+			rec.events.Event("Node", "", cl.NodeName, "", true, "TerminatingOnInterruption", "Draining: the cloud is taking the instance away")
 		case a.Why.OfCommand():
-			rec.cluster.Event("Node", "", cl.NodeName, "", false, "DisruptionTerminating", "Draining, then terminating: "+string(a.Why.Code))
-			rec.cluster.Event("NodeClaim", "", a.Claim, a.UID, false, "DisruptionTerminating", "Draining, then terminating: "+string(a.Why.Code))
+			rec.events.Event("Node", "", cl.NodeName, "", false, "DisruptionTerminating", "Draining, then terminating: "+string(a.Why.Code))
+			rec.events.Event("NodeClaim", "", a.Claim, a.UID, false, "DisruptionTerminating", "Draining, then terminating: "+string(a.Why.Code))
 		}
 	}
 	rec.groups.tellScaleDown(cl, a.Why)
@@ -215,19 +185,19 @@ func (rec *recorder) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 		condition = rec.brokenCondition(snap, cl)
 	}
 	moved := 0
-	if n := findNode(snap, cl); n != nil {
+	if n := snap.FindNode(told.NodeName); n != nil {
 		for _, p := range n.Pods {
 			if p.IsWorkload() && p.Deleting.IsZero() {
 				moved++
 			}
 		}
 	}
-	rec.metrics.CountDisruptedClaim(rec.state.Resources().Names(), cl, rec.state.Pools.FindPool(a.Why.Pool), a, condition, moved)
+	rec.metrics.CountDisruptedClaim(rec.objects.Resources().Names(), cl, rec.pools.FindPool(a.Why.Pool), a, condition, moved)
 }
 
 // brokenCondition is the condition that a claim's node is broken by.
-func (rec *recorder) brokenCondition(snap *model.Snapshot, cl *model.Claim) string {
-	n := findNode(snap, cl)
+func (rec *Recorder) brokenCondition(snap *model.Snapshot, cl *model.Claim) string {
+	n := snap.FindNode(cl.NodeName)
 	if n == nil {
 		return ""
 	}
@@ -239,20 +209,8 @@ func (rec *recorder) brokenCondition(snap *model.Snapshot, cl *model.Claim) stri
 	return ""
 }
 
-// findNode is a claim's node, nil where there is none.
-func findNode(snap *model.Snapshot, cl *model.Claim) *model.Node {
-	if cl == nil {
-		return nil
-	}
-	i, ok := slices.BinarySearchFunc(snap.Nodes, cl.NodeName, func(n *model.Node, name string) int { return strings.Compare(n.Name, name) })
-	if !ok {
-		return nil
-	}
-	return snap.Nodes[i]
-}
-
 // recordBindings notes which pods are bound to which nodes, an entry a node.
-func (rec *recorder) recordBindings(now time.Time, actions []plan.Action) {
+func (rec *Recorder) recordBindings(now time.Time, actions []plan.Action) {
 	entries := map[string]*ledger.Entry{} // by node
 	var nodes []string
 	for _, a := range actions {
@@ -286,17 +244,17 @@ func deploymentsOf(pods []*model.Pod) (names []string) {
 }
 
 // recordEvict tells once of a pod that should have gone after its successor had come, and can't.
-func (rec *recorder) recordEvict(now time.Time, a plan.Evict) {
+func (rec *Recorder) recordEvict(now time.Time, a plan.Evict) {
 	subject := "pod/" + a.Namespace + "/" + a.Pod
-	if a.Why.Code != plan.NoSurge || !rec.isNews(now, subject+" "+a.UID, report.Sentence(a.Why)) {
+	if a.Why.Code != plan.NoSurge || !rec.IsNews(now, subject+" "+a.UID, report.Sentence(a.Why)) {
 		return
 	}
 	rec.log.Info("pod is evicted before its replacement is ready", "pod", a.Namespace+"/"+a.Pod, "node", a.Node, "key", plan.DetailOf[plan.OfNoSurge](a.Why).Field, "because", a.Why.Summary())
 	rec.ledger.Add(ledger.Entry{At: now, Kind: "evict", Subject: subject, Why: []plan.Reason{a.Why}})
 }
 
-// recordBlockedDrain tells who refuses the eviction of a pod, of each node and budget once in a while.
-func (rec *recorder) recordBlockedDrain(now time.Time, a plan.Evict, err error) {
+// BlockedDrain tells who refuses the eviction of a pod, of each node and budget once in a while.
+func (rec *Recorder) BlockedDrain(now time.Time, a plan.Evict, err error) {
 	why := plan.Reason{Code: plan.EvictionRefused, Pool: a.Why.Pool, Subject: plan.ObjectOf("pod", a.Namespace+"/"+a.Pod), Detail: plan.OfCallFailed{Said: plan.Words(err.Error())}}
 	key := string(why.Subject)
 	var by *plan.BudgetBlocks
@@ -304,19 +262,19 @@ func (rec *recorder) recordBlockedDrain(now time.Time, a plan.Evict, err error) 
 		why.Code, why.Detail = plan.DisruptionBudgetPDB, plan.OfPDB{Name: by.Budget}
 		key = by.Budget // its other pods on the node are told with it
 	}
-	if !rec.isNews(now, "blocked "+a.Node+" "+key, string(why.Code)) {
+	if !rec.IsNews(now, "blocked "+a.Node+" "+key, string(why.Code)) {
 		return
 	}
 	rec.log.Info("drain is blocked", "node", a.Node, "pod", a.Namespace+"/"+a.Pod, "by", err.Error())
 	e := ledger.Entry{At: now, Kind: ledger.Blocked, Subject: "node/" + a.Node, Why: []plan.Reason{why}, Pods: []string{a.Namespace + "/" + a.Pod}}
-	if cl := rec.state.FindClaimByNode(a.Node); cl != nil {
+	if cl := rec.objects.FindClaimByNode(a.Node); cl != nil {
 		e.Related = []string{"nodeclaim/" + cl.Name}
 	}
 	rec.ledger.Add(e)
 }
 
 // recordPods tells each refused pod once why, and again when the reason changes.
-func (rec *recorder) recordPods(now time.Time, out *decide.Output) {
+func (rec *Recorder) recordPods(now time.Time, out *decide.Output) {
 	rec.metrics.NoteDecided(out.Pods, now)
 	told := map[string]string{}
 	refused := 0
@@ -333,7 +291,7 @@ func (rec *recorder) recordPods(now time.Time, out *decide.Output) {
 		text := report.Refusal(d.Reasons)
 		rec.log.Info("pod is unschedulable", "pod", d.Pod.Key(), "reasons", text)
 		rec.ledger.Add(ledger.Entry{At: now, Kind: ledger.Refuse, Subject: "pod/" + d.Pod.Key(), Why: d.Reasons, Related: deploymentsOf([]*model.Pod{d.Pod})})
-		rec.cluster.Event("Pod", d.Pod.Namespace, d.Pod.Name, d.Pod.UID, true, "FailedScheduling", text)
+		rec.events.Event("Pod", d.Pod.Namespace, d.Pod.Name, d.Pod.UID, true, "FailedScheduling", text)
 		rec.groups.tellNotTriggered(d)
 	}
 	for _, p := range out.Left { // what was said of it still holds
@@ -346,18 +304,26 @@ func (rec *recorder) recordPods(now time.Time, out *decide.Output) {
 	rec.metrics.SetUnschedulable(refused)
 }
 
-// reportFailure returns what takes the answer to a call that needs nothing further: a failure is recorded.
-func (rec *recorder) reportFailure(kind, subject string, why plan.Reason) func(*state.State, error) {
+// LaunchFailed tells those who watch node groups of a node that could not be launched.
+func (rec *Recorder) LaunchFailed(c *model.Claim, why string) { rec.groups.tellLaunchFailed(c, why) }
+
+// Evicted tells a pod of a node group that it was evicted because its node goes.
+func (rec *Recorder) Evicted(c *model.Claim, cause plan.Code, a plan.Evict) {
+	rec.groups.tellEvicted(c, cause, a)
+}
+
+// ReportFailure returns what takes the answer to a call that needs nothing further: a failure is recorded.
+func (rec *Recorder) ReportFailure(kind, subject string, why plan.Reason) func(*state.State, error) {
 	return func(_ *state.State, err error) {
 		if err != nil {
-			rec.recordFailure(kind, subject, why, err)
+			rec.Failure(kind, subject, why, err)
 		}
 	}
 }
 
-// recordFailure records that an action failed. That it did not apply, since the object is gone or has changed, is
+// Failure records that an action failed. That it did not apply, since the object is gone or has changed, is
 // ordinary and said in the debug log alone.
-func (rec *recorder) recordFailure(kind, subject string, why plan.Reason, err error) {
+func (rec *Recorder) Failure(kind, subject string, why plan.Reason, err error) {
 	switch {
 	case errors.Is(err, plan.ErrGone), errors.Is(err, plan.ErrConflict), errors.Is(err, plan.ErrBlocked):
 		rec.log.Debug("action did not apply", "action", kind, "object", subject, "error", err.Error())

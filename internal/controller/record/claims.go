@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package record
 
 import (
-	"context"
 	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
@@ -16,7 +13,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
-	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // claimHistory follows NodeClaims from one step to the next, so that the ledger tells of their end when they have ended, and
@@ -35,12 +31,15 @@ func newClaimHistory() claimHistory {
 	return claimHistory{planned: map[string]int64{}, asked: map[string]plan.Reason{}}
 }
 
-// forget says that claims are not followed for now: what becomes of them meanwhile is not told.
-func (h *claimHistory) forget() { h.followed, h.last = false, nil }
+// ForgetClaims stops following claims for now: what becomes of them meanwhile is not told.
+func (rec *Recorder) ForgetClaims() { rec.claims.followed, rec.claims.last = false, nil }
+
+// HourlyCost returns what all nodes of NodePools cost, in micro-dollars an hour, as the ledger counts them.
+func (rec *Recorder) HourlyCost(snap *model.Snapshot) int64 { return rec.claims.sum(snap) }
 
 // recordClaims tells which claims have ended since the step before, and which somebody else has begun to delete. Then the
 // cost that the next entries begin with is known.
-func (rec *recorder) recordClaims(now time.Time, snap *model.Snapshot, out *decide.Output) {
+func (rec *Recorder) recordClaims(now time.Time, snap *model.Snapshot, out *decide.Output) {
 	h := &rec.claims
 	var ended, deleted []*model.Claim
 	if h.followed {
@@ -48,7 +47,7 @@ func (rec *recorder) recordClaims(now time.Time, snap *model.Snapshot, out *deci
 			switch {
 			case was == nil || was.Provisional:
 			case is == nil || is.UID != was.UID:
-				if have := rec.state.FindClaim(was.Name); have == nil || have.UID != was.UID { // else it is only none of ours now
+				if have := rec.objects.FindClaim(was.Name); have == nil || have.UID != was.UID { // else it is only none of ours now
 					ended = append(ended, was)
 				}
 			case was.Deleting.IsZero() && !is.Deleting.IsZero():
@@ -72,10 +71,7 @@ func (rec *recorder) recordClaims(now time.Time, snap *model.Snapshot, out *deci
 		e.After = h.cost
 		rec.ledger.Add(e)
 	}
-	gone := func(name string) bool {
-		_, ok := slices.BinarySearchFunc(snap.Claims, name, func(c *model.Claim, name string) int { return strings.Compare(c.Name, name) })
-		return !ok
-	}
+	gone := func(name string) bool { return snap.FindClaim(name) == nil }
 	maps.DeleteFunc(h.planned, func(name string, _ int64) bool { return gone(name) })
 	maps.DeleteFunc(h.asked, func(name string, _ plan.Reason) bool { return gone(name) })
 	for _, c := range deleted {
@@ -86,7 +82,7 @@ func (rec *recorder) recordClaims(now time.Time, snap *model.Snapshot, out *deci
 }
 
 // claimEntry is an entry about a claim that leaves the cost as it is.
-func (rec *recorder) claimEntry(now time.Time, kind string, c *model.Claim, why plan.Reason) ledger.Entry {
+func (rec *Recorder) claimEntry(now time.Time, kind string, c *model.Claim, why plan.Reason) ledger.Entry {
 	e := ledger.Entry{At: now, Kind: kind, Subject: "nodeclaim/" + c.Name, Why: []plan.Reason{why}, Type: c.Labels[model.LabelInstanceType], Micro: rec.claims.price(c),
 		Before: rec.claims.cost, After: rec.claims.cost}
 	if c.NodeName != "" {
@@ -96,7 +92,7 @@ func (rec *recorder) claimEntry(now time.Time, kind string, c *model.Claim, why 
 }
 
 // endReason is why a claim has ended: what its deletion was asked for, as this process or the one before it has said.
-func (rec *recorder) endReason(c *model.Claim) plan.Reason {
+func (rec *Recorder) endReason(c *model.Claim) plan.Reason {
 	if why, ok := rec.claims.asked[c.Name]; ok {
 		return why
 	}
@@ -141,13 +137,4 @@ func changesNodes(out *decide.Output) bool {
 		}
 	}
 	return len(out.Commands) > 0
-}
-
-// HourlyCost is what all nodes of NodePools cost now, in micro-dollars an hour, as the ledger counts them. It may be called
-// from anywhere.
-func (c *Controller) HourlyCost(ctx context.Context) (int64, error) {
-	if !c.synced.Load() {
-		return 0, errNotSynced
-	}
-	return askLoop(ctx, c.changes, func(s *state.State) int64 { return c.recorder.claims.sum(s.Snapshot(time.Now())) })
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package record
 
 import (
 	"cmp"
@@ -23,9 +23,9 @@ import (
 // on pods, and what becomes of groups, and of the limit on nodes, on the status ConfigMap. They come beside the events
 // that are told anyway, and only where a NodeGroupClass has groups. Only the loop uses it.
 type groupEvents struct {
-	cluster Cluster
-	state   *state.State
-	status  GroupStatus // nil: none is written
+	events Events
+	pools  Pools
+	status StatusObject // nil: none is written
 
 	groupsOfPool   map[string]int // how many node groups a pool has, by its name; of the step that is being recorded
 	toldTotalNodes bool           // whether this step has told that the limit on nodes is reached
@@ -36,7 +36,7 @@ func (ge *groupEvents) beginStep() { ge.groupsOfPool, ge.toldTotalNodes = nil, f
 
 // drivesGroups reports whether a NodeGroupClass has groups.
 func (ge *groupEvents) drivesGroups() bool {
-	return slices.ContainsFunc(ge.state.Pools.ListNodeClasses(), func(c *state.NodeClass) bool { return len(c.Groups) > 0 })
+	return slices.ContainsFunc(ge.pools.ListNodeClasses(), func(c *state.NodeClass) bool { return len(c.Groups) > 0 })
 }
 
 // countGroups returns how many node groups a pool has, 0 where its nodes are of none.
@@ -45,8 +45,8 @@ func (ge *groupEvents) countGroups(name string) int {
 	if known {
 		return n
 	}
-	if pool := ge.state.Pools.FindPool(name); pool != nil {
-		if class := ge.state.Pools.FindNodeClass(pool.ClassGroup, pool.ClassKind, pool.ClassName); class != nil && len(class.Groups) > 0 {
+	if pool := ge.pools.FindPool(name); pool != nil {
+		if class := ge.pools.FindNodeClass(pool.ClassGroup, pool.ClassKind, pool.ClassName); class != nil && len(class.Groups) > 0 {
 			n = max(1, len(pool.NodeGroups()))
 		}
 	}
@@ -90,7 +90,7 @@ func (ge *groupEvents) findGrowth(snap *model.Snapshot, actions []plan.Action) m
 		return nil
 	}
 	sizes := nodegroups.Sizes(snap, nil)
-	for _, g := range state.NodeGroups(ge.state.Pools.ListNodeClasses()) {
+	for _, g := range state.NodeGroups(ge.pools.ListNodeClasses()) {
 		if x := out[g.Name]; x != nil {
 			x.max = g.Max
 		}
@@ -108,7 +108,7 @@ func (ge *groupEvents) tellStatus(warn bool, reason, message string) {
 		return
 	}
 	if namespace, name, uid := ge.status.StatusObject(); uid != "" {
-		ge.cluster.Event("ConfigMap", namespace, name, uid, warn, reason, message)
+		ge.events.Event("ConfigMap", namespace, name, uid, warn, reason, message)
 	}
 }
 
@@ -168,7 +168,7 @@ func (ge *groupEvents) tellTriggered(a plan.CreateClaim, growth map[string]*grou
 	}
 	for _, p := range a.Pods {
 		if !p.Expected && !p.IsVirtual() {
-			ge.cluster.Event("Pod", p.Namespace, p.Name, p.UID, false, "TriggeredScaleUp", fmt.Sprintf("pod triggered scale-up: [{%s}]", g))
+			ge.events.Event("Pod", p.Namespace, p.Name, p.UID, false, "TriggeredScaleUp", fmt.Sprintf("pod triggered scale-up: [{%s}]", g))
 		}
 	}
 }
@@ -183,7 +183,7 @@ func (ge *groupEvents) tellNotTriggered(d plan.PodDecision) {
 	if counts := ge.countCauses(d.Reasons); counts != "" {
 		text += counts + ". "
 	}
-	ge.cluster.Event("Pod", d.Pod.Namespace, d.Pod.Name, d.Pod.UID, false, "NotTriggerScaleUp", text+report.Refusal(d.Reasons))
+	ge.events.Event("Pod", d.Pod.Namespace, d.Pod.Name, d.Pod.UID, false, "NotTriggerScaleUp", text+report.Refusal(d.Reasons))
 }
 
 // tellTotalNodes tells those who watch the status ConfigMap, once in a step, that the limit on all nodes of the cluster
@@ -278,20 +278,20 @@ func (ge *groupEvents) tellScaleDown(c *model.Claim, why plan.Reason) {
 			event = "ScaleDownEmpty"
 		}
 		ge.tellStatus(false, event, fmt.Sprintf("Scale-down: removing node %s from group %s, since it is %s", c.NodeName, c.NodeGroup(), reason))
-		ge.cluster.Event("Node", "", c.NodeName, "", false, "ScaleDown", fmt.Sprintf("Scale-down: removing node %s from group %s, since it is %s", c.NodeName, c.NodeGroup(), reason))
+		ge.events.Event("Node", "", c.NodeName, "", false, "ScaleDown", fmt.Sprintf("Scale-down: removing node %s from group %s, since it is %s", c.NodeName, c.NodeGroup(), reason))
 	}
 }
 
 // tellScaleDownFailed tells a node that it stays, though it was to go.
 func (ge *groupEvents) tellScaleDownFailed(c *model.Claim, cause plan.Code, why string) {
 	if groupstatus.ScaleDownReason(cause) != "" && c.NodeGroup() != "" && c.NodeName != "" {
-		ge.cluster.Event("Node", "", c.NodeName, "", true, "ScaleDownFailed", fmt.Sprintf("Scale-down of node %s was taken back: %s", c.NodeName, why))
+		ge.events.Event("Node", "", c.NodeName, "", true, "ScaleDownFailed", fmt.Sprintf("Scale-down of node %s was taken back: %s", c.NodeName, why))
 	}
 }
 
 // tellEvicted tells a pod that it was evicted because its node goes.
 func (ge *groupEvents) tellEvicted(c *model.Claim, cause plan.Code, a plan.Evict) {
 	if groupstatus.ScaleDownReason(cause) != "" && c.NodeGroup() != "" {
-		ge.cluster.Event("Pod", a.Namespace, a.Pod, a.UID, false, "ScaleDown", fmt.Sprintf("Evicted for the scale-down of node %s, of group %s", a.Node, c.NodeGroup()))
+		ge.events.Event("Pod", a.Namespace, a.Pod, a.UID, false, "ScaleDown", fmt.Sprintf("Evicted for the scale-down of node %s, of group %s", a.Node, c.NodeGroup()))
 	}
 }

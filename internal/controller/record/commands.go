@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package record
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 )
 
 // recordMoves tells which moves were begun and which were taken back.
-func (rec *recorder) recordMoves(now time.Time, out *decide.Output) {
+func (rec *Recorder) recordMoves(now time.Time, out *decide.Output) {
 	for i := range out.Commands {
 		m := &out.Commands[i]
 		rec.metrics.CountDisruptionCommand(m)
@@ -47,9 +47,9 @@ func (rec *recorder) recordMoves(now time.Time, out *decide.Output) {
 			if all := m.Batch; all.SavingBoundMicroPerHour > 0 {
 				text += fmt.Sprintf("; with all commands that start now $%s/h are saved, of at most $%s/h that evicting %d pods could save", model.Dollars(all.SavingMicroPerHour), model.Dollars(all.SavingBoundMicroPerHour), all.Evictions)
 			}
-			rec.cluster.Event("NodeClaim", "", u.Claim.Name, u.Claim.UID, false, "DisruptionLaunching", text)
+			rec.events.Event("NodeClaim", "", u.Claim.Name, u.Claim.UID, false, "DisruptionLaunching", text)
 			if m.Cause == plan.Underutilized && u.Pool.ConsolidationPolicy == "Balanced" {
-				rec.cluster.Event("Node", "", u.Node.Name, u.Node.UID, false, "ConsolidationApproved", text)
+				rec.events.Event("Node", "", u.Node.Name, u.Node.UID, false, "ConsolidationApproved", text)
 			}
 		}
 	}
@@ -66,13 +66,13 @@ func (rec *recorder) recordMoves(now time.Time, out *decide.Output) {
 		rec.metrics.CountAbortedCommand(why.Cause)
 		rec.log.Info("disruption command aborted", "command", u.Why.Command, "nodeclaim", u.Claim, "because", string(why.Said))
 		rec.ledger.Add(ledger.Entry{At: now, Kind: "abort", Subject: "nodeclaim/" + u.Claim, Why: []plan.Reason{u.Why}})
-		rec.cluster.Event("NodeClaim", "", u.Claim, u.UID, true, "DisruptionBlocked", "disruption command aborted: "+string(why.Said))
-		rec.groups.tellScaleDownFailed(rec.state.FindClaim(u.Claim), why.Cause, string(why.Said))
+		rec.events.Event("NodeClaim", "", u.Claim, u.UID, true, "DisruptionBlocked", "disruption command aborted: "+string(why.Said))
+		rec.groups.tellScaleDownFailed(rec.objects.FindClaim(u.Claim), why.Cause, string(why.Said))
 	}
 }
 
 // tellKept tells those who watch a node that was looked at and left alone.
-func (rec *recorder) tellKept(now time.Time, k decide.Kept) {
+func (rec *Recorder) tellKept(now time.Time, k decide.Kept) {
 	if k.Cause != plan.Underutilized {
 		return
 	}
@@ -84,7 +84,7 @@ func (rec *recorder) tellKept(now time.Time, k decide.Kept) {
 		n.Event = "ConsolidationRejected"
 	}
 	notes := []plan.Note{n}
-	if cl := rec.state.FindClaimByNode(k.Node); cl != nil {
+	if cl := rec.objects.FindClaimByNode(k.Node); cl != nil {
 		n.Kind, n.Name, n.UID = "NodeClaim", cl.Name, cl.UID
 		notes = append(notes, n)
 	}
@@ -92,7 +92,7 @@ func (rec *recorder) tellKept(now time.Time, k decide.Kept) {
 }
 
 // refuseMove tells that a disruption command was refused by verify.
-func (rec *recorder) refuseMove(now time.Time, m approve.RefusedMove) {
+func (rec *Recorder) refuseMove(now time.Time, m approve.RefusedMove) {
 	rec.metrics.CountRefusedCommand(&m.StartedCommand)
 	var names []string
 	for _, u := range m.Candidates {

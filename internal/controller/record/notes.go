@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package record
 
 import (
 	"time"
@@ -22,23 +22,23 @@ type toldNote struct {
 }
 
 // tellNotes tells the people who watch an object what a step has to say about it: once, again when it changes, and again after a while.
-func (rec *recorder) tellNotes(now time.Time, notes []plan.Note) {
+func (rec *Recorder) tellNotes(now time.Time, notes []plan.Note) {
 	for _, n := range notes {
 		key := n.Kind + "/" + n.Namespace + "/" + n.Name + " " + n.Event
 		text := report.Sentence(n.Why)
 		_, ok := rec.notes[key]
-		if !rec.isNews(now, key, text) {
+		if !rec.IsNews(now, key, text) {
 			continue
 		}
-		rec.cluster.Event(n.Kind, n.Namespace, n.Name, n.UID, n.Warn, n.Event, text)
+		rec.events.Event(n.Kind, n.Namespace, n.Name, n.UID, n.Warn, n.Event, text)
 		if !ok && n.Warn {
 			rec.ledger.Add(ledger.Entry{At: now, Kind: "note", Subject: noteSubject(n), Why: []plan.Reason{n.Why}, Outcome: n.Event})
 		}
 	}
 }
 
-// isNews reports whether something has not been told in these words for a while, and takes it for told.
-func (rec *recorder) isNews(now time.Time, key, text string) bool {
+// IsNews reports whether something has not been told in these words for a while, and takes it for told.
+func (rec *Recorder) IsNews(now time.Time, key, text string) bool {
 	if last, ok := rec.notes[key]; ok && last.text == text && now.Sub(last.at) < noteAgain {
 		return false
 	}
@@ -60,8 +60,8 @@ const fewNotes = 50_000
 // tellEvery is how often everything is looked at for what blocks its disruption.
 const tellEvery = 10 * time.Second
 
-// mayTellBlockers reports whether it is time to.
-func (rec *recorder) mayTellBlockers(now time.Time) bool {
+// MayTellBlockers reports whether it is time to.
+func (rec *Recorder) MayTellBlockers(now time.Time) bool {
 	if now.Sub(rec.blockersTold) < tellEvery {
 		return false
 	}
@@ -75,15 +75,15 @@ func noteSubject(n plan.Note) string {
 }
 
 // recordUpdate tells what a write into a claim means for those who watch it.
-func (rec *recorder) recordUpdate(a plan.UpdateClaim) {
-	cl := rec.state.FindClaim(a.Claim)
+func (rec *Recorder) recordUpdate(a plan.UpdateClaim) {
+	cl := rec.objects.FindClaim(a.Claim)
 	if cl == nil {
 		return
 	}
 	both := func(reason, text string) {
-		rec.cluster.Event("NodeClaim", "", cl.Name, cl.UID, true, reason, text)
+		rec.events.Event("NodeClaim", "", cl.Name, cl.UID, true, reason, text)
 		if cl.NodeName != "" {
-			rec.cluster.Event("Node", "", cl.NodeName, "", true, reason, text)
+			rec.events.Event("Node", "", cl.NodeName, "", true, reason, text)
 		}
 	}
 	if at := a.Annotations[lifecycle.TerminationTime]; at != "" && at != plan.Unset {

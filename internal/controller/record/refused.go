@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package controller
+package record
 
 import (
 	"fmt"
@@ -13,8 +13,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/report"
 )
 
-// recordRefused tells what verify refused of a decision, and what was withheld because deciding on it failed.
-func (rec *recorder) recordRefused(now time.Time, d *approve.Decision) {
+// Refused tells what verify refused of a decision, and what was withheld because deciding on it failed.
+func (rec *Recorder) Refused(now time.Time, d *approve.Decision) {
 	for _, r := range d.Bindings {
 		if r.KeepsSlot() {
 			continue
@@ -51,13 +51,40 @@ func (rec *recorder) recordRefused(now time.Time, d *approve.Decision) {
 		rec.log.Error("part of the plan failed verification: it is not done; this is a bug in Dovetail", "unit", x.Unit, "nodepool", x.Why.Pool, "rule", why.Rule,
 			"violation", why.Said, "pods", len(names), "names", names[:min(most, len(names))])
 		if x.Pool != "" {
-			if p := rec.state.Pools.FindPool(x.Pool); p != nil {
-				rec.cluster.Event("NodePool", "", x.Pool, p.UID, true, "PlanRefused", fmt.Sprintf("Nothing is launched for a while: the plan failed verification (%s: %s), a bug in Dovetail", why.Rule, why.Said))
+			if p := rec.pools.FindPool(x.Pool); p != nil {
+				rec.events.Event("NodePool", "", x.Pool, p.UID, true, "PlanRefused", fmt.Sprintf("Nothing is launched for a while: the plan failed verification (%s: %s), a bug in Dovetail", why.Rule, why.Said))
 			}
 		}
 		verified = true
 	}
 	if verified {
 		rec.metrics.CountRefusedPlan()
+	}
+}
+
+// Fault tells of a panic while deciding. If it is in what was withheld, everything else was decided on; else nothing is
+// launched or disrupted for a while.
+func (rec *Recorder) Fault(now time.Time, d *approve.Decision) {
+	rec.metrics.CountFailedDecision()
+	e := ledger.Entry{At: now, Kind: "decide", Subject: "plan", Outcome: fmt.Sprint("failed: ", d.Fault)}
+	if !d.Isolated {
+		rec.log.Error("decision failed: nothing is launched or disrupted until the next one; this is a bug in Dovetail", "panic", d.Fault, "stack", d.Stack)
+		rec.ledger.Add(e)
+		return
+	}
+	for _, x := range d.Refused {
+		if plan.DetailOf[plan.OfPlanRefused](x.Why).Rule != plan.Panic {
+			continue
+		}
+		rec.metrics.CountRefusedPart(x.Unit, x.Why.Pool)
+		own := e
+		if x.Pool != "" {
+			own.Subject = "nodepool/" + x.Pool
+		}
+		for _, p := range x.Pods {
+			own.Pods = append(own.Pods, p.Key())
+		}
+		rec.ledger.Add(own)
+		rec.log.Error("decision failed: decided without what brings it about; this is a bug in Dovetail", "unit", x.Unit, "nodepool", x.Pool, "pods", len(x.Pods), "panic", d.Fault, "stack", d.Stack)
 	}
 }

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package record tells people what the loop has decided and what became of it: log lines, ledger entries, events for the
+// objects concerned, and the metrics of decisions. It decides nothing, and nothing is decided by what it keeps.
+//
+// Start reading at Recorder.Output.
+package record
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// Events tell the people who watch an object.
+type Events interface {
+	Event(kind, namespace, name, uid string, warn bool, reason, message string)
+}
+
+// Objects are NodeClaims as they are known now.
+type Objects interface {
+	FindClaim(name string) *model.Claim
+	FindClaimByNode(node string) *model.Claim
+	Resources() *state.ResourceTable
+}
+
+// Pools are NodePools and their node classes as they are known now.
+type Pools interface {
+	FindPool(name string) *model.NodePool
+	FindNodeClass(group, kind, name string) *state.NodeClass
+	ListNodeClasses() []*state.NodeClass
+}
+
+// StatusObject is the ConfigMap in which the status of node groups is written; its uid is empty before it was written once.
+type StatusObject interface {
+	StatusObject() (namespace, name, uid string)
+}
+
+// Metrics count decisions and what became of them.
+type Metrics interface {
+	CountAbortedCommand(cause plan.Code)
+	CountBalancedScore(decision, pool string, score float64)
+	CountDisruptedClaim(resources []string, c *model.Claim, pool *model.NodePool, a plan.DeleteClaim, condition string, pods int)
+	CountDisruptionCommand(*decide.StartedCommand)
+	CountFailedAction()
+	CountFailedDecision()
+	CountRefusedCommand(*decide.StartedCommand)
+	CountRefusedPart(unit, pool string)
+	CountRefusedPlan()
+	CountUnfitBinding()
+	CountUnusedCost(pool string, micro int64)
+	CountUnusedLaunch(pool string, cause plan.Code, micro int64)
+	NoteDecided(pods []plan.PodDecision, now time.Time)
+	SetUnschedulable(n int)
+}
+
+// Config is what a Recorder reads, and where it tells what it has to.
+type Config struct {
+	Events  Events
+	Objects Objects
+	Pools   Pools
+	Metrics Metrics
+	Ledger  *ledger.Ledger
+	Log     *slog.Logger
+	Repair  []decide.RepairPolicy
+	Status  StatusObject // nil: the status of node groups is not written
+}
+
+// Recorder tells people what was decided and what became of it. Only the loop uses it.
+type Recorder struct {
+	events  Events
+	objects Objects
+	pools   Pools
+	metrics Metrics
+	ledger  *ledger.Ledger
+	log     *slog.Logger
+	repair  []decide.RepairPolicy
+	groups  *groupEvents
+
+	notes        map[string]toldNote // by object and event: what was told of them
+	noteSweepAt  int                 // when there are so many notes, those are forgotten that may be told again
+	told         map[string]string   // by pod uid: the refusal last told, so that it is not told again
+	blockersTold time.Time           // when all that blocks disruption was last told
+	claims       claimHistory
+	creates      map[string]decidedCreate           // by name: NodeClaims that are being made
+	commands     map[plan.CommandID]*ledger.Command // that begin in this step, by id
+}
+
+// New returns a Recorder that has told nothing yet.
+func New(c Config) *Recorder {
+	return &Recorder{
+		events: c.Events, objects: c.Objects, pools: c.Pools, metrics: c.Metrics, ledger: c.Ledger, log: c.Log, repair: c.Repair,
+		groups: &groupEvents{events: c.Events, pools: c.Pools, status: c.Status},
+		notes:  map[string]toldNote{}, creates: map[string]decidedCreate{}, told: map[string]string{}, claims: newClaimHistory(), commands: map[plan.CommandID]*ledger.Command{},
+	}
+}
