@@ -29,7 +29,7 @@ model, plan < state, cloud, ledger, cloud/catalog
 state, lifecycle < sim
 model < top < top/screen, web
 decide, verify < approve < doctor, controller, cli
-decide < explain < doctor, controller
+decide < explain < doctor, controller/answer
 decide < doctor < report
 decide < expander
 api, state, plan, headroom < kube/volume < kube/translate < kube/client, kube/manifests < kube/watch < kube/write < kube/takeover
@@ -47,6 +47,7 @@ disrupt, forecast < controller/demandhistory < controller
 decide, state, report < controller/view, controller/shadow
 controller/shadow < controller
 approve, state, report < controller/record < controller
+explain, controller/view < controller/answer < controller
 cloud, controller/view < controller/metrics < controller
 decide, verify, state, cloud, report < controller
 controller, kube/takeover, prometheus, cloud/kwok, cloud/aws, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd

@@ -141,7 +141,7 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	ctl := newController(f, s, cluster, actor, provider, st, registry)
 	registerLeaderMetrics(registry, ctl, f.lease.Name, !f.unobserved)
 	keeper := headrooms.New(ctl, write.NewHeadrooms(cluster, objects, time.Now), ctl.Demand(), s.log, time.LoadLocation)
-	ctl.Headrooms = keeper
+	ctl.Answers.Headrooms = keeper
 	registry.MustRegister(headrooms.NewMetrics(keeper))
 	p := &controllerProcess{flags: f, settings: s, client: cluster, objects: objects, actor: actor, ctl: ctl, refresh: refresh, headrooms: keeper, failed: make(chan error, 5)}
 	return p.run(ctx, registry)

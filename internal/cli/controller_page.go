@@ -126,7 +126,7 @@ func (p *controllerPage) Details(ctx context.Context, w io.Writer, subject strin
 	p.mu.Lock() // a board is one caller's at a time
 	lines, why := board.Detail(view, subject, detailsWidth), ""
 	p.mu.Unlock()
-	a, err := p.ctl.Explain(ctx, subject)
+	a, err := p.ctl.Answers.Explain(ctx, subject)
 	if err == nil {
 		var b bytes.Buffer
 		if err := report.WhyText(&b, &a); err != nil {
@@ -144,7 +144,7 @@ func (p *controllerPage) Details(ctx context.Context, w io.Writer, subject strin
 func (p *controllerPage) Report(ctx context.Context, w io.Writer, name string) error {
 	switch name {
 	case "history":
-		h, err := p.ctl.History(ctx, "", pageReport)
+		h, err := p.ctl.Answers.History(ctx, "", pageReport)
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/access"
 	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/controller/answer"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/state"
 	"github.com/dovetail-sh/dovetail/internal/top"
@@ -35,6 +36,7 @@ func (viewers) ReviewAccess(_ context.Context, _ access.User, verb, _ string) (b
 // What is explained is open on a loopback address alone; elsewhere metrics are all that is to be had without a token.
 func TestWhoMayLook(t *testing.T) {
 	ctl := &controller.Controller{Ledger: ledger.New(10), State: state.New()}
+	ctl.Answers = answer.New(ctl, ctl.Ledger)
 	ctl.Ledger.Add(ledger.Entry{Kind: "create", Subject: "nodeclaim/secret"})
 	page := &controllerPage{ctl: ctl, samples: &web.Samples{}, board: top.NewBoard(top.Cluster{Name: "secret"}, top.Prices{}), at: time.Now().Add(time.Hour)}
 	page.view = page.board.View(time.Now())

@@ -28,7 +28,7 @@ func serveHistory(ctl *controller.Controller, w http.ResponseWriter, r *http.Req
 		http.Error(w, fmt.Sprintf("%q: need a duration above 0, such as 1h", length), http.StatusBadRequest)
 		return
 	}
-	h, err := ctl.History(r.Context(), subject, since)
+	h, err := ctl.Answers.History(r.Context(), subject, since)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return

@@ -24,7 +24,7 @@ import (
 // serveWhy answers GET /why/KIND/NAME with report.Why as JSON.
 func serveWhy(ctl *controller.Controller, w http.ResponseWriter, r *http.Request) {
 	subject := strings.TrimPrefix(r.URL.Path, "/why/")
-	out, err := ctl.Explain(r.Context(), subject)
+	out, err := ctl.Answers.Explain(r.Context(), subject)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
@@ -110,7 +110,7 @@ const subjectForms = "pod/NAME, deployment/NAME, node/NAME, nodeclaim/NAME, node
 
 // servePending answers GET /pending with report.Pending as JSON.
 func servePending(ctl *controller.Controller, w http.ResponseWriter, r *http.Request) {
-	out, err := ctl.ExplainPending(r.Context())
+	out, err := ctl.Answers.ExplainPending(r.Context())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return

@@ -32,6 +32,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/controller/answer"
 	"github.com/dovetail-sh/dovetail/internal/controller/demandhistory"
 	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
 	"github.com/dovetail-sh/dovetail/internal/controller/record"
@@ -126,7 +127,7 @@ type Controller struct {
 	GroupStatus GroupStatus                // nil: nobody is told of node groups as Cluster Autoscaler does it
 	Expander    Expander                   // nil: no program outside chooses among node groups
 	Past        demandhistory.PastReplicas // nil: they begin with the process, or with what is stored
-	Headrooms   Headrooms                  // nil: nobody sees to Headrooms here
+	Answers     *answer.Answers            // made by New
 	Background  []func(context.Context)    // runs beside the loop while it acts, and ends with its context when another autoscaler is live
 
 	keepers sync.WaitGroup // what must end before the process does: Run waits for it
@@ -148,7 +149,6 @@ type Controller struct {
 	anothers map[string]bool           // by uid: NodeClaims that were another autoscaler's when the last division ended
 	division *division                 // nil: all NodePools are Dovetail's, or none
 	shadow   *shadow.Watcher           // what is decided and not done; nil: it is done
-	asking   chan struct{}             // those who ask why at once: the loop needs a processor too
 	view     atomic.Pointer[view.View] // for whoever asks beside the loop; nil before the first step
 
 	verify        approve.VerifyFunc
@@ -186,7 +186,7 @@ func New(c *Controller) *Controller {
 	c.turns = newCallTurns(c.Config.Calls, slowCall)
 	c.beneficiaries = map[string]string{}
 	c.batches = newBatchWindows(c.Config, c.State, c.Policy.SchedulerWait)
-	c.asking = make(chan struct{}, 1)
+	c.Answers = answer.New(c, c.Ledger)
 	c.readSince = time.Now()
 	if r, ok := cloud.As[cloud.Repairer](c.Provider); ok {
 		for _, p := range r.RepairPolicies() {
@@ -243,9 +243,6 @@ func (c *Controller) UnreadSince() time.Time {
 	}
 	return c.readSince
 }
-
-// LastView returns what the last step saw and remembers; nil: nothing was decided here.
-func (c *Controller) LastView() *view.View { return c.view.Load() }
 
 // PodFacts returns what is known of all pods.
 func (c *Controller) PodFacts() []*state.PodFacts { return c.State.PodFacts.List() }

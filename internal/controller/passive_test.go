@@ -59,7 +59,7 @@ func TestStandingDownFromTheBeginning(t *testing.T) {
 		if !b.c.IsReady() {
 			t.Error("is not ready")
 		}
-		a, err := b.c.Why(t.Context(), "pod/default/a")
+		a, err := b.c.Answers.Why(t.Context(), "pod/default/a")
 		if err != nil || len(a.Facts) == 0 || a.Facts[0].Name != "standing down" || !strings.Contains(a.Facts[0].Value, karpenter) {
 			t.Errorf("why: %v %+v", err, a.Facts)
 		}
@@ -71,7 +71,7 @@ func TestStandingDownFromTheBeginning(t *testing.T) {
 		if beside != 1 {
 			t.Errorf("what runs beside the loop was begun %d times", beside)
 		}
-		if a, err := b.c.Why(t.Context(), "pod/default/a"); err != nil || len(a.Facts) > 0 && a.Facts[0].Name == "standing down" {
+		if a, err := b.c.Answers.Why(t.Context(), "pod/default/a"); err != nil || len(a.Facts) > 0 && a.Facts[0].Name == "standing down" {
 			t.Errorf("alone, why: %v %+v", err, a.Facts)
 		}
 	})

@@ -143,7 +143,7 @@ func checkTold(t *testing.T, b *bench, claims []string) {
 		}) {
 			t.Errorf("no event tells pod %s of the refused plan: %v", name, b.made("event"))
 		}
-		a, err := b.c.Why(context.Background(), "pod/default/"+name)
+		a, err := b.c.Answers.Why(context.Background(), "pod/default/"+name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +194,7 @@ func TestPlantedFaultsBackOff(t *testing.T) {
 				if n < 10 || n > 40 { // two machines, after 30 s, 1, 2, 4, 8 minutes and then each 10
 					t.Errorf("%d parts were refused in an hour, want less and less often", n)
 				}
-				if a, err := b.c.Why(context.Background(), "nodepool/"+pool); err != nil || !strings.Contains(fmt.Sprint(a.Findings), string(plan.PlanRefused)) {
+				if a, err := b.c.Answers.Why(context.Background(), "nodepool/"+pool); err != nil || !strings.Contains(fmt.Sprint(a.Findings), string(plan.PlanRefused)) {
 					t.Errorf("why nodepool/%s: %+v, %v", pool, a.Findings, err)
 				}
 			})

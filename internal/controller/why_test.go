@@ -28,7 +28,7 @@ func TestWhyDoesNotWaitForTheLoop(t *testing.T) {
 			<-free
 		})
 		<-held
-		a, err := b.c.Why(t.Context(), "nodepool/p")
+		a, err := b.c.Answers.Why(t.Context(), "nodepool/p")
 		if err != nil || a.Subject != "nodepool/p" || len(a.Facts) == 0 {
 			t.Errorf("answered %+v, %v", a, err)
 		}
@@ -46,7 +46,7 @@ func TestWhyBesideTheLoop(t *testing.T) {
 				for range 20 {
 					time.Sleep(20 * time.Millisecond) // of the virtual kind: steps are made in between
 					b.pod(string(rune('a'+i)), "a")
-					if _, err := b.c.Why(t.Context(), "nodepool/p"); err != nil {
+					if _, err := b.c.Answers.Why(t.Context(), "nodepool/p"); err != nil {
 						t.Error(err)
 					}
 				}
@@ -59,13 +59,13 @@ func TestWhyBesideTheLoop(t *testing.T) {
 // TestWhyOfAFollower asks a replica that does not lead: it tells what it sees.
 func TestWhyOfAFollower(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {
-		if _, err := b.c.Why(t.Context(), "nodepool/p"); err == nil {
+		if _, err := b.c.Answers.Why(t.Context(), "nodepool/p"); err == nil {
 			t.Error("answered before it knew the cluster")
 		}
 		b.c.MarkSynced()
 		b.pod("a", "a")
 		synctest.Wait()
-		a, err := b.c.Why(t.Context(), "pod/default/a")
+		a, err := b.c.Answers.Why(t.Context(), "pod/default/a")
 		if err != nil || len(a.Facts) == 0 {
 			t.Errorf("answered %+v, %v", a, err)
 		}
@@ -92,7 +92,7 @@ func TestExplainWhatIsGone(t *testing.T) {
 			"nodeclaim/c":   "[create move delete terminate]",
 			"pod/default/a": "[create move]",
 		} {
-			out, err := b.c.Explain(t.Context(), subject)
+			out, err := b.c.Answers.Explain(t.Context(), subject)
 			var kinds []string
 			for _, e := range out.Decided {
 				kinds = append(kinds, e.Kind)
@@ -102,13 +102,13 @@ func TestExplainWhatIsGone(t *testing.T) {
 			}
 		}
 		var none *plan.NoSuchObject
-		if _, err := b.c.Explain(t.Context(), "node/never"); !errors.As(err, &none) {
+		if _, err := b.c.Answers.Explain(t.Context(), "node/never"); !errors.As(err, &none) {
 			t.Errorf("of a node that never was: %v", err)
 		}
-		if h, err := b.c.History(t.Context(), "nodepool/never", time.Hour); !errors.As(err, &none) {
+		if h, err := b.c.Answers.History(t.Context(), "nodepool/never", time.Hour); !errors.As(err, &none) {
 			t.Errorf("the history of a NodePool that never was: %+v, %v", h, err)
 		}
-		if h, err := b.c.History(t.Context(), "node/n", time.Hour); err != nil || len(h.Entries) != 3 || h.Now == nil {
+		if h, err := b.c.Answers.History(t.Context(), "node/n", time.Hour); err != nil || len(h.Entries) != 3 || h.Now == nil {
 			t.Errorf("the history of a node that is gone: %+v, %v", h, err)
 		}
 	})

@@ -9,9 +9,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// NearestName is the object of the same kind whose name is most like that of a subject that the cluster doesn't have, by how many letters
+// nearestName is the object of the same kind whose name is most like that of a subject that the cluster doesn't have, by how many letters
 // would have to be typed otherwise: a third of the name at most. It is empty where there is none; of several it is the first.
-func NearestName(s *model.Snapshot, subject string) string {
+func nearestName(s *model.Snapshot, subject string) string {
 	kind, _, _ := strings.Cut(subject, "/")
 	best, least := "", len(subject[len(kind):])/3
 	look := func(other string) {

@@ -14,7 +14,7 @@ func TestNearestName(t *testing.T) {
 		Pending: []*model.Pod{{Namespace: "shop", Name: "checkout-1", Deployment: "checkout"}}}
 	for subject, want := range map[string]string{"nodepool/defualt": "nodepool/default", "nodepool/nope": "", "deployment/shop/chekout": "deployment/shop/checkout",
 		"deployment/other/cart": "", "pod/shop/checkout-2": "pod/shop/checkout-1", "node/default": "", "nodepool/": ""} {
-		if got := NearestName(s, subject); got != want {
+		if got := nearestName(s, subject); got != want {
 			t.Errorf("%s: %q, want %q", subject, got, want)
 		}
 	}

@@ -7,10 +7,8 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -162,25 +160,6 @@ func (ex *explanation) podObstacles(u *disrupt.Candidate, p *model.Pod) (out []p
 		}
 		out = append(out, f)
 	}
-	return out
-}
-
-// PodObstacles are what keeps pods where they are, of those that are meant; of pods on nodes that are being drained first.
-func PodObstacles(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy, isMeant func(*model.Pod) bool) (out []plan.Finding) {
-	ex := newExplanation(s, mem, now, pol)
-	for _, n := range s.Nodes {
-		c := ex.Claim(n.Claim)
-		if c == nil || ex.Pool(c.Pool) == nil || !slices.ContainsFunc(n.Pods, isMeant) {
-			continue
-		}
-		u := disrupt.NewCandidate(c, n, ex.Pool(c.Pool), ex.Cutoff())
-		for _, p := range n.Pods {
-			if isMeant(p) {
-				out = append(out, ex.podObstacles(u, p)...)
-			}
-		}
-	}
-	slices.SortStableFunc(out, func(a, b plan.Finding) int { return strings.Compare(string(a.Of), string(b.Of)) })
 	return out
 }
 

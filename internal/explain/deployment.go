@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package explain
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// explainDeployment answers for a Deployment: how its pods stand, of the first that is pending why, and what keeps those that have a node
+// from being rescheduled.
+func explainDeployment(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy, subject string) (plan.Answer, error) {
+	name := strings.TrimPrefix(subject, "deployment/")
+	var pending []*model.Pod
+	var related, nodes []string
+	bound := 0
+	is := func(p *model.Pod) bool { return p.Deployment != "" && p.Namespace+"/"+p.Deployment == name }
+	for _, n := range s.Nodes {
+		for _, p := range n.Pods {
+			if is(p) {
+				bound++
+				related = append(related, "pod/"+p.Key())
+				if !slices.Contains(nodes, n.Name) {
+					nodes = append(nodes, n.Name)
+				}
+			}
+		}
+	}
+	for _, p := range s.Pending {
+		if is(p) {
+			pending = append(pending, p)
+			related = append(related, "pod/"+p.Key())
+		}
+	}
+	if bound+len(pending) == 0 {
+		return plan.Answer{Subject: subject, At: now}, &plan.NoSuchObject{Kind: "deployment with pods", Subject: subject, Near: nearestName(s, subject)}
+	}
+	a := plan.Answer{At: now, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
+	facts := []plan.Fact{{Name: "pods on nodes", Value: strconv.Itoa(bound) + " on " + strconv.Itoa(len(nodes))}, {Name: "pods pending", Value: strconv.Itoa(len(pending))}}
+	if len(pending) > 0 {
+		var err error
+		if a, err = Why(s, mem, now, pol, "pod/"+pending[0].Key()); err != nil {
+			return a, err
+		}
+		facts = append(facts, plan.Fact{Name: "what follows is of pod", Value: pending[0].Key()})
+	}
+	a.Findings = append(a.Findings, newExplanation(s, mem, now, pol).obstaclesOf(is)...)
+	a.Subject, a.Facts, a.Related = subject, append(facts, a.Facts...), append(a.Related, related...)
+	return a, nil
+}
+
+// obstaclesOf are what keeps pods where they are, of those that are meant; of pods on nodes that are being drained first.
+func (ex *explanation) obstaclesOf(isMeant func(*model.Pod) bool) (out []plan.Finding) {
+	for _, n := range ex.s.Nodes {
+		c := ex.Claim(n.Claim)
+		if c == nil || ex.Pool(c.Pool) == nil || !slices.ContainsFunc(n.Pods, isMeant) {
+			continue
+		}
+		u := disrupt.NewCandidate(c, n, ex.Pool(c.Pool), ex.Cutoff())
+		for _, p := range n.Pods {
+			if isMeant(p) {
+				out = append(out, ex.podObstacles(u, p)...)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b plan.Finding) int { return strings.Compare(string(a.Of), string(b.Of)) })
+	return out
+}
