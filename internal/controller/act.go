@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -209,24 +210,6 @@ func (c *Controller) startCall(ctx context.Context, in lane, key string, call fu
 	}()
 }
 
-// hasDoneNothing reports whether a call that failed has certainly done nothing.
-func hasDoneNothing(err error) bool {
-	return errors.Is(err, plan.ErrInvalid) || errors.Is(err, plan.ErrConflict) || isGone(err) || isBlocked(err)
-}
-
-func isBlocked(err error) bool { return errors.Is(err, plan.ErrBlocked) }
-
-func isGone(err error) bool { return errors.Is(err, plan.ErrGone) }
-
-// retryPause is the pause after the n-th failure in a row.
-func retryPause(n int, first, most time.Duration) time.Duration {
-	d := first
-	for i := 1; i < n && d < most; i++ {
-		d *= 2
-	}
-	return min(d, most)
-}
-
 // refusalText is what the API server says of a claim that it refuses, without the claim's name: no such claim will be found.
 func refusalText(claim string, err error) string {
 	text := err.Error()
@@ -246,4 +229,28 @@ func unmadeClaim(a plan.CreateClaim, now time.Time, said string) model.UnmadeCla
 		u.Group = q.Values[0]
 	}
 	return u
+}
+
+// laneOfUpdate is the lane of what is written into a claim or its node: that of the namespace that the claim was made for.
+func (c *Controller) laneOfUpdate(kind plan.CallKind, claim *model.Claim, why plan.Reason) lane {
+	if why.Code == plan.Interrupted {
+		return interruptedLane
+	}
+	if claim == nil {
+		return lane{kind: kind}
+	}
+	return lane{kind: kind, namespace: c.beneficiaries[claim.Name]}
+}
+
+// noteBeneficiary notes the namespace of the first pod that a claim is made for. Those of claims that are gone are
+// forgotten when they are more than the others.
+func (c *Controller) noteBeneficiary(a plan.CreateClaim) {
+	if len(a.Pods) == 0 {
+		return
+	}
+	if len(c.beneficiaries) >= max(c.sweepBeneficiariesAt, fewLanes) {
+		maps.DeleteFunc(c.beneficiaries, func(name, _ string) bool { return c.State.FindClaim(name) == nil })
+		c.sweepBeneficiariesAt = 2 * len(c.beneficiaries)
+	}
+	c.beneficiaries[a.Name] = a.Pods[0].Namespace
 }

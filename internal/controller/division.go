@@ -11,6 +11,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // division is in force while some NodePools were taken over from another autoscaler and others are that one's, or were
@@ -219,4 +220,17 @@ func (c *Controller) podsOfOthers(now time.Time, snap *model.Snapshot, pools []*
 		}
 	}
 	return out
+}
+
+// SetOtherAutoscalers has the loop only say what it would do while others are live, each named for people; with none it acts (again). It may be
+// called from anywhere, and before Lead where it is to hold from the beginning.
+//
+// A loop that never acted touches nothing. One that acted sees the claims through that are there: what is bought becomes a node, lets its
+// pods land and loses its taints; what is being deleted is drained and ended. It makes, launches and deletes no claim, and takes back the
+// moves that have not begun to delete.
+func (c *Controller) SetOtherAutoscalers(others []string) {
+	c.Emit(func(s *state.State) {
+		c.others = others
+		c.updateDivision(s.Pools.ListPools())
+	})
 }

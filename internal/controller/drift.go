@@ -78,8 +78,3 @@ func (d *driftChecker) checkDrift(ctx context.Context, now time.Time, snap *mode
 	}()
 	return time.Time{}
 }
-
-// providerNodeClass is a node class as a provider takes it.
-func providerNodeClass(k *state.NodeClass) cloud.NodeClass {
-	return cloud.NodeClass{Group: k.Group, Kind: k.Kind, Name: k.Name, UID: k.UID, Generation: k.Generation, Created: k.Created, Annotations: k.Annotations, Spec: k.Spec}
-}

@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -28,14 +29,6 @@ type edges struct {
 	begin    func(time.Time, plan.Action) // begins an action; the loop's alone
 }
 
-// newEdges returns those of a controller whose exported fields are set.
-func newEdges(c *Controller) *edges {
-	return &edges{
-		cluster: c.Cluster, provider: c.Provider, state: c.State, ledger: c.Ledger, metrics: c.Metrics, log: c.Log, config: &c.Config, changes: c.changes,
-		begin: func(now time.Time, a plan.Action) { c.beginAction(c.base, now, a) },
-	}
-}
-
 // emit hands a change to the loop. It blocks when the loop is far behind.
 func (e *edges) emit(ch state.Change) { e.changes <- ch }
 
@@ -53,4 +46,27 @@ func askLoop[T any](ctx context.Context, changes chan<- state.Change, ask func(*
 	case <-ctx.Done():
 		return none, ctx.Err()
 	}
+}
+
+// retryPause is the pause after the n-th failure in a row.
+func retryPause(n int, first, most time.Duration) time.Duration {
+	d := first
+	for i := 1; i < n && d < most; i++ {
+		d *= 2
+	}
+	return min(d, most)
+}
+
+// hasDoneNothing reports whether a call that failed has certainly done nothing.
+func hasDoneNothing(err error) bool {
+	return errors.Is(err, plan.ErrInvalid) || errors.Is(err, plan.ErrConflict) || isGone(err) || isBlocked(err)
+}
+
+func isBlocked(err error) bool { return errors.Is(err, plan.ErrBlocked) }
+
+func isGone(err error) bool { return errors.Is(err, plan.ErrGone) }
+
+// providerNodeClass is a node class as a provider takes it.
+func providerNodeClass(k *state.NodeClass) cloud.NodeClass {
+	return cloud.NodeClass{Group: k.Group, Kind: k.Kind, Name: k.Name, UID: k.UID, Generation: k.Generation, Created: k.Created, Annotations: k.Annotations, Spec: k.Spec}
 }

@@ -77,30 +77,6 @@ func (l *callLanes) findLaunchTurns(claim *model.Claim, width int) *callTurns {
 // interruptedLane is the lane of what is written into the claims and nodes of machines that are taken away: those to come in their stead go first.
 var interruptedLane = lane{kind: plan.CallInterrupted}
 
-// laneOfUpdate is the lane of what is written into a claim or its node: that of the namespace that the claim was made for.
-func (c *Controller) laneOfUpdate(kind plan.CallKind, claim *model.Claim, why plan.Reason) lane {
-	if why.Code == plan.Interrupted {
-		return interruptedLane
-	}
-	if claim == nil {
-		return lane{kind: kind}
-	}
-	return lane{kind: kind, namespace: c.beneficiaries[claim.Name]}
-}
-
-// noteBeneficiary notes the namespace of the first pod that a claim is made for. Those of claims that are gone are
-// forgotten when they are more than the others.
-func (c *Controller) noteBeneficiary(a plan.CreateClaim) {
-	if len(a.Pods) == 0 {
-		return
-	}
-	if len(c.beneficiaries) >= max(c.sweepBeneficiariesAt, fewLanes) {
-		maps.DeleteFunc(c.beneficiaries, func(name, _ string) bool { return c.State.FindClaim(name) == nil })
-		c.sweepBeneficiariesAt = 2 * len(c.beneficiaries)
-	}
-	c.beneficiaries[a.Name] = a.Pods[0].Namespace
-}
-
 // enterLane waits for a place in a lane; false: the context ended first.
 func enterLane(ctx context.Context, places chan struct{}) (leave func(), ok bool) {
 	select {

@@ -14,12 +14,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// Keeper is where what decide has learned outlives the process.
-type Keeper interface {
-	Load(ctx context.Context) (string, error) // empty: nothing has been kept
-	Store(ctx context.Context, text string) error
-}
-
 const (
 	recallLimit = 5 * time.Second  // then it goes on without: the pods wait
 	keepAgain   = 10 * time.Second // after a failure

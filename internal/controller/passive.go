@@ -28,19 +28,6 @@ type passiveMode struct {
 	lastWithheld string            // what it would do, as last told
 }
 
-// SetOtherAutoscalers has the loop only say what it would do while others are live, each named for people; with none it acts (again). It may be
-// called from anywhere, and before Lead where it is to hold from the beginning.
-//
-// A loop that never acted touches nothing. One that acted sees the claims through that are there: what is bought becomes a node, lets its
-// pods land and loses its taints; what is being deleted is drained and ended. It makes, launches and deletes no claim, and takes back the
-// moves that have not begun to delete.
-func (c *Controller) SetOtherAutoscalers(others []string) {
-	c.Emit(func(s *state.State) {
-		c.others = others
-		c.updateDivision(s.Pools.ListPools())
-	})
-}
-
 func (c *Controller) setPassive(s *state.State, others []string) {
 	now := time.Now()
 	switch was := c.passive.Load(); {
