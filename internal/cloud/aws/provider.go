@@ -50,11 +50,12 @@ func New(c *awsapi.Clients, config awsapi.Config, resources awsapi.Resources, cl
 	}
 	memory, registry, quotas := &catalogue.NodeMemory{}, asg.NewRegistry(), quota.NewTracker(clock)
 	types, index := offering.NewTypeBuilder(a, memory), instances.NewIndex(a, registry.GroupNames)
+	groups := asg.New(a, store, types, index, registry, quotas)
 	return &Provider{
 		aws: a, catalogue: store, memory: memory, instances: index,
 		fleet:  fleet.New(a, store, types, index, quotas),
-		groups: asg.New(a, store, types, index, registry, quotas),
-		queue:  interruption.NewQueue(a, index),
+		groups: groups,
+		queue:  interruption.NewQueue(a, index, groups.NoteStarted),
 		checks: interruption.NewStatusChecks(a, index),
 		quotas: quotas,
 	}, nil

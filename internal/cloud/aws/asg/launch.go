@@ -132,7 +132,7 @@ func (p *Provider) launch(ctx context.Context, c *nodeClass, req cloud.LaunchReq
 }
 
 // askGroup asks a group for a member for a claim, or takes what the group has come to for it since it was asked.
-// Claims of one plan are gathered before. An error is the context's.
+// Claims of one plan are gathered before. Once the group has been asked for the member, it is read again only when that is due. An error is the context's.
 func (p *Provider) askGroup(ctx context.Context, c *nodeClass, req cloud.LaunchRequest, l *claimLaunch, name string) (claimOutcome, error) {
 	s := p.scaler.stateOf(name)
 	if a, told := p.registry.takeOutcome(req.ClaimUID); told {
@@ -140,6 +140,9 @@ func (p *Provider) askGroup(ctx context.Context, c *nodeClass, req cloud.LaunchR
 	}
 	if p.registry.groupOfClaim(req.ClaimUID) == "" && !s.waitForBatch(ctx, p.aws.Clock, req.Following) {
 		return claimOutcome{}, ctx.Err()
+	}
+	if s.isPolled(req.ClaimUID, p.aws.Clock.Now()) {
+		return claimOutcome{}, nil
 	}
 	answers, ok := s.reconciles.Ask(ctx, []*openClaim{{
 		uid: req.ClaimUID, name: req.ClaimName, pool: req.Pool, created: req.ClaimCreated, class: c.name, fits: matchesOption(l.Options, name),

@@ -90,7 +90,7 @@ func pairMembers(s *groupState, v *view) (pairs []pairing, wait bool, coming int
 	earlier := func(a *openClaim) bool { return !a.created.IsZero() && a.created.Before(since) }
 	var free []*instances.Instance
 	for _, x := range v.members {
-		if v.instances[x.id] == nil {
+		if v.instances[x.id] == nil && s.matched[x.id] == "" {
 			if !old[x.id] {
 				coming++
 			} else if v.at.Sub(since) < instances.ListDelay && slices.ContainsFunc(open, earlier) {

@@ -35,7 +35,7 @@ type Provider struct {
 // New makes a Provider. It calls nothing. registry is the one whose groups instances lists, quotas are those of
 // the account.
 func New(a *awsapi.Account, store *catalogue.Store, types *offering.TypeBuilder, instances *instances.Index, registry *Registry, quotas *quota.Tracker) *Provider {
-	reader := newReader(a, registry)
+	reader := newReader(a, instances, registry)
 	return &Provider{
 		aws: a, catalogue: store, types: types, instances: instances, registry: registry, reader: reader,
 		scaler:    &scaler{aws: a, reader: reader, instances: instances, registry: registry, started: a.Clock.Now()},

@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -33,11 +34,29 @@ type reader struct {
 	refreshes     *awsapi.Cache[string]                            // by group
 	architectures *awsapi.Cache[types.ArchitectureType]            // by image id
 	types         *awsapi.Cache[[]string]                          // by architecture and instance requirements
+
+	groups  *awsapi.Batcher[string, groupAnswer]   // by name
+	members *awsapi.Batcher[string, membersAnswer] // by group
+}
+
+// readWindow is how long a call about a group waits for others about other groups, to be one call with them.
+const readWindow = 5 * time.Millisecond
+
+// groupAnswer is what AWS says of one group; group is nil if there is none of its name.
+type groupAnswer struct {
+	group *group
+	err   error
+}
+
+// membersAnswer is what EC2 says of the instances of one group.
+type membersAnswer struct {
+	instances []instances.Instance
+	err       error
 }
 
 // newReader makes a reader that has asked for nothing yet.
-func newReader(a *awsapi.Account, registry *Registry) *reader {
-	return &reader{
+func newReader(a *awsapi.Account, index *instances.Index, registry *Registry) *reader {
+	r := &reader{
 		aws:           a,
 		registry:      registry,
 		descriptions:  awsapi.NewCache[description](a.Clock, a.Config.GroupRefresh),
@@ -47,6 +66,21 @@ func newReader(a *awsapi.Account, registry *Registry) *reader {
 		architectures: awsapi.NewCache[types.ArchitectureType](a.Clock, time.Hour),
 		types:         awsapi.NewCache[[]string](a.Clock, time.Hour),
 	}
+	r.groups = awsapi.NewBatcher(a.Clock, readWindow, groupsPerCall, r.describeNamed)
+	r.members = awsapi.NewBatcher(a.Clock, readWindow, groupsPerCall, func(ctx context.Context, names []string) []membersAnswer {
+		list, err := index.ListMembers(ctx, names)
+		out := make([]membersAnswer, len(names))
+		for i, name := range names {
+			out[i].err = err
+			for _, m := range list {
+				if m.AutoScalingGroup == name {
+					out[i].instances = append(out[i].instances, m)
+				}
+			}
+		}
+		return out
+	})
+	return r
 }
 
 // describeGroups asks for groups, for their EKS managed node groups, and for their launch templates and what those
@@ -76,13 +110,47 @@ func (r *reader) describeGroups(ctx context.Context, in *autoscaling.DescribeAut
 	}
 }
 
-// describeGroup asks for one group, now, without its launch template; nil: there is none of the name.
+// describeGroup asks for one group, now, without its launch template; nil: there is none of the name. What is asked for about several groups at
+// once is one call.
 func (r *reader) describeGroup(ctx context.Context, name string) (*group, error) {
-	res, err := r.aws.AutoScaling.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{name}})
-	if err != nil || len(res.AutoScalingGroups) == 0 {
-		return nil, err
+	out, ok := r.groups.Ask(ctx, []string{name})
+	if !ok {
+		return nil, ctx.Err()
 	}
-	return readGroup(&res.AutoScalingGroups[0]), nil
+	return out[0].group, out[0].err
+}
+
+// describeNamed asks for the groups of these names with one call, of several pages if need be.
+func (r *reader) describeNamed(ctx context.Context, names []string) []groupAnswer {
+	found := map[string]*astypes.AutoScalingGroup{}
+	pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(r.aws.AutoScaling, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: names, MaxRecords: sdk.Int32(groupsPerCall)})
+	var err error
+	for err == nil && pages.HasMorePages() {
+		var page *autoscaling.DescribeAutoScalingGroupsOutput
+		if page, err = pages.NextPage(ctx); err == nil {
+			for i := range page.AutoScalingGroups {
+				found[awsapi.Deref(page.AutoScalingGroups[i].AutoScalingGroupName)] = &page.AutoScalingGroups[i]
+			}
+		}
+	}
+	out := make([]groupAnswer, len(names))
+	for i, name := range names {
+		if g := found[name]; g != nil {
+			out[i].group = readGroup(g)
+		} else {
+			out[i].err = err
+		}
+	}
+	return out
+}
+
+// describeMembers asks EC2 for the instances of a group, now. What is asked for about several groups at once is one call.
+func (r *reader) describeMembers(ctx context.Context, group string) ([]instances.Instance, error) {
+	out, ok := r.members.Ask(ctx, []string{group})
+	if !ok {
+		return nil, ctx.Err()
+	}
+	return out[0].instances, out[0].err
 }
 
 // resolveTemplate reads a group's launch template, and from it what the group itself does not say: instance types and

@@ -107,8 +107,10 @@ func (gs *scaler) reconcile(ctx context.Context, s *groupState, asks []*openClai
 // member is missed that came in spite of it.
 func (gs *scaler) reconcileOnce(ctx context.Context, s *groupState, answers map[string]claimOutcome) error {
 	var failure *astypes.Activity
+	settled := false
+	defer func() { s.notePolled(gs.aws.Clock.Now(), settled) }()
 	for {
-		v, err := gs.readGroupView(ctx, s.name)
+		v, err := gs.readChangedView(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -147,19 +149,24 @@ func (gs *scaler) reconcileOnce(ctx context.Context, s *groupState, answers map[
 			if err := gs.setDesiredCapacity(ctx, s, want); err != nil {
 				return err
 			}
-			s.surplus = 0
+			s.surplus, settled = 0, true
 			return nil
 		case s.surplus > 0 && v.desired > max(want, v.min):
+			if err := gs.readInstances(ctx, v); err != nil {
+				return err
+			}
 			return gs.shrinkGroup(ctx, s, v, max(v.desired-s.surplus, want, v.min), want-present)
 		}
 		s.surplus = 0
 		now := gs.aws.Clock.Now()
 		s.markCounted(open, now) // somebody else had it grow already
 		late := slices.ContainsFunc(open, func(a *openClaim) bool { return now.Sub(a.countedAt) >= activityCheckAfter })
-		if failure != nil || !late {
+		if failure != nil || !late || int64(len(open)) <= coming {
+			settled = true
 			return nil
 		}
 		if failure, err = gs.lastFailedActivity(ctx, s.name, open); err != nil || failure == nil {
+			settled = err == nil
 			return err
 		}
 	}

@@ -37,6 +37,8 @@ type groupState struct {
 	excessSince    time.Time             // since when it wants more than it has and is asked for; zero: it does not
 	provisionTime  time.Duration         // how long AWS has to give it that
 	minSize        int64                 // how many it is to have at least, by its class
+	polledAt       time.Time             // when the group was last read for its open claims
+	pollAt         time.Time             // when it is to be read again for them
 	fillTo         int64                 // up to how many it is filled though nobody asks for them; 0: it is not
 }
 
@@ -152,8 +154,7 @@ func compareCounted(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// closeClaim ends the wait of a claim with an outcome. One without a member is kept as well, for the claim's own call
-// may be over.
+// closeClaim ends the wait of a claim with an outcome, and keeps it for the claim's next call: its own may be over.
 func (s *groupState) closeClaim(registry *Registry, a *openClaim, answers map[string]claimOutcome, with claimOutcome) {
 	s.mu.Lock()
 	delete(s.open, a.uid)
@@ -161,9 +162,7 @@ func (s *groupState) closeClaim(registry *Registry, a *openClaim, answers map[st
 	registry.noteClosed(a.uid)
 	with.group = s.name
 	answers[a.uid] = with
-	if with.member == nil { // its own call may be over by then; the next one hears of it
-		registry.keepOutcome(a.uid, with)
-	}
+	registry.keepOutcome(a.uid, with)
 }
 
 // noteInitialMembers remembers which members a group had when it was first looked at.

@@ -4,9 +4,8 @@
 package asg
 
 import (
-	"cmp"
 	"context"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
@@ -21,18 +20,39 @@ type view struct {
 
 // readGroupView reads a group and its instances, now.
 func (gs *scaler) readGroupView(ctx context.Context, name string) (*view, error) {
-	out := &view{at: gs.aws.Clock.Now(), instances: map[string]*instances.Instance{}}
-	var wg sync.WaitGroup
-	var groupErr, instancesErr error
-	wg.Go(func() { out.group, groupErr = gs.reader.describeGroup(ctx, name) })
-	wg.Go(func() {
-		var list []instances.Instance
-		if list, instancesErr = gs.instances.ListMembers(ctx, []string{name}); instancesErr == nil {
-			for i := range list {
-				out.instances[list[i].ID] = &list[i]
-			}
-		}
-	})
-	wg.Wait()
-	return out, cmp.Or(groupErr, instancesErr)
+	v := &view{at: gs.aws.Clock.Now(), instances: map[string]*instances.Instance{}}
+	var err error
+	if v.group, err = gs.reader.describeGroup(ctx, name); err != nil || v.group == nil {
+		return v, err
+	}
+	return v, gs.readInstances(ctx, v)
+}
+
+// readChangedView is readGroupView without the instances if this process has matched every member of the group to a claim: what EC2 says of those
+// changes no match.
+func (gs *scaler) readChangedView(ctx context.Context, s *groupState) (*view, error) {
+	v := &view{at: gs.aws.Clock.Now(), instances: map[string]*instances.Instance{}}
+	var err error
+	if v.group, err = gs.reader.describeGroup(ctx, s.name); err != nil || v.group == nil {
+		return v, err
+	}
+	if !slices.ContainsFunc(v.members, func(m member) bool { return s.matched[m.id] == "" }) {
+		return v, nil
+	}
+	return v, gs.readInstances(ctx, v)
+}
+
+// readInstances reads the instances of a group into its view, unless they are there.
+func (gs *scaler) readInstances(ctx context.Context, v *view) error {
+	if len(v.instances) > 0 || len(v.members)+len(v.leaving) == 0 {
+		return nil
+	}
+	list, err := gs.reader.describeMembers(ctx, v.name)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		v.instances[list[i].ID] = &list[i]
+	}
+	return nil
 }

@@ -22,6 +22,7 @@ const (
 
 // WatchNames gives the tag Name to instances that were launched for a NodeClaim and have none, until the context ends:
 // the name of their node, as the last list had it. One to which that can't be given is tried again with the next list.
+// Members of Auto Scaling groups have the names that the tags of their group give them.
 func (x *Index) WatchNames(ctx context.Context) {
 	named := map[string]bool{} // in the list or since
 	denied := false
@@ -34,7 +35,7 @@ func (x *Index) WatchNames(ctx context.Context) {
 		}
 		for i := range last.All {
 			m := &last.All[i]
-			if m.Named || m.Gone || m.ClaimUID == "" || m.PrivateName == "" || named[m.ID] || x.hasEnded(m.ID) {
+			if m.Named || m.Gone || m.AutoScalingGroup != "" || m.ClaimUID == "" || m.PrivateName == "" || named[m.ID] || x.hasEnded(m.ID) {
 				continue
 			}
 			err := x.giveName(ctx, m)

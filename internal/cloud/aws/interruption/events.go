@@ -31,6 +31,7 @@ type notice struct {
 	instances []string
 	at, sent  time.Time
 	stopping  bool
+	started   bool // an instance has started: kind is empty
 }
 
 // readEvent reads a message of the queue; the zero notice for an event that is not about an instance's end. An error:
@@ -75,7 +76,7 @@ func readEvent(body string) (notice, error) {
 		case "stopping", "stopped", "shutting-down", "terminated":
 			n.kind, n.at, n.stopping = cloud.StateChange, e.Time, strings.HasPrefix(strings.ToLower(d.State), "stop")
 		default:
-			return notice{}, nil
+			return notice{started: strings.EqualFold(d.State, "pending")}, nil
 		}
 	case "aws.health AWS Health Event":
 		if d.Service != "EC2" || d.EventTypeCategory != "scheduledChange" {

@@ -32,11 +32,13 @@ const maxBatchesInFlight = 100
 type Queue struct {
 	aws       *awsapi.Account
 	instances *instances.Index
+	started   func() // called when the queue tells that an instance, whosever it is, has started
 }
 
-// NewQueue makes a Queue over the index that tells which instances are the cluster's.
-func NewQueue(a *awsapi.Account, index *instances.Index) *Queue {
-	return &Queue{aws: a, instances: index}
+// NewQueue makes a Queue over the index that tells which instances are the cluster's. started is called when the queue tells that an instance has started,
+// whosever it is.
+func NewQueue(a *awsapi.Account, index *instances.Index, started func()) *Queue {
+	return &Queue{aws: a, instances: index, started: started}
 }
 
 // Watch implements cloud.Interrupter. Without a configured queue there are no notices, and it waits for the context
@@ -114,6 +116,9 @@ func (q *Queue) handleMessage(ctx context.Context, body string, handle func(cont
 	if err != nil {
 		q.aws.Log.Warn("dropped a queue message that is no event", "queue", q.aws.Config.InterruptionQueue, "error", err)
 		return true
+	}
+	if n.started {
+		q.started()
 	}
 	done := true
 	for _, id := range n.instances {
