@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
@@ -109,3 +110,8 @@ func HostedCommand(c *model.Claim) plan.CommandID {
 
 // IsForBuffer reports whether a claim was made for virtual pods alone.
 func IsForBuffer(c *model.Claim) bool { return c.NoReserve == string(plan.HeldForBuffer) }
+
+// LaunchBasis names the template and the node class generation under which a NodePool's nodes are launched.
+func LaunchBasis(p *model.NodePool) string {
+	return p.Hash + "/" + strconv.FormatInt(p.ClassGeneration, 10)
+}

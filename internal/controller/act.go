@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -224,7 +224,7 @@ func refusalText(claim string, err error) string {
 
 // unmadeClaim is what is remembered of a claim that was refused.
 func unmadeClaim(a plan.CreateClaim, now time.Time, said string) model.UnmadeClaim {
-	u := model.UnmadeClaim{Claim: a.Name, Pool: a.Pool.Name, Slots: decide.LaunchSlots(a), At: now, Message: said}
+	u := model.UnmadeClaim{Claim: a.Name, Pool: a.Pool.Name, Slots: unused.LaunchSlots(a), At: now, Message: said}
 	if q := a.Requirements.Get(model.LabelNodeGroup); q != nil && !q.Complement && len(q.Values) == 1 {
 		u.Group = q.Values[0]
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -485,4 +486,22 @@ func (sv *solverView) atTarget(t target) (r solve.ExistingNode, until time.Time,
 	c, h := sv.reservations.claimOfNode(p)
 	r, until = sv.standingNode(sv.Snapshot.Nodes[p], c, h)
 	return r, until, true
+}
+
+// heldByClaim returns the CapacityBuffers, by unused.KeyOfBuffer, whose capacity was held on each claim's node after the last step, by
+// claim name.
+func (bu *buffers) heldByClaim() map[string][]cluster.SlotKey {
+	out := map[string][]cluster.SlotKey{}
+	for _, b := range bu.Snapshot.Buffers {
+		if b.Like == nil {
+			continue
+		}
+		k := unused.KeyOfBuffer(b)
+		for _, t := range bu.mem.byUID[b.UID].at {
+			if t.isPlace() && !slices.Contains(out[string(t)], k) {
+				out[string(t)] = append(out[string(t)], k)
+			}
+		}
+	}
+	return out
 }

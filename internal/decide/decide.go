@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
+	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -143,7 +144,7 @@ func (st *step) readings() []stage {
 		{"anticipated pods", always, st.anticipation.findPods},
 		{"slots", always, st.slots.assign},
 		// Launches that have ended without the pods that they were made for.
-		{"unused launches", deciding | explaining, st.unused.read},
+		{"unused launches", deciding | explaining, st.readUnusedLaunches},
 		// Virtual pods of CapacityBuffers, and those whose capacity real pods have taken.
 		{"virtual pods", always, st.buffers.read},
 	}
@@ -184,6 +185,7 @@ func (st *step) decisions() []stage {
 		{"state of buffers", always, st.buffers.report},
 		{"blocker notes", deciding, onlyIf(st.req.NoteBlockers, st.events.add)},
 		{"pool status", deciding, st.status.write},
+		{"what is known of unused launches", always, st.mergeUnusedLaunches},
 		// Only so many pods are evicted at a time, and what is in flight is not done twice.
 		{"eviction pacing", deciding, st.pacing.pace},
 		{"unsure slots", deciding, st.reservations.rewriteUnsureSlots},
@@ -218,4 +220,18 @@ func (st *step) startCommands() {
 		return
 	}
 	st.search.consolidate(st.req.SearchNow)
+}
+
+// readUnusedLaunches finds launches that have ended without the pods that they were made for.
+func (st *step) readUnusedLaunches() {
+	st.unused.Read(unused.In{Lifecycle: st.pol.Lifecycle, IsForeign: st.isForeign, Reservations: st.reservations.byClaim,
+		Interrupted: func(claim string) bool { return st.interruptions.byClaim[claim] != nil },
+		CommandOf:   st.commands.ofClaim, Held: st.buffers.heldByClaim(), Leaving: st.pods.leavingPods()})
+}
+
+// mergeUnusedLaunches merges what was found of unused launches.
+func (st *step) mergeUnusedLaunches() {
+	out, mem := st.unused.Result()
+	st.out.Unused, st.out.UnusedCosts, st.mem.unused = out.Counted, out.Costs, mem
+	st.merge(out.Part)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/decide/shares"
+	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
@@ -34,11 +35,11 @@ type demandStage struct {
 	reservations  *reservations
 	shortfalls    *capacityShortfalls
 	slots         *slotAssignment
-	unused        *unusedLaunches
+	unused        *unused.Launches
 	withholding   *withholding
 	smallNodes    *smallNodes
 
-	heldBack map[*solve.Result]map[*model.Pod]plan.Reason // pods that wait for what comes of other nodes: see unusedLaunches.holdBack, holdBackStorage
+	heldBack map[*solve.Result]map[*model.Pod]plan.Reason // pods that wait for what comes of other nodes: see unused.Launches.HoldBack, holdBackStorage
 }
 
 // demandMemory is what demandStage remembers from step to step.
@@ -56,7 +57,7 @@ func (dm *demandStage) solve() {
 	}
 	left := dm.slots.withoutMachine()
 	dm.out.Solved = true
-	dm.unused.wake(nil)
+	dm.unused.Wake(nil)
 	left, stopped := dm.shortfalls.refuseRepeated(left)
 	dm.out.Pods = append(dm.out.Pods, stopped...)
 	left = dm.leaveUndecided(left)
@@ -74,7 +75,7 @@ func (dm *demandStage) solve() {
 	}
 	nodes, what, until := dm.nodes.list()
 	dm.wakeAt(until)
-	left, resting, waits := dm.unused.findResting(left)
+	left, resting, waits := dm.unused.FindResting(left, dm.disagreements.hasLeftNodes)
 	left, closed, refused := dm.disagreements.findRefused(left, slices.Concat(dm.out.Left, resting))
 	refused = append(refused, waits...)
 	nodes = closeNodes(nodes, closed)
@@ -94,7 +95,7 @@ func (dm *demandStage) solve() {
 	}
 	if len(left) == 0 {
 		dm.out.Pods = append(dm.out.Pods, refused...)
-		dm.unused.wake(refused)
+		dm.unused.Wake(refused)
 		dm.rememberPlacements(map[string]placement{})
 		return
 	}
@@ -142,7 +143,7 @@ func (dm *demandStage) solve() {
 		refused = append(refused, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{dm.heldBack[res][p]}})
 	}
 	dm.out.Pods = append(dm.out.Pods, refused...)
-	dm.unused.wake(refused)
+	dm.unused.Wake(refused)
 	dm.rememberPlacements(placed)
 }
 
@@ -177,7 +178,7 @@ func (dm *demandStage) isWanted() (wanted bool, until time.Time) {
 	case dm.req.Solve, dm.slots.lost, dm.interruptions.due:
 		return true, until
 	}
-	retry, at := dm.unused.areDue()
+	retry, at := dm.unused.AreDue()
 	return retry || refill || dm.withholding.due || len(dm.req.NotBound) > 0 || dm.mem.work.Retry.IsDue(dm.Now) || dm.mem.resources.Retry.IsDue(dm.Now), model.EarlierOf(until, at)
 }
 
@@ -193,10 +194,10 @@ func (dm *demandStage) packPods(pods []*model.Pod, nodes []solve.ExistingNode) (
 		problem.Pools = dm.expander.Rank(problem)
 		res, mem := solve.Solve(problem, dm.mem.solve, dm.pol.Solve)
 		dm.mem.solve = mem
-		if dm.unused.review(res.New) || dm.unused.soften(res.Refused) {
+		if dm.unused.Review(res.New, dm.disagreements.whyNotBound) || dm.unused.Soften(res.Refused) {
 			continue
 		}
-		more := dm.unused.holdBack(res.New)
+		more := dm.unused.HoldBack(res.New)
 		if more == nil {
 			more = dm.holdBackStorage(res.New)
 		}
@@ -249,7 +250,7 @@ func (dm *demandStage) rememberPlacements(placed map[string]placement) {
 			dm.placements.awaitsPods[name] = true
 		}
 	}
-	for name, until := range dm.unused.nodesInPause() {
+	for name, until := range dm.unused.NodesInPause() {
 		dm.placements.awaitsPods[name] = true
 		dm.wakeAt(until)
 	}

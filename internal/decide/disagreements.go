@@ -122,3 +122,12 @@ func (sd *schedulerDisagreements) refusal(p *model.Pod, m disagreement) (plan.Re
 	}
 	return plan.Reason{Code: plan.Mismatch, Detail: plan.OfMismatch{Node: m.nodes[len(m.nodes)-1], Twice: true}}, true
 }
+
+// hasLeftNodes reports whether standing nodes are closed to a pod, because kube-scheduler has not used them for it or verify is
+// against binding it there.
+func (sd *schedulerDisagreements) hasLeftNodes(p *model.Pod) bool { return len(sd.of(p).nodes) > 0 }
+
+// whyNotBound returns why verify is against binding a pod to the last node that it was to be bound to; an empty code: it is not.
+func (sd *schedulerDisagreements) whyNotBound(p *model.Pod) plan.Reason {
+	return sd.mem.byPod[p.UID].why
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -18,8 +19,8 @@ type LearnedCapacity struct {
 	Types []LearnedType `json:"types,omitempty"`
 	Pods  []LearnedPod  `json:"pods,omitempty"`
 
-	Launches []endedLaunch   `json:"launches,omitempty"` // that have ended without a pod of theirs
-	Unused   []LearnedUnused `json:"unused,omitempty"`
+	Launches []unused.Ended        `json:"launches,omitempty"` // that have ended without a pod of theirs
+	Unused   []unused.LearnedCount `json:"unused,omitempty"`
 
 	Withheld []LearnedWithheld `json:"withheld,omitempty"`
 }
@@ -33,17 +34,6 @@ type LearnedWithheld struct {
 
 // mostLearnedWithheld is how many pods are told of that are left out of plans; NodePools are told of all.
 const mostLearnedWithheld = 300
-
-// LearnedUnused is the unused launches for the pods of one template in one pool or node group.
-type LearnedUnused struct {
-	Template string `json:"template,omitempty"`
-	Site     string `json:"site,omitempty"` // the pool by uid
-	Group    string `json:"group,omitempty"`
-	unusedCount
-}
-
-// mostLearnedLaunches is how many launches are told of, the last ones.
-const mostLearnedLaunches = 300
 
 // LearnedType is what machines of a type came with in a pool. Resources are amounts by name.
 type LearnedType struct {
@@ -70,7 +60,7 @@ const maxMachinesPerType = 8
 
 // LearnedChanges counts the changes of what Learned returns.
 func (m *Memory) LearnedChanges() int {
-	return m.shortfalls.changes + m.unused.changes + m.withholding.changes
+	return m.shortfalls.changes + m.unused.Changes() + m.withholding.changes
 }
 
 // Learned are what has been learned; names are the resources by Dim.
@@ -100,13 +90,7 @@ func (m *Memory) Learned(names []string) LearnedCapacity {
 		x := m.shortfalls.byPod[uid]
 		out.Pods = append(out.Pods, LearnedPod{uid, x.class, x.pool, x.basis, x.claims, x.why})
 	}
-	out.Launches = m.unused.ended[max(0, len(m.unused.ended)-mostLearnedLaunches):]
-	for k, c := range m.unused.counts {
-		out.Unused = append(out.Unused, LearnedUnused{k.template, k.pool, k.group, c})
-	}
-	slices.SortFunc(out.Unused, func(a, b LearnedUnused) int {
-		return strings.Compare(a.Template+"\x00"+a.Site+"\x00"+a.Group, b.Template+"\x00"+b.Site+"\x00"+b.Group)
-	})
+	out.Launches, out.Unused = m.unused.Learned()
 	for _, name := range slices.Sorted(maps.Keys(m.withholding.pools)) {
 		out.Withheld = append(out.Withheld, LearnedWithheld{Pool: name, withheldPart: m.withholding.pools[name]})
 	}
@@ -143,10 +127,7 @@ func (m Memory) WithLearned(l LearnedCapacity, dim func(name string) model.Dim) 
 	for _, p := range l.Pods {
 		m.shortfalls.byPod[p.Pod] = podShortfall{p.Class, p.Pool, p.Basis, p.Claims, p.Why}
 	}
-	m.unused.ended, m.unused.counts = slices.Clone(l.Launches), map[launchSite]unusedCount{}
-	for _, v := range l.Unused {
-		m.unused.counts[launchSite{v.Template, v.Site, v.Group}] = v.unusedCount
-	}
+	m.unused = m.unused.WithLearned(l.Launches, l.Unused)
 	m.withholding.pods, m.withholding.pools = map[string]withheldPart{}, map[string]withheldPart{}
 	for _, x := range l.Withheld {
 		if x.Pool != "" {

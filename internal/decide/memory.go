@@ -4,7 +4,10 @@
 package decide
 
 import (
+	"time"
+
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
+	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 )
 
 // Memory is what makes the next step cheap or calm: a part for each stage that remembers something, read and written by
@@ -17,7 +20,7 @@ type Memory struct {
 	groupActivity nodegroups.ActivityMemory
 	reservations  reservationMemory
 	shortfalls    shortfallMemory
-	unused        unusedLaunchMemory
+	unused        unused.Memory
 	disagreements disagreementMemory
 	lifecycle     lifecycleMemory
 	registrations registrationMemory
@@ -33,4 +36,9 @@ type Memory struct {
 	commands      commandMemory
 	search        searchMemory
 	evictions     evictionMemory
+}
+
+// FailingGroups returns the node groups that are tried last at an instant, by name.
+func (m *Memory) FailingGroups(now time.Time) []unused.FailingGroup {
+	return m.unused.FailingGroups(now)
 }

@@ -5,6 +5,7 @@ package decide
 
 import (
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
+	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -23,8 +24,8 @@ type Output struct {
 	Buffers     []BufferState     // every CapacityBuffer, by namespace and name
 	Query       *nodegroups.Query // what to ask the expander outside before this is done; nil: nothing
 	Kept        []Kept            // machines that should go and can't, or need not
-	Unused      []UnusedLaunch    // unused launches counted in this step
-	UnusedCosts []UnusedCost
+	Unused      []unused.Launch   // unused launches counted in this step
+	UnusedCosts []unused.Cost
 }
 
 // StartedCommand is a disruption command as it was decided.

@@ -6,6 +6,7 @@ package decide
 import (
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -16,7 +17,7 @@ type poolStatus struct {
 	mem           *statusMemory
 	memo          *unchangedMachines
 	registrations *registrations
-	unused        *unusedLaunches
+	unused        *unused.Launches
 }
 
 // statusMemory is what poolStatus remembers from step to step.
@@ -46,8 +47,8 @@ func (ps *poolStatus) write() {
 		if r := ps.registrations.condition(p); r.Status != "" {
 			a.Conditions[registrationHealthy] = r
 		}
-		if v := ps.unused.condition(p); v.Status != "" {
-			a.Conditions[ConditionUnusedLaunches] = v
+		if v := ps.unused.Condition(p); v.Status != "" {
+			a.Conditions[unused.ConditionType] = v
 		}
 		if !poolStatusDiffers(p, a) {
 			at[p.UID] = last

@@ -12,6 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide/limits"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
+	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -24,7 +25,7 @@ type purchases struct {
 	mem        *purchaseMemory
 	memo       *unchangedMachines
 	preemption *preemption
-	unused     *unusedLaunches
+	unused     *unused.Launches
 
 	withholding *withholding
 	namedClaims map[string]bool  // names given to claims of static pools in this step
@@ -119,7 +120,7 @@ func (pu *purchases) pools() []solve.Pool {
 		out = append(out, sp)
 	}
 	out, pu.mem.parts = limits.Share(nodegroups.WithinMaximums(out, pu.groupSizes), pu.limitUses(), pu.mem.parts)
-	return pu.unused.barPools(limits.RefuseUncounted(pu.View, out))
+	return pu.unused.BarPools(limits.RefuseUncounted(pu.View, out))
 }
 
 // groupSizes is nodegroups.Sizes without the claims that this step deletes.

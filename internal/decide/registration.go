@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -65,15 +66,10 @@ func (rg *registrations) record(c *model.Claim, actions []plan.Action) {
 	}
 }
 
-// registrationBasis names the template and node class generation under which a pool's machines are bought.
-func registrationBasis(p *model.NodePool) string {
-	return p.Hash + "/" + strconv.FormatInt(p.ClassGeneration, 10)
-}
-
 // add notes one registration, or failure, of a pool's machine.
 func (rg *registrations) add(p *model.NodePool, r registration) {
 	have := rg.mem.byPool[p.UID]
-	if basis := registrationBasis(p); have.basis != basis {
+	if basis := cluster.LaunchBasis(p); have.basis != basis {
 		have = registrationHistory{basis: basis}
 	}
 	if slices.Contains(have.last, r) {
@@ -95,7 +91,7 @@ func (rg *registrations) add(p *model.NodePool, r registration) {
 // judged under another template or node class is not known any more.
 func (rg *registrations) condition(p *model.NodePool) model.Condition {
 	have, ok := rg.mem.byPool[p.UID]
-	if !ok || have.basis != registrationBasis(p) {
+	if !ok || have.basis != cluster.LaunchBasis(p) {
 		if now := p.Conditions[registrationHealthy]; now.Status != "" && p.ClassGeneration != 0 && (p.StatusClassGeneration != p.ClassGeneration || p.StatusHash != p.Hash) {
 			return model.Condition{Status: "Unknown", Reason: "AwaitingRegistration", Message: "no node was launched since the NodePool or its node class changed"}
 		}

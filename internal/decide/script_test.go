@@ -18,6 +18,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
+	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -286,14 +287,14 @@ func (x *script) line(f []string) {
 					u.Slots = cluster.MergeSlots(u.Slots, []*model.Pod{x.groups[group]})
 				}
 			case "for": // no pod
-				if v == staticClass {
-					u.Slots = append(u.Slots, model.Slot{Class: staticClass, Owner: x.pools[u.Pool].UID})
+				if v == "static" {
+					u.Slots = append(u.Slots, unused.LaunchSlots(plan.CreateClaim{Pool: x.pools[u.Pool], NoReserve: plan.Reason{Code: plan.Static}})...)
 					continue
 				}
 				key := "default/" + strings.TrimPrefix(v, "buffer/")
 				for _, b := range x.st.Snapshot(x.now).Buffers {
 					if b.Key() == key {
-						u.Slots = append(u.Slots, model.Slot{Class: templateName(b.Like.Class), Owner: bufferOwner(key)})
+						u.Slots = append(u.Slots, unused.LaunchSlots(plan.CreateClaim{NoReserve: plan.Reason{Code: plan.HeldForBuffer}, Pods: []*model.Pod{b.Like}})...)
 					}
 				}
 			case "at":

@@ -69,7 +69,7 @@ func (m shortfallMemory) reducePools(s *model.Snapshot) (*model.Snapshot, shortf
 		for j, t := range p.Types {
 			k := poolType{p.UID, t.Name}
 			x, ok := m.byType[k]
-			if !ok || x.basis != registrationBasis(p) || x.image != t.Boots || !x.promised.Equal(t.Allocatable) {
+			if !ok || x.basis != cluster.LaunchBasis(p) || x.image != t.Boots || !x.promised.Equal(t.Allocatable) {
 				continue
 			}
 			left[k] = x
@@ -191,7 +191,7 @@ func (cs *capacityShortfalls) recordPodShortfalls(left []*model.Pod) {
 			more[k]--
 			said[pod.UID] = true
 			m := cs.mem.byPod[pod.UID]
-			m.class, m.pool, m.basis = k.Class, p.UID, registrationBasis(p)
+			m.class, m.pool, m.basis = k.Class, p.UID, cluster.LaunchBasis(p)
 			m.claims = append(slices.Clip(m.claims), x.claim.Name)
 			short := plan.OfSize{InstanceType: x.claim.Labels[model.LabelInstanceType]}
 			for d, want := range pod.Class.Requests {
@@ -217,7 +217,7 @@ func (cs *capacityShortfalls) recordPodShortfalls(left []*model.Pod) {
 func (cs *capacityShortfalls) podShortfallOf(p *model.Pod) (podShortfall, bool) {
 	m, ok := cs.mem.byPod[p.UID]
 	return m, ok && m.class == cluster.ClassHash(p.Class) && slices.ContainsFunc(cs.Snapshot.Pools, func(q *model.NodePool) bool {
-		return q.UID == m.pool && registrationBasis(q) == m.basis
+		return q.UID == m.pool && cluster.LaunchBasis(q) == m.basis
 	})
 }
 
@@ -285,7 +285,7 @@ func (cs *capacityShortfalls) record(c *model.Claim, n *model.Node, need, room m
 		return false
 	}
 	if !known {
-		x = shortfall{basis: registrationBasis(p), promised: promised, image: t.Boots}
+		x = shortfall{basis: cluster.LaunchBasis(p), promised: promised, image: t.Boots}
 	}
 	x.came = maps.Clone(x.came)
 	if x.came == nil {

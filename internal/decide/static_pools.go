@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/decide/limits"
+	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -20,7 +21,7 @@ type staticPools struct {
 	candidates *candidates
 	commands   *commandTable
 	purchases  *purchases
-	unused     *unusedLaunches
+	unused     *unused.Launches
 }
 
 // scale keeps pools with spec.replicas at that number. It reports whether it bought.
@@ -47,7 +48,7 @@ func (sp *staticPools) scale() bool {
 		}
 		allowed := -1
 		if p.Ready && int64(len(live)) < want {
-			allowed = sp.unused.staticAllowance(p)
+			allowed = sp.unused.StaticAllowance(p)
 		}
 		for n := int64(len(live)); n < want && p.Ready && allowed != 0; n++ {
 			allowed--
@@ -103,7 +104,7 @@ func (sp *staticPools) scaleDown(p *model.NodePool, live []*model.Claim, n int) 
 		if c.UID == "" {
 			continue
 		}
-		sp.unused.markScaledDown(c.UID)
+		sp.unused.MarkScaledDown(c.UID)
 		sp.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.ScaledDown, Pool: p.Name, Subject: plan.ObjectOf("nodeclaim", c.Name),
 			Detail: plan.OfReplicas{Want: p.Replicas, Have: int64(len(live))}}})
 	}

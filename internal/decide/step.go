@@ -5,6 +5,7 @@ package decide
 
 import (
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
+	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -26,7 +27,7 @@ type step struct {
 	nodes         *solverView
 	purchases     *purchases
 	shortfalls    *capacityShortfalls
-	unused        *unusedLaunches
+	unused        *unused.Launches
 	interruptions *interruptions
 	drains        *interruptionDrain
 	health        *nodeHealth
@@ -74,8 +75,7 @@ func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step
 	transit := &podsInTransit{draft: d, commands: table, evictions: evictions, placements: placements, pods: pods, reservations: reserved, slots: slots}
 
 	// Claims, and what is launched for demand.
-	unused := &unusedLaunches{draft: d, mem: &m.unused, disagreements: disagreements, interruptions: interrupted, pods: pods, reservations: reserved,
-		commands: table, buffers: &m.buffers}
+	unused := unused.New(d.View, m.unused)
 	preemption := &preemption{draft: d, reservations: reserved, slots: slots}
 	registrations := &registrations{draft: d, mem: &m.registrations}
 	withheld := &withholding{draft: d, mem: &m.withholding}

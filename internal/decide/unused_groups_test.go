@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -28,7 +29,7 @@ at +15m`, "\n") {
 	if len(got) != 1 || got[0].Group != "cheap" || got[0].Why.Code != plan.RegistrationTimeout {
 		t.Fatalf("failing: %+v, want cheap, whose instance did not join in time", got)
 	}
-	if got := x.mem.FailingGroups(x.now.Add(siteFirstRest + time.Second)); len(got) != 0 {
-		t.Errorf("failing after %s: %+v, want none", siteFirstRest, got)
+	if got := x.mem.FailingGroups(x.now.Add(unused.SiteFirstRest + time.Second)); len(got) != 0 {
+		t.Errorf("failing after %s: %+v, want none", unused.SiteFirstRest, got)
 	}
 }

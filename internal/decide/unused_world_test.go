@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/sim"
 )
@@ -43,7 +44,7 @@ func drawAdversary(t *rapid.T) *world {
 		w.Faults.Odds[sim.Crash] = 0
 	}
 	a := sim.NewAdversary(epoch)
-	a.UsedAfter, w.Faults.Adversary = capacityUse, a
+	a.UsedAfter, w.Faults.Adversary = unused.CapacityUse, a
 	drawKind := func() sim.Adversity {
 		return sim.Adversity(rapid.IntRange(0, int(sim.Adversities)-1).Draw(t, "adversity"))
 	}
@@ -111,13 +112,13 @@ func playAdversary(t *rapid.T, w *world, long time.Duration, forgetful bool) str
 				}
 			}
 		}
-		began := w.mem.unused.begun
+		began := w.mem.unused.Begun
 		w.Tick()
-		if began && !w.mem.unused.begun {
+		if began && !w.mem.unused.Begun {
 			w.uncounted++
 		}
 		if forgetful {
-			w.mem.unused, w.learned = unusedLaunchMemory{begun: true}, nil
+			w.mem.unused, w.learned = unused.Memory{Begun: true}, nil
 		}
 		for _, k := range slices.Sorted(maps.Keys(w.Pods)) {
 			p := w.Pods[k]
@@ -139,9 +140,9 @@ func playAdversary(t *rapid.T, w *world, long time.Duration, forgetful bool) str
 // after 10, 20, 40 and each further 60 minutes. Each of its pods that did run may begin this anew, and so may a count
 // that was not stored before the controller died.
 func unusedBoundExceeded(w *world, long time.Duration) string {
-	byOwner, micro := w.Faults.Adversary.Unused(costOf)
+	byOwner, micro := w.Faults.Adversary.Unused(unused.CostOf)
 	tries := 1
-	for at, rest := time.Duration(0), firstRest; at < long; rest = min(2*rest, longestRest) {
+	for at, rest := time.Duration(0), unused.FirstRest; at < long; rest = min(2*rest, unused.LongestRest) {
 		tries++
 		at += rest
 	}
@@ -178,7 +179,7 @@ func unusedBoundExceeded(w *world, long time.Duration) string {
 		for i, x := range list { // of any ten minutes, past the first wave
 			n := 0
 			for _, y := range list[i:] {
-				if y.At.Sub(x.At) < firstRest {
+				if y.At.Sub(x.At) < unused.FirstRest {
 					n++
 				}
 			}
@@ -189,7 +190,7 @@ func unusedBoundExceeded(w *world, long time.Duration) string {
 	}
 	// A node that never joins is given up after 15 minutes, one that stands empty after 30 s.
 	dearest := w.Types[0].Offerings[0].PriceMicro
-	if most := int64(total) * costOf(dearest, epoch, epoch.Add(20*time.Minute)); micro > most {
+	if most := int64(total) * unused.CostOf(dearest, epoch, epoch.Add(20*time.Minute)); micro > most {
 		return fmt.Sprintf("%d micro-dollars spent on unused launches, want at most %d", micro, most)
 	}
 	return ""
@@ -199,7 +200,7 @@ func unusedBoundExceeded(w *world, long time.Duration) string {
 // spent on nodes that no pod of their demand ran on stays below a bound, and pods that it is not against are served.
 func TestNoRunaway(t *testing.T) {
 	t.Parallel()
-	unused := map[string]int{}
+	counted := map[string]int{}
 	series := 2 // a check: 100 in go test
 	if os.Getenv("DOVETAIL_SOAK") != "" {
 		series = 1 // 20,000
@@ -210,17 +211,17 @@ func TestNoRunaway(t *testing.T) {
 			if s := playAdversary(t, w, rapid.SampledFrom([]time.Duration{20 * time.Minute, 2 * time.Hour}).Draw(t, "long"), false); s != "" {
 				w.fatalf("%s", s)
 			}
-			byOwner, _ := w.Faults.Adversary.Unused(costOf)
+			byOwner, _ := w.Faults.Adversary.Unused(unused.CostOf)
 			for owner, list := range byOwner {
-				unused[owner] += len(list)
+				counted[owner] += len(list)
 			}
 			for owner, list := range w.Faults.Adversary.Refused {
-				unused["refused "+owner] += len(list)
+				counted["refused "+owner] += len(list)
 			}
 		}
 	})
 	for _, what := range []string{"uid-w0", staticOwner, sim.HeldForBuffers, "refused uid-w2", "refused " + staticOwner, "refused " + sim.HeldForBuffers} {
-		if unused[what] == 0 && !testing.Short() {
+		if counted[what] == 0 && !testing.Short() {
 			t.Errorf("no launch was unused: %s", what)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/sim"
@@ -95,7 +96,7 @@ func newWorld(t *rapid.T, loose bool) *world {
 		w.Workloads = append(w.Workloads, &sim.Workload{Name: fmt.Sprint("w", i), Class: classOf(c), Want: rapid.IntRange(0, 8).Draw(t, "replicas"), Grace: time.Second,
 			Stateful: rapid.IntRange(0, 2).Draw(t, "stateful") == 2, Bare: loose && rapid.IntRange(0, 4).Draw(t, "bare") == 4})
 	}
-	w.Control(w).SlotsOf = LaunchSlots
+	w.Control(w).SlotsOf = unused.LaunchSlots
 	return w
 }
 

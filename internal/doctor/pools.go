@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/explain"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -37,7 +38,7 @@ const mostAsked = 8
 // findUnusedLaunches finds NodePools whose nodes no pod came to, as their status says.
 func (x *exam) findUnusedLaunches() (out []Finding) {
 	for _, p := range x.Snapshot.Pools {
-		if c := p.Conditions[decide.ConditionUnusedLaunches]; c.True() {
+		if c := p.Conditions[unused.ConditionType]; c.True() {
 			out = append(out, Finding{Code: UnusedLaunches, Severity: Broken, Subject: "nodepool/" + p.Name, Key: c.Reason, Have: c.Message})
 		}
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package unused
 
 import (
 	"maps"
@@ -12,12 +12,14 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// review looks at what is to be launched: launches that ended without the same pods are unused, and are counted. It
-// reports whether one was counted.
-func (ul *unusedLaunches) review(nodes []solve.NewNode) (counted bool) {
+// Review looks at what is to be launched: launches that ended without the same pods are unused, and are counted. It
+// reports whether one was counted. whyNotBound returns why verify is against binding a pod to the last node that it was to be
+// bound to; an empty code: it is not.
+func (ul *Launches) Review(nodes []solve.NewNode, whyNotBound func(*model.Pod) plan.Reason) (counted bool) {
 	if len(ul.mem.ended) == 0 {
 		return false
 	}
@@ -35,7 +37,7 @@ func (ul *unusedLaunches) review(nodes []solve.NewNode) (counted bool) {
 			}
 			k := ul.keyOf(p)
 			for _, at := range open[k] {
-				ul.count(at, ul.beneficiaryOf(p))
+				ul.count(at, ul.beneficiaryOf(p), whyNotBound(p))
 				counted = true
 			}
 			delete(open, k)
@@ -52,21 +54,22 @@ type beneficiary struct {
 }
 
 // beneficiaryOf returns whom a launch for a pod is made for.
-func (ul *unusedLaunches) beneficiaryOf(p *model.Pod) beneficiary {
+func (ul *Launches) beneficiaryOf(p *model.Pod) beneficiary {
 	if p.IsVirtual() {
 		return beneficiary{ul.templateOf(p.Class), nameOfBuffer(p), p}
 	}
 	return beneficiary{ul.templateOf(p.Class), "pods of " + ownerName(p), p}
 }
 
-// count counts an unused launch that was made for somebody who wants a node again.
-func (ul *unusedLaunches) count(at int, who beneficiary) {
+// count counts an unused launch that was made for somebody who wants a node again. whyNotBound is why verify is against binding
+// the pod; an empty code: it is not.
+func (ul *Launches) count(at int, who beneficiary, whyNotBound plan.Reason) {
 	x := ul.mem.ended[at]
 	x.Counted = true
 	if who.pod != nil {
-		x.Cause = ul.causeFor(x, who.pod)
+		x.Cause = ul.causeFor(x, who.pod, whyNotBound)
 	}
-	if !slices.ContainsFunc(ul.mem.ended, func(o endedLaunch) bool { return o.UID == x.UID && !o.Charged.IsZero() }) {
+	if !slices.ContainsFunc(ul.mem.ended, func(o Ended) bool { return o.UID == x.UID && !o.Charged.IsZero() }) {
 		x.Charged = x.Ended
 		if x.Stands {
 			x.Charged = ul.Now
@@ -81,11 +84,11 @@ func (ul *unusedLaunches) count(at int, who beneficiary) {
 	} else if !ul.hasBecomeUsable(x) {
 		ul.bump(launchSite{pool: x.Pool, group: x.Group}, x, who)
 	}
-	ul.out.Unused = append(ul.out.Unused, ul.describe(x, who))
+	ul.out.Counted = append(ul.out.Counted, ul.describe(x, who))
 }
 
 // hasBecomeUsable reports whether a node that was launched where a launch was unused has become usable since.
-func (ul *unusedLaunches) hasBecomeUsable(x endedLaunch) bool {
+func (ul *Launches) hasBecomeUsable(x Ended) bool {
 	return slices.ContainsFunc(ul.Snapshot.Claims, func(c *model.Claim) bool {
 		p := ul.Pool(c.Pool)
 		return p != nil && p.UID == x.Pool && c.NodeGroup() == x.Group && c.Is(lifecycle.Initialized) && c.Conditions[lifecycle.Initialized].Since.After(x.Created)
@@ -93,10 +96,10 @@ func (ul *unusedLaunches) hasBecomeUsable(x endedLaunch) bool {
 }
 
 // bump counts an unused launch of a site: with the wave that it is of, or as a new one.
-func (ul *unusedLaunches) bump(k launchSite, x endedLaunch, who beneficiary) {
+func (ul *Launches) bump(k launchSite, x Ended, who beneficiary) {
 	c, was := ul.mem.counts[k]
 	c.Launches++
-	c.Micro += costOf(x.Micro, x.Created, x.Charged)
+	c.Micro += CostOf(x.Micro, x.Created, x.Charged)
 	c.Claim, c.Node, c.Owner, c.Cause, c.Pool, c.Basis = x.Claim, x.Node, who.name, x.Cause, x.Pool, x.Basis
 	c.NoPod = who.pod == nil || who.pod.IsVirtual()
 	if !was || !slices.Contains(c.Wave, x.UID) {
@@ -107,16 +110,16 @@ func (ul *unusedLaunches) bump(k launchSite, x endedLaunch, who beneficiary) {
 	}
 	ul.mem.counts = maps.Clone(ul.mem.counts)
 	if ul.mem.counts == nil {
-		ul.mem.counts = map[launchSite]unusedCount{}
+		ul.mem.counts = map[launchSite]Count{}
 	}
 	ul.mem.counts[k] = c
-	for len(ul.mem.counts) > mostUnusedCounts {
+	for len(ul.mem.counts) > mostCounts {
 		ul.dropOldestCount()
 	}
 }
 
 // dropOldestCount forgets the count whose rest ends first.
-func (ul *unusedLaunches) dropOldestCount() {
+func (ul *Launches) dropOldestCount() {
 	var oldest launchSite
 	found := false
 	for _, k := range ul.sortedSites() {
@@ -128,7 +131,7 @@ func (ul *unusedLaunches) dropOldestCount() {
 }
 
 // sortedSites returns the sites of all counts in order.
-func (ul *unusedLaunches) sortedSites() []launchSite {
+func (ul *Launches) sortedSites() []launchSite {
 	return slices.SortedFunc(maps.Keys(ul.mem.counts), func(a, b launchSite) int {
 		return strings.Compare(a.template+"\x00"+a.pool+"\x00"+a.group, b.template+"\x00"+b.pool+"\x00"+b.group)
 	})
@@ -139,18 +142,18 @@ func (ul *unusedLaunches) sortedSites() []launchSite {
 func restAfter(k launchSite, times int, stands bool) time.Duration {
 	switch {
 	case k.template == "":
-		return min(siteFirstRest<<min(times-1, 10), siteLongestRest)
+		return min(SiteFirstRest<<min(times-1, 10), siteLongestRest)
 	case times == 1 && stands && k.pool != "":
 		return firstPause
 	case times == 1:
 		return 0 // other places are tried at once
 	}
-	return min(firstRest<<min(times-2, 10), longestRest)
+	return min(FirstRest<<min(times-2, 10), LongestRest)
 }
 
 // openLaunches are the uids of launches of a site whose outcome is open, and of those that have just ended: none of them
 // was made after what is counted now was known.
-func (ul *unusedLaunches) openLaunches(k launchSite) (out []string) {
+func (ul *Launches) openLaunches(k launchSite) (out []string) {
 	here := func(pool, group string) bool { return k.pool == "" || k.pool == pool && k.group == group }
 	for _, uid := range slices.Sorted(maps.Keys(ul.mem.held)) {
 		if c := ul.mem.held[uid].claim; ul.Pool(c.Pool) != nil && here(ul.Pool(c.Pool).UID, c.NodeGroup()) {
@@ -173,8 +176,8 @@ func (ul *unusedLaunches) openLaunches(k launchSite) (out []string) {
 	return out
 }
 
-// costOf is what a node costs from one instant to another, micro-dollars.
-func costOf(microPerHour int64, from, to time.Time) int64 {
+// CostOf is what a node costs from one instant to another, micro-dollars.
+func CostOf(microPerHour int64, from, to time.Time) int64 {
 	if !to.After(from) {
 		return 0
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package unused
 
 import (
 	"cmp"
@@ -15,8 +15,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// UnusedLaunch is an unused launch, as it is counted.
-type UnusedLaunch struct {
+// Launch is an unused launch, as it is counted.
+type Launch struct {
 	Claim, Group string
 	Pool         *model.NodePool
 	Owner        string      // whom it was for, for people
@@ -28,16 +28,16 @@ type UnusedLaunch struct {
 	Until        time.Time   // nothing is launched there for these pods until then; zero: other places are tried first
 }
 
-// UnusedCost is what an unused launch has cost beyond what was told of it: its node has stood until now.
-type UnusedCost struct {
+// Cost is what an unused launch has cost beyond what was told of it: its node has stood until now.
+type Cost struct {
 	Pool  string
 	Micro int64 // micro-dollars
 }
 
 // describe tells of an unused launch that has just been counted.
-func (ul *unusedLaunches) describe(x endedLaunch, who beneficiary) UnusedLaunch {
+func (ul *Launches) describe(x Ended, who beneficiary) Launch {
 	c := ul.mem.counts[launchSite{who.template, x.Pool, x.Group}]
-	v := UnusedLaunch{Claim: x.Claim, Group: x.Group, Cause: x.Cause, Micro: costOf(x.Micro, x.Created, x.Charged), Times: c.Times, Owner: who.name}
+	v := Launch{Claim: x.Claim, Group: x.Group, Cause: x.Cause, Micro: CostOf(x.Micro, x.Created, x.Charged), Times: c.Times, Owner: who.name}
 	if who.pod != nil && !who.pod.IsVirtual() {
 		v.Pod = who.pod
 	}
@@ -58,13 +58,13 @@ func ownerName(p *model.Pod) string {
 	return p.Namespace + "/" + cmp.Or(p.Deployment, p.Owner.Name, p.Name)
 }
 
-// ConditionUnusedLaunches is the condition of a NodePool that is True while launches in it have served no pod.
-const ConditionUnusedLaunches = "UnusedLaunches"
+// ConditionType is the condition of a NodePool that is True while launches in it have served no pod.
+const ConditionType = "UnusedLaunches"
 
-// condition is what a pool's status should say of unused launches; an empty one: nothing, what it says stays.
-func (ul *unusedLaunches) condition(p *model.NodePool) model.Condition {
+// Condition is what a pool's status should say of unused launches; an empty one: nothing, what it says stays.
+func (ul *Launches) Condition(p *model.NodePool) model.Condition {
 	launches, micro := 0, int64(0)
-	var last unusedCount
+	var last Count
 	for _, k := range ul.sortedSites() {
 		c := ul.mem.counts[k]
 		if k.template == "" || k.pool != p.UID {
@@ -76,7 +76,7 @@ func (ul *unusedLaunches) condition(p *model.NodePool) model.Condition {
 		}
 	}
 	if launches == 0 {
-		if p.Conditions[ConditionUnusedLaunches].True() {
+		if p.Conditions[ConditionType].True() {
 			return model.Condition{Status: "False", Reason: "PodsRan", Message: "pods run on the nodes that were launched for them"}
 		}
 		return model.Condition{}
@@ -93,13 +93,13 @@ func (ul *unusedLaunches) condition(p *model.NodePool) model.Condition {
 }
 
 // causeOf is the likeliest cause why no pod has come to a launch's node, as far as claim and node tell.
-func (ul *unusedLaunches) causeOf(c *model.Claim, n *model.Node) plan.Reason {
-	timeouts := ul.pol.Lifecycle.WithTimeoutsOf(ul.Pool(c.Pool))
+func (ul *Launches) causeOf(c *model.Claim, n *model.Node) plan.Reason {
+	timeouts := ul.in.Lifecycle.WithTimeoutsOf(ul.Pool(c.Pool))
 	age := ul.Now.Sub(c.Created)
 	switch {
 	case !c.Is(lifecycle.Initialized) && lifecycle.IsExpired(c, ul.Now):
 		return plan.Reason{Code: plan.Expired, Detail: plan.OfExpired{After: c.ExpireAfter}}
-	case ul.interruptions.byClaim[c.Name] != nil:
+	case ul.in.Interrupted(c.Name):
 		notice, _ := cluster.ReadNotice(c)
 		return plan.Reason{Code: plan.InstanceGone, Detail: plan.OfSaid{Said: plan.Words(notice.Kind)}}
 	case c.ProviderID == "" && age >= timeouts.LaunchTimeout:
@@ -122,7 +122,7 @@ func (ul *unusedLaunches) causeOf(c *model.Claim, n *model.Node) plan.Reason {
 }
 
 // instancesOf returns a claim's instances in the cloud's list that run.
-func (ul *unusedLaunches) instancesOf(c *model.Claim) (out []*model.Instance) {
+func (ul *Launches) instancesOf(c *model.Claim) (out []*model.Instance) {
 	for _, i := range ul.Snapshot.Instances {
 		if i.ProviderID == c.ProviderID && !i.Gone {
 			out = append(out, i)
@@ -132,7 +132,7 @@ func (ul *unusedLaunches) instancesOf(c *model.Claim) (out []*model.Instance) {
 }
 
 // causeFor is the likeliest cause for a pod: if the node stands, what keeps this pod away from it.
-func (ul *unusedLaunches) causeFor(x endedLaunch, p *model.Pod) plan.Reason {
+func (ul *Launches) causeFor(x Ended, p *model.Pod, whyNotBound plan.Reason) plan.Reason {
 	i := ul.FindNode(x.Node)
 	if !x.Usable || i < 0 {
 		return x.Cause
@@ -141,8 +141,8 @@ func (ul *unusedLaunches) causeFor(x endedLaunch, p *model.Pod) plan.Reason {
 	if t := foreignTaint(n, p); t != nil {
 		return plan.Reason{Code: plan.Taint, Detail: plan.OfTaint{Node: n.Name, Key: t.Key, Value: t.Value, Effect: t.Effect}}
 	}
-	if why := ul.disagreements.mem.byPod[p.UID].why; why.Code != "" {
-		return why
+	if whyNotBound.Code != "" {
+		return whyNotBound
 	}
 	if p.Refusal != "" {
 		return plan.Reason{Code: plan.Mismatch, Detail: plan.OfMismatch{Node: n.Name, Said: plan.Words(p.Refusal)}}
@@ -164,7 +164,7 @@ func foreignTaint(n *model.Node, p *model.Pod) *model.Taint {
 }
 
 // hasLostTaint reports whether the taint that a count was made for has been taken off the node that it was on.
-func (ul *unusedLaunches) hasLostTaint(x unusedCount) bool {
+func (ul *Launches) hasLostTaint(x Count) bool {
 	if x.Cause.Code != plan.Taint {
 		return false
 	}
@@ -173,7 +173,7 @@ func (ul *unusedLaunches) hasLostTaint(x unusedCount) bool {
 }
 
 // priceOf is what a claim's node costs, micro-dollars an hour; 0 where that is not known.
-func (ul *unusedLaunches) priceOf(c *model.Claim) int64 {
+func (ul *Launches) priceOf(c *model.Claim) int64 {
 	micro, _ := model.ParseDollars(c.Annotations[model.AnnotationLaunchPrice])
 	if micro == 0 {
 		micro = ul.claimPrice(c)
@@ -182,6 +182,6 @@ func (ul *unusedLaunches) priceOf(c *model.Claim) int64 {
 }
 
 // claimPrice is what the node of a claim costs by the catalogue of its pool; 0 where that is not known.
-func (ul *unusedLaunches) claimPrice(c *model.Claim) int64 {
+func (ul *Launches) claimPrice(c *model.Claim) int64 {
 	return limits.NodePrice(ul.Snapshot.Pools, model.MergeLabels(c.Labels, model.Labels{model.LabelNodePool: c.Pool}))
 }

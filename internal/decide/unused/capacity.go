@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package unused
 
 import (
 	"maps"
@@ -16,12 +16,12 @@ import (
 )
 
 // Two kinds of launches are made for no pod: those of NodePools with a fixed number of nodes, and those for CapacityBuffers
-// alone. Such a launch is of use once its node has been usable for capacityUse. It is unused if it ends before that without
+// alone. Such a launch is of use once its node has been usable for CapacityUse. It is unused if it ends before that without
 // Dovetail having removed it, or, for a CapacityBuffer, if the node keeps the buffer's pods away. It is counted like a launch
 // for pods as soon as a node is wanted for the same NodePool or CapacityBuffer again.
 
-// capacityUse is how long a node that was launched for no pod must have been usable to have been of use.
-const capacityUse = 5 * time.Minute
+// CapacityUse is how long a node that was launched for no pod must have been usable to have been of use.
+const CapacityUse = 5 * time.Minute
 
 // staticClass stands for a class of pods in the slots of launches of NodePools with a fixed number of nodes.
 const staticClass = "static"
@@ -59,7 +59,7 @@ func LaunchSlots(a plan.CreateClaim) []model.Slot {
 }
 
 // keyOf is what launches for a pod are remembered by: its kind of slot, or its class and CapacityBuffer.
-func (ul *unusedLaunches) keyOf(p *model.Pod) cluster.SlotKey {
+func (ul *Launches) keyOf(p *model.Pod) cluster.SlotKey {
 	if p.IsVirtual() {
 		return cluster.SlotKey{Class: templateName(p.Class), Owner: bufferOwner(p.Buffer)}
 	}
@@ -75,44 +75,31 @@ func templateOfKey(k cluster.SlotKey) string {
 }
 
 // capacityKeys returns what a claim was launched for if that is no pods; empty: it was launched for pods.
-func (ul *unusedLaunches) capacityKeys(c *model.Claim, held map[string][]cluster.SlotKey) []cluster.SlotKey {
+func (ul *Launches) capacityKeys(c *model.Claim) []cluster.SlotKey {
 	p := ul.Pool(c.Pool)
 	switch {
-	case p == nil || len(c.Slots) > 0 || ul.isForeign(c) || c.Annotations[model.AnnotationAdopt] != "":
+	case p == nil || len(c.Slots) > 0 || ul.in.IsForeign(c) || c.Annotations[model.AnnotationAdopt] != "":
 		return nil
 	case p.Replicas >= 0:
 		return []cluster.SlotKey{{Class: staticClass, Owner: p.UID}}
-	case cluster.IsForBuffer(c) && len(held[c.Name]) > 0:
-		return held[c.Name]
+	case cluster.IsForBuffer(c) && len(ul.in.Held[c.Name]) > 0:
+		return ul.in.Held[c.Name]
 	case cluster.IsForBuffer(c):
 		return ul.mem.capacity[c.UID].keys
 	}
 	return nil
 }
 
-// heldForBuffers lists the CapacityBuffers whose capacity was held on each claim's node after the last step.
-func (ul *unusedLaunches) heldForBuffers() map[string][]cluster.SlotKey {
-	out := map[string][]cluster.SlotKey{}
-	for _, b := range ul.Snapshot.Buffers {
-		if b.Like == nil {
-			continue
-		}
-		k := cluster.SlotKey{Class: templateName(b.Like.Class), Owner: bufferOwner(b.Key())}
-		for _, t := range ul.buffers.byUID[b.UID].at {
-			if t.isPlace() && !slices.Contains(out[string(t)], k) {
-				out[string(t)] = append(out[string(t)], k)
-			}
-		}
-	}
-	return out
+// KeyOfBuffer returns what launches for a CapacityBuffer are remembered by. Its Like is not nil.
+func KeyOfBuffer(b *model.Buffer) cluster.SlotKey {
+	return cluster.SlotKey{Class: templateName(b.Like.Class), Owner: bufferOwner(b.Key())}
 }
 
 // readCapacity follows the launches for no pod, and returns those that have ended unused.
-func (ul *unusedLaunches) readCapacity(known map[string]bool) (ended []endedLaunch) {
-	held := ul.heldForBuffers()
+func (ul *Launches) readCapacity(known map[string]bool) (ended []Ended) {
 	open := map[string]openCapacity{}
 	for _, c := range ul.Snapshot.Claims {
-		keys := ul.capacityKeys(c, held)
+		keys := ul.capacityKeys(c)
 		if len(keys) == 0 || known[c.UID] || ul.mem.scaledDown[c.UID] {
 			continue
 		}
@@ -121,14 +108,14 @@ func (ul *unusedLaunches) readCapacity(known map[string]bool) (ended []endedLaun
 			continue
 		}
 		was, remembered := ul.mem.capacity[c.UID]
-		interrupted := ul.interruptions.byClaim[c.Name] != nil
+		interrupted := ul.in.Interrupted(c.Name)
 		switch {
-		case ul.isOfUse(c) || ul.commands.ofClaim[c.Name] != "": // else a disruption command removes it
+		case ul.isOfUse(c) || ul.in.CommandOf[c.Name] != "": // else a disruption command removes it
 		case !c.Deleting.IsZero() || interrupted || ul.keepsBufferAway(c, keys):
 			if remembered {
 				keys = was.keys
 			}
-			if remembered || !ul.mem.begun && !c.Is(lifecycle.Initialized) {
+			if remembered || !ul.mem.Begun && !c.Is(lifecycle.Initialized) {
 				ended = append(ended, ul.endCapacity(c, keys)...)
 			}
 		default:
@@ -152,7 +139,7 @@ func (ul *unusedLaunches) readCapacity(known map[string]bool) (ended []endedLaun
 }
 
 // endCapacity returns what is to be remembered of a launch for no pod that has ended unused.
-func (ul *unusedLaunches) endCapacity(c *model.Claim, keys []cluster.SlotKey) (out []endedLaunch) {
+func (ul *Launches) endCapacity(c *model.Claim, keys []cluster.SlotKey) (out []Ended) {
 	x, ok := ul.newEnded(c)
 	for _, k := range keys {
 		if ok {
@@ -164,7 +151,7 @@ func (ul *unusedLaunches) endCapacity(c *model.Claim, keys []cluster.SlotKey) (o
 }
 
 // isOfUse reports whether a launch for no pod has been of use: its node has been usable for a while, or pods run on it.
-func (ul *unusedLaunches) isOfUse(c *model.Claim) bool {
+func (ul *Launches) isOfUse(c *model.Claim) bool {
 	if n := ul.NodeFor(c); n != nil && ul.Pool(c.Pool).Replicas < 0 && slices.ContainsFunc(n.Pods, (*model.Pod).IsWorkload) {
 		return true
 	}
@@ -173,18 +160,18 @@ func (ul *unusedLaunches) isOfUse(c *model.Claim) bool {
 		end = c.Deleting
 	}
 	init := c.Conditions[lifecycle.Initialized]
-	return init.True() && !end.Before(init.Since.Add(capacityUse)) && !ul.keepsBufferAway(c, ul.mem.capacity[c.UID].keys)
+	return init.True() && !end.Before(init.Since.Add(CapacityUse)) && !ul.keepsBufferAway(c, ul.mem.capacity[c.UID].keys)
 }
 
 // keepsBufferAway reports whether the node of a claim, launched for CapacityBuffers, is ready for pods and none of the
 // buffers' pods may run on it.
-func (ul *unusedLaunches) keepsBufferAway(c *model.Claim, keys []cluster.SlotKey) bool {
+func (ul *Launches) keepsBufferAway(c *model.Claim, keys []cluster.SlotKey) bool {
 	n := ul.NodeFor(c)
 	if n == nil || !cluster.IsForBuffer(c) || !c.Is(lifecycle.Initialized) || len(keys) == 0 {
 		return false
 	}
 	for _, b := range ul.Snapshot.Buffers {
-		if b.Like == nil || !slices.Contains(keys, cluster.SlotKey{Class: templateName(b.Like.Class), Owner: bufferOwner(b.Key())}) {
+		if b.Like == nil || !slices.Contains(keys, KeyOfBuffer(b)) {
 			continue
 		}
 		if model.Untolerated(n.Taints, b.Like.Class.Tolerations) == nil {
@@ -194,14 +181,14 @@ func (ul *unusedLaunches) keepsBufferAway(c *model.Claim, keys []cluster.SlotKey
 	return true
 }
 
-// markScaledDown notes that a NodePool with a fixed number of nodes removes a claim that it has too many.
-func (ul *unusedLaunches) markScaledDown(uid string) {
+// MarkScaledDown notes that a NodePool with a fixed number of nodes removes a claim that it has too many.
+func (ul *Launches) MarkScaledDown(uid string) {
 	ul.forgetScaledDown()
 	ul.mem.scaledDown[uid] = true
 }
 
 // forgetScaledDown copies that without the claims that are gone.
-func (ul *unusedLaunches) forgetScaledDown() {
+func (ul *Launches) forgetScaledDown() {
 	next := map[string]bool{}
 	for uid := range ul.mem.scaledDown {
 		if ul.ClaimWithUID(uid) != nil {
@@ -213,10 +200,9 @@ func (ul *unusedLaunches) forgetScaledDown() {
 
 // takeBackCapacity notes the sites whose launches for no pod have been of use since they were counted, and by claim uid what
 // such launches were made for.
-func (ul *unusedLaunches) takeBackCapacity(served map[launchSite]bool, launched map[string]map[cluster.SlotKey]bool) {
-	held := ul.heldForBuffers()
+func (ul *Launches) takeBackCapacity(served map[launchSite]bool, launched map[string]map[cluster.SlotKey]bool) {
 	for _, c := range ul.Snapshot.Claims {
-		keys := ul.capacityKeys(c, held)
+		keys := ul.capacityKeys(c)
 		if len(keys) == 0 || c.UID == "" || !c.Deleting.IsZero() || !ul.isOfUse(c) {
 			continue
 		}
@@ -236,14 +222,14 @@ func (ul *unusedLaunches) takeBackCapacity(served map[launchSite]bool, launched 
 	}
 }
 
-// staticAllowance returns how many nodes may be launched now for a NodePool with a fixed number of them; negative: any
+// StaticAllowance returns how many nodes may be launched now for a NodePool with a fixed number of them; negative: any
 // number. Launches of it that ended unused are counted first: it wants a node again.
-func (ul *unusedLaunches) staticAllowance(p *model.NodePool) int {
+func (ul *Launches) StaticAllowance(p *model.NodePool) int {
 	k := cluster.SlotKey{Class: staticClass, Owner: p.UID}
 	t := templateOfKey(k)
 	for at := range ul.mem.ended {
 		if x := &ul.mem.ended[at]; !x.Counted && (cluster.SlotKey{Class: x.Class, Owner: x.Owner}) == k {
-			ul.count(at, beneficiary{template: t, name: "the NodePool's own number of nodes (spec.replicas)"})
+			ul.count(at, beneficiary{template: t, name: "the NodePool's own number of nodes (spec.replicas)"}, plan.Reason{})
 		}
 	}
 	most := -1
@@ -253,7 +239,7 @@ func (ul *unusedLaunches) staticAllowance(p *model.NodePool) int {
 		}
 		b, _, until := ul.verdict(at)
 		if b == barred {
-			ul.wakeAt(until)
+			ul.out.WakeAt(until)
 			return 0
 		}
 		most = 1

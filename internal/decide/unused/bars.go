@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package unused
 
 import (
 	"maps"
@@ -15,18 +15,18 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// bar is whether pods of a template are launched for at a site.
-type bar int
+// ruling is whether pods of a template are launched for at a site.
+type ruling int
 
 const (
-	notBarred bar = iota
-	triedLast     // if no other place takes the pods
-	barred        // not until some time, or until what came of another launch is known
+	notBarred ruling = iota
+	triedLast        // if no other place takes the pods
+	barred           // not until some time, or until what came of another launch is known
 )
 
 // verdict reports whether pods of a template are launched for at a site by what is counted of it, and if not until when:
 // zero where that is not a matter of time.
-func (ul *unusedLaunches) verdict(k launchSite) (bar, unusedCount, time.Time) {
+func (ul *Launches) verdict(k launchSite) (ruling, Count, time.Time) {
 	c, ok := ul.mem.counts[k]
 	switch {
 	case !ok:
@@ -44,15 +44,15 @@ func (ul *unusedLaunches) verdict(k launchSite) (bar, unusedCount, time.Time) {
 		return barred, c, time.Time{}
 	}
 	if k.pool == "" {
-		return notBarred, c, time.Time{} // one node at a time: see holdBack
+		return notBarred, c, time.Time{} // one node at a time: see HoldBack
 	}
 	return triedLast, c, time.Time{}
 }
 
 // openProbe returns the claim that is being tried after the last count of a site; empty: there is none.
-func (ul *unusedLaunches) openProbe(k launchSite, c unusedCount) string {
-	for _, name := range slices.Sorted(maps.Keys(ul.reservations.byClaim)) {
-		h := ul.reservations.byClaim[name]
+func (ul *Launches) openProbe(k launchSite, c Count) string {
+	for _, name := range slices.Sorted(maps.Keys(ul.in.Reservations)) {
+		h := ul.in.Reservations[name]
 		p := ul.Pool(h.Claim.Pool)
 		if p == nil || h.Claim.UID != "" && slices.Contains(c.Wave, h.Claim.UID) || k.pool != "" && (k.pool != p.UID || k.group != h.Claim.NodeGroup()) {
 			continue
@@ -73,8 +73,8 @@ func (ul *unusedLaunches) openProbe(k launchSite, c unusedCount) string {
 	return ""
 }
 
-// barPools returns the pools with what is not launched for the classes that wait for a node.
-func (ul *unusedLaunches) barPools(pools []solve.Pool) []solve.Pool {
+// BarPools returns the pools with what is not launched for the classes that wait for a node.
+func (ul *Launches) BarPools(pools []solve.Pool) []solve.Pool {
 	if len(ul.mem.counts) == 0 {
 		return pools
 	}
@@ -99,16 +99,16 @@ func (ul *unusedLaunches) barPools(pools []solve.Pool) []solve.Pool {
 	return pools
 }
 
-// barOnPod is why no node is launched for a pod, as it is explained.
-type barOnPod struct {
+// Bar is why no node is launched for a pod, as it is explained.
+type Bar struct {
 	plan.Reason
-	until time.Time
-	node  string
-	cause plan.Reason
+	Until time.Time   // zero: until the outcome of another launch is known
+	Node  string      // the node of the last launch; empty: it had none
+	Cause plan.Reason // why no pod came to node
 }
 
-// barsOn returns what keeps a pool from launching a node for a pod.
-func (ul *unusedLaunches) barsOn(p *model.Pod, pool string) (out []barOnPod) {
+// BarsOn returns what keeps a pool, by name, from launching a node for a pod, in the order of templates, pools and node groups.
+func (ul *Launches) BarsOn(p *model.Pod, pool string) (out []Bar) {
 	t := ul.templateOf(p.Class)
 	for _, k := range ul.sortedSites() {
 		if k.template != t || k.pool != "" && (ul.Pool(pool) == nil || ul.Pool(pool).UID != k.pool) {
@@ -118,16 +118,16 @@ func (ul *unusedLaunches) barsOn(p *model.Pod, pool string) (out []barOnPod) {
 		if b != barred {
 			continue
 		}
-		x := barOnPod{Reason: ul.reason(c, until), until: until, node: c.Node, cause: c.Cause}
+		x := Bar{Reason: ul.reason(c, until), Until: until, Node: c.Node, Cause: c.Cause}
 		x.Pool = pool
 		out = append(out, x)
 	}
 	return out
 }
 
-// nodesInPause returns the nodes that stand unused while their pods wait for what keeps them away to go, and until when: it
+// NodesInPause returns the nodes that stand unused while their pods wait for what keeps them away to go, and until when: it
 // may go from the node, too.
-func (ul *unusedLaunches) nodesInPause() map[string]time.Time {
+func (ul *Launches) NodesInPause() map[string]time.Time {
 	if len(ul.mem.counts) == 0 {
 		return nil
 	}
@@ -144,9 +144,9 @@ func (ul *unusedLaunches) nodesInPause() map[string]time.Time {
 }
 
 // waitingClasses are the classes of pods that a node is wanted for, by key.
-func (ul *unusedLaunches) waitingClasses() (out []*model.Class) {
+func (ul *Launches) waitingClasses() (out []*model.Class) {
 	seen := map[*model.Class]bool{}
-	for _, pods := range [][]*model.Pod{ul.Snapshot.Pending, ul.pods.leavingPods()} {
+	for _, pods := range [][]*model.Pod{ul.Snapshot.Pending, ul.in.Leaving} {
 		for _, p := range pods {
 			if !seen[p.Class] {
 				seen[p.Class] = true
@@ -165,7 +165,7 @@ func (ul *unusedLaunches) waitingClasses() (out []*model.Class) {
 }
 
 // reason says why nothing is launched for pods; until is zero where the outcome of a launch is waited for.
-func (ul *unusedLaunches) reason(c unusedCount, until time.Time) plan.Reason {
+func (ul *Launches) reason(c Count, until time.Time) plan.Reason {
 	why := plan.Reason{Code: plan.UnusedLaunches, Detail: plan.OfUnusedLaunches{Cause: c.Cause.Code, Until: until, Said: plan.Words(c.Cause.Summary())}}
 	if c.Cause.Code != plan.ClaimRefused { // else there is none
 		why.Subject = plan.ObjectOf("nodeclaim", c.Claim)
@@ -173,8 +173,8 @@ func (ul *unusedLaunches) reason(c unusedCount, until time.Time) plan.Reason {
 	return why
 }
 
-// soften has the classes of refused pods try the places too that are tried last. It reports whether that may help one.
-func (ul *unusedLaunches) soften(refused []solve.Refusal) (some bool) {
+// Soften has the classes of refused pods try the places too that are tried last. It reports whether that may help one.
+func (ul *Launches) Soften(refused []solve.Refusal) (some bool) {
 	if len(ul.mem.counts) == 0 {
 		return false
 	}
@@ -190,7 +190,7 @@ func (ul *unusedLaunches) soften(refused []solve.Refusal) (some bool) {
 	return some
 }
 
-func (ul *unusedLaunches) isTriedLastSomewhere(c *model.Class) bool {
+func (ul *Launches) isTriedLastSomewhere(c *model.Class) bool {
 	t := ul.templateOf(c)
 	for k := range ul.mem.counts {
 		if k.template == "" || k.template == t {
@@ -202,9 +202,9 @@ func (ul *unusedLaunches) isTriedLastSomewhere(c *model.Class) bool {
 	return false
 }
 
-// holdBack returns pods that wait for what comes of one node: where launches for their template were unused, one is
+// HoldBack returns pods that wait for what comes of one node: where launches for their template were unused, one is
 // tried at a time.
-func (ul *unusedLaunches) holdBack(nodes []solve.NewNode) (held map[*model.Pod]plan.Reason) {
+func (ul *Launches) HoldBack(nodes []solve.NewNode) (held map[*model.Pod]plan.Reason) {
 	if len(ul.mem.counts) == 0 {
 		return nil
 	}
@@ -239,14 +239,15 @@ func (ul *unusedLaunches) holdBack(nodes []solve.NewNode) (held map[*model.Pod]p
 	return held
 }
 
-// findResting finds pods that kube-scheduler has left standing nodes unused for, and for which nothing is launched
-// anywhere for now. They are not solved for: the nodes that are closed to them stay open to others.
-func (ul *unusedLaunches) findResting(left []*model.Pod) (kept, resting []*model.Pod, refused []plan.PodDecision) {
+// FindResting finds pods that kube-scheduler has left standing nodes unused for, and for which nothing is launched
+// anywhere for now. They are not solved for: the nodes that are closed to them stay open to others. isLeft reports whether
+// kube-scheduler has left standing nodes unused for a pod.
+func (ul *Launches) FindResting(left []*model.Pod, isLeft func(*model.Pod) bool) (kept, resting []*model.Pod, refused []plan.PodDecision) {
 	if len(ul.mem.counts) == 0 {
 		return left, nil, nil
 	}
 	for _, p := range left {
-		if len(ul.disagreements.of(p).nodes) > 0 {
+		if isLeft(p) {
 			if b, c, until := ul.verdict(launchSite{template: ul.templateOf(p.Class)}); b == barred {
 				resting = append(resting, p)
 				refused = append(refused, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{ul.reason(c, until)}})
@@ -258,8 +259,8 @@ func (ul *unusedLaunches) findResting(left []*model.Pod) (kept, resting []*model
 	return kept, resting, refused
 }
 
-// wake has the step come again, and demand be solved, when the first rest ends that keeps one of some pods waiting.
-func (ul *unusedLaunches) wake(waiting []plan.PodDecision) {
+// Wake has the step come again, and demand be solved, when the first rest ends that keeps one of some pods waiting.
+func (ul *Launches) Wake(waiting []plan.PodDecision) {
 	ul.mem.retryAt = time.Time{}
 	if len(ul.mem.counts) == 0 {
 		return
@@ -275,11 +276,11 @@ func (ul *unusedLaunches) wake(waiting []plan.PodDecision) {
 			ul.mem.retryAt = c.Until
 		}
 	}
-	ul.wakeAt(ul.mem.retryAt)
+	ul.out.WakeAt(ul.mem.retryAt)
 }
 
-// areDue reports whether pods that were kept from a launch are to be decided on again, and when they will be.
-func (ul *unusedLaunches) areDue() (bool, time.Time) {
+// AreDue reports whether pods that were kept from a launch are to be decided on again, and when they will be.
+func (ul *Launches) AreDue() (bool, time.Time) {
 	if ul.mem.retryAt.IsZero() {
 		return false, time.Time{}
 	}
@@ -292,9 +293,9 @@ type FailingGroup struct {
 	Why   plan.Reason
 }
 
-// FailingGroups returns the node groups that are tried last now, by name.
+// FailingGroups returns the node groups that are tried last at an instant, by name.
 func (m *Memory) FailingGroups(now time.Time) (out []FailingGroup) {
-	for k, c := range m.unused.counts {
+	for k, c := range m.counts {
 		if k.template == "" && k.group != "" && now.Before(c.Until) {
 			out = append(out, FailingGroup{k.group, c.Cause})
 		}
