@@ -116,7 +116,9 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *cluster.Res
 		Free: n.Allocatable.Sub(n.Used)}
 	leaving := !n.Deleting.IsZero() || c != nil && (!c.Deleting.IsZero() || sv.interruptions.byClaim[c.Name] != nil)
 	if leaving {
-		r.Closed, r.Drained = true, true
+		// The pods of a claim's node are planned for elsewhere. Those of other nodes stay for as long as whoever removes
+		// the node lets them, and count for kube-scheduler until then.
+		r.Closed, r.Drained = true, c != nil
 		return r, time.Time{}
 	}
 	// An unregistered node that no claim names is one whose launch has not been answered yet: its capacity is its

@@ -58,7 +58,7 @@ type ExistingNode struct {
 	Migrated    []string     // in-tree volume plugins whose volumes its kubelet leaves to CSI drivers; sorted
 	Attached    []Attachment // volumes attached to it
 	Closed      bool         // takes no new pods (being deleted, cordoned), but its Pods count for spread and affinity
-	Drained     bool         // its Pods do not count either: they are leaving
+	Drained     bool         // its Pods do not count either: they are planned for elsewhere
 }
 
 // IsStanding reports whether the node's labels are what they will be.

@@ -44,8 +44,10 @@ type drawn struct {
 	ranges     []*corev1.LimitRange
 	priorities []*schedulingv1.PriorityClass
 	claimed    []*karpv1.NodeClaim // of nodes that have just come
-	unmigrated map[string]bool     // nodes whose kubelet leaves no in-tree plugin's volumes to CSI drivers
-	written    bool                // the pending pods are as people write them: no API server has admitted them yet
+	attached   []*storagev1.VolumeAttachment
+	unmigrated map[string]bool // nodes whose kubelet leaves no in-tree plugin's volumes to CSI drivers
+	shapes     []string        // of shapes: those that the cluster has
+	written    bool            // the pending pods are as people write them: no API server has admitted them yet
 }
 
 // objects are all that a plan is made from.
@@ -73,6 +75,9 @@ func (c *drawn) objects() []runtime.Object {
 		out = append(out, x)
 	}
 	for _, x := range c.claimed {
+		out = append(out, x)
+	}
+	for _, x := range c.attached {
 		out = append(out, x)
 	}
 	return out
@@ -126,6 +131,7 @@ func newDrawn(seed uint64, prefix string) *drawn {
 	}
 	d.arrive()
 	d.workloads()
+	d.addShapes()
 	for i, p := range d.s.standing {
 		d.c.admit(p)
 		p.CreationTimestamp = metav1.NewTime(time.Unix(1_799_990_000+int64(i), 0))

@@ -68,7 +68,7 @@ func TestDrawn(t *testing.T) {
 		t.Error("the clusters had nothing to check")
 	}
 	for _, f := range reached.rare(n) {
-		t.Errorf("%s is in %d of %d clusters, at least %d of 300 are wanted", f, reached.clusters[f], n, leastReached)
+		t.Errorf("%s of %d clusters, at least %d of 300 are wanted", f, n, leastReached)
 	}
 	if *putBack {
 		t.Run("mutants", tryMutants)
@@ -214,6 +214,7 @@ func describeDrawn(t *testing.T, c *drawn, a *answer) {
 type fieldTally struct {
 	fields   []inventory.Field
 	clusters map[inventory.Field]int
+	shapes   map[string]int
 }
 
 func newFieldTally(t *testing.T) *fieldTally {
@@ -221,7 +222,7 @@ func newFieldTally(t *testing.T) *fieldTally {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &fieldTally{clusters: map[inventory.Field]int{}}
+	out := &fieldTally{clusters: map[inventory.Field]int{}, shapes: map[string]int{}}
 	for _, b := range all {
 		if b.Verdict != inventory.Irrelevant {
 			out.fields = append(out.fields, b.Fields...)
@@ -232,6 +233,9 @@ func newFieldTally(t *testing.T) *fieldTally {
 
 // count counts the fields of a cluster.
 func (f *fieldTally) count(c *drawn) {
+	for _, s := range c.shapes {
+		f.shapes[s]++
+	}
 	byKind := map[string][]apiruntime.Object{}
 	for _, o := range c.objects() {
 		kind := inventory.KindOf(o)
@@ -246,7 +250,6 @@ func (f *fieldTally) count(c *drawn) {
 
 // notDrawn are fields that are heeded and that no cluster has, each with where it is tried instead.
 var notDrawn = []struct{ prefix, instead string }{
-	{"VolumeAttachment ", "TestBindings"},
 	{"Pod spec.activeDeadlineSeconds", "counts for the scopes of ResourceQuotas: internal/kube/translate"},
 	{"PodDisruptionBudget ", "keeps nodes, buys none: internal/disrupt"},
 	{"ResourceQuota ", "bounds CapacityBuffers: TestBufferQuotas"},
@@ -277,14 +280,19 @@ func (f *fieldTally) excuse(x inventory.Field) string {
 	return ""
 }
 
-// rare are the fields that are in too few of n clusters.
-func (f *fieldTally) rare(n int) (out []inventory.Field) {
+// rare are the fields and shapes that are in too few of n clusters.
+func (f *fieldTally) rare(n int) (out []string) {
 	if n < 300 {
 		return nil
 	}
 	for _, x := range f.fields {
 		if f.clusters[x]*300 < leastReached*n && f.excuse(x) == "" {
-			out = append(out, x)
+			out = append(out, fmt.Sprintf("%s: %d", x, f.clusters[x]))
+		}
+	}
+	for _, s := range shapes {
+		if f.shapes[s]*300 < leastReached*n {
+			out = append(out, fmt.Sprintf("%s: %d", s, f.shapes[s]))
 		}
 	}
 	return out
@@ -292,7 +300,10 @@ func (f *fieldTally) rare(n int) (out []inventory.Field) {
 
 func (f *fieldTally) String() string {
 	var b strings.Builder
-	b.WriteString("clusters that have a field:")
+	b.WriteString("clusters that have a shape or field:")
+	for _, s := range shapes {
+		fmt.Fprintf(&b, "\n%5d  %s", f.shapes[s], s)
+	}
 	fields := slices.Clone(f.fields)
 	sort.SliceStable(fields, func(i, j int) bool { return f.clusters[fields[i]] > f.clusters[fields[j]] })
 	for _, x := range fields {

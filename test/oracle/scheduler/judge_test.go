@@ -88,6 +88,9 @@ func (x *judge) disagree(kind, format string, args ...any) {
 func registered(n *corev1.Node) *corev1.Node {
 	n.Labels[karpv1.LabelRegistered], n.Labels[karpv1.LabelInitialized] = "true", "true"
 	n.Labels[ebsKey], n.Labels[corev1.LabelFailureDomainBetaZone] = n.Labels[zoneKey], n.Labels[zoneKey]
+	for _, x := range driversWithKeys {
+		n.Labels[x.key] = n.Labels[zoneKey]
+	}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	return n
 }
@@ -200,6 +203,9 @@ func (x *judge) begin(ctx context.Context) error {
 	}
 	for _, s := range x.c.capacities {
 		keep(s.DeepCopy())
+	}
+	for _, a := range x.c.attached {
+		keep(a.DeepCopy())
 	}
 	for _, n := range x.c.nodes {
 		keep(x.c.csiNode(n.Name))
