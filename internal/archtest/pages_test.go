@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// pages returns the text of README.md and of every page under docs, by path.
+// pages returns the text of every page at the top and under docs, by path.
 func pages(t *testing.T) map[string]string {
 	out := map[string]string{}
-	for _, pattern := range []string{"README.md", "docs/*.md", "docs/design/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/reference/*.md", "docs/design/*.md"} {
 		list, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -83,7 +83,21 @@ func TestWhereIsIt(t *testing.T) {
 	}
 }
 
-// Links between pages lead to files that exist, and files that check-lists count, tests and make targets that pages name exist. A test
+// anchors returns the fragments by which a page's headings are linked to: lower case, spaces as hyphens, no punctuation.
+func anchors(t *testing.T, path string) map[string]bool {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		slug := regexp.MustCompile(`[^\p{L}\p{N}_ -]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		out[strings.ReplaceAll(slug, " ", "-")] = true
+	}
+	return out
+}
+
+// Links between pages lead to files and headings that exist, and files that check-lists count, tests and make targets that pages name exist. A test
 // may be named by how its name begins.
 func TestPagesPointAtWhatExists(t *testing.T) {
 	_, tests := functions(t)
@@ -91,7 +105,7 @@ func TestPagesPointAtWhatExists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	link := regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`)
+	link := regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)\s]*))?\)`)
 	test := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
 	target := regexp.MustCompile("(?m)`make ([a-z-]+)|^\\s+make ([a-z-]+)|^make ([a-z-]+)")
 	files := regexp.MustCompile("(?s)```files\n(.*?)```")
@@ -110,8 +124,14 @@ func TestPagesPointAtWhatExists(t *testing.T) {
 				continue
 			}
 			checked++
-			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
-				t.Errorf("%s links to %s, which is not there", path, m[1])
+			target := path
+			if m[1] != "" {
+				target = filepath.Join(filepath.Dir(path), m[1])
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s, which does not exist", path, m[1])
+			} else if m[2] != "" && strings.HasSuffix(target, ".md") && !anchors(t, target)[m[2]] {
+				t.Errorf("%s links to %s#%s, and that page has no such heading", path, m[1], m[2])
 			}
 		}
 		for _, block := range files.FindAllStringSubmatch(text, -1) {
@@ -181,7 +201,7 @@ func TestSecurityRowsNameTests(t *testing.T) {
 	page := pages(t)[filepath.Join(root, "docs", "SECURITY.md")]
 	shown := regexp.MustCompile("`(?:Test|Fuzz)[A-Z]\\w+`|`model\\.[A-Z]\\w+`")
 	checked := 0
-	for _, head := range []string{"| who | may otherwise | what holds | shown by |", "| what | at most | where |"} {
+	for _, head := range []string{"| attacker | threat | mitigation | test |", "| data | maximum | code and test |"} {
 		_, rest, ok := strings.Cut(page, head+"\n")
 		if !ok {
 			t.Fatalf("docs/SECURITY.md has no table %s", head)
