@@ -29,6 +29,13 @@ bin/dovetail:
 bin/dovetail-sandbox:
 	@bash build/progress.sh "the control plane" sandbox -ldflags "$(SANDBOX_LDFLAGS)" -o ../bin/dovetail-sandbox .
 
+.PHONY: kubelet
+kubelet: bin/dovetail-kubelet ## build bin/dovetail-kubelet, which `bin/dovetail-sandbox up --kubelets` runs for each machine (the first time two or three minutes, with progress)
+
+.PHONY: bin/dovetail-kubelet
+bin/dovetail-kubelet:
+	@bash build/progress.sh "the kubelet" sandbox -ldflags "$(SANDBOX_LDFLAGS)" -o ../bin/dovetail-kubelet ./kubelet
+
 .PHONY: image
 image: ## write the container image for linux/amd64 and linux/arm64, without Docker: an OCI layout and a tarball in bin/image, with SBOM and provenance
 	@go -C build/image run . $(if $(REPOSITORY),-repository $(REPOSITORY)) $(if $(VERSION),-version $(VERSION)) $(if $(PLATFORMS),-platforms $(PLATFORMS))
@@ -68,11 +75,11 @@ test-modules: build
 	go -C test/chart test -short -timeout 30m ./...
 
 .PHONY: test-live
-test-live: build
+test-live: build kubelet
 	go test -short -count=1 -timeout 60m ./test/e2e/...
 
 .PHONY: verify-sandbox
-verify-sandbox: build
+verify-sandbox: build kubelet
 	@nice -n 19 bash build/ahead.sh >/dev/null 2>&1 &
 	go -C sandbox test -timeout 30m ./...
 
@@ -95,7 +102,7 @@ verify-oracle: build
 	bash test/oracle/run.sh -timeout 60m
 
 .PHONY: verify-live
-verify-live: build
+verify-live: build kubelet
 	go test -count=1 -timeout 90m ./test/e2e/...
 
 .PHONY: oracle

@@ -5,6 +5,7 @@
 # Compiles what the later parts of `make verify` need. With nothing cached that is some minutes of work, and the sandbox's tests, beside which
 # it runs at the lowest priority, mostly wait. What fails here fails again where it is needed, and is told there.
 cd "$(dirname "$0")/.." || exit
+make kubelet
 go -C test/chart tool helm version
 go -C test/upstream build -o /dev/null sigs.k8s.io/karpenter/kwok
 for module in test/awsmodels test/chart build/image test/upstream test/dashboards test/ui test/oracle; do

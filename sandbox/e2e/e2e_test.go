@@ -471,6 +471,41 @@ func TestKeep(t *testing.T) {
 	s.run("", "kubectl", "get", "configmap", "kept")
 }
 
+// TestKubelets: a machine's kubelet goes with the sandbox, however that ends, and is back with the machine.
+func TestKubelets(t *testing.T) {
+	verifyOnly(t)
+	t.Parallel()
+	s := newSandbox(t)
+	const kubelet = "kubelet-base-0"
+	up := func() {
+		t.Helper()
+		s.run("", "up", "--dovetail", os.Args[0], "--kubelets", "--base", "m5.large")
+		eventually(t, "the node is Ready, and its kubelet answers", func() error {
+			out, _, err := s.try("", "kubectl", "get", "node/base-0", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
+			if err != nil || out != "True" {
+				return fmt.Errorf("Ready is %q: %v", out, err)
+			}
+			answer, err := http.Get(s.child(kubelet).Health)
+			if err != nil {
+				return err
+			}
+			return answer.Body.Close()
+		})
+	}
+	up()
+	if got := s.run("", "kubectl", "get", "node/base-0", "-o", "jsonpath={.status.nodeInfo.kubeletVersion}"); got != "v1.36.3" {
+		t.Errorf("the node's kubelet has version %q", got)
+	}
+	s.run("", "down", "--keep")
+	s.noProcess()
+	up()
+	if err := syscall.Kill(s.child(kubelet).PID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	s.kill(s.state().Supervisor)
+	s.noProcess()
+}
+
 // TestChildThatFailsAtStart: the cause is named, and nothing is left.
 func TestChildThatFailsAtStart(t *testing.T) {
 	verifyOnly(t)
@@ -506,6 +541,7 @@ func TestBadOptions(t *testing.T) {
 	}{
 		{[]string{"--dovetail", "/nowhere/dovetail"}, "no dovetail binary at /nowhere/dovetail"},
 		{[]string{"--boot", "-1s"}, "--boot -1s: must not be negative"},
+		{[]string{"--no-manifests", "--kubelets"}, "--kubelets: only the simulated cloud has machines, and --no-manifests starts none"},
 		{[]string{"--replicas", "0"}, "--replicas 0: must be at least 1"},
 		{[]string{"--dovetail", os.Args[0], "--catalog", "/nowhere/catalog.json"}, "--catalog /nowhere/catalog.json"},
 		{[]string{"--dovetail", os.Args[0], "--groups"}, "--groups: only the simulated AWS has Auto Scaling groups; add --cloud aws"},

@@ -13,6 +13,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -67,11 +68,7 @@ func Ensure(dir string, serverNames []string, identities []Identity) error {
 		return err
 	}
 	for _, identity := range identities {
-		client := &x509.Certificate{
-			Subject:     pkix.Name{CommonName: identity.User, Organization: identity.Groups},
-			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-		}
-		if err := issue(dir, identity.File, client, ca, caKey); err != nil {
+		if err := issueClient(dir, identity, ca, caKey); err != nil {
 			return err
 		}
 	}
@@ -81,6 +78,30 @@ func Ensure(dir string, serverNames []string, identities []Identity) error {
 	}
 	// Written last: its presence says that the set is complete.
 	return writeKey(dir, "sa", key)
+}
+
+func issueClient(dir string, identity Identity, ca *x509.Certificate, caKey *ecdsa.PrivateKey) error {
+	return issue(dir, identity.File, &x509.Certificate{
+		Subject:     pkix.Name{CommonName: identity.User, Organization: identity.Groups},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, ca, caKey)
+}
+
+// Add makes the pair of one more identity below a directory that Ensure has
+// filled. One that is there already stays.
+func Add(dir string, identity Identity) error {
+	if _, err := os.Stat(filepath.Join(dir, identity.File+".key")); err == nil {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key"))
+	if err != nil {
+		return fmt.Errorf("read the sandbox's authority: %w", err)
+	}
+	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		return fmt.Errorf("read the sandbox's authority: its key is a %T", pair.PrivateKey)
+	}
+	return issueClient(dir, identity, pair.Leaf, key)
 }
 
 func complete(dir string, identities []Identity) bool {

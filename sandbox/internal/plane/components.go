@@ -40,10 +40,11 @@ type Options struct {
 	Catalog        string        `json:"catalog,omitempty"`
 	Base           string        `json:"base,omitempty"`
 	Replicas       int           `json:"replicas"`
-	Cloud          string        `json:"cloud"`            // what the controller buys from: CloudKwok or CloudAWS
-	Groups         string        `json:"groups,omitempty"` // Auto Scaling groups of the simulated AWS: OwnGroups, a file, or none
-	ManagerQPS     int           `json:"managerQPS"`       // requests a second of kube-controller-manager
-	Audit          bool          `json:"audit,omitempty"`  // Dovetail's requests are written to Dir.AuditLog
+	Cloud          string        `json:"cloud"`              // what the controller buys from: CloudKwok or CloudAWS
+	Groups         string        `json:"groups,omitempty"`   // Auto Scaling groups of the simulated AWS: OwnGroups, a file, or none
+	ManagerQPS     int           `json:"managerQPS"`         // requests a second of kube-controller-manager
+	Kubelets       string        `json:"kubelets,omitempty"` // path of the dovetail-kubelet binary, run once a node; empty: kwok plays the kubelets
+	Audit          bool          `json:"audit,omitempty"`    // Dovetail's requests are written to Dir.AuditLog
 	ControllerArgs []string      `json:"controllerArgs,omitempty"`
 	MachinesArgs   []string      `json:"machinesArgs,omitempty"`
 }
@@ -116,6 +117,7 @@ func (p *Ports) Next() (int, error) {
 type Plan struct {
 	Server            string // URL of the API server
 	MachinesURL       string
+	KubeletsAddress   string // where the supervisor starts and ends kubelets; empty without
 	AWSURL            string // of the simulated AWS, empty without
 	Etcd              Component
 	APIServer         Component
@@ -124,13 +126,14 @@ type Plan struct {
 	Kwok              Component
 	Machines          *Component
 	Controllers       []Component
+	ports             *Ports
 }
 
 // Components draws ports, writes the configuration files that name them and
 // says how each component is started.
 func Components(d Dir, o Options) (*Plan, error) {
 	ports := &Ports{}
-	next := make([]int, 6+2+2*o.Replicas)
+	next := make([]int, 6+3+2*o.Replicas)
 	for i := range next {
 		port, err := ports.Next()
 		if err != nil {
@@ -138,7 +141,7 @@ func Components(d Dir, o Options) (*Plan, error) {
 		}
 		next[i] = port
 	}
-	etcd, peer, api, kcm, sched, kwok, machines, aws := next[0], next[1], next[2], next[3], next[4], next[5], next[6], next[7]
+	etcd, peer, api, kcm, sched, kwok, machines, aws, kubelets := next[0], next[1], next[2], next[3], next[4], next[5], next[6], next[7], next[8]
 	server := "https://" + loopback(api)
 	if err := d.WriteKubeconfigs(server); err != nil {
 		return nil, err
@@ -159,7 +162,7 @@ func Components(d Dir, o Options) (*Plan, error) {
 	etcdURL, peerURL := "https://"+loopback(etcd), "https://"+loopback(peer)
 	serving := []string{"--tls-cert-file=" + d.Cert("serving.crt"), "--tls-private-key-file=" + d.Cert("serving.key")}
 	p := &Plan{
-		Server: server,
+		Server: server, ports: ports,
 		Etcd: Component{
 			Name: Etcd, Env: gc, Ports: map[string]int{"client": etcd, "peer": peer}, Health: etcdURL + "/readyz",
 			Args: []string{Etcd,
@@ -246,6 +249,10 @@ func Components(d Dir, o Options) (*Plan, error) {
 	if o.Catalog != "" {
 		args = append(args, "--catalog", o.Catalog)
 	}
+	if o.Kubelets != "" {
+		p.KubeletsAddress = loopback(kubelets)
+		args = append(args, "--kubelets", "http://"+p.KubeletsAddress)
+	}
 	p.Machines = &Component{
 		Name: Machines, Ports: map[string]int{"http": machines}, Health: p.MachinesURL + "/healthz",
 	}
@@ -270,7 +277,7 @@ func Components(d Dir, o Options) (*Plan, error) {
 		return p, nil
 	}
 	for i := range o.Replicas {
-		metrics, health := next[8+2*i], next[9+2*i]
+		metrics, health := next[9+2*i], next[10+2*i]
 		c := Component{
 			Name: Dovetail, Exe: o.Dovetail, Restart: true,
 			Ports:  map[string]int{"metrics": metrics, "health": health},

@@ -134,7 +134,7 @@ func (d Dir) Prepare() error {
 
 // RemoveData takes away everything but the logs.
 func (d Dir) RemoveData() error {
-	for _, elem := range []string{"etcd", "pki", "kwok", "cache", "come-back", "machines.journal"} {
+	for _, elem := range []string{"etcd", "pki", "kwok", "cache", "come-back", "kubelets", "machines.journal"} {
 		if err := os.RemoveAll(d.path(elem)); err != nil {
 			return fmt.Errorf("remove the sandbox's data: %w", err)
 		}
@@ -166,15 +166,23 @@ func (d Dir) WriteKubeconfigs(server string) error {
 		if identity.File == etcdClient {
 			continue
 		}
-		var data [3]string
-		for i, file := range []string{"ca.crt", identity.File + ".crt", identity.File + ".key"} {
-			raw, err := os.ReadFile(d.Cert(file))
-			if err != nil {
-				return fmt.Errorf("write the kubeconfig of %s: %w", identity.File, err)
-			}
-			data[i] = base64.StdEncoding.EncodeToString(raw)
+		if err := d.writeKubeconfig(server, identity.File, d.Kubeconfig(identity.File)); err != nil {
+			return err
 		}
-		text := fmt.Sprintf(`apiVersion: v1
+	}
+	return nil
+}
+
+func (d Dir) writeKubeconfig(server, identity, path string) error {
+	var data [3]string
+	for i, file := range []string{"ca.crt", identity + ".crt", identity + ".key"} {
+		raw, err := os.ReadFile(d.Cert(file))
+		if err != nil {
+			return fmt.Errorf("write the kubeconfig of %s: %w", identity, err)
+		}
+		data[i] = base64.StdEncoding.EncodeToString(raw)
+	}
+	text := fmt.Sprintf(`apiVersion: v1
 kind: Config
 clusters:
 - name: dovetail-sandbox
@@ -192,10 +200,9 @@ contexts:
     cluster: dovetail-sandbox
     user: %[3]s
 current-context: dovetail-sandbox
-`, server, data[0], identity.File, data[1], data[2])
-		if err := os.WriteFile(d.Kubeconfig(identity.File), []byte(text), 0o600); err != nil {
-			return fmt.Errorf("write the kubeconfig of %s: %w", identity.File, err)
-		}
+`, server, data[0], identity, data[1], data[2])
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("write the kubeconfig of %s: %w", identity, err)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ import (
 
 // options are the command's flags.
 type options struct {
-	kubeconfig, listen, journal, catalog, logFormat, logLevel, awsAddress string
+	kubeconfig, listen, journal, catalog, logFormat, logLevel, awsAddress, kubelets string
 
 	machines simulated.Settings
 	account  awstest.Settings
@@ -44,7 +44,7 @@ func NewCommand() *cobra.Command {
 		Long: `Runs a cloud without machines: it takes launches and terminations over HTTP on
 loopback, keeps them in a journal on disk, and after --boot makes the Node
 object that a real machine's kubelet would make. kwok plays the kubelet from
-there. With --aws-address it also speaks the protocols of AWS (EC2, Auto
+there, unless --kubelets starts real ones. With --aws-address it also speaks the protocols of AWS (EC2, Auto
 Scaling, SSM, SQS, IAM, STS, EKS, the Price List) to clients that have that
 address as AWS_ENDPOINT_URL. Its instances are machines like the others.`,
 		Example: `  dovetail-sandbox machines --kubeconfig machines.kubeconfig --listen 127.0.0.1:7080 --journal machines.journal
@@ -64,6 +64,7 @@ address as AWS_ENDPOINT_URL. Its instances are machines like the others.`,
 	f.StringVar(&o.catalog, "catalog", "", "instance types and prices, in the form of the built-in EC2 catalogue or of Karpenter's KWOK instance types; empty: built-in EC2 us-east-1")
 	f.DurationVar(&o.machines.Boot, "boot", 0, "how long a machine takes to register its Node, with seeded jitter")
 	f.Int64Var(&o.machines.Seed, "seed", 1, "seed of the jitter")
+	f.StringVar(&o.kubelets, "kubelets", "", "URL that starts and ends a kubelet for each machine, which then registers the Node itself; empty: Nodes are made here, and kwok plays their kubelets")
 	f.StringVar(&o.awsAddress, "aws-address", "", "address to speak the protocols of AWS on; empty: none")
 	f.StringVar(&o.account.Cluster, "aws-cluster-name", o.account.Cluster, "name of the EKS cluster that the simulated AWS knows")
 	f.StringVar(&o.account.Endpoint, "aws-cluster-endpoint", "", "address of that cluster's API server; nodes whose user data names another never join. Empty: any address is accepted")
@@ -92,6 +93,10 @@ func (o *options) run(ctx context.Context, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
+	var maker simulated.NodeMaker = nodes
+	if o.kubelets != "" {
+		maker = kubeletMaker{nodeMaker: nodes, url: o.kubelets}
+	}
 	config := simulated.Config{Journal: o.journal, Catalog: types, Settings: o.machines, Log: log}
 	var aws *awstest.Cloud
 	if o.awsAddress != "" {
@@ -101,9 +106,14 @@ func (o *options) run(ctx context.Context, errs io.Writer) error {
 		}
 		config.Guest = aws
 	}
-	server, err := simulated.Open(config, nodes)
+	server, err := simulated.Open(config, maker)
 	if err != nil {
 		return err
+	}
+	if k, ok := maker.(kubeletMaker); ok {
+		if err := k.resume(ctx, server); err != nil {
+			return err
+		}
 	}
 	l, err := net.Listen("tcp", o.listen)
 	if err != nil {

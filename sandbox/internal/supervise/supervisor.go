@@ -27,7 +27,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -104,10 +103,10 @@ type supervisor struct {
 }
 
 type child struct {
-	spec plane.Component
-	done chan struct{} // closed when the present process has ended
-	told bool          // it was told to end
-	at   int           // its index in state.Components
+	spec   plane.Component
+	record Child
+	done   chan struct{} // closed when the present process has ended
+	told   bool          // it was told to end
 }
 
 // deathError is a child's end while the sandbox was starting.
@@ -176,6 +175,11 @@ func (s *supervisor) bringUp(parent context.Context) error {
 		}
 		return nil
 	})
+	if plan.KubeletsAddress != "" {
+		if err := s.serveKubelets(); err != nil {
+			return err
+		}
+	}
 	if plan.Machines != nil {
 		rest.run(giveUp, func() error { return s.startDovetail(ctx) })
 	}
@@ -184,7 +188,7 @@ func (s *supervisor) bringUp(parent context.Context) error {
 	}
 	s.mu.Lock()
 	s.state.Phase = Ready
-	err = s.state.write(s.dir)
+	err = s.writeState()
 	s.mu.Unlock()
 	if err != nil {
 		return err
@@ -314,7 +318,7 @@ func (s *supervisor) startAndWait(ctx context.Context, spec plane.Component) err
 func (s *supervisor) start(ctx context.Context, c *child) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ctx.Err() != nil || s.state.Phase == Stopping {
+	if ctx.Err() != nil || s.state.Phase == Stopping || c.told {
 		return context.Cause(ctx) // Too late: nobody would end it.
 	}
 	again := c.done != nil
@@ -345,16 +349,21 @@ func (s *supervisor) start(ctx context.Context, c *child) error {
 	}
 	record := Child{Name: c.spec.Name, Process: process, State: Running, Ports: c.spec.Ports, Health: c.spec.Health, StartedAt: time.Now().UTC(), Log: s.dir.Log(c.spec.Name)}
 	if again {
-		old := s.state.Components[c.at]
-		record.Restarts, record.Exit, record.ExitedAt = old.Restarts+1, old.Exit, old.ExitedAt
-		s.state.Components[c.at] = record
+		record.Restarts, record.Exit, record.ExitedAt = c.record.Restarts+1, c.record.Exit, c.record.ExitedAt
 	} else {
-		c.at = len(s.state.Components)
-		s.state.Components = append(s.state.Components, record)
 		s.children = append(s.children, c)
 	}
-	c.done = make(chan struct{})
+	c.record, c.done = record, make(chan struct{})
 	go s.watch(cmd, c, c.done)
+	return s.writeState()
+}
+
+// writeState writes state.json as the children are now. The caller holds mu.
+func (s *supervisor) writeState() error {
+	s.state.Components = nil
+	for _, c := range s.children {
+		s.state.Components = append(s.state.Components, c.record)
+	}
 	return s.state.write(s.dir)
 }
 
@@ -365,7 +374,7 @@ func (s *supervisor) watch(cmd *exec.Cmd, c *child, done chan struct{}) {
 	now := time.Now().UTC()
 
 	s.mu.Lock()
-	record := &s.state.Components[c.at]
+	record := &c.record
 	record.Exit, record.ExitedAt = exit, &now
 	restart, delay := c.spec.Restart, restartDelay
 	if after, wished := takeComeBack(s.dir, c.spec.Name, record.Process); wished {
@@ -389,7 +398,7 @@ func (s *supervisor) watch(cmd *exec.Cmd, c *child, done chan struct{}) {
 	if record.State != Stopped {
 		fmt.Fprintf(os.Stderr, "%s %s died: %s\n", now.Format(time.RFC3339Nano), c.spec.Name, exit)
 	}
-	if err := s.state.write(s.dir); err != nil {
+	if err := s.writeState(); err != nil {
 		fmt.Fprintf(os.Stderr, "%s %v\n", now.Format(time.RFC3339Nano), err)
 	}
 	s.mu.Unlock()
@@ -401,7 +410,7 @@ func (s *supervisor) watch(cmd *exec.Cmd, c *child, done chan struct{}) {
 				fmt.Fprintf(os.Stderr, "%s restart %s: %v\n", time.Now().UTC().Format(time.RFC3339Nano), c.spec.Name, err)
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				s.state.Components[c.at].State = Exited
+				c.record.State = Exited
 			}
 		})
 	}
@@ -413,7 +422,7 @@ func (s *supervisor) tearDown() {
 	s.mu.Lock()
 	s.state.Phase = Stopping
 	children := s.children
-	err := s.state.write(s.dir)
+	err := s.writeState()
 	s.mu.Unlock()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%v\n", err) // Ending the children matters more.
@@ -424,6 +433,7 @@ func (s *supervisor) tearDown() {
 	}{
 		{func(n string) bool { return n == plane.Dovetail || strings.HasPrefix(n, plane.Dovetail+"-") }, 5 * time.Second},
 		{func(n string) bool { return n == plane.Machines }, 5 * time.Second},
+		{plane.IsKubelet, time.Second},
 		{func(n string) bool { return n == plane.Kwok || n == plane.Scheduler || n == plane.ControllerManager }, 2 * time.Second},
 		// It would wait for its last watcher; etcd has what it wrote.
 		{func(n string) bool { return n == plane.APIServer }, 2 * time.Second},
@@ -442,7 +452,7 @@ func (s *supervisor) tearDown() {
 func (s *supervisor) end(c *child, grace time.Duration) {
 	s.mu.Lock()
 	c.told = true
-	process, done := s.state.Components[c.at].Process, c.done
+	process, done := c.record.Process, c.done
 	s.mu.Unlock()
 	for _, step := range []struct {
 		signal syscall.Signal
@@ -477,62 +487,4 @@ func describe(state *os.ProcessState) string {
 		return "never ran"
 	}
 	return state.String()
-}
-
-// environment is ours without what would steer a component from outside: a
-// person's ETCD_NAME or KUBECONFIG must not reach into the sandbox.
-func environment(extra []string) []string {
-	var env []string
-next:
-	for _, pair := range os.Environ() {
-		for _, prefix := range []string{"ETCD", "KUBE", "KWOK", "GOGC=", "GODEBUG=", "DOVETAIL_SANDBOX_DIR="} {
-			if strings.HasPrefix(pair, prefix) {
-				continue next
-			}
-		}
-		env = append(env, pair)
-	}
-	return append(env, extra...)
-}
-
-// starter starts processes from one thread that never ends: Linux sends the
-// parent-death signal when the starting thread goes, not the process.
-type starter struct{ calls chan func() }
-
-func newStarter() *starter {
-	s := &starter{calls: make(chan func())}
-	go func() {
-		runtime.LockOSThread()
-		for call := range s.calls {
-			call()
-		}
-	}()
-	return s
-}
-
-func (s *starter) start(cmd *exec.Cmd) error {
-	started := make(chan error)
-	s.calls <- func() { started <- cmd.Start() }
-	return <-started
-}
-
-// errorGroup runs functions at once; the first that fails ends the others.
-type errorGroup struct {
-	group sync.WaitGroup
-	once  sync.Once
-	err   error
-}
-
-func (g *errorGroup) run(giveUp context.CancelCauseFunc, f func() error) {
-	g.group.Go(func() {
-		if err := f(); err != nil {
-			g.once.Do(func() { g.err = err })
-			giveUp(err)
-		}
-	})
-}
-
-func (g *errorGroup) wait() error {
-	g.group.Wait()
-	return g.err
 }

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,6 +43,7 @@ func newUp(resolve func() (plane.Dir, error)) *cobra.Command {
 		options         plane.Options
 		controllerFlags string
 		noManifests     bool
+		kubelets        bool
 	)
 	command := &cobra.Command{
 		Use:   "up",
@@ -63,6 +65,9 @@ A sandbox that was stopped with "down --keep" comes up with the data it had.`,
   # and with two Auto Scaling groups, which become NodePools by themselves
   dovetail-sandbox up --cloud aws --groups
 
+  # with Kubernetes' own kubelet on each machine instead of kwok
+  dovetail-sandbox up --kubelets
+
   # only the control plane and the simulated cloud: run a controller of your own
   dovetail-sandbox up --no-autoscaler`,
 		Args: noArgs,
@@ -71,14 +76,17 @@ A sandbox that was stopped with "down --keep" comes up with the data it had.`,
 			if err != nil {
 				return err
 			}
+			self, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("find the sandbox's own executable: %w", err)
+			}
+			if kubelets {
+				options.Kubelets = filepath.Join(filepath.Dir(self), "dovetail-kubelet")
+			}
 			options.ControllerArgs = append(strings.Fields(controllerFlags), options.ControllerArgs...)
 			if noManifests {
 				options.Dovetail, options.NoAutoscaler = "", true
 			} else if options.Dovetail == "" {
-				self, err := os.Executable()
-				if err != nil {
-					return fmt.Errorf("find the sandbox's own executable: %w", err)
-				}
 				options.Dovetail = filepath.Join(filepath.Dir(self), "dovetail")
 			}
 			if err := check(&options); err != nil {
@@ -105,6 +113,7 @@ those of a list in YAML, each as in sandbox/internal/plane/groups.yaml`)
 	flags.StringVar(&controllerFlags, "controller-flags", "", "further flags for the controller, separated by spaces")
 	flags.StringArrayVar(&options.ControllerArgs, "controller-arg", nil, "one further argument for the controller, taken as it is (repeatable)")
 	flags.StringArrayVar(&options.MachinesArgs, "machines-arg", nil, "one further argument for the simulated cloud, taken as it is (repeatable)")
+	flags.BoolVar(&kubelets, "kubelets", false, "run Kubernetes' own kubelet for each machine, with a fake container runtime: bin/dovetail-kubelet, which\n`make kubelet` builds; sixty machines at most")
 	flags.BoolVar(&options.Audit, "audit", false, "write what Dovetail asks the API server for to logs/audit.log, in audit.k8s.io/v1")
 	flags.BoolVar(&noManifests, "no-manifests", false, "start the control plane and kwok alone, without anything of Dovetail's")
 	if err := flags.MarkHidden("no-manifests"); err != nil {
@@ -136,6 +145,10 @@ func check(o *plane.Options) error {
 		return fmt.Errorf("--cloud %s: must be kwok or aws", o.Cloud)
 	case o.Groups != "" && (o.Cloud != plane.CloudAWS || o.Dovetail == ""):
 		return errors.New("--groups: only the simulated AWS has Auto Scaling groups; add --cloud aws")
+	case o.Kubelets != "" && o.Dovetail == "":
+		return errors.New("--kubelets: only the simulated cloud has machines, and --no-manifests starts none")
+	case o.Kubelets != "" && runtime.GOOS != "linux":
+		return fmt.Errorf("--kubelets: the kubelet runs on Linux only, this is %s", runtime.GOOS)
 	case o.Base != "" && o.Dovetail == "":
 		return fmt.Errorf("--base %s: only the simulated cloud knows instance types, and --no-manifests starts none", o.Base)
 	}
@@ -148,6 +161,11 @@ func check(o *plane.Options) error {
 	}
 	if _, err := plane.ReadGroups(o.Groups); err != nil {
 		return fmt.Errorf("--groups: %w", err)
+	}
+	if o.Kubelets != "" {
+		if _, err := os.Stat(o.Kubelets); err != nil {
+			return fmt.Errorf("--kubelets: no dovetail-kubelet at %s: build it with `make kubelet` (some minutes the first time)", o.Kubelets)
+		}
 	}
 	for _, file := range []struct{ flag, path *string }{{new("--dovetail"), &o.Dovetail}, {new("--catalog"), &o.Catalog}} {
 		if *file.path == "" {
@@ -238,7 +256,7 @@ func flagValues(o plane.Options) map[string]string {
 		"seed": strconv.FormatInt(o.Seed, 10), "cloud": o.Cloud, "groups": o.Groups, "replicas": strconv.Itoa(o.Replicas),
 		"controller-manager-qps": strconv.Itoa(o.ManagerQPS), "dovetail": o.Dovetail, "controller-flags": strings.Join(o.ControllerArgs, " "),
 		"controller-arg": strings.Join(o.ControllerArgs, " "), "machines-arg": strings.Join(o.MachinesArgs, " "), "no-manifests": strconv.FormatBool(o.Dovetail == ""),
-		"audit": strconv.FormatBool(o.Audit),
+		"audit": strconv.FormatBool(o.Audit), "kubelets": strconv.FormatBool(o.Kubelets != ""),
 	}
 }
 

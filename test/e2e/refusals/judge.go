@@ -12,8 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// kubeletReasons are those of pods that a kubelet rejects when they come, beside OutOf with a resource.
-var kubeletReasons = []string{"NodeAffinity", "NodeName", "NodePorts", "Taint", "UnexpectedAdmissionError", "TopologyAffinityError", "PodOSNotSupported"}
+// rejected reports whether a kubelet has rejected a pod when it came, for whatever reason: OutOfcpu, NodeAffinity, NodePorts and others. A pod that
+// failed by itself, or was evicted, has another message.
+func rejected(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodFailed && strings.HasPrefix(p.Status.Message, "Pod was rejected: ")
+}
 
 // longestWait is how long a pod for which kube-scheduler found no node may wait once a node is open to it: its back-off of at most ten seconds,
 // once more for a try that comes to nothing because others are being placed.
@@ -59,8 +62,8 @@ func (r *Record) Judge(now time.Time, lag time.Duration) (out Report) {
 		if !p.bound.IsZero() && n != nil && n.claim != "" {
 			out.Bound++
 			why := p.rejected
-			if reason := p.last.Status.Reason; p.last.Status.Phase == corev1.PodFailed && (strings.HasPrefix(reason, "OutOf") || slices.Contains(kubeletReasons, reason)) {
-				why = reason
+			if rejected(p.last) {
+				why = p.last.Status.Reason
 			}
 			if why != "" {
 				out.Wrong = append(out.Wrong, Refusal{p.namespace, p.name, p.node, "kubelet", why})

@@ -100,7 +100,9 @@ func TestJudge(t *testing.T) {
 		{name: "another zone", by: "kubelet", message: "NodeAffinity", tell: func(s story) { s.bind(11, s.pod("w1", selects)) }},
 		{name: "rejected", by: "kubelet", message: "OutOfpods", tell: func(s story) {
 			s.bind(11, s.pod("w1"))
-			s.bind(12, s.pod("w1", func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "OutOfpods" }))
+			s.bind(12, s.pod("w1", func(p *corev1.Pod) {
+				p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "OutOfpods", "Pod was rejected: Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3"
+			}))
 		}},
 		{name: "failed by itself", tell: func(s story) {
 			s.bind(12, s.pod("w1", func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" }))
