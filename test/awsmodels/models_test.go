@@ -229,6 +229,9 @@ func (c *checker) wire(member string, ref reference) (tag, name string) {
 	if ref.Location == "uri" {
 		return "uri", name
 	}
+	if ref.Location == "querystring" {
+		return "query", name
+	}
 	return "json", name
 }
 
@@ -268,6 +271,9 @@ func (c *checker) value(path string, ours reflect.Type, name string) {
 	case "boolean":
 		kind(reflect.Bool)
 	case "integer", "long":
+		if c.request && c.m.Metadata.Protocol == "rest-json" && ours.Kind() == reflect.String {
+			return // of a query string, as it stands there
+		}
 		kind(reflect.Int64)
 	case "double", "float":
 		kind(reflect.Float64)

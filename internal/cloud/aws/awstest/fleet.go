@@ -457,6 +457,14 @@ func (t *tx) launch(s launchSpec) (instanceID, code, message string) {
 		IP: ip, Groups: groups, Profile: prof, Reserved: held, Tags: tags, Group: s.group, Protected: s.protected,
 	}
 	in.Preference, in.Targeted = reservationWish(&p.data)
+	in.Volumes = volumesOf(im, &p.data)
+	public := p.subnet.MapPublicIpOnLaunch
+	if list := p.data.NetworkInterfaces; len(list) > 0 && list[0].AssociatePublicIpAddress != nil {
+		public = list[0].AssociatePublicIpAddress
+	}
+	if is(public) {
+		in.PublicIP = publicIP(id)
+	}
 	if p.data.MetadataOptions != nil {
 		in.HopLimit = p.data.MetadataOptions.HttpPutResponseHopLimit
 	}

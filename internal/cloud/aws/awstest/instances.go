@@ -5,6 +5,7 @@ package awstest
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -127,6 +128,86 @@ func (t *tx) instanceValues(i *instance, name string) ([]string, bool) {
 		return nil, true
 	case "launch-time":
 		return []string{m.Launched.UTC().Format("2006-01-02T15:04:05.000Z")}, true
+	case "availability-zone-id":
+		return []string{zoneID(t.catalog.Region, m.Zone)}, true
+	case "owner-id", "network-interface.owner-id":
+		return []string{t.settings.Account}, true
+	case "reservation-id":
+		return []string{i.Reservation}, true
+	case "group-id", "network-interface.group-id":
+		return i.Groups, true
+	case "spot-instance-request-id":
+		return []string{i.SpotRequest}, true
+	case "ip-address":
+		return []string{i.PublicIP}, true
+	case "network-interface.network-interface-id":
+		return []string{id("eni", i.ID)}, true
+	case "network-interface.vpc-id":
+		return []string{t.world.vpc.VpcId}, true
+	case "network-interface.private-dns-name":
+		return []string{m.Node.Name}, true
+	case "network-interface.addresses.private-ip-address":
+		return []string{i.IP}, true
+	}
+	return describedValues(t.described(i), name)
+}
+
+// describedValues are the values of a filter that are found in the answer itself.
+func describedValues(d ec2Instance, name string) ([]string, bool) {
+	switch name {
+	case "architecture":
+		return []string{d.Architecture}, true
+	case "hypervisor":
+		return []string{d.Hypervisor}, true
+	case "root-device-name":
+		return []string{d.RootDeviceName}, true
+	case "root-device-type":
+		return []string{d.RootDeviceType}, true
+	case "virtualization-type":
+		return []string{d.VirtualizationType}, true
+	case "tenancy":
+		return []string{d.Placement.Tenancy}, true
+	case "platform-details":
+		return []string{d.PlatformDetails}, true
+	case "monitoring-state":
+		return []string{d.Monitoring.State}, true
+	case "dns-name":
+		return []string{d.PublicDnsName}, true
+	case "source-dest-check":
+		return []string{"true"}, true
+	case "launch-index":
+		return []string{strconv.FormatInt(*d.AmiLaunchIndex, 10)}, true
+	case "instance-state-code":
+		return []string{strconv.FormatInt(*d.State.Code, 10)}, true
+	case "state-reason-code", "state-reason-message", "reason":
+		if d.StateReason == nil {
+			return nil, true
+		}
+		return []string{map[string]string{"state-reason-code": d.StateReason.Code, "state-reason-message": d.StateReason.Message, "reason": d.StateTransitionReason}[name]}, true
+	case "metadata-options.http-tokens":
+		return []string{d.MetadataOptions.HttpTokens}, true
+	case "metadata-options.http-endpoint":
+		return []string{d.MetadataOptions.HttpEndpoint}, true
+	case "group-name", "instance.group-name", "network-interface.group-name":
+		var names []string
+		for _, g := range d.SecurityGroups {
+			names = append(names, g.GroupName)
+		}
+		return names, true
+	case "iam-instance-profile.id", "iam-instance-profile.name":
+		if p := d.IamInstanceProfile; p == nil {
+			return nil, true
+		} else if name == "iam-instance-profile.id" {
+			return []string{p.Id}, true
+		} else {
+			return []string{p.Arn[strings.LastIndexByte(p.Arn, '/')+1:]}, true
+		}
+	case "block-device-mapping.device-name", "block-device-mapping.volume-id", "block-device-mapping.status", "block-device-mapping.delete-on-termination":
+		var out []string
+		for _, b := range d.BlockDeviceMappings {
+			out = append(out, map[string]string{"device-name": b.DeviceName, "volume-id": b.Ebs.VolumeId, "status": b.Ebs.Status, "delete-on-termination": "true"}[strings.TrimPrefix(name, "block-device-mapping.")])
+		}
+		return out, true
 	}
 	return nil, false
 }
@@ -137,14 +218,9 @@ func (t *tx) described(i *instance) ec2Instance {
 	if im := t.image(i.Image); im != nil {
 		arch = im.Arch
 	}
-	var groups []ec2GroupIdentifier
-	for _, id := range i.Groups {
-		if g := t.securityGroup(id); g != nil {
-			groups = append(groups, ec2GroupIdentifier{GroupName: g.GroupName, GroupId: id})
-		}
-	}
+	groups := t.groupsOf(i)
 	d := ec2Instance{
-		AmiLaunchIndex: new(int64(0)), ImageId: i.Image, InstanceId: i.ID, InstanceType: m.InstanceType, LaunchTime: pointer(m.Launched.UTC().Truncate(time.Second)),
+		AmiLaunchIndex: new(int64(0)), ImageId: i.Image, InstanceId: i.ID, InstanceType: m.InstanceType, LaunchTime: pointer(m.Launched.Truncate(time.Second)),
 		Placement: &ec2Placement{AvailabilityZone: m.Zone, AvailabilityZoneId: zoneID(t.catalog.Region, m.Zone), Tenancy: "default"}, PrivateDnsName: m.Node.Name, PrivateIpAddress: i.IP, State: t.state(i),
 		SubnetId: i.Subnet, VpcId: t.world.vpc.VpcId, Architecture: arch, ClientToken: i.Token, EbsOptimized: new(true), EnaSupport: new(true), Hypervisor: "xen",
 		RootDeviceName: "/dev/xvda", RootDeviceType: "ebs", SecurityGroups: groups, SpotInstanceRequestId: i.SpotRequest, Tags: tagList(i.Tags),
@@ -152,8 +228,20 @@ func (t *tx) described(i *instance) ec2Instance {
 		MetadataOptions: &ec2InstanceMetadataOptionsResponse{State: "applied", HttpTokens: "required", HttpEndpoint: "enabled", HttpProtocolIpv6: "disabled", HttpPutResponseHopLimit: i.HopLimit},
 		NetworkInterfaces: []ec2InstanceNetworkInterface{{
 			NetworkInterfaceId: id("eni", i.ID), PrivateDnsName: m.Node.Name, PrivateIpAddress: i.IP, SubnetId: i.Subnet, VpcId: t.world.vpc.VpcId, Groups: groups,
-			InterfaceType: "interface", Status: "in-use",
+			InterfaceType: "interface", Status: "in-use", OwnerId: t.settings.Account, SourceDestCheck: new(true),
+			Attachment: &ec2InstanceNetworkInterfaceAttachment{AttachTime: pointer(m.Launched), AttachmentId: id("eni-attach", i.ID), DeleteOnTermination: new(true), DeviceIndex: new(int64(0)), NetworkCardIndex: new(int64(0)), Status: "attached"},
 		}},
+		Monitoring: &ec2Monitoring{State: "disabled"}, SourceDestCheck: new(true), PlatformDetails: "Linux/UNIX", UsageOperation: "RunInstances",
+	}
+	if i.PublicIP != "" {
+		name := "ec2-" + strings.ReplaceAll(i.PublicIP, ".", "-") + ".compute-1.amazonaws.com"
+		d.PublicIpAddress, d.PublicDnsName = i.PublicIP, name
+		d.NetworkInterfaces[0].Association = &ec2InstanceNetworkInterfaceAssociation{IpOwnerId: "amazon", PublicDnsName: name, PublicIp: i.PublicIP}
+	}
+	for n := range i.Volumes {
+		v := &i.Volumes[n]
+		d.BlockDeviceMappings = append(d.BlockDeviceMappings, ec2InstanceBlockDeviceMapping{DeviceName: v.Device, Ebs: &ec2EbsInstanceBlockDevice{
+			AttachTime: pointer(m.Launched), DeleteOnTermination: new(true), Status: "attached", VolumeId: volumeID(i, v)}})
 	}
 	if m.CapacityType == model.Spot {
 		d.InstanceLifecycle = "spot"
@@ -161,6 +249,7 @@ func (t *tx) described(i *instance) ec2Instance {
 	d.IamInstanceProfile = t.instanceProfile(i)
 	if gone(m) {
 		d.PrivateIpAddress, d.PrivateDnsName, d.NetworkInterfaces, d.SubnetId, d.VpcId = "", "", nil, "", ""
+		d.PublicIpAddress, d.PublicDnsName, d.BlockDeviceMappings = "", "", nil
 		code, text, message := "Client.UserInitiatedShutdown", "User initiated", "User initiated shutdown"
 		if i.Reason != "" {
 			code, text, message = i.Reason, i.Reason, i.Reason

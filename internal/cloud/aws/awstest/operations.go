@@ -10,6 +10,7 @@ func services() []*service {
 		"DeleteMessageBatch": change((*tx).deleteMessages),
 		"GetQueueAttributes": change((*tx).queueAttributes),
 		"GetQueueUrl":        read((*tx).queueURL),
+		"ListQueues":         read((*tx).listQueues),
 		"ReceiveMessage":     receiveMessage,
 		"SendMessage":        change((*tx).sendMessage),
 	}
@@ -33,10 +34,14 @@ func services() []*service {
 				"DescribeInstances":                        read((*tx).describeInstances),
 				"DescribeLaunchTemplateVersions":           read((*tx).describeLaunchTemplateVersions),
 				"DescribeLaunchTemplates":                  read((*tx).describeLaunchTemplates),
+				"DescribeNetworkInterfaces":                read((*tx).describeNetworkInterfaces),
 				"DescribePlacementGroups":                  read((*tx).describePlacementGroups),
+				"DescribeRegions":                          read((*tx).describeRegions),
 				"DescribeSecurityGroups":                   read((*tx).describeSecurityGroups),
 				"DescribeSpotPriceHistory":                 read((*tx).describeSpotPriceHistory),
 				"DescribeSubnets":                          read((*tx).describeSubnets),
+				"DescribeTags":                             read((*tx).describeTags),
+				"DescribeVolumes":                          read((*tx).describeVolumes),
 				"DescribeVpcs":                             read((*tx).describeVpcs),
 				"GetInstanceTypesFromInstanceRequirements": read((*tx).typesFromRequirements),
 				"RunInstances":                             change((*tx).runInstances),
@@ -47,12 +52,15 @@ func services() []*service {
 			name: "autoscaling", protocol: awsQuery, version: "2011-01-01", namespace: "http://autoscaling.amazonaws.com/doc/2011-01-01/",
 			throttled: "Throttling", denied: "AccessDenied",
 			operations: map[string]*operation{
+				"DescribeAccountLimits":               read((*tx).describeAccountLimits),
 				"DescribeAutoScalingGroups":           read((*tx).describeGroups),
 				"DescribeAutoScalingInstances":        read((*tx).describeGroupInstances),
 				"DescribeInstanceRefreshes":           read((*tx).describeRefreshes),
 				"DescribeLaunchConfigurations":        read((*tx).describeLaunchConfigurations),
+				"DescribePolicies":                    read((*tx).describePolicies),
 				"DescribeScalingActivities":           read((*tx).describeActivities),
 				"DescribeTags":                        read((*tx).describeGroupTags),
+				"DescribeWarmPool":                    read((*tx).describeWarmPool),
 				"SetDesiredCapacity":                  change((*tx).setDesired),
 				"SetInstanceProtection":               change((*tx).protect),
 				"TerminateInstanceInAutoScalingGroup": change((*tx).terminateMember),
@@ -80,7 +88,9 @@ func services() []*service {
 		},
 		{
 			name: "ssm", protocol: awsJSON11, target: "AmazonSSM", throttled: "ThrottlingException", denied: "AccessDeniedException",
-			operations: map[string]*operation{"GetParameter": read((*tx).getParameter), "GetParameters": read((*tx).getParameters)},
+			operations: map[string]*operation{
+				"GetParameter": read((*tx).getParameter), "GetParameters": read((*tx).getParameters), "GetParametersByPath": read((*tx).getParametersByPath),
+			},
 		},
 		{
 			name: "sqs", protocol: awsJSON10, target: "AmazonSQS", throttled: "RequestThrottled", denied: "AccessDeniedException",
@@ -92,13 +102,14 @@ func services() []*service {
 		},
 		{
 			name: "pricing", protocol: awsJSON11, target: "AWSPriceListService", throttled: "ThrottlingException", denied: "AccessDeniedException",
-			operations: map[string]*operation{"GetProducts": read((*tx).getProducts)},
+			operations: map[string]*operation{"DescribeServices": read((*tx).describeServices), "GetProducts": read((*tx).getProducts)},
 		},
 		{
 			name: "eks", protocol: restJSON, throttled: "ThrottlingException", denied: "AccessDeniedException",
 			operations: map[string]*operation{
 				"DescribeCluster":       read((*tx).describeCluster).at("GET", "/clusters/{name}"),
 				"DescribeNodegroup":     read((*tx).describeNodegroup).at("GET", "/clusters/{name}/node-groups/{nodegroupName}"),
+				"ListClusters":          read((*tx).listClusters).at("GET", "/clusters"),
 				"UpdateNodegroupConfig": change((*tx).updateNodegroup).at("POST", "/clusters/{name}/node-groups/{nodegroupName}/update-config"),
 			},
 		},

@@ -112,6 +112,9 @@ func (t *tx) product(it *catalog.Type) *product {
 		"tenancy": tenancy, "licenseModel": "No License required", "servicecode": "AmazonEC2", "marketoption": "OnDemand", "operation": "RunInstances", "locationType": "AWS Region",
 		"vcpu": fmt.Sprint(it.Capacity["cpu"] / 1000), "memory": fmt.Sprintf("%d GiB", it.Capacity["memory"]>>30), "currentGeneration": "Yes",
 	}
+	if t.catalog.Region == "us-east-1" { // other regions have a prefix and a name that no rule tells
+		p.Product.Attributes["location"], p.Product.Attributes["usagetype"] = "US East (N. Virginia)", "BoxUsage:"+it.Name
+	}
 	const offer, rate = "JRTCKXETXF", "6YS6EN2CT7"
 	p.Terms = map[string]map[string]term{"OnDemand": {sku + "." + offer: {
 		SKU: sku, EffectiveDate: published, OfferTermCode: offer, TermAttributes: map[string]string{},

@@ -104,6 +104,9 @@ func (s *service) read(r *http.Request) (action string, op *operation, in any, e
 				if key := v.Type().Field(i).Tag.Get("uri"); key != "" {
 					v.Field(i).SetString(values[key])
 				}
+				if key := v.Type().Field(i).Tag.Get("query"); key != "" {
+					v.Field(i).SetString(r.URL.Query().Get(key))
+				}
 			}
 			return name, o, in, nil
 		}

@@ -333,5 +333,5 @@ func pointer(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
-	return &t
+	return new(t.UTC().Truncate(time.Millisecond)) // AWS has no finer times
 }

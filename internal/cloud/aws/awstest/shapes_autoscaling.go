@@ -265,3 +265,41 @@ type asgTagsType struct {
 	Tags      []asgTagDescription `xml:"Tags>member,omitempty"`
 	NextToken string              `xml:"NextToken,omitempty"`
 }
+
+type asgDescribeAccountLimitsAnswer struct {
+	MaxNumberOfAutoScalingGroups    *int64 `xml:"MaxNumberOfAutoScalingGroups,omitempty"`
+	MaxNumberOfLaunchConfigurations *int64 `xml:"MaxNumberOfLaunchConfigurations,omitempty"`
+	NumberOfAutoScalingGroups       *int64 `xml:"NumberOfAutoScalingGroups,omitempty"`
+	NumberOfLaunchConfigurations    *int64 `xml:"NumberOfLaunchConfigurations,omitempty"`
+}
+
+type asgDescribePoliciesType struct {
+	AutoScalingGroupName string   `in:"AutoScalingGroupName"`
+	PolicyNames          []string `in:"PolicyNames.member"`
+	PolicyTypes          []string `in:"PolicyTypes.member"`
+	NextToken            string   `in:"NextToken"`
+	MaxRecords           *int64   `in:"MaxRecords"`
+}
+
+type asgPoliciesType struct {
+	ScalingPolicies []asgScalingPolicy `xml:"ScalingPolicies>member,omitempty"`
+	NextToken       string             `xml:"NextToken,omitempty"`
+}
+
+type asgScalingPolicy struct {
+	AutoScalingGroupName string `xml:"AutoScalingGroupName,omitempty"`
+	PolicyName           string `xml:"PolicyName,omitempty"`
+	PolicyARN            string `xml:"PolicyARN,omitempty"`
+	PolicyType           string `xml:"PolicyType,omitempty"`
+}
+
+type asgDescribeWarmPoolType struct {
+	AutoScalingGroupName string `in:"AutoScalingGroupName"`
+	MaxRecords           *int64 `in:"MaxRecords"`
+	NextToken            string `in:"NextToken"`
+}
+
+type asgDescribeWarmPoolAnswer struct {
+	Instances []asgInstance `xml:"Instances>member,omitempty"`
+	NextToken string        `xml:"NextToken,omitempty"`
+}

@@ -199,6 +199,13 @@ type ec2Instance struct {
 	IamInstanceProfile               *ec2IamInstanceProfile                       `xml:"iamInstanceProfile,omitempty"`
 	InstanceLifecycle                string                                       `xml:"instanceLifecycle,omitempty"`
 	NetworkInterfaces                []ec2InstanceNetworkInterface                `xml:"networkInterfaceSet>item,omitempty"`
+	BlockDeviceMappings              []ec2InstanceBlockDeviceMapping              `xml:"blockDeviceMapping>item,omitempty"`
+	Monitoring                       *ec2Monitoring                               `xml:"monitoring,omitempty"`
+	PublicDnsName                    string                                       `xml:"dnsName,omitempty"`
+	PublicIpAddress                  string                                       `xml:"ipAddress,omitempty"`
+	SourceDestCheck                  *bool                                        `xml:"sourceDestCheck,omitempty"`
+	PlatformDetails                  string                                       `xml:"platformDetails,omitempty"`
+	UsageOperation                   string                                       `xml:"usageOperation,omitempty"`
 	RootDeviceName                   string                                       `xml:"rootDeviceName,omitempty"`
 	RootDeviceType                   string                                       `xml:"rootDeviceType,omitempty"`
 	SecurityGroups                   []ec2GroupIdentifier                         `xml:"groupSet>item,omitempty"`
@@ -222,14 +229,18 @@ type ec2IamInstanceProfile struct {
 }
 
 type ec2InstanceNetworkInterface struct {
-	Groups             []ec2GroupIdentifier `xml:"groupSet>item,omitempty"`
-	NetworkInterfaceId string               `xml:"networkInterfaceId,omitempty"`
-	PrivateDnsName     string               `xml:"privateDnsName,omitempty"`
-	PrivateIpAddress   string               `xml:"privateIpAddress,omitempty"`
-	Status             string               `xml:"status,omitempty"`
-	SubnetId           string               `xml:"subnetId,omitempty"`
-	VpcId              string               `xml:"vpcId,omitempty"`
-	InterfaceType      string               `xml:"interfaceType,omitempty"`
+	Association        *ec2InstanceNetworkInterfaceAssociation `xml:"association,omitempty"`
+	Attachment         *ec2InstanceNetworkInterfaceAttachment  `xml:"attachment,omitempty"`
+	OwnerId            string                                  `xml:"ownerId,omitempty"`
+	SourceDestCheck    *bool                                   `xml:"sourceDestCheck,omitempty"`
+	Groups             []ec2GroupIdentifier                    `xml:"groupSet>item,omitempty"`
+	NetworkInterfaceId string                                  `xml:"networkInterfaceId,omitempty"`
+	PrivateDnsName     string                                  `xml:"privateDnsName,omitempty"`
+	PrivateIpAddress   string                                  `xml:"privateIpAddress,omitempty"`
+	Status             string                                  `xml:"status,omitempty"`
+	SubnetId           string                                  `xml:"subnetId,omitempty"`
+	VpcId              string                                  `xml:"vpcId,omitempty"`
+	InterfaceType      string                                  `xml:"interfaceType,omitempty"`
 }
 
 type ec2GroupIdentifier struct {

@@ -131,3 +131,13 @@ type eksUpdate struct {
 	Type      string `json:"type,omitempty"`
 	CreatedAt *epoch `json:"createdAt,omitempty"`
 }
+
+type eksListClustersRequest struct {
+	MaxResults string `query:"maxResults"`
+	NextToken  string `query:"nextToken"`
+}
+
+type eksListClustersResponse struct {
+	Clusters  []string `json:"clusters"`
+	NextToken string   `json:"nextToken,omitempty"`
+}

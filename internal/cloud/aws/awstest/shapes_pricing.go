@@ -25,3 +25,21 @@ type priceGetProductsResponse struct {
 	PriceList     []string `json:"PriceList"`
 	NextToken     string   `json:"NextToken,omitempty"`
 }
+
+type priceDescribeServicesRequest struct {
+	ServiceCode   string `json:"ServiceCode,omitempty"`
+	FormatVersion string `json:"FormatVersion,omitempty"`
+	NextToken     string `json:"NextToken,omitempty"`
+	MaxResults    *int64 `json:"MaxResults,omitempty"`
+}
+
+type priceDescribeServicesResponse struct {
+	Services      []priceService `json:"Services"`
+	FormatVersion string         `json:"FormatVersion,omitempty"`
+	NextToken     string         `json:"NextToken,omitempty"`
+}
+
+type priceService struct {
+	ServiceCode    string   `json:"ServiceCode,omitempty"`
+	AttributeNames []string `json:"AttributeNames,omitempty"`
+}

@@ -107,3 +107,14 @@ type sqsSendMessageResult struct {
 	MD5OfMessageBody string `json:"MD5OfMessageBody,omitempty" xml:"MD5OfMessageBody,omitempty"`
 	MessageId        string `json:"MessageId,omitempty" xml:"MessageId,omitempty"`
 }
+
+type sqsListQueuesRequest struct {
+	QueueNamePrefix string `json:"QueueNamePrefix,omitempty" in:"QueueNamePrefix"`
+	NextToken       string `json:"NextToken,omitempty" in:"NextToken"`
+	MaxResults      *int64 `json:"MaxResults,omitempty" in:"MaxResults"`
+}
+
+type sqsListQueuesResult struct {
+	QueueUrls []string `json:"QueueUrls,omitempty" xml:"QueueUrl,omitempty"`
+	NextToken string   `json:"NextToken,omitempty" xml:"NextToken,omitempty"`
+}

@@ -36,3 +36,16 @@ type ssmGetParametersResult struct {
 	Parameters        []ssmParameter `json:"Parameters,omitempty"`
 	InvalidParameters []string       `json:"InvalidParameters,omitempty"`
 }
+
+type ssmGetParametersByPathRequest struct {
+	Path           string `json:"Path,omitempty"`
+	Recursive      *bool  `json:"Recursive,omitempty"`
+	WithDecryption *bool  `json:"WithDecryption,omitempty"`
+	MaxResults     *int64 `json:"MaxResults,omitempty"`
+	NextToken      string `json:"NextToken,omitempty"`
+}
+
+type ssmGetParametersByPathResult struct {
+	Parameters []ssmParameter `json:"Parameters"`
+	NextToken  string         `json:"NextToken,omitempty"`
+}

@@ -48,12 +48,14 @@ type instance struct {
 	Subnet      string
 	IP          string
 	Groups      []string
-	Profile     string `json:",omitempty"`
-	SpotRequest string `json:",omitempty"`
-	Reserved    string `json:",omitempty"` // capacity reservation
-	Preference  string `json:",omitempty"` // for capacity reservations, as the launch template has it
-	Targeted    string `json:",omitempty"` // the reservation that the launch template names
-	HopLimit    *int64 `json:",omitempty"`
+	Volumes     []volume `json:",omitempty"`
+	PublicIP    string   `json:",omitempty"`
+	Profile     string   `json:",omitempty"`
+	SpotRequest string   `json:",omitempty"`
+	Reserved    string   `json:",omitempty"` // capacity reservation
+	Preference  string   `json:",omitempty"` // for capacity reservations, as the launch template has it
+	Targeted    string   `json:",omitempty"` // the reservation that the launch template names
+	HopLimit    *int64   `json:",omitempty"`
 	Tags        map[string]string
 	Runs        time.Time // when it is no longer pending
 	Group       string    `json:",omitempty"` // Auto Scaling group

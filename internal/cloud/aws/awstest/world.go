@@ -100,6 +100,11 @@ func (t *tx) address(s *ec2Subnet, instance string) (string, bool) {
 	return "", false
 }
 
+// publicIP is the public address of an instance, of the block that is set aside for documentation.
+func publicIP(instance string) string {
+	return fmt.Sprintf("203.0.113.%d", draw(256, "public", instance))
+}
+
 // privateName is an instance's private DNS name.
 func privateName(region, ip string) string {
 	domain := region + ".compute.internal"
