@@ -8,7 +8,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -26,12 +26,19 @@ func TestDoctorCodesHaveSentences(t *testing.T) {
 		}
 	}
 	declared := 0
-	packages, err := parser.ParseDir(token.NewFileSet(), "../doctor", func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
+	files, err := filepath.Glob("../doctor/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range packages {
-		ast.Inspect(p, func(n ast.Node) bool {
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
 			if v, ok := n.(*ast.ValueSpec); ok {
 				if id, ok := v.Type.(*ast.Ident); ok && id.Name == "Code" {
 					declared++

@@ -145,7 +145,7 @@ func values(t reflect.Type) (out []reflect.Value) {
 		add(intstr.FromInt32(77))
 		return out
 	case reflect.TypeFor[metav1.FieldsV1]():
-		add(metav1.FieldsV1{Raw: []byte("{}")})
+		add(*metav1.NewFieldsV1("{}"))
 		return out
 	case reflect.TypeFor[corev1.PodSpec]():
 		add(corev1.PodSpec{Containers: []corev1.Container{{Name: "other", Image: "other"}}, NodeSelector: map[string]string{"other": "other"}})
