@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestForwardPortFallsBackToSPDY lets an API server, or a proxy before it, refuse WebSockets: the port is then requested over SPDY.
+// TestForwardPortFallsBackToSPDY lets an API server, or a proxy before it, refuse web sockets: the port is then requested over SPDY.
 func TestForwardPortFallsBackToSPDY(t *testing.T) {
 	upgrades := make(chan string, 2)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
