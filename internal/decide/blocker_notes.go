@@ -37,6 +37,7 @@ func (bn *blockerNotes) add() {
 		cause plan.Code
 	}
 	wanted := map[key]bool{}
+	held := map[string]bool{} // by pool: its nodes drift too often
 	for _, u := range bn.candidates.all {
 		if u.CommandID != "" {
 			continue
@@ -44,6 +45,9 @@ func (bn *blockerNotes) add() {
 		cause := bn.candidates.disruptionCause(u)
 		r := bn.candidates.guard.Blockers(u, cause, true)
 		switch {
+		case len(r) > 0 && r[0].Code == plan.DriftBackOff && !held[u.Pool.Name]:
+			held[u.Pool.Name] = true
+			bn.addNote(plan.Note{Event: "DisruptionBlocked", Kind: "NodePool", Name: u.Pool.Name, UID: u.Pool.UID, Why: r[0]})
 		case len(r) == 0:
 			wanted[key{u.Pool.Name, cause}] = true
 		case blockers[r[0].Code]:

@@ -21,6 +21,7 @@ type candidates struct {
 	activity      *nodegroups.ActivityMemory
 	buffers       *buffers
 	commands      *commandTable
+	driftBackOff  *driftBackOff
 	health        *nodeHealth
 	interruptions *interruptions
 	memo          *unchangedMachines
@@ -215,6 +216,7 @@ func (ca *candidates) newGuard() *disrupt.Eligibility {
 	g := disrupt.NewEligibility(ca.Snapshot.PDBs, ca.Now)
 	g.Cutoff = ca.Cutoff
 	g.RollsOutFirst = ca.rollouts.successorComesFirst
+	g.DriftBackOff = ca.driftBackOff.blocker
 	ca.groups = nodegroups.New(ca.Snapshot, ca.commands.isStaying)
 	g.NodeGroups, g.Minimum = ca.groups, ca.clusterMinimum()
 	g.Activity, *ca.activity = nodegroups.ReadActivity(ca.View, *ca.activity, ca.groupsGoing())

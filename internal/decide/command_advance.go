@@ -181,7 +181,7 @@ func (dc *disruptionCommands) abortCause(m *command) (code plan.Code, why string
 		free.CommandID, free.Nominated, free.Initialized = "", false, true
 		for _, r := range dc.candidates.guard.Blockers(&free, m.Cause, false) {
 			switch r.Code {
-			case plan.Quiet, plan.ClusterMinimum, plan.Payback, plan.NoPrice, // decided on before
+			case plan.Quiet, plan.DriftBackOff, plan.ClusterMinimum, plan.Payback, plan.NoPrice, // decided on before
 				plan.DelayAfterAdd, plan.DelayAfterDelete, plan.DelayAfterFailure:
 			case plan.DisruptionBudgetPDB:
 				if budget := plan.DetailOf[plan.OfPDB](r).Name; dc.isExhaustedAtRest(budget) { // otherwise the drain waits for pods that come back

@@ -145,6 +145,8 @@ func (st *step) readings() []stage {
 		{"slots", always, st.slots.assign},
 		// Launches that have ended without the pods that they were made for.
 		{"unused launches", deciding | explaining, st.readUnusedLaunches},
+		// NodePools whose nodes drift again and again.
+		{"drift back-off", deciding | explaining, st.driftBackOff.read},
 		// Virtual pods of CapacityBuffers, and those whose capacity real pods have taken.
 		{"virtual pods", always, st.buffers.read},
 	}

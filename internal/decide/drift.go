@@ -17,6 +17,7 @@ import (
 type driftConditions struct {
 	*draft
 	candidates *candidates
+	backOff    *driftBackOff
 }
 
 const (
@@ -51,6 +52,9 @@ func (df *driftConditions) writeConditions() {
 		}
 		if have.Status == want.Status && have.Reason == want.Reason {
 			continue
+		}
+		if want.True() && !have.True() {
+			df.backOff.count(u)
 		}
 		df.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{lifecycle.Drifted: want},
 			Why: plan.Reason{Code: plan.Drifted, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Detail: plan.OfDrifted{Kind: key, Said: plan.Words(text)}}})

@@ -23,6 +23,8 @@ type LearnedCapacity struct {
 	Unused   []unused.LearnedCount `json:"unused,omitempty"`
 
 	Withheld []LearnedWithheld `json:"withheld,omitempty"`
+
+	Drift map[string]driftCount `json:"drift,omitempty"` // by pool uid
 }
 
 // LearnedWithheld is a pod or a NodePool that is left out of plans, or was within the last hour.
@@ -60,7 +62,7 @@ const maxMachinesPerType = 8
 
 // LearnedChanges counts the changes of what Learned returns.
 func (m *Memory) LearnedChanges() int {
-	return m.shortfalls.changes + m.unused.Changes() + m.withholding.changes
+	return m.shortfalls.changes + m.unused.Changes() + m.withholding.changes + m.drift.changes
 }
 
 // Learned are what has been learned; names are the resources by Dim.
@@ -74,7 +76,7 @@ func (m *Memory) Learned(names []string) LearnedCapacity {
 		}
 		return out
 	}
-	var out LearnedCapacity
+	out := LearnedCapacity{Drift: m.drift.pools}
 	for k, x := range m.shortfalls.byType {
 		t := LearnedType{Pool: k.pool, Type: k.instanceType, Basis: x.basis, Image: x.image, Promised: amounts(x.promised), Came: map[string]map[string]int64{}}
 		uids := slices.Sorted(maps.Keys(x.came))
@@ -128,6 +130,7 @@ func (m Memory) WithLearned(l LearnedCapacity, dim func(name string) model.Dim) 
 		m.shortfalls.byPod[p.Pod] = podShortfall{p.Class, p.Pool, p.Basis, p.Claims, p.Why}
 	}
 	m.unused = m.unused.WithLearned(l.Launches, l.Unused)
+	m.drift.pools = maps.Clone(l.Drift)
 	m.withholding.pods, m.withholding.pools = map[string]withheldPart{}, map[string]withheldPart{}
 	for _, x := range l.Withheld {
 		if x.Pool != "" {

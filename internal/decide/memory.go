@@ -17,6 +17,7 @@ type Memory struct {
 	unchanged     *unchangedNodes // nil: nothing is known, and every machine is looked at
 	interruptions interruptionMemory
 	backOffs      backOffMemory
+	drift         driftMemory
 	groupActivity nodegroups.ActivityMemory
 	reservations  reservationMemory
 	shortfalls    shortfallMemory

@@ -15,6 +15,7 @@ import (
 type poolStatus struct {
 	*draft
 	mem           *statusMemory
+	driftBackOff  *driftBackOff
 	memo          *unchangedMachines
 	registrations *registrations
 	unused        *unused.Launches
@@ -49,6 +50,9 @@ func (ps *poolStatus) write() {
 		}
 		if v := ps.unused.Condition(p); v.Status != "" {
 			a.Conditions[unused.ConditionType] = v
+		}
+		if v := ps.driftBackOff.condition(p); v.Status != "" {
+			a.Conditions[ConditionDriftBackOff] = v
 		}
 		if !poolStatusDiffers(p, a) {
 			at[p.UID] = last

@@ -16,12 +16,13 @@ import (
 // requiredDisruption replaces machines that must go: broken, expired, drifted.
 type requiredDisruption struct {
 	*draft
-	backOffs   *backOffs
-	candidates *candidates
-	commands   *disruptionCommands
-	health     *nodeHealth
-	search     *disruptionSearch
-	static     *staticPools
+	backOffs     *backOffs
+	candidates   *candidates
+	commands     *disruptionCommands
+	driftBackOff *driftBackOff
+	health       *nodeHealth
+	search       *disruptionSearch
+	static       *staticPools
 }
 
 // replace starts the next disruption command of a machine that must go: broken, expired, drifted. Machines without pods
@@ -60,6 +61,9 @@ func (rq *requiredDisruption) replace() bool {
 	})
 	for _, d := range queue {
 		u := d.u
+		if d.cause == plan.Drifted {
+			rq.wakeAt(rq.driftBackOff.heldUntil(u))
+		}
 		if len(rq.candidates.guard.Blockers(u, d.cause, true)) > 0 || rq.heed(rq.backOffs.isHeld(u)) {
 			continue
 		}

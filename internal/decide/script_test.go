@@ -65,7 +65,7 @@ func (x *script) describeQuery() {
 //	     [chosen=GROUP,…] [after-add=DURATION] [after-delete=DURATION] [after-failure=DURATION] [own-delays] [tainted=DURATION]    (tainted: so long at least)
 //	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE] [quota=NAME] [boots=IMAGE] [label=K:V] [group=NAME] [left=N] [max=N]
 //	     (offered to every pool above; quota: of the account, which keeps it from being launched in ZONE; left, max: what the group's provider last said of it)
-//	claim NAME pool=P types=T,… [zones=a,…] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
+//	claim NAME pool=P types=T,… [zones=a,…] [created=AT] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
 //	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [buffer] [group=NAME] [otherfinalizer=NAME] [nofinalizer] [RES=AMOUNT…]    (what was asked for)
 //	     [price=DOLLARS]    (an hour, when it was launched)
 //	     [drifted=AT] [drained=AT] [hash=H] [expire=DURATION] [keep=AT] [failed=AT] [aborted=AT] [moving=CAUSE]    (failed: a move failed; aborted: one was taken back since a pod came; moving: the mark of the move that was decided on last for it)
@@ -744,6 +744,8 @@ func (x *script) claim(name string, opts []string) {
 			c.Pool = v
 			c.Labels[model.LabelNodePool] = v
 			c.Taints, c.StartupTaints = x.pools[v].Taints, x.pools[v].StartupTaints
+		case "created":
+			c.Created = x.when(v)
 		case "types":
 			types = strings.Split(v, ",")
 		case "zones":

@@ -37,6 +37,7 @@ type step struct {
 	search        *disruptionSearch
 	required      *requiredDisruption
 	drift         *driftConditions
+	driftBackOff  *driftBackOff
 	static        *staticPools
 	rollouts      *rollouts
 	pacing        *evictionPacing
@@ -91,24 +92,26 @@ func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step
 		smallNodes: &smallNodes{draft: d, mem: &m.smallNodes}}
 
 	// Disruption.
-	candidates := &candidates{draft: d, activity: &m.groupActivity, buffers: buffers, commands: table, health: health, interruptions: interrupted, memo: memo, placements: placements, reservations: reserved, rollouts: rollouts}
+	driftBackOff := &driftBackOff{draft: d, mem: &m.drift}
+	candidates := &candidates{draft: d, activity: &m.groupActivity, buffers: buffers, commands: table, driftBackOff: driftBackOff, health: health, interruptions: interrupted, memo: memo, placements: placements, reservations: reserved, rollouts: rollouts}
 	commands := &disruptionCommands{commandTable: table, candidates: candidates, health: health, hosts: hosts, nodes: nodes, pods: pods,
 		purchases: purchases, transit: transit}
 	static := &staticPools{draft: d, candidates: candidates, commands: table, purchases: purchases, unused: unused}
 	search := &disruptionSearch{draft: d, mem: &m.search, backOffs: backOffs, buffers: buffers, candidates: candidates, commands: commands, nodes: nodes,
 		pods: pods, preemption: preemption, purchases: purchases, slots: slots, transit: transit}
 	st.drains = &interruptionDrain{draft: d, interruptions: interrupted, placements: placements, reservations: reserved}
-	st.drift = &driftConditions{draft: d, candidates: candidates}
-	st.required = &requiredDisruption{draft: d, backOffs: backOffs, candidates: candidates, commands: commands, health: health, search: search, static: static}
+	st.drift = &driftConditions{draft: d, candidates: candidates, backOff: driftBackOff}
+	st.required = &requiredDisruption{draft: d, backOffs: backOffs, candidates: candidates, driftBackOff: driftBackOff, commands: commands, health: health, search: search, static: static}
 
 	// What people are told, and what must not go too fast.
 	st.events = &blockerNotes{draft: d, candidates: candidates, commands: table}
-	st.status = &poolStatus{draft: d, mem: &m.status, memo: memo, registrations: registrations, unused: unused}
+	st.status = &poolStatus{draft: d, mem: &m.status, driftBackOff: driftBackOff, memo: memo, registrations: registrations, unused: unused}
 	st.pacing = &evictionPacing{draft: d, evictions: evictions, interruptions: interrupted, pods: pods, slots: slots}
 
 	st.buffers, st.unused, st.withholding = buffers, unused, withheld
 	st.pods, st.reservations, st.anticipation, st.slots, st.disagreements, st.placements = pods, reserved, anticipation, slots, disagreements, placements
 	st.nodes, st.purchases, st.shortfalls, st.interruptions, st.health, st.backOffs, st.rollouts = nodes, purchases, shortfalls, interrupted, health, backOffs, rollouts
+	st.driftBackOff = driftBackOff
 	st.commands, st.candidates, st.search, st.static = commands, candidates, search, static
 	return st
 }

@@ -50,6 +50,9 @@ type Eligibility struct {
 	NodeGroups    map[string]*NodeGroup // by name; groups without a rule may be left out
 	Minimum       *ClusterMinimum       // nil: there is none
 
+	// DriftBackOff returns what keeps a drifted candidate since its pool's nodes have drifted too often. nil: of none.
+	DriftBackOff func(*Candidate) (plan.Reason, bool)
+
 	// Activity is when something last happened to nodes of node groups, by group, and under the empty name of any. It is
 	// asked where a pool has delays after that.
 	Activity map[string]GroupActivity
@@ -153,6 +156,7 @@ func isVoluntary(cause plan.Code) bool { return cause == plan.Underutilized || c
 func (e *Eligibility) Blockers(c *Candidate, cause plan.Code, firstOnly bool) []plan.Reason {
 	out := blockerList{pool: c.Pool.Name, firstOnly: firstOnly}
 	_ = out.add(nodeBlockers(c, cause)...) ||
+		out.add(e.driftBlockers(c, cause)...) ||
 		out.add(e.groupBlockers(c, cause)...) ||
 		out.add(e.minimumBlockers(c, cause)...) ||
 		out.add(nominationBlockers(c, cause)...) ||
@@ -202,6 +206,17 @@ func nodeBlockers(c *Candidate, cause plan.Code) (out []plan.Reason) {
 		out = append(out, annotated(DoNotConsolidate))
 	}
 	return out
+}
+
+// driftBlockers say that the nodes of the candidate's pool have drifted too often.
+func (e *Eligibility) driftBlockers(c *Candidate, cause plan.Code) []plan.Reason {
+	if cause != plan.Drifted || e.DriftBackOff == nil {
+		return nil
+	}
+	if r, held := e.DriftBackOff(c); held {
+		return []plan.Reason{r}
+	}
+	return nil
 }
 
 // groupBlockers are what its node group has against a candidate going. A node that must go is replaced, by Dovetail

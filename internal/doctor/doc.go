@@ -130,7 +130,7 @@ func Examine(in Input) *Report {
 	out := &Report{Compared: x.compared, Pools: len(in.Snapshot.Pools), Autoscalers: in.Autoscalers}
 	out.Findings = x.findHolds()
 	for _, find := range []func() []Finding{
-		x.findUnplaceable, x.findUnusedLaunches, x.findCloudQuotas, x.findPools, x.findOverlaps, x.findLimits, x.findFullGroups, x.findQuotas, x.findFullQuotas, x.findSpot, x.findFewTypes, x.findOnePerNode,
+		x.findUnplaceable, x.findUnusedLaunches, x.findDriftBackOffs, x.findCloudQuotas, x.findPools, x.findOverlaps, x.findLimits, x.findFullGroups, x.findQuotas, x.findFullQuotas, x.findSpot, x.findFewTypes, x.findOnePerNode,
 		x.findNodes, x.findEmptyNodes, x.findClaims, x.findStuckDeletions, x.findNoRequests, x.findSingleReplicas,
 		x.findUnpriced, x.findAutoscalers, x.findDenied,
 	} {

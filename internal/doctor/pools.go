@@ -26,6 +26,7 @@ const (
 	PoolBuysNothing  Code = "PoolBuysNothing"  // no instance type meets the requirements of the NodePool; Key: the label that leaves none
 	PoolNotReady     Code = "PoolNotReady"     // Have: why
 	UnusedLaunches   Code = "UnusedLaunches"   // no pod came to nodes that a NodePool launched for it; Key: the code of the cause, Have: how many, what they cost and the cause
+	DriftBackOff     Code = "DriftBackOff"     // nodes of a NodePool drift soon after they are launched, so that they are replaced ever later; Have: how often, and what ends it
 	OverlappingPools Code = "OverlappingPools" // two NodePools of equal weight may launch the same nodes for the same pods; Have: the other
 	SpotNeverAllowed Code = "SpotNeverAllowed"
 	FewTypes         Code = "FewTypes"   // a NodePool may launch few instance types; Have: how many
@@ -40,6 +41,16 @@ func (x *exam) findUnusedLaunches() (out []Finding) {
 	for _, p := range x.Snapshot.Pools {
 		if c := p.Conditions[unused.ConditionType]; c.True() {
 			out = append(out, Finding{Code: UnusedLaunches, Severity: Broken, Subject: "nodepool/" + p.Name, Key: c.Reason, Have: c.Message})
+		}
+	}
+	return out
+}
+
+// findDriftBackOffs finds NodePools whose nodes drift again and again, as their status says.
+func (x *exam) findDriftBackOffs() (out []Finding) {
+	for _, p := range x.Snapshot.Pools {
+		if c := p.Conditions[decide.ConditionDriftBackOff]; c.True() {
+			out = append(out, Finding{Code: DriftBackOff, Severity: Broken, Subject: "nodepool/" + p.Name, Have: c.Message})
 		}
 	}
 	return out

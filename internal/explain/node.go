@@ -253,6 +253,9 @@ func (ex *explanation) obstacleEnd(u *disrupt.Candidate, r plan.Reason) time.Tim
 		}
 	case plan.DelayAfterAdd, plan.DelayAfterDelete, plan.DelayAfterFailure:
 		return ex.Eligibility().DelayEnd(u, r.Code)
+	case plan.DriftBackOff:
+		d := plan.DetailOf[plan.OfDriftBackOff](r)
+		return d.Changed.Add(d.Rest).UTC().Truncate(time.Second)
 	case plan.Payback:
 		return plan.DetailOf[plan.OfPayback](r).Until.UTC().Truncate(time.Second)
 	case plan.PodDoNotDisrupt:

@@ -14,7 +14,7 @@ var details = map[Code]Detail{
 	WorkShare: OfWorkShare{}, ResourceShare: OfResourceShare{}, NotSchedulable: OfNotSchedulable{}, NotBindable: OfNotBindable{},
 	BindingUnfit: OfBindingUnfit{}, BindingRefused: OfSaid{},
 
-	Moving: OfMoving{}, NotInitialized: OfNotInitialized{}, NoPrice: OfNoPrice{}, NodeDoNotDisrupt: OfNodeHeld{}, PodDoNotDisrupt: OfPodHeld{},
+	Moving: OfMoving{}, NotInitialized: OfNotInitialized{}, DriftBackOff: OfDriftBackOff{}, NoPrice: OfNoPrice{}, NodeDoNotDisrupt: OfNodeHeld{}, PodDoNotDisrupt: OfPodHeld{},
 	SafeToEvict: OfSafeToEvict{}, Nominated: OfNominated{}, ConsolidationOff: OfConsolidationOff{}, Static: OfStatic{}, Replicas: OfReplicas{},
 	ScaledDown: OfReplicas{}, ClusterMinimum: OfClusterMinimum{}, GroupMinimum: OfGroupMinimum{}, GroupNotChosen: OfGroupNotChosen{},
 	GroupUnread: OfGroupUnread{}, GroupRefresh: OfGroupRefresh{}, WellUsed: OfWellUsed{}, Quiet: OfQuiet{}, DelayAfterAdd: OfDelay{},

@@ -57,6 +57,14 @@ type (
 		_          struct{} `want:"true"`
 		Value      string   `have:"%s"`
 	}
+	// OfDriftBackOff is how often nodes of a NodePool drifted soon after they were launched, how long the NodePool must not have changed before
+	// one is replaced for drift, and when it last did.
+	OfDriftBackOff struct {
+		detail
+		Times   int           `key:"%s times"`
+		Rest    time.Duration `want:"unchanged for %s"`
+		Changed time.Time     `have:"changed %s"`
+	}
 	// OfNominated is a node that pods are on their way to.
 	OfNominated struct {
 		detail

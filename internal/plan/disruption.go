@@ -23,6 +23,7 @@ const (
 	Moving              Code = "Moving"              // a move of it is under way; Key: the move
 	NoPrice             Code = "NoPrice"             // its type or offering is not in the catalogue any more
 	NodeDoNotDisrupt    Code = "NodeDoNotDisrupt"    // Key: the annotation
+	DriftBackOff        Code = "DriftBackOff"        // nodes of its pool drift soon after they are launched; Subject: the pool, Key: how often, Want: unchanged for how long, Have: since when it is
 	Nominated           Code = "Nominated"           // pods are expected on it
 	ConsolidationOff    Code = "ConsolidationPolicy" // the pool's policy allows no move of nodes with pods
 	Static              Code = "StaticPool"          // pools with spec.replicas are not consolidated

@@ -17,7 +17,7 @@ import (
 var doctorCodes = []doctor.Code{
 	doctor.PodDoNotDisrupt, doctor.SafeToEvict, doctor.NoController, doctor.PDBNeverAllows, doctor.PDBUnhealthy, doctor.SeveralPDBs, doctor.NodeDoNotDisrupt,
 	doctor.BudgetZero, doctor.BudgetUnreadable, doctor.ConsolidationOff, doctor.ConsolidateNever, doctor.StaticPool, doctor.NodeWithoutPool, doctor.PinnedToNode,
-	doctor.Unplaceable, doctor.LimitReached, doctor.LimitNear, doctor.QuotaCosts, doctor.ResourceQuotaFull, doctor.CloudQuotaReached, doctor.GroupAtMaximum, doctor.GroupFull, doctor.PoolBuysNothing, doctor.PoolNotReady, doctor.UnusedLaunches, doctor.OverlappingPools,
+	doctor.Unplaceable, doctor.LimitReached, doctor.LimitNear, doctor.QuotaCosts, doctor.ResourceQuotaFull, doctor.CloudQuotaReached, doctor.GroupAtMaximum, doctor.GroupFull, doctor.PoolBuysNothing, doctor.PoolNotReady, doctor.UnusedLaunches, doctor.DriftBackOff, doctor.OverlappingPools,
 	doctor.SpotNeverAllowed, doctor.FewTypes, doctor.OnePerNode, doctor.NodeNotReady, doctor.NodeCordoned, doctor.NodeEmpty, doctor.ClaimStuck, doctor.DeletionStuck,
 	doctor.NoRequests, doctor.SingleReplica, doctor.PriceUnknown, doctor.TwoAutoscalers, doctor.MissingRights,
 }
@@ -124,6 +124,8 @@ func doctorSentenceOfPools(f *doctor.Finding, who, pods, nodes string) string {
 		return fmt.Sprintf("%s is not Ready: %s.", who, strings.TrimSuffix(f.Have, "."))
 	case doctor.UnusedLaunches:
 		return fmt.Sprintf("%s launches nodes that no pod runs on: %s.", who, strings.TrimSuffix(f.Have, "."))
+	case doctor.DriftBackOff:
+		return fmt.Sprintf("Something edits %s or its node class again and again: %s.", who, strings.TrimSuffix(f.Have, "."))
 	case doctor.OverlappingPools:
 		return fmt.Sprintf("%s and %s have the same weight and may launch the same nodes for the same pods: which of them does is chance.", who, doctorObject(f.Have))
 	case doctor.SpotNeverAllowed:

@@ -352,6 +352,10 @@ func kept(r plan.Reason) string {
 	case plan.NoPrice:
 		d := plan.DetailOf[plan.OfNoPrice](r)
 		return "the catalog no longer has the offering of " + object + " (" + d.InstanceType + " " + d.Zone + " " + d.CapacityType + "), so its price is unknown"
+	case plan.DriftBackOff:
+		d := plan.DetailOf[plan.OfDriftBackOff](r)
+		return "nodes of " + object + " drifted soon after they were launched, " + strconv.Itoa(d.Times) + " times so far; a node is replaced for drift once the NodePool and its node class have not changed for " +
+			d.Rest.String() + ", and the last change was at " + instant(d.Changed)
 	case plan.NodeDoNotDisrupt:
 		return object + " is annotated " + plan.DetailOf[plan.OfNodeHeld](r).Annotation + "=true"
 	case plan.PodDoNotDisrupt:
