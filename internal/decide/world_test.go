@@ -42,7 +42,7 @@ type world struct {
 	refused   int            // bindings that verify was against
 	created   int            // claims ever made
 	launches  map[string]int // by claim uid: machines ever bought
-	uncounted int            // times that the count of unused launches was lost
+	uncounted int            // restarts: each may have lost a count that was not stored
 	mostMicro int64          // the dearest that claims under a limit were together
 	history   []string
 }
@@ -188,6 +188,9 @@ func (w *world) observe(e sim.Event) {
 
 // Restart implements sim.Decider.
 func (w *world) Restart(table *state.ResourceTable) {
+	if w.mem.unused.Begun {
+		w.uncounted++
+	}
 	if w.mem = (Memory{}); w.learned != nil {
 		w.mem = w.mem.WithLearned(*w.learned, table.Dim)
 	}
