@@ -33,7 +33,13 @@ func TestStateChanges(t *testing.T) {
 	if err := a.control("PUT", "groups", Group{Name: "g", Min: 0, Max: 1, Desired: 1, LaunchTemplate: lt, InstanceTypes: []string{"m5.large"}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	a.clock.forward(time.Minute)
+	testwait.Until(t, "the group launches its member", func() error {
+		a.clock.forward(time.Second) // the group is looked at each second, from an instant that this test does not see
+		if alive := len(a.books().Alive); alive != 2 {
+			return fmt.Errorf("%d instances are alive", alive)
+		}
+		return nil
+	})
 	if member := a.told(2); !strings.HasPrefix(member[0], "pending i-") || member[1] != "running "+strings.TrimPrefix(member[0], "pending ") {
 		t.Errorf("of a member of a group the queue told %v", member)
 	}
