@@ -104,6 +104,7 @@ verify-oracle: build
 .PHONY: verify-live
 verify-live: build kubelet
 	go test -count=1 -timeout 90m ./test/e2e/...
+	DOVETAIL_KUBELETS=1 go test -count=1 -timeout 60m ./test/e2e
 
 .PHONY: oracle
 oracle: build ## hold plans for 300 drawn clusters and 10,000 bindings against the real kube-scheduler, and 300 more plans against Karpenter's

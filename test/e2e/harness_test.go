@@ -95,6 +95,10 @@ func (x *sharedSandbox) end() error {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if err := selectKubeletSeries(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	// The tests mostly wait for processes other than this one.
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		if err := f.Value.Set("4"); err != nil {

@@ -4,8 +4,12 @@
 package e2e
 
 import (
+	"bytes"
 	"errors"
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,6 +23,40 @@ import (
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
+
+// kubeletSeries are the tests that DOVETAIL_KUBELETS=1 runs on real kubelets, unless -run names others: what they show of landing, drains,
+// DaemonSets, headroom and disruption depends on what a kubelet admits, and on when its pods are gone.
+var kubeletSeries = []string{
+	"TestKubelets", "TestExactLanding", "TestExactMany", "TestMixedLanding", "TestDaemonWaits", "TestDrainHonoursPDB", "TestDrainOrder", "TestDoNotDisrupt",
+	"TestExpiry", "TestNodeDeleted", "TestDaemonsKeepTheirRoom", "TestNearDaemon", "TestDaemonLargerThanTemplate", "TestHeadroom", "TestConsolidation", "TestKept",
+	"TestDrift", "TestPodToRunning", "TestFreeRoomIsUsed", "TestSurge", "TestNoSurge", "TestFaults",
+}
+
+// selectKubeletSeries sets -run with DOVETAIL_KUBELETS=1. A name without its test is an error.
+func selectKubeletSeries() error {
+	run := flag.Lookup("test.run")
+	if !sandbox.Kubelets() || run.Value.String() != "" {
+		return nil
+	}
+	files, err := filepath.Glob("*_test.go")
+	if err != nil {
+		return err
+	}
+	var source []byte
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			return err
+		}
+		source = append(source, text...)
+	}
+	for _, name := range kubeletSeries {
+		if !bytes.Contains(source, []byte("\nfunc "+name+"(t *testing.T)")) {
+			return fmt.Errorf("kubeletSeries names %s, and there is no such test", name)
+		}
+	}
+	return run.Value.Set("^(" + strings.Join(kubeletSeries, "|") + ")$")
+}
 
 // kubeletOf is the component that is a node's kubelet.
 func (e *env) kubeletOf(node string) sandbox.Component {

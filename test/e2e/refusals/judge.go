@@ -27,6 +27,7 @@ type Report struct {
 	Pods     int // seen
 	Bound    int // to nodes that Dovetail has launched
 	Verdicts int // of kube-scheduler's against a pod, each text once
+	Rejected int // by kubelets: pods that were bound to nodes that Dovetail has launched
 
 	// Wrong are the refusals that Dovetail did not foretell.
 	Wrong []Refusal
@@ -63,6 +64,7 @@ func (r *Record) Judge(now time.Time, lag time.Duration) (out Report) {
 			out.Bound++
 			why := p.rejected
 			if rejected(p.last) {
+				out.Rejected++
 				why = p.last.Status.Reason
 			}
 			if why != "" {

@@ -119,6 +119,9 @@ func Root() (string, error) {
 // that run.
 var starting sync.Mutex
 
+// Kubelets reports whether every sandbox gets real kubelets: DOVETAIL_KUBELETS=1 in the environment.
+func Kubelets() bool { return os.Getenv("DOVETAIL_KUBELETS") == "1" }
+
 // Up starts a sandbox in a directory of its own, with these flags of `up`. What could not be started leaves nothing behind, and
 // the error is what the sandbox printed.
 func Up(ctx context.Context, dir string, flags ...string) (*Sandbox, error) {
@@ -127,7 +130,11 @@ func Up(ctx context.Context, dir string, flags ...string) (*Sandbox, error) {
 		return nil, err
 	}
 	s := &Sandbox{Dir: dir, bin: bin, http: http.Client{Timeout: time.Minute}}
-	cmd := exec.CommandContext(ctx, bin, append([]string{"up", "--dir", dir, "--dovetail", dovetail}, flags...)...)
+	args := append([]string{"up", "--dir", dir, "--dovetail", dovetail}, flags...)
+	if Kubelets() {
+		args = append(args, "--kubelets")
+	}
+	cmd := exec.CommandContext(ctx, bin, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it then stops what it has started
 	cmd.WaitDelay = time.Minute
 	starting.Lock()
