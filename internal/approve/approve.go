@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/verify"
@@ -42,7 +43,7 @@ type Decision struct {
 
 // Refused is a part of a plan that is left out, and why.
 type Refused struct {
-	decide.Withheld
+	demand.Withheld
 	Unit string // what it is: pod, nodeclaim, node, class or nodepool; cost: the figures alone; plan: all that is planned for pods
 }
 
@@ -69,7 +70,7 @@ func Step(step StepFunc, check VerifyFunc, snap *model.Snapshot, mem decide.Memo
 		if req.OngoingOnly {
 			panic(d.Fault)
 		}
-		parts := isolate(snap, d.Fault, func(withheld []decide.Withheld) bool {
+		parts := isolate(snap, d.Fault, func(withheld []demand.Withheld) bool {
 			with := req
 			with.Withhold = append(slices.Clip(req.Withhold), withheld...)
 			_, _, fault := run(with)
@@ -103,7 +104,7 @@ func Step(step StepFunc, check VerifyFunc, snap *model.Snapshot, mem decide.Memo
 		d.Moves = append(d.Moves, o.Moves...)
 		if len(o.Violations) > 0 && !slices.ContainsFunc(o.Violations, func(v verify.Violation) bool { return v.Rule != verify.Price }) {
 			// The sums are wrong and no part of the plan is: it is done, and nothing is said of its cost.
-			d.Refused = append(d.Refused, Refused{Unit: "cost", Withheld: decide.Withheld{Why: reasonOf(o)}})
+			d.Refused = append(d.Refused, Refused{Unit: "cost", Withheld: demand.Withheld{Why: reasonOf(o)}})
 			d.Output.Cost, o.Demand = plan.Cost{}, nil
 		}
 		if o.Err() == nil && len(again) == 0 {
@@ -113,7 +114,7 @@ func Step(step StepFunc, check VerifyFunc, snap *model.Snapshot, mem decide.Memo
 		req.Refused = append(slices.Clip(req.Refused), claimsOf(o.Moves)...)
 		parts := left.choose(o.Violations, &d.Output, round)
 		if d.GaveUp = round == maxRounds || o.Demand != nil && len(parts) == 0; d.GaveUp {
-			d.Refused = append(d.Refused, Refused{Unit: "plan", Withheld: decide.Withheld{Why: reasonOf(o)}})
+			d.Refused = append(d.Refused, Refused{Unit: "plan", Withheld: demand.Withheld{Why: reasonOf(o)}})
 			d.Output, d.Memory = step(snap, mem, now, pol, withoutDemand(req))
 			break
 		}
@@ -141,7 +142,7 @@ func WhatIf(snap *model.Snapshot, now time.Time, pol decide.Policy) (decide.Outp
 }
 
 // whatIf is WhatIf with decide.WhatIfWithout, or with what stands in for it in a test.
-func whatIf(without func(*model.Snapshot, time.Time, decide.Policy, []decide.Withheld) decide.Output, snap *model.Snapshot, now time.Time, pol decide.Policy) (decide.Output, error) {
+func whatIf(without func(*model.Snapshot, time.Time, decide.Policy, []demand.Withheld) decide.Output, snap *model.Snapshot, now time.Time, pol decide.Policy) (decide.Output, error) {
 	d := Step(func(s *model.Snapshot, _ decide.Memory, now time.Time, pol decide.Policy, req decide.Request) (decide.Output, decide.Memory) {
 		if req.OngoingOnly {
 			return decide.Output{}, decide.Memory{}
@@ -160,7 +161,7 @@ func whatIf(without func(*model.Snapshot, time.Time, decide.Policy, []decide.Wit
 	}
 	if err != nil {
 		d.Output, _, _, _ = protect(func() (decide.Output, decide.Memory) {
-			return decide.WhatIfWithout(snap, now, pol, []decide.Withheld{{Pods: snap.Pending, Why: why}}), decide.Memory{}
+			return decide.WhatIfWithout(snap, now, pol, []demand.Withheld{{Pods: snap.Pending, Why: why}}), decide.Memory{}
 		})
 	}
 	for _, p := range d.Output.Pods {
@@ -267,7 +268,7 @@ func unitsOf(v verify.Violation, out *decide.Output) (units []Refused) {
 		if unit != "nodepool" {
 			own = ""
 		}
-		units = append(units, Refused{decide.Withheld{Pods: pods, Pool: own, Why: why}, unit})
+		units = append(units, Refused{demand.Withheld{Pods: pods, Pool: own, Why: why}, unit})
 	}
 	res, machines, node := out.Result, v.Site.Machines, v.Site.Node
 	if v.Pod != nil && len(machines) == 0 && node == "" { // wherever it is planned

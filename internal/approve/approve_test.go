@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -59,10 +60,10 @@ func TestIsolate(t *testing.T) {
 	}
 	for _, culprits := range [][]string{{"p00"}, {"p36"}, {"p17"}, {"p03", "p21"}} {
 		trials := 0
-		parts := isolate(snap, "index out of range", func(withheld []decide.Withheld) bool {
+		parts := isolate(snap, "index out of range", func(withheld []demand.Withheld) bool {
 			trials++
 			return slices.ContainsFunc(culprits, func(c string) bool {
-				return !slices.ContainsFunc(withheld, func(w decide.Withheld) bool { return w.Pool == c })
+				return !slices.ContainsFunc(withheld, func(w demand.Withheld) bool { return w.Pool == c })
 			})
 		})
 		var found []string
@@ -73,15 +74,15 @@ func TestIsolate(t *testing.T) {
 			t.Errorf("found %v in %d trials, want %v", found, trials, culprits)
 		}
 	}
-	parts := isolate(snap, "index out of range", func(withheld []decide.Withheld) bool {
-		return !slices.ContainsFunc(withheld, func(w decide.Withheld) bool {
+	parts := isolate(snap, "index out of range", func(withheld []demand.Withheld) bool {
+		return !slices.ContainsFunc(withheld, func(w demand.Withheld) bool {
 			return slices.ContainsFunc(w.Pods, func(p *model.Pod) bool { return p.Name == "9" })
 		})
 	})
 	if len(parts) != 1 || len(parts[0].Pods) != 1 || parts[0].Pods[0].Name != "9" || !strings.Contains(string(plan.DetailOf[plan.OfPlanRefused](parts[0].Why).Said), "index out of range") {
 		t.Errorf("found %+v, want the pods of one class", parts)
 	}
-	if parts := isolate(snap, "", func([]decide.Withheld) bool { return true }); parts != nil {
+	if parts := isolate(snap, "", func([]demand.Withheld) bool { return true }); parts != nil {
 		t.Errorf("found %+v where nothing helps", parts)
 	}
 }
@@ -142,7 +143,7 @@ func whatIfOfTwo(spoil func(*decide.Output)) (map[string]plan.PodDecision, error
 		snap.Pending = append(snap.Pending, &model.Pod{Namespace: "n", Name: name, UID: name, Created: now, Unschedulable: now,
 			Class: &model.Class{Key: name, Namespace: "n", Scheduler: "default-scheduler", Requests: model.Resources{500, 1 << 30, 0, 1}, Terms: []model.NodeTerm{{Requirements: in}}}})
 	}
-	out, err := whatIf(func(s *model.Snapshot, now time.Time, pol decide.Policy, withheld []decide.Withheld) decide.Output {
+	out, err := whatIf(func(s *model.Snapshot, now time.Time, pol decide.Policy, withheld []demand.Withheld) decide.Output {
 		out := decide.WhatIfWithout(s, now, pol, withheld)
 		spoil(&out)
 		return out

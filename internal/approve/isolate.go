@@ -8,20 +8,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // isolate finds the NodePools, or else the classes of pods, without which deciding does not panic; nil if there are none.
 // fails reports whether deciding panics though parts are withheld.
-func isolate(snap *model.Snapshot, fault any, fails func([]decide.Withheld) bool) []Refused {
+func isolate(snap *model.Snapshot, fault any, fails func([]demand.Withheld) bool) []Refused {
 	why := plan.Reason{Code: plan.PlanRefused, Detail: plan.OfPlanRefused{Rule: plan.Panic, Said: plan.Words(fmt.Sprint(fault))}}
 	var pools []Refused
 	for _, p := range snap.Pools {
 		own := why
 		own.Pool = p.Name
-		pools = append(pools, Refused{decide.Withheld{Pool: p.Name, Why: own}, "nodepool"})
+		pools = append(pools, Refused{demand.Withheld{Pool: p.Name, Why: own}, "nodepool"})
 	}
 	slices.SortFunc(pools, func(a, b Refused) int { return strings.Compare(a.Pool, b.Pool) })
 	byClass := map[*model.Class]int{}
@@ -31,7 +31,7 @@ func isolate(snap *model.Snapshot, fault any, fails func([]decide.Withheld) bool
 		if !ok {
 			i = len(classes)
 			byClass[p.Class] = i
-			classes = append(classes, Refused{decide.Withheld{Why: why}, "pod"})
+			classes = append(classes, Refused{demand.Withheld{Why: why}, "pod"})
 		}
 		classes[i].Pods = append(classes[i].Pods, p)
 	}
@@ -45,7 +45,7 @@ func isolate(snap *model.Snapshot, fault any, fails func([]decide.Withheld) bool
 
 // narrow returns as few of the parts as it finds with maxTrials trials, without which deciding does not panic. It gives
 // back halves of them as long as that does not bring the panic back.
-func narrow(parts []Refused, fails func([]decide.Withheld) bool) []Refused {
+func narrow(parts []Refused, fails func([]demand.Withheld) bool) []Refused {
 	kept := parts // withheld; deciding does not panic without them
 	trials := 0
 	var giveBack func(lo, hi int)
@@ -81,7 +81,7 @@ func narrow(parts []Refused, fails func([]decide.Withheld) bool) []Refused {
 }
 
 // withheldOf are parts as decide is told of them.
-func withheldOf(parts []Refused) (out []decide.Withheld) {
+func withheldOf(parts []Refused) (out []demand.Withheld) {
 	for _, x := range parts {
 		out = append(out, x.Withheld)
 	}

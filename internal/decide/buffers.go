@@ -427,7 +427,7 @@ func (bu *buffers) newFreeCapacity() *freeForBuffers {
 	if len(bu.placements.mem.byPod) > 0 {
 		for _, p := range bu.Snapshot.Pending {
 			if was, ok := bu.placements.mem.byPod[p.UID]; ok {
-				f.expect(was.node, p)
+				f.expect(was.Node, p)
 			}
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -42,7 +43,7 @@ type Request struct {
 
 	// Withhold are parts of the demand that verify refused when this step was decided before, or on which deciding failed:
 	// this step plans without them, and the next ones for a while, longer each time.
-	Withhold []Withheld
+	Withhold []demand.Withheld
 
 	// NotBound are bindings that verify refused when this step was decided before: their pods are decided on again.
 	NotBound []RefusedBinding
@@ -77,11 +78,11 @@ type Following struct {
 func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request) (Output, Memory) {
 	st := read(s, mem, now, pol, req, deciding)
 	again := false
-	for st.shortfalls.found { // with what is known now of an instance type, all of it is another decision
-		mem.shortfalls.byType, mem.shortfalls.lost, mem.shortfalls.changes = st.mem.shortfalls.byType, st.mem.shortfalls.lost, st.mem.shortfalls.changes
+	for st.shortfalls.IsFound() { // with what is known now of an instance type, all of it is another decision
+		mem.shortfalls = st.shortfalls.WithFound(mem.shortfalls)
 		st, again = read(s, mem, now, pol, req, deciding), true
 	}
-	st.shortfalls.found = again
+	st.slots.cameShort = again
 	st.run(st.decisions(), deciding)
 	st.out.Pods = slices.DeleteFunc(st.out.Pods, func(d plan.PodDecision) bool { return d.Pod.Expected }) // there is nobody to tell
 	return st.out, st.mem
@@ -116,7 +117,7 @@ func (st *step) run(stages []stage, of purpose) {
 // read returns a step that knows how everything stands and has decided nothing. Instance types whose nodes came smaller than
 // promised count for what those had, and machines about which nothing has changed since the step before are passed over.
 func read(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request, of purpose) *step {
-	s, mem.shortfalls = mem.shortfalls.reducePools(s)
+	s, mem.shortfalls = mem.shortfalls.ReducePools(s)
 	st := newStep(loadUnchanged(s, now, &pol, mem.unchanged), mem, pol, req)
 	st.wakeAt(st.memo.unchanged.next)
 	st.run(st.readings(), of)
@@ -130,9 +131,9 @@ func (st *step) readings() []stage {
 		{"refused classes", always, st.pods.readUnschedulable},
 		{"slow evictions", always, st.pacing.evictions.followSlowEvictions},
 		// What is left out of the demand for a while, because the plan for it was refused.
-		{"withheld demand", always, st.withholding.read},
+		{"withheld demand", always, st.readWithheld},
 		// Pods whose binding verify refused are decided on again, without that node.
-		{"refused bindings", deciding, st.disagreements.closeRefusedBindings},
+		{"refused bindings", deciding, st.closeRefusedBindings},
 		// Machines that their cloud takes away: what they hold must go, and nothing goes to them.
 		{"interruption notices", always, st.interruptions.read},
 		// Disruption commands under way, as the API server and the memory tell them.
@@ -187,7 +188,7 @@ func (st *step) decisions() []stage {
 		{"state of buffers", always, st.buffers.report},
 		{"blocker notes", deciding, onlyIf(st.req.NoteBlockers, st.events.add)},
 		{"pool status", deciding, st.status.write},
-		{"what is known of unused launches", always, st.mergeUnusedLaunches},
+		{"what is known of earlier launches", always, st.mergeEarlierLaunches},
 		// Only so many pods are evicted at a time, and what is in flight is not done twice.
 		{"eviction pacing", deciding, st.pacing.pace},
 		{"unsure slots", deciding, st.reservations.rewriteUnsureSlots},
@@ -231,9 +232,28 @@ func (st *step) readUnusedLaunches() {
 		CommandOf:   st.commands.ofClaim, Held: st.buffers.heldByClaim(), Leaving: st.pods.leavingPods()})
 }
 
-// mergeUnusedLaunches merges what was found of unused launches.
-func (st *step) mergeUnusedLaunches() {
+// mergeEarlierLaunches merges what was found of launches that served no pod, of nodes that came short and of nodes that
+// kube-scheduler does not use.
+func (st *step) mergeEarlierLaunches() {
 	out, mem := st.unused.Result()
 	st.out.Unused, st.out.UnusedCosts, st.mem.unused = out.Counted, out.Costs, mem
 	st.merge(out.Part)
+	var short plan.Part
+	short, st.mem.shortfalls = st.shortfalls.Result()
+	st.merge(short)
+	st.mem.disagreements = st.disagreements.Result()
+}
+
+// readWithheld withholds what verify refused when this step was decided before.
+func (st *step) readWithheld() {
+	var next time.Time
+	next, st.mem.withholding = st.withholding.Read(st.req.Withhold, st.pol.RefusedPlanRetry)
+	st.wakeAt(next)
+}
+
+// closeRefusedBindings closes nodes to pods that verify is against binding there: they are decided on again.
+func (st *step) closeRefusedBindings() {
+	for _, r := range st.req.NotBound {
+		st.disagreements.CloseNode(r.Pod, r.Node, r.Why)
+	}
 }

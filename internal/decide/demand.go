@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/decide/shares"
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
@@ -24,7 +25,7 @@ type demandStage struct {
 	anticipation  *anticipation
 	buffers       *buffers
 	commands      *commandTable
-	disagreements *schedulerDisagreements
+	disagreements *demand.Disagreements
 	expander      *nodegroups.Expander
 	hosts         *commandHosts
 	interruptions *interruptions
@@ -33,10 +34,10 @@ type demandStage struct {
 	pods          *podTable
 	purchases     *purchases
 	reservations  *reservations
-	shortfalls    *capacityShortfalls
+	shortfalls    *demand.Shortfalls
 	slots         *slotAssignment
 	unused        *unused.Launches
-	withholding   *withholding
+	withholding   *demand.Withholding
 	smallNodes    *smallNodes
 
 	heldBack map[*solve.Result]map[*model.Pod]plan.Reason // pods that wait for what comes of other nodes: see unused.Launches.HoldBack, holdBackStorage
@@ -58,7 +59,7 @@ func (dm *demandStage) solve() {
 	left := dm.slots.withoutMachine()
 	dm.out.Solved = true
 	dm.unused.Wake(nil)
-	left, stopped := dm.shortfalls.refuseRepeated(left)
+	left, stopped := dm.shortfalls.RefuseRepeated(left)
 	dm.out.Pods = append(dm.out.Pods, stopped...)
 	left = dm.leaveUndecided(left)
 	if !dm.req.whatIf {
@@ -70,13 +71,13 @@ func (dm *demandStage) solve() {
 	if len(left) == 0 && len(dm.Snapshot.Buffers) == 0 {
 		dm.mem.resources = dm.mem.resources.Forget(dm.out.Left)
 		dm.wakeAt(dm.mem.resources.Retry.At)
-		dm.rememberPlacements(map[string]placement{})
+		dm.rememberPlacements(map[string]demand.Placement{})
 		return
 	}
 	nodes, what, until := dm.nodes.list()
 	dm.wakeAt(until)
-	left, resting, waits := dm.unused.FindResting(left, dm.disagreements.hasLeftNodes)
-	left, closed, refused := dm.disagreements.findRefused(left, slices.Concat(dm.out.Left, resting))
+	left, resting, waits := dm.unused.FindResting(left, dm.disagreements.HasLeftNodes)
+	left, closed, refused := dm.disagreements.FindRefused(left, slices.Concat(dm.out.Left, resting), dm.placements.mem.byPod)
 	refused = append(refused, waits...)
 	nodes = closeNodes(nodes, closed)
 	var over shares.SetAside
@@ -96,7 +97,7 @@ func (dm *demandStage) solve() {
 	if len(left) == 0 {
 		dm.out.Pods = append(dm.out.Pods, refused...)
 		dm.unused.Wake(refused)
-		dm.rememberPlacements(map[string]placement{})
+		dm.rememberPlacements(map[string]demand.Placement{})
 		return
 	}
 	problem, res := dm.packPods(left, nodes)
@@ -130,7 +131,7 @@ func (dm *demandStage) solve() {
 	dm.out.Cost, dm.out.Stats = res.Cost, res.Stats
 	dm.out.Problem, dm.out.Result = problem, res
 
-	placed := map[string]placement{}
+	placed := map[string]demand.Placement{}
 	dm.placeOnNodes(res.OnNodes, what, placed)
 	dm.purchases.createClaims(res.New)
 	dm.out.Query = dm.expander.Query()
@@ -179,13 +180,13 @@ func (dm *demandStage) isWanted() (wanted bool, until time.Time) {
 		return true, until
 	}
 	retry, at := dm.unused.AreDue()
-	return retry || refill || dm.withholding.due || len(dm.req.NotBound) > 0 || dm.mem.work.Retry.IsDue(dm.Now) || dm.mem.resources.Retry.IsDue(dm.Now), model.EarlierOf(until, at)
+	return retry || refill || dm.withholding.IsDue() || len(dm.req.NotBound) > 0 || dm.mem.work.Retry.IsDue(dm.Now) || dm.mem.resources.Retry.IsDue(dm.Now), model.EarlierOf(until, at)
 }
 
 // packPods solves for pods on given nodes and on machines to buy. Where launches for them were unused before, it
 // solves again until nothing is launched that is to wait.
 func (dm *demandStage) packPods(pods []*model.Pod, nodes []solve.ExistingNode) (*solve.Problem, *solve.Result) {
-	pods, withheld := dm.withholding.splitPods(pods)
+	pods, withheld := dm.withholding.SplitPods(pods)
 	held := map[*model.Pod]plan.Reason{}
 	for {
 		problem := &solve.Problem{
@@ -194,7 +195,7 @@ func (dm *demandStage) packPods(pods []*model.Pod, nodes []solve.ExistingNode) (
 		problem.Pools = dm.expander.Rank(problem)
 		res, mem := solve.Solve(problem, dm.mem.solve, dm.pol.Solve)
 		dm.mem.solve = mem
-		if dm.unused.Review(res.New, dm.disagreements.whyNotBound) || dm.unused.Soften(res.Refused) {
+		if dm.unused.Review(res.New, dm.disagreements.WhyNotBound) || dm.unused.Soften(res.Refused) {
 			continue
 		}
 		more := dm.unused.HoldBack(res.New)
@@ -212,7 +213,7 @@ func (dm *demandStage) packPods(pods []*model.Pod, nodes []solve.ExistingNode) (
 			}
 			dm.heldBack[&res] = held
 		}
-		dm.withholding.explain(res.Refused)
+		dm.withholding.Explain(res.Refused)
 		for _, r := range withheld {
 			problem.Demand, res.Refused = append(slices.Clip(problem.Demand), r.Pod), append(res.Refused, r)
 		}
@@ -225,9 +226,9 @@ func comparePodKeys(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key
 
 // rememberPlacements keeps what pending pods are expected where; nil: as before, less those that are not pending any
 // more.
-func (dm *demandStage) rememberPlacements(placed map[string]placement) {
+func (dm *demandStage) rememberPlacements(placed map[string]demand.Placement) {
 	if placed == nil {
-		placed = map[string]placement{}
+		placed = map[string]demand.Placement{}
 		for _, pods := range [][]*model.Pod{dm.Snapshot.Pending, dm.pods.leavingPods(), dm.anticipation.pods} { // a pod whose drain is held up is still expected
 			for _, p := range pods {
 				if was, ok := dm.placements.mem.byPod[p.UID]; ok && !dm.slots.covered[p.UID] {
@@ -238,7 +239,7 @@ func (dm *demandStage) rememberPlacements(placed map[string]placement) {
 	}
 	dm.placements.mem.byPod = placed
 	for _, was := range placed {
-		dm.placements.awaitsPods[was.node] = true
+		dm.placements.awaitsPods[was.Node] = true
 	}
 	for name, h := range dm.reservations.byClaim {
 		if h.AwaitedPods() > 0 {
@@ -260,14 +261,14 @@ func (dm *demandStage) rememberPlacements(placed map[string]placement) {
 }
 
 // placeOnNodes records what goes to machines that are there or coming, and widens the slots of those that are reserved.
-func (dm *demandStage) placeOnNodes(on []solve.Assignment, what inFlightNodes, placed map[string]placement) {
+func (dm *demandStage) placeOnNodes(on []solve.Assignment, what inFlightNodes, placed map[string]demand.Placement) {
 	for _, a := range on {
 		w := dm.nodes.targetNamed(a.Node, what)
 		if w.reservation == nil {
 			for _, p := range a.Pods {
 				dm.out.Pods = append(dm.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnNode, Target: a.Node})
 				if !p.IsVirtual() {
-					placed[p.UID] = placement{node: a.Node, since: dm.placedSince(p, a.Node)}
+					placed[p.UID] = demand.Placement{Node: a.Node, Since: dm.placedSince(p, a.Node)}
 				}
 			}
 			continue
@@ -286,8 +287,8 @@ func (dm *demandStage) placeOnNodes(on []solve.Assignment, what inFlightNodes, p
 
 // placedSince is when a pod was first expected on a standing node.
 func (dm *demandStage) placedSince(p *model.Pod, node string) time.Time {
-	if was, ok := dm.placements.mem.byPod[p.UID]; ok && was.node == node {
-		return was.since
+	if was, ok := dm.placements.mem.byPod[p.UID]; ok && was.Node == node {
+		return was.Since
 	}
 	return dm.Now
 }

@@ -6,6 +6,7 @@ package decide
 import (
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 )
@@ -20,9 +21,9 @@ type Memory struct {
 	drift         driftMemory
 	groupActivity nodegroups.ActivityMemory
 	reservations  reservationMemory
-	shortfalls    shortfallMemory
+	shortfalls    demand.ShortfallMemory
 	unused        unused.Memory
-	disagreements disagreementMemory
+	disagreements demand.DisagreementMemory
 	lifecycle     lifecycleMemory
 	registrations registrationMemory
 	status        statusMemory
@@ -31,7 +32,7 @@ type Memory struct {
 	anticipation  anticipationMemory
 	buffers       bufferMemory
 	demand        demandMemory
-	withholding   withholdingMemory
+	withholding   demand.WithholdingMemory
 	smallNodes    smallNodeMemory
 	purchases     purchaseMemory
 	commands      commandMemory

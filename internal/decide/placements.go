@@ -3,7 +3,7 @@
 
 package decide
 
-import "time"
+import "github.com/dovetail-sh/dovetail/internal/decide/demand"
 
 // placements are the standing nodes on which pods without a slot are expected.
 type placements struct {
@@ -14,11 +14,5 @@ type placements struct {
 
 // placementMemory is what placements remembers from step to step.
 type placementMemory struct {
-	byPod map[string]placement // by pod uid
-}
-
-// placement is the standing node on which a pod is expected, and since when it is.
-type placement struct {
-	node  string
-	since time.Time
+	byPod map[string]demand.Placement // by pod uid
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/decide/limits"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
@@ -27,7 +28,7 @@ type purchases struct {
 	preemption *preemption
 	unused     *unused.Launches
 
-	withholding *withholding
+	withholding *demand.Withholding
 	namedClaims map[string]bool  // names given to claims of static pools in this step
 	limitUse    []model.LimitUse // what the snapshot's limits are used for; nil: not counted yet
 
@@ -113,7 +114,7 @@ func (pu *purchases) pools() []solve.Pool {
 		if p.Deleting || p.Replicas >= 0 {
 			continue
 		}
-		sp := solve.Pool{NodePool: pu.withholding.close(p), RelaxMinValues: pu.pol.RelaxMinValues, NodesLeft: -1, Left: p.Limits.Sub(trimZeros(used[p.Name]))}
+		sp := solve.Pool{NodePool: pu.withholding.Close(p), RelaxMinValues: pu.pol.RelaxMinValues, NodesLeft: -1, Left: p.Limits.Sub(trimZeros(used[p.Name]))}
 		if p.NodeLimit >= 0 {
 			sp.NodesLeft = max(0, p.NodeLimit-count[p.Name])
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -18,7 +19,7 @@ type reservations struct {
 	*draft
 	mem           *reservationMemory
 	interruptions *interruptions
-	shortfalls    *capacityShortfalls
+	shortfalls    *demand.Shortfalls
 
 	byClaim map[string]*cluster.Reservation // by claim name
 }
@@ -78,7 +79,7 @@ func (rt *reservations) read() {
 	for _, c := range rt.DirtyClaims {
 		n := rt.NodeFor(c)
 		if !rt.heed(rt.holdsCapacity(c, n)) {
-			rt.shortfalls.found = rt.shortfalls.recordStuckNode(c, n) || rt.shortfalls.found
+			rt.shortfalls.RecordStuckNode(c, n)
 			continue
 		}
 		h := cluster.NewReservation(rt.View, c, n)
@@ -89,7 +90,7 @@ func (rt *reservations) read() {
 				}
 			}
 		}
-		rt.shortfalls.found = rt.shortfalls.checkCapacity(h) || rt.shortfalls.found
+		rt.shortfalls.CheckCapacity(h)
 		rt.byClaim[c.Name] = h
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -22,13 +23,14 @@ type slotAssignment struct {
 	mem           *slotMemory
 	anticipation  *anticipation
 	commands      *commandTable
-	disagreements *schedulerDisagreements
+	disagreements *demand.Disagreements
 	pods          *podTable
 	reservations  *reservations
-	shortfalls    *capacityShortfalls
 
 	covered map[string]bool // by uid: pods that have a slot
 	lost    bool            // pods have lost their slot and have no machine now
+
+	cameShort bool // a node was found in this step to have less than was promised; this is the step taken anew with what is known of it
 }
 
 // slotMemory is what slotAssignment remembers from step to step.
@@ -105,7 +107,7 @@ func (sa *slotAssignment) assignSlots() {
 // node that others have filled meanwhile, before its taint was seen, is none.
 func (sa *slotAssignment) assignSlot(p *model.Pod, refs []slotRef, only string) bool {
 	for _, h := range refs {
-		if only != "" && h.Claim.Name != only || sa.disagreements.isBarred(p, h.Node) {
+		if only != "" && h.Claim.Name != only || sa.disagreements.IsBarred(p, h.Node) {
 			continue
 		}
 		s := &h.Slots[h.slot]
@@ -318,7 +320,7 @@ func (sa *slotAssignment) findLost() {
 		}
 	}
 	sa.mem.awaited = awaiting
-	if !lost && !sa.shortfalls.found {
+	if !lost && !sa.cameShort {
 		return
 	}
 	found := false

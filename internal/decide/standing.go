@@ -73,7 +73,7 @@ func (s *Standing) AwaitedPods(c *model.Claim) int {
 }
 
 // ExpectedOn returns the standing node on which a pod without a slot is expected; empty: none.
-func (s *Standing) ExpectedOn(p *model.Pod) string { return s.st.placements.mem.byPod[p.UID].node }
+func (s *Standing) ExpectedOn(p *model.Pod) string { return s.st.placements.mem.byPod[p.UID].Node }
 
 // BindRefusal returns why a pod is not bound by Dovetail; an empty code: it is.
 func (s *Standing) BindRefusal(p *model.Pod) plan.Reason { return s.st.bindRefusal(p) }
@@ -86,25 +86,24 @@ type Hold struct {
 
 // PodWithheld returns why no node is planned for a pod; false: nothing withholds it.
 func (s *Standing) PodWithheld(p *model.Pod) (Hold, bool) {
-	x, ok := s.st.withholding.ofPod(p)
+	x, ok := s.st.withholding.OfPod(p)
 	return Hold{x.Why, x.Until}, ok
 }
 
 // PoolWithheld returns why nothing is launched from a NodePool; false: nothing withholds it.
 func (s *Standing) PoolWithheld(name string) (Hold, bool) {
-	x, ok := s.st.withholding.ofPool(name)
+	x, ok := s.st.withholding.OfPool(name)
 	return Hold{x.Why, x.Until}, ok
 }
 
 // IsPassedOver reports whether kube-scheduler, or verify, has refused a node for a pod that fits by every check here.
-func (s *Standing) IsPassedOver(p *model.Pod) bool { return len(s.st.disagreements.of(p).nodes) > 0 }
+func (s *Standing) IsPassedOver(p *model.Pod) bool { return s.st.disagreements.HasLeftNodes(p) }
 
 // GivenUp returns why nothing more is launched for a pod whose nodes kube-scheduler, or verify, has refused; false:
 // something may be.
 func (s *Standing) GivenUp(p *model.Pod) (Hold, bool) {
-	m := s.st.disagreements.of(p)
-	why, over := s.st.disagreements.refusal(p, m)
-	return Hold{why, m.since.Add(s.st.pol.DisagreementRetry)}, over
+	why, until, over := s.st.disagreements.WhyRefused(p)
+	return Hold{why, until}, over
 }
 
 // LaunchBar is why no node is launched for a pod that earlier launches did not serve.
@@ -125,8 +124,7 @@ func (s *Standing) LaunchBar(p *model.Pod, pool string) (LaunchBar, bool) {
 
 // CameShort returns why no node is launched for a pod for which too many came smaller than promised; false: one may be.
 func (s *Standing) CameShort(p *model.Pod) (plan.Reason, bool) {
-	m, ok := s.st.shortfalls.podShortfallOf(p)
-	return m.why, ok && m.isFinal()
+	return s.st.shortfalls.WhyRefused(p)
 }
 
 // Pools returns the NodePools as the solver is given them, with what is left of their limits.

@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -22,11 +23,11 @@ type step struct {
 	buffers       *buffers
 	slots         *slotAssignment
 	binding       *podBinding
-	disagreements *schedulerDisagreements
+	disagreements *demand.Disagreements
 	placements    *placements
 	nodes         *solverView
 	purchases     *purchases
-	shortfalls    *capacityShortfalls
+	shortfalls    *demand.Shortfalls
 	unused        *unused.Launches
 	interruptions *interruptions
 	drains        *interruptionDrain
@@ -46,7 +47,7 @@ type step struct {
 	orphans       *orphanedMachines
 	events        *blockerNotes
 	demand        *demandStage
-	withholding   *withholding
+	withholding   *demand.Withholding
 }
 
 // newStep returns a step over a View, with nothing decided yet. A stage is given its part of the memory and the
@@ -57,7 +58,7 @@ func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step
 	m := &st.mem
 
 	// What is there, and how it stands.
-	shortfalls := &capacityShortfalls{draft: d, mem: &m.shortfalls}
+	shortfalls := demand.NewShortfalls(d.View, pol.Lifecycle, m.shortfalls)
 	interrupted := &interruptions{draft: d, mem: &m.interruptions}
 	backOffs := &backOffs{draft: d, mem: &m.backOffs}
 	table := &commandTable{draft: d, mem: &m.commands, backOffs: backOffs, interruptions: interrupted, memo: memo}
@@ -68,18 +69,18 @@ func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step
 	pods := &podTable{draft: d, commands: table, interruptions: interrupted, rollouts: rollouts, groups: nodegroups.NewPodRules(d.Snapshot.Pools)}
 	evictions := &evictions{draft: d, mem: &m.evictions, pods: pods}
 	placements := &placements{mem: &m.placements, awaitsPods: map[string]bool{}}
-	disagreements := &schedulerDisagreements{draft: d, mem: &m.disagreements, placements: placements}
+	disagreements := demand.NewDisagreements(d.View, pol.DisagreementAfter, pol.DisagreementRetry, m.disagreements)
 	reserved := &reservations{draft: d, mem: &m.reservations, interruptions: interrupted, shortfalls: shortfalls}
 	anticipation := &anticipation{draft: d, mem: &m.anticipation, table: pods, reservations: reserved}
 	slots := &slotAssignment{draft: d, mem: &m.slots, anticipation: anticipation, commands: table, disagreements: disagreements, pods: pods,
-		reservations: reserved, shortfalls: shortfalls}
+		reservations: reserved}
 	transit := &podsInTransit{draft: d, commands: table, evictions: evictions, placements: placements, pods: pods, reservations: reserved, slots: slots}
 
 	// Claims, and what is launched for demand.
 	unused := unused.New(d.View, m.unused)
 	preemption := &preemption{draft: d, reservations: reserved, slots: slots}
 	registrations := &registrations{draft: d, mem: &m.registrations}
-	withheld := &withholding{draft: d, mem: &m.withholding}
+	withheld := demand.NewWithholding(d.View, m.withholding)
 	purchases := &purchases{draft: d, mem: &m.purchases, memo: memo, preemption: preemption, unused: unused, namedClaims: map[string]bool{}, withholding: withheld}
 	nodes := &solverView{draft: d, commands: table, interruptions: interrupted, memo: memo, preemption: preemption, purchases: purchases, reservations: reserved}
 	buffers := &buffers{draft: d, mem: &m.buffers, nodes: nodes, placements: placements, pods: pods, anticipation: anticipation}

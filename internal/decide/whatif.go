@@ -9,6 +9,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -21,7 +22,7 @@ func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
 }
 
 // WhatIfWithout is WhatIf with parts of the demand left out, whose pods are refused.
-func WhatIfWithout(s *model.Snapshot, now time.Time, pol Policy, withheld []Withheld) Output {
+func WhatIfWithout(s *model.Snapshot, now time.Time, pol Policy, withheld []demand.Withheld) Output {
 	st := read(s, Memory{}, now, pol, Request{Withhold: withheld, whatIf: true}, purchasing)
 	st.run(st.decisions(), purchasing)
 	kept := st.out.Actions[:0]

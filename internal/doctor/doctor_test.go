@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -428,13 +429,13 @@ func TestRefusedPlanIsTold(t *testing.T) {
 	c.addWorkload("honest", 2, 250, 1<<30)
 	x := newExam(c.examination())
 	x.plan = func(s *model.Snapshot, now time.Time, pol decide.Policy) (decide.Output, error) {
-		left := decide.Withheld{Why: plan.Reason{Code: plan.PlanRefused, Detail: plan.OfPlanRefused{Rule: "capacity", Said: "too small"}}}
+		left := demand.Withheld{Why: plan.Reason{Code: plan.PlanRefused, Detail: plan.OfPlanRefused{Rule: "capacity", Said: "too small"}}}
 		for _, p := range s.Pending {
 			if p.Deployment == "refused" {
 				left.Pods = append(left.Pods, p)
 			}
 		}
-		return decide.WhatIfWithout(s, now, pol, []decide.Withheld{left}), nil
+		return decide.WhatIfWithout(s, now, pol, []demand.Withheld{left}), nil
 	}
 	x.compare()
 	got := x.findUnplaceable()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -156,7 +157,7 @@ func priceOverlayOf(c plan.CreateClaim) string {
 }
 
 // podOutcome returns where a pending pod would go now without what is withheld, or why nowhere.
-func podOutcome(s *model.Snapshot, now time.Time, pol decide.Policy, withheld []decide.Withheld, p *model.Pod) (*plan.Alternative, []plan.Reason) {
+func podOutcome(s *model.Snapshot, now time.Time, pol decide.Policy, withheld []demand.Withheld, p *model.Pod) (*plan.Alternative, []plan.Reason) {
 	out := decide.WhatIfWithout(s, now, pol, withheld)
 	for _, d := range out.Pods {
 		if d.Pod.UID != p.UID {
@@ -182,10 +183,10 @@ func podOutcome(s *model.Snapshot, now time.Time, pol decide.Policy, withheld []
 }
 
 // closedPools returns the NodePools that are withheld now, as decide.WhatIfWithout takes them.
-func (ex *explanation) closedPools() (out []decide.Withheld) {
+func (ex *explanation) closedPools() (out []demand.Withheld) {
 	for _, p := range ex.s.Pools {
 		if x, ok := ex.PoolWithheld(p.Name); ok {
-			out = append(out, decide.Withheld{Pool: p.Name, Why: x.Why})
+			out = append(out, demand.Withheld{Pool: p.Name, Why: x.Why})
 		}
 	}
 	return out

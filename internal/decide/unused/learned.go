@@ -20,7 +20,7 @@ type LearnedCount struct {
 // mostLearnedLaunches is how many launches are told of, the last ones.
 const mostLearnedLaunches = 300
 
-// Changes counts the changes of what learned returns.
+// Changes counts the changes of what Learned returns.
 func (m *Memory) Changes() int { return m.changes }
 
 // Learned returns what must outlive the process: launches that have ended without a pod of theirs, in the order in which they
@@ -36,7 +36,7 @@ func (m *Memory) Learned() ([]Ended, []LearnedCount) {
 	return m.ended[max(0, len(m.ended)-mostLearnedLaunches):], counts
 }
 
-// WithLearned returns a memory in which what learned returned takes the place of what was remembered of it.
+// WithLearned returns a memory in which what Learned returned takes the place of what was remembered of it.
 func (m Memory) WithLearned(ended []Ended, counts []LearnedCount) Memory {
 	m.ended, m.counts = slices.Clone(ended), make(map[launchSite]Count, len(counts))
 	for _, v := range counts {

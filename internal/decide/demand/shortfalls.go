@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package demand
 
 import (
 	"maps"
@@ -23,22 +23,42 @@ import (
 //
 // A pod for which two machines have come short gets no third, of whichever type: what is wrong with them may be wrong
 // with all. It is decided on again when the pool or its node class has changed, or the pod has. All of this outlives
-// the process (see LearnedCapacity).
+// the process (see ShortfallMemory.Learned).
 
-// capacityShortfalls are machines that came with less for pods than was promised.
-type capacityShortfalls struct {
-	*draft
-	mem *shortfallMemory
+// Shortfalls are machines that came with less for pods than was promised.
+type Shortfalls struct {
+	*cluster.View
+	pol lifecycle.Policy
+	mem ShortfallMemory
+	out plan.Part
 
 	found bool // one was found in this step: what was bought for its pods has no capacity now
 }
 
-// shortfallMemory is what capacityShortfalls remembers from step to step.
-type shortfallMemory struct {
+// NewShortfalls returns what is remembered of machines that came short. pol says when a node is stuck.
+func NewShortfalls(v *cluster.View, pol lifecycle.Policy, mem ShortfallMemory) *Shortfalls {
+	return &Shortfalls{View: v, pol: pol, mem: mem}
+}
+
+// Result returns what was found, and what to remember of it.
+func (cs *Shortfalls) Result() (plan.Part, ShortfallMemory) { return cs.out, cs.mem }
+
+// IsFound reports whether a shortfall was found in this step that was not known before: what was launched for its pods has no
+// capacity now.
+func (cs *Shortfalls) IsFound() bool { return cs.found }
+
+// WithFound returns a memory with what this step has found of instance types added, for the step to be taken anew.
+func (cs *Shortfalls) WithFound(m ShortfallMemory) ShortfallMemory {
+	m.byType, m.lost, m.changes = cs.mem.byType, cs.mem.lost, cs.mem.changes
+	return m
+}
+
+// ShortfallMemory is what Shortfalls remember from step to step.
+type ShortfallMemory struct {
 	byType       map[poolType]shortfall
 	byPod        map[string]podShortfall             // by pod uid
 	lost         []lostSlots                         // of machines that came short, until it is known for which pods
-	changes      int                                 // of byType and byPod, counted: what is kept for the next process is written when it grows
+	changes      int                                 // of byType and byPod, counted
 	reducedPools map[*model.NodePool]*model.NodePool // pools some of whose types count for less, by what they were
 }
 
@@ -56,8 +76,8 @@ type shortfall struct {
 	came     map[string]model.Resources
 }
 
-// reducePools returns a Snapshot in which the types of pools count for what machines of them had.
-func (m shortfallMemory) reducePools(s *model.Snapshot) (*model.Snapshot, shortfallMemory) {
+// ReducePools returns a Snapshot in which the types of pools count for what machines of them had.
+func (m ShortfallMemory) ReducePools(s *model.Snapshot) (*model.Snapshot, ShortfallMemory) {
 	if len(m.byType) == 0 {
 		return s, m
 	}
@@ -118,12 +138,12 @@ func (x shortfall) leastAllocatable() model.Resources {
 	return out
 }
 
-// checkCapacity checks that a claim's node, which has come, holds what was planned on it. Slots for which it has no
-// capacity are dropped: their pods are decided on again at once. It reports whether the shortfall was not known before.
-func (cs *capacityShortfalls) checkCapacity(h *cluster.Reservation) (isNew bool) {
+// CheckCapacity checks that a claim's node, which has come, holds what was planned on it. Slots for which it has no
+// capacity are dropped: their pods are decided on again at once.
+func (cs *Shortfalls) CheckCapacity(h *cluster.Reservation) {
 	c, n := h.Claim, h.Node
 	if n == nil || c.UID == "" || !c.Is(lifecycle.Initialized) {
-		return false
+		return
 	}
 	room := n.Allocatable
 	for _, p := range n.Pods {
@@ -135,9 +155,10 @@ func (cs *capacityShortfalls) checkCapacity(h *cluster.Reservation) (isNew bool)
 	for _, s := range h.Slots {
 		need = need.AddInto(s.Requests, int64(s.Count))
 	}
-	isNew = cs.record(c, n, need, room)
+	isNew := cs.record(c, n, need, room)
+	cs.found = cs.found || isNew
 	if need.Fits(room) {
-		return isNew
+		return
 	}
 	x := lostSlots{claim: c, room: room, slots: map[cluster.SlotKey]int{}}
 	for i := range h.Slots {
@@ -154,7 +175,6 @@ func (cs *capacityShortfalls) checkCapacity(h *cluster.Reservation) (isNew bool)
 	if isNew {
 		cs.mem.lost = append(slices.Clip(cs.mem.lost), x)
 	}
-	return isNew
 }
 
 // lostSlots is the slots that a machine which came short had no capacity for.
@@ -175,7 +195,7 @@ type podShortfall struct {
 
 // recordPodShortfalls finds the pods for which machines have come short: of those that have none now, as many of a kind
 // as had a slot there.
-func (cs *capacityShortfalls) recordPodShortfalls(left []*model.Pod) {
+func (cs *Shortfalls) recordPodShortfalls(left []*model.Pod) {
 	said := map[string]bool{} // a pod has one slot at a time
 	for _, x := range cs.mem.lost {
 		p := cs.Pool(x.claim.Pool)
@@ -214,18 +234,24 @@ func (cs *capacityShortfalls) recordPodShortfalls(left []*model.Pod) {
 
 // podShortfallOf returns the machines that came short for a pod; false: none, or the pod, the pool or its node class
 // has changed since.
-func (cs *capacityShortfalls) podShortfallOf(p *model.Pod) (podShortfall, bool) {
+func (cs *Shortfalls) podShortfallOf(p *model.Pod) (podShortfall, bool) {
 	m, ok := cs.mem.byPod[p.UID]
 	return m, ok && m.class == cluster.ClassHash(p.Class) && slices.ContainsFunc(cs.Snapshot.Pools, func(q *model.NodePool) bool {
 		return q.UID == m.pool && cluster.LaunchBasis(q) == m.basis
 	})
 }
 
+// WhyRefused returns why no node is launched for a pod: too many came short for it; false: one may be.
+func (cs *Shortfalls) WhyRefused(p *model.Pod) (plan.Reason, bool) {
+	m, ok := cs.podShortfallOf(p)
+	return m.why, ok && m.isFinal()
+}
+
 // isFinal reports whether so many machines came short for the pod that no other is bought.
 func (m podShortfall) isFinal() bool { return len(m.claims) >= shortfallLimit }
 
-// refuseRepeated are the pods for which a machine may be bought. For the others enough of them have come short.
-func (cs *capacityShortfalls) refuseRepeated(left []*model.Pod) (kept []*model.Pod, refused []plan.PodDecision) {
+// RefuseRepeated are the pods for which a machine may be bought. For the others enough of them have come short.
+func (cs *Shortfalls) RefuseRepeated(left []*model.Pod) (kept []*model.Pod, refused []plan.PodDecision) {
 	cs.recordPodShortfalls(left)
 	if len(cs.mem.byPod) == 0 {
 		return left, nil
@@ -254,9 +280,9 @@ func multiply(r model.Resources, n int) model.Resources {
 
 // record notes what a node has where that is less than was promised and too little, and strikes the note where it is
 // not. It reports whether the shortfall was not known before.
-func (cs *capacityShortfalls) record(c *model.Claim, n *model.Node, need, room model.Resources) bool {
+func (cs *Shortfalls) record(c *model.Claim, n *model.Node, need, room model.Resources) bool {
 	p := cs.Pool(c.Pool)
-	if h := c.Annotations[hashAnnotation]; p == nil || h != "" && h != p.Hash {
+	if h := c.Annotations[model.AnnotationPoolHash]; p == nil || h != "" && h != p.Hash {
 		return false // it was bought as something else
 	}
 	t := disrupt.FindInstanceType(p, c.Labels[model.LabelInstanceType])
@@ -305,23 +331,23 @@ func (cs *capacityShortfalls) record(c *model.Claim, n *model.Node, need, room m
 	return short && !was
 }
 
-// recordStuckNode notes what a node has that never became usable: a device may be missing that its type was said to
-// have. It reports whether the shortfall was not known before.
-func (cs *capacityShortfalls) recordStuckNode(c *model.Claim, n *model.Node) bool {
-	if !c.Deleting.IsZero() || len(c.Slots) == 0 || c.UID == "" || !cluster.IsRegistered(n) || !cs.heed(cs.isStuck(c)) {
-		return false
+// RecordStuckNode notes what a node has that never became usable: a device may be missing that its type was said to
+// have. n is the claim's node; nil: it has none.
+func (cs *Shortfalls) RecordStuckNode(c *model.Claim, n *model.Node) {
+	if !c.Deleting.IsZero() || len(c.Slots) == 0 || c.UID == "" || !cluster.IsRegistered(n) || !cs.out.Heed(lifecycle.IsStuck(c, cs.Pool(c.Pool), cs.pol, cs.Now)) {
+		return
 	}
 	var need model.Resources
 	for _, s := range c.Slots {
 		need = need.AddInto(s.Requests, int64(s.Count))
 	}
 	if !cs.record(c, n, need, n.Allocatable) {
-		return false
+		return
 	}
+	cs.found = true
 	x := lostSlots{claim: c, room: n.Allocatable, slots: map[cluster.SlotKey]int{}}
 	for _, s := range c.Slots {
 		x.slots[cluster.SlotKey{Class: s.Class, Owner: s.Owner}] += s.Count
 	}
 	cs.mem.lost = append(slices.Clip(cs.mem.lost), x)
-	return true
 }
