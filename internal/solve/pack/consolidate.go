@@ -83,6 +83,7 @@ func (t *consolidation) runRound(last bool) (any bool) {
 	if last {
 		slices.Reverse(targets)
 	}
+	t.indexTargets(targets)
 	for _, x := range sources[:min(len(sources), maxEmptiedPerRound)] {
 		if s.Work.Steps >= t.stepLimit {
 			break
@@ -92,6 +93,34 @@ func (t *consolidation) runRound(last bool) (any bool) {
 		}
 	}
 	return any
+}
+
+// indexTargets notes what is free at most on each block of targets. Of few targets nothing is noted: for these switchPool may
+// make room.
+func (t *consolidation) indexTargets(targets []int) {
+	t.index = targetIndex{dims: t.s.In.NumDims}
+	if len(t.bins) <= maxMachinesToGrow {
+		return
+	}
+	t.index.most, t.index.blockOf = make([]problem.Vec, len(targets)/targetBlock+1), make([]int32, len(t.bins))
+	for at, j := range targets {
+		t.index.blockOf[j] = int32(at / targetBlock)
+		t.index.raise(j, &t.bins[j].free)
+	}
+}
+
+// nextTarget returns the place of the first target, from a place on, that may have room for a pod, and how many targets
+// there are if none has.
+func (t *consolidation) nextTarget(at int, targets []int, req *problem.Vec) int {
+	for ; at < len(targets) && t.index.most != nil; at++ {
+		if at%targetBlock == 0 && !problem.FitsIn(req, &t.index.most[at/targetBlock], t.s.In.NumDims) {
+			at += targetBlock - 1
+		} else if problem.FitsIn(req, &t.bins[targets[at]].free, t.s.In.NumDims) {
+			break
+		}
+		t.s.Work.Steps++
+	}
+	return min(at, len(targets))
 }
 
 // emptyBin moves what it can of a bin elsewhere, and takes it back and says no if that saves nothing.
@@ -114,6 +143,7 @@ func (t *consolidation) emptyBin(i int, targets []int) bool {
 			*t.bins[j].bin = *grown.bin
 			grown.bin = t.bins[j].bin
 			t.bins[j] = grown
+			t.index.raise(j, &t.bins[j].free)
 			rest, saved = nil, cost-by
 		}
 	}
@@ -133,6 +163,7 @@ func (t *consolidation) emptyBin(i int, targets []int) bool {
 	*was.bin = *smaller.bin
 	smaller.bin = was.bin
 	t.bins[i] = smaller
+	t.index.raise(i, &smaller.free)
 	return true
 }
 
@@ -141,14 +172,9 @@ func (t *consolidation) moveWhatFits(i int, targets []int) []binItem {
 	rest := t.itemsBySize(t.bins[i].bin.Items, t.s.Catalog.Offers[t.bins[i].offer].Allocatable)
 	for k := range rest {
 		it := &rest[k]
-		t.s.Work.Steps += int64(len(targets)) / 32
-		for _, j := range targets {
-			if it.Count == 0 {
-				break
-			}
-			if len(t.bins) > maxMachinesToGrow && !problem.FitsIn(&t.s.Inst.Classes[it.Class].Req, &t.bins[j].free, t.s.In.NumDims) {
-				continue // nor does another pool make room
-			}
+		req := &t.s.Inst.Classes[it.Class].Req
+		for at := t.nextTarget(0, targets, req); at < len(targets) && it.Count > 0; at = t.nextTarget(at+1, targets, req) {
+			j := targets[at]
 			n := t.podsBinAccepts(j, i, it)
 			if n == 0 && t.switchPool(j, i, it) {
 				n = t.podsBinAccepts(j, i, it)

@@ -58,10 +58,32 @@ type consolidation struct {
 	s         *Placement
 	bins      []plannedBin
 	undo      []undoEntry // moves of what is being tried, in order
+	index     targetIndex // passes over full targets
 	sizedBuf  []sizedItem // scratch of itemsBySize
 	stepLimit int64       // where it ends, in steps
 
 	lastResort bool // there is nowhere else for pods: those that would rather be separate need not be, and machines may become dearer
+}
+
+// targetBlock is how many targets a targetIndex passes over at once if none of them has room.
+const targetBlock = 32
+
+// targetIndex is what is free at most on each block of machines that pods may be moved to.
+type targetIndex struct {
+	dims    int
+	most    []problem.Vec // by block; nil: there is no index
+	blockOf []int32       // by bin
+}
+
+// raise notes that this much may be free on a bin.
+func (x *targetIndex) raise(bin int, free *problem.Vec) {
+	if x.most == nil {
+		return
+	}
+	most := &x.most[x.blockOf[bin]]
+	for k := range x.dims {
+		most[k] = max(most[k], free[k])
+	}
 }
 
 // plannedBin is a bin and what it would be bought as.
