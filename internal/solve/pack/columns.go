@@ -162,17 +162,17 @@ func (t *master) priceMachine(mi int, whole []int64, hosted, fine bool) (found i
 	return found
 }
 
-// SetDuals tells the packing what pods are worth now. power says how much more patterns should lean towards pods that
+// SetDuals tells the packing what pods are worth now. power says how much more patterns should favor pods that
 // are worth more than their resources.
 func (t *master) SetDuals(power int) {
 	p := t.p
 	for i, d := range t.Program.Rows {
 		p.Prices.Dual[d] = int64((float64(max(0, t.Program.Y[i])*(1-t.smoothing)) + float64(t.smoothing*t.MeanDuals[i])) * (1 << problem.DualShift))
-		ratio, lean := float64(p.Prices.Dual[d])/float64(p.Prices.resourceDual[d]), float64(p.Prices.Dual[d])
+		ratio, biased := float64(p.Prices.Dual[d])/float64(p.Prices.resourceDual[d]), float64(p.Prices.Dual[d])
 		for range power {
-			lean *= ratio
+			biased *= ratio
 		}
-		p.Prices.biasedDual[d] = int64(min(lean, 1<<44))>>biasShift + 1
+		p.Prices.biasedDual[d] = int64(min(biased, 1<<44))>>biasShift + 1
 	}
 }
 
