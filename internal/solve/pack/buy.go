@@ -33,7 +33,7 @@ func (s *Planner) placeAndBuy() (unbought []*Demand) {
 	for _, d := range s.Placement.Demands {
 		if d.Unbought > 0 {
 			unbought = append(unbought, d)
-			d.release(d.Unbought)
+			d.releaseUnbought(s.Usage)
 		}
 	}
 	return unbought

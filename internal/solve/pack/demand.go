@@ -22,14 +22,18 @@ type Demand struct {
 	next         *Demand           // another demand of the class, collected before
 }
 
-// release takes back that n pods of the demand have a place.
-func (d *Demand) release(n int64) {
-	if d.Class.AsGroup == nil {
-		d.Class.Assigned -= int(n)
-		return
-	}
-	for _, c := range d.Class.AsGroup.Members {
-		c.Assigned = 0
+// releaseUnbought takes back that the pods left to buy for have a place, and a volume to themselves.
+func (d *Demand) releaseUnbought(u *problem.Usage) {
+	switch {
+	case d.Unbought == 0:
+	case d.Class.AsGroup == nil:
+		d.Class.Assigned -= int(d.Unbought)
+		u.ReleaseExclusiveVolumes(d.Class)
+	default:
+		for _, c := range d.Class.AsGroup.Members {
+			c.Assigned = 0
+			u.ReleaseExclusiveVolumes(c)
+		}
 	}
 }
 

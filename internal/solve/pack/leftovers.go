@@ -79,7 +79,7 @@ func (s *Planner) placeLeftoverOf(c *problem.Class) bool {
 	}
 	s.placeAsLastResort(*demands)
 	for _, d := range *demands {
-		c.Assigned -= int(d.Unbought)
+		d.releaseUnbought(s.Usage)
 		if d.Unbought > 0 && tied {
 			s.Topo.CountInDomains(c, d.assignment.Labels, d.assignment.InScope, -d.Unbought)
 			k := topology.ClassAssignment{Class: c.ID, Assignment: d.assignment.ID}

@@ -145,6 +145,15 @@ func (s *Usage) UseExclusiveVolumes(c *Class) {
 	}
 }
 
+// ReleaseExclusiveVolumes notes that no pod of the class uses its volumes after all.
+func (s *Usage) ReleaseExclusiveVolumes(c *Class) {
+	for i := range c.Spec.Volumes {
+		if c.Spec.Volumes[i].Exclusive {
+			delete(s.volumesInUse, c.Spec.Volumes[i].ID())
+		}
+	}
+}
+
 // ExclusiveVolumeInUse returns the first volume of the class that another pod has for itself, nil if there is none.
 func (s *Usage) ExclusiveVolumeInUse(c *Class) *model.Volume {
 	for i := range c.Spec.Volumes {

@@ -298,6 +298,7 @@ func (d *drawing) arrive() {
 		}
 		n.Labels[karpv1.LabelRegistered], n.Labels[karpv1.LabelInitialized] = "true", "true"
 		n.Labels[typeKey], n.Labels[ctKey], n.Labels[poolKey] = "t0", "on-demand", "p0"
+		d.s.attach[n.Name] = d.s.machine("t0").attach // what one node of a type says of its attach limit holds for the next
 		n.Spec.ProviderID = "oracle:///" + n.Name
 		m := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim-" + n.Name, UID: types.UID("claim-" + n.Name), Labels: map[string]string{poolKey: "p0"}}}
 		m.Spec.NodeClassRef = d.s.pools[0].Spec.Template.Spec.NodeClassRef.DeepCopy()

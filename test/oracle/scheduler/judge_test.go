@@ -659,6 +659,9 @@ func (x *judge) hostnames(p *corev1.Pod, reasons []plan.Reason) {
 	if slices.ContainsFunc(reasons, func(r plan.Reason) bool { return r.Code == plan.VolumeClaim || r.Code == plan.Unsupported }) {
 		return // no node would do
 	}
+	if slices.ContainsFunc(reasons, func(r plan.Reason) bool { return r.Fields().Key == metav1.ObjectNameField }) {
+		return // it asks for another node by name, too
+	}
 	if !slices.ContainsFunc(reasons, func(r plan.Reason) bool { return strings.Contains(fmt.Sprintf("%+v", r), name) }) {
 		x.disagree("reason", "%s/%s asks for the node %s, and is refused without a word of it: %v", p.Namespace, p.Name, name, reasons)
 	}
