@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"html"
 	"net/http"
 	"strings"
 	"time"
@@ -182,3 +183,40 @@ func remembered[K comparable, V any](ctx context.Context, g *Gate, m *memory[K, 
 	m.put(key, v, keep)
 	return v, nil
 }
+
+// cookieName is that of the cookie that holds a token. Browsers take the prefix __Host- only from TLS, for one host, path /.
+const cookieName = "__Host-dovetail-token"
+
+// wantsPage reports whether a person's browser opens a page, rather than a program an answer.
+func wantsPage(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html")
+}
+
+// writeSignIn writes the page on which a token is entered. It loads nothing and runs nothing.
+func (g *Gate) writeSignIn(w http.ResponseWriter, why *refusal) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	w.WriteHeader(why.status)
+	fmt.Fprintf(w, `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark"><title>Dovetail · Sign in</title></head>
+<body>
+<main>
+<h1>Dovetail</h1>
+<p role="alert">%s</p>
+<form method="post" action="%s">
+<p><label for="token">Token</label><br><input id="token" name="token" type="password" autocomplete="off" required size="60"></p>
+<p><button>Sign in</button></p>
+</form>
+<p>A token is made by: <code>%s --duration 8h</code></p>
+</main>
+</body>
+</html>
+`, html.EscapeString(why.text), SignInPath, html.EscapeString(g.command))
+}
+
+// SignInPath is where the form of the sign-in page goes.
+const SignInPath = "/ui/sign-in"

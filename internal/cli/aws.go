@@ -77,21 +77,6 @@ func (f *awsFlags) read(getenv func(string) string) (awsapi.Config, error) {
 	return *f.config, nil
 }
 
-// wanted is what a flag takes.
-func wanted(f *pflag.Flag) string {
-	switch f.Value.Type() {
-	case "bool":
-		return "need true or false"
-	case "int":
-		return "need a whole number"
-	case "float32", "float64":
-		return "need a number such as 0.075"
-	case "duration":
-		return "need a duration such as 1m"
-	}
-	return "need a " + f.Value.Type()
-}
-
 // awsProvider connects to AWS.
 func awsProvider(ctx context.Context, clients *awsapi.Clients, config *awsapi.Config, cluster *client.Client, resources *state.ResourceTable, log *slog.Logger) (*aws.Provider, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)

@@ -72,3 +72,8 @@ func sandboxKubeconfig(getenv func(string) string) string {
 	}
 	return ""
 }
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

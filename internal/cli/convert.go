@@ -21,16 +21,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
-// fromClusterAutoscaler is the only thing to convert from.
-const fromClusterAutoscaler = "cluster-autoscaler"
-
-type convertFlags struct {
-	from, args, groups, output string
-	files                      []string
-	kubeconfig                 string
-	live, apply, yes           bool
-}
-
 // convertCommand is told its whole command line, to put it right where it is wrong.
 func convertCommand(line []string) *cobra.Command {
 	f := convertFlags{}
@@ -142,30 +132,6 @@ func quoted(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// conversion is what is known on the way from flags to objects.
-type conversion struct {
-	settings   translate.GroupSettings
-	given      map[string]bool
-	controller []string
-	named      []translate.NodeGroup
-	discovery  []map[string]string
-	described  []translate.NodeGroup // nil: nobody has described the groups
-	maxNodes   int64
-	groups     []translate.GroupObjects
-	rows       []flagRow
-	notes      []string
-}
-
-// flagRow says what became of a flag.
-type flagRow struct {
-	Flag    string `json:"flag"`
-	Value   string `json:"value"`
-	Given   bool   `json:"given"`
-	Outcome string `json:"outcome"`
-	What    string `json:"what"`
-	Pace    string `json:"pace,omitempty"` // paceMore or paceLess
 }
 
 // groupRow says what became of what a group asks for.

@@ -16,15 +16,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
-// Outcomes of a flag.
-const (
-	inObjects    = "objects"        // it is in the objects
-	toController = "controller"     // it is a flag of dovetail controller
-	sameHere     = "same"           // Dovetail does so anyway
-	noEffect     = "no effect"      // it did nothing in Cluster Autoscaler on AWS either
-	noMatch      = "no counterpart" // and why
-)
-
 // kinds of values.
 const (
 	asText = iota
@@ -54,9 +45,6 @@ const (
 	paceMore = "more" // more nodes are launched, or more nodes and pods are disrupted, or sooner
 	paceLess = "less" // fewer, or later
 )
-
-// fate is what became of a flag: an outcome, a sentence, and how that compares with Cluster Autoscaler.
-type fate struct{ outcome, what, pace string }
 
 // forward hands a flag's value over to dovetail controller.
 func forward(to string) func(*conversion, string) (fate, error) {

@@ -203,3 +203,18 @@ func limitMemory(getenv func(string) string) {
 		debug.SetMemoryLimit(limit / 10 * 9)
 	}
 }
+
+// wanted is what a flag takes.
+func wanted(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "bool":
+		return "need true or false"
+	case "int":
+		return "need a whole number"
+	case "float32", "float64":
+		return "need a number such as 0.075"
+	case "duration":
+		return "need a duration such as 1m"
+	}
+	return "need a " + f.Value.Type()
+}

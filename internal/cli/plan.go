@@ -36,15 +36,6 @@ const unplaced = 3
 // liveLimit is how long a cluster has to show all it has.
 const liveLimit = time.Minute
 
-type planFlags struct {
-	clusterFlags
-	files                              []string
-	live, compare, headroom            bool
-	catalog, output, maxGap, scheduler string
-	work                               int64
-	limits                             limitFlags
-}
-
 func planCommand() *cobra.Command {
 	f := planFlags{}
 	defaults := decide.DefaultPolicy().Solve
@@ -331,11 +322,6 @@ func inlineSchedulerConfig(text string) (translate.SchedulerDefaults, error) {
 		return nil, err
 	}
 	return manifests.ReadSchedulerConfig("SCHEDULER_CONFIG", whole)
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // loadCatalog returns the instance types of a file, or the built-in ones.

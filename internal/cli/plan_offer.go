@@ -155,3 +155,12 @@ func staticMachine(c plan.CreateClaim, pods []*model.Pod) report.Machine {
 	}
 	return m
 }
+
+type planFlags struct {
+	clusterFlags
+	files                              []string
+	live, compare, headroom            bool
+	catalog, output, maxGap, scheduler string
+	work                               int64
+	limits                             limitFlags
+}

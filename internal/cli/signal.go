@@ -99,3 +99,9 @@ func ended(ctx context.Context) error {
 	}
 	return err
 }
+
+// terminal returns the terminal that a stream is.
+func terminal(stream any) (*os.File, bool) {
+	f, ok := stream.(*os.File)
+	return f, ok && term.IsTerminal(f.Fd())
+}

@@ -30,14 +30,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/top/screen"
 )
 
-const (
-	ledgerEvery   = 2 * time.Second  // how often a ledger is read that answers
-	ledgerPause   = 15 * time.Second // and one that does not
-	ledgerLimit   = 5 * time.Second
-	answerMost    = 64 << 20 // bytes of an answer
-	oncePerMinute = time.Minute
-)
-
 type topFlags struct {
 	clusterFlags
 	server, catalog, output, sort, filter string
@@ -93,12 +85,6 @@ Exit status: 0 success, 1 there is no cluster or its nodes cannot be read, 2 wro
 	g.StringVar(&f.sort, "sort", "", "Column to sort nodes by, for example cpu. Prefix - sorts in descending order (-$/h). Default: name")
 	g.StringVar(&f.filter, "filter", "", "Show only rows that contain this text")
 	return c
-}
-
-// terminal returns the terminal that a stream is.
-func terminal(stream any) (*os.File, bool) {
-	f, ok := stream.(*os.File)
-	return f, ok && term.IsTerminal(f.Fd())
 }
 
 // observed is a cluster that top looks at.

@@ -39,29 +39,6 @@ func Consolidate(in *Input, policy Policy, solvePolicy solve.Policy, old Memory)
 	return commands, mem
 }
 
-// search looks for the best disruption command among some candidates.
-type search struct {
-	policy     Policy
-	mem        *Memory // gets a verdict on each candidate that is kept
-	candidates []rankedCandidate
-	limits     commandLimits
-	builder    *commandBuilder
-	judge      *judge
-	pricing    *pricing
-}
-
-func newSearch(in *Input, policy Policy, solvePolicy solve.Policy, mem *Memory, capacity *freeCapacity, list []rankedCandidate) *search {
-	set := make([]*Candidate, len(list))
-	for i := range list {
-		set[i] = list[i].Candidate
-	}
-	b := newCommandBuilder(in, policy, solvePolicy, mem.duals, capacity, set)
-	rankCandidates(list, mem.duals)
-	return &search{policy: policy, mem: mem, candidates: list, builder: b, pricing: b.pricing,
-		judge:  &judge{in: in, policy: policy, pricing: b.pricing},
-		limits: commandLimits{in.BudgetLeft, in.GroupLeft, policy.MaxCandidatesPerCommand, in.Minimum.clone()}}
-}
-
 // run finds the best command and returns its independent parts; none where nothing pays. Sets of candidates, and
 // further candidates for the best command, are tried in a wide search alone.
 func (s *search) run(wide bool) []*Command {
@@ -101,15 +78,6 @@ func (s *search) growCommand(best, removal *Command) *Command {
 		grown = append(grown, s.extendCommand(s.addLeftovers(removal)))
 	}
 	return chooseCommand(grown)
-}
-
-// tryCommand is the command that takes a set of candidates where it is worthwhile, else nil.
-func (s *search) tryCommand(set []*Candidate) *Command {
-	cmd, _ := s.builder.build(set)
-	if !s.judge.isWorthwhile(cmd) {
-		return nil
-	}
-	return cmd
 }
 
 // Replace is the command that takes candidates for another cause than their price, whatever it costs; nil and the

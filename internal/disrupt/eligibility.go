@@ -28,8 +28,6 @@ const (
 	Balanced      = "Balanced" // needs Input.PoolTotals
 )
 
-const trueValue = "true"
-
 // DisruptedTaint is on a node from when its drain begins. Pods that tolerate it stay there.
 var DisruptedTaint = model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}
 

@@ -54,3 +54,5 @@ func (p Policy) Validate() error {
 	}
 	return nil
 }
+
+const trueValue = "true"

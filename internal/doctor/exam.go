@@ -111,15 +111,6 @@ func (x *exam) addOwners(pods []*model.Pod) {
 	}
 }
 
-// workloadOf names what makes a pod again, and has the template that its spec comes from; the pod itself where nothing
-// does.
-func workloadOf(p *model.Pod) string {
-	if w, ok := p.Workload(); ok {
-		return w.String()
-	}
-	return "pod/" + p.Key()
-}
-
 // poolOf is the NodePool of a node; nil: it has none.
 func (x *exam) poolOf(n *model.Node) *model.NodePool {
 	if c := x.claims[n.Name]; c != nil && x.byName[c.Pool] != nil {

@@ -35,17 +35,6 @@ const (
 	PinnedToNode     Code = "PinnedToNode"    // the pod selects a node by its name
 )
 
-// hold is one thing that keeps nodes as they are.
-type hold struct {
-	code      Code
-	subject   string
-	key, have string
-	pods      map[string]bool
-	nodes     map[*model.Node]bool
-	changes   []plan.Change
-	edit      func(*model.Snapshot) // what ends it is no node that may go alone, but this; nil: it is
-}
-
 // holder collects holds, one a code, subject and key.
 type holder struct {
 	x  *exam
@@ -293,15 +282,6 @@ func (x *exam) podOf(n *model.Node, subject string) *model.Pod {
 }
 
 func annotation(key string) string { return "metadata.annotations[" + key + "]" }
-
-// templateChange is a change of a pod's field, made in the template that it comes from.
-func templateChange(p *model.Pod, field string, op plan.Op, value string) []plan.Change {
-	object := workloadOf(p)
-	if !strings.HasPrefix(object, "pod/") {
-		field = "spec.template." + field
-	}
-	return []plan.Change{{Object: object, Field: field, Op: op, Value: value}}
-}
 
 // addPDB adds a PodDisruptionBudget that allows no eviction.
 func (h *holder) addPDB(n *model.Node, r plan.Reason, pod *model.Pod) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -225,4 +226,32 @@ func (x *exam) findDenied() (out []Finding) {
 			Changes: []plan.Change{{Object: "clusterrole/dovetail-doctor", Field: "rules", Op: plan.Add, Value: "list " + name}}})
 	}
 	return out
+}
+
+// limitNamed is the limit of a name; nil: there is none.
+func (x *exam) limitNamed(name string) *model.CapacityLimit {
+	i := slices.IndexFunc(x.Snapshot.Limits, func(l *model.CapacityLimit) bool { return l.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return x.Snapshot.Limits[i]
+}
+
+// raiseQuota sets a CapacityQuota to what its nodes have when all pending pods get one.
+func (x *exam) raiseQuota(l *model.CapacityLimit) []plan.Change {
+	decided := func(by *model.CapacityLimit) decide.Output {
+		s := *x.Snapshot
+		replaceLimit(l.Name, by)(&s)
+		return decide.WhatIf(&s, x.Now, x.Policy)
+	}
+	use := x.useOf(l, nil)
+	if d := decided(nil); d.Result != nil {
+		use.addNew(x, l, d.Result.New)
+	}
+	return x.raiseUntil(l, use, func(raised *model.CapacityLimit) bool {
+		d := decided(raised)
+		return !slices.ContainsFunc(d.Pods, func(p plan.PodDecision) bool {
+			return p.Outcome == plan.Refused && len(p.Reasons) > 0 && plan.DetailOf[plan.OfSharedLimit](p.Reasons[0]).Limit == l.Name
+		})
+	})
 }

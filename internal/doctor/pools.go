@@ -227,15 +227,6 @@ func (x *exam) findPools() (out []Finding) {
 	return out
 }
 
-func firstOf(list ...string) string {
-	for _, s := range list {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
-}
-
 func requirementField(key string) string { return "spec.template.spec.requirements[" + key + "]" }
 
 // findOverlaps finds NodePools of equal weight between which nothing decides.

@@ -19,43 +19,8 @@ import (
 // HoursPerMonth turns dollars an hour into dollars a month: a twelfth of a year.
 const HoursPerMonth = 730
 
-// Compared is today's cluster beside a repacked one. Prices are in micro-dollars an hour, and of nodes whose price is
-// known.
-type Compared struct {
-	Nodes    int `json:"nodes"`
-	Unpriced int `json:"nodesWithoutPrice"`
-	Pods     int `json:"pods"` // that a scheduler placed, or is to place
-	Pending  int `json:"podsPending"`
-
-	NowMicro          int64 `json:"nowMicroUSDPerHour"`
-	ConsolidatedMicro int64 `json:"consolidatedMicroUSDPerHour"` // with all that holds nodes left as it is
-	RepackedMicro     int64 `json:"repackedMicroUSDPerHour"`     // when every pod may be rescheduled
-	LeastMicro        int64 `json:"leastMicroUSDPerHour"`        // lower bound: no packing of the same pods costs less
-
-	// PendingMicro is what nodes for pods that are pending now cost; it is in the three figures after NowMicro, which
-	// are then compared with the sum of both.
-	PendingMicro int64 `json:"pendingMicroUSDPerHour,omitempty"`
-
-	// SetAside are the pending pods, by namespace/name, for which no node can be launched as things stand. No figure has
-	// what nodes for them would cost: packed with the others they would only take capacity from pods that run.
-	SetAside []string `json:"podsSetAside,omitempty"`
-
-	// Assumed says that there is no NodePool to launch from, so that one is assumed: see Input.Types.
-	Assumed bool `json:"assumedPool,omitempty"`
-
-	Moves         Moves `json:"moves"`       // to what ConsolidatedMicro costs
-	RepackedMoves Moves `json:"repackMoves"` // to what RepackedMicro costs
-}
-
 // TodayMicro is what the cluster costs now with nodes for its pending pods.
 func (c *Compared) TodayMicro() int64 { return c.NowMicro + c.PendingMicro }
-
-// Moves is how one set of nodes becomes another.
-type Moves struct {
-	Removed  int       `json:"nodesRemoved"`
-	Launched []Machine `json:"launched"` // dearest in sum first
-	Pods     int       `json:"podsRescheduled"`
-}
 
 // LaunchedNodes is how many nodes are launched.
 func (m *Moves) LaunchedNodes() int {
@@ -65,9 +30,6 @@ func (m *Moves) LaunchedNodes() int {
 	}
 	return n
 }
-
-// Machine is so many nodes of one offering.
-type Machine = plan.Machine
 
 // packing is a cluster as decide packs it when some nodes are gone and their pods are pending.
 type packing struct {

@@ -86,32 +86,6 @@ func Apply(s *model.Snapshot, ch plan.Change) (*model.Snapshot, error) {
 	return &out, nil
 }
 
-var (
-	errAbsent = fmt.Errorf("the cluster has no such object")
-	errField  = fmt.Errorf("the object has no such field")
-)
-
-// replaceWhere replaces the items that are meant by changed copies.
-func replaceWhere[T any](list []*T, is func(*T) bool, change func(*T) error) ([]*T, error) {
-	out := slices.Clone(list)
-	found := false
-	for i, x := range list {
-		if !is(x) {
-			continue
-		}
-		found = true
-		y := *x
-		if err := change(&y); err != nil {
-			return nil, err
-		}
-		out[i] = &y
-	}
-	if !found {
-		return nil, errAbsent
-	}
-	return out, nil
-}
-
 // bracketKey reads FIELD[KEY].
 func bracketKey(field, name string) (string, bool) {
 	rest, ok := strings.CutPrefix(field, name+"[")
@@ -577,3 +551,13 @@ func dropTerm(c *model.Class, drop func(*model.NodeTerm)) {
 		}
 	}
 }
+
+// withTemplate are the kinds whose pods come from a template.
+var withTemplate = []string{"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "Job"}
+
+const (
+	volumeClaimTemplates = "spec.volumeClaimTemplates"
+
+	// groupLabelTag is the key of the tag by which an Auto Scaling group says which labels its nodes have.
+	groupLabelTag = "k8s.io/cluster-autoscaler/node-template/label/"
+)

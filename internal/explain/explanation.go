@@ -44,3 +44,8 @@ func (ex *explanation) wayDistance(w plan.Way) int {
 	}
 	return n
 }
+
+// sameCheck reports whether a reason is still there.
+func sameCheck(a, b plan.Reason) bool {
+	return a.IsLike(b)
+}

@@ -4,6 +4,7 @@
 package explain
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -130,3 +131,8 @@ func applyLimit(l *model.CapacityLimit, names []string, ch plan.Change) error {
 	}
 	return errField
 }
+
+var (
+	errAbsent = fmt.Errorf("the cluster has no such object")
+	errField  = fmt.Errorf("the object has no such field")
+)

@@ -284,11 +284,6 @@ func (ex *explanation) leaveOutUnneeded(p *model.Pod, w *plan.Way) {
 	}
 }
 
-// sameCheck reports whether a reason is still there.
-func sameCheck(a, b plan.Reason) bool {
-	return a.IsLike(b)
-}
-
 // bindingParty is who will bind a pod to the node of its slot, and when or why.
 func (ex *explanation) bindingParty(p *model.Pod, slot decide.Slot) string {
 	why := ex.BindRefusal(p)

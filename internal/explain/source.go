@@ -14,16 +14,6 @@ import (
 // A change is told where people make it and where it stays: on the source of an object, not on an object that a
 // controller writes anew.
 
-// withTemplate are the kinds whose pods come from a template.
-var withTemplate = []string{"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "Job"}
-
-const (
-	volumeClaimTemplates = "spec.volumeClaimTemplates"
-
-	// groupLabelTag is the key of the tag by which an Auto Scaling group says which labels its nodes have.
-	groupLabelTag = "k8s.io/cluster-autoscaler/node-template/label/"
-)
-
 // atSource returns a change as people make it; empty: nobody can, since the object is written anew from elsewhere.
 //   - What a pod has from a template is changed there: in the template of its workload, or in the volumeClaimTemplates of
 //     its StatefulSet.

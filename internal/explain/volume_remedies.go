@@ -90,3 +90,24 @@ func applyStorage(s *model.Snapshot, ch plan.Change) error {
 	s.Pending = pending
 	return nil
 }
+
+// replaceWhere replaces the items that are meant by changed copies.
+func replaceWhere[T any](list []*T, is func(*T) bool, change func(*T) error) ([]*T, error) {
+	out := slices.Clone(list)
+	found := false
+	for i, x := range list {
+		if !is(x) {
+			continue
+		}
+		found = true
+		y := *x
+		if err := change(&y); err != nil {
+			return nil, err
+		}
+		out[i] = &y
+	}
+	if !found {
+		return nil, errAbsent
+	}
+	return out, nil
+}

@@ -48,3 +48,9 @@ func minuteOfLocal(local int64, zone *time.Location) int64 {
 	}
 	return InstantOf(time.Unix(60*local, 0).UTC(), zone).Unix() / 60
 }
+
+// workday reports whether a minute lies in Monday to Friday. 1 January 1970 was a Thursday.
+func workday(minute int64) bool {
+	d := (minute/day + 4) % 7
+	return d >= 1 && d <= 5
+}

@@ -122,3 +122,66 @@ func sumOf(all []counts) (out counts) {
 	}
 	return out
 }
+
+const (
+	leadCount  = 5
+	maxLead    = 10
+	levelCount = 5
+
+	sinceBins    = 5
+	positionBins = 8
+	clockBins    = 2 * 12
+
+	// borrowed is how many observations of a wider class a narrower one is filled up with: a class with few of its own
+	// says little about the far end of a distribution.
+	borrowed = 40
+	// betterBy is by which factor a method's error must be less than that of a simpler one.
+	betterBy = 0.99
+)
+
+// learned is what is known of the rises within one lead time, scaled.
+type learned struct {
+	all      counts
+	clock    [clockBins]counts
+	since    [sinceBins]counts
+	position [sinceBins * positionBins]counts
+	smooth   counts // what demand reached, less what Smoothing had forecast
+	season   counts // the same of SeasonalNaive
+
+	scored int64                            // how many origins the errors are of
+	errors [levelCount][methodCount]float32 // mean quantile loss, in replicas
+}
+
+func (l *learned) fade() {
+	l.all.fade()
+	l.smooth.fade()
+	l.season.fade()
+	for i := range l.clock {
+		l.clock[i].fade()
+	}
+	for i := range l.since {
+		l.since[i].fade()
+	}
+	for i := range l.position {
+		l.position[i].fade()
+	}
+}
+
+// origin is a minute seen as the one that a forecast was made at.
+type origin struct {
+	minute                 int64
+	known                  bool
+	clock, since, position uint8
+	scale                  float64
+	smooth, season         [leadCount]float32 // rises forecast before their errors are added
+	seasonKnown            [leadCount]bool
+	rises                  [leadCount][levelCount][methodCount]uint16 // what each method forecast then
+}
+
+// spike is a sudden rise of demand.
+type spike struct {
+	at   int64 // the minute of the first rise
+	base uint16
+	rise uint16
+	ramp uint8 // minutes from the first rise to the top
+}

@@ -27,14 +27,6 @@ const (
 	awayAllowed = 3    // a spike that stayed away so often in a row is not expected
 )
 
-// spike is a sudden rise of demand.
-type spike struct {
-	at   int64 // the minute of the first rise
-	base uint16
-	rise uint16
-	ramp uint8 // minutes from the first rise to the top
-}
-
 // Pattern is the rule by which a spike recurs.
 type Pattern uint8
 

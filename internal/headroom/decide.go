@@ -48,30 +48,6 @@ type NextOpening struct {
 // ForForecast is what a Hold is for that no window asks for.
 const ForForecast = "forecast"
 
-// Hold is for how many pods of one workload room is held.
-type Hold struct {
-	Workload WorkloadName
-	Replicas int    // that it asks for itself
-	Wanted   int    // for how many further pods room is wanted
-	Held     int    // what limits leave of that
-	Coming   int    // of Replicas, those without a node for which room was held when they were asked for, and is until they have come
-	Micro    int64  // what nodes for that cost by the hour; 0 where the price is not known
-	For      string // the window's name, or ForForecast; empty: nothing is wanted
-
-	Level    float64           // the quantile that the forecast's rise is of
-	Rise     forecast.Forecast // within the lead time; the zero value where nothing is learned
-	NextHour *forecast.Outlook // nil: nothing is known
-	Awaited  bool              // the history of its demand is still to be read: what was held for it stays
-	Windows  []PreparedWindow  // those prepared or open
-}
-
-// PreparedWindow is a window that is prepared or open.
-type PreparedWindow struct {
-	Name     string
-	Opens    time.Time
-	Replicas int // of the workload when the preparation began
-}
-
 // Decide returns what a Headroom holds now, and what is to be remembered of it. In mode Recommend it is what would be
 // held.
 func Decide(h *Headroom, in Input, mem Memory) (Output, Memory) {

@@ -4,6 +4,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -188,3 +189,5 @@ func (r *Rollout) evictBy(in *Input) time.Time {
 	}
 	return limit
 }
+
+func hasTaint(ts []model.Taint, t model.Taint) bool { return slices.Contains(ts, t) }

@@ -86,8 +86,6 @@ func registerNode(in *Input, n *model.Node, u *plan.UpdateNode) {
 	}
 }
 
-func hasTaint(ts []model.Taint, t model.Taint) bool { return slices.Contains(ts, t) }
-
 // IsEphemeral reports whether a taint goes by itself once a new node is up.
 func IsEphemeral(t model.Taint) bool {
 	switch t.Key {

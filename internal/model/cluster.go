@@ -73,17 +73,6 @@ type Attachment struct {
 	Driver, Handle string
 }
 
-// Condition is one status condition.
-type Condition struct {
-	Status  string // True, False, Unknown; empty: not there
-	Reason  string
-	Message string
-	Since   time.Time
-}
-
-// True reports whether the condition holds.
-func (c Condition) True() bool { return c.Status == "True" }
-
 // InstanceType is a kind of machine.
 type InstanceType struct {
 	Name        string

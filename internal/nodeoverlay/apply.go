@@ -11,13 +11,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Pool is a NodePool: what overlays may choose it by, and the instance types that it is offered.
-type Pool struct {
-	Name   string
-	Labels model.Labels          // of its template
-	Types  []*model.InstanceType // as the provider has them
-}
-
 // Verdict is what became of an overlay.
 type Verdict struct {
 	Invalid  string // why it can't be applied as it is written; empty: it can

@@ -174,3 +174,10 @@ func byPrecedence(overlays []*Overlay) []*Overlay {
 	})
 	return out
 }
+
+// Pool is a NodePool: what overlays may choose it by, and the instance types that it is offered.
+type Pool struct {
+	Name   string
+	Labels model.Labels          // of its template
+	Types  []*model.InstanceType // as the provider has them
+}

@@ -69,19 +69,6 @@ func (d *Doctor) Complete() {
 	d.Steps = append(d.Steps, more[:doctorSteps-len(d.Steps)]...)
 }
 
-// perMonth writes micro-dollars an hour as dollars a month: whole dollars from ten on.
-func perMonth(micro int64) string {
-	cents := micro * doctor.HoursPerMonth / 10_000
-	if cents < 1000 {
-		return fmt.Sprintf("$%d.%02d", cents/100, cents%100)
-	}
-	digits := strconv.FormatInt((cents+50)/100, 10)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return "$" + digits
-}
-
 // What the two comparisons say where they move nothing: the first keeps to all that forbids disruption, the second to nothing.
 const (
 	noneAllowed = "no disruption that is allowed now pays"

@@ -294,3 +294,16 @@ func pathKeys(path string) (keys []string, ok bool) {
 	}
 	return keys, true
 }
+
+// perMonth writes micro-dollars an hour as dollars a month: whole dollars from ten on.
+func perMonth(micro int64) string {
+	cents := micro * doctor.HoursPerMonth / 10_000
+	if cents < 1000 {
+		return fmt.Sprintf("$%d.%02d", cents/100, cents%100)
+	}
+	digits := strconv.FormatInt((cents+50)/100, 10)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return "$" + digits
+}

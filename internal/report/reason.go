@@ -254,20 +254,6 @@ func notSchedulable(d plan.OfNotSchedulable) string {
 	return "the pod is not to be scheduled now"
 }
 
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
-}
-
-func with(before, s, after string) string {
-	if s == "" {
-		return ""
-	}
-	return before + s + after
-}
-
 // ownLimit says that a limit of the NodePool allows no more.
 func ownLimit(d plan.OfLimit) string {
 	switch {

@@ -162,3 +162,17 @@ func shortUSD(micro int64) string {
 	}
 	return s
 }
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+func with(before, s, after string) string {
+	if s == "" {
+		return ""
+	}
+	return before + s + after
+}

@@ -3,14 +3,6 @@
 
 package verify
 
-import "github.com/dovetail-sh/dovetail/internal/model"
-
-// Claim is the NodeClaim that a plan makes for a machine.
-type Claim struct {
-	Name  string
-	Slots []model.Slot
-}
-
 // checkClaims checks that each NodeClaim has a name of its own, and as many slots as pods.
 func (c *checker) checkClaims() {
 	named := map[string]bool{}

@@ -123,13 +123,6 @@ type attachLimits struct {
 	attached []model.Attachment
 }
 
-// portsAsked is what checkPorts was last asked.
-type portsAsked struct {
-	where string
-	there []*model.Class
-	pods  []*model.Pod
-}
-
 // checkPorts checks that pods take no host port twice, nor one of those that are there. A machine is asked about for
 // each of its offerings: one beside the same classes is not asked about twice.
 func (c *checker) checkPorts(where Site, there []*model.Class, pods []*model.Pod) {
@@ -256,26 +249,6 @@ func offeringLabels(t *model.InstanceType, o *model.Offering) model.Labels {
 		labels[model.LabelCapacityType] = o.CapacityType
 	}
 	return labels
-}
-
-// variant is an offering of a pool as a node of a machine would be.
-type variant struct {
-	labels model.Labels
-	usable bool           // the machine's requirements let it be chosen
-	fits   bool           // the pool's requirements hold
-	coming []*model.Class // DaemonSets that will stand on it
-	daemon model.Resources
-}
-
-type variantKey struct {
-	pool  string
-	o     *model.Offering
-	fixed string
-}
-
-type verdictKey struct {
-	class *model.Class
-	v     *variant
 }
 
 // fixedRequirements are a machine's requirements but for type, zone and capacity type, which its choices and zones

@@ -227,12 +227,6 @@ func (c *checker) hasTopologyRules() bool {
 	return false
 }
 
-// arrival is a pod that comes to a host.
-type arrival struct {
-	pod  *model.Pod
-	host *host
-}
-
 // makeHosts lists nodes and machines to be bought, with the labels that are certain and the keys of those that are not.
 func (c *checker) makeHosts() {
 	byName := map[string]*host{}
@@ -282,18 +276,6 @@ func (c *checker) makeHosts() {
 		})
 		c.hosts = append(c.hosts, h)
 	}
-}
-
-// domainOf is a host's value of a topology key, "?" when it is open; false when the host has no such label.
-func domainOf(h *host, key string) (string, bool) {
-	if key == model.LabelHostname {
-		return h.name, true
-	}
-	if h.open[key] {
-		return "?", true
-	}
-	v, ok := h.labels[key]
-	return v, ok
 }
 
 // whyRefused is why kube-scheduler would not place the pod on the host now; empty when it would.

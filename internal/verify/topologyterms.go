@@ -350,3 +350,21 @@ func (t *replay) countInDomain(x *term, h *host) int {
 	}
 	return sum
 }
+
+// arrival is a pod that comes to a host.
+type arrival struct {
+	pod  *model.Pod
+	host *host
+}
+
+// domainOf is a host's value of a topology key, "?" when it is open; false when the host has no such label.
+func domainOf(h *host, key string) (string, bool) {
+	if key == model.LabelHostname {
+		return h.name, true
+	}
+	if h.open[key] {
+		return "?", true
+	}
+	v, ok := h.labels[key]
+	return v, ok
+}

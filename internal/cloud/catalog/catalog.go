@@ -4,12 +4,7 @@
 package catalog
 
 import (
-	"bytes"
-	"compress/gzip"
 	_ "embed"
-	"fmt"
-	"io"
-	"os"
 	"slices"
 	"sort"
 
@@ -48,31 +43,6 @@ const BuiltinName = "built-in EC2 us-east-1"
 //
 //go:embed ec2-us-east-1.json.gz
 var builtin []byte
-
-// Builtin reads the built-in catalogue: EC2 us-east-1, zones a, b and c.
-func Builtin() (*Catalog, error) {
-	z, err := gzip.NewReader(bytes.NewReader(builtin))
-	if err != nil {
-		return nil, fmt.Errorf("unpack catalogue %s: %w", BuiltinName, err)
-	}
-	data, err := io.ReadAll(z)
-	if err != nil {
-		return nil, fmt.Errorf("unpack catalogue %s: %w", BuiltinName, err)
-	}
-	return Parse(BuiltinName, data)
-}
-
-// Load reads a catalogue file; an empty path is the built-in catalogue.
-func Load(path string) (*Catalog, error) {
-	if path == "" {
-		return Builtin()
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read catalogue: %w", err)
-	}
-	return Parse(path, data)
-}
 
 // Find returns the type of that name, nil if there is none.
 func (c *Catalog) Find(name string) *Type {

@@ -14,43 +14,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Parse reads a catalogue of either format: an object is ours, a list is Karpenter's KWOK instance-types file. name is what
-// errors call it.
-//
-// Ours:
-//
-//	{"region": "us-east-1",            optional, default us-east-1
-//	 "zones": ["us-east-1a", …],       optional, default the region's a, b and c
-//	 "pricesAsOf": "…", "source": "…", optional
-//	 "instanceTypes": [{
-//	   "name": "m5.large", "arch": "amd64",
-//	   "vcpu": 2, "memoryMiB": 8192,   optional: the machine's whole size, default what is allocatable
-//	   "allocatable": {"cpu": "1930m", "memory": "6903Mi", "pods": "29", …},
-//	   "onDemandUSDPerHour": 0.096,    one of the two prices
-//	   "spotUSDPerHour": 0.0423,       optional: one price, or one a zone as an object; without it spot is modelled
-//	   "os": "linux",                  optional
-//	   "eni": [3, 10],                 optional: network interfaces and addresses of each, for EC2NodeClasses that say how many pods a node takes
-//	   "zones": ["us-east-1a"],        optional, default the file's
-//	   "labels": {"instance-family": "m5", …}}]}  optional; keys without a domain are given karpenter.k8s.aws/
-func Parse(name string, data []byte) (*Catalog, error) {
-	p := &parser{name: name, data: data}
-	c, err := p.parse()
-	if err != nil {
-		return nil, err
-	}
-	sort.SliceStable(c.Types, func(i, j int) bool { return c.Types[i].Name < c.Types[j].Name })
-	for i := range c.Types {
-		o := c.Types[i].Offerings
-		sort.Slice(o, func(a, b int) bool {
-			if o[a].Zone != o[b].Zone {
-				return o[a].Zone < o[b].Zone
-			}
-			return o[a].CapacityType < o[b].CapacityType
-		})
-	}
-	return c, nil
-}
-
 type parser struct {
 	name string
 	data []byte
@@ -64,28 +27,6 @@ func (p *parser) line(offset int64) int {
 
 func (p *parser) errorf(offset int64, format string, args ...any) error {
 	return fmt.Errorf("catalogue %s line %d: %w", p.name, p.line(offset), fmt.Errorf(format, args...))
-}
-
-func (p *parser) parse() (*Catalog, error) {
-	if len(bytes.TrimSpace(p.data)) == 0 {
-		return nil, fmt.Errorf("catalogue %s: the file is empty", p.name)
-	}
-	if !json.Valid(p.data) {
-		return nil, p.jsonError(0, "", json.Unmarshal(p.data, new(json.RawMessage)))
-	}
-	p.at = map[string]int64{}
-	dec := json.NewDecoder(bytes.NewReader(p.data))
-	start, err := dec.Token()
-	if err != nil {
-		return nil, p.jsonError(0, "", err)
-	}
-	switch start {
-	case json.Delim('['):
-		return p.kwok(dec)
-	case json.Delim('{'):
-		return p.ours(dec)
-	}
-	return nil, p.errorf(0, "need an object with instanceTypes, or a list of KWOK instance types, have %v", start)
 }
 
 // jsonError says where and what. base is the offset that the error's own offset counts from.

@@ -6,7 +6,6 @@ package kwok
 import (
 	"context"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
@@ -29,14 +28,6 @@ type Nodes interface {
 // be called before the provider is used.
 func (p *Provider) AdoptNodes(n Nodes) {
 	p.adopted = &adoptedNodes{nodes: n, ended: map[string]bool{}}
-}
-
-// adoptedNodes are instances that Karpenter's KWOK provider made. A nil one has none.
-type adoptedNodes struct {
-	nodes Nodes
-
-	mu    sync.Mutex
-	ended map[string]bool // by provider id: its end was asked for, and its Node waits for finalizers
 }
 
 // has reports whether a provider id is that of such an instance.

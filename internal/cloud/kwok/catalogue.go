@@ -11,22 +11,12 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
-
-// catalogue is a copy of what the cloud offers. Its values are never changed, only replaced.
-type catalogue struct {
-	name  string
-	tag   string
-	at    time.Time
-	types []*model.InstanceType
-	keys  map[string]bool // labels that some type or offering has, zone and capacity type included
-}
 
 // current is the copy, refreshed when it is old. A cloud that can't be asked leaves the old one in use: the catalogue hardly
 // ever changes, and a launch will say what is wrong.

@@ -5,9 +5,6 @@ package kwok
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"net/http"
 	"sync"
 	"time"
@@ -56,19 +53,6 @@ const annotationHash = Group + "/kwoknodeclass-hash"
 
 // driftedClass is the reference's word for a machine of a node class that has changed.
 const driftedClass = "NodeClassDrift"
-
-// classHash is the same for specs that say the same.
-func classHash(class cloud.NodeClass) string {
-	text := []byte("{}")
-	var spec map[string]any
-	if json.Unmarshal(class.Spec, &spec) == nil && len(spec) > 0 {
-		if b, err := json.Marshal(spec); err == nil {
-			text = b
-		}
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
-}
 
 // Drifted implements cloud.Drifter: a machine has drifted when its node class's spec is another than when it was bought.
 func (p *Provider) Drifted(_ context.Context, queries []cloud.DriftQuery) ([]string, error) {

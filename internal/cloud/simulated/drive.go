@@ -132,3 +132,61 @@ func isClosed(c <-chan struct{}) bool {
 		return false
 	}
 }
+
+// Change lets a guest do something with the machines; what it has been told it may answer. After Serve has ended nothing is
+// done: the error is ErrStopped, or what the journal could not be written for.
+func (s *Server) Change(durable bool, do func(m *Model, now time.Time)) error {
+	return s.change(durable, do)
+}
+
+// change lets the model do something, and returns when all that was ever to be durable is: an answer must not tell what a crash
+// could undo. With durable, so are the records of this change. Everything that changes or tells goes through here.
+func (s *Server) change(durable bool, do func(m *Model, now time.Time)) error {
+	s.mu.Lock()
+	if s.broken != nil {
+		defer s.mu.Unlock()
+		return s.broken
+	}
+	do(s.model, s.clock.Now())
+	records := s.model.Take()
+	err := s.journal.append(records)
+	if err == nil && len(records) > 0 {
+		err = s.compact()
+	}
+	if err != nil { // at once: nothing may be appended behind it
+		s.broken = err
+		close(s.stopped)
+	}
+	if durable {
+		s.durable = s.journal.size
+	}
+	upTo := s.durable
+	s.mu.Unlock()
+	if err == nil {
+		err = s.journal.syncTo(upTo)
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil && s.broken == nil {
+		s.broken = err
+		close(s.stopped)
+	}
+	if err != nil || s.broken != nil {
+		return s.broken
+	}
+	for _, r := range records {
+		switch r.Kind {
+		case machines.RecordLaunched:
+			s.drive(r.ID)
+		case machines.RecordInterrupted:
+			s.hand(s.doomed, r.ID)
+		case machines.RecordTerminating:
+			if c := s.ending[r.ID]; c != nil {
+				close(c)
+				delete(s.ending, r.ID)
+			}
+		}
+	}
+	return nil
+}

@@ -5,6 +5,7 @@ package simulated
 
 import (
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
@@ -15,13 +16,6 @@ import (
 func hits(f machines.Fault, k cloud.OfferingKey) bool {
 	return (f.InstanceType == "" || f.InstanceType == k.InstanceType) && (f.Zone == "" || f.Zone == k.Zone) &&
 		(f.CapacityType == "" || f.CapacityType == k.CapacityType)
-}
-
-// activeFault is a fault being had.
-type activeFault struct {
-	machines.Fault
-	until time.Time // zero: not limited
-	left  int       // with Count
 }
 
 func (f *activeFault) over(now time.Time) bool {
@@ -84,3 +78,32 @@ func (m *Model) offeringFault(kind string, k cloud.OfferingKey, now time.Time, t
 	}
 	return nil
 }
+
+// interrupt announces the end of machines.
+func (m *Model) interrupt(f machines.Fault, now time.Time) {
+	var hit []*machines.Instance
+	for _, in := range m.instances {
+		if in.ClaimUID != "" && (in.State == machines.Pending || in.State == machines.Running) && in.Goes.IsZero() && hits(f, offeringOf(in)) {
+			hit = append(hit, in)
+		}
+	}
+	sort.Slice(hit, func(i, j int) bool {
+		if !hit[i].Launched.Equal(hit[j].Launched) {
+			return hit[i].Launched.Before(hit[j].Launched)
+		}
+		return hit[i].ID < hit[j].ID
+	})
+	if f.Count > 0 && len(hit) > f.Count {
+		hit = hit[:f.Count]
+	}
+	after := time.Duration(f.Delay)
+	if after == 0 {
+		after = interruptAfter
+	}
+	for _, in := range hit {
+		m.recordUntil(now, machines.RecordInterrupted, in, now.Add(after))
+	}
+}
+
+// interruptAfter is how long a notice comes before the end where the fault does not say: as for spot machines of EC2.
+const interruptAfter = 2 * time.Minute

@@ -7,40 +7,10 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
-
-// interruptAfter is how long a notice comes before the end where the fault does not say: as for spot machines of EC2.
-const interruptAfter = 2 * time.Minute
-
-// interrupt announces the end of machines.
-func (m *Model) interrupt(f machines.Fault, now time.Time) {
-	var hit []*machines.Instance
-	for _, in := range m.instances {
-		if in.ClaimUID != "" && (in.State == machines.Pending || in.State == machines.Running) && in.Goes.IsZero() && hits(f, offeringOf(in)) {
-			hit = append(hit, in)
-		}
-	}
-	sort.Slice(hit, func(i, j int) bool {
-		if !hit[i].Launched.Equal(hit[j].Launched) {
-			return hit[i].Launched.Before(hit[j].Launched)
-		}
-		return hit[i].ID < hit[j].ID
-	})
-	if f.Count > 0 && len(hit) > f.Count {
-		hit = hit[:f.Count]
-	}
-	after := time.Duration(f.Delay)
-	if after == 0 {
-		after = interruptAfter
-	}
-	for _, in := range hit {
-		m.recordUntil(now, machines.RecordInterrupted, in, now.Add(after))
-	}
-}
 
 // Interruptions are the notices of machines that still stand which nobody has taken note of.
 func (m *Model) Interruptions() []machines.Interruption {

@@ -19,44 +19,12 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Settings are how the machines behave.
-type Settings struct {
-	Boot time.Duration // from launch to the Node, beside the request's registration delay; spread by ±10 %
-	Seed int64         // of that spread
-}
-
 // Validate says what is wrong with the settings.
 func (s Settings) Validate() error {
 	if s.Boot < 0 {
 		return fmt.Errorf("machines: boot is %s, need at least 0", s.Boot)
 	}
 	return nil
-}
-
-// Guest is another cloud's interface to the same machines, which keeps what it knows beside them in the same journal.
-type Guest interface {
-	// Apply replays a note of the guest's. It is the only place where what the guest knows changes.
-	Apply(at time.Time, data json.RawMessage) error
-
-	// Moved tells the guest that a machine was launched or has another state. It must return at once and leave the machines alone.
-	Moved(id string)
-}
-
-// Model is the cloud: every call takes the time and leaves behind the records of what it did, to be fetched with Take. It is
-// deterministic, and not safe for concurrent use.
-type Model struct {
-	catalog  *catalog.Catalog
-	settings Settings
-
-	instances map[string]*machines.Instance // by id
-	byClaim   map[string]*machines.Instance // by claim UID, also those terminated last
-	gone      []string                      // ids of those terminated that are kept, in the order of their end
-	tombs     map[string]struct{}           // ids of machines of claims that ended before those
-	byNode    map[string]*machines.Instance // by node name, those not terminated
-	guest     Guest                         // nil: none
-	faults    []*activeFault
-	seq       int64
-	records   []machines.Record // not taken yet
 }
 
 // NewModel is a cloud in which nothing has happened.
@@ -74,18 +42,6 @@ func (m *Model) Take() []machines.Record {
 // record makes a record and applies it.
 func (m *Model) record(at time.Time, kind string, in *machines.Instance) {
 	m.recordUntil(at, kind, in, time.Time{})
-}
-
-func (m *Model) recordUntil(at time.Time, kind string, in *machines.Instance, until time.Time) {
-	r := machines.Record{Seq: m.seq + 1, At: at, Kind: kind, ID: in.ID, ClaimUID: in.ClaimUID, Until: until}
-	if kind == machines.RecordLaunched {
-		whole := *in
-		r.Instance = &whole
-	}
-	if err := m.Apply(r); err != nil {
-		panic(err) // it was made here, of what is here
-	}
-	m.records = append(m.records, r)
 }
 
 // Apply replays one record: the only place where machines change.
@@ -433,10 +389,6 @@ func (m *Model) List(all bool, now time.Time) []machines.Instance {
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].ID < out[j].ID })
 	return out
-}
-
-func offeringOf(in *machines.Instance) cloud.OfferingKey {
-	return cloud.OfferingKey{InstanceType: in.InstanceType, Zone: in.Zone, CapacityType: in.CapacityType}
 }
 
 // clone shares the Node's maps, which nobody changes once the machine is launched.

@@ -14,13 +14,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// PastReplicas answers how many replicas a workload wanted in the past.
-type PastReplicas interface {
-	// Replicas returns the replicas of each minute since 1970, from the first to the last one, both included; -1 where it is
-	// not known. An answer has as many numbers as minutes were asked for.
-	Replicas(ctx context.Context, w model.Workload, first, last int64) ([]int, error)
-}
-
 const (
 	askPortion     = 7 * 24 * 60      // minutes that are asked for at once
 	askLimit       = 30 * time.Second // for one portion

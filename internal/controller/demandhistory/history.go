@@ -9,6 +9,7 @@
 package demandhistory
 
 import (
+	"context"
 	"hash/fnv"
 	"log/slog"
 	"sync"
@@ -230,4 +231,20 @@ func (s *shard) differs(replicas map[model.Workload]int) bool {
 		}
 	}
 	return false
+}
+
+// PastReplicas answers how many replicas a workload wanted in the past.
+type PastReplicas interface {
+	// Replicas returns the replicas of each minute since 1970, from the first to the last one, both included; -1 where it is
+	// not known. An answer has as many numbers as minutes were asked for.
+	Replicas(ctx context.Context, w model.Workload, first, last int64) ([]int, error)
+}
+
+// Store is where histories of demand outlive the process: so many maps from a key to bytes.
+type Store interface {
+	// LoadHistories returns what is stored under a number, nil where there is nothing.
+	LoadHistories(ctx context.Context, shard int) (map[string][]byte, error)
+	// StoreHistories replaces what is stored under a number. It fails where somebody else has written since it was loaded
+	// or stored here: then it is to be loaded again.
+	StoreHistories(ctx context.Context, shard int, entries map[string][]byte) error
 }

@@ -16,15 +16,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Store is where histories of demand outlive the process: so many maps from a key to bytes.
-type Store interface {
-	// LoadHistories returns what is stored under a number, nil where there is nothing.
-	LoadHistories(ctx context.Context, shard int) (map[string][]byte, error)
-	// StoreHistories replaces what is stored under a number. It fails where somebody else has written since it was loaded
-	// or stored here: then it is to be loaded again.
-	StoreHistories(ctx context.Context, shard int, entries map[string][]byte) error
-}
-
 const (
 	storeLimit        = 5 * time.Second  // of one call
 	writeHistoryEvery = time.Minute      // a write of one shard at most

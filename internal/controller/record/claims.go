@@ -15,22 +15,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// claimHistory follows NodeClaims from one step to the next, so that the ledger tells of their end when they have ended, and
-// what all nodes of NodePools cost an hour at each entry: a node costs from when its launch is decided until its NodeClaim
-// has ended, however long ago its deletion was asked for.
-type claimHistory struct {
-	followed bool
-	last     []*model.Claim // of the step before, where followed
-	pools    map[string]*model.NodePool
-	planned  map[string]int64       // by name of a claim: what its node was decided to cost
-	asked    map[string]plan.Reason // by name of a claim: why its deletion was asked for
-	cost     int64                  // micro-dollars an hour, as far as this step has been recorded
-}
-
-func newClaimHistory() claimHistory {
-	return claimHistory{planned: map[string]int64{}, asked: map[string]plan.Reason{}}
-}
-
 // ForgetClaims stops following claims for now: what becomes of them meanwhile is not told.
 func (rec *Recorder) ForgetClaims() { rec.claims.followed, rec.claims.last = false, nil }
 
@@ -137,4 +121,16 @@ func changesNodes(out *decide.Output) bool {
 		}
 	}
 	return len(out.Commands) > 0
+}
+
+// deploymentsOf are the Deployments of pods, each once, as the ledger names them.
+func deploymentsOf(pods []*model.Pod) (names []string) {
+	seen := map[string]bool{}
+	for _, p := range pods {
+		if name := "deployment/" + p.Namespace + "/" + p.Deployment; p.Deployment != "" && !seen[name] {
+			seen[name] = true
+			names = append(names, name)
+		}
+	}
+	return names
 }

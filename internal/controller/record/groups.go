@@ -18,19 +18,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// groupEvents tells of what is done to node groups by the reasons that Cluster Autoscaler's events have, for scripts and
-// people that look for those: TriggeredScaleUp and NotTriggerScaleUp on pods, ScaleDown and ScaleDownFailed on nodes and
-// on pods, and what becomes of groups, and of the limit on nodes, on the status ConfigMap. They come beside the events
-// that are told anyway, and only where a NodeGroupClass has groups. Only the loop uses it.
-type groupEvents struct {
-	events Events
-	pools  Pools
-	status StatusObject // nil: none is written
-
-	groupsOfPool   map[string]int // how many node groups a pool has, by its name; of the step that is being recorded
-	toldTotalNodes bool           // whether this step has told that the limit on nodes is reached
-}
-
 // beginStep forgets what was found out for the step before.
 func (ge *groupEvents) beginStep() { ge.groupsOfPool, ge.toldTotalNodes = nil, false }
 

@@ -15,12 +15,6 @@ import (
 // noteAgain is how long a note that has not changed is not told again.
 const noteAgain = 15 * time.Minute
 
-// toldNote is when and with which words a note was last told.
-type toldNote struct {
-	at   time.Time
-	text string
-}
-
 // tellNotes tells the people who watch an object what a step has to say about it: once, again when it changes, and again after a while.
 func (rec *Recorder) tellNotes(now time.Time, notes []plan.Note) {
 	for _, n := range notes {

@@ -74,12 +74,6 @@ func (rec *Recorder) Output(now time.Time, snap *model.Snapshot, out *decide.Out
 	}
 }
 
-// decidedCreate is a NodeClaim that is being made, and what is told when it is.
-type decidedCreate struct {
-	entry ledger.Entry
-	pods  []*model.Pod
-}
-
 // recordCreate takes note of a NodeClaim that is to be made. It is told when it is made: see Made.
 func (rec *Recorder) recordCreate(a plan.CreateClaim, out *decide.Output) {
 	var pods []*model.Pod
@@ -229,18 +223,6 @@ func (rec *Recorder) recordBindings(now time.Time, actions []plan.Action) {
 		rec.ledger.Add(*entries[n])
 		rec.log.Debug("bind pods", "node", n, "pods", len(entries[n].Pods))
 	}
-}
-
-// deploymentsOf are the Deployments of pods, each once, as the ledger names them.
-func deploymentsOf(pods []*model.Pod) (names []string) {
-	seen := map[string]bool{}
-	for _, p := range pods {
-		if name := "deployment/" + p.Namespace + "/" + p.Deployment; p.Deployment != "" && !seen[name] {
-			seen[name] = true
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // recordEvict tells once of a pod that should have gone after its successor had come, and can't.

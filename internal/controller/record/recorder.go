@@ -100,3 +100,44 @@ func New(c Config) *Recorder {
 		notes:  map[string]toldNote{}, creates: map[string]decidedCreate{}, told: map[string]string{}, claims: newClaimHistory(), commands: map[plan.CommandID]*ledger.Command{},
 	}
 }
+
+// claimHistory follows NodeClaims from one step to the next, so that the ledger tells of their end when they have ended, and
+// what all nodes of NodePools cost an hour at each entry: a node costs from when its launch is decided until its NodeClaim
+// has ended, however long ago its deletion was asked for.
+type claimHistory struct {
+	followed bool
+	last     []*model.Claim // of the step before, where followed
+	pools    map[string]*model.NodePool
+	planned  map[string]int64       // by name of a claim: what its node was decided to cost
+	asked    map[string]plan.Reason // by name of a claim: why its deletion was asked for
+	cost     int64                  // micro-dollars an hour, as far as this step has been recorded
+}
+
+func newClaimHistory() claimHistory {
+	return claimHistory{planned: map[string]int64{}, asked: map[string]plan.Reason{}}
+}
+
+// groupEvents tells of what is done to node groups by the reasons that Cluster Autoscaler's events have, for scripts and
+// people that look for those: TriggeredScaleUp and NotTriggerScaleUp on pods, ScaleDown and ScaleDownFailed on nodes and
+// on pods, and what becomes of groups, and of the limit on nodes, on the status ConfigMap. They come beside the events
+// that are told anyway, and only where a NodeGroupClass has groups. Only the loop uses it.
+type groupEvents struct {
+	events Events
+	pools  Pools
+	status StatusObject // nil: none is written
+
+	groupsOfPool   map[string]int // how many node groups a pool has, by its name; of the step that is being recorded
+	toldTotalNodes bool           // whether this step has told that the limit on nodes is reached
+}
+
+// toldNote is when and with which words a note was last told.
+type toldNote struct {
+	at   time.Time
+	text string
+}
+
+// decidedCreate is a NodeClaim that is being made, and what is told when it is.
+type decidedCreate struct {
+	entry ledger.Entry
+	pods  []*model.Pod
+}

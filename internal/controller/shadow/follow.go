@@ -21,14 +21,6 @@ import (
 // the other does not know of that. What it writes later of the same decision is no occasion to decide. Which instant it
 // decided at can't be known, so several are tried (decideLike).
 
-// command is a disruption command decided on in shadow mode that the other has not begun.
-type command struct {
-	at         time.Time
-	begun      time.Time     // when the other was seen to have begun it; zero: it has not
-	candidates []string      // uids of NodeClaims
-	actions    []plan.Action // that are taken to be under way
-}
-
 // FollowClaim is told of a NodeClaim as it is read now, before that is taken in.
 func (s *Watcher) FollowClaim(was, is *model.Claim) {
 	replaces, removed := cluster.ReplacedBy(is)
@@ -194,12 +186,6 @@ tries:
 	s.loop.Rest(time.Now())
 }
 
-// seenSnapshot is what the cluster looked like at an instant.
-type seenSnapshot struct {
-	at   time.Time
-	snap *model.Snapshot
-}
-
 // takeSnapshot returns what the cluster looks like now, and keeps that.
 func (s *Watcher) takeSnapshot(now time.Time) *model.Snapshot {
 	s.state.SetNow(now)
@@ -212,15 +198,6 @@ func (s *Watcher) takeSnapshot(now time.Time) *model.Snapshot {
 func (s *Watcher) keepSnapshot(now time.Time, snap *model.Snapshot) {
 	s.recent = slices.DeleteFunc(s.recent, func(x seenSnapshot) bool { return now.Sub(x.at) > burst })
 	s.recent = append(s.recent, seenSnapshot{now, snap})
-}
-
-// candidateUIDs returns the uids of the NodeClaims that a command removes.
-func candidateUIDs(m *decide.StartedCommand) []string {
-	out := make([]string, 0, len(m.Candidates))
-	for _, u := range m.Candidates {
-		out = append(out, u.Claim.UID)
-	}
-	return out
 }
 
 // isNews reports whether nothing was known so far of a command of the other's. What has no name is taken to be of one that

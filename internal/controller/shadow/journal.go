@@ -16,91 +16,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/report"
-	"github.com/dovetail-sh/dovetail/internal/state"
 )
-
-const (
-	followFor         = 15 * time.Minute // a decision that the other has not taken by then, it does not take
-	settleAfter       = 3 * time.Minute  // a node whose pods all came from elsewhere by then was launched by the other alone
-	freshFor          = 3 * time.Second  // younger pods may not have been decided on yet
-	mostDisagreements = 500              // that are kept
-	mostDelays        = 10000            // of the latest pods, for the median
-	mostOpen          = 10000            // decisions that are followed at once; more are counted and let go
-	sameSeconds       = 0.1              // seconds: a smaller difference is none
-)
-
-// Watcher follows what was decided in shadow mode until the cluster shows what became of it, and sums up the differences.
-// Only the loop uses it. What it keeps is bounded by the cluster and by the constants above.
-type Watcher struct {
-	state  *state.State
-	loop   Loop
-	others []string
-	since  time.Time // when the cluster was first seen; zero: not yet
-	at     time.Time // up to when dollars are summed up
-
-	claims      map[string]*claim      // by uid: all NodeClaims that there are
-	byNode      map[string]*claim      // the same, by name of the node
-	launches    map[string]*launch     // open, by the name of Dovetail's NodeClaim
-	disruptions map[string]*disruption // by uid of the NodeClaim: decided, as long as that is there
-	bindings    map[string]*binding    // open, by pod uid
-
-	commands  map[plan.CommandID]*command  // that the other has not begun, by id
-	dropped   []plan.CommandID             // ids of those that are forgotten, and decide does not know yet
-	begun     map[plan.CommandID]time.Time // the other's commands, by id: when they were last heard of
-	lastBegun time.Time                    // when the last of them was first seen
-	recent    []seenSnapshot               // of the last milliseconds, the latest last
-	slots     map[string]time.Time         // by NodeClaim: when slots were decided on that it is shown with since
-	going     map[string]plan.CommandID    // the ids of those that delete NodeClaims, by uid of these; empty: it is not known
-
-	differences []*difference // as long as the nodes run that differ
-
-	out    report.Shadow
-	delays []float64 // seconds, of the latest pods that would have run sooner; a ring
-	delay  int       // where the next goes
-}
-
-// claim is a NodeClaim of whoever acts.
-type claim struct {
-	name, node, pool string
-	uid              string
-	first            time.Time // when it was first seen
-	before           bool      // it was there when watching began
-	micro            int64     // price an hour; 0: not known yet
-	kind             nodeKind  // what it is; zero: not known yet
-	text             string    // the same, for people
-	initialized      time.Time // when that was first seen
-	deleting         bool
-	explained        bool // it is the answer to a decision of Dovetail, or was told as a disagreement
-	charged          bool // its price stands beside that of a decision of Dovetail
-	interrupted      bool
-	sooner           bool // it came while there were pods that Dovetail may not have decided on yet
-}
-
-// disruption is a NodeClaim that Dovetail would have disrupted.
-type disruption struct {
-	at       time.Time
-	command  plan.CommandID // its id; empty: of none
-	claim    string
-	node     string
-	text     string
-	micro    int64 // its share of the saving, an hour
-	resolved bool
-}
-
-// binding is a pod that Dovetail would have bound.
-type binding struct {
-	at   time.Time
-	pod  waitingPod
-	node string
-}
-
-func New(s *state.State, loop Loop, now time.Time) *Watcher {
-	return &Watcher{
-		state: s, loop: loop, claims: map[string]*claim{}, byNode: map[string]*claim{}, launches: map[string]*launch{},
-		disruptions: map[string]*disruption{}, bindings: map[string]*binding{}, out: report.Shadow{From: now},
-		commands: map[plan.CommandID]*command{}, begun: map[plan.CommandID]time.Time{}, going: map[string]plan.CommandID{}, slots: map[string]time.Time{},
-	}
-}
 
 // decideCommand notes the nodes that Dovetail would disrupt, each with its share of the saving.
 func (s *Watcher) decideCommand(now time.Time, m *decide.StartedCommand) {
@@ -152,21 +68,6 @@ func (s *Watcher) decideBinding(now time.Time, a plan.Bind) {
 	if s.bindings[a.UID] == nil && !s.tooMany() {
 		s.bindings[a.UID] = &binding{at: now, pod: waitingPod{a.Namespace + "/" + a.Pod, a.UID}, node: a.Node}
 	}
-}
-
-// tooMany reports whether another decision is not followed, and counts that.
-func (s *Watcher) tooMany() bool {
-	if len(s.launches)+len(s.disruptions)+len(s.bindings) < mostOpen {
-		return false
-	}
-	s.out.Decisions.NoAnswer++
-	return true
-}
-
-// dropClaim no longer takes a NodeClaim to be on its way that was only decided.
-func (s *Watcher) dropClaim(name string) {
-	s.state.InFlight.EndAction(plan.CreateClaim{Name: name}.Key())
-	s.state.Overlay.DropProvisionalClaim(name)
 }
 
 // observe takes in what the cluster shows of decisions that are open.
@@ -328,45 +229,6 @@ func (s *Watcher) followBinding(now time.Time, b *binding) {
 	delete(s.bindings, b.pod.uid)
 }
 
-// agree counts decisions that are the same.
-func (s *Watcher) agree(n int) {
-	s.out.Decisions.Compared += n
-	s.out.Decisions.Agreed += n
-}
-
-// disagree counts and keeps one decision that differs.
-func (s *Watcher) disagree(at time.Time, kind, subject, ours, theirs string) {
-	s.tellDisagreement(1, report.ShadowDisagreement{At: at, Kind: kind, Subject: subject, Dovetail: ours, Other: theirs})
-}
-
-// tellDisagreement counts decisions that differ, and keeps what they are together.
-func (s *Watcher) tellDisagreement(n int, d report.ShadowDisagreement) {
-	s.out.Decisions.Compared += n
-	s.out.Disagreements = append(s.out.Disagreements, d)
-	if n := len(s.out.Disagreements); n > mostDisagreements {
-		s.out.Disagreements = slices.Clone(s.out.Disagreements[n-mostDisagreements:])
-	}
-}
-
-// countDelay counts how much sooner a pod's node was decided on by Dovetail.
-func (s *Watcher) countDelay(d time.Duration) {
-	switch x := d.Seconds(); {
-	case x > sameSeconds:
-		s.out.Pods.Sooner++
-		s.out.Pods.SecondsSaved += x
-		if len(s.delays) < mostDelays {
-			s.delays = append(s.delays, x)
-		} else {
-			s.delays[s.delay%mostDelays] = x
-		}
-		s.delay++
-	case x < -sameSeconds:
-		s.out.Pods.Later++
-	default:
-		s.out.Pods.Same++
-	}
-}
-
 // rates are what the nodes cost an hour, and what they would with Dovetail, in micro-dollars.
 func (s *Watcher) rates() (paid, ours, undone int64) {
 	for _, c := range s.claims {
@@ -425,11 +287,4 @@ func (s *Watcher) Report(now time.Time, isRead bool) report.Shadow {
 		out.Decisions.Agreement = float64(out.Decisions.Agreed) / float64(n)
 	}
 	return out
-}
-
-func dollars(micro int64) float64 { return float64(micro) / 1e6 }
-
-// describeNode says what a node is, for people.
-func describeNode(k nodeKind, zone string, micro int64) string {
-	return fmt.Sprintf("%s (%s) of NodePool %s in %s, $%s an hour", k.instanceType, k.capacityType, k.pool, zone, model.Dollars(micro))
 }

@@ -22,33 +22,6 @@ import (
 // A node that replaces others, or that a static NodePool or a Headroom asks for, is for no pending pods. It is the same
 // decision as a NodeClaim of the other's of that name, or else as one of its kind that no pods explain.
 
-// launch is a node that Dovetail would have launched.
-type launch struct {
-	at    time.Time
-	name  string
-	kind  nodeKind
-	text  string
-	micro int64
-	pods  []waitingPod // without a node so far
-	alone bool         // it was not decided on for pending pods
-	of    []string     // uids of the NodeClaims that it replaces; none: it replaces none
-	all   []string     // keys of the pods, for people
-	on    []*claim     // that its pods came to
-	done  bool         // each pod has a node, or is gone, or was waited for long enough
-}
-
-// nodeKind is what is compared of two nodes: neither zone nor price.
-type nodeKind struct{ pool, instanceType, capacityType string }
-
-// waitingPod is a pod that waits for a node.
-type waitingPod struct{ key, uid string }
-
-// difference is the price of Dovetail's nodes less that of the nodes launched for the same pods.
-type difference struct {
-	micro int64
-	on    []*claim
-}
-
 // decideLaunch notes a node that Dovetail would launch, in place of the NodeClaims with the uids of. The same decided
 // again is the one that is open.
 func (s *Watcher) decideLaunch(now time.Time, a plan.CreateClaim, of []string) {

@@ -16,42 +16,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-const (
-	// holdFor is how long what was decided in shadow mode is taken to be under way, so that the same is not decided
-	// again, unless the cluster shows before what became of it.
-	holdFor = 5 * time.Minute
-	// pauseFor is the same for a pod that would be bound, and for what else is not compared.
-	pauseFor = 30 * time.Second
-	// stepFor is the same for a step in the life of a NodeClaim or its node, which whoever launched it takes care of, and
-	// for a command that the other has begun: it shows by then.
-	stepFor = time.Second
-	// burst is how far apart two autoscalers see the same at most: what is due within it is due, and what the other
-	// writes within it is taken to be of one decision.
-	burst = 30 * time.Millisecond
-	// tryFor is how long is spent at most on finding the instant at which the other decided, plus one decision.
-	tryFor = 500 * time.Millisecond
-	// lookAgain is how long after a change the cluster is looked at again, since pods may land without one that is
-	// decided on.
-	lookAgain = time.Second
-)
-
-// Loop is what is used of the loop that decides. All of it is called by the loop itself, in its goroutine.
-type Loop interface {
-	// IsWatching reports whether the cluster has been read, and this process leads.
-	IsWatching() bool
-	// Decide decides and verifies that. What is to be remembered of it is the loop's memory from then on. The time is when to
-	// look again though nothing happens; zero: no need.
-	Decide(now time.Time, snap *model.Snapshot, req decide.Request) (decide.Output, time.Time)
-	// Try decides from the loop's memory and leaves that as it is.
-	Try(now time.Time, snap *model.Snapshot, req decide.Request) decide.Output
-	// CloseBatches ends all waiting for further pods, and reports whether there were pods to decide on.
-	CloseBatches(now time.Time) bool
-	// CheckDrift asks the provider now and then which machines have drifted, and returns when it does next.
-	CheckDrift(now time.Time, snap *model.Snapshot) time.Time
-	// Rest makes the next step begin later the more the one that began then has cost.
-	Rest(began time.Time)
-}
-
 // Step decides once in shadow mode: what is decided is taken to be under way, and nothing is called.
 func (s *Watcher) Step(now time.Time, snap *model.Snapshot, req decide.Request) time.Time {
 	next := s.loop.CheckDrift(now, snap)

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -30,50 +29,8 @@ import (
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/kube/volume"
-	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
-
-// Set are API objects read from files, as people write them or as kubectl prints them, for use without a cluster. What the
-// API server would default is defaulted, and what controllers would make of a workload or a Provisioner is made. An object that is
-// given twice is taken as it was given last.
-type Set struct {
-	// Skipped are the objects that were read and say nothing to an autoscaler, each as kind and name.
-	Skipped []string
-	// Scheduler is what schedulers spread pods by that bear no constraint of their own. Set it before reading.
-	Scheduler translate.SchedulerDefaults
-	// Missing are objects that pods refer to and that are not in the input, with who refers to them. Feed fills it in.
-	Missing []string
-	// NotMade are the pods of the input that an API server would refuse to create. Feed fills it in.
-	NotMade []NotMade
-
-	unchecked  bool // objects are as a cluster may have them, uid or not: for tests of their translation
-	objects    []object
-	at         map[string]int // of an object in objects, by kind and key
-	generated  map[string]int // how often a generateName was used
-	volumes    *volume.Index
-	csi        map[string]*storagev1.CSINode
-	limits     map[string]*corev1.LimitRange
-	priorities map[string]*schedulingv1.PriorityClass
-	runtimes   map[string]*nodev1.RuntimeClass
-	services   map[string]*corev1.Service
-
-	resourceQuotas map[string]*corev1.ResourceQuota
-	podQuotas      map[string]*translate.PodQuotas // by namespace: what they leave for pods that are yet to be created
-}
-
-// NotMade are pods that the API server refuses.
-type NotMade struct {
-	Owner string // kind, namespace and name of their workload, or of the pod itself
-	Pods  int
-	Why   string
-}
-
-// object is one that a Feed looks at.
-type object struct {
-	kind string
-	metav1.Object
-}
 
 // New makes an empty set; Read fills it.
 func New() *Set {
@@ -331,17 +288,6 @@ func (m *Set) namespaceOf(s *state.State, o object) {
 		with[k] = v
 	}
 	s.SetNamespace(name, with)
-}
-
-// demand says of a pod that is bound to no node and is kube-scheduler's what that would say if there were one.
-func demand(p *model.Pod) *model.Pod {
-	if p.Node == "" && p.Unschedulable.IsZero() && p.Class.Scheduler == corev1.DefaultSchedulerName {
-		p.Unschedulable = p.Created
-		if p.Unschedulable.IsZero() {
-			p.Unschedulable = time.Unix(0, 0)
-		}
-	}
-	return p
 }
 
 var _ translate.Lookup = (*Set)(nil)

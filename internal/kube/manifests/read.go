@@ -6,7 +6,6 @@ package manifests
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -37,29 +36,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
-// Error is what is wrong with a manifest, and where.
-type Error struct {
-	File   string
-	Line   int    // from 1
-	Object string // kind and name, as far as known
-	Field  string // path, e.g. spec.template.spec.containers[0].resources.requests.cpu; empty: the object as a whole
-	Value  string // as it is written; empty: there is none
-	Reason string // what is wrong, and what would be right
-}
-
-// Error implements error.
-func (e *Error) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s line %d: ", e.File, e.Line)
-	for _, s := range []string{e.Object, e.Field, e.Value} {
-		if s != "" {
-			b.WriteString(s + ": ")
-		}
-	}
-	b.WriteString(e.Reason)
-	return b.String()
-}
-
 var manifestScheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -74,18 +50,6 @@ var manifestScheme = func() *runtime.Scheme {
 }()
 
 var strict = serializer.NewCodecFactory(manifestScheme, serializer.EnableStrict).UniversalDeserializer()
-
-// fileUID is how the uids of objects begin that have none because no API server has stored them.
-const fileUID = "file:"
-
-// reader reads one document of a file.
-type reader struct {
-	m    *Set
-	file string
-	line int    // of the document's first line
-	text []byte // as it is written
-	json json.RawMessage
-}
 
 // Read takes in a stream of YAML or JSON documents. name is the stream's, for messages. An error is a *Error.
 func (m *Set) Read(name string, data []byte) error {

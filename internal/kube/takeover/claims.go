@@ -51,11 +51,6 @@ func (t *NodePools) giveBackClaims(ctx context.Context, pool string, p rawObject
 	}
 }
 
-// deletedError is a NodeClaim that somebody has deleted while it was to be given back.
-type deletedError struct{ claim string }
-
-func (e *deletedError) Error() string { return "NodeClaim " + e.claim + " is being deleted" }
-
 // hold has Dovetail see through what comes or goes for a pool, and then do nothing for it.
 func (t *NodePools) hold(ctx context.Context, pool string, p rawObject) error {
 	if err := t.annotate(ctx, p, rawObject{translate.AnnotationRelease: model.ReleaseSettle}); err != nil {

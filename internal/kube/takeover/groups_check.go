@@ -5,7 +5,6 @@ package takeover
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -298,13 +297,4 @@ func (t *NodeGroups) clearLeftovers(ctx context.Context, groups []string) (out [
 		}
 	}
 	return out, nil
-}
-
-// jsonOf is a patch as it is sent.
-func jsonOf(patch rawObject) ([]byte, error) {
-	b, err := json.Marshal(patch)
-	if err != nil {
-		return nil, fmt.Errorf("write patch: %w", err)
-	}
-	return b, nil
 }

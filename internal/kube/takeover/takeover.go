@@ -29,39 +29,8 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
-	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
-
-// NodePools hands NodePools over from Karpenter to Dovetail and back. Every step may be the last one that is done: what
-// is under way is kept in a ConfigMap, and the same call finishes it. Objects are read and written whole, fields that
-// are unknown here included.
-type NodePools struct {
-	Client    *client.Client
-	Namespace string                // of ConfigMap dovetail-takeover
-	Wait      time.Duration         // how long NodeClaims that come or go are waited for
-	Say       func(sentence string) // what is being done, for people
-
-	pauses pauseTimes // zero: defaultPauses
-}
-
-// pauseTimes are the times that a handover waits, so that controllers see what it wrote.
-type pauseTimes struct {
-	look  time.Duration // between two looks at what is being waited for
-	still time.Duration // for so long no NodeClaim of a pool must appear before the pool is created anew
-	hold  time.Duration // in which a controller has seen that it is to do nothing, and its calls have ended
-	lists time.Duration // after which the controller has listed the instances anew, whenever it did last
-}
-
-var defaultPauses = pauseTimes{look: 500 * time.Millisecond, still: 3 * time.Second, hold: 5 * time.Second, lists: 25 * time.Second}
-
-// pause returns the pauses of this handover.
-func (t *NodePools) pause() pauseTimes {
-	if t.pauses == (pauseTimes{}) {
-		return defaultPauses
-	}
-	return t.pauses
-}
 
 const (
 	configMap  = "dovetail-takeover"
@@ -69,9 +38,6 @@ const (
 	goneEntry  = "gone."  // with the pool's name: it was deleted by us, or is about to be
 	claimEntry = "claim." // with the claim's name: how it is to be made anew
 )
-
-// rawObject is one of the API as it is.
-type rawObject = map[string]any
 
 // TakeOver makes a NodePool Dovetail's. One that is so already is left as it is.
 func (t *NodePools) TakeOver(ctx context.Context, pool string) error {

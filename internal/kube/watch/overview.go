@@ -12,7 +12,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,15 +49,6 @@ var eventSources = map[string]string{EventSource: top.Dovetail, "karpenter": top
 
 // leaseHolders are the names of the leases by which autoscalers are known.
 var leaseHolders = map[string]string{"dovetail-leader": top.Dovetail, "karpenter-leader-election": top.Karpenter, "cluster-autoscaler": top.ClusterAutoscaler}
-
-// overview hands what `dovetail top` shows of a cluster to emit. It reads and never writes. A kind that may not be read, or that the API
-// server does not have, keeps nothing else from being shown.
-type overview struct {
-	c     *client.Client
-	emit  func(top.Change)
-	texts interner
-	skew  atomic.Int64 // how far this machine's clock is ahead of the API server's, a time.Duration
-}
 
 // Overview hands every change to emit until the context ends. emit is called from several goroutines. It returns at once: what is
 // still being read, or can't be, the Board is told.
@@ -361,29 +351,4 @@ func (o *overview) leases() func(context.Context) {
 		}
 		o.emit(func(b *top.Board) { b.SetSigns("leases", found); b.SetProblem("leases", "") })
 	}
-}
-
-// interner keeps one copy of texts that many objects have.
-type interner struct {
-	mu sync.Mutex
-	m  map[string]string
-}
-
-// internMost is how many texts are kept; then it starts anew, since texts of objects that are gone are kept too.
-const internMost = 200_000
-
-func (i *interner) of(s string) string {
-	if s == "" {
-		return ""
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if have, ok := i.m[s]; ok {
-		return have
-	}
-	if i.m == nil || len(i.m) >= internMost {
-		i.m = map[string]string{}
-	}
-	i.m[s] = s
-	return s
 }

@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,6 +17,7 @@ import (
 	podresources "k8s.io/component-helpers/resource"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/top"
@@ -202,4 +205,38 @@ func overviewEvent(e *corev1.Event, by string) top.Decision {
 		Blocker: blocker, At: first, Last: last, Count: count, By: by, Kind: e.Reason, Subject: kind + "/" + name, Text: e.Message, Warning: e.Type == corev1.EventTypeWarning,
 		Refusal: kind == "pod" && (e.Reason == "FailedScheduling" || e.Reason == "NotTriggerScaleUp"),
 	}
+}
+
+// interner keeps one copy of texts that many objects have.
+type interner struct {
+	mu sync.Mutex
+	m  map[string]string
+}
+
+// internMost is how many texts are kept; then it starts anew, since texts of objects that are gone are kept too.
+const internMost = 200_000
+
+func (i *interner) of(s string) string {
+	if s == "" {
+		return ""
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if have, ok := i.m[s]; ok {
+		return have
+	}
+	if i.m == nil || len(i.m) >= internMost {
+		i.m = map[string]string{}
+	}
+	i.m[s] = s
+	return s
+}
+
+// overview hands what `dovetail top` shows of a cluster to emit. It reads and never writes. A kind that may not be read, or that the API
+// server does not have, keeps nothing else from being shown.
+type overview struct {
+	c     *client.Client
+	emit  func(top.Change)
+	texts interner
+	skew  atomic.Int64 // how far this machine's clock is ahead of the API server's, a time.Duration
 }

@@ -170,27 +170,6 @@ func await(ctx context.Context, c *client.Client, resource string) error {
 	return fmt.Errorf("API server %s does not serve %s.%s: install the CustomResourceDefinitions of charts/dovetail/crds", c.Address, resource, karpv1.GroupVersion)
 }
 
-// watcher holds what must be translated again when something it refers to changes.
-type watcher struct {
-	c    *client.Client
-	t    *translate.Translator
-	emit func(state.Change)
-	once context.CancelCauseFunc // set: kinds are listed once, and this is called with what went wrong
-
-	daemonMu sync.Mutex
-	daemons  map[string]*appsv1.DaemonSet
-
-	podMu      sync.Mutex
-	volumePods map[string]*corev1.Pod         // pods with volumes that are looked up
-	claimUsers map[string]map[string]struct{} // their keys, by the claim they use
-	spreadPods map[string]*corev1.Pod         // pods that their scheduler's default constraints spread
-	replicas   map[string]replicas            // by namespace/name of the ReplicaSet
-
-	nodeMu sync.Mutex
-
-	buffers *bufferWatch
-}
-
 func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisioners bool, classes []followClass) {
 	c, t, emit := w.c, w.t, w.emit
 	follow(ctx, w, wg, source{c.Core, "namespaces", &corev1.Namespace{}}, &sync.Mutex{},
@@ -280,35 +259,4 @@ func (w *watcher) followNodeTemplates(ctx context.Context, wg *sync.WaitGroup) {
 			c.Seen.ProvisionerChanged.Raise()
 		},
 		func(k string) { c.Seen.NodeTemplates.Delete(k); c.Seen.ProvisionerChanged.Raise() })
-}
-
-func (w *watcher) setPod(p *corev1.Pod) {
-	m, f := w.t.Pod(p), w.t.PodFacts(p)
-	w.emit(func(s *state.State) {
-		s.SetPod(m)
-		s.PodFacts.Set(f)
-	})
-}
-
-func (w *watcher) setNode(n *corev1.Node) {
-	m, v := w.t.Node(n), translate.ResourceVersion(n.ResourceVersion)
-	w.emit(func(s *state.State) { s.SetNode(m, v) })
-}
-
-func (w *watcher) setDaemon(d *appsv1.DaemonSet) {
-	m := w.t.DaemonSet(d)
-	w.emit(func(s *state.State) { s.SetDaemon(m) })
-}
-
-// defaultsChanged translates again what is made from the templates of a namespace, of all where it is empty: what admission adds to
-// their pods has changed.
-func (w *watcher) defaultsChanged(namespace string) {
-	w.buffers.markDue(namespace)
-	w.daemonMu.Lock()
-	defer w.daemonMu.Unlock()
-	for _, d := range w.daemons {
-		if namespace == "" || d.Namespace == namespace {
-			w.setDaemon(d)
-		}
-	}
 }

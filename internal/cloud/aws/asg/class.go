@@ -8,9 +8,16 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/launch"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/offering"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/quota"
 )
 
 // nodeClass is a NodeGroupClass as its owner wrote it.
@@ -54,4 +61,62 @@ func (c *nodeClass) provisionTime() time.Duration {
 		return o.MaxNodeProvisionTime.Duration
 	}
 	return defaultProvisionTime
+}
+
+// adoptAfter is how long a member that is nobody's is left alone: a claim that is open, after a restart, say, may
+// want it.
+const adoptAfter = 30 * time.Second
+
+// Provider has Auto Scaling groups launch machines, for node classes of kind NodeGroupClass.
+type Provider struct {
+	aws       *awsapi.Account
+	catalogue *catalogue.Store
+	types     *offering.TypeBuilder
+	instances *instances.Index
+	registry  *Registry
+	reader    *reader
+	scaler    *scaler
+	offerings *offering.Cache // by class and the taints of the pool
+	launches  *launch.Registry[claimLaunch]
+	quotas    *quota.Tracker
+}
+
+// reader asks AWS for Auto Scaling groups and what they are made of, and changes nothing.
+type reader struct {
+	aws           *awsapi.Account
+	registry      *Registry                                        // for calls that are not permitted
+	descriptions  *awsapi.Cache[description]                       // by selector term
+	templates     *awsapi.Cache[*types.ResponseLaunchTemplateData] // by id, or name, and version
+	managed       *awsapi.Cache[*managedGroup]                     // by cluster and managed node group
+	refreshes     *awsapi.Cache[string]                            // by group
+	architectures *awsapi.Cache[types.ArchitectureType]            // by image id
+	types         *awsapi.Cache[[]string]                          // by architecture and instance requirements
+
+	groups  *awsapi.Batcher[string, groupAnswer]   // by name
+	members *awsapi.Batcher[string, membersAnswer] // by group
+}
+
+// scaler has Auto Scaling groups grow and shrink: it counts what each should have, hands its members to claims, and
+// gives them back.
+type scaler struct {
+	aws       *awsapi.Account
+	reader    *reader
+	instances *instances.Index
+	registry  *Registry
+	started   time.Time // when this process began
+}
+
+// description is what AWS said of the groups of one selector term, and when it was asked.
+type description struct {
+	groups []*group
+	at     time.Time
+}
+
+// claimOutcome is what reconciling a group has come to for one claim. All zero: a machine is to come.
+type claimOutcome struct {
+	member     *instances.Instance
+	group      string
+	full       bool // the group has as many as it may
+	noCapacity bool // AWS had none
+	err        error
 }

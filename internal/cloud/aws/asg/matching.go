@@ -184,10 +184,6 @@ func (gs *scaler) adoptMember(ctx context.Context, req cloud.LaunchRequest, id s
 	return m, nil
 }
 
-// adoptAfter is how long a member that is nobody's is left alone: a claim that is open, after a restart, say, may
-// want it.
-const adoptAfter = 30 * time.Second
-
 // adoptableAs says for which class a claim may be made for a member that is nobody's, and what labels the machine
 // has; an empty class: not now.
 func (gs *scaler) adoptableAs(m *instances.Instance) (class string, labels model.Labels) {

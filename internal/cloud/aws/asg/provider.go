@@ -18,20 +18,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Provider has Auto Scaling groups launch machines, for node classes of kind NodeGroupClass.
-type Provider struct {
-	aws       *awsapi.Account
-	catalogue *catalogue.Store
-	types     *offering.TypeBuilder
-	instances *instances.Index
-	registry  *Registry
-	reader    *reader
-	scaler    *scaler
-	offerings *offering.Cache // by class and the taints of the pool
-	launches  *launch.Registry[claimLaunch]
-	quotas    *quota.Tracker
-}
-
 // New makes a Provider. It calls nothing. registry is the one whose groups instances lists, quotas are those of
 // the account.
 func New(a *awsapi.Account, store *catalogue.Store, types *offering.TypeBuilder, instances *instances.Index, registry *Registry, quotas *quota.Tracker) *Provider {

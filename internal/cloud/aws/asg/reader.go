@@ -24,21 +24,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// reader asks AWS for Auto Scaling groups and what they are made of, and changes nothing.
-type reader struct {
-	aws           *awsapi.Account
-	registry      *Registry                                        // for calls that are not permitted
-	descriptions  *awsapi.Cache[description]                       // by selector term
-	templates     *awsapi.Cache[*types.ResponseLaunchTemplateData] // by id, or name, and version
-	managed       *awsapi.Cache[*managedGroup]                     // by cluster and managed node group
-	refreshes     *awsapi.Cache[string]                            // by group
-	architectures *awsapi.Cache[types.ArchitectureType]            // by image id
-	types         *awsapi.Cache[[]string]                          // by architecture and instance requirements
-
-	groups  *awsapi.Batcher[string, groupAnswer]   // by name
-	members *awsapi.Batcher[string, membersAnswer] // by group
-}
-
 // readWindow is how long a call about a group waits for others about other groups, to be one call with them.
 const readWindow = 5 * time.Millisecond
 

@@ -15,7 +15,6 @@ import (
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
-	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
 )
 
 // A group's claims that ask within reconcileWindow of each other share one read of the group and one change of its
@@ -33,16 +32,6 @@ const activitySlack = 2 * time.Second
 
 // activityCheckAfter is how long a claim has waited for a member before failed scaling activities are looked for.
 const activityCheckAfter = 250 * time.Millisecond
-
-// scaler has Auto Scaling groups grow and shrink: it counts what each should have, hands its members to claims, and
-// gives them back.
-type scaler struct {
-	aws       *awsapi.Account
-	reader    *reader
-	instances *instances.Index
-	registry  *Registry
-	started   time.Time // when this process began
-}
 
 // stateOf is what this process knows of a group, made when the group is first met.
 func (gs *scaler) stateOf(name string) *groupState {

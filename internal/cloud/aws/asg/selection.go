@@ -30,12 +30,6 @@ type selectedGroups struct {
 	problems map[string]model.Condition
 }
 
-// description is what AWS said of the groups of one selector term, and when it was asked.
-type description struct {
-	groups []*group
-	at     time.Time
-}
-
 // selectGroups finds the groups that a class's terms choose, by name, each with the bounds that the class sets. An
 // error is one of a call that may work the next time; whatever a person has to mend is a problem of the result.
 func (p *Provider) selectGroups(ctx context.Context, c *nodeClass) (*selectedGroups, error) {

@@ -7,59 +7,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
-	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
 )
-
-// groupState is what this process knows of a group beside what AWS says: what is under way in it. Only who has the
-// turn may read the group for a change, and change it.
-type groupState struct {
-	name string
-	turn awsapi.Lock
-
-	reconciles   *awsapi.Batcher[*openClaim, claimOutcome]
-	terminations *awsapi.Batcher[string, error]
-
-	// Below: whoever has the turn.
-	matched map[string]string // claim uid by instance: tagged by this process, whatever Describe says
-	surplus int64             // by how much its desired capacity is to be lowered, for claims that were given up
-
-	mu             sync.Mutex
-	initialMembers map[string]bool       // members that were there when the group was first looked at
-	firstViewedAt  time.Time             // when that was
-	open           map[string]*openClaim // by claim uid: claims that a member is to come for
-	batch          *batch                // claims of a plan that have come so far; nil: none
-	desired        int64                 // as this process last left it, or saw it
-	desiredAt      time.Time             // when; zero: never
-	excessSince    time.Time             // since when it wants more than it has and is asked for; zero: it does not
-	provisionTime  time.Duration         // how long AWS has to give it that
-	minSize        int64                 // how many it is to have at least, by its class
-	polledAt       time.Time             // when the group was last read for its open claims
-	pollAt         time.Time             // when it is to be read again for them
-	fillTo         int64                 // up to how many it is filled though nobody asks for them; 0: it is not
-}
-
-// openClaim is a claim for which a group was asked, or is to be asked, for a machine.
-type openClaim struct {
-	uid, name, pool string
-	created         time.Time
-	fits            func(*instances.Instance) bool // whether a machine is one that the claim allows
-	countedAt       time.Time                      // when the group's desired capacity first counted it; zero: not yet
-	class           string
-	cancelled       bool // it is given up
-}
-
-// claimOutcome is what reconciling a group has come to for one claim. All zero: a machine is to come.
-type claimOutcome struct {
-	member     *instances.Instance
-	group      string
-	full       bool // the group has as many as it may
-	noCapacity bool // AWS had none
-	err        error
-}
 
 // desiredCapacity is a group's desired capacity as it is known best: what this process left it at after it was
 // described, or what was described.

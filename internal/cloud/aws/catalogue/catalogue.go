@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -59,4 +62,14 @@ func equalCatalogues(a, b *Catalogue) bool {
 		return fmt.Sprint(list, g.Zones, g.OnDemandMicro, g.SpotMicro, g.OnDemandPublished, g.SpotModelled)
 	}
 	return text(a) == text(b)
+}
+
+// Store has the catalogue at hand, and fetches it from EC2 and the price list service.
+type Store struct {
+	aws     *awsapi.Account
+	builtin *catalog.Catalog
+	turn    awsapi.Lock // who has it may refresh
+
+	mu      sync.Mutex
+	current *Catalogue
 }

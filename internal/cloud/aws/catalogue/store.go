@@ -5,7 +5,6 @@ package catalogue
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -15,16 +14,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 )
-
-// Store has the catalogue at hand, and fetches it from EC2 and the price list service.
-type Store struct {
-	aws     *awsapi.Account
-	builtin *catalog.Catalog
-	turn    awsapi.Lock // who has it may refresh
-
-	mu      sync.Mutex
-	current *Catalogue
-}
 
 // NewStore makes a Store that has fetched nothing yet. An error is one of the built-in catalogue.
 func NewStore(a *awsapi.Account) (*Store, error) {

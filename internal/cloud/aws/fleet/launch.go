@@ -24,16 +24,6 @@ import (
 // launch template made again, and those that another process made.
 const maxAttempts = 8
 
-// claimLaunch is what is remembered of a claim's launch through CreateFleet.
-type claimLaunch struct {
-	launch.Claim
-	attempt           int       // tokens before this one are used up
-	failedAttempts    int       // of these bought nothing, but for those that were throttled
-	pending           *request  // sent, and not answered
-	templateRecreated bool      // a missing launch template was made again
-	tokenReusedSince  time.Time // when a token was first found used by other parameters; zero: never
-}
-
 // Launch buys one machine with CreateFleet, see cloud.Provider.
 //
 // The token of a claim's n-th request is its uid and n. A request that got no answer is sent again as it was; one

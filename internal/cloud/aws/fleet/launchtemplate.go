@@ -20,25 +20,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
 )
 
-// launchTemplate is a launch template. Its name is made of what is in it.
-type launchTemplate struct {
-	name string
-	data *types.RequestLaunchTemplateData
-	tags []types.Tag
-}
-
-// templateVariant is in what the launch templates of one class and claim differ, beside the user data.
-type templateVariant struct {
-	imageID          string
-	efaInterfaces    int64
-	reservationID    string // empty: none is to be used
-	kind             reservationKind
-	spot             bool
-	tenancy          string // empty: the default
-	openReservations bool   // EC2 may put the machine into an open reservation
-	partition        string // number of the placement group's partition; empty: EC2 chooses
-}
-
 // buildTemplate writes the launch template of one variant, for machines that register as j says. Equal arguments give
 // equal templates.
 func buildTemplate(clusterName string, r *nodeclass.Resolved, pool string, j nodeclass.Registration, v templateVariant) (*launchTemplate, error) {

@@ -11,12 +11,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/launch"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/offering"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -174,4 +176,14 @@ func partitionsOf(r *nodeclass.Resolved) []string {
 		out = append(out, strconv.Itoa(int(n)+1))
 	}
 	return out
+}
+
+// claimLaunch is what is remembered of a claim's launch through CreateFleet.
+type claimLaunch struct {
+	launch.Claim
+	attempt           int       // tokens before this one are used up
+	failedAttempts    int       // of these bought nothing, but for those that were throttled
+	pending           *request  // sent, and not answered
+	templateRecreated bool      // a missing launch template was made again
+	tokenReusedSince  time.Time // when a token was first found used by other parameters; zero: never
 }

@@ -21,20 +21,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Provider buys machines with CreateFleet, for node classes of kind EC2NodeClass.
-type Provider struct {
-	aws         *awsapi.Account
-	classes     *nodeclass.Resolver
-	catalogue   *catalogue.Store
-	types       *offering.TypeBuilder
-	instances   *instances.Index
-	templates   *templateStore
-	offerings   *offering.Cache // by class name
-	launches    *launch.Registry[claimLaunch]
-	permissions *awsapi.Cache[model.Condition]
-	quotas      *quota.Tracker
-}
-
 // New makes a Provider. It calls nothing. quotas are those of the account.
 func New(a *awsapi.Account, store *catalogue.Store, types *offering.TypeBuilder, instances *instances.Index, quotas *quota.Tracker) *Provider {
 	return &Provider{

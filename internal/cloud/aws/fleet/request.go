@@ -15,8 +15,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/launch"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/offering"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/quota"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -142,9 +145,6 @@ func (p *Provider) buildRequest(r *nodeclass.Resolved, req cloud.LaunchRequest, 
 	return out, nil
 }
 
-// reservationKind is how EC2 wants to be asked for a reserved machine.
-type reservationKind int
-
 // The kinds of reservation. noReservation is the zero value.
 const (
 	noReservation reservationKind = iota
@@ -243,4 +243,18 @@ func (b *request) errorTarget(e *types.CreateFleetError) (name, zone string) {
 		}
 	}
 	return string(a.Overrides.InstanceType), zone
+}
+
+// Provider buys machines with CreateFleet, for node classes of kind EC2NodeClass.
+type Provider struct {
+	aws         *awsapi.Account
+	classes     *nodeclass.Resolver
+	catalogue   *catalogue.Store
+	types       *offering.TypeBuilder
+	instances   *instances.Index
+	templates   *templateStore
+	offerings   *offering.Cache // by class name
+	launches    *launch.Registry[claimLaunch]
+	permissions *awsapi.Cache[model.Condition]
+	quotas      *quota.Tracker
 }

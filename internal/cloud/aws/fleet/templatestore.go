@@ -111,3 +111,25 @@ func (s *templateStore) forget(list []*launchTemplate) {
 		s.made.Forget(t.name)
 	}
 }
+
+// launchTemplate is a launch template. Its name is made of what is in it.
+type launchTemplate struct {
+	name string
+	data *types.RequestLaunchTemplateData
+	tags []types.Tag
+}
+
+// templateVariant is in what the launch templates of one class and claim differ, beside the user data.
+type templateVariant struct {
+	imageID          string
+	efaInterfaces    int64
+	reservationID    string // empty: none is to be used
+	kind             reservationKind
+	spot             bool
+	tenancy          string // empty: the default
+	openReservations bool   // EC2 may put the machine into an open reservation
+	partition        string // number of the placement group's partition; empty: EC2 chooses
+}
+
+// reservationKind is how EC2 wants to be asked for a reserved machine.
+type reservationKind int

@@ -7,7 +7,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -17,30 +16,6 @@ import (
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
-
-// Index is what was last listed of the cluster's instances, and what this process knows better. Make it with
-// NewIndex.
-type Index struct {
-	aws          *awsapi.Account
-	groupNames   func() []string                // Auto Scaling groups whose members are listed, too
-	terminations *awsapi.Batcher[string, error] // of machines that are in no group
-	turn         awsapi.Lock                    // who has it may list
-
-	mu       sync.Mutex
-	last     *List
-	launched map[string]Instance  // bought since the last list was asked for
-	ended    map[string]time.Time // by instance id: ended by this process, and when
-}
-
-// NewIndex makes an Index that has listed nothing yet. groupNames are the Auto Scaling groups whose members are
-// listed, too.
-func NewIndex(a *awsapi.Account, groupNames func() []string) *Index {
-	x := &Index{
-		aws: a, groupNames: groupNames, turn: awsapi.NewLock(), launched: map[string]Instance{}, ended: map[string]time.Time{},
-	}
-	x.terminations = awsapi.NewBatcher(a.Clock, 20*time.Millisecond, 500, x.TerminateNow)
-	return x
-}
 
 // AddLaunched notes a machine that was bought, or one whose owner has changed, before it is listed so.
 func (x *Index) AddLaunched(m Instance) {
@@ -242,4 +217,14 @@ func (x *Index) IsRunning(ctx context.Context, id string, launchedAt time.Time) 
 		}
 	}
 	return true, nil
+}
+
+// NewIndex makes an Index that has listed nothing yet. groupNames are the Auto Scaling groups whose members are
+// listed, too.
+func NewIndex(a *awsapi.Account, groupNames func() []string) *Index {
+	x := &Index{
+		aws: a, groupNames: groupNames, turn: awsapi.NewLock(), launched: map[string]Instance{}, ended: map[string]time.Time{},
+	}
+	x.terminations = awsapi.NewBatcher(a.Clock, 20*time.Millisecond, 500, x.TerminateNow)
+	return x
 }

@@ -6,6 +6,7 @@ package instances
 import (
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -125,3 +126,17 @@ func InstanceID(providerID string) string {
 // PlaceholderPrefix begins the provider id of a machine that a group was asked for and that has not come; the uid of
 // its claim follows.
 const PlaceholderPrefix = "aws:///placeholder/"
+
+// Index is what was last listed of the cluster's instances, and what this process knows better. Make it with
+// NewIndex.
+type Index struct {
+	aws          *awsapi.Account
+	groupNames   func() []string                // Auto Scaling groups whose members are listed, too
+	terminations *awsapi.Batcher[string, error] // of machines that are in no group
+	turn         awsapi.Lock                    // who has it may list
+
+	mu       sync.Mutex
+	last     *List
+	launched map[string]Instance  // bought since the last list was asked for
+	ended    map[string]time.Time // by instance id: ended by this process, and when
+}

@@ -6,24 +6,15 @@ package nodeclass
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
+
+	"cel.dev/cel-go/cel"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
 )
-
-// The image families.
-const (
-	FamilyAL2          = awsv1.AMIFamilyAL2
-	FamilyAL2023       = awsv1.AMIFamilyAL2023
-	FamilyBottlerocket = awsv1.AMIFamilyBottlerocket
-	familyCustom       = awsv1.AMIFamilyCustom
-)
-
-// IsWindows reports whether machines of an image family run Windows.
-func IsWindows(family string) bool { return strings.HasPrefix(family, "Windows") }
 
 // windowsBuilds are the builds of the Windows versions that the image families are named after.
 var windowsBuilds = map[string]string{
@@ -151,4 +142,21 @@ func (c *Class) BootVolumes() (n int64) {
 		return 2 // of the system and of containers
 	}
 	return 1
+}
+
+// Resolver finds what EC2NodeClasses stand for in the account, and makes the instance profiles of those that name a
+// role.
+type Resolver struct {
+	aws            *awsapi.Account
+	subnets        *awsapi.Cache[[]*Subnet]
+	securityGroups *awsapi.Cache[[]SecurityGroup]
+	reservations   *awsapi.Cache[[]Reservation]
+	placements     *awsapi.Cache[*types.PlacementGroup]
+	images         *awsapi.Cache[[]Image]
+	profiles       *awsapi.Cache[string]
+	cluster        *awsapi.Cache[Cluster]
+	kubelets       *awsapi.Cache[KubeletsByType]
+	catalogue      *catalogue.Store
+	expressionEnv  func() (*cel.Env, error)
+	ended          endedClasses
 }

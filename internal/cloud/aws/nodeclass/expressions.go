@@ -22,38 +22,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
 )
 
-// expression is a CEL expression in spec.kubelet, in place of a number or quantity.
-type expression struct {
-	field, key string // kubeReserved and cpu; maxPods has no key
-	text       string
-}
-
-// path names the field that the expression stands in.
-func (x expression) path() string {
-	if x.key == "" {
-		return "spec.kubelet." + x.field
-	}
-	return "spec.kubelet." + x.field + "." + x.key
-}
-
-// quoted is the expression as a message shows it: its beginning, where it is long.
-func (x expression) quoted() string {
-	const shown = 200
-	if runes := []rune(x.text); len(runes) > shown {
-		return strconv.Quote(string(runes[:shown])) + "…"
-	}
-	return strconv.Quote(x.text)
-}
-
-// disabledText says that the expression is not evaluated, since the gate is off.
-func (x expression) disabledText() string {
-	what, instead := "is a CEL expression", "a number"
-	if x.key != "" {
-		what, instead = "is no quantity, so it is taken for a CEL expression", "a quantity such as 100m or 500Mi"
-	}
-	return fmt.Sprintf("%s: %s %s, and feature gate NodeClassCEL is off. Write %s, or turn the gate on with AWS_FEATURE_GATES=NodeClassCEL=true", x.path(), x.quoted(), what, instead)
-}
-
 // expressionCostLimit is how much work one evaluation of an expression may be, in CEL's units: about a millisecond.
 const expressionCostLimit = 10_000
 
@@ -228,14 +196,6 @@ func (k *KubeletConfig) evaluateOn(t *catalogue.TypeInfo, family string, podless
 		variables[varMaxPods] = out.MaxPodsOn(t, family, podlessENIs)
 	}
 	return out.withValues(nil, reserved), nil
-}
-
-// KubeletsByType are the kubelet configurations of a class whose spec.kubelet has expressions, on each instance type of
-// one version of the catalogue. The zero value is that of a class without expressions.
-type KubeletsByType struct {
-	Version int // of the catalogue
-	byType  map[string]*KubeletConfig
-	problem error // why there are none
 }
 
 // EvaluateKubelet evaluates the expressions of a class's spec.kubelet on every instance type of a catalogue. The error

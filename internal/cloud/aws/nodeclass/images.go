@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	corev1 "k8s.io/api/core/v1"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
@@ -161,4 +162,64 @@ func (cr *Resolver) readImage(in *types.Image) (Image, bool) {
 	}
 	im.Requirements = model.NewRequirements(model.OneOf(model.LabelArch, arch))
 	return im, true
+}
+
+// findAliasImages are the images of an alias, as far as they are published.
+func (cr *Resolver) findAliasImages(ctx context.Context, family, version, kubernetes string) ([]Image, error) {
+	var names []string
+	list := aliasImages(family, version, kubernetes)
+	for _, v := range list {
+		if !slices.Contains(names, v.parameter) {
+			names = append(names, v.parameter)
+		}
+	}
+	ids, err := cr.getParameters(ctx, names)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	var wanted []string
+	for _, n := range names {
+		if id := ids[n]; id != "" && !slices.Contains(wanted, id) {
+			wanted = append(wanted, id)
+		}
+	}
+	known := map[string]Image{}
+	pages := ec2.NewDescribeImagesPaginator(cr.aws.EC2, &ec2.DescribeImagesInput{Filters: []types.Filter{awsapi.NewFilter("image-id", wanted...)}})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Images {
+			if im, ok := cr.readImage(&page.Images[i]); ok {
+				known[im.ID] = im
+			}
+		}
+	}
+	var out []Image
+	for _, v := range list {
+		if im, ok := known[ids[v.parameter]]; ok {
+			im.Requirements = v.requirements
+			out = append(out, im)
+		}
+	}
+	return out, nil
+}
+
+// getParameters are the values of SSM parameters by name and by ARN, without those that do not exist.
+func (cr *Resolver) getParameters(ctx context.Context, names []string) (map[string]string, error) {
+	out := map[string]string{}
+	for chunk := range slices.Chunk(names, 10) {
+		res, err := cr.aws.SSM.GetParameters(ctx, &ssm.GetParametersInput{Names: chunk})
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range res.Parameters {
+			out[awsapi.Deref(v.Name)] = awsapi.Deref(v.Value)
+			if v.ARN != nil {
+				out[*v.ARN] = awsapi.Deref(v.Value)
+			}
+		}
+	}
+	return out, nil
 }

@@ -194,3 +194,35 @@ func (k *KubeletConfig) ReservedResources(capacity model.Resources) model.Resour
 	out[model.EphemeralStorage] += eviction("nodefs.available", storage, storage/10)
 	return out
 }
+
+// expression is a CEL expression in spec.kubelet, in place of a number or quantity.
+type expression struct {
+	field, key string // kubeReserved and cpu; maxPods has no key
+	text       string
+}
+
+// path names the field that the expression stands in.
+func (x expression) path() string {
+	if x.key == "" {
+		return "spec.kubelet." + x.field
+	}
+	return "spec.kubelet." + x.field + "." + x.key
+}
+
+// quoted is the expression as a message shows it: its beginning, where it is long.
+func (x expression) quoted() string {
+	const shown = 200
+	if runes := []rune(x.text); len(runes) > shown {
+		return strconv.Quote(string(runes[:shown])) + "…"
+	}
+	return strconv.Quote(x.text)
+}
+
+// disabledText says that the expression is not evaluated, since the gate is off.
+func (x expression) disabledText() string {
+	what, instead := "is a CEL expression", "a number"
+	if x.key != "" {
+		what, instead = "is no quantity, so it is taken for a CEL expression", "a quantity such as 100m or 500Mi"
+	}
+	return fmt.Sprintf("%s: %s %s, and feature gate NodeClassCEL is off. Write %s, or turn the gate on with AWS_FEATURE_GATES=NodeClassCEL=true", x.path(), x.quoted(), what, instead)
+}

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"cel.dev/cel-go/cel"
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
@@ -21,23 +20,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
-
-// Resolver finds what EC2NodeClasses stand for in the account, and makes the instance profiles of those that name a
-// role.
-type Resolver struct {
-	aws            *awsapi.Account
-	subnets        *awsapi.Cache[[]*Subnet]
-	securityGroups *awsapi.Cache[[]SecurityGroup]
-	reservations   *awsapi.Cache[[]Reservation]
-	placements     *awsapi.Cache[*types.PlacementGroup]
-	images         *awsapi.Cache[[]Image]
-	profiles       *awsapi.Cache[string]
-	cluster        *awsapi.Cache[Cluster]
-	kubelets       *awsapi.Cache[KubeletsByType]
-	catalogue      *catalogue.Store
-	expressionEnv  func() (*cel.Env, error)
-	ended          endedClasses
-}
 
 // NewResolver makes a Resolver that knows nothing yet; expressions are evaluated on the instance types of a catalogue.
 func NewResolver(a *awsapi.Account, store *catalogue.Store) *Resolver {

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package manifests
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/kube/volume"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Set are API objects read from files, as people write them or as kubectl prints them, for use without a cluster. What the
+// API server would default is defaulted, and what controllers would make of a workload or a Provisioner is made. An object that is
+// given twice is taken as it was given last.
+type Set struct {
+	// Skipped are the objects that were read and say nothing to an autoscaler, each as kind and name.
+	Skipped []string
+	// Scheduler is what schedulers spread pods by that bear no constraint of their own. Set it before reading.
+	Scheduler translate.SchedulerDefaults
+	// Missing are objects that pods refer to and that are not in the input, with who refers to them. Feed fills it in.
+	Missing []string
+	// NotMade are the pods of the input that an API server would refuse to create. Feed fills it in.
+	NotMade []NotMade
+
+	unchecked  bool // objects are as a cluster may have them, uid or not: for tests of their translation
+	objects    []object
+	at         map[string]int // of an object in objects, by kind and key
+	generated  map[string]int // how often a generateName was used
+	volumes    *volume.Index
+	csi        map[string]*storagev1.CSINode
+	limits     map[string]*corev1.LimitRange
+	priorities map[string]*schedulingv1.PriorityClass
+	runtimes   map[string]*nodev1.RuntimeClass
+	services   map[string]*corev1.Service
+
+	resourceQuotas map[string]*corev1.ResourceQuota
+	podQuotas      map[string]*translate.PodQuotas // by namespace: what they leave for pods that are yet to be created
+}
+
+// NotMade are pods that the API server refuses.
+type NotMade struct {
+	Owner string // kind, namespace and name of their workload, or of the pod itself
+	Pods  int
+	Why   string
+}
+
+// object is one that a Feed looks at.
+type object struct {
+	kind string
+	metav1.Object
+}
+
+// demand says of a pod that is bound to no node and is kube-scheduler's what that would say if there were one.
+func demand(p *model.Pod) *model.Pod {
+	if p.Node == "" && p.Unschedulable.IsZero() && p.Class.Scheduler == corev1.DefaultSchedulerName {
+		p.Unschedulable = p.Created
+		if p.Unschedulable.IsZero() {
+			p.Unschedulable = time.Unix(0, 0)
+		}
+	}
+	return p
+}
+
+// Error is what is wrong with a manifest, and where.
+type Error struct {
+	File   string
+	Line   int    // from 1
+	Object string // kind and name, as far as known
+	Field  string // path, e.g. spec.template.spec.containers[0].resources.requests.cpu; empty: the object as a whole
+	Value  string // as it is written; empty: there is none
+	Reason string // what is wrong, and what would be right
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s line %d: ", e.File, e.Line)
+	for _, s := range []string{e.Object, e.Field, e.Value} {
+		if s != "" {
+			b.WriteString(s + ": ")
+		}
+	}
+	b.WriteString(e.Reason)
+	return b.String()
+}
+
+// fileUID is how the uids of objects begin that have none because no API server has stored them.
+const fileUID = "file:"
+
+// reader reads one document of a file.
+type reader struct {
+	m    *Set
+	file string
+	line int    // of the document's first line
+	text []byte // as it is written
+	json json.RawMessage
+}
