@@ -164,6 +164,11 @@ bench-adversaries: build ## an honest Deployment alone, then beside 25 adversari
 	go -C test/upstream build -o ../../bin/karpenter sigs.k8s.io/karpenter/kwok
 	go run ./test/adversaries $(ARGS)
 
+# ARGS are flags of test/kubelets: ARGS="-rounds 2" is a trial, ARGS="-landing off" leaves binding to kube-scheduler, ARGS=-h lists them.
+.PHONY: bench-kubelets
+bench-kubelets: build kubelet ## 300 pods onto nodes planned to the last CPU, each with Kubernetes' own kubelet; twenty rounds of growing and shrinking, interruptions, drains: how many pods kubelets reject, and what a kubelet takes, as JSON; a quarter of an hour
+	go run ./test/kubelets $(ARGS)
+
 .PHONY: bench-life-karpenter
 bench-life-karpenter: build ## the same rounds with Karpenter's own KWOK controller in Dovetail's place
 	go -C test/upstream build -o ../../bin/karpenter sigs.k8s.io/karpenter/kwok
