@@ -30,6 +30,9 @@ type View struct {
 	// claims but those of unchanged machines, and the nodes, by position, that are neither unchanged nor unowned. See SetDirty.
 	DirtyClaims []*model.Claim
 	DirtyNodes  []int32
+	Unchanged   map[string]PoolSum // by pool: of the claims that are not dirty
+
+	Interruptions map[string]*Interruption // by claim name: machines that their cloud takes away; see ReadInterruptions
 
 	slotKeys
 	pools         map[string]*model.NodePool
@@ -122,15 +125,26 @@ func (v *View) NodeFor(c *model.Claim) *model.Node {
 	return nil
 }
 
-// SetDirty sets which claims and nodes, by position, are evaluated in this step. Only their owner, who knows what has changed,
-// calls it.
-func (v *View) SetDirty(claims, nodes []int32) {
-	v.DirtyNodes = nodes
+// PoolSum is what claims of a NodePool come to.
+type PoolSum struct {
+	Count    int64
+	Capacity model.Resources
+}
+
+// SetDirty sets which claims and nodes, by position, are evaluated in this step, and what the other claims come to, by pool.
+// Only their owner, who knows what has changed, calls it.
+func (v *View) SetDirty(claims, nodes []int32, unchanged map[string]PoolSum) {
+	v.DirtyNodes, v.Unchanged = nodes, unchanged
 	v.DirtyClaims, v.dirtyPosition = make([]*model.Claim, len(claims)), make(map[*model.Claim]int32, len(claims))
 	for j, i := range claims {
 		c := v.Snapshot.Claims[i]
 		v.DirtyClaims[j], v.dirtyPosition[c] = c, i
 	}
+}
+
+// IsReschedulable reports whether a pod needs another node when its node goes: see model.Pod. One that is expendable does not.
+func (v *View) IsReschedulable(p *model.Pod) bool {
+	return p.IsReschedulable() && !v.Cutoff.IsExpendable(p)
 }
 
 // DeploymentOf returns the Deployment that a pod belongs to; nil: none, or nobody may look.

@@ -4,7 +4,6 @@
 package decide
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -61,7 +60,7 @@ func (pb *podBinding) admitPods() {
 			}
 		}
 	}
-	slices.SortStableFunc(pods, func(a, b awaitedPod) int { return comparePodAge(a.pod, b.pod) })
+	slices.SortStableFunc(pods, func(a, b awaitedPod) int { return model.ComparePodAge(a.pod, b.pod) })
 	intruders := pb.unreservedTolerantClasses(len(pods) > 0)
 	for _, a := range pods {
 		c := a.held.Claim
@@ -76,11 +75,6 @@ func (pb *podBinding) admitPods() {
 				Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: plan.ObjectOf("", c.Name)}})
 		}
 	}
-}
-
-// comparePodAge compares pods in the order in which they were made.
-func comparePodAge(a, b *model.Pod) int {
-	return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // nodeAcceptsClass reports whether a claim's node takes pods of a class now: it is Ready and ours, its start-up taints are

@@ -472,7 +472,7 @@ func (sv *solverView) atTarget(t target) (r solve.ExistingNode, until time.Time,
 			return r, until, false
 		}
 		c := sv.Snapshot.Claims[at]
-		if p = sv.NodeOf(at); p == cluster.Several || p == cluster.None && (c.Is(lifecycle.Registered) || !c.Deleting.IsZero() || sv.interruptions.byClaim[c.Name] != nil) {
+		if p = sv.NodeOf(at); p == cluster.Several || p == cluster.None && (c.Is(lifecycle.Registered) || !c.Deleting.IsZero() || sv.Interruptions[c.Name] != nil) {
 			return r, until, false
 		}
 		if p == cluster.None {

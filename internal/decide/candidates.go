@@ -18,16 +18,15 @@ import (
 // candidates are the machines of NodePools as disruption looks at them, and how many of each pool its budgets let go.
 type candidates struct {
 	*draft
-	activity      *nodegroups.ActivityMemory
-	buffers       *buffers
-	commands      *commandTable
-	driftBackOff  *driftBackOff
-	health        *nodeHealth
-	interruptions *interruptions
-	memo          *unchangedMachines
-	placements    *placements
-	reservations  *reservations
-	rollouts      *rollouts
+	activity     *nodegroups.ActivityMemory
+	buffers      *buffers
+	commands     *commandTable
+	driftBackOff *driftBackOff
+	health       *nodeHealth
+	memo         *unchangedMachines
+	placements   *placements
+	reservations *reservations
+	rollouts     *rollouts
 
 	all          []*disrupt.Candidate         // by node name
 	dirty        []*disrupt.Candidate         // those of machines that have changed, by node name
@@ -53,8 +52,8 @@ func (ca *candidates) disruptionCause(u *disrupt.Candidate) plan.Code {
 // build are the machines of pools with a node, by node name, and how many each pool has for its budgets.
 func (ca *candidates) build() {
 	ca.budgetCounts = map[string]disrupt.NodeCount{}
-	for name, x := range ca.memo.unchanged.sums {
-		ca.budgetCounts[name] = disrupt.NodeCount{Total: x.count}
+	for name, x := range ca.Unchanged {
+		ca.budgetCounts[name] = disrupt.NodeCount{Total: x.Count}
 	}
 	ca.machines = make(map[*model.Claim]evaluation, len(ca.DirtyClaims))
 	for _, c := range ca.DirtyClaims {
@@ -84,7 +83,7 @@ func (ca *candidates) build() {
 		ca.machines[c] = evaluation{u, ca.evaluate(u)}
 		v := *u
 		switch v.CommandID = ca.commands.ofClaim[c.Name]; {
-		case ca.interruptions.byClaim[c.Name] != nil:
+		case ca.Interruptions[c.Name] != nil:
 			v.CommandID = plan.ByInterruption
 		case v.CommandID == "" && ca.IsDeleting(c):
 			v.CommandID = plan.ByDeletion

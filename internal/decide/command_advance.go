@@ -250,7 +250,7 @@ func (dc *disruptionCommands) findUnplaceablePod(m *command) (*model.Pod, time.T
 		}
 		closed = append(closed, n.Name)
 		for _, p := range n.Pods {
-			if !dc.isReschedulable(p) {
+			if !dc.IsReschedulable(p) {
 				continue
 			}
 			if m.Cause == plan.Empty {

@@ -60,7 +60,7 @@ func (ch *commandHosts) reserveHosts(m *command) (done bool, lost string) {
 	done = true
 	for _, name := range slices.Sorted(maps.Keys(g)) {
 		c := ch.Claim(name)
-		if c == nil || !c.Deleting.IsZero() || ch.interruptions.byClaim[name] != nil || ch.NodeFor(c) == nil || ch.ofClaim[name] != "" {
+		if c == nil || !c.Deleting.IsZero() || ch.Interruptions[name] != nil || ch.NodeFor(c) == nil || ch.ofClaim[name] != "" {
 			return false, name
 		}
 		n := ch.NodeFor(c)
@@ -186,7 +186,7 @@ func (ch *commandHosts) canHost(p int32, allowDrifted bool) bool {
 		return false
 	}
 	c := ch.Snapshot.Claims[at]
-	if c.Is(lifecycle.Drifted) && !allowDrifted || !c.Deleting.IsZero() || c.UID == "" || ch.ofClaim[c.Name] != "" || ch.interruptions.byClaim[c.Name] != nil || ch.reservations.byClaim[c.Name] != nil || c.Annotations[cluster.AnnotationHost] != "" {
+	if c.Is(lifecycle.Drifted) && !allowDrifted || !c.Deleting.IsZero() || c.UID == "" || ch.ofClaim[c.Name] != "" || ch.Interruptions[c.Name] != nil || ch.reservations.byClaim[c.Name] != nil || c.Annotations[cluster.AnnotationHost] != "" {
 		return false
 	}
 	for _, g := range ch.mem.hosts {

@@ -79,7 +79,7 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 		if m.OneForOne {
 			for _, u := range m.Candidates {
 				if a, ok := dc.purchases.staticClaim(u.Pool, m.Why); ok {
-					if pods := slices.DeleteFunc(slices.Clone(model.RealPods(u.Pods)), func(p *model.Pod) bool { return !disrupt.IsReschedulable(p) }); dc.pol.Landing == LandBind && len(pods) > 0 && len(u.Pool.StartupTaints) == 0 {
+					if pods := slices.DeleteFunc(slices.Clone(model.RealPods(u.Pods)), func(p *model.Pod) bool { return !p.IsReschedulable() }); dc.pol.Landing == LandBind && len(pods) > 0 && len(u.Pool.StartupTaints) == 0 {
 						a.Slots, a.Reserved, a.NoReserve = cluster.SlotsForPods(pods), true, plan.Reason{} // those of the one that goes
 					}
 					dc.addAction(a)

@@ -30,10 +30,9 @@ import (
 // commandTable holds the disruption commands under way.
 type commandTable struct {
 	*draft
-	mem           *commandMemory
-	backOffs      *backOffs
-	interruptions *interruptions
-	memo          *unchangedMachines
+	mem      *commandMemory
+	backOffs *backOffs
+	memo     *unchangedMachines
 
 	byID    map[plan.CommandID]*command
 	ofClaim map[string]plan.CommandID // by name of a claim that a command deletes: the command's id
@@ -93,7 +92,7 @@ func (ct *commandTable) read() {
 	for _, c := range ct.DirtyClaims {
 		if r, ok := cluster.ReadCommandRecord(c); ok {
 			ct.involved[c.Name] = true
-			if !c.Deleting.IsZero() || ct.interruptions.byClaim[c.Name] != nil {
+			if !c.Deleting.IsZero() || ct.Interruptions[c.Name] != nil {
 				lost[r.ID] = r
 				continue
 			}
@@ -107,14 +106,14 @@ func (ct *commandTable) read() {
 		if !ok {
 			continue
 		}
-		if ct.involved[c.Name] = true; c.Deleting.IsZero() && ct.interruptions.byClaim[c.Name] == nil {
+		if ct.involved[c.Name] = true; c.Deleting.IsZero() && ct.Interruptions[c.Name] == nil {
 			m := get(r.CommandRecord, r.Since)
 			m.Of, m.Hosts = r.Of, r.Hosts
 			m.hosts = append(m.hosts, c)
 		}
 	}
 	for _, c := range ct.DirtyClaims {
-		if ct.interruptions.byClaim[c.Name] != nil {
+		if ct.Interruptions[c.Name] != nil {
 			continue // it goes by itself
 		}
 		id := cluster.DisruptedBy(c)
@@ -141,7 +140,7 @@ func (ct *commandTable) read() {
 		for _, uid := range m.Claims {
 			switch c := ct.ClaimWithUID(uid); {
 			case c == nil:
-			case ct.interruptions.byClaim[c.Name] != nil: // it goes by itself; what was bought for its pods is there for them
+			case ct.Interruptions[c.Name] != nil: // it goes by itself; what was bought for its pods is there for them
 			case !c.Deleting.IsZero():
 				m.deleting++
 			case ct.ofClaim[c.Name] == "":
@@ -298,5 +297,5 @@ func (dr *draft) taintCandidate(n *model.Node, c *model.Claim, r cluster.Command
 // isStaying reports whether nothing takes a claim away: it is not being deleted, neither in the API server nor by a request
 // under way, no disruption command deletes it, and its cloud has not announced that it will.
 func (ct *commandTable) isStaying(c *model.Claim) bool {
-	return c.Deleting.IsZero() && ct.ofClaim[c.Name] == "" && ct.interruptions.byClaim[c.Name] == nil && !ct.IsDeleting(c)
+	return c.Deleting.IsZero() && ct.ofClaim[c.Name] == "" && ct.Interruptions[c.Name] == nil && !ct.IsDeleting(c)
 }

@@ -119,6 +119,7 @@ func (st *step) run(stages []stage, of purpose) {
 func read(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request, of purpose) *step {
 	s, mem.shortfalls = mem.shortfalls.ReducePools(s)
 	st := newStep(loadUnchanged(s, now, &pol, mem.unchanged), mem, pol, req)
+	st.ReadInterruptions(pol.InterruptionNotice)
 	st.wakeAt(st.memo.unchanged.next)
 	st.run(st.readings(), of)
 	return st
@@ -134,8 +135,6 @@ func (st *step) readings() []stage {
 		{"withheld demand", always, st.readWithheld},
 		// Pods whose binding verify refused are decided on again, without that node.
 		{"refused bindings", deciding, st.closeRefusedBindings},
-		// Machines that their cloud takes away: what they hold must go, and nothing goes to them.
-		{"interruption notices", always, st.interruptions.read},
 		// Disruption commands under way, as the API server and the memory tell them.
 		{"commands under way", always, st.commands.read},
 		// Nodes that have something wrong with them.
@@ -166,7 +165,7 @@ func (st *step) decisions() []stage {
 		{"adoption", deciding, st.orphans.adoptGroupMembers},
 		// Machines are bought for the pods that need one and have none coming.
 		{"lost slots", deciding, st.slots.findLost},
-		{"pods of interrupted machines", deciding, st.interruptions.batchPods},
+		{"pods of interrupted machines", deciding, st.batchInterruptions},
 		{"demand", deciding | purchasing, st.demand.solve},
 		{"places of virtual pods", deciding, st.buffers.record},
 		{"placements", explaining, func() { st.demand.rememberPlacements(nil) }},
@@ -177,7 +176,7 @@ func (st *step) decisions() []stage {
 		{"replica history", deciding, st.search.sampleReplicas},
 		// First what must go whatever it costs, then commands under way, then new ones: empty nodes, broken, expired
 		// and drifted ones, and those whose pods can be had for less.
-		{"interruptions", deciding, onlyIf(active, st.drains.advanceAll)},
+		{"interruptions", deciding, onlyIf(active, st.drainInterrupted)},
 		{"forced repairs", deciding, onlyIf(active, st.health.forceRepairs)},
 		{"commands", deciding, st.commands.advanceAll},
 		{"drift", deciding, onlyIf(active, st.drift.writeConditions)},
@@ -228,8 +227,7 @@ func (st *step) startCommands() {
 // readUnusedLaunches finds launches that have ended without the pods that they were made for.
 func (st *step) readUnusedLaunches() {
 	st.unused.Read(unused.In{Lifecycle: st.pol.Lifecycle, IsForeign: st.isForeign, Reservations: st.reservations.byClaim,
-		Interrupted: func(claim string) bool { return st.interruptions.byClaim[claim] != nil },
-		CommandOf:   st.commands.ofClaim, Held: st.buffers.heldByClaim(), Leaving: st.pods.leavingPods()})
+		CommandOf: st.commands.ofClaim, Held: st.buffers.heldByClaim(), Leaving: st.pods.leavingPods()})
 }
 
 // mergeEarlierLaunches merges what was found of launches that served no pod, of nodes that came short and of nodes that

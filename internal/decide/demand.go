@@ -28,7 +28,6 @@ type demandStage struct {
 	disagreements *demand.Disagreements
 	expander      *nodegroups.Expander
 	hosts         *commandHosts
-	interruptions *interruptions
 	nodes         *solverView
 	placements    *placements
 	pods          *podTable
@@ -39,6 +38,8 @@ type demandStage struct {
 	unused        *unused.Launches
 	withholding   *demand.Withholding
 	smallNodes    *smallNodes
+
+	interrupted bool // pods of newly interrupted machines are decided on in this step
 
 	heldBack map[*solve.Result]map[*model.Pod]plan.Reason // pods that wait for what comes of other nodes: see unused.Launches.HoldBack, holdBackStorage
 }
@@ -176,7 +177,7 @@ func (dm *demandStage) isWanted() (wanted bool, until time.Time) {
 	switch {
 	case dm.req.OngoingOnly:
 		return false, until
-	case dm.req.Solve, dm.slots.lost, dm.interruptions.due:
+	case dm.req.Solve, dm.slots.lost, dm.interrupted:
 		return true, until
 	}
 	retry, at := dm.unused.AreDue()

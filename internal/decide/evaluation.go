@@ -41,7 +41,7 @@ func (ca *candidates) evaluate(u *disrupt.Candidate) findings {
 	c := u.Claim
 	_, isUnhealthy := ca.health.byClaim[c.Name]
 	return findings{
-		interrupted: ca.interruptions.byClaim[c.Name] != nil,
+		interrupted: ca.Interruptions[c.Name] != nil,
 		commanded:   ca.commands.involved[c.Name],
 		tainted:     slices.Contains(u.Node.Taints, disrupt.DisruptedTaint),
 		down:        !ca.isAvailable(c, u.Node),

@@ -48,7 +48,7 @@ func (it *podsInTransit) unboundInTransit() []*model.Pod {
 // unreservedPodsOn returns the pods on a node that must be rescheduled when it goes and have no slot.
 func (it *podsInTransit) unreservedPodsOn(n *model.Node) (out []*model.Pod) {
 	for _, p := range n.Pods {
-		if it.isReschedulable(p) && !it.slots.covered[p.UID] {
+		if it.IsReschedulable(p) && !it.slots.covered[p.UID] {
 			out = append(out, p)
 		}
 	}

@@ -6,6 +6,7 @@ package decide
 import (
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/claims"
 	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
@@ -16,7 +17,7 @@ import (
 // dropped leaves no trace.
 type Memory struct {
 	unchanged     *unchangedNodes // nil: nothing is known, and every machine is looked at
-	interruptions interruptionMemory
+	interruptions claims.InterruptionMemory
 	backOffs      backOffMemory
 	drift         driftMemory
 	groupActivity nodegroups.ActivityMemory

@@ -59,8 +59,8 @@ func (nh *nodeHealth) read() {
 	}
 	nh.byClaim = map[string]unhealthyNode{}
 	nh.healthByPool = map[string]*[2]int{} // by pool: nodes, and those of them that are unhealthy
-	for name, x := range nh.memo.unchanged.sums {
-		nh.healthByPool[name] = &[2]int{int(x.count), 0}
+	for name, x := range nh.Unchanged {
+		nh.healthByPool[name] = &[2]int{int(x.Count), 0}
 	}
 	for _, c := range nh.DirtyClaims {
 		pool := nh.Pool(c.Pool)

@@ -18,10 +18,9 @@ import (
 // evictionPacing lets only so many pods go at a time.
 type evictionPacing struct {
 	*draft
-	evictions     *evictions
-	interruptions *interruptions
-	pods          *podTable
-	slots         *slotAssignment
+	evictions *evictions
+	pods      *podTable
+	slots     *slotAssignment
 }
 
 const (
@@ -74,9 +73,9 @@ func (ep *evictionPacing) pace() {
 		pods[p.UID] = p
 	}
 	urgent := map[string]bool{} // nodes that their cloud takes away soon
-	for _, x := range ep.interruptions.byClaim {
-		if x.node != nil && !ep.Now.Before(x.drain) {
-			urgent[x.node.Name] = true
+	for _, x := range ep.Interruptions {
+		if x.Node != nil && !ep.Now.Before(x.Drain) {
+			urgent[x.Node.Name] = true
 		}
 	}
 	kept := ep.out.Actions[:0]

@@ -12,6 +12,12 @@ type placements struct {
 	awaitsPods map[string]bool // by name: nodes and claims that pods are expected on, with a slot or without
 }
 
+// isExpected reports whether a pod, by uid, is expected on a standing node.
+func (pl *placements) isExpected(pod string) bool {
+	_, ok := pl.mem.byPod[pod]
+	return ok
+}
+
 // placementMemory is what placements remembers from step to step.
 type placementMemory struct {
 	byPod map[string]demand.Placement // by pod uid

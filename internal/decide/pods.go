@@ -33,10 +33,9 @@ import (
 // Slots go to demand first, then to leaving pods, pods to replace and anticipated ones (slotAssignment.notPendingYet).
 type podTable struct {
 	*draft
-	commands      *commandTable
-	interruptions *interruptions
-	rollouts      *rollouts
-	groups        nodegroups.PodRules
+	commands *commandTable
+	rollouts *rollouts
+	groups   nodegroups.PodRules
 
 	unschedulable      map[*model.Class]bool // classes of which kube-scheduler has refused a pod that is still pending
 	demandClasses      map[classOwner]bool   // nil before it is asked for
@@ -135,7 +134,7 @@ func (pt *podTable) leavingPods() []*model.Pod {
 	}
 	var out []*model.Pod
 	for _, c := range pt.DirtyClaims {
-		if c.Deleting.IsZero() && pt.interruptions.byClaim[c.Name] == nil {
+		if c.Deleting.IsZero() && pt.Interruptions[c.Name] == nil {
 			continue
 		}
 		n := pt.NodeFor(c)
@@ -172,7 +171,7 @@ func (pt *podTable) podsToReplace(m *command) (out []*model.Pod) {
 	for _, c := range m.candidates {
 		if n := pt.NodeFor(c); n != nil {
 			for _, p := range n.Pods {
-				if pt.isReschedulable(p) {
+				if pt.IsReschedulable(p) {
 					out = append(out, p)
 				}
 			}
@@ -188,7 +187,7 @@ func (pt *podTable) podsToReschedule() []*model.Pod {
 		for _, c := range pt.commands.byID[id].candidates {
 			if n := pt.NodeFor(c); n != nil {
 				for _, p := range n.Pods {
-					if pt.isReschedulable(p) {
+					if pt.IsReschedulable(p) {
 						out = append(out, p)
 					}
 				}

@@ -31,8 +31,8 @@ func (ps *poolStatus) write() {
 	at := map[string]time.Time{}
 	used := map[string]model.Resources{}
 	count := map[string]int64{}
-	for name, x := range ps.memo.unchanged.sums {
-		used[name], count[name] = x.capacity.Clone(), x.count
+	for name, x := range ps.Unchanged {
+		used[name], count[name] = x.Capacity.Clone(), x.Count
 	}
 	for _, c := range ps.DirtyClaims {
 		if c.Pool == "" || !isInStatus(c) {
@@ -44,7 +44,7 @@ func (ps *poolStatus) write() {
 	for _, p := range ps.Snapshot.Pools {
 		last := ps.mem.writtenAt[p.UID]
 		due := last.Add(ps.pol.PoolStatusInterval)
-		a := plan.UpdatePool{Pool: p.Name, UID: p.UID, Conditions: poolConditions(p), Resources: trimZeros(used[p.Name]), Nodes: count[p.Name], Hash: p.Hash, ClassGeneration: p.ClassGeneration}
+		a := plan.UpdatePool{Pool: p.Name, UID: p.UID, Conditions: poolConditions(p), Resources: used[p.Name].Trim(), Nodes: count[p.Name], Hash: p.Hash, ClassGeneration: p.ClassGeneration}
 		if r := ps.registrations.condition(p); r.Status != "" {
 			a.Conditions[registrationHealthy] = r
 		}

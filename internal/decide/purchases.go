@@ -95,8 +95,8 @@ func (pu *purchases) typesNamed(pool *model.NodePool, q *model.Requirement) (out
 func (pu *purchases) pools() []solve.Pool {
 	used := map[string]model.Resources{}
 	count := map[string]int64{}
-	for name, x := range pu.memo.unchanged.sums {
-		used[name], count[name] = x.capacity.Clone(), x.count
+	for name, x := range pu.Unchanged {
+		used[name], count[name] = x.Capacity.Clone(), x.Count
 	}
 	for _, c := range pu.DirtyClaims {
 		if c.Pool == "" {
@@ -114,7 +114,7 @@ func (pu *purchases) pools() []solve.Pool {
 		if p.Deleting || p.Replicas >= 0 {
 			continue
 		}
-		sp := solve.Pool{NodePool: pu.withholding.Close(p), RelaxMinValues: pu.pol.RelaxMinValues, NodesLeft: -1, Left: p.Limits.Sub(trimZeros(used[p.Name]))}
+		sp := solve.Pool{NodePool: pu.withholding.Close(p), RelaxMinValues: pu.pol.RelaxMinValues, NodesLeft: -1, Left: p.Limits.Sub(used[p.Name].Trim())}
 		if p.NodeLimit >= 0 {
 			sp.NodesLeft = max(0, p.NodeLimit-count[p.Name])
 		}

@@ -17,9 +17,8 @@ import (
 // reservations are the slots that claims hold for pods, and the pods that are let in.
 type reservations struct {
 	*draft
-	mem           *reservationMemory
-	interruptions *interruptions
-	shortfalls    *demand.Shortfalls
+	mem        *reservationMemory
+	shortfalls *demand.Shortfalls
 
 	byClaim map[string]*cluster.Reservation // by claim name
 }
@@ -109,7 +108,7 @@ func (rt *reservations) rewriteUnsureSlots() {
 // holdsCapacity reports whether a claim's slots still count, and until when that is the answer. One that is coming for virtual pods has none yet, and may get
 // some for real pods that are there first.
 func (rt *reservations) holdsCapacity(c *model.Claim, n *model.Node) (holds bool, until time.Time) {
-	if !c.Deleting.IsZero() || len(c.Slots) == 0 && (!cluster.IsForBuffer(c) || c.Is(lifecycle.Initialized)) || rt.interruptions.byClaim[c.Name] != nil {
+	if !c.Deleting.IsZero() || len(c.Slots) == 0 && (!cluster.IsForBuffer(c) || c.Is(lifecycle.Initialized)) || rt.Interruptions[c.Name] != nil {
 		return false, time.Time{}
 	}
 	if !cluster.IsRegistered(n) {

@@ -18,7 +18,6 @@ import (
 // rollouts finds the pods whose successor comes before they go.
 type rollouts struct {
 	*draft
-	interruptions *interruptions
 
 	successors map[string]bool // by key: Deployments with a pod of their last restart; nil before it is asked for
 }
@@ -90,8 +89,8 @@ func (ro *rollouts) rolloutsOfClaim(c *model.Claim, nodes []*model.Node) map[str
 	for _, n := range nodes {
 		for _, p := range n.Pods {
 			if r, ok := ro.rolloutFor(p, ro.Pool(c.Pool)); ok {
-				if x := ro.interruptions.byClaim[c.Name]; x != nil { // what is left is for an eviction that is refused for a while, and for the pod to end
-					r.By = x.deadline.Add(-ro.pol.InterruptionNotice/8 - p.GracePeriod)
+				if x := ro.Interruptions[c.Name]; x != nil { // what is left is for an eviction that is refused for a while, and for the pod to end
+					r.By = x.Deadline.Add(-ro.pol.InterruptionNotice/8 - p.GracePeriod)
 				}
 				if out == nil {
 					out = map[string]lifecycle.Rollout{}

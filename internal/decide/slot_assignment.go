@@ -187,7 +187,7 @@ func (sa *slotAssignment) fillSlots(open map[cluster.SlotKey][]slotRef) {
 			}
 			return 1
 		}
-		return comparePodAge(a.Pod, b.Pod)
+		return model.ComparePodAge(a.Pod, b.Pod)
 	})
 	for _, w := range wait {
 		sa.assignSlot(w.Pod, w.refs, "")

@@ -92,7 +92,7 @@ func (sn *smallNodes) delayPods(demand []*model.Pod, nodes []solve.NewNode) (kep
 				}
 				return 1
 			}
-			return comparePodAge(b, a)
+			return model.ComparePodAge(b, a)
 		})
 		for i, p := range pods {
 			first, again := before[p.UID]

@@ -16,12 +16,11 @@ import (
 // solverView is the cluster's nodes and claims in flight as the solver takes them.
 type solverView struct {
 	*draft
-	commands      *commandTable
-	interruptions *interruptions
-	memo          *unchangedMachines
-	preemption    *preemption
-	purchases     *purchases
-	reservations  *reservations
+	commands     *commandTable
+	memo         *unchangedMachines
+	preemption   *preemption
+	purchases    *purchases
+	reservations *reservations
 }
 
 // solverTarget is what a solve.ExistingNode stands for.
@@ -66,7 +65,7 @@ func (sv *solverView) list() (rooms []solve.ExistingNode, on inFlightNodes, unti
 	}
 	var more []solve.ExistingNode
 	for _, c := range sv.DirtyClaims {
-		if !c.Deleting.IsZero() || sv.interruptions.byClaim[c.Name] != nil || sv.NodeFor(c) != nil || c.Is(lifecycle.Registered) {
+		if !c.Deleting.IsZero() || sv.Interruptions[c.Name] != nil || sv.NodeFor(c) != nil || c.Is(lifecycle.Registered) {
 			continue
 		}
 		if c.Annotations[model.AnnotationAdopt] != "" {
@@ -114,7 +113,7 @@ const unownedNodeGrace = 2 * time.Minute
 func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *cluster.Reservation) (solve.ExistingNode, time.Time) {
 	r := solve.ExistingNode{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, NoAnti: n.NoAnti, CSILimits: n.CSILimits, Migrated: n.Migrated, Attached: n.Attached,
 		Free: n.Allocatable.Sub(n.Used)}
-	leaving := !n.Deleting.IsZero() || c != nil && (!c.Deleting.IsZero() || sv.interruptions.byClaim[c.Name] != nil)
+	leaving := !n.Deleting.IsZero() || c != nil && (!c.Deleting.IsZero() || sv.Interruptions[c.Name] != nil)
 	if leaving {
 		// The pods of a claim's node are planned for elsewhere. Those of other nodes stay for as long as whoever removes
 		// the node lets them, and count for kube-scheduler until then.

@@ -194,11 +194,11 @@ func (s *Standing) BackOff(u *disrupt.Candidate) (BackOff, bool) {
 // Interruption returns what the cloud has said of a claim's machine that it takes away, and when it will be gone; false:
 // it does not take it away.
 func (s *Standing) Interruption(c *model.Claim) (notice cluster.Notice, deadline time.Time, announced bool) {
-	x := s.st.interruptions.byClaim[c.Name]
+	x := s.st.Interruptions[c.Name]
 	if x == nil {
 		return cluster.Notice{}, time.Time{}, false
 	}
-	return x.notice, x.deadline, true
+	return x.Notice, x.Deadline, true
 }
 
 // Health returns what is wrong with a claim's node, and when it counts as broken; an empty code: nothing is wrong.

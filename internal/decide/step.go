@@ -29,8 +29,6 @@ type step struct {
 	purchases     *purchases
 	shortfalls    *demand.Shortfalls
 	unused        *unused.Launches
-	interruptions *interruptions
-	drains        *interruptionDrain
 	health        *nodeHealth
 	backOffs      *backOffs
 	commands      *disruptionCommands
@@ -59,18 +57,17 @@ func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step
 
 	// What is there, and how it stands.
 	shortfalls := demand.NewShortfalls(d.View, pol.Lifecycle, m.shortfalls)
-	interrupted := &interruptions{draft: d, mem: &m.interruptions}
 	backOffs := &backOffs{draft: d, mem: &m.backOffs}
-	table := &commandTable{draft: d, mem: &m.commands, backOffs: backOffs, interruptions: interrupted, memo: memo}
+	table := &commandTable{draft: d, mem: &m.commands, backOffs: backOffs, memo: memo}
 	health := &nodeHealth{draft: d, memo: memo}
-	rollouts := &rollouts{draft: d, interruptions: interrupted}
+	rollouts := &rollouts{draft: d}
 
 	// Pods: which are demand, which have a slot, which are on their way.
-	pods := &podTable{draft: d, commands: table, interruptions: interrupted, rollouts: rollouts, groups: nodegroups.NewPodRules(d.Snapshot.Pools)}
+	pods := &podTable{draft: d, commands: table, rollouts: rollouts, groups: nodegroups.NewPodRules(d.Snapshot.Pools)}
 	evictions := &evictions{draft: d, mem: &m.evictions, pods: pods}
 	placements := &placements{mem: &m.placements, awaitsPods: map[string]bool{}}
 	disagreements := demand.NewDisagreements(d.View, pol.DisagreementAfter, pol.DisagreementRetry, m.disagreements)
-	reserved := &reservations{draft: d, mem: &m.reservations, interruptions: interrupted, shortfalls: shortfalls}
+	reserved := &reservations{draft: d, mem: &m.reservations, shortfalls: shortfalls}
 	anticipation := &anticipation{draft: d, mem: &m.anticipation, table: pods, reservations: reserved}
 	slots := &slotAssignment{draft: d, mem: &m.slots, anticipation: anticipation, commands: table, disagreements: disagreements, pods: pods,
 		reservations: reserved}
@@ -82,36 +79,35 @@ func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step
 	registrations := &registrations{draft: d, mem: &m.registrations}
 	withheld := demand.NewWithholding(d.View, m.withholding)
 	purchases := &purchases{draft: d, mem: &m.purchases, memo: memo, preemption: preemption, unused: unused, namedClaims: map[string]bool{}, withholding: withheld}
-	nodes := &solverView{draft: d, commands: table, interruptions: interrupted, memo: memo, preemption: preemption, purchases: purchases, reservations: reserved}
+	nodes := &solverView{draft: d, commands: table, memo: memo, preemption: preemption, purchases: purchases, reservations: reserved}
 	buffers := &buffers{draft: d, mem: &m.buffers, nodes: nodes, placements: placements, pods: pods, anticipation: anticipation}
 	hosts := &commandHosts{table, preemption, reserved}
 	st.lifecycle = &claimLifecycle{draft: d, mem: &m.lifecycle, commands: table, memo: memo, preemption: preemption, registrations: registrations, reservations: reserved, rollouts: rollouts}
 	st.binding = &podBinding{draft: d, reservations: reserved, slots: slots}
 	st.orphans = &orphanedMachines{draft: d}
-	st.demand = &demandStage{draft: d, mem: &m.demand, anticipation: anticipation, buffers: buffers, commands: table, disagreements: disagreements, expander: &nodegroups.Expander{View: d.View, Policy: pol.Solve, Ask: req.AskExpander, Answer: req.Expander}, hosts: hosts, interruptions: interrupted,
+	st.demand = &demandStage{draft: d, mem: &m.demand, anticipation: anticipation, buffers: buffers, commands: table, disagreements: disagreements, expander: &nodegroups.Expander{View: d.View, Policy: pol.Solve, Ask: req.AskExpander, Answer: req.Expander}, hosts: hosts,
 		nodes: nodes, placements: placements, pods: pods, purchases: purchases, reservations: reserved, shortfalls: shortfalls, slots: slots, unused: unused, withholding: withheld,
 		smallNodes: &smallNodes{draft: d, mem: &m.smallNodes}}
 
 	// Disruption.
 	driftBackOff := &driftBackOff{draft: d, mem: &m.drift}
-	candidates := &candidates{draft: d, activity: &m.groupActivity, buffers: buffers, commands: table, driftBackOff: driftBackOff, health: health, interruptions: interrupted, memo: memo, placements: placements, reservations: reserved, rollouts: rollouts}
+	candidates := &candidates{draft: d, activity: &m.groupActivity, buffers: buffers, commands: table, driftBackOff: driftBackOff, health: health, memo: memo, placements: placements, reservations: reserved, rollouts: rollouts}
 	commands := &disruptionCommands{commandTable: table, candidates: candidates, health: health, hosts: hosts, nodes: nodes, pods: pods,
 		purchases: purchases, transit: transit}
 	static := &staticPools{draft: d, candidates: candidates, commands: table, purchases: purchases, unused: unused}
 	search := &disruptionSearch{draft: d, mem: &m.search, backOffs: backOffs, buffers: buffers, candidates: candidates, commands: commands, nodes: nodes,
 		pods: pods, preemption: preemption, purchases: purchases, slots: slots, transit: transit}
-	st.drains = &interruptionDrain{draft: d, interruptions: interrupted, placements: placements, reservations: reserved}
 	st.drift = &driftConditions{draft: d, candidates: candidates, backOff: driftBackOff}
 	st.required = &requiredDisruption{draft: d, backOffs: backOffs, candidates: candidates, driftBackOff: driftBackOff, commands: commands, health: health, search: search, static: static}
 
 	// What people are told, and what must not go too fast.
 	st.events = &blockerNotes{draft: d, candidates: candidates, commands: table}
 	st.status = &poolStatus{draft: d, mem: &m.status, driftBackOff: driftBackOff, memo: memo, registrations: registrations, unused: unused}
-	st.pacing = &evictionPacing{draft: d, evictions: evictions, interruptions: interrupted, pods: pods, slots: slots}
+	st.pacing = &evictionPacing{draft: d, evictions: evictions, pods: pods, slots: slots}
 
 	st.buffers, st.unused, st.withholding = buffers, unused, withheld
 	st.pods, st.reservations, st.anticipation, st.slots, st.disagreements, st.placements = pods, reserved, anticipation, slots, disagreements, placements
-	st.nodes, st.purchases, st.shortfalls, st.interruptions, st.health, st.backOffs, st.rollouts = nodes, purchases, shortfalls, interrupted, health, backOffs, rollouts
+	st.nodes, st.purchases, st.shortfalls, st.health, st.backOffs, st.rollouts = nodes, purchases, shortfalls, health, backOffs, rollouts
 	st.driftBackOff = driftBackOff
 	st.commands, st.candidates, st.search, st.static = commands, candidates, search, static
 	return st

@@ -57,21 +57,15 @@ type unchangedNodes struct {
 	classes   []string
 	cutoff    model.PriorityCutoff
 
-	state           []nodeState          // by node; and where that is not dirty:
-	solverNodes     []solve.ExistingNode // as the solver takes it
-	candidates      []*disrupt.Candidate // nil for an unowned node
-	until           []time.Time          // when it is to be looked at again; zero: never by itself
-	next            time.Time            // the first of those
-	sums            map[string]poolSum   // by pool: of unchanged machines
+	state           []nodeState                // by node; and where that is not dirty:
+	solverNodes     []solve.ExistingNode       // as the solver takes it
+	candidates      []*disrupt.Candidate       // nil for an unowned node
+	until           []time.Time                // when it is to be looked at again; zero: never by itself
+	next            time.Time                  // the first of those
+	sums            map[string]cluster.PoolSum // by pool: of unchanged machines
 	dirtyCandidates map[string]*disrupt.Candidate
 	dirtyClaims     []int32 // positions of dirty claims
 	dirtyNodes      []int32 // and of dirty nodes
-}
-
-// poolSum is what machines of a pool come to.
-type poolSum struct {
-	count    int64
-	capacity model.Resources
 }
 
 // loadUnchanged returns the View of a Snapshot, with what still holds of the step before taken over and the rest dirty.
@@ -99,7 +93,7 @@ func loadUnchanged(s *model.Snapshot, now time.Time, pol *Policy, old *unchanged
 	switch {
 	case !known:
 		n := len(s.Nodes)
-		k.state, k.solverNodes, k.candidates, k.until, k.sums = make([]nodeState, n), make([]solve.ExistingNode, n), make([]*disrupt.Candidate, n), make([]time.Time, n), map[string]poolSum{}
+		k.state, k.solverNodes, k.candidates, k.until, k.sums = make([]nodeState, n), make([]solve.ExistingNode, n), make([]*disrupt.Candidate, n), make([]time.Time, n), map[string]cluster.PoolSum{}
 		um.ownsUnchanged = true
 	case k.links == old.links:
 		k.state, k.solverNodes, k.candidates, k.until, k.sums, k.next = old.state, old.solverNodes, old.candidates, old.until, old.sums, old.next
@@ -149,7 +143,7 @@ func loadUnchanged(s *model.Snapshot, now time.Time, pol *Policy, old *unchanged
 	} else {
 		k.dirtyClaims, k.dirtyNodes = old.dirtyClaims, old.dirtyNodes
 	}
-	um.SetDirty(um.unchanged.dirtyClaims, um.unchanged.dirtyNodes)
+	um.SetDirty(um.unchanged.dirtyClaims, um.unchanged.dirtyNodes, um.unchanged.sums)
 	return um
 }
 
@@ -245,7 +239,7 @@ func (um *unchangedMachines) carryOver(old *unchangedNodes) {
 // count adds a machine to its pool's sums (n = 1), or takes it off (n = -1). The sums are the step's own by then.
 func (k *unchangedNodes) count(u *disrupt.Candidate, n int64) {
 	x := k.sums[u.Pool.Name]
-	if x = (poolSum{x.count + n, x.capacity.AddInto(u.Claim.Capacity, n)}); x.count > 0 {
+	if x = (cluster.PoolSum{Count: x.Count + n, Capacity: x.Capacity.AddInto(u.Claim.Capacity, n)}); x.Count > 0 {
 		k.sums[u.Pool.Name] = x
 	} else {
 		delete(k.sums, u.Pool.Name)
@@ -253,10 +247,10 @@ func (k *unchangedNodes) count(u *disrupt.Candidate, n int64) {
 }
 
 // cloneSums returns a deep copy.
-func cloneSums(m map[string]poolSum) map[string]poolSum {
-	out := make(map[string]poolSum, len(m))
+func cloneSums(m map[string]cluster.PoolSum) map[string]cluster.PoolSum {
+	out := make(map[string]cluster.PoolSum, len(m))
 	for k, v := range m {
-		out[k] = poolSum{v.count, v.capacity.Clone()}
+		out[k] = cluster.PoolSum{Count: v.Count, Capacity: v.Capacity.Clone()}
 	}
 	return out
 }
@@ -313,7 +307,7 @@ func (um *unchangedMachines) markClaimsDirty(claims []*model.Claim) {
 	}
 	if any {
 		um.listDirty()
-		um.SetDirty(um.unchanged.dirtyClaims, um.unchanged.dirtyNodes)
+		um.SetDirty(um.unchanged.dirtyClaims, um.unchanged.dirtyNodes, um.unchanged.sums)
 	}
 }
 

@@ -18,7 +18,7 @@ type Candidate struct {
 	Pool       *model.NodePool
 	Labels     model.Labels // of the machine, see MachineLabels; they must not be changed
 	PriceMicro int64        // an hour; negative: not known, see nodePriceMicro
-	Pods       []*model.Pod // those to be rescheduled when the node goes (IsReschedulable), but for expendable ones; in the order of Node.Pods
+	Pods       []*model.Pod // those to be rescheduled when the node goes (model.Pod.IsReschedulable), but for expendable ones; in the order of Node.Pods
 	Expendable int          // expendable pods on it
 	Occupied   bool         // a workload pod is on it that is not expendable; one that is being deleted counts, see HasWorkloadPods
 
@@ -44,7 +44,7 @@ func NewCandidate(claim *model.Claim, node *model.Node, pool *model.NodePool, cu
 		switch {
 		case cutoff.IsExpendable(p):
 			c.Expendable++
-		case IsReschedulable(p):
+		case p.IsReschedulable():
 			c.Pods = append(c.Pods, p)
 			c.Occupied = true
 		default:
@@ -87,12 +87,6 @@ func (c *Candidate) DisruptionWeight() int64 {
 		w += EvictionWeight(p)
 	}
 	return w
-}
-
-// IsReschedulable reports whether a pod needs another node when its node goes: it is no pod of a DaemonSet, no mirror pod,
-// has not ended and is not being deleted.
-func IsReschedulable(p *model.Pod) bool {
-	return p.IsWorkload() && !p.Terminal && p.Deleting.IsZero()
 }
 
 // HasWorkloadPods reports whether any pod runs on a node that is neither of a DaemonSet nor a mirror pod. Pods that are

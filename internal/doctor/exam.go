@@ -98,7 +98,7 @@ func comparePods(a, b *model.Pod) int {
 
 func (x *exam) addOwners(pods []*model.Pod) {
 	for _, p := range pods {
-		if !disrupt.IsReschedulable(p) {
+		if !p.IsReschedulable() {
 			continue
 		}
 		subject := workloadOf(p)

@@ -119,7 +119,7 @@ func (h *holder) addStaying(n *model.Node, price int64, guard *disrupt.Eligibili
 		h.addReason(n, pool, r)
 	}
 	for _, p := range n.Pods {
-		if disrupt.IsReschedulable(p) && selectsNode(p.Class) {
+		if p.IsReschedulable() && selectsNode(p.Class) {
 			one := h.add(n, PinnedToNode, workloadOf(p), model.LabelHostname, n.Name, p.Key())
 			one.changes = nil
 			for _, field := range p.Class.NodeFields(model.LabelHostname) {

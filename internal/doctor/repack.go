@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
-	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
@@ -185,7 +184,7 @@ func (x *exam) without(keep func(*model.Node) bool) (*model.Snapshot, packing) {
 		}
 		out.gone = append(out.gone, n)
 		for _, p := range n.Pods {
-			if disrupt.IsReschedulable(p) {
+			if p.IsReschedulable() {
 				s.Pending = append(s.Pending, unbound(p))
 			}
 		}
@@ -251,7 +250,7 @@ func (x *exam) moves(p packing) Moves {
 		key := offeringKey(n.Labels[model.LabelInstanceType], n.Labels[model.LabelZone], capacityType(n.Labels))
 		standing[key] = append(standing[key], n)
 		for _, q := range n.Pods {
-			if disrupt.IsReschedulable(q) {
+			if q.IsReschedulable() {
 				out.Pods++
 			}
 		}
@@ -303,7 +302,7 @@ func shared(n *model.Node, pods []*model.Pod) int {
 	}
 	stay := 0
 	for _, p := range n.Pods {
-		if disrupt.IsReschedulable(p) && left[p.Class] > 0 {
+		if p.IsReschedulable() && left[p.Class] > 0 {
 			left[p.Class]--
 			stay++
 		}

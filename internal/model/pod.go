@@ -4,6 +4,7 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -375,6 +376,15 @@ func VirtualPods(pods []*Pod) (out []*Pod) {
 
 // IsWorkload reports whether a scheduler chose, or is to choose, the pod's node: it is neither a DaemonSet's pod nor a static one.
 func (p *Pod) IsWorkload() bool { return !p.Class.Daemon && !p.Mirror }
+
+// ComparePodAge compares pods in the order in which they were first seen, then by namespace and name.
+func ComparePodAge(a, b *Pod) int {
+	return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// IsReschedulable reports whether a pod needs another node when its node goes: it is no pod of a DaemonSet, no mirror pod,
+// has not ended and is not being deleted.
+func (p *Pod) IsReschedulable() bool { return p.IsWorkload() && !p.Terminal && p.Deleting.IsZero() }
 
 // Annotations on pods and nodes by which people keep nodes from being removed.
 const (

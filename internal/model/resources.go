@@ -144,6 +144,17 @@ func (r Resources) Equal(o Resources) bool {
 	return true
 }
 
+// Trim returns resources without trailing zeros, so that equal sums look the same however they came about; nil: there are none.
+func (r Resources) Trim() Resources {
+	for len(r) > 0 && r[len(r)-1] == 0 {
+		r = r[:len(r)-1]
+	}
+	if len(r) == 0 {
+		return nil
+	}
+	return r
+}
+
 // Key returns the amounts as a canonical string, for use in a map key.
 func (r Resources) Key() string {
 	n := len(r)

@@ -18,7 +18,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/forecast"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -161,7 +160,7 @@ func (d *Keeper) Sample(now time.Time, snap *model.Snapshot) (next time.Time) {
 func countReplicas(snap *model.Snapshot) map[model.Workload]int {
 	counts := map[model.Workload]int{}
 	add := func(p *model.Pod, n int) {
-		if w, ok := p.Workload(); ok && n > 0 && w.Kind != "Job" && !p.Expected && disrupt.IsReschedulable(p) {
+		if w, ok := p.Workload(); ok && n > 0 && w.Kind != "Job" && !p.Expected && p.IsReschedulable() {
 			counts[w] += n
 		}
 	}

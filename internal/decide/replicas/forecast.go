@@ -67,7 +67,7 @@ func (m Memory) Sample(s *model.Snapshot, now time.Time) Memory {
 	}
 	counts := map[model.Workload]count{}
 	add := func(p *model.Pod) {
-		if w, ok := p.Workload(); ok && disrupt.IsReschedulable(p) && !p.Expected {
+		if w, ok := p.Workload(); ok && p.IsReschedulable() && !p.Expected {
 			counts[w] = count{counts[w].pods + 1, p}
 		}
 	}

@@ -108,7 +108,7 @@ func (ul *Launches) readCapacity(known map[string]bool) (ended []Ended) {
 			continue
 		}
 		was, remembered := ul.mem.capacity[c.UID]
-		interrupted := ul.in.Interrupted(c.Name)
+		interrupted := ul.Interruptions[c.Name] != nil
 		switch {
 		case ul.isOfUse(c) || ul.in.CommandOf[c.Name] != "": // else a disruption command removes it
 		case !c.Deleting.IsZero() || interrupted || ul.keepsBufferAway(c, keys):

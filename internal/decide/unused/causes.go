@@ -99,7 +99,7 @@ func (ul *Launches) causeOf(c *model.Claim, n *model.Node) plan.Reason {
 	switch {
 	case !c.Is(lifecycle.Initialized) && lifecycle.IsExpired(c, ul.Now):
 		return plan.Reason{Code: plan.Expired, Detail: plan.OfExpired{After: c.ExpireAfter}}
-	case ul.in.Interrupted(c.Name):
+	case ul.Interruptions[c.Name] != nil:
 		notice, _ := cluster.ReadNotice(c)
 		return plan.Reason{Code: plan.InstanceGone, Detail: plan.OfSaid{Said: plan.Words(notice.Kind)}}
 	case c.ProviderID == "" && age >= timeouts.LaunchTimeout:

@@ -56,7 +56,6 @@ type In struct {
 	IsForeign func(*model.Claim) bool // reports whether a claim is another provider's, and left alone
 
 	Reservations map[string]*cluster.Reservation // by claim name: what claims hold for pods, with these pods
-	Interrupted  func(claim string) bool         // reports whether a claim's cloud takes its machine away, by name
 	CommandOf    map[string]plan.CommandID       // by name of a claim that a disruption command deletes: that command
 	Held         map[string][]cluster.SlotKey    // by claim name: the CapacityBuffers, by KeyOfBuffer, whose capacity was held on its node after the last step
 	Leaving      []*model.Pod                    // pods on nodes that are drained, which will have successors; by namespace and name
@@ -311,7 +310,7 @@ func (ul *Launches) newEnded(c *model.Claim) (Ended, bool) {
 	}
 	n := ul.NodeFor(c)
 	x := Ended{Claim: c.Name, UID: c.UID, Pool: p.UID, Basis: cluster.LaunchBasis(p), Group: c.NodeGroup(), Created: c.Created, Ended: ul.Now,
-		Usable: c.Is(lifecycle.Initialized), Stands: c.Is(lifecycle.Initialized) && n != nil && n.Deleting.IsZero() && c.Deleting.IsZero() && !ul.in.Interrupted(c.Name),
+		Usable: c.Is(lifecycle.Initialized), Stands: c.Is(lifecycle.Initialized) && n != nil && n.Deleting.IsZero() && c.Deleting.IsZero() && ul.Interruptions[c.Name] == nil,
 		Node: c.NodeName, Cause: ul.causeOf(c, n), Micro: ul.priceOf(c)}
 	if n != nil {
 		x.Node = n.Name
