@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dovetail-sh/dovetail/charts"
-	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/kube/write"
 )
@@ -60,7 +59,7 @@ NodePools the controller can change. Apply them with 'kubectl apply --server-sid
 		},
 	}
 	c.Flags().StringVar(&mode, "mode", modeActive, "active or shadow. shadow grants read access only, for a controller with --mode=shadow")
-	c.Flags().StringVar(&landing, "landing", string(decide.LandBind), "Grant the rights for this --landing mode of the controller: "+strings.Join(landings, ", "))
+	c.Flags().StringVar(&landing, "landing", landings[0], "Grant the rights for this --landing mode of the controller: "+strings.Join(landings, ", "))
 	c.Flags().BoolVar(&surge, "surge", false, "Grant the right to restart Deployments annotated with dovetail.sh/surge")
 	c.Flags().BoolVar(&priorities, "priorities", false, "Grant the right to read ConfigMap kube-system/"+translate.PriorityConfigMap+", for --node-group-defaults=--expander=priority")
 	c.Flags().BoolVar(&status, "group-status", false, "Grant the right to write ConfigMap "+clusterAutoscalerNamespace+"/"+write.StatusConfigMap+", the node group status in Cluster Autoscaler's format")

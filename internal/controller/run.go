@@ -14,6 +14,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/controller/record"
 	"github.com/dovetail-sh/dovetail/internal/controller/view"
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/decide/claims"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -34,7 +35,7 @@ func New(c *Controller) *Controller {
 	c.readSince = time.Now()
 	if r, ok := cloud.As[cloud.Repairer](c.Provider); ok {
 		for _, p := range r.RepairPolicies() {
-			c.Policy.Repair = append(c.Policy.Repair, decide.RepairPolicy{Condition: p.Condition, Status: p.Status, After: p.After})
+			c.Policy.Repair = append(c.Policy.Repair, claims.RepairPolicy{Condition: p.Condition, Status: p.Status, After: p.After})
 		}
 	}
 	c.recorder = record.New(record.Config{

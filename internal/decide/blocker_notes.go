@@ -56,7 +56,7 @@ func (bn *blockerNotes) add() {
 		}
 	}
 	for _, p := range bn.Snapshot.Pools {
-		for _, cause := range Voluntary {
+		for _, cause := range disrupt.Voluntary {
 			if !wanted[key{p.Name, cause}] {
 				continue
 			}

@@ -202,7 +202,7 @@ func (bu *buffers) besideDemand(real []*model.Pod, nodes []solve.ExistingNode) (
 			continue
 		}
 		v.at = slices.Clone(v.at)
-		moves := len(real) > 0 && dependsOnOtherPods(b.Like.Class)
+		moves := len(real) > 0 && b.Like.Class.DependsOnOtherPods()
 		for i, t := range v.at {
 			if t.isPlace() && (moves || !free.take(t, v.pods[i])) {
 				v.at[i] = noPlace
@@ -406,7 +406,7 @@ func (bu *buffers) subtract(nodes []solve.ExistingNode) []solve.ExistingNode {
 			r.Free = r.Free.AddInto(p.Class.Requests, -1)
 		}
 		for _, p := range pods {
-			if dependsOnOtherPods(p.Class) { // the others are nobody's business
+			if p.Class.DependsOnOtherPods() { // the others are nobody's business
 				r.Pods, r.NoAnti = append(r.Pods[:len(r.Pods):len(r.Pods)], p), r.NoAnti && len(p.Class.AntiAffinity) == 0
 			}
 		}

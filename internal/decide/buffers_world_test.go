@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -24,7 +25,7 @@ func TestMovesKeepBuffers(t *testing.T) {
 	moved := map[plan.Code]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
-		w.pol.Landing, w.pol.BackOff = LandBind, 20*time.Second
+		w.pol.Landing.Mode, w.pol.BackOff = landing.Bind, 20*time.Second
 		w.pool().ConsolidationPolicy, w.pool().Hash = "WhenEmptyOrUnderutilized", "one"
 		w.pool().ExpireAfter = 24 * time.Hour
 		w.pool().ConsolidateAfter = time.Duration(rapid.SampledFrom([]int{0, 5}).Draw(t, "consolidateAfter")) * time.Second

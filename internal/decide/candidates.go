@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/claims"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
@@ -22,7 +23,7 @@ type candidates struct {
 	buffers      *buffers
 	commands     *commandTable
 	driftBackOff *driftBackOff
-	health       *nodeHealth
+	health       *claims.Health
 	memo         *unchangedMachines
 	placements   *placements
 	reservations *reservations

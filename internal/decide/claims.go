@@ -6,12 +6,96 @@ package decide
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide/claims"
+	"github.com/dovetail-sh/dovetail/internal/decide/landing"
+	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Here is what the stages of decide/claims are given, and where what they return goes.
+// Here is what the stages of decide/claims and decide/landing are given, and where what they return goes.
+
+// readHealth finds the nodes that have something wrong with them.
+func (st *step) readHealth() {
+	h, until := claims.ReadHealth(st.View, claims.HealthIn{Repair: st.pol.Repair, NoRepair: st.pol.NoRepair})
+	st.wakeAt(until)
+	*st.health = h
+}
+
+// advanceClaims takes every claim one step on.
+func (st *step) advanceClaims() {
+	lc, landed := st.newLifecycle(), map[string]time.Time{}
+	for _, c := range st.DirtyClaims {
+		if st.isForeign(c) {
+			continue
+		}
+		h, until := st.holdingOf(c)
+		if !h.Landed.IsZero() {
+			landed[c.Name] = h.Landed
+		}
+		out := lc.Advance(c, h)
+		st.merge(plan.Part{Actions: out.Actions, Next: model.EarlierOf(out.Next, until)})
+		st.mem.registrations = st.mem.registrations.Note(st.View, out.Actions)
+		if len(out.Actions) == 0 {
+			st.memo.idleClaims = append(st.memo.idleClaims, idleClaim{st.PositionOf(c), out.Next})
+		}
+	}
+	st.mem.lifecycle, st.mem.reservations.landedAt = lc.Memory(), landed
+}
+
+// newLifecycle returns what takes claims on in this step.
+func (st *step) newLifecycle() *claims.Lifecycle {
+	return claims.NewLifecycle(st.View, claims.LifecyclePolicy{Policy: st.pol.Lifecycle, SlowSchedulerTimeout: st.pol.SlowSchedulerTimeout}, st.mem.lifecycle)
+}
+
+// holdingOf returns what a claim's machine holds for pods, and until when.
+func (st *step) holdingOf(c *model.Claim) (out claims.Holding, until time.Time) {
+	h := st.reservations.byClaim[c.Name]
+	out.Awaited = h.AwaitedPods()
+	if h != nil && c.Reserved {
+		out.Coming, out.Landed, until = st.reservations.landingStatus(h)
+		if h.Node != nil && h.Node.DaemonsOnly {
+			out.Landed = st.Now // pods that kube-scheduler binds can't come yet
+		}
+	}
+	held, due := st.purchases.preemption.protects(h)
+	if held {
+		until = model.EarlierOf(until, due)
+	}
+	if held || st.commands.isRevocable(c) { // its command, which has evicted nobody yet, sees to it
+		out.Awaited, out.Coming = max(out.Awaited, 1), true
+	}
+	if !c.Deleting.IsZero() && c.ProviderID != "" {
+		out.Rollouts = st.rollouts.rolloutsOfClaim(c, st.NodesAt(st.PositionOf(c)))
+	}
+	return out, until
+}
+
+// endOrphans ends machines and nodes without a claim.
+func (st *step) endOrphans() { st.merge(claims.EndOrphans(st.View, st.pol.OrphanGrace)) }
+
+// adoptGroupMembers makes a claim for each member of a node group that is nobody's.
+func (st *step) adoptGroupMembers() {
+	for _, a := range nodegroups.AdoptMembers(st.View) {
+		st.addAction(a)
+	}
+}
+
+// admitPods lets the pods that have a slot come to their nodes.
+func (st *step) admitPods() {
+	in := landing.In{Policy: st.pol.Landing, Covered: st.slots.covered, Actions: st.out.Actions}
+	for _, name := range slices.Sorted(maps.Keys(st.reservations.byClaim)) {
+		in.Reservations = append(in.Reservations, st.reservations.byClaim[name])
+	}
+	st.merge(landing.AdmitPods(st.View, in))
+}
+
+// forceRepairs deletes machines that have been broken for too long.
+func (st *step) forceRepairs() {
+	st.merge(claims.ForceRepairs(st.View, claims.RepairIn{Begun: st.Begun, Health: st.health, Grace: st.pol.RepairGrace, Retry: st.pol.SearchInterval}))
+}
 
 // batchInterruptions finds whether pods of newly interrupted machines are decided on in this step.
 func (st *step) batchInterruptions() {

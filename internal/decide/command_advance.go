@@ -282,7 +282,7 @@ func (dc *disruptionCommands) deletionReason(c *model.Claim, m *command) plan.Re
 	r := plan.Reason{Code: m.Cause}
 	switch m.Cause {
 	case plan.Unhealthy:
-		why := plan.DetailOf[plan.OfUnhealthy](dc.health.byClaim[c.Name].cause)
+		why := plan.DetailOf[plan.OfUnhealthy](dc.health.Of(c).Cause)
 		why.After = 0
 		r.Detail = why
 	case plan.Drifted:

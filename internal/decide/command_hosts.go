@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -41,7 +42,7 @@ const (
 // hostsFor returns the real pods of candidates that a command gives to standing nodes, by claim. It returns nil if nothing is
 // reserved: pods are not bound by us, or the successors would preempt others instead of waiting to be bound.
 func (ch *commandHosts) hostsFor(candidates []*disrupt.Candidate, on []solve.Assignment) podsByHost {
-	if ch.pol.Landing != LandBind || len(on) == 0 || ch.preemption.preemptsWhenMoved(disrupt.PodsOf(candidates)) {
+	if ch.pol.Landing.Mode != landing.Bind || len(on) == 0 || ch.preemption.preemptsWhenMoved(disrupt.PodsOf(candidates)) {
 		return nil
 	}
 	out := podsByHost{}
@@ -201,7 +202,7 @@ func (ch *commandHosts) canHost(p int32, allowDrifted bool) bool {
 // closedToDisruption returns the nodes whose free capacity no command may count on: those given, and where pods are
 // bound by us all that can't be reserved (see canHost).
 func (ch *commandHosts) closedToDisruption(going map[string]bool, allowDrifted bool) map[string]bool {
-	if ch.pol.Landing == LandBind {
+	if ch.pol.Landing.Mode == landing.Bind {
 		for p, n := range ch.Snapshot.Nodes {
 			if !going[n.Name] && !ch.canHost(int32(p), allowDrifted) {
 				going[n.Name] = true

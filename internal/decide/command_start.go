@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/claims"
+	"github.com/dovetail-sh/dovetail/internal/decide/landing"
+	"github.com/dovetail-sh/dovetail/internal/decide/pools"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -20,7 +23,7 @@ import (
 type disruptionCommands struct {
 	*commandTable
 	candidates *candidates
-	health     *nodeHealth
+	health     *claims.Health
 	hosts      *commandHosts
 	nodes      *solverView
 	pods       *podTable
@@ -78,12 +81,11 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 		dc.purchases.createClaims(m.Replacements, r.Claims...)
 		if m.OneForOne {
 			for _, u := range m.Candidates {
-				if a, ok := dc.purchases.staticClaim(u.Pool, m.Why); ok {
-					if pods := slices.DeleteFunc(slices.Clone(model.RealPods(u.Pods)), func(p *model.Pod) bool { return !p.IsReschedulable() }); dc.pol.Landing == LandBind && len(pods) > 0 && len(u.Pool.StartupTaints) == 0 {
+				if a, ok := pools.StaticClaim(dc.View, u.Pool, dc.pol.Solve.MaxTypes, dc.Decided, m.Why); ok {
+					if pods := slices.DeleteFunc(slices.Clone(model.RealPods(u.Pods)), func(p *model.Pod) bool { return !p.IsReschedulable() }); dc.pol.Landing.Mode == landing.Bind && len(pods) > 0 && len(u.Pool.StartupTaints) == 0 {
 						a.Slots, a.Reserved, a.NoReserve = cluster.SlotsForPods(pods), true, plan.Reason{} // those of the one that goes
 					}
 					dc.addAction(a)
-					dc.purchases.namedClaims[a.Name] = true
 				}
 			}
 		}

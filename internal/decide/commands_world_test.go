@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -171,7 +172,7 @@ func TestOscillation(t *testing.T) {
 		period := time.Duration(rapid.SampledFrom([]int{10, 15, 15, 900}).Draw(t, "seconds")) * time.Second
 		high, low := rapid.IntRange(4, 12).Draw(t, "high"), rapid.IntRange(1, 4).Draw(t, "low")
 		w := newWorld(t, false)
-		w.pol.Landing = LandBind
+		w.pol.Landing.Mode = landing.Bind
 		l := w.Workloads[0]
 		w.Workloads, l.Stateful = w.Workloads[:1], false
 		l.Class = classOf(model.Class{Namespace: "default", Labels: model.Labels{"app": l.Name}, Scheduler: model.DefaultScheduler,

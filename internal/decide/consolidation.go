@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/decide/replicas"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
@@ -63,13 +64,13 @@ func (se *disruptionSearch) input(allowDrifted bool) (*disrupt.Input, time.Time)
 	nodes = se.buffers.subtract(nodes)
 	measured := se.startTimes()
 	in := &disrupt.Input{ResourceNames: se.Snapshot.ResourceNames, Nodes: nodes, Pools: se.candidates.groups.WithoutRefreshingGroups(se.purchases.pools()), GroupLeft: se.candidates.groups.RemovableByGroup(), Daemons: se.Snapshot.Daemons, Namespaces: se.Snapshot.Namespaces,
-		Minimum: se.candidates.guard.Minimum, Limits: se.purchases.limitUses(), BudgetLeft: map[string]int64{}, StartTimes: measured.startTimes, BootTime: measured.bootTime, BindsPods: se.pol.Landing == LandBind, PoolTotals: map[string]disrupt.PoolTotal{},
+		Minimum: se.candidates.guard.Minimum, Limits: se.purchases.limitUses(), BudgetLeft: map[string]int64{}, StartTimes: measured.startTimes, BootTime: measured.bootTime, BindsPods: se.pol.Landing.Mode == landing.Bind, PoolTotals: map[string]disrupt.PoolTotal{},
 		WhyUnreservable: func(n *solve.NewNode) plan.Reason {
 			real := model.RealPods(n.Pods)
 			if len(real) == 0 {
 				return plan.Reason{} // it is for nobody in particular
 			}
-			if why := se.reservationRefusal(se.Pool(n.Pool), n.Requests, real); why.Code != "" {
+			if why := se.pol.Landing.ReservationRefusal(se.Pool(n.Pool), n.Requests, real, se.Snapshot.ResourceNames); why.Code != "" {
 				return why
 			}
 			return se.preemption.reservationRefusal(n.Pool, real)

@@ -65,6 +65,20 @@ type Request struct {
 	whatIf bool // decide on every pending pod, as if kube-scheduler had just refused it, whatever work that is: see WhatIf
 }
 
+// RefusedBinding is a binding that verify is against.
+type RefusedBinding struct {
+	Pod  string // uid
+	Key  string // namespace/name
+	Node string
+	Why  plan.Reason
+}
+
+// KeepsSlot reports whether the pod keeps its slot and is tried again: what is against it passes when others like it have
+// come to their nodes.
+func (r RefusedBinding) KeepsSlot() bool {
+	return plan.DetailOf[plan.OfBindingUnfit](r.Why).Filter == plan.FilterSpread
+}
+
 // Following is asked where another process carries out what it decides, and this one decides beside it and does nothing.
 // Commands that objects speak of are the other's: they are taken as they stand, neither on nor back, since what it writes
 // is seen piece by piece.
@@ -93,7 +107,7 @@ type purpose uint8
 
 const (
 	deciding   purpose = 1 << iota // Step
-	explaining                     // Why and Figures: how everything stands, and nothing is decided
+	explaining                     // Stand: how everything stands, and nothing is decided
 	purchasing                     // WhatIf: what would be bought for the pods that are pending
 	always     = deciding | explaining | purchasing
 )
@@ -138,7 +152,7 @@ func (st *step) readings() []stage {
 		// Disruption commands under way, as the API server and the memory tell them.
 		{"commands under way", always, st.commands.read},
 		// Nodes that have something wrong with them.
-		{"node health", deciding | explaining, st.health.read},
+		{"node health", deciding | explaining, st.readHealth},
 		// Claims that hold slots for pods, pods that ReplicaSets are about to make, and which pods the slots are for.
 		{"reservations", always, st.reservations.read},
 		{"anticipated pods", always, st.anticipation.findPods},
@@ -157,12 +171,12 @@ func (st *step) decisions() []stage {
 	active := st.req.PassiveReason == ""
 	return []stage{
 		// Each claim's next step: launch, registration, initialization, drain, termination.
-		{"claim lifecycle", deciding, st.lifecycle.advance},
+		{"claim lifecycle", deciding, st.advanceClaims},
 		// Pods that have a slot are bound to their node, or let in.
-		{"binding", deciding, st.binding.admitPods},
+		{"binding", deciding, st.admitPods},
 		// Machines and nodes without a claim are ended; members of node groups without one get one.
-		{"orphans", deciding, st.orphans.terminate},
-		{"adoption", deciding, st.orphans.adoptGroupMembers},
+		{"orphans", deciding, st.endOrphans},
+		{"adoption", deciding, st.adoptGroupMembers},
 		// Machines are bought for the pods that need one and have none coming.
 		{"lost slots", deciding, st.slots.findLost},
 		{"pods of interrupted machines", deciding, st.batchInterruptions},
@@ -177,7 +191,7 @@ func (st *step) decisions() []stage {
 		// First what must go whatever it costs, then commands under way, then new ones: empty nodes, broken, expired
 		// and drifted ones, and those whose pods can be had for less.
 		{"interruptions", deciding, onlyIf(active, st.drainInterrupted)},
-		{"forced repairs", deciding, onlyIf(active, st.health.forceRepairs)},
+		{"forced repairs", deciding, onlyIf(active, st.forceRepairs)},
 		{"commands", deciding, st.commands.advanceAll},
 		{"drift", deciding, onlyIf(active, st.drift.writeConditions)},
 		{"empty nodes", deciding, onlyIf(active, st.search.startEmpty)},
@@ -186,7 +200,7 @@ func (st *step) decisions() []stage {
 		// What people are told, and the status of pools.
 		{"state of buffers", always, st.buffers.report},
 		{"blocker notes", deciding, onlyIf(st.req.NoteBlockers, st.events.add)},
-		{"pool status", deciding, st.status.write},
+		{"pool status", deciding, st.writePoolStatus},
 		{"what is known of earlier launches", always, st.mergeEarlierLaunches},
 		// Only so many pods are evicted at a time, and what is in flight is not done twice.
 		{"eviction pacing", deciding, st.pacing.pace},
@@ -217,7 +231,7 @@ func (st *step) startCommands() {
 	if slices.ContainsFunc(st.out.Actions, func(a plan.Action) bool { _, ok := a.(plan.CreateClaim); return ok }) {
 		return
 	}
-	if st.static.scale() || st.required.replace() {
+	if st.scaleStatic() || st.required.replace() {
 		st.wakeAt(st.Now.Add(st.pol.SearchInterval / 10))
 		return
 	}

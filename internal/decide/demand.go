@@ -37,11 +37,11 @@ type demandStage struct {
 	slots         *slotAssignment
 	unused        *unused.Launches
 	withholding   *demand.Withholding
-	smallNodes    *smallNodes
+	smallNodes    *demand.SmallNodeMemory
 
 	interrupted bool // pods of newly interrupted machines are decided on in this step
 
-	heldBack map[*solve.Result]map[*model.Pod]plan.Reason // pods that wait for what comes of other nodes: see unused.Launches.HoldBack, holdBackStorage
+	heldBack map[*solve.Result]map[*model.Pod]plan.Reason // pods that wait for what comes of other nodes: see unused.Launches.HoldBack, demand.HoldBackStorage
 }
 
 // demandMemory is what demandStage remembers from step to step.
@@ -112,13 +112,15 @@ func (dm *demandStage) solve() {
 		left, problem, res = there, p, r
 	}
 	if len(dm.req.Streaming) > 0 {
-		if kept, waiting := dm.smallNodes.delayPods(left, res.New); waiting > 0 {
+		small := demand.SmallNodes{Now: dm.Now, Delay: dm.pol.SmallNodeDelay, Streaming: dm.req.Streaming}
+		kept, waiting, next := small.DelayPods(*dm.smallNodes, left, dm.out.Left, res.New)
+		if waiting > 0 {
 			dm.out.Waiting = waiting
 			problem, res = dm.packPods(kept, nodes)
 		}
-		dm.smallNodes.recordLargestNode(res.New)
+		*dm.smallNodes = small.Launched(next, res.New)
 	} else {
-		dm.smallNodes.forgetDelays(dm.out.Left)
+		*dm.smallNodes = dm.smallNodes.Forget(dm.out.Left)
 	}
 	for i := range maxPricedSolves + 1 {
 		cheaper, dropped := dm.buffers.withoutTooDear(left, res, i == maxPricedSolves)
@@ -139,7 +141,7 @@ func (dm *demandStage) solve() {
 	final, waiting := dm.expander.Refuse(problem, dm.purchases.pools(), res.Refused)
 	dm.out.Waiting += waiting
 	for _, r := range final {
-		refused = append(refused, plan.PodDecision{Pod: r.Pod, Outcome: plan.Refused, Reasons: dm.namedNodeReasons(r.Pod.Class, r.Reasons)})
+		refused = append(refused, plan.PodDecision{Pod: r.Pod, Outcome: plan.Refused, Reasons: demand.NamedNodeReasons(dm.View, r.Pod.Class, r.Reasons)})
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(dm.heldBack[res]), comparePodKeys) {
 		refused = append(refused, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{dm.heldBack[res][p]}})
@@ -201,7 +203,7 @@ func (dm *demandStage) packPods(pods []*model.Pod, nodes []solve.ExistingNode) (
 		}
 		more := dm.unused.HoldBack(res.New)
 		if more == nil {
-			more = dm.holdBackStorage(res.New)
+			more = demand.HoldBackStorage(res.New, dm.reservations.byClaim)
 		}
 		if len(more) > 0 {
 			maps.Copy(held, more)

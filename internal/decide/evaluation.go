@@ -6,6 +6,8 @@ package decide
 import (
 	"slices"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/claims"
+	"github.com/dovetail-sh/dovetail/internal/decide/pools"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -39,14 +41,13 @@ type findings struct {
 // evaluate returns what is found about a machine.
 func (ca *candidates) evaluate(u *disrupt.Candidate) findings {
 	c := u.Claim
-	_, isUnhealthy := ca.health.byClaim[c.Name]
 	return findings{
 		interrupted: ca.Interruptions[c.Name] != nil,
 		commanded:   ca.commands.involved[c.Name],
 		tainted:     slices.Contains(u.Node.Taints, disrupt.DisruptedTaint),
 		down:        !ca.isAvailable(c, u.Node),
 		uncounted:   !isCountedByAll(c),
-		unhealthy:   isUnhealthy,
+		unhealthy:   ca.health.Of(c).Cause.Code != "",
 		terminates:  c.Annotations[lifecycle.TerminationTime] != "",
 		reserved:    ca.reservations.byClaim[c.Name] != nil,
 		unsure:      c.SlotsUnsure,
@@ -59,5 +60,5 @@ func (ca *candidates) evaluate(u *disrupt.Candidate) findings {
 // isCountedByAll reports whether a claim's machine is one for whoever counts those of a NodePool: for limits, for disruption
 // budgets, for repairs and in the status.
 func isCountedByAll(c *model.Claim) bool {
-	return isSizeKnown(c) && isCounted(c) && isRepairable(c) && isInStatus(c)
+	return isSizeKnown(c) && isCounted(c) && claims.CountsForRepair(c) && pools.CountsInStatus(c)
 }

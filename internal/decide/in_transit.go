@@ -28,7 +28,7 @@ type podsInTransit struct {
 func (it *podsInTransit) unboundInTransit() []*model.Pod {
 	var out []*model.Pod
 	for _, p := range it.Snapshot.Pending {
-		if _, expected := it.placements.mem.byPod[p.UID]; !it.slots.covered[p.UID] && IsForScheduler(p) && !it.Cutoff.IsExpendable(p) && (expected || it.Now.Before(p.Created.Add(it.pol.InTransitWait))) {
+		if _, expected := it.placements.mem.byPod[p.UID]; !it.slots.covered[p.UID] && p.IsForScheduler() && !it.Cutoff.IsExpendable(p) && (expected || it.Now.Before(p.Created.Add(it.pol.InTransitWait))) {
 			out = append(out, p)
 		}
 	}

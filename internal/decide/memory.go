@@ -9,6 +9,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/decide/claims"
 	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
+	"github.com/dovetail-sh/dovetail/internal/decide/pools"
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 )
 
@@ -25,16 +26,16 @@ type Memory struct {
 	shortfalls    demand.ShortfallMemory
 	unused        unused.Memory
 	disagreements demand.DisagreementMemory
-	lifecycle     lifecycleMemory
-	registrations registrationMemory
-	status        statusMemory
+	lifecycle     claims.LifecycleMemory
+	registrations pools.Registrations
+	status        pools.StatusMemory
 	slots         slotMemory
 	placements    placementMemory
 	anticipation  anticipationMemory
 	buffers       bufferMemory
 	demand        demandMemory
 	withholding   demand.WithholdingMemory
-	smallNodes    smallNodeMemory
+	smallNodes    demand.SmallNodeMemory
 	purchases     purchaseMemory
 	commands      commandMemory
 	search        searchMemory

@@ -84,11 +84,6 @@ func (pt *podTable) terminatingPods() (out []*model.Pod) {
 	return out
 }
 
-// IsForScheduler reports whether the default kube-scheduler will look for a node for a pending pod.
-func IsForScheduler(p *model.Pod) bool {
-	return !p.Gated && p.Nominated == "" && p.IsWorkload() && p.Class.Scheduler == model.DefaultScheduler
-}
-
 // isDemand reports whether a pending pod is demand, and when that may become another answer: kube-scheduler has said that it, or another pod of its class, fits
 // nowhere (a batch of a thousand alike is not waited for one by one), or has said nothing for Policy.SchedulerWait;
 // then the solver finds free capacity first. Pods that somebody else sees to are no demand: see IsForScheduler.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/claims"
+	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -22,10 +24,9 @@ type Policy struct {
 	NodeClasses []string // node classes that the provider serves, group/kind; claims of others are left alone. Empty: all
 
 	// Landing is how pods come onto the nodes that were bought for them (contract 9).
-	Landing           Landing
-	LandingSchedulers []string      // schedulers, by spec.schedulerName, whose pods we may bind
-	LandingGrace      time.Duration // how long kube-scheduler has for the pods of an unreserved node once it is usable
-	EmptySlotGrace    time.Duration // a slot on a usable node for which no pod is left is kept this long for a successor
+	Landing        landing.Policy
+	LandingGrace   time.Duration // how long kube-scheduler has for the pods of an unreserved node once it is usable
+	EmptySlotGrace time.Duration // a slot on a usable node for which no pod is left is kept this long for a successor
 
 	// SlowSchedulerTimeout is how long after its initialization a node may be kept for pods that kube-scheduler binds
 	// while it still binds such pods to other nodes.
@@ -52,10 +53,10 @@ type Policy struct {
 	BackOff            time.Duration // a machine whose command failed is left alone for this long, twice as long each time
 	InterruptionNotice time.Duration // how long a machine stays after its cloud's notice, where that does not say when it goes
 
-	InterruptionBatchIdle time.Duration  // machines interrupted this soon after each other are replaced together
-	Repair                []RepairPolicy // which nodes are broken; the provider's
-	NoRepair              bool           // no node is repaired but those of node groups, whose options say when
-	RepairGrace           time.Duration  // a broken node is replaced first and within budgets for this long; then it is deleted by force
+	InterruptionBatchIdle time.Duration         // machines interrupted this soon after each other are replaced together
+	Repair                []claims.RepairPolicy // which nodes are broken; the provider's
+	NoRepair              bool                  // no node is repaired but those of node groups, whose options say when
+	RepairGrace           time.Duration         // a broken node is replaced first and within budgets for this long; then it is deleted by force
 
 	// Pacing.
 	EvictionConcurrency int // pods that may be evicted and not bound again at a time
@@ -72,7 +73,7 @@ func DefaultPolicy() Policy {
 	return Policy{
 		Lifecycle: l, Solve: solve.DefaultPolicy(), Disrupt: disrupt.DefaultPolicy(),
 
-		Landing: LandBind, LandingSchedulers: []string{model.DefaultScheduler},
+		Landing:      landing.Policy{Mode: landing.Bind, Schedulers: []string{model.DefaultScheduler}},
 		LandingGrace: 5 * time.Second, EmptySlotGrace: 3 * time.Second, SlowSchedulerTimeout: 5 * time.Minute,
 
 		BufferRetry: 30 * time.Second, RefusedPlanRetry: 30 * time.Second, StepWork: 400_000, SchedulerWait: 250 * time.Millisecond, SmallNodeDelay: 2 * time.Second, AnticipateFor: model.ExpectFor,
@@ -91,20 +92,4 @@ func DefaultPolicy() Policy {
 // is left to whoever serves its class.
 func (p *Policy) IsForeign(c *model.Claim) bool {
 	return len(p.NodeClasses) > 0 && c.ClassKind != "" && !slices.Contains(p.NodeClasses, c.ClassGroup+"/"+c.ClassKind)
-}
-
-// Landing says how pods come onto the nodes that were bought for them (contract 9).
-type Landing string
-
-// The ways of landing.
-const (
-	LandBind     Landing = "bind"     // we bind them as soon as the node can take them, and kube-scheduler those that only it can place
-	LandTolerate Landing = "tolerate" // we let them in with a toleration of the node's reservation, and kube-scheduler binds them
-	LandOff      Landing = "off"      // nodes are not reserved: kube-scheduler binds what it likes
-)
-
-// RepairPolicy says that a node whose condition has had this status for this long is broken. The provider states them.
-type RepairPolicy struct {
-	Condition, Status string
-	After             time.Duration
 }

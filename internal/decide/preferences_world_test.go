@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -61,7 +62,7 @@ func TestBoughtNodesStay(t *testing.T) {
 	bought := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
-		w.pol.Landing = LandBind
+		w.pol.Landing.Mode = landing.Bind
 		for i, l := range w.Workloads {
 			c := &model.Class{Namespace: "default", Labels: l.Class.Labels, Scheduler: model.DefaultScheduler, Requests: l.Class.Requests}
 			drawPreferences(t, c, len(w.Workloads))

@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/sim"
@@ -41,7 +42,7 @@ type removal struct {
 // newPrioritySeries returns a series of drawn workloads; it has run nothing yet.
 func newPrioritySeries(t *rapid.T, seed uint64, workloads int) *prioritySeries {
 	w := newWorld(t, false)
-	w.pol.Landing = LandBind
+	w.pol.Landing.Mode = landing.Bind
 	w.Types = nil
 	for _, cpu := range []int64{1, 2, 4, 8} {
 		for _, f := range []struct {

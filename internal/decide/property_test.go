@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dovetail-sh/dovetail/internal/casetest"
+	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -162,7 +163,7 @@ func TestNothingIsBoughtTwice(t *testing.T) {
 				}
 			}
 		}
-		w.pol.Landing = rapid.SampledFrom([]Landing{LandBind, LandTolerate}).Draw(t, "landing")
+		w.pol.Landing.Mode = rapid.SampledFrom([]landing.Mode{landing.Bind, landing.Tolerate}).Draw(t, "landing")
 		w.wild(sim.WatchLags, sim.SlowCall, sim.Crash, sim.CallFails, sim.AnswerLost, sim.LaunchAnswerLost, sim.PodsOneByOne, sim.SchedulerIsSlow, sim.NoLookAtDemand, sim.ListFails, sim.NotListedYet)
 		room := func() map[string]int {
 			out := map[string]int{}
@@ -201,7 +202,7 @@ func TestWordIsKept(t *testing.T) {
 	refusals := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
-		w.pol.Landing = rapid.SampledFrom([]Landing{LandBind, LandTolerate}).Draw(t, "landing")
+		w.pol.Landing.Mode = rapid.SampledFrom([]landing.Mode{landing.Bind, landing.Tolerate}).Draw(t, "landing")
 		w.Serial = rapid.IntRange(0, 9).Draw(t, "first number") // pods come by name in another order than they were made in
 		w.Workloads = nil
 		key := rapid.SampledFrom([]string{model.LabelZone, model.LabelHostname}).Draw(t, "apart by")

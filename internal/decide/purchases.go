@@ -6,7 +6,6 @@ package decide
 import (
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
@@ -14,7 +13,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/decide/limits"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
-	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
@@ -29,7 +27,6 @@ type purchases struct {
 	unused     *unused.Launches
 
 	withholding *demand.Withholding
-	namedClaims map[string]bool  // names given to claims of static pools in this step
 	limitUse    []model.LimitUse // what the snapshot's limits are used for; nil: not counted yet
 
 	typesByName map[*model.NodePool]map[string][]*model.InstanceType // of pools whose claims were asked for theirs in this step
@@ -206,7 +203,7 @@ func (pu *purchases) createClaims(nodes []solve.NewNode, replaced ...string) {
 		because := plan.Reason{Code: plan.Demand, Pool: n.Pool}
 		var why plan.Reason
 		if len(real) > 0 {
-			why = pu.reservationRefusal(pool, n.Requests, real)
+			why = pu.pol.Landing.ReservationRefusal(pool, n.Requests, real, pu.Snapshot.ResourceNames)
 			if why.Code == "" && len(replaced) > 0 {
 				why = pu.preemption.reservationRefusal(n.Pool, real)
 			}
@@ -225,32 +222,6 @@ func (pu *purchases) createClaims(nodes []solve.NewNode, replaced ...string) {
 			pu.out.Pods = append(pu.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnNew, Target: a.Name})
 		}
 	}
-}
-
-// staticClaim is a claim of a pool that is for no pod in particular: whatever the pool allows, the cheapest first.
-func (pu *purchases) staticClaim(p *model.NodePool, why plan.Reason) (plan.CreateClaim, bool) {
-	types, zones, capacity, price := disrupt.BuyableTypes(p, pu.pol.Solve.MaxTypes)
-	if len(types) == 0 {
-		return plan.CreateClaim{}, false
-	}
-	names := make([]string, len(types))
-	for i, t := range types {
-		names[i] = t.Name
-	}
-	prefix := p.Name
-	if len(prefix) > 52 {
-		prefix = strings.TrimRight(prefix[:52], "-.")
-	}
-	name := ""
-	for i := 0; name == "" || pu.Claim(name) != nil || pu.namedClaims[name]; i++ {
-		name = prefix + "-" + cluster.HashName(10, p.UID, "static", strconv.Itoa(i))
-	}
-	return plan.CreateClaim{
-		Name: name, Pool: p, Type: types[0].Name, Types: types, PriceMicro: price, Zone: zones[0], CapacityType: capacity[0], Why: why,
-		NoReserve: plan.Reason{Code: plan.Static, Pool: p.Name},
-		Requirements: p.Requirements.With(model.OneOf(model.LabelInstanceType, names...), model.OneOf(model.LabelZone, zones...),
-			model.OneOf(model.LabelCapacityType, capacity...)),
-	}, true
 }
 
 // newClaimName names a claim after what it is for: its pool, its pods, and the uids of the claims that it replaces, or the

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/sim"
@@ -23,7 +24,7 @@ func TestAutoscaledWorkload(t *testing.T) {
 	evictions, moved, cost, runs := 0, 0, 0.0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
-		w.pol.Landing = LandBind
+		w.pol.Landing.Mode = landing.Bind
 		w.pool().ConsolidationPolicy, w.pool().ConsolidateAfter = "WhenEmptyOrUnderutilized", 5*time.Second
 		w.Workloads = nil
 		for _, d := range []struct {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/claims"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -20,9 +21,8 @@ type requiredDisruption struct {
 	candidates   *candidates
 	commands     *disruptionCommands
 	driftBackOff *driftBackOff
-	health       *nodeHealth
+	health       *claims.Health
 	search       *disruptionSearch
-	static       *staticPools
 }
 
 // replace starts the next disruption command of a machine that must go: broken, expired, drifted. Machines without pods
@@ -39,8 +39,8 @@ func (rq *requiredDisruption) replace() bool {
 		c := u.Claim
 		switch {
 		case u.CommandID != "":
-		case rq.health.canReplaceBroken(c):
-			queue = append(queue, due{u, plan.Unhealthy, rq.health.byClaim[c.Name].due, -1})
+		case rq.health.CanReplace(c, rq.Now):
+			queue = append(queue, due{u, plan.Unhealthy, rq.health.Of(c).Due, -1})
 		case u.Initialized && rq.candidates.machines[c].found.expired:
 			queue = append(queue, due{u, plan.Expired, c.Created.Add(c.ExpireAfter), 0})
 		case c.Is(lifecycle.Drifted):
@@ -82,7 +82,7 @@ func (rq *requiredDisruption) replace() bool {
 		var m *disrupt.Command
 		var why plan.Reason
 		if u.Pool.Replicas >= 0 {
-			m, why = rq.static.replace(u, d.cause)
+			m, why = rq.commands.purchases.staticReplacement(u, d.cause)
 		} else if m, why = rq.findReplacement(u, d.cause); m == nil {
 			rq.backOffs.backOffSearch(u, rq.pol.BackOff/10)
 		}
@@ -127,7 +127,7 @@ func (rq *requiredDisruption) reason(u *disrupt.Candidate, cause plan.Code) plan
 	r := plan.Reason{Code: cause, Pool: u.Pool.Name, Subject: plan.ObjectOf("node", u.Node.Name)}
 	switch cause {
 	case plan.Unhealthy:
-		return rq.health.byClaim[u.Claim.Name].cause
+		return rq.health.Of(u.Claim).Cause
 	case plan.Expired:
 		r.Detail = plan.OfExpired{After: u.Claim.ExpireAfter, Age: rq.Now.Sub(u.Claim.Created).Round(time.Second)}
 	case plan.Drifted:

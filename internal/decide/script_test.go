@@ -17,7 +17,10 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/claims"
+	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
+	"github.com/dovetail-sh/dovetail/internal/decide/pools"
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
@@ -242,9 +245,9 @@ func (x *script) line(f []string) {
 	case "pace":
 		x.pol.EvictionConcurrency = int(x.number(f[1]))
 	case "repair":
-		x.pol.Repair = append(x.pol.Repair, RepairPolicy{Condition: f[1], Status: f[2], After: x.duration(f[3])})
+		x.pol.Repair = append(x.pol.Repair, claims.RepairPolicy{Condition: f[1], Status: f[2], After: x.duration(f[3])})
 	case "landing":
-		x.pol.Landing = Landing(f[1])
+		x.pol.Landing.Mode = landing.Mode(f[1])
 	case "notbound": // verify refuses the bindings of the last step
 		for _, a := range x.last.Actions {
 			if b, ok := a.(plan.Bind); ok {
@@ -582,7 +585,7 @@ func (x *script) pool(name string, opts []string) {
 		case k == "policy":
 			p.ConsolidationPolicy = map[string]string{"all": "WhenEmptyOrUnderutilized", "balanced": "Balanced", "empty": "WhenEmpty"}[v]
 		case k == "healthy":
-			p.Conditions[registrationHealthy] = model.Condition{Status: v, Reason: "RegistrationFailed"}
+			p.Conditions[pools.RegistrationHealthy] = model.Condition{Status: v, Reason: "RegistrationFailed"}
 			p.ClassGeneration = 1
 		case k == "hash":
 			p.Hash = v

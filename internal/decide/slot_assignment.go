@@ -12,6 +12,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide/demand"
+	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -88,7 +89,7 @@ func (sa *slotAssignment) assignSlots() {
 	for _, name := range slices.Sorted(maps.Keys(sa.reservations.byClaim)) {
 		h := sa.reservations.byClaim[name]
 		if h.Node != nil {
-			for _, d := range sa.daemonsToCome(h.Claim, h.Node) {
+			for _, d := range sa.DaemonsToCome(h.Claim, h.Node) {
 				h.Matched = h.Matched.Add(d.Pod().Requests)
 			}
 		}
@@ -117,7 +118,7 @@ func (sa *slotAssignment) assignSlot(p *model.Pod, refs []slotRef, only string) 
 		s.Matched++
 		h.Matched = h.Matched.Add(p.Class.Requests)
 		h.Pods = append(h.Pods, p)
-		if p.Unreservable && sa.bindRefusal(p).Code != "" {
+		if p.Unreservable && sa.pol.Landing.BindRefusal(p, sa.Snapshot.ResourceNames).Code != "" {
 			s.Refused++
 		}
 		sa.covered[p.UID] = true
@@ -200,7 +201,7 @@ func (sa *slotAssignment) fillSlots(open map[cluster.SlotKey][]slotRef) {
 			continue
 		}
 		for _, p := range sa.Snapshot.Pending {
-			if !sa.covered[p.UID] && IsForScheduler(p) {
+			if !sa.covered[p.UID] && p.IsForScheduler() {
 				sa.assignSlot(p, open[sa.SlotKeyOf(p)], name)
 			}
 		}
@@ -218,7 +219,7 @@ func (sa *slotAssignment) acceptsUnexamined(h *cluster.Reservation) bool {
 	if h.Node == nil || !h.Claim.Reserved || h.AwaitedPods() == 0 {
 		return false
 	}
-	if sa.pol.Landing == LandBind {
+	if sa.pol.Landing.Mode == landing.Bind {
 		return h.Node.Ready && cluster.IsRegistered(h.Node)
 	}
 	m := sa.commands.servedBy(h.Claim)

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/decide/limits"
+	"github.com/dovetail-sh/dovetail/internal/decide/pools"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -61,7 +63,7 @@ func (s *Standing) SlotsOf(p *model.Pod) (out []Slot) {
 	for _, name := range slices.Sorted(maps.Keys(s.st.reservations.byClaim)) {
 		h := s.st.reservations.byClaim[name]
 		if slices.ContainsFunc(h.Pods, func(q *model.Pod) bool { return q.UID == p.UID }) {
-			out = append(out, Slot{Claim: h.Claim, Contested: h.IsContested(s.st.binding.unreservedTolerantClasses(true))})
+			out = append(out, Slot{Claim: h.Claim, Contested: h.IsContested(landing.Intruders(s.st.View, s.st.slots.covered))})
 		}
 	}
 	return out
@@ -76,7 +78,9 @@ func (s *Standing) AwaitedPods(c *model.Claim) int {
 func (s *Standing) ExpectedOn(p *model.Pod) string { return s.st.placements.mem.byPod[p.UID].Node }
 
 // BindRefusal returns why a pod is not bound by Dovetail; an empty code: it is.
-func (s *Standing) BindRefusal(p *model.Pod) plan.Reason { return s.st.bindRefusal(p) }
+func (s *Standing) BindRefusal(p *model.Pod) plan.Reason {
+	return s.st.pol.Landing.BindRefusal(p, s.st.Snapshot.ResourceNames)
+}
 
 // Hold is a reason that ends by itself.
 type Hold struct {
@@ -140,12 +144,12 @@ func (s *Standing) LargestNode(p *model.NodePool) (model.Resources, int64) {
 
 // StaticClaim returns the claim that a static NodePool's next node would be launched by; false: there is none.
 func (s *Standing) StaticClaim(p *model.NodePool) (plan.CreateClaim, bool) {
-	return s.st.purchases.staticClaim(p, plan.Reason{})
+	return pools.StaticClaim(s.st.View, p, s.st.pol.Solve.MaxTypes, s.st.Decided, plan.Reason{})
 }
 
 // StaticRefusal returns why a static NodePool can't launch one more node next to those it has; an empty code: it can.
 func (s *Standing) StaticRefusal(p *model.NodePool) plan.Reason {
-	return s.st.static.whyNoReplacement(p)
+	return s.st.purchases.staticRefusal(p)
 }
 
 // Candidates returns the machines as disruption looks at them, by node name.
@@ -203,14 +207,13 @@ func (s *Standing) Interruption(c *model.Claim) (notice cluster.Notice, deadline
 
 // Health returns what is wrong with a claim's node, and when it counts as broken; an empty code: nothing is wrong.
 func (s *Standing) Health(c *model.Claim) (cause plan.Reason, due time.Time) {
-	x := s.st.health.byClaim[c.Name]
-	return x.cause, x.due
+	x := s.st.health.Of(c)
+	return x.Cause, x.Due
 }
 
 // RepairRefusal returns why no node of a NodePool is repaired; false: one may be.
 func (s *Standing) RepairRefusal(pool string) (plan.Reason, bool) {
-	why, allowed := s.st.health.isRepairAllowed(pool)
-	return why, !allowed
+	return s.st.health.RepairRefusal(pool)
 }
 
 // LifecycleInput returns what a claim's next step depends on; false: the claim is another provider's.
@@ -218,8 +221,8 @@ func (s *Standing) LifecycleInput(c *model.Claim) (lifecycle.Input, bool) {
 	if s.st.isForeign(c) {
 		return lifecycle.Input{}, false
 	}
-	in, _, _ := s.st.lifecycle.inputOf(c)
-	return in, true
+	h, _ := s.st.holdingOf(c)
+	return s.st.newLifecycle().Input(c, h), true
 }
 
 // EvictionsAllowed returns how many more pods may be evicted now.

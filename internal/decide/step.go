@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"github.com/dovetail-sh/dovetail/internal/decide/claims"
 	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
@@ -22,14 +23,13 @@ type step struct {
 	anticipation  *anticipation
 	buffers       *buffers
 	slots         *slotAssignment
-	binding       *podBinding
 	disagreements *demand.Disagreements
 	placements    *placements
 	nodes         *solverView
 	purchases     *purchases
 	shortfalls    *demand.Shortfalls
 	unused        *unused.Launches
-	health        *nodeHealth
+	health        *claims.Health
 	backOffs      *backOffs
 	commands      *disruptionCommands
 	candidates    *candidates
@@ -37,12 +37,8 @@ type step struct {
 	required      *requiredDisruption
 	drift         *driftConditions
 	driftBackOff  *driftBackOff
-	static        *staticPools
 	rollouts      *rollouts
 	pacing        *evictionPacing
-	lifecycle     *claimLifecycle
-	status        *poolStatus
-	orphans       *orphanedMachines
 	events        *blockerNotes
 	demand        *demandStage
 	withholding   *demand.Withholding
@@ -59,7 +55,7 @@ func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step
 	shortfalls := demand.NewShortfalls(d.View, pol.Lifecycle, m.shortfalls)
 	backOffs := &backOffs{draft: d, mem: &m.backOffs}
 	table := &commandTable{draft: d, mem: &m.commands, backOffs: backOffs, memo: memo}
-	health := &nodeHealth{draft: d, memo: memo}
+	health := &claims.Health{}
 	rollouts := &rollouts{draft: d}
 
 	// Pods: which are demand, which have a slot, which are on their way.
@@ -76,39 +72,33 @@ func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step
 	// Claims, and what is launched for demand.
 	unused := unused.New(d.View, m.unused)
 	preemption := &preemption{draft: d, reservations: reserved, slots: slots}
-	registrations := &registrations{draft: d, mem: &m.registrations}
 	withheld := demand.NewWithholding(d.View, m.withholding)
-	purchases := &purchases{draft: d, mem: &m.purchases, memo: memo, preemption: preemption, unused: unused, namedClaims: map[string]bool{}, withholding: withheld}
+	purchases := &purchases{draft: d, mem: &m.purchases, memo: memo, preemption: preemption, unused: unused, withholding: withheld}
 	nodes := &solverView{draft: d, commands: table, memo: memo, preemption: preemption, purchases: purchases, reservations: reserved}
 	buffers := &buffers{draft: d, mem: &m.buffers, nodes: nodes, placements: placements, pods: pods, anticipation: anticipation}
 	hosts := &commandHosts{table, preemption, reserved}
-	st.lifecycle = &claimLifecycle{draft: d, mem: &m.lifecycle, commands: table, memo: memo, preemption: preemption, registrations: registrations, reservations: reserved, rollouts: rollouts}
-	st.binding = &podBinding{draft: d, reservations: reserved, slots: slots}
-	st.orphans = &orphanedMachines{draft: d}
 	st.demand = &demandStage{draft: d, mem: &m.demand, anticipation: anticipation, buffers: buffers, commands: table, disagreements: disagreements, expander: &nodegroups.Expander{View: d.View, Policy: pol.Solve, Ask: req.AskExpander, Answer: req.Expander}, hosts: hosts,
 		nodes: nodes, placements: placements, pods: pods, purchases: purchases, reservations: reserved, shortfalls: shortfalls, slots: slots, unused: unused, withholding: withheld,
-		smallNodes: &smallNodes{draft: d, mem: &m.smallNodes}}
+		smallNodes: &m.smallNodes}
 
 	// Disruption.
 	driftBackOff := &driftBackOff{draft: d, mem: &m.drift}
 	candidates := &candidates{draft: d, activity: &m.groupActivity, buffers: buffers, commands: table, driftBackOff: driftBackOff, health: health, memo: memo, placements: placements, reservations: reserved, rollouts: rollouts}
 	commands := &disruptionCommands{commandTable: table, candidates: candidates, health: health, hosts: hosts, nodes: nodes, pods: pods,
 		purchases: purchases, transit: transit}
-	static := &staticPools{draft: d, candidates: candidates, commands: table, purchases: purchases, unused: unused}
 	search := &disruptionSearch{draft: d, mem: &m.search, backOffs: backOffs, buffers: buffers, candidates: candidates, commands: commands, nodes: nodes,
 		pods: pods, preemption: preemption, purchases: purchases, slots: slots, transit: transit}
 	st.drift = &driftConditions{draft: d, candidates: candidates, backOff: driftBackOff}
-	st.required = &requiredDisruption{draft: d, backOffs: backOffs, candidates: candidates, driftBackOff: driftBackOff, commands: commands, health: health, search: search, static: static}
+	st.required = &requiredDisruption{draft: d, backOffs: backOffs, candidates: candidates, driftBackOff: driftBackOff, commands: commands, health: health, search: search}
 
 	// What people are told, and what must not go too fast.
 	st.events = &blockerNotes{draft: d, candidates: candidates, commands: table}
-	st.status = &poolStatus{draft: d, mem: &m.status, driftBackOff: driftBackOff, memo: memo, registrations: registrations, unused: unused}
 	st.pacing = &evictionPacing{draft: d, evictions: evictions, pods: pods, slots: slots}
 
 	st.buffers, st.unused, st.withholding = buffers, unused, withheld
 	st.pods, st.reservations, st.anticipation, st.slots, st.disagreements, st.placements = pods, reserved, anticipation, slots, disagreements, placements
 	st.nodes, st.purchases, st.shortfalls, st.health, st.backOffs, st.rollouts = nodes, purchases, shortfalls, health, backOffs, rollouts
 	st.driftBackOff = driftBackOff
-	st.commands, st.candidates, st.search, st.static = commands, candidates, search, static
+	st.commands, st.candidates, st.search = commands, candidates, search
 	return st
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/claims"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -53,7 +54,7 @@ type unchangedNodes struct {
 	drift     map[string]string
 	lifecycle lifecycle.Policy
 	settle    time.Duration
-	repair    []RepairPolicy
+	repair    []claims.RepairPolicy
 	classes   []string
 	cutoff    model.PriorityCutoff
 

@@ -58,7 +58,7 @@ func WhatIfWithout(s *model.Snapshot, now time.Time, pol Policy, withheld []dema
 // StaticClaims returns the claims that Step would make for pools with a fixed number of nodes that have too few of them.
 func StaticClaims(s *model.Snapshot, now time.Time, pol Policy) []plan.CreateClaim {
 	st := read(s, Memory{}, now, pol, Request{whatIf: true}, purchasing)
-	st.static.scale()
+	st.scaleStatic()
 	var out []plan.CreateClaim
 	for _, a := range st.out.Actions {
 		if c, ok := a.(plan.CreateClaim); ok {

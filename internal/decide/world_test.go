@@ -12,6 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/claims"
+	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -59,8 +61,8 @@ func newWorld(t *rapid.T, loose bool) *world {
 		}
 		return map[string]string{cluster.AnnotationInterrupted: text}
 	}
-	w.pol.Repair = []RepairPolicy{{Condition: "Ready", Status: "False", After: 30 * time.Second}}
-	w.pol.Landing = rapid.SampledFrom([]Landing{LandBind, LandBind, LandTolerate, LandOff}).Draw(t, "landing")
+	w.pol.Repair = []claims.RepairPolicy{{Condition: "Ready", Status: "False", After: 30 * time.Second}}
+	w.pol.Landing.Mode = rapid.SampledFrom([]landing.Mode{landing.Bind, landing.Bind, landing.Tolerate, landing.Off}).Draw(t, "landing")
 	for _, d := range []struct {
 		name  string
 		cpu   int64

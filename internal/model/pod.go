@@ -192,6 +192,11 @@ func (c *Class) ToleratesEverything() bool {
 	return false
 }
 
+// DependsOnOtherPods reports whether where pods of a class may or would rather be depends on where others are.
+func (c *Class) DependsOnOtherPods() bool {
+	return len(c.Spread)+len(c.Affinity)+len(c.AntiAffinity)+len(c.PreferredAffinity)+len(c.PreferredAntiAffinity) > 0
+}
+
 // HostPort is a port taken on the node. IP is empty or 0.0.0.0 for every address. Or it is a disk that the pod names itself, without a
 // claim, and that pods on one node may share only to read from it.
 type HostPort struct {
@@ -376,6 +381,11 @@ func VirtualPods(pods []*Pod) (out []*Pod) {
 
 // IsWorkload reports whether a scheduler chose, or is to choose, the pod's node: it is neither a DaemonSet's pod nor a static one.
 func (p *Pod) IsWorkload() bool { return !p.Class.Daemon && !p.Mirror }
+
+// IsForScheduler reports whether the default kube-scheduler will look for a node for a pending pod.
+func (p *Pod) IsForScheduler() bool {
+	return !p.Gated && p.Nominated == "" && p.IsWorkload() && p.Class.Scheduler == DefaultScheduler
+}
 
 // ComparePodAge compares pods in the order in which they were first seen, then by namespace and name.
 func ComparePodAge(a, b *Pod) int {

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dovetail-sh/dovetail/internal/controller/view"
-	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -87,15 +87,15 @@ func (m *State) Describe(out chan<- *prometheus.Desc) {
 	m.m.changes.conditions.describe(out)
 }
 
-// computeFigures are decide's. What makes it panic makes the loop do less and go on; who only asks must not end the process.
-func (m *State) computeFigures(v *view.View, now time.Time) (figures []decide.PoolFigures, eligible map[plan.Code]int64) {
+// computeFigures returns figuresOf. What makes it panic makes the loop do less and go on; who only asks must not end the process.
+func (m *State) computeFigures(v *view.View, now time.Time) (figures []poolFigures, eligible map[plan.Code]int64) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			m.m.CountFailedDecision()
 			m.log.Error("NodePool figures can't be computed; this is a bug in Dovetail", "panic", fault, "stack", string(debug.Stack()))
 		}
 	}()
-	return decide.Figures(v.Snap, v.Mem, now, v.Policy)
+	return figuresOf(v.Snap, v.Mem, now, v.Policy)
 }
 
 // Collect implements prometheus.Collector.
@@ -130,12 +130,12 @@ func (m *State) Collect(out chan<- prometheus.Metric) {
 	figures, eligible := m.computeFigures(v, now)
 	for _, f := range figures {
 		put("nodepools_cost_total", float64(f.PriceMicro)/1e6, f.Name)
-		for _, why := range decide.Voluntary {
+		for _, why := range disrupt.Voluntary {
 			put("nodepools_nodes_consuming_budgets", float64(f.Down), f.Name, string(why))
 			put("nodepools_allowed_disruptions", float64(f.Allowed[why]), f.Name, string(why))
 		}
 	}
-	for _, why := range decide.Voluntary {
+	for _, why := range disrupt.Voluntary {
 		put("voluntary_disruption_eligible_nodes", float64(eligible[why]), strings.ToLower(string(why)))
 	}
 }
@@ -176,7 +176,7 @@ func (m *State) collectZones(s *model.Snapshot, put func(string, float64, ...str
 		if !p.IsWorkload() {
 			continue
 		}
-		if !decide.IsForScheduler(p) {
+		if !p.IsForScheduler() {
 			ignored++
 			continue
 		}

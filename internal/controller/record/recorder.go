@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/decide/claims"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -68,7 +69,7 @@ type Config struct {
 	Metrics Metrics
 	Ledger  *ledger.Ledger
 	Log     *slog.Logger
-	Repair  []decide.RepairPolicy
+	Repair  []claims.RepairPolicy
 	Status  StatusObject // nil: the status of node groups is not written
 }
 
@@ -80,7 +81,7 @@ type Recorder struct {
 	metrics Metrics
 	ledger  *ledger.Ledger
 	log     *slog.Logger
-	repair  []decide.RepairPolicy
+	repair  []claims.RepairPolicy
 	groups  *groupEvents
 
 	notes        map[string]toldNote // by object and event: what was told of them

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package demand
 
 import (
 	"maps"
@@ -21,14 +21,15 @@ import (
 // smallNodeDivisor is how much smaller than the largest machine of the stream, by price, a machine must be to wait.
 const smallNodeDivisor = 4
 
-// smallNodes delays the pods of small machines while pods of their namespace stream in.
-type smallNodes struct {
-	*draft
-	mem *smallNodeMemory
+// SmallNodes delays the pods of small machines while pods of their namespace stream in.
+type SmallNodes struct {
+	Now       time.Time
+	Delay     time.Duration   // how long a pod may wait for others to share a machine with
+	Streaming map[string]bool // namespaces whose pods stream in
 }
 
-// smallNodeMemory is what smallNodes remembers from step to step.
-type smallNodeMemory struct {
+// SmallNodeMemory is what SmallNodes remembers from step to step. The zero value is valid.
+type SmallNodeMemory struct {
 	largestNode  largestNode
 	delayedSince map[string]time.Time // by pod uid: since when it waits for others to share a machine with
 }
@@ -39,10 +40,10 @@ type largestNode struct {
 	at         time.Time
 }
 
-// largestPrice is the price of the largest of some machines and of those that the stream has bought lately.
-func (sn *smallNodes) largestPrice(nodes []solve.NewNode) (most int64) {
-	if sn.Now.Sub(sn.mem.largestNode.at) <= sn.pol.SmallNodeDelay {
-		most = sn.mem.largestNode.priceMicro
+// largestPrice returns the price of the largest of some machines and of those that the stream has bought lately.
+func (sn *SmallNodes) largestPrice(mem SmallNodeMemory, nodes []solve.NewNode) (most int64) {
+	if sn.Now.Sub(mem.largestNode.at) <= sn.Delay {
+		most = mem.largestNode.priceMicro
 	}
 	for i := range nodes {
 		most = max(most, nodes[i].PriceMicro)
@@ -50,25 +51,26 @@ func (sn *smallNodes) largestPrice(nodes []solve.NewNode) (most int64) {
 	return most
 }
 
-// recordLargestNode takes down what a plan made while pods stream in buys.
-func (sn *smallNodes) recordLargestNode(nodes []solve.NewNode) {
+// Launched returns the memory with what a plan made while pods stream in launches.
+func (sn *SmallNodes) Launched(mem SmallNodeMemory, nodes []solve.NewNode) SmallNodeMemory {
 	if len(nodes) > 0 {
-		sn.mem.largestNode = largestNode{sn.largestPrice(nodes), sn.Now}
+		mem.largestNode = largestNode{sn.largestPrice(mem, nodes), sn.Now}
 	}
+	return mem
 }
 
-// delayPods returns the demand without the pods that wait for others to share a machine with, the youngest of
+// DelayPods returns the demand without the pods that wait for others to share a machine with, the youngest of
 // their class, and how many wait. None does where pods look at where others are, for those must be decided on together;
-// nor where one would wait for too long: then all is bought.
-func (sn *smallNodes) delayPods(demand []*model.Pod, nodes []solve.NewNode) (kept []*model.Pod, waiting int) {
-	before := sn.mem.delayedSince
-	sn.forgetDelays(sn.out.Left)
-	most := sn.largestPrice(nodes)
+// nor where one would wait for too long: then all is launched. Left is the demand that is not decided on in this step:
+// since when it waits is not forgotten.
+func (sn *SmallNodes) DelayPods(mem SmallNodeMemory, demand, left []*model.Pod, nodes []solve.NewNode) (kept []*model.Pod, waiting int, next SmallNodeMemory) {
+	next = mem.Forget(left)
+	most := sn.largestPrice(mem, nodes)
 	small := map[string]int{} // pods by class
 	for i := range nodes {
 		if n := &nodes[i]; n.PriceMicro*smallNodeDivisor < most {
 			for _, p := range n.Pods {
-				if sn.req.Streaming[p.Namespace] {
+				if sn.Streaming[p.Namespace] {
 					small[p.Class.Key]++
 				}
 			}
@@ -77,8 +79,8 @@ func (sn *smallNodes) delayPods(demand []*model.Pod, nodes []solve.NewNode) (kep
 	since, delayed := map[string]time.Time{}, map[*model.Pod]bool{}
 	byClass := map[string][]*model.Pod{}
 	for _, p := range demand {
-		if dependsOnOtherPods(p.Class) {
-			return demand, 0
+		if p.Class.DependsOnOtherPods() {
+			return demand, 0, next
 		}
 		if small[p.Class.Key] > 0 {
 			byClass[p.Class.Key] = append(byClass[p.Class.Key], p)
@@ -95,13 +97,13 @@ func (sn *smallNodes) delayPods(demand []*model.Pod, nodes []solve.NewNode) (kep
 			return model.ComparePodAge(b, a)
 		})
 		for i, p := range pods {
-			first, again := before[p.UID]
+			first, again := mem.delayedSince[p.UID]
 			if !again {
 				first = sn.Now
 			}
 			if i < small[key] {
-				if p.Node != "" || !sn.Now.Before(first.Add(sn.pol.SmallNodeDelay)) {
-					return demand, 0
+				if p.Node != "" || !sn.Now.Before(first.Add(sn.Delay)) {
+					return demand, 0, next
 				}
 				delayed[p] = true
 			}
@@ -110,26 +112,22 @@ func (sn *smallNodes) delayPods(demand []*model.Pod, nodes []solve.NewNode) (kep
 			}
 		}
 	}
-	maps.Copy(since, sn.mem.delayedSince)
-	sn.mem.delayedSince = since
-	return slices.DeleteFunc(slices.Clone(demand), func(p *model.Pod) bool { return delayed[p] }), len(delayed)
+	maps.Copy(since, next.delayedSince)
+	next.delayedSince = since
+	return slices.DeleteFunc(slices.Clone(demand), func(p *model.Pod) bool { return delayed[p] }), len(delayed), next
 }
 
-// forgetDelays forgets since when pods wait, but for those that are not decided on.
-func (sn *smallNodes) forgetDelays(undecided []*model.Pod) {
+// Forget returns the memory without since when pods wait, but for those that are not decided on.
+func (mem SmallNodeMemory) Forget(undecided []*model.Pod) SmallNodeMemory {
 	var left map[string]time.Time
 	for _, p := range undecided {
-		if since, ok := sn.mem.delayedSince[p.UID]; ok {
+		if since, ok := mem.delayedSince[p.UID]; ok {
 			if left == nil {
 				left = map[string]time.Time{}
 			}
 			left[p.UID] = since
 		}
 	}
-	sn.mem.delayedSince = left
-}
-
-// dependsOnOtherPods reports whether where pods of a class may or would rather be depends on where others are.
-func dependsOnOtherPods(c *model.Class) bool {
-	return len(c.Spread)+len(c.Affinity)+len(c.AntiAffinity)+len(c.PreferredAffinity)+len(c.PreferredAntiAffinity) > 0
+	mem.delayedSince = left
+	return mem
 }

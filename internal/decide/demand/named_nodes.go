@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package demand
 
 import (
 	"cmp"
 	"slices"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -45,10 +46,10 @@ func namedNodes(c *model.Class) (out []namedNode) {
 	return out
 }
 
-// namedNodeReasons returns why none of the nodes takes a class that runs only on certain nodes: by node, nearest miss
+// NamedNodeReasons returns why none of the nodes takes a class that runs only on certain nodes: by node, nearest miss
 // first. Launching a node can't help such pods, so what its pools have to say is left out. It returns the reasons given
 // for any other class.
-func (dm *demandStage) namedNodeReasons(c *model.Class, reasons []plan.Reason) []plan.Reason {
+func NamedNodeReasons(v *cluster.View, c *model.Class, reasons []plan.Reason) []plan.Reason {
 	named := namedNodes(c)
 	if len(named) == 0 || len(reasons) > 0 && isPodFault(reasons[0].Code) {
 		return reasons
@@ -59,7 +60,7 @@ func (dm *demandStage) namedNodeReasons(c *model.Class, reasons []plan.Reason) [
 	}
 	var out []miss
 	for _, n := range named[:min(len(named), mostNamedNodes)] {
-		words, near := dm.namedNodeMiss(c, n)
+		words, near := namedNodeMiss(v, c, n)
 		out = append(out, miss{plan.Reason{Code: plan.NodeName, Detail: plan.OfNodeName{Node: n.name, Label: n.key, Want: plan.RuleOf(n.rule), Said: plan.Words(words)}}, near})
 	}
 	slices.SortStableFunc(out, func(a, b miss) int { return cmp.Compare(b.near, a.near) })
@@ -81,15 +82,15 @@ func isPodFault(code plan.Code) bool {
 
 // namedNodeMiss returns what keeps a class off a node that it names, and how near it comes to running there: the more
 // of kube-scheduler's checks it passes, the nearer.
-func (dm *demandStage) namedNodeMiss(c *model.Class, want namedNode) (words string, near int) {
-	i := slices.IndexFunc(dm.Snapshot.Nodes, func(n *model.Node) bool {
+func namedNodeMiss(v *cluster.View, c *model.Class, want namedNode) (words string, near int) {
+	i := slices.IndexFunc(v.Snapshot.Nodes, func(n *model.Node) bool {
 		return want.key == fieldName && n.Name == want.name || want.key == model.LabelHostname && n.Labels[model.LabelHostname] == want.name
 	})
 	if i < 0 {
 		return "does not exist", 0
 	}
-	n := dm.Snapshot.Nodes[i]
-	if !n.Deleting.IsZero() || n.HasTaint(model.TaintDisrupted) || dm.isLeaving(n) {
+	n := v.Snapshot.Nodes[i]
+	if !n.Deleting.IsZero() || n.HasTaint(model.TaintDisrupted) || isLeaving(v, n) {
 		return "is being removed", 1
 	}
 	if t := want.term; t.Names != nil && !t.Names.Matches(n.Name, true) {
@@ -97,11 +98,11 @@ func (dm *demandStage) namedNodeMiss(c *model.Class, want namedNode) (words stri
 	}
 	for i := range want.term.Requirements {
 		q := &want.term.Requirements[i]
-		if v, ok := n.Labels[q.Key]; !q.Matches(v, ok) {
+		if has, ok := n.Labels[q.Key]; !q.Matches(has, ok) {
 			if !ok {
 				return "does not have label " + q.Key + " (required: " + q.String() + ")", 2
 			}
-			return "has label " + q.Key + "=" + v + " (required: " + q.String() + ")", 2
+			return "has label " + q.Key + "=" + has + " (required: " + q.String() + ")", 2
 		}
 	}
 	if t := model.Untolerated(n.Taints, c.Tolerations); t != nil {
@@ -120,7 +121,7 @@ func (dm *demandStage) namedNodeMiss(c *model.Class, want namedNode) (words stri
 		if need <= 0 || need <= free.At(dim) {
 			continue
 		}
-		name := dm.Snapshot.ResourceNames[d]
+		name := v.Snapshot.ResourceNames[d]
 		if need > n.Allocatable.At(dim) {
 			return "is too small: the pod needs " + model.FormatAmount(dim, need) + " " + name + ", its allocatable is " + model.FormatAmount(dim, n.Allocatable.At(dim)), 5
 		}
@@ -137,7 +138,7 @@ func (dm *demandStage) namedNodeMiss(c *model.Class, want namedNode) (words stri
 }
 
 // isLeaving reports whether the machine of a node is on its way out.
-func (dm *demandStage) isLeaving(n *model.Node) bool {
-	c := dm.Claim(n.Claim)
+func isLeaving(v *cluster.View, n *model.Node) bool {
+	c := v.Claim(n.Claim)
 	return n.Claim != "" && c != nil && !c.Deleting.IsZero()
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package claims
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ import (
 // A node group's own time without being Ready takes the place of the provider's, for that condition alone.
 func TestUnreadyOfGroups(t *testing.T) {
 	since := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	h := &nodeHealth{draft: &draft{index: &index{pol: Policy{Repair: []RepairPolicy{{Condition: "Ready", Status: "False", After: 30 * time.Minute}, {Condition: "DiskPressure", Status: "True", After: 40 * time.Minute}}}}}}
+	in := HealthIn{Repair: []RepairPolicy{{Condition: "Ready", Status: "False", After: 30 * time.Minute}, {Condition: "DiskPressure", Status: "True", After: 40 * time.Minute}}}
 	for _, c := range []struct {
 		condition, status string
 		pool              *model.NodePool
@@ -26,8 +26,8 @@ func TestUnreadyOfGroups(t *testing.T) {
 		{"DiskPressure", "True", &model.NodePool{Scaling: &model.GroupScaling{Unready: time.Minute}}, 40 * time.Minute},
 	} {
 		n := &model.Node{Name: "n", Conditions: map[string]model.Condition{c.condition: {Status: c.status, Since: since}}}
-		if got := h.unhealthyCondition(n, c.pool); !got.due.Equal(since.Add(c.want)) {
-			t.Errorf("%s=%s of %+v: broken %s after, want %s", c.condition, c.status, c.pool.Scaling, got.due.Sub(since), c.want)
+		if got := in.ailmentOf(n, c.pool); !got.Due.Equal(since.Add(c.want)) {
+			t.Errorf("%s=%s of %+v: broken %s after, want %s", c.condition, c.status, c.pool.Scaling, got.Due.Sub(since), c.want)
 		}
 	}
 }

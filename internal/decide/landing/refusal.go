@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package landing
 
 import (
 	"slices"
@@ -10,20 +10,20 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// bindRefusal says why we don't bind a pod ourselves; an empty code: we do. Those pods are bound by us whose rules
-// concern nothing but the node that they go to; verify.BindingCheck says the same in words of its own.
-func (ix *index) bindRefusal(p *model.Pod) plan.Reason {
+// BindRefusal returns why Dovetail does not bind a pod; an empty code: it does. It binds pods whose rules concern nothing but the
+// node that they go to; verify.BindingCheck says the same in words of its own. Names are those of resources, by model.Dim.
+func (pol Policy) BindRefusal(p *model.Pod, names []string) plan.Reason {
 	c := p.Class
 	because := func(d plan.OfNotBindable) plan.Reason {
 		return plan.Reason{Code: plan.NotBindable, Subject: plan.ObjectOf("pod", p.Key()), Detail: d}
 	}
 	refuse := func(field, value string) plan.Reason { return because(plan.OfNotBindable{Field: field, Value: value}) }
 	switch {
-	case ix.pol.Landing != LandBind:
-		return refuse("--landing", string(ix.pol.Landing))
+	case pol.Mode != Bind:
+		return refuse("--landing", string(pol.Mode))
 	case p.Unbindable:
 		return plan.Reason{Code: plan.BindingRefused, Subject: plan.ObjectOf("pod", p.Key())}
-	case !slices.Contains(ix.pol.LandingSchedulers, c.Scheduler):
+	case !slices.Contains(pol.Schedulers, c.Scheduler):
 		return refuse("spec.schedulerName", c.Scheduler)
 	case len(c.Unsolved) > 0:
 		return refuse("spec", c.Unsolved[0])
@@ -51,20 +51,21 @@ func (ix *index) bindRefusal(p *model.Pod) plan.Reason {
 	}
 	for d := int(model.FirstExtended); d < len(c.Requests); d++ {
 		if c.Requests[d] > 0 {
-			return refuse("spec.containers[*].resources.requests", ix.Snapshot.ResourceNames[d])
+			return refuse("spec.containers[*].resources.requests", names[d])
 		}
 	}
 	return plan.Reason{}
 }
 
-// reservationRefusal says why a new claim can't be reserved for its pods; an empty code: it can.
-func (ix *index) reservationRefusal(pool *model.NodePool, requests model.Resources, pods []*model.Pod) plan.Reason {
-	if ix.pol.Landing == LandOff {
+// ReservationRefusal returns why a new claim of a NodePool, with these requests, can't be reserved for its pods, of which there is
+// one at least; an empty code: it can. Names are those of resources, by model.Dim.
+func (pol Policy) ReservationRefusal(pool *model.NodePool, requests model.Resources, pods []*model.Pod, names []string) plan.Reason {
+	if pol.Mode == Off {
 		return plan.Reason{Code: plan.LandingOff, Pool: pool.Name}
 	}
 	for d := int(model.FirstExtended); d < len(requests); d++ {
 		if requests[d] > 0 {
-			return plan.Reason{Code: plan.ExtendedResource, Pool: pool.Name, Detail: plan.OfExtendedResource{Resource: ix.Snapshot.ResourceNames[d]}}
+			return plan.Reason{Code: plan.ExtendedResource, Pool: pool.Name, Detail: plan.OfExtendedResource{Resource: names[d]}}
 		}
 	}
 	if len(pool.StartupTaints) > 0 {
@@ -78,7 +79,7 @@ func (ix *index) reservationRefusal(pool *model.NodePool, requests model.Resourc
 				return plan.Reason{Code: plan.SpreadTaints, Pool: pool.Name, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfSpreadTaints{TopologyKey: s.TopologyKey}}
 			}
 		}
-		if p.Unreservable && ix.bindRefusal(p).Code != "" {
+		if p.Unreservable && pol.BindRefusal(p, names).Code != "" {
 			why = plan.Reason{Code: plan.PatchRefused, Pool: pool.Name, Subject: plan.ObjectOf("pod", p.Key())}
 			continue
 		}

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package demand
 
 import (
 	"slices"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
@@ -15,9 +16,9 @@ import (
 // on no node: whether it will on a new one, only a new one shows.
 const mostStorageTrials = 2
 
-// holdBackStorage returns the pods of new nodes that wait until it is known whether the driver of their StorageClass reports
-// storage on other new nodes.
-func (dm *demandStage) holdBackStorage(nodes []solve.NewNode) (held map[*model.Pod]plan.Reason) {
+// HoldBackStorage returns the pods of new nodes that wait until it is known whether the driver of their StorageClass reports
+// storage on other new nodes, those that hold reservations included; nil: none waits.
+func HoldBackStorage(nodes []solve.NewNode, reservations map[string]*cluster.Reservation) (held map[*model.Pod]plan.Reason) {
 	var trials map[string]int // by StorageClass
 	for i := range nodes {
 		here := map[string]bool{}
@@ -27,7 +28,7 @@ func (dm *demandStage) holdBackStorage(nodes []solve.NewNode) (held map[*model.P
 				continue
 			}
 			if trials == nil {
-				trials = dm.storageTrials()
+				trials = storageTrials(reservations)
 			}
 			if trials[v.Reported] < mostStorageTrials {
 				here[v.Reported] = true
@@ -46,9 +47,9 @@ func (dm *demandStage) holdBackStorage(nodes []solve.NewNode) (held map[*model.P
 }
 
 // storageTrials counts the claims in flight that wait for pods with such volumes, by StorageClass.
-func (dm *demandStage) storageTrials() map[string]int {
+func storageTrials(reservations map[string]*cluster.Reservation) map[string]int {
 	out := map[string]int{}
-	for _, r := range dm.reservations.byClaim {
+	for _, r := range reservations {
 		here := map[string]bool{}
 		for _, p := range r.Pods {
 			if v := awaitedStorage(p.Class); v != nil && p.Node == "" && !here[v.Reported] {

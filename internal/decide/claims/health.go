@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package claims
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// mostUnhealthy is the share of a pool's nodes, in percent and rounded up, that may be broken at once. When more are,
+// it is not the nodes that are broken: nothing is repaired.
+const mostUnhealthy = 20
+
+// RepairPolicy says that a node whose condition has had this status for this long is broken. The provider states them.
+type RepairPolicy struct {
+	Condition, Status string
+	After             time.Duration
+}
+
+// HealthIn is what tells which nodes are broken.
+type HealthIn struct {
+	Repair   []RepairPolicy // none: no node is
+	NoRepair bool           // only those of node groups are, whose options say when
+}
+
+// Health is which nodes are unhealthy. The zero value knows of none.
+type Health struct {
+	byClaim map[string]Ailment     // by claim name
+	byPool  map[string]*poolHealth // by pool name
+}
+
+// poolHealth counts the nodes of a pool that may be repaired.
+type poolHealth struct{ nodes, unhealthy int }
+
+// Ailment is what is wrong with a node, and when it counts as broken. An empty code: nothing is wrong.
+type Ailment struct {
+	Cause plan.Reason
+	Due   time.Time
+}
+
+// ReadHealth finds the nodes of NodePools that have something wrong with them, and when the first of them that is not broken yet
+// will be; zero: there is none.
+func ReadHealth(v *cluster.View, in HealthIn) (h Health, until time.Time) {
+	if len(in.Repair) == 0 {
+		return h, until
+	}
+	h = Health{map[string]Ailment{}, map[string]*poolHealth{}}
+	for name, x := range v.Unchanged {
+		h.byPool[name] = &poolHealth{nodes: int(x.Count)}
+	}
+	for _, c := range v.DirtyClaims {
+		pool := v.Pool(c.Pool)
+		n := v.NodeFor(c)
+		if pool == nil || pool.LetGo || n == nil || !CountsForRepair(c) {
+			continue
+		}
+		k := h.byPool[pool.Name]
+		if k == nil {
+			k = &poolHealth{}
+			h.byPool[pool.Name] = k
+		}
+		k.nodes++
+		if s := in.ailmentOf(n, pool); s.Cause.Code != "" {
+			k.unhealthy++
+			s.Cause.Pool = pool.Name
+			h.byClaim[c.Name] = s
+			if v.Now.Before(s.Due) {
+				until = model.EarlierOf(until, s.Due)
+			}
+		}
+	}
+	return h, until
+}
+
+// ailmentOf finds the condition for which a node counts as broken soonest.
+func (in *HealthIn) ailmentOf(n *model.Node, pool *model.NodePool) (out Ailment) {
+	for _, p := range in.Repair {
+		c, ok := n.Conditions[p.Condition]
+		if !ok || c.Status != p.Status {
+			continue
+		}
+		after := p.After
+		if pool != nil && pool.Scaling != nil && pool.Scaling.Unready > 0 && p.Condition == "Ready" {
+			after = pool.Scaling.Unready
+		} else if in.NoRepair {
+			continue
+		}
+		if due := c.Since.Add(after); out.Cause.Code == "" || due.Before(out.Due) {
+			out = Ailment{Due: due, Cause: plan.Reason{Code: plan.Unhealthy, Subject: plan.ObjectOf("node", n.Name), Detail: plan.OfUnhealthy{
+				Condition: p.Condition, Status: p.Status, Since: c.Since, After: after}}}
+		}
+	}
+	return out
+}
+
+// CountsForRepair reports whether a claim's node is one of those of its NodePool that may be repaired.
+func CountsForRepair(c *model.Claim) bool { return c.Is(lifecycle.Registered) }
+
+// Of returns what is wrong with a claim's node.
+func (h *Health) Of(c *model.Claim) Ailment { return h.byClaim[c.Name] }
+
+// isBroken reports whether a claim's node counts as broken at an instant.
+func (h *Health) isBroken(c *model.Claim, now time.Time) bool {
+	s := h.Of(c)
+	return s.Cause.Code != "" && !now.Before(s.Due)
+}
+
+// RepairRefusal returns why no node of a NodePool is repaired; false: one may be.
+func (h *Health) RepairRefusal(pool string) (plan.Reason, bool) {
+	k := poolHealth{}
+	if x := h.byPool[pool]; x != nil {
+		k = *x
+	}
+	most := (k.nodes*mostUnhealthy + 99) / 100
+	return plan.Reason{Code: plan.RepairBlocked, Pool: pool, Subject: plan.ObjectOf("nodepool", pool), Detail: plan.OfRepairBlocked{Most: most, Total: k.nodes, Unhealthy: k.unhealthy}}, k.unhealthy > most
+}
+
+// CanReplace reports whether a claim's node is broken at an instant and may be repaired with its replacement first.
+func (h *Health) CanReplace(c *model.Claim, now time.Time) bool {
+	if !h.isBroken(c, now) {
+		return false
+	}
+	_, refused := h.RepairRefusal(c.Pool)
+	return !refused
+}
+
+// RepairIn is what forced repairs depend on.
+type RepairIn struct {
+	plan.Begun
+	Health *Health
+	Grace  time.Duration // a broken node is replaced first and within budgets for this long
+	Retry  time.Duration // after which a claim that is just being written to is looked at again
+}
+
+// ForceRepairs deletes machines that have been broken for longer than the grace: their time of termination is now, so that
+// their pods end past every budget. For NodePools of which too many nodes are unhealthy it notes that nothing is repaired.
+// Claims are looked at in the order of the Snapshot.
+func ForceRepairs(v *cluster.View, in RepairIn) (out plan.Part) {
+	for _, c := range v.DirtyClaims {
+		if !in.Health.isBroken(c, v.Now) {
+			in.clearTerminationTime(&out, c)
+			continue
+		}
+		if why, refused := in.Health.RepairRefusal(c.Pool); refused {
+			in.clearTerminationTime(&out, c)
+			n := v.NodeFor(c)
+			out.AddNote(plan.Note{Event: "NodeRepairBlocked", Kind: "Node", Name: n.Name, UID: n.UID, Warn: true, Why: why})
+			continue
+		}
+		s := in.Health.Of(c)
+		if due := s.Due.Add(in.Grace); v.Now.Before(due) {
+			out.WakeAt(due)
+			continue
+		}
+		if t, err := time.Parse(time.RFC3339, c.Annotations[lifecycle.TerminationTime]); err != nil || t.After(v.Now) {
+			if in.IsUpdating(c) {
+				out.WakeAt(v.Now.Add(in.Retry))
+				continue
+			}
+			out.Add(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: v.Now.UTC().Format(time.RFC3339)}, Why: s.Cause})
+			continue // written first: a drain begun without it would not be forced
+		}
+		if c.Deleting.IsZero() {
+			out.Add(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: s.Cause})
+		}
+	}
+	return out
+}
+
+// clearTerminationTime takes the time of termination off a claim that is not deleted after all: left there, it would
+// force a later drain.
+func (in *RepairIn) clearTerminationTime(out *plan.Part, c *model.Claim) {
+	if !c.Deleting.IsZero() || in.IsDeleting(c) || c.Annotations[lifecycle.TerminationTime] == "" || in.IsUpdating(c) {
+		return
+	}
+	out.Add(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: plan.Unset},
+		Why: plan.Reason{Code: plan.Aborted, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name)}})
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package claims
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// LifecyclePolicy is how claims are taken on.
+type LifecyclePolicy struct {
+	lifecycle.Policy
+	// SlowSchedulerTimeout is how long after its initialization a node may be kept for pods that kube-scheduler binds
+	// while it still binds such pods to other nodes.
+	SlowSchedulerTimeout time.Duration
+}
+
+// LifecycleMemory is what Lifecycle remembers from step to step. The zero value is valid.
+type LifecycleMemory struct {
+	nodelessSince  map[string]time.Time // by claim uid: since when it is registered and has no node
+	daemonLandedAt time.Time            // when a pod of a DaemonSet last came to a node that is reserved
+}
+
+// Holding is what a claim's machine holds for pods.
+type Holding struct {
+	Awaited int       // pods that slots are kept for and that are not on the node yet
+	Coming  bool      // they are certain to come yet
+	Landed  time.Time // when that was last so, or one of them last came; zero: nothing is held
+
+	Rollouts map[string]lifecycle.Rollout // of a claim that is being deleted, by pod uid: pods whose Deployment is restarted
+}
+
+// Lifecycle takes claims on, one after another.
+type Lifecycle struct {
+	view      *cluster.View
+	policy    LifecyclePolicy
+	mem, next LifecycleMemory
+}
+
+// NewLifecycle returns a Lifecycle that has taken no claim on yet.
+func NewLifecycle(v *cluster.View, policy LifecyclePolicy, mem LifecycleMemory) *Lifecycle {
+	return &Lifecycle{v, policy, mem, LifecycleMemory{map[string]time.Time{}, mem.daemonLandedAt}}
+}
+
+// Memory returns what the next step should remember of the claims that were taken on.
+func (lc *Lifecycle) Memory() LifecycleMemory { return lc.next }
+
+// Advance returns a claim's next step. When a pod of a DaemonSet last came to a reserved node counts from then on for the
+// claims after it, too.
+func (lc *Lifecycle) Advance(c *model.Claim, h Holding) lifecycle.Output {
+	in, landedAt := lc.inputOf(c, h)
+	lc.next.daemonLandedAt = landedAt
+	if !in.NodelessSince.IsZero() {
+		lc.next.nodelessSince[c.UID] = in.NodelessSince
+	}
+	return lifecycle.Next(in)
+}
+
+// Input returns what a claim's next step depends on.
+func (lc *Lifecycle) Input(c *model.Claim, h Holding) lifecycle.Input {
+	in, _ := lc.inputOf(c, h)
+	return in
+}
+
+// inputOf returns what a claim's next step depends on, and when a pod of a DaemonSet last came to a node that is reserved.
+func (lc *Lifecycle) inputOf(c *model.Claim, h Holding) (in lifecycle.Input, daemonLandedAt time.Time) {
+	v := lc.view
+	daemonLandedAt = lc.next.daemonLandedAt
+	at := v.PositionOf(c)
+	in = lifecycle.Input{
+		Claim: c, Pool: v.Pool(c.Pool), Instances: v.InstancesAt(at), InstancesAt: v.Snapshot.InstancesAt,
+		Awaited: h.Awaited, Coming: h.Coming, Landed: h.Landed, Rollouts: h.Rollouts, Now: v.Now, Policy: lc.policy.Policy,
+	}
+	if c.ProviderID != "" {
+		in.Nodes = v.NodesAt(at)
+	}
+	if len(in.Nodes) == 1 {
+		in.Daemons, daemonLandedAt = lc.awaitedDaemons(c, in.Nodes[0])
+	}
+	if len(in.Nodes) == 0 && c.Is(lifecycle.Registered) {
+		since, ok := lc.mem.nodelessSince[c.UID]
+		if !ok {
+			since = v.Now
+		}
+		in.NodelessSince = since
+	}
+	if in.Pool != nil && len(in.Nodes) == 1 && (!c.Is(lifecycle.Consistent) || !in.Nodes[0].Capacity.Equal(c.Capacity)) {
+		in.Type = disrupt.FindInstanceType(in.Pool, c.Labels[model.LabelInstanceType])
+	}
+	if f, ok := v.Snapshot.Failures[c.UID]; ok {
+		in.Failure = &f
+	}
+	return in, daemonLandedAt
+}
+
+// awaitedDaemons returns how many pods of DaemonSets a new node still waits for and since when none has come, and when a pod of a
+// DaemonSet last came to a node that is reserved, this one included.
+func (lc *Lifecycle) awaitedDaemons(c *model.Claim, n *model.Node) (out lifecycle.DaemonWait, landedAt time.Time) {
+	v := lc.view
+	landedAt = lc.next.daemonLandedAt
+	if !cluster.WaitsForDaemons(c, n) {
+		return out, landedAt
+	}
+	for _, p := range n.Pods {
+		if p.Bound.After(landedAt) && slices.ContainsFunc(v.Snapshot.Daemons, func(d *model.Daemon) bool { return d.Runs(p) }) {
+			landedAt = p.Bound
+		}
+	}
+	reserved := model.Taint{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}
+	for _, d := range v.DaemonsToCome(c, n) {
+		out.Pods++
+		out.KeptOff = out.KeptOff || !model.Tolerated(reserved, d.Class.Tolerations)
+	}
+	out.Since = landedAt
+	if last := c.Conditions[lifecycle.Initialized].Since.Add(lc.policy.SlowSchedulerTimeout); out.Since.After(last) {
+		out.Since = last
+	}
+	return out, landedAt
+}

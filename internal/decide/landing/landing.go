@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package landing brings pods to the nodes that were launched for them (contract 9): it binds the pods that Dovetail may bind, and
+// lets the others in with a toleration of the node's reservation.
+//
+// It never chooses a node: which pods have a slot on which claim is decided before. It reserves nothing: it only says whether a
+// claim can be reserved for its pods, to those who launch. Every function is pure.
+//
+// Invariants: a pod is bound only if its rules concern nothing but the node that it goes to (verify.BindingCheck says the same in
+// words of its own), and only to a node that no pod without a slot can come to meanwhile.
+//
+// Start reading at AdmitPods.
+package landing
+
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Mode says how pods come onto the nodes that were launched for them.
+type Mode string
+
+// The modes of landing.
+const (
+	Bind     Mode = "bind"     // Dovetail binds them as soon as the node can take them, and kube-scheduler those that only it can place
+	Tolerate Mode = "tolerate" // they are let in with a toleration of the node's reservation, and kube-scheduler binds them
+	Off      Mode = "off"      // nodes are not reserved: kube-scheduler binds what it likes
+)
+
+// Policy is how pods land.
+type Policy struct {
+	Mode       Mode
+	Schedulers []string // by spec.schedulerName: schedulers whose pods Dovetail may bind
+}
+
+// taintNotReady is the key of the taints that kube-controller-manager keeps on a node until it has seen that it is
+// Ready.
+const taintNotReady = "node.kubernetes.io/not-ready"
+
+// taintCordoned is the taint of spec.unschedulable.
+var taintCordoned = model.Taint{Key: "node.kubernetes.io/unschedulable", Effect: model.NoSchedule}
+
+// In is what AdmitPods is given.
+type In struct {
+	Policy
+	Reservations []*cluster.Reservation // by the names of their claims
+	Covered      map[string]bool        // by uid: pods that have a slot
+	Actions      []plan.Action          // that this step has decided on
+}
+
+// awaitedPod is a pod that has a slot on a reserved node and is not on it yet.
+type awaitedPod struct {
+	pod  *model.Pod
+	held *cluster.Reservation
+}
+
+// AdmitPods lets the pods that have a slot come to their nodes, the oldest first: it binds those that may be bound by
+// Dovetail as soon as the node can take them, and gives the others a toleration of the reservation as soon as the node is
+// launched, so that kube-scheduler can place them.
+func AdmitPods(v *cluster.View, in In) (out plan.Part) {
+	freed := freedClaims(in.Actions)
+	var pods []awaitedPod
+	for _, h := range in.Reservations {
+		name := h.Claim.Name
+		if !h.Claim.Reserved || h.Claim.UID == "" || !h.Claim.Is(lifecycle.Launched) || freed[name] {
+			continue
+		}
+		if h.Node != nil && cluster.IsRegistered(h.Node) && !cluster.HasReservedTaint(h.Node, h.Claim) {
+			continue // not reserved yet, or no more: kube-scheduler uses it too
+		}
+		for _, p := range h.Pods {
+			if p.Node == "" && !p.Expected {
+				pods = append(pods, awaitedPod{p, h})
+			}
+		}
+	}
+	if len(pods) == 0 {
+		return out
+	}
+	slices.SortStableFunc(pods, func(a, b awaitedPod) int { return model.ComparePodAge(a.pod, b.pod) })
+	intruders := Intruders(v, in.Covered)
+	for _, a := range pods {
+		c := a.held.Claim
+		switch {
+		case in.BindRefusal(a.pod, v.Snapshot.ResourceNames).Code == "" && !a.held.IsContested(intruders):
+			if n := a.held.Node; n != nil && accepts(n, c, a.pod.Class) {
+				out.Add(plan.Bind{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Node: n.Name, Claim: c.Name,
+					Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: plan.ObjectOf("", c.Name)}})
+			}
+		case !a.pod.Unreservable && !slices.Contains(a.pod.Reservations, c.Name) && !a.held.SlotIsLoose(v.SlotKeyOf(a.pod)):
+			out.Add(plan.Tolerate{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Claim: c.Name,
+				Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: plan.ObjectOf("", c.Name)}})
+		}
+	}
+	return out
+}
+
+// freedClaims returns the claims, by name, whose reservation these actions end: from then on kube-scheduler may use their nodes.
+func freedClaims(actions []plan.Action) map[string]bool {
+	freed := map[string]bool{}
+	for _, a := range actions {
+		if u, ok := a.(plan.UpdateNode); ok {
+			for _, t := range u.RemoveTaints {
+				freed[t.Value] = freed[t.Value] || t.Key == model.TaintReserved
+			}
+		}
+	}
+	return freed
+}
+
+// accepts reports whether a claim's node takes pods of a class now: it is Ready and ours, its start-up taints are
+// gone, and the class tolerates what else it bears. kube-controller-manager takes the taint not-ready off a moment
+// after the node has become Ready; a pod that may run on a node with the NoExecute form of it need not wait for that.
+func accepts(n *model.Node, c *model.Claim, class *model.Class) bool {
+	if !n.Ready || !n.Deleting.IsZero() || !cluster.IsRegistered(n) {
+		return false
+	}
+	early := model.Tolerated(model.Taint{Key: taintNotReady, Effect: model.NoExecute}, class.Tolerations)
+	for _, t := range n.Taints {
+		switch {
+		case t.Effect == model.PreferNoSchedule, t.Key == model.TaintReserved && t.Value == c.Name:
+		case t.Key == taintNotReady && early:
+		case !model.Tolerated(t, class.Tolerations):
+			return false
+		}
+	}
+	return true
+}
+
+// Intruders returns the classes of pending pods without a slot that tolerate every taint, or cordons, each once, in the order of
+// the pods: no reservation keeps them off a node, or none that is written as a cordon. Covered are the pods, by uid, that have
+// a slot.
+func Intruders(v *cluster.View, covered map[string]bool) (out []*model.Class) {
+	for _, p := range v.Snapshot.Pending {
+		if !covered[p.UID] && p.IsForScheduler() && (p.Class.ToleratesEverything() || model.Tolerated(taintCordoned, p.Class.Tolerations)) && !slices.Contains(out, p.Class) {
+			out = append(out, p.Class)
+		}
+	}
+	return out
+}

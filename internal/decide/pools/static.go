@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pools
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/limits"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// StaticIn is what the number of nodes of static NodePools depends on.
+type StaticIn struct {
+	MaxTypes    int                                         // how many instance types a claim may name
+	Uses        []model.LimitUse                            // the limits over several NodePools, with what this step has decided on
+	Decided     map[string]bool                             // actions that this step has decided on, by Action.Key
+	IsStaying   func(*model.Claim) bool                     // whether nothing takes a claim away
+	Allowed     map[string]int                              // by the name of a NodePool that lacks nodes (LackingNodes): how many may be launched now; negative: any number
+	CandidateOf func(c *model.Claim) (u *disrupt.Candidate) // nil: the claim is no candidate
+}
+
+// StaticOut is what ScaleStatic decides.
+type StaticOut struct {
+	plan.Part
+	Launches   bool     // whether a claim is created
+	ScaledDown []string // claims that are deleted, by uid, in the order in which they were chosen
+}
+
+// LackingNodes returns the static NodePools that are to launch nodes, in the order of the Snapshot.
+func LackingNodes(v *cluster.View, isStaying func(*model.Claim) bool) (out []*model.NodePool) {
+	for _, p := range v.Snapshot.Pools {
+		if p.Replicas < 0 || !p.Ready {
+			continue
+		}
+		if live, _, want := countStatic(v, p, isStaying); int64(len(live)) < want {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// countStatic returns the claims of a static NodePool that stay, how many it has in all, and how many it is to have.
+func countStatic(v *cluster.View, p *model.NodePool, isStaying func(*model.Claim) bool) (live []*model.Claim, all, want int64) {
+	for _, c := range v.Snapshot.Claims {
+		if c.Pool != p.Name {
+			continue
+		}
+		all++
+		if isStaying(c) {
+			live = append(live, c)
+		}
+	}
+	want = p.Replicas
+	if p.Deleting {
+		want = min(want, int64(len(live)))
+	}
+	return live, all, want
+}
+
+// ScaleStatic keeps NodePools with spec.replicas at that number of nodes.
+func ScaleStatic(v *cluster.View, in StaticIn) (out StaticOut) {
+	names := map[string]bool{}
+	maps.Copy(names, in.Decided)
+	for _, p := range v.Snapshot.Pools {
+		if p.Replicas < 0 {
+			continue
+		}
+		live, all, want := countStatic(v, p, in.IsStaying)
+		allowed := in.Allowed[p.Name]
+		for n := int64(len(live)); n < want && p.Ready && allowed != 0; n++ {
+			allowed--
+			if p.NodeLimit >= 0 && all >= p.NodeLimit {
+				break
+			}
+			a, ok := StaticClaim(v, p, in.MaxTypes, names, plan.Reason{Code: plan.Replicas, Pool: p.Name, Detail: plan.OfReplicas{Want: want, Have: n}})
+			if !ok {
+				break
+			}
+			if _, reached := limits.Reached(v, &a, limits.WithCreated(v, in.Uses, out.Actions)); reached {
+				break
+			}
+			if _, inFlight := v.Snapshot.InFlight[a.Key()]; inFlight {
+				break // under way, or refused: the other pools go on
+			}
+			out.Add(a)
+			names[a.Key()] = true
+			all++
+			out.Launches = true
+		}
+		if n := len(live) - int(want); n > 0 {
+			out.scaleDown(v, in, p, live, n)
+		}
+	}
+	return out
+}
+
+// scaleDown deletes what disturbs least: not launched, then empty, then of least weight, what says not to be disrupted
+// last.
+func (out *StaticOut) scaleDown(v *cluster.View, in StaticIn, p *model.NodePool, live []*model.Claim, n int) {
+	weight := func(c *model.Claim) int64 {
+		u := in.CandidateOf(c)
+		switch {
+		case u == nil:
+			return -1
+		case len(u.Pods) == 0:
+			return 0
+		}
+		w := u.DisruptionWeight()
+		if disrupt.HasDoNotDisrupt(u.Node.Annotations) || disrupt.HasDoNotDisrupt(c.Annotations) || slices.ContainsFunc(u.Node.Pods, func(p *model.Pod) bool {
+			held, _ := p.Held(v.Now)
+			return held
+		}) {
+			w += 1 << 40
+		}
+		return w
+	}
+	slices.SortStableFunc(live, func(a, b *model.Claim) int {
+		return cmp.Or(cmp.Compare(weight(a), weight(b)), strings.Compare(a.Name, b.Name))
+	})
+	for _, c := range live[:n] {
+		if c.UID == "" {
+			continue
+		}
+		out.ScaledDown = append(out.ScaledDown, c.UID)
+		out.Add(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.ScaledDown, Pool: p.Name, Subject: plan.ObjectOf("nodeclaim", c.Name),
+			Detail: plan.OfReplicas{Want: p.Replicas, Have: int64(len(live))}}})
+	}
+}
+
+// StaticClaim returns a claim of a NodePool that is for no pod in particular: whatever the NodePool allows, the cheapest instance
+// type first, and maxTypes of them at most. Its name is that of no claim there is, and of none that was decided on, by
+// Action.Key. It returns false if nothing can be launched from the NodePool.
+func StaticClaim(v *cluster.View, p *model.NodePool, maxTypes int, decided map[string]bool, why plan.Reason) (plan.CreateClaim, bool) {
+	types, zones, capacity, price := disrupt.BuyableTypes(p, maxTypes)
+	if len(types) == 0 {
+		return plan.CreateClaim{}, false
+	}
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = t.Name
+	}
+	prefix := p.Name
+	if len(prefix) > 52 {
+		prefix = strings.TrimRight(prefix[:52], "-.")
+	}
+	name := ""
+	for i := 0; name == "" || v.Claim(name) != nil || decided[plan.CreateClaim{Name: name}.Key()]; i++ {
+		name = prefix + "-" + cluster.HashName(10, p.UID, "static", strconv.Itoa(i))
+	}
+	return plan.CreateClaim{
+		Name: name, Pool: p, Type: types[0].Name, Types: types, PriceMicro: price, Zone: zones[0], CapacityType: capacity[0], Why: why,
+		NoReserve: plan.Reason{Code: plan.Static, Pool: p.Name},
+		Requirements: p.Requirements.With(model.OneOf(model.LabelInstanceType, names...), model.OneOf(model.LabelZone, zones...),
+			model.OneOf(model.LabelCapacityType, capacity...)),
+	}, true
+}
+
+// StaticRefusal returns why a static NodePool can't launch one more node next to those that it has; an empty code: it can. The
+// arguments are those of StaticClaim, and the limits over several NodePools with what this step has decided on.
+func StaticRefusal(v *cluster.View, p *model.NodePool, maxTypes int, decided map[string]bool, uses []model.LimitUse) plan.Reason {
+	all := int64(0)
+	for _, c := range v.Snapshot.Claims {
+		if c.Pool == p.Name {
+			all++
+		}
+	}
+	switch {
+	case p.NodeLimit >= 0 && all >= p.NodeLimit:
+		return plan.Reason{Code: plan.Limit, Pool: p.Name, Detail: plan.OfLimit{Replacing: p.Name, Resource: "nodes", Need: plan.Amount(all + 1), Left: plan.Amount(p.NodeLimit)}}
+	case p.Deleting:
+		return plan.Reason{Code: plan.PoolNotReady, Pool: p.Name, Detail: plan.OfPoolNotReady{NodePool: p.Name, Said: "it is being deleted"}}
+	case !p.Ready:
+		return plan.Reason{Code: plan.PoolNotReady, Pool: p.Name, Detail: plan.OfPoolNotReady{NodePool: p.Name, Condition: "Ready", Status: "True",
+			Said: plan.Words(strings.Trim(p.NotReady.Reason+": "+p.NotReady.Message, ": "))}}
+	}
+	a, ok := StaticClaim(v, p, maxTypes, decided, plan.Reason{})
+	if !ok {
+		return plan.Reason{Code: plan.NoInstanceType, Pool: p.Name}
+	}
+	why, _ := limits.Reached(v, &a, uses)
+	return why
+}

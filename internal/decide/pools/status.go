@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package pools decides what is about NodePools as a whole: their status, how many of their last machines became nodes, and
+// the number of nodes of static ones (spec.replicas).
+//
+// It never launches anything for a pod, and never counts against limits: who launches from a NodePool, and how much, is decided
+// before. Every function is pure: it reads a View and what it is given, and returns what a step should do and remember.
+//
+// Invariants: a status is written only if it would change, and at most once in an interval; a static NodePool launches no
+// node beyond a limit.
+//
+// Start reading at Status and ScaleStatic.
+package pools
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// StatusIn is what the status of NodePools depends on.
+type StatusIn struct {
+	Interval      time.Duration // how often the status of a NodePool is written at most
+	Registrations Registrations
+	Conditions    func(*model.NodePool) map[string]model.Condition // what else is known of a NodePool, by type; one without a status says nothing
+}
+
+// StatusMemory is what Status remembers from step to step. The zero value is valid.
+type StatusMemory struct {
+	writtenAt map[string]time.Time // by pool uid
+}
+
+// Status writes what has changed in the status of NodePools, in the order of the Snapshot.
+func Status(v *cluster.View, in StatusIn, mem StatusMemory) (out plan.Part, next StatusMemory) {
+	at := map[string]time.Time{}
+	used := map[string]model.Resources{}
+	count := map[string]int64{}
+	for name, x := range v.Unchanged {
+		used[name], count[name] = x.Capacity.Clone(), x.Count
+	}
+	for _, c := range v.DirtyClaims {
+		if c.Pool == "" || !CountsInStatus(c) {
+			continue
+		}
+		used[c.Pool] = used[c.Pool].AddInto(c.Capacity, 1)
+		count[c.Pool]++
+	}
+	for _, p := range v.Snapshot.Pools {
+		last := mem.writtenAt[p.UID]
+		due := last.Add(in.Interval)
+		a := plan.UpdatePool{Pool: p.Name, UID: p.UID, Conditions: readiness(p), Resources: used[p.Name].Trim(), Nodes: count[p.Name], Hash: p.Hash, ClassGeneration: p.ClassGeneration}
+		if r := in.Registrations.condition(p); r.Status != "" {
+			a.Conditions[RegistrationHealthy] = r
+		}
+		for name, c := range in.Conditions(p) {
+			if c.Status != "" {
+				a.Conditions[name] = c
+			}
+		}
+		if !statusDiffers(p, a) {
+			at[p.UID] = last
+			continue
+		}
+		if v.Now.Before(due) {
+			at[p.UID] = last
+			out.WakeAt(due)
+			continue
+		}
+		at[p.UID] = v.Now
+		out.Add(a)
+	}
+	return out, StatusMemory{at}
+}
+
+// CountsInStatus reports whether the status of its NodePool counts a claim.
+func CountsInStatus(c *model.Claim) bool { return !c.Provisional && c.ProviderID != "" }
+
+// readiness returns the conditions of a NodePool's status that say whether nodes may be launched from it.
+func readiness(p *model.NodePool) map[string]model.Condition {
+	out := map[string]model.Condition{
+		"ValidationSucceeded": {Status: "True", Reason: "ValidationSucceeded"},
+		"NodeClassReady":      {Status: "True", Reason: "NodeClassReady"},
+	}
+	if p.Ready {
+		return out
+	}
+	name, reason := "NodeClassReady", p.NotReady.Reason
+	if reason == "NodePoolValidationFailed" {
+		name = "ValidationSucceeded"
+	}
+	out[name] = model.Condition{Status: "False", Reason: reason, Message: p.NotReady.Message}
+	return out
+}
+
+// statusDiffers reports whether a pool's status is another than an action would write.
+func statusDiffers(p *model.NodePool, a plan.UpdatePool) bool {
+	if p.StatusNodes != a.Nodes || !p.StatusResources.Equal(a.Resources) || p.StatusHash != a.Hash ||
+		a.ClassGeneration != 0 && p.StatusClassGeneration != a.ClassGeneration {
+		return true
+	}
+	for k, want := range a.Conditions {
+		have := p.Conditions[k]
+		if have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message {
+			return true
+		}
+	}
+	return false
+}
