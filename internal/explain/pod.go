@@ -304,7 +304,11 @@ func (ex *explanation) bindingParty(p *model.Pod, slot decide.Slot) string {
 
 // explainBound says how a pod would leave its node, and what keeps it there.
 func (ex *explanation) explainBound(a *plan.Answer, n *model.Node, p *model.Pod) {
-	addFact(a, "state", "bound since "+p.Bound.UTC().Format(time.RFC3339))
+	state := "bound"
+	if !p.Bound.IsZero() {
+		state += " since " + p.Bound.UTC().Format(time.RFC3339)
+	}
+	addFact(a, "state", state)
 	addFact(a, "node", n.Name)
 	if p.ReservedFor != "" {
 		addFact(a, "its place was reserved by", "nodeclaim/"+p.ReservedFor)

@@ -44,9 +44,9 @@ func stepText(x *plan.Step) string {
 	case plan.Registering:
 		return "its instance has been running, and its node has yet to join the cluster,"
 	case plan.Initializing:
-		return "its node has been in the cluster and has yet to be initialized,"
+		return "its initialization has been under way"
 	case plan.Draining:
-		return "its pods have been leaving"
+		return "its drain has been under way"
 	case plan.Terminating:
 		return "its instance and its objects have been going"
 	case plan.PodTerminating:
@@ -85,7 +85,7 @@ func waiting(r plan.Reason) string {
 	case plan.EphemeralTaint:
 		return object + " still has taint " + plan.DetailOf[plan.OfNodeTaint](r).Taint + ", which is removed by whoever set it when the node is up"
 	case plan.ResourceMissing:
-		return "the node's allocatable of " + object + " lacks an extended resource that its pods request; a device plugin has to announce it"
+		return object + " does not announce an extended resource that its pods request (status.allocatable); a device plugin has to"
 	case plan.NodeGone:
 		return object + " was deleted with its finalizer; its instance is terminated if the node does not come back"
 	case plan.AwaitsPods:
@@ -110,9 +110,9 @@ func waiting(r plan.Reason) string {
 		}
 		return object + " is terminating; its grace period ends at " + instant(d.End)
 	case plan.EvictedLater:
-		return object + " is evicted later: " + strconv.Itoa(plan.DetailOf[plan.OfPods](r).Count) + " pods of lower priority or of workloads go first"
+		return object + " is evicted later, after " + count(plan.DetailOf[plan.OfPods](r).Count, "pod") + " of lower priority or of workloads"
 	case plan.EvictionPace:
-		return object + " waits for its turn: at most " + strconv.Itoa(plan.DetailOf[plan.OfEvictionPace](r).Most) + " evicted pods may be on their way at a time"
+		return object + " waits for its turn: the limit of pods that are evicted and not yet running again is " + strconv.Itoa(plan.DetailOf[plan.OfEvictionPace](r).Most)
 	case plan.SuccessorFirst:
 		return object + " is evicted when its successor is ready, which " + objectName(plan.DetailOf[plan.OfSuccessorFirst](r).Deployment) + " creates first"
 	case plan.VolumeAttached:

@@ -469,7 +469,7 @@ func kept(r plan.Reason) string {
 		return or(object, "the NodePool") + " has startup taint " + or(d.Taint, d.Key)
 	case plan.NoReplacementFound:
 		d := plan.DetailOf[plan.OfNoReplacementFound](r)
-		return "no way to remove " + object + " was found the last " + strconv.Itoa(d.Times) + " times; it is looked for again after " + instant(d.Until)
+		return "no way to remove " + object + " was found in " + count(d.Times, "search") + "; the next one is due after " + instant(d.Until)
 	case plan.CommandFailed:
 		return "the last disruption failed and was taken back" + with(": ", string(plan.DetailOf[plan.OfAborted](r).Said), "")
 	case plan.Aborted:
