@@ -101,6 +101,11 @@ verify-upstream: build
 verify-oracle: build
 	bash test/oracle/run.sh -timeout 60m
 
+# What it finds depends on which versions are installed, so it is no part of verify.
+.PHONY: verify-clients
+verify-clients: ## aws-cli and boto3 read the simulated AWS, moto's server answers Dovetail's client, each as far as it is installed; a minute
+	DOVETAIL_AWS_CLIENTS=1 go test -count=1 -v ./test/awsclients
+
 .PHONY: verify-live
 verify-live: build kubelet
 	go test -count=1 -timeout 90m ./test/e2e/...

@@ -465,7 +465,8 @@ func (t *tx) launch(s launchSpec) (instanceID, code, message string) {
 	if is(public) {
 		in.PublicIP = publicIP(id)
 	}
-	if p.data.MetadataOptions != nil {
+	in.HopLimit = new(int64(2)) // what the images ask for, which know version 2 of the metadata service
+	if p.data.MetadataOptions != nil && p.data.MetadataOptions.HttpPutResponseHopLimit != nil {
 		in.HopLimit = p.data.MetadataOptions.HttpPutResponseHopLimit
 	}
 	if s.capacityType == model.Spot {

@@ -208,7 +208,7 @@ func (im *image) described() ec2Image {
 	out := ec2Image{
 		Architecture: im.Arch, CreationDate: im.Created.Format(instant), ImageId: im.ID, ImageLocation: im.Owner + "/" + im.Name, ImageType: "machine",
 		Public: new(im.Alias != ""), OwnerId: im.Owner, PlatformDetails: "Linux/UNIX", State: "available", Description: im.Name, EnaSupport: new(true),
-		BlockDeviceMappings: []ec2BlockDeviceMapping{{DeviceName: "/dev/xvda", Ebs: &ec2EbsBlockDevice{VolumeSize: &size, VolumeType: "gp3", DeleteOnTermination: new(true)}}},
+		BlockDeviceMappings: []ec2BlockDeviceMapping{{DeviceName: "/dev/xvda", Ebs: &ec2EbsBlockDevice{SnapshotId: id("snap", im.ID), VolumeSize: &size, VolumeType: "gp3", DeleteOnTermination: new(true)}}},
 		Hypervisor:          "xen", ImageOwnerAlias: im.Alias, Name: im.Name, RootDeviceName: "/dev/xvda", RootDeviceType: "ebs", Tags: tagList(im.Tags),
 		VirtualizationType: "hvm", BootMode: "uefi-preferred",
 	}

@@ -225,10 +225,10 @@ func (t *tx) described(i *instance) ec2Instance {
 		SubnetId: i.Subnet, VpcId: t.world.vpc.VpcId, Architecture: arch, ClientToken: i.Token, EbsOptimized: new(true), EnaSupport: new(true), Hypervisor: "xen",
 		RootDeviceName: "/dev/xvda", RootDeviceType: "ebs", SecurityGroups: groups, SpotInstanceRequestId: i.SpotRequest, Tags: tagList(i.Tags),
 		VirtualizationType: "hvm", CapacityReservationId: t.reservedIn(i), CapacityReservationSpecification: reservationSpecification(i),
-		MetadataOptions: &ec2InstanceMetadataOptionsResponse{State: "applied", HttpTokens: "required", HttpEndpoint: "enabled", HttpProtocolIpv6: "disabled", HttpPutResponseHopLimit: i.HopLimit},
+		MetadataOptions: &ec2InstanceMetadataOptionsResponse{State: "applied", HttpTokens: "required", HttpEndpoint: "enabled", HttpProtocolIpv6: "disabled", HttpPutResponseHopLimit: i.HopLimit, InstanceMetadataTags: "disabled"},
 		NetworkInterfaces: []ec2InstanceNetworkInterface{{
 			NetworkInterfaceId: id("eni", i.ID), PrivateDnsName: m.Node.Name, PrivateIpAddress: i.IP, SubnetId: i.Subnet, VpcId: t.world.vpc.VpcId, Groups: groups,
-			InterfaceType: "interface", Status: "in-use", OwnerId: t.settings.Account, SourceDestCheck: new(true),
+			InterfaceType: "interface", Status: "in-use", MacAddress: macAddress(i), PrivateIpAddresses: []ec2InstancePrivateIpAddress{{new(true), m.Node.Name, i.IP}}, OwnerId: t.settings.Account, SourceDestCheck: new(true),
 			Attachment: &ec2InstanceNetworkInterfaceAttachment{AttachTime: pointer(m.Launched), AttachmentId: id("eni-attach", i.ID), DeleteOnTermination: new(true), DeviceIndex: new(int64(0)), NetworkCardIndex: new(int64(0)), Status: "attached"},
 		}},
 		Monitoring: &ec2Monitoring{State: "disabled"}, SourceDestCheck: new(true), PlatformDetails: "Linux/UNIX", UsageOperation: "RunInstances",

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -120,7 +121,9 @@ var receiveMessage = &operation{
 			c.mu.Unlock()
 			out := &sqsReceiveMessageResult{}
 			var again time.Time // when there is a message that is not there now, as far as that is known
-			if err := c.transact(true, func(t *tx) { again = t.receive(out, atMost, hide) }); err != nil {
+			if err := c.transact(true, func(t *tx) {
+				again = t.receive(out, atMost, hide, append(in.AttributeNames, in.MessageSystemAttributeNames...))
+			}); err != nil {
 				return nil, &apiError{Code: "InternalError", Message: err.Error(), Status: http.StatusInternalServerError}
 			}
 			now := c.clock.Now()
@@ -153,8 +156,8 @@ func (c *Cloud) waitForMail(ctx context.Context, mail <-chan struct{}, d time.Du
 	<-done
 }
 
-// receive takes messages that nobody holds, oldest first, and says when there is the next, held or to come, as far as that is known.
-func (t *tx) receive(out *sqsReceiveMessageResult, atMost int, hide time.Duration) (again time.Time) {
+// receive takes messages that nobody holds, oldest first, with the attributes asked for, and says when there is the next, held or to come, as far as that is known.
+func (t *tx) receive(out *sqsReceiveMessageResult, atMost int, hide time.Duration, attributes []string) (again time.Time) {
 	again = t.collect()
 	for _, m := range t.messages.sorted() {
 		if until := t.inFlight[m.ID]; t.now.Before(until) {
@@ -170,8 +173,11 @@ func (t *tx) receive(out *sqsReceiveMessageResult, atMost int, hide time.Duratio
 		receipt := id("receipt", m.ID, strconv.FormatInt(t.receiptCount, 10))
 		t.receipts[receipt] = m.ID
 		t.inFlight[m.ID] = t.now.Add(hide)
-		out.Messages = append(out.Messages, sqsMessage{MessageId: m.ID, ReceiptHandle: receipt, MD5OfBody: md5Of(m.Body), Body: m.Body,
-			Attributes: map[string]string{"SentTimestamp": strconv.FormatInt(m.Sent.UnixMilli(), 10)}})
+		received := sqsMessage{MessageId: m.ID, ReceiptHandle: receipt, MD5OfBody: md5Of(m.Body), Body: m.Body}
+		if slices.Contains(attributes, "All") || slices.Contains(attributes, "SentTimestamp") {
+			received.Attributes = sqsAttributes{"SentTimestamp": strconv.FormatInt(m.Sent.UnixMilli(), 10)}
+		}
+		out.Messages = append(out.Messages, received)
 	}
 	return again
 }

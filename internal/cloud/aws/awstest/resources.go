@@ -4,6 +4,7 @@
 package awstest
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -148,6 +149,7 @@ func (t *tx) describeNetworkInterfaces(in *ec2DescribeNetworkInterfacesRequest) 
 		if pass {
 			all = append(all, ec2NetworkInterface{
 				NetworkInterfaceId: eni, AvailabilityZone: m.Zone, Groups: t.groupsOf(i), InterfaceType: "interface", OwnerId: t.settings.Account, PrivateDnsName: m.Node.Name,
+				MacAddress: macAddress(i), PrivateIpAddresses: []ec2NetworkInterfacePrivateIpAddress{{new(true), m.Node.Name, i.IP}},
 				PrivateIpAddress: i.IP, RequesterManaged: new(false), SourceDestCheck: new(true), Status: "in-use", SubnetId: i.Subnet, VpcId: t.world.vpc.VpcId,
 				Attachment: &ec2NetworkInterfaceAttachment{AttachTime: pointer(m.Launched), AttachmentId: id("eni-attach", i.ID), DeleteOnTermination: new(true), DeviceIndex: new(int64(0)),
 					NetworkCardIndex: new(int64(0)), InstanceId: i.ID, InstanceOwnerId: t.settings.Account, Status: "attached"},
@@ -164,6 +166,12 @@ func (t *tx) describeNetworkInterfaces(in *ec2DescribeNetworkInterfacesRequest) 
 	})
 	some, next := page(all, func(n ec2NetworkInterface) string { return n.NetworkInterfaceId }, in.NextToken, in.MaxResults, 1000)
 	return &ec2DescribeNetworkInterfacesResult{NetworkInterfaces: some, NextToken: next}, nil
+}
+
+// macAddress is that of an instance's interface.
+func macAddress(i *instance) string {
+	h := hash("mac", i.ID)
+	return fmt.Sprintf("0a:%02x:%02x:%02x:%02x:%02x", h[0], h[1], h[2], h[3], h[4]) // administered locally, as AWS's
 }
 
 // groupsOf are the security groups of an instance.

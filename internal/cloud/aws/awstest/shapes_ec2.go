@@ -231,6 +231,9 @@ type ec2IamInstanceProfile struct {
 type ec2InstanceNetworkInterface struct {
 	Association        *ec2InstanceNetworkInterfaceAssociation `xml:"association,omitempty"`
 	Attachment         *ec2InstanceNetworkInterfaceAttachment  `xml:"attachment,omitempty"`
+	Description        string                                  `xml:"description"`
+	MacAddress         string                                  `xml:"macAddress,omitempty"`
+	PrivateIpAddresses []ec2InstancePrivateIpAddress           `xml:"privateIpAddressesSet>item,omitempty"`
 	OwnerId            string                                  `xml:"ownerId,omitempty"`
 	SourceDestCheck    *bool                                   `xml:"sourceDestCheck,omitempty"`
 	Groups             []ec2GroupIdentifier                    `xml:"groupSet>item,omitempty"`
@@ -259,6 +262,7 @@ type ec2InstanceMetadataOptionsResponse struct {
 	HttpPutResponseHopLimit *int64 `xml:"httpPutResponseHopLimit,omitempty"`
 	HttpEndpoint            string `xml:"httpEndpoint,omitempty"`
 	HttpProtocolIpv6        string `xml:"httpProtocolIpv6,omitempty"`
+	InstanceMetadataTags    string `xml:"instanceMetadataTags,omitempty"`
 }
 
 type ec2DescribeInstanceStatusRequest struct {
@@ -835,12 +839,22 @@ type ec2DescribeSecurityGroupsResult struct {
 }
 
 type ec2SecurityGroup struct {
-	Description string   `xml:"groupDescription,omitempty"`
-	GroupName   string   `xml:"groupName,omitempty"`
-	OwnerId     string   `xml:"ownerId,omitempty"`
-	GroupId     string   `xml:"groupId,omitempty"`
-	Tags        []ec2Tag `xml:"tagSet>item,omitempty"`
-	VpcId       string   `xml:"vpcId,omitempty"`
+	Description         string            `xml:"groupDescription,omitempty"`
+	GroupName           string            `xml:"groupName,omitempty"`
+	OwnerId             string            `xml:"ownerId,omitempty"`
+	GroupId             string            `xml:"groupId,omitempty"`
+	Tags                []ec2Tag          `xml:"tagSet>item,omitempty"`
+	VpcId               string            `xml:"vpcId,omitempty"`
+	IpPermissionsEgress []ec2IpPermission `xml:"ipPermissionsEgress>item,omitempty"`
+}
+
+type ec2IpPermission struct {
+	IpProtocol string       `xml:"ipProtocol,omitempty"`
+	IpRanges   []ec2IpRange `xml:"ipRanges>item,omitempty"`
+}
+
+type ec2IpRange struct {
+	CidrIp string `xml:"cidrIp,omitempty"`
 }
 
 type ec2DescribeImagesRequest struct {
@@ -928,9 +942,10 @@ type ec2ProcessorInfo struct {
 }
 
 type ec2VCpuInfo struct {
-	DefaultVCpus          *int64 `xml:"defaultVCpus,omitempty"`
-	DefaultCores          *int64 `xml:"defaultCores,omitempty"`
-	DefaultThreadsPerCore *int64 `xml:"defaultThreadsPerCore,omitempty"`
+	DefaultVCpus          *int64  `xml:"defaultVCpus,omitempty"`
+	DefaultCores          *int64  `xml:"defaultCores,omitempty"`
+	DefaultThreadsPerCore *int64  `xml:"defaultThreadsPerCore,omitempty"`
+	ValidThreadsPerCore   []int64 `xml:"validThreadsPerCore>item,omitempty"`
 }
 
 type ec2MemoryInfo struct {
@@ -1182,12 +1197,25 @@ type ec2DescribeVpcsResult struct {
 }
 
 type ec2Vpc struct {
-	CidrBlock string   `xml:"cidrBlock,omitempty"`
-	State     string   `xml:"state,omitempty"`
-	VpcId     string   `xml:"vpcId,omitempty"`
-	OwnerId   string   `xml:"ownerId,omitempty"`
-	IsDefault *bool    `xml:"isDefault,omitempty"`
-	Tags      []ec2Tag `xml:"tagSet>item,omitempty"`
+	CidrBlock               string                       `xml:"cidrBlock,omitempty"`
+	State                   string                       `xml:"state,omitempty"`
+	VpcId                   string                       `xml:"vpcId,omitempty"`
+	OwnerId                 string                       `xml:"ownerId,omitempty"`
+	IsDefault               *bool                        `xml:"isDefault,omitempty"`
+	Tags                    []ec2Tag                     `xml:"tagSet>item,omitempty"`
+	DhcpOptionsId           string                       `xml:"dhcpOptionsId,omitempty"`
+	InstanceTenancy         string                       `xml:"instanceTenancy,omitempty"`
+	CidrBlockAssociationSet []ec2VpcCidrBlockAssociation `xml:"cidrBlockAssociationSet>item,omitempty"`
+}
+
+type ec2VpcCidrBlockAssociation struct {
+	AssociationId  string                `xml:"associationId,omitempty"`
+	CidrBlock      string                `xml:"cidrBlock,omitempty"`
+	CidrBlockState *ec2VpcCidrBlockState `xml:"cidrBlockState,omitempty"`
+}
+
+type ec2VpcCidrBlockState struct {
+	State string `xml:"state,omitempty"`
 }
 
 type ec2GetInstanceTypesFromInstanceRequirementsRequest struct {

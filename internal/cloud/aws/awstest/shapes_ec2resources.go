@@ -112,6 +112,18 @@ type ec2InstanceNetworkInterfaceAttachment struct {
 	NetworkCardIndex    *int64     `xml:"networkCardIndex,omitempty"`
 }
 
+type ec2InstancePrivateIpAddress struct {
+	Primary          *bool  `xml:"primary,omitempty"`
+	PrivateDnsName   string `xml:"privateDnsName,omitempty"`
+	PrivateIpAddress string `xml:"privateIpAddress,omitempty"`
+}
+
+type ec2NetworkInterfacePrivateIpAddress struct {
+	Primary          *bool  `xml:"primary,omitempty"`
+	PrivateDnsName   string `xml:"privateDnsName,omitempty"`
+	PrivateIpAddress string `xml:"privateIpAddress,omitempty"`
+}
+
 type ec2DescribeNetworkInterfacesRequest struct {
 	Filters             []ec2Filter `in:"Filter"`
 	DryRun              *bool       `in:"DryRun"`
@@ -126,19 +138,22 @@ type ec2DescribeNetworkInterfacesResult struct {
 }
 
 type ec2NetworkInterface struct {
-	Attachment         *ec2NetworkInterfaceAttachment `xml:"attachment,omitempty"`
-	AvailabilityZone   string                         `xml:"availabilityZone,omitempty"`
-	Groups             []ec2GroupIdentifier           `xml:"groupSet>item,omitempty"`
-	InterfaceType      string                         `xml:"interfaceType,omitempty"`
-	NetworkInterfaceId string                         `xml:"networkInterfaceId,omitempty"`
-	OwnerId            string                         `xml:"ownerId,omitempty"`
-	PrivateDnsName     string                         `xml:"privateDnsName,omitempty"`
-	PrivateIpAddress   string                         `xml:"privateIpAddress,omitempty"`
-	RequesterManaged   *bool                          `xml:"requesterManaged,omitempty"`
-	SourceDestCheck    *bool                          `xml:"sourceDestCheck,omitempty"`
-	Status             string                         `xml:"status,omitempty"`
-	SubnetId           string                         `xml:"subnetId,omitempty"`
-	VpcId              string                         `xml:"vpcId,omitempty"`
+	Attachment         *ec2NetworkInterfaceAttachment        `xml:"attachment,omitempty"`
+	AvailabilityZone   string                                `xml:"availabilityZone,omitempty"`
+	Groups             []ec2GroupIdentifier                  `xml:"groupSet>item,omitempty"`
+	InterfaceType      string                                `xml:"interfaceType,omitempty"`
+	NetworkInterfaceId string                                `xml:"networkInterfaceId,omitempty"`
+	OwnerId            string                                `xml:"ownerId,omitempty"`
+	PrivateDnsName     string                                `xml:"privateDnsName,omitempty"`
+	PrivateIpAddress   string                                `xml:"privateIpAddress,omitempty"`
+	Description        string                                `xml:"description"`
+	MacAddress         string                                `xml:"macAddress,omitempty"`
+	PrivateIpAddresses []ec2NetworkInterfacePrivateIpAddress `xml:"privateIpAddressesSet>item,omitempty"`
+	RequesterManaged   *bool                                 `xml:"requesterManaged,omitempty"`
+	SourceDestCheck    *bool                                 `xml:"sourceDestCheck,omitempty"`
+	Status             string                                `xml:"status,omitempty"`
+	SubnetId           string                                `xml:"subnetId,omitempty"`
+	VpcId              string                                `xml:"vpcId,omitempty"`
 }
 
 type ec2NetworkInterfaceAttachment struct {

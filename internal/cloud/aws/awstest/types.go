@@ -66,7 +66,7 @@ func instanceType(t *catalog.Type) ec2InstanceTypeInfo {
 		InstanceType: t.Name, CurrentGeneration: new(true), SupportedRootDeviceTypes: []string{"ebs"}, SupportedVirtualizationTypes: []string{"hvm"},
 		BareMetal: new(strings.Contains(t.Name, ".metal")), Hypervisor: label("instance-hypervisor"), NitroEnclavesSupport: enclaves,
 		ProcessorInfo:            &ec2ProcessorInfo{SupportedArchitectures: []string{arch}, Manufacturer: manufacturer(label("instance-cpu-manufacturer"))},
-		VCpuInfo:                 &ec2VCpuInfo{DefaultVCpus: new(cpus), DefaultCores: new(max(cpus/threads, 1)), DefaultThreadsPerCore: new(threads)},
+		VCpuInfo:                 &ec2VCpuInfo{DefaultVCpus: new(cpus), DefaultCores: new(max(cpus/threads, 1)), DefaultThreadsPerCore: new(threads), ValidThreadsPerCore: []int64{1, 2}[:threads]},
 		MemoryInfo:               &ec2MemoryInfo{SizeInMiB: new(t.Capacity["memory"] >> 20)},
 		InstanceStorageSupported: new(label("instance-local-nvme") != ""),
 		EbsInfo:                  &ec2EbsInfo{EbsOptimizedSupport: "default", EncryptionSupport: "supported", NvmeSupport: "required"},

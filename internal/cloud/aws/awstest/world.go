@@ -30,11 +30,15 @@ func newWorld(c *catalog.Catalog, s Settings) world {
 	named := func(name string) []ec2Tag { return append([]ec2Tag{{Key: "Name", Value: name}}, discovery...) }
 	w := world{
 		images: firstImages(s),
-		vpc:    ec2Vpc{CidrBlock: "10.0.0.0/16", VpcId: vpc, State: "available", OwnerId: s.Account, IsDefault: new(false), Tags: named(s.Cluster)},
+		vpc: ec2Vpc{CidrBlock: "10.0.0.0/16", VpcId: vpc, State: "available", OwnerId: s.Account, IsDefault: new(false), Tags: named(s.Cluster),
+			DhcpOptionsId: id("dopt", s.Account), InstanceTenancy: "default", CidrBlockAssociationSet: []ec2VpcCidrBlockAssociation{{id("vpc-cidr-assoc", s.Account), "10.0.0.0/16", &ec2VpcCidrBlockState{"associated"}}}},
 		groups: []ec2SecurityGroup{
 			{Description: "nodes of " + s.Cluster, GroupName: s.Cluster + "-node", OwnerId: s.Account, GroupId: id("sg", s.Account, "node"), VpcId: vpc, Tags: named(s.Cluster + "-node")},
 			{Description: "default VPC security group", GroupName: "default", OwnerId: s.Account, GroupId: id("sg", s.Account, "default"), VpcId: vpc},
 		},
+	}
+	for i := range w.groups { // all may go out
+		w.groups[i].IpPermissionsEgress = []ec2IpPermission{{IpProtocol: "-1", IpRanges: []ec2IpRange{{"0.0.0.0/0"}}}}
 	}
 	for i, zone := range c.Zones() {
 		zoneID := zoneID(c.Region, zone)
