@@ -152,13 +152,13 @@ func readSurvey(c *cobra.Command, f doctorFlags, shown *progress) (*report.Docto
 	if err != nil {
 		return nil, nil, err
 	}
-	d.Elsewhere = takeIn(m, cat, in, time.Now().Add(-d.ClockSkew), len(f.files) == 0)
+	d.Elsewhere, d.Unknown = takeIn(m, cat, in, time.Now().Add(-d.ClockSkew), len(f.files) == 0)
 	return d, in, nil
 }
 
 // takeIn makes the snapshot of what was read, with instance types for every pool. now is by the cluster's clock, which may not
-// be this machine's. It reports whether prices are of another region.
-func takeIn(m *manifests.Set, cat *catalog.Catalog, in *doctor.Input, now time.Time, live bool) (elsewhere bool) {
+// be this machine's. It reports whether prices are of another region, and what of the input it can't know.
+func takeIn(m *manifests.Set, cat *catalog.Catalog, in *doctor.Input, now time.Time, live bool) (elsewhere bool, unknown []string) {
 	s := state.New()
 	types := cat.InstanceTypes(s.Resources().Dim) // first, so that the numbers of resources do not depend on the input
 	m.Feed(s)
@@ -177,7 +177,7 @@ func takeIn(m *manifests.Set, cat *catalog.Catalog, in *doctor.Input, now time.T
 	for _, q := range m.FullQuotas() {
 		in.FullQuotas = append(in.FullQuotas, doctor.FullQuota(q))
 	}
-	return elsewhere
+	return elsewhere, unknowns(m, &of, false)
 }
 
 // surveyCluster reads the cluster of the flags into m, and what may not be read of it into in. It returns its name,

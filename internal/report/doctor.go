@@ -25,6 +25,7 @@ type Doctor struct {
 	PricesAsOf string
 	ClockSkew  time.Duration // how far this machine's clock is ahead of the cluster's; 0: they are taken as equal
 	Elsewhere  bool          // prices are of another region than the nodes
+	Unknown    []string      // what the prices can't take into account, and what is assumed instead
 	Ignored    []string      // codes of findings that somebody has asked to leave out
 	Steps      []DoctorStep  // set by Complete
 }
@@ -170,6 +171,9 @@ func doctorNotes(d *Doctor) (out []string) {
 	}
 	if d.Elsewhere {
 		out = append(out, "The nodes are in zones that the catalogue doesn't have: prices are those of its own region.")
+	}
+	for _, what := range d.Unknown {
+		out = append(out, "Unknown: "+what+".")
 	}
 	if d.Unpriced > 0 {
 		out = append(out, count(d.Unpriced, "node")+" without a price: left as they are and not counted in dollars.")
