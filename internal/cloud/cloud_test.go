@@ -149,43 +149,6 @@ func TestRetryOtherCalls(t *testing.T) {
 	})
 }
 
-func TestRateLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &script{}
-		p := cloud.RateLimit(s, cloud.Wall{}, cloud.Rate{PerSecond: 2, Burst: 3})
-		start := time.Now()
-		for i, want := range []time.Duration{0, 0, 0, 500 * time.Millisecond, time.Second, 1500 * time.Millisecond} {
-			if _, err := p.List(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if have := time.Since(start); have != want {
-				t.Errorf("call %d came after %s, want %s", i, have, want)
-			}
-		}
-		// Waiting is given up with the context, and the turn goes to the next.
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		if err := p.Launch(ctx, requests("a"))[0].Err; !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("have %v", err)
-		}
-		if errs := p.Terminate(t.Context(), []string{"x"}); errs[0] != nil {
-			t.Error(errs[0])
-		}
-		if have := time.Since(start); have != 2*time.Second {
-			t.Errorf("the turn given up was not used again: %s", have)
-		}
-		// Rest is saved up to the burst.
-		time.Sleep(time.Hour)
-		start = time.Now()
-		for range 4 {
-			_, _ = p.Offerings(t.Context(), nil, cloud.NodeClass{})
-		}
-		if have := time.Since(start); have != 500*time.Millisecond {
-			t.Errorf("four calls after a rest took %s, want 500ms", have)
-		}
-	})
-}
-
 func types() []*model.InstanceType {
 	var out []*model.InstanceType
 	for _, n := range []string{"a", "b"} {
@@ -276,7 +239,7 @@ func TestSetAside(t *testing.T) {
 
 // TestAs finds optional interfaces behind decorators, and none where there is none.
 func TestAs(t *testing.T) {
-	p := cloud.Provider(cloud.Retry(cloud.RateLimit(cloud.NewSetAside(&script{}, cloud.Wall{}, time.Minute), cloud.Wall{}, cloud.Rate{PerSecond: 1, Burst: 1}), cloud.Wall{}, cloud.DefaultRetry()))
+	p := cloud.Provider(cloud.Retry(cloud.NewSetAside(&script{}, cloud.Wall{}, time.Minute), cloud.Wall{}, cloud.DefaultRetry()))
 	if r, ok := cloud.As[cloud.Repairer](p); !ok || len(r.RepairPolicies()) != 1 {
 		t.Error("the repair policies were not found")
 	}
@@ -316,7 +279,7 @@ func TestErrors(t *testing.T) {
 	if err := error(&cloud.Error{Kind: cloud.Unknown, Err: cause}); !errors.Is(err, cause) {
 		t.Error("the cause is lost")
 	}
-	for _, err := range []error{cloud.RetryPolicy{}.Validate(), cloud.Rate{}.Validate(), cloud.RetryPolicy{Attempts: 1}.Validate()} {
+	for _, err := range []error{cloud.RetryPolicy{}.Validate(), cloud.RetryPolicy{Attempts: 1}.Validate()} {
 		if err == nil {
 			t.Error("no error")
 		}

@@ -2,7 +2,7 @@
 // Copyright 2026 The Dovetail Authors
 
 // Package cloud is the contract between the house and whoever sells machines: a small Provider interface, the kinds of error
-// a caller can act on, and decorators that any provider can be wrapped in (Retry, RateLimit, SetAside).
+// a caller can act on, and decorators that any provider can be wrapped in (Retry, SetAside).
 //
 // It never knows a particular cloud, Kubernetes, or a wire format, and it keeps no intent: a launch that must survive a crash
 // is a NodeClaim in the API server before it is a call here (contract 4).
