@@ -37,19 +37,6 @@ type candidates struct {
 	groups       nodegroups.Groups
 }
 
-// disruptionCause is what a machine would go for, what must be before what may.
-func (ca *candidates) disruptionCause(u *disrupt.Candidate) plan.Code {
-	switch {
-	case lifecycle.IsExpired(u.Claim, ca.Now):
-		return plan.Expired
-	case u.Claim.Is(lifecycle.Drifted):
-		return plan.Drifted
-	case u.IsEmpty():
-		return plan.Empty
-	}
-	return plan.Underutilized
-}
-
 // build are the machines of pools with a node, by node name, and how many each pool has for its budgets.
 func (ca *candidates) build() {
 	ca.budgetCounts = map[string]disrupt.NodeCount{}

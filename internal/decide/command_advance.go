@@ -65,7 +65,7 @@ func (dc *disruptionCommands) backOffTakenBack(m *command) {
 		rest = dc.pol.BackOff
 	}
 	for _, c := range m.candidates {
-		dc.backOffs.backOffClaim(c.UID, rest)
+		dc.backOffs.Hold(c.UID, rest)
 	}
 	dc.setHosts(m.ID, nil)
 }
@@ -317,7 +317,7 @@ func (dc *disruptionCommands) abort(m *command, code plan.Code, why string, rest
 			dc.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: r, Conditions: map[string]model.Condition{
 				lifecycle.Disrupted: {Status: "False", Reason: string(code), Message: why}}})
 		}
-		dc.backOffs.backOffClaim(c.UID, rest)
+		dc.backOffs.Hold(c.UID, rest)
 		if _, ok := dc.mem.unwritten[c.UID]; ok {
 			dc.mem.unwritten = withoutKey(dc.mem.unwritten, c.UID)
 		}

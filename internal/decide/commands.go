@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/disruption"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -31,7 +32,7 @@ import (
 type commandTable struct {
 	*draft
 	mem      *commandMemory
-	backOffs *backOffs
+	backOffs *disruption.BackOffs
 	memo     *unchangedMachines
 
 	byID    map[plan.CommandID]*command
@@ -182,7 +183,7 @@ func (ct *commandTable) backOffLost(records map[plan.CommandID]cluster.CommandRe
 		}
 		for _, uid := range r.Claims {
 			if c := ct.ClaimWithUID(uid); c != nil && c.Deleting.IsZero() {
-				ct.backOffs.backOffClaim(uid, ct.pol.BackOff)
+				ct.backOffs.Hold(uid, ct.pol.BackOff)
 			}
 		}
 	}
@@ -298,4 +299,17 @@ func (dr *draft) taintCandidate(n *model.Node, c *model.Claim, r cluster.Command
 // under way, no disruption command deletes it, and its cloud has not announced that it will.
 func (ct *commandTable) isStaying(c *model.Claim) bool {
 	return c.Deleting.IsZero() && ct.ofClaim[c.Name] == "" && ct.Interruptions[c.Name] == nil && !ct.IsDeleting(c)
+}
+
+// awaitedReplacements returns the replacements that commands wait for before they delete anything, by command.
+func (ct *commandTable) awaitedReplacements() (out []disruption.Awaited) {
+	for _, id := range slices.Sorted(maps.Keys(ct.byID)) {
+		m := ct.byID[id]
+		for _, c := range m.replacements {
+			if len(m.candidates) > 0 && m.deleting == 0 && !c.Is(lifecycle.Initialized) && c.UID != "" {
+				out = append(out, disruption.Awaited{Claim: c, Command: id, Cause: m.Cause})
+			}
+		}
+	}
+	return out
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/disruption"
 	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/decide/replicas"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
@@ -20,7 +21,7 @@ import (
 type disruptionSearch struct {
 	*draft
 	mem        *searchMemory
-	backOffs   *backOffs
+	backOffs   *disruption.BackOffs
 	buffers    *buffers
 	candidates *candidates
 	commands   *disruptionCommands
@@ -145,7 +146,7 @@ func (se *disruptionSearch) findSearchable(atOnce bool) searchable {
 		inFlight[a.Key()] = true
 	}
 	for _, u := range se.candidates.all {
-		if len(u.Pods) == 0 || se.heed(se.backOffs.isHeld(u)) {
+		if len(u.Pods) == 0 || se.heed(se.backOffs.IsHeld(u)) {
 			continue
 		}
 		if why := se.candidates.guard.Blockers(u, plan.Underutilized, true); len(why) > 0 {
@@ -240,7 +241,7 @@ func (se *disruptionSearch) consolidate(atOnce bool) {
 	for _, m := range found {
 		if se.heed(se.buffers.wouldBuyAgain(m)) {
 			for _, u := range m.Candidates {
-				se.backOffs.backOffSearch(u, se.pol.BackOff)
+				se.backOffs.HoldCandidate(u, se.pol.BackOff)
 			}
 			continue
 		}

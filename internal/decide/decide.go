@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide/demand"
+	"github.com/dovetail-sh/dovetail/internal/decide/disruption"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -184,7 +185,7 @@ func (st *step) decisions() []stage {
 		{"places of virtual pods", deciding, st.buffers.record},
 		{"placements", explaining, func() { st.demand.rememberPlacements(nil) }},
 		// Machines of commands that verify refused are left alone for a while.
-		{"refused commands", deciding, st.backOffs.backOffRefused},
+		{"refused commands", deciding, st.backOffRefused},
 		// The machines of pools, and what their budgets allow.
 		{"candidates", deciding | explaining, st.candidates.build},
 		{"replica history", deciding, st.search.sampleReplicas},
@@ -199,9 +200,10 @@ func (st *step) decisions() []stage {
 		{"places of virtual pods on replacements", deciding, st.buffers.record},
 		// What people are told, and the status of pools.
 		{"state of buffers", always, st.buffers.report},
-		{"blocker notes", deciding, onlyIf(st.req.NoteBlockers, st.events.add)},
+		{"blocker notes", deciding, onlyIf(st.req.NoteBlockers, st.addBlockerNotes)},
 		{"pool status", deciding, st.writePoolStatus},
 		{"what is known of earlier launches", always, st.mergeEarlierLaunches},
+		{"what is known of back-offs", always, st.mergeBackOffs},
 		// Only so many pods are evicted at a time, and what is in flight is not done twice.
 		{"eviction pacing", deciding, st.pacing.pace},
 		{"unsure slots", deciding, st.reservations.rewriteUnsureSlots},
@@ -268,4 +270,25 @@ func (st *step) closeRefusedBindings() {
 	for _, r := range st.req.NotBound {
 		st.disagreements.CloseNode(r.Pod, r.Node, r.Why)
 	}
+}
+
+// backOffRefused keeps claims from new commands for a while that were to go in one that verify refused.
+func (st *step) backOffRefused() {
+	for _, uid := range st.req.Refused {
+		st.backOffs.Hold(uid, st.pol.BackOff)
+	}
+}
+
+// mergeBackOffs merges what was added to back-offs.
+func (st *step) mergeBackOffs() {
+	var part plan.Part
+	part, st.mem.backOffs = st.backOffs.Result()
+	st.merge(part)
+}
+
+// addBlockerNotes notes what blocks disruption. It looks at everything, so it is asked for only now and then.
+func (st *step) addBlockerNotes() {
+	ca := st.candidates
+	st.out.Notes = append(st.out.Notes, disruption.BlockerNotes(st.View, disruption.NotesIn{Candidates: ca.all, Eligibility: ca.guard, BudgetLeft: ca.budgetLeft,
+		Awaited: st.commands.awaitedReplacements()})...)
 }

@@ -32,7 +32,7 @@ func (se *disruptionSearch) startEmpty() {
 			se.wakeAt(se.Now.Add(10 * time.Second)) // a schedule may open, another node may be gone
 			continue
 		}
-		if se.heed(se.backOffs.isHeld(u)) {
+		if se.heed(se.backOffs.IsHeld(u)) {
 			continue
 		}
 		se.commands.start(&disrupt.Command{Cause: plan.Empty, Candidates: []*disrupt.Candidate{u}, OldMicroPerHour: max(u.PriceMicro, 0), Why: plan.Reason{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/decide/claims"
 	"github.com/dovetail-sh/dovetail/internal/decide/demand"
+	"github.com/dovetail-sh/dovetail/internal/decide/disruption"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/decide/pools"
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
@@ -19,7 +20,7 @@ import (
 type Memory struct {
 	unchanged     *unchangedNodes // nil: nothing is known, and every machine is looked at
 	interruptions claims.InterruptionMemory
-	backOffs      backOffMemory
+	backOffs      disruption.BackOffMemory
 	drift         driftMemory
 	groupActivity nodegroups.ActivityMemory
 	reservations  reservationMemory

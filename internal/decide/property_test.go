@@ -128,7 +128,7 @@ func TestGroupRulesHold(t *testing.T) {
 		w.settle(3000)
 		w.clean()
 		for _, c := range w.Claims {
-			if w.Nodes[c.NodeName] == nil || w.Now.Before(w.mem.backOffs.byClaim[c.UID].until) {
+			if w.Nodes[c.NodeName] == nil || w.Now.Before(w.mem.backOffs.Until(c.UID)) {
 				continue
 			}
 			needed := false

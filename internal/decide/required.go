@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide/claims"
+	"github.com/dovetail-sh/dovetail/internal/decide/disruption"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -17,7 +18,7 @@ import (
 // requiredDisruption replaces machines that must go: broken, expired, drifted.
 type requiredDisruption struct {
 	*draft
-	backOffs     *backOffs
+	backOffs     *disruption.BackOffs
 	candidates   *candidates
 	commands     *disruptionCommands
 	driftBackOff *driftBackOff
@@ -64,7 +65,7 @@ func (rq *requiredDisruption) replace() bool {
 		if d.cause == plan.Drifted {
 			rq.wakeAt(rq.driftBackOff.heldUntil(u))
 		}
-		if len(rq.candidates.guard.Blockers(u, d.cause, true)) > 0 || rq.heed(rq.backOffs.isHeld(u)) {
+		if len(rq.candidates.guard.Blockers(u, d.cause, true)) > 0 || rq.heed(rq.backOffs.IsHeld(u)) {
 			continue
 		}
 		if rq.IsUpdating(u.Claim) {
@@ -84,7 +85,7 @@ func (rq *requiredDisruption) replace() bool {
 		if u.Pool.Replicas >= 0 {
 			m, why = rq.commands.purchases.staticReplacement(u, d.cause)
 		} else if m, why = rq.findReplacement(u, d.cause); m == nil {
-			rq.backOffs.backOffSearch(u, rq.pol.BackOff/10)
+			rq.backOffs.HoldCandidate(u, rq.pol.BackOff/10)
 		}
 		if m == nil {
 			rq.out.Kept = append(rq.out.Kept, Kept{Node: u.Node.Name, Cause: d.cause, Why: why})

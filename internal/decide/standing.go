@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/disruption"
 	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/decide/limits"
 	"github.com/dovetail-sh/dovetail/internal/decide/pools"
@@ -182,17 +183,9 @@ func (s *Standing) SearchInput() *disrupt.Input {
 	return in
 }
 
-// BackOff is until when a candidate is not looked at, and why: searches that found nothing, or commands that began and
-// were taken back.
-type BackOff struct {
-	Until        time.Time
-	Times, Begun int // how often in a row it was kept so; how often of these a command had begun
-}
-
 // BackOff returns the back-off that a candidate is in; false: it is in none.
-func (s *Standing) BackOff(u *disrupt.Candidate) (BackOff, bool) {
-	x, held := s.st.backOffs.holds(u)
-	return BackOff{x.until, x.times, x.begun}, held
+func (s *Standing) BackOff(u *disrupt.Candidate) (disruption.BackOff, bool) {
+	return s.st.backOffs.Holds(u)
 }
 
 // Interruption returns what the cloud has said of a claim's machine that it takes away, and when it will be gone; false:

@@ -6,6 +6,7 @@ package decide
 import (
 	"github.com/dovetail-sh/dovetail/internal/decide/claims"
 	"github.com/dovetail-sh/dovetail/internal/decide/demand"
+	"github.com/dovetail-sh/dovetail/internal/decide/disruption"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -30,7 +31,7 @@ type step struct {
 	shortfalls    *demand.Shortfalls
 	unused        *unused.Launches
 	health        *claims.Health
-	backOffs      *backOffs
+	backOffs      *disruption.BackOffs
 	commands      *disruptionCommands
 	candidates    *candidates
 	search        *disruptionSearch
@@ -39,7 +40,6 @@ type step struct {
 	driftBackOff  *driftBackOff
 	rollouts      *rollouts
 	pacing        *evictionPacing
-	events        *blockerNotes
 	demand        *demandStage
 	withholding   *demand.Withholding
 }
@@ -53,7 +53,7 @@ func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step
 
 	// What is there, and how it stands.
 	shortfalls := demand.NewShortfalls(d.View, pol.Lifecycle, m.shortfalls)
-	backOffs := &backOffs{draft: d, mem: &m.backOffs}
+	backOffs := disruption.NewBackOffs(d.View, m.backOffs)
 	table := &commandTable{draft: d, mem: &m.commands, backOffs: backOffs, memo: memo}
 	health := &claims.Health{}
 	rollouts := &rollouts{draft: d}
@@ -92,7 +92,6 @@ func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step
 	st.required = &requiredDisruption{draft: d, backOffs: backOffs, candidates: candidates, driftBackOff: driftBackOff, commands: commands, health: health, search: search}
 
 	// What people are told, and what must not go too fast.
-	st.events = &blockerNotes{draft: d, candidates: candidates, commands: table}
 	st.pacing = &evictionPacing{draft: d, evictions: evictions, pods: pods, slots: slots}
 
 	st.buffers, st.unused, st.withholding = buffers, unused, withheld

@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package disruption
 
 import (
-	"maps"
-	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// blockerNotes tells people what blocks disruption.
-type blockerNotes struct {
-	*draft
-	candidates *candidates
-	commands   *commandTable
+// NotesIn is what is noted, besides what the Snapshot says.
+type NotesIn struct {
+	Candidates  []*disrupt.Candidate // every machine with a node, by node name
+	Eligibility *disrupt.Eligibility
+	BudgetLeft  func(pool *model.NodePool, cause plan.Code) (int64, plan.Reason) // how many more machines of a pool may go, and what keeps the others
+	Awaited     []Awaited                                                        // by command
+}
+
+// Awaited is a claim whose node a disruption command waits for.
+type Awaited struct {
+	Claim   *model.Claim
+	Command plan.CommandID
+	Cause   plan.Code // of the command
 }
 
 // blockers are the reasons for keeping a machine that somebody has asked for. Others (it came too recently, a
@@ -28,31 +35,31 @@ var blockers = map[plan.Code]bool{
 	plan.GroupRefresh: true, plan.GroupNotChosen: true, plan.LocalStorage: true, plan.SystemPod: true, plan.CustomController: true, plan.FewReplicas: true,
 }
 
-// add notes for every machine what blocks its disruption, for every pool which budgets do, for every disruption command
-// what it waits for, and for pods which of their annotations can't be read. It looks at everything, so it is asked for
-// only now and then.
-func (bn *blockerNotes) add() {
+// BlockerNotes notes for every machine what blocks its disruption, for every pool which budgets do, for every disruption command
+// what it waits for, and for pods which of their annotations can't be read, in this order.
+func BlockerNotes(v *cluster.View, in NotesIn) []plan.Note {
+	bn := notes{View: v}
 	type key struct {
 		pool  string
 		cause plan.Code
 	}
 	wanted := map[key]bool{}
 	held := map[string]bool{} // by pool: its nodes drift too often
-	for _, u := range bn.candidates.all {
+	for _, u := range in.Candidates {
 		if u.CommandID != "" {
 			continue
 		}
-		cause := bn.candidates.disruptionCause(u)
-		r := bn.candidates.guard.Blockers(u, cause, true)
+		cause := disruptionCause(u, v.Now)
+		r := in.Eligibility.Blockers(u, cause, true)
 		switch {
 		case len(r) > 0 && r[0].Code == plan.DriftBackOff && !held[u.Pool.Name]:
 			held[u.Pool.Name] = true
-			bn.addNote(plan.Note{Event: "DisruptionBlocked", Kind: "NodePool", Name: u.Pool.Name, UID: u.Pool.UID, Why: r[0]})
+			bn.add(plan.Note{Event: "DisruptionBlocked", Kind: "NodePool", Name: u.Pool.Name, UID: u.Pool.UID, Why: r[0]})
 		case len(r) == 0:
 			wanted[key{u.Pool.Name, cause}] = true
 		case blockers[r[0].Code]:
-			bn.addNote(plan.Note{Event: "DisruptionBlocked", Kind: "Node", Name: u.Node.Name, UID: u.Node.UID, Why: r[0]})
-			bn.addNote(plan.Note{Event: "DisruptionBlocked", Kind: "NodeClaim", Name: u.Claim.Name, UID: u.Claim.UID, Why: r[0]})
+			bn.add(plan.Note{Event: "DisruptionBlocked", Kind: "Node", Name: u.Node.Name, UID: u.Node.UID, Why: r[0]})
+			bn.add(plan.Note{Event: "DisruptionBlocked", Kind: "NodeClaim", Name: u.Claim.Name, UID: u.Claim.UID, Why: r[0]})
 		}
 	}
 	for _, p := range bn.Snapshot.Pools {
@@ -60,18 +67,14 @@ func (bn *blockerNotes) add() {
 			if !wanted[key{p.Name, cause}] {
 				continue
 			}
-			if left, why := bn.candidates.budgetLeft(p, cause); left <= 0 {
-				bn.addNote(plan.Note{Event: "DisruptionBlocked", Kind: "NodePool", Name: p.Name, UID: p.UID, Why: why})
+			if left, why := in.BudgetLeft(p, cause); left <= 0 {
+				bn.add(plan.Note{Event: "DisruptionBlocked", Kind: "NodePool", Name: p.Name, UID: p.UID, Why: why})
 			}
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(bn.commands.byID)) {
-		m := bn.commands.byID[id]
-		for _, c := range m.replacements {
-			if len(m.candidates) > 0 && m.deleting == 0 && !c.Is(lifecycle.Initialized) && c.UID != "" {
-				bn.addNote(plan.Note{Event: "DisruptionWaitingReadiness", Kind: "NodeClaim", Name: c.Name, UID: c.UID, Why: plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Command: id}})
-			}
-		}
+	for _, a := range in.Awaited {
+		c := a.Claim
+		bn.add(plan.Note{Event: "DisruptionWaitingReadiness", Kind: "NodeClaim", Name: c.Name, UID: c.UID, Why: plan.Reason{Code: a.Cause, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Command: a.Command}})
 	}
 	for _, p := range bn.Snapshot.Pools {
 		bn.noteRestartCost(plan.Note{Kind: "NodePool", Name: p.Name, UID: p.UID, Why: plan.Reason{Pool: p.Name, Subject: plan.ObjectOf("nodepool", p.Name)}}, p.RestartCost)
@@ -84,10 +87,20 @@ func (bn *blockerNotes) add() {
 			}
 		}
 	}
+	return bn.list
 }
 
+// notes are notes that are being made.
+type notes struct {
+	*cluster.View
+	list []plan.Note
+}
+
+// add adds a note.
+func (bn *notes) add(n plan.Note) { bn.list = append(bn.list, n) }
+
 // notePodHold says until when a pod keeps its node, and when what it says about that can't be read.
-func (bn *blockerNotes) notePodHold(n *model.Node, p *model.Pod) {
+func (bn *notes) notePodHold(n *model.Node, p *model.Pod) {
 	note := plan.Note{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Why: plan.Reason{Code: plan.PodDoNotDisrupt, Subject: plan.ObjectOf("pod", p.Key())}}
 	why := plan.OfPodHeld{Annotation: disrupt.DoNotDisrupt, Value: p.DoNotDisrupt}
 	d, err := time.ParseDuration(p.DoNotDisrupt)
@@ -102,16 +115,29 @@ func (bn *blockerNotes) notePodHold(n *model.Node, p *model.Pod) {
 		return
 	}
 	note.Why.Detail = why
-	bn.addNote(note)
+	bn.add(note)
 }
 
 // noteRestartCost notes that an object's restart cost is given and can't be read. The note says which object it is
 // about.
-func (bn *blockerNotes) noteRestartCost(note plan.Note, value string) {
+func (bn *notes) noteRestartCost(note plan.Note, value string) {
 	if _, ok := model.ParseRestartCost(value); ok || value == "" {
 		return
 	}
 	note.Event, note.Warn = "InvalidRestartCost", true
 	note.Why.Code, note.Why.Detail = plan.BadRestartCost, plan.OfBadRestartCost{Value: value}
-	bn.addNote(note)
+	bn.add(note)
+}
+
+// disruptionCause returns what a machine would go for, what must be before what may.
+func disruptionCause(u *disrupt.Candidate, now time.Time) plan.Code {
+	switch {
+	case lifecycle.IsExpired(u.Claim, now):
+		return plan.Expired
+	case u.Claim.Is(lifecycle.Drifted):
+		return plan.Drifted
+	case u.IsEmpty():
+		return plan.Empty
+	}
+	return plan.Underutilized
 }
