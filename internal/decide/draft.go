@@ -50,9 +50,6 @@ func (dr *draft) merge(p plan.Part) {
 	dr.wakeAt(p.Next)
 }
 
-// addNote adds something to tell people.
-func (dr *draft) addNote(n plan.Note) { dr.out.Notes = append(dr.out.Notes, n) }
-
 // wakeAt has the next step come no later than an instant; zero: that changes nothing.
 func (dr *draft) wakeAt(t time.Time) {
 	dr.out.Next = model.EarlierOf(dr.out.Next, t)
