@@ -44,13 +44,13 @@ func faultyDovetail(t *testing.T) (binary string, faults []string) {
 	for _, m := range regexp.MustCompile(`(?m)^\t\{"([^"]+)", (?:each|ofClaims|func)\(`).FindAllStringSubmatch(read(plantedFile), -1) {
 		faults = append(faults, m[1])
 	}
-	const loop, honest, faulty = "internal/controller/controller.go", "approve.Verify, decide.Step\n", "approve.Verify, spoilt(decide.Step)\n"
+	const loop, honest, faulty = "internal/controller/run.go", "approve.Verify, decide.Step\n", "approve.Verify, spoilt(decide.Step)\n"
 	text := read(loop)
 	if n := strings.Count(text, honest); n != 1 || len(faults) < 20 {
 		t.Fatalf("%s sets the decider %d times, %s has %d faults: this test must be told how to plant them", loop, n, plantedFile, len(faults))
 	}
 	dir := t.TempDir()
-	changed := filepath.Join(dir, "controller.go")
+	changed := filepath.Join(dir, "run.go")
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {
 		filepath.Join(root, loop): changed, filepath.Join(root, "internal/controller/planted.go"): filepath.Join(root, plantedFile)}})
 	if err != nil {
