@@ -111,7 +111,9 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	kubemark.NewHollowKubelet(flags, config, client, heartbeats, size, newImages(s.pull), runtime, size.manager()).Run(klog.NewContext(ctx, klog.Background()))
+	k := kubemark.NewHollowKubelet(flags, config, client, heartbeats, size, newImages(s.pull), runtime, size.manager())
+	k.KubeletDeps.ProbeManager = noProbes{}
+	k.Run(klog.NewContext(ctx, klog.Background()))
 	return errors.New("the kubelet ended")
 }
 
