@@ -38,7 +38,7 @@ func NewReservation(v *View, c *model.Claim, n *model.Node) *Reservation {
 	h := &Reservation{Claim: c, Node: n, at: make(map[SlotKey]int, len(c.Slots))}
 	for i, s := range c.Slots {
 		h.Slots = append(h.Slots, OpenSlot{Slot: s})
-		h.at[SlotKey{Class: s.Class, Owner: s.Owner}] = i
+		h.at[KeyOf(s)] = i
 	}
 	if n != nil {
 		for _, p := range n.Pods {
@@ -126,8 +126,8 @@ func (h *Reservation) IsUsable() bool {
 	return true
 }
 
-// DistanceToReady returns how far a claim's machine is from taking pods that wait, 0 the nearest: whoever has waited longest is to run
-// first, and kube-scheduler looks at the oldest pods first, without success if these are of a machine that is not bought yet.
+// DistanceToReady returns how far a claim's machine is from taking pods that wait, 0 the nearest. The oldest pods
+// should run first: kube-scheduler tries them first, in vain if their machine is not launched yet.
 func (h *Reservation) DistanceToReady() int {
 	switch c := h.Claim; {
 	case c.Is(lifecycle.Initialized) && !(h.Node != nil && h.IsUsable()):

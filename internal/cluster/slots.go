@@ -47,6 +47,9 @@ func SlotOwner(p *model.Pod) string {
 // SlotKey is a kind of slot: the class of its pods, by ClassHash, and whose successors inherit it, by SlotOwner.
 type SlotKey struct{ Class, Owner string }
 
+// KeyOf returns the kind of a slot.
+func KeyOf(s model.Slot) SlotKey { return SlotKey{Class: s.Class, Owner: s.Owner} }
+
 // slotKeys finds the kinds of slot that pods take, and hashes each class once.
 type slotKeys struct {
 	classHashes map[*model.Class]string // ClassHash

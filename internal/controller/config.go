@@ -12,8 +12,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Cluster is the power over Kubernetes that the loop needs. Each call carries out one action, answers the version of the object
-// that shows its effect (0 where there is none), and classifies its errors by plan.Err*.
+// Cluster is the power over Kubernetes that the loop needs. Each call carries out one action, returns the version of the object
+// that shows its effect (0 if there is none), and classifies its errors by plan.Err*.
 type Cluster interface {
 	CreateClaim(context.Context, plan.CreateClaim) (uint64, error)
 	DeleteClaim(context.Context, plan.DeleteClaim) (uint64, error)

@@ -237,7 +237,7 @@ func (dc *disruptionCommands) findUnplaceablePod(m *command) (*model.Pod, time.T
 			}
 		}
 		for _, s := range c.Slots {
-			k := cluster.SlotKey{Class: s.Class, Owner: s.Owner}
+			k := cluster.KeyOf(s)
 			slots[k] += max(0, s.Count-there[k])
 		}
 	}

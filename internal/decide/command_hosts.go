@@ -123,7 +123,7 @@ func (ch *commandHosts) widenSlots(t solverTarget, pods []*model.Pod) []model.Sl
 	}
 	var left []model.Slot
 	for _, s := range t.reservation.Slots {
-		if s.Count = min(s.Count, s.Bound+coming[cluster.SlotKey{Class: s.Class, Owner: s.Owner}]); s.Count > 0 {
+		if s.Count = min(s.Count, s.Bound+coming[cluster.KeyOf(s.Slot)]); s.Count > 0 {
 			left = append(left, s.Slot)
 		}
 	}
@@ -173,7 +173,7 @@ func (ch *commandHosts) hasCapacityFor(slots []model.Slot, n *model.Node) bool {
 	}
 	var need model.Resources
 	for _, s := range slots {
-		need = need.AddInto(s.Requests, int64(max(0, s.Count-there[cluster.SlotKey{Class: s.Class, Owner: s.Owner}])))
+		need = need.AddInto(s.Requests, int64(max(0, s.Count-there[cluster.KeyOf(s)])))
 	}
 	return need.Fits(free)
 }

@@ -48,7 +48,7 @@ func (sa *slotAssignment) assign() {
 	for _, h := range sa.reservations.byClaim {
 		for i := range h.Slots {
 			s := &h.Slots[i]
-			h.Ending = h.Ending || s.Bound+s.Matched < s.Count && ending[cluster.SlotKey{Class: s.Class, Owner: s.Owner}]
+			h.Ending = h.Ending || s.Bound+s.Matched < s.Count && ending[cluster.KeyOf(s.Slot)]
 		}
 	}
 	sa.releaseEmptySlots(ending)
@@ -94,7 +94,7 @@ func (sa *slotAssignment) assignSlots() {
 			}
 		}
 		for i, s := range h.Slots {
-			k := cluster.SlotKey{Class: s.Class, Owner: s.Owner}
+			k := cluster.KeyOf(s.Slot)
 			open[k] = append(open[k], slotRef{h, i})
 		}
 	}
@@ -270,7 +270,7 @@ func (sa *slotAssignment) releaseEmptySlots(ending map[cluster.SlotKey]bool) {
 		}
 		dead := false
 		for _, s := range h.Slots {
-			dead = dead || s.Bound+s.Matched < s.Count && !coming[cluster.SlotKey{Class: s.Class, Owner: s.Owner}]
+			dead = dead || s.Bound+s.Matched < s.Count && !coming[cluster.KeyOf(s.Slot)]
 		}
 		if !dead {
 			continue
@@ -291,7 +291,7 @@ func (sa *slotAssignment) releaseEmptySlots(ending map[cluster.SlotKey]bool) {
 		var left []model.Slot
 		for i := range h.Slots {
 			s := &h.Slots[i]
-			if !coming[cluster.SlotKey{Class: s.Class, Owner: s.Owner}] {
+			if !coming[cluster.KeyOf(s.Slot)] {
 				s.Count = s.Bound + s.Matched
 			}
 			if s.Count > 0 {
@@ -368,7 +368,7 @@ func (sa *slotAssignment) terminatingUnreserved() (out []*model.Pod) {
 	open := map[cluster.SlotKey]int{}
 	for _, h := range sa.reservations.byClaim {
 		for _, s := range h.Slots {
-			open[cluster.SlotKey{Class: s.Class, Owner: s.Owner}] += s.Count - s.Bound - s.Matched
+			open[cluster.KeyOf(s.Slot)] += s.Count - s.Bound - s.Matched
 		}
 	}
 	slices.SortFunc(dying, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })

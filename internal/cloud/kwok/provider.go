@@ -73,7 +73,7 @@ type Provider struct {
 	client    *http.Client
 	resources Resources
 	clock     cloud.Clock
-	catalogue chan catalogue // holds the one copy; whoever has it out may refresh it
+	catalogue chan catalogue // holds the only copy; its receiver may refresh it
 	adopted   *adoptedNodes  // nil: nodes of Karpenter's provider are not looked for
 }
 

@@ -170,7 +170,7 @@ func (cs *Shortfalls) CheckCapacity(h *cluster.Reservation) {
 		for s.Count = s.Bound; s.Count < was && s.Requests.Fits(room); s.Count++ {
 			room = room.Sub(s.Requests)
 		}
-		x.slots[cluster.SlotKey{Class: s.Class, Owner: s.Owner}] += was - s.Count
+		x.slots[cluster.KeyOf(s.Slot)] += was - s.Count
 	}
 	if isNew {
 		cs.mem.lost = append(slices.Clip(cs.mem.lost), x)
@@ -347,7 +347,7 @@ func (cs *Shortfalls) RecordStuckNode(c *model.Claim, n *model.Node) {
 	cs.found = true
 	x := lostSlots{claim: c, room: n.Allocatable, slots: map[cluster.SlotKey]int{}}
 	for _, s := range c.Slots {
-		x.slots[cluster.SlotKey{Class: s.Class, Owner: s.Owner}] += s.Count
+		x.slots[cluster.KeyOf(s)] += s.Count
 	}
 	cs.mem.lost = append(slices.Clip(cs.mem.lost), x)
 }

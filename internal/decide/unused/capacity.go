@@ -228,7 +228,7 @@ func (ul *Launches) StaticAllowance(p *model.NodePool) int {
 	k := cluster.SlotKey{Class: staticClass, Owner: p.UID}
 	t := templateOfKey(k)
 	for at := range ul.mem.ended {
-		if x := &ul.mem.ended[at]; !x.Counted && (cluster.SlotKey{Class: x.Class, Owner: x.Owner}) == k {
+		if x := &ul.mem.ended[at]; !x.Counted && x.key() == k {
 			ul.count(at, beneficiary{template: t, name: "the NodePool's own number of nodes (spec.replicas)"}, plan.Reason{})
 		}
 	}

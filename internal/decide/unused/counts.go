@@ -26,7 +26,7 @@ func (ul *Launches) Review(nodes []solve.NewNode, whyNotBound func(*model.Pod) p
 	open := map[cluster.SlotKey][]int{} // places in ul.mem.ended
 	for i := range ul.mem.ended {
 		if x := &ul.mem.ended[i]; !x.Counted {
-			k := cluster.SlotKey{Class: x.Class, Owner: x.Owner}
+			k := x.key()
 			open[k] = append(open[k], i)
 		}
 	}

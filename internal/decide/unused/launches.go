@@ -115,6 +115,9 @@ type Ended struct {
 	Charged     time.Time // what it has cost until then is told; zero: nothing is, or it is told with another slot of the launch
 }
 
+// key returns the kind of the slot whose pods the launch was made for.
+func (x Ended) key() cluster.SlotKey { return cluster.SlotKey{Class: x.Class, Owner: x.Owner} }
+
 // launchSite is what unused launches are counted by. Without a template it is all pods, without a pool all pools.
 type launchSite struct{ template, pool, group string } // the pool by uid
 
@@ -247,7 +250,7 @@ func (ul *Launches) endLaunch(c *model.Claim, served map[cluster.SlotKey]bool) (
 	}
 	n := ul.NodeFor(c)
 	for _, s := range c.Slots {
-		k := cluster.SlotKey{Class: s.Class, Owner: s.Owner}
+		k := cluster.KeyOf(s)
 		if served[k] || n != nil && slices.ContainsFunc(n.Pods, func(q *model.Pod) bool { return ul.SlotKeyOf(q) == k && hasRun(q, ul.Now) }) {
 			continue
 		}
@@ -275,7 +278,7 @@ func (ul *Launches) serve(x heldLaunch, n *model.Node) (_ heldLaunch, starting b
 	leaves := !n.Deleting.IsZero() || !x.claim.Deleting.IsZero()
 	for _, p := range n.Pods {
 		k := ul.SlotKeyOf(p)
-		if x.served[k] || !slices.ContainsFunc(x.claim.Slots, func(s model.Slot) bool { return k == (cluster.SlotKey{Class: s.Class, Owner: s.Owner}) }) {
+		if x.served[k] || !slices.ContainsFunc(x.claim.Slots, func(s model.Slot) bool { return k == cluster.KeyOf(s) }) {
 			continue
 		}
 		if !hasRun(p, ul.Now) {
@@ -439,7 +442,7 @@ func (ul *Launches) takeBack() {
 		}
 	}
 	ul.deleteCounts(func(k launchSite, x Count) bool { return served[k] || !x.NoPod && ul.hasLostTaint(x) })
-	drop := func(x Ended) bool { return launched[x.UID][cluster.SlotKey{Class: x.Class, Owner: x.Owner}] }
+	drop := func(x Ended) bool { return launched[x.UID][x.key()] }
 	if slices.ContainsFunc(ul.mem.ended, drop) {
 		ul.mem.ended = slices.DeleteFunc(slices.Clone(ul.mem.ended), drop)
 		ul.mem.changes++

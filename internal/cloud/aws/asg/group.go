@@ -166,7 +166,7 @@ func (g *group) readMixedPolicy(m *astypes.MixedInstancesPolicy) {
 	}
 }
 
-// groupState is what this process knows of a group beside what AWS says: what is under way in it. Only who has the
+// groupState is the state of a group in this process, in addition to AWS's: the operations in progress. Only the holder of the
 // turn may read the group for a change, and change it.
 type groupState struct {
 	name string
@@ -175,7 +175,7 @@ type groupState struct {
 	reconciles   *awsapi.Batcher[*openClaim, claimOutcome]
 	terminations *awsapi.Batcher[string, error]
 
-	// Below: whoever has the turn.
+	// Only the holder of the turn uses the fields below.
 	matched map[string]string // claim uid by instance: tagged by this process, whatever Describe says
 	surplus int64             // by how much its desired capacity is to be lowered, for claims that were given up
 

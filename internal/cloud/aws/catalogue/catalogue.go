@@ -68,7 +68,7 @@ func equalCatalogues(a, b *Catalogue) bool {
 type Store struct {
 	aws     *awsapi.Account
 	builtin *catalog.Catalog
-	turn    awsapi.Lock // who has it may refresh
+	turn    awsapi.Lock // its holder may refresh
 
 	mu      sync.Mutex
 	current *Catalogue

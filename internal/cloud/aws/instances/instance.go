@@ -133,7 +133,7 @@ type Index struct {
 	aws          *awsapi.Account
 	groupNames   func() []string                // Auto Scaling groups whose members are listed, too
 	terminations *awsapi.Batcher[string, error] // of machines that are in no group
-	turn         awsapi.Lock                    // who has it may list
+	turn         awsapi.Lock                    // its holder may list
 
 	mu       sync.Mutex
 	last     *List
