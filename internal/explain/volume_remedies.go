@@ -45,7 +45,7 @@ func claimRemedies(pod string, r plan.OfVolumeClaim) []plan.Change {
 	switch r.Problem {
 	case model.ClaimMissing, model.ClaimDeleting:
 		return []plan.Change{{Object: claim, Op: plan.Add}}
-	case model.ClassMissing, model.VolumeMissing, model.ClaimLost:
+	case model.ClassMissing, model.VolumeMissing, model.VolumeDeleting, model.ClaimLost:
 		return []plan.Change{{Object: string(r.Object), Op: plan.Add}}
 	case model.ClaimNotOwned:
 		return []plan.Change{{Object: pod, Field: "spec.volumes[" + r.Claim + "].name", Op: plan.Set, Value: "another name"}}

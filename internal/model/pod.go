@@ -291,6 +291,7 @@ const (
 	ClaimUnbound    VolumeProblemKind = "ClaimUnbound"    // not bound, and it is not waiting for a pod
 	ClaimPrebound   VolumeProblemKind = "ClaimPrebound"   // it names a volume and is not bound to it
 	VolumeMissing   VolumeProblemKind = "VolumeMissing"   // bound to a volume that is not there
+	VolumeDeleting  VolumeProblemKind = "VolumeDeleting"  // bound to a volume that is being deleted, which its driver attaches to no other node
 	VolumeNotFound  VolumeProblemKind = "VolumeNotFound"  // no volume can be bound and none can be made
 	VolumeKept      VolumeProblemKind = "VolumeKept"      // a volume that it could be bound to may be bound to another claim first
 	StorageTooSmall VolumeProblemKind = "StorageTooSmall" // no node's storage holds it, and a new node's would not either

@@ -31,6 +31,8 @@ func claimProblem(r plan.OfVolumeClaim) string {
 		state = "requests PersistentVolume " + object + " and is not bound to it"
 	case model.VolumeMissing:
 		state = "is bound to PersistentVolume " + object + ", which does not exist"
+	case model.VolumeDeleting:
+		state = "is bound to PersistentVolume " + object + ", which is being deleted: its driver attaches it to no other node"
 	case model.VolumeNotFound:
 		state = "needs an existing PersistentVolume of StorageClass " + object + "; none that fits is left"
 	case model.VolumeKept:

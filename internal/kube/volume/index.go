@@ -150,6 +150,13 @@ func (ix *Index) Class(name string) *storagev1.StorageClass { return getFrom(ix,
 // Driver returns a CSIDriver, nil if there is none.
 func (ix *Index) Driver(name string) *storagev1.CSIDriver { return getFrom(ix, ix.drivers, name) }
 
+// attaches reports whether volumes of a CSI driver are attached to a node before it can use them, as they are unless its CSIDriver
+// says otherwise.
+func (ix *Index) attaches(driver string) bool {
+	d := ix.Driver(driver)
+	return driver != "" && (d == nil || d.Spec.AttachRequired == nil || *d.Spec.AttachRequired)
+}
+
 func getFrom[T any](ix *Index, m map[string]*T, key string) *T {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()

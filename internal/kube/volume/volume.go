@@ -111,6 +111,9 @@ func ofClaim(p *corev1.Pod, v *corev1.Volume, name string, ix *Index) model.Volu
 			return problem(model.VolumeMissing, volumeObject(claim.Spec.VolumeName), "persistentvolume %q not found", claim.Spec.VolumeName)
 		}
 		boundTo(&out, pv, v.Ephemeral == nil)
+		if pv.DeletionTimestamp != nil && ix.attaches(out.Driver) {
+			out.Problem = model.VolumeProblem{Kind: model.VolumeDeleting, Object: volumeObject(pv.Name)}
+		}
 		return out
 	}
 	class := storagevolume.GetPersistentVolumeClaimClass(claim)
