@@ -436,6 +436,13 @@ func TestDrift(t *testing.T) {
 	drift("other subnets", "SubnetDrift", changed(fmt.Sprintf(`%s"subnetSelectorTerms":[{"id":%q}],"securityGroupSelectorTerms":[{"tags":{"karpenter.sh/discovery":"sandbox"}}]}`, head, elsewhere)), claim)
 	drift("other groups", "SecurityGroupDrift", changed(head+`"subnetSelectorTerms":[{"tags":{"karpenter.sh/discovery":"sandbox"}}],"securityGroupSelectorTerms":[{"name":"default"}]}`), claim)
 	drift("a class that is not ready", "", changed(head+`"subnetSelectorTerms":[{"tags":{"no":"such"}}],"securityGroupSelectorTerms":[{"name":"default"}]}`), claim)
+	// A machine that was launched after the last list was made is looked for in a new one.
+	young := p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: "b", ClaimUID: "b", Class: class("")}})[0]
+	if young.Err != nil {
+		t.Fatal(young.Err)
+	}
+	drift("other groups of a young machine", "SecurityGroupDrift", changed(head+`"subnetSelectorTerms":[{"tags":{"karpenter.sh/discovery":"sandbox"}}],"securityGroupSelectorTerms":[{"name":"default"}]}`),
+		&model.Claim{Name: "b", UID: "b", ProviderID: young.ProviderID, ImageID: young.ImageID, Labels: young.Labels, Annotations: young.Annotations})
 	// Amazon publishes a new image: a little later the old one has drifted.
 	a.control("POST", "releases", awstest.Release{}, nil)
 	if err := clock.Wait(t.Context(), 2*time.Minute); err != nil {

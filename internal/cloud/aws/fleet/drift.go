@@ -26,7 +26,7 @@ const (
 	DriftPlacementGroup      = "PlacementGroupDrift"
 )
 
-// maxDriftListAge is how old a list of instances may be by which drift is judged.
+// maxDriftListAge is the maximum age of the list of instances that drift is judged by.
 const maxDriftListAge = time.Minute
 
 // Drifted implements cloud.Drifter. A machine whose class is not ready has not drifted: what the class stands for is
@@ -36,7 +36,7 @@ func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]s
 	if len(queries) == 0 {
 		return out, nil
 	}
-	list, err := p.instances.List(ctx, p.aws.Clock.Now().Add(-maxDriftListAge))
+	list, err := p.listForDrift(ctx, queries)
 	if err != nil {
 		return nil, awsapi.ClassifyError(ctx, "drift", "", err)
 	}
@@ -71,6 +71,25 @@ func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]s
 		return nil, failure
 	}
 	return out, nil
+}
+
+// listForDrift returns a list of instances for queries: one that is at most maxDriftListAge old, or a new one if that was made before a machine of a
+// query was launched. Without the machine, its subnet and its security groups would not be compared until the next check.
+func (p *Provider) listForDrift(ctx context.Context, queries []cloud.DriftQuery) (*instances.List, error) {
+	now := p.aws.Clock.Now()
+	list, err := p.instances.List(ctx, now.Add(-maxDriftListAge))
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range queries {
+		if q.Claim == nil || q.Claim.ProviderID == "" {
+			continue
+		}
+		if _, ok := list.ByID[instances.InstanceID(q.Claim.ProviderID)]; !ok {
+			return p.instances.List(ctx, now)
+		}
+	}
+	return list, nil
 }
 
 // driftReason is why a machine is no longer what its class asks for; empty: it is. m is nil when the machine is not
