@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -109,6 +110,7 @@ func TestMetrics(t *testing.T) {
 			"karpenter_cluster_state_unsynced_time_seconds{}":                                                                                                                                                                                        0,
 			"karpenter_nodepools_allowed_disruptions{nodepool=p,reason=Underutilized}":                                                                                                                                                               1,
 			"karpenter_nodepools_nodes_consuming_budgets{nodepool=p,reason=Underutilized}":                                                                                                                                                           0,
+			"dovetail_drift_back_off_seconds{nodepool=p}":                                                                                                                                                                                            0,
 			"karpenter_voluntary_disruption_eligible_nodes{reason=empty}":                                                                                                                                                                            0,
 			"karpenter_interruption_received_messages_total{message_type=spot_interrupted}":                                                                                                                                                          1,
 			"karpenter_interruption_deleted_messages_total{}":                                                                                                                                                                                        1,
@@ -169,6 +171,33 @@ func TestMetrics(t *testing.T) {
 		} {
 			if have, ok := labels[name]; !ok || have != want {
 				t.Errorf("%s has labels %q, want %q", name, have, want)
+			}
+		}
+	})
+}
+
+// A NodePool whose nodes drift again and again has its back-off in a metric, and a node that it holds is not told as one that may
+// go for drift.
+func TestDriftBackOffMetrics(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.stand(1)
+		b.drifts = func(q cloud.DriftQuery) string { return "NodeClassDrift" }
+		b.c.Emit(func(*state.State) {
+			var learned decide.LearnedCapacity
+			text := fmt.Sprintf(`{"drift": {"uid-p": {"times": 3, "begun": %q}}}`, time.Now().Format(time.RFC3339))
+			if err := json.Unmarshal([]byte(text), &learned); err != nil {
+				t.Error(err)
+			}
+			b.c.mem = b.c.mem.WithLearned(learned, func(string) model.Dim { return 0 })
+		})
+		b.lead()
+		if !b.claims["old-00"].Is("Drifted") {
+			t.Fatal("the node has not drifted")
+		}
+		values, _ := b.scrape(t)
+		for name, want := range map[string]float64{"dovetail_drift_back_off_seconds{nodepool=p}": 120, "karpenter_voluntary_disruption_eligible_nodes{reason=drifted}": 0} {
+			if have, ok := values[name]; !ok || have != want {
+				t.Errorf("%s is %g, want %g", name, have, want)
 			}
 		}
 	})

@@ -162,6 +162,12 @@ func (s *Standing) CandidateOn(node string) *disrupt.Candidate { return s.st.can
 // Eligibility returns the rules that say which candidates may go.
 func (s *Standing) Eligibility() *disrupt.Eligibility { return s.st.candidates.guard }
 
+// DriftRest returns how long a NodePool and its node class must not have changed before its nodes are replaced for drift; 0 if
+// they are replaced at once.
+func (s *Standing) DriftRest(p *model.NodePool) time.Duration {
+	return s.st.driftBackOff.mem.pools[p.UID].rest()
+}
+
 // NodeCount returns how many nodes a NodePool has for its disruption budgets.
 func (s *Standing) NodeCount(pool string) disrupt.NodeCount {
 	return s.st.candidates.budgetCounts[pool]

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/decide/demand"
+	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -418,6 +419,20 @@ func TestPlantedFaults(t *testing.T) {
 					t.Errorf("after %+v it is still found: %+v", got.Changes, after)
 				}
 			})
+		}
+	}
+}
+
+// What the status of a NodePool says of its launches and of its drift is found, in the condition's words, for as long as it is so.
+func TestConditionsOfPoolsAreFound(t *testing.T) {
+	for code, condition := range map[Code]string{UnusedLaunches: unused.ConditionType, DriftBackOff: decide.ConditionDriftBackOff} {
+		for _, status := range []string{"True", "False"} {
+			c := newCluster(t, 1)
+			c.pools[0].Conditions = map[string]model.Condition{condition: {Status: status, Reason: "Cause", Message: "3 times so far"}}
+			f := find(c.examine(), code, "nodepool/default")
+			if (f != nil) != (status == "True") || f != nil && (f.Severity != Broken || f.Have != "3 times so far") {
+				t.Errorf("%s is %s: %+v", condition, status, f)
+			}
 		}
 	}
 }

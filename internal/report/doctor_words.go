@@ -125,7 +125,7 @@ func doctorSentenceOfPools(f *doctor.Finding, who, pods, nodes string) string {
 	case doctor.UnusedLaunches:
 		return fmt.Sprintf("%s launches nodes that no pod runs on: %s.", who, strings.TrimSuffix(f.Have, "."))
 	case doctor.DriftBackOff:
-		return fmt.Sprintf("Something edits %s or its node class again and again: %s.", who, strings.TrimSuffix(f.Have, "."))
+		return fmt.Sprintf("Drifted nodes of %s are not replaced at once: %s. Find out what changes the NodePool or its node class.", who, strings.TrimSuffix(f.Have, "."))
 	case doctor.OverlappingPools:
 		return fmt.Sprintf("%s and %s have the same weight and may launch the same nodes for the same pods: which of them does is chance.", who, doctorObject(f.Have))
 	case doctor.SpotNeverAllowed:

@@ -20,6 +20,7 @@ type poolFigures struct {
 	Total      int64               // machines that its budgets count
 	Down       int64               // and how many of them are down or going
 	Allowed    map[plan.Code]int64 // how many its budgets let be down or going at once, by reason
+	DriftRest  time.Duration       // how long it must not have changed before its nodes are replaced for drift
 }
 
 // figuresOf returns how the pools stand, and how many machines might go for each reason now but for the budgets. They are for
@@ -27,7 +28,7 @@ type poolFigures struct {
 func figuresOf(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy) ([]poolFigures, map[plan.Code]int64) {
 	st := decide.Stand(s, mem, now, pol)
 	guard := disrupt.NewEligibility(s.PDBs, now) // neither rollouts nor node groups are reckoned with in figures
-	guard.Cutoff = st.Cutoff()
+	guard.Cutoff, guard.DriftBackOff = st.Cutoff(), st.Eligibility().DriftBackOff
 	price := map[string]int64{}
 	eligible := map[plan.Code]int64{}
 	for _, u := range st.Candidates() {
@@ -45,7 +46,7 @@ func figuresOf(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.P
 	out := make([]poolFigures, 0, len(s.Pools))
 	for _, p := range s.Pools {
 		k := st.NodeCount(p.Name)
-		f := poolFigures{Name: p.Name, PriceMicro: price[p.Name], Total: k.Total, Down: k.Unavailable, Allowed: map[plan.Code]int64{}}
+		f := poolFigures{Name: p.Name, PriceMicro: price[p.Name], Total: k.Total, Down: k.Unavailable, Allowed: map[plan.Code]int64{}, DriftRest: st.DriftRest(p)}
 		for _, why := range disrupt.Voluntary {
 			left, _ := st.BudgetLeft(p, why)
 			f.Allowed[why] = left + f.Down

@@ -37,6 +37,9 @@ type State struct {
 var wellKnownLabels = []string{model.LabelNodePool, model.LabelZone, model.LabelRegion, model.LabelInstanceType, model.LabelArch, model.LabelOS, model.LabelCapacityType,
 	model.LabelWindowsBuild}
 
+// driftBackOff is the metric of the back-off that repeated drift puts a NodePool in: see docs/design/0020.
+const driftBackOff = "drift_back_off_seconds"
+
 // NewState returns the metrics of a loop; those of single pods and nodes and of conditions only if they are to be
 // observed. labels are the keys of labels that the provider's nodes have.
 func NewState(counted *Metrics, loop Loop, labels []string, observed bool, log *slog.Logger) *State {
@@ -60,6 +63,7 @@ func NewState(counted *Metrics, loop Loop, labels []string, observed bool, log *
 	add("nodepools_cost_total", "Price of a pool's nodes, in dollars an hour.", "nodepool")
 	add("nodepools_allowed_disruptions", "How many nodes of a pool its budgets let be disrupted at once, by reason.", "nodepool", "reason")
 	add("nodepools_nodes_consuming_budgets", "Nodes of a pool that are down or going, which its budgets count.", "nodepool", "reason")
+	m.d[driftBackOff] = prometheus.NewDesc("dovetail_"+driftBackOff, "How long a NodePool and its node class must not change before its nodes are replaced for drift; 0 if they are replaced at once.", []string{"nodepool"}, nil)
 	add("voluntary_disruption_eligible_nodes", "Nodes that might go for a reason but for the budgets.", "reason")
 	add("cluster_utilization_percent", "Share of all nodes' allocatable that pods ask for.", "resource_type")
 	add("cluster_state_unsynced_time_seconds", "Since when the cluster has not been read whole; 0 once it has.")
@@ -129,6 +133,7 @@ func (m *State) Collect(out chan<- prometheus.Metric) {
 	m.collectTypes(s, put)
 	figures, eligible := m.computeFigures(v, now)
 	for _, f := range figures {
+		put(driftBackOff, f.DriftRest.Seconds(), f.Name)
 		put("nodepools_cost_total", float64(f.PriceMicro)/1e6, f.Name)
 		for _, why := range disrupt.Voluntary {
 			put("nodepools_nodes_consuming_budgets", float64(f.Down), f.Name, string(why))
