@@ -170,7 +170,7 @@ func (dc *disruptionCommands) abortCause(m *command) (code plan.Code, why string
 	if !dc.Now.Before(m.since.Add(dc.pol.CommandTimeout)) {
 		return plan.CommandFailed, "it has taken longer than " + dc.pol.CommandTimeout.String()
 	}
-	if m.Cause == plan.Expired || m.Cause == plan.Unhealthy {
+	if m.Cause == plan.Expired {
 		return "", ""
 	}
 	for _, u := range dc.candidates.dirty {

@@ -290,5 +290,5 @@ func (st *step) mergeBackOffs() {
 func (st *step) addBlockerNotes() {
 	ca := st.candidates
 	st.out.Notes = append(st.out.Notes, disruption.BlockerNotes(st.View, disruption.NotesIn{Candidates: ca.all, Eligibility: ca.guard, BudgetLeft: ca.budgetLeft,
-		Awaited: st.commands.awaitedReplacements()})...)
+		IsBroken: func(c *model.Claim) bool { return st.health.CanReplace(c, st.Now) }, Awaited: st.commands.awaitedReplacements()})...)
 }

@@ -72,7 +72,7 @@ func (x *script) describeQuery() {
 //	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [buffer] [group=NAME] [otherfinalizer=NAME] [nofinalizer] [RES=AMOUNT…]    (what was asked for)
 //	     [price=DOLLARS]    (an hour, when it was launched)
 //	     [drifted=AT] [drained=AT] [hash=H] [expire=DURATION] [keep=AT] [failed=AT] [aborted=AT] [moving=CAUSE]    (failed: a move failed; aborted: one was taken back since a pod came; moving: the mark of the move that was decided on last for it)
-//	     [label=K:V] [sold=CAPACITYTYPE,ZONE] [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
+//	     [label=K:V] [annotation=K:V] [sold=CAPACITYTYPE,ZONE] [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
 //	node NAME type=T [sold=CAPACITYTYPE] [zone=Z] [label=K:V] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled] [annotation=K:V] [otherfinalizer=NAME]
 //	     [cordon] [bad=CONDITION,STATUS,SINCE] [RES=AMOUNT…]    (allocatable, where it is not its type's; cordon: its reservation is written as one)
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
@@ -809,6 +809,9 @@ func (x *script) claim(name string, opts []string) {
 			c.Annotations = model.Labels{cluster.AnnotationInterrupted: text}
 		case "hash":
 			c.Annotations = model.Labels{hashAnnotation: v, hashVersionAnnotation: hashVersion}
+		case "annotation":
+			key, val, _ := strings.Cut(v, ":")
+			c.Annotations = model.Labels{key: val}
 		case "deleting":
 			c.Deleting = x.when(v)
 		case "reserved":

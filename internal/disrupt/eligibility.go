@@ -17,6 +17,7 @@ const (
 	ScaleDownDisabled = model.AnnotationScaleDownDisabled
 	SafeToEvict       = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 	DoNotConsolidate  = "karpenter.sh/do-not-consolidate" // of v1alpha5; it forbids consolidation alone
+	DoNotRepair       = "karpenter.sh/do-not-repair"      // on a node or its claim; it forbids repair alone
 	// KeepUntil on a NodeClaim is the instant (RFC 3339) at which the disruption command that launched it has paid for
 	// itself. Until then consolidation leaves the node alone.
 	KeepUntil = "dovetail.sh/keep-until"
@@ -34,6 +35,11 @@ var DisruptedTaint = model.Taint{Key: model.TaintDisrupted, Effect: model.NoSche
 // HasDoNotDisrupt reports whether the annotations of a node or a claim ask, by DoNotDisrupt, that it be left alone.
 func HasDoNotDisrupt(annotations model.Labels) bool {
 	return annotations[DoNotDisrupt] == trueValue
+}
+
+// ForbidsRepair reports whether the annotations of a node or of its claim forbid its repair, by DoNotRepair.
+func ForbidsRepair(n *model.Node, c *model.Claim) bool {
+	return n.Annotations[DoNotRepair] == trueValue || c.Annotations[DoNotRepair] == trueValue
 }
 
 // Eligibility decides which nodes may be disrupted now, by annotations, PodDisruptionBudgets, node groups and times.
@@ -192,7 +198,10 @@ func nodeBlockers(c *Candidate, cause plan.Code) (out []plan.Reason) {
 	annotated := func(key string) plan.Reason {
 		return plan.Reason{Code: plan.NodeDoNotDisrupt, Subject: c.nodeSubject(), Detail: plan.OfNodeHeld{Annotation: key}}
 	}
-	if cause != plan.Unhealthy && cause != plan.Expired {
+	switch {
+	case cause == plan.Unhealthy && ForbidsRepair(c.Node, c.Claim):
+		out = append(out, annotated(DoNotRepair))
+	case cause != plan.Unhealthy && cause != plan.Expired:
 		for _, key := range [...]string{DoNotDisrupt, ScaleDownDisabled} {
 			if c.Node.Annotations[key] == trueValue || c.Claim.Annotations[key] == trueValue {
 				out = append(out, annotated(key))

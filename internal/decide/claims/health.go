@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -142,7 +143,7 @@ type RepairIn struct {
 // Claims are looked at in the order of the Snapshot.
 func ForceRepairs(v *cluster.View, in RepairIn) (out plan.Part) {
 	for _, c := range v.DirtyClaims {
-		if !in.Health.isBroken(c, v.Now) {
+		if !in.Health.isBroken(c, v.Now) || disrupt.ForbidsRepair(v.NodeFor(c), c) {
 			in.clearTerminationTime(&out, c)
 			continue
 		}

@@ -15,7 +15,8 @@ import (
 
 // NotesIn is what is noted, besides what the Snapshot says.
 type NotesIn struct {
-	Candidates  []*disrupt.Candidate // every machine with a node, by node name
+	Candidates  []*disrupt.Candidate    // every machine with a node, by node name
+	IsBroken    func(*model.Claim) bool // reports whether a claim's node is to be repaired
 	Eligibility *disrupt.Eligibility
 	BudgetLeft  func(pool *model.NodePool, cause plan.Code) (int64, plan.Reason) // how many more machines of a pool may go, and what keeps the others
 	Awaited     []Awaited                                                        // by command
@@ -49,7 +50,7 @@ func BlockerNotes(v *cluster.View, in NotesIn) []plan.Note {
 		if u.CommandID != "" {
 			continue
 		}
-		cause := disruptionCause(u, v.Now)
+		cause := in.disruptionCause(u, v.Now)
 		r := in.Eligibility.Blockers(u, cause, true)
 		switch {
 		case len(r) > 0 && r[0].Code == plan.DriftBackOff && !held[u.Pool.Name]:
@@ -130,8 +131,10 @@ func (bn *notes) noteRestartCost(note plan.Note, value string) {
 }
 
 // disruptionCause returns what a machine would go for, what must be before what may.
-func disruptionCause(u *disrupt.Candidate, now time.Time) plan.Code {
+func (in *NotesIn) disruptionCause(u *disrupt.Candidate, now time.Time) plan.Code {
 	switch {
+	case in.IsBroken(u.Claim):
+		return plan.Unhealthy
 	case lifecycle.IsExpired(u.Claim, now):
 		return plan.Expired
 	case u.Claim.Is(lifecycle.Drifted):
