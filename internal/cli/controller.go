@@ -50,7 +50,7 @@ const (
 type controllerFlags struct {
 	mode                                                                     string
 	kubeconfig, cloud, machines, metrics, health, format, level, preferences string
-	scheduler, gates, prometheus, minValues                                  string
+	scheduler, gates, prometheus, minValues, prices                          string
 	leaderElect, profiling, unobserved, alone                                bool
 	landing                                                                  landingFlags
 	secure                                                                   secureFlags
@@ -85,6 +85,7 @@ Names in capitals are Karpenter's environment variables. They are read if the fl
 	g.StringVar(&f.kubeconfig, "kubeconfig", "", "Path of the kubeconfig. If unset, the in-cluster service account is used")
 	g.StringVar(&f.cloud, "cloud", "kwok", "Cloud provider: aws (EC2) or kwok (the simulated cloud)")
 	g.StringVar(&f.machines, "machines", "", "URL of the simulated cloud. Required with --cloud=kwok")
+	g.StringVar(&f.prices, "price-file", "", priceFileUsage+" Read again when it changes")
 	f.aws.add(g)
 	f.groups.add(g)
 	g.StringVar(&f.metrics, "metrics-address", ":8080", "Address of /metrics. On a loopback address it also serves /why, /history, /ledger, /pending and /shadow. If empty, nothing is served (METRICS_PORT)")
@@ -135,6 +136,7 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 		return err
 	}
 	objects := &translate.Translator{Table: st.Resources(), Lookup: cluster.Seen.Lookup(), Defaults: s.scheduler}
+	provider = cloud.NewPriced(provider, s.prices, s.log)
 	actor := write.NewActor(cluster, objects, time.Now)
 	registry := newRegistry()
 	client.RegisterMetrics(registry)
@@ -156,6 +158,8 @@ type controllerSettings struct {
 
 	limits *clusterLimits // nil: there are none
 	groups *discovery     // nil: no node groups are looked for
+
+	prices func() cloud.PriceTable // the content of --price-file now; nil: there is none
 
 	expander controller.Expander // nil: no program outside chooses among node groups
 
@@ -240,6 +244,9 @@ func (s *controllerSettings) readGates(text string) error {
 
 // readCloud takes in the settings of the cloud where machines are bought.
 func (s *controllerSettings) readCloud(f *controllerFlags) (err error) {
+	if s.prices, err = watchPrices(f.prices, s.log); err != nil {
+		return err
+	}
 	if s.groups, err = f.groups.read(os.Getenv); err != nil {
 		return err
 	}

@@ -33,9 +33,10 @@ const foundProblems = 3
 
 type doctorFlags struct {
 	clusterFlags
-	files                            []string
-	catalog, output, scheduler, html string
-	ignore                           []string
+	files []string
+	priceFlags
+	output, scheduler, html string
+	ignore                  []string
 }
 
 func doctorCommand() *cobra.Command {
@@ -68,7 +69,7 @@ file cannot be read, 2 wrong usage, 130 or 143 interrupted or terminated.`,
 	g := c.Flags()
 	g.StringArrayVarP(&f.files, "filename", "f", nil, "File, directory, or - for standard input, to read instead of a cluster. Can be repeated")
 	f.clusterFlags.add(g)
-	g.StringVar(&f.catalog, "catalog", "", "File with instance types and prices, as for 'dovetail plan'. Default: "+catalog.BuiltinName)
+	f.priceFlags.add(g, catalogUsage)
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
 	g.StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/reference/json.md)")
 	g.StringVar(&f.html, "html", "", "Also write the report as an HTML page to this file")
@@ -131,7 +132,7 @@ func runDoctor(c *cobra.Command, f doctorFlags, shown *progress) error {
 
 // readSurvey reads what is examined: files where some are named, else a cluster.
 func readSurvey(c *cobra.Command, f doctorFlags, shown *progress) (*report.Doctor, *doctor.Input, error) {
-	cat, err := loadCatalog(f.catalog)
+	cat, err := f.priceFlags.load(c.ErrOrStderr())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -212,7 +213,7 @@ func surveyCluster(ctx context.Context, f doctorFlags, m *manifests.Set, in *doc
 
 // runCompare is plan --compare: what doctor says of a cluster in dollars, and which nodes it would take.
 func runCompare(c *cobra.Command, f planFlags, pol decide.Policy, shown *progress) error {
-	d, in, err := readSurvey(c, doctorFlags{files: f.files, clusterFlags: f.clusterFlags, catalog: f.catalog, scheduler: f.scheduler}, shown)
+	d, in, err := readSurvey(c, doctorFlags{files: f.files, clusterFlags: f.clusterFlags, priceFlags: f.priceFlags, scheduler: f.scheduler}, shown)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,6 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/fleet"
-	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
@@ -76,7 +75,7 @@ Exit status: 0 every pod has a node, 3 some pods have none, 1 invalid input (wit
 	g.BoolVar(&f.compare, "compare", false, "Compare the current nodes with a repacked cluster, in dollars per month")
 	g.BoolVar(&f.headroom, "headroom", false, "Show the cost of the Headrooms' calendars in the next 24 hours (docs/HEADROOM.md)")
 	f.clusterFlags.add(g)
-	g.StringVar(&f.catalog, "catalog", "", "File with instance types and prices, in the format of the built-in EC2 catalogue or of Karpenter's KWOK instance types. Default: "+catalog.BuiltinName)
+	f.priceFlags.add(g, "File with instance types and prices, in the format of the built-in EC2 catalogue or of Karpenter's KWOK instance types.")
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
 	f.limits.add(g)
 	g.StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/reference/json.md)")
@@ -141,7 +140,7 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 	if f.compare {
 		return runCompare(c, f, pol, shown)
 	}
-	cat, err := loadCatalog(f.catalog)
+	cat, err := f.priceFlags.load(c.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -322,14 +321,6 @@ func inlineSchedulerConfig(text string) (translate.SchedulerDefaults, error) {
 		return nil, err
 	}
 	return manifests.ReadSchedulerConfig("SCHEDULER_CONFIG", whole)
-}
-
-// loadCatalog returns the instance types of a file, or the built-in ones.
-func loadCatalog(file string) (*catalog.Catalog, error) {
-	if file == "" {
-		return catalog.Builtin()
-	}
-	return catalog.Load(file)
 }
 
 // addStaticClaims shows the claims that pools with spec.replicas lack as under way, so that pending pods are planned onto

@@ -158,9 +158,10 @@ func staticMachine(c plan.CreateClaim, pods []*model.Pod) report.Machine {
 
 type planFlags struct {
 	clusterFlags
-	files                              []string
-	live, compare, headroom            bool
-	catalog, output, maxGap, scheduler string
-	work                               int64
-	limits                             limitFlags
+	files                   []string
+	live, compare, headroom bool
+	priceFlags
+	output, maxGap, scheduler string
+	work                      int64
+	limits                    limitFlags
 }

@@ -32,8 +32,9 @@ import (
 
 type topFlags struct {
 	clusterFlags
-	server, catalog, output, sort, filter string
-	once                                  bool
+	priceFlags
+	server, output, sort, filter string
+	once                         bool
 }
 
 func topCommand() *cobra.Command {
@@ -79,7 +80,7 @@ Exit status: 0 success, 1 there is no cluster or its nodes cannot be read, 2 wro
 	g := c.Flags()
 	f.clusterFlags.add(g)
 	g.StringVar(&f.server, "server", os.Getenv("DOVETAIL_SERVER"), serverUsage)
-	g.StringVar(&f.catalog, "catalog", "", "File with instance types and prices, as for 'dovetail plan'. Default: "+catalog.BuiltinName)
+	f.priceFlags.add(g, catalogUsage)
 	g.BoolVar(&f.once, "once", false, "Print one snapshot and exit")
 	g.StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/reference/json.md). json prints one snapshot")
 	g.StringVar(&f.sort, "sort", "", "Column to sort nodes by, for example cpu. Prefix - sorts in descending order (-$/h). Default: name")
@@ -137,7 +138,7 @@ func topOnce(c *cobra.Command, f topFlags, look *top.Look, shown *progress) erro
 		o.readLedger(ctx)
 	}()
 	priced := make(chan error, 1)
-	go func() { priced <- o.readPrices(f.catalog) }()
+	go func() { priced <- o.readPrices(&f.priceFlags) }()
 	shown.at("reading the cluster")
 	if err := watch.ReadOverview(ctx, o.client, o.board.Apply); err != nil {
 		return err
@@ -166,7 +167,7 @@ func topLive(c *cobra.Command, f topFlags, look *top.Look, in, out *os.File) err
 		}
 		return err
 	}
-	if err := o.follow(ctx, f.catalog); err != nil {
+	if err := o.follow(ctx, &f.priceFlags); err != nil {
 		return err
 	}
 	if err := screen.Run(ctx, o.board, look, o.why, in, out); err != nil {
@@ -180,14 +181,14 @@ func topLive(c *cobra.Command, f topFlags, look *top.Look, in, out *os.File) err
 
 // follow keeps the board up to date in the background until the context ends. An error is one of the catalogue that was
 // named; that the built-in one can't be read is said on the board.
-func (o *observed) follow(ctx context.Context, catalogue string) error {
-	if catalogue != "" { // a mistake in it must not flash by
-		if err := o.readPrices(catalogue); err != nil {
+func (o *observed) follow(ctx context.Context, f *priceFlags) error {
+	if *f != (priceFlags{}) { // a mistake in it must not flash by
+		if err := o.readPrices(f); err != nil {
 			return err
 		}
 	} else {
 		go func() {
-			if err := o.readPrices(""); err != nil {
+			if err := o.readPrices(f); err != nil {
 				o.board.Apply(func(b *top.Board) { b.SetProblem("prices", err.Error()) })
 			}
 		}()
@@ -208,21 +209,24 @@ func (o *observed) follow(ctx context.Context, catalogue string) error {
 	return nil
 }
 
-// readPrices reads the catalogue.
-func (o *observed) readPrices(path string) error {
-	cat, err := loadCatalog(path)
+// readPrices reads the catalogue and the price file.
+func (o *observed) readPrices(f *priceFlags) error {
+	cat, list, err := f.read()
 	if err != nil {
 		return err
 	}
-	prices := catalogPrices(cat)
+	prices := catalogPrices(cat, list)
 	o.board.Apply(func(b *top.Board) { b.SetPrices(prices) })
 	return nil
 }
 
 // catalogPrices finds prices in a catalogue: of the zone and capacity type asked for, else of the first zone that has the capacity type,
-// else on demand.
-func catalogPrices(cat *catalog.Catalog) top.Prices {
+// else on demand. A price of the list, which may be nil, comes first.
+func catalogPrices(cat *catalog.Catalog, list *catalog.PriceList) top.Prices {
 	return top.Prices{Name: cat.Name, AsOf: cat.PricesAsOf, Find: func(instanceType, zone, capacityType string) (top.Price, bool) {
+		if micro, ok := list.PriceMicro(instanceType, zone, capacityType); ok {
+			return top.Price{Micro: micro}, true
+		}
 		t := cat.Find(instanceType)
 		if t == nil {
 			return top.Price{}, false

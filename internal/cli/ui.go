@@ -21,7 +21,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dovetail-sh/dovetail/internal/access"
-	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/top"
 	"github.com/dovetail-sh/dovetail/internal/web"
 )
@@ -58,7 +57,7 @@ Exit status: 0 stopped by Ctrl-C, 1 the cluster cannot be reached or the address
 	g.StringVar(&f.address, "address", "127.0.0.1:8090", "Loopback address and port of the page. Port 0 selects a free port")
 	g.StringVar(&f.kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	g.StringVar(&f.server, "server", os.Getenv("DOVETAIL_SERVER"), serverUsage)
-	g.StringVar(&f.catalog, "catalog", "", "File with instance types and prices, as for 'dovetail plan'. Default: "+catalog.BuiltinName)
+	f.priceFlags.add(g, catalogUsage)
 	return c
 }
 
@@ -80,7 +79,7 @@ func runUI(c *cobra.Command, f uiFlags) error {
 		return fmt.Errorf("serve the page: %w; choose another port with --address", err)
 	}
 	defer listener.Close()
-	if err := o.follow(ctx, f.catalog); err != nil {
+	if err := o.follow(ctx, &f.priceFlags); err != nil {
 		return err
 	}
 	samples := &web.Samples{}
@@ -152,7 +151,7 @@ func (s *uiSource) Report(ctx context.Context, w io.Writer, name string) error {
 	args := []string{name}
 	switch name {
 	case "doctor":
-		args = append(args, "--catalog", s.flags.catalog)
+		args = append(args, s.flags.priceFlags.args()...)
 	case "history", "headroom":
 	default:
 		return fmt.Errorf("report %q: want one of %s: %w", name, strings.Join(uiReports, ", "), fs.ErrNotExist)
@@ -162,7 +161,7 @@ func (s *uiSource) Report(ctx context.Context, w io.Writer, name string) error {
 
 // Plan implements web.Source.
 func (s *uiSource) Plan(ctx context.Context, w io.Writer, manifests io.Reader) error {
-	return s.run(ctx, w, manifests, []string{"plan", "--live", "-f", "-", "--catalog", s.flags.catalog})
+	return s.run(ctx, w, manifests, append([]string{"plan", "--live", "-f", "-"}, s.flags.priceFlags.args()...))
 }
 
 // Offer implements web.Source.

@@ -16,7 +16,8 @@ type Provider interface {
 	Traits() Traits
 
 	// Offerings says what a pool with this node class may buy: sorted by type name, each type's offerings by zone, then
-	// capacity type. Types that the pool's requirements exclude may be there; the solver excludes them. The result is shared
+	// capacity type. Types that the pool's requirements exclude may be there; the solver excludes them. A price of 0 is one that the provider does
+	// not know: Priced puts another in its place. The result is shared
 	// and must not be changed; as long as nothing has changed it is the same slice, so a caller may compare its address.
 	//
 	// Errors: NotReady when the class can't be bought with, Throttled, Denied, Unknown.

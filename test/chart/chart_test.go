@@ -313,7 +313,15 @@ func consistent(t *testing.T, objects []object) {
 func starts(t *testing.T, d *appsv1.Deployment, notes string) {
 	t.Helper()
 	c := d.Spec.Template.Spec.Containers[0]
-	cmd := exec.Command(dovetail, append(slices.Clone(c.Args), "--kubeconfig", filepath.Join(t.TempDir(), "none"))...)
+	args := slices.Clone(c.Args)
+	if i := slices.Index(args, "--price-file=/etc/dovetail/prices/prices.csv"); i >= 0 { // the ConfigMap's, here a file
+		prices := filepath.Join(t.TempDir(), "prices.csv")
+		if err := os.WriteFile(prices, []byte("type,usdPerHour\nm5.large,0.08\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args[i] = "--price-file=" + prices
+	}
+	cmd := exec.Command(dovetail, append(args, "--kubeconfig", filepath.Join(t.TempDir(), "none"))...)
 	cmd.Env = []string{}
 	for _, e := range c.Env {
 		value := e.Value
@@ -625,6 +633,7 @@ func TestRefused(t *testing.T) {
 		"serviceAccount.name=":                  "at '/serviceAccount/name'",
 		"landing=sometimes":                     "at '/landing'",
 		"prometheusURL=prometheus:9090":         "at '/prometheusURL'",
+		"priceConfigMap=My_Prices":              "at '/priceConfigMap'",
 		"landing=true":                          "at '/landing'",
 		"landingSchedulers=":                    "at '/landingSchedulers'",
 		"landingSchedulers={}":                  "at '/landingSchedulers/0'",

@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the outputs in testdata")
 
-// TestParse runs testdata/*.txt: cases separated by an empty line, each a comment, a catalogue file, ----, and what Parse makes
-// of it.
+// TestParse runs testdata/*.txt: cases separated by an empty line, each a comment, a file, ----, and what Parse makes of it, in
+// prices.txt ParsePrices.
 func TestParse(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.txt")
 	if len(files) == 0 {
@@ -29,6 +29,10 @@ func TestParse(t *testing.T) {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
+		}
+		render := renderCatalog
+		if filepath.Base(file) == "prices.txt" {
+			render = renderPrices
 		}
 		cases := strings.Split(strings.TrimSpace(string(data)), "\n\n")
 		for i, c := range cases {
@@ -57,7 +61,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func render(input string) string {
+func renderCatalog(input string) string {
 	c, err := catalog.Parse("file.json", []byte(input))
 	if err != nil {
 		return "error: " + err.Error()

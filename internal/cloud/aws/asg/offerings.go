@@ -143,10 +143,10 @@ func (p *Provider) addOfferings(cat *catalogue.Catalogue, a *group, out *offerin
 				continue
 			}
 			for _, ct := range a.capacityTypes {
-				price, modelled := cat.PriceMicro(o.TypeInfo, zone, ct)
-				if price == 0 {
-					continue
+				if ct == model.Spot && !o.Spot || ct == model.OnDemand && !o.OnDemand {
+					continue // it is not sold so
 				}
+				price, modelled := cat.PriceMicro(o.TypeInfo, zone, ct) // 0: not known
 				labels := maps.Clone(a.labels)
 				labels[model.LabelNodeGroup] = a.name
 				have.InstanceType.Offerings = append(have.InstanceType.Offerings, model.Offering{
