@@ -239,8 +239,8 @@ func readFiles(m *manifests.Set, files []string, in io.Reader) error {
 		}
 	}
 	if len(files) > 0 && m.Len() == 0 {
-		if len(m.Skipped) > 0 {
-			return fmt.Errorf("%s: no object of a kind that a plan is made of; there are %s", strings.Join(files, ", "), strings.Join(m.Skipped[:min(3, len(m.Skipped))], ", "))
+		if other := slices.Concat(m.Skipped, m.Custom); len(other) > 0 {
+			return fmt.Errorf("%s: no object of a kind that a plan is made of; there are %s", strings.Join(files, ", "), strings.Join(other[:min(3, len(other))], ", "))
 		}
 		return fmt.Errorf("%s: no object in it", strings.Join(files, ", "))
 	}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
@@ -44,12 +45,25 @@ func (f *offerer) offer(ctx context.Context, s *state.State) {
 		case f.live && p.Ready && p.ClassGroup == kwokv1alpha1.Group && class == nil:
 			s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeClassNotFound",
 				Message: "spec.template.spec.nodeClassRef names " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + ", which does not exist; create it"})
+		case class != nil && (!class.Deleting.IsZero() || class.Conditions["Ready"].Status == "False"):
+			s.Pools.SetReady(p.Name, false, notReady(class))
 		case p.ClassGroup == awsv1.Group && p.ClassKind == awsv1.KindEC2NodeClass:
 			if err := f.offerEC2(ctx, s, p, class); err != nil {
 				s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: err.Error()})
 			}
+		case p.ClassGroup != kwokv1alpha1.Group:
+			f.assume("NodePool " + p.Name + ": what " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + " offers: the instance types of the catalogue are assumed")
 		}
 	}
+}
+
+// notReady returns why nothing is launched with a class: it is being deleted, or its controller says that it is not ready.
+func notReady(class *state.NodeClass) model.Condition {
+	if !class.Deleting.IsZero() {
+		return model.Condition{Status: "False", Reason: "NodeClassTerminating", Message: class.Kind + " " + class.Name + " is being deleted"}
+	}
+	ready := class.Conditions["Ready"]
+	return model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: class.Kind + " " + class.Name + ": " + cmp.Or(ready.Message, ready.Reason, "its condition Ready is False")}
 }
 
 // offerEC2 gives a pool what its EC2NodeClass offers, as far as that is known without its account.
@@ -84,7 +98,10 @@ func unknowns(m *manifests.Set, f *offerer, files bool) (out []string) {
 	for _, what := range m.Missing {
 		out = append(out, what+" is not in the input: nothing of it is assumed")
 	}
-	return append(out, f.unknown...)
+	if len(m.Custom) > 0 {
+		out = append(out, "what the controllers of "+strings.Join(m.Custom, ", ")+" create or change: nothing of it is planned")
+	}
+	return append(append(out, m.Assumed...), f.unknown...)
 }
 
 // notCreated are the pods that the API server would refuse.

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -38,7 +40,7 @@ func New() *Set {
 		at: map[string]int{}, generated: map[string]int{},
 		volumes: volume.NewIndex(), csi: map[string]*storagev1.CSINode{},
 		limits: map[string]*corev1.LimitRange{}, priorities: map[string]*schedulingv1.PriorityClass{},
-		runtimes: map[string]*nodev1.RuntimeClass{},
+		runtimes: map[string]*nodev1.RuntimeClass{}, horizontal: map[string]horizontal{},
 		services: map[string]*corev1.Service{}, resourceQuotas: map[string]*corev1.ResourceQuota{}, podQuotas: map[string]*translate.PodQuotas{},
 	}
 }
@@ -73,6 +75,10 @@ func (m *Set) Keep(kind string, x metav1.Object) {
 		m.limits[translate.Key(o)] = o
 	case *corev1.ResourceQuota:
 		m.resourceQuotas[translate.Key(o)] = o
+	case *autoscalingv1.HorizontalPodAutoscaler:
+		m.scale(o, o.Spec.ScaleTargetRef.Kind, o.Spec.ScaleTargetRef.Name, o.Spec.MinReplicas, o.Spec.MaxReplicas)
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		m.scale(o, o.Spec.ScaleTargetRef.Kind, o.Spec.ScaleTargetRef.Name, o.Spec.MinReplicas, o.Spec.MaxReplicas)
 	case *schedulingv1.PriorityClass:
 		m.priorities[o.Name] = o
 	case *nodev1.RuntimeClass:
@@ -100,7 +106,7 @@ func (m *Set) Keep(kind string, x metav1.Object) {
 
 // Len is how many objects were read that say something to an autoscaler.
 func (m *Set) Len() int {
-	return len(m.objects) + m.volumes.Len() + len(m.csi) + len(m.limits) + len(m.priorities) + len(m.runtimes) + len(m.resourceQuotas)
+	return len(m.objects) + m.volumes.Len() + len(m.csi) + len(m.limits) + len(m.priorities) + len(m.runtimes) + len(m.resourceQuotas) + len(m.horizontal)
 }
 
 // Volumes implements Lookup.

@@ -135,6 +135,9 @@ func feedAll(input string) string {
 	for _, k := range m.Missing {
 		fmt.Fprintf(&b, "missing %s\n", k)
 	}
+	for _, k := range m.Custom {
+		fmt.Fprintf(&b, "custom %s\n", k)
+	}
 	for _, k := range m.Skipped {
 		fmt.Fprintf(&b, "skipped %s\n", k)
 	}

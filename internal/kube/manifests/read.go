@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -39,7 +41,7 @@ import (
 var manifestScheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, schedulingv1.AddToScheme, nodev1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, autoscalingv1.AddToScheme, autoscalingv2.AddToScheme, batchv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, schedulingv1.AddToScheme, nodev1.AddToScheme,
 		karpv1.AddToScheme, karpv1alpha1.AddToScheme, karpv1alpha5.AddToScheme, awsv1alpha1.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme, dovetailv1alpha1.AddToScheme, bufferv1beta1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
@@ -223,7 +225,7 @@ func (r *reader) object(raw json.RawMessage, path []any, h header, name string) 
 		if manifestScheme.IsVersionRegistered(gv) && !strings.HasSuffix(gv.Group, ".sh") {
 			return r.wrong(append(slices.Clip(path), "kind"), name, "there is no such kind in "+h.APIVersion)
 		}
-		r.m.Skipped = append(r.m.Skipped, h.Kind+" "+h.Metadata.Name)
+		r.m.skip(gv.Group, h.Kind, h.Metadata.Name)
 		return nil
 	}
 	ours := gv == karpv1.GroupVersion || gv == karpv1alpha1.GroupVersion
@@ -260,6 +262,26 @@ func (r *reader) object(raw json.RawMessage, path []any, h header, name string) 
 	}
 	r.m.Keep(h.Kind, x)
 	return nil
+}
+
+// kubernetesGroups are the API groups of Kubernetes itself that have a dot in their name.
+var kubernetesGroups = []string{
+	"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
+	"certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io",
+	"internal.apiserver.k8s.io", "networking.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io",
+	"scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
+}
+
+// skip notes an object of a kind that is not read. Those of Kubernetes itself change no node; whether a custom resource does is known
+// to its controller only.
+func (m *Set) skip(group, kind, name string) {
+	if !strings.Contains(group, ".") || slices.Contains(kubernetesGroups, group) {
+		m.Skipped = append(m.Skipped, kind+" "+name)
+		return
+	}
+	if i, there := slices.BinarySearch(m.Custom, kind); !there {
+		m.Custom = slices.Insert(m.Custom, i, kind)
+	}
 }
 
 // meant says which API version a kind that we know by another one should have.

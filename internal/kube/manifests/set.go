@@ -28,6 +28,10 @@ type Set struct {
 	Skipped []string
 	// Scheduler is what schedulers spread pods by that bear no constraint of their own. Set it before reading.
 	Scheduler translate.SchedulerDefaults
+	// Custom are the kinds of custom resources that were read, sorted. What their controllers make of them is not known.
+	Custom []string
+	// Assumed are the assumptions about what controllers of the input will do, each as a clause. Feed fills it in.
+	Assumed []string
 	// Missing are objects that pods refer to and that are not in the input, with who refers to them. Feed fills it in.
 	Missing []string
 	// NotMade are the pods of the input that an API server would refuse to create. Feed fills it in.
@@ -42,6 +46,7 @@ type Set struct {
 	limits     map[string]*corev1.LimitRange
 	priorities map[string]*schedulingv1.PriorityClass
 	runtimes   map[string]*nodev1.RuntimeClass
+	horizontal map[string]horizontal // by the workload that is scaled
 	services   map[string]*corev1.Service
 
 	resourceQuotas map[string]*corev1.ResourceQuota

@@ -88,13 +88,13 @@ func (w *workloads) expand(s *state.State, t *translate.Translator, x metav1.Obj
 		if sel != nil { // as that of the ReplicaSet
 			metav1.AddLabelToSelector(sel, appsv1.DefaultDeploymentUniqueLabelKey, hash)
 		}
-		w.make(s, t, o, model.Owner{Kind: "ReplicaSet", Name: o.Name + "-" + hash, UID: string(o.UID)}, template, sel, translate.Replicas(o.Spec.Replicas)-covered)
+		w.make(s, t, o, model.Owner{Kind: "ReplicaSet", Name: o.Name + "-" + hash, UID: string(o.UID)}, template, sel, w.m.replicas("Deployment", o, o.Spec.Replicas)-covered)
 	case *appsv1.ReplicaSet:
-		w.make(s, t, o, model.Owner{Kind: "ReplicaSet", Name: o.Name, UID: string(o.UID)}, &o.Spec.Template, o.Spec.Selector, translate.Replicas(o.Spec.Replicas)-w.has("ReplicaSet", o))
+		w.make(s, t, o, model.Owner{Kind: "ReplicaSet", Name: o.Name, UID: string(o.UID)}, &o.Spec.Template, o.Spec.Selector, w.m.replicas("ReplicaSet", o, o.Spec.Replicas)-w.has("ReplicaSet", o))
 	case *corev1.ReplicationController:
 		if o.Spec.Template != nil {
 			w.make(s, t, o, model.Owner{Kind: "ReplicationController", Name: o.Name, UID: string(o.UID)}, o.Spec.Template,
-				&metav1.LabelSelector{MatchLabels: o.Spec.Selector}, translate.Replicas(o.Spec.Replicas)-w.has("ReplicationController", o))
+				&metav1.LabelSelector{MatchLabels: o.Spec.Selector}, w.m.replicas("ReplicationController", o, o.Spec.Replicas)-w.has("ReplicationController", o))
 		}
 	case *appsv1.StatefulSet:
 		w.stateful(s, t, o)
@@ -208,7 +208,8 @@ func (w *workloads) stateful(s *state.State, t *translate.Translator, o *appsv1.
 	if o.Spec.Ordinals != nil {
 		start = int(o.Spec.Ordinals.Start)
 	}
-	for i := start; i < start+translate.Replicas(o.Spec.Replicas); i++ {
+	end := start + w.m.replicas("StatefulSet", o, o.Spec.Replicas)
+	for i := start; i < end; i++ {
 		name := o.Name + "-" + strconv.Itoa(i)
 		if w.taken(o.Namespace, name) {
 			continue
@@ -254,6 +255,9 @@ func (m *Set) admit(t *translate.Translator, p *corev1.Pod, owner string, pods i
 		}
 	}
 	a := t.Admit(p)
+	if i, ok := m.at["Namespace "+p.Namespace]; ok && m.objects[i].GetDeletionTimestamp() != nil {
+		a.Refused = "namespace " + p.Namespace + " is being deleted"
+	}
 	for _, what := range a.Unknown {
 		if said := what + " of " + owner; !slices.Contains(m.Missing, said) {
 			m.Missing = append(m.Missing, said)
