@@ -2,8 +2,8 @@
 // Copyright 2026 The Dovetail Authors
 
 // Package cluster answers what one Snapshot says of itself: which nodes, claims and instances of the cloud belong together,
-// which object has a name, which kind of slot a pod takes, which capacity a claim holds for pods, what a claim's annotations and
-// conditions record about disruption commands and interruptions, and which claims and nodes are evaluated because something about
+// which object has a name, which kind of slot a pod takes, which capacity a claim holds for pods, which disruption commands are
+// under way, which machines are interrupted, and which claims and nodes are evaluated because something about
 // them may have changed. It is computed once per Snapshot, and parts that still hold are taken over from the Snapshot before.
 //
 // It decides nothing and knows no rule: what should be done about any of it is decide's. A View is not written to by those who ask.

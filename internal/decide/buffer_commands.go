@@ -24,7 +24,7 @@ const mostHostWait = 10 * time.Second
 // none was lost. A pod of the command that kube-scheduler binds elsewhere takes a virtual pod's place there, and leaves
 // the capacity that its host has reserved for it: a node bought before that comes free would be one too many.
 func (bu *buffers) hostWaitEnd() time.Time {
-	if bu.mem.lostFirst.IsZero() || !bu.pods.commands.hasHosts() {
+	if bu.mem.lostFirst.IsZero() || !bu.commands.HaveHosts() {
 		return time.Time{}
 	}
 	return bu.mem.lostFirst.Add(mostHostWait)

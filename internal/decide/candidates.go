@@ -21,7 +21,6 @@ type candidates struct {
 	*draft
 	activity     *nodegroups.ActivityMemory
 	buffers      *buffers
-	commands     *commandTable
 	driftBackOff *driftBackOff
 	health       *claims.Health
 	memo         *unchangedMachines
@@ -70,7 +69,7 @@ func (ca *candidates) build() {
 		}
 		ca.machines[c] = evaluation{u, ca.evaluate(u)}
 		v := *u
-		switch v.CommandID = ca.commands.ofClaim[c.Name]; {
+		switch v.CommandID = ca.commands.Of(c); {
 		case ca.Interruptions[c.Name] != nil:
 			v.CommandID = plan.ByInterruption
 		case v.CommandID == "" && ca.IsDeleting(c):
@@ -136,7 +135,7 @@ func isCounted(c *model.Claim) bool {
 
 // isAvailable reports whether a claim's machine is up and stays, as budgets understand it. n is its node; nil: it has none.
 func (ca *candidates) isAvailable(c *model.Claim, n *model.Node) bool {
-	return n != nil && n.Ready && n.Deleting.IsZero() && ca.commands.isStaying(c)
+	return n != nil && n.Ready && n.Deleting.IsZero() && ca.isStaying(c)
 }
 
 // markStarting returns copies of candidates as those of a disruption command that starts now, and puts them in place of
@@ -204,7 +203,7 @@ func (ca *candidates) newGuard() *disrupt.Eligibility {
 	g.Cutoff = ca.Cutoff
 	g.RollsOutFirst = ca.rollouts.successorComesFirst
 	g.DriftBackOff = ca.driftBackOff.blocker
-	ca.groups = nodegroups.New(ca.Snapshot, ca.commands.isStaying)
+	ca.groups = nodegroups.New(ca.Snapshot, ca.isStaying)
 	g.NodeGroups, g.Minimum = ca.groups, ca.clusterMinimum()
 	g.Activity, *ca.activity = nodegroups.ReadActivity(ca.View, *ca.activity, ca.groupsGoing())
 	g.CountPods = nodegroups.PodCounter(ca.Snapshot)
@@ -213,8 +212,8 @@ func (ca *candidates) newGuard() *disrupt.Eligibility {
 
 // groupsGoing returns the node groups of the claims that commands under way delete to consolidate.
 func (ca *candidates) groupsGoing() (out []string) {
-	for _, m := range ca.commands.byID {
-		for _, c := range m.candidates {
+	for _, m := range ca.commands.ByID {
+		for _, c := range m.Candidates {
 			if group := c.NodeGroup(); group != "" && nodegroups.IsConsolidation(m.Cause) {
 				out = append(out, group)
 			}
@@ -232,7 +231,7 @@ func (ca *candidates) clusterMinimum() *disrupt.ClusterMinimum {
 	}
 	out := &disrupt.ClusterMinimum{ResourceNames: ca.Snapshot.ResourceNames, Least: ca.Snapshot.Limits[i].Least}
 	for at, n := range ca.Snapshot.Nodes {
-		if c := ca.ClaimOf(int32(at)); n.Deleting.IsZero() && (c == cluster.None || ca.commands.isStaying(ca.Snapshot.Claims[c])) {
+		if c := ca.ClaimOf(int32(at)); n.Deleting.IsZero() && (c == cluster.None || ca.isStaying(ca.Snapshot.Claims[c])) {
 			out.Staying = out.Staying.AddInto(n.Capacity, 1)
 		}
 	}

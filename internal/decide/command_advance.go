@@ -4,7 +4,6 @@
 package decide
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -20,28 +19,28 @@ import (
 func (dc *disruptionCommands) advanceAll() {
 	if following := dc.req.Following; following != nil {
 		for _, id := range following.TakenBack {
-			if m := dc.byID[id]; m != nil {
+			if m := dc.commands.ByID[id]; m != nil {
 				dc.backOffTakenBack(m)
 			}
 		}
 		return
 	}
 	dc.taintedAt = map[plan.CommandID]time.Time{}
-	for _, id := range slices.Sorted(maps.Keys(dc.byID)) {
-		m := dc.byID[id]
-		left := len(m.candidates)
-		for _, c := range m.candidates {
+	for _, id := range dc.commands.IDs() {
+		m := dc.commands.ByID[id]
+		left := len(m.Candidates)
+		for _, c := range m.Candidates {
 			if dc.isAboutToBeDeleted(c) {
 				left--
 			}
 		}
-		begun := m.deleting > 0 || left < len(m.candidates)
-		if begun || len(m.candidates) == 0 {
+		begun := m.Deleting > 0 || left < len(m.Candidates)
+		if begun || len(m.Candidates) == 0 {
 			dc.hosts.releaseLandedHosts(m)
 		}
 		switch {
-		case len(m.candidates) == 0 && m.deleting == 0:
-			for _, c := range m.replacements { // it is over: they are machines like any other
+		case len(m.Candidates) == 0 && m.Deleting == 0:
+			for _, c := range m.Replacements { // it is over: they are machines like any other
 				dc.clearRecord(c, true)
 			}
 		case begun && dc.isReadyToDelete(m):
@@ -59,12 +58,12 @@ func (dc *disruptionCommands) advanceAll() {
 
 // backOffTakenBack has the candidates of a command back off that another process takes back, for as long as it has them:
 // where nothing else is to be seen that stands against it, a pod has come.
-func (dc *disruptionCommands) backOffTakenBack(m *command) {
+func (dc *disruptionCommands) backOffTakenBack(m *cluster.Command) {
 	rest := dc.restAfterArrival()
 	if _, why := dc.abortCause(m); why != "" {
 		rest = dc.pol.BackOff
 	}
-	for _, c := range m.candidates {
+	for _, c := range m.Candidates {
 		dc.backOffs.Hold(c.UID, rest)
 	}
 	dc.setHosts(m.ID, nil)
@@ -72,38 +71,38 @@ func (dc *disruptionCommands) backOffTakenBack(m *command) {
 
 // isReadyToDelete reports whether a command has all that it needs before it deletes: its replacements ready and the nodes
 // tainted. Where it has not, one of its claims is being deleted by somebody else.
-func (dc *disruptionCommands) isReadyToDelete(m *command) bool {
-	if !m.replacementsReady() {
+func (dc *disruptionCommands) isReadyToDelete(m *cluster.Command) bool {
+	if !m.ReplacementsReady() {
 		return false
 	}
-	for _, c := range m.candidates {
+	for _, c := range m.Candidates {
 		if n := dc.NodeFor(c); n != nil && !slices.Contains(n.Taints, disrupt.DisruptedTaint) {
 			return false
 		}
 	}
-	return len(m.replacements) >= m.Of
+	return len(m.Replacements) >= m.Of
 }
 
 // advance takes a command that has not begun to delete one step on: conditions on its claims, then, when the
 // replacements are ready, taints and reservations, then the deletion; or takes it back.
-func (dc *disruptionCommands) advance(m *command) {
+func (dc *disruptionCommands) advance(m *cluster.Command) {
 	if code, why := dc.abortCause(m); why != "" {
 		dc.abort(m, code, why, dc.pol.BackOff) // what failed once may well fail again
 		return
 	}
 	written := true
-	for _, c := range m.candidates {
+	for _, c := range m.Candidates {
 		if cluster.DisruptedBy(c) != m.ID {
 			dc.markDisrupted(c, m.CommandRecord)
 			written = false
 		}
 	}
-	if !m.replacementsReady() {
-		dc.wakeAt(m.since.Add(dc.pol.CommandTimeout))
+	if !m.ReplacementsReady() {
+		dc.wakeAt(m.Since.Add(dc.pol.CommandTimeout))
 		return
 	}
 	ready := true
-	for _, c := range m.candidates {
+	for _, c := range m.Candidates {
 		n := dc.NodeFor(c)
 		if n == nil || slices.Contains(n.Taints, disrupt.DisruptedTaint) {
 			continue
@@ -131,7 +130,7 @@ func (dc *disruptionCommands) advance(m *command) {
 	if !written {
 		return // what can't be taken back is not begun before it is known to all
 	}
-	if slices.ContainsFunc(m.hosts, func(c *model.Claim) bool { return dc.hostsTaken[c.Name] }) {
+	if slices.ContainsFunc(m.HostedOn, func(c *model.Claim) bool { return dc.hostsTaken[c.Name] }) {
 		dc.wakeAt(dc.Now.Add(dc.pol.SearchInterval / 10))
 		return
 	}
@@ -148,9 +147,9 @@ func (dc *disruptionCommands) advance(m *command) {
 func (dc *disruptionCommands) restAfterArrival() time.Duration { return 5 * dc.pol.SearchInterval }
 
 // taintDelay is how long the nodes of a command have their taint before they are looked at again and deleted.
-func (dc *disruptionCommands) taintDelay(m *command) time.Duration {
+func (dc *disruptionCommands) taintDelay(m *cluster.Command) time.Duration {
 	d := dc.pol.TaintSettleDelay
-	for _, c := range m.candidates {
+	for _, c := range m.Candidates {
 		if pool := dc.Pool(c.Pool); pool != nil && pool.Scaling != nil {
 			d = max(d, pool.Scaling.TaintDelay)
 		}
@@ -160,14 +159,14 @@ func (dc *disruptionCommands) taintDelay(m *command) time.Duration {
 
 // abortCause says why a command must be taken back, and whether because it failed (CommandFailed) or since the cluster is
 // another by now (Aborted); empty: it may go on.
-func (dc *disruptionCommands) abortCause(m *command) (code plan.Code, why string) {
-	if len(m.replacements) < m.Of {
+func (dc *disruptionCommands) abortCause(m *cluster.Command) (code plan.Code, why string) {
+	if len(m.Replacements) < m.Of {
 		return plan.CommandFailed, "a replacement is gone or was never made"
 	}
 	if dc.hosts.lacksHost(m) {
 		return plan.Aborted, "a node whose room it counts on is not reserved"
 	}
-	if !dc.Now.Before(m.since.Add(dc.pol.CommandTimeout)) {
+	if !dc.Now.Before(m.Since.Add(dc.pol.CommandTimeout)) {
 		return plan.CommandFailed, "it has taken longer than " + dc.pol.CommandTimeout.String()
 	}
 	if m.Cause == plan.Expired {
@@ -197,7 +196,7 @@ func (dc *disruptionCommands) abortCause(m *command) (code plan.Code, why string
 		}
 	}
 	pools := map[string]bool{}
-	for _, c := range m.candidates {
+	for _, c := range m.Candidates {
 		if pool := dc.Pool(c.Pool); pool != nil && !pools[c.Pool] {
 			pools[c.Pool] = true
 			if left, why := dc.candidates.budgetLeft(pool, m.Cause); left < 0 && m.Cause != plan.Unhealthy {
@@ -216,9 +215,9 @@ func (dc *disruptionCommands) isExhaustedAtRest(key string) bool {
 
 // findUnplaceablePod returns a pod on a candidate for which too few slots are kept and which may find no place on a
 // standing node either (nil: every pod has a place), and until when that is so.
-func (dc *disruptionCommands) findUnplaceablePod(m *command) (*model.Pod, time.Time) {
+func (dc *disruptionCommands) findUnplaceablePod(m *cluster.Command) (*model.Pod, time.Time) {
 	slots := map[cluster.SlotKey]int{}
-	for _, c := range slices.Concat(m.replacements, m.hosts) {
+	for _, c := range slices.Concat(m.Replacements, m.HostedOn) {
 		there := map[cluster.SlotKey]int{} // those who were there, and others who have come meanwhile or are to come first
 		n := dc.NodeFor(c)
 		if n != nil {
@@ -228,10 +227,10 @@ func (dc *disruptionCommands) findUnplaceablePod(m *command) (*model.Pod, time.T
 				}
 			}
 		}
-		for _, p := range dc.podsBeforeCandidates(dc.hosts.reservations.byClaim[c.Name]) {
+		for _, p := range dc.commands.PodsBeforeCandidates(dc.View, dc.hosts.reservations.byClaim[c.Name]) {
 			there[dc.SlotKeyOf(p)]++
 		}
-		if n != nil && slices.Contains(m.hosts, c) && dc.hosts.lacksCapacityForSlots(c, n) {
+		if n != nil && slices.Contains(m.HostedOn, c) && dc.hosts.lacksCapacityForSlots(c, n) {
 			if pods := dc.pods.podsToReplace(m); len(pods) > 0 {
 				return pods[0], time.Time{}
 			}
@@ -243,7 +242,7 @@ func (dc *disruptionCommands) findUnplaceablePod(m *command) (*model.Pod, time.T
 	}
 	var rest []*model.Pod
 	var closed []string
-	for _, c := range m.candidates {
+	for _, c := range m.Candidates {
 		n := dc.NodeFor(c)
 		if n == nil {
 			continue
@@ -271,14 +270,14 @@ func (dc *disruptionCommands) findUnplaceablePod(m *command) (*model.Pod, time.T
 }
 
 // deleteCandidates deletes the claims that go. There is no way back from here; lifecycle drains them.
-func (dc *disruptionCommands) deleteCandidates(m *command) {
-	for _, c := range m.candidates {
+func (dc *disruptionCommands) deleteCandidates(m *cluster.Command) {
+	for _, c := range m.Candidates {
 		dc.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: dc.deletionReason(c, m)})
 	}
 }
 
 // deletionReason returns why a command deletes a claim, as what can still be seen of it says.
-func (dc *disruptionCommands) deletionReason(c *model.Claim, m *command) plan.Reason {
+func (dc *disruptionCommands) deletionReason(c *model.Claim, m *cluster.Command) plan.Reason {
 	r := plan.Reason{Code: m.Cause}
 	switch m.Cause {
 	case plan.Unhealthy:
@@ -298,9 +297,9 @@ func (dc *disruptionCommands) deletionReason(c *model.Claim, m *command) plan.Re
 // (Aborted), and taints are removed, and its claims back off for so long. What was bought
 // stays, as free capacity like any other. A claim whose deletion has been asked for and does not show yet is left as it
 // is: that can't be taken back.
-func (dc *disruptionCommands) abort(m *command, code plan.Code, why string, rest time.Duration) {
+func (dc *disruptionCommands) abort(m *cluster.Command, code plan.Code, why string, rest time.Duration) {
 	reason := plan.Reason{Code: plan.Aborted, Command: m.ID, Detail: plan.OfAborted{Cause: m.Cause, Said: plan.Words(why)}}
-	for _, c := range m.candidates {
+	for _, c := range m.Candidates {
 		if dc.isAboutToBeDeleted(c) {
 			continue
 		}
@@ -322,10 +321,10 @@ func (dc *disruptionCommands) abort(m *command, code plan.Code, why string, rest
 			dc.mem.unwritten = withoutKey(dc.mem.unwritten, c.UID)
 		}
 	}
-	for _, c := range m.replacements {
+	for _, c := range m.Replacements {
 		dc.clearRecord(c, false)
 	}
-	for _, c := range m.hosts {
+	for _, c := range m.HostedOn {
 		r := reason
 		r.Pool, r.Subject = c.Pool, plan.ObjectOf("nodeclaim", c.Name)
 		dc.hosts.releaseHost(c, r)
@@ -371,7 +370,7 @@ func (dc *disruptionCommands) removeStrayTaints() {
 
 // findUnplaceable returns one of the pods that no slot is kept for and that may find no place on a standing node either
 // (nil: each has one), and until when that is so.
-func (dc *disruptionCommands) findUnplaceable(m *command, closed []string, pods []*model.Pod) (*model.Pod, time.Time) {
+func (dc *disruptionCommands) findUnplaceable(m *cluster.Command, closed []string, pods []*model.Pod) (*model.Pod, time.Time) {
 	nodes, _, until := dc.nodes.list()
 	unbound := dc.transit.unboundInTransit()
 	p := disrupt.FindUnplaceable(nodes, len(dc.Snapshot.ResourceNames), closed, pods, unbound)

@@ -56,12 +56,12 @@ func (ch *commandHosts) hostsFor(candidates []*disrupt.Candidate, on []solve.Ass
 
 // reserveHosts writes the reservations of a command on the nodes that host it, and reports whether all are there. A host
 // that is gone, or is being deleted itself, makes the command impossible: then lost is its name.
-func (ch *commandHosts) reserveHosts(m *command) (done bool, lost string) {
+func (ch *commandHosts) reserveHosts(m *cluster.Command) (done bool, lost string) {
 	g := ch.mem.hosts[m.ID]
 	done = true
 	for _, name := range slices.Sorted(maps.Keys(g)) {
 		c := ch.Claim(name)
-		if c == nil || !c.Deleting.IsZero() || ch.Interruptions[name] != nil || ch.NodeFor(c) == nil || ch.ofClaim[name] != "" {
+		if c == nil || !c.Deleting.IsZero() || ch.Interruptions[name] != nil || ch.NodeFor(c) == nil || ch.commands.Of(c) != "" {
 			return false, name
 		}
 		n := ch.NodeFor(c)
@@ -118,7 +118,7 @@ func (ch *commandHosts) widenSlots(t solverTarget, pods []*model.Pod) []model.Sl
 		return slots
 	}
 	coming := map[cluster.SlotKey]int{}
-	for _, p := range ch.podsBeforeCandidates(t.reservation) {
+	for _, p := range ch.commands.PodsBeforeCandidates(ch.View, t.reservation) {
 		coming[ch.SlotKeyOf(p)]++
 	}
 	var left []model.Slot
@@ -131,11 +131,11 @@ func (ch *commandHosts) widenSlots(t solverTarget, pods []*model.Pod) []model.Sl
 }
 
 // lacksHost reports whether a command whose hosts the memory does not know is without one that it needs.
-func (ch *commandHosts) lacksHost(m *command) bool {
+func (ch *commandHosts) lacksHost(m *cluster.Command) bool {
 	if ch.mem.hosts[m.ID] != nil {
 		return false
 	}
-	return len(m.hosts) < m.Hosts || slices.ContainsFunc(m.hosts, func(c *model.Claim) bool {
+	return len(m.HostedOn) < m.Hosts || slices.ContainsFunc(m.HostedOn, func(c *model.Claim) bool {
 		n := ch.NodeFor(c)
 		return n == nil || !cluster.HasReservedTaint(n, c)
 	})
@@ -150,8 +150,8 @@ func (ch *commandHosts) releaseHost(c *model.Claim, why plan.Reason) {
 }
 
 // releaseLandedHosts releases the hosts of a command whose reservation has ended.
-func (ch *commandHosts) releaseLandedHosts(m *command) {
-	for _, c := range m.hosts {
+func (ch *commandHosts) releaseLandedHosts(m *cluster.Command) {
+	for _, c := range m.HostedOn {
 		if n := ch.NodeFor(c); n == nil || !cluster.HasReservedTaint(n, c) {
 			ch.releaseHost(c, plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name)})
 		}
@@ -187,7 +187,7 @@ func (ch *commandHosts) canHost(p int32, allowDrifted bool) bool {
 		return false
 	}
 	c := ch.Snapshot.Claims[at]
-	if c.Is(lifecycle.Drifted) && !allowDrifted || !c.Deleting.IsZero() || c.UID == "" || ch.ofClaim[c.Name] != "" || ch.Interruptions[c.Name] != nil || ch.reservations.byClaim[c.Name] != nil || c.Annotations[cluster.AnnotationHost] != "" {
+	if c.Is(lifecycle.Drifted) && !allowDrifted || !c.Deleting.IsZero() || c.UID == "" || ch.commands.Of(c) != "" || ch.Interruptions[c.Name] != nil || ch.reservations.byClaim[c.Name] != nil || c.Annotations[cluster.AnnotationHost] != "" {
 		return false
 	}
 	for _, g := range ch.mem.hosts {

@@ -105,15 +105,15 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 	if r.Of > 0 {
 		return // the replacements say which claims go; those are marked once the replacements are there, or a lost one would go unnoticed
 	}
-	next := make(map[string]unwrittenCommand, len(dc.mem.unwritten)+len(m.Candidates))
+	next := make(map[string]cluster.UnwrittenCommand, len(dc.mem.unwritten)+len(m.Candidates))
 	for k, v := range dc.mem.unwritten {
 		next[k] = v
 	}
 	for _, u := range m.Candidates {
-		next[u.Claim.UID] = unwrittenCommand{r, dc.Now}
+		next[u.Claim.UID] = cluster.UnwrittenCommand{CommandRecord: r, Since: dc.Now}
 		dc.markDisrupted(u.Claim, r)
 		dc.taintCandidate(u.Node, u.Claim, r)
 	}
 	dc.mem.unwritten = next
-	dc.hosts.reserveHosts(&command{CommandRecord: r})
+	dc.hosts.reserveHosts(&cluster.Command{CommandRecord: r})
 }

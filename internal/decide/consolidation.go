@@ -20,17 +20,17 @@ import (
 // disruptionSearch looks for machines whose pods can be had for less.
 type disruptionSearch struct {
 	*draft
-	mem        *searchMemory
-	backOffs   *disruption.BackOffs
-	buffers    *buffers
-	candidates *candidates
-	commands   *disruptionCommands
-	nodes      *solverView
-	pods       *podTable
-	preemption *preemption
-	purchases  *purchases
-	slots      *slotAssignment
-	transit    *podsInTransit
+	mem          *searchMemory
+	backOffs     *disruption.BackOffs
+	buffers      *buffers
+	candidates   *candidates
+	commandStage *disruptionCommands
+	nodes        *solverView
+	pods         *podTable
+	preemption   *preemption
+	purchases    *purchases
+	slots        *slotAssignment
+	transit      *podsInTransit
 }
 
 // searchMemory is what disruptionSearch remembers from step to step.
@@ -61,7 +61,7 @@ func (se *disruptionSearch) input(allowDrifted bool) (*disrupt.Input, time.Time)
 			going[u.Node.Name] = true
 		}
 	}
-	nodes = closeNodes(nodes, se.commands.hosts.closedToDisruption(going, allowDrifted))
+	nodes = closeNodes(nodes, se.commandStage.hosts.closedToDisruption(going, allowDrifted))
 	nodes = se.buffers.subtract(nodes)
 	measured := se.startTimes()
 	in := &disrupt.Input{ResourceNames: se.Snapshot.ResourceNames, Nodes: nodes, Pools: se.candidates.groups.WithoutRefreshingGroups(se.purchases.pools()), GroupLeft: se.candidates.groups.RemovableByGroup(), Daemons: se.Snapshot.Daemons, Namespaces: se.Snapshot.Namespaces,
@@ -245,7 +245,7 @@ func (se *disruptionSearch) consolidate(atOnce bool) {
 			}
 			continue
 		}
-		se.commands.start(m)
+		se.commandStage.start(m)
 	}
 	if mem.WasWide {
 		se.mem.searchedAllAt = se.Now

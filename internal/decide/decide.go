@@ -151,7 +151,7 @@ func (st *step) readings() []stage {
 		// Pods whose binding verify refused are decided on again, without that node.
 		{"refused bindings", deciding, st.closeRefusedBindings},
 		// Disruption commands under way, as the API server and the memory tell them.
-		{"commands under way", always, st.commands.read},
+		{"commands under way", always, st.commandStage.read},
 		// Nodes that have something wrong with them.
 		{"node health", deciding | explaining, st.readHealth},
 		// Claims that hold slots for pods, pods that ReplicaSets are about to make, and which pods the slots are for.
@@ -193,7 +193,7 @@ func (st *step) decisions() []stage {
 		// and drifted ones, and those whose pods can be had for less.
 		{"interruptions", deciding, onlyIf(active, st.drainInterrupted)},
 		{"forced repairs", deciding, onlyIf(active, st.forceRepairs)},
-		{"commands", deciding, st.commands.advanceAll},
+		{"commands", deciding, st.commandStage.advanceAll},
 		{"drift", deciding, onlyIf(active, st.drift.writeConditions)},
 		{"empty nodes", deciding, onlyIf(active, st.search.startEmpty)},
 		{"new commands", deciding, onlyIf(active && !st.req.OngoingOnly && len(st.req.Refused) == 0, st.startCommands)},
@@ -243,7 +243,7 @@ func (st *step) startCommands() {
 // readUnusedLaunches finds launches that have ended without the pods that they were made for.
 func (st *step) readUnusedLaunches() {
 	st.unused.Read(unused.In{Lifecycle: st.pol.Lifecycle, IsForeign: st.isForeign, Reservations: st.reservations.byClaim,
-		CommandOf: st.commands.ofClaim, Held: st.buffers.heldByClaim(), Leaving: st.pods.leavingPods()})
+		Commands: st.commands, Held: st.buffers.heldByClaim(), Leaving: st.pods.leavingPods()})
 }
 
 // mergeEarlierLaunches merges what was found of launches that served no pod, of nodes that came short and of nodes that
@@ -290,5 +290,5 @@ func (st *step) mergeBackOffs() {
 func (st *step) addBlockerNotes() {
 	ca := st.candidates
 	st.out.Notes = append(st.out.Notes, disruption.BlockerNotes(st.View, disruption.NotesIn{Candidates: ca.all, Eligibility: ca.guard, BudgetLeft: ca.budgetLeft,
-		IsBroken: func(c *model.Claim) bool { return st.health.CanReplace(c, st.Now) }, Awaited: st.commands.awaitedReplacements()})...)
+		IsBroken: func(c *model.Claim) bool { return st.health.CanReplace(c, st.Now) }, Awaited: st.commandStage.awaitedReplacements()})...)
 }

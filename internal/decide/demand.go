@@ -24,7 +24,6 @@ type demandStage struct {
 	mem           *demandMemory
 	anticipation  *anticipation
 	buffers       *buffers
-	commands      *commandTable
 	disagreements *demand.Disagreements
 	expander      *nodegroups.Expander
 	hosts         *commandHosts
@@ -249,7 +248,7 @@ func (dm *demandStage) rememberPlacements(placed map[string]demand.Placement) {
 			dm.placements.awaitsPods[name] = true
 		}
 	}
-	for _, g := range dm.commands.mem.hosts {
+	for _, g := range dm.hosts.mem.hosts {
 		for name := range g {
 			dm.placements.awaitsPods[name] = true
 		}

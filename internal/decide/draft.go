@@ -4,8 +4,10 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -18,13 +20,36 @@ type draft struct {
 	plan.Begun // its Decided are the actions in out
 	req        Request
 	out        Output
+	found      // what the readings have found
 
 	changedClaims, changedNodes map[string]bool // by name: those that actions in out change or delete
+}
+
+// found is what the readings have found: each field is set once, by one of them, before anything is decided.
+type found struct {
+	commands *cluster.Commands
 }
 
 // isAboutToBeDeleted reports whether a claim is about to be deleted, though that does not show yet.
 func (dr *draft) isAboutToBeDeleted(c *model.Claim) bool {
 	return c.Deleting.IsZero() && dr.IsDeleting(c)
+}
+
+// isStaying reports whether nothing takes a claim away: it is not being deleted, neither in the API server nor by a request
+// under way, no disruption command deletes it, and its cloud has not announced that it will.
+func (dr *draft) isStaying(c *model.Claim) bool {
+	return c.Deleting.IsZero() && dr.commands.Of(c) == "" && dr.Interruptions[c.Name] == nil && !dr.IsDeleting(c)
+}
+
+// isRevocable reports whether a claim holds slots for a command that can still be taken back: pods that are pending come
+// before its pods.
+func (dr *draft) isRevocable(c *model.Claim) bool {
+	r, ok := cluster.ReadHostRecord(c)
+	if !ok {
+		return false
+	}
+	m := dr.commands.ByID[r.ID]
+	return m != nil && m.Deleting == 0 && len(m.Candidates) > 0 && !slices.ContainsFunc(m.Candidates, dr.isAboutToBeDeleted)
 }
 
 // addAction adds an action to the plan.

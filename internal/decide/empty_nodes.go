@@ -35,7 +35,7 @@ func (se *disruptionSearch) startEmpty() {
 		if se.heed(se.backOffs.IsHeld(u)) {
 			continue
 		}
-		se.commands.start(&disrupt.Command{Cause: plan.Empty, Candidates: []*disrupt.Candidate{u}, OldMicroPerHour: max(u.PriceMicro, 0), Why: plan.Reason{
+		se.commandStage.start(&disrupt.Command{Cause: plan.Empty, Candidates: []*disrupt.Candidate{u}, OldMicroPerHour: max(u.PriceMicro, 0), Why: plan.Reason{
 			Code: plan.Empty, Pool: pool.Name, Subject: plan.ObjectOf("node", n.Name), Detail: plan.OfEmpty{After: pool.ConsolidateAfter}}})
 		se.candidates.guard.CountRemoval(u) // the next must leave the minimums too
 	}

@@ -43,7 +43,7 @@ func (ca *candidates) evaluate(u *disrupt.Candidate) findings {
 	c := u.Claim
 	return findings{
 		interrupted: ca.Interruptions[c.Name] != nil,
-		commanded:   ca.commands.involved[c.Name],
+		commanded:   ca.commands.IsInvolved(c),
 		tainted:     slices.Contains(u.Node.Taints, disrupt.DisruptedTaint),
 		down:        !ca.isAvailable(c, u.Node),
 		uncounted:   !isCountedByAll(c),

@@ -14,7 +14,6 @@ import (
 // podsInTransit finds the pods that are on their way to standing nodes.
 type podsInTransit struct {
 	*draft
-	commands     *commandTable
 	evictions    *evictions
 	placements   *placements
 	pods         *podTable
@@ -64,9 +63,9 @@ func (it *podsInTransit) areInTransit() (in bool, until time.Time) {
 		n := it.NodeFor(c)
 		return n != nil && len(it.unreservedPodsOn(n)) > 0
 	}
-	for _, id := range slices.Sorted(maps.Keys(it.commands.byID)) {
-		for _, c := range it.commands.byID[id].candidates {
-			if recent(it.commands.byID[id].since) && uncovered(c) {
+	for _, id := range it.commands.IDs() {
+		for _, c := range it.commands.ByID[id].Candidates {
+			if recent(it.commands.ByID[id].Since) && uncovered(c) {
 				return true, until
 			}
 		}

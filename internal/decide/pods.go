@@ -4,11 +4,11 @@
 package decide
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -33,7 +33,6 @@ import (
 // Slots go to demand first, then to leaving pods, pods to replace and anticipated ones (slotAssignment.notPendingYet).
 type podTable struct {
 	*draft
-	commands *commandTable
 	rollouts *rollouts
 	groups   nodegroups.PodRules
 
@@ -151,19 +150,19 @@ func (pt *podTable) leavingPods() []*model.Pod {
 // for them before they are evicted.
 func (pt *podTable) podsWithReplacements() []*model.Pod {
 	var out []*model.Pod
-	for _, id := range slices.Sorted(maps.Keys(pt.commands.byID)) {
-		out = append(out, pt.podsToReplace(pt.commands.byID[id])...)
+	for _, id := range pt.commands.IDs() {
+		out = append(out, pt.podsToReplace(pt.commands.ByID[id])...)
 	}
 	return out
 }
 
 // podsToReplace returns the pods on a command's candidates that need slots; none where it has neither replacements nor
 // hosts.
-func (pt *podTable) podsToReplace(m *command) (out []*model.Pod) {
-	if len(m.replacements)+len(m.hosts) == 0 {
+func (pt *podTable) podsToReplace(m *cluster.Command) (out []*model.Pod) {
+	if len(m.Replacements)+len(m.HostedOn) == 0 {
 		return nil
 	}
-	for _, c := range m.candidates {
+	for _, c := range m.Candidates {
 		if n := pt.NodeFor(c); n != nil {
 			for _, p := range n.Pods {
 				if pt.IsReschedulable(p) {
@@ -178,8 +177,8 @@ func (pt *podTable) podsToReplace(m *command) (out []*model.Pod) {
 // podsToReschedule returns the pods on candidates of commands under way that are not being deleted yet.
 func (pt *podTable) podsToReschedule() []*model.Pod {
 	var out []*model.Pod
-	for _, id := range slices.Sorted(maps.Keys(pt.commands.byID)) {
-		for _, c := range pt.commands.byID[id].candidates {
+	for _, id := range pt.commands.IDs() {
+		for _, c := range pt.commands.ByID[id].Candidates {
 			if n := pt.NodeFor(c); n != nil {
 				for _, p := range n.Pods {
 					if pt.IsReschedulable(p) {

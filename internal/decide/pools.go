@@ -26,11 +26,11 @@ func (st *step) writePoolStatus() {
 // scaleStatic keeps pools with spec.replicas at that number. It reports whether it launches a node.
 func (st *step) scaleStatic() bool {
 	allowed := map[string]int{}
-	for _, p := range pools.LackingNodes(st.View, st.commands.isStaying) {
+	for _, p := range pools.LackingNodes(st.View, st.isStaying) {
 		allowed[p.Name] = st.unused.StaticAllowance(p)
 	}
 	out := pools.ScaleStatic(st.View, pools.StaticIn{MaxTypes: st.pol.Solve.MaxTypes, Uses: st.purchases.limitUses(), Decided: st.Decided,
-		IsStaying: st.commands.isStaying, Allowed: allowed, CandidateOf: st.candidates.ofClaim})
+		IsStaying: st.isStaying, Allowed: allowed, CandidateOf: st.candidates.ofClaim})
 	st.merge(out.Part)
 	for _, uid := range out.ScaledDown {
 		st.unused.MarkScaledDown(uid)

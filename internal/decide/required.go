@@ -20,7 +20,7 @@ type requiredDisruption struct {
 	*draft
 	backOffs     *disruption.BackOffs
 	candidates   *candidates
-	commands     *disruptionCommands
+	commandStage *disruptionCommands
 	driftBackOff *driftBackOff
 	health       *claims.Health
 	search       *disruptionSearch
@@ -77,13 +77,13 @@ func (rq *requiredDisruption) replace() bool {
 			continue
 		}
 		if len(u.Pods) == 0 && u.Pool.Replicas < 0 {
-			rq.commands.start(&disrupt.Command{Cause: d.cause, Candidates: []*disrupt.Candidate{u}, OldMicroPerHour: max(u.PriceMicro, 0), Why: rq.reason(u, d.cause)})
+			rq.commandStage.start(&disrupt.Command{Cause: d.cause, Candidates: []*disrupt.Candidate{u}, OldMicroPerHour: max(u.PriceMicro, 0), Why: rq.reason(u, d.cause)})
 			continue
 		}
 		var m *disrupt.Command
 		var why plan.Reason
 		if u.Pool.Replicas >= 0 {
-			m, why = rq.commands.purchases.staticReplacement(u, d.cause)
+			m, why = rq.commandStage.purchases.staticReplacement(u, d.cause)
 		} else if m, why = rq.findReplacement(u, d.cause); m == nil {
 			rq.backOffs.HoldCandidate(u, rq.pol.BackOff/10)
 		}
@@ -92,7 +92,7 @@ func (rq *requiredDisruption) replace() bool {
 			continue
 		}
 		m.Why = rq.reason(u, d.cause)
-		rq.commands.start(m)
+		rq.commandStage.start(m)
 		return true
 	}
 	return false

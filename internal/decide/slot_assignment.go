@@ -23,7 +23,6 @@ type slotAssignment struct {
 	*draft
 	mem           *slotMemory
 	anticipation  *anticipation
-	commands      *commandTable
 	disagreements *demand.Disagreements
 	pods          *podTable
 	reservations  *reservations
@@ -148,10 +147,10 @@ func (sa *slotAssignment) fillSlots(open map[cluster.SlotKey][]slotRef) {
 	}
 	// Replacements are for the pods of their command before others like them that are pending: evicted, those would
 	// have to wait instead.
-	for _, id := range slices.Sorted(maps.Keys(sa.commands.byID)) {
-		m := sa.commands.byID[id]
+	for _, id := range sa.commands.IDs() {
+		m := sa.commands.ByID[id]
 		for _, p := range sa.pods.podsToReplace(m) {
-			for _, c := range m.replacements {
+			for _, c := range m.Replacements {
 				if sa.assignSlot(p, open[sa.SlotKeyOf(p)], c.Name) {
 					break
 				}
@@ -222,8 +221,8 @@ func (sa *slotAssignment) acceptsUnexamined(h *cluster.Reservation) bool {
 	if sa.pol.Landing.Mode == landing.Bind {
 		return h.Node.Ready && cluster.IsRegistered(h.Node)
 	}
-	m := sa.commands.servedBy(h.Claim)
-	return m != nil && m.deleting > 0 && h.Claim.Is(lifecycle.Initialized)
+	m := sa.commands.ServedBy(h.Claim)
+	return m != nil && m.Deleting > 0 && h.Claim.Is(lifecycle.Initialized)
 }
 
 // endingSlots are the slots of pods that are on their way out of nodes that are being emptied: a StatefulSet, say,

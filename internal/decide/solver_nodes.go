@@ -16,7 +16,6 @@ import (
 // solverView is the cluster's nodes and claims in flight as the solver takes them.
 type solverView struct {
 	*draft
-	commands     *commandTable
 	memo         *unchangedMachines
 	preemption   *preemption
 	purchases    *purchases
@@ -122,7 +121,7 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *cluster.Res
 	}
 	// An unregistered node that no claim names is one whose launch has not been answered yet: its capacity is its
 	// claim's, and counted there.
-	r.Closed = c != nil && sv.commands.ofClaim[c.Name] != "" || c == nil && n.HasTaint(model.TaintUnregistered)
+	r.Closed = c != nil && sv.commands.Of(c) != "" || c == nil && n.HasTaint(model.TaintUnregistered)
 	fresh, until := c == nil && sv.mayBeOwned(n), time.Time{}
 	if c != nil && n.Labels[model.LabelInitialized] != "true" {
 		var stuck bool
@@ -135,8 +134,8 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *cluster.Res
 	}
 	if h != nil {
 		r.InFlight = true
-		if sv.commands.isRevocable(c) {
-			subtractPods(&r, sv.commands.podsBeforeCandidates(h))
+		if sv.isRevocable(c) {
+			subtractPods(&r, sv.commands.PodsBeforeCandidates(sv.View, h))
 		} else {
 			sv.subtractReservation(&r, h)
 		}

@@ -250,12 +250,12 @@ type Command struct {
 
 // Command returns a disruption command under way, by id; false: there is none.
 func (s *Standing) Command(id plan.CommandID) (Command, bool) {
-	m := s.st.commands.byID[id]
+	m := s.st.commands.ByID[id]
 	if m == nil {
 		return Command{}, false
 	}
-	out := Command{ID: m.ID, Cause: m.Cause, Since: m.since, Candidates: m.candidates, Replacements: m.replacements}
-	if code, why := s.st.commands.abortCause(m); why != "" && m.deleting == 0 {
+	out := Command{ID: m.ID, Cause: m.Cause, Since: m.Since, Candidates: m.Candidates, Replacements: m.Replacements}
+	if code, why := s.st.commandStage.abortCause(m); why != "" && m.Deleting == 0 {
 		out.Aborting = plan.Reason{Code: code, Detail: plan.OfAborted{Said: plan.Words(why)}}
 	}
 	return out, true

@@ -110,7 +110,7 @@ func (ul *Launches) readCapacity(known map[string]bool) (ended []Ended) {
 		was, remembered := ul.mem.capacity[c.UID]
 		interrupted := ul.Interruptions[c.Name] != nil
 		switch {
-		case ul.isOfUse(c) || ul.in.CommandOf[c.Name] != "": // else a disruption command removes it
+		case ul.isOfUse(c) || ul.in.Commands.Of(c) != "": // else a disruption command removes it
 		case !c.Deleting.IsZero() || interrupted || ul.keepsBufferAway(c, keys):
 			if remembered {
 				keys = was.keys

@@ -56,9 +56,9 @@ type In struct {
 	IsForeign func(*model.Claim) bool // reports whether a claim is another provider's, and left alone
 
 	Reservations map[string]*cluster.Reservation // by claim name: what claims hold for pods, with these pods
-	CommandOf    map[string]plan.CommandID       // by name of a claim that a disruption command deletes: that command
-	Held         map[string][]cluster.SlotKey    // by claim name: the CapacityBuffers, by KeyOfBuffer, whose capacity was held on its node after the last step
-	Leaving      []*model.Pod                    // pods on nodes that are drained, which will have successors; by namespace and name
+	Commands     *cluster.Commands
+	Held         map[string][]cluster.SlotKey // by claim name: the CapacityBuffers, by KeyOfBuffer, whose capacity was held on its node after the last step
+	Leaving      []*model.Pod                 // pods on nodes that are drained, which will have successors; by namespace and name
 }
 
 // Out is what was found, for Step to merge.
@@ -204,7 +204,7 @@ func (ul *Launches) Read(in In) {
 		switch {
 		case starting:
 			held[uid] = x
-		case ul.in.CommandOf[x.claim.Name] != "" && n != nil && slices.ContainsFunc(n.Pods, (*model.Pod).IsWorkload):
+		case ul.in.Commands.Of(x.claim) != "" && n != nil && slices.ContainsFunc(n.Pods, (*model.Pod).IsWorkload):
 			// A disruption command removes it, which is no fault of the launch.
 		default:
 			ended = append(ended, ul.endLaunch(x.claim, x.served)...)
