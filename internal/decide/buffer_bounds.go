@@ -108,11 +108,11 @@ func (bu *buffers) countPods() map[model.Workload]podCount {
 		}
 	}
 	for _, p := range bu.Snapshot.Pending {
-		if bu.heed(bu.pods.isDemand(p)) {
+		if bu.heed(bu.pods.IsDemand(p)) {
 			count(p, 0, 1)
 		}
 	}
-	for _, p := range bu.anticipation.pods {
+	for _, p := range bu.anticipated {
 		count(p, 0, 1)
 	}
 	return bu.counts

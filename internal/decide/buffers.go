@@ -29,11 +29,9 @@ import (
 // buffers are the virtual pods of CapacityBuffers, and where capacity is held for them.
 type buffers struct {
 	*draft
-	mem          *bufferMemory
-	nodes        *solverView
-	placements   *placements
-	pods         *podTable
-	anticipation *anticipation
+	mem        *bufferMemory
+	nodes      *solverView
+	placements *placements
 
 	counts     map[model.Workload]podCount     // see countPods; nil before it is asked for
 	sharedWith map[*model.Buffer]*model.Buffer // buffers that hold nothing, and the one of their group that does
@@ -483,7 +481,7 @@ func (sv *solverView) atTarget(t target) (r solve.ExistingNode, until time.Time,
 	if sv.memo.unchanged.state[p] != dirty {
 		return sv.memo.unchanged.solverNodes[p], until, true
 	}
-	c, h := sv.reservations.claimOfNode(p)
+	c, h := sv.reservations.OfNode(p)
 	r, until = sv.standingNode(sv.Snapshot.Nodes[p], c, h)
 	return r, until, true
 }

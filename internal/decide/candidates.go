@@ -25,8 +25,6 @@ type candidates struct {
 	health       *claims.Health
 	memo         *unchangedMachines
 	placements   *placements
-	reservations *reservations
-	rollouts     *rollouts
 
 	all          []*disrupt.Candidate         // by node name
 	dirty        []*disrupt.Candidate         // those of machines that have changed, by node name
@@ -75,7 +73,7 @@ func (ca *candidates) build() {
 		case v.CommandID == "" && ca.IsDeleting(c):
 			v.CommandID = plan.ByDeletion
 		}
-		v.Nominated = ca.placements.awaitsPods[n.Name] || ca.placements.awaitsPods[c.Name] || ca.reservations.byClaim[c.Name] != nil
+		v.Nominated = ca.placements.awaitsPods[n.Name] || ca.placements.awaitsPods[c.Name] || ca.reservations.ByClaim[c.Name] != nil
 		ca.dirty = append(ca.dirty, &v)
 	}
 	byNode := func(a, b *disrupt.Candidate) int { return strings.Compare(a.Node.Name, b.Node.Name) }
@@ -201,7 +199,7 @@ func (ca *candidates) budgetLeftFor(u *disrupt.Candidate, cause plan.Code) (int6
 func (ca *candidates) newGuard() *disrupt.Eligibility {
 	g := disrupt.NewEligibility(ca.Snapshot.PDBs, ca.Now)
 	g.Cutoff = ca.Cutoff
-	g.RollsOutFirst = ca.rollouts.successorComesFirst
+	g.RollsOutFirst = ca.rollouts.SuccessorComesFirst
 	g.DriftBackOff = ca.driftBackOff.blocker
 	ca.groups = nodegroups.New(ca.Snapshot, ca.isStaying)
 	g.NodeGroups, g.Minimum = ca.groups, ca.clusterMinimum()

@@ -4,8 +4,6 @@
 package decide
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide/claims"
@@ -42,7 +40,7 @@ func (st *step) advanceClaims() {
 			st.memo.idleClaims = append(st.memo.idleClaims, idleClaim{st.PositionOf(c), out.Next})
 		}
 	}
-	st.mem.lifecycle, st.mem.reservations.landedAt = lc.Memory(), landed
+	st.mem.lifecycle, st.mem.reservations = lc.Memory(), st.mem.reservations.WithLanded(landed)
 }
 
 // newLifecycle returns what takes claims on in this step.
@@ -52,15 +50,15 @@ func (st *step) newLifecycle() *claims.Lifecycle {
 
 // holdingOf returns what a claim's machine holds for pods, and until when.
 func (st *step) holdingOf(c *model.Claim) (out claims.Holding, until time.Time) {
-	h := st.reservations.byClaim[c.Name]
+	h := st.reservations.ByClaim[c.Name]
 	out.Awaited = h.AwaitedPods()
 	if h != nil && c.Reserved {
-		out.Coming, out.Landed, until = st.reservations.landingStatus(h)
+		out.Coming, out.Landed, until = st.reservations.LandingStatus(h)
 		if h.Node != nil && h.Node.DaemonsOnly {
 			out.Landed = st.Now // pods that kube-scheduler binds can't come yet
 		}
 	}
-	held, due := st.purchases.preemption.protects(h)
+	held, due := st.preemption.Protects(h)
 	if held {
 		until = model.EarlierOf(until, due)
 	}
@@ -68,7 +66,7 @@ func (st *step) holdingOf(c *model.Claim) (out claims.Holding, until time.Time) 
 		out.Awaited, out.Coming = max(out.Awaited, 1), true
 	}
 	if !c.Deleting.IsZero() && c.ProviderID != "" {
-		out.Rollouts = st.rollouts.rolloutsOfClaim(c, st.NodesAt(st.PositionOf(c)))
+		out.Rollouts = st.rollouts.OfClaim(c, st.NodesAt(st.PositionOf(c)))
 	}
 	return out, until
 }
@@ -85,11 +83,7 @@ func (st *step) adoptGroupMembers() {
 
 // admitPods lets the pods that have a slot come to their nodes.
 func (st *step) admitPods() {
-	in := landing.In{Policy: st.pol.Landing, Covered: st.slots.covered, Actions: st.out.Actions}
-	for _, name := range slices.Sorted(maps.Keys(st.reservations.byClaim)) {
-		in.Reservations = append(in.Reservations, st.reservations.byClaim[name])
-	}
-	st.merge(landing.AdmitPods(st.View, in))
+	st.merge(landing.AdmitPods(st.View, landing.In{Policy: st.pol.Landing, Reservations: st.reservations.All, Covered: st.slots.Covered, Actions: st.out.Actions}))
 }
 
 // forceRepairs deletes machines that have been broken for too long.
@@ -110,8 +104,7 @@ func (st *step) drainInterrupted() {
 		return
 	}
 	slots := map[string]*model.Claim{}
-	for _, name := range slices.Sorted(maps.Keys(st.reservations.byClaim)) {
-		h := st.reservations.byClaim[name]
+	for _, h := range st.reservations.All {
 		for _, p := range h.Pods {
 			slots[p.UID] = h.Claim
 		}

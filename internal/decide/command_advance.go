@@ -227,11 +227,11 @@ func (dc *disruptionCommands) findUnplaceablePod(m *cluster.Command) (*model.Pod
 				}
 			}
 		}
-		for _, p := range dc.commands.PodsBeforeCandidates(dc.View, dc.hosts.reservations.byClaim[c.Name]) {
+		for _, p := range dc.commands.PodsBeforeCandidates(dc.View, dc.reservations.ByClaim[c.Name]) {
 			there[dc.SlotKeyOf(p)]++
 		}
 		if n != nil && slices.Contains(m.HostedOn, c) && dc.hosts.lacksCapacityForSlots(c, n) {
-			if pods := dc.pods.podsToReplace(m); len(pods) > 0 {
+			if pods := dc.pods.ToReplace(m); len(pods) > 0 {
 				return pods[0], time.Time{}
 			}
 		}
@@ -372,7 +372,7 @@ func (dc *disruptionCommands) removeStrayTaints() {
 // (nil: each has one), and until when that is so.
 func (dc *disruptionCommands) findUnplaceable(m *cluster.Command, closed []string, pods []*model.Pod) (*model.Pod, time.Time) {
 	nodes, _, until := dc.nodes.list()
-	unbound := dc.transit.unboundInTransit()
+	unbound := dc.transit(dc.placements).Unbound()
 	p := disrupt.FindUnplaceable(nodes, len(dc.Snapshot.ResourceNames), closed, pods, unbound)
 	if p == nil || m.Cause == plan.Underutilized || m.Cause == plan.Empty {
 		return p, until

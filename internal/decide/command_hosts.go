@@ -29,8 +29,6 @@ import (
 // commandHosts are the standing nodes whose free capacity disruption commands count on.
 type commandHosts struct {
 	*commandTable
-	preemption   *preemption
-	reservations *reservations
 }
 
 // annotationReserved and annotationNotReserved on a NodeClaim say whether its slots are reserved. See internal/kube.
@@ -42,7 +40,7 @@ const (
 // hostsFor returns the real pods of candidates that a command gives to standing nodes, by claim. It returns nil if nothing is
 // reserved: pods are not bound by us, or the successors would preempt others instead of waiting to be bound.
 func (ch *commandHosts) hostsFor(candidates []*disrupt.Candidate, on []solve.Assignment) podsByHost {
-	if ch.pol.Landing.Mode != landing.Bind || len(on) == 0 || ch.preemption.preemptsWhenMoved(disrupt.PodsOf(candidates)) {
+	if ch.pol.Landing.Mode != landing.Bind || len(on) == 0 || ch.preemption.WhenMoved(disrupt.PodsOf(candidates)) {
 		return nil
 	}
 	out := podsByHost{}
@@ -187,7 +185,7 @@ func (ch *commandHosts) canHost(p int32, allowDrifted bool) bool {
 		return false
 	}
 	c := ch.Snapshot.Claims[at]
-	if c.Is(lifecycle.Drifted) && !allowDrifted || !c.Deleting.IsZero() || c.UID == "" || ch.commands.Of(c) != "" || ch.Interruptions[c.Name] != nil || ch.reservations.byClaim[c.Name] != nil || c.Annotations[cluster.AnnotationHost] != "" {
+	if c.Is(lifecycle.Drifted) && !allowDrifted || !c.Deleting.IsZero() || c.UID == "" || ch.commands.Of(c) != "" || ch.Interruptions[c.Name] != nil || ch.reservations.ByClaim[c.Name] != nil || c.Annotations[cluster.AnnotationHost] != "" {
 		return false
 	}
 	for _, g := range ch.mem.hosts {

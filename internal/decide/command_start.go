@@ -26,9 +26,8 @@ type disruptionCommands struct {
 	health     *claims.Health
 	hosts      *commandHosts
 	nodes      *solverView
-	pods       *podTable
 	purchases  *purchases
-	transit    *podsInTransit
+	placements *placements
 
 	taintedAt map[plan.CommandID]time.Time // the next memory's
 }

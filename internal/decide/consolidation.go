@@ -26,11 +26,8 @@ type disruptionSearch struct {
 	candidates   *candidates
 	commandStage *disruptionCommands
 	nodes        *solverView
-	pods         *podTable
-	preemption   *preemption
 	purchases    *purchases
-	slots        *slotAssignment
-	transit      *podsInTransit
+	placements   *placements
 }
 
 // searchMemory is what disruptionSearch remembers from step to step.
@@ -74,13 +71,13 @@ func (se *disruptionSearch) input(allowDrifted bool) (*disrupt.Input, time.Time)
 			if why := se.pol.Landing.ReservationRefusal(se.Pool(n.Pool), n.Requests, real, se.Snapshot.ResourceNames); why.Code != "" {
 				return why
 			}
-			return se.preemption.reservationRefusal(n.Pool, real)
+			return se.preemption.ReservationRefusal(n.Pool, real)
 		}}
-	in.PreemptOthers = se.preemption.preemptsWhenMoved
+	in.PreemptOthers = se.preemption.WhenMoved
 	until = model.EarlierOf(until, se.mem.forecast.AddTo(in, se.Now, se.pol.Disrupt.Horizon))
-	in.UnboundInTransit = se.transit.unboundInTransit()
-	for _, p := range se.pods.podsToReschedule() {
-		if !se.slots.covered[p.UID] && !slices.Contains(in.UnboundInTransit, p) {
+	in.UnboundInTransit = se.transit(se.placements).Unbound()
+	for _, p := range se.pods.ToReschedule() {
+		if !se.slots.Covered[p.UID] && !slices.Contains(in.UnboundInTransit, p) {
 			in.UnboundInTransit = append(in.UnboundInTransit, p)
 		}
 	}
@@ -217,7 +214,7 @@ func (se *disruptionSearch) consolidate(atOnce bool) {
 		se.wakeAt(due)
 		return
 	}
-	if se.heed(se.transit.areInTransit()) {
+	if se.heed(se.transit(se.placements).AreUnsettled()) {
 		se.wakeAt(se.Now.Add(se.pol.SearchInterval))
 		return
 	}

@@ -97,7 +97,7 @@ func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request)
 		mem.shortfalls = st.shortfalls.WithFound(mem.shortfalls)
 		st, again = read(s, mem, now, pol, req, deciding), true
 	}
-	st.slots.cameShort = again
+	st.cameShort = again
 	st.run(st.decisions(), deciding)
 	st.out.Pods = slices.DeleteFunc(st.out.Pods, func(d plan.PodDecision) bool { return d.Pod.Expected }) // there is nobody to tell
 	return st.out, st.mem
@@ -143,21 +143,19 @@ func read(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request,
 // readings are the stages that find out how everything stands.
 func (st *step) readings() []stage {
 	return []stage{
-		// Classes of pods that kube-scheduler has refused, and evicted pods that are still on their way out.
-		{"refused classes", always, st.pods.readUnschedulable},
-		{"slow evictions", always, st.pacing.evictions.followSlowEvictions},
 		// What is left out of the demand for a while, because the plan for it was refused.
 		{"withheld demand", always, st.readWithheld},
 		// Pods whose binding verify refused are decided on again, without that node.
 		{"refused bindings", deciding, st.closeRefusedBindings},
 		// Disruption commands under way, as the API server and the memory tell them.
 		{"commands under way", always, st.commandStage.read},
+		// Which pods are demand, which are leaving their node, and which have been evicted.
+		{"pods", always, st.classifyPods},
 		// Nodes that have something wrong with them.
 		{"node health", deciding | explaining, st.readHealth},
-		// Claims that hold slots for pods, pods that ReplicaSets are about to make, and which pods the slots are for.
-		{"reservations", always, st.reservations.read},
-		{"anticipated pods", always, st.anticipation.findPods},
-		{"slots", always, st.slots.assign},
+		// Claims that hold slots for pods, and which pods the slots are for, those that ReplicaSets are about to make among them.
+		{"reservations", always, st.readReservations},
+		{"slots", always, st.assignSlots},
 		// Launches that have ended without the pods that they were made for.
 		{"unused launches", deciding | explaining, st.readUnusedLaunches},
 		// NodePools whose nodes drift again and again.
@@ -179,7 +177,7 @@ func (st *step) decisions() []stage {
 		{"orphans", deciding, st.endOrphans},
 		{"adoption", deciding, st.adoptGroupMembers},
 		// Machines are bought for the pods that need one and have none coming.
-		{"lost slots", deciding, st.slots.findLost},
+		{"lost slots", deciding, st.findLostSlots},
 		{"pods of interrupted machines", deciding, st.batchInterruptions},
 		{"demand", deciding | purchasing, st.demand.solve},
 		{"places of virtual pods", deciding, st.buffers.record},
@@ -205,11 +203,11 @@ func (st *step) decisions() []stage {
 		{"what is known of earlier launches", always, st.mergeEarlierLaunches},
 		{"what is known of back-offs", always, st.mergeBackOffs},
 		// Only so many pods are evicted at a time, and what is in flight is not done twice.
-		{"eviction pacing", deciding, st.pacing.pace},
-		{"unsure slots", deciding, st.reservations.rewriteUnsureSlots},
+		{"eviction pacing", deciding, st.paceEvictions},
+		{"unsure slots", deciding, st.rewriteUnsureSlots},
 		{"actions in flight", deciding, st.dropInFlight},
 		// What the next step should remember of all this.
-		{"placed pods", deciding, st.slots.rememberPlaced},
+		{"placed pods", deciding, st.rememberPlaced},
 		{"claim sizes", deciding, st.purchases.rememberClaimSizes},
 		{"unchanged machines", deciding, func() { st.mem.unchanged = st.memo.save(st.draft, st.candidates.machines, st.nodes) }},
 	}
@@ -242,8 +240,8 @@ func (st *step) startCommands() {
 
 // readUnusedLaunches finds launches that have ended without the pods that they were made for.
 func (st *step) readUnusedLaunches() {
-	st.unused.Read(unused.In{Lifecycle: st.pol.Lifecycle, IsForeign: st.isForeign, Reservations: st.reservations.byClaim,
-		Commands: st.commands, Held: st.buffers.heldByClaim(), Leaving: st.pods.leavingPods()})
+	st.unused.Read(unused.In{Lifecycle: st.pol.Lifecycle, IsForeign: st.isForeign, Reservations: st.reservations.ByClaim,
+		Commands: st.commands, Held: st.buffers.heldByClaim(), Leaving: st.pods.Leaving()})
 }
 
 // mergeEarlierLaunches merges what was found of launches that served no pod, of nodes that came short and of nodes that

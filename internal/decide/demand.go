@@ -22,22 +22,19 @@ import (
 type demandStage struct {
 	*draft
 	mem           *demandMemory
-	anticipation  *anticipation
 	buffers       *buffers
 	disagreements *demand.Disagreements
 	expander      *nodegroups.Expander
 	hosts         *commandHosts
 	nodes         *solverView
 	placements    *placements
-	pods          *podTable
 	purchases     *purchases
-	reservations  *reservations
 	shortfalls    *demand.Shortfalls
-	slots         *slotAssignment
 	unused        *unused.Launches
 	withholding   *demand.Withholding
 	smallNodes    *demand.SmallNodeMemory
 
+	lost        bool // pods have lost their slot and have no machine now
 	interrupted bool // pods of newly interrupted machines are decided on in this step
 
 	heldBack map[*solve.Result]map[*model.Pod]plan.Reason // pods that wait for what comes of other nodes: see unused.Launches.HoldBack, demand.HoldBackStorage
@@ -56,7 +53,8 @@ func (dm *demandStage) solve() {
 		dm.rememberPlacements(nil)
 		return
 	}
-	left := dm.slots.withoutMachine()
+	left, until := dm.slots.WithoutMachine()
+	dm.wakeAt(until)
 	dm.out.Solved = true
 	dm.unused.Wake(nil)
 	left, stopped := dm.shortfalls.RefuseRepeated(left)
@@ -178,7 +176,7 @@ func (dm *demandStage) isWanted() (wanted bool, until time.Time) {
 	switch {
 	case dm.req.OngoingOnly:
 		return false, until
-	case dm.req.Solve, dm.slots.lost, dm.interrupted:
+	case dm.req.Solve, dm.lost, dm.interrupted:
 		return true, until
 	}
 	retry, at := dm.unused.AreDue()
@@ -202,7 +200,7 @@ func (dm *demandStage) packPods(pods []*model.Pod, nodes []solve.ExistingNode) (
 		}
 		more := dm.unused.HoldBack(res.New)
 		if more == nil {
-			more = demand.HoldBackStorage(res.New, dm.reservations.byClaim)
+			more = demand.HoldBackStorage(res.New, dm.reservations.ByClaim)
 		}
 		if len(more) > 0 {
 			maps.Copy(held, more)
@@ -231,9 +229,9 @@ func comparePodKeys(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key
 func (dm *demandStage) rememberPlacements(placed map[string]demand.Placement) {
 	if placed == nil {
 		placed = map[string]demand.Placement{}
-		for _, pods := range [][]*model.Pod{dm.Snapshot.Pending, dm.pods.leavingPods(), dm.anticipation.pods} { // a pod whose drain is held up is still expected
+		for _, pods := range [][]*model.Pod{dm.Snapshot.Pending, dm.pods.Leaving(), dm.anticipated} { // a pod whose drain is held up is still expected
 			for _, p := range pods {
-				if was, ok := dm.placements.mem.byPod[p.UID]; ok && !dm.slots.covered[p.UID] {
+				if was, ok := dm.placements.mem.byPod[p.UID]; ok && !dm.slots.Covered[p.UID] {
 					placed[p.UID] = was
 				}
 			}
@@ -243,7 +241,7 @@ func (dm *demandStage) rememberPlacements(placed map[string]demand.Placement) {
 	for _, was := range placed {
 		dm.placements.awaitsPods[was.Node] = true
 	}
-	for name, h := range dm.reservations.byClaim {
+	for name, h := range dm.reservations.ByClaim {
 		if h.AwaitedPods() > 0 {
 			dm.placements.awaitsPods[name] = true
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/pods"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -27,7 +28,22 @@ type draft struct {
 
 // found is what the readings have found: each field is set once, by one of them, before anything is decided.
 type found struct {
-	commands *cluster.Commands
+	commands     *cluster.Commands
+	pods         *pods.Table
+	rollouts     *pods.Rollouts
+	evictions    *pods.Evictions
+	reservations *pods.Reservations
+	anticipated  []*model.Pod // that ReplicaSets are about to make
+	slots        *pods.Slots
+	preemption   *pods.Preemption
+}
+
+// nothingFound is what is found of nothing.
+func nothingFound(v *cluster.View) found {
+	none := &pods.Reservations{}
+	table := pods.Classify(v, pods.In{})
+	slots := &pods.Slots{View: v, SlotIn: pods.SlotIn{Table: table, Reservations: none}}
+	return found{commands: &cluster.Commands{}, pods: table, rollouts: pods.NewRollouts(v, 0), evictions: &pods.Evictions{View: v}, reservations: none, slots: slots, preemption: pods.NewPreemption(slots)}
 }
 
 // isAboutToBeDeleted reports whether a claim is about to be deleted, though that does not show yet.

@@ -49,7 +49,7 @@ func (ca *candidates) evaluate(u *disrupt.Candidate) findings {
 		uncounted:   !isCountedByAll(c),
 		unhealthy:   ca.health.Of(c).Cause.Code != "",
 		terminates:  c.Annotations[lifecycle.TerminationTime] != "",
-		reserved:    ca.reservations.byClaim[c.Name] != nil,
+		reserved:    ca.reservations.ByClaim[c.Name] != nil,
 		unsure:      c.SlotsUnsure,
 		expired:     lifecycle.IsExpired(c, ca.Now),
 		idle:        !u.Occupied && u.Pool.ConsolidateAfter >= 0 && u.Pool.Replicas < 0,

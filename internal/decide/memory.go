@@ -10,6 +10,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/decide/disruption"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
+	"github.com/dovetail-sh/dovetail/internal/decide/pods"
 	"github.com/dovetail-sh/dovetail/internal/decide/pools"
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 )
@@ -23,16 +24,16 @@ type Memory struct {
 	backOffs      disruption.BackOffMemory
 	drift         driftMemory
 	groupActivity nodegroups.ActivityMemory
-	reservations  reservationMemory
+	reservations  pods.ReservationMemory
 	shortfalls    demand.ShortfallMemory
 	unused        unused.Memory
 	disagreements demand.DisagreementMemory
 	lifecycle     claims.LifecycleMemory
 	registrations pools.Registrations
 	status        pools.StatusMemory
-	slots         slotMemory
+	slots         pods.SlotMemory
 	placements    placementMemory
-	anticipation  anticipationMemory
+	anticipation  pods.AnticipationMemory
 	buffers       bufferMemory
 	demand        demandMemory
 	withholding   demand.WithholdingMemory
@@ -40,7 +41,7 @@ type Memory struct {
 	purchases     purchaseMemory
 	commands      commandMemory
 	search        searchMemory
-	evictions     evictionMemory
+	evictions     pods.EvictionMemory
 }
 
 // FailingGroups returns the node groups that are tried last at an instant, by name.

@@ -3,7 +3,10 @@
 
 package decide
 
-import "github.com/dovetail-sh/dovetail/internal/decide/demand"
+import (
+	"github.com/dovetail-sh/dovetail/internal/decide/demand"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
 
 // placements are the standing nodes on which pods without a slot are expected.
 type placements struct {
@@ -12,9 +15,9 @@ type placements struct {
 	awaitsPods map[string]bool // by name: nodes and claims that pods are expected on, with a slot or without
 }
 
-// isExpected reports whether a pod, by uid, is expected on a standing node.
-func (pl *placements) isExpected(pod string) bool {
-	_, ok := pl.mem.byPod[pod]
+// isExpected reports whether a pod is expected on a standing node.
+func (pl *placements) isExpected(p *model.Pod) bool {
+	_, ok := pl.mem.byPod[p.UID]
 	return ok
 }
 

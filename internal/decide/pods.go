@@ -4,195 +4,73 @@
 package decide
 
 import (
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
-	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/decide/pods"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// podTable says of each pod which of these classes it is in; a stage asks for a class by its name.
-//
-//	demand             pending, and kube-scheduler found no node (isDemand)
-//	leaving            on a node that is drained or about to be taken away, and it will have a successor (leavingPods)
-//	to replace         on a candidate of a disruption command that has replacements or hosts (podsToReplace)
-//	to reschedule      on a candidate of a command that has not begun to delete it (podsToReschedule)
-//	terminating        evicted and ending, and it will have a successor (terminatingPods)
-//
-// The stages after it add to these:
-//
-//	successor pending  gone a moment ago, and its successor has not been seen (evictions.podsPendingSuccessor)
-//	anticipated        a ReplicaSet is about to make it (anticipation.pods)
-//	covered            it has a slot: on a machine that is coming, or on a reserved node (slotAssignment.covered)
-//	unbound in transit any of these or pending, without a slot: it will take free capacity (podsInTransit)
-//
-// Machines are bought for demand, leaving and anticipated pods that are not covered (slotAssignment.withoutMachine).
-// Slots go to demand first, then to leaving pods, pods to replace and anticipated ones (slotAssignment.notPendingYet).
-type podTable struct {
-	*draft
-	rollouts *rollouts
-	groups   nodegroups.PodRules
+// Here is what the stages of decide/pods are given, and where what they return goes.
 
-	unschedulable      map[*model.Class]bool // classes of which kube-scheduler has refused a pod that is still pending
-	demandClasses      map[classOwner]bool   // nil before it is asked for
-	demandClassesUntil time.Time
-	leavers            []*model.Pod // valid where leaversKnown
-	leaversKnown       bool
+// classifyPods finds out which pods are demand, leaving and so on, and which evicted ones are still on their way out.
+func (st *step) classifyPods() {
+	st.rollouts = pods.NewRollouts(st.View, st.pol.InterruptionNotice)
+	st.pods = pods.Classify(st.View, pods.In{Commands: st.commands, Rollouts: st.rollouts, LaunchDue: nodegroups.NewPodRules(st.Snapshot.Pools).LaunchDue,
+		SchedulerWait: st.pol.SchedulerWait, WhatIf: st.req.whatIf})
+	st.evictions, st.mem.evictions = pods.FollowEvictions(st.View, st.pods, st.mem.evictions)
 }
 
-// readUnschedulable finds the classes of which kube-scheduler has refused a pod that is still pending.
-func (pt *podTable) readUnschedulable() {
-	pt.unschedulable = map[*model.Class]bool{}
-	for _, p := range pt.Snapshot.Pending {
-		if !p.Unschedulable.IsZero() {
-			pt.unschedulable[p.Class] = true
-		}
-	}
+// readReservations finds the claims that hold slots for pods, and what of them their nodes have no capacity for.
+func (st *step) readReservations() {
+	var until time.Time
+	st.found.reservations, until, st.mem.reservations = pods.ReadReservations(st.View, pods.ReservationPolicy{Lifecycle: st.pol.Lifecycle, LandingGrace: st.pol.LandingGrace,
+		CommandTimeout: st.pol.CommandTimeout, SlowSchedulerTimeout: st.pol.SlowSchedulerTimeout}, st.mem.reservations)
+	st.wakeAt(until)
+	st.shortfalls.Read(st.reservations.ByClaim)
 }
 
-// demandHasClass reports whether pods of a class and an owner are demand, and until when.
-func (pt *podTable) demandHasClass(p *model.Pod) (bool, time.Time) {
-	if pt.demandClasses == nil {
-		pt.demandClasses = map[classOwner]bool{}
-		for _, q := range pt.Snapshot.Pending {
-			is, until := pt.isDemand(q)
-			if pt.demandClassesUntil = model.EarlierOf(pt.demandClassesUntil, until); is {
-				pt.demandClasses[classOwner{q.Class, q.Owner.UID}] = true
-			}
-		}
-	}
-	return pt.demandClasses[classOwner{p.Class, p.Owner.UID}], pt.demandClassesUntil
+// assignSlots hands the slots of claims to pods, those among them that ReplicaSets are about to make.
+func (st *step) assignSlots() {
+	anticipated, part, next := pods.Anticipate(st.pods, st.reservations, st.pol.AnticipateFor, st.mem.anticipation)
+	st.merge(part)
+	st.anticipated, st.mem.anticipation = anticipated, next
+	st.slots, part, st.mem.slots = pods.AssignSlots(st.View, pods.SlotIn{Table: st.pods, Reservations: st.reservations, Anticipated: anticipated, IsBarred: st.disagreements.IsBarred,
+		MayBind: func(p *model.Pod) bool {
+			return st.pol.Landing.BindRefusal(p, st.Snapshot.ResourceNames).Code == ""
+		},
+		Binds: st.pol.Landing.Mode == landing.Bind, Grace: st.pol.EmptySlotGrace}, st.mem.slots)
+	st.merge(part)
+	st.preemption = pods.NewPreemption(st.slots)
 }
 
-// terminatingPods returns the pods that are ending on nodes being emptied and will have a successor that needs a place.
-func (pt *podTable) terminatingPods() (out []*model.Pod) {
-	for _, c := range pt.DirtyClaims {
-		n := pt.NodeFor(c)
-		if n == nil || c.Deleting.IsZero() && !slices.Contains(n.Taints, disrupt.DisruptedTaint) {
-			continue
-		}
-		for _, p := range n.Pods {
-			if !p.Deleting.IsZero() && !p.Terminal && p.IsWorkload() && p.Owner.UID != "" && !pt.Cutoff.IsExpendable(p) {
-				out = append(out, p)
-			}
-		}
-	}
-	return out
+// findLostSlots finds whether pods have lost their slot and have no machine now.
+func (st *step) findLostSlots() {
+	var until time.Time
+	st.demand.lost, until, st.mem.slots = st.slots.FindLost(st.cameShort, st.mem.slots)
+	st.wakeAt(until)
 }
 
-// isDemand reports whether a pending pod is demand, and when that may become another answer: kube-scheduler has said that it, or another pod of its class, fits
-// nowhere (a batch of a thousand alike is not waited for one by one), or has said nothing for Policy.SchedulerWait;
-// then the solver finds free capacity first. Pods that somebody else sees to are no demand: see IsForScheduler.
-func (pt *podTable) isDemand(p *model.Pod) (bool, time.Time) {
-	if p.Gated || p.Nominated != "" || !p.IsWorkload() {
-		return false, time.Time{}
-	}
-	if may, until := pt.mayLaunchFor(p); !may {
-		return false, until
-	}
-	if !p.Unschedulable.IsZero() || pt.unschedulable[p.Class] {
-		return true, time.Time{}
-	}
-	if pt.req.whatIf {
-		return p.Class.Scheduler == model.DefaultScheduler, time.Time{}
-	}
-	if p.Class.Scheduler != model.DefaultScheduler || p.Class.Priority > 0 {
-		return false, time.Time{} // for another scheduler, or kube-scheduler may place it by preemption
-	}
-	if due := p.Created.Add(pt.pol.SchedulerWait); pt.Now.Before(due) {
-		return false, due
-	}
-	return true, time.Time{}
+// rememberPlaced remembers which pods have a slot, and which will have one on a new node.
+func (st *step) rememberPlaced() { st.mem.slots = st.slots.Remember(st.mem.slots, st.out.Pods) }
+
+// transit returns what finds the pods that are on their way to standing nodes, as things stand in the step now.
+func (dr *draft) transit(pl *placements) *pods.Transit {
+	return &pods.Transit{View: dr.View, Slots: dr.slots, Evictions: dr.evictions, Wait: dr.pol.InTransitWait, Expected: pl.isExpected, IsGoing: dr.isAboutToBeDeleted}
 }
 
-// mayLaunchFor reports whether the rules of node groups let nodes be launched for a pod now: it is not expendable, and is
-// old enough. If not yet, it is so at an instant.
-func (pt *podTable) mayLaunchFor(p *model.Pod) (bool, time.Time) {
-	if pt.Cutoff.IsExpendable(p) {
-		return false, time.Time{}
-	}
-	if due := pt.groups.LaunchDue(p); pt.Now.Before(due) {
-		return false, due
-	}
-	return true, time.Time{}
+// pace returns how many pods go at a time.
+func (p *Policy) pace() pods.Pace {
+	return pods.Pace{Concurrency: p.EvictionConcurrency, Retries: p.EvictionRetries}
 }
 
-// leavingPods are the pods of nodes being drained, or about to be taken away, that will have a successor somewhere
-// else.
-func (pt *podTable) leavingPods() []*model.Pod {
-	if pt.leaversKnown {
-		return pt.leavers
-	}
-	var out []*model.Pod
-	for _, c := range pt.DirtyClaims {
-		if c.Deleting.IsZero() && pt.Interruptions[c.Name] == nil {
-			continue
-		}
-		n := pt.NodeFor(c)
-		if n == nil {
-			continue
-		}
-		for _, p := range n.Pods {
-			if p.Deleting.IsZero() && p.IsWorkload() && !pt.Cutoff.IsExpendable(p) && p.Owner.UID != "" && p.Owner.Kind != "Node" && !pt.rollouts.hasSuccessor(p) {
-				out = append(out, p)
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
-	pt.leavers, pt.leaversKnown = slices.Clip(out), true
-	return pt.leavers
+// paceEvictions leaves out the evictions whose turn has not come.
+func (st *step) paceEvictions() {
+	var again time.Time
+	st.out.Actions, again, st.mem.evictions = st.evictions.Pace(st.out.Actions, st.slots.Covered, st.pol.pace())
+	st.wakeAt(again)
 }
 
-// podsWithReplacements returns the pods on candidates of all commands that have replacements or hosts: slots are kept
-// for them before they are evicted.
-func (pt *podTable) podsWithReplacements() []*model.Pod {
-	var out []*model.Pod
-	for _, id := range pt.commands.IDs() {
-		out = append(out, pt.podsToReplace(pt.commands.ByID[id])...)
-	}
-	return out
-}
-
-// podsToReplace returns the pods on a command's candidates that need slots; none where it has neither replacements nor
-// hosts.
-func (pt *podTable) podsToReplace(m *cluster.Command) (out []*model.Pod) {
-	if len(m.Replacements)+len(m.HostedOn) == 0 {
-		return nil
-	}
-	for _, c := range m.Candidates {
-		if n := pt.NodeFor(c); n != nil {
-			for _, p := range n.Pods {
-				if pt.IsReschedulable(p) {
-					out = append(out, p)
-				}
-			}
-		}
-	}
-	return out
-}
-
-// podsToReschedule returns the pods on candidates of commands under way that are not being deleted yet.
-func (pt *podTable) podsToReschedule() []*model.Pod {
-	var out []*model.Pod
-	for _, id := range pt.commands.IDs() {
-		for _, c := range pt.commands.ByID[id].Candidates {
-			if n := pt.NodeFor(c); n != nil {
-				for _, p := range n.Pods {
-					if pt.IsReschedulable(p) {
-						out = append(out, p)
-					}
-				}
-			}
-		}
-	}
-	return out
-}
-
-// classOwner are the pods of a class that have one owner.
-type classOwner struct {
-	class *model.Class
-	owner string
-}
+// rewriteUnsureSlots has slots written again where nobody knows whether they were.
+func (st *step) rewriteUnsureSlots() { st.merge(pods.RewriteUnsureSlots(st.View)) }

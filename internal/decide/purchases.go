@@ -21,10 +21,9 @@ import (
 // purchases knows what may still be bought, and makes the claims for what is.
 type purchases struct {
 	*draft
-	mem        *purchaseMemory
-	memo       *unchangedMachines
-	preemption *preemption
-	unused     *unused.Launches
+	mem    *purchaseMemory
+	memo   *unchangedMachines
+	unused *unused.Launches
 
 	withholding *demand.Withholding
 	limitUse    []model.LimitUse // what the snapshot's limits are used for; nil: not counted yet
@@ -205,7 +204,7 @@ func (pu *purchases) createClaims(nodes []solve.NewNode, replaced ...string) {
 		if len(real) > 0 {
 			why = pu.pol.Landing.ReservationRefusal(pool, n.Requests, real, pu.Snapshot.ResourceNames)
 			if why.Code == "" && len(replaced) > 0 {
-				why = pu.preemption.reservationRefusal(n.Pool, real)
+				why = pu.preemption.ReservationRefusal(n.Pool, real)
 			}
 		} else {
 			why = plan.Reason{Code: plan.HeldForBuffer, Pool: n.Pool, Subject: plan.ObjectOf("capacitybuffer", n.Pods[0].Buffer)}

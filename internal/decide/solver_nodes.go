@@ -16,10 +16,8 @@ import (
 // solverView is the cluster's nodes and claims in flight as the solver takes them.
 type solverView struct {
 	*draft
-	memo         *unchangedMachines
-	preemption   *preemption
-	purchases    *purchases
-	reservations *reservations
+	memo      *unchangedMachines
+	purchases *purchases
 }
 
 // solverTarget is what a solve.ExistingNode stands for.
@@ -56,7 +54,7 @@ func (sv *solverView) list() (rooms []solve.ExistingNode, on inFlightNodes, unti
 		rooms = slices.Clone(rooms)
 		for _, p := range sv.DirtyNodes {
 			n := sv.Snapshot.Nodes[p]
-			c, h := sv.reservations.claimOfNode(p)
+			c, h := sv.reservations.OfNode(p)
 			var due time.Time
 			rooms[p], due = sv.standingNode(n, c, h)
 			until = model.EarlierOf(until, due)
@@ -80,7 +78,7 @@ func (sv *solverView) list() (rooms []solve.ExistingNode, on inFlightNodes, unti
 		if on == nil {
 			on = inFlightNodes{}
 		}
-		on[r.Name] = solverTarget{claim: c, reservation: sv.reservations.byClaim[c.Name]}
+		on[r.Name] = solverTarget{claim: c, reservation: sv.reservations.ByClaim[c.Name]}
 		more = append(more, r)
 	}
 	if len(more) > 0 {
@@ -96,8 +94,8 @@ func (sv *solverView) targetNamed(name string, on inFlightNodes) solverTarget {
 	}
 	p := sv.FindNode(name)
 	r := solverTarget{node: sv.Snapshot.Nodes[p]}
-	if r.claim, r.reservation = sv.reservations.claimOfNode(p); r.reservation != nil && r.claim.Reserved && cluster.HasReservedTaint(r.node, r.claim) && r.reservation.AwaitedPods() == 0 {
-		if held, _ := sv.preemption.protects(r.reservation); !held {
+	if r.claim, r.reservation = sv.reservations.OfNode(p); r.reservation != nil && r.claim.Reserved && cluster.HasReservedTaint(r.node, r.claim) && r.reservation.AwaitedPods() == 0 {
+		if held, _ := sv.preemption.Protects(r.reservation); !held {
 			r.reservation = nil // its reservation goes: no more slots can be kept there
 		}
 	}
@@ -217,7 +215,7 @@ func (sv *solverView) inFlightNode(c *model.Claim) (solve.ExistingNode, bool) {
 		r.Allocatable = least
 	}
 	r.Free = r.Allocatable
-	if h := sv.reservations.byClaim[c.Name]; h != nil {
+	if h := sv.reservations.ByClaim[c.Name]; h != nil {
 		sv.subtractReservation(&r, h)
 	} else {
 		r.Free = r.Allocatable.Sub(c.Requests)

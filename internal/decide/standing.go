@@ -4,7 +4,6 @@
 package decide
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -38,7 +37,9 @@ func (s *Standing) With(snapshot *model.Snapshot, now time.Time) *Standing {
 
 // Glance returns a Standing that knows the objects and what NodePools and limits leave, and nothing else: it is cheap.
 func Glance(s *model.Snapshot, now time.Time, pol Policy) *Standing {
-	return &Standing{newStep(loadUnchanged(s, now, &pol, nil), Memory{}, pol, Request{})}
+	st := newStep(loadUnchanged(s, now, &pol, nil), Memory{}, pol, Request{})
+	st.found = nothingFound(st.View)
+	return &Standing{st}
 }
 
 // Pool returns a NodePool by name; nil: there is none.
@@ -61,10 +62,9 @@ type Slot struct {
 
 // SlotsOf returns where a pod has slots, by the claims' names.
 func (s *Standing) SlotsOf(p *model.Pod) (out []Slot) {
-	for _, name := range slices.Sorted(maps.Keys(s.st.reservations.byClaim)) {
-		h := s.st.reservations.byClaim[name]
+	for _, h := range s.st.reservations.All {
 		if slices.ContainsFunc(h.Pods, func(q *model.Pod) bool { return q.UID == p.UID }) {
-			out = append(out, Slot{Claim: h.Claim, Contested: h.IsContested(landing.Intruders(s.st.View, s.st.slots.covered))})
+			out = append(out, Slot{Claim: h.Claim, Contested: h.IsContested(landing.Intruders(s.st.View, s.st.slots.Covered))})
 		}
 	}
 	return out
@@ -72,7 +72,7 @@ func (s *Standing) SlotsOf(p *model.Pod) (out []Slot) {
 
 // AwaitedPods returns how many pods that have a slot on a claim's node are not there yet.
 func (s *Standing) AwaitedPods(c *model.Claim) int {
-	return s.st.reservations.byClaim[c.Name].AwaitedPods()
+	return s.st.reservations.ByClaim[c.Name].AwaitedPods()
 }
 
 // ExpectedOn returns the standing node on which a pod without a slot is expected; empty: none.
@@ -225,17 +225,16 @@ func (s *Standing) LifecycleInput(c *model.Claim) (lifecycle.Input, bool) {
 }
 
 // EvictionsAllowed returns how many more pods may be evicted now.
-func (s *Standing) EvictionsAllowed() int { return s.st.pacing.evictionsAllowed() }
+func (s *Standing) EvictionsAllowed() int { return s.st.evictions.Allowed(s.st.pol.pace()) }
 
 // IsEvicting reports whether the eviction of a pod, by uid, has begun.
 func (s *Standing) IsEvicting(uid string) bool {
-	_, begun := s.st.pacing.evictions.mem.byPod[uid]
-	return begun
+	return s.st.evictions.HasBegun(uid)
 }
 
 // Rollout returns how a pod leaves its node by a restart of its Deployment; false: it does not.
 func (s *Standing) Rollout(p *model.Pod, pool *model.NodePool) (lifecycle.Rollout, bool) {
-	return s.st.rollouts.rolloutFor(p, pool)
+	return s.st.rollouts.For(p, pool)
 }
 
 // Command is a disruption command under way.

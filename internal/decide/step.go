@@ -4,7 +4,6 @@
 package decide
 
 import (
-	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide/claims"
 	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/decide/disruption"
@@ -19,12 +18,10 @@ type step struct {
 	*draft
 	mem Memory // of the step before; what stages write to it is the next one's
 
+	cameShort bool // a node was found in this step to have less than was promised; this is the step taken anew with what is known of it
+
 	memo          *unchangedMachines
-	pods          *podTable
-	reservations  *reservations
-	anticipation  *anticipation
 	buffers       *buffers
-	slots         *slotAssignment
 	disagreements *demand.Disagreements
 	placements    *placements
 	nodes         *solverView
@@ -39,8 +36,6 @@ type step struct {
 	required      *requiredDisruption
 	drift         *driftConditions
 	driftBackOff  *driftBackOff
-	rollouts      *rollouts
-	pacing        *evictionPacing
 	demand        *demandStage
 	withholding   *demand.Withholding
 }
@@ -48,7 +43,7 @@ type step struct {
 // newStep returns a step over a View, with nothing decided yet. A stage is given its part of the memory and the
 // stages that it asks, which are made before it: that is why none asks another in a circle.
 func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step {
-	d := &draft{index: &index{memo.View, pol}, Begun: plan.Begun{InFlight: memo.Snapshot.InFlight, Decided: map[string]bool{}}, req: req, found: found{commands: &cluster.Commands{}}, changedClaims: map[string]bool{}, changedNodes: map[string]bool{}}
+	d := &draft{index: &index{memo.View, pol}, Begun: plan.Begun{InFlight: memo.Snapshot.InFlight, Decided: map[string]bool{}}, req: req, changedClaims: map[string]bool{}, changedNodes: map[string]bool{}}
 	st := &step{draft: d, mem: mem, memo: memo}
 	m := &st.mem
 
@@ -57,47 +52,32 @@ func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step
 	backOffs := disruption.NewBackOffs(d.View, m.backOffs)
 	table := &commandTable{draft: d, mem: &m.commands, backOffs: backOffs, memo: memo}
 	health := &claims.Health{}
-	rollouts := &rollouts{draft: d}
-
-	// Pods: which are demand, which have a slot, which are on their way.
-	pods := &podTable{draft: d, rollouts: rollouts, groups: nodegroups.NewPodRules(d.Snapshot.Pools)}
-	evictions := &evictions{draft: d, mem: &m.evictions, pods: pods}
 	placements := &placements{mem: &m.placements, awaitsPods: map[string]bool{}}
 	disagreements := demand.NewDisagreements(d.View, pol.DisagreementAfter, pol.DisagreementRetry, m.disagreements)
-	reserved := &reservations{draft: d, mem: &m.reservations, shortfalls: shortfalls}
-	anticipation := &anticipation{draft: d, mem: &m.anticipation, table: pods, reservations: reserved}
-	slots := &slotAssignment{draft: d, mem: &m.slots, anticipation: anticipation, disagreements: disagreements, pods: pods,
-		reservations: reserved}
-	transit := &podsInTransit{draft: d, evictions: evictions, placements: placements, pods: pods, reservations: reserved, slots: slots}
 
 	// Claims, and what is launched for demand.
 	unused := unused.New(d.View, m.unused)
-	preemption := &preemption{draft: d, reservations: reserved, slots: slots}
 	withheld := demand.NewWithholding(d.View, m.withholding)
-	purchases := &purchases{draft: d, mem: &m.purchases, memo: memo, preemption: preemption, unused: unused, withholding: withheld}
-	nodes := &solverView{draft: d, memo: memo, preemption: preemption, purchases: purchases, reservations: reserved}
-	buffers := &buffers{draft: d, mem: &m.buffers, nodes: nodes, placements: placements, pods: pods, anticipation: anticipation}
-	hosts := &commandHosts{table, preemption, reserved}
-	st.demand = &demandStage{draft: d, mem: &m.demand, anticipation: anticipation, buffers: buffers, disagreements: disagreements, expander: &nodegroups.Expander{View: d.View, Policy: pol.Solve, Ask: req.AskExpander, Answer: req.Expander}, hosts: hosts,
-		nodes: nodes, placements: placements, pods: pods, purchases: purchases, reservations: reserved, shortfalls: shortfalls, slots: slots, unused: unused, withholding: withheld,
+	purchases := &purchases{draft: d, mem: &m.purchases, memo: memo, unused: unused, withholding: withheld}
+	nodes := &solverView{draft: d, memo: memo, purchases: purchases}
+	buffers := &buffers{draft: d, mem: &m.buffers, nodes: nodes, placements: placements}
+	hosts := &commandHosts{table}
+	st.demand = &demandStage{draft: d, mem: &m.demand, buffers: buffers, disagreements: disagreements, expander: &nodegroups.Expander{View: d.View, Policy: pol.Solve, Ask: req.AskExpander, Answer: req.Expander}, hosts: hosts,
+		nodes: nodes, placements: placements, purchases: purchases, shortfalls: shortfalls, unused: unused, withholding: withheld,
 		smallNodes: &m.smallNodes}
 
 	// Disruption.
 	driftBackOff := &driftBackOff{draft: d, mem: &m.drift}
-	candidates := &candidates{draft: d, activity: &m.groupActivity, buffers: buffers, driftBackOff: driftBackOff, health: health, memo: memo, placements: placements, reservations: reserved, rollouts: rollouts}
-	commandStage := &disruptionCommands{commandTable: table, candidates: candidates, health: health, hosts: hosts, nodes: nodes, pods: pods,
-		purchases: purchases, transit: transit}
-	search := &disruptionSearch{draft: d, mem: &m.search, backOffs: backOffs, buffers: buffers, candidates: candidates, commandStage: commandStage, nodes: nodes,
-		pods: pods, preemption: preemption, purchases: purchases, slots: slots, transit: transit}
+	candidates := &candidates{draft: d, activity: &m.groupActivity, buffers: buffers, driftBackOff: driftBackOff, health: health, memo: memo, placements: placements}
+	commandStage := &disruptionCommands{commandTable: table, candidates: candidates, health: health, hosts: hosts, nodes: nodes,
+		purchases: purchases, placements: placements}
+	search := &disruptionSearch{draft: d, mem: &m.search, backOffs: backOffs, buffers: buffers, candidates: candidates, commandStage: commandStage, nodes: nodes, purchases: purchases, placements: placements}
 	st.drift = &driftConditions{draft: d, candidates: candidates, backOff: driftBackOff}
 	st.required = &requiredDisruption{draft: d, backOffs: backOffs, candidates: candidates, driftBackOff: driftBackOff, commandStage: commandStage, health: health, search: search}
 
-	// What people are told, and what must not go too fast.
-	st.pacing = &evictionPacing{draft: d, evictions: evictions, pods: pods, slots: slots}
-
 	st.buffers, st.unused, st.withholding = buffers, unused, withheld
-	st.pods, st.reservations, st.anticipation, st.slots, st.disagreements, st.placements = pods, reserved, anticipation, slots, disagreements, placements
-	st.nodes, st.purchases, st.shortfalls, st.health, st.backOffs, st.rollouts = nodes, purchases, shortfalls, health, backOffs, rollouts
+	st.disagreements, st.placements = disagreements, placements
+	st.nodes, st.purchases, st.shortfalls, st.health, st.backOffs = nodes, purchases, shortfalls, health, backOffs
 	st.driftBackOff = driftBackOff
 	st.commandStage, st.candidates, st.search = commandStage, candidates, search
 	return st

@@ -4,8 +4,6 @@
 package decide
 
 import (
-	"maps"
-	"slices"
 	"sort"
 	"time"
 
@@ -32,17 +30,16 @@ func WhatIfWithout(s *model.Snapshot, now time.Time, pol Policy, withheld []dema
 		}
 	}
 	st.out.Actions = kept
-	for _, name := range slices.Sorted(maps.Keys(st.reservations.byClaim)) {
-		h := st.reservations.byClaim[name]
+	for _, h := range st.reservations.All {
 		for _, p := range h.Pods {
 			if p.Node == "" {
-				st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnClaim, Target: name})
+				st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnClaim, Target: h.Claim.Name})
 			}
 		}
 	}
 	for _, p := range s.Pending {
-		if !st.slots.covered[p.UID] && !st.heed(st.pods.isDemand(p)) {
-			st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.NotOurs, Reasons: []plan.Reason{st.pods.notDemandReason(p)}})
+		if !st.slots.Covered[p.UID] && !st.heed(st.pods.IsDemand(p)) {
+			st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.NotOurs, Reasons: []plan.Reason{st.pods.WhyNotDemand(p)}})
 		}
 	}
 	sort.SliceStable(st.out.Pods, func(i, j int) bool {
@@ -66,22 +63,4 @@ func StaticClaims(s *model.Snapshot, now time.Time, pol Policy) []plan.CreateCla
 		}
 	}
 	return out
-}
-
-// notDemandReason says why a pending pod is no demand.
-func (pt *podTable) notDemandReason(p *model.Pod) plan.Reason {
-	why := plan.OfNotSchedulable{Because: plan.SchedulerCause, Name: p.Class.Scheduler}
-	switch {
-	case !p.IsWorkload():
-		why = plan.OfNotSchedulable{Because: plan.OwnerCause}
-	case p.Gated:
-		why = plan.OfNotSchedulable{Because: plan.GatesCause}
-	case p.Nominated != "":
-		why = plan.OfNotSchedulable{Because: plan.NominatedCause, Name: p.Nominated}
-	case pt.Cutoff.IsExpendable(p):
-		why = plan.OfNotSchedulable{Because: plan.PriorityCause, Priority: p.Class.Priority, Least: pt.Cutoff.Below}
-	case pt.Now.Before(pt.groups.LaunchDue(p)):
-		why = plan.OfNotSchedulable{Because: plan.DelayCause, Until: pt.groups.LaunchDue(p)}
-	}
-	return plan.Reason{Code: plan.NotSchedulable, Detail: why}
 }

@@ -65,7 +65,7 @@ func BatchInterruptions(v *cluster.View, idle time.Duration, mem InterruptionMem
 type InterruptionIn struct {
 	plan.Begun
 	Slots    map[string]*model.Claim // by pod uid: the claim that has a slot for its successor
-	Expected func(pod string) bool   // whether a pod, by uid, is expected on a standing node
+	Expected func(*model.Pod) bool   // whether a pod is expected on a standing node
 }
 
 // DrainInterrupted takes each interrupted machine one step on, in the order of the claims' names: it marks it, keeps new pods off
@@ -112,6 +112,6 @@ func (in *InterruptionIn) areAtHome(pods []*model.Pod) bool {
 		if home := in.Slots[p.UID]; home != nil {
 			return !home.Is(lifecycle.Initialized)
 		}
-		return !in.Expected(p.UID)
+		return !in.Expected(p)
 	})
 }

@@ -138,9 +138,21 @@ func (x shortfall) leastAllocatable() model.Resources {
 	return out
 }
 
-// CheckCapacity checks that a claim's node, which has come, holds what was planned on it. Slots for which it has no
+// Read looks at what has come of claims: the nodes of those that hold slots for pods (by claim name), and of the others those
+// that never became usable.
+func (cs *Shortfalls) Read(held map[string]*cluster.Reservation) {
+	for _, c := range cs.DirtyClaims {
+		if h := held[c.Name]; h != nil {
+			cs.checkCapacity(h)
+		} else {
+			cs.recordStuckNode(c, cs.NodeFor(c))
+		}
+	}
+}
+
+// checkCapacity checks that a claim's node, which has come, holds what was planned on it. Slots for which it has no
 // capacity are dropped: their pods are decided on again at once.
-func (cs *Shortfalls) CheckCapacity(h *cluster.Reservation) {
+func (cs *Shortfalls) checkCapacity(h *cluster.Reservation) {
 	c, n := h.Claim, h.Node
 	if n == nil || c.UID == "" || !c.Is(lifecycle.Initialized) {
 		return
@@ -331,9 +343,9 @@ func (cs *Shortfalls) record(c *model.Claim, n *model.Node, need, room model.Res
 	return short && !was
 }
 
-// RecordStuckNode notes what a node has that never became usable: a device may be missing that its type was said to
+// recordStuckNode notes what a node has that never became usable: a device may be missing that its type was said to
 // have. n is the claim's node; nil: it has none.
-func (cs *Shortfalls) RecordStuckNode(c *model.Claim, n *model.Node) {
+func (cs *Shortfalls) recordStuckNode(c *model.Claim, n *model.Node) {
 	if !c.Deleting.IsZero() || len(c.Slots) == 0 || c.UID == "" || !cluster.IsRegistered(n) || !cs.out.Heed(lifecycle.IsStuck(c, cs.Pool(c.Pool), cs.pol, cs.Now)) {
 		return
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package pods
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // A Deployment of a thousand pods is a thousand pods that come one after another: over fifty seconds at
@@ -22,46 +23,37 @@ import (
 //
 // No pods are anticipated of a ReplicaSet that has made none for a while or reports that it can't, nor of one that has
 // lost a pod and made none since (it may have been scaled down), nor in a namespace with a ResourceQuota: what is
-// bought for pods that do not come is given back when its slots have waited long enough (see releaseEmptySlots). Nor
+// bought for pods that do not come is given back when its slots have waited long enough (see Slots.releaseEmpty). Nor
 // where the last pod that was made has scheduling gates, or a volume of its own.
 
-// anticipation finds the pods that ReplicaSets are about to make.
-type anticipation struct {
-	*draft
-	mem          *anticipationMemory
-	table        *podTable
-	reservations *reservations
-
-	pods []*model.Pod
-}
-
-// anticipationMemory is what anticipation remembers from step to step.
-type anticipationMemory struct {
+// AnticipationMemory is what Anticipate remembers from step to step.
+type AnticipationMemory struct {
 	byOwner map[string]anticipatedPods // by uid of the ReplicaSet
 }
 
-// findPods finds the pods that ReplicaSets are about to make and that will fit nowhere: kube-scheduler has refused
+// Anticipate returns the pods that ReplicaSets are about to make and that will fit nowhere: kube-scheduler has refused
 // one of their class, or one of them is demand without that or has a slot already. Once they are, they stay so until
 // the last is made: what was bought for them is theirs though its slots should end before. They are no more than
-// model.MostExpected.
-func (an *anticipation) findPods() {
-	next := map[string]anticipatedPods{}
-	for _, m := range an.Snapshot.Making {
-		due := m.Like.Created.Add(an.pol.AnticipateFor)
-		x, before := an.mem.byOwner[m.Like.Owner.UID]
-		if !an.Now.Before(due) || !before && !an.table.unschedulable[m.Like.Class] && !an.heed(an.table.demandHasClass(m.Like)) && !an.reservations.hasReservedSlot(m.Like) ||
-			m.Like.Gated || hasEphemeralVolume(m.Like) || !an.heed(an.table.mayLaunchFor(m.Like)) {
+// model.MostExpected. They are anticipated for so long after the last pod of the ReplicaSet. The Part says when there may be
+// others.
+func Anticipate(table *Table, held *Reservations, after time.Duration, mem AnticipationMemory) (pods []*model.Pod, out plan.Part, next AnticipationMemory) {
+	next.byOwner = map[string]anticipatedPods{}
+	for _, m := range table.Snapshot.Making {
+		due := m.Like.Created.Add(after)
+		x, before := mem.byOwner[m.Like.Owner.UID]
+		if !table.Now.Before(due) || !before && !table.unschedulable[m.Like.Class] && !out.Heed(table.demandHasClass(m.Like)) && !held.hasSlotFor(m.Like) ||
+			m.Like.Gated || hasEphemeralVolume(m.Like) || !out.Heed(table.mayLaunchFor(m.Like)) {
 			continue
 		}
-		an.wakeAt(due)
-		want := min(m.Want, m.Have+model.MostExpected-len(an.pods))
+		out.WakeAt(due)
+		want := min(m.Want, m.Have+model.MostExpected-len(pods))
 		if m.Have < x.first || x.first+len(x.pods) < want || len(x.pods) > 0 && (x.pods[0].Class != m.Like.Class || !x.pods[0].Created.Equal(m.Like.Created)) {
 			x = anticipatePods(m, want)
 		}
-		next[m.Like.Owner.UID] = x
-		an.pods = append(an.pods, x.pods[m.Have-x.first:want-x.first]...)
+		next.byOwner[m.Like.Owner.UID] = x
+		pods = append(pods, x.pods[m.Have-x.first:want-x.first]...)
 	}
-	an.mem.byOwner = next
+	return pods, out, next
 }
 
 // hasEphemeralVolume reports whether a pod has a generic ephemeral volume, whose claim bears the pod's name: no other pod

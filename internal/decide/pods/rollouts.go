@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package pods
 
 import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -15,15 +18,21 @@ import (
 // roll was begun is written in the Deployment's template, and a pod that is older than it bears another value: nothing
 // else is remembered.
 
-// rollouts finds the pods whose successor comes before they go.
-type rollouts struct {
-	*draft
+// Rollouts finds the pods whose successor comes before they go.
+type Rollouts struct {
+	*cluster.View
+	notice time.Duration // how long an interrupted machine stays after its cloud's notice
 
 	successors map[string]bool // by key: Deployments with a pod of their last restart; nil before it is asked for
 }
 
-// rolloutFor finds out how a pod leaves a machine of a pool. It is false where nothing but an eviction is asked for.
-func (ro *rollouts) rolloutFor(p *model.Pod, pool *model.NodePool) (lifecycle.Rollout, bool) {
+// NewRollouts returns the rollouts of a cluster whose clouds leave a machine for so long after their notice.
+func NewRollouts(v *cluster.View, notice time.Duration) *Rollouts {
+	return &Rollouts{View: v, notice: notice}
+}
+
+// For returns how a pod leaves a machine of a pool. It is false where nothing but an eviction is asked for.
+func (ro *Rollouts) For(p *model.Pod, pool *model.NodePool) (lifecycle.Rollout, bool) {
 	if !p.IsWorkload() || p.Terminal {
 		return lifecycle.Rollout{}, false
 	}
@@ -68,8 +77,8 @@ func (ro *rollouts) rolloutFor(p *model.Pod, pool *model.NodePool) (lifecycle.Ro
 	return lifecycle.Rollout{Deployment: d, Begun: d.Rolling || p.RestartedAt != d.RestartedAt}, true
 }
 
-// successorComesFirst reports whether a pod's successor will be there before it goes.
-func (ro *rollouts) successorComesFirst(p *model.Pod) bool {
+// SuccessorComesFirst reports whether a pod's successor will be there before it goes.
+func (ro *Rollouts) SuccessorComesFirst(p *model.Pod) bool {
 	if p.Deployment == "" || len(ro.Snapshot.Deployments) == 0 {
 		return false
 	}
@@ -79,18 +88,18 @@ func (ro *rollouts) successorComesFirst(p *model.Pod) bool {
 			pool = ro.Pool(c.Pool)
 		}
 	}
-	r, ok := ro.rolloutFor(p, pool)
+	r, ok := ro.For(p, pool)
 	return ok && r.Refused.Code == ""
 }
 
-// rolloutsOfClaim are how the pods of a claim's nodes leave.
-func (ro *rollouts) rolloutsOfClaim(c *model.Claim, nodes []*model.Node) map[string]lifecycle.Rollout {
+// OfClaim returns how the pods of a claim's nodes leave, by uid.
+func (ro *Rollouts) OfClaim(c *model.Claim, nodes []*model.Node) map[string]lifecycle.Rollout {
 	var out map[string]lifecycle.Rollout
 	for _, n := range nodes {
 		for _, p := range n.Pods {
-			if r, ok := ro.rolloutFor(p, ro.Pool(c.Pool)); ok {
+			if r, ok := ro.For(p, ro.Pool(c.Pool)); ok {
 				if x := ro.Interruptions[c.Name]; x != nil { // what is left is for an eviction that is refused for a while, and for the pod to end
-					r.By = x.Deadline.Add(-ro.pol.InterruptionNotice/8 - p.GracePeriod)
+					r.By = x.Deadline.Add(-ro.notice/8 - p.GracePeriod)
 				}
 				if out == nil {
 					out = map[string]lifecycle.Rollout{}
@@ -104,9 +113,9 @@ func (ro *rollouts) rolloutsOfClaim(c *model.Claim, nodes []*model.Node) map[str
 
 // hasSuccessor reports whether a pod's successor is there already, pending or bound, so that nobody need come for it any
 // more.
-func (ro *rollouts) hasSuccessor(p *model.Pod) bool {
+func (ro *Rollouts) hasSuccessor(p *model.Pod) bool {
 	d := ro.DeploymentOf(p)
-	if d == nil || p.RestartedAt == d.RestartedAt || !ro.successorComesFirst(p) {
+	if d == nil || p.RestartedAt == d.RestartedAt || !ro.SuccessorComesFirst(p) {
 		return false
 	}
 	if ro.successors == nil { // by Deployment: pods of its last restart

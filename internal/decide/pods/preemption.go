@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package pods
 
 import (
 	"slices"
@@ -13,15 +13,14 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// preemption knows which pods kube-scheduler might preempt. A pending pod that finds no free node preempts pods of lower
+// Preemption knows which pods kube-scheduler might preempt. A pending pod that finds no free node preempts pods of lower
 // priority wherever that makes room, although a node is on its way for it. Dovetail keeps it from that in two ways
 // (docs/design/0018): a reserved node keeps its taint, which rules the node out for preemption, until the pods of higher
 // priority that are waiting for other nodes have been bound; and pods that would preempt others are not moved to nodes
 // that are closed to kube-scheduler when their successors are created.
-type preemption struct {
-	*draft
-	reservations *reservations
-	slots        *slotAssignment
+type Preemption struct {
+	*cluster.View
+	slots *Slots
 
 	waiting      []*model.Class // of pods that have a slot, are not bound yet and may preempt, each once
 	waitingUntil time.Time      // when the first of those that are bound leaves waiting; zero: all are pending
@@ -30,20 +29,23 @@ type preemption struct {
 	preemptible map[*model.Class]preemptibleNodes // those asked for in this step
 }
 
+// NewPreemption returns the pods that kube-scheduler might preempt for those that have these slots.
+func NewPreemption(slots *Slots) *Preemption { return &Preemption{View: slots.View, slots: slots} }
+
 // preemptibleNodes are the open nodes on which kube-scheduler might preempt pods for one of a class.
 type preemptibleNodes struct {
 	first   string // the name of one; empty: there is none
 	several bool
 }
 
-// protects reports whether a node must stay reserved because a pod that waits for another node would preempt pods on it, and
-// until when that holds if nothing else changes: at most Policy.SlowSchedulerTimeout after the reservation began.
-func (pe *preemption) protects(h *cluster.Reservation) (held bool, until time.Time) {
+// Protects reports whether a node must stay reserved because a pod that waits for another node would preempt pods on it, and
+// until when that holds if nothing else changes: at most ReservationPolicy.SlowSchedulerTimeout after the reservation began.
+func (pe *Preemption) Protects(h *cluster.Reservation) (held bool, until time.Time) {
 	if h == nil || h.Node == nil || !h.Claim.Reserved {
 		return false, time.Time{}
 	}
 	since := h.Began().Since
-	due := since.Add(pe.pol.SlowSchedulerTimeout)
+	due := since.Add(pe.slots.Reservations.SlowSchedulerTimeout)
 	if !since.IsZero() && !pe.Now.Before(due) {
 		return false, time.Time{}
 	}
@@ -60,7 +62,7 @@ func (pe *preemption) protects(h *cluster.Reservation) (held bool, until time.Ti
 // readWaiting finds the classes of the pods that have a slot and may preempt others: those pending, and those bound so
 // recently that kube-scheduler may not know it yet. It watches nodes and pods apart, and could see that another node has
 // been opened first (lifecycle.Policy.SchedulerLag).
-func (pe *preemption) readWaiting() {
+func (pe *Preemption) readWaiting() {
 	if pe.waitingKnown {
 		return
 	}
@@ -71,16 +73,16 @@ func (pe *preemption) readWaiting() {
 		}
 	}
 	for _, p := range pe.Snapshot.Pending {
-		if p.Node == "" && pe.slots.covered[p.UID] && mayPreempt(p) {
+		if p.Node == "" && pe.slots.Covered[p.UID] && mayPreempt(p) {
 			add(p)
 		}
 	}
-	for _, h := range pe.reservations.byClaim {
+	for _, h := range pe.slots.Reservations.All {
 		if h.Node == nil {
 			continue
 		}
 		for _, p := range h.Node.Pods {
-			if known := lifecycle.BindingKnown(p, pe.pol.Lifecycle); mayPreempt(p) && pe.Now.Before(known) {
+			if known := lifecycle.BindingKnown(p, pe.slots.Reservations.Lifecycle); mayPreempt(p) && pe.Now.Before(known) {
 				add(p)
 				if pe.waitingUntil.IsZero() || known.Before(pe.waitingUntil) {
 					pe.waitingUntil = known
@@ -90,9 +92,9 @@ func (pe *preemption) readWaiting() {
 	}
 }
 
-// preemptsWhenMoved reports whether the successor of one of these pods might preempt a pod somewhere, if no node is open
+// WhenMoved reports whether the successor of one of these pods might preempt a pod somewhere, if no node is open
 // to it when it is created.
-func (pe *preemption) preemptsWhenMoved(pods []*model.Pod) bool {
+func (pe *Preemption) WhenMoved(pods []*model.Pod) bool {
 	return slices.ContainsFunc(pods, func(p *model.Pod) bool {
 		if !mayPreempt(p) {
 			return false
@@ -103,7 +105,7 @@ func (pe *preemption) preemptsWhenMoved(pods []*model.Pod) bool {
 }
 
 // preemptibleNodesOf returns the open nodes on which kube-scheduler might preempt pods for one of a class.
-func (pe *preemption) preemptibleNodesOf(c *model.Class) preemptibleNodes {
+func (pe *Preemption) preemptibleNodesOf(c *model.Class) preemptibleNodes {
 	on, ok := pe.preemptible[c]
 	if ok {
 		return on
@@ -124,9 +126,9 @@ func (pe *preemption) preemptibleNodesOf(c *model.Class) preemptibleNodes {
 	return on
 }
 
-// reservationRefusal returns why a replacement for pods is not reserved: they would preempt others; an empty code: they would not.
-func (pe *preemption) reservationRefusal(pool string, pods []*model.Pod) plan.Reason {
-	if !pe.preemptsWhenMoved(pods) {
+// ReservationRefusal returns why a replacement for pods is not reserved: they would preempt others; an empty code: they would not.
+func (pe *Preemption) ReservationRefusal(pool string, pods []*model.Pod) plan.Reason {
+	if !pe.WhenMoved(pods) {
 		return plan.Reason{}
 	}
 	return plan.Reason{Code: plan.PreemptsOthers, Pool: pool, Subject: plan.ObjectOf("pod", pods[0].Key())}

@@ -1,71 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package pods
 
 import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
-	"github.com/dovetail-sh/dovetail/internal/decide/demand"
-	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// slotAssignment hands the slots of reservations to pods.
-type slotAssignment struct {
-	*draft
-	mem           *slotMemory
-	anticipation  *anticipation
-	disagreements *demand.Disagreements
-	pods          *podTable
-	reservations  *reservations
-
-	covered map[string]bool // by uid: pods that have a slot
-	lost    bool            // pods have lost their slot and have no machine now
-
-	cameShort bool // a node was found in this step to have less than was promised; this is the step taken anew with what is known of it
+// SlotIn is what decides which pods get the slots of reservations.
+type SlotIn struct {
+	Table        *Table
+	Reservations *Reservations
+	Anticipated  []*model.Pod
+	IsBarred     func(*model.Pod, *model.Node) bool // whether a pod must not be bound to a node
+	MayBind      func(*model.Pod) bool              // whether Dovetail may bind a pod
+	Binds        bool                               // whether Dovetail binds pods to the nodes launched for them
+	Grace        time.Duration                      // a slot on a usable node for which no pod is left is kept this long for a successor
 }
 
-// slotMemory is what slotAssignment remembers from step to step.
-type slotMemory struct {
+// Slots are the slots of reservations, handed to pods.
+type Slots struct {
+	*cluster.View
+	SlotIn
+	mem SlotMemory
+	out plan.Part
+
+	Covered map[string]bool // by uid: pods that have a slot
+}
+
+// SlotMemory is what Slots remember from step to step.
+type SlotMemory struct {
 	awaited         map[string]bool      // by claim: pods were to come to it at the last step
 	emptySlotsSince map[string]time.Time // by claim: since when it has slots that no pod is left for
 	placed          map[string]bool      // by uid: pods that had a slot, or were placed on a new node, at the last step
 }
 
-// assign hands the slots of all reservations to pods, and gives up those for which no pod is left.
-func (sa *slotAssignment) assign() {
-	sa.assignSlots()
+// AssignSlots hands the slots of all reservations to pods, and gives up those for which no pod is left.
+func AssignSlots(v *cluster.View, in SlotIn, mem SlotMemory) (*Slots, plan.Part, SlotMemory) {
+	sa := &Slots{View: v, SlotIn: in, mem: mem, Covered: map[string]bool{}}
+	sa.assign()
 	ending := sa.endingSlots()
-	for _, h := range sa.reservations.byClaim {
+	for _, h := range sa.Reservations.All {
 		for i := range h.Slots {
 			s := &h.Slots[i]
 			h.Ending = h.Ending || s.Bound+s.Matched < s.Count && ending[cluster.KeyOf(s.Slot)]
 		}
 	}
-	sa.releaseEmptySlots(ending)
+	sa.releaseEmpty(ending)
+	return sa, sa.out, sa.mem
 }
 
-// rememberPlaced remembers which pods have a slot, and which will have one on a new node: the next step gives none of
-// these slots to another pod of their class, which was refused meanwhile or has just come.
-func (sa *slotAssignment) rememberPlaced() {
-	next := sa.covered
-	if slices.ContainsFunc(sa.out.Pods, isPlacedOnClaim) {
-		next = maps.Clone(next)
-		for _, d := range sa.out.Pods {
+// Remember returns the memory with the pods that have a slot, and those that will have one on a new node by these decisions: the
+// next step gives none of these slots to another pod of their class, which was refused meanwhile or has just come.
+func (sa *Slots) Remember(mem SlotMemory, decisions []plan.PodDecision) SlotMemory {
+	mem.placed = sa.Covered
+	if slices.ContainsFunc(decisions, isPlacedOnClaim) {
+		mem.placed = maps.Clone(sa.Covered)
+		for _, d := range decisions {
 			if isPlacedOnClaim(d) {
-				next[d.Pod.UID] = true
+				mem.placed[d.Pod.UID] = true
 			}
 		}
 	}
-	sa.mem.placed = next
+	return mem
 }
 
 // isPlacedOnClaim reports whether a pod was decided to go to a node that is on its way.
@@ -79,14 +84,12 @@ type slotRef struct {
 	slot int
 }
 
-// assignSlots hands pending pods to slots: first those that bear a claim's toleration to that claim, then the others to
+// assign hands pending pods to slots: first those that bear a claim's toleration to that claim, then the others to
 // open slots of their class and owner: pods that were placed before stay placed, for they have been told so, then the
 // oldest first, and to the machines that are furthest on their way (remote), claims by name. Pods on nodes being drained take open slots too: their successors will come for them.
-func (sa *slotAssignment) assignSlots() {
-	sa.covered = map[string]bool{}
+func (sa *Slots) assign() {
 	open := map[cluster.SlotKey][]slotRef{}
-	for _, name := range slices.Sorted(maps.Keys(sa.reservations.byClaim)) {
-		h := sa.reservations.byClaim[name]
+	for _, h := range sa.Reservations.All {
 		if h.Node != nil {
 			for _, d := range sa.DaemonsToCome(h.Claim, h.Node) {
 				h.Matched = h.Matched.Add(d.Pod().Requests)
@@ -105,9 +108,9 @@ func (sa *slotAssignment) assignSlots() {
 
 // assignSlot gives a pod one of these slots, on one claim only if it is named, and reports whether there was one. A slot on a
 // node that others have filled meanwhile, before its taint was seen, is none.
-func (sa *slotAssignment) assignSlot(p *model.Pod, refs []slotRef, only string) bool {
+func (sa *Slots) assignSlot(p *model.Pod, refs []slotRef, only string) bool {
 	for _, h := range refs {
-		if only != "" && h.Claim.Name != only || sa.disagreements.IsBarred(p, h.Node) {
+		if only != "" && h.Claim.Name != only || sa.IsBarred(p, h.Node) {
 			continue
 		}
 		s := &h.Slots[h.slot]
@@ -117,39 +120,39 @@ func (sa *slotAssignment) assignSlot(p *model.Pod, refs []slotRef, only string) 
 		s.Matched++
 		h.Matched = h.Matched.Add(p.Class.Requests)
 		h.Pods = append(h.Pods, p)
-		if p.Unreservable && sa.pol.Landing.BindRefusal(p, sa.Snapshot.ResourceNames).Code != "" {
+		if p.Unreservable && !sa.MayBind(p) {
 			s.Refused++
 		}
-		sa.covered[p.UID] = true
+		sa.Covered[p.UID] = true
 		return true
 	}
 	return false
 }
 
 // fillSlots remembers which demand has a slot.
-func (sa *slotAssignment) fillSlots(open map[cluster.SlotKey][]slotRef) {
+func (sa *Slots) fillSlots(open map[cluster.SlotKey][]slotRef) {
 	for _, p := range sa.Snapshot.Pending {
 		if p.Binding == "" {
 			continue
 		}
 		if n := sa.FindNode(p.Binding); n >= 0 { // whether it lands there is not ours to say any more
-			if c, h := sa.reservations.claimOfNode(n); h != nil {
+			if c, h := sa.Reservations.OfNode(n); h != nil {
 				sa.assignSlot(p, open[sa.SlotKeyOf(p)], c.Name)
 			}
 		}
 	}
 	for _, p := range sa.Snapshot.Pending {
 		for _, r := range p.Reservations {
-			if !sa.covered[p.UID] && sa.reservations.byClaim[r] != nil && sa.assignSlot(p, open[sa.SlotKeyOf(p)], r) {
+			if !sa.Covered[p.UID] && sa.Reservations.ByClaim[r] != nil && sa.assignSlot(p, open[sa.SlotKeyOf(p)], r) {
 				break
 			}
 		}
 	}
 	// Replacements are for the pods of their command before others like them that are pending: evicted, those would
 	// have to wait instead.
-	for _, id := range sa.commands.IDs() {
-		m := sa.commands.ByID[id]
-		for _, p := range sa.pods.podsToReplace(m) {
+	for _, id := range sa.Table.Commands.IDs() {
+		m := sa.Table.Commands.ByID[id]
+		for _, p := range sa.Table.ToReplace(m) {
 			for _, c := range m.Replacements {
 				if sa.assignSlot(p, open[sa.SlotKeyOf(p)], c.Name) {
 					break
@@ -164,7 +167,7 @@ func (sa *slotAssignment) fillSlots(open map[cluster.SlotKey][]slotRef) {
 	var wait []waiting
 	nearest := map[cluster.SlotKey][]slotRef{}
 	for _, p := range sa.Snapshot.Pending {
-		if sa.covered[p.UID] || !sa.heed(sa.pods.isDemand(p)) {
+		if sa.Covered[p.UID] || !sa.out.Heed(sa.Table.IsDemand(p)) {
 			continue
 		}
 		k := sa.SlotKeyOf(p)
@@ -194,19 +197,18 @@ func (sa *slotAssignment) fillSlots(open map[cluster.SlotKey][]slotRef) {
 	}
 	// Pods that kube-scheduler has not looked at yet take slots on nodes that are there for them: an attempt that fails costs
 	// it as much as one that finds a node, and delays the pod's next.
-	for _, name := range slices.Sorted(maps.Keys(sa.reservations.byClaim)) {
-		h := sa.reservations.byClaim[name]
+	for _, h := range sa.Reservations.All {
 		if !sa.acceptsUnexamined(h) {
 			continue
 		}
 		for _, p := range sa.Snapshot.Pending {
-			if !sa.covered[p.UID] && p.IsForScheduler() {
-				sa.assignSlot(p, open[sa.SlotKeyOf(p)], name)
+			if !sa.Covered[p.UID] && p.IsForScheduler() {
+				sa.assignSlot(p, open[sa.SlotKeyOf(p)], h.Claim.Name)
 			}
 		}
 	}
 	for _, p := range sa.notPendingYet() {
-		if !sa.covered[p.UID] {
+		if !sa.Covered[p.UID] {
 			sa.assignSlot(p, open[sa.SlotKeyOf(p)], "")
 		}
 	}
@@ -214,49 +216,49 @@ func (sa *slotAssignment) fillSlots(open map[cluster.SlotKey][]slotRef) {
 
 // acceptsUnexamined reports whether pods may take a reservation's slots before kube-scheduler has looked at them: we bind
 // them, or their predecessors were evicted for a node that is there.
-func (sa *slotAssignment) acceptsUnexamined(h *cluster.Reservation) bool {
+func (sa *Slots) acceptsUnexamined(h *cluster.Reservation) bool {
 	if h.Node == nil || !h.Claim.Reserved || h.AwaitedPods() == 0 {
 		return false
 	}
-	if sa.pol.Landing.Mode == landing.Bind {
+	if sa.Binds {
 		return h.Node.Ready && cluster.IsRegistered(h.Node)
 	}
-	m := sa.commands.ServedBy(h.Claim)
+	m := sa.Table.Commands.ServedBy(h.Claim)
 	return m != nil && m.Deleting > 0 && h.Claim.Is(lifecycle.Initialized)
 }
 
 // endingSlots are the slots of pods that are on their way out of nodes that are being emptied: a StatefulSet, say,
 // makes the next one only when the last is wholly gone.
-func (sa *slotAssignment) endingSlots() map[cluster.SlotKey]bool {
+func (sa *Slots) endingSlots() map[cluster.SlotKey]bool {
 	out := map[cluster.SlotKey]bool{}
-	if len(sa.reservations.byClaim) == 0 {
+	if len(sa.Reservations.ByClaim) == 0 {
 		return out
 	}
-	for _, p := range sa.pods.terminatingPods() {
+	for _, p := range sa.Table.terminating() {
 		out[sa.SlotKeyOf(p)] = true
 	}
 	return out
 }
 
-// releaseEmptySlots gives up slots for which no pod is left: their pods landed elsewhere, or were deleted without a
-// successor. A node has waited for them long enough after Policy.EmptySlotGrace: the successor of a deleted pod comes a moment
+// releaseEmpty gives up slots for which no pod is left: their pods landed elsewhere, or were deleted without a
+// successor. A node has waited for them long enough after Grace: the successor of a deleted pod comes a moment
 // later. A node that boots keeps them until somebody else is without a node: else each of the pods that come and go meanwhile
 // would have a node of its own.
-func (sa *slotAssignment) releaseEmptySlots(ending map[cluster.SlotKey]bool) {
+func (sa *Slots) releaseEmpty(ending map[cluster.SlotKey]bool) {
 	idle := map[string]time.Time{}
 	var coming map[cluster.SlotKey]bool
 	wanted := false
-	for _, name := range slices.Sorted(maps.Keys(sa.reservations.byClaim)) {
-		h := sa.reservations.byClaim[name]
+	for _, h := range sa.Reservations.All {
+		name := h.Claim.Name
 		if h.Claim.UID == "" {
 			continue
 		}
 		if coming == nil {
 			coming = maps.Clone(ending)
 			for _, p := range sa.Snapshot.Pending {
-				if !sa.covered[p.UID] {
+				if !sa.Covered[p.UID] {
 					coming[sa.SlotKeyOf(p)] = true
-					wanted = wanted || sa.heed(sa.pods.isDemand(p))
+					wanted = wanted || sa.out.Heed(sa.Table.IsDemand(p))
 				}
 			}
 			for _, p := range sa.notPendingYet() { // successors of pods yet to be evicted, and pods yet to be made
@@ -282,9 +284,9 @@ func (sa *slotAssignment) releaseEmptySlots(ending map[cluster.SlotKey]bool) {
 			idle[name] = since
 			continue
 		}
-		if due := since.Add(sa.pol.EmptySlotGrace); sa.Now.Before(due) {
+		if due := since.Add(sa.Grace); sa.Now.Before(due) {
 			idle[name] = since
-			sa.wakeAt(due)
+			sa.out.WakeAt(due)
 			continue
 		}
 		var left []model.Slot
@@ -297,80 +299,74 @@ func (sa *slotAssignment) releaseEmptySlots(ending map[cluster.SlotKey]bool) {
 				left = append(left, s.Slot)
 			}
 		}
-		sa.addAction(plan.UpdateClaim{Claim: name, UID: h.Claim.UID, SetSlots: true, Slots: left,
+		sa.out.Add(plan.UpdateClaim{Claim: name, UID: h.Claim.UID, SetSlots: true, Slots: left,
 			Why: plan.Reason{Code: plan.Landed, Pool: h.Claim.Pool, Subject: plan.ObjectOf("", name)}})
 	}
 	sa.mem.emptySlotsSince = idle
 }
 
-// findLost finds whether a claim that pods were to come to holds nothing for them any more, because it failed or its
-// reservation is over, and some pod has no machine now. Claims are compared and not pods, for which of many alike pods
-// has a slot changes with every pod that comes.
-func (sa *slotAssignment) findLost() {
-	lost := false
-	for name := range sa.mem.awaited {
-		lost = lost || sa.reservations.byClaim[name] == nil
+// FindLost reports whether a claim that pods were to come to holds nothing for them any more, because it failed or its
+// reservation is over, and some pod has no machine now; so it is too if a node came short. Claims are compared and not pods,
+// for which of many alike pods has a slot changes with every pod that comes. It also returns when the answer may be another.
+func (sa *Slots) FindLost(cameShort bool, mem SlotMemory) (lost bool, until time.Time, next SlotMemory) {
+	for name := range mem.awaited {
+		lost = lost || sa.Reservations.ByClaim[name] == nil
 	}
-	awaiting := make(map[string]bool, len(sa.reservations.byClaim))
-	for name, h := range sa.reservations.byClaim {
+	mem.awaited = make(map[string]bool, len(sa.Reservations.All))
+	for _, h := range sa.Reservations.All {
 		for i := range h.Slots {
 			if h.Slots[i].Matched > 0 {
-				awaiting[name] = true
+				mem.awaited[h.Claim.Name] = true
 			}
 		}
 	}
-	sa.mem.awaited = awaiting
-	if !lost && !sa.cameShort {
-		return
+	if !lost && !cameShort {
+		return false, until, mem
 	}
-	found := false
-	for _, p := range sa.Snapshot.Pending {
-		found = found || !sa.covered[p.UID] && sa.heed(sa.pods.isDemand(p))
-	}
-	uncovered := func(p *model.Pod) bool { return !sa.covered[p.UID] }
-	sa.lost = found || slices.ContainsFunc(sa.pods.leavingPods(), uncovered) || slices.ContainsFunc(sa.anticipation.pods, uncovered)
+	without, until := sa.WithoutMachine()
+	return len(without) > 0, until, mem
 }
 
-// withoutMachine returns the pods that machines are bought for: demand, leaving and anticipated ones without a slot, in
-// this order.
-func (sa *slotAssignment) withoutMachine() []*model.Pod {
-	leaving := sa.pods.leavingPods()
-	out := make([]*model.Pod, 0, len(sa.Snapshot.Pending))
+// WithoutMachine returns the pods that machines are bought for: demand, leaving and anticipated ones without a slot, in
+// this order; and when there may be others.
+func (sa *Slots) WithoutMachine() (out []*model.Pod, until time.Time) {
+	out = make([]*model.Pod, 0, len(sa.Snapshot.Pending))
 	for _, p := range sa.Snapshot.Pending {
-		if sa.heed(sa.pods.isDemand(p)) && !sa.covered[p.UID] {
+		is, due := sa.Table.IsDemand(p)
+		if until = model.EarlierOf(until, due); is && !sa.Covered[p.UID] {
 			out = append(out, p)
 		}
 	}
-	for _, pods := range [][]*model.Pod{leaving, sa.anticipation.pods} {
+	for _, pods := range [][]*model.Pod{sa.Table.Leaving(), sa.Anticipated} {
 		for _, p := range pods {
-			if !sa.covered[p.UID] {
+			if !sa.Covered[p.UID] {
 				out = append(out, p)
 			}
 		}
 	}
-	return out
+	return out, until
 }
 
 // notPendingYet returns the pods that slots are kept for though they, or their successors, are not pending yet: leaving
 // ones, ones to replace, anticipated ones, in this order.
-func (sa *slotAssignment) notPendingYet() []*model.Pod {
-	return slices.Concat(sa.pods.leavingPods(), sa.pods.podsWithReplacements(), sa.anticipation.pods)
+func (sa *Slots) notPendingYet() []*model.Pod {
+	return slices.Concat(sa.Table.Leaving(), sa.Table.withReplacements(), sa.Anticipated)
 }
 
 // terminatingUnreserved returns the pods that are ending, have a successor only after their end, and for whose
 // successors no slot is open.
-func (sa *slotAssignment) terminatingUnreserved() (out []*model.Pod) {
-	dying := slices.DeleteFunc(sa.pods.terminatingPods(), func(p *model.Pod) bool { return !successorFollowsEnd(p) })
+func (sa *Slots) terminatingUnreserved() (out []*model.Pod) {
+	dying := slices.DeleteFunc(sa.Table.terminating(), func(p *model.Pod) bool { return !successorFollowsEnd(p) })
 	if len(dying) == 0 {
 		return nil
 	}
 	open := map[cluster.SlotKey]int{}
-	for _, h := range sa.reservations.byClaim {
+	for _, h := range sa.Reservations.ByClaim {
 		for _, s := range h.Slots {
 			open[cluster.KeyOf(s.Slot)] += s.Count - s.Bound - s.Matched
 		}
 	}
-	slices.SortFunc(dying, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
+	slices.SortFunc(dying, compareKeys)
 	for _, p := range dying {
 		if k := sa.SlotKeyOf(p); open[k] > 0 {
 			open[k]--

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package decide
+package pods
 
 import (
 	"maps"
@@ -13,16 +13,22 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// evictions are the pods that were asked to go and have not, or have just now.
-type evictions struct {
-	*draft
-	mem  *evictionMemory
-	pods *podTable
+// Evictions are the pods that were asked to go and have not, or have just now.
+type Evictions struct {
+	*cluster.View
+	mem  EvictionMemory
+	pods *Table
 }
 
-// evictionMemory is what evictions remembers from step to step.
-type evictionMemory struct {
+// EvictionMemory is what Evictions remember from step to step.
+type EvictionMemory struct {
 	byPod map[string]eviction // by uid
+}
+
+// HasBegun reports whether the eviction of a pod, by uid, has begun.
+func (ev *Evictions) HasBegun(uid string) bool {
+	_, begun := ev.mem.byPod[uid]
+	return begun
 }
 
 // successorTimeout is how long the successor of an evicted pod may be unseen.
@@ -45,14 +51,21 @@ func successorFollowsEnd(p *model.Pod) bool {
 	return p.Owner.Kind != "ReplicaSet" && p.Owner.Kind != "ReplicationController"
 }
 
-// followSlowEvictions follows evicted pods whose successor is made only when they have ended: it is awaited from then
-// on.
-func (ev *evictions) followSlowEvictions() {
+// FollowEvictions returns the evictions of the steps before. The successor of a pod that is made only when the pod has ended
+// is awaited from then on.
+func FollowEvictions(v *cluster.View, pods *Table, mem EvictionMemory) (*Evictions, EvictionMemory) {
+	ev := &Evictions{View: v, mem: mem, pods: pods}
+	ev.followSlow()
+	return ev, ev.mem
+}
+
+// followSlow follows evicted pods whose successor is made only when they have ended.
+func (ev *Evictions) followSlow() {
 	if len(ev.mem.byPod) == 0 {
 		return
 	}
 	slow, some := map[string]bool{}, false
-	for _, p := range ev.pods.terminatingPods() {
+	for _, p := range ev.pods.terminating() {
 		slow[p.UID] = successorFollowsEnd(p)
 		some = some || slow[p.UID]
 	}
@@ -76,10 +89,10 @@ func (ev *evictions) followSlowEvictions() {
 }
 
 // remainingEvicted returns, by uid, the pods on nodes being drained: evicted and not gone, or to be evicted.
-func (ev *evictions) remainingEvicted() map[string]bool {
+func (ev *Evictions) remainingEvicted() map[string]bool {
 	there := map[string]bool{}
 	if len(ev.mem.byPod) > 0 {
-		for _, p := range ev.pods.leavingPods() {
+		for _, p := range ev.pods.Leaving() {
 			there[p.UID] = true
 		}
 	}
@@ -88,7 +101,7 @@ func (ev *evictions) remainingEvicted() map[string]bool {
 
 // pendingSuccessors is by owner how many pods have gone a moment ago, with successors that have not been seen yet; with
 // slow, those too that have begun to.
-func (ev *evictions) pendingSuccessors(there map[string]bool, slow bool) map[string]int {
+func (ev *Evictions) pendingSuccessors(there map[string]bool, slow bool) map[string]int {
 	gone, since, first := map[string]int{}, map[string]uint64{}, uint64(math.MaxUint64) // by owner
 	for uid, a := range ev.mem.byPod {
 		if !there[uid] && (slow || !a.slow) && a.owner != "" && ev.Now.Before(a.at.Add(successorTimeout)) {
@@ -112,7 +125,7 @@ func (ev *evictions) pendingSuccessors(there map[string]bool, slow bool) map[str
 
 // podsPendingSuccessor are the pods that have gone a moment ago without a slot, and whose successors have not been seen
 // yet.
-func (ev *evictions) podsPendingSuccessor() (out []*model.Pod) {
+func (ev *Evictions) podsPendingSuccessor() (out []*model.Pod) {
 	there := ev.remainingEvicted()
 	left := ev.pendingSuccessors(there, false)
 	for _, uid := range slices.Sorted(maps.Keys(ev.mem.byPod)) {

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package pods
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// Reservations are the slots that claims hold for pods.
+type Reservations struct {
+	*cluster.View
+	ReservationPolicy
+	mem ReservationMemory
+
+	ByClaim map[string]*cluster.Reservation // by claim name
+	All     []*cluster.Reservation          // by claim name
+}
+
+// ReservationPolicy is how long claims hold slots.
+type ReservationPolicy struct {
+	Lifecycle            lifecycle.Policy
+	LandingGrace         time.Duration // how long kube-scheduler has for the pods of an unreserved node once it is usable
+	CommandTimeout       time.Duration // no reservation waits longer for the pods of a disruption command
+	SlowSchedulerTimeout time.Duration // how long after its initialization a node may be kept while kube-scheduler binds such pods to other nodes
+}
+
+// ReservationMemory is what Reservations remember from step to step.
+type ReservationMemory struct {
+	landedAt map[string]time.Time // by claim: when a pod of its reservation was last on its way or came
+
+	schedulerLandedAt time.Time // when kube-scheduler last bound a pod to a node that is reserved for it
+}
+
+// LandingStatus reports whether pods of a reservation are certain to come yet, when that was last so or one last came, and
+// until when that is the answer.
+// They are while predecessors still run elsewhere, while pods are being bound, and while their ReplicaSet is making
+// them. Replacements of one command come at different times and its pods are evicted when all are there; but no
+// reservation waits longer than CommandTimeout.
+//
+// A reservation with pods that kube-scheduler binds counts a landing of such a pod on any node as one of its own, for
+// SlowSchedulerTimeout after it was initialized: kube-scheduler binds one pod after another, and one that is
+// slow comes to this node's pods only when it is done with those before them.
+func (rt *Reservations) LandingStatus(h *cluster.Reservation) (coming bool, since, until time.Time) {
+	began := h.Began()
+	r, hosts := cluster.ReadHostRecord(h.Claim)
+	if began.True() && (h.Ending || slices.ContainsFunc(h.Pods, func(p *model.Pod) bool { return p.Node != "" || p.Expected || p.Binding != "" })) {
+		if due := began.Since.Add(rt.CommandTimeout); rt.Now.Before(due) {
+			return true, rt.Now, due
+		}
+	}
+	if rt.mem.landedAt == nil {
+		return false, rt.Now, time.Time{} // nothing is remembered: they may have been on their way a moment ago
+	}
+	if since = rt.mem.landedAt[h.Claim.Name]; hosts && since.Before(r.Since) {
+		since = r.Since
+	}
+	if h.Node != nil {
+		for _, p := range h.Node.Pods {
+			if h.HasSlot(rt.SlotKeyOf(p)) && p.Bound.After(since) {
+				since = p.Bound
+			}
+		}
+	}
+	if began.True() && slices.ContainsFunc(h.Pods, func(p *model.Pod) bool { return slices.Contains(p.Reservations, h.Claim.Name) }) {
+		landed := rt.mem.schedulerLandedAt
+		if last := began.Since.Add(rt.SlowSchedulerTimeout); landed.After(last) {
+			landed = last
+		}
+		if landed.After(since) {
+			since = landed
+		}
+	}
+	return false, since, time.Time{}
+}
+
+// ReadReservations returns the claims that hold capacity for pods, and until when they do.
+func ReadReservations(v *cluster.View, pol ReservationPolicy, mem ReservationMemory) (_ *Reservations, next time.Time, _ ReservationMemory) {
+	rt := &Reservations{View: v, ReservationPolicy: pol, mem: mem, ByClaim: map[string]*cluster.Reservation{}}
+	for _, c := range v.DirtyClaims {
+		n := v.NodeFor(c)
+		holds, until := rt.holdsCapacity(c, n)
+		if next = model.EarlierOf(next, until); !holds {
+			continue
+		}
+		h := cluster.NewReservation(v, c, n)
+		if n != nil {
+			for _, p := range n.Pods {
+				if slices.Contains(p.Reservations, c.Name) && p.Bound.After(rt.mem.schedulerLandedAt) {
+					rt.mem.schedulerLandedAt = p.Bound
+				}
+			}
+		}
+		rt.ByClaim[c.Name] = h
+		rt.All = append(rt.All, h)
+	}
+	slices.SortFunc(rt.All, func(a, b *cluster.Reservation) int { return strings.Compare(a.Claim.Name, b.Claim.Name) })
+	return rt, next, rt.mem
+}
+
+// WithLanded returns the memory with, by claim, when a pod of its reservation was last on its way or came.
+func (m ReservationMemory) WithLanded(at map[string]time.Time) ReservationMemory {
+	m.landedAt = at
+	return m
+}
+
+// RewriteUnsureSlots has slots written again where nobody knows whether they were. Whatever else this step wants of
+// them has been said, and goes first.
+func RewriteUnsureSlots(v *cluster.View) (out plan.Part) {
+	for _, c := range v.DirtyClaims {
+		if c.SlotsUnsure && c.Deleting.IsZero() {
+			out.Add(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: c.Slots,
+				Why: plan.Reason{Code: plan.NoAnswer, Pool: c.Pool, Subject: plan.ObjectOf("", c.Name)}})
+		}
+	}
+	return out
+}
+
+// holdsCapacity reports whether a claim's slots still count, and until when that is the answer. One that is coming for virtual pods has none yet, and may get
+// some for real pods that are there first.
+func (rt *Reservations) holdsCapacity(c *model.Claim, n *model.Node) (holds bool, until time.Time) {
+	if !c.Deleting.IsZero() || len(c.Slots) == 0 && (!cluster.IsForBuffer(c) || c.Is(lifecycle.Initialized)) || rt.Interruptions[c.Name] != nil {
+		return false, time.Time{}
+	}
+	if !cluster.IsRegistered(n) {
+		return !c.Is("Registered"), time.Time{} // not there yet; a node that was there and is gone holds nothing
+	}
+	stuck, until := lifecycle.IsStuck(c, rt.Pool(c.Pool), rt.Lifecycle, rt.Now)
+	switch {
+	case stuck:
+		return false, until
+	case c.Reserved && cluster.HasReservedTaint(n, c), !c.Is(lifecycle.Initialized):
+		return true, until
+	case c.Reserved:
+		return false, until // its reservation is over
+	}
+	if over := c.Conditions[lifecycle.Initialized].Since.Add(rt.LandingGrace); rt.Now.Before(over) {
+		return true, over
+	}
+	return false, until
+}
+
+// hasSlotFor reports whether some reservation has slots for the class and owner of a pod.
+func (rt *Reservations) hasSlotFor(p *model.Pod) bool {
+	k := rt.SlotKeyOf(p)
+	for _, h := range rt.ByClaim {
+		if h.HasSlot(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// OfNode returns the claim that the node at a position names, and what it holds for pods; nil: there is none.
+func (rt *Reservations) OfNode(p int32) (*model.Claim, *cluster.Reservation) {
+	if c := rt.ClaimOn(p); c != nil {
+		return c, rt.ByClaim[c.Name]
+	}
+	return nil, nil
+}
