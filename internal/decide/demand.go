@@ -37,7 +37,7 @@ type demandStage struct {
 	lost        bool // pods have lost their slot and have no machine now
 	interrupted bool // pods of newly interrupted machines are decided on in this step
 
-	heldBack map[*solve.Result]map[*model.Pod]plan.Reason // pods that wait for what comes of other nodes: see unused.Launches.HoldBack, demand.HoldBackStorage
+	heldBack map[*solve.Result]map[*model.Pod]plan.Reason // pods that wait for what comes of other nodes: see unused.Bars.HoldBack, demand.HoldBackStorage
 }
 
 // demandMemory is what demandStage remembers from step to step.
@@ -74,7 +74,7 @@ func (dm *demandStage) solve() {
 	}
 	nodes, what, until := dm.nodes.list()
 	dm.wakeAt(until)
-	left, resting, waits := dm.unused.FindResting(left, dm.disagreements.HasLeftNodes)
+	left, resting, waits := dm.unused.Bars.FindResting(left, dm.disagreements.HasLeftNodes)
 	left, closed, refused := dm.disagreements.FindRefused(left, slices.Concat(dm.out.Left, resting), dm.placements.mem.byPod)
 	refused = append(refused, waits...)
 	nodes = closeNodes(nodes, closed)
@@ -195,10 +195,10 @@ func (dm *demandStage) packPods(pods []*model.Pod, nodes []solve.ExistingNode) (
 		problem.Pools = dm.expander.Rank(problem)
 		res, mem := solve.Solve(problem, dm.mem.solve, dm.pol.Solve)
 		dm.mem.solve = mem
-		if dm.unused.Review(res.New, dm.disagreements.WhyNotBound) || dm.unused.Soften(res.Refused) {
+		if dm.unused.Review(res.New, dm.disagreements.WhyNotBound) || dm.unused.Bars.Soften(res.Refused) {
 			continue
 		}
-		more := dm.unused.HoldBack(res.New)
+		more := dm.unused.Bars.HoldBack(res.New)
 		if more == nil {
 			more = demand.HoldBackStorage(res.New, dm.reservations.ByClaim)
 		}
@@ -251,7 +251,7 @@ func (dm *demandStage) rememberPlacements(placed map[string]demand.Placement) {
 			dm.placements.awaitsPods[name] = true
 		}
 	}
-	for name, until := range dm.unused.NodesInPause() {
+	for name, until := range dm.unused.Bars.NodesInPause() {
 		dm.placements.awaitsPods[name] = true
 		dm.wakeAt(until)
 	}

@@ -17,7 +17,7 @@ import (
 func (st *step) writePoolStatus() {
 	out, next := pools.Status(st.View, pools.StatusIn{Interval: st.pol.PoolStatusInterval, Registrations: st.mem.registrations,
 		Conditions: func(p *model.NodePool) map[string]model.Condition {
-			return map[string]model.Condition{unused.ConditionType: st.unused.Condition(p), ConditionDriftBackOff: st.driftBackOff.condition(p)}
+			return map[string]model.Condition{unused.ConditionType: st.unused.Bars.Condition(p), ConditionDriftBackOff: st.driftBackOff.condition(p)}
 		}}, st.mem.status)
 	st.merge(out)
 	st.mem.status = next

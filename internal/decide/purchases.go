@@ -117,7 +117,7 @@ func (pu *purchases) pools() []solve.Pool {
 		out = append(out, sp)
 	}
 	out, pu.mem.parts = limits.Share(nodegroups.WithinMaximums(out, pu.groupSizes), pu.limitUses(), pu.mem.parts)
-	return pu.unused.BarPools(limits.RefuseUncounted(pu.View, out))
+	return pu.unused.Bars.Pools(limits.RefuseUncounted(pu.View, out))
 }
 
 // groupSizes is nodegroups.Sizes without the claims that this step deletes.

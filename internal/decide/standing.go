@@ -121,7 +121,7 @@ type LaunchBar struct {
 // LaunchBar returns why no node of a NodePool is launched for a pod that earlier launches did not serve; false: one may
 // be.
 func (s *Standing) LaunchBar(p *model.Pod, pool string) (LaunchBar, bool) {
-	for _, x := range s.st.unused.BarsOn(p, pool) {
+	for _, x := range s.st.unused.Bars.On(p, pool) {
 		return LaunchBar{Hold{x.Reason, x.Until}, x.Node, x.Cause}, true
 	}
 	return LaunchBar{}, false

@@ -6,6 +6,9 @@ package unused
 import (
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // LearnedCount is the unused launches for the pods of one template in one pool or node group, as they are kept for the next
@@ -21,26 +24,40 @@ type LearnedCount struct {
 const mostLearnedLaunches = 300
 
 // Changes counts the changes of what Learned returns.
-func (m *Memory) Changes() int { return m.changes }
+func (m *Memory) Changes() int { return m.counts.changes + m.ended.changes }
 
 // Learned returns what must outlive the process: launches that have ended without a pod of theirs, in the order in which they
 // ended, and the counts by template, pool and node group.
 func (m *Memory) Learned() ([]Ended, []LearnedCount) {
 	var counts []LearnedCount
-	for k, c := range m.counts {
-		counts = append(counts, LearnedCount{k.template, k.pool, k.group, c})
+	for _, k := range m.counts.sorted() {
+		counts = append(counts, LearnedCount{k.template, k.pool, k.group, m.counts.bySite[k]})
 	}
-	slices.SortFunc(counts, func(a, b LearnedCount) int {
-		return strings.Compare(a.Template+"\x00"+a.Site+"\x00"+a.Group, b.Template+"\x00"+b.Site+"\x00"+b.Group)
-	})
-	return m.ended[max(0, len(m.ended)-mostLearnedLaunches):], counts
+	return m.ended.list[max(0, len(m.ended.list)-mostLearnedLaunches):], counts
 }
 
 // WithLearned returns a memory in which what Learned returned takes the place of what was remembered of it.
 func (m Memory) WithLearned(ended []Ended, counts []LearnedCount) Memory {
-	m.ended, m.counts = slices.Clone(ended), make(map[launchSite]Count, len(counts))
+	m.ended.list, m.counts.bySite = slices.Clone(ended), make(map[launchSite]Count, len(counts))
 	for _, v := range counts {
-		m.counts[launchSite{v.Template, v.Site, v.Group}] = v.Count
+		m.counts.bySite[launchSite{v.Template, v.Site, v.Group}] = v.Count
 	}
 	return m
+}
+
+// FailingGroup is a node group that is tried last, since nodes of it have not become usable of late.
+type FailingGroup struct {
+	Group string
+	Why   plan.Reason
+}
+
+// FailingGroups returns the node groups that are tried last at an instant, by name.
+func (m *Memory) FailingGroups(now time.Time) (out []FailingGroup) {
+	for k, c := range m.counts.bySite {
+		if k.template == "" && k.group != "" && now.Before(c.Until) {
+			out = append(out, FailingGroup{k.group, c.Cause})
+		}
+	}
+	slices.SortFunc(out, func(a, b FailingGroup) int { return strings.Compare(a.Group, b.Group) })
+	return out
 }

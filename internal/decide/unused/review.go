@@ -4,9 +4,9 @@
 package unused
 
 import (
+	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
@@ -16,16 +16,59 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
+// Launch is an unused launch, as it is counted.
+type Launch struct {
+	Claim, Group string
+	Pool         *model.NodePool
+	Owner        string      // whom it was for, for people
+	Pod          *model.Pod  // one of the pods that it was for; nil: it was for no pod, or for a CapacityBuffer
+	Cause        plan.Reason // the likeliest
+	Why          plan.Reason // what pods are told
+	Micro        int64       // what it has cost so far, micro-dollars
+	Times        int         // waves of unused launches there for these pods, with this one
+	Until        time.Time   // nothing is launched there for these pods until then; zero: other places are tried first
+}
+
+// Cost is what an unused launch has cost beyond what was told of it: its node has stood until now.
+type Cost struct {
+	Pool  string
+	Micro int64 // micro-dollars
+}
+
+// describe tells of an unused launch that has just been counted.
+func (ul *Launches) describe(x Ended, who beneficiary) Launch {
+	c := ul.mem.counts.bySite[launchSite{who.template, x.Pool, x.Group}]
+	v := Launch{Claim: x.Claim, Group: x.Group, Cause: x.Cause, Micro: CostOf(x.Micro, x.Created, x.Charged), Times: c.Times, Owner: who.name}
+	if who.pod != nil && !who.pod.IsVirtual() {
+		v.Pod = who.pod
+	}
+	if c.Until.After(ul.Now) {
+		v.Until = c.Until
+	}
+	v.Why = c.reason(v.Until)
+	for _, q := range ul.Snapshot.Pools {
+		if q.UID == x.Pool {
+			v.Pool, v.Why.Pool = q, q.Name
+		}
+	}
+	return v
+}
+
+// ownerName names whose pod it is: namespace and name of its Deployment or controller, or its own.
+func ownerName(p *model.Pod) string {
+	return p.Namespace + "/" + cmp.Or(p.Deployment, p.Owner.Name, p.Name)
+}
+
 // Review looks at what is to be launched: launches that ended without the same pods are unused, and are counted. It
 // reports whether one was counted. whyNotBound returns why verify is against binding a pod to the last node that it was to be
 // bound to; an empty code: it is not.
 func (ul *Launches) Review(nodes []solve.NewNode, whyNotBound func(*model.Pod) plan.Reason) (counted bool) {
-	if len(ul.mem.ended) == 0 {
+	if len(ul.mem.ended.list) == 0 {
 		return false
 	}
-	open := map[cluster.SlotKey][]int{} // places in ul.mem.ended
-	for i := range ul.mem.ended {
-		if x := &ul.mem.ended[i]; !x.Counted {
+	open := map[cluster.SlotKey][]int{} // places in ul.mem.ended.list
+	for i := range ul.mem.ended.list {
+		if x := &ul.mem.ended.list[i]; !x.Counted {
 			k := x.key()
 			open[k] = append(open[k], i)
 		}
@@ -35,7 +78,7 @@ func (ul *Launches) Review(nodes []solve.NewNode, whyNotBound func(*model.Pod) p
 			if p.Expected && !p.IsVirtual() {
 				continue
 			}
-			k := ul.keyOf(p)
+			k := keyOf(ul.View, p)
 			for _, at := range open[k] {
 				ul.count(at, ul.beneficiaryOf(p), whyNotBound(p))
 				counted = true
@@ -56,28 +99,26 @@ type beneficiary struct {
 // beneficiaryOf returns whom a launch for a pod is made for.
 func (ul *Launches) beneficiaryOf(p *model.Pod) beneficiary {
 	if p.IsVirtual() {
-		return beneficiary{ul.templateOf(p.Class), nameOfBuffer(p), p}
+		return beneficiary{ul.templates.of(p.Class), nameOfBuffer(p), p}
 	}
-	return beneficiary{ul.templateOf(p.Class), "pods of " + ownerName(p), p}
+	return beneficiary{ul.templates.of(p.Class), "pods of " + ownerName(p), p}
 }
 
 // count counts an unused launch that was made for somebody who wants a node again. whyNotBound is why verify is against binding
 // the pod; an empty code: it is not.
 func (ul *Launches) count(at int, who beneficiary, whyNotBound plan.Reason) {
-	x := ul.mem.ended[at]
+	x := ul.mem.ended.list[at]
 	x.Counted = true
 	if who.pod != nil {
 		x.Cause = ul.causeFor(x, who.pod, whyNotBound)
 	}
-	if !slices.ContainsFunc(ul.mem.ended, func(o Ended) bool { return o.UID == x.UID && !o.Charged.IsZero() }) {
+	if !slices.ContainsFunc(ul.mem.ended.list, func(o Ended) bool { return o.UID == x.UID && !o.Charged.IsZero() }) {
 		x.Charged = x.Ended
 		if x.Stands {
 			x.Charged = ul.Now
 		}
 	}
-	ul.mem.ended = slices.Clone(ul.mem.ended)
-	ul.mem.ended[at] = x
-	ul.mem.changes++
+	ul.mem.ended.set(at, x)
 	ul.bump(launchSite{who.template, x.Pool, x.Group}, x, who)
 	if x.Usable {
 		ul.bump(launchSite{template: who.template}, x, who)
@@ -97,7 +138,7 @@ func (ul *Launches) hasBecomeUsable(x Ended) bool {
 
 // bump counts an unused launch of a site: with the wave that it is of, or as a new one.
 func (ul *Launches) bump(k launchSite, x Ended, who beneficiary) {
-	c, was := ul.mem.counts[k]
+	c, was := ul.mem.counts.bySite[k]
 	c.Launches++
 	c.Micro += CostOf(x.Micro, x.Created, x.Charged)
 	c.Claim, c.Node, c.Owner, c.Cause, c.Pool, c.Basis = x.Claim, x.Node, who.name, x.Cause, x.Pool, x.Basis
@@ -108,47 +149,7 @@ func (ul *Launches) bump(k launchSite, x Ended, who beneficiary) {
 		c.Until = ul.Now.Add(restAfter(k, c.Times, x.Stands))
 		c.Wave = ul.openLaunches(k)
 	}
-	ul.mem.counts = maps.Clone(ul.mem.counts)
-	if ul.mem.counts == nil {
-		ul.mem.counts = map[launchSite]Count{}
-	}
-	ul.mem.counts[k] = c
-	for len(ul.mem.counts) > mostCounts {
-		ul.dropOldestCount()
-	}
-}
-
-// dropOldestCount forgets the count whose rest ends first.
-func (ul *Launches) dropOldestCount() {
-	var oldest launchSite
-	found := false
-	for _, k := range ul.sortedSites() {
-		if !found || ul.mem.counts[k].Until.Before(ul.mem.counts[oldest].Until) {
-			oldest, found = k, true
-		}
-	}
-	delete(ul.mem.counts, oldest) // of the copy that bump has made
-}
-
-// sortedSites returns the sites of all counts in order.
-func (ul *Launches) sortedSites() []launchSite {
-	return slices.SortedFunc(maps.Keys(ul.mem.counts), func(a, b launchSite) int {
-		return strings.Compare(a.template+"\x00"+a.pool+"\x00"+a.group, b.template+"\x00"+b.pool+"\x00"+b.group)
-	})
-}
-
-// restAfter is how long nothing is launched after so many waves of unused launches; of a site without a template, how long
-// it is tried last.
-func restAfter(k launchSite, times int, stands bool) time.Duration {
-	switch {
-	case k.template == "":
-		return min(SiteFirstRest<<min(times-1, 10), siteLongestRest)
-	case times == 1 && stands && k.pool != "":
-		return firstPause
-	case times == 1:
-		return 0 // other places are tried at once
-	}
-	return min(FirstRest<<min(times-2, 10), LongestRest)
+	ul.mem.counts.set(k, c)
 }
 
 // openLaunches are the uids of launches of a site whose outcome is open, and of those that have just ended: none of them
@@ -165,8 +166,8 @@ func (ul *Launches) openLaunches(k launchSite) (out []string) {
 			out = append(out, uid)
 		}
 	}
-	for i := range ul.mem.ended {
-		if x := &ul.mem.ended[i]; here(x.Pool, x.Group) && !slices.Contains(out, x.UID) {
+	for i := range ul.mem.ended.list {
+		if x := &ul.mem.ended.list[i]; here(x.Pool, x.Group) && !slices.Contains(out, x.UID) {
 			out = append(out, x.UID)
 		}
 	}
@@ -176,10 +177,55 @@ func (ul *Launches) openLaunches(k launchSite) (out []string) {
 	return out
 }
 
-// CostOf is what a node costs from one instant to another, micro-dollars.
-func CostOf(microPerHour int64, from, to time.Time) int64 {
-	if !to.After(from) {
-		return 0
+// StaticAllowance returns how many nodes may be launched now for a NodePool with a fixed number of them; negative: any
+// number. Launches of it that ended unused are counted first: it wants a node again.
+func (ul *Launches) StaticAllowance(p *model.NodePool) int {
+	k := cluster.SlotKey{Class: staticClass, Owner: p.UID}
+	t := templateOfKey(k)
+	for at := range ul.mem.ended.list {
+		if x := &ul.mem.ended.list[at]; !x.Counted && x.key() == k {
+			ul.count(at, beneficiary{template: t, name: "the NodePool's own number of nodes (spec.replicas)"}, plan.Reason{})
+		}
 	}
-	return int64(float64(microPerHour) * to.Sub(from).Hours())
+	most := -1
+	for _, at := range ul.mem.counts.sorted() {
+		if at.template != t {
+			continue
+		}
+		b, _, until := ul.Bars.verdict(at)
+		if b == barred {
+			ul.out.WakeAt(until)
+			return 0
+		}
+		most = 1
+	}
+	return most
+}
+
+// Wake has the step come again, and demand be solved, when the first rest ends that keeps one of some pods waiting.
+func (ul *Launches) Wake(waiting []plan.PodDecision) {
+	ul.mem.retryAt = time.Time{}
+	if len(ul.mem.counts.bySite) == 0 {
+		return
+	}
+	templates := map[string]bool{}
+	for _, d := range waiting {
+		if d.Outcome == plan.Refused {
+			templates[ul.templates.of(d.Pod.Class)] = true
+		}
+	}
+	for k, c := range ul.mem.counts.bySite {
+		if templates[k.template] && ul.Now.Before(c.Until) && (ul.mem.retryAt.IsZero() || c.Until.Before(ul.mem.retryAt)) {
+			ul.mem.retryAt = c.Until
+		}
+	}
+	ul.out.WakeAt(ul.mem.retryAt)
+}
+
+// AreDue reports whether pods that were kept from a launch are to be decided on again, and when they will be.
+func (ul *Launches) AreDue() (bool, time.Time) {
+	if ul.mem.retryAt.IsZero() {
+		return false, time.Time{}
+	}
+	return ul.IsDue(ul.mem.retryAt)
 }
