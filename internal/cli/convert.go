@@ -153,7 +153,7 @@ func runConvert(c *cobra.Command, f convertFlags, args []string) (*conversion, e
 	case f.live && f.groups != "":
 		return nil, exit{2, errors.New("--live and --groups: the groups are described twice; give one")}
 	}
-	if err := checkOutput(f.output, "yaml"); err != nil {
+	if err := checkOutput(f.output, "yaml", "json"); err != nil {
 		return nil, err
 	}
 	in := &convertInput{}

@@ -71,14 +71,14 @@ file cannot be read, 2 wrong usage, 130 or 143 interrupted or terminated.`,
 	f.clusterFlags.add(g)
 	f.priceFlags.add(g, catalogUsage)
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
-	g.StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/reference/json.md)")
+	addOutput(g, &f.output)
 	g.StringVar(&f.html, "html", "", "Also write the report as an HTML page to this file")
 	g.StringSliceVar(&f.ignore, "ignore", nil, "Finding codes to ignore, for example StaticPool")
 	return c
 }
 
 func (f *doctorFlags) check() error {
-	if err := checkOutput(f.output, "text"); err != nil {
+	if err := checkOutput(f.output); err != nil {
 		return err
 	}
 	for _, code := range f.ignore {
@@ -118,7 +118,7 @@ func runDoctor(c *cobra.Command, f doctorFlags, shown *progress) error {
 		}
 	}
 	write := report.DoctorText
-	if f.output == "json" {
+	if isStructured(f.output) {
 		write = report.DoctorJSON
 	}
 	if err := write(c.OutOrStdout(), d); err != nil {
@@ -224,7 +224,7 @@ func runCompare(c *cobra.Command, f planFlags, pol decide.Policy, shown *progres
 	shown.at("comparing %d nodes", len(in.Snapshot.Nodes))
 	d.Report = &doctor.Report{Compared: doctor.Compare(*in)}
 	write := report.CompareText
-	if f.output == "json" {
+	if isStructured(f.output) {
 		write = report.CompareJSON
 	}
 	if err := write(c.OutOrStdout(), d); err != nil {

@@ -34,7 +34,7 @@ terminated.`,
 		Example: "  dovetail headroom\n  dovetail headroom --namespace shop -o json",
 		Args:    noArgs,
 		RunE: prompt(func(c *cobra.Command, _ []string, shown *progress) error {
-			if err := checkOutput(output, "text"); err != nil {
+			if err := checkOutput(output); err != nil {
 				return err
 			}
 			shown.at("reading headrooms")
@@ -42,7 +42,7 @@ terminated.`,
 			if err != nil {
 				return err
 			}
-			if output == "json" {
+			if isStructured(output) {
 				return report.HeadroomJSON(c.OutOrStdout(), list)
 			}
 			return report.HeadroomsText(c.OutOrStdout(), list, time.Now())
@@ -51,7 +51,8 @@ terminated.`,
 	g := c.Flags()
 	f.add(g)
 	g.StringVarP(&namespace, "namespace", "n", "", "Namespace. If unset, all namespaces")
-	g.StringVarP(&output, "output", "o", "text", "Output format: text or json")
+	addOutput(g, &output)
+	addWatch(g)
 	return c
 }
 

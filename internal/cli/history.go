@@ -35,9 +35,9 @@ func serveHistory(ctl *controller.Controller, w http.ResponseWriter, r *http.Req
 }
 
 type historyFlags struct {
-	reach  reachFlags
-	output string
-	since  time.Duration
+	reach             reachFlags
+	output, namespace string
+	since             time.Duration
 }
 
 func historyCommand() *cobra.Command {
@@ -65,12 +65,14 @@ terminated.`,
 	}
 	f.reach.add(c)
 	c.Flags().DurationVar(&f.since, "since", time.Hour, "How far back to look, for example 30m or 72h. Maximum: one week")
-	c.Flags().StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/reference/json.md)")
+	addNamespace(c.Flags(), &f.namespace)
+	addOutput(c.Flags(), &f.output)
+	addWatch(c.Flags())
 	return c
 }
 
 func runHistory(c *cobra.Command, f historyFlags, args []string, shown *progress) error {
-	if err := checkOutput(f.output, "text"); err != nil {
+	if err := checkOutput(f.output); err != nil {
 		return err
 	}
 	if f.since <= 0 {
@@ -78,7 +80,7 @@ func runHistory(c *cobra.Command, f historyFlags, args []string, shown *progress
 	}
 	path := "history/" + f.since.String()
 	if len(args) > 0 {
-		subject, err := subjectOf(args[0])
+		subject, err := subjectOf(args[0], f.namespace)
 		if err != nil {
 			return exit{2, err}
 		}
@@ -88,7 +90,7 @@ func runHistory(c *cobra.Command, f historyFlags, args []string, shown *progress
 	if err := f.reach.ask(c.Context(), shown, "history", path, &h); err != nil {
 		return err
 	}
-	if f.output == "json" {
+	if isStructured(f.output) {
 		return report.HistoryJSON(c.OutOrStdout(), &h)
 	}
 	return report.HistoryText(c.OutOrStdout(), &h)

@@ -78,7 +78,7 @@ Exit status: 0 every pod has a node, 3 some pods have none, 1 invalid input (wit
 	f.priceFlags.add(g, "File with instance types and prices, in the format of the built-in EC2 catalogue or of Karpenter's KWOK instance types.")
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
 	f.limits.add(g)
-	g.StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/reference/json.md)")
+	addOutput(g, &f.output)
 	g.StringVar(&f.maxGap, "max-gap", ppmText(defaults.MaxGapPPM), "Stop optimizing when the cost is proven to be within this gap of the minimum, as a percentage or a fraction")
 	g.Int64Var(&f.work, "work", defaults.Work, "Maximum number of optimization steps. 0 means use the first plan found")
 	return c
@@ -117,7 +117,7 @@ func (f *planFlags) policy() (decide.Policy, error) {
 	if err := pol.Solve.Validate(); err != nil {
 		return pol, exit{2, err}
 	}
-	if err := checkOutput(f.output, "text"); err != nil {
+	if err := checkOutput(f.output); err != nil {
 		return pol, err
 	}
 	switch {
@@ -192,7 +192,7 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 	p.Catalog, p.PricesAsOf, p.Skipped = cat.Name, cat.PricesAsOf, m.Skipped
 	p.Planned, p.Elapsed = time.Since(start), time.Since(began)
 	write := report.Text
-	if f.output == "json" {
+	if isStructured(f.output) {
 		write = report.JSON
 	}
 	if err := write(c.OutOrStdout(), p); err != nil {

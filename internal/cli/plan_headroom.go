@@ -63,7 +63,7 @@ func planHeadroom(c *cobra.Command, f planFlags, pol decide.Policy, m *manifests
 		p.TotalDollars += r.Dollars
 	}
 	write := func() error { return report.HeadroomPlanText(c.OutOrStdout(), p) }
-	if f.output == "json" {
+	if isStructured(f.output) {
 		write = func() error { return report.HeadroomJSON(c.OutOrStdout(), p) }
 	}
 	if err := write(); err != nil {

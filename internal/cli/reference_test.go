@@ -39,35 +39,33 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// writeReference writes the help of c, unless it is the root, and of the commands below it, in the order of the help.
+// writeReference writes the help of c and of the commands below it, in the order of the help.
 func writeReference(b *bytes.Buffer, c *cobra.Command) {
 	if c.Hidden || c.Name() == "completion" || c.Name() == "help" {
 		return
 	}
-	if c.HasParent() {
-		fmt.Fprintf(b, "\n## %s\n\n%s.\n\n```\n%s\n```\n\n%s\n", c.CommandPath(), c.Short, c.UseLine(), literal(c.Long))
-		if c.Example != "" {
-			fmt.Fprintf(b, "\n```\n%s\n```\n", unindent(c.Example))
-		}
-		if flags := c.NonInheritedFlags(); flags.HasAvailableFlags() {
-			b.WriteString("\n| flag | default | meaning |\n|---|---|---|\n")
-			flags.VisitAll(func(f *pflag.Flag) {
-				if f.Hidden || f.Name == "help" {
-					return
-				}
-				name := "`--" + f.Name + "`"
-				if f.Shorthand != "" {
-					name = "`-" + f.Shorthand + "`, " + name
-				}
-				value := f.DefValue
-				if value != "" && value != "[]" {
-					value = "`" + value + "`"
-				} else {
-					value = ""
-				}
-				fmt.Fprintf(b, "| %s | %s | %s |\n", name, value, strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(f.Usage))
-			})
-		}
+	fmt.Fprintf(b, "\n## %s\n\n%s.\n\n```\n%s\n```\n\n%s\n", c.CommandPath(), c.Short, c.UseLine(), literal(c.Long))
+	if c.Example != "" {
+		fmt.Fprintf(b, "\n```\n%s\n```\n", unindent(c.Example))
+	}
+	if flags := c.NonInheritedFlags(); flags.HasAvailableFlags() {
+		b.WriteString("\n| flag | default | meaning |\n|---|---|---|\n")
+		flags.VisitAll(func(f *pflag.Flag) {
+			if f.Hidden || f.Name == "help" {
+				return
+			}
+			name := "`--" + f.Name + "`"
+			if f.Shorthand != "" {
+				name = "`-" + f.Shorthand + "`, " + name
+			}
+			value := f.DefValue
+			if value != "" && value != "[]" {
+				value = "`" + value + "`"
+			} else {
+				value = ""
+			}
+			fmt.Fprintf(b, "| %s | %s | %s |\n", name, value, strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(f.Usage))
+		})
 	}
 	for _, sub := range c.Commands() {
 		writeReference(b, sub)

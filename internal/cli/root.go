@@ -30,9 +30,14 @@ func rootCommand(args []string) *cobra.Command {
 		Use:   "dovetail",
 		Short: "Node autoscaler for Kubernetes",
 		Long: `Dovetail is a node autoscaler for Kubernetes. It launches the cheapest nodes for unschedulable pods, binds each pod to the
-node launched for it, and removes nodes when the cluster can run on fewer. It explains every decision.`,
+node launched for it, and removes nodes when the cluster can run on fewer. It explains every decision.
+
+Without a command, prints an overview of the cluster: nodes, cost, operations in progress, blockers, pending pods, and the commands to
+run next. Without a cluster, prints this help.`,
+		Example:      "  dovetail\n  dovetail --context production -w",
 		SilenceUsage: true, SilenceErrors: true, Version: version(),
 	}
+	overviewOf(c)
 	c.AddCommand(controllerCommand(), convertCommand(args), doctorCommand(), headroomCommand(), historyCommand(), manifestsCommand(), planCommand(), releaseCommand(), shadowCommand(), takeoverCommand(), topCommand(), uiCommand(), whyCommand(), versionCommand())
 	return c
 }

@@ -47,20 +47,21 @@ terminated.`,
 		Example: "  dovetail shadow\n  dovetail shadow --output json",
 		Args:    noArgs,
 		RunE: prompt(func(c *cobra.Command, _ []string, shown *progress) error {
-			if err := checkOutput(output, "text"); err != nil {
+			if err := checkOutput(output); err != nil {
 				return err
 			}
 			var s report.Shadow
 			if err := reach.ask(c.Context(), shown, "shadow", "shadow", &s); err != nil {
 				return err
 			}
-			if output == "json" {
+			if isStructured(output) {
 				return report.ShadowJSON(c.OutOrStdout(), &s)
 			}
 			return report.ShadowText(c.OutOrStdout(), &s)
 		}),
 	}
 	reach.add(c)
-	c.Flags().StringVarP(&output, "output", "o", "text", "Output format: text or json")
+	addOutput(c.Flags(), &output)
+	addWatch(c.Flags())
 	return c
 }

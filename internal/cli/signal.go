@@ -12,9 +12,11 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"github.com/dovetail-sh/dovetail/internal/report"
 )
@@ -51,39 +53,70 @@ func Signals(ctx context.Context) (context.Context, context.CancelFunc) {
 // it is told what the verb is at.
 func prompt(run func(*cobra.Command, []string, *progress) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
-		var answer bytes.Buffer
-		out := c.OutOrStdout()
-		c.SetOut(&answer)
-		done, shown := make(chan error, 1), showProgress(c.ErrOrStderr())
-		defer shown.end() // before anything else is said
-		go func() { done <- run(c, args, shown) }()
-		select {
-		case err := <-done:
-			shown.end()
-			if cancelled(err) {
+		out, before := c.OutOrStdout(), ""
+		defer c.SetOut(out)
+		for {
+			answer, err := promptOnce(run, c, args, out)
+			if answer != before {
+				if _, e := io.WriteString(out, answer); e != nil {
+					return fmt.Errorf("write the answer: %w", e)
+				}
+				before = answer
+			}
+			if err != nil || !isWatching(c) {
+				return err
+			}
+			select {
+			case <-c.Context().Done():
 				return ended(c.Context())
+			case <-time.After(watchEvery):
 			}
-			if _, e := io.WriteString(out, fitted(c, out, answer.String())); e != nil {
-				return fmt.Errorf("write the answer: %w", e)
-			}
-			return err
-		case <-c.Context().Done():
-			return ended(c.Context())
 		}
 	}
 }
 
-// fitted is an answer as it is written to out: text on a terminal has lines no longer than that is wide.
-func fitted(c *cobra.Command, out io.Writer, answer string) string {
+// promptOnce returns the answer of a verb as it is written to out.
+func promptOnce(run func(*cobra.Command, []string, *progress) error, c *cobra.Command, args []string, out io.Writer) (string, error) {
+	var answer bytes.Buffer
+	c.SetOut(&answer)
+	done, shown := make(chan error, 1), showProgress(c.ErrOrStderr())
+	defer shown.end() // before anything else is said
+	go func() { done <- run(c, args, shown) }()
+	select {
+	case err := <-done:
+		if cancelled(err) {
+			return "", ended(c.Context())
+		}
+		text, e := fitted(c, out, answer.String())
+		if err == nil {
+			err = e
+		}
+		return text, err
+	case <-c.Context().Done():
+		return "", ended(c.Context())
+	}
+}
+
+// fitted returns an answer as it is written to out: text on a terminal has lines no longer than the terminal is wide, and the JSON of a
+// report becomes YAML with -o yaml.
+func fitted(c *cobra.Command, out io.Writer, answer string) (string, error) {
+	output := c.Flags().Lookup("output")
+	if output == nil || answer == "" {
+		return answer, nil
+	}
 	f, is := terminal(out)
-	if output := c.Flags().Lookup("output"); !is || output == nil || output.Value.String() != "text" {
-		return answer
+	switch format := output.Value.String(); {
+	case format == "yaml" && output.DefValue == "text":
+		y, err := yaml.JSONToYAML([]byte(answer))
+		return string(y), err
+	case format != "text" || !is:
+		return answer, nil
 	}
 	width, _, err := term.GetSize(f.Fd())
-	if err != nil || width <= 0 { // a terminal that does not say
-		return answer
+	if err != nil || width <= 0 { // the terminal does not report its size
+		return answer, nil
 	}
-	return report.Fit(answer, width)
+	return report.Fit(answer, width), nil
 }
 
 // cancelled reports whether an error is that the context of a call has ended; some calls say so in the words of its cause.

@@ -61,7 +61,7 @@ Exit status: 0 success, 1 there is no cluster or its nodes cannot be read, 2 wro
 			if err := look.SortNodes(f.sort); err != nil {
 				return exit{2, fmt.Errorf("--sort %q: %w", f.sort, err)}
 			}
-			if err := checkOutput(f.output, "text"); err != nil {
+			if err := checkOutput(f.output); err != nil {
 				return err
 			}
 			in, hasIn := terminal(c.InOrStdin())
@@ -71,7 +71,7 @@ Exit status: 0 success, 1 there is no cluster or its nodes cannot be read, 2 wro
 					look.Width = w
 				}
 			}
-			if f.once || f.output == "json" || !hasIn || !hasOut || os.Getenv("TERM") == "dumb" {
+			if f.once || isStructured(f.output) || !hasIn || !hasOut || os.Getenv("TERM") == "dumb" {
 				return prompt(func(c *cobra.Command, _ []string, shown *progress) error { return topOnce(c, f, look, shown) })(c, args)
 			}
 			return topLive(c, f, look, in, out)
@@ -82,7 +82,7 @@ Exit status: 0 success, 1 there is no cluster or its nodes cannot be read, 2 wro
 	g.StringVar(&f.server, "server", os.Getenv("DOVETAIL_SERVER"), serverUsage)
 	f.priceFlags.add(g, catalogUsage)
 	g.BoolVar(&f.once, "once", false, "Print one snapshot and exit")
-	g.StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/reference/json.md). json prints one snapshot")
+	addOutput(g, &f.output)
 	g.StringVar(&f.sort, "sort", "", "Column to sort nodes by, for example cpu. Prefix - sorts in descending order (-$/h). Default: name")
 	g.StringVar(&f.filter, "filter", "", "Show only rows that contain this text")
 	return c
@@ -132,23 +132,11 @@ func topOnce(c *cobra.Command, f topFlags, look *top.Look, shown *progress) erro
 	}
 	ctx, cancel := context.WithTimeoutCause(c.Context(), oncePerMinute, fmt.Errorf("API server %s has not shown all objects within %s", o.client.Address, oncePerMinute))
 	defer cancel()
-	asked := make(chan struct{})
-	go func() {
-		defer close(asked)
-		o.readLedger(ctx)
-	}()
-	priced := make(chan error, 1)
-	go func() { priced <- o.readPrices(&f.priceFlags) }()
-	shown.at("reading the cluster")
-	if err := watch.ReadOverview(ctx, o.client, o.board.Apply); err != nil {
-		return err
-	}
-	<-asked
-	if err := <-priced; err != nil {
+	if err := o.read(ctx, &f.priceFlags, shown); err != nil {
 		return err
 	}
 	write := top.Text
-	if f.output == "json" {
+	if isStructured(f.output) {
 		write = top.JSON
 	}
 	return write(c.OutOrStdout(), o.board.View(), look)

@@ -49,13 +49,13 @@ The page is served on a loopback address only, with the rights of the kubeconfig
 
 Exit status: 0 stopped by Ctrl-C, 1 the cluster cannot be reached or the address is in use, 2 wrong usage.`,
 		Example: "  dovetail ui\n" +
-			"  dovetail ui --address 127.0.0.1:9000 --kubeconfig production.yaml",
+			"  dovetail ui --address 127.0.0.1:9000 --context production",
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runUI(c, f) },
 	}
 	g := c.Flags()
 	g.StringVar(&f.address, "address", "127.0.0.1:8090", "Loopback address and port of the page. Port 0 selects a free port")
-	g.StringVar(&f.kubeconfig, "kubeconfig", "", kubeconfigUsage)
+	f.clusterFlags.add(g)
 	g.StringVar(&f.server, "server", os.Getenv("DOVETAIL_SERVER"), serverUsage)
 	f.priceFlags.add(g, catalogUsage)
 	return c
@@ -173,6 +173,9 @@ func (s *uiSource) Offer() web.Offer {
 func (s *uiSource) run(ctx context.Context, w io.Writer, in io.Reader, args []string) error {
 	if s.flags.kubeconfig != "" {
 		args = append(args, "--kubeconfig", s.flags.kubeconfig)
+	}
+	if s.flags.context != "" {
+		args = append(args, "--context", s.flags.context)
 	}
 	var errs bytes.Buffer
 	if in == nil {

@@ -50,7 +50,7 @@ object, prints the decisions of up to one week ('dovetail history').
 
 Exit status: 0 success, 1 the object does not exist or no controller can be reached, 2 wrong usage, 130 or 143 interrupted or
 terminated.`,
-		Example: "  dovetail why node/ip-10-0-1-2.ec2.internal\n  dovetail why pod/shop/cart-7d4b9 --output json\n  dovetail why deployment/shop/cart\n  dovetail why pods --pending",
+		Example: "  dovetail why node/ip-10-0-1-2.ec2.internal\n  dovetail why -n shop pod/cart-7d4b9 -o yaml\n  dovetail why deployment/shop/cart\n  dovetail why pods --pending",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return exit{2, fmt.Errorf("why takes one object, has %d: %s, or pods --pending; see 'dovetail why --help'", len(args), subjectForms)}
@@ -61,26 +61,28 @@ terminated.`,
 	}
 	f.reach.add(c)
 	c.Flags().BoolVar(&f.pending, "pending", false, "With 'pods': explain all pending pods")
-	c.Flags().StringVarP(&f.output, "output", "o", "text", "Output format: text or json (docs/reference/json.md)")
+	addNamespace(c.Flags(), &f.namespace)
+	addOutput(c.Flags(), &f.output)
+	addWatch(c.Flags())
 	return c
 }
 
 type whyFlags struct {
-	reach   reachFlags
-	output  string
-	pending bool
+	reach             reachFlags
+	output, namespace string
+	pending           bool
 }
 
 func runWhy(c *cobra.Command, f whyFlags, object string, shown *progress) error {
 	if object == "pods" && f.pending {
-		if err := checkOutput(f.output, "text"); err != nil {
+		if err := checkOutput(f.output); err != nil {
 			return err
 		}
 		var p report.Pending
 		if err := f.reach.ask(c.Context(), shown, "why", "pending", &p); err != nil {
 			return err
 		}
-		if f.output == "json" {
+		if isStructured(f.output) {
 			return report.PendingJSON(c.OutOrStdout(), &p)
 		}
 		return report.PendingText(c.OutOrStdout(), &p)
@@ -88,18 +90,18 @@ func runWhy(c *cobra.Command, f whyFlags, object string, shown *progress) error 
 	if f.pending {
 		return exit{2, fmt.Errorf("--pending goes with pods: dovetail why pods --pending")}
 	}
-	subject, err := subjectOf(object)
+	subject, err := subjectOf(object, f.namespace)
 	if err != nil {
 		return exit{2, fmt.Errorf("%w, or pods --pending", err)}
 	}
-	if err := checkOutput(f.output, "text"); err != nil {
+	if err := checkOutput(f.output); err != nil {
 		return err
 	}
 	var a report.Why
 	if err := f.reach.ask(c.Context(), shown, "why", "why/"+subject, &a); err != nil {
 		return err
 	}
-	if f.output == "json" {
+	if isStructured(f.output) {
 		return report.WhyJSON(c.OutOrStdout(), &a)
 	}
 	return report.WhyText(c.OutOrStdout(), &a)
@@ -121,8 +123,8 @@ func servePending(ctl *controller.Controller, w http.ResponseWriter, r *http.Req
 	}
 }
 
-// subjectOf reads what the command line names; a pod without a namespace is in default.
-func subjectOf(arg string) (string, error) {
+// subjectOf returns the object that an argument names. namespace is that of objects whose name does not contain one.
+func subjectOf(arg, namespace string) (string, error) {
 	kind, name, ok := strings.Cut(arg, "/")
 	if !ok || name == "" {
 		return "", fmt.Errorf("object %q: use %s", arg, subjectForms)
@@ -130,12 +132,12 @@ func subjectOf(arg string) (string, error) {
 	switch kind {
 	case "pod", "pods", "po":
 		if !strings.Contains(name, "/") {
-			name = "default/" + name
+			name = namespace + "/" + name
 		}
 		return "pod/" + name, nil
 	case "deployment", "deployments", "deploy":
 		if !strings.Contains(name, "/") {
-			name = "default/" + name
+			name = namespace + "/" + name
 		}
 		return "deployment/" + name, nil
 	case "node", "nodes", "no":
@@ -146,7 +148,7 @@ func subjectOf(arg string) (string, error) {
 		return "nodepool/" + name, nil
 	case "headroom", "headrooms", "hr":
 		if !strings.Contains(name, "/") {
-			name = "default/" + name
+			name = namespace + "/" + name
 		}
 		return "headroom/" + name, nil
 	}
@@ -218,12 +220,4 @@ func get(ctx context.Context, server, path string) ([]byte, error) {
 		err = refusal{res.StatusCode, res.Status, strings.TrimSpace(string(body))}
 	}
 	return body, err
-}
-
-// checkOutput is an error where a value of --output is neither a command's form for people nor json.
-func checkOutput(output, forPeople string) error {
-	if output != forPeople && output != "json" {
-		return exit{2, fmt.Errorf("--output %q: use %s or json", output, forPeople)}
-	}
-	return nil
 }

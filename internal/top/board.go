@@ -25,11 +25,11 @@ type Board struct {
 	claims      map[string]*Claim
 	claimOf     map[string]string // name of the claim by name of its node
 	pools       map[string]*Pool
-	pods        map[string]*Pod   // by namespace/name
-	loads       map[string]*load  // by name of the node, which may not be known yet
-	causes      map[string]*cause // of pending pods, by text
-	causeOf     map[string]string // text of the cause by PodScheduled message
-	starting    int               // pods that are bound and not running yet
+	pods        map[string]*Pod            // by namespace/name
+	loads       map[string]*load           // by name of the node, which may not be known yet
+	causes      map[string]map[string]*Pod // pending pods by the scheduler's message (causeText), then by key
+	causeOf     map[string]string          // text of the cause by PodScheduled message
+	starting    int                        // pods that are bound and not running yet
 	use         map[string]Amounts
 	useKnown    bool // metrics-server has answered
 	useAsked    bool // and has been asked
@@ -58,18 +58,12 @@ type load struct {
 	kept     int // of these, those whose annotation keeps the node
 }
 
-// cause is what pods wait for that wait for the same.
-type cause struct {
-	pods     map[string]*Pod
-	requests Amounts
-}
-
 // NewBoard returns one that knows nothing yet.
 func NewBoard(c Cluster, prices Prices) *Board {
 	return &Board{
 		cluster: c, prices: prices, priced: map[offering]priced{},
 		nodes: map[string]*Node{}, claims: map[string]*Claim{}, claimOf: map[string]string{}, pools: map[string]*Pool{},
-		pods: map[string]*Pod{}, loads: map[string]*load{}, causes: map[string]*cause{}, causeOf: map[string]string{},
+		pods: map[string]*Pod{}, loads: map[string]*load{}, causes: map[string]map[string]*Pod{}, causeOf: map[string]string{},
 		events: map[string]Decision{}, refusals: map[string]Decision{}, signs: map[string][]Autoscaler{}, problems: map[string]string{}, reading: map[string]bool{},
 	}
 }
@@ -160,19 +154,17 @@ func (b *Board) count(key string, p *Pod, by int) {
 		return
 	}
 	text := b.causeText(&p.Waits)
-	c := b.causes[text]
+	pods := b.causes[text]
 	if by > 0 {
-		if c == nil {
-			c = &cause{pods: map[string]*Pod{}}
-			b.causes[text] = c
+		if pods == nil {
+			pods = map[string]*Pod{}
+			b.causes[text] = pods
 		}
-		c.pods[key] = p
-		c.requests.add(p.Requests)
+		pods[key] = p
 		return
 	}
-	delete(c.pods, key)
-	c.requests.sub(p.Requests)
-	if len(c.pods) == 0 {
+	delete(pods, key)
+	if len(pods) == 0 {
 		delete(b.causes, text)
 	}
 }

@@ -86,6 +86,7 @@ func nodeColumns(useKnown bool) []column[NodeRow] {
 			tone:   func(r *NodeRow) Tone { return fillTone(r.Requested.Memory, r.Allocatable.Memory) },
 			sortBy: by(func(r *NodeRow) int64 { return share(r.Requested.Memory, r.Allocatable.Memory) })},
 	}
+	out = append(out, column[NodeRow]{title: "REQUESTED", drop: extra, text: func(r *NodeRow) string { return bars(r.Requested, r.Allocatable) }, tone: func(*NodeRow) Tone { return Dim }})
 	if useKnown {
 		out = append(out,
 			column[NodeRow]{title: "CPU USE", right: true, drop: 60, text: used(func(r *NodeRow) int64 { return r.Used.CPU }, cpu),
@@ -110,6 +111,16 @@ func nodeColumns(useKnown bool) []column[NodeRow] {
 			sortBy: byText(func(r *NodeRow) string { return r.State })},
 		column[NodeRow]{title: "DOING", drop: 20, least: 12, shrinks: 1, text: func(r *NodeRow) string { return r.Doing }, sortBy: byText(func(r *NodeRow) string { return r.Doing })},
 	)
+}
+
+// bars draws the requested shares of CPU and memory, eight cells each.
+func bars(requested, allocatable Amounts) string {
+	const cells = 8
+	bar := func(part, whole int64) string {
+		full := max(0, min(cells, int(share(part, whole)*cells+500)/1000))
+		return strings.Repeat("█", full) + strings.Repeat("░", cells-full)
+	}
+	return bar(requested.CPU, allocatable.CPU) + " " + bar(requested.Memory, allocatable.Memory)
 }
 
 func poolColumns() []column[PoolRow] {
@@ -157,13 +168,18 @@ func causeColumns() []column[CauseRow] {
 		{title: "OLDEST", right: true, drop: 30, text: func(r *CauseRow) string { return ageText(r.Oldest) }, sortBy: by(func(r *CauseRow) time.Duration { return r.Oldest })},
 		{title: "CORES", right: true, drop: 50, text: func(r *CauseRow) string { return cores(r.Requests.CPU) }, sortBy: by(func(r *CauseRow) int64 { return r.Requests.CPU })},
 		{title: "MEM", right: true, drop: 51, text: func(r *CauseRow) string { return bytesText(r.Requests.Memory) }, sortBy: by(func(r *CauseRow) int64 { return r.Requests.Memory })},
-		{title: "WHY, BY THE SCHEDULER", least: 16, shrinks: 2, text: func(r *CauseRow) string { return r.Cause }, sortBy: byText(func(r *CauseRow) string { return r.Cause })},
-		{title: "WHY, BY THE AUTOSCALER", drop: 40, least: 16, shrinks: 1, text: func(r *CauseRow) string {
+		{title: "WHY", least: 16, shrinks: 2, text: func(r *CauseRow) string {
+			if r.SaidBy != "" && r.SaidBy != Dovetail {
+				return r.SaidBy + ": " + r.Said
+			}
+			return r.Why()
+		}, sortBy: byText((*CauseRow).Why)},
+		{title: "SCHEDULER", drop: 40, least: 16, shrinks: 1, text: func(r *CauseRow) string {
 			if r.Said == "" {
 				return "-"
 			}
-			return r.SaidBy + ": " + r.Said
-		}, sortBy: byText(func(r *CauseRow) string { return r.Said })},
+			return r.Cause
+		}, sortBy: byText(func(r *CauseRow) string { return r.Cause })},
 	}
 }
 

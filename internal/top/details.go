@@ -188,19 +188,17 @@ func (b *Board) podDetail(d *detail, key string) {
 	}
 }
 
-func (b *Board) causeDetail(d *detail, cause string) {
+func (b *Board) causeDetail(d *detail, why string) {
 	d.title("Pending pods")
-	i := slices.IndexFunc(d.v.Pending, func(r CauseRow) bool { return r.Cause == cause })
-	d.fact("wait for", cause, Warn)
+	i := slices.IndexFunc(d.v.Pending, func(r CauseRow) bool { return r.Why() == why })
 	if i < 0 {
-		d.fact("", "No pod waits for it any more.", Good)
+		d.fact("reason", why, Warn)
+		d.fact("", "No pod is pending for this reason any more.", Good)
 		return
 	}
 	r := &d.v.Pending[i]
-	if r.Said != "" {
-		d.fact(r.SaidBy, r.Said, Plain)
-	}
-	d.fact("one says", r.Pods[0].Waits.Message, Plain)
+	d.fact("reason", why, Warn)
+	d.fact("scheduler", r.Pods[0].Waits.Message, Plain)
 	d.gap()
 	d.title(count(len(r.Pods), "pod") + ", oldest first")
 	d.pods(r.Pods)

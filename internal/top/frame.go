@@ -18,7 +18,10 @@ func Frame(v *View, l *Look, details []DetailLine) []Line {
 	if l.help {
 		out = helpLines(v, l.Width)
 	} else {
-		out = summary(v, l.Width)
+		out = summaryOf(v, l.Width, mostNext)
+		if l.Height < short {
+			out = summaryOf(v, l.Width, mostNext-1)
+		}
 		trouble := problems(v, l.Width, 2)
 		if l.Height < 16 { // what is wrong goes before sums
 			out = out[:min(len(out), max(1, 3-len(trouble)))]
@@ -78,7 +81,13 @@ func chunks(pieces []Span, to int) []Line {
 }
 
 // summary is the head of the screen: the cluster, who autoscales it, and sums.
-func summary(v *View, to int) []Line {
+func summary(v *View, to int) []Line { return summaryOf(v, to, mostNext) }
+
+// summaryOf is the summary with at most so many lines about what comes next.
+func summaryOf(v *View, to, most int) []Line { return append(sums(v, to), nextLines(v, to, most)...) }
+
+// sums are the cluster, its autoscaler, and its sums.
+func sums(v *View, to int) []Line {
 	who := make([]string, len(v.Autoscalers))
 	for i, a := range v.Autoscalers {
 		who[i] = a.Name
@@ -128,24 +137,23 @@ func summary(v *View, to int) []Line {
 	if v.UseKnown {
 		fill = append(fill, Span{"in use: CPU " + percent(t.Used.CPU, t.Allocatable.CPU) + ", memory " + percent(t.Used.Memory, t.Allocatable.Memory), Plain})
 	}
-	out = append(out, chunks(fill, to)...)
-	return append(out, nextLines(v, to)...)
+	return append(out, chunks(fill, to)...)
 }
 
 // mostNext is how many lines say what comes next.
 const mostNext = 3
 
-// nextLines say what comes next.
-func nextLines(v *View, to int) (out []Line) {
+// nextLines say what comes next, in at most so many lines; a width of 0 has no such limit.
+func nextLines(v *View, to, most int) (out []Line) {
 	if len(v.Next) == 0 {
 		return nil
 	}
 	lines := wrap("Next: "+strings.Join(v.Next, "; ")+".", to)
 	for i, line := range lines {
-		if to > 0 && i == mostNext-1 && len(lines) > mostNext {
+		if to > 0 && i == most-1 && len(lines) > most {
 			line = cut(line+" "+lines[i+1], to)
 		}
-		if i < mostNext || to == 0 {
+		if i < most || to == 0 {
 			out = append(out, text(line, Plain))
 		}
 	}
@@ -174,8 +182,9 @@ func problems(v *View, to, most int) []Line {
 	return out
 }
 
-// aside is how many rows a table shows that does not have the keys.
-const aside = 4
+// aside is how many rows a table without the focus shows. On a terminal of fewer than short lines, the table with the focus may take
+// five sixths of the lines instead of half of them.
+const aside, short = 4, 30
 
 // stack lays out the four tables in so many lines: that with the keys gets what the others leave.
 func stack(v *View, l *Look, lines int) []Line {
@@ -186,7 +195,11 @@ func stack(v *View, l *Look, lines int) []Line {
 	if free < wanted+2 {
 		return section(v, l, t, l.Focus, max(0, lines-1))
 	}
-	others := free - min(free, max(wanted, min(t.len(l.Focus)+1, free/2)))
+	limit := free / 2
+	if l.Height < short {
+		limit = free * 5 / 6
+	}
+	others := free - min(free, max(wanted, min(t.len(l.Focus)+1, limit)))
 	for _, s := range []Section{Pending, Decisions, Pools, Nodes} {
 		if n := t.len(s); s != l.Focus && n > 0 {
 			if n = min(n, aside) + 1; others >= n {

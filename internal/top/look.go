@@ -167,7 +167,7 @@ func (t *tables) subjectAt(s Section, i int) string {
 		if len(t.pending[i].Pods) == 1 {
 			return "pod/" + t.pending[i].Pods[0].Namespace + "/" + t.pending[i].Pods[0].Name
 		}
-		return "cause/" + t.pending[i].Cause
+		return "cause/" + t.pending[i].Why()
 	}
 	return t.decisions[i].Subject
 }

@@ -56,11 +56,11 @@ func (b *Board) drainBlockers() map[string]string {
 	return out
 }
 
-// next says what is under way and what it waits for, a part each: launches, nodes to be drained, drains and who blocks them,
-// instances that end, and pods that get no node. Without an autoscaler that works by NodeClaims nobody knows.
-func (b *Board) next(v *View) []string {
+// readNext fills in what is in progress, what is blocked, and both in one list: launches, nodes to be drained, drains and their blockers,
+// instances that end, and pods that fit no node. The lists stay empty if no known autoscaler works with NodeClaims.
+func (b *Board) readNext(v *View) {
 	if len(v.Reading) > 0 || len(b.claims) == 0 && !slices.ContainsFunc(v.Autoscalers, func(a Autoscaler) bool { return a.Name == Dovetail || a.Name == Karpenter }) {
-		return nil
+		return
 	}
 	launching, blocked, blockedPods := map[string]int{}, map[string]int{}, map[string]int{}
 	launches, disrupted, draining, left := 0, 0, 0, 0
@@ -98,13 +98,15 @@ func (b *Board) next(v *View) []string {
 		out = append(out, count(draining, "node")+" draining, "+count(left, "pod")+" left")
 	}
 	for _, by := range slices.Sorted(maps.Keys(blocked)) {
-		out = append(out, count(blocked[by], "node")+" draining, blocked by "+by+", "+count(blockedPods[by], "pod")+" left")
+		v.Blocked = append(v.Blocked, count(blocked[by], "node")+" draining, blocked by "+by+", "+count(blockedPods[by], "pod")+" left")
 	}
 	if n := v.Total.States[Ending]; n > 0 {
 		out = append(out, count(n, "instance")+" ending")
 	}
+	v.Underway = out
+	out = slices.Concat(out, v.Blocked)
 	if len(out) == 0 {
-		out = append(out, "nothing; no node is being launched, replaced or drained")
+		out = append(out, "no node is being launched, replaced or drained")
 	}
 	refused := 0
 	for i := range v.Pending {
@@ -115,5 +117,5 @@ func (b *Board) next(v *View) []string {
 	if refused > 0 {
 		out = append(out, "no node fits "+count(refused, "pending pod"))
 	}
-	return out
+	v.Next = out
 }

@@ -106,11 +106,14 @@ func wrap(s string, to int) []string {
 	return append(out, line)
 }
 
+// extra is the drop of a column that is shown only if no column has to be shortened for it.
+const extra = 95
+
 // column of a table over rows R.
 type column[R any] struct {
 	title   string
 	right   bool
-	drop    int // columns with the highest number go first where the terminal is narrow; 0: never
+	drop    int // columns with the highest number are dropped first on a narrow terminal; 0: never; extra: before any is shortened
 	least   int // columns that it is not narrower than
 	shrinks int // 1: the first to be shortened where space is short, 2: the second; 0: never
 	middle  bool
@@ -145,15 +148,15 @@ func fit[R any](columns []column[R], rows []R, total int) (kept []column[R], wid
 		if total <= 0 || needed <= total {
 			return kept, widths
 		}
-		if least <= total || !droppable(kept) {
-			shrink(kept, widths, needed-total)
-			return kept, widths
-		}
 		worst := 0
 		for i, c := range kept {
 			if c.drop > kept[worst].drop {
 				worst = i
 			}
+		}
+		if least <= total && kept[worst].drop < extra || !droppable(kept) {
+			shrink(kept, widths, needed-total)
+			return kept, widths
 		}
 		kept = append(append([]column[R]{}, kept[:worst]...), kept[worst+1:]...)
 	}

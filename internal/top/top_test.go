@@ -6,6 +6,7 @@ package top
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"reflect"
 	"strconv"
 	"strings"
@@ -26,7 +27,7 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 //	use NAME CPU MEMORY
 //	problem WHAT TEXT…       reading KIND      autoscaler NAME     skew DURATION
 //	press KEY…               keys, one after the other
-//	frame WIDTHxHEIGHT       once WIDTH        json                doing
+//	frame WIDTHxHEIGHT       once WIDTH        overview WIDTH      json                doing
 //
 // Underscores in values are blanks. Several things may be written; each shows what is so by then.
 func TestCases(t *testing.T) {
@@ -220,14 +221,17 @@ func (c *scripted) play(f []string) {
 			// The bar marks blank lines, which the form of cases would not keep.
 			c.out.WriteString(strings.TrimRight("|"+line.String(), " ") + "\n")
 		}
-	case "once", "json":
+	case "once", "json", "overview":
 		c.look.Width = 0
 		if len(f) > 1 {
 			c.look.Width, _ = strconv.Atoi(f[1])
 		}
 		write := Text
-		if f[0] == "json" {
+		switch f[0] {
+		case "json":
 			write = JSON
+		case "overview":
+			write = func(w io.Writer, v *View, l *Look) error { return Overview(w, v, l.Width, "dovetail") }
 		}
 		var w bytes.Buffer
 		if err := write(&w, c.view(), c.look); err != nil {

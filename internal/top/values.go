@@ -76,6 +76,9 @@ type Pod struct {
 	Waits           Waits
 }
 
+// ownerKey identifies the owner of a pod in the cluster.
+func (p *Pod) ownerKey() string { return p.Namespace + "/" + p.Owner }
+
 // Waits says why a pod that is bound to no node is not. It is empty for others.
 type Waits struct {
 	Reason    string // of the condition PodScheduled, such as Unschedulable or SchedulingGated; empty: its scheduler has not answered yet

@@ -33,7 +33,9 @@ type View struct {
 	Pending     []CauseRow    // most pods first
 	Decisions   []Decision    // newest first
 	From        string        // where decisions are known from
-	Next        []string      // what is under way, and what it waits for; empty: nobody is known who would say
+	Next        []string      // operations in progress, their blockers, and pods that fit no node; empty: unknown
+	Underway    []string      // the parts of Next that are in progress
+	Blocked     []string      // the parts of Next that are blocked
 	Skew        time.Duration // how far this machine's clock is ahead of the API server's
 }
 
@@ -83,14 +85,16 @@ type PoolRow struct {
 	Takeover               string // whose it is while NodePools are divided with another autoscaler; empty: they are not
 }
 
-// CauseRow is the pending pods that wait for the same.
+// CauseRow is the pending pods for which an autoscaler gives the same reason. Pods without such a reason are grouped by the
+// scheduler's message.
 type CauseRow struct {
-	Cause    string
+	Cause    string // the scheduler's message, without counts; several are joined
 	Pods     []*Pod // by age, oldest first
 	Requests Amounts
 	Oldest   time.Duration
-	Said     string // what an autoscaler said last of one of them; empty: nothing
+	Said     string // the autoscaler's reason; empty: none is known
 	SaidBy   string
+	causes   []string
 }
 
 // View returns what there is at an instant of this machine's clock. Times in it are by the API server's.
@@ -192,7 +196,7 @@ func (b *Board) View(local time.Time) *View {
 	v.Total.Pods, v.Total.Starting = len(b.pods), b.starting
 	b.viewPending(v)
 	b.viewDecisions(v)
-	v.Next = b.next(v)
+	b.readNext(v)
 	v.note(unknown, other)
 	if b.useAsked && !b.useKnown {
 		v.Notes = append(v.Notes, "There is no metrics-server, so what is in use is not shown.")
@@ -262,27 +266,50 @@ func (b *Board) viewPending(v *View) {
 			}
 		}
 	}
-	for text, c := range b.causes {
-		row := CauseRow{Cause: text, Requests: c.requests, Pods: make([]*Pod, 0, len(c.pods))}
-		var newest Decision
-		for key, p := range c.pods {
-			row.Pods = append(row.Pods, p)
-			row.Oldest = max(row.Oldest, v.At.Sub(p.Created))
-			if d, ok := said[key]; ok && newestFirst(d, newest) < 0 {
-				newest = d
+	rows := map[string]*CauseRow{}
+	for text, pods := range b.causes {
+		byOwner := map[string]Decision{} // the newest: it stands for pods of the same owner that have none recorded
+		for key, p := range pods {
+			if d, ok := said[key]; ok && p.Owner != "" && newestFirst(d, byOwner[p.ownerKey()]) < 0 {
+				byOwner[p.ownerKey()] = d
 			}
 		}
+		for key, p := range pods {
+			d, ok := said[key]
+			if !ok {
+				d = byOwner[p.ownerKey()]
+			}
+			reason := clean(d.Text)
+			row := rows[cmp.Or(reason, text)]
+			if row == nil {
+				row = &CauseRow{Said: reason, SaidBy: d.By}
+				rows[cmp.Or(reason, text)] = row
+			}
+			if !slices.Contains(row.causes, text) {
+				row.causes = append(row.causes, text)
+			}
+			row.Pods = append(row.Pods, p)
+			row.Requests.add(p.Requests)
+			row.Oldest = max(row.Oldest, v.At.Sub(p.Created))
+			row.SaidBy = min(row.SaidBy, d.By)
+			v.Total.Pending++
+		}
+	}
+	for _, row := range rows {
+		slices.Sort(row.causes)
+		row.Cause = strings.Join(row.causes, ", or ")
 		slices.SortFunc(row.Pods, func(a, b *Pod) int {
 			return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 		})
-		row.Said, row.SaidBy = clean(newest.Text), newest.By
-		v.Total.Pending += len(row.Pods)
-		v.Pending = append(v.Pending, row)
+		v.Pending = append(v.Pending, *row)
 	}
 	slices.SortFunc(v.Pending, func(a, b CauseRow) int {
-		return cmp.Or(cmp.Compare(len(b.Pods), len(a.Pods)), cmp.Compare(a.Cause, b.Cause))
+		return cmp.Or(cmp.Compare(len(b.Pods), len(a.Pods)), cmp.Compare(a.Why(), b.Why()))
 	})
 }
+
+// Why returns the autoscaler's reason, or the scheduler's message if no autoscaler has given one. No two rows have the same.
+func (r *CauseRow) Why() string { return cmp.Or(r.Said, r.Cause) }
 
 // viewDecisions takes Dovetail's decisions from its ledger where that is known, and all others from events.
 func (b *Board) viewDecisions(v *View) {

@@ -60,7 +60,7 @@ func TestTop(t *testing.T) {
 	e.until("the text has it all", func() error {
 		out, errs, status := runTop(t, "--once", "--kubeconfig", kubeconfig)
 		for _, want := range []string{"autoscaler: Dovetail", "Pools\n", " " + e.name + " ", " " + node + " ", " m5.xlarge ", "Pending pods\n", "Insufficient cpu",
-			"Dovetail: ", "Last decisions, from Dovetail's ledger", "Prices are of the catalogue built-in EC2 us-east-1", "There is no metrics-server"} {
+			"NodePool " + e.name + ": ", "Last decisions, from Dovetail's ledger", "Prices are of the catalogue built-in EC2 us-east-1", "There is no metrics-server"} {
 			if !strings.Contains(out, want) {
 				return errors.New("no " + want + " in\n" + out)
 			}

@@ -114,6 +114,9 @@ func Connect(ctx context.Context, kubeconfig string, qps float32, burst int, use
 	return New(ctx, config, access)
 }
 
+// ErrNoCluster is the error of ConnectUser if no kubeconfig names a cluster.
+var ErrNoCluster = errors.New("no cluster is configured: use --kubeconfig, or set KUBECONFIG")
+
 // ConnectUser reaches the API server that a person's kubectl would: by the kubeconfig file path or, where that is empty, by $KUBECONFIG,
 // which may list several files, ~/.kube/config, or as a pod of the cluster. contextName chooses a context; empty: the current one. used is
 // the name of the context; empty: there is none, as in a pod.
@@ -123,7 +126,7 @@ func ConnectUser(ctx context.Context, path, contextName, userAgent string) (c *C
 	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: contextName})
 	config, err := loaded.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, "", errors.New("no cluster is named: give --kubeconfig, or set KUBECONFIG")
+		return nil, "", ErrNoCluster
 	} else if err != nil {
 		return nil, "", fmt.Errorf("read the kubeconfig: %w", err)
 	}

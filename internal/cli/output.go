@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// addOutput adds -o to a command that prints a report. prompt turns the JSON of a report into YAML.
+func addOutput(g *pflag.FlagSet, output *string) {
+	g.StringVarP(output, "output", "o", "text", "Output format: text, json or yaml (docs/reference/json.md)")
+}
+
+// checkOutput returns an error if a value of --output is none of the formats.
+func checkOutput(output string, formats ...string) error {
+	if len(formats) == 0 {
+		formats = []string{"text", "json", "yaml"}
+	}
+	if !slices.Contains(formats, output) {
+		last := len(formats) - 1
+		return exit{2, fmt.Errorf("--output %q: use %s or %s", output, strings.Join(formats[:last], ", "), formats[last])}
+	}
+	return nil
+}
+
+// isStructured reports whether a format is for programs: the command writes JSON.
+func isStructured(output string) bool { return output != "text" }
+
+// watchEvery is the time between two readings with --watch.
+const watchEvery = 2 * time.Second
+
+// addWatch adds -w to a command. prompt repeats such a command.
+func addWatch(g *pflag.FlagSet) {
+	g.BoolP("watch", "w", false, "Print the answer again when it changes, until interrupted")
+}
+
+// isWatching reports whether a command has -w.
+func isWatching(c *cobra.Command) bool {
+	watch, err := c.Flags().GetBool("watch")
+	return err == nil && watch
+}
+
+// addNamespace adds -n to a command that names objects.
+func addNamespace(g *pflag.FlagSet, namespace *string) {
+	g.StringVarP(namespace, "namespace", "n", "default", "Namespace of a pod, Deployment or Headroom whose name does not contain one")
+}
