@@ -27,7 +27,7 @@ import (
 // kubeletSeries are the tests that DOVETAIL_KUBELETS=1 runs on real kubelets, unless -run names others: what they show of landing, drains,
 // DaemonSets, headroom and disruption depends on what a kubelet admits, and on when its pods are gone.
 var kubeletSeries = []string{
-	"TestKubelets", "TestExactLanding", "TestExactMany", "TestMixedLanding", "TestDaemonWaits", "TestDrainHonoursPDB", "TestDrainOrder", "TestDoNotDisrupt",
+	"TestKubelets", "TestKubeletHangs", "TestExactLanding", "TestExactMany", "TestMixedLanding", "TestDaemonWaits", "TestDrainHonoursPDB", "TestDrainOrder", "TestDoNotDisrupt",
 	"TestExpiry", "TestNodeDeleted", "TestDaemonsKeepTheirRoom", "TestNearDaemon", "TestDaemonLargerThanTemplate", "TestHeadroom", "TestConsolidation", "TestKept",
 	"TestDrift", "TestPodToRunning", "TestFreeRoomIsUsed", "TestSurge", "TestNoSurge", "TestFaults",
 }
@@ -166,4 +166,59 @@ func TestKubelets(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestKubeletHangs stops a kubelet until its node is NotReady and its pods run on other nodes, and then lets it go on. Until the kubelet has ended
+// its pods, they count as running on its node. Afterwards the node is Ready, takes pods again, and has rejected none.
+func TestKubeletHangs(t *testing.T) {
+	verifyOnly(t)
+	t.Parallel()
+	s := own(t, "--kubelets")
+	e := newEnv(t, s, "hangs")
+	e.nodePool(map[string]any{"spec.template.spec.requirements": only("c5.2xlarge")})
+	e.deploy("web", 8, e.pod("1500m", "512Mi", func(p *corev1.PodTemplateSpec) { // five on a node
+		now, grace := int64(0), int64(30)
+		p.Spec.TerminationGracePeriodSeconds = &grace // With 0 the API server would not wait for the kubelet.
+		for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &now})
+		}
+	}))
+	node := e.podsRun(8)[0].Spec.NodeName
+	kubelet := e.kubeletOf(node)
+	e.must(syscall.Kill(kubelet.PID, syscall.SIGSTOP))
+	t.Cleanup(func() { _ = syscall.Kill(kubelet.PID, syscall.SIGCONT) }) // a stopped one would not end with the sandbox; it may have ended
+	count := func() (elsewhere, onNode int) {
+		for _, p := range e.pods() {
+			switch {
+			case p.Spec.NodeName == node:
+				onNode++
+			case p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning:
+				elsewhere++
+			}
+		}
+		return elsewhere, onNode
+	}
+	e.until("eight pods run on other nodes, and the pods of the stopped kubelet are not deleted yet", func() error {
+		if elsewhere, onNode := count(); elsewhere != 8 || onNode == 0 {
+			return fmt.Errorf("%d run on other nodes, %d are on node %s", elsewhere, onNode, node)
+		}
+		return nil
+	})
+	e.must(syscall.Kill(kubelet.PID, syscall.SIGCONT))
+	e.until("the kubelet has ended its pods, and its node is Ready and without a taint", func() error {
+		n, err := s.Kube.CoreV1().Nodes().Get(e.ctx, node, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+		// The taint for eviction goes after the one for scheduling: pods that tolerate it for no time would be bound and evicted at once.
+		if _, onNode := count(); onNode > 0 || !ready || len(n.Spec.Taints) > 0 {
+			return fmt.Errorf("%d pods are on node %s, which has taints %v and conditions %v", onNode, node, n.Spec.Taints, n.Status.Conditions)
+		}
+		return nil
+	})
+	e.scale("web", 13) // the three nodes have room for fifteen
+	e.podsRun(13)
 }
