@@ -482,7 +482,7 @@ func (x *scenario) addPods(name string, opts [][2]string) {
 		case "restart":
 			pod.RestartCost = o[1]
 		case "cost":
-			pod.DeletionCost = int32(x.parseInt(o[1]))
+			pod.DisruptionCost = int32(x.parseInt(o[1]))
 		case "priority":
 			class.Priority = int32(x.parseInt(o[1]))
 		case "unready":

@@ -349,7 +349,7 @@ type Pod struct {
 	Binding              string // the node that we are binding it to, until its own Node says so; empty: we are not
 	Expected             bool   // it is not there yet: its ReplicaSet is making it, or it is a virtual one
 	Buffer               string // namespace/name of the CapacityBuffer whose virtual pod it is: it stands for capacity and is never made; empty: a real pod
-	DeletionCost         int32  // controller.kubernetes.io/pod-deletion-cost
+	DisruptionCost       int32  // karpenter.sh/disruption-cost, or controller.kubernetes.io/pod-deletion-cost
 	RestartCost          string // value of dovetail.sh/restart-cost, see ParseRestartCost; empty: not given
 }
 

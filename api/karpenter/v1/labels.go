@@ -43,6 +43,8 @@ const (
 const (
 	// AnnotationDoNotDisrupt keeps a Pod ("true" or a duration) or a Node ("true") from being moved voluntarily.
 	AnnotationDoNotDisrupt = Group + "/do-not-disrupt"
+	// AnnotationDisruptionCost on a Pod is what evicting it costs, a 32-bit integer. Without it the pod-deletion-cost counts.
+	AnnotationDisruptionCost = Group + "/disruption-cost"
 	// AnnotationNodePoolHash is NodePool.Hash, on the NodePool and on each NodeClaim as it was when bought.
 	AnnotationNodePoolHash = Group + "/nodepool-hash"
 	// AnnotationNodePoolHashVersion is the NodePoolHashVersion that AnnotationNodePoolHash was computed with.

@@ -5,7 +5,6 @@ package translate
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -77,11 +76,7 @@ func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
 		}
 		out.SafeToEvict, out.RestartCost = p.Annotations[annotationSafeToEvict], p.Annotations[model.AnnotationRestartCost]
 		out.RestartedAt, out.Surge = p.Annotations[model.AnnotationRestartedAt], p.Annotations[model.AnnotationSurge]
-		if s, ok := p.Annotations[corev1.PodDeletionCost]; ok {
-			if n, err := strconv.ParseInt(s, 10, 32); err == nil {
-				out.DeletionCost = int32(n)
-			}
-		}
+		out.DisruptionCost = disruptionCost(p.Annotations)
 	}
 	out.Mirror = out.Mirror || out.Owner.Kind == "Node"
 	for i := range p.Spec.Tolerations {

@@ -5,11 +5,13 @@ package translate
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -43,4 +45,18 @@ func localVolume(p *corev1.Pod) string {
 		}
 	}
 	return ""
+}
+
+// disruptionCost returns what evicting a pod costs by its annotations: karpenter.sh/disruption-cost, or else
+// controller.kubernetes.io/pod-deletion-cost. A value that is not a 32-bit integer counts as 0, as in Karpenter.
+func disruptionCost(annotations map[string]string) int32 {
+	s, ok := annotations[karpv1.AnnotationDisruptionCost]
+	if !ok {
+		s = annotations[corev1.PodDeletionCost]
+	}
+	n, err := strconv.ParseInt(s, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(n)
 }
