@@ -616,6 +616,10 @@ func TestWithoutCapacityItGoesElsewhereAtOnce(t *testing.T) {
 		if made := b.made("delete"); len(made) != 1 || made[0].what != launches[0].what {
 			t.Errorf("deleted %v, want the claim that got nothing", made)
 		}
+		told := slices.DeleteFunc(b.made("event"), func(e made) bool { return !strings.HasPrefix(e.what, "Pod a InsufficientCapacityError") })
+		if len(told) != 1 || !strings.Contains(told[0].what, launches[0].what) {
+			t.Errorf("the pod was told %v, want once that claim %s failed", told, launches[0].what)
+		}
 	})
 }
 

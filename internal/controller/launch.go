@@ -170,6 +170,7 @@ func (la *launcher) takeLaunchFailure(s *state.State, a plan.LaunchClaim, err er
 	switch kind {
 	case cloud.InsufficientCapacity:
 		reason = "InsufficientCapacityError"
+		la.recorder.NoCapacity(a.Claim, err.Error())
 		la.offerings.refreshOfferings()
 		s.InFlight.EndAction(a.Key())
 	case cloud.NotReady, cloud.NotFound:

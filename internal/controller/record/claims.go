@@ -29,6 +29,12 @@ func (rec *Recorder) recordClaims(now time.Time, snap *model.Snapshot, out *deci
 	if h.followed {
 		model.CompareLists(h.last, snap.Claims, func(c *model.Claim) string { return c.Name }, func(was, is *model.Claim) {
 			switch {
+			case is == nil:
+				delete(h.awaiting, was.Name)
+			case is.ProviderID != "":
+				delete(h.awaiting, is.Name)
+			}
+			switch {
 			case was == nil || was.Provisional:
 			case is == nil || is.UID != was.UID:
 				if have := rec.objects.FindClaim(was.Name); have == nil || have.UID != was.UID { // else it is only none of ours now

@@ -110,6 +110,7 @@ func (rec *Recorder) Made(now time.Time, name string) {
 	rec.ledger.Add(d.entry)
 	for _, p := range d.pods {
 		rec.events.Event("Pod", p.Namespace, p.Name, p.UID, false, "Nominated", "Should land on NodeClaim "+name)
+		rec.claims.awaiting[name] = append(rec.claims.awaiting[name], p.Key())
 	}
 }
 
@@ -288,6 +289,16 @@ func (rec *Recorder) recordPods(now time.Time, out *decide.Output) {
 
 // LaunchFailed tells those who watch node groups of a node that could not be launched.
 func (rec *Recorder) LaunchFailed(c *model.Claim, why string) { rec.groups.tellLaunchFailed(c, why) }
+
+// NoCapacity tells the pods that were to land on a claim, and are still pending, that the cloud has no capacity for it.
+func (rec *Recorder) NoCapacity(claim, said string) {
+	for _, key := range rec.claims.awaiting[claim] {
+		if p := rec.objects.FindPod(key); p != nil && p.Node == "" && p.Deleting.IsZero() {
+			rec.events.Event("Pod", p.Namespace, p.Name, p.UID, true, "InsufficientCapacityError", "NodeClaim "+claim+", which was to run this pod, failed to launch: "+said)
+		}
+	}
+	delete(rec.claims.awaiting, claim)
+}
 
 // Evicted tells a pod of a node group that it was evicted because its node goes.
 func (rec *Recorder) Evicted(c *model.Claim, cause plan.Code, a plan.Evict) {

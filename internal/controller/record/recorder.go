@@ -24,10 +24,11 @@ type Events interface {
 	Event(kind, namespace, name, uid string, warn bool, reason, message string)
 }
 
-// Objects are NodeClaims as they are known now.
+// Objects are NodeClaims and pods as they are known now.
 type Objects interface {
 	FindClaim(name string) *model.Claim
 	FindClaimByNode(node string) *model.Claim
+	FindPod(key string) *model.Pod
 	Resources() *state.ResourceTable
 }
 
@@ -111,11 +112,12 @@ type claimHistory struct {
 	pools    map[string]*model.NodePool
 	planned  map[string]int64       // by name of a claim: what its node was decided to cost
 	asked    map[string]plan.Reason // by name of a claim: why its deletion was asked for
+	awaiting map[string][]string    // by name of a claim that is not launched yet: the pods, by key, that were told of it
 	cost     int64                  // micro-dollars an hour, as far as this step has been recorded
 }
 
 func newClaimHistory() claimHistory {
-	return claimHistory{planned: map[string]int64{}, asked: map[string]plan.Reason{}}
+	return claimHistory{planned: map[string]int64{}, asked: map[string]plan.Reason{}, awaiting: map[string][]string{}}
 }
 
 // groupEvents tells of what is done to node groups by the reasons that Cluster Autoscaler's events have, for scripts and
