@@ -117,10 +117,10 @@ func TestMetrics(t *testing.T) {
 			"karpenter_interruption_message_queue_duration_seconds{}":                                                                                                                                                                                1,
 			"karpenter_nodeclaims_terminated_total{capacity_type=spot,nodepool=p,zone=a}":                                                                                                                                                            1,
 			"karpenter_nodeclaims_termination_duration_seconds{nodepool=p}":                                                                                                                                                                          1,
-			"karpenter_nodeclaims_disrupted_total{capacity_type=spot,nodepool=p,reason=spot_interrupted}":                                                                                                                                            1,
+			"karpenter_nodeclaims_disrupted_total{capacity_type=spot,nodepool=p,reason=spot_interrupted,termination_mode=graceful}":                                                                                                                  1,
 			"karpenter_nodes_terminated_total{nodepool=p,zone=a}":                                                                                                                                                                                    1,
 			"karpenter_nodes_lifetime_duration_seconds{nodepool=p}":                                                                                                                                                                                  1,
-			"karpenter_pods_disruption_initiated_total{capacity_type=spot,nodepool=p,reason=spot_interrupted,termination_mode=forceful}":                                                                                                             3,
+			"karpenter_pods_disruption_initiated_total{capacity_type=spot,nodepool=p,reason=spot_interrupted,termination_mode=graceful}":                                                                                                             3,
 			"karpenter_pods_scheduling_decision_duration_seconds{}":                                                                                                                                                                                  1,
 			"karpenter_pods_unstarted_time_seconds{name=late,namespace=default}":                                                                                                                                                                     131,
 			"karpenter_scheduler_unschedulable_pods_count{controller=provisioner}":                                                                                                                                                                   0,
@@ -159,7 +159,7 @@ func TestMetrics(t *testing.T) {
 		}
 		for name, want := range map[string]string{
 			"karpenter_nodeclaims_created_total":                         "min_values_relaxed,nodepool,reason",
-			"karpenter_nodeclaims_disrupted_total":                       "capacity_type,nodepool,reason",
+			"karpenter_nodeclaims_disrupted_total":                       "capacity_type,consolidation_policy,nodepool,reason,termination_mode",
 			"karpenter_nodes_current_lifetime_seconds":                   "arch,capacity_type,instance_type,managed,node_name,nodepool,os,phase,region,windows_build,zone",
 			"karpenter_nodepools_cost_total":                             "nodepool",
 			"karpenter_cloudprovider_duration_seconds":                   "controller,method,provider",

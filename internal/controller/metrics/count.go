@@ -15,6 +15,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -137,22 +138,30 @@ func (m *Metrics) CountDisruptedClaim(names []string, c *model.Claim, pool *mode
 	if c != nil {
 		poolName, capacityType, image = cmp.Or(poolName, c.Pool), c.Labels[model.LabelCapacityType], c.ImageID
 	}
-	if pool != nil {
-		policy = pool.ConsolidationPolicy
+	if pool != nil && a.Why.OfCommand() && (a.Why.Code == plan.Empty || a.Why.Code == plan.Underutilized) {
+		policy = snakeCase(pool.ConsolidationPolicy)
 	}
-	m.nodeClaims.disrupted.WithLabelValues(reason, poolName, capacityType).Inc()
-	m.nodeClaims.podsDisrupted.WithLabelValues(reason, poolName, capacityType, policy, terminationKind(a.Why)).Add(float64(pods))
+	mode := terminationMode(c)
+	m.nodeClaims.disrupted.WithLabelValues(reason, poolName, capacityType, policy, mode).Inc()
+	m.nodeClaims.podsDisrupted.WithLabelValues(reason, poolName, capacityType, policy, mode).Add(float64(pods))
 	if a.Why.Code == plan.Unhealthy {
-		m.nodeClaims.unhealthy.WithLabelValues(snakeCase(condition), poolName, capacityType, image).Inc()
+		if c != nil && c.Annotations[lifecycle.TerminationTime] != "" { // its pods are not waited for, whatever its grace period
+			mode = "forceful"
+		}
+		m.nodeClaims.unhealthy.WithLabelValues(snakeCase(condition), poolName, capacityType, image, mode).Inc()
 	}
 }
 
-// terminationKind reports whether a deletion waits for budgets and for pods.
-func terminationKind(why plan.Reason) string {
-	if why.OfCommand() || why.Code == plan.ScaledDown {
+// terminationMode returns how long the drain of a claim's node waits for its pods, by the claim's termination grace period:
+// graceful (as long as it takes), eventual (until the period ends) or forceful (not at all).
+func terminationMode(c *model.Claim) string {
+	switch {
+	case c == nil || c.TerminationGracePeriod < 0:
 		return "graceful"
+	case c.TerminationGracePeriod == 0:
+		return "forceful"
 	}
-	return "forceful"
+	return "eventual"
 }
 
 // CountDisruptionCommand counts a disruption command that was begun.

@@ -19,8 +19,8 @@ func New(to prometheus.Registerer, version string, provider cloud.Traits) *Metri
 	m.scheduler = newSchedulerMetrics(r)
 	m.nodeClaims = nodeClaimMetrics{
 		created:       r.count("karpenter_nodeclaims_created_total", "NodeClaims created.", "reason", "nodepool", "min_values_relaxed"),
-		disrupted:     r.count("karpenter_nodeclaims_disrupted_total", "NodeClaims deleted, but those that a person deleted.", "reason", "nodepool", "capacity_type"),
-		unhealthy:     r.count("karpenter_nodeclaims_unhealthy_disrupted_total", "NodeClaims deleted because their node was broken.", "condition", "nodepool", "capacity_type", "image_id"),
+		disrupted:     r.count("karpenter_nodeclaims_disrupted_total", "NodeClaims deleted, but those that a person deleted.", "reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
+		unhealthy:     r.count("karpenter_nodeclaims_unhealthy_disrupted_total", "NodeClaims deleted because their node was broken.", "condition", "nodepool", "capacity_type", "image_id", "termination_mode"),
 		podsDisrupted: r.count("karpenter_pods_disruption_initiated_total", "Pods on nodes of NodeClaims deleted, those of DaemonSets left out.", "reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
 	}
 	m.disruption = newDisruptionMetrics(r)
