@@ -12,8 +12,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// planted tells of the reasons of a code in the answer about a subject, of which there must be one, and tries the change
-// that is offered with each.
+// WhyText is an answer in words, as people are given it.
+var WhyText func(*plan.Answer) string
+
+// planted tells of the reasons of a code in the answer about a subject, of which there must be one, as data and in the words
+// that people are given, and tries the change that is offered with each.
 func (x *script) planted(subject string, code plan.Code) {
 	fmt.Fprintf(&x.out, "planted %s\n", subject)
 	snap := x.st.Snapshot(x.now)
@@ -22,12 +25,12 @@ func (x *script) planted(subject string, code plan.Code) {
 		x.t.Errorf("%s: %v", subject, err)
 		return
 	}
-	found := false
+	var found []plan.Finding
 	for _, f := range a.Findings {
 		if f.Reason.Code != code {
 			continue
 		}
-		found = true
+		found = append(found, f)
 		fmt.Fprintf(&x.out, "  %s %s\n", f.Of, reason(f.Reason))
 		if !f.Until.IsZero() {
 			fmt.Fprintf(&x.out, "    until +%s\n", f.Until.Sub(epoch))
@@ -48,12 +51,19 @@ func (x *script) planted(subject string, code plan.Code) {
 			x.t.Errorf("%s: %s leaves %s", subject, changeText(*f.Change), reason(f.Reason))
 		}
 	}
-	if !found {
+	if len(found) == 0 {
 		var have []string
 		for _, f := range a.Findings {
 			have = append(have, string(f.Of)+" "+reason(f.Reason))
 		}
 		x.t.Errorf("%s: %s is not named; %s", subject, code, strings.Join(have, "; "))
+	}
+	told := a
+	told.Findings, told.Facts, told.Alternatives, told.Ways = found, nil, nil, nil
+	for line := range strings.Lines(WhyText(&told)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, subject) {
+			fmt.Fprintf(&x.out, "  | %s\n", line)
+		}
 	}
 }
 

@@ -43,10 +43,11 @@ func (ex *explanation) explainClaim(a *plan.Answer, name string) bool {
 	return true
 }
 
-// addStage adds to an answer at which step a claim is, and what that waits for.
+// addStage adds to an answer at which step a claim is, and what that waits for. A claim whose initialization is over is at none.
 func (ex *explanation) addStage(a *plan.Answer, c *model.Claim) {
-	of, since := lifecycle.Stage(c)
-	a.Step = &plan.Step{Of: of, Since: since}
+	if of, since := lifecycle.Stage(c); of != plan.Initializing || !c.Is(lifecycle.Initialized) {
+		a.Step = &plan.Step{Of: of, Since: since}
+	}
 	a.Findings = append(a.Findings, ex.holdsOf(c)...)
 }
 
@@ -64,12 +65,11 @@ func (ex *explanation) holdsOf(c *model.Claim) (out []plan.Finding) {
 		}
 		out = append(out, plan.Finding{Of: h.Of, Reason: h.Why, Change: holdRemedy(h.Why), Until: h.Until})
 	}
-	stage, _ := lifecycle.Stage(c)
 	left := ex.EvictionsAllowed()
 	for _, action := range next.Actions {
 		if r, failed := ex.callFailure(action); failed {
 			if e, is := action.(plan.Evict); !is || !ex.isKeptByBudget(c, e.UID) { // that is said by itself
-				out = append(out, plan.Finding{Of: stage, Reason: r})
+				out = append(out, plan.Finding{Of: stageOf(c, action), Reason: r})
 			}
 			continue
 		}
@@ -77,11 +77,23 @@ func (ex *explanation) holdsOf(c *model.Claim) (out []plan.Finding) {
 		if is && !ex.IsEvicting(e.UID) {
 			_, _, interrupted := ex.Interruption(c)
 			if left--; left < 0 && !interrupted {
-				out = append(out, plan.Finding{Of: stage, Reason: plan.Reason{Code: plan.EvictionPace, Pool: c.Pool, Subject: plan.ObjectOf("pod", e.Namespace+"/"+e.Pod), Detail: plan.OfEvictionPace{Most: ex.pol.EvictionConcurrency}}})
+				out = append(out, plan.Finding{Of: plan.Draining, Reason: plan.Reason{Code: plan.EvictionPace, Pool: c.Pool, Subject: plan.ObjectOf("pod", e.Namespace+"/"+e.Pod), Detail: plan.OfEvictionPace{Most: ex.pol.EvictionConcurrency}}})
 			}
 		}
 	}
 	return out
+}
+
+// stageOf returns the step of a claim that an action is part of.
+func stageOf(c *model.Claim, a plan.Action) plan.Code {
+	switch a.(type) {
+	case plan.Terminate, plan.DeleteNode:
+		return plan.Terminating
+	case plan.DeleteClaim:
+		return plan.Draining
+	}
+	stage, _ := lifecycle.Stage(c)
+	return stage
 }
 
 // holdRemedy is the edit that ends a hold; nil where a controller would have to act, or nobody knows.

@@ -63,8 +63,9 @@ func holdInitialization(in *Input, n *model.Node, out *Output) {
 			out.hold(in, plan.Initializing, time.Time{}, plan.Reason{Code: plan.EphemeralTaint, Subject: node, Detail: plan.NodeTaintOf(t)})
 		}
 	}
-	if lacksResource(in.Claim, n) && n.Ready {
-		out.hold(in, plan.Initializing, time.Time{}, plan.Reason{Code: plan.ResourceMissing, Subject: node, Detail: plan.OfResourceMissing{}})
+	if d, missing := missingResource(in.Claim, n); missing && n.Ready {
+		out.hold(in, plan.Initializing, time.Time{}, plan.Reason{Code: plan.ResourceMissing, Subject: node,
+			Detail: plan.OfResourceMissing{Resource: plan.ResourceName(in.resourceName(d)), Need: plan.Amount(in.Claim.Requests[d])}})
 	}
 }
 

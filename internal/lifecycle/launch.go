@@ -91,7 +91,7 @@ func awaitNode(in *Input, out *Output) {
 			// as ours. The machine goes as it would have, had the node been deleted in the ordinary way. Not at once:
 			// claims and nodes are read apart, and the node may only be late.
 			if due := in.NodelessSince.Add(in.Policy.NodeGone); in.Now.Before(due) {
-				out.hold(in, plan.Initializing, due, plan.Reason{Code: plan.NodeGone, Subject: plan.ObjectOf("node", c.NodeName)})
+				out.hold(in, plan.Terminating, due, plan.Reason{Code: plan.NodeGone, Subject: plan.ObjectOf("node", c.NodeName)})
 				out.lookAgainAt(due)
 				return
 			}

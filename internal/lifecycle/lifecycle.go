@@ -103,6 +103,7 @@ type Input struct {
 	Coming        bool               // some of these pods are certain to come: they still run elsewhere, or are being created
 	Landed        time.Time          // when Coming was last true, or a pod was last bound
 	Daemons       DaemonWait         // pods of DaemonSets that are still to come to its node
+	ResourceNames []string           // by Dim
 	Rollouts      map[string]Rollout // by uid: pods that go after their successors have come
 	Now           time.Time
 	Policy        Policy

@@ -5,6 +5,7 @@ package lifecycle
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -14,7 +15,7 @@ import (
 // stepNode takes a claim with one node through registration and initialization to the end of its reservation.
 func stepNode(in *Input, n *model.Node, out *Output) {
 	c := in.Claim
-	ready, why := isInitialized(c, n)
+	ready, why := isInitialized(in, n)
 	u := plan.UpdateNode{Node: n.Name, UID: n.UID, Labels: map[string]string{}, Annotations: map[string]string{}}
 	if n.Labels[model.LabelRegistered] != trueValue {
 		// One that nothing keeps pods off, as those of node groups, must be ours before it is Ready.
@@ -96,7 +97,7 @@ func IsEphemeral(t model.Taint) bool {
 }
 
 // isInitialized reports whether a node is initialized or may be now; where not, the condition says what is missing.
-func isInitialized(c *model.Claim, n *model.Node) (bool, model.Condition) {
+func isInitialized(in *Input, n *model.Node) (bool, model.Condition) {
 	if n.Labels[model.LabelInitialized] == trueValue {
 		return true, model.Condition{}
 	}
@@ -104,15 +105,15 @@ func isInitialized(c *model.Claim, n *model.Node) (bool, model.Condition) {
 		return false, model.Condition{Status: "Unknown", Reason: "NodeNotReady", Message: "node " + n.Name + " is not Ready"}
 	}
 	for _, t := range n.Taints {
-		if isStartupTaint(c, t) {
+		if isStartupTaint(in.Claim, t) {
 			return false, model.Condition{Status: "Unknown", Reason: "StartupTaintsExist", Message: "startup taint " + t.Key + ":" + t.Effect + " is still on the node"}
 		}
 		if IsEphemeral(t) && t.Key != model.TaintUnregistered {
 			return false, model.Condition{Status: "Unknown", Reason: "KnownEphemeralTaintsExist", Message: "taint " + t.Key + ":" + t.Effect + " is still on the node"}
 		}
 	}
-	if lacksResource(c, n) {
-		return false, model.Condition{Status: "Unknown", Reason: "ResourceNotRegistered", Message: "an extended resource that was asked for is not in the node's allocatable yet"}
+	if d, missing := missingResource(in.Claim, n); missing {
+		return false, model.Condition{Status: "Unknown", Reason: "ResourceNotRegistered", Message: "resource " + in.resourceName(d) + " is requested and not in status.allocatable of the node yet"}
 	}
 	return true, model.Condition{}
 }
@@ -122,12 +123,20 @@ func isStartupTaint(c *model.Claim, t model.Taint) bool {
 	return slices.ContainsFunc(c.StartupTaints, func(s model.Taint) bool { return s.Key == t.Key && s.Effect == t.Effect })
 }
 
-// lacksResource reports whether an extended resource that a claim asks for is not in its node's allocatable.
-func lacksResource(c *model.Claim, n *model.Node) bool {
+// missingResource returns the first extended resource that a claim requests and its node's allocatable lacks; false if it lacks none.
+func missingResource(c *model.Claim, n *model.Node) (model.Dim, bool) {
 	for d := model.FirstExtended; int(d) < len(c.Requests); d++ {
 		if c.Requests[d] > 0 && n.Allocatable.At(d) == 0 {
-			return true
+			return d, true
 		}
 	}
-	return false
+	return 0, false
+}
+
+// resourceName returns the name of a resource.
+func (in *Input) resourceName(d model.Dim) string {
+	if int(d) < len(in.ResourceNames) {
+		return in.ResourceNames[d]
+	}
+	return "number " + strconv.Itoa(int(d))
 }

@@ -48,7 +48,7 @@ type inputText struct {
 
 func parseInput(t *testing.T, text string) Input {
 	t.Helper()
-	x := &inputText{t: t, in: Input{Policy: DefaultPolicy(), Now: epoch}}
+	x := &inputText{t: t, in: Input{Policy: DefaultPolicy(), Now: epoch, ResourceNames: append(model.FixedNames(), "gpu")}}
 	for _, line := range strings.Split(text, "\n") {
 		if f := strings.Fields(line); len(f) > 0 && !strings.HasPrefix(f[0], "#") {
 			x.line(f)

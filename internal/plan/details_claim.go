@@ -101,11 +101,12 @@ type (
 		_    struct{} `want:"True"`
 		Said Words    `have:"%s"`
 	}
-	// OfResourceMissing is an extended resource that was asked for and that no node has yet.
+	// OfResourceMissing is an extended resource that was requested and that the node does not have yet.
 	OfResourceMissing struct {
 		detail
-		_ struct{} `want:"in the node's allocatable"`
-		_ struct{} `have:"not there"`
+		Resource ResourceName `key:"%s"`
+		Need     Amount       `want:"%s"`
+		_        struct{}     `have:"0"`
 	}
 	// OfPods is a number of pods: of those awaited, of DaemonSets or not, or of those evicted first.
 	OfPods struct {

@@ -85,9 +85,10 @@ func waiting(r plan.Reason) string {
 	case plan.EphemeralTaint:
 		return object + " still has taint " + plan.DetailOf[plan.OfNodeTaint](r).Taint + ", which is removed by whoever set it when the node is up"
 	case plan.ResourceMissing:
-		return object + " does not announce an extended resource that its pods request (status.allocatable); a device plugin has to"
+		d := plan.DetailOf[plan.OfResourceMissing](r)
+		return object + " has no " + string(d.Resource) + " in status.allocatable, and its pods request " + r.Fields().Want + "; check that the device plugin for it runs on the node"
 	case plan.NodeGone:
-		return object + " was deleted with its finalizer; its instance is terminated if the node does not come back"
+		return object + " does not exist any more: somebody deleted it and removed its finalizer; its instance is terminated unless the node registers again"
 	case plan.AwaitsPods:
 		return object + " is reserved for " + strconv.Itoa(plan.DetailOf[plan.OfPods](r).Count) + " of its pods, which are not bound to it yet"
 	case plan.DaemonSets:
@@ -108,7 +109,7 @@ func waiting(r plan.Reason) string {
 		if d.Finalizers != "" {
 			return object + " is being deleted, and is held by finalizer " + listText(d.Finalizers.Names(), 0)
 		}
-		return object + " is terminating; its grace period ends at " + instant(d.End)
+		return object + " is terminating: its grace period ends at " + instant(d.End) + ", and the drain waits for its end until one minute after that"
 	case plan.EvictedLater:
 		return object + " is evicted later, after " + count(plan.DetailOf[plan.OfPods](r).Count, "pod") + " of lower priority or of workloads"
 	case plan.EvictionPace:

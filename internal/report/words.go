@@ -15,7 +15,7 @@ import (
 // objectKinds are the kinds of objects as people write them.
 var objectKinds = map[string]string{
 	"pod": "pod", "node": "node", "namespace": "namespace", "nodegroup": "node group", "nodepool": "NodePool", "provisioner": "Provisioner",
-	"nodeclaim": "NodeClaim", "poddisruptionbudget": "PodDisruptionBudget", "daemonset": "DaemonSet", "deployment": "Deployment",
+	"nodeclaim": "NodeClaim", "instance": "instance", "poddisruptionbudget": "PodDisruptionBudget", "daemonset": "DaemonSet", "deployment": "Deployment",
 	"capacityquota": "CapacityQuota", "resourcequota": "ResourceQuota", "capacitybuffer": "CapacityBuffer",
 }
 

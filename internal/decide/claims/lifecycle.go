@@ -75,7 +75,7 @@ func (lc *Lifecycle) inputOf(c *model.Claim, h Holding) (in lifecycle.Input, dae
 	at := v.PositionOf(c)
 	in = lifecycle.Input{
 		Claim: c, Pool: v.Pool(c.Pool), Instances: v.InstancesAt(at), InstancesAt: v.Snapshot.InstancesAt,
-		Awaited: h.Awaited, Coming: h.Coming, Landed: h.Landed, Rollouts: h.Rollouts, Now: v.Now, Policy: lc.policy.Policy,
+		Awaited: h.Awaited, Coming: h.Coming, Landed: h.Landed, Rollouts: h.Rollouts, ResourceNames: v.Snapshot.ResourceNames, Now: v.Now, Policy: lc.policy.Policy,
 	}
 	if c.ProviderID != "" {
 		in.Nodes = v.NodesAt(at)
