@@ -24,6 +24,7 @@ type Offer struct {
 	Allocatable  *Vec                // less the DaemonSets that will stand on it; shared by all of one size
 	Size         int                 // its place in Catalog.Sizes
 	Ports        PortUse             // of those DaemonSets
+	CSILimits    map[string]int64    // by driver: volumes attached at most; only limits that the demand could exceed
 	Price        int64               // micro-dollars an hour
 	Charge       model.Resources     // what a node of it takes of limits: see PoolLimits
 	Available    bool                // can be had now
@@ -402,8 +403,9 @@ type catalogOffering struct {
 	instanceType *model.InstanceType
 	offering     *model.Offering
 	shape        int
-	allocatable  *Vec // shared by all of a type
-	size         int  // of sizes
+	allocatable  *Vec             // shared by all of a type
+	csiLimits    map[string]int64 // see Offer.CSILimits
+	size         int              // of sizes
 	quantity     int
 	dominatedBy  int // another with the same labels that has no less room and costs no more, by place in the list; -1: none
 }

@@ -31,8 +31,9 @@ type offerCompiler struct {
 	labelShapes    []labelShape // by pool
 	poolShapeStart []int        // by pool: where its shapes begin; one more for the end
 
-	catalogs  []*poolCatalog
-	poolByKey map[string]int // the first pool of each family
+	catalogs        []*poolCatalog
+	poolByKey       map[string]int   // the first pool of each family
+	volumesByDriver map[string]int64 // how many volumes the demand attaches at most; nil: not counted yet
 }
 
 // labelShape is what offers of one pool with the same labels have in common.

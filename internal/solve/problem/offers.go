@@ -152,7 +152,7 @@ func (s *offerCompiler) addPoolOffers(pi int, a *poolCatalog, variants [][]model
 			at := first + it.shape*len(variants) + j
 			y := &s.labelShapes[at]
 			x := Offer{Pool: pi, InstanceType: it.instanceType, Offering: it.offering, Price: it.offering.PriceMicro, Charge: charge, Available: it.offering.Available && it.offering.Remaining != 0, Variant: variant, Quantity: it.quantity,
-				Labels: y.labels, shape: at, Ports: y.ports, Size: it.size, DominatedBy: -1}
+				Labels: y.labels, shape: at, Ports: y.ports, CSILimits: it.csiLimits, Size: it.size, DominatedBy: -1}
 			if it.dominatedBy >= 0 && !limited {
 				x.DominatedBy = start + it.dominatedBy*len(variants) + j
 			}

@@ -67,6 +67,7 @@ func (s *offerCompiler) listOfferings(a *poolCatalog, rs model.Requirements) {
 		slices.SortFunc(order, func(a, b int) int { return compareOfferings(&t.Offerings[a], &t.Offerings[b]) })
 		room := s.in.toVec(t.Allocatable)
 		s.in.addExclusivityUnits(room[:])
+		limits := s.csiLimitsOf(t)
 		size := -1
 		for _, oi := range order {
 			o := &t.Offerings[oi]
@@ -90,13 +91,34 @@ func (s *offerCompiler) listOfferings(a *poolCatalog, rs model.Requirements) {
 			if size < 0 {
 				size = s.internSize(&room)
 			}
-			a.offerings = append(a.offerings, catalogOffering{instanceType: t, offering: o, shape: shape, allocatable: &room, size: size, quantity: s.quantityOf(t, o)})
+			a.offerings = append(a.offerings, catalogOffering{instanceType: t, offering: o, shape: shape, allocatable: &room, csiLimits: limits, size: size, quantity: s.quantityOf(t, o)})
 		}
 	}
 	a.markDominated(s.in.NumDims)
 }
 
-// markDominated marks the offerings that another with the same labels beats: no less room, no higher price. Of equals
+// csiLimitsOf returns those limits of a type on attached volumes that the volumes of the demand could exceed.
+func (s *offerCompiler) csiLimitsOf(t *model.InstanceType) (out map[string]int64) {
+	if s.volumesByDriver == nil {
+		s.volumesByDriver = map[string]int64{}
+		for _, c := range s.inst.Classes {
+			for i := range c.CsiVolumes {
+				s.volumesByDriver[c.CsiVolumes[i].Driver] += int64(len(c.Pods))
+			}
+		}
+	}
+	for driver, n := range s.volumesByDriver {
+		if limit, ok := t.CSILimits[driver]; ok && limit < n {
+			if out == nil {
+				out = map[string]int64{}
+			}
+			out[driver] = limit
+		}
+	}
+	return out
+}
+
+// markDominated marks the offerings that another with the same labels beats: no less room, no lower limits, no higher price. Of equals
 // the first stays.
 func (a *poolCatalog) markDominated(nd int) {
 	order := make([]int, len(a.offerings))
@@ -116,7 +138,10 @@ func (a *poolCatalog) markDominated(nd int) {
 		}
 		top := &most[x.shape] // of those kept: what has more of anything is within none of them
 		if IsWithin(x.allocatable, top, nd) {
-			if at := slices.IndexFunc(kept[x.shape], func(j int) bool { return IsWithin(x.allocatable, a.offerings[j].allocatable, nd) }); at >= 0 {
+			if at := slices.IndexFunc(kept[x.shape], func(j int) bool {
+				y := &a.offerings[j]
+				return IsWithin(x.allocatable, y.allocatable, nd) && limitsNoLess(y.csiLimits, x.csiLimits)
+			}); at >= 0 {
 				x.dominatedBy = kept[x.shape][at]
 			}
 		}

@@ -269,7 +269,25 @@ type NodeTraits struct {
 
 // Traits returns what constraints know of a machine of the offer.
 func (o *Offer) Traits() NodeTraits {
-	return NodeTraits{DaemonPorts: &o.Ports, CSILimits: o.InstanceType.CSILimits}
+	return NodeTraits{DaemonPorts: &o.Ports, CSILimits: o.CSILimits}
+}
+
+// And returns what constraints know of a machine that may be either of two.
+func (a NodeTraits) And(b NodeTraits) NodeTraits {
+	limits := maps.Clone(a.CSILimits)
+	for driver, n := range b.CSILimits {
+		if have, ok := limits[driver]; !ok || n < have {
+			if limits == nil {
+				limits = map[string]int64{}
+			}
+			limits[driver] = n
+		}
+	}
+	a.CSILimits = limits
+	if a.DaemonPorts.IsEmpty() {
+		a.DaemonPorts = b.DaemonPorts
+	}
+	return a
 }
 
 // TraitsOf returns what constraints know of an existing node. Occupancy has what is on it.

@@ -23,29 +23,47 @@ var volumeLimits = NodeConstraint{
 	},
 	fits: func(used *Occupancy, o *Offer) bool {
 		for driver, handles := range used.Handles {
-			if limit, ok := o.InstanceType.CSILimits[driver]; ok && int64(len(handles)) > limit {
+			if limit, ok := o.CSILimits[driver]; ok && int64(len(handles)) > limit {
 				return false
 			}
 		}
 		return true
 	},
+	dominates: func(a, b *NodeTraits) bool { return limitsNoLess(a.CSILimits, b.CSILimits) },
 	explain: func(u *Usage, c *Class, pool int) *plan.Reason {
 		if len(c.CsiVolumes) == 0 {
 			return nil
 		}
+		var out *plan.Reason // of the offer with room that attaches most
+		most := int64(-1)
 		lo, hi := u.catalog.PoolOfferRange(pool)
 		for i := lo; i < hi; i++ {
-			if o := &u.catalog.Offers[i]; c.Offers.Contains(i) {
-				driver, ok := volumesFit(c, &Occupancy{}, o.InstanceType.CSILimits)
-				if ok {
-					return nil
-				}
-				return &plan.Reason{Code: plan.VolumeLimit, Detail: plan.OfVolumeLimit{InstanceType: o.InstanceType.Name, Driver: driver, Want: len(c.CsiVolumes),
-					Have: int(o.InstanceType.CSILimits[driver])}}
+			o := &u.catalog.Offers[i]
+			if !c.Offers.Contains(i) || !FitsIn(&c.Req, o.Allocatable, u.in.NumDims) {
+				continue
+			}
+			driver, ok := volumesFit(c, &Occupancy{}, o.CSILimits)
+			if ok {
+				return nil
+			}
+			if limit := o.CSILimits[driver]; limit > most {
+				most = limit
+				out = &plan.Reason{Code: plan.VolumeLimit, Detail: plan.OfVolumeLimit{InstanceType: o.InstanceType.Name, Driver: driver, Want: len(c.CsiVolumes),
+					Have: int(limit)}}
 			}
 		}
-		return nil
+		return out
 	},
+}
+
+// limitsNoLess reports whether no limit is lower than the same one of b, by driver; a driver without one has no limit.
+func limitsNoLess(a, b map[string]int64) bool {
+	for driver, n := range a {
+		if m, ok := b[driver]; !ok || m > n {
+			return false
+		}
+	}
+	return true
 }
 
 // exclusiveVolumes keeps a pod away from a volume that another pod has for itself. It is asked before a node is looked
