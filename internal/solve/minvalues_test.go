@@ -5,6 +5,7 @@ package solve
 
 import (
 	"fmt"
+	"math/rand"
 	"slices"
 	"strings"
 	"testing"
@@ -96,7 +97,7 @@ func TestMinValuesAgree(t *testing.T) {
 		}
 		for _, pod := range p.Demand {
 			x, isRefused := refused[pod]
-			fits, met := claimWithValues(&p.Pools[0], pod.Class, int64(len(p.Demand)))
+			fits, met := claimWithValues(p, pod.Class)
 			switch {
 			case met && isRefused && !slices.ContainsFunc(x.Reasons, func(y plan.Reason) bool {
 				return slices.Contains([]plan.Code{plan.GroupMaximum, plan.OutOfCapacity}, y.Code)
@@ -118,9 +119,69 @@ func TestMinValuesAgree(t *testing.T) {
 	}
 }
 
-// claimWithValues reports whether an offering holds a pod of a class, and whether a claim for it alone can have the values
-// that the pool wants: it tries each capacity type and node group.
-func claimWithValues(p *Pool, class *model.Class, pods int64) (fits, met bool) {
+// TestMinValuesOfOnePod compares whether a pod gets a node of a pool with minValues, limits, DaemonSets and limits on volumes
+// with a search of all that a claim for it may become.
+func TestMinValuesOfOnePod(t *testing.T) {
+	have, lack := 0, 0
+	for seed := range int64(3000) {
+		c := randChance{rand.New(rand.NewSource(seed))}
+		var b strings.Builder
+		b.WriteString("pool p" + one(c, " minvalues=type:2", " minvalues=family:2", " minvalues=type:2 minvalues=zone:2", randomMinValues(c)) + maybe(c, fmt.Sprintf("limit.cpu=%d", 1+c.n(7))) + maybe(c, fmt.Sprintf("limit.mem=%dGi", 1+c.n(12))) + "\n")
+		for i := range 2 + c.n(5) {
+			b.WriteString(strings.TrimSuffix(randomChoice(c, i), "\n") + maybe(c, fmt.Sprintf("csi=d:%d", 1+c.n(3))) + maybe(c, fmt.Sprintf("pods=%d", 1+c.n(5))) + "\n")
+		}
+		for i := range c.n(3) {
+			fmt.Fprintf(&b, "daemon d%d cpu=%dm mem=%dMi\n", i, 100*c.n(10), 256*c.n(8))
+		}
+		fmt.Fprintf(&b, "pod web cpu=%dm mem=%dMi", 100*(1+c.n(40)), 256*(1+c.n(30)))
+		for i := range c.n(4) {
+			fmt.Fprintf(&b, " volume=c%d:d", i)
+		}
+		b.WriteString("\n")
+		p := parseProblem(t, b.String())
+		r, _ := Solve(p, Memory{}, DefaultPolicy())
+		check(t, p, r)
+		_, met := claimWithValues(p, p.Demand[0].Class)
+		switch refused := len(r.Refused) > 0; {
+		case met && refused:
+			t.Errorf("seed %d: %s----\n%sa claim has all values", seed, b.String(), describe(p, r))
+		case !met && !refused:
+			t.Errorf("seed %d: %s----\n%sno claim has all values", seed, b.String(), describe(p, r))
+		case met:
+			have++
+		default:
+			lack++
+		}
+	}
+	if have == 0 || lack == 0 {
+		t.Errorf("%d pods could have a claim and %d could not, want some of each", have, lack)
+	}
+}
+
+// claimWithValues reports whether an offering of the only pool holds a pod of a class, and whether a claim for it alone can
+// have the values that the pool wants: it tries each capacity type and node group.
+func claimWithValues(problem *Problem, class *model.Class) (fits, met bool) {
+	p, pods := &problem.Pools[0], int64(len(problem.Demand))
+	requests, volumes := class.Requests, map[string]int64{}
+	for _, d := range problem.Daemons {
+		requests = requests.Add(d.Class.Requests)
+	}
+	for _, v := range class.Volumes {
+		volumes[v.Driver]++
+	}
+	keepsLimits := func(t *model.InstanceType) bool {
+		for d, limited := range p.HasLimit {
+			if limited && t.Capacity.At(model.Dim(d)) > p.Left.At(model.Dim(d)) {
+				return false
+			}
+		}
+		for driver, limit := range t.CSILimits {
+			if volumes[driver] > limit {
+				return false
+			}
+		}
+		return true
+	}
 	type group struct{ capacityType, nodeGroup string }
 	values := map[group]map[string]map[string]bool{}
 	for _, t := range p.Types {
@@ -132,7 +193,7 @@ func claimWithValues(p *Pool, class *model.Class, pods int64) (fits, met bool) {
 					return (ok || q.Key != "team" && q.Key != "nowhere" && q.Key != model.LabelNodePool) && !q.Matches(v, ok)
 				})
 			}
-			if !o.Available || o.Remaining == 0 || !class.Requests.Fits(t.Allocatable) || !admitted(p.Requirements) || len(class.Terms) > 0 && !admitted(class.Terms[0].Requirements) {
+			if !o.Available || o.Remaining == 0 || !requests.Fits(t.Allocatable) || !keepsLimits(t) || !admitted(p.Requirements) || len(class.Terms) > 0 && !admitted(class.Terms[0].Requirements) {
 				continue
 			}
 			fits = true

@@ -42,15 +42,19 @@ func (s *Purchases) machinesOf(l problem.Level, offerSets []*problem.OfferSet, w
 		key := machineKeyOf(o, admits)
 		m := byKey[key]
 		if m == nil {
-			m = &Machine{pool: o.Pool, instanceType: o.InstanceType, Available: *o.Allocatable, Price: o.Price, ports: problem.TakenPorts(nil).Take(&o.Ports), traits: o.Traits(), Quantity: o.Quantity,
-				AdjustedCost: s.In.AdjustPrice(o.Price) + s.limitCharge(o.Pool, o.Charge), Admits: slices.Clone(admits),
-				capacity: o.Charge}
+			m = s.newMachine(o, slices.Clone(admits))
 			byKey[key] = m
 			all = append(all, m)
 		}
 		m.offers = append(m.offers, i)
 	})
 	return all
+}
+
+// newMachine is the machine of an offer, which admits the offer sets of these numbers.
+func (s *Purchases) newMachine(o *problem.Offer, admits []uint64) *Machine {
+	return &Machine{pool: o.Pool, instanceType: o.InstanceType, Available: *o.Allocatable, Price: o.Price, ports: problem.TakenPorts(nil).Take(&o.Ports), traits: o.Traits(), Quantity: o.Quantity,
+		AdjustedCost: s.In.AdjustPrice(o.Price) + s.limitCharge(o.Pool, o.Charge), Admits: admits, capacity: o.Charge}
 }
 
 // machineKey is what offers have in common that are one machine.

@@ -115,7 +115,116 @@ func (p *valueNarrowing) restrictAllToMinValues(l problem.Level, all []*Machine)
 	for _, m := range more {
 		p.restrictToMinValues(m)
 	}
-	return append(all, more...)
+	all = append(all, more...)
+	return append(all, p.machinesForSingles(l, all)...)
+}
+
+// machinesForSingles returns machines for demands that no narrowed machine holds, or only a dearer one than a pod alone
+// needs. What each machine was narrowed to may be too little for a pod that other offers would hold: such a machine is
+// narrowed to those offers only that hold a pod of the demand, the cheapest first.
+func (p *valueNarrowing) machinesForSingles(l problem.Level, narrowed []*Machine) (out []*Machine) {
+	type size struct {
+		set   int
+		req   problem.Vec
+		class *problem.Class // nil: requests say all that a machine must have
+	}
+	seen := map[size]bool{}
+	for d, x := range p.market.Demands {
+		k := size{set: p.market.SetOf[d], req: x.Class.Req}
+		if x.Class.Occupies {
+			k.class = x.Class
+		}
+		if seen[k] {
+			continue
+		}
+		seen[k] = true
+		least := problem.Unlimited
+		for _, m := range slices.Concat(narrowed, out) {
+			p.market.Work.Steps++
+			if m.Price < least && p.market.holdsOne(m, d) {
+				least = m.Price
+			}
+		}
+		for pool := range p.market.In.Given.Pools {
+			if lo, _ := p.market.Catalog.PoolOfferRange(pool); lo >= l.Lo && lo < l.Hi && len(p.market.Catalog.MinValuesOf(pool)) > 0 {
+				if m := p.machineForSingle(d, pool, least); m != nil {
+					out, least = append(out, m), m.Price
+				}
+			}
+		}
+	}
+	return out
+}
+
+// machineForSingle returns the machine of the cheapest offers of a pool which hold a pod of a demand and have the values
+// that minValues asks for, nil where it would cost as much as one that there is.
+func (p *valueNarrowing) machineForSingle(d, pool int, below int64) *Machine {
+	s, x := p.market.Purchases, p.market.Demands[d]
+	holds := func(i int) bool {
+		s.Work.Steps++
+		o := &s.Catalog.Offers[i]
+		return o.Available && o.Quantity < 0 && x.Offers.Contains(i) && problem.FitsIn(&x.Class.Req, o.Allocatable, s.In.NumDims) &&
+			p.isWithinLimits(o) && new(problem.Occupancy).Allows(x.Class, o.Traits()) > 0
+	}
+	offers := s.Catalog.PoolOffersCheapestFirst(pool)
+	var tried []int
+	for n := s.Catalog.FirstPoolCandidate(pool, &x.Class.Req); n < len(offers) && s.Catalog.Offers[offers[n]].Price < below; n++ {
+		first := offers[n]
+		if !holds(first) || slices.ContainsFunc(tried, func(i int) bool { return s.Catalog.AreInterchangeable(i, first) }) {
+			continue
+		}
+		tried = append(tried, first)
+		count := s.Catalog.CountValues(pool)
+		chosen := offers[n:n]
+		for _, i := range offers[n:] {
+			if count.IsMet() {
+				break
+			}
+			if (i == first || count.Gains(i)) && s.Catalog.AreInterchangeable(i, first) && holds(i) {
+				count.Add(i)
+				chosen = append(slices.Clip(chosen), i)
+			}
+		}
+		if count.IsMet() {
+			return p.machineOfAny(chosen)
+		}
+	}
+	return nil
+}
+
+// machineOfAny is the machine that may become any of some offers, at the price of the first.
+func (p *valueNarrowing) machineOfAny(offers []int) *Machine {
+	m := p.market.Purchases.newMachine(&p.market.Catalog.Offers[offers[0]], make([]uint64, (len(p.market.offerSets)+63)/64))
+	m.offers = offers[:1:1]
+	for _, i := range offers[1:] {
+		o := &p.market.Catalog.Offers[i]
+		m.capacity = m.capacity.Max(o.Charge)
+		m.ports = m.ports.Take(&o.Ports)
+		m.traits = m.traits.And(o.Traits())
+		for k := range p.market.In.NumDims {
+			m.Available[k] = min(m.Available[k], o.Allocatable[k])
+		}
+	}
+	for j, set := range p.market.offerSets {
+		if !slices.ContainsFunc(offers, func(i int) bool { return !set.Contains(i) }) {
+			m.Admits[j>>6] |= 1 << (j & 63)
+		}
+	}
+	return m
+}
+
+// holdsOne reports whether a machine holds a pod of a demand alone.
+func (p *Market) holdsOne(m *Machine, d int) bool {
+	c, on := p.Demands[d].Class, m.traits
+	on.DaemonPorts = nil // they are among the machine's ports
+	used := problem.Occupancy{Ports: m.ports}
+	return p.MachineAdmits(m, d) && problem.FitsIn(&c.Req, &m.Available, p.In.NumDims) && used.Allows(c, on) > 0
+}
+
+// isWithinLimits reports whether the limits of its pool allow a node that may become the offer.
+func (p *valueNarrowing) isWithinLimits(o *problem.Offer) bool {
+	left := &p.market.Purchases.Limits[o.Pool]
+	return !left.Limited || left.CopiesAllowed(o.Charge) > 0
 }
 
 // restrictToMinValues narrows a machine of a pool that asks for several values of a label: a pattern may use only
@@ -165,7 +274,7 @@ func (p *valueNarrowing) hasValues(m *Machine, set *problem.OfferSet) bool {
 	for i := lo; i < hi && !count.IsMet(); i++ {
 		s.Work.Steps++
 		x := &s.Catalog.Offers[i]
-		if count.Gains(i) && set.Contains(i) && x.Available && x.Offering.CapacityType == first.Offering.CapacityType && problem.SameVariant(x, first) {
+		if count.Gains(i) && set.Contains(i) && x.Available && p.isWithinLimits(x) && x.Offering.CapacityType == first.Offering.CapacityType && problem.SameVariant(x, first) {
 			count.Add(i)
 		}
 	}
@@ -207,7 +316,7 @@ func (p *valueNarrowing) roomWithValues(m *Machine, sets []*problem.OfferSet, co
 		}
 		s.Work.Steps++
 		o := &s.Catalog.Offers[i]
-		if !count.Gains(i) || !o.Available || o.Quantity >= 0 || !problem.IsWithin(&room, o.Allocatable, s.In.NumDims) || !isIn(i) || !s.Catalog.AreInterchangeable(i, m.offers[0]) {
+		if !count.Gains(i) || !o.Available || o.Quantity >= 0 || !problem.IsWithin(&room, o.Allocatable, s.In.NumDims) || !isIn(i) || !p.isWithinLimits(o) || !s.Catalog.AreInterchangeable(i, m.offers[0]) {
 			continue
 		}
 		count.Add(i)
@@ -305,7 +414,7 @@ func (p *valueNarrowing) interchangeableWith(m *Machine, values *problem.ValueCo
 	list := &interchangeableOffers{rest: make([]interchangeableOffer, 0, hi-lo)}
 	for i := lo; i < hi; i++ {
 		x := &s.Catalog.Offers[i]
-		if !x.Available || x.Quantity >= 0 || x.Offering.CapacityType != first.Offering.CapacityType || !problem.SameVariant(x, first) {
+		if !x.Available || x.Quantity >= 0 || !p.isWithinLimits(x) || x.Offering.CapacityType != first.Offering.CapacityType || !problem.SameVariant(x, first) {
 			continue
 		}
 		if last := len(list.rest) - 1; last >= 0 && p.areAlike(list.rest[last].offer, i, values) {
