@@ -50,6 +50,18 @@ func TestDrawn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if *shrink && len(found) > 0 {
+				kind := found[0].kind
+				c.scenario = smaller(c.scenario, func(s *scenario) bool {
+					x := *c
+					x.scenario = s
+					found, _, _, err := try(&x, nil)
+					return err == nil && hasKind(found, kind)
+				})
+				if found, a, tallied, err = try(c, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
 			total.add(tallied)
 			if *oneSeed != 0 || *dump != "" && len(found) > 0 {
 				describeDrawn(t, c, a)

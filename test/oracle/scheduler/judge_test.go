@@ -601,7 +601,7 @@ func (x *judge) refusals() error {
 			x.filters.remove(n)
 		}
 		for _, p := range all {
-			if nodes := taken[p]; len(nodes) > 0 && leavesValues(pool, nodes) {
+			if nodes := taken[p]; len(nodes) > 0 && leavesValues(pool, p, nodes) {
 				x.disagree("refusal", "%s/%s was refused (%v), and kube-scheduler takes it on an empty node of pool %s: %v", p.Namespace, p.Name, reasons[p], pool.Name, nodes[0].Labels)
 				reasons[p] = nil
 			}
@@ -610,18 +610,57 @@ func (x *judge) refusals() error {
 	return nil
 }
 
-// leavesValues reports whether a claim for all of the nodes would leave as many values as the pool wants: for fewer nothing is bought, whatever else
-// keeps the pod off other nodes.
-func leavesValues(pool *karpv1.NodePool, nodes []*corev1.Node) bool {
-	return !slices.ContainsFunc(pool.Spec.Template.Spec.Requirements, func(r karpv1.Requirement) bool {
-		values := map[string]bool{}
-		for _, n := range nodes {
+// leavesValues reports whether one claim for a pod would leave as many values as the pool wants, of the nodes that take the pod: for fewer
+// nothing is bought, whatever else keeps the pod off other nodes. A claim has one capacity type, and is in one domain of each topology key by
+// which the pod is spread, kept near others or kept apart.
+func leavesValues(pool *karpv1.NodePool, p *corev1.Pod, nodes []*corev1.Node) bool {
+	keys := append(domainKeys(p), karpv1.LabelCapacityType)
+	byDomain := map[string]map[string]map[string]bool{} // values by the domains and the key of a requirement
+	for _, n := range nodes {
+		domain := ""
+		for _, k := range keys {
+			domain += n.Labels[k] + "\x00"
+		}
+		if byDomain[domain] == nil {
+			byDomain[domain] = map[string]map[string]bool{}
+		}
+		for _, r := range pool.Spec.Template.Spec.Requirements {
+			if byDomain[domain][r.Key] == nil {
+				byDomain[domain][r.Key] = map[string]bool{}
+			}
 			if v, ok := n.Labels[r.Key]; ok {
-				values[v] = true
+				byDomain[domain][r.Key][v] = true
 			}
 		}
-		return r.MinValues != nil && len(values) < *r.MinValues
-	})
+	}
+	for _, values := range byDomain {
+		if !slices.ContainsFunc(pool.Spec.Template.Spec.Requirements, func(r karpv1.Requirement) bool {
+			return r.MinValues != nil && len(values[r.Key]) < *r.MinValues
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// domainKeys are the topology keys of what a pod requires about others, but for that of the host.
+func domainKeys(p *corev1.Pod) (out []string) {
+	for _, c := range p.Spec.TopologySpreadConstraints {
+		if c.WhenUnsatisfiable == corev1.DoNotSchedule {
+			out = append(out, c.TopologyKey)
+		}
+	}
+	if a := p.Spec.Affinity; a != nil && a.PodAffinity != nil {
+		for _, t := range a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+			out = append(out, t.TopologyKey)
+		}
+	}
+	if a := p.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
+		for _, t := range a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+			out = append(out, t.TopologyKey)
+		}
+	}
+	return slices.DeleteFunc(out, func(k string) bool { return k == corev1.LabelHostname })
 }
 
 // excused reports whether a pod is refused for what no filter of kube-scheduler looks at: it asks for what is not supported, or for the operating

@@ -98,7 +98,11 @@ func check(t *testing.T, k *cluster, seed uint64) tally {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
 	if *shrink && len(x.found) > 0 {
-		s = smaller(k, s, x.found[0].kind)
+		kind := x.found[0].kind
+		s = smaller(s, func(c *scenario) bool {
+			x, err := run(k, c)
+			return err == nil && hasKind(x.found, kind)
+		})
 		if x, err = run(k, s); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -147,12 +151,13 @@ func run(k *cluster, s *scenario) (x *trial, err error) {
 	return x, nil
 }
 
-// smaller takes parts of a scenario away, one after the other, as long as a disagreement of the kind is left.
-func smaller(k *cluster, s *scenario, kind string) *scenario {
-	still := func(c *scenario) bool {
-		x, err := run(k, c)
-		return err == nil && slices.ContainsFunc(x.found, func(d disagreement) bool { return d.kind == kind })
-	}
+// hasKind reports whether some of the disagreements are of a kind.
+func hasKind(found []disagreement, kind string) bool {
+	return slices.ContainsFunc(found, func(d disagreement) bool { return d.kind == kind })
+}
+
+// smaller takes parts of a scenario away, one after the other, as long as still holds for what is left.
+func smaller(s *scenario, still func(*scenario) bool) *scenario {
 	try := func(change func(c *scenario)) bool {
 		c := *s
 		change(&c)
