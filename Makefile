@@ -106,6 +106,13 @@ verify-oracle: build
 verify-clients: ## aws-cli and boto3 read the simulated AWS, moto's server answers Dovetail's client, each as far as it is installed; a minute
 	DOVETAIL_AWS_CLIENTS=1 go test -count=1 -v ./test/awsclients
 
+# The first compilation of Karpenter for AWS takes ten minutes, so it is not part of verify. The test runs without `go test`, which would not pass SIGTERM on.
+.PHONY: karpenter-aws
+karpenter-aws: build ## run Karpenter's own controller for AWS and then Dovetail through the same life on the simulated AWS, and compare their calls to AWS: ten minutes
+	go -C test/karpenteraws/controller build -o ../../../bin/karpenter-aws github.com/aws/karpenter-provider-aws/cmd/controller
+	go test -c -o bin/karpenteraws.test ./test/karpenteraws
+	KARPENTER_AWS_BIN="$(CURDIR)/bin/karpenter-aws" bin/karpenteraws.test -test.v -test.timeout 60m
+
 .PHONY: verify-live
 verify-live: build kubelet
 	go test -count=1 -timeout 90m ./test/e2e/...

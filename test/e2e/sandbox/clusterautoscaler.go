@@ -36,27 +36,18 @@ func (s *Sandbox) StartClusterAutoscaler(ctx context.Context, binary string, tem
 	}
 	address := l.Addr().String()
 	l.Close()
-	out, err := os.Create(log)
-	if err != nil {
-		return nil, fmt.Errorf("make Cluster Autoscaler's log: %w", err)
-	}
-	defer out.Close()
 	cmd := exec.Command(binary, append([]string{"--cloud-provider=kwok", "--leader-elect=false", "--namespace=kube-system",
 		"--address=" + address, "--kubeconfig=" + s.Kubeconfig(Admin), "--v=1"}, flags...)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.Kubeconfig(Admin), "KWOK_PROVIDER_MODE=local", "POD_NAMESPACE=kube-system")
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start Cluster Autoscaler: %w", err)
-	}
-	stop = func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+	p, err := startProcess(cmd, log)
+	if err != nil {
+		return nil, err
 	}
 	if err := awaitHealth(ctx, "http://"+address+"/health-check"); err != nil {
-		stop()
+		p.Stop()
 		return nil, fmt.Errorf("cluster autoscaler does not answer; %s says why: %w", log, err)
 	}
-	return stop, nil
+	return p.Stop, nil
 }
 
 // createTemplates writes the two ConfigMaps that the kwok provider reads.

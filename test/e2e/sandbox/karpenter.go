@@ -33,23 +33,15 @@ func (s *Sandbox) StartMeasuredKarpenter(binary, catalog, log string, env ...str
 		defer l.Close() // both are held until both are known
 		ports[i] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	}
-	out, err := os.Create(log)
-	if err != nil {
-		return nil, "", fmt.Errorf("make Karpenter's log: %w", err)
-	}
-	defer out.Close()
 	args := []string{"--disable-leader-election=true"}
 	if slices.Contains(env, "DISABLE_LEADER_ELECTION=false") {
 		args = nil
 	}
 	cmd := exec.Command(binary, append(args, "--metrics-port", ports[0], "--health-probe-port", ports[1], "--instance-types-file-path", catalog)...)
 	cmd.Env = append(append(os.Environ(), "KUBECONFIG="+s.Kubeconfig(Admin)), env...)
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
-		return nil, "", fmt.Errorf("start Karpenter: %w", err)
+	p, err := startProcess(cmd, log)
+	if err != nil {
+		return nil, "", err
 	}
-	return func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	}, "http://127.0.0.1:" + ports[0] + "/metrics", nil
+	return p.Stop, "http://127.0.0.1:" + ports[0] + "/metrics", nil
 }

@@ -74,6 +74,7 @@ type Books struct {
 	Alive     []BookedInstance    `json:"alive"`    // instances that run or boot, by id
 	Untagged  []string            `json:"untagged"` // of these, without the tag asked for
 	Templates int                 `json:"templates"`
+	Profiles  int                 `json:"profiles"` // instance profiles that clients have made
 	Messages  int                 `json:"messages"`
 }
 
@@ -240,7 +241,7 @@ func (t *tx) cancelReservation(in Cancellation) (struct{}, error) {
 
 func (t *tx) books(tag string) Books {
 	t.collect()
-	b := Books{Calls: map[string]Calls{}, Launches: map[string][]string{}, Alive: []BookedInstance{}, Twice: []string{}, Untagged: []string{}, Started: len(t.instances.items), Templates: len(t.templates.items), Messages: len(t.messages.items)}
+	b := Books{Calls: map[string]Calls{}, Launches: map[string][]string{}, Alive: []BookedInstance{}, Twice: []string{}, Untagged: []string{}, Started: len(t.instances.items), Templates: len(t.templates.items), Profiles: len(t.profiles.items), Messages: len(t.messages.items)}
 	for name, c := range t.calls {
 		b.Calls[name] = Calls{Count: c.Count, Errors: maps.Clone(c.Errors)}
 	}
