@@ -51,6 +51,8 @@ type Cluster struct {
 	Notices func(kind string, seen, at time.Time) map[string]string
 	// Boot is how long a machine takes to join, Readiness how long its node then takes to be Ready.
 	Boot, Readiness time.Duration
+	// DaemonLag is how long the DaemonSet controller takes to make a pod for a node.
+	DaemonLag time.Duration
 	// Packs has kube-scheduler fill nodes one after the other, and not evenly.
 	Packs bool
 	// Patience is how long a NodeClaim that is not initialized is waited for before it counts as stuck.
@@ -68,13 +70,14 @@ type Cluster struct {
 	ofClass   map[*model.Class]map[string]*model.Pod
 	aside     map[string]time.Time // instance types that can't be had, until when
 	joined    map[string]*Machine  // by node
+	daemonDue map[string]time.Time // by pod: when one of a DaemonSet is made
 }
 
 // New returns an empty cluster.
 func New(now time.Time) *Cluster {
 	return &Cluster{Now: now, Pods: map[string]*model.Pod{}, Nodes: map[string]*model.Node{}, Claims: map[string]*model.Claim{},
 		Machines: map[string]*Machine{}, Boot: 3 * time.Second, Readiness: time.Second, Patience: 16 * time.Minute, nodeOwner: map[string]string{}, on: map[string]map[string]*model.Pod{},
-		used: map[string]model.Resources{}, ofClass: map[*model.Class]map[string]*model.Pod{}, aside: map[string]time.Time{}, joined: map[string]*Machine{}}
+		used: map[string]model.Resources{}, ofClass: map[*model.Class]map[string]*model.Pod{}, aside: map[string]time.Time{}, joined: map[string]*Machine{}, daemonDue: map[string]time.Time{}}
 }
 
 // Tick is one round of everybody at the instant Now: the rest of the cluster, then the controller takes in what it is

@@ -17,6 +17,15 @@ func (c *Cluster) nodesByName() []*model.Node {
 	return slices.SortedFunc(maps.Values(c.Nodes), func(a, b *model.Node) int { return cmp.Compare(a.Name, b.Name) })
 }
 
+// taintsOf returns the taints of a node as the API server has them: a reservation for the pods of DaemonSets is a cordon.
+func taintsOf(n *model.Node) []model.Taint {
+	if !n.DaemonsOnly {
+		return n.Taints
+	}
+	out := slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool { return t.Key == model.TaintReserved })
+	return append(out, model.Taint{Key: "node.kubernetes.io/unschedulable", Effect: model.NoSchedule})
+}
+
 // schedulePods binds what fits, to the emptiest node or the fullest (Packs), the pods of the highest priority first. For
 // one that fits nowhere it deletes pods of a lower priority, if there is a node that holds it then; of the rest it says
 // that they are unschedulable.
@@ -44,7 +53,7 @@ func (c *Cluster) schedulePod(p *model.Pod, nodes []*model.Node, promised map[st
 	var best *model.Node
 	score, preempt := int64(math.MinInt64), victims{}
 	for _, n := range nodes {
-		if model.Untolerated(n.Taints, tolerations) != nil || c.Faults.Adversary.refusesPod(p) || !selects(p.Class, n) || !apart.allows(n) {
+		if model.Untolerated(taintsOf(n), tolerations) != nil || c.Faults.Adversary.refusesPod(p) || !selects(p.Class, n) || !apart.allows(n) {
 			continue
 		}
 		room := n.Allocatable.Sub(c.used[n.Name]).Sub(promised[n.Name])

@@ -100,14 +100,21 @@ func (c *Cluster) newPod(l *Workload) *model.Pod {
 // daemonTolerations are what the DaemonSet controller adds to its pods.
 var daemonTolerations = []model.Toleration{{Key: "node.kubernetes.io/not-ready", Exists: true, For: -1}, {Key: "node.kubernetes.io/unschedulable", Exists: true, Effect: model.NoSchedule, For: -1}}
 
-// runDaemons has a pod of each DaemonSet on each node that it tolerates and selects. kube-scheduler is left out: the pods
-// are bound as they are made, unless the node has no room for them.
+// runDaemons has a pod of each DaemonSet on each node that it tolerates and selects, DaemonLag after it may be there.
+// kube-scheduler is left out: the pods are bound as they are made, unless the node has no room for them.
 func (c *Cluster) runDaemons() {
 	for _, d := range c.Daemons {
 		for _, n := range c.nodesByName() {
 			key := d.Namespace + "/" + d.Name + "-" + n.Name
-			if c.Pods[key] != nil || !n.Deleting.IsZero() || model.Untolerated(n.Taints, slices.Concat(d.Class.Tolerations, daemonTolerations)) != nil ||
-				!selects(d.Class, n) || !c.used[n.Name].Add(d.Class.Requests).Fits(n.Allocatable) {
+			if c.Pods[key] != nil || !c.StandsOn(d, n) {
+				delete(c.daemonDue, key)
+				continue
+			}
+			if _, ok := c.daemonDue[key]; !ok {
+				c.daemonDue[key] = c.Now.Add(c.DaemonLag)
+				c.due.add(c.daemonDue[key], func() {}) // somebody looks then
+			}
+			if c.Now.Before(c.daemonDue[key]) || !c.used[n.Name].Add(d.Class.Requests).Fits(n.Allocatable) {
 				continue
 			}
 			c.Serial++
@@ -115,6 +122,11 @@ func (c *Cluster) runDaemons() {
 				Created: c.Now, Node: n.Name, Bound: c.Now, Owner: model.Owner{Kind: "DaemonSet", Name: d.Name, UID: d.UID}})
 		}
 	}
+}
+
+// StandsOn reports whether the DaemonSet controller makes a pod of a DaemonSet for a node as it is now.
+func (c *Cluster) StandsOn(d *model.Daemon, n *model.Node) bool {
+	return n.Deleting.IsZero() && model.Untolerated(taintsOf(n), slices.Concat(d.Class.Tolerations, daemonTolerations)) == nil && selects(d.Class, n)
 }
 
 // healthy returns how many pods of a workload run.
