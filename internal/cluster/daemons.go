@@ -49,3 +49,30 @@ func standsOn(c *model.Class, labels model.Labels, taints []model.Taint, name st
 		return (len(t.Requirements) > 0 || t.Names != nil) && t.Requirements.Matches(labels) && (t.Names == nil || t.Names.Matches(name, true))
 	})
 }
+
+// MayStandOn reports whether the DaemonSet controller makes a pod of a class for a node that is still to come with some values of its
+// open labels, and with others does not.
+func MayStandOn(c *model.Class, labels model.Labels, open model.Requirements, taints []model.Taint) bool {
+	if len(open) == 0 || len(c.Terms) == 0 || model.Untolerated(taints, c.Tolerations) != nil {
+		return false
+	}
+	may := false
+	for _, t := range c.Terms {
+		some, all := t.Names == nil && len(t.Requirements) > 0, true
+		for _, q := range t.Requirements {
+			o := open.Get(q.Key)
+			if o == nil {
+				v, ok := labels[q.Key]
+				some = some && q.Matches(v, ok)
+				continue
+			}
+			both := o.Intersect(q)
+			some, all = some && both.HasValue(), all && both.String() == o.String()
+		}
+		if some && all {
+			return false // whatever they become
+		}
+		may = may || some
+	}
+	return may
+}

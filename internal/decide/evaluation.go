@@ -6,6 +6,7 @@ package decide
 import (
 	"slices"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide/claims"
 	"github.com/dovetail-sh/dovetail/internal/decide/pools"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
@@ -31,7 +32,7 @@ type findings struct {
 	uncounted   bool // it is not yet, or no longer, what NodePools count: see isCountedByAll
 	unhealthy   bool // its node has something wrong with it
 	terminates  bool // its claim has a time of termination
-	reserved    bool // its claim holds capacity for pods
+	reserved    bool // its claim holds capacity for pods, or its node is still kept for them and for pods of DaemonSets
 	unsure      bool // nobody knows whether the slots of its claim were written
 	expired     bool
 	idle        bool // it goes when it is empty for consolidateAfter, and has no workload pod
@@ -49,7 +50,7 @@ func (ca *candidates) evaluate(u *disrupt.Candidate) findings {
 		uncounted:   !isCountedByAll(c),
 		unhealthy:   ca.health.Of(c).Cause.Code != "",
 		terminates:  c.Annotations[lifecycle.TerminationTime] != "",
-		reserved:    ca.reservations.ByClaim[c.Name] != nil,
+		reserved:    ca.reservations.ByClaim[c.Name] != nil || cluster.WaitsForDaemons(c, u.Node),
 		unsure:      c.SlotsUnsure,
 		expired:     lifecycle.IsExpired(c, ca.Now),
 		idle:        !u.Occupied && u.Pool.ConsolidateAfter >= 0 && u.Pool.Replicas < 0,

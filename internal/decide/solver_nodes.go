@@ -220,5 +220,11 @@ func (sv *solverView) inFlightNode(c *model.Claim) (solve.ExistingNode, bool) {
 	} else {
 		r.Free = r.Allocatable.Sub(c.Requests)
 	}
+	// The solver charges DaemonSets that are certain to have a pod there: those that the open labels decide about may have one, too.
+	for _, d := range sv.Snapshot.Daemons {
+		if cluster.MayStandOn(d.Class, r.Labels, r.Open, r.Taints) && d.Pod().Requests.Fits(r.Free) {
+			r.Free = r.Free.Sub(d.Pod().Requests)
+		}
+	}
 	return r, true
 }
