@@ -314,10 +314,15 @@ func (ex *explanation) explainBound(a *plan.Answer, n *model.Node, p *model.Pod)
 		addFact(a, "its place was reserved by", "nodeclaim/"+p.ReservedFor)
 	}
 	if !p.Deleting.IsZero() {
-		addFact(a, "being deleted since", p.Deleting.UTC().Format(time.RFC3339))
+		addFact(a, "grace period ends", p.Deleting.UTC().Format(time.RFC3339))
 	}
 	a.Related = append(a.Related, "node/"+n.Name)
-	if c := ex.Claim(n.Claim); c != nil {
+	c := ex.Claim(n.Claim)
+	if !p.Deleting.IsZero() && (c == nil || c.Deleting.IsZero()) {
+		addTermination(a, p)
+		return
+	}
+	if c != nil {
 		if pool := ex.Pool(c.Pool); pool != nil {
 			a.Findings = append(a.Findings, ex.podObstacles(disrupt.NewCandidate(c, n, pool, ex.Cutoff()), p)...)
 			ex.addPodHolds(a, c, p)

@@ -23,7 +23,12 @@ func underWay(a *Why) string {
 	if s == "" {
 		return ""
 	}
-	if !a.Step.Since.IsZero() {
+	switch ends := a.Step.Since; {
+	case a.Step.Of == plan.PodTerminating && ends.After(a.At):
+		s += "; its grace period ends at " + instant(ends)
+	case a.Step.Of == plan.PodTerminating:
+		s += "; its grace period ended at " + instant(ends)
+	case !ends.IsZero():
 		s += " since " + a.Step.Since.UTC().Format(time.RFC3339)
 	}
 	if len(a.Findings) > 0 {
@@ -50,7 +55,7 @@ func stepText(x *plan.Step) string {
 	case plan.Terminating:
 		return "its instance and its objects have been going"
 	case plan.PodTerminating:
-		return "it is being deleted, with its grace period over"
+		return "it is terminating"
 	case plan.Ended:
 		return ""
 	case plan.Interrupted:
