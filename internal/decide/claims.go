@@ -51,7 +51,7 @@ func (st *step) newLifecycle() *claims.Lifecycle {
 // holdingOf returns what a claim's machine holds for pods, and until when.
 func (st *step) holdingOf(c *model.Claim) (out claims.Holding, until time.Time) {
 	h := st.reservations.ByClaim[c.Name]
-	out.Awaited = h.AwaitedPods()
+	out.Binding, out.Awaited = st.reservations.Binding[c.NodeName], h.AwaitedPods()
 	if h != nil && c.Reserved {
 		out.Coming, out.Landed, until = st.reservations.LandingStatus(h)
 		if h.Node != nil && h.Node.DaemonsOnly {
@@ -83,7 +83,9 @@ func (st *step) adoptGroupMembers() {
 
 // admitPods lets the pods that have a slot come to their nodes.
 func (st *step) admitPods() {
-	st.merge(landing.AdmitPods(st.View, landing.In{Policy: st.pol.Landing, Reservations: st.reservations.All, Covered: st.slots.Covered, Actions: st.out.Actions}))
+	st.mem.closed = st.mem.closed.Note(st.Now, st.reservations.All)
+	st.merge(landing.AdmitPods(st.View, landing.In{Policy: st.pol.Landing, Reservations: st.reservations.All, Covered: st.slots.Covered, Actions: st.out.Actions,
+		Closed: st.mem.closed, SchedulerLag: st.pol.Lifecycle.SchedulerLag}))
 }
 
 // forceRepairs deletes machines that have been broken for too long.

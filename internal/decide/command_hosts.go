@@ -139,11 +139,9 @@ func (ch *commandHosts) lacksHost(m *cluster.Command) bool {
 	})
 }
 
-// releaseHost takes slots, annotation and taint of a host off a claim and its node.
+// releaseHost takes slots and annotation of a host off a claim. With them its reservation has ended, and the claim's lifecycle takes the taint
+// off its node as soon as kube-scheduler knows of the pods that have been bound there.
 func (ch *commandHosts) releaseHost(c *model.Claim, why plan.Reason) {
-	if n := ch.NodeFor(c); n != nil && cluster.HasReservedTaint(n, c) {
-		ch.addAction(plan.UpdateNode{Node: n.Name, UID: n.UID, RemoveTaints: []model.Taint{{Key: model.TaintReserved, Value: c.Name, Effect: model.NoSchedule}}, Why: why})
-	}
 	ch.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Annotations: map[string]string{cluster.AnnotationHost: plan.Unset}, Why: why})
 }
 

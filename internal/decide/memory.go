@@ -9,6 +9,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/decide/claims"
 	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/decide/disruption"
+	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/decide/pods"
 	"github.com/dovetail-sh/dovetail/internal/decide/pools"
@@ -25,6 +26,7 @@ type Memory struct {
 	drift         driftMemory
 	groupActivity nodegroups.ActivityMemory
 	reservations  pods.ReservationMemory
+	closed        landing.Closed
 	shortfalls    demand.ShortfallMemory
 	unused        unused.Memory
 	disagreements demand.DisagreementMemory

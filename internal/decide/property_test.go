@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dovetail-sh/dovetail/internal/casetest"
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -192,6 +193,41 @@ func TestNothingIsBoughtTwice(t *testing.T) {
 	})
 	if expected == 0 {
 		t.Error("nothing was bought for pods that were to come")
+	}
+}
+
+// TestNoNodeIsOverfilled scales workloads up and down in pools that consolidate, some of node groups, while kube-scheduler hears of changes later
+// than Dovetail: the two never fill one node together.
+func TestNoNodeIsOverfilled(t *testing.T) {
+	t.Parallel()
+	hosts, bound := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, false)
+		w.pol.Landing.Mode = landing.Bind
+		w.Packs = rapid.Bool().Draw(t, "packs")
+		w.editPool(func(p *model.NodePool) {
+			p.ConsolidateAfter, p.ConsolidationPolicy = time.Second, "WhenEmptyOrUnderutilized"
+			if rapid.Bool().Draw(t, "node group") {
+				p.Labels = model.Labels{model.LabelNodeGroup: "web"}
+				p.Scaling = &model.GroupScaling{UtilizationPercent: -1, GPUPercent: -1}
+			}
+		})
+		w.did = func(a plan.Action) {
+			switch a := a.(type) {
+			case plan.UpdateClaim:
+				if record := a.Annotations[cluster.AnnotationHost]; record != "" && record != plan.Unset {
+					hosts++
+				}
+			case plan.Bind:
+				bound++
+			}
+		}
+		w.wild(sim.Scaled, sim.PodDeleted, sim.WatchLags, sim.SlowCall, sim.PodsOneByOne, sim.SchedulerIsSlow, sim.SchedulerLags, sim.NoLookAtDemand, sim.Crash, sim.AnswerLost)
+		w.Faults.Odds[sim.Scaled], w.Faults.Odds[sim.PodDeleted], w.Faults.Odds[sim.SchedulerLags] = 5, 3, 60
+		w.rush(20, 150, 20, 50, 200, 1000, 3000)
+	})
+	if hosts == 0 || bound == 0 {
+		t.Errorf("%d nodes were reserved and %d pods bound", hosts, bound)
 	}
 }
 

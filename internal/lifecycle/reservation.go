@@ -62,17 +62,22 @@ func awaitsArrival(in *Input, usable, coming bool, landed time.Time, why plan.Re
 	return false
 }
 
-// endReservation opens a node to all pods. Bound pods are given Policy.SchedulerLag first: if kube-scheduler saw the node open before
+// endReservation opens a node to all pods, once no pod is being bound there. Bound pods are given Policy.SchedulerLag first: if kube-scheduler saw the node open before
 // it saw them there, it would fill the capacity that they take with others, which the kubelet then rejects.
 func endReservation(in *Input, n *model.Node, t model.Taint, u *plan.UpdateNode, out *Output) {
-	why := plan.Reason{Code: plan.Landed, Pool: in.Claim.Pool}
-	if in.Awaited > 0 {
-		why.Code, why.Detail = plan.LandingTimeout, plan.OfTimeout{Within: in.Policy.LandingTimeout}
-	} else if p := lastBound(n); p != nil {
+	if in.Binding {
+		out.lookAgainAt(in.Now.Add(in.Policy.SchedulerLag))
+		return
+	}
+	if p := lastBound(n); p != nil {
 		if known := BindingKnown(p, in.Policy); in.Now.Before(known) {
 			out.lookAgainAt(known)
 			return
 		}
+	}
+	why := plan.Reason{Code: plan.Landed, Pool: in.Claim.Pool}
+	if in.Awaited > 0 {
+		why.Code, why.Detail = plan.LandingTimeout, plan.OfTimeout{Within: in.Policy.LandingTimeout}
 	}
 	u.RemoveTaints, u.Why = append(u.RemoveTaints, t), why
 }

@@ -182,18 +182,27 @@ func (c *Cluster) bind(a plan.Bind) (uint64, error) {
 	q := *p
 	q.Node, q.Bound = a.Node, c.Now
 	c.startPod(&q)
+	n := c.Nodes[a.Node]
+	if n != nil {
+		c.late.bind(c, &q)
+		c.tellOverfilled(n, &q)
+	}
 	c.SetPod(&q)
-	switch n := c.Nodes[a.Node]; {
-	case n == nil: // the pod garbage collector
+	if n == nil { // the pod garbage collector
 		c.due.add(c.Now, func() {
 			if now := c.Pods[q.Key()]; now != nil && now.UID == q.UID && c.Nodes[q.Node] == nil {
 				c.dropPod(now)
 			}
 		})
-	case !c.used[n.Name].Fits(n.Allocatable):
-		c.tell(Event{Kind: Overfilled, Object: n.Name, Text: "by the binding of pod " + p.Name})
 	}
 	return c.version, nil
+}
+
+// tellOverfilled tells if a node can't hold a pod that is being bound to it: its kubelet would reject the pod.
+func (c *Cluster) tellOverfilled(n *model.Node, p *model.Pod) {
+	if !c.used[n.Name].Add(p.Class.Requests).Fits(n.Allocatable) {
+		c.tell(Event{Kind: Overfilled, Object: n.Name, Text: "by the binding of pod " + p.Name})
+	}
 }
 
 func (c *Cluster) tolerate(a plan.Tolerate) (uint64, error) {

@@ -71,6 +71,7 @@ type Cluster struct {
 	aside     map[string]time.Time // instance types that can't be had, until when
 	joined    map[string]*Machine  // by node
 	daemonDue map[string]time.Time // by pod: when one of a DaemonSet is made
+	late      schedulerView
 }
 
 // New returns an empty cluster.
@@ -241,6 +242,7 @@ func (c *Cluster) DeletePod(p *model.Pod, grace time.Duration) {
 func (c *Cluster) SetNode(n *model.Node) {
 	c.version++
 	v := c.version
+	c.late.changeNode(c, c.Nodes[n.Name], n)
 	c.Nodes[n.Name] = n
 	c.show(watchNodes, func(s *state.State) { s.SetNode(n, v) })
 	if n.Ready && len(n.Taints) > 0 {

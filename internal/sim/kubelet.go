@@ -20,8 +20,12 @@ func (c *Cluster) join(m *Machine) {
 	if m.Gone {
 		return
 	}
-	taints := []model.Taint{registered, notReady}
-	if p := c.Pool(m.Pool); p != nil {
+	taints := []model.Taint{notReady}
+	p := c.Pool(m.Pool)
+	if p == nil || p.Labels[model.LabelNodeGroup] == "" { // a node group's user data says nothing of Dovetail
+		taints = append(taints, registered)
+	}
+	if p != nil {
 		taints = append(taints, p.StartupTaints...)
 	}
 	m.Node = "n-" + m.ID

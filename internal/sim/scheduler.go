@@ -53,10 +53,10 @@ func (c *Cluster) schedulePod(p *model.Pod, nodes []*model.Node, promised map[st
 	var best *model.Node
 	score, preempt := int64(math.MinInt64), victims{}
 	for _, n := range nodes {
-		if model.Untolerated(taintsOf(n), tolerations) != nil || c.Faults.Adversary.refusesPod(p) || !selects(p.Class, n) || !apart.allows(n) {
+		if model.Untolerated(c.late.taintsOf(c.Now, n), tolerations) != nil || c.Faults.Adversary.refusesPod(p) || !selects(p.Class, n) || !apart.allows(n) {
 			continue
 		}
-		room := n.Allocatable.Sub(c.used[n.Name]).Sub(promised[n.Name])
+		room := n.Allocatable.Sub(c.used[n.Name]).Sub(promised[n.Name]).Add(c.late.unseenOn(c, n.Name))
 		if !p.Class.Requests.Fits(room) {
 			if !p.Class.Preempts {
 				continue
@@ -79,6 +79,7 @@ func (c *Cluster) schedulePod(p *model.Pod, nodes []*model.Node, promised map[st
 	case best != nil:
 		q.Node, q.Bound, q.Nominated = best.Name, c.Now, "" // seen by those that come after
 		c.startPod(&q)
+		c.tellOverfilled(best, &q)
 	case preempt.node != "":
 		for _, v := range preempt.pods {
 			if v.Deleting.IsZero() {
@@ -99,6 +100,79 @@ func (c *Cluster) schedulePod(p *model.Pod, nodes []*model.Node, promised map[st
 		return
 	}
 	c.SetPod(&q)
+}
+
+// maxSchedulerLag is the most by which kube-scheduler hears of a change later than the controller; see lifecycle.Policy.SchedulerLag.
+const maxSchedulerLag = 900 * time.Millisecond
+
+// schedulerView is what kube-scheduler has not heard of yet. It watches nodes and pods each on its own, so it may know of a change of one
+// and not of an earlier one of the other; of the changes of one object it hears in order.
+type schedulerView struct {
+	nodes map[string]oldTaints // by name
+	pods  map[string]unseenPod // by uid: bound by the controller
+}
+
+// oldTaints are the taints of a node as kube-scheduler knows them until an instant.
+type oldTaints struct {
+	taints []model.Taint
+	until  time.Time
+}
+
+// unseenPod is a pod that kube-scheduler does not know to be bound until an instant.
+type unseenPod struct {
+	node     string
+	requests model.Resources
+	until    time.Time
+}
+
+// changeNode notes that a node's taints change, of which kube-scheduler may hear late.
+func (v *schedulerView) changeNode(c *Cluster, was, is *model.Node) {
+	if was == nil || slices.Equal(taintsOf(was), taintsOf(is)) || !c.Faults.Happens(SchedulerLags) {
+		return
+	}
+	if v.nodes == nil {
+		v.nodes = map[string]oldTaints{}
+	}
+	known := v.taintsOf(c.Now, was)
+	until := c.Now.Add(c.schedulerLag())
+	if old := v.nodes[is.Name]; old.until.After(until) {
+		until = old.until
+	}
+	v.nodes[is.Name] = oldTaints{known, until}
+}
+
+// bind notes that the controller has bound a pod, of which kube-scheduler may hear late.
+func (v *schedulerView) bind(c *Cluster, p *model.Pod) {
+	if !c.Faults.Happens(SchedulerLags) {
+		return
+	}
+	if v.pods == nil {
+		v.pods = map[string]unseenPod{}
+	}
+	v.pods[p.UID] = unseenPod{p.Node, p.Class.Requests, c.Now.Add(c.schedulerLag())}
+}
+
+// taintsOf returns the taints of a node as kube-scheduler knows them.
+func (v *schedulerView) taintsOf(now time.Time, n *model.Node) []model.Taint {
+	if old, ok := v.nodes[n.Name]; ok && now.Before(old.until) {
+		return old.taints
+	}
+	return taintsOf(n)
+}
+
+// unseenOn returns what pods take of a node that kube-scheduler does not know to be there.
+func (v *schedulerView) unseenOn(c *Cluster, node string) (sum model.Resources) {
+	for _, p := range c.on[node] {
+		if u, ok := v.pods[p.UID]; ok && u.node == node && c.Now.Before(u.until) {
+			sum = sum.Add(u.requests)
+		}
+	}
+	return sum
+}
+
+// schedulerLag draws how much later kube-scheduler hears of a change.
+func (c *Cluster) schedulerLag() time.Duration {
+	return time.Duration(c.Faults.draw("scheduler lag", int(maxSchedulerLag/time.Millisecond))) * time.Millisecond
 }
 
 // selects reports whether the node affinity of a class allows a node.

@@ -29,6 +29,7 @@ type LifecycleMemory struct {
 
 // Holding is what a claim's machine holds for pods.
 type Holding struct {
+	Binding bool      // pods are being bound to its node
 	Awaited int       // pods that slots are kept for and that are not on the node yet
 	Coming  bool      // they are certain to come yet
 	Landed  time.Time // when that was last so, or one of them last came; zero: nothing is held
@@ -75,7 +76,8 @@ func (lc *Lifecycle) inputOf(c *model.Claim, h Holding) (in lifecycle.Input, dae
 	at := v.PositionOf(c)
 	in = lifecycle.Input{
 		Claim: c, Pool: v.Pool(c.Pool), Instances: v.InstancesAt(at), InstancesAt: v.Snapshot.InstancesAt,
-		Awaited: h.Awaited, Coming: h.Coming, Landed: h.Landed, Rollouts: h.Rollouts, ResourceNames: v.Snapshot.ResourceNames, Now: v.Now, Policy: lc.policy.Policy,
+		Binding: h.Binding, Awaited: h.Awaited, Coming: h.Coming, Landed: h.Landed, Rollouts: h.Rollouts, ResourceNames: v.Snapshot.ResourceNames, Now: v.Now,
+		Policy: lc.policy.Policy,
 	}
 	if c.ProviderID != "" {
 		in.Nodes = v.NodesAt(at)

@@ -15,6 +15,7 @@ package landing
 
 import (
 	"slices"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
@@ -51,6 +52,8 @@ type In struct {
 	Reservations []*cluster.Reservation // by the names of their claims
 	Covered      map[string]bool        // by uid: pods that have a slot
 	Actions      []plan.Action          // that this step has decided on
+	Closed       Closed                 // what is known of the reservations' nodes
+	SchedulerLag time.Duration          // see lifecycle.Policy
 }
 
 // awaitedPod is a pod that has a slot on a reserved node and is not on it yet.
@@ -88,7 +91,11 @@ func AdmitPods(v *cluster.View, in In) (out plan.Part) {
 		c := a.held.Claim
 		switch {
 		case in.BindRefusal(a.pod, v.Snapshot.ResourceNames).Code == "" && !a.held.IsContested(intruders):
-			if n := a.held.Node; n != nil && accepts(n, c, a.pod.Class) {
+			if n := a.held.Node; n != nil && accepts(n, c, a.pod.Class) && !isChanging(v, n) {
+				if from := in.Closed.bindableFrom(c.Name, in.SchedulerLag); v.Now.Before(from) {
+					out.WakeAt(from)
+					continue
+				}
 				out.Add(plan.Bind{Namespace: a.pod.Namespace, Pod: a.pod.Name, UID: a.pod.UID, Node: n.Name, Claim: c.Name,
 					Why: plan.Reason{Code: plan.Demand, Pool: c.Pool, Subject: plan.ObjectOf("", c.Name)}})
 			}
@@ -98,6 +105,12 @@ func AdmitPods(v *cluster.View, in In) (out plan.Part) {
 		}
 	}
 	return out
+}
+
+// isChanging reports whether a write to a node is under way, or not shown yet: it may be the one that ends the node's reservation.
+func isChanging(v *cluster.View, n *model.Node) bool {
+	_, is := v.Snapshot.InFlight[plan.UpdateNode{UID: n.UID}.Key()]
+	return is
 }
 
 // freedClaims returns the claims, by name, whose reservation these actions end: from then on kube-scheduler may use their nodes.

@@ -22,6 +22,7 @@ type Reservations struct {
 
 	ByClaim map[string]*cluster.Reservation // by claim name
 	All     []*cluster.Reservation          // by claim name
+	Binding map[string]bool                 // by node: pods are being bound to it
 }
 
 // ReservationPolicy is how long claims hold slots.
@@ -83,7 +84,12 @@ func (rt *Reservations) LandingStatus(h *cluster.Reservation) (coming bool, sinc
 
 // ReadReservations returns the claims that hold capacity for pods, and until when they do.
 func ReadReservations(v *cluster.View, pol ReservationPolicy, mem ReservationMemory) (_ *Reservations, next time.Time, _ ReservationMemory) {
-	rt := &Reservations{View: v, ReservationPolicy: pol, mem: mem, ByClaim: map[string]*cluster.Reservation{}}
+	rt := &Reservations{View: v, ReservationPolicy: pol, mem: mem, ByClaim: map[string]*cluster.Reservation{}, Binding: map[string]bool{}}
+	for _, p := range v.Snapshot.Pending {
+		if p.Binding != "" {
+			rt.Binding[p.Binding] = true
+		}
+	}
 	for _, c := range v.DirtyClaims {
 		n := v.NodeFor(c)
 		holds, until := rt.holdsCapacity(c, n)

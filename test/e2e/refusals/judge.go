@@ -38,10 +38,15 @@ type Refusal struct {
 	Namespace, Pod, Node string
 	By                   string // kube-scheduler or kubelet
 	Message              string
+	Beside               string // of a kubelet's: what the node had and holds
 }
 
 func (r Refusal) String() string {
-	return fmt.Sprintf("pod %s/%s was refused on node %s by %s: %s", r.Namespace, r.Pod, r.Node, r.By, r.Message)
+	text := fmt.Sprintf("pod %s/%s was refused on node %s by %s: %s", r.Namespace, r.Pod, r.Node, r.By, r.Message)
+	if r.Beside != "" {
+		text += "; " + r.Beside
+	}
+	return text
 }
 
 // Judge returns the refusals that Dovetail did not foretell.
@@ -68,7 +73,7 @@ func (r *Record) Judge(now time.Time, lag time.Duration) (out Report) {
 				why = p.last.Status.Reason
 			}
 			if why != "" {
-				out.Wrong = append(out.Wrong, Refusal{p.namespace, p.name, p.node, "kubelet", why})
+				out.Wrong = append(out.Wrong, Refusal{p.namespace, p.name, p.node, "kubelet", why, p.beside})
 			}
 		}
 		for i, x := range p.refused {
@@ -86,7 +91,7 @@ func (r *Record) Judge(now time.Time, lag time.Duration) (out Report) {
 				name = r.refusing(p, until, x.at, longestWait+lag, lag)
 			}
 			if name != "" {
-				out.Wrong = append(out.Wrong, Refusal{p.namespace, p.name, name, "kube-scheduler", x.message})
+				out.Wrong = append(out.Wrong, Refusal{p.namespace, p.name, name, "kube-scheduler", x.message, ""})
 				break // the same again says nothing new
 			}
 		}

@@ -10,6 +10,7 @@ package refusals
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -46,6 +47,7 @@ type pod struct {
 	refused         []refusal
 	last            *corev1.Pod
 	rejected        string // by which check of a kubelet, when it was bound
+	beside          string // the pods that the node had then, to tell why
 }
 
 // refusal is an answer of kube-scheduler.
@@ -108,7 +110,9 @@ func (r *Record) SetPod(at time.Time, p *corev1.Pod) {
 	}
 	if x.bound.IsZero() {
 		x.bound, x.node = at, p.Spec.NodeName
-		x.rejected = r.kubeletRefusal(n, p)
+		if x.rejected = r.kubeletRefusal(n, p); x.rejected != "" {
+			x.beside = r.inhabitants(n, at)
+		}
 	}
 	if ended(p) {
 		delete(n.pods, p.UID)
@@ -262,6 +266,22 @@ func (n *node) openSince(at time.Time, p *corev1.Pod) (since time.Time, open boo
 		open = is
 	}
 	return since, open
+}
+
+// inhabitants lists the pods of a node, with what each asks for, how long before an instant it was bound, and whether it is being deleted.
+func (r *Record) inhabitants(n *node, at time.Time) string {
+	var out []string
+	for uid := range n.pods {
+		x := r.pods[uid]
+		asked := podresources.PodRequests(x.last, podresources.PodResourcesOptions{})
+		text := fmt.Sprintf("%s/%s (cpu %s, bound %s before, phase %s", x.namespace, x.name, asked.Cpu(), at.Sub(x.bound).Round(time.Millisecond), x.last.Status.Phase)
+		if x.last.DeletionTimestamp != nil {
+			text += ", being deleted"
+		}
+		out = append(out, text+")")
+	}
+	slices.Sort(out)
+	return fmt.Sprintf("%s allocatable; there: %s", n.last.Status.Allocatable.Cpu(), strings.Join(out, ", "))
 }
 
 // kubeletRefusal returns by which check a kubelet would reject a pod that was just bound to its node, which holds others; empty: by none. It

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package landing
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Closed says, by the name of a reserved claim, whether its node is closed to pods other than those that the claim has slots for, and since when.
+//
+// The node of a claim that was bought is born closed: the taint unregistered is on it until one write puts the reservation in its place. The
+// reservation of a node that joins through a node group, or that is to take the pods of a disruption command, comes later than the node. For as
+// long as kube-scheduler has not heard of it, it may bind pods there, too.
+type Closed map[string]closure
+
+// closure is what is known of one node.
+type closure struct {
+	open  bool      // it was, when it was last seen
+	since time.Time // first seen closed after it was open; zero: it never was open while it could take pods
+}
+
+// Note returns what is known of the nodes after a step saw these reservations.
+func (k Closed) Note(now time.Time, reservations []*cluster.Reservation) Closed {
+	next := Closed{}
+	for _, h := range reservations {
+		c, n := h.Claim, h.Node
+		if n == nil {
+			continue
+		}
+		x, known := k[c.Name]
+		_, hosts := cluster.ReadHostRecord(c)
+		reserved := cluster.HasReservedTaint(n, c)
+		switch {
+		case !reserved && !n.HasTaint(model.TaintUnregistered):
+			x = closure{open: true}
+		case reserved && (!n.Ready || n.HasTaint(taintNotReady)):
+			x = closure{} // whoever hears that the node takes pods has heard of the reservation before
+		case x.open, !known && (hosts || c.Labels[model.LabelNodeGroup] != ""): // if not known, another process may have closed it just now
+			x = closure{since: now}
+		}
+		next[c.Name] = x
+	}
+	return next
+}
+
+// bindableFrom returns the instant from which kube-scheduler knows that a claim's node is closed, so that nobody but Dovetail fills it; zero:
+// it always has.
+func (k Closed) bindableFrom(claim string, lag time.Duration) time.Time {
+	if since := k[claim].since; !since.IsZero() {
+		return since.Add(lag)
+	}
+	return time.Time{}
+}
