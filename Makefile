@@ -196,6 +196,11 @@ compare: build ## Dovetail, Karpenter and, with CLUSTER_AUTOSCALER=path of its b
 	go -C test/upstream build -o ../../bin/karpenter sigs.k8s.io/karpenter/kwok
 	go run ./test/compare -karpenter bin/karpenter $(if $(CLUSTER_AUTOSCALER),-cluster-autoscaler $(CLUSTER_AUTOSCALER)) $(ARGS)
 
+.PHONY: compare-aws
+compare-aws: build ## Dovetail on EC2 Fleet and on Auto Scaling groups, and Karpenter's own controller for AWS, at the same work on the same simulated AWS: tables and pictures in bench-out/compare-aws; 30 minutes
+	go -C test/karpenteraws/controller build -o ../../../bin/karpenter-aws github.com/aws/karpenter-provider-aws/cmd/controller
+	go run ./test/compare -boot 35s -pods 300 -runs 5 -karpenter-aws bin/karpenter-aws -dir bench-out/compare-aws $(ARGS)
+
 .PHONY: bench-hostile
 bench-hostile: ## one tenant asks for what costs most to decide on, 46 ways: how long ten ordinary pods of another namespace wait, and what a step costs; then the same with nine in ten of its pods running
 	go run ./test/hostile

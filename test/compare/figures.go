@@ -56,6 +56,9 @@ var stages = []figure{
 
 // sections are all figures for a burst of so many pods.
 func sections(s Settings) []section {
+	if s.onAWS() {
+		return awsSections(s)
+	}
 	return []section{
 		{"A Deployment of one pod that needs a node, after it was made", stages},
 		{fmt.Sprintf("A burst of %d pods", s.Pods), []figure{

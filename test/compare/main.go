@@ -7,6 +7,9 @@
 // of one pod, a burst, and that burst scaled down to 30 %. What capacity held ahead of demand is worth is replayed from a web log
 // by test/headroom.
 //
+// With -boot it compares on the simulated AWS instead: Dovetail on EC2 Fleet and on Auto Scaling groups, and Karpenter's controller for AWS, with a
+// Deployment of one pod and a burst. `make compare-aws` runs that.
+//
 // It writes results.json, compare.md, compare.svg and compare.html (one file, nothing fetched) into a directory, after each run anew.
 // -continue takes up a comparison that was interrupted; -render writes the pages from results that are there. `make compare` runs
 // it; `make build` comes first. Start reading at main.
@@ -40,7 +43,8 @@ type Settings struct {
 	Pods             int           `json:"pods"`      // of the burst
 	Below            int           `json:"belowCPUs"` // only instance types of fewer CPUs
 	ConsolidateAfter time.Duration `json:"consolidateAfter"`
-	Still            time.Duration `json:"still"` // nothing has changed for so long: at rest
+	Still            time.Duration `json:"still"`          // nothing has changed for so long: at rest
+	Boot             time.Duration `json:"boot,omitempty"` // of instances on the simulated AWS; 0: the comparison on Karpenter's KWOK catalogue
 }
 
 // Run is one system's way through the work.
@@ -52,6 +56,8 @@ type Run struct {
 	Start      Start     `json:"start"`
 	Burst      Burst     `json:"burst"`
 	ScaleDown  ScaleDown `json:"scaleDown"`
+	Booting    AWSRun    `json:"booting,omitzero"` // on the simulated AWS, with Settings.Boot
+	Ready      AWSRun    `json:"ready,omitzero"`   // the same with instances that are ready at once
 }
 
 // Results is all that is known: results.json.
@@ -66,8 +72,10 @@ type options struct {
 	Settings
 	systems                string
 	runs, most             int
+	seed                   int // of the sandbox: the number of the run
 	longest                time.Duration
 	karpenter, clusterAuto string
+	karpenterAWS           string
 	dir                    string
 	resume, renderOnly     bool
 }
@@ -82,6 +90,8 @@ func main() {
 	flag.IntVar(&o.runs, "runs", 7, "runs of each system; the medians are shown")
 	flag.IntVar(&o.most, "most", 0, "end after so many further runs (0: all that are missing)")
 	flag.StringVar(&o.karpenter, "karpenter", "", "path of Karpenter's KWOK controller (make compare builds it); empty: leave it out")
+	flag.DurationVar(&o.Boot, "boot", 0, "compare on the simulated AWS, with instances that boot in this time and then with instances that are ready at once (0: compare on Karpenter's KWOK catalogue)")
+	flag.StringVar(&o.karpenterAWS, "karpenter-aws", "", "with -boot: path of Karpenter's controller for AWS (make compare-aws builds it); empty: leave it out")
 	flag.StringVar(&o.clusterAuto, "cluster-autoscaler", "", "path of Cluster Autoscaler's binary with its kwok provider; empty: leave it out")
 	flag.StringVar(&o.systems, "systems", "", "run only these, of "+strings.Join(systems, ", ")+" (default: all that are given)")
 	flag.StringVar(&o.dir, "dir", filepath.Join("bench-out", "compare"), "directory that results and pages are written to")
@@ -96,7 +106,7 @@ func main() {
 	}
 }
 
-var systems = []string{dovetail, karpenter, clusterAutoscaler}
+var systems = []string{dovetail, karpenter, clusterAutoscaler, dovetailFleet, dovetailGroups, karpenterFleet}
 
 func compare(ctx context.Context, o options) error {
 	r, err := begin(o)
@@ -106,7 +116,7 @@ func compare(ctx context.Context, o options) error {
 	if o.renderOnly {
 		return write(o.dir, r)
 	}
-	if r.Headroom == nil {
+	if r.Headroom == nil && !o.onAWS() {
 		if r.Headroom, err = replayHeadroom(ctx); err != nil {
 			return err
 		}
@@ -128,12 +138,16 @@ func compare(ctx context.Context, o options) error {
 				return nil
 			}
 			fmt.Fprintf(os.Stderr, "%s, run %d of %d\n", system, i+1, o.runs)
-			run, err := measure(ctx, system, o)
+			o.seed = i + 1
+			one := measure
+			if o.onAWS() {
+				one = measureAWS
+			}
+			run, err := one(ctx, system, o)
 			if err != nil {
 				return fmt.Errorf("%s: %w", system, err)
 			}
-			fmt.Fprintf(os.Stderr, "%s: one pod %.0f ms; %d pods %.1f s, %.3f of the bound; scaled down %.1f s, %.3f of the bound, %d evictions\n",
-				system, run.Start.RunningMs, run.Burst.Pods, run.Burst.Seconds, run.Burst.OverBound, run.ScaleDown.Seconds, run.ScaleDown.OverBound, run.ScaleDown.Evictions)
+			fmt.Fprintln(os.Stderr, run.summary())
 			r.Runs = append(r.Runs, *run)
 			if err := write(o.dir, r); err != nil {
 				return err
@@ -143,6 +157,15 @@ func compare(ctx context.Context, o options) error {
 	}
 	fmt.Printf("%s\n", filepath.Join(o.dir, "compare.html"))
 	return nil
+}
+
+// summary describes a run in one line.
+func (r *Run) summary() string {
+	if r.Booting.Burst.Nodes > 0 {
+		return fmt.Sprintf("%s: one pod %.1f s and %.2f s, burst %.1f s and %.1f s", r.System, r.Booting.Start.RunningMs/1000, r.Ready.Start.RunningMs/1000, r.Booting.Burst.Seconds, r.Ready.Burst.Seconds)
+	}
+	return fmt.Sprintf("%s: one pod %.0f ms; %d pods %.1f s, %.3f of the bound; scaled down %.1f s, %.3f of the bound, %d evictions",
+		r.System, r.Start.RunningMs, r.Burst.Pods, r.Burst.Seconds, r.Burst.OverBound, r.ScaleDown.Seconds, r.ScaleDown.OverBound, r.ScaleDown.Evictions)
 }
 
 // begin is what a comparison begins with: nothing, or what results.json holds.
@@ -168,6 +191,9 @@ func begin(o options) (*Results, error) {
 // wanted are the systems to run, in order.
 func (o *options) wanted() ([]string, error) {
 	given := map[string]bool{dovetail: true, karpenter: o.karpenter != "", clusterAutoscaler: o.clusterAuto != ""}
+	if o.onAWS() {
+		given = map[string]bool{dovetailFleet: true, dovetailGroups: true, karpenterFleet: o.karpenterAWS != ""}
+	}
 	if o.systems == "" {
 		return slices.DeleteFunc(slices.Clone(systems), func(s string) bool { return !given[s] }), nil
 	}
@@ -176,7 +202,7 @@ func (o *options) wanted() ([]string, error) {
 		if s = strings.TrimSpace(s); !slices.Contains(systems, s) {
 			return nil, fmt.Errorf("-systems %s: want some of %s", s, strings.Join(systems, ", "))
 		} else if !given[s] {
-			return nil, fmt.Errorf("-systems %s: its binary is not given", s)
+			return nil, fmt.Errorf("-systems %s: its binary is not given, or it is part of the other comparison", s)
 		}
 		out = append(out, s)
 	}

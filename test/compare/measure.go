@@ -61,7 +61,7 @@ func measure(ctx context.Context, system string, o options) (run *Run, err error
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{followed, catalogue, o.Below}
+	c := &cluster{Cluster: followed, catalogue: catalogue, below: o.Below}
 	log := filepath.Join(o.dir, strings.ReplaceAll(strings.ToLower(system), " ", "-")+".log")
 	stop, err := c.startSystem(ctx, system, o, log)
 	if err != nil {
@@ -119,19 +119,29 @@ func (c *cluster) startSystem(ctx context.Context, system string, o options, log
 		stop()
 		return nil, err
 	}
-	var asked error
-	_, err = c.follow(ctx, "the NodePool to be Ready", time.Minute, 100*time.Millisecond, func() bool {
-		p, err := sandbox.Get[karpv1.NodePool](ctx, c.Sandbox, "/apis/karpenter.sh/v1/nodepools/default")
-		if asked = err; err != nil {
-			return false
-		}
-		return slices.ContainsFunc(p.Status.Conditions, func(x metav1.Condition) bool { return x.Type == "Ready" && x.Status == "True" })
-	})
-	if err != nil {
+	if err := c.poolsReady(ctx, "default"); err != nil {
 		stop()
-		return nil, errors.Join(err, asked)
+		return nil, err
 	}
 	return stop, nil
+}
+
+// poolsReady waits until NodePools are Ready.
+func (c *cluster) poolsReady(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		var asked error
+		_, err := c.follow(ctx, "NodePool "+name+" to be Ready", patience, 100*time.Millisecond, func() bool {
+			p, err := sandbox.Get[karpv1.NodePool](ctx, c.Sandbox, "/apis/karpenter.sh/v1/nodepools/"+name)
+			if asked = err; err != nil {
+				return false
+			}
+			return slices.ContainsFunc(p.Status.Conditions, func(x metav1.Condition) bool { return x.Type == "Ready" && x.Status == "True" })
+		})
+		if err != nil {
+			return errors.Join(err, asked)
+		}
+	}
+	return nil
 }
 
 // templates are a node of each instance type of a catalogue that has fewer CPUs than below (0: of each), on demand and in its first zone.
@@ -168,16 +178,9 @@ func templates(file string, below int) (out []corev1.Node, err error) {
 func version(system string, o options, log string) (string, error) {
 	switch system {
 	case karpenter:
-		info, err := buildinfo.ReadFile(o.karpenter)
-		if err != nil {
-			return "", fmt.Errorf("read the version of %s: %w", o.karpenter, err)
-		}
-		for _, m := range append(info.Deps, &info.Main) {
-			if m.Path == "sigs.k8s.io/karpenter" {
-				return m.Version, nil
-			}
-		}
-		return "", fmt.Errorf("read the version of %s: it was not built from sigs.k8s.io/karpenter", o.karpenter)
+		return moduleVersion(o.karpenter, "sigs.k8s.io/karpenter")
+	case karpenterFleet:
+		return moduleVersion(o.karpenterAWS, "github.com/aws/karpenter-provider-aws")
 	case clusterAutoscaler:
 		text, err := os.ReadFile(log)
 		if err != nil {
@@ -205,6 +208,20 @@ func version(system string, o options, log string) (string, error) {
 		return "", fmt.Errorf("ask git which commit %s was built from: %w", bin, err)
 	}
 	return strings.TrimSpace(string(commit)), nil
+}
+
+// moduleVersion returns the version of a module that a binary was built from.
+func moduleVersion(binary, module string) (string, error) {
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		return "", fmt.Errorf("read the version of %s: %w", binary, err)
+	}
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path == module {
+			return m.Version, nil
+		}
+	}
+	return "", fmt.Errorf("read the version of %s: it was not built from %s", binary, module)
 }
 
 // builtWith says which release of Kubernetes a binary's scheduler is from, as a build without a version of its own says no more;

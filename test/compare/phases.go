@@ -15,12 +15,21 @@ import (
 
 // Start is one pod's way to a node of its own, in milliseconds after its Deployment was made.
 type Start struct {
-	PodMs     float64 `json:"podMilliseconds"`
-	ClaimMs   float64 `json:"nodeClaimMilliseconds,omitempty"` // none with Cluster Autoscaler
-	NodeMs    float64 `json:"nodeMilliseconds"`                // its Node object, not Ready yet
-	ReadyMs   float64 `json:"readyMilliseconds"`
-	BoundMs   float64 `json:"boundMilliseconds"`
-	RunningMs float64 `json:"runningMilliseconds"`
+	PodMs      float64 `json:"podMilliseconds"`
+	ClaimMs    float64 `json:"nodeClaimMilliseconds,omitempty"`       // none with Cluster Autoscaler
+	DesiredMs  float64 `json:"desiredCapacityMilliseconds,omitempty"` // on Auto Scaling groups only
+	InstanceMs float64 `json:"instanceMilliseconds,omitempty"`        // on the simulated AWS only
+	NodeMs     float64 `json:"nodeMilliseconds"`                      // its Node object, not Ready yet
+	ReadyMs    float64 `json:"readyMilliseconds"`
+	BoundMs    float64 `json:"boundMilliseconds"`
+	RunningMs  float64 `json:"runningMilliseconds"`
+
+	begun time.Time
+}
+
+// since returns the milliseconds from the creation of the Deployment to an instant.
+func (s *Start) since(t time.Time) float64 {
+	return max(0, float64(t.Sub(s.begun).Microseconds())/1000)
 }
 
 // Burst is many pods at once.
@@ -65,14 +74,13 @@ func (c *cluster) start(ctx context.Context) (*Start, error) {
 	if _, err := c.follow(ctx, "the first pod to run on a node that is Ready", patience, 0, isThere); err != nil {
 		return nil, err
 	}
-	out := &Start{}
-	since := func(t time.Time) float64 { return max(0, float64(t.Sub(begin).Microseconds())/1000) }
+	out := &Start{begun: begin}
 	for _, p := range c.Pods {
 		n := c.Nodes[p.Node]
-		*out = Start{PodMs: since(p.Created), NodeMs: since(n.Created), ReadyMs: since(n.Ready), BoundMs: since(p.Bound), RunningMs: since(p.Running)}
+		out.PodMs, out.NodeMs, out.ReadyMs, out.BoundMs, out.RunningMs = out.since(p.Created), out.since(n.Created), out.since(n.Ready), out.since(p.Bound), out.since(p.Running)
 	}
 	for _, x := range c.Claims {
-		if ms := since(x.Created); out.ClaimMs == 0 || ms < out.ClaimMs {
+		if ms := out.since(x.Created); out.ClaimMs == 0 || ms < out.ClaimMs {
 			out.ClaimMs = ms
 		}
 	}

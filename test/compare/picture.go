@@ -24,7 +24,7 @@ const style = `<style>
 
 const (
 	width, panelHeight = 960, 124
-	barLeft, barWidth  = 140, 200 // within a panel of half the width
+	barLeft, barWidth  = 190, 160 // within a panel of half the width
 )
 
 // panel is a figure as bars, one for each system.
@@ -34,6 +34,9 @@ type panel struct {
 }
 
 func panels(s Settings) []panel {
+	if s.onAWS() {
+		return awsPanels(s)
+	}
 	burst, down := fmt.Sprintf("%d pods at once: ", s.Pods), fmt.Sprintf("Down to %d pods: ", s.Pods/2*3/10*2)
 	return []panel{
 		{"One pod that needs a node: until it runs", startRunning}, {burst + "until all run", burstSeconds},
@@ -50,7 +53,11 @@ func picture(r *Results) string {
 	for i, p := range all {
 		p.draw(&body, &said, r, i%2*width/2+16, i/2*panelHeight)
 	}
-	return svg("compare-bars", height, "Dovetail beside "+strings.Join(others(r.Runs), " and "), said.String(), body.String())
+	title := "Dovetail beside " + strings.Join(others(r.Runs), " and ")
+	if r.Settings.onAWS() {
+		title = strings.Join(ran(r.Runs), ", ") + " on one simulated AWS"
+	}
+	return svg("compare-bars", height, title, said.String(), body.String())
 }
 
 // others are the systems that ran but for Dovetail.

@@ -39,6 +39,9 @@ func conditions(r *Results) []string {
 	if len(r.Runs) > 0 {
 		kubernetes = r.Runs[0].Kubernetes
 	}
+	if r.Settings.onAWS() {
+		return withLoad(awsConditions(r, kubernetes), r.Runs)
+	}
 	out := []string{
 		"Medians of all runs, least and most in brackets. Less is better everywhere.",
 		"Machine: " + r.Machine + ".",
@@ -56,10 +59,15 @@ func conditions(r *Results) []string {
 			break
 		}
 	}
-	if note := loaded(r.Runs); note != "" {
-		out = append(out, note)
+	return withLoad(out, r.Runs)
+}
+
+// withLoad adds what is to be said of other work on the machine.
+func withLoad(conditions []string, runs []Run) []string {
+	if note := loaded(runs); note != "" {
+		conditions = append(conditions, note)
 	}
-	return out
+	return conditions
 }
 
 // short is a duration without zero parts: 30s, 1m.

@@ -40,26 +40,45 @@ func drawn() *Results {
 	}
 }
 
-// TestMarkdown holds the table against testdata/compare.md.
+// drawnOnAWS are results of the comparison on the simulated AWS as no machine had them.
+func drawnOnAWS() *Results {
+	run := func(system string, s float64) Run {
+		one := func(boot float64) AWSRun {
+			return AWSRun{Start: Start{PodMs: 20, ClaimMs: 100 * s, InstanceMs: 200 * s, NodeMs: boot + 300*s, ReadyMs: boot + 310*s, BoundMs: boot + 320*s, RunningMs: boot + 330*s},
+				Burst: AWSBurst{Seconds: boot/1000 + s, Nodes: int(s), USD: 5 * s, Calls: int(10 * s)}}
+		}
+		r := Run{System: system, Version: "v1", Kubernetes: "v1.36.3", Busy: 3, Booting: one(35000), Ready: one(0)}
+		if system == dovetailGroups {
+			r.Booting.Start.DesiredMs, r.Ready.Start.DesiredMs = 150*s, 140*s
+		}
+		return r
+	}
+	return &Results{Settings: Settings{Pods: 300, ConsolidateAfter: 30 * time.Second, Boot: 35 * time.Second}, Machine: "2 × a processor, linux",
+		Runs: []Run{run(dovetailFleet, 1), run(dovetailFleet, 1.2), run(dovetailFleet, 1.1), run(dovetailGroups, 4), run(karpenterFleet, 10)}}
+}
+
+// TestMarkdown compares the tables with those in testdata.
 func TestMarkdown(t *testing.T) {
-	file, got := filepath.Join("testdata", "compare.md"), markdown(drawn())
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+	for name, r := range map[string]*Results{"compare.md": drawn(), "compare-aws.md": drawnOnAWS()} {
+		file, got := filepath.Join("testdata", name), markdown(r)
+		if *update {
+			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("the table is\n%s\nwant\n%s\nRead it and run this test with -update.", got, want)
+		if got != string(want) {
+			t.Errorf("the table is\n%s\nwant\n%s\nRead it and run this test with -update.", got, want)
+		}
 	}
 }
 
 // A picture is well-formed, stands alone, and says in words what it shows.
 func TestPicture(t *testing.T) {
-	for name, text := range map[string]string{"bars": picture(drawn()), "curve": curve(drawn().Headroom[0])[len("<h2>"):]} {
+	for name, text := range map[string]string{"bars": picture(drawn()), "bars on AWS": picture(drawnOnAWS()), "curve": curve(drawn().Headroom[0])[len("<h2>"):]} {
 		text = text[strings.Index(text, "<svg"):]
 		d := xml.NewDecoder(strings.NewReader(text))
 		elements := 0
@@ -107,6 +126,16 @@ func TestPage(t *testing.T) {
 	for _, bad := range []string{"<script", "<link", "<img", "url("} {
 		if strings.Contains(string(page), bad) {
 			t.Errorf("the page holds %q", bad)
+		}
+	}
+}
+
+// The picture of the comparison on the simulated AWS says in words what it shows.
+func TestPictureOnAWS(t *testing.T) {
+	for _, want := range []string{"One pod, 35s boot: until it runs: Dovetail on EC2 Fleet 35.36 s (35.33 to 35.40 s), Dovetail on Auto Scaling groups 36.32 s, Karpenter on EC2 Fleet 38.30 s.",
+		"300 pods at once: calls to AWS: Dovetail on EC2 Fleet 11 (10 to 12), Dovetail on Auto Scaling groups 40, Karpenter on EC2 Fleet 100."} {
+		if got := picture(drawnOnAWS()); !strings.Contains(got, want) {
+			t.Errorf("the picture does not say %q:\n%s", want, got)
 		}
 	}
 }

@@ -5,8 +5,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -68,7 +66,7 @@ func (r *rig) groups(ctx context.Context, runs int, out *NodeGroups) error {
 		if err != nil {
 			return err
 		}
-		at, err := r.raised(ctx, begin)
+		at, err := r.s.DesiredCapacityRaised(ctx, begin)
 		if err != nil {
 			return err
 		}
@@ -84,33 +82,4 @@ func (r *rig) groups(ctx context.Context, runs int, out *NodeGroups) error {
 	out.CreationToDesiredP50Ms, out.CreationToDesiredP99Ms = quantile(toDesired, 0.5), quantile(toDesired, 0.99)
 	out.CreationToClaimP50Ms, out.CreationToRunP50Ms = quantile(toClaim, 0.5), quantile(toRun, 0.5)
 	return r.since(cpu, &out.Controller)
-}
-
-// raised is when, by the journal, a group's desired capacity was first raised after an instant. The simulated AWS has the same clock.
-func (r *rig) raised(ctx context.Context, after time.Time) (time.Time, error) {
-	records, err := r.s.Journal(ctx)
-	if err != nil {
-		return time.Time{}, err
-	}
-	desired := map[string]int{}
-	for _, rec := range records {
-		var note struct {
-			Kind, Key string
-			Value     struct{ Desired int }
-		}
-		if len(rec.Data) == 0 {
-			continue
-		}
-		if err := json.Unmarshal(rec.Data, &note); err != nil {
-			return time.Time{}, fmt.Errorf("read the journal: %w", err)
-		}
-		if note.Kind != "group" {
-			continue
-		}
-		if rec.At.After(after) && note.Value.Desired > desired[note.Key] {
-			return rec.At, nil
-		}
-		desired[note.Key] = note.Value.Desired
-	}
-	return time.Time{}, errors.New("no group's desired capacity was raised")
 }
