@@ -102,7 +102,7 @@ func refusedBindings(snap *model.Snapshot, actions []plan.Action) (out []decide.
 		p := pending[b.UID]
 		switch {
 		case p == nil:
-			out = append(out, decide.RefusedBinding{Pod: b.UID, Key: b.Namespace + "/" + b.Pod, Node: b.Node, Why: plan.Reason{Code: plan.NotBindable, Subject: plan.ObjectOf("pod", b.Namespace+"/"+b.Pod),
+			out = append(out, decide.RefusedBinding{Pod: b.UID, Key: model.PodKey(b.Namespace, b.Pod), Node: b.Node, Why: plan.Reason{Code: plan.NotBindable, Subject: plan.ObjectOf("pod", model.PodKey(b.Namespace, b.Pod)),
 				Detail: plan.OfNotBindable{Field: "pod", Gone: true}}})
 		case p.Binding == b.Node: // asked again, the answer having been lost: it counts already
 		default:

@@ -57,7 +57,7 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 	case plan.Restart:
 		c.startCall(ctx, lane{kind: plan.CallRestart, namespace: a.Namespace}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.Restart(ctx, a) }, c.answers.answerRestart(a))
 	case plan.DeletePod:
-		c.startCall(ctx, lane{kind: plan.CallDeletePod, namespace: a.Namespace}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeletePod(ctx, a) }, c.recorder.ReportFailure("delete", "pod/"+a.Namespace+"/"+a.Pod, a.Why))
+		c.startCall(ctx, lane{kind: plan.CallDeletePod, namespace: a.Namespace}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeletePod(ctx, a) }, c.recorder.ReportFailure("delete", "pod/"+model.PodKey(a.Namespace, a.Pod), a.Why))
 	case plan.Terminate:
 		c.terminateInstance(ctx, a)
 	case plan.UpdatePool:
@@ -142,7 +142,7 @@ func (c *Controller) createClaim(ctx context.Context, now time.Time, a plan.Crea
 
 // startCall makes one call in a goroutine of its own, at most Parallel of a kind at once, and four times as many of a kind in all namespaces, when the
 // turn of its namespace has come (callTurns), and has its answer recorded.
-func (c *Controller) startCall(ctx context.Context, in lane, key string, call func(context.Context) (uint64, error), then func(*state.State, error)) {
+func (c *Controller) startCall(ctx context.Context, in lane, key model.ActionKey, call func(context.Context) (uint64, error), then func(*state.State, error)) {
 	width := c.Config.Parallel
 	if in.kind == plan.CallBind {
 		width = c.Config.Bindings

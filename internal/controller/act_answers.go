@@ -9,6 +9,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/controller/record"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -41,7 +42,7 @@ func (aa *actionAnswers) answerUpdateClaim(a plan.UpdateClaim) func(*state.State
 // answerBind takes the answer to a binding. A pod that is bound is shown so by the watch; one that is not is pending
 // again, and not bound by us any more where the API server does not accept it.
 func (aa *actionAnswers) answerBind(a plan.Bind) func(*state.State, error) {
-	pod := a.Namespace + "/" + a.Pod
+	pod := model.PodKey(a.Namespace, a.Pod)
 	return func(s *state.State, err error) {
 		aa.metrics.CountBinding(err)
 		if err == nil {
@@ -61,7 +62,7 @@ func (aa *actionAnswers) answerBind(a plan.Bind) func(*state.State, error) {
 
 // answerTolerate takes the answer to a toleration. A pod that may not be given one keeps no slot.
 func (aa *actionAnswers) answerTolerate(a plan.Tolerate) func(*state.State, error) {
-	pod := a.Namespace + "/" + a.Pod
+	pod := model.PodKey(a.Namespace, a.Pod)
 	return func(s *state.State, err error) {
 		if err != nil {
 			s.Overlay.DropToleration(pod, a.UID, a.Claim)
@@ -94,7 +95,7 @@ func (aa *actionAnswers) answerEvict(a plan.Evict) func(*state.State, error) {
 func (aa *actionAnswers) answerRestart(a plan.Restart) func(*state.State, error) {
 	return func(_ *state.State, err error) {
 		if err != nil {
-			aa.recorder.Failure("restart", "pod/"+a.Namespace+"/"+a.Pod, a.Why, err)
+			aa.recorder.Failure("restart", "pod/"+model.PodKey(a.Namespace, a.Pod), a.Why, err)
 			return
 		}
 		aa.cluster.Event("Pod", a.Namespace, a.Pod, "", false, "Restarted", "Deployment "+a.Deployment+" creates its replacement; node "+a.Node+" is drained when that is ready")

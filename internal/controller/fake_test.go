@@ -264,13 +264,13 @@ func (b *bench) DeleteNode(context.Context, plan.DeleteNode) (uint64, error) { r
 
 // Bind implements Cluster.
 func (b *bench) Bind(_ context.Context, a plan.Bind) (uint64, error) {
-	b.note("bind", a.Namespace+"/"+a.Pod)
+	b.note("bind", model.PodKey(a.Namespace, a.Pod))
 	return 0, b.admit(a.Namespace)
 }
 
 // Tolerate implements Cluster.
 func (b *bench) Tolerate(_ context.Context, a plan.Tolerate) (uint64, error) {
-	b.note("tolerate", a.Namespace+"/"+a.Pod)
+	b.note("tolerate", model.PodKey(a.Namespace, a.Pod))
 	return 0, b.admit(a.Namespace)
 }
 
@@ -284,7 +284,7 @@ func (b *bench) admit(namespace string) error {
 
 // Evict implements Cluster.
 func (b *bench) Evict(_ context.Context, a plan.Evict) (uint64, error) {
-	b.note("evict", a.Namespace+"/"+a.Pod)
+	b.note("evict", model.PodKey(a.Namespace, a.Pod))
 	return 0, b.admit(a.Namespace)
 }
 

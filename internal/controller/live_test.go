@@ -349,7 +349,7 @@ func (l *liveCluster) DeleteNode(_ context.Context, a plan.DeleteNode) (uint64, 
 // Bind implements Cluster.
 func (l *liveCluster) Bind(_ context.Context, a plan.Bind) (uint64, error) {
 	defer l.call()()
-	p := l.pods[a.Namespace+"/"+a.Pod]
+	p := l.pods[model.PodKey(a.Namespace, a.Pod)]
 	switch {
 	case p == nil || p.UID != a.UID:
 		return 0, plan.ErrGone
@@ -364,12 +364,12 @@ func (l *liveCluster) Bind(_ context.Context, a plan.Bind) (uint64, error) {
 
 // Evict implements Cluster.
 func (l *liveCluster) Evict(_ context.Context, a plan.Evict) (uint64, error) {
-	return l.removePod(a.Namespace+"/"+a.Pod, a.UID)
+	return l.removePod(model.PodKey(a.Namespace, a.Pod), a.UID)
 }
 
 // DeletePod implements Cluster.
 func (l *liveCluster) DeletePod(_ context.Context, a plan.DeletePod) (uint64, error) {
-	return l.removePod(a.Namespace+"/"+a.Pod, a.UID)
+	return l.removePod(model.PodKey(a.Namespace, a.Pod), a.UID)
 }
 
 func (l *liveCluster) removePod(key, uid string) (uint64, error) {

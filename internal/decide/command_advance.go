@@ -209,7 +209,7 @@ func (dc *disruptionCommands) abortCause(m *cluster.Command) (code plan.Code, wh
 
 // isExhaustedAtRest reports whether a PodDisruptionBudget, by namespace and name, allows no eviction however long one waits.
 func (dc *disruptionCommands) isExhaustedAtRest(key string) bool {
-	i := slices.IndexFunc(dc.Snapshot.PDBs, func(b *model.PDB) bool { return b.Namespace+"/"+b.Name == key })
+	i := slices.IndexFunc(dc.Snapshot.PDBs, func(b *model.PDB) bool { return b.Key() == key })
 	return i >= 0 && dc.Snapshot.PDBs[i].IsExhaustedAtRest()
 }
 

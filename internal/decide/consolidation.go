@@ -135,13 +135,6 @@ func (se *disruptionSearch) sampleReplicas() {
 // claims are being written only with atOnce.
 func (se *disruptionSearch) findSearchable(atOnce bool) searchable {
 	out := searchable{budgetLeft: map[string]int64{}}
-	inFlight := make(map[string]bool, len(se.Snapshot.InFlight))
-	for k := range se.Snapshot.InFlight {
-		inFlight[k] = true
-	}
-	for _, a := range se.out.Actions {
-		inFlight[a.Key()] = true
-	}
 	for _, u := range se.candidates.all {
 		if len(u.Pods) == 0 || se.heed(se.backOffs.IsHeld(u)) {
 			continue
@@ -159,7 +152,7 @@ func (se *disruptionSearch) findSearchable(atOnce bool) searchable {
 			continue
 		}
 		out.fresh = out.fresh || u.UnchangedSince.Add(u.Pool.ConsolidateAfter).After(se.mem.searchedAt)
-		if !atOnce && inFlight[plan.UpdateClaim{UID: u.Claim.UID}.Key()] { // a write of its own, and then it may
+		if !atOnce && se.IsUpdating(u.Claim) { // a write of its own, and then it may
 			out.soon = model.LaterOf(out.soon, se.Now.Add(se.pol.SearchInterval/5))
 			continue
 		}

@@ -106,7 +106,7 @@ func (dr *draft) heed(answer bool, until time.Time) bool {
 // failed action may be repeated.
 func (dr *draft) dropInFlight() {
 	kept := dr.out.Actions[:0]
-	said := make(map[string]bool, len(dr.out.Actions))
+	said := make(map[model.ActionKey]bool, len(dr.out.Actions))
 	for _, a := range dr.out.Actions {
 		if said[a.Key()] {
 			continue // two writes to one thing would race: the second is for the next step, which sees the first

@@ -290,7 +290,7 @@ func TestAskedAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawCluster(t)
 		first, mem := Step(w.st().Snapshot(w.Now), w.mem, w.Now, w.pol, Request{Solve: true})
-		begun := map[string]bool{}
+		begun := map[model.ActionKey]bool{}
 		for _, a := range first.Actions {
 			if begun[a.Key()] {
 				w.fatalf("twice in one plan: %s", describeAction(a))

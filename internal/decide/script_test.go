@@ -251,7 +251,7 @@ func (x *script) line(f []string) {
 	case "notbound": // verify refuses the bindings of the last step
 		for _, a := range x.last.Actions {
 			if b, ok := a.(plan.Bind); ok {
-				x.notBound = append(x.notBound, RefusedBinding{b.UID, b.Namespace + "/" + b.Pod, b.Node, plan.Reason{Code: plan.Resource, Subject: plan.ObjectOf("node", b.Node)}})
+				x.notBound = append(x.notBound, RefusedBinding{b.UID, model.PodKey(b.Namespace, b.Pod), b.Node, plan.Reason{Code: plan.Resource, Subject: plan.ObjectOf("node", b.Node)}})
 			}
 		}
 	case "unbindable":
@@ -348,14 +348,14 @@ func (x *script) line(f []string) {
 	case "ended":
 		x.ended(f[1], plan.Code(f[2]))
 	case "fails":
-		x.st.InFlight.RecordFailure(f[1], func(int) time.Time { return x.now.Add(time.Hour) })
-		x.st.InFlight.DescribeFailure(f[1], strings.Join(f[2:], " "), x.now)
+		x.st.InFlight.RecordFailure(model.ActionKey(f[1]), func(int) time.Time { return x.now.Add(time.Hour) })
+		x.st.InFlight.DescribeFailure(model.ActionKey(f[1]), strings.Join(f[2:], " "), x.now)
 	case "attach":
 		x.st.SetAttachment(model.Attachment{Name: f[2], Claim: strings.Join(f[3:], " ")}, f[1])
 	case "detach":
 		x.st.DeleteAttachment(f[1])
 	case "works":
-		x.st.InFlight.EndAction(f[1])
+		x.st.InFlight.EndAction(model.ActionKey(f[1]))
 	case "flip":
 		x.flip(f[1])
 	case "buffer":

@@ -9,6 +9,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/decide/disruption"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -43,7 +44,7 @@ type step struct {
 // newStep returns a step over a View, with nothing decided yet. A stage is given its part of the memory and the
 // stages that it asks, which are made before it: that is why none asks another in a circle.
 func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step {
-	d := &draft{index: &index{memo.View, pol}, Begun: plan.Begun{InFlight: memo.Snapshot.InFlight, Decided: map[string]bool{}}, req: req, changedClaims: map[string]bool{}, changedNodes: map[string]bool{}}
+	d := &draft{index: &index{memo.View, pol}, Begun: plan.Begun{InFlight: memo.Snapshot.InFlight, Decided: map[model.ActionKey]bool{}}, req: req, changedClaims: map[string]bool{}, changedNodes: map[string]bool{}}
 	st := &step{draft: d, mem: mem, memo: memo}
 	m := &st.mem
 

@@ -106,7 +106,7 @@ func (x *watchman) did(a plan.Action) {
 	w := x.w
 	switch a := a.(type) {
 	case plan.Evict:
-		p := w.Pods[a.Namespace+"/"+a.Pod]
+		p := w.Pods[model.PodKey(a.Namespace, a.Pod)]
 		if p == nil || p.UID != a.UID {
 			return
 		}

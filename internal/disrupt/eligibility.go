@@ -385,12 +385,12 @@ func (e *Eligibility) pdbBlockers(pool *model.NodePool, p *model.Pod, cause plan
 	case len(pdbs) > 1: // the eviction API always refuses such a pod
 		names := make([]string, len(pdbs))
 		for i, b := range pdbs {
-			names[i] = b.Namespace + "/" + b.Name
+			names[i] = b.Key()
 		}
 		return []plan.Reason{{Code: plan.SeveralPDBs, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfSeveralPDBs{Names: plan.ListOf(names), Count: len(pdbs)}}}
 	case pdbs[0].DisruptionsAllowed <= 0 && (p.Ready || !pdbs[0].AlwaysAllowUnready):
 		return []plan.Reason{{Code: plan.DisruptionBudgetPDB, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfPDB{
-			Name: pdbs[0].Namespace + "/" + pdbs[0].Name, Exhausted: true}}}
+			Name: pdbs[0].Key(), Exhausted: true}}}
 	}
 	return nil
 }

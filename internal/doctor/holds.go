@@ -171,7 +171,7 @@ func (h *holder) addPods(n *model.Node, cause plan.Code, guard *disrupt.Eligibil
 
 // pdbNamed is the PodDisruptionBudget of a namespace/name; nil: there is none.
 func (x *exam) pdbNamed(key string) *model.PDB {
-	i := slices.IndexFunc(x.Snapshot.PDBs, func(b *model.PDB) bool { return b.Namespace+"/"+b.Name == key })
+	i := slices.IndexFunc(x.Snapshot.PDBs, func(b *model.PDB) bool { return b.Key() == key })
 	if i < 0 {
 		return nil
 	}

@@ -41,13 +41,13 @@ func Apply(s *model.Snapshot, ch plan.Change) (*model.Snapshot, error) {
 		})
 	case "poddisruptionbudget":
 		if ch.Op == plan.Remove && ch.Field == "" {
-			out.PDBs = slices.DeleteFunc(slices.Clone(s.PDBs), func(b *model.PDB) bool { return b.Namespace+"/"+b.Name == name })
+			out.PDBs = slices.DeleteFunc(slices.Clone(s.PDBs), func(b *model.PDB) bool { return b.Key() == name })
 			if len(out.PDBs) == len(s.PDBs) {
 				err = errAbsent
 			}
 			break
 		}
-		out.PDBs, err = replaceWhere(s.PDBs, func(b *model.PDB) bool { return b.Namespace+"/"+b.Name == name }, func(b *model.PDB) error { return applyPDB(b, ch) })
+		out.PDBs, err = replaceWhere(s.PDBs, func(b *model.PDB) bool { return b.Key() == name }, func(b *model.PDB) error { return applyPDB(b, ch) })
 	case plan.Controller, "capacityquota":
 		object := ch.Object
 		if kind == plan.Controller {

@@ -77,7 +77,7 @@ func (ex *explanation) holdsOf(c *model.Claim) (out []plan.Finding) {
 		if is && !ex.IsEvicting(e.UID) {
 			_, _, interrupted := ex.Interruption(c)
 			if left--; left < 0 && !interrupted {
-				out = append(out, plan.Finding{Of: plan.Draining, Reason: plan.Reason{Code: plan.EvictionPace, Pool: c.Pool, Subject: plan.ObjectOf("pod", e.Namespace+"/"+e.Pod), Detail: plan.OfEvictionPace{Most: ex.pol.EvictionConcurrency}}})
+				out = append(out, plan.Finding{Of: plan.Draining, Reason: plan.Reason{Code: plan.EvictionPace, Pool: c.Pool, Subject: plan.ObjectOf("pod", model.PodKey(e.Namespace, e.Pod)), Detail: plan.OfEvictionPace{Most: ex.pol.EvictionConcurrency}}})
 			}
 		}
 	}
@@ -128,13 +128,13 @@ func (ex *explanation) callFailure(a plan.Action) (plan.Reason, bool) {
 	r, call := plan.Reason{Code: plan.CallFailed, Pool: a.Because().Pool}, ""
 	switch a := a.(type) {
 	case plan.Evict:
-		r.Code, r.Subject = plan.EvictionRefused, plan.ObjectOf("pod", a.Namespace+"/"+a.Pod)
+		r.Code, r.Subject = plan.EvictionRefused, plan.ObjectOf("pod", model.PodKey(a.Namespace, a.Pod))
 	case plan.DeletePod:
-		call, r.Subject = "delete", plan.ObjectOf("pod", a.Namespace+"/"+a.Pod)
+		call, r.Subject = "delete", plan.ObjectOf("pod", model.PodKey(a.Namespace, a.Pod))
 	case plan.Bind:
-		call, r.Subject = "bind", plan.ObjectOf("pod", a.Namespace+"/"+a.Pod)
+		call, r.Subject = "bind", plan.ObjectOf("pod", model.PodKey(a.Namespace, a.Pod))
 	case plan.Tolerate:
-		call, r.Subject = "patch", plan.ObjectOf("pod", a.Namespace+"/"+a.Pod)
+		call, r.Subject = "patch", plan.ObjectOf("pod", model.PodKey(a.Namespace, a.Pod))
 	case plan.Restart:
 		call, r.Subject = "restart", plan.ObjectOf("deployment", a.Namespace+"/"+a.Deployment)
 	case plan.UpdateNode:
@@ -150,7 +150,7 @@ func (ex *explanation) callFailure(a plan.Action) (plan.Reason, bool) {
 	case plan.Terminate:
 		call, r.Subject = "terminate", plan.ObjectOf("instance", a.ProviderID)
 	default:
-		r.Subject = plan.ObjectOf("", a.Key())
+		r.Subject = plan.ObjectOf("", string(a.Key()))
 	}
 	r.Detail = plan.OfCallFailed{Call: call, Times: f.Times, FirstTried: f.Since, Said: plan.Words(f.Message)}
 	return r, true

@@ -332,7 +332,7 @@ func (ex *explanation) nodeRemedyCandidate(u *disrupt.Candidate, r plan.Reason) 
 		}
 	case plan.DisruptionBudgetPDB:
 		for _, b := range ex.s.PDBs {
-			if b.Namespace+"/"+b.Name == plan.DetailOf[plan.OfPDB](r).Name {
+			if b.Key() == plan.DetailOf[plan.OfPDB](r).Name {
 				return allowOneDisruption(b)
 			}
 		}
@@ -340,12 +340,12 @@ func (ex *explanation) nodeRemedyCandidate(u *disrupt.Candidate, r plan.Reason) 
 		var worst *model.PDB
 		names := plan.DetailOf[plan.OfSeveralPDBs](r).Names.Names()
 		for _, b := range ex.s.PDBs {
-			if slices.Contains(names, b.Namespace+"/"+b.Name) && (worst == nil || b.DisruptionsAllowed < worst.DisruptionsAllowed) {
+			if slices.Contains(names, b.Key()) && (worst == nil || b.DisruptionsAllowed < worst.DisruptionsAllowed) {
 				worst = b
 			}
 		}
 		if worst != nil {
-			return &plan.Change{Object: "poddisruptionbudget/" + worst.Namespace + "/" + worst.Name, Op: plan.Remove}
+			return &plan.Change{Object: "poddisruptionbudget/" + worst.Key(), Op: plan.Remove}
 		}
 	}
 	return nil
@@ -353,7 +353,7 @@ func (ex *explanation) nodeRemedyCandidate(u *disrupt.Candidate, r plan.Reason) 
 
 // allowOneDisruption is the edit of a PodDisruptionBudget after which it allows one disruption.
 func allowOneDisruption(b *model.PDB) *plan.Change {
-	object := "poddisruptionbudget/" + b.Namespace + "/" + b.Name
+	object := "poddisruptionbudget/" + b.Key()
 	switch {
 	case b.Healthy < 1:
 		return &plan.Change{Object: object, Field: "spec.unhealthyPodEvictionPolicy", Op: plan.Set, Value: "AlwaysAllow"}

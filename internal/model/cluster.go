@@ -525,6 +525,9 @@ type PDB struct {
 	Healthy, Desired, Expected int32
 }
 
+// Key is namespace/name.
+func (b *PDB) Key() string { return b.Namespace + "/" + b.Name }
+
 // IsExhaustedAtRest reports whether the budget allows no eviction though every pod that it counts is healthy: no waiting, only
 // another budget or more pods change that.
 func (b *PDB) IsExhaustedAtRest() bool {
@@ -571,13 +574,13 @@ type Snapshot struct {
 	PDBs          []*PDB           // by namespace and name
 	Deployments   []*Deployment    // by namespace and name; nil: nobody is allowed to look
 	Namespaces    map[string]Labels
-	Instances     []*Instance              // by provider id; from the last List
-	InstancesAt   time.Time                // when that List was asked for; zero: never
-	Drift         map[string]string        // by claim uid: why its machine is not what its node class asks for; empty: it is; absent: not asked
-	InFlight      map[string]time.Time     // actions begun whose effect has not come back yet, by Action key
-	Failures      map[string]LaunchFailure // of the last launch, by claim uid
-	Unmade        []UnmadeClaim            // NodeClaims that the API server has refused of late, oldest first
-	Failed        map[string]CallFailure   // calls that failed the last time and will be repeated, by Action key
+	Instances     []*Instance               // by provider id; from the last List
+	InstancesAt   time.Time                 // when that List was asked for; zero: never
+	Drift         map[string]string         // by claim uid: why its machine is not what its node class asks for; empty: it is; absent: not asked
+	InFlight      map[ActionKey]time.Time   // actions begun whose effect has not come back yet
+	Failures      map[string]LaunchFailure  // of the last launch, by claim uid
+	Unmade        []UnmadeClaim             // NodeClaims that the API server has refused of late, oldest first
+	Failed        map[ActionKey]CallFailure // calls that failed the last time and will be repeated
 }
 
 // FindNode returns the node of a name; nil: there is none.
@@ -598,6 +601,9 @@ func findByName[T any](list []*T, name string, nameOf func(*T) string) *T {
 	}
 	return list[i]
 }
+
+// ActionKey names the effect of an action: see plan.Action.Key, which makes it.
+type ActionKey string
 
 // CallFailure is what came of a call that is repeated.
 type CallFailure struct {

@@ -353,8 +353,11 @@ type Pod struct {
 	RestartCost          string // value of dovetail.sh/restart-cost, see ParseRestartCost; empty: not given
 }
 
+// PodKey returns the key of the pod of a name.
+func PodKey(namespace, name string) string { return namespace + "/" + name }
+
 // Key is namespace/name.
-func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
+func (p *Pod) Key() string { return PodKey(p.Namespace, p.Name) }
 
 // IsVirtual reports whether a pod only stands for the capacity that a CapacityBuffer holds.
 func (p *Pod) IsVirtual() bool { return p.Buffer != "" }

@@ -12,7 +12,7 @@ import (
 // Action is one change to the cluster or the cloud. The concrete types below are all there are.
 type Action interface {
 	// Key names the effect: two actions with equal keys have the same effect, and one in flight is not begun again.
-	Key() string
+	Key() model.ActionKey
 	// Because says why.
 	Because() Reason
 }
@@ -186,7 +186,7 @@ type UpdateBuffer struct {
 }
 
 // Key implements Action.
-func (a UpdateBuffer) Key() string { return "buffer/" + a.UID }
+func (a UpdateBuffer) Key() model.ActionKey { return model.ActionKey("buffer/" + a.UID) }
 
 // Because implements Action.
 func (a UpdateBuffer) Because() Reason { return a.Why }
@@ -201,23 +201,23 @@ type UpdateQuota struct {
 }
 
 // Key implements Action.
-func (a UpdateQuota) Key() string { return "quota/" + a.UID }
+func (a UpdateQuota) Key() model.ActionKey { return model.ActionKey("quota/" + a.UID) }
 
 // Because implements Action.
 func (a UpdateQuota) Because() Reason { return a.Why }
 
 // Key implements Action.
-func (a UpdateNodeOverlay) Key() string { return "overlay/" + a.UID }
+func (a UpdateNodeOverlay) Key() model.ActionKey { return model.ActionKey("overlay/" + a.UID) }
 
 // Because implements Action.
 func (a UpdateNodeOverlay) Because() Reason { return a.Why }
 
 // Key implements Action.
-func (a UpdatePool) Key() string { return "pool/" + a.UID }
+func (a UpdatePool) Key() model.ActionKey { return model.ActionKey("pool/" + a.UID) }
 
 // Key implements Action.
-func (a UpdateNodeClass) Key() string {
-	key := "class/" + a.Group + "/" + a.Kind + "/" + a.Name
+func (a UpdateNodeClass) Key() model.ActionKey {
+	key := model.ActionKey("class/" + a.Group + "/" + a.Kind + "/" + a.Name)
 	if a.AddFinalizer || a.RemoveFinalizer {
 		return "finalizer of " + key // not to wait for a status that is under way, nor the status for it
 	}
@@ -231,51 +231,51 @@ func (a UpdatePool) Because() Reason { return a.Why }
 func (a UpdateNodeClass) Because() Reason { return a.Why }
 
 // Key implements Action.
-func (a CreateClaim) Key() string { return "create/" + a.Name }
+func (a CreateClaim) Key() model.ActionKey { return model.ActionKey("create/" + a.Name) }
 
 // Key implements Action.
-func (a LaunchClaim) Key() string { return "launch/" + a.UID }
+func (a LaunchClaim) Key() model.ActionKey { return model.ActionKey("launch/" + a.UID) }
 
 // Key implements Action.
-func (a DeleteClaim) Key() string { return "delete/" + a.UID }
+func (a DeleteClaim) Key() model.ActionKey { return model.ActionKey("delete/" + a.UID) }
 
 // Key implements Action.
-func (a UpdateClaim) Key() string {
+func (a UpdateClaim) Key() model.ActionKey {
 	if a.SetSlots {
-		return "slots/" + a.UID // not to wait for a status that is under way
+		return model.ActionKey("slots/" + a.UID) // not to wait for a status that is under way
 	}
-	return "claim/" + a.UID
+	return model.ActionKey("claim/" + a.UID)
 }
 
 // Key implements Action.
-func (a UpdateNode) Key() string { return "node/" + a.UID }
+func (a UpdateNode) Key() model.ActionKey { return model.ActionKey("node/" + a.UID) }
 
 // Key implements Action.
-func (a DeleteNode) Key() string { return "deletenode/" + a.UID }
+func (a DeleteNode) Key() model.ActionKey { return model.ActionKey("deletenode/" + a.UID) }
 
 // Key implements Action. It does not name the node: a pod is bound to one node only.
-func (a Bind) Key() string { return "bind/" + a.UID }
+func (a Bind) Key() model.ActionKey { return model.ActionKey("bind/" + a.UID) }
 
 // Because implements Action.
 func (a Bind) Because() Reason { return a.Why }
 
 // Key implements Action.
-func (a Tolerate) Key() string { return "tolerate/" + a.UID + "/" + a.Claim }
+func (a Tolerate) Key() model.ActionKey { return model.ActionKey("tolerate/" + a.UID + "/" + a.Claim) }
 
 // Key implements Action.
-func (a Evict) Key() string { return "evict/" + a.UID }
+func (a Evict) Key() model.ActionKey { return model.ActionKey("evict/" + a.UID) }
 
 // Key implements Action.
-func (a Restart) Key() string { return "restart/" + a.UID + "/" + a.From }
+func (a Restart) Key() model.ActionKey { return model.ActionKey("restart/" + a.UID + "/" + a.From) }
 
 // Because implements Action.
 func (a Restart) Because() Reason { return a.Why }
 
 // Key implements Action.
-func (a DeletePod) Key() string { return "deletepod/" + a.UID }
+func (a DeletePod) Key() model.ActionKey { return model.ActionKey("deletepod/" + a.UID) }
 
 // Key implements Action.
-func (a Terminate) Key() string { return "terminate/" + a.ProviderID }
+func (a Terminate) Key() model.ActionKey { return model.ActionKey("terminate/" + a.ProviderID) }
 
 // Because implements Action.
 func (a CreateClaim) Because() Reason { return a.Why }

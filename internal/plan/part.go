@@ -34,8 +34,8 @@ func (p *Part) Heed(answer bool, until time.Time) bool {
 
 // Begun tells which actions are in flight, or decided on in this step, though no object shows them yet.
 type Begun struct {
-	InFlight map[string]time.Time // by Action.Key: see model.Snapshot
-	Decided  map[string]bool      // by Action.Key
+	InFlight map[model.ActionKey]time.Time // see model.Snapshot
+	Decided  map[model.ActionKey]bool
 }
 
 // IsUpdating reports whether a write to a claim has begun.
@@ -44,7 +44,7 @@ func (b Begun) IsUpdating(c *model.Claim) bool { return b.has(UpdateClaim{UID: c
 // IsDeleting reports whether a claim's deletion has begun.
 func (b Begun) IsDeleting(c *model.Claim) bool { return b.has(DeleteClaim{UID: c.UID}.Key()) }
 
-func (b Begun) has(key string) bool {
+func (b Begun) has(key model.ActionKey) bool {
 	_, ok := b.InFlight[key]
 	return ok || b.Decided[key]
 }

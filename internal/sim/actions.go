@@ -43,7 +43,7 @@ func (c *Cluster) Do(action plan.Action) (uint64, error) {
 	case plan.Tolerate:
 		return c.tolerate(a)
 	case plan.Evict:
-		p := c.Pods[a.Namespace+"/"+a.Pod]
+		p := c.Pods[model.PodKey(a.Namespace, a.Pod)]
 		switch {
 		case c.Faults.Happens(EvictionBlocked) || !c.MayEvict(p):
 			return 0, plan.ErrBlocked
@@ -52,7 +52,7 @@ func (c *Cluster) Do(action plan.Action) (uint64, error) {
 		}
 		return c.removePod(p, a.UID, p.GracePeriod)
 	case plan.DeletePod:
-		return c.removePod(c.Pods[a.Namespace+"/"+a.Pod], a.UID, a.Grace)
+		return c.removePod(c.Pods[model.PodKey(a.Namespace, a.Pod)], a.UID, a.Grace)
 	case plan.Terminate:
 		for _, m := range c.Machines {
 			if m.ID == a.ProviderID {
@@ -170,7 +170,7 @@ func (c *Cluster) updateNode(a plan.UpdateNode) (uint64, error) {
 
 // bind is what the API server does with a binding: it looks at the pod alone.
 func (c *Cluster) bind(a plan.Bind) (uint64, error) {
-	p := c.Pods[a.Namespace+"/"+a.Pod]
+	p := c.Pods[model.PodKey(a.Namespace, a.Pod)]
 	switch {
 	case p == nil || p.UID != a.UID:
 		return 0, plan.ErrGone
@@ -206,7 +206,7 @@ func (c *Cluster) tellOverfilled(n *model.Node, p *model.Pod) {
 }
 
 func (c *Cluster) tolerate(a plan.Tolerate) (uint64, error) {
-	p := c.Pods[a.Namespace+"/"+a.Pod]
+	p := c.Pods[model.PodKey(a.Namespace, a.Pod)]
 	if p == nil || p.UID != a.UID {
 		return 0, plan.ErrGone
 	}

@@ -248,7 +248,7 @@ func (x *Controller) take(k *call) *call {
 	case errors.Is(k.err, plan.ErrGone):
 		s.InFlight.RecordAnswer(key, 0, now.Add(time.Second))
 		if a, ok := k.action.(plan.Bind); ok {
-			s.Overlay.DropBinding(a.Namespace+"/"+a.Pod, a.UID)
+			s.Overlay.DropBinding(model.PodKey(a.Namespace, a.Pod), a.UID)
 		}
 	default:
 		if a, ok := k.action.(plan.CreateClaim); ok && k.try < createTries-1 && !errors.Is(k.err, plan.ErrInvalid) {
@@ -263,9 +263,9 @@ func (x *Controller) take(k *call) *call {
 		if errors.Is(k.err, plan.ErrInvalid) {
 			switch a := k.action.(type) {
 			case plan.Bind:
-				s.Overlay.RefuseBinding(a.Namespace+"/"+a.Pod, a.UID)
+				s.Overlay.RefuseBinding(model.PodKey(a.Namespace, a.Pod), a.UID)
 			case plan.Tolerate:
-				s.Overlay.RefuseToleration(a.Namespace+"/"+a.Pod, a.UID)
+				s.Overlay.RefuseToleration(model.PodKey(a.Namespace, a.Pod), a.UID)
 			}
 		}
 	}
@@ -330,9 +330,9 @@ func Fail(st *state.State, action plan.Action, again time.Time, definitely bool)
 		}
 	case plan.Bind:
 		if definitely {
-			st.Overlay.DropBinding(a.Namespace+"/"+a.Pod, a.UID)
+			st.Overlay.DropBinding(model.PodKey(a.Namespace, a.Pod), a.UID)
 		}
 	case plan.Tolerate:
-		st.Overlay.DropToleration(a.Namespace+"/"+a.Pod, a.UID, a.Claim)
+		st.Overlay.DropToleration(model.PodKey(a.Namespace, a.Pod), a.UID, a.Claim)
 	}
 }

@@ -6,6 +6,7 @@ package state
 import (
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -21,9 +22,9 @@ func (s *State) Begin(action plan.Action, now, until time.Time) {
 			s.Overlay.AssumeSlots(a.Claim, a.Slots)
 		}
 	case plan.Bind:
-		s.Overlay.AssumeBinding(a.Namespace+"/"+a.Pod, a.UID, a.Node)
+		s.Overlay.AssumeBinding(model.PodKey(a.Namespace, a.Pod), a.UID, a.Node)
 	case plan.Tolerate:
-		s.Overlay.AssumeToleration(a.Namespace+"/"+a.Pod, a.UID, a.Claim)
+		s.Overlay.AssumeToleration(model.PodKey(a.Namespace, a.Pod), a.UID, a.Claim)
 	}
 }
 

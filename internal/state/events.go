@@ -195,7 +195,7 @@ func (s *State) DeleteLimit(name string) {
 func BufferObject(key string) Object { return Object("buffer/" + key) }
 
 // SetPDB adds or changes a PodDisruptionBudget.
-func (s *State) SetPDB(p *model.PDB) { s.pdbs.set(p.Namespace+"/"+p.Name, p) }
+func (s *State) SetPDB(p *model.PDB) { s.pdbs.set(p.Key(), p) }
 
 // DeletePDB forgets a PodDisruptionBudget by namespace/name.
 func (s *State) DeletePDB(key string) { s.pdbs.delete(key) }

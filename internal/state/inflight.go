@@ -14,7 +14,7 @@ import (
 // flight, the Snapshot says so and decide does not repeat it; one that failed stays in flight until it may be tried
 // again. Actions go by their key (plan.Action).
 type InFlight struct {
-	actions  map[string]*action
+	actions  map[model.ActionKey]*action
 	versions map[Object]uint64 // resource version last seen
 }
 
@@ -39,12 +39,12 @@ func ClaimObject(name string) Object { return Object("claim/" + name) }
 func NodeObject(name string) Object { return Object("node/" + name) }
 
 func newInFlight() *InFlight {
-	return &InFlight{actions: map[string]*action{}, versions: map[Object]uint64{}}
+	return &InFlight{actions: map[model.ActionKey]*action{}, versions: map[Object]uint64{}}
 }
 
 // BeginAction records that an action is about to be done, object being the one that will show its effect; at until it
 // is forgotten though nothing was heard.
-func (f *InFlight) BeginAction(key string, object Object, until time.Time) {
+func (f *InFlight) BeginAction(key model.ActionKey, object Object, until time.Time) {
 	a := f.actions[key]
 	if a == nil {
 		a = &action{}
@@ -56,7 +56,7 @@ func (f *InFlight) BeginAction(key string, object Object, until time.Time) {
 // RecordAnswer records that an action succeeded: the version of the object that shows its effect, 0 where there is
 // nothing to wait for but the object's own change or disappearance, which ends the action by itself, or until at the
 // latest.
-func (f *InFlight) RecordAnswer(key string, version uint64, until time.Time) {
+func (f *InFlight) RecordAnswer(key model.ActionKey, version uint64, until time.Time) {
 	a := f.actions[key]
 	if a == nil {
 		return
@@ -69,7 +69,7 @@ func (f *InFlight) RecordAnswer(key string, version uint64, until time.Time) {
 
 // AwaitChange keeps an action in flight until its object changes, or until that instant: for an action that somebody else
 // may do.
-func (f *InFlight) AwaitChange(key string, until time.Time) {
+func (f *InFlight) AwaitChange(key model.ActionKey, until time.Time) {
 	if a := f.actions[key]; a != nil {
 		a.answered, a.version, a.until = true, f.versions[a.object]+1, until
 	}
@@ -77,7 +77,7 @@ func (f *InFlight) AwaitChange(key string, until time.Time) {
 
 // RecordFailure records that an action failed, and keeps it in flight until the instant that retry says, which is told
 // how often it has failed in a row. It returns how often that is.
-func (f *InFlight) RecordFailure(key string, retry func(failures int) time.Time) int {
+func (f *InFlight) RecordFailure(key model.ActionKey, retry func(failures int) time.Time) int {
 	a := f.actions[key]
 	if a == nil {
 		a = &action{}
@@ -89,7 +89,7 @@ func (f *InFlight) RecordFailure(key string, retry func(failures int) time.Time)
 }
 
 // DescribeFailure records what the call that failed last was answered. Without it only the number of failures is known.
-func (f *InFlight) DescribeFailure(key, message string, now time.Time) {
+func (f *InFlight) DescribeFailure(key model.ActionKey, message string, now time.Time) {
 	if a := f.actions[key]; a != nil && a.failures > 0 {
 		if a.failures == 1 || a.since.IsZero() {
 			a.since = now
@@ -99,12 +99,12 @@ func (f *InFlight) DescribeFailure(key, message string, now time.Time) {
 }
 
 // failed returns the calls that failed the last time and whose answer is known, by key.
-func (f *InFlight) failed() map[string]model.CallFailure {
-	var out map[string]model.CallFailure
+func (f *InFlight) failed() map[model.ActionKey]model.CallFailure {
+	var out map[model.ActionKey]model.CallFailure
 	for key, a := range f.actions {
 		if a.failures > 0 && a.message != "" {
 			if out == nil {
-				out = map[string]model.CallFailure{}
+				out = map[model.ActionKey]model.CallFailure{}
 			}
 			out[key] = model.CallFailure{Times: a.failures, Since: a.since, Message: a.message}
 		}
@@ -113,20 +113,20 @@ func (f *InFlight) failed() map[string]model.CallFailure {
 }
 
 // EndAction forgets an action; one that is not in flight is no error.
-func (f *InFlight) EndAction(key string) { delete(f.actions, key) }
+func (f *InFlight) EndAction(key model.ActionKey) { delete(f.actions, key) }
 
 // HasAction reports whether an action is in flight at an instant.
-func (f *InFlight) HasAction(key string, now time.Time) bool {
+func (f *InFlight) HasAction(key model.ActionKey, now time.Time) bool {
 	a := f.actions[key]
 	return a != nil && a.until.After(now)
 }
 
 // isKnown reports whether an action is remembered, be its time over or not.
-func (f *InFlight) isKnown(key string) bool { return f.actions[key] != nil }
+func (f *InFlight) isKnown(key model.ActionKey) bool { return f.actions[key] != nil }
 
 // expireActions ends the actions whose time is over. It returns their keys, in no order, and when the next one's will
 // be; zero: none is left. An action that failed keeps its count of failures for a minute, so that its pauses grow.
-func (f *InFlight) expireActions(now time.Time) (ended []string, next time.Time) {
+func (f *InFlight) expireActions(now time.Time) (ended []model.ActionKey, next time.Time) {
 	for key, a := range f.actions {
 		switch {
 		case a.until.After(now):
@@ -162,8 +162,8 @@ func (f *InFlight) forgetObject(object Object) {
 }
 
 // list returns until when each action is in flight, by key, of those that are at an instant.
-func (f *InFlight) list(now time.Time) map[string]time.Time {
-	out := map[string]time.Time{}
+func (f *InFlight) list(now time.Time) map[model.ActionKey]time.Time {
+	out := map[model.ActionKey]time.Time{}
 	for key, a := range f.actions {
 		if a.until.After(now) {
 			out[key] = a.until
@@ -174,11 +174,15 @@ func (f *InFlight) list(now time.Time) map[string]time.Time {
 
 // The keys of actions, as plan makes them, for those that end when their effect is seen.
 
-func bindKey(pod string) string            { return plan.Bind{UID: pod}.Key() }
-func evictKey(pod string) string           { return plan.Evict{UID: pod}.Key() }
-func deletePodKey(pod string) string       { return plan.DeletePod{UID: pod}.Key() }
-func tolerateKey(pod, claim string) string { return plan.Tolerate{UID: pod, Claim: claim}.Key() }
-func createKey(claimName string) string    { return plan.CreateClaim{Name: claimName}.Key() }
-func launchKey(claim string) string        { return plan.LaunchClaim{UID: claim}.Key() }
-func deleteKey(claim string) string        { return plan.DeleteClaim{UID: claim}.Key() }
-func slotsKey(claim string) string         { return plan.UpdateClaim{UID: claim, SetSlots: true}.Key() }
+func bindKey(pod string) model.ActionKey      { return plan.Bind{UID: pod}.Key() }
+func evictKey(pod string) model.ActionKey     { return plan.Evict{UID: pod}.Key() }
+func deletePodKey(pod string) model.ActionKey { return plan.DeletePod{UID: pod}.Key() }
+func tolerateKey(pod, claim string) model.ActionKey {
+	return plan.Tolerate{UID: pod, Claim: claim}.Key()
+}
+func createKey(claimName string) model.ActionKey { return plan.CreateClaim{Name: claimName}.Key() }
+func launchKey(claim string) model.ActionKey     { return plan.LaunchClaim{UID: claim}.Key() }
+func deleteKey(claim string) model.ActionKey     { return plan.DeleteClaim{UID: claim}.Key() }
+func slotsKey(claim string) model.ActionKey {
+	return plan.UpdateClaim{UID: claim, SetSlots: true}.Key()
+}

@@ -20,9 +20,9 @@ type Overlay struct {
 	intolerant  map[string]bool   // by pod uid: a toleration was refused
 	unbindable  map[string]bool   // by pod uid: a binding was refused
 
-	slots       map[string]assumedSlots // by claim name
-	annotations map[string]annotation   // by claim uid
-	provisional map[string]string       // name of a claim that is being created, by key of that action
+	slots       map[string]assumedSlots    // by claim name
+	annotations map[string]annotation      // by claim uid
+	provisional map[model.ActionKey]string // name of a claim that is being created
 
 	pods     *podTable
 	claims   *claimTable
@@ -54,7 +54,7 @@ type assumedSlots struct {
 func newOverlay(pods *podTable, claims *claimTable, inFlight *InFlight, counts *ChangeCounts, readPod func(*model.Pod)) *Overlay {
 	return &Overlay{
 		tolerations: map[string]string{}, bindings: map[string]string{}, intolerant: map[string]bool{}, unbindable: map[string]bool{},
-		slots: map[string]assumedSlots{}, annotations: map[string]annotation{}, provisional: map[string]string{},
+		slots: map[string]assumedSlots{}, annotations: map[string]annotation{}, provisional: map[model.ActionKey]string{},
 		pods: pods, claims: claims, inFlight: inFlight, counts: counts, readPod: readPod,
 	}
 }

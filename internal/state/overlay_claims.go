@@ -30,7 +30,7 @@ func (o *Overlay) DropProvisionalClaim(name string) {
 
 // dropUnseenClaim drops the claim whose creation was this action: it was made and gone again before any watch showed
 // it.
-func (o *Overlay) dropUnseenClaim(action string) {
+func (o *Overlay) dropUnseenClaim(action model.ActionKey) {
 	if name, ok := o.provisional[action]; ok {
 		o.DropProvisionalClaim(name)
 	}

@@ -231,7 +231,7 @@ func TestFlights(t *testing.T) {
 	flying := func(s *State, seconds int) []string {
 		out := []string{}
 		for k := range s.Snapshot(at(seconds)).InFlight {
-			out = append(out, k)
+			out = append(out, string(k))
 		}
 		slices.Sort(out)
 		return out

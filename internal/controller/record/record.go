@@ -43,7 +43,7 @@ func (rec *Recorder) Output(now time.Time, snap *model.Snapshot, out *decide.Out
 			rec.recordUpdate(a)
 		case plan.Restart:
 			rec.log.Info("restart deployment", "deployment", a.Namespace+"/"+a.Deployment, "pod", a.Pod, "node", a.Node)
-			rec.ledger.Add(ledger.Entry{At: now, Kind: "restart", Subject: "deployment/" + a.Namespace + "/" + a.Deployment, Why: []plan.Reason{a.Why}, Pods: []string{a.Namespace + "/" + a.Pod}})
+			rec.ledger.Add(ledger.Entry{At: now, Kind: "restart", Subject: "deployment/" + a.Namespace + "/" + a.Deployment, Why: []plan.Reason{a.Why}, Pods: []string{model.PodKey(a.Namespace, a.Pod)}})
 		case plan.Evict:
 			rec.recordEvict(now, a)
 		case plan.UpdateNode:
@@ -218,7 +218,7 @@ func (rec *Recorder) recordBindings(now time.Time, actions []plan.Action) {
 			e = &ledger.Entry{At: now, Kind: ledger.Bind, Subject: "node/" + b.Node, Why: []plan.Reason{b.Why}}
 			entries[b.Node], nodes = e, append(nodes, b.Node)
 		}
-		e.Pods = append(e.Pods, b.Namespace+"/"+b.Pod)
+		e.Pods = append(e.Pods, model.PodKey(b.Namespace, b.Pod))
 	}
 	for _, n := range nodes {
 		rec.ledger.Add(*entries[n])
@@ -228,17 +228,17 @@ func (rec *Recorder) recordBindings(now time.Time, actions []plan.Action) {
 
 // recordEvict tells once of a pod that should have gone after its successor had come, and can't.
 func (rec *Recorder) recordEvict(now time.Time, a plan.Evict) {
-	subject := "pod/" + a.Namespace + "/" + a.Pod
+	subject := "pod/" + model.PodKey(a.Namespace, a.Pod)
 	if a.Why.Code != plan.NoSurge || !rec.IsNews(now, subject+" "+a.UID, report.Sentence(a.Why)) {
 		return
 	}
-	rec.log.Info("pod is evicted before its replacement is ready", "pod", a.Namespace+"/"+a.Pod, "node", a.Node, "key", plan.DetailOf[plan.OfNoSurge](a.Why).Field, "because", a.Why.Summary())
+	rec.log.Info("pod is evicted before its replacement is ready", "pod", model.PodKey(a.Namespace, a.Pod), "node", a.Node, "key", plan.DetailOf[plan.OfNoSurge](a.Why).Field, "because", a.Why.Summary())
 	rec.ledger.Add(ledger.Entry{At: now, Kind: "evict", Subject: subject, Why: []plan.Reason{a.Why}})
 }
 
 // BlockedDrain tells who refuses the eviction of a pod, of each node and budget once in a while.
 func (rec *Recorder) BlockedDrain(now time.Time, a plan.Evict, err error) {
-	why := plan.Reason{Code: plan.EvictionRefused, Pool: a.Why.Pool, Subject: plan.ObjectOf("pod", a.Namespace+"/"+a.Pod), Detail: plan.OfCallFailed{Said: plan.Words(err.Error())}}
+	why := plan.Reason{Code: plan.EvictionRefused, Pool: a.Why.Pool, Subject: plan.ObjectOf("pod", model.PodKey(a.Namespace, a.Pod)), Detail: plan.OfCallFailed{Said: plan.Words(err.Error())}}
 	key := string(why.Subject)
 	var by *plan.BudgetBlocks
 	if errors.As(err, &by) {
@@ -248,8 +248,8 @@ func (rec *Recorder) BlockedDrain(now time.Time, a plan.Evict, err error) {
 	if !rec.IsNews(now, "blocked "+a.Node+" "+key, string(why.Code)) {
 		return
 	}
-	rec.log.Info("drain is blocked", "node", a.Node, "pod", a.Namespace+"/"+a.Pod, "by", err.Error())
-	e := ledger.Entry{At: now, Kind: ledger.Blocked, Subject: "node/" + a.Node, Why: []plan.Reason{why}, Pods: []string{a.Namespace + "/" + a.Pod}}
+	rec.log.Info("drain is blocked", "node", a.Node, "pod", model.PodKey(a.Namespace, a.Pod), "by", err.Error())
+	e := ledger.Entry{At: now, Kind: ledger.Blocked, Subject: "node/" + a.Node, Why: []plan.Reason{why}, Pods: []string{model.PodKey(a.Namespace, a.Pod)}}
 	if cl := rec.objects.FindClaimByNode(a.Node); cl != nil {
 		e.Related = []string{"nodeclaim/" + cl.Name}
 	}

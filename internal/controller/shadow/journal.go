@@ -66,7 +66,7 @@ func (s *Watcher) decideDisruption(now time.Time, uid string, d disruption) {
 // decideBinding notes a pod that Dovetail would bind.
 func (s *Watcher) decideBinding(now time.Time, a plan.Bind) {
 	if s.bindings[a.UID] == nil && !s.tooMany() {
-		s.bindings[a.UID] = &binding{at: now, pod: waitingPod{a.Namespace + "/" + a.Pod, a.UID}, node: a.Node}
+		s.bindings[a.UID] = &binding{at: now, pod: waitingPod{model.PodKey(a.Namespace, a.Pod), a.UID}, node: a.Node}
 	}
 }
 

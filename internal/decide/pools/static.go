@@ -21,7 +21,7 @@ import (
 type StaticIn struct {
 	MaxTypes    int                                         // how many instance types a claim may name
 	Uses        []model.LimitUse                            // the limits over several NodePools, with what this step has decided on
-	Decided     map[string]bool                             // actions that this step has decided on, by Action.Key
+	Decided     map[model.ActionKey]bool                    // actions that this step has decided on
 	IsStaying   func(*model.Claim) bool                     // whether nothing takes a claim away
 	Allowed     map[string]int                              // by the name of a NodePool that lacks nodes (LackingNodes): how many may be launched now; negative: any number
 	CandidateOf func(c *model.Claim) (u *disrupt.Candidate) // nil: the claim is no candidate
@@ -67,7 +67,7 @@ func countStatic(v *cluster.View, p *model.NodePool, isStaying func(*model.Claim
 
 // ScaleStatic keeps NodePools with spec.replicas at that number of nodes.
 func ScaleStatic(v *cluster.View, in StaticIn) (out StaticOut) {
-	names := map[string]bool{}
+	names := map[model.ActionKey]bool{}
 	maps.Copy(names, in.Decided)
 	for _, p := range v.Snapshot.Pools {
 		if p.Replicas < 0 {
@@ -138,7 +138,7 @@ func (out *StaticOut) scaleDown(v *cluster.View, in StaticIn, p *model.NodePool,
 // StaticClaim returns a claim of a NodePool that is for no pod in particular: whatever the NodePool allows, the cheapest instance
 // type first, and maxTypes of them at most. Its name is that of no claim there is, and of none that was decided on, by
 // Action.Key. It returns false if nothing can be launched from the NodePool.
-func StaticClaim(v *cluster.View, p *model.NodePool, maxTypes int, decided map[string]bool, why plan.Reason) (plan.CreateClaim, bool) {
+func StaticClaim(v *cluster.View, p *model.NodePool, maxTypes int, decided map[model.ActionKey]bool, why plan.Reason) (plan.CreateClaim, bool) {
 	types, zones, capacity, price := disrupt.BuyableTypes(p, maxTypes)
 	if len(types) == 0 {
 		return plan.CreateClaim{}, false
@@ -165,7 +165,7 @@ func StaticClaim(v *cluster.View, p *model.NodePool, maxTypes int, decided map[s
 
 // StaticRefusal returns why a static NodePool can't launch one more node next to those that it has; an empty code: it can. The
 // arguments are those of StaticClaim, and the limits over several NodePools with what this step has decided on.
-func StaticRefusal(v *cluster.View, p *model.NodePool, maxTypes int, decided map[string]bool, uses []model.LimitUse) plan.Reason {
+func StaticRefusal(v *cluster.View, p *model.NodePool, maxTypes int, decided map[model.ActionKey]bool, uses []model.LimitUse) plan.Reason {
 	all := int64(0)
 	for _, c := range v.Snapshot.Claims {
 		if c.Pool == p.Name {

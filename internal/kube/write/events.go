@@ -22,6 +22,7 @@ import (
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/watch"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -106,7 +107,7 @@ func (r *recorder) scheduled(b plan.Bind) {
 		return
 	}
 	r.serial++
-	e := event("Pod", b.Namespace, b.Pod, b.UID, false, "Scheduled", "Successfully assigned "+b.Namespace+"/"+b.Pod+" to "+b.Node, now, r.serial)
+	e := event("Pod", b.Namespace, b.Pod, b.UID, false, "Scheduled", "Successfully assigned "+model.PodKey(b.Namespace, b.Pod)+" to "+b.Node, now, r.serial)
 	e.Action = "Binding"
 	r.later = append(r.later, e)
 	r.start()

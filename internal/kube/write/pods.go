@@ -35,7 +35,7 @@ func (a *Actor) Bind(ctx context.Context, b plan.Bind) (uint64, error) {
 	err := a.c.Core.Post().Namespace(b.Namespace).Resource("pods").Name(b.Pod).SubResource("binding").Body(body).Do(ctx).Error()
 	a.events.bindings.Add(-1)
 	if err != nil {
-		return 0, classify(err, "bind", "pod", b.Namespace+"/"+b.Pod)
+		return 0, classify(err, "bind", "pod", model.PodKey(b.Namespace, b.Pod))
 	}
 	a.events.scheduled(b)
 	return 0, nil
@@ -43,7 +43,7 @@ func (a *Actor) Bind(ctx context.Context, b plan.Bind) (uint64, error) {
 
 // Tolerate adds to a pod the toleration of a claim's reservation. Nothing else of the pod is touched.
 func (a *Actor) Tolerate(ctx context.Context, t plan.Tolerate) (uint64, error) {
-	name := t.Namespace + "/" + t.Pod
+	name := model.PodKey(t.Namespace, t.Pod)
 	toleration := corev1.Toleration{Key: model.TaintReserved, Operator: corev1.TolerationOpEqual, Value: t.Claim, Effect: corev1.TaintEffectNoSchedule}
 	patch := func(ops ...operation) error {
 		data, err := json.Marshal(append([]operation{{"test", "/metadata/uid", t.UID}}, ops...))
@@ -81,7 +81,7 @@ const partialMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMet
 // Evict asks the eviction API to remove a pod. A PodDisruptionBudget in the way is ErrBlocked with the budget's own words, and so is whoever
 // else refuses it: an admission webhook may do so until it has prepared the pod's end.
 func (a *Actor) Evict(ctx context.Context, e plan.Evict) (uint64, error) {
-	name := e.Namespace + "/" + e.Pod
+	name := model.PodKey(e.Namespace, e.Pod)
 	body := &policyv1.Eviction{
 		TypeMeta:      metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
 		ObjectMeta:    metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Pod},
@@ -152,5 +152,5 @@ func (a *Actor) Restart(ctx context.Context, r plan.Restart) (uint64, error) {
 func (a *Actor) DeletePod(ctx context.Context, d plan.DeletePod) (uint64, error) {
 	grace := max(1, int64((d.Grace+time.Second-1)/time.Second))
 	err := a.c.Core.Delete().Namespace(d.Namespace).Resource("pods").Name(d.Pod).Body(deleteOptions(d.UID, &grace)).Do(ctx).Error()
-	return 0, classify(err, "delete", "pod", d.Namespace+"/"+d.Pod)
+	return 0, classify(err, "delete", "pod", model.PodKey(d.Namespace, d.Pod))
 }
