@@ -4,7 +4,6 @@
 package disrupt
 
 import (
-	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
@@ -96,5 +95,3 @@ func BalancedScore(why plan.Reason) (pool string, score float64, ok bool) {
 	pool, ok = why.Subject.Name(), why.Subject.Kind() == "nodepool"
 	return pool, plan.DetailOf[plan.OfNotBalanced](why).Score, ok
 }
-
-func formatDollars(micro int64) string { return "$" + model.Dollars(micro) }

@@ -294,3 +294,5 @@ func TestShrinkAfterWaves(t *testing.T) {
 		}
 	}
 }
+
+func formatDollars(micro int64) string { return "$" + model.Dollars(micro) }

@@ -100,16 +100,6 @@ func (r *Reach) Ask(ctx context.Context, path string) ([]byte, error) {
 	return raw, err
 }
 
-// Close ends the forwarding of the port.
-func (r *Reach) Close() {
-	r.mu.Lock()
-	w := r.way
-	r.mu.Unlock()
-	if w != nil {
-		r.forget(w)
-	}
-}
-
 // forget has the next question find the controller again.
 func (r *Reach) forget(w *way) {
 	r.mu.Lock()

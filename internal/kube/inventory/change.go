@@ -50,12 +50,6 @@ func Changes(o runtime.Object, path string) []func(runtime.Object) {
 	return out
 }
 
-// Value returns the last of the values that Changes tries.
-func Value(t reflect.Type) reflect.Value {
-	all := values(t)
-	return all[len(all)-1]
-}
-
 // visit calls f with each value of a field in a struct. With reach it makes what the field is below.
 func visit(v reflect.Value, path string, reach bool, f func(reflect.Value)) {
 	name, rest, more := strings.Cut(path, ".")
