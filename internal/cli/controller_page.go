@@ -159,6 +159,23 @@ func (p *controllerPage) Report(ctx context.Context, w io.Writer, name string) e
 	return fmt.Errorf("report %q is not served by the controller; 'dovetail %s' gives it: %w", name, name, fs.ErrNotExist)
 }
 
+// Usages implements web.Source.
+func (p *controllerPage) Usages() []top.Usage {
+	board, _ := p.look()
+	p.mu.Lock() // a board is one caller's at a time
+	defer p.mu.Unlock()
+	return board.Usages()
+}
+
+// Pending implements web.Source.
+func (p *controllerPage) Pending(ctx context.Context, w io.Writer) error {
+	out, err := p.ctl.Answers.ExplainPending(ctx)
+	if err != nil {
+		return err
+	}
+	return report.PendingJSON(w, &out)
+}
+
 // Plan implements web.Source. A what-if may take seconds of a processor, which the controller has no time for.
 func (p *controllerPage) Plan(context.Context, io.Writer, io.Reader) error {
 	return fmt.Errorf("what-ifs are answered by 'dovetail ui' and 'dovetail plan --live', not by the controller: %w", fs.ErrNotExist)

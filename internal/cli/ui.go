@@ -159,6 +159,19 @@ func (s *uiSource) Report(ctx context.Context, w io.Writer, name string) error {
 	return s.run(ctx, w, nil, args)
 }
 
+// Usages implements web.Source.
+func (s *uiSource) Usages() []top.Usage { return s.observed.board.Usages() }
+
+// Pending implements web.Source.
+func (s *uiSource) Pending(ctx context.Context, w io.Writer) error {
+	raw, err := s.observed.ask(ctx, "pending")
+	if err != nil {
+		return fmt.Errorf("no controller explains the pending pods: %w: %w", err, fs.ErrNotExist)
+	}
+	_, err = w.Write(raw)
+	return err
+}
+
 // Plan implements web.Source.
 func (s *uiSource) Plan(ctx context.Context, w io.Writer, manifests io.Reader) error {
 	return s.run(ctx, w, manifests, append([]string{"plan", "--live", "-f", "-"}, s.flags.priceFlags.args()...))

@@ -91,6 +91,7 @@ type wireNode struct {
 	Modelled     bool         `json:"priceModelled,omitempty"`
 	State        string       `json:"state"`
 	Doing        string       `json:"doing,omitempty"`
+	Blocked      string       `json:"blockedBy,omitempty"`
 }
 
 type wirePool struct {
@@ -177,7 +178,7 @@ func JSON(w io.Writer, v *View, l *Look) error {
 		r := &t.nodes[i]
 		n := wireNode{Name: r.Name, NodeClaim: r.Claim, IsClaim: r.IsClaim, Pool: r.Pool, Type: r.Type, Zone: r.Zone, CapacityType: r.CapacityType,
 			AgeSeconds: int64(r.Age / time.Second), Allocatable: wire(r.Allocatable), Requested: wire(r.Requested), Pods: r.Pods, PodsMax: r.PodsMax,
-			Modelled: r.Price.Modelled, State: r.State, Doing: r.Doing}
+			Modelled: r.Price.Modelled, State: r.State, Doing: r.Doing, Blocked: r.Blocked}
 		if r.Priced {
 			price := money(r.Price.Micro)
 			n.Price = &price

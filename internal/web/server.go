@@ -41,6 +41,11 @@ type Source interface {
 	Report(ctx context.Context, w io.Writer, name string) error
 	// Plan writes what would be launched for manifests beside what the cluster has.
 	Plan(ctx context.Context, w io.Writer, manifests io.Reader) error
+	// Usages returns the bound pods by node and workload.
+	Usages() []top.Usage
+	// Pending writes report.Pending as JSON: the pending pods by reason, each with the change that helps. An error wraps
+	// fs.ErrNotExist if no controller can be asked.
+	Pending(ctx context.Context, w io.Writer) error
 	// Offer says what can be asked.
 	Offer() Offer
 }
@@ -78,6 +83,12 @@ func pages(source Source, samples *Samples) http.Handler {
 	}
 	mux.HandleFunc("GET /api/overview", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, "application/json", func(b io.Writer) error { return top.JSON(b, source.View(), top.NewLook()) })
+	})
+	mux.HandleFunc("GET /api/workloads", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, "application/json", func(b io.Writer) error { return top.UsageJSON(b, source.Usages()) })
+	})
+	mux.HandleFunc("GET /api/pending", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, "application/json", func(b io.Writer) error { return source.Pending(r.Context(), b) })
 	})
 	mux.HandleFunc("GET /api/offer", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, "application/json", func(b io.Writer) error { return json.NewEncoder(b).Encode(source.Offer()) })

@@ -45,6 +45,15 @@ func (s source) Plan(_ context.Context, w io.Writer, manifests io.Reader) error 
 	return err
 }
 
+func (s source) Usages() []top.Usage {
+	return []top.Usage{{Node: "a", Namespace: "shop", Owner: "deployment/web", Pods: 2, Requests: top.Amounts{CPU: 500, Memory: 1 << 30}}}
+}
+
+func (s source) Pending(_ context.Context, w io.Writer) error {
+	_, err := io.WriteString(w, `{"causes":[]}`)
+	return err
+}
+
 func (s source) Offer() Offer { return Offer{By: "a test", Reports: []string{"doctor"}, Plan: true} }
 
 func newHandler() (http.Handler, *Samples) {

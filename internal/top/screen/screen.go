@@ -53,6 +53,13 @@ func (s *Shared) View() *top.View {
 	return s.board.View(time.Now())
 }
 
+// Usages returns the pods by node and workload, as top.Board.Usages has them.
+func (s *Shared) Usages() []top.Usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.board.Usages()
+}
+
 func (s *Shared) hasChanged() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

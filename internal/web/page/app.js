@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// The page of `dovetail ui` and of the controller. It reads /api/overview every two seconds and draws the view that the address names behind the #.
+// The page of `dovetail ui` and of the controller. It reads /api/overview every two seconds and draws the view that the address names.
+// The address has everything that a reader has chosen: #VIEW?filter=…&sort=…&open=KIND/NAME.
 import uPlot from "uplot";
 
 const readEvery = 2000; // ms
 const samplesEvery = 5; // s, as the server takes them
+const extrasEvery = 10_000; // ms: workloads and reasons of pending pods
+const reportsLast = 300_000; // ms that a report is shown before it is read again
 const hoursOfMonth = 730;
+const mostRows = 200; // of a table; the filter finds the others
 
-const state = {offer: null, overview: null, samples: [], failed: "", filter: "", sort: "name", plan: "", reports: {}};
+const state = {offer: null, overview: null, samples: [], failed: "", plan: "", reports: {}, workloads: [], remedies: new Map(), extrasAt: 0};
 const allViews = [
-  ["overview", "Overview", drawOverview], ["nodes", "Nodes", drawNodes], ["pending", "Pending pods", drawPending],
+  ["overview", "Overview", drawOverview], ["nodes", "Nodes", drawNodes], ["costs", "Costs", drawCosts], ["pending", "Pending pods", drawPending],
   ["decisions", "Decisions", drawDecisions], ["what-if", "What if", drawWhatIf],
   ["doctor", "Doctor", () => drawReport("doctor")], ["history", "History", () => drawReport("history")],
   ["headroom", "Headroom", () => drawReport("headroom")],
@@ -44,8 +48,30 @@ function duration(seconds) {
   return `${Math.max(0, Math.floor(seconds))}s`;
 }
 
+// route is the view of the address and what the reader has chosen in it.
+function route() {
+  const [name, query] = location.hash.slice(1).split("?");
+  return {name, chosen: new URLSearchParams(query)};
+}
+
+const chosen = (key, otherwise = "") => route().chosen.get(key) ?? otherwise;
+
+// address returns the address of a view with other choices. An empty value takes a choice away.
+function address(choices, name = view()[0]) {
+  const all = name === view()[0] ? route().chosen : new URLSearchParams();
+  for (const [key, value] of Object.entries(choices)) value === "" ? all.delete(key) : all.set(key, value);
+  const query = all.toString();
+  return `#${name}${query ? `?${query}` : ""}`;
+}
+
+// choose changes the address without an entry in the history of the browser.
+function choose(choices) {
+  history.replaceState(null, "", address(choices));
+  draw();
+}
+
 function view() {
-  return views.find(([name]) => name === location.hash.slice(1)) ?? views[0];
+  return views.find(([name]) => name === route().name) ?? views[0];
 }
 
 function drawFrame() {
@@ -59,14 +85,17 @@ function drawFrame() {
   if (document.getElementById("status").textContent !== said) document.getElementById("status").textContent = said;
 }
 
-// draw draws the view anew. Who types in a field keeps it: only what is below the controls changes.
+// draw draws the view. A field that has the focus keeps it: only the part below the controls changes.
 function draw() {
   drawFrame();
   if (!state.overview) return;
+  const focusable = () => [...main.querySelectorAll("#body button")], focused = focusable().indexOf(document.activeElement);
   view()[2]();
+  if (focused >= 0) focusable()[focused]?.focus({preventScroll: true}); // its element was replaced
+  drawDetails();
 }
 
-// body returns what a view fills at each reading, and makes it with the view's controls when another one was shown.
+// body returns the element that a view fills at each reading. It is made with the view's controls when another view was shown.
 function body(name, controls) {
   if (main.dataset.view !== name) {
     main.dataset.view = name;
@@ -75,35 +104,70 @@ function body(name, controls) {
   return document.getElementById("body");
 }
 
+// table makes a table. A column is [title, class]; a cell is a text or an element, or [what is shown, the value to sort by]. The
+// columns sort by the address: sort=TITLE, with - before it for descending order.
 function table(caption, columns, rows) {
-  return element("div", {class: "scroll"}, element("table", null, element("caption", null, caption),
-    element("thead", null, element("tr", null, columns.map(([title, kind]) => element("th", {scope: "col", class: kind}, title)))),
-    element("tbody", null, rows.map((row) => element("tr", null, row.map((cell, i) => element("td", {class: columns[i][1]}, cell)))))));
-}
-
-const filterField = () => element("label", null, "Filter ", element("input", {type: "search", value: state.filter,
-  oninput: (e) => { state.filter = e.target.value; draw(); }}));
-const matches = (...texts) => !state.filter || texts.some((t) => t?.toLowerCase().includes(state.filter.toLowerCase()));
-
-// about is a button that opens what is known of an object.
-function about(subject, ...label) {
-  return element("button", {class: "link", type: "button", onclick: () => explain(subject)}, label.length ? label : subject);
-}
-
-async function explain(subject) {
-  const dialog = document.getElementById("details");
-  document.getElementById("details-title").textContent = subject;
-  const text = document.getElementById("details-text");
-  text.textContent = "Asking…";
-  if (!dialog.open) dialog.showModal();
-  try {
-    text.textContent = await read(`api/details?subject=${encodeURIComponent(subject)}`, "text");
-  } catch (e) {
-    text.textContent = e.message;
+  const by = chosen("sort"), descending = by.startsWith("-"), at = columns.findIndex(([title]) => title === by.replace(/^-/, ""));
+  const value = (row) => { const c = row[at]; return Array.isArray(c) ? c[1] : c instanceof Node ? c.textContent : c; };
+  if (at >= 0) {
+    rows = rows.toSorted((a, b) => {
+      const [x, y] = descending ? [value(b), value(a)] : [value(a), value(b)];
+      return typeof x === "number" ? x - y : String(x).localeCompare(String(y));
+    });
   }
+  const header = ([title, kind], i) => element("th", {scope: "col", class: kind, "aria-sort": i !== at ? null : descending ? "descending" : "ascending"},
+    element("button", {class: "sort", type: "button", onclick: () => choose({sort: i !== at ? title : descending ? "" : `-${title}`})}, title, i !== at ? "" : descending ? " ↓" : " ↑"));
+  const cell = (c) => Array.isArray(c) ? c[0] : c;
+  return element("div", {class: "scroll"}, element("table", null, element("caption", null, caption),
+    element("thead", null, element("tr", null, columns.map(header))),
+    element("tbody", null, rows.slice(0, mostRows).map((row) => element("tr", null, row.map((c, i) => element("td", {class: columns[i][1]}, cell(c)))))),
+    rows.length > mostRows ? element("tfoot", null, element("tr", null, element("td", {colspan: columns.length, class: "faint"}, `and ${rows.length - mostRows} more; use the filter`))) : null));
 }
 
-// nodeStates says how many nodes are in which state other than Ready.
+const filterField = () => element("label", null, "Filter ", element("input", {type: "search", value: chosen("filter"),
+  oninput: (e) => choose({filter: e.target.value})}));
+const matches = (...texts) => !chosen("filter") || texts.some((t) => t?.toLowerCase().includes(chosen("filter").toLowerCase()));
+
+// selectField chooses one of several values, the first by default.
+const selectField = (label, key, values) => element("label", null, `${label} `, element("select", {onchange: (e) => choose({[key]: e.target.value === values[0] ? "" : e.target.value})},
+  values.map((v) => element("option", {selected: v === chosen(key, values[0])}, v))));
+
+// about is a link that opens the details of an object.
+function about(subject, ...label) {
+  return element("button", {class: "link", type: "button", onclick: () => { location.hash = address({open: subject}); }}, label.length ? label : subject);
+}
+
+// copyButton copies a text, and says so.
+function copyButton(text) {
+  return element("button", {type: "button", class: "copy", "aria-label": `Copy ${text}`, onclick: async (e) => {
+    await navigator.clipboard.writeText(text);
+    e.target.textContent = "Copied";
+  }}, "Copy");
+}
+
+// drawDetails opens the object of the address, or closes the dialog if the address has none.
+async function drawDetails() {
+  const dialog = document.getElementById("details"), subject = chosen("open");
+  if (dialog.dataset.subject === subject && dialog.open === (subject !== "")) return;
+  dialog.dataset.subject = subject;
+  if (!subject) return dialog.close();
+  const command = `dovetail why ${subject}`;
+  document.getElementById("details-title").textContent = subject;
+  document.getElementById("details-command").replaceChildren(element("code", null, command), " ", copyButton(command), " ",
+    element("a", {href: address({open: subject})}, "Link to this object"));
+  const text = document.getElementById("details-text");
+  text.textContent = "Reading…";
+  if (!dialog.open) dialog.showModal();
+  let answer;
+  try {
+    answer = await read(`api/details?subject=${encodeURIComponent(subject)}`, "text");
+  } catch (e) {
+    answer = e.message;
+  }
+  if (dialog.dataset.subject === subject) text.textContent = answer;
+}
+
+// nodeStates counts the nodes by state other than Ready.
 function nodeStates(t) {
   const {Ready, NotReady, ...others} = t.nodesByState;
   const parts = Object.entries(others).map(([state, n]) => `${n} ${state.toLowerCase()}`);
@@ -113,27 +177,29 @@ function nodeStates(t) {
 
 let charts = [];
 function drawOverview() {
-  const t = state.overview.total;
+  const o = state.overview, t = o.total;
   const b = body("overview", () => {
     charts = [];
-    return [element("section", {class: "cards", id: "cards", "aria-label": "The cluster now"}), element("p", {id: "next"}),
+    return [element("section", {class: "cards", id: "cards", "aria-label": "The cluster now"}), element("div", {id: "next"}),
       element("section", {class: "charts", "aria-label": "Over time"}, element("div", {class: "chart", id: "chart-cost"}), element("div", {class: "chart", id: "chart-pods"}))];
   });
-  const card = (title, value, more) => element("div", {class: "card"}, title, element("b", null, value), element("span", {class: "faint"}, more ?? ""));
+  const card = (title, value, more, trouble) => element("div", {class: trouble ? "card trouble" : "card"}, title, element("b", null, value), element("span", {class: "faint"}, more ?? ""));
   document.getElementById("cards").replaceChildren(
     card("Cost an hour", money(t.dollarsPerHour), t.nodesWithoutPrice ? `${count(t.nodesWithoutPrice, "node")} without a price` : ""),
     card("Cost a month", money(t.dollarsPerHour * hoursOfMonth), "at the present cost an hour"),
-    card("Nodes", String(t.nodes), nodeStates(t)),
+    card("Nodes", String(t.nodes), nodeStates(t), t.nodesNotReady > 0),
     card("CPU requested", percent(share(cores(t.requested), cores(t.allocatable))), `${cores(t.requested).toFixed(1)} of ${cores(t.allocatable).toFixed(1)} cores`),
     card("Memory requested", percent(share(gibibytes(t.requested), gibibytes(t.allocatable))), `${gibibytes(t.requested).toFixed(1)} of ${gibibytes(t.allocatable).toFixed(1)} GiB`),
     card("Pending pods", String(t.podsPending), `${count(t.pods, "pod")}, ${t.podsStarting} starting`));
-  const next = state.overview.next;
-  document.getElementById("next").textContent = next.length ? `Next: ${next.join("; ")}.` : "";
+  document.getElementById("next").replaceChildren(...(o.next.length ? [element("h2", null, "Now"), element("ul", null,
+    o.next.toSorted((a, b) => b.includes("blocked by") - a.includes("blocked by")).map((text) => element("li", {class: text.includes("blocked by") ? "trouble" : null}, text)))] : []));
   drawCharts();
   b.replaceChildren(table("NodePools and groups", [["Pool"], ["Nodes", "number"], ["Cost an hour", "number"], ["CPU requested", "number"], ["Memory requested", "number"], ["Limits"], ["State"]],
-    state.overview.pools.map((p) => [p.pool ? about(p.pool) : "no pool", String(p.nodes), money(p.dollarsPerHour), percent(share(cores(p.requested), cores(p.allocatable))),
-      percent(share(gibibytes(p.requested), gibibytes(p.allocatable))), p.limits ?? "", [p.state, p.takeover].filter(Boolean).join("; ")])),
-    element("p", {class: "faint"}, state.overview.notes.join(" ")));
+    o.pools.map((p) => {
+      const cpu = share(cores(p.requested), cores(p.allocatable)), memory = share(gibibytes(p.requested), gibibytes(p.allocatable));
+      return [p.pool ? about(p.pool) : "no pool", [String(p.nodes), p.nodes], [money(p.dollarsPerHour), p.dollarsPerHour], [percent(cpu), cpu], [percent(memory), memory], p.limits ?? "", [p.state, p.takeover].filter(Boolean).join("; ")];
+    })),
+    element("p", {class: "faint"}, o.notes.join(" ")));
 }
 
 function drawCharts() {
@@ -146,65 +212,139 @@ function drawCharts() {
   const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
   const axis = {stroke: color("--faint"), grid: {stroke: color("--line")}, ticks: {stroke: color("--line")}};
   // A step below 1 would show nodes and pods that nobody can count.
-  const amounts = {...axis, size: 60, values: (_, splits) => splits.map(money)}, counts = {...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000]};
-  const clock = {...axis, values: (_, splits) => splits.map((s) => utc(1000 * s).slice(0, 8))};
-  const make = (id, title, y, series, d) => {
+  const amounts = {...axis, size: 70, values: (_, splits) => splits.map(money)}, counts = {...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000]};
+  const clock = {...axis, space: 90, values: (_, splits) => splits.map((s) => utc(1000 * s).slice(0, 5))};
+  // The range of the cost is that of the data: a change of a few dollars is seen in a cluster of hundreds.
+  const near = (_, low, high) => { const room = Math.max((high - low) * 0.1, high * 0.01, 1e-4); return [Math.max(0, low - room), high + room]; };
+  const fromZero = (_, low, high) => [0, Math.max(1, high * 1.1)];
+  const make = (id, title, y, series, range, d) => {
     const at = document.getElementById(id);
     return new uPlot({title, width: at.clientWidth - 18, height: 220, tzDate: (s) => uPlot.tzDate(new Date(1000 * s), "Etc/UTC"),
-      series: [{label: "time", value: (_, s) => s == null ? "–" : utc(1000 * s)}, ...series], axes: [clock, y], scales: {y: {range: (_, low, high) => [0, Math.max(1e-4, high * 1.1)]}}}, d, at);
+      series: [{label: "time", value: (_, s) => s == null ? "–" : utc(1000 * s)}, ...series], axes: [clock, y], scales: {y: {range}}}, d, at);
   };
-  charts = [make("chart-cost", "Dollars an hour", amounts, [{label: "dollars an hour", stroke: color("--cpu"), fill: color("--cpu") + "22"}], data[0]),
-    make("chart-pods", "Pending pods and nodes", counts, [{label: "pending pods", stroke: color("--warn")}, {label: "nodes", stroke: color("--memory")}], data[1])];
+  charts = [make("chart-cost", "Dollars an hour", amounts, [{label: "dollars an hour", stroke: color("--cpu"), fill: color("--cpu") + "22", value: (_, v) => v == null ? "–" : money(v)}], near, data[0]),
+    make("chart-pods", "Pending pods and nodes", counts, [{label: "pending pods", stroke: color("--trouble")}, {label: "nodes", stroke: color("--memory")}], fromZero, data[1])];
 }
 
+// colorOf returns a color for a name, the same at each visit.
+function colorOf(name) {
+  let hash = 0;
+  for (const c of name) hash = (hash * 31 + c.codePointAt(0)) % 360;
+  return `hsl(${hash} 55% var(--tile))`;
+}
+
+const colorings = {
+  namespace: (u) => u.namespace, workload: (u) => `${u.namespace}/${u.owner ?? "no owner"}`, NodePool: (u, n) => n.pool ?? "no pool",
+};
+const sizes = {
+  CPU: (amounts) => cores(amounts), memory: (amounts) => gibibytes(amounts),
+};
 const orders = {
   name: (a, b) => a.name.localeCompare(b.name),
   "emptiest first": (a, b) => share(cores(a.requested), cores(a.allocatable)) - share(cores(b.requested), cores(b.allocatable)),
-  "dearest first": (a, b) => (b.pricePerHour ?? 0) - (a.pricePerHour ?? 0),
+  "most expensive first": (a, b) => (b.pricePerHour ?? 0) - (a.pricePerHour ?? 0),
   "youngest first": (a, b) => a.ageSeconds - b.ageSeconds,
 };
+const isTrouble = (n) => Boolean(n.blockedBy) || n.state === "NotReady";
+const subjectOf = (n) => n.launching ? `nodeclaim/${n.name}` : `node/${n.name}`;
 
 function drawNodes() {
-  const b = body("nodes", () => [element("div", {class: "controls"}, filterField(), element("label", null, "Order ",
-    element("select", {onchange: (e) => { state.sort = e.target.value; draw(); }}, Object.keys(orders).map((o) => element("option", {selected: o === state.sort}, o)))),
-    element("span", {class: "faint"}, "Upper bar: CPU requested. Lower bar: memory requested."))]);
-  const byPool = Map.groupBy(state.overview.nodes.filter((n) => matches(n.name, n.pool, n.instanceType, n.zone, n.capacityType, n.state, n.doing)), (n) => n.pool ?? "");
-  const sections = [...byPool.keys()].sort().map((pool) => {
-    const nodes = byPool.get(pool).sort(orders[state.sort]);
-    return element("section", {"aria-label": pool || "Nodes of no pool"}, element("h2", null, `${pool || "Nodes of no pool"} · ${nodes.length}`),
-      element("ul", {class: "nodes"}, nodes.map(drawNode)));
+  const b = body("nodes", () => [element("div", {class: "controls"}, filterField(), selectField("Order", "order", Object.keys(orders)),
+    selectField("Color", "color", Object.keys(colorings)), selectField("Size", "size", Object.keys(sizes)))]);
+  const nodes = state.overview.nodes.filter((n) => matches(n.name, n.pool, n.instanceType, n.zone, n.capacityType, n.state, n.doing)).sort(
+    (a, b) => isTrouble(b) - isTrouble(a) || orders[chosen("order", "name")]?.(a, b) || 0);
+  if (!nodes.length) return b.replaceChildren(element("p", null, chosen("filter") ? "No node matches the filter." : "The cluster has no nodes."));
+  const byNode = Map.groupBy(state.workloads, (u) => u.node), names = new Map();
+  const byPool = Map.groupBy(nodes, (n) => n.pool ?? "");
+  const sections = [...byPool.keys()].sort().map((pool) => element("section", {"aria-label": pool || "Nodes of no pool"},
+    element("h2", null, `${pool || "Nodes of no pool"} · ${byPool.get(pool).length}`),
+    element("ul", {class: "map"}, byPool.get(pool).map((n) => drawNode(n, byNode.get(n.name) ?? [], names)))));
+  const legend = [...names].sort((a, b) => b[1] - a[1]).slice(0, 12).map(([name]) => {
+    const swatch = element("i", {class: "swatch"});
+    swatch.style.background = colorOf(name);
+    return element("span", null, swatch, name);
   });
-  b.replaceChildren(...(sections.length ? sections : [element("p", null, state.filter ? "No node matches the filter." : "The cluster has no nodes.")]));
+  b.replaceChildren(element("p", {class: "legend faint"}, legend, element("span", null, element("i", {class: "swatch trouble"}), "blocked or not Ready")), ...sections,
+    table("Nodes", [["Node"], ["Type"], ["Zone"], ["Capacity"], ["Pods", "number"], ["CPU", "number"], ["Memory", "number"], ["$/h", "number"], ["Age", "number"], ["State"]],
+      nodes.map((n) => {
+        const cpu = share(cores(n.requested), cores(n.allocatable)), memory = share(gibibytes(n.requested), gibibytes(n.allocatable));
+        return [about(subjectOf(n), n.name), n.instanceType ?? "", n.zone ?? "", n.capacityType ?? "", [String(n.pods), n.pods], [percent(cpu), cpu], [percent(memory), memory],
+          [n.pricePerHour == null ? "-" : money(n.pricePerHour), n.pricePerHour ?? 0], [duration(n.ageSeconds), n.ageSeconds],
+          element("span", {class: isTrouble(n) ? "trouble" : null}, n.doing || n.state)];
+      })));
 }
 
-function drawNode(n) {
-  const cpu = share(cores(n.requested), cores(n.allocatable)), memory = share(gibibytes(n.requested), gibibytes(n.allocatable));
-  const what = [n.instanceType, n.zone, n.capacityType].filter(Boolean).join(" · ");
+// drawNode draws one node of the map: a band for each group of its pods, as wide as its share of the node.
+function drawNode(n, usages, names) {
+  const coloring = colorings[chosen("color", "namespace")] ?? colorings.namespace, size = sizes[chosen("size", "CPU")] ?? sizes.CPU;
+  const groups = new Map();
+  for (const u of usages) {
+    const name = coloring(u, n);
+    groups.set(name, (groups.get(name) ?? 0) + size(u.requests));
+    names.set(name, (names.get(name) ?? 0) + size(u.requests));
+  }
+  let at = 0;
+  const bands = [...groups].sort((a, b) => b[1] - a[1]).map(([name, amount]) => {
+    const from = at;
+    at += 100 * share(amount, size(n.allocatable));
+    return `${colorOf(name)} ${from}% ${at}%`;
+  });
   const price = n.pricePerHour == null ? "no price" : `${money(n.pricePerHour)}/h`;
-  const meter = (kind, value, label) => element("meter", {class: kind, min: 0, max: 1, value, "aria-label": `${label}: ${percent(value)}`});
-  return element("li", null, element("button", {class: "node", type: "button", onclick: () => explain(n.launching ? `nodeclaim/${n.name}` : `node/${n.name}`)},
-    element("strong", null, n.name.split(".")[0]), element("small", null, what),
-    element("small", null, `${price} · ${count(n.pods, "pod")} · ${duration(n.ageSeconds)}`),
-    meter("cpu", cpu, "CPU requested"), meter("memory", memory, "memory requested"),
-    element("small", {class: n.doing || n.state !== "Ready" ? "doing" : ""}, n.doing || n.state)));
+  const label = [n.name.split(".")[0], n.instanceType, n.zone, n.capacityType, price, count(n.pods, "pod"), `CPU ${percent(share(cores(n.requested), cores(n.allocatable)))}`,
+    `memory ${percent(share(gibibytes(n.requested), gibibytes(n.allocatable)))}`, n.doing || n.state].filter(Boolean).join(" · ");
+  const tile = element("button", {class: isTrouble(n) ? "tile trouble" : n.state === "Ready" ? "tile" : "tile changing", type: "button", title: label, "aria-label": label,
+    onclick: () => { location.hash = address({open: subjectOf(n)}); }});
+  tile.style.background = bands.length ? `linear-gradient(to right, ${bands.join(", ")}, var(--panel) ${at}% 100%)` : "";
+  return element("li", null, tile);
+}
+
+// drawCosts divides the price of each node among its pods, by the mean of their shares of its CPU and memory.
+function drawCosts() {
+  const b = body("costs", () => [element("div", {class: "controls"}, filterField(), selectField("By", "by", ["namespace", "workload"]))]);
+  const nodes = new Map(state.overview.nodes.map((n) => [n.name, n])), sums = new Map();
+  let free = state.overview.total.dollarsPerHour;
+  for (const u of state.workloads) {
+    const n = nodes.get(u.node);
+    if (!n) continue;
+    const name = chosen("by", "namespace") === "workload" ? colorings.workload(u) : u.namespace;
+    const sum = sums.get(name) ?? {dollars: 0, pods: 0, cores: 0, memory: 0};
+    const dollars = (n.pricePerHour ?? 0) * (share(cores(u.requests), cores(n.allocatable)) + share(gibibytes(u.requests), gibibytes(n.allocatable))) / 2;
+    sums.set(name, {dollars: sum.dollars + dollars, pods: sum.pods + u.pods, cores: sum.cores + cores(u.requests), memory: sum.memory + gibibytes(u.requests)});
+    free -= dollars;
+  }
+  const number = (x, digits) => [x.toFixed(digits), x];
+  const row = (name, s) => [name, [money(s.dollars), s.dollars], [money(s.dollars * hoursOfMonth), s.dollars * hoursOfMonth], number(s.pods, 0), number(s.cores, 1), number(s.memory, 1)];
+  const rows = [...sums].filter(([name]) => matches(name)).sort((a, b) => b[1].dollars - a[1].dollars).map(([name, s]) => row(name, s));
+  b.replaceChildren(table("Cost by requests", [["Name"], ["$/h", "number"], ["$/month", "number"], ["Pods", "number"], ["Cores", "number"], ["GiB", "number"]], rows),
+    element("p", {class: "faint"}, `${money(Math.max(0, free))}/h (${percent(share(Math.max(0, free), state.overview.total.dollarsPerHour))}) is not requested by any pod. The price of a node is divided among its pods by the mean of their shares of its CPU and memory.`));
 }
 
 function drawPending() {
   const b = body("pending", () => [element("div", {class: "controls"}, filterField())]);
   const causes = state.overview.pending.filter((c) => matches(c.cause, c.autoscalerSaid, ...c.pods));
-  const most = 20; // pods of a cause that are named
-  b.replaceChildren(causes.length ? table("Pending pods by what they wait for", [["Pods", "number"], ["Cause"], ["What the autoscaler said"], ["Oldest", "number"], ["Which"]],
-    causes.map((c) => [String(c.pods.length), c.cause, c.autoscalerSaid ? `${c.saidBy}: ${c.autoscalerSaid}` : "", duration(c.oldestSeconds),
-      element("span", null, c.pods.slice(0, most).flatMap((p) => [about(`pod/${p}`, p), " "]), c.pods.length > most ? `and ${c.pods.length - most} more` : "")]))
-    : element("p", null, state.filter ? "No pending pod matches the filter." : "No pod is pending."));
+  const most = 12; // pods of a reason that are named
+  b.replaceChildren(...(causes.length ? causes.map((c) => {
+    const remedy = state.remedies.get(c.pods.find((p) => state.remedies.has(p)));
+    const command = `dovetail why pod/${c.pods[0]}`;
+    return element("article", {class: "reason"}, element("h2", null, c.autoscalerSaid ?? c.cause),
+      element("p", {class: "faint"}, `${count(c.pods.length, "pod")} · oldest ${duration(c.oldestSeconds)} · requests ${cores(c.requests).toFixed(1)} cores, ${gibibytes(c.requests).toFixed(1)} GiB`),
+      remedy ? element("p", null, "Change: ", element("code", null, remedy), " ", copyButton(remedy)) : null,
+      c.autoscalerSaid ? element("p", {class: "faint"}, `kube-scheduler: ${c.cause}`) : null,
+      element("p", {class: "pods"}, c.pods.slice(0, most).flatMap((p) => [about(`pod/${p}`, p), " "]), c.pods.length > most ? `and ${c.pods.length - most} more` : ""),
+      element("p", null, element("code", null, command), " ", copyButton(command)));
+  }) : [element("p", null, chosen("filter") ? "No pending pod matches the filter." : "No pod is pending.")]));
 }
 
 function drawDecisions() {
   const b = body("decisions", () => [element("div", {class: "controls"}, filterField())]);
   const decisions = state.overview.decisions.filter((d) => matches(d.by, d.kind, d.subject, d.text));
-  b.replaceChildren(decisions.length ? table(`Decisions, newest first, from ${state.overview.decisionsFrom}`, [["When"], ["By"], ["What"], ["Object"], ["Why"]],
-    decisions.map((d) => [utc(d.last ?? d.at), d.by, d.count > 1 ? `${d.kind} (${d.count} times)` : d.kind, about(d.subject), d.text]))
-    : element("p", null, state.filter ? "No decision matches the filter." : "Nothing has been decided."));
+  if (!decisions.length) return b.replaceChildren(element("p", null, chosen("filter") ? "No decision matches the filter." : "There are no decisions."));
+  // The figures in brackets differ from node to node, and the text of a binding names its pods.
+  const causes = Map.groupBy(decisions, (d) => d.kind === "bound" ? "bound" : `${d.kind}: ${d.text.replace(/ \[[^\]]*\]/g, "")}`);
+  b.replaceChildren(
+    table("By cause", [["Times", "number"], ["Cause"], ["Last"]], [...causes].map(([cause, all]) => [[String(all.length), all.length], cause, utc(all[0].last ?? all[0].at)]).sort((a, b) => b[0][1] - a[0][1])),
+    table(`Decisions, newest first, from ${state.overview.decisionsFrom}`, [["When"], ["By"], ["What"], ["Object"], ["Why"]],
+      decisions.map((d) => [utc(d.last ?? d.at), d.by, d.count > 1 ? `${d.kind} (${d.count} times)` : d.kind, about(d.subject), d.text])));
 }
 
 function drawWhatIf() {
@@ -225,27 +365,40 @@ async function runPlan() {
   }
 }
 
-// drawReport shows what a command says. It is asked when the view opens and when the reader wants it anew.
+// drawReport shows the output of a command. It is read when the view is opened, unless it was read in the last minutes.
 function drawReport(name) {
   const title = views.find(([n]) => n === name)[1];
   body(name, () => {
-    queueMicrotask(() => readReport(name));
+    const have = state.reports[name];
+    if (!have || Date.now() - have.at > reportsLast) queueMicrotask(() => readReport(name));
     return [element("div", {class: "controls"}, element("button", {type: "button", onclick: () => readReport(name)}, "Read again"),
-      element("span", {class: "faint"}, `As \`dovetail ${name}\` prints it.`)), element("pre", {id: "report", "aria-label": title, "aria-live": "polite"}, state.reports[name] ?? "")];
+      element("span", {class: "faint"}, `Output of \`dovetail ${name}\``), element("span", {class: "faint", id: "report-at"})),
+    element("pre", {id: "report", "aria-label": title, "aria-live": "polite"})];
   });
+  showReport(name);
+}
+
+function showReport(name) {
+  const have = state.reports[name];
+  if (!have || main.dataset.view !== name) return;
+  const report = document.getElementById("report");
+  if (report.textContent !== have.text) report.textContent = have.text;
+  document.getElementById("report-at").textContent = have.reading ? `reading for ${duration((Date.now() - have.reading) / 1000)}` : `read at ${utc(have.at)}`;
 }
 
 async function readReport(name) {
-  const show = (text) => {
-    state.reports[name] = text;
-    if (main.dataset.view === name) document.getElementById("report").textContent = text;
-  };
-  show("Reading…");
+  const before = state.reports[name];
+  if (before?.reading) return;
+  state.reports[name] = {text: before?.text ?? "Reading…", at: Date.now(), reading: Date.now()};
+  showReport(name);
+  let text;
   try {
-    show(await read(`api/report/${name}`, "text"));
+    text = await read(`api/report/${name}`, "text");
   } catch (e) {
-    show(e.message);
+    text = e.message;
   }
+  state.reports[name] = {text, at: Date.now()};
+  showReport(name);
 }
 
 async function read(path, as, options) {
@@ -253,6 +406,18 @@ async function read(path, as, options) {
   if (answer.status === 401) throw new Error("the token has expired: load the page again to sign in");
   if (!answer.ok) throw new Error((await answer.text()).trim() || `${answer.status} ${answer.statusText}`);
   return answer[as]();
+}
+
+// readExtras reads what only some views show.
+async function readExtras() {
+  const name = view()[0];
+  if (Date.now() - state.extrasAt < extrasEvery) return;
+  if (name === "nodes" || name === "costs") state.workloads = await read("api/workloads", "json");
+  else if (name === "pending" && state.overview?.total.podsPending) {
+    const pending = await read("api/pending", "json").catch(() => ({causes: []})); // without Dovetail nobody explains them
+    state.remedies = new Map(pending.causes.filter((c) => c.change).flatMap((c) => c.pods.map((p) => [p, c.change])));
+  } else return;
+  state.extrasAt = Date.now();
 }
 
 async function poll() {
@@ -266,6 +431,7 @@ async function poll() {
     const [overview, samples] = await Promise.all([read("api/overview", "json"), due ? read(`api/samples?after=${last}`, "json") : []]);
     state.overview = overview;
     state.samples.push(...samples);
+    await readExtras();
     state.failed = "";
   } catch (e) {
     state.failed = `${state.offer?.by ?? "the server"} does not answer (${e.message}); what is shown is of ${state.overview ? utc(state.overview.at) : "no time"}.`;
@@ -274,11 +440,18 @@ async function poll() {
   draw();
 }
 
-addEventListener("hashchange", () => {
-  document.getElementById("details").close();
-  state.filter = "";
+let shown = "";
+addEventListener("hashchange", async () => {
+  const changed = view()[0] !== shown;
+  shown = view()[0];
+  if (changed) {
+    state.extrasAt = 0;
+    main.focus({preventScroll: true});
+  }
   draw();
-  main.focus();
+  if (changed) await readExtras().then(draw, () => {}); // the next reading says what failed
 });
+document.getElementById("details").addEventListener("close", () => { if (chosen("open")) choose({open: ""}); });
 drawFrame();
+shown = view()[0];
 poll();
