@@ -16,6 +16,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/explain"
 )
 
 // String names a severity as JSON has it.
@@ -44,6 +46,10 @@ func Examine(in Input) *Report {
 		x.findUnpriced, x.findAutoscalers, x.findDenied,
 	} {
 		out.Findings = append(out.Findings, find()...)
+	}
+	for i := range out.Findings {
+		f := &out.Findings[i]
+		f.Changes = explain.AtSource(in.Snapshot, f.Changes)
 	}
 	slices.SortStableFunc(out.Findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(b.SavingMicro, a.SavingMicro),

@@ -376,7 +376,7 @@ func checkAdvice(t *testing.T, c *cluster, r *Report) {
 				switch {
 				case i < 0:
 					t.Errorf("%s of %s: there is no NodePool %s to change", f.Code, f.Subject, name)
-				case c.pools[i].Discovered:
+				case c.pools[i].Discovered, c.pools[i].Provisioner != "":
 					t.Errorf("%s of %s: NodePool %s is written anew when somebody edits it: %+v", f.Code, f.Subject, name, ch)
 				case isRequirement && ch.Op == plan.Remove && (c.pools[i].Requirements.Get(key) == nil || c.pools[i].ImpliesLabel(key) || c.pools[i].Labels[key] != ""):
 					t.Errorf("%s of %s: NodePool %s has no such requirement: %+v", f.Code, f.Subject, name, ch)
@@ -388,6 +388,27 @@ func checkAdvice(t *testing.T, c *cluster, r *Report) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestAdviceOnWrittenPools holds that no change is named of a NodePool that is written anew from its node groups or from its
+// Provisioner, whatever is found.
+func TestAdviceOnWrittenPools(t *testing.T) {
+	for _, f := range faults {
+		for _, provisioner := range []string{"", "old"} {
+			t.Run(f.name+"/"+provisioner, func(t *testing.T) {
+				c := newCluster(t, 1)
+				subject := f.plant(c)
+				for _, p := range c.pools {
+					p.Discovered, p.Provisioner = provisioner == "", provisioner
+				}
+				r := c.examine()
+				if find(r, f.code, subject) == nil && f.code != FewTypes { // types of node groups are the groups' own
+					t.Errorf("%s of %s is not found", f.code, subject)
+				}
+				checkAdvice(t, c, r)
+			})
 		}
 	}
 }

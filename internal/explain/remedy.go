@@ -275,7 +275,7 @@ func (ex *explanation) unselectRemedies(p *model.Pod, key string) []plan.Change 
 
 // nodeRemedy is the edit that makes the check behind a reason for keeping a machine pass; nil where none is known.
 func (ex *explanation) nodeRemedy(u *disrupt.Candidate, r plan.Reason) *plan.Change {
-	if ch := ex.nodeRemedyCandidate(u, r); ch != nil && len(ex.atSource(*ch)) > 0 {
+	if ch := ex.nodeRemedyCandidate(u, r); ch != nil && len(atSource(ex.s, *ch)) > 0 {
 		return ch
 	}
 	return nil

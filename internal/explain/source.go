@@ -19,19 +19,31 @@ import (
 //     its StatefulSet.
 //   - A NodePool that was made for a node group that was found has its labels from tags of the group.
 //   - A NodePool that comes from a Provisioner has its requirements and labels from there.
-func (ex *explanation) atSource(ch plan.Change) []plan.Change {
+func atSource(s *model.Snapshot, ch plan.Change) []plan.Change {
 	kind, name, _ := strings.Cut(ch.Object, "/")
 	switch kind {
 	case "pod":
-		if p := findPod(ex.s, name); p != nil {
+		if p := findPod(s, name); p != nil {
 			return podSources(p, ch)
 		}
 	case "nodepool":
-		if p := ex.Pool(name); p != nil {
-			return poolSources(p, ch)
+		if i := slices.IndexFunc(s.Pools, func(p *model.NodePool) bool { return p.Name == name }); i >= 0 {
+			return poolSources(s.Pools[i], ch)
 		}
 	}
 	return []plan.Change{ch}
+}
+
+// AtSource returns changes as people make them, each once, without those that nobody can make.
+func AtSource(s *model.Snapshot, changes []plan.Change) (out []plan.Change) {
+	for _, ch := range changes {
+		for _, at := range atSource(s, ch) {
+			if !slices.Contains(out, at) {
+				out = append(out, at)
+			}
+		}
+	}
+	return out
 }
 
 func podSources(p *model.Pod, ch plan.Change) []plan.Change {
@@ -93,7 +105,7 @@ func poolSources(p *model.NodePool, ch plan.Change) []plan.Change {
 
 // withSource leaves those of the changes that people can make.
 func (ex *explanation) withSource(changes []plan.Change) []plan.Change {
-	return slices.DeleteFunc(changes, func(ch plan.Change) bool { return len(ex.atSource(ch)) == 0 })
+	return slices.DeleteFunc(changes, func(ch plan.Change) bool { return len(atSource(ex.s, ch)) == 0 })
 }
 
 // moveToSource has an answer tell its changes as people make them, and each way once.
@@ -103,7 +115,7 @@ func (ex *explanation) moveToSource(a *plan.Answer) {
 		if f.Change == nil {
 			continue
 		}
-		if at := ex.atSource(*f.Change); len(at) > 0 {
+		if at := atSource(ex.s, *f.Change); len(at) > 0 {
 			f.Change = &at[0]
 		} else {
 			f.Change = nil
@@ -113,7 +125,7 @@ func (ex *explanation) moveToSource(a *plan.Answer) {
 	for _, w := range a.Ways {
 		changes, possible := []plan.Change{}, true
 		for _, ch := range w.Changes {
-			at := ex.atSource(ch)
+			at := atSource(ex.s, ch)
 			possible = possible && len(at) > 0
 			for _, c := range at {
 				if !slices.Contains(changes, c) {
