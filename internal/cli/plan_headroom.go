@@ -160,7 +160,7 @@ func priceRows(rows []period, targets []headroom.Target, snap *model.Snapshot, n
 				})
 			}
 		}
-		slices.SortFunc(empty.Pending, func(a, b *model.Pod) int { return cmp.Compare(a.Key(), b.Key()) })
+		slices.SortFunc(empty.Pending, model.ComparePodKeys)
 		out := decide.WhatIf(&empty, now, pol)
 		if out.Result != nil {
 			r.nodes = len(out.Result.New)

@@ -6,7 +6,6 @@ package decide
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide/demand"
@@ -140,7 +139,7 @@ func (dm *demandStage) solve() {
 	for _, r := range final {
 		refused = append(refused, plan.PodDecision{Pod: r.Pod, Outcome: plan.Refused, Reasons: demand.NamedNodeReasons(dm.View, r.Pod.Class, r.Reasons)})
 	}
-	for _, p := range slices.SortedFunc(maps.Keys(dm.heldBack[res]), comparePodKeys) {
+	for _, p := range slices.SortedFunc(maps.Keys(dm.heldBack[res]), model.ComparePodKeys) {
 		refused = append(refused, plan.PodDecision{Pod: p, Outcome: plan.Refused, Reasons: []plan.Reason{dm.heldBack[res][p]}})
 	}
 	dm.out.Pods = append(dm.out.Pods, refused...)
@@ -220,9 +219,6 @@ func (dm *demandStage) packPods(pods []*model.Pod, nodes []solve.ExistingNode) (
 		return problem, &res
 	}
 }
-
-// comparePodKeys orders pods by namespace and name.
-func comparePodKeys(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) }
 
 // rememberPlacements keeps what pending pods are expected where; nil: as before, less those that are not pending any
 // more.

@@ -520,7 +520,7 @@ func (x *scenario) addPods(name string, opts [][2]string) {
 
 // candidateOf is a unit with its pods and price as they are now.
 func (x *scenario) candidateOf(u *Candidate) *Candidate {
-	slices.SortFunc(u.Node.Pods, func(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) })
+	slices.SortFunc(u.Node.Pods, model.ComparePodKeys)
 	v := NewCandidate(u.Claim, u.Node, x.poolNamed(u.Pool.Name), model.CutoffOf(x.pools))
 	v.Initialized, v.UnchangedSince, v.Nominated, v.CommandID = u.Initialized, u.UnchangedSince, u.Nominated, u.CommandID
 	return v

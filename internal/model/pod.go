@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -358,6 +359,9 @@ func PodKey(namespace, name string) string { return namespace + "/" + name }
 
 // Key is namespace/name.
 func (p *Pod) Key() string { return PodKey(p.Namespace, p.Name) }
+
+// ComparePodKeys orders pods by their keys.
+func ComparePodKeys(a, b *Pod) int { return strings.Compare(a.Key(), b.Key()) }
 
 // IsVirtual reports whether a pod only stands for the capacity that a CapacityBuffer holds.
 func (p *Pod) IsVirtual() bool { return p.Buffer != "" }

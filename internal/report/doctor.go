@@ -265,19 +265,11 @@ func DoctorJSON(w io.Writer, d *Doctor) error {
 		Commands []string `json:"commands"`
 	}
 	out := struct {
-		Cluster   string       `json:"cluster,omitempty"`
-		PerMonth  wireCompared `json:"dollarsPerMonth"`
-		Nodes     int          `json:"nodes"`
-		Pods      int          `json:"pods"`
-		Pending   int          `json:"podsPending"`
-		SetAside  []string     `json:"podsSetAside"`
-		Moves     doctor.Moves `json:"movesAfterConsolidation"`
-		Repack    doctor.Moves `json:"movesRepacked"`
-		Notes     []string     `json:"notes"`
+		Cluster string `json:"cluster,omitempty"`
+		wireRepacked
 		Findings  []finding    `json:"findings"`
 		NextSteps []DoctorStep `json:"nextSteps"`
-	}{Cluster: d.Cluster, PerMonth: comparedPerMonth(&d.Compared), Nodes: d.Nodes, Pods: d.Pods, Pending: d.Pending, SetAside: append([]string{}, d.SetAside...), Moves: d.Moves, Repack: d.RepackedMoves,
-		Notes: append([]string{}, doctorNotes(d)...), Findings: []finding{}, NextSteps: d.Steps}
+	}{Cluster: d.Cluster, wireRepacked: repackedOf(d), Findings: []finding{}, NextSteps: d.Steps}
 	for i := range d.Findings {
 		f := &d.Findings[i]
 		out.Findings = append(out.Findings, finding{*f, dollars(f.SavingMicro * doctor.HoursPerMonth), DoctorSentence(f), append([]string{}, DoctorCommands(f)...)})
@@ -338,16 +330,21 @@ func CompareText(w io.Writer, d *Doctor) error {
 	return err
 }
 
-// CompareJSON writes today's cluster beside a repacked one for programs.
-func CompareJSON(w io.Writer, d *Doctor) error {
-	return writeIndented(w, struct {
-		PerMonth wireCompared `json:"dollarsPerMonth"`
-		Nodes    int          `json:"nodes"`
-		Pods     int          `json:"pods"`
-		Pending  int          `json:"podsPending"`
-		SetAside []string     `json:"podsSetAside"`
-		Moves    doctor.Moves `json:"movesAfterConsolidation"`
-		Repack   doctor.Moves `json:"movesRepacked"`
-		Notes    []string     `json:"notes"`
-	}{comparedPerMonth(&d.Compared), d.Nodes, d.Pods, d.Pending, append([]string{}, d.SetAside...), d.Moves, d.RepackedMoves, append([]string{}, doctorNotes(d)...)})
+// wireRepacked is today's cluster beside a repacked one, for programs.
+type wireRepacked struct {
+	PerMonth wireCompared `json:"dollarsPerMonth"`
+	Nodes    int          `json:"nodes"`
+	Pods     int          `json:"pods"`
+	Pending  int          `json:"podsPending"`
+	SetAside []string     `json:"podsSetAside"`
+	Moves    doctor.Moves `json:"movesAfterConsolidation"`
+	Repack   doctor.Moves `json:"movesRepacked"`
+	Notes    []string     `json:"notes"`
 }
+
+func repackedOf(d *Doctor) wireRepacked {
+	return wireRepacked{comparedPerMonth(&d.Compared), d.Nodes, d.Pods, d.Pending, append([]string{}, d.SetAside...), d.Moves, d.RepackedMoves, append([]string{}, doctorNotes(d)...)}
+}
+
+// CompareJSON writes today's cluster beside a repacked one for programs.
+func CompareJSON(w io.Writer, d *Doctor) error { return writeIndented(w, repackedOf(d)) }

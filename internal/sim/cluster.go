@@ -18,7 +18,6 @@
 package sim
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -224,7 +223,7 @@ func (c *Cluster) PodsOn(node string) []*model.Pod { return byKey(c.on[node]) }
 func (c *Cluster) PodCount(node string) int { return len(c.on[node]) }
 
 func byKey(pods map[string]*model.Pod) []*model.Pod {
-	return slices.SortedFunc(maps.Values(pods), func(a, b *model.Pod) int { return cmp.Compare(a.Key(), b.Key()) })
+	return slices.SortedFunc(maps.Values(pods), model.ComparePodKeys)
 }
 
 // DeletePod deletes a pod: at once if no kubelet runs it, else after its grace period.

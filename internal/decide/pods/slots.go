@@ -366,7 +366,7 @@ func (sa *Slots) terminatingUnreserved() (out []*model.Pod) {
 			open[cluster.KeyOf(s.Slot)] += s.Count - s.Bound - s.Matched
 		}
 	}
-	slices.SortFunc(dying, compareKeys)
+	slices.SortFunc(dying, model.ComparePodKeys)
 	for _, p := range dying {
 		if k := sa.SlotKeyOf(p); open[k] > 0 {
 			open[k]--

@@ -5,7 +5,6 @@ package pods
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
@@ -148,7 +147,7 @@ func (pt *Table) findLeaving() (out []*model.Pod) {
 			}
 		}
 	}
-	slices.SortFunc(out, compareKeys)
+	slices.SortFunc(out, model.ComparePodKeys)
 	return slices.Clip(out)
 }
 
@@ -202,9 +201,6 @@ type classOwner struct {
 	class *model.Class
 	owner string
 }
-
-// compareKeys orders pods by namespace and name.
-func compareKeys(a, b *model.Pod) int { return strings.Compare(a.Key(), b.Key()) }
 
 // WhyNotDemand returns why a pending pod is no demand.
 func (pt *Table) WhyNotDemand(p *model.Pod) plan.Reason {
