@@ -136,5 +136,31 @@ func (t *task) tryAlternatives(s *pack.Planner) *pack.Planner {
 			}
 		}
 	}
+	return t.tryOrders(s, left)
+}
+
+// maxOrders bounds how often classes are put before all others.
+const maxOrders = 4
+
+// tryOrders solves the problem with those classes placed first that pods of others crowded out, then with those that are
+// crowded out instead too, within so many steps. It returns the best of all plans that refuse no pod which the first placed.
+func (t *task) tryOrders(s *pack.Planner, left int64) *pack.Planner {
+	first, way := s, s.Purchases.Assumptions.Alternative
+	for x, tries := s, 0; tries < maxOrders && left > 0; tries++ {
+		before := len(way.Early)
+		for _, class := range x.CrowdedOut() {
+			if !slices.Contains(way.Early, class) {
+				way.Early = append(slices.Clip(way.Early), class)
+			}
+		}
+		if len(way.Early) == before {
+			break
+		}
+		x = t.solveAssuming(way)
+		left -= x.Work.Steps + int64(len(t.problem.Demand))*1000
+		if x.IsBetterThan(s) && x.RefusesNoOtherThan(first) {
+			s = x
+		}
+	}
 	return s
 }

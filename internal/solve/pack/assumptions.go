@@ -32,6 +32,7 @@ type Assumptions struct {
 type Alternative struct {
 	GroupStarts map[int]string // by class: the assignment where a group that must share a domain begins; none: the cheapest for one pod
 	Reuse       reuseOrder
+	Early       []int               // classes that are placed before all others: see CrowdedOut
 	Heeded      problem.Preferences // see problem.Input
 }
 

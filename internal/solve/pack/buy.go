@@ -17,6 +17,17 @@ func (s *Planner) placeAndBuy() (unbought []*Demand) {
 	s.Placement.purchased, s.Placement.resourceBound = make(map[topology.ClassAssignment]int64, len(s.Inst.Classes)), 0
 	s.Placement.Demands, s.Placement.StartedGroups = nil, nil
 	waiting := s.Inst.PlacementOrder(s.Purchases.Assumptions.deferrals)
+	if early := s.Purchases.Assumptions.Early; len(early) > 0 {
+		slices.SortStableFunc(waiting, func(a, b *problem.Class) int {
+			switch first := slices.Contains(early, a.ID); {
+			case first == slices.Contains(early, b.ID):
+				return 0
+			case first:
+				return -1
+			}
+			return 1
+		})
+	}
 	for {
 		s.Placement.PlaceClasses(waiting)
 		if !s.colocation.startColocatedBins() {

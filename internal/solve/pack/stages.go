@@ -38,5 +38,5 @@ var Stages = []stage{
 	{stageCeilingSearch, "what a machine's pattern is worth at most is lowered by trying patterns"},
 	{stageConsolidation, "machines to buy are emptied into free capacity of the others"},
 	{stageLeftovers, "pods left out are tried once more one by one, on free capacity too"},
-	{StageAlternatives, "the problem is solved anew with other starts of groups and other orders of levels"},
+	{StageAlternatives, "the problem is solved anew with other starts of groups and other orders of levels and classes"},
 }
