@@ -51,7 +51,7 @@ type controllerFlags struct {
 	mode                                                                     string
 	kubeconfig, cloud, machines, metrics, health, format, level, preferences string
 	scheduler, gates, prometheus, minValues, prices                          string
-	leaderElect, profiling, unobserved, alone                                bool
+	leaderElect, profiling, unobserved, alone, legacyRepair                  bool
 	landing                                                                  landingFlags
 	secure                                                                   secureFlags
 	others                                                                   []string
@@ -109,6 +109,7 @@ Names in capitals are Karpenter's environment variables. They are read if the fl
 	g.StringVar(&f.preferences, "preference-policy", respect, "How to treat pod preferences: Respect (satisfy them if worth the price) or Ignore (PREFERENCE_POLICY)")
 	g.StringVar(&f.minValues, "min-values-policy", strict, "How to treat minValues that cannot be met: Strict (launch nothing) or BestEffort (launch with the values available) (MIN_VALUES_POLICY)")
 	g.StringVar(&f.gates, "feature-gates", "", "Feature gates, as NAME=true,NAME=false: NodeRepair (default false), SpotToSpotConsolidation (default false), ReservedCapacity (default true) (FEATURE_GATES)")
+	g.BoolVar(&f.legacyRepair, "legacy-node-repair", false, "Delete a node that is not repaired within 10 minutes by force, past disruption budgets and karpenter.sh/do-not-disrupt (LEGACY_NODE_REPAIR)")
 	g.Float32Var(&f.qps, "kube-client-qps", 0, "Maximum requests per second to the API server. 0 means no client-side limit (KUBE_CLIENT_QPS)")
 	g.IntVar(&f.burst, "kube-client-burst", 0, "Maximum burst above --kube-client-qps (KUBE_CLIENT_BURST)")
 	g.StringVar(&f.prometheus, "prometheus-url", "", "URL of a Prometheus server with kube-state-metrics, used to backfill the demand history of workloads. Optional")
@@ -211,6 +212,7 @@ func readControllerSettings(c *cobra.Command, f *controllerFlags) (*controllerSe
 	if err := s.readGates(f.gates); err != nil {
 		return nil, exit{2, fmt.Errorf("--feature-gates: %w", err)}
 	}
+	s.policy.LegacyRepair = f.legacyRepair
 	slog.SetDefault(s.log)
 	for _, v := range unheeded {
 		s.log.Warn("environment variable has no effect", "variable", v.name, "value", v.value, "why", v.why)

@@ -51,6 +51,7 @@ var variables = []variable{
 	{name: "MIN_VALUES_POLICY", flag: "min-values-policy"},
 	{name: "IGNORE_DRA_REQUESTS", same: []string{"true"}, why: "pods with resource claims are refused, with a reason"},
 	{name: "SCHEDULER_CONFIG", flag: "scheduler-config"},
+	{name: "LEGACY_NODE_REPAIR", flag: "legacy-node-repair"},
 	{name: "LOG_OUTPUT_PATHS", same: []string{"stdout", "stderr"}, why: "the log goes to standard error"},
 	{name: "LOG_ERROR_OUTPUT_PATHS", same: []string{"stderr"}, why: "the log goes to standard error"},
 	{name: "DISABLE_CONTROLLER_WARMUP", same: []string{"true"}, why: "a replica that does not lead watches the cluster in any case"},

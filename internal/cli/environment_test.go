@@ -20,10 +20,10 @@ func TestEnvironment(t *testing.T) {
 	}{
 		"a whole deployment of Karpenter's": {
 			env: []string{"METRICS_PORT=8000", "HEALTH_PROBE_PORT=8082", "ENABLE_PROFILING=true", "DISABLE_LEADER_ELECTION=true", "SYSTEM_NAMESPACE=kube-system",
-				"LOG_LEVEL=debug", "BATCH_IDLE_DURATION=1s", "BATCH_MAX_DURATION=10s", "PREFERENCE_POLICY=Ignore", "KUBE_CLIENT_QPS=200", "KUBE_CLIENT_BURST=300", "SCHEDULER_CONFIG=/etc/s.yaml",
+				"LEGACY_NODE_REPAIR=true", "LOG_LEVEL=debug", "BATCH_IDLE_DURATION=1s", "BATCH_MAX_DURATION=10s", "PREFERENCE_POLICY=Ignore", "KUBE_CLIENT_QPS=200", "KUBE_CLIENT_BURST=300", "SCHEDULER_CONFIG=/etc/s.yaml",
 				"MIN_VALUES_POLICY=BestEffort", "IGNORE_DRA_REQUESTS=true", "LOG_OUTPUT_PATHS=stdout", "FEATURE_GATES=NodeRepair=true,SpotToSpotConsolidation=true,NodeOverlay=true,CapacityBuffer=false"},
 			want: []string{"metrics-address=:8000", "health-address=:8082", "profiling=true", "leader-elect=false", "leader-elect-namespace=kube-system",
-				"log-level=debug", "batch-idle-duration=1s", "batch-max-duration=10s", "preference-policy=Ignore", "min-values-policy=BestEffort", "kube-client-qps=200", "kube-client-burst=300", "scheduler-config=/etc/s.yaml"},
+				"legacy-node-repair=true", "log-level=debug", "batch-idle-duration=1s", "batch-max-duration=10s", "preference-policy=Ignore", "min-values-policy=BestEffort", "kube-client-qps=200", "kube-client-burst=300", "scheduler-config=/etc/s.yaml"},
 			idle: []string{"FEATURE_GATES: there is no gate: it is always on"},
 		},
 		"the election's namespace before the system's": {

@@ -186,10 +186,11 @@ type Repairer interface {
 	RepairPolicies() []RepairPolicy
 }
 
-// RepairPolicy says that a node whose condition has had this status for this long is broken.
+// RepairPolicy says that a node whose condition has had this status for this long is broken, and how long the drain of such a
+// node waits for its pods; 0: not at all.
 type RepairPolicy struct {
 	Condition, Status string
-	After             time.Duration
+	After, Drain      time.Duration
 }
 
 // Interrupter is a provider that is told in advance about machines it will lose.

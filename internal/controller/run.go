@@ -35,7 +35,7 @@ func New(c *Controller) *Controller {
 	c.readSince = time.Now()
 	if r, ok := cloud.As[cloud.Repairer](c.Provider); ok {
 		for _, p := range r.RepairPolicies() {
-			c.Policy.Repair = append(c.Policy.Repair, claims.RepairPolicy{Condition: p.Condition, Status: p.Status, After: p.After})
+			c.Policy.Repair = append(c.Policy.Repair, claims.RepairPolicy{Condition: p.Condition, Status: p.Status, After: p.After, Drain: p.Drain})
 		}
 	}
 	c.recorder = record.New(record.Config{

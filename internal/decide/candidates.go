@@ -54,6 +54,9 @@ func (ca *candidates) build() {
 			if !ca.isAvailable(c, n) {
 				k.Unavailable++
 			}
+			if n == nil || !n.Deleting.IsZero() || !ca.isStaying(c) {
+				k.Going++
+			}
 			ca.budgetCounts[pool.Name] = k
 		}
 		if n == nil || !c.Deleting.IsZero() || !n.Deleting.IsZero() {
@@ -167,6 +170,7 @@ func (ca *candidates) budgetLeft(pool *model.NodePool, cause plan.Code) (int64, 
 func (ca *candidates) countDown(pool *model.NodePool, n int64) {
 	k := ca.budgetCounts[pool.Name]
 	k.Unavailable += n
+	k.Going += n
 	ca.budgetCounts[pool.Name] = k
 }
 
@@ -185,12 +189,12 @@ func (ca *candidates) ofClaim(c *model.Claim) *disrupt.Candidate {
 	return nil
 }
 
-// budgetLeftFor is how many machines of a pool more may go for a repair: one that is down already does not count
-// against itself.
+// budgetLeftFor is how many machines of a pool more may go for a cause. The repair of one that is not initialized needs no
+// budget, since budgets don't count it.
 func (ca *candidates) budgetLeftFor(u *disrupt.Candidate, cause plan.Code) (int64, plan.Reason) {
 	left, why := ca.budgetLeft(u.Pool, cause)
-	if cause == plan.Unhealthy && u.Initialized && !u.Node.Ready {
-		left++
+	if cause == plan.Unhealthy && !u.Initialized {
+		left = max(left, 1)
 	}
 	return left, why
 }

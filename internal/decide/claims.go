@@ -90,7 +90,7 @@ func (st *step) admitPods() {
 
 // forceRepairs deletes machines that have been broken for too long.
 func (st *step) forceRepairs() {
-	st.merge(claims.ForceRepairs(st.View, claims.RepairIn{Begun: st.Begun, Health: st.health, Grace: st.pol.RepairGrace, Retry: st.pol.SearchInterval}))
+	st.merge(claims.ForceRepairs(st.View, claims.RepairIn{Begun: st.Begun, Health: st.health, Force: st.pol.LegacyRepair, Grace: st.pol.RepairGrace, Retry: st.pol.SearchInterval}))
 }
 
 // batchInterruptions finds whether pods of newly interrupted machines are decided on in this step.

@@ -176,6 +176,9 @@ func (dc *disruptionCommands) abortCause(m *cluster.Command) (code plan.Code, wh
 		if u.CommandID != m.ID {
 			continue
 		}
+		if m.Cause == plan.Unhealthy && !dc.health.IsBroken(u.Claim, dc.Now) {
+			return plan.Aborted, "node " + u.Node.Name + " is healthy again"
+		}
 		free := *u
 		free.CommandID, free.Nominated, free.Initialized = "", false, true
 		for _, r := range dc.candidates.guard.Blockers(&free, m.Cause, false) {
@@ -199,7 +202,7 @@ func (dc *disruptionCommands) abortCause(m *cluster.Command) (code plan.Code, wh
 	for _, c := range m.Candidates {
 		if pool := dc.Pool(c.Pool); pool != nil && !pools[c.Pool] {
 			pools[c.Pool] = true
-			if left, why := dc.candidates.budgetLeft(pool, m.Cause); left < 0 && m.Cause != plan.Unhealthy {
+			if left, why := dc.candidates.budgetLeft(pool, m.Cause); left < 0 {
 				return plan.Aborted, string(why.Code) + " " + plan.DetailOf[plan.OfBudget](why).Field()
 			}
 		}
@@ -272,6 +275,14 @@ func (dc *disruptionCommands) findUnplaceablePod(m *cluster.Command) (*model.Pod
 // deleteCandidates deletes the claims that go. There is no way back from here; lifecycle drains them.
 func (dc *disruptionCommands) deleteCandidates(m *cluster.Command) {
 	for _, c := range m.Candidates {
+		if m.Cause == plan.Unhealthy && !dc.health.IsDrainBounded(c, dc.Now) {
+			if dc.IsUpdating(c) {
+				dc.wakeAt(dc.Now.Add(dc.pol.SearchInterval))
+			} else {
+				dc.addAction(dc.health.BoundDrain(c, dc.Now))
+			}
+			continue // written first: a drain begun without it would not be bounded
+		}
 		dc.addAction(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: dc.deletionReason(c, m)})
 	}
 }

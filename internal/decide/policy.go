@@ -56,7 +56,8 @@ type Policy struct {
 	InterruptionBatchIdle time.Duration         // machines interrupted this soon after each other are replaced together
 	Repair                []claims.RepairPolicy // which nodes are broken; the provider's
 	NoRepair              bool                  // no node is repaired but those of node groups, whose options say when
-	RepairGrace           time.Duration         // a broken node is replaced first and within budgets for this long; then it is deleted by force
+	LegacyRepair          bool                  // a broken node is replaced first and within budgets for RepairGrace alone; then it is deleted by force
+	RepairGrace           time.Duration
 
 	// Pacing.
 	EvictionConcurrency int // pods that may be evicted and not bound again at a time

@@ -58,7 +58,8 @@ func (x *script) describeQuery() {
 //	refused POD                  the API server refuses the pod's toleration
 //	forget                       the controller starts anew: nothing of it is remembered but what the API server has
 //	restart                      and what it has kept: what it has learned of machines that came short
-//	repair CONDITION STATUS AFTER    nodes like that are broken
+//	repair CONDITION STATUS AFTER [drain=DURATION]    nodes like that are broken; drain: how long their drains wait
+//	legacyrepair                 they are ended by force in the end
 //	serves GROUP/KIND…           the node classes of the provider
 //	pace N                       so many pods are on their way at a time
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
@@ -245,7 +246,13 @@ func (x *script) line(f []string) {
 	case "pace":
 		x.pol.EvictionConcurrency = int(x.number(f[1]))
 	case "repair":
-		x.pol.Repair = append(x.pol.Repair, claims.RepairPolicy{Condition: f[1], Status: f[2], After: x.duration(f[3])})
+		p := claims.RepairPolicy{Condition: f[1], Status: f[2], After: x.duration(f[3])}
+		if len(f) > 4 {
+			p.Drain = x.duration(strings.TrimPrefix(f[4], "drain="))
+		}
+		x.pol.Repair = append(x.pol.Repair, p)
+	case "legacyrepair":
+		x.pol.LegacyRepair = true
 	case "landing":
 		x.pol.Landing.Mode = landing.Mode(f[1])
 	case "notbound": // verify refuses the bindings of the last step

@@ -178,7 +178,7 @@ func (s *Standing) BudgetLeft(p *model.NodePool, cause plan.Code) (int64, plan.R
 	return s.st.candidates.budgetLeft(p, cause)
 }
 
-// BudgetLeftFor is BudgetLeft for one candidate: a node that is down does not count against its own repair.
+// BudgetLeftFor is BudgetLeft for one candidate: the repair of a node that is not initialized needs no budget.
 func (s *Standing) BudgetLeftFor(u *disrupt.Candidate, cause plan.Code) (int64, plan.Reason) {
 	return s.st.candidates.budgetLeftFor(u, cause)
 }

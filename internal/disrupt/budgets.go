@@ -18,16 +18,19 @@ var Voluntary = []plan.Code{plan.Empty, plan.Drifted, plan.Underutilized}
 
 // NodeCount is what the budgets of a pool are counted on. Total: its nodes that are initialized and not yet
 // terminating. Unavailable: those of them that are not ready, being deleted, or going in a disruption command under
-// way.
-type NodeCount struct{ Total, Unavailable int64 }
+// way. Going: Unavailable without those that are only not ready.
+type NodeCount struct{ Total, Unavailable, Going int64 }
 
 // AllowedDisruptions is how many more nodes of a pool its budgets let be disrupted for a reason now. It is the least
 // of the active budgets that name the reason or no reason, percentages rounded up, less the unavailable nodes; it may
-// be negative. A budget that cannot be read allows none. The returned reason names the budget that decided, for when
-// nothing is left.
+// be negative. For repair only those that are going are unavailable: the nodes that it is for must not use its budget up. A
+// budget that cannot be read allows none. The returned reason names the budget that decided, for when nothing is left.
 func AllowedDisruptions(pool *model.NodePool, n NodeCount, reason plan.Code, now time.Time) (int64, plan.Reason) {
 	least := n.Total
 	why := plan.OfBudget{Unavailable: n.Unavailable, Total: n.Total}
+	if reason == plan.Unhealthy {
+		why.Unavailable = n.Going
+	}
 	for i, b := range pool.Budgets {
 		if !budgetConcerns(b, reason) || !budgetIsActive(b, now) {
 			continue
@@ -44,7 +47,7 @@ func AllowedDisruptions(pool *model.NodePool, n NodeCount, reason plan.Code, now
 			why.Budget, why.Allows, why.Schedule = i+1, most, b.Schedule
 		}
 	}
-	return least - n.Unavailable, plan.Reason{Code: plan.Budget, Pool: pool.Name, Subject: plan.ObjectOf("nodepool", pool.Name), Detail: why}
+	return least - why.Unavailable, plan.Reason{Code: plan.Budget, Pool: pool.Name, Subject: plan.ObjectOf("nodepool", pool.Name), Detail: why}
 }
 
 // BudgetOpensAt is when the budgets of a pool, which now let no node go, let one more go by their schedules alone; zero

@@ -39,7 +39,7 @@ var epoch = time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC) // a Wednesday at noon
 //	now AT
 //	launched|removed|failed AT [GROUP]       when a node of a node group last was; no group: of any
 //	blockers NODE CAUSE [first]              what keeps a node
-//	allow POOL CAUSE total=N down=N          how many more nodes its budgets let go
+//	allow POOL CAUSE total=N down=N [going=N]     how many more nodes its budgets let go
 //	consolidate [left=[POOL:]N] [in-transit=PODS]   the best commands
 //	replace NODE                             the command that replaces it, whatever its price
 //	end                                      consolidate until nothing pays any more, and say what that came to
@@ -222,9 +222,12 @@ func (x *scenario) runLine(f []string) {
 	case "allow":
 		var n NodeCount
 		for _, o := range opts[1:] {
-			if o[0] == "total" {
+			switch o[0] {
+			case "total":
 				n.Total = x.parseInt(o[1])
-			} else {
+			case "going":
+				n.Going = x.parseInt(o[1])
+			default:
 				n.Unavailable = x.parseInt(o[1])
 			}
 		}

@@ -200,10 +200,6 @@ func (ex *explanation) listObstacles(u *disrupt.Candidate, cause plan.Code) ([]p
 	}
 	if left, why := ex.BudgetLeftFor(u, cause); left <= 0 && ex.NodeCount(u.Pool.Name).Total > 0 {
 		found(why, disrupt.BudgetOpensAt(u.Pool, ex.NodeCount(u.Pool.Name), cause, ex.now))
-		if ch := out[len(out)-1].Change; ch != nil { // its own being down does not count against it
-			plain, _ := ex.BudgetLeft(u.Pool, cause)
-			ch.Value = strconv.FormatInt(ex.NodeCount(u.Pool.Name).Unavailable+1-(left-plain), 10)
-		}
 	}
 	if s, held := ex.BackOff(u); held {
 		r := plan.Reason{Code: plan.NoReplacementFound, Pool: u.Pool.Name, Subject: plan.ObjectOf("node", u.Node.Name),

@@ -327,8 +327,9 @@ func (ex *explanation) nodeRemedyCandidate(u *disrupt.Candidate, r plan.Reason) 
 	case plan.Payback:
 		return &plan.Change{Object: "nodeclaim/" + u.Claim.Name, Field: annotation(disrupt.KeepUntil), Op: plan.Remove}
 	case plan.Budget:
-		if field := plan.DetailOf[plan.OfBudget](r).Field(); field != "" {
-			return &plan.Change{Object: pool, Field: field + ".nodes", Op: plan.Set, Value: strconv.FormatInt(ex.NodeCount(u.Pool.Name).Unavailable+1, 10)}
+		budget := plan.DetailOf[plan.OfBudget](r)
+		if field := budget.Field(); field != "" {
+			return &plan.Change{Object: pool, Field: field + ".nodes", Op: plan.Set, Value: strconv.FormatInt(budget.Unavailable+1, 10)}
 		}
 	case plan.DisruptionBudgetPDB:
 		for _, b := range ex.s.PDBs {

@@ -31,6 +31,7 @@ func acceptedDifferences() []difference {
 	return []difference{
 		{"NodePool", "spec.disruption", "required", headIsWider},
 		{"NodePool", "spec.disruption.consolidateAfter", "default", headIsWider},
+		{"NodePool", "spec.disruption.budgets[].reasons[]", "enum", "Karpenter v1.15 adds the reason Unhealthy; v1.14 refuses it."},
 		{"NodePool", "spec.template.spec.requirements[].values", "maxLength", noEffectOnLists},
 		{"NodePool", "spec.template.spec.requirements[].values", "pattern", noEffectOnLists},
 		{"NodeClaim", "spec.requirements[].values", "maxLength", noEffectOnLists},

@@ -147,7 +147,7 @@ type Budget struct {
 
 // DisruptionReason is why a machine may be given back voluntarily.
 //
-// +kubebuilder:validation:Enum=Underutilized;Empty;Drifted
+// +kubebuilder:validation:Enum=Underutilized;Empty;Drifted;Unhealthy
 type DisruptionReason string
 
 // Disruption reasons.
@@ -155,6 +155,7 @@ const (
 	DisruptionReasonUnderutilized DisruptionReason = "Underutilized"
 	DisruptionReasonEmpty         DisruptionReason = "Empty"
 	DisruptionReasonDrifted       DisruptionReason = "Drifted"
+	DisruptionReasonUnhealthy     DisruptionReason = "Unhealthy"
 )
 
 // NodeClaimTemplate is what each machine of a pool must be. The names of its fields, their order and those of the types below it

@@ -145,8 +145,11 @@ func (m *Metrics) CountDisruptedClaim(names []string, c *model.Claim, pool *mode
 	m.nodeClaims.disrupted.WithLabelValues(reason, poolName, capacityType, policy, mode).Inc()
 	m.nodeClaims.podsDisrupted.WithLabelValues(reason, poolName, capacityType, policy, mode).Add(float64(pods))
 	if a.Why.Code == plan.Unhealthy {
-		if c != nil && c.Annotations[lifecycle.TerminationTime] != "" { // its pods are not waited for, whatever its grace period
-			mode = "forceful"
+		if c != nil && c.Annotations[lifecycle.TerminationTime] != "" { // the bound of its repair holds, whatever its grace period
+			mode = "eventual"
+			if t, err := time.Parse(time.RFC3339, c.Annotations[lifecycle.TerminationTime]); err == nil && !t.After(time.Now()) {
+				mode = "forceful"
+			}
 		}
 		m.nodeClaims.unhealthy.WithLabelValues(snakeCase(condition), poolName, capacityType, image, mode).Inc()
 	}

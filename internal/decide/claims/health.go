@@ -17,10 +17,11 @@ import (
 // it is not the nodes that are broken: nothing is repaired.
 const mostUnhealthy = 20
 
-// RepairPolicy says that a node whose condition has had this status for this long is broken. The provider states them.
+// RepairPolicy says that a node whose condition has had this status for this long is broken, and how long the drain of such a
+// node waits for its pods; 0: not at all. The provider states them.
 type RepairPolicy struct {
 	Condition, Status string
-	After             time.Duration
+	After, Drain      time.Duration
 }
 
 // HealthIn is what tells which nodes are broken.
@@ -38,10 +39,12 @@ type Health struct {
 // poolHealth counts the nodes of a pool that may be repaired.
 type poolHealth struct{ nodes, unhealthy int }
 
-// Ailment is what is wrong with a node, and when it counts as broken. An empty code: nothing is wrong.
+// Ailment is what is wrong with a node, when it counts as broken, and how long its drain then waits for its pods. An empty
+// code: nothing is wrong.
 type Ailment struct {
 	Cause plan.Reason
 	Due   time.Time
+	Drain time.Duration
 }
 
 // ReadHealth finds the nodes of NodePools that have something wrong with them, and when the first of them that is not broken yet
@@ -92,7 +95,7 @@ func (in *HealthIn) ailmentOf(n *model.Node, pool *model.NodePool) (out Ailment)
 			continue
 		}
 		if due := c.Since.Add(after); out.Cause.Code == "" || due.Before(out.Due) {
-			out = Ailment{Due: due, Cause: plan.Reason{Code: plan.Unhealthy, Subject: plan.ObjectOf("node", n.Name), Detail: plan.OfUnhealthy{
+			out = Ailment{Due: due, Drain: p.Drain, Cause: plan.Reason{Code: plan.Unhealthy, Subject: plan.ObjectOf("node", n.Name), Detail: plan.OfUnhealthy{
 				Condition: p.Condition, Status: p.Status, Since: c.Since, After: after}}}
 		}
 	}
@@ -105,8 +108,8 @@ func CountsForRepair(c *model.Claim) bool { return c.Is(lifecycle.Registered) }
 // Of returns what is wrong with a claim's node.
 func (h *Health) Of(c *model.Claim) Ailment { return h.byClaim[c.Name] }
 
-// isBroken reports whether a claim's node counts as broken at an instant.
-func (h *Health) isBroken(c *model.Claim, now time.Time) bool {
+// IsBroken reports whether a claim's node counts as broken at an instant.
+func (h *Health) IsBroken(c *model.Claim, now time.Time) bool {
 	s := h.Of(c)
 	return s.Cause.Code != "" && !now.Before(s.Due)
 }
@@ -123,27 +126,45 @@ func (h *Health) RepairRefusal(pool string) (plan.Reason, bool) {
 
 // CanReplace reports whether a claim's node is broken at an instant and may be repaired with its replacement first.
 func (h *Health) CanReplace(c *model.Claim, now time.Time) bool {
-	if !h.isBroken(c, now) {
+	if !h.IsBroken(c, now) {
 		return false
 	}
 	_, refused := h.RepairRefusal(c.Pool)
 	return !refused
 }
 
-// RepairIn is what forced repairs depend on.
+// IsDrainBounded reports whether the pods of a broken node are waited for no longer than its repair allows, if the drain
+// begins now.
+func (h *Health) IsDrainBounded(c *model.Claim, now time.Time) bool {
+	end := now.Add(h.Of(c).Drain)
+	if t, err := time.Parse(time.RFC3339, c.Annotations[lifecycle.TerminationTime]); err == nil {
+		return !t.After(end)
+	}
+	return c.TerminationGracePeriod >= 0 && c.TerminationGracePeriod <= h.Of(c).Drain
+}
+
+// BoundDrain returns the update of a broken node's claim that gives it the time of termination that its repair allows.
+func (h *Health) BoundDrain(c *model.Claim, now time.Time) plan.UpdateClaim {
+	s := h.Of(c)
+	return plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: now.Add(s.Drain).UTC().Format(time.RFC3339)}, Why: s.Cause}
+}
+
+// RepairIn is what the repairs that are not disruption commands depend on.
 type RepairIn struct {
 	plan.Begun
 	Health *Health
+	Force  bool          // machines that have been broken for longer than the grace are deleted, as by Karpenter before v1.15
 	Grace  time.Duration // a broken node is replaced first and within budgets for this long
 	Retry  time.Duration // after which a claim that is just being written to is looked at again
 }
 
-// ForceRepairs deletes machines that have been broken for longer than the grace: their time of termination is now, so that
-// their pods end past every budget. For NodePools of which too many nodes are unhealthy it notes that nothing is repaired.
-// Claims are looked at in the order of the Snapshot.
+// ForceRepairs deletes machines that have been broken for longer than the grace, if in.Force: their time of termination is
+// now, so that their pods end past every budget. It takes that time off machines that are not repaired after all. For
+// NodePools of which too many nodes are unhealthy it notes that nothing is repaired. Claims are looked at in the order of
+// the Snapshot.
 func ForceRepairs(v *cluster.View, in RepairIn) (out plan.Part) {
 	for _, c := range v.DirtyClaims {
-		if !in.Health.isBroken(c, v.Now) || disrupt.ForbidsRepair(v.NodeFor(c), c) {
+		if !in.Health.IsBroken(c, v.Now) || disrupt.ForbidsRepair(v.NodeFor(c), c) {
 			in.clearTerminationTime(&out, c)
 			continue
 		}
@@ -151,6 +172,12 @@ func ForceRepairs(v *cluster.View, in RepairIn) (out plan.Part) {
 			in.clearTerminationTime(&out, c)
 			n := v.NodeFor(c)
 			out.AddNote(plan.Note{Event: "NodeRepairBlocked", Kind: "Node", Name: n.Name, UID: n.UID, Warn: true, Why: why})
+			continue
+		}
+		if !in.Force {
+			if cluster.DisruptedBy(c) == "" {
+				in.clearTerminationTime(&out, c)
+			}
 			continue
 		}
 		s := in.Health.Of(c)
