@@ -52,6 +52,15 @@ func stepNode(in *Input, n *model.Node, out *Output) {
 // unregisteredTaint keeps pods off a node until it is registered.
 var unregisteredTaint = model.Taint{Key: model.TaintUnregistered, Effect: model.NoExecute}
 
+// formerLabels are the labels of Kubernetes before 1.17 that a cloud's controller manager sets beside those of today, which are their
+// values. Pods and volumes that name them are launched nodes by today's labels, and kube-scheduler compares the former: without
+// such a controller nobody else sets them.
+var formerLabels = map[string]string{
+	"failure-domain.beta.kubernetes.io/zone":   model.LabelZone,
+	"failure-domain.beta.kubernetes.io/region": model.LabelRegion,
+	"beta.kubernetes.io/instance-type":         model.LabelInstanceType,
+}
+
 // registerNode fills in the patch that registers a new node: one patch takes the unregistered taint off and writes
 // labels, annotations, taints and the reservation.
 func registerNode(in *Input, n *model.Node, u *plan.UpdateNode) {
@@ -60,6 +69,11 @@ func registerNode(in *Input, n *model.Node, u *plan.UpdateNode) {
 	for k, v := range c.Labels {
 		if h, ok := n.Labels[k]; !ok || h != v {
 			u.Labels[k] = v
+		}
+	}
+	for old, k := range formerLabels {
+		if v, ok := c.Labels[k]; ok && n.Labels[old] == "" {
+			u.Labels[old] = v
 		}
 	}
 	u.Labels[model.LabelRegistered] = trueValue

@@ -85,6 +85,18 @@ func TestVolumeZoneLabel(t *testing.T) {
 	}
 }
 
+// A pod that names its zone by the label of before Kubernetes 1.17, which nobody sets here but Dovetail.
+func TestFormerZoneLabel(t *testing.T) {
+	s := shared(t)
+	t.Parallel()
+	e := newEnv(t, s, "former-label")
+	e.nodePool(nil)
+	e.deploy("old", 1, e.pod("100m", "64Mi", selects(corev1.LabelFailureDomainBetaZone, "us-east-1b")))
+	if in := e.node(e.podsRun(1)[0].Spec.NodeName).Labels[corev1.LabelTopologyZone]; in != "us-east-1b" {
+		t.Errorf("the pod runs in zone %q, want us-east-1b", in)
+	}
+}
+
 // Claims that no node can use (row 5): nothing is launched for their pods, and why says it in kube-scheduler's words.
 func TestVolumeClaimsRefused(t *testing.T) {
 	s := shared(t)
