@@ -46,8 +46,9 @@ groupstatus < kube/write
 kube/write < kube
 cloud < cloud/machines < cloud/kwok
 cloud/machines, cloud/catalog < cloud/simulated < cloud/cloudtest
-api, cloud, cloud/catalog < cloud/kwok, cloud/aws
+api, cloud, cloud/catalog < cloud/kwok, cloud/aws, cloud/externalgrpc
 cloud/simulated < cloud/aws/awstest
+cloud/externalgrpc < cloud/externalgrpc/externalgrpctest
 plan, ledger < report
 disrupt, forecast < controller/demandhistory < controller
 decide, state, report < controller/view, controller/shadow
@@ -56,7 +57,7 @@ approve, state, report < controller/record < controller
 explain, controller/view < controller/answer < controller
 cloud, controller/view < controller/metrics < controller
 decide, verify, state, cloud, report < controller
-controller, kube/takeover, prometheus, cloud/kwok, cloud/aws, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd
+controller, kube/takeover, prometheus, cloud/kwok, cloud/aws, cloud/externalgrpc, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd
 testwait < cloud/cloudtest, kube/kubetest
 casetest
 `
@@ -79,7 +80,7 @@ var Banned = map[string]string{
 }
 
 // NotLinked are packages that the product binary does not link, not even through others: simulated clouds and what only tests need.
-var NotLinked = []string{"cloud/simulated", "cloud/aws/awstest", "cloud/cloudtest", "sim", "casetest", "testwait"}
+var NotLinked = []string{"cloud/simulated", "cloud/aws/awstest", "cloud/externalgrpc/externalgrpctest", "cloud/cloudtest", "sim", "casetest", "testwait"}
 
 // KubernetesOnly may be imported by these packages alone.
 var KubernetesOnly = map[string][]string{

@@ -19,6 +19,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/externalgrpc"
 	"github.com/dovetail-sh/dovetail/internal/cloud/kwok"
 	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/controller/demandhistory"
@@ -50,7 +51,7 @@ const (
 type controllerFlags struct {
 	mode                                                                     string
 	kubeconfig, cloud, machines, metrics, health, format, level, preferences string
-	scheduler, gates, prometheus, minValues, prices                          string
+	scheduler, gates, prometheus, minValues, prices, cloudConfig             string
 	leaderElect, profiling, unobserved, alone, legacyRepair                  bool
 	landing                                                                  landingFlags
 	secure                                                                   secureFlags
@@ -83,7 +84,8 @@ Names in capitals are Karpenter's environment variables. They are read if the fl
 	g := c.Flags()
 	g.StringVar(&f.mode, "mode", modeActive, "active or shadow. In shadow mode the controller decides but changes nothing; 'dovetail shadow' compares its decisions with those of the active autoscaler")
 	g.StringVar(&f.kubeconfig, "kubeconfig", "", "Path of the kubeconfig. If unset, the in-cluster service account is used")
-	g.StringVar(&f.cloud, "cloud", "kwok", "Cloud provider: aws (EC2) or kwok (the simulated cloud)")
+	g.StringVar(&f.cloud, "cloud", "kwok", "Cloud provider: aws (EC2), externalgrpc (a server of Cluster Autoscaler's protocol, experimental) or kwok (the simulated cloud)")
+	g.StringVar(&f.cloudConfig, "cloud-config", "", "File that says how to reach the server of --cloud=externalgrpc, as for Cluster Autoscaler: address, key, cert, cacert, grpc_timeout. Required with --cloud=externalgrpc")
 	g.StringVar(&f.machines, "machines", "", "URL of the simulated cloud. Required with --cloud=kwok")
 	g.StringVar(&f.prices, "price-file", "", priceFileUsage+" Read again when it changes")
 	f.aws.add(g)
@@ -153,9 +155,10 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 // controllerSettings are what the flags and the environment say, read and checked before anything is connected to.
 type controllerSettings struct {
 	log              *slog.Logger
-	policy           decide.Policy // without what the provider adds to it
-	aws              awsapi.Config // for --cloud aws
-	reservedCapacity bool          // machines are launched into capacity reservations
+	policy           decide.Policy        // without what the provider adds to it
+	aws              awsapi.Config        // for --cloud aws
+	server           *externalgrpc.Config // for --cloud externalgrpc
+	reservedCapacity bool                 // machines are launched into capacity reservations
 
 	limits *clusterLimits // nil: there are none
 	groups *discovery     // nil: no node groups are looked for
@@ -261,7 +264,18 @@ func (s *controllerSettings) readCloud(f *controllerFlags) (err error) {
 	if s.groups != nil && f.cloud != "aws" {
 		return exit{2, fmt.Errorf("--cloud %s: it has no node groups; --nodes and --node-group-auto-discovery are for --cloud aws", f.cloud)}
 	}
+	if f.cloudConfig != "" && f.cloud != "externalgrpc" {
+		return exit{2, fmt.Errorf("--cloud-config: it is for --cloud externalgrpc, not for --cloud %s; remove it", f.cloud)}
+	}
 	switch f.cloud {
+	case "externalgrpc":
+		if f.cloudConfig == "" {
+			return exit{2, errors.New("--cloud-config: the file with the address of the server is needed for --cloud externalgrpc")}
+		}
+		if s.server, err = externalgrpc.ReadConfig(f.cloudConfig); err != nil {
+			return exit{2, fmt.Errorf("--cloud-config: %w", err)}
+		}
+		return nil
 	case "kwok":
 		if f.machines == "" {
 			return exit{2, errors.New("--machines: the address of the simulated cloud is needed for --cloud kwok, e.g. http://127.0.0.1:7080")}
@@ -272,7 +286,7 @@ func (s *controllerSettings) readCloud(f *controllerFlags) (err error) {
 		s.aws.NoReservedCapacity = !s.reservedCapacity
 		return err
 	default:
-		return exit{2, fmt.Errorf("--cloud %q: use aws or kwok", f.cloud)}
+		return exit{2, fmt.Errorf("--cloud %q: use aws, externalgrpc or kwok", f.cloud)}
 	}
 }
 
@@ -298,6 +312,19 @@ func connectProvider(ctx context.Context, f *controllerFlags, s *controllerSetti
 		simulated := kwok.New(f.machines, machinesClient(), resources, cloud.Wall{})
 		simulated.AdoptNodes(write.NewSimulated(cluster))
 		return cloud.Retry(simulated, cloud.Wall{}, cloud.DefaultRetry()), nil, nil
+	}
+	if f.cloud == "externalgrpc" {
+		var records externalgrpc.Records = write.NewKept(cluster, f.lease.Namespace, "externalgrpc.json")
+		if f.mode == modeShadow {
+			records = externalgrpc.NoRecords{}
+		}
+		server, err := externalgrpc.New(s.server, records, resources, cloud.Wall{}, s.log)
+		if err != nil {
+			return nil, nil, exit{2, fmt.Errorf("--cloud-config: %w", err)}
+		}
+		server.FindNodes(write.NewMachineNodes(cluster))
+		s.log.Info("launching through an externalgrpc server", "address", s.server.Address)
+		return cloud.Retry(server, cloud.Wall{}, cloud.DefaultRetry()), server.Run, nil
 	}
 	clients, err := awsapi.Connect(ctx)
 	if err != nil {

@@ -633,6 +633,7 @@ func TestRefused(t *testing.T) {
 		"serviceAccount.name=":                  "at '/serviceAccount/name'",
 		"landing=sometimes":                     "at '/landing'",
 		"prometheusURL=prometheus:9090":         "at '/prometheusURL'",
+		"cloud=externalgrpc":                    "externalgrpcSecret: the Secret with the configuration is needed for cloud externalgrpc",
 		"priceConfigMap=My_Prices":              "at '/priceConfigMap'",
 		"landing=true":                          "at '/landing'",
 		"landingSchedulers=":                    "at '/landingSchedulers'",

@@ -65,6 +65,9 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
 {{- if and .Values.secureServing.enabled .Values.secureServing.tlsSecret -}}
 {{- $out = append $out (dict "name" "dovetail-tls" "secret" (dict "secretName" .Values.secureServing.tlsSecret)) -}}
 {{- end -}}
+{{- if eq .Values.cloud "externalgrpc" -}}
+{{- $out = append $out (dict "name" "dovetail-externalgrpc" "secret" (dict "secretName" .Values.externalgrpcSecret)) -}}
+{{- end -}}
 {{- with .Values.priceConfigMap -}}
 {{- $out = append $out (dict "name" "dovetail-prices" "configMap" (dict "name" .)) -}}
 {{- end -}}
@@ -75,6 +78,9 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
 {{- $out := .Values.controller.extraVolumeMounts -}}
 {{- if and .Values.secureServing.enabled .Values.secureServing.tlsSecret -}}
 {{- $out = append $out (dict "name" "dovetail-tls" "mountPath" "/etc/dovetail/tls" "readOnly" true) -}}
+{{- end -}}
+{{- if eq .Values.cloud "externalgrpc" -}}
+{{- $out = append $out (dict "name" "dovetail-externalgrpc" "mountPath" "/etc/dovetail/externalgrpc" "readOnly" true) -}}
 {{- end -}}
 {{- if .Values.priceConfigMap -}}
 {{- $out = append $out (dict "name" "dovetail-prices" "mountPath" "/etc/dovetail/prices" "readOnly" true) -}}

@@ -51,16 +51,30 @@ func (k *Kept) get(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // Store writes the text, and leaves other entries as they are. Only the leader does.
 func (k *Kept) Store(ctx context.Context, text string) error {
+	_, err := k.write(ctx, text, func(string) bool { return true })
+	return err
+}
+
+// Swap writes the text if it still is old, and reports whether it was. Other entries are left as they are.
+func (k *Kept) Swap(ctx context.Context, old, text string) (bool, error) {
+	return k.write(ctx, text, func(have string) bool { return have == old })
+}
+
+// write writes the text if that is right with what is there, and reports whether it was.
+func (k *Kept) write(ctx context.Context, text string, right func(have string) bool) (bool, error) {
 	for {
 		have, err := k.get(ctx)
 		if err != nil {
-			return err
+			return false, err
 		}
 		configmaps := k.client.Core.Post()
 		next := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.name}}
 		if have != nil {
 			configmaps = k.client.Core.Put().Name(k.name)
 			next = have.DeepCopy()
+		}
+		if !right(next.Data[k.key]) {
+			return false, nil
 		}
 		next.Data = maps.Clone(next.Data)
 		if next.Data == nil {
@@ -72,9 +86,9 @@ func (k *Kept) Store(ctx context.Context, text string) error {
 			continue // another entry was written in between
 		}
 		if err != nil {
-			return fmt.Errorf("write configmap %s/%s: %w", k.namespace, k.name, err)
+			return false, fmt.Errorf("write configmap %s/%s: %w", k.namespace, k.name, err)
 		}
-		return nil
+		return true, nil
 	}
 }
 

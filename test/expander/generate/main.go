@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command generate writes the Go code of expander.proto with the generators of protobuf and gRPC, without protoc: run it by
+// Command generate writes the Go code of protocols with the generators of protobuf and gRPC, without protoc: run it by
 // go generate in test/expander.
 package main
 
@@ -22,23 +22,30 @@ import (
 
 func main() {
 	for _, plugin := range []string{"protoc-gen-go", "protoc-gen-go-grpc"} {
-		if err := run(plugin, "expanderpb", "expander.proto"); err != nil {
-			fmt.Fprintln(os.Stderr, "generate:", err)
-			os.Exit(1)
+		for _, file := range []string{"expanderpb/expander.proto", "../../internal/cloud/externalgrpc/protocol/externalgrpc.proto"} {
+			if err := run(plugin, filepath.Dir(file), filepath.Base(file)); err != nil {
+				fmt.Fprintln(os.Stderr, "generate:", err)
+				os.Exit(1)
+			}
 		}
 	}
 }
 
 // run has a plugin write what it makes of a file in a directory beside that.
 func run(plugin, dir, file string) error {
-	compiler := protocompile.Compiler{Resolver: &protocompile.SourceResolver{ImportPaths: []string{dir}}, SourceInfoMode: protocompile.SourceInfoStandard}
+	compiler := protocompile.Compiler{Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{dir}}), SourceInfoMode: protocompile.SourceInfoStandard}
 	files, err := compiler.Compile(context.Background(), file)
 	if err != nil {
 		return err
 	}
 	parameter := "paths=source_relative"
+	var needed []*descriptorpb.FileDescriptorProto // imports first
+	imports := files[0].Imports()
+	for i := range imports.Len() {
+		needed = append(needed, protodesc.ToFileDescriptorProto(imports.Get(i)))
+	}
 	in, err := proto.Marshal(&pluginpb.CodeGeneratorRequest{FileToGenerate: []string{file}, Parameter: &parameter,
-		ProtoFile: []*descriptorpb.FileDescriptorProto{protodesc.ToFileDescriptorProto(files[0])}})
+		ProtoFile: append(needed, protodesc.ToFileDescriptorProto(files[0]))})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package externalgrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Launch implements cloud.Provider. Each request asks group after group, the cheapest first, until one has a machine for it, is to
+// have one, or an error tells to try later.
+func (p *Provider) Launch(ctx context.Context, requests []cloud.LaunchRequest) []cloud.LaunchResult {
+	results := make([]cloud.LaunchResult, len(requests))
+	var wg sync.WaitGroup
+	for i := range requests {
+		wg.Go(func() {
+			r := &requests[i]
+			res, err := p.launch(ctx, r)
+			if err != nil {
+				res = cloud.LaunchResult{Err: classify(ctx, "launch", r.ClaimName, err)}
+			}
+			res.ClaimUID = r.ClaimUID
+			results[i] = res
+		})
+	}
+	wg.Wait()
+	return results
+}
+
+func (p *Provider) launch(ctx context.Context, r *cloud.LaunchRequest) (cloud.LaunchResult, error) {
+	if ctx.Err() != nil {
+		return cloud.LaunchResult{}, ctx.Err()
+	}
+	s, err := p.selectGroups(ctx, r.Class)
+	if err != nil {
+		return cloud.LaunchResult{}, err
+	}
+	types, err := p.typesOf(s, nil)
+	if err != nil {
+		return cloud.LaunchResult{}, err
+	}
+	rec, _, err := p.load(ctx)
+	if err != nil {
+		return cloud.LaunchResult{}, err
+	}
+	if group, id, m := rec.ownerOf(r.ClaimUID); id != "" {
+		return p.confirm(ctx, s, types, r, group, id, m)
+	}
+	options := optionsOf(types, r)
+	if waits := rec.groupOf(r.ClaimUID); waits != "" {
+		if p.queueOf(waits).isPolled(p.clock.Now()) {
+			return cloud.LaunchResult{}, nil
+		}
+		options = slices.DeleteFunc(options, func(o option) bool { return o.group != waits })
+		if len(options) == 0 { // the class has changed: the group is asked on all the same
+			options = []option{{group: waits}}
+		}
+	}
+	if len(options) == 0 {
+		return cloud.LaunchResult{}, &cloud.Error{Kind: cloud.Denied, Err: fmt.Errorf("no group of NodeGroupClass %s offers anything for requirements %s that holds %s", s.class.Name, r.Requirements, r.Requests.Format(model.FixedNames()))}
+	}
+	for _, o := range options {
+		if slices.ContainsFunc(p.refusals(r.ClaimUID), func(k cloud.OfferingKey) bool { return k == o.key || k.Group == o.group }) {
+			continue
+		}
+		a := &ask{uid: r.ClaimUID, name: r.ClaimName, created: r.ClaimCreated, most: s.most(o.group), isNew: rec.groupOf(r.ClaimUID) == ""}
+		answer, err := p.ask(ctx, p.queueOf(o.group), a, r.Following)
+		if err != nil {
+			return cloud.LaunchResult{}, err
+		}
+		switch {
+		case answer.id != "":
+			return p.result(s, types, r, o.group, answer.id)
+		case answer.full || answer.refused:
+			key := o.key
+			if answer.full {
+				key.Group = o.group
+			}
+			p.refuse(r.ClaimUID, key, answer.err)
+		default:
+			return cloud.LaunchResult{}, answer.err // or one is to come
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := &cloud.Error{Kind: cloud.InsufficientCapacity, Offerings: sortedKeys(p.refused[r.ClaimUID]), Err: p.why[r.ClaimUID]}
+	delete(p.refused, r.ClaimUID)
+	delete(p.why, r.ClaimUID)
+	return cloud.LaunchResult{}, out
+}
+
+// most is how many machines a group may have by the class.
+func (s *selected) most(group string) int64 {
+	for _, g := range s.groups {
+		if g.name == group {
+			return g.max
+		}
+	}
+	return 0
+}
+
+func (p *Provider) refusals(uid string) []cloud.OfferingKey {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.refused[uid])
+}
+
+func (p *Provider) refuse(uid string, k cloud.OfferingKey, why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refused[uid], p.why[uid] = append(p.refused[uid], k), why
+}
+
+func sortedKeys(keys []cloud.OfferingKey) []cloud.OfferingKey {
+	out := slices.Clone(keys)
+	slices.SortFunc(out, func(a, b cloud.OfferingKey) int {
+		if a.Less(b) {
+			return -1
+		}
+		return 1
+	})
+	return slices.Compact(out)
+}
+
+// confirm answers for a claim that has a machine.
+func (p *Provider) confirm(ctx context.Context, s *selected, types []*model.InstanceType, r *cloud.LaunchRequest, group, id string, m machine) (cloud.LaunchResult, error) {
+	ended := &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("its machine %s has ended", id)}
+	if m.Ending {
+		return cloud.LaunchResult{}, ended
+	}
+	members, err := p.members(ctx, group)
+	if err != nil {
+		return cloud.LaunchResult{}, err
+	}
+	i := slices.IndexFunc(members, func(x member) bool { return x.id == id })
+	if i >= 0 && members[i].deleting || i < 0 && p.clock.Now().Sub(time.UnixMilli(m.Launched)) > listDelay {
+		return cloud.LaunchResult{}, ended
+	}
+	return p.result(s, types, r, group, id)
+}
+
+// result answers with the machine of a claim.
+func (p *Provider) result(s *selected, types []*model.InstanceType, r *cloud.LaunchRequest, group, id string) (cloud.LaunchResult, error) {
+	at := slices.IndexFunc(s.groups, func(g *groupInfo) bool { return g.name == group && g.template != nil })
+	if at < 0 {
+		return cloud.LaunchResult{}, fmt.Errorf("its machine %s is of group %s, which NodeGroupClass %s does not select", id, group, s.class.Name)
+	}
+	g := s.groups[at]
+	out := cloud.LaunchResult{ClaimUID: r.ClaimUID, ProviderID: id, InstanceType: g.template.typeName, Zone: g.template.zone, CapacityType: g.template.capacity,
+		PriceMicro: g.template.priceMicro, Capacity: g.template.resources, Allocatable: g.template.allocatable, Labels: model.Labels{model.LabelNodeGroup: group, model.LabelCapacityType: g.template.capacity}}
+	for _, t := range types { // as it was planned
+		if t.Name == out.InstanceType {
+			out.Capacity, out.Allocatable = t.Capacity, t.Allocatable
+		}
+	}
+	if out.Zone != noZone {
+		out.Labels[model.LabelZone] = out.Zone
+	}
+	maps.Copy(out.Labels, g.template.typeLabels)
+	maps.Copy(out.Labels, g.template.nodeLabels)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, k := range sortedKeys(p.refused[r.ClaimUID]) {
+		if k.InstanceType != out.InstanceType || k.Zone != out.Zone || k.CapacityType != out.CapacityType {
+			out.Unavailable = append(out.Unavailable, k)
+		}
+	}
+	return out, nil
+}
+
+// placeholderPrefix begins the id of a machine that has not come; the uid of its claim follows.
+const placeholderPrefix = "externalgrpc-pending:"
+
+var errUnknownMachine = &cloud.Error{Kind: cloud.NotFound, Err: errors.New("no machine of a NodeClaim has this id")}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package externalgrpc
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/externalgrpc/protocol"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// absentFor is how long a server must not list a machine before it is taken to have ended: an answer may be wrong once.
+const absentFor = 30 * time.Second
+
+// List implements cloud.Provider.
+func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
+	out, err := p.list(ctx)
+	if err != nil {
+		return nil, classify(ctx, "list", "", err)
+	}
+	return out, nil
+}
+
+func (p *Provider) list(ctx context.Context) ([]model.Instance, error) {
+	if err := p.refresh(ctx); err != nil {
+		return nil, err
+	}
+	r, _, err := p.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for name, g := range r.Groups {
+		if len(g.Owned)+len(g.Open) > 0 || g.Surplus > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	members, errs := make([][]member, len(names)), make([]error, len(names))
+	inParallel(len(names), func(i int) { members[i], errs[i] = p.members(ctx, names[i]) })
+	var out []model.Instance
+	for i, name := range names {
+		if errs[i] != nil {
+			return nil, errs[i]
+		}
+		g, _ := r.group(name)
+		if !cloud.LooksOnly(ctx) {
+			if err := p.cleanUp(ctx, name, g, members[i]); err != nil {
+				p.log.Warn("node group can't be cleaned up now", "group", name, "error", err)
+			}
+		}
+		for id, m := range g.Owned {
+			at := slices.IndexFunc(members[i], func(x member) bool { return x.id == id })
+			if at < 0 && (m.Gone || p.isAbsent(id, m)) {
+				continue
+			}
+			out = append(out, model.Instance{ProviderID: id, ClaimUID: m.UID, ClaimName: m.Name, Launched: time.UnixMilli(m.Launched), Gone: m.Gone || at >= 0 && members[i][at].deleting})
+		}
+		for uid, c := range g.Open {
+			out = append(out, model.Instance{ProviderID: placeholderPrefix + uid, ClaimUID: uid, ClaimName: c.Name, Launched: time.UnixMilli(c.Created)})
+		}
+	}
+	slices.SortFunc(out, func(a, b model.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
+	return out, nil
+}
+
+// isAbsent reports whether a machine that is not listed has ended. It was called for each List since it was not listed first.
+func (p *Provider) isAbsent(id string, m machine) bool {
+	now := p.clock.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	since, ok := p.absent[id]
+	if !ok {
+		p.absent[id], since = now, now
+	}
+	return now.Sub(since) >= absentFor && now.Sub(time.UnixMilli(m.Launched)) >= absentFor
+}
+
+// cleanUp forgets machines that have ended, and gives back what nobody waits for any more.
+func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, members []member) error {
+	var ended []string
+	for id, m := range g.Owned {
+		if slices.ContainsFunc(members, func(x member) bool { return x.id == id }) {
+			p.mu.Lock()
+			delete(p.absent, id)
+			p.mu.Unlock()
+		} else if m.Gone || p.isAbsent(id, m) {
+			ended = append(ended, id)
+		}
+	}
+	if len(ended) > 0 {
+		if err := p.update(ctx, func(r *record) error {
+			g, _ := r.group(name)
+			for _, id := range ended {
+				if m, ok := g.Owned[id]; ok {
+					r.end(m.UID, p.clock.Now())
+					delete(g.Owned, id)
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		p.mu.Lock()
+		for _, id := range ended {
+			delete(p.absent, id)
+		}
+		p.mu.Unlock()
+	}
+	if g.Surplus == 0 {
+		return nil
+	}
+	q := p.queueOf(name)
+	if err := q.turn.acquire(ctx); err != nil {
+		return err
+	}
+	defer q.turn.release()
+	_, err := p.settle(ctx, name, nil)
+	return err
+}
+
+// Terminate implements cloud.Provider.
+func (p *Provider) Terminate(ctx context.Context, ids []string) []error {
+	errs := make([]error, len(ids))
+	if len(ids) == 0 {
+		return errs
+	}
+	all := func(err error) []error {
+		for i, id := range ids {
+			errs[i] = classify(ctx, "terminate", id, err)
+		}
+		return errs
+	}
+	if err := p.refresh(ctx); err != nil {
+		return all(err)
+	}
+	r, _, err := p.load(ctx)
+	if err != nil {
+		return all(err)
+	}
+	by := map[string][]int{}
+	for i, id := range ids {
+		uid, pending := strings.CutPrefix(id, placeholderPrefix)
+		name := ""
+		for group, g := range r.Groups {
+			if _, ok := g.Owned[id]; ok || pending && g.Open[uid] != (openClaim{}) {
+				name = group
+			}
+		}
+		if name == "" {
+			errs[i] = classify(ctx, "terminate", id, errUnknownMachine)
+			continue
+		}
+		by[name] = append(by[name], i)
+	}
+	var wg sync.WaitGroup
+	for name, at := range by {
+		wg.Go(func() {
+			some := make([]string, len(at))
+			for n, i := range at {
+				some[n] = ids[i]
+			}
+			for n, err := range p.endMachines(ctx, name, some) {
+				errs[at[n]] = classify(ctx, "terminate", ids[at[n]], err)
+			}
+		})
+	}
+	wg.Wait()
+	return errs
+}
+
+// endMachines ends machines of one group, and gives up claims that wait for it.
+func (p *Provider) endMachines(ctx context.Context, name string, ids []string) []error {
+	q := p.queueOf(name)
+	fail := func(err error) []error { return slices.Repeat([]error{err}, len(ids)) }
+	if err := q.turn.acquire(ctx); err != nil {
+		return fail(err)
+	}
+	defer q.turn.release()
+	members, err := p.members(ctx, name)
+	if err != nil {
+		return fail(err)
+	}
+	errs := make([]error, len(ids))
+	var end []string
+	gaveUp := false
+	if err := p.update(ctx, func(r *record) error {
+		end, gaveUp = nil, false
+		g, _ := r.group(name)
+		for i, id := range ids {
+			errs[i] = nil
+			if uid, pending := strings.CutPrefix(id, placeholderPrefix); pending {
+				if _, ok := g.Open[uid]; !ok {
+					errs[i] = errUnknownMachine
+					continue
+				}
+				delete(g.Open, uid)
+				r.end(uid, p.clock.Now())
+				g.Surplus++
+				gaveUp = true
+				continue
+			}
+			m, ok := g.Owned[id]
+			at := slices.IndexFunc(members, func(x member) bool { return x.id == id })
+			if !ok || m.Gone || at < 0 || members[at].deleting || slices.Contains(end, id) {
+				errs[i] = errUnknownMachine
+				if ok && !slices.Contains(end, id) {
+					m.Ending, m.Gone = true, true
+					g.Owned[id] = m
+					r.end(m.UID, p.clock.Now())
+				}
+				continue
+			}
+			m.Ending = true
+			g.Owned[id] = m
+			end = append(end, id)
+		}
+		return nil
+	}); err != nil {
+		return fail(err)
+	}
+	if gaveUp {
+		if _, err := p.settle(ctx, name, nil); err != nil {
+			p.log.Warn("a machine that nobody waits for can't be given up now; it is when it comes", "group", name, "error", err)
+		}
+	}
+	if len(end) == 0 {
+		return errs
+	}
+	err = p.deleteMachines(ctx, name, end)
+	ended := end
+	if err != nil && !isUncertain(err) { // some of them may have ended all the same
+		ended = p.gone(ctx, name, end)
+	}
+	if err == nil || !isUncertain(err) {
+		if e := p.update(ctx, func(r *record) error {
+			g, _ := r.group(name)
+			for _, id := range end {
+				m, ok := g.Owned[id]
+				if !ok {
+					continue
+				}
+				m.Gone = slices.Contains(ended, id)
+				m.Ending = m.Gone
+				g.Owned[id] = m
+				if m.Gone {
+					r.end(m.UID, p.clock.Now())
+					g.Target = max(0, g.Target-1) // the server lowers it by itself
+				}
+			}
+			return nil
+		}); e != nil && err == nil {
+			err = e
+		}
+	} else {
+		ended = nil
+	}
+	for i, id := range ids {
+		if errs[i] == nil && slices.Contains(end, id) && !slices.Contains(ended, id) {
+			errs[i] = err
+		}
+	}
+	return errs
+}
+
+// gone returns which machines a group does not have any more, none if that can't be told.
+func (p *Provider) gone(ctx context.Context, name string, ids []string) []string {
+	members, err := p.members(ctx, name)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+		return slices.ContainsFunc(members, func(m member) bool { return m.id == id && !m.deleting })
+	})
+}
+
+// deleteMachines has the server end machines of a group; its size is lowered with them.
+func (p *Provider) deleteMachines(ctx context.Context, name string, ids []string) error {
+	p.forget()
+	var found map[string]*corev1.Node
+	var err error
+	if p.nodes != nil {
+		if found, err = p.nodes.NodesOf(ctx, ids); err != nil {
+			return err
+		}
+	}
+	in := &protocol.NodeGroupDeleteNodesRequest{Id: name}
+	for _, id := range ids {
+		n := &protocol.ExternalGrpcNode{ProviderID: id}
+		if have := found[id]; have != nil {
+			n.Name, n.Labels, n.Annotations = have.Name, have.Labels, have.Annotations
+		}
+		in.Nodes = append(in.Nodes, n)
+	}
+	_, err = call(ctx, p, "NodeGroupDeleteNodes", noOptions(p.server.NodeGroupDeleteNodes), in)
+	return err
+}
+
+// Nodes finds the Nodes of machines.
+type Nodes interface {
+	// NodesOf returns the Nodes of provider ids; machines without a Node are left out.
+	NodesOf(ctx context.Context, providerIDs []string) (map[string]*corev1.Node, error)
+}
+
+// FindNodes has servers told the names and labels of nodes that they are to end: some find machines by them.
+func (p *Provider) FindNodes(n Nodes) { p.nodes = n }
+
+// Run tells the server, when the context ends, that it is not asked any more.
+func (p *Provider) Run(ctx context.Context) {
+	<-ctx.Done()
+	if cloud.LooksOnly(ctx) {
+		return
+	}
+	if _, err := call(context.WithoutCancel(ctx), p, "Cleanup", noOptions(p.server.Cleanup), &protocol.CleanupRequest{}); err != nil && codeOf(err) != codes.Unimplemented {
+		p.log.Warn("the server was not told that it is not asked any more", "error", err)
+	}
+}

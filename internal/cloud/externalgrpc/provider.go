@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package externalgrpc
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/externalgrpc/protocol"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Resources is the table of resource names that all vectors use.
+type Resources interface{ Dim(name string) model.Dim }
+
+// Provider launches nodes through one server.
+type Provider struct {
+	server    protocol.CloudProviderClient
+	timeout   time.Duration
+	records   Records
+	record    recordCache
+	resources Resources
+	clock     cloud.Clock
+	log       *slog.Logger
+
+	reading lock
+	reader  groupReader
+	mu      sync.Mutex
+	queues  map[string]*queue              // by group
+	refused map[string][]cloud.OfferingKey // by claim uid: offerings that it was refused
+	why     map[string]error               // by claim uid: the last refusal
+	absent  map[string]time.Time           // by provider id: since when a machine is not listed
+	nodes   Nodes                          // nil: none are found
+	offered map[string]*offered            // by class and taints of the pool
+}
+
+// New makes a provider. Nothing is called before it is used.
+func New(c *Config, records Records, resources Resources, clock cloud.Clock, log *slog.Logger) (*Provider, error) {
+	server, err := c.connect()
+	if err != nil {
+		return nil, err
+	}
+	timeout, err := c.timeout()
+	if err != nil {
+		return nil, err
+	}
+	return &Provider{server: server, timeout: timeout, records: records, resources: resources, clock: clock, log: log, reading: newLock(),
+		reader: groupReader{templates: map[string]*template{}}, queues: map[string]*queue{}, refused: map[string][]cloud.OfferingKey{}, why: map[string]error{}, absent: map[string]time.Time{}, offered: map[string]*offered{}}, nil
+}
+
+// Traits implements cloud.Provider.
+func (p *Provider) Traits() cloud.Traits {
+	return cloud.Traits{Name: "externalgrpc", Classes: []cloud.ClassKind{{Group: dovetailv1alpha1.Group, Kind: dovetailv1alpha1.KindNodeGroupClass}}, ListDelay: listDelay}
+}
+
+// listDelay is how long a server may not list a machine that it was seen to have.
+const listDelay = 10 * time.Second
+
+// noOptions is a call of the client without gRPC's options.
+func noOptions[Q, R any](do func(context.Context, Q, ...grpc.CallOption) (R, error)) func(context.Context, Q) (R, error) {
+	return func(ctx context.Context, in Q) (R, error) { return do(ctx, in) }
+}
+
+// lock is a lock whose waiting ends with a context.
+type lock chan struct{}
+
+func newLock() lock { return make(lock, 1) }
+
+func (l lock) acquire(ctx context.Context) error {
+	select {
+	case l <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l lock) release() { <-l }
+
+// offered are instance types that were built of groups.
+type offered struct {
+	from  string
+	types []*model.InstanceType
+}
+
+// Offerings implements cloud.Provider.
+func (p *Provider) Offerings(ctx context.Context, pool *model.NodePool, class cloud.NodeClass) ([]*model.InstanceType, error) {
+	s, err := p.selectGroups(ctx, class)
+	if err != nil {
+		return nil, classify(ctx, "offerings", class.Name, err)
+	}
+	types, err := p.typesOf(s, pool)
+	if err != nil {
+		return nil, classify(ctx, "offerings", class.Name, err)
+	}
+	return types, ctxError(ctx, class.Name)
+}
+
+func ctxError(ctx context.Context, object string) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return &cloud.Error{Kind: cloud.Unknown, Op: "offerings", Object: object, Err: ctx.Err()}
+}
+
+// typesOf returns what the groups of a class offer to a pool, which may be nil: the same slice as long as they are the same.
+func (p *Provider) typesOf(s *selected, pool *model.NodePool) ([]*model.InstanceType, error) {
+	key, why := s.class.Name, slices.Clone(s.absent)
+	if pool != nil {
+		key += fmt.Sprint("/", pool.Taints, pool.StartupTaints)
+	}
+	var usable []*groupInfo
+	var from strings.Builder
+	for _, g := range s.groups {
+		problem := g.problem
+		if t := untolerated(g, pool); problem == "" && t != "" {
+			problem = "its nodes have taint " + t + ", which spec.template.spec.taints of NodePool " + pool.Name + " lacks; add it"
+		}
+		if problem != "" {
+			why = append(why, "group "+g.name+": "+problem)
+			continue
+		}
+		usable = append(usable, g)
+		t := *g.template
+		t.at = time.Time{}
+		fmt.Fprintf(&from, "%s %d %d %+v\n", g.name, g.max, g.target, t)
+	}
+	if len(usable) == 0 {
+		return nil, notReady("NodeGroupClass %s: %s", s.class.Name, strings.Join(why, "; "))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if have := p.offered[key]; have != nil && have.from == from.String() {
+		return have.types, nil
+	}
+	out := buildTypes(usable)
+	p.offered[key] = &offered{from.String(), out}
+	return out, nil
+}
+
+// untolerated is a taint of a group's nodes that a pool lacks; empty: there is none. Pods would be planned onto nodes that keep
+// them out.
+func untolerated(g *groupInfo, pool *model.NodePool) string {
+	if pool == nil || g.template == nil {
+		return ""
+	}
+	for _, t := range g.template.taints {
+		if t.Effect != model.PreferNoSchedule && !slices.Contains(pool.Taints, t) && !slices.Contains(pool.StartupTaints, t) {
+			return t.Key + "=" + t.Value + ":" + t.Effect
+		}
+	}
+	return ""
+}
+
+// buildTypes returns the types of groups. A type that several groups have is as large as the least of them.
+func buildTypes(groups []*groupInfo) []*model.InstanceType {
+	by := map[string]*model.InstanceType{}
+	for _, g := range groups {
+		t := by[g.template.typeName]
+		if t == nil {
+			t = &model.InstanceType{Name: g.template.typeName, Labels: g.template.typeLabels, Capacity: g.template.resources, Allocatable: g.template.allocatable}
+			by[t.Name] = t
+		}
+		t.Capacity, t.Allocatable = t.Capacity.Min(g.template.resources), t.Allocatable.Min(g.template.allocatable)
+		t.Offerings = append(t.Offerings, g.offering())
+	}
+	out := slices.SortedFunc(maps.Values(by), func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
+	for _, t := range out {
+		slices.SortFunc(t.Offerings, func(a, b model.Offering) int {
+			return cmp.Or(strings.Compare(a.Zone, b.Zone), strings.Compare(a.CapacityType, b.CapacityType), strings.Compare(a.Labels[model.LabelNodeGroup], b.Labels[model.LabelNodeGroup]))
+		})
+	}
+	return out
+}
+
+func (g *groupInfo) offering() model.Offering {
+	labels := maps.Clone(g.template.nodeLabels)
+	labels[model.LabelNodeGroup] = g.name
+	return model.Offering{Zone: g.template.zone, CapacityType: g.template.capacity, PriceMicro: g.template.priceMicro, Available: g.max > g.target,
+		Labels: labels, Remaining: max(0, g.max-g.target), Most: g.max}
+}
+
+// option is an offering that a request allows.
+type option struct {
+	group      string
+	key        cloud.OfferingKey
+	priceMicro int64
+}
+
+// optionsOf are the offerings that a request allows, cheapest first.
+func optionsOf(types []*model.InstanceType, r *cloud.LaunchRequest) []option {
+	given := map[string]bool{model.LabelNodeGroup: true, model.LabelZone: true, model.LabelCapacityType: true}
+	for _, t := range types {
+		for k := range t.Labels {
+			given[k] = true
+		}
+		for i := range t.Offerings {
+			for k := range t.Offerings[i].Labels {
+				given[k] = true
+			}
+		}
+	}
+	allowed := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
+	var out []option
+	for _, t := range types {
+		if !allowed(r.Types, t.Name) || !r.Requests.Fits(t.Allocatable) {
+			continue
+		}
+		for i := range t.Offerings {
+			o := &t.Offerings[i]
+			if !allowed(r.Zones, o.Zone) || !allowed(r.CapacityTypes, o.CapacityType) || slices.ContainsFunc(r.Requirements, func(q model.Requirement) bool {
+				v, ok := labelOf(t, o, q.Key, r.NodeLabels)
+				return given[q.Key] && !q.Matches(v, ok)
+			}) {
+				continue
+			}
+			out = append(out, option{o.Labels[model.LabelNodeGroup], cloud.OfferingKey{InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType}, r.PriceMicro(t.Name, o)})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b option) int {
+		return cmp.Or(cmp.Compare(a.priceMicro, b.priceMicro), strings.Compare(a.key.String(), b.key.String()), strings.Compare(a.group, b.group))
+	})
+	return out
+}
+
+// labelOf is a label that a node of an offering has: from the group, or else from the pool.
+func labelOf(t *model.InstanceType, o *model.Offering, key string, pool model.Labels) (string, bool) {
+	switch key {
+	case model.LabelZone:
+		return o.Zone, true
+	case model.LabelCapacityType:
+		return o.CapacityType, true
+	}
+	for _, from := range []model.Labels{o.Labels, t.Labels, pool} {
+		if v, ok := from[key]; ok {
+			return v, true
+		}
+	}
+	return "", false
+}

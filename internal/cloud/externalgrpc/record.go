@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package externalgrpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Records keeps one text that outlives the process.
+type Records interface {
+	// Load returns the text; empty if there is none.
+	Load(ctx context.Context) (string, error)
+	// Swap writes the text if it still is old, and reports whether it was.
+	Swap(ctx context.Context, old, text string) (bool, error)
+}
+
+// NoRecords has nothing to read and nothing to be written: for a provider that launches nothing.
+type NoRecords struct{}
+
+// Load implements Records.
+func (NoRecords) Load(context.Context) (string, error) { return "", nil }
+
+// Swap implements Records.
+func (NoRecords) Swap(context.Context, string, string) (bool, error) {
+	return false, errors.New("nothing is launched without records")
+}
+
+// record is what must outlive the process.
+type record struct {
+	Groups map[string]*groupRecord `json:"groups,omitempty"`
+	// Ended are claims that are not launched again, by uid: their machine has ended, or they were given up. In Unix seconds.
+	Ended map[string]int64 `json:"ended,omitempty"`
+}
+
+// groupRecord is what is kept of one group.
+type groupRecord struct {
+	Foreign []string             `json:"foreign,omitempty"` // machines that were there before
+	Open    map[string]openClaim `json:"open,omitempty"`    // claims that wait for a machine, by uid
+	Owned   map[string]machine   `json:"owned,omitempty"`   // machines of claims, by provider id
+	// Target is how many machines the group was last asked to have, in Unix milliseconds when; 0: it was not, or the server has said
+	// since that it did not.
+	Target   int64 `json:"target,omitempty"`
+	TargetAt int64 `json:"targetAt,omitempty"`
+	Surplus  int64 `json:"surplus,omitempty"` // how many machines may come that nobody waits for any more
+}
+
+type openClaim struct {
+	Name    string `json:"name"`
+	Created int64  `json:"created,omitempty"` // Unix milliseconds
+}
+
+type machine struct {
+	UID      string `json:"uid"`
+	Name     string `json:"name"`
+	Launched int64  `json:"launched"`
+	Ending   bool   `json:"ending,omitempty"` // the server was asked to end it
+	Gone     bool   `json:"gone,omitempty"`   // and has said that it does
+}
+
+const (
+	// endedFor is how long a claim whose machine has ended is remembered. A claim does not outlive its machine for so long.
+	endedFor = 24 * time.Hour
+	// swaps is how often a change of the record is computed anew because somebody else changed it.
+	swaps = 8
+)
+
+// group returns the record of a group, made if there is none, and whether there was one.
+func (r *record) group(name string) (*groupRecord, bool) {
+	g, ok := r.Groups[name]
+	if !ok {
+		g = &groupRecord{}
+		if r.Groups == nil {
+			r.Groups = map[string]*groupRecord{}
+		}
+		r.Groups[name] = g
+	}
+	if g.Open == nil {
+		g.Open = map[string]openClaim{}
+	}
+	if g.Owned == nil {
+		g.Owned = map[string]machine{}
+	}
+	return g, ok
+}
+
+// end remembers that a claim is not launched again, and forgets what is long past.
+func (r *record) end(uid string, now time.Time) {
+	if r.Ended == nil {
+		r.Ended = map[string]int64{}
+	}
+	r.Ended[uid] = now.Unix()
+	for k, at := range r.Ended {
+		if now.Sub(time.Unix(at, 0)) > endedFor {
+			delete(r.Ended, k)
+		}
+	}
+}
+
+// ownerOf returns the machine of a claim, and its group; "" if it has none.
+func (r *record) ownerOf(uid string) (group, id string, m machine) {
+	for name, g := range r.Groups {
+		for id, m := range g.Owned {
+			if m.UID == uid {
+				return name, id, m
+			}
+		}
+	}
+	return "", "", machine{}
+}
+
+// groupOf returns the group that a claim waits for; "" if it waits for none.
+func (r *record) groupOf(uid string) string {
+	for name, g := range r.Groups {
+		if _, ok := g.Open[uid]; ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// recordFor is how long the record is used as it was last read or written here: only the leader writes it.
+const recordFor = time.Second
+
+// recordCache is the record as it was last read or written here.
+type recordCache struct {
+	mu   sync.Mutex
+	text string
+	at   time.Time // zero: it has to be read
+}
+
+// load returns the record, and its text.
+func (p *Provider) load(ctx context.Context) (*record, string, error) {
+	p.record.mu.Lock()
+	defer p.record.mu.Unlock()
+	if now := p.clock.Now(); p.record.at.IsZero() || now.Sub(p.record.at) >= recordFor {
+		text, err := p.records.Load(ctx)
+		if err != nil {
+			return nil, "", err
+		}
+		p.record.text, p.record.at = text, now
+	}
+	out := &record{}
+	if p.record.text != "" {
+		if err := json.Unmarshal([]byte(p.record.text), out); err != nil {
+			return nil, "", fmt.Errorf("read the record of node groups: %w", err)
+		}
+	}
+	return out, p.record.text, nil
+}
+
+// update changes the record: change is made to a copy of what is there, again if somebody else writes meanwhile. An
+// error of change ends it, and nothing is written.
+func (p *Provider) update(ctx context.Context, change func(*record) error) error {
+	for range swaps {
+		r, old, err := p.load(ctx)
+		if err != nil {
+			return err
+		}
+		if err := change(r); err != nil {
+			return err
+		}
+		text, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		if string(text) == old {
+			return nil
+		}
+		done, err := p.records.Swap(ctx, old, string(text))
+		p.record.mu.Lock()
+		p.record.text, p.record.at = string(text), p.clock.Now()
+		if err != nil || !done {
+			p.record.at = time.Time{}
+		}
+		p.record.mu.Unlock()
+		if err != nil || done {
+			return err
+		}
+	}
+	return errors.New("write the record of node groups: somebody else writes it, too; run one active controller")
+}

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package externalgrpc
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/externalgrpc/protocol"
+)
+
+const (
+	// gather is how long a claim waits for others of its group, to be one call with them; gatherMore, if more are about to ask.
+	gather     = 10 * time.Millisecond
+	gatherMore = 150 * time.Millisecond
+	// settleTime is how long, besides the time of a call, a group's target may not show what the server was asked for.
+	settleTime = 10 * time.Second
+)
+
+// queue is a group in this process.
+type queue struct {
+	name string
+	turn lock // of whoever looks at the group to change it
+
+	mu      sync.Mutex
+	pending []*ask
+	running bool
+	settled time.Time // when the group was last brought together with its claims
+	raised  time.Time // when its size was last raised
+}
+
+// A group is looked at again for claims that wait for its machines after half the time since it was raised, within these bounds.
+const (
+	pollLeast = 100 * time.Millisecond
+	pollMost  = 2 * time.Second
+)
+
+// isPolled reports whether the group was looked at just now.
+func (q *queue) isPolled(now time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return now.Sub(q.settled) < min(max(now.Sub(q.raised)/2, pollLeast), pollMost)
+}
+
+// noteSettled notes that the group was brought together with its claims, and whether more machines are to come.
+func (q *queue) noteSettled(now time.Time, raised bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.settled = now
+	if raised {
+		q.raised = now
+	}
+}
+
+// ask is a claim that asks a group for a machine.
+type ask struct {
+	uid, name string
+	created   time.Time
+	isNew     bool  // it did not wait for the group before
+	most      int64 // how many machines the group may have, by the claim's class
+	done      chan outcome
+}
+
+// outcome is what a group has come to for one claim. All zero: a machine is to come.
+type outcome struct {
+	id      string // its machine
+	machine machine
+	full    bool // the group has as many as it may
+	refused bool // the server has none
+	err     error
+}
+
+func (p *Provider) queueOf(name string) *queue {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	q := p.queues[name]
+	if q == nil {
+		q = &queue{name: name, turn: newLock()}
+		p.queues[name] = q
+	}
+	return q
+}
+
+// ask asks a group for a machine. Claims that ask at the same time are served together, and on when their context ends: the
+// claim's next call tells.
+func (p *Provider) ask(ctx context.Context, q *queue, a *ask, following int) (outcome, error) {
+	a.done = make(chan outcome, 1)
+	q.mu.Lock()
+	q.pending = append(q.pending, a)
+	if !q.running {
+		q.running = true
+		wait := gather
+		if following > 0 {
+			wait = gatherMore
+		}
+		go p.serve(context.WithoutCancel(ctx), q, wait)
+	}
+	q.mu.Unlock()
+	select {
+	case o := <-a.done:
+		return o, nil
+	case <-ctx.Done():
+		return outcome{}, ctx.Err()
+	}
+}
+
+// serve serves the claims of a group until none asks.
+func (p *Provider) serve(ctx context.Context, q *queue, wait time.Duration) {
+	for {
+		_ = p.clock.Wait(ctx, wait)
+		q.mu.Lock()
+		asks := q.pending
+		q.pending = nil
+		if len(asks) == 0 {
+			q.running = false
+			q.mu.Unlock()
+			return
+		}
+		q.mu.Unlock()
+		_ = q.turn.acquire(ctx) // the context does not end
+		answers, err := p.settle(ctx, q.name, asks)
+		q.turn.release()
+		if err == nil {
+			q.noteSettled(p.clock.Now(), slices.ContainsFunc(asks, func(a *ask) bool { return a.isNew }))
+		}
+		for _, a := range asks {
+			o, ok := answers[a.uid]
+			if !ok && err != nil {
+				o.err = err
+			}
+			a.done <- o
+		}
+	}
+}
+
+// member is a machine of a group as the server lists it.
+type member struct {
+	id            string
+	running       bool // it may be a claim's
+	deleting      bool
+	code, message string // what is wrong with it; empty: nothing
+}
+
+// members returns the machines of a group, by id.
+func (p *Provider) members(ctx context.Context, name string) ([]member, error) {
+	res, err := call(ctx, p, "NodeGroupNodes", noOptions(p.server.NodeGroupNodes), &protocol.NodeGroupNodesRequest{Id: name})
+	if err != nil {
+		return nil, err
+	}
+	var out []member
+	for _, in := range res.Instances {
+		m := member{id: in.GetId(), code: in.GetStatus().GetErrorInfo().GetErrorCode(), message: in.GetStatus().GetErrorInfo().GetErrorMessage()}
+		switch in.GetStatus().GetInstanceState() {
+		case protocol.InstanceStatus_instanceDeleting:
+			m.deleting = true
+		case protocol.InstanceStatus_instanceRunning, protocol.InstanceStatus_unspecified:
+			m.running = m.code == "" && !isPlaceholder(m.id)
+		}
+		if m.id != "" {
+			out = append(out, m)
+		}
+	}
+	slices.SortFunc(out, func(a, b member) int { return strings.Compare(a.id, b.id) })
+	return slices.CompactFunc(out, func(a, b member) bool { return a.id == b.id }), nil
+}
+
+// isPlaceholder reports whether clouds of Cluster Autoscaler list this id for a machine that they do not have yet.
+func isPlaceholder(id string) bool {
+	for _, part := range []string{"placeholder", "pending-machine-", "failed-machine-", "deleting-machine-"} {
+		if strings.Contains(id, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// change is what is to be done to a group after its record was written.
+type change struct {
+	target int64    // as the server said it
+	raise  int64    // by how much the size is to be raised
+	uids   []string // of the claims for which, the youngest last
+	lower  int64    // by how much it is to be lowered, for machines that have not come
+	remove []string // machines that came for nobody
+	broken []string // machines that the server reports errors of
+}
+
+// settle brings a group and its open claims together, and returns the outcome for claims, by uid. The caller has the group's turn.
+//
+// What a group should have is its machines and one more for each claim that has none, counted anew each time. The record says
+// so before the server is asked, and for a while it counts for more than the target that the server tells: a reply may have been
+// lost, the target may lag, and the process that asked may have ended since.
+func (p *Provider) settle(ctx context.Context, name string, asks []*ask) (map[string]outcome, error) {
+	target, err := p.target(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	members, err := p.members(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var answers map[string]outcome
+	var todo change
+	if err := p.update(ctx, func(r *record) error {
+		answers, todo = p.reconcile(r, name, asks, members, target)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if len(todo.broken)+len(todo.remove) > 0 {
+		if err := p.deleteMachines(ctx, name, slices.Concat(todo.broken, todo.remove)); err != nil {
+			p.log.Warn("machines of a node group that no claim has can't be deleted now", "group", name, "error", err)
+		} else if err := p.settled(ctx, name, int64(len(todo.remove))); err != nil {
+			return answers, err
+		}
+	}
+	if todo.lower > 0 {
+		_, err := call(ctx, p, "NodeGroupDecreaseTargetSize", noOptions(p.server.NodeGroupDecreaseTargetSize), &protocol.NodeGroupDecreaseTargetSizeRequest{Id: name, Delta: int32(-todo.lower)})
+		if err != nil {
+			p.log.Warn("the size of a node group can't be lowered now; machines that come for nobody are deleted", "group", name, "by", todo.lower, "error", err)
+		} else if err := p.settled(ctx, name, todo.lower); err != nil {
+			return answers, err
+		}
+	}
+	if todo.raise == 0 {
+		return answers, nil
+	}
+	p.forget()
+	_, err = call(ctx, p, "NodeGroupIncreaseSize", noOptions(p.server.NodeGroupIncreaseSize), &protocol.NodeGroupIncreaseSizeRequest{Id: name, Delta: int32(todo.raise)})
+	if err == nil || isUncertain(err) {
+		return answers, err
+	}
+	return answers, p.notRaised(ctx, name, todo, answers, err)
+}
+
+// notRaised takes back what the record says after the server has answered that it does not raise a group's size. Some
+// answer so after they did: the target tells.
+func (p *Provider) notRaised(ctx context.Context, name string, todo change, answers map[string]outcome, refusal error) error {
+	target, err := p.target(ctx, name)
+	switch {
+	case err != nil:
+		return err // the record counts for a while
+	case target >= todo.target+todo.raise:
+		return nil
+	}
+	_, throttled := retryAfter(refusal)
+	throttled = throttled || classifyKind(refusal) == cloud.Denied
+	if err := p.update(ctx, func(r *record) error {
+		g, _ := r.group(name)
+		g.Target, g.TargetAt = 0, 0
+		if !throttled {
+			for _, uid := range todo.uids {
+				delete(g.Open, uid)
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if throttled {
+		return refusal
+	}
+	for _, uid := range todo.uids {
+		answers[uid] = outcome{refused: true, err: fmt.Errorf("group %s: %w", name, refusal)}
+	}
+	return nil
+}
+
+func classifyKind(err error) cloud.Kind {
+	return cloud.KindOf(classify(context.Background(), "", "", err))
+}
+
+// settled takes machines that nobody waits for off the record.
+func (p *Provider) settled(ctx context.Context, name string, n int64) error {
+	p.forget()
+	return p.update(ctx, func(r *record) error {
+		g, _ := r.group(name)
+		g.Surplus = max(0, g.Surplus-n)
+		g.Target, g.TargetAt = 0, 0
+		return nil
+	})
+}
+
+// reconcile computes what the record is to say of a group, and what is to be done.
+func (p *Provider) reconcile(r *record, name string, asks []*ask, members []member, target int64) (map[string]outcome, change) {
+	now, answers, todo := p.clock.Now(), map[string]outcome{}, change{target: target}
+	g, known := r.group(name)
+	if !known {
+		for _, m := range members {
+			g.Foreign = append(g.Foreign, m.id)
+		}
+	}
+	most := int64(-1)
+	for _, a := range asks {
+		if most < 0 || a.most < most {
+			most = a.most
+		}
+		_, id, has := r.ownerOf(a.uid)
+		switch _, ended := r.Ended[a.uid]; {
+		case ended:
+			answers[a.uid] = outcome{err: &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("its machine has ended")}}
+		case id != "":
+			answers[a.uid] = outcome{id: id, machine: has}
+		default:
+			g.Open[a.uid] = openClaim{Name: a.name, Created: a.created.UnixMilli()}
+		}
+	}
+	foreign := map[string]bool{}
+	for _, id := range g.Foreign {
+		foreign[id] = true
+	}
+	g.Foreign = slices.DeleteFunc(g.Foreign, func(id string) bool {
+		return !slices.ContainsFunc(members, func(m member) bool { return m.id == id })
+	})
+	open := g.openClaims()
+	var alive int64 // members that are somebody's
+	var free []string
+	for _, m := range members {
+		has, owned := g.Owned[m.id]
+		switch {
+		case m.deleting || has.Ending:
+		case owned || foreign[m.id]:
+			alive++
+		case m.code != "": // it was to be the machine of the youngest claim
+			todo.broken = append(todo.broken, m.id)
+			if len(open) > 0 {
+				last := open[len(open)-1]
+				open = open[:len(open)-1]
+				delete(g.Open, last)
+				answers[last] = outcome{refused: true, err: fmt.Errorf("group %s: machine %s: %s: %s", name, m.id, m.code, m.message)}
+			}
+		case m.running && len(open) > 0:
+			uid := open[0]
+			open = open[1:]
+			has := machine{UID: uid, Name: g.Open[uid].Name, Launched: now.UnixMilli()}
+			delete(g.Open, uid)
+			g.Owned[m.id], answers[uid] = has, outcome{id: m.id, machine: has}
+			alive++
+		case m.running:
+			free = append(free, m.id)
+		}
+	}
+	size := target
+	if g.Target > target && now.Sub(time.UnixMilli(g.TargetAt)) < settleTime+p.timeout {
+		size = g.Target
+	} else {
+		g.Target, g.TargetAt = 0, 0
+	}
+	coming := max(0, size-alive-int64(len(todo.broken)))
+	need := int64(len(open)) - coming
+	switch {
+	case need > 0 && len(asks) > 0:
+		for need > 0 && size+need > most { // the youngest
+			last := open[len(open)-1]
+			open, need = open[:len(open)-1], need-1
+			delete(g.Open, last)
+			answers[last] = outcome{full: true, err: fmt.Errorf("group %s has %d machines of at most %d", name, size, most)}
+		}
+		if need > 0 {
+			todo.raise, todo.uids = need, open[int64(len(open))-need:]
+			g.Target, g.TargetAt, g.Surplus = size+need, now.UnixMilli(), 0
+		}
+	case need < 0 && g.Surplus > 0:
+		n := min(-need, g.Surplus)
+		todo.remove = free[:min(n, int64(len(free)))]
+		todo.lower = n - int64(len(todo.remove))
+	}
+	return answers, todo
+}
+
+// openClaims are the uids of the open claims of a group, oldest first.
+func (g *groupRecord) openClaims() []string {
+	out := make([]string, 0, len(g.Open))
+	for uid := range g.Open {
+		out = append(out, uid)
+	}
+	slices.SortFunc(out, func(a, b string) int {
+		x, y := g.Open[a], g.Open[b]
+		return cmp.Or(cmp.Compare(x.Created, y.Created), strings.Compare(x.Name, y.Name), strings.Compare(a, b))
+	})
+	return out
+}
