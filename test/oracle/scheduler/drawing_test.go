@@ -340,7 +340,7 @@ func (d *drawing) workloads() {
 			d.inline(p, corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-" + d.one("1", "2")}})
 		},
 		func(p *corev1.Pod) {
-			d.inline(p, corev1.VolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: d.one("disk-1", "disk-2"), ReadOnly: !d.chance(3)}})
+			d.inline(p, corev1.VolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: d.one("disk-1", "disk-2"), ReadOnly: !d.chance(10)}})
 		},
 		func(p *corev1.Pod) {
 			d.inline(p, corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{TargetPortal: "10.0.0.1", IQN: d.one("iqn-1", "iqn-2"), ReadOnly: !d.chance(3)}})
