@@ -69,10 +69,10 @@ func (c *Client) BestOptions(ctx context.Context, query *nodegroups.Query) ([]st
 	return decodeResponse(answer)
 }
 
-// encoded is the codec of messages that are written and read by this package.
+// encoded is gRPC's codec of messages that this package writes and reads itself: bytes, as they are.
 type encoded struct{}
 
-// Marshal implements encoding.Codec.
+// Marshal returns a message, which is bytes already.
 func (encoded) Marshal(v any) ([]byte, error) {
 	b, ok := v.([]byte)
 	if !ok {
@@ -81,7 +81,7 @@ func (encoded) Marshal(v any) ([]byte, error) {
 	return b, nil
 }
 
-// Unmarshal implements encoding.Codec.
+// Unmarshal copies a message's bytes to v.
 func (encoded) Unmarshal(data []byte, v any) error {
 	b, ok := v.(*[]byte)
 	if !ok {
@@ -91,5 +91,5 @@ func (encoded) Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// Name implements encoding.Codec.
+// Name returns gRPC's name of the encoding, which the server is told.
 func (encoded) Name() string { return "proto" }
