@@ -59,7 +59,7 @@ func (dc *disruptionCommands) advanceAll() {
 // backOffTakenBack has the candidates of a command back off that another process takes back, for as long as it has them:
 // where nothing else is to be seen that stands against it, a pod has come.
 func (dc *disruptionCommands) backOffTakenBack(m *cluster.Command) {
-	rest := dc.restAfterArrival()
+	rest := dc.restAfterChange()
 	if _, why := dc.abortCause(m); why != "" {
 		rest = dc.pol.BackOff
 	}
@@ -112,7 +112,7 @@ func (dc *disruptionCommands) advance(m *cluster.Command) {
 	}
 	reserved, lost := dc.hosts.reserveHosts(m)
 	if lost != "" {
-		dc.abort(m, plan.Aborted, "node of nodeclaim "+lost+", whose room it counts on, is gone or goes itself", dc.pol.BackOff)
+		dc.abort(m, plan.Aborted, "node of nodeclaim "+lost+", whose room it counts on, is gone or goes itself", dc.restAfterChange())
 		return
 	}
 	if !ready || !reserved {
@@ -136,15 +136,15 @@ func (dc *disruptionCommands) advance(m *cluster.Command) {
 	}
 	p, until := dc.findUnplaceablePod(m)
 	if dc.wakeAt(until); p != nil {
-		dc.abort(m, plan.Aborted, "pod "+p.Key()+" has come, or has no home any more", dc.restAfterArrival())
+		dc.abort(m, plan.Aborted, "pod "+p.Key()+" has come, or has no home any more", dc.restAfterChange())
 		return
 	}
 	dc.deleteCandidates(m)
 }
 
-// restAfterArrival is how long candidates back off whose command was taken back because a pod has come: soon it may be
-// gone, or have a place.
-func (dc *disruptionCommands) restAfterArrival() time.Duration { return 5 * dc.pol.SearchInterval }
+// restAfterChange is how long candidates back off whose command was taken back because the cluster is another by now: a pod has come, which may
+// soon be gone or have a place, or a node has gone, and another has the room.
+func (dc *disruptionCommands) restAfterChange() time.Duration { return 5 * dc.pol.SearchInterval }
 
 // taintDelay is how long the nodes of a command have their taint before they are looked at again and deleted.
 func (dc *disruptionCommands) taintDelay(m *cluster.Command) time.Duration {

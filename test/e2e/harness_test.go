@@ -331,6 +331,11 @@ func (e *env) dump() {
 			}
 		}
 	}
+	if list, err := e.s.Kube.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "reason=DisruptionBlocked"}); err == nil {
+		for _, x := range list.Items {
+			e.t.Logf("event %s on %s: %s", x.CreationTimestamp.Format(time.TimeOnly), x.InvolvedObject.Name, x.Message)
+		}
+	}
 	if cs, err := e.s.Components(sandbox.Controller); err == nil {
 		for _, c := range cs {
 			e.t.Logf("end of the log of %s:\n%s", c.Name, e.s.LogTail(c.Name, 40, e.name, `"WARN"`, `"ERROR"`, "panic", "goroutine"))
@@ -365,6 +370,12 @@ func (e *env) must(err error) {
 
 // until waits for something. When it does not come the test says what the cluster is like at that moment, and ends.
 func (e *env) until(what string, ask func() error) {
+	e.t.Helper()
+	e.untilWithin(limit, what, ask)
+}
+
+// untilWithin is until with a limit of its own, for what may have to back off first.
+func (e *env) untilWithin(limit time.Duration, what string, ask func() error) {
 	e.t.Helper()
 	err := testwait.Poll(e.ctx, testwait.Left(e.t, limit), poll, func(context.Context) error { return ask() })
 	if err != nil {
