@@ -109,20 +109,13 @@ const maxSchedulerLag = 900 * time.Millisecond
 // and not of an earlier one of the other; of the changes of one object it hears in order.
 type schedulerView struct {
 	nodes map[string]oldTaints // by name
-	pods  map[string]unseenPod // by uid: bound by the controller
+	pods  map[string]time.Time // by uid of pods that the controller has bound: until when kube-scheduler does not know it
 }
 
 // oldTaints are the taints of a node as kube-scheduler knows them until an instant.
 type oldTaints struct {
 	taints []model.Taint
 	until  time.Time
-}
-
-// unseenPod is a pod that kube-scheduler does not know to be bound until an instant.
-type unseenPod struct {
-	node     string
-	requests model.Resources
-	until    time.Time
 }
 
 // changeNode notes that a node's taints change, of which kube-scheduler may hear late.
@@ -147,9 +140,9 @@ func (v *schedulerView) bind(c *Cluster, p *model.Pod) {
 		return
 	}
 	if v.pods == nil {
-		v.pods = map[string]unseenPod{}
+		v.pods = map[string]time.Time{}
 	}
-	v.pods[p.UID] = unseenPod{p.Node, p.Class.Requests, c.Now.Add(c.schedulerLag())}
+	v.pods[p.UID] = c.Now.Add(c.schedulerLag())
 }
 
 // taintsOf returns the taints of a node as kube-scheduler knows them.
@@ -163,8 +156,8 @@ func (v *schedulerView) taintsOf(now time.Time, n *model.Node) []model.Taint {
 // unseenOn returns what pods take of a node that kube-scheduler does not know to be there.
 func (v *schedulerView) unseenOn(c *Cluster, node string) (sum model.Resources) {
 	for _, p := range c.on[node] {
-		if u, ok := v.pods[p.UID]; ok && u.node == node && c.Now.Before(u.until) {
-			sum = sum.Add(u.requests)
+		if c.Now.Before(v.pods[p.UID]) {
+			sum = sum.Add(p.Class.Requests)
 		}
 	}
 	return sum

@@ -17,13 +17,13 @@ import (
 // long as kube-scheduler has not heard of it, it may bind pods there, too.
 type Closed map[string]closure
 
-// closure is what is known of one node.
+// closure says whether one node is closed, and since when.
 type closure struct {
 	open  bool      // it was, when it was last seen
 	since time.Time // first seen closed after it was open; zero: it never was open while it could take pods
 }
 
-// Note returns what is known of the nodes after a step saw these reservations.
+// Note returns k updated with the nodes of these reservations as they are now.
 func (k Closed) Note(now time.Time, reservations []*cluster.Reservation) Closed {
 	next := Closed{}
 	for _, h := range reservations {

@@ -52,7 +52,7 @@ type In struct {
 	Reservations []*cluster.Reservation // by the names of their claims
 	Covered      map[string]bool        // by uid: pods that have a slot
 	Actions      []plan.Action          // that this step has decided on
-	Closed       Closed                 // what is known of the reservations' nodes
+	Closed       Closed                 // which of the reservations' nodes are closed
 	SchedulerLag time.Duration          // see lifecycle.Policy
 }
 
