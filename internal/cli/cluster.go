@@ -6,8 +6,10 @@ package cli
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -38,6 +40,11 @@ func (f *clusterFlags) path(getenv func(string) string) string {
 		return f.kubeconfig
 	}
 	return sandboxKubeconfig(getenv)
+}
+
+// readWithin returns a context for reading all objects of an API server within a limit. The error of one that ends names both.
+func readWithin(ctx context.Context, server string, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("API server %s has not shown all objects within %s", server, limit))
 }
 
 // connectUser reaches the cluster of a command that a person runs. Every such command finds it by this function, so that all of them

@@ -191,7 +191,7 @@ func surveyCluster(ctx context.Context, f doctorFlags, m *manifests.Set, in *doc
 	if client.Log, err = logger(errs, "text", "error"); err != nil {
 		return "", 0, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, liveLimit, fmt.Errorf("API server %s has not shown all objects within %s", client.Address, liveLimit))
+	ctx, cancel := readWithin(ctx, client.Address, liveLimit)
 	defer cancel()
 	survey, err := watch.ReadSurvey(ctx, client, m)
 	if err != nil {

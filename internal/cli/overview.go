@@ -6,7 +6,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
@@ -49,18 +48,8 @@ func overviewOf(root *cobra.Command) {
 }
 
 func runOverview(c *cobra.Command, f topFlags, width int, shown *progress) error {
-	log, err := logger(c.ErrOrStderr(), "text", "error")
+	o, err := observeOnce(c, f, overviewLimit, shown)
 	if err != nil {
-		return err
-	}
-	shown.at("reaching the cluster")
-	o, err := observe(c.Context(), f, log)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeoutCause(c.Context(), overviewLimit, fmt.Errorf("API server %s has not returned all objects within %s", o.client.Address, overviewLimit))
-	defer cancel()
-	if err := o.read(ctx, &f.priceFlags, shown); err != nil {
 		return err
 	}
 	if isStructured(f.output) {

@@ -274,7 +274,7 @@ func readCluster(ctx context.Context, s *state.State, f clusterFlags, scheduler 
 	if client.Log, err = logger(errs, "text", "warn"); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, liveLimit, fmt.Errorf("API server %s has not shown all objects within %s", client.Address, liveLimit))
+	ctx, cancel := readWithin(ctx, client.Address, liveLimit)
 	defer cancel()
 	return watch.Read(ctx, client, &translate.Translator{Table: s.Resources(), Lookup: client.Seen.Lookup(), Defaults: scheduler}, s)
 }

@@ -120,19 +120,25 @@ func observe(ctx context.Context, f topFlags, log *slog.Logger) (*observed, erro
 	return o, nil
 }
 
-func topOnce(c *cobra.Command, f topFlags, look *top.Look, shown *progress) error {
+// observeOnce returns what there is to see in a cluster, read once within a limit.
+func observeOnce(c *cobra.Command, f topFlags, limit time.Duration, shown *progress) (*observed, error) {
 	log, err := logger(c.ErrOrStderr(), "text", "error")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	shown.at("reaching the cluster")
 	o, err := observe(c.Context(), f, log)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(c.Context(), oncePerMinute, fmt.Errorf("API server %s has not shown all objects within %s", o.client.Address, oncePerMinute))
+	ctx, cancel := readWithin(c.Context(), o.client.Address, limit)
 	defer cancel()
-	if err := o.read(ctx, &f.priceFlags, shown); err != nil {
+	return o, o.read(ctx, &f.priceFlags, shown)
+}
+
+func topOnce(c *cobra.Command, f topFlags, look *top.Look, shown *progress) error {
+	o, err := observeOnce(c, f, oncePerMinute, shown)
+	if err != nil {
 		return err
 	}
 	write := top.Text
