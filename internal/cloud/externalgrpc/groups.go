@@ -27,7 +27,6 @@ import (
 const (
 	groupsFor    = 10 * time.Second // how long the list of groups and their targets is used
 	templatesFor = 5 * time.Minute  // and what a group's nodes are and cost
-	side         = 16               // calls at once
 )
 
 // groupInfo is a node group as the server describes it.
@@ -104,7 +103,7 @@ func (p *Provider) groups(ctx context.Context) (*snapshot, error) {
 	}
 	slices.SortFunc(out.groups, func(a, b *groupInfo) int { return strings.Compare(a.name, b.name) })
 	errs := make([]error, len(out.groups))
-	inParallel(len(out.groups), func(i int) {
+	cloud.RunConcurrently(len(out.groups), func(i int) {
 		g := out.groups[i]
 		if g.target, errs[i] = p.target(ctx, g.name); errs[i] == nil {
 			g.template, errs[i] = p.template(ctx, g.name, now)
@@ -359,18 +358,4 @@ func namesOf(groups []*groupInfo) string {
 
 func notReady(format string, args ...any) error {
 	return &cloud.Error{Kind: cloud.NotReady, Err: fmt.Errorf(format, args...)}
-}
-
-// inParallel calls do for each index, side at a time.
-func inParallel(n int, do func(i int)) {
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, side)
-	for i := range n {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			do(i)
-		})
-	}
-	wg.Wait()
 }

@@ -46,7 +46,7 @@ func (p *Provider) list(ctx context.Context) ([]model.Instance, error) {
 	}
 	slices.Sort(names)
 	members, errs := make([][]member, len(names)), make([]error, len(names))
-	inParallel(len(names), func(i int) { members[i], errs[i] = p.members(ctx, names[i]) })
+	cloud.RunConcurrently(len(names), func(i int) { members[i], errs[i] = p.members(ctx, names[i]) })
 	var out []model.Instance
 	for i, name := range names {
 		if errs[i] != nil {

@@ -27,7 +27,7 @@ func (gs *scaler) matchMembers(ctx context.Context, s *groupState, v *view, answ
 	gs.recognizeMembers(s, v, answers)
 	pairs, wait, coming := pairMembers(s, v)
 	errs := make([]error, len(pairs))
-	awsapi.RunConcurrently(len(pairs), func(i int) { errs[i] = gs.tagMember(ctx, pairs[i].m, pairs[i].a.uid, pairs[i].a.name, pairs[i].a.pool) })
+	cloud.RunConcurrently(len(pairs), func(i int) { errs[i] = gs.tagMember(ctx, pairs[i].m, pairs[i].a.uid, pairs[i].a.name, pairs[i].a.pool) })
 	for i, x := range pairs {
 		switch {
 		case errs[i] == nil:

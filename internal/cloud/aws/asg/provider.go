@@ -74,7 +74,7 @@ func (p *Provider) Adoptables(ctx context.Context, list *instances.List) map[str
 	}
 	groups := slices.Sorted(maps.Keys(replaced))
 	is := make([]bool, len(groups))
-	awsapi.RunConcurrently(len(groups), func(i int) { is[i] = p.scaler.isReplacing(ctx, groups[i]) })
+	cloud.RunConcurrently(len(groups), func(i int) { is[i] = p.scaler.isReplacing(ctx, groups[i]) })
 	for i, g := range groups {
 		replaced[g] = is[i]
 	}

@@ -56,7 +56,7 @@ func (gs *scaler) terminateMembers(ctx context.Context, s *groupState, ids []str
 		return slices.Repeat([]error{err}, len(ids))
 	}
 	errs := make([]error, len(ids))
-	awsapi.RunConcurrently(len(ids), func(i int) {
+	cloud.RunConcurrently(len(ids), func(i int) {
 		id := ids[i]
 		if slices.Index(ids, id) < i {
 			errs[i] = &cloud.Error{Kind: cloud.NotFound}

@@ -3,27 +3,7 @@
 
 package awsapi
 
-import (
-	"context"
-	"sync"
-)
-
-// maxConcurrentCalls bounds the calls made at one time where AWS takes one item a call.
-const maxConcurrentCalls = 16
-
-// RunConcurrently calls do for 0 to n-1, at most maxConcurrentCalls at one time, and returns when all have returned.
-func RunConcurrently(n int, do func(int)) {
-	var wg sync.WaitGroup
-	room := make(chan struct{}, maxConcurrentCalls)
-	for i := range n {
-		room <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-room }()
-			do(i)
-		})
-	}
-	wg.Wait()
-}
+import "context"
 
 // Lock is a lock for which a caller waits no longer than its context lasts. Make it with NewLock.
 type Lock chan struct{}
