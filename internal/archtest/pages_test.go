@@ -15,7 +15,7 @@ import (
 // pages returns the text of every page at the top and under docs, by path.
 func pages(t *testing.T) map[string]string {
 	out := map[string]string{}
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/reference/*.md", "docs/design/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/reference/*.md", "docs/compatibility/*.md", "docs/design/*.md"} {
 		list, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -157,10 +157,22 @@ func TestPagesPointAtWhatExists(t *testing.T) {
 	}
 }
 
-// Each row of docs/COMPATIBILITY.md that says served names a test that shows it, itself or in its notes: a function, or a file of text
+// Each row of docs/compatibility that says served names a test that shows it, itself or in its notes: a function, or a file of text
 // cases. That the functions exist is TestPagesPointAtWhatExists' to see.
 func TestServedRowsNameTests(t *testing.T) {
-	page := pages(t)[filepath.Join(root, "docs", "COMPATIBILITY.md")]
+	checked := 0
+	for path, page := range pages(t) {
+		if filepath.Dir(path) == filepath.Join(root, "docs", "compatibility") {
+			checked += checkServedRows(t, filepath.Base(path), page)
+		}
+	}
+	if checked < 200 {
+		t.Errorf("only %d rows that say served: the test looks in the wrong place", checked)
+	}
+}
+
+// checkServedRows checks the rows of one page that say served, and returns how many there are.
+func checkServedRows(t *testing.T, name, page string) (checked int) {
 	notes := map[string]string{}
 	for _, m := range regexp.MustCompile(`(?m)^\[\^(\w+)\]: (.*)$`).FindAllStringSubmatch(page, -1) {
 		notes[m[1]] = m[2]
@@ -169,7 +181,6 @@ func TestServedRowsNameTests(t *testing.T) {
 	served, function := regexp.MustCompile(`\bserved\b`), regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
 	anchor := regexp.MustCompile(`\(#[^)]*\)`) // of a link within the page
 	cases := regexp.MustCompile(`\w[\w/]*/testdata/[\w./-]+`)
-	checked := 0
 	for line := range strings.Lines(page) {
 		row, ok := strings.CutPrefix(strings.TrimSpace(line), "|")
 		cells := cell.FindAllString(row, -1)
@@ -184,16 +195,14 @@ func TestServedRowsNameTests(t *testing.T) {
 		files := cases.FindAllString(text, -1)
 		for _, file := range files {
 			if _, err := os.Stat(filepath.Join(root, file)); err != nil {
-				t.Errorf("docs/COMPATIBILITY.md names the text cases %s, which are not there\n%s", file, line)
+				t.Errorf("docs/compatibility/%s names the text cases %s, which are not there\n%s", name, file, line)
 			}
 		}
 		if len(files) == 0 && !function.MatchString(text) {
-			t.Errorf("docs/COMPATIBILITY.md says served, and which test shows it is missing from the row and its notes:\n%s", line)
+			t.Errorf("docs/compatibility/%s says served, and which test shows it is missing from the row and its notes:\n%s", name, line)
 		}
 	}
-	if checked < 200 {
-		t.Errorf("only %d rows that say served: the test looks in the wrong place", checked)
-	}
+	return checked
 }
 
 // Each row of docs/SECURITY.md's tables of threats and of what is kept names a test that shows it, or a constant of the code.

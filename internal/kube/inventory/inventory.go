@@ -3,7 +3,7 @@
 
 // Package inventory lists every field of the API types that pods are scheduled by, and what Dovetail does with it: it is heeded,
 // or it is irrelevant here, or a pod that has it is refused with a Reason. The list is fields.txt. Tests compare it with the Go
-// types by reflection, and with what the translation of internal/kube does when the field changes; docs/COMPATIBILITY.md is
+// types by reflection, and with what the translation of internal/kube does when the field changes; docs/compatibility/pods.md is
 // printed from it, and test/oracle draws its clusters from it. The product itself does not import this package.
 //
 // Start reading at fields.txt, then Parse.
@@ -29,7 +29,7 @@ const (
 	Refused    Verdict = "refused"    // a pod that has it is refused
 )
 
-// Block is a group of fields with one verdict: a row of the table in docs/COMPATIBILITY.md.
+// Block is a group of fields with one verdict: a row of the table in docs/compatibility/pods.md.
 type Block struct {
 	Title   string // what the fields say; empty: the verdict is Irrelevant
 	Verdict Verdict
@@ -195,7 +195,7 @@ func Problems(all []Block, fields []Field) (out []string) {
 	return out
 }
 
-// Markdown returns the tables of docs/COMPATIBILITY.md: what is heeded or refused, then what is irrelevant.
+// Markdown returns the tables of docs/compatibility/pods.md: what is heeded or refused, then what is irrelevant.
 func Markdown(all []Block) string {
 	var b strings.Builder
 	b.WriteString("| what the fields say | fields | status | shown by |\n|---|---|---|---|\n")

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite the tables in docs/COMPATIBILITY.md")
+var update = flag.Bool("update", false, "rewrite the tables in docs/compatibility/pods.md")
 
 // allFields are the fields of the Go types.
 func allFields() (out []Field) {
@@ -57,10 +57,10 @@ func TestInventoryGoesStale(t *testing.T) {
 	}
 }
 
-// The tables of docs/COMPATIBILITY.md stand between these lines.
-const page, begin, end = "../../../docs/COMPATIBILITY.md", "<!-- printed from internal/kube/inventory/fields.txt -->\n", "<!-- end of what is printed -->\n"
+// The tables of docs/compatibility/pods.md stand between these lines.
+const page, begin, end = "../../../docs/compatibility/pods.md", "<!-- printed from internal/kube/inventory/fields.txt -->\n", "<!-- end of what is printed -->\n"
 
-// TestCompatibility compares the tables in docs/COMPATIBILITY.md with the inventory.
+// TestCompatibility compares the tables in docs/compatibility/pods.md with the inventory.
 func TestCompatibility(t *testing.T) {
 	all, err := All()
 	if err != nil {
