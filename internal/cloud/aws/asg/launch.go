@@ -150,6 +150,7 @@ func (p *Provider) askGroup(ctx context.Context, c *nodeClass, req cloud.LaunchR
 	if !ok {
 		return claimOutcome{}, ctx.Err()
 	}
+	p.registry.takeOutcome(req.ClaimUID)
 	return answers[0], nil
 }
 

@@ -170,6 +170,14 @@ func (g *Registry) keepOutcome(uid string, a claimOutcome) {
 	g.unreadOutcomes[uid] = a
 }
 
+// outcomeOf is the outcome that is kept for a claim; false: there is none.
+func (g *Registry) outcomeOf(uid string) (claimOutcome, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	a, ok := g.unreadOutcomes[uid]
+	return a, ok
+}
+
 // takeOutcome takes the outcome that was kept for a claim; false: there is none.
 func (g *Registry) takeOutcome(uid string) (claimOutcome, bool) {
 	g.mu.Lock()

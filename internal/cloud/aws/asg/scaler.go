@@ -48,7 +48,8 @@ func (gs *scaler) stateOf(name string) *groupState {
 }
 
 // reconcile brings a group and its open claims together, once for all who ask at a time: it reads the group, matches
-// members to claims, and has it grow, or shrink where claims were given up. Outcomes are in the order of asks.
+// members to claims, and has it grow, or shrink where claims were given up. Outcomes are in the order of asks; those of closed claims are kept until the
+// caller takes them, who may have stopped waiting by then.
 func (gs *scaler) reconcile(ctx context.Context, s *groupState, asks []*openClaim) []claimOutcome {
 	out := make([]claimOutcome, len(asks))
 	if err := s.turn.Acquire(ctx); err != nil {
@@ -60,12 +61,17 @@ func (gs *scaler) reconcile(ctx context.Context, s *groupState, asks []*openClai
 	defer s.turn.Release()
 	answers := map[string]claimOutcome{}
 	for _, a := range asks { // kept open from here on, whatever the calls come to
+		if _, known := gs.registry.outcomeOf(a.uid); known {
+			continue // another's turn has closed it while this ask waited: opened again it would get a second member
+		}
 		s.mu.Lock()
 		have := s.open[a.uid]
 		switch {
 		case a.cancelled && have != nil:
 			delete(s.open, a.uid)
-			s.surplus++
+			if !have.countedAt.IsZero() {
+				s.surplus++
+			}
 		case !a.cancelled && have == nil:
 			s.open[a.uid] = a
 		}
@@ -82,8 +88,10 @@ func (gs *scaler) reconcile(ctx context.Context, s *groupState, asks []*openClai
 		}
 	}
 	for i, a := range asks {
+		if known, ok := gs.registry.outcomeOf(a.uid); ok {
+			answers[a.uid] = known
+		}
 		out[i] = answers[a.uid]
-		gs.registry.takeOutcome(a.uid) // it hears of it here
 		if a.cancelled && out[i].err == nil {
 			gs.registry.noteClosed(a.uid)
 		}

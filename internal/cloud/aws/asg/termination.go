@@ -28,7 +28,7 @@ func (gs *scaler) placeholders() []model.Instance {
 	return out
 }
 
-// cancelClaim gives up the machine that a claim has asked a group for. NotFound when it has asked for none.
+// cancelClaim gives up the machine that a claim has asked a group for. NotFound when it has asked for none, or has it by now.
 func (gs *scaler) cancelClaim(ctx context.Context, uid string) error {
 	gs.registry.mu.Lock()
 	name := gs.registry.groupByClaim[uid]
@@ -39,6 +39,10 @@ func (gs *scaler) cancelClaim(ctx context.Context, uid string) error {
 	answers, ok := gs.stateOf(name).reconciles.Ask(ctx, []*openClaim{{uid: uid, cancelled: true}})
 	if !ok {
 		return ctx.Err()
+	}
+	gs.registry.takeOutcome(uid)
+	if answers[0].member != nil {
+		return &cloud.Error{Kind: cloud.NotFound}
 	}
 	return answers[0].err
 }

@@ -28,15 +28,19 @@ func (gs *scaler) readGroupView(ctx context.Context, name string) (*view, error)
 	return v, gs.readInstances(ctx, v)
 }
 
-// readChangedView is readGroupView without the instances if this process has matched every member of the group to a claim: what EC2 says of those
-// changes no match.
+// readChangedView is readGroupView without the instances if this process has matched every member of the group to a claim that waits no longer: what EC2
+// says of those changes no match.
 func (gs *scaler) readChangedView(ctx context.Context, s *groupState) (*view, error) {
 	v := &view{at: gs.aws.Clock.Now(), instances: map[string]*instances.Instance{}}
 	var err error
 	if v.group, err = gs.reader.describeGroup(ctx, s.name); err != nil || v.group == nil {
 		return v, err
 	}
-	if !slices.ContainsFunc(v.members, func(m member) bool { return s.matched[m.id] == "" }) {
+	waits := map[string]bool{"": true} // whose member is to be read; the empty uid: that of one which is nobody's
+	for _, a := range s.openClaims() {
+		waits[a.uid] = true
+	}
+	if !slices.ContainsFunc(v.members, func(m member) bool { return waits[s.matched[m.id]] }) {
 		return v, nil
 	}
 	return v, gs.readInstances(ctx, v)
