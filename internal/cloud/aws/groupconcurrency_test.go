@@ -8,9 +8,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
@@ -38,7 +42,8 @@ func (u *uneven) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // TestGroupClaimsInAnyOrder has claims ask one group for machines, each at drawn moments, over a network that takes drawn times. Now and then a caller
-// gives up before it has its answer, and asks again. In the end each claim has a machine of its own, and the group was never asked for one more.
+// gives up before it has its answer, and asks again; some claims are deleted while they wait, or when they have their machine. In the end each claim that
+// is left has a machine of its own, the group was never asked for more than there were claims, and it wants what it has.
 func TestGroupClaimsInAnyOrder(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { groupClaimsInAnyOrder(t, seed) })
@@ -46,7 +51,7 @@ func TestGroupClaimsInAnyOrder(t *testing.T) {
 }
 
 func groupClaimsInAnyOrder(t *testing.T, seed uint64) {
-	const claims = 6
+	const claims = 8
 	random := rand.New(rand.NewPCG(seed, 0))
 	clock := hurried{time.Now()}
 	a := open(t, some(t, "m5.large"), clock, func(s *awstest.Settings) {
@@ -56,16 +61,23 @@ func groupClaimsInAnyOrder(t *testing.T, seed uint64) {
 	if random.IntN(2) == 0 {
 		a.fault(awstest.Fault{Kind: awstest.DescribeLag, Delay: machines.Duration(2 * time.Second)})
 	}
+	deleted := make([]int, claims) // after so many asks; 0: never
+	if random.IntN(2) == 0 {
+		for i := range deleted {
+			deleted[i] = max(0, random.IntN(12)-6)
+		}
+	}
 	p := a.providerOf(a.through(&uneven{by: a, clock: clock, most: 200 * time.Millisecond, random: random}))
 	created := clock.Now()
 	got := make([]string, claims)
+	var most atomic.Int64 // machines that the group was seen to be asked for
 	var wg sync.WaitGroup
 	for i := range claims {
 		own := rand.New(rand.NewPCG(seed, uint64(i)+1))
 		wg.Go(func() {
 			uid := fmt.Sprintf("uid-%d", i)
 			req := cloud.LaunchRequest{ClaimName: "claim-" + uid, ClaimUID: uid, ClaimCreated: created, Pool: "workers", Class: groupClass(tagged)}
-			for t.Context().Err() == nil {
+			for asks := 1; t.Context().Err() == nil && asks != deleted[i]; asks++ {
 				ctx, giveUp := context.WithCancel(t.Context())
 				if own.IntN(4) == 0 {
 					patience := time.Duration(own.IntN(300)) * time.Millisecond
@@ -81,24 +93,60 @@ func groupClaimsInAnyOrder(t *testing.T, seed uint64) {
 					t.Errorf("claim %d: %v", i, res.Err)
 					return
 				}
-				if got[i] = res.ProviderID; got[i] != "" {
+				if n := int64(*a.group("web").DesiredCapacity); n > most.Load() {
+					most.Store(n)
+				}
+				if got[i] = res.ProviderID; got[i] != "" && deleted[i] == 0 {
 					return
 				}
 				if clock.Wait(t.Context(), time.Duration(own.IntN(400))*time.Millisecond) != nil {
 					return
 				}
 			}
+			got[i] = ""
 		})
 	}
 	wg.Wait()
-	of := map[string]int{}
+	a.soon("the machines of deleted claims are given back, and the group wants what it has", func() error {
+		list, err := p.List(t.Context())
+		if err != nil {
+			return err
+		}
+		var left []string
+		for _, m := range list {
+			if j := slices.IndexFunc(got, func(id string) bool { return id == m.ProviderID }); j < 0 && m.ClaimUID != "" && !m.Gone {
+				left = append(left, m.ProviderID)
+			}
+		}
+		if len(left) > 0 {
+			return fmt.Errorf("%v have no claim any more: %v", left, p.Terminate(t.Context(), left))
+		}
+		if g := a.group("web"); int(*g.DesiredCapacity) != len(slices.DeleteFunc(g.Instances, func(m astypes.Instance) bool { return m.LifecycleState != astypes.LifecycleStateInService })) {
+			return fmt.Errorf("it wants %d and has %d", *g.DesiredCapacity, len(g.Instances))
+		}
+		return nil
+	})
+	of, gone := map[string]int{}, 0
 	for i, id := range got {
+		if id == "" {
+			gone++
+			continue
+		}
 		if other, ok := of[id]; ok {
-			t.Errorf("claims %d and %d have machine %q", other, i, id)
+			t.Errorf("claims %d and %d have machine %s", other, i, id)
 		}
 		of[id] = i
 	}
-	if g := a.group("web"); *g.DesiredCapacity != claims {
-		t.Errorf("the group was asked for %d machines for %d claims", *g.DesiredCapacity, claims)
+	have := 0
+	for _, m := range a.group("web").Instances {
+		if _, ok := of["aws:///us-east-1a/"+*m.InstanceId]; ok && m.LifecycleState == astypes.LifecycleStateInService {
+			have++
+		}
+	}
+	if have != claims-gone {
+		t.Errorf("%d of %d claims have their machine", have, claims-gone)
+	}
+	if n := int64(*a.group("web").DesiredCapacity); most.Load() > claims || n > claims || gone == 0 && n != claims {
+		t.Errorf("the group was asked for %d machines for %d claims, %d of them deleted; in the end for %d", most.Load(), claims, gone, n)
 	}
 }
