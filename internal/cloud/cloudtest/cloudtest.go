@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -68,6 +69,7 @@ func Run(t *testing.T, new func(t *testing.T) Harness) {
 		{"launching twice is launching once", (*suite).launchTwice},
 		{"a machine that has not come can be given up", (*suite).givenUp},
 		{"launching at the same time is launching once", (*suite).launchConcurrently},
+		{"claims that ask in any order have one machine each", (*suite).launchInAnyOrder},
 		{"launching after a lost reply is launching once", (*suite).launchLostReply},
 		{"list sees what launch made", (*suite).list},
 		{"terminate, and terminate again", (*suite).terminate},
@@ -459,6 +461,50 @@ func (s *suite) launchConcurrently() {
 		}
 	}
 	s.wantLaunches(map[string]int{"a": 1})
+}
+
+// launchInAnyOrder: claims for like machines ask at drawn moments, each by itself; now and then a caller stops waiting for its answer and asks again.
+func (s *suite) launchInAnyOrder() {
+	kind := s.types()[0]
+	const claims = 8
+	ids, want := make([]string, claims), map[string]int{}
+	var wg sync.WaitGroup
+	for i := range claims {
+		uid := fmt.Sprintf("uid-%d", i)
+		want[uid] = 1
+		random := rand.New(rand.NewPCG(uint64(i), 0))
+		wg.Go(func() {
+			for s.Context().Err() == nil {
+				if (cloud.Wall{}).Wait(s.Context(), time.Duration(random.IntN(40))*time.Millisecond) != nil {
+					return
+				}
+				ctx, stop := context.WithCancel(s.Context())
+				if random.IntN(3) == 0 {
+					patience := time.Duration(random.IntN(30)) * time.Millisecond
+					wg.Go(func() {
+						if (cloud.Wall{}).Wait(ctx, patience) == nil {
+							stop()
+						}
+					})
+				}
+				res := s.Provider.Launch(ctx, []cloud.LaunchRequest{s.request(uid, kind)})[0]
+				stop()
+				switch k := cloud.KindOf(res.Err); {
+				case k == cloud.None && res.ProviderID != "":
+					ids[i] = res.ProviderID
+					return
+				case k != cloud.None && k != cloud.Throttled && k != cloud.Unknown:
+					s.Errorf("claim %s: %v", uid, res.Err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if slices.Sort(ids); len(slices.Compact(ids)) != claims {
+		s.Errorf("two claims have one machine: %v", ids)
+	}
+	s.wantLaunches(want)
 }
 
 func (s *suite) launchLostReply() {
