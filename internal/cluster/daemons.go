@@ -45,7 +45,7 @@ func standsOn(c *model.Class, labels model.Labels, taints []model.Taint, name st
 	if model.Untolerated(taints, c.Tolerations) != nil {
 		return false
 	}
-	return len(c.Terms) == 0 || slices.ContainsFunc(c.Terms, func(t model.NodeTerm) bool {
+	return len(c.Terms) == 0 || slices.ContainsFunc(c.Terms, func(t model.NodeTerm) bool { // former labels come with today's
 		return (len(t.Requirements) > 0 || t.Names != nil) && t.Requirements.Matches(labels) && (t.Names == nil || t.Names.Matches(name, true))
 	})
 }

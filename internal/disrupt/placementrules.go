@@ -29,19 +29,7 @@ func (f *freeCapacity) admits(c *model.Class, i int) bool {
 
 // nodeAdmits reports whether a class tolerates a node's taints and one of its node terms matches the node.
 func nodeAdmits(node *solve.ExistingNode, c *model.Class) bool {
-	if model.Untolerated(node.Taints, c.Tolerations) != nil {
-		return false
-	}
-	if len(c.Terms) == 0 {
-		return true
-	}
-	for i := range c.Terms {
-		t := &c.Terms[i]
-		if t.Requirements.Matches(node.Labels) && (t.Names == nil || t.Names.Matches(node.Name, true)) {
-			return true
-		}
-	}
-	return false
+	return model.Untolerated(node.Taints, c.Tolerations) == nil && c.AllowsStanding(node.Labels, node.Name)
 }
 
 // needsSolver reports whether more than capacity, labels and taints decides where pods of a class may go: affinity,

@@ -197,7 +197,9 @@ func freeOfNode(c *model.Class) {
 	terms := make([]model.NodeTerm, 0, len(c.Terms))
 	for _, t := range c.Terms {
 		t.Names = nil
-		t.Requirements = slices.DeleteFunc(slices.Clone(t.Requirements), func(r model.Requirement) bool { return r.Key == model.LabelHostname })
+		for _, rs := range []*model.Requirements{&t.Requirements, &t.Standing} {
+			*rs = slices.DeleteFunc(slices.Clone(*rs), func(r model.Requirement) bool { return r.Key == model.LabelHostname })
+		}
 		terms = append(terms, t)
 	}
 	if c.Terms = terms; slices.ContainsFunc(terms, func(t model.NodeTerm) bool { return len(t.Requirements) == 0 }) {

@@ -544,6 +544,7 @@ func applyClass(c *model.Class, names []string, ch plan.Change) error {
 func dropTerm(c *model.Class, drop func(*model.NodeTerm)) {
 	c.Terms = slices.Clone(c.Terms)
 	for i := range c.Terms {
+		c.Terms[i].Standing = nil // it names what the change takes out by another name
 		drop(&c.Terms[i])
 		if len(c.Terms[i].Requirements) == 0 && c.Terms[i].Names == nil {
 			c.Terms = nil

@@ -52,13 +52,15 @@ func stepNode(in *Input, n *model.Node, out *Output) {
 // unregisteredTaint keeps pods off a node until it is registered.
 var unregisteredTaint = model.Taint{Key: model.TaintUnregistered, Effect: model.NoExecute}
 
-// formerLabels are the labels of Kubernetes before 1.17 that a cloud's controller manager sets beside those of today, which are their
-// values. Pods and volumes that name them are launched nodes by today's labels, and kube-scheduler compares the former: without
+// formerLabels are the labels of Kubernetes before 1.17 that a cloud's controller manager and the kubelet set beside those of today, which
+// are their values. Pods and volumes that name them are launched nodes by today's labels, and kube-scheduler compares the former: without
 // such a controller nobody else sets them.
 var formerLabels = map[string]string{
 	"failure-domain.beta.kubernetes.io/zone":   model.LabelZone,
 	"failure-domain.beta.kubernetes.io/region": model.LabelRegion,
 	"beta.kubernetes.io/instance-type":         model.LabelInstanceType,
+	"beta.kubernetes.io/arch":                  model.LabelArch,
+	"beta.kubernetes.io/os":                    model.LabelOS,
 }
 
 // registerNode fills in the patch that registers a new node: one patch takes the unregistered taint off and writes

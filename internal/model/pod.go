@@ -83,6 +83,26 @@ func (c *Class) NodeFields(label string) (out []string) {
 type NodeTerm struct {
 	Requirements Requirements
 	Names        *Requirement // on metadata.name; nil: any
+
+	// Standing is what a node that is there must meet instead of Requirements, because its labels are what they are. It differs
+	// if the pod uses names that labels had before Kubernetes 1.17: new nodes get these as well. Empty: Requirements.
+	Standing Requirements `json:",omitempty"`
+}
+
+// OnStanding returns what the labels of a node that is there must meet.
+func (t *NodeTerm) OnStanding() Requirements {
+	if len(t.Standing) > 0 {
+		return t.Standing
+	}
+	return t.Requirements
+}
+
+// AllowsStanding reports whether required node affinity lets pods of the class on a node that is there. A term without rules
+// allows none.
+func (c *Class) AllowsStanding(labels Labels, name string) bool {
+	return len(c.Terms) == 0 || slices.ContainsFunc(c.Terms, func(t NodeTerm) bool {
+		return (len(t.Requirements) > 0 || t.Names != nil) && t.OnStanding().Matches(labels) && (t.Names == nil || t.Names.Matches(name, true))
+	})
 }
 
 // WeightedNodeTerm is a preferred node affinity term, weight 1 to 100.

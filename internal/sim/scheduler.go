@@ -53,7 +53,7 @@ func (c *Cluster) schedulePod(p *model.Pod, nodes []*model.Node, promised map[st
 	var best *model.Node
 	score, preempt := int64(math.MinInt64), victims{}
 	for _, n := range nodes {
-		if model.Untolerated(c.late.taintsOf(c.Now, n), tolerations) != nil || c.Faults.Adversary.refusesPod(p) || !selects(p.Class, n) || !apart.allows(n) {
+		if model.Untolerated(c.late.taintsOf(c.Now, n), tolerations) != nil || c.Faults.Adversary.refusesPod(p) || !p.Class.AllowsStanding(n.Labels, n.Name) || !apart.allows(n) {
 			continue
 		}
 		room := n.Allocatable.Sub(c.used[n.Name]).Sub(promised[n.Name]).Add(c.late.unseenOn(c, n.Name))
@@ -168,13 +168,6 @@ func (c *Cluster) schedulerLag() time.Duration {
 	return time.Duration(c.Faults.draw("scheduler lag", int(maxSchedulerLag/time.Millisecond))) * time.Millisecond
 }
 
-// selects reports whether the node affinity of a class allows a node.
-func selects(class *model.Class, n *model.Node) bool {
-	return len(class.Terms) == 0 || slices.ContainsFunc(class.Terms, func(t model.NodeTerm) bool {
-		return t.Requirements.Matches(n.Labels) && (t.Names == nil || t.Names.Matches(n.Name, true))
-	})
-}
-
 // victims are the pods that kube-scheduler deletes on a node for a pod of higher priority.
 type victims struct {
 	node    string
@@ -262,12 +255,12 @@ func (c *Cluster) topologyOf(class *model.Class) topology {
 		}
 		d := domains{key: s.TopologyKey, pods: map[string]int{}, least: math.MaxInt, skew: int(s.MaxSkew)}
 		for _, n := range c.Nodes {
-			if selects(class, n) {
+			if class.AllowsStanding(n.Labels, n.Name) {
 				d.pods[n.Labels[s.TopologyKey]] += 0
 			}
 		}
 		for _, p := range c.Pods {
-			if n := c.Nodes[p.Node]; n != nil && p.Namespace == class.Namespace && p.Deleting.IsZero() && s.Selector != nil && s.Selector.Matches(p.Class.Labels) && selects(class, n) {
+			if n := c.Nodes[p.Node]; n != nil && p.Namespace == class.Namespace && p.Deleting.IsZero() && s.Selector != nil && s.Selector.Matches(p.Class.Labels) && class.AllowsStanding(n.Labels, n.Name) {
 				d.pods[n.Labels[s.TopologyKey]]++
 			}
 		}

@@ -126,7 +126,7 @@ func (c *Cluster) runDaemons() {
 
 // StandsOn reports whether the DaemonSet controller makes a pod of a DaemonSet for a node as it is now.
 func (c *Cluster) StandsOn(d *model.Daemon, n *model.Node) bool {
-	return n.Deleting.IsZero() && model.Untolerated(taintsOf(n), slices.Concat(d.Class.Tolerations, daemonTolerations)) == nil && selects(d.Class, n)
+	return n.Deleting.IsZero() && model.Untolerated(taintsOf(n), slices.Concat(d.Class.Tolerations, daemonTolerations)) == nil && d.Class.AllowsStanding(n.Labels, n.Name)
 }
 
 // healthy returns how many pods of a workload run.

@@ -56,7 +56,7 @@ func (e *Estimate) addOnce(c *model.Class) int64 {
 	e.classes++
 	n := classWork + int64(len(c.Labels)+len(c.Tolerations))/cheapPartsAUnit + int64(len(c.HostPorts))*portWork + int64(len(c.Volumes))*volumeWork
 	for i := range c.Terms {
-		n += termWork + e.addRules(c.Terms[i].Requirements)
+		n += termWork + e.addRules(c.Terms[i].Requirements) + e.addRules(c.Terms[i].Standing)
 	}
 	for i := range c.Preferred {
 		n += preferredWork + e.addRules(c.Preferred[i].Term.Requirements)

@@ -17,7 +17,7 @@ func whyNotAdmitted(class *model.Class, labels model.Labels, open model.Requirem
 	if t := model.Untolerated(taints, class.Tolerations); t != nil {
 		return fmt.Sprintf("taint %s=%s:%s is not tolerated", t.Key, t.Value, t.Effect)
 	}
-	if !termsAllow(class, labels, open, name) {
+	if !termsAllow(class, labels, open, name, node != nil) {
 		return "no node affinity term matches"
 	}
 	for _, v := range class.Volumes {
@@ -57,15 +57,20 @@ func whyNotPlaced(class *model.Class) string {
 	return ""
 }
 
-// termsAllow reports whether a class's node selector and node affinity allow a node.
-func termsAllow(class *model.Class, labels model.Labels, open model.Requirements, name string) bool {
-	return len(class.Terms) == 0 || slices.ContainsFunc(class.Terms, func(t model.NodeTerm) bool { return termMatches(&t, labels, open, name) })
+// termsAllow reports whether a class's node selector and node affinity allow a node; standing: one whose labels are what they will be.
+func termsAllow(class *model.Class, labels model.Labels, open model.Requirements, name string, standing bool) bool {
+	return len(class.Terms) == 0 || slices.ContainsFunc(class.Terms, func(t model.NodeTerm) bool {
+		if standing && len(t.Standing) > 0 {
+			t.Requirements = t.Standing
+		}
+		return termMatches(&t, labels, open, name)
+	})
 }
 
 // countsForSpread reports whether a node counts for a spread constraint of a class, taints aside: its node affinity allows
 // the node, and that has the topology keys of all hard constraints.
-func countsForSpread(class *model.Class, s *model.SpreadConstraint, labels model.Labels, name string, has func(key string) bool) bool {
-	return (s.IgnoreAffinity || termsAllow(class, labels, nil, name)) &&
+func countsForSpread(class *model.Class, s *model.SpreadConstraint, labels model.Labels, name string, standing bool, has func(key string) bool) bool {
+	return (s.IgnoreAffinity || termsAllow(class, labels, nil, name, standing)) &&
 		!slices.ContainsFunc(class.Spread, func(o model.SpreadConstraint) bool { return o.Hard && !has(o.TopologyKey) })
 }
 

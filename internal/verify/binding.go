@@ -191,7 +191,7 @@ func (b *BindingCheck) checkTaints(p *model.Pod, n *model.Node) plan.Reason {
 
 // checkNodeAffinity checks the pod's node selector and node affinity.
 func checkNodeAffinity(p *model.Pod, n *model.Node) plan.Reason {
-	if termsAllow(p.Class, n.Labels, nil, n.Name) {
+	if termsAllow(p.Class, n.Labels, nil, n.Name, true) {
 		return plan.Reason{}
 	}
 	return unfit(plan.OfBindingUnfit{Filter: plan.FilterNodeAffinity, Cause: plan.UnfitLabels})
@@ -446,7 +446,7 @@ func (b *BindingCheck) spreadOf(class *model.Class, index int) *spread {
 		s.certain = newHosts()
 	}
 	for _, n := range b.nodes {
-		ok := countsForSpread(class, c, n.Labels, n.Name, func(key string) bool { _, has := n.Labels[key]; return has })
+		ok := countsForSpread(class, c, n.Labels, n.Name, true, func(key string) bool { _, has := n.Labels[key]; return has })
 		if ok && (!c.HonorTaints || b.checkTaints(&model.Pod{Class: class}, n).Code == "") {
 			s.all.addNode(n, c.TopologyKey)
 		}

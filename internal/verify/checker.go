@@ -167,6 +167,8 @@ type host struct {
 	planned []*model.Pod
 	closed  bool
 
+	standing bool // its labels are what they will be
+
 	coming []*model.Class // pods of DaemonSets that are still to come to a node
 	become []*variant     // what a machine to be bought may become
 }

@@ -235,7 +235,7 @@ func (c *checker) makeHosts() {
 		if r.Drained {
 			continue
 		}
-		h := &host{name: r.Name, site: Site{Node: r.Name}, labels: r.Labels, open: map[string]bool{}, taints: r.Taints, pods: r.Pods, closed: r.Closed}
+		h := &host{name: r.Name, site: Site{Node: r.Name}, labels: r.Labels, open: map[string]bool{}, taints: r.Taints, pods: r.Pods, closed: r.Closed, standing: standing(r) != nil}
 		for _, q := range r.Open {
 			h.open[q.Key] = true
 		}

@@ -200,7 +200,7 @@ func (t *replay) spreadTerm(class *model.Class, s *model.SpreadConstraint) *term
 	}
 	if !s.IgnoreAffinity {
 		for _, x := range class.Terms {
-			text += " at " + x.Requirements.Key()
+			text += " at " + x.Requirements.Key() + " standing " + x.Standing.Key()
 			if x.Names != nil {
 				text += "@" + x.Names.String()
 			}
@@ -223,7 +223,7 @@ func (t *replay) spreadTerm(class *model.Class, s *model.SpreadConstraint) *term
 	hosts := map[*host]bool{}
 	for _, h := range t.c.hosts {
 		if (!s.HonorTaints || model.Untolerated(h.taints, class.Tolerations) == nil) &&
-			countsForSpread(class, s, h.labels, h.name, func(key string) bool { _, has := domainOf(h, key); return has }) {
+			countsForSpread(class, s, h.labels, h.name, h.standing, func(key string) bool { _, has := domainOf(h, key); return has }) {
 			hosts[h] = true
 		}
 	}

@@ -73,6 +73,7 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 	}
 	c.Requests = t.Resources(requests, 1)
 	t.nodeSelection(c, s, daemon && s.NodeName != "")
+	requireFormerKeys(c, s)
 	c.Tolerations = tolerations(s.Tolerations)
 	spread := s.TopologySpreadConstraints
 	if t.TakesDefaults(p) {
@@ -202,11 +203,11 @@ func never() *model.Requirement {
 // A pod's spec.os selects nodes too: kube-scheduler does not look at it, and the kubelet of another operating system rejects the
 // pod.
 func (t *Translator) nodeSelection(c *model.Class, s *corev1.PodSpec, dropNames bool) {
-	var base model.Requirements
+	var base model.NodeTerm
 	if len(s.NodeSelector) > 0 || s.OS != nil {
 		rules := make([]model.Requirement, 0, len(s.NodeSelector)+1)
 		for k, v := range s.NodeSelector {
-			rules = append(rules, model.OneOf(CanonicalLabel(k), v))
+			rules = append(rules, model.OneOf(k, v))
 			c.SelectorKeys = append(c.SelectorKeys, CanonicalLabel(k))
 		}
 		slices.Sort(c.SelectorKeys)
@@ -214,7 +215,7 @@ func (t *Translator) nodeSelection(c *model.Class, s *corev1.PodSpec, dropNames 
 			rules = append(rules, model.OneOf(corev1.LabelOSStable, string(s.OS.Name)))
 			c.OS = string(s.OS.Name)
 		}
-		base = model.NewRequirements(rules...)
+		require(&base, rules...)
 	}
 	var required *corev1.NodeSelector
 	if s.Affinity != nil && s.Affinity.NodeAffinity != nil {
@@ -222,15 +223,15 @@ func (t *Translator) nodeSelection(c *model.Class, s *corev1.PodSpec, dropNames 
 		required = a.RequiredDuringSchedulingIgnoredDuringExecution
 		for i := range a.PreferredDuringSchedulingIgnoredDuringExecution {
 			p := &a.PreferredDuringSchedulingIgnoredDuringExecution[i]
-			term, ok, err := nodeTerm(&p.Preference, nil, false)
+			term, ok, err := nodeTerm(&p.Preference, model.NodeTerm{}, false)
 			if err == nil && ok && p.Weight > 0 {
 				c.Preferred = append(c.Preferred, model.WeightedNodeTerm{Weight: p.Weight, Term: term})
 			}
 		}
 	}
 	if required == nil {
-		if base != nil {
-			c.Terms = []model.NodeTerm{{Requirements: base}}
+		if base.Requirements != nil {
+			c.Terms = []model.NodeTerm{base}
 		}
 		return
 	}
@@ -255,29 +256,72 @@ func (t *Translator) nodeSelection(c *model.Class, s *corev1.PodSpec, dropNames 
 	case open:
 		c.Terms = nil // a term without rules is left only where names were dropped, and matches every node
 	case len(c.Terms) == 0:
-		c.Terms = []model.NodeTerm{{Requirements: base, Names: never()}}
+		base.Names = never()
+		c.Terms = []model.NodeTerm{base}
 		if broken != nil {
 			c.Unsolved = append(c.Unsolved, "nodeAffinity: "+broken.Error())
 		}
 	}
 }
 
+// require adds requirements as a pod writes them to a term.
+func require(t *model.NodeTerm, rules ...model.Requirement) {
+	if len(t.Standing) > 0 || slices.ContainsFunc(rules, func(r model.Requirement) bool { return CanonicalLabel(r.Key) != r.Key }) {
+		t.Standing = t.OnStanding().With(rules...)
+		rules = slices.Clone(rules)
+		for i := range rules {
+			rules[i].Key = CanonicalLabel(rules[i].Key)
+		}
+	}
+	t.Requirements = t.Requirements.With(rules...)
+}
+
+// requireFormerKeys makes standing nodes have the labels of before Kubernetes 1.17 by which the class is spread or kept near other pods:
+// kube-scheduler places such pods on no node without them.
+func requireFormerKeys(c *model.Class, s *corev1.PodSpec) {
+	var rules []model.Requirement
+	add := func(key string) {
+		if CanonicalLabel(key) != key {
+			rules = append(rules, model.Requirement{Key: key, Complement: true, Min: math.MinInt64, Max: math.MaxInt64})
+		}
+	}
+	for i := range s.TopologySpreadConstraints {
+		if t := &s.TopologySpreadConstraints[i]; t.WhenUnsatisfiable == corev1.DoNotSchedule {
+			add(t.TopologyKey)
+		}
+	}
+	if a := s.Affinity; a != nil && a.PodAffinity != nil {
+		for i := range a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+			add(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i].TopologyKey)
+		}
+	}
+	if len(rules) == 0 {
+		return
+	}
+	if len(c.Terms) == 0 {
+		c.Terms = make([]model.NodeTerm, 1)
+	}
+	for i := range c.Terms {
+		require(&c.Terms[i], rules...)
+	}
+}
+
 // nodeTerm answers false for a term without rules, which matches no node.
-func nodeTerm(n *corev1.NodeSelectorTerm, base model.Requirements, dropNames bool) (model.NodeTerm, bool, error) {
-	out := model.NodeTerm{Requirements: base}
+func nodeTerm(n *corev1.NodeSelectorTerm, base model.NodeTerm, dropNames bool) (model.NodeTerm, bool, error) {
+	out := base
 	if len(n.MatchExpressions)+len(n.MatchFields) == 0 {
 		return out, false, nil
 	}
 	rules := make([]model.Requirement, len(n.MatchExpressions))
 	for i := range n.MatchExpressions {
 		e := &n.MatchExpressions[i]
-		r, err := model.NewRequirement(CanonicalLabel(e.Key), model.Operator(e.Operator), e.Values...)
+		r, err := model.NewRequirement(e.Key, model.Operator(e.Operator), e.Values...)
 		if err != nil {
 			return out, false, err
 		}
 		rules[i] = r
 	}
-	out.Requirements = out.Requirements.With(rules...)
+	require(&out, rules...)
 	for i := range n.MatchFields {
 		e := &n.MatchFields[i]
 		r, err := model.NewRequirement(e.Key, model.Operator(e.Operator), e.Values...)

@@ -285,6 +285,10 @@ func (w *text) requirements(rs model.Requirements) {
 
 func (w *text) nodeTerm(t *model.NodeTerm) {
 	w.requirements(t.Requirements)
+	if len(t.Standing) > 0 {
+		w.b.WriteString(" standing|")
+		w.requirements(t.Standing)
+	}
 	if t.Names != nil {
 		w.b.WriteByte('@')
 		w.requirement(t.Names)

@@ -282,6 +282,7 @@ func (set keySet) addOfNodes(c *model.Class) {
 	}
 	for i := range c.Terms {
 		add(c.Terms[i].Requirements)
+		add(c.Terms[i].Standing)
 	}
 	for i := range c.Preferred {
 		add(c.Preferred[i].Term.Requirements)

@@ -33,6 +33,9 @@ func (s *problemCompiler) filterFor(c *model.Class, rules *daemonRules) *nodeFil
 	var b strings.Builder
 	for i := range c.Terms {
 		b.WriteString(c.Terms[i].Requirements.Key())
+		if former := c.Terms[i].Standing; len(former) > 0 {
+			b.WriteString("!" + former.Key())
+		}
 		if n := c.Terms[i].Names; n != nil {
 			b.WriteString("@" + model.Requirements{*n}.Key())
 		}
@@ -73,6 +76,8 @@ func (s *problemCompiler) filterFor(c *model.Class, rules *daemonRules) *nodeFil
 		t.MatchesNothing = len(t.Requirements) == 0 && t.Names == nil
 		f.looksAtNames = f.looksAtNames || t.Names != nil
 		f.Terms = append(f.Terms, t)
+		t.Requirements = s.in.compileTerm(c.Terms[i].OnStanding()).Requirements
+		f.standingTerms = append(f.standingTerms, t)
 	}
 	for _, v := range c.Volumes {
 		if len(v.Topology) > 0 {

@@ -12,15 +12,16 @@ import (
 
 // nodeFilter is what a class asks of a node's labels, taints and name. Classes that ask the same share one.
 type nodeFilter struct {
-	id           int
-	Tolerations  []model.Toleration
-	Terms        []term   // empty: any node
-	volumes      [][]term // of each volume one must match, on nodes that are to come
-	standing     []standingVolume
-	looksAtNames bool         // some term looks at the node's name
-	daemons      *daemonRules // nil: none
-	Offers       *OfferSet    // offers that pass
-	NodeVerdicts []int8       // by label shape of nodes: 0 not known, 1 passes, 2 does not
+	id            int
+	Tolerations   []model.Toleration
+	Terms         []term   // on nodes that are to come; empty: any node
+	volumes       [][]term // of each volume one must match, on nodes that are to come
+	standingTerms []term   // Terms for nodes that are there
+	standing      []standingVolume
+	looksAtNames  bool         // some term looks at the node's name
+	daemons       *daemonRules // nil: none
+	Offers        *OfferSet    // offers that pass
+	NodeVerdicts  []int8       // by label shape of nodes: 0 not known, 1 passes, 2 does not
 
 	bars map[barredSite]plan.Reason // what is not bought for the class; nil: nothing
 }
@@ -82,9 +83,17 @@ func (q *requirement) Matches(t *labelTable, v int32) bool {
 	return q.verdicts[v] == 1
 }
 
-// passesAffinity reports whether node affinity lets the class on a node with these label values and this name.
+// passesAffinity reports whether node affinity lets the class on a node to come with these label values and this name.
 func (f *nodeFilter) passesAffinity(t *labelTable, vals []int32, open model.Requirements, name string) bool {
 	return len(f.Terms) == 0 || AnyTermMatches(f.Terms, t, vals, open, name)
+}
+
+// passesAffinityOn is passesAffinity for a node of the problem.
+func (f *nodeFilter) passesAffinityOn(t *labelTable, vals []int32, x *ExistingNode) bool {
+	if x.IsStanding() {
+		return len(f.standingTerms) == 0 || AnyTermMatches(f.standingTerms, t, vals, x.Open, x.Name)
+	}
+	return f.passesAffinity(t, vals, x.Open, x.Name)
 }
 
 // Passes reports whether node affinity and volumes let the class on a node to come with these label values and this name;
@@ -94,13 +103,13 @@ func (f *nodeFilter) Passes(t *labelTable, vals []int32, open model.Requirements
 }
 
 // passesStanding is Passes for a node that is there, whose kubelet leaves the volumes of some in-tree plugins to CSI drivers.
-func (f *nodeFilter) passesStanding(t *labelTable, vals []int32, open model.Requirements, name string, migrated []string) bool {
-	return f.passesAffinity(t, vals, open, name) && !slices.ContainsFunc(f.standing, func(v standingVolume) bool {
+func (f *nodeFilter) passesStanding(t *labelTable, vals []int32, x *ExistingNode) bool {
+	return f.passesAffinityOn(t, vals, x) && !slices.ContainsFunc(f.standing, func(v standingVolume) bool {
 		places := v.places
-		if v.inTree != "" && slices.Contains(migrated, v.inTree) {
+		if v.inTree != "" && slices.Contains(x.Migrated, v.inTree) {
 			places = v.migrated
 		}
-		return len(places) > 0 && !AnyTermMatches(places, t, vals, open, name)
+		return len(places) > 0 && !AnyTermMatches(places, t, vals, x.Open, x.Name)
 	})
 }
 

@@ -115,7 +115,7 @@ func (s *Instance) checkNodeAdmits(f *nodeFilter, node int) bool {
 		return false
 	}
 	if x.IsStanding() {
-		return f.passesStanding(&s.in.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], x.Open, x.Name, x.Migrated)
+		return f.passesStanding(&s.in.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], x)
 	}
 	return f.Passes(&s.in.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], x.Open, x.Name)
 }

@@ -5,6 +5,7 @@ package problem
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -22,15 +23,19 @@ type Scope struct {
 	Keys     []int       // that a node must have
 }
 
-// Includes reports whether a node of these labels, name and taints is in the scope.
-func (x *Scope) Includes(t *labelTable, vals []int32, open model.Requirements, name string, taints []model.Taint) bool {
-	for _, k := range x.Keys {
-		if vals[k] == 0 {
-			return false
-		}
-	}
-	return (x.Affinity == nil || x.Affinity.passesAffinity(t, vals, open, name)) &&
-		(x.Taints == nil || model.Untolerated(taints, x.Taints.Tolerations) == nil)
+// Includes reports whether a machine of these labels and taints, still to be launched, is in the scope.
+func (x *Scope) Includes(t *labelTable, vals []int32, taints []model.Taint) bool {
+	return x.allows(vals, taints) && (x.Affinity == nil || x.Affinity.passesAffinity(t, vals, nil, ""))
+}
+
+// IncludesNode reports whether a node of the problem, of these labels, is in the scope.
+func (x *Scope) IncludesNode(t *labelTable, vals []int32, n *ExistingNode) bool {
+	return x.allows(vals, n.Taints) && (x.Affinity == nil || x.Affinity.passesAffinityOn(t, vals, n))
+}
+
+// allows reports whether the scope has a node of these labels and taints, node affinity aside.
+func (x *Scope) allows(vals []int32, taints []model.Taint) bool {
+	return !slices.ContainsFunc(x.Keys, func(k int) bool { return vals[k] == 0 }) && (x.Taints == nil || model.Untolerated(taints, x.Taints.Tolerations) == nil)
 }
 
 // Identity is a text that tells scopes apart.

@@ -249,7 +249,7 @@ func (t *topologyCompiler) spreadDomains(c *problem.Class, x *model.SpreadConstr
 		}
 		for shape, vals := range s.inst.Nodes.Labels {
 			r := s.inst.Nodes.List[s.inst.Nodes.ExampleOf[shape]]
-			if v := vals[key]; v > 0 && present[shape] && (on == nil || on.Includes(&s.in.Keys, vals, r.Open, r.Name, r.Taints)) {
+			if v := vals[key]; v > 0 && present[shape] && (on == nil || on.IncludesNode(&s.in.Keys, vals, r)) {
 				seen[v] = true
 			}
 		}

@@ -235,7 +235,7 @@ func (t *topologyCompiler) countPodsOnNodes() {
 				if k.ForSpread && !p.Deleting.IsZero() {
 					continue
 				}
-				if k.scope != nil && !k.scope.Includes(&s.in.Keys, vals, x.Open, x.Name, x.Taints) {
+				if k.scope != nil && !k.scope.IncludesNode(&s.in.Keys, vals, x) {
 					continue
 				}
 				k.addPods(vals, node, 1)

@@ -17,14 +17,14 @@ func (s *Topology) NodeScopes(c *problem.Class, node int) []bool {
 	x := s.inst.Nodes.List[node]
 	out := make([]bool, len(c.Topology.Scopes))
 	for i, on := range c.Topology.Scopes {
-		out[i] = on.Includes(&s.in.Keys, s.inst.Nodes.Labels[s.inst.Nodes.ShapeOf[node]], x.Open, x.Name, x.Taints)
+		out[i] = on.IncludesNode(&s.in.Keys, s.inst.Nodes.Labels[s.inst.Nodes.ShapeOf[node]], x)
 	}
 	return out
 }
 
 // OfferInScope reports whether a machine of the offer would be in the scope.
 func (s *Topology) OfferInScope(on *problem.Scope, o *problem.Offer) bool {
-	return on.Includes(&s.in.Keys, o.Labels, nil, "", s.in.Given.Pools[o.Pool].Taints)
+	return on.Includes(&s.in.Keys, o.Labels, s.in.Given.Pools[o.Pool].Taints)
 }
 
 // PodsDomainsAllow is how many more pods of the class the rules over keys larger than a host let onto a node with

@@ -35,7 +35,6 @@ type bindingCase struct {
 //   - a PersistentVolumeClaim that is being deleted, or that names a volume and is not bound to it yet (VolumeBinding);
 //   - a zone or region label of a PersistentVolume without node affinity (VolumeZone);
 //   - an in-tree volume in the pod itself, such as awsElasticBlockStore, that another pod on the node uses too (VolumeRestrictions);
-//   - an old name of a label in a node selector, such as failure-domain.beta.kubernetes.io/zone, on a node with the new name alone (NodeAffinity);
 //   - a pod that needs a feature its node has to declare, such as hostUsers: false with hostNetwork (NodeDeclaredFeatures);
 //   - a selector of pods by topology.kubernetes.io/zone, which the API server copies to pods that are bound (InterPodAffinity).
 func newBindingCase(seed uint64) *bindingCase {
@@ -63,6 +62,9 @@ func newBindingCase(seed uint64) *bindingCase {
 		}
 		if i > 0 && d.chance(40) {
 			n.Labels[hostKey] = c.nodes[i-1].Labels[hostKey]
+		}
+		if d.chance(2) {
+			setFormerLabels(n)
 		}
 		c.equip(d, n)
 	}
@@ -196,6 +198,8 @@ func (c *bindingCase) constrain(d *draw, p *corev1.Pod) {
 	}
 	if d.has("teams", 6) {
 		p.Spec.NodeSelector = map[string]string{teamKey: d.one(teams...)}
+	} else if d.chance(8) {
+		p.Spec.NodeSelector = map[string]string{corev1.LabelFailureDomainBetaZone: d.one(zones...)}
 	}
 	if d.has("anti", 3) {
 		d.anti(p)

@@ -83,11 +83,12 @@ func (x *judge) disagree(kind, format string, args ...any) {
 	x.found = append(x.found, disagreement{kind, fmt.Sprintf(format, args...)})
 }
 
-// registered gives a node the labels that it has once Dovetail, the drivers' agents and the cloud's controller manager have seen to it: the last
-// sets Kubernetes' labels of before version 1.17 too (k8s.io/cloud-provider/controllers/node).
+// registered gives a node the labels that it has once Dovetail, the kubelet, the drivers' agents and the cloud's controller manager have seen to
+// it. These set Kubernetes' labels of before version 1.17 too (k8s.io/cloud-provider/controllers/node).
 func registered(n *corev1.Node) *corev1.Node {
 	n.Labels[karpv1.LabelRegistered], n.Labels[karpv1.LabelInitialized] = "true", "true"
-	n.Labels[ebsKey], n.Labels[corev1.LabelFailureDomainBetaZone] = n.Labels[zoneKey], n.Labels[zoneKey]
+	n.Labels[ebsKey] = n.Labels[zoneKey]
+	setFormerLabels(n)
 	for _, x := range driversWithKeys {
 		n.Labels[x.key] = n.Labels[zoneKey]
 	}

@@ -23,9 +23,10 @@ const (
 	shapePorts     = "host ports of every address, and of SCTP"
 	shapeAttached  = "volumes attached to a node without their pod"
 	shapeZoneKeys  = "zone keys of the drivers of GCP and Azure"
+	shapeFormer    = "labels by their names of before Kubernetes 1.17"
 )
 
-var shapes = []string{shapeMinValues, shapeHostnames, shapeDeleting, shapePorts, shapeAttached, shapeZoneKeys}
+var shapes = []string{shapeMinValues, shapeHostnames, shapeDeleting, shapePorts, shapeAttached, shapeZoneKeys, shapeFormer}
 
 // addShapes adds shapes to a cluster, from random numbers of their own.
 func (d *drawing) addShapes() {
@@ -76,6 +77,8 @@ func (d *drawing) addShape(shape string) bool {
 		return d.attachVolumes()
 	case shapeZoneKeys:
 		d.zoneKeyVolumes()
+	case shapeFormer:
+		d.formerLabels()
 	}
 	return true
 }
@@ -133,5 +136,54 @@ func (d *drawing) zoneKeyVolumes() {
 		}
 		d.use(p, claim)
 		d.replicas(p, "", 1)
+	}
+}
+
+// formerLabels are the names that labels had before Kubernetes 1.17, with those of today.
+var formerLabels = map[string]string{corev1.LabelFailureDomainBetaZone: zoneKey, corev1.LabelInstanceType: typeKey, "beta.kubernetes.io/arch": archKey, "beta.kubernetes.io/os": corev1.LabelOSStable}
+
+// setFormerLabels gives a node the labels of before Kubernetes 1.17, as the kubelet and a cloud's controller manager do.
+func setFormerLabels(n *corev1.Node) {
+	for former, today := range formerLabels {
+		if v, ok := n.Labels[today]; ok {
+			n.Labels[former] = v
+		}
+	}
+}
+
+// formerLabels gives some nodes the former labels, and adds pods that use them in each field that names labels.
+func (d *drawing) formerLabels() {
+	for _, n := range d.s.nodes {
+		if d.chance(2) {
+			setFormerLabels(n)
+		}
+	}
+	zone := corev1.LabelFailureDomainBetaZone
+	for _, add := range []func(*corev1.Pod){
+		func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{zone: d.one(zones...)} },
+		func(p *corev1.Pod) {
+			p.Spec.NodeSelector = map[string]string{"beta.kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux"}
+		},
+		func(p *corev1.Pod) {
+			affinityOf(p).NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: zone, Operator: "NotIn", Values: []string{d.one(zones...)}}, {Key: archKey, Operator: "In", Values: []string{"amd64"}}}},
+				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelInstanceType, Operator: "In", Values: []string{"t0", "t1"}}}}}}}
+		},
+		func(p *corev1.Pod) {
+			p.Labels["spread"] = p.Name
+			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: zone, WhenUnsatisfiable: corev1.DoNotSchedule,
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"spread": p.Name}}}}
+		},
+		func(p *corev1.Pod) {
+			p.Labels["together"] = p.Name
+			affinityOf(p).PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: zone,
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"together": p.Name}}}}}
+		},
+	} {
+		if d.chance(2) {
+			p := d.pod("work", int64(100*(1+d.IntN(5))), 128)
+			add(p)
+			d.replicas(p, "", 1+d.IntN(3))
+		}
 	}
 }
