@@ -26,6 +26,8 @@ var mayWait = map[string]string{
 	"internal/testwait/":   "it is what the others use",
 	"internal/controller/": "its tests run in testing/synctest (run in fake_test.go), where time is virtual",
 
+	"internal/cloud/nodegroups/": "its tests run in testing/synctest, where time is virtual",
+
 	"internal/cloud/aws/account_test.go:hurried.Now":         "a clock on which more time passes",
 	"internal/cloud/simulated/server_test.go:pass":           "it is called in testing/synctest",
 	"internal/kube/headroom_test.go:TestHeadrooms":           "a pause between two looks; world.until ends it",

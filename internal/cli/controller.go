@@ -21,6 +21,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/externalgrpc"
 	"github.com/dovetail-sh/dovetail/internal/cloud/kwok"
+	"github.com/dovetail-sh/dovetail/internal/cloud/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/controller"
 	"github.com/dovetail-sh/dovetail/internal/controller/demandhistory"
 	"github.com/dovetail-sh/dovetail/internal/controller/headrooms"
@@ -314,9 +315,9 @@ func connectProvider(ctx context.Context, f *controllerFlags, s *controllerSetti
 		return cloud.Retry(simulated, cloud.Wall{}, cloud.DefaultRetry()), nil, nil
 	}
 	if f.cloud == "externalgrpc" {
-		var records externalgrpc.Records = write.NewKept(cluster, f.lease.Namespace, "externalgrpc.json")
+		var records nodegroups.Records = write.NewKept(cluster, f.lease.Namespace, "externalgrpc.json")
 		if f.mode == modeShadow {
-			records = externalgrpc.NoRecords{}
+			records = nodegroups.NoRecords{}
 		}
 		server, err := externalgrpc.New(s.server, records, resources, cloud.Wall{}, s.log)
 		if err != nil {

@@ -278,7 +278,7 @@ func (e *Eligibility) consolidationBlockers(c *Candidate, cause plan.Code) (out 
 				InstanceType: l[model.LabelInstanceType], Zone: l[model.LabelZone], CapacityType: l[model.LabelCapacityType]}})
 		}
 		if p.Scaling != nil {
-			if most, name, share := nodeUtilization(p.Scaling, e.Cutoff, c.Node); most >= 0 && share > most {
+			if most, name, share := nodeUtilization(p.Scaling.Of(c.NodeGroup()), e.Cutoff, c.Node); most >= 0 && share > most {
 				out = append(out, plan.Reason{Code: plan.WellUsed, Subject: c.nodeSubject(), Detail: plan.OfWellUsed{Resource: name, Most: int32(most), Used: int32(share)}})
 			}
 		}

@@ -4,6 +4,7 @@
 package groupstatus
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -78,15 +79,13 @@ type View struct {
 
 // Observe returns how the node groups given stand, which must have different names.
 func Observe(s *model.Snapshot, groups []model.NodeGroup, now time.Time) *View {
-	o := observation{now: now, view: &View{}, index: map[string]int{}, nodes: map[string]*model.Node{}, nodesByProvider: map[string]*model.Node{}, provision: map[string]time.Duration{}}
+	o := observation{now: now, view: &View{}, index: map[string]int{}, nodes: map[string]*model.Node{}, nodesByProvider: map[string]*model.Node{}, scaling: map[string]*model.GroupScaling{}}
 	for i, g := range groups {
 		o.view.Groups = append(o.view.Groups, Group{NodeGroup: g})
 		o.index[g.Name] = i
 	}
 	for _, p := range s.Pools {
-		if p.Scaling != nil && p.Scaling.Provision > 0 {
-			o.provision[p.Name] = p.Scaling.Provision
-		}
+		o.scaling[p.Name] = p.Scaling
 	}
 	for _, n := range s.Nodes {
 		o.nodes[n.Name] = n
@@ -122,7 +121,7 @@ type observation struct {
 	view                   *View
 	index                  map[string]int // of groups, by name
 	nodes, nodesByProvider map[string]*model.Node
-	provision              map[string]time.Duration // how long an instance may take to become a node, by pool, where it says so
+	scaling                map[string]*model.GroupScaling // by pool
 }
 
 // countMembers counts the nodes of claims, and of members that no claim was made for yet.
@@ -176,9 +175,9 @@ func (o *observation) countMembers(s *model.Snapshot) {
 
 // countMissing counts a claim whose node is not there.
 func (o *observation) countMissing(g *Group, c *model.Claim) {
-	limit := o.provision[c.Pool]
-	if limit == 0 {
-		limit = startupLimit
+	limit := startupLimit
+	if scaling := o.scaling[c.Pool]; scaling != nil {
+		limit = cmp.Or(scaling.Of(g.Name).Provision, limit)
 	}
 	switch {
 	case !c.Deleting.IsZero(): // it ends, and no node is awaited

@@ -188,7 +188,7 @@ func (w *deletion) isDelayed() bool {
 	if have := w.Claim.Conditions[Drained]; have.True() {
 		until = have.Since
 	}
-	until = until.Add(w.Policy.WithTimeoutsOf(w.Pool).DeletionDelay)
+	until = until.Add(w.Policy.WithTimeoutsOf(w.Pool, w.Claim).DeletionDelay)
 	if w.forced && w.deadline.Before(until) {
 		until = w.deadline
 	}

@@ -31,7 +31,7 @@ func launchInstance(in *Input, out *Output) {
 			return
 		}
 	}
-	most := in.Policy.WithTimeoutsOf(in.Pool).LaunchTimeout
+	most := in.Policy.WithTimeoutsOf(in.Pool, c).LaunchTimeout
 	limit := c.Created.Add(most)
 	if !in.Now.Before(limit) && !in.InstancesAt.IsZero() && !isListed(in) {
 		late := plan.OfTimeout{Within: most}
@@ -99,7 +99,7 @@ func awaitNode(in *Input, out *Output) {
 		}
 		return
 	}
-	most := in.Policy.WithTimeoutsOf(in.Pool).RegistrationTimeout
+	most := in.Policy.WithTimeoutsOf(in.Pool, c).RegistrationTimeout
 	limit := c.Created.Add(most)
 	if !in.Now.Before(limit) {
 		out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{

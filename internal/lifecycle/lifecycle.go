@@ -74,16 +74,17 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// WithTimeoutsOf returns the policy for claims of a pool: a node group may have limits of its own for launch,
+// WithTimeoutsOf returns the policy for a claim of a pool: a node group may have limits of its own for launch,
 // registration and delays of the deletion. nil: of no pool.
-func (p Policy) WithTimeoutsOf(pool *model.NodePool) Policy {
+func (p Policy) WithTimeoutsOf(pool *model.NodePool, c *model.Claim) Policy {
 	if pool == nil || pool.Scaling == nil {
 		return p
 	}
-	if d := pool.Scaling.Provision; d > 0 {
+	scaling := pool.Scaling.Of(c.NodeGroup())
+	if d := scaling.Provision; d > 0 {
 		p.LaunchTimeout, p.RegistrationTimeout = d, d
 	}
-	if d := pool.Scaling.DeletionDelay; d != 0 {
+	if d := scaling.DeletionDelay; d != 0 {
 		p.DeletionDelay = max(d, 0)
 	}
 	return p
@@ -154,7 +155,7 @@ func IsStuck(c *model.Claim, pool *model.NodePool, pol Policy, now time.Time) (b
 	if c.Is(Initialized) {
 		return false, time.Time{}
 	}
-	due := c.Created.Add(pol.WithTimeoutsOf(pool).RegistrationTimeout)
+	due := c.Created.Add(pol.WithTimeoutsOf(pool, c).RegistrationTimeout)
 	if now.Before(due) {
 		return false, due
 	}

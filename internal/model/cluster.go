@@ -4,6 +4,7 @@
 package model
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -161,6 +162,14 @@ type NodeGroup struct {
 	Max, Desired int64  // how many it may have and is to have; only of the groups of a node class
 	Problem      string // why nothing can be launched in it; empty: it can. Only of the groups of a node class
 	Refresh      string // the status of an instance refresh that is under way; empty: there is none
+	Options      *GroupOptions
+}
+
+// GroupOptions is what a node group itself says of when its machines are given back. It takes the place of its node class's options.
+type GroupOptions struct {
+	UtilizationPercent, GPUPercent int32 // negative: not said
+	Unready, Provision             time.Duration
+	IgnoreDaemons, SaysDaemons     bool // whether DaemonSets' pods count, if it is said
 }
 
 // GroupPriority ranks node groups: the highest is taken first, and those that none names last.
@@ -268,6 +277,26 @@ type GroupScaling struct {
 	Cutoff        PriorityCutoff // pods below it are expendable, where all pools have one; the least of them counts
 	Balance       bool           // groups that are alike but for their zones and these labels are kept at about the same size
 	Ignore        []string
+}
+
+// Of returns the scaling of the machines of one group: with the group's own options.
+func (s *GroupScaling) Of(group string) *GroupScaling {
+	i := slices.IndexFunc(s.Groups, func(g NodeGroup) bool { return g.Name == group && g.Options != nil })
+	if group == "" || i < 0 {
+		return s
+	}
+	o, out := s.Groups[i].Options, *s
+	if o.UtilizationPercent >= 0 {
+		out.UtilizationPercent = o.UtilizationPercent
+	}
+	if o.GPUPercent >= 0 {
+		out.GPUPercent = o.GPUPercent
+	}
+	if o.SaysDaemons {
+		out.IgnoreDaemons = o.IgnoreDaemons
+	}
+	out.Unready, out.Provision = cmp.Or(o.Unready, s.Unready), cmp.Or(o.Provision, s.Provision)
+	return &out
 }
 
 // NodePool is what may be bought and how it must look.

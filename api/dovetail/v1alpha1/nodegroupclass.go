@@ -370,6 +370,34 @@ type NodeGroupStatus struct {
 	//
 	// +optional
 	Problem string `json:"problem,omitempty"`
+	// Options are what the group itself says of when its nodes are removed. They take the place of spec.options for its nodes.
+	//
+	// +optional
+	Options *NodeGroupOwnOptions `json:"options,omitempty"`
+}
+
+// NodeGroupOwnOptions are the options of one group.
+type NodeGroupOwnOptions struct {
+	// UtilizationThresholdPercent replaces spec.options.utilizationThresholdPercent.
+	//
+	// +optional
+	UtilizationThresholdPercent *int32 `json:"utilizationThresholdPercent,omitempty"`
+	// GPUUtilizationThresholdPercent replaces spec.options.gpuUtilizationThresholdPercent.
+	//
+	// +optional
+	GPUUtilizationThresholdPercent *int32 `json:"gpuUtilizationThresholdPercent,omitempty"`
+	// IgnoreDaemonSetsUtilization replaces spec.options.ignoreDaemonSetsUtilization.
+	//
+	// +optional
+	IgnoreDaemonSetsUtilization *bool `json:"ignoreDaemonSetsUtilization,omitempty"`
+	// UnreadyTime replaces spec.options.unreadyTime.
+	//
+	// +optional
+	UnreadyTime *metav1.Duration `json:"unreadyTime,omitempty"`
+	// MaxNodeProvisionTime replaces spec.options.maxNodeProvisionTime.
+	//
+	// +optional
+	MaxNodeProvisionTime *metav1.Duration `json:"maxNodeProvisionTime,omitempty"`
 }
 
 // Conditions of a NodeGroupClass. Ready sums up the others.

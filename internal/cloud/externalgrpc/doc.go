@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package externalgrpc launches and ends nodes through a server of Cluster Autoscaler's externalgrpc protocol, for node classes
-// of kind NodeGroupClass. Each node group of the server is one instance type.
+// Package externalgrpc is a client of servers of Cluster Autoscaler's externalgrpc protocol, as a nodegroups.Server.
 //
-// The protocol has no names for machines and no compare-and-set, so what must outlive a lost reply or this process is a
-// record that is written first (record): which claims wait for which group, whose each machine is, and how many machines a
-// group was asked to have. A group is raised only if its target, read again, and that record both say that a machine is
-// lacking. Machines that were there when a group was first looked at are never touched. One caller at a time looks at a group and
-// changes it.
+// The protocol has no names for machines and no compare-and-set: nodegroups makes up for both. An option that a server does not
+// know arrives as zero, and means that nothing is said.
 //
-// Start reading at Provider.Launch, then group.settle.
+// Start reading at New, then the methods of server.
 package externalgrpc

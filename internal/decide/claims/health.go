@@ -89,8 +89,8 @@ func (in *HealthIn) ailmentOf(n *model.Node, pool *model.NodePool) (out Ailment)
 			continue
 		}
 		after := p.After
-		if pool != nil && pool.Scaling != nil && pool.Scaling.Unready > 0 && p.Condition == "Ready" {
-			after = pool.Scaling.Unready
+		if pool != nil && pool.Scaling != nil && p.Condition == "Ready" && pool.Scaling.Of(n.Labels[model.LabelNodeGroup]).Unready > 0 {
+			after = pool.Scaling.Of(n.Labels[model.LabelNodeGroup]).Unready
 		} else if in.NoRepair {
 			continue
 		}

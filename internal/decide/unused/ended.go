@@ -170,7 +170,7 @@ func (rd *reader) endCapacity(c *model.Claim, keys []cluster.SlotKey) (out []End
 
 // causeOf is the likeliest cause why no pod has come to a launch's node, as far as claim and node tell.
 func (rd *reader) causeOf(c *model.Claim, n *model.Node) plan.Reason {
-	timeouts := rd.Lifecycle.WithTimeoutsOf(rd.Pool(c.Pool))
+	timeouts := rd.Lifecycle.WithTimeoutsOf(rd.Pool(c.Pool), c)
 	age := rd.Now.Sub(c.Created)
 	switch {
 	case !c.Is(lifecycle.Initialized) && lifecycle.IsExpired(c, rd.Now):

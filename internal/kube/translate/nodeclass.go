@@ -70,8 +70,11 @@ func (t *Translator) scaling(k *dovetailv1alpha1.NodeGroupClass) *model.GroupSca
 		if !out.Unread {
 			out.Chosen = append(out.Chosen, g.Name)
 		}
-		if g.Min > 0 || g.Refresh != "" {
-			out.Groups = append(out.Groups, model.NodeGroup{Name: g.Name, Min: int64(g.Min), Refresh: g.Refresh})
+		if options := ownOptions(g.Options); g.Min > 0 || g.Refresh != "" || options != nil {
+			out.Groups = append(out.Groups, model.NodeGroup{Name: g.Name, Min: int64(g.Min), Refresh: g.Refresh, Options: options})
+		}
+		if g.Options != nil && g.Options.GPUUtilizationThresholdPercent != nil {
+			out.GPUs = t.gpuDims()
 		}
 	}
 	slices.Sort(out.Chosen)
@@ -84,9 +87,7 @@ func (t *Translator) scaling(k *dovetailv1alpha1.NodeGroupClass) *model.GroupSca
 	}
 	if o.GPUUtilizationThresholdPercent != nil {
 		out.GPUPercent = *o.GPUUtilizationThresholdPercent
-		for _, name := range gpus {
-			out.GPUs = append(out.GPUs, t.Table.Dim(name))
-		}
+		out.GPUs = t.gpuDims()
 	}
 	out.IgnoreDaemons = o.IgnoreDaemonSetsUtilization != nil && *o.IgnoreDaemonSetsUtilization
 	out.IgnoreMirrors = boolOf(o.IgnoreMirrorPodsUtilization)
@@ -112,6 +113,29 @@ func (t *Translator) scaling(k *dovetailv1alpha1.NodeGroupClass) *model.GroupSca
 		out.Provision = o.MaxNodeProvisionTime.Duration
 	}
 	groupRules(o, out)
+	return out
+}
+
+func (t *Translator) gpuDims() (out []model.Dim) {
+	for _, name := range gpus {
+		out = append(out, t.Table.Dim(name))
+	}
+	return out
+}
+
+// ownOptions translates what a group itself says; nil: nothing.
+func ownOptions(o *dovetailv1alpha1.NodeGroupOwnOptions) *model.GroupOptions {
+	if o == nil {
+		return nil
+	}
+	out := &model.GroupOptions{UtilizationPercent: -1, GPUPercent: -1, Unready: durationOf(o.UnreadyTime), Provision: durationOf(o.MaxNodeProvisionTime),
+		IgnoreDaemons: boolOf(o.IgnoreDaemonSetsUtilization), SaysDaemons: o.IgnoreDaemonSetsUtilization != nil}
+	if o.UtilizationThresholdPercent != nil {
+		out.UtilizationPercent = *o.UtilizationThresholdPercent
+	}
+	if o.GPUUtilizationThresholdPercent != nil {
+		out.GPUPercent = *o.GPUUtilizationThresholdPercent
+	}
 	return out
 }
 

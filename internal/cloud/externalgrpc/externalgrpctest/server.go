@@ -37,15 +37,16 @@ type Server struct {
 	everMade []string // ids of all machines
 	calls    []string // that changed something
 
-	Throttle  time.Duration     // what the next call is told to wait for
-	Lose      bool              // the reply of the next call that changes something is lost
-	Hang      chan struct{}     // if not nil, all calls wait until it is closed
-	Hold      bool              // machines do not come
-	Refuse    map[string]error  // by group: the answer to NodeGroupIncreaseSize
-	Old       bool              // templates are told as before Kubernetes 1.35
-	Unpriced  bool              // prices are not implemented
-	Targets   map[string]int32  // by group: a target that is told instead of the true one
-	Templates map[string][]byte // by group: a template node that is told instead of the true one
+	Throttle  time.Duration                                    // what the next call is told to wait for
+	Lose      bool                                             // the reply of the next call that changes something is lost
+	Hang      chan struct{}                                    // if not nil, all calls wait until it is closed
+	Hold      bool                                             // machines do not come
+	Refuse    map[string]error                                 // by group: the answer to NodeGroupIncreaseSize
+	Old       bool                                             // templates are told as before Kubernetes 1.35
+	Unpriced  bool                                             // prices are not implemented
+	Targets   map[string]int32                                 // by group: a target that is told instead of the true one
+	Templates map[string][]byte                                // by group: a template node that is told instead of the true one
+	Options   map[string]*protocol.NodeGroupAutoscalingOptions // by group: answers of NodeGroupGetOptions; nil: it is not implemented
 
 	Stop func() // ends the server; set by Start
 
@@ -294,6 +295,20 @@ func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context, in *protocol.NodeG
 		return &protocol.NodeGroupTemplateNodeInfoResponse{NodeInfo: data}, err
 	}
 	return &protocol.NodeGroupTemplateNodeInfoResponse{NodeBytes: data}, err
+}
+
+// NodeGroupGetOptions implements the protocol. A group without options of its own gets the defaults of the request.
+func (s *Server) NodeGroupGetOptions(_ context.Context, in *protocol.NodeGroupAutoscalingOptionsRequest) (*protocol.NodeGroupAutoscalingOptionsResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Options == nil {
+		return nil, status.Error(codes.Unimplemented, "no options")
+	}
+	out := s.Options[in.Id]
+	if out == nil {
+		out = in.Defaults
+	}
+	return &protocol.NodeGroupAutoscalingOptionsResponse{NodeGroupAutoscalingOptions: out}, nil
 }
 
 // AddGroup adds a group of a type, zone and capacity type at a price, whose nodes have further labels, key and value in turn, and returns its name.

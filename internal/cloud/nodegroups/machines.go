@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package externalgrpc
+package nodegroups
 
 import (
 	"context"
@@ -10,11 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/dovetail-sh/dovetail/internal/cloud"
-	"github.com/dovetail-sh/dovetail/internal/cloud/externalgrpc/protocol"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -31,7 +27,7 @@ func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 }
 
 func (p *Provider) list(ctx context.Context) ([]model.Instance, error) {
-	if err := p.refresh(ctx); err != nil {
+	if err := p.server.Refresh(ctx); err != nil {
 		return nil, err
 	}
 	r, _, err := p.load(ctx)
@@ -45,32 +41,67 @@ func (p *Provider) list(ctx context.Context) ([]model.Instance, error) {
 		}
 	}
 	slices.Sort(names)
-	members, errs := make([][]member, len(names)), make([]error, len(names))
-	cloud.RunConcurrently(len(names), func(i int) { members[i], errs[i] = p.members(ctx, names[i]) })
+	members := answersOf(ctx, p.clock, len(names), func(i int) ([]Member, error) { return p.members(ctx, names[i]) })
+	if err := noAnswer(ctx, members); err != nil {
+		return nil, err
+	}
+	if !cloud.LooksOnly(ctx) {
+		answersOf(ctx, p.clock, len(names), func(i int) (struct{}, error) {
+			if members[i] == nil || members[i].err != nil {
+				return struct{}{}, nil
+			}
+			err := p.cleanUp(ctx, names[i], r.Groups[names[i]], members[i].out)
+			if err != nil && ctx.Err() == nil {
+				p.log.Warn("node group can't be cleaned up now", "group", names[i], "error", err)
+			}
+			return struct{}{}, err
+		})
+	}
 	var out []model.Instance
 	for i, name := range names {
-		if errs[i] != nil {
-			return nil, errs[i]
+		known, by := members[i] != nil && members[i].err == nil, map[string]Member{}
+		if known {
+			by = byID(members[i].out)
 		}
-		g, _ := r.group(name)
-		if !cloud.LooksOnly(ctx) {
-			if err := p.cleanUp(ctx, name, g, members[i]); err != nil {
-				p.log.Warn("node group can't be cleaned up now", "group", name, "error", err)
-			}
-		}
-		for id, m := range g.Owned {
-			at := slices.IndexFunc(members[i], func(x member) bool { return x.id == id })
-			if at < 0 && (m.Gone || p.isAbsent(id, m)) {
+		g := r.Groups[name]
+		for id, m := range g.Owned { // if its group does not answer, as it was
+			at, listed := by[id]
+			if known && !listed && (m.Gone || p.isAbsent(id, m)) {
 				continue
 			}
-			out = append(out, model.Instance{ProviderID: id, ClaimUID: m.UID, ClaimName: m.Name, Launched: time.UnixMilli(m.Launched), Gone: m.Gone || at >= 0 && members[i][at].deleting})
+			out = append(out, model.Instance{ProviderID: id, ClaimUID: m.UID, ClaimName: m.Name, Launched: time.UnixMilli(m.Launched), Gone: m.Gone || at.Deleting})
 		}
 		for uid, c := range g.Open {
-			out = append(out, model.Instance{ProviderID: placeholderPrefix + uid, ClaimUID: uid, ClaimName: c.Name, Launched: time.UnixMilli(c.Created)})
+			out = append(out, model.Instance{ProviderID: p.placeholder(uid), ClaimUID: uid, ClaimName: c.Name, Launched: time.UnixMilli(c.Created)})
 		}
 	}
 	slices.SortFunc(out, func(a, b model.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
 	return out, nil
+}
+
+// noAnswer returns an error if no group has answered.
+func noAnswer[T any](ctx context.Context, of []*answer[T]) (err error) {
+	for _, a := range of {
+		switch {
+		case a == nil:
+		case a.err == nil:
+			return ctx.Err()
+		case err == nil || kindOf(a.err) == cloud.Throttled:
+			err = a.err
+		}
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	return err
+}
+
+func byID(members []Member) map[string]Member {
+	out := make(map[string]Member, len(members))
+	for _, m := range members {
+		out[m.ID] = m
+	}
+	return out
 }
 
 // isAbsent reports whether a machine that is not listed has ended. It was called for each List since it was not listed first.
@@ -86,10 +117,11 @@ func (p *Provider) isAbsent(id string, m machine) bool {
 }
 
 // cleanUp forgets machines that have ended, and gives back what nobody waits for any more.
-func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, members []member) error {
+func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, members []Member) error {
 	var ended []string
+	by := byID(members)
 	for id, m := range g.Owned {
-		if slices.ContainsFunc(members, func(x member) bool { return x.id == id }) {
+		if _, listed := by[id]; listed {
 			p.mu.Lock()
 			delete(p.absent, id)
 			p.mu.Unlock()
@@ -98,7 +130,7 @@ func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, mem
 		}
 	}
 	if len(ended) > 0 {
-		if err := p.update(ctx, func(r *record) error {
+		if err := p.update(ctx, func(r *record) {
 			g, _ := r.group(name)
 			for _, id := range ended {
 				if m, ok := g.Owned[id]; ok {
@@ -106,7 +138,6 @@ func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, mem
 					delete(g.Owned, id)
 				}
 			}
-			return nil
 		}); err != nil {
 			return err
 		}
@@ -140,7 +171,7 @@ func (p *Provider) Terminate(ctx context.Context, ids []string) []error {
 		}
 		return errs
 	}
-	if err := p.refresh(ctx); err != nil {
+	if err := p.server.Refresh(ctx); err != nil {
 		return all(err)
 	}
 	r, _, err := p.load(ctx)
@@ -149,7 +180,7 @@ func (p *Provider) Terminate(ctx context.Context, ids []string) []error {
 	}
 	by := map[string][]int{}
 	for i, id := range ids {
-		uid, pending := strings.CutPrefix(id, placeholderPrefix)
+		uid, pending := p.placeholderOf(id)
 		name := ""
 		for group, g := range r.Groups {
 			if _, ok := g.Owned[id]; ok || pending && g.Open[uid] != (openClaim{}) {
@@ -193,12 +224,12 @@ func (p *Provider) endMachines(ctx context.Context, name string, ids []string) [
 	errs := make([]error, len(ids))
 	var end []string
 	gaveUp := false
-	if err := p.update(ctx, func(r *record) error {
+	if err := p.update(ctx, func(r *record) {
 		end, gaveUp = nil, false
 		g, _ := r.group(name)
 		for i, id := range ids {
 			errs[i] = nil
-			if uid, pending := strings.CutPrefix(id, placeholderPrefix); pending {
+			if uid, pending := p.placeholderOf(id); pending {
 				if _, ok := g.Open[uid]; !ok {
 					errs[i] = errUnknownMachine
 					continue
@@ -210,8 +241,8 @@ func (p *Provider) endMachines(ctx context.Context, name string, ids []string) [
 				continue
 			}
 			m, ok := g.Owned[id]
-			at := slices.IndexFunc(members, func(x member) bool { return x.id == id })
-			if !ok || m.Gone || at < 0 || members[at].deleting || slices.Contains(end, id) {
+			at := slices.IndexFunc(members, func(x Member) bool { return x.ID == id })
+			if !ok || m.Gone || at < 0 || members[at].Deleting || slices.Contains(end, id) {
 				errs[i] = errUnknownMachine
 				if ok && !slices.Contains(end, id) {
 					m.Ending, m.Gone = true, true
@@ -224,7 +255,6 @@ func (p *Provider) endMachines(ctx context.Context, name string, ids []string) [
 			g.Owned[id] = m
 			end = append(end, id)
 		}
-		return nil
 	}); err != nil {
 		return fail(err)
 	}
@@ -242,7 +272,7 @@ func (p *Provider) endMachines(ctx context.Context, name string, ids []string) [
 		ended = p.gone(ctx, name, end)
 	}
 	if err == nil || !isUncertain(err) {
-		if e := p.update(ctx, func(r *record) error {
+		if e := p.update(ctx, func(r *record) {
 			g, _ := r.group(name)
 			for _, id := range end {
 				m, ok := g.Owned[id]
@@ -257,7 +287,6 @@ func (p *Provider) endMachines(ctx context.Context, name string, ids []string) [
 					g.Target = max(0, g.Target-1) // the server lowers it by itself
 				}
 			}
-			return nil
 		}); e != nil && err == nil {
 			err = e
 		}
@@ -279,48 +308,12 @@ func (p *Provider) gone(ctx context.Context, name string, ids []string) []string
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
-		return slices.ContainsFunc(members, func(m member) bool { return m.id == id && !m.deleting })
+		return slices.ContainsFunc(members, func(m Member) bool { return m.ID == id && !m.Deleting })
 	})
 }
 
 // deleteMachines has the server end machines of a group; its size is lowered with them.
 func (p *Provider) deleteMachines(ctx context.Context, name string, ids []string) error {
 	p.forget()
-	var found map[string]*corev1.Node
-	var err error
-	if p.nodes != nil {
-		if found, err = p.nodes.NodesOf(ctx, ids); err != nil {
-			return err
-		}
-	}
-	in := &protocol.NodeGroupDeleteNodesRequest{Id: name}
-	for _, id := range ids {
-		n := &protocol.ExternalGrpcNode{ProviderID: id}
-		if have := found[id]; have != nil {
-			n.Name, n.Labels, n.Annotations = have.Name, have.Labels, have.Annotations
-		}
-		in.Nodes = append(in.Nodes, n)
-	}
-	_, err = call(ctx, p, "NodeGroupDeleteNodes", noOptions(p.server.NodeGroupDeleteNodes), in)
-	return err
-}
-
-// Nodes finds the Nodes of machines.
-type Nodes interface {
-	// NodesOf returns the Nodes of provider ids; machines without a Node are left out.
-	NodesOf(ctx context.Context, providerIDs []string) (map[string]*corev1.Node, error)
-}
-
-// FindNodes has servers told the names and labels of nodes that they are to end: some find machines by them.
-func (p *Provider) FindNodes(n Nodes) { p.nodes = n }
-
-// Run tells the server, when the context ends, that it is not asked any more.
-func (p *Provider) Run(ctx context.Context) {
-	<-ctx.Done()
-	if cloud.LooksOnly(ctx) {
-		return
-	}
-	if _, err := call(context.WithoutCancel(ctx), p, "Cleanup", noOptions(p.server.Cleanup), &protocol.CleanupRequest{}); err != nil && codeOf(err) != codes.Unimplemented {
-		p.log.Warn("the server was not told that it is not asked any more", "error", err)
-	}
+	return p.server.End(ctx, name, ids)
 }

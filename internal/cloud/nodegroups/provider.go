@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package externalgrpc
+package nodegroups
 
 import (
 	"cmp"
@@ -14,64 +14,61 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
-	"github.com/dovetail-sh/dovetail/internal/cloud/externalgrpc/protocol"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // Resources is the table of resource names that all vectors use.
 type Resources interface{ Dim(name string) model.Dim }
 
+// Settings configures a Provider.
+type Settings struct {
+	Name      string        // of the provider
+	Server    Server        // that has the groups
+	Timeout   time.Duration // how long a call to it may take
+	HasTags   bool          // groups have tags, which selector terms may name
+	Records   Records
+	Resources Resources
+	Clock     cloud.Clock
+	Log       *slog.Logger
+}
+
 // Provider launches nodes through one server.
 type Provider struct {
-	server    protocol.CloudProviderClient
+	name      string
+	hasTags   bool
+	server    Server
 	timeout   time.Duration
 	records   Records
 	record    recordCache
+	writer    recordWriter
 	resources Resources
 	clock     cloud.Clock
 	log       *slog.Logger
 
-	reading lock
 	reader  groupReader
 	mu      sync.Mutex
 	queues  map[string]*queue              // by group
 	refused map[string][]cloud.OfferingKey // by claim uid: offerings that it was refused
 	why     map[string]error               // by claim uid: the last refusal
 	absent  map[string]time.Time           // by provider id: since when a machine is not listed
-	nodes   Nodes                          // nil: none are found
 	offered map[string]*offered            // by class and taints of the pool
 }
 
 // New makes a provider. Nothing is called before it is used.
-func New(c *Config, records Records, resources Resources, clock cloud.Clock, log *slog.Logger) (*Provider, error) {
-	server, err := c.connect()
-	if err != nil {
-		return nil, err
-	}
-	timeout, err := c.timeout()
-	if err != nil {
-		return nil, err
-	}
-	return &Provider{server: server, timeout: timeout, records: records, resources: resources, clock: clock, log: log, reading: newLock(),
-		reader: groupReader{templates: map[string]*template{}}, queues: map[string]*queue{}, refused: map[string][]cloud.OfferingKey{}, why: map[string]error{}, absent: map[string]time.Time{}, offered: map[string]*offered{}}, nil
+func New(s Settings) *Provider {
+	return &Provider{name: s.Name, hasTags: s.HasTags, server: s.Server, timeout: s.Timeout, records: s.Records, resources: s.Resources, clock: s.Clock, log: s.Log,
+		record: recordCache{turn: newLock()}, reader: groupReader{facts: map[string]*groupFacts{}}, queues: map[string]*queue{}, refused: map[string][]cloud.OfferingKey{}, why: map[string]error{}, absent: map[string]time.Time{}, offered: map[string]*offered{}}
 }
 
 // Traits implements cloud.Provider.
 func (p *Provider) Traits() cloud.Traits {
-	return cloud.Traits{Name: "externalgrpc", Classes: []cloud.ClassKind{{Group: dovetailv1alpha1.Group, Kind: dovetailv1alpha1.KindNodeGroupClass}}, ListDelay: listDelay}
+	return cloud.Traits{Name: p.name, Classes: []cloud.ClassKind{{Group: dovetailv1alpha1.Group, Kind: dovetailv1alpha1.KindNodeGroupClass}}, ListDelay: listDelay}
 }
 
 // listDelay is how long a server may not list a machine that it was seen to have.
 const listDelay = 10 * time.Second
-
-// noOptions is a call of the client without gRPC's options.
-func noOptions[Q, R any](do func(context.Context, Q, ...grpc.CallOption) (R, error)) func(context.Context, Q) (R, error) {
-	return func(ctx context.Context, in Q) (R, error) { return do(ctx, in) }
-}
 
 // lock is a lock whose waiting ends with a context.
 type lock chan struct{}
@@ -124,18 +121,19 @@ func (p *Provider) typesOf(s *selected, pool *model.NodePool) ([]*model.Instance
 	var usable []*groupInfo
 	var from strings.Builder
 	for _, g := range s.groups {
-		problem := g.problem
+		problem := g.problem()
+		if g.template != nil && problem == g.silent { // what it offers is known, but nothing can be had now
+			problem = ""
+		}
 		if t := untolerated(g, pool); problem == "" && t != "" {
 			problem = "its nodes have taint " + t + ", which spec.template.spec.taints of NodePool " + pool.Name + " lacks; add it"
 		}
 		if problem != "" {
-			why = append(why, "group "+g.name+": "+problem)
+			why = append(why, "group "+g.Name+": "+problem)
 			continue
 		}
 		usable = append(usable, g)
-		t := *g.template
-		t.at = time.Time{}
-		fmt.Fprintf(&from, "%s %d %d %+v\n", g.name, g.max, g.target, t)
+		fmt.Fprintf(&from, "%s %d %d %t %+v\n", g.Name, g.Max, g.target, g.silent == "", *g.template)
 	}
 	if len(usable) == 0 {
 		return nil, notReady("NodeGroupClass %s: %s", s.class.Name, strings.Join(why, "; "))
@@ -187,9 +185,9 @@ func buildTypes(groups []*groupInfo) []*model.InstanceType {
 
 func (g *groupInfo) offering() model.Offering {
 	labels := maps.Clone(g.template.nodeLabels)
-	labels[model.LabelNodeGroup] = g.name
-	return model.Offering{Zone: g.template.zone, CapacityType: g.template.capacity, PriceMicro: g.template.priceMicro, Available: g.max > g.target,
-		Labels: labels, Remaining: max(0, g.max-g.target), Most: g.max}
+	labels[model.LabelNodeGroup] = g.Name
+	return model.Offering{Zone: g.template.zone, CapacityType: g.template.capacity, PriceMicro: g.template.priceMicro, Available: g.Max > g.target && g.silent == "",
+		Labels: labels, Remaining: max(0, g.Max-g.target), Most: g.Max}
 }
 
 // option is an offering that a request allows.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package externalgrpc
+package nodegroups
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -101,8 +102,8 @@ func (p *Provider) launch(ctx context.Context, r *cloud.LaunchRequest) (cloud.La
 // most is how many machines a group may have by the class.
 func (s *selected) most(group string) int64 {
 	for _, g := range s.groups {
-		if g.name == group {
-			return g.max
+		if g.Name == group {
+			return g.Max
 		}
 	}
 	return 0
@@ -141,8 +142,8 @@ func (p *Provider) confirm(ctx context.Context, s *selected, types []*model.Inst
 	if err != nil {
 		return cloud.LaunchResult{}, err
 	}
-	i := slices.IndexFunc(members, func(x member) bool { return x.id == id })
-	if i >= 0 && members[i].deleting || i < 0 && p.clock.Now().Sub(time.UnixMilli(m.Launched)) > listDelay {
+	i := slices.IndexFunc(members, func(x Member) bool { return x.ID == id })
+	if i >= 0 && members[i].Deleting || i < 0 && p.clock.Now().Sub(time.UnixMilli(m.Launched)) > listDelay {
 		return cloud.LaunchResult{}, ended
 	}
 	return p.result(s, types, r, group, id)
@@ -150,7 +151,7 @@ func (p *Provider) confirm(ctx context.Context, s *selected, types []*model.Inst
 
 // result answers with the machine of a claim.
 func (p *Provider) result(s *selected, types []*model.InstanceType, r *cloud.LaunchRequest, group, id string) (cloud.LaunchResult, error) {
-	at := slices.IndexFunc(s.groups, func(g *groupInfo) bool { return g.name == group && g.template != nil })
+	at := slices.IndexFunc(s.groups, func(g *groupInfo) bool { return g.Name == group && g.template != nil })
 	if at < 0 {
 		return cloud.LaunchResult{}, fmt.Errorf("its machine %s is of group %s, which NodeGroupClass %s does not select", id, group, s.class.Name)
 	}
@@ -177,7 +178,14 @@ func (p *Provider) result(s *selected, types []*model.InstanceType, r *cloud.Lau
 	return out, nil
 }
 
-// placeholderPrefix begins the id of a machine that has not come; the uid of its claim follows.
-const placeholderPrefix = "externalgrpc-pending:"
+// placeholder is the id of a machine that has not come, for a claim.
+func (p *Provider) placeholder(uid string) string { return p.name + placeholderInfix + uid }
+
+// placeholderOf returns the uid of the claim whose machine has not come, if an id is one of a placeholder.
+func (p *Provider) placeholderOf(id string) (uid string, ok bool) {
+	return strings.CutPrefix(id, p.name+placeholderInfix)
+}
+
+const placeholderInfix = "-pending:"
 
 var errUnknownMachine = &cloud.Error{Kind: cloud.NotFound, Err: errors.New("no machine of a NodeClaim has this id")}

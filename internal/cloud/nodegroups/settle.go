@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package externalgrpc
+package nodegroups
 
 import (
 	"cmp"
@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
-	"github.com/dovetail-sh/dovetail/internal/cloud/externalgrpc/protocol"
 )
 
 const (
@@ -140,51 +139,21 @@ func (p *Provider) serve(ctx context.Context, q *queue, wait time.Duration) {
 	}
 }
 
-// member is a machine of a group as the server lists it.
-type member struct {
-	id            string
-	running       bool // it may be a claim's
-	deleting      bool
-	code, message string // what is wrong with it; empty: nothing
-}
-
 // members returns the machines of a group, by id.
-func (p *Provider) members(ctx context.Context, name string) ([]member, error) {
-	res, err := call(ctx, p, "NodeGroupNodes", noOptions(p.server.NodeGroupNodes), &protocol.NodeGroupNodesRequest{Id: name})
+func (p *Provider) members(ctx context.Context, name string) ([]Member, error) {
+	out, err := p.server.Members(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	var out []member
-	for _, in := range res.Instances {
-		m := member{id: in.GetId(), code: in.GetStatus().GetErrorInfo().GetErrorCode(), message: in.GetStatus().GetErrorInfo().GetErrorMessage()}
-		switch in.GetStatus().GetInstanceState() {
-		case protocol.InstanceStatus_instanceDeleting:
-			m.deleting = true
-		case protocol.InstanceStatus_instanceRunning, protocol.InstanceStatus_unspecified:
-			m.running = m.code == "" && !isPlaceholder(m.id)
-		}
-		if m.id != "" {
-			out = append(out, m)
-		}
-	}
-	slices.SortFunc(out, func(a, b member) int { return strings.Compare(a.id, b.id) })
-	return slices.CompactFunc(out, func(a, b member) bool { return a.id == b.id }), nil
-}
-
-// isPlaceholder reports whether clouds of Cluster Autoscaler list this id for a machine that they do not have yet.
-func isPlaceholder(id string) bool {
-	for _, part := range []string{"placeholder", "pending-machine-", "failed-machine-", "deleting-machine-"} {
-		if strings.Contains(id, part) {
-			return true
-		}
-	}
-	return false
+	slices.SortStableFunc(out, func(a, b Member) int { return strings.Compare(a.ID, b.ID) })
+	return slices.CompactFunc(out, func(a, b Member) bool { return a.ID == b.ID }), nil
 }
 
 // change is what is to be done to a group after its record was written.
 type change struct {
 	target int64    // as the server said it
 	raise  int64    // by how much the size is to be raised
+	to     int64    // and what that makes it
 	uids   []string // of the claims for which, the youngest last
 	lower  int64    // by how much it is to be lowered, for machines that have not come
 	remove []string // machines that came for nobody
@@ -197,7 +166,7 @@ type change struct {
 // so before the server is asked, and for a while it counts for more than the target that the server tells: a reply may have been
 // lost, the target may lag, and the process that asked may have ended since.
 func (p *Provider) settle(ctx context.Context, name string, asks []*ask) (map[string]outcome, error) {
-	target, err := p.target(ctx, name)
+	target, err := p.server.Target(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -207,10 +176,7 @@ func (p *Provider) settle(ctx context.Context, name string, asks []*ask) (map[st
 	}
 	var answers map[string]outcome
 	var todo change
-	if err := p.update(ctx, func(r *record) error {
-		answers, todo = p.reconcile(r, name, asks, members, target)
-		return nil
-	}); err != nil {
+	if err := p.update(ctx, func(r *record) { answers, todo = p.reconcile(r, name, asks, members, target) }); err != nil {
 		return nil, err
 	}
 	if len(todo.broken)+len(todo.remove) > 0 {
@@ -221,8 +187,7 @@ func (p *Provider) settle(ctx context.Context, name string, asks []*ask) (map[st
 		}
 	}
 	if todo.lower > 0 {
-		_, err := call(ctx, p, "NodeGroupDecreaseTargetSize", noOptions(p.server.NodeGroupDecreaseTargetSize), &protocol.NodeGroupDecreaseTargetSizeRequest{Id: name, Delta: int32(-todo.lower)})
-		if err != nil {
+		if err := p.server.Lower(ctx, name, todo.lower); err != nil {
 			p.log.Warn("the size of a node group can't be lowered now; machines that come for nobody are deleted", "group", name, "by", todo.lower, "error", err)
 		} else if err := p.settled(ctx, name, todo.lower); err != nil {
 			return answers, err
@@ -232,7 +197,7 @@ func (p *Provider) settle(ctx context.Context, name string, asks []*ask) (map[st
 		return answers, nil
 	}
 	p.forget()
-	_, err = call(ctx, p, "NodeGroupIncreaseSize", noOptions(p.server.NodeGroupIncreaseSize), &protocol.NodeGroupIncreaseSizeRequest{Id: name, Delta: int32(todo.raise)})
+	err = p.server.Raise(ctx, name, todo.raise, todo.to)
 	if err == nil || isUncertain(err) {
 		return answers, err
 	}
@@ -242,16 +207,16 @@ func (p *Provider) settle(ctx context.Context, name string, asks []*ask) (map[st
 // notRaised takes back what the record says after the server has answered that it does not raise a group's size. Some
 // answer so after they did: the target tells.
 func (p *Provider) notRaised(ctx context.Context, name string, todo change, answers map[string]outcome, refusal error) error {
-	target, err := p.target(ctx, name)
+	target, err := p.server.Target(ctx, name)
 	switch {
 	case err != nil:
 		return err // the record counts for a while
 	case target >= todo.target+todo.raise:
 		return nil
 	}
-	_, throttled := retryAfter(refusal)
-	throttled = throttled || classifyKind(refusal) == cloud.Denied
-	if err := p.update(ctx, func(r *record) error {
+	kind := kindOf(refusal)
+	throttled := kind == cloud.Throttled || kind == cloud.Denied
+	if err := p.update(ctx, func(r *record) {
 		g, _ := r.group(name)
 		g.Target, g.TargetAt = 0, 0
 		if !throttled {
@@ -259,7 +224,6 @@ func (p *Provider) notRaised(ctx context.Context, name string, todo change, answ
 				delete(g.Open, uid)
 			}
 		}
-		return nil
 	}); err != nil {
 		return err
 	}
@@ -272,28 +236,23 @@ func (p *Provider) notRaised(ctx context.Context, name string, todo change, answ
 	return nil
 }
 
-func classifyKind(err error) cloud.Kind {
-	return cloud.KindOf(classify(context.Background(), "", "", err))
-}
-
 // settled takes machines that nobody waits for off the record.
 func (p *Provider) settled(ctx context.Context, name string, n int64) error {
 	p.forget()
-	return p.update(ctx, func(r *record) error {
+	return p.update(ctx, func(r *record) {
 		g, _ := r.group(name)
 		g.Surplus = max(0, g.Surplus-n)
 		g.Target, g.TargetAt = 0, 0
-		return nil
 	})
 }
 
 // reconcile computes what the record is to say of a group, and what is to be done.
-func (p *Provider) reconcile(r *record, name string, asks []*ask, members []member, target int64) (map[string]outcome, change) {
+func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Member, target int64) (map[string]outcome, change) {
 	now, answers, todo := p.clock.Now(), map[string]outcome{}, change{target: target}
 	g, known := r.group(name)
 	if !known {
 		for _, m := range members {
-			g.Foreign = append(g.Foreign, m.id)
+			g.Foreign = append(g.Foreign, m.ID)
 		}
 	}
 	most := int64(-1)
@@ -307,6 +266,8 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []memb
 			answers[a.uid] = outcome{err: &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("its machine has ended")}}
 		case id != "":
 			answers[a.uid] = outcome{id: id, machine: has}
+		case r.groupOf(a.uid) != "" && r.groupOf(a.uid) != name: // the same claim, asked for twice at once, waits for another group
+			answers[a.uid] = outcome{}
 		default:
 			g.Open[a.uid] = openClaim{Name: a.name, Created: a.created.UnixMilli()}
 		}
@@ -316,34 +277,34 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []memb
 		foreign[id] = true
 	}
 	g.Foreign = slices.DeleteFunc(g.Foreign, func(id string) bool {
-		return !slices.ContainsFunc(members, func(m member) bool { return m.id == id })
+		return !slices.ContainsFunc(members, func(m Member) bool { return m.ID == id })
 	})
 	open := g.openClaims()
 	var alive int64 // members that are somebody's
 	var free []string
 	for _, m := range members {
-		has, owned := g.Owned[m.id]
+		has, owned := g.Owned[m.ID]
 		switch {
-		case m.deleting || has.Ending:
-		case owned || foreign[m.id]:
+		case m.Deleting || has.Ending:
+		case owned || foreign[m.ID]:
 			alive++
-		case m.code != "": // it was to be the machine of the youngest claim
-			todo.broken = append(todo.broken, m.id)
+		case m.Code != "": // it was to be the machine of the youngest claim
+			todo.broken = append(todo.broken, m.ID)
 			if len(open) > 0 {
 				last := open[len(open)-1]
 				open = open[:len(open)-1]
 				delete(g.Open, last)
-				answers[last] = outcome{refused: true, err: fmt.Errorf("group %s: machine %s: %s: %s", name, m.id, m.code, m.message)}
+				answers[last] = outcome{refused: true, err: fmt.Errorf("group %s: machine %s: %s: %s", name, m.ID, m.Code, m.Message)}
 			}
-		case m.running && len(open) > 0:
+		case m.Running && len(open) > 0:
 			uid := open[0]
 			open = open[1:]
 			has := machine{UID: uid, Name: g.Open[uid].Name, Launched: now.UnixMilli()}
 			delete(g.Open, uid)
-			g.Owned[m.id], answers[uid] = has, outcome{id: m.id, machine: has}
+			g.Owned[m.ID], answers[uid] = has, outcome{id: m.ID, machine: has}
 			alive++
-		case m.running:
-			free = append(free, m.id)
+		case m.Running:
+			free = append(free, m.ID)
 		}
 	}
 	size := target
@@ -354,6 +315,7 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []memb
 	}
 	coming := max(0, size-alive-int64(len(todo.broken)))
 	need := int64(len(open)) - coming
+	g.Surplus = min(g.Surplus, max(0, -need)) // others may have grown the group since
 	switch {
 	case need > 0 && len(asks) > 0:
 		for need > 0 && size+need > most { // the youngest
@@ -363,7 +325,7 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []memb
 			answers[last] = outcome{full: true, err: fmt.Errorf("group %s has %d machines of at most %d", name, size, most)}
 		}
 		if need > 0 {
-			todo.raise, todo.uids = need, open[int64(len(open))-need:]
+			todo.raise, todo.to, todo.uids = need, size+need, open[int64(len(open))-need:]
 			g.Target, g.TargetAt, g.Surplus = size+need, now.UnixMilli(), 0
 		}
 	case need < 0 && g.Surplus > 0:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package externalgrpc
+package nodegroups
 
 import (
 	"context"
@@ -68,6 +68,8 @@ const (
 	endedFor = 24 * time.Hour
 	// swaps is how often a change of the record is computed anew because somebody else changed it.
 	swaps = 8
+	// swapLimit is how long a change of the record may take.
+	swapLimit = 20 * time.Second
 )
 
 // group returns the record of a group, made if there is none, and whether there was one.
@@ -129,15 +131,17 @@ const recordFor = time.Second
 
 // recordCache is the record as it was last read or written here.
 type recordCache struct {
-	mu   sync.Mutex
+	turn lock
 	text string
 	at   time.Time // zero: it has to be read
 }
 
 // load returns the record, and its text.
 func (p *Provider) load(ctx context.Context) (*record, string, error) {
-	p.record.mu.Lock()
-	defer p.record.mu.Unlock()
+	if err := p.record.turn.acquire(ctx); err != nil {
+		return nil, "", err
+	}
+	defer p.record.turn.release()
 	if now := p.clock.Now(); p.record.at.IsZero() || now.Sub(p.record.at) >= recordFor {
 		text, err := p.records.Load(ctx)
 		if err != nil {
@@ -154,16 +158,69 @@ func (p *Provider) load(ctx context.Context) (*record, string, error) {
 	return out, p.record.text, nil
 }
 
-// update changes the record: change is made to a copy of what is there, again if somebody else writes meanwhile. An
-// error of change ends it, and nothing is written.
-func (p *Provider) update(ctx context.Context, change func(*record) error) error {
+// update changes the record: change is made to a copy of what is there, again if somebody else writes meanwhile. Changes that are
+// asked for at the same time are one write.
+func (p *Provider) update(ctx context.Context, change func(*record)) error {
+	w := &p.writer
+	one := &recordChange{change: change, done: make(chan error, 1)}
+	w.mu.Lock()
+	w.pending = append(w.pending, one)
+	if !w.running {
+		w.running = true
+		go p.write(context.WithoutCancel(ctx))
+	}
+	w.mu.Unlock()
+	select {
+	case err := <-one.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// recordWriter is the changes of the record that are asked for.
+type recordWriter struct {
+	mu      sync.Mutex
+	pending []*recordChange
+	running bool
+}
+
+type recordChange struct {
+	change func(*record)
+	done   chan error
+}
+
+// write writes changes of the record until none is asked for.
+func (p *Provider) write(ctx context.Context) {
+	w := &p.writer
+	for {
+		w.mu.Lock()
+		batch := w.pending
+		w.pending = nil
+		if len(batch) == 0 {
+			w.running = false
+			w.mu.Unlock()
+			return
+		}
+		w.mu.Unlock()
+		err := p.swap(ctx, batch)
+		for _, x := range batch {
+			x.done <- err
+		}
+	}
+}
+
+// swap writes some changes of the record at once.
+func (p *Provider) swap(ctx context.Context, batch []*recordChange) error {
+	ctx, cancel := context.WithTimeout(ctx, swapLimit)
+	defer cancel()
 	for range swaps {
 		r, old, err := p.load(ctx)
 		if err != nil {
 			return err
 		}
-		if err := change(r); err != nil {
-			return err
+		for _, x := range batch {
+			x.change(r)
 		}
 		text, err := json.Marshal(r)
 		if err != nil {
@@ -173,12 +230,12 @@ func (p *Provider) update(ctx context.Context, change func(*record) error) error
 			return nil
 		}
 		done, err := p.records.Swap(ctx, old, string(text))
-		p.record.mu.Lock()
+		_ = p.record.turn.acquire(context.WithoutCancel(ctx)) // nobody holds it for longer than a call
 		p.record.text, p.record.at = string(text), p.clock.Now()
 		if err != nil || !done {
 			p.record.at = time.Time{}
 		}
-		p.record.mu.Unlock()
+		p.record.turn.release()
 		if err != nil || done {
 			return err
 		}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package externalgrpc
+package nodegroups
 
 import (
 	"context"
@@ -26,10 +26,16 @@ func (p *Provider) ClassStatus(ctx context.Context, class cloud.NodeClass) (clou
 		return cloud.ClassStatus{}, err
 	}
 	status := dovetailv1alpha1.NodeGroupClassStatus{Rules: s.spec.Options.Rules()}
-	var unusable, full []string
+	var unusable, full, disturbed []string
 	usable := 0
 	for _, g := range s.groups {
-		one := dovetailv1alpha1.NodeGroupStatus{Name: g.name, Min: int32(g.min), Max: int32(g.max), Desired: int32(g.target), Problem: g.problem}
+		one := dovetailv1alpha1.NodeGroupStatus{Name: g.Name, Min: int32(g.Min), Max: int32(g.Max), Desired: int32(g.target), Problem: g.problem(), Refresh: g.Replaces}
+		if g.Replaces != "" {
+			disturbed = append(disturbed, "group "+g.Name+": "+g.Replaces+": its machines are being replaced; nothing is launched in it and none of its nodes is removed until that is over")
+		}
+		if g.template != nil {
+			one.Options = g.template.options.status()
+		}
 		if g.template != nil && g.template.typeName != "" {
 			one.InstanceTypes = []string{g.template.typeName}
 			if g.template.zone != noZone {
@@ -38,11 +44,11 @@ func (p *Provider) ClassStatus(ctx context.Context, class cloud.NodeClass) (clou
 		}
 		status.Groups = append(status.Groups, one)
 		switch {
-		case g.problem != "":
-			unusable = append(unusable, "group "+g.name+": "+g.problem)
-		case g.target >= g.max:
+		case g.problem() != "":
+			unusable = append(unusable, "group "+g.Name+": "+g.problem())
+		case g.target >= g.Max:
 			usable++
-			full = append(full, fmt.Sprintf("group %s should have %d machines of at most %d (its own maximum, or maxSize of the selector term); raise that for more", g.name, g.target, g.max))
+			full = append(full, fmt.Sprintf("group %s should have %d machines of at most %d (its own maximum, or maxSize of the selector term); raise that for more", g.Name, g.target, g.Max))
 		default:
 			usable++
 		}
@@ -57,6 +63,7 @@ func (p *Provider) ClassStatus(ctx context.Context, class cloud.NodeClass) (clou
 	set(dovetailv1alpha1.ConditionGroupsResolved, "GroupsNotFound", s.absent)
 	set(dovetailv1alpha1.ConditionLaunchable, "GroupNotLaunchable", unusable)
 	set(dovetailv1alpha1.ConditionRoom, "GroupAtMaximum", full)
+	set(dovetailv1alpha1.ConditionUndisturbed, "MachinesReplaced", disturbed)
 	out.Conditions[dovetailv1alpha1.ConditionReady] = model.Condition{Status: "True", Reason: dovetailv1alpha1.ConditionReady}
 	if usable == 0 {
 		problems := append(s.absent, unusable...)
