@@ -70,7 +70,7 @@ func drawObstacles(t *rapid.T) string {
 }
 
 // lonely are the checks that no edit known here makes pass.
-var lonely = []plan.Code{plan.NoPools, plan.NotCheaper, plan.DoesNotPay, plan.NoHome, plan.OutOfCapacity, plan.Nominated, plan.NoPrice}
+var lonely = []plan.Code{plan.NoPools, plan.NotCheaper, plan.DoesNotPay, plan.NoHome, plan.OutOfCapacity, plan.Nominated, plan.NoPrice, plan.VolumeTopology}
 
 // weaker returns a change that does a little less; false: it is not one of a number.
 func (h *truth) weaker(ch plan.Change) (plan.Change, bool) {
@@ -99,6 +99,7 @@ type truth struct {
 	checked, without map[plan.Code]int
 	ways             map[plan.Kind]int
 	smallest         int
+	started          map[bool]int // ways that start all pods that wait alike, and others
 }
 
 func (h *truth) fatalf(subject, format string, args ...any) {
@@ -154,7 +155,8 @@ func (h *truth) finding(subject string, f plan.Finding) {
 		gone("waiting until "+f.Until.String(), h.ask(subject, f.Until))
 	}
 	if f.Change == nil && f.Until.IsZero() {
-		if h.without[f.Reason.Code]++; !slices.Contains(lonely, f.Reason.Code) {
+		nothingLeft := f.Reason.Code == plan.Resource && plan.DetailOf[plan.OfSize](f.Reason).Have == 0
+		if h.without[f.Reason.Code]++; !nothingLeft && !slices.Contains(lonely, f.Reason.Code) {
 			h.fatalf(subject, "%s: nothing takes it away", reason(f.Reason))
 		}
 	}
@@ -170,13 +172,39 @@ func (h *truth) way(subject string, w plan.Way) {
 	if strings.HasPrefix(subject, "pod/") && h.x.became(h.with(w.Changes), now, subject) == "" {
 		h.fatalf(subject, "after %v it has no place", w.Changes)
 	}
+	if w.Starts > 0 {
+		h.starts(subject, w)
+	}
+}
+
+// starts holds how many pods a way is said to start: so many of those that are refused now are not any more.
+func (h *truth) starts(subject string, w plan.Way) {
+	refused := func(s *model.Snapshot) map[string]bool {
+		out := map[string]bool{}
+		for _, d := range WhatIf(s, h.x.now, h.x.pol).Pods {
+			if d.Outcome == plan.Refused || d.Outcome == plan.NotOurs {
+				out[d.Pod.Key()] = true
+			}
+		}
+		return out
+	}
+	before, after := refused(h.snap), refused(h.with(w.Changes))
+	started := 0
+	for key := range before {
+		if !after[key] {
+			started++
+		}
+	}
+	if h.started[w.Starts == w.Waiting]++; w.Starts > w.Waiting || w.Starts > started || w.Waiting > len(before) {
+		h.fatalf(subject, "%v is said to start %d of %d pods; of %d refused pods it starts %d", w.Changes, w.Starts, w.Waiting, len(before), started)
+	}
 }
 
 // TestReasonsAreTrue holds contract 3 on small clusters: what every reason of every object names is taken away, by the change that is offered
 // or by time, and then that check passes; no smaller number does; and the ways lead where they say.
 func TestReasonsAreTrue(test *testing.T) {
 	test.Parallel()
-	h := truth{checked: map[plan.Code]int{}, without: map[plan.Code]int{}, ways: map[plan.Kind]int{}}
+	h := truth{checked: map[plan.Code]int{}, without: map[plan.Code]int{}, ways: map[plan.Kind]int{}, started: map[bool]int{}}
 	clusters := 5 // a check: rapid's hundred are too few for every obstacle to be met
 	if os.Getenv("DOVETAIL_SOAK") != "" {
 		clusters = 1
@@ -212,8 +240,8 @@ func TestReasonsAreTrue(test *testing.T) {
 			}
 		}
 	})
-	test.Logf("checked %v, %d of a number, without a change %v, ways %v", h.checked, h.smallest, h.without, h.ways)
-	if len(h.checked) < 18 || h.smallest == 0 || h.ways[plan.Buy] == 0 || h.ways[plan.Fit] == 0 || h.ways[plan.Replace] == 0 || h.ways[plan.Leave] == 0 {
+	test.Logf("checked %v, %d of a number, without a change %v, ways %v, start all %d, some %d", h.checked, h.smallest, h.without, h.ways, h.started[true], h.started[false])
+	if len(h.checked) < 18 || h.started[true] == 0 || h.smallest == 0 || h.ways[plan.Buy] == 0 || h.ways[plan.Fit] == 0 || h.ways[plan.Replace] == 0 || h.ways[plan.Leave] == 0 {
 		test.Errorf("too little was checked: %v, %d of a number, ways %v", h.checked, h.smallest, h.ways)
 	}
 }

@@ -109,6 +109,9 @@ func (x *script) flip(subject string) {
 		x.t.Errorf("flip %s: %v by %s changes nothing", subject, w.Changes, now)
 	}
 	fmt.Fprintf(&x.out, "  → %s\n    foretold: %s\n", got, alternativeText(&w.Then))
+	if w.Waiting > 1 {
+		fmt.Fprintf(&x.out, "    starts %d of %d\n", w.Starts, w.Waiting)
+	}
 }
 
 // became decides a few times on a cluster in which nothing else happens, and says what becomes of an object; empty: nothing.

@@ -325,9 +325,8 @@ func templateOf(p *model.Pod, field string) (w model.Workload, ok bool) {
 
 // applyTemplate changes the template of a workload, and so all of its pods.
 func applyTemplate(s *model.Snapshot, ch plan.Change) error {
-	template, ofVolume := bracketKey(ch.Field, volumeClaimTemplates)
 	field, ok := strings.CutPrefix(ch.Field, templateField)
-	if !ok && !ofVolume {
+	if !ok {
 		return errField
 	}
 	ch.Field = field
@@ -339,10 +338,7 @@ func applyTemplate(s *model.Snapshot, ch plan.Change) error {
 	classes := map[*model.Class]*model.Class{}
 	change := func(p *model.Pod) error {
 		if classes[p.Class] == nil {
-			c, ch := *p.Class, ch
-			if ofVolume {
-				ch.Field = "spec.volumes[" + p.Namespace + "/" + template + "-" + p.Name + "]"
-			}
+			c := *p.Class
 			if err := changeClass(&c, s.ResourceNames, ch); err != nil {
 				return err
 			}
@@ -528,11 +524,6 @@ func applyClass(c *model.Class, names []string, ch plan.Change) error {
 		}
 		return nil
 	}
-	if claim, ok := bracketKey(ch.Field, "spec.volumes"); ok {
-		c.HostPorts = slices.DeleteFunc(slices.Clone(c.HostPorts), func(p model.HostPort) bool { return p.Disk == claim })
-		c.Volumes = slices.DeleteFunc(slices.Clone(c.Volumes), func(v model.Volume) bool { return v.Claim == claim })
-		return nil
-	}
 	if what, ok := bracketKey(ch.Field, "spec"); ok { // what can't be honoured at all
 		c.Unsolved = slices.DeleteFunc(slices.Clone(c.Unsolved), func(u string) bool { return u == what })
 		return nil
@@ -556,9 +547,5 @@ func dropTerm(c *model.Class, drop func(*model.NodeTerm)) {
 // withTemplate are the kinds whose pods come from a template.
 var withTemplate = []string{"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "Job"}
 
-const (
-	volumeClaimTemplates = "spec.volumeClaimTemplates"
-
-	// groupLabelTag is the key of the tag by which an Auto Scaling group says which labels its nodes have.
-	groupLabelTag = "k8s.io/cluster-autoscaler/node-template/label/"
-)
+// groupLabelTag is the key of the tag by which an Auto Scaling group says which labels its nodes have.
+const groupLabelTag = "k8s.io/cluster-autoscaler/node-template/label/"

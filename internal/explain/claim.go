@@ -207,7 +207,7 @@ func (ex *explanation) addCommand(a *plan.Answer, u *disrupt.Candidate) {
 
 // WhyEnded says how a pod stands that needs no node any more: it has ended, or it is being deleted before it had one.
 func WhyEnded(p *model.Pod, now time.Time) plan.Answer {
-	a := plan.Answer{Subject: "pod/" + p.Key(), At: now, Facts: []plan.Fact{}, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
+	a := newAnswer("pod/"+p.Key(), now)
 	state := "pending"
 	switch {
 	case p.Failed:

@@ -30,7 +30,7 @@ func Why(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy,
 		return explainDeployment(s, mem, now, pol, subject)
 	}
 	st := newExplanation(s, mem, now, pol)
-	a := plan.Answer{Subject: subject, At: now, Facts: []plan.Fact{}, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
+	a := newAnswer(subject, now)
 	kind, name, _ := strings.Cut(subject, "/")
 	var ok bool
 	switch kind {
@@ -49,8 +49,15 @@ func Why(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy,
 		return a, &plan.NoSuchObject{Kind: kind, Subject: subject, Near: nearestName(s, subject)}
 	}
 	slices.SortStableFunc(a.Ways, func(x, y plan.Way) int {
-		return cmp.Or(cmp.Compare(st.wayDistance(x), st.wayDistance(y)), cmp.Compare(x.Then.NewMicro, y.Then.NewMicro))
+		return cmp.Or(cmp.Compare(y.Starts, x.Starts), cmp.Compare(unlikeliness(x), unlikeliness(y)), cmp.Compare(st.wayDistance(x), st.wayDistance(y)),
+			cmp.Compare(x.Then.NewMicro, y.Then.NewMicro))
 	})
 	st.moveToSource(&a)
+	dropLonger(&a)
 	return a, nil
+}
+
+// newAnswer returns an answer that says nothing yet.
+func newAnswer(subject string, now time.Time) plan.Answer {
+	return plan.Answer{Subject: subject, At: now, Facts: []plan.Fact{}, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
 }

@@ -36,6 +36,44 @@ func (ex *explanation) explainPod(a *plan.Answer, key string) bool {
 
 // explainPending says what a pending pod waits for, or what refuses it and what would help.
 func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
+	out := decide.WhatIfWithout(ex.s, ex.now, ex.pol, ex.closedPools())
+	reasons := ex.explainWaiting(a, p, out)
+	if len(reasons) == 0 {
+		return
+	}
+	if _, short := ex.CameShort(p); !short {
+		// What would be in its way though no other pod waited comes first: what others take is another story with every plan.
+		only, q := onlyPod(ex.s, p.UID, "")
+		if alt, own := podOutcome(only, ex.now, ex.pol, q); alt == nil {
+			reasons = own
+		}
+	}
+	const most = 8 // pools, nearest miss first, for which a way is looked for
+	alike := ex.waitingLike(p, out)
+	for i, r := range reasons {
+		f := ex.demandFinding(r)
+		if i < most {
+			w, ch := ex.findPodWay(p, r)
+			if f.Change = ch; w != nil {
+				a.Ways = append(a.Ways, ex.forAll(*w, p, alike))
+			}
+		}
+		a.Findings = append(a.Findings, f)
+	}
+}
+
+// demandFinding is a reason for which no node is launched for a pod, with the time at which a part of a plan that is withheld is tried again.
+func (ex *explanation) demandFinding(r plan.Reason) plan.Finding {
+	f := plan.Finding{Of: plan.Demand, Reason: r}
+	if x, ok := ex.PoolWithheld(r.Pool); ok && r.Code == plan.PlanRefused {
+		f.Until = x.Until
+	}
+	return f
+}
+
+// explainWaiting says what a pending pod waits for, by what would be decided now. It returns what refuses the pod, if it is refused, which the answer
+// does not say yet.
+func (ex *explanation) explainWaiting(a *plan.Answer, p *model.Pod, out decide.Output) []plan.Reason {
 	addFact(a, "state", "pending since "+p.Created.UTC().Format(time.RFC3339))
 	slots := ex.SlotsOf(p)
 	for _, slot := range slots {
@@ -52,9 +90,9 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 	}
 	if x, ok := ex.PodWithheld(p); ok {
 		a.Findings = append(a.Findings, plan.Finding{Of: plan.Demand, Reason: x.Why, Until: x.Until})
-		return
+		return nil
 	}
-	alt, reasons := podOutcome(ex.s, ex.now, ex.pol, ex.closedPools(), p)
+	alt, reasons := outcomeOf(out, p)
 	reasons = ex.withTimes(reasons)
 	if x, over := ex.GivenUp(p); over {
 		f := plan.Finding{Of: plan.Demand, Reason: x.Why, Until: x.Until}
@@ -62,20 +100,13 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 		if alt != nil { // what is tried again then
 			a.Ways = append(a.Ways, plan.Way{Of: plan.Demand, Changes: []plan.Change{}, After: f.Until, Then: *alt})
 		}
-		return
+		return nil
 	}
 	if len(slots) == 0 && ex.explainUnused(a, p, alt) {
-		return
+		return nil
 	}
 	if why, short := ex.CameShort(p); short {
-		alt, reasons = nil, []plan.Reason{why}
-	} else if len(reasons) > 0 {
-		// What would be in its way though no other pod waited comes first: what others take is another story with every
-		// plan.
-		only, q := onlyPod(ex.s, p.UID, "")
-		if alt, own := podOutcome(only, ex.now, ex.pol, nil, q); alt == nil {
-			reasons = own
-		}
+		return []plan.Reason{why}
 	}
 	if alt != nil {
 		a.Alternatives = append(a.Alternatives, *alt)
@@ -90,20 +121,7 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 			}
 		}
 	}
-	const most = 8 // pools, nearest miss first, for which a way is looked for
-	for i, r := range reasons {
-		f := plan.Finding{Of: plan.Demand, Reason: r}
-		if x, ok := ex.PoolWithheld(r.Pool); ok && r.Code == plan.PlanRefused {
-			f.Until = x.Until
-		}
-		if i < most {
-			w, ch := ex.findPodWay(p, r)
-			if f.Change = ch; w != nil {
-				a.Ways = append(a.Ways, *w)
-			}
-		}
-		a.Findings = append(a.Findings, f)
-	}
+	return reasons
 }
 
 // explainUnused says why no node is launched for a pending pod that would have one but for unused launches, and whether that
@@ -156,9 +174,13 @@ func priceOverlayOf(c plan.CreateClaim) string {
 	return o.PriceOverlay
 }
 
-// podOutcome returns where a pending pod would go now without what is withheld, or why nowhere.
-func podOutcome(s *model.Snapshot, now time.Time, pol decide.Policy, withheld []demand.Withheld, p *model.Pod) (*plan.Alternative, []plan.Reason) {
-	out := decide.WhatIfWithout(s, now, pol, withheld)
+// podOutcome returns where a pending pod would go now, or why nowhere.
+func podOutcome(s *model.Snapshot, now time.Time, pol decide.Policy, p *model.Pod) (*plan.Alternative, []plan.Reason) {
+	return outcomeOf(decide.WhatIf(s, now, pol), p)
+}
+
+// outcomeOf returns where a pending pod goes in a plan, or why nowhere.
+func outcomeOf(out decide.Output, p *model.Pod) (*plan.Alternative, []plan.Reason) {
 	for _, d := range out.Pods {
 		if d.Pod.UID != p.UID {
 			continue
@@ -234,16 +256,24 @@ func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan
 				continue
 			}
 			only, q := onlyPod(next, p.UID, r.Pool)
-			alt, against := podOutcome(only, ex.now, ex.pol, nil, q)
+			alt, against := podOutcome(only, ex.now, ex.pol, q)
 			if alt == nil && (len(against) == 0 || sameCheck(against[0], r)) {
 				continue
 			}
 			w.Changes, cur, found = append(w.Changes, ch), next, true
 			if alt != nil {
 				// Alone it has a place; with all the others too?
-				_, against = podOutcome(cur, ex.now, ex.pol, nil, q)
+				first := w.Changes[0]
+				_, against = podOutcome(cur, ex.now, ex.pol, q)
+				if larger, ok := ex.raiseLimits(w); ok && len(against) > 0 { // for one pod, which another takes
+					if out, err := ex.after(larger.Changes); err == nil {
+						if alt, _ := outcomeOf(out, q); alt != nil {
+							larger.Then = *alt
+							return &larger, &first
+						}
+					}
+				}
 				if len(against) == 0 {
-					first := w.Changes[0]
 					w.Then = *alt
 					ex.leaveOutUnneeded(p, &w)
 					return &w, &first
@@ -275,7 +305,7 @@ func (ex *explanation) leaveOutUnneeded(p *model.Pod, w *plan.Way) {
 		}
 		if err == nil {
 			_, q := onlyPod(s, p.UID, "")
-			if alt, _ := podOutcome(s, ex.now, ex.pol, nil, q); alt != nil {
+			if alt, _ := podOutcome(s, ex.now, ex.pol, q); alt != nil {
 				w.Changes, w.Then = rest, *alt
 				continue
 			}

@@ -160,8 +160,8 @@ func (ex *explanation) explainRefusedPods(a *plan.Answer, name string) {
 
 // explainLimits says what is left of a pool's limits, and finds those that no instance type fits.
 func (ex *explanation) explainLimits(a *plan.Answer, p *model.NodePool, left model.Resources, nodes int64, found func(plan.Reason)) {
-	var least *model.InstanceType // of all that could be bought
-	for _, t := range p.Types {
+	var least *model.InstanceType // of all that the requirements allow
+	for _, t := range allowedTypes(p) {
 		if least == nil || t.Capacity.At(model.CPU) < least.Capacity.At(model.CPU) {
 			least = t
 		}

@@ -27,12 +27,19 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 	}
 	switch r.Code {
 	case plan.Taint:
+		if isForDevices(pool, c, ex.s.ResourceNames) {
+			return nil // the taint keeps pods away that don't use the devices
+		}
 		return one(pod, "spec.tolerations", plan.Add, plan.DetailOf[plan.OfTaint](r).String())
 	case plan.Requirement:
 		return labelRemedies(c, pool, pod, name, plan.DetailOf[plan.OfRequirement](r).Label)
 	case plan.NoInstanceType:
-		if label := plan.DetailOf[plan.OfNoInstanceType](r).Label; label != "" {
-			return labelRemedies(c, pool, pod, name, label)
+		d := plan.DetailOf[plan.OfNoInstanceType](r)
+		if label, _, _, _ := d.ExcludedBy.Split(); label != "" && !pool.ImpliesLabel(label) {
+			return append(one(name, "spec.template.spec.requirements["+label+"]", plan.Remove, ""), labelRemedies(c, pool, pod, name, d.Label)...)
+		}
+		if d.Label != "" {
+			return labelRemedies(c, pool, pod, name, d.Label)
 		}
 	case plan.Offering:
 		if label := plan.DetailOf[plan.OfOffering](r).Label; label != "" {
@@ -77,19 +84,13 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 		}
 		return append(out, ex.unselectRemedies(p, key)...)
 	case plan.HostPortConflict:
-		port := plan.DetailOf[plan.OfHostPort](r).Port
-		if port.IsDisk() {
-			return one(pod, "spec.volumes["+string(port)+"]", plan.Remove, "")
+		if port := plan.DetailOf[plan.OfHostPort](r).Port; !port.IsDisk() {
+			return one(pod, "spec.containers[*].ports["+string(port)+"]", plan.Remove, "")
 		}
-		return one(pod, "spec.containers[*].ports["+string(port)+"]", plan.Remove, "")
 	case plan.VolumeTopology:
-		return volumeRemedies(c, pool, pod, name, plan.DetailOf[plan.OfVolumeTopology](r).Name)
+		return volumeRemedies(c, pool, name, plan.DetailOf[plan.OfVolumeTopology](r).Name)
 	case plan.VolumeClaim:
 		return claimRemedies(pod, plan.DetailOf[plan.OfVolumeClaim](r))
-	case plan.VolumeLimit:
-		return volumeLimitRemedies(c, pod, plan.DetailOf[plan.OfVolumeLimit](r).Driver)
-	case plan.VolumeExclusive:
-		return one(pod, "spec.volumes["+plan.DetailOf[plan.OfVolumeExclusive](r).Claim+"]", plan.Remove, "")
 	case plan.Unsupported:
 		return one(pod, "spec["+plan.DetailOf[plan.OfUnsupported](r).Field+"]", plan.Remove, "")
 	case plan.NodeName:
@@ -106,6 +107,31 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 }
 
 const trueText = "True"
+
+// isForDevices reports whether every instance type of a pool has a device, such as a GPU, of which the pod asks for none.
+func isForDevices(pool *model.NodePool, c *model.Class, names []string) bool {
+	if pool == nil {
+		return false
+	}
+	types := allowedTypes(pool)
+	for d := range names {
+		dim := model.Dim(d)
+		if len(types) > 0 && dim > model.Pods && c.Requests.At(dim) == 0 && !slices.ContainsFunc(types, func(t *model.InstanceType) bool { return t.Capacity.At(dim) == 0 }) {
+			return true
+		}
+	}
+	return false
+}
+
+// allowedTypes returns the instance types that a pool's requirements allow.
+func allowedTypes(pool *model.NodePool) (out []*model.InstanceType) {
+	for _, t := range pool.Types {
+		if pool.MayBuyType(t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
 
 // labelRemedies have the pool allow what the pod wants, where it may, or the pod want it no more.
 func labelRemedies(c *model.Class, pool *model.NodePool, pod, name, key string) []plan.Change {
@@ -156,15 +182,15 @@ func isWellKnownLabel(key string) bool {
 	return ok && (strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "k8s.io") || strings.HasSuffix(domain, "karpenter.sh") || strings.HasSuffix(domain, "karpenter.k8s.aws"))
 }
 
-// requestRemedy is the most that the pod may ask for.
+// requestRemedy is the most that the pod may ask for, if that is anything.
 func (ex *explanation) requestRemedy(c *model.Class, pod string, short plan.OfSize) []plan.Change {
 	d := model.Dim(slices.Index(ex.s.ResourceNames, string(short.Resource)))
 	if d < 0 || d == model.Pods {
 		return nil
 	}
 	left := c.Requests.At(d) - int64(short.Need-short.Have)
-	if left < 0 {
-		return nil
+	if left <= 0 {
+		return nil // a pod that asks for nothing of it is another pod
 	}
 	return []plan.Change{{Object: pod, Field: "spec.containers[*].resources.requests[" + string(short.Resource) + "]", Op: plan.Set, Value: model.FormatAmount(d, left)}}
 }
@@ -179,9 +205,9 @@ func marketRemedies(pool *model.NodePool) []plan.Change {
 		price int64
 	}
 	var list []choice
-	for _, t := range pool.Types {
+	for _, t := range allowedTypes(pool) {
 		for i := range t.Offerings {
-			if o := &t.Offerings[i]; !o.Available {
+			if o := &t.Offerings[i]; !o.Available && pool.MayBuyOffering(o) {
 				list = append(list, choice{plan.Machine{Type: t.Name, Zone: o.Zone, CapacityType: o.CapacityType}, o.PriceMicro})
 			}
 		}
@@ -209,7 +235,7 @@ func (ex *explanation) limitRemedies(pool *model.NodePool, name string, r plan.R
 			continue
 		}
 		var most model.Resources
-		for _, t := range pool.Types {
+		for _, t := range allowedTypes(pool) {
 			if short.InstanceType == "" || t.Name == short.InstanceType {
 				most = most.Max(t.Capacity)
 			}

@@ -15,8 +15,7 @@ import (
 // controller writes anew.
 
 // atSource returns a change as people make it; empty: nobody can, since the object is written anew from elsewhere.
-//   - What a pod has from a template is changed there: in the template of its workload, or in the volumeClaimTemplates of
-//     its StatefulSet.
+//   - What a pod has from a template is changed there: in the template of its workload.
 //   - A NodePool that was made for a node group that was found has its labels from tags of the group.
 //   - A NodePool that comes from a Provisioner has its requirements and labels from there.
 func atSource(s *model.Snapshot, ch plan.Change) []plan.Change {
@@ -57,24 +56,10 @@ func podSources(p *model.Pod, ch plan.Change) []plan.Change {
 		own.Field = field
 		if w, ok := templateOf(p, field); ok {
 			own.Object, own.Field = w.String(), templateField+field
-			if template, ok := volumeTemplateOf(p, field); ok {
-				own.Field = volumeClaimTemplates + "[" + template + "]"
-			}
 		}
 		out = append(out, own)
 	}
 	return out
-}
-
-// volumeTemplateOf returns the volumeClaimTemplate of a StatefulSet that a pod's volume comes from, by the field of the
-// pod; false: it comes from the pod's own template.
-func volumeTemplateOf(p *model.Pod, field string) (string, bool) {
-	claim, ok := bracketKey(field, "spec.volumes")
-	if !ok || p.Owner.Kind != "StatefulSet" {
-		return "", false
-	}
-	_, claim, _ = strings.Cut(claim, "/")
-	return strings.CutSuffix(claim, "-"+p.Name)
 }
 
 func poolSources(p *model.NodePool, ch plan.Change) []plan.Change {

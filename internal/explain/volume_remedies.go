@@ -10,9 +10,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// volumeRemedies have the pool allow where the pod's volume is, or the pod do without it.
-func volumeRemedies(c *model.Class, pool *model.NodePool, pod, name, claim string) []plan.Change {
-	var out []plan.Change
+// volumeRemedies have the pool allow where the pod's volume is.
+func volumeRemedies(c *model.Class, pool *model.NodePool, name, claim string) (out []plan.Change) {
 	for _, v := range c.Volumes {
 		if v.Claim != claim || pool == nil {
 			continue
@@ -25,17 +24,7 @@ func volumeRemedies(c *model.Class, pool *model.NodePool, pod, name, claim strin
 			}
 		}
 	}
-	return append(out, plan.Change{Object: pod, Field: "spec.volumes[" + claim + "]", Op: plan.Remove})
-}
-
-// volumeLimitRemedies take off the pod a volume of the driver whose limit it exceeds.
-func volumeLimitRemedies(c *model.Class, pod, driver string) []plan.Change {
-	for i := range c.Volumes {
-		if v := &c.Volumes[i]; v.Driver == driver && v.Claim != "" {
-			return []plan.Change{{Object: pod, Field: "spec.volumes[" + v.Claim + "]", Op: plan.Remove}}
-		}
-	}
-	return nil
+	return out
 }
 
 // claimRemedies are what would make a claim usable: what is missing is created, what is in the way is avoided. A volume

@@ -34,11 +34,12 @@ type (
 	// requirements leave none.
 	OfNoInstanceType struct {
 		detail
-		Label string `key:"%s"`
-		Want  Rule   `want:"%s"`
-		None  bool   `have:"the pool is offered no instance type"`
-		Have  List   `have:"%s"`            // the label's values of the types that met all before
-		More  int    `have:" and %s more|"` // and so many more values
+		Label      string `key:"%s"`
+		Want       Rule   `want:"%s"`
+		None       bool   `have:"the pool is offered no instance type"`
+		ExcludedBy Rule   `have:"excluded by %s|"` // the NodePool's requirement that excludes every type that has the label's value
+		Have       List   `have:"%s"`              // the label's values of the types that met all before
+		More       int    `have:" and %s more|"`   // and so many more values
 	}
 	// OfSize is an instance type that is too small, because of one resource; or that came up smaller than it was said to be.
 	OfSize struct {

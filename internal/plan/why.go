@@ -86,9 +86,11 @@ type Change struct {
 type Way struct {
 	Of      Code        `json:"of"`
 	Pool    string      `json:"nodePool,omitempty"`
-	Changes []Change    `json:"changes"`        // all of them; none: nothing is in its way but time
-	After   time.Time   `json:"after,omitzero"` // and not before
-	Then    Alternative `json:"then"`           // what would come of it
+	Changes []Change    `json:"changes"`           // all of them; none: nothing is in its way but time
+	After   time.Time   `json:"after,omitzero"`    // and not before
+	Then    Alternative `json:"then"`              // what would come of it
+	Starts  int         `json:"starts,omitempty"`  // of a pod: how many of the pods that wait for the same reason have a place then
+	Waiting int         `json:"waiting,omitempty"` // of a pod: how many pods wait for the same reason
 }
 
 // Kind is what an Alternative does.

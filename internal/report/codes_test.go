@@ -58,7 +58,7 @@ func filled(d plan.Detail) plan.Detail {
 	v := reflect.New(reflect.TypeOf(d)).Elem()
 	for i := range v.NumField() {
 		f := v.Field(i)
-		if name := v.Type().Field(i).Name; !f.CanInterface() || slices.Contains([]string{"Replacing", "GivenUp", "Missing", "TooMany"}, name) && v.Type() != reflect.TypeFor[plan.OfNodeMissing]() || v.Type() == reflect.TypeFor[plan.OfAborted]() && name == "Until" {
+		if name := v.Type().Field(i).Name; !f.CanInterface() || slices.Contains([]string{"Replacing", "GivenUp", "Missing", "TooMany", "ExcludedBy"}, name) && v.Type() != reflect.TypeFor[plan.OfNodeMissing]() || v.Type() == reflect.TypeFor[plan.OfAborted]() && name == "Until" {
 			continue
 		}
 		switch x := f.Addr().Interface().(type) {

@@ -15,10 +15,9 @@ import (
 
 // Pending is what pending pods wait for.
 type Pending struct {
-	At       time.Time      `json:"at"`
-	Pods     int            `json:"pods"`
-	Causes   []PendingCause `json:"causes"`             // most pods first
-	NotAsked int            `json:"notAsked,omitempty"` // pods of further workloads, which were not looked at
+	At     time.Time      `json:"at"`
+	Pods   int            `json:"pods"`
+	Causes []PendingCause `json:"causes"` // most pods first
 }
 
 // PendingCause is pods that wait for the same.
@@ -52,6 +51,9 @@ func CauseOf(a *plan.Answer) PendingCause {
 				parts[j] = change(c)
 			}
 			out.Change = strings.Join(parts, ", and ")
+			if w.Starts < w.Waiting {
+				out.Change += " (starts " + startsText(w) + ")"
+			}
 			break
 		}
 	}
@@ -81,9 +83,6 @@ func PendingText(w io.Writer, p *Pending) error {
 			fmt.Fprintf(&b, " and %d more", n)
 		}
 		b.WriteByte('\n')
-	}
-	if p.NotAsked > 0 {
-		fmt.Fprintf(&b, "\n%s of further workloads not looked at; 'dovetail why pod/NAME' says why.\n", count(p.NotAsked, "pod"))
 	}
 	_, err := w.Write(b.Bytes())
 	return err

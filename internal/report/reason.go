@@ -66,6 +66,9 @@ func sentence(r plan.Reason) string {
 		if d.Label == "" {
 			return "the NodePool's requirements leave no instance type"
 		}
+		if d.ExcludedBy != "" {
+			return "the NodePool's requirement " + ruleText(d.ExcludedBy) + " excludes every instance type with " + ruleText(d.Want)
+		}
 		have := "the instance types that the NodePool and the pod allow don't have this label"
 		if d.Have != "" {
 			have = "the instance types that the NodePool and the pod allow have " + listText(d.Have.Names(), d.More)

@@ -43,6 +43,9 @@ func WhyText(w io.Writer, a *Why) error {
 	for _, f := range a.Facts {
 		fmt.Fprintf(&b, "  %s: %s\n", f.Name, f.Value)
 	}
+	ways := slices.DeleteFunc(slices.Clone(a.Ways), func(w plan.Way) bool {
+		return slices.ContainsFunc(w.Changes, func(c plan.Change) bool { return !c.IsEditable() })
+	})
 	of, offered := plan.Code(""), map[plan.Change]bool{}
 	for _, f := range groupPods(a.Findings) {
 		if f.Of != of {
@@ -57,7 +60,7 @@ func WhyText(w io.Writer, a *Why) error {
 			pool += count(f.Pods, "pod") + ": "
 		}
 		fmt.Fprintf(&b, "  - %s%s\n", pool, Sentence(f.Reason))
-		if f.Change != nil && f.Change.IsEditable() && !offered[*f.Change] {
+		if f.Change != nil && f.Change.IsEditable() && !offered[*f.Change] && !slices.ContainsFunc(ways, func(w plan.Way) bool { return w.Of == plan.Demand && f.Of == plan.Demand }) {
 			offered[*f.Change] = true
 			fmt.Fprintf(&b, "    change: %s\n", change(*f.Change))
 		}
@@ -79,11 +82,8 @@ func WhyText(w io.Writer, a *Why) error {
 			fmt.Fprintf(&b, "  - %s\n", alternative(&a.Alternatives[i]))
 		}
 	}
-	ways := slices.DeleteFunc(slices.Clone(a.Ways), func(w plan.Way) bool {
-		return slices.ContainsFunc(w.Changes, func(c plan.Change) bool { return !c.IsEditable() })
-	})
 	if len(ways) > 0 {
-		fmt.Fprintf(&b, "\nWhat would change that, smallest change first\n")
+		fmt.Fprintf(&b, "\nWhat would change that, best first\n")
 		for i := range ways {
 			fmt.Fprintf(&b, "  %d. %s\n", i+1, way(&ways[i]))
 		}
@@ -231,7 +231,19 @@ func way(w *plan.Way) string {
 	if len(parts) == 0 {
 		return "no change is needed: " + alternative(&w.Then)
 	}
-	return strings.Join(parts, ", and ") + "; then: " + alternative(&w.Then)
+	s := strings.Join(parts, ", and ") + "; then: " + alternative(&w.Then)
+	if w.Waiting > 1 {
+		s += "; starts " + startsText(w)
+	}
+	return s
+}
+
+// startsText says how many of the pods that wait for the same reason a way starts.
+func startsText(w *plan.Way) string {
+	if w.Starts == w.Waiting {
+		return fmt.Sprintf("all %d pods that wait for this reason", w.Waiting)
+	}
+	return fmt.Sprintf("%d of the %s that wait for this reason", w.Starts, count(w.Waiting, "pod"))
 }
 
 // alternative says what could be done and what it would cost.

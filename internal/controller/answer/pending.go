@@ -12,8 +12,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/report"
 )
 
-// mostPendingAsked is how many workloads with pending pods are asked about one by one.
-const mostPendingAsked = 50
+// mostChangesSought is for how many causes, of most pods first, the changes that would help are looked for.
+const mostChangesSought = 50
 
 // ExplainPending says what pending pods wait for, those that wait for the same together.
 func (an *Answers) ExplainPending(ctx context.Context) (report.Pending, error) {
@@ -23,30 +23,26 @@ func (an *Answers) ExplainPending(ctx context.Context) (report.Pending, error) {
 	}
 	defer done()
 	out := report.Pending{At: time.Now(), Causes: []report.PendingCause{}}
-	asked := map[string]report.PendingCause{} // by owner and class
-	for _, p := range v.Snap.Pending {
-		out.Pods++
-		key := p.Owner.UID + "\x00" + p.Class.Key
-		cause, ok := asked[key]
-		if !ok {
-			if len(asked) == mostPendingAsked {
-				out.NotAsked++
-				continue
-			}
-			a, err := explain.Why(v.Snap, v.Mem, out.At, v.Policy, "pod/"+p.Key())
-			if err != nil {
-				return out, err
-			}
-			cause = report.CauseOf(&a)
-			asked[key] = cause
-		}
+	for _, w := range explain.Pending(v.Snap, v.Mem, out.At, v.Policy) {
+		cause := report.CauseOf(&w.Answer)
 		i := slices.IndexFunc(out.Causes, func(o report.PendingCause) bool { return o.Cause == cause.Cause })
 		if i < 0 {
 			i = len(out.Causes)
 			out.Causes = append(out.Causes, cause)
 		}
-		out.Causes[i].Pods = append(out.Causes[i].Pods, p.Key())
+		for _, p := range w.Pods {
+			out.Causes[i].Pods = append(out.Causes[i].Pods, p.Key())
+			out.Pods++
+		}
 	}
 	slices.SortStableFunc(out.Causes, func(a, b report.PendingCause) int { return len(b.Pods) - len(a.Pods) })
+	for i := range out.Causes[:min(len(out.Causes), mostChangesSought)] {
+		c := &out.Causes[i]
+		a, err := explain.Why(v.Snap, v.Mem, out.At, v.Policy, "pod/"+c.Pods[0])
+		if err != nil {
+			return out, err
+		}
+		c.Change = report.CauseOf(&a).Change
+	}
 	return out, nil
 }

@@ -73,7 +73,7 @@ func (s *Explainer) explainTerm(t *model.NodeTerm, p *problem.Pool, known map[st
 	}
 	left, none := typesWithin(t.Requirements, own.types, known)
 	if none != nil {
-		return none
+		return excludedBy(none, t, p, known)
 	}
 	if len(left) == 0 {
 		return &plan.Reason{Code: plan.NoInstanceType, Detail: plan.OfNoInstanceType{None: true}}
@@ -118,6 +118,26 @@ func typesWithin(rs model.Requirements, left []*model.InstanceType, known map[st
 		}
 	}
 	return left, nil
+}
+
+// excludedBy names the requirement of the pool that excludes all types that meet the requirement that none of the pool's types meets. Without
+// one the reason stays as it is.
+func excludedBy(none *plan.Reason, t *model.NodeTerm, p *problem.Pool, known map[string]bool) *plan.Reason {
+	d := plan.DetailOf[plan.OfNoInstanceType](*none)
+	for i := range t.Requirements {
+		if t.Requirements[i].Key != d.Label {
+			continue
+		}
+		meeting, _ := typesWithin(t.Requirements[i:i+1], p.Types, known)
+		if len(meeting) == 0 {
+			break
+		}
+		if _, by := typesWithin(p.Requirements, meeting, known); by != nil {
+			d.ExcludedBy, d.Have, d.More = plan.DetailOf[plan.OfNoInstanceType](*by).Want, "", 0
+			return &plan.Reason{Code: plan.NoInstanceType, Detail: d}
+		}
+	}
+	return none
 }
 
 // distinctValues lists the values of a label that the cloud sets on nodes of types, sorted.

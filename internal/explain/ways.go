@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package explain
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// waitingLike returns the uids of the pending pods that no node is launched for and that wait with a pod: those of its workload and class,
+// and those that are refused for the same reason first, by what would be decided now.
+func (ex *explanation) waitingLike(p *model.Pod, out decide.Output) map[string]bool {
+	alike := map[string]bool{}
+	_, own := outcomeOf(out, p)
+	for _, d := range out.Pods {
+		if d.Outcome == plan.Refused && (d.Pod.Owner == p.Owner && d.Pod.Class == p.Class || len(own) > 0 && d.Reasons[0] == own[0]) {
+			alike[d.Pod.UID] = true
+		}
+	}
+	return alike
+}
+
+// forAll returns a way that says how many of the pods that wait alike it starts. Limits of the NodePool are raised by as much as these pods
+// need, if that starts more of them than a raise for one pod.
+func (ex *explanation) forAll(w plan.Way, p *model.Pod, alike map[string]bool) plan.Way {
+	if w.Waiting = len(alike); w.Waiting == 1 {
+		w.Starts = 1
+		return w
+	}
+	out, err := ex.after(w.Changes)
+	if err != nil {
+		return w
+	}
+	w.Starts = countPlaced(out, alike)
+	if w.Starts == w.Waiting {
+		return w
+	}
+	larger, ok := ex.raiseLimits(w)
+	if !ok {
+		return w
+	}
+	if out, err = ex.after(larger.Changes); err == nil {
+		alt, _ := outcomeOf(out, p)
+		if starts := countPlaced(out, alike); alt != nil && starts > w.Starts {
+			larger.Starts, larger.Then = starts, *alt
+			return larger
+		}
+	}
+	return w
+}
+
+// after returns what would be decided with changes made.
+func (ex *explanation) after(changes []plan.Change) (decide.Output, error) {
+	s := ex.s
+	for _, ch := range changes {
+		var err error
+		if s, err = Apply(s, ch); err != nil {
+			return decide.Output{}, err
+		}
+	}
+	return decide.WhatIf(s, ex.now, ex.pol), nil
+}
+
+// countPlaced counts those of some pods that have a place.
+func countPlaced(out decide.Output, of map[string]bool) (n int) {
+	for _, d := range out.Pods {
+		if of[d.Pod.UID] && d.Outcome != plan.Refused && d.Outcome != plan.NotOurs {
+			n++
+		}
+	}
+	return n
+}
+
+const limitField = "spec.limits."
+
+// raiseLimits returns a way that raises the limits of the NodePools whose limits it raises, all of them, to what the waiting pods need; false:
+// it raises none.
+func (ex *explanation) raiseLimits(w plan.Way) (plan.Way, bool) {
+	const beyond = int64(1) << 52 // more than any cluster has
+	others, pools := []plan.Change{}, []*model.NodePool{}
+	for _, ch := range w.Changes {
+		name, isPool := strings.CutPrefix(ch.Object, "nodepool/")
+		if !isPool || !strings.HasPrefix(ch.Field, limitField) {
+			others = append(others, ch)
+		} else if pool := ex.Pool(name); pool != nil && !slices.Contains(pools, pool) {
+			pools = append(pools, pool)
+		}
+	}
+	limit := func(pool *model.NodePool, resource, value string) plan.Change {
+		return plan.Change{Object: "nodepool/" + pool.Name, Field: limitField + resource, Op: plan.Set, Value: value}
+	}
+	open := slices.Clone(others)
+	for _, pool := range pools {
+		for d, has := range pool.HasLimit {
+			if has {
+				open = append(open, limit(pool, ex.s.ResourceNames[d], model.FormatAmount(model.Dim(d), beyond)))
+			}
+		}
+		if pool.NodeLimit >= 0 {
+			open = append(open, limit(pool, "nodes", strconv.FormatInt(beyond, 10)))
+		}
+	}
+	out, err := ex.after(open)
+	if len(pools) == 0 || err != nil {
+		return w, false
+	}
+	w.Changes = others
+	for _, pool := range pools {
+		var used model.Resources
+		nodes := ex.countClaims(pool.Name)
+		for _, a := range out.Actions {
+			if c, ok := a.(plan.CreateClaim); ok && c.Pool.Name == pool.Name {
+				var most model.Resources
+				for _, t := range c.Types {
+					most = most.Max(t.Capacity)
+				}
+				used = used.AddInto(most, 1)
+				nodes++
+			}
+		}
+		left, _ := ex.leftOf(pool.Name)
+		for d, has := range pool.HasLimit {
+			dim := model.Dim(d)
+			if need := pool.Limits.At(dim) - left.At(dim) + used.At(dim); has && need > pool.Limits.At(dim) {
+				w.Changes = append(w.Changes, limit(pool, ex.s.ResourceNames[d], model.FormatAmount(dim, roundUpLimit(dim, need))))
+			}
+		}
+		if pool.NodeLimit >= 0 && nodes > pool.NodeLimit {
+			w.Changes = append(w.Changes, limit(pool, "nodes", strconv.FormatInt(nodes, 10)))
+		}
+	}
+	return w, len(w.Changes) > len(others)
+}
+
+// leftOf returns what a NodePool's limits leave; false: there is no such pool.
+func (ex *explanation) leftOf(pool string) (model.Resources, bool) {
+	for _, b := range ex.Pools() {
+		if b.Name == pool {
+			return b.Left, true
+		}
+	}
+	return nil, false
+}
+
+// unlikeliness orders ways by how likely people are to make their least likely change: what is missing is created and limits are raised
+// sooner than a NodePool is changed, and a NodePool sooner than what a pod was made to ask for.
+func unlikeliness(w plan.Way) (most int) {
+	if w.Of != plan.Demand {
+		return 0
+	}
+	for _, ch := range w.Changes {
+		kind, _, _ := strings.Cut(ch.Object, "/")
+		n := 3 // of a pod or its template: where it may run
+		switch {
+		case ch.Field == "" || strings.HasPrefix(ch.Field, limitField) || ch.Field == "maxSize" || kind == plan.Controller || kind == "capacityquota":
+			n = 0
+		case (kind == "nodepool" || kind == "nodegroup" || kind == "provisioner") && ch.Op != plan.Remove:
+			n = 1
+		case kind == "nodepool" || kind == "provisioner" || strings.HasSuffix(ch.Field, "schedulerName") || strings.HasSuffix(ch.Field, "schedulingGates") ||
+			strings.HasSuffix(ch.Field, ".whenUnsatisfiable") || strings.Contains(ch.Field, ".requests["):
+			n = 2
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// dropLonger leaves out the ways that make all changes of an earlier one, and more.
+func dropLonger(a *plan.Answer) {
+	var kept []plan.Way
+	for _, w := range a.Ways {
+		if !slices.ContainsFunc(kept, func(o plan.Way) bool {
+			return o.Of == w.Of && len(o.Changes) > 0 && !o.After.After(w.After) && !slices.ContainsFunc(o.Changes, func(ch plan.Change) bool { return !slices.Contains(w.Changes, ch) })
+		}) {
+			kept = append(kept, w)
+		}
+	}
+	a.Ways = append(a.Ways[:0], kept...)
+}
