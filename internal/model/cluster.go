@@ -597,6 +597,7 @@ type Snapshot struct {
 	Pools         []*NodePool      // by weight descending, then name
 	Pending       []*Pod           // not bound, not terminal, not being deleted; by namespace and name
 	Making        []Making         // by the uid of the ReplicaSet
+	GangsEnded    map[string]int   // by Gang.Name: pods that have succeeded, which no list has; nil: none
 	Buffers       []*Buffer        // by namespace and name
 	Limits        []*CapacityLimit // over several pools, by name
 	Daemons       []*Daemon        // by namespace and name

@@ -372,6 +372,7 @@ type Pod struct {
 	Buffer               string // namespace/name of the CapacityBuffer whose virtual pod it is: it stands for capacity and is never made; empty: a real pod
 	DisruptionCost       int32  // karpenter.sh/disruption-cost, or controller.kubernetes.io/pod-deletion-cost
 	RestartCost          string // value of dovetail.sh/restart-cost, see ParseRestartCost; empty: not given
+	Gang                 Gang   `json:",omitzero"` // the pods that it runs together with; zero: none
 }
 
 // PodKey returns the key of the pod of a name.

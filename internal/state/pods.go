@@ -4,6 +4,7 @@
 package state
 
 import (
+	"maps"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -18,6 +19,9 @@ type podTable struct {
 	waiting map[string]int       // pending pods, by namespace
 	changed map[string]bool      // see TakeDemandChanges
 
+	ended       map[string]int // by gang: pods that have succeeded
+	listedEnded map[string]int // a copy of ended for Snapshots; nil: ended has changed since
+
 	nodes       *nodeTable
 	replicaSets *replicaSets
 	counts      *ChangeCounts
@@ -26,7 +30,7 @@ type podTable struct {
 func newPodTable(nodes *nodeTable, replicaSets *replicaSets, counts *ChangeCounts) *podTable {
 	return &podTable{
 		byKey: map[string]*model.Pod{}, pending: newTable(comparePods), refused: map[*model.Class]int{},
-		waiting: map[string]int{}, changed: map[string]bool{},
+		waiting: map[string]int{}, changed: map[string]bool{}, ended: map[string]int{},
 		nodes: nodes, replicaSets: replicaSets, counts: counts,
 	}
 }
@@ -39,6 +43,7 @@ func (t *podTable) setPod(p *model.Pod, now time.Time) {
 		p.Seen = old.Seen
 	}
 	t.replicaSets.countPod(old, p)
+	t.countEnded(old, p)
 	t.byKey[key] = p
 	switch {
 	case old == nil:
@@ -65,7 +70,7 @@ func staysBound(old, p *model.Pod) bool {
 // staysPending reports whether a pending pod is the same demand before and after a change.
 func staysPending(old, p *model.Pod) bool {
 	return old.UID == p.UID && old.Node == "" && p.Node == "" && old.Class == p.Class && p.Deleting.IsZero() && !p.Terminal &&
-		old.Nominated == p.Nominated && old.Gated == p.Gated
+		old.Nominated == p.Nominated && old.Gated == p.Gated && old.Gang == p.Gang
 }
 
 // deletePod forgets a pod. It returns what was known of it, nil where nothing was.
@@ -73,10 +78,37 @@ func (t *podTable) deletePod(key string, now time.Time) *model.Pod {
 	old := t.byKey[key]
 	if old != nil {
 		t.replicaSets.countPod(old, nil)
+		t.countEnded(old, nil)
 		t.unplacePod(key, old, now)
 		delete(t.byKey, key)
 	}
 	return old
+}
+
+// countEnded counts the pods of gangs that have succeeded. old and p are one pod before and after a change; nil: it was or is
+// not there.
+func (t *podTable) countEnded(old, p *model.Pod) {
+	had, has := old != nil && old.CountsAsEnded(), p != nil && p.CountsAsEnded()
+	if had == has && (!has || old.Gang.Name == p.Gang.Name) {
+		return
+	}
+	t.listedEnded = nil
+	if had {
+		if t.ended[old.Gang.Name]--; t.ended[old.Gang.Name] == 0 {
+			delete(t.ended, old.Gang.Name)
+		}
+	}
+	if has {
+		t.ended[p.Gang.Name]++
+	}
+}
+
+// listEnded returns how many pods of gangs have succeeded, by gang; nil: none has.
+func (t *podTable) listEnded() map[string]int {
+	if t.listedEnded == nil && len(t.ended) > 0 {
+		t.listedEnded = maps.Clone(t.ended)
+	}
+	return t.listedEnded
 }
 
 // replacePod shows a pod otherwise than it was read. It neither comes nor goes by that, and no demand is counted.

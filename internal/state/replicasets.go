@@ -117,7 +117,7 @@ func (r *replicaSets) foreseePods(uid string, refused map[*model.Class]int) {
 // will.
 func (r *replicaSets) isForeseen(p *model.Pod) bool {
 	rs := r.byUID[p.Owner.UID]
-	return isReplica(p) && !p.Gated && rs != nil && rs.foreseen == p.Class && r.missing <= model.MostExpected && r.limited[p.Namespace] == 0
+	return isReplica(p) && !p.Gated && !p.HasGang() && rs != nil && rs.foreseen == p.Class && r.missing <= model.MostExpected && r.limited[p.Namespace] == 0
 }
 
 // setReplicas takes in how many pods a ReplicaSet is to have; 0: none, or it makes none.

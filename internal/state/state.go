@@ -111,6 +111,7 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 		Pools:         s.Pools.ListPools(),
 		Pending:       s.pods.pending.list(),
 		Making:        s.replicaSets.listMaking(),
+		GangsEnded:    s.pods.listEnded(),
 		Buffers:       s.buffers.list(),
 		Limits:        s.limits.list(),
 		Daemons:       s.daemons.list(),

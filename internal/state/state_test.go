@@ -558,6 +558,8 @@ func TestAPodChangesWhereItStands(t *testing.T) {
 			*v = []string{"another"}
 		case *model.Owner:
 			v.Name = "another"
+		case *model.Gang:
+			v.Name = "another"
 		case **model.Class:
 			*v = class("another")
 		default:

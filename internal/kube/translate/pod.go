@@ -88,6 +88,7 @@ func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
 			out.ReservedFor = v
 		}
 	}
+	out.Gang = gangOf(p)
 	podRuleFacts(out, p)
 	out.Class = t.class(p, out.Mirror || out.Owner.Kind == "DaemonSet")
 	return out

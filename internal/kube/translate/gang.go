@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package translate
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Names by which pods say that they belong to a gang, and how large it is.
+const (
+	// Kueue's plain pod groups: sigs.k8s.io/kueue v0.17.0, pkg/controller/jobs/pod/constants. The total count is the number of pods
+	// of the group, and Kueue admits none before all of them exist, unless the group asks for fast admission.
+	kueueGroup         = "kueue.x-k8s.io/pod-group-name"
+	kueueTotalCount    = "kueue.x-k8s.io/pod-group-total-count"
+	kueueFastAdmission = "kueue.x-k8s.io/pod-group-fast-admission"
+
+	// LeaderWorkerSet: sigs.k8s.io/lws v0.8.0, api/leaderworkerset/v1. A group is a leader and its workers, which are created once
+	// the leader exists or, if the startup policy says so, is ready.
+	lwsName       = "leaderworkerset.sigs.k8s.io/name"
+	lwsGroupIndex = "leaderworkerset.sigs.k8s.io/group-index"
+	lwsSize       = "leaderworkerset.sigs.k8s.io/size"
+)
+
+// gangOf returns the gang that a pod's labels and annotations say it belongs to; zero: none, or no size that can be read.
+func gangOf(p *corev1.Pod) model.Gang {
+	if name := p.Labels[kueueGroup]; name != "" && p.Annotations[kueueFastAdmission] != "true" {
+		return gangOfSize("podgroup.kueue.x-k8s.io/"+p.Namespace+"/"+name, p.Annotations[kueueTotalCount], false)
+	}
+	if name, index := p.Labels[lwsName], p.Labels[lwsGroupIndex]; name != "" && index != "" {
+		return gangOfSize("leaderworkerset/"+p.Namespace+"/"+name+"/"+index, p.Annotations[lwsSize], true)
+	}
+	return model.Gang{}
+}
+
+// gangOfSize returns the gang of a name and a size as an annotation has it; zero: it is no number from 1.
+func gangOfSize(name, size string, staged bool) model.Gang {
+	n, err := strconv.ParseInt(size, 10, 32)
+	if err != nil || n < 1 {
+		return model.Gang{}
+	}
+	return model.Gang{Name: bounded(name), Least: int(n), Staged: staged}
+}
