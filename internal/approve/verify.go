@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
@@ -48,7 +49,7 @@ func Verify(snap *model.Snapshot, out *decide.Output) Opinion {
 	if out.Problem != nil {
 		in := input(out.Problem, out.Result)
 		addClaims(in, snap, out)
-		o.Violations = verify.Plan(in)
+		o.Violations = append(verify.Plan(in), verify.Gangs(snap, in, refusedPods(out))...)
 		o.Demand = joinViolations(o.Violations)
 	}
 	taken := map[string]plan.CommandID{} // by uid of the claim that is to go: the command
@@ -68,6 +69,9 @@ func Verify(snap *model.Snapshot, out *decide.Output) Opinion {
 			taken[u.Claim.UID] = m.ID
 			going = append(going, verify.Leaving{Pool: u.Pool, Claim: u.Claim})
 		}
+		if slices.Contains(budgeted, m.Cause) && !slices.ContainsFunc(m.Candidates, func(u *disrupt.Candidate) bool { return m.Cause == plan.Drifted && u.Claim.TerminationGracePeriod >= 0 }) {
+			err = errors.Join(err, joinViolations(verify.GangsApart(snap.Nodes, going))) // others go whatever is on them
+		}
 		if slices.Contains(budgeted, m.Cause) {
 			err = errors.Join(err, joinViolations(verify.Budgets(snap.Claims, going, string(m.Cause))))
 		}
@@ -80,6 +84,17 @@ func Verify(snap *model.Snapshot, out *decide.Output) Opinion {
 
 // budgeted are the causes for which nodes are removed within disruption budgets alone.
 var budgeted = []plan.Code{plan.Empty, plan.Underutilized, plan.Drifted}
+
+// refusedPods returns the pods that a step refuses.
+func refusedPods(out *decide.Output) map[*model.Pod]bool {
+	refused := map[*model.Pod]bool{}
+	for _, d := range out.Pods {
+		if d.Outcome == plan.Refused {
+			refused[d.Pod] = true
+		}
+	}
+	return refused
+}
 
 // refusedBindings checks bindings in their order, each beside those before it and those that are under way.
 func refusedBindings(snap *model.Snapshot, actions []plan.Action) (out []decide.RefusedBinding) {

@@ -36,6 +36,7 @@ type demandStage struct {
 	lost        bool // pods have lost their slot and have no machine now
 	interrupted bool // pods of newly interrupted machines are decided on in this step
 
+	aside    []plan.PodDecision                           // pods that were refused before anything was solved
 	heldBack map[*solve.Result]map[*model.Pod]plan.Reason // pods that wait for what comes of other nodes: see unused.Bars.HoldBack, demand.HoldBackStorage
 }
 
@@ -97,6 +98,7 @@ func (dm *demandStage) solve() {
 		dm.rememberPlacements(map[string]demand.Placement{})
 		return
 	}
+	dm.aside = slices.Concat(dm.out.Pods, refused)
 	problem, res := dm.packPods(left, nodes)
 	if len(dm.buffers.byNode) > 0 && slices.ContainsFunc(res.Refused, func(r solve.Refusal) bool { return !r.Pod.IsVirtual() }) {
 		// What virtual pods still hold might be all that it lacks.
@@ -182,9 +184,25 @@ func (dm *demandStage) isWanted() (wanted bool, until time.Time) {
 	return retry || refill || dm.withholding.IsDue() || len(dm.req.NotBound) > 0 || dm.mem.work.Retry.IsDue(dm.Now) || dm.mem.resources.Retry.IsDue(dm.Now), model.EarlierOf(until, at)
 }
 
-// packPods solves for pods on given nodes and on machines to buy. Where launches for them were unused before, it
-// solves again until nothing is launched that is to wait.
+// packPods solves for pods on given nodes and on machines to buy. Enough pods of each gang are placed, or none.
 func (dm *demandStage) packPods(pods []*model.Pod, nodes []solve.ExistingNode) (*solve.Problem, *solve.Result) {
+	gangs := dm.gangsOf(pods)
+	if len(gangs) == 0 {
+		return dm.packSingly(pods, nodes)
+	}
+	t, refused := demand.NewGangChoice(gangs, pods, func(pods []*model.Pod) demand.GangTrial {
+		problem, res := dm.packSingly(pods, nodes)
+		return demand.GangTrial{Problem: problem, Result: res, Lacks: func(gang string) []plan.Reason { return dm.whyLeftOut(gang, res) }}
+	}).Place()
+	for _, r := range refused {
+		t.Problem.Demand, t.Result.Refused = append(slices.Clip(t.Problem.Demand), r.Pod), append(t.Result.Refused, r)
+	}
+	return t.Problem, t.Result
+}
+
+// packSingly solves for pods without regard to gangs. Where launches for them were unused before, it solves again until nothing
+// is launched that is to wait.
+func (dm *demandStage) packSingly(pods []*model.Pod, nodes []solve.ExistingNode) (*solve.Problem, *solve.Result) {
 	pods, withheld := dm.withholding.SplitPods(pods)
 	held := map[*model.Pod]plan.Reason{}
 	for {

@@ -62,9 +62,9 @@ func NewCandidate(claim *model.Claim, node *model.Node, pool *model.NodePool, cu
 	return c
 }
 
-// isOrdinaryPod reports whether a pod has no annotation that could keep it, and an owner that makes it again.
+// isOrdinaryPod reports whether a pod has no annotation or gang that could keep it, and an owner that makes it again.
 func isOrdinaryPod(p *model.Pod) bool {
-	return p.DoNotDisrupt == "" && (p.SafeToEvict == "" || p.SafeToEvict == trueValue) &&
+	return !p.HasGang() && p.DoNotDisrupt == "" && (p.SafeToEvict == "" || p.SafeToEvict == trueValue) &&
 		(p.Owner.UID != "" || p.Mirror || p.Class.Daemon)
 }
 

@@ -62,7 +62,10 @@ type Eligibility struct {
 	Activity map[string]GroupActivity
 	// CountPods is how many pods the controller of this uid has. It is asked where a pool has a minimum of them.
 	CountPods func(ownerUID string) int32
+	// Nodes are all nodes of the cluster. They are looked at where a pod is of a gang; nil: no gang keeps a pod.
+	Nodes []*model.Node
 
+	gangNodes       map[string]int // by gang: nodes that its pods run on; nil before it is asked for
 	pdbsByNamespace map[string][]*model.PDB
 	pdbsByClass     map[*model.Class][]*model.PDB // found so far
 }
@@ -367,6 +370,9 @@ func (e *Eligibility) PodBlockers(pool *model.NodePool, p *model.Pod, cause plan
 	if p.Class.Daemon {
 		return append(out, e.pdbBlockers(pool, p, cause)...)
 	}
+	if n := e.countGangNodes(p); n > 1 && cause != plan.Draining {
+		out = append(out, plan.Reason{Code: plan.GangApart, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfGangApart{Gang: plan.Object(p.Gang.Name), Nodes: n}})
+	}
 	if p.SafeToEvict != "" && p.SafeToEvict != trueValue && isVoluntary(cause) {
 		out = append(out, plan.Reason{Code: plan.SafeToEvict, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfSafeToEvict{Annotation: SafeToEvict, Value: p.SafeToEvict}})
 	}
@@ -374,6 +380,27 @@ func (e *Eligibility) PodBlockers(pool *model.NodePool, p *model.Pod, cause plan
 		out = append(out, plan.Reason{Code: plan.NoController, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfNoController{}})
 	}
 	return append(out, e.pdbBlockers(pool, p, cause)...)
+}
+
+// countGangNodes returns on how many nodes the pods of a pod's gang run. A gang's pods are moved together, in one command, so a
+// node can go only with all pods of the gang on it.
+func (e *Eligibility) countGangNodes(p *model.Pod) int {
+	if !p.HasGang() {
+		return 0
+	}
+	if e.gangNodes == nil {
+		e.gangNodes = map[string]int{}
+		for _, n := range e.Nodes {
+			here := map[string]bool{}
+			for _, q := range n.Pods {
+				if q.HasGang() && !q.Terminal && q.Deleting.IsZero() && !here[q.Gang.Name] {
+					here[q.Gang.Name] = true
+					e.gangNodes[q.Gang.Name]++
+				}
+			}
+		}
+	}
+	return e.gangNodes[p.Gang.Name]
 }
 
 // pdbBlockers returns the reason for which PodDisruptionBudgets keep a pod now; at most one. A pod that a drain leaves

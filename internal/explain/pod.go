@@ -226,11 +226,14 @@ func (ex *explanation) withTimes(reasons []plan.Reason) []plan.Reason {
 	return reasons
 }
 
-// onlyPod is the cluster with one pending pod and, where it is named, one pool.
+// onlyPod is the cluster with one pending pod, with those of its gang, and one pool if it is named.
 func onlyPod(s *model.Snapshot, uid, pool string) (*model.Snapshot, *model.Pod) {
 	out := *s
 	i := slices.IndexFunc(s.Pending, func(p *model.Pod) bool { return p.UID == uid })
 	out.Pending = s.Pending[i : i+1]
+	if gang := s.Pending[i].Gang.Name; gang != "" {
+		out.Pending = slices.DeleteFunc(slices.Clone(s.Pending), func(p *model.Pod) bool { return p.Gang.Name != gang })
+	}
 	if pool != "" {
 		out.Pools = slices.DeleteFunc(slices.Clone(s.Pools), func(p *model.NodePool) bool { return p.Name != pool })
 	}

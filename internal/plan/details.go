@@ -12,7 +12,7 @@ var details = map[Code]Detail{
 	VolumeExclusive: OfVolumeExclusive{}, VolumeClaim: OfVolumeClaim{}, VolumeStorage: OfVolumeStorage{}, Unsupported: OfUnsupported{},
 	NodeName: OfNodeName{}, Mismatch: OfMismatch{}, PlanRefused: OfPlanRefused{}, PoolNotReady: OfPoolNotReady{}, TooComplex: OfTooComplex{},
 	WorkShare: OfWorkShare{}, ResourceShare: OfResourceShare{}, NotSchedulable: OfNotSchedulable{}, NotBindable: OfNotBindable{},
-	BindingUnfit: OfBindingUnfit{}, BindingRefused: OfSaid{},
+	BindingUnfit: OfBindingUnfit{}, BindingRefused: OfSaid{}, GangIncomplete: OfGangIncomplete{}, GangTooLarge: OfGangTooLarge{},
 
 	Moving: OfMoving{}, NotInitialized: OfNotInitialized{}, DriftBackOff: OfDriftBackOff{}, NoPrice: OfNoPrice{}, NodeDoNotDisrupt: OfNodeHeld{}, PodDoNotDisrupt: OfPodHeld{},
 	SafeToEvict: OfSafeToEvict{}, Nominated: OfNominated{}, ConsolidationOff: OfConsolidationOff{}, Static: OfStatic{}, Replicas: OfReplicas{},
@@ -20,7 +20,7 @@ var details = map[Code]Detail{
 	GroupUnread: OfGroupUnread{}, GroupRefresh: OfGroupRefresh{}, WellUsed: OfWellUsed{}, Quiet: OfQuiet{}, DelayAfterAdd: OfDelay{},
 	DelayAfterDelete: OfDelay{}, DelayAfterFailure: OfDelay{}, Payback: OfPayback{}, NoController: OfNoController{}, LocalStorage: OfLocalStorage{},
 	SystemPod: OfSystemPod{}, CustomController: OfCustomController{}, FewReplicas: OfFewReplicas{}, DisruptionBudgetPDB: OfPDB{},
-	SeveralPDBs: OfSeveralPDBs{}, Budget: OfBudget{}, NoHome: OfNoHome{}, NotCheaper: OfNotCheaper{}, DoesNotPay: OfDoesNotPay{},
+	SeveralPDBs: OfSeveralPDBs{}, GangApart: OfGangApart{}, Budget: OfBudget{}, NoHome: OfNoHome{}, NotCheaper: OfNotCheaper{}, DoesNotPay: OfDoesNotPay{},
 	ShortLived: OfShortLived{}, NotKept: OfNotKept{}, BadRestartCost: OfBadRestartCost{}, NoReplacementFound: OfNoReplacementFound{},
 	NotBalanced: OfNotBalanced{}, SpotToSpot: OfSpotToSpot{}, RepairBlocked: OfRepairBlocked{}, Underutilized: OfUnderutilized{}, Empty: OfEmpty{},
 	Expired: OfExpired{}, Drifted: OfDrifted{}, Unhealthy: OfUnhealthy{}, Interrupted: OfInterrupted{}, Aborted: OfAborted{}, CommandFailed: OfAborted{},

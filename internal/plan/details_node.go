@@ -195,6 +195,13 @@ type (
 		_     struct{} `want:"at most 1"`
 		Count int      `have:"%s"`
 	}
+	// OfGangApart is a gang that has pods on several nodes.
+	OfGangApart struct {
+		detail
+		Gang  Object   `key:"%s"`
+		_     struct{} `want:"on 1 node"`
+		Nodes int      `have:"%s"`
+	}
 	// OfSpotToSpot is the feature gate that is off.
 	OfSpotToSpot struct {
 		detail

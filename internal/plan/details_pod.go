@@ -235,6 +235,20 @@ type (
 		Most      int    `want:"%s"`
 		Have      int    `have:"%s"`
 	}
+	// OfGangIncomplete is how many pods of a gang exist, and how many must before nodes are launched for them.
+	OfGangIncomplete struct {
+		detail
+		Gang  Object `subject:"%s"`
+		Least int    `want:"%s"`
+		Have  int    `have:"%s"`
+	}
+	// OfGangTooLarge is how many pods of a gang can have a place, and how many must for nodes to be launched for them.
+	OfGangTooLarge struct {
+		detail
+		Gang  Object `subject:"%s"`
+		Least int    `want:"%s"`
+		Have  int    `have:"%s"` // those that run already among them
+	}
 	// OfNotSchedulable is why a pod is not looked at.
 	OfNotSchedulable struct {
 		detail

@@ -109,6 +109,8 @@ const (
 	WorkShare        Code = "WorkShare"        // not looked at in this step: pods of its namespace took its share; Key: what costs most of the pod, Have: its work, Want: the share
 	ResourceShare    Code = "ResourceShare"    // not looked at in this step: all pods ask for more resources than one has room for; Key: namespace, Have: how many the pod asks for, Want: for how many there is room
 	NotSchedulable   Code = "NotSchedulable"   // the pod is gated, nominated or another scheduler's
+	GangIncomplete   Code = "GangIncomplete"   // fewer pods of the pod's gang exist than must run together; Subject: the gang, Want: how many must, Have: how many exist
+	GangTooLarge     Code = "GangTooLarge"     // fewer pods of the pod's gang can be placed than must run together; Subject: the gang, Want: how many must, Have: how many can be. What keeps the others follows
 )
 
 // Codes of actions and of things kept.

@@ -228,6 +228,16 @@ func sentence(r plan.Reason) string {
 		return "the API server refuses to evict " + objectName(r.Subject) + with(": ", string(plan.DetailOf[plan.OfCallFailed](r).Said), "")
 	case plan.NotBindable:
 		return "kube-scheduler binds the pod, because of " + plan.DetailOf[plan.OfNotBindable](r).Field + with(" (", r.Fields().Have, ")")
+	case plan.GangIncomplete:
+		d := plan.DetailOf[plan.OfGangIncomplete](r)
+		return "waiting for more pods of " + objectName(d.Gang) + ": " + strconv.Itoa(d.Have) + " exist, and nodes are launched for them when " + strconv.Itoa(d.Least) + " do"
+	case plan.GangTooLarge:
+		d := plan.DetailOf[plan.OfGangTooLarge](r)
+		s := objectName(d.Gang) + " needs places for " + strconv.Itoa(d.Least) + " pods at once, or no node is launched for any of them; "
+		if d.Have == 0 {
+			return s + "none can be placed"
+		}
+		return s + strconv.Itoa(d.Have) + " can be placed, so a gang of " + strconv.Itoa(d.Have) + " would fit"
 	case plan.NotSchedulable:
 		return notSchedulable(plan.DetailOf[plan.OfNotSchedulable](r))
 	}

@@ -434,6 +434,9 @@ func kept(r plan.Reason) string {
 	case plan.SeveralPDBs:
 		d := plan.DetailOf[plan.OfSeveralPDBs](r)
 		return object + " is covered by " + strconv.Itoa(d.Count) + " PodDisruptionBudgets (" + listText(d.Names.Names(), 0) + "); the eviction API always refuses such a pod"
+	case plan.GangApart:
+		d := plan.DetailOf[plan.OfGangApart](r)
+		return object + " belongs to " + objectName(d.Gang) + ", whose pods run on " + strconv.Itoa(d.Nodes) + " nodes; the pods of a gang are moved together or not at all"
 	case plan.Budget:
 		return "the disruption budget of " + object + with(" (", plan.DetailOf[plan.OfBudget](r).Field(), ")") + " is used up: " + r.Fields().Have
 	case plan.NoHome:

@@ -192,4 +192,5 @@ const (
 	Topology  Rule = "topology"  // spread, affinity, anti-affinity
 	Claims    Rule = "claims"    // NodeClaims have names of their own, and slots for their pods
 	Price     Rule = "price"     // cost adds up, and no bound is above it
+	Together  Rule = "together"  // as many pods of a gang are placed as must run together, or none; they are moved together or not at all
 )

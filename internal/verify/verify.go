@@ -10,6 +10,7 @@
 //
 // Start reading at Plan, whose checks are in verify.go, node.go (with admission.go), claims.go, totals.go, and topology.go (with
 // topologyterms.go). BindingCheck in binding.go is apart: it reports whether one pod may be bound to one node now.
+// So are Gangs and GangsApart in gangs.go, which look at the Snapshot too.
 package verify
 
 import (

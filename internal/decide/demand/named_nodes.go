@@ -74,7 +74,7 @@ func NamedNodeReasons(v *cluster.View, c *model.Class, reasons []plan.Reason) []
 // isPodFault reports whether a reason is of the pod itself: it finds no node whichever there are.
 func isPodFault(code plan.Code) bool {
 	switch code {
-	case plan.TooComplex, plan.VolumeClaim, plan.Unsupported, plan.WorkShare, plan.ResourceShare, plan.NotSchedulable:
+	case plan.TooComplex, plan.VolumeClaim, plan.Unsupported, plan.WorkShare, plan.ResourceShare, plan.NotSchedulable, plan.GangTooLarge:
 		return true
 	}
 	return false

@@ -60,7 +60,7 @@ func (sn *SmallNodes) Launched(mem SmallNodeMemory, nodes []solve.NewNode) Small
 }
 
 // DelayPods returns the demand without the pods that wait for others to share a machine with, the youngest of
-// their class, and how many wait. None does where pods look at where others are, for those must be decided on together;
+// their class, and how many wait. None does where pods look at where others are or belong to a gang, for those must be decided on together;
 // nor where one would wait for too long: then all is launched. Left is the demand that is not decided on in this step:
 // since when it waits is not forgotten.
 func (sn *SmallNodes) DelayPods(mem SmallNodeMemory, demand, left []*model.Pod, nodes []solve.NewNode) (kept []*model.Pod, waiting int, next SmallNodeMemory) {
@@ -79,7 +79,7 @@ func (sn *SmallNodes) DelayPods(mem SmallNodeMemory, demand, left []*model.Pod, 
 	since, delayed := map[string]time.Time{}, map[*model.Pod]bool{}
 	byClass := map[string][]*model.Pod{}
 	for _, p := range demand {
-		if p.Class.DependsOnOtherPods() {
+		if p.Class.DependsOnOtherPods() || p.HasGang() {
 			return demand, 0, next
 		}
 		if small[p.Class.Key] > 0 {

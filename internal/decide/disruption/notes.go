@@ -33,7 +33,7 @@ type Awaited struct {
 // disruption command is under way) pass by themselves, and noting them would be noise.
 var blockers = map[plan.Code]bool{
 	plan.NodeDoNotDisrupt: true, plan.PodDoNotDisrupt: true, plan.SafeToEvict: true, plan.NoController: true, plan.DisruptionBudgetPDB: true, plan.SeveralPDBs: true,
-	plan.GroupRefresh: true, plan.GroupNotChosen: true, plan.LocalStorage: true, plan.SystemPod: true, plan.CustomController: true, plan.FewReplicas: true,
+	plan.GroupRefresh: true, plan.GroupNotChosen: true, plan.LocalStorage: true, plan.SystemPod: true, plan.CustomController: true, plan.FewReplicas: true, plan.GangApart: true,
 }
 
 // BlockerNotes notes for every machine what blocks its disruption, for every pool which budgets do, for every disruption command

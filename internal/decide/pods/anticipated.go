@@ -34,7 +34,7 @@ type AnticipationMemory struct {
 // Anticipate returns the pods that ReplicaSets are about to make and that will fit nowhere: kube-scheduler has refused
 // one of their class, or one of them is demand without that or has a slot already. Once they are, they stay so until
 // the last is made: what was bought for them is theirs though its slots should end before. They are no more than
-// model.MostExpected. They are anticipated for so long after the last pod of the ReplicaSet. The Part says when there may be
+// model.MostExpected, and never of a gang, which is decided on when its pods exist. They are anticipated for so long after the last pod of the ReplicaSet. The Part says when there may be
 // others.
 func Anticipate(table *Table, held *Reservations, after time.Duration, mem AnticipationMemory) (pods []*model.Pod, out plan.Part, next AnticipationMemory) {
 	next.byOwner = map[string]anticipatedPods{}
@@ -42,7 +42,7 @@ func Anticipate(table *Table, held *Reservations, after time.Duration, mem Antic
 		due := m.Like.Created.Add(after)
 		x, before := mem.byOwner[m.Like.Owner.UID]
 		if !table.Now.Before(due) || !before && !table.unschedulable[m.Like.Class] && !out.Heed(table.demandHasClass(m.Like)) && !held.hasSlotFor(m.Like) ||
-			m.Like.Gated || hasEphemeralVolume(m.Like) || !out.Heed(table.mayLaunchFor(m.Like)) {
+			m.Like.Gated || m.Like.HasGang() || hasEphemeralVolume(m.Like) || !out.Heed(table.mayLaunchFor(m.Like)) {
 			continue
 		}
 		out.WakeAt(due)

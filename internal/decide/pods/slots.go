@@ -167,7 +167,7 @@ func (sa *Slots) fillSlots(open map[cluster.SlotKey][]slotRef) {
 	var wait []waiting
 	nearest := map[cluster.SlotKey][]slotRef{}
 	for _, p := range sa.Snapshot.Pending {
-		if sa.Covered[p.UID] || !sa.out.Heed(sa.Table.IsDemand(p)) {
+		if sa.Covered[p.UID] || !sa.out.Heed(sa.Table.NeedsPlace(p)) { // a pod keeps its slot when another of its gang is gone for a moment
 			continue
 		}
 		k := sa.SlotKeyOf(p)

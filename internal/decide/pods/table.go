@@ -47,6 +47,7 @@ type Table struct {
 	demandClasses      map[classOwner]bool   // nil before it is asked for
 	demandClassesUntil time.Time
 	leaving            []*model.Pod
+	gangs              map[string]*Gang // see findGangs
 }
 
 // Classify returns the Table of a cluster's pods.
@@ -58,6 +59,7 @@ func Classify(v *cluster.View, in In) *Table {
 		}
 	}
 	pt.leaving = pt.findLeaving()
+	pt.gangs = findGangs(v, pt.leaving)
 	return pt
 }
 
@@ -91,17 +93,27 @@ func (pt *Table) terminating() (out []*model.Pod) {
 	return out
 }
 
-// IsDemand reports whether a pending pod is demand, and when that may become another answer: kube-scheduler has said that it, or another pod of its class, fits
-// nowhere (a batch of a thousand alike is not waited for one by one), or has said nothing for In.SchedulerWait;
-// then the solver finds free capacity first. Pods that somebody else sees to are no demand: see IsForScheduler.
+// IsDemand reports whether a pending pod is demand, and when that may become another answer: it needs a place, and enough pods
+// of its gang exist, if it has one.
 func (pt *Table) IsDemand(p *model.Pod) (bool, time.Time) {
+	if g := pt.GangOf(p); g != nil && !g.IsComplete() {
+		return false, time.Time{}
+	}
+	return pt.NeedsPlace(p)
+}
+
+// NeedsPlace reports whether a pending pod needs a place, and when that may become another answer: kube-scheduler has said that it,
+// or another pod of its class or gang, fits nowhere (a batch of a thousand alike is not waited for one by one), or has said nothing
+// for In.SchedulerWait; then the solver finds free capacity first. Pods that somebody else sees to do not: see IsForScheduler.
+func (pt *Table) NeedsPlace(p *model.Pod) (bool, time.Time) {
 	if p.Gated || p.Nominated != "" || !p.IsWorkload() {
 		return false, time.Time{}
 	}
 	if may, until := pt.mayLaunchFor(p); !may {
 		return false, until
 	}
-	if !p.Unschedulable.IsZero() || pt.unschedulable[p.Class] {
+	g := pt.GangOf(p)
+	if !p.Unschedulable.IsZero() || pt.unschedulable[p.Class] || g != nil && g.refused {
 		return true, time.Time{}
 	}
 	if pt.WhatIf {
@@ -204,6 +216,9 @@ type classOwner struct {
 
 // WhyNotDemand returns why a pending pod is no demand.
 func (pt *Table) WhyNotDemand(p *model.Pod) plan.Reason {
+	if g := pt.GangOf(p); g != nil && !g.IsComplete() && !p.Gated && p.Nominated == "" {
+		return gangIncomplete(g)
+	}
 	why := plan.OfNotSchedulable{Because: plan.SchedulerCause, Name: p.Class.Scheduler}
 	switch {
 	case !p.IsWorkload():

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package verify
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// members returns pods of one gang of which so many must have a place.
+func members(n, least int) (pods []*model.Pod) {
+	for i := range n {
+		pods = append(pods, &model.Pod{Namespace: "default", Name: fmt.Sprintf("p%d", i), Gang: model.Gang{Name: "g", Least: least}})
+	}
+	return pods
+}
+
+// TestGangs has plans that place a part of a gang: two of five pods are asked about and placed, others stand otherwise.
+func TestGangs(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(s *model.Snapshot, pods []*model.Pod)
+		refused []int
+		wrong   bool
+	}{
+		"the others are refused":                 {refused: []int{2, 3, 4}, wrong: true},
+		"the others have a place":                {},
+		"one of the others is refused":           {refused: []int{2}, wrong: true},
+		"one of the others has scheduling gates": {change: func(_ *model.Snapshot, pods []*model.Pod) { pods[2].Gated = true }, wrong: true},
+		"one of the others runs": {change: func(s *model.Snapshot, pods []*model.Pod) {
+			s.Pending, s.Nodes = pods[:4], []*model.Node{{Name: "n", Pods: pods[4:]}}
+		}},
+		"one of the others is being deleted": {change: func(s *model.Snapshot, pods []*model.Pod) {
+			pods[4].Deleting = pods[4].Deleting.AddDate(2026, 0, 0)
+			s.Pending, s.Nodes = pods[:4], []*model.Node{{Name: "n", Pods: pods[4:]}}
+		}, wrong: true},
+		"three have succeeded": {change: func(s *model.Snapshot, pods []*model.Pod) {
+			s.Pending, s.GangsEnded = pods[:2], map[string]int{"g": 3}
+		}},
+		"the others do not exist": {change: func(s *model.Snapshot, pods []*model.Pod) { s.Pending = pods[:2] }, wrong: true},
+		"the others do not exist yet, as they are staged": {change: func(s *model.Snapshot, pods []*model.Pod) {
+			s.Pending = pods[:2]
+			pods[0].Gang.Staged = true
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pods := members(5, 5)
+			s := &model.Snapshot{Pending: pods}
+			if c.change != nil {
+				c.change(s, pods)
+			}
+			refused := map[*model.Pod]bool{}
+			for _, i := range c.refused {
+				refused[pods[i]] = true
+			}
+			in := &Input{Demand: pods[:2], OnNodes: []Placement{{Node: "n", Pods: pods[:1]}}, New: []Machine{{Pods: pods[1:2]}}}
+			if found := Gangs(s, in, refused); (len(found) > 0) != c.wrong {
+				t.Errorf("found %v, want a violation: %v", found, c.wrong)
+			}
+			if found := Gangs(s, &Input{Demand: pods[:2]}, refused); len(found) > 0 {
+				t.Errorf("nothing is placed, and found %v", found)
+			}
+		})
+	}
+}
+
+// TestGangsApart has commands that remove one or both of the nodes that a gang runs on.
+func TestGangsApart(t *testing.T) {
+	pods := members(2, 2)
+	nodes := []*model.Node{{Name: "a", ProviderID: "a", Pods: pods[:1]}, {Name: "b", ProviderID: "b", Pods: pods[1:]}, {Name: "c", ProviderID: "c"}}
+	removes := func(ids ...string) (out []Leaving) {
+		for _, id := range ids {
+			out = append(out, Leaving{Claim: &model.Claim{ProviderID: id}})
+		}
+		return out
+	}
+	if found := GangsApart(nodes, removes("a", "c")); len(found) != 1 || found[0].Pod != pods[0] {
+		t.Errorf("one of two nodes goes: %v", found)
+	}
+	if found := GangsApart(nodes, removes("a", "b")); len(found) > 0 {
+		t.Errorf("both go: %v", found)
+	}
+	if found := GangsApart(nodes, removes("c")); len(found) > 0 {
+		t.Errorf("another goes: %v", found)
+	}
+}
