@@ -137,9 +137,9 @@ func describePlan(out *Output) string {
 	return b.String()
 }
 
-// BenchmarkGangs plans 200 gangs of 16 pods, with capacity for all of them and with a limit that holds half of them.
+// BenchmarkGangs plans 200 gangs of 16 pods, with capacity for all of them, with a limit that holds half of them, and with one that holds none.
 func BenchmarkGangs(b *testing.B) {
-	for _, limit := range []int{100_000, 3_200} {
+	for _, limit := range []int{100_000, 3_200, 30} {
 		b.Run(fmt.Sprintf("limit.cpu=%d", limit), func(b *testing.B) {
 			x := newScript(b)
 			say := func(format string, args ...any) { x.line(strings.Fields(fmt.Sprintf(format, args...))) }
