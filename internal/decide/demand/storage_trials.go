@@ -17,7 +17,8 @@ import (
 const mostStorageTrials = 2
 
 // HoldBackStorage returns the pods of new nodes that wait until it is known whether the driver of their StorageClass reports
-// storage on other new nodes, those that hold reservations included; nil: none waits.
+// storage on other new nodes, those that hold reservations included; nil: none waits. None does that belongs to a gang: a part of
+// a gang can't be tried.
 func HoldBackStorage(nodes []solve.NewNode, reservations map[string]*cluster.Reservation) (held map[*model.Pod]plan.Reason) {
 	var trials map[string]int // by StorageClass
 	for i := range nodes {
@@ -30,7 +31,7 @@ func HoldBackStorage(nodes []solve.NewNode, reservations map[string]*cluster.Res
 			if trials == nil {
 				trials = storageTrials(reservations)
 			}
-			if trials[v.Reported] < mostStorageTrials {
+			if trials[v.Reported] < mostStorageTrials || p.HasGang() {
 				here[v.Reported] = true
 				continue
 			}

@@ -27,7 +27,12 @@ type Gang struct {
 func (g *Gang) IsComplete() bool { return g.Staged || g.There >= g.Least }
 
 // Minimum returns how many of its pods must have a place.
-func (g *Gang) Minimum() int { return min(g.Least, g.There) }
+func (g *Gang) Minimum() int {
+	if g.Staged {
+		return min(g.Least, g.There)
+	}
+	return g.Least
+}
 
 // findGangs returns the gangs that have a pending or a leaving pod, by name; nil: there are none, which costs no look at nodes.
 func findGangs(v *cluster.View, leaving []*model.Pod) map[string]*Gang {
@@ -95,6 +100,12 @@ func (pt *Table) GangOf(p *model.Pod) *Gang {
 		return nil
 	}
 	return pt.gangs[p.Gang.Name]
+}
+
+// awaitsPods reports whether a pod belongs to a gang of which too few pods exist.
+func (pt *Table) awaitsPods(p *model.Pod) bool {
+	g := pt.GangOf(p)
+	return g != nil && !g.IsComplete()
 }
 
 // gangIncomplete returns why no node is launched for pods of a gang, of which too few exist.

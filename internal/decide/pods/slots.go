@@ -328,7 +328,7 @@ func (sa *Slots) FindLost(cameShort bool, mem SlotMemory) (lost bool, until time
 }
 
 // WithoutMachine returns the pods that machines are bought for: demand, leaving and anticipated ones without a slot, in
-// this order; and when there may be others.
+// this order, none of a gang of which too few exist; and when there may be others.
 func (sa *Slots) WithoutMachine() (out []*model.Pod, until time.Time) {
 	out = make([]*model.Pod, 0, len(sa.Snapshot.Pending))
 	for _, p := range sa.Snapshot.Pending {
@@ -339,7 +339,7 @@ func (sa *Slots) WithoutMachine() (out []*model.Pod, until time.Time) {
 	}
 	for _, pods := range [][]*model.Pod{sa.Table.Leaving(), sa.Anticipated} {
 		for _, p := range pods {
-			if !sa.Covered[p.UID] {
+			if !sa.Covered[p.UID] && !sa.Table.awaitsPods(p) {
 				out = append(out, p)
 			}
 		}

@@ -96,7 +96,7 @@ func (pt *Table) terminating() (out []*model.Pod) {
 // IsDemand reports whether a pending pod is demand, and when that may become another answer: it needs a place, and enough pods
 // of its gang exist, if it has one.
 func (pt *Table) IsDemand(p *model.Pod) (bool, time.Time) {
-	if g := pt.GangOf(p); g != nil && !g.IsComplete() {
+	if pt.awaitsPods(p) {
 		return false, time.Time{}
 	}
 	return pt.NeedsPlace(p)
@@ -216,8 +216,8 @@ type classOwner struct {
 
 // WhyNotDemand returns why a pending pod is no demand.
 func (pt *Table) WhyNotDemand(p *model.Pod) plan.Reason {
-	if g := pt.GangOf(p); g != nil && !g.IsComplete() && !p.Gated && p.Nominated == "" {
-		return gangIncomplete(g)
+	if pt.awaitsPods(p) && !p.Gated && p.Nominated == "" {
+		return gangIncomplete(pt.GangOf(p))
 	}
 	why := plan.OfNotSchedulable{Because: plan.SchedulerCause, Name: p.Class.Scheduler}
 	switch {

@@ -203,7 +203,7 @@ func (ba *Bars) isTriedLastSomewhere(c *model.Class) bool {
 }
 
 // HoldBack returns pods that wait for what comes of one node: where launches for their template were unused, one is
-// tried at a time.
+// tried at a time. None waits that belongs to a gang: a part of a gang can't be tried.
 func (ba *Bars) HoldBack(nodes []solve.NewNode) (held map[*model.Pod]plan.Reason) {
 	if len(ba.counts.bySite) == 0 {
 		return nil
@@ -219,7 +219,7 @@ func (ba *Bars) HoldBack(nodes []solve.NewNode) (held map[*model.Pod]plan.Reason
 			for _, k := range []launchSite{{t, pool.UID, group}, {template: t}} {
 				c, ok := ba.counts.bySite[k]
 				switch {
-				case !ok:
+				case !ok || p.HasGang():
 				case tried[k]:
 					if held == nil {
 						held = map[*model.Pod]plan.Reason{}
