@@ -144,7 +144,12 @@ func (v *View) SetDirty(claims, nodes []int32, unchanged map[string]PoolSum) {
 
 // IsReschedulable reports whether a pod needs another node when its node goes: see model.Pod. One that is expendable does not.
 func (v *View) IsReschedulable(p *model.Pod) bool {
-	return p.IsReschedulable() && !v.Cutoff.IsExpendable(p)
+	return p.IsReschedulable() && v.HasSuccessor(p)
+}
+
+// HasSuccessor reports whether a pod that goes is made again somewhere else, as far as its namespace and priority say.
+func (v *View) HasSuccessor(p *model.Pod) bool {
+	return !v.Cutoff.IsExpendable(p) && v.Snapshot.Ending[p.Namespace].IsZero()
 }
 
 // DeploymentOf returns the Deployment that a pod belongs to; nil: none, or nobody may look.

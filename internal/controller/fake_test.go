@@ -95,7 +95,7 @@ func run(t *testing.T, play func(t *testing.T, b *bench), given ...func(b *bench
 
 // showPool shows a cluster with one pool.
 func showPool(s *state.State) {
-	s.SetNamespace("default", nil)
+	s.SetNamespace("default", nil, time.Time{})
 	s.Pools.SetNodeClass(state.NodeClass{Group: "g", Kind: "K", Name: "c", UID: "class", Generation: 1})
 	s.Pools.SetPool(&model.NodePool{Name: "p", UID: "uid-p", Replicas: -1, NodeLimit: -1, ExpireAfter: -1, TerminationGracePeriod: -1, ConsolidateAfter: -1,
 		Labels: model.Labels{}, Requirements: model.NewRequirements(model.OneOf(model.LabelNodePool, "p"), model.OneOf(model.LabelInstanceType, "cheap", "dear")), ClassGroup: "g", ClassKind: "K", ClassName: "c"})

@@ -132,7 +132,7 @@ func (l *liveCluster) watch(t *testing.T, lag time.Duration, shadow bool) *Contr
 	l.mu.Unlock()
 	l.atEnd = append(l.atEnd, func() { cancel(); ended.Wait() })
 	c.Emit(func(s *state.State) {
-		s.SetNamespace("default", nil)
+		s.SetNamespace("default", nil, time.Time{})
 		s.Pools.SetNodeClass(state.NodeClass{Group: "g", Kind: "K", Name: "c", UID: "class", Generation: 1})
 		s.Pools.SetPool(&model.NodePool{Name: "p", UID: "uid-p", Replicas: -1, NodeLimit: -1, ExpireAfter: -1, TerminationGracePeriod: -1, ConsolidationPolicy: "WhenEmptyOrUnderutilized",
 			Labels: model.Labels{}, Requirements: model.NewRequirements(model.OneOf(model.LabelNodePool, "p")), ClassGroup: "g", ClassKind: "K", ClassName: "c"})

@@ -332,7 +332,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		answer := func(events []func(*state.State)) string {
 			s := state.New()
 			s.SetNow(w.Now)
-			s.SetNamespace("default", nil)
+			s.SetNamespace("default", nil, time.Time{})
 			s.Pools.SetPool(w.pool())
 			for _, ev := range events {
 				ev(s)

@@ -98,6 +98,7 @@ func (x *script) describeQuery() {
 //	replicas OWNER N             a ReplicaSet is to have so many pods
 //	limit NAME [select=REQ] [nodes=N] [RESOURCE=N] [dollars=N] [least.RESOURCE=N]    a limit over several pools; cluster: the flags'
 //	quota NAME [gone]            the namespace has a ResourceQuota
+//	ending                       the namespace is being deleted
 //	why SUBJECT                  what is in the way of it
 //	planted SUBJECT CODE         a reason of that code is in the answer; where a change is offered with it, the change ends it
 //	ended SUBJECT CODE           none is any more
@@ -141,7 +142,7 @@ func newScript(t testing.TB) *script {
 		types: map[string]*model.InstanceType{}, claims: map[string]*model.Claim{}, groups: map[string]*model.Pod{}, marks: map[string]string{}}
 	x.st.SetNow(epoch)
 	x.st.Resources().Dim("gpu")
-	x.st.SetNamespace("default", nil)
+	x.st.SetNamespace("default", nil, time.Time{})
 	return x
 }
 
@@ -392,6 +393,8 @@ func (x *script) line(f []string) {
 		x.st.SetDeployment(d)
 	case "replicas":
 		x.st.SetReplicas("rs-"+f[1], int(x.number(f[2])))
+	case "ending":
+		x.st.SetNamespace("default", nil, x.now)
 	case "quota":
 		if len(f) > 2 {
 			x.st.DeleteQuota("default/" + f[1])

@@ -216,6 +216,9 @@ func WhyEnded(p *model.Pod, now time.Time) plan.Answer {
 		state = "succeeded: it has completed and takes no room on a node"
 	}
 	addFact(&a, "state", state)
+	if p.EndsWithNamespace {
+		addFact(&a, "namespace", p.Namespace+" is being deleted, and its pods with it")
+	}
 	if p.Node != "" {
 		addFact(&a, "ran on", p.Node)
 		a.Related = append(a.Related, "node/"+p.Node)

@@ -27,6 +27,7 @@ func TestWhyEnded(t *testing.T) {
 			"succeeded: it has completed and takes no room on a node", plan.PodTerminating, "a.io/x b.io/y"},
 		{"deleted before it had a node, waits for its finalizer", model.Pod{Deleting: now, Finalizers: []string{"a.io/x"}}, "pending", plan.PodTerminating, "a.io/x"},
 		{"is being deleted", model.Pod{Deleting: now}, "pending", plan.PodTerminating, ""},
+		{"ends with its namespace", model.Pod{Deleting: now, EndsWithNamespace: true}, "pending", plan.PodTerminating, ""},
 	} {
 		c.pod.Namespace, c.pod.Name = "shop", "web"
 		a := WhyEnded(&c.pod, now)
@@ -36,6 +37,9 @@ func TestWhyEnded(t *testing.T) {
 		}
 		if a.Subject != "pod/shop/web" || facts["state"] != c.state || facts["ran on"] != c.pod.Node || a.Step == nil || a.Step.Of != c.step {
 			t.Errorf("%s: subject %s, facts %v, step %+v; want state %q and step %s", c.name, a.Subject, facts, a.Step, c.state, c.step)
+		}
+		if said := "shop is being deleted, and its pods with it"; (facts["namespace"] == said) != c.pod.EndsWithNamespace {
+			t.Errorf("%s: facts %v", c.name, facts)
 		}
 		held := ""
 		for _, f := range a.Findings {

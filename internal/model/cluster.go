@@ -604,6 +604,7 @@ type Snapshot struct {
 	PDBs          []*PDB           // by namespace and name
 	Deployments   []*Deployment    // by namespace and name; nil: nobody is allowed to look
 	Namespaces    map[string]Labels
+	Ending        map[string]time.Time      // since when a namespace is being deleted: no pod is created in it any more
 	Instances     []*Instance               // by provider id; from the last List
 	InstancesAt   time.Time                 // when that List was asked for; zero: never
 	Drift         map[string]string         // by claim uid: why its machine is not what its node class asks for; empty: it is; absent: not asked

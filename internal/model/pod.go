@@ -346,6 +346,7 @@ type Pod struct {
 	Refusal              string    // and in which words
 	Bound                time.Time // PodScheduled's transition; zero: not bound
 	Deleting             time.Time // deletionTimestamp; zero: not being deleted
+	EndsWithNamespace    bool      // Deleting is when its namespace was deleted; itself it is not being deleted yet
 	GracePeriod          time.Duration
 	Terminal             bool          // Succeeded or Failed
 	Failed               bool          // Failed

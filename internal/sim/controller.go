@@ -85,7 +85,7 @@ func (x *Controller) Restart() {
 	x.State, x.Next, x.watch, x.calls, x.listed = s, time.Time{}, [streams][]state.Change{}, nil, time.Time{}
 	s.SetNow(c.Now)
 	x.decider.Restart(s.Resources())
-	s.SetNamespace("default", nil)
+	s.SetNamespace("default", nil, time.Time{})
 	for _, p := range c.NodePools {
 		s.Pools.SetPool(p)
 	}

@@ -4,6 +4,7 @@
 package state
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 func (s *State) SetPod(p *model.Pod) {
 	q := *p
 	q.Class = s.internClass(p.Class)
+	if since := s.namespaces.ending[q.Namespace]; !since.IsZero() && endsWithNamespace(&q) {
+		q.Deleting, q.EndsWithNamespace = since, true
+	}
 	s.Overlay.coverPod(&q)
 	s.pods.setPod(&q, s.now)
 	s.daemons.setPod(&q)
@@ -200,8 +204,22 @@ func (s *State) SetPDB(p *model.PDB) { s.pdbs.set(p.Key(), p) }
 // DeletePDB forgets a PodDisruptionBudget by namespace/name.
 func (s *State) DeletePDB(key string) { s.pdbs.delete(key) }
 
-// SetNamespace adds or changes a namespace.
-func (s *State) SetNamespace(name string, l model.Labels) { s.namespaces.set(name, l) }
+// SetNamespace adds or changes a namespace, which is being deleted since an instant, zero: it is not. Its pods without a node are taken to
+// be deleted with it: kube-controller-manager deletes them, and the API server binds none.
+func (s *State) SetNamespace(name string, l model.Labels, deleting time.Time) {
+	s.namespaces.set(name, l)
+	if !s.namespaces.setEnding(name, deleting) {
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.pods.byKey)) {
+		if p := s.pods.byKey[key]; p.Namespace == name && endsWithNamespace(p) {
+			s.SetPod(p)
+		}
+	}
+}
+
+// endsWithNamespace reports whether a pod is no demand once its namespace is being deleted.
+func endsWithNamespace(p *model.Pod) bool { return p.Node == "" && !p.Terminal && p.Deleting.IsZero() }
 
 // DeleteNamespace forgets a namespace.
 func (s *State) DeleteNamespace(name string) { s.namespaces.delete(name) }

@@ -118,6 +118,7 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 		PDBs:          s.pdbs.list(),
 		Deployments:   s.deployments.list(),
 		Namespaces:    s.namespaces.list(),
+		Ending:        s.namespaces.ending,
 		Instances:     s.instances.list,
 		InstancesAt:   s.instances.at,
 		Drift:         s.drift,

@@ -154,6 +154,29 @@ func TestPending(t *testing.T) {
 	want(t, "pods", len(s.pods.byKey), 4)
 }
 
+// A pod without a node is being deleted with its namespace, whichever of the two is read first.
+func TestPodsEndWithTheirNamespace(t *testing.T) {
+	s := fresh()
+	s.SetPod(pod("before", "k", ""))
+	s.SetPod(pod("bound", "k", "n"))
+	s.SetNamespace("default", nil, time.Time{})
+	want(t, "pending", names(s.Snapshot(at(0)).Pending), []string{"before"})
+	s.SetNamespace("default", nil, at(1))
+	s.SetPod(pod("after", "k", ""))
+	snap := s.Snapshot(at(2))
+	want(t, "pending", len(snap.Pending), 0)
+	want(t, "ending", snap.Ending["default"], at(1))
+	for _, name := range []string{"before", "after"} {
+		p := s.FindPod("default/" + name)
+		want(t, name, p.Deleting, at(1))
+		want(t, name, p.EndsWithNamespace, true)
+	}
+	want(t, "bound", s.FindPod("default/bound").Deleting, time.Time{})
+	s.DeleteNamespace("default")
+	want(t, "ending", len(s.Snapshot(at(3)).Ending), 0)
+	want(t, "ending before", len(snap.Ending), 1)
+}
+
 func TestAPodOfTheSameNameIsAnotherOne(t *testing.T) {
 	s := fresh()
 	s.SetNode(&model.Node{Name: "n"}, 1)
@@ -530,7 +553,7 @@ func TestARefusedTolerationIsRemembered(t *testing.T) {
 // TestAPodChangesWhereItStands: whatever changes of a pod on a node is seen.
 func TestAPodChangesWhereItStands(t *testing.T) {
 	identity := map[string]bool{"Namespace": true, "Name": true, "UID": true, "Node": true, "Nominated": true, "Created": true, "Seen": true,
-		"Terminal": true, "Gated": true, "Mirror": true, "Unreservable": true, "Unbindable": true, "Binding": true, "Expected": true, "Buffer": true} // what never changes, ends its stay, or is not read from it
+		"Terminal": true, "Gated": true, "Mirror": true, "Unreservable": true, "Unbindable": true, "Binding": true, "Expected": true, "Buffer": true, "EndsWithNamespace": true} // what never changes, ends its stay, or is not read from it
 	typ, looked := reflect.TypeFor[model.Pod](), 0
 	for i := range typ.NumField() {
 		name := typ.Field(i).Name

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -84,20 +85,39 @@ func patched[T any](list []*T, names map[string]bool, name func(*T) string, now 
 	return append(merged, added...)
 }
 
-// namespaceTable is the labels of the namespaces. Like a table it keeps what it last handed out until something
-// changes.
+// namespaceTable is the labels of the namespaces, and which of them are being deleted. Like a table it keeps what it last handed
+// out until something changes.
 type namespaceTable struct {
 	labels  map[string]model.Labels // by name
 	changed bool
 	listed  map[string]model.Labels
+	ending  map[string]time.Time // since when a namespace is being deleted; replaced, never changed
 }
 
 func (t *namespaceTable) set(name string, l model.Labels) {
 	t.labels[name], t.changed = l, true
 }
 
+// setEnding notes since when a namespace is being deleted, and reports whether that is new. Zero: it is not.
+func (t *namespaceTable) setEnding(name string, since time.Time) bool {
+	if t.ending[name].Equal(since) {
+		return false
+	}
+	t.ending = maps.Clone(t.ending)
+	if since.IsZero() {
+		delete(t.ending, name)
+		return false
+	}
+	if t.ending == nil {
+		t.ending = map[string]time.Time{}
+	}
+	t.ending[name] = since
+	return true
+}
+
 func (t *namespaceTable) delete(name string) {
 	delete(t.labels, name)
+	t.setEnding(name, time.Time{})
 	t.changed = true
 }
 

@@ -85,7 +85,7 @@ func (pt *Table) terminating() (out []*model.Pod) {
 			continue
 		}
 		for _, p := range n.Pods {
-			if !p.Deleting.IsZero() && !p.Terminal && p.IsWorkload() && p.Owner.UID != "" && !pt.Cutoff.IsExpendable(p) {
+			if !p.Deleting.IsZero() && !p.Terminal && p.IsWorkload() && p.Owner.UID != "" && pt.HasSuccessor(p) {
 				out = append(out, p)
 			}
 		}
@@ -154,7 +154,7 @@ func (pt *Table) findLeaving() (out []*model.Pod) {
 			continue
 		}
 		for _, p := range n.Pods {
-			if p.Deleting.IsZero() && p.IsWorkload() && !pt.Cutoff.IsExpendable(p) && p.Owner.UID != "" && p.Owner.Kind != "Node" && !pt.Rollouts.hasSuccessor(p) {
+			if p.Deleting.IsZero() && p.IsWorkload() && pt.HasSuccessor(p) && p.Owner.UID != "" && p.Owner.Kind != "Node" && !pt.Rollouts.hasSuccessor(p) {
 				out = append(out, p)
 			}
 		}

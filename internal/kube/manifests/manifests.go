@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -283,9 +284,9 @@ func (m *Set) provisionerDefaults(p *karpv1alpha5.Provisioner) translate.Provisi
 
 // NamespaceOf makes known the namespace that an object is in or is; every namespace bears its name as a label.
 func (m *Set) namespaceOf(s *state.State, o object) {
-	name, labels := o.GetNamespace(), map[string]string(nil)
+	name, labels, deleting := o.GetNamespace(), map[string]string(nil), time.Time{}
 	if n, ok := o.Object.(*corev1.Namespace); ok {
-		name, labels = n.Name, n.Labels
+		name, labels, deleting = n.Name, n.Labels, translate.DeletionTime(n)
 	} else if _, there := m.at["Namespace "+name]; there || name == "" {
 		return
 	}
@@ -293,7 +294,7 @@ func (m *Set) namespaceOf(s *state.State, o object) {
 	for k, v := range labels {
 		with[k] = v
 	}
-	s.SetNamespace(name, with)
+	s.SetNamespace(name, with, deleting)
 }
 
 var _ translate.Lookup = (*Set)(nil)

@@ -29,9 +29,7 @@ func (t *Translator) NodeClaim(c *karpv1.NodeClaim) *model.Claim {
 		Conditions: Conditions(c.Status.Conditions), Reserved: c.Annotations[AnnotationReserved] == "true",
 		NoReserve: c.Annotations[AnnotationNotReserved],
 	}
-	if c.DeletionTimestamp != nil {
-		out.Deleting = c.DeletionTimestamp.Time
-	}
+	out.Deleting = DeletionTime(c)
 	out.Orphan = out.Pool != "" && c.Annotations[karpv1.AnnotationNodePoolHash] != "" && !slices.ContainsFunc(c.OwnerReferences, IsNodePool)
 	if r := c.Spec.NodeClassRef; r != nil {
 		out.ClassGroup, _ = ClassGroup(r.Group)

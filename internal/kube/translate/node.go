@@ -22,9 +22,7 @@ func (t *Translator) Node(n *corev1.Node) *model.Node {
 		Phase: string(n.Status.Phase), Created: n.CreationTimestamp.Time, HasFinalizer: slices.Contains(n.Finalizers, karpv1.FinalizerTermination),
 		OtherFinalizers: otherFinalizers(n.Finalizers), Conditions: make(map[string]model.Condition, len(n.Status.Conditions)),
 	}
-	if n.DeletionTimestamp != nil {
-		out.Deleting = n.DeletionTimestamp.Time
-	}
+	out.Deleting = DeletionTime(n)
 	if n.Spec.Unschedulable {
 		x := model.Taint{Key: corev1.TaintNodeUnschedulable, Effect: model.NoSchedule}
 		if !slices.Contains(out.Taints, x) {

@@ -37,9 +37,7 @@ func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
 			}
 		}
 	}
-	if p.DeletionTimestamp != nil {
-		out.Deleting = p.DeletionTimestamp.Time
-	}
+	out.Deleting = DeletionTime(p)
 	if g := p.Spec.TerminationGracePeriodSeconds; g != nil {
 		out.GracePeriod = time.Duration(*g) * time.Second
 	}

@@ -6,6 +6,7 @@ package translate
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -81,4 +82,12 @@ func LooksUpVolumes(p *corev1.Pod) bool {
 // VolumeAttachment translates a volume attached to a node, and names that node.
 func (t *Translator) VolumeAttachment(x *storagev1.VolumeAttachment) (model.Attachment, string) {
 	return volume.Attached(x, t.volumes()), x.Spec.NodeName
+}
+
+// DeletionTime returns when an object that is still there was deleted, zero: it was not.
+func DeletionTime(o metav1.Object) time.Time {
+	if t := o.GetDeletionTimestamp(); t != nil {
+		return t.Time
+	}
+	return time.Time{}
 }

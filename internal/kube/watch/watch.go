@@ -174,8 +174,8 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 	c, t, emit := w.c, w.t, w.emit
 	follow(ctx, w, wg, source{c.Core, "namespaces", &corev1.Namespace{}}, &sync.Mutex{},
 		func(_ string, n *corev1.Namespace) {
-			name, labels := n.Name, n.Labels
-			emit(func(s *state.State) { s.SetNamespace(name, labels) })
+			name, labels, deleting := n.Name, n.Labels, translate.DeletionTime(n)
+			emit(func(s *state.State) { s.SetNamespace(name, labels, deleting) })
 		},
 		func(k string) { emit(func(s *state.State) { s.DeleteNamespace(k) }) })
 	follow(ctx, w, wg, source{c.Core, "nodes", &corev1.Node{}}, &w.nodeMu,

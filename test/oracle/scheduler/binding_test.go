@@ -139,7 +139,7 @@ func newBinder(ctx context.Context, c *bindingCase, tally *bindingTally) (*binde
 		return nil, err
 	}
 	for _, n := range c.namespaces {
-		x.state.SetNamespace(n.Name, n.Labels)
+		x.state.SetNamespace(n.Name, n.Labels, time.Time{})
 	}
 	for _, n := range c.nodes {
 		x.state.SetNode(x.tr.Node(n), 0)

@@ -47,6 +47,7 @@ type drawn struct {
 	attached   []*storagev1.VolumeAttachment
 	unmigrated map[string]bool // nodes whose kubelet leaves no in-tree plugin's volumes to CSI drivers
 	shapes     []string        // of shapes: those that the cluster has
+	ending     string          // the namespace that is being deleted, empty: none
 	written    bool            // the pending pods are as people write them: no API server has admitted them yet
 }
 
@@ -56,6 +57,11 @@ func (c *drawn) objects() []runtime.Object {
 		_, ok := o.(*storagev1.CSINode) // scenarios have those of their own driver alone
 		return ok
 	})
+	for i, o := range out {
+		if n, ok := o.(*corev1.Namespace); ok && n.Name == c.ending {
+			out[i] = changed(n, func(n *corev1.Namespace) { n.DeletionTimestamp = &metav1.Time{Time: time.Unix(1_799_999_990, 0)} })
+		}
+	}
 	for _, n := range c.nodes {
 		out = append(out, c.csiNode(n.Name))
 	}

@@ -280,8 +280,6 @@ var notDrawn = []struct{ prefix, instead string }{
 	{"Pod spec.volumes[].ephemeral.volumeClaimTemplate.metadata", "internal/kube/manifests, TestHeeded"}, {"Pod spec.volumes[].ephemeral.volumeClaimTemplate.spec.selector", "internal/kube, TestHeeded"},
 	{"Pod spec.volumes[].ephemeral.volumeClaimTemplate.spec.volume", "internal/kube/manifests, TestHeeded"}, {"PersistentVolumeClaim spec.volumeAttributesClassName", "internal/kube, TestHeeded"},
 	{"PersistentVolumeClaim spec.selector", "internal/kube/manifests, TestHeeded"}, {"PersistentVolume spec.volumeAttributesClassName", "internal/kube, TestHeeded"},
-	{"PersistentVolume metadata.deletionTimestamp", "internal/kube/manifests, TestHeeded"},
-	{"CSIDriver spec.attachRequired", "internal/kube/translate, TestTranslate"},
 }
 
 func (f *fieldTally) excuse(x inventory.Field) string {

@@ -61,6 +61,7 @@ func judgePlan(c *drawn, a *answer) (*judge, error) {
 	}
 	x.machines()
 	x.minValues()
+	x.ended()
 	if err := x.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -160,6 +161,35 @@ func (x *judge) minValues() {
 			}
 		}
 	}
+}
+
+// ended looks for pods that were planned for although nobody will run them: the API server binds no pod of a namespace that is being deleted,
+// whose pods kube-controller-manager deletes, and no volume that is being deleted is attached to another node (kubernetes-csi/external-attacher).
+func (x *judge) ended() {
+	for _, p := range x.c.pods {
+		node := x.target[p.Namespace+"/"+p.Name]
+		if node == "" {
+			continue
+		}
+		if p.Namespace == x.c.ending {
+			x.disagree("namespace", "%s/%s was planned on %s, and its namespace is being deleted", p.Namespace, p.Name, node)
+		}
+		if v := x.c.deletedVolumeOf(p); v != nil {
+			x.disagree("volume", "%s/%s was planned on %s, and its volume %s is being deleted", p.Namespace, p.Name, node, v.Name)
+		}
+	}
+}
+
+// deletedVolumeOf is a volume of a pod that would have to be attached, and is being deleted; nil: it has none.
+func (c *drawn) deletedVolumeOf(p *corev1.Pod) *corev1.PersistentVolume {
+	for _, v := range c.volumes {
+		if v.DeletionTimestamp != nil && v.Spec.CSI.Driver != mountDriver && v.Spec.ClaimRef.Namespace == p.Namespace && slices.ContainsFunc(p.Spec.Volumes, func(x corev1.Volume) bool {
+			return x.PersistentVolumeClaim != nil && x.PersistentVolumeClaim.ClaimName == v.Spec.ClaimRef.Name
+		}) {
+			return v
+		}
+	}
+	return nil
 }
 
 func (c *drawn) poolOf(name string) *karpv1.NodePool {
@@ -591,7 +621,7 @@ func (x *judge) refusals() error {
 				continue
 			}
 			for _, p := range all {
-				if reasonOf(reasons[p], pool.Name).Code == plan.MinValues || excused(reasons[p]) || x.leftToOthers(reasons[p]) {
+				if reasonOf(reasons[p], pool.Name).Code == plan.MinValues || excused(reasons[p]) || x.leftToOthers(reasons[p]) || x.c.deletedVolumeOf(p) != nil {
 					continue
 				}
 				x.tally.probed++

@@ -24,9 +24,11 @@ const (
 	shapeAttached  = "volumes attached to a node without their pod"
 	shapeZoneKeys  = "zone keys of the drivers of GCP and Azure"
 	shapeFormer    = "labels by their names of before Kubernetes 1.17"
+	shapeEnding    = "a namespace that is being deleted"
+	shapeVolumes   = "PersistentVolumes that are being deleted"
 )
 
-var shapes = []string{shapeMinValues, shapeHostnames, shapeDeleting, shapePorts, shapeAttached, shapeZoneKeys, shapeFormer}
+var shapes = []string{shapeMinValues, shapeHostnames, shapeDeleting, shapePorts, shapeAttached, shapeZoneKeys, shapeFormer, shapeEnding, shapeVolumes}
 
 // addShapes adds shapes to a cluster, from random numbers of their own.
 func (d *drawing) addShapes() {
@@ -79,6 +81,13 @@ func (d *drawing) addShape(shape string) bool {
 		d.zoneKeyVolumes()
 	case shapeFormer:
 		d.formerLabels()
+	case shapeEnding:
+		d.c.ending = namespaces[1+d.IntN(2)].Name // DaemonSets are in the first
+		p := d.pod("work", int64(100*(1+d.IntN(8))), 128)
+		p.Namespace = d.c.ending
+		d.replicas(p, "", 1+d.IntN(3))
+	case shapeVolumes:
+		d.deletedVolumes()
 	}
 	return true
 }
@@ -185,5 +194,22 @@ func (d *drawing) formerLabels() {
 			add(p)
 			d.replicas(p, "", 1+d.IntN(3))
 		}
+	}
+}
+
+// mountDriver has volumes that are attached to no node.
+const mountDriver = "mount.example.com"
+
+// deletedVolumes adds pods whose volumes are being deleted: of a driver that attaches them, and of one that does not.
+func (d *drawing) deletedVolumes() {
+	d.c.drivers = append(d.c.drivers, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: mountDriver}, Spec: storagev1.CSIDriverSpec{AttachRequired: pointer(false)}})
+	for _, of := range []string{ebs, mountDriver} {
+		p := d.pod("work", int64(100*(1+d.IntN(5))), 128)
+		claim := d.claim(p)
+		v := d.bind(claim, nil)
+		v.Spec.CSI.Driver = of
+		v.DeletionTimestamp, v.Finalizers = &metav1.Time{Time: time.Unix(1_799_999_990, 0)}, []string{"kubernetes.io/pv-protection"}
+		d.use(p, claim)
+		d.replicas(p, "", 1+d.IntN(2))
 	}
 }
