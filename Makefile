@@ -9,14 +9,18 @@ export CGO_ENABLED := 0
 # One set of flags for binaries, vet and tests: -trimpath is part of the build cache's key, and with two sets everything is compiled twice.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-K8S_VERSION := v1.36.3
+# The control plane of the sandbox, and the one that `make sandbox-1.36` builds.
+K8S_VERSION := v1.37.2
+K8S_BEFORE := v1.36.3
+# The end-to-end tests that run on the latter, too: what depends most on how kube-scheduler and controllers behave.
+SERIES_1.36 := TestExactLanding|TestMixedLanding|TestDaemonsKeepTheirRoom|TestDrainHonoursPDB|TestConsolidation|TestDrift|TestExpiry|TestFaults
 KV := k8s.io/component-base/version
-SANDBOX_LDFLAGS := -s -w -X $(KV).gitVersion=$(K8S_VERSION) -X $(KV).gitMajor=1 -X $(KV).gitMinor=36 -X $(KV).gitTreeState=clean
+SANDBOX_LDFLAGS = -s -w -X $(KV).gitVersion=$(1) -X $(KV).gitMajor=1 -X $(KV).gitMinor=$(word 2,$(subst ., ,$(1))) -X $(KV).gitTreeState=clean
 UNIT = $$(go list ./... | grep -v /test/e2e)
 
 .PHONY: help
 help: ## list the verbs
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9.-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: bin/dovetail bin/dovetail-sandbox ## build bin/dovetail and bin/dovetail-sandbox (the first time some minutes, with progress)
@@ -27,14 +31,21 @@ bin/dovetail:
 
 .PHONY: bin/dovetail-sandbox
 bin/dovetail-sandbox:
-	@bash build/progress.sh "the control plane" sandbox -ldflags "$(SANDBOX_LDFLAGS)" -o ../bin/dovetail-sandbox .
+	@bash build/progress.sh "the control plane" sandbox -ldflags "$(call SANDBOX_LDFLAGS,$(K8S_VERSION))" -o ../bin/dovetail-sandbox .
+
+.PHONY: sandbox-1.36
+sandbox-1.36: bin/dovetail-sandbox-1.36 ## build bin/dovetail-sandbox-1.36, the same with a control plane of Kubernetes 1.36 (the first time some minutes, with progress)
+
+.PHONY: bin/dovetail-sandbox-1.36
+bin/dovetail-sandbox-1.36:
+	@bash build/progress.sh "the control plane of Kubernetes 1.36" sandbox -modfile=go.kubernetes-1.36.mod -ldflags "$(call SANDBOX_LDFLAGS,$(K8S_BEFORE))" -o ../bin/dovetail-sandbox-1.36 .
 
 .PHONY: kubelet
 kubelet: bin/dovetail-kubelet ## build bin/dovetail-kubelet, which `bin/dovetail-sandbox up --kubelets` runs for each machine (the first time two or three minutes, with progress)
 
 .PHONY: bin/dovetail-kubelet
 bin/dovetail-kubelet:
-	@bash build/progress.sh "the kubelet" sandbox -ldflags "$(SANDBOX_LDFLAGS)" -o ../bin/dovetail-kubelet ./kubelet
+	@bash build/progress.sh "the kubelet" sandbox -ldflags "$(call SANDBOX_LDFLAGS,$(K8S_VERSION))" -o ../bin/dovetail-kubelet ./kubelet
 
 .PHONY: image
 image: ## write the container image for linux/amd64 and linux/arm64, without Docker: an OCI layout and a tarball in bin/image, with SBOM and provenance
@@ -60,7 +71,7 @@ check: ## the fast loop: format, vet, archtest, unit tests
 test: test-unit test-modules test-live ## before each push, ten minutes with warm caches: vet, all unit tests, and on the real control plane what shows most of it
 
 .PHONY: verify
-verify: test-unit verify-sandbox verify-modules verify-upstream verify-oracle verify-live ## everything, on the real control plane: all that make test runs a part of, whole; half an hour or more
+verify: test-unit verify-sandbox verify-modules verify-upstream verify-oracle verify-live verify-live-1.36 ## everything, on the real control plane: all that make test runs a part of, whole; half an hour or more
 
 .PHONY: test-unit
 test-unit: build
@@ -117,6 +128,10 @@ karpenter-aws: build ## run Karpenter's own controller for AWS and then Dovetail
 verify-live: build kubelet
 	go test -count=1 -timeout 90m ./test/e2e/...
 	DOVETAIL_KUBELETS=1 go test -count=1 -timeout 60m ./test/e2e
+
+.PHONY: verify-live-1.36
+verify-live-1.36: build sandbox-1.36
+	DOVETAIL_SANDBOX_BIN="$(CURDIR)/bin/dovetail-sandbox-1.36" go test -count=1 -timeout 60m -run '^($(SERIES_1.36))$$' ./test/e2e
 
 .PHONY: oracle
 oracle: build ## hold plans for 300 drawn clusters and 10,000 bindings against the real kube-scheduler, and 300 more plans against Karpenter's

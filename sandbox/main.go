@@ -23,10 +23,12 @@
 //
 //	V=k8s.io/component-base/version
 //	CGO_ENABLED=0 go -C sandbox build -trimpath -ldflags "-s -w \
-//	  -X $V.gitVersion=v1.36.3 -X $V.gitMajor=1 -X $V.gitMinor=36 -X $V.gitTreeState=clean" \
+//	  -X $V.gitVersion=v1.37.2 -X $V.gitMajor=1 -X $V.gitMinor=37 -X $V.gitTreeState=clean" \
 //	  -o ../bin/dovetail-sandbox .
 //
-// Without the -X flags the control plane says that it is v0.0.0-master.
+// Without the -X flags the control plane reports version v0.0.0-master.
+// With -modfile=go.kubernetes-1.36.mod and the flags of v1.36.3 the control
+// plane is Kubernetes 1.36 (`make sandbox-1.36`).
 // CGO_ENABLED=0 and -trimpath are part of the build cache's key: use them for
 // vet and test of this module too, or everything is compiled a second time.
 package main

@@ -107,7 +107,8 @@ func TestPagesPointAtWhatExists(t *testing.T) {
 	}
 	link := regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)\s]*))?\)`)
 	test := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
-	target := regexp.MustCompile("(?m)`make ([a-z-]+)|^\\s+make ([a-z-]+)|^make ([a-z-]+)")
+	const verb = `make ([a-z-]+(?:[0-9.]*[0-9])?)`
+	target := regexp.MustCompile("(?m)`" + verb + `|^\s+` + verb + "|^" + verb)
 	files := regexp.MustCompile("(?s)```files\n(.*?)```")
 	begins := func(name string) bool {
 		for _, x := range tests {

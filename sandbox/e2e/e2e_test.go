@@ -300,7 +300,7 @@ func TestUpDown(t *testing.T) {
 			t.Errorf("up does not say that %s is ready:\n%s", name, out)
 		}
 	}
-	if out := s.run("", "kubectl", "version"); !strings.Contains(out, "Client Version: v1.36.3") || !strings.Contains(out, "Server Version: v1.36.3") {
+	if out := s.run("", "kubectl", "version"); !strings.Contains(out, "Client Version: v1.37.2") || !strings.Contains(out, "Server Version: v1.37.2") {
 		t.Errorf("wrong versions:\n%s", out)
 	}
 
@@ -329,7 +329,7 @@ func TestUpDown(t *testing.T) {
 	if err := json.Unmarshal([]byte(s.run("", "status", "-o", "json")), &status); err != nil {
 		t.Fatal(err)
 	}
-	if !status.Running || status.Version != "v1.36.3" || status.Nodes != 1 {
+	if !status.Running || status.Version != "v1.37.2" || status.Nodes != 1 {
 		t.Errorf("status says %+v", status)
 	}
 
@@ -493,7 +493,7 @@ func TestKubelets(t *testing.T) {
 		})
 	}
 	up()
-	if got := s.run("", "kubectl", "get", "node/base-0", "-o", "jsonpath={.status.nodeInfo.kubeletVersion}"); got != "v1.36.3" {
+	if got := s.run("", "kubectl", "get", "node/base-0", "-o", "jsonpath={.status.nodeInfo.kubeletVersion}"); got != "v1.37.2" {
 		t.Errorf("the node's kubelet has version %q", got)
 	}
 	s.run("", "down", "--keep")

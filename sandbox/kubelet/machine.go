@@ -8,9 +8,10 @@ import (
 	"maps"
 	"slices"
 
-	cadvisorapi "github.com/google/cadvisor/info/v1"
+	cadvisorapi "github.com/google/cadvisor/lib/model"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/klog/v2"
 	cadvisortest "k8s.io/kubernetes/pkg/kubelet/cadvisor/testing"
 	"k8s.io/kubernetes/pkg/kubelet/cm"
 
@@ -69,7 +70,7 @@ func newSize(n machines.NodeSpec) (*size, error) {
 }
 
 // MachineInfo returns the machine as cadvisor describes it.
-func (s *size) MachineInfo() (*cadvisorapi.MachineInfo, error) {
+func (s *size) MachineInfo(klog.Logger) (*cadvisorapi.MachineInfo, error) {
 	info := s.info
 	return &info, nil
 }
@@ -85,7 +86,7 @@ type manager struct {
 	size *size
 }
 
-func (m manager) GetCapacity(bool) corev1.ResourceList {
+func (m manager) GetCapacity(klog.Logger, bool) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceEphemeralStorage: m.size.storage}
 }
 

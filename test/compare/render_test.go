@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write what was rendered to testdata")
 // drawn are results as no machine had them.
 func drawn() *Results {
 	run := func(system string, ms, cost float64, evictions int, busy float64) Run {
-		r := Run{System: system, Version: "v1", Kubernetes: "v1.36.3", Busy: busy,
+		r := Run{System: system, Version: "v1", Kubernetes: "v1.37.2", Busy: busy,
 			Start: Start{PodMs: 20, ClaimMs: ms / 4, NodeMs: ms / 2, ReadyMs: ms * 0.7, BoundMs: ms * 0.8, RunningMs: ms},
 			Burst: Burst{Pods: 1000, Seconds: ms / 50, Nodes: 60, USD: 100 * cost, Bound: 100, OverBound: cost},
 			ScaleDown: ScaleDown{Pods: 300, Seconds: ms / 10, Nodes: 20, USD: 30 * cost, Bound: 30, OverBound: cost,
@@ -47,7 +47,7 @@ func drawnOnAWS() *Results {
 			return AWSRun{Start: Start{PodMs: 20, ClaimMs: 100 * s, InstanceMs: 200 * s, NodeMs: boot + 300*s, ReadyMs: boot + 310*s, BoundMs: boot + 320*s, RunningMs: boot + 330*s},
 				Burst: AWSBurst{Seconds: boot/1000 + s, Nodes: int(s), USD: 5 * s, Calls: int(10 * s)}}
 		}
-		r := Run{System: system, Version: "v1", Kubernetes: "v1.36.3", Busy: 3, Booting: one(35000), Ready: one(0)}
+		r := Run{System: system, Version: "v1", Kubernetes: "v1.37.2", Busy: 3, Booting: one(35000), Ready: one(0)}
 		if system == dovetailGroups {
 			r.Booting.Start.DesiredMs, r.Ready.Start.DesiredMs = 150*s, 140*s
 		}

@@ -118,7 +118,7 @@ func (c *Client) WaitForCRDs(ctx context.Context) error {
 	})
 }
 
-// Version is the API server's, such as v1.36.3.
+// Version is the API server's, such as v1.37.2.
 func (c *Client) Version(ctx context.Context) (string, error) {
 	var v struct{ GitVersion string }
 	err := c.get(ctx, "/version", &v)

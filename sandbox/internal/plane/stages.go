@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"k8s.io/component-base/version"
 )
 
 var (
@@ -34,7 +36,7 @@ options:
 // KwokConfig is kwok's configuration: its options and the stages that nodes and
 // pods go through. A pod takes pull to start, a fifth more or less: how much
 // is a hash of seed and the pod's name, so that the same pod under the same
-// seed takes the same time.
+// seed takes the same time. Nodes report the control plane's version.
 func KwokConfig(pull time.Duration, seed int64) string {
 	delay := ""
 	if pull > 0 {
@@ -42,7 +44,8 @@ func KwokConfig(pull time.Duration, seed int64) string {
 	}
 	pods := strings.Replace(podStages, "  #DELAY\n", delay, 1)
 	pods = strings.ReplaceAll(pods, "  #STOP\n", stopDelay)
-	return strings.Join([]string{kwokOptions, nodeStages, pods}, "---\n")
+	nodes := strings.ReplaceAll(nodeStages, "#VERSION", version.Get().GitVersion)
+	return strings.Join([]string{kwokOptions, nodes, pods}, "---\n")
 }
 
 // pullDelay is written in jq, kwok's expression language. It has no hash of its
