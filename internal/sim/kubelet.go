@@ -76,6 +76,13 @@ func (c *Cluster) setReady(n *model.Node, ready bool) {
 	c.SetNode(&m)
 }
 
+// SetReady makes the kubelet of a node report that the node is Ready, or that it is not.
+func (c *Cluster) SetReady(node string, ready bool) {
+	if n := c.Nodes[node]; n != nil && n.Ready != ready {
+		c.setReady(n, ready)
+	}
+}
+
 // failNode has a kubelet die for good: its node is there and not Ready.
 func (c *Cluster) failNode(m *Machine) {
 	if n := c.Nodes[m.Node]; n != nil && n.Ready && !m.Gone {
