@@ -57,23 +57,26 @@ func (p *Provider) launch(ctx context.Context, r *cloud.LaunchRequest) (cloud.La
 		return p.confirm(ctx, s, types, r, group, id, m)
 	}
 	options := optionsOf(types, r)
-	if waits := rec.groupOf(r.ClaimUID); waits != "" {
+	waits := rec.groupOf(r.ClaimUID)
+	if waits != "" {
 		if p.queueOf(waits).isPolled(p.clock.Now()) {
 			return cloud.LaunchResult{}, nil
 		}
-		options = slices.DeleteFunc(options, func(o option) bool { return o.group != waits })
-		if len(options) == 0 { // the class has changed: the group is asked on all the same
-			options = []option{{group: waits}}
+		isWaits := func(o option) bool { return o.group == waits }  // it is asked first, and the others only if it has none after all
+		if first := slices.IndexFunc(options, isWaits); first < 0 { // the class has changed
+			options = slices.Concat([]option{{group: waits}}, options)
+		} else {
+			options = slices.Concat(options[first:first+1], options[:first], options[first+1:])
 		}
 	}
 	if len(options) == 0 {
 		return cloud.LaunchResult{}, &cloud.Error{Kind: cloud.Denied, Err: fmt.Errorf("no group of NodeGroupClass %s offers anything for requirements %s that holds %s", s.class.Name, r.Requirements, r.Requests.Format(model.FixedNames()))}
 	}
 	for _, o := range options {
-		if slices.ContainsFunc(p.refusals(r.ClaimUID), func(k cloud.OfferingKey) bool { return k == o.key || k.Group == o.group }) {
+		if o.group != waits && slices.ContainsFunc(p.refusals(r.ClaimUID), func(k cloud.OfferingKey) bool { return k == o.key || k.Group == o.group }) {
 			continue
 		}
-		a := &ask{uid: r.ClaimUID, name: r.ClaimName, created: r.ClaimCreated, most: s.most(o.group), isNew: rec.groupOf(r.ClaimUID) == ""}
+		a := &ask{uid: r.ClaimUID, name: r.ClaimName, created: r.ClaimCreated, most: s.most(o.group), isNew: waits == ""}
 		answer, err := p.ask(ctx, p.queueOf(o.group), a, r.Following)
 		if err != nil {
 			return cloud.LaunchResult{}, err

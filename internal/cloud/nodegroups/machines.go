@@ -119,9 +119,10 @@ func (p *Provider) isAbsent(id string, m machine) bool {
 // cleanUp forgets machines that have ended, and gives back what nobody waits for any more.
 func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, members []Member) error {
 	var ended []string
-	by := byID(members)
+	by, surplus := byID(members), false
 	for id, m := range g.Owned {
-		if _, listed := by[id]; listed {
+		if at, listed := by[id]; listed {
+			surplus = surplus || at.Deleting && !m.Ending
 			p.mu.Lock()
 			delete(p.absent, id)
 			p.mu.Unlock()
@@ -133,10 +134,11 @@ func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, mem
 		if err := p.update(ctx, func(r *record) {
 			g, _ := r.group(name)
 			for _, id := range ended {
-				if m, ok := g.Owned[id]; ok {
-					r.end(m.UID, p.clock.Now())
+				if _, ok := g.Owned[id]; ok {
+					r.lose(g, id, p.clock.Now())
 					delete(g.Owned, id)
 				}
+				surplus = surplus || g.Surplus > 0
 			}
 		}); err != nil {
 			return err
@@ -147,7 +149,7 @@ func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, mem
 		}
 		p.mu.Unlock()
 	}
-	if g.Surplus == 0 {
+	if g.Surplus == 0 && !surplus {
 		return nil
 	}
 	q := p.queueOf(name)
@@ -245,9 +247,8 @@ func (p *Provider) endMachines(ctx context.Context, name string, ids []string) [
 			if !ok || m.Gone || at < 0 || members[at].Deleting || slices.Contains(end, id) {
 				errs[i] = errUnknownMachine
 				if ok && !slices.Contains(end, id) {
-					m.Ending, m.Gone = true, true
-					g.Owned[id] = m
-					r.end(m.UID, p.clock.Now())
+					gaveUp = gaveUp || !m.Ending
+					r.lose(g, id, p.clock.Now())
 				}
 				continue
 			}

@@ -104,6 +104,18 @@ func (r *record) end(uid string, now time.Time) {
 	}
 }
 
+// lose notes that a machine of a claim has ended or is about to. If nobody here ended it, the server may have put another in its place,
+// for which nobody waits.
+func (r *record) lose(g *groupRecord, id string, now time.Time) {
+	m := g.Owned[id]
+	if !m.Ending {
+		g.Surplus++
+	}
+	m.Ending, m.Gone = true, true
+	g.Owned[id] = m
+	r.end(m.UID, now)
+}
+
 // ownerOf returns the machine of a claim, and its group; "" if it has none.
 func (r *record) ownerOf(uid string) (group, id string, m machine) {
 	for name, g := range r.Groups {

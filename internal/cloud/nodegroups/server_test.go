@@ -127,6 +127,18 @@ func (w *world) setTarget(g *group, to int64) {
 	}
 }
 
+// replace ends a machine, and has another come in its place.
+func (w *world) replace(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, g := range w.groups {
+		if _, ok := g.machines[id]; ok {
+			delete(g.machines, id)
+			w.setTarget(g, g.target)
+		}
+	}
+}
+
 func (w *world) Refresh(ctx context.Context) error { return w.call(ctx, "Refresh", "") }
 
 func (w *world) Groups(ctx context.Context) (out []nodegroups.Group, err error) {

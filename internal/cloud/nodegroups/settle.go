@@ -285,6 +285,8 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Memb
 	for _, m := range members {
 		has, owned := g.Owned[m.ID]
 		switch {
+		case m.Deleting && owned && !has.Ending: // somebody else ends it, and the server may put another in its place
+			r.lose(g, m.ID, now)
 		case m.Deleting || has.Ending:
 		case owned || foreign[m.ID]:
 			alive++
