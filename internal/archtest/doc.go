@@ -58,6 +58,7 @@ explain, controller/view < controller/answer < controller
 cloud, controller/view < controller/metrics < controller
 decide, verify, state, cloud, report < controller
 controller, kube/takeover, prometheus, cloud/kwok, cloud/aws, cloud/nodegroups, cloud/externalgrpc, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd
+record < cli
 testwait < cloud/cloudtest, kube/kubetest
 casetest
 `

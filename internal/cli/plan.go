@@ -229,6 +229,11 @@ func readFiles(m *manifests.Set, files []string, in io.Reader) error {
 			}
 		}
 		for _, path := range paths {
+			if is, err := readRecording(m, path); err != nil {
+				return err
+			} else if is {
+				continue
+			}
 			data, err := os.ReadFile(path)
 			if err != nil {
 				return fmt.Errorf("read manifests: %w", err)

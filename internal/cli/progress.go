@@ -32,7 +32,10 @@ const (
 )
 
 // showProgress begins to wait.
-func showProgress(w io.Writer) *progress {
+func showProgress(w io.Writer) *progress { return showProgressEvery(w, filePatience) }
+
+// showProgressEvery begins to wait. What is no terminal gets a line as often as it has patience.
+func showProgressEvery(w io.Writer, patience time.Duration) *progress {
 	f, ok := w.(*os.File)
 	if ok {
 		info, err := f.Stat()
@@ -41,7 +44,7 @@ func showProgress(w io.Writer) *progress {
 	if ok {
 		return progressEvery(w, true, terminalPatience, terminalPatience/2)
 	}
-	return progressEvery(w, false, filePatience, filePatience)
+	return progressEvery(w, false, patience, patience)
 }
 
 func progressEvery(w io.Writer, terminal bool, first, then time.Duration) *progress {
