@@ -33,8 +33,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/strings.golden")
 
-// types are the kinds that a recording can hold.
-func types() []runtime.Object {
+// kindTypes are the kinds that a recording can hold.
+func kindTypes() []runtime.Object {
 	out := slices.Clone(inventory.Kinds)
 	out = slices.DeleteFunc(out, func(o runtime.Object) bool { return inventory.KindOf(o) == "ResourceQuota" }) // it keeps pods from being made, and those are recorded
 	return append(out, &corev1.Namespace{}, &appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &karpv1.NodePool{}, &karpv1.NodeClaim{},
@@ -94,7 +94,7 @@ func TestHeededFieldsAreRecorded(t *testing.T) {
 func TestRecordedFieldsExist(t *testing.T) {
 	free := []string{"spec.kubelet.", "spec.blockDeviceMappings."} // not typed; a list of pointers, which inventory.Fields takes for one field
 	seen := map[string]bool{}
-	for _, o := range types() {
+	for _, o := range kindTypes() {
 		kind := inventory.KindOf(o)
 		seen[kind] = true
 		root := fields().kinds[kind]
@@ -206,7 +206,7 @@ func TestPlantedSecrets(t *testing.T) {
 	a := &Anonymizer{key: []byte("a key")}
 	var out strings.Builder
 	planted := 0
-	for _, o := range types() {
+	for _, o := range kindTypes() {
 		kind := inventory.KindOf(o)
 		f := &filler{}
 		x := o.DeepCopyObject()
