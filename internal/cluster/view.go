@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -40,6 +41,7 @@ type View struct {
 	instances     *Instances
 	dirtyPosition map[*model.Claim]int32       // where DirtyClaims stand in the Snapshot
 	deployments   map[string]*model.Deployment // by key; nil before it is asked for
+	nominated     map[string][]*model.Pod      // nil before it is asked for
 }
 
 // New returns the View of a Snapshot. Links and instances are those of the View before: links are taken over if they are
@@ -236,4 +238,34 @@ func (v *View) InstancesAt(at int32) []*model.Instance {
 		slices.SortStableFunc(out, func(a, b *model.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
 	}
 	return out
+}
+
+// BootTime returns how long nodes have taken from the creation of their NodeClaim to their initialization, the median of all that are there, but
+// no less than a second; 0: none is initialized.
+func (v *View) BootTime() time.Duration {
+	var boots []time.Duration
+	for _, c := range v.Snapshot.Claims {
+		if l := c.Conditions[lifecycle.Initialized]; l.True() && l.Since.After(c.Created) {
+			boots = append(boots, l.Since.Sub(c.Created))
+		}
+	}
+	if len(boots) == 0 {
+		return 0
+	}
+	slices.Sort(boots)
+	return max(boots[len(boots)/2], time.Second)
+}
+
+// NominatedPods returns, by node, the pending pods that kube-scheduler has nominated to a node. They take its capacity as soon as the pods
+// that it has preempted for them have ended.
+func (v *View) NominatedPods() map[string][]*model.Pod {
+	if v.nominated == nil {
+		v.nominated = map[string][]*model.Pod{}
+		for _, p := range v.Snapshot.Pending {
+			if p.Nominated != "" {
+				v.nominated[p.Nominated] = append(v.nominated[p.Nominated], p)
+			}
+		}
+	}
+	return v.nominated
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -101,6 +102,10 @@ func (dc *disruptionCommands) advance(m *cluster.Command) {
 		dc.wakeAt(m.Since.Add(dc.pol.CommandTimeout))
 		return
 	}
+	if dc.hosts.awaitNominated(m) {
+		dc.wakeAt(dc.Now.Add(dc.pol.SearchInterval))
+		return
+	}
 	ready := true
 	for _, c := range m.Candidates {
 		n := dc.NodeFor(c)
@@ -138,6 +143,10 @@ func (dc *disruptionCommands) advance(m *cluster.Command) {
 	if dc.wakeAt(until); p != nil {
 		dc.abort(m, plan.Aborted, "pod "+p.Key()+" has come, or has no home any more", dc.restAfterChange())
 		return
+	}
+	if nodegroups.IsConsolidation(m.Cause) && len(dc.placements.awaitsEnds) > 0 {
+		dc.wakeAt(dc.Now.Add(dc.pol.SearchInterval))
+		return // pods that wait for others to end may yet need what goes
 	}
 	dc.deleteCandidates(m)
 }

@@ -29,6 +29,7 @@ import (
 // commandHosts are the standing nodes whose free capacity disruption commands count on.
 type commandHosts struct {
 	*commandTable
+	placements *placements
 }
 
 // annotationReserved and annotationNotReserved on a NodeClaim say whether its slots are reserved. See internal/kube.
@@ -85,6 +86,24 @@ func (ch *commandHosts) reserveHosts(m *cluster.Command) (done bool, lost string
 		}
 	}
 	return done, ""
+}
+
+// awaitNominated reports whether pods are nominated to a node that a command closes to them: a candidate, or a host, that is not
+// tainted yet. They would preempt others elsewhere; in a moment they are bound, and what is free then is known.
+func (ch *commandHosts) awaitNominated(m *cluster.Command) bool {
+	if len(ch.NominatedPods()) == 0 {
+		return false
+	}
+	opens := func(c *model.Claim) bool {
+		n := ch.NodeFor(c)
+		return n != nil && len(ch.NominatedPods()[n.Name]) > 0 && !n.HasTaint(disrupt.DisruptedTaint.Key) && !n.HasTaint(model.TaintReserved)
+	}
+	for name := range ch.mem.hosts[m.ID] {
+		if c := ch.Claim(name); c != nil && opens(c) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(m.Candidates, opens)
 }
 
 // slotsBesidePods are slots for pods that are to come to a node beside those like them that are there.
@@ -175,7 +194,8 @@ func (ch *commandHosts) hasCapacityFor(slots []model.Slot, n *model.Node) bool {
 }
 
 // canHost reports whether capacity of the node at a position can be reserved for a command's pods: it has a claim of ours,
-// is usable, and nothing else is going on with it. A drifted node will be replaced too and its pods would move twice,
+// is usable, and nothing else is going on with it. A reservation would close it to pods that are nominated to it or wait for pods to end there: these
+// would preempt others elsewhere. A drifted node will be replaced too and its pods would move twice,
 // so it can only where drifted nodes are allowed (allowDrifted).
 func (ch *commandHosts) canHost(p int32, allowDrifted bool) bool {
 	at := ch.ClaimOf(p)
@@ -192,7 +212,7 @@ func (ch *commandHosts) canHost(p int32, allowDrifted bool) bool {
 		}
 	}
 	n := ch.Snapshot.Nodes[p]
-	return n.Ready && n.Labels[model.LabelInitialized] == "true" && !n.HasTaint(model.TaintReserved)
+	return n.Ready && n.Labels[model.LabelInitialized] == "true" && !n.HasTaint(model.TaintReserved) && len(ch.NominatedPods()[n.Name]) == 0 && !ch.placements.awaitsEnds[n.Name]
 }
 
 // closedToDisruption returns the nodes whose free capacity no command may count on: those given, and where pods are

@@ -11,7 +11,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/decide/replicas"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
-	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
@@ -104,15 +103,7 @@ func (se *disruptionSearch) startTimes() measurement {
 	for _, n := range se.Snapshot.Nodes {
 		m.startTimes.MeasurePods(n)
 	}
-	var boots []time.Duration
-	for _, c := range se.Snapshot.Claims {
-		if l := c.Conditions[lifecycle.Initialized]; l.True() && l.Since.After(c.Created) {
-			boots = append(boots, l.Since.Sub(c.Created))
-		}
-	}
-	if slices.Sort(boots); len(boots) > 0 {
-		m.bootTime = max(boots[len(boots)/2], time.Second)
-	}
+	m.bootTime = se.View.BootTime()
 	return m
 }
 

@@ -45,6 +45,7 @@ type demandMemory struct {
 	solve     solve.Memory
 	work      shares.WorkMemory
 	resources shares.ResourceMemory
+	waits     demand.Wait // for pods to end
 }
 
 // solve finds the pods that need a machine and have none coming, and buys for them.
@@ -55,7 +56,7 @@ func (dm *demandStage) solve() {
 	}
 	left, until := dm.slots.WithoutMachine()
 	dm.wakeAt(until)
-	dm.out.Solved = true
+	dm.out.Solved, dm.mem.waits = true, demand.Wait{}
 	dm.unused.Wake(nil)
 	left, stopped := dm.shortfalls.RefuseRepeated(left)
 	dm.out.Pods = append(dm.out.Pods, stopped...)
@@ -106,6 +107,11 @@ func (dm *demandStage) solve() {
 		left, nodes = append(real[:len(real):len(real)], virtual...), whole
 		problem, res = dm.packPods(left, nodes)
 	}
+	ending := dm.waitForEnding(left, nodes, res)
+	if ending != nil {
+		nodes = ending.AddTo(nodes)
+		problem, res = dm.packPods(left, nodes)
+	}
 	if there, p, r, better := dm.packWithoutAnticipated(left, nodes, res); better {
 		left, problem, res = there, p, r
 	}
@@ -133,6 +139,10 @@ func (dm *demandStage) solve() {
 	dm.out.Problem, dm.out.Result = problem, res
 
 	placed := map[string]demand.Placement{}
+	if ending != nil {
+		dm.mem.waits = ending.WaitFor(res.OnNodes)
+		dm.wakeAt(dm.mem.waits.Until)
+	}
 	dm.placeOnNodes(res.OnNodes, what, placed)
 	dm.purchases.createClaims(res.New)
 	dm.out.Query = dm.expander.Query()
@@ -174,10 +184,14 @@ func (dm *demandStage) isWanted() (wanted bool, until time.Time) {
 		return true, time.Time{}
 	}
 	refill, until := dm.buffers.areDue()
+	late := !dm.mem.waits.Until.IsZero() && !dm.Now.Before(dm.mem.waits.Until)
+	if !late {
+		until = model.EarlierOf(until, dm.mem.waits.Until)
+	}
 	switch {
 	case dm.req.OngoingOnly:
 		return false, until
-	case dm.req.Solve, dm.lost, dm.interrupted:
+	case dm.req.Solve, dm.lost, dm.interrupted, late:
 		return true, until
 	}
 	retry, at := dm.unused.AreDue()
@@ -254,6 +268,12 @@ func (dm *demandStage) rememberPlacements(placed map[string]demand.Placement) {
 	dm.placements.mem.byPod = placed
 	for _, was := range placed {
 		dm.placements.awaitsPods[was.Node] = true
+		if !was.Ends.IsZero() {
+			dm.placements.awaitsEnds[was.Node] = true
+		}
+	}
+	for name := range dm.NominatedPods() {
+		dm.placements.awaitsPods[name] = true
 	}
 	for name, h := range dm.reservations.ByClaim {
 		if h.AwaitedPods() > 0 {
@@ -282,7 +302,8 @@ func (dm *demandStage) placeOnNodes(on []solve.Assignment, what inFlightNodes, p
 			for _, p := range a.Pods {
 				dm.out.Pods = append(dm.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.OnNode, Target: a.Node})
 				if !p.IsVirtual() {
-					placed[p.UID] = demand.Placement{Node: a.Node, Since: dm.placedSince(p, a.Node)}
+					ends := dm.mem.waits.ByNode[a.Node]
+					placed[p.UID] = demand.Placement{Node: a.Node, Since: model.LaterOf(dm.placedSince(p, a.Node), ends), Ends: ends}
 				}
 			}
 			continue
@@ -305,6 +326,30 @@ func (dm *demandStage) placedSince(p *model.Pod, node string) time.Time {
 		return was.Since
 	}
 	return dm.Now
+}
+
+// waitForEnding returns the capacity of ending pods that some of the pods can wait for, so that no node needs to be launched
+// for them; nil: there is none, or it saves nothing. res is how the pods are packed without it.
+func (dm *demandStage) waitForEnding(left []*model.Pod, nodes []solve.ExistingNode, res *solve.Result) *demand.Ending {
+	if len(res.New) == 0 {
+		return nil
+	}
+	var launchedFor []*model.Pod
+	for i := range res.New {
+		launchedFor = append(launchedFor, res.New[i].Pods...)
+	}
+	ending := demand.FindEnding(dm.View, nodes, launchedFor, dm.View.BootTime())
+	for !ending.IsEmpty() {
+		_, with := dm.packPods(left, ending.AddTo(nodes))
+		if ending.Exclude(with.OnNodes) {
+			continue
+		}
+		if len(with.New) >= len(res.New) && with.Cost.NewMicroPerHour >= res.Cost.NewMicroPerHour || len(with.Refused) > len(res.Refused) {
+			return nil
+		}
+		return ending
+	}
+	return nil
 }
 
 // packWithoutAnticipated solves again without the anticipated pods, and reports whether that serves an existing pod which

@@ -13,6 +13,7 @@ type placements struct {
 	mem *placementMemory
 
 	awaitsPods map[string]bool // by name: nodes and claims that pods are expected on, with a slot or without
+	awaitsEnds map[string]bool // by name: nodes that pods are expected on when other pods have ended there
 }
 
 // isExpected reports whether a pod is expected on a standing node.

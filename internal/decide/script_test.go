@@ -76,7 +76,7 @@ func (x *script) describeQuery() {
 //	     [label=K:V] [annotation=K:V] [sold=CAPACITYTYPE,ZONE] [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
 //	node NAME type=T [sold=CAPACITYTYPE] [zone=Z] [label=K:V] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled] [annotation=K:V] [otherfinalizer=NAME]
 //	     [cordon] [bad=CONDITION,STATUS,SINCE] [RES=AMOUNT…]    (allocatable, where it is not its type's; cordon: its reservation is written as one)
-//	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated]
+//	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated[=NODE]]
 //	    [gang=NAME:LEAST[:staged]] [done]    (done: it has succeeded)
 //	    [in=NAMESPACE] [kind=KIND] [dnd=VALUE] [evict=VALUE] [local=VOLUME] [later=DURATION] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
 //	    [mirror] [finalizer=NAME] [grace=DURATION] [deploy=NAME] [restarted=WORD] [surge] [onenode=CLAIM]
@@ -1010,7 +1010,7 @@ func (x *script) pod(name string, opts []string) {
 		case "port":
 			c.HostPorts = append(c.HostPorts, model.HostPort{Protocol: "TCP", Port: int32(x.number(v))})
 		case "nominated":
-			p.Nominated = "somewhere"
+			p.Nominated = cmp.Or(v, "somewhere")
 		case "tolerate":
 			if v == "*" {
 				v = ""

@@ -60,6 +60,7 @@ func (sv *solverView) list() (rooms []solve.ExistingNode, on inFlightNodes, unti
 			until = model.EarlierOf(until, due)
 		}
 	}
+	rooms = sv.subtractNominated(rooms)
 	var more []solve.ExistingNode
 	for _, c := range sv.DirtyClaims {
 		if !c.Deleting.IsZero() || sv.Interruptions[c.Name] != nil || sv.NodeFor(c) != nil || c.Is(lifecycle.Registered) {
@@ -159,6 +160,21 @@ func (sv *solverView) subtractReservation(r *solve.ExistingNode, h *cluster.Rese
 	if len(h.Pods) > 0 {
 		r.Pods, r.NoAnti = append(r.Pods[:len(r.Pods):len(r.Pods)], h.Pods...), false
 	}
+}
+
+// subtractNominated returns nodes without the capacity that nominated pods take. The list given stays as it is.
+func (sv *solverView) subtractNominated(nodes []solve.ExistingNode) []solve.ExistingNode {
+	nominated := sv.NominatedPods()
+	if len(nominated) == 0 {
+		return nodes
+	}
+	nodes = slices.Clone(nodes)
+	for name, pods := range nominated {
+		if p := sv.FindNode(name); p >= 0 {
+			subtractPods(&nodes[p], pods)
+		}
+	}
+	return nodes
 }
 
 // subtractPods takes pods that are to come to a node off its free capacity.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/decide/disruption"
 	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/decide/limits"
@@ -75,8 +76,8 @@ func (s *Standing) AwaitedPods(c *model.Claim) int {
 	return s.st.reservations.ByClaim[c.Name].AwaitedPods()
 }
 
-// ExpectedOn returns the standing node on which a pod without a slot is expected; empty: none.
-func (s *Standing) ExpectedOn(p *model.Pod) string { return s.st.placements.mem.byPod[p.UID].Node }
+// ExpectedOn returns the standing node on which a pod without a slot is expected; an empty name: none.
+func (s *Standing) ExpectedOn(p *model.Pod) demand.Placement { return s.st.placements.mem.byPod[p.UID] }
 
 // BindRefusal returns why a pod is not bound by Dovetail; an empty code: it is.
 func (s *Standing) BindRefusal(p *model.Pod) plan.Reason {

@@ -53,7 +53,7 @@ func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step
 	backOffs := disruption.NewBackOffs(d.View, m.backOffs)
 	table := &commandTable{draft: d, mem: &m.commands, backOffs: backOffs, memo: memo}
 	health := &claims.Health{}
-	placements := &placements{mem: &m.placements, awaitsPods: map[string]bool{}}
+	placements := &placements{mem: &m.placements, awaitsPods: map[string]bool{}, awaitsEnds: map[string]bool{}}
 	disagreements := demand.NewDisagreements(d.View, pol.DisagreementAfter, pol.DisagreementRetry, m.disagreements)
 
 	// Claims, and what is launched for demand.
@@ -62,7 +62,7 @@ func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step
 	purchases := &purchases{draft: d, mem: &m.purchases, memo: memo, unused: unused, withholding: withheld}
 	nodes := &solverView{draft: d, memo: memo, purchases: purchases}
 	buffers := &buffers{draft: d, mem: &m.buffers, nodes: nodes, placements: placements}
-	hosts := &commandHosts{table}
+	hosts := &commandHosts{table, placements}
 	st.demand = &demandStage{draft: d, mem: &m.demand, buffers: buffers, disagreements: disagreements, expander: &nodegroups.Expander{View: d.View, Policy: pol.Solve, Ask: req.AskExpander, Answer: req.Expander}, hosts: hosts,
 		nodes: nodes, placements: placements, purchases: purchases, shortfalls: shortfalls, unused: unused, withholding: withheld,
 		smallNodes: &m.smallNodes}

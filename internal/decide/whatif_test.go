@@ -44,7 +44,7 @@ func TestWhatIf(t *testing.T) {
 		Pending: []*model.Pod{
 			pod("a-fits", one, nil), pod("b-buys", two, nil), covered, pod("daemon", &model.Class{Key: "d", Daemon: true, Namespace: "n"}, nil),
 			pod("foreign", foreign, nil), pod("gated", one, func(p *model.Pod) { p.Gated = true }), pod("huge", huge, nil),
-			pod("nominated", one, func(p *model.Pod) { p.Nominated = "standing" }),
+			pod("nominated", one, func(p *model.Pod) { p.Nominated = "other" }),
 		},
 	}
 	out := WhatIf(s, now, DefaultPolicy())

@@ -82,9 +82,12 @@ func (ex *explanation) explainWaiting(a *plan.Answer, p *model.Pod, out decide.O
 		addFact(a, "bound by", ex.bindingParty(p, slot))
 		ex.explainComing(a, slot.Claim)
 	}
-	if node := ex.ExpectedOn(p); node != "" {
-		addFact(a, "expected on", "node/"+node)
-		if i := slices.IndexFunc(ex.s.Nodes, func(n *model.Node) bool { return n.Name == node }); i >= 0 {
+	if on := ex.ExpectedOn(p); on.Node != "" {
+		addFact(a, "expected on", "node/"+on.Node)
+		if !on.Ends.IsZero() {
+			addFact(a, "waits for", "pods on node/"+on.Node+" that are being deleted and end by "+on.Ends.UTC().Format(time.RFC3339)+", before a new node would be ready")
+		}
+		if i := slices.IndexFunc(ex.s.Nodes, func(n *model.Node) bool { return n.Name == on.Node }); i >= 0 {
 			ex.explainComing(a, ex.Claim(ex.s.Nodes[i].Claim))
 		}
 	}
@@ -116,7 +119,10 @@ func (ex *explanation) explainWaiting(a *plan.Answer, p *model.Pod, out decide.O
 				since = p.Created
 			}
 			a.Step = &plan.Step{Of: plan.Demand, Since: since}
-			if alt.Kind == plan.Fit {
+			switch {
+			case alt.Kind == plan.Fit && !ex.ExpectedOn(p).Ends.IsZero():
+				a.Step.Of = plan.PodsEnding
+			case alt.Kind == plan.Fit:
 				a.Step.Of = plan.Scheduling
 			}
 		}

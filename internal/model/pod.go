@@ -426,6 +426,12 @@ func ComparePodAge(a, b *Pod) int {
 // has not ended and is not being deleted.
 func (p *Pod) IsReschedulable() bool { return p.IsWorkload() && !p.Terminal && p.Deleting.IsZero() }
 
+// SuccessorFollowsEnd reports whether a pod's successor is made only when the pod is wholly gone, as a StatefulSet does; a ReplicaSet does not
+// wait for that. It is taken to be so for unknown owners.
+func (p *Pod) SuccessorFollowsEnd() bool {
+	return p.Owner.Kind != "ReplicaSet" && p.Owner.Kind != "ReplicationController"
+}
+
 // Annotations on pods and nodes by which people keep nodes from being removed.
 const (
 	AnnotationDoNotDisrupt      = "karpenter.sh/do-not-disrupt"

@@ -26,7 +26,7 @@ var details = map[Code]Detail{
 	Expired: OfExpired{}, Drifted: OfDrifted{}, Unhealthy: OfUnhealthy{}, Interrupted: OfInterrupted{}, Aborted: OfAborted{}, CommandFailed: OfAborted{},
 	NoSurge: OfNoSurge{},
 
-	Demand: Nothing{}, Scheduling: Nothing{}, Launching: OfSaid{}, Registering: OfRegistering{}, Initializing: OfInitializing{}, Landed: Nothing{},
+	Demand: Nothing{}, Scheduling: Nothing{}, PodsEnding: Nothing{}, Launching: OfSaid{}, Registering: OfRegistering{}, Initializing: OfInitializing{}, Landed: Nothing{},
 	NoAnswer: Nothing{}, LandingTimeout: OfTimeout{}, LaunchTimeout: OfTimeout{}, RegistrationTimeout: OfTimeout{}, ReservationEnded: OfReservationEnded{},
 	ClaimRefused: OfSaid{}, InsufficientCap: OfSaid{}, NodeClassNotReady: OfSaid{}, InstanceGone: OfSaid{}, Orphan: Nothing{}, Draining: OfGracePeriod{},
 	Terminating: Nothing{}, Deleted: OfGracePeriod{}, Reclaimed: Nothing{}, Adopted: Nothing{}, Leftover: OfLeftover{}, HeldForBuffer: OfHeldForBuffer{},

@@ -117,6 +117,7 @@ const (
 const (
 	Demand              Code = "Demand"              // pods need it
 	Scheduling          Code = "Scheduling"          // kube-scheduler has yet to place the pod, which has a place
+	PodsEnding          Code = "PodsEnding"          // the pod has a place when pods that are being deleted have ended
 	Launching           Code = "Launching"           // claim has no machine yet
 	Registering         Code = "Registering"         // node has come
 	Initializing        Code = "Initializing"        // node is ready, startup taints gone, extended resources there

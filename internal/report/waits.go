@@ -44,6 +44,8 @@ func stepText(x *plan.Step) string {
 		return "it has been waiting for Dovetail's next decision"
 	case plan.Scheduling:
 		return "it has been waiting for kube-scheduler, which has a place for it,"
+	case plan.PodsEnding:
+		return "it has been waiting for pods that are being deleted on a node, which then has a place for it,"
 	case plan.Launching:
 		return "its instance has been launching"
 	case plan.Registering:

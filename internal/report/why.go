@@ -505,6 +505,8 @@ func action(r plan.Reason) string {
 		return "pods need it"
 	case plan.Scheduling:
 		return "kube-scheduler has yet to bind the pod"
+	case plan.PodsEnding:
+		return "pods that are being deleted have yet to end on its node"
 	case plan.Launching:
 		return "the NodeClaim has no instance yet"
 	case plan.Registering:

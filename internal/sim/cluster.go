@@ -181,7 +181,11 @@ func (c *Cluster) SetPod(p *model.Pod) {
 	c.Pods[p.Key()] = p
 	c.show(watchPods, func(s *state.State) { s.SetPod(p) })
 	if p.Node != "" && !p.Deleting.IsZero() {
-		c.due.add(p.Deleting, func() { c.finishPod(p.Key(), p.UID) })
+		end := p.Deleting
+		if c.Faults.Happens(PodEndsLate) {
+			end = end.Add(time.Duration(c.Faults.draw("late by", 90)) * time.Second)
+		}
+		c.due.add(end, func() { c.finishPod(p.Key(), p.UID) })
 	}
 }
 

@@ -48,6 +48,7 @@ const (
 	NeverRegisters  Fault = "never registers"
 	NeverReady      Fault = "never ready"
 	SlowToBoot      Fault = "slow to boot"
+	PodEndsLate     Fault = "a pod ends late" // not usual
 
 	// Calls.
 	EvictionBlocked   Fault = "eviction blocked"

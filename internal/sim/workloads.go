@@ -67,7 +67,7 @@ func (c *Cluster) runWorkloads() {
 		}
 		slices.SortStableFunc(have, order)
 		for _, p := range have[:-more] {
-			c.DeletePod(p, min(time.Second, l.Grace))
+			c.DeletePod(p, l.Grace)
 		}
 	}
 	c.runDaemons()

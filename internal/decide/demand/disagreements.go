@@ -149,4 +149,5 @@ func (sd *Disagreements) WhyNotBound(p *model.Pod) plan.Reason {
 type Placement struct {
 	Node  string
 	Since time.Time
+	Ends  time.Time // when the pods end whose capacity it waits for; zero: the capacity is free
 }

@@ -45,12 +45,6 @@ type eviction struct {
 	slow  bool // it is on its way out, and its successor is made when it is gone: at and last are of then
 }
 
-// successorFollowsEnd reports whether a pod's successor is made only when it is wholly gone, as a StatefulSet does, where
-// the others do not wait for its end. Of owners that nobody knows it is taken to be so.
-func successorFollowsEnd(p *model.Pod) bool {
-	return p.Owner.Kind != "ReplicaSet" && p.Owner.Kind != "ReplicationController"
-}
-
 // FollowEvictions returns the evictions of the steps before. The successor of a pod that is made only when the pod has ended
 // is awaited from then on.
 func FollowEvictions(v *cluster.View, pods *Table, mem EvictionMemory) (*Evictions, EvictionMemory) {
@@ -66,7 +60,7 @@ func (ev *Evictions) followSlow() {
 	}
 	slow, some := map[string]bool{}, false
 	for _, p := range ev.pods.terminating() {
-		slow[p.UID] = successorFollowsEnd(p)
+		slow[p.UID] = p.SuccessorFollowsEnd()
 		some = some || slow[p.UID]
 	}
 	for _, a := range ev.mem.byPod {

@@ -356,7 +356,7 @@ func (sa *Slots) notPendingYet() []*model.Pod {
 // terminatingUnreserved returns the pods that are ending, have a successor only after their end, and for whose
 // successors no slot is open.
 func (sa *Slots) terminatingUnreserved() (out []*model.Pod) {
-	dying := slices.DeleteFunc(sa.Table.terminating(), func(p *model.Pod) bool { return !successorFollowsEnd(p) })
+	dying := slices.DeleteFunc(sa.Table.terminating(), func(p *model.Pod) bool { return !p.SuccessorFollowsEnd() })
 	if len(dying) == 0 {
 		return nil
 	}
