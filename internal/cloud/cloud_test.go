@@ -23,6 +23,7 @@ type script struct {
 	calls []string
 	types []*model.InstanceType
 	extra []cloud.OfferingKey
+	told  map[cloud.OfferingKey]bool // by the last launch request
 }
 
 func (s *script) next(key string) error {
@@ -45,7 +46,7 @@ func (s *script) Launch(_ context.Context, requests []cloud.LaunchRequest) []clo
 	var uids []string
 	out := make([]cloud.LaunchResult, len(requests))
 	for i, r := range requests {
-		uids = append(uids, r.ClaimUID)
+		uids, s.told = append(uids, r.ClaimUID), r.Unavailable
 		out[i] = cloud.LaunchResult{ClaimUID: r.ClaimUID, Err: s.next(r.ClaimUID), Unavailable: s.extra}
 	}
 	s.calls = append(s.calls, "launch "+strings.Join(uids, " "))
@@ -197,7 +198,12 @@ func TestSetAside(t *testing.T) {
 		if have, _ := p.Offerings(t.Context(), nil, cloud.NodeClass{}); &have[0] != &s.types[0] {
 			t.Error("nothing is set aside, but the slice is another one")
 		}
+		before, _ := p.Offerings(t.Context(), nil, cloud.NodeClass{})
 		p.Launch(t.Context(), requests("x", "y"))
+		marked := p.Mark(before)
+		if after, _ := p.Offerings(t.Context(), nil, cloud.NodeClass{}); &marked[0] != &after[0] || marked[0].Offerings[1].Available || len(s.told) > 0 {
+			t.Error("what was offered before is not marked as it is offered now")
+		}
 		want := strings.Replace(all, "a/z1/spot ", "", 1)
 		if have := available(t, p); have != want {
 			t.Errorf("set aside: %s", have)
@@ -220,6 +226,9 @@ func TestSetAside(t *testing.T) {
 		s.extra = []cloud.OfferingKey{key("b/z2/on-demand")} // cheaper ones that had none, of a launch that succeeded
 		p.Launch(t.Context(), requests("z"))
 		s.extra = nil
+		if len(s.told) != 2 || !s.told[key("a/z1/spot")] || !s.told[key("c/z1/spot")] {
+			t.Errorf("the provider is told of %v", s.told)
+		}
 		if have, want := available(t, p), strings.Replace(want, " b/z2/on-demand", "", 1); have != want {
 			t.Errorf("set aside: %s", have)
 		}
@@ -231,6 +240,9 @@ func TestSetAside(t *testing.T) {
 			t.Errorf("after three minutes: %s", have)
 		}
 		time.Sleep(time.Minute)
+		if again := p.Mark(marked); &again[0] != &s.types[0] {
+			t.Error("after four minutes what was marked is marked still")
+		}
 		if have := available(t, p); have != all || len(p.Asides()) != 0 {
 			t.Errorf("after four minutes: %s", have)
 		}

@@ -101,6 +101,9 @@ type LaunchRequest struct {
 	Taints        []model.Taint
 	StartupTaints []model.Taint
 
+	// Unavailable are offerings that had no capacity a moment ago. A provider that chooses the offering itself asks for none of them, and
+	// answers InsufficientCapacity without a call if there is no other. The caller must not change it.
+	Unavailable map[OfferingKey]bool
 	// Following is how many more launches from the same node group are about to be asked for, their claims being under way: a provider
 	// that serves several at once may wait a moment for them.
 	Following int

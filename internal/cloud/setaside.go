@@ -5,6 +5,7 @@ package cloud
 
 import (
 	"context"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -28,6 +29,7 @@ type SetAside struct {
 	mu      sync.Mutex
 	until   map[OfferingKey]time.Time
 	overlay map[sliceID][]*model.InstanceType // of the offerings set aside now; emptied when those change
+	under   map[sliceID][]*model.InstanceType // by what Offerings and Mark have returned: what that was made from
 }
 
 // Aside is an offering set aside.
@@ -47,7 +49,7 @@ const overlays = 64
 
 // NewSetAside decorates a provider.
 func NewSetAside(p Provider, clock Clock, ttl time.Duration) *SetAside {
-	return &SetAside{Provider: p, clock: clock, ttl: ttl, until: map[OfferingKey]time.Time{}, overlay: map[sliceID][]*model.InstanceType{}}
+	return &SetAside{Provider: p, clock: clock, ttl: ttl, until: map[OfferingKey]time.Time{}, overlay: map[sliceID][]*model.InstanceType{}, under: map[sliceID][]*model.InstanceType{}}
 }
 
 // Unwrap implements Decorator.
@@ -97,16 +99,37 @@ func (s *SetAside) expire() {
 	}
 }
 
-// Launch implements Provider.
+// Launch implements Provider. The requests are told what is set aside now, so that nobody asks for that again.
 func (s *SetAside) Launch(ctx context.Context, requests []LaunchRequest) []LaunchResult {
-	results := s.Provider.Launch(ctx, requests)
+	known := s.now()
+	told := slices.Clone(requests)
+	for i := range told {
+		told[i].Unavailable = known
+	}
+	results := s.Provider.Launch(ctx, told)
 	for _, r := range results {
+		found := r.Unavailable
 		if KindOf(r.Err) == InsufficientCapacity {
-			s.Set(OfferingsOf(r.Err)...)
+			found = slices.Concat(found, OfferingsOf(r.Err))
 		}
-		s.Set(r.Unavailable...)
+		s.Set(slices.DeleteFunc(slices.Clone(found), func(k OfferingKey) bool { return k.Group == "" && known[k] })...) // nobody asked for those
 	}
 	return results
+}
+
+// now returns the offerings set aside now; nil: none.
+func (s *SetAside) now() map[OfferingKey]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire()
+	if len(s.until) == 0 {
+		return nil
+	}
+	out := make(map[OfferingKey]bool, len(s.until))
+	for k := range s.until {
+		out[k] = true
+	}
+	return out
 }
 
 // Offerings implements Provider.
@@ -115,16 +138,47 @@ func (s *SetAside) Offerings(ctx context.Context, pool *model.NodePool, class No
 	if err != nil || len(types) == 0 {
 		return types, err
 	}
+	return s.Mark(types), nil
+}
+
+// Mark returns instance types that Offerings has returned as they are now: what has been set aside since is not available, what is no
+// longer set aside is. The cloud is not asked.
+func (s *SetAside) Mark(types []*model.InstanceType) []*model.InstanceType {
+	if len(types) == 0 {
+		return types
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire()
+	if below, ok := s.under[idOf(types)]; ok {
+		types = below
+	}
 	if len(s.until) == 0 {
-		return types, nil
+		return types
 	}
-	id := sliceID{&types[0], len(types)}
+	id := idOf(types)
 	if out, ok := s.overlay[id]; ok {
-		return out, nil
+		return out
 	}
+	out := s.mark(types)
+	if len(s.overlay) >= overlays {
+		clear(s.overlay)
+	}
+	if len(s.under) >= overlays {
+		clear(s.under)
+	}
+	s.overlay[id] = out
+	if idOf(out) != id {
+		s.under[idOf(out)] = types
+	}
+	return out
+}
+
+// idOf returns the identity of a slice with at least one element.
+func idOf(types []*model.InstanceType) sliceID { return sliceID{&types[0], len(types)} }
+
+// mark returns types with the offerings not available that are set aside. The caller holds mu.
+func (s *SetAside) mark(types []*model.InstanceType) []*model.InstanceType {
 	quotas, hasQuotas := As[QuotaTeller](s.Provider)
 	out := types
 	byType := map[string][]OfferingKey{}
@@ -152,9 +206,5 @@ func (s *SetAside) Offerings(ctx context.Context, pool *model.NodePool, class No
 			}
 		}
 	}
-	if len(s.overlay) >= overlays {
-		clear(s.overlay)
-	}
-	s.overlay[id] = out
-	return out, nil
+	return out
 }

@@ -107,6 +107,9 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 				return
 			}
 			s.InFlight.RecordAnswer(key, version, now.Add(settleLimit))
+			if len(res.Unavailable) > 0 {
+				la.offerings.markUnavailable()
+			}
 			la.metrics.CountLaunched(s.Resources().Names(), claim, res)
 			la.log.Info("launched", "nodeclaim", a.Claim, "instance", res.ProviderID, "type", res.InstanceType, "zone", res.Zone,
 				"capacityType", res.CapacityType, "usdPerHour", model.Dollars(res.PriceMicro), "priceModelled", res.Modelled)
@@ -171,6 +174,7 @@ func (la *launcher) takeLaunchFailure(s *state.State, a plan.LaunchClaim, err er
 	case cloud.InsufficientCapacity:
 		reason = "InsufficientCapacityError"
 		la.recorder.NoCapacity(a.Claim, err.Error())
+		la.offerings.markUnavailable()
 		la.offerings.refreshOfferings()
 		s.InFlight.EndAction(a.Key())
 	case cloud.NotReady, cloud.NotFound:

@@ -192,6 +192,15 @@ func (of *offerings) refreshClassOfferings(group, kind, name string) {
 	}
 }
 
+// markUnavailable has the next decision know what launches have found without capacity. The provider is not asked.
+func (of *offerings) markUnavailable() {
+	if marker, ok := cloud.As[*cloud.SetAside](of.provider); ok {
+		for _, p := range of.byPool {
+			p.types = marker.Mark(p.types)
+		}
+	}
+}
+
 // refreshOfferings has the offerings of every pool asked for at once: what was set aside is to be seen by the next decision.
 func (of *offerings) refreshOfferings() {
 	for _, p := range of.byPool {

@@ -108,3 +108,40 @@ func TestThrottledFleet(t *testing.T) {
 		t.Errorf("%d tries, launches %v", tries, have)
 	}
 }
+
+// TestKnownShortage: what had no capacity for one claim is not asked for again for another, until its time is up.
+func TestKnownShortage(t *testing.T) {
+	clock := &skipping{}
+	a := open(t, some(t, "c5.4xlarge", "m5.4xlarge", "m5.large"), clock)
+	p := cloud.NewSetAside(a.provider(), clock, cloud.SetAsideFor)
+	fleets := func() int { return a.books().Calls["ec2:CreateFleet"].Count }
+	launch := func(uid string, types ...string) cloud.LaunchResult {
+		return p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: uid, ClaimUID: uid, Class: class(""), Types: types, CapacityTypes: []string{model.Spot}}})[0]
+	}
+	a.fault(awstest.Fault{Kind: awstest.LaunchError, Code: "InsufficientInstanceCapacity", CapacityType: model.Spot})
+	first := launch("a", "m5.large", "m5.4xlarge")
+	missing := cloud.OfferingsOf(first.Err)
+	if cloud.KindOf(first.Err) != cloud.InsufficientCapacity || len(missing) == 0 || fleets() != 1 {
+		t.Fatalf("answered %v after %d calls", first.Err, fleets())
+	}
+	until := p.Asides()[0].Until
+	if err := clock.Wait(t.Context(), cloud.SetAsideFor/2); err != nil {
+		t.Fatal(err)
+	}
+	if res := launch("b", "m5.large", "m5.4xlarge"); !slices.Equal(cloud.OfferingsOf(res.Err), missing) || fleets() != 1 {
+		t.Errorf("a second claim is answered %v after %d calls, want the offerings of the first without a call", res.Err, fleets())
+	}
+	if have := p.Asides()[0].Until; have != until {
+		t.Errorf("set aside until %s, want %s as before: nobody asked again", have, until)
+	}
+	res := launch("c", "c5.4xlarge", "m5.4xlarge")
+	if cloud.KindOf(res.Err) != cloud.InsufficientCapacity || fleets() != 2 {
+		t.Errorf("a claim with another type is answered %v after %d calls", res.Err, fleets())
+	}
+	if err := clock.Wait(t.Context(), cloud.SetAsideFor/2+time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if res := launch("b", "m5.large"); cloud.KindOf(res.Err) != cloud.InsufficientCapacity || fleets() != 3 {
+		t.Errorf("after its time a claim is answered %v after %d calls, want that the cloud is asked", res.Err, fleets())
+	}
+}
