@@ -82,7 +82,7 @@ func TestMovesSettle(t *testing.T) {
 			}
 		}
 	})
-	if moved == 0 {
+	if moved == 0 && !testing.Short() { // few worlds are drawn then
 		t.Fatal("nothing was ever moved: nothing was tested")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/sim"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -42,18 +43,25 @@ func drawPreferences(t *rapid.T, c *model.Class, apps int) {
 
 // costWithoutPreferences is what would be bought for all pods together if they preferred nothing.
 func (w *world) costWithoutPreferences() int64 {
+	s := w.demandOf(w.Types, func(l *sim.Workload) *model.Class {
+		return classOf(model.Class{Namespace: "default", Labels: l.Class.Labels, Scheduler: model.DefaultScheduler, Requests: l.Class.Requests})
+	})
+	return WhatIf(s, w.Now, w.pol).Cost.NewMicroPerHour
+}
+
+// demandOf is a cluster without nodes in which all pods of the workloads are pending, each workload's of a class.
+func (w *world) demandOf(types []*model.InstanceType, class func(*sim.Workload) *model.Class) *model.Snapshot {
 	s := state.New()
 	s.Pools.SetPool(w.pool())
-	s.Pools.SetTypes(w.pool().Name, w.Types)
+	s.Pools.SetTypes(w.pool().Name, types)
 	for _, l := range w.Workloads {
-		c := classOf(model.Class{Namespace: "default", Labels: l.Class.Labels, Scheduler: model.DefaultScheduler, Requests: l.Class.Requests})
+		c := class(l)
 		for i := range l.Want {
 			name := fmt.Sprint(l.Name, "-", i)
 			s.SetPod(&model.Pod{Namespace: "default", Name: name, UID: name, Class: c, Owner: model.Owner{Kind: "ReplicaSet", Name: l.Name, UID: l.Name}, Unschedulable: w.Now})
 		}
 	}
-	out := WhatIf(s.Snapshot(w.Now), w.Now, w.pol)
-	return out.Cost.NewMicroPerHour
+	return s.Snapshot(w.Now)
 }
 
 // TestBoughtNodesStay: what is bought for pods with preferences of every kind is not consolidated when nothing has changed.

@@ -15,8 +15,14 @@ import (
 // launchInstance asks for the claim's instance, or deletes the claim when the last try failed for good or the time is
 // up. A claim whose instance the cloud lists, or may have without having been asked, is launched again, which finds that
 // instance: its time may have passed while nobody ran to write down what was bought, and its node may have pods by now.
+// In a shortage of capacity it first waits for other launches (Input.Awaits).
 func launchInstance(in *Input, out *Output) {
 	c := in.Claim
+	if in.Now.Before(in.Awaits.Until) {
+		out.hold(in, plan.Launching, in.Awaits.Until, plan.Reason{Code: plan.AwaitsLaunch, Subject: plan.ObjectOf("nodeclaim", in.Awaits.Claim), Detail: plan.OfAwaitsLaunch{Failed: in.Failure != nil}})
+		out.lookAgainAt(in.Awaits.Until)
+		return
+	}
 	if f := in.Failure; f != nil {
 		switch f.Kind {
 		case "InsufficientCapacity", "NodeClassNotReady", "NotFound", "NotReady":

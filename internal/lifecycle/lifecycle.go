@@ -99,6 +99,7 @@ type Input struct {
 	Instances     []*model.Instance   // the claim's instances in the last list: one, or none
 	InstancesAt   time.Time           // when that list was asked for; zero: never
 	Failure       *model.LaunchFailure
+	Awaits        AwaitedLaunch
 	NodelessSince time.Time          // since when the claim, registered, has been seen without a node; zero: for ever
 	Binding       bool               // pods are being bound to its node
 	Awaited       int                // slots of its reservation whose pods are not bound on its node yet
@@ -110,6 +111,13 @@ type Input struct {
 	Now           time.Time
 	Policy        Policy
 	Explain       bool // Output.Holds is asked for too
+}
+
+// AwaitedLaunch is another claim's launch that a claim without an instance waits for. A launch that has not begun waits because both
+// would find out the same about capacity; one that failed for want of it, so that the pods of both get one plan.
+type AwaitedLaunch struct {
+	Claim string    // empty: none
+	Until time.Time // when it is not waited for any longer
 }
 
 // DaemonWait is what a new node waits for before it is open to all pods: its room for pods of DaemonSets is kept until they are there.

@@ -33,6 +33,7 @@ import (
 //	machine ID [gone|unreserved]
 //	listed AT
 //	failure KIND MESSAGE…
+//	awaits CLAIM AT              (another claim's launch, until when)
 //	awaited N
 //	daemons N [off] [last=AT]    (pods of DaemonSets that are to come; off: some not while the reservation's taint is there; last: when one last came)
 //	nodeless AT
@@ -95,6 +96,8 @@ func (x *inputText) line(f []string) {
 		x.in.InstancesAt = x.when(f[1])
 	case "failure":
 		x.in.Failure = &model.LaunchFailure{Kind: f[1], Message: strings.Join(f[2:], " ")}
+	case "awaits":
+		x.in.Awaits = AwaitedLaunch{Claim: f[1], Until: x.when(f[2])}
 	case "type":
 		x.in.Type = &model.InstanceType{Name: "t", Capacity: model.Resources{int64(x.number(f[1]))}}
 	case "nodeless":

@@ -36,7 +36,7 @@ var details = map[Code]Detail{
 
 	CallFailed: OfCallFailed{}, EvictionRefused: OfCallFailed{}, NodeMissing: OfNodeMissing{}, SeveralNodes: OfSeveralNodes{}, NodeNotReady: OfNodeNotReady{},
 	EphemeralTaint: OfNodeTaint{}, ResourceMissing: OfResourceMissing{}, NodeGone: Nothing{}, AwaitsPods: OfPods{}, DaemonSets: OfPods{}, EvictedLater: OfPods{},
-	AwaitsMachine: OfAwaitsMachine{}, InstancesUnread: Nothing{}, PodTerminating: OfPodTerminating{}, EvictionPace: OfEvictionPace{},
+	AwaitsLaunch: OfAwaitsLaunch{}, AwaitsMachine: OfAwaitsMachine{}, InstancesUnread: Nothing{}, PodTerminating: OfPodTerminating{}, EvictionPace: OfEvictionPace{},
 	SuccessorFirst: OfSuccessorFirst{}, VolumeAttached: OfHolders{}, ForeignHold: OfHolders{}, DeletionDelayed: OfDeletionDelayed{},
 	MinimumDrain: OfMinimumDrain{}, Ended: Nothing{},
 }

@@ -113,6 +113,11 @@ type (
 		detail
 		Count int `have:"%s"`
 	}
+	// OfAwaitsLaunch is whether the launch that waits for another has failed.
+	OfAwaitsLaunch struct {
+		detail
+		Failed bool `have:"failed"`
+	}
 	// OfAwaitsMachine is how far a replacement is.
 	OfAwaitsMachine struct {
 		detail

@@ -72,6 +72,7 @@ const (
 	ResourceMissing Code = "ResourceNotInNode"    // an extended resource that was asked for is not in the node's allocatable; Subject: the node
 	NodeGone        Code = "NodeObjectGone"       // its node was there and is not any more; Subject: the node
 	AwaitsPods      Code = "AwaitsPods"           // the node is reserved for pods that are not bound yet; Have: how many
+	AwaitsLaunch    Code = "AwaitsLaunch"         // another launch tells whether there is capacity; Subject: its NodeClaim, Have: whether this one's launch has failed
 	AwaitsMachine   Code = "AwaitsReplacement"    // a replacement is not initialized; Subject: the NodeClaim, Have: how far it is
 	InstancesUnread Code = "InstancesNotListed"   // whether an instance was launched is known with the next list of instances
 	PodTerminating  Code = "PodTerminating"       // Subject: the pod, Key: finalizers that hold it, Have: by when it should have ended

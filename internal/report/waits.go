@@ -107,6 +107,11 @@ func waiting(r plan.Reason) string {
 		default:
 			return "it is kept for pods of DaemonSets first; still to come: " + left
 		}
+	case plan.AwaitsLaunch:
+		if plan.DetailOf[plan.OfAwaitsLaunch](r).Failed {
+			return "no offering that it allows has capacity; its pods are planned for again together with those of " + object + ", whose offerings have no capacity either"
+		}
+		return "offerings like those that it allows have no capacity, and the launch of " + object + ", which allows the same, tells whether these have"
 	case plan.AwaitsMachine:
 		return "the replacement " + object + " is not initialized yet (" + strings.ToLower(string(plan.DetailOf[plan.OfAwaitsMachine](r).Stage)) + ")"
 	case plan.InstancesUnread:

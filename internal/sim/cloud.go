@@ -17,7 +17,7 @@ type Machine struct {
 	ID, ClaimUID, ClaimName, Pool string
 
 	Type     *model.InstanceType
-	Zone     string
+	Offering *model.Offering // of Type
 	Launched time.Time
 	Gone     bool
 	Node     string    // empty: it has not joined yet
@@ -30,42 +30,63 @@ type Machine struct {
 const (
 	// lostAfter is how long the node of a machine that ended is not Ready before the cloud's controller deletes it.
 	lostAfter = 5 * time.Second
-	// outOfCapacity is how long an instance type can't be had after a launch has found none left.
+	// outOfCapacity is how long an offering is not offered after a launch has found none left.
 	outOfCapacity = 30 * time.Second
 	// listedAfter is how long the cloud lists a machine that ended.
 	listedAfter = time.Hour
 )
 
 // MicroPerHour returns what a machine costs.
-func (m *Machine) MicroPerHour() int64 { return m.Type.Offerings[0].PriceMicro }
+func (m *Machine) MicroPerHour() int64 { return m.Offering.PriceMicro }
 
-// launch buys the cheapest machine that a claim allows, or says why none is: model.LaunchFailure's kind.
+// Offered names an offering of the cloud.
+type Offered struct{ Type, Zone, CapacityType string }
+
+// launch buys the cheapest machine that a claim allows and that can be had, or says why none is: model.LaunchFailure's kind.
 func (c *Cluster) launch(x *model.Claim) (*Machine, model.LaunchFailure) {
-	if c.Faults.Happens(NoCapacityLeft) {
-		for _, n := range x.Requirements.Get(model.LabelInstanceType).Values {
-			c.aside[n] = c.Now.Add(outOfCapacity)
+	gone := c.Faults.Happens(NoCapacityLeft)
+	m := &Machine{ClaimUID: x.UID, ClaimName: x.Name, Pool: x.Pool, Launched: c.Now}
+	var short []Offered
+	known := 0 // without capacity: the cloud is not asked for these
+	allows := func(key, value string) bool {
+		q := x.Requirements.Get(key)
+		return q == nil || q.Matches(value, true)
+	}
+	for _, t := range c.Types {
+		if !allows(model.LabelInstanceType, t.Name) || !x.Requests.Fits(t.Allocatable) {
+			continue
+		}
+		for i := range t.Offerings {
+			o := &t.Offerings[i]
+			if !allows(model.LabelZone, o.Zone) || !allows(model.LabelCapacityType, o.CapacityType) {
+				continue
+			}
+			if k := (Offered{t.Name, o.Zone, o.CapacityType}); c.isAside(k) {
+				known++
+			} else if gone || c.Short[k] {
+				short = append(short, k)
+			} else if m.Type == nil || o.PriceMicro < m.Offering.PriceMicro {
+				m.Type, m.Offering = t, o
+			}
+		}
+	}
+	if len(short) > 0 {
+		for _, k := range short {
+			c.aside[k] = c.Now.Add(outOfCapacity)
 		}
 		c.due.add(c.Now.Add(outOfCapacity), c.restock)
 		c.offer()
+	}
+	if m.Type != nil || len(short) > 0 {
+		c.Asked++
+	}
+	if m.Type == nil && len(short)+known > 0 {
 		c.tell(Event{Kind: NoCapacity, Object: x.Name})
 		return nil, model.LaunchFailure{Kind: "InsufficientCapacity", Message: "none left"}
-	}
-	types, zones := x.Requirements.Get(model.LabelInstanceType), x.Requirements.Get(model.LabelZone)
-	m := &Machine{ClaimUID: x.UID, ClaimName: x.Name, Pool: x.Pool, Launched: c.Now}
-	for _, t := range c.Types {
-		cheaper := m.Type == nil || t.Offerings[0].PriceMicro < m.Type.Offerings[0].PriceMicro
-		if cheaper && (types == nil || types.Matches(t.Name, true)) && x.Requests.Fits(t.Allocatable) {
-			m.Type = t
-		}
 	}
 	if m.Type == nil {
 		c.tell(Event{Kind: Violated, Object: x.Name, Text: fmt.Sprintf("none of its types holds what it asks for, %v", x.Requests)})
 		return nil, model.LaunchFailure{Kind: "InvalidRequest", Message: "no type holds it"}
-	}
-	for _, o := range m.Type.Offerings {
-		if m.Zone == "" && (zones == nil || zones.Matches(o.Zone, true)) {
-			m.Zone = o.Zone
-		}
 	}
 	c.Serial++
 	m.ID = fmt.Sprint("m", c.Serial)
@@ -78,11 +99,14 @@ func (c *Cluster) launch(x *model.Claim) (*Machine, model.LaunchFailure) {
 	return m, model.LaunchFailure{}
 }
 
-// restock has the instance types offered again that can be had again.
+// restock has what was set aside offered again when its time is up.
 func (c *Cluster) restock() {
-	maps.DeleteFunc(c.aside, func(_ string, until time.Time) bool { return !c.Now.Before(until) })
+	maps.DeleteFunc(c.aside, func(_ Offered, until time.Time) bool { return !c.Now.Before(until) })
 	c.offer()
 }
+
+// isAside reports whether a launch has found no capacity of an offering a moment ago.
+func (c *Cluster) isAside(k Offered) bool { return c.Now.Before(c.aside[k]) }
 
 // offer tells NodePools what can be had.
 func (c *Cluster) offer() {
@@ -90,13 +114,14 @@ func (c *Cluster) offer() {
 		q := *p
 		q.Types = nil
 		for _, t := range c.Types {
-			if _, ok := c.aside[t.Name]; ok {
-				x := *t
-				x.Offerings = slices.Clone(t.Offerings)
-				for i := range x.Offerings {
-					x.Offerings[i].Available = false
+			x := *t
+			x.Offerings = slices.Clone(t.Offerings)
+			for i := range x.Offerings {
+				o := &x.Offerings[i]
+				if c.isAside(Offered{t.Name, o.Zone, o.CapacityType}) {
+					o.Available = false
+					t = &x
 				}
-				t = &x
 			}
 			q.Types = append(q.Types, t)
 		}

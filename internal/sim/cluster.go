@@ -41,6 +41,7 @@ type Cluster struct {
 	Limit      *model.CapacityLimit // nil: none
 	Workloads  []*Workload
 	Types      []*model.InstanceType // that the cloud sells, to every NodePool
+	Short      map[Offered]bool      // what of it can't be had, which a launch finds out
 	Controller *Controller           // nil: nobody sees to the nodes
 
 	Faults  Faults
@@ -57,6 +58,8 @@ type Cluster struct {
 	// Patience is how long a NodeClaim that is not initialized is waited for before it counts as stuck.
 	Patience time.Duration
 
+	// Asked is how often the cloud was asked for a machine.
+	Asked int
 	// Serial is the last number that a pod or a machine was given.
 	Serial int
 
@@ -67,9 +70,9 @@ type Cluster struct {
 	on        map[string]map[string]*model.Pod // pods by node and key; "" are those without one
 	used      map[string]model.Resources       // by node
 	ofClass   map[*model.Class]map[string]*model.Pod
-	aside     map[string]time.Time // instance types that can't be had, until when
-	joined    map[string]*Machine  // by node
-	daemonDue map[string]time.Time // by pod: when one of a DaemonSet is made
+	aside     map[Offered]time.Time // offerings that are not offered, until when
+	joined    map[string]*Machine   // by node
+	daemonDue map[string]time.Time  // by pod: when one of a DaemonSet is made
 	late      schedulerView
 }
 
@@ -77,7 +80,7 @@ type Cluster struct {
 func New(now time.Time) *Cluster {
 	return &Cluster{Now: now, Pods: map[string]*model.Pod{}, Nodes: map[string]*model.Node{}, Claims: map[string]*model.Claim{},
 		Machines: map[string]*Machine{}, Boot: 3 * time.Second, Readiness: time.Second, Patience: 16 * time.Minute, nodeOwner: map[string]string{}, on: map[string]map[string]*model.Pod{},
-		used: map[string]model.Resources{}, ofClass: map[*model.Class]map[string]*model.Pod{}, aside: map[string]time.Time{}, joined: map[string]*Machine{}, daemonDue: map[string]time.Time{}}
+		used: map[string]model.Resources{}, ofClass: map[*model.Class]map[string]*model.Pod{}, aside: map[Offered]time.Time{}, joined: map[string]*Machine{}, daemonDue: map[string]time.Time{}}
 }
 
 // Tick is one round of everybody at the instant Now: the rest of the cluster, then the controller takes in what it is

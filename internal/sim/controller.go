@@ -311,7 +311,7 @@ func (x *Controller) launch(a plan.LaunchClaim) (uint64, error) {
 		return 0, nil
 	}
 	return c.updateClaim(plan.UpdateClaim{Claim: a.Claim, UID: a.UID, ProviderID: m.ID, Capacity: m.Type.Capacity, Allocatable: m.Type.Allocatable,
-		Labels:     map[string]string{model.LabelInstanceType: m.Type.Name, model.LabelZone: m.Zone, model.LabelCapacityType: model.OnDemand},
+		Labels:     map[string]string{model.LabelInstanceType: m.Type.Name, model.LabelZone: m.Offering.Zone, model.LabelCapacityType: m.Offering.CapacityType},
 		Conditions: map[string]model.Condition{lifecycle.Launched: {Status: "True", Reason: lifecycle.Launched}}})
 }
 

@@ -32,8 +32,8 @@ func (c *Cluster) join(m *Machine) {
 	c.joined[m.Node] = m
 	c.tell(Event{Kind: Joined, Machine: m, Object: m.Node})
 	c.SetNode(&model.Node{Name: m.Node, UID: "uid-" + m.Node, ProviderID: m.ID, Created: c.Now, Capacity: m.Type.Capacity, Allocatable: m.Type.Allocatable,
-		Labels: model.Labels{model.LabelHostname: m.Node, model.LabelInstanceType: m.Type.Name, model.LabelZone: m.Zone,
-			model.LabelCapacityType: model.OnDemand, model.LabelNodePool: m.Pool},
+		Labels: model.Labels{model.LabelHostname: m.Node, model.LabelInstanceType: m.Type.Name, model.LabelZone: m.Offering.Zone,
+			model.LabelCapacityType: m.Offering.CapacityType, model.LabelNodePool: m.Pool},
 		Annotations: model.Labels{}, Taints: taints})
 	if m.ready >= 0 {
 		c.due.add(c.Now.Add(m.ready), func() { c.becomeReady(m) })

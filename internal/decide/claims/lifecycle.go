@@ -11,6 +11,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // LifecyclePolicy is how claims are taken on.
@@ -42,11 +43,12 @@ type Lifecycle struct {
 	view      *cluster.View
 	policy    LifecyclePolicy
 	mem, next LifecycleMemory
+	shortages shortages
 }
 
 // NewLifecycle returns a Lifecycle that has taken no claim on yet.
 func NewLifecycle(v *cluster.View, policy LifecyclePolicy, mem LifecycleMemory) *Lifecycle {
-	return &Lifecycle{v, policy, mem, LifecycleMemory{map[string]time.Time{}, mem.daemonLandedAt}}
+	return &Lifecycle{v, policy, mem, LifecycleMemory{map[string]time.Time{}, mem.daemonLandedAt}, shortages{view: v}}
 }
 
 // Memory returns what the next step should remember of the claims that were taken on.
@@ -60,7 +62,11 @@ func (lc *Lifecycle) Advance(c *model.Claim, h Holding) lifecycle.Output {
 	if !in.NodelessSince.IsZero() {
 		lc.next.nodelessSince[c.UID] = in.NodelessSince
 	}
-	return lifecycle.Next(in)
+	out := lifecycle.Next(in)
+	if slices.ContainsFunc(out.Actions, func(a plan.Action) bool { _, launches := a.(plan.LaunchClaim); return launches }) {
+		lc.shortages.begun = append(lc.shortages.begun, c)
+	}
+	return out
 }
 
 // Input returns what a claim's next step depends on.
@@ -77,7 +83,7 @@ func (lc *Lifecycle) inputOf(c *model.Claim, h Holding) (in lifecycle.Input, dae
 	in = lifecycle.Input{
 		Claim: c, Pool: v.Pool(c.Pool), Instances: v.InstancesAt(at), InstancesAt: v.Snapshot.InstancesAt,
 		Binding: h.Binding, Awaited: h.Awaited, Coming: h.Coming, Landed: h.Landed, Rollouts: h.Rollouts, ResourceNames: v.Snapshot.ResourceNames, Now: v.Now,
-		Policy: lc.policy.Policy,
+		Awaits: lc.shortages.awaited(c), Policy: lc.policy.Policy,
 	}
 	if c.ProviderID != "" {
 		in.Nodes = v.NodesAt(at)

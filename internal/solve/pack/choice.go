@@ -19,6 +19,7 @@ type BinChoice struct {
 	zones      []string
 	charged    model.Resources // to limits: the largest of the types in each resource
 	values     problem.ValueCount
+	offerings  int   // joined so far
 	Premium    int64 // what the cheapest costs more than it would have to, for more choice
 }
 
@@ -32,6 +33,7 @@ type Choices struct {
 
 	cache      map[choiceKey]*BinChoice
 	fittingBuf []int                        // scratch of ChooseTypes
+	missingBuf []int                        // scratch of ChooseTypes
 	templates  map[[2]int][]problem.NewNode // by pool and cheapest offer
 }
 
@@ -46,6 +48,8 @@ type choiceKey struct {
 // first, then by name, then by zone. Where other capacity types or labels cost hardly more (Policy.ChoicePPM), those
 // with the most offerings are taken: less is lost when one of them runs out or is taken away. Limits are charged for
 // the choice in place of what the bin was charged.
+//
+// After a shortage the premium does not bound it: see choiceWidth.
 func (s *Choices) ChooseTypes(b *Bin) *BinChoice {
 	left := &s.Purchases.Limits[b.Pool]
 	key := choiceKey{b.Pool, b.offers.ID, b.requests}
@@ -53,11 +57,11 @@ func (s *Choices) ChooseTypes(b *Bin) *BinChoice {
 	if ch := s.cache[key]; plain && ch != nil {
 		return ch
 	}
-	fit := s.fittingBuf[:0]
+	fit, missing := s.fittingBuf[:0], s.missingBuf[:0]
 	least, most, all := int64(0), int64(0), true
 	for _, i := range s.Catalog.PoolOffersCheapestFirst(b.Pool) {
 		o := &s.Catalog.Offers[i]
-		if plain && len(fit) > 0 && o.Price > most {
+		if plain && len(fit) > shortageFactor*len(missing) && o.Price > most {
 			all = false // too dear to be a choice, unless nothing comes of the cheapest or they lack values
 			break
 		}
@@ -68,13 +72,15 @@ func (s *Choices) ChooseTypes(b *Bin) *BinChoice {
 				most += problem.MulDiv(most, s.In.Policy.PremiumPPM, 1_000_000)
 			}
 			fit = append(fit, i)
+		} else if s.isMissing(b, o) {
+			missing = append(missing, i)
 		}
 	}
-	s.fittingBuf = fit
+	s.fittingBuf, s.missingBuf = fit, missing
 	if left.Limited {
 		left.Charge(b.charged, -1) // the charge is made anew below
 	}
-	out := s.bestChoice(b, fit)
+	out := s.bestChoice(b, fit, missing)
 	if !all && (!out.hasValues() || s.Catalog.Offers[out.Offer].Price-out.Premium != least) {
 		fit = fit[:0]
 		for _, i := range s.Catalog.PoolOffersCheapestFirst(b.Pool) {
@@ -83,7 +89,7 @@ func (s *Choices) ChooseTypes(b *Bin) *BinChoice {
 			}
 		}
 		s.fittingBuf = fit
-		out = s.bestChoice(b, fit)
+		out = s.bestChoice(b, fit, missing)
 	}
 	left.Charge(out.charged, 1)
 	slices.Sort(out.zones)
@@ -96,8 +102,33 @@ func (s *Choices) ChooseTypes(b *Bin) *BinChoice {
 	return out
 }
 
-// bestChoice is the choice among the offers that hold the bin, which are given cheapest first.
-func (s *Choices) bestChoice(b *Bin, fit []int) *BinChoice {
+// After a shortage a choice has shortageFactor times as many offerings as were found missing among the cheaper ones, as far as those
+// cost no more than shortagePremium parts per million above the cheapest.
+const (
+	shortageFactor  = 2
+	shortagePremium = 500_000
+)
+
+// isMissing reports whether an offer would hold a bin, but has no capacity now.
+func (s *Choices) isMissing(b *Bin, o *problem.Offer) bool {
+	return !o.Offering.Available && o.Quantity < 0 && s.Purchases.offerHoldsBin(b, o) && s.offerPassesAll(b, o)
+}
+
+// choiceWidth is how many offerings a choice like one of them has, though some cost more than the premium allows. A launch tells only
+// of the offerings that its claim names whether they have capacity. So that a shortage is known after few launches, each names more
+// offerings than were found missing before it.
+func (s *Choices) choiceWidth(missing []int, like int) (n int) {
+	for _, i := range missing {
+		if s.Catalog.AreInterchangeable(i, like) {
+			n += shortageFactor
+		}
+	}
+	return n
+}
+
+// bestChoice is the choice among the offers that hold the bin, which are given cheapest first, as are those that would but are
+// missing.
+func (s *Choices) bestChoice(b *Bin, fit, missing []int) *BinChoice {
 	insists := len(s.Catalog.MinValuesOf(b.Pool)) > 0
 	var first, out *BinChoice
 	for n, i := range fit { // one try for each capacity type with the labels of the pool's own
@@ -107,7 +138,7 @@ func (s *Choices) bestChoice(b *Bin, fit []int) *BinChoice {
 		if slices.ContainsFunc(fit[:n], func(j int) bool { return s.Catalog.AreInterchangeable(i, j) }) {
 			continue
 		}
-		ch := s.gatherChoice(b, fit, i)
+		ch := s.gatherChoice(b, fit, missing, i)
 		if first == nil || first.Offer < 0 {
 			first = ch
 		}
@@ -166,18 +197,24 @@ func (s *Choices) countChoiceOfferings(b *Bin, ch *BinChoice) (n int) {
 }
 
 // gatherChoice collects a choice among the offers that are interchangeable with one of them, cheapest first.
-// Dearer ones are taken too if they bring a value that minValues still lacks.
-func (s *Choices) gatherChoice(b *Bin, fit []int, like int) *BinChoice {
+// Dearer ones are taken too if they bring a value that minValues still lacks, or if the choice is to be wider after a shortage: as long
+// as no other capacity type is cheaper, and they count no more against limits.
+func (s *Choices) gatherChoice(b *Bin, fit, missing []int, like int) *BinChoice {
 	out := &BinChoice{Offer: -1, values: s.Catalog.CountValues(b.Pool)}
 	left := &s.Purchases.Limits[b.Pool]
+	width := s.choiceWidth(missing, like)
 	for _, i := range fit {
 		o := &s.Catalog.Offers[i]
 		if !s.Catalog.AreInterchangeable(i, like) {
+			if o.Offering.CapacityType != s.Catalog.Offers[like].Offering.CapacityType {
+				width = 0 // what is dearer than another capacity type would not be tried next
+			}
 			continue
 		}
 		if out.Offer >= 0 {
 			first := s.Catalog.Offers[out.Offer].Price
-			if o.Price > first+problem.MulDiv(first, s.In.Policy.PremiumPPM, 1_000_000) && !out.values.Gains(i) {
+			widens := out.offerings < width && o.Price <= first+problem.MulDiv(first, shortagePremium, 1_000_000) && (!left.Limited || out.charged.Max(o.Charge).Equal(out.charged))
+			if o.Price > first+problem.MulDiv(first, s.In.Policy.PremiumPPM, 1_000_000) && !widens && !out.values.Gains(i) {
 				continue
 			}
 		}
@@ -201,6 +238,7 @@ func (s *Choices) gatherChoice(b *Bin, fit []int, like int) *BinChoice {
 			}
 		}
 		out.charged = most
+		out.offerings++
 		out.values.Add(i)
 		if out.Offer < 0 {
 			out.Offer = i
