@@ -141,7 +141,7 @@ func try(c *drawn, m *mutant) ([]disagreement, *answer, tally, error) {
 	if err := x.minValuesWork(work); err != nil {
 		return nil, a, tally{}, err
 	}
-	if err := x.preferences(); err != nil {
+	if err := x.preferences(m); err != nil {
 		return nil, a, tally{}, err
 	}
 	return x.found, a, x.tally, nil
@@ -182,9 +182,9 @@ func (x *judge) minValuesWork(work uint64) error {
 	return nil
 }
 
-// preferences plans again without preferences for pods that are not there: the plan costs the same.
-func (x *judge) preferences() error {
-	objects := x.c.objects()
+// preferences plans again without preferences for pods that are not there, as a mutant sees the rest: the plan costs the same.
+func (x *judge) preferences(m *mutant) error {
+	objects := m.seenBy(x.c)
 	any := false
 	for i, o := range objects {
 		if p, ok := o.(*corev1.Pod); ok && towardsNobody(p) {
@@ -280,6 +280,10 @@ var notDrawn = []struct{ prefix, instead string }{
 	{"Pod spec.volumes[].ephemeral.volumeClaimTemplate.metadata", "internal/kube/manifests, TestHeeded"}, {"Pod spec.volumes[].ephemeral.volumeClaimTemplate.spec.selector", "internal/kube, TestHeeded"},
 	{"Pod spec.volumes[].ephemeral.volumeClaimTemplate.spec.volume", "internal/kube/manifests, TestHeeded"}, {"PersistentVolumeClaim spec.volumeAttributesClassName", "internal/kube, TestHeeded"},
 	{"PersistentVolumeClaim spec.selector", "internal/kube/manifests, TestHeeded"}, {"PersistentVolume spec.volumeAttributesClassName", "internal/kube, TestHeeded"},
+	// Without the feature gate VolumeBindMountOptions the API server drops them.
+	{"Pod spec.containers[].volumeMounts[].bindMountOptions", "internal/kube/manifests, TestTranslate"},
+	{"Pod spec.initContainers[].volumeMounts[].bindMountOptions", "internal/kube/manifests, TestTranslate"},
+	{"Pod spec.ephemeralContainers[].volumeMounts[].bindMountOptions", "internal/kube/manifests, TestTranslate"},
 }
 
 func (f *fieldTally) excuse(x inventory.Field) string {
