@@ -26,7 +26,8 @@ var unneeded = map[string][]string{
 
 // Manifests is all of it as one stream of YAML documents, in the order in which to apply it, with the rights that the landing mode (bind,
 // tolerate or off) needs. Of what is optional it has only what is named: surge is the right to restart Deployments, priorities that to read
-// the ConfigMap of Cluster Autoscaler's expander priority, group-status that to write the ConfigMap of its status.
+// the ConfigMap of Cluster Autoscaler's expander priority, group-status that to write the ConfigMap of its status, cluster-api those
+// of --cloud clusterapi.
 func Manifests(landing string, optional ...string) ([]byte, error) {
 	without, ok := unneeded[landing]
 	if !ok {

@@ -46,7 +46,7 @@ groupstatus < kube/write
 kube/write < kube
 cloud < cloud/machines < cloud/kwok
 cloud/machines, cloud/catalog < cloud/simulated < cloud/cloudtest
-api, cloud, cloud/catalog < cloud/kwok, cloud/aws, cloud/nodegroups < cloud/externalgrpc
+api, cloud, cloud/catalog < cloud/kwok, cloud/aws, cloud/nodegroups < cloud/externalgrpc, cloud/clusterapi
 cloud/simulated < cloud/aws/awstest
 cloud/externalgrpc < cloud/externalgrpc/externalgrpctest
 plan, ledger < report
@@ -57,7 +57,7 @@ approve, state, report < controller/record < controller
 explain, controller/view < controller/answer < controller
 cloud, controller/view < controller/metrics < controller
 decide, verify, state, cloud, report < controller
-controller, kube/takeover, prometheus, cloud/kwok, cloud/aws, cloud/nodegroups, cloud/externalgrpc, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd
+controller, kube/takeover, prometheus, cloud/kwok, cloud/aws, cloud/nodegroups, cloud/externalgrpc, cloud/clusterapi, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd
 record < cli
 testwait < cloud/cloudtest, kube/kubetest
 casetest

@@ -19,6 +19,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/clusterapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/externalgrpc"
 	"github.com/dovetail-sh/dovetail/internal/cloud/kwok"
 	"github.com/dovetail-sh/dovetail/internal/cloud/nodegroups"
@@ -53,6 +54,7 @@ type controllerFlags struct {
 	mode                                                                     string
 	kubeconfig, cloud, machines, metrics, health, format, level, preferences string
 	scheduler, gates, prometheus, minValues, prices, cloudConfig             string
+	clusterAPI, management                                                   string
 	leaderElect, profiling, unobserved, alone, legacyRepair                  bool
 	landing                                                                  landingFlags
 	secure                                                                   secureFlags
@@ -85,8 +87,10 @@ Names in capitals are Karpenter's environment variables. They are read if the fl
 	g := c.Flags()
 	g.StringVar(&f.mode, "mode", modeActive, "active or shadow. In shadow mode the controller decides but changes nothing; 'dovetail shadow' compares its decisions with those of the active autoscaler")
 	g.StringVar(&f.kubeconfig, "kubeconfig", "", "Path of the kubeconfig. If unset, the in-cluster service account is used")
-	g.StringVar(&f.cloud, "cloud", "kwok", "Cloud provider: aws (EC2), externalgrpc (a server of Cluster Autoscaler's protocol, experimental) or kwok (the simulated cloud)")
+	g.StringVar(&f.cloud, "cloud", "kwok", "Cloud provider: aws (EC2), clusterapi (MachineDeployments of Cluster API, experimental), externalgrpc (a server of Cluster Autoscaler's protocol, experimental) or kwok (the simulated cloud)")
 	g.StringVar(&f.cloudConfig, "cloud-config", "", "File that says how to reach the server of --cloud=externalgrpc, as for Cluster Autoscaler: address, key, cert, cacert, grpc_timeout. Required with --cloud=externalgrpc")
+	g.StringVar(&f.clusterAPI, "cluster-api-cluster", "", "NAMESPACE/NAME of the Cluster object whose MachineDeployments are the node groups. Required with --cloud=clusterapi")
+	g.StringVar(&f.management, "management-kubeconfig", "", "Path of the kubeconfig of the management cluster, for --cloud=clusterapi. If unset, the cluster that is scaled is its own management cluster")
 	g.StringVar(&f.machines, "machines", "", "URL of the simulated cloud. Required with --cloud=kwok")
 	g.StringVar(&f.prices, "price-file", "", priceFileUsage+" Read again when it changes")
 	f.aws.add(g)
@@ -159,6 +163,7 @@ type controllerSettings struct {
 	policy           decide.Policy        // without what the provider adds to it
 	aws              awsapi.Config        // for --cloud aws
 	server           *externalgrpc.Config // for --cloud externalgrpc
+	clusterAPI       clusterapi.Config    // for --cloud clusterapi
 	reservedCapacity bool                 // machines are launched into capacity reservations
 
 	limits *clusterLimits // nil: there are none
@@ -268,7 +273,15 @@ func (s *controllerSettings) readCloud(f *controllerFlags) (err error) {
 	if f.cloudConfig != "" && f.cloud != "externalgrpc" {
 		return exit{2, fmt.Errorf("--cloud-config: it is for --cloud externalgrpc, not for --cloud %s; remove it", f.cloud)}
 	}
+	if (f.clusterAPI != "" || f.management != "") && f.cloud != "clusterapi" {
+		return exit{2, fmt.Errorf("--cluster-api-cluster, --management-kubeconfig: they are for --cloud clusterapi, not for --cloud %s; remove them", f.cloud)}
+	}
 	switch f.cloud {
+	case "clusterapi":
+		if s.clusterAPI, err = clusterapi.ReadConfig(f.clusterAPI); err != nil {
+			return exit{2, fmt.Errorf("--cluster-api-cluster: %w", err)}
+		}
+		return nil
 	case "externalgrpc":
 		if f.cloudConfig == "" {
 			return exit{2, errors.New("--cloud-config: the file with the address of the server is needed for --cloud externalgrpc")}
@@ -287,7 +300,7 @@ func (s *controllerSettings) readCloud(f *controllerFlags) (err error) {
 		s.aws.NoReservedCapacity = !s.reservedCapacity
 		return err
 	default:
-		return exit{2, fmt.Errorf("--cloud %q: use aws, externalgrpc or kwok", f.cloud)}
+		return exit{2, fmt.Errorf("--cloud %q: use aws, clusterapi, externalgrpc or kwok", f.cloud)}
 	}
 }
 
@@ -314,11 +327,25 @@ func connectProvider(ctx context.Context, f *controllerFlags, s *controllerSetti
 		simulated.AdoptNodes(write.NewSimulated(cluster))
 		return cloud.Retry(simulated, cloud.Wall{}, cloud.DefaultRetry()), nil, nil
 	}
-	if f.cloud == "externalgrpc" {
-		var records nodegroups.Records = write.NewKept(cluster, f.lease.Namespace, "externalgrpc.json")
-		if f.mode == modeShadow {
-			records = nodegroups.NoRecords{}
+	var records nodegroups.Records = write.NewKept(cluster, f.lease.Namespace, f.cloud+".json")
+	if f.mode == modeShadow {
+		records = nodegroups.NoRecords{}
+	}
+	if f.cloud == "clusterapi" {
+		management := cluster
+		if f.management != "" {
+			access := client.ReadWrite
+			if f.mode == modeShadow {
+				access = client.ReadOnly
+			}
+			if management, err = client.Connect(ctx, f.management, f.qps, f.burst, "dovetail/"+version(), access); err != nil {
+				return nil, nil, exit{2, fmt.Errorf("--management-kubeconfig: %w", err)}
+			}
 		}
+		s.log.Info("launching through Cluster API", "management", management.Address, "cluster", f.clusterAPI)
+		return cloud.Retry(clusterapi.New(s.clusterAPI, management, records, resources, cloud.Wall{}, s.log), cloud.Wall{}, cloud.DefaultRetry()), nil, nil
+	}
+	if f.cloud == "externalgrpc" {
 		server, err := externalgrpc.New(s.server, records, resources, cloud.Wall{}, s.log)
 		if err != nil {
 			return nil, nil, exit{2, fmt.Errorf("--cloud-config: %w", err)}

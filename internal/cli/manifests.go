@@ -16,7 +16,7 @@ import (
 )
 
 func manifestsCommand() *cobra.Command {
-	surge, priorities, status, landing, mode := false, false, false, "", ""
+	surge, priorities, status, clusterAPI, landing, mode := false, false, false, false, "", ""
 	c := &cobra.Command{
 		Use:   "manifests",
 		Short: "Print the objects to install before the controller",
@@ -50,6 +50,9 @@ NodePools the controller can change. Apply them with 'kubectl apply --server-sid
 			if status {
 				optional = append(optional, "group-status")
 			}
+			if clusterAPI {
+				optional = append(optional, "cluster-api")
+			}
 			b, err := charts.Manifests(landing, optional...)
 			if err != nil {
 				return fmt.Errorf("read embedded manifests: %w", err)
@@ -63,5 +66,6 @@ NodePools the controller can change. Apply them with 'kubectl apply --server-sid
 	c.Flags().BoolVar(&surge, "surge", false, "Grant the right to restart Deployments annotated with dovetail.sh/surge")
 	c.Flags().BoolVar(&priorities, "priorities", false, "Grant the right to read ConfigMap kube-system/"+translate.PriorityConfigMap+", for --node-group-defaults=--expander=priority")
 	c.Flags().BoolVar(&status, "group-status", false, "Grant the right to write ConfigMap "+clusterAutoscalerNamespace+"/"+write.StatusConfigMap+", the node group status in Cluster Autoscaler's format")
+	c.Flags().BoolVar(&clusterAPI, "cluster-api", false, "Grant the rights of --cloud=clusterapi in a management cluster, in namespace default: that of the Cluster object may be another one")
 	return c
 }

@@ -634,6 +634,8 @@ func TestRefused(t *testing.T) {
 		"landing=sometimes":                     "at '/landing'",
 		"prometheusURL=prometheus:9090":         "at '/prometheusURL'",
 		"cloud=externalgrpc":                    "externalgrpcSecret: the Secret with the configuration is needed for cloud externalgrpc",
+		"cloud=clusterapi":                      "clusterAPI.cluster: NAMESPACE/NAME of the Cluster object is needed for cloud clusterapi",
+		"clusterAPI.cluster=workload":           "at '/clusterAPI/cluster'",
 		"priceConfigMap=My_Prices":              "at '/priceConfigMap'",
 		"landing=true":                          "at '/landing'",
 		"landingSchedulers=":                    "at '/landingSchedulers'",

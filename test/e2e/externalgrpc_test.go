@@ -85,9 +85,15 @@ func TestExternalGRPC(t *testing.T) {
 // externalController runs a controller with --cloud externalgrpc until it is stopped by a signal.
 func (e *env) externalController(config string) (stop func(syscall.Signal)) {
 	e.t.Helper()
+	return e.controllerOf("--cloud", "externalgrpc", "--cloud-config", config)
+}
+
+// controllerOf runs a controller of its own with some flags until it is stopped by a signal.
+func (e *env) controllerOf(flags ...string) (stop func(syscall.Signal)) {
+	e.t.Helper()
 	_, bin, err := sandbox.Binaries()
 	e.must(err)
-	cmd := exec.Command(bin, "controller", "--kubeconfig", e.s.Kubeconfig(sandbox.Admin), "--cloud", "externalgrpc", "--cloud-config", config, "--leader-elect=false", "--metrics-address", "", "--health-address", "", "--secure-address", "")
+	cmd := exec.Command(bin, append([]string{"controller", "--kubeconfig", e.s.Kubeconfig(sandbox.Admin), "--leader-elect=false", "--metrics-address", "", "--health-address", "", "--secure-address", ""}, flags...)...)
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
 	e.must(cmd.Start())

@@ -68,6 +68,9 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
 {{- if eq .Values.cloud "externalgrpc" -}}
 {{- $out = append $out (dict "name" "dovetail-externalgrpc" "secret" (dict "secretName" .Values.externalgrpcSecret)) -}}
 {{- end -}}
+{{- if and (eq .Values.cloud "clusterapi") .Values.clusterAPI.managementSecret -}}
+{{- $out = append $out (dict "name" "dovetail-management" "secret" (dict "secretName" .Values.clusterAPI.managementSecret)) -}}
+{{- end -}}
 {{- with .Values.priceConfigMap -}}
 {{- $out = append $out (dict "name" "dovetail-prices" "configMap" (dict "name" .)) -}}
 {{- end -}}
@@ -81,6 +84,9 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
 {{- end -}}
 {{- if eq .Values.cloud "externalgrpc" -}}
 {{- $out = append $out (dict "name" "dovetail-externalgrpc" "mountPath" "/etc/dovetail/externalgrpc" "readOnly" true) -}}
+{{- end -}}
+{{- if and (eq .Values.cloud "clusterapi") .Values.clusterAPI.managementSecret -}}
+{{- $out = append $out (dict "name" "dovetail-management" "mountPath" "/etc/dovetail/management" "readOnly" true) -}}
 {{- end -}}
 {{- if .Values.priceConfigMap -}}
 {{- $out = append $out (dict "name" "dovetail-prices" "mountPath" "/etc/dovetail/prices" "readOnly" true) -}}

@@ -149,7 +149,13 @@ func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, mem
 		}
 		p.mu.Unlock()
 	}
-	if g.Surplus == 0 && !surplus {
+	var stuck []string
+	for _, m := range members {
+		if m.Stuck {
+			stuck = append(stuck, m.ID)
+		}
+	}
+	if g.Surplus == 0 && !surplus && len(stuck) == 0 {
 		return nil
 	}
 	q := p.queueOf(name)
@@ -157,6 +163,11 @@ func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, mem
 		return err
 	}
 	defer q.turn.release()
+	if len(stuck) > 0 {
+		if err := p.deleteMachines(ctx, name, stuck); err != nil {
+			return err
+		}
+	}
 	_, err := p.settle(ctx, name, nil)
 	return err
 }

@@ -56,6 +56,7 @@ type Member struct {
 	ID            string // the provider id of its node, or a placeholder for it
 	Running       bool   // it may be a claim's
 	Deleting      bool
+	Stuck         bool   // it was to end, and does not: End has to be called again
 	Code, Message string // what is wrong with it; empty: nothing
 }
 

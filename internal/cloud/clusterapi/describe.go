@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package clusterapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud/nodegroups"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// machineTemplate is what is read of an infrastructure template, of any provider.
+type machineTemplate struct {
+	Spec struct {
+		Template struct {
+			Spec map[string]any `json:"spec"`
+		} `json:"template"`
+	} `json:"spec"`
+	Status struct {
+		Capacity corev1.ResourceList `json:"capacity"`
+		NodeInfo struct {
+			Architecture    string `json:"architecture"`
+			OperatingSystem string `json:"operatingSystem"`
+		} `json:"nodeInfo"`
+	} `json:"status"`
+}
+
+// typeFields are the fields of infrastructure templates that say the type of machine.
+var typeFields = []string{infrastructureFieldType, "vmSize", "machineType", "type", "flavor", "size", "plan"}
+
+// Describe implements nodegroups.Server: from the annotations of the group, then from its infrastructure template.
+func (s *server) Describe(ctx context.Context, group string) (nodegroups.Description, error) {
+	o, kind, err := s.find(ctx, group)
+	if err != nil {
+		return nodegroups.Description{}, err
+	}
+	infra, missing, err := s.infrastructure(ctx, o)
+	if err != nil {
+		return nodegroups.Description{}, err
+	}
+	d := &describer{object: kindOf(kind) + " " + s.namespace + "/" + group, annotations: o.Metadata.Annotations, node: &corev1.Node{}}
+	d.capacity(infra)
+	d.labels(o, infra)
+	d.taints(o)
+	out := nodegroups.Description{Node: d.node, PriceMicro: d.price(), Options: d.options()}
+	if d.problem == "" && (d.node.Status.Capacity.Cpu().IsZero() || d.node.Status.Capacity.Memory().IsZero()) {
+		d.problem = fmt.Sprintf("%s: annotations %scpu and %smemory: missing, and its infrastructure template does not say status.capacity; set both", d.object, annotationCapacity, annotationCapacity)
+		if missing != "" {
+			d.problem += " (" + missing + ")"
+		}
+	}
+	out.Problem = d.problem
+	return out, nil
+}
+
+// infrastructure reads the infrastructure template of a group. One that can't be read is empty, with the reason.
+func (s *server) infrastructure(ctx context.Context, o *object) (t machineTemplate, missing string, err error) {
+	ref := o.Spec.Template.Spec.InfrastructureRef
+	if ref.Kind == "" {
+		return t, "spec.template.spec.infrastructureRef: empty", nil
+	}
+	group, version := ref.APIGroup, ""
+	if at := strings.LastIndexByte(ref.APIVersion, '/'); group == "" && at > 0 {
+		group, version = ref.APIVersion[:at], ref.APIVersion[at+1:]
+	}
+	if version == "" {
+		version, err = s.preferred(ctx, group, "")
+	}
+	if err == nil {
+		var data []byte
+		if data, err = s.read(ctx, path.Join("/apis", group, version, "namespaces", s.namespace, strings.ToLower(ref.Kind)+"s", ref.Name), nil); err == nil {
+			err = json.Unmarshal(data, &t)
+		}
+	}
+	switch {
+	case err == nil:
+		return t, "", nil
+	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
+		return t, fmt.Sprintf("%s %s/%s: %v", ref.Kind, s.namespace, ref.Name, err), nil
+	}
+	return t, "", callError("read "+ref.Kind+" "+s.namespace+"/"+ref.Name, err)
+}
+
+// describer reads what annotations say of a group's nodes. The first that can't be read is the problem.
+type describer struct {
+	object      string
+	annotations map[string]string
+	node        *corev1.Node
+	problem     string
+}
+
+// bad notes an annotation that can't be read.
+func (d *describer) bad(key, value, remedy string) {
+	if d.problem == "" {
+		d.problem = fmt.Sprintf("%s: annotation %s: %q: %s", d.object, key, value, remedy)
+	}
+}
+
+// capacity reads the resources of a node.
+func (d *describer) capacity(infra machineTemplate) {
+	have := corev1.ResourceList{}
+	for name, q := range infra.Status.Capacity {
+		have[name] = q
+	}
+	gpu := corev1.ResourceName("nvidia.com/gpu")
+	if v := d.annotations[annotationCapacity+"gpu-type"]; v != "" {
+		if gpu = corev1.ResourceName(v); len(validation.IsQualifiedName(v)) > 0 {
+			d.bad(annotationCapacity+"gpu-type", v, "use the name of a resource, for example nvidia.com/gpu")
+		}
+	}
+	for key, name := range map[string]corev1.ResourceName{"cpu": corev1.ResourceCPU, "memory": corev1.ResourceMemory, "ephemeral-disk": corev1.ResourceEphemeralStorage, "maxPods": corev1.ResourcePods, "gpu-count": gpu} {
+		text, ok := d.annotations[annotationCapacity+key]
+		if !ok {
+			continue
+		}
+		q, err := resource.ParseQuantity(text)
+		if err != nil || q.Sign() < 0 || q.Sign() == 0 && (key == "cpu" || key == "memory") {
+			d.bad(annotationCapacity+key, text, "use an amount above 0, for example 4 or 16Gi")
+			continue
+		}
+		have[name] = q
+	}
+	d.node.Status.Capacity = have
+}
+
+// labels reads the labels of a node. Cluster API sets labels of a template on nodes only in its own domains.
+func (d *describer) labels(o *object, infra machineTemplate) {
+	labels := map[string]string{}
+	for k, v := range o.Spec.Template.Metadata.Labels {
+		domain, _, _ := strings.Cut(k, "/")
+		if domain == "node-role.kubernetes.io" || domain == "node-restriction.kubernetes.io" || strings.HasSuffix(domain, ".node-restriction.kubernetes.io") || domain == "node.cluster.x-k8s.io" || strings.HasSuffix(domain, ".node.cluster.x-k8s.io") {
+			labels[k] = v
+		}
+	}
+	set := func(key, value string) {
+		if value != "" {
+			labels[key] = value
+		}
+	}
+	set(model.LabelArch, infra.Status.NodeInfo.Architecture)
+	set(model.LabelOS, infra.Status.NodeInfo.OperatingSystem)
+	set(model.LabelZone, o.Spec.Template.Spec.FailureDomain)
+	for _, field := range typeFields {
+		if v, ok := infra.Spec.Template.Spec[field].(string); ok && len(validation.IsValidLabelValue(v)) == 0 {
+			set(model.LabelInstanceType, v)
+			break
+		}
+	}
+	const key = annotationCapacity + "labels"
+	for _, pair := range splitList(d.annotations[key]) {
+		k, v, ok := strings.Cut(pair, "=")
+		if !ok || len(validation.IsQualifiedName(k)) > 0 || len(validation.IsValidLabelValue(v)) > 0 {
+			d.bad(key, pair, "use KEY=VALUE, separated by commas")
+			continue
+		}
+		labels[k] = v
+	}
+	d.node.Labels = labels
+}
+
+// taints reads the taints of a node.
+func (d *describer) taints(o *object) {
+	d.node.Spec.Taints = append(d.node.Spec.Taints, o.Spec.Template.Spec.Taints...)
+	const key = annotationCapacity + "taints"
+	for _, text := range splitList(d.annotations[key]) {
+		at := strings.LastIndexByte(text, ':')
+		name, value, _ := strings.Cut(text[:max(at, 0)], "=")
+		t := corev1.Taint{Key: name, Value: value, Effect: corev1.TaintEffect(text[at+1:])}
+		known := t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute || t.Effect == corev1.TaintEffectPreferNoSchedule
+		if at < 0 || !known || len(validation.IsQualifiedName(name)) > 0 {
+			d.bad(key, text, "use KEY=VALUE:EFFECT with effect NoSchedule, NoExecute or PreferNoSchedule, separated by commas")
+			continue
+		}
+		d.node.Spec.Taints = append(d.node.Spec.Taints, t)
+	}
+}
+
+// splitList splits a list at commas.
+func splitList(text string) (out []string) {
+	for _, x := range strings.Split(text, ",") {
+		if x = strings.TrimSpace(x); x != "" {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// price reads the price of a node in micro-dollars per hour; 0: it is not said.
+func (d *describer) price() int64 {
+	text, ok := d.annotations[annotationPrice]
+	if !ok {
+		return 0
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v > 0 && v <= 1_000_000) {
+		d.bad(annotationPrice, text, "use dollars per hour, for example 0.12")
+		return 0
+	}
+	return max(1, int64(math.Round(v*1e6)))
+}
+
+// options reads how a group is scaled.
+func (d *describer) options() *nodegroups.Options {
+	out := &nodegroups.Options{}
+	for name, to := range map[string]**int32{"scaledownutilizationthreshold": &out.UtilizationPercent, "scaledowngpuutilizationthreshold": &out.GPUUtilizationPercent} {
+		if text, ok := d.annotations[annotationOption+name]; ok {
+			n, err := dovetailv1alpha1.SharePercent(text)
+			if err != nil {
+				d.bad(annotationOption+name, text, "use a share between 0 and 1 such as 0.5")
+				continue
+			}
+			*to = &n
+		}
+	}
+	for name, to := range map[string]*time.Duration{"scaledownunreadytime": &out.Unready, "maxnodeprovisiontime": &out.Provision} {
+		if text, ok := d.annotations[annotationOption+name]; ok {
+			v, err := time.ParseDuration(text)
+			if err != nil || v < 0 {
+				d.bad(annotationOption+name, text, "use a duration such as 10m")
+				continue
+			}
+			*to = v
+		}
+	}
+	return out
+}

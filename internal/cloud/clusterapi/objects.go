@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package clusterapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/nodegroups"
+)
+
+// API makes requests to the API server of the management cluster. Errors are those of the API server.
+type API interface {
+	// Read returns the JSON of what is at a path.
+	Read(ctx context.Context, path string, query url.Values) ([]byte, error)
+	// Patch makes a JSON merge patch of the object at a path.
+	Patch(ctx context.Context, path string, patch []byte) error
+}
+
+// apiGroup is Cluster API's.
+const apiGroup = "cluster.x-k8s.io"
+
+// Annotations and labels of Cluster API, and of Cluster Autoscaler for it.
+const (
+	annotationMin           = apiGroup + "/cluster-api-autoscaler-node-group-min-size"
+	annotationMax           = apiGroup + "/cluster-api-autoscaler-node-group-max-size"
+	annotationDelete        = apiGroup + "/delete-machine"
+	annotationPaused        = apiGroup + "/paused"
+	annotationOption        = apiGroup + "/autoscaling-options-"
+	annotationCapacity      = "capacity.cluster-autoscaler.kubernetes.io/"
+	labelCluster            = apiGroup + "/cluster-name"
+	labelDeployment         = apiGroup + "/deployment-name"
+	resourceDeployments     = "machinedeployments"
+	resourceSets            = "machinesets"
+	resourceMachines        = "machines"
+	resourceClusters        = "clusters"
+	annotationRemoved       = "dovetail.sh/removed-machines"
+	annotationPrice         = "dovetail.sh/price-per-hour"
+	deletedBy               = "dovetail.sh" // value of annotationDelete
+	conditionRollingOut     = "RollingOut"
+	versionLatest           = "v1beta2"
+	phaseFailed             = "Failed"
+	placeholderPending      = "pending-machine-"
+	placeholderFailed       = "failed-machine-"
+	kindMachineDeployment   = "MachineDeployment"
+	kindMachineSet          = "MachineSet"
+	infrastructureFieldType = "instanceType"
+)
+
+// object is what is read of a Cluster, a MachineDeployment, a MachineSet or a Machine, of all versions that Cluster API serves.
+type object struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		Paused      bool   `json:"paused"`
+		ClusterName string `json:"clusterName"`
+		Replicas    *int64 `json:"replicas"`
+		Template    struct {
+			Metadata struct {
+				Labels map[string]string `json:"labels"`
+			} `json:"metadata"`
+			Spec machineSpec `json:"spec"`
+		} `json:"template"`
+		ProviderID string `json:"providerID"`
+	} `json:"spec"`
+	Status struct {
+		Phase           string             `json:"phase"`
+		Replicas        int64              `json:"replicas"`
+		UpdatedReplicas *int64             `json:"updatedReplicas"` // v1beta1
+		Conditions      []metav1.Condition `json:"conditions"`
+		FailureReason   string             `json:"failureReason"` // v1beta1
+		FailureMessage  string             `json:"failureMessage"`
+		Deprecated      struct {
+			V1Beta1 struct {
+				FailureReason  string `json:"failureReason"`
+				FailureMessage string `json:"failureMessage"`
+			} `json:"v1beta1"`
+		} `json:"deprecated"`
+	} `json:"status"`
+}
+
+// machineSpec is what a template says of its Machines.
+type machineSpec struct {
+	FailureDomain     string         `json:"failureDomain"`
+	Taints            []corev1.Taint `json:"taints"`
+	InfrastructureRef struct {
+		APIVersion string `json:"apiVersion"` // v1beta1
+		APIGroup   string `json:"apiGroup"`
+		Kind       string `json:"kind"`
+		Name       string `json:"name"`
+	} `json:"infrastructureRef"`
+}
+
+func (o *object) replicas() int64 {
+	if o.Spec.Replicas == nil {
+		return 1 // Cluster API's default
+	}
+	return *o.Spec.Replicas
+}
+
+// callError gives an error of the API server its kind.
+func callError(what string, err error) error {
+	out := &nodegroups.CallError{Kind: cloud.Unknown, Err: fmt.Errorf("%s: %w", what, err)}
+	var known *nodegroups.CallError
+	if errors.As(err, &known) {
+		out.Kind, out.After, out.Uncertain = known.Kind, known.After, known.Uncertain
+		return out
+	}
+	switch after, asked := apierrors.SuggestsClientDelay(err); {
+	case apierrors.IsTooManyRequests(err):
+		out.Kind, out.After = cloud.Throttled, throttlePause
+		if asked {
+			out.After = delayOf(after)
+		}
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		out.Kind = cloud.Denied
+	case apierrors.ReasonForError(err) == metav1.StatusReasonUnknown || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsInternalError(err):
+		out.Uncertain = true // no answer, or one that says nothing
+	}
+	return out
+}
+
+// version returns the version of Cluster API's group that is used.
+func (s *server) version(ctx context.Context) (string, error) {
+	s.mu.Lock()
+	have := s.served
+	s.mu.Unlock()
+	if have != "" {
+		return have, nil
+	}
+	v, err := s.preferred(ctx, apiGroup, versionLatest)
+	if err == nil {
+		s.mu.Lock()
+		s.served = v
+		s.mu.Unlock()
+	}
+	return v, err
+}
+
+// preferred returns a version of an API group: the one wanted if it is served, else the one that the API server prefers.
+func (s *server) preferred(ctx context.Context, group, wanted string) (string, error) {
+	data, err := s.read(ctx, "/apis/"+group, nil)
+	if err != nil {
+		return "", callError("read the versions of "+group+" in the management cluster", err)
+	}
+	var g metav1.APIGroup
+	if err := json.Unmarshal(data, &g); err != nil {
+		return "", fmt.Errorf("read the versions of %s: %w", group, err)
+	}
+	for _, v := range g.Versions {
+		if v.Version == wanted {
+			return wanted, nil
+		}
+	}
+	return g.PreferredVersion.Version, nil
+}
+
+func (s *server) read(ctx context.Context, at string, query url.Values) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return s.api.Read(ctx, at, query)
+}
+
+// pathOf returns the path of objects of the cluster's namespace.
+func (s *server) pathOf(ctx context.Context, parts ...string) (string, error) {
+	v, err := s.version(ctx)
+	return path.Join(append([]string{"/apis", apiGroup, v, "namespaces", s.namespace}, parts...)...), err
+}
+
+// list returns the objects of a resource that belong to the cluster.
+func (s *server) list(ctx context.Context, resource, selector string) ([]object, error) {
+	at, err := s.pathOf(ctx, resource)
+	if err != nil {
+		return nil, err
+	}
+	query := url.Values{}
+	if selector != "" {
+		query.Set("labelSelector", selector)
+	}
+	data, err := s.read(ctx, at, query)
+	if err != nil {
+		return nil, callError("list "+resource+" of namespace "+s.namespace, err)
+	}
+	var list struct {
+		Items []object `json:"items"`
+	}
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("read the list of %s of namespace %s: %w", resource, s.namespace, err)
+	}
+	return list.Items, nil
+}
+
+// get returns one object.
+func (s *server) get(ctx context.Context, resource, name string) (*object, error) {
+	at, err := s.pathOf(ctx, resource, name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := s.read(ctx, at, nil)
+	if err != nil {
+		return nil, callError("read "+singular(resource)+" "+s.namespace+"/"+name, err)
+	}
+	out := &object{}
+	if err := json.Unmarshal(data, out); err != nil {
+		return nil, fmt.Errorf("read %s %s/%s: %w", singular(resource), s.namespace, name, err)
+	}
+	return out, nil
+}
+
+// patch changes an object.
+func (s *server) patch(ctx context.Context, resource, name string, change any) error {
+	at, err := s.pathOf(ctx, resource, name)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	if err := s.api.Patch(ctx, at, body); err != nil {
+		return callError("change "+singular(resource)+" "+s.namespace+"/"+name, err)
+	}
+	return nil
+}
+
+func singular(resource string) string { return strings.TrimSuffix(resource, "s") }

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package clusterapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/nodegroups"
+)
+
+const (
+	// callTimeout is how long a request may take.
+	callTimeout = 10 * time.Second
+	// throttlePause is how long is waited before a request is repeated that the management cluster can't take now.
+	throttlePause = 500 * time.Millisecond
+	// writes is how often a change is computed anew because somebody else has changed the object.
+	writes = 5
+)
+
+// Config says which cluster's node groups are used.
+type Config struct {
+	Namespace, Name string // of the Cluster in the management cluster
+}
+
+// ReadConfig reads NAMESPACE/NAME.
+func ReadConfig(text string) (Config, error) {
+	namespace, name, ok := strings.Cut(text, "/")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return Config{}, fmt.Errorf("%q: use NAMESPACE/NAME of the Cluster object in the management cluster, for example default/workload", text)
+	}
+	return Config{namespace, name}, nil
+}
+
+// server is a cluster's node groups.
+type server struct {
+	api             API
+	namespace, name string
+	timeout         time.Duration
+	log             *slog.Logger
+
+	mu     sync.Mutex
+	served string            // version of the API group; empty: not known
+	kinds  map[string]string // resource by group's name
+}
+
+// New makes a provider. Nothing is requested before it is used.
+func New(c Config, api API, records nodegroups.Records, resources nodegroups.Resources, clock cloud.Clock, log *slog.Logger) *nodegroups.Provider {
+	s := &server{api: api, namespace: c.Namespace, name: c.Name, timeout: callTimeout, log: log, kinds: map[string]string{}}
+	return nodegroups.New(nodegroups.Settings{Name: "clusterapi", Server: s, HasTags: true, Timeout: callTimeout, Records: records, Resources: resources, Clock: clock, Log: log})
+}
+
+func delayOf(seconds int) time.Duration { return time.Duration(seconds) * time.Second }
+
+// Refresh implements nodegroups.Server: it asks whether the management cluster answers. All else is read when it is needed.
+func (s *server) Refresh(ctx context.Context) error {
+	_, err := s.get(ctx, resourceClusters, s.name)
+	return err
+}
+
+// Groups implements nodegroups.Server. A group's name is that of its object.
+func (s *server) Groups(ctx context.Context) ([]nodegroups.Group, error) {
+	owner, err := s.get(ctx, resourceClusters, s.name)
+	if err != nil {
+		return nil, err
+	}
+	var out []nodegroups.Group
+	kinds := map[string]string{}
+	for _, resource := range []string{resourceDeployments, resourceSets} {
+		list, err := s.list(ctx, resource, labelCluster+"="+s.name)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			o := &list[i]
+			if metav1.GetControllerOf(&o.Metadata) != nil || !isGroup(o) {
+				continue
+			}
+			if kinds[o.Metadata.Name] != "" {
+				s.log.Warn("a MachineSet with the name of a MachineDeployment is no node group", "machineset", s.namespace+"/"+o.Metadata.Name)
+				continue
+			}
+			kinds[o.Metadata.Name] = resource
+			out = append(out, s.groupOf(resource, o, owner))
+		}
+	}
+	s.mu.Lock()
+	s.kinds = kinds
+	s.mu.Unlock()
+	return out, nil
+}
+
+// isGroup reports whether an object says that it may be scaled.
+func isGroup(o *object) bool {
+	_, low := o.Metadata.Annotations[annotationMin]
+	_, high := o.Metadata.Annotations[annotationMax]
+	return low && high
+}
+
+// groupOf describes a group.
+func (s *server) groupOf(resource string, o, owner *object) nodegroups.Group {
+	g := nodegroups.Group{Name: o.Metadata.Name, Tags: o.Metadata.Labels}
+	object := kindOf(resource) + " " + s.namespace + "/" + o.Metadata.Name
+	for _, x := range []struct {
+		key string
+		to  *int64
+	}{{annotationMin, &g.Min}, {annotationMax, &g.Max}} {
+		n, err := strconv.ParseInt(o.Metadata.Annotations[x.key], 10, 32)
+		if err != nil || n < 0 {
+			g.Problem = fmt.Sprintf("%s: annotation %s: %q: use a number of machines, 0 or more", object, x.key, o.Metadata.Annotations[x.key])
+		}
+		*x.to = n
+	}
+	if g.Problem == "" && g.Min > g.Max {
+		g.Problem = fmt.Sprintf("%s: annotation %s: %d is above %s: %d; lower it", object, annotationMin, g.Min, annotationMax, g.Max)
+	}
+	if len(g.Name) > 63 {
+		g.Problem = object + ": metadata.name: longer than 63 characters, so nodes can't have it as a label; use a shorter name"
+	}
+	if why := s.paused(resource, o, owner); why != "" {
+		g.Problem = why
+	}
+	if isRollingOut(o) {
+		g.Replaces = "RollingOut"
+	}
+	return g
+}
+
+func kindOf(resource string) string {
+	if resource == resourceSets {
+		return kindMachineSet
+	}
+	return kindMachineDeployment
+}
+
+// paused returns why an object is left alone; empty: it is not.
+func (s *server) paused(resource string, o, owner *object) string {
+	object := kindOf(resource) + " " + s.namespace + "/" + o.Metadata.Name
+	_, annotated := o.Metadata.Annotations[annotationPaused]
+	_, all := owner.Metadata.Annotations[annotationPaused]
+	switch {
+	case o.Metadata.DeletionTimestamp != nil:
+		return object + " is being deleted"
+	case o.Spec.Paused:
+		return object + ": spec.paused: true; set it to false"
+	case annotated:
+		return object + ": annotation " + annotationPaused + "; remove it"
+	case owner.Spec.Paused:
+		return "Cluster " + s.namespace + "/" + s.name + ": spec.paused: true; set it to false"
+	case all:
+		return "Cluster " + s.namespace + "/" + s.name + ": annotation " + annotationPaused + "; remove it"
+	}
+	return ""
+}
+
+// isRollingOut reports whether Machines of an object are being replaced.
+func isRollingOut(o *object) bool {
+	if n := o.Status.UpdatedReplicas; n != nil {
+		return *n < o.Status.Replicas
+	}
+	return slices.ContainsFunc(o.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == conditionRollingOut && c.Status == metav1.ConditionTrue
+	})
+}
+
+// find returns the object of a group, and its resource.
+func (s *server) find(ctx context.Context, group string) (*object, string, error) {
+	s.mu.Lock()
+	resource := s.kinds[group]
+	s.mu.Unlock()
+	if resource != "" {
+		o, err := s.get(ctx, resource, group)
+		return o, resource, err
+	}
+	o, err := s.get(ctx, resourceDeployments, group)
+	if apierrors.IsNotFound(errors.Unwrap(errors.Unwrap(err))) {
+		o, err = s.get(ctx, resourceSets, group)
+		return o, resourceSets, err
+	}
+	return o, resourceDeployments, err
+}
+
+// Target implements nodegroups.Server.
+func (s *server) Target(ctx context.Context, group string) (int64, error) {
+	o, _, err := s.find(ctx, group)
+	if err != nil {
+		return 0, err
+	}
+	return o.replicas(), nil
+}
+
+// machinesOf returns the Machines of a group.
+func (s *server) machinesOf(ctx context.Context, resource string, o *object) ([]object, error) {
+	selector := labelCluster + "=" + s.name
+	if resource == resourceDeployments {
+		selector += "," + labelDeployment + "=" + o.Metadata.Name
+	}
+	list, err := s.list(ctx, resourceMachines, selector)
+	if resource == resourceSets {
+		list = slices.DeleteFunc(list, func(m object) bool { return !metav1.IsControlledBy(&m.Metadata, &o.Metadata) })
+	}
+	return list, err
+}
+
+// Members implements nodegroups.Server. A Machine that the group's size does not count any more is on its way out.
+func (s *server) Members(ctx context.Context, group string) ([]nodegroups.Member, error) {
+	o, resource, err := s.find(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	machines, err := s.machinesOf(ctx, resource, o)
+	if err != nil {
+		return nil, err
+	}
+	var out []nodegroups.Member
+	for i := range machines {
+		m := &machines[i]
+		one := nodegroups.Member{ID: s.idOf(m), Deleting: m.Metadata.DeletionTimestamp != nil || m.isRemoved(o)}
+		one.Stuck = one.Deleting && m.Metadata.DeletionTimestamp == nil && isStuck(o, len(machines))
+		if m.isFailed() {
+			one.Code, one.Message = phaseFailed, m.failure()
+		}
+		one.Running = m.Spec.ProviderID != "" && !one.Deleting && one.Code == ""
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// idOf returns the id of a Machine: the provider id of its node, or a placeholder.
+func (s *server) idOf(m *object) string {
+	switch {
+	case m.Spec.ProviderID != "":
+		return m.Spec.ProviderID
+	case m.isFailed():
+		return placeholderFailed + s.namespace + "/" + m.Metadata.Name
+	}
+	return placeholderPending + s.namespace + "/" + m.Metadata.Name
+}
+
+func (o *object) isFailed() bool {
+	return o.Status.Phase == phaseFailed || o.Status.FailureReason != "" || o.Status.Deprecated.V1Beta1.FailureReason != ""
+}
+
+// failure returns why a Machine has failed, for people.
+func (o *object) failure() string {
+	for _, text := range []string{o.Status.FailureMessage, o.Status.Deprecated.V1Beta1.FailureMessage, o.Status.FailureReason, o.Status.Deprecated.V1Beta1.FailureReason} {
+		if text != "" {
+			return text
+		}
+	}
+	return "status.phase is Failed"
+}
+
+// removedOf returns the uids of the Machines that a group's size does not count any more.
+func removedOf(o *object) []string {
+	if text := o.Metadata.Annotations[annotationRemoved]; text != "" {
+		return strings.Split(text, ",")
+	}
+	return nil
+}
