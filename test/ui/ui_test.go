@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
@@ -98,6 +99,15 @@ func TestPage(t *testing.T) {
 		}
 		awaitText(ctx, t, []string{`What ↓`, `dovetail why pod/default/impossible`, `nodeSelector`})
 	})
+	t.Run("copy", func(t *testing.T) { // the command of a reason
+		err := chromedp.Do(ctx, chromedp.Navigate(url+"#pending"), chromedp.Click(`//article//code[text()="dovetail why pod/default/impossible"]/following-sibling::button`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitText(ctx, t, []string{`dovetail why pod/default/impossible\s+Copied`})
+	})
+	t.Run("keyboard", func(t *testing.T) { checkKeyboard(ctx, t, url) })
+	t.Run("phone", func(t *testing.T) { checkPhone(ctx, t, url) })
 	t.Run("what-if", func(t *testing.T) {
 		err := chromedp.Do(ctx, chromedp.Navigate(url+"#what-if"), chromedp.WaitVisible("#manifests"), chromedp.SetValue("#manifests", larger),
 			chromedp.Evaluate[chromedp.Void](`document.getElementById("manifests").dispatchEvent(new Event("input"))`),
@@ -111,6 +121,73 @@ func TestPage(t *testing.T) {
 	endWatch()
 	checkConsole(t, console)
 	t.Run("controller", func(t *testing.T) { checkControllerPage(ctx, t, s, "https://127.0.0.1:"+port+"/ui/") })
+}
+
+// checkKeyboard goes to a view by the keyboard alone: the first key goes to the content, what has the focus is outlined, and the content as a whole
+// is not.
+func checkKeyboard(ctx context.Context, t *testing.T, url string) {
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank"), chromedp.Navigate(url+"#overview")); err != nil { // nothing has the focus yet
+		t.Fatal(err)
+	}
+	awaitText(ctx, t, []string{`Cost an hour`})
+	focused := func() string {
+		text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`(() => { const e = document.activeElement; return e.textContent.slice(0, 40) + " " + getComputedStyle(e).outlineStyle; })()`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	if err := chromedp.Do(ctx, chromedp.KeyEvent(kb.Tab)); err != nil {
+		t.Fatal(err)
+	}
+	if got := focused(); got != "Skip to the content solid" {
+		t.Errorf("after the first Tab %q has the focus, want the link to the content, outlined", got)
+	}
+	for range 3 { // the link of the third view
+		if err := chromedp.Do(ctx, chromedp.KeyEvent(kb.Tab)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := chromedp.Do(ctx, chromedp.KeyEvent(kb.Enter)); err != nil {
+		t.Fatal(err)
+	}
+	awaitText(ctx, t, []string{`Cost by requests`})
+	outline, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.activeElement.id + " " + getComputedStyle(document.getElementById("main")).outlineStyle`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if outline != "main none" {
+		t.Errorf("after a view was chosen the focus and the outline of the content are %q, want main without an outline", outline)
+	}
+}
+
+// checkPhone shows each view 390 pixels wide: nothing is cut off at the right, and only tables, maps and commands may be scrolled sideways.
+func checkPhone(ctx context.Context, t *testing.T, url string) {
+	defer func() {
+		if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 900)); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(390, 844)); err != nil {
+		t.Fatal(err)
+	}
+	for view, want := range map[string]string{"overview": `nodepool/default`, "nodes": `us-east-1`, "costs": `is not requested`, "pending": `Change: `, "decisions": `launched`,
+		"doctor": `Least possible`, "what-if": `Manifests`} {
+		if err := chromedp.Do(ctx, chromedp.Navigate(url+"#"+view)); err != nil {
+			t.Fatal(err)
+		}
+		awaitText(ctx, t, []string{want})
+		wide, err := chromedp.Run(ctx, chromedp.Evaluate[string](`[...document.querySelectorAll("body *")].filter((e) => !e.closest(".scroll, .skip, .u-legend, dialog") &&
+			e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.tagName + "." + e.className + ": " + e.textContent.slice(0, 40)).join("\n") +
+			(document.documentElement.scrollWidth > innerWidth ? "\nthe page is " + document.documentElement.scrollWidth + " wide" : "")`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wide != "" {
+			t.Errorf("%s: cut off at 390 pixels: %s", view, wide)
+		}
+		takePicture(ctx, t, "phone-"+view)
+	}
 }
 
 // checkControllerPage signs in to the page of the controller, over TLS, with a token as docs/SECURITY.md says, and opens its views.

@@ -12,7 +12,7 @@ const reportsLast = 300_000; // ms that a report is shown before it is read agai
 const hoursOfMonth = 730;
 const mostRows = 200; // of a table; the filter finds the others
 
-const state = {offer: null, overview: null, samples: [], failed: "", plan: "", reports: {}, workloads: [], remedies: new Map(), extrasAt: 0};
+const state = {offer: null, overview: null, samples: [], failed: "", plan: "", reports: {}, workloads: [], remedies: new Map(), extrasAt: 0, copied: ""};
 const allViews = [
   ["overview", "Overview", drawOverview], ["nodes", "Nodes", drawNodes], ["costs", "Costs", drawCosts], ["pending", "Pending pods", drawPending],
   ["decisions", "Decisions", drawDecisions], ["what-if", "What if", drawWhatIf],
@@ -137,12 +137,27 @@ function about(subject, ...label) {
   return element("button", {class: "link", type: "button", onclick: () => { location.hash = address({open: subject}); }}, label.length ? label : subject);
 }
 
-// copyButton copies a text, and says so.
+// copyButton copies a text, and says so until another text is copied.
 function copyButton(text) {
   return element("button", {type: "button", class: "copy", "aria-label": `Copy ${text}`, onclick: async (e) => {
+    const button = e.currentTarget;
+    await copy(text, button.parentNode);
+    state.copied = text; // the view is drawn again every two seconds
+    button.textContent = "Copied";
+  }}, state.copied === text ? "Copied" : "Copy");
+}
+
+// copy puts a text on the clipboard, by a field beside the button where the browser does not let the page write there.
+async function copy(text, beside) {
+  try {
     await navigator.clipboard.writeText(text);
-    e.target.textContent = "Copied";
-  }}, "Copy");
+  } catch {
+    const field = element("textarea", {readonly: true}, text);
+    beside.append(field);
+    field.select();
+    document.execCommand("copy");
+    field.remove();
+  }
 }
 
 // drawDetails opens the object of the address, or closes the dialog if the address has none.
