@@ -141,7 +141,7 @@ func (dc *disruptionCommands) advance(m *cluster.Command) {
 	}
 	p, until := dc.findUnplaceablePod(m)
 	if dc.wakeAt(until); p != nil {
-		dc.abort(m, plan.Aborted, "pod "+p.Key()+" has come, or has no home any more", dc.restAfterChange())
+		dc.abort(m, plan.Aborted, "pod "+p.Key()+" is new on the node, or fits on no other node any more", dc.restAfterChange())
 		return
 	}
 	if nodegroups.IsConsolidation(m.Cause) && len(dc.placements.awaitsEnds) > 0 {
