@@ -6,7 +6,6 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -93,52 +92,16 @@ func (f *faultyAPI) Patch(ctx context.Context, path string, patch []byte) error 
 	return err
 }
 
-// machineRecord is a record in memory. It remembers whose each machine ever was.
-type machineRecord struct {
-	mu     sync.Mutex
-	text   string
-	owners map[string]string
-}
-
-func (n *machineRecord) Load(context.Context) (string, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.text, nil
-}
-
-func (n *machineRecord) Swap(_ context.Context, old, text string) (bool, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.text != old {
-		return false, nil
-	}
-	n.text = text
-	var r struct {
-		Groups map[string]struct {
-			Owned map[string]struct{ UID string }
-		}
-	}
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return false, err
-	}
-	for _, g := range r.Groups {
-		for id, m := range g.Owned {
-			n.owners[id] = m.UID
-		}
-	}
-	return true, nil
-}
-
 // capiWorld is a namespace with a Cluster, its Machines, a record, and providers that use them.
 type capiWorld struct {
 	*machinePlayer
 	faults *faultyAPI
-	record *machineRecord
+	record *cloudtest.Record
 }
 
 func newCAPIWorld(t *testing.T, s *sandbox.Sandbox, namespace string) *capiWorld {
 	p := playMachines(t, s, namespace)
-	return &capiWorld{p, &faultyAPI{Client: p.api}, &machineRecord{owners: map[string]string{}}}
+	return &capiWorld{p, &faultyAPI{Client: p.api}, &cloudtest.Record{}}
 }
 
 func (w *capiWorld) provider() *nodegroups.Provider {
@@ -188,19 +151,7 @@ func TestClusterAPIContract(t *testing.T) {
 		set := func(change func()) { f.mu.Lock(); defer f.mu.Unlock(); change() }
 		return cloudtest.Harness{
 			Provider: w.provider(), Pool: &model.NodePool{Name: "default"}, Class: capiClass(), Another: func() cloud.Provider { return w.provider() }, Later: true, NoImages: true,
-			Launches: func() map[string]int {
-				w.record.mu.Lock()
-				defer w.record.mu.Unlock()
-				out := map[string]int{}
-				for _, id := range w.everMade() {
-					uid, ok := w.record.owners[id]
-					if !ok {
-						uid = "unclaimed"
-					}
-					out[uid]++
-				}
-				return out
-			},
+			Launches: func() map[string]int { return w.record.Launches(w.everMade()) },
 			Exhaust: func(keys ...cloud.OfferingKey) {
 				w.set(func() {
 					clear(w.exhausted)

@@ -4,11 +4,8 @@
 package externalgrpc_test
 
 import (
-	"context"
-	"encoding/json"
 	"io"
 	"log/slog"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,59 +21,23 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// notes is a record in memory. It remembers whose each machine ever was.
-type notes struct {
-	mu     sync.Mutex
-	text   string
-	owners map[string]string // uid by provider id
-}
-
-func (n *notes) Load(context.Context) (string, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.text, nil
-}
-
-func (n *notes) Swap(_ context.Context, old, text string) (bool, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.text != old {
-		return false, nil
-	}
-	n.text = text
-	var r struct {
-		Groups map[string]struct {
-			Owned map[string]struct{ UID string }
-		}
-	}
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return false, err
-	}
-	for _, g := range r.Groups {
-		for id, m := range g.Owned {
-			n.owners[id] = m.UID
-		}
-	}
-	return true, nil
-}
-
 // world is a server, a record, and providers that use them.
 type world struct {
 	t         testing.TB
 	server    *externalgrpctest.Server
 	address   string
-	notes     *notes
+	record    *cloudtest.Record
 	resources *state.ResourceTable
 	clock     cloud.Clock
 }
 
 func newWorld(t testing.TB, s *externalgrpctest.Server) *world {
-	return &world{t: t, server: s, address: s.Start(t), notes: &notes{owners: map[string]string{}}, resources: state.New().Resources(), clock: cloud.Wall{}}
+	return &world{t: t, server: s, address: s.Start(t), record: &cloudtest.Record{}, resources: state.New().Resources(), clock: cloud.Wall{}}
 }
 
 func (w *world) provider() *externalgrpc.Provider {
 	w.t.Helper()
-	p, err := externalgrpc.New(&externalgrpc.Config{Address: w.address}, w.notes, w.resources, w.clock, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	p, err := externalgrpc.New(&externalgrpc.Config{Address: w.address}, w.record, w.resources, w.clock, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -84,19 +45,7 @@ func (w *world) provider() *externalgrpc.Provider {
 }
 
 // launches counts machines ever made by the claim that has or had them.
-func (w *world) launches() map[string]int {
-	w.notes.mu.Lock()
-	defer w.notes.mu.Unlock()
-	out := map[string]int{}
-	for _, id := range w.server.EverMade() {
-		uid, ok := w.notes.owners[id]
-		if !ok {
-			uid = "unclaimed"
-		}
-		out[uid]++
-	}
-	return out
-}
+func (w *world) launches() map[string]int { return w.record.Launches(w.server.EverMade()) }
 
 func class(spec string) cloud.NodeClass {
 	return cloud.NodeClass{Group: dovetailv1alpha1.Group, Kind: dovetailv1alpha1.KindNodeGroupClass, Name: "groups", UID: "class-uid", Generation: 1, Spec: []byte(spec)}

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/cloudtest"
 	"github.com/dovetail-sh/dovetail/internal/cloud/externalgrpc"
 	"github.com/dovetail-sh/dovetail/internal/cloud/externalgrpc/externalgrpctest"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -113,7 +114,7 @@ func TestMutualTLS(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			cert, key := x.client.issue(x509.ExtKeyUsageClientAuth)
-			p, err := externalgrpc.New(&externalgrpc.Config{Address: address, Cert: cert, Key: key, CACert: x.server.file}, &notes{owners: map[string]string{}}, state.New().Resources(), cloud.Wall{},
+			p, err := externalgrpc.New(&externalgrpc.Config{Address: address, Cert: cert, Key: key, CACert: x.server.file}, &cloudtest.Record{}, state.New().Resources(), cloud.Wall{},
 				slog.New(slog.NewTextHandler(io.Discard, nil)))
 			if err != nil {
 				t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 // long as kube-scheduler has not heard of it, it may bind pods there, too.
 type Closed map[string]closure
 
-// closure says whether one node is closed, and since when.
+// closure is whether a node was open when it was last seen, and when it was first seen closed.
 type closure struct {
 	open  bool      // it was, when it was last seen
 	since time.Time // first seen closed after it was open; zero: it never was open while it could take pods

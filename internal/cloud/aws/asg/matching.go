@@ -20,11 +20,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// matchMembers hands members that are nobody's to open claims, and writes the outcomes into answers. wait: nothing
+// matchMembers hands members that are nobody's to open claims. failed gets the errors of claims that stay open, by uid. wait: nothing
 // else is to be decided now, as a member that was there before this process may bear a claim's tag that EC2 does not
 // show yet. coming: how many members have come that EC2 does not show at all.
-func (gs *scaler) matchMembers(ctx context.Context, s *groupState, v *view, answers map[string]claimOutcome) (wait bool, coming int64) {
-	gs.recognizeMembers(s, v, answers)
+func (gs *scaler) matchMembers(ctx context.Context, s *groupState, v *view, failed map[string]error) (wait bool, coming int64) {
+	gs.recognizeMembers(s, v)
 	pairs, wait, coming := pairMembers(s, v)
 	errs := make([]error, len(pairs))
 	cloud.RunConcurrently(len(pairs), func(i int) { errs[i] = gs.tagMember(ctx, pairs[i].m, pairs[i].a.uid, pairs[i].a.name, pairs[i].a.pool) })
@@ -34,11 +34,11 @@ func (gs *scaler) matchMembers(ctx context.Context, s *groupState, v *view, answ
 			s.matched[x.m.ID] = x.a.uid
 			x.m.ClaimUID, x.m.ClaimName = x.a.uid, x.a.name
 			gs.instances.AddLaunched(*x.m)
-			s.closeClaim(gs.registry, x.a, answers, claimOutcome{member: x.m})
+			s.closeClaim(gs.registry, x.a, claimOutcome{member: x.m})
 		case awsapi.ErrorCode(errs[i]) == awsapi.CodeInstanceUnknown: // EC2 does not know it everywhere yet
 			wait = true
 		default:
-			answers[x.a.uid] = claimOutcome{err: errs[i]}
+			failed[x.a.uid] = errs[i]
 			wait = true // it stays open, and its member nobody's
 		}
 	}
@@ -47,7 +47,7 @@ func (gs *scaler) matchMembers(ctx context.Context, s *groupState, v *view, answ
 
 // recognizeMembers tells those claims of their members whose tag a member bears, as EC2 says or as this process has
 // written it.
-func (gs *scaler) recognizeMembers(s *groupState, v *view, answers map[string]claimOutcome) {
+func (gs *scaler) recognizeMembers(s *groupState, v *view) {
 	there := map[string]bool{}
 	for _, m := range v.members {
 		there[m.id] = true
@@ -68,7 +68,7 @@ func (gs *scaler) recognizeMembers(s *groupState, v *view, answers map[string]cl
 	}
 	for _, a := range s.openClaims() {
 		if m := of[a.uid]; m != nil {
-			s.closeClaim(gs.registry, a, answers, claimOutcome{member: m})
+			s.closeClaim(gs.registry, a, claimOutcome{member: m})
 		}
 	}
 }

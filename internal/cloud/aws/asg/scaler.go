@@ -4,6 +4,7 @@
 package asg
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -59,7 +60,6 @@ func (gs *scaler) reconcile(ctx context.Context, s *groupState, asks []*openClai
 		return out
 	}
 	defer s.turn.Release()
-	answers := map[string]claimOutcome{}
 	for _, a := range asks { // kept open from here on, whatever the calls come to
 		if _, known := gs.registry.outcomeOf(a.uid); known {
 			continue // another's turn has closed it while this ask waited: opened again it would get a second member
@@ -80,18 +80,14 @@ func (gs *scaler) reconcile(ctx context.Context, s *groupState, asks []*openClai
 			gs.registry.noteOpen(a.uid, s.name)
 		}
 	}
-	if err := gs.reconcileOnce(ctx, s, answers); err != nil {
-		for _, a := range asks {
-			if _, ok := answers[a.uid]; !ok {
-				answers[a.uid] = claimOutcome{err: err}
-			}
-		}
-	}
+	failed := map[string]error{}
+	err := gs.reconcileOnce(ctx, s, failed)
 	for i, a := range asks {
 		if known, ok := gs.registry.outcomeOf(a.uid); ok {
-			answers[a.uid] = known
+			out[i] = known
+		} else {
+			out[i].err = cmp.Or(failed[a.uid], err)
 		}
-		out[i] = answers[a.uid]
 		if a.cancelled && out[i].err == nil {
 			gs.registry.noteClosed(a.uid)
 		}
@@ -99,10 +95,10 @@ func (gs *scaler) reconcile(ctx context.Context, s *groupState, asks []*openClai
 	return out
 }
 
-// reconcileOnce does what reconcile says for whoever has the turn of a group. It writes the outcomes of claims that
-// wait no longer into answers, by uid. The group is read a second time where a scaling activity has failed, lest a
-// member is missed that came in spite of it.
-func (gs *scaler) reconcileOnce(ctx context.Context, s *groupState, answers map[string]claimOutcome) error {
+// reconcileOnce does what reconcile says for whoever has the turn of a group. failed gets the errors of claims that stay
+// open, by uid. The group is read a second time where a scaling activity has failed, lest a member is missed that came
+// in spite of it.
+func (gs *scaler) reconcileOnce(ctx context.Context, s *groupState, failed map[string]error) error {
 	var failure *astypes.Activity
 	settled := false
 	defer func() { s.notePolled(gs.aws.Clock.Now(), settled) }()
@@ -113,19 +109,19 @@ func (gs *scaler) reconcileOnce(ctx context.Context, s *groupState, answers map[
 		}
 		if v.group == nil {
 			for _, a := range s.openClaims() {
-				s.closeClaim(gs.registry, a, answers, claimOutcome{err: awsapi.NotReadyError("launch", a.name, "NodeGroupClass %s: group %s does not exist; create it or take it out of spec.selectorTerms", a.class, s.name)})
+				s.closeClaim(gs.registry, a, claimOutcome{err: awsapi.NotReadyError("launch", a.name, "NodeGroupClass %s: group %s does not exist; create it or take it out of spec.selectorTerms", a.class, s.name)})
 			}
 			return nil
 		}
 		s.noteDesired(v.desired, v.at)
 		s.noteInitialMembers(v.group, v.at)
-		wait, coming := gs.matchMembers(ctx, s, v, answers)
+		wait, coming := gs.matchMembers(ctx, s, v, failed)
 		open := s.openClaims()
 		if failure != nil { // what has come in spite of it has been matched now
 			for _, a := range open {
 				if !a.countedAt.IsZero() && a.countedAt.Before(failure.StartTime.Add(activitySlack)) {
 					s.surplus++
-					s.closeClaim(gs.registry, a, answers, launchFailureOutcome(s.name, a, awsapi.Deref(failure.StatusMessage)))
+					s.closeClaim(gs.registry, a, launchFailureOutcome(s.name, a, awsapi.Deref(failure.StatusMessage)))
 				}
 			}
 			open = s.openClaims()
@@ -136,7 +132,7 @@ func (gs *scaler) reconcileOnce(ctx context.Context, s *groupState, answers map[
 		most := gs.registry.maxSizeOf(s.name, v.max)
 		present := int64(len(v.members))
 		for i := len(open) - 1; i >= 0 && present+max(0, int64(len(open))-coming) > most; i-- { // the youngest
-			s.closeClaim(gs.registry, open[i], answers, claimOutcome{full: true, err: fmt.Errorf("group %s has %d machines of at most %d", s.name, present+int64(i), most)})
+			s.closeClaim(gs.registry, open[i], claimOutcome{full: true, err: fmt.Errorf("group %s has %d machines of at most %d", s.name, present+int64(i), most)})
 			open = open[:i]
 		}
 		want := present + max(0, int64(len(open))-coming)

@@ -104,13 +104,12 @@ func compareCounted(a, b time.Time) int {
 }
 
 // closeClaim ends the wait of a claim with an outcome, and keeps it for the claim's next call: its own may be over.
-func (s *groupState) closeClaim(registry *Registry, a *openClaim, answers map[string]claimOutcome, with claimOutcome) {
+func (s *groupState) closeClaim(registry *Registry, a *openClaim, with claimOutcome) {
 	s.mu.Lock()
 	delete(s.open, a.uid)
 	s.mu.Unlock()
 	registry.noteClosed(a.uid)
 	with.group = s.name
-	answers[a.uid] = with
 	registry.keepOutcome(a.uid, with)
 }
 
