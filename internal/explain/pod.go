@@ -274,18 +274,18 @@ func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan
 				// Alone it has a place; with all the others too?
 				first := w.Changes[0]
 				_, against = podOutcome(cur, ex.now, ex.pol, q)
-				if larger, ok := ex.raiseLimits(w); ok && len(against) > 0 { // for one pod, which another takes
+				if len(against) == 0 {
+					w.Then = *alt
+					ex.leaveOutUnneeded(p, &w)
+					return &w, &first
+				}
+				if larger, ok := ex.raiseLimits(w); ok { // for one pod, which another takes
 					if out, err := ex.after(larger.Changes); err == nil {
 						if alt, _ := outcomeOf(out, q); alt != nil {
 							larger.Then = *alt
 							return &larger, &first
 						}
 					}
-				}
-				if len(against) == 0 {
-					w.Then = *alt
-					ex.leaveOutUnneeded(p, &w)
-					return &w, &first
 				}
 			}
 			r = against[max(0, slices.IndexFunc(against, func(o plan.Reason) bool { return o.Pool == r.Pool }))]
@@ -306,15 +306,8 @@ func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan
 func (ex *explanation) leaveOutUnneeded(p *model.Pod, w *plan.Way) {
 	for i := 0; i < len(w.Changes) && len(w.Changes) > 1; {
 		rest := slices.Delete(slices.Clone(w.Changes), i, i+1)
-		s, err := ex.s, error(nil)
-		for _, ch := range rest {
-			if s, err = Apply(s, ch); err != nil {
-				break
-			}
-		}
-		if err == nil {
-			_, q := onlyPod(s, p.UID, "")
-			if alt, _ := podOutcome(s, ex.now, ex.pol, q); alt != nil {
+		if out, err := ex.after(rest); err == nil {
+			if alt, _ := outcomeOf(out, p); alt != nil {
 				w.Changes, w.Then = rest, *alt
 				continue
 			}

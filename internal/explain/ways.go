@@ -92,6 +92,9 @@ func (ex *explanation) raiseLimits(w plan.Way) (plan.Way, bool) {
 			pools = append(pools, pool)
 		}
 	}
+	if len(pools) == 0 {
+		return w, false
+	}
 	limit := func(pool *model.NodePool, resource, value string) plan.Change {
 		return plan.Change{Object: "nodepool/" + pool.Name, Field: limitField + resource, Op: plan.Set, Value: value}
 	}
@@ -107,7 +110,7 @@ func (ex *explanation) raiseLimits(w plan.Way) (plan.Way, bool) {
 		}
 	}
 	out, err := ex.after(open)
-	if len(pools) == 0 || err != nil {
+	if err != nil {
 		return w, false
 	}
 	w.Changes = others
@@ -124,7 +127,7 @@ func (ex *explanation) raiseLimits(w plan.Way) (plan.Way, bool) {
 				nodes++
 			}
 		}
-		left, _ := ex.leftOf(pool.Name)
+		left := ex.leftOf(pool.Name)
 		for d, has := range pool.HasLimit {
 			dim := model.Dim(d)
 			if need := pool.Limits.At(dim) - left.At(dim) + used.At(dim); has && need > pool.Limits.At(dim) {
@@ -138,14 +141,14 @@ func (ex *explanation) raiseLimits(w plan.Way) (plan.Way, bool) {
 	return w, len(w.Changes) > len(others)
 }
 
-// leftOf returns what a NodePool's limits leave; false: there is no such pool.
-func (ex *explanation) leftOf(pool string) (model.Resources, bool) {
+// leftOf returns what a NodePool's limits leave.
+func (ex *explanation) leftOf(pool string) model.Resources {
 	for _, b := range ex.Pools() {
 		if b.Name == pool {
-			return b.Left, true
+			return b.Left
 		}
 	}
-	return nil, false
+	return nil
 }
 
 // unlikeliness orders ways by how likely people are to make their least likely change: what is missing is created and limits are raised
