@@ -36,7 +36,7 @@ type demandStage struct {
 	lost        bool // pods have lost their slot and have no machine now
 	interrupted bool // pods of newly interrupted machines are decided on in this step
 
-	aside    []plan.PodDecision                           // pods that were refused before anything was solved
+	aside    []plan.PodDecision                           // pods that were refused before anything was solved, beside those of out
 	heldBack map[*solve.Result]map[*model.Pod]plan.Reason // pods that wait for what comes of other nodes: see unused.Bars.HoldBack, demand.HoldBackStorage
 }
 
@@ -99,7 +99,7 @@ func (dm *demandStage) solve() {
 		dm.rememberPlacements(map[string]demand.Placement{})
 		return
 	}
-	dm.aside = slices.Concat(dm.out.Pods, refused)
+	dm.aside = refused
 	problem, res := dm.packPods(left, nodes)
 	if len(dm.buffers.byNode) > 0 && slices.ContainsFunc(res.Refused, func(r solve.Refusal) bool { return !r.Pod.IsVirtual() }) {
 		// What virtual pods still hold might be all that it lacks.

@@ -61,8 +61,10 @@ func (dm *demandStage) whyLeftOut(gang string, res *solve.Result) []plan.Reason 
 			return []plan.Reason{dm.heldBack[res][p]}
 		}
 	}
-	if i := slices.IndexFunc(dm.aside, func(d plan.PodDecision) bool { return d.Pod.Gang.Name == gang }); i >= 0 {
-		return dm.aside[i].Reasons
+	for _, list := range [][]plan.PodDecision{dm.out.Pods, dm.aside} {
+		if i := slices.IndexFunc(list, func(d plan.PodDecision) bool { return d.Pod.Gang.Name == gang }); i >= 0 {
+			return list[i].Reasons
+		}
 	}
 	return nil
 }

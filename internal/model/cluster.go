@@ -367,9 +367,12 @@ func (p *NodePool) MayBuyType(t *InstanceType) bool {
 }
 
 // MayBuyOffering reports whether the pool's requirements allow an offering's zone and capacity type.
-func (p *NodePool) MayBuyOffering(o *Offering) bool {
+func (p *NodePool) MayBuyOffering(o *Offering) bool { return p.Requirements.AllowOffering(o) }
+
+// AllowOffering reports whether requirements allow an offering's zone and capacity type.
+func (rs Requirements) AllowOffering(o *Offering) bool {
 	for _, kv := range [2][2]string{{LabelZone, o.Zone}, {LabelCapacityType, o.CapacityType}} {
-		if q := p.Requirements.Get(kv[0]); q != nil && !q.Matches(kv[1], true) {
+		if q := rs.Get(kv[0]); q != nil && !q.Matches(kv[1], true) {
 			return false
 		}
 	}

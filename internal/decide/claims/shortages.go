@@ -149,16 +149,12 @@ func (p *poolShort) offersOf(c *model.Claim) []claimOffering {
 	if out, known := p.offers[c]; known {
 		return out
 	}
-	allows := func(key, value string) bool {
-		q := c.Requirements.Get(key)
-		return q == nil || q.Matches(value, true)
-	}
 	var out []claimOffering
 	if names := c.Requirements.Get(model.LabelInstanceType); names != nil && !names.Complement {
 		for _, name := range names.Values {
 			for _, t := range p.types[name] {
 				for i := range t.Offerings {
-					if o := &t.Offerings[i]; o.Remaining < 0 && allows(model.LabelZone, o.Zone) && allows(model.LabelCapacityType, o.CapacityType) {
+					if o := &t.Offerings[i]; o.Remaining < 0 && c.Requirements.AllowOffering(o) {
 						out = append(out, claimOffering{name, o.Zone, o.CapacityType, o.PriceMicro, o.Available})
 					}
 				}
