@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,10 +64,9 @@ const (
 type object struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
-		Paused      bool   `json:"paused"`
-		ClusterName string `json:"clusterName"`
-		Replicas    *int64 `json:"replicas"`
-		Template    struct {
+		Paused   bool   `json:"paused"`
+		Replicas *int64 `json:"replicas"`
+		Template struct {
 			Metadata struct {
 				Labels map[string]string `json:"labels"`
 			} `json:"metadata"`
@@ -121,7 +121,7 @@ func callError(what string, err error) error {
 	case apierrors.IsTooManyRequests(err):
 		out.Kind, out.After = cloud.Throttled, throttlePause
 		if asked {
-			out.After = delayOf(after)
+			out.After = time.Duration(after) * time.Second
 		}
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		out.Kind = cloud.Denied
@@ -167,7 +167,7 @@ func (s *server) preferred(ctx context.Context, group, wanted string) (string, e
 }
 
 func (s *server) read(ctx context.Context, at string, query url.Values) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return s.api.Read(ctx, at, query)
 }
@@ -184,11 +184,7 @@ func (s *server) list(ctx context.Context, resource, selector string) ([]object,
 	if err != nil {
 		return nil, err
 	}
-	query := url.Values{}
-	if selector != "" {
-		query.Set("labelSelector", selector)
-	}
-	data, err := s.read(ctx, at, query)
+	data, err := s.read(ctx, at, url.Values{"labelSelector": {selector}})
 	if err != nil {
 		return nil, callError("list "+resource+" of namespace "+s.namespace, err)
 	}
@@ -228,7 +224,7 @@ func (s *server) patch(ctx context.Context, resource, name string, change any) e
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := s.api.Patch(ctx, at, body); err != nil {
 		return callError("change "+singular(resource)+" "+s.namespace+"/"+name, err)

@@ -64,16 +64,11 @@ func (s *server) change(ctx context.Context, group string, do func(*sized) error
 		if g, err = s.readForChange(ctx, group); err != nil {
 			return err
 		}
-		if err = do(g); !isConflict(err) {
+		if err = do(g); !apierrors.IsConflict(err) {
 			return err
 		}
 	}
 	return err
-}
-
-func isConflict(err error) bool {
-	var e *apierrors.StatusError
-	return errors.As(err, &e) && apierrors.IsConflict(e)
 }
 
 // Raise implements nodegroups.Server. As long as a Machine that the size does not count is not being deleted, the group waits: raised to the number

@@ -5,7 +5,6 @@ package clusterapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -48,7 +47,6 @@ func ReadConfig(text string) (Config, error) {
 type server struct {
 	api             API
 	namespace, name string
-	timeout         time.Duration
 	log             *slog.Logger
 
 	mu     sync.Mutex
@@ -58,11 +56,9 @@ type server struct {
 
 // New makes a provider. Nothing is requested before it is used.
 func New(c Config, api API, records nodegroups.Records, resources nodegroups.Resources, clock cloud.Clock, log *slog.Logger) *nodegroups.Provider {
-	s := &server{api: api, namespace: c.Namespace, name: c.Name, timeout: callTimeout, log: log, kinds: map[string]string{}}
+	s := &server{api: api, namespace: c.Namespace, name: c.Name, log: log, kinds: map[string]string{}}
 	return nodegroups.New(nodegroups.Settings{Name: "clusterapi", Server: s, HasTags: true, Timeout: callTimeout, Records: records, Resources: resources, Clock: clock, Log: log})
 }
-
-func delayOf(seconds int) time.Duration { return time.Duration(seconds) * time.Second }
 
 // Refresh implements nodegroups.Server: it asks whether the management cluster answers. All else is read when it is needed.
 func (s *server) Refresh(ctx context.Context) error {
@@ -133,7 +129,7 @@ func (s *server) groupOf(resource string, o, owner *object) nodegroups.Group {
 		g.Problem = why
 	}
 	if isRollingOut(o) {
-		g.Replaces = "RollingOut"
+		g.Replaces = conditionRollingOut
 	}
 	return g
 }
@@ -185,7 +181,7 @@ func (s *server) find(ctx context.Context, group string) (*object, string, error
 		return o, resource, err
 	}
 	o, err := s.get(ctx, resourceDeployments, group)
-	if apierrors.IsNotFound(errors.Unwrap(errors.Unwrap(err))) {
+	if apierrors.IsNotFound(err) {
 		o, err = s.get(ctx, resourceSets, group)
 		return o, resourceSets, err
 	}

@@ -70,9 +70,8 @@ type ask struct {
 // outcome is what a group has come to for one claim. All zero: a machine is to come.
 type outcome struct {
 	id      string // its machine
-	machine machine
-	full    bool // the group has as many as it may
-	refused bool // the server has none
+	full    bool   // the group has as many as it may
+	refused bool   // the server has none
 	err     error
 }
 
@@ -260,12 +259,12 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Memb
 		if most < 0 || a.most < most {
 			most = a.most
 		}
-		_, id, has := r.ownerOf(a.uid)
+		_, id, _ := r.ownerOf(a.uid)
 		switch _, ended := r.Ended[a.uid]; {
 		case ended:
 			answers[a.uid] = outcome{err: &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("its machine has ended")}}
 		case id != "":
-			answers[a.uid] = outcome{id: id, machine: has}
+			answers[a.uid] = outcome{id: id}
 		case r.groupOf(a.uid) != "" && r.groupOf(a.uid) != name: // the same claim, asked for twice at once, waits for another group
 			answers[a.uid] = outcome{}
 		default:
@@ -303,7 +302,7 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Memb
 			open = open[1:]
 			has := machine{UID: uid, Name: g.Open[uid].Name, Launched: now.UnixMilli()}
 			delete(g.Open, uid)
-			g.Owned[m.ID], answers[uid] = has, outcome{id: m.ID, machine: has}
+			g.Owned[m.ID], answers[uid] = has, outcome{id: m.ID}
 			alive++
 		case m.Running:
 			free = append(free, m.ID)
