@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -118,7 +117,9 @@ func runRecord(c *cobra.Command, f recordFlags) error {
 	if err != nil {
 		return err
 	}
-	client.Log = slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if client.Log, err = logger(errs, "text", "warn"); err != nil {
+		return err
+	}
 	have, err := watch.ReadRecordable(c.Context(), client)
 	if err != nil {
 		return err
@@ -171,10 +172,12 @@ func openRecording(f recordFlags, have *watch.Recordable) (w *record.Writer, res
 // follow records until the time is over or a signal comes.
 func follow(c *cobra.Command, f recordFlags, have *watch.Recordable, w *record.Writer, shown *progress) error {
 	ctx, cancel := context.WithCancel(c.Context())
-	if f.length > 0 {
-		ctx, cancel = context.WithTimeout(c.Context(), f.length)
-	}
 	defer cancel()
+	if f.length > 0 {
+		timed, end := context.WithTimeout(ctx, f.length)
+		defer end()
+		ctx = timed
+	}
 	began := time.Now()
 	synced := have.Follow(ctx, w)
 	isSynced := false

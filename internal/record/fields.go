@@ -6,7 +6,6 @@ package record
 import (
 	_ "embed"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 )
@@ -50,16 +49,6 @@ var fields = sync.OnceValue(func() *allowed {
 	}
 	return out
 })
-
-// Kinds returns the kinds that a recording can hold, sorted.
-func Kinds() []string {
-	var out []string
-	for kind := range fields().kinds {
-		out = append(out, kind)
-	}
-	slices.Sort(out)
-	return out
-}
 
 func parseFields(text string) (*allowed, error) {
 	out := &allowed{kinds: map[string]*field{}, annotations: map[string]treatment{}}

@@ -115,7 +115,7 @@ func TestRecordedFieldsExist(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range Kinds() {
+	for _, kind := range recordedKinds() {
 		if !seen[kind] {
 			t.Errorf("kind %s is not among the types of this test", kind)
 		}

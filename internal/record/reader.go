@@ -352,18 +352,17 @@ func (r *reader) take(l *line) error {
 // Objects returns the objects that there were at the end of a recording, by kind and key. If the last run was killed within its first
 // snapshot, they are those of the run before it.
 func Objects(path string) ([]Change, *Report, error) {
-	type id struct{ kind, key string }
-	have, next := map[id]Change{}, map[id]Change{}
+	have, next := map[objectKey]Change{}, map[objectKey]Change{}
 	synced := false
 	report, err := Read(path, Visitor{
-		Begin:  func(time.Time, Header) { next, synced = map[id]Change{}, false },
+		Begin:  func(time.Time, Header) { next, synced = map[objectKey]Change{}, false },
 		Synced: func(time.Time) { have, synced = next, true },
 		Change: func(c Change) {
 			if c.Object == nil {
-				delete(next, id{c.Kind, c.Key})
+				delete(next, objectKey{c.Kind, c.Key})
 				return
 			}
-			next[id{c.Kind, c.Key}] = c
+			next[objectKey{c.Kind, c.Key}] = c
 		},
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand"
 	"os"
 	"path/filepath"
@@ -39,7 +40,7 @@ func (c *clock) Now() time.Time {
 func newClock() *clock { return &clock{time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)} }
 
 func config(path string, c *clock) Config {
-	return Config{Path: path, Header: Header{Program: "test", Cluster: "uid-1", Kinds: Kinds()}, Now: c.Now, Idle: time.Minute, hasty: true}
+	return Config{Path: path, Header: Header{Program: "test", Cluster: "uid-1", Kinds: recordedKinds()}, Now: c.Now, Idle: time.Minute, hasty: true}
 }
 
 func begin(t failer, c Config) *Writer {
@@ -530,3 +531,6 @@ func TestDrawnRecordings(t *testing.T) {
 		same(t, "objects", got, want)
 	})
 }
+
+// recordedKinds returns the kinds that a recording can hold, sorted.
+func recordedKinds() []string { return slices.Sorted(maps.Keys(fields().kinds)) }

@@ -5,6 +5,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -203,7 +205,7 @@ func (w *Writer) begin(continues bool) error {
 		return w.flush()
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(w.have), func(a, b objectKey) int {
-		return bytes.Compare([]byte(a.kind+" "+a.key), []byte(b.kind+" "+b.key))
+		return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.key, b.key))
 	}) {
 		w.put(line{Kind: k.kind, Object: w.have[k].json})
 	}

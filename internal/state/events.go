@@ -4,7 +4,6 @@
 package state
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -211,10 +210,15 @@ func (s *State) SetNamespace(name string, l model.Labels, deleting time.Time) {
 	if !s.namespaces.setEnding(name, deleting) {
 		return
 	}
-	for _, key := range slices.Sorted(maps.Keys(s.pods.byKey)) {
-		if p := s.pods.byKey[key]; p.Namespace == name && endsWithNamespace(p) {
-			s.SetPod(p)
+	var keys []string
+	for key, p := range s.pods.byKey {
+		if p.Namespace == name && endsWithNamespace(p) {
+			keys = append(keys, key)
 		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		s.SetPod(s.pods.byKey[key])
 	}
 }
 
