@@ -67,7 +67,7 @@ func (s *script) Terminate(_ context.Context, ids []string) []error {
 	return out
 }
 
-func (s *script) RepairPolicies() []cloud.RepairPolicy {
+func (s *script) RepairPolicies(bool) []cloud.RepairPolicy {
 	return []cloud.RepairPolicy{{Condition: "Ready"}}
 }
 
@@ -252,7 +252,7 @@ func TestSetAside(t *testing.T) {
 // TestAs finds optional interfaces behind decorators, and none where there is none.
 func TestAs(t *testing.T) {
 	p := cloud.Provider(cloud.Retry(cloud.NewSetAside(&script{}, cloud.Wall{}, time.Minute), cloud.Wall{}, cloud.DefaultRetry()))
-	if r, ok := cloud.As[cloud.Repairer](p); !ok || len(r.RepairPolicies()) != 1 {
+	if r, ok := cloud.As[cloud.Repairer](p); !ok || len(r.RepairPolicies(false)) != 1 {
 		t.Error("the repair policies were not found")
 	}
 	if _, ok := cloud.As[cloud.Drifter](p); ok {

@@ -5,6 +5,7 @@ package cloud
 
 import (
 	"context"
+	"regexp"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -186,14 +187,17 @@ type DriftQuery struct {
 
 // Repairer is a provider that knows which node conditions mean that a machine is broken.
 type Repairer interface {
-	RepairPolicies() []RepairPolicy
+	// RepairPolicies returns the policies; legacy: those of Karpenter before v1.15, which know no reasons.
+	RepairPolicies(legacy bool) []RepairPolicy
 }
 
 // RepairPolicy says that a node whose condition has had this status for this long is broken, and how long the drain of such a
 // node waits for its pods; 0: not at all.
 type RepairPolicy struct {
 	Condition, Status string
+	Reason            *regexp.Regexp // of the condition; nil: a reason that matches no other policy of the condition and status
 	After, Drain      time.Duration
+	Priority          int // which of several broken nodes is repaired first: the higher
 }
 
 // Interrupter is a provider that is told in advance about machines it will lose.

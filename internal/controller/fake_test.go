@@ -450,7 +450,7 @@ func (b *bench) Interruptions(ctx context.Context, handle func(context.Context, 
 }
 
 // RepairPolicies implements cloud.Repairer.
-func (b *bench) RepairPolicies() []cloud.RepairPolicy {
+func (b *bench) RepairPolicies(bool) []cloud.RepairPolicy {
 	return []cloud.RepairPolicy{{Condition: "Ready", Status: "False", After: 10 * time.Minute}}
 }
 

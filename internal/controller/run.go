@@ -34,12 +34,12 @@ func New(c *Controller) *Controller {
 	c.Answers = answer.New(c, c.Ledger)
 	c.readSince = time.Now()
 	if r, ok := cloud.As[cloud.Repairer](c.Provider); ok {
-		for _, p := range r.RepairPolicies() {
-			c.Policy.Repair = append(c.Policy.Repair, claims.RepairPolicy{Condition: p.Condition, Status: p.Status, After: p.After, Drain: p.Drain})
+		for _, p := range r.RepairPolicies(c.Policy.LegacyRepair) {
+			c.Policy.Repair = append(c.Policy.Repair, claims.RepairPolicy(p))
 		}
 	}
 	c.recorder = record.New(record.Config{
-		Events: c.Cluster, Objects: c.State, Pools: c.State.Pools, Metrics: c.Metrics, Ledger: c.Ledger, Log: c.Log, Repair: c.Policy.Repair, Status: c.GroupStatus,
+		Events: c.Cluster, Objects: c.State, Pools: c.State.Pools, Metrics: c.Metrics, Ledger: c.Ledger, Log: c.Log, Status: c.GroupStatus,
 	})
 	e := newEdges(c)
 	c.expander = &outsideExpander{expander: c.Expander, log: c.Log, metrics: c.Metrics, emit: c.Emit}

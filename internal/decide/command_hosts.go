@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide/claims"
 	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
@@ -29,6 +30,7 @@ import (
 // commandHosts are the standing nodes whose free capacity disruption commands count on.
 type commandHosts struct {
 	*commandTable
+	health     *claims.Health
 	placements *placements
 }
 
@@ -195,15 +197,15 @@ func (ch *commandHosts) hasCapacityFor(slots []model.Slot, n *model.Node) bool {
 
 // canHost reports whether capacity of the node at a position can be reserved for a command's pods: it has a claim of ours,
 // is usable, and nothing else is going on with it. A reservation would close it to pods that are nominated to it or wait for pods to end there: these
-// would preempt others elsewhere. A drifted node will be replaced too and its pods would move twice,
-// so it can only where drifted nodes are allowed (allowDrifted).
+// would preempt others elsewhere. A broken or drifted node will be replaced too and its pods would move twice: a broken one
+// never can, a drifted one only where drifted nodes are allowed (allowDrifted).
 func (ch *commandHosts) canHost(p int32, allowDrifted bool) bool {
 	at := ch.ClaimOf(p)
 	if at < 0 {
 		return false
 	}
 	c := ch.Snapshot.Claims[at]
-	if c.Is(lifecycle.Drifted) && !allowDrifted || !c.Deleting.IsZero() || c.UID == "" || ch.commands.Of(c) != "" || ch.Interruptions[c.Name] != nil || ch.reservations.ByClaim[c.Name] != nil || c.Annotations[cluster.AnnotationHost] != "" {
+	if ch.health.IsBroken(c, ch.Now) || c.Is(lifecycle.Drifted) && !allowDrifted || !c.Deleting.IsZero() || c.UID == "" || ch.commands.Of(c) != "" || ch.Interruptions[c.Name] != nil || ch.reservations.ByClaim[c.Name] != nil || c.Annotations[cluster.AnnotationHost] != "" {
 		return false
 	}
 	for _, g := range ch.mem.hosts {

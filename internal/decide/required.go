@@ -41,7 +41,7 @@ func (rq *requiredDisruption) replace() bool {
 		switch {
 		case u.CommandID != "":
 		case rq.health.CanReplace(c, rq.Now):
-			queue = append(queue, due{u, plan.Unhealthy, rq.health.Of(c).Due, -1})
+			queue = append(queue, due{u, plan.Unhealthy, rq.health.Of(c).Urgent, -1})
 		case u.Initialized && rq.candidates.machines[c].found.expired:
 			queue = append(queue, due{u, plan.Expired, c.Created.Add(c.ExpireAfter), 0})
 		case c.Is(lifecycle.Drifted):
@@ -51,6 +51,9 @@ func (rq *requiredDisruption) replace() bool {
 	slices.SortStableFunc(queue, func(a, b due) int {
 		if a.rank != b.rank {
 			return a.rank - b.rank
+		}
+		if a.cause == plan.Unhealthy && !a.since.Equal(b.since) { // by urgency alone, since an empty one uses the budget too
+			return a.since.Compare(b.since)
 		}
 		if x, y := len(a.u.Pods) > 0, len(b.u.Pods) > 0; x != y { // empty ones first: they cost nobody anything
 			if y {

@@ -58,7 +58,7 @@ func (x *script) describeQuery() {
 //	refused POD                  the API server refuses the pod's toleration
 //	forget                       the controller starts anew: nothing of it is remembered but what the API server has
 //	restart                      and what it has kept: what it has learned of machines that came short
-//	repair CONDITION STATUS AFTER [drain=DURATION]    nodes like that are broken; drain: how long their drains wait
+//	repair CONDITION STATUS AFTER [drain=DURATION] [reason=REGEXP] [priority=N]    nodes like that are broken; drain: how long their drains wait
 //	legacyrepair                 they are ended by force in the end
 //	serves GROUP/KIND…           the node classes of the provider
 //	pace N                       so many pods are on their way at a time
@@ -75,7 +75,7 @@ func (x *script) describeQuery() {
 //	     [drifted=AT] [drained=AT] [hash=H] [expire=DURATION] [keep=AT] [failed=AT] [aborted=AT] [moving=CAUSE]    (failed: a move failed; aborted: one was taken back since a pod came; moving: the mark of the move that was decided on last for it)
 //	     [label=K:V] [annotation=K:V] [sold=CAPACITYTYPE,ZONE] [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
 //	node NAME type=T [sold=CAPACITYTYPE] [zone=Z] [label=K:V] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled] [annotation=K:V] [otherfinalizer=NAME]
-//	     [cordon] [bad=CONDITION,STATUS,SINCE] [RES=AMOUNT…]    (allocatable, where it is not its type's; cordon: its reservation is written as one)
+//	     [cordon] [bad=CONDITION,STATUS,SINCE[,REASON]] [RES=AMOUNT…]    (allocatable, where it is not its type's; cordon: its reservation is written as one)
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated[=NODE]]
 //	    [gang=NAME:LEAST[:staged]] [done]    (done: it has succeeded)
 //	    [in=NAMESPACE] [kind=KIND] [dnd=VALUE] [evict=VALUE] [local=VOLUME] [later=DURATION] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
@@ -249,8 +249,17 @@ func (x *script) line(f []string) {
 		x.pol.EvictionConcurrency = int(x.number(f[1]))
 	case "repair":
 		p := claims.RepairPolicy{Condition: f[1], Status: f[2], After: x.duration(f[3])}
-		if len(f) > 4 {
-			p.Drain = x.duration(strings.TrimPrefix(f[4], "drain="))
+		for _, w := range f[4:] {
+			switch k, v, _ := strings.Cut(w, "="); k {
+			case "drain":
+				p.Drain = x.duration(v)
+			case "reason":
+				p.Reason = regexp.MustCompile(v)
+			case "priority":
+				p.Priority = int(x.number(v))
+			default:
+				x.t.Fatalf("repair: unknown word %q", w)
+			}
 		}
 		x.pol.Repair = append(x.pol.Repair, p)
 	case "legacyrepair":
@@ -920,7 +929,14 @@ func (x *script) node(name string, opts []string) {
 			n.Created = x.when(v)
 		case "bad":
 			parts := strings.Split(v, ",")
-			n.Conditions = map[string]model.Condition{parts[0]: {Status: parts[1], Since: x.when(parts[2])}}
+			bad := model.Condition{Status: parts[1], Since: x.when(parts[2])}
+			if len(parts) > 3 {
+				bad.Reason = parts[3]
+			}
+			if n.Conditions == nil {
+				n.Conditions = map[string]model.Condition{}
+			}
+			n.Conditions[parts[0]] = bad
 			n.Ready = n.Ready && parts[0] != "Ready"
 		case "annotation":
 			key, val, _ := strings.Cut(v, ":")

@@ -62,7 +62,7 @@ func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step
 	purchases := &purchases{draft: d, mem: &m.purchases, memo: memo, unused: unused, withholding: withheld}
 	nodes := &solverView{draft: d, memo: memo, purchases: purchases}
 	buffers := &buffers{draft: d, mem: &m.buffers, nodes: nodes, placements: placements}
-	hosts := &commandHosts{table, placements}
+	hosts := &commandHosts{table, health, placements}
 	st.demand = &demandStage{draft: d, mem: &m.demand, buffers: buffers, disagreements: disagreements, expander: &nodegroups.Expander{View: d.View, Policy: pol.Solve, Ask: req.AskExpander, Answer: req.Expander}, hosts: hosts,
 		nodes: nodes, placements: placements, purchases: purchases, shortfalls: shortfalls, unused: unused, withholding: withheld,
 		smallNodes: &m.smallNodes}

@@ -315,10 +315,11 @@ type (
 		Until time.Time
 		Times int
 	}
-	// OfUnhealthy is a condition of the node, its status, since when, and how long it may last if that is told.
+	// OfUnhealthy is a condition of the node, its status and reason, since when, and how long it may last if that is told.
 	OfUnhealthy struct {
 		detail
 		Condition, Status string
+		Said              Words
 		Since             time.Time
 		After             time.Duration
 	}
@@ -442,12 +443,16 @@ func (d OfUnhealthy) fields() Fields {
 	return f
 }
 
-// State returns the condition's status, and since when it has it if that is known.
+// State returns the condition's status, its reason if it has one, and since when it has the status if that is known.
 func (d OfUnhealthy) State() string {
-	if d.Since.IsZero() {
-		return d.Status
+	out := d.Status
+	if d.Said != "" {
+		out += " (" + string(d.Said) + ")"
 	}
-	return d.Status + " since " + d.Since.UTC().Format(time.RFC3339)
+	if d.Since.IsZero() {
+		return out
+	}
+	return out + " since " + d.Since.UTC().Format(time.RFC3339)
 }
 
 func (OfUnhealthy) read(f Fields) Detail {
@@ -456,7 +461,11 @@ func (OfUnhealthy) read(f Fields) Detail {
 		return d
 	}
 	status, since, ok := strings.Cut(f.Have, " since ")
-	if d.Status = status; !ok {
+	d.Status = status
+	if status, said, found := strings.Cut(status, " ("); found {
+		d.Status, d.Said = status, Words(strings.TrimSuffix(said, ")"))
+	}
+	if !ok {
 		return d
 	}
 	var err error

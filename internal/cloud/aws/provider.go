@@ -158,20 +158,6 @@ func (p *Provider) Learn(ctx context.Context, instanceType, image string, bytes 
 	return p.memory.Learn(ctx, instanceType, image, bytes)
 }
 
-// RepairPolicies implements cloud.Repairer: what EKS's node monitoring agent reports, how long each is
-// waited for, and how long drains then wait.
-func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
-	return []cloud.RepairPolicy{
-		{Condition: "Ready", Status: "False", After: 30 * time.Minute, Drain: 10 * time.Minute},
-		{Condition: "Ready", Status: "Unknown", After: 30 * time.Minute, Drain: 10 * time.Minute},
-		{Condition: "AcceleratedHardwareReady", Status: "False", After: 10 * time.Minute, Drain: 5 * time.Minute},
-		{Condition: "StorageReady", Status: "False", After: 30 * time.Minute, Drain: 10 * time.Minute},
-		{Condition: "NetworkingReady", Status: "False", After: 30 * time.Minute, Drain: 10 * time.Minute},
-		{Condition: "KernelReady", Status: "False", After: 30 * time.Minute, Drain: 10 * time.Minute},
-		{Condition: "ContainerRuntimeReady", Status: "False", After: 30 * time.Minute, Drain: 10 * time.Minute},
-	}
-}
-
 // Run keeps instance types and prices fresh, deletes launch templates that are not used any more, and names instances
 // after their nodes, until the context ends.
 func (p *Provider) Run(ctx context.Context) {

@@ -26,8 +26,12 @@ func (p *Provider) Traits() cloud.Traits {
 }
 
 // RepairPolicies implements cloud.Repairer.
-func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
-	return []cloud.RepairPolicy{{Condition: "Ready", Status: "False", After: repairAfter}, {Condition: "Ready", Status: "Unknown", After: repairAfter}}
+func (p *Provider) RepairPolicies(bool) []cloud.RepairPolicy {
+	return []cloud.RepairPolicy{
+		{Condition: "Ready", Status: "False", After: repairAfter},
+		{Condition: "Ready", Status: "Unknown", After: repairAfter},
+		{Condition: "KWOKUnhealthy", Status: "True", After: 30 * time.Second, Drain: 45 * time.Second},
+	}
 }
 
 // ClassStatus implements cloud.ClassStatuser: a class is ready when its spec can be read.

@@ -128,7 +128,7 @@ func (m *Metrics) CountCreatedClaim(a plan.CreateClaim) {
 
 // CountDisruptedClaim counts a claim that is deleted, with so many pods on its node; condition is the one that the node is
 // broken by. names are those of resources.
-func (m *Metrics) CountDisruptedClaim(names []string, c *model.Claim, pool *model.NodePool, a plan.DeleteClaim, condition string, pods int) {
+func (m *Metrics) CountDisruptedClaim(names []string, c *model.Claim, pool *model.NodePool, a plan.DeleteClaim, pods int) {
 	m.groups.countRemoved(names, c, a.Why)
 	reason := disruptionReason(a.Why)
 	if reason == "" {
@@ -151,7 +151,7 @@ func (m *Metrics) CountDisruptedClaim(names []string, c *model.Claim, pool *mode
 				mode = "forceful"
 			}
 		}
-		m.nodeClaims.unhealthy.WithLabelValues(snakeCase(condition), poolName, capacityType, image, mode).Inc()
+		m.nodeClaims.unhealthy.WithLabelValues(snakeCase(plan.DetailOf[plan.OfUnhealthy](a.Why).Condition), poolName, capacityType, image, mode).Inc()
 	}
 }
 

@@ -175,10 +175,6 @@ func (rec *Recorder) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 		}
 	}
 	rec.groups.tellScaleDown(cl, a.Why)
-	condition := ""
-	if a.Why.Code == plan.Unhealthy && cl != nil {
-		condition = rec.brokenCondition(snap, cl)
-	}
 	moved := 0
 	if n := snap.FindNode(told.NodeName); n != nil {
 		for _, p := range n.Pods {
@@ -187,21 +183,7 @@ func (rec *Recorder) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 			}
 		}
 	}
-	rec.metrics.CountDisruptedClaim(rec.objects.Resources().Names(), cl, rec.pools.FindPool(a.Why.Pool), a, condition, moved)
-}
-
-// brokenCondition is the condition that a claim's node is broken by.
-func (rec *Recorder) brokenCondition(snap *model.Snapshot, cl *model.Claim) string {
-	n := snap.FindNode(cl.NodeName)
-	if n == nil {
-		return ""
-	}
-	for _, p := range rec.repair {
-		if n.Conditions[p.Condition].Status == p.Status {
-			return p.Condition
-		}
-	}
-	return ""
+	rec.metrics.CountDisruptedClaim(rec.objects.Resources().Names(), cl, rec.pools.FindPool(a.Why.Pool), a, moved)
 }
 
 // recordBindings notes which pods are bound to which nodes, an entry a node.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
-	"github.com/dovetail-sh/dovetail/internal/decide/claims"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -48,7 +47,7 @@ type StatusObject interface {
 type Metrics interface {
 	CountAbortedCommand(cause plan.Code)
 	CountBalancedScore(decision, pool string, score float64)
-	CountDisruptedClaim(resources []string, c *model.Claim, pool *model.NodePool, a plan.DeleteClaim, condition string, pods int)
+	CountDisruptedClaim(resources []string, c *model.Claim, pool *model.NodePool, a plan.DeleteClaim, pods int)
 	CountDisruptionCommand(*decide.StartedCommand)
 	CountFailedAction()
 	CountFailedDecision()
@@ -70,7 +69,6 @@ type Config struct {
 	Metrics Metrics
 	Ledger  *ledger.Ledger
 	Log     *slog.Logger
-	Repair  []claims.RepairPolicy
 	Status  StatusObject // nil: the status of node groups is not written
 }
 
@@ -82,7 +80,6 @@ type Recorder struct {
 	metrics Metrics
 	ledger  *ledger.Ledger
 	log     *slog.Logger
-	repair  []claims.RepairPolicy
 	groups  *groupEvents
 
 	notes        map[string]toldNote // by object and event: what was told of them
@@ -97,7 +94,7 @@ type Recorder struct {
 // New returns a Recorder that has told nothing yet.
 func New(c Config) *Recorder {
 	return &Recorder{
-		events: c.Events, objects: c.Objects, pools: c.Pools, metrics: c.Metrics, ledger: c.Ledger, log: c.Log, repair: c.Repair,
+		events: c.Events, objects: c.Objects, pools: c.Pools, metrics: c.Metrics, ledger: c.Ledger, log: c.Log,
 		groups: &groupEvents{events: c.Events, pools: c.Pools, status: c.Status},
 		notes:  map[string]toldNote{}, creates: map[string]decidedCreate{}, told: map[string]string{}, claims: newClaimHistory(), commands: map[plan.CommandID]*ledger.Command{},
 	}

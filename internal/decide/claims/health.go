@@ -4,6 +4,9 @@
 package claims
 
 import (
+	"cmp"
+	"regexp"
+	"slices"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
@@ -17,11 +20,16 @@ import (
 // it is not the nodes that are broken: nothing is repaired.
 const mostUnhealthy = 20
 
+// rankAge is the time for which a broken node must wait to be as urgent as one of the next higher priority that has just broken.
+const rankAge = 30 * time.Minute
+
 // RepairPolicy says that a node whose condition has had this status for this long is broken, and how long the drain of such a
 // node waits for its pods; 0: not at all. The provider states them.
 type RepairPolicy struct {
 	Condition, Status string
+	Reason            *regexp.Regexp // of the condition; nil: a reason that matches no other policy of the condition and status
 	After, Drain      time.Duration
+	Priority          int // which of several broken nodes is repaired first: the higher
 }
 
 // HealthIn is what tells which nodes are broken.
@@ -42,9 +50,10 @@ type poolHealth struct{ nodes, unhealthy int }
 // Ailment is what is wrong with a node, when it counts as broken, and how long its drain then waits for its pods. An empty
 // code: nothing is wrong.
 type Ailment struct {
-	Cause plan.Reason
-	Due   time.Time
-	Drain time.Duration
+	Cause  plan.Reason
+	Due    time.Time
+	Drain  time.Duration
+	Urgent time.Time // of several broken nodes, the one with the earliest is repaired first
 }
 
 // ReadHealth finds the nodes of NodePools that have something wrong with them, and when the first of them that is not broken yet
@@ -54,6 +63,7 @@ func ReadHealth(v *cluster.View, in HealthIn) (h Health, until time.Time) {
 		return h, until
 	}
 	h = Health{map[string]Ailment{}, map[string]*poolHealth{}}
+	ranks := rankPriorities(in.Repair)
 	for name, x := range v.Unchanged {
 		h.byPool[name] = &poolHealth{nodes: int(x.Count)}
 	}
@@ -69,23 +79,78 @@ func ReadHealth(v *cluster.View, in HealthIn) (h Health, until time.Time) {
 			h.byPool[pool.Name] = k
 		}
 		k.nodes++
-		if s := in.ailmentOf(n, pool); s.Cause.Code != "" {
+		s, next := in.ailmentOf(n, pool, ranks, v.Now)
+		if until = model.EarlierOf(until, next); s.Cause.Code != "" {
 			k.unhealthy++
 			s.Cause.Pool = pool.Name
 			h.byClaim[c.Name] = s
-			if v.Now.Before(s.Due) {
-				until = model.EarlierOf(until, s.Due)
-			}
 		}
 	}
 	return h, until
 }
 
-// ailmentOf finds the condition for which a node counts as broken soonest.
-func (in *HealthIn) ailmentOf(n *model.Node, pool *model.NodePool) (out Ailment) {
+// rankPriorities returns the rank of each priority among those that the policies have, the lowest being 0.
+func rankPriorities(policies []RepairPolicy) map[int]int {
+	var all []int
+	for _, p := range policies {
+		all = append(all, p.Priority)
+	}
+	slices.Sort(all)
+	out := map[int]int{}
+	for rank, p := range slices.Compact(all) {
+		out[p] = rank
+	}
+	return out
+}
+
+// match is a policy that a node's condition matches, and when the node counts as broken by it.
+type match struct {
+	policy RepairPolicy
+	due    time.Time
+	reason plan.OfUnhealthy
+}
+
+// ailmentOf merges the policies that a node's conditions match, and returns when another of them begins to count. As long as the
+// node is not broken, the ailment is of the policy by which it will be first. From then on it is of the policy with the
+// highest priority of those by which it is broken, and the drain is the shortest of theirs.
+func (in *HealthIn) ailmentOf(n *model.Node, pool *model.NodePool, ranks map[int]int, now time.Time) (out Ailment, next time.Time) {
+	matches := in.matchesOf(n, pool)
+	if len(matches) == 0 {
+		return out, next
+	}
+	slices.SortStableFunc(matches, func(a, b match) int {
+		return cmp.Or(a.due.Compare(b.due), cmp.Compare(b.policy.Priority, a.policy.Priority), cmp.Compare(a.policy.Condition, b.policy.Condition))
+	})
+	first := matches[0]
+	urgency := func(m match) time.Time { return m.due.Add(-time.Duration(ranks[m.policy.Priority]) * rankAge) }
+	out = Ailment{Due: first.due, Drain: first.policy.Drain, Urgent: urgency(first)}
+	for _, m := range matches {
+		if now.Before(m.due) {
+			next = m.due
+			break
+		}
+		out.Drain, out.Urgent = min(out.Drain, m.policy.Drain), model.EarlierOf(out.Urgent, urgency(m))
+		if m.policy.Priority > first.policy.Priority {
+			first = m
+		}
+	}
+	out.Cause = plan.Reason{Code: plan.Unhealthy, Subject: plan.ObjectOf("node", n.Name), Detail: first.reason}
+	return out, next
+}
+
+// matchesOf returns the policies that a node's conditions match: of each condition those for its reason, or else the one for any
+// other. A condition is not older than its node.
+func (in *HealthIn) matchesOf(n *model.Node, pool *model.NodePool) (out []match) {
+	specific := map[string]bool{} // conditions that a policy for their reason matches
+	for _, p := range in.Repair {
+		c := n.Conditions[p.Condition]
+		if p.Reason != nil && c.Status == p.Status && p.Reason.MatchString(c.Reason) {
+			specific[p.Condition] = true
+		}
+	}
 	for _, p := range in.Repair {
 		c, ok := n.Conditions[p.Condition]
-		if !ok || c.Status != p.Status {
+		if !ok || c.Status != p.Status || p.Reason == nil && specific[p.Condition] || p.Reason != nil && !p.Reason.MatchString(c.Reason) {
 			continue
 		}
 		after := p.After
@@ -94,10 +159,8 @@ func (in *HealthIn) ailmentOf(n *model.Node, pool *model.NodePool) (out Ailment)
 		} else if in.NoRepair {
 			continue
 		}
-		if due := c.Since.Add(after); out.Cause.Code == "" || due.Before(out.Due) {
-			out = Ailment{Due: due, Drain: p.Drain, Cause: plan.Reason{Code: plan.Unhealthy, Subject: plan.ObjectOf("node", n.Name), Detail: plan.OfUnhealthy{
-				Condition: p.Condition, Status: p.Status, Since: c.Since, After: after}}}
-		}
+		since := model.LaterOf(c.Since, n.Created)
+		out = append(out, match{p, since.Add(after), plan.OfUnhealthy{Condition: p.Condition, Status: p.Status, Said: plan.Words(c.Reason), Since: since, After: after}})
 	}
 	return out
 }
