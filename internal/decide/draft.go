@@ -40,10 +40,10 @@ type found struct {
 
 // nothingFound is what is found of nothing.
 func nothingFound(v *cluster.View) found {
-	none := &pods.Reservations{}
-	table := pods.Classify(v, pods.In{})
+	none, commands, rollouts := &pods.Reservations{}, &cluster.Commands{}, pods.NewRollouts(v, 0)
+	table := pods.Classify(v, pods.In{Commands: commands, Rollouts: rollouts, LaunchDue: func(*model.Pod) time.Time { return time.Time{} }})
 	slots := &pods.Slots{View: v, SlotIn: pods.SlotIn{Table: table, Reservations: none}}
-	return found{commands: &cluster.Commands{}, pods: table, rollouts: pods.NewRollouts(v, 0), evictions: &pods.Evictions{View: v}, reservations: none, slots: slots, preemption: pods.NewPreemption(slots)}
+	return found{commands: commands, pods: table, rollouts: rollouts, evictions: &pods.Evictions{View: v}, reservations: none, slots: slots, preemption: pods.NewPreemption(slots)}
 }
 
 // isAboutToBeDeleted reports whether a claim is about to be deleted, though that does not show yet.
