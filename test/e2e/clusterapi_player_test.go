@@ -110,7 +110,21 @@ func playMachines(t *testing.T, s *sandbox.Sandbox, namespace string) *machinePl
 }
 
 func infrastructureRef() map[string]any {
-	return map[string]any{"apiGroup": "infrastructure.example.com", "kind": "PlayedMachineTemplate", "name": "played"}
+	return map[string]any{"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "PlayedMachineTemplate", "name": "played"}
+}
+
+// applyInfrastructure installs the kind of infrastructure templates that groups refer to, and such a template of a type of machine in namespace default.
+func applyInfrastructure(e *env, machineType string) {
+	e.t.Helper()
+	any := `{type: object, x-kubernetes-preserve-unknown-fields: true}`
+	e.must(e.s.Create(e.ctx, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
+		metadata: {name: playedmachinetemplates.infrastructure.cluster.x-k8s.io}, spec: {group: infrastructure.cluster.x-k8s.io, scope: Namespaced,
+		names: {kind: PlayedMachineTemplate, listKind: PlayedMachineTemplateList, plural: playedmachinetemplates, singular: playedmachinetemplate},
+		versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: `+any+`}}]}}`))
+	e.until("the template is taken", func() error {
+		return e.s.Create(e.ctx, "/apis/infrastructure.cluster.x-k8s.io/v1/namespaces/default/playedmachinetemplates",
+			`{apiVersion: infrastructure.cluster.x-k8s.io/v1, kind: PlayedMachineTemplate, metadata: {name: played}, spec: {template: {spec: {instanceType: `+machineType+`}}}}`)
+	})
 }
 
 func (p *machinePlayer) create(path string, object map[string]any) {

@@ -297,14 +297,17 @@ func leavesAlone(t *testing.T, w *capiWorld) {
 	}
 }
 
-// TestClusterAPI: a controller with --cloud clusterapi scales the MachineDeployment with the lowest known price from zero for pending pods, also
-// after it was killed while machines are on their way, and gives every machine back when the pods are gone.
+// TestClusterAPI: a controller with --cloud clusterapi scales the MachineDeployment with the lowest known price from zero for pending pods, and a MachineSet, also
+// after it was killed while machines are on their way, and gives every machine back when the pods are gone. It has the rights of "dovetail manifests
+// --cluster-api".
 func TestClusterAPI(t *testing.T) {
 	t.Parallel()
 	verifyOnly(t)
 	s := own(t, "--no-autoscaler")
 	applyClusterAPI(t, s)
 	e := newEnv(t, s, "capi")
+	applyInfrastructure(e, "played")
+	e.allow("cluster-api")
 	m := playMachines(t, s, "default")
 	m.set(func() { m.nodes = true })
 	labels := func(kind string) map[string]string {
@@ -313,6 +316,7 @@ func TestClusterAPI(t *testing.T) {
 	m.addGroup("MachineDeployment", "unpriced", 4, labels("unpriced"))
 	m.addGroup("MachineDeployment", "cheap", 4, labels("cheap"))
 	m.addGroup("MachineDeployment", "dear", 4, labels("dear"), "dovetail.sh/price-per-hour", "0.3")
+	m.addGroup("MachineSet", "set", 4, labels("set"), "dovetail.sh/price-per-hour", "0.2")
 	prices := filepath.Join(t.TempDir(), "prices.csv")
 	e.must(os.WriteFile(prices, []byte("type,zone,capacityType,usdPerHour\ncheap,z1,on-demand,0.1\n"), 0o600))
 
@@ -329,6 +333,9 @@ func TestClusterAPI(t *testing.T) {
 
 	m.set(func() { m.hold = true })
 	e.deploy("second", 4, e.pod("3", "1Gi"))
+	ofSet := e.pod("3", "1Gi")
+	ofSet.Spec.NodeSelector[model.LabelInstanceType] = "set"
+	e.deploy("third", 1, ofSet)
 	size := func(group string) int { return m.group("machinedeployments", group).Spec.Replicas }
 	e.until("the group is to have seven machines", func() error {
 		if n := size("cheap"); n != 7 {
@@ -340,23 +347,24 @@ func TestClusterAPI(t *testing.T) {
 	m.set(func() { m.hold = false })
 	stop = e.controllerOf(flags...)
 	defer func() { stop(syscall.SIGTERM) }()
-	e.podsRun(7)
-	if made := m.everMade(); len(made) != 7 {
-		t.Errorf("%d machines were made for 7 pods that need one each: %v", len(made), made)
+	e.podsRun(8)
+	if made := m.everMade(); len(made) != 8 {
+		t.Errorf("%d machines were made for 8 pods that need one each: %v", len(made), made)
 	}
 	if size("dear")+size("unpriced") > 0 {
 		t.Error("a dearer group has machines")
 	}
 	e.scale("first", 0)
 	e.scale("second", 0)
+	e.scale("third", 0)
 	e.until("every machine is given back", func() error {
 		machines, err := m.list(e.ctx, "machines")
-		if err == nil && size("cheap")+len(machines) > 0 {
-			err = fmt.Errorf("the group is to have %d machines and has %d", size("cheap"), len(machines))
+		if want := size("cheap") + m.group("machinesets", "set").Spec.Replicas; err == nil && want+len(machines) > 0 {
+			err = fmt.Errorf("the groups are to have %d machines and have %d", want, len(machines))
 		}
 		return err
 	})
-	if n := len(m.everMade()); n != 7 {
-		t.Errorf("%d machines were made, want 7", n)
+	if n := len(m.everMade()); n != 8 {
+		t.Errorf("%d machines were made, want 8", n)
 	}
 }

@@ -88,12 +88,12 @@ func (e *env) externalController(config string) (stop func(syscall.Signal)) {
 	return e.controllerOf("--cloud", "externalgrpc", "--cloud-config", config)
 }
 
-// controllerOf runs a controller of its own with some flags until it is stopped by a signal.
+// controllerOf runs a controller of its own, with the rights that the chart gives it and some flags, until it is stopped by a signal.
 func (e *env) controllerOf(flags ...string) (stop func(syscall.Signal)) {
 	e.t.Helper()
 	_, bin, err := sandbox.Binaries()
 	e.must(err)
-	cmd := exec.Command(bin, append([]string{"controller", "--kubeconfig", e.s.Kubeconfig(sandbox.Admin), "--leader-elect=false", "--metrics-address", "", "--health-address", "", "--secure-address", ""}, flags...)...)
+	cmd := exec.Command(bin, append([]string{"controller", "--kubeconfig", e.s.Kubeconfig(sandbox.Controller), "--leader-elect=false", "--metrics-address", "", "--health-address", "", "--secure-address", ""}, flags...)...)
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
 	e.must(cmd.Start())

@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -27,7 +28,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/yaml"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
@@ -40,19 +40,16 @@ import (
 // allowSurge gives the controller the right that is not in its default role, with the policy that narrows it.
 func (e *env) allowSurge() {
 	e.t.Helper()
-	raw, err := os.ReadFile("../../charts/dovetail/optional/surge.yaml")
+	e.allow("surge")
+}
+
+// allow gives the controller rights of charts/dovetail/optional.
+func (e *env) allow(name string) {
+	e.t.Helper()
+	bin, _, err := sandbox.Binaries()
 	e.must(err)
-	at := map[string]string{
-		"ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles", "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-		"ValidatingAdmissionPolicy":        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
-		"ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
-	}
-	for _, doc := range strings.Split(string(raw), "\n---\n") {
-		var o struct{ Kind string }
-		e.must(yaml.Unmarshal([]byte(doc), &o))
-		text, err := yaml.YAMLToJSON([]byte(doc))
-		e.must(err)
-		e.must(e.s.Create(e.ctx, at[o.Kind], string(text)))
+	if out, err := exec.CommandContext(e.ctx, bin, "--dir", e.s.Dir, "kubectl", "apply", "--server-side", "-f", "../../charts/dovetail/optional/"+name+".yaml").CombinedOutput(); err != nil {
+		e.t.Fatalf("apply the optional rights %s: %v\n%s", name, err, out)
 	}
 }
 

@@ -154,7 +154,7 @@ func (a *Audit) Add(file string) error {
 func Unused(granted, used map[Right]bool) (out []Right) {
 	covered := func(g Right) bool {
 		for u := range used {
-			resource := u.Resource == g.Resource || g.Resource == "*/scale" && strings.HasSuffix(u.Resource, "/scale")
+			resource := u.Resource == g.Resource || g.Resource == "*" || g.Resource == "*/scale" && strings.HasSuffix(u.Resource, "/scale")
 			if u.Verb == g.Verb && resource && (g.Group == "*" || u.Group == g.Group) && (g.Name == "" || u.Name == g.Name) {
 				return true
 			}

@@ -21,6 +21,7 @@ func TestAudit(t *testing.T) {
 {"verb":"update","userAgent":"e2e.test/v0","objectRef":{"resource":"configmaps","name":"b"},"annotations":{"authorization.k8s.io/decision":"allow"}}
 {"verb":"delete","userAgent":"dovetail","objectRef":{"resource":"secrets","name":"s"},"annotations":{"authorization.k8s.io/decision":"forbid"}}
 {"verb":"get","userAgent":"dovetail","requestURI":"/version"}
+{"verb":"get","userAgent":"dovetail","objectRef":{"resource":"templates","apiGroup":"infra","name":"t"},"annotations":{"authorization.k8s.io/decision":"allow"}}
 {"verb":"update","userAgent":"dovetail","objectRef":{"resource":"config`
 	if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -31,12 +32,12 @@ func TestAudit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	granted := map[Right]bool{{"list", "", "pods", ""}: true, {"watch", "", "pods", ""}: true, {"get", "*", "*/scale", ""}: true, {"update", "", "configmaps", "a"}: true, {"update", "", "configmaps", "b"}: true}
+	granted := map[Right]bool{{"list", "", "pods", ""}: true, {"watch", "", "pods", ""}: true, {"get", "*", "*/scale", ""}: true, {"get", "infra", "*", ""}: true, {"get", "other", "*", ""}: true, {"update", "", "configmaps", "a"}: true, {"update", "", "configmaps", "b"}: true}
 	var unused []string
 	for _, r := range Unused(granted, a.Used) {
 		unused = append(unused, r.String())
 	}
-	if want := []string{"update configmaps b", "watch pods"}; !slices.Equal(unused, want) {
+	if want := []string{"get *.other", "update configmaps b", "watch pods"}; !slices.Equal(unused, want) {
 		t.Errorf("unused are %q, want %q", unused, want)
 	}
 	if len(a.Forbidden) != 1 || !a.Forbidden[Right{"delete", "", "secrets", "s"}] {
