@@ -28,7 +28,8 @@ func TestGangsSettle(t *testing.T) {
 			if l.Want == 0 {
 				continue
 			}
-			l.Gang = model.Gang{Name: "podgroup/default/" + l.Name, Least: rapid.IntRange(1, l.Want).Draw(t, "least"), Staged: rapid.IntRange(0, 3).Draw(t, "staged") == 3}
+			l.Gang = model.Gang{Name: "podgroup/default/" + l.Name, Least: rapid.IntRange(1, l.Want).Draw(t, "least"), Staged: rapid.IntRange(0, 3).Draw(t, "staged") == 3,
+				LeftToScheduler: rapid.IntRange(0, 2).Draw(t, "bound by its scheduler") == 2}
 			if first := w.Workloads[0]; i > 0 && first.Want > 0 && rapid.IntRange(0, 2).Draw(t, "with the first") == 2 {
 				first.Gang.Least = first.Want + l.Want
 				l.Gang = first.Gang

@@ -14,6 +14,9 @@ type Gang struct {
 	// Staged says that the gang's pods may be created one after the other, as later ones may wait for earlier ones to run: those
 	// that exist, at most Least, must have a place together. Otherwise no node is launched before Least pods exist.
 	Staged bool
+
+	// LeftToScheduler says that the pods' scheduler binds them together, so that Dovetail binds none of them.
+	LeftToScheduler bool
 }
 
 // HasGang reports whether a pod belongs to a gang.

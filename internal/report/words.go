@@ -17,7 +17,8 @@ var objectKinds = map[string]string{
 	"pod": "pod", "node": "node", "namespace": "namespace", "nodegroup": "node group", "nodepool": "NodePool", "provisioner": "Provisioner",
 	"nodeclaim": "NodeClaim", "instance": "instance", "poddisruptionbudget": "PodDisruptionBudget", "daemonset": "DaemonSet", "deployment": "Deployment",
 	"capacityquota": "CapacityQuota", "resourcequota": "ResourceQuota", "capacitybuffer": "CapacityBuffer",
-	"podgroup.kueue.x-k8s.io": "Kueue pod group", "leaderworkerset": "LeaderWorkerSet group",
+	"podgroup.kueue.x-k8s.io": "Kueue pod group", "leaderworkerset": "LeaderWorkerSet group", "jobset": "JobSet",
+	"podgroup.scheduling.k8s.io": "PodGroup", "podgroup.scheduling.volcano.sh": "Volcano PodGroup", "podgroup.scheduling.x-k8s.io": "coscheduling PodGroup",
 }
 
 // objectName writes an object as kind/name as people say it: "NodePool default", "pod web/a-1", "node ip-10-0-0-1".

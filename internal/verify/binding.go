@@ -138,6 +138,8 @@ func checkRulesElsewhere(p *model.Pod, _ *model.Node) plan.Reason {
 		return refuse("spec.schedulingGates")
 	case !p.Deleting.IsZero():
 		return refuse("metadata.deletionTimestamp")
+	case p.Gang.LeftToScheduler:
+		return refuse("gang " + p.Gang.Name)
 	case len(c.Unsolved) > 0:
 		return refuse(c.Unsolved[0])
 	case c.VolumeProblem() != nil:

@@ -25,6 +25,8 @@ func (pol Policy) BindRefusal(p *model.Pod, names []string) plan.Reason {
 		return plan.Reason{Code: plan.BindingRefused, Subject: plan.ObjectOf("pod", p.Key())}
 	case !slices.Contains(pol.Schedulers, c.Scheduler):
 		return refuse("spec.schedulerName", c.Scheduler)
+	case p.Gang.LeftToScheduler:
+		return refuse("gang", p.Gang.Name)
 	case len(c.Unsolved) > 0:
 		return refuse("spec", c.Unsolved[0])
 	case c.VolumeProblem() != nil:

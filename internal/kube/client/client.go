@@ -26,6 +26,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -43,6 +44,7 @@ import (
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/kube/volume"
 )
 
@@ -64,6 +66,11 @@ var Scheme = func() *runtime.Scheme {
 	utilruntime.Must(awsv1.AddToScheme(s))
 	utilruntime.Must(bufferv1beta1.AddToScheme(s))
 	utilruntime.Must(dovetailv1alpha1.AddToScheme(s))
+	for _, k := range translate.GangKinds() {
+		s.AddKnownTypeWithName(k.Version.WithKind(k.Kind), &unstructured.Unstructured{})
+		s.AddKnownTypeWithName(k.Version.WithKind(k.Kind+"List"), &unstructured.UnstructuredList{})
+		metav1.AddToGroupVersion(s, k.Version)
+	}
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
 	return s
 }()
@@ -218,6 +225,15 @@ func (c *Client) restClient(gv schema.GroupVersion, binary bool) (rest.Interface
 	r, err := rest.RESTClientForConfigAndClient(config, c.http)
 	if err != nil {
 		return nil, err
+	}
+	return r, nil
+}
+
+// Gangs returns a connection to objects of a kind that declares gangs.
+func (c *Client) Gangs(kind *translate.GangKind) (rest.Interface, error) {
+	r, err := c.restClient(kind.Version, false)
+	if err != nil {
+		return nil, fmt.Errorf("connect to API server %s: group %s: %w", c.Address, kind.Version, err)
 	}
 	return r, nil
 }

@@ -49,6 +49,8 @@ type Store struct {
 	PriorityClasses                  Objects[*schedulingv1.PriorityClass]
 	Services                         Objects[*corev1.Service]
 	Selectors                        Objects[*metav1.LabelSelector] // of controllers, by OwnerKey
+	Gangs                            Objects[*translate.GangObject] // by the name of the gang
+	GangKinds                        Objects[*translate.GangKind]   // those that the API server serves, by group
 	ProvisionerChanged, PoolChanged  Signal
 	GroupsChanged                    Signal // a pool or a class of groups
 	HeadroomChanged, ReplicasChanged Signal // the latter: a ReplicaSet is to have another number of pods
@@ -187,6 +189,12 @@ func (l lookup) Services(namespace string) []*corev1.Service {
 func (l lookup) OwnerSelector(kind, namespace, name string) *metav1.LabelSelector {
 	x, _ := l.s.Selectors.Get(translate.OwnerKey(kind, namespace, name))
 	return x
+}
+
+func (l lookup) Gang(kind *translate.GangKind, key string) (*translate.GangObject, bool) {
+	x, _ := l.s.Gangs.Get(kind.Gang(key))
+	_, served := l.s.GangKinds.Get(kind.Version.Group)
+	return x, served
 }
 
 // Trim drops from an object what nobody here reads.

@@ -20,6 +20,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
@@ -42,6 +43,7 @@ func New() *Set {
 		volumes: volume.NewIndex(), csi: map[string]*storagev1.CSINode{},
 		limits: map[string]*corev1.LimitRange{}, priorities: map[string]*schedulingv1.PriorityClass{},
 		runtimes: map[string]*nodev1.RuntimeClass{}, horizontal: map[string]horizontal{},
+		gangs: map[string]*translate.GangObject{}, gangKinds: map[*translate.GangKind]bool{},
 		services: map[string]*corev1.Service{}, resourceQuotas: map[string]*corev1.ResourceQuota{}, podQuotas: map[string]*translate.PodQuotas{},
 	}
 }
@@ -58,6 +60,10 @@ func Read(name string, data []byte) (*Set, error) {
 // Keep takes an object in.
 func (m *Set) Keep(kind string, x metav1.Object) {
 	switch o := x.(type) {
+	case *unstructured.Unstructured:
+		k := translate.GangKindOf(o.GroupVersionKind())
+		said := k.Read(o)
+		m.gangs[k.Gang(translate.Key(o))], m.gangKinds[k] = &said, true
 	case *corev1.PersistentVolumeClaim:
 		m.volumes.SetClaim(translate.Key(o), o)
 	case *corev1.PersistentVolume:
@@ -107,7 +113,7 @@ func (m *Set) Keep(kind string, x metav1.Object) {
 
 // Len is how many objects were read that say something to an autoscaler.
 func (m *Set) Len() int {
-	return len(m.objects) + m.volumes.Len() + len(m.csi) + len(m.limits) + len(m.priorities) + len(m.runtimes) + len(m.resourceQuotas) + len(m.horizontal)
+	return len(m.objects) + m.volumes.Len() + len(m.csi) + len(m.limits) + len(m.priorities) + len(m.runtimes) + len(m.resourceQuotas) + len(m.gangs) + len(m.horizontal)
 }
 
 // Volumes implements Lookup.
@@ -161,6 +167,11 @@ func (m *Set) OwnerSelector(kind, namespace, name string) *metav1.LabelSelector 
 		return &metav1.LabelSelector{MatchLabels: o.Spec.Selector}
 	}
 	return nil
+}
+
+// Gang implements Lookup.
+func (m *Set) Gang(kind *translate.GangKind, key string) (*translate.GangObject, bool) {
+	return m.gangs[kind.Gang(key)], m.gangKinds[kind]
 }
 
 // Feed hands all objects to a State, in an order that does not depend on theirs. Workloads become the pods that are not among the

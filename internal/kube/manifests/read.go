@@ -21,6 +21,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -218,6 +219,9 @@ func (r *reader) object(raw json.RawMessage, path []any, h header, name string) 
 	if err != nil {
 		return r.wrong(append(slices.Clip(path), "apiVersion"), name, "need group/version")
 	}
+	if translate.GangKindOf(gv.WithKind(h.Kind)) != nil {
+		return r.gang(raw, path, h, name)
+	}
 	if !manifestScheme.Recognizes(gv.WithKind(h.Kind)) {
 		if want := r.meant(gv, h.Kind); want != "" {
 			return r.wrong(append(slices.Clip(path), "apiVersion"), name, want)
@@ -243,6 +247,20 @@ func (r *reader) object(raw json.RawMessage, path []any, h header, name string) 
 	if !ok {
 		return nil // of the meta kinds, such as Status
 	}
+	return r.keep(x, path, h, name, obj)
+}
+
+// gang reads an object that declares a gang, of which only a few fields are looked at.
+func (r *reader) gang(raw json.RawMessage, path []any, h header, name string) error {
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(raw); err != nil {
+		return r.undecodable(raw, path, name, func(b []byte) error { return u.UnmarshalJSON(b) }, err)
+	}
+	return r.keep(u, path, h, name, u)
+}
+
+// keep names an object as the API server would, checks it and takes it in.
+func (r *reader) keep(x metav1.Object, path []any, h header, name string, obj runtime.Object) error {
 	if x.GetName() == "" && x.GetGenerateName() != "" {
 		k := h.Kind + " " + x.GetNamespace() + "/" + x.GetGenerateName()
 		x.SetName(x.GetGenerateName() + strconv.Itoa(r.m.generated[k]))

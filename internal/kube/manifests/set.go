@@ -48,6 +48,8 @@ type Set struct {
 	runtimes   map[string]*nodev1.RuntimeClass
 	horizontal map[string]horizontal // by the workload that is scaled
 	services   map[string]*corev1.Service
+	gangs      map[string]*translate.GangObject // by the name of the gang
+	gangKinds  map[*translate.GangKind]bool     // of which there are objects
 
 	resourceQuotas map[string]*corev1.ResourceQuota
 	podQuotas      map[string]*translate.PodQuotas // by namespace: what they leave for pods that are yet to be created

@@ -94,8 +94,8 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 	for i := range s.ResourceClaims {
 		c.Unsolved = append(c.Unsolved, "resourceClaims "+s.ResourceClaims[i].Name+": dynamic resource allocation is not supported")
 	}
-	if g := s.SchedulingGroup; g != nil && g.PodGroupName != nil {
-		c.Unsolved = append(c.Unsolved, "schedulingGroup "+*g.PodGroupName+": gang scheduling is not supported")
+	if _, why := t.gangOf(p); why != "" {
+		c.Unsolved = append(c.Unsolved, why)
 	}
 	c.Unsolved = append(c.Unsolved, undeclaredFeatures(s)...)
 	c.Volumes = volume.OfPod(p, t.volumes())

@@ -26,15 +26,20 @@ const (
 	lwsSize       = "leaderworkerset.sigs.k8s.io/size"
 )
 
-// gangOf returns the gang that a pod's labels and annotations say it belongs to; zero: none, or no size that can be read.
-func gangOf(p *corev1.Pod) model.Gang {
+// gangOf returns the gang that a pod says it belongs to; zero: none, or no size that can be read. why is not empty if the pod names a
+// gang for which no node can be launched.
+func (t *Translator) gangOf(p *corev1.Pod) (g model.Gang, why string) {
+	if g, why, is := t.gangOfObject(p, gangKinds[:1]); is {
+		return g, why
+	}
 	if name := p.Labels[kueueGroup]; name != "" && p.Annotations[kueueFastAdmission] != "true" {
-		return gangOfSize("podgroup.kueue.x-k8s.io/"+p.Namespace+"/"+name, p.Annotations[kueueTotalCount], false)
+		return gangOfSize("podgroup.kueue.x-k8s.io/"+p.Namespace+"/"+name, p.Annotations[kueueTotalCount], false), ""
 	}
 	if name, index := p.Labels[lwsName], p.Labels[lwsGroupIndex]; name != "" && index != "" {
-		return gangOfSize("leaderworkerset/"+p.Namespace+"/"+name+"/"+index, p.Annotations[lwsSize], true)
+		return gangOfSize("leaderworkerset/"+p.Namespace+"/"+name+"/"+index, p.Annotations[lwsSize], true), ""
 	}
-	return model.Gang{}
+	g, why, _ = t.gangOfObject(p, gangKinds[1:])
+	return g, why
 }
 
 // gangOfSize returns the gang of a name and a size as an annotation has it; zero: it is no number from 1.

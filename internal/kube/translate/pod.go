@@ -86,7 +86,7 @@ func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
 			out.ReservedFor = v
 		}
 	}
-	out.Gang = gangOf(p)
+	out.Gang, _ = t.gangOf(p)
 	podRuleFacts(out, p)
 	out.Class = t.class(p, out.Mirror || out.Owner.Kind == "DaemonSet")
 	return out

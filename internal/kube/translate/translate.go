@@ -30,6 +30,8 @@ type Lookup interface {
 	Services(namespace string) []*corev1.Service
 	// OwnerSelector is what a ReplicaSet, StatefulSet or ReplicationController selects its pods by.
 	OwnerSelector(kind, namespace, name string) *metav1.LabelSelector
+	// Gang is what the object of a kind that declares gangs says, by its key, and reports whether there may be objects of the kind.
+	Gang(kind *GangKind, key string) (o *GangObject, served bool)
 }
 
 // Translator turns API objects into the nouns of model. It holds no state of its own and may be used by several goroutines.

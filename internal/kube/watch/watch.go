@@ -90,9 +90,13 @@ func watch(ctx context.Context, c *client.Client, t *translate.Translator, once 
 
 	ctx = c.Logging(ctx)
 	w := &watcher{c: c, t: t, emit: emit, once: once, daemons: map[string]*appsv1.DaemonSet{}, volumePods: map[string]*corev1.Pod{}, claimUsers: map[string]map[string]struct{}{},
-		spreadPods: map[string]*corev1.Pod{}, replicas: map[string]replicas{}}
+		spreadPods: map[string]*corev1.Pod{}, gangPods: map[string]map[string]*corev1.Pod{}, gangOfPod: map[string]string{}, replicas: map[string]replicas{}}
 	w.buffers = newBufferWatch(w)
 	classes, err := w.servedClasses(ctx)
+	if err != nil {
+		return nil, err
+	}
+	gangs, err := w.servedGangs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +118,9 @@ func watch(ctx context.Context, c *client.Client, t *translate.Translator, once 
 		func(k string) { c.Seen.PriorityClasses.Delete(k); w.defaultsChanged("") })
 	w.followVolumes(ctx, &first)
 	w.followSelectors(ctx, &first)
+	for _, k := range gangs {
+		k(ctx, &first)
+	}
 	go func() {
 		defer close(done)
 		if !waitFor(ctx, &first) {
@@ -232,6 +239,7 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 	follow(ctx, w, wg, source{c.Core, "pods", &corev1.Pod{}}, &w.podMu,
 		func(k string, p *corev1.Pod) {
 			w.forgetVolumes(k)
+			w.rememberGang(k, p)
 			if translate.LooksUpVolumes(p) {
 				w.rememberVolumes(k, p)
 			}
@@ -242,6 +250,7 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 		},
 		func(k string) {
 			w.forgetVolumes(k)
+			w.forgetGang(k)
 			delete(w.spreadPods, k)
 			emit(func(s *state.State) {
 				s.DeletePod(k)

@@ -26,10 +26,12 @@ type watcher struct {
 	daemons  map[string]*appsv1.DaemonSet
 
 	podMu      sync.Mutex
-	volumePods map[string]*corev1.Pod         // pods with volumes that are looked up
-	claimUsers map[string]map[string]struct{} // their keys, by the claim they use
-	spreadPods map[string]*corev1.Pod         // pods that their scheduler's default constraints spread
-	replicas   map[string]replicas            // by namespace/name of the ReplicaSet
+	volumePods map[string]*corev1.Pod            // pods with volumes that are looked up
+	claimUsers map[string]map[string]struct{}    // their keys, by the claim they use
+	spreadPods map[string]*corev1.Pod            // pods that their scheduler's default constraints spread
+	gangPods   map[string]map[string]*corev1.Pod // pods that name the object of a gang, by the gang and by key
+	gangOfPod  map[string]string                 // their gangs, by key
+	replicas   map[string]replicas               // by namespace/name of the ReplicaSet
 
 	nodeMu sync.Mutex
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -47,6 +48,7 @@ type Options struct {
 	Audit          bool          `json:"audit,omitempty"`    // Dovetail's requests are written to Dir.AuditLog
 	ControllerArgs []string      `json:"controllerArgs,omitempty"`
 	MachinesArgs   []string      `json:"machinesArgs,omitempty"`
+	FeatureGates   []string      `json:"featureGates,omitempty"` // of the control plane, each as NAME=true or NAME=false; with any, beta APIs are served
 }
 
 // What the controller buys from. The machines are the same.
@@ -159,6 +161,10 @@ func Components(d Dir, o Options) (*Plan, error) {
 		}
 		audit = []string{"--audit-policy-file=" + d.auditPolicy(), "--audit-log-path=" + d.AuditLog(), "--audit-log-mode=batch"}
 	}
+	var gates, served []string
+	if len(o.FeatureGates) > 0 {
+		gates, served = []string{"--feature-gates=" + strings.Join(o.FeatureGates, ",")}, []string{"--runtime-config=api/beta=true"}
+	}
 	etcdURL, peerURL := "https://"+loopback(etcd), "https://"+loopback(peer)
 	serving := []string{"--tls-cert-file=" + d.Cert("serving.crt"), "--tls-private-key-file=" + d.Cert("serving.key")}
 	p := &Plan{
@@ -196,7 +202,7 @@ func Components(d Dir, o Options) (*Plan, error) {
 				// a burst is limited by the cores and not by it.
 				"--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000",
 				"--profiling=false",
-			}, append(audit, serving...)...),
+			}, slices.Concat(audit, gates, served, serving)...),
 		},
 		ControllerManager: Component{
 			Name: ControllerManager, Env: gc, Ports: map[string]int{"https": kcm}, Health: "https://" + loopback(kcm) + "/healthz",
@@ -214,14 +220,14 @@ func Components(d Dir, o Options) (*Plan, error) {
 				// That write collides with the one that takes the not-ready taint
 				// away, which is then tried again 150 ms later.
 				"--controllers=*,-ttl-controller",
-			}, serving...),
+			}, slices.Concat(gates, serving)...),
 		},
 		Scheduler: Component{
 			Name: Scheduler, Env: gc, Ports: map[string]int{"https": sched}, Health: "https://" + loopback(sched) + "/readyz",
 			Args: append([]string{Scheduler,
 				"--kubeconfig=" + d.Kubeconfig(Scheduler), "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(sched),
 				"--leader-elect=false", "--profiling=false", "--kube-api-qps=5000", "--kube-api-burst=10000",
-			}, serving...),
+			}, slices.Concat(gates, serving)...),
 		},
 		Kwok: Component{
 			Name: Kwok, Ports: map[string]int{"http": kwok}, Health: "http://" + loopback(kwok) + "/healthz",

@@ -111,6 +111,7 @@ those of a list in YAML, each as in sandbox/internal/plane/groups.yaml`)
 	flags.IntVar(&options.ManagerQPS, "controller-manager-qps", plane.FastManager, "requests a second that kube-controller-manager may make (20 by its own default:\na Deployment of 1,000 pods then takes 48 s to exist)")
 	flags.StringVar(&options.Dovetail, "dovetail", "", "path of the dovetail binary (default: beside this one)")
 	flags.StringVar(&controllerFlags, "controller-flags", "", "further flags for the controller, separated by spaces")
+	flags.StringSliceVar(&options.FeatureGates, "feature-gates", nil, "feature gates of the control plane, each as NAME=true or NAME=false; with any, beta APIs are served")
 	flags.StringArrayVar(&options.ControllerArgs, "controller-arg", nil, "one further argument for the controller, taken as it is (repeatable)")
 	flags.StringArrayVar(&options.MachinesArgs, "machines-arg", nil, "one further argument for the simulated cloud, taken as it is (repeatable)")
 	flags.BoolVar(&kubelets, "kubelets", false, "run Kubernetes' own kubelet for each machine, with a fake container runtime: bin/dovetail-kubelet, which\n`make kubelet` builds; sixty machines at most")
@@ -257,6 +258,7 @@ func flagValues(o plane.Options) map[string]string {
 		"controller-manager-qps": strconv.Itoa(o.ManagerQPS), "dovetail": o.Dovetail, "controller-flags": strings.Join(o.ControllerArgs, " "),
 		"controller-arg": strings.Join(o.ControllerArgs, " "), "machines-arg": strings.Join(o.MachinesArgs, " "), "no-manifests": strconv.FormatBool(o.Dovetail == ""),
 		"audit": strconv.FormatBool(o.Audit), "kubelets": strconv.FormatBool(o.Kubelets != ""),
+		"feature-gates": strings.Join(o.FeatureGates, ","),
 	}
 }
 
