@@ -41,18 +41,8 @@ type Decision struct {
 	GaveUp bool
 }
 
-// Refused is a part of a plan that is left out, and why.
-type Refused struct {
-	demand.Withheld
-	Unit string // what it is: pod, nodeclaim, node, class or nodepool; cost: the figures alone; plan: all that is planned for pods
-}
-
 // maxRounds is how often a step is decided again without what was refused: the smallest parts twice, then whole NodePools.
-// maxTrials is how often deciding is tried with parts left out after a panic.
-const (
-	maxRounds = 4
-	maxTrials = 40
-)
+const maxRounds = 4
 
 // Step decides and returns what verify approves of. A step that no part of the demand can be blamed for is decided once more
 // without any (decide.Request.OngoingOnly); a panic in that one is the caller's.

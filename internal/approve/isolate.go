@@ -13,6 +13,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
+// maxTrials is how often deciding is tried with parts left out after a panic.
+const maxTrials = 40
+
 // isolate finds the NodePools, or else the classes of pods, without which deciding does not panic; nil if there are none.
 // fails reports whether deciding panics though parts are withheld.
 func isolate(snap *model.Snapshot, fault any, fails func([]demand.Withheld) bool) []Refused {
@@ -86,4 +89,10 @@ func withheldOf(parts []Refused) (out []demand.Withheld) {
 		out = append(out, x.Withheld)
 	}
 	return out
+}
+
+// Refused is a part of a plan that is left out, and why.
+type Refused struct {
+	demand.Withheld
+	Unit string // what it is: pod, nodeclaim, node, class or nodepool; cost: the figures alone; plan: all that is planned for pods
 }

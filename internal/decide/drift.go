@@ -20,12 +20,6 @@ type driftConditions struct {
 	backOff    *driftBackOff
 }
 
-const (
-	hashAnnotation        = model.AnnotationPoolHash
-	hashVersionAnnotation = model.AnnotationPoolHashVersion
-	hashVersion           = model.PoolHashVersion
-)
-
 // writeConditions keeps the condition Drifted of every machine: its pool's template has changed, it is not what its
 // pool's requirements allow any more, or its type is no longer sold.
 func (df *driftConditions) writeConditions() {

@@ -156,3 +156,9 @@ func (db *driftBackOff) condition(p *model.NodePool) model.Condition {
 	return model.Condition{Status: "True", Reason: "ChangesTooOften", Message: "nodes drifted soon after they were launched, " + strconv.Itoa(x.Times) +
 		" times so far: a node is replaced for drift once the NodePool and its node class have not changed for " + x.rest().String()}
 }
+
+const (
+	hashAnnotation        = model.AnnotationPoolHash
+	hashVersionAnnotation = model.AnnotationPoolHashVersion
+	hashVersion           = model.PoolHashVersion
+)

@@ -11,15 +11,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Hold is one thing that a claim's next step waits for. Holds are found by the code that waits, with Input.Explain.
-//
-// What annotations and PodDisruptionBudgets of its pods hold up is not among them: disrupt knows that.
-type Hold struct {
-	Of    plan.Code // the step that waits: Launching, Registering, Initializing, Landed, Draining or Terminating
-	Why   plan.Reason
-	Until time.Time // when time alone ends it; zero: it does not
-}
-
 // hold adds a hold where holds are asked for.
 func (o *Output) hold(in *Input, of plan.Code, until time.Time, why plan.Reason) {
 	if in.Explain {

@@ -169,3 +169,12 @@ func IsStuck(c *model.Claim, pool *model.NodePool, pol Policy, now time.Time) (b
 	}
 	return true, time.Time{}
 }
+
+// Hold is one thing that a claim's next step waits for. Holds are found by the code that waits, with Input.Explain.
+//
+// What annotations and PodDisruptionBudgets of its pods hold up is not among them: disrupt knows that.
+type Hold struct {
+	Of    plan.Code // the step that waits: Launching, Registering, Initializing, Landed, Draining or Terminating
+	Why   plan.Reason
+	Until time.Time // when time alone ends it; zero: it does not
+}

@@ -3,7 +3,10 @@
 
 package model
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // CompareLists walks two lists in the same order by key and hands over what is not the same in both. Equal lists of a Snapshot
 // are the same slice, and equal objects the same pointer, so the cost follows what has changed.
@@ -47,4 +50,20 @@ func CompareBools(a, b bool) int {
 		return -1
 	}
 	return 1
+}
+
+// LaterOf returns the later of two instants.
+func LaterOf(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// EarlierOf returns the earlier of two instants; zero is never.
+func EarlierOf(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }

@@ -5,6 +5,7 @@ package model
 
 import (
 	"strings"
+	"time"
 )
 
 // Workload names what makes pods: a Deployment, or else the controller itself. One deleted and made again under its name
@@ -58,3 +59,19 @@ const (
 // ParseRestartCost reads a value of AnnotationRestartCost, a decimal number of dollars from 0 to 1000000 such as "0.05", and returns it in
 // micro-dollars. ok is false where the value is anything else, the empty string included.
 func ParseRestartCost(value string) (micro int64, ok bool) { return ParseDollars(value) }
+
+// Making are the pods that a ReplicaSet still has to make.
+type Making struct {
+	Like       *Pod // the youngest that it has made
+	Have, Want int  // pods that it has, those ending not counted, and is to have
+}
+
+// What is expected of ReplicaSets that have pods to make (decide/expect.go). State says by the same figures which pods come as no surprise.
+const (
+	// MostExpected is how many pods are expected at a time, of all ReplicaSets: enough for large machines, and one with a digit too many is
+	// a mistake that may yet be put right.
+	MostExpected = 5000
+	// ExpectFor is how long after its last pod a ReplicaSet is expected to make another. kube-controller-manager makes them in batches of up to
+	// 256, at 20 a second by default, and those of another wait meanwhile: 13 s of two, 26 s of three.
+	ExpectFor = 30 * time.Second
+)

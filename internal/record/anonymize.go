@@ -191,3 +191,27 @@ func each(v any, f func(string) string) any {
 	}
 	return nil
 }
+
+// The treatments; fields.txt describes them.
+const (
+	keep        treatment = "keep"
+	name        treatment = "name"
+	labels      treatment = "labels"
+	value       treatment = "value"
+	annotations treatment = "annotations"
+	provider    treatment = "provider"
+	owner       treatment = "owner"
+	podSpec     treatment = "pod"
+	plain       treatment = "plain"
+)
+
+// treatment is what becomes of the value of a field in an anonymized recording.
+type treatment string
+
+// projection is the work on one object.
+type projection struct {
+	a         *Anonymizer // nil: names stay
+	kind      string
+	hash      string // of the pod template, as the object's label says it
+	podOwners []string
+}

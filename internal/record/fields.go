@@ -13,22 +13,6 @@ import (
 //go:embed fields.txt
 var fieldsText string
 
-// treatment is what becomes of the value of a field in an anonymized recording.
-type treatment string
-
-// The treatments; fields.txt describes them.
-const (
-	keep        treatment = "keep"
-	name        treatment = "name"
-	labels      treatment = "labels"
-	value       treatment = "value"
-	annotations treatment = "annotations"
-	provider    treatment = "provider"
-	owner       treatment = "owner"
-	podSpec     treatment = "pod"
-	plain       treatment = "plain"
-)
-
 // field is one field of an object: a leaf, or a struct with fields below it.
 type field struct {
 	of    treatment // empty: a struct
@@ -150,14 +134,6 @@ func project(kind string, object map[string]any, a *Anonymizer) map[string]any {
 	}
 	out, _ := p.fields(root, object).(map[string]any)
 	return out
-}
-
-// projection is the work on one object.
-type projection struct {
-	a         *Anonymizer // nil: names stay
-	kind      string
-	hash      string // of the pod template, as the object's label says it
-	podOwners []string
 }
 
 // fields returns what is kept of a value with fields below it; nil: nothing.

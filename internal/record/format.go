@@ -151,3 +151,5 @@ func fullFiles(path string) ([]int, error) {
 	slices.Sort(out)
 	return out, nil
 }
+
+type objectKey struct{ kind, key string }

@@ -63,8 +63,6 @@ type Writer struct {
 	err     error
 }
 
-type objectKey struct{ kind, key string }
-
 // written is an object as it was last written.
 type written struct {
 	key  string

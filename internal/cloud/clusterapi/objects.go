@@ -8,9 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -233,3 +235,23 @@ func (s *server) patch(ctx context.Context, resource, name string, change any) e
 }
 
 func singular(resource string) string { return strings.TrimSuffix(resource, "s") }
+
+const (
+	// callTimeout is how long a request may take.
+	callTimeout = 10 * time.Second
+	// throttlePause is how long is waited before a request is repeated that the management cluster can't take now.
+	throttlePause = 500 * time.Millisecond
+	// writes is how often a change is computed anew because somebody else has changed the object.
+	writes = 5
+)
+
+// server is a cluster's node groups.
+type server struct {
+	api             API
+	namespace, name string
+	log             *slog.Logger
+
+	mu     sync.Mutex
+	served string            // version of the API group; empty: not known
+	kinds  map[string]string // resource by group's name
+}

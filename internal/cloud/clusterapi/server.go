@@ -10,23 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/nodegroups"
-)
-
-const (
-	// callTimeout is how long a request may take.
-	callTimeout = 10 * time.Second
-	// throttlePause is how long is waited before a request is repeated that the management cluster can't take now.
-	throttlePause = 500 * time.Millisecond
-	// writes is how often a change is computed anew because somebody else has changed the object.
-	writes = 5
 )
 
 // Config says which cluster's node groups are used.
@@ -41,17 +30,6 @@ func ReadConfig(text string) (Config, error) {
 		return Config{}, fmt.Errorf("%q: use NAMESPACE/NAME of the Cluster object in the management cluster, for example default/workload", text)
 	}
 	return Config{namespace, name}, nil
-}
-
-// server is a cluster's node groups.
-type server struct {
-	api             API
-	namespace, name string
-	log             *slog.Logger
-
-	mu     sync.Mutex
-	served string            // version of the API group; empty: not known
-	kinds  map[string]string // resource by group's name
 }
 
 // New makes a provider. Nothing is requested before it is used.

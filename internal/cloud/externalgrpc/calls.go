@@ -7,14 +7,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/externalgrpc/protocol"
 	"github.com/dovetail-sh/dovetail/internal/cloud/nodegroups"
 )
 
@@ -72,4 +75,19 @@ func retryAfter(err error) (time.Duration, bool) {
 		}
 	}
 	return 0, false
+}
+
+// server is a client of a server.
+type server struct {
+	client  protocol.CloudProviderClient
+	timeout time.Duration
+	nodes   Nodes // nil: none are found
+	clock   cloud.Clock
+	log     *slog.Logger
+}
+
+// Nodes finds the Nodes of machines.
+type Nodes interface {
+	// NodesOf returns the Nodes of provider ids; machines without a Node are left out.
+	NodesOf(ctx context.Context, providerIDs []string) (map[string]*corev1.Node, error)
 }

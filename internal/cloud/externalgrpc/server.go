@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -23,15 +22,6 @@ type Provider struct {
 	server *server
 }
 
-// server is a client of a server.
-type server struct {
-	client  protocol.CloudProviderClient
-	timeout time.Duration
-	nodes   Nodes // nil: none are found
-	clock   cloud.Clock
-	log     *slog.Logger
-}
-
 // New makes a provider. Nothing is called before it is used.
 func New(c *Config, records nodegroups.Records, resources nodegroups.Resources, clock cloud.Clock, log *slog.Logger) (*Provider, error) {
 	client, err := c.connect()
@@ -44,12 +34,6 @@ func New(c *Config, records nodegroups.Records, resources nodegroups.Resources, 
 	}
 	s := &server{client: client, timeout: timeout, clock: clock, log: log}
 	return &Provider{nodegroups.New(nodegroups.Settings{Name: "externalgrpc", Server: s, Timeout: timeout, Records: records, Resources: resources, Clock: clock, Log: log}), s}, nil
-}
-
-// Nodes finds the Nodes of machines.
-type Nodes interface {
-	// NodesOf returns the Nodes of provider ids; machines without a Node are left out.
-	NodesOf(ctx context.Context, providerIDs []string) (map[string]*corev1.Node, error)
 }
 
 // FindNodes makes servers know the names and labels of nodes that they are to end: some find machines by them.

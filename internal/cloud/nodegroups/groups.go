@@ -7,7 +7,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
@@ -43,33 +42,6 @@ func (g *groupInfo) problem() string {
 type snapshot struct {
 	at     time.Time
 	groups []*groupInfo
-}
-
-// groupReader keeps what was last read of groups.
-type groupReader struct {
-	mu       sync.Mutex
-	snapshot *snapshot              // the last one
-	stale    bool                   // a group was changed since
-	version  int64                  // counts changes of groups
-	running  *reading               // nil: none is under way
-	facts    map[string]*groupFacts // by group
-}
-
-// reading is one reading of all groups.
-type reading struct {
-	version  int64 // of the reader, when it began
-	done     chan struct{}
-	snapshot *snapshot
-	err      error
-}
-
-// groupFacts is what a group's own calls have answered last.
-type groupFacts struct {
-	busy       bool // calls are under way
-	target     int64
-	template   *template // nil: not known yet
-	templateAt time.Time
-	err        error // of the last calls
 }
 
 // groups returns the server's groups as they were at most groupsFor ago, and after the last change that was made before the call. If the

@@ -8,28 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 )
-
-// Records keeps one text that outlives the process.
-type Records interface {
-	// Load returns the text; empty if there is none.
-	Load(ctx context.Context) (string, error)
-	// Swap writes the text if it still is old, and reports whether it was.
-	Swap(ctx context.Context, old, text string) (bool, error)
-}
-
-// NoRecords has nothing to read and nothing to be written: for a provider that launches nothing.
-type NoRecords struct{}
-
-// Load implements Records.
-func (NoRecords) Load(context.Context) (string, error) { return "", nil }
-
-// Swap implements Records.
-func (NoRecords) Swap(context.Context, string, string) (bool, error) {
-	return false, errors.New("nothing is launched without records")
-}
 
 // record is what must outlive the process.
 type record struct {
@@ -141,13 +121,6 @@ func (r *record) groupOf(uid string) string {
 // recordFor is how long the record is used as it was last read or written here: only the leader writes it.
 const recordFor = time.Second
 
-// recordCache is the record as it was last read or written here.
-type recordCache struct {
-	turn lock
-	text string
-	at   time.Time // zero: it has to be read
-}
-
 // load returns the record, and its text.
 func (p *Provider) load(ctx context.Context) (*record, string, error) {
 	if err := p.record.turn.acquire(ctx); err != nil {
@@ -188,18 +161,6 @@ func (p *Provider) update(ctx context.Context, change func(*record)) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// recordWriter is the changes of the record that are asked for.
-type recordWriter struct {
-	mu      sync.Mutex
-	pending []*recordChange
-	running bool
-}
-
-type recordChange struct {
-	change func(*record)
-	done   chan error
 }
 
 // write writes changes of the record until none is asked for.

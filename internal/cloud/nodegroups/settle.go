@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
@@ -22,18 +21,6 @@ const (
 	// settleTime is how long, besides the time of a call, a group's target may not show what the server was asked for.
 	settleTime = 10 * time.Second
 )
-
-// queue is a group in this process.
-type queue struct {
-	name string
-	turn lock // of whoever looks at the group to change it
-
-	mu      sync.Mutex
-	pending []*ask
-	running bool
-	settled time.Time // when the group was last brought together with its claims
-	raised  time.Time // when its size was last raised
-}
 
 // A group is looked at again for claims that wait for its machines after half the time since it was raised, within these bounds.
 const (

@@ -55,3 +55,7 @@ func (k Closed) bindableFrom(claim string, lag time.Duration) time.Time {
 	}
 	return time.Time{}
 }
+
+// taintNotReady is the key of the taints that kube-controller-manager keeps on a node until it has seen that it is
+// Ready.
+const taintNotReady = "node.kubernetes.io/not-ready"

@@ -23,26 +23,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Mode says how pods come onto the nodes that were launched for them.
-type Mode string
-
-// The modes of landing.
-const (
-	Bind     Mode = "bind"     // Dovetail binds them as soon as the node can take them, and kube-scheduler those that only it can place
-	Tolerate Mode = "tolerate" // they are let in with a toleration of the node's reservation, and kube-scheduler binds them
-	Off      Mode = "off"      // nodes are not reserved: kube-scheduler binds what it likes
-)
-
-// Policy is how pods land.
-type Policy struct {
-	Mode       Mode
-	Schedulers []string // by spec.schedulerName: schedulers whose pods Dovetail may bind
-}
-
-// taintNotReady is the key of the taints that kube-controller-manager keeps on a node until it has seen that it is
-// Ready.
-const taintNotReady = "node.kubernetes.io/not-ready"
-
 // taintCordoned is the taint of spec.unschedulable.
 var taintCordoned = model.Taint{Key: "node.kubernetes.io/unschedulable", Effect: model.NoSchedule}
 

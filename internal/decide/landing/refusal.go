@@ -92,3 +92,19 @@ func (pol Policy) ReservationRefusal(pool *model.NodePool, requests model.Resour
 	}
 	return plan.Reason{}
 }
+
+// Mode says how pods come onto the nodes that were launched for them.
+type Mode string
+
+// The modes of landing.
+const (
+	Bind     Mode = "bind"     // Dovetail binds them as soon as the node can take them, and kube-scheduler those that only it can place
+	Tolerate Mode = "tolerate" // they are let in with a toleration of the node's reservation, and kube-scheduler binds them
+	Off      Mode = "off"      // nodes are not reserved: kube-scheduler binds what it likes
+)
+
+// Policy is how pods land.
+type Policy struct {
+	Mode       Mode
+	Schedulers []string // by spec.schedulerName: schedulers whose pods Dovetail may bind
+}

@@ -3,7 +3,11 @@
 
 package replicas
 
-import "time"
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
 
 // A number of pods that a workload never came back to has no forecast by what happened before. But one that changes
 // each minute does not last an hour either: how often the workload has changed lately says how long.
@@ -65,4 +69,25 @@ func (r changeRate) withNextChange(expected []crossing, pods int) []crossing {
 		return expected
 	}
 	return append(expected, crossing{in: in, pods: pods, irregular: true})
+}
+
+// replicaHistory is how many pods a workload had: the number from each time on, oldest first.
+type replicaHistory struct {
+	changes  []replicaChange
+	requests model.Resources // of one of its pods, the last that was seen
+}
+
+type replicaChange struct {
+	at   time.Time
+	pods int
+}
+
+// changedAt is when the number changed last.
+func (h *replicaHistory) changedAt() time.Time { return h.changes[len(h.changes)-1].at }
+
+// crossing says that so many pods more, or fewer, than now are expected after so long.
+type crossing struct {
+	in        time.Duration
+	pods      int
+	irregular bool // by how often the workload changes, see changeRate
 }

@@ -45,17 +45,6 @@ const (
 	leastEpisodes = 2
 )
 
-// replicaHistory is how many pods a workload had: the number from each time on, oldest first.
-type replicaHistory struct {
-	changes  []replicaChange
-	requests model.Resources // of one of its pods, the last that was seen
-}
-
-type replicaChange struct {
-	at   time.Time
-	pods int
-}
-
 // Sample returns the memory with how many pods each workload has now, those pending included and those being deleted not.
 func (m Memory) Sample(s *model.Snapshot, now time.Time) Memory {
 	if now.Before(m.replicasDue) {
@@ -116,9 +105,6 @@ func (m Memory) Sample(s *model.Snapshot, now time.Time) Memory {
 	return Memory{replicas: next, replicasDue: now.Truncate(every).Add(every)}
 }
 
-// changedAt is when the number changed last.
-func (h *replicaHistory) changedAt() time.Time { return h.changes[len(h.changes)-1].at }
-
 // withChange is the history after one more change; like is one of the pods, nil where there is none.
 func (h *replicaHistory) withChange(c replicaChange, like *model.Pod) *replicaHistory {
 	from := 0
@@ -178,13 +164,6 @@ func (m Memory) AddTo(in *disrupt.Input, now time.Time, within time.Duration) (u
 		}
 	}
 	return until
-}
-
-// crossing says that so many pods more, or fewer, than now are expected after so long.
-type crossing struct {
-	in        time.Duration
-	pods      int
-	irregular bool // by how often the workload changes, see changeRate
 }
 
 // pods is how many there are now.

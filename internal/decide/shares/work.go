@@ -194,3 +194,23 @@ func (ws *workShares) divide(all []*namespaceDemand) {
 func (ws *workShares) turnOf(d *namespaceDemand) time.Time {
 	return ws.before.looked[d.classes[0].class.Key]
 }
+
+// retryTurn is when pods that were set aside are due again: after firstRetry, twice as long each time, and at most
+// after lastRetry.
+type retryTurn struct {
+	At    time.Time // zero: none are set aside
+	times int       // for how many steps some have been
+}
+
+const (
+	firstRetry = time.Second
+	lastRetry  = 30 * time.Second
+)
+
+// after is the next turn, of pods that are set aside now.
+func (r retryTurn) after(now time.Time) retryTurn {
+	return retryTurn{At: now.Add(min(firstRetry<<min(r.times, 10), lastRetry)), times: r.times + 1}
+}
+
+// IsDue reports whether pods that were set aside are to be looked at now.
+func (r retryTurn) IsDue(now time.Time) bool { return !r.At.IsZero() && !now.Before(r.At) }

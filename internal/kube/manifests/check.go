@@ -325,3 +325,6 @@ func (c *checker) pool(p *karpv1.NodePool) {
 	}
 	c.fail(field, "%s", why)
 }
+
+// offlineDefaults stand for what a controller on AWS gives to AWSNodeTemplates: which instance profile it is changes no plan.
+var offlineDefaults = translate.ProvisionerDefaults{OnAWS: true, InstanceProfile: translate.DefaultNodeClass}

@@ -280,9 +280,6 @@ func (m *Set) shapeOf(b *bufferv1beta1.CapacityBuffer) translate.PodShape {
 	return translate.ShapeOfMissing(b)
 }
 
-// offlineDefaults stand for what a controller on AWS gives to AWSNodeTemplates: which instance profile it is changes no plan.
-var offlineDefaults = translate.ProvisionerDefaults{OnAWS: true, InstanceProfile: translate.DefaultNodeClass}
-
 // provisionerDefaults are those of a controller on AWS where the Provisioner's AWSNodeTemplate is among the objects.
 func (m *Set) provisionerDefaults(p *karpv1alpha5.Provisioner) translate.ProvisionerDefaults {
 	if ref := p.Spec.ProviderRef; ref != nil && (ref.Kind == "" || ref.Kind == awsv1alpha1.KindAWSNodeTemplate) {

@@ -11,12 +11,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
-// horizontal are the bounds of a HorizontalPodAutoscaler, of any of its versions.
-type horizontal struct {
-	name        string // namespace/name
-	least, most int
-}
-
 // scale notes within which bounds a HorizontalPodAutoscaler keeps a workload.
 func (m *Set) scale(by metav1.Object, kind, name string, least *int32, most int32) {
 	m.horizontal[translate.OwnerKey(kind, by.GetNamespace(), name)] = horizontal{translate.Key(by), translate.Replicas(least), int(most)}

@@ -113,3 +113,9 @@ type reader struct {
 	text []byte // as it is written
 	json json.RawMessage
 }
+
+// horizontal are the bounds of a HorizontalPodAutoscaler, of any of its versions.
+type horizontal struct {
+	name        string // namespace/name
+	least, most int
+}

@@ -15,15 +15,6 @@ import (
 	"time"
 )
 
-// The components inside the binary, by the names they are called and logged by.
-const (
-	Etcd              = "etcd"
-	APIServer         = "kube-apiserver"
-	ControllerManager = "kube-controller-manager"
-	Scheduler         = "kube-scheduler"
-	Kwok              = "kwok"
-)
-
 // serviceRange holds the virtual addresses of Services; nothing answers there.
 const (
 	serviceRange = "10.96.0.0/16"
@@ -69,9 +60,6 @@ rules:
 - {level: Metadata, users: ["` + dovetailUser + `"]}
 - {level: None}
 `
-
-// clusterName is what the simulated AWS calls this cluster, and its queue.
-const clusterName = "sandbox"
 
 // Component is one child process: how to start it and how to ask whether it is
 // ready.

@@ -206,3 +206,12 @@ current-context: dovetail-sandbox
 	}
 	return nil
 }
+
+// The components inside the binary, by the names they are called and logged by.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Kwok              = "kwok"
+)

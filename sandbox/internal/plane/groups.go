@@ -71,3 +71,6 @@ func ReadGroups(from string) ([]Group, error) {
 	}
 	return out, nil
 }
+
+// clusterName is what the simulated AWS calls this cluster, and its queue.
+const clusterName = "sandbox"

@@ -17,7 +17,6 @@ import (
 	"net"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -164,7 +163,3 @@ func serveAll(ctx context.Context, servers ...func(context.Context) error) error
 	}
 	return err
 }
-
-// apiServerWait is how long the simulated cloud waits for an API server that
-// does not answer: a real cloud does not go away with a cluster's control plane.
-const apiServerWait = time.Minute

@@ -139,3 +139,7 @@ func (m nodeMaker) DeleteNode(ctx context.Context, name, providerID string) erro
 	}
 	return fmt.Errorf("delete node %q: %w", name, err)
 }
+
+// apiServerWait is how long the simulated cloud waits for an API server that
+// does not answer: a real cloud does not go away with a cluster's control plane.
+const apiServerWait = time.Minute

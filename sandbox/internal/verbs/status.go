@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,17 +158,6 @@ func show(w io.Writer, dir plane.Dir, r report, now time.Time) error {
 		return err
 	}
 	return nil
-}
-
-// question is how to ask Dovetail about a NodePool; empty where it does not run. Of several replicas the first is asked.
-func question(s *supervise.State) string {
-	for _, child := range s.Components {
-		if port := child.Ports["metrics"]; port != 0 && strings.HasPrefix(child.Name, plane.Dovetail) {
-			beside, _ := filepath.Split(os.Args[0]) // as this binary was called, so is the one beside it
-			return fmt.Sprintf("%sdovetail why nodepool/default --server http://127.0.0.1:%d    (or node/NAME, pod/NAMESPACE/NAME)", beside, port)
-		}
-	}
-	return ""
 }
 
 func ports(named map[string]int) string {

@@ -16,12 +16,6 @@ const (
 	batchMaxWait = time.Second
 )
 
-// batch is claims for a group that wait for each other, so that they share one change of its desired capacity.
-type batch struct {
-	since, last time.Time
-	released    chan struct{} // closed when they go on
-}
-
 // waitForBatch holds a claim back while following others of its plan are about to come: until the last of them has
 // come, or none for batchPause. false: the context ended first.
 func (s *groupState) waitForBatch(ctx context.Context, clock cloud.Clock, following int) bool {

@@ -203,3 +203,18 @@ type openClaim struct {
 	class           string
 	cancelled       bool // it is given up
 }
+
+// managedGroup is an EKS managed node group as EKS describes it.
+type managedGroup struct {
+	name, status string
+	max          int64 // of its own scaling configuration: while it is updated its Auto Scaling group's is higher
+	labels       model.Labels
+	taints       []model.Taint
+	issues       []string // what EKS says is wrong with it
+}
+
+// batch is claims for a group that wait for each other, so that they share one change of its desired capacity.
+type batch struct {
+	since, last time.Time
+	released    chan struct{} // closed when they go on
+}

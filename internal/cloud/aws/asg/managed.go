@@ -27,15 +27,6 @@ const (
 	labelEKSCapacityType = "eks.amazonaws.com/capacityType"
 )
 
-// managedGroup is an EKS managed node group as EKS describes it.
-type managedGroup struct {
-	name, status string
-	max          int64 // of its own scaling configuration: while it is updated its Auto Scaling group's is higher
-	labels       model.Labels
-	taints       []model.Taint
-	issues       []string // what EKS says is wrong with it
-}
-
 // isUpdating reports whether EKS is replacing the group's nodes, or changing how they look.
 func (m *managedGroup) isUpdating() bool {
 	return m != nil && m.status == string(ekstypes.NodegroupStatusUpdating)

@@ -125,3 +125,20 @@ func (s *groupState) noteInitialMembers(g *group, at time.Time) {
 		s.initialMembers[m.id] = true
 	}
 }
+
+// notePolled notes that a group was read, and from that when it is to be read again for its open claims. settled is false if what was read could not be
+// acted on yet.
+func (s *groupState) notePolled(now time.Time, settled bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var counted time.Time
+	for _, a := range s.open {
+		if a.countedAt.After(counted) {
+			counted = a.countedAt
+		}
+	}
+	s.polledAt, s.pollAt = now, now.Add(pollLeast)
+	if settled {
+		s.pollAt = now.Add(min(max(now.Sub(counted)/2, pollLeast), pollMost))
+	}
+}

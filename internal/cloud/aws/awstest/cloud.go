@@ -299,3 +299,13 @@ func (c *Cloud) arn(service, resource string) string {
 	}
 	return fmt.Sprintf("arn:aws:%s:%s:%s:%s", service, region, c.settings.Account, resource)
 }
+
+// activeFault is a fault being had.
+type activeFault struct {
+	Fault
+	until  time.Time // zero: not limited
+	left   int       // with Count
+	asked  int64     // how often Percent was drawn
+	tokens float64   // Bucket
+	at     time.Time // Bucket: when tokens were counted
+}

@@ -94,16 +94,6 @@ func (f Fault) Validate() error {
 	return nil
 }
 
-// activeFault is a fault being had.
-type activeFault struct {
-	Fault
-	until  time.Time // zero: not limited
-	left   int       // with Count
-	asked  int64     // how often Percent was drawn
-	tokens float64   // Bucket
-	at     time.Time // Bucket: when tokens were counted
-}
-
 func (f *activeFault) over(now time.Time) bool {
 	return !f.until.IsZero() && !now.Before(f.until) || f.Count > 0 && f.left <= 0
 }

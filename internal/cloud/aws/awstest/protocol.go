@@ -5,6 +5,7 @@ package awstest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
@@ -372,4 +373,35 @@ func (s *service) refuse(w http.ResponseWriter, requestID string, e *apiError) {
 	}
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, body) // whoever asked has gone
+}
+
+// service is one service of AWS.
+type service struct {
+	name        string // as in a request's signature
+	protocol    protocol
+	version     string
+	namespace   string
+	target      string // X-Amz-Target's prefix
+	errorPrefix string // of __type
+	legacyCodes map[string]string
+	throttled   string // its code for too many calls
+	denied      string // its code for a call that the caller may not make
+	operations  map[string]*operation
+	query       *service // the same calls in the query protocol, for clients that speak no JSON yet; nil: the service has one protocol
+}
+
+// spoken is the service in the protocol of a request.
+func (s *service) spoken(r *http.Request) *service {
+	if s.query != nil && r.Header.Get("X-Amz-Target") == "" {
+		return s.query
+	}
+	return s
+}
+
+// operation is one call of a service.
+type operation struct {
+	in, out      reflect.Type
+	method, path string // restJSON
+	changes      bool
+	run          func(ctx context.Context, c *Cloud, in any) (any, error)
 }

@@ -175,3 +175,26 @@ func parsePriceMicro(s string) int64 {
 	}
 	return max(1, int64(math.Round(f*1e6)))
 }
+
+// maxPageAttempts is how often a page of types or prices is asked for. There are dozens of pages: one throttled call
+// must not be the end of all that came before it.
+const maxPageAttempts = 5
+
+// nextPageWithRetry fetches a page, and again when that was throttled or no reply came. It only reads, and the only
+// ones who wait for it have no catalogue yet.
+func nextPageWithRetry[T, O any](ctx context.Context, clock cloud.Clock, next func(context.Context, ...func(*O)) (*T, error)) (*T, error) {
+	for try := 1; ; try++ {
+		page, err := next(ctx)
+		if err == nil {
+			return page, nil
+		}
+		e := awsapi.ClassifyError(ctx, "", "", err)
+		kind := cloud.KindOf(e)
+		if try == maxPageAttempts || ctx.Err() != nil || kind != cloud.Throttled && kind != cloud.Unknown {
+			return nil, err
+		}
+		if err := clock.Wait(ctx, max(cloud.AfterOf(e), 100*time.Millisecond)); err != nil {
+			return nil, err
+		}
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 )
@@ -119,27 +118,4 @@ func (s *Store) fetchTypes(ctx context.Context, g *Catalogue) error {
 		awsapi.SortByKey(z, func(s string) string { return s })
 	}
 	return nil
-}
-
-// maxPageAttempts is how often a page of types or prices is asked for. There are dozens of pages: one throttled call
-// must not be the end of all that came before it.
-const maxPageAttempts = 5
-
-// nextPageWithRetry fetches a page, and again when that was throttled or no reply came. It only reads, and the only
-// ones who wait for it have no catalogue yet.
-func nextPageWithRetry[T, O any](ctx context.Context, clock cloud.Clock, next func(context.Context, ...func(*O)) (*T, error)) (*T, error) {
-	for try := 1; ; try++ {
-		page, err := next(ctx)
-		if err == nil {
-			return page, nil
-		}
-		e := awsapi.ClassifyError(ctx, "", "", err)
-		kind := cloud.KindOf(e)
-		if try == maxPageAttempts || ctx.Err() != nil || kind != cloud.Throttled && kind != cloud.Unknown {
-			return nil, err
-		}
-		if err := clock.Wait(ctx, max(cloud.AfterOf(e), 100*time.Millisecond)); err != nil {
-			return nil, err
-		}
-	}
 }

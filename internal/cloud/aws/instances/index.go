@@ -32,18 +32,6 @@ func (x *Index) hasEnded(id string) bool {
 	return ok
 }
 
-// MarkEnded notes that this process has ended a machine: Describe may not show it for a while.
-func (x *Index) MarkEnded(id string, now time.Time) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.ended[id] = now
-	for k, t := range x.ended {
-		if now.Sub(t) > 2*time.Hour { // EC2 has forgotten it, too
-			delete(x.ended, k)
-		}
-	}
-}
-
 // List returns all instances of the cluster: the last list when that was asked for after since, or at any time when
 // since is zero, and else a new one. Whoever comes while it is being made gets the same.
 func (x *Index) List(ctx context.Context, since time.Time) (*List, error) {

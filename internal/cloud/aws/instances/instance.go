@@ -140,3 +140,15 @@ type Index struct {
 	launched map[string]Instance  // bought since the last list was asked for
 	ended    map[string]time.Time // by instance id: ended by this process, and when
 }
+
+// MarkEnded notes that this process has ended a machine: Describe may not show it for a while.
+func (x *Index) MarkEnded(id string, now time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.ended[id] = now
+	for k, t := range x.ended {
+		if now.Sub(t) > 2*time.Hour { // EC2 has forgotten it, too
+			delete(x.ended, k)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package model
+
+// Labels and taints that the house itself reads.
+const (
+	LabelNodePool     = "karpenter.sh/nodepool"
+	LabelCapacityType = "karpenter.sh/capacity-type"
+	LabelRegistered   = "karpenter.sh/registered"
+	LabelInitialized  = "karpenter.sh/initialized"
+	LabelZone         = "topology.kubernetes.io/zone"
+	LabelRegion       = "topology.kubernetes.io/region"
+	LabelInstanceType = "node.kubernetes.io/instance-type"
+	LabelArch         = "kubernetes.io/arch"
+	LabelOS           = "kubernetes.io/os"
+	LabelWindowsBuild = "node.kubernetes.io/windows-build"
+	LabelHostname     = "kubernetes.io/hostname"
+	LabelNodeGroup    = "dovetail.sh/node-group" // offerings that bear it are one stock: what its group may still grow by
+	LabelProvisioner  = "karpenter.sh/provisioner-name"
+
+	// On pods of DaemonSets: which template they were made from.
+	LabelTemplateGeneration = "pod-template-generation"
+	LabelRevisionHash       = "controller-revision-hash"
+
+	TaintUnregistered = "karpenter.sh/unregistered"
+	TaintDisrupted    = "karpenter.sh/disrupted"
+	TaintReserved     = "dovetail.sh/reserved"
+	AnnotationAdopt   = "dovetail.sh/adopt" // of a claim made for a machine that was there before it: the machine's provider id
+
+	// AnnotationLaunchPrice on a claim is what its node cost when it was launched, dollars an hour as FormatMicro writes them. It
+	// counts against limits while no NodePool is offered the node's instance type.
+	AnnotationLaunchPrice = "dovetail.sh/launch-price"
+
+	// AnnotationPoolHash on a claim is the hash of the NodePool's template that it was made from, AnnotationPoolHashVersion how that
+	// was computed: PoolHashVersion, or as an older Karpenter did.
+	AnnotationPoolHash        = "karpenter.sh/nodepool-hash"
+	AnnotationPoolHashVersion = "karpenter.sh/nodepool-hash-version"
+	PoolHashVersion           = "v3"
+)
+
+// RegisteredLabels are the labels that every node of a NodeClaim has once it is registered and initialized.
+func RegisteredLabels() Labels {
+	return Labels{LabelRegistered: "true", LabelInitialized: "true"}
+}
+
+// Capacity types.
+const (
+	OnDemand = "on-demand"
+	Spot     = "spot"
+	Reserved = "reserved"
+)
