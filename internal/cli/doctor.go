@@ -105,7 +105,7 @@ func runDoctor(c *cobra.Command, f doctorFlags, shown *progress) error {
 	if err != nil {
 		return err
 	}
-	shown.at("examining %d nodes", len(in.Snapshot.Nodes))
+	shown.at("examining %s", model.Count(len(in.Snapshot.Nodes), "node"))
 	d.Report, d.Ignored = doctor.Examine(*in), f.ignore
 	d.Complete()
 	if f.html != "" {
@@ -221,7 +221,7 @@ func runCompare(c *cobra.Command, f planFlags, pol decide.Policy, shown *progres
 		return fmt.Errorf("%s: no node to compare with; give the cluster's nodes and pods too", d.Cluster)
 	}
 	in.Policy = pol
-	shown.at("comparing %d nodes", len(in.Snapshot.Nodes))
+	shown.at("comparing %s", model.Count(len(in.Snapshot.Nodes), "node"))
 	d.Report = &doctor.Report{Compared: doctor.Compare(*in)}
 	write := report.CompareText
 	if isStructured(f.output) {

@@ -24,6 +24,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/kube/watch"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/report"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -178,7 +179,7 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 	start := time.Now()
 	static := addStaticClaims(s, start, pol)
 	snap := s.Snapshot(start)
-	shown.at("planning for %d pods", len(snap.Pending))
+	shown.at("planning for %s", model.Count(len(snap.Pending), "pod"))
 	out, err := approve.WhatIf(snap, start, pol)
 	if err != nil {
 		return fmt.Errorf("internal error, so no plan is shown; please report this with the input: %w", err)

@@ -269,17 +269,24 @@ func (o *observed) readLedger(ctx context.Context) bool {
 	return true
 }
 
-// ledgerDecisions are the entries of a ledger in the words of 'dovetail history', without those about nodes that were left
-// alone and what goes with another entry: the answer to a launch, the end of a NodeClaim's instance.
+// ledgerDecisions are the entries of a ledger in the words of 'dovetail history', without what goes with another entry: the answer to a launch, the end of a NodeClaim's instance.
 func ledgerDecisions(entries []ledger.Entry) []top.Decision {
 	var out []top.Decision
 	for i := range entries {
 		e := &entries[i]
+		if e.Kind == ledger.Keep && len(e.Why) > 0 {
+			out = append(out, top.Decision{At: e.At, Last: e.Last, By: top.Dovetail, Kind: report.HistoryWord(e), Subject: e.Subject, Text: reasonText(e.Why[0]), Keeps: true})
+			continue
+		}
 		if !ledger.Kept(e) && e.Kind != ledger.Bind && e.Kind != "would create" {
 			continue
 		}
-		out = append(out, top.Decision{At: e.At, Last: e.Last, Count: e.Count, By: top.Dovetail, Kind: report.HistoryWord(e), Subject: e.Subject, Text: report.EntryWhy(e),
-			Warning: strings.HasPrefix(e.Outcome, "failed"), Refusal: e.Kind == ledger.Refuse, Blocker: report.Blocker(e)})
+		d := top.Decision{At: e.At, Last: e.Last, Count: e.Count, By: top.Dovetail, Kind: report.HistoryWord(e), Subject: e.Subject, Text: report.EntryWhy(e),
+			Warning: strings.HasPrefix(e.Outcome, "failed"), Refusal: e.Kind == ledger.Refuse, Blocker: report.Blocker(e)}
+		if e.Kind == "move" && e.Command != nil {
+			d.Micro = e.Command.Saved
+		}
+		out = append(out, d)
 	}
 	return out
 }

@@ -62,19 +62,19 @@ func provisioningCondition(s *decide.BufferState) model.Condition {
 	case s.Buffer.Like == nil:
 		return model.Condition{Status: "False", Reason: "NotReadyForProvisioning", Message: "The buffer is not ready for provisioning: see condition ReadyForProvisioning."}
 	case s.Wanted == 0:
-		return model.Condition{Status: "False", Reason: "BufferEmpty", Message: "The buffer asks for capacity for no pod."}
+		return model.Condition{Status: "False", Reason: "BufferEmpty", Message: "The buffer requests capacity for 0 pods."}
 	case s.Shared != "":
 		return model.Condition{Status: "True", Reason: "FitsExistingCapacity", Message: "It shares the capacity of CapacityBuffer " + s.Shared + ", of the same group."}
 	case s.Ready == s.Wanted:
-		return model.Condition{Status: "True", Reason: "FitsExistingCapacity", Message: fmt.Sprintf("Capacity is free for all %d pods.", s.Ready)}
+		return model.Condition{Status: "True", Reason: "FitsExistingCapacity", Message: "Capacity is free for all pods of the buffer: " + model.Count(s.Ready, "pod") + "."}
 	}
-	parts := []string{fmt.Sprintf("Capacity is free for %d of %d pods", s.Ready, s.Wanted)}
+	parts := []string{fmt.Sprintf("Capacity is free for %d of %s", s.Ready, model.Count(s.Wanted, "pod"))}
 	for _, x := range []struct {
 		pods int
 		text string
 	}{
-		{s.Coming, "%d fit nodes that are coming"}, {s.Sought, "capacity for %d is being sought"},
-		{s.Priced, "%d are left out, for which it would cost more than " + model.AnnotationMaxHour + " allows"},
+		{s.Coming, "%d will be placed on nodes that are being launched"}, {s.Sought, "capacity for %d is being sought"},
+		{s.Priced, "capacity for %d would cost more than " + model.AnnotationMaxHour + " allows"},
 	} {
 		if x.pods > 0 {
 			parts = append(parts, fmt.Sprintf(x.text, x.pods))

@@ -306,7 +306,7 @@ func (x *exam) findLimits() (out []Finding) {
 			return
 		}
 		out = append(out, Finding{Code: LimitNear, Severity: Risky, Subject: "nodepool/" + p.Name, Key: "spec.limits." + name,
-			Have:    model.FormatAmount(d, have) + " of " + model.FormatAmount(d, limit),
+			Have:    model.ShortAmount(d, have, 1) + " of " + model.ShortAmount(d, limit, 1),
 			Changes: []plan.Change{{Object: "nodepool/" + p.Name, Field: "spec.limits." + name, Op: plan.Set, Value: model.FormatAmount(d, 2*limit)}}})
 	}
 	for _, p := range x.Snapshot.Pools {

@@ -171,7 +171,7 @@ func (ex *explanation) explainLimits(a *plan.Answer, p *model.NodePool, left mod
 			continue
 		}
 		dim := model.Dim(d)
-		addFact(a, "limit "+ex.s.ResourceNames[d], "leaves "+model.FormatAmount(dim, left.At(dim))+" of "+model.FormatAmount(dim, p.Limits.At(dim)))
+		addFact(a, "limit "+ex.s.ResourceNames[d], "leaves "+model.ShortAmount(dim, left.At(dim), 1)+" of "+model.ShortAmount(dim, p.Limits.At(dim), 1))
 		if least != nil && left.At(dim) < least.Capacity.At(dim) {
 			found(plan.Reason{Code: plan.Limit, Pool: p.Name, Detail: plan.OfLimit{InstanceType: least.Name, Resource: plan.ResourceName(ex.s.ResourceNames[d]),
 				Need: plan.Amount(least.Capacity.At(dim)), Left: plan.Amount(max(0, left.At(dim)))}})

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // limit takes from what is wanted what limits do not allow. Room of pods that come is held already. What a window asks
@@ -33,9 +35,9 @@ func (h *Headroom) limit(out *Output, workloads []Workload) {
 				d.Micro = 0
 			}
 			if n < d.Wanted && out.Limited == "" {
-				out.Limited = fmt.Sprintf("%s allows room for %d of %d pods of %s. Raise it to hold more.", by, n, d.Wanted, d.Workload)
+				out.Limited = fmt.Sprintf("%s allows capacity for %d of %s of %s. Raise it to hold more.", by, n, model.Count(d.Wanted, "pod"), d.Workload)
 				if _, known := workloads[i].Cost(1); !known && h.Limits.MicroPerHour >= 0 {
-					out.Limited = fmt.Sprintf("spec.limits.dollarsPerHour allows none of %d pods of %s, since no NodePool offers a priced node for them.", d.Wanted, d.Workload)
+					out.Limited = fmt.Sprintf("spec.limits.dollarsPerHour allows none of %s of %s, because no NodePool offers a node with a known price for them.", model.Count(d.Wanted, "pod"), d.Workload)
 				}
 			}
 			left.take(&workloads[i], n, d.Micro)

@@ -77,7 +77,7 @@ func (s *Status) heldText() string {
 	var parts []string
 	for _, d := range s.Output.Holds {
 		if d.Held > 0 {
-			parts = append(parts, fmt.Sprintf("%s of %s (%s)", pods(d.Held), d.Workload, purpose(d.For)))
+			parts = append(parts, fmt.Sprintf("%s of %s (%s)", model.Count(d.Held, "pod"), d.Workload, purpose(d.For)))
 		}
 	}
 	text := "room for " + strings.Join(parts, ", ")
@@ -159,9 +159,9 @@ func (s *Status) record() string {
 func (e *Event) Text() string {
 	rose := fmt.Sprintf("%s rose from %d to %d replicas", e.Workload, e.From, e.To)
 	if e.Kind == SpikeMet {
-		return fmt.Sprintf("%s: all %d pods had room that was held for them, and none waited the %s that a node takes", rose, e.Met, e.Lead.Round(time.Second))
+		return fmt.Sprintf("%s: capacity was held for %s, so that none waited %s for a node", rose, model.Count(e.Met, "pod"), e.Lead.Round(time.Second))
 	}
-	return fmt.Sprintf("%s: %d of %d pods had no room held for them and waited for nodes, which take %s", rose, e.Missed, e.Met+e.Missed, e.Lead.Round(time.Second))
+	return fmt.Sprintf("%s: no capacity was held for %d of %s, which waited for nodes; a node takes %s", rose, e.Missed, model.Count(e.Met+e.Missed, "pod"), e.Lead.Round(time.Second))
 }
 
 func purpose(name string) string {
@@ -169,13 +169,6 @@ func purpose(name string) string {
 		return "forecast"
 	}
 	return "window " + name
-}
-
-func pods(n int) string {
-	if n == 1 {
-		return "1 pod"
-	}
-	return fmt.Sprint(n, " pods")
 }
 
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }

@@ -5,6 +5,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -206,6 +207,42 @@ func FormatAmount(d Dim, v int64) string {
 		}
 	}
 	return strconv.FormatInt(v, 10)
+}
+
+// binaryUnits are the suffixes of amounts of bytes, each 1,024 times the one before.
+var binaryUnits = [...]string{"Ki", "Mi", "Gi", "Ti", "Pi"}
+
+// ShortAmount writes an amount for people, with so many decimals at most: CPU in cores, bytes in the largest unit of which there is one.
+func ShortAmount(d Dim, v int64, decimals int) string {
+	if d == CPU {
+		return strconv.FormatFloat(float64(v)/1000, 'f', -1, 64)
+	}
+	x, unit := float64(v), -1
+	if d == Memory || d == EphemeralStorage {
+		for math.Abs(x) >= 1024 && unit < len(binaryUnits)-1 {
+			x, unit = x/1024, unit+1
+		}
+	}
+	if unit < 0 {
+		return strconv.FormatInt(v, 10)
+	}
+	s := strconv.FormatFloat(x, 'f', decimals, 64)
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return s + binaryUnits[unit]
+}
+
+// Count writes a number with its noun, in the plural unless the number is 1.
+func Count[N ~int | ~int32 | ~int64](n N, noun string) string {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(noun, "s") || strings.HasSuffix(noun, "ch"):
+		noun += "es"
+	default:
+		noun += "s"
+	}
+	return strconv.FormatInt(int64(n), 10) + " " + noun
 }
 
 // ParseAmount reads what FormatAmount writes.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/doctor"
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // Doctor is an examination of a cluster, for people.
@@ -81,7 +82,7 @@ func movesText(m *doctor.Moves, none string) string {
 	if m.Removed == 0 && len(m.Launched) == 0 {
 		return none
 	}
-	return fmt.Sprintf("remove %s, launch %d, reschedule %s", count(m.Removed, "node"), m.LaunchedNodes(), count(m.Pods, "pod"))
+	return fmt.Sprintf("remove %s, launch %d, reschedule %s", model.Count(m.Removed, "node"), m.LaunchedNodes(), model.Count(m.Pods, "pod"))
 }
 
 // doctorSections are the headings of findings by severity.
@@ -93,7 +94,7 @@ const mostFindings = 5
 // DoctorText writes an examination for people.
 func DoctorText(w io.Writer, d *Doctor) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s: %s, %s%s\n\n", or(d.Cluster, "cluster"), count(d.Nodes, "node"), count(d.Pods, "pod"), with(" (", pendingText(d.Pending), ")"))
+	fmt.Fprintf(&b, "%s: %s, %s%s\n\n", or(d.Cluster, "cluster"), model.Count(d.Nodes, "node"), model.Count(d.Pods, "pod"), with(" (", pendingText(d.Pending), ")"))
 	writeCompared(&b, &d.Compared)
 	for _, n := range doctorNotes(d) {
 		fmt.Fprintf(&b, "  %s\n", n)
@@ -176,7 +177,7 @@ func doctorNotes(d *Doctor) (out []string) {
 		out = append(out, "Unknown: "+what+".")
 	}
 	if d.Unpriced > 0 {
-		out = append(out, count(d.Unpriced, "node")+" without a price: left as they are and not counted in dollars.")
+		out = append(out, model.Count(d.Unpriced, "node")+" without a price: left as they are and not counted in dollars.")
 	}
 	if d.ClockSkew != 0 {
 		where := "ahead of"
@@ -189,7 +190,7 @@ func doctorNotes(d *Doctor) (out []string) {
 		out = append(out, a.Name+" is live (lease "+a.Lease+").")
 	}
 	if n := len(d.SetAside); n > 0 {
-		out = append(out, count(n, "pending pod")+" set aside, because no node can be launched for "+pick(n, "it", "them")+" now: "+fewNames(d.SetAside)+
+		out = append(out, model.Count(n, "pending pod")+" set aside, because no node can be launched for "+pick(n, "it", "them")+" now: "+fewNames(d.SetAside)+
 			". No figure includes "+pick(n, "it", "them")+".")
 	}
 	if len(d.Ignored) > 0 {

@@ -11,6 +11,7 @@ import (
 	"io"
 
 	"github.com/dovetail-sh/dovetail/internal/doctor"
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 //go:embed doctor.css
@@ -31,7 +32,7 @@ func DoctorHTML(w io.Writer, d *Doctor) error {
 <style>
 `, or(d.Cluster, "cluster"))
 	p.WriteString(doctorStyle + "</style>\n")
-	p.write("<h1>%s</h1>\n<p>%d nodes, %d pods", or(d.Cluster, "cluster"), d.Nodes, d.Pods)
+	p.write("<h1>%s</h1>\n<p>%s, %s", or(d.Cluster, "cluster"), model.Count(d.Nodes, "node"), model.Count(d.Pods, "pod"))
 	if d.Pending > 0 {
 		p.write(", %d of them pending", d.Pending)
 	}

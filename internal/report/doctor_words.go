@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/doctor"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -56,8 +57,8 @@ func monthly(micro int64) string {
 }
 
 func doctorSentence(f *doctor.Finding) string {
-	who, pods := doctorObject(f.Subject), count(len(f.Pods), "pod")
-	nodes := count(len(f.Nodes), "node")
+	who, pods := doctorObject(f.Subject), model.Count(len(f.Pods), "pod")
+	nodes := model.Count(len(f.Nodes), "node")
 	switch f.Code {
 	case doctor.PodDoNotDisrupt, doctor.SafeToEvict:
 		return fmt.Sprintf("%s: annotation %s=%s on %s keeps %s.", who, f.Key, f.Have, pods, nodes)
@@ -152,7 +153,7 @@ func blockedPods(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return count(n, "pod") + " may not be evicted"
+	return model.Count(n, "pod") + " may not be evicted"
 }
 
 // doctorObject writes an object as people say it.

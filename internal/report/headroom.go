@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"text/tabwriter"
 	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // Headroom is one Headroom as its status says.
@@ -130,7 +132,7 @@ func HeadroomPlanText(w io.Writer, p *HeadroomPlan) error {
 	fmt.Fprintf(w, "Total $%.2f\n", p.TotalDollars)
 	for _, r := range p.Rows {
 		if r.Refused > 0 {
-			fmt.Fprintf(w, "%s, window %s: no NodePool can launch a node for %s of it.\n", r.Headroom, r.For, count(r.Refused, "pod"))
+			fmt.Fprintf(w, "%s, window %s: no NodePool can launch a node for %s of it.\n", r.Headroom, r.For, model.Count(r.Refused, "pod"))
 		}
 		if r.Limited != "" {
 			fmt.Fprintf(w, "%s: %s\n", r.Headroom, r.Limited)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/ledger"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -28,7 +29,14 @@ type History struct {
 }
 
 // HistoryJSON writes a history for programs; docs/reference/json.md says what each field means.
-func HistoryJSON(w io.Writer, h *History) error { return writeIndented(w, h) }
+func HistoryJSON(w io.Writer, h *History) error {
+	rows := h.Rows()
+	return writeIndented(w, struct {
+		*History
+		Rows   []HistoryRow   `json:"rows"`
+		Causes []HistoryCause `json:"causes"`
+	}{h, append([]HistoryRow{}, rows...), append([]HistoryCause{}, Causes(rows)...)})
+}
 
 // historyKinds are what happened, by the kind of an entry.
 var historyKinds = map[string]string{
@@ -61,35 +69,47 @@ func Blocker(e *ledger.Entry) string {
 	return objectName(e.Why[0].Subject)
 }
 
-// mostHistory is how many entries the text shows; the JSON has all.
+// mostHistory is how many rows the text shows; the JSON has all.
 const mostHistory = 200
 
-// HistoryText writes a history for people: what happened, then its sum.
+// HistoryText writes a history for people: the sums by cause if they are at most half as many as the rows, the rows, then their sum.
 func HistoryText(w io.Writer, h *History) error {
 	var b bytes.Buffer
 	about := with(" about ", objectName(plan.Object(h.Subject)), "")
 	fmt.Fprintf(&b, "%s to %s UTC%s\n\n", h.Since.UTC().Format("2006-01-02 15:04:05"), h.Until.UTC().Format("15:04:05"), about)
-	if len(h.Entries) == 0 {
+	rows := h.Rows()
+	if len(rows) == 0 {
 		fmt.Fprintf(&b, "Nothing was decided%s in this time.\n", about)
 		_, err := w.Write(b.Bytes())
 		return err
 	}
-	first := max(0, len(h.Entries)-mostHistory)
+	if causes := Causes(rows); 2*len(causes) <= len(rows) {
+		t := newTable("TIMES>", "WHAT", "CHANGE IN $/H>", "CAUSE")
+		for _, c := range causes {
+			t.add(strconv.Itoa(c.Count), c.What, changeText(c.Micro), c.Cause)
+		}
+		t.write(&b)
+		b.WriteByte('\n')
+	}
+	first := max(0, len(rows)-mostHistory)
 	if first > 0 {
-		fmt.Fprintf(&b, "  (%d earlier entries left out; -o json has them)\n", first)
+		fmt.Fprintf(&b, "  (%d earlier rows left out; -o json has them)\n", first)
 	}
 	t := newTable("TIME", "WHAT", "OBJECT", "CLUSTER $/H", "WHY")
-	for i := first; i < len(h.Entries); i++ {
-		e := &h.Entries[i]
+	for i := first; i < len(rows); i++ {
+		r := &rows[i]
 		format := "15:04:05"
 		if h.Until.Sub(h.Since) > 24*time.Hour {
 			format = "Jan 2 15:04:05"
 		}
-		why := EntryWhy(e)
-		if e.Count > 1 {
-			why += fmt.Sprintf(" [%d times until %s]", e.Count, e.Last.UTC().Format("15:04:05"))
+		why := r.Why
+		switch took := r.Until.Sub(r.At).Round(time.Second); {
+		case r.Count > 1:
+			why += fmt.Sprintf(" [%d times until %s]", r.Count, r.Until.UTC().Format("15:04:05"))
+		case r.What == "removed" && took > 0:
+			why += " [after " + durationText(took) + "]"
 		}
-		t.add(e.At.UTC().Format(format), HistoryWord(e), e.Subject, spent(e), why)
+		t.add(r.At.UTC().Format(format), r.What, r.Subject, spent(r), why)
 	}
 	t.write(&b)
 	fmt.Fprintf(&b, "\n%s\n", historySum(h))
@@ -97,15 +117,26 @@ func HistoryText(w io.Writer, h *History) error {
 	return err
 }
 
-// spent is what the cluster cost an hour before and after.
-func spent(e *ledger.Entry) string {
+// changeText is a change of a cost; "-" if there is none.
+func changeText(micro int64) string {
 	switch {
-	case e.Before == 0 && e.After == 0:
-		return "-"
-	case e.Before == e.After:
-		return shortUSD(e.Before)
+	case micro < 0:
+		return "-" + shortUSD(-micro)
+	case micro > 0:
+		return "+" + shortUSD(micro)
 	}
-	return shortUSD(e.Before) + " to " + shortUSD(e.After)
+	return "-"
+}
+
+// spent is what the cluster cost an hour before and after.
+func spent(r *HistoryRow) string {
+	switch {
+	case r.Before == 0 && r.After == 0:
+		return "-"
+	case r.Before == r.After:
+		return shortUSD(r.Before)
+	}
+	return shortUSD(r.Before) + " to " + shortUSD(r.After)
 }
 
 // mostBound is how many pods are named that were bound to a node.
@@ -125,7 +156,7 @@ func EntryWhy(e *ledger.Entry) string {
 		s += " [" + e.Type + ", " + shortUSD(e.Micro) + "/h]"
 	}
 	if n := len(e.Pods) + e.MorePods; n > 0 && e.Kind != ledger.Refuse {
-		s += " [" + count(n, "pod") + "]"
+		s += " [" + model.Count(n, "pod") + "]"
 	}
 	if e.Outcome != "" && e.Outcome != "done" {
 		s += " (" + e.Outcome + ")"
@@ -147,9 +178,9 @@ func boundPods(e *ledger.Entry) string {
 func entrySentence(e *ledger.Entry, r plan.Reason) string {
 	switch c := e.Command; {
 	case c != nil && e.Kind == "create":
-		s := "replacement for " + count(c.Nodes, "node")
+		s := "replacement for " + model.Count(c.Nodes, "node")
 		if c.Replacements > 1 {
-			s = "one of " + strconv.Itoa(c.Replacements) + " replacements for " + count(c.Nodes, "node")
+			s = "one of " + strconv.Itoa(c.Replacements) + " replacements for " + model.Count(c.Nodes, "node")
 		}
 		return s + with(", ", replacedBecause[r.Code], "")
 	case c != nil && r.Code == plan.Underutilized:

@@ -42,10 +42,9 @@ func TestHistoryText(t *testing.T) {
 
   TIME      WHAT       OBJECT       CLUSTER $/H     WHY
   03:00:00  launched   nodeclaim/a  $0.40 to $0.50  NodePool default: pods need it [m5.large, $0.10/h]
-  03:00:00  draining   nodeclaim/b  $0.50           NodePool default: the node is empty [m5.large, $0.10/h]
-  03:00:00  draining   nodeclaim/c  $0.50           NodePool default: the node is empty
+  03:00:00  removed    node/b       $0.50 to $0.40  NodePool default: the node is empty [m5.large, $0.10/h]
+  03:00:00  draining   node/c       $0.50           NodePool default: the node is empty
   03:00:00  ending     nodeclaim/d  $0.50           NodePool default: no instance within 5m
-  03:00:00  removed    nodeclaim/b  $0.50 to $0.40  NodePool default: the node is empty [m5.large, $0.10/h]
   03:00:00  launched   nodeclaim/e  -               NodePool default: one of 2 replacements for 3 nodes, whose pods cost less here [8 pods]
   03:00:00  disrupted  node/f       -               NodePool default: its pods cost less elsewhere; replacing 3 nodes by 2 together saves $1.3445/h, and the evictions are priced at $0.056 once [1 pod]
   03:00:00  disrupted  node/g       -               NodePool default: its pods cost less elsewhere; removing it saves $0.01/h, and the evictions are priced at $0.001 once
@@ -56,6 +55,50 @@ func TestHistoryText(t *testing.T) {
 `
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+// The steps of a node's removal are one row, also if others are removed meanwhile, and rows that share a cause are summed up. A failed step is a row
+// of its own.
+func TestHistoryRows(t *testing.T) {
+	at := time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC)
+	because := []plan.Reason{{Code: plan.Empty, Pool: "default"}}
+	h := History{Since: at.Add(-time.Hour), Until: at.Add(time.Minute)}
+	cost := int64(500_000)
+	add := func(after time.Duration, kind, subject, related, outcome string, change int64) {
+		h.Entries = append(h.Entries, ledger.Entry{At: at.Add(after), Kind: kind, Subject: subject, Related: []string{related}, Why: because, Outcome: outcome, Before: cost, After: cost - change})
+		cost -= change
+	}
+	for i, node := range []string{"a", "b", "c"} {
+		add(time.Duration(i)*time.Second, "move", "node/"+node, "nodeclaim/"+node, "", 0)
+	}
+	for i, node := range []string{"c", "a", "b"} {
+		add(time.Duration(3+i)*time.Second, "delete", "nodeclaim/"+node, "node/"+node, "", 0)
+	}
+	add(7*time.Second, "delete", "nodeclaim/a", "node/a", "failed: no answer", 0)
+	for i, node := range []string{"b", "a"} {
+		add(time.Duration(10+i)*time.Second, "remove", "nodeclaim/"+node, "node/"+node, "", 100_000)
+	}
+	var b strings.Builder
+	if err := HistoryText(&b, &h); err != nil {
+		t.Fatal(err)
+	}
+	want := `2026-03-01 02:00:00 to 03:01:00 UTC
+
+  TIME      WHAT      OBJECT       CLUSTER $/H     WHY
+  03:00:00  removed   node/a       $0.40 to $0.30  NodePool default: the node is empty [after 11s]
+  03:00:01  removed   node/b       $0.50 to $0.40  NodePool default: the node is empty [after 9s]
+  03:00:02  draining  node/c       $0.50           NodePool default: the node is empty
+  03:00:07  failed    nodeclaim/a  $0.50           NodePool default: the node is empty (failed: no answer)
+
+3 disrupted, 1 still draining, 2 removed, 1 failed; nodes of NodePools cost $0.50/h before and $0.30/h after the last of these.
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+	causes := Causes(h.Rows())
+	if len(causes) != 3 || causes[0].What != "removed" || causes[0].Count != 2 || causes[0].Micro != -200_000 || !causes[0].Last.Equal(at.Add(11*time.Second)) {
+		t.Errorf("the causes are %+v, want first 2 removed by which the cost fell by 200000", causes)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -70,10 +71,10 @@ func PendingText(w io.Writer, p *Pending) error {
 	if p.Pods == 0 {
 		fmt.Fprintf(&b, "No pod is pending.\n")
 	} else {
-		fmt.Fprintf(&b, "%s pending at %s\n", count(p.Pods, "pod"), p.At.UTC().Format(time.RFC3339))
+		fmt.Fprintf(&b, "%s pending at %s\n", model.Count(p.Pods, "pod"), p.At.UTC().Format(time.RFC3339))
 	}
 	for _, c := range p.Causes {
-		fmt.Fprintf(&b, "\n%s: %s\n", count(len(c.Pods), "pod"), c.Cause)
+		fmt.Fprintf(&b, "\n%s: %s\n", model.Count(len(c.Pods), "pod"), c.Cause)
 		if c.Change != "" {
 			fmt.Fprintf(&b, "  change: %s\n", c.Change)
 		}

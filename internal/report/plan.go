@@ -86,17 +86,6 @@ func percent(part, whole int64) string {
 	return strconv.FormatFloat(float64(part)*100/float64(whole), 'f', 0, 64) + " %"
 }
 
-// count writes a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	if strings.HasSuffix(noun, "s") || strings.HasSuffix(noun, "ch") {
-		return strconv.Itoa(n) + " " + noun + "es"
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
-}
-
 // group is pods of one workload.
 type group struct {
 	name string
@@ -157,7 +146,7 @@ func list(groups []group, most int) string {
 		pods += len(g.pods)
 	}
 	if rest > 0 {
-		parts = append(parts, fmt.Sprintf("%s of %d more workloads", count(pods, "pod"), rest))
+		parts = append(parts, fmt.Sprintf("%s of %d more workloads", model.Count(pods, "pod"), rest))
 	}
 	return strings.Join(parts, ", ")
 }

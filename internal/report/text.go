@@ -96,7 +96,7 @@ func (t *text) launch() {
 		pods += len(t.p.New[i].Pods)
 		modelled = modelled || t.p.New[i].Offering.Modelled
 	}
-	t.line("To launch: %s for %s, %s/h", count(len(t.p.New), "node"), count(pods, "pod"), price(t.p.Cost.NewMicroPerHour, modelled))
+	t.line("To launch: %s for %s, %s/h", model.Count(len(t.p.New), "node"), model.Count(pods, "pod"), price(t.p.Cost.NewMicroPerHour, modelled))
 	t.line("")
 	rows := t.rows()
 	table := newTable("COUNT>", "TYPE", "ZONE", "CAPACITY", "EACH/H>", "TOTAL/H>", "CPU>", "MEMORY>", "PODS>", "NODEPOOL")
@@ -104,7 +104,7 @@ func (t *text) launch() {
 		m := r.first
 		zone := m.Offering.Zone
 		if n := len(m.Zones) - 1; n > 0 {
-			zone += " or " + count(n, "other")
+			zone += " or " + model.Count(n, "other")
 		}
 		use := func(d model.Dim) string {
 			return percent(r.requests.At(d), m.Type.Allocatable.At(d)*int64(r.machines))
@@ -116,7 +116,7 @@ func (t *text) launch() {
 			what = strings.TrimSuffix("spec.replicas of the NodePool; "+what, "; ")
 		}
 		if n := len(m.Choices) - 1; n > 0 {
-			what += "; " + count(n, "other instance type") + " would fit"
+			what += "; " + model.Count(n, "other instance type") + " would fit"
 		}
 		table.note("       " + what)
 		if o := m.Offering.PriceOverlay; o != "" {
@@ -142,7 +142,7 @@ func (t *text) existing() {
 	for _, s := range t.p.Existing {
 		pods += len(s.Pods)
 	}
-	t.line("Fit on existing nodes: %s on %s", count(pods, "pod"), count(len(t.p.Existing), "node"))
+	t.line("Fit on existing nodes: %s on %s", model.Count(pods, "pod"), model.Count(len(t.p.Existing), "node"))
 	t.line("")
 	table := newTable("NODE", "PODS")
 	rest, restPods := 0, 0
@@ -156,7 +156,7 @@ func (t *text) existing() {
 	}
 	table.write(&t.b)
 	if rest > 0 {
-		t.line("  and %s on %d more nodes", count(restPods, "pod"), rest)
+		t.line("  and %s on %d more nodes", model.Count(restPods, "pod"), rest)
 	}
 	t.line("")
 }
@@ -170,14 +170,14 @@ func (t *text) notCreated() {
 	for _, n := range t.p.NotCreated {
 		pods += n.Pods
 	}
-	t.line("Refused by the API server: %s", count(pods, "pod"))
+	t.line("Refused by the API server: %s", model.Count(pods, "pod"))
 	t.line("")
 	for i, n := range t.p.NotCreated {
 		if i >= mostRefused && len(t.p.NotCreated) > mostRefused+1 {
 			t.line("  and those of %d more workloads; -o json has them all", len(t.p.NotCreated)-i)
 			break
 		}
-		t.line("  %s: %s", n.Owner, count(n.Pods, "pod"))
+		t.line("  %s: %s", n.Owner, model.Count(n.Pods, "pod"))
 		t.line("    %s", n.Message)
 	}
 	t.line("")
@@ -188,7 +188,7 @@ func (t *text) decisions(title string, list []plan.PodDecision) {
 	if len(list) == 0 {
 		return
 	}
-	t.line("%s: %s", title, count(len(list), "pod"))
+	t.line("%s: %s", title, model.Count(len(list), "pod"))
 	t.line("")
 	type entry struct {
 		group
@@ -214,7 +214,7 @@ func (t *text) decisions(title string, list []plan.PodDecision) {
 			for _, r := range entries[i:] {
 				pods += len(r.pods)
 			}
-			t.line("  and %s of %d more workloads; -o json has them all", count(pods, "pod"), len(entries)-i)
+			t.line("  and %s of %d more workloads; -o json has them all", model.Count(pods, "pod"), len(entries)-i)
 			break
 		}
 		if g := byWorkload(e.pods)[0]; len(g.pods) == 1 {
@@ -287,7 +287,7 @@ func (t *text) summary() {
 	if p.Catalog != "" {
 		from = ", prices from " + p.Catalog + with(" as of ", p.PricesAsOf, "")
 	}
-	add("Input", "%s in %s, %s%s", count(p.Stats.Pods, "pod"), count(p.Stats.Classes, "class"), count(p.Stats.Offerings, "offering"), from)
+	add("Input", "%s in %s, %s%s", model.Count(p.Stats.Pods, "pod"), model.Count(p.Stats.Classes, "class"), model.Count(p.Stats.Offerings, "offering"), from)
 	for _, o := range p.Overlays {
 		if o.NotApplied != "" {
 			add("NodeOverlay "+o.Name, "not applied: %s", o.NotApplied)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -123,7 +124,7 @@ func waiting(r plan.Reason) string {
 		}
 		return object + " is terminating: its grace period ends at " + instant(d.End) + ", and the drain waits for its end until one minute after that"
 	case plan.EvictedLater:
-		return object + " is evicted later, after " + count(plan.DetailOf[plan.OfPods](r).Count, "pod") + " of lower priority or of workloads"
+		return object + " is evicted later, after " + model.Count(plan.DetailOf[plan.OfPods](r).Count, "pod") + " of lower priority or of workloads"
 	case plan.EvictionPace:
 		return object + " waits for its turn: the limit of pods that are evicted and not yet running again is " + strconv.Itoa(plan.DetailOf[plan.OfEvictionPace](r).Most)
 	case plan.SuccessorFirst:

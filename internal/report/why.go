@@ -57,7 +57,7 @@ func WhyText(w io.Writer, a *Why) error {
 			pool = "NodePool " + f.Reason.Pool + ": "
 		}
 		if f.Pods > 0 {
-			pool += count(f.Pods, "pod") + ": "
+			pool += model.Count(f.Pods, "pod") + ": "
 		}
 		fmt.Fprintf(&b, "  - %s%s\n", pool, Sentence(f.Reason))
 		if f.Change != nil && f.Change.IsEditable() && !offered[*f.Change] && !slices.ContainsFunc(ways, func(w plan.Way) bool { return w.Of == plan.Demand && f.Of == plan.Demand }) {
@@ -243,7 +243,7 @@ func startsText(w *plan.Way) string {
 	if w.Starts == w.Waiting {
 		return fmt.Sprintf("all %d pods that wait for this reason", w.Waiting)
 	}
-	return fmt.Sprintf("%d of the %s that wait for this reason", w.Starts, count(w.Waiting, "pod"))
+	return fmt.Sprintf("%d of the %s that wait for this reason", w.Starts, model.Count(w.Waiting, "pod"))
 }
 
 // alternative says what could be done and what it would cost.
@@ -274,7 +274,7 @@ func alternative(a *plan.Alternative) string {
 	default:
 		s = "remove it"
 	}
-	s += "; evicts " + count(a.Pods, "pod")
+	s += "; evicts " + model.Count(a.Pods, "pod")
 	if a.Standing > 0 {
 		s += fmt.Sprintf(" (%d to existing nodes)", a.Standing)
 	}
@@ -428,7 +428,7 @@ func kept(r plan.Reason) string {
 		return object + " is controlled by a " + plan.DetailOf[plan.OfCustomController](r).Kind + ", and its NodeGroupClass keeps nodes with pods of controllers that are not Kubernetes' own"
 	case plan.FewReplicas:
 		d := plan.DetailOf[plan.OfFewReplicas](r)
-		return fmt.Sprintf("the controller of %s has %d pods; its NodeGroupClass keeps the nodes of those with fewer than %d", object, d.Have, d.Least)
+		return fmt.Sprintf("the controller of %s has %s; its NodeGroupClass keeps nodes with pods of controllers that have fewer than %d", object, model.Count(d.Have, "pod"), d.Least)
 	case plan.DisruptionBudgetPDB:
 		return "PodDisruptionBudget " + plan.DetailOf[plan.OfPDB](r).Name + " allows no disruption of " + object + " now"
 	case plan.SeveralPDBs:
@@ -475,7 +475,7 @@ func kept(r plan.Reason) string {
 		return "policy Balanced requires a score of at least 0.5; the best command scores " + strconv.FormatFloat(plan.DetailOf[plan.OfNotBalanced](r).Score, 'f', 2, 64)
 	case plan.RepairBlocked:
 		d := plan.DetailOf[plan.OfRepairBlocked](r)
-		return "too many nodes of " + object + " are unhealthy at once to repair them: " + fmt.Sprintf("%d, allowed is at most %d of %d nodes unhealthy", d.Unhealthy, d.Most, d.Total)
+		return "too many nodes of " + object + " are unhealthy at once to repair them: " + fmt.Sprintf("%d of %s, and at most %d may be", d.Unhealthy, model.Count(d.Total, "node"), d.Most)
 	case plan.NoSurge:
 		f := r.Fields()
 		return object + " can't be replaced before it is evicted: " + or(f.Have, f.Key) + with(" (", f.Key, ")")
@@ -484,7 +484,7 @@ func kept(r plan.Reason) string {
 		return or(object, "the NodePool") + " has startup taint " + or(d.Taint, d.Key)
 	case plan.NoReplacementFound:
 		d := plan.DetailOf[plan.OfNoReplacementFound](r)
-		return "no way to remove " + object + " was found in " + count(d.Times, "search") + "; the next one is due after " + instant(d.Until)
+		return "no way to remove " + object + " was found in " + model.Count(d.Times, "search") + "; the next one is due after " + instant(d.Until)
 	case plan.CommandFailed:
 		return "the last disruption failed and was taken back" + with(": ", string(plan.DetailOf[plan.OfAborted](r).Said), "")
 	case plan.Aborted:

@@ -4,7 +4,6 @@
 package report
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
@@ -80,7 +79,7 @@ func oneOf(values []string) string {
 	case n <= mostValues:
 		return strings.Join(values[:n-1], ", ") + " or " + values[n-1]
 	}
-	return strings.Join(values[:mostValues], ", ") + " or " + count(len(values)-mostValues, "other")
+	return strings.Join(values[:mostValues], ", ") + " or " + model.Count(len(values)-mostValues, "other")
 }
 
 // listText writes values and how many more there are, the first few of many.
@@ -90,43 +89,17 @@ func listText(values []string, more int) string {
 	}
 	s := strings.Join(values, ", ")
 	if more > 0 {
-		s += " and " + count(more, "other")
+		s += " and " + model.Count(more, "other")
 	}
 	return s
-}
-
-// binaryUnits are the suffixes of amounts of bytes, each 1,024 times the one before.
-var binaryUnits = [...]string{"Ki", "Mi", "Gi", "Ti", "Pi"}
-
-// quantity writes an amount of a resource with so many decimals at most: CPU in cores, bytes in the largest unit of
-// which there is one.
-func quantity(resource plan.ResourceName, amount plan.Amount, decimals int) string {
-	text := plan.FormatAmount(resource, int64(amount))
-	if resource == "cpu" {
-		return strconv.FormatFloat(float64(amount)/1000, 'f', -1, 64)
-	}
-	for i, unit := range binaryUnits {
-		if !strings.HasSuffix(text, unit) {
-			continue
-		}
-		v := float64(amount) / float64(int64(1)<<(10*(i+1)))
-		for v >= 1024 && i < len(binaryUnits)-1 {
-			v, i = v/1024, i+1
-		}
-		s := strconv.FormatFloat(v, 'f', decimals, 64)
-		if strings.Contains(s, ".") {
-			s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
-		}
-		return s + binaryUnits[i]
-	}
-	return text
 }
 
 // amountPair writes two amounts of a resource with as many decimals as tell them apart, the first with the resource's
 // name.
 func amountPair(resource plan.ResourceName, a, b plan.Amount) (string, string) {
+	dim := model.DimOf(string(resource))
 	for decimals := 1; ; decimals++ {
-		x, y := quantity(resource, a, decimals), quantity(resource, b, decimals)
+		x, y := model.ShortAmount(dim, int64(a), decimals), model.ShortAmount(dim, int64(b), decimals)
 		if x != y || decimals == 6 {
 			return x + with(" ", string(resource), ""), y
 		}

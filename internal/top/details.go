@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // DetailLine is a line of details; Subject is what Enter opens on it, empty: nothing.
@@ -161,7 +163,7 @@ func (b *Board) nodeDetail(d *detail, kind, name string) {
 	}
 	if pods := b.PodsOn(n.Name); len(pods) > 0 {
 		d.gap()
-		d.title(count(len(pods), "pod"))
+		d.title(model.Count(len(pods), "pod"))
 		d.pods(pods)
 	}
 }
@@ -200,7 +202,7 @@ func (b *Board) causeDetail(d *detail, why string) {
 	d.fact("reason", why, Warn)
 	d.fact("scheduler", r.Pods[0].Waits.Message, Plain)
 	d.gap()
-	d.title(count(len(r.Pods), "pod") + ", oldest first")
+	d.title(model.Count(len(r.Pods), "pod") + ", oldest first")
 	d.pods(r.Pods)
 }
 

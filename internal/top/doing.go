@@ -6,7 +6,6 @@ package top
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -80,7 +79,7 @@ func doing(n *Node, c *Claim, l load) string {
 	}
 	switch s := state(n, c, l); s {
 	case Draining:
-		return "Draining: " + count(l.movable, "pod") + " left" + because(c)
+		return "Draining: " + model.Count(l.movable, "pod") + " left" + because(c)
 	case Ending:
 		return "Ending its instance" + because(c)
 	case Starting:
@@ -120,7 +119,7 @@ func doing(n *Node, c *Claim, l load) string {
 	case n.Annotations[model.AnnotationScaleDownDisabled] == "true":
 		return "Kept: scale-down-disabled on the node"
 	case l.kept > 0:
-		return "Kept: do-not-disrupt on " + count(l.kept, "pod")
+		return "Kept: do-not-disrupt on " + model.Count(l.kept, "pod")
 	case c.is(conditionConsolidatable):
 		return "Consolidatable"
 	}
@@ -164,13 +163,6 @@ func in(word, said string) string {
 		return ""
 	}
 	return " (" + clean(word) + ")"
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 // clean makes one line of what a cluster wrote: control characters, which a terminal would obey, become spaces.

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // Frame lays a View out for a terminal: at most Look.Height lines of at most Look.Width columns. details are shown where something is open.
@@ -105,7 +107,7 @@ func sums(v *View, to int) []Line {
 	}
 	t := &v.Total
 	out := chunks([]Span{{clean(cmp.Or(v.Cluster.Name, v.Cluster.Server)), Head}, {version, Plain}, autoscaler, {v.At.UTC().Format("15:04:05") + " UTC", Dim}}, to)
-	nodes := []Span{{count(t.Nodes, "node"), Plain}}
+	nodes := []Span{{model.Count(t.Nodes, "node"), Plain}}
 	if t.NotReady > 0 {
 		nodes = append(nodes, Span{strconv.Itoa(t.NotReady) + " not ready", Warn})
 	}
@@ -114,7 +116,7 @@ func sums(v *View, to int) []Line {
 			nodes = append(nodes, Span{strconv.Itoa(n) + " " + strings.ToLower(state), Plain})
 		}
 	}
-	nodes = append(nodes, Span{count(t.Pods, "pod"), Plain})
+	nodes = append(nodes, Span{model.Count(t.Pods, "pod"), Plain})
 	if t.Pending > 0 {
 		nodes = append(nodes, Span{strconv.Itoa(t.Pending) + " pending", Warn})
 	}
@@ -127,7 +129,7 @@ func sums(v *View, to int) []Line {
 		nodes = append(nodes, Span{"no prices", Dim})
 	}
 	if t.Unpriced > 0 && t.Unpriced < t.Nodes {
-		nodes = append(nodes, Span{"without " + count(t.Unpriced, "node"), Dim})
+		nodes = append(nodes, Span{"without " + model.Count(t.Unpriced, "node"), Dim})
 	}
 	out = append(out, chunks(nodes, to)...)
 	fill := []Span{
@@ -244,7 +246,7 @@ func section(v *View, l *Look, t *tables, s Section, lines int) []Line {
 		title = append(title, Span{", " + strconv.Itoa(of) + " with “" + l.Filter + "”", tone})
 	}
 	if s == Pending && n > 0 {
-		title = append(title, Span{", " + count(n, "cause"), Dim})
+		title = append(title, Span{", " + model.Count(n, "cause"), Dim})
 	}
 	if s == Decisions {
 		title = append(title, Span{", from " + v.From, Dim})

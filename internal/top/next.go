@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // drainBlockers are who is known to keep nodes that are being deleted from being drained, by node: who refused an eviction
@@ -56,6 +58,38 @@ func (b *Board) drainBlockers() map[string]string {
 	return out
 }
 
+// keepEvents are the reasons of events that say why Karpenter or Dovetail keeps a node.
+var keepEvents = []string{"Unconsolidatable", "DisruptionBlocked", "ConsolidationRejected"}
+
+// keptNodes are the last decisions to keep a node, by name: of the ledger, or of events if there is none.
+func (b *Board) keptNodes() map[string]Decision {
+	return b.lastOfNodes(func(d *Decision) bool { return d.Keeps || slices.Contains(keepEvents, d.Kind) })
+}
+
+// savings are the last decisions that say what the removal of a node saves, by name of the node.
+func (b *Board) savings() map[string]Decision {
+	return b.lastOfNodes(func(d *Decision) bool { return d.Micro > 0 })
+}
+
+// lastOfNodes returns the last decision about each node that is wanted.
+func (b *Board) lastOfNodes(wanted func(*Decision) bool) map[string]Decision {
+	out := map[string]Decision{}
+	take := func(d Decision) {
+		if node, ok := strings.CutPrefix(d.Subject, "node/"); ok && wanted(&d) && !d.LastAt().Before(out[node].LastAt()) {
+			out[node] = d
+		}
+	}
+	for _, d := range b.ledger {
+		take(d)
+	}
+	if !b.ledgerKnown {
+		for _, d := range b.events {
+			take(d)
+		}
+	}
+	return out
+}
+
 // readNext fills in what is in progress, what is blocked, and both in one list: launches, nodes to be drained, drains and their blockers,
 // instances that end, and pods that fit no node. The lists stay empty if no known autoscaler works with NodeClaims.
 func (b *Board) readNext(v *View) {
@@ -82,7 +116,7 @@ func (b *Board) readNext(v *View) {
 	}
 	var out []string
 	for _, step := range slices.Sorted(maps.Keys(launching)) {
-		text := count(launching[step], "node") + " launching"
+		text := model.Count(launching[step], "node") + " launching"
 		if step != "" {
 			text += ", " + step
 		}
@@ -90,18 +124,18 @@ func (b *Board) readNext(v *View) {
 	}
 	switch {
 	case disrupted > 0 && launches > 0:
-		out = append(out, count(disrupted, "node")+" to be drained when replacements are Ready")
+		out = append(out, model.Count(disrupted, "node")+" to be drained when replacements are Ready")
 	case disrupted > 0:
-		out = append(out, count(disrupted, "node")+" to be drained")
+		out = append(out, model.Count(disrupted, "node")+" to be drained")
 	}
 	if draining > 0 {
-		out = append(out, count(draining, "node")+" draining, "+count(left, "pod")+" left")
+		out = append(out, model.Count(draining, "node")+" draining, "+model.Count(left, "pod")+" left")
 	}
 	for _, by := range slices.Sorted(maps.Keys(blocked)) {
-		v.Blocked = append(v.Blocked, count(blocked[by], "node")+" draining, blocked by "+by+", "+count(blockedPods[by], "pod")+" left")
+		v.Blocked = append(v.Blocked, model.Count(blocked[by], "node")+" draining, blocked by "+by+", "+model.Count(blockedPods[by], "pod")+" left")
 	}
 	if n := v.Total.States[Ending]; n > 0 {
-		out = append(out, count(n, "instance")+" ending")
+		out = append(out, model.Count(n, "instance")+" ending")
 	}
 	v.Underway = out
 	out = slices.Concat(out, v.Blocked)
@@ -115,7 +149,7 @@ func (b *Board) readNext(v *View) {
 		}
 	}
 	if refused > 0 {
-		out = append(out, "no node fits "+count(refused, "pending pod"))
+		out = append(out, "no node fits "+model.Count(refused, "pending pod"))
 	}
 	v.Next = out
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // overviewRows is how many reasons, blockers and problems an overview lists of each.
@@ -46,7 +48,7 @@ func Overview(w io.Writer, v *View, width int, program string) error {
 	var reasons []string
 	for i := range v.Pending {
 		r := &v.Pending[i]
-		reasons = append(reasons, count(len(r.Pods), "pod")+", oldest "+ageText(r.Oldest)+": "+r.Why())
+		reasons = append(reasons, model.Count(len(r.Pods), "pod")+", oldest "+ageText(r.Oldest)+": "+r.Why())
 	}
 	part("Pending pods", lines(reasons))
 	commands := next3(v)

@@ -92,6 +92,9 @@ type wireNode struct {
 	State        string       `json:"state"`
 	Doing        string       `json:"doing,omitempty"`
 	Blocked      string       `json:"blockedBy,omitempty"`
+	Disrupted    bool         `json:"toBeDrained,omitempty"`
+	Kept         string       `json:"keptBecause,omitempty"`
+	Saving       *money       `json:"commandSavesPerHour,omitempty"`
 }
 
 type wirePool struct {
@@ -178,7 +181,12 @@ func JSON(w io.Writer, v *View, l *Look) error {
 		r := &t.nodes[i]
 		n := wireNode{Name: r.Name, NodeClaim: r.Claim, IsClaim: r.IsClaim, Pool: r.Pool, Type: r.Type, Zone: r.Zone, CapacityType: r.CapacityType,
 			AgeSeconds: int64(r.Age / time.Second), Allocatable: wire(r.Allocatable), Requested: wire(r.Requested), Pods: r.Pods, PodsMax: r.PodsMax,
-			Modelled: r.Price.Modelled, State: r.State, Doing: r.Doing, Blocked: r.Blocked}
+			Modelled: r.Price.Modelled, State: r.State, Doing: r.Doing, Blocked: r.Blocked,
+			Disrupted: r.Disrupted, Kept: r.Kept}
+		if r.Saving > 0 {
+			saving := money(r.Saving)
+			n.Saving = &saving
+		}
 		if r.Priced {
 			price := money(r.Price.Micro)
 			n.Price = &price

@@ -99,6 +99,8 @@ type Decision struct {
 	Warning bool
 	Refusal bool   // it says why a pending pod gets no node
 	Blocker string // of a decision about a node: who refuses an eviction that its drain needs
+	Keeps   bool   // it says why a node is kept; a View has it with the node
+	Micro   int64  // of a decision to remove a node: what the whole command saves, in micro-dollars an hour
 	key     string // of an event
 }
 

@@ -68,6 +68,8 @@ type NodeRow struct {
 	State, Doing           string
 	Blocked                string // who keeps a node that is being drained from it; empty: nobody is known to
 	Disrupted              bool   // it is to be drained, and is not yet
+	Kept                   string // why an autoscaler keeps it, though it looked at it; empty: none has said
+	Saving                 int64  // what the command that removes it saves, in micro-dollars an hour; 0: unknown
 	left                   int    // pods to be evicted from a node that is being drained
 	NotReady               bool   // the Node is there, has started before, and its condition Ready is not True
 }
@@ -160,7 +162,7 @@ func (b *Board) View(local time.Time) *View {
 			p.Unpriced++
 		}
 	}
-	blockers := b.drainBlockers()
+	blockers, kept, savings := b.drainBlockers(), b.keptNodes(), b.savings()
 	for _, n := range b.nodes {
 		c, l := b.claims[b.claimOf[n.Name]], load{}
 		if have := b.loads[n.Name]; have != nil {
@@ -174,6 +176,12 @@ func (b *Board) View(local time.Time) *View {
 			if r.Blocked = blockers[n.Name]; r.Blocked != "" {
 				r.Doing = "Draining: blocked by " + r.Blocked + ", " + strings.TrimPrefix(r.Doing, "Draining: ")
 			}
+		}
+		switch {
+		case r.State == Ready && !r.Disrupted:
+			r.Kept = clean(kept[n.Name].Text)
+		case r.State != Starting:
+			r.Saving = savings[n.Name].Micro
 		}
 		r.NotReady = n.Ready != "True" && r.State != Starting
 		r.Used, r.UseKnown = b.use[n.Name]
@@ -316,7 +324,11 @@ func (b *Board) viewDecisions(v *View) {
 	v.From = "Kubernetes events"
 	if b.ledgerKnown {
 		v.From = "Dovetail's ledger"
-		v.Decisions = append(v.Decisions, b.ledger...)
+		for _, d := range b.ledger {
+			if !d.Keeps {
+				v.Decisions = append(v.Decisions, d)
+			}
+		}
 	}
 	others := 0
 	for _, d := range b.events {
@@ -369,10 +381,10 @@ func (v *View) note(unknown map[string]int, other bool) {
 		if more := len(names) - 3; more > 0 {
 			text += " and " + strconv.Itoa(more) + " more"
 		}
-		say("No price is known for " + count(n, "node") + " of type " + clean(text) + "; totals leave them out.")
+		say("No price is known for " + model.Count(n, "node") + " of type " + clean(text) + "; totals leave them out.")
 	}
 	if typeless := v.Total.Unpriced - sum(unknown); typeless > 0 {
-		say(count(typeless, "node") + " without the label node.kubernetes.io/instance-type; totals leave them out.")
+		say(model.Count(typeless, "node") + " without the label node.kubernetes.io/instance-type; totals leave them out.")
 	}
 	if d := v.Skew; d > clockTolerance || d < -clockTolerance {
 		where := "ahead of"

@@ -160,7 +160,7 @@ func TestHeadroomHoldsForAWindow(t *testing.T) {
 		h.scale("shop/h", 350)
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		missed := "Headroom h SpikeMissed: deployment/shop/web rose from 300 to 350 replicas: 50 of 50 pods had no room held for them and waited for nodes, which take 2m0s"
+		missed := "Headroom h SpikeMissed: deployment/shop/web rose from 300 to 350 replicas: no capacity was held for 50 of 50 pods, which waited for nodes; a node takes 2m0s"
 		if events := h.events; len(events) != 2 || events[1] != missed {
 			t.Errorf("events: %v, want the last one %q", events, missed)
 		}

@@ -43,9 +43,9 @@ func (rec *Recorder) recordMoves(now time.Time, out *decide.Output) {
 			}
 			rec.ledger.Add(ledger.Entry{At: now, Kind: "move", Command: command, Subject: "node/" + u.Node.Name, Why: []plan.Reason{own}, Pods: keys, Related: append([]string{"nodeclaim/" + u.Claim.Name}, deploymentsOf(u.Pods)...),
 				Type: u.Node.Labels["node.kubernetes.io/instance-type"], Micro: u.PriceMicro, Before: rec.claims.cost, After: rec.claims.cost})
-			text := fmt.Sprintf("%s: removing %d nodes, launching %d; $%s/h becomes $%s/h", m.Cause, len(m.Candidates), len(m.Replacements), model.Dollars(m.OldMicroPerHour), model.Dollars(m.NewMicroPerHour))
+			text := fmt.Sprintf("%s: removing %s, launching %d; $%s/h becomes $%s/h", m.Cause, model.Count(len(m.Candidates), "node"), len(m.Replacements), model.Dollars(m.OldMicroPerHour), model.Dollars(m.NewMicroPerHour))
 			if all := m.Batch; all.SavingBoundMicroPerHour > 0 {
-				text += fmt.Sprintf("; with all commands that start now $%s/h are saved, of at most $%s/h that evicting %d pods could save", model.Dollars(all.SavingMicroPerHour), model.Dollars(all.SavingBoundMicroPerHour), all.Evictions)
+				text += fmt.Sprintf("; all commands that start now save $%s/h, of at most $%s/h that evicting %s could save", model.Dollars(all.SavingMicroPerHour), model.Dollars(all.SavingBoundMicroPerHour), model.Count(all.Evictions, "pod"))
 			}
 			rec.events.Event("NodeClaim", "", u.Claim.Name, u.Claim.UID, false, "DisruptionLaunching", text)
 			if m.Cause == plan.Underutilized && u.Pool.ConsolidationPolicy == "Balanced" {

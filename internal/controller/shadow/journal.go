@@ -28,9 +28,12 @@ func (s *Watcher) decideCommand(now time.Time, m *decide.StartedCommand) {
 		} else {
 			saving = 0
 		}
-		text := fmt.Sprintf("remove it: %s, saves $%s an hour", m.Cause, model.Dollars(saving))
+		text := "remove it: " + string(m.Cause)
 		if len(m.Replacements) > 0 {
-			text = fmt.Sprintf("replace it: %s, %d nodes become %d, saves $%s an hour", m.Cause, len(m.Candidates), len(m.Replacements), model.Dollars(saving))
+			text = fmt.Sprintf("replace it: %s, %s to %d", m.Cause, model.Count(len(m.Candidates), "node"), len(m.Replacements))
+		}
+		if saving > 0 {
+			text += ", saves $" + model.Dollars(saving) + "/h"
 		}
 		s.decideDisruption(now, u.Claim.UID, disruption{command: m.ID, claim: u.Claim.Name, node: u.Node.Name, text: text, micro: saving})
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/report"
 )
@@ -251,7 +252,7 @@ func (s *Watcher) compareLaunches(group []*launch) {
 		waited = append([]string{"launched " + joinAlike(theirs)}, waited...)
 	}
 	if waiting > 0 {
-		waited = append(waited, fmt.Sprintf("%d pods have no node after %s", waiting, followFor))
+		waited = append(waited, fmt.Sprintf("no node for %s after %s", model.Count(waiting, "pod"), followFor))
 	}
 	subject := "nodepool/" + group[0].kind.pool
 	if len(all) > 0 {

@@ -123,9 +123,9 @@ func namedNodeMiss(v *cluster.View, c *model.Class, want namedNode) (words strin
 		}
 		name := v.Snapshot.ResourceNames[d]
 		if need > n.Allocatable.At(dim) {
-			return "is too small: the pod needs " + model.FormatAmount(dim, need) + " " + name + ", its allocatable is " + model.FormatAmount(dim, n.Allocatable.At(dim)), 5
+			return "is too small: the pod needs " + model.ShortAmount(dim, need, 1) + " " + name + ", and the node has " + model.ShortAmount(dim, n.Allocatable.At(dim), 1) + " allocatable", 5
 		}
-		return "is full: the pod needs " + model.FormatAmount(dim, need) + " " + name + ", " + model.FormatAmount(dim, max(0, free.At(dim))) + " is free", 6
+		return "is full: the pod needs " + model.ShortAmount(dim, need, 1) + " " + name + ", and " + model.ShortAmount(dim, max(0, free.At(dim)), 1) + " is free", 6
 	}
 	for _, p := range n.Pods {
 		for _, h := range p.Class.HostPorts {

@@ -60,7 +60,7 @@ func ApplyQuotas(buffers []SizedBuffer, quotas []*corev1.ResourceQuota) {
 		b.Limited = model.Condition{Status: "False", Reason: bufferWithinQuotas, Message: "The namespace's ResourceQuotas leave enough for all pods of the buffer."}
 		if by != "" {
 			b.Limited = model.Condition{Status: "True", Reason: bufferQuotasAllocated,
-				Message: fmt.Sprintf("ResourceQuota %s leaves room for %d of %d pods; raise it, or ask for fewer.", by, b.Replicas, want)}
+				Message: fmt.Sprintf("ResourceQuota %s allows %d of %s; raise it, or request fewer.", by, b.Replicas, model.Count(want, "pod"))}
 		}
 	}
 }

@@ -87,9 +87,9 @@ func (t *Translator) CapacityBuffer(b *bufferv1beta1.CapacityBuffer, shape PodSh
 			m.Workload = model.Workload{Namespace: b.Namespace, Kind: ref.Kind, Name: ref.Name}
 		}
 	}
-	m.Ready = model.Condition{Status: "True", Reason: bufferResolved, Message: fmt.Sprintf("Capacity is wanted for %d pods.", m.Replicas)}
+	m.Ready = model.Condition{Status: "True", Reason: bufferResolved, Message: fmt.Sprintf("Capacity is requested for %s.", model.Count(m.Replicas, "pod"))}
 	if m.Replicas > mostVirtual {
-		m.Ready.Message = fmt.Sprintf("Capacity is wanted for %d pods; it is held for %d, the most of one buffer.", m.Replicas, mostVirtual)
+		m.Ready.Message = fmt.Sprintf("Capacity is requested for %d pods, and held for %d, the maximum of one buffer.", m.Replicas, mostVirtual)
 		m.Replicas = mostVirtual
 	}
 	return out
