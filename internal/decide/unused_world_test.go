@@ -16,6 +16,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/sim"
+	"github.com/dovetail-sh/dovetail/internal/sim/adversary"
 )
 
 // staticOwner is the owner of launches for a NodePool with a fixed number of nodes.
@@ -23,6 +24,9 @@ const staticOwner = "uid-s"
 
 // teamLabel keeps nodes of the victims apart from those of the others.
 const teamLabel = "team"
+
+// foe returns the adversary of a world that has one.
+func (w *world) foe() *adversary.Adversary { return w.Faults.Adversary.(*adversary.Adversary) }
 
 // drawAdversary draws a world with an adversary: some workloads are its victims, the others are honest.
 func drawAdversary(t *rapid.T) *world {
@@ -43,10 +47,10 @@ func drawAdversary(t *rapid.T) *world {
 	if !rapid.Bool().Draw(t, "crashes") {
 		w.Faults.Odds[sim.Crash] = 0
 	}
-	a := sim.NewAdversary(epoch)
+	a := adversary.New(epoch)
 	a.UsedAfter, w.Faults.Adversary = unused.CapacityUse, a
-	drawKind := func() sim.Adversity {
-		return sim.Adversity(rapid.IntRange(0, int(sim.Adversities)-1).Draw(t, "adversity"))
+	drawKind := func() adversary.Adversity {
+		return adversary.Adversity(rapid.IntRange(0, int(adversary.Adversities)-1).Draw(t, "adversity"))
 	}
 	for i, l := range w.Workloads {
 		l.Want, l.Stateful = rapid.IntRange(1, 6).Draw(t, "replicas"), false
@@ -85,7 +89,7 @@ func drawAdversary(t *rapid.T) *world {
 			Replicas: rapid.IntRange(1, 4).Draw(t, "its pods"), Ready: model.Condition{Status: "True", Reason: "Resolved"}}
 		b.Like = &model.Pod{Namespace: "default", Class: like, Expected: true, Buffer: b.Key()}
 		w.SetBuffer(b)
-		a.Victims[sim.HeldForBuffers] = drawKind()
+		a.Victims[adversary.HeldForBuffers] = drawKind()
 	}
 	if rapid.IntRange(0, 3).Draw(t, "rests") == 0 {
 		a.Pause = rapid.SampledFrom([]time.Duration{90 * time.Second, 10 * time.Minute, 40 * time.Minute}).Draw(t, "pause")
@@ -118,7 +122,7 @@ func playAdversary(t *rapid.T, w *world, long time.Duration, forgetful bool) str
 		}
 		for _, k := range slices.Sorted(maps.Keys(w.Pods)) {
 			p := w.Pods[k]
-			if _, victim := w.Faults.Adversary.Victims[p.Owner.UID]; !victim && p.Node == "" && p.Deleting.IsZero() && w.Now.Sub(p.Created) > honestWait {
+			if _, victim := w.foe().Victims[p.Owner.UID]; !victim && p.Node == "" && p.Deleting.IsZero() && w.Now.Sub(p.Created) > honestWait {
 				return fmt.Sprintf("pod %s, which nobody is against, waits for %s", p.Name, w.Now.Sub(p.Created))
 			}
 		}
@@ -136,7 +140,7 @@ func playAdversary(t *rapid.T, w *world, long time.Duration, forgetful bool) str
 // after 10, 20, 40 and each further 60 minutes. Each of its pods that did run may begin this anew, and so may a count
 // that was not stored before the controller died.
 func unusedBoundExceeded(w *world, long time.Duration) string {
-	byOwner, micro := w.Faults.Adversary.Unused(unused.CostOf)
+	byOwner, micro := w.foe().Unused(unused.CostOf)
 	tries := 1
 	for at, rest := time.Duration(0), unused.FirstRest; at < long; rest = min(2*rest, unused.LongestRest) {
 		tries++
@@ -149,15 +153,15 @@ func unusedBoundExceeded(w *world, long time.Duration) string {
 		}
 	}
 	total := 0
-	owners := []string{staticOwner, sim.HeldForBuffers}
+	owners := []string{staticOwner, adversary.HeldForBuffers}
 	for _, l := range w.Workloads {
 		owners = append(owners, "uid-"+l.Name)
 	}
 	for _, owner := range owners {
 		list := byOwner[owner]
-		served := len(w.Faults.Adversary.Ran[owner])
-		for _, x := range w.Faults.Adversary.Bought {
-			if x.Served && x.Claim != nil && len(x.Claim.Slots) == 0 && slices.Contains(sim.OwnersOf(x.Claim), owner) {
+		served := len(w.foe().Ran[owner])
+		for _, x := range w.foe().Bought {
+			if x.Served && x.Claim != nil && len(x.Claim.Slots) == 0 && slices.Contains(adversary.OwnersOf(x.Claim), owner) {
 				served++
 			}
 		}
@@ -166,7 +170,7 @@ func unusedBoundExceeded(w *world, long time.Duration) string {
 		if len(list) > most {
 			return fmt.Sprintf("%d unused launches for %s within %s, want at most %d", len(list), owner, long, most)
 		}
-		if n := len(w.Faults.Adversary.Refused[owner]); n > most {
+		if n := len(w.foe().Refused[owner]); n > most {
 			return fmt.Sprintf("%d NodeClaims for %s were refused within %s, want at most %d", n, owner, long, most)
 		}
 		if served+w.uncounted > 0 {
@@ -208,18 +212,18 @@ func TestNoRunaway(t *testing.T) {
 			if s := playAdversary(t, w, rapid.SampledFrom([]time.Duration{20 * time.Minute, 2 * time.Hour}).Draw(t, "long"), false); s != "" {
 				w.fatalf("%s", s)
 			}
-			byOwner, micro := w.Faults.Adversary.Unused(unused.CostOf)
+			byOwner, micro := w.foe().Unused(unused.CostOf)
 			spent, played = spent+micro, played+1
 			for owner, list := range byOwner {
 				counted[owner] += len(list)
 			}
-			for owner, list := range w.Faults.Adversary.Refused {
+			for owner, list := range w.foe().Refused {
 				counted["refused "+owner] += len(list)
 			}
 		}
 	})
 	t.Logf("%d series, $%s spent on unused launches", played, model.FormatMicro(spent))
-	for _, what := range []string{"uid-w0", staticOwner, sim.HeldForBuffers, "refused uid-w2", "refused " + staticOwner, "refused " + sim.HeldForBuffers} {
+	for _, what := range []string{"uid-w0", staticOwner, adversary.HeldForBuffers, "refused uid-w2", "refused " + staticOwner, "refused " + adversary.HeldForBuffers} {
 		if counted[what] == 0 && !testing.Short() {
 			t.Errorf("no launch was unused: %s", what)
 		}
@@ -227,14 +231,14 @@ func TestNoRunaway(t *testing.T) {
 }
 
 // poolRefused has the NodeClaims of a NodePool refused beside what is done to victims.
-const poolRefused = sim.Adversities + 1
+const poolRefused = adversary.Adversities + 1
 
 // TestRunawayIsFound plays the same where nothing is remembered of unused launches: for each adversity the bound is
 // exceeded, so TestNoRunaway would find it.
 func TestRunawayIsFound(t *testing.T) {
 	t.Parallel()
-	for k, name := range map[sim.Adversity]string{sim.TaintsNodes: "taints nodes", sim.KeepsNodesFromJoining: "keeps nodes from joining", sim.DeletesClaims: "deletes claims",
-		sim.EndsMachines: "ends machines", sim.ExpiresClaims: "expires claims", sim.DeletesNodes: "deletes nodes", sim.RefusesPods: "refuses pods", sim.RefusesClaims: "refuses claims", poolRefused: "refuses the claims of a pool"} {
+	for k, name := range map[adversary.Adversity]string{adversary.TaintsNodes: "taints nodes", adversary.KeepsNodesFromJoining: "keeps nodes from joining", adversary.DeletesClaims: "deletes claims",
+		adversary.EndsMachines: "ends machines", adversary.ExpiresClaims: "expires claims", adversary.DeletesNodes: "deletes nodes", adversary.RefusesPods: "refuses pods", adversary.RefusesClaims: "refuses claims", poolRefused: "refuses the claims of a pool"} {
 		t.Run(name, func(t *testing.T) {
 			found := 0
 			rapid.Check(t, func(t *rapid.T) {
@@ -242,17 +246,17 @@ func TestRunawayIsFound(t *testing.T) {
 					return
 				}
 				w := drawAdversary(t)
-				if w.Faults.Adversary.Pause = 0; k == poolRefused && w.Faults.Adversary.Pool == "" {
+				if w.foe().Pause = 0; k == poolRefused && w.foe().Pool == "" {
 					return
 				}
 				if k != poolRefused {
-					w.Faults.Adversary.Pool = ""
+					w.foe().Pool = ""
 				}
-				for owner := range w.Faults.Adversary.Victims {
-					w.Faults.Adversary.Victims[owner] = k
+				for owner := range w.foe().Victims {
+					w.foe().Victims[owner] = k
 				}
 				long := 20 * time.Minute
-				if k == sim.KeepsNodesFromJoining || k == sim.DeletesNodes { // each is given up after 15 minutes
+				if k == adversary.KeepsNodesFromJoining || k == adversary.DeletesNodes { // each is given up after 15 minutes
 					long = 6 * time.Hour
 				}
 				if playAdversary(t, w, long, true) != "" {

@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,7 +17,7 @@ import (
 // Do carries an action out, as the API server and the cloud do. It returns the version of the object that shows the
 // effect, 0 if none does, or an error as plan has them. Launches are the controller's: it asks the cloud.
 func (c *Cluster) Do(action plan.Action) (uint64, error) {
-	c.tell(Event{Kind: Begun, Action: action})
+	c.Tell(Event{Kind: Begun, Action: action})
 	switch a := action.(type) {
 	case plan.CreateClaim:
 		return c.createClaim(a)
@@ -76,25 +77,33 @@ func (c *Cluster) createClaim(a plan.CreateClaim) (uint64, error) {
 	if c.Claims[a.Name] != nil {
 		return c.version, nil // AlreadyExists
 	}
-	if c.Faults.Adversary.refusesClaim(a) {
-		c.tell(Event{Kind: Refused, Object: a.Name})
+	if c.Faults.Adversary != nil && c.Faults.Adversary.RefusesClaim(a) {
+		c.Tell(Event{Kind: Refused, Object: a.Name})
 		return 0, plan.ErrInvalid
 	}
 	c.created++
-	c.tell(Event{Kind: Created, Object: a.Name})
-	labels := maps.Clone(a.Pool.Labels)
+	c.Tell(Event{Kind: Created, Object: a.Name})
+	uid := fmt.Sprintf("uid-%s-%d", a.Name, c.created)
+	if c.Identify != nil {
+		known, _, _ := c.Identify(a.Name)
+		uid = cmp.Or(known, uid)
+	}
+	labels := Edited(a.Pool.Labels, nil)
 	for _, q := range a.Pool.Requirements {
 		if r := a.Requirements.Get(q.Key); r != nil && !r.Complement && len(r.Values) == 1 {
 			labels[q.Key] = r.Values[0]
 		}
 	}
 	c.SetClaim(&model.Claim{
-		Name: a.Name, UID: fmt.Sprintf("uid-%s-%d", a.Name, c.created), Pool: a.Pool.Name, Requirements: a.Requirements, Labels: labels,
+		Name: a.Name, UID: uid, Pool: a.Pool.Name, Requirements: a.Requirements, Labels: labels,
 		Annotations: Edited(a.Annotations, map[string]string{model.AnnotationPoolHash: a.Pool.Hash, model.AnnotationPoolHashVersion: model.PoolHashVersion}),
-		Taints:      a.Pool.Taints, StartupTaints: a.Pool.StartupTaints, Requests: a.Requests, ExpireAfter: a.Pool.ExpireAfter, TerminationGracePeriod: a.Pool.TerminationGracePeriod,
+		ClassGroup:  a.Pool.ClassGroup, ClassKind: a.Pool.ClassKind, ClassName: a.Pool.ClassName,
+		Taints: a.Pool.Taints, StartupTaints: a.Pool.StartupTaints, Requests: a.Requests, ExpireAfter: a.Pool.ExpireAfter, TerminationGracePeriod: a.Pool.TerminationGracePeriod,
 		Created: c.Now, HasFinalizer: true, Conditions: map[string]model.Condition{}, Reserved: a.Reserved, Slots: a.Slots, NoReserve: string(a.NoReserve.Code),
 	})
-	c.Faults.Adversary.claimMade(c, a)
+	if c.Faults.Adversary != nil {
+		c.Faults.Adversary.ClaimMade(c, a)
+	}
 	return c.version, nil
 }
 
@@ -131,9 +140,9 @@ func (c *Cluster) updateClaim(a plan.UpdateClaim) (uint64, error) {
 	}
 	if a.RemoveFinalizer {
 		if m := c.Machines[x.UID]; m != nil && !m.Gone && (x.ProviderID != "" || c.Now.Sub(m.Launched) > time.Minute) {
-			c.tell(Event{Kind: Violated, Object: x.Name, Text: "the NodeClaim is let go while its machine " + m.ID + " runs"})
+			c.Tell(Event{Kind: Violated, Object: x.Name, Text: "the NodeClaim is let go while its machine " + m.ID + " runs"})
 		}
-		c.tell(Event{Kind: Released, Object: x.Name})
+		c.Tell(Event{Kind: Released, Object: x.Name})
 		if x.HasFinalizer = false; !x.Deleting.IsZero() {
 			c.dropClaim(&x)
 			return c.version, nil
@@ -163,7 +172,7 @@ func (c *Cluster) updateNode(a plan.UpdateNode) (uint64, error) {
 		c.DropNode(n.Name)
 		return c.version, nil
 	}
-	c.tell(Event{Kind: Changed, Action: a, Object: n.Name})
+	c.Tell(Event{Kind: Changed, Action: a, Object: n.Name})
 	c.SetNode(&n)
 	return c.version, nil
 }
@@ -176,7 +185,7 @@ func (c *Cluster) bind(a plan.Bind) (uint64, error) {
 		return 0, plan.ErrGone
 	case p.Node != "" || !p.Deleting.IsZero():
 		return 0, plan.ErrConflict
-	case c.Faults.Happens(BindingRefused) || c.Faults.Adversary.refusesPod(p):
+	case c.Faults.Happens(BindingRefused) || c.Faults.refusesPod(p):
 		return 0, plan.ErrInvalid
 	}
 	q := *p
@@ -201,7 +210,7 @@ func (c *Cluster) bind(a plan.Bind) (uint64, error) {
 // tellOverfilled tells if a node can't hold a pod that is being bound to it: its kubelet would reject the pod.
 func (c *Cluster) tellOverfilled(n *model.Node, p *model.Pod) {
 	if !c.used[n.Name].Add(p.Class.Requests).Fits(n.Allocatable) {
-		c.tell(Event{Kind: Overfilled, Object: n.Name, Text: "by the binding of pod " + p.Name})
+		c.Tell(Event{Kind: Overfilled, Object: n.Name, Text: "by the binding of pod " + p.Name})
 	}
 }
 
@@ -233,6 +242,9 @@ func (c *Cluster) removePod(p *model.Pod, uid string, grace time.Duration) (uint
 
 // MayEvict reports whether PodDisruptionBudgets let a pod be evicted.
 func (c *Cluster) MayEvict(p *model.Pod) bool {
+	if p != nil && c.Controllers != nil && !c.Controllers.MayEvict(p) {
+		return false
+	}
 	for _, l := range c.Workloads {
 		if l.Guarded && p != nil && p.Class == l.Class && p.Node != "" && p.Deleting.IsZero() {
 			return c.healthy(l) > l.MinHealthy

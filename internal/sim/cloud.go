@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,6 +24,7 @@ type Machine struct {
 	Node     string    // empty: it has not joined yet
 	Doomed   time.Time // when the cloud takes it away; zero: it does not
 
+	name  string        // of the node that it will be
 	boot  time.Duration // until it joins; negative: never
 	ready time.Duration // from there until Ready; negative: never
 }
@@ -52,7 +54,7 @@ func (c *Cluster) launch(x *model.Claim) (*Machine, model.LaunchFailure) {
 		q := x.Requirements.Get(key)
 		return q == nil || q.Matches(value, true)
 	}
-	for _, t := range c.Types {
+	for _, t := range c.typesOf(x.Pool) {
 		if !allows(model.LabelInstanceType, t.Name) || !x.Requests.Fits(t.Allocatable) {
 			continue
 		}
@@ -81,22 +83,47 @@ func (c *Cluster) launch(x *model.Claim) (*Machine, model.LaunchFailure) {
 		c.Asked++
 	}
 	if m.Type == nil && len(short)+known > 0 {
-		c.tell(Event{Kind: NoCapacity, Object: x.Name})
+		c.Tell(Event{Kind: NoCapacity, Object: x.Name})
 		return nil, model.LaunchFailure{Kind: "InsufficientCapacity", Message: "none left"}
 	}
 	if m.Type == nil {
-		c.tell(Event{Kind: Violated, Object: x.Name, Text: fmt.Sprintf("none of its types holds what it asks for, %v", x.Requests)})
+		c.Tell(Event{Kind: Violated, Object: x.Name, Text: fmt.Sprintf("none of its types holds what it asks for, %v", x.Requests)})
 		return nil, model.LaunchFailure{Kind: "InvalidRequest", Message: "no type holds it"}
 	}
 	c.Serial++
 	m.ID = fmt.Sprint("m", c.Serial)
+	m.name = "n-" + m.ID
+	if c.Identify != nil {
+		_, id, node := c.Identify(x.Name)
+		m.ID, m.name = cmp.Or(id, m.ID), cmp.Or(node, m.name)
+	}
 	m.boot, m.ready = c.Faults.delays(c, x)
 	c.Machines[x.UID] = m
 	if m.boot >= 0 {
 		c.due.add(c.Now.Add(m.boot), func() { c.join(m) })
 	}
-	c.tell(Event{Kind: Launched, Machine: m, Object: m.ID, Text: m.Type.Name})
+	c.Tell(Event{Kind: Launched, Machine: m, Object: m.ID, Text: m.Type.Name})
 	return m, model.LaunchFailure{}
+}
+
+func (c *Cluster) typesOf(pool string) []*model.InstanceType {
+	if c.TypesOf != nil {
+		return c.TypesOf(pool)
+	}
+	return c.Types
+}
+
+// AddMachine adds a machine that was launched earlier for a NodeClaim. If it has no node, it joins after boot as node, empty: under a name of
+// its own, which is Ready after ready more.
+func (c *Cluster) AddMachine(m *Machine, node string, boot, ready time.Duration) {
+	m.name, m.boot, m.ready = cmp.Or(node, "n-"+m.ID), boot, ready
+	c.Machines[m.ClaimUID] = m
+	if m.Node != "" {
+		c.joined[m.Node] = m
+		c.nodeOwner[m.Node] = m.ClaimUID
+		return
+	}
+	c.due.add(c.Now.Add(boot), func() { c.join(m) })
 }
 
 // restock has what was set aside offered again when its time is up.
@@ -113,7 +140,7 @@ func (c *Cluster) offer() {
 	for _, p := range c.NodePools {
 		q := *p
 		q.Types = nil
-		for _, t := range c.Types {
+		for _, t := range c.typesOf(p.Name) {
 			x := *t
 			x.Offerings = slices.Clone(t.Offerings)
 			for i := range x.Offerings {
@@ -129,8 +156,8 @@ func (c *Cluster) offer() {
 	}
 }
 
-// interrupt has the cloud say that it takes a machine away in two minutes.
-func (c *Cluster) interrupt(x *model.Claim, m *Machine, kind string, saysWhen bool) {
+// Interrupt has the cloud say that it takes a machine away in two minutes.
+func (c *Cluster) Interrupt(x *model.Claim, m *Machine, kind string, saysWhen bool) {
 	m.Doomed = c.Now.Add(2 * time.Minute)
 	at := time.Time{}
 	if saysWhen {
@@ -146,7 +173,7 @@ func (c *Cluster) interrupt(x *model.Claim, m *Machine, kind string, saysWhen bo
 func (c *Cluster) End(m *Machine) {
 	if !m.Gone {
 		m.Gone = true
-		c.tell(Event{Kind: Ended, Machine: m, Object: m.ID})
+		c.Tell(Event{Kind: Ended, Machine: m, Object: m.ID})
 		c.due.add(c.Now, func() { c.loseNode(m) })
 		c.due.add(c.Now.Add(listedAfter), func() { c.forget(m) })
 	}

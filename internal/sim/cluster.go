@@ -43,6 +43,10 @@ type Cluster struct {
 	Types      []*model.InstanceType // that the cloud sells, to every NodePool
 	Short      map[Offered]bool      // what of it can't be had, which a launch finds out
 	Controller *Controller           // nil: nobody sees to the nodes
+	// Controllers make and delete pods in addition to Workloads; nil: there are none.
+	Controllers Controllers
+	// TypesOf returns what the cloud sells to a NodePool; nil: Types.
+	TypesOf func(pool string) []*model.InstanceType
 
 	Faults  Faults
 	Observe func(Event) // nil: nobody looks
@@ -51,6 +55,13 @@ type Cluster struct {
 	Notices func(kind string, seen, at time.Time) map[string]string
 	// Boot is how long a machine takes to join, Readiness how long its node then takes to be Ready.
 	Boot, Readiness time.Duration
+	// Delays returns Boot and Readiness of the machine of one NodeClaim; nil: they are all alike.
+	Delays func(*model.Claim) (boot, readiness time.Duration)
+	// Identify returns the uid of a NodeClaim that is created, and the provider ID and the node's name of the machine launched for it; empty: new
+	// ones. Nil: all are new.
+	Identify func(claim string) (uid, providerID, node string)
+	// Prefers returns the node that kube-scheduler chooses for a pod if the pod fits on it; empty: its score decides. Nil: it always does.
+	Prefers func(*model.Pod) (node string)
 	// DaemonLag is how long the DaemonSet controller takes to make a pod for a node.
 	DaemonLag time.Duration
 	// Packs has kube-scheduler fill nodes one after the other, and not evenly.
@@ -96,8 +107,13 @@ func (c *Cluster) Tick() {
 // kube-scheduler look at what there is.
 func (c *Cluster) Happen() {
 	c.mischief()
-	c.Faults.Adversary.act(c)
+	if c.Faults.Adversary != nil {
+		c.Faults.Adversary.Act(c)
+	}
 	c.runWorkloads()
+	if c.Controllers != nil {
+		c.Controllers.Act()
+	}
 	c.due.run(c.Now)
 	if !c.Faults.Happens(SchedulerIsSlow) {
 		c.schedulePods()
@@ -201,6 +217,9 @@ func (c *Cluster) dropPod(p *model.Pod) {
 
 // index takes a pod out of what is known of nodes and workloads, and puts another in.
 func (c *Cluster) index(old, new *model.Pod) {
+	if c.Controllers != nil {
+		c.Controllers.PodChanged(old, new)
+	}
 	if old != nil {
 		delete(c.on[old.Node], old.Key())
 		delete(c.ofClass[old.Class], old.Key())

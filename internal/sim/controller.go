@@ -107,6 +107,9 @@ func (x *Controller) Restart() {
 	for _, p := range byKey(c.Pods) {
 		s.SetPod(p)
 	}
+	if c.Controllers != nil {
+		c.Controllers.List(s)
+	}
 	for _, l := range c.Workloads {
 		s.SetReplicas(l.UID(), l.told)
 		if l.Guarded {
@@ -183,12 +186,12 @@ func (x *Controller) decide() {
 	actions, next := x.decider.Decide(c.Now, x.State.Snapshot(c.Now), solve)
 	x.Next, x.acted = next, false
 	if !next.IsZero() && !next.After(c.Now) {
-		c.tell(Event{Kind: Violated, Text: "to look again at " + next.String() + ", which is not after now"})
+		c.Tell(Event{Kind: Violated, Text: "to look again at " + next.String() + ", which is not after now"})
 	}
 	for _, a := range actions {
 		if _, ok := a.(plan.UpdatePool); !ok {
 			x.acted = true
-			c.tell(Event{Kind: Decided, Action: a})
+			c.Tell(Event{Kind: Decided, Action: a})
 		}
 		x.State.Begin(a, c.Now, c.Now.Add(callLimit))
 		k := &call{action: a, due: 1}
@@ -290,7 +293,7 @@ func (x *Controller) perform(action plan.Action) (uint64, error) {
 // launch buys a machine for a NodeClaim as the controller knows it, once: the second time it is answered the first one.
 func (x *Controller) launch(a plan.LaunchClaim) (uint64, error) {
 	c, cl := x.cluster, x.State.FindClaim(a.Claim)
-	c.tell(Event{Kind: Begun, Action: a})
+	c.Tell(Event{Kind: Begun, Action: a})
 	if cl == nil || cl.UID != a.UID {
 		return 0, plan.ErrGone
 	}

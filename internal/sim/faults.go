@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // Luck draws numbers. All that is left to chance in a Cluster is drawn here.
@@ -21,7 +22,20 @@ type Luck interface {
 type Faults struct {
 	Luck      Luck
 	Odds      map[Fault]int // in percent, each time that it may happen
-	Adversary *Adversary    // nil: there is none
+	Adversary Adversary     // nil: there is none
+}
+
+// Adversary works against some launches. See package sim/adversary.
+type Adversary interface {
+	Act(*Cluster) // in each round
+	RefusesClaim(plan.CreateClaim) bool
+	ClaimMade(*Cluster, plan.CreateClaim)
+	KeepsFromJoining(*model.Claim) bool
+	RefusesPod(*model.Pod) bool // as kube-scheduler, and admission, do
+}
+
+func (f *Faults) refusesPod(p *model.Pod) bool {
+	return f.Adversary != nil && f.Adversary.RefusesPod(p)
 }
 
 // Fault is something that goes wrong now and then.
@@ -95,15 +109,19 @@ func (f *Faults) draw(what string, n int) int { return f.Luck.Draw(what, n) }
 
 // delays returns how long a machine takes to join, and from there to be Ready; negative: it never does.
 func (f *Faults) delays(c *Cluster, x *model.Claim) (boot, ready time.Duration) {
-	switch {
-	case f.Adversary.keepsFromJoining(x), f.Happens(NeverRegisters):
-		return -1, c.Readiness
-	case f.Happens(NeverReady):
-		return c.Boot, -1
-	case f.Happens(SlowToBoot):
-		return time.Duration(1+f.draw("boot", 90)) * time.Second, c.Readiness
+	boot, ready = c.Boot, c.Readiness
+	if c.Delays != nil {
+		boot, ready = c.Delays(x)
 	}
-	return c.Boot, c.Readiness
+	switch {
+	case f.Adversary != nil && f.Adversary.KeepsFromJoining(x), f.Happens(NeverRegisters):
+		return -1, ready
+	case f.Happens(NeverReady):
+		return boot, -1
+	case f.Happens(SlowToBoot):
+		return time.Duration(1+f.draw("boot", 90)) * time.Second, ready
+	}
+	return boot, ready
 }
 
 // mischief is what people and clouds do.
@@ -139,7 +157,7 @@ func (c *Cluster) mischief() {
 		if m := c.Machines[x.UID]; m != nil && !m.Gone && x.ProviderID != "" && m.Doomed.IsZero() && c.Notices != nil {
 			kind := []string{"SpotInterruption", "ScheduledChange", "StateChange"}[f.draw("kind", 3)]
 			c.mishap(MachineInterrupted, x.Name+" "+kind)
-			c.interrupt(x, m, kind, f.draw("time said", 2) == 1)
+			c.Interrupt(x, m, kind, f.draw("time said", 2) == 1)
 		}
 	}
 	if f.Happens(KubeletDies) && len(c.Machines) > 0 {
@@ -159,7 +177,7 @@ func (c *Cluster) mischief() {
 }
 
 func (c *Cluster) mishap(f Fault, object string) {
-	c.tell(Event{Kind: Mishap, Object: object, Text: string(f)})
+	c.Tell(Event{Kind: Mishap, Object: object, Text: string(f)})
 }
 
 // one draws one of several.

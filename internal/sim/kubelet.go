@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -28,13 +29,16 @@ func (c *Cluster) join(m *Machine) {
 	if p != nil {
 		taints = append(taints, p.StartupTaints...)
 	}
-	m.Node = "n-" + m.ID
+	m.Node = m.name
 	c.joined[m.Node] = m
-	c.tell(Event{Kind: Joined, Machine: m, Object: m.Node})
+	c.Tell(Event{Kind: Joined, Machine: m, Object: m.Node})
+	labels := model.Labels{}
+	maps.Copy(labels, m.Type.Labels)
+	maps.Copy(labels, m.Offering.Labels)
+	maps.Copy(labels, model.Labels{model.LabelHostname: m.Node, model.LabelInstanceType: m.Type.Name, model.LabelZone: m.Offering.Zone,
+		model.LabelCapacityType: m.Offering.CapacityType, model.LabelNodePool: m.Pool})
 	c.SetNode(&model.Node{Name: m.Node, UID: "uid-" + m.Node, ProviderID: m.ID, Created: c.Now, Capacity: m.Type.Capacity, Allocatable: m.Type.Allocatable,
-		Labels: model.Labels{model.LabelHostname: m.Node, model.LabelInstanceType: m.Type.Name, model.LabelZone: m.Offering.Zone,
-			model.LabelCapacityType: m.Offering.CapacityType, model.LabelNodePool: m.Pool},
-		Annotations: model.Labels{}, Taints: taints})
+		Labels: labels, Annotations: model.Labels{}, Taints: taints})
 	if m.ready >= 0 {
 		c.due.add(c.Now.Add(m.ready), func() { c.becomeReady(m) })
 	}
@@ -72,7 +76,7 @@ func (c *Cluster) setReady(n *model.Node, ready bool) {
 	}
 	m.Ready, m.ReadySince = ready, c.Now
 	m.Conditions = map[string]model.Condition{"Ready": {Status: status, Since: c.Now}}
-	c.tell(Event{Kind: Ready, Object: n.Name, Text: status})
+	c.Tell(Event{Kind: Ready, Object: n.Name, Text: status})
 	c.SetNode(&m)
 }
 
@@ -126,8 +130,8 @@ func (c *Cluster) startPod(p *model.Pod) {
 	})
 }
 
-// runsPods reports whether a pod has run on a node that is there.
-func (c *Cluster) runsPods(node string) bool {
+// RunsPods reports whether a pod has run on a node that is there.
+func (c *Cluster) RunsPods(node string) bool {
 	for _, p := range c.on[node] {
 		if !p.Starting {
 			return true

@@ -43,7 +43,8 @@ const (
 	Overfilled Kind = "node overfilled"
 )
 
-func (c *Cluster) tell(e Event) {
+// Tell tells Observe of something that happens now.
+func (c *Cluster) Tell(e Event) {
 	if c.Observe != nil {
 		e.At = c.Now
 		c.Observe(e)

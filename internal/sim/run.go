@@ -51,19 +51,30 @@ func (c *Cluster) Run(d time.Duration) (micro float64) {
 	return micro
 }
 
-// ticksAtOnce is how many ticks Play gives an instant until nothing more happens at it.
+// ticksAtOnce is how many ticks Rest gives an instant.
 const ticksAtOnce = 200
+
+// Version returns the version of the last write. It grows with each.
+func (c *Cluster) Version() uint64 { return c.version }
+
+// Rest ticks at the instant Now until nothing more happens at it.
+func (c *Cluster) Rest() error {
+	for n, before := 0, uint64(0); n == 0 || c.version != before || !c.Controller.IsQuiet(); n++ {
+		if n == ticksAtOnce {
+			return fmt.Errorf("at %s nothing comes to rest within %d decisions", c.Now, ticksAtOnce)
+		}
+		before = c.version
+		c.Tick()
+	}
+	return nil
+}
 
 // Play lets time pass until an instant, from one event to the next: all that is decided at an instant is done at it.
 // passes, unless nil, is told of each span in which nothing happens, before it does.
 func (c *Cluster) Play(until time.Time, passes func(time.Duration)) error {
 	for c.Now.Before(until) {
-		for n, before := 0, uint64(0); n == 0 || c.version != before || !c.Controller.IsQuiet(); n++ {
-			if n == ticksAtOnce {
-				return fmt.Errorf("at %s nothing comes to rest within %d decisions", c.Now, ticksAtOnce)
-			}
-			before = c.version
-			c.Tick()
+		if err := c.Rest(); err != nil {
+			return err
 		}
 		next := until
 		for _, t := range []time.Time{c.NextEvent(), c.Controller.Next} {

@@ -51,9 +51,12 @@ func (c *Cluster) schedulePod(p *model.Pod, nodes []*model.Node, promised map[st
 	}
 	apart := c.topologyOf(p.Class)
 	var best *model.Node
-	score, preempt := int64(math.MinInt64), victims{}
+	score, preempt, preferred := int64(math.MinInt64), victims{}, ""
+	if c.Prefers != nil {
+		preferred = c.Prefers(p)
+	}
 	for _, n := range nodes {
-		if model.Untolerated(c.late.taintsOf(c.Now, n), tolerations) != nil || c.Faults.Adversary.refusesPod(p) || !p.Class.AllowsStanding(n.Labels, n.Name) || !apart.allows(n) {
+		if model.Untolerated(c.late.taintsOf(c.Now, n), tolerations) != nil || c.Faults.refusesPod(p) || !p.Class.AllowsStanding(n.Labels, n.Name) || !apart.allows(n) {
 			continue
 		}
 		room := n.Allocatable.Sub(c.used[n.Name]).Sub(promised[n.Name]).Add(c.late.unseenOn(c, n.Name))
@@ -70,6 +73,9 @@ func (c *Cluster) schedulePod(p *model.Pod, nodes []*model.Node, promised map[st
 		if c.Packs {
 			s = -s
 		}
+		if n.Name == preferred {
+			s = math.MaxInt64
+		}
 		if s > score {
 			best, score = n, s
 		}
@@ -83,7 +89,7 @@ func (c *Cluster) schedulePod(p *model.Pod, nodes []*model.Node, promised map[st
 	case preempt.node != "":
 		for _, v := range preempt.pods {
 			if v.Deleting.IsZero() {
-				c.tell(Event{Kind: Preempted, Pod: v, Object: v.Name, Text: "for " + p.Name})
+				c.Tell(Event{Kind: Preempted, Pod: v, Object: v.Name, Text: "for " + p.Name})
 				c.DeletePod(v, max(time.Second, v.GracePeriod))
 			}
 		}

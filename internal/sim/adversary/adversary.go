@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package sim
+// Package adversary works against the nodes that are launched in a simulated cluster (internal/sim), and counts what comes of them. Only tests
+// have adversaries.
+package adversary
 
 import (
 	"maps"
@@ -11,10 +13,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/sim"
 )
 
-// Adversary keeps the pods of some owners from every node that is launched for them alone, and counts what comes of it.
-// A nil one does nothing.
+// Adversary keeps the pods of some owners from every node that is launched for them alone, and counts what comes of it. It implements
+// sim.Adversary.
 type Adversary struct {
 	Victims map[string]Adversity // by the owner's uid
 	Pool    string               // a NodePool whose NodeClaims are all refused; empty: none
@@ -62,8 +65,8 @@ type Purchase struct {
 	Served bool
 }
 
-// NewAdversary returns an adversary that has no victims yet.
-func NewAdversary(now time.Time) *Adversary {
+// New returns an adversary that has no victims yet.
+func New(now time.Time) *Adversary {
 	return &Adversary{Victims: map[string]Adversity{}, Bought: map[string]*Purchase{}, Refused: map[string][]time.Time{}, MadeFor: map[string][]string{},
 		Ran: map[string]map[string]bool{}, began: now, now: now}
 }
@@ -89,7 +92,7 @@ func ownersOf(slots []model.Slot, pool, notReserved string) (out []string) {
 
 // kind returns what is done about a launch for these owners; false: nothing.
 func (a *Adversary) kind(owners []string) (Adversity, bool) {
-	if a == nil || len(owners) == 0 || a.rests() {
+	if len(owners) == 0 || a.rests() {
 		return 0, false
 	}
 	for _, o := range owners {
@@ -105,11 +108,8 @@ func (a *Adversary) rests() bool {
 	return a.Pause > 0 && a.now.Sub(a.began)%a.Pause < a.Pause/2
 }
 
-// refusesClaim reports whether a NodeClaim is refused, and counts it.
-func (a *Adversary) refusesClaim(x plan.CreateClaim) bool {
-	if a == nil {
-		return false
-	}
+// RefusesClaim implements sim.Adversary. It reports whether a NodeClaim is refused, and counts it.
+func (a *Adversary) RefusesClaim(x plan.CreateClaim) bool {
 	owners := ownersOf(x.Slots, x.Pool.Name, string(x.NoReserve.Code))
 	k, ok := a.kind(owners)
 	if !(ok && k == RefusesClaims) && (x.Pool.Name != a.Pool || a.rests()) {
@@ -121,15 +121,14 @@ func (a *Adversary) refusesClaim(x plan.CreateClaim) bool {
 	return true
 }
 
-func (a *Adversary) keepsFromJoining(x *model.Claim) bool {
+// KeepsFromJoining implements sim.Adversary.
+func (a *Adversary) KeepsFromJoining(x *model.Claim) bool {
 	k, ok := a.kind(OwnersOf(x))
 	return ok && k == KeepsNodesFromJoining
 }
 
-func (a *Adversary) claimMade(c *Cluster, made plan.CreateClaim) {
-	if a == nil {
-		return
-	}
+// ClaimMade implements sim.Adversary.
+func (a *Adversary) ClaimMade(c *sim.Cluster, made plan.CreateClaim) {
 	owners := ownersOf(made.Slots, made.Pool.Name, string(made.NoReserve.Code))
 	a.MadeFor[c.Claims[made.Name].UID] = owners
 	if k, ok := a.kind(owners); ok && k == ExpiresClaims {
@@ -139,20 +138,17 @@ func (a *Adversary) claimMade(c *Cluster, made plan.CreateClaim) {
 	}
 }
 
-// refusesPod reports whether kube-scheduler, and admission, keep a pod from every node.
-func (a *Adversary) refusesPod(p *model.Pod) bool {
-	if a == nil || a.rests() {
+// RefusesPod reports whether kube-scheduler, and admission, keep a pod from every node.
+func (a *Adversary) RefusesPod(p *model.Pod) bool {
+	if a.rests() {
 		return false
 	}
 	k, ok := a.Victims[p.Owner.UID]
 	return ok && k == RefusesPods
 }
 
-// act does what the adversary does to objects.
-func (a *Adversary) act(c *Cluster) {
-	if a == nil {
-		return
-	}
+// Act implements sim.Adversary. It does what the adversary does to objects.
+func (a *Adversary) Act(c *sim.Cluster) {
 	a.now = c.Now
 	for _, name := range slices.Sorted(maps.Keys(c.Claims)) {
 		if m := c.Machines[c.Claims[name].UID]; m != nil {
@@ -170,7 +166,7 @@ func (a *Adversary) act(c *Cluster) {
 	a.count(c)
 }
 
-func (a *Adversary) actOn(c *Cluster, x *model.Claim, m *Machine) {
+func (a *Adversary) actOn(c *sim.Cluster, x *model.Claim, m *sim.Machine) {
 	k, ok := a.kind(OwnersOf(x))
 	n := c.Nodes[m.Node]
 	edit := func(change func(*model.Node)) {
@@ -181,19 +177,19 @@ func (a *Adversary) actOn(c *Cluster, x *model.Claim, m *Machine) {
 	switch {
 	case !ok || !x.Deleting.IsZero():
 	case k == DeletesClaims && !x.Is(lifecycle.Initialized):
-		c.tell(Event{Kind: Mishap, Object: x.Name, Text: "the adversary deletes a claim"})
+		c.Tell(sim.Event{Kind: sim.Mishap, Object: x.Name, Text: "the adversary deletes a claim"})
 		c.DeleteClaim(x)
 	case k == EndsMachines && !x.Is(lifecycle.Initialized):
 		c.End(m)
-	case k == DeletesNodes && n != nil && n.Deleting.IsZero() && !c.runsPods(n.Name):
-		c.tell(Event{Kind: Mishap, Object: n.Name, Text: "the adversary deletes a node"})
+	case k == DeletesNodes && n != nil && n.Deleting.IsZero() && !c.RunsPods(n.Name):
+		c.Tell(sim.Event{Kind: sim.Mishap, Object: n.Name, Text: "the adversary deletes a node"})
 		c.DeleteNode(n)
 	case k == TaintsNodes && n != nil && !n.HasTaint(agentTaint):
 		edit(func(e *model.Node) {
 			e.Taints = append(slices.Clone(n.Taints), model.Taint{Key: agentTaint, Value: "no", Effect: model.NoSchedule})
 		})
 	case k == EditsLabels && n != nil && n.Labels[agentTaint] == "":
-		edit(func(e *model.Node) { e.Labels = Edited(n.Labels, map[string]string{agentTaint: "moved"}) })
+		edit(func(e *model.Node) { e.Labels = sim.Edited(n.Labels, map[string]string{agentTaint: "moved"}) })
 	}
 	if !ok && a.rests() && n != nil && n.HasTaint(agentTaint) { // the agent is repaired
 		edit(func(e *model.Node) {
@@ -203,7 +199,7 @@ func (a *Adversary) actOn(c *Cluster, x *model.Claim, m *Machine) {
 }
 
 // count takes in what has become of each machine.
-func (a *Adversary) count(c *Cluster) {
+func (a *Adversary) count(c *sim.Cluster) {
 	for uid, m := range c.Machines {
 		x := a.Bought[uid]
 		if x == nil {
@@ -217,7 +213,7 @@ func (a *Adversary) count(c *Cluster) {
 		if m.Gone && x.Until.IsZero() {
 			x.Until = c.Now
 		}
-		x.Served = x.Served || m.Node != "" && c.runsPods(m.Node)
+		x.Served = x.Served || m.Node != "" && c.RunsPods(m.Node)
 		if claim == nil || len(claim.Slots) > 0 || !x.Until.IsZero() {
 			continue
 		}
