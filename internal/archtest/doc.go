@@ -32,7 +32,9 @@ cluster, lifecycle, disrupt < decide/pods < decide
 cluster, lifecycle, disrupt, decide/limits < decide/pools < decide
 solve, disrupt, lifecycle < decide
 model, plan < state, cloud, ledger, cloud/catalog
-state, lifecycle < sim
+state, lifecycle < sim < sim/adversary
+sim, approve < replay < replay/recording, report
+record, kube/manifests < replay/recording < cli
 model < top < top/screen, web
 decide, verify < approve < doctor, controller, cli
 decide < explain < doctor, controller/answer
@@ -64,7 +66,7 @@ casetest
 `
 
 // Pure are the packages between a Snapshot and a Plan, what they ask, and what a person is shown of a cluster.
-var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "cluster", "decide", "decide/shares", "decide/replicas", "decide/nodegroups", "decide/limits", "decide/unused", "decide/demand", "decide/disruption", "decide/claims", "decide/landing", "decide/pods", "decide/pools", "explain", "verify", "approve", "nodeoverlay", "top", "doctor", "groupstatus", "sim"}
+var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "cluster", "decide", "decide/shares", "decide/replicas", "decide/nodegroups", "decide/limits", "decide/unused", "decide/demand", "decide/disruption", "decide/claims", "decide/landing", "decide/pods", "decide/pools", "explain", "verify", "approve", "nodeoverlay", "top", "doctor", "groupstatus", "sim", "sim/adversary", "replay"}
 
 // Banned are import prefixes that pure packages may not use, each with the reason.
 var Banned = map[string]string{
@@ -80,8 +82,9 @@ var Banned = map[string]string{
 	"unsafe":       "nothing here is worth it",
 }
 
-// NotLinked are packages that the product binary does not link, not even through others: simulated clouds and what only tests need.
-var NotLinked = []string{"cloud/simulated", "cloud/aws/awstest", "cloud/externalgrpc/externalgrpctest", "cloud/cloudtest", "sim", "casetest", "testwait"}
+// NotLinked are packages that the product binary does not link, not even through others: simulated clouds and what only tests need. sim is not
+// among them: 'dovetail replay' plays recordings on it.
+var NotLinked = []string{"cloud/simulated", "cloud/aws/awstest", "cloud/externalgrpc/externalgrpctest", "cloud/cloudtest", "sim/adversary", "casetest", "testwait"}
 
 // KubernetesOnly may be imported by these packages alone.
 var KubernetesOnly = map[string][]string{

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/fleet"
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/record"
+	"github.com/dovetail-sh/dovetail/internal/replay"
+	"github.com/dovetail-sh/dovetail/internal/replay/recording"
+	"github.com/dovetail-sh/dovetail/internal/report"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// Names of columns of a replay that are no file.
+const (
+	recordedColumn = "recorded"
+	currentColumn  = "current"
+)
+
+type replayFlags struct {
+	files   []string
+	compare string
+	boot    time.Duration
+	priceFlags
+	output, scheduler string
+}
+
+func replayCommand() *cobra.Command {
+	f := replayFlags{}
+	c := &cobra.Command{
+		Use:   "replay FILE [-f policy.yaml]…",
+		Short: "Replay a recording under other NodePools: its cost, waiting pods and evictions",
+		Long: `Reads a recording ('dovetail record'), and replays it in virtual time: the workloads want the pods that they wanted, and Dovetail
+launches and removes the nodes. Prints what really happened next to what would have happened: cost, time that pods waited,
+evictions by reason, nodes launched and utilization, in total, per NodePool and per day. It needs no cluster and no network.
+
+Each -f is replayed by itself, and is a column of the result. It is a file or a directory with the NodePools, node classes and
+NodeOverlays that replace those of the same name in the recording, or are added to them. Without -f, the recording is replayed
+with its own NodePools.
+
+Nodes boot as fast as recorded ones of their NodePool did, unless --boot is set. Recorded interruptions hit a node of the same
+instance type, zone and capacity type. docs/REPLAY.md lists what is modelled, and what is not.
+
+Exit status: 0 done, 1 invalid input, 2 wrong usage, 130 or 143 interrupted or terminated. An interrupted replay prints what it
+has come to, and that it is partial.`,
+		Example: "  dovetail replay week.zst\n" +
+			"  dovetail replay week.zst --compare current -f nodepools/\n" +
+			"  dovetail replay week.zst -f small.yaml -f large.yaml -o json",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return exit{2, fmt.Errorf("need the file of one recording, have %d arguments; see '%s --help'", len(args), c.CommandPath())}
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error { return runReplay(c, f, args[0]) },
+	}
+	g := c.Flags()
+	g.StringArrayVarP(&f.files, "filename", "f", nil, "File or directory with NodePools to replay with. Can be repeated: each is a column")
+	g.StringVar(&f.compare, "compare", "", "Also replay with the NodePools of the recording. The only value is current")
+	g.DurationVar(&f.boot, "boot", -1, "Time from the launch of a node until it is Ready. A negative duration means as recorded")
+	f.priceFlags.add(g, catalogUsage)
+	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
+	addOutput(g, &f.output)
+	return c
+}
+
+func (f *replayFlags) check() error {
+	if err := checkOutput(f.output); err != nil {
+		return err
+	}
+	if f.compare != "" && f.compare != currentColumn {
+		return exit{2, fmt.Errorf("--compare %q: use current", f.compare)}
+	}
+	if slices.Contains(f.files, "-") {
+		return exit{2, errors.New("-f -: replay reads each file more than once; write the standard input to a file")}
+	}
+	return nil
+}
+
+// replayColumn is one replay to run.
+type replayColumn struct {
+	name  string
+	files []string
+}
+
+func (f *replayFlags) columns() (out []replayColumn) {
+	if f.compare == currentColumn || len(f.files) == 0 {
+		out = append(out, replayColumn{name: currentColumn})
+	}
+	for _, file := range f.files {
+		name := filepath.Base(file)
+		if slices.ContainsFunc(out, func(c replayColumn) bool { return c.name == name }) {
+			name = file
+		}
+		out = append(out, replayColumn{name, []string{file}})
+	}
+	return out
+}
+
+// runReplay replays a recording. Unlike other verbs that only answer, it writes what it has when it is interrupted.
+func runReplay(c *cobra.Command, f replayFlags, path string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	shown := showProgress(c.ErrOrStderr())
+	defer shown.end()
+	r, err := replayed(c.Context(), f, path, shown, c.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	shown.end()
+	var answer bytes.Buffer
+	write := report.ReplayText
+	if isStructured(f.output) {
+		write = report.ReplayJSON
+	}
+	if err := write(&answer, r); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	text, err := fitted(c, c.OutOrStdout(), answer.String())
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(c.OutOrStdout(), text); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	if r.Partial {
+		s := stopped{}
+		errors.As(context.Cause(c.Context()), &s)
+		return exit{128 + int(s.signal), fmt.Errorf("%w: the result is partial", s)}
+	}
+	return nil
+}
+
+// replayed reads a recording and replays it.
+func replayed(ctx context.Context, f replayFlags, path string, shown *progress, warnings io.Writer) (*report.Replay, error) {
+	in, err := readReplay(f, path, shown, warnings)
+	if err != nil {
+		return nil, err
+	}
+	r := in.recording
+	out := &report.Replay{Recording: path, From: r.Trace.From, To: r.Trace.To, Catalog: in.cat.Name, PricesAsOf: in.cat.PricesAsOf, Problems: r.Problems, Assumed: r.Assumed}
+	recorded := report.ReplayColumnOf(recordedColumn, replay.Measure(r.Trace, in.types))
+	recorded.Measured = true
+	out.Columns = append(out.Columns, recorded)
+	for _, col := range f.columns() {
+		v, assumed, err := in.variant(ctx, f, col)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range assumed {
+			if !slices.Contains(out.Assumed, a) {
+				out.Assumed = append(out.Assumed, a)
+			}
+		}
+		v.Progress = func(at time.Time) bool {
+			shown.at("replaying %s: %s of %s", col.name, at.Sub(r.Trace.From).Round(time.Minute), r.Trace.To.Sub(r.Trace.From).Round(time.Minute))
+			return ctx.Err() == nil
+		}
+		result := replay.Play(r.Trace, v)
+		x := report.ReplayColumnOf(col.name, &result.Figures)
+		x.Notes = notesOf(result)
+		out.Columns = append(out.Columns, x)
+		if out.Partial = result.Partial; out.Partial {
+			break
+		}
+	}
+	return out, nil
+}
+
+// notesOf says what a replay could not do as recorded.
+func notesOf(r *replay.Result) (out []string) {
+	if r.MissedInterruptions > 0 {
+		out = append(out, fmt.Sprintf("%d recorded interruptions hit no node: it had none of their instance type, zone and capacity type", r.MissedInterruptions))
+	}
+	if r.Unpriced > 0 {
+		out = append(out, fmt.Sprintf("%d nodes have no known price and count as free; add their instance types with --catalog or --price-file", r.Unpriced))
+	}
+	if r.Restless > 0 {
+		out = append(out, fmt.Sprintf("at %d instants decisions went on for so long that the rest was decided a second later", r.Restless))
+	}
+	return append(out, r.Faults...)
+}
+
+// replayInput is what was read for a replay.
+type replayInput struct {
+	recording *recording.Recording
+	cat       *catalog.Catalog
+	types     []*model.InstanceType
+}
+
+func readReplay(f replayFlags, path string, shown *progress, warnings io.Writer) (*replayInput, error) {
+	cat, err := f.priceFlags.load(warnings)
+	if err != nil {
+		return nil, err
+	}
+	scheduler, err := schedulerConfig(f.scheduler)
+	if err != nil {
+		return nil, err
+	}
+	if err := isRecording(path); err != nil {
+		return nil, err
+	}
+	table := state.NewResourceTable()
+	in := &replayInput{cat: cat, types: cat.InstanceTypes(table.Dim)} // first, so that the numbers of resources do not depend on the input
+	shown.at("reading %s", path)
+	if in.recording, err = recording.Read(path, scheduler, table); err != nil {
+		return nil, err
+	}
+	elsewhere := false
+	if in.cat, elsewhere = cat.InZones(in.recording.Zones()); elsewhere {
+		in.types = in.cat.InstanceTypes(table.Dim)
+		in.recording.Assumed = append(in.recording.Assumed, "prices: none of the zones is one of the catalogue, so those of another region are used")
+	}
+	return in, nil
+}
+
+// isRecording returns an error for a file that exists and is none, so that a manifest in the place of the recording is named as such.
+func isRecording(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil // whoever reads it says what is wrong
+	}
+	defer file.Close()
+	head := make([]byte, 4)
+	if n, err := io.ReadFull(file, head); n > 0 && (err != nil || !record.IsRecording(head)) {
+		return fmt.Errorf("%s: not a recording; need a file that 'dovetail record --out' wrote, and NodePools with -f", path)
+	}
+	return nil
+}
+
+// variant returns what a column is replayed with.
+func (in *replayInput) variant(ctx context.Context, f replayFlags, col replayColumn) (*replay.Variant, []string, error) {
+	offers := offerer{types: in.types}
+	v, assumed, err := in.recording.Variant(
+		func(m *manifests.Set) error {
+			if len(col.files) == 0 {
+				return nil
+			}
+			return readFiles(m, col.files, strings.NewReader(""))
+		},
+		func(s *state.State) {
+			offers.estimator = fleet.NewEstimator(in.cat, s.Resources())
+			offers.offer(ctx, s)
+		})
+	if err != nil {
+		return nil, nil, err
+	}
+	v.Types, v.Policy = in.types, decide.DefaultPolicy()
+	if f.boot >= 0 {
+		v.Boot = f.boot
+	}
+	return v, append(assumed, offers.unknown...), nil
+}

@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/approve"
+	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/sim"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// Variant is what a Trace is played under.
+type Variant struct {
+	Pools     []PoolChange // in order of time, the first at From
+	Limits    []*model.CapacityLimit
+	Types     []*model.InstanceType // that the cloud has: they price nodes without a NodePool
+	Resources []string              // names of resources by dimension
+	Policy    decide.Policy
+
+	// Boot is how long each machine takes from its launch until its node is Ready. Negative: as recorded.
+	Boot time.Duration
+
+	// Progress is called now and then with the instant that the replay has come to. The replay ends when it returns false. nil: nobody looks.
+	Progress func(time.Time) bool
+}
+
+// PoolChange is a NodePool from an instant on, with its instance types.
+type PoolChange struct {
+	At   time.Time
+	Pool *model.NodePool
+	Gone string // name of a NodePool that is deleted
+}
+
+// Result is what a replay came to.
+type Result struct {
+	Figures
+	// Decisions are what was done about nodes, in order of time.
+	Decisions []Decision
+	// Partial reports whether the replay was ended before the end of the recording. Figures.To is where it ended.
+	Partial bool
+	// Steps is how often it was decided.
+	Steps int
+	// MissedInterruptions are recorded interruptions that hit no machine of the same offering in the replay.
+	MissedInterruptions int
+	// Restless is how often an instant was left before nothing more happened at it.
+	Restless int
+	// Faults are what verify refused or deciding failed on, at most maxFaults.
+	Faults []string
+}
+
+const (
+	// batchIdle and batchMost are how long a controller waits for more changes before it decides, as in internal/controller.
+	batchIdle = 30 * time.Millisecond
+	batchMost = time.Second
+	maxFaults = 10
+)
+
+// world is a Trace that is being played.
+type world struct {
+	*sim.Cluster
+	trace   *Trace
+	variant *Variant
+	meter   *meter
+	work    *workloads
+	boots   *boots
+	result  Result
+
+	mem      decide.Memory
+	types    map[string][]*model.InstanceType // by NodePool
+	reasons  map[string]string                // by claim name: why it is deleted
+	nodes    map[string]*standing             // without a NodeClaim
+	machines map[string]*sim.Machine          // by node
+	refused  map[string]map[string]bool       // by code: uids of pods
+	pools    int                              // the next of variant.Pools
+}
+
+// standing is a node without a NodeClaim.
+type standing struct {
+	since time.Time
+	node  *model.Node
+}
+
+// Play plays a trace under a variant.
+func Play(t *Trace, v *Variant) *Result {
+	w := &world{Cluster: sim.New(t.From), trace: t, variant: v, meter: newMeter(t.From, t.To), types: map[string][]*model.InstanceType{},
+		reasons: map[string]string{}, nodes: map[string]*standing{}, machines: map[string]*sim.Machine{}, refused: map[string]map[string]bool{}}
+	w.boots = newBoots(t, v.Boot)
+	w.Observe, w.Notices, w.Delays = w.observe, notices, w.boots.of
+	w.Identify, w.Prefers = w.identities(), w.recordedNode
+	w.TypesOf = func(pool string) []*model.InstanceType { return w.types[pool] }
+	w.work = newWorkloads(w)
+	w.Controllers = w.work
+	w.begin()
+	w.run()
+	return w.end()
+}
+
+// identities returns what a NodeClaim and its machine are called that was recorded too.
+func (w *world) identities() func(string) (uid, providerID, node string) {
+	byName := map[string]*Claim{}
+	for _, x := range w.trace.Claims {
+		if !x.First {
+			byName[x.Last.Name] = x
+		}
+	}
+	made := map[string]int{} // how often a claim of a name was created: a name may come back, an identity may not
+	return func(claim string) (uid, providerID, node string) {
+		if w.Claims[claim] == nil {
+			made[claim]++
+		}
+		x := byName[claim]
+		if x == nil || made[claim] > 1 {
+			name := fmt.Sprintf("replay-%s-%d", claim, made[claim])
+			return name, name, name
+		}
+		if x.Node != nil {
+			node = x.Node.Node.Name
+		}
+		return x.Last.UID, x.Last.ProviderID, node
+	}
+}
+
+// recordedNode returns the node on which kube-scheduler had a pod, so that it has it there again.
+func (w *world) recordedNode(p *model.Pod) string {
+	if s := w.work.byUID[p.UID]; s != nil && s.life.Pod.UID == p.UID {
+		return s.life.Node
+	}
+	return ""
+}
+
+func notices(kind string, seen, at time.Time) map[string]string {
+	text, err := cluster.Notice{Kind: kind, Seen: seen, At: at}.Text()
+	if err != nil {
+		return nil // a time that JSON can't hold: nobody is told
+	}
+	return map[string]string{cluster.AnnotationInterrupted: text}
+}
+
+// begin sets up the cluster as it was at From.
+func (w *world) begin() {
+	w.changePools()
+	for _, n := range w.trace.Nodes {
+		if n.First && n.Claim != nil {
+			w.SetNode(n.Node)
+		}
+	}
+	for _, x := range w.trace.Claims {
+		if x.First {
+			w.addClaim(x)
+		}
+	}
+	w.work.begin()
+	w.Control(w)
+}
+
+// addClaim adds a NodeClaim that was there at From, with its machine.
+func (w *world) addClaim(x *Claim) {
+	w.SetClaim(x.Claim)
+	if x.Claim.ProviderID == "" {
+		return // the controller launches it
+	}
+	t, o := w.offering(x)
+	m := &sim.Machine{ID: x.Claim.ProviderID, ClaimUID: x.Claim.UID, ClaimName: x.Claim.Name, Pool: x.Claim.Pool, Type: t, Offering: o, Launched: model.LaterOf(x.Launched, x.Claim.Created)}
+	if n := x.Node; n != nil && n.First {
+		m.Node = n.Node.Name
+		w.AddMachine(m, "", 0, 0)
+		w.joinedAt(m)
+		if !n.Node.Ready && !n.Ready.IsZero() {
+			name := n.Node.Name
+			w.At(n.Ready, func() { w.SetReady(name, true) })
+		}
+		return
+	}
+	boot, ready := w.boots.of(x.Claim)
+	node := ""
+	if x.Node != nil {
+		node = x.Node.Node.Name
+	}
+	w.AddMachine(m, node, max(0, boot-w.Now.Sub(x.Claim.Created)), ready)
+}
+
+// offering returns the instance type and the offering of a claim's machine. One that is not in the catalogue is free, and is made of what
+// the claim says.
+func (w *world) offering(x *Claim) (*model.InstanceType, *model.Offering) {
+	name, zone, ct := x.Claim.Labels[model.LabelInstanceType], x.Claim.Labels[model.LabelZone], x.Claim.Labels[model.LabelCapacityType]
+	for _, types := range [][]*model.InstanceType{w.types[x.Claim.Pool], w.variant.Types} {
+		if t, o := findOffering(types, name, zone, ct); o != nil {
+			return t, o
+		}
+	}
+	t := &model.InstanceType{Name: name, Labels: model.Labels{model.LabelInstanceType: name}, Capacity: x.Claim.Capacity, Allocatable: x.Claim.Allocatable,
+		Offerings: []model.Offering{{Zone: zone, CapacityType: ct, Available: true, Remaining: -1}}}
+	return t, &t.Offerings[0]
+}
+
+func findOffering(types []*model.InstanceType, name, zone, capacityType string) (*model.InstanceType, *model.Offering) {
+	for _, t := range types {
+		for i := range t.Offerings {
+			if o := &t.Offerings[i]; t.Name == name && o.Zone == zone && o.CapacityType == capacityType {
+				return t, o
+			}
+		}
+	}
+	return nil, nil
+}
+
+// priceOf returns what a machine of an offering costs. Its list price is that of the same type and zone on demand.
+func priceOf(t *model.InstanceType, o *model.Offering) price {
+	p := price{micro: o.PriceMicro, list: listPrice(*o), known: o.PriceMicro > 0}
+	for i := range t.Offerings {
+		if d := &t.Offerings[i]; d.CapacityType == model.OnDemand && d.Zone == o.Zone {
+			p.list = listPrice(*d)
+		}
+	}
+	return p
+}
+
+func listPrice(o model.Offering) int64 {
+	if o.PriceOverlay != "" {
+		return o.ListPriceMicro
+	}
+	return o.PriceMicro
+}
+
+// changePools gives the cluster its NodePools as they are now.
+func (w *world) changePools() {
+	for ; w.pools < len(w.variant.Pools) && !w.variant.Pools[w.pools].At.After(w.Now); w.pools++ {
+		if x := w.variant.Pools[w.pools]; x.Gone != "" {
+			w.DropPool(x.Gone)
+		} else {
+			w.types[x.Pool.Name] = x.Pool.Types
+			p := *x.Pool
+			w.SetPool(&p)
+		}
+	}
+}
+
+// nextChange returns when something recorded happens next; zero: nothing more does.
+func (w *world) nextChange() time.Time {
+	next := w.work.next()
+	if w.pools < len(w.variant.Pools) {
+		next = sooner(next, w.variant.Pools[w.pools].At)
+	}
+	return next
+}
+
+// sooner returns the earlier of two instants that are not zero.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// run lets time pass from one event to the next. The controller decides when it was told of changes for a moment, and when it wants to.
+func (w *world) run() {
+	var first time.Time // of changes that were not decided on
+	decideAt, seen := w.Now, w.Version()
+	for {
+		w.changePools()
+		w.Happen()
+		ctl := w.Controller
+		if v := w.Version(); v != seen {
+			if seen = v; first.IsZero() {
+				first = w.Now
+			}
+			decideAt = sooner(sooner(first.Add(batchMost), w.Now.Add(batchIdle)), ctl.Next)
+		}
+		if !decideAt.IsZero() && !decideAt.After(w.Now) {
+			first, decideAt = time.Time{}, time.Time{}
+			if err := w.Rest(); err != nil {
+				w.result.Restless++
+				decideAt = w.Now.Add(batchMost)
+			}
+			decideAt, seen = sooner(decideAt, ctl.Next), w.Version()
+			if !decideAt.IsZero() && !decideAt.After(w.Now) {
+				decideAt = w.Now.Add(time.Millisecond)
+			}
+		}
+		next := sooner(sooner(w.nextChange(), w.NextEvent()), decideAt)
+		if next.IsZero() || next.After(w.trace.To) {
+			w.Now = w.trace.To
+			return
+		}
+		w.Now = model.LaterOf(next, w.Now.Add(1))
+		if w.variant.Progress != nil && !w.variant.Progress(w.Now) {
+			w.result.Partial, w.meter.to = true, w.Now
+			return
+		}
+	}
+}
+
+// end counts what is still there, and returns the result.
+func (w *world) end() *Result {
+	w.meter.f.To = w.Now
+	w.work.end()
+	for _, m := range w.Machines {
+		if !m.Gone {
+			w.endMachine(m)
+		}
+	}
+	for _, s := range w.nodes {
+		w.endStanding(s)
+	}
+	w.result.Figures = *w.meter.figures()
+	w.result.Refused = map[string]int{}
+	for code, pods := range w.refused {
+		w.result.Refused[code] = len(pods)
+	}
+	return &w.result
+}
+
+// Restart implements sim.Decider. Resources get the numbers that they have in the trace.
+func (w *world) Restart(table *state.ResourceTable) {
+	w.mem = decide.Memory{}
+	for _, name := range w.variant.Resources {
+		table.Dim(name)
+	}
+}
+
+// Decide implements sim.Decider: it decides as the controller does.
+func (w *world) Decide(now time.Time, s *model.Snapshot, solve bool) ([]plan.Action, time.Time) {
+	d := approve.Step(decide.Step, approve.Verify, s, w.mem, now, w.variant.Policy, decide.Request{Solve: solve})
+	w.mem = d.Memory
+	w.result.Steps++
+	for _, r := range d.Refused {
+		w.fault(now, "verify refused "+r.Unit+": "+string(r.Why.Code))
+	}
+	if d.Fault != nil {
+		w.fault(now, "deciding failed")
+	}
+	for _, p := range d.Output.Pods {
+		if p.Outcome == plan.Refused && len(p.Reasons) > 0 {
+			code := string(p.Reasons[0].Code)
+			if w.refused[code] == nil {
+				w.refused[code] = map[string]bool{}
+			}
+			w.refused[code][p.Pod.UID] = true
+		}
+	}
+	for _, a := range d.Output.Actions {
+		if x, ok := a.(plan.DeleteClaim); ok {
+			w.reasons[x.Claim] = string(x.Why.Code)
+		}
+	}
+	return d.Output.Actions, d.Output.Next
+}
+
+func (w *world) fault(at time.Time, text string) {
+	if len(w.result.Faults) < maxFaults {
+		w.result.Faults = append(w.result.Faults, at.UTC().Format(time.RFC3339)+" "+text)
+	}
+}
+
+func (w *world) observe(e sim.Event) {
+	switch e.Kind {
+	case sim.Launched:
+		w.meter.launched(e.Machine.Pool, e.At)
+		w.decided(Launch, e.Machine.ClaimName, offeringText(e.Machine.Type.Name, e.Machine.Offering.Zone, e.Machine.Offering.CapacityType))
+	case sim.Begun:
+		if a, ok := e.Action.(plan.DeleteClaim); ok && w.Claims[a.Claim] != nil && w.Claims[a.Claim].Deleting.IsZero() {
+			w.decided(Remove, a.Claim, "")
+		}
+	case sim.Joined:
+		w.joinedAt(e.Machine)
+	case sim.Ended:
+		w.endMachine(e.Machine)
+	case sim.Preempted:
+		w.work.preempted[e.Pod.UID] = true
+	case sim.Violated, sim.Overfilled:
+		w.fault(e.At, e.Object+": "+e.Text)
+	}
+}
+
+// joinedAt notes when the node of a machine is there.
+func (w *world) joinedAt(m *sim.Machine) {
+	w.work.joined[m.ClaimUID] = w.Now
+	w.machines[m.Node] = m
+}
+
+func (w *world) endMachine(m *sim.Machine) {
+	w.meter.paid(m.Pool, priceOf(m.Type, m.Offering), m.Launched, w.Now)
+	if at, ok := w.work.joined[m.ClaimUID]; ok {
+		w.meter.stood(m.Type.Allocatable, at, w.Now)
+	}
+}
+
+// stand adds or changes a node without a NodeClaim.
+func (w *world) stand(n *model.Node) {
+	s := w.nodes[n.Name]
+	if s == nil {
+		s = &standing{since: w.Now}
+		w.nodes[n.Name] = s
+	}
+	s.node = n
+	w.SetNode(n)
+}
+
+// leave ends a node without a NodeClaim.
+func (w *world) leave(name string) {
+	if s := w.nodes[name]; s != nil {
+		w.endStanding(s)
+		delete(w.nodes, name)
+		w.DropNode(name)
+	}
+}
+
+func (w *world) endStanding(s *standing) {
+	t, o := findOffering(w.variant.Types, s.node.Labels[model.LabelInstanceType], s.node.Labels[model.LabelZone], CapacityTypeOf(s.node.Labels))
+	p := price{}
+	if o != nil {
+		p = priceOf(t, o)
+	}
+	w.meter.paid("", p, s.since, w.Now)
+	w.meter.stood(s.node.Allocatable, s.since, w.Now)
+}
+
+// CapacityTypeOf returns the capacity type of a node by its labels, on-demand if none says.
+func CapacityTypeOf(l model.Labels) string {
+	for _, k := range []string{model.LabelCapacityType, "eks.amazonaws.com/capacityType"} {
+		switch l[k] {
+		case "":
+		case "SPOT":
+			return model.Spot
+		case "ON_DEMAND":
+			return model.OnDemand
+		default:
+			return l[k]
+		}
+	}
+	return model.OnDemand
+}
+
+// interrupt has the cloud take a machine away that is as the recorded one was: that of the claim of the same name, else the oldest of the same
+// offering.
+func (w *world) interrupt(x *Claim) {
+	var hit *sim.Machine
+	for _, m := range w.Machines {
+		if m.Gone || !m.Doomed.IsZero() || w.ClaimOf(m) == nil {
+			continue
+		}
+		if m.ClaimName == x.Last.Name {
+			hit = m
+			break
+		}
+		if m.Type.Name != x.Last.Labels[model.LabelInstanceType] || m.Offering.Zone != x.Last.Labels[model.LabelZone] || m.Offering.CapacityType != x.Last.Labels[model.LabelCapacityType] {
+			continue
+		}
+		if hit == nil || m.Launched.Before(hit.Launched) || m.Launched.Equal(hit.Launched) && m.ID < hit.ID {
+			hit = m
+		}
+	}
+	if hit == nil {
+		w.result.MissedInterruptions++
+		return
+	}
+	kind := "SpotInterruption"
+	if n, ok := cluster.ReadNotice(x.Last); ok {
+		kind = n.Kind
+	}
+	w.Interrupt(w.ClaimOf(hit), hit, kind, true)
+}
+
+// boots are how long machines took to boot.
+type boots struct {
+	fixed  time.Duration // negative: as recorded
+	byName map[string]boot
+	byPool map[string]boot
+	all    boot
+}
+
+// boot is how long after its NodeClaim a node was there, and how long after that it was Ready.
+type boot struct{ join, ready time.Duration }
+
+// usualBoot is assumed if nothing was recorded that booted.
+var usualBoot = boot{30 * time.Second, 10 * time.Second}
+
+func newBoots(t *Trace, fixed time.Duration) *boots {
+	b := &boots{fixed: fixed, byName: map[string]boot{}, byPool: map[string]boot{}, all: usualBoot}
+	byPool, all := map[string][]boot{}, []boot(nil)
+	for _, x := range t.Claims {
+		if x.Node == nil || x.Node.Seen.IsZero() || x.Node.Ready.IsZero() {
+			continue
+		}
+		k := boot{max(0, x.Node.Seen.Sub(x.Seen)), max(0, x.Node.Ready.Sub(x.Node.Seen))}
+		if x.First {
+			k.join = max(0, x.Node.Seen.Sub(x.Claim.Created))
+		}
+		b.byName[x.Last.Name] = k
+		if !x.First {
+			byPool[x.Last.Pool], all = append(byPool[x.Last.Pool], k), append(all, k)
+		}
+	}
+	for pool, list := range byPool {
+		b.byPool[pool] = middle(list)
+	}
+	if len(all) > 0 {
+		b.all = middle(all)
+	}
+	return b
+}
+
+func middle(list []boot) boot {
+	slices.SortFunc(list, func(a, b boot) int { return int((a.join + a.ready) - (b.join + b.ready)) })
+	return list[len(list)/2]
+}
+
+// of returns how long the machine of a NodeClaim takes to boot: as the recorded one of this name, else as most of its NodePool.
+func (b *boots) of(x *model.Claim) (join, ready time.Duration) {
+	if b.fixed >= 0 {
+		return b.fixed, 0
+	}
+	k, ok := b.byName[x.Name]
+	if !ok {
+		k, ok = b.byPool[x.Pool]
+	}
+	if !ok {
+		k = b.all
+	}
+	return k.join, k.ready
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package recording makes a replay.Trace of a recording, and the variants that it is played under: the NodePools of the recording, and those
+// of files in their place.
+//
+// Whatever can be read is used. What can't be is in Recording.Problems, what had to be assumed in Recording.Assumed.
+//
+// Start reading at Read, then reader.take (one line of a recording) and assemble (what follows from all of them).
+package recording
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/record"
+	"github.com/dovetail-sh/dovetail/internal/replay"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// Recording is what was read of one.
+type Recording struct {
+	Path   string
+	Trace  *replay.Trace
+	Report *record.Report
+	Table  *state.ResourceTable
+
+	Problems []string // what could not be read
+	Assumed  []string // what had to be assumed
+
+	base  map[string]json.RawMessage // by kind and key: what NodePools need, as it was first seen
+	pools []poolLine
+}
+
+// poolLine is a NodePool from an instant on.
+type poolLine struct {
+	at   time.Time
+	name string
+	json json.RawMessage // nil: it is gone
+}
+
+// Zones returns the zones in which nodes were recorded.
+func (r *Recording) Zones() (out []string) {
+	for _, n := range r.Trace.Nodes {
+		if !slices.Contains(out, n.Zone) {
+			out = append(out, n.Zone)
+		}
+	}
+	return out
+}
+
+// Read reads a recording. scheduler are the defaults by which schedulers spread pods.
+func Read(path string, scheduler translate.SchedulerDefaults, table *state.ResourceTable) (*Recording, error) {
+	lookup := manifests.New()
+	lookup.Scheduler = scheduler
+	r := &reader{
+		out:    &Recording{Path: path, Trace: &replay.Trace{}, Table: table, base: map[string]json.RawMessage{}},
+		lookup: lookup, t: &translate.Translator{Table: table, Lookup: lookup, Defaults: scheduler},
+		classes: map[string]*model.Class{}, have: map[string]bool{}, owners: map[string]*ownerLife{}, sets: map[string]*setLife{},
+		pods: map[string]*podLife{}, nodes: map[string]*nodeLife{}, claims: map[string]*replay.Claim{}, last: map[string]any{}, generations: map[string]int64{},
+	}
+	report, err := record.Read(path, record.Visitor{Begin: r.begin, Synced: r.synced, Change: r.change})
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range report.Problems {
+		r.out.Problems = append(r.out.Problems, p.String())
+	}
+	if r.out.Trace.From.IsZero() {
+		return nil, fmt.Errorf("%s: its first snapshot is incomplete; record again", path)
+	}
+	if !report.To.After(r.out.Trace.From) {
+		return nil, fmt.Errorf("%s: it holds one instant, %s, and no time to replay; record for longer", path, r.out.Trace.From.Format(time.RFC3339))
+	}
+	for _, kind := range report.Header.Denied {
+		if slices.Contains(counted, kind) {
+			r.assume("the recorder had no right to read " + kind + "s: how many pods were wanted follows from the pods alone")
+		}
+	}
+	r.out.Report, r.out.Trace.To = report, r.latest(report.To)
+	for _, g := range report.Gaps {
+		r.out.Trace.Gaps = append(r.out.Trace.Gaps, replay.Span{From: g.From, To: g.To})
+	}
+	r.assemble()
+	if r.backwards > 0 {
+		r.out.Problems = append(r.out.Problems, fmt.Sprintf("%s: the clock was set back between %d runs, by %s at most; their times are taken to be later",
+			path, r.backwards, r.most.Round(time.Second)))
+	}
+	return r.out, nil
+}
+
+// counted are the kinds that say how many pods a workload wants.
+var counted = []string{"ReplicaSet", "StatefulSet"}
+
+// reader reads a recording into a Trace.
+type reader struct {
+	out    *Recording
+	t      *translate.Translator
+	lookup *manifests.Set
+
+	now       time.Time
+	shift     time.Duration // added to the times of this run, so that none is before that of the last line
+	backwards int
+	most      time.Duration
+
+	snapshot []record.Change // of the run that begins, until it is complete
+	syncing  bool
+	first    bool            // the first snapshot is taken in
+	have     map[string]bool // kind and key of all objects that there are
+
+	classes     map[string]*model.Class
+	owners      map[string]*ownerLife // by key
+	order       []*ownerLife
+	sets        map[string]*setLife // ReplicaSets and StatefulSets by uid
+	pods        map[string]*podLife
+	nodes       map[string]*nodeLife
+	claims      map[string]*replay.Claim
+	last        map[string]any   // of PodDisruptionBudgets: as they were last, without their status
+	generations map[string]int64 // of NodePools and DaemonSets
+	dirty       bool             // volumes were read since they were settled
+}
+
+func (r *reader) assume(text string) {
+	if !slices.Contains(r.out.Assumed, text) {
+		r.out.Assumed = append(r.out.Assumed, text)
+	}
+}
+
+// latest returns an instant of this run, not before any other.
+func (r *reader) latest(at time.Time) time.Time {
+	return model.LaterOf(at.Add(r.shift), r.now)
+}
+
+func (r *reader) begin(at time.Time, _ record.Header) {
+	r.snapshot, r.syncing, r.shift = nil, true, 0
+	if back := r.now.Sub(at); back > 0 {
+		r.shift, r.backwards, r.most = back, r.backwards+1, max(r.most, back)
+	}
+	r.now = r.latest(at)
+}
+
+// synced takes in the snapshot with which a run begins. What pods refer to comes before them.
+func (r *reader) synced(at time.Time) {
+	r.now = r.latest(at)
+	if r.first = r.out.Trace.From.IsZero(); r.first {
+		r.out.Trace.From = r.now
+	}
+	seen := map[string]bool{}
+	for _, pods := range []bool{false, true} {
+		for _, c := range r.snapshot {
+			if seen[c.Kind+" "+c.Key] = true; (c.Kind == "Pod") == pods {
+				r.take(c, true)
+			}
+		}
+	}
+	for _, k := range sorted(r.have) {
+		if !seen[k] {
+			kind, key, _ := strings.Cut(k, " ")
+			r.take(record.Change{Kind: kind, Key: key}, true)
+		}
+	}
+	r.snapshot, r.syncing, r.first = nil, false, false
+}
+
+func (r *reader) change(c record.Change) {
+	if r.syncing {
+		if c.Object == nil {
+			r.snapshot = slices.DeleteFunc(r.snapshot, func(x record.Change) bool { return x.Kind == c.Kind && x.Key == c.Key })
+			return
+		}
+		r.snapshot = append(r.snapshot, c)
+		return
+	}
+	r.now = r.latest(c.Time)
+	r.take(c, false)
+}
+
+// take takes in one line.
+func (r *reader) take(c record.Change, snapshot bool) {
+	k := c.Kind + " " + c.Key
+	if c.Object == nil {
+		delete(r.have, k)
+	} else {
+		r.have[k] = true
+	}
+	err := error(nil)
+	switch c.Kind {
+	case "Pod":
+		err = r.pod(c, snapshot)
+	case "Node":
+		err = r.node(c)
+	case "NodeClaim":
+		err = r.claim(c)
+	case "ReplicaSet", "StatefulSet":
+		err = r.set(c)
+	case "NodePool":
+		err = r.pool(c)
+	case "PodDisruptionBudget":
+		err = r.budget(c)
+	case "DaemonSet":
+		err = r.daemon(c)
+	case "Namespace":
+		err = r.namespace(c)
+	case "NodeOverlay", "KWOKNodeClass", "EC2NodeClass", "NodeGroupClass", "CapacityQuota":
+		if c.Object != nil && r.out.base[k] == nil {
+			r.out.base[k] = c.Object
+		}
+	case "PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "CSIStorageCapacity", "LimitRange", "PriorityClass", "RuntimeClass":
+		if c.Object != nil {
+			r.dirty = true
+			err = r.lookup.Read(c.Kind+" "+c.Key, c.Object)
+		}
+	}
+	if err != nil {
+		r.out.Problems = append(r.out.Problems, fmt.Sprintf("%s, %s: %s %s can't be read and was left out: %v", r.out.Path, r.now.Format(time.RFC3339), c.Kind, c.Key, err))
+	}
+}

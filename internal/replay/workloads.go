@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package replay
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// workloads are the controllers of the cluster. They make the pods that were recorded, at the recorded times and with the recorded names. A
+// pod that only the replay evicts is made again under another name, one that only the recorded cluster evicted is not.
+type workloads struct {
+	w       *world
+	owners  []*ownerState
+	slots   []*slotState
+	byUID   map[string]*podState
+	dirty   []*ownerState
+	events  []event
+	at      int // the next of events
+	budgets []*budget
+	spaces  map[string]model.Labels // labels of namespaces
+
+	joined    map[string]time.Time // by claim uid: when its node was there
+	preempted map[string]bool      // by pod uid
+}
+
+// event is something recorded that happens.
+type event struct {
+	at time.Time
+	do func()
+}
+
+// podState is a pod in the replay.
+type podState struct {
+	life  *Pod // as which it was made; of a pod that was not recorded, one like it
+	owner *ownerState
+	slot  *slotState // nil: its owner has none
+	pod   *model.Pod
+	born  time.Time
+	bound time.Time
+	// released reports whether nobody wants it any more or it has ended by itself: that it is deleted is no eviction.
+	released bool
+	leaving  bool // it is being deleted
+}
+
+func newWorkloads(w *world) *workloads {
+	k := &workloads{w: w, byUID: map[string]*podState{}, spaces: map[string]model.Labels{}, joined: map[string]time.Time{}, preempted: map[string]bool{}}
+	for i := range w.trace.Changes {
+		x := &w.trace.Changes[i]
+		k.add(x.At, func() { k.change(x) })
+	}
+	for _, o := range w.trace.Owners {
+		k.addOwner(o)
+	}
+	slices.SortStableFunc(k.events, func(a, b event) int { return a.at.Compare(b.at) })
+	return k
+}
+
+func (k *workloads) add(at time.Time, do func()) { k.events = append(k.events, event{at, do}) }
+
+// begin makes what was there at the beginning.
+func (k *workloads) begin() {
+	k.play()
+	for _, p := range k.w.trace.Static {
+		if k.w.Nodes[p.Node] != nil {
+			q := *p.Pod
+			q.Node, q.Bound = p.Node, p.Pod.Created
+			k.w.SetPod(&q)
+		}
+	}
+	for _, o := range k.owners {
+		for _, life := range o.Pods {
+			if !life.First {
+				continue
+			}
+			var slot *slotState
+			for _, s := range o.slots {
+				if s.Pods[0] == life {
+					slot, s.next = s, 1
+				}
+			}
+			p := *life.Pod
+			if k.w.Nodes[life.Node] != nil {
+				p.Node, p.Bound = life.Node, life.Bound
+			}
+			k.make(o, slot, life, &p)
+		}
+	}
+}
+
+// next returns when the next recorded event happens; zero: none does.
+func (k *workloads) next() time.Time {
+	if k.at == len(k.events) {
+		return time.Time{}
+	}
+	return k.events[k.at].at
+}
+
+// play has the recorded events happen that are due.
+func (k *workloads) play() {
+	for ; k.at < len(k.events) && !k.events[k.at].at.After(k.w.Now); k.at++ {
+		k.events[k.at].do()
+	}
+}
+
+// Act implements sim.Controllers.
+func (k *workloads) Act() {
+	k.play()
+	for len(k.dirty) > 0 {
+		list := k.dirty
+		k.dirty = nil
+		for _, o := range list {
+			o.isDirty = false
+			k.reconcile(o)
+		}
+	}
+	for _, b := range k.budgets {
+		k.updateBudget(b)
+	}
+}
+
+// List implements sim.Controllers.
+func (k *workloads) List(s *state.State) {
+	for _, name := range slices.Sorted(maps.Keys(k.spaces)) {
+		s.SetNamespace(name, k.spaces[name], time.Time{})
+	}
+	for _, l := range k.w.variant.Limits {
+		s.SetLimit(l)
+	}
+	for _, o := range k.owners {
+		if o.isReplicaSet() {
+			s.SetReplicas(o.Owner.Owner.UID, o.want)
+		}
+	}
+	for _, b := range k.budgets {
+		b.shown = nil
+	}
+}
+
+// change has something happen that people or other controllers did.
+func (k *workloads) change(x *Change) {
+	w := k.w
+	switch {
+	case x.Daemon != nil:
+		k.dropDaemon(x.Daemon.Namespace + "/" + x.Daemon.Name)
+		w.Daemons = append(w.Daemons, x.Daemon)
+		w.ShowDaemon(x.Daemon)
+	case x.DaemonGone != "":
+		k.dropDaemon(x.DaemonGone)
+		w.HideDaemon(x.DaemonGone)
+	case x.PDB != nil:
+		k.setBudget(x.PDB)
+	case x.PDBGone != "":
+		k.budgets = slices.DeleteFunc(k.budgets, func(b *budget) bool { return b.pdb.Key() == x.PDBGone })
+		w.DropPDB(x.PDBGone)
+	case x.Namespace != "":
+		k.spaces[x.Namespace] = x.Labels
+		w.SetNamespace(x.Namespace, x.Labels)
+	case x.Node != nil:
+		w.stand(x.Node)
+	case x.NodeGone != "":
+		w.leave(x.NodeGone)
+	case x.Interrupt != nil:
+		w.interrupt(x.Interrupt)
+	}
+}
+
+func (k *workloads) dropDaemon(key string) {
+	k.w.Daemons = slices.DeleteFunc(k.w.Daemons, func(d *model.Daemon) bool { return d.Namespace+"/"+d.Name == key })
+}
+
+// make creates a pod of an owner.
+func (k *workloads) make(o *ownerState, slot *slotState, life *Pod, p *model.Pod) {
+	s := &podState{life: life, owner: o, slot: slot, pod: p, born: p.Created}
+	if life.First && p.UID == life.Pod.UID {
+		s.born = life.Born
+	}
+	if p.Node != "" {
+		s.bound = p.Bound
+	}
+	k.byUID[p.UID] = s
+	o.pods = append(o.pods, s)
+	if slot != nil {
+		slot.pod = s
+	}
+	k.w.SetPod(p)
+	if p.Node != "" {
+		k.bind(s)
+	}
+}
+
+// PodChanged implements sim.Controllers.
+func (k *workloads) PodChanged(old, now *model.Pod) {
+	var s *podState
+	if now != nil {
+		s = k.byUID[now.UID]
+	} else {
+		s = k.byUID[old.UID]
+	}
+	if s == nil {
+		return // of a DaemonSet, or of a kubelet
+	}
+	if old != nil && now != nil && old.UID != now.UID {
+		k.gone(k.byUID[old.UID])
+		old = nil
+	}
+	k.countHealthy(old, now)
+	switch {
+	case now == nil:
+		k.leave(s, "NodeLost")
+		k.gone(s)
+		return
+	case old != nil && old.Node == "" && now.Node != "":
+		s.bound = k.w.Now
+		k.bind(s)
+	}
+	s.pod = now
+	if !now.Deleting.IsZero() {
+		k.leave(s, "")
+	}
+}
+
+// bind has a pod that ends by itself end when it has run for as long as it did.
+func (k *workloads) bind(s *podState) {
+	if s.slot == nil {
+		return
+	}
+	if _, ran := s.slot.End(); ran > 0 {
+		at := s.bound.Add(ran)
+		k.w.At(at, func() {
+			if now := k.byUID[s.pod.UID]; now == s && !s.leaving {
+				s.slot.done = true
+				k.release(s, 0)
+			}
+		})
+	}
+}
+
+// release deletes a pod that nobody wants any more.
+func (k *workloads) release(s *podState, grace time.Duration) {
+	s.released = true
+	k.w.DeletePod(s.pod, grace)
+}
+
+// leave notes that a pod is being deleted, and counts an eviction.
+func (k *workloads) leave(s *podState, why string) {
+	if s.leaving {
+		return
+	}
+	s.leaving = true
+	o := s.owner
+	o.pods = slices.DeleteFunc(o.pods, func(x *podState) bool { return x == s })
+	if s.slot != nil {
+		s.slot.pod = nil
+	}
+	k.touch(o)
+	if s.released || s.pod.Node == "" {
+		return
+	}
+	pool, reason := k.w.whyLeft(s.pod.Node)
+	switch {
+	case k.preempted[s.pod.UID]:
+		reason = "Preempted"
+	case reason == "" && why != "":
+		reason = why
+	case reason == "":
+		reason = "Evicted"
+	}
+	k.w.meter.evicted(pool, reason, k.w.Now)
+	if reason != "Preempted" && reason != "NodeLost" {
+		k.w.decided(Evict, s.pod.Key(), "")
+	}
+}
+
+// whyLeft returns the NodePool of a node, and why its NodeClaim is deleted; empty: it isn't.
+func (w *world) whyLeft(node string) (pool, reason string) {
+	m := w.machines[node]
+	if m == nil {
+		return "", ""
+	}
+	return m.Pool, w.reasons[m.ClaimName]
+}
+
+// gone counts what a pod that is gone has used.
+func (k *workloads) gone(s *podState) {
+	delete(k.byUID, s.pod.UID)
+	k.count(s)
+	if s.owner.isStateful() {
+		k.touch(s.owner)
+	}
+}
+
+func (k *workloads) count(s *podState) {
+	k.w.meter.waited(s.born, s.bound, k.w.Now)
+	if !s.bound.IsZero() {
+		k.w.meter.ran(s.pod.Class.Requests, s.bound, k.w.Now)
+	}
+}
+
+// end counts the pods that are still there.
+func (k *workloads) end() {
+	for _, uid := range slices.Sorted(maps.Keys(k.byUID)) {
+		k.count(k.byUID[uid])
+	}
+}
+
+// touch has an owner be looked at.
+func (k *workloads) touch(o *ownerState) {
+	if !o.isDirty {
+		o.isDirty = true
+		k.dirty = append(k.dirty, o)
+	}
+}
