@@ -116,6 +116,17 @@ func (r Resources) Max(o Resources) Resources {
 	return out
 }
 
+// MaxInto raises r in place to o where o has more, growing it if needed, and returns it. Only for vectors the caller owns.
+func (r Resources) MaxInto(o Resources) Resources {
+	for i, v := range o {
+		if i >= len(r) {
+			r = append(r, 0)
+		}
+		r[i] = max(r[i], v)
+	}
+	return r
+}
+
 // Min returns the elementwise minimum as a new vector, a missing amount counting as zero.
 func (r Resources) Min(o Resources) Resources {
 	out := make(Resources, max(len(r), len(o)))

@@ -84,8 +84,14 @@ func (p *Prices) thinMachines(remaining []int64) {
 type valueNarrowing struct {
 	topology.Compiled
 	market          *Market
+	choices         map[interchangeKey][]int // see listChoices; by keys without a size
 	interchangeable map[interchangeKey]*interchangeableOffers
 	valuesOfSets    map[valuesKey]bool
+}
+
+func newValueNarrowing(market *Market) *valueNarrowing {
+	return &valueNarrowing{Compiled: market.Compiled, market: market, choices: map[interchangeKey][]int{},
+		interchangeable: map[interchangeKey]*interchangeableOffers{}, valuesOfSets: map[valuesKey]bool{}}
 }
 
 // restrictAllToMinValues narrows machines to what minValues leaves of them, and adds those that were left out because a
@@ -278,9 +284,6 @@ func (p *valueNarrowing) hasValues(m *Machine, set *problem.OfferSet) bool {
 			count.Add(i)
 		}
 	}
-	if p.valuesOfSets == nil {
-		p.valuesOfSets = map[valuesKey]bool{}
-	}
 	p.valuesOfSets[k] = count.IsMet()
 	return count.IsMet()
 }
@@ -309,7 +312,7 @@ func (p *valueNarrowing) roomWithValues(m *Machine, sets []*problem.OfferSet, co
 		}
 	}
 	own()
-	room, most := m.Available, m.capacity
+	room, most := m.Available, m.capacity.Clone()
 	for _, i := range s.Catalog.PoolOffersCheapestFirst(m.pool)[s.Catalog.FirstPoolCandidate(m.pool, &room):] {
 		if count.IsMet() {
 			return room, most, true
@@ -320,13 +323,13 @@ func (p *valueNarrowing) roomWithValues(m *Machine, sets []*problem.OfferSet, co
 			continue
 		}
 		count.Add(i)
-		most = most.Max(o.Charge)
+		most = most.MaxInto(o.Charge)
 	}
 	if count.IsMet() {
 		return room, most, true
 	}
 	own()
-	most = m.capacity
+	most = append(most[:0], m.capacity...)
 	others := p.interchangeableWith(m, count)
 	for n := 0; ; n++ {
 		x, ok := others.at(n)
@@ -339,7 +342,7 @@ func (p *valueNarrowing) roomWithValues(m *Machine, sets []*problem.OfferSet, co
 		}
 		o := &s.Catalog.Offers[x.offer]
 		count.Add(x.offer)
-		most = most.Max(o.Charge)
+		most = most.MaxInto(o.Charge)
 		for k := range s.In.NumDims {
 			room[k] = min(room[k], o.Allocatable[k])
 		}
@@ -400,42 +403,53 @@ func (l *interchangeableOffers) sink(i int) {
 	}
 }
 
-// interchangeableWith lists the offers that may be choices beside a machine; of those of a type that nothing tells apart
-// the first. Machines of one size share the list.
+// interchangeableWith lists the offers that may be choices beside a machine. Machines of one size share the list.
 func (p *valueNarrowing) interchangeableWith(m *Machine, values *problem.ValueCount) *interchangeableOffers {
-	s := p.market.Purchases
-	first := &s.Catalog.Offers[m.offers[0]]
 	k := p.choicesKey(m)
 	if list, ok := p.interchangeable[k]; ok {
 		return list
 	}
-	lo, hi := s.Catalog.PoolOfferRange(m.pool)
-	s.Work.Steps += int64(hi - lo)
-	list := &interchangeableOffers{rest: make([]interchangeableOffer, 0, hi-lo)}
-	for i := lo; i < hi; i++ {
-		x := &s.Catalog.Offers[i]
-		if !x.Available || x.Quantity >= 0 || !p.isWithinLimits(x) || x.Offering.CapacityType != first.Offering.CapacityType || !problem.SameVariant(x, first) {
-			continue
-		}
-		if last := len(list.rest) - 1; last >= 0 && p.areAlike(list.rest[last].offer, i, values) {
-			continue
-		}
-		loss := int64(0)
+	s := p.market.Purchases
+	k.size = 0
+	offers, ok := p.choices[k]
+	if !ok {
+		offers = p.listChoices(m, values)
+		p.choices[k] = offers
+	}
+	s.Work.Steps += int64(len(offers))
+	list := &interchangeableOffers{rest: make([]interchangeableOffer, len(offers))}
+	for n, i := range offers {
+		x, loss := &s.Catalog.Offers[i], int64(0)
 		for k := range s.In.NumDims {
 			if short := m.Available[k] - x.Allocatable[k]; short > 0 && m.Available[k] > 0 {
 				loss = max(loss, problem.MulDiv(short, 1_000_000, m.Available[k]))
 			}
 		}
-		list.rest = append(list.rest, interchangeableOffer{i, loss})
+		list.rest[n] = interchangeableOffer{i, loss}
 	}
 	for i := len(list.rest)/2 - 1; i >= 0; i-- {
 		list.sink(i)
 	}
-	if p.interchangeable == nil {
-		p.interchangeable = map[interchangeKey]*interchangeableOffers{}
-	}
-	p.interchangeable[k] = list
+	p.interchangeable[p.choicesKey(m)] = list
 	return list
+}
+
+// listChoices lists the offers that may be choices beside a machine, whatever its size; of those of a type that nothing
+// tells apart the first.
+func (p *valueNarrowing) listChoices(m *Machine, values *problem.ValueCount) (out []int) {
+	s := p.market.Purchases
+	lo, hi := s.Catalog.PoolOfferRange(m.pool)
+	s.Work.Steps += int64(hi - lo)
+	for i := lo; i < hi; i++ {
+		x := &s.Catalog.Offers[i]
+		if !x.Available || x.Quantity >= 0 || !p.isWithinLimits(x) || !s.Catalog.AreInterchangeable(i, m.offers[0]) {
+			continue
+		}
+		if len(out) == 0 || !p.areAlike(out[len(out)-1], i, values) {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // areAlike reports whether two offers are of one type, with the same room and values, for the same demands.

@@ -58,8 +58,7 @@ func (s *Purchases) NewPackingFor(l problem.Level, demands []*Demand, keepMinVal
 		p.openBySet[j]++
 	}
 	if keepMinValues {
-		v := valueNarrowing{Compiled: s.Compiled, market: p.Market}
-		all = v.restrictAllToMinValues(l, all)
+		all = newValueNarrowing(p.Market).restrictAllToMinValues(l, all)
 	}
 	p.Market.Machines = p.Market.dropDominated(all)
 	return p
