@@ -20,7 +20,8 @@
 // are bound one after the other, and asks kube-scheduler's filters about each in this process, without the sandbox: see filters.
 //
 // TestDrawn draws clusters from the fields of internal/kube/inventory, and has the plan judged in this process: by kube-scheduler's filters, by
-// the predicate of the DaemonSet controller and by the API server's defaults. With -mutants faults are put back from outside and must be found.
+// the predicate of the DaemonSet controller and by the API server's defaults. Karpenter's provisioner is asked about each class of pods alone:
+// it must buy a node where Dovetail does, but for the differences of docs/compatibility/pods.md. With -mutants faults are put back from outside and must be found.
 //
 // A seed is all there is to a case; -seed N repeats one, -seeds N runs that many. Start reading at TestScheduler, then scenario; or at
 // TestBindings, then bindingCase.

@@ -183,9 +183,7 @@ func (x *judge) ended() {
 // deletedVolumeOf is a volume of a pod that would have to be attached, and is being deleted; nil: it has none.
 func (c *drawn) deletedVolumeOf(p *corev1.Pod) *corev1.PersistentVolume {
 	for _, v := range c.volumes {
-		if v.DeletionTimestamp != nil && v.Spec.CSI.Driver != mountDriver && v.Spec.ClaimRef.Namespace == p.Namespace && slices.ContainsFunc(p.Spec.Volumes, func(x corev1.Volume) bool {
-			return x.PersistentVolumeClaim != nil && x.PersistentVolumeClaim.ClaimName == v.Spec.ClaimRef.Name
-		}) {
+		if v.DeletionTimestamp != nil && v.Spec.CSI.Driver != mountDriver && usesVolume(p, v) {
 			return v
 		}
 	}

@@ -60,11 +60,27 @@ func TestScheduler(t *testing.T) {
 }
 
 // tally counts what was checked.
-type tally struct{ wrong, landed, planned, standing, ignored, refused, late, probed, reasons, compared int }
+type tally struct {
+	wrong, landed, planned, standing, ignored, refused, late, probed, reasons, compared int
+
+	bought, unbought int            // classes of pods for which Karpenter too buys a node, or too buys none
+	excused          map[string]int // classes on which it differs, by name of the difference
+}
 
 func (a *tally) add(b tally) {
 	a.wrong, a.landed, a.planned, a.standing, a.ignored = a.wrong+b.wrong, a.landed+b.landed, a.planned+b.planned, a.standing+b.standing, a.ignored+b.ignored
 	a.refused, a.late, a.probed, a.reasons, a.compared = a.refused+b.refused, a.late+b.late, a.probed+b.probed, a.reasons+b.reasons, a.compared+b.compared
+	a.bought, a.unbought = a.bought+b.bought, a.unbought+b.unbought
+	for name, n := range b.excused {
+		a.excuse(name, n)
+	}
+}
+
+func (a *tally) excuse(difference string, n int) {
+	if a.excused == nil {
+		a.excused = map[string]int{}
+	}
+	a.excused[difference] += n
 }
 
 // disagreement is where a plan and kube-scheduler differ. kind sorts them.
