@@ -174,7 +174,7 @@ func causeColumns() []column[CauseRow] {
 			}
 			return r.Why()
 		}, sortBy: byText((*CauseRow).Why)},
-		{title: "SCHEDULER", drop: 40, least: 16, shrinks: 1, text: func(r *CauseRow) string {
+		{title: "SCHEDULER", drop: extra, least: 16, shrinks: 1, text: func(r *CauseRow) string {
 			if r.Said == "" {
 				return "-"
 			}
