@@ -80,9 +80,10 @@ Only the leader acts; other replicas watch and take over. While the lease of a K
 renewed, the controller launches and disrupts nothing, and reports what it would do.
 
 Names in capitals are Karpenter's environment variables. They are read if the flag is not set.`,
-		Example: "  dovetail controller --kubeconfig dovetail.kubeconfig --cloud kwok --machines http://127.0.0.1:7080 --leader-elect=false",
-		Args:    noArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return runController(c, f) },
+		Example: "  dovetail controller --cloud aws --cluster-name production\n" +
+			"  dovetail controller --kubeconfig dovetail.kubeconfig --cloud kwok --machines http://127.0.0.1:7080 --leader-elect=false",
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return runController(c, f) },
 	}
 	g := c.Flags()
 	g.StringVar(&f.mode, "mode", modeActive, "active or shadow. In shadow mode the controller decides but changes nothing; 'dovetail shadow' compares its decisions with those of the active autoscaler")

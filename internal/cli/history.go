@@ -68,6 +68,7 @@ terminated.`,
 	addNamespace(c.Flags(), &f.namespace)
 	addOutput(c.Flags(), &f.output)
 	addWatch(c.Flags())
+	completeObjects(c, "pod", "deployment", "node", "nodeclaim", "nodepool")
 	return c
 }
 

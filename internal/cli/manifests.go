@@ -22,7 +22,7 @@ func manifestsCommand() *cobra.Command {
 		Short: "Print the objects to install before the controller",
 		Long: `Prints the CustomResourceDefinitions, namespace, ServiceAccount, RBAC rules, and the admission policies that limit which pods and
 NodePools the controller can change. Apply them with 'kubectl apply --server-side -f -'.`,
-		Example: "  dovetail manifests | kubectl apply --server-side -f -",
+		Example: "  dovetail manifests | kubectl apply --server-side -f -\n  dovetail manifests --mode shadow | kubectl diff --server-side -f -",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !slices.Contains(landings, landing) {

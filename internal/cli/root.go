@@ -39,6 +39,7 @@ run next. Without a cluster, prints this help.`,
 	}
 	overviewOf(c)
 	c.AddCommand(controllerCommand(), convertCommand(args), doctorCommand(), headroomCommand(), historyCommand(), manifestsCommand(), planCommand(), recordCommand(), releaseCommand(), replayCommand(), shadowCommand(), takeoverCommand(), topCommand(), uiCommand(), whyCommand(), versionCommand())
+	completeContexts(c)
 	return c
 }
 

@@ -64,6 +64,7 @@ terminated.`,
 	addNamespace(c.Flags(), &f.namespace)
 	addOutput(c.Flags(), &f.output)
 	addWatch(c.Flags())
+	completeObjects(c, "pod", "deployment", "node", "nodeclaim", "nodepool", "headroom")
 	return c
 }
 

@@ -11,8 +11,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,6 +148,17 @@ func ConnectUser(ctx context.Context, path, contextName, userAgent string) (c *C
 		c.Namespace = namespace
 	}
 	return c, used, err
+}
+
+// Contexts returns the names of the contexts of a person's kubeconfig, sorted: of the file path or, if that is empty, of the files that ConnectUser reads.
+func Contexts(path string) ([]string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = path
+	config, err := rules.Load()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	return slices.Sorted(maps.Keys(config.Contexts)), nil
 }
 
 // New returns a client for the API server of a config, which it asks for its version.
