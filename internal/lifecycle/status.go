@@ -85,7 +85,7 @@ func updatePodEvents(in *Input, n *model.Node, u *plan.UpdateClaim, out *Output)
 	at := QuietSince(c, n).Add(in.Pool.ConsolidateAfter)
 	switch is := c.Is(Consolidable); {
 	case is && in.Now.Before(at):
-		u.Conditions[Consolidable] = model.Condition{Status: "False", Reason: "PodEvent", Message: "pods came or left within consolidateAfter"}
+		u.Conditions[Consolidable] = model.Condition{Status: "False", Reason: "PodEvent", Message: "pods were added or removed within consolidateAfter"}
 	case !is && !in.Now.Before(at):
 		u.Conditions[Consolidable] = model.Condition{Status: "True", Reason: Consolidable}
 	case !is:

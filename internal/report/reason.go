@@ -85,7 +85,7 @@ func sentence(r plan.Reason) string {
 	case plan.CameShort:
 		d := plan.DetailOf[plan.OfSize](r)
 		need, have := amountPair(d.Resource, d.Need, d.Have)
-		return "the pod and the node's DaemonSets need " + need + "; nodes of type " + d.InstanceType + " have repeatedly come up with only " + have +
+		return "the pod and the node's DaemonSets need " + need + "; nodes of type " + d.InstanceType + " have repeatedly had only " + have +
 			". The type is tried again when its catalog entry, its image or the NodePool changes"
 	case plan.ShortAgain:
 		d := plan.DetailOf[plan.OfSize](r)
@@ -160,11 +160,11 @@ func sentence(r plan.Reason) string {
 		if d.Daemons {
 			return "the pod's affinity needs a " + labelName(d.TopologyKey) + " with a pod of " + objectName(d.DaemonSet) + "; the NodePool's nodes get none"
 		}
-		return "the pod's affinity needs a " + labelName(d.TopologyKey) + " with a matching pod; none has room"
+		return "the pod's affinity needs a " + labelName(d.TopologyKey) + " with a matching pod; none has free capacity"
 	case plan.PodAntiAffinity:
 		d := plan.DetailOf[plan.OfPodAntiAffinity](r)
 		domain := labelName(d.TopologyKey)
-		s := "the pod's anti-affinity allows no " + domain + " with a matching pod; every " + domain + " with room has one"
+		s := "the pod's anti-affinity allows no " + domain + " with a matching pod; every " + domain + " with free capacity has one"
 		if d.OfOthers {
 			s = "other pods' anti-affinity keeps the pod out of every " + domain + " with room"
 		}
@@ -198,19 +198,19 @@ func sentence(r plan.Reason) string {
 		if d.Most == 0 {
 			return "the pod requests " + strconv.FormatInt(d.Have, 10) + " " + d.What
 		}
-		return "the pod asks for more than is looked at: " + strconv.FormatInt(d.Have, 10) + " " + d.What + " (at most " + strconv.FormatInt(d.Most, 10) + ")"
+		return "the pod exceeds what is considered: " + strconv.FormatInt(d.Have, 10) + " " + d.What + " (at most " + strconv.FormatInt(d.Most, 10) + ")"
 	case plan.WorkShare:
 		d := plan.DetailOf[plan.OfWorkShare](r)
 		work := strconv.FormatInt(d.Work, 10)
 		if d.More {
 			work = "more than " + work
 		}
-		return "not looked at in this step: deciding on the pods of its namespace costs more than the namespace's share (" + work + " of " + strconv.FormatInt(d.Share, 10) +
-			" units of work). It is looked at again in a later step"
+		return "not considered in this step: the pods of its namespace exceed the namespace's share of the work (" + work + " of " + strconv.FormatInt(d.Share, 10) +
+			" units of work). It is considered again in a later step"
 	case plan.ResourceShare:
 		d := plan.DetailOf[plan.OfResourceShare](r)
-		return "not looked at in this step: the pod requests " + strconv.Itoa(d.Have) + " of the extended resources that nodes have, and all pending pods together request more than the " +
-			strconv.Itoa(d.Most) + " that one step looks at. It is looked at again in a later step"
+		return "not considered in this step: the pod requests " + strconv.Itoa(d.Have) + " of the extended resources that nodes have, and all pending pods together request more than the " +
+			strconv.Itoa(d.Most) + " that one step looks at. It is considered again in a later step"
 	case plan.NodeName:
 		d := plan.DetailOf[plan.OfNodeName](r)
 		if d.Node != "" {

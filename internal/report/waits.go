@@ -91,12 +91,12 @@ func waiting(r plan.Reason) string {
 	case plan.NodeNotReady:
 		return object + " is not Ready" + with(": ", string(plan.DetailOf[plan.OfNodeNotReady](r).Said), "")
 	case plan.EphemeralTaint:
-		return object + " still has taint " + plan.DetailOf[plan.OfNodeTaint](r).Taint + ", which is removed by whoever set it when the node is up"
+		return object + " still has taint " + plan.DetailOf[plan.OfNodeTaint](r).Taint + ", which the component that set it removes when the node is up"
 	case plan.ResourceMissing:
 		d := plan.DetailOf[plan.OfResourceMissing](r)
 		return object + " has no " + string(d.Resource) + " in status.allocatable, and its pods request " + r.Fields().Want + "; check that the device plugin for it runs on the node"
 	case plan.NodeGone:
-		return object + " does not exist any more: somebody deleted it and removed its finalizer; its instance is terminated unless the node registers again"
+		return object + " no longer exists: it was deleted and its finalizer removed; its instance is terminated unless the node registers again"
 	case plan.AwaitsPods:
 		return object + " is reserved for " + strconv.Itoa(plan.DetailOf[plan.OfPods](r).Count) + " of its pods, which are not bound to it yet"
 	case plan.DaemonSets:
@@ -126,9 +126,9 @@ func waiting(r plan.Reason) string {
 	case plan.EvictedLater:
 		return object + " is evicted later, after " + model.Count(plan.DetailOf[plan.OfPods](r).Count, "pod") + " of lower priority or of workloads"
 	case plan.EvictionPace:
-		return object + " waits for its turn: the limit of pods that are evicted and not yet running again is " + strconv.Itoa(plan.DetailOf[plan.OfEvictionPace](r).Most)
+		return object + " waits: the maximum number of evicted pods that are not yet running again is " + strconv.Itoa(plan.DetailOf[plan.OfEvictionPace](r).Most)
 	case plan.SuccessorFirst:
-		return object + " is evicted when its successor is ready, which " + objectName(plan.DetailOf[plan.OfSuccessorFirst](r).Deployment) + " creates first"
+		return object + " is evicted when its replacement is ready, which " + objectName(plan.DetailOf[plan.OfSuccessorFirst](r).Deployment) + " creates first"
 	case plan.VolumeAttached:
 		return "volumes are still attached to " + object + ": VolumeAttachment " + holders(r)
 	case plan.DeletionDelayed:

@@ -393,7 +393,7 @@ func kept(r plan.Reason) string {
 	case plan.GroupMinimum:
 		return object + " is at its minimum size (" + strconv.FormatInt(plan.DetailOf[plan.OfGroupMinimum](r).Least, 10) + ")"
 	case plan.GroupNotChosen:
-		return "the NodeGroupClass does not choose " + object + " any more, so that its nodes stay as they are; see its spec.selectorTerms and its condition GroupsResolved"
+		return "the NodeGroupClass no longer selects " + object + ", so its nodes are left unchanged; see its spec.selectorTerms and its condition GroupsResolved"
 	case plan.GroupUnread:
 		return "the NodeGroupClass of " + object + " has no status yet, so its minimum size is unknown; Dovetail writes it within a minute"
 	case plan.GroupRefresh:
@@ -406,14 +406,14 @@ func kept(r plan.Reason) string {
 		if d.Never {
 			return object + " has spec.disruption.consolidateAfter: Never"
 		}
-		return "pods came or left " + d.Since.String() + " ago; spec.disruption.consolidateAfter is " + d.After.String()
+		return "pods were added or removed " + d.Since.String() + " ago; spec.disruption.consolidateAfter is " + d.After.String()
 	case plan.DelayAfterAdd, plan.DelayAfterDelete, plan.DelayAfterFailure:
 		what := map[plan.Code]string{plan.DelayAfterAdd: "a node was launched", plan.DelayAfterDelete: "the removal of a node began",
 			plan.DelayAfterFailure: "the removal of a node failed"}[r.Code]
 		d := plan.DetailOf[plan.OfDelay](r)
 		return what + " " + d.Since.String() + " ago; the NodeGroupClass of " + object + " removes none for " + d.Delay.String() + " after that (" + d.Field + ")"
 	case plan.Payback:
-		return object + " was launched to save money and has paid for that only after " + instant(plan.DetailOf[plan.OfPayback](r).Until)
+		return object + " was launched to save money and pays off only after " + instant(plan.DetailOf[plan.OfPayback](r).Until)
 	case plan.BadRestartCost:
 		return object + " has metadata.annotations[" + model.AnnotationRestartCost + "]: " + strconv.Quote(plan.DetailOf[plan.OfBadRestartCost](r).Value) +
 			", which is ignored; it must be dollars from 0 to 1000000, such as 0.05"
@@ -486,13 +486,13 @@ func kept(r plan.Reason) string {
 		d := plan.DetailOf[plan.OfNoReplacementFound](r)
 		return "no way to remove " + object + " was found in " + model.Count(d.Times, "search") + "; the next one is due after " + instant(d.Until)
 	case plan.CommandFailed:
-		return "the last disruption failed and was taken back" + with(": ", string(plan.DetailOf[plan.OfAborted](r).Said), "")
+		return "the last disruption failed and was cancelled" + with(": ", string(plan.DetailOf[plan.OfAborted](r).Said), "")
 	case plan.Aborted:
 		d := plan.DetailOf[plan.OfAborted](r)
 		if !d.Until.IsZero() {
-			return "the last disruption was taken back" + with(" (", string(d.Last), ")") + ", " + strconv.Itoa(d.Times) + " so far; not tried again before " + instant(d.Until)
+			return "the last disruption was cancelled" + with(" (", string(d.Last), ")") + ", " + strconv.Itoa(d.Times) + " so far; not tried again before " + instant(d.Until)
 		}
-		return "the last disruption was taken back" + with(": ", string(d.Said), "")
+		return "the last disruption was cancelled" + with(": ", string(d.Said), "")
 	}
 	return ""
 }
@@ -506,7 +506,7 @@ func action(r plan.Reason) string {
 	case plan.Scheduling:
 		return "kube-scheduler has yet to bind the pod"
 	case plan.PodsEnding:
-		return "pods that are being deleted have yet to end on its node"
+		return "pods that are being deleted have yet to terminate on its node"
 	case plan.Launching:
 		return "the NodeClaim has no instance yet"
 	case plan.Registering:
@@ -516,9 +516,9 @@ func action(r plan.Reason) string {
 	case plan.Landed:
 		return "its pods are all bound"
 	case plan.NoAnswer:
-		return "the last write got no answer and is repeated"
+		return "the last write was not answered and is retried"
 	case plan.LandingTimeout:
-		return "its pods did not come within " + timeAllowed(r) + "; the node is open to all pods now"
+		return "its pods were not bound within " + timeAllowed(r) + "; the node is open to all pods now"
 	case plan.ReservationEnded:
 		return "its capacity reservation ended; it is " + or(plan.DetailOf[plan.OfReservationEnded](r).CapacityType, "on-demand") + " now"
 	case plan.Empty:
@@ -539,7 +539,7 @@ func action(r plan.Reason) string {
 	case plan.Unhealthy:
 		return "the node is unhealthy" + unhealthyCondition(r)
 	case plan.Interrupted:
-		return "the cloud is taking the instance away" + with(" (", plan.DetailOf[plan.OfInterrupted](r).Kind, ")")
+		return "the cloud is interrupting the instance" + with(" (", plan.DetailOf[plan.OfInterrupted](r).Kind, ")")
 	case plan.ScaledDown:
 		return "the static NodePool has more nodes than spec.replicas"
 	case plan.Replicas:
@@ -569,11 +569,11 @@ func action(r plan.Reason) string {
 	case plan.Deleted:
 		return or(object, "it") + " was deleted"
 	case plan.TolerateAll:
-		return "not reserved: every pod of it tolerates every taint" + with(" (", object, ")")
+		return "not reserved: all its pods tolerate every taint" + with(" (", object, ")")
 	case plan.PreemptsOthers:
 		return "not reserved: kube-scheduler would preempt other pods for " + object + " while the node is closed to it"
 	case plan.ExtendedResource:
-		return "not reserved: it needs " + plan.DetailOf[plan.OfExtendedResource](r).Resource + ", which a DaemonSet has to announce"
+		return "not reserved: it needs " + plan.DetailOf[plan.OfExtendedResource](r).Resource + ", which a device plugin must register"
 	case plan.SpreadTaints:
 		return "not reserved: " + object + " spreads over " + labelName(plan.DetailOf[plan.OfSpreadTaints](r).TopologyKey) + " with nodeTaintsPolicy Honor and minDomains"
 	case plan.PatchRefused:

@@ -168,7 +168,7 @@ func (rec *Recorder) recordDelete(now time.Time, snap *model.Snapshot, a plan.De
 	if cl != nil && cl.NodeName != "" {
 		switch {
 		case a.Why.Code == plan.Interrupted:
-			rec.events.Event("Node", "", cl.NodeName, "", true, "TerminatingOnInterruption", "Draining: the cloud is taking the instance away")
+			rec.events.Event("Node", "", cl.NodeName, "", true, "TerminatingOnInterruption", "Draining: the cloud is interrupting the instance")
 		case a.Why.OfCommand():
 			rec.events.Event("Node", "", cl.NodeName, "", false, "DisruptionTerminating", "Draining, then terminating: "+string(a.Why.Code))
 			rec.events.Event("NodeClaim", "", a.Claim, a.UID, false, "DisruptionTerminating", "Draining, then terminating: "+string(a.Why.Code))
