@@ -6,6 +6,7 @@ package access
 import (
 	"bytes"
 	"context"
+	"maps"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -90,9 +91,7 @@ func (a *answer) WriteHeader(status int) { a.status = status }
 func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
 func (a *answer) writeTo(w http.ResponseWriter) {
-	for k, v := range a.header {
-		w.Header()[k] = v
-	}
+	maps.Copy(w.Header(), a.header)
 	w.WriteHeader(a.status)
 	_, _ = w.Write(a.body.Bytes()) // who asked is gone
 }

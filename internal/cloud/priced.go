@@ -6,6 +6,7 @@ package cloud
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -125,9 +126,7 @@ func (t *pricedTypes) pricesFor(r *LaunchRequest) map[OfferingKey]int64 {
 			out[k] = o.micro
 		}
 	}
-	for k, v := range r.Prices {
-		out[k] = v
-	}
+	maps.Copy(out, r.Prices)
 	return out
 }
 

@@ -5,6 +5,7 @@ package decide
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -105,9 +106,7 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 		return // the replacements say which claims go; those are marked once the replacements are there, or a lost one would go unnoticed
 	}
 	next := make(map[string]cluster.UnwrittenCommand, len(dc.mem.unwritten)+len(m.Candidates))
-	for k, v := range dc.mem.unwritten {
-		next[k] = v
-	}
+	maps.Copy(next, dc.mem.unwritten)
 	for _, u := range m.Candidates {
 		next[u.Claim.UID] = cluster.UnwrittenCommand{CommandRecord: r, Since: dc.Now}
 		dc.markDisrupted(u.Claim, r)

@@ -4,6 +4,7 @@
 package disrupt
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -104,12 +105,8 @@ func HasWorkloadPods(n *model.Node) bool {
 // node's. Labels of a Node can be edited by anybody, and an edit changes neither the machine nor its price.
 func MachineLabels(c *model.Claim, n *model.Node) model.Labels {
 	out := make(model.Labels, len(n.Labels))
-	for k, v := range n.Labels {
-		out[k] = v
-	}
-	for k, v := range c.Labels {
-		out[k] = v
-	}
+	maps.Copy(out, n.Labels)
+	maps.Copy(out, c.Labels)
 	return out
 }
 

@@ -5,6 +5,7 @@ package explain
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,9 +99,7 @@ func bracketKey(field, name string) (string, bool) {
 // withLabelChange returns a copy of labels, or annotations, with one key set or removed.
 func withLabelChange(l model.Labels, key string, ch plan.Change) model.Labels {
 	out := make(model.Labels, len(l)+1)
-	for k, v := range l {
-		out[k] = v
-	}
+	maps.Copy(out, l)
 	if ch.Op == plan.Remove {
 		delete(out, key)
 	} else {

@@ -55,12 +55,11 @@ type weights struct {
 	total float64
 }
 
-// addCounts adds c, each observation counting for factor.
-func (w *weights) addCounts(c *counts, factor float64) {
-	f := factor / sample
+// addCounts adds the observations of c.
+func (w *weights) addCounts(c *counts) {
 	for i, n := range c {
 		if n > 0 {
-			x := float64(n) * f
+			x := float64(n) * (1.0 / sample)
 			w.of[i] += x
 			w.total += x
 		}

@@ -136,28 +136,28 @@ func (h *History) distribution(o *origin, i int, m Method) (w weights, shift flo
 	l := &h.learned[i]
 	switch m {
 	case PastRises:
-		w.addCounts(&l.all, 1)
+		w.addCounts(&l.all)
 	case ClockRises:
 		var all weights
-		all.addCounts(&l.all, 1)
-		w.addCounts(&l.clock[o.clock], 1)
+		all.addCounts(&l.all)
+		w.addCounts(&l.clock[o.clock])
 		w.addShare(&all, borrowed)
 	case AlikeRises:
 		var all, since weights
-		all.addCounts(&l.all, 1)
-		since.addCounts(&l.since[o.since], 1)
+		all.addCounts(&l.all)
+		since.addCounts(&l.since[o.since])
 		since.addShare(&all, borrowed)
-		w.addCounts(&l.position[int(o.since)*positionBins+int(o.position)], 1)
+		w.addCounts(&l.position[int(o.since)*positionBins+int(o.position)])
 		w.addShare(&since, borrowed)
 	case Smoothing:
-		w.addCounts(&l.smooth, 1)
+		w.addCounts(&l.smooth)
 		shift = float64(o.smooth[i])
 	case SeasonalNaive:
 		if o.seasonKnown[i] && l.season != (counts{}) {
-			w.addCounts(&l.season, 1)
+			w.addCounts(&l.season)
 			shift = float64(o.season[i])
 		} else {
-			w.addCounts(&l.all, 1)
+			w.addCounts(&l.all)
 		}
 	}
 	return w, shift

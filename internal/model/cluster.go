@@ -412,12 +412,6 @@ type Instance struct {
 	Replacing bool
 }
 
-// SetAside is an offering that said it has no capacity, until when it is not asked again.
-type SetAside struct {
-	InstanceType, Zone, CapacityType string
-	Until                            time.Time
-}
-
 // Snapshot is all that a decision may look at. It is immutable; equal clusters give equal Snapshots.
 type Snapshot struct {
 	ResourceNames []string         // by Dim

@@ -5,6 +5,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -18,12 +19,8 @@ type Labels map[string]string
 // MergeLabels returns new labels: those of a, and those of b in their place.
 func MergeLabels(a, b Labels) Labels {
 	out := make(Labels, len(a)+len(b))
-	for k, v := range a {
-		out[k] = v
-	}
-	for k, v := range b {
-		out[k] = v
-	}
+	maps.Copy(out, a)
+	maps.Copy(out, b)
 	return out
 }
 

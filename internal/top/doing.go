@@ -70,12 +70,8 @@ func doing(n *Node, c *Claim, l load) string {
 	if n == nil {
 		return claimDoing(c)
 	}
-	taint := func(key string) (model.Taint, bool) {
-		i := slices.IndexFunc(n.Taints, func(t model.Taint) bool { return t.Key == key })
-		if i < 0 {
-			return model.Taint{}, false
-		}
-		return n.Taints[i], true
+	hasTaint := func(key string) bool {
+		return slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == key })
 	}
 	switch s := state(n, c, l); s {
 	case Draining:
@@ -87,18 +83,16 @@ func doing(n *Node, c *Claim, l load) string {
 	case NotReady:
 		return cmp.Or(clean(n.NotReady), "Not ready")
 	}
-	for _, key := range []string{model.TaintDisrupted, taintKarpenterV1Beta} {
-		if _, ok := taint(key); ok {
-			return "Being disrupted" + because(c)
-		}
+	if hasTaint(model.TaintDisrupted) || hasTaint(taintKarpenterV1Beta) {
+		return "Being disrupted" + because(c)
 	}
-	if _, ok := taint(taintToBeDeleted); ok {
+	if hasTaint(taintToBeDeleted) {
 		return "Cluster Autoscaler is removing it"
 	}
 	if i := slices.IndexFunc(n.Taints, func(t model.Taint) bool { return strings.HasPrefix(t.Key, terminationHandlerTaint) }); i >= 0 {
 		return "Interruption: " + strings.TrimPrefix(n.Taints[i].Key, terminationHandlerTaint)
 	}
-	if _, ok := taint(model.TaintReserved); ok {
+	if hasTaint(model.TaintReserved) {
 		return "Kept for the pods it was launched for"
 	}
 	if n.Cordoned {
@@ -110,7 +104,7 @@ func doing(n *Node, c *Claim, l load) string {
 	case c.is(conditionExpired):
 		return "Expired"
 	}
-	if _, ok := taint(taintDeletionCandidate); ok {
+	if hasTaint(taintDeletionCandidate) {
 		return "Candidate for removal by Cluster Autoscaler"
 	}
 	switch {

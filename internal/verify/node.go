@@ -5,6 +5,7 @@ package verify
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -236,12 +237,8 @@ func (c *checker) countValues(p *Pool, m *Machine, r *model.Requirement) int {
 // offeringLabels are the labels of a node of an instance type and offering, without those of its pool.
 func offeringLabels(t *model.InstanceType, o *model.Offering) model.Labels {
 	labels := model.Labels{model.LabelInstanceType: t.Name}
-	for k, v := range t.Labels {
-		labels[k] = v
-	}
-	for k, v := range o.Labels {
-		labels[k] = v
-	}
+	maps.Copy(labels, t.Labels)
+	maps.Copy(labels, o.Labels)
 	if o.Zone != "" {
 		labels[model.LabelZone] = o.Zone
 	}
@@ -276,9 +273,7 @@ func (c *checker) variantOf(p *Pool, fixed model.Requirements, fixedKey string, 
 			v.labels[r.Key] = r.Values[0]
 		}
 	}
-	for k, x := range p.Labels {
-		v.labels[k] = x
-	}
+	maps.Copy(v.labels, p.Labels)
 	v.labels[model.LabelNodePool] = p.Name
 	if p.Provisioner != "" {
 		v.labels[model.LabelProvisioner] = p.Provisioner

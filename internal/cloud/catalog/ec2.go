@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -150,9 +151,7 @@ func (in ec2Type) build(region string, zones []string) (Type, error) {
 		return t, err
 	}
 	t.Capacity = Amounts{}
-	for r, v := range t.Allocatable {
-		t.Capacity[r] = v
-	}
+	maps.Copy(t.Capacity, t.Allocatable)
 	if vcpu > 0 {
 		t.Capacity["cpu"] = vcpu * 1000
 	}
@@ -183,12 +182,12 @@ func (in ec2Type) offer(t *Type, zones []string) error {
 	var onDemand, spot int64
 	var err error
 	if in.OnDemand != "" {
-		if onDemand, err = parsePrice(string(in.OnDemand)); err != nil {
+		if onDemand, err = ParsePrice(string(in.OnDemand)); err != nil {
 			return wrong("onDemandUSDPerHour", string(in.OnDemand), "%s", err)
 		}
 	}
 	if in.Spot.all != "" {
-		if spot, err = parsePrice(string(in.Spot.all)); err != nil {
+		if spot, err = ParsePrice(string(in.Spot.all)); err != nil {
 			return wrong("spotUSDPerHour", string(in.Spot.all), "%s", err)
 		}
 	}
@@ -207,7 +206,7 @@ func (in ec2Type) offer(t *Type, zones []string) error {
 		o := model.Offering{Zone: z, CapacityType: model.Spot, PriceMicro: spot, Available: true, Remaining: -1}
 		switch price, ok := in.Spot.byZone[z]; {
 		case ok:
-			if o.PriceMicro, err = parsePrice(string(price)); err != nil {
+			if o.PriceMicro, err = ParsePrice(string(price)); err != nil {
 				return wrong("spotUSDPerHour."+z, string(price), "%s", err)
 			}
 		case in.Spot.byZone != nil:

@@ -6,6 +6,7 @@ package catalog
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -87,9 +88,7 @@ func (in kwokType) build() (Type, error) {
 		t.Capacity["pods"] = kwokDefaultPods
 	}
 	t.Allocatable = Amounts{}
-	for r, v := range t.Capacity {
-		t.Allocatable[r] = v
-	}
+	maps.Copy(t.Allocatable, t.Capacity)
 	t.Allocatable["cpu"] -= kwokOverheadMilliCPU
 	t.Allocatable["memory"] -= kwokOverheadMemoryBytes
 	for _, r := range []string{"cpu", "memory"} {
@@ -121,7 +120,7 @@ func (in kwokOffering) build() ([]model.Offering, error) {
 	if in.Price == "" {
 		return nil, wrong("Price", "", "missing")
 	}
-	price, err := parsePrice(string(in.Price))
+	price, err := ParsePrice(string(in.Price))
 	if err != nil {
 		return nil, wrong("Price", string(in.Price), "%s", err)
 	}

@@ -145,7 +145,7 @@ func (p *priceParser) add(line int, row map[string]string) error {
 	default:
 		return p.errorf(line, "%s: %q: use %s or %s", columnCapacityType, k.capacityType, model.OnDemand, model.Spot)
 	}
-	micro, err := parsePrice(row[columnPrice])
+	micro, err := ParsePrice(row[columnPrice])
 	switch {
 	case row[columnPrice] == "":
 		return p.errorf(line, "%s: missing; give dollars per hour, for example 0.096", columnPrice)

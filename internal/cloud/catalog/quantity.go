@@ -109,8 +109,8 @@ func suffixes(s string) (*big.Rat, bool) {
 // maxUSDPerHour is more than any machine costs; a price above it is a wrong unit.
 const maxUSDPerHour = 1_000_000
 
-// parsePrice reads dollars per hour, as JSON has them, into micro-dollars: rounded half up, and never to zero.
-func parsePrice(text string) (int64, error) {
+// ParsePrice reads dollars per hour, as JSON has them, into micro-dollars: rounded half up, and never to zero.
+func ParsePrice(text string) (int64, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	switch {
 	case err != nil:

@@ -7,9 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
+	"maps"
 	"path"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/cloud/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -113,9 +113,7 @@ func (d *describer) bad(key, value, remedy string) {
 // capacity reads the resources of a node.
 func (d *describer) capacity(infra machineTemplate) {
 	have := corev1.ResourceList{}
-	for name, q := range infra.Status.Capacity {
-		have[name] = q
-	}
+	maps.Copy(have, infra.Status.Capacity)
 	gpu := corev1.ResourceName("nvidia.com/gpu")
 	if v := d.annotations[annotationCapacity+"gpu-type"]; v != "" {
 		if gpu = corev1.ResourceName(v); len(validation.IsQualifiedName(v)) > 0 {
@@ -205,12 +203,11 @@ func (d *describer) price() int64 {
 	if !ok {
 		return 0
 	}
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(v > 0 && v <= 1_000_000) {
+	micro, err := catalog.ParsePrice(text)
+	if err != nil {
 		d.bad(annotationPrice, text, "use dollars per hour, for example 0.12")
-		return 0
 	}
-	return max(1, int64(math.Round(v*1e6)))
+	return micro
 }
 
 // options reads how a group is scaled.

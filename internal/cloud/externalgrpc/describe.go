@@ -6,12 +6,14 @@ package externalgrpc
 import (
 	"context"
 	"math"
+	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/cloud/externalgrpc/protocol"
 	"github.com/dovetail-sh/dovetail/internal/cloud/nodegroups"
 )
@@ -62,17 +64,15 @@ func (s *server) price(ctx context.Context, group string, node *corev1.Node) (in
 		return 0, err
 	}
 	v := res.GetPrice()
-	if !(v > 0 && v <= mostDollars) { // NaN is neither
-		if v != 0 {
-			s.log.Warn("the server's price of a node group is no price and is not used", "group", group, "price", v)
-		}
+	if v == 0 {
 		return 0, nil
 	}
-	return max(1, int64(math.Round(v*1e6))), nil
+	micro, err := catalog.ParsePrice(strconv.FormatFloat(v, 'g', -1, 64))
+	if err != nil {
+		s.log.Warn("the server's price of a node group is no price and is not used", "group", group, "price", v)
+	}
+	return micro, nil
 }
-
-// mostDollars is more than any machine costs an hour.
-const mostDollars = 1_000_000
 
 // readOptions asks how a group is to be scaled. The defaults of the request are zero, so an option that is not zero is the server's
 // own; a server that implements no options says nothing.

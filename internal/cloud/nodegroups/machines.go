@@ -159,10 +159,10 @@ func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, mem
 		return nil
 	}
 	q := p.queueOf(name)
-	if err := q.turn.acquire(ctx); err != nil {
+	if err := q.turn.Acquire(ctx); err != nil {
 		return err
 	}
-	defer q.turn.release()
+	defer q.turn.Release()
 	if len(stuck) > 0 {
 		if err := p.deleteMachines(ctx, name, stuck); err != nil {
 			return err
@@ -226,10 +226,10 @@ func (p *Provider) Terminate(ctx context.Context, ids []string) []error {
 func (p *Provider) endMachines(ctx context.Context, name string, ids []string) []error {
 	q := p.queueOf(name)
 	fail := func(err error) []error { return slices.Repeat([]error{err}, len(ids)) }
-	if err := q.turn.acquire(ctx); err != nil {
+	if err := q.turn.Acquire(ctx); err != nil {
 		return fail(err)
 	}
-	defer q.turn.release()
+	defer q.turn.Release()
 	members, err := p.members(ctx, name)
 	if err != nil {
 		return fail(err)

@@ -55,7 +55,7 @@ type Provider struct {
 // New makes a provider. Nothing is called before it is used.
 func New(s Settings) *Provider {
 	return &Provider{name: s.Name, hasTags: s.HasTags, server: s.Server, timeout: s.Timeout, records: s.Records, resources: s.Resources, clock: s.Clock, log: s.Log,
-		record: recordCache{turn: newLock()}, reader: groupReader{facts: map[string]*groupFacts{}}, queues: map[string]*queue{}, refused: map[string][]cloud.OfferingKey{}, why: map[string]error{}, absent: map[string]time.Time{}, offered: map[string]*offered{}}
+		record: recordCache{turn: cloud.NewLock()}, reader: groupReader{facts: map[string]*groupFacts{}}, queues: map[string]*queue{}, refused: map[string][]cloud.OfferingKey{}, why: map[string]error{}, absent: map[string]time.Time{}, offered: map[string]*offered{}}
 }
 
 // Traits implements cloud.Provider.
@@ -65,22 +65,6 @@ func (p *Provider) Traits() cloud.Traits {
 
 // listDelay is how long a server may not list a machine that it was seen to have.
 const listDelay = 10 * time.Second
-
-// lock is a lock whose waiting ends with a context.
-type lock chan struct{}
-
-func newLock() lock { return make(lock, 1) }
-
-func (l lock) acquire(ctx context.Context) error {
-	select {
-	case l <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (l lock) release() { <-l }
 
 func ctxError(ctx context.Context, object string) error {
 	if ctx.Err() == nil {
@@ -110,7 +94,7 @@ func (NoRecords) Swap(context.Context, string, string) (bool, error) {
 
 // recordCache is the record as it was last read or written here.
 type recordCache struct {
-	turn lock
+	turn cloud.Lock
 	text string
 	at   time.Time // zero: it has to be read
 }
@@ -130,7 +114,7 @@ type recordChange struct {
 // queue is a group in this process.
 type queue struct {
 	name string
-	turn lock // of whoever looks at the group to change it
+	turn cloud.Lock // of whoever looks at the group to change it
 
 	mu      sync.Mutex
 	pending []*ask

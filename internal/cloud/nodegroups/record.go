@@ -123,10 +123,10 @@ const recordFor = time.Second
 
 // load returns the record, and its text.
 func (p *Provider) load(ctx context.Context) (*record, string, error) {
-	if err := p.record.turn.acquire(ctx); err != nil {
+	if err := p.record.turn.Acquire(ctx); err != nil {
 		return nil, "", err
 	}
-	defer p.record.turn.release()
+	defer p.record.turn.Release()
 	if now := p.clock.Now(); p.record.at.IsZero() || now.Sub(p.record.at) >= recordFor {
 		text, err := p.records.Load(ctx)
 		if err != nil {
@@ -203,12 +203,12 @@ func (p *Provider) swap(ctx context.Context, batch []*recordChange) error {
 			return nil
 		}
 		done, err := p.records.Swap(ctx, old, string(text))
-		_ = p.record.turn.acquire(context.WithoutCancel(ctx)) // nobody holds it for longer than a call
+		_ = p.record.turn.Acquire(context.WithoutCancel(ctx)) // nobody holds it for longer than a call
 		p.record.text, p.record.at = string(text), p.clock.Now()
 		if err != nil || !done {
 			p.record.at = time.Time{}
 		}
-		p.record.turn.release()
+		p.record.turn.Release()
 		if err != nil || done {
 			return err
 		}

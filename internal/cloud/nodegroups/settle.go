@@ -67,7 +67,7 @@ func (p *Provider) queueOf(name string) *queue {
 	defer p.mu.Unlock()
 	q := p.queues[name]
 	if q == nil {
-		q = &queue{name: name, turn: newLock()}
+		q = &queue{name: name, turn: cloud.NewLock()}
 		p.queues[name] = q
 	}
 	return q
@@ -109,9 +109,9 @@ func (p *Provider) serve(ctx context.Context, q *queue, wait time.Duration) {
 			return
 		}
 		q.mu.Unlock()
-		_ = q.turn.acquire(ctx) // the context does not end
+		_ = q.turn.Acquire(ctx) // the context does not end
 		answers, err := p.settle(ctx, q.name, asks)
-		q.turn.release()
+		q.turn.Release()
 		if err == nil {
 			q.noteSettled(p.clock.Now(), slices.ContainsFunc(asks, func(a *ask) bool { return a.isNew }))
 		}

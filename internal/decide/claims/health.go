@@ -141,6 +141,10 @@ func (in *HealthIn) ailmentOf(n *model.Node, pool *model.NodePool, ranks map[int
 // matchesOf returns the policies that a node's conditions match: of each condition those for its reason, or else the one for any
 // other. A condition is not older than its node.
 func (in *HealthIn) matchesOf(n *model.Node, pool *model.NodePool) (out []match) {
+	var unready time.Duration // of its node group; 0: none
+	if pool != nil && pool.Scaling != nil {
+		unready = pool.Scaling.Of(n.Labels[model.LabelNodeGroup]).Unready
+	}
 	specific := map[string]bool{} // conditions that a policy for their reason matches
 	for _, p := range in.Repair {
 		c := n.Conditions[p.Condition]
@@ -154,9 +158,10 @@ func (in *HealthIn) matchesOf(n *model.Node, pool *model.NodePool) (out []match)
 			continue
 		}
 		after := p.After
-		if pool != nil && pool.Scaling != nil && p.Condition == "Ready" && pool.Scaling.Of(n.Labels[model.LabelNodeGroup]).Unready > 0 {
-			after = pool.Scaling.Of(n.Labels[model.LabelNodeGroup]).Unready
-		} else if in.NoRepair {
+		switch {
+		case unready > 0 && p.Condition == "Ready":
+			after = unready
+		case in.NoRepair:
 			continue
 		}
 		since := model.LaterOf(c.Since, n.Created)

@@ -5,6 +5,7 @@ package inventory
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -80,12 +81,7 @@ func isTemplate(t reflect.Type, path string) bool {
 }
 
 func isLeaf(t reflect.Type) bool {
-	for _, l := range leaves {
-		if t == l {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(leaves, t)
 }
 
 func jsonName(f reflect.StructField) (name string, inline bool) {

@@ -299,9 +299,7 @@ func (m *Set) namespaceOf(s *state.State, o object) {
 		return
 	}
 	with := map[string]string{corev1.LabelMetadataName: name}
-	for k, v := range labels {
-		with[k] = v
-	}
+	maps.Copy(with, labels)
 	s.SetNamespace(name, with, deleting)
 }
 

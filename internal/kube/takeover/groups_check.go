@@ -55,11 +55,7 @@ func (t *NodeGroups) Check(ctx context.Context, class string, own client.Lease, 
 	if h.class == nil {
 		return append(out, Finding{Text: "NodeGroupClass " + class + " does not exist.", Mend: "kubectl get nodegroupclasses, or dovetail convert --from cluster-autoscaler --live --apply to make one for each group"}), nil
 	}
-	found, err := t.checkClass(ctx, h)
-	if err != nil {
-		return nil, err
-	}
-	out = append(out, found...)
+	out = append(out, t.checkClass(ctx, h)...)
 	Live, err := t.liveLeases(ctx, others, false)
 	if err != nil {
 		return nil, err
@@ -108,7 +104,7 @@ func (t *NodeGroups) checkController(ctx context.Context, own client.Lease) (*Fi
 }
 
 // checkClass says what is wrong with a class, its groups and its NodePools.
-func (t *NodeGroups) checkClass(ctx context.Context, h *handedGroups) (out []Finding, err error) {
+func (t *NodeGroups) checkClass(ctx context.Context, h *handedGroups) (out []Finding) {
 	class := "NodeGroupClass " + h.class.Name
 	if len(h.groups) == 0 {
 		out = append(out, Finding{Text: class + " chooses no group.", Mend: "kubectl describe nodegroupclass " + h.class.Name})
@@ -132,7 +128,7 @@ func (t *NodeGroups) checkClass(ctx context.Context, h *handedGroups) (out []Fin
 			out = append(out, Finding{Text: "Group " + g.Name + ": " + g.Problem + ".", Mend: "kubectl describe nodegroupclass " + h.class.Name})
 		}
 	}
-	return out, nil
+	return out
 }
 
 // checkClusterAutoscaler reports whether a Cluster Autoscaler still scales the groups, and how they are taken out of its

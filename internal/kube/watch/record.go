@@ -8,22 +8,11 @@ import (
 	"fmt"
 	"sync"
 
-	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	nodev1 "k8s.io/api/node/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
-	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
-	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
-	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
-	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
-	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 )
 
@@ -41,60 +30,7 @@ type Recordable struct {
 	Denied  []string // that may not be listed and watched
 
 	c     *client.Client
-	kinds []recordKind
-}
-
-// recordKind is a kind of objects that is recorded.
-type recordKind struct {
-	kind   string
-	src    source
-	custom bool // of a CustomResourceDefinition, which need not be there
-	follow func(context.Context, *watcher, *sync.WaitGroup, Recorder)
-}
-
-func recordOf[T metav1.Object](kind string, src source) recordKind {
-	version := src.client.APIVersion().String()
-	return recordKind{kind: kind, src: src, follow: func(ctx context.Context, w *watcher, wg *sync.WaitGroup, to Recorder) {
-		follow(ctx, w, wg, src, &sync.Mutex{},
-			func(key string, x T) { to.Set(version, kind, key, x) },
-			func(key string) { to.Delete(kind, key) })
-	}}
-}
-
-func customRecordOf[T metav1.Object](kind string, src source) recordKind {
-	out := recordOf[T](kind, src)
-	out.custom = true
-	return out
-}
-
-func recordKinds(c *client.Client) []recordKind {
-	return []recordKind{
-		recordOf[*corev1.Node]("Node", source{c.Core, "nodes", &corev1.Node{}}),
-		recordOf[*corev1.Pod]("Pod", source{c.Core, "pods", &corev1.Pod{}}),
-		recordOf[*corev1.Namespace]("Namespace", source{c.Core, "namespaces", &corev1.Namespace{}}),
-		recordOf[*corev1.LimitRange]("LimitRange", source{c.Core, "limitranges", &corev1.LimitRange{}}),
-		recordOf[*corev1.PersistentVolumeClaim]("PersistentVolumeClaim", source{c.Core, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}}),
-		recordOf[*corev1.PersistentVolume]("PersistentVolume", source{c.Core, "persistentvolumes", &corev1.PersistentVolume{}}),
-		recordOf[*storagev1.StorageClass]("StorageClass", source{c.Storage, "storageclasses", &storagev1.StorageClass{}}),
-		recordOf[*storagev1.CSINode]("CSINode", source{c.Storage, "csinodes", &storagev1.CSINode{}}),
-		recordOf[*storagev1.CSIDriver]("CSIDriver", source{c.Storage, "csidrivers", &storagev1.CSIDriver{}}),
-		recordOf[*storagev1.CSIStorageCapacity]("CSIStorageCapacity", source{c.Storage, "csistoragecapacities", &storagev1.CSIStorageCapacity{}}),
-		recordOf[*storagev1.VolumeAttachment]("VolumeAttachment", source{c.Storage, "volumeattachments", &storagev1.VolumeAttachment{}}),
-		recordOf[*appsv1.Deployment]("Deployment", source{c.Apps, "deployments", &appsv1.Deployment{}}),
-		recordOf[*appsv1.ReplicaSet]("ReplicaSet", source{c.Apps, "replicasets", &appsv1.ReplicaSet{}}),
-		recordOf[*appsv1.StatefulSet]("StatefulSet", source{c.Apps, "statefulsets", &appsv1.StatefulSet{}}),
-		recordOf[*appsv1.DaemonSet]("DaemonSet", source{c.Apps, "daemonsets", &appsv1.DaemonSet{}}),
-		recordOf[*policyv1.PodDisruptionBudget]("PodDisruptionBudget", source{c.Policy, "poddisruptionbudgets", &policyv1.PodDisruptionBudget{}}),
-		recordOf[*schedulingv1.PriorityClass]("PriorityClass", source{c.Scheduling, "priorityclasses", &schedulingv1.PriorityClass{}}),
-		recordOf[*nodev1.RuntimeClass]("RuntimeClass", source{c.Node, "runtimeclasses", &nodev1.RuntimeClass{}}),
-		customRecordOf[*karpv1.NodePool]("NodePool", source{c.Karpenter, "nodepools", &karpv1.NodePool{}}),
-		customRecordOf[*karpv1.NodeClaim]("NodeClaim", source{c.Karpenter, "nodeclaims", &karpv1.NodeClaim{}}),
-		customRecordOf[*karpv1alpha1.NodeOverlay]("NodeOverlay", source{c.KarpenterAlpha, "nodeoverlays", &karpv1alpha1.NodeOverlay{}}),
-		customRecordOf[*bufferv1beta1.CapacityQuota]("CapacityQuota", source{c.Buffers, "capacityquotas", &bufferv1beta1.CapacityQuota{}}),
-		customRecordOf[*kwokv1alpha1.KWOKNodeClass]("KWOKNodeClass", source{c.KWOK, "kwoknodeclasses", &kwokv1alpha1.KWOKNodeClass{}}),
-		customRecordOf[*awsv1.EC2NodeClass]("EC2NodeClass", source{c.AWS, "ec2nodeclasses", &awsv1.EC2NodeClass{}}),
-		customRecordOf[*dovetailv1alpha1.NodeGroupClass]("NodeGroupClass", source{c.Dovetail, "nodegroupclasses", &dovetailv1alpha1.NodeGroupClass{}}),
-	}
+	kinds []objectKind
 }
 
 // ReadRecordable asks which kinds an API server has and which of them may be recorded. Without nodes and pods there is nothing to
@@ -108,9 +44,9 @@ func ReadRecordable(ctx context.Context, c *client.Client) (*Recordable, error) 
 	case !apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("read Namespace %s of API server %s: %w", metav1.NamespaceSystem, c.Address, err)
 	}
-	for _, k := range recordKinds(c) {
+	for _, k := range kindsFor(c, recorded) {
 		gv := k.src.client.APIVersion()
-		if k.custom {
+		if k.uses&custom != 0 {
 			served, err := c.Serves(ctx, gv, k.src.resource)
 			if err != nil {
 				return nil, err

@@ -14,20 +14,10 @@ import (
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
-	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
-	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
-	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
-	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
-	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
-	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/top"
@@ -47,44 +37,6 @@ type Denied struct{ Group, Resource, Why string }
 // LeasedScaler is a node autoscaler that is live.
 type LeasedScaler struct{ Name, Lease string }
 
-// surveyKind is a kind of objects that a survey lists.
-type surveyKind struct {
-	kind string
-	src  source
-	list func(ctx context.Context, selector string, keep func(metav1.Object)) error
-}
-
-func surveyOf[T metav1.Object](kind string, src source) surveyKind {
-	return surveyKind{kind, src, func(ctx context.Context, selector string, keep func(metav1.Object)) error {
-		return readAll(ctx, src, selector, func(x T) { keep(x) })
-	}}
-}
-
-func surveyKinds(c *client.Client) []surveyKind {
-	return []surveyKind{
-		surveyOf[*corev1.Node]("Node", source{c.Core, "nodes", &corev1.Node{}}),
-		surveyOf[*corev1.Pod]("Pod", source{c.Core, "pods", &corev1.Pod{}}),
-		surveyOf[*corev1.Namespace]("Namespace", source{c.Core, "namespaces", &corev1.Namespace{}}),
-		surveyOf[*corev1.ResourceQuota]("ResourceQuota", source{c.Core, "resourcequotas", &corev1.ResourceQuota{}}),
-		surveyOf[*corev1.PersistentVolumeClaim]("PersistentVolumeClaim", source{c.Core, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}}),
-		surveyOf[*corev1.PersistentVolume]("PersistentVolume", source{c.Core, "persistentvolumes", &corev1.PersistentVolume{}}),
-		surveyOf[*storagev1.StorageClass]("StorageClass", source{c.Storage, "storageclasses", &storagev1.StorageClass{}}),
-		surveyOf[*storagev1.CSINode]("CSINode", source{c.Storage, "csinodes", &storagev1.CSINode{}}),
-		surveyOf[*storagev1.CSIDriver]("CSIDriver", source{c.Storage, "csidrivers", &storagev1.CSIDriver{}}),
-		surveyOf[*storagev1.CSIStorageCapacity]("CSIStorageCapacity", source{c.Storage, "csistoragecapacities", &storagev1.CSIStorageCapacity{}}),
-		surveyOf[*appsv1.DaemonSet]("DaemonSet", source{c.Apps, "daemonsets", &appsv1.DaemonSet{}}),
-		surveyOf[*policyv1.PodDisruptionBudget]("PodDisruptionBudget", source{c.Policy, "poddisruptionbudgets", &policyv1.PodDisruptionBudget{}}),
-		surveyOf[*karpv1.NodePool]("NodePool", source{c.Karpenter, "nodepools", &karpv1.NodePool{}}),
-		surveyOf[*karpv1.NodeClaim]("NodeClaim", source{c.Karpenter, "nodeclaims", &karpv1.NodeClaim{}}),
-		surveyOf[*karpv1alpha1.NodeOverlay]("NodeOverlay", source{c.KarpenterAlpha, "nodeoverlays", &karpv1alpha1.NodeOverlay{}}),
-		surveyOf[*bufferv1beta1.CapacityQuota]("CapacityQuota", source{c.Buffers, "capacityquotas", &bufferv1beta1.CapacityQuota{}}),
-		surveyOf[*karpv1alpha5.Provisioner]("Provisioner", source{c.Provisioner, "provisioners", &karpv1alpha5.Provisioner{}}),
-		surveyOf[*kwokv1alpha1.KWOKNodeClass]("KWOKNodeClass", source{c.KWOK, "kwoknodeclasses", &kwokv1alpha1.KWOKNodeClass{}}),
-		surveyOf[*awsv1.EC2NodeClass]("EC2NodeClass", source{c.AWS, "ec2nodeclasses", &awsv1.EC2NodeClass{}}),
-		surveyOf[*dovetailv1alpha1.NodeGroupClass]("NodeGroupClass", source{c.Dovetail, "nodegroupclasses", &dovetailv1alpha1.NodeGroupClass{}}),
-	}
-}
-
 // ReadSurvey lists what an autoscaler looks at once and puts it into m; it watches nothing and writes nothing. A kind
 // that the API server does not have has no objects. One that may not be listed is in Survey.Denied and keeps nothing
 // else from being read, but without nodes or pods there is nothing to say, and that is an error.
@@ -94,7 +46,7 @@ func ReadSurvey(ctx context.Context, c *client.Client, m *manifests.Set) (*Surve
 	var wg sync.WaitGroup
 	out := &Survey{}
 	var failed error
-	for _, k := range surveyKinds(c) {
+	for _, k := range kindsFor(c, surveyed) {
 		wg.Go(func() {
 			selector := ""
 			if k.kind == "Pod" {

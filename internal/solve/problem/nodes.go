@@ -165,12 +165,7 @@ func (s *Usage) ChargeDaemons(node int) {
 
 // runsDaemon reports whether a pod of the DaemonSet is on the node.
 func runsDaemon(x *ExistingNode, d *model.Daemon) bool {
-	for _, p := range x.Pods {
-		if d.Runs(p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(x.Pods, d.Runs)
 }
 
 // OccupancyOf is the ports and volumes that the node's pods hold, and the ports of DaemonSets still to come.

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -26,7 +27,6 @@ type group struct {
 	members              []member
 	leaving              []string                            // ids of those that are on their way out of it
 	instanceTypes        []string                            // all that it may launch, in its own order
-	mixed                bool                                // which of them it launches is the group's to decide
 	instanceRequirements []types.InstanceRequirementsRequest // that its types must meet; empty: types are listed
 	capacityTypes        []string                            // sorted
 	zones                []string                            // sorted
@@ -150,7 +150,6 @@ func (g *group) readMixedPolicy(m *astypes.MixedInstancesPolicy) {
 			g.instanceTypes = append(g.instanceTypes, *o.InstanceType)
 		}
 	}
-	g.mixed = len(g.instanceTypes) > 1
 	base, above := int32(0), int32(100)
 	if d := m.InstancesDistribution; d != nil {
 		base = awsapi.Deref(d.OnDemandBaseCapacity)
@@ -170,7 +169,7 @@ func (g *group) readMixedPolicy(m *astypes.MixedInstancesPolicy) {
 // turn may read the group for a change, and change it.
 type groupState struct {
 	name string
-	turn awsapi.Lock
+	turn cloud.Lock
 
 	reconciles   *awsapi.Batcher[*openClaim, claimOutcome]
 	terminations *awsapi.Batcher[string, error]

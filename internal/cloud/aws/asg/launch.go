@@ -6,6 +6,7 @@ package asg
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -206,9 +207,7 @@ func (p *Provider) answerMatched(ctx context.Context, ch *selectedGroups, req cl
 	}
 	price, modelled := cat.PriceMicro(t, m.Zone, m.CapacityType)
 	labels := model.Labels{model.LabelNodeGroup: a.name}
-	for k, v := range a.labels {
-		labels[k] = v
-	}
+	maps.Copy(labels, a.labels)
 	bought := offering.Option{Type: o, Offering: &model.Offering{
 		Zone: m.Zone, CapacityType: m.CapacityType, PriceMicro: price, Modelled: modelled, Labels: labels,
 	}}

@@ -62,7 +62,6 @@ func (r *reader) resolveTypes(ctx context.Context, g *group) error {
 	case len(g.instanceTypes) == 0:
 		g.problem = "no instance type of region " + r.aws.Region + " has what its InstanceRequirements ask for; ask for less"
 	}
-	g.mixed = len(g.instanceTypes) > 1
 	return nil
 }
 

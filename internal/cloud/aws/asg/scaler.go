@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
@@ -40,7 +41,7 @@ func (gs *scaler) stateOf(name string) *groupState {
 	defer gs.registry.mu.Unlock()
 	s := gs.registry.states[name]
 	if s == nil {
-		s = &groupState{name: name, turn: awsapi.NewLock(), matched: map[string]string{}, open: map[string]*openClaim{}}
+		s = &groupState{name: name, turn: cloud.NewLock(), matched: map[string]string{}, open: map[string]*openClaim{}}
 		s.reconciles = awsapi.NewBatcher(gs.aws.Clock, reconcileWindow, maxReconcileClaims, func(ctx context.Context, asks []*openClaim) []claimOutcome { return gs.reconcile(ctx, s, asks) })
 		s.terminations = awsapi.NewBatcher(gs.aws.Clock, 20*time.Millisecond, maxReconcileClaims, func(ctx context.Context, ids []string) []error { return gs.terminateMembers(ctx, s, ids) })
 		gs.registry.states[name] = s

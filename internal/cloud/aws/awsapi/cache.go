@@ -23,7 +23,7 @@ type Cache[T any] struct {
 
 // cacheEntry is the answer of one key. Its fields, but for usedAt, belong to whoever has the turn.
 type cacheEntry[T any] struct {
-	turn      Lock // who has it may look and fetch
+	turn      cloud.Lock // who has it may look and fetch
 	value     T
 	fetchedAt time.Time
 	filled    bool
@@ -54,7 +54,7 @@ func (c *Cache[T]) GetDated(ctx context.Context, key string, fetch func(context.
 	c.mu.Lock()
 	a := c.entries[key]
 	if a == nil {
-		a = &cacheEntry[T]{turn: NewLock()}
+		a = &cacheEntry[T]{turn: cloud.NewLock()}
 		c.entries[key] = a
 		for k, old := range c.entries { // what nobody asks for any more
 			if k != key && !old.usedAt.IsZero() && now.Sub(old.usedAt) > 2*c.ttl+time.Hour {

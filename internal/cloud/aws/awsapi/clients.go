@@ -18,7 +18,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
 // Clients are connections to the services of one account and region.
@@ -29,7 +28,6 @@ type Clients struct {
 	SSM         *ssm.Client
 	SQS         *sqs.Client
 	Pricing     *pricing.Client // of a region that has the service, see pricingRegion
-	STS         *sts.Client
 	IAM         *iam.Client
 	EKS         *eks.Client
 }
@@ -55,7 +53,7 @@ func newClients(c sdk.Config) *Clients {
 	return &Clients{
 		Region: c.Region, EC2: ec2.NewFromConfig(c), AutoScaling: autoscaling.NewFromConfig(c), SSM: ssm.NewFromConfig(c), SQS: sqs.NewFromConfig(c),
 		Pricing: pricing.NewFromConfig(c, func(o *pricing.Options) { o.Region = pricingRegion(c.Region) }),
-		STS:     sts.NewFromConfig(c), IAM: iam.NewFromConfig(c), EKS: eks.NewFromConfig(c),
+		IAM:     iam.NewFromConfig(c), EKS: eks.NewFromConfig(c),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"mime/multipart"
 	"net/mail"
@@ -277,9 +278,7 @@ func (k *kubelet) bottlerocket(data []byte) error {
 	b := s.Settings.Kubernetes
 	k.cluster, k.endpoint, k.maxPods = b.ClusterName, b.APIServer, b.MaxPods
 	k.kubeReserved, k.systemReserved, k.evictionHard = b.KubeReserved, b.SystemReserved, b.EvictionHard
-	for key, value := range b.NodeLabels {
-		k.labels[key] = value
-	}
+	maps.Copy(k.labels, b.NodeLabels)
 	for _, key := range sortedKeys(b.NodeTaints) {
 		for _, v := range b.NodeTaints[key] {
 			t, err := taint(key + "=" + v)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -68,7 +69,7 @@ func equalCatalogues(a, b *Catalogue) bool {
 type Store struct {
 	aws     *awsapi.Account
 	builtin *catalog.Catalog
-	turn    awsapi.Lock // its holder may refresh
+	turn    cloud.Lock // its holder may refresh
 
 	mu      sync.Mutex
 	current *Catalogue

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 )
@@ -20,7 +21,7 @@ func NewStore(a *awsapi.Account) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{aws: a, builtin: builtin, turn: awsapi.NewLock()}, nil
+	return &Store{aws: a, builtin: builtin, turn: cloud.NewLock()}, nil
 }
 
 // Known is the catalogue as it was last fetched; nil before it was.

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
@@ -211,7 +212,7 @@ func (x *Index) IsRunning(ctx context.Context, id string, launchedAt time.Time) 
 // listed, too.
 func NewIndex(a *awsapi.Account, groupNames func() []string) *Index {
 	x := &Index{
-		aws: a, groupNames: groupNames, turn: awsapi.NewLock(), launched: map[string]Instance{}, ended: map[string]time.Time{},
+		aws: a, groupNames: groupNames, turn: cloud.NewLock(), launched: map[string]Instance{}, ended: map[string]time.Time{},
 	}
 	x.terminations = awsapi.NewBatcher(a.Clock, 20*time.Millisecond, 500, x.TerminateNow)
 	return x

@@ -13,6 +13,7 @@ import (
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -133,7 +134,7 @@ type Index struct {
 	aws          *awsapi.Account
 	groupNames   func() []string                // Auto Scaling groups whose members are listed, too
 	terminations *awsapi.Batcher[string, error] // of machines that are in no group
-	turn         awsapi.Lock                    // its holder may list
+	turn         cloud.Lock                     // its holder may list
 
 	mu       sync.Mutex
 	last     *List

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
-	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/offering"
 )
 
@@ -28,7 +27,7 @@ type Registry[L any] struct {
 
 // entry is one claim's launch, and who may use it.
 type entry[L any] struct {
-	turn   awsapi.Lock // who has it may use launch
+	turn   cloud.Lock // who has it may use launch
 	usedAt time.Time
 	launch L
 }
@@ -78,7 +77,7 @@ func (s *Registry[L]) entry(uid string) *entry[L] {
 			old.turn.Release()
 		}
 	}
-	e = &entry[L]{turn: awsapi.NewLock(), usedAt: now}
+	e = &entry[L]{turn: cloud.NewLock(), usedAt: now}
 	s.byClaim[uid] = e
 	return e
 }

@@ -6,6 +6,7 @@ package launch
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
@@ -26,9 +27,7 @@ func NewResult(c offering.Option, id string, req cloud.LaunchRequest, hash strin
 		Annotations: model.Labels{awsv1.AnnotationEC2NodeClassHash: hash, awsv1.AnnotationEC2NodeClassHashVersion: awsv1.EC2NodeClassHashVersion},
 	}
 	for _, from := range []model.Labels{c.InstanceType.Labels, c.Offering.Labels} {
-		for k, v := range from {
-			out.Labels[k] = v
-		}
+		maps.Copy(out.Labels, from)
 	}
 	return out
 }
