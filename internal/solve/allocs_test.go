@@ -6,6 +6,7 @@ package solve
 import (
 	"testing"
 
+	"github.com/dovetail-sh/dovetail/internal/solve/lp"
 	"github.com/dovetail-sh/dovetail/internal/solve/pack"
 )
 
@@ -49,6 +50,6 @@ func TestHotLoopAllocatesNothing(t *testing.T) {
 	m.GenerateColumns(s.Work.Steps + 1_000_000)
 	steady("working out prices", 0, m.Program.Recompute)
 	steady("what pods are worth", 0, func() { m.SetDuals(5) })
-	c := pack.Column{Machine: m.Program.Cols[0].Machine, Items: m.Program.Cols[0].Items}
+	c := lp.Column{Machine: m.Program.Cols[0].Machine, Items: m.Program.Cols[0].Items}
 	steady("an offer that is refused", 0, func() { m.Program.TryColumn(c) })
 }

@@ -9,10 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/dovetail-sh/dovetail/internal/solve/bound"
 	"github.com/dovetail-sh/dovetail/internal/solve/pack"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
-	"pgregory.net/rapid"
 )
 
 // TestAnyPricesAreABound puts prices out of the air, and prices of the program bent in every direction, in place of

@@ -10,10 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/verify"
-	"pgregory.net/rapid"
 )
 
 // chance draws numbers: rapid's when it searches for a counterexample, a seeded source's or a fuzzer's bytes elsewhere.

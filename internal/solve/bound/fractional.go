@@ -4,6 +4,7 @@
 package bound
 
 import (
+	"github.com/dovetail-sh/dovetail/internal/solve/lp"
 	"github.com/dovetail-sh/dovetail/internal/solve/pack"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
@@ -187,14 +188,14 @@ func (b *fractionalClasses) findDuals(until int64) []int64 {
 			p.Dual[i] = int64((float64(share*proven[i]) + float64((1-share)*max(0, t.Y[i]))) * (1 << problem.DualShift))
 		}
 		num, den := int64(1), int64(1)
-		var found []pack.Column
+		var found []lp.Column
 		for mi, m := range p.Market.Machines {
 			w, amount := p.RelaxKnapsack(m, held[mi], nil)
 			top := p.CeilingAtPrices(m, held[mi], most[mi], &w)
 			if price := m.Price << pack.CeilingShift; top > price && problem.FractionLess(price, top, num, den) {
 				num, den = price, top
 			}
-			c := pack.Column{Machine: mi}
+			c := lp.Column{Machine: mi}
 			for i, d := range held[mi] {
 				if amount[i] > 1e-9 {
 					c.Items, c.Fractions = append(c.Items, pack.Item{Demand: d}), append(c.Fractions, amount[i])
@@ -231,9 +232,9 @@ func (b *fractionalClasses) findDuals(until int64) []int64 {
 
 // newProgram begins with a machine full of each fractional class, the cheapest for its amount, and lists by machine
 // the classes that it may hold; nil where no machine holds some class.
-func (b *fractionalClasses) newProgram() (t *pack.CoveringProgram, held [][]int) {
+func (b *fractionalClasses) newProgram() (t *lp.CoveringProgram, held [][]int) {
 	p := b.p
-	t, held = &pack.CoveringProgram{In: p.In, Work: p.Work, Machines: p.Market.Machines, PricesOnly: true}, make([][]int, len(p.Market.Machines))
+	t, held = &lp.CoveringProgram{Steps: &p.Work.Steps, Cost: pack.PricesOf(p.Market.Machines)}, make([][]int, len(p.Market.Machines))
 	for d, y := range p.Market.Demands {
 		best, bestN := -1, 0.0
 		for i, m := range p.Market.Machines {
@@ -252,7 +253,7 @@ func (b *fractionalClasses) newProgram() (t *pack.CoveringProgram, held [][]int)
 			return nil, nil
 		}
 		t.RowOf, t.Rows, t.Need = append(t.RowOf, d), append(t.Rows, d), append(t.Need, float64(y.Unbought)/(1<<amountShift))
-		t.Cols = append(t.Cols, pack.Column{Machine: best, Items: []pack.Item{{Demand: d}}, Fractions: []float64{bestN}})
+		t.Cols = append(t.Cols, lp.Column{Machine: best, Items: []pack.Item{{Demand: d}}, Fractions: []float64{bestN}})
 	}
 	t.InitBasis()
 	return t, held

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package pack
+package lp
 
-import "github.com/dovetail-sh/dovetail/internal/solve/problem"
+import "slices"
 
-// Column is a pattern of one machine in the program.
+// Item is a number of pods of one demand on a machine.
+type Item struct {
+	Demand int
+	Count  int64
+}
+
+// Column is a pattern of one machine in a CoveringProgram.
 type Column struct {
-	Machine   int // its number in CoveringProgram.Machines; -1: free capacity, which costs nothing
+	Machine   int // its number in CoveringProgram.Cost; -1: free capacity, which costs nothing
 	Items     []Item
 	Fractions []float64 // by item: amounts instead of counts, for a relaxed pattern that only proves a bound
 }
@@ -24,37 +30,47 @@ func (c *Column) amount(i int) float64 {
 // is met. It is solved by the revised simplex method with the inverse of the basis kept whole: inverse[i] is the row
 // of basic variable i.
 type CoveringProgram struct {
-	In       *problem.Input
-	Work     *problem.Work
-	Machines []*Machine
-	Rows     []int     // by row: its demand; demands that no machine holds have none
-	RowOf    []int     // by demand: its row, -1: none
-	Need     []float64 // by row: how much is demanded; negative: no more than so much may be used
-	Cols     []Column
-	basic    []int     // by row: the column in the basis; -1-r: surplus of row r
-	x        []float64 // by row: how much of that is bought
-	Y        []float64 // by row: its dual price
-	inverse  [][]float64
+	Steps   *int64    // counts the work
+	Cost    []float64 // by machine, micro-dollars an hour
+	Rows    []int     // by row: its demand; demands that no machine holds have none
+	RowOf   []int     // by demand: its row, -1: none
+	Need    []float64 // by row: how much is demanded; negative: no more than so much may be used
+	Cols    []Column
+	Basic   []int     // by row: the column in the basis; -1-r: surplus of row r
+	X       []float64 // by row: how much of that is bought
+	Y       []float64 // by row: its dual price
+	inverse [][]float64
 
-	direction  []float64 // scratch
-	PricesOnly bool      // count prices of machines alone, not adjusted costs: for a proof
+	direction []float64 // scratch
+}
+
+// Clone returns the program as it stands, to be solved on without changing it.
+func (t *CoveringProgram) Clone() *CoveringProgram {
+	out := *t
+	out.Cols, out.Need, out.Basic = slices.Clip(t.Cols), slices.Clone(t.Need), slices.Clone(t.Basic)
+	out.X, out.Y, out.direction = slices.Clone(t.X), slices.Clone(t.Y), slices.Clone(t.direction)
+	out.inverse = slices.Clone(t.inverse)
+	for i, row := range out.inverse {
+		out.inverse[i] = slices.Clone(row)
+	}
+	return &out
 }
 
 // InitBasis makes the first columns, one a row, the basis.
 func (t *CoveringProgram) InitBasis() {
 	n := len(t.Rows)
-	t.basic, t.x, t.Y, t.direction = make([]int, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	t.Basic, t.X, t.Y, t.direction = make([]int, n), make([]float64, n), make([]float64, n), make([]float64, n)
 	t.inverse = make([][]float64, n)
 	for r := range n {
 		t.inverse[r] = make([]float64, n)
 		if t.Need[r] < 0 { // no more than so much: nothing of it is used yet
-			t.basic[r], t.inverse[r][r], t.x[r] = -1-r, -1, -t.Need[r]
+			t.Basic[r], t.inverse[r][r], t.X[r] = -1-r, -1, -t.Need[r]
 			continue
 		}
-		t.basic[r] = r
+		t.Basic[r] = r
 		k := t.Cols[r].amount(0)
 		t.inverse[r][r] = 1 / k
-		t.x[r] = t.Need[r] / k
+		t.X[r] = t.Need[r] / k
 		t.Y[r] = t.columnCost(t.Cols[r].Machine) / k
 	}
 }
@@ -83,8 +99,8 @@ func (t *CoveringProgram) TryColumn(c Column) bool {
 	return true
 }
 
-// enterSurplus lets rows be met more than fully where their dual has become negative.
-func (t *CoveringProgram) enterSurplus() {
+// EnterSurplus lets rows be met more than fully where their dual has become negative.
+func (t *CoveringProgram) EnterSurplus() {
 	for r := range t.Rows {
 		if t.Y[r] >= -1e-9 {
 			continue
@@ -104,7 +120,7 @@ func (t *CoveringProgram) enterColumn(col int, cost float64) bool {
 		if s <= 1e-8 {
 			continue
 		}
-		q := t.x[i] / s
+		q := t.X[i] / s
 		switch {
 		case out < 0 || q < least-1e-12:
 			out, least = i, q
@@ -116,8 +132,8 @@ func (t *CoveringProgram) enterColumn(col int, cost float64) bool {
 		return false
 	}
 	t.pivot(out, col, cost, least)
-	for i := range t.x {
-		t.x[i] = max(0, t.x[i]) // negative by rounding only
+	for i := range t.X {
+		t.X[i] = max(0, t.X[i]) // negative by rounding only
 	}
 	return true
 }
@@ -139,33 +155,30 @@ func (t *CoveringProgram) pivot(out, col int, cost, least float64) {
 				other[k] -= float64(s * v)
 			}
 		}
-		t.x[i] -= float64(s * least)
+		t.X[i] -= float64(s * least)
 	}
-	t.x[out] = least
-	t.basic[out] = col
+	t.X[out] = least
+	t.Basic[out] = col
 	for k, v := range row {
 		t.Y[k] += float64(cost * v)
 	}
-	t.Work.Steps += int64(len(row)*len(row))/4 + 1
+	*t.Steps += int64(len(row)*len(row))/4 + 1
 }
 
-// columnCost is what the program counts for a machine, micro-dollars an hour; free capacity, -1, costs nothing.
+// columnCost returns what a machine costs; free capacity, -1, costs nothing.
 func (t *CoveringProgram) columnCost(m int) float64 {
 	if m < 0 {
 		return 0
 	}
-	if t.PricesOnly {
-		return float64(t.Machines[m].Price)
-	}
-	return float64(t.Machines[m].AdjustedCost)
+	return t.Cost[m]
 }
 
-// objective is the cost of the fractional plan.
-func (t *CoveringProgram) objective() float64 {
+// Objective is the cost of the fractional plan.
+func (t *CoveringProgram) Objective() float64 {
 	sum := 0.0
-	for i, b := range t.basic {
+	for i, b := range t.Basic {
 		if b >= 0 {
-			sum += float64(t.x[i] * t.columnCost(t.Cols[b].Machine))
+			sum += float64(t.X[i] * t.columnCost(t.Cols[b].Machine))
 		}
 	}
 	return sum
@@ -174,12 +187,12 @@ func (t *CoveringProgram) objective() float64 {
 // Recompute works out amounts and duals anew from the inverse, so that rounding does not add up.
 func (t *CoveringProgram) Recompute() {
 	clear(t.Y)
-	for i, b := range t.basic {
+	for i, b := range t.Basic {
 		x := 0.0
 		for k, v := range t.inverse[i] {
 			x += float64(v * t.Need[k])
 		}
-		t.x[i] = max(0, x)
+		t.X[i] = max(0, x)
 		if b < 0 {
 			continue
 		}
@@ -190,36 +203,36 @@ func (t *CoveringProgram) Recompute() {
 	}
 }
 
-// resolveDual solves the program for what is left, with the columns that there are, by the dual simplex method:
+// ResolveDual solves the program for what is left, with the columns that there are, by the dual simplex method:
 // reduced costs stay not negative, and where more of a column would have to be given back than was wanted another
 // takes its place. It reports whether that came to an end.
-func (t *CoveringProgram) resolveDual(remaining []int64) bool {
+func (t *CoveringProgram) ResolveDual(remaining []int64) bool {
 	for r, d := range t.Rows {
 		t.Need[r] = float64(remaining[d])
 	}
-	for i := range t.basic {
+	for i := range t.Basic {
 		x := 0.0
 		for k, v := range t.inverse[i] {
 			x += float64(v * t.Need[k])
 		}
-		t.x[i] = x
+		t.X[i] = x
 	}
 	basic := make([]bool, len(t.Cols))
-	for _, b := range t.basic {
+	for _, b := range t.Basic {
 		if b >= 0 {
 			basic[b] = true
 		}
 	}
 	for range 4 * len(t.Rows) {
 		out := -1
-		for i, x := range t.x {
-			if x < -1e-7 && (out < 0 || x < t.x[out]) {
+		for i, x := range t.X {
+			if x < -1e-7 && (out < 0 || x < t.X[out]) {
 				out = i
 			}
 		}
 		if out < 0 {
-			for i := range t.x {
-				t.x[i] = max(0, t.x[i])
+			for i := range t.X {
+				t.X[i] = max(0, t.X[i])
 			}
 			return true
 		}
@@ -241,13 +254,13 @@ func (t *CoveringProgram) resolveDual(remaining []int64) bool {
 		if t.direction[out] > -1e-8 {
 			return false
 		}
-		if b := t.basic[out]; b >= 0 {
+		if b := t.Basic[out]; b >= 0 {
 			basic[b] = false
 		}
 		if in >= 0 {
 			basic[in] = true
 		}
-		t.pivot(out, in, cost, t.x[out]/t.direction[out])
+		t.pivot(out, in, cost, t.X[out]/t.direction[out])
 	}
 	return false
 }
@@ -281,13 +294,13 @@ func (t *CoveringProgram) dualRatioTest(out int, basic []bool) (in int, cost flo
 	for r := range t.Rows {
 		try(-1-r, -row[r], t.Y[r])
 	}
-	t.Work.Steps += int64(len(t.Cols))
+	*t.Steps += int64(len(t.Cols))
 	return in, cost, found
 }
 
-// toleranceShift says how near to the program's value a bound is to come, and how much above its price a machine's
-// patterns may be left until then: one part in 1<<toleranceShift.
-const toleranceShift = 10
+// ToleranceShift says how near to the program's value a bound is to come, and how much above its price a machine's
+// patterns may be left until then: one part in 1<<ToleranceShift.
+const ToleranceShift = 10
 
 // maxProvenShare is how much of the duals that machines are asked at are those that have proved most so far.
 const maxProvenShare = 0.8
@@ -300,10 +313,10 @@ func (t *CoveringProgram) AddRound(found []Column, best, held float64) (next flo
 	for _, c := range found {
 		better = t.TryColumn(c) || better
 	}
-	t.enterSurplus()
+	t.EnterSurplus()
 	t.Recompute()
 	switch {
-	case best >= t.objective()*(1-1.0/(1<<toleranceShift)), !better && held == 0:
+	case best >= t.Objective()*(1-1.0/(1<<ToleranceShift)), !better && held == 0:
 		return 0, true
 	case better:
 		return maxProvenShare, false

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package lp solves small linear programs by the simplex method in floating point.
+// Package lp solves linear programs by the simplex method in floating point: small ones whole (Maximize), and those over columns that are
+// generated while it runs (CoveringProgram).
 //
 // Its answers are guides, never proof and never a choice: whoever uses them rounds to integers and checks there. Products are
 // converted before they are added, so that no processor fuses them and every processor gives the same digits.

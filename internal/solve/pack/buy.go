@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/dovetail-sh/dovetail/internal/solve/lp"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
@@ -293,7 +294,7 @@ func (p *Packing) refineByColumns(whole, remaining []int64, batches []batch) []b
 		return fixed
 	}
 	for _, b := range batches {
-		t.Program.TryColumn(Column{Machine: slices.Index(p.Market.Machines, b.machine), Items: b.items})
+		t.Program.TryColumn(lp.Column{Machine: slices.Index(p.Market.Machines, b.machine), Items: b.items})
 	}
 	t.recallColumns(s.previousColumns)
 	s.Tier = 2

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/dovetail-sh/dovetail/internal/solve/lp"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
@@ -14,7 +15,7 @@ import (
 // master is the restricted master problem of column generation: the program over the columns made so far.
 type master struct {
 	topology.Compiled
-	Program   *CoveringProgram
+	Program   *lp.CoveringProgram
 	p         *Packing
 	MeanDuals []float64 // by row: a mean of what pods were worth in the rounds before
 	smoothing float64   // how much of the duals asked at is taken from it
@@ -22,7 +23,10 @@ type master struct {
 
 // NewMaster begins with one column for each demand: a machine full of it, the cheapest for each pod.
 func NewMaster(p *Packing, remaining []int64) *master {
-	t := &master{Compiled: p.Compiled, p: p, Program: &CoveringProgram{In: p.In, Work: p.Work, Machines: p.Market.Machines, RowOf: make([]int, len(remaining))}}
+	t := &master{Compiled: p.Compiled, p: p, Program: &lp.CoveringProgram{Steps: &p.Work.Steps, RowOf: make([]int, len(remaining))}}
+	for _, m := range p.Market.Machines {
+		t.Program.Cost = append(t.Program.Cost, float64(m.AdjustedCost))
+	}
 	for d, n := range remaining {
 		t.Program.RowOf[d] = -1
 		if n <= 0 {
@@ -42,7 +46,7 @@ func NewMaster(p *Packing, remaining []int64) *master {
 }
 
 // cheapestAlone is the machine that holds pods of one demand at the least cost for each; false where none does.
-func (p *Packing) cheapestAlone(d int) (Column, bool) {
+func (p *Packing) cheapestAlone(d int) (lp.Column, bool) {
 	best, bestN := -1, int64(0)
 	for i, m := range p.Market.Machines {
 		c := p.Market.Demands[d].Class
@@ -60,7 +64,7 @@ func (p *Packing) cheapestAlone(d int) (Column, bool) {
 			best, bestN = i, n
 		}
 	}
-	return Column{Machine: best, Items: []Item{{d, bestN}}}, best >= 0
+	return lp.Column{Machine: best, Items: []Item{{Demand: d, Count: bestN}}}, best >= 0
 }
 
 // demandTotals is the pods of each demand: a column may hold as many.
@@ -101,7 +105,7 @@ func (t *master) GenerateColumns(until int64) (done bool) {
 				center[i] = float64(meanDecay*center[i]) + float64((1-meanDecay)*max(0, t.Program.Y[i]))
 			}
 		}
-		before := t.Program.objective()
+		before := t.Program.Objective()
 		found := 0
 		for mi, m := range p.Market.Machines {
 			if p.Work.Steps >= until {
@@ -111,12 +115,12 @@ func (t *master) GenerateColumns(until int64) (done bool) {
 				found += t.priceMachine(mi, whole, hosted, fine)
 			}
 		}
-		t.Program.enterSurplus()
-		if slow++; before-t.Program.objective() > 1e-5*before {
+		t.Program.EnterSurplus()
+		if slow++; before-t.Program.Objective() > 1e-5*before {
 			slow = 0
 		}
 		switch {
-		case t.Program.objective() <= near:
+		case t.Program.Objective() <= near:
 			return true // whole machines instead of parts will cost more than what is still to be won
 		case found > 0 && slow <= 6:
 			t.smoothing = maxSmoothing
@@ -137,7 +141,7 @@ func (t *master) GenerateColumns(until int64) (done bool) {
 func (t *master) priceMachine(mi int, whole []int64, hosted, fine bool) (found int) {
 	p := t.p
 	take := func(f *Pattern) {
-		if len(f.items) > 0 && t.Program.TryColumn(Column{Machine: mi, Items: slices.Clone(f.items)}) {
+		if len(f.items) > 0 && t.Program.TryColumn(lp.Column{Machine: mi, Items: slices.Clone(f.items)}) {
 			found++
 		}
 	}
@@ -185,9 +189,9 @@ func (t *master) roundAndPack(remaining []int64) []batch {
 		x   float64
 	}
 	var parts []part
-	for i, b := range t.Program.basic {
-		if b >= 0 && t.Program.x[i] > 1e-9 {
-			parts = append(parts, part{b, t.Program.x[i]})
+	for i, b := range t.Program.Basic {
+		if b >= 0 && t.Program.X[i] > 1e-9 {
+			parts = append(parts, part{b, t.Program.X[i]})
 		}
 	}
 	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.col, b.col) })

@@ -19,9 +19,9 @@ func (t *master) dive(remaining []int64, until int64) (out []batch) {
 	t.Program.Recompute()
 	for p.Work.Steps < until {
 		before := len(out)
-		for i, b := range t.Program.basic {
+		for i, b := range t.Program.Basic {
 			if b >= 0 {
-				out = t.buyWholeCopies(out, b, t.Program.x[i], remaining)
+				out = t.buyWholeCopies(out, b, t.Program.X[i], remaining)
 			}
 		}
 		if !slices.ContainsFunc(t.Program.Rows, func(d int) bool { return remaining[d] > 0 }) {
@@ -35,7 +35,7 @@ func (t *master) dive(remaining []int64, until int64) (out []batch) {
 			}
 			out = append(out, b)
 		}
-		if !t.Program.resolveDual(remaining) {
+		if !t.Program.ResolveDual(remaining) {
 			break
 		}
 	}
@@ -45,14 +45,8 @@ func (t *master) dive(remaining []int64, until int64) (out []batch) {
 
 // clone is the program as it stands, to be solved on without changing it.
 func (t *master) clone() *master {
-	x, program := *t, *t.Program
-	program.Cols, program.Need, program.basic = slices.Clip(program.Cols), slices.Clone(program.Need), slices.Clone(program.basic)
-	program.x, program.Y, program.direction = slices.Clone(program.x), slices.Clone(program.Y), slices.Clone(program.direction)
-	program.inverse = slices.Clone(program.inverse)
-	for i, row := range program.inverse {
-		program.inverse[i] = slices.Clone(row)
-	}
-	x.Program = &program
+	x := *t
+	x.Program = t.Program.Clone()
 	return &x
 }
 
@@ -60,8 +54,8 @@ func (t *master) clone() *master {
 func (t *master) largestFraction(remaining []int64) *Pattern {
 	p := t.p
 	best := -1
-	for i, b := range t.Program.basic {
-		if b >= 0 && t.Program.x[i] > 1e-6 && (best < 0 || t.Program.x[i] > t.Program.x[best]+1e-9) {
+	for i, b := range t.Program.Basic {
+		if b >= 0 && t.Program.X[i] > 1e-6 && (best < 0 || t.Program.X[i] > t.Program.X[best]+1e-9) {
 			best = i
 		}
 	}
@@ -69,7 +63,7 @@ func (t *master) largestFraction(remaining []int64) *Pattern {
 	if best < 0 {
 		return f
 	}
-	c := &t.Program.Cols[t.Program.basic[best]]
+	c := &t.Program.Cols[t.Program.Basic[best]]
 	f.Machine = c.Machine
 	f.items = append(f.items, c.Items...)
 	t.SetDuals(0)

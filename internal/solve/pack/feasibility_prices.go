@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/dovetail-sh/dovetail/internal/solve/lp"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
@@ -33,7 +34,7 @@ func (x *FeasibilityClasses) SolvePrices(free []float64, vacant []pooledCapacity
 			}
 		}
 	}
-	var c Column
+	var c lp.Column
 	for range maxPricingRounds {
 		t.program.Recompute()
 		better := false
@@ -44,7 +45,7 @@ func (x *FeasibilityClasses) SolvePrices(free []float64, vacant []pooledCapacity
 			c.Machine = mi
 			t.giveToHighest(&c, may[mi], &m.Available)
 			if t.program.TryColumn(c) {
-				better, c = true, Column{}
+				better, c = true, lp.Column{}
 			}
 		}
 		for v := range vacant {
@@ -52,11 +53,11 @@ func (x *FeasibilityClasses) SolvePrices(free []float64, vacant []pooledCapacity
 			t.giveToHighest(&c, vacant[v].Classes, &vacant[v].Free)
 			c.Items, c.Fractions = append(c.Items, Item{Demand: t.firstVacant + v}), append(c.Fractions, -1)
 			if t.program.TryColumn(c) {
-				better, c = true, Column{}
+				better, c = true, lp.Column{}
 			}
 		}
 		p.Work.Steps += int64(len(p.Machines) * len(t.row))
-		t.program.enterSurplus()
+		t.program.EnterSurplus()
 		if !better {
 			break
 		}
@@ -149,7 +150,7 @@ func FreeCapacityWorth(all []*FeasibilityClasses, free []int64) (sum problem.Sum
 // feasibilityProgram is the program behind FeasibilityClasses: a row for each feasibility class and resource, and one
 // for each pooled capacity.
 type feasibilityProgram struct {
-	program     *CoveringProgram
+	program     *lp.CoveringProgram
 	numDims     int
 	row         []int // by feasibility class and resource; -1: none
 	firstVacant int   // the row of the first pooled capacity
@@ -165,7 +166,7 @@ func (x *FeasibilityClasses) newProgram(free []float64, vacant int) *feasibility
 		}
 	}
 	t := &feasibilityProgram{numDims: nd, row: make([]int, len(x.Classes)*nd)}
-	t.program = &CoveringProgram{In: p.In, Work: p.Work, Machines: p.Machines, PricesOnly: true}
+	t.program = &lp.CoveringProgram{Steps: &p.Work.Steps, Cost: PricesOf(p.Machines)}
 	for i := range x.Classes {
 		for k := range nd {
 			at := i*nd + k
@@ -180,7 +181,7 @@ func (x *FeasibilityClasses) newProgram(free []float64, vacant int) *feasibility
 			}
 			t.row[at] = len(t.program.Rows)
 			t.program.RowOf, t.program.Rows, t.program.Need = append(t.program.RowOf, len(t.program.Rows)), append(t.program.Rows, len(t.program.Rows)), append(t.program.Need, need)
-			t.program.Cols = append(t.program.Cols, Column{Machine: m, Items: []Item{{Demand: t.row[at]}}, Fractions: []float64{float64(p.Machines[m].Available[k])}})
+			t.program.Cols = append(t.program.Cols, lp.Column{Machine: m, Items: []Item{{Demand: t.row[at]}}, Fractions: []float64{float64(p.Machines[m].Available[k])}})
 		}
 	}
 	t.firstVacant = len(t.program.Rows)
@@ -192,7 +193,7 @@ func (x *FeasibilityClasses) newProgram(free []float64, vacant int) *feasibility
 }
 
 // giveToHighest has a column give each resource of an amount to the feasibility class, of some, whose dual is highest.
-func (t *feasibilityProgram) giveToHighest(c *Column, classes uint64, amount *problem.Vec) {
+func (t *feasibilityProgram) giveToHighest(c *lp.Column, classes uint64, amount *problem.Vec) {
 	c.Items, c.Fractions = c.Items[:0], c.Fractions[:0]
 	for k := range t.numDims {
 		best := -1

@@ -264,7 +264,7 @@ func (p *Packing) collectPattern(f *Pattern) {
 	sc := &p.buf
 	f.items = f.items[:0]
 	for _, d := range sc.inPattern {
-		f.items = append(f.items, Item{d, sc.used[d]})
+		f.items = append(f.items, Item{Demand: d, Count: sc.used[d]})
 		sc.used[d] = 0
 	}
 	sc.inPattern = sc.inPattern[:0]

@@ -166,7 +166,7 @@ func (k *knapsack) search(f *Pattern) {
 	f.items, f.worth = f.items[:0], 0
 	for i, n := range k.best {
 		if n > 0 {
-			f.items = append(f.items, Item{k.items[i].demand, n})
+			f.items = append(f.items, Item{Demand: k.items[i].demand, Count: n})
 			f.worth += k.p.Prices.Dual[k.items[i].demand] * n
 		}
 	}

@@ -5,6 +5,7 @@ package pack
 
 import (
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/solve/lp"
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
@@ -27,10 +28,7 @@ type Machine struct {
 }
 
 // Item is a number of pods of one demand on a machine.
-type Item struct {
-	Demand int
-	Count  int64
-}
+type Item = lp.Item
 
 // Pattern is what one machine holds, and what that is worth at the duals, micro-dollars << DualShift.
 type Pattern struct {
@@ -236,6 +234,15 @@ const maxCandidates = 160
 func (p *Market) MachineAdmits(m *Machine, d int) bool {
 	w := p.SetOf[d]
 	return m.Admits[w>>6]>>(w&63)&1 != 0
+}
+
+// PricesOf returns the prices of machines, for a program that proves a bound.
+func PricesOf(machines []*Machine) []float64 {
+	out := make([]float64, len(machines))
+	for i, m := range machines {
+		out[i] = float64(m.Price)
+	}
+	return out
 }
 
 // maxPodsOf is how many pods of a demand a new machine may hold whatever fits; see Class.MaxPerNewNode.

@@ -3,7 +3,11 @@
 
 package pack
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/solve/lp"
+)
 
 // maxRememberedColumns bounds a memory.
 const maxRememberedColumns = 1024
@@ -38,10 +42,10 @@ func (t *master) recallColumns(mem *RememberedColumns) {
 }
 
 // RebuildColumn is a remembered column on machine mi; false where it can't be made.
-func (p *Market) RebuildColumn(f *RememberedColumn, mi int, demandsOf map[string][]int) (Column, bool) {
+func (p *Market) RebuildColumn(f *RememberedColumn, mi int, demandsOf map[string][]int) (lp.Column, bool) {
 	m := p.Machines[mi]
 	rem := m.Available
-	c := Column{Machine: mi}
+	c := lp.Column{Machine: mi}
 	for i, key := range f.Classes {
 		found := false
 		for _, d := range demandsOf[key] {
@@ -49,7 +53,7 @@ func (p *Market) RebuildColumn(f *RememberedColumn, mi int, demandsOf map[string
 				if j := slices.IndexFunc(c.Items, func(it Item) bool { return it.Demand == d }); j >= 0 {
 					c.Items[j].Count += f.Counts[i] // two demands then that are one now
 				} else {
-					c.Items = append(c.Items, Item{d, f.Counts[i]})
+					c.Items = append(c.Items, Item{Demand: d, Count: f.Counts[i]})
 				}
 				for k := range p.In.NumDims {
 					rem[k] -= p.Demands[d].Class.Req[k] * f.Counts[i]
@@ -77,8 +81,8 @@ func (p *Market) RebuildColumn(f *RememberedColumn, mi int, demandsOf map[string
 // rememberColumns keeps the columns of the basis.
 func (t *master) rememberColumns(mem *RememberedColumns) {
 	p := t.p
-	for i, b := range t.Program.basic {
-		if b < 0 || t.Program.x[i] <= 0 || t.Program.Cols[b].Fractions != nil || len(mem.Columns) >= maxRememberedColumns {
+	for i, b := range t.Program.Basic {
+		if b < 0 || t.Program.X[i] <= 0 || t.Program.Cols[b].Fractions != nil || len(mem.Columns) >= maxRememberedColumns {
 			continue
 		}
 		c := &t.Program.Cols[b]

@@ -3,7 +3,10 @@
 
 package pack
 
-import "github.com/dovetail-sh/dovetail/internal/solve/problem"
+import (
+	"github.com/dovetail-sh/dovetail/internal/solve/lp"
+	"github.com/dovetail-sh/dovetail/internal/solve/problem"
+)
 
 // findProofDuals looks for the duals that prove most. The program counts prices alone now, and its columns are the
 // best patterns that can't be shown impossible, in fractions where need be: no plan comes of it any more. Each round
@@ -12,7 +15,7 @@ import "github.com/dovetail-sh/dovetail/internal/solve/problem"
 // done. The duals are left in Purchases.ColumnDuals.
 func (t *master) findProofDuals(cost, until int64) {
 	p, s := t.p, t.p.Market.Purchases
-	t.Program.PricesOnly, p.Market.Relaxed = true, true
+	t.Program.Cost, p.Market.Relaxed = PricesOf(p.Market.Machines), true
 	t.Program.Recompute()
 	whole := t.demandTotals()
 	best, held := -1.0, 0.0
@@ -23,7 +26,7 @@ func (t *master) findProofDuals(cost, until int64) {
 			p.Prices.Dual[d] = int64((float64(held*proven[i]) + float64((1-held)*max(0, t.Program.Y[i]))) * (1 << problem.DualShift))
 		}
 		scale := 1.0
-		var found []Column
+		var found []lp.Column
 		for mi, m := range p.Market.Machines {
 			if m.Quantity < 0 {
 				scale = min(scale, t.repairDuals(mi, m, whole, &found))
@@ -63,7 +66,7 @@ const maxDualRepairs = 20
 // repairDuals lowers duals until no pattern of the machine is worth more than its price. Of the demands in a pattern
 // that is, the one gives way that there is least of for its part of the pattern, for the bound loses least by it. The
 // patterns met go to found. It returns by how much all duals would have to be scaled where that was not enough.
-func (t *master) repairDuals(mi int, m *Machine, whole []int64, found *[]Column) float64 {
+func (t *master) repairDuals(mi int, m *Machine, whole []int64, found *[]lp.Column) float64 {
 	p := t.p
 	price := m.Price << CeilingShift
 	for range maxDualRepairs {
@@ -71,7 +74,7 @@ func (t *master) repairDuals(mi int, m *Machine, whole []int64, found *[]Column)
 		if top <= price {
 			return 1
 		}
-		c := Column{Machine: mi}
+		c := lp.Column{Machine: mi}
 		low, at := 0.0, -1
 		for i, d := range ds {
 			if amount[i] <= 1e-9 {
@@ -82,7 +85,7 @@ func (t *master) repairDuals(mi int, m *Machine, whole []int64, found *[]Column)
 				low, at = q, i
 			}
 		}
-		if top > price+price>>toleranceShift {
+		if top > price+price>>lp.ToleranceShift {
 			*found = append(*found, c)
 		}
 		if at < 0 {

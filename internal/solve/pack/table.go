@@ -71,7 +71,7 @@ func (p *Packing) tablePatterns(mi int, whole []int64, take func(*Pattern)) {
 		for i, n := range x {
 			req := &p.Market.Demands[g.demands[i]].Class.Req
 			if n = min(n, problem.TimesIn(req, &rem, nd)); n > 0 {
-				f.items = append(f.items, Item{g.demands[i], n})
+				f.items = append(f.items, Item{Demand: g.demands[i], Count: n})
 				for k := range nd {
 					rem[k] -= req[k] * n
 				}
