@@ -242,6 +242,12 @@ func shadowedDay(t *testing.T, seed uint64, lag time.Duration) (got report.Shado
 			}
 		}
 		time.Sleep(time.Minute)
+		for range 60 { // a pod that a command is moving just now has one in a moment
+			if l.pending() == 0 {
+				break
+			}
+			time.Sleep(time.Second)
+		}
 		if n := l.pending(); n > 0 {
 			t.Errorf("seed %d: %d pods have no node", seed, n)
 		}

@@ -67,7 +67,17 @@ func (dc *disruptionCommands) backOffTakenBack(m *cluster.Command) {
 	for _, c := range m.Candidates {
 		dc.backOffs.Hold(c.UID, rest)
 	}
+	dc.pauseAfterTakenBack(m)
 	dc.setHosts(m.ID, nil)
+}
+
+// pauseAfterTakenBack has consolidation launch no replacement for a while in NodePools where it has just launched one in vain.
+func (dc *disruptionCommands) pauseAfterTakenBack(m *cluster.Command) {
+	if nodegroups.IsConsolidation(m.Cause) {
+		for _, c := range m.Replacements {
+			dc.pauseLaunches(c.Pool, dc.Now)
+		}
+	}
 }
 
 // isReadyToDelete reports whether a command has all that it needs before it deletes: its replacements ready and the nodes
@@ -242,7 +252,7 @@ func (dc *disruptionCommands) findUnplaceablePod(m *cluster.Command) (*model.Pod
 		for _, p := range dc.commands.PodsBeforeCandidates(dc.View, dc.reservations.ByClaim[c.Name]) {
 			there[dc.SlotKeyOf(p)]++
 		}
-		if n != nil && slices.Contains(m.HostedOn, c) && dc.hosts.lacksCapacityForSlots(c, n) {
+		if n != nil && dc.hosts.lacksCapacityForSlots(c, n) { // of a replacement that is not reserved others may have taken it
 			if pods := dc.pods.ToReplace(m); len(pods) > 0 {
 				return pods[0], time.Time{}
 			}
@@ -318,6 +328,7 @@ func (dc *disruptionCommands) deletionReason(c *model.Claim, m *cluster.Command)
 // stays, as free capacity like any other. A claim whose deletion has been asked for and does not show yet is left as it
 // is: that can't be taken back.
 func (dc *disruptionCommands) abort(m *cluster.Command, code plan.Code, why string, rest time.Duration) {
+	dc.pauseAfterTakenBack(m)
 	reason := plan.Reason{Code: plan.Aborted, Command: m.ID, Detail: plan.OfAborted{Cause: m.Cause, Said: plan.Words(why)}}
 	for _, c := range m.Candidates {
 		if dc.isAboutToBeDeleted(c) {

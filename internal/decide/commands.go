@@ -10,6 +10,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide/disruption"
+	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -32,6 +33,7 @@ type commandMemory struct {
 	hosts     map[plan.CommandID]podsByHost       // by command: standing nodes that are to take its pods, until their reservation is written
 	lost      map[plan.CommandID]bool             // commands that only replacements on their way out speak of
 	taintedAt map[plan.CommandID]time.Time        // by command: when all its nodes were first seen tainted
+	pauses    disruption.Pauses
 }
 
 // read finds the disruption commands under way, and which claims they delete. The candidates of one that has failed before
@@ -58,6 +60,7 @@ func (ct *commandTable) read() {
 		ct.memo.markClaimsDirty(ct.commands.ByID[id].Candidates)
 	}
 	ct.forgetFinishedHosts()
+	ct.readPauses()
 }
 
 // forget forgets commands, by id, that only the memory knows of.
@@ -96,6 +99,25 @@ func (ct *commandTable) forgetFinishedHosts() {
 			ct.setHosts(id, nil)
 		}
 	}
+}
+
+// readPauses notes the NodePools whose nodes consolidation is removing, so that it launches no replacement there for a while.
+func (ct *commandTable) readPauses() {
+	for _, c := range ct.DirtyClaims {
+		if !nodegroups.IsConsolidation(plan.Code(c.Conditions[lifecycle.Disrupted].Reason)) || cluster.DisruptedBy(c) == "" {
+			continue
+		}
+		switch {
+		case !c.Deleting.IsZero():
+			ct.pauseLaunches(c.Pool, c.Deleting)
+		case ct.IsDeleting(c):
+			ct.pauseLaunches(c.Pool, ct.Now)
+		}
+	}
+}
+
+func (ct *commandTable) pauseLaunches(pool string, at time.Time) {
+	ct.mem.pauses = ct.mem.pauses.With(pool, at, ct.pol.LaunchPause)
 }
 
 // taintCandidate keeps new pods off a node that is to go.

@@ -73,6 +73,14 @@ func (se *disruptionSearch) input(allowDrifted bool) (*disrupt.Input, time.Time)
 			return se.preemption.ReservationRefusal(n.Pool, real)
 		}}
 	in.PreemptOthers = se.preemption.WhenMoved
+	for _, p := range se.Snapshot.Pools {
+		if paused := se.commandStage.mem.pauses.Until(p.Name); se.Now.Before(paused) {
+			if in.PausedUntil == nil {
+				in.PausedUntil = map[string]time.Time{}
+			}
+			in.PausedUntil[p.Name], until = paused, model.EarlierOf(until, paused)
+		}
+	}
 	until = model.EarlierOf(until, se.mem.forecast.AddTo(in, se.Now, se.pol.Disrupt.Horizon))
 	in.UnboundInTransit = se.transit(se.placements).Unbound()
 	for _, p := range se.pods.ToReschedule() {

@@ -7,16 +7,20 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // startEmpty starts the deletion of nodes that have had no workload pod for their pool's consolidateAfter, as far as
 // budgets allow. Each is a command without replacements: its node is tainted and looked at again before it is deleted,
-// for kube-scheduler may just be binding a pod to it.
+// for kube-scheduler may just be binding a pod to it. A node that holds a pod which has just been evicted elsewhere, or is pending, stays
+// until that pod is bound: the command that moves it may have counted on this node.
 func (se *disruptionSearch) startEmpty() {
 	if se.buffers.isUnsettled() {
 		return // virtual pods may be given this very node
 	}
+	var moving []*model.Pod // and which node they come to is kube-scheduler's choice
+	movingKnown := false
 	for _, u := range se.candidates.dirty {
 		if !se.candidates.machines[u.Claim].found.idle || !u.IsEmpty() { // where virtual pods have a place elsewhere, consolidation sees to it
 			continue
@@ -33,6 +37,13 @@ func (se *disruptionSearch) startEmpty() {
 			continue
 		}
 		if se.heed(se.backOffs.IsHeld(u)) {
+			continue
+		}
+		if !movingKnown {
+			moving, movingKnown = se.transit(se.placements).Unbound(), true
+		}
+		if node, _ := se.nodes.standingNode(n, u.Claim, nil); disrupt.HoldsOneOf(node, len(se.Snapshot.ResourceNames), moving) {
+			se.wakeAt(se.Now.Add(se.pol.SearchInterval))
 			continue
 		}
 		se.commandStage.start(&disrupt.Command{Cause: plan.Empty, Candidates: []*disrupt.Candidate{u}, OldMicroPerHour: max(u.PriceMicro, 0), Why: plan.Reason{

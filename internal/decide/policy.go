@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide/claims"
+	"github.com/dovetail-sh/dovetail/internal/decide/disruption"
 	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
@@ -47,6 +48,7 @@ type Policy struct {
 	SearchInterval     time.Duration // how often machines are searched for consolidation at most
 	FullSearchInterval time.Duration // how often all of them together at most, where the search is long
 	QuietWait          time.Duration // machines that become quiet within this are waited for, and not longer than this in all
+	LaunchPause        disruption.PauseLimits
 	InTransitWait      time.Duration // how long pods on their way to standing nodes are waited for before a search
 	CommandTimeout     time.Duration // a command whose replacements are not ready by then is taken back
 	TaintSettleDelay   time.Duration // a tainted node is looked at again after this long: what was just being bound shows by then
@@ -80,7 +82,7 @@ func DefaultPolicy() Policy {
 		BufferRetry: 30 * time.Second, RefusedPlanRetry: 30 * time.Second, StepWork: 400_000, SchedulerWait: 250 * time.Millisecond, SmallNodeDelay: 2 * time.Second, AnticipateFor: model.ExpectFor,
 		DisagreementAfter: 20 * time.Second, DisagreementRetry: 10 * time.Minute,
 
-		SearchInterval: time.Second, FullSearchInterval: 5 * time.Minute, QuietWait: 30 * time.Second, InTransitWait: time.Minute,
+		SearchInterval: time.Second, FullSearchInterval: 5 * time.Minute, QuietWait: 30 * time.Second, InTransitWait: time.Minute, LaunchPause: disruption.PauseLimits{Length: time.Minute, Most: 5 * time.Minute},
 		CommandTimeout: 10 * time.Minute, TaintSettleDelay: 500 * time.Millisecond, BackOff: 5 * time.Minute,
 		InterruptionNotice: 2 * time.Minute, InterruptionBatchIdle: 100 * time.Millisecond, RepairGrace: 10 * time.Minute,
 

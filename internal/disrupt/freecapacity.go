@@ -223,3 +223,18 @@ func FindUnplaceable(nodes []solve.ExistingNode, dims int, closed []string, pods
 	}
 	return pods[0]
 }
+
+// HoldsOneOf reports whether an open node may hold one of some pods. Where only the solver could tell, it may.
+func HoldsOneOf(node solve.ExistingNode, dims int, pods []*model.Pod) bool {
+	f := newFreeCapacity([]solve.ExistingNode{node}, dims)
+	checked := map[*model.Class]bool{}
+	for _, p := range pods {
+		if c := p.Class; !checked[c] {
+			checked[c] = true
+			if len(f.nodes) > 0 && f.podsThatFit(0, c) > 0 && (f.needsSolver(c) || f.admits(c, 0)) {
+				return true
+			}
+		}
+	}
+	return false
+}

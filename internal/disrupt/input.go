@@ -42,6 +42,9 @@ type Input struct {
 
 	Scope Scope
 
+	// PausedUntil is until when no replacement is launched, by pool; absent: one may be launched now.
+	PausedUntil map[string]time.Time
+
 	// BindsPods: successors of evicted pods are bound to the node that the command gives them, existing nodes included
 	// (contract 9). Without it kube-scheduler places them, and free capacity is counted on only where there is plenty.
 	BindsPods bool

@@ -32,7 +32,21 @@ func (j *judge) whyNotWorthwhile(cmd *Command) plan.Reason {
 	if why.Code == "" {
 		why = j.whyNotLanding(cmd)
 	}
+	if why.Code == "" {
+		why = j.whyPaused(cmd)
+	}
 	return why
+}
+
+// whyPaused is why a command may launch no replacement now; an empty code: it launches none, or may.
+func (j *judge) whyPaused(cmd *Command) plan.Reason {
+	for i := range cmd.Replacements {
+		pool := cmd.Replacements[i].Pool
+		if until, ok := j.in.PausedUntil[pool]; ok {
+			return plan.Reason{Code: plan.LaunchesPaused, Pool: pool, Subject: plan.ObjectOf("nodepool", pool), Detail: plan.OfLaunchesPaused{Until: until}}
+		}
+	}
+	return plan.Reason{}
 }
 
 // whySpotToSpot is why a command may not replace spot nodes by spot nodes; an empty code: it does not, or may.

@@ -29,7 +29,8 @@ type Memory struct {
 	poolRules   string
 	budgetLeft  map[string]int64
 	forecastKey string
-	inTransit   int // pods
+	inTransit   int    // pods
+	paused      string // the pools that launch no replacement
 
 	Judged       []string // nodes that the last search gave a verdict on
 	Work         int64    // steps of the last search, for whoever measures

@@ -4,6 +4,7 @@
 package disrupt
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,9 @@ func observe(in *Input, old Memory) (Memory, *freeCapacity) {
 		}
 	}
 	m.changed = m.changed || forget || len(in.UnboundInTransit) != m.inTransit || in.ForecastKey != m.forecastKey
+	if paused := strings.Join(slices.Sorted(maps.Keys(in.PausedUntil)), " "); paused != m.paused {
+		m.changed, m.paused = true, paused
+	}
 	m.budgetLeft, m.inTransit, m.forecastKey = in.BudgetLeft, len(in.UnboundInTransit), in.ForecastKey
 	capacity := m.observeNodes(in, &old.nodes)
 	m.observeCandidates(in, old.verdicts, forget)

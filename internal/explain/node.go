@@ -296,6 +296,8 @@ func (ex *explanation) examineCandidate(u *disrupt.Candidate, cause plan.Code) (
 	case e.Why.Code == plan.NotBalanced:
 		f.Change = ex.nodeRemedy(u, f.Reason)
 	case e.Why.Code == plan.NotKept: // no price helps
+	case e.Why.Code == plan.LaunchesPaused:
+		f.Until = plan.DetailOf[plan.OfLaunchesPaused](f.Reason).Until.UTC().Truncate(time.Second)
 	case e.Why.Code != "":
 		f.Change = ex.priceRemedy(in, &free, e)
 	default:

@@ -21,7 +21,7 @@ var details = map[Code]Detail{
 	DelayAfterDelete: OfDelay{}, DelayAfterFailure: OfDelay{}, Payback: OfPayback{}, NoController: OfNoController{}, LocalStorage: OfLocalStorage{},
 	SystemPod: OfSystemPod{}, CustomController: OfCustomController{}, FewReplicas: OfFewReplicas{}, DisruptionBudgetPDB: OfPDB{},
 	SeveralPDBs: OfSeveralPDBs{}, GangApart: OfGangApart{}, Budget: OfBudget{}, NoHome: OfNoHome{}, NotCheaper: OfNotCheaper{}, DoesNotPay: OfDoesNotPay{},
-	ShortLived: OfShortLived{}, NotKept: OfNotKept{}, BadRestartCost: OfBadRestartCost{}, NoReplacementFound: OfNoReplacementFound{},
+	ShortLived: OfShortLived{}, NotKept: OfNotKept{}, LaunchesPaused: OfLaunchesPaused{}, BadRestartCost: OfBadRestartCost{}, NoReplacementFound: OfNoReplacementFound{},
 	NotBalanced: OfNotBalanced{}, SpotToSpot: OfSpotToSpot{}, RepairBlocked: OfRepairBlocked{}, Underutilized: OfUnderutilized{}, Empty: OfEmpty{},
 	Expired: OfExpired{}, Drifted: OfDrifted{}, Unhealthy: OfUnhealthy{}, Interrupted: OfInterrupted{}, Aborted: OfAborted{}, CommandFailed: OfAborted{},
 	NoSurge: OfNoSurge{},

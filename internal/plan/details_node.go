@@ -148,6 +148,11 @@ type (
 		Until time.Time `want:"%s"`
 		Now   time.Time `have:"%s"`
 	}
+	// OfLaunchesPaused is until when consolidation launches no node.
+	OfLaunchesPaused struct {
+		detail
+		Until time.Time `want:"after %s"`
+	}
 	// OfNoController is a pod that nobody would make again.
 	OfNoController struct {
 		detail

@@ -53,6 +53,7 @@ const (
 	NotCheaper          Code = "NotCheaper"         // Want: less than what it costs; Have: the least that its pods cost elsewhere
 	DoesNotPay          Code = "DoesNotPay"         // Want: the cost of the move, Have: the saving over the horizon
 	NotKept             Code = "NotKept"            // what would come can't be kept to its pods, and without that they might find no room; Key: why not, Subject: the pod
+	LaunchesPaused      Code = "LaunchesPaused"     // consolidation removed a node of the pool (Subject) a moment ago, and launches none there; Want: until when
 	ShortLived          Code = "ShortLived"         // DoesNotPay only since the workload (Subject) is expected to grow or shrink again, after Key
 	BadRestartCost      Code = "BadRestartCost"     // dovetail.sh/restart-cost of the Subject, a pod or a NodePool, is no number of dollars
 	NoReplacementFound  Code = "NoReplacementFound" // it was looked for and not found, or would be bought again; Have: how often, Want: when it is looked for again

@@ -467,6 +467,8 @@ func kept(r plan.Reason) string {
 		d := plan.DetailOf[plan.OfShortLived](r)
 		return object + " is expected to scale again in " + d.After.String() + ", as it has before; until then the saving is at most " + money(d.Saving) +
 			" in all, and the disruption costs " + money(d.Cost) + " once"
+	case plan.LaunchesPaused:
+		return "consolidation has just removed nodes of " + object + ", and launches no replacement there before " + instant(plan.DetailOf[plan.OfLaunchesPaused](r).Until)
 	case plan.NotKept:
 		return "the replacement can't be reserved (" + string(plan.DetailOf[plan.OfNotKept](r).Because) + "), and without that " + object + " might not fit"
 	case plan.SpotToSpot:

@@ -57,10 +57,10 @@ type cluster struct {
 	growth    []wantedAt
 }
 
-// wantedAt is how much processor time all Deployments wanted from an instant on.
+// wantedAt is how much processor time and memory all Deployments wanted from an instant on.
 type wantedAt struct {
-	at    time.Time
-	milli int64
+	at          time.Time
+	milli, mebi int64
 }
 
 // newCluster draws the workloads.
@@ -85,23 +85,26 @@ func (c *cluster) wanted() (pods int) {
 
 // grew notes what is wanted now.
 func (c *cluster) grew() {
-	var milli int64
+	now := wantedAt{at: time.Now()}
 	for _, w := range c.workloads {
-		milli += int64(w.replicas) * w.cpuMilli
+		now.milli, now.mebi = now.milli+int64(w.replicas)*w.cpuMilli, now.mebi+int64(w.replicas)*w.memMi
 	}
-	c.growth = append(c.growth, wantedAt{time.Now(), milli})
+	c.growth = append(c.growth, now)
 }
 
-// wantedWhen returns how much processor time was wanted at an instant, in thousandths.
-func (c *cluster) wantedWhen(at time.Time) (milli int64) {
+// wantedWhen returns what was wanted at an instant.
+func (c *cluster) wantedWhen(at time.Time) (wanted wantedAt) {
 	for _, g := range c.growth {
 		if g.at.After(at) {
 			break
 		}
-		milli = g.milli
+		wanted = g
 	}
-	return milli
+	return wanted
 }
+
+// covers reports whether at least as much of each resource was wanted as at another instant.
+func (w wantedAt) covers(other wantedAt) bool { return w.milli >= other.milli && w.mebi >= other.mebi }
 
 // deployment returns the manifest of a workload.
 func (w *workload) deployment() *appsv1.Deployment {
@@ -156,9 +159,10 @@ func (c *cluster) scale(ctx context.Context, i, replicas int) error {
 	return c.Sandbox.Patch(ctx, "/apis/apps/v1/namespaces/default/deployments/"+c.workloads[i].name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
 }
 
-// settle waits until all pods that are wanted are running and nothing has changed for consolidateAfter and ten seconds more.
+// settle waits until all pods that are wanted are running and nothing has changed for consolidateAfter and seventy seconds more: Dovetail launches
+// no replacement within a minute of a removal.
 func (c *cluster) settle(ctx context.Context) error {
-	still := c.after + 10*time.Second
+	still := c.after + 70*time.Second
 	return c.Until(ctx, fmt.Sprintf("%d pods to run and the cluster to come to rest", c.wanted()), 10*time.Minute, func() bool {
 		return time.Since(c.Changed) > still && c.Running() == c.wanted()
 	})
@@ -188,7 +192,7 @@ func (c *cluster) count(since time.Time) (out Phase) {
 	for _, l := range launches {
 		// A removal excuses at most one launch; a launch for pods that were not wanted then is not one again.
 		i := slices.IndexFunc(removals, func(r time.Time) bool {
-			return l.After(r) && l.Sub(r) <= again && c.wantedWhen(l) <= c.wantedWhen(r)
+			return l.After(r) && l.Sub(r) <= again && c.wantedWhen(r).covers(c.wantedWhen(l))
 		})
 		if i >= 0 {
 			removals = slices.Delete(removals, i, i+1)
