@@ -54,6 +54,7 @@ It ends with three next steps. It needs read access only, and changes nothing.
 
 The cost of a finding is a what-if: the cost of the consolidated cluster minus its cost without that finding. Prices are from
 the built-in EC2 catalogue, or from --catalog. With -f, the command reads files, as 'dovetail plan' does, instead of a cluster.
+A recording is examined at its end; 'dovetail replay' shows what all of it would have cost with other NodePools.
 
 Exit status: 0 no costly or broken finding, 3 at least one (--ignore excludes codes; risks do not count), 1 the cluster or a
 file cannot be read, 2 wrong usage, 130 or 143 interrupted or terminated.`,
@@ -153,7 +154,11 @@ func readSurvey(c *cobra.Command, f doctorFlags, shown *progress) (*report.Docto
 	if err != nil {
 		return nil, nil, err
 	}
-	d.Elsewhere, d.Unknown = takeIn(m, cat, in, time.Now().Add(-d.ClockSkew), len(f.files) == 0)
+	now := time.Now().Add(-d.ClockSkew)
+	if !m.At.IsZero() {
+		now = m.At
+	}
+	d.Elsewhere, d.Unknown = takeIn(m, cat, in, now, len(f.files) == 0)
 	return d, in, nil
 }
 

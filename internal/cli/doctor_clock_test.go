@@ -5,6 +5,9 @@ package cli
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +16,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/doctor"
 	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
+	"github.com/dovetail-sh/dovetail/internal/record"
 	"github.com/dovetail-sh/dovetail/internal/report"
 )
 
@@ -58,5 +62,28 @@ func TestDoctorClock(t *testing.T) {
 	}
 	if want := "This machine's clock is 1h0m0s ahead of the API server's"; !strings.Contains(b.String(), want) {
 		t.Errorf("it does not say %q:\n%s", want, b.String())
+	}
+}
+
+// TestDoctorClockOfRecording: a node that was booting when a recording ended is not taken for one that has failed to since.
+func TestDoctorClockOfRecording(t *testing.T) {
+	end := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	for _, age := range []time.Duration{30 * time.Second, time.Hour} {
+		made := end.Add(-age).Format(time.RFC3339)
+		path := filepath.Join(t.TempDir(), "boots.zst")
+		w, _, err := record.Open(record.Config{Path: path, Now: func() time.Time { return end }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Set("v1", "Node", "boots", map[string]any{"metadata": map[string]any{"name": "boots", "creationTimestamp": made, "labels": map[string]any{"node.kubernetes.io/instance-type": "m5.large"}},
+			"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "reason": "KubeletNotReady", "lastTransitionTime": made}}}})
+		if err := errors.Join(w.Synced(), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		var out, errs bytes.Buffer
+		Main(context.Background(), []string{"doctor", "-f", path, "-o", "json"}, strings.NewReader(""), &out, &errs)
+		if found, want := strings.Contains(out.String(), string(doctor.NodeNotReady)), age == time.Hour; found != want {
+			t.Errorf("a node of %s: NodeNotReady %t, want %t\n%s%s", age, found, want, &out, &errs)
+		}
 	}
 }

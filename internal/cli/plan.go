@@ -55,7 +55,8 @@ input. Every unbound pod counts as unschedulable unless it is gated, nominated, 
 files are added to the objects of the cluster.
 
 With --compare, the command prints what the current nodes cost per month, what they would cost after consolidation and after
-rescheduling every pod, the nodes to launch for that, and the minimum cost. 'dovetail doctor' explains the difference.
+rescheduling every pod, the nodes to launch for that, and the minimum cost. 'dovetail doctor' explains the difference, and
+'dovetail replay' shows what a recorded week would have cost with other NodePools.
 
 Exit status: 0 every pod has a node, 3 some pods have none, 1 invalid input (with file, line, field and value), 2 wrong usage,
 130 or 143 interrupted or terminated before the plan was complete.`,
@@ -177,10 +178,14 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 	}
 
 	start := time.Now()
-	static := addStaticClaims(s, start, pol)
-	snap := s.Snapshot(start)
+	now := start
+	if !m.At.IsZero() {
+		now = m.At
+	}
+	static := addStaticClaims(s, now, pol)
+	snap := s.Snapshot(now)
 	shown.at("planning for %s", model.Count(len(snap.Pending), "pod"))
-	out, err := approve.WhatIf(snap, start, pol)
+	out, err := approve.WhatIf(snap, now, pol)
 	if err != nil {
 		return fmt.Errorf("internal error, so no plan is shown; please report this with the input: %w", err)
 	}

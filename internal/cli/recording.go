@@ -31,6 +31,9 @@ func readRecording(m *manifests.Set, path string) (is bool, err error) {
 	if err != nil {
 		return true, err
 	}
+	if report.To.After(m.At) {
+		m.At = report.To
+	}
 	for _, p := range report.Problems {
 		m.Assumed = append(m.Assumed, "what is in "+p.String())
 	}

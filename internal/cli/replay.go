@@ -38,6 +38,7 @@ const (
 type replayFlags struct {
 	files   []string
 	compare string
+	failIf  string
 	boot    time.Duration
 	priceFlags
 	output, scheduler string
@@ -59,9 +60,10 @@ with its own NodePools.
 Nodes boot as fast as recorded ones of their NodePool did, unless --boot is set. Recorded interruptions hit a node of the same
 instance type, zone and capacity type. docs/REPLAY.md lists what is modelled, and what is not.
 
-Exit status: 0 done, 1 invalid input, 2 wrong usage, 130 or 143 interrupted or terminated. An interrupted replay prints what it
-has come to, and that it is partial.`,
+Exit status: 0 done, 1 invalid input or --fail-if is true, 2 wrong usage, 130 or 143 interrupted or
+terminated. An interrupted replay prints what it has come to, and that it is partial.`,
 		Example: "  dovetail replay week.zst\n" +
+			"  dovetail replay week.zst -f nodepools/ --fail-if 'dollars > 1.05 * current || waiting.p99 > 120s'\n" +
 			"  dovetail replay week.zst --compare current -f nodepools/\n" +
 			"  dovetail replay week.zst -f small.yaml -f large.yaml -o json",
 		Args: func(c *cobra.Command, args []string) error {
@@ -75,6 +77,7 @@ has come to, and that it is partial.`,
 	g := c.Flags()
 	g.StringArrayVarP(&f.files, "filename", "f", nil, "File or directory with NodePools to replay with. Can be repeated: each is a column")
 	g.StringVar(&f.compare, "compare", "", "Also replay with the NodePools of the recording. The only value is current")
+	g.StringVar(&f.failIf, "fail-if", "", "Exit with status 1 if this CEL expression is true for a replay of -f, for example 'dollars > 1.05 * current || waiting.p99 > 120s' (docs/REPLAY.md#as-a-gate)")
 	g.DurationVar(&f.boot, "boot", -1, "Time from the launch of a node until it is Ready. A negative duration means as recorded")
 	f.priceFlags.add(g, catalogUsage)
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
@@ -120,6 +123,16 @@ func runReplay(c *cobra.Command, f replayFlags, path string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	var condition *replayGate
+	if f.failIf != "" {
+		var err error
+		if condition, err = newReplayGate(f.failIf); err != nil {
+			return err
+		}
+		if condition.reads(currentColumn) {
+			f.compare = currentColumn
+		}
+	}
 	shown := showProgress(c.ErrOrStderr())
 	defer shown.end()
 	r, err := replayed(c.Context(), f, path, shown, c.ErrOrStderr())
@@ -146,6 +159,9 @@ func runReplay(c *cobra.Command, f replayFlags, path string) error {
 		s := stopped{}
 		errors.As(context.Cause(c.Context()), &s)
 		return exit{128 + int(s.signal), fmt.Errorf("%w: the result is partial", s)}
+	}
+	if condition != nil {
+		return condition.check(r)
 	}
 	return nil
 }
@@ -178,6 +194,10 @@ func replayed(ctx context.Context, f replayFlags, path string, shown *progress, 
 		result := replay.Play(r.Trace, v)
 		x := report.ReplayColumnOf(col.name, &result.Figures)
 		x.Notes = notesOf(result)
+		if r.Trace.Own && col.name == currentColumn {
+			a := replay.Agree(r.Trace.Decisions(), result.Decisions)
+			x.Decisions = &report.ReplayDecisions{Recorded: a.Recorded, Same: a.Same, Shifted: a.Shifted, Missing: a.Recorded - a.Same - a.Shifted, Added: a.Added}
+		}
 		out.Columns = append(out.Columns, x)
 		if out.Partial = result.Partial; out.Partial {
 			break

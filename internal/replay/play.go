@@ -5,6 +5,7 @@ package replay
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -302,13 +303,13 @@ func (w *world) run() {
 func (w *world) end() *Result {
 	w.meter.f.To = w.Now
 	w.work.end()
-	for _, m := range w.Machines {
-		if !m.Gone {
+	for _, k := range slices.Sorted(maps.Keys(w.Machines)) { // sums depend on their order
+		if m := w.Machines[k]; !m.Gone {
 			w.endMachine(m)
 		}
 	}
-	for _, s := range w.nodes {
-		w.endStanding(s)
+	for _, k := range slices.Sorted(maps.Keys(w.nodes)) {
+		w.endStanding(w.nodes[k])
 	}
 	w.result.Figures = *w.meter.figures()
 	w.result.Refused = map[string]int{}

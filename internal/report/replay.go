@@ -36,21 +36,30 @@ type ReplayColumn struct {
 	Measured bool      `json:"measured,omitempty"` // from the recording, not replayed
 	Until    time.Time `json:"until"`
 
-	Dollars       float64            `json:"dollars"`
-	ListDollars   float64            `json:"listDollars"`
-	UnpricedNodes int                `json:"unpricedNodes,omitempty"`
-	Pods          int                `json:"pods"`
-	Waiting       ReplayWaiting      `json:"waiting"`
-	Evictions     int                `json:"evictions"`
-	ByReason      map[string]int     `json:"evictionsByReason,omitempty"`
-	NodesLaunched int                `json:"nodesLaunched"`
-	NodeHours     float64            `json:"nodeHours"`
-	Utilization   ReplayUtilization  `json:"utilization"`
-	Refused       map[string]int     `json:"podsRefusedByReason,omitempty"`
-	NodePools     []ReplayPool       `json:"nodePools"`
-	Days          []ReplayDay        `json:"days"`
-	Notes         []string           `json:"notes,omitempty"`
-	Values        map[string]float64 `json:"-"`
+	Dollars       float64           `json:"dollars"`
+	ListDollars   float64           `json:"listDollars"`
+	UnpricedNodes int               `json:"unpricedNodes,omitempty"`
+	Pods          int               `json:"pods"`
+	Waiting       ReplayWaiting     `json:"waiting"`
+	Evictions     int               `json:"evictions"`
+	ByReason      map[string]int    `json:"evictionsByReason,omitempty"`
+	NodesLaunched int               `json:"nodesLaunched"`
+	NodeHours     float64           `json:"nodeHours"`
+	Utilization   ReplayUtilization `json:"utilization"`
+	Refused       map[string]int    `json:"podsRefusedByReason,omitempty"`
+	NodePools     []ReplayPool      `json:"nodePools"`
+	Days          []ReplayDay       `json:"days"`
+	Notes         []string          `json:"notes,omitempty"`
+	Decisions     *ReplayDecisions  `json:"decisions,omitempty"` // of the recording's own NodePools, if Dovetail ran the cluster
+}
+
+// ReplayDecisions compares launches, removals and evictions with the recorded ones.
+type ReplayDecisions struct {
+	Recorded int `json:"recorded"`
+	Same     int `json:"same"`    // at the same time
+	Shifted  int `json:"shifted"` // at another time: they depend on when, between two changes, something was seen
+	Missing  int `json:"missing"`
+	Added    int `json:"added"`
 }
 
 // ReplayWaiting is how long pods waited from when they could be scheduled until they were bound.
@@ -134,6 +143,10 @@ func ReplayText(w io.Writer, r *Replay) error {
 		}
 	}
 	for _, c := range r.Columns {
+		if d := c.Decisions; d != nil && d.Recorded > 0 {
+			fmt.Fprintf(out, "\nOf %d recorded launches, removals and evictions, %s makes %d at the same time and %d at another time; %d are missing, and %d are added.\n",
+				d.Recorded, c.Name, d.Same, d.Shifted, d.Missing, d.Added)
+		}
 		section("Notes on "+c.Name, c.Notes)
 	}
 	section("Not read", r.Problems)

@@ -37,6 +37,9 @@ type Set struct {
 	// NotMade are the pods of the input that an API server would refuse to create. Feed fills it in.
 	NotMade []NotMade
 
+	// At is when the objects were as they are here; zero: now.
+	At time.Time
+
 	unchecked  bool // objects are as a cluster may have them, uid or not: for tests of their translation
 	objects    []object
 	at         map[string]int // of an object in objects, by kind and key

@@ -4,6 +4,7 @@
 package recording_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -181,7 +182,7 @@ func (l *lab) churn(d time.Duration) {
 	for end := l.Now.Add(d); l.Now.Before(end); {
 		w := l.Workloads[l.rand.IntN(len(l.Workloads))]
 		w.Want = max(0, min(20, w.Want+l.rand.IntN(7)-3))
-		l.play(min(time.Duration(20+l.rand.IntN(400))*time.Second, end.Sub(l.Now)))
+		l.play(min(time.Duration(20_000+l.rand.IntN(400_000))*time.Millisecond, end.Sub(l.Now)))
 	}
 }
 
@@ -210,8 +211,8 @@ func (l *lab) see() {
 	for _, k := range slices.Sorted(maps.Keys(l.Nodes)) {
 		put("Node", k, l.Nodes[k], func() any { return l.nodeObject(l.Nodes[k]) })
 	}
-	for _, k := range slices.Sorted(maps.Keys(l.Pods)) {
-		put("Pod", k, l.Pods[k], func() any { return l.podObject(l.Pods[k]) })
+	for _, p := range slices.SortedFunc(maps.Values(l.Pods), func(a, b *model.Pod) int { return cmp.Compare(a.Seen, b.Seen) }) { // as they were created
+		put("Pod", p.Key(), p, func() any { return l.podObject(p) })
 	}
 	for _, k := range slices.Sorted(maps.Keys(l.shown)) {
 		if !now[k] {
