@@ -38,12 +38,6 @@ func (g *groupInfo) problem() string {
 	return g.silent
 }
 
-// snapshot is all groups, by name.
-type snapshot struct {
-	at     time.Time
-	groups []*groupInfo
-}
-
 // groups returns the server's groups as they were at most groupsFor ago, and after the last change that was made before the call. If the
 // server is slow to tell, they are those of the last answer.
 func (p *Provider) groups(ctx context.Context) (*snapshot, error) {

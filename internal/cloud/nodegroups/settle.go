@@ -45,23 +45,6 @@ func (q *queue) noteSettled(now time.Time, raised bool) {
 	}
 }
 
-// ask is a claim that asks a group for a machine.
-type ask struct {
-	uid, name string
-	created   time.Time
-	isNew     bool  // it did not wait for the group before
-	most      int64 // how many machines the group may have, by the claim's class
-	done      chan outcome
-}
-
-// outcome is what a group has come to for one claim. All zero: a machine is to come.
-type outcome struct {
-	id      string // its machine
-	full    bool   // the group has as many as it may
-	refused bool   // the server has none
-	err     error
-}
-
 func (p *Provider) queueOf(name string) *queue {
 	p.mu.Lock()
 	defer p.mu.Unlock()
