@@ -41,8 +41,6 @@ var mayWait = map[string]string{
 	"test/e2e/rival_test.go:rival.race":                      "a drawn moment",
 	"test/oracle/karpenter/karpenter_test.go:karpenterReady": "how long a benchmark lets Karpenter search",
 	"test/oracle/karpenter/speed_test.go:timed":              "a benchmark",
-	"test/oracle/scheduler/cluster_test.go:cluster.landed":   "it waits until nothing has changed for a while",
-	"test/oracle/scheduler/cluster_test.go:cluster.refused":  "pods are made anew at times, while it waits",
 	"test/upstream/takeover_test.go:handover.play":           "a pause between two changes",
 	"test/upstream/takeover_test.go:handover.during":         "a drawn moment",
 	"test/upstream/takeover_test.go:handover.killHandOver":   "a drawn moment",

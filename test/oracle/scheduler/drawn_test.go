@@ -23,6 +23,11 @@ import (
 )
 
 var (
+	oneSeed = flag.Uint64("seed", 0, "run this seed only, and log the scenario and the plan")
+	seeds   = flag.Int("seeds", 6, "run this many seeds")
+	first   = flag.Uint64("first", 1, "the first of them")
+	shrink  = flag.Bool("shrink", false, "with -seed: take away what the disagreement does not need, and log what is left")
+	dump    = flag.String("dump", "", "write each scenario that fails into this directory, as dovetail plan reads it")
 	putBack = flag.Bool("mutants", false, "TestDrawn: also put each of the fifteen faults back, one by one, and find it within -within clusters")
 	within  = flag.Int("within", 100, "with -mutants: a fault must be found within this many clusters")
 	only    = flag.Int("mutant", 0, "with -mutants: put only the fault of this row back")
@@ -72,12 +77,12 @@ func TestDrawn(t *testing.T) {
 		})
 	}
 	t.Logf("Karpenter too buys a node for %d classes of pods alone, and too buys none for %d; where it differs: %v", total.bought, total.unbought, total.excused)
-	t.Logf("%d clusters: %d pods landed, %d nodes planned, %d left alone; %d classes refused, %d times asked of an empty node", n, total.landed, total.planned, total.ignored, total.refused, total.probed)
+	t.Logf("%d clusters: %d pods landed, %d nodes planned, %d left alone; %d classes refused, %d times asked of an empty node, %d reasons compared", n, total.landed, total.planned, total.ignored, total.refused, total.probed, total.reasons)
 	if *oneSeed != 0 {
 		return
 	}
 	t.Log(reached)
-	if total.landed == 0 || total.refused == 0 || total.probed == 0 {
+	if total.landed == 0 || total.refused == 0 || total.probed == 0 || total.reasons == 0 {
 		t.Error("the clusters had nothing to check")
 	}
 	for _, f := range reached.rare(n) {
@@ -86,6 +91,99 @@ func TestDrawn(t *testing.T) {
 	if *putBack {
 		t.Run("mutants", tryMutants)
 	}
+}
+
+// tally counts what was checked.
+type tally struct {
+	landed, planned, ignored, refused, probed, reasons int
+
+	bought, unbought int            // classes of pods for which Karpenter too buys a node, or too buys none
+	excused          map[string]int // classes on which it differs, by name of the difference
+}
+
+func (a *tally) add(b tally) {
+	a.landed, a.planned, a.ignored = a.landed+b.landed, a.planned+b.planned, a.ignored+b.ignored
+	a.refused, a.probed, a.reasons = a.refused+b.refused, a.probed+b.probed, a.reasons+b.reasons
+	a.bought, a.unbought = a.bought+b.bought, a.unbought+b.unbought
+	for name, n := range b.excused {
+		a.excuse(name, n)
+	}
+}
+
+func (a *tally) excuse(difference string, n int) {
+	if a.excused == nil {
+		a.excused = map[string]int{}
+	}
+	a.excused[difference] += n
+}
+
+// disagreement is where a plan and kube-scheduler differ. kind sorts them.
+type disagreement struct{ kind, text string }
+
+// hasKind reports whether some of the disagreements are of a kind.
+func hasKind(found []disagreement, kind string) bool {
+	return slices.ContainsFunc(found, func(d disagreement) bool { return d.kind == kind })
+}
+
+// smaller takes parts of a scenario away, one after the other, as long as still holds for what is left.
+func smaller(s *scenario, still func(*scenario) bool) *scenario {
+	try := func(change func(c *scenario)) bool {
+		c := *s
+		change(&c)
+		if !still(&c) {
+			return false
+		}
+		s = &c
+		return true
+	}
+	for again := true; again; {
+		again = false
+		for i := len(s.pods) - 1; i >= 0; i-- {
+			again = i < len(s.pods) && try(func(c *scenario) { c.pods = slices.Delete(slices.Clone(c.pods), i, i+1) }) || again
+		}
+		for i := len(s.standing) - 1; i >= 0; i-- {
+			again = try(func(c *scenario) { c.standing = slices.Delete(slices.Clone(c.standing), i, i+1) }) || again
+		}
+		for i := len(s.nodes) - 1; i >= 0; i-- {
+			name := s.nodes[i].Name
+			again = try(func(c *scenario) {
+				c.nodes = slices.Delete(slices.Clone(c.nodes), i, i+1)
+				c.standing = slices.DeleteFunc(slices.Clone(c.standing), func(p *corev1.Pod) bool { return p.Spec.NodeName == name })
+			}) || again
+		}
+		for i := len(s.pools) - 1; i >= 0; i-- {
+			again = try(func(c *scenario) { c.pools = slices.Delete(slices.Clone(c.pools), i, i+1) }) || again
+		}
+		for i := len(s.machines) - 1; i >= 0; i-- {
+			again = try(func(c *scenario) { c.machines = slices.Delete(slices.Clone(c.machines), i, i+1) }) || again
+		}
+		for i := len(s.daemons) - 1; i >= 0; i-- {
+			again = try(func(c *scenario) { c.daemons = slices.Delete(slices.Clone(c.daemons), i, i+1) }) || again
+		}
+	}
+	return s
+}
+
+// catalogue writes the machines.
+func (s *scenario) catalogue() string {
+	var b strings.Builder
+	for _, m := range s.machines {
+		fmt.Fprintf(&b, "type %s %v allocatable", m.name, m.labels)
+		for _, k := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, gpu} {
+			if q, ok := m.allocatable[k]; ok {
+				fmt.Fprintf(&b, " %s=%s", k, q.String())
+			}
+		}
+		fmt.Fprintf(&b, " attach=%d offered", m.attach)
+		for _, o := range m.offerings {
+			fmt.Fprintf(&b, " %s/%s:%d", o.Zone, o.CapacityType, o.PriceMicro)
+			if !o.Available {
+				b.WriteString("(gone)")
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 // newOnes are the disagreements that a cluster does not have without a fault.
@@ -275,7 +373,7 @@ var notDrawn = []struct{ prefix, instead string }{
 	{"Pod metadata.", "internal/kube/manifests, TestTranslate"},
 	{"Node status.conditions", "TestBindings"}, {"Node status.phase", "internal/kube/manifests, TestTranslate"}, {"Node metadata.", "TestBindings"},
 	{"Pod spec.terminationGracePeriodSeconds", "drains: internal/lifecycle"},
-	{"Pod spec.schedulerName", "TestScheduler"},
+	{"Pod spec.schedulerName", "internal/kube/translate, TestTranslate"},
 	{"Pod spec.volumes[].hostPath", "keeps nodes, buys none"}, {"Pod spec.volumes[].emptyDir", "keeps nodes, buys none"},
 	{"Pod spec.volumes[].azureDisk", "internal/kube/manifests, TestTranslate"}, {"PersistentVolume spec.azureDisk", "internal/kube, TestTranslate"},
 	{"PersistentVolume spec.gcePersistentDisk", "internal/kube/manifests, TestTranslate"}, {"Pod spec.volumes[].cinder", "internal/kube, TestTranslate"},

@@ -608,6 +608,7 @@ func (x *judge) refusals() error {
 	x.tally.refused = len(all)
 	for _, pool := range x.c.pools {
 		taken := map[*corev1.Pod][]*corev1.Node{} // probes that kube-scheduler takes a pod on
+		refusedBy := map[*corev1.Pod][]string{}   // its plugins that keep a pod off the others
 		for _, n := range x.probes[pool.Name] {
 			x.filters.setNode(n)
 			waiting, err := x.daemons([]*corev1.Node{n}, "")
@@ -623,8 +624,12 @@ func (x *judge) refusals() error {
 					continue
 				}
 				x.tally.probed++
-				if plugin, _, err := x.filters.refusal(p, n); err == nil && plugin == "" {
+				switch plugin, _, err := x.filters.refusal(p, n); {
+				case err != nil:
+				case plugin == "":
 					taken[p] = append(taken[p], n)
+				default:
+					refusedBy[p] = append(refusedBy[p], plugin)
 				}
 			}
 			x.filters.remove(n)
@@ -634,7 +639,59 @@ func (x *judge) refusals() error {
 				x.disagree("refusal", "%s/%s was refused (%v), and kube-scheduler takes it on an empty node of pool %s: %v", p.Namespace, p.Name, reasons[p], pool.Name, nodes[0].Labels)
 				reasons[p] = nil
 			}
+			x.reason(p, reasonOf(reasons[p], pool.Name), refusedBy[p])
 		}
+	}
+	return nil
+}
+
+// reason has the reason of a pool for refusing a pod name one of the plugins of kube-scheduler that keep the pod off the pool's nodes, or one
+// that is asked after the first of them.
+func (x *judge) reason(p *corev1.Pod, r plan.Reason, refusedBy []string) {
+	want := pluginsOf(r.Code)
+	if len(want) == 0 || len(refusedBy) == 0 {
+		return
+	}
+	x.tally.reasons++
+	first := slices.MinFunc(refusedBy, func(a, b string) int { return slices.Index(pluginOrder, a) - slices.Index(pluginOrder, b) })
+	if !slices.ContainsFunc(want, func(s string) bool { return slices.Contains(refusedBy, s) }) && slices.Index(pluginOrder, want[0]) < slices.Index(pluginOrder, first) {
+		x.disagree("reason", "%s/%s is refused by pool %s for %v; kube-scheduler's plugins that refuse it are %v", p.Namespace, p.Name, r.Pool, r, slices.Compact(slices.Sorted(slices.Values(refusedBy))))
+	}
+}
+
+func reasonOf(rs []plan.Reason, pool string) plan.Reason {
+	for _, r := range rs {
+		if r.Pool == pool {
+			return r
+		}
+	}
+	return plan.Reason{}
+}
+
+// pluginOrder is the order in which kube-scheduler asks its filters: of a node that several refuse it names only the first.
+var pluginOrder = []string{"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits",
+	"VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity"}
+
+// pluginsOf are the plugins behind a code of ours, none where kube-scheduler has none of its own. That of spread looks at the domains of all nodes,
+// and probes are there one at a time.
+func pluginsOf(c plan.Code) []string {
+	switch c {
+	case plan.Taint:
+		return []string{"TaintToleration"}
+	case plan.Requirement, plan.NoInstanceType, plan.Offering, plan.NodeName:
+		return []string{"NodeAffinity"}
+	case plan.Resource:
+		return []string{"NodeResourcesFit"}
+	case plan.PodAffinity, plan.PodAntiAffinity:
+		return []string{"InterPodAffinity"}
+	case plan.HostPortConflict:
+		return []string{"NodePorts"}
+	case plan.VolumeTopology:
+		return []string{"VolumeBinding", "VolumeZone"}
+	case plan.VolumeLimit:
+		return []string{"NodeVolumeLimits"}
+	case plan.VolumeExclusive:
+		return []string{"VolumeRestrictions"}
 	}
 	return nil
 }

@@ -73,9 +73,6 @@ type answer struct {
 	broken error    // what verify has against it
 }
 
-// newAnswer plans a scenario on the product's own way.
-func newAnswer(s *scenario) (*answer, error) { return s.answerFor(s.objects()) }
-
 // answerFor plans from objects, with the machines of a scenario.
 func (s *scenario) answerFor(objects []runtime.Object) (*answer, error) {
 	text, err := manifestsOf(objects)

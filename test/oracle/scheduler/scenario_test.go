@@ -38,6 +38,8 @@ const (
 	ctKey     = karpv1.LabelCapacityType
 	poolKey   = karpv1.LabelNodePool
 	className = "oracle"
+
+	reservedKey = "dovetail.sh/reserved"
 )
 
 var (
@@ -140,26 +142,6 @@ type draw struct {
 
 var features = []string{"taints", "teams", "tiers", "arch", "spread", "affinity", "anti", "ports", "volumes", "limits", "gpu", "daemons", "priority",
 	"minValues", "weights", "namespaces", "names", "containers", "attach", "spot", "preferred", "scarce", "ends"}
-
-// newScenario draws one. Names begin with prefix.
-func newScenario(seed uint64, prefix string) *scenario {
-	d := &draw{Rand: rand.New(rand.NewPCG(seed, 20)), s: &scenario{seed: seed, attach: map[string]int64{}}, prefix: prefix,
-		feature: map[string]bool{}, counts: map[string]int{}}
-	for _, f := range features {
-		d.feature[f] = d.IntN(5) < 2
-	}
-	d.machines()
-	d.pools()
-	if d.feature["volumes"] {
-		d.storage()
-	}
-	if d.feature["daemons"] {
-		d.daemons()
-	}
-	d.nodes()
-	d.pods()
-	return d.s
-}
 
 func (d *draw) one(of ...string) string { return of[d.IntN(len(of))] }
 
@@ -499,23 +481,6 @@ func (d *draw) pod(kind string, cpu, mem int64) *corev1.Pod {
 	p.Spec.TerminationGracePeriodSeconds = pointer(int64(0))
 	p.Spec.AutomountServiceAccountToken = pointer(false)
 	return p
-}
-
-// pods draws workloads: alike pods, several of each.
-func (d *draw) pods() {
-	for w := range 1 + d.IntN(6) {
-		p := d.pod("work", int64(100*d.IntN(26)), int64(128*d.IntN(25)))
-		d.constrain(p)
-		for i := range 1 + d.IntN(5) {
-			q := p.DeepCopy()
-			q.Name = fmt.Sprintf("%s-pod%d-%d", d.prefix, w, i)
-			if i > 0 && len(q.Spec.Volumes) > 0 && d.chance(2) { // a claim of its own, as of a StatefulSet's
-				q.Spec.Volumes = nil
-				d.volume(q)
-			}
-			d.s.pods = append(d.s.pods, q)
-		}
-	}
 }
 
 func (d *draw) port(p *corev1.Pod) {
