@@ -166,7 +166,7 @@ func getFrom[T any](ix *Index, m map[string]*T, key string) *T {
 // Claims returns all claims by namespace/name.
 func (ix *Index) Claims() []*corev1.PersistentVolumeClaim { return sortedValues(ix, ix.claims) }
 
-// Classes returns all StorageClasses by name.
+// Classes returns every StorageClass, by name.
 func (ix *Index) Classes() []*storagev1.StorageClass { return sortedValues(ix, ix.classes) }
 
 func sortedValues[T any](ix *Index, m map[string]*T) []*T {
