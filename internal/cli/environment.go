@@ -81,7 +81,7 @@ type gateVariable struct {
 // gateVariables are those of Karpenter and of its provider for AWS.
 var gateVariables = []gateVariable{
 	{"FEATURE_GATES", "feature-gates", []string{gateNodeRepair, gateSpotToSpot, gateReservedCapacity},
-		map[string]bool{"Drift": true, "StaticCapacity": true, "NodeOverlay": true, "CapacityBuffer": true}},
+		map[string]bool{"Drift": true, "StaticCapacity": true, "NodeOverlay": true, "CapacityBuffer": true, "TerminateFirstDrift": false, "TerminateFirstRepair": false, "PodDeletionCostManagement": false}},
 	{"AWS_FEATURE_GATES", "aws-feature-gates", []string{gateNodeClassCEL}, map[string]bool{"DRANVIDIAGPU": false, "DRAEFA": false, "RebootForRepair": false}},
 }
 

@@ -63,7 +63,13 @@ settings:
   disableClusterStateObservability: false
   disableDryRun: false
   enableZonalShift: false
-  featureGates: {nodeRepair: true, reservedCapacity: true, spotToSpotConsolidation: true, nodeOverlay: true, staticCapacity: true, capacityBuffer: true}
+  enableDRA: false
+  legacyNodeRepair: false
+  amiRefreshInterval: 1m
+  subnetRefreshInterval: 1m
+  securityGroupRefreshInterval: 1m
+  featureGates: {nodeRepair: true, reservedCapacity: true, spotToSpotConsolidation: true, nodeOverlay: true, staticCapacity: true, capacityBuffer: true,
+    terminateFirstDrift: false, terminateFirstRepair: false, podDeletionCostManagement: false}
   awsFeatureGates: {nodeClassCEL: true, draNVIDIAGPU: null, draEFA: null, rebootForRepair: false}
 `
 

@@ -142,6 +142,7 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
   (list "MIN_VALUES_POLICY" $s.minValuesPolicy)
   (list "IGNORE_DRA_REQUESTS" $s.ignoreDRARequests)
   (list "DISABLE_CLUSTER_STATE_OBSERVABILITY" $s.disableClusterStateObservability)
+  (list "LEGACY_NODE_REPAIR" $s.legacyNodeRepair)
 -}}
 {{- $value := index $v 1 | toString -}}
 {{- if and (ne $value "") (ne $value "<nil>") (ne $value "false") -}}
@@ -201,6 +202,12 @@ cluster-autoscaler-status
 {{- if $s.eksControlPlane }}
   settings.eksControlPlane: true    taken without effect: what other settings leave out is asked of EKS
 {{- end }}
+{{- if $s.enableDRA }}
+  settings.enableDRA: true    pods with resource claims are refused, with a reason
+{{- end }}
+{{- if $s.securityGroupRefreshInterval }}
+  settings.securityGroupRefreshInterval: {{ $s.securityGroupRefreshInterval }}    not read: security groups are read every 5 minutes
+{{- end }}
 {{- if $s.enableZonalShift }}
   settings.enableZonalShift: true    zonal shift is not served
 {{- end }}
@@ -212,6 +219,8 @@ cluster-autoscaler-status
 {{- range $gate, $on := $s.featureGates }}
 {{- if and (not $on) (has $gate (list "staticCapacity" "drift" "capacityBuffer")) }}
   settings.featureGates.{{ $gate }}: false    there is no gate: it is always on
+{{- else if and $on (has $gate (list "terminateFirstDrift" "terminateFirstRepair" "podDeletionCostManagement")) }}
+  settings.featureGates.{{ $gate }}: true    it is not served
 {{- end }}
 {{- end }}
 {{- end }}
