@@ -22,9 +22,8 @@ import (
 )
 
 const (
-	pageLooks  = 2 * time.Second // how old the cluster may be on the page
-	pageReport = time.Hour       // of history on the page
-	pageLimit  = 10 * time.Second
+	pageLooks = 2 * time.Second // how old the cluster may be on the page
+	pageLimit = 10 * time.Second
 )
 
 // controllerPage is what the controller's page shows: what the controller itself sees, so that looking costs the API server
@@ -141,20 +140,20 @@ func (p *controllerPage) Details(ctx context.Context, w io.Writer, subject strin
 }
 
 // Report implements web.Source.
-func (p *controllerPage) Report(ctx context.Context, w io.Writer, name string) error {
+func (p *controllerPage) Report(ctx context.Context, w io.Writer, name string, since time.Duration) error {
 	switch name {
 	case "history":
-		h, err := p.ctl.Answers.History(ctx, "", pageReport)
+		h, err := p.ctl.Answers.History(ctx, "", since)
 		if err != nil {
 			return err
 		}
-		return report.HistoryText(w, h)
+		return report.HistoryJSON(w, h)
 	case "headroom":
 		list, err := listHeadrooms(ctx, p.client, "")
 		if err != nil {
 			return err
 		}
-		return report.HeadroomsText(w, list, time.Now())
+		return report.HeadroomJSON(w, list)
 	}
 	return fmt.Errorf("report %q is not served by the controller; 'dovetail %s' gives it: %w", name, name, fs.ErrNotExist)
 }

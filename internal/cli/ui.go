@@ -25,7 +25,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/web"
 )
 
-// uiReports are the commands whose text the page shows. None changes anything.
+// uiReports are the commands whose output the page shows. None changes anything.
 var uiReports = []string{"doctor", "history", "headroom"}
 
 // detailsWidth is how many characters the page shows in a line of details.
@@ -147,12 +147,17 @@ func writeDetails(w io.Writer, subject string, lines []top.DetailLine, why strin
 }
 
 // Report implements web.Source.
-func (s *uiSource) Report(ctx context.Context, w io.Writer, name string) error {
-	args := []string{name}
+func (s *uiSource) Report(ctx context.Context, w io.Writer, name string, since time.Duration) error {
+	args := []string{name, "-o", "json"}
 	switch name {
 	case "doctor":
 		args = append(args, s.flags.priceFlags.args()...)
-	case "history", "headroom":
+	case "history":
+		args = append(args, "--since", since.String())
+		if s.flags.server != "" {
+			args = append(args, "--server", s.flags.server)
+		}
+	case "headroom":
 	default:
 		return fmt.Errorf("report %q: want one of %s: %w", name, strings.Join(uiReports, ", "), fs.ErrNotExist)
 	}

@@ -11,4 +11,4 @@ rm -rf dist
 mkdir dist
 go tool -modfile=../../go.tools.mod esbuild page/app.js page/app.css --bundle --minify --format=esm --target=es2022 --legal-comments=inline --outdir=dist --log-level=warning
 cp page/index.html dist/
-(cd page && sha256sum app.css app.js index.html package-lock.json) >dist/SOURCES
+(cd page && sha256sum app.css *.js index.html package-lock.json) >dist/SOURCES

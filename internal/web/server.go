@@ -5,6 +5,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"io/fs"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/access"
 	"github.com/dovetail-sh/dovetail/internal/top"
@@ -24,6 +26,9 @@ var dist embed.FS
 
 // mostManifests is how many bytes of manifests a plan is made for.
 const mostManifests = 4 << 20
+
+// maxSince is how far back a report of the past can look.
+const maxSince = 7 * 24 * time.Hour
 
 // policy allows the page's own assets and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; " +
@@ -36,9 +41,9 @@ type Source interface {
 	// Details writes what is known of an object, named KIND/NAME or pod/NAMESPACE/NAME. An error wraps fs.ErrNotExist when
 	// there is no such object.
 	Details(ctx context.Context, w io.Writer, subject string) error
-	// Report writes what a command that changes nothing says of the cluster. An error wraps fs.ErrNotExist when it serves no
-	// such report.
-	Report(ctx context.Context, w io.Writer, name string) error
+	// Report writes the JSON output of a command that changes nothing. since is the time that a report of the past covers. An error
+	// wraps fs.ErrNotExist if it serves no such report.
+	Report(ctx context.Context, w io.Writer, name string, since time.Duration) error
 	// Plan writes what would be launched for manifests beside what the cluster has.
 	Plan(ctx context.Context, w io.Writer, manifests io.Reader) error
 	// Usages returns the bound pods by node and workload.
@@ -104,8 +109,22 @@ func pages(source Source, samples *Samples) http.Handler {
 	mux.HandleFunc("GET /api/details", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, plainText, func(b io.Writer) error { return source.Details(r.Context(), b, r.URL.Query().Get("subject")) })
 	})
+	kept := &reports{source: source, made: map[string]*made{}}
 	mux.HandleFunc("GET /api/report/{name}", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, plainText, func(b io.Writer) error { return source.Report(r.Context(), b, r.PathValue("name")) })
+		since, after := r.URL.Query().Get("since"), r.URL.Query().Get("after")
+		length, err := time.ParseDuration(cmp.Or(since, "1h"))
+		if err != nil || length <= 0 || length > maxSince {
+			http.Error(w, fmt.Sprintf("since=%q: want a duration of at most %s, such as 24h", since, maxSince), http.StatusBadRequest)
+			return
+		}
+		at, err := strconv.ParseInt(cmp.Or(after, "0"), 10, 64)
+		if err != nil {
+			http.Error(w, fmt.Sprintf("after=%q: want milliseconds since 1970", after), http.StatusBadRequest)
+			return
+		}
+		answer(w, "application/json", func(b io.Writer) error {
+			return kept.write(r.Context(), b, r.PathValue("name"), length, time.UnixMilli(at))
+		})
 	})
 	mux.HandleFunc("POST /api/plan", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, plainText, func(b io.Writer) error {

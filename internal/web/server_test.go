@@ -35,8 +35,8 @@ func (s source) Details(_ context.Context, w io.Writer, subject string) error {
 	return err
 }
 
-func (s source) Report(_ context.Context, w io.Writer, name string) error {
-	_, err := io.WriteString(w, "report "+name)
+func (s source) Report(_ context.Context, w io.Writer, name string, since time.Duration) error {
+	_, err := fmt.Fprintf(w, `{"name": %q, "since": %q}`, name, since)
 	return err
 }
 
@@ -81,7 +81,10 @@ func TestHandler(t *testing.T) {
 		{"GET", "http://127.0.0.1/api/offer", "", "", 200, `{"by":"a test","reports":["doctor"],"plan":true}`},
 		{"GET", "http://127.0.0.1/api/details?subject=node/a", "", "", 200, "it is Ready"},
 		{"GET", "http://127.0.0.1/api/details?subject=node/b", "", "", 404, "node/b"},
-		{"GET", "http://127.0.0.1/api/report/doctor", "", "", 200, "report doctor"},
+		{"GET", "http://127.0.0.1/api/report/doctor", "", "", 200, `"renewed":false,"report":{"name":"doctor","since":"1h0m0s"}}`},
+		{"GET", "http://127.0.0.1/api/report/history?since=24h", "", "", 200, `"since":"24h0m0s"`},
+		{"GET", "http://127.0.0.1/api/report/history?since=8760h", "", "", 400, `since="8760h": want a duration of at most 168h0m0s, such as 24h`},
+		{"GET", "http://127.0.0.1/api/report/history?after=now", "", "", 400, `after="now": want milliseconds since 1970`},
 		{"POST", "http://127.0.0.1/api/plan", "kind: Pod", "", 200, "kind: Pod"},
 		{"POST", "http://127.0.0.1/api/plan", strings.Repeat("#", mostManifests+1), "", 500, "too large"},
 		{"GET", "http://127.0.0.1/api/plan", "", "", 405, ""},
@@ -122,8 +125,8 @@ func TestPageIsBuilt(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(string(sums)), "\n")
-	if len(lines) != 4 {
-		t.Fatalf("dist/SOURCES has %d lines, want 4", len(lines))
+	if len(lines) != 7 {
+		t.Fatalf("dist/SOURCES has %d lines, want 7", len(lines))
 	}
 	for _, line := range lines {
 		digest, name, _ := strings.Cut(line, "  ")
@@ -160,13 +163,19 @@ func TestPageIsSmall(t *testing.T) {
 
 // The page says times in UTC, as every command does: a time of the browser's own zone can't be found in a log.
 func TestPageSaysUTC(t *testing.T) {
-	source, err := os.ReadFile("page/app.js")
-	if err != nil {
-		t.Fatal(err)
+	scripts, err := filepath.Glob("page/*.js")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("%d scripts: %v", len(scripts), err)
 	}
-	for _, local := range []string{"toLocaleTimeString", "toLocaleString", "getHours"} {
-		if strings.Contains(string(source), local) {
-			t.Errorf("page/app.js uses %s, which depends on the reader's time zone", local)
+	for _, script := range scripts {
+		source, err := os.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, local := range []string{"toLocaleTimeString", "toLocaleString", "getHours"} {
+			if strings.Contains(string(source), local) {
+				t.Errorf("%s uses %s, which depends on the reader's time zone", script, local)
+			}
 		}
 	}
 }

@@ -72,8 +72,9 @@ func TestPage(t *testing.T) {
 		{"nodes", []string{`nodepool/default · \d+`, `c\w+\.\w+\s+us-east-1`, `\$0\.\d+`, `kube-system|default`}},
 		{"costs", []string{`default\s+\$0\.\d+`, `is not requested by any pod`}},
 		{"pending", []string{`default/impossible`, `NodePool default: `, `kube-scheduler: `, `Change: `}},
-		{"decisions", []string{`launched`, `nodeclaim/default-`, `pods need it`}},
-		{"doctor", []string{`Least possible`, `Next`}},
+		{"disruption", []string{`Blocked\s+0`, `Not looked at`}},
+		{"history", []string{`By cause`, `One by one`, `launched`, `nodeclaim/default-`, `pods need it`, `dovetail history --since 1h`}},
+		{"doctor", []string{`Least possible`, `Findings · \d+|Doctor found nothing`, `Severity`, `Next`}},
 		{"headroom", []string{`There is no Headroom`}},
 	} {
 		t.Run(view.name, func(t *testing.T) {
@@ -85,7 +86,7 @@ func TestPage(t *testing.T) {
 		})
 	}
 	t.Run("details", func(t *testing.T) {
-		err := chromedp.Do(ctx, chromedp.Navigate(url+"#pending"), chromedp.Click(`//button[text()="default/impossible"]`))
+		err := chromedp.Do(ctx, chromedp.Navigate(url+"#pending"), chromedp.Click(`//a[text()="default/impossible"]`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +94,7 @@ func TestPage(t *testing.T) {
 		takePicture(ctx, t, "details")
 	})
 	t.Run("address", func(t *testing.T) { // of a filter, an order and an open object
-		err := chromedp.Do(ctx, chromedp.Navigate(url+"#decisions?filter=pod%2Fdefault%2Fimpossible&sort=-What&open=pod%2Fdefault%2Fimpossible"))
+		err := chromedp.Do(ctx, chromedp.Navigate(url+"#history?filter=pod%2Fdefault%2Fimpossible&sort=-What&open=pod%2Fdefault%2Fimpossible"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +144,7 @@ func checkKeyboard(ctx context.Context, t *testing.T, url string) {
 	if got := focused(); got != "Skip to the content solid" {
 		t.Errorf("after the first Tab %q has the focus, want the link to the content, outlined", got)
 	}
-	for range 3 { // the link of the third view
+	for range 4 { // the link of the fourth view
 		if err := chromedp.Do(ctx, chromedp.KeyEvent(kb.Tab)); err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +172,7 @@ func checkPhone(ctx context.Context, t *testing.T, url string) {
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(390, 844)); err != nil {
 		t.Fatal(err)
 	}
-	for view, want := range map[string]string{"overview": `nodepool/default`, "nodes": `us-east-1`, "costs": `is not requested`, "pending": `Change: `, "decisions": `launched`,
+	for view, want := range map[string]string{"overview": `nodepool/default`, "nodes": `us-east-1`, "costs": `is not requested`, "pending": `Change: `, "history": `launched`, "disruption": `Not looked at`,
 		"doctor": `Least possible`, "what-if": `Manifests`} {
 		if err := chromedp.Do(ctx, chromedp.Navigate(url+"#"+view)); err != nil {
 			t.Fatal(err)
@@ -216,8 +217,7 @@ func checkControllerPage(ctx context.Context, t *testing.T, s *sandbox.Sandbox, 
 		{"overview", []string{`Cost an hour\s+\$0\.\d+`, `nodepool/default`, `Pending pods\s+1`}},
 		{"nodes", []string{`nodepool/default · \d+`, `\$0\.\d+`}},
 		{"pending", []string{`default/impossible`}},
-		{"decisions", []string{`launched`, `pods need it`}},
-		{"history", []string{`nodeclaim/default-`}},
+		{"history", []string{`By cause`, `launched`, `pods need it`, `nodeclaim/default-`}},
 	} {
 		if err := chromedp.Do(ctx, chromedp.Navigate(url+"#"+view.name)); err != nil {
 			t.Fatal(err)
