@@ -266,8 +266,9 @@ func (b *Board) autoscalers(now time.Time) []Autoscaler {
 
 func (b *Board) viewPending(v *View) {
 	said := b.refusals
-	if b.ledgerKnown {
+	if b.ledgerKnown { // then Dovetail's events, whose text differs, say nothing that its ledger does not
 		said = maps.Clone(b.refusals)
+		maps.DeleteFunc(said, func(_ string, d Decision) bool { return d.By == Dovetail })
 		for _, d := range b.ledger {
 			if pod, ok := podOf(d.Subject); ok && d.Refusal && !d.LastAt().Before(said[pod].LastAt()) {
 				said[pod] = d
