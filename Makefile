@@ -205,6 +205,10 @@ bench-life-karpenter: build ## the same rounds with Karpenter's own KWOK control
 bench-ui: build ## top --once, doctor and the page's first paint in Chromium with 1,000 nodes and 20,000 pods, with memory; minutes, most of them to make the pods
 	go -C test/ui run ./bench $(ARGS)
 
+.PHONY: pictures
+pictures: build ## take the screenshots in README and docs: a sandbox of about sixty nodes in Chromium, light and dark; three minutes
+	go -C test/ui run ./pictures -out ../../docs $(ARGS)
+
 # ARGS are flags of test/compare: ARGS="-runs 1 -pods 200" is a trial, ARGS=-h lists them.
 .PHONY: compare
 compare: build ## Dovetail, Karpenter and, with CLUSTER_AUTOSCALER=path of its binary, Cluster Autoscaler at the same work: tables and pictures in bench-out/compare; about an hour a system

@@ -27,13 +27,13 @@ import (
 
 func main() {
 	out := flag.String("out", "docs", "Directory that the pictures are written to")
-	views := flag.String("views", "nodes", "Views of the page to capture, separated by commas")
+	views := flag.String("views", "nodes,doctor", "Views of the page to capture, separated by commas")
 	width := flag.Int64("width", 1440, "Width of the pictures in pixels")
-	wait := flag.String("exec", "", "Shell command to run before the sandbox is stopped, with the page's address in $PAGE and the sandbox's directory in $SANDBOX")
+	command := flag.String("exec", "", "Shell command to run before the sandbox is stopped. $PAGE is the page's address, $SANDBOX the sandbox's directory")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *out, strings.Split(*views, ","), *width, *wait); err != nil {
+	if err := run(ctx, *out, strings.Split(*views, ","), *width, *command); err != nil {
 		fmt.Fprintln(os.Stderr, "pictures:", err)
 		os.Exit(1)
 	}
