@@ -20,7 +20,9 @@ type reporter struct {
 	report func(io.Writer) error
 }
 
-func (r reporter) Report(_ context.Context, w io.Writer, _ string, _ time.Duration) error { return r.report(w) }
+func (r reporter) Report(_ context.Context, w io.Writer, _ string, _ time.Duration) error {
+	return r.report(w)
+}
 
 // TestReportsAreKept: readers share a report, also of one who has left; a report that is too old is sent while it is renewed; a failure is told, and
 // the next reader starts anew.
