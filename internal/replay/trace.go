@@ -21,7 +21,6 @@ import (
 // Trace is a recorded cluster. Times are within From and To; a zero time means that something did not happen while it was recorded.
 type Trace struct {
 	From, To time.Time
-	Gaps     []Span // nothing was recorded in these
 
 	Owners  []*Owner // by their first pod
 	Static  []*Pod   // pods that no controller makes and kubelets run: there from the beginning, with their node
@@ -32,9 +31,6 @@ type Trace struct {
 	// Own reports whether Dovetail ran the cluster, so that its decisions can be compared.
 	Own bool
 }
-
-// Span is a time from an instant to another.
-type Span struct{ From, To time.Time }
 
 // Change is one change of an object that is not of a pod, a NodeClaim or a node with a NodeClaim. One of its fields is set.
 type Change struct {

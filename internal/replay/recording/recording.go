@@ -75,7 +75,7 @@ func Read(path string, scheduler translate.SchedulerDefaults, table *state.Resou
 	if r.out.Trace.From.IsZero() {
 		return nil, fmt.Errorf("%s: its first snapshot is incomplete; record again", path)
 	}
-	if !report.To.After(r.out.Trace.From) {
+	if r.out.Trace.To = r.latest(report.To); !r.out.Trace.To.After(r.out.Trace.From) {
 		return nil, fmt.Errorf("%s: it holds one instant, %s, and no time to replay; record for longer", path, r.out.Trace.From.Format(time.RFC3339))
 	}
 	for _, kind := range report.Header.Denied {
@@ -83,9 +83,12 @@ func Read(path string, scheduler translate.SchedulerDefaults, table *state.Resou
 			r.assume("the recorder had no right to read " + kind + "s: how many pods were wanted follows from the pods alone")
 		}
 	}
-	r.out.Report, r.out.Trace.To = report, r.latest(report.To)
+	r.out.Report = report
 	for _, g := range report.Gaps {
-		r.out.Trace.Gaps = append(r.out.Trace.Gaps, replay.Span{From: g.From, To: g.To})
+		if g.To.Sub(g.From) >= time.Minute {
+			r.out.Problems = append(r.out.Problems, fmt.Sprintf("%s: nothing was recorded from %s to %s: what changed then is taken to have changed at its end",
+				path, g.From.Format(time.RFC3339), g.To.Format(time.RFC3339)))
+		}
 	}
 	r.assemble()
 	if r.backwards > 0 {
