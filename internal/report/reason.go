@@ -100,6 +100,9 @@ func sentence(r plan.Reason) string {
 		if d.Want == "" {
 			return "no instance type that fits is available where the pod may run" + with(" (", labelName(d.Label), ")")
 		}
+		if key, _, _, rest := d.Want.Split(); rest == string(model.OpDoesNotExist) {
+			return "the pod requires a node without label " + key + "; every available offering has one" + with(": ", listText(d.Have.Names(), 0), "")
+		}
 		if d.Have == "" {
 			return "no instance type that fits is available in " + ruleText(d.Want)
 		}
