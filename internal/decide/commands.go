@@ -10,7 +10,6 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide/disruption"
-	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -101,10 +100,11 @@ func (ct *commandTable) forgetFinishedHosts() {
 	}
 }
 
-// readPauses notes the NodePools whose nodes consolidation is removing, so that it launches no replacement there for a while.
+// readPauses notes the NodePools whose nodes with pods consolidation is removing, so that it launches no replacement there for a while. Empty
+// nodes are removed first after a scale-down, and what is left is not to wait for that.
 func (ct *commandTable) readPauses() {
 	for _, c := range ct.DirtyClaims {
-		if !nodegroups.IsConsolidation(plan.Code(c.Conditions[lifecycle.Disrupted].Reason)) || cluster.DisruptedBy(c) == "" {
+		if plan.Code(c.Conditions[lifecycle.Disrupted].Reason) != plan.Underutilized || cluster.DisruptedBy(c) == "" {
 			continue
 		}
 		switch {

@@ -27,6 +27,7 @@ type prioritySeries struct {
 	rnd     *rand.Rand
 	usual   []int
 	removed []removal
+	emptied time.Time // when consolidation last removed a node with pods
 	phase   priorityPhase
 }
 
@@ -79,16 +80,19 @@ func newPrioritySeries(t *rapid.T, seed uint64, workloads int) *prioritySeries {
 		switch a := a.(type) {
 		case plan.CreateClaim:
 			ps.phase.launched++
+			if a.Why.Code == plan.Underutilized && w.Now.Before(ps.emptied.Add(time.Minute)) {
+				ps.phase.replacedAgain++
+			}
 			i := slices.IndexFunc(ps.removed, func(r removal) bool { return w.Now.Sub(r.at) <= time.Minute && ps.wanted() <= r.milli })
 			if i >= 0 { // a removal excuses at most one launch; a launch for pods that were not wanted then is not one again
 				ps.removed = slices.Delete(ps.removed, i, i+1)
 				ps.phase.again++
-				if a.Why.Code == plan.Underutilized {
-					ps.phase.replacedAgain++
-				}
 				w.say("launched again: %s", a.Name)
 			}
 		case plan.DeleteClaim:
+			if a.Why.Code == plan.Underutilized {
+				ps.emptied = w.Now
+			}
 			ps.removed = append(ps.removed, removal{w.Now, ps.wanted()})
 		case plan.Evict:
 			ps.phase.evicted++
@@ -175,7 +179,7 @@ func TestPrioritySeries(t *testing.T) {
 			ps.fatalf("nothing was launched")
 		}
 		if n := upAndDown.replacedAgain; n > 0 {
-			ps.fatalf("%d nodes were launched to save money within a minute of a removal; want none", n)
+			ps.fatalf("%d nodes were launched to save money within a minute after consolidation removed a node with pods; want none", n)
 		}
 		if n := first.preempted + down.preempted; n > 0 {
 			ps.fatalf("%d pods were preempted; want none", n)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Pauses are the NodePools in which consolidation launches no replacement, because it removed a node there or cancelled a command a moment
+// Pauses are the NodePools in which consolidation launches no replacement, because it removed a node with pods there or cancelled a command a moment
 // ago. Where pods keep coming and going, each removal would otherwise make another replacement pay, and the next change would undo it
 // (docs/design/0018). Pauses are replaced and never changed in place; the zero value has none.
 type Pauses map[string]pause // by NodePool
