@@ -106,7 +106,7 @@ func registerNode(in *Input, n *model.Node, u *plan.UpdateNode) {
 // IsEphemeral reports whether a taint goes by itself once a new node is up.
 func IsEphemeral(t model.Taint) bool {
 	switch t.Key {
-	case "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.cloudprovider.kubernetes.io/uninitialized", model.TaintUnregistered:
+	case "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.cloudprovider.kubernetes.io/uninitialized", "node.cluster.x-k8s.io/uninitialized", model.TaintUnregistered:
 		return true
 	}
 	return strings.HasPrefix(t.Key, "readiness.k8s.io/")

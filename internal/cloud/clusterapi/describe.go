@@ -44,9 +44,14 @@ var typeFields = []string{infrastructureFieldType, "vmSize", "machineType", "typ
 
 // Describe implements nodegroups.Server: from the annotations of the group, then from its infrastructure template.
 func (s *server) Describe(ctx context.Context, group string) (nodegroups.Description, error) {
-	o, kind, err := s.find(ctx, group)
-	if err != nil {
-		return nodegroups.Description{}, err
+	s.mu.Lock()
+	o, kind := s.seen[group].object, s.seen[group].resource
+	s.mu.Unlock()
+	if o == nil {
+		var err error
+		if o, kind, err = s.find(ctx, group); err != nil {
+			return nodegroups.Description{}, err
+		}
 	}
 	infra, missing, err := s.infrastructure(ctx, o)
 	if err != nil {
@@ -78,7 +83,7 @@ func (s *server) infrastructure(ctx context.Context, o *object) (t machineTempla
 		group, version = ref.APIVersion[:at], ref.APIVersion[at+1:]
 	}
 	if version == "" {
-		version, err = s.preferred(ctx, group, "")
+		version, err = s.version(ctx, group)
 	}
 	if err == nil {
 		var data []byte
@@ -90,6 +95,7 @@ func (s *server) infrastructure(ctx context.Context, o *object) (t machineTempla
 	case err == nil:
 		return t, "", nil
 	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
+		s.forgetVersion(group)
 		return t, fmt.Sprintf("%s %s/%s: %v", ref.Kind, s.namespace, ref.Name, err), nil
 	}
 	return t, "", callError("read "+ref.Kind+" "+s.namespace+"/"+ref.Name, err)

@@ -11,12 +11,14 @@ import (
 	"log/slog"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -64,7 +66,7 @@ const (
 
 // object is what is read of a Cluster, a MachineDeployment, a MachineSet or a Machine, of all versions that Cluster API serves.
 type object struct {
-	Metadata metav1.ObjectMeta `json:"metadata"`
+	Metadata metadata `json:"metadata"`
 	Spec     struct {
 		Paused   bool   `json:"paused"`
 		Replicas *int64 `json:"replicas"`
@@ -90,6 +92,22 @@ type object struct {
 			} `json:"v1beta1"`
 		} `json:"deprecated"`
 	} `json:"status"`
+}
+
+// metadata is what is read of metav1.ObjectMeta: managed fields are half of an object, and are skipped.
+type metadata struct {
+	Name              string                  `json:"name"`
+	UID               types.UID               `json:"uid"`
+	ResourceVersion   string                  `json:"resourceVersion"`
+	Labels            map[string]string       `json:"labels"`
+	Annotations       map[string]string       `json:"annotations"`
+	DeletionTimestamp *metav1.Time            `json:"deletionTimestamp"`
+	OwnerReferences   []metav1.OwnerReference `json:"ownerReferences"`
+}
+
+// controller returns the object's controlling owner; nil if it has none.
+func (o *object) controller() *metav1.OwnerReference {
+	return metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: o.Metadata.OwnerReferences})
 }
 
 // machineSpec is what a template says of its Machines.
@@ -133,25 +151,15 @@ func callError(what string, err error) error {
 	return out
 }
 
-// version returns the version of Cluster API's group that is used.
-func (s *server) version(ctx context.Context) (string, error) {
+// version returns the version of an API group that is used: the latest that this package knows of Cluster API's, and of others the one that the API
+// server prefers. It is asked once.
+func (s *server) version(ctx context.Context, group string) (string, error) {
 	s.mu.Lock()
-	have := s.served
+	have := s.versions[group]
 	s.mu.Unlock()
 	if have != "" {
 		return have, nil
 	}
-	v, err := s.preferred(ctx, apiGroup, versionLatest)
-	if err == nil {
-		s.mu.Lock()
-		s.served = v
-		s.mu.Unlock()
-	}
-	return v, err
-}
-
-// preferred returns a version of an API group: the one wanted if it is served, else the one that the API server prefers.
-func (s *server) preferred(ctx context.Context, group, wanted string) (string, error) {
 	data, err := s.read(ctx, "/apis/"+group, nil)
 	if err != nil {
 		return "", callError("read the versions of "+group+" in the management cluster", err)
@@ -160,12 +168,21 @@ func (s *server) preferred(ctx context.Context, group, wanted string) (string, e
 	if err := json.Unmarshal(data, &g); err != nil {
 		return "", fmt.Errorf("read the versions of %s: %w", group, err)
 	}
-	for _, v := range g.Versions {
-		if v.Version == wanted {
-			return wanted, nil
-		}
+	out := g.PreferredVersion.Version
+	if group == apiGroup && slices.ContainsFunc(g.Versions, func(v metav1.GroupVersionForDiscovery) bool { return v.Version == versionLatest }) {
+		out = versionLatest
 	}
-	return g.PreferredVersion.Version, nil
+	s.mu.Lock()
+	s.versions[group] = out
+	s.mu.Unlock()
+	return out, nil
+}
+
+// forgetVersion has the version of an API group asked for anew: an object was not found, perhaps as that version is not served any more.
+func (s *server) forgetVersion(group string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.versions, group)
 }
 
 func (s *server) read(ctx context.Context, at string, query url.Values) ([]byte, error) {
@@ -176,7 +193,7 @@ func (s *server) read(ctx context.Context, at string, query url.Values) ([]byte,
 
 // pathOf returns the path of objects of the cluster's namespace.
 func (s *server) pathOf(ctx context.Context, parts ...string) (string, error) {
-	v, err := s.version(ctx)
+	v, err := s.version(ctx, apiGroup)
 	return path.Join(append([]string{"/apis", apiGroup, v, "namespaces", s.namespace}, parts...)...), err
 }
 
@@ -188,6 +205,9 @@ func (s *server) list(ctx context.Context, resource, selector string) ([]object,
 	}
 	data, err := s.read(ctx, at, url.Values{"labelSelector": {selector}})
 	if err != nil {
+		if apierrors.IsNotFound(err) {
+			s.forgetVersion(apiGroup)
+		}
 		return nil, callError("list "+resource+" of namespace "+s.namespace, err)
 	}
 	var list struct {
@@ -251,7 +271,13 @@ type server struct {
 	namespace, name string
 	log             *slog.Logger
 
-	mu     sync.Mutex
-	served string            // version of the API group; empty: not known
-	kinds  map[string]string // resource by group's name
+	mu       sync.Mutex
+	versions map[string]string    // the version that is used, by API group
+	seen     map[string]seenGroup // by name, as they were listed last
+}
+
+// seenGroup is the object of a group.
+type seenGroup struct {
+	resource string
+	object   *object
 }

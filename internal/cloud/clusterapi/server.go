@@ -34,15 +34,12 @@ func ReadConfig(text string) (Config, error) {
 
 // New makes a provider. Nothing is requested before it is used.
 func New(c Config, api API, records nodegroups.Records, resources nodegroups.Resources, clock cloud.Clock, log *slog.Logger) *nodegroups.Provider {
-	s := &server{api: api, namespace: c.Namespace, name: c.Name, log: log, kinds: map[string]string{}}
+	s := &server{api: api, namespace: c.Namespace, name: c.Name, log: log, versions: map[string]string{}}
 	return nodegroups.New(nodegroups.Settings{Name: "clusterapi", Server: s, HasTags: true, Timeout: callTimeout, Records: records, Resources: resources, Clock: clock, Log: log})
 }
 
-// Refresh implements nodegroups.Server: it asks whether the management cluster answers. All else is read when it is needed.
-func (s *server) Refresh(ctx context.Context) error {
-	_, err := s.get(ctx, resourceClusters, s.name)
-	return err
-}
+// Refresh implements nodegroups.Server: there is nothing to do, as all is read when it is needed.
+func (s *server) Refresh(context.Context) error { return nil }
 
 // Groups implements nodegroups.Server. A group's name is that of its object.
 func (s *server) Groups(ctx context.Context) ([]nodegroups.Group, error) {
@@ -50,8 +47,25 @@ func (s *server) Groups(ctx context.Context) ([]nodegroups.Group, error) {
 	if err != nil {
 		return nil, err
 	}
+	seen, err := s.listGroups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.seen = seen
+	s.mu.Unlock()
 	var out []nodegroups.Group
-	kinds := map[string]string{}
+	for _, g := range seen {
+		if isGroup(g.object) {
+			out = append(out, s.groupOf(g.resource, g.object, owner))
+		}
+	}
+	return out, nil
+}
+
+// listGroups returns all objects that have Machines, by name.
+func (s *server) listGroups(ctx context.Context) (map[string]seenGroup, error) {
+	out := map[string]seenGroup{}
 	for _, resource := range []string{resourceDeployments, resourceSets} {
 		list, err := s.list(ctx, resource, labelCluster+"="+s.name)
 		if err != nil {
@@ -59,20 +73,18 @@ func (s *server) Groups(ctx context.Context) ([]nodegroups.Group, error) {
 		}
 		for i := range list {
 			o := &list[i]
-			if metav1.GetControllerOf(&o.Metadata) != nil || !isGroup(o) {
+			if o.controller() != nil {
 				continue
 			}
-			if kinds[o.Metadata.Name] != "" {
-				s.log.Warn("a MachineSet with the name of a MachineDeployment is no node group", "machineset", s.namespace+"/"+o.Metadata.Name)
+			if _, taken := out[o.Metadata.Name]; taken {
+				if isGroup(o) {
+					s.log.Warn("a MachineSet with the name of a MachineDeployment is no node group", "machineset", s.namespace+"/"+o.Metadata.Name)
+				}
 				continue
 			}
-			kinds[o.Metadata.Name] = resource
-			out = append(out, s.groupOf(resource, o, owner))
+			out[o.Metadata.Name] = seenGroup{resource, o}
 		}
 	}
-	s.mu.Lock()
-	s.kinds = kinds
-	s.mu.Unlock()
 	return out, nil
 }
 
@@ -85,7 +97,8 @@ func isGroup(o *object) bool {
 
 // groupOf describes a group.
 func (s *server) groupOf(resource string, o, owner *object) nodegroups.Group {
-	g := nodegroups.Group{Name: o.Metadata.Name, Tags: o.Metadata.Labels}
+	target := o.replicas()
+	g := nodegroups.Group{Name: o.Metadata.Name, Tags: o.Metadata.Labels, Target: &target}
 	object := kindOf(resource) + " " + s.namespace + "/" + o.Metadata.Name
 	for _, x := range []struct {
 		key string
@@ -99,9 +112,6 @@ func (s *server) groupOf(resource string, o, owner *object) nodegroups.Group {
 	}
 	if g.Problem == "" && g.Min > g.Max {
 		g.Problem = fmt.Sprintf("%s: annotation %s: %d is above %s: %d; lower it", object, annotationMin, g.Min, annotationMax, g.Max)
-	}
-	if len(g.Name) > 63 {
-		g.Problem = object + ": metadata.name: longer than 63 characters, so nodes can't have it as a label; use a shorter name"
 	}
 	if why := s.paused(resource, o, owner); why != "" {
 		g.Problem = why
@@ -152,11 +162,11 @@ func isRollingOut(o *object) bool {
 // find returns the object of a group, and its resource.
 func (s *server) find(ctx context.Context, group string) (*object, string, error) {
 	s.mu.Lock()
-	resource := s.kinds[group]
+	seen := s.seen[group]
 	s.mu.Unlock()
-	if resource != "" {
-		o, err := s.get(ctx, resource, group)
-		return o, resource, err
+	if seen.resource != "" {
+		o, err := s.get(ctx, seen.resource, group)
+		return o, seen.resource, err
 	}
 	o, err := s.get(ctx, resourceDeployments, group)
 	if apierrors.IsNotFound(err) {
@@ -183,12 +193,12 @@ func (s *server) machinesOf(ctx context.Context, resource string, o *object) ([]
 	}
 	list, err := s.list(ctx, resourceMachines, selector)
 	if resource == resourceSets {
-		list = slices.DeleteFunc(list, func(m object) bool { return !metav1.IsControlledBy(&m.Metadata, &o.Metadata) })
+		list = slices.DeleteFunc(list, func(m object) bool { owner := m.controller(); return owner == nil || owner.UID != o.Metadata.UID })
 	}
 	return list, err
 }
 
-// Members implements nodegroups.Server. A Machine that the group's size does not count any more is on its way out.
+// Members implements nodegroups.Server.
 func (s *server) Members(ctx context.Context, group string) ([]nodegroups.Member, error) {
 	o, resource, err := s.find(ctx, group)
 	if err != nil {
@@ -198,7 +208,42 @@ func (s *server) Members(ctx context.Context, group string) ([]nodegroups.Member
 	if err != nil {
 		return nil, err
 	}
-	var out []nodegroups.Member
+	return s.membersOf(o, machines), nil
+}
+
+// AllMembers implements nodegroups.AllMembers: with three requests, however many groups there are.
+func (s *server) AllMembers(ctx context.Context) (map[string][]nodegroups.Member, error) {
+	groups, err := s.listGroups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.list(ctx, resourceMachines, labelCluster+"="+s.name)
+	if err != nil {
+		return nil, err
+	}
+	machines := map[string][]object{}
+	for _, m := range list {
+		name := m.Metadata.Labels[labelDeployment]
+		if g := groups[name]; g.resource != resourceDeployments {
+			owner := m.controller()
+			if owner == nil {
+				continue
+			}
+			if name = owner.Name; groups[name].resource != resourceSets || groups[name].object.Metadata.UID != owner.UID {
+				continue
+			}
+		}
+		machines[name] = append(machines[name], m)
+	}
+	out := make(map[string][]nodegroups.Member, len(groups))
+	for name, g := range groups {
+		out[name] = s.membersOf(g.object, machines[name])
+	}
+	return out, nil
+}
+
+// membersOf describes the Machines of a group. One that the group's size does not count any more is on its way out.
+func (s *server) membersOf(o *object, machines []object) (out []nodegroups.Member) {
 	for i := range machines {
 		m := &machines[i]
 		one := nodegroups.Member{ID: s.idOf(m), Deleting: m.Metadata.DeletionTimestamp != nil || m.isRemoved(o)}
@@ -209,7 +254,7 @@ func (s *server) Members(ctx context.Context, group string) ([]nodegroups.Member
 		one.Running = m.Spec.ProviderID != "" && !one.Deleting && one.Code == ""
 		out = append(out, one)
 	}
-	return out, nil
+	return out
 }
 
 // idOf returns the id of a Machine: the provider id of its node, or a placeholder.

@@ -22,6 +22,7 @@ const (
 // groupInfo is a node group as the server describes it.
 type groupInfo struct {
 	Group
+	label    string // value of the label by which its nodes, claims and offerings name it
 	target   int64
 	template *template // nil: not known
 	silent   string    // why its target is not known now, so that nothing is launched in it; empty: it is known
@@ -115,7 +116,7 @@ func (p *Provider) readGroups(ctx context.Context) (*snapshot, error) {
 	list = slices.CompactFunc(list, func(a, b Group) bool { return a.Name == b.Name })
 	list = slices.DeleteFunc(list, func(g Group) bool { return g.Name == "" })
 	answersOf(ctx, p.clock, len(list), func(i int) (struct{}, error) {
-		p.readGroup(ctx, list[i].Name, now)
+		p.readGroup(ctx, &list[i], now)
 		return struct{}{}, nil
 	})
 	p.reader.mu.Lock()
@@ -127,7 +128,7 @@ func (p *Provider) readGroups(ctx context.Context) (*snapshot, error) {
 		if f == nil {
 			f = &groupFacts{busy: true}
 		}
-		i := &groupInfo{Group: g, target: f.target, template: f.template}
+		i := &groupInfo{Group: g, label: labelOf(g.Name), target: f.target, template: f.template}
 		switch {
 		case f.busy:
 			i.silent = "the server has not answered yet how many machines it is to have; it is used again as soon as the server does"
@@ -148,8 +149,8 @@ func (p *Provider) readGroups(ctx context.Context) (*snapshot, error) {
 }
 
 // readGroup reads what only a group's own calls tell, unless such calls are under way.
-func (p *Provider) readGroup(ctx context.Context, name string, now time.Time) {
-	r := &p.reader
+func (p *Provider) readGroup(ctx context.Context, g *Group, now time.Time) {
+	r, name := &p.reader, g.Name
 	r.mu.Lock()
 	f := r.facts[name]
 	if f == nil {
@@ -163,7 +164,13 @@ func (p *Provider) readGroup(ctx context.Context, name string, now time.Time) {
 	f.busy = true
 	have, at := f.template, f.templateAt
 	r.mu.Unlock()
-	target, err := p.server.Target(ctx, name)
+	var target int64
+	var err error
+	if g.Target != nil {
+		target = *g.Target
+	} else {
+		target, err = p.server.Target(ctx, name)
+	}
 	if err == nil && (have == nil || now.Sub(at) >= templatesFor) {
 		var d Description
 		if d, err = p.server.Describe(ctx, name); err == nil {

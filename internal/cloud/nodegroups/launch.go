@@ -56,7 +56,7 @@ func (p *Provider) launch(ctx context.Context, r *cloud.LaunchRequest) (cloud.La
 	if group, id, m := rec.ownerOf(r.ClaimUID); id != "" {
 		return p.confirm(ctx, s, types, r, group, id, m)
 	}
-	options := optionsOf(types, r)
+	options := optionsOf(s, types, r)
 	waits := rec.groupOf(r.ClaimUID)
 	if waits != "" {
 		if p.queueOf(waits).isPolled(p.clock.Now()) {
@@ -64,7 +64,7 @@ func (p *Provider) launch(ctx context.Context, r *cloud.LaunchRequest) (cloud.La
 		}
 		isWaits := func(o option) bool { return o.group == waits }  // it is asked first, and the others only if it has none after all
 		if first := slices.IndexFunc(options, isWaits); first < 0 { // the class has changed
-			options = slices.Concat([]option{{group: waits}}, options)
+			options = slices.Concat([]option{{group: waits, label: labelOf(waits)}}, options)
 		} else {
 			options = slices.Concat(options[first:first+1], options[:first], options[first+1:])
 		}
@@ -73,7 +73,7 @@ func (p *Provider) launch(ctx context.Context, r *cloud.LaunchRequest) (cloud.La
 		return cloud.LaunchResult{}, &cloud.Error{Kind: cloud.Denied, Err: fmt.Errorf("no group of NodeGroupClass %s offers anything for requirements %s that holds %s", s.class.Name, r.Requirements, r.Requests.Format(model.FixedNames()))}
 	}
 	for _, o := range options {
-		if o.group != waits && slices.ContainsFunc(p.refusals(r.ClaimUID), func(k cloud.OfferingKey) bool { return k == o.key || k.Group == o.group }) {
+		if o.group != waits && slices.ContainsFunc(p.refusals(r.ClaimUID), func(k cloud.OfferingKey) bool { return k == o.key || k.Group == o.label }) {
 			continue
 		}
 		a := &ask{uid: r.ClaimUID, name: r.ClaimName, created: r.ClaimCreated, most: s.most(o.group), isNew: waits == ""}
@@ -87,7 +87,7 @@ func (p *Provider) launch(ctx context.Context, r *cloud.LaunchRequest) (cloud.La
 		case answer.full || answer.refused:
 			key := o.key
 			if answer.full {
-				key.Group = o.group
+				key.Group = o.label
 			}
 			p.refuse(r.ClaimUID, key, answer.err)
 		default:
@@ -160,7 +160,7 @@ func (p *Provider) result(s *selected, types []*model.InstanceType, r *cloud.Lau
 	}
 	g := s.groups[at]
 	out := cloud.LaunchResult{ClaimUID: r.ClaimUID, ProviderID: id, InstanceType: g.template.typeName, Zone: g.template.zone, CapacityType: g.template.capacity,
-		PriceMicro: g.template.priceMicro, Capacity: g.template.resources, Allocatable: g.template.allocatable, Labels: model.Labels{model.LabelNodeGroup: group, model.LabelCapacityType: g.template.capacity}}
+		PriceMicro: g.template.priceMicro, Capacity: g.template.resources, Allocatable: g.template.allocatable, Labels: model.Labels{model.LabelNodeGroup: g.label, model.LabelCapacityType: g.template.capacity}}
 	for _, t := range types { // as it was planned
 		if t.Name == out.InstanceType {
 			out.Capacity, out.Allocatable = t.Capacity, t.Allocatable

@@ -41,8 +41,11 @@ func (p *Provider) list(ctx context.Context) ([]model.Instance, error) {
 		}
 	}
 	slices.Sort(names)
-	members := answersOf(ctx, p.clock, len(names), func(i int) ([]Member, error) { return p.members(ctx, names[i]) })
-	if err := noAnswer(ctx, members); err != nil {
+	members, err := p.membersOf(ctx, names)
+	if err == nil {
+		err = noAnswer(ctx, members)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if !cloud.LooksOnly(ctx) {
@@ -76,6 +79,26 @@ func (p *Provider) list(ctx context.Context) ([]model.Instance, error) {
 		}
 	}
 	slices.SortFunc(out, func(a, b model.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
+	return out, nil
+}
+
+// membersOf returns the machines of groups, nil for those that do not answer in time.
+func (p *Provider) membersOf(ctx context.Context, names []string) ([]*answer[[]Member], error) {
+	whole, ok := p.server.(AllMembers)
+	if !ok {
+		return answersOf(ctx, p.clock, len(names), func(i int) ([]Member, error) { return p.members(ctx, names[i]) }), nil
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	all, err := whole.AllMembers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*answer[[]Member], len(names))
+	for i, name := range names {
+		out[i] = &answer[[]Member]{out: sortMembers(all[name])}
+	}
 	return out, nil
 }
 

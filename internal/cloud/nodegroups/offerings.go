@@ -101,20 +101,25 @@ func buildTypes(groups []*groupInfo) []*model.InstanceType {
 
 func (g *groupInfo) offering() model.Offering {
 	labels := maps.Clone(g.template.nodeLabels)
-	labels[model.LabelNodeGroup] = g.Name
+	labels[model.LabelNodeGroup] = g.label
 	return model.Offering{Zone: g.template.zone, CapacityType: g.template.capacity, PriceMicro: g.template.priceMicro, Available: g.Max > g.target && g.silent == "",
 		Labels: labels, Remaining: max(0, g.Max-g.target), Most: g.Max}
 }
 
 // option is an offering that a request allows.
 type option struct {
-	group      string
+	group      string // its name
+	label      string // and what it is labelled
 	key        cloud.OfferingKey
 	priceMicro int64
 }
 
 // optionsOf are the offerings that a request allows, cheapest first.
-func optionsOf(types []*model.InstanceType, r *cloud.LaunchRequest) []option {
+func optionsOf(s *selected, types []*model.InstanceType, r *cloud.LaunchRequest) []option {
+	names := map[string]string{}
+	for _, g := range s.groups {
+		names[g.label] = g.Name
+	}
 	given := map[string]bool{model.LabelNodeGroup: true, model.LabelZone: true, model.LabelCapacityType: true}
 	for _, t := range types {
 		for k := range t.Labels {
@@ -135,12 +140,13 @@ func optionsOf(types []*model.InstanceType, r *cloud.LaunchRequest) []option {
 		for i := range t.Offerings {
 			o := &t.Offerings[i]
 			if !allowed(r.Zones, o.Zone) || !allowed(r.CapacityTypes, o.CapacityType) || slices.ContainsFunc(r.Requirements, func(q model.Requirement) bool {
-				v, ok := labelOf(t, o, q.Key, r.NodeLabels)
+				v, ok := valueOf(t, o, q.Key, r.NodeLabels)
 				return given[q.Key] && !q.Matches(v, ok)
 			}) {
 				continue
 			}
-			out = append(out, option{o.Labels[model.LabelNodeGroup], cloud.OfferingKey{InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType}, r.PriceMicro(t.Name, o)})
+			label := o.Labels[model.LabelNodeGroup]
+			out = append(out, option{names[label], label, cloud.OfferingKey{InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType}, r.PriceMicro(t.Name, o)})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b option) int {
@@ -149,8 +155,8 @@ func optionsOf(types []*model.InstanceType, r *cloud.LaunchRequest) []option {
 	return out
 }
 
-// labelOf is a label that a node of an offering has: from the group, or else from the pool.
-func labelOf(t *model.InstanceType, o *model.Offering, key string, pool model.Labels) (string, bool) {
+// valueOf is the value of a label that a node of an offering has: from the group, or else from the pool.
+func valueOf(t *model.InstanceType, o *model.Offering, key string, pool model.Labels) (string, bool) {
 	switch key {
 	case model.LabelZone:
 		return o.Zone, true

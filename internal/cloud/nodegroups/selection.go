@@ -78,7 +78,7 @@ func (p *Provider) selectGroups(ctx context.Context, class cloud.NodeClass) (*se
 // selects reports whether a term selects a group: by its name, or by all tags.
 func selects(t *dovetailv1alpha1.NodeGroupSelectorTerm, g *groupInfo) bool {
 	if t.Name != "" {
-		return t.Name == "*" || t.Name == g.Name
+		return t.Name == "*" || t.Name == g.Name || t.Name == g.label
 	}
 	for k, v := range t.Tags {
 		if have, ok := g.Tags[k]; !ok || v != "" && v != "*" && v != have {

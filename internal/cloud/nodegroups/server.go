@@ -34,10 +34,17 @@ type Server interface {
 	End(ctx context.Context, group string, ids []string) error
 }
 
+// AllMembers is a Server that reads the machines of all its groups at once.
+type AllMembers interface {
+	// AllMembers returns the machines of all groups, by group, in any order. A group that is not there is missing.
+	AllMembers(ctx context.Context) (map[string][]Member, error)
+}
+
 // Group is a node group.
 type Group struct {
 	Name     string
 	Min, Max int64
+	Target   *int64            // how many machines it is to have; nil: Server.Target tells
 	Tags     map[string]string // that a selector term may name; nil: groups of this server have none
 	Replaces string            // the server replaces machines of the group now, and in which way; empty: it does not
 	Problem  string            // why nothing can be launched in it; empty: it can

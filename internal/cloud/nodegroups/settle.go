@@ -114,8 +114,13 @@ func (p *Provider) members(ctx context.Context, name string) ([]Member, error) {
 	if err != nil {
 		return nil, err
 	}
+	return sortMembers(out), nil
+}
+
+// sortMembers returns machines by id, each once.
+func sortMembers(out []Member) []Member {
 	slices.SortStableFunc(out, func(a, b Member) int { return strings.Compare(a.ID, b.ID) })
-	return slices.CompactFunc(out, func(a, b Member) bool { return a.ID == b.ID }), nil
+	return slices.CompactFunc(out, func(a, b Member) bool { return a.ID == b.ID })
 }
 
 // change is what is to be done to a group after its record was written.
