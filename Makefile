@@ -126,6 +126,7 @@ karpenter-aws: build ## run Karpenter's own controller for AWS and then Dovetail
 
 .PHONY: verify-live
 verify-live: build kubelet
+	go -C test/clusterapi build -o ../../bin/cluster-api sigs.k8s.io/cluster-api/core
 	go test -count=1 -timeout 90m ./test/e2e/...
 	DOVETAIL_KUBELETS=1 go test -count=1 -timeout 60m ./test/e2e
 

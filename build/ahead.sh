@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.." || exit
 make kubelet
 go -C test/chart tool helm version
 go -C test/upstream build -o /dev/null sigs.k8s.io/karpenter/kwok
+go -C test/clusterapi build -o /dev/null sigs.k8s.io/cluster-api/core
 for module in test/awsmodels test/chart build/image test/upstream test/dashboards test/ui test/oracle; do
 	go -C "$module" test -exec true ./...
 done

@@ -25,6 +25,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
@@ -58,7 +59,7 @@ func applyClusterAPI(t *testing.T, s *sandbox.Sandbox) {
 		t.Fatal(err)
 	}
 	args := []string{"--dir", s.Dir, "kubectl", "apply", "--server-side"}
-	for _, kind := range []string{"clusters", "machinedeployments", "machinesets", "machines"} {
+	for _, kind := range []string{"clusters", "machinedeployments", "machinesets", "machinepools", "machines"} {
 		args = append(args, "-f", filepath.Join(dir, "cluster.x-k8s.io_"+kind+".yaml"))
 	}
 	if out, err := exec.CommandContext(t.Context(), bin, args...).CombinedOutput(); err != nil {
@@ -113,18 +114,30 @@ func infrastructureRef() map[string]any {
 	return map[string]any{"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "PlayedMachineTemplate", "name": "played"}
 }
 
-// applyInfrastructure installs the kind of infrastructure templates that groups refer to, and such a template of a type of machine in namespace default.
-func applyInfrastructure(e *env, machineType string) {
-	e.t.Helper()
+// applyInfrastructure installs the kind of infrastructure objects that groups refer to.
+func applyInfrastructure(t *testing.T, s *sandbox.Sandbox) {
+	t.Helper()
 	any := `{type: object, x-kubernetes-preserve-unknown-fields: true}`
-	e.must(e.s.Create(e.ctx, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
+	if err := s.Create(t.Context(), "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
 		metadata: {name: playedmachinetemplates.infrastructure.cluster.x-k8s.io}, spec: {group: infrastructure.cluster.x-k8s.io, scope: Namespaced,
 		names: {kind: PlayedMachineTemplate, listKind: PlayedMachineTemplateList, plural: playedmachinetemplates, singular: playedmachinetemplate},
-		versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: `+any+`}}]}}`))
-	e.until("the template is taken", func() error {
-		return e.s.Create(e.ctx, "/apis/infrastructure.cluster.x-k8s.io/v1/namespaces/default/playedmachinetemplates",
-			`{apiVersion: infrastructure.cluster.x-k8s.io/v1, kind: PlayedMachineTemplate, metadata: {name: played}, spec: {template: {spec: {instanceType: `+machineType+`}}}}`)
-	})
+		versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: `+any+`}}]}}`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// addInfrastructure creates the infrastructure objects that groups refer to: a template of a type of machine, and a pool that has Machines.
+func (p *machinePlayer) addInfrastructure(machineType string) {
+	p.t.Helper()
+	for _, text := range []string{
+		`metadata: {name: played}, spec: {template: {spec: {instanceType: ` + machineType + `}}}`,
+		`metadata: {name: pool}, spec: {template: {instanceType: ` + machineType + `}}, status: {infrastructureMachineKind: PlayedMachine}`,
+	} {
+		testwait.UntilFor(p.t, testwait.Limit, "the infrastructure object is taken", func() error {
+			return p.s.Create(p.t.Context(), "/apis/infrastructure.cluster.x-k8s.io/v1/namespaces/"+p.namespace+"/playedmachinetemplates",
+				`{apiVersion: infrastructure.cluster.x-k8s.io/v1, kind: PlayedMachineTemplate, `+text+`}`)
+		})
+	}
 }
 
 func (p *machinePlayer) create(path string, object map[string]any) {
@@ -138,7 +151,8 @@ func (p *machinePlayer) create(path string, object map[string]any) {
 	}
 }
 
-// addGroup adds a node group of 4 CPUs times size: a MachineDeployment, or a MachineSet. Annotations are key and value in turn.
+// addGroup adds a node group of machines with some CPUs: a MachineDeployment, a MachineSet, or a MachinePool, whose infrastructure object "pool" has to
+// say that it has Machines. Annotations are key and value in turn.
 func (p *machinePlayer) addGroup(kind, name string, cpus int, labels map[string]string, annotations ...string) {
 	p.t.Helper()
 	var pairs []string
@@ -152,13 +166,19 @@ func (p *machinePlayer) addGroup(kind, name string, cpus int, labels map[string]
 	for pair := range slices.Chunk(annotations, 2) {
 		all[pair[0]] = pair[1]
 	}
+	infra := infrastructureRef()
+	spec := map[string]any{"clusterName": "workload", "replicas": 0, "template": map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"group": name}},
+		"spec":     map[string]any{"clusterName": "workload", "bootstrap": map[string]any{"dataSecretName": "none"}, "infrastructureRef": infra},
+	}}
+	if kind == "MachinePool" {
+		infra["name"] = "pool"
+	} else {
+		spec["selector"] = map[string]any{"matchLabels": map[string]any{"group": name}}
+	}
 	p.create(clusterAPI+p.namespace+"/"+strings.ToLower(kind)+"s", map[string]any{
-		"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": kind,
+		"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": kind, "spec": spec,
 		"metadata": map[string]any{"name": name, "labels": map[string]any{"cluster.x-k8s.io/cluster-name": "workload"}, "annotations": all},
-		"spec": map[string]any{"clusterName": "workload", "replicas": 0, "selector": map[string]any{"matchLabels": map[string]any{"group": name}}, "template": map[string]any{
-			"metadata": map[string]any{"labels": map[string]any{"group": name}},
-			"spec":     map[string]any{"clusterName": "workload", "bootstrap": map[string]any{"dataSecretName": "none"}, "infrastructureRef": infrastructureRef()},
-		}},
 	})
 }
 
@@ -220,7 +240,7 @@ func (p *machinePlayer) everDeleted() []string {
 // play takes one step: groups first, then each Machine.
 func (p *machinePlayer) play(ctx context.Context) error {
 	groups := map[string][]playedObject{}
-	for _, resource := range []string{"machinedeployments", "machinesets"} {
+	for _, resource := range []string{"machinedeployments", "machinesets", "machinepools"} {
 		list, err := p.list(ctx, resource)
 		if err != nil {
 			return err
@@ -263,9 +283,13 @@ func (p *machinePlayer) scale(ctx context.Context, resource string, g *playedObj
 		p.mu.Unlock()
 		labels := map[string]any{"cluster.x-k8s.io/cluster-name": "workload", "group": g.Metadata.Name}
 		kind := "MachineSet"
-		if resource == "machinedeployments" {
+		switch resource {
+		case "machinedeployments":
 			labels["cluster.x-k8s.io/deployment-name"] = g.Metadata.Name
 			kind = "MachineDeployment"
+		case "machinepools":
+			labels["cluster.x-k8s.io/pool-name"] = g.Metadata.Name
+			kind = "MachinePool"
 		}
 		text, err := json.Marshal(map[string]any{
 			"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",

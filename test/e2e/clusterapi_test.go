@@ -22,6 +22,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/cloudtest"
@@ -131,6 +133,7 @@ func TestClusterAPIContract(t *testing.T) {
 	verifyOnly(t)
 	s := own(t, "--no-autoscaler")
 	applyClusterAPI(t, s)
+	applyInfrastructure(t, s)
 	n := 0
 	next := func(t *testing.T) *capiWorld {
 		n++
@@ -182,11 +185,13 @@ func TestClusterAPIContract(t *testing.T) {
 func removesExactly(t *testing.T, w *capiWorld) {
 	w.addGroup("MachineDeployment", "first", 4, map[string]string{model.LabelInstanceType: "first"})
 	w.addGroup("MachineSet", "second", 4, map[string]string{model.LabelInstanceType: "second"})
+	w.addInfrastructure("played")
+	w.addGroup("MachinePool", "third", 4, map[string]string{model.LabelInstanceType: "third"})
 	p := w.provider()
 	ids := map[string]string{}
 	var launching sync.WaitGroup
 	var mu sync.Mutex
-	for _, group := range []string{"first", "second"} {
+	for _, group := range []string{"first", "second", "third"} {
 		for i := range 6 {
 			launching.Go(func() {
 				uid := fmt.Sprintf("%s-%d", group, i)
@@ -216,7 +221,7 @@ func removesExactly(t *testing.T, w *capiWorld) {
 			})
 		}
 	}
-	end("first-3", "second-0")
+	end("first-3", "second-0", "third-2")
 	machine := strings.TrimPrefix(ids["first-5"], "played://"+w.namespace+"/")
 	gone = append(gone, ids["first-5"])
 	if err := w.s.Delete(t.Context(), clusterAPI+w.namespace+"/machines/"+machine, ""); err != nil {
@@ -245,23 +250,50 @@ func removesExactly(t *testing.T, w *capiWorld) {
 		}
 		return nil
 	})
-	// The Machine that took the place of the one that somebody else deleted is nobody's. That is known after half a minute, if the deletion was not seen.
-	testwait.UntilFor(t, 3*testwait.Limit, "the groups are as large as the claims need", func() error {
-		if _, err := p.List(t.Context()); err != nil {
-			return err
-		}
-		first, second := w.group("machinedeployments", "first").Spec.Replicas, w.group("machinesets", "second").Spec.Replicas
-		if first != 2 || second != 4 {
-			return fmt.Errorf("they are to have %d and %d machines, want 2 and 4", first, second)
+	// The Machine that took the place of the one that somebody else deleted is nobody's, until a claim is made for it.
+	sizes := func(want ...int) error {
+		for i, resource := range []string{"machinedeployments", "machinesets", "machinepools"} {
+			if name := []string{"first", "second", "third"}[i]; w.group(resource, name).Spec.Replicas != want[i] {
+				return fmt.Errorf("group %s is to have %d machines, want %d", name, w.group(resource, name).Spec.Replicas, want[i])
+			}
 		}
 		return nil
+	}
+	var left model.Instance
+	testwait.Until(t, "the groups are as large as the claims need, and one machine can be adopted", func() error {
+		list, err := p.List(t.Context())
+		n := 0
+		for _, i := range list {
+			if i.ClaimUID == "" {
+				left = i
+				n++
+			}
+		}
+		if err == nil && n != 1 {
+			err = fmt.Errorf("%d can", n)
+		}
+		return errors.Join(err, sizes(3, 4, 5))
 	})
+	if left.Class != "groups" || left.Labels[model.LabelNodeGroup] != "first" || left.Labels[model.LabelInstanceType] != "first" {
+		t.Errorf("the machine that can be adopted is %+v, want one of group first and class groups", left)
+	}
+	testwait.Until(t, "it is adopted", func() error {
+		res := p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: "claim-adopted", ClaimUID: "adopted", Class: capiClass(), Annotations: model.Labels{dovetailv1alpha1.AnnotationAdopt: left.ProviderID}}})[0]
+		if res.Err == nil && (res.ProviderID != left.ProviderID || res.InstanceType != "first") {
+			t.Fatalf("have %+v, want machine %s", res, left.ProviderID)
+		}
+		return res.Err
+	})
+	ids["adopted"] = left.ProviderID
+	end("adopted")
+	testwait.Until(t, "it has gone with its claim", func() error { return sizes(2, 4, 5) })
 }
 
 // leavesAlone: a paused group is not changed, a Machine that somebody else marked is not traded for another, and odd annotations are
 // said with object, field, value and remedy.
 func leavesAlone(t *testing.T, w *capiWorld) {
 	w.addGroup("MachineDeployment", "good", 4, map[string]string{model.LabelInstanceType: "good"})
+	w.addGroup("MachinePool", "pool", 4, map[string]string{model.LabelInstanceType: "pool"})
 	w.addGroup("MachineDeployment", "paused", 4, map[string]string{model.LabelInstanceType: "paused"})
 	w.addGroup("MachineDeployment", "odd", 4, nil, "capacity.cluster-autoscaler.kubernetes.io/cpu", "many")
 	w.addGroup("MachineDeployment", "bounds", 4, nil, "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size", "-1")
@@ -280,7 +312,7 @@ func leavesAlone(t *testing.T, w *capiWorld) {
 		t.Fatal(err)
 	}
 	said := status.Conditions[dovetailv1alpha1.ConditionLaunchable].Message
-	for _, want := range []string{"/paused: spec.paused: true", `/odd: annotation capacity.cluster-autoscaler.kubernetes.io/cpu: "many": use an amount`, `/bounds: annotation cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size: "-1": use a number`} {
+	for _, want := range []string{"/paused: spec.paused: true", `/odd: annotation capacity.cluster-autoscaler.kubernetes.io/cpu: "many": use an amount`, `/bounds: annotation cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size: "-1": use a number`, `/pool: `} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the condition says %q, want %q in it", said, want)
 		}
@@ -297,7 +329,7 @@ func leavesAlone(t *testing.T, w *capiWorld) {
 	}
 }
 
-// TestClusterAPI: a controller with --cloud clusterapi scales the MachineDeployment with the lowest known price from zero for pending pods, and a MachineSet, also
+// TestClusterAPI: a controller with --cloud clusterapi scales the MachineDeployment with the lowest known price from zero for pending pods, a MachineSet and a MachinePool, also
 // after it was killed while machines are on their way, and gives every machine back when the pods are gone. It has the rights of "dovetail manifests
 // --cluster-api".
 func TestClusterAPI(t *testing.T) {
@@ -306,9 +338,10 @@ func TestClusterAPI(t *testing.T) {
 	s := own(t, "--no-autoscaler")
 	applyClusterAPI(t, s)
 	e := newEnv(t, s, "capi")
-	applyInfrastructure(e, "played")
+	applyInfrastructure(t, s)
 	e.allow("cluster-api")
 	m := playMachines(t, s, "default")
+	m.addInfrastructure("played")
 	m.set(func() { m.nodes = true })
 	labels := func(kind string) map[string]string {
 		return map[string]string{model.LabelInstanceType: kind, model.LabelZone: "z1", testLabel: e.name}
@@ -317,6 +350,7 @@ func TestClusterAPI(t *testing.T) {
 	m.addGroup("MachineDeployment", "cheap", 4, labels("cheap"))
 	m.addGroup("MachineDeployment", "dear", 4, labels("dear"), "dovetail.sh/price-per-hour", "0.3")
 	m.addGroup("MachineSet", "set", 4, labels("set"), "dovetail.sh/price-per-hour", "0.2")
+	m.addGroup("MachinePool", "pool", 4, labels("pool"), "dovetail.sh/price-per-hour", "0.25")
 	prices := filepath.Join(t.TempDir(), "prices.csv")
 	e.must(os.WriteFile(prices, []byte("type,zone,capacityType,usdPerHour\ncheap,z1,on-demand,0.1\n"), 0o600))
 
@@ -332,10 +366,15 @@ func TestClusterAPI(t *testing.T) {
 	e.podsRun(3)
 
 	m.set(func() { m.hold = true })
-	e.deploy("second", 4, e.pod("3", "1Gi"))
-	ofSet := e.pod("3", "1Gi")
-	ofSet.Spec.NodeSelector[model.LabelInstanceType] = "set"
-	e.deploy("third", 1, ofSet)
+	e.deploy("second", 4, e.pod("3", "1Gi", func(t *corev1.PodTemplateSpec) { // they leave the others' nodes alone
+		t.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: model.LabelInstanceType, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"set", "pool"}}}}}}}}
+	}))
+	for _, group := range []string{"set", "pool"} {
+		pod := e.pod("3", "1Gi")
+		pod.Spec.NodeSelector[model.LabelInstanceType] = group
+		e.deploy(group, 1, pod)
+	}
 	size := func(group string) int { return m.group("machinedeployments", group).Spec.Replicas }
 	e.until("the group is to have seven machines", func() error {
 		if n := size("cheap"); n != 7 {
@@ -347,24 +386,25 @@ func TestClusterAPI(t *testing.T) {
 	m.set(func() { m.hold = false })
 	stop = e.controllerOf(flags...)
 	defer func() { stop(syscall.SIGTERM) }()
-	e.podsRun(8)
-	if made := m.everMade(); len(made) != 8 {
-		t.Errorf("%d machines were made for 8 pods that need one each: %v", len(made), made)
+	e.podsRun(9)
+	if made := m.everMade(); len(made) != 9 {
+		t.Errorf("%d machines were made for 9 pods that need one each: %v", len(made), made)
 	}
 	if size("dear")+size("unpriced") > 0 {
 		t.Error("a dearer group has machines")
 	}
 	e.scale("first", 0)
 	e.scale("second", 0)
-	e.scale("third", 0)
+	e.scale("set", 0)
+	e.scale("pool", 0)
 	e.until("every machine is given back", func() error {
 		machines, err := m.list(e.ctx, "machines")
-		if want := size("cheap") + m.group("machinesets", "set").Spec.Replicas; err == nil && want+len(machines) > 0 {
+		if want := size("cheap") + m.group("machinesets", "set").Spec.Replicas + m.group("machinepools", "pool").Spec.Replicas; err == nil && want+len(machines) > 0 {
 			err = fmt.Errorf("the groups are to have %d machines and have %d", want, len(machines))
 		}
 		return err
 	})
-	if n := len(m.everMade()); n != 8 {
-		t.Errorf("%d machines were made, want 8", n)
+	if n := len(m.everMade()); n != 9 {
+		t.Errorf("%d machines were made, want 9", n)
 	}
 }

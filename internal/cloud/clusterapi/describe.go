@@ -4,6 +4,7 @@
 package clusterapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,20 +24,31 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// machineTemplate is what is read of an infrastructure template, of any provider.
+// machineTemplate is what is read of an infrastructure template, of any provider, or of a pool of machines.
 type machineTemplate struct {
 	Spec struct {
-		Template struct {
-			Spec map[string]any `json:"spec"`
-		} `json:"template"`
+		Template templateSpec `json:"template"`
 	} `json:"spec"`
 	Status struct {
-		Capacity corev1.ResourceList `json:"capacity"`
-		NodeInfo struct {
+		MachineKind string              `json:"infrastructureMachineKind"` // of a pool that has a Machine for each of its machines
+		Capacity    corev1.ResourceList `json:"capacity"`
+		NodeInfo    struct {
 			Architecture    string `json:"architecture"`
 			OperatingSystem string `json:"operatingSystem"`
 		} `json:"nodeInfo"`
 	} `json:"status"`
+}
+
+// templateSpec is the template of an infrastructure template, which has a spec, or that of a pool of machines, some of which have the fields themselves.
+type templateSpec map[string]any
+
+// field returns a field that says the type of machine; empty: there is none.
+func (t templateSpec) field(name string) string {
+	if spec, ok := t["spec"].(map[string]any); ok {
+		t = spec
+	}
+	v, _ := t[name].(string)
+	return v
 }
 
 // typeFields are the fields of infrastructure templates that say the type of machine.
@@ -61,6 +73,10 @@ func (s *server) Describe(ctx context.Context, group string) (nodegroups.Descrip
 	d.capacity(infra)
 	d.labels(o, infra)
 	d.taints(o)
+	if kind == resourcePools && infra.Status.MachineKind == "" && d.problem == "" {
+		ref := o.Spec.Template.Spec.InfrastructureRef
+		d.problem = cmp.Or(missing, fmt.Sprintf("%s: %s %s/%s: status.infrastructureMachineKind: empty: it has no Machines, by which one node can be removed; use an infrastructure provider with MachinePool Machines, or a MachineDeployment", d.object, ref.Kind, s.namespace, ref.Name))
+	}
 	out := nodegroups.Description{Node: d.node, PriceMicro: d.price(), Options: d.options()}
 	if d.problem == "" && (d.node.Status.Capacity.Cpu().IsZero() || d.node.Status.Capacity.Memory().IsZero()) {
 		d.problem = fmt.Sprintf("%s: annotations %scpu and %smemory: missing, and its infrastructure template does not say status.capacity; set both", d.object, annotationCapacity, annotationCapacity)
@@ -159,7 +175,7 @@ func (d *describer) labels(o *object, infra machineTemplate) {
 	set(model.LabelOS, infra.Status.NodeInfo.OperatingSystem)
 	set(model.LabelZone, o.Spec.Template.Spec.FailureDomain)
 	for _, field := range typeFields {
-		if v, ok := infra.Spec.Template.Spec[field].(string); ok && len(validation.IsValidLabelValue(v)) == 0 {
+		if v := infra.Spec.Template.field(field); v != "" && len(validation.IsValidLabelValue(v)) == 0 {
 			set(model.LabelInstanceType, v)
 			break
 		}

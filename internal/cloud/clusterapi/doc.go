@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package clusterapi makes the scalable objects (MachineDeployment, MachineSet) of one Cluster API cluster node groups: a nodegroups.Server over the
+// Package clusterapi makes the scalable objects (MachineDeployment, MachineSet, MachinePool with Machines) of one Cluster API cluster node groups: a nodegroups.Server over the
 // API of the management cluster.
 //
 // A group grows by one change of spec.replicas. It shrinks only by Machines that were decided: each gets the annotation

@@ -43,12 +43,16 @@ const (
 	annotationMax           = apiGroup + "/cluster-api-autoscaler-node-group-max-size"
 	annotationDelete        = apiGroup + "/delete-machine"
 	annotationPaused        = apiGroup + "/paused"
+	annotationManagedBy     = apiGroup + "/replicas-managed-by" // of a MachinePool whose cloud changes its size
 	annotationOption        = apiGroup + "/autoscaling-options-"
 	annotationCapacity      = "capacity.cluster-autoscaler.kubernetes.io/"
 	labelCluster            = apiGroup + "/cluster-name"
 	labelDeployment         = apiGroup + "/deployment-name"
+	labelTopologyDeployment = "topology." + apiGroup + "/deployment-name"
+	labelTopologyPool       = "topology." + apiGroup + "/pool-name"
 	resourceDeployments     = "machinedeployments"
 	resourceSets            = "machinesets"
+	resourcePools           = "machinepools"
 	resourceMachines        = "machines"
 	resourceClusters        = "clusters"
 	annotationRemoved       = "dovetail.sh/removed-machines"
@@ -61,10 +65,11 @@ const (
 	placeholderFailed       = "failed-machine-"
 	kindMachineDeployment   = "MachineDeployment"
 	kindMachineSet          = "MachineSet"
+	kindMachinePool         = "MachinePool"
 	infrastructureFieldType = "instanceType"
 )
 
-// object is what is read of a Cluster, a MachineDeployment, a MachineSet or a Machine, of all versions that Cluster API serves.
+// object is what is read of a Cluster, a MachineDeployment, a MachineSet, a MachinePool or a Machine, of all versions that Cluster API serves.
 type object struct {
 	Metadata metadata `json:"metadata"`
 	Spec     struct {
@@ -76,7 +81,8 @@ type object struct {
 			} `json:"metadata"`
 			Spec machineSpec `json:"spec"`
 		} `json:"template"`
-		ProviderID string `json:"providerID"`
+		ProviderID string   `json:"providerID"`
+		Topology   topology `json:"topology"`
 	} `json:"spec"`
 	Status struct {
 		Phase           string             `json:"phase"`
@@ -110,6 +116,19 @@ func (o *object) controller() *metav1.OwnerReference {
 	return metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: o.Metadata.OwnerReferences})
 }
 
+// topology is what a Cluster says of groups that its ClusterClass manages.
+type topology struct {
+	Workers struct {
+		MachineDeployments []topologyGroup `json:"machineDeployments"`
+		MachinePools       []topologyGroup `json:"machinePools"`
+	} `json:"workers"`
+}
+
+type topologyGroup struct {
+	Name     string `json:"name"`
+	Replicas *int64 `json:"replicas"`
+}
+
 // machineSpec is what a template says of its Machines.
 type machineSpec struct {
 	FailureDomain     string         `json:"failureDomain"`
@@ -131,7 +150,7 @@ func (o *object) replicas() int64 {
 
 // callError gives an error of the API server its kind.
 func callError(what string, err error) error {
-	out := &nodegroups.CallError{Kind: cloud.Unknown, Err: fmt.Errorf("%s: %w", what, err)}
+	out := &nodegroups.CallError{Kind: cloud.Unknown, Err: fmt.Errorf("%s: %w%s", what, err, remedyOf(err))}
 	var known *nodegroups.CallError
 	if errors.As(err, &known) {
 		out.Kind, out.After, out.Uncertain = known.Kind, known.After, known.Uncertain
@@ -151,6 +170,19 @@ func callError(what string, err error) error {
 	return out
 }
 
+// remedyOf returns what a person can do about an error of the API server; empty: nothing is known.
+func remedyOf(err error) string {
+	switch {
+	case apierrors.IsForbidden(err):
+		return "; grant the rights that \"dovetail manifests --cluster-api\" prints, in the namespace of the Cluster object"
+	case apierrors.IsUnauthorized(err):
+		return "; the management cluster does not know these credentials: renew those of --management-kubeconfig"
+	case apierrors.ReasonForError(err) == metav1.StatusReasonUnknown:
+		return "; if that lasts, check that the management cluster runs and that --management-kubeconfig names it"
+	}
+	return ""
+}
+
 // version returns the version of an API group that is used: the latest that this package knows of Cluster API's, and of others the one that the API
 // server prefers. It is asked once.
 func (s *server) version(ctx context.Context, group string) (string, error) {
@@ -161,6 +193,9 @@ func (s *server) version(ctx context.Context, group string) (string, error) {
 		return have, nil
 	}
 	data, err := s.read(ctx, "/apis/"+group, nil)
+	if apierrors.IsNotFound(err) && group == apiGroup {
+		return "", &nodegroups.CallError{Kind: cloud.NotReady, Err: errors.New("the management cluster has no API group " + apiGroup + "; install Cluster API there, or name another cluster with --management-kubeconfig")}
+	}
 	if err != nil {
 		return "", callError("read the versions of "+group+" in the management cluster", err)
 	}
@@ -205,7 +240,7 @@ func (s *server) list(ctx context.Context, resource, selector string) ([]object,
 	}
 	data, err := s.read(ctx, at, url.Values{"labelSelector": {selector}})
 	if err != nil {
-		if apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) && resource != resourcePools { // those are behind a feature gate
 			s.forgetVersion(apiGroup)
 		}
 		return nil, callError("list "+resource+" of namespace "+s.namespace, err)
@@ -272,6 +307,7 @@ type server struct {
 	log             *slog.Logger
 
 	mu       sync.Mutex
+	owner    *object              // the Cluster, as Refresh has read it last
 	versions map[string]string    // the version that is used, by API group
 	seen     map[string]seenGroup // by name, as they were listed last
 }

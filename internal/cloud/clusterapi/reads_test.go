@@ -28,15 +28,19 @@ import (
 
 // answers is an API server that gives the same answers again and again, and counts who asked for what.
 type answers struct {
-	mu    sync.Mutex
-	texts map[string]string // by path
-	asked map[string]int    // by path
+	mu     sync.Mutex
+	texts  map[string]string // by path
+	errors map[string]error  // by path
+	asked  map[string]int    // by path
 }
 
 func (a *answers) Read(_ context.Context, path string, _ url.Values) ([]byte, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.asked[path]++
+	if err := a.errors[path]; err != nil {
+		return nil, err
+	}
 	text, ok := a.texts[path]
 	if !ok {
 		return nil, apierrors.NewNotFound(schema.GroupResource{}, path)
@@ -77,7 +81,7 @@ func fleet(groups, each int) (*answers, nodegroups.Records) {
 	}}
 	at := core + "/v1beta2/namespaces/default/"
 	a.texts[at+"clusters/workload"] = `{"metadata":{"name":"workload"}}`
-	a.texts[at+"machinesets"] = `{"items":[]}`
+	a.texts[at+"machinesets"], a.texts[at+"machinepools"] = `{"items":[]}`, `{"items":[]}`
 	var deployments, machines []string
 	record := map[string]any{}
 	for g := range groups {
@@ -110,6 +114,10 @@ func fleet(groups, each int) (*answers, nodegroups.Records) {
 	return a, kept
 }
 
+func groupClass() cloud.NodeClass {
+	return cloud.NodeClass{Group: dovetailv1alpha1.Group, Kind: dovetailv1alpha1.KindNodeGroupClass, Name: "groups", Spec: []byte(`{"selectorTerms":[{"name":"*"}]}`)}
+}
+
 // steppedClock is a clock that stands until it is moved.
 type steppedClock struct {
 	cloud.Wall
@@ -133,10 +141,9 @@ func (c *steppedClock) add(d time.Duration) {
 func refresher(tb testing.TB, a *answers, kept nodegroups.Records, groups, machines int) func() {
 	clock := &steppedClock{now: time.Unix(1_800_000_000, 0)}
 	p := clusterapi.New(clusterapi.Config{Namespace: "default", Name: "workload"}, a, kept, state.New().Resources(), clock, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	class := cloud.NodeClass{Group: dovetailv1alpha1.Group, Kind: dovetailv1alpha1.KindNodeGroupClass, Name: "groups", Spec: []byte(`{"selectorTerms":[{"name":"*"}]}`)}
 	return func() {
 		clock.add(11 * time.Second)
-		types, err := p.Offerings(context.Background(), nil, class)
+		types, err := p.Offerings(context.Background(), nil, groupClass())
 		if err != nil || len(types) != groups {
 			tb.Fatalf("%d types are offered, %v; want %d", len(types), err, groups)
 		}
@@ -147,17 +154,18 @@ func refresher(tb testing.TB, a *answers, kept nodegroups.Records, groups, machi
 	}
 }
 
-// TestReadsPerRefresh: groups with their sizes take three requests, and machines three, however many there are. Templates are read now and then.
+// TestReadsPerRefresh: groups with their sizes take four requests, and machines five, however many there are. Templates are read now and then.
 func TestReadsPerRefresh(t *testing.T) {
 	a, kept := fleet(60, 17)
 	refresh := refresher(t, a, kept, 60, 60*17)
 	refresh()
-	if n, which := a.requests(); n != 2+60+6 {
-		t.Errorf("the first refresh takes %d requests, want one for each API group, one for each template and six:%s", n, which)
+	// Those who ask at the same time at first, 16 at most, all ask for the versions.
+	if n, which := a.requests(); n < 2+60+9 || n > 2+60+9+16 {
+		t.Errorf("the first refresh takes %d requests, want one for each API group, one for each template and nine:%s", n, which)
 	}
 	refresh()
-	if n, which := a.requests(); n != 6 {
-		t.Errorf("a refresh takes %d requests, want 6:%s", n, which)
+	if n, which := a.requests(); n != 9 {
+		t.Errorf("a refresh takes %d requests, want 9:%s", n, which)
 	}
 }
 
@@ -169,5 +177,38 @@ func BenchmarkRefresh(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		refresh()
+	}
+}
+
+// TestRollingOut: a group is left alone while its Machines are replaced, not when kubelets tell another version than the template: Cluster API says
+// RollingOut then too, for good.
+func TestRollingOut(t *testing.T) {
+	version := "* Node.status.nodeInfo.kubeletVersion v1.37.2+k3s1, v1.37.2 required"
+	for _, c := range []struct {
+		status string
+		want   bool
+	}{
+		{`{"replicas":1}`, false},
+		{`{"conditions":[{"type":"RollingOut","status":"False"}]}`, false},
+		{`{"conditions":[{"type":"RollingOut","status":"True","message":"Rolling out 1 not up-to-date replicas\n* KwokMachine is not up-to-date"}]}`, true},
+		{`{"conditions":[{"type":"RollingOut","status":"True","message":"Rolling out 1 not up-to-date replicas"}]}`, true},
+		{`{"conditions":[{"type":"RollingOut","status":"True"}]}`, true},
+		{`{"conditions":[{"type":"RollingOut","status":"True","message":"Rolling out 1 not up-to-date replicas\n` + version + `"}]}`, false},
+		{`{"conditions":[{"type":"RollingOut","status":"True","message":"Rolling out 2 not up-to-date replicas\n* Version v1.37.1, v1.37.2 required\n` + version + `"}]}`, true},
+		{`{"replicas":3,"updatedReplicas":2}`, true},
+		{`{"replicas":3,"updatedReplicas":3}`, false},
+	} {
+		a, kept := fleet(1, 1)
+		at := core + "/v1beta2/namespaces/default/machinedeployments"
+		a.texts[at] = strings.Replace(a.texts[at], `"spec":{"replicas"`, `"status":`+c.status+`,"spec":{"replicas"`, 1)
+		p := clusterapi.New(clusterapi.Config{Namespace: "default", Name: "workload"}, a, kept, state.New().Resources(), cloud.Wall{}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		status, err := p.ClassStatus(t.Context(), groupClass())
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := status.Conditions[dovetailv1alpha1.ConditionUndisturbed]
+		if (said.Status == "False") != c.want {
+			t.Errorf("status %s: the condition is %+v, want that it is rolling out: %t", c.status, said, c.want)
+		}
 	}
 }

@@ -4,6 +4,7 @@
 package clusterapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ func (s *server) readForChange(ctx context.Context, group string) (*sized, error
 	if err != nil {
 		return nil, err
 	}
-	if why := s.paused(resource, o, owner); why != "" {
+	if why := cmp.Or(s.paused(resource, o, owner), s.managed(resource, o, owner)); why != "" {
 		return nil, &nodegroups.CallError{Kind: cloud.NotReady, Err: errors.New(why)}
 	}
 	machines, err := s.machinesOf(ctx, resource, o)

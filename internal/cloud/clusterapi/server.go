@@ -4,7 +4,9 @@
 package clusterapi
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -35,17 +37,31 @@ func ReadConfig(text string) (Config, error) {
 // New makes a provider. Nothing is requested before it is used.
 func New(c Config, api API, records nodegroups.Records, resources nodegroups.Resources, clock cloud.Clock, log *slog.Logger) *nodegroups.Provider {
 	s := &server{api: api, namespace: c.Namespace, name: c.Name, log: log, versions: map[string]string{}}
-	return nodegroups.New(nodegroups.Settings{Name: "clusterapi", Server: s, HasTags: true, Timeout: callTimeout, Records: records, Resources: resources, Clock: clock, Log: log})
+	return nodegroups.New(nodegroups.Settings{Name: "clusterapi", Server: s, HasTags: true, Adopts: true, Timeout: callTimeout, Records: records, Resources: resources, Clock: clock, Log: log})
 }
 
-// Refresh implements nodegroups.Server: there is nothing to do, as all is read when it is needed.
-func (s *server) Refresh(context.Context) error { return nil }
+// Refresh implements nodegroups.Server: it reads the Cluster, which also tells whether the management cluster answers. All else is read when it is needed.
+func (s *server) Refresh(ctx context.Context) error {
+	owner, err := s.get(ctx, resourceClusters, s.name)
+	if apierrors.IsNotFound(err) {
+		return &nodegroups.CallError{Kind: cloud.NotReady, Err: fmt.Errorf("the management cluster has no Cluster %s/%s; set --cluster-api-cluster to NAMESPACE/NAME of the Cluster object", s.namespace, s.name)}
+	}
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owner = owner
+	return nil
+}
 
 // Groups implements nodegroups.Server. A group's name is that of its object.
 func (s *server) Groups(ctx context.Context) ([]nodegroups.Group, error) {
-	owner, err := s.get(ctx, resourceClusters, s.name)
-	if err != nil {
-		return nil, err
+	s.mu.Lock()
+	owner := s.owner
+	s.mu.Unlock()
+	if owner == nil {
+		return nil, errors.New("the Cluster was not read yet") // Refresh is called first
 	}
 	seen, err := s.listGroups(ctx)
 	if err != nil {
@@ -66,8 +82,11 @@ func (s *server) Groups(ctx context.Context) ([]nodegroups.Group, error) {
 // listGroups returns all objects that have Machines, by name.
 func (s *server) listGroups(ctx context.Context) (map[string]seenGroup, error) {
 	out := map[string]seenGroup{}
-	for _, resource := range []string{resourceDeployments, resourceSets} {
+	for _, resource := range []string{resourceDeployments, resourceSets, resourcePools} {
 		list, err := s.list(ctx, resource, labelCluster+"="+s.name)
+		if resource == resourcePools && apierrors.IsNotFound(err) {
+			continue // not installed
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -78,7 +97,7 @@ func (s *server) listGroups(ctx context.Context) (map[string]seenGroup, error) {
 			}
 			if _, taken := out[o.Metadata.Name]; taken {
 				if isGroup(o) {
-					s.log.Warn("a MachineSet with the name of a MachineDeployment is no node group", "machineset", s.namespace+"/"+o.Metadata.Name)
+					s.log.Warn("two objects of a cluster have the same name; the second is no node group", "first", kindOf(out[o.Metadata.Name].resource), "second", kindOf(resource), "name", s.namespace+"/"+o.Metadata.Name)
 				}
 				continue
 			}
@@ -113,7 +132,7 @@ func (s *server) groupOf(resource string, o, owner *object) nodegroups.Group {
 	if g.Problem == "" && g.Min > g.Max {
 		g.Problem = fmt.Sprintf("%s: annotation %s: %d is above %s: %d; lower it", object, annotationMin, g.Min, annotationMax, g.Max)
 	}
-	if why := s.paused(resource, o, owner); why != "" {
+	if why := cmp.Or(s.paused(resource, o, owner), s.managed(resource, o, owner)); why != "" {
 		g.Problem = why
 	}
 	if isRollingOut(o) {
@@ -123,10 +142,30 @@ func (s *server) groupOf(resource string, o, owner *object) nodegroups.Group {
 }
 
 func kindOf(resource string) string {
-	if resource == resourceSets {
+	switch resource {
+	case resourceSets:
 		return kindMachineSet
+	case resourcePools:
+		return kindMachinePool
 	}
 	return kindMachineDeployment
+}
+
+// managed returns who else sets the size of a group; empty: nobody does.
+func (s *server) managed(resource string, o, owner *object) string {
+	if by, ok := o.Metadata.Annotations[annotationManagedBy]; ok && resource == resourcePools {
+		return fmt.Sprintf("MachinePool %s/%s: annotation %s: %q: its cloud changes its size; remove the annotation, or the two sizes that make it a group", s.namespace, o.Metadata.Name, annotationManagedBy, by)
+	}
+	field, label, list := "machineDeployments", labelTopologyDeployment, owner.Spec.Topology.Workers.MachineDeployments
+	if resource == resourcePools {
+		field, label, list = "machinePools", labelTopologyPool, owner.Spec.Topology.Workers.MachinePools
+	}
+	name := o.Metadata.Labels[label]
+	i := slices.IndexFunc(list, func(g topologyGroup) bool { return g.Name == name && g.Replicas != nil })
+	if name == "" || i < 0 {
+		return ""
+	}
+	return fmt.Sprintf("Cluster %s/%s: spec.topology.workers.%s[%d].replicas: %d: the ClusterClass would undo each change of %s %s; remove the field", s.namespace, s.name, field, i, *list[i].Replicas, kindOf(resource), o.Metadata.Name)
 }
 
 // paused returns why an object is left alone; empty: it is not.
@@ -149,13 +188,22 @@ func (s *server) paused(resource string, o, owner *object) string {
 	return ""
 }
 
-// isRollingOut reports whether Machines of an object are being replaced.
+// isRollingOut reports whether Machines of an object are being replaced. MachinePools do not say.
 func isRollingOut(o *object) bool {
 	if n := o.Status.UpdatedReplicas; n != nil {
 		return *n < o.Status.Replicas
 	}
 	return slices.ContainsFunc(o.Status.Conditions, func(c metav1.Condition) bool {
-		return c.Type == conditionRollingOut && c.Status == metav1.ConditionTrue
+		return c.Type == conditionRollingOut && c.Status == metav1.ConditionTrue && !isVersionOnly(c.Message)
+	})
+}
+
+// isVersionOnly reports whether the message of a condition RollingOut has one reason alone: that kubelets tell another version than the template, which
+// may have none, or one without the suffix that a distribution adds. Cluster API replaces no Machine for that, and the condition stays True.
+func isVersionOnly(message string) bool {
+	reasons := strings.Split(message, "\n")[1:] // after how many replicas
+	return len(reasons) > 0 && !slices.ContainsFunc(reasons, func(r string) bool {
+		return !strings.HasPrefix(r, "* Node.status.nodeInfo.kubeletVersion ")
 	})
 }
 
@@ -168,12 +216,14 @@ func (s *server) find(ctx context.Context, group string) (*object, string, error
 		o, err := s.get(ctx, seen.resource, group)
 		return o, seen.resource, err
 	}
-	o, err := s.get(ctx, resourceDeployments, group)
-	if apierrors.IsNotFound(err) {
-		o, err = s.get(ctx, resourceSets, group)
-		return o, resourceSets, err
+	var err error
+	for _, resource := range []string{resourceDeployments, resourceSets, resourcePools} {
+		var o *object
+		if o, err = s.get(ctx, resource, group); !apierrors.IsNotFound(err) {
+			return o, resource, err
+		}
 	}
-	return o, resourceDeployments, err
+	return nil, "", err
 }
 
 // Target implements nodegroups.Server.
@@ -192,7 +242,7 @@ func (s *server) machinesOf(ctx context.Context, resource string, o *object) ([]
 		selector += "," + labelDeployment + "=" + o.Metadata.Name
 	}
 	list, err := s.list(ctx, resourceMachines, selector)
-	if resource == resourceSets {
+	if resource != resourceDeployments {
 		list = slices.DeleteFunc(list, func(m object) bool { owner := m.controller(); return owner == nil || owner.UID != o.Metadata.UID })
 	}
 	return list, err
@@ -229,7 +279,7 @@ func (s *server) AllMembers(ctx context.Context) (map[string][]nodegroups.Member
 			if owner == nil {
 				continue
 			}
-			if name = owner.Name; groups[name].resource != resourceSets || groups[name].object.Metadata.UID != owner.UID {
+			if name = owner.Name; groups[name].object == nil || groups[name].object.Metadata.UID != owner.UID {
 				continue
 			}
 		}

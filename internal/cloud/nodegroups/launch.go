@@ -56,6 +56,13 @@ func (p *Provider) launch(ctx context.Context, r *cloud.LaunchRequest) (cloud.La
 	if group, id, m := rec.ownerOf(r.ClaimUID); id != "" {
 		return p.confirm(ctx, s, types, r, group, id, m)
 	}
+	if id := adoptionOf(r); id != "" {
+		group, err := p.adopt(ctx, s, r, id)
+		if err != nil {
+			return cloud.LaunchResult{}, err
+		}
+		return p.result(s, types, r, group, id)
+	}
 	options := optionsOf(s, types, r)
 	waits := rec.groupOf(r.ClaimUID)
 	if waits != "" {

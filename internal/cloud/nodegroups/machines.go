@@ -5,6 +5,7 @@ package nodegroups
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -34,9 +35,10 @@ func (p *Provider) list(ctx context.Context) ([]model.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	var names []string
+	adoptables := p.adoptables()
+	names := slices.Collect(maps.Keys(adoptables))
 	for name, g := range r.Groups {
-		if len(g.Owned)+len(g.Open) > 0 || g.Surplus > 0 {
+		if _, is := adoptables[name]; !is && (len(g.Owned)+len(g.Open) > 0 || g.Surplus > 0) {
 			names = append(names, name)
 		}
 	}
@@ -50,7 +52,7 @@ func (p *Provider) list(ctx context.Context) ([]model.Instance, error) {
 	}
 	if !cloud.LooksOnly(ctx) {
 		answersOf(ctx, p.clock, len(names), func(i int) (struct{}, error) {
-			if members[i] == nil || members[i].err != nil {
+			if members[i] == nil || members[i].err != nil || r.Groups[names[i]] == nil {
 				return struct{}{}, nil
 			}
 			err := p.cleanUp(ctx, names[i], r.Groups[names[i]], members[i].out)
@@ -62,11 +64,16 @@ func (p *Provider) list(ctx context.Context) ([]model.Instance, error) {
 	}
 	var out []model.Instance
 	for i, name := range names {
-		known, by := members[i] != nil && members[i].err == nil, map[string]Member{}
+		known, by, g := members[i] != nil && members[i].err == nil, map[string]Member{}, r.Groups[name]
 		if known {
 			by = byID(members[i].out)
+			if a, is := adoptables[name]; is {
+				out = append(out, listAdoptable(g, a, members[i].out)...)
+			}
 		}
-		g := r.Groups[name]
+		if g == nil {
+			continue
+		}
 		for id, m := range g.Owned { // if its group does not answer, as it was
 			at, listed := by[id]
 			if known && !listed && (m.Gone || p.isAbsent(id, m)) {
@@ -87,9 +94,6 @@ func (p *Provider) membersOf(ctx context.Context, names []string) ([]*answer[[]M
 	whole, ok := p.server.(AllMembers)
 	if !ok {
 		return answersOf(ctx, p.clock, len(names), func(i int) ([]Member, error) { return p.members(ctx, names[i]) }), nil
-	}
-	if len(names) == 0 {
-		return nil, nil
 	}
 	all, err := whole.AllMembers(ctx)
 	if err != nil {
@@ -158,7 +162,7 @@ func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, mem
 			g, _ := r.group(name)
 			for _, id := range ended {
 				if _, ok := g.Owned[id]; ok {
-					r.lose(g, id, p.clock.Now())
+					p.lose(r, g, id)
 					delete(g.Owned, id)
 				}
 				surplus = surplus || g.Surplus > 0
@@ -282,7 +286,7 @@ func (p *Provider) endMachines(ctx context.Context, name string, ids []string) [
 				errs[i] = errUnknownMachine
 				if ok && !slices.Contains(end, id) {
 					gaveUp = gaveUp || !m.Ending
-					r.lose(g, id, p.clock.Now())
+					p.lose(r, g, id)
 				}
 				continue
 			}

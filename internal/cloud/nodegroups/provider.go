@@ -24,6 +24,7 @@ type Settings struct {
 	Server    Server        // that has the groups
 	Timeout   time.Duration // how long a call to it may take
 	HasTags   bool          // groups have tags, which selector terms may name
+	Adopts    bool          // machines that no claim was made for get claims; the server has to have AllMembers
 	Records   Records
 	Resources Resources
 	Clock     cloud.Clock
@@ -34,6 +35,7 @@ type Settings struct {
 type Provider struct {
 	name      string
 	hasTags   bool
+	adopts    bool
 	server    Server
 	timeout   time.Duration
 	records   Records
@@ -50,12 +52,14 @@ type Provider struct {
 	why     map[string]error               // by claim uid: the last refusal
 	absent  map[string]time.Time           // by provider id: since when a machine is not listed
 	offered map[string]*offered            // by class and taints of the pool
+
+	selected map[string]map[string]adoptable // by class and group
 }
 
 // New makes a provider. Nothing is called before it is used.
 func New(s Settings) *Provider {
-	return &Provider{name: s.Name, hasTags: s.HasTags, server: s.Server, timeout: s.Timeout, records: s.Records, resources: s.Resources, clock: s.Clock, log: s.Log,
-		record: recordCache{turn: cloud.NewLock()}, reader: groupReader{facts: map[string]*groupFacts{}}, queues: map[string]*queue{}, refused: map[string][]cloud.OfferingKey{}, why: map[string]error{}, absent: map[string]time.Time{}, offered: map[string]*offered{}}
+	return &Provider{name: s.Name, hasTags: s.HasTags, adopts: s.Adopts, server: s.Server, timeout: s.Timeout, records: s.Records, resources: s.Resources, clock: s.Clock, log: s.Log,
+		record: recordCache{turn: cloud.NewLock()}, reader: groupReader{facts: map[string]*groupFacts{}}, queues: map[string]*queue{}, refused: map[string][]cloud.OfferingKey{}, why: map[string]error{}, absent: map[string]time.Time{}, offered: map[string]*offered{}, selected: map[string]map[string]adoptable{}}
 }
 
 // Traits implements cloud.Provider.

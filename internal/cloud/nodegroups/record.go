@@ -85,15 +85,15 @@ func (r *record) end(uid string, now time.Time) {
 }
 
 // lose notes that a machine of a claim has ended or is about to. If nobody here ended it, the server may have put another in its place,
-// for which nobody waits.
-func (r *record) lose(g *groupRecord, id string, now time.Time) {
+// for which nobody waits. It is given back unless it is adopted.
+func (p *Provider) lose(r *record, g *groupRecord, id string) {
 	m := g.Owned[id]
-	if !m.Ending {
+	if !m.Ending && !p.adopts {
 		g.Surplus++
 	}
 	m.Ending, m.Gone = true, true
 	g.Owned[id] = m
-	r.end(m.UID, now)
+	r.end(m.UID, p.clock.Now())
 }
 
 // ownerOf returns the machine of a claim, and its group; "" if it has none.

@@ -72,6 +72,7 @@ func (p *Provider) selectGroups(ctx context.Context, class cloud.NodeClass) (*se
 		}
 	}
 	slices.SortFunc(out.groups, func(a, b *groupInfo) int { return strings.Compare(a.Name, b.Name) })
+	p.noteSelected(out)
 	return out, nil
 }
 

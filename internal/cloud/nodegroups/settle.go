@@ -225,9 +225,7 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Memb
 	now, answers, todo := p.clock.Now(), map[string]outcome{}, change{target: target}
 	g, known := r.group(name)
 	if !known {
-		for _, m := range members {
-			g.Foreign = append(g.Foreign, m.ID)
-		}
+		g.Foreign = idsOf(members)
 	}
 	most := int64(-1)
 	for _, a := range asks {
@@ -260,7 +258,7 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Memb
 		has, owned := g.Owned[m.ID]
 		switch {
 		case m.Deleting && owned && !has.Ending: // somebody else ends it, and the server may put another in its place
-			r.lose(g, m.ID, now)
+			p.lose(r, g, m.ID)
 		case m.Deleting || has.Ending:
 		case owned || foreign[m.ID]:
 			alive++

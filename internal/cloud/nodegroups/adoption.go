@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package nodegroups
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// adoptable is a group whose machines may get claims that were made for them: it had them before a class selected it, or the server replaced others by
+// them, in a rollout or as they were broken. There may be pods on them, so they are not given back unasked.
+type adoptable struct {
+	class     string
+	labels    model.Labels
+	replacing bool
+}
+
+// noteSelected remembers which groups a class selects, for the machines that were there before.
+func (p *Provider) noteSelected(s *selected) {
+	if !p.adopts {
+		return
+	}
+	groups := map[string]adoptable{}
+	for _, g := range s.groups {
+		if t := g.template; t != nil && t.problem == "" {
+			groups[g.Name] = adoptable{class: s.class.Name, replacing: g.Replaces != "", labels: model.Labels{
+				model.LabelInstanceType: t.typeName, model.LabelZone: t.zone, model.LabelCapacityType: t.capacity, model.LabelNodeGroup: g.label}}
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.selected[s.class.Name] = groups
+}
+
+// adoptables returns the groups whose machines may be adopted, by name. Of several classes that select one, the first counts.
+func (p *Provider) adoptables() map[string]adoptable {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := map[string]adoptable{}
+	for _, groups := range p.selected {
+		for name, a := range groups {
+			if have, ok := out[name]; !ok || a.class < have.class {
+				out[name] = a
+			}
+		}
+	}
+	return out
+}
+
+// listAdoptable returns the machines of a group that a claim may be made for. As long as claims wait for the group or machines are to be given back,
+// those that come are for them.
+func listAdoptable(g *groupRecord, a adoptable, members []Member) (out []model.Instance) {
+	for _, m := range members {
+		if g != nil {
+			if _, owned := g.Owned[m.ID]; owned || !slices.Contains(g.Foreign, m.ID) && len(g.Open)+int(g.Surplus) > 0 {
+				continue
+			}
+		}
+		if m.Running {
+			out = append(out, model.Instance{ProviderID: m.ID, Class: a.class, Labels: a.labels, Replacing: a.replacing})
+		}
+	}
+	return out
+}
+
+// adopt gives a claim the machine that it was made for.
+func (p *Provider) adopt(ctx context.Context, s *selected, r *cloud.LaunchRequest, id string) (group string, err error) {
+	all, ok := p.server.(AllMembers)
+	if !ok {
+		return "", errUnknownMachine
+	}
+	by, err := all.AllMembers(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, g := range s.groups {
+		if slices.ContainsFunc(by[g.Name], func(m Member) bool { return m.ID == id }) {
+			group = g.Name
+		}
+	}
+	if group == "" {
+		return "", errUnknownMachine
+	}
+	q := p.queueOf(group)
+	if err := q.turn.Acquire(ctx); err != nil {
+		return "", err
+	}
+	defer q.turn.Release()
+	members, err := p.members(ctx, group)
+	if err != nil {
+		return "", err
+	}
+	var refused error
+	if err := p.update(ctx, func(rec *record) {
+		g, known := rec.group(group)
+		if !known {
+			g.Foreign = idsOf(members)
+		}
+		_, ended := rec.Ended[r.ClaimUID]
+		have, owned := g.Owned[id]
+		at := slices.IndexFunc(members, func(m Member) bool { return m.ID == id })
+		switch {
+		case ended || at < 0 || !members[at].Running:
+			refused = errUnknownMachine
+		case owned && have.UID != r.ClaimUID:
+			refused = &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("machine %s is that of claim %s", id, have.Name)}
+		default:
+			refused = nil
+			g.Foreign = slices.DeleteFunc(g.Foreign, func(x string) bool { return x == id })
+			g.Owned[id] = machine{UID: r.ClaimUID, Name: r.ClaimName, Launched: p.clock.Now().UnixMilli()}
+		}
+	}); err != nil {
+		return "", err
+	}
+	return group, refused
+}
+
+func idsOf(members []Member) (out []string) {
+	for _, m := range members {
+		out = append(out, m.ID)
+	}
+	return out
+}
+
+// adoptionOf returns the id of the machine that a claim was made for; empty: it was made for none.
+func adoptionOf(r *cloud.LaunchRequest) string {
+	return r.Annotations[dovetailv1alpha1.AnnotationAdopt]
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package nodegroups_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/nodegroups"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// wholeWorld is a world whose server tells the machines of all groups at once.
+type wholeWorld struct{ *world }
+
+func (w wholeWorld) AllMembers(ctx context.Context) (map[string][]nodegroups.Member, error) {
+	out := map[string][]nodegroups.Member{}
+	for name := range w.groups {
+		list, err := w.Members(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = list
+	}
+	return out, nil
+}
+
+func (w wholeWorld) provider() *nodegroups.Provider {
+	return nodegroups.New(nodegroups.Settings{Name: "test", Server: w, Adopts: true, Timeout: 5 * time.Second, Records: w, Resources: state.New().Resources(), Clock: cloud.Wall{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+}
+
+// TestAdoption: groups have machines before, and somebody else has machines replaced, while claims ask and a claim is made for each machine that is
+// nobody's. In the end each machine is one claim's, and no machine was ended but by its claim.
+func TestAdoption(t *testing.T) {
+	draws := 60
+	if os.Getenv("DOVETAIL_SOAK") == "1" {
+		draws = 2000
+	}
+	for seed := range draws {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := wholeWorld{newWorld(uint64(seed), 6, 20)}
+				w.latency, w.boot = w.drawn(400*time.Millisecond), w.drawn(20*time.Second)
+				if seed%3 == 2 {
+					w.lose = 0.2
+				}
+				before := seed % 4
+				for i := range before {
+					w.request(fmt.Sprint("before-", i)) // so that the world knows of as many claims
+				}
+				w.mu.Lock()
+				w.setTarget(w.groups["group-0"], int64(before))
+				w.mu.Unlock()
+				time.Sleep(time.Minute)
+				p := w.provider()
+				if seed%5 == 4 {
+					w.launch(t, p, "early")
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				running.Go(func() {
+					for ctx.Err() == nil {
+						if seed%2 == 0 { // else they are adopted long after it is known that others have vanished
+							adoptAll(ctx, p)
+						}
+						_, _ = p.List(ctx)
+						time.Sleep(5 * time.Second)
+					}
+				})
+				n := 1 + seed%5
+				var asking sync.WaitGroup
+				for i := range n {
+					asking.Go(func() {
+						time.Sleep(w.drawn(20 * time.Second))
+						w.launch(t, p, string(rune('a'+i)))
+					})
+				}
+				if seed/2%2 == 0 {
+					asking.Wait()
+				}
+				for range seed % 3 {
+					if have := w.machines(); len(have) > 0 {
+						w.replace(have[int(w.drawn(time.Hour))%len(have)])
+					}
+					time.Sleep(w.drawn(10 * time.Second))
+				}
+				asking.Wait()
+				time.Sleep(2 * time.Minute) // machines that have vanished are forgotten
+				for range 3 {
+					adoptAll(ctx, p)
+					time.Sleep(10 * time.Second)
+				}
+				stop()
+				running.Wait()
+				time.Sleep(time.Minute)
+				list, err := p.List(t.Context())
+				if err != nil && w.lose == 0 {
+					t.Fatal(err)
+				}
+				owner := map[string]string{}
+				for _, i := range list {
+					if owner[i.ProviderID] != "" {
+						t.Errorf("machine %s is listed twice", i.ProviderID)
+					}
+					owner[i.ProviderID] = i.ClaimUID
+				}
+				for _, id := range w.machines() {
+					if owner[id] == "" {
+						t.Errorf("machine %s is nobody's", id)
+					}
+				}
+				for _, line := range w.history {
+					if strings.Contains(line, " End ") {
+						t.Errorf("a machine was ended: %s", line)
+					}
+				}
+				for _, s := range w.wrong {
+					t.Error(s)
+				}
+				if t.Failed() {
+					t.Logf("what happened:\n%s\nthe record: %s", strings.Join(w.history, "\n"), w.text)
+				}
+			})
+		})
+	}
+}
+
+// adoptAll makes a claim for each machine that is nobody's.
+func adoptAll(ctx context.Context, p *nodegroups.Provider) {
+	_, _ = p.Offerings(ctx, nil, groupClass()) // from time to time, as the controller does
+	list, err := p.List(ctx)
+	if err != nil {
+		return // again in a moment
+	}
+	for _, i := range list {
+		if i.ClaimUID == "" && i.Class != "" {
+			p.Launch(ctx, []cloud.LaunchRequest{{ClaimName: "adopts-" + i.ProviderID, ClaimUID: "adopts-" + i.ProviderID, ClaimCreated: time.Now(), Class: groupClass(),
+				Annotations: model.Labels{dovetailv1alpha1.AnnotationAdopt: i.ProviderID}}})
+		}
+	}
+}
