@@ -202,21 +202,22 @@ func (dm *demandStage) isWanted() (wanted bool, until time.Time) {
 func (dm *demandStage) packPods(pods []*model.Pod, nodes []solve.ExistingNode) (*solve.Problem, *solve.Result) {
 	gangs := dm.gangsOf(pods)
 	if len(gangs) == 0 {
-		return dm.packSingly(pods, nodes)
+		return dm.packSingly(pods, nodes, nil)
 	}
-	t, refused := demand.NewGangChoice(gangs, pods, func(pods []*model.Pod) demand.GangTrial {
-		problem, res := dm.packSingly(pods, nodes)
+	pack := func(pods []*model.Pod, pins demand.Pins) demand.GangTrial {
+		problem, res := dm.packSingly(pods, nodes, pins)
 		return demand.GangTrial{Problem: problem, Result: res, Lacks: func(gang string) []plan.Reason { return dm.whyLeftOut(gang, res) }}
-	}).Place()
+	}
+	t, refused := demand.NewGangChoice(gangs, pods, dm.roomFor(nodes), pack, func(domain string) []string { return dm.domainsOf(domain, nodes) }).Place()
 	for _, r := range refused {
 		t.Problem.Demand, t.Result.Refused = append(slices.Clip(t.Problem.Demand), r.Pod), append(t.Result.Refused, r)
 	}
 	return t.Problem, t.Result
 }
 
-// packSingly solves for pods without regard to gangs. Where launches for them were unused before, it solves again until nothing
+// packSingly solves for pods without regard to how many of a gang are placed; pinned gangs are placed where their pins say. Where launches for them were unused before, it solves again until nothing
 // is launched that is to wait.
-func (dm *demandStage) packSingly(pods []*model.Pod, nodes []solve.ExistingNode) (*solve.Problem, *solve.Result) {
+func (dm *demandStage) packSingly(pods []*model.Pod, nodes []solve.ExistingNode, pins demand.Pins) (*solve.Problem, *solve.Result) {
 	pods, withheld := dm.withholding.SplitPods(pods)
 	held := map[*model.Pod]plan.Reason{}
 	for {
@@ -224,8 +225,11 @@ func (dm *demandStage) packSingly(pods []*model.Pod, nodes []solve.ExistingNode)
 			ResourceNames: dm.Snapshot.ResourceNames, Demand: pods, Nodes: nodes, Pools: dm.purchases.pools(), Daemons: dm.Snapshot.Daemons, Namespaces: dm.Snapshot.Namespaces, Limits: dm.purchases.limitUses(),
 		}
 		problem.Pools = dm.expander.Rank(problem)
+		var original map[*model.Pod]*model.Pod
+		problem.Demand, problem.Pools, original = pinned(pods, pins, problem.Pools)
 		res, mem := solve.Solve(problem, dm.mem.solve, dm.pol.Solve)
-		dm.mem.solve = mem
+		dm.mem.solve, problem.Demand = mem, pods
+		unpin(&res, original)
 		if dm.unused.Review(res.New, dm.disagreements.WhyNotBound) || dm.unused.Bars.Soften(res.Refused) {
 			continue
 		}

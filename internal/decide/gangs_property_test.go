@@ -137,26 +137,29 @@ func describePlan(out *Output) string {
 	return b.String()
 }
 
-// BenchmarkGangs plans 200 gangs of 16 pods, with capacity for all of them, with a limit that holds half of them, and with one that holds none.
+// BenchmarkGangs plans 200 gangs of 16 pods, with capacity for all of them, with a limit that holds half of them, and with one that holds none;
+// each also if all pods of a gang must be in one zone.
 func BenchmarkGangs(b *testing.B) {
-	for _, limit := range []int{100_000, 3_200, 30} {
-		b.Run(fmt.Sprintf("limit.cpu=%d", limit), func(b *testing.B) {
-			x := newScript(b)
-			say := func(format string, args ...any) { x.line(strings.Fields(fmt.Sprintf(format, args...))) }
-			say("pool p limit.cpu=%d", limit)
-			for i, price := range []float64{0.1, 0.19, 0.37, 0.73} {
-				say("type t%d cpu=%d mem=%dGi price=%.2f zones=a,b,c", i, 2<<i, 8<<i, price)
-			}
-			for g := range 200 {
-				say("pod g%d x16 cpu=2 gang=g%d:16 created=+%ds", g, g, g)
-			}
-			s := x.st.Snapshot(epoch.Add(time.Hour))
-			var placed map[string]int
-			for b.Loop() {
-				out := WhatIf(s, epoch.Add(time.Hour), DefaultPolicy())
-				placed, _ = placedOfGangs(s, &out)
-			}
-			b.ReportMetric(float64(len(placed)), "gangs")
-		})
+	for _, domain := range []string{"", " domain=topology.kubernetes.io/zone"} {
+		for _, limit := range []int{100_000, 3_200, 30} {
+			b.Run(fmt.Sprintf("zones=%v/limit.cpu=%d", domain != "", limit), func(b *testing.B) {
+				x := newScript(b)
+				say := func(format string, args ...any) { x.line(strings.Fields(fmt.Sprintf(format, args...))) }
+				say("pool p limit.cpu=%d", limit)
+				for i, price := range []float64{0.1, 0.19, 0.37, 0.73} {
+					say("type t%d cpu=%d mem=%dGi price=%.2f zones=a,b,c", i, 2<<i, 8<<i, price)
+				}
+				for g := range 200 {
+					say("pod g%d x16 cpu=2 gang=g%d:16 created=+%ds%s", g, g, g, domain)
+				}
+				s := x.st.Snapshot(epoch.Add(time.Hour))
+				var placed map[string]int
+				for b.Loop() {
+					out := WhatIf(s, epoch.Add(time.Hour), DefaultPolicy())
+					placed, _ = placedOfGangs(s, &out)
+				}
+				b.ReportMetric(float64(len(placed)), "gangs")
+			})
+		}
 	}
 }

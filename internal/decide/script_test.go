@@ -77,7 +77,7 @@ func (x *script) describeQuery() {
 //	node NAME type=T [sold=CAPACITYTYPE] [zone=Z] [label=K:V] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled] [annotation=K:V] [otherfinalizer=NAME]
 //	     [cordon] [bad=CONDITION,STATUS,SINCE[,REASON]] [RES=AMOUNT…]    (allocatable, where it is not its type's; cordon: its reservation is written as one)
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated[=NODE]]
-//	    [gang=NAME:LEAST[:staged|:scheduler]] [done]    (done: it has succeeded)
+//	    [gang=NAME:LEAST[:staged|:scheduler] [domain=KEY] [prefers=KEY] [podset=NAME]] [done]    (done: it has succeeded)
 //	    [in=NAMESPACE] [kind=KIND] [dnd=VALUE] [evict=VALUE] [local=VOLUME] [later=DURATION] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
 //	    [mirror] [finalizer=NAME] [grace=DURATION] [deploy=NAME] [restarted=WORD] [surge] [onenode=CLAIM]
 //	    [anti=KEY] [near=KEY:POD] [volume=CLAIM:ZONE] [untold=CLAIM:STORAGECLASS] [alone=CLAIM] [problem=KIND:CLAIM[:OBJECT]] [unsolved=WORDS] [named=NODE] [hosted=HOSTNAME:NODE]    (anti: to its own kind)
@@ -1006,6 +1006,12 @@ func (x *script) pod(name string, opts []string) {
 			least, staged := strings.CutSuffix(least, ":staged")
 			least, scheduler := strings.CutSuffix(least, ":scheduler")
 			p.Gang = model.Gang{Name: "podgroup/default/" + g, Least: int(x.number(least)), Staged: staged, LeftToScheduler: scheduler}
+		case "domain":
+			p.Gang.Domain = v
+		case "prefers":
+			p.Gang.Prefers = v
+		case "podset":
+			p.Gang.PodSet = v
 		case "done":
 			p.Terminal = true
 		case "in":
@@ -1106,6 +1112,7 @@ func (x *script) pod(name string, opts []string) {
 			c.Requests = c.Requests.With(d, n)
 		}
 	}
+	c.StayTogether(p.Gang)
 	p.Class = classOf(c)
 	if p.Node == "" && !unseen {
 		p.Unschedulable = p.Created

@@ -75,6 +75,9 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 		}
 		return one(pod, "spec.topologySpreadConstraints["+key+"].whenUnsatisfiable", plan.Set, "ScheduleAnyway")
 	case plan.PodAffinity:
+		if plan.DetailOf[plan.OfPodAffinity](r).OfGang {
+			return nil
+		}
 		return one(pod, "spec.affinity.podAffinity["+plan.DetailOf[plan.OfPodAffinity](r).TopologyKey+"]", plan.Remove, "")
 	case plan.PodAntiAffinity:
 		var out []plan.Change

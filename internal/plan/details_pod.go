@@ -121,6 +121,7 @@ type (
 		DaemonSet   Object   `subject:"%s"` // whose pods it selects and which has none on the NodePool's nodes
 		TopologyKey string   `key:"%s"`
 		_           struct{} `want:"a domain with a pod that the term selects"`
+		OfGang      bool     `want:" of the pod's gang"`
 		Daemons     bool     `have:"the DaemonSet has none on the pool's nodes|none with room"`
 	}
 	// OfPodAntiAffinity is an anti-affinity term that every domain with room breaks.
@@ -245,9 +246,10 @@ type (
 	// OfGangTooLarge is how many pods of a gang can have a place, and how many must for nodes to be launched for them.
 	OfGangTooLarge struct {
 		detail
-		Gang  Object `subject:"%s"`
-		Least int    `want:"%s"`
-		Have  int    `have:"%s"` // those that run already among them
+		Gang   Object `subject:"%s"`
+		Domain Rule   `key:"%s"` // label that their nodes must have one value of, and the value with which most can be placed
+		Least  int    `want:"%s"`
+		Have   int    `have:"%s"` // those that run already among them
 	}
 	// OfNotSchedulable is why a pod is not looked at.
 	OfNotSchedulable struct {

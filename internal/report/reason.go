@@ -163,6 +163,9 @@ func sentence(r plan.Reason) string {
 		if d.Daemons {
 			return "the pod's affinity needs a " + labelName(d.TopologyKey) + " with a pod of " + objectName(d.DaemonSet) + "; the NodePool's nodes get none"
 		}
+		if d.OfGang {
+			return "the pods of the pod's gang need one " + labelName(d.TopologyKey) + "; none has free capacity for more of them"
+		}
 		return "the pod's affinity needs a " + labelName(d.TopologyKey) + " with a matching pod; none has free capacity"
 	case plan.PodAntiAffinity:
 		d := plan.DetailOf[plan.OfPodAntiAffinity](r)
@@ -235,12 +238,7 @@ func sentence(r plan.Reason) string {
 		d := plan.DetailOf[plan.OfGangIncomplete](r)
 		return "waiting for more pods of " + objectName(d.Gang) + ": " + strconv.Itoa(d.Have) + " exist, and nodes are launched for them when " + strconv.Itoa(d.Least) + " do"
 	case plan.GangTooLarge:
-		d := plan.DetailOf[plan.OfGangTooLarge](r)
-		s := objectName(d.Gang) + " needs places for " + strconv.Itoa(d.Least) + " pods at once, or no node is launched for any of them; "
-		if d.Have == 0 {
-			return s + "none can be placed"
-		}
-		return s + strconv.Itoa(d.Have) + " can be placed, so a gang of " + strconv.Itoa(d.Have) + " would fit"
+		return gangTooLarge(plan.DetailOf[plan.OfGangTooLarge](r))
 	case plan.NotSchedulable:
 		return notSchedulable(plan.DetailOf[plan.OfNotSchedulable](r))
 	}
@@ -310,4 +308,18 @@ func sharedLimit(d plan.OfSharedLimit) string {
 	_, used = amountPair(d.Resource, d.Need, d.Used)
 	return limit + " allows " + most + " " + string(d.Resource) + " for " + over + "; " + used + " is used, and the smallest node that fits has " +
 		strings.TrimSuffix(need, " "+string(d.Resource))
+}
+
+// gangTooLarge says how many pods of a gang can be placed, and where most can be if they must share a domain.
+func gangTooLarge(d plan.OfGangTooLarge) string {
+	key, _, values, _ := d.Domain.Split()
+	s := objectName(d.Gang) + " needs places for " + strconv.Itoa(d.Least) + " pods at once" + with(" in one ", labelName(key), "") + ", or no node is launched for any of them; "
+	if d.Have == 0 {
+		return s + "none can be placed"
+	}
+	most := strconv.Itoa(d.Have)
+	if len(values) == 1 {
+		return s + "most can be placed in " + labelName(key) + " " + values[0] + ", " + most + ", so a gang of " + most + " would fit there"
+	}
+	return s + most + " can be placed, so a gang of " + most + " would fit"
 }

@@ -146,8 +146,11 @@ func checkRulesElsewhere(p *model.Pod, _ *model.Node) plan.Reason {
 		return refuse("spec.volumes[" + c.VolumeProblem().Claim + "]")
 	case c.Excess.What != "":
 		return plan.Reason{Code: plan.NotBindable, Detail: plan.OfNotBindable{Field: "spec", TooMany: c.Excess.What}}
-	case len(c.Affinity) > 0:
-		return refuse("spec.affinity.podAffinity")
+	}
+	for i := range c.Affinity {
+		if !c.Affinity[i].IsOfGang() {
+			return refuse("spec.affinity.podAffinity")
+		}
 	}
 	for i := range c.AntiAffinity {
 		if c.AntiAffinity[i].TopologyKey != model.LabelHostname {

@@ -5,6 +5,7 @@ package verify
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -84,5 +85,50 @@ func TestGangsApart(t *testing.T) {
 	}
 	if found := GangsApart(nodes, removes("c")); len(found) > 0 {
 		t.Errorf("another goes: %v", found)
+	}
+}
+
+// TestGangDomains has plans that place pods of a gang that must share a zone.
+func TestGangDomains(t *testing.T) {
+	for name, c := range map[string]struct {
+		nodes [2]string // zones of the node and of the machine; several, separated by commas, for a machine that may be in any
+		runs  string    // zone in which a pod of the gang runs; empty: none does
+		sets  bool      // the pods are of two pod sets
+		wrong bool
+	}{
+		"one zone":                            {nodes: [2]string{"a", "a"}},
+		"two zones":                           {nodes: [2]string{"a", "b"}, wrong: true},
+		"two zones for two pod sets":          {nodes: [2]string{"a", "b"}, sets: true},
+		"a machine that may be in either":     {nodes: [2]string{"a", "a,b"}, wrong: true},
+		"where another runs":                  {nodes: [2]string{"a", "a"}, runs: "a"},
+		"elsewhere than another runs":         {nodes: [2]string{"a", "a"}, runs: "b", wrong: true},
+		"a node that is not in any zone":      {nodes: [2]string{"", ""}, wrong: true},
+		"a machine elsewhere than one runs":   {nodes: [2]string{"a", "b"}, runs: "a", wrong: true},
+		"a machine in any zone, and one runs": {nodes: [2]string{"a", "a,b"}, runs: "a", wrong: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pods := members(3, 2)
+			for i, p := range pods {
+				p.Gang.Domain = model.LabelZone
+				if c.sets && i == 1 {
+					p.Gang.PodSet = "workers"
+				}
+			}
+			s := &model.Snapshot{Pending: pods[:2]}
+			if c.runs != "" {
+				s.Nodes = []*model.Node{{Name: "r", Pods: pods[2:]}}
+			}
+			in := &Input{Demand: pods[:2], OnNodes: []Placement{{Node: "n", Pods: pods[:1]}}, New: []Machine{{Pool: "p", Pods: pods[1:2]}},
+				Pools: []Pool{{NodePool: &model.NodePool{Name: "p"}}}, Nodes: []ExistingNode{{Name: "n", Labels: model.Labels{}}}}
+			if c.nodes[0] != "" {
+				in.Nodes[0].Labels[model.LabelZone], in.New[0].Zones = c.nodes[0], strings.Split(c.nodes[1], ",")
+			}
+			if c.runs != "" {
+				in.Nodes = append(in.Nodes, ExistingNode{Name: "r", Labels: model.Labels{model.LabelZone: c.runs}, Pods: pods[2:]})
+			}
+			if found := Gangs(s, in, nil); (len(found) > 0) != c.wrong {
+				t.Errorf("found %v, want a violation: %v", found, c.wrong)
+			}
+		})
 	}
 }

@@ -33,8 +33,11 @@ func (pol Policy) BindRefusal(p *model.Pod, names []string) plan.Reason {
 		return refuse("spec.volumes", c.VolumeProblem().Claim)
 	case c.Excess.What != "":
 		return because(plan.OfNotBindable{Field: "spec", TooMany: c.Excess.What})
-	case len(c.Affinity) > 0:
-		return refuse("spec.affinity.podAffinity", c.Affinity[0].TopologyKey)
+	}
+	for _, t := range c.Affinity {
+		if !t.IsOfGang() { // else its node was chosen by it, and nobody else heeds it
+			return refuse("spec.affinity.podAffinity", t.TopologyKey)
+		}
 	}
 	for _, t := range c.AntiAffinity {
 		if t.TopologyKey != model.LabelHostname {

@@ -94,8 +94,10 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 	for i := range s.ResourceClaims {
 		c.Unsolved = append(c.Unsolved, "resourceClaims "+s.ResourceClaims[i].Name+": dynamic resource allocation is not supported")
 	}
-	if _, why := t.gangOf(p); why != "" {
+	if gang, why := t.gangOf(p); why != "" {
 		c.Unsolved = append(c.Unsolved, why)
+	} else {
+		c.StayTogether(gang)
 	}
 	c.Unsolved = append(c.Unsolved, undeclaredFeatures(s)...)
 	c.Volumes = volume.OfPod(p, t.volumes())

@@ -4,6 +4,7 @@
 package translate
 
 import (
+	"cmp"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,9 +27,36 @@ const (
 	lwsSize       = "leaderworkerset.sigs.k8s.io/size"
 )
 
-// gangOf returns the gang that a pod says it belongs to; zero: none, or no size that can be read. why is not empty if the pod names a
-// gang for which no node can be launched.
+// Kueue's requests for one topology domain: sigs.k8s.io/kueue v0.17.0, apis/kueue/v1beta2. They are about the pods of one pod set, or of
+// those that bear the same name of a group of them.
+const (
+	kueueRequiredTopology  = "kueue.x-k8s.io/podset-required-topology"
+	kueuePreferredTopology = "kueue.x-k8s.io/podset-preferred-topology"
+	kueuePodSet            = "kueue.x-k8s.io/podset"
+	kueuePodSetGroup       = "kueue.x-k8s.io/podset-group-name"
+)
+
+// gangOf returns the gang that a pod belongs to, with the domain that it asks for; zero: none. why is not empty if the pod names a gang
+// for which no node can be launched.
 func (t *Translator) gangOf(p *corev1.Pod) (g model.Gang, why string) {
+	g, why = t.gangNamed(p)
+	if g.Name == "" {
+		return g, why
+	}
+	if g.Domain == "" {
+		g.Domain, g.Prefers = CanonicalLabel(bounded(p.Annotations[kueueRequiredTopology])), CanonicalLabel(bounded(p.Annotations[kueuePreferredTopology]))
+		if g.Domain != "" || g.Prefers != "" {
+			g.PodSet = bounded(cmp.Or(p.Annotations[kueuePodSetGroup], p.Labels[kueuePodSet], p.Labels["jobset.sigs.k8s.io/replicatedjob-name"]))
+		}
+	}
+	if a := p.Spec.Affinity; g.Domain != "" && a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+		return g, "required topology " + g.Domain + ": not supported with required pod affinity"
+	}
+	return g, ""
+}
+
+// gangNamed is gangOf without a domain that the pod itself asks for.
+func (t *Translator) gangNamed(p *corev1.Pod) (g model.Gang, why string) {
 	if g, why, is := t.gangOfObject(p, gangKinds[:1]); is {
 		return g, why
 	}

@@ -32,6 +32,7 @@ type GangKind struct {
 type GangObject struct {
 	Least  int    // pods that must have a place; 0: each pod is on its own
 	Staged bool   // see model.Gang
+	Domain string // see model.Gang
 	Refuse string // why no node is launched for its pods, as what the object does; empty: nothing keeps them
 }
 
@@ -51,7 +52,11 @@ var gangKinds = []*GangKind{
 			if parent := o.text("spec", "parentCompositePodGroupName"); parent != "" {
 				return GangObject{Refuse: "is part of CompositePodGroup " + parent + ", which is not supported"}
 			}
-			return GangObject{Least: o.count(0, "spec", "schedulingPolicy", "gang", "minCount")}
+			out := GangObject{Least: o.count(0, "spec", "schedulingPolicy", "gang", "minCount")}
+			for _, c := range o.list("spec", "schedulingConstraints", "topology") {
+				out.Domain = CanonicalLabel(bounded(c.text("key")))
+			}
+			return out
 		},
 	},
 	{
@@ -134,7 +139,7 @@ func (t *Translator) gangOfObject(p *corev1.Pod, kinds []*GangKind) (g model.Gan
 		case o.Least < 1:
 			return model.Gang{}, "", true
 		}
-		return model.Gang{Name: k.Gang(p.Namespace + "/" + name), Least: o.Least, Staged: o.Staged, LeftToScheduler: k.scheduler}, "", true
+		return model.Gang{Name: k.Gang(p.Namespace + "/" + name), Least: o.Least, Staged: o.Staged, Domain: o.Domain, LeftToScheduler: k.scheduler}, "", true
 	}
 	return model.Gang{}, "", false
 }

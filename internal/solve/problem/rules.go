@@ -70,6 +70,7 @@ type Rule struct {
 	OwnerCounter    int    // for RuleHostSpreadOfOthers: the counter of pods that own the spread
 	Key             int    // of labelTable, or HostKey
 	TopologyKey     string // the name of key
+	OfGang          bool   // it stands for the domain that a gang shares
 	SelectsOwnPods  bool   // pods of the class count themselves
 	Hard            bool   // refuses a domain; a spread with ScheduleAnyway does not
 	Scope           *Scope

@@ -123,7 +123,7 @@ func (t *topologyCompiler) compileAffinity(c *problem.Class, add func(problem.Ru
 		for i := range c.Spec.Affinity {
 			key := c.Spec.Affinity[i].TopologyKey
 			c.Topology.HostAffinity = c.Topology.HostAffinity || key == model.LabelHostname
-			add(problem.Rule{Kind: problem.RuleAffinity, Counter: t.counterFor(key, false, false, sels...), TopologyKey: key, SelectsOwnPods: self, Hard: true})
+			add(problem.Rule{Kind: problem.RuleAffinity, Counter: t.counterFor(key, false, false, sels...), TopologyKey: key, OfGang: c.Spec.Affinity[i].IsOfGang(), SelectsOwnPods: self, Hard: true})
 		}
 	}
 }

@@ -46,7 +46,7 @@ var kinds = [...]kind{
 			return ""
 		},
 		reason: func(r *problem.Rule) plan.Reason {
-			return plan.Reason{Code: plan.PodAffinity, Detail: plan.OfPodAffinity{TopologyKey: r.TopologyKey}}
+			return plan.Reason{Code: plan.PodAffinity, Detail: plan.OfPodAffinity{TopologyKey: r.TopologyKey, OfGang: r.OfGang}}
 		}},
 	problem.RuleAnti: {allows: antiAllows, countsUncertain: true, oneWhereOpen: true, unpriced: isUnpricedAffinity,
 		reason: func(r *problem.Rule) plan.Reason {
