@@ -47,9 +47,9 @@ func read(tb testing.TB, path string) (*recording.Recording, *replay.Variant) {
 // TestTruth: the replay of a recording of all of Dovetail's own run makes its decisions again in the first two hours. Then one decision that depends on
 // when something was seen leads to another set of nodes, and that to others: they cost as much, and pods wait about as long.
 func TestTruth(t *testing.T) {
-	seeds, long := uint64(6), 12*time.Hour
-	if testing.Short() {
-		seeds, long = 1, 3*time.Hour
+	seeds, long := uint64(1), 3*time.Hour
+	if os.Getenv("DOVETAIL_SOAK") != "" {
+		seeds, long = 6, 12*time.Hour
 	}
 	for seed := range seeds {
 		l := newLab(t, seed, 6)
@@ -72,9 +72,9 @@ func TestTruth(t *testing.T) {
 // TestTruthMidway: a replay that begins in the middle of a run has not learned what Dovetail had by then, so that it decides otherwise. It still
 // costs about as much.
 func TestTruthMidway(t *testing.T) {
-	seeds, long := uint64(3), 12*time.Hour
-	if testing.Short() {
-		seeds, long = 1, 2*time.Hour
+	seeds, long := uint64(1), 2*time.Hour
+	if os.Getenv("DOVETAIL_SOAK") != "" {
+		seeds, long = 3, 12*time.Hour
 	}
 	for seed := range seeds {
 		l := newLab(t, seed, 6)
@@ -99,7 +99,7 @@ func playAgain(t *testing.T, l *lab, long time.Duration) (*replay.Result, *repla
 	if measured.Launched < 10 || measured.Evicted() < 10 {
 		t.Errorf("%d launches and %d evictions: too few to show anything", measured.Launched, measured.Evicted())
 	}
-	if testing.Short() {
+	if os.Getenv("DOVETAIL_SOAK") == "" {
 		if again := replay.Play(r.Trace, v); !reflect.DeepEqual(again, played) {
 			t.Errorf("the second replay is another: %+v, not %+v", again.Figures, played.Figures)
 		}
