@@ -187,7 +187,7 @@ func checkLimits(l Limits) []Problem {
 	}
 	for _, r := range l.Resources {
 		if r.Most <= 0 {
-			problems = append(problems, invalid("spec.limits.resources["+r.Name+"]", model.ShortAmount(r.Dim, r.Most, 1), "no pod fits within it", remedy))
+			problems = append(problems, invalid("spec.limits.resources["+r.Name+"]", model.FormatAmount(r.Dim, r.Most), "no pod fits within it", remedy))
 		}
 	}
 	return problems
@@ -199,8 +199,8 @@ func (h *Headroom) CheckWorkload(w *Workload) []Problem {
 	remedy := "Raise it to what one pod of " + w.String() + " needs at least"
 	for _, r := range h.Limits.Resources {
 		if need := w.Requests.At(r.Dim); need > r.Most {
-			problems = append(problems, invalid("spec.limits.resources["+r.Name+"]", model.ShortAmount(r.Dim, r.Most, 1),
-				fmt.Sprintf("one pod of %s requests %s", w, model.ShortAmount(r.Dim, need, 1)), remedy))
+			problems = append(problems, invalid("spec.limits.resources["+r.Name+"]", model.FormatAmount(r.Dim, r.Most),
+				fmt.Sprintf("one pod of %s requests %s", w, model.FormatAmount(r.Dim, need)), remedy))
 		}
 	}
 	if most := h.Limits.MicroPerHour; most >= 0 {
