@@ -4,12 +4,14 @@
 package decide
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/sim"
 )
 
 // TestGangsSettle lets everything go wrong for a while in a world of gangs under a limit, of which some are made of two workloads.
@@ -34,6 +36,20 @@ func TestGangsSettle(t *testing.T) {
 				first.Gang.Least = first.Want + l.Want
 				l.Gang = first.Gang
 			}
+		}
+		isFree := func(l *sim.Workload) bool { return len(l.Class.Spread) == 0 && len(l.Class.Terms) == 0 }
+		for _, l := range w.Workloads {
+			if l.Want == 0 || rapid.IntRange(0, 2).Draw(t, "in one zone") < 2 {
+				continue
+			}
+			// kube-scheduler knows no domains: it may put pods where the rest of their gang must not run
+			if slices.ContainsFunc(w.Workloads, func(o *sim.Workload) bool { return o.Gang.Name == l.Gang.Name && !isFree(o) }) {
+				continue
+			}
+			l.Gang.Domain = model.LabelZone
+			c := *l.Class
+			c.StayTogether(l.Gang)
+			l.Class = classOf(c)
 		}
 		want := make([]int, len(w.Workloads))
 		for i, l := range w.Workloads {

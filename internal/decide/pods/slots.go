@@ -84,7 +84,7 @@ type slotRef struct {
 	slot int
 }
 
-// assign hands pending pods to slots: first those that bear a claim's toleration to that claim, then the others to
+// assign hands pending pods to slots: first those that bear a claim's toleration, or are being given it, to that claim, then the others to
 // open slots of their class and owner: pods that were placed before stay placed, for they have been told so, then the
 // oldest first, and to the machines that are furthest on their way (remote), claims by name. Pods on nodes being drained take open slots too: their successors will come for them.
 func (sa *Slots) assign() {
@@ -141,8 +141,9 @@ func (sa *Slots) fillSlots(open map[cluster.SlotKey][]slotRef) {
 			}
 		}
 	}
+	beingLetIn := sa.beingLetIn()
 	for _, p := range sa.Snapshot.Pending {
-		for _, r := range p.Reservations {
+		for _, r := range slices.Concat(p.Reservations, beingLetIn[p.UID]) {
 			if !sa.Covered[p.UID] && sa.Reservations.ByClaim[r] != nil && sa.assignSlot(p, open[sa.SlotKeyOf(p)], r) {
 				break
 			}
@@ -212,6 +213,18 @@ func (sa *Slots) fillSlots(open map[cluster.SlotKey][]slotRef) {
 			sa.assignSlot(p, open[sa.SlotKeyOf(p)], "")
 		}
 	}
+}
+
+// beingLetIn returns the claims whose toleration pods are being given at this moment, by uid of the pod. A toleration is never taken back:
+// a pod that had two could come to the node that others have the slots of.
+func (sa *Slots) beingLetIn() map[string][]string {
+	out := map[string][]string{}
+	for _, key := range slices.Sorted(maps.Keys(sa.Snapshot.InFlight)) {
+		if uid, claim, ok := plan.ReadTolerateKey(key); ok {
+			out[uid] = append(out[uid], claim)
+		}
+	}
+	return out
 }
 
 // acceptsUnexamined reports whether pods may take a reservation's slots before kube-scheduler has looked at them: we bind
