@@ -25,27 +25,13 @@ func TestGangDomains(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := drawDomains(t, r)
 		now := epoch.Add(time.Minute)
-		out := WhatIf(s, now, DefaultPolicy())
-		if _, err := SecondOpinion(s, &out); err != nil {
-			r.Fatal(err)
-		}
-		if again := WhatIf(s, now, DefaultPolicy()); describePlan(&again) != describePlan(&out) {
-			r.Fatalf("two plans for one snapshot:\n%s\n%s", describePlan(&out), describePlan(&again))
-		}
-		placed, least := placedOfGangs(s, &out)
+		out, _, least, short := planGangs(r, s, now)
 		zones := zonesOfGangs(s, &out)
 		for gang, in := range zones {
 			if len(in) > 1 {
 				r.Fatalf("gang %s is in zones %v\n%s", gang, in, describePlan(&out))
 			}
 		}
-		var short []string
-		for gang := range least {
-			if placed[gang] == 0 {
-				short = append(short, gang)
-			}
-		}
-		slices.Sort(short)
 		refused, served = refused+len(short), served+len(least)-len(short)
 		for _, gang := range short {
 			if len(least) > 1 { // with other gangs, what fits depends on which of them are served, and where

@@ -17,6 +17,25 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
+// planGangs plans for a cluster, and returns how many pods of each gang have a place and must have one, and the gangs of which none has, sorted. It fails
+// if the plan is refused, or depends on more than the cluster.
+func planGangs(r *rapid.T, s *model.Snapshot, now time.Time) (out Output, placed, least map[string]int, short []string) {
+	out = WhatIf(s, now, DefaultPolicy())
+	if _, err := SecondOpinion(s, &out); err != nil {
+		r.Fatal(err)
+	}
+	if again := WhatIf(s, now, DefaultPolicy()); describePlan(&again) != describePlan(&out) {
+		r.Fatalf("two plans for one snapshot:\n%s\n%s", describePlan(&out), describePlan(&again))
+	}
+	placed, least = placedOfGangs(s, &out)
+	for _, name := range slices.Sorted(maps.Keys(least)) {
+		if placed[name] == 0 {
+			short = append(short, name)
+		}
+	}
+	return out, placed, least, short
+}
+
 // TestGangsTogether draws clusters with gangs, and holds each plan against what the same cluster's plan is for single pods: of each
 // gang enough pods have a place or none, nothing is refused that a plan without gangs places, and a gang that is refused has no place
 // beside those that are served. Without gangs that come short the plans are the same.
@@ -26,24 +45,12 @@ func TestGangsTogether(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := drawGangs(t, r)
 		now := epoch.Add(time.Minute)
-		out := WhatIf(s, now, DefaultPolicy())
-		if _, err := SecondOpinion(s, &out); err != nil {
-			r.Fatal(err)
-		}
-		if again := WhatIf(s, now, DefaultPolicy()); describePlan(&again) != describePlan(&out) {
-			r.Fatalf("two plans for one snapshot:\n%s\n%s", describePlan(&out), describePlan(&again))
-		}
-		placed, least := placedOfGangs(s, &out)
-		var short []string
-		for name := range least {
-			switch n := placed[name]; {
-			case n == 0:
-				short = append(short, name)
-			case n < least[name]:
+		out, placed, least, short := planGangs(r, s, now)
+		for name, n := range placed {
+			if n < least[name] {
 				r.Fatalf("%d pods of gang %s are placed, %d must be\n%s", n, name, least[name], describePlan(&out))
 			}
 		}
-		slices.Sort(short)
 		refused, served = refused+len(short), served+len(least)-len(short)
 		singly := withoutGangs(s, nil)
 		if each := WhatIf(singly, now, DefaultPolicy()); len(short) == 0 {

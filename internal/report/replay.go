@@ -4,6 +4,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -234,56 +235,42 @@ func secondsText(s float64) string {
 
 // replayPools writes a table of NodePools.
 func replayPools(out io.Writer, r *Replay) {
-	fmt.Fprintln(out)
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	defer t.Flush()
-	fmt.Fprintln(t, "NODEPOOL\tCOLUMN\tCOST\tNODE HOURS\tLAUNCHED\tEVICTIONS")
-	names := []string{}
-	for _, c := range r.Columns {
+	replayRows(out, r, "NODEPOOL\tCOLUMN\tCOST\tNODE HOURS\tLAUNCHED\tEVICTIONS", func(c *ReplayColumn) (rows []replayRow) {
 		for _, p := range c.NodePools {
-			if !slices.Contains(names, p.Name) {
-				names = append(names, p.Name)
-			}
+			rows = append(rows, replayRow{p.Name, fmt.Sprintf("%s\t%.1f\t%d\t%d", dollarText(p.Dollars), p.NodeHours, p.NodesLaunched, p.Evictions)})
 		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		for _, c := range r.Columns {
-			for _, p := range c.NodePools {
-				if p.Name == name {
-					shown := name
-					if shown == "" {
-						shown = "(none)"
-					}
-					fmt.Fprintf(t, "%s\t%s\t%s\t%.1f\t%d\t%d\n", shown, c.Name, dollarText(p.Dollars), p.NodeHours, p.NodesLaunched, p.Evictions)
-				}
-			}
-		}
-	}
+		return rows
+	})
 }
 
 // replayDays writes a table of days.
 func replayDays(out io.Writer, r *Replay) {
+	replayRows(out, r, "DAY (UTC)\tCOLUMN\tCOST\tNODE HOURS\tLAUNCHED\tEVICTIONS\tPOD-MINUTES WAITING", func(c *ReplayColumn) (rows []replayRow) {
+		for _, d := range c.Days {
+			rows = append(rows, replayRow{d.Day, fmt.Sprintf("%s\t%.1f\t%d\t%d\t%.1f", dollarText(d.Dollars), d.NodeHours, d.NodesLaunched, d.Evictions, d.WaitedMinutes)})
+		}
+		return rows
+	})
+}
+
+// replayRow is a row of a table: what it is about, and its cells.
+type replayRow struct{ of, cells string }
+
+// replayRows writes a table of the rows that columns have, by what they are about.
+func replayRows(out io.Writer, r *Replay, head string, rows func(*ReplayColumn) []replayRow) {
 	fmt.Fprintln(out)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	defer t.Flush()
-	fmt.Fprintln(t, "DAY (UTC)\tCOLUMN\tCOST\tNODE HOURS\tLAUNCHED\tEVICTIONS\tPOD-MINUTES WAITING")
-	days := []string{}
-	for _, c := range r.Columns {
-		for _, d := range c.Days {
-			if !slices.Contains(days, d.Day) {
-				days = append(days, d.Day)
-			}
+	fmt.Fprintln(t, head)
+	lines := map[string][]string{}
+	for i := range r.Columns {
+		for _, row := range rows(&r.Columns[i]) {
+			lines[row.of] = append(lines[row.of], r.Columns[i].Name+"\t"+row.cells)
 		}
 	}
-	slices.Sort(days)
-	for _, day := range days {
-		for _, c := range r.Columns {
-			for _, d := range c.Days {
-				if d.Day == day {
-					fmt.Fprintf(t, "%s\t%s\t%s\t%.1f\t%d\t%d\t%.1f\n", day, c.Name, dollarText(d.Dollars), d.NodeHours, d.NodesLaunched, d.Evictions, d.WaitedMinutes)
-				}
-			}
+	for _, of := range slices.Sorted(maps.Keys(lines)) {
+		for _, line := range lines[of] {
+			fmt.Fprintf(t, "%s\t%s\n", cmp.Or(of, "(none)"), line)
 		}
 	}
 }
