@@ -248,17 +248,9 @@ func (w *world) changePools() {
 func (w *world) nextChange() time.Time {
 	next := w.work.next()
 	if w.pools < len(w.variant.Pools) {
-		next = sooner(next, w.variant.Pools[w.pools].At)
+		next = model.EarlierOf(next, w.variant.Pools[w.pools].At)
 	}
 	return next
-}
-
-// sooner returns the earlier of two instants that are not zero.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // run lets time pass from one event to the next. The controller decides when it was told of changes for a moment, and when it wants to.
@@ -273,7 +265,7 @@ func (w *world) run() {
 			if seen = v; first.IsZero() {
 				first = w.Now
 			}
-			decideAt = sooner(sooner(first.Add(batchMost), w.Now.Add(batchIdle)), ctl.Next)
+			decideAt = model.EarlierOf(model.EarlierOf(first.Add(batchMost), w.Now.Add(batchIdle)), ctl.Next)
 		}
 		if !decideAt.IsZero() && !decideAt.After(w.Now) {
 			first, decideAt = time.Time{}, time.Time{}
@@ -281,12 +273,12 @@ func (w *world) run() {
 				w.result.Restless++
 				decideAt = w.Now.Add(batchMost)
 			}
-			decideAt, seen = sooner(decideAt, ctl.Next), w.Version()
+			decideAt, seen = model.EarlierOf(decideAt, ctl.Next), w.Version()
 			if !decideAt.IsZero() && !decideAt.After(w.Now) {
 				decideAt = w.Now.Add(time.Millisecond)
 			}
 		}
-		next := sooner(sooner(w.nextChange(), w.NextEvent()), decideAt)
+		next := model.EarlierOf(model.EarlierOf(w.nextChange(), w.NextEvent()), decideAt)
 		if next.IsZero() || next.After(w.trace.To) {
 			w.Now = w.trace.To
 			return

@@ -143,7 +143,7 @@ func (sa *Slots) fillSlots(open map[cluster.SlotKey][]slotRef) {
 	}
 	beingLetIn := sa.beingLetIn()
 	for _, p := range sa.Snapshot.Pending {
-		for _, r := range slices.Concat(p.Reservations, beingLetIn[p.UID]) {
+		for _, r := range append(slices.Clip(p.Reservations), beingLetIn[p.UID]...) {
 			if !sa.Covered[p.UID] && sa.Reservations.ByClaim[r] != nil && sa.assignSlot(p, open[sa.SlotKeyOf(p)], r) {
 				break
 			}
@@ -215,14 +215,17 @@ func (sa *Slots) fillSlots(open map[cluster.SlotKey][]slotRef) {
 	}
 }
 
-// beingLetIn returns the claims whose toleration pods are being given at this moment, by uid of the pod. A toleration is never taken back:
-// a pod that had two could come to the node that others have the slots of.
+// beingLetIn returns the claims, sorted, of tolerations that are being written or whose last write failed a moment ago, by uid of the pod.
+// A write without an answer may have had its effect, and a toleration is never taken back: a pod that got another slot could come to both nodes.
 func (sa *Slots) beingLetIn() map[string][]string {
 	out := map[string][]string{}
-	for _, key := range slices.Sorted(maps.Keys(sa.Snapshot.InFlight)) {
+	for key := range sa.Snapshot.InFlight {
 		if uid, claim, ok := plan.ReadTolerateKey(key); ok {
 			out[uid] = append(out[uid], claim)
 		}
+	}
+	for _, claims := range out {
+		slices.Sort(claims)
 	}
 	return out
 }
