@@ -5,10 +5,9 @@
 // file must bear. It holds no code of the product; start reading at Policy.
 package archtest
 
-// Policy says who may import whom: in "a < b", b may import a, and whatever a may. A package is a folder under internal, or one of
-// the folders api, charts, cmd at the top; a folder below a package belongs to it unless it is named here itself. A new package gets
-// its place here with its first file. docs/ARCHITECTURE.md has the same text: it is the design, not a list of what the code
-// happens to do.
+// Policy lists which package may import which: in "a < b", b may import a, and whatever a may import. A package is a folder under
+// internal, or one of the top-level folders api, charts, cmd. A folder below a package belongs to it unless Policy names it. A new package
+// is added here with its first file. Policy is the design, not a list of the imports that the code happens to have.
 const Policy = `
 model < plan < solve < disrupt
 plan < lifecycle, verify
