@@ -60,13 +60,16 @@ func (aa *actionAnswers) answerBind(a plan.Bind) func(*state.State, error) {
 	}
 }
 
-// answerTolerate takes the answer to a toleration. A pod that may not be given one keeps no slot.
+// answerTolerate takes the answer to a toleration. A pod that may not be given one keeps no slot; one that may have got it without an
+// answer keeps its slot, and the toleration is written again.
 func (aa *actionAnswers) answerTolerate(a plan.Tolerate) func(*state.State, error) {
 	pod := model.PodKey(a.Namespace, a.Pod)
 	return func(s *state.State, err error) {
 		if err != nil {
-			s.Overlay.DropToleration(pod, a.UID, a.Claim)
 			why := a.Why
+			if hasDoneNothing(err) {
+				s.Overlay.DropToleration(pod, a.UID, a.Claim)
+			}
 			if errors.Is(err, plan.ErrInvalid) { // its room is kept for nobody then, and waits for nobody
 				s.Overlay.RefuseToleration(pod, a.UID)
 				why = plan.Reason{Code: plan.PatchRefused, Pool: a.Why.Pool, Subject: plan.Object(a.Why.Subject)}

@@ -236,7 +236,7 @@ func (x *exam) withHeldDrains() *model.Snapshot {
 // unbound is a pod as it is when its node has gone and kube-scheduler has found no other.
 func unbound(p *model.Pod) *model.Pod {
 	q := *p
-	q.Node, q.Nominated, q.Bound, q.ReservedFor, q.Reservations, q.Binding = "", "", time.Time{}, "", nil, ""
+	q.Node, q.Nominated, q.Bound, q.ReservedFor, q.Reservations, q.Tolerating, q.Binding = "", "", time.Time{}, "", nil, "", ""
 	q.Unschedulable = time.Unix(1, 0)
 	return &q
 }

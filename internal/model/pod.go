@@ -363,6 +363,7 @@ type Pod struct {
 	ScaleUpDelay         time.Duration // value of cluster-autoscaler.kubernetes.io/pod-scale-up-delay; 0: none, or it can't be read
 	ReservedFor          string        // NodeClaim named by the dovetail.sh/reserved toleration; the last one where there are several
 	Reservations         []string
+	Tolerating           string // NodeClaim whose toleration is being written to it, or may have been: no answer came; empty: none
 	Deployment           string // name of the Deployment whose ReplicaSet controls it; empty: none
 	RestartedAt          string // annotation that it has from its template when its Deployment was restarted
 	Surge                string // value of dovetail.sh/surge
@@ -374,6 +375,11 @@ type Pod struct {
 	DisruptionCost       int32  // karpenter.sh/disruption-cost, or controller.kubernetes.io/pod-deletion-cost
 	RestartCost          string // value of dovetail.sh/restart-cost, see ParseRestartCost; empty: not given
 	Gang                 Gang   `json:",omitzero"` // the pods that it runs together with; zero: none
+}
+
+// IsLetIn reports whether a pod tolerates the reservation of a NodeClaim, or may do so at any moment. A toleration is never taken back.
+func (p *Pod) IsLetIn(claim string) bool {
+	return p.Tolerating == claim && claim != "" || slices.Contains(p.Reservations, claim)
 }
 
 // PodKey returns the key of the pod of a name.

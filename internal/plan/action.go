@@ -4,7 +4,6 @@
 package plan
 
 import (
-	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -261,19 +260,7 @@ func (a Bind) Key() model.ActionKey { return model.ActionKey("bind/" + a.UID) }
 func (a Bind) Because() Reason { return a.Why }
 
 // Key implements Action.
-func (a Tolerate) Key() model.ActionKey { return model.ActionKey(tolerateKey + a.UID + "/" + a.Claim) }
-
-// tolerateKey is what keys of Tolerate begin with.
-const tolerateKey = "tolerate/"
-
-// ReadTolerateKey returns the pod, by uid, and the claim of a key if it is one of a Tolerate.
-func ReadTolerateKey(key model.ActionKey) (uid, claim string, ok bool) {
-	rest, ok := strings.CutPrefix(string(key), tolerateKey)
-	if !ok {
-		return "", "", false
-	}
-	return strings.Cut(rest, "/")
-}
+func (a Tolerate) Key() model.ActionKey { return model.ActionKey("tolerate/" + a.UID + "/" + a.Claim) }
 
 // Key implements Action.
 func (a Evict) Key() model.ActionKey { return model.ActionKey("evict/" + a.UID) }

@@ -250,8 +250,11 @@ func (x *Controller) take(k *call) *call {
 		}
 	case errors.Is(k.err, plan.ErrGone):
 		s.InFlight.RecordAnswer(key, 0, now.Add(time.Second))
-		if a, ok := k.action.(plan.Bind); ok {
+		switch a := k.action.(type) {
+		case plan.Bind:
 			s.Overlay.DropBinding(model.PodKey(a.Namespace, a.Pod), a.UID)
+		case plan.Tolerate:
+			s.Overlay.DropToleration(model.PodKey(a.Namespace, a.Pod), a.UID, a.Claim)
 		}
 	default:
 		if a, ok := k.action.(plan.CreateClaim); ok && k.try < createTries-1 && !errors.Is(k.err, plan.ErrInvalid) {
@@ -336,6 +339,8 @@ func Fail(st *state.State, action plan.Action, again time.Time, definitely bool)
 			st.Overlay.DropBinding(model.PodKey(a.Namespace, a.Pod), a.UID)
 		}
 	case plan.Tolerate:
-		st.Overlay.DropToleration(model.PodKey(a.Namespace, a.Pod), a.UID, a.Claim)
+		if definitely {
+			st.Overlay.DropToleration(model.PodKey(a.Namespace, a.Pod), a.UID, a.Claim)
+		}
 	}
 }

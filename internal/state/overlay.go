@@ -74,23 +74,23 @@ func (o *Overlay) AssumeToleration(key, uid, claim string) {
 		return
 	}
 	o.tolerations[uid] = claim
-	q := *p
-	if !slices.Contains(q.Reservations, claim) {
-		q.Reservations = append(slices.Clip(q.Reservations), claim)
-	}
-	o.pods.replacePod(&q)
+	o.showToleration(p, claim)
 }
 
-// DropToleration shows a pod without a toleration that could not be written. One that the watch has shown meanwhile
-// stays: it was written, though no answer came.
+// DropToleration shows a pod as not being given a toleration any more, the call having failed for certain. One that the
+// watch has shown meanwhile stays.
 func (o *Overlay) DropToleration(key, uid, claim string) {
 	p := o.findPod(key, uid)
 	if p == nil || o.tolerations[uid] != claim {
 		return
 	}
 	delete(o.tolerations, uid)
+	o.showToleration(p, "")
+}
+
+func (o *Overlay) showToleration(p *model.Pod, claim string) {
 	q := *p
-	q.Reservations = slices.DeleteFunc(slices.Clone(q.Reservations), func(c string) bool { return c == claim })
+	q.Tolerating = claim
 	o.pods.replacePod(&q)
 }
 
@@ -139,21 +139,16 @@ func (o *Overlay) coverPod(p *model.Pod) {
 		p.Binding = ""
 		delete(o.bindings, p.UID)
 	}
-	if claim, ok := o.tolerations[p.UID]; ok {
-		if slices.Contains(p.Reservations, claim) {
-			delete(o.tolerations, p.UID)
-		} else {
-			p.Reservations = append(slices.Clip(p.Reservations), claim)
-		}
+	if p.Tolerating = o.tolerations[p.UID]; slices.Contains(p.Reservations, p.Tolerating) {
+		p.Tolerating = ""
+		delete(o.tolerations, p.UID)
 	}
 }
 
 // endSeenActions ends the actions on a pod whose effect it shows by itself.
 func (o *Overlay) endSeenActions(p *model.Pod) {
 	for _, claim := range p.Reservations {
-		if o.tolerations[p.UID] != claim {
-			o.inFlight.EndAction(tolerateKey(p.UID, claim))
-		}
+		o.inFlight.EndAction(tolerateKey(p.UID, claim))
 	}
 	if p.Node != "" {
 		o.inFlight.EndAction(bindKey(p.UID))
@@ -165,7 +160,10 @@ func (o *Overlay) endSeenActions(p *model.Pod) {
 
 // forgetPod forgets a pod that is gone, and ends the actions on it.
 func (o *Overlay) forgetPod(p *model.Pod) {
-	delete(o.tolerations, p.UID)
+	if claim, ok := o.tolerations[p.UID]; ok {
+		delete(o.tolerations, p.UID)
+		o.inFlight.EndAction(tolerateKey(p.UID, claim))
+	}
 	delete(o.bindings, p.UID)
 	delete(o.intolerant, p.UID)
 	delete(o.unbindable, p.UID)

@@ -501,38 +501,35 @@ func TestSlotsInDoubt(t *testing.T) {
 func TestAssumedReservations(t *testing.T) {
 	show := func(s *State) string {
 		snap := s.Snapshot(at(0))
-		if len(snap.Pending) == 0 {
-			return fmt.Sprint(snap.Nodes[0].Pods[0].Reservations)
-		}
-		return fmt.Sprint(snap.Pending[0].Reservations)
+		return fmt.Sprintf("%s %v", snap.Pending[0].Tolerating, snap.Pending[0].Reservations)
 	}
 	s := fresh()
 	s.SetPod(pod("a", "k", ""))
 	s.InFlight.BeginAction("tolerate/uid-a/c", "", at(60))
 	s.Overlay.AssumeToleration("default/a", "uid-a", "c")
-	want(t, "shown before it is written", show(s), "[c]")
+	want(t, "shown before it is written", show(s), "c []")
 	s.SetPod(pod("a", "k", ""))
-	want(t, "the pod changed otherwise", show(s), "[c]")
+	want(t, "the pod changed otherwise", show(s), "c []")
 	want(t, "in flight still", s.InFlight.HasAction("tolerate/uid-a/c", at(1)), true)
 	p := pod("a", "k", "")
 	p.Reservations = []string{"c"}
 	s.SetPod(p)
-	want(t, "read back", show(s), "[c]")
+	want(t, "read back", show(s), " [c]")
 	want(t, "not in flight", s.InFlight.HasAction("tolerate/uid-a/c", at(1)), false)
 
 	s = fresh()
 	s.SetPod(pod("a", "k", ""))
 	s.Overlay.AssumeToleration("default/a", "uid-a", "c")
 	s.Overlay.DropToleration("default/a", "uid-a", "c")
-	want(t, "not written", show(s), "[]")
+	want(t, "not written", show(s), " []")
 	s.Overlay.AssumeToleration("default/a", "uid-a", "c")
 	s.SetPod(p)
 	s.Overlay.DropToleration("default/a", "uid-a", "c")
-	want(t, "no answer came, and the watch has shown it", show(s), "[c]")
+	want(t, "no answer came, and the watch has shown it", show(s), " [c]")
 	s.SetPod(pod("a", "k", ""))
 	s.Overlay.AssumeToleration("default/a", "another uid", "c")
 	s.Overlay.AssumeToleration("default/nobody", "uid", "c")
-	want(t, "another pod's", show(s), "[]")
+	want(t, "another pod's", show(s), " []")
 }
 
 func TestARefusedTolerationIsRemembered(t *testing.T) {
@@ -553,7 +550,7 @@ func TestARefusedTolerationIsRemembered(t *testing.T) {
 // TestAPodChangesWhereItStands: whatever changes of a pod on a node is seen.
 func TestAPodChangesWhereItStands(t *testing.T) {
 	identity := map[string]bool{"Namespace": true, "Name": true, "UID": true, "Node": true, "Nominated": true, "Created": true, "Seen": true,
-		"Terminal": true, "Gated": true, "Mirror": true, "Unreservable": true, "Unbindable": true, "Binding": true, "Expected": true, "Buffer": true, "EndsWithNamespace": true} // what never changes, ends its stay, or is not read from it
+		"Terminal": true, "Gated": true, "Mirror": true, "Unreservable": true, "Unbindable": true, "Binding": true, "Tolerating": true, "Expected": true, "Buffer": true, "EndsWithNamespace": true} // what never changes, ends its stay, or is not read from it
 	typ, looked := reflect.TypeFor[model.Pod](), 0
 	for i := range typ.NumField() {
 		name := typ.Field(i).Name

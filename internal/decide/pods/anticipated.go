@@ -77,7 +77,7 @@ func anticipatePods(m model.Making, want int) anticipatedPods {
 		p := &all[i]
 		*p = *m.Like
 		p.Name, p.UID, p.Expected = fmt.Sprintf("~%s (%d to come)", m.Like.Owner.Name, m.Have+i), fmt.Sprintf("%s/%d", m.Like.Owner.UID, m.Have+i), true
-		p.Node, p.Nominated, p.Binding, p.ReservedFor, p.Reservations, p.Unreservable, p.Unbindable = "", "", "", "", nil, false, false
+		p.Node, p.Nominated, p.Binding, p.ReservedFor, p.Reservations, p.Tolerating, p.Unreservable, p.Unbindable = "", "", "", "", nil, "", false, false
 		p.Unschedulable, p.Bound, p.ReadySince, p.Ready = time.Time{}, time.Time{}, time.Time{}, false
 		x.pods[i] = p
 	}

@@ -70,7 +70,7 @@ func (rt *Reservations) LandingStatus(h *cluster.Reservation) (coming bool, sinc
 			}
 		}
 	}
-	if began.True() && slices.ContainsFunc(h.Pods, func(p *model.Pod) bool { return slices.Contains(p.Reservations, h.Claim.Name) }) {
+	if began.True() && slices.ContainsFunc(h.Pods, func(p *model.Pod) bool { return p.IsLetIn(h.Claim.Name) }) {
 		landed := rt.mem.schedulerLandedAt
 		if last := began.Since.Add(rt.SlowSchedulerTimeout); landed.After(last) {
 			landed = last

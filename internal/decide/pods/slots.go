@@ -141,9 +141,8 @@ func (sa *Slots) fillSlots(open map[cluster.SlotKey][]slotRef) {
 			}
 		}
 	}
-	beingLetIn := sa.beingLetIn()
 	for _, p := range sa.Snapshot.Pending {
-		for _, r := range append(slices.Clip(p.Reservations), beingLetIn[p.UID]...) {
+		for _, r := range append(slices.Clip(p.Reservations), p.Tolerating) {
 			if !sa.Covered[p.UID] && sa.Reservations.ByClaim[r] != nil && sa.assignSlot(p, open[sa.SlotKeyOf(p)], r) {
 				break
 			}
@@ -213,21 +212,6 @@ func (sa *Slots) fillSlots(open map[cluster.SlotKey][]slotRef) {
 			sa.assignSlot(p, open[sa.SlotKeyOf(p)], "")
 		}
 	}
-}
-
-// beingLetIn returns the claims, sorted, of tolerations that are being written or whose last write failed a moment ago, by uid of the pod.
-// A write without an answer may have had its effect, and a toleration is never taken back: a pod that got another slot could come to both nodes.
-func (sa *Slots) beingLetIn() map[string][]string {
-	out := map[string][]string{}
-	for key := range sa.Snapshot.InFlight {
-		if uid, claim, ok := plan.ReadTolerateKey(key); ok {
-			out[uid] = append(out[uid], claim)
-		}
-	}
-	for _, claims := range out {
-		slices.Sort(claims)
-	}
-	return out
 }
 
 // acceptsUnexamined reports whether pods may take a reservation's slots before kube-scheduler has looked at them: we bind
