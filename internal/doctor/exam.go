@@ -138,7 +138,7 @@ func (x *exam) nodePrice(n *model.Node) (int64, bool) {
 	if t == nil {
 		return 0, false
 	}
-	zone, kind := n.Labels[model.LabelZone], capacityType(n.Labels)
+	zone, kind := n.Labels[model.LabelZone], cmp.Or(model.CapacityTypeOf(n.Labels), model.OnDemand)
 	for _, ask := range [...]struct{ zone, kind string }{{zone, kind}, {"", kind}, {zone, model.OnDemand}, {"", model.OnDemand}} {
 		for i := range t.Offerings {
 			if o := &t.Offerings[i]; o.CapacityType == ask.kind && (ask.zone == "" || o.Zone == ask.zone) {
@@ -149,17 +149,6 @@ func (x *exam) nodePrice(n *model.Node) (int64, bool) {
 	return 0, false
 }
 
-// capacityType reads the label of Karpenter, or that of EKS's own node groups; without either a node is on demand.
-func capacityType(l model.Labels) string {
-	switch {
-	case l[model.LabelCapacityType] != "":
-		return l[model.LabelCapacityType]
-	case l["eks.amazonaws.com/capacityType"] == "SPOT":
-		return model.Spot
-	}
-	return model.OnDemand
-}
-
 // assumePool is a NodePool for a cluster that has none: the zones, architectures and capacity types of its nodes, and
 // of the instance types those for general use beside those that it has.
 func (x *exam) assumePool() *model.NodePool {
@@ -167,7 +156,7 @@ func (x *exam) assumePool() *model.NodePool {
 	for n := range x.prices {
 		zones[n.Labels[model.LabelZone]] = true
 		archs[cmp.Or(n.Labels[model.LabelArch], "amd64")] = true
-		kinds[capacityType(n.Labels)] = true
+		kinds[cmp.Or(model.CapacityTypeOf(n.Labels), model.OnDemand)] = true
 		have[n.Labels[model.LabelInstanceType]] = true
 	}
 	requirements := []model.Requirement{model.OneOf(model.LabelNodePool, assumedPool)}

@@ -247,7 +247,7 @@ func (x *exam) moves(p packing) Moves {
 	var out Moves
 	standing := map[string][]*model.Node{}
 	for _, n := range p.gone {
-		key := offeringKey(n.Labels[model.LabelInstanceType], n.Labels[model.LabelZone], capacityType(n.Labels))
+		key := offeringKey(n.Labels[model.LabelInstanceType], n.Labels[model.LabelZone], cmp.Or(model.CapacityTypeOf(n.Labels), model.OnDemand))
 		standing[key] = append(standing[key], n)
 		for _, q := range n.Pods {
 			if q.IsReschedulable() {

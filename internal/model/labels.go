@@ -50,3 +50,16 @@ const (
 	Spot     = "spot"
 	Reserved = "reserved"
 )
+
+// CapacityTypeOf returns a node's capacity type by Karpenter's label or those of EKS, GKE and AKS; empty: none of them says.
+func CapacityTypeOf(node Labels) string {
+	switch {
+	case node[LabelCapacityType] != "":
+		return node[LabelCapacityType]
+	case node["eks.amazonaws.com/capacityType"] == "SPOT", node["cloud.google.com/gke-spot"] == "true", node["kubernetes.azure.com/scalesetpriority"] == "spot":
+		return Spot
+	case node["eks.amazonaws.com/capacityType"] == "ON_DEMAND":
+		return OnDemand
+	}
+	return ""
+}

@@ -4,6 +4,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -407,29 +408,13 @@ func (w *world) leave(name string) {
 }
 
 func (w *world) endStanding(s *standing) {
-	t, o := findOffering(w.variant.Types, s.node.Labels[model.LabelInstanceType], s.node.Labels[model.LabelZone], CapacityTypeOf(s.node.Labels))
+	t, o := findOffering(w.variant.Types, s.node.Labels[model.LabelInstanceType], s.node.Labels[model.LabelZone], cmp.Or(model.CapacityTypeOf(s.node.Labels), model.OnDemand))
 	p := price{}
 	if o != nil {
 		p = priceOf(t, o)
 	}
 	w.meter.paid("", p, s.since, w.Now)
 	w.meter.stood(s.node.Allocatable, s.since, w.Now)
-}
-
-// CapacityTypeOf returns the capacity type of a node by its labels, on-demand if none says.
-func CapacityTypeOf(l model.Labels) string {
-	for _, k := range []string{model.LabelCapacityType, "eks.amazonaws.com/capacityType"} {
-		switch l[k] {
-		case "":
-		case "SPOT":
-			return model.Spot
-		case "ON_DEMAND":
-			return model.OnDemand
-		default:
-			return l[k]
-		}
-	}
-	return model.OnDemand
 }
 
 // interrupt has the cloud take a machine away that is as the recorded one was: that of the claim of the same name, else the oldest of the same

@@ -45,19 +45,6 @@ func poolOf(labels map[string]string) string {
 	return ""
 }
 
-// capacityTypeOf reads the labels of Karpenter and of the clouds' own node groups; empty: none of them says.
-func capacityTypeOf(labels map[string]string) string {
-	switch {
-	case labels[model.LabelCapacityType] != "":
-		return labels[model.LabelCapacityType]
-	case labels["eks.amazonaws.com/capacityType"] == "SPOT", labels["cloud.google.com/gke-spot"] == "true", labels["kubernetes.azure.com/scalesetpriority"] == "spot":
-		return model.Spot
-	case labels["eks.amazonaws.com/capacityType"] == "ON_DEMAND":
-		return model.OnDemand
-	}
-	return ""
-}
-
 func amountsOf(r corev1.ResourceList) top.Amounts {
 	return top.Amounts{CPU: translate.MilliOf(*r.Cpu()), Memory: translate.AmountOf(*r.Memory())}
 }
@@ -67,7 +54,7 @@ func (o *overview) node(n *corev1.Node) *top.Node {
 	out := &top.Node{
 		Name: n.Name, Pool: o.texts.of(poolOf(n.Labels)), Type: o.texts.of(cmp.Or(n.Labels[corev1.LabelInstanceTypeStable], n.Labels[corev1.LabelInstanceType])),
 		Zone:         o.texts.of(cmp.Or(n.Labels[corev1.LabelTopologyZone], n.Labels[corev1.LabelFailureDomainBetaZone])),
-		CapacityType: o.texts.of(capacityTypeOf(n.Labels)), Created: n.CreationTimestamp.Time, Deleting: timeOf(n.DeletionTimestamp),
+		CapacityType: o.texts.of(model.CapacityTypeOf(n.Labels)), Created: n.CreationTimestamp.Time, Deleting: timeOf(n.DeletionTimestamp),
 		Allocatable: amountsOf(n.Status.Allocatable), Pods: translate.AmountOf(*n.Status.Allocatable.Pods()), Cordoned: n.Spec.Unschedulable && !slices.ContainsFunc(n.Spec.Taints, translate.IsCordonOwner),
 	}
 	for i := range n.Status.Conditions {
@@ -104,7 +91,7 @@ func timeOf(t *metav1.Time) time.Time {
 func overviewClaim(n *karpv1.NodeClaim) *top.Claim {
 	out := &top.Claim{
 		Name: n.Name, Pool: poolOf(n.Labels), Node: n.Status.NodeName, Type: n.Labels[corev1.LabelInstanceTypeStable], Zone: n.Labels[corev1.LabelTopologyZone],
-		CapacityType: capacityTypeOf(n.Labels), Created: n.CreationTimestamp.Time, Deleting: timeOf(n.DeletionTimestamp),
+		CapacityType: model.CapacityTypeOf(n.Labels), Created: n.CreationTimestamp.Time, Deleting: timeOf(n.DeletionTimestamp),
 		Allocatable: amountsOf(n.Status.Allocatable), Conditions: make(map[string]model.Condition, len(n.Status.Conditions)),
 	}
 	for _, c := range n.Status.Conditions {

@@ -4,6 +4,7 @@
 package recording
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"reflect"
@@ -217,7 +218,7 @@ func (r *reader) node(c record.Change) error {
 		}
 		r.nodes[c.Key] = have
 	}
-	have.Type, have.Zone, have.CapacityType, have.Pool = n.Labels[model.LabelInstanceType], n.Labels[model.LabelZone], replay.CapacityTypeOf(n.Labels), n.Labels[model.LabelNodePool]
+	have.Type, have.Zone, have.CapacityType, have.Pool = n.Labels[model.LabelInstanceType], n.Labels[model.LabelZone], cmp.Or(model.CapacityTypeOf(n.Labels), model.OnDemand), n.Labels[model.LabelNodePool]
 	have.managed = have.managed || have.Pool != "" || slices.ContainsFunc(o.OwnerReferences, func(x metav1.OwnerReference) bool { return x.Kind == "NodeClaim" })
 	if n.Ready && have.Ready.IsZero() {
 		if have.Ready = r.now; have.First {
