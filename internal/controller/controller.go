@@ -114,10 +114,9 @@ func (c *Controller) StartActing() {
 	c.Emit(func(*state.State) { c.leading.Store(true); c.Metrics.StartMeasuringPods() })
 }
 
-// MarkSynced says that the watch has delivered everything once; before, nothing is decided.
+// MarkSynced says that the watch has delivered everything once, all of which was emitted before; until the loop has taken it in, nothing is decided.
 func (c *Controller) MarkSynced() {
-	c.synced.Store(true)
-	c.Emit(func(*state.State) {})
+	c.Emit(func(*state.State) { c.synced.Store(true) })
 }
 
 // IsLeading reports whether this process is to act.

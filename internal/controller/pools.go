@@ -81,7 +81,7 @@ func (of *offerings) updateOfferings(ctx context.Context, now time.Time) time.Ti
 }
 
 // notAsked is why nothing can be bought from a pool of whose node class nothing is known.
-var notAsked = model.Condition{Status: "False", Reason: model.OfferingsNotAsked, Message: "the provider has not been asked yet"}
+var notAsked = model.Condition{Status: "False", Reason: model.OfferingsNotAsked, Message: "its instance types are being read from the provider"}
 
 // notReadyClass is why nothing may be launched with a node class, as its written condition Ready says, whoever wrote it;
 // an empty status: it may.

@@ -47,7 +47,7 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 		}
 		return append(labelRemedies(c, pool, pod, name, model.LabelZone), labelRemedies(c, pool, pod, name, model.LabelCapacityType)...)
 	case plan.PoolNotReady:
-		if pool != nil && !pool.Deleting {
+		if pool != nil && !pool.Deleting && !pool.IsUnread() {
 			return one(name, "status.conditions[Ready]", plan.Set, trueText)
 		}
 	case plan.Resource, plan.CameShort, plan.ShortAgain:
@@ -333,7 +333,7 @@ func (ex *explanation) nodeRemedyCandidate(u *disrupt.Candidate, r plan.Reason) 
 			return &out[0]
 		}
 	case plan.PoolNotReady:
-		if !u.Pool.Deleting {
+		if !u.Pool.Deleting && !u.Pool.IsUnread() {
 			return &plan.Change{Object: pool, Field: "status.conditions[Ready]", Op: plan.Set, Value: trueText}
 		}
 	case plan.Static:

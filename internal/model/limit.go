@@ -40,6 +40,11 @@ type Quota struct {
 // offered.
 const OfferingsNotAsked = "NodeClassReadinessUnknown"
 
+// IsUnread reports whether it is not known yet what a NodePool is offered, as after a start: its provider has not answered.
+func (p *NodePool) IsUnread() bool {
+	return p.Types == nil && !p.Ready && (p.NotReady.Reason == "" || p.NotReady.Reason == OfferingsNotAsked)
+}
+
 // ClusterLimits is the name of the limits over the whole cluster, which are flags of the controller.
 const ClusterLimits = "cluster"
 

@@ -6,6 +6,7 @@ package record
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -58,7 +59,7 @@ func (rec *Recorder) Output(now time.Time, snap *model.Snapshot, out *decide.Out
 		}
 	}
 	if out.Solved {
-		rec.recordPods(now, out)
+		rec.recordPods(now, snap, out)
 	}
 	count := map[plan.Outcome]int{}
 	for _, d := range out.Pods {
@@ -238,16 +239,26 @@ func (rec *Recorder) BlockedDrain(now time.Time, a plan.Evict, err error) {
 	rec.ledger.Add(e)
 }
 
-// recordPods tells each refused pod once why, and again when the reason changes.
-func (rec *Recorder) recordPods(now time.Time, out *decide.Output) {
+// recordPods tells each refused pod once why, and again when the reason changes. A pod is not told while it is not known whether a NodePool
+// serves it, as after a start: it is decided on again as soon as that is known.
+func (rec *Recorder) recordPods(now time.Time, snap *model.Snapshot, out *decide.Output) {
 	rec.metrics.NoteDecided(out.Pods, now)
 	told := map[string]string{}
 	refused := 0
+	isUnread := func(r plan.Reason) bool {
+		return r.Code == plan.PoolNotReady && slices.ContainsFunc(snap.Pools, func(p *model.NodePool) bool { return p.Name == r.Pool && p.IsUnread() })
+	}
 	for _, d := range out.Pods {
 		if d.Outcome != plan.Refused {
 			continue
 		}
 		refused++
+		if slices.ContainsFunc(d.Reasons, isUnread) {
+			if text, ok := rec.told[d.Pod.UID]; ok {
+				told[d.Pod.UID] = text
+			}
+			continue
+		}
 		nearest := report.Refusal(d.Reasons[:1]) // what other pools have against it may change with every pool that comes or goes
 		told[d.Pod.UID] = nearest
 		if rec.told[d.Pod.UID] == nearest {

@@ -51,7 +51,7 @@ func uncountedLimits(v *cluster.View) map[int]string {
 	}
 	unknown := map[string]bool{}
 	for _, p := range v.Snapshot.Pools {
-		if p.Types == nil && !p.Ready && (p.NotReady.Reason == "" || p.NotReady.Reason == model.OfferingsNotAsked) {
+		if p.IsUnread() {
 			unknown[p.Name] = true
 		}
 	}
