@@ -217,7 +217,7 @@ func TestSetAside(t *testing.T) {
 			t.Error("the provider's own types were changed")
 		}
 		full := key("b/z1/on-demand")
-		full.Group = "web" // no offering of which there is one here
+		full.Group, full.Full = "web", true // no offering of which there is one here
 		p.Set(full)
 		if have := p.Asides(); len(have) != 3 || time.Until(have[1].Until) != 15*time.Second {
 			t.Errorf("a node group that was full is set aside: %v", have)

@@ -102,8 +102,8 @@ type LaunchRequest struct {
 	Taints        []model.Taint
 	StartupTaints []model.Taint
 
-	// Unavailable are offerings that had no capacity a moment ago. A provider that chooses the offering itself asks for none of them, and
-	// answers InsufficientCapacity without a call if there is no other. The caller must not change it.
+	// Unavailable are offerings that had no capacity a moment ago. A provider asks for none of them, but where it has asked for this claim
+	// before, and answers InsufficientCapacity that names them if there is no other. The caller must not change it.
 	Unavailable map[OfferingKey]bool
 	// Following is how many more launches from the same node group are about to be asked for, their claims being under way: a provider
 	// that serves several at once may wait a moment for them.
@@ -148,6 +148,7 @@ type OfferingKey struct {
 	Zone         string `json:"zone"`
 	CapacityType string `json:"capacityType"`
 	Group        string `json:"group,omitempty"` // a node group, where it is one's alone; empty: the cloud's
+	Full         bool   `json:"full,omitempty"`  // the group has as many machines as it may, so its offerings tell how many more it may have
 }
 
 // String writes type/zone/capacity type.
@@ -170,7 +171,19 @@ func (k OfferingKey) Less(o OfferingKey) bool {
 	if k.CapacityType != o.CapacityType {
 		return k.CapacityType < o.CapacityType
 	}
-	return k.Group < o.Group
+	if k.Group != o.Group {
+		return k.Group < o.Group
+	}
+	return !k.Full && o.Full
+}
+
+// IsUnavailable reports whether an offering of a node group had no capacity a moment ago, in this group or in any.
+func (r *LaunchRequest) IsUnavailable(k OfferingKey, group string) bool {
+	alone := k
+	alone.Group = group
+	full := alone
+	full.Full = true
+	return r.Unavailable[k] || r.Unavailable[alone] || r.Unavailable[full]
 }
 
 // Drifter is a provider that can tell when a machine no longer is what its node class asks for.

@@ -65,7 +65,7 @@ func (s *SetAside) Set(keys ...OfferingKey) {
 	now := s.clock.Now()
 	for _, k := range keys {
 		until := now.Add(s.ttl)
-		if k.Group != "" {
+		if k.Full {
 			until = now.Add(min(s.ttl, fullFor))
 		}
 		if _, ok := s.until[k]; !ok {
@@ -112,7 +112,7 @@ func (s *SetAside) Launch(ctx context.Context, requests []LaunchRequest) []Launc
 		if KindOf(r.Err) == InsufficientCapacity {
 			found = slices.Concat(found, OfferingsOf(r.Err))
 		}
-		s.Set(slices.DeleteFunc(slices.Clone(found), func(k OfferingKey) bool { return k.Group == "" && known[k] })...) // nobody asked for those
+		s.Set(slices.DeleteFunc(slices.Clone(found), func(k OfferingKey) bool { return known[k] })...) // nobody asked for those
 	}
 	return results
 }

@@ -158,6 +158,9 @@ func (c catalogue) resolve(r cloud.LaunchRequest) (machines.LaunchRequest, error
 			if !allows(t, o) {
 				continue
 			}
+			if k := (cloud.OfferingKey{InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType}); r.Unavailable[k] {
+				out.Unavailable = append(out.Unavailable, k) // the cloud knows whether the claim has a machine already
+			}
 			any = true
 			if !slices.Contains(out.Zones, o.Zone) {
 				out.Zones = append(out.Zones, o.Zone)

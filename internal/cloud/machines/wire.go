@@ -73,17 +73,18 @@ type PricedOffering struct {
 // LaunchRequest asks for one machine: the cheapest offering whose type, zone and capacity type are listed; an empty list of
 // zones or capacity types allows all.
 type LaunchRequest struct {
-	ClaimUID          string           `json:"claimUID"` // the idempotency key
-	ClaimName         string           `json:"claimName"`
-	Pool              string           `json:"pool,omitempty"`
-	Types             []string         `json:"types"`
-	Zones             []string         `json:"zones,omitempty"`
-	CapacityTypes     []string         `json:"capacityTypes,omitempty"`
-	Prices            []PricedOffering `json:"prices,omitempty"`           // by which the cheapest is taken, where they differ from the catalogue's
-	RegistrationDelay Duration         `json:"registrationDelay,omitzero"` // before the boot delay of the server
-	Labels            model.Labels     `json:"labels,omitempty"`           // of the node, beside the offering's
-	Annotations       model.Labels     `json:"annotations,omitempty"`
-	Taints            []Taint          `json:"taints,omitempty"` // of the node, beside karpenter.sh/unregistered
+	ClaimUID          string              `json:"claimUID"` // the idempotency key
+	ClaimName         string              `json:"claimName"`
+	Pool              string              `json:"pool,omitempty"`
+	Types             []string            `json:"types"`
+	Zones             []string            `json:"zones,omitempty"`
+	CapacityTypes     []string            `json:"capacityTypes,omitempty"`
+	Prices            []PricedOffering    `json:"prices,omitempty"`           // by which the cheapest is taken, where they differ from the catalogue's
+	Unavailable       []cloud.OfferingKey `json:"unavailable,omitempty"`      // not to be taken: they had no capacity a moment ago
+	RegistrationDelay Duration            `json:"registrationDelay,omitzero"` // before the boot delay of the server
+	Labels            model.Labels        `json:"labels,omitempty"`           // of the node, beside the offering's
+	Annotations       model.Labels        `json:"annotations,omitempty"`
+	Taints            []Taint             `json:"taints,omitempty"` // of the node, beside karpenter.sh/unregistered
 }
 
 // LaunchAnswer has a result for each request, in order.

@@ -79,8 +79,13 @@ func (p *Provider) launch(ctx context.Context, r *cloud.LaunchRequest) (cloud.La
 	if len(options) == 0 {
 		return cloud.LaunchResult{}, &cloud.Error{Kind: cloud.Denied, Err: fmt.Errorf("no group of NodeGroupClass %s offers anything for requirements %s that holds %s", s.class.Name, r.Requirements, r.Requests.Format(model.FixedNames()))}
 	}
+	var missing []cloud.OfferingKey
 	for _, o := range options {
-		if o.group != waits && slices.ContainsFunc(p.refusals(r.ClaimUID), func(k cloud.OfferingKey) bool { return k == o.key || k.Group == o.label }) {
+		if o.group != waits && r.IsUnavailable(o.key, o.label) {
+			missing = append(missing, o.keyOf(false))
+			continue
+		}
+		if o.group != waits && slices.ContainsFunc(p.refusals(r.ClaimUID), func(k cloud.OfferingKey) bool { return k.Group == o.label && (k.Full || k == o.keyOf(false)) }) {
 			continue
 		}
 		a := &ask{uid: r.ClaimUID, name: r.ClaimName, created: r.ClaimCreated, most: s.most(o.group), isNew: waits == ""}
@@ -92,18 +97,17 @@ func (p *Provider) launch(ctx context.Context, r *cloud.LaunchRequest) (cloud.La
 		case answer.id != "":
 			return p.result(s, types, r, o.group, answer.id)
 		case answer.full || answer.refused:
-			key := o.key
-			if answer.full {
-				key.Group = o.label
-			}
-			p.refuse(r.ClaimUID, key, answer.err)
+			p.refuse(r.ClaimUID, o.keyOf(answer.full), answer.err)
 		default:
 			return cloud.LaunchResult{}, answer.err // or one is to come
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := &cloud.Error{Kind: cloud.InsufficientCapacity, Offerings: sortedKeys(p.refused[r.ClaimUID]), Err: p.why[r.ClaimUID]}
+	out := &cloud.Error{Kind: cloud.InsufficientCapacity, Offerings: sortedKeys(append(p.refused[r.ClaimUID], missing...)), Err: p.why[r.ClaimUID]}
+	if out.Err == nil {
+		out.Err = errors.New("no group that the claim allows had capacity a moment ago")
+	}
 	delete(p.refused, r.ClaimUID)
 	delete(p.why, r.ClaimUID)
 	return cloud.LaunchResult{}, out
@@ -181,7 +185,7 @@ func (p *Provider) result(s *selected, types []*model.InstanceType, r *cloud.Lau
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, k := range sortedKeys(p.refused[r.ClaimUID]) {
-		if k.InstanceType != out.InstanceType || k.Zone != out.Zone || k.CapacityType != out.CapacityType {
+		if k.Group != g.label {
 			out.Unavailable = append(out.Unavailable, k)
 		}
 	}

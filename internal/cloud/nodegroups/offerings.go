@@ -114,6 +114,14 @@ type option struct {
 	priceMicro int64
 }
 
+// keyOf returns the name of an option as its group's alone: another group of the same instance type may have capacity. full: the group has
+// as many machines as it may.
+func (o *option) keyOf(full bool) cloud.OfferingKey {
+	k := o.key
+	k.Group, k.Full = o.label, full
+	return k
+}
+
 // optionsOf are the offerings that a request allows, cheapest first.
 func optionsOf(s *selected, types []*model.InstanceType, r *cloud.LaunchRequest) []option {
 	names := map[string]string{}

@@ -41,6 +41,9 @@ type world struct {
 	lose    float64       // how often the reply of a call that changes something is lost
 	lag     time.Duration // of targets, at most
 	slow    func(call, group string) bool
+	short   map[string]bool // groups that have no capacity
+	refused int             // how often one of them was asked for some
+	same    bool            // the groups are of one instance type
 }
 
 type group struct {
@@ -168,8 +171,12 @@ func (w *world) Describe(ctx context.Context, name string) (nodegroups.Descripti
 	err := w.call(ctx, "Describe", name)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	typeName := "type-" + name
+	if w.same {
+		typeName = "type"
+	}
 	return nodegroups.Description{PriceMicro: w.groups[name].price, Node: &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{model.LabelInstanceType: "type-" + name}},
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{model.LabelInstanceType: typeName}},
 		Status:     corev1.NodeStatus{Capacity: corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi")}},
 	}}, err
 }
@@ -187,6 +194,10 @@ func (w *world) Members(ctx context.Context, name string) (out []nodegroups.Memb
 func (w *world) Raise(ctx context.Context, name string, by, _ int64) error {
 	return w.changes(ctx, "Raise", name, func() error {
 		g := w.groups[name]
+		if w.short[name] {
+			w.refused++
+			return &nodegroups.CallError{Kind: cloud.Unknown, Err: errors.New("out of stock")}
+		}
 		if g.target+by > g.max {
 			return &nodegroups.CallError{Kind: cloud.Unknown, Err: errors.New("above the maximum")}
 		}

@@ -175,6 +175,10 @@ func (m *Model) Launch(r machines.LaunchRequest, now time.Time) machines.LaunchR
 	var took *choice
 	struck := map[*activeFault]bool{}
 	for i, c := range allowed {
+		if slices.Contains(r.Unavailable, c.key()) {
+			res.Unavailable = append(res.Unavailable, c.key())
+			continue
+		}
 		f := m.offeringFault(machines.OutOfCapacity, c.key(), now, false)
 		if f == nil && c.o.Available {
 			took = &allowed[i]

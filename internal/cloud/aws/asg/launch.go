@@ -5,6 +5,7 @@ package asg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -84,9 +85,17 @@ func (p *Provider) launch(ctx context.Context, c *nodeClass, req cloud.LaunchReq
 		return fail(&cloud.Error{Kind: cloud.Denied, Err: fmt.Errorf("no group of NodeGroupClass %s offers anything for %s that holds %s", c.name, launch.DescribeRequest(req), launch.FormatRequests(req.Requests))})
 	}
 	for {
-		name := p.nextGroup(req.ClaimUID, l)
+		name := p.nextGroup(&req, l)
 		if name == "" {
 			missing := slices.Clone(l.Unavailable)
+			for _, c := range l.Options {
+				if req.IsUnavailable(c.Key(), c.Offering.Labels[model.LabelNodeGroup]) && !slices.Contains(missing, c.Key()) {
+					missing = append(missing, c.Key())
+				}
+			}
+			if l.lastFailure == nil {
+				l.lastFailure = errors.New("no group that the claim allows had capacity a moment ago")
+			}
 			return fail(&cloud.Error{Kind: cloud.InsufficientCapacity, Offerings: offering.SortKeys(missing), Err: l.lastFailure})
 		}
 		a, err := p.askGroup(ctx, c, req, l, name)
@@ -103,7 +112,7 @@ func (p *Provider) launch(ctx context.Context, c *nodeClass, req cloud.LaunchReq
 			l.lastFailure = a.err
 			for _, c := range l.Options {
 				if k := c.Key(); c.Offering.Labels[model.LabelNodeGroup] == name {
-					k.Group = name
+					k.Group, k.Full = name, true
 					l.Unavailable = append(l.Unavailable, k)
 				}
 			}
@@ -165,14 +174,14 @@ func matchesOption(list []offering.Option, group string) func(*instances.Instanc
 }
 
 // nextGroup is the group to ask: the one that was asked already, or that of the cheapest option which is not known to
-// be unavailable; empty: there is none.
-func (p *Provider) nextGroup(uid string, l *claimLaunch) string {
-	if name := p.registry.groupOfClaim(uid); name != "" {
+// be unavailable, to it or to others; empty: there is none.
+func (p *Provider) nextGroup(req *cloud.LaunchRequest, l *claimLaunch) string {
+	if name := p.registry.groupOfClaim(req.ClaimUID); name != "" {
 		return name
 	}
 	for _, c := range l.Options {
 		group := c.Offering.Labels[model.LabelNodeGroup]
-		if !slices.ContainsFunc(l.Unavailable, func(k cloud.OfferingKey) bool {
+		if !req.IsUnavailable(c.Key(), group) && !slices.ContainsFunc(l.Unavailable, func(k cloud.OfferingKey) bool {
 			return k.Group == group || k.Group == "" && k == c.Key()
 		}) {
 			return group
@@ -217,7 +226,7 @@ func (p *Provider) answerMatched(ctx context.Context, ch *selectedGroups, req cl
 		res.ImageID = m.Image
 	}
 	for _, k := range l.Unavailable {
-		if k.InstanceType != m.InstanceType || k.Zone != m.Zone {
+		if k.InstanceType != m.InstanceType || k.Zone != m.Zone || k.Group != "" && k.Group != a.name {
 			res.Unavailable = append(res.Unavailable, k)
 		}
 	}
