@@ -35,7 +35,7 @@ func (c *Controller) setPassive(s *state.State, others []string) {
 		return
 	case len(others) == 0:
 		c.passive.Store(nil)
-		text := "no other autoscaler is live any more"
+		text := "no other autoscaler is running any more"
 		if c.division != nil {
 			text = "NodePools were taken over from the other autoscaler"
 		}
@@ -156,7 +156,7 @@ func (c *Controller) tellWithheld(now time.Time, d *passiveMode, out *decide.Out
 		p := c.State.FindPod(key)
 		return p == nil || p.UID != uid
 	})
-	why := "not while another autoscaler is live: " + strings.Join(d.others, "; ")
+	why := "not while another autoscaler is running: " + strings.Join(d.others, "; ")
 	for _, a := range out.Actions {
 		switch a := a.(type) {
 		case plan.CreateClaim:

@@ -187,7 +187,7 @@ func doctorNotes(d *Doctor) (out []string) {
 		out = append(out, "This machine's clock is "+d.ClockSkew.Abs().String()+" "+where+" the API server's; ages are by the API server's.")
 	}
 	for _, a := range d.Autoscalers {
-		out = append(out, a.Name+" is live (lease "+a.Lease+").")
+		out = append(out, a.Name+" is running (lease "+a.Lease+").")
 	}
 	if n := len(d.SetAside); n > 0 {
 		out = append(out, model.Count(n, "pending pod")+" set aside, because no node can be launched for "+pick(n, "it", "them")+" now: "+fewNames(d.SetAside)+

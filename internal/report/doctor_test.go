@@ -97,7 +97,7 @@ func TestHeldDrainIsAStep(t *testing.T) {
 	d := Doctor{Report: &doctor.Report{Findings: []doctor.Finding{pdb}}}
 	d.Complete()
 	want := DoctorStep{`kubectl -n shop patch poddisruptionbudget web --type merge -p '{"spec":{"maxUnavailable":1}}'`,
-		"PodDisruptionBudget shop/web never allows an eviction: spec.maxUnavailable is 0; 30 pods on 9 nodes can't be rescheduled. The drain of 3 of these nodes ($1,484 a month) can't end before that changes."}
+		"PodDisruptionBudget shop/web never allows an eviction: spec.maxUnavailable is 0; 30 pods on 9 nodes can't be rescheduled. The drain of 3 of these nodes ($1,484 a month) can't finish until that changes."}
 	if d.Steps[0] != want {
 		t.Errorf("the first step is %+v", d.Steps[0])
 	}

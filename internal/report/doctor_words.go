@@ -45,7 +45,7 @@ func heldDrains(f *doctor.Finding) string {
 	case n > 1:
 		which = strconv.Itoa(n) + " of these nodes"
 	}
-	return " The drain of " + which + with(" (", monthly(f.DrainingMicro), ")") + " can't end before that changes."
+	return " The drain of " + which + with(" (", monthly(f.DrainingMicro), ")") + " can't finish until that changes."
 }
 
 // monthly writes micro-dollars an hour as dollars a month, with the words; empty: nothing.
@@ -63,7 +63,7 @@ func doctorSentence(f *doctor.Finding) string {
 	case doctor.PodDoNotDisrupt, doctor.SafeToEvict:
 		return fmt.Sprintf("%s: annotation %s=%s on %s keeps %s.", who, f.Key, f.Have, pods, nodes)
 	case doctor.NoController:
-		return fmt.Sprintf("%s has no controller that would make it again, so its node is kept.", who)
+		return fmt.Sprintf("%s has no controller that would recreate it, so its node is kept.", who)
 	case doctor.PDBNeverAllows:
 		return fmt.Sprintf("%s never allows an eviction: %s is %s; %s on %s can't be rescheduled.", who, f.Key, f.Have, pods, nodes)
 	case doctor.PDBUnhealthy:
@@ -73,25 +73,25 @@ func doctorSentence(f *doctor.Finding) string {
 	case doctor.NodeDoNotDisrupt:
 		return fmt.Sprintf("%s: annotation %s=%s keeps %s.", who, f.Key, f.Have, nodes)
 	case doctor.BudgetZero:
-		return fmt.Sprintf("%s: %s lets no node go for consolidation.", who, f.Key)
+		return fmt.Sprintf("%s: %s allows no consolidation.", who, f.Key)
 	case doctor.BudgetUnreadable:
-		return fmt.Sprintf("%s: the schedule %q of %s is no cron expression, so no node may go.", who, f.Have, f.Key)
+		return fmt.Sprintf("%s: the schedule %q of %s is not a valid cron expression, so no node is disrupted.", who, f.Have, f.Key)
 	case doctor.ConsolidationOff:
 		return fmt.Sprintf("%s: %s is %s, so nodes with pods are never consolidated.", who, f.Key, f.Have)
 	case doctor.ConsolidateNever:
-		return fmt.Sprintf("%s: %s is Never, so its %s stay.", who, f.Key, nodes)
+		return fmt.Sprintf("%s: %s is Never, so its %s are not consolidated.", who, f.Key, nodes)
 	case doctor.StaticPool:
 		return fmt.Sprintf("%s has a fixed number of nodes (spec.replicas: %s), which are never consolidated.", who, f.Have)
 	case doctor.NodeWithoutPool:
-		return fmt.Sprintf("%s: %s of no NodePool, so no NodePool consolidates their pods.", who, nodes)
+		return fmt.Sprintf("%s: %s without a NodePool, which are never consolidated.", who, nodes)
 	case doctor.PinnedToNode:
 		return fmt.Sprintf("%s selects node %s by name, so that node is kept.", who, f.Have)
 	case doctor.NodeNotReady:
-		return fmt.Sprintf("%s is not Ready and still paid for: %s.", who, strings.TrimSuffix(f.Have, "."))
+		return fmt.Sprintf("%s is not Ready and still costs money: %s.", who, strings.TrimSuffix(f.Have, "."))
 	case doctor.NodeCordoned:
-		return fmt.Sprintf("%s is cordoned: it is paid for and takes no new pods.", who)
+		return fmt.Sprintf("%s is cordoned: it costs money and accepts no new pods.", who)
 	case doctor.NodeEmpty:
-		return fmt.Sprintf("%s runs no pods but those of DaemonSets.", who)
+		return fmt.Sprintf("%s runs only pods of DaemonSets.", who)
 	case doctor.ClaimStuck:
 		return fmt.Sprintf("%s has no node after 15 minutes: %s is not True: %s.", who, f.Key, strings.TrimSuffix(f.Have, "."))
 	case doctor.DeletionStuck:
@@ -128,23 +128,23 @@ func doctorSentenceOfPools(f *doctor.Finding, who, pods, nodes string) string {
 	case doctor.DriftBackOff:
 		return fmt.Sprintf("Drifted nodes of %s are not replaced at once: %s. Find out what changes the NodePool or its node class.", who, strings.TrimSuffix(f.Have, "."))
 	case doctor.OverlappingPools:
-		return fmt.Sprintf("%s and %s have the same weight and may launch the same nodes for the same pods: which of them does is chance.", who, doctorObject(f.Have))
+		return fmt.Sprintf("%s and %s have the same weight and may launch the same nodes for the same pods: which one does is random.", who, doctorObject(f.Have))
 	case doctor.SpotNeverAllowed:
 		return "No NodePool allows spot nodes."
 	case doctor.FewTypes:
-		return fmt.Sprintf("%s may launch only %s of the instance types there are, and others are cheaper for these pods.", who, f.Have)
+		return fmt.Sprintf("%s allows only %s of the available instance types; others are cheaper for these pods.", who, f.Have)
 	case doctor.OnePerNode:
 		return fmt.Sprintf("%s: required anti-affinity gives each of its %s a node of its own.", who, pods)
 	case doctor.NoRequests:
 		return fmt.Sprintf("%s requests no %s (%s): nodes are sized as if it needed none.", who, f.Key, pods)
 	case doctor.SingleReplica:
-		return fmt.Sprintf("%s has one pod: it is down while that is rescheduled.", who)
+		return fmt.Sprintf("%s has one pod: it is down while the pod is rescheduled.", who)
 	case doctor.PriceUnknown:
 		return fmt.Sprintf("Instance type %s has no price in the catalogue (%s).", f.Have, nodes)
 	case doctor.TwoAutoscalers:
-		return fmt.Sprintf("%s is live beside %s: both may launch and remove the same nodes.", strings.TrimPrefix(f.Subject, "autoscaler/"), f.Have)
+		return fmt.Sprintf("%s runs next to %s: both may launch and remove the same nodes.", strings.TrimPrefix(f.Subject, "autoscaler/"), f.Have)
 	case doctor.MissingRights:
-		return fmt.Sprintf("%s could not be read (%s), and were taken as having none.", strings.TrimPrefix(f.Subject, "resource/"), f.Have)
+		return fmt.Sprintf("%s could not be read (%s), and count as empty.", strings.TrimPrefix(f.Subject, "resource/"), f.Have)
 	}
 	return string(f.Code) + " " + f.Subject
 }
@@ -198,7 +198,7 @@ func doctorCommand(f *doctor.Finding, c plan.Change) string {
 	case "cloudquota":
 		return "# request an increase of " + strings.TrimPrefix(c.Object, "cloudquota/") + " in Service Quotas"
 	case "catalog":
-		return "# give a catalogue that has " + c.Value + ": --catalog FILE"
+		return "# use a catalogue that has " + c.Value + ": --catalog FILE"
 	}
 	target := kind + " " + name
 	annotation, isAnnotation := strings.CutPrefix(c.Field, "metadata.annotations[")

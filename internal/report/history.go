@@ -193,14 +193,14 @@ func entrySentence(e *ledger.Entry, r plan.Reason) string {
 		case c.Nodes > 1:
 			does = "removing " + strconv.Itoa(c.Nodes) + " nodes together"
 		}
-		return "its pods cost less elsewhere; " + does + " saves " + shortUSD(c.Saved) + "/h, and the evictions are priced at " + shortUSD(c.Cost) + " once"
+		return "its pods can run on other nodes at lower cost; " + does + " saves " + shortUSD(c.Saved) + "/h, and the evictions are priced at " + shortUSD(c.Cost) + " once"
 	}
 	return Sentence(r)
 }
 
 // replacedBecause is why nodes are replaced, of their replacement.
 var replacedBecause = map[plan.Code]string{
-	plan.Underutilized: "whose pods cost less here", plan.Drifted: "which have drifted", plan.Expired: "which have expired",
+	plan.Underutilized: "whose pods cost less on it", plan.Drifted: "which have drifted", plan.Expired: "which have expired",
 }
 
 // historySum counts what happened, and says how the cost of the nodes changed.

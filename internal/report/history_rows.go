@@ -95,7 +95,7 @@ func entryCause(e *ledger.Entry) string {
 		case e.Command != nil && e.Kind == "create":
 			s = "replacements for nodes" + with(", ", replacedBecause[r.Code], "")
 		case r.Code == plan.Underutilized:
-			s = "pods cost less elsewhere"
+			s = "pods can run on other nodes at lower cost"
 		}
 		if s = with("NodePool ", r.Pool, ": ") + s; !slices.Contains(out, s) {
 			out = append(out, s)

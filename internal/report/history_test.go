@@ -45,9 +45,9 @@ func TestHistoryText(t *testing.T) {
   03:00:00  removed    node/b       $0.50 to $0.40  NodePool default: the node is empty [m5.large, $0.10/h]
   03:00:00  draining   node/c       $0.50           NodePool default: the node is empty
   03:00:00  ending     nodeclaim/d  $0.50           NodePool default: no instance within 5m
-  03:00:00  launched   nodeclaim/e  -               NodePool default: one of 2 replacements for 3 nodes, whose pods cost less here [8 pods]
-  03:00:00  disrupted  node/f       -               NodePool default: its pods cost less elsewhere; replacing 3 nodes by 2 together saves $1.3445/h, and the evictions are priced at $0.056 once [1 pod]
-  03:00:00  disrupted  node/g       -               NodePool default: its pods cost less elsewhere; removing it saves $0.01/h, and the evictions are priced at $0.001 once
+  03:00:00  launched   nodeclaim/e  -               NodePool default: one of 2 replacements for 3 nodes, whose pods cost less on it [8 pods]
+  03:00:00  disrupted  node/f       -               NodePool default: its pods can run on other nodes at lower cost; replacing 3 nodes by 2 together saves $1.3445/h, and the evictions are priced at $0.056 once [1 pod]
+  03:00:00  disrupted  node/g       -               NodePool default: its pods can run on other nodes at lower cost; removing it saves $0.01/h, and the evictions are priced at $0.001 once
   03:00:00  bound      node/h       -               a/1, a/2, a/3 and 2 more
   03:00:00  blocked    node/c       -               PodDisruptionBudget shop/web allows no disruption of pod shop/web-1 now
 
@@ -117,8 +117,8 @@ func TestHistoryOfRepairsAndTimeouts(t *testing.T) {
 	}{
 		{"delete", sick, "NodePool default: the node is unhealthy: condition Ready is Unknown since 2026-03-01T02:00:00Z"},
 		{"create", ofCommand, "NodePool default: the node is unhealthy"},
-		{"delete", plan.Reason{Code: plan.RegistrationTimeout, Pool: "default", Detail: plan.OfTimeout{Within: time.Minute}}, "NodePool default: no node joined within 1m"},
-		{"delete", plan.Reason{Code: plan.RegistrationTimeout, Pool: "default", Detail: plan.OfTimeout{Within: 15 * time.Minute}}, "NodePool default: no node joined within 15m"},
+		{"delete", plan.Reason{Code: plan.RegistrationTimeout, Pool: "default", Detail: plan.OfTimeout{Within: time.Minute}}, "NodePool default: no node registered within 1m"},
+		{"delete", plan.Reason{Code: plan.RegistrationTimeout, Pool: "default", Detail: plan.OfTimeout{Within: 15 * time.Minute}}, "NodePool default: no node registered within 15m"},
 		{"delete", plan.Reason{Code: plan.LaunchTimeout, Pool: "default", Detail: plan.OfTimeout{Within: 90 * time.Second, Said: "UnauthorizedOperation"}}, "NodePool default: no instance within 1m30s: UnauthorizedOperation"},
 	} {
 		var b strings.Builder

@@ -40,7 +40,7 @@ func CauseOf(a *plan.Answer) PendingCause {
 	if len(a.Findings) == 0 && len(a.Alternatives) > 0 {
 		switch alt := &a.Alternatives[0]; alt.Kind {
 		case plan.Fit:
-			out.Cause = "waiting for node or NodeClaim " + alt.On + ", which has a place for it"
+			out.Cause = "waiting for node or NodeClaim " + alt.On + ", which has capacity for it"
 		case plan.Buy:
 			out.Cause = "a node is about to be launched for it"
 		}

@@ -89,12 +89,12 @@ func sentence(r plan.Reason) string {
 			". The type is tried again when its catalog entry, its image or the NodePool changes"
 	case plan.ShortAgain:
 		d := plan.DetailOf[plan.OfSize](r)
-		said := "two nodes launched for the pod came up smaller than their instance types promise"
+		said := "two nodes launched for the pod were smaller than their instance types specify"
 		if d.Resource != "" {
 			need, have := amountPair(d.Resource, d.Need, d.Have)
-			said += "; the last, type " + d.InstanceType + ", has " + have + " where the pod needs " + need
+			said += "; the last one, of type " + d.InstanceType + ", has " + have + ", and the pod needs " + need
 		}
-		return said + ". No third is launched until the pod, the NodePool or its node class changes"
+		return said + ". No third node is launched until the pod, the NodePool or its node class changes"
 	case plan.Offering:
 		d := plan.DetailOf[plan.OfOffering](r)
 		if d.Want == "" {
@@ -128,9 +128,9 @@ func sentence(r plan.Reason) string {
 		}
 		switch {
 		case !d.Until.IsZero() && d.Cause == plan.ClaimRefused:
-			return said + ". The NodePool is tried again at " + instant(d.Until) + ", or when its template or node class changes. A removed admission policy is not noticed sooner"
+			return said + ". The NodePool is tried again at " + instant(d.Until) + ", or when its template or node class changes. Removing an admission policy does not shorten the wait"
 		case !d.Until.IsZero():
-			return said + ". The next node is launched at " + instant(d.Until) + ", or when the cause is gone"
+			return said + ". The next node is launched at " + instant(d.Until) + ", or when the cause is fixed"
 		}
 		return said + ". One node at a time is tried until a pod runs"
 	case plan.ClaimRefused:
@@ -141,9 +141,9 @@ func sentence(r plan.Reason) string {
 		return sharedLimit(plan.DetailOf[plan.OfSharedLimit](r))
 	case plan.MinValues:
 		d := plan.DetailOf[plan.OfMinValues](r)
-		said := "the NodePool requires a choice of " + strconv.Itoa(d.Want) + " values of " + labelName(d.Label) + "; "
+		said := "minValues of the NodePool requires at least " + strconv.Itoa(d.Want) + " values of " + labelName(d.Label) + "; "
 		if d.Together {
-			return said + "fewer that hold the pods together in one zone and capacity type"
+			return said + "fewer fit the pods together in one zone and capacity type"
 		}
 		return said + "only " + strconv.Itoa(d.Have) + " fit the pod"
 	case plan.PlanRefused:
@@ -155,9 +155,9 @@ func sentence(r plan.Reason) string {
 	case plan.TopologySpread:
 		d := plan.DetailOf[plan.OfTopologySpread](r)
 		if d.OfOthers {
-			return "other pods' topology spread over " + labelName(d.TopologyKey) + " counts this pod, and every " + labelName(d.TopologyKey) + " with room would exceed it until those pods are scheduled"
+			return "other pods' topology spread over " + labelName(d.TopologyKey) + " counts this pod, and would be violated in every " + labelName(d.TopologyKey) + " with free capacity until those pods are scheduled"
 		}
-		return "the pod's topology spread over " + labelName(d.TopologyKey) + " (skew at most " + strconv.FormatInt(d.MaxSkew, 10) + ") would be broken in every domain"
+		return "the pod's topology spread over " + labelName(d.TopologyKey) + " (skew at most " + strconv.FormatInt(d.MaxSkew, 10) + ") would be violated in every domain"
 	case plan.PodAffinity:
 		d := plan.DetailOf[plan.OfPodAffinity](r)
 		if d.Daemons {
@@ -172,7 +172,7 @@ func sentence(r plan.Reason) string {
 		domain := labelName(d.TopologyKey)
 		s := "the pod's anti-affinity allows no " + domain + " with a matching pod; every " + domain + " with free capacity has one"
 		if d.OfOthers {
-			s = "other pods' anti-affinity keeps the pod out of every " + domain + " with room"
+			s = "other pods' anti-affinity excludes the pod from every " + domain + " with free capacity"
 		}
 		return s + with(" (", objectName(d.DaemonSet), ")")
 	case plan.HostPortConflict:
@@ -181,13 +181,13 @@ func sentence(r plan.Reason) string {
 		if d.Port.IsDisk() {
 			what = "volume " // that the pod names itself
 		}
-		return what + string(d.Port) + ": a DaemonSet's pod has it on every node" + with(" (", d.DaemonSet, ")")
+		return what + string(d.Port) + " is used by a pod of a DaemonSet on every node" + with(" (", d.DaemonSet, ")")
 	case plan.VolumeTopology:
 		d := plan.DetailOf[plan.OfVolumeTopology](r)
 		if d.ToCreate {
-			return "the " + labelName(d.Name) + " in which the pod's volume will be created has no room"
+			return "the " + labelName(d.Name) + " in which the pod's volume will be created has no free capacity"
 		}
-		return "the volume of PVC " + d.Name + " requires " + rulesText(d.Want) + "; no offering there"
+		return "the volume of PVC " + d.Name + " requires " + rulesText(d.Want) + "; no offering is available there"
 	case plan.VolumeLimit:
 		d := plan.DetailOf[plan.OfVolumeLimit](r)
 		return "the pod mounts " + strconv.Itoa(d.Want) + " volumes of driver " + d.Driver + "; a node of type " + d.InstanceType + " can attach " + strconv.Itoa(d.Have)
@@ -204,27 +204,27 @@ func sentence(r plan.Reason) string {
 		if d.Most == 0 {
 			return "the pod requests " + strconv.FormatInt(d.Have, 10) + " " + d.What
 		}
-		return "the pod exceeds what is considered: " + strconv.FormatInt(d.Have, 10) + " " + d.What + " (at most " + strconv.FormatInt(d.Most, 10) + ")"
+		return "the pod is too complex: it has " + strconv.FormatInt(d.Have, 10) + " " + d.What + " (at most " + strconv.FormatInt(d.Most, 10) + ")"
 	case plan.WorkShare:
 		d := plan.DetailOf[plan.OfWorkShare](r)
 		work := strconv.FormatInt(d.Work, 10)
 		if d.More {
 			work = "more than " + work
 		}
-		return "not considered in this step: the pods of its namespace exceed the namespace's share of the work (" + work + " of " + strconv.FormatInt(d.Share, 10) +
-			" units of work). It is considered again in a later step"
+		return "not considered in this step: the pods of its namespace need " + work + " units of work, and the namespace's share is " +
+			strconv.FormatInt(d.Share, 10) + ". Retried in a later step"
 	case plan.ResourceShare:
 		d := plan.DetailOf[plan.OfResourceShare](r)
-		return "not considered in this step: the pod requests " + strconv.Itoa(d.Have) + " of the extended resources that nodes have, and all pending pods together request more than the " +
-			strconv.Itoa(d.Most) + " that one step looks at. It is considered again in a later step"
+		return "not considered in this step: the pod requests " + strconv.Itoa(d.Have) + " extended resources, and all pending pods together request more than the maximum of " +
+			strconv.Itoa(d.Most) + " per step. Retried in a later step"
 	case plan.NodeName:
 		d := plan.DetailOf[plan.OfNodeName](r)
 		if d.Node != "" {
 			return "the pod runs only on node " + d.Node + " (" + string(d.Want) + "), which " + string(d.Said)
 		}
-		return "the pod requires " + string(d.Want) + ", one particular node; a new node has another name"
+		return "the pod requires " + string(d.Want) + ", which only one particular node has; a new node has another name"
 	case plan.Mismatch:
-		return "kube-scheduler doesn't place the pod on " + with("node ", plan.DetailOf[plan.OfMismatch](r).Node, "") + ", though it fits there by every check Dovetail makes"
+		return "kube-scheduler doesn't place the pod on " + with("node ", plan.DetailOf[plan.OfMismatch](r).Node, "") + ", although the pod passes all of Dovetail's checks there"
 	case plan.BindingUnfit:
 		f := r.Fields()
 		return objectName(r.Subject) + " can't take the pod: kube-scheduler's filter " + f.Key + with(" requires ", f.Want, ",") + " finds " + f.Have
@@ -236,7 +236,7 @@ func sentence(r plan.Reason) string {
 		return "kube-scheduler binds the pod, because of " + plan.DetailOf[plan.OfNotBindable](r).Field + with(" (", r.Fields().Have, ")")
 	case plan.GangIncomplete:
 		d := plan.DetailOf[plan.OfGangIncomplete](r)
-		return "waiting for more pods of " + objectName(d.Gang) + ": " + strconv.Itoa(d.Have) + " exist, and nodes are launched for them when " + strconv.Itoa(d.Least) + " do"
+		return "waiting for more pods of " + objectName(d.Gang) + ": " + strconv.Itoa(d.Have) + " of at least " + strconv.Itoa(d.Least) + " exist"
 	case plan.GangTooLarge:
 		return gangTooLarge(plan.DetailOf[plan.OfGangTooLarge](r))
 	case plan.NotSchedulable:
@@ -251,11 +251,11 @@ func said(r plan.Reason) string { return string(plan.DetailOf[plan.OfSaid](r).Sa
 func notSchedulable(d plan.OfNotSchedulable) string {
 	switch d.Because {
 	case plan.IsDaemon:
-		return "the pod is a DaemonSet's"
+		return "the pod belongs to a DaemonSet"
 	case plan.OwnerCause:
-		return "made for one node: a DaemonSet's or a static pod"
+		return "a pod of a DaemonSet or a static pod, which belongs to one node"
 	case plan.GatesCause:
-		return "not to be scheduled before its gates are taken away"
+		return "the pod has scheduling gates"
 	case plan.NominatedCause:
 		return "kube-scheduler has nominated node " + d.Name + " for the pod"
 	case plan.SchedulerCause:
@@ -263,18 +263,18 @@ func notSchedulable(d plan.OfNotSchedulable) string {
 	case plan.PriorityCause:
 		return "the pod's priority is " + strconv.Itoa(int(d.Priority)) + "; the NodeGroupClasses launch nodes for pods of priority " + strconv.Itoa(int(d.Least)) + " and above"
 	case plan.DelayCause:
-		return "a node is launched for the pod not before " + instant(d.Until)
+		return "no node is launched for the pod before " + instant(d.Until)
 	}
-	return "the pod is not to be scheduled now"
+	return "the pod cannot be scheduled now"
 }
 
 // ownLimit says that a limit of the NodePool allows no more.
 func ownLimit(d plan.OfLimit) string {
 	switch {
 	case d.Resource == "":
-		return "other pods took what the NodePool's limits left"
+		return "other pods use up the NodePool's limits"
 	case d.Replacing != "": // of a node to be replaced, not of a pod
-		return "NodePool " + d.Replacing + " has no place for a replacement beside the nodes that it has: its limit (spec.limits.nodes) is " +
+		return "the limit of NodePool " + d.Replacing + " leaves no node for a replacement: spec.limits.nodes is " +
 			strconv.FormatInt(int64(d.Left), 10) + ", and " + strconv.FormatInt(int64(d.Need), 10) + " are needed"
 	case d.Resource == "nodes":
 		return "the NodePool's limit on nodes is reached"
@@ -295,7 +295,7 @@ func sharedLimit(d plan.OfSharedLimit) string {
 		if d.Limit == model.ClusterLimits {
 			limit = "the limits over the cluster"
 		}
-		return "other pods took what " + limit + " left"
+		return "other pods use up " + limit
 	}
 	used, most := plan.FormatAmount(d.Resource, int64(d.Used)), plan.FormatAmount(d.Resource, int64(d.Most))
 	switch d.Resource {
@@ -313,13 +313,13 @@ func sharedLimit(d plan.OfSharedLimit) string {
 // gangTooLarge says how many pods of a gang can be placed, and where most can be if they must share a domain.
 func gangTooLarge(d plan.OfGangTooLarge) string {
 	key, _, values, _ := d.Domain.Split()
-	s := objectName(d.Gang) + " needs places for " + strconv.Itoa(d.Least) + " pods at once" + with(" in one ", labelName(key), "") + ", or no node is launched for any of them; "
+	s := objectName(d.Gang) + " needs capacity for " + strconv.Itoa(d.Least) + " pods at once" + with(" in one ", labelName(key), "") + "; "
 	if d.Have == 0 {
-		return s + "none can be placed"
+		return s + "none of them fits, so no node is launched"
 	}
 	most := strconv.Itoa(d.Have)
 	if len(values) == 1 {
-		return s + "most can be placed in " + labelName(key) + " " + values[0] + ", " + most + ", so a gang of " + most + " would fit there"
+		return s + "at most " + most + " fit (in " + labelName(key) + " " + values[0] + "), so no node is launched"
 	}
-	return s + most + " can be placed, so a gang of " + most + " would fit"
+	return s + "only " + most + " fit, so no node is launched"
 }

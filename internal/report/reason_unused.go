@@ -18,7 +18,7 @@ func unusedCause(d plan.OfUnusedLaunches) string {
 	case plan.LaunchTimeout:
 		return "no instance was launched: " + or(said, "no answer")
 	case plan.RegistrationTimeout:
-		return "its instance didn't join the cluster within " + said
+		return "its node didn't register within " + said
 	case plan.Expired:
 		return "expireAfter of " + said + " passed before the node was ready"
 	case plan.Initializing:

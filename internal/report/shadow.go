@@ -105,9 +105,9 @@ func ShadowText(w io.Writer, s *Shadow) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "Watched for %s, from %s to %s.\n", s.To.Sub(s.From).Round(time.Second), s.From.UTC().Format(time.RFC3339), s.To.UTC().Format(time.RFC3339))
 	if len(s.Others) > 0 {
-		fmt.Fprintf(&b, "Live beside it: %s.\n", strings.Join(s.Others, "; "))
+		fmt.Fprintf(&b, "Other autoscalers: %s.\n", strings.Join(s.Others, "; "))
 	} else {
-		fmt.Fprintf(&b, "No other autoscaler is live.\n")
+		fmt.Fprintf(&b, "No other autoscaler is running.\n")
 	}
 	p := s.Pods
 	fmt.Fprintf(&b, "\nPods that needed a new node: %d\n", p.Decided)

@@ -34,7 +34,7 @@ func Text(w io.Writer, p *Plan) error {
 	t.launch()
 	t.existing()
 	t.decisions("Unschedulable", p.Refused)
-	t.decisions("Left to others", p.Ignored)
+	t.decisions("Not planned", p.Ignored)
 	if len(p.New)+len(p.Existing)+len(p.Refused)+len(p.Ignored)+len(p.NotCreated) == 0 {
 		t.line("No pod is waiting for a node.")
 		t.line("")
@@ -297,7 +297,7 @@ func (t *text) summary() {
 	if p.Stats.Truncated {
 		more = "; stopped at the work limit before the target gap was reached"
 	}
-	add("Time", "%s to plan, %s in all%s", span(p.Planned), span(p.Elapsed), more)
+	add("Time", "%s to plan, %s in total%s", span(p.Planned), span(p.Elapsed), more)
 	if len(p.Skipped) > 0 {
 		add("Ignored", "%s", kinds(p.Skipped))
 	}

@@ -16,7 +16,7 @@ import (
 func underWay(a *Why) string {
 	if a.Step == nil {
 		if kind, _, _ := strings.Cut(a.Subject, "/"); len(a.Findings) == 0 && (kind == "pod" || kind == "deployment") {
-			return "Nothing is to be done for it, and nothing keeps it where it is."
+			return "No operation is in progress, and nothing blocks its disruption."
 		}
 		return ""
 	}
@@ -33,7 +33,7 @@ func underWay(a *Why) string {
 		s += " since " + a.Step.Since.UTC().Format(time.RFC3339)
 	}
 	if len(a.Findings) > 0 {
-		return "Under way: " + s + "."
+		return "In progress: " + s + "."
 	}
 	return "Nothing blocks it: " + s + "."
 }
@@ -44,37 +44,37 @@ func stepText(x *plan.Step) string {
 	case plan.Demand:
 		return "it has been waiting for Dovetail's next decision"
 	case plan.Scheduling:
-		return "it has been waiting for kube-scheduler, which has a place for it,"
+		return "it has been waiting for kube-scheduler, and fits an existing node,"
 	case plan.PodsEnding:
-		return "it has been waiting for pods that are being deleted on a node, which then has a place for it,"
+		return "it has been waiting for the capacity of pods that are being deleted"
 	case plan.Launching:
 		return "its instance has been launching"
 	case plan.Registering:
-		return "its instance has been running, and its node has yet to join the cluster,"
+		return "its instance has been running without a registered node"
 	case plan.Initializing:
-		return "its initialization has been under way"
+		return "its node has been initializing"
 	case plan.Draining:
-		return "its drain has been under way"
+		return "its node has been draining"
 	case plan.Terminating:
-		return "its instance and its objects have been going"
+		return "its instance has been terminating"
 	case plan.PodTerminating:
 		return "it is terminating"
 	case plan.Ended:
 		return ""
 	case plan.Interrupted:
-		return "the cloud has been taking its instance away"
+		return "the cloud has been interrupting its instance"
 	}
-	cause := map[plan.Code]string{plan.Empty: "it is empty", plan.Underutilized: "its pods cost less elsewhere", plan.Drifted: "it has drifted",
+	cause := map[plan.Code]string{plan.Empty: "it is empty", plan.Underutilized: "its pods can run on other nodes at lower cost", plan.Drifted: "it has drifted",
 		plan.Expired: "it has expired", plan.Unhealthy: "it is unhealthy"}[x.Of]
 	switch {
 	case cause == "":
 		return ""
 	case x.Command != "":
-		return "it has been on its way out because " + cause + " (disruption command " + string(x.Command) + "),"
+		return "it is being disrupted because " + cause + " (disruption command " + string(x.Command) + "),"
 	case x.Of == plan.Underutilized:
-		return "it has been open to consolidation"
+		return "it has been a candidate for consolidation"
 	}
-	return "its removal has been due because " + cause + ","
+	return "it has been waiting for its removal because " + cause + ","
 }
 
 // waiting says what the next step of a NodeClaim waits for; empty: not a reason of that kind.
@@ -83,9 +83,9 @@ func waiting(r plan.Reason) string {
 	switch r.Code {
 	case plan.CallFailed:
 		d := plan.DetailOf[plan.OfCallFailed](r)
-		return "the call to " + or(d.Call, "change") + " " + object + " fails (" + callTimes(d) + ") and is repeated: " + string(d.Said)
+		return "the call to " + or(d.Call, "change") + " " + object + " has failed" + callTimes(d) + ": " + string(d.Said)
 	case plan.NodeMissing:
-		return "the instance " + string(r.Subject) + " runs, but no node with its provider ID has joined the cluster; it is given up after " + instant(plan.DetailOf[plan.OfNodeMissing](r).GivenUp)
+		return "instance " + string(r.Subject) + " is running, but no node with its provider ID has registered; it is terminated after " + instant(plan.DetailOf[plan.OfNodeMissing](r).GivenUp)
 	case plan.SeveralNodes:
 		return "several nodes have the provider ID " + string(r.Subject) + ": " + listText(plan.DetailOf[plan.OfSeveralNodes](r).Nodes.Names(), 0) + "; none of them is used until only one is left"
 	case plan.NodeNotReady:
@@ -102,21 +102,21 @@ func waiting(r plan.Reason) string {
 	case plan.DaemonSets:
 		switch left := strconv.Itoa(plan.DetailOf[plan.OfPods](r).Count); {
 		case object != "":
-			return object + " is kept for the pods of " + left + " DaemonSets, which are not on it yet"
+			return object + " is reserved until the pods of " + left + " DaemonSets run on it"
 		case left == "0":
-			return "the pods of its DaemonSets are there; it is kept for the pods it was launched for"
+			return "the pods of its DaemonSets run; it is reserved for the pods it was launched for"
 		default:
-			return "it is kept for pods of DaemonSets first; still to come: " + left
+			return "it is reserved for pods of DaemonSets first; missing: " + left
 		}
 	case plan.AwaitsLaunch:
 		if plan.DetailOf[plan.OfAwaitsLaunch](r).Failed {
-			return "no offering that it allows has capacity; its pods are planned for again together with those of " + object + ", whose offerings have no capacity either"
+			return "none of its offerings has capacity; its pods are planned again together with those of " + object + ", which has no capacity either"
 		}
-		return "offerings like those that it allows have no capacity, and the launch of " + object + ", which allows the same, tells whether these have"
+		return "similar offerings have no capacity; waiting for the launch of " + object + ", which tries the same offerings first"
 	case plan.AwaitsMachine:
 		return "the replacement " + object + " is not initialized yet (" + strings.ToLower(string(plan.DetailOf[plan.OfAwaitsMachine](r).Stage)) + ")"
 	case plan.InstancesUnread:
-		return "whether an instance was launched for " + object + " is known with the cloud's next list of instances"
+		return "waiting for the cloud's next list of instances, which shows whether an instance was launched for " + object
 	case plan.PodTerminating:
 		d := plan.DetailOf[plan.OfPodTerminating](r)
 		if d.Finalizers != "" {
@@ -124,9 +124,9 @@ func waiting(r plan.Reason) string {
 		}
 		return object + " is terminating: its grace period ends at " + instant(d.End) + ", and the drain waits for its end until one minute after that"
 	case plan.EvictedLater:
-		return object + " is evicted later, after " + model.Count(plan.DetailOf[plan.OfPods](r).Count, "pod") + " of lower priority or of workloads"
+		return object + " is evicted later in the drain order, after " + model.Count(plan.DetailOf[plan.OfPods](r).Count, "pod")
 	case plan.EvictionPace:
-		return object + " waits: the maximum number of evicted pods that are not yet running again is " + strconv.Itoa(plan.DetailOf[plan.OfEvictionPace](r).Most)
+		return object + " waits: the number of evicted pods that are not running again yet is at its maximum of " + strconv.Itoa(plan.DetailOf[plan.OfEvictionPace](r).Most)
 	case plan.SuccessorFirst:
 		return object + " is evicted when its replacement is ready, which " + objectName(plan.DetailOf[plan.OfSuccessorFirst](r).Deployment) + " creates first"
 	case plan.VolumeAttached:
@@ -134,11 +134,11 @@ func waiting(r plan.Reason) string {
 	case plan.DeletionDelayed:
 		return "annotation " + plan.DetailOf[plan.OfDeletionDelayed](r).Annotation + " of " + object + " delays its deletion"
 	case plan.MinimumDrain:
-		return "a node is drained for at least " + durationText(plan.DetailOf[plan.OfMinimumDrain](r).Least) + ", so that load balancers stop sending to it"
+		return "a node is drained for at least " + durationText(plan.DetailOf[plan.OfMinimumDrain](r).Least) + ", so that load balancers stop sending traffic to it"
 	case plan.ForeignHold:
 		return object + " is held by finalizer " + holders(r) + ", which only its owner may remove"
 	case plan.Ended:
-		return object + " has ended"
+		return object + " has terminated"
 	}
 	return ""
 }
@@ -148,13 +148,13 @@ func holders(r plan.Reason) string {
 	return listText(plan.DetailOf[plan.OfHolders](r).Names.Names(), 0)
 }
 
-// callTimes says how often a call failed since when, or when it is given up.
+// callTimes says how often a call has failed, and until when it is retried if that is known.
 func callTimes(d plan.OfCallFailed) string {
 	switch {
 	case !d.GivenUp.IsZero():
-		return "given up after " + instant(d.GivenUp)
+		return " and is retried until " + instant(d.GivenUp)
 	case d.Times == 1:
-		return "once, at " + instant(d.FirstTried)
+		return " (at " + instant(d.FirstTried) + ") and is retried"
 	}
-	return strconv.Itoa(d.Times) + " times since " + instant(d.FirstTried)
+	return " " + strconv.Itoa(d.Times) + " times since " + instant(d.FirstTried) + " and is retried"
 }

@@ -70,7 +70,7 @@ func WhyText(w io.Writer, a *Why) error {
 	}
 	switch {
 	case a.Gone:
-		fmt.Fprintf(&b, "\nIt no longer exists. What was decided about it follows.\n")
+		fmt.Fprintf(&b, "\nIt no longer exists. Past decisions about it:\n")
 	default:
 		if s := underWay(a); s != "" {
 			fmt.Fprintf(&b, "\n%s\n", s)
@@ -89,7 +89,7 @@ func WhyText(w io.Writer, a *Why) error {
 		}
 	}
 	if n := len(a.Decided); n > 0 {
-		fmt.Fprintf(&b, "\nDecided so far\n")
+		fmt.Fprintf(&b, "\nPast decisions\n")
 		first := max(0, n-mostDecided)
 		if first > 0 {
 			fmt.Fprintf(&b, "  (%d earlier entries left out; -o json has them)\n", first)
@@ -366,8 +366,8 @@ func kept(r plan.Reason) string {
 		return "the catalog no longer has the offering of " + object + " (" + d.InstanceType + " " + d.Zone + " " + d.CapacityType + "), so its price is unknown"
 	case plan.DriftBackOff:
 		d := plan.DetailOf[plan.OfDriftBackOff](r)
-		return "nodes of " + object + " drifted soon after they were launched, " + strconv.Itoa(d.Times) + " times so far; a node is replaced for drift once the NodePool and its node class have not changed for " +
-			d.Rest.String() + ", and the last change was at " + instant(d.Changed)
+		return "nodes of " + object + " drifted soon after they were launched, " + model.Count(d.Times, "time") + " so far; drifted nodes are replaced when the NodePool and its node class have been unchanged for " +
+			durationText(d.Rest) + " (last change: " + instant(d.Changed) + ")"
 	case plan.NodeDoNotDisrupt:
 		return object + " is annotated " + plan.DetailOf[plan.OfNodeHeld](r).Annotation + "=true"
 	case plan.PodDoNotDisrupt:
@@ -377,19 +377,19 @@ func kept(r plan.Reason) string {
 		d := plan.DetailOf[plan.OfSafeToEvict](r)
 		return object + " is annotated " + d.Annotation + "=" + d.Value
 	case plan.Nominated:
-		return "pods are expected on " + object + ", which is kept for them"
+		return object + " is kept for pods that are about to be scheduled on it"
 	case plan.ConsolidationOff:
 		return object + " has spec.disruption.consolidationPolicy: " + or(plan.DetailOf[plan.OfConsolidationOff](r).Policy, "not set") + ", so only empty nodes are removed"
 	case plan.Static:
 		if r.Detail == nil {
-			return "not reserved: a static NodePool launches its nodes for no particular pods"
+			return "not reserved: a static NodePool does not launch its nodes for specific pods"
 		}
 		return object + " keeps a fixed number of nodes (spec.replicas: " + strconv.FormatInt(plan.DetailOf[plan.OfStatic](r).Replicas, 10) + ")"
 	case plan.ClusterMinimum:
 		_, flag := plan.LimitField(model.ClusterLimits, string(plan.DetailOf[plan.OfClusterMinimum](r).Resource))
 		d := plan.DetailOf[plan.OfClusterMinimum](r)
 		want, have := amountPair(d.Resource, d.Least, d.Have)
-		return "without the node the cluster would have less than the minimum of " + flag + " (" + want + "; it has " + have + ")"
+		return "without the node, the cluster would be below the minimum of " + flag + " (minimum " + want + ", now " + have + ")"
 	case plan.GroupMinimum:
 		return object + " is at its minimum size (" + strconv.FormatInt(plan.DetailOf[plan.OfGroupMinimum](r).Least, 10) + ")"
 	case plan.GroupNotChosen:
@@ -406,12 +406,12 @@ func kept(r plan.Reason) string {
 		if d.Never {
 			return object + " has spec.disruption.consolidateAfter: Never"
 		}
-		return "pods were added or removed " + d.Since.String() + " ago; spec.disruption.consolidateAfter is " + d.After.String()
+		return "pods were added or removed " + lengthText(d.Since) + " ago; spec.disruption.consolidateAfter is " + lengthText(d.After)
 	case plan.DelayAfterAdd, plan.DelayAfterDelete, plan.DelayAfterFailure:
 		what := map[plan.Code]string{plan.DelayAfterAdd: "a node was launched", plan.DelayAfterDelete: "the removal of a node began",
 			plan.DelayAfterFailure: "the removal of a node failed"}[r.Code]
 		d := plan.DetailOf[plan.OfDelay](r)
-		return what + " " + d.Since.String() + " ago; the NodeGroupClass of " + object + " removes none for " + d.Delay.String() + " after that (" + d.Field + ")"
+		return what + " " + lengthText(d.Since) + " ago; the NodeGroupClass of " + object + " then delays removals for " + lengthText(d.Delay) + " (" + d.Field + ")"
 	case plan.Payback:
 		return object + " was launched to save money and pays off only after " + instant(plan.DetailOf[plan.OfPayback](r).Until)
 	case plan.BadRestartCost:
@@ -422,10 +422,10 @@ func kept(r plan.Reason) string {
 	case plan.LocalStorage:
 		return object + " would lose its local volume " + plan.DetailOf[plan.OfLocalStorage](r).Volume + ", and its NodeGroupClass keeps nodes with such pods"
 	case plan.SystemPod:
-		return object + " is in kube-system without a PodDisruptionBudget; its NodeGroupClass keeps its node until the pod is " + plan.DetailOf[plan.OfSystemPod](r).After.String() + " old, now " +
-			plan.DetailOf[plan.OfSystemPod](r).Age.String()
+		return object + " is in kube-system without a PodDisruptionBudget; its NodeGroupClass keeps its node until the pod is " + lengthText(plan.DetailOf[plan.OfSystemPod](r).After) + " old (now " +
+			lengthText(plan.DetailOf[plan.OfSystemPod](r).Age) + ")"
 	case plan.CustomController:
-		return object + " is controlled by a " + plan.DetailOf[plan.OfCustomController](r).Kind + ", and its NodeGroupClass keeps nodes with pods of controllers that are not Kubernetes' own"
+		return object + " is controlled by a " + plan.DetailOf[plan.OfCustomController](r).Kind + ", and its NodeGroupClass keeps nodes with pods of controllers that are not built into Kubernetes"
 	case plan.FewReplicas:
 		d := plan.DetailOf[plan.OfFewReplicas](r)
 		return fmt.Sprintf("the controller of %s has %s; its NodeGroupClass keeps nodes with pods of controllers that have fewer than %d", object, model.Count(d.Have, "pod"), d.Least)
@@ -438,7 +438,7 @@ func kept(r plan.Reason) string {
 		d := plan.DetailOf[plan.OfGangApart](r)
 		return object + " belongs to " + objectName(d.Gang) + ", whose pods run on " + strconv.Itoa(d.Nodes) + " nodes; the pods of a gang are moved together or not at all"
 	case plan.Budget:
-		return "the disruption budget of " + object + with(" (", plan.DetailOf[plan.OfBudget](r).Field(), ")") + " is used up: " + r.Fields().Have
+		return budgetReached(object, plan.DetailOf[plan.OfBudget](r))
 	case plan.NoHome:
 		s := object + " fits no other node, and none can be launched for it"
 		if code := plan.DetailOf[plan.OfNoHome](r).Code; code != "" && code != plan.NoPools {
@@ -456,28 +456,28 @@ func kept(r plan.Reason) string {
 	case plan.DoesNotPay:
 		d := plan.DetailOf[plan.OfDoesNotPay](r)
 		if d.OverTime {
-			return "the saving is too small for the disruption: at most " + money(d.Saving) + " in all, and the disruption costs " + money(d.Least) + " once"
+			return "the saving is too small for the disruption: at most " + money(d.Saving) + " in total, and the disruption costs " + money(d.Least) + " once"
 		}
 		any := ""
 		if d.AnyType {
 			any = " with any of the types kept by minValues"
 		}
-		return "the saving is too small: " + money(d.Saving) + " an hour, and it must be at least " + money(d.Least) + " an hour" + any
+		return "the saving is too small: " + money(d.Saving) + "/h, at least " + money(d.Least) + "/h is required" + any
 	case plan.ShortLived:
 		d := plan.DetailOf[plan.OfShortLived](r)
-		return object + " is expected to scale again in " + d.After.String() + ", as it has before; until then the saving is at most " + money(d.Saving) +
-			" in all, and the disruption costs " + money(d.Cost) + " once"
+		return object + " is expected to scale again in " + lengthText(d.After) + ", as it has before; until then the saving is at most " + money(d.Saving) +
+			" in total, and the disruption costs " + money(d.Cost) + " once"
 	case plan.LaunchesPaused:
-		return "consolidation has just removed nodes of " + object + ", and launches no replacement there before " + instant(plan.DetailOf[plan.OfLaunchesPaused](r).Until)
+		return "consolidation recently removed nodes of " + object + ", and launches no replacement there until " + instant(plan.DetailOf[plan.OfLaunchesPaused](r).Until)
 	case plan.NotKept:
-		return "the replacement can't be reserved (" + string(plan.DetailOf[plan.OfNotKept](r).Because) + "), and without that " + object + " might not fit"
+		return "the replacement can't be reserved (" + string(plan.DetailOf[plan.OfNotKept](r).Because) + "), so " + object + " might not fit on it"
 	case plan.SpotToSpot:
 		return "only another spot node is cheaper, and feature gate " + plan.DetailOf[plan.OfSpotToSpot](r).Gate + " is off"
 	case plan.NotBalanced:
 		return "policy Balanced requires a score of at least 0.5; the best command scores " + strconv.FormatFloat(plan.DetailOf[plan.OfNotBalanced](r).Score, 'f', 2, 64)
 	case plan.RepairBlocked:
 		d := plan.DetailOf[plan.OfRepairBlocked](r)
-		return "too many nodes of " + object + " are unhealthy at once to repair them: " + fmt.Sprintf("%d of %s, and at most %d may be", d.Unhealthy, model.Count(d.Total, "node"), d.Most)
+		return fmt.Sprintf("too many nodes of %s are unhealthy to repair them: %d of %s, repair allows at most %d", object, d.Unhealthy, model.Count(d.Total, "node"), d.Most)
 	case plan.NoSurge:
 		f := r.Fields()
 		return object + " can't be replaced before it is evicted: " + or(f.Have, f.Key) + with(" (", f.Key, ")")
@@ -486,17 +486,34 @@ func kept(r plan.Reason) string {
 		return or(object, "the NodePool") + " has startup taint " + or(d.Taint, d.Key)
 	case plan.NoReplacementFound:
 		d := plan.DetailOf[plan.OfNoReplacementFound](r)
-		return "no way to remove " + object + " was found in " + model.Count(d.Times, "search") + "; the next one is due after " + instant(d.Until)
+		return model.Count(d.Times, "search") + " found no way to remove " + object + "; the next search is after " + instant(d.Until)
 	case plan.CommandFailed:
 		return "the last disruption failed and was cancelled" + with(": ", string(plan.DetailOf[plan.OfAborted](r).Said), "")
 	case plan.Aborted:
 		d := plan.DetailOf[plan.OfAborted](r)
 		if !d.Until.IsZero() {
-			return "the last disruption was cancelled" + with(" (", string(d.Last), ")") + ", " + strconv.Itoa(d.Times) + " so far; not tried again before " + instant(d.Until)
+			return "the last disruption was cancelled" + with(" (", string(d.Last), ")") + ", " + model.Count(d.Times, "time") + " so far; the next attempt is after " + instant(d.Until)
 		}
 		return "the last disruption was cancelled" + with(": ", string(d.Said), "")
 	}
 	return ""
+}
+
+// budgetReached says that a disruption budget allows no further disruption.
+func budgetReached(object string, d plan.OfBudget) string {
+	s := "the disruption budget of " + object + with(" (", d.Field(), ")")
+	switch {
+	case d.Budget == 0:
+		return s + fmt.Sprintf(" is reached: %d of %s are unavailable", d.Unavailable, model.Count(int(d.Total), "node"))
+	case d.Allows == 0:
+		s += " allows no disruption"
+	default:
+		s += fmt.Sprintf(" is reached: %d unavailable, at most %d allowed", d.Unavailable, d.Allows)
+	}
+	if d.Schedule != "" {
+		s += ", schedule " + strconv.Quote(d.Schedule)
+	}
+	return s
 }
 
 // action says why something is done; empty: not a reason of that kind.
@@ -506,9 +523,9 @@ func action(r plan.Reason) string {
 	case plan.Demand:
 		return "pods need it"
 	case plan.Scheduling:
-		return "kube-scheduler has yet to bind the pod"
+		return "waiting for kube-scheduler to bind the pod"
 	case plan.PodsEnding:
-		return "pods that are being deleted have yet to terminate on its node"
+		return "waiting for pods that are being deleted on its node"
 	case plan.Launching:
 		return "the NodeClaim has no instance yet"
 	case plan.Registering:
@@ -518,7 +535,7 @@ func action(r plan.Reason) string {
 	case plan.Landed:
 		return "its pods are all bound"
 	case plan.NoAnswer:
-		return "the last write was not answered and is retried"
+		return "the last write got no response and is retried"
 	case plan.LandingTimeout:
 		return "its pods were not bound within " + timeAllowed(r) + "; the node is open to all pods now"
 	case plan.ReservationEnded:
@@ -528,12 +545,12 @@ func action(r plan.Reason) string {
 	case plan.Underutilized:
 		d, ok := r.Detail.(plan.OfUnderutilized)
 		if !ok {
-			return "its pods cost less elsewhere"
+			return "its pods can run on other nodes at lower cost"
 		}
-		return "its pods cost less elsewhere: saves " + money(d.Saving) + " an hour, the disruption costs " + money(d.Cost) + " once"
+		return "its pods can run on other nodes at lower cost: saves " + money(d.Saving) + "/h, the disruption costs " + money(d.Cost) + " once"
 	case plan.Expired:
 		if d, ok := r.Detail.(plan.OfExpired); ok {
-			return "the node has expired (expireAfter: " + d.After.String() + ")"
+			return "the node has expired (expireAfter: " + lengthText(d.After) + ")"
 		}
 		return "the node has expired (expireAfter)"
 	case plan.Drifted:
@@ -547,13 +564,13 @@ func action(r plan.Reason) string {
 	case plan.Replicas:
 		return "the static NodePool has fewer nodes than spec.replicas"
 	case plan.Leftover:
-		return "Cluster Autoscaler has left taint " + plan.DetailOf[plan.OfLeftover](r).Taint + " on " + objectName(r.Subject) + ", and no longer removes it"
+		return "Cluster Autoscaler left taint " + plan.DetailOf[plan.OfLeftover](r).Taint + " on " + objectName(r.Subject) + " and no longer removes it"
 	case plan.Adopted:
 		return "a member of a node group had no NodeClaim" + with(" (", string(r.Subject), ")")
 	case plan.LaunchTimeout:
 		return "no instance within " + timeAllowed(r) + with(": ", string(plan.DetailOf[plan.OfTimeout](r).Said), "")
 	case plan.RegistrationTimeout:
-		return "no node joined within " + timeAllowed(r)
+		return "no node registered within " + timeAllowed(r)
 	case plan.InsufficientCap:
 		return "the cloud has no capacity for it" + with(": ", said(r), "")
 	case plan.NodeClassNotReady:
@@ -567,13 +584,13 @@ func action(r plan.Reason) string {
 	case plan.Terminating:
 		return "its instance and its objects are being removed"
 	case plan.Reclaimed:
-		return "its NodePool was deleted without it and created again, and owns it now"
+		return "its NodePool was deleted and recreated, and owns it again"
 	case plan.Deleted:
 		return or(object, "it") + " was deleted"
 	case plan.TolerateAll:
 		return "not reserved: all its pods tolerate every taint" + with(" (", object, ")")
 	case plan.PreemptsOthers:
-		return "not reserved: kube-scheduler would preempt other pods for " + object + " while the node is closed to it"
+		return "not reserved: kube-scheduler would preempt other pods for " + object + " while the node is reserved"
 	case plan.ExtendedResource:
 		return "not reserved: it needs " + plan.DetailOf[plan.OfExtendedResource](r).Resource + ", which a device plugin must register"
 	case plan.SpreadTaints:

@@ -129,6 +129,9 @@ func durationText(d time.Duration) string {
 	return s
 }
 
+// lengthText writes a duration as durationText does, and 0 as 0s.
+func lengthText(d time.Duration) string { return or(durationText(d), "0s") }
+
 // shortUSD writes micro-dollars without empty decimals, two at least.
 func shortUSD(micro int64) string {
 	s := usd(micro)

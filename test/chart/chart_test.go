@@ -340,7 +340,7 @@ func starts(t *testing.T, d *appsv1.Deployment, notes string) {
 		t.Errorf("dovetail %s with %v: %v, want it to come as far as its kubeconfig\n%s", strings.Join(cmd.Args[1:], " "), cmd.Env, err, out)
 	}
 	warned := strings.Count(string(out), "environment variable has no effect")
-	_, said, _ := strings.Cut(notes, "These values are taken and do nothing:\n")
+	_, said, _ := strings.Cut(notes, "These values are accepted and have no effect:\n")
 	said, _, _ = strings.Cut(said, "\n\n")
 	if n := strings.Count(said, "settings."); n != warned {
 		t.Errorf("the notes name %d values that do nothing, the binary warns of %d:\n%s\n%s", n, warned, said, out)

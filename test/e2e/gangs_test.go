@@ -40,7 +40,7 @@ func TestGangs(t *testing.T) {
 	for i := range 3 {
 		e.names(fmt.Sprintf("pod/%s/train-%d", e.name, i), plan.GangTooLarge, "train", "2")
 	}
-	e.event("Pod", "train-", "FailedScheduling", "needs places for 3 pods at once")
+	e.event("Pod", "train-", "FailedScheduling", "needs capacity for 3 pods at once")
 	if n := len(e.launches(e.name)); n > 0 {
 		t.Fatalf("%d nodes were launched for a part of a gang", n)
 	}

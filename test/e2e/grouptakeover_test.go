@@ -50,7 +50,7 @@ func TestGroupTakeover(t *testing.T) {
 	e.must(s.Patch(e.ctx, "/api/v1/nodes/"+half, fmt.Sprintf(`{"spec":{"unschedulable":true,"taints":[{"key":"ToBeDeletedByClusterAutoscaler","value":"%d","effect":"NoSchedule"},{"key":"example.com/kept","effect":"PreferNoSchedule"}]}}`, time.Now().Unix())))
 
 	status, out := e.handGroupOver("takeover")
-	for _, word := range []string{"Deployment kube-system/cluster-autoscaler) scales group handed-a: it finds it by the tag k8s.io/cluster-autoscaler/enabled",
+	for _, word := range []string{"Deployment kube-system/cluster-autoscaler) scales group handed-a: it discovers it by tag k8s.io/cluster-autoscaler/enabled",
 		"mend it by: aws autoscaling delete-tags --tags ResourceId=handed-a,", "nothing was changed"} {
 		if status != 1 || !strings.Contains(out, word) {
 			t.Errorf("status %d, it does not say %q:\n%s", status, word, out)

@@ -145,7 +145,7 @@ func TestTakeoverRefusals(t *testing.T) {
 	lease("karpenter-leader-election")
 	refused(admin, []string{"release", "--pool", e.name}, "would launch a second instance", "mend it by: kubectl -n kube-system scale deployment karpenter --replicas=0")
 	lease("cluster-autoscaler")
-	refused(admin, take, "Several autoscalers are live", "mend it by: kubectl -n kube-system scale deployment cluster-autoscaler --replicas=0")
+	refused(admin, take, "Several autoscalers are running", "mend it by: kubectl -n kube-system scale deployment cluster-autoscaler --replicas=0")
 	e.must(s.Kube.CoordinationV1().Leases("kube-system").Delete(e.ctx, "karpenter-leader-election", metav1.DeleteOptions{}))
 	refused(admin, take, "manages no NodePools", "scale deployment cluster-autoscaler --replicas=0")
 	e.must(s.Kube.CoordinationV1().Leases("kube-system").Delete(e.ctx, "cluster-autoscaler", metav1.DeleteOptions{}))

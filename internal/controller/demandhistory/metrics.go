@@ -25,12 +25,12 @@ func newCounters(r prometheus.Registerer) *counters {
 		return v
 	}
 	m := &counters{
-		known:   gauge("dovetail_demand_histories", "Workloads whose demand is remembered."),
-		refused: gauge("dovetail_demand_histories_refused", "Workloads whose demand is not remembered, since there is no room."),
-		leftOut: gauge("dovetail_demand_histories_not_stored", "Histories that the ConfigMaps have no room for: they end with the process."),
-		dropped: count("dovetail_demand_histories_dropped_total", "Histories dropped: gone (the workload wanted nothing for four weeks) or room (others needed it).", "reason", "gone", "room"),
+		known:   gauge("dovetail_demand_histories", "Workloads with a demand history."),
+		refused: gauge("dovetail_demand_histories_refused", "Workloads without a demand history, because the maximum number is reached."),
+		leftOut: gauge("dovetail_demand_histories_not_stored", "Histories that do not fit in the ConfigMaps and are lost when the process exits."),
+		dropped: count("dovetail_demand_histories_dropped_total", "Histories dropped, by reason: gone (no demand for four weeks) or room (replaced by other workloads).", "reason", "gone", "room"),
 		writes:  count("dovetail_demand_history_writes_total", "Writes of a ConfigMap with histories, by result: written or failed.", "result", "written", "failed"),
-		reads:   count("dovetail_demand_histories_read_total", "Histories read from ConfigMaps, by result: read or refused (damaged, of an unknown format, or of a time to come).", "result", "read", "refused"),
+		reads:   count("dovetail_demand_histories_read_total", "Histories read from ConfigMaps, by result: read or refused (damaged, unknown format, or in the future).", "result", "read", "refused"),
 		queries: count("dovetail_prometheus_queries_total", "Queries for past replicas, by result: answered or failed.", "result", "answered", "failed"),
 		filled:  prometheus.NewCounter(prometheus.CounterOpts{Name: "dovetail_demand_histories_filled_total", Help: "Histories filled from Prometheus."}),
 	}

@@ -35,17 +35,17 @@ func NewMetrics(k *Keeper) *Metrics {
 	}
 	return &Metrics{
 		k:           k,
-		wanted:      of("wanted_pods", "Pods that room is wanted for now, beyond those that there are."),
-		held:        of("held_pods", "Pods that room is held for now; 0 in mode Recommend and Off."),
-		forecast:    of("forecast_pods", "By how many pods demand may rise while a node boots, by what was learned."),
-		cost:        of("cost_usd_per_hour", "What nodes for the room that is held cost an hour, where prices are known."),
+		wanted:      of("wanted_pods", "Additional pods for which capacity is wanted."),
+		held:        of("held_pods", "Pods for which capacity is held; 0 in modes Recommend and Off."),
+		forecast:    of("forecast_pods", "Forecast number of additional pods while a node boots."),
+		cost:        of("cost_usd_per_hour", "Cost of the nodes for held capacity in dollars per hour. Unknown prices are not counted."),
 		limited:     of("limited", "1 where a limit keeps it from holding what it wants."),
-		problems:    of("problems", "What is wrong with its spec or its target; where there is any, nothing is held."),
-		lead:        of("lead_seconds", "How long nodes take from NodeClaim to Ready, by which it looks ahead."),
-		weekPods:    of("pods_last_week", "Pods by which demand rose in the last seven days, by result: hit (room was held for them) or miss.", "result"),
-		weekSeconds: of("pod_seconds_last_week", "Pod-seconds of waiting in the last seven days, by result: spared or waited.", "result"),
-		weekIdle:    of("idle_pod_seconds_last_week", "Pod-seconds that room was held and not used in the last seven days."),
-		weekCost:    of("cost_usd_last_week", "Dollars that held room cost in the last seven days."),
+		problems:    of("problems", "Number of problems of spec and target. Above 0, nothing is held."),
+		lead:        of("lead_seconds", "Startup time of nodes, from NodeClaim to Ready, by which nodes are launched ahead."),
+		weekPods:    of("pods_last_week", "Pods by which demand rose in the last seven days, by result: hit (capacity was held for them) or miss.", "result"),
+		weekSeconds: of("pod_seconds_last_week", "Pod-seconds of waiting in the last seven days, by result: spared (avoided) or waited.", "result"),
+		weekIdle:    of("idle_pod_seconds_last_week", "Pod-seconds of held and unused capacity in the last seven days."),
+		weekCost:    of("cost_usd_last_week", "Cost of held capacity in the last seven days, in dollars."),
 	}
 }
 

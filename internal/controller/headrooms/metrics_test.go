@@ -28,25 +28,25 @@ func TestHeadroomMetrics(t *testing.T) {
 	}
 	k := &Keeper{statuses: map[string]*headroom.Status{"shop/a": status("a", headroom.Active), "shop/r": status("r", headroom.Recommend)}}
 	const want = `
-# HELP dovetail_headroom_cost_usd_per_hour What nodes for the room that is held cost an hour, where prices are known.
+# HELP dovetail_headroom_cost_usd_per_hour Cost of the nodes for held capacity in dollars per hour. Unknown prices are not counted.
 # TYPE dovetail_headroom_cost_usd_per_hour gauge
 dovetail_headroom_cost_usd_per_hour{headroom="a",namespace="shop"} 1.5
 dovetail_headroom_cost_usd_per_hour{headroom="r",namespace="shop"} 0
-# HELP dovetail_headroom_forecast_pods By how many pods demand may rise while a node boots, by what was learned.
+# HELP dovetail_headroom_forecast_pods Forecast number of additional pods while a node boots.
 # TYPE dovetail_headroom_forecast_pods gauge
 dovetail_headroom_forecast_pods{headroom="a",namespace="shop"} 7
 dovetail_headroom_forecast_pods{headroom="r",namespace="shop"} 7
-# HELP dovetail_headroom_held_pods Pods that room is held for now; 0 in mode Recommend and Off.
+# HELP dovetail_headroom_held_pods Pods for which capacity is held; 0 in modes Recommend and Off.
 # TYPE dovetail_headroom_held_pods gauge
 dovetail_headroom_held_pods{headroom="a",namespace="shop"} 10
 dovetail_headroom_held_pods{headroom="r",namespace="shop"} 0
-# HELP dovetail_headroom_pods_last_week Pods by which demand rose in the last seven days, by result: hit (room was held for them) or miss.
+# HELP dovetail_headroom_pods_last_week Pods by which demand rose in the last seven days, by result: hit (capacity was held for them) or miss.
 # TYPE dovetail_headroom_pods_last_week gauge
 dovetail_headroom_pods_last_week{headroom="a",namespace="shop",result="hit"} 90
 dovetail_headroom_pods_last_week{headroom="a",namespace="shop",result="miss"} 10
 dovetail_headroom_pods_last_week{headroom="r",namespace="shop",result="hit"} 90
 dovetail_headroom_pods_last_week{headroom="r",namespace="shop",result="miss"} 10
-# HELP dovetail_headroom_wanted_pods Pods that room is wanted for now, beyond those that there are.
+# HELP dovetail_headroom_wanted_pods Additional pods for which capacity is wanted.
 # TYPE dovetail_headroom_wanted_pods gauge
 dovetail_headroom_wanted_pods{headroom="a",namespace="shop"} 12
 dovetail_headroom_wanted_pods{headroom="r",namespace="shop"} 12

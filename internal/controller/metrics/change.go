@@ -45,14 +45,14 @@ func lifetimeBuckets() (out []float64) {
 
 func newChanges(r registrar, classes []cloud.ClassKind) *changes {
 	return &changes{
-		claimEnd:     r.hist("karpenter_nodeclaims_termination_duration_seconds", "Time from a NodeClaim's deletion to its end.", prometheus.ExponentialBuckets(1, 2, 12), "nodepool"),
-		machineEnd:   r.hist("karpenter_nodeclaims_instance_termination_duration_seconds", "Time from when an instance's end was asked for to the end of its NodeClaim.", prometheus.ExponentialBuckets(1, 2, 11), "nodepool"),
-		nodeEnd:      r.summary("karpenter_nodes_termination_duration_seconds", "Time from a node's deletion to its end.", "nodepool"),
-		nodeLife:     r.hist("karpenter_nodes_lifetime_duration_seconds", "How long nodes lived that have ended.", lifetimeBuckets(), "nodepool"),
-		claimsEnded:  r.count("karpenter_nodeclaims_terminated_total", "NodeClaims that have ended.", "nodepool", "capacity_type", "zone"),
-		nodesMade:    r.count("karpenter_nodes_created_total", "Nodes that were registered.", "nodepool", "zone"),
-		nodesEnded:   r.count("karpenter_nodes_terminated_total", "Nodes of ours that have ended.", "nodepool", "zone"),
-		nodesDrained: r.count("karpenter_nodes_drained_total", "Nodes that were drained.", "nodepool"),
+		claimEnd:     r.hist("karpenter_nodeclaims_termination_duration_seconds", "Time from the deletion of a NodeClaim until it is gone.", prometheus.ExponentialBuckets(1, 2, 12), "nodepool"),
+		machineEnd:   r.hist("karpenter_nodeclaims_instance_termination_duration_seconds", "Time from the request to terminate an instance until its NodeClaim is gone.", prometheus.ExponentialBuckets(1, 2, 11), "nodepool"),
+		nodeEnd:      r.summary("karpenter_nodes_termination_duration_seconds", "Time from the deletion of a node until it is gone.", "nodepool"),
+		nodeLife:     r.hist("karpenter_nodes_lifetime_duration_seconds", "Lifetime of terminated nodes.", lifetimeBuckets(), "nodepool"),
+		claimsEnded:  r.count("karpenter_nodeclaims_terminated_total", "NodeClaims terminated.", "nodepool", "capacity_type", "zone"),
+		nodesMade:    r.count("karpenter_nodes_created_total", "Nodes registered.", "nodepool", "zone"),
+		nodesEnded:   r.count("karpenter_nodes_terminated_total", "Nodes terminated.", "nodepool", "zone"),
+		nodesDrained: r.count("karpenter_nodes_drained_total", "Nodes drained.", "nodepool"),
 		conditions:   newConditionMetrics(r, classes),
 		pods:         newPodTimes(r),
 	}

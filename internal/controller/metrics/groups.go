@@ -45,14 +45,14 @@ func newGroupCounters() *groupCounters {
 	}
 	g := &groupCounters{
 		scaledUp:            count("scaled_up_nodes_total", "Nodes launched in node groups.", "gpu_resource_name", "gpu_name"),
-		scaleUpsFailed:      count("failed_scale_ups_total", "Launches in node groups that failed, and nodes that did not come in time.", "reason"),
-		launchesFailed:      count("failed_node_creations_total", "Nodes of node groups that did not come to be.", "reason"),
-		scaledDown:          count("scaled_down_nodes_total", "Nodes of node groups removed since they were empty, underutilized or unready.", "reason", "gpu_resource_name", "gpu_name"),
+		scaleUpsFailed:      count("failed_scale_ups_total", "Failed launches in node groups, and nodes that did not register in time.", "reason"),
+		launchesFailed:      count("failed_node_creations_total", "Nodes of node groups that failed to launch.", "reason"),
+		scaledDown:          count("scaled_down_nodes_total", "Nodes of node groups removed because they were empty, underutilized or unready.", "reason", "gpu_resource_name", "gpu_name"),
 		evicted:             count("evicted_pods_total", "Evictions of pods from nodes of node groups.", "eviction_result"),
 		errors:              count("errors_total", "Calls and decisions that failed.", "type"),
-		unregisteredRemoved: prometheus.NewCounter(prometheus.CounterOpts{Name: "cluster_autoscaler_old_unregistered_nodes_removed_count", Help: "Instances of node groups ended because no node came of them in time."}),
+		unregisteredRemoved: prometheus.NewCounter(prometheus.CounterOpts{Name: "cluster_autoscaler_old_unregistered_nodes_removed_count", Help: "Instances of node groups terminated because their node did not register in time."}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "cluster_autoscaler_function_duration_seconds",
-			Help:    "Time of a step of the loop (main), and of a decision that placed pending pods (scaleUp).",
+			Help:    "Duration of a step of the loop (main), and of a decision that placed pending pods (scaleUp).",
 			Buckets: []float64{.01, .05, .1, .5, 1, 2.5, 5, 7.5, 10, 12.5, 15, 17.5, 20, 22.5, 25, 27.5, 30, 50, 75, 100, 1000}}, []string{"function"}),
 	}
 	g.scaledUp.WithLabelValues("", "")
@@ -168,23 +168,23 @@ func NewGroups(counted *Metrics, loop Loop) *Groups {
 	add := func(name, help string, labels ...string) {
 		m.d[name] = prometheus.NewDesc("cluster_autoscaler_"+name, help, labels, nil)
 	}
-	add("cluster_safe_to_autoscale", "1 where this process decides and acts; 0 where it does not lead, has not read the cluster, or another autoscaler is live.")
+	add("cluster_safe_to_autoscale", "1 if this process decides and acts; 0 if it is not the leader, has not read the cluster, or another autoscaler is running.")
 	add("nodes_count", "Nodes of node groups by state.", "state")
 	add("node_groups_count", "Node groups that are scaled.", "node_group_type")
 	add("max_nodes_count", "Sum of the maximum sizes of all node groups.")
-	add("unschedulable_pods_count", "Pending pods, refused by kube-scheduler or not seen by it yet.", "type")
+	add("unschedulable_pods_count", "Pending pods, unschedulable or not considered by kube-scheduler yet.", "type")
 	add("cluster_cpu_current_cores", "CPUs of all nodes that are not being deleted.")
 	add("cluster_memory_current_bytes", "Memory of all nodes that are not being deleted.")
 	add("cpu_limits_cores", "Minimum and maximum of CPUs of all nodes (--cores-total); not served without a limit.", "direction")
 	add("memory_limits_bytes", "Minimum and maximum of memory of all nodes (--memory-total); not served without a limit.", "direction")
 	add("node_group_min_count", "Minimum size of a node group.", "node_group")
 	add("node_group_max_count", "Maximum size of a node group.", "node_group")
-	add("node_group_target_count", "Desired size of a node group, as its cloud has it.", "node_group")
-	add("node_group_healthiness", "1 where nodes can be launched in a node group.", "node_group")
+	add("node_group_target_count", "Desired size of a node group in its cloud.", "node_group")
+	add("node_group_healthiness", "1 if nodes can be launched in a node group.", "node_group")
 	add("node_group_backoff_status", "1 while no offering of a node group has capacity.", "node_group", "reason")
-	add("last_activity", "When the loop last made a step, placed pending pods, and looked for nodes to remove; seconds of Unix time.", "activity")
-	add("unneeded_nodes_count", "Nodes of node groups without a pod that would have to move, and those that a disruption command takes.")
-	add("scale_down_in_cooldown", "1 while no node is removed because one was added a short while ago (delayAfterAdd).")
+	add("last_activity", "Unix time in seconds at which the loop last ran, placed pending pods, and searched for nodes to remove.", "activity")
+	add("unneeded_nodes_count", "Nodes of node groups that are empty or part of a disruption command.")
+	add("scale_down_in_cooldown", "1 while no node is removed because one was added recently (delayAfterAdd).")
 	add("pending_node_deletions", "Nodes of node groups that are being deleted.")
 	return m
 }

@@ -19,28 +19,28 @@ func New(to prometheus.Registerer, version string, provider cloud.Traits) *Metri
 	m.scheduler = newSchedulerMetrics(r)
 	m.nodeClaims = nodeClaimMetrics{
 		created:       r.count("karpenter_nodeclaims_created_total", "NodeClaims created.", "reason", "nodepool", "min_values_relaxed"),
-		disrupted:     r.count("karpenter_nodeclaims_disrupted_total", "NodeClaims deleted, but those that a person deleted.", "reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
-		unhealthy:     r.count("karpenter_nodeclaims_unhealthy_disrupted_total", "NodeClaims deleted because their node was broken.", "condition", "nodepool", "capacity_type", "image_id", "termination_mode"),
-		podsDisrupted: r.count("karpenter_pods_disruption_initiated_total", "Pods on nodes of NodeClaims deleted, those of DaemonSets left out.", "reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
+		disrupted:     r.count("karpenter_nodeclaims_disrupted_total", "NodeClaims deleted by Dovetail.", "reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
+		unhealthy:     r.count("karpenter_nodeclaims_unhealthy_disrupted_total", "NodeClaims deleted because their node was unhealthy.", "condition", "nodepool", "capacity_type", "image_id", "termination_mode"),
+		podsDisrupted: r.count("karpenter_pods_disruption_initiated_total", "Pods on nodes of deleted NodeClaims, without pods of DaemonSets.", "reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
 	}
 	m.disruption = newDisruptionMetrics(r)
 	m.cloud = cloudMetrics{
 		provider:            provider.Name,
 		duration:            r.hist("karpenter_cloudprovider_duration_seconds", "Time of calls to the cloud.", durationBuckets(), "controller", "method", "provider"),
 		errors:              r.count("karpenter_cloudprovider_errors_total", "Calls to the cloud that failed.", "controller", "method", "provider", "error"),
-		launchFailures:      r.count("karpenter_cloudprovider_instance_launch_failures_total", "Launches that failed, by offering where the cloud names it.", "zone", "zone_id", "capacity_type", "reason"),
-		terminationFailures: r.count("karpenter_cloudprovider_instance_termination_failures_total", "Terminations that failed.", "zone", "zone_id"),
+		launchFailures:      r.count("karpenter_cloudprovider_instance_launch_failures_total", "Failed launches, by offering if the cloud names it.", "zone", "zone_id", "capacity_type", "reason"),
+		terminationFailures: r.count("karpenter_cloudprovider_instance_termination_failures_total", "Failed terminations.", "zone", "zone_id"),
 	}
 	m.interruptions = interruptionMetrics{
-		received: r.count("karpenter_interruption_received_messages_total", "Notices of instances that the cloud takes away.", "message_type"),
-		deleted:  prometheus.NewCounter(prometheus.CounterOpts{Name: "karpenter_interruption_deleted_messages_total", Help: "Notices that are written down, and done with at their source."}),
-		queued:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: "karpenter_interruption_message_queue_duration_seconds", Help: "Time from when a notice was sent until it was written down.", Buckets: durationBuckets()}),
+		received: r.count("karpenter_interruption_received_messages_total", "Interruption notices.", "message_type"),
+		deleted:  prometheus.NewCounter(prometheus.CounterOpts{Name: "karpenter_interruption_deleted_messages_total", Help: "Interruption notices that were stored and deleted from their queue."}),
+		queued:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: "karpenter_interruption_message_queue_duration_seconds", Help: "Time from when an interruption notice was sent until it was stored.", Buckets: durationBuckets()}),
 	}
 	to.MustRegister(m.interruptions.deleted, m.interruptions.queued)
 	m.evictions = r.count("karpenter_pods_eviction_requests_total", "Calls to the eviction API.", "code")
-	m.podsDrained = r.count("karpenter_pods_drained_total", "Pods asked to leave a node that is drained.", "reason")
-	m.nodeCount = r.gauge("karpenter_cluster_state_node_count", "Nodes known.").WithLabelValues()
-	m.synced = r.gauge("karpenter_cluster_state_synced", "1 once the cluster has been read.").WithLabelValues()
+	m.podsDrained = r.count("karpenter_pods_drained_total", "Pods evicted from nodes that are drained.", "reason")
+	m.nodeCount = r.gauge("karpenter_cluster_state_node_count", "Number of nodes.").WithLabelValues()
+	m.synced = r.gauge("karpenter_cluster_state_synced", "1 if the cluster has been read.").WithLabelValues()
 	m.poolUsage = r.gauge("karpenter_nodepools_usage", "Capacity in use, in the base unit of the resource.", "resource_type", "nodepool")
 	m.poolLimit = r.gauge("karpenter_nodepools_limit", "spec.limits, in the base unit of the resource.", "resource_type", "nodepool")
 	m.ours = newOwnMetrics(r)
@@ -48,8 +48,8 @@ func New(to prometheus.Registerer, version string, provider cloud.Traits) *Metri
 	m.changes = newChanges(r, provider.Classes)
 	m.podStarts = newPodStarts(r)
 	m.groups = newGroupCounters()
-	m.expanderCalls = r.count("dovetail_expander_calls_total", "Calls to the expander of --grpc-expander-url, by result: answered, timeout, error, nonsense (it named no group that it was asked about). But for answered, the optimizer decided alone.", "result")
-	info := r.gauge("karpenter_build_info", "1; what was built is in the labels.", "version", "goversion", "goarch", "commit")
+	m.expanderCalls = r.count("dovetail_expander_calls_total", "Calls to the expander of --grpc-expander-url, by result: answered, timeout, error, nonsense (unknown groups in the answer). Without an answer, the optimizer decides alone.", "result")
+	info := r.gauge("karpenter_build_info", "Always 1; the labels describe the build.", "version", "goversion", "goarch", "commit")
 	info.WithLabelValues(version, runtime.Version(), runtime.GOARCH, revision()).Set(1)
 	return m
 }

@@ -36,9 +36,9 @@ func newPodTimes(r registrar) *podTimes {
 	}
 	return &podTimes{
 		of:       map[string]*podTime{},
-		decision: hist("scheduling_decision_duration_seconds", "Time from when a waiting pod was first seen until it was first decided on."),
-		bound:    hist("provisioning_bound_duration_seconds", "Time from when there was a place for a pod until it was bound."),
-		startup:  hist("provisioning_startup_duration_seconds", "Time from when there was a place for a pod until it was ready."),
+		decision: hist("scheduling_decision_duration_seconds", "Time from when a pending pod was first seen until the first decision about it."),
+		bound:    hist("provisioning_bound_duration_seconds", "Time from when a pod had planned capacity until it was bound."),
+		startup:  hist("provisioning_startup_duration_seconds", "Time from when a pod had planned capacity until it was ready."),
 	}
 }
 

@@ -35,7 +35,7 @@ type podStart struct {
 
 func newPodStarts(r registrar) *podStarts {
 	return &podStarts{
-		startup: r.summary("karpenter_pods_startup_duration_seconds", "Time from a pod's creation until it was ready.").WithLabelValues(),
+		startup: r.summary("karpenter_pods_startup_duration_seconds", "Time from the creation of a pod until it was ready.").WithLabelValues(),
 		bound:   r.hist("karpenter_pods_bound_duration_seconds", "Time from a pod's creation until it was bound.", durationBuckets()).WithLabelValues(),
 		waiting: map[string]*podStart{},
 	}

@@ -108,19 +108,19 @@ func (t *NodePools) Check(ctx context.Context, pools []string, own client.Lease,
 	karpenter := slices.IndexFunc(Live, func(l string) bool { return strings.Contains(l, client.OtherLeases[0]) })
 	switch {
 	case len(Live) > 1:
-		out = append(out, Finding{Text: "Several autoscalers are live: " + strings.Join(Live, "; ") + ". Pools can be shared with Karpenter alone.",
+		out = append(out, Finding{Text: "Several autoscalers are running: " + strings.Join(Live, "; ") + ". NodePools can be shared with Karpenter only.",
 			Mend: "kubectl -n kube-system scale deployment cluster-autoscaler --replicas=0"})
 	case release && len(Live) > 0:
-		out = append(out, Finding{Text: "It is live: " + Live[0] + ". It would launch a second instance for each NodeClaim that is given back, before it can see that there is one.",
+		out = append(out, Finding{Text: "Another autoscaler is running: " + Live[0] + ". It would launch a second instance for each released NodeClaim.",
 			Mend: "kubectl -n " + leaseNamespace(Live[0]) + " scale deployment karpenter --replicas=0"})
 	case release:
-		out = append(out, Finding{OK: true, Text: "No other autoscaler is live."})
+		out = append(out, Finding{OK: true, Text: "No other autoscaler is running."})
 	case karpenter >= 0:
-		out = append(out, Finding{OK: true, Text: "Karpenter is live: " + Live[karpenter] + ". Pools are taken over one by one beside it."})
+		out = append(out, Finding{OK: true, Text: "Karpenter is running: " + Live[karpenter] + ". It keeps the other NodePools."})
 	case len(Live) == 1:
-		out = append(out, Finding{Text: "It is live: " + Live[0] + ". It manages no NodePools, and launches for the same pods.", Mend: "kubectl -n " + leaseNamespace(Live[0]) + " scale deployment cluster-autoscaler --replicas=0"})
+		out = append(out, Finding{Text: "Another autoscaler is running: " + Live[0] + ". It manages no NodePools, and launches nodes for the same pods.", Mend: "kubectl -n " + leaseNamespace(Live[0]) + " scale deployment cluster-autoscaler --replicas=0"})
 	default:
-		out = append(out, Finding{OK: true, Text: "No other autoscaler is live."})
+		out = append(out, Finding{OK: true, Text: "No other autoscaler is running."})
 	}
 	if !release {
 		named, err := t.Client.LeasesNamed(ctx, []string{own.Name})
@@ -129,8 +129,8 @@ func (t *NodePools) Check(ctx context.Context, pools []string, own client.Lease,
 		}
 		named = slices.DeleteFunc(named, func(l coordinationv1.Lease) bool { return l.Namespace != own.Namespace })
 		if len((client.Sightings{}).Live(named, client.Lease{}, time.Now())) == 0 {
-			out = append(out, Finding{Text: "No Dovetail controller holds lease " + own.Namespace + "/" + own.Name + ": nobody would launch for the pool.",
-				Mend: "helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace, or, where it runs with --leader-elect=false, --no-controller-check"})
+			out = append(out, Finding{Text: "No Dovetail controller holds lease " + own.Namespace + "/" + own.Name + ": nothing would launch nodes for the NodePool.",
+				Mend: "helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace. If it runs with --leader-elect=false, use --no-controller-check"})
 		}
 	}
 	entries, err := t.entries(ctx)
@@ -174,7 +174,7 @@ func unfinished(name string, entries map[string]string, release bool) *Finding {
 	if verb == "" {
 		return nil
 	}
-	return &Finding{Text: "NodePool " + name + ": an earlier dovetail " + verb + " stopped in the middle and has to be finished first.",
+	return &Finding{Text: "NodePool " + name + ": an earlier dovetail " + verb + " was interrupted and must be completed first.",
 		Mend: "dovetail " + verb + " --pool " + name}
 }
 
@@ -183,7 +183,7 @@ func (t *NodePools) checkPool(ctx context.Context, name string, begun, release b
 	raw, err := t.Client.Karpenter.Get().Resource("nodepools").Name(name).Do(ctx).Raw()
 	if apierrors.IsNotFound(err) {
 		if begun {
-			return []Finding{{OK: true, Text: "NodePool " + name + " is gone in the middle of an earlier run, which is finished now."}}, nil
+			return []Finding{{OK: true, Text: "NodePool " + name + " was deleted by an interrupted run, which is completed now."}}, nil
 		}
 		return []Finding{{Text: "NodePool " + name + " does not exist.", Mend: "kubectl get nodepools"}}, nil
 	}
@@ -305,7 +305,7 @@ func (t *NodePools) CheckAlone(ctx context.Context, pool string, others []string
 	if err != nil || len(Live) == 0 {
 		return err
 	}
-	return fmt.Errorf("NodePool %s was not given back: another autoscaler has been started: %s. Stop it, then run the same command again: "+
+	return fmt.Errorf("NodePool %s was not released: another autoscaler was started: %s. Stop it, then run the command again: "+
 		"kubectl -n %s scale deployment karpenter --replicas=0", pool, Live[0], leaseNamespace(Live[0]))
 }
 

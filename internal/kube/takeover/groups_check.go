@@ -99,15 +99,15 @@ func (t *NodeGroups) checkController(ctx context.Context, own client.Lease) (*Fi
 	if len((client.Sightings{}).Live(named, client.Lease{}, time.Now())) > 0 {
 		return nil, nil
 	}
-	return &Finding{Text: "No Dovetail controller holds lease " + own.Namespace + "/" + own.Name + ": nobody would scale the groups.",
-		Mend: "helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace --set cloud=aws, or, where it runs with --leader-elect=false, --no-controller-check"}, nil
+	return &Finding{Text: "No Dovetail controller holds lease " + own.Namespace + "/" + own.Name + ": nothing would scale the groups.",
+		Mend: "helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace --set cloud=aws. If it runs with --leader-elect=false, use --no-controller-check"}, nil
 }
 
 // checkClass says what is wrong with a class, its groups and its NodePools.
 func (t *NodeGroups) checkClass(ctx context.Context, h *handedGroups) (out []Finding) {
 	class := "NodeGroupClass " + h.class.Name
 	if len(h.groups) == 0 {
-		out = append(out, Finding{Text: class + " chooses no group.", Mend: "kubectl describe nodegroupclass " + h.class.Name})
+		out = append(out, Finding{Text: class + " selects no group.", Mend: "kubectl describe nodegroupclass " + h.class.Name})
 	}
 	if len(h.pools) == 0 {
 		out = append(out, Finding{Text: "No NodePool refers to " + class + ", so nothing would be launched in its groups.", Mend: "dovetail convert --from cluster-autoscaler --live --apply"})
@@ -116,11 +116,11 @@ func (t *NodeGroups) checkClass(ctx context.Context, h *handedGroups) (out []Fin
 		_, members, found, err := t.Cloud.DescribeGroup(ctx, name)
 		switch {
 		case err != nil:
-			out = append(out, Finding{Text: fmt.Sprintf("Group %s can't be looked at: %v.", name, err), Mend: "aws sts get-caller-identity, and allow autoscaling:DescribeAutoScalingGroups"})
+			out = append(out, Finding{Text: fmt.Sprintf("Group %s can't be read: %v.", name, err), Mend: "aws sts get-caller-identity, and allow autoscaling:DescribeAutoScalingGroups"})
 		case !found:
 			out = append(out, Finding{Text: "Group " + name + " does not exist in this account and region.", Mend: "kubectl edit nodegroupclass " + h.class.Name + " (spec.selectorTerms)"})
 		default:
-			out = append(out, Finding{OK: true, Text: fmt.Sprintf("Group %s has %d instances; %s chooses it.", name, len(members), class)})
+			out = append(out, Finding{OK: true, Text: fmt.Sprintf("Group %s has %d instances and is selected by %s.", name, len(members), class)})
 		}
 	}
 	for _, g := range h.class.Status.Groups {
@@ -135,15 +135,15 @@ func (t *NodeGroups) checkClass(ctx context.Context, h *handedGroups) (out []Fin
 // hands.
 func (t *NodeGroups) checkClusterAutoscaler(ctx context.Context, h *handedGroups, Live []string) (out []Finding, err error) {
 	if !slices.ContainsFunc(Live, func(l string) bool { return strings.Contains(l, translate.ManagedByClusterAutoscaler) }) {
-		return []Finding{{OK: true, Text: "No Cluster Autoscaler is live."}}, nil
+		return []Finding{{OK: true, Text: "No Cluster Autoscaler is running."}}, nil
 	}
 	runs, err := t.clusterAutoscalers(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if len(runs) == 0 {
-		return []Finding{{Text: "A Cluster Autoscaler is live (" + strings.Join(Live, "; ") + "), and no Deployment runs it whose flags could be read: whether it scales the groups is not known.",
-			Mend: "stop it, or run it as a Deployment of this cluster"}}, nil
+		return []Finding{{Text: "A Cluster Autoscaler is running (" + strings.Join(Live, "; ") + "), but no Deployment with its flags was found, so it is unknown whether it scales the groups.",
+			Mend: "stop it, or run it as a Deployment in this cluster"}}, nil
 	}
 	for _, name := range h.groups {
 		tags, _, found, err := t.Cloud.DescribeGroup(ctx, name)
@@ -158,7 +158,7 @@ func (t *NodeGroups) checkClusterAutoscaler(ctx context.Context, h *handedGroups
 			}
 		}
 		if free {
-			out = append(out, Finding{OK: true, Text: "Cluster Autoscaler is live and does not scale group " + name + "."})
+			out = append(out, Finding{OK: true, Text: "Cluster Autoscaler is running and does not scale group " + name + "."})
 		}
 	}
 	return out, nil
@@ -226,7 +226,7 @@ func (r *runningAutoscaler) readFlags(words []string) {
 func (r *runningAutoscaler) scales(group string, tags map[string]string) *Finding {
 	who := "Cluster Autoscaler (Deployment " + r.namespace + "/" + r.name + ") scales group " + group
 	if flag, ok := r.nodes[group]; ok {
-		return &Finding{Text: who + " by --nodes=" + flag + ".", Mend: "take --nodes=" + flag + " out: kubectl -n " + r.namespace + " edit deployment " + r.name}
+		return &Finding{Text: who + " by --nodes=" + flag + ".", Mend: "remove --nodes=" + flag + ": kubectl -n " + r.namespace + " edit deployment " + r.name}
 	}
 	for _, set := range r.sets {
 		all, first := len(set) > 0, ""
@@ -238,13 +238,13 @@ func (r *runningAutoscaler) scales(group string, tags map[string]string) *Findin
 			}
 		}
 		if all {
-			return &Finding{Text: who + ": it finds it by the tag " + first + ". Where Dovetail finds it by that tag too, name it by --nodes of its controller first.",
+			return &Finding{Text: who + ": it discovers it by tag " + first + ". If Dovetail discovers it by that tag too, add it to --nodes of its controller first.",
 				Mend: "aws autoscaling delete-tags --tags ResourceId=" + group + ",ResourceType=auto-scaling-group,Key=" + first}
 		}
 	}
 	if len(r.unread) > 0 {
-		return &Finding{Text: "Whether Cluster Autoscaler (Deployment " + r.namespace + "/" + r.name + ") scales group " + group + " is not known: its " + r.unread[0] + " can't be read.",
-			Mend: "write out what the flag is: kubectl -n " + r.namespace + " edit deployment " + r.name}
+		return &Finding{Text: "It is unknown whether Cluster Autoscaler (Deployment " + r.namespace + "/" + r.name + ") scales group " + group + ": its " + r.unread[0] + " can't be read.",
+			Mend: "write the value of the flag into the manifest: kubectl -n " + r.namespace + " edit deployment " + r.name}
 	}
 	return nil
 }

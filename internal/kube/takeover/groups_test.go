@@ -18,15 +18,15 @@ func TestScaledByFlags(t *testing.T) {
 		mend  string
 	}{
 		"no flag":              {[]string{"./cluster-autoscaler", "--v=4"}, "", ""},
-		"by its name":          {[]string{"--nodes=1:5:web"}, "scales group web by --nodes=1:5:web", "take --nodes=1:5:web out: kubectl -n ns edit deployment ca"},
-		"two words, one dash":  {[]string{"-nodes", "1:5:web"}, "by --nodes=1:5:web", "take --nodes=1:5:web out"},
+		"by its name":          {[]string{"--nodes=1:5:web"}, "scales group web by --nodes=1:5:web", "remove --nodes=1:5:web: kubectl -n ns edit deployment ca"},
+		"two words, one dash":  {[]string{"-nodes", "1:5:web"}, "by --nodes=1:5:web", "remove --nodes=1:5:web"},
 		"another group's name": {[]string{"--nodes=1:5:webs"}, "", ""},
-		"by a tag":             {[]string{"--node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/enabled"}, "by the tag k8s.io/cluster-autoscaler/enabled", "aws autoscaling delete-tags --tags ResourceId=web,ResourceType=auto-scaling-group,Key=k8s.io/cluster-autoscaler/enabled"},
-		"underscores":          {[]string{"--node_group_auto_discovery=asg:tag=k8s.io/cluster-autoscaler/enabled"}, "by the tag", "delete-tags"},
-		"by all of its tags":   {[]string{"--node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/c1"}, "by the tag k8s.io/cluster-autoscaler/c1", "delete-tags"},
+		"by a tag":             {[]string{"--node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/enabled"}, "by tag k8s.io/cluster-autoscaler/enabled", "aws autoscaling delete-tags --tags ResourceId=web,ResourceType=auto-scaling-group,Key=k8s.io/cluster-autoscaler/enabled"},
+		"underscores":          {[]string{"--node_group_auto_discovery=asg:tag=k8s.io/cluster-autoscaler/enabled"}, "by tag", "delete-tags"},
+		"by all of its tags":   {[]string{"--node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/c1"}, "by tag k8s.io/cluster-autoscaler/c1", "delete-tags"},
 		"not by all":           {[]string{"--node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/c2"}, "", ""},
 		"another value":        {[]string{"--node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/c1=shared"}, "", ""},
-		"a variable":           {[]string{"--nodes=$(WEB)"}, "scales group web is not known: its --nodes=$(WEB) can't be read", "write out what the flag is: kubectl -n ns edit deployment ca"},
+		"a variable":           {[]string{"--nodes=$(WEB)"}, "scales group web: its --nodes=$(WEB) can't be read", "write the value of the flag into the manifest: kubectl -n ns edit deployment ca"},
 	} {
 		r := runningAutoscaler{namespace: "ns", name: "ca", nodes: map[string]string{}}
 		r.readFlags(x.words)
