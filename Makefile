@@ -217,9 +217,9 @@ compare: build ## Dovetail, Karpenter and, with CLUSTER_AUTOSCALER=path of its b
 	go run ./test/compare -karpenter bin/karpenter $(if $(CLUSTER_AUTOSCALER),-cluster-autoscaler $(CLUSTER_AUTOSCALER)) $(ARGS)
 
 .PHONY: compare-aws
-compare-aws: build ## Dovetail on EC2 Fleet and on Auto Scaling groups, and Karpenter's own controller for AWS, at the same work on the same simulated AWS: tables and pictures in bench-out/compare-aws; 30 minutes
+compare-aws: build ## Dovetail on EC2 Fleet and on Auto Scaling groups, Karpenter's own controller for AWS and, with CLUSTER_AUTOSCALER=path of its binary, Cluster Autoscaler, at the same work on the same simulated AWS: tables and a picture in bench-out/compare-aws; 45 minutes
 	go -C test/karpenteraws/controller build -o ../../../bin/karpenter-aws github.com/aws/karpenter-provider-aws/cmd/controller
-	go run ./test/compare -boot 35s -pods 300 -runs 5 -karpenter-aws bin/karpenter-aws -dir bench-out/compare-aws $(ARGS)
+	go run ./test/compare -boot 35s -pods 300 -runs 3 -consolidate-after 10s -still 45s -longest 4m -karpenter-aws bin/karpenter-aws $(if $(CLUSTER_AUTOSCALER),-cluster-autoscaler $(CLUSTER_AUTOSCALER)) -dir bench-out/compare-aws $(ARGS)
 
 .PHONY: bench-hostile
 bench-hostile: ## one tenant asks for what costs most to decide on, 46 ways: how long ten ordinary pods of another namespace wait, and what a step costs; then the same with nine in ten of its pods running

@@ -22,15 +22,23 @@ import (
 
 // The systems of the comparison on the simulated AWS.
 const (
-	dovetailFleet  = "Dovetail on EC2 Fleet"
-	dovetailGroups = "Dovetail on Auto Scaling groups"
-	karpenterFleet = "Karpenter on EC2 Fleet"
+	dovetailFleet           = "Dovetail on EC2 Fleet"
+	dovetailGroups          = "Dovetail on groups"
+	karpenterFleet          = "Karpenter on EC2 Fleet"
+	clusterAutoscalerGroups = "Cluster Autoscaler on groups"
 )
+
+// onGroups reports whether a system launches from Auto Scaling groups.
+func onGroups(system string) bool {
+	return system == dovetailGroups || system == clusterAutoscalerGroups
+}
 
 // AWSRun is what the comparison on the simulated AWS measures of a cluster whose instances all boot equally long.
 type AWSRun struct {
-	Start Start    `json:"start"`
-	Burst AWSBurst `json:"burst"`
+	Start        Start           `json:"start"`
+	Burst        AWSBurst        `json:"burst"`
+	ScaleDown    AWSScaleDown    `json:"scaleDown,omitzero"`    // with instances that boot only
+	Interruption AWSInterruption `json:"interruption,omitzero"` // in the middle of the scale-down
 }
 
 // AWSBurst is many pods at once on the simulated AWS.
@@ -56,6 +64,8 @@ func measureAWS(ctx context.Context, system string, o options) (run *Run, err er
 	return run, nil
 }
 
+// runAWS runs one system through the work on a sandbox of its own, with instances that boot in this time. The scale-down and the interruptions are part of
+// it if they boot at all.
 func runAWS(ctx context.Context, system string, o options, boot time.Duration, run *Run, out *AWSRun) (err error) {
 	dir, err := os.MkdirTemp("", "dovetail-compare-")
 	if err != nil {
@@ -64,14 +74,17 @@ func runAWS(ctx context.Context, system string, o options, boot time.Duration, r
 	defer os.RemoveAll(dir)
 	// A node too small for any pod: if there is none at all, kube-scheduler looks at a new pod no sooner than after a second.
 	flags := []string{"--cloud", "aws", "--boot", boot.String(), "--pull", "0", "--seed", strconv.Itoa(o.seed), "--base", "t3.nano"}
-	switch system {
-	case dovetailGroups:
+	if onGroups(system) {
 		groups := filepath.Join(dir, "groups.yaml")
 		if err := os.WriteFile(groups, []byte(awsGroups), 0o600); err != nil {
 			return err
 		}
 		flags = append(flags, "--groups="+groups)
-	case karpenterFleet:
+	}
+	switch system {
+	case dovetailGroups:
+		flags = append(flags, "--controller-arg=--node-group-defaults=--scale-down-unneeded-time="+o.ConsolidateAfter.String()+" --scale-down-delay-after-add=0s")
+	case karpenterFleet, clusterAutoscalerGroups:
 		flags = append(flags, "--no-autoscaler")
 	}
 	s, err := sandbox.Up(ctx, filepath.Join(dir, "sandbox"), flags...)
@@ -91,24 +104,16 @@ func runAWS(ctx context.Context, system string, o options, boot time.Duration, r
 		return err
 	}
 	c := &cluster{Cluster: followed}
-	if system == karpenterFleet {
-		p, err := s.StartKarpenterAWS(o.karpenterAWS, filepath.Join(o.dir, strings.ReplaceAll(strings.ToLower(system), " ", "-")+".log"))
-		if err != nil {
-			return err
-		}
-		defer p.Stop()
-	}
-	if err := c.createAWSPool(ctx, system, o); err != nil {
+	stop, err := c.startAWSSystem(ctx, system, o, run)
+	if err != nil {
 		return err
 	}
+	defer stop()
 	server, err := s.Kube.Discovery().ServerVersion()
 	if err != nil {
 		return err
 	}
 	run.Kubernetes = server.GitVersion
-	if run.Version, err = version(system, o, ""); err != nil {
-		return err
-	}
 	start, err := c.start(ctx)
 	if err != nil {
 		return err
@@ -117,24 +122,59 @@ func runAWS(ctx context.Context, system string, o options, boot time.Duration, r
 		return err
 	}
 	out.Start = *start
-	out.Burst, err = c.burstAWS(ctx, o.Pods)
+	if out.Burst, err = c.burstAWS(ctx, o.Pods); err != nil || boot == 0 {
+		return err
+	}
+	out.ScaleDown, out.Interruption, err = c.scaleDownAWS(ctx, system, o)
 	return err
 }
 
-// createAWSPool creates the NodePool that a system launches from, unless it makes its own of Auto Scaling groups, and waits until it is Ready.
-func (c *cluster) createAWSPool(ctx context.Context, system string, o options) error {
+// startAWSSystem starts a system, Dovetail having been started by the sandbox, notes its version, and returns when it can launch nodes.
+func (c *cluster) startAWSSystem(ctx context.Context, system string, o options, run *Run) (stop func(), err error) {
+	stop = func() {}
+	log := filepath.Join(o.dir, strings.ReplaceAll(strings.ToLower(system), " ", "-")+".log")
+	switch system {
+	case karpenterFleet:
+		p, err := c.Sandbox.StartKarpenterAWS(o.karpenterAWS, log)
+		if err != nil {
+			return nil, err
+		}
+		stop = p.Stop
+	case clusterAutoscalerGroups:
+		after := o.ConsolidateAfter.String()
+		if stop, err = c.Sandbox.StartClusterAutoscalerAWS(ctx, o.clusterAuto, log, "--expander=least-waste", "--scale-down-unneeded-time="+after, "--scale-down-delay-after-add="+after); err != nil {
+			return nil, err
+		}
+	}
+	if run.Version, err = version(system, o, log); err == nil && system != clusterAutoscalerGroups {
+		err = c.createAWSPools(ctx, system, o)
+	}
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return stop, nil
+}
+
+// createAWSPools creates the two NodePools that a system launches from, unless it makes its own of Auto Scaling groups, and waits until they are Ready.
+func (c *cluster) createAWSPools(ctx context.Context, system string, o options) error {
 	if system == dovetailGroups {
-		return c.poolsReady(ctx, "small", "large")
+		return c.poolsReady(ctx, "small", "large", "spot")
+	}
+	pool := func(name, capacityType, spec, requirements string) error {
+		return c.Sandbox.Create(ctx, "/apis/karpenter.sh/v1/nodepools", fmt.Sprintf(`{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: %s},
+			spec: {disruption: {consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: %s, budgets: [{nodes: "100%%"}]},
+			template: {%s nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}, requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [%s]}, {key: kubernetes.io/arch, operator: In, values: [amd64]},
+				{key: karpenter.k8s.aws/instance-category, operator: In, values: [c, m, r]}, {key: karpenter.k8s.aws/instance-generation, operator: Gt, values: ["2"]}%s]}}}}`, name, o.ConsolidateAfter, spec, capacityType, requirements))
 	}
 	err := errors.Join(c.Sandbox.Create(ctx, "/apis/karpenter.k8s.aws/v1/ec2nodeclasses", `{apiVersion: karpenter.k8s.aws/v1, kind: EC2NodeClass, metadata: {name: default},
 		spec: {role: sandbox-node, amiSelectorTerms: [{alias: al2023@latest}], subnetSelectorTerms: [{tags: {karpenter.sh/discovery: sandbox}}], securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: sandbox}}]}}`),
-		c.Sandbox.Create(ctx, "/apis/karpenter.sh/v1/nodepools", fmt.Sprintf(`{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: default}, spec: {disruption: {consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: %s},
-		template: {spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}, requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}, {key: kubernetes.io/arch, operator: In, values: [amd64]},
-			{key: karpenter.k8s.aws/instance-category, operator: In, values: [c, m, r]}, {key: karpenter.k8s.aws/instance-generation, operator: Gt, values: ["2"]}]}}}}`, o.ConsolidateAfter)))
+		pool("default", "on-demand", "spec: {", ""),
+		pool("spot", "spot", "metadata: {labels: {pool: spot}}, spec: {taints: [{key: pool, value: spot, effect: NoSchedule}],", `, {key: karpenter.k8s.aws/instance-cpu, operator: Lt, values: ["9"]}`))
 	if err != nil {
 		return err
 	}
-	return c.poolsReady(ctx, "default")
+	return c.poolsReady(ctx, "default", "spot")
 }
 
 // awsTimes adds what the simulated AWS knows of the first node: when the desired capacity of its group was raised, and when its instance was launched.
@@ -149,7 +189,7 @@ func (c *cluster) awsTimes(ctx context.Context, start *Start, system string) err
 	if start.InstanceMs == 0 {
 		return errors.New("the pod runs, and the simulated AWS has no instance")
 	}
-	if system == dovetailGroups {
+	if onGroups(system) {
 		at, err := c.Sandbox.DesiredCapacityRaised(ctx, start.begun)
 		if err != nil {
 			return err
@@ -186,13 +226,25 @@ func (c *cluster) burstAWS(ctx context.Context, n int) (out AWSBurst, err error)
 	if err != nil {
 		return out, err
 	}
+	out.Nodes, out.USD = billAWS(b, "on-demand")
+	out.Calls = callsOf(b)
+	return out, nil
+}
+
+// billAWS returns how many instances of a capacity type run or boot, and what they cost an hour.
+func billAWS(b awstest.Books, capacityType string) (nodes int, usd float64) {
 	micro := int64(0)
 	for _, i := range b.Alive {
-		micro += i.PriceMicro
+		if i.CapacityType == capacityType {
+			nodes, micro = nodes+1, micro+i.PriceMicro
+		}
 	}
+	return nodes, round(float64(micro) / 1e6)
+}
+
+func callsOf(b awstest.Books) (n int) {
 	for _, calls := range b.Calls {
-		out.Calls += calls.Count
+		n += calls.Count
 	}
-	out.Nodes, out.USD = len(b.Alive), round(float64(micro)/1e6)
-	return out, nil
+	return n
 }

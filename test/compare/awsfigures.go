@@ -15,10 +15,13 @@ var (
 	awsBurst       = awsOf("all Running", seconds, func(r AWSRun) float64 { return r.Burst.Seconds })
 	awsBurstUSD    = awsOf("cost an hour", dollars, func(r AWSRun) float64 { return r.Burst.USD })
 	awsBurstCalls  = awsOf("calls to AWS", number, func(r AWSRun) float64 { return float64(r.Burst.Calls) })
+	awsDown        = figure{name: "at rest", of: func(r Run) float64 { return r.Booting.ScaleDown.Seconds }, format: seconds, beyond: func(r Run) bool { return r.Booting.ScaleDown.Unrested }}
+	awsDownUSD     = awsScaleDown("cost an hour at rest", dollars, func(d AWSScaleDown) float64 { return d.USD })
+	awsPodDown     = awsInterruption("longest wait of a pod for its new node", func(i AWSInterruption) float64 { return i.Down })
 	awsStartStages = []func(bool) figure{
 		awsStart("Pending", func(s Start) float64 { return s.PodMs }),
-		awsStart("NodeClaim", func(s Start) float64 { return s.ClaimMs }),
-		awsStart("desired capacity raised", func(s Start) float64 { return s.DesiredMs }, dovetailGroups),
+		awsStart("NodeClaim", func(s Start) float64 { return s.ClaimMs }, dovetailFleet, dovetailGroups, karpenterFleet),
+		awsStart("desired capacity raised", func(s Start) float64 { return s.DesiredMs }, dovetailGroups, clusterAutoscalerGroups),
 		awsStart("instance launched", func(s Start) float64 { return s.InstanceMs }),
 		awsStart("Node (NotReady)", func(s Start) float64 { return s.NodeMs }),
 		awsStart("Node Ready", func(s Start) float64 { return s.ReadyMs }),
@@ -44,6 +47,14 @@ func awsStart(name string, of func(Start) float64, only ...string) func(bool) fi
 	return awsOf(name, func(ms float64) string { return fmt.Sprintf("%.2f s", ms/1000) }, func(r AWSRun) float64 { return of(r.Start) }, only...)
 }
 
+func awsScaleDown(name string, format func(float64) string, of func(AWSScaleDown) float64) figure {
+	return awsOf(name, format, func(r AWSRun) float64 { return of(r.ScaleDown) })(true)
+}
+
+func awsInterruption(name string, of func(AWSInterruption) float64) figure {
+	return awsOf(name, seconds, func(r AWSRun) float64 { return of(r.Interruption) }, dovetailFleet, dovetailGroups, karpenterFleet)(true)
+}
+
 // awsSections are all figures on the simulated AWS.
 func awsSections(s Settings) (out []section) {
 	for _, booting := range []bool{true, false} {
@@ -57,7 +68,21 @@ func awsSections(s Settings) (out []section) {
 			[]figure{awsBurst(booting), nodes(booting), awsBurstUSD(booting), awsBurstCalls(booting)},
 		})
 	}
-	return out
+	return append(out, section{
+		fmt.Sprintf("The burst scaled down to %d pods; instances %s", s.Pods*3/10, bootText(s, true)),
+		[]figure{
+			awsDown,
+			awsScaleDown("nodes at rest", number, func(d AWSScaleDown) float64 { return float64(d.Nodes) }),
+			awsDownUSD,
+			awsScaleDown("pods evicted", number, func(d AWSScaleDown) float64 { return float64(d.Evictions) }),
+		},
+	}, section{
+		fmt.Sprintf("%d pods on spot instances, half of which EC2 takes after notice of 2m; instances %s", spotPods, bootText(s, true)),
+		[]figure{
+			awsInterruption("all Running on other instances, after the notice", func(i AWSInterruption) float64 { return i.Seconds }),
+			awsPodDown,
+		},
+	})
 }
 
 func bootText(s Settings, booting bool) string {
@@ -73,21 +98,28 @@ func awsPanels(s Settings) []panel {
 		{"One pod, " + short(s.Boot) + " boot: until it runs", awsRunning(true)}, {"One pod, no boot time: until it runs", awsRunning(false)},
 		{burst + short(s.Boot) + " boot, until all run", awsBurst(true)}, {burst + "no boot time, until all run", awsBurst(false)},
 		{burst + "cost an hour", awsBurstUSD(true)}, {burst + "calls to AWS", awsBurstCalls(true)},
+		{fmt.Sprintf("Down to %d pods: cost an hour at rest", s.Pods*3/10), awsDownUSD}, {"Spot interruptions: longest wait of a pod", awsPodDown},
 	}
 }
 
 // awsConditions say how the figures on the simulated AWS came about, a sentence each.
 func awsConditions(r *Results, kubernetes string) []string {
-	return []string{
+	out := []string{
 		"Medians of all runs, least and most in brackets. Less is better everywhere.",
 		"Machine: " + r.Machine + ".",
 		"Systems: " + strings.Join(names(r.Runs), "; ") + ".",
 		fmt.Sprintf("Control plane: Kubernetes %s (etcd, kube-apiserver, kube-controller-manager, kube-scheduler) and the simulated AWS, fresh ones for each run and boot time; kwok simulates nodes and containers. No AWS account was used.", kubernetes),
 		fmt.Sprintf("Instances register %s after their launch, more or less, as drawn from a seed that is the number of the run, or at once. A simulated Auto Scaling group launches an instance 1 s after its desired capacity was raised.", short(r.Settings.Boot)),
-		"On EC2 Fleet: on-demand instances for amd64 of categories c, m and r, newer than generation 2. On Auto Scaling groups: one of c5a.large or c5.large, and one of c5.2xlarge, each of up to 80 instances.",
-		"Pods: one of 900m CPU and 3100Mi, then the burst of 500m CPU and 512Mi. The nodes, the cost and the calls of the burst are those 3 s after all pods run, the first pod's node included.",
+		"On EC2 Fleet: on-demand instances for amd64 of categories c, m and r, newer than generation 2. On Auto Scaling groups: one of c5a.large or c5.large, and one of c5.2xlarge, each of up to 80 instances. Spot instances: on EC2 Fleet the same with fewer than 9 CPUs, in a group c5.2xlarge, c5a.2xlarge or m5.2xlarge; they have a taint, and only the pods of the interruptions tolerate it.",
+		"Pods: one of 900m CPU and 3100Mi, then the burst and those on spot instances of 500m CPU and 512Mi. The nodes, the cost and the calls of the burst are those 3 s after all pods run, the first pod's node included.",
+		fmt.Sprintf("Scale-down: consolidateAfter %s and a disruption budget of 100 %%; for groups --scale-down-unneeded-time of %[1]s. At rest: no pod and no node has changed for %s, waited for up to %s; the time is that of the last change. Nodes and cost are those on demand, on which the burst and the first pod run.", short(r.Settings.ConsolidateAfter), short(r.Settings.Still), short(r.Settings.Longest)),
+		"Interruptions: the pods on spot instances start with the scale-down. When all of them run, EC2 announces that it takes half of their instances. The longest wait is that of a pod that took the place of an evicted one, from its creation until it ran.",
 		"Karpenter runs with the defaults of its chart, and batches pods for 1 s of silence or 10 s at most.",
 	}
+	if count(r.Runs, clusterAutoscalerGroups) > 0 {
+		out = append(out, "Cluster Autoscaler runs with --expander=least-waste and looks at pods every ten seconds; it does not read interruption notices.")
+	}
+	return out
 }
 
 // awsGroups is the file of Auto Scaling groups for dovetail-sandbox up --groups.
@@ -105,6 +137,17 @@ const awsGroups = `
   instanceTypes: [c5.2xlarge]
   suspendedProcesses: [AZRebalance]
   tags: *found
+- name: spot
+  max: 80
+  instanceTypes: [c5.2xlarge, c5a.2xlarge, m5.2xlarge]
+  onDemandAbovePercent: 0
+  spotAllocationStrategy: price-capacity-optimized
+  suspendedProcesses: [AZRebalance]
+  tags:
+    - {key: k8s.io/cluster-autoscaler/enabled, value: "true"}
+    - {key: k8s.io/cluster-autoscaler/sandbox, value: owned}
+    - {key: k8s.io/cluster-autoscaler/node-template/label/pool, value: spot}
+    - {key: k8s.io/cluster-autoscaler/node-template/taint/pool, value: "spot:NoSchedule"}
 `
 
 // onAWS reports whether results are of the comparison on the simulated AWS.

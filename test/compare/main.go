@@ -7,8 +7,9 @@
 // of one pod, a burst, and that burst scaled down to 30 %. What capacity held ahead of demand is worth is replayed from a web log
 // by test/headroom.
 //
-// With -boot it compares on the simulated AWS instead: Dovetail on EC2 Fleet and on Auto Scaling groups, and Karpenter's controller for AWS, with a
-// Deployment of one pod and a burst. `make compare-aws` runs that.
+// With -boot it compares on the simulated AWS instead: Dovetail on EC2 Fleet and on Auto Scaling groups, Karpenter's controller for AWS and, where its binary is
+// given, Cluster Autoscaler on the same groups, with a Deployment of one pod, a burst, its scale-down, and spot interruptions in the middle of that.
+// `make compare-aws` runs that.
 //
 // It writes results.json, compare.md, compare.svg and compare.html (one file, nothing fetched) into a directory, after each run anew.
 // -continue takes up a comparison that was interrupted; -render writes the pages from results that are there. `make compare` runs
@@ -44,6 +45,7 @@ type Settings struct {
 	Below            int           `json:"belowCPUs"` // only instance types of fewer CPUs
 	ConsolidateAfter time.Duration `json:"consolidateAfter"`
 	Still            time.Duration `json:"still"`          // nothing has changed for so long: at rest
+	Longest          time.Duration `json:"longest"`        // rest is waited for so long after the scale-down
 	Boot             time.Duration `json:"boot,omitempty"` // of instances on the simulated AWS; 0: the comparison on Karpenter's KWOK catalogue
 }
 
@@ -73,7 +75,6 @@ type options struct {
 	systems                string
 	runs, most             int
 	seed                   int // of the sandbox: the number of the run
-	longest                time.Duration
 	karpenter, clusterAuto string
 	karpenterAWS           string
 	dir                    string
@@ -86,13 +87,13 @@ func main() {
 	flag.IntVar(&o.Below, "below", 32, "launch only instance types of fewer CPUs (0: any)")
 	flag.DurationVar(&o.ConsolidateAfter, "consolidate-after", 30*time.Second, "the NodePool's consolidateAfter; --scale-down-unneeded-time of Cluster Autoscaler")
 	flag.DurationVar(&o.Still, "still", time.Minute, "nothing has changed for so long: at rest")
-	flag.DurationVar(&o.longest, "longest", 20*time.Minute, "wait for rest so long after the scale-down, and say so where there was none")
+	flag.DurationVar(&o.Longest, "longest", 20*time.Minute, "wait for rest so long after the scale-down, and say so where there was none")
 	flag.IntVar(&o.runs, "runs", 7, "runs of each system; the medians are shown")
 	flag.IntVar(&o.most, "most", 0, "end after so many further runs (0: all that are missing)")
 	flag.StringVar(&o.karpenter, "karpenter", "", "path of Karpenter's KWOK controller (make compare builds it); empty: leave it out")
 	flag.DurationVar(&o.Boot, "boot", 0, "compare on the simulated AWS, with instances that boot in this time and then with instances that are ready at once (0: compare on Karpenter's KWOK catalogue)")
 	flag.StringVar(&o.karpenterAWS, "karpenter-aws", "", "with -boot: path of Karpenter's controller for AWS (make compare-aws builds it); empty: leave it out")
-	flag.StringVar(&o.clusterAuto, "cluster-autoscaler", "", "path of Cluster Autoscaler's binary with its kwok provider; empty: leave it out")
+	flag.StringVar(&o.clusterAuto, "cluster-autoscaler", "", "path of Cluster Autoscaler's binary with its kwok provider, with -boot with its AWS provider; empty: leave it out")
 	flag.StringVar(&o.systems, "systems", "", "run only these, of "+strings.Join(systems, ", ")+" (default: all that are given)")
 	flag.StringVar(&o.dir, "dir", filepath.Join("bench-out", "compare"), "directory that results and pages are written to")
 	flag.BoolVar(&o.resume, "continue", false, "keep the runs of results.json and add those that are missing")
@@ -106,7 +107,7 @@ func main() {
 	}
 }
 
-var systems = []string{dovetail, karpenter, clusterAutoscaler, dovetailFleet, dovetailGroups, karpenterFleet}
+var systems = []string{dovetail, karpenter, clusterAutoscaler, dovetailFleet, dovetailGroups, karpenterFleet, clusterAutoscalerGroups}
 
 func compare(ctx context.Context, o options) error {
 	r, err := begin(o)
@@ -162,7 +163,9 @@ func compare(ctx context.Context, o options) error {
 // summary describes a run in one line.
 func (r *Run) summary() string {
 	if r.Booting.Burst.Nodes > 0 {
-		return fmt.Sprintf("%s: one pod %.1f s and %.2f s, burst %.1f s and %.1f s", r.System, r.Booting.Start.RunningMs/1000, r.Ready.Start.RunningMs/1000, r.Booting.Burst.Seconds, r.Ready.Burst.Seconds)
+		b := r.Booting
+		return fmt.Sprintf("%s: one pod %.1f s and %.2f s, burst %.1f s and %.1f s; scaled down %.1f s to $%.2f/h, %d evictions; %d instances interrupted: %.1f s, a pod waits %.1f s", r.System, b.Start.RunningMs/1000,
+			r.Ready.Start.RunningMs/1000, b.Burst.Seconds, r.Ready.Burst.Seconds, b.ScaleDown.Seconds, b.ScaleDown.USD, b.ScaleDown.Evictions, b.Interruption.Instances, b.Interruption.Seconds, b.Interruption.Down)
 	}
 	return fmt.Sprintf("%s: one pod %.0f ms; %d pods %.1f s, %.3f of the bound; scaled down %.1f s, %.3f of the bound, %d evictions",
 		r.System, r.Start.RunningMs, r.Burst.Pods, r.Burst.Seconds, r.Burst.OverBound, r.ScaleDown.Seconds, r.ScaleDown.OverBound, r.ScaleDown.Evictions)
@@ -192,7 +195,7 @@ func begin(o options) (*Results, error) {
 func (o *options) wanted() ([]string, error) {
 	given := map[string]bool{dovetail: true, karpenter: o.karpenter != "", clusterAutoscaler: o.clusterAuto != ""}
 	if o.onAWS() {
-		given = map[string]bool{dovetailFleet: true, dovetailGroups: true, karpenterFleet: o.karpenterAWS != ""}
+		given = map[string]bool{dovetailFleet: true, dovetailGroups: true, karpenterFleet: o.karpenterAWS != "", clusterAutoscalerGroups: o.clusterAuto != ""}
 	}
 	if o.systems == "" {
 		return slices.DeleteFunc(slices.Clone(systems), func(s string) bool { return !given[s] }), nil

@@ -89,7 +89,7 @@ func (c *cluster) work(ctx context.Context, o options, run *Run) error {
 	if err != nil {
 		return err
 	}
-	down, err := c.scaleDown(ctx, o.Pods/2, o.Still, o.longest)
+	down, err := c.scaleDown(ctx, o.Pods/2, o.Still, o.Longest)
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func version(system string, o options, log string) (string, error) {
 		return moduleVersion(o.karpenter, "sigs.k8s.io/karpenter")
 	case karpenterFleet:
 		return moduleVersion(o.karpenterAWS, "github.com/aws/karpenter-provider-aws")
-	case clusterAutoscaler:
+	case clusterAutoscaler, clusterAutoscalerGroups:
 		text, err := os.ReadFile(log)
 		if err != nil {
 			return "", err

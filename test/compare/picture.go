@@ -12,19 +12,19 @@ import (
 
 // style gives the pictures their colours, in light and dark; they stand alone or in a page.
 const style = `<style>
-.compare { --ink: #1b1f24; --soft: #59636e; --paper: #ffffff; --rule: #d1d9e0; --c0: #0969da; --c1: #bc4c00; --c2: #6e7781 }
-@media (prefers-color-scheme: dark) { .compare { --ink: #f0f6fc; --soft: #9198a1; --paper: #0d1117; --rule: #3d444d; --c0: #4493f8; --c1: #f0883e; --c2: #8b949e } }
+.compare { --ink: #1b1f24; --soft: #59636e; --paper: #ffffff; --rule: #d1d9e0; --c0: #0969da; --c1: #bc4c00; --c2: #6e7781; --c3: #8250df }
+@media (prefers-color-scheme: dark) { .compare { --ink: #f0f6fc; --soft: #9198a1; --paper: #0d1117; --rule: #3d444d; --c0: #4493f8; --c1: #f0883e; --c2: #8b949e; --c3: #a371f7 } }
 .compare text { font: 13px system-ui, sans-serif; fill: var(--ink) }
 .compare .head { font-weight: 600 } .compare .soft { fill: var(--soft); font-size: 12px }
 .compare .paper { fill: var(--paper) } .compare .rule { stroke: var(--rule) }
-.compare .c0 { fill: var(--c0) } .compare .c1 { fill: var(--c1) } .compare .c2 { fill: var(--c2) }
+.compare .c0 { fill: var(--c0) } .compare .c1 { fill: var(--c1) } .compare .c2 { fill: var(--c2) } .compare .c3 { fill: var(--c3) }
 .compare .l0 { stroke: var(--c0) } .compare .l1 { stroke: var(--c1) }
 .compare .line { fill: none; stroke-width: 2 }
 </style>`
 
 const (
-	width, panelHeight = 960, 124
-	barLeft, barWidth  = 190, 160 // within a panel of half the width
+	width             = 960
+	barLeft, barWidth = 190, 160 // within a panel of half the width
 )
 
 // panel is a figure as bars, one for each system.
@@ -45,9 +45,10 @@ func panels(s Settings) []panel {
 	}
 }
 
-// picture is one SVG of six panels.
+// picture is one SVG of all panels.
 func picture(r *Results) string {
 	all := panels(r.Settings)
+	panelHeight := 46 + 26*max(3, len(ran(r.Runs)))
 	height := (len(all) + 1) / 2 * panelHeight
 	var body, said strings.Builder
 	for i, p := range all {

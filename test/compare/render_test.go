@@ -48,13 +48,17 @@ func drawnOnAWS() *Results {
 				Burst: AWSBurst{Seconds: boot/1000 + s, Nodes: int(s), USD: 5 * s, Calls: int(10 * s)}}
 		}
 		r := Run{System: system, Version: "v1", Kubernetes: "v1.37.2", Busy: 3, Booting: one(35000), Ready: one(0)}
-		if system == dovetailGroups {
+		r.Booting.ScaleDown = AWSScaleDown{Pods: 90, Seconds: 20 * s, Nodes: 1 + int(s), USD: 2 * s, Evictions: int(3 * s), Unrested: system == clusterAutoscalerGroups}
+		if system != clusterAutoscalerGroups {
+			r.Booting.Interruption = AWSInterruption{Instances: 2, Pods: 30, Seconds: 40 + s, Down: s}
+		}
+		if onGroups(system) {
 			r.Booting.Start.DesiredMs, r.Ready.Start.DesiredMs = 150*s, 140*s
 		}
 		return r
 	}
-	return &Results{Settings: Settings{Pods: 300, ConsolidateAfter: 30 * time.Second, Boot: 35 * time.Second}, Machine: "2 × a processor, linux",
-		Runs: []Run{run(dovetailFleet, 1), run(dovetailFleet, 1.2), run(dovetailFleet, 1.1), run(dovetailGroups, 4), run(karpenterFleet, 10)}}
+	return &Results{Settings: Settings{Pods: 300, ConsolidateAfter: 30 * time.Second, Still: 45 * time.Second, Longest: 150 * time.Second, Boot: 35 * time.Second}, Machine: "2 × a processor, linux",
+		Runs: []Run{run(dovetailFleet, 1), run(dovetailFleet, 1.2), run(dovetailFleet, 1.1), run(dovetailGroups, 4), run(karpenterFleet, 10), run(clusterAutoscalerGroups, 20)}}
 }
 
 // TestMarkdown compares the tables with those in testdata.
@@ -132,8 +136,9 @@ func TestPage(t *testing.T) {
 
 // The picture of the comparison on the simulated AWS says in words what it shows.
 func TestPictureOnAWS(t *testing.T) {
-	for _, want := range []string{"One pod, 35s boot: until it runs: Dovetail on EC2 Fleet 35.36 s (35.33 to 35.40 s), Dovetail on Auto Scaling groups 36.32 s, Karpenter on EC2 Fleet 38.30 s.",
-		"300 pods at once: calls to AWS: Dovetail on EC2 Fleet 11 (10 to 12), Dovetail on Auto Scaling groups 40, Karpenter on EC2 Fleet 100."} {
+	for _, want := range []string{"One pod, 35s boot: until it runs: Dovetail on EC2 Fleet 35.36 s (35.33 to 35.40 s), Dovetail on groups 36.32 s, Karpenter on EC2 Fleet 38.30 s, Cluster Autoscaler on groups 41.60 s.",
+		"300 pods at once: calls to AWS: Dovetail on EC2 Fleet 11 (10 to 12), Dovetail on groups 40, Karpenter on EC2 Fleet 100, Cluster Autoscaler on groups 200.",
+		"Spot interruptions: longest wait of a pod: Dovetail on EC2 Fleet 1.1 s (1.0 to 1.2 s), Dovetail on groups 4.0 s, Karpenter on EC2 Fleet 10.0 s, Cluster Autoscaler on groups –."} {
 		if got := picture(drawnOnAWS()); !strings.Contains(got, want) {
 			t.Errorf("the picture does not say %q:\n%s", want, got)
 		}

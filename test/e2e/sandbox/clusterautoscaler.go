@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,15 +31,34 @@ func (s *Sandbox) StartClusterAutoscaler(ctx context.Context, binary string, tem
 	if err := s.createTemplates(ctx, templates); err != nil {
 		return nil, err
 	}
+	return s.runClusterAutoscaler(ctx, binary, log, append([]string{"--cloud-provider=kwok"}, flags...), "KWOK_PROVIDER_MODE=local")
+}
+
+// StartClusterAutoscalerAWS runs Cluster Autoscaler with its AWS provider next to a sandbox that is up with --cloud aws, groups and --no-autoscaler. It finds the groups by their
+// tags. Apart from that it is as StartClusterAutoscaler.
+func (s *Sandbox) StartClusterAutoscalerAWS(ctx context.Context, binary, log string, flags ...string) (stop func(), err error) {
+	config := "[Global]\n" // AWS_ENDPOINT_URL is not heeded by all of its clients
+	for i, service := range []string{"ec2", "autoscaling", "eks"} {
+		config += fmt.Sprintf("[ServiceOverride \"%d\"]\nService = %s\nRegion = us-east-1\nURL = %s\nSigningRegion = us-east-1\n", i, service, s.AWSURL)
+	}
+	file := filepath.Join(s.Dir, "cluster-autoscaler.conf")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		return nil, fmt.Errorf("write the configuration of Cluster Autoscaler: %w", err)
+	}
+	return s.runClusterAutoscaler(ctx, binary, log, append([]string{"--cloud-provider=aws", "--cloud-config=" + file,
+		"--node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/sandbox"}, flags...), s.awsEnvironment()...)
+}
+
+func (s *Sandbox) runClusterAutoscaler(ctx context.Context, binary, log string, flags []string, environment ...string) (stop func(), err error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("find a port for Cluster Autoscaler: %w", err)
 	}
 	address := l.Addr().String()
 	l.Close()
-	cmd := exec.Command(binary, append([]string{"--cloud-provider=kwok", "--leader-elect=false", "--namespace=kube-system",
+	cmd := exec.Command(binary, append([]string{"--leader-elect=false", "--namespace=kube-system",
 		"--address=" + address, "--kubeconfig=" + s.Kubeconfig(Admin), "--v=1"}, flags...)...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.Kubeconfig(Admin), "KWOK_PROVIDER_MODE=local", "POD_NAMESPACE=kube-system")
+	cmd.Env = append(append(os.Environ(), "KUBECONFIG="+s.Kubeconfig(Admin), "POD_NAMESPACE=kube-system"), environment...)
 	p, err := startProcess(cmd, log)
 	if err != nil {
 		return nil, err

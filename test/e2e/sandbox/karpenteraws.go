@@ -45,10 +45,15 @@ func (s *Sandbox) StartKarpenterAWS(binary, log string) (*Process, error) {
 		}
 	}
 	cmd := exec.Command(binary)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.Kubeconfig(Admin), "AWS_ENDPOINT_URL="+s.AWSURL, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIDSANDBOX",
-		"AWS_SECRET_ACCESS_KEY=sandbox", "AWS_SESSION_TOKEN=", "AWS_PROFILE=", "AWS_CONFIG_FILE="+os.DevNull, "AWS_SHARED_CREDENTIALS_FILE="+os.DevNull, "AWS_CA_BUNDLE=", "AWS_EC2_METADATA_DISABLED=true",
+	cmd.Env = append(append(os.Environ(), s.awsEnvironment()...), "KUBECONFIG="+s.Kubeconfig(Admin),
 		"CLUSTER_NAME=sandbox", "INTERRUPTION_QUEUE=sandbox", "DISABLE_LEADER_ELECTION=true", "SYSTEM_NAMESPACE=kube-system", "KUBERNETES_MIN_VERSION=1.19.0-0", "KARPENTER_SERVICE=karpenter",
 		"LOG_LEVEL=info", "METRICS_PORT="+ports[0], "HEALTH_PROBE_PORT="+ports[1], "BATCH_MAX_DURATION=10s", "BATCH_IDLE_DURATION=1s", "VM_MEMORY_OVERHEAD_PERCENT=0.075",
 		"FEATURE_GATES=ReservedCapacity=true,SpotToSpotConsolidation=false,NodeRepair=false,NodeOverlay=false,StaticCapacity=false,CapacityBuffer=false")
 	return startProcess(cmd, log)
+}
+
+// awsEnvironment returns the environment in which the AWS SDK of another program reaches the simulated AWS, and nothing of a person's own account.
+func (s *Sandbox) awsEnvironment() []string {
+	return []string{"AWS_ENDPOINT_URL=" + s.AWSURL, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIDSANDBOX", "AWS_SECRET_ACCESS_KEY=sandbox", "AWS_SESSION_TOKEN=", "AWS_PROFILE=",
+		"AWS_CONFIG_FILE=" + os.DevNull, "AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull, "AWS_CA_BUNDLE=", "AWS_EC2_METADATA_DISABLED=true"}
 }
