@@ -124,7 +124,7 @@ func (f *planFlags) policy() (decide.Policy, error) {
 	}
 	switch {
 	case len(f.files) == 0 && !f.live:
-		return pol, exit{2, errors.New("nothing to plan for: give files with -f, or --live; see 'dovetail plan --help'")}
+		return pol, exit{2, errors.New("plan needs input: files (-f), or the cluster of the kubeconfig (--live); see 'dovetail plan --help'")}
 	case f.compare && f.live && len(f.files) > 0:
 		return pol, exit{2, errors.New("--compare reads files or a cluster: leave out -f or --live")}
 	case f.isNamed() && !f.live:
@@ -271,7 +271,7 @@ func manifestsIn(dir string) ([]string, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%s: no file of it ends in .yaml, .yml or .json", dir)
+		return nil, fmt.Errorf("directory %s contains no .yaml, .yml or .json file", dir)
 	}
 	return out, nil
 }

@@ -44,7 +44,7 @@ func recordCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "record [--out FILE] [--for DURATION]",
 		Short: "Record what happens in a cluster, for plans and comparisons later",
-		Long: `Writes a file with the objects that an autoscaler looks at, and every change of them: pods, nodes, NodePools, NodeClaims, node
+		Long: `Writes a file with the objects that an autoscaler reads, and every change of them: pods, nodes, NodePools, NodeClaims, node
 classes, PodDisruptionBudgets, workloads and volumes. The cluster may run any autoscaler. The command needs the rights to list
 and watch these kinds, changes nothing, and makes no requests other than its watches. Kinds that it may not read are left out and
 named.

@@ -61,14 +61,14 @@ Nodes boot as fast as recorded ones of their NodePool did, unless --boot is set.
 instance type, zone and capacity type. docs/REPLAY.md lists what is modelled, and what is not.
 
 Exit status: 0 done, 1 invalid input or --fail-if is true, 2 wrong usage, 130 or 143 interrupted or
-terminated. An interrupted replay prints what it has come to, and that it is partial.`,
+terminated. An interrupted replay prints a partial result.`,
 		Example: "  dovetail replay week.zst\n" +
 			"  dovetail replay week.zst -f nodepools/ --fail-if 'dollars > 1.05 * current || waiting.p99 > 120s'\n" +
 			"  dovetail replay week.zst --compare current -f nodepools/\n" +
 			"  dovetail replay week.zst -f small.yaml -f large.yaml -o json",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return exit{2, fmt.Errorf("need the file of one recording, have %d arguments; see '%s --help'", len(args), c.CommandPath())}
+				return exit{2, fmt.Errorf("replay needs one recording, got %d arguments; see '%s --help'", len(args), c.CommandPath())}
 			}
 			return nil
 		},

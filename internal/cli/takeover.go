@@ -81,7 +81,7 @@ func handoverCommand(c *cobra.Command, release bool) *cobra.Command {
 			}
 		}
 		if given != 1 {
-			return exit{2, fmt.Errorf("%s: name a NodePool by --pool, an Auto Scaling group by --group or a NodeGroupClass by --class, or give --all", c.Name())}
+			return exit{2, fmt.Errorf("%[1]s needs --pool, --group, --class or --all; see 'dovetail %[1]s --help'", c.Name())}
 		}
 		if f.group != "" || f.class != "" {
 			return handGroupsOver(c.Context(), c.OutOrStdout(), f, release)

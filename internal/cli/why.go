@@ -53,7 +53,7 @@ terminated.`,
 		Example: "  dovetail why node/ip-10-0-1-2.ec2.internal\n  dovetail why -n shop pod/cart-7d4b9 -o yaml\n  dovetail why deployment/shop/cart\n  dovetail why pods --pending",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return exit{2, fmt.Errorf("why takes one object, has %d: %s, or pods --pending; see 'dovetail why --help'", len(args), subjectForms)}
+				return exit{2, fmt.Errorf("why needs one object, got %d: use %s, or pods --pending; see 'dovetail why --help'", len(args), subjectForms)}
 			}
 			return nil
 		},
@@ -177,7 +177,7 @@ func askController(ctx context.Context, server, verb, path string, answer any) e
 	case errors.As(err, &failed):
 		err = failed.Err // it names the address again
 		if ctx.Err() == nil {
-			err = fmt.Errorf("%w; 'dovetail %s --help' says how to reach one", err, verb)
+			err = fmt.Errorf("%w; 'dovetail %s --help' lists the ways to reach it", err, verb)
 		}
 		return fmt.Errorf("ask the controller at %s (--server): %w", server, err)
 	case err != nil:

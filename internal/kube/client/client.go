@@ -124,7 +124,7 @@ func Connect(ctx context.Context, kubeconfig string, qps float32, burst int, use
 }
 
 // ErrNoCluster is the error of ConnectUser if no kubeconfig names a cluster.
-var ErrNoCluster = errors.New("no cluster is configured: use --kubeconfig, or set KUBECONFIG")
+var ErrNoCluster = errors.New("no cluster is configured: use --kubeconfig, set KUBECONFIG, or start a sandbox with 'dovetail-sandbox up'")
 
 // ConnectUser reaches the API server that a person's kubectl would: by the kubeconfig file path or, where that is empty, by $KUBECONFIG,
 // which may list several files, ~/.kube/config, or as a pod of the cluster. contextName chooses a context; empty: the current one. used is

@@ -39,13 +39,13 @@ func NewCommand() *cobra.Command {
 	o := options{account: awstest.Default()}
 	c := &cobra.Command{
 		Use:   "machines",
-		Short: "run the simulated cloud: machines that exist as Node objects only",
-		Long: `Runs a cloud without machines: it takes launches and terminations over HTTP on
-loopback, keeps them in a journal on disk, and after --boot makes the Node
-object that a real machine's kubelet would make. kwok plays the kubelet from
-there, unless --kubelets starts real ones. With --aws-address it also speaks the protocols of AWS (EC2, Auto
-Scaling, SSM, SQS, IAM, STS, EKS, the Price List) to clients that have that
-address as AWS_ENDPOINT_URL. Its instances are machines like the others.`,
+		Short: "Run the simulated cloud, whose instances exist only as Node objects",
+		Long: `Runs a simulated cloud: it accepts launches and terminations over HTTP on
+loopback, stores them in a journal on disk, and after --boot creates the Node
+object that a kubelet would create. kwok then simulates the kubelet, unless
+--kubelets starts real ones. With --aws-address, it also serves the protocols
+of AWS (EC2, Auto Scaling, SSM, SQS, IAM, STS, EKS, the Price List) to clients
+with that address in AWS_ENDPOINT_URL.`,
 		Example: `  dovetail-sandbox machines --kubeconfig machines.kubeconfig --listen 127.0.0.1:7080 --journal machines.journal
   dovetail-sandbox machines --kubeconfig machines.kubeconfig --aws-address 127.0.0.1:7081`,
 		Args:         cobra.NoArgs,
@@ -57,22 +57,22 @@ address as AWS_ENDPOINT_URL. Its instances are machines like the others.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the identity that makes Nodes; empty: in-cluster")
-	f.StringVar(&o.listen, "listen", "127.0.0.1:7080", "address to serve on")
-	f.StringVar(&o.journal, "journal", "machines.journal", "file that keeps what was launched and terminated")
-	f.StringVar(&o.catalog, "catalog", "", "instance types and prices, in the form of the built-in EC2 catalogue or of Karpenter's KWOK instance types; empty: built-in EC2 us-east-1")
-	f.DurationVar(&o.machines.Boot, "boot", 0, "how long a machine takes to register its Node, with seeded jitter")
-	f.Int64Var(&o.machines.Seed, "seed", 1, "seed of the jitter")
-	f.StringVar(&o.kubelets, "kubelets", "", "URL that starts and ends a kubelet for each machine, which then registers the Node itself; empty: Nodes are made here, and kwok plays their kubelets")
-	f.StringVar(&o.awsAddress, "aws-address", "", "address to speak the protocols of AWS on; empty: none")
-	f.StringVar(&o.account.Cluster, "aws-cluster-name", o.account.Cluster, "name of the EKS cluster that the simulated AWS knows")
-	f.StringVar(&o.account.Endpoint, "aws-cluster-endpoint", "", "address of that cluster's API server; nodes whose user data names another never join. Empty: any address is accepted")
-	f.StringVar(&o.account.KubernetesVersion, "aws-kubernetes-version", o.account.KubernetesVersion, "minor version of that cluster, which decides what images there are")
-	f.StringVar(&o.account.Queue, "aws-interruption-queue", o.account.Queue, "name of the queue for interruptions")
-	f.StringVar(&o.account.Role, "aws-node-role", o.account.Role, "name of the nodes' role and of its instance profile")
-	f.DurationVar(&o.account.Notice, "aws-notice", o.account.Notice, "time from an interruption notice to the end of the instance")
-	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
-	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "Kubeconfig of the identity that creates Nodes. If unset, the in-cluster service account is used")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:7080", "Address to listen on")
+	f.StringVar(&o.journal, "journal", "machines.journal", "File with all launches and terminations")
+	f.StringVar(&o.catalog, "catalog", "", "File with instance types and prices, in the format of the built-in EC2 catalogue or of Karpenter's KWOK instance types. Default: EC2 us-east-1")
+	f.DurationVar(&o.machines.Boot, "boot", 0, "Mean time from the launch of an instance until its node registers")
+	f.Int64Var(&o.machines.Seed, "seed", 1, "Seed of random boot times")
+	f.StringVar(&o.kubelets, "kubelets", "", "URL that starts and stops a kubelet for each instance. If unset, Nodes are created by this command, and kwok simulates their kubelets")
+	f.StringVar(&o.awsAddress, "aws-address", "", "Address of the simulated AWS. If empty, it is not served")
+	f.StringVar(&o.account.Cluster, "aws-cluster-name", o.account.Cluster, "Name of the EKS cluster of the simulated AWS")
+	f.StringVar(&o.account.Endpoint, "aws-cluster-endpoint", "", "Address of the API server of that cluster. Nodes with another address in their user data never register. If empty, any address is accepted")
+	f.StringVar(&o.account.KubernetesVersion, "aws-kubernetes-version", o.account.KubernetesVersion, "Minor version of that cluster, which selects the available AMIs")
+	f.StringVar(&o.account.Queue, "aws-interruption-queue", o.account.Queue, "Name of the interruption queue")
+	f.StringVar(&o.account.Role, "aws-node-role", o.account.Role, "Name of the IAM role of nodes and of its instance profile")
+	f.DurationVar(&o.account.Notice, "aws-notice", o.account.Notice, "Time from an interruption notice until the instance is terminated")
+	f.StringVar(&o.logFormat, "log-format", "text", "Log format: text or json")
+	f.StringVar(&o.logLevel, "log-level", "info", "Log level: debug, info, warn or error")
 	return c
 }
 

@@ -103,14 +103,14 @@ end, and 1 otherwise.`,
 		},
 	}
 	flags := command.Flags()
-	flags.DurationVar(&options.Boot, "boot", 8*time.Second, "how long a simulated instance takes to register its node, more or less")
-	flags.DurationVar(&options.Pull, "pull", time.Second, "how long a bound pod takes to run, a fifth more or less")
-	flags.StringVar(&options.Cloud, "cloud", plane.CloudKwok, "where nodes are launched: kwok, or aws (an EC2NodeClass, from a simulated AWS)")
-	flags.StringVar(&source, "groups", "", "with --cloud aws: launch from two Auto Scaling groups only, or with --groups=both from these and an EC2NodeClass")
+	flags.DurationVar(&options.Boot, "boot", 8*time.Second, "Mean boot time: from the launch of a simulated instance until its node registers")
+	flags.DurationVar(&options.Pull, "pull", time.Second, "Mean time from binding a pod until it runs, with a variation of a fifth")
+	flags.StringVar(&options.Cloud, "cloud", plane.CloudKwok, "Cloud provider: kwok, or aws (EC2NodeClass on a simulated AWS)")
+	flags.StringVar(&source, "groups", "", "With --cloud aws: launch in two Auto Scaling groups only, or with --groups=both in these and an EC2NodeClass")
 	flags.Lookup("groups").NoOptDefVal = string(demo.Groups)
-	flags.BoolVar(&fast, "fast", false, "no boot and pull times unless they are given, and nodes that are consolidated sooner")
-	flags.BoolVar(&keep, "keep", false, "leave the sandbox up at the end")
-	flags.StringVar(&options.Dovetail, "dovetail", "", "path of the dovetail binary (default: beside this one)")
+	flags.BoolVar(&fast, "fast", false, "Boot and start without delay unless --boot or --pull is set, and consolidate sooner")
+	flags.BoolVar(&keep, "keep", false, "Keep the sandbox running at the end")
+	flags.StringVar(&options.Dovetail, "dovetail", "", "Path of the dovetail binary. Default: in the directory of this binary")
 	return command
 }
 

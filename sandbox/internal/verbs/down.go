@@ -24,9 +24,9 @@ func newDown(resolve func() (plane.Dir, error)) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "down",
 		Short: "Stop the sandbox and remove its data",
-		Long: `Stop every process of the sandbox and wait until they are gone. The cluster's
-data and certificates are removed, the logs stay. With --keep the data stay too,
-and the next "up" goes on with them.`,
+		Long: `Stop every process of the sandbox and wait until they have exited. The data and
+certificates of the cluster are removed, the logs are kept. With --keep, the data
+are kept too, and the next "up" uses them.`,
 		Example: `  dovetail-sandbox down
   dovetail-sandbox down --keep`,
 		Args: cobra.NoArgs,
@@ -38,7 +38,7 @@ and the next "up" goes on with them.`,
 			return down(dir, keep)
 		},
 	}
-	command.Flags().BoolVar(&keep, "keep", false, "keep the cluster's data for the next up")
+	command.Flags().BoolVar(&keep, "keep", false, "Keep the data of the cluster for the next up")
 	return command
 }
 

@@ -26,16 +26,16 @@ func newFault(resolve func() (plane.Dir, error)) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "fault kill|stop|slow COMPONENT...",
 		Short: "Kill, stop or slow components of the sandbox for a while",
-		Long: `Take components away for a while, several at once, and wait until each answers
-its health check again. Their names are those that "status" shows.
+		Long: `Disturb one or more components for a while, and wait until each passes its
+health check again. "status" lists the names of the components.
 
   kill  SIGKILL; started again after --for
-  stop  SIGSTOP, and SIGCONT after --for: connections stay open, nobody answers
+  stop  SIGSTOP, and SIGCONT after --for: connections stay open without answers
   slow  stopped and continued ten times a second for --for, so that it runs
         --share of the time
 
-kwok, which stands for the kubelets, is started again after a fault of etcd or
-kube-apiserver: it gives requests up that fail meanwhile, which no kubelet does.
+kwok is restarted after a fault of etcd or kube-apiserver, because unlike
+kubelets it drops requests that fail meanwhile.
 
 Ctrl-C ends a stop or a slow at once.`,
 		Example: `  dovetail-sandbox fault kill kube-controller-manager --for 10s
@@ -59,8 +59,8 @@ Ctrl-C ends a stop or a slow at once.`,
 			return inflict(dir, args[1:], f)
 		},
 	}
-	command.Flags().DurationVar(&f.For, "for", 10*time.Second, "how long")
-	command.Flags().Float64Var(&f.Share, "share", 0.1, "slow: the part of the time that the component runs")
+	command.Flags().DurationVar(&f.For, "for", 10*time.Second, "Duration of the fault")
+	command.Flags().Float64Var(&f.Share, "share", 0.1, "With slow: fraction of the time in which the component runs")
 	return command
 }
 

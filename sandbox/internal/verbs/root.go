@@ -59,7 +59,7 @@ Everything listens on 127.0.0.1 and is written below one directory:
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.PersistentFlags().StringVar(&dir, "dir", "", "directory of the sandbox (see above for the default)")
+	root.PersistentFlags().StringVar(&dir, "dir", "", "Directory of the sandbox. Default: see above")
 	resolve := func() (plane.Dir, error) { return resolveDir(dir) }
 	root.AddCommand(newUp(resolve), newDown(resolve), newStatus(resolve), newFault(resolve), newSupervise(resolve))
 	root.AddCommand(newDemo(func() (plane.Dir, bool, error) { return resolveDemo(dir) }))

@@ -37,8 +37,8 @@ func newStatus(resolve func() (plane.Dir, error)) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "status",
 		Short: "Show what runs in the sandbox",
-		Long: `Show the sandbox's processes, and how many nodes and pods the cluster has. The
-exit status is 0 when everything that should run does, and 1 otherwise.`,
+		Long: `Show the processes of the sandbox, and the number of nodes and pods. The exit
+status is 0 if every process runs, and 1 otherwise.`,
 		Example: `  dovetail-sandbox status
   dovetail-sandbox status -o json`,
 		Args: cobra.NoArgs,
@@ -53,7 +53,7 @@ exit status is 0 when everything that should run does, and 1 otherwise.`,
 			return status(command.Context(), dir, output == "json")
 		},
 	}
-	command.Flags().StringVarP(&output, "output", "o", "", `"json" for a program to read`)
+	command.Flags().StringVarP(&output, "output", "o", "", "Output format: json. Default: text")
 	return command
 }
 

@@ -96,27 +96,27 @@ A sandbox that was stopped with "down --keep" comes up with the data it had.`,
 		},
 	}
 	flags := command.Flags()
-	flags.BoolVar(&options.NoAutoscaler, "no-autoscaler", false, "don't start Dovetail's controller (its manifests are applied all the same)")
-	flags.DurationVar(&options.Boot, "boot", 35*time.Second, "how long a simulated machine takes to register its node, more or less")
-	flags.DurationVar(&options.Pull, "pull", 3*time.Second, "how long a bound pod takes to run, a fifth more or less")
-	flags.StringVar(&options.Catalog, "catalog", "", "file of instance types and prices for the simulated cloud (default: real EC2 types)")
-	flags.StringVar(&options.Base, "base", "", "add one node of this instance type that Dovetail doesn't own, such as m5.large")
-	flags.Int64Var(&options.Seed, "seed", 1, "seed of what is random in boot and pull times")
-	flags.StringVar(&options.Cloud, "cloud", plane.CloudKwok, "where the controller launches nodes: kwok (KWOKNodeClass), or aws (EC2NodeClass, from a simulated AWS)")
+	flags.BoolVar(&options.NoAutoscaler, "no-autoscaler", false, "Do not start Dovetail's controller. Its manifests are applied")
+	flags.DurationVar(&options.Boot, "boot", 35*time.Second, "Mean boot time: from the launch of a simulated instance until its node registers")
+	flags.DurationVar(&options.Pull, "pull", 3*time.Second, "Mean time from binding a pod until it runs, with a variation of a fifth")
+	flags.StringVar(&options.Catalog, "catalog", "", "File with instance types and prices of the simulated cloud. Default: EC2 us-east-1")
+	flags.StringVar(&options.Base, "base", "", "Instance type of one additional node that Dovetail does not manage, for example m5.large")
+	flags.Int64Var(&options.Seed, "seed", 1, "Seed of random boot and pull times")
+	flags.StringVar(&options.Cloud, "cloud", plane.CloudKwok, "Cloud provider: kwok (KWOKNodeClass), or aws (EC2NodeClass on a simulated AWS)")
 	flags.StringVar(&options.Groups, "groups", "", `with --cloud aws: make two Auto Scaling groups and have the controller find them, by
 the tags k8s.io/cluster-autoscaler/enabled and .../sandbox; --groups=FILE makes
 those of a list in YAML, each as in sandbox/internal/plane/groups.yaml`)
 	flags.Lookup("groups").NoOptDefVal = plane.OwnGroups
-	flags.IntVar(&options.Replicas, "replicas", 1, "how many controllers to start; with more than one they elect a leader")
-	flags.IntVar(&options.ManagerQPS, "controller-manager-qps", plane.FastManager, "requests a second that kube-controller-manager may make (20 by its own default:\na Deployment of 1,000 pods then takes 48 s to exist)")
-	flags.StringVar(&options.Dovetail, "dovetail", "", "path of the dovetail binary (default: beside this one)")
-	flags.StringVar(&controllerFlags, "controller-flags", "", "further flags for the controller, separated by spaces")
-	flags.StringSliceVar(&options.FeatureGates, "feature-gates", nil, "feature gates of the control plane, each as NAME=true or NAME=false; with any, beta APIs are served")
-	flags.StringArrayVar(&options.ControllerArgs, "controller-arg", nil, "one further argument for the controller, taken as it is (repeatable)")
-	flags.StringArrayVar(&options.MachinesArgs, "machines-arg", nil, "one further argument for the simulated cloud, taken as it is (repeatable)")
-	flags.BoolVar(&kubelets, "kubelets", false, "run Kubernetes' own kubelet for each machine, with a fake container runtime: bin/dovetail-kubelet, which\n`make kubelet` builds; sixty machines at most")
-	flags.BoolVar(&options.Audit, "audit", false, "write what Dovetail asks the API server for to logs/audit.log, in audit.k8s.io/v1")
-	flags.BoolVar(&noManifests, "no-manifests", false, "start the control plane and kwok alone, without anything of Dovetail's")
+	flags.IntVar(&options.Replicas, "replicas", 1, "Number of controllers. More than one use leader election")
+	flags.IntVar(&options.ManagerQPS, "controller-manager-qps", plane.FastManager, "Maximum requests per second of kube-controller-manager. Its own default is 20:\na Deployment of 1,000 pods is then created in 48 s")
+	flags.StringVar(&options.Dovetail, "dovetail", "", "Path of the dovetail binary. Default: in the directory of this binary")
+	flags.StringVar(&controllerFlags, "controller-flags", "", "Additional flags of the controller, separated by spaces")
+	flags.StringSliceVar(&options.FeatureGates, "feature-gates", nil, "Feature gates of the control plane, as NAME=true or NAME=false. If set, beta APIs are served")
+	flags.StringArrayVar(&options.ControllerArgs, "controller-arg", nil, "Additional argument of the controller. Can be repeated")
+	flags.StringArrayVar(&options.MachinesArgs, "machines-arg", nil, "Additional argument of the simulated cloud. Can be repeated")
+	flags.BoolVar(&kubelets, "kubelets", false, "Run Kubernetes' own kubelet for each instance, without containers: bin/dovetail-kubelet, built by\n'make kubelet'. At most sixty instances")
+	flags.BoolVar(&options.Audit, "audit", false, "Write Dovetail's requests to the API server to logs/audit.log (audit.k8s.io/v1)")
+	flags.BoolVar(&noManifests, "no-manifests", false, "Start only the control plane and kwok, without Dovetail")
 	if err := flags.MarkHidden("no-manifests"); err != nil {
 		panic(err) // The flag is defined on the line above.
 	}
