@@ -112,6 +112,7 @@ var expected = []struct {
 	{regexp.MustCompile(`nodepool not found|no nodepools found`), "pods are pending before the NodePool is created, or after it was deleted"},
 	{regexp.MustCompile(`EC2NodeClass.*is not ready|NodeClassNotReady`), "the NodePool is created before its EC2NodeClass is Ready"},
 	{regexp.MustCompile(`no subnets found|ignoring nodepool, not ready|NodeClass.*not (ready|found)`), "the EC2NodeClass is created before Karpenter has resolved its subnets"},
+	{regexp.MustCompile(`karpenter is not compatible with kubernetes version`), "the sandbox runs a newer version of Kubernetes than this version of Karpenter supports"},
 	{regexp.MustCompile(`deadline exceeded|connection refused|connection reset|EOF|Client.Timeout|use of closed network connection|broken pipe`), "a slow machine, or the reply that the test loses"},
 }
 
