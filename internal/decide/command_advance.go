@@ -71,7 +71,7 @@ func (dc *disruptionCommands) backOffTakenBack(m *cluster.Command) {
 	dc.setHosts(m.ID, nil)
 }
 
-// pauseAfterTakenBack has consolidation launch no replacement for a while in NodePools where it has just launched one in vain.
+// pauseAfterTakenBack stops consolidation from launching replacements for a while in NodePools where it just launched one for a command that was cancelled.
 func (dc *disruptionCommands) pauseAfterTakenBack(m *cluster.Command) {
 	if nodegroups.IsConsolidation(m.Cause) {
 		for _, c := range m.Replacements {

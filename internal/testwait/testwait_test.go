@@ -49,7 +49,7 @@ func TestFactor(t *testing.T) {
 	}
 }
 
-// A wait that is in vain fails with what was waited for and what was seen last, at its limit or in time before go test's.
+// A wait that reaches its limit fails with what was waited for and what was seen last, at its limit or in time before go test's.
 func TestInVain(t *testing.T) {
 	Factor() // measured outside the bubble
 	synctest.Test(t, func(t *testing.T) {

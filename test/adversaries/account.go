@@ -24,11 +24,11 @@ type Account struct {
 	Acts     int64   `json:"acts"` // what the adversary did
 }
 
-// outcomeKnown is how long after its launch a node without a pod counts as launched in vain, if the series ends.
+// outcomeKnown is how long after its launch a node without a pod counts as unused, if the series ends.
 const outcomeKnown = time.Minute
 
 // account counts NodeClaims, in the same way for each autoscaler: a node is launched when its NodeClaim first names an instance type, and paid for
-// from then until the NodeClaim is gone, at the price of the catalogue. It is launched in vain if no pod but those of DaemonSets was ever seen
+// from then until the NodeClaim is gone, at the price of the catalogue. It is unused if no pod except those of DaemonSets was ever seen
 // running on it. A NodeClaim that was refused, or never had an instance type, is no launch. whose names the account of a NodeClaim; empty: none.
 func account(c *watch.Cluster, whose func(*watch.Claim) string, now time.Time) (map[string]*Account, error) {
 	used := map[string]bool{}

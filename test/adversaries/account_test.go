@@ -13,7 +13,7 @@ import (
 	"github.com/dovetail-sh/dovetail/test/watch"
 )
 
-// TestAccount has one NodeClaim of each kind: used, in vain and gone, in vain and standing, with a DaemonSet's pod only, open, refused.
+// TestAccount has one NodeClaim of each kind: used, unused and deleted, unused and existing, with a DaemonSet's pod only, open, refused.
 func TestAccount(t *testing.T) {
 	begun := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	at := func(minutes float64) time.Time { return begun.Add(time.Duration(minutes * float64(time.Minute))) }
@@ -48,7 +48,7 @@ func TestAccount(t *testing.T) {
 		t.Fatalf("accounts %+v, that of the adversary %+v", got, a)
 	}
 	if want := price * (6 + 6 + 5) / 60; round(a.VainUSD) != round(want) {
-		t.Errorf("$%.6f in vain, want $%.6f for 6, 6 and 5 minutes", a.VainUSD, want)
+		t.Errorf("$%.6f of unused launches, want $%.6f for 6, 6 and 5 minutes", a.VainUSD, want)
 	}
 }
 

@@ -3,7 +3,7 @@
 
 // Command adversaries runs an honest Deployment that grows and shrinks on the sandbox, alone and then beside adversaries: agents, policies and
 // writers that live in other people's clusters. It runs the same series with Dovetail and with Karpenter's KWOK controller, and prints one table: how
-// long honest pods waited, how many were evicted, and for each adversary how many nodes were launched, how many of them in vain, and what these
+// long honest pods waited, how many were evicted, and for each adversary how many nodes were launched, how many of them unused, and what these
 // cost. `make bench-adversaries` runs it; -list says what each adversary does.
 //
 // It observes from outside, in the same way for both; account.go says how. It fails if Dovetail exceeds a bound: see check. Start reading at

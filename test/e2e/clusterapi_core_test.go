@@ -51,7 +51,7 @@ func TestClusterAPICore(t *testing.T) {
 	w.allow("cluster-api")
 	w.controller()
 	if !t.Run("life", func(t *testing.T) { w.in(t).life() }) {
-		return // the others would wait in vain
+		return // the others would wait until their deadlines
 	}
 	t.Run("fails", func(t *testing.T) { w.in(t).fails() })
 	t.Run("paused", func(t *testing.T) { w.in(t).paused() })

@@ -74,7 +74,7 @@ func (r *recording) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // TestGroupRequests: each kind of request that a managed node group's life comes to, byte for byte, as the golden file
-// has it: found by name and by tags, grown, grown in vain, made smaller without an instance ended, an instance ended with
+// has it: found by name and by tags, scaled up, with and without success, made smaller without an instance ended, an instance ended with
 // its place and one without, at the minimum.
 func TestGroupRequests(t *testing.T) {
 	clock := &shifted{}

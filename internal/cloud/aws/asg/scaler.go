@@ -96,8 +96,8 @@ func (gs *scaler) reconcile(ctx context.Context, s *groupState, asks []*openClai
 	return out
 }
 
-// reconcileOnce does what reconcile says for whoever has the turn of a group. failed gets the errors of claims that stay
-// open, by uid. The group is read a second time where a scaling activity has failed, lest a member is missed that came
+// reconcileOnce does what reconcile says; it runs once at a time for each group. failed gets the errors of claims that stay
+// open, by uid. If a scaling activity has failed, the group is read a second time, because a member may have been launched
 // in spite of it.
 func (gs *scaler) reconcileOnce(ctx context.Context, s *groupState, failed map[string]error) error {
 	var failure *astypes.Activity

@@ -21,9 +21,9 @@ type Cache[T any] struct {
 	entries map[string]*cacheEntry[T]
 }
 
-// cacheEntry is the answer of one key. Its fields, but for usedAt, belong to whoever has the turn.
+// cacheEntry is the answer of one key. Its fields, except usedAt, may be used only by the holder of turn.
 type cacheEntry[T any] struct {
-	turn      cloud.Lock // who has it may look and fetch
+	turn      cloud.Lock // its holder may look and fetch
 	value     T
 	fetchedAt time.Time
 	filled    bool

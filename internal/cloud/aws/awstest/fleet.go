@@ -48,7 +48,7 @@ type pool struct {
 	exhausted bool
 }
 
-// createFleet buys what an instant fleet asks for, as far as there is capacity, and says of each pool that it tried in vain why.
+// createFleet launches the instances of an instant fleet, as far as there is capacity, and returns an error for each pool without any.
 func (t *tx) createFleet(in *ec2CreateFleetRequest) (*ec2CreateFleetResult, error) {
 	if in.Type != "instant" {
 		return nil, refuse("UnsupportedOperation", "fleets of type %q are not simulated; use instant", in.Type)
