@@ -44,10 +44,11 @@ func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request)
 type purpose uint8
 
 const (
-	deciding   purpose = 1 << iota // Step
-	explaining                     // Stand: how everything stands, and nothing is decided
-	purchasing                     // WhatIf: what would be bought for the pods that are pending
-	always     = deciding | explaining | purchasing
+	deciding    purpose = 1 << iota // Step
+	explaining                      // Stand: how everything stands, and nothing is decided
+	purchasing                      // WhatIf: what would be bought for the pods that are pending
+	remembering                     // and by what is remembered of earlier launches: Standing.WhatIf
+	always      = deciding | explaining | purchasing
 )
 
 // stage is one entry of a list of stages. It reads what those before it have found and decided, and adds to it.
@@ -94,7 +95,7 @@ func (st *step) readings() []stage {
 		{"reservations", always, st.readReservations},
 		{"slots", always, st.assignSlots},
 		// Launches that have ended without the pods that they were made for.
-		{"unused launches", deciding | explaining, st.readUnusedLaunches},
+		{"unused launches", deciding | explaining | remembering, st.readUnusedLaunches},
 		// NodePools whose nodes drift again and again.
 		{"drift back-off", deciding | explaining, st.driftBackOff.read},
 		// Virtual pods of CapacityBuffers, and those whose capacity real pods have taken.

@@ -112,6 +112,15 @@ func (s *Standing) GivenUp(p *model.Pod) (Hold, bool) {
 	return Hold{why, until}, over
 }
 
+// WhatIf is WhatIfWithout with what is remembered, so that NodePools and node groups whose launches served no pod come last. It reports whether
+// there were such launches; without, there is no Output.
+func (s *Standing) WhatIf(withheld []demand.Withheld) (Output, bool) {
+	if s.st.unused.Bars.IsEmpty() {
+		return Output{}, false
+	}
+	return whatIf(s.st.Snapshot, s.st.mem, s.st.Now, s.st.pol, withheld, purchasing|remembering), true
+}
+
 // LaunchBar is why no node is launched for a pod that earlier launches did not serve.
 type LaunchBar struct {
 	Hold
@@ -126,6 +135,12 @@ func (s *Standing) LaunchBar(p *model.Pod, pool string) (LaunchBar, bool) {
 		return LaunchBar{Hold{x.Reason, x.Until}, x.Node, x.Cause}, true
 	}
 	return LaunchBar{}, false
+}
+
+// StaticBar returns why no node is launched for a NodePool with a fixed number of nodes whose nodes were of no use; false: one may be.
+func (s *Standing) StaticBar(p *model.NodePool) (Hold, bool) {
+	x, ok := s.st.unused.Bars.OnStatic(p)
+	return Hold{x.Reason, x.Until}, ok
 }
 
 // CameShort returns why no node is launched for a pod for which too many came smaller than promised; false: one may be.

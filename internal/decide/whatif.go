@@ -21,7 +21,12 @@ func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
 
 // WhatIfWithout is WhatIf with parts of the demand left out, whose pods are refused.
 func WhatIfWithout(s *model.Snapshot, now time.Time, pol Policy, withheld []demand.Withheld) Output {
-	st := read(s, Memory{}, now, pol, Request{Withhold: withheld, whatIf: true}, purchasing)
+	return whatIf(s, Memory{}, now, pol, withheld, purchasing)
+}
+
+// whatIf is WhatIfWithout with a memory, for a purpose.
+func whatIf(s *model.Snapshot, mem Memory, now time.Time, pol Policy, withheld []demand.Withheld, of purpose) Output {
+	st := read(s, mem, now, pol, Request{Withhold: withheld, whatIf: true}, of)
 	st.run(st.decisions(), purchasing)
 	kept := st.out.Actions[:0]
 	for _, a := range st.out.Actions {

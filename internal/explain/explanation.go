@@ -17,16 +17,30 @@ type explanation struct {
 	s   *model.Snapshot
 	now time.Time
 	pol decide.Policy
+
+	instead      *decide.Output // see planned
+	insteadKnown bool
 }
 
 // newExplanation returns an explanation of how a cluster stands.
 func newExplanation(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy) *explanation {
-	return &explanation{decide.Stand(s, mem, now, pol), s, now, pol}
+	return &explanation{Standing: decide.Stand(s, mem, now, pol), s: s, now: now, pol: pol}
 }
 
 // with returns an explanation of how the cluster would stand with another Snapshot, at another instant.
 func (ex *explanation) with(s *model.Snapshot, now time.Time) *explanation {
-	return &explanation{ex.With(s, now), s, now, ex.pol}
+	return &explanation{Standing: ex.With(s, now), s: s, now: now, pol: ex.pol}
+}
+
+// planned returns what would be launched by what is remembered of launches that served no pod; nil: there were none.
+func (ex *explanation) planned() *decide.Output {
+	if !ex.insteadKnown {
+		if out, some := ex.WhatIf(ex.closedPools()); some {
+			ex.instead = &out
+		}
+		ex.insteadKnown = true
+	}
+	return ex.instead
 }
 
 // addFact adds a fact to an answer.

@@ -105,8 +105,19 @@ func (ex *explanation) explainWaiting(a *plan.Answer, p *model.Pod, out decide.O
 		}
 		return nil
 	}
-	if len(slots) == 0 && ex.explainUnused(a, p, alt) {
-		return nil
+	if len(slots) == 0 {
+		if next := ex.planned(); next != nil {
+			then, against := outcomeOf(*next, p)
+			switch {
+			case then != nil: // what is tried first now
+				alt, reasons = then, nil
+			case ex.explainUnused(a, p, alt):
+				return nil
+			case len(against) > 0 && against[0].Code == plan.UnusedLaunches: // one node is tried at a time
+				a.Findings = append(a.Findings, plan.Finding{Of: plan.Demand, Reason: against[0]})
+				return nil
+			}
+		}
 	}
 	if why, short := ex.CameShort(p); short {
 		return []plan.Reason{why}
@@ -254,7 +265,7 @@ func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan
 	const deep = 6
 	for range deep {
 		found := false
-		x := &explanation{decide.Glance(cur, ex.now, ex.pol), cur, ex.now, ex.pol}
+		x := &explanation{Standing: decide.Glance(cur, ex.now, ex.pol), s: cur, now: ex.now, pol: ex.pol}
 		_, q := onlyPod(cur, p.UID, "")
 		for _, ch := range x.podRemedies(q, r) {
 			if slices.ContainsFunc(w.Changes, func(o plan.Change) bool { return o.Object == ch.Object && o.Field == ch.Field && o.Value == ch.Value }) {

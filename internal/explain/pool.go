@@ -82,6 +82,9 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 		found(plan.Demand, plan.Reason{Code: plan.PoolNotReady, Pool: name, Detail: plan.OfPoolNotReady{NodePool: name, Said: plan.Words(p.NotReady.Reason + ": " + p.NotReady.Message)}}, time.Time{})
 	}
 	ex.explainWithheld(found, name)
+	if x, barred := ex.StaticBar(p); barred && p.Replicas >= 0 {
+		a.Findings = append(a.Findings, plan.Finding{Of: plan.Demand, Reason: x.Why, Until: x.Until})
+	}
 	for _, b := range ex.Pools() {
 		if b.Name == name {
 			ex.explainLimits(a, b.NodePool, b.Left, b.NodesLeft, func(r plan.Reason) { found(plan.Demand, r, time.Time{}) })

@@ -108,6 +108,9 @@ func (ba *Bars) Pools(pools []solve.Pool) []solve.Pool {
 	return pools
 }
 
+// IsEmpty reports whether no launch has been counted.
+func (ba *Bars) IsEmpty() bool { return len(ba.counts.bySite) == 0 }
+
 // Bar is why no node is launched for a pod, as it is explained.
 type Bar struct {
 	plan.Reason
@@ -132,6 +135,22 @@ func (ba *Bars) On(p *model.Pod, pool string) (out []Bar) {
 		out = append(out, x)
 	}
 	return out
+}
+
+// OnStatic returns what keeps a NodePool with a fixed number of nodes from launching one; false: nothing.
+func (ba *Bars) OnStatic(p *model.NodePool) (Bar, bool) {
+	t := templateOfKey(cluster.SlotKey{Class: staticClass, Owner: p.UID})
+	for _, k := range ba.counts.sorted() {
+		if k.template != t {
+			continue
+		}
+		if b, c, until := ba.verdict(k); b == barred {
+			x := Bar{Reason: c.reason(until), Until: until, Node: c.Node, Cause: c.Cause}
+			x.Pool = p.Name
+			return x, true
+		}
+	}
+	return Bar{}, false
 }
 
 // NodesInPause returns the nodes that stand unused while their pods wait for what keeps them away to go, and until when: it
