@@ -43,7 +43,7 @@ func (f *awsFlags) add(g *pflag.FlagSet) {
 	g.StringVar(&c.ClusterEndpoint, "cluster-endpoint", "", "URL of the API server that nodes join. If unset, read from EKS (CLUSTER_ENDPOINT)")
 	g.StringVar(&c.ClusterCABundle, "cluster-ca-bundle", "", "CA certificate of the API server for nodes, base64-encoded PEM. If unset, read from EKS (CLUSTER_CA_BUNDLE)")
 	g.StringVar(&f.profile, "default-instance-profile", "", "Instance profile for Provisioners (v1alpha5) that do not set one (AWS_DEFAULT_INSTANCE_PROFILE)")
-	g.StringVar(&f.gates, "aws-feature-gates", "", "Feature gates of the AWS provider, as NAME=true|false. NodeClassCEL (default false): CEL expressions in spec.kubelet of an EC2NodeClass (AWS_FEATURE_GATES)")
+	g.StringVar(&f.gates, "aws-feature-gates", "", "Feature gates of the AWS provider, as NAME=true|false. NodeClassCEL (default false): CEL expressions in spec.kubelet of an EC2NodeClass. RebootForRepair (default false): reboot nodes to repair GPU errors that a reboot clears, which needs ec2:RebootInstances (AWS_FEATURE_GATES)")
 	g.StringVar(&c.InterruptionQueue, "interruption-queue", "", "Name of the SQS queue for interruption events. If unset, no queue is read (INTERRUPTION_QUEUE)")
 	g.Float64Var(&c.VMMemoryOverhead, "vm-memory-overhead-percent", c.VMMemoryOverhead, "Fraction of an instance's memory that is expected to be unavailable to its node, until a node of that type has been seen (VM_MEMORY_OVERHEAD_PERCENT)")
 	g.IntVar(&c.ReservedENIs, "reserved-enis", c.ReservedENIs, "Number of network interfaces per instance that are not used for pod IPs (RESERVED_ENIS)")
@@ -71,6 +71,7 @@ func (f *awsFlags) read(getenv func(string) string) (awsapi.Config, error) {
 	if f.config.KubeletExpressions, err = isGateOn(f.gates, gateNodeClassCEL); err != nil {
 		return *f.config, exit{2, fmt.Errorf("--aws-feature-gates: %w", err)}
 	}
+	f.config.RebootForRepair, _ = isGateOn(f.gates, gateRebootForRepair)
 	if err := f.config.Validate(); err != nil {
 		return *f.config, exit{2, fmt.Errorf("--cloud aws: %w", err)}
 	}

@@ -64,11 +64,12 @@ const (
 	gateNodeRepair       = "NodeRepair"
 	gateSpotToSpot       = "SpotToSpotConsolidation"
 	gateReservedCapacity = "ReservedCapacity"
-	gateNodeClassCEL     = "NodeClassCEL" // of its provider for AWS
+	gateNodeClassCEL     = "NodeClassCEL" // of its provider for AWS, as the next
+	gateRebootForRepair  = "RebootForRepair"
 )
 
 // switchable are the gates that turn something on and off, and how they stand where nothing is said, as there.
-var switchable = map[string]bool{gateNodeRepair: false, gateSpotToSpot: false, gateReservedCapacity: true, gateNodeClassCEL: false}
+var switchable = map[string]bool{gateNodeRepair: false, gateSpotToSpot: false, gateReservedCapacity: true, gateNodeClassCEL: false, gateRebootForRepair: false}
 
 // gateVariable is an environment variable that sets feature gates, and the flag that it stands for: the gates that turn
 // something on and off, and the others by whether what they stand for is there.
@@ -82,7 +83,7 @@ type gateVariable struct {
 var gateVariables = []gateVariable{
 	{"FEATURE_GATES", "feature-gates", []string{gateNodeRepair, gateSpotToSpot, gateReservedCapacity},
 		map[string]bool{"Drift": true, "StaticCapacity": true, "NodeOverlay": true, "CapacityBuffer": true, "TerminateFirstDrift": false, "TerminateFirstRepair": false, "PodDeletionCostManagement": false}},
-	{"AWS_FEATURE_GATES", "aws-feature-gates", []string{gateNodeClassCEL}, map[string]bool{"DRANVIDIAGPU": false, "DRAEFA": false, "RebootForRepair": false}},
+	{"AWS_FEATURE_GATES", "aws-feature-gates", []string{gateNodeClassCEL, gateRebootForRepair}, map[string]bool{"DRANVIDIAGPU": false, "DRAEFA": false}},
 }
 
 // unheeded is a variable that is set and does nothing.

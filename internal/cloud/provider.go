@@ -210,7 +210,16 @@ type RepairPolicy struct {
 	Condition, Status string
 	Reason            *regexp.Regexp // of the condition; nil: a reason that matches no other policy of the condition and status
 	After, Drain      time.Duration
-	Priority          int // which of several broken nodes is repaired first: the higher
+	Priority          int  // which of several broken nodes is repaired first: the higher
+	Reboot            bool // it is rebooted, if the provider is a Rebooter, and not replaced
+}
+
+// Rebooter is a provider that restarts machines in place.
+type Rebooter interface {
+	// Reboot asks for the restart of a machine, and returns when the cloud has accepted that. It is no more than asked for once by whoever calls.
+	//
+	// Errors: NotFound, Throttled and Denied, after which the machine is not restarted, and Unknown, after which it may be.
+	Reboot(ctx context.Context, providerID string) error
 }
 
 // Interrupter is a provider that is told in advance about machines it will lose.
@@ -286,7 +295,7 @@ type Decorator interface {
 	Unwrap() Provider
 }
 
-// As finds an optional interface (Drifter, Repairer, Interrupter, Learner, ClassStatuser, ClassEnder,
+// As finds an optional interface (Drifter, Repairer, Rebooter, Interrupter, Learner, ClassStatuser, ClassEnder,
 // QuotaTeller) in a provider or in what it decorates.
 func As[T any](p Provider) (T, bool) {
 	for {

@@ -60,6 +60,8 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 		c.startCall(ctx, lane{kind: plan.CallDeletePod, namespace: a.Namespace}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeletePod(ctx, a) }, c.recorder.ReportFailure("delete", "pod/"+model.PodKey(a.Namespace, a.Pod), a.Why))
 	case plan.Terminate:
 		c.terminateInstance(ctx, a)
+	case plan.Reboot:
+		c.rebootInstance(ctx, now, a)
 	case plan.UpdatePool:
 		c.startCall(ctx, lane{kind: plan.CallUpdatePool}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdatePool(ctx, a) }, func(s *state.State, err error) {
 			if err != nil {

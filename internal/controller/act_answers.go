@@ -23,7 +23,11 @@ type actionAnswers struct {
 
 // answerUpdateClaim takes the answer to a write into a claim: it settles which slots the claim is shown with.
 func (aa *actionAnswers) answerUpdateClaim(a plan.UpdateClaim) func(*state.State, error) {
+	before := aa.state.FindClaim(a.Claim)
 	return func(s *state.State, err error) {
+		if r, ok := a.Conditions[lifecycle.Rebooting]; ok && err == nil && before != nil {
+			aa.tellReboot(before, r, a.Why)
+		}
 		switch {
 		case !a.SetSlots:
 		case err == nil:
@@ -36,6 +40,22 @@ func (aa *actionAnswers) answerUpdateClaim(a plan.UpdateClaim) func(*state.State
 		if err != nil {
 			aa.recorder.Failure("update", "nodeclaim/"+a.Claim, a.Why, err)
 		}
+	}
+}
+
+// tellReboot tells what a claim's condition Rebooting, just written, says of its node. before is the claim as it was.
+func (aa *actionAnswers) tellReboot(before *model.Claim, now model.Condition, why plan.Reason) {
+	switch {
+	case now.Reason == lifecycle.RebootRequested && !lifecycle.IsRebooting(before):
+		aa.metrics.CountBegunReboot(before, why)
+		aa.log.Info("rebooting a broken node", "nodeclaim", before.Name, "node", before.NodeName, "message", now.Message)
+	case now.Reason == lifecycle.RebootSucceeded && lifecycle.IsRebooting(before):
+		aa.metrics.CountReboot(before, true, time.Now())
+		aa.cluster.Event("NodeClaim", "", before.Name, before.UID, false, "RebootObserved", now.Message)
+	case now.Reason == lifecycle.RebootFailed && lifecycle.IsRebooting(before):
+		aa.metrics.CountReboot(before, false, time.Now())
+		aa.cluster.Event("NodeClaim", "", before.Name, before.UID, true, "RebootFailed", now.Message)
+		aa.log.Warn("reboot of a broken node failed", "nodeclaim", before.Name, "node", before.NodeName, "message", now.Message)
 	}
 }
 
@@ -107,7 +127,11 @@ func (aa *actionAnswers) answerRestart(a plan.Restart) func(*state.State, error)
 
 // drainCause is why a node is drained.
 func (aa *actionAnswers) drainCause(node string) plan.Code {
-	if cl := aa.state.FindClaimByNode(node); cl != nil && cl.Is(lifecycle.Disrupted) {
+	switch cl := aa.state.FindClaimByNode(node); {
+	case cl == nil:
+	case cl.Deleting.IsZero() && lifecycle.IsRebooting(cl):
+		return plan.Unhealthy
+	case cl.Is(lifecycle.Disrupted):
 		return plan.Code(cl.Conditions[lifecycle.Disrupted].Reason)
 	}
 	return plan.Deleted

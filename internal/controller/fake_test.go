@@ -50,6 +50,7 @@ type bench struct {
 	drifts      func(cloud.DriftQuery) string
 	updateClass func(plan.UpdateNodeClass) error
 	endClass    func() error // nil: nothing is made for node classes
+	reboot      func() error
 	classStatus func(cloud.NodeClass) cloud.ClassStatus
 	webhook     func(namespace string) error
 }
@@ -218,7 +219,9 @@ func (b *bench) UpdateClaim(_ context.Context, a plan.UpdateClaim) (uint64, erro
 	c.Annotations = model.Labels{}
 	for _, from := range []map[string]string{have.Annotations, a.Annotations} {
 		for k, v := range from {
-			c.Annotations[k] = v
+			if c.Annotations[k] = v; v == plan.Unset {
+				delete(c.Annotations, k)
+			}
 		}
 	}
 	if a.ProviderID != "" {
@@ -429,6 +432,15 @@ func (b *bench) Terminate(_ context.Context, ids []string) []error {
 		b.note("terminate", id)
 	}
 	return make([]error, len(ids))
+}
+
+// Reboot implements cloud.Rebooter.
+func (b *bench) Reboot(_ context.Context, id string) error {
+	b.note("reboot", id)
+	if b.reboot != nil {
+		return b.reboot()
+	}
+	return nil
 }
 
 // Interruptions implements cloud.Interrupter: all that come are handed on at once, and again until they are taken.

@@ -125,6 +125,8 @@ func (d *passiveMode) allowsAction(s *state.State, a plan.Action) bool {
 		cl, end = s.FindClaimByNode(a.Node), true
 	case plan.DeletePod:
 		cl, end = s.FindClaimByNode(a.Node), true
+	case plan.Reboot:
+		return false // nothing is asked of the cloud that can wait
 	case plan.Terminate:
 		cl, end = s.FindClaim(a.Claim), true
 	case plan.DeleteClaim:
@@ -143,7 +145,7 @@ func (d *passiveMode) allowsAction(s *state.State, a plan.Action) bool {
 		return false
 	}
 	switch a.Because().Code {
-	case plan.Demand, plan.Registering, plan.Initializing, plan.Landed, plan.NoAnswer, plan.LandingTimeout, plan.Aborted:
+	case plan.Demand, plan.Registering, plan.Initializing, plan.Landed, plan.NoAnswer, plan.LandingTimeout, plan.Aborted, plan.Rebooting:
 		return true
 	}
 	return false

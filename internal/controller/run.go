@@ -35,6 +35,8 @@ func New(c *Controller) *Controller {
 	c.readSince = time.Now()
 	if r, ok := cloud.As[cloud.Repairer](c.Provider); ok {
 		for _, p := range r.RepairPolicies(c.Policy.LegacyRepair) {
+			_, can := cloud.As[cloud.Rebooter](c.Provider)
+			p.Reboot = p.Reboot && can
 			c.Policy.Repair = append(c.Policy.Repair, claims.RepairPolicy(p))
 		}
 	}

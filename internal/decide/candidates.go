@@ -25,6 +25,7 @@ type candidates struct {
 	health       *claims.Health
 	memo         *unchangedMachines
 	placements   *placements
+	reboots      *reboots
 
 	all          []*disrupt.Candidate         // by node name
 	dirty        []*disrupt.Candidate         // those of machines that have changed, by node name
@@ -54,7 +55,7 @@ func (ca *candidates) build() {
 			if !ca.isAvailable(c, n) {
 				k.Unavailable++
 			}
-			if n == nil || !n.Deleting.IsZero() || !ca.isStaying(c) {
+			if n == nil || !n.Deleting.IsZero() || !ca.isStaying(c) || ca.reboots.isUnderWay(c) {
 				k.Going++
 			}
 			ca.budgetCounts[pool.Name] = k
@@ -75,6 +76,8 @@ func (ca *candidates) build() {
 			v.CommandID = plan.ByInterruption
 		case v.CommandID == "" && ca.IsDeleting(c):
 			v.CommandID = plan.ByDeletion
+		case v.CommandID == "" && ca.reboots.isUnderWay(c):
+			v.CommandID = plan.ByReboot
 		}
 		v.Nominated = ca.placements.awaitsPods[n.Name] || ca.placements.awaitsPods[c.Name] || ca.reservations.ByClaim[c.Name] != nil
 		ca.dirty = append(ca.dirty, &v)
@@ -136,7 +139,7 @@ func isCounted(c *model.Claim) bool {
 
 // isAvailable reports whether a claim's machine is up and stays, as budgets understand it. n is its node; nil: it has none.
 func (ca *candidates) isAvailable(c *model.Claim, n *model.Node) bool {
-	return n != nil && n.Ready && n.Deleting.IsZero() && ca.isStaying(c)
+	return n != nil && n.Ready && n.Deleting.IsZero() && ca.isStaying(c) && !ca.reboots.isUnderWay(c)
 }
 
 // markStarting returns copies of candidates as those of a disruption command that starts now, and puts them in place of

@@ -122,6 +122,8 @@ func (st *step) decisions() []stage {
 		{"placements", explaining, func() { st.demand.rememberPlacements(nil) }},
 		// Machines of commands that verify refused are left alone for a while.
 		{"refused commands", deciding, st.backOffRefused},
+		// Reboots that were asked for and that no claim speaks of yet.
+		{"reboots asked for", deciding, onlyIf(active, st.reboots.requestAgain)},
 		// The machines of pools, and what their budgets allow.
 		{"candidates", deciding | explaining, st.candidates.build},
 		{"replica history", deciding, st.search.sampleReplicas},

@@ -154,6 +154,8 @@ func describeAction(a plan.Action) string {
 		if a.Uncordon {
 			add(true, "uncordon")
 		}
+	case plan.Reboot:
+		add(true, "reboot", a.Node, "of boot", a.BootID, "after update", describeAction(a.Note))
 	case plan.DeleteNode:
 		add(true, "delete node", a.Node)
 	case plan.Bind:

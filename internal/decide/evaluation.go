@@ -27,6 +27,7 @@ type evaluation struct {
 type findings struct {
 	interrupted bool // its cloud takes it away
 	commanded   bool // it is part of a disruption command, or its objects speak of one
+	rebooting   bool // its node is rebooted, or is to be
 	tainted     bool // its node has the taint of disruption
 	down        bool // it is not available to disruption budgets, or is about to go
 	uncounted   bool // it is not yet, or no longer, what NodePools count: see isCountedByAll
@@ -45,6 +46,7 @@ func (ca *candidates) evaluate(u *disrupt.Candidate) findings {
 	return findings{
 		interrupted: ca.Interruptions[c.Name] != nil,
 		commanded:   ca.commands.IsInvolved(c),
+		rebooting:   ca.reboots.isUnderWay(c),
 		tainted:     slices.Contains(u.Node.Taints, disrupt.DisruptedTaint),
 		down:        !ca.isAvailable(c, u.Node),
 		uncounted:   !isCountedByAll(c),

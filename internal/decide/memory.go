@@ -42,6 +42,7 @@ type Memory struct {
 	smallNodes    demand.SmallNodeMemory
 	purchases     purchaseMemory
 	commands      commandMemory
+	reboots       rebootMemory
 	search        searchMemory
 	evictions     pods.EvictionMemory
 }

@@ -23,11 +23,12 @@ type requiredDisruption struct {
 	commandStage *disruptionCommands
 	driftBackOff *driftBackOff
 	health       *claims.Health
+	reboots      *reboots
 	search       *disruptionSearch
 }
 
 // replace starts the next disruption command of a machine that must go: broken, expired, drifted. Machines without pods
-// just go. It reports whether it started one with replacements.
+// just go, and a broken one that a reboot may repair is rebooted. It reports whether it started one with replacements, or a reboot.
 func (rq *requiredDisruption) replace() bool {
 	type due struct {
 		u     *disrupt.Candidate
@@ -78,6 +79,15 @@ func (rq *requiredDisruption) replace() bool {
 		if left, _ := rq.candidates.budgetLeftFor(u, d.cause); left <= 0 {
 			rq.wakeAt(rq.Now.Add(10 * time.Second))
 			continue
+		}
+		if d.cause == plan.Unhealthy && rq.health.Of(u.Claim).Reboot {
+			if u.Nominated { // pods are coming: they are waited for
+				rq.wakeAt(rq.Now.Add(rq.pol.SearchInterval))
+				continue
+			}
+			rq.candidates.countDown(u.Pool, 1)
+			rq.reboots.begin(u.Claim)
+			return true
 		}
 		if len(u.Pods) == 0 && u.Pool.Replicas < 0 {
 			rq.commandStage.start(&disrupt.Command{Cause: d.cause, Candidates: []*disrupt.Candidate{u}, OldMicroPerHour: max(u.PriceMicro, 0), Why: rq.reason(u, d.cause)})

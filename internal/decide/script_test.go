@@ -58,7 +58,7 @@ func (x *script) describeQuery() {
 //	refused POD                  the API server refuses the pod's toleration
 //	forget                       the controller starts anew: nothing of it is remembered but what the API server has
 //	restart                      and what it has kept: what it has learned of machines that came short
-//	repair CONDITION STATUS AFTER [drain=DURATION] [reason=REGEXP] [priority=N]    nodes like that are broken; drain: how long their drains wait
+//	repair CONDITION STATUS AFTER [drain=DURATION] [reason=REGEXP] [priority=N] [reboot]    nodes like that are broken; drain: how long their drains wait
 //	legacyrepair                 they are ended by force in the end
 //	serves GROUP/KIND…           the node classes of the provider
 //	pace N                       so many pods are on their way at a time
@@ -70,12 +70,12 @@ func (x *script) describeQuery() {
 //	type NAME RES=AMOUNT… price=DOLLARS [zones=a,b] [gone=ZONE] [quota=NAME] [boots=IMAGE] [label=K:V] [group=NAME] [left=N] [max=N]
 //	     (offered to every pool above; quota: of the account, which keeps it from being launched in ZONE; left, max: what the group's provider last said of it)
 //	claim NAME pool=P types=T,… [zones=a,…] [created=AT] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
-//	     [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [buffer] [group=NAME] [otherfinalizer=NAME] [nofinalizer] [RES=AMOUNT…]    (what was asked for)
+//	     [rebooting=REASON,SINCE] [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [buffer] [group=NAME] [otherfinalizer=NAME] [nofinalizer] [RES=AMOUNT…]    (what was asked for)
 //	     [price=DOLLARS]    (an hour, when it was launched)
 //	     [drifted=AT] [drained=AT] [hash=H] [expire=DURATION] [keep=AT] [failed=AT] [aborted=AT] [moving=CAUSE]    (failed: a move failed; aborted: one was taken back since a pod came; moving: the mark of the move that was decided on last for it)
 //	     [label=K:V] [annotation=K:V] [sold=CAPACITYTYPE,ZONE] [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
 //	node NAME type=T [sold=CAPACITYTYPE] [zone=Z] [label=K:V] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled] [annotation=K:V] [otherfinalizer=NAME]
-//	     [cordon] [bad=CONDITION,STATUS,SINCE[,REASON]] [RES=AMOUNT…]    (allocatable, where it is not its type's; cordon: its reservation is written as one)
+//	     [cordon] [boot=ID] [bad=CONDITION,STATUS,SINCE[,REASON]] [RES=AMOUNT…]    (allocatable, where it is not its type's; cordon: its reservation is written as one)
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated[=NODE]]
 //	    [gang=NAME:LEAST[:staged|:scheduler] [domain=KEY] [prefers=KEY] [podset=NAME]] [done]    (done: it has succeeded)
 //	    [in=NAMESPACE] [kind=KIND] [dnd=VALUE] [evict=VALUE] [local=VOLUME] [later=DURATION] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
@@ -257,6 +257,8 @@ func (x *script) line(f []string) {
 				p.Reason = regexp.MustCompile(v)
 			case "priority":
 				p.Priority = int(x.number(v))
+			case "reboot":
+				p.Reboot = true
 			default:
 				x.t.Fatalf("repair: unknown word %q", w)
 			}
@@ -788,6 +790,13 @@ func (x *script) claim(name string, opts []string) {
 				code = plan.Aborted
 			}
 			c.Conditions["DisruptionReason"] = model.Condition{Status: "False", Reason: string(code), Since: x.when(v)}
+		case "rebooting": // REASON,SINCE; one that has ended is False
+			reason, since, _ := strings.Cut(v, ",")
+			status := "True"
+			if reason == lifecycle.RebootSucceeded || reason == lifecycle.RebootFailed {
+				status = "False"
+			}
+			c.Conditions[lifecycle.Rebooting] = model.Condition{Status: status, Reason: reason, Since: x.when(since)}
 		case "marked":
 			c.Conditions["DisruptionReason"] = model.Condition{Status: "True", Reason: string(plan.Underutilized), Message: "move m1", Since: x.now}
 		case "moving":
@@ -831,7 +840,7 @@ func (x *script) claim(name string, opts []string) {
 			c.Annotations = model.Labels{hashAnnotation: v, hashVersionAnnotation: hashVersion}
 		case "annotation":
 			key, val, _ := strings.Cut(v, ":")
-			c.Annotations = model.Labels{key: val}
+			c.Annotations = model.MergeLabels(c.Annotations, model.Labels{key: val})
 		case "deleting":
 			c.Deleting = x.when(v)
 		case "reserved":
@@ -927,6 +936,8 @@ func (x *script) node(name string, opts []string) {
 			n.Taints = append(n.Taints, x.taint(v))
 		case "created":
 			n.Created = x.when(v)
+		case "boot":
+			n.BootID = v
 		case "bad":
 			parts := strings.Split(v, ",")
 			bad := model.Condition{Status: parts[1], Since: x.when(parts[2])}

@@ -118,6 +118,10 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *cluster.Res
 		r.Closed, r.Drained = true, c != nil
 		return r, time.Time{}
 	}
+	if c != nil && lifecycle.IsRebooting(c) {
+		r.Closed, r.Drained = true, lifecycle.IsDrainedForReboot(c)
+		return r, time.Time{}
+	}
 	// An unregistered node that no claim names is one whose launch has not been answered yet: its capacity is its
 	// claim's, and counted there.
 	r.Closed = c != nil && sv.commands.Of(c) != "" || c == nil && n.HasTaint(model.TaintUnregistered)

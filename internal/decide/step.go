@@ -35,6 +35,7 @@ type step struct {
 	candidates    *candidates
 	search        *disruptionSearch
 	required      *requiredDisruption
+	reboots       *reboots
 	drift         *driftConditions
 	driftBackOff  *driftBackOff
 	demand        *demandStage
@@ -69,17 +70,18 @@ func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step
 
 	// Disruption.
 	driftBackOff := &driftBackOff{draft: d, mem: &m.drift}
-	candidates := &candidates{draft: d, activity: &m.groupActivity, buffers: buffers, driftBackOff: driftBackOff, health: health, memo: memo, placements: placements}
+	reboots := &reboots{draft: d, mem: &m.reboots, health: health}
+	candidates := &candidates{draft: d, reboots: reboots, activity: &m.groupActivity, buffers: buffers, driftBackOff: driftBackOff, health: health, memo: memo, placements: placements}
 	commandStage := &disruptionCommands{commandTable: table, candidates: candidates, health: health, hosts: hosts, nodes: nodes,
 		purchases: purchases, placements: placements}
 	search := &disruptionSearch{draft: d, mem: &m.search, backOffs: backOffs, buffers: buffers, candidates: candidates, commandStage: commandStage, nodes: nodes, purchases: purchases, placements: placements}
 	st.drift = &driftConditions{draft: d, candidates: candidates, backOff: driftBackOff}
-	st.required = &requiredDisruption{draft: d, backOffs: backOffs, candidates: candidates, driftBackOff: driftBackOff, commandStage: commandStage, health: health, search: search}
+	st.required = &requiredDisruption{draft: d, backOffs: backOffs, candidates: candidates, driftBackOff: driftBackOff, commandStage: commandStage, health: health, reboots: reboots, search: search}
 
 	st.buffers, st.unused, st.withholding = buffers, unused, withheld
 	st.disagreements, st.placements = disagreements, placements
 	st.nodes, st.purchases, st.shortfalls, st.health, st.backOffs = nodes, purchases, shortfalls, health, backOffs
-	st.driftBackOff = driftBackOff
+	st.driftBackOff, st.reboots = driftBackOff, reboots
 	st.commandStage, st.candidates, st.search = commandStage, candidates, search
 	return st
 }

@@ -34,7 +34,8 @@ type world struct {
 
 	judge     func(*model.Snapshot, *Output) // looks at each decision
 	did       func(plan.Action)              // and at each thing done, before its effect
-	preempted func(*model.Pod)               // is told of each pod that the scheduler deletes for another
+	rebooted  func(node string)
+	preempted func(*model.Pod) // is told of each pod that the scheduler deletes for another
 
 	keeps   bool             // what Step has learned outlives the controller
 	learned *LearnedCapacity // as it was stored last
@@ -171,6 +172,10 @@ func (w *world) observe(e sim.Event) {
 	case sim.Preempted:
 		if w.preempted != nil {
 			w.preempted(e.Pod)
+		}
+	case sim.Rebooted:
+		if w.rebooted != nil {
+			w.rebooted(e.Object)
 		}
 	case sim.Created:
 		w.created++

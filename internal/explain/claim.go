@@ -137,6 +137,8 @@ func (ex *explanation) callFailure(a plan.Action) (plan.Reason, bool) {
 		call, r.Subject = "patch", plan.ObjectOf("pod", model.PodKey(a.Namespace, a.Pod))
 	case plan.Restart:
 		call, r.Subject = "restart", plan.ObjectOf("deployment", a.Namespace+"/"+a.Deployment)
+	case plan.Reboot:
+		call, r.Subject = "reboot", plan.ObjectOf("node", a.Node)
 	case plan.UpdateNode:
 		call, r.Subject = "patch", plan.ObjectOf("node", a.Node)
 	case plan.DeleteNode:

@@ -65,11 +65,11 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 	if held := plan.HoldingsOf(u.Pods); held != "" {
 		addFact(a, "capacity is held for", string(held))
 	}
-	if u.CommandID != "" {
+	if u.CommandID != "" && u.CommandID != plan.ByReboot {
 		addFact(a, "move under way", string(u.CommandID))
 	}
 	switch {
-	case !u.Initialized:
+	case !u.Initialized || u.CommandID == plan.ByReboot:
 		ex.addStage(a, c)
 	case u.CommandID != "":
 		ex.addCommand(a, u)

@@ -19,7 +19,7 @@ func (o *Output) hold(in *Input, of plan.Code, until time.Time, why plan.Reason)
 	}
 }
 
-// Stage returns which step a claim is at, and since when. Of a claim that is initialized it is Initializing.
+// Stage returns which step a claim is at, and since when. Of a claim that is initialized it is Initializing, or Rebooting.
 func Stage(c *model.Claim) (plan.Code, time.Time) {
 	switch {
 	case c.Is(Terminating) && !c.Deleting.IsZero():
@@ -32,6 +32,8 @@ func Stage(c *model.Claim) (plan.Code, time.Time) {
 		return plan.Launching, c.Created
 	case !c.Is(Registered):
 		return plan.Registering, c.Conditions[Launched].Since
+	case IsRebooting(c):
+		return plan.Rebooting, c.Conditions[Rebooting].Since
 	}
 	return plan.Initializing, c.Conditions[Registered].Since
 }

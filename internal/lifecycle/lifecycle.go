@@ -35,6 +35,7 @@ const (
 	Disrupted    = "DisruptionReason"
 	Consolidable = "Consolidatable"
 	Drifted      = "Drifted"
+	Rebooting    = "Rebooting" // True: its node is rebooted; the reason says how far that is, or how it ended
 )
 
 const (
@@ -62,6 +63,8 @@ type Policy struct {
 	EventDedup          time.Duration // lastPodEventTime is written at most this often
 	DeletionDelay       time.Duration // a drained node is kept this long for annotations that delay its deletion
 	SurgeTimeout        time.Duration // a pod's successor is waited for this long; then the pod is evicted
+	RebootIssueTimeout  time.Duration // from the end of a drain to the reboot that it was for
+	RebootTimeout       time.Duration // from the reboot to a node that is back
 	ExpireGrace         time.Duration // past expireAfter a usable node is left this long to be replaced first
 }
 
@@ -71,6 +74,7 @@ func DefaultPolicy() Policy {
 		LaunchTimeout: 5 * time.Minute, RegistrationTimeout: 15 * time.Minute, LandingTimeout: 30 * time.Second, SchedulerLag: time.Second,
 		MinDrain: 5 * time.Second, StuckPod: time.Minute, ListDelay: 2 * time.Second, QuickBoot: 3 * time.Second,
 		NodeGone: 30 * time.Second, EventDedup: 10 * time.Second, DeletionDelay: 2 * time.Minute, SurgeTimeout: 10 * time.Minute,
+		RebootIssueTimeout: 5 * time.Minute, RebootTimeout: 20 * time.Minute,
 	}
 }
 

@@ -48,6 +48,9 @@ func stepLiveClaim(in *Input, out *Output) {
 		return
 	}
 	stepNode(in, n, out)
+	if IsRebooting(c) {
+		stepReboot(in, n, out)
+	}
 	if p := in.Pool; len(out.Actions) == 0 && c.Orphan && p != nil && !p.Deleting && p.UID != "" { // it can wait, and nothing else has to
 		out.addActions(plan.UpdateClaim{Claim: c.Name, UID: c.UID, OwnerPool: p.Name, OwnerUID: p.UID, Why: plan.Reason{Code: plan.Reclaimed, Pool: p.Name, Subject: plan.ObjectOf("nodepool", p.Name)}})
 	}

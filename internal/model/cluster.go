@@ -22,6 +22,7 @@ type Node struct {
 	Pods                  []*Pod    // bound and not terminal, sorted by namespace and name
 	NoAnti                bool      // it is known that none of Pods has required anti-affinity
 	Ready                 bool
+	BootID                string    // of the operating system that runs, another one after each reboot; empty: not known
 	Phase                 string    // status.phase, which Kubernetes has long given up; for metrics alone
 	ReadySince            time.Time // last transition of condition Ready
 	Created               time.Time

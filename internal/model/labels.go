@@ -26,11 +26,19 @@ const (
 	TaintUnregistered = "karpenter.sh/unregistered"
 	TaintDisrupted    = "karpenter.sh/disrupted"
 	TaintReserved     = "dovetail.sh/reserved"
+	TaintRebooting    = "karpenter.sh/rebooting"
 	AnnotationAdopt   = "dovetail.sh/adopt" // of a claim made for a machine that was there before it: the machine's provider id
 
 	// AnnotationLaunchPrice on a claim is what its node cost when it was launched, dollars an hour as FormatMicro writes them. It
 	// counts against limits while no NodePool is offered the node's instance type.
 	AnnotationLaunchPrice = "dovetail.sh/launch-price"
+
+	// AnnotationBootID on a claim whose node is rebooted is the node's boot ID before that: it is there from just before the reboot is asked
+	// of the cloud, which is not done again then. AnnotationRebootDrain is how long pods are waited for before (a duration), and
+	// AnnotationReboots when the last reboots were asked for (RFC 3339, the earliest first).
+	AnnotationBootID      = "karpenter.sh/reboot-pre-boot-id"
+	AnnotationRebootDrain = "karpenter.sh/reboot-termination-grace-period"
+	AnnotationReboots     = "dovetail.sh/reboots"
 
 	// AnnotationPoolHash on a claim is the hash of the NodePool's template that it was made from, AnnotationPoolHashVersion how that
 	// was computed: PoolHashVersion, or as an older Karpenter did.

@@ -69,7 +69,8 @@ type UpdateClaim struct {
 	Conditions      map[string]model.Condition // Since is ignored: set when the status changes
 	Slots           []model.Slot               // with SetSlots
 	SetSlots        bool
-	OwnerPool       string // set an owner reference to this NodePool, where it has none to any
+	Given           map[string]string // annotations as they were when this was decided, Unset for one that was not there: if one is another by now, nothing is written
+	OwnerPool       string            // set an owner reference to this NodePool, where it has none to any
 	OwnerUID        string
 	Why             Reason
 }
@@ -88,6 +89,15 @@ type UpdateNode struct {
 	OwnerClaim      string // set an owner reference to this NodeClaim
 	OwnerUID        string
 	Why             Reason
+}
+
+// Reboot restarts the instance of a claim in place. Before the cloud is asked, the claim is given Note, which speaks of it; a claim that has
+// model.AnnotationBootID already, or not what Note was decided on, is left alone: it is asked for once, whoever else decides the same.
+type Reboot struct {
+	Claim, UID, Node   string
+	ProviderID, BootID string      // BootID: of the node before
+	Note               UpdateClaim // what is written into the claim before
+	Why                Reason
 }
 
 // DeleteNode deletes a node object.
@@ -246,6 +256,12 @@ func (a UpdateClaim) Key() model.ActionKey {
 	}
 	return model.ActionKey("claim/" + a.UID)
 }
+
+// Key implements Action.
+func (a Reboot) Key() model.ActionKey { return model.ActionKey("reboot/" + a.UID + "/" + a.BootID) }
+
+// Because implements Action.
+func (a Reboot) Because() Reason { return a.Why }
 
 // Key implements Action.
 func (a UpdateNode) Key() model.ActionKey { return model.ActionKey("node/" + a.UID) }

@@ -13,6 +13,7 @@ const (
 	CallDeleteClaim CallKind = "DeleteClaim"
 	CallLaunch      CallKind = "Launch"
 	CallTerminate   CallKind = "Terminate"
+	CallReboot      CallKind = "Reboot"
 	CallUpdateNode  CallKind = "UpdateNode"
 	CallDeleteNode  CallKind = "DeleteNode"
 	CallBind        CallKind = "Bind"

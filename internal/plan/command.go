@@ -13,6 +13,7 @@ type CommandID string
 const (
 	ByInterruption CommandID = "interrupted" // the cloud
 	ByDeletion     CommandID = "deleted"     // whoever deleted its NodeClaim
+	ByReboot       CommandID = "rebooting"   // it is rebooted, and comes back
 	ByThisStep     CommandID = "begun"       // a command that begins in this step and has no id yet
 )
 

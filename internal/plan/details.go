@@ -23,7 +23,7 @@ var details = map[Code]Detail{
 	SeveralPDBs: OfSeveralPDBs{}, GangApart: OfGangApart{}, Budget: OfBudget{}, NoHome: OfNoHome{}, NotCheaper: OfNotCheaper{}, DoesNotPay: OfDoesNotPay{},
 	ShortLived: OfShortLived{}, NotKept: OfNotKept{}, LaunchesPaused: OfLaunchesPaused{}, BadRestartCost: OfBadRestartCost{}, NoReplacementFound: OfNoReplacementFound{},
 	NotBalanced: OfNotBalanced{}, SpotToSpot: OfSpotToSpot{}, RepairBlocked: OfRepairBlocked{}, Underutilized: OfUnderutilized{}, Empty: OfEmpty{},
-	Expired: OfExpired{}, Drifted: OfDrifted{}, Unhealthy: OfUnhealthy{}, Interrupted: OfInterrupted{}, Aborted: OfAborted{}, CommandFailed: OfAborted{},
+	Expired: OfExpired{}, Drifted: OfDrifted{}, Unhealthy: OfUnhealthy{}, Interrupted: OfInterrupted{}, Rebooting: OfRebooting{}, Aborted: OfAborted{}, CommandFailed: OfAborted{},
 	NoSurge: OfNoSurge{},
 
 	Demand: Nothing{}, Scheduling: Nothing{}, PodsEnding: Nothing{}, Launching: OfSaid{}, Registering: OfRegistering{}, Initializing: OfInitializing{}, Landed: Nothing{},

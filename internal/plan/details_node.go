@@ -301,6 +301,11 @@ type (
 		Kind  string    `key:"%s"`
 		Until time.Time `want:"%s"`
 	}
+	// OfRebooting is by when a node that is rebooted must be back.
+	OfRebooting struct {
+		detail
+		Until time.Time `want:"%s"`
+	}
 	// OfBudget is the disruption budget that decided, of so many; none: all nodes of the NodePool are down.
 	OfBudget struct {
 		detail

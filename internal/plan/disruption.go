@@ -8,6 +8,7 @@ const (
 	Underutilized Code = "Underutilized" // its pods can be had for less elsewhere; Have: the saving, Want: what the move costs
 	Drifted       Code = "Drifted"       // Key: NodePoolDrifted, RequirementsDrifted, InstanceTypeNotFound or the provider's word
 	Unhealthy     Code = "Unhealthy"     // Key: the node condition, Have: its status
+	Rebooting     Code = "Rebooting"     // it is broken, and its instance is restarted; Subject: the node, Want: by when it must be back
 	Interrupted   Code = "Interrupted"   // its cloud takes it away; Key: the kind of notice, Want: when it is gone
 	ScaledDown    Code = "ScaledDown"    // its static pool has more machines than spec.replicas
 	Replicas      Code = "Replicas"      // a static pool has fewer machines than spec.replicas

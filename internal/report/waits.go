@@ -61,6 +61,8 @@ func stepText(x *plan.Step) string {
 		return "it is terminating"
 	case plan.Ended:
 		return ""
+	case plan.Rebooting:
+		return "its node has been rebooting"
 	case plan.Interrupted:
 		return "the cloud has been interrupting its instance"
 	}

@@ -330,6 +330,8 @@ func heading(subject string, of plan.Code) string {
 		return "It has expired; why it is not replaced"
 	case plan.Unhealthy:
 		return "It is unhealthy; why it is not replaced"
+	case plan.Rebooting:
+		return "What its reboot is waiting for"
 	case plan.Moving:
 		return "What its removal is waiting for"
 	case plan.Launching:
@@ -557,6 +559,11 @@ func action(r plan.Reason) string {
 		return "the node has drifted" + with(" (", driftKey(plan.DetailOf[plan.OfDrifted](r).Kind), ")")
 	case plan.Unhealthy:
 		return "the node is unhealthy" + unhealthyCondition(r)
+	case plan.Rebooting:
+		if until := plan.DetailOf[plan.OfRebooting](r).Until; !until.IsZero() {
+			return objectName(r.Subject) + " is being rebooted to repair it, and replaced unless it is back by " + instant(until)
+		}
+		return objectName(r.Subject) + " has been rebooted to repair it"
 	case plan.Interrupted:
 		return "the cloud is interrupting the instance" + with(" (", plan.DetailOf[plan.OfInterrupted](r).Kind, ")")
 	case plan.ScaledDown:

@@ -61,6 +61,8 @@ func (c *Cluster) Do(action plan.Action) (uint64, error) {
 			}
 		}
 		return 0, nil
+	case plan.Reboot:
+		return c.reboot(a)
 	case plan.UpdatePool:
 		p := *c.Pool(a.Pool)
 		p.StatusResources, p.StatusNodes, p.StatusHash, p.Conditions = a.Resources, a.Nodes, a.Hash, a.Conditions
@@ -111,6 +113,11 @@ func (c *Cluster) updateClaim(a plan.UpdateClaim) (uint64, error) {
 	have := c.Claims[a.Claim]
 	if have == nil || have.UID != a.UID {
 		return 0, plan.ErrGone
+	}
+	for k, v := range a.Given {
+		if is, ok := have.Annotations[k]; ok != (v != plan.Unset) || ok && is != v {
+			return 0, plan.ErrConflict
+		}
 	}
 	x := *have
 	if a.NodeName != "" {

@@ -63,6 +63,7 @@ const (
 	NeverReady      Fault = "never ready"
 	SlowToBoot      Fault = "slow to boot"
 	PodEndsLate     Fault = "a pod ends late" // not usual
+	NeverBack       Fault = "a node is not back from a reboot"
 
 	// Calls.
 	EvictionBlocked   Fault = "eviction blocked"
@@ -72,6 +73,7 @@ const (
 	CallFails         Fault = "call fails"
 	AnswerLost        Fault = "answer lost"
 	LaunchAnswerLost  Fault = "answer of the launch lost"
+	RebootNotCalled   Fault = "a reboot is noted, and the cloud is not asked" // the controller dies in between, or the call is lost
 
 	// What the controller sees and does.
 	WatchLags        Fault = "watch lags"
@@ -87,7 +89,7 @@ func Usual() map[Fault]int {
 	return map[Fault]int{
 		Scaled: 20, PodDeleted: 10, ClaimDeleted: 3, NodeDeleted: 3, NodeTakenAway: 2, MachineInterrupted: 3, MachineDies: 3, Crash: 4,
 		PodsOneByOne: 50, SchedulerIsSlow: 30, SchedulerLags: 30, NoCapacityLeft: 10, NeverRegisters: 5, NeverReady: 5, SlowToBoot: 30,
-		EvictionBlocked: 40, BindingRefused: 3, TolerationRefused: 10, SlowCall: 25, CallFails: 8, AnswerLost: 5, LaunchAnswerLost: 10,
+		EvictionBlocked: 40, BindingRefused: 3, TolerationRefused: 10, SlowCall: 25, CallFails: 8, AnswerLost: 5, LaunchAnswerLost: 10, RebootNotCalled: 10, NeverBack: 10,
 		WatchLags: 25, ListFails: 20, NotListedYet: 50, GoneAndNotListed: 50, NoLookAtDemand: 30, NotStored: 20,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 var (
@@ -37,7 +38,7 @@ func (c *Cluster) join(m *Machine) {
 	maps.Copy(labels, m.Offering.Labels)
 	maps.Copy(labels, model.Labels{model.LabelHostname: m.Node, model.LabelInstanceType: m.Type.Name, model.LabelZone: m.Offering.Zone,
 		model.LabelCapacityType: m.Offering.CapacityType, model.LabelNodePool: m.Pool})
-	c.SetNode(&model.Node{Name: m.Node, UID: "uid-" + m.Node, ProviderID: m.ID, Created: c.Now, Capacity: m.Type.Capacity, Allocatable: m.Type.Allocatable,
+	c.SetNode(&model.Node{Name: m.Node, UID: "uid-" + m.Node, ProviderID: m.ID, Created: c.Now, BootID: "boot-" + m.ID, Capacity: m.Type.Capacity, Allocatable: m.Type.Allocatable,
 		Labels: labels, Annotations: model.Labels{}, Taints: taints})
 	if m.ready >= 0 {
 		c.due.add(c.Now.Add(m.ready), func() { c.becomeReady(m) })
@@ -75,7 +76,11 @@ func (c *Cluster) setReady(n *model.Node, ready bool) {
 		m.Taints = append(m.Taints, notReady)
 	}
 	m.Ready, m.ReadySince = ready, c.Now
-	m.Conditions = map[string]model.Condition{"Ready": {Status: status, Since: c.Now}}
+	m.Conditions = maps.Clone(n.Conditions)
+	if m.Conditions == nil {
+		m.Conditions = map[string]model.Condition{}
+	}
+	m.Conditions["Ready"] = model.Condition{Status: status, Since: c.Now}
 	c.Tell(Event{Kind: Ready, Object: n.Name, Text: status})
 	c.SetNode(&m)
 }
@@ -85,6 +90,52 @@ func (c *Cluster) SetReady(node string, ready bool) {
 	if n := c.Nodes[node]; n != nil && n.Ready != ready {
 		c.setReady(n, ready)
 	}
+}
+
+// SetCondition makes a node report a condition.
+func (c *Cluster) SetCondition(node, condition, status string) {
+	n := c.Nodes[node]
+	if n == nil || n.Conditions[condition].Status == status {
+		return
+	}
+	m := *n
+	m.Conditions = maps.Clone(n.Conditions)
+	m.Conditions[condition] = model.Condition{Status: status, Since: c.Now}
+	c.SetNode(&m)
+}
+
+// reboot restarts a machine, once what speaks of it has been written. Its node is not Ready until it is back: with another boot ID, and with nothing
+// wrong. Its pods stay.
+func (c *Cluster) reboot(a plan.Reboot) (uint64, error) {
+	version, err := c.updateClaim(a.Note)
+	if err != nil {
+		return 0, err
+	}
+	if c.Faults.Happens(RebootNotCalled) {
+		return 0, ErrUnknown
+	}
+	m, n := c.Machines[a.UID], c.Nodes[a.Node]
+	if m == nil || m.Gone || n == nil {
+		return version, nil
+	}
+	c.Tell(Event{Kind: Rebooted, Machine: m, Object: n.Name})
+	c.setReady(n, false)
+	if c.Faults.Happens(NeverBack) {
+		m.ready = -1
+		return version, nil
+	}
+	c.due.add(c.Now.Add(time.Duration(20+c.Faults.draw("seconds to boot", 60))*time.Second), func() {
+		n := c.Nodes[m.Node]
+		if n == nil || m.Gone {
+			return
+		}
+		is := *n
+		is.BootID += "'"
+		is.Conditions = map[string]model.Condition{}
+		m.ready = max(m.ready, 0)
+		c.setReady(&is, true)
+	})
+	return version, nil
 }
 
 // failNode has a kubelet die for good: its node is there and not Ready.

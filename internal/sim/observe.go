@@ -16,7 +16,7 @@ type Event struct {
 	Kind    Kind
 	Action  plan.Action // Decided, Begun
 	Pod     *model.Pod  // Preempted
-	Machine *Machine    // Launched, Ended
+	Machine *Machine    // Launched, Ended, Rebooted
 	Object  string      // the name of what it happened to
 	Text    string      // more of it, for people
 }
@@ -35,6 +35,7 @@ const (
 	NoCapacity Kind = "no capacity for claim"
 	Ended      Kind = "machine ended"
 	Joined     Kind = "node joined"
+	Rebooted   Kind = "machine rebooted"
 	Ready      Kind = "node readiness"
 	Changed    Kind = "node changed"
 	Preempted  Kind = "pod preempted" // by kube-scheduler

@@ -35,6 +35,8 @@ func objectOf(action plan.Action) Object {
 		return ClaimObject(a.Claim)
 	case plan.UpdateClaim:
 		return ClaimObject(a.Claim)
+	case plan.Reboot:
+		return ClaimObject(a.Claim)
 	case plan.UpdateNode:
 		return NodeObject(a.Node)
 	case plan.DeleteNode:

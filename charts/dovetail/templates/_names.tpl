@@ -212,7 +212,7 @@ cluster-autoscaler-status
   settings.enableZonalShift: true    zonal shift is not served
 {{- end }}
 {{- range $gate, $on := $s.awsFeatureGates }}
-{{- if and $on (ne $gate "nodeClassCEL") }}
+{{- if and $on (not (has $gate (list "nodeClassCEL" "rebootForRepair"))) }}
   settings.awsFeatureGates.{{ $gate }}: true    it is not served
 {{- end }}
 {{- end }}

@@ -110,3 +110,8 @@ func (p *Provider) Terminate(ctx context.Context, providerIDs []string) []error 
 	wg.Wait()
 	return errs
 }
+
+// Reboot implements cloud.Rebooter. EC2 has no idempotency token for it: a second call is a second reboot.
+func (p *Provider) Reboot(ctx context.Context, providerID string) error {
+	return awsapi.ClassifyError(ctx, "reboot", providerID, p.instances.Reboot(ctx, instances.InstanceID(providerID)))
+}

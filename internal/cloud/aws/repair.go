@@ -17,7 +17,8 @@ var (
 )
 
 // RepairPolicies implements cloud.Repairer: what the kubelet and EKS's node monitoring agent report, how long each is
-// waited for, and how long drains then wait. A GPU error of no known kind is waited for longer.
+// waited for, and how long drains then wait. A GPU error of no known kind is waited for longer. GPU errors that a reboot clears are repaired by one
+// with the feature gate RebootForRepair.
 func (p *Provider) RepairPolicies(legacy bool) []cloud.RepairPolicy {
 	policy := func(condition, status string, reason *regexp.Regexp, after, drain time.Duration) cloud.RepairPolicy {
 		return cloud.RepairPolicy{Condition: condition, Status: status, Reason: reason, After: after, Drain: drain}
@@ -28,6 +29,7 @@ func (p *Provider) RepairPolicies(legacy bool) []cloud.RepairPolicy {
 		policy("AcceleratedHardwareReady", "False", fatalGPUErrors, short, shortDrain),
 		policy("AcceleratedHardwareReady", "False", nil, long, longDrain),
 	}
+	accelerators[0].Reboot = p.aws.Config.RebootForRepair
 	if legacy {
 		accelerators = []cloud.RepairPolicy{policy("AcceleratedHardwareReady", "False", nil, short, shortDrain)}
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
 // TestRepairPolicies compares the policies with those of Karpenter's provider v1.15.1: after how long a node is repaired for a condition
@@ -26,11 +28,16 @@ NetworkingReady=False InterfaceNotUp: 30m0s, drain 10m0s
 KernelReady=False ForkFailedOutOfPIDs: 30m0s, drain 10m0s
 ContainerRuntimeReady=False PodStuckTerminating: 30m0s, drain 10m0s
 legacy AcceleratedHardwareReady=False NvidiaXID13Error: 10m0s, drain 5m0s
+reboot AcceleratedHardwareReady=False NvidiaXID46Error: 10m0s, drain 5m0s, rebooted
+reboot AcceleratedHardwareReady=False NvidiaXID79Error: 10m0s, drain 5m0s
+reboot AcceleratedHardwareReady=False NvidiaXID13Error: 30m0s, drain 10m0s
 `
-	p, got := &Provider{}, "\n"
+	got := "\n"
 	for _, line := range strings.Split(strings.TrimSpace(want), "\n") {
 		of, _, _ := strings.Cut(line, ":")
 		rest, legacy := strings.CutPrefix(of, "legacy ")
+		rest, reboot := strings.CutPrefix(rest, "reboot ")
+		p := &Provider{aws: &awsapi.Account{Config: awsapi.Config{RebootForRepair: reboot}}}
 		condition, reason, _ := strings.Cut(rest, " ")
 		found := ""
 		for _, r := range p.RepairPolicies(legacy) {
@@ -38,6 +45,9 @@ legacy AcceleratedHardwareReady=False NvidiaXID13Error: 10m0s, drain 5m0s
 				continue
 			}
 			found += fmt.Sprintf(": %s, drain %s", r.After, r.Drain)
+			if r.Reboot {
+				found += ", rebooted"
+			}
 		}
 		got += of + found + "\n"
 	}

@@ -167,6 +167,27 @@ func terminationMode(c *model.Claim) string {
 	return "eventual"
 }
 
+// CountBegunReboot counts the decision to reboot a claim's node.
+func (m *Metrics) CountBegunReboot(c *model.Claim, why plan.Reason) {
+	reason := strings.ToLower(string(why.Code))
+	m.disruption.decisions.WithLabelValues("reboot", reason, "").Inc()
+	m.disruption.decisionsByPool.WithLabelValues(c.Pool, "reboot", reason, "").Inc()
+}
+
+// CountReboot counts the reboot of a claim's node, as the claim was before it ended.
+func (m *Metrics) CountReboot(c *model.Claim, succeeded bool, now time.Time) {
+	result := "provider_error"
+	switch {
+	case succeeded:
+		result = "succeeded"
+		m.nodeClaims.rebootRecovery.Observe(now.Sub(lifecycle.LastReboot(c)).Seconds())
+	case c.Conditions[lifecycle.Rebooting].Reason == lifecycle.RebootIssued:
+		result = "recovery_timeout"
+	}
+	m.nodeClaims.reboots.WithLabelValues(result).Inc()
+	m.nodeClaims.rebootDuration.WithLabelValues(result).Observe(now.Sub(c.Conditions[lifecycle.Rebooting].Since).Seconds())
+}
+
 // CountDisruptionCommand counts a disruption command that was begun.
 func (m *Metrics) CountDisruptionCommand(x *decide.StartedCommand) {
 	decision, kind, reason := "delete", consolidationType(x.Cause, len(x.Candidates)), strings.ToLower(string(x.Cause))
@@ -197,7 +218,7 @@ func (m *Metrics) CountBalancedScore(decision, pool string, score float64) {
 
 // workOfMethod is the kind of work that calls the cloud by a method.
 var workOfMethod = map[string]string{
-	"Create": workClaims, "Delete": workClaims, "List": workInstances, "GetInstanceTypes": workOfferings, "IsDrifted": workDrift, "EndClass": workClassEnd,
+	"Create": workClaims, "Delete": workClaims, "List": workInstances, "GetInstanceTypes": workOfferings, "IsDrifted": workDrift, "EndClass": workClassEnd, "Reboot": workReboot,
 }
 
 // CountCall counts a call to the cloud. Create and Delete are part of work that is counted where it is done.

@@ -75,7 +75,9 @@ type schedulerMetrics struct {
 }
 
 type nodeClaimMetrics struct {
-	created, disrupted, unhealthy, podsDisrupted *prometheus.CounterVec
+	created, disrupted, unhealthy, podsDisrupted, reboots *prometheus.CounterVec
+	rebootDuration                                        *prometheus.HistogramVec
+	rebootRecovery                                        prometheus.Observer
 }
 
 type disruptionMetrics struct {

@@ -23,6 +23,10 @@ func New(to prometheus.Registerer, version string, provider cloud.Traits) *Metri
 		unhealthy:     r.count("karpenter_nodeclaims_unhealthy_disrupted_total", "NodeClaims deleted because their node was unhealthy.", "condition", "nodepool", "capacity_type", "image_id", "termination_mode"),
 		podsDisrupted: r.count("karpenter_pods_disruption_initiated_total", "Pods on nodes of deleted NodeClaims, without pods of DaemonSets.", "reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
 	}
+	rebootBuckets := prometheus.ExponentialBuckets(10, 2, 8)
+	m.nodeClaims.reboots = r.count("karpenter_nodes_reboots_total", "Nodes rebooted to repair them, by how that ended: succeeded, provider_error (the cloud was not asked in time, or refused) or recovery_timeout (the node was not back in time).", "result")
+	m.nodeClaims.rebootDuration = r.hist("karpenter_nodes_reboot_duration_seconds", "Time from the decision to reboot a node to the end of that.", rebootBuckets, "result")
+	m.nodeClaims.rebootRecovery = r.hist("karpenter_nodes_reboot_recovery_duration_seconds", "Time from the reboot of a node until it was back.", rebootBuckets).WithLabelValues()
 	m.disruption = newDisruptionMetrics(r)
 	m.cloud = cloudMetrics{
 		provider:            provider.Name,

@@ -28,6 +28,7 @@ const (
 	workDrift        = "nodeclaim.disruption"
 	workOfferings    = "providers.instancetype"
 	workInterruption = "interruption"
+	workReboot       = "nodeclaim.reboot"
 	workClassEnd     = "nodeclass.termination"
 )
 
@@ -37,7 +38,7 @@ var workOfCall = map[plan.CallKind]string{
 	plan.CallOverlay: workClaims, plan.CallBuffer: workClaims, plan.CallQuota: workClaims,
 	plan.CallDeleteClaim: workTermination, plan.CallDeleteNode: workTermination, plan.CallTerminate: workTermination,
 	plan.CallEvict: workEviction, plan.CallRestart: workEviction, plan.CallDeletePod: workEviction,
-	plan.CallBind: workBinding, plan.CallTolerate: workBinding,
+	plan.CallReboot: workReboot, plan.CallBind: workBinding, plan.CallTolerate: workBinding,
 	plan.CallUpdatePool: workPools, plan.CallUpdateClass: workClasses, plan.CallInterrupted: workInterruption,
 }
 
@@ -103,7 +104,7 @@ func newWorkMetrics(r prometheus.Registerer) *workMetrics {
 	}
 	r.MustRegister(m.total, m.errors, m.terminal, m.panics, m.timeouts, m.duration, m.active, m.width, m.adds, m.retries, m.depth, m.queued, m.worked, m)
 	for _, name := range []string{workProvisioner, workDisruption, workClaims, workTermination, workEviction, workBinding, workPools, workClasses, workInstances, workDrift,
-		workOfferings, workInterruption, workClassEnd} {
+		workOfferings, workInterruption, workClassEnd, workReboot} {
 		m.kinds[name] = &workKind{m: m, name: name, items: map[*Work]struct{}{}}
 		for _, result := range []string{"success", "error", "requeue", "requeue_after"} {
 			m.total.WithLabelValues(name, result)

@@ -29,7 +29,8 @@ type RepairPolicy struct {
 	Condition, Status string
 	Reason            *regexp.Regexp // of the condition; nil: a reason that matches no other policy of the condition and status
 	After, Drain      time.Duration
-	Priority          int // which of several broken nodes is repaired first: the higher
+	Priority          int  // which of several broken nodes is repaired first: the higher
+	Reboot            bool // it is rebooted, if that has not been tried in vain, and not replaced
 }
 
 // HealthIn is what tells which nodes are broken.
@@ -54,6 +55,7 @@ type Ailment struct {
 	Due    time.Time
 	Drain  time.Duration
 	Urgent time.Time // of several broken nodes, the one with the earliest is repaired first
+	Reboot bool      // by all that it is broken by, it is rebooted and not replaced
 }
 
 // ReadHealth finds the nodes of NodePools that have something wrong with them, and when the first of them that is not broken yet
@@ -79,7 +81,7 @@ func ReadHealth(v *cluster.View, in HealthIn) (h Health, until time.Time) {
 			h.byPool[pool.Name] = k
 		}
 		k.nodes++
-		s, next := in.ailmentOf(n, pool, ranks, v.Now)
+		s, next := in.ailmentOf(c, n, pool, ranks, v.Now)
 		if until = model.EarlierOf(until, next); s.Cause.Code != "" {
 			k.unhealthy++
 			s.Cause.Pool = pool.Name
@@ -112,9 +114,9 @@ type match struct {
 
 // ailmentOf merges the policies that a node's conditions match, and returns when another of them begins to count. As long as the
 // node is not broken, the ailment is of the policy by which it will be first. From then on it is of the policy with the
-// highest priority of those by which it is broken, and the drain is the shortest of theirs.
-func (in *HealthIn) ailmentOf(n *model.Node, pool *model.NodePool, ranks map[int]int, now time.Time) (out Ailment, next time.Time) {
-	matches := in.matchesOf(n, pool)
+// highest priority of those by which it is broken, and the drain is the shortest of theirs; it is rebooted only if all of them say so.
+func (in *HealthIn) ailmentOf(c *model.Claim, n *model.Node, pool *model.NodePool, ranks map[int]int, now time.Time) (out Ailment, next time.Time) {
+	matches := in.matchesOf(c, n, pool)
 	if len(matches) == 0 {
 		return out, next
 	}
@@ -123,12 +125,13 @@ func (in *HealthIn) ailmentOf(n *model.Node, pool *model.NodePool, ranks map[int
 	})
 	first := matches[0]
 	urgency := func(m match) time.Time { return m.due.Add(-time.Duration(ranks[m.policy.Priority]) * rankAge) }
-	out = Ailment{Due: first.due, Drain: first.policy.Drain, Urgent: urgency(first)}
+	out = Ailment{Due: first.due, Drain: first.policy.Drain, Urgent: urgency(first), Reboot: first.policy.Reboot && lifecycle.MayReboot(c, n, now)}
 	for _, m := range matches {
 		if now.Before(m.due) {
 			next = m.due
 			break
 		}
+		out.Reboot = out.Reboot && m.policy.Reboot
 		out.Drain, out.Urgent = min(out.Drain, m.policy.Drain), model.EarlierOf(out.Urgent, urgency(m))
 		if m.policy.Priority > first.policy.Priority {
 			first = m
@@ -139,8 +142,9 @@ func (in *HealthIn) ailmentOf(n *model.Node, pool *model.NodePool, ranks map[int
 }
 
 // matchesOf returns the policies that a node's conditions match: of each condition those for its reason, or else the one for any
-// other. A condition is not older than its node.
-func (in *HealthIn) matchesOf(n *model.Node, pool *model.NodePool) (out []match) {
+// other. A condition is not older than its node, nor than the node's last reboot; of a node that was rebooted in vain, what it has counts
+// from the end of the reboot on.
+func (in *HealthIn) matchesOf(claim *model.Claim, n *model.Node, pool *model.NodePool) (out []match) {
 	var unready time.Duration // of its node group; 0: none
 	if pool != nil && pool.Scaling != nil {
 		unready = pool.Scaling.Of(n.Labels[model.LabelNodeGroup]).Unready
@@ -165,6 +169,12 @@ func (in *HealthIn) matchesOf(n *model.Node, pool *model.NodePool) (out []match)
 			continue
 		}
 		since := model.LaterOf(c.Since, n.Created)
+		switch r := claim.Conditions[lifecycle.Rebooting]; {
+		case r.Status == "False" && r.Reason == lifecycle.RebootSucceeded:
+			since = model.LaterOf(since, r.Since)
+		case r.Status == "False":
+			since, after = model.LaterOf(since, r.Since), 0
+		}
 		out = append(out, match{p, since.Add(after), plan.OfUnhealthy{Condition: p.Condition, Status: p.Status, Said: plan.Words(c.Reason), Since: since, After: after}})
 	}
 	return out
@@ -232,6 +242,9 @@ type RepairIn struct {
 // the Snapshot.
 func ForceRepairs(v *cluster.View, in RepairIn) (out plan.Part) {
 	for _, c := range v.DirtyClaims {
+		if lifecycle.IsRebooting(c) {
+			continue
+		}
 		if !in.Health.IsBroken(c, v.Now) || disrupt.ForbidsRepair(v.NodeFor(c), c) {
 			in.clearTerminationTime(&out, c)
 			continue

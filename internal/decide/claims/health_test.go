@@ -28,7 +28,7 @@ func TestUnreadyOfGroups(t *testing.T) {
 		{"DiskPressure", "True", &model.NodePool{Scaling: &model.GroupScaling{Unready: time.Minute}}, 40 * time.Minute},
 	} {
 		n := &model.Node{Name: "n", Conditions: map[string]model.Condition{c.condition: {Status: c.status, Since: since}}}
-		if got, _ := in.ailmentOf(n, c.pool, rankPriorities(in.Repair), since); !got.Due.Equal(since.Add(c.want)) {
+		if got, _ := in.ailmentOf(&model.Claim{}, n, c.pool, rankPriorities(in.Repair), since); !got.Due.Equal(since.Add(c.want)) {
 			t.Errorf("%s=%s of %+v: broken %s after, want %s", c.condition, c.status, c.pool.Scaling, got.Due.Sub(since), c.want)
 		}
 	}
@@ -71,7 +71,7 @@ func TestAilments(t *testing.T) {
 		{"not older than its node", map[string]model.Condition{"Network": {Status: "False"}}, 2 * time.Minute, 0, "Network", "", 12 * time.Minute, 10 * time.Minute, 12 * time.Minute, 12 * time.Minute},
 	} {
 		n := &model.Node{Name: "n", Created: at(c.created), Conditions: c.conditions}
-		got, next := in.ailmentOf(n, &model.NodePool{}, rankPriorities(in.Repair), at(c.now))
+		got, next := in.ailmentOf(&model.Claim{}, n, &model.NodePool{}, rankPriorities(in.Repair), at(c.now))
 		why := plan.DetailOf[plan.OfUnhealthy](got.Cause)
 		want := time.Time{}
 		if c.next > 0 {

@@ -132,7 +132,7 @@ func RewriteUnsureSlots(v *cluster.View) (out plan.Part) {
 // holdsCapacity reports whether a claim's slots still count, and until when that is the answer. One that is coming for virtual pods has none yet, and may get
 // some for real pods that are there first.
 func (rt *Reservations) holdsCapacity(c *model.Claim, n *model.Node) (holds bool, until time.Time) {
-	if !c.Deleting.IsZero() || len(c.Slots) == 0 && (!cluster.IsForBuffer(c) || c.Is(lifecycle.Initialized)) || rt.Interruptions[c.Name] != nil {
+	if !c.Deleting.IsZero() || len(c.Slots) == 0 && (!cluster.IsForBuffer(c) || c.Is(lifecycle.Initialized)) || rt.Interruptions[c.Name] != nil || lifecycle.IsRebooting(c) {
 		return false, time.Time{}
 	}
 	if !cluster.IsRegistered(n) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -81,7 +82,7 @@ func (pt *Table) demandHasClass(p *model.Pod) (bool, time.Time) {
 func (pt *Table) terminating() (out []*model.Pod) {
 	for _, c := range pt.DirtyClaims {
 		n := pt.NodeFor(c)
-		if n == nil || c.Deleting.IsZero() && !slices.Contains(n.Taints, disrupt.DisruptedTaint) {
+		if n == nil || c.Deleting.IsZero() && !slices.Contains(n.Taints, disrupt.DisruptedTaint) && !lifecycle.IsDrainedForReboot(c) {
 			continue
 		}
 		for _, p := range n.Pods {
@@ -146,7 +147,7 @@ func (pt *Table) Leaving() []*model.Pod { return pt.leaving }
 
 func (pt *Table) findLeaving() (out []*model.Pod) {
 	for _, c := range pt.DirtyClaims {
-		if c.Deleting.IsZero() && pt.Interruptions[c.Name] == nil {
+		if c.Deleting.IsZero() && pt.Interruptions[c.Name] == nil && !lifecycle.IsDrainedForReboot(c) {
 			continue
 		}
 		n := pt.NodeFor(c)

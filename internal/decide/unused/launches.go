@@ -116,6 +116,7 @@ func (ul *Launches) Read(in In) {
 		switch {
 		case starting:
 			held[uid] = x
+		case lifecycle.WasRebooted(x.claim): // its pods have left it for that
 		case ul.Commands.Of(x.claim) != "" && n != nil && slices.ContainsFunc(n.Pods, (*model.Pod).IsWorkload):
 			// A disruption command removes it, which is no fault of the launch.
 		default:
@@ -123,7 +124,7 @@ func (ul *Launches) Read(in In) {
 		}
 	}
 	for _, c := range ul.Snapshot.Claims { // of an earlier process, or that ended before they were seen to hold anything
-		if ul.mem.Begun && (c.Deleting.IsZero() || c.Is(lifecycle.Initialized)) || c.UID == "" || len(c.Slots) == 0 || !c.LastPodEvent.IsZero() {
+		if ul.mem.Begun && (c.Deleting.IsZero() || c.Is(lifecycle.Initialized)) || c.UID == "" || len(c.Slots) == 0 || !c.LastPodEvent.IsZero() || lifecycle.WasRebooted(c) {
 			continue
 		}
 		if _, was := ul.mem.held[c.UID]; was || known[c.UID] || held[c.UID].claim != nil {

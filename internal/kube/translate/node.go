@@ -19,7 +19,7 @@ func (t *Translator) Node(n *corev1.Node) *model.Node {
 	out := &model.Node{
 		Name: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Labels: n.Labels, Annotations: n.Annotations,
 		Taints: taints(n.Spec.Taints), Capacity: t.Resources(n.Status.Capacity, 0), Allocatable: t.Resources(n.Status.Allocatable, 0),
-		Phase: string(n.Status.Phase), Created: n.CreationTimestamp.Time, HasFinalizer: slices.Contains(n.Finalizers, karpv1.FinalizerTermination),
+		BootID: n.Status.NodeInfo.BootID, Phase: string(n.Status.Phase), Created: n.CreationTimestamp.Time, HasFinalizer: slices.Contains(n.Finalizers, karpv1.FinalizerTermination),
 		OtherFinalizers: otherFinalizers(n.Finalizers), Conditions: make(map[string]model.Condition, len(n.Status.Conditions)),
 	}
 	out.Deleting = DeletionTime(n)

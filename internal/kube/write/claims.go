@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
@@ -72,6 +73,11 @@ func (a *Actor) DeleteClaim(ctx context.Context, d plan.DeleteClaim) (uint64, er
 func (a *Actor) UpdateClaim(ctx context.Context, u plan.UpdateClaim) (uint64, error) {
 	k := a.claimKind()
 	return k.edit(ctx, "update", u.Claim, u.UID, func(cur *karpv1.NodeClaim) (*karpv1.NodeClaim, error) {
+		for k, v := range u.Given {
+			if is, ok := cur.Annotations[k]; ok != (v != plan.Unset) || ok && is != v {
+				return nil, apierrors.NewConflict(schema.GroupResource{Group: karpv1.Group, Resource: "nodeclaims"}, u.Claim, fmt.Errorf("annotation %s is not what was decided on", k))
+			}
+		}
 		meta, err := claimMetadata(a.t, cur, u)
 		if err != nil {
 			return nil, err
@@ -134,6 +140,9 @@ func claimMetadata(t *translate.Translator, cur *karpv1.NodeClaim, u plan.Update
 	}
 	if len(m) == 0 {
 		return nil, nil
+	}
+	if len(u.Given) > 0 {
+		m["resourceVersion"] = cur.ResourceVersion // Given is true of this one
 	}
 	m["uid"] = cur.UID
 	return map[string]any{"metadata": m}, nil

@@ -22,6 +22,7 @@ type Config struct {
 	ReservedENIs       int     // network interfaces that pods get no addresses from
 	IsolatedVPC        bool    // the price list can't be reached
 	NoReservedCapacity bool    // capacity reservations are not looked at; EC2 fills those that are open as it does for anybody
+	RebootForRepair    bool    // nodes with errors of GPUs that a reboot clears are rebooted
 	KubeletExpressions bool    // spec.kubelet of EC2NodeClasses may have CEL expressions
 
 	DisableDryRun bool          // permissions are not tried out before they are needed

@@ -89,6 +89,7 @@ type BookedInstance struct {
 	Launched     time.Time         `json:"launched"`
 	Goes         time.Time         `json:"goes,omitzero"`
 	NeverJoins   string            `json:"neverJoins,omitempty"`
+	Reboots      int               `json:"reboots,omitempty"`
 	Group        string            `json:"group,omitempty"`
 	PriceMicro   int64             `json:"priceMicroUSDPerHour"`
 	Tags         map[string]string `json:"tags"`
@@ -259,7 +260,7 @@ func (t *tx) books(tag string) Books {
 		}
 		b.Alive = append(b.Alive, BookedInstance{
 			ID: i.ID, InstanceType: m.InstanceType, Zone: m.Zone, CapacityType: m.CapacityType, Node: m.Node.Name, State: t.state(i).Name, Launched: m.Launched,
-			Goes: i.Goes, NeverJoins: i.NeverJoins, Group: i.Group, PriceMicro: m.PriceMicro, Tags: i.Tags,
+			Goes: i.Goes, NeverJoins: i.NeverJoins, Reboots: i.Reboots, Group: i.Group, PriceMicro: m.PriceMicro, Tags: i.Tags,
 		})
 	}
 	for _, value := range slices.Sorted(maps.Keys(b.Launches)) {

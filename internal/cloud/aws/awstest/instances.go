@@ -308,6 +308,31 @@ func (t *tx) terminateInstances(in *ec2TerminateInstancesRequest) (*ec2Terminate
 	return out, nil
 }
 
+// rebootInstances restarts instances that run. The simulated kubelets know of no boots: what comes of it on the node is for whoever plays one.
+func (t *tx) rebootInstances(in *ec2RebootInstancesRequest) (*none, error) {
+	if len(in.InstanceIds) == 0 {
+		return nil, refuse("MissingParameter", "The request must contain the parameter InstanceId")
+	}
+	for _, id := range in.InstanceIds { // all or none
+		i := t.instances.items[id]
+		switch {
+		case i == nil || t.machine(i).State == machines.Terminated && !t.visible(i):
+			return nil, refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+		case gone(t.machine(i)):
+			return nil, refuse("IncorrectState", "The instance '%s' is not in a state from which it can be rebooted", id)
+		}
+	}
+	if err := dryRun(in.DryRun); err != nil {
+		return nil, err
+	}
+	for _, id := range in.InstanceIds {
+		is := *t.instances.items[id]
+		is.Reboots++
+		t.instances.put(t, id, is)
+	}
+	return &none{}, nil
+}
+
 // end terminates an instance, if it has not ended yet; reason is empty for one whose owner asked for it.
 func (t *tx) end(i *instance, reason string) {
 	m := t.machine(i)

@@ -44,6 +44,7 @@ func services() []*service {
 				"DescribeVolumes":                          read((*tx).describeVolumes),
 				"DescribeVpcs":                             read((*tx).describeVpcs),
 				"GetInstanceTypesFromInstanceRequirements": read((*tx).typesFromRequirements),
+				"RebootInstances":                          change((*tx).rebootInstances),
 				"RunInstances":                             change((*tx).runInstances),
 				"TerminateInstances":                       change((*tx).terminateInstances),
 			},

@@ -313,6 +313,11 @@ type ec2TerminateInstancesRequest struct {
 	DryRun      *bool    `in:"DryRun"`
 }
 
+type ec2RebootInstancesRequest struct {
+	InstanceIds []string `in:"InstanceId"`
+	DryRun      *bool    `in:"DryRun"`
+}
+
 type ec2TerminateInstancesResult struct {
 	TerminatingInstances []ec2InstanceStateChange `xml:"instancesSet>item,omitempty"`
 }

@@ -60,6 +60,7 @@ type instance struct {
 	Runs        time.Time // when it is no longer pending
 	Group       string    `json:",omitempty"` // Auto Scaling group
 	Protected   bool      `json:",omitempty"` // from the group's scale-in
+	Reboots     int       `json:",omitempty"` // that were asked for
 	Goes        time.Time `json:",omitzero"`  // an interruption takes it then
 	Reason      string    `json:",omitempty"` // why it was ended, by whom
 	NeverJoins  string    `json:",omitempty"` // what keeps its kubelet from joining

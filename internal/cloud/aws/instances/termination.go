@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
@@ -72,6 +73,12 @@ func (x *Index) TerminateNow(ctx context.Context, ids []string) []error {
 		out[i] = answer[id]
 	}
 	return out
+}
+
+// Reboot asks for the restart of an instance, once: a call whose answer is lost may have been heeded, and is not repeated.
+func (x *Index) Reboot(ctx context.Context, id string) error {
+	_, err := x.aws.EC2.RebootInstances(ctx, &ec2.RebootInstancesInput{InstanceIds: []string{id}}, func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} })
+	return awsapi.ExplainDenied("reboot instances", err)
 }
 
 // containsID reports whether a text names an id, and not one that begins or ends with it.
