@@ -126,6 +126,10 @@ func (c *Cluster) updateClaim(a plan.UpdateClaim) (uint64, error) {
 	if a.ProviderID != "" {
 		x.ProviderID = a.ProviderID
 	}
+	if a.ImageID != "" {
+		x.ImageID = a.ImageID
+	}
+	x.Orphan = x.Orphan && a.OwnerPool == ""
 	if a.Capacity != nil {
 		x.Capacity, x.Allocatable = a.Capacity, a.Allocatable
 	}
@@ -169,6 +173,9 @@ func (c *Cluster) updateNode(a plan.UpdateNode) (uint64, error) {
 	n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool {
 		return slices.ContainsFunc(slices.Concat(a.RemoveTaints, a.AddTaints), func(r model.Taint) bool { return r.Key == t.Key && r.Effect == t.Effect })
 	})
+	if a.Uncordon {
+		n.Taints = slices.DeleteFunc(n.Taints, func(t model.Taint) bool { return t.Key == unschedulable.Key })
+	}
 	n.Taints = append(n.Taints, a.AddTaints...)
 	n.DaemonsOnly = n.HasTaint(model.TaintReserved) && (a.DaemonsOnly || n.DaemonsOnly && len(a.AddTaints) == 0)
 	if a.OwnerUID != "" {

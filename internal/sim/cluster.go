@@ -18,6 +18,7 @@
 package sim
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -81,9 +82,11 @@ type Cluster struct {
 	on        map[string]map[string]*model.Pod // pods by node and key; "" are those without one
 	used      map[string]model.Resources       // by node
 	ofClass   map[*model.Class]map[string]*model.Pod
+	sorted    []*model.Node         // by name
 	aside     map[Offered]time.Time // offerings that are not offered, until when
 	joined    map[string]*Machine   // by node
-	daemonDue map[string]time.Time  // by pod: when one of a DaemonSet is made
+	daemons   daemonController
+	refusals  refusals
 	late      schedulerView
 }
 
@@ -91,7 +94,8 @@ type Cluster struct {
 func New(now time.Time) *Cluster {
 	return &Cluster{Now: now, Pods: map[string]*model.Pod{}, Nodes: map[string]*model.Node{}, Claims: map[string]*model.Claim{},
 		Machines: map[string]*Machine{}, Boot: 3 * time.Second, Readiness: time.Second, Patience: 16 * time.Minute, nodeOwner: map[string]string{}, on: map[string]map[string]*model.Pod{},
-		used: map[string]model.Resources{}, ofClass: map[*model.Class]map[string]*model.Pod{}, aside: map[Offered]time.Time{}, joined: map[string]*Machine{}, daemonDue: map[string]time.Time{}}
+		used: map[string]model.Resources{}, ofClass: map[*model.Class]map[string]*model.Pod{}, aside: map[Offered]time.Time{}, joined: map[string]*Machine{},
+		daemons: daemonController{due: map[string]daemonDue{}, changed: map[string]bool{}}, refusals: refusals{of: map[*model.Class]map[string]uint64{}}}
 }
 
 // Tick is one round of everybody at the instant Now: the rest of the cluster, then the controller takes in what it is
@@ -220,9 +224,14 @@ func (c *Cluster) index(old, new *model.Pod) {
 	if c.Controllers != nil {
 		c.Controllers.PodChanged(old, new)
 	}
+	c.refusals.podChanged(old, new)
 	if old != nil {
+		c.daemons.changed[old.Node] = true
 		delete(c.on[old.Node], old.Key())
-		delete(c.ofClass[old.Class], old.Key())
+		if delete(c.ofClass[old.Class], old.Key()); len(c.ofClass[old.Class]) == 0 {
+			delete(c.ofClass, old.Class)
+			delete(c.refusals.of, old.Class)
+		}
 		if c.used[old.Node] = c.used[old.Node].Sub(old.Class.Requests); len(c.on[old.Node]) == 0 {
 			delete(c.on, old.Node)
 			delete(c.used, old.Node)
@@ -263,11 +272,26 @@ func (c *Cluster) DeletePod(p *model.Pod, grace time.Duration) {
 	c.SetPod(&q)
 }
 
+// indexNode puts a node in its place among the others, by name, and notes that it changes; nil: it is gone.
+func (c *Cluster) indexNode(name string, n *model.Node) {
+	c.refusals.opened++
+	c.daemons.changed[name] = true
+	switch i, found := slices.BinarySearchFunc(c.sorted, name, func(o *model.Node, name string) int { return cmp.Compare(o.Name, name) }); {
+	case found && n == nil:
+		c.sorted = slices.Delete(c.sorted, i, i+1)
+	case found:
+		c.sorted[i] = n
+	case n != nil:
+		c.sorted = slices.Insert(c.sorted, i, n)
+	}
+}
+
 // SetNode creates a node or changes it.
 func (c *Cluster) SetNode(n *model.Node) {
 	c.version++
 	v := c.version
 	c.late.changeNode(c, c.Nodes[n.Name], n)
+	c.indexNode(n.Name, n)
 	c.Nodes[n.Name] = n
 	c.show(watchNodes, func(s *state.State) { s.SetNode(n, v) })
 	if n.Ready && len(n.Taints) > 0 {
@@ -278,6 +302,7 @@ func (c *Cluster) SetNode(n *model.Node) {
 // DropNode takes a node away whatever its finalizers, and its pods with it.
 func (c *Cluster) DropNode(name string) {
 	c.version++
+	c.indexNode(name, nil)
 	delete(c.Nodes, name)
 	delete(c.nodeOwner, name)
 	delete(c.joined, name)

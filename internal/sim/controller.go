@@ -101,7 +101,7 @@ func (x *Controller) Restart() {
 	for _, k := range slices.Sorted(maps.Keys(c.Claims)) {
 		s.SetClaim(c.Claims[k], c.version)
 	}
-	for _, n := range c.nodesByName() {
+	for _, n := range c.sorted {
 		s.SetNode(n, c.version)
 	}
 	for _, p := range byKey(c.Pods) {

@@ -8,14 +8,14 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-func (c *Cluster) nodesByName() []*model.Node {
-	return slices.SortedFunc(maps.Values(c.Nodes), func(a, b *model.Node) int { return cmp.Compare(a.Name, b.Name) })
-}
+// unschedulable is the taint of a node that is cordoned.
+var unschedulable = model.Taint{Key: "node.kubernetes.io/unschedulable", Effect: model.NoSchedule}
 
 // taintsOf returns the taints of a node as the API server has them: a reservation for the pods of DaemonSets is a cordon.
 func taintsOf(n *model.Node) []model.Taint {
@@ -23,7 +23,7 @@ func taintsOf(n *model.Node) []model.Taint {
 		return n.Taints
 	}
 	out := slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool { return t.Key == model.TaintReserved })
-	return append(out, model.Taint{Key: "node.kubernetes.io/unschedulable", Effect: model.NoSchedule})
+	return append(out, unschedulable)
 }
 
 // schedulePods binds what fits, to the emptiest node or the fullest (Packs), the pods of the highest priority first. For
@@ -35,49 +35,22 @@ func (c *Cluster) schedulePods() {
 		return
 	}
 	slices.SortStableFunc(waiting, func(a, b *model.Pod) int { return cmp.Compare(b.Class.Priority, a.Class.Priority) })
-	nodes, promised := c.nodesByName(), map[string]model.Resources{}
+	promised := map[string]model.Resources{}
 	for _, p := range waiting {
 		if p.Deleting.IsZero() && !p.Gated {
-			c.schedulePod(p, nodes, promised)
+			c.schedulePod(p, promised)
 		}
 	}
 }
 
 // schedulePod looks at one pod. promised is what pods that preempted others in this round will have, by node.
-func (c *Cluster) schedulePod(p *model.Pod, nodes []*model.Node, promised map[string]model.Resources) {
-	tolerations := slices.Clone(p.Class.Tolerations)
-	for _, claim := range p.Reservations {
-		tolerations = append(tolerations, model.Toleration{Key: model.TaintReserved, Value: claim, Effect: model.NoSchedule})
-	}
-	apart := c.topologyOf(p.Class)
+func (c *Cluster) schedulePod(p *model.Pod, promised map[string]model.Resources) {
 	var best *model.Node
-	score, preempt, preferred := int64(math.MinInt64), victims{}, ""
-	if c.Prefers != nil {
-		preferred = c.Prefers(p)
-	}
-	for _, n := range nodes {
-		if model.Untolerated(c.late.taintsOf(c.Now, n), tolerations) != nil || c.Faults.refusesPod(p) || !p.Class.AllowsStanding(n.Labels, n.Name) || !apart.allows(n) {
-			continue
-		}
-		room := n.Allocatable.Sub(c.used[n.Name]).Sub(promised[n.Name]).Add(c.late.unseenOn(c, n.Name))
-		if !p.Class.Requests.Fits(room) {
-			if !p.Class.Preempts {
-				continue
-			}
-			if v := c.victimsOn(n.Name, p.Class, room); len(v.pods) > 0 && (preempt.node == "" || v.isBetterThan(preempt)) {
-				preempt = v
-			}
-			continue
-		}
-		s := room.At(model.CPU)
-		if c.Packs {
-			s = -s
-		}
-		if n.Name == preferred {
-			s = math.MaxInt64
-		}
-		if s > score {
-			best, score = n, s
+	var preempt victims
+	if refused := c.isRefused(p); !refused && !c.Faults.refusesPod(p) {
+		best, preempt = c.findNode(p, promised)
+		if best == nil && preempt.node == "" && len(promised) == 0 {
+			c.refusals.note(p)
 		}
 	}
 	q := *p
@@ -106,6 +79,92 @@ func (c *Cluster) schedulePod(p *model.Pod, nodes []*model.Node, promised map[st
 		return
 	}
 	c.SetPod(&q)
+}
+
+// findNode returns the node that a pod is bound to; nil: none has room, and these are the pods to delete for it, if that helps.
+func (c *Cluster) findNode(p *model.Pod, promised map[string]model.Resources) (best *model.Node, preempt victims) {
+	tolerations := slices.Clone(p.Class.Tolerations)
+	for _, claim := range p.Reservations {
+		tolerations = append(tolerations, model.Toleration{Key: model.TaintReserved, Value: claim, Effect: model.NoSchedule})
+	}
+	apart := c.topologyOf(p.Class)
+	allows := func(n *model.Node) bool {
+		return model.Untolerated(c.late.taintsOf(c.Now, n), tolerations) == nil && p.Class.AllowsStanding(n.Labels, n.Name) && apart.allows(n)
+	}
+	roomOn := func(n *model.Node) model.Resources {
+		return n.Allocatable.Sub(c.used[n.Name]).Sub(promised[n.Name]).Add(c.late.unseenOn(c, n.Name))
+	}
+	if c.Prefers != nil {
+		if n := c.Nodes[c.Prefers(p)]; n != nil && allows(n) && p.Class.Requests.Fits(roomOn(n)) {
+			return n, victims{}
+		}
+	}
+	score := int64(math.MinInt64)
+	for _, n := range c.sorted {
+		if !allows(n) {
+			continue
+		}
+		room := roomOn(n)
+		if !p.Class.Requests.Fits(room) {
+			if !p.Class.Preempts {
+				continue
+			}
+			if v := c.victimsOn(n.Name, p.Class, room); len(v.pods) > 0 && (preempt.node == "" || v.isBetterThan(preempt)) {
+				preempt = v
+			}
+			continue
+		}
+		s := room.At(model.CPU)
+		if c.Packs {
+			s = -s
+		}
+		if s > score {
+			best, score = n, s
+		}
+	}
+	return best, preempt
+}
+
+// refusals are the pods that found no node, so that kube-scheduler looks at them again only after something has changed that may let them in.
+type refusals struct {
+	of     map[*model.Class]map[string]uint64 // by class and reservations: how much had happened then
+	opened uint64                             // changes of nodes, and of pods on them
+	bound  uint64                             // pods that were bound: the least pods of a domain may be more
+}
+
+// podChanged takes in that a pod changes.
+func (r *refusals) podChanged(old, new *model.Pod) {
+	switch {
+	case old != nil && old.Node != "":
+		r.opened++
+	case new != nil && new.Node != "":
+		r.bound++
+	}
+}
+
+// happened returns how much has happened that may let a pod of a class in.
+func (r *refusals) happened(c *model.Class) uint64 {
+	if slices.ContainsFunc(c.Spread, func(s model.SpreadConstraint) bool { return s.Hard }) {
+		return r.opened + r.bound
+	}
+	return r.opened
+}
+
+// note notes that a pod found no node.
+func (r *refusals) note(p *model.Pod) {
+	if r.of[p.Class] == nil {
+		r.of[p.Class] = map[string]uint64{}
+	}
+	r.of[p.Class][strings.Join(p.Reservations, " ")] = r.happened(p.Class)
+}
+
+// isRefused reports whether it is known that no node has room for a pod. It is never known if what kube-scheduler sees changes with time.
+func (c *Cluster) isRefused(p *model.Pod) bool {
+	if len(c.late.nodes)+len(c.late.pods) > 0 {
+		return false
+	}
+	at, ok := c.refusals.of[p.Class][strings.Join(p.Reservations, " ")]
+	return ok && at == c.refusals.happened(p.Class)
 }
 
 // maxSchedulerLag is the most by which kube-scheduler hears of a change later than the controller; see lifecycle.Policy.SchedulerLag.
@@ -245,9 +304,14 @@ func (c *Cluster) topologyOf(class *model.Class) topology {
 	t := topology{closed: map[string]map[string]bool{}}
 	for _, term := range class.AntiAffinity {
 		closed := map[string]bool{}
-		for _, p := range c.Pods {
-			if n := c.Nodes[p.Node]; n != nil && slices.Contains(term.Selector.Namespaces, p.Namespace) && term.Selector.Pods != nil && term.Selector.Pods.Matches(p.Class.Labels) {
-				closed[n.Labels[term.TopologyKey]] = true
+		for other, pods := range c.ofClass {
+			if !slices.Contains(term.Selector.Namespaces, other.Namespace) || term.Selector.Pods == nil || !term.Selector.Pods.Matches(other.Labels) {
+				continue
+			}
+			for _, p := range pods {
+				if n := c.Nodes[p.Node]; n != nil {
+					closed[n.Labels[term.TopologyKey]] = true
+				}
 			}
 		}
 		if had := t.closed[term.TopologyKey]; had != nil {
@@ -265,9 +329,14 @@ func (c *Cluster) topologyOf(class *model.Class) topology {
 				d.pods[n.Labels[s.TopologyKey]] += 0
 			}
 		}
-		for _, p := range c.Pods {
-			if n := c.Nodes[p.Node]; n != nil && p.Namespace == class.Namespace && p.Deleting.IsZero() && s.Selector != nil && s.Selector.Matches(p.Class.Labels) && class.AllowsStanding(n.Labels, n.Name) {
-				d.pods[n.Labels[s.TopologyKey]]++
+		for other, pods := range c.ofClass {
+			if other.Namespace != class.Namespace || s.Selector == nil || !s.Selector.Matches(other.Labels) {
+				continue
+			}
+			for _, p := range pods {
+				if n := c.Nodes[p.Node]; n != nil && p.Deleting.IsZero() && class.AllowsStanding(n.Labels, n.Name) {
+					d.pods[n.Labels[s.TopologyKey]]++
+				}
 			}
 		}
 		for _, n := range d.pods {

@@ -5,6 +5,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -101,28 +102,63 @@ func (c *Cluster) newPod(l *Workload) *model.Pod {
 // daemonTolerations are what the DaemonSet controller adds to its pods.
 var daemonTolerations = []model.Toleration{{Key: "node.kubernetes.io/not-ready", Exists: true, For: -1}, {Key: "node.kubernetes.io/unschedulable", Exists: true, Effect: model.NoSchedule, For: -1}}
 
+// daemonController is what the DaemonSet controller knows.
+type daemonController struct {
+	due     map[string]daemonDue // by pod
+	seen    []*model.Daemon      // when it looked last
+	changed map[string]bool      // nodes that have changed since, or pods on them
+}
+
+// daemonDue is when a pod of a DaemonSet is made for a node.
+type daemonDue struct {
+	at   time.Time
+	node string
+}
+
 // runDaemons has a pod of each DaemonSet on each node that it tolerates and selects, DaemonLag after it may be there.
 // kube-scheduler is left out: the pods are bound as they are made, unless the node has no room for them.
 func (c *Cluster) runDaemons() {
-	for _, d := range c.Daemons {
-		for _, n := range c.nodesByName() {
-			key := d.Namespace + "/" + d.Name + "-" + n.Name
-			if c.Pods[key] != nil || !c.StandsOn(d, n) {
-				delete(c.daemonDue, key)
-				continue
-			}
-			if _, ok := c.daemonDue[key]; !ok {
-				c.daemonDue[key] = c.Now.Add(c.DaemonLag)
-				c.due.add(c.daemonDue[key], func() {}) // somebody looks then
-			}
-			if c.Now.Before(c.daemonDue[key]) || !c.used[n.Name].Add(d.Class.Requests).Fits(n.Allocatable) {
-				continue
-			}
-			c.Serial++
-			c.SetPod(&model.Pod{Namespace: d.Namespace, Name: d.Name + "-" + n.Name, UID: fmt.Sprintf("uid-%s-%d", d.Name, c.Serial), Seen: uint64(c.Serial), Class: d.Class,
-				Created: c.Now, Node: n.Name, Bound: c.Now, Owner: model.Owner{Kind: "DaemonSet", Name: d.Name, UID: d.UID}})
+	k := &c.daemons
+	for _, x := range k.due {
+		if !c.Now.Before(x.at) {
+			k.changed[x.node] = true
 		}
 	}
+	nodes := c.sorted
+	if slices.Equal(k.seen, c.Daemons) {
+		nodes = nil
+		for _, name := range slices.Sorted(maps.Keys(k.changed)) {
+			if n := c.Nodes[name]; n != nil {
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	k.seen = slices.Clone(c.Daemons)
+	clear(k.changed)
+	for _, d := range c.Daemons {
+		for _, n := range nodes {
+			c.runDaemon(d, n)
+		}
+	}
+}
+
+// runDaemon looks at a DaemonSet's pod on one node.
+func (c *Cluster) runDaemon(d *model.Daemon, n *model.Node) {
+	key := d.Namespace + "/" + d.Name + "-" + n.Name
+	if c.Pods[key] != nil || !c.StandsOn(d, n) {
+		delete(c.daemons.due, key)
+		return
+	}
+	if _, ok := c.daemons.due[key]; !ok {
+		c.daemons.due[key] = daemonDue{c.Now.Add(c.DaemonLag), n.Name}
+		c.due.add(c.daemons.due[key].at, func() {}) // somebody looks then
+	}
+	if c.Now.Before(c.daemons.due[key].at) || !c.used[n.Name].Add(d.Class.Requests).Fits(n.Allocatable) {
+		return
+	}
+	c.Serial++
+	c.SetPod(&model.Pod{Namespace: d.Namespace, Name: d.Name + "-" + n.Name, UID: fmt.Sprintf("uid-%s-%d", d.Name, c.Serial), Seen: uint64(c.Serial), Class: d.Class,
+		Created: c.Now, Node: n.Name, Bound: c.Now, Owner: model.Owner{Kind: "DaemonSet", Name: d.Name, UID: d.UID}})
 }
 
 // StandsOn reports whether the DaemonSet controller makes a pod of a DaemonSet for a node as it is now.
