@@ -27,9 +27,31 @@ type Reservation struct {
 // OpenSlot is a slot of a claim, and the pods that take it.
 type OpenSlot struct {
 	model.Slot
-	Bound   int // pods on the node
-	Matched int // pending pods that will come
-	Refused int // of these, pods that neither we may bind nor a toleration lets in
+	Bound   int  // pods on the node
+	Matched int  // pending pods that will come
+	Refused int  // of these, pods that neither we may bind nor a toleration lets in
+	Ending  bool // pods that it is for are still ending elsewhere
+}
+
+// Awaited returns how many pods a slot keeps capacity for that are not on the node. A slot on a reserved node waits for the successor of its pod,
+// and so does one of a replacement. kube-scheduler fills a node that is not reserved as it likes: only pods that are pending, or
+// whose predecessors are ending, can be expected there.
+func (h *Reservation) Awaited(s *OpenSlot) int {
+	if h.Claim.Reserved || s.Ending || h.Claim.Annotations[AnnotationCommand] != "" {
+		return s.Count - s.Bound
+	}
+	return s.Matched
+}
+
+// Expected returns the slots of the claim with as many pods as are on the node or Awaited.
+func (h *Reservation) Expected() (slots []model.Slot) {
+	for i := range h.Slots {
+		s := h.Slots[i].Slot
+		if s.Count = h.Slots[i].Bound + h.Awaited(&h.Slots[i]); s.Count > 0 {
+			slots = append(slots, s)
+		}
+	}
+	return slots
 }
 
 // NewReservation returns what a claim with slots holds for pods, none of which is matched to a slot yet. n is its node; nil: it

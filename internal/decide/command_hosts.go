@@ -125,6 +125,9 @@ func (ch *commandHosts) slotsBesidePods(n *model.Node, coming []*model.Pod) []mo
 // back they may have been given what the command's own pods need: then these lose their slots there. The command does
 // not begin to delete in this step: the next one sees what is left for it.
 func (ch *commandHosts) widenSlots(t solverTarget, pods []*model.Pod) []model.Slot {
+	if !t.claim.Reserved {
+		return cluster.MergeSlots(t.reservation.Expected(), pods)
+	}
 	slots := cluster.MergeSlots(t.claim.Slots, pods)
 	if t.node == nil || !ch.isRevocable(t.claim) {
 		return slots

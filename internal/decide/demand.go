@@ -107,6 +107,8 @@ func (dm *demandStage) solve() {
 		left, nodes = append(real[:len(real):len(real)], virtual...), whole
 		problem, res = dm.packPods(left, nodes)
 	}
+	pk := dm.packOpenSlots(packing{left, nodes, problem, res}, what)
+	left, nodes, problem, res = pk.pods, pk.nodes, pk.problem, pk.result
 	ending := dm.waitForEnding(left, nodes, res)
 	if ending != nil {
 		nodes = ending.AddTo(nodes)

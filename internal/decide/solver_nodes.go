@@ -158,8 +158,8 @@ func (sv *solverView) mayBeOwned(n *model.Node) bool {
 // subtractReservation takes the slots of a claim that are not filled yet off a node's free capacity.
 func (sv *solverView) subtractReservation(r *solve.ExistingNode, h *cluster.Reservation) {
 	r.Free = r.Free.Clone()
-	for _, s := range h.Slots {
-		r.Free = r.Free.AddInto(s.Requests, -int64(s.Count-s.Bound))
+	for i := range h.Slots {
+		r.Free = r.Free.AddInto(h.Slots[i].Requests, -int64(h.Awaited(&h.Slots[i])))
 	}
 	if len(h.Pods) > 0 {
 		r.Pods, r.NoAnti = append(r.Pods[:len(r.Pods):len(r.Pods)], h.Pods...), false

@@ -363,6 +363,36 @@ func TestDaemonWaits(t *testing.T) {
 	}
 }
 
+// tellLandings logs, in the order of time, what the controller has decided on claims, for which pods, when nodes were Ready, and when pods were bound.
+func (e *env) tellLandings(w *landings) {
+	e.t.Helper()
+	var lines []string
+	line := func(at time.Time, format string, args ...any) {
+		lines = append(lines, at.UTC().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+	}
+	all, err := e.s.Components(sandbox.Controller)
+	e.must(err)
+	for _, c := range all {
+		h, err := e.historyOf(c)
+		e.must(err)
+		for i := range h.Entries {
+			if x := &h.Entries[i]; strings.HasPrefix(x.Subject, "nodeclaim/") {
+				line(x.At, "%s %s for %v and %d more %s", x.Kind, x.Subject, x.Pods, x.MorePods, x.Outcome)
+			}
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, at := range w.nodes {
+		line(at, "node %s is Ready", name)
+	}
+	for _, p := range w.pods {
+		line(p.bound, "pod %s is bound to %s", p.pod.Name, p.pod.Spec.NodeName)
+	}
+	slices.Sort(lines)
+	e.t.Log("what was decided, and what came of it:\n" + strings.Join(lines, "\n"))
+}
+
 // Where nodes are not reserved everything runs in the end as well: kube-scheduler binds every pod where it likes, no node is reserved for a moment,
 // each claim says why, and what is bought besides the ten machines of the plan holds a pod that they left over.
 func TestWithoutExactLanding(t *testing.T) {
@@ -395,6 +425,9 @@ func TestWithoutExactLanding(t *testing.T) {
 		if last[in.Node.Name] == 0 {
 			t.Errorf("machine %s was bought besides the ten planned ones, and node %s holds none of the pods", in.ID, in.Node.Name)
 		}
+	}
+	if t.Failed() {
+		e.tellLandings(w)
 	}
 	for _, c := range e.claimsAre(len(launches), "Ready", ready) {
 		if c.Annotations["dovetail.sh/not-reserved"] == "" {

@@ -129,10 +129,10 @@ func RewriteUnsureSlots(v *cluster.View) (out plan.Part) {
 	return out
 }
 
-// holdsCapacity reports whether a claim's slots still count, and until when that is the answer. One that is coming for virtual pods has none yet, and may get
-// some for real pods that are there first.
+// holdsCapacity reports whether a claim's slots still count, and until when that is the answer. One that is coming without a reservation or slots, for virtual
+// pods or because its pods went elsewhere, may still get some.
 func (rt *Reservations) holdsCapacity(c *model.Claim, n *model.Node) (holds bool, until time.Time) {
-	if !c.Deleting.IsZero() || len(c.Slots) == 0 && (!cluster.IsForBuffer(c) || c.Is(lifecycle.Initialized)) || rt.Interruptions[c.Name] != nil || lifecycle.IsRebooting(c) {
+	if !c.Deleting.IsZero() || len(c.Slots) == 0 && (!isUnreserved(c) || c.Is(lifecycle.Initialized)) || rt.Interruptions[c.Name] != nil || lifecycle.IsRebooting(c) {
 		return false, time.Time{}
 	}
 	if !cluster.IsRegistered(n) {
@@ -151,6 +151,11 @@ func (rt *Reservations) holdsCapacity(c *model.Claim, n *model.Node) (holds bool
 		return true, over
 	}
 	return false, until
+}
+
+// isUnreserved reports whether Dovetail launched a claim for pods, virtual ones too, without reserving its node for them.
+func isUnreserved(c *model.Claim) bool {
+	return c.NoReserve != "" && c.NoReserve != string(plan.Static) && c.Annotations[model.AnnotationAdopt] == ""
 }
 
 // hasSlotFor reports whether some reservation has slots for the class and owner of a pod.

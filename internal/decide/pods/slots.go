@@ -51,7 +51,8 @@ func AssignSlots(v *cluster.View, in SlotIn, mem SlotMemory) (*Slots, plan.Part,
 	for _, h := range sa.Reservations.All {
 		for i := range h.Slots {
 			s := &h.Slots[i]
-			h.Ending = h.Ending || s.Bound+s.Matched < s.Count && ending[cluster.KeyOf(s.Slot)]
+			s.Ending = s.Bound+s.Matched < s.Count && ending[cluster.KeyOf(s.Slot)]
+			h.Ending = h.Ending || s.Ending
 		}
 	}
 	sa.releaseEmpty(ending)
@@ -345,6 +346,27 @@ func (sa *Slots) WithoutMachine() (out []*model.Pod, until time.Time) {
 		}
 	}
 	return out, until
+}
+
+// Movable returns the pods with slots on a claim that are pending, that nobody binds now, and that are of no gang.
+func (sa *Slots) Movable(h *cluster.Reservation) (out []*model.Pod) {
+	for _, p := range h.Pods {
+		if p.Node == "" && p.Binding == "" && !p.Expected && !p.HasGang() {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Release takes pods out of their slots on a claim.
+func (sa *Slots) Release(h *cluster.Reservation, pods []*model.Pod) {
+	for _, p := range pods {
+		k := sa.SlotKeyOf(p)
+		h.Slots[slices.IndexFunc(h.Slots, func(s cluster.OpenSlot) bool { return cluster.KeyOf(s.Slot) == k })].Matched--
+		h.Matched = h.Matched.Sub(p.Class.Requests)
+		delete(sa.Covered, p.UID)
+	}
+	h.Pods = slices.DeleteFunc(h.Pods, func(p *model.Pod) bool { return slices.Contains(pods, p) })
 }
 
 // notPendingYet returns the pods that slots are kept for though they, or their successors, are not pending yet: leaving
