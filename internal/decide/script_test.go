@@ -75,12 +75,12 @@ func (x *script) describeQuery() {
 //	     [drifted=AT] [drained=AT] [hash=H] [expire=DURATION] [keep=AT] [failed=AT] [aborted=AT] [moving=CAUSE]    (failed: a move failed; aborted: one was taken back since a pod came; moving: the mark of the move that was decided on last for it)
 //	     [label=K:V] [annotation=K:V] [sold=CAPACITYTYPE,ZONE] [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
 //	node NAME type=T [sold=CAPACITYTYPE] [zone=Z] [label=K:V] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled] [annotation=K:V] [otherfinalizer=NAME]
-//	     [cordon] [boot=ID] [bad=CONDITION,STATUS,SINCE[,REASON]] [RES=AMOUNT…]    (allocatable, where it is not its type's; cordon: its reservation is written as one)
+//	     [cordon] [boot=ID] [bad=CONDITION,STATUS,SINCE[,REASON]] [driver=NAME] [RES=AMOUNT…]    (driver: of CSI, registered there; allocatable, where it is not its type's; cordon: its reservation is written as one)
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated[=NODE]]
 //	    [gang=NAME:LEAST[:staged|:scheduler] [domain=KEY] [prefers=KEY] [podset=NAME]] [done]    (done: it has succeeded)
 //	    [in=NAMESPACE] [kind=KIND] [dnd=VALUE] [evict=VALUE] [local=VOLUME] [later=DURATION] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
 //	    [mirror] [finalizer=NAME] [grace=DURATION] [deploy=NAME] [restarted=WORD] [surge] [onenode=CLAIM]
-//	    [anti=KEY] [near=KEY:POD] [volume=CLAIM:ZONE] [untold=CLAIM:STORAGECLASS] [alone=CLAIM] [problem=KIND:CLAIM[:OBJECT]] [unsolved=WORDS] [named=NODE] [hosted=HOSTNAME:NODE]    (anti: to its own kind)
+//	    [anti=KEY] [near=KEY:POD] [volume=CLAIM:ZONE] [untold=CLAIM:STORAGECLASS] [registers=CLAIM:DRIVER] [alone=CLAIM] [problem=KIND:CLAIM[:OBJECT]] [unsolved=WORDS] [named=NODE] [hosted=HOSTNAME:NODE]    (anti: to its own kind)
 //	    (x0: only so that slots can speak of it; seen by kube-scheduler when created unless unseen; owner is NAME's own unless said)
 //	machine ID [claim=C] [launched=AT] [gone] [unreserved] [member=CLASS,GROUP,TYPE,ZONE]    (member: of a node group, and nobody's)
 //	listed AT
@@ -923,6 +923,8 @@ func (x *script) node(name string, opts []string) {
 			n.Ready = false
 		case "cordon":
 			n.DaemonsOnly = true
+		case "driver":
+			n.CSIDrivers = append(n.CSIDrivers, v)
 		case "registered":
 			n.Labels[model.LabelRegistered] = "true"
 		case "initialized":
@@ -1075,6 +1077,9 @@ func (x *script) pod(name string, opts []string) {
 		case "volume":
 			claim, zone, _ := strings.Cut(v, ":")
 			c.Volumes = append(c.Volumes, model.Volume{Claim: "default/" + claim, Handle: claim, Topology: []model.Requirements{model.NewRequirements(model.OneOf(model.LabelZone, zone))}})
+		case "registers":
+			claim, driver, _ := strings.Cut(v, ":")
+			c.Volumes = append(c.Volumes, model.Volume{Claim: "default/" + claim, Driver: driver, Handle: claim, Registers: true})
 		case "untold": // CLAIM:STORAGECLASS, whose driver reports storage on no node
 			claim, class, _ := strings.Cut(v, ":")
 			c.Volumes = append(c.Volumes, model.Volume{Claim: "default/" + claim, Handle: claim, Unmade: true, Reported: class, Standing: []model.Requirements{{{Key: model.LabelHostname}}}})

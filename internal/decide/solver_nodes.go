@@ -109,7 +109,7 @@ const unownedNodeGrace = 2 * time.Minute
 // standingNode returns a node as the solver takes it, with its claim and what that holds for pods (nil: it has none), and
 // until when.
 func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *cluster.Reservation) (solve.ExistingNode, time.Time) {
-	r := solve.ExistingNode{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, NoAnti: n.NoAnti, CSILimits: n.CSILimits, Migrated: n.Migrated, Attached: n.Attached,
+	r := solve.ExistingNode{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Allocatable: n.Allocatable, Pods: n.Pods, NoAnti: n.NoAnti, CSILimits: n.CSILimits, CSIDrivers: n.CSIDrivers, Migrated: n.Migrated, Attached: n.Attached,
 		Free: n.Allocatable.Sub(n.Used)}
 	leaving := !n.Deleting.IsZero() || c != nil && (!c.Deleting.IsZero() || sv.Interruptions[c.Name] != nil)
 	if leaving {

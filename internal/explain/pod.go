@@ -81,6 +81,11 @@ func (ex *explanation) explainWaiting(a *plan.Answer, p *model.Pod, out decide.O
 		a.Related = append(a.Related, "nodeclaim/"+slot.Claim.Name)
 		addFact(a, "bound by", ex.bindingParty(p, slot))
 		ex.explainComing(a, slot.Claim)
+		if n := ex.NodeOf(slot.Claim); n != nil && n.Ready {
+			if driver := p.Class.MissingDriver(n.CSIDrivers); driver != "" {
+				addFact(a, "waits for", "CSI driver "+driver+" to be registered on node/"+n.Name)
+			}
+		}
 	}
 	if on := ex.ExpectedOn(p); on.Node != "" {
 		addFact(a, "expected on", "node/"+on.Node)

@@ -31,6 +31,7 @@ type Node struct {
 	HasFinalizer          bool             // karpenter.sh/termination
 	OtherFinalizers       []string         // somebody else's: without ours the object stays all the same
 	CSILimits             map[string]int64 // attach limit by driver, from CSINode; absent: no limit known
+	CSIDrivers            []string         // CSI drivers registered on it, from CSINode; sorted; nil: it has no CSINode
 	Migrated              []string         // in-tree volume plugins whose volumes the node's kubelet leaves to CSI drivers, from CSINode; sorted
 	Attached              []Attachment     // volumes that are attached to it or being detached, by name
 	Conditions            map[string]Condition
@@ -55,6 +56,7 @@ type ExistingNode struct {
 	NoAnti      bool   // it is known that none of Pods has required anti-affinity, and they need not be looked through for it
 	Fresh       bool   // its labels and what agents report are still to come; so it is where InFlight is true
 	CSILimits   map[string]int64
+	CSIDrivers  []string     // CSI drivers registered on it; sorted; nil: it has no CSINode. A node that is not standing is expected to get them
 	Migrated    []string     // in-tree volume plugins whose volumes its kubelet leaves to CSI drivers; sorted
 	Attached    []Attachment // volumes attached to it
 	Closed      bool         // takes no new pods (being deleted, cordoned), but its Pods count for spread and affinity

@@ -257,6 +257,7 @@ type Volume struct {
 	Migrated  []Requirements // Standing on nodes whose kubelet leaves the volumes of InTree to the driver; empty: Standing
 	Exclusive bool           // ReadWriteOncePod: one pod in the cluster
 	OneNode   bool           // ReadWriteOnce: pods on one node at a time
+	Registers bool           // pods that use it go only to nodes on which Driver is registered
 	Unmade    bool           // it will be made in the zone of the first pod that uses it, and the others must follow
 	Problem   VolumeProblem  // what keeps the pod from every node
 	Reported  string         // StorageClass whose driver has to report free storage on a node before pods are placed there; empty: none has to
@@ -273,6 +274,16 @@ func (v *Volume) OnStanding(migrated bool) []Requirements {
 		return v.Standing
 	}
 	return v.Topology
+}
+
+// LacksDriver reports whether pods that use the volume are kept off a node that is there because its driver is not registered on it.
+// drivers are those that are, sorted; nil: the node has no CSINode. Without one, in-tree volumes are not looked at.
+func (v *Volume) LacksDriver(drivers []string) bool {
+	if !v.Registers || drivers == nil && v.InTree != "" {
+		return false
+	}
+	_, found := slices.BinarySearch(drivers, v.Driver)
+	return !found
 }
 
 // AwaitsStorage reports whether the volume has to be made where its driver reports free storage, and it reports none on any
@@ -326,6 +337,17 @@ func (c *Class) VolumeProblem() *Volume {
 		}
 	}
 	return nil
+}
+
+// MissingDriver returns the first CSI driver that must be registered on a node before pods of the class come there, and is not; empty: none.
+// drivers are those that are registered: see LacksDriver.
+func (c *Class) MissingDriver(drivers []string) string {
+	for i := range c.Volumes {
+		if v := &c.Volumes[i]; v.LacksDriver(drivers) {
+			return v.Driver
+		}
+	}
+	return ""
 }
 
 // Owner is the controller of a pod.

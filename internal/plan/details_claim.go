@@ -226,6 +226,7 @@ const (
 	UnfitPort                          // What, taken by Pod
 	UnfitVolume                        // the volume of claim What can't be attached
 	UnfitVolumeLimit                   // Need volumes of driver What, Have may be attached
+	UnfitDriver                        // driver What is not registered on the node
 	UnfitPod                           // the pod's anti-affinity selects Pod
 	UnfitRepelled                      // another pod's anti-affinity over What selects the pod
 	UnfitNoHost                        // the node has no label What
@@ -252,6 +253,8 @@ func (d OfBindingUnfit) fields() Fields {
 		f.Want, f.Have = "a node that the volume of claim "+d.What+" can be attached to", "another"
 	case UnfitVolumeLimit:
 		f.Want, f.Have = strconv.FormatInt(d.Need, 10)+" volumes of driver "+d.What, "at most "+strconv.FormatInt(d.Have, 10)
+	case UnfitDriver:
+		f.Want, f.Have = "a node on which CSI driver "+d.What+" is registered", "one without CSI driver "+d.What
 	case UnfitPod:
 		f.Want, f.Have = "no pod on the node that its anti-affinity selects", string(d.Pod)
 	case UnfitRepelled:

@@ -22,7 +22,7 @@ import (
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [label=K=V] [req=K:OP:V,V] [minvalues=K:N] [relax] [notready]
 //	type NAME RES=AMOUNT… price=DOLLARS [spot=DOLLARS] [zones=a,b] [spotzones=a,b] [label=K=V] [gone=ZONE] [csi=DRIVER:N] [reserved=N]
 //	                                                                (offered to every pool above; reserved: so many for nothing)
-//	node NAME RES=AMOUNT… [label=K=V] [taint=…] [inflight] [open=K:OP:V,V] [closed] [drained] [csi=DRIVER:N]
+//	node NAME RES=AMOUNT… [label=K=V] [taint=…] [inflight] [open=K:OP:V,V] [closed] [drained] [csi=DRIVER:N] [driver=NAME]
 //	on NODE POD-OPTIONS                                             (pods on the node; their requests come off its free capacity)
 //	daemon NAME POD-OPTIONS
 //	newest NAME POD-OPTIONS	what the newest pod of a daemon asks for
@@ -30,7 +30,7 @@ import (
 //	pod NAME [xN] POD-OPTIONS
 //
 // Pod options: RES=AMOUNT, ns=NAME, label=K=V, select=K:OP:V,V (one term), or=K:OP:V (starts a further term), name=NODE,
-// tolerate=K[=V][:EFFECT], spread=KEY:SKEW:K=V[:soft][:min=N][:ignore][:honor], near=KEY:K=V[:SCOPE], apart=KEY:K=V[:SCOPE], port=N, disk=NAME[:ro], volume=CLAIM[:DRIVER][:only][:unmade][:K=V][:standing/K=V][:migrated/K=V][:intree][:reported][:kept/PV][:problem/KIND],
+// tolerate=K[=V][:EFFECT], spread=KEY:SKEW:K=V[:soft][:min=N][:ignore][:honor], near=KEY:K=V[:SCOPE], apart=KEY:K=V[:SCOPE], port=N, disk=NAME[:ro], volume=CLAIM[:DRIVER][:only][:unmade][:K=V][:standing/K=V][:migrated/K=V][:intree][:registers][:reported][:kept/PV][:problem/KIND],
 // SCOPE is ns=NAME,NAME or nsl=K=V: other namespaces than the pod's own. ignore is nodeAffinityPolicy Ignore, honor nodeTaintsPolicy Honor.
 //
 // priority=N, unsupported=TEXT, prefer=WEIGHT:K:OP:V, preferNear=WEIGHT:KEY:K=V, preferApart=WEIGHT:KEY:K=V.
@@ -322,6 +322,8 @@ func (x *problemText) node(name string, opts []string) {
 			r.Closed = true
 		case "fresh":
 			r.Fresh = true
+		case "driver":
+			r.CSIDrivers = append(r.CSIDrivers, v)
 		case "migrated":
 			r.Migrated = append(r.Migrated, v)
 		case "attached":
@@ -476,6 +478,8 @@ func (x *problemText) podOption(c *model.Class, k, v string) {
 				vol.Exclusive = true
 			} else if o == "unmade" {
 				vol.Unmade = true
+			} else if o == "registers" {
+				vol.Registers = true
 			} else if o == "intree" {
 				vol.InTree = "intree"
 			} else if pv, ok := strings.CutPrefix(o, "kept/"); ok {

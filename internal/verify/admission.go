@@ -24,6 +24,9 @@ func whyNotAdmitted(class *model.Class, labels model.Labels, open model.Requirem
 		places := v.Topology
 		if node != nil {
 			places = placesOnNode(&v, node.Migrated)
+			if !hasDriverFor(&v, node.CSIDrivers) {
+				return "CSI driver " + v.Driver + " of volume " + v.Claim + " is not registered on the node"
+			}
 		}
 		if len(places) > 0 && !slices.ContainsFunc(places, func(rs model.Requirements) bool { return requirementsHold(rs, labels, open) }) {
 			return "volume " + v.Claim + " is elsewhere"
@@ -42,6 +45,13 @@ func placesOnNode(v *model.Volume, migrated []string) []model.Requirements {
 		return v.Standing
 	}
 	return v.Topology
+}
+
+// hasDriverFor reports whether kube-scheduler's NodeVolumeLimits lets a pod with the volume onto a standing node with these CSI drivers, nil
+// where it has no CSINode: volumes of in-tree plugins are then none of a driver's.
+func hasDriverFor(v *model.Volume, drivers []string) bool {
+	isInTree := v.InTree != ""
+	return !v.Registers || isInTree && drivers == nil || slices.Contains(drivers, v.Driver)
 }
 
 // whyNotPlaced is why no node may be planned for a pod of a class at all; empty when one may.

@@ -268,13 +268,17 @@ func (b *BindingCheck) takePorts(p *model.Pod, node string) {
 	}
 }
 
-// checkVolumes checks where the pod's volumes can be attached and how many the node may have attached.
+// checkVolumes checks where the pod's volumes can be attached, whether their drivers have to be registered on the node first, and how many
+// volumes the node may have attached.
 func (b *BindingCheck) checkVolumes(p *model.Pod, n *model.Node) plan.Reason {
 	for i := range p.Class.Volumes {
 		v := &p.Class.Volumes[i]
 		places := placesOnNode(v, n.Migrated)
 		if len(places) > 0 && !slices.ContainsFunc(places, func(rs model.Requirements) bool { return requirementsHold(rs, n.Labels, nil) }) {
 			return unfit(plan.OfBindingUnfit{Filter: plan.FilterVolumes, Cause: plan.UnfitVolume, What: v.Claim})
+		}
+		if !hasDriverFor(v, n.CSIDrivers) {
+			return unfit(plan.OfBindingUnfit{Filter: plan.FilterVolumeLimits, Cause: plan.UnfitDriver, What: v.Driver})
 		}
 	}
 	for driver, limit := range n.CSILimits {

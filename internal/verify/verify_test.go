@@ -109,6 +109,13 @@ func TestFaults(t *testing.T) {
 			in.Nodes[0].Migrated = []string{"intree"}
 			anew(in.Demand[0]).Volumes = []model.Volume{{Claim: "v", InTree: "intree", Standing: []model.Requirements{{}}, Migrated: []model.Requirements{model.NewRequirements(model.OneOf("driver", "b"))}}}
 		}, Admission, "volume"},
+		{"a node without the CSI driver of a volume", func(in *Input) {
+			in.Nodes[0].CSIDrivers = []string{"efs"}
+			anew(in.Demand[0]).Volumes = []model.Volume{{Claim: "v", Driver: "ebs", Handle: "1", Registers: true}}
+		}, Admission, "CSI driver ebs"},
+		{"a node without CSINode and the CSI driver of a volume", func(in *Input) {
+			anew(in.Demand[0]).Volumes = []model.Volume{{Claim: "v", Driver: "ebs", Handle: "1", Registers: true}}
+		}, Admission, "CSI driver ebs"},
 		{"a node overfilled", func(in *Input) { in.Nodes[0].Free = model.Resources{1999, 8 << 30, 0, 10} }, Capacity, "resource 0"},
 		{"a node overfilled with the DaemonSet still to come", func(in *Input) {
 			in.Daemons = []*model.Daemon{{Name: "d", Class: &model.Class{Requests: model.Resources{2500}}}}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -199,6 +200,52 @@ func TestInTreeAttachLimit(t *testing.T) {
 	if n := len(e.launches(e.name)); n != 2 {
 		t.Errorf("%d machines were launched, want 2", n)
 	}
+}
+
+// A CSI driver that must be registered on a node before pods use its volumes: a node that stands without it has room for the pod and does not get
+// it, a new one is launched, and the pod waits there until the driver is registered.
+func TestDriverNotRegistered(t *testing.T) {
+	s := shared(t)
+	t.Parallel()
+	e := newEnv(t, s, "driver-comes")
+	e.refusesPods("the driver of their volumes is registered on no node yet")
+	e.nodePool(nil)
+	e.deploy("base", 1, e.pod("100m", "64Mi"))
+	base := e.podsRun(1)[0].Spec.NodeName
+	const driver = "driver-comes.e2e"
+	e.must(s.Create(e.ctx, "/apis/storage.k8s.io/v1/csidrivers", `{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: `+driver+`}, spec: {attachRequired: false, preventPodSchedulingIfMissing: true}}`))
+	e.volume("data", "", `csi: {driver: `+driver+`, volumeHandle: handle}`)
+	e.deploy("db", 1, e.pod("100m", "64Mi", with("data")))
+	registered := map[string]bool{}
+	e.until("the pod runs", func() error {
+		for _, p := range e.pods() {
+			if p.Labels["app"] != "db" || p.Spec.NodeName == "" {
+				continue
+			}
+			if !registered[p.Spec.NodeName] {
+				t.Fatalf("the pod is on node %s, where its driver is not registered (base: %s)", p.Spec.NodeName, base)
+			}
+			if p.Status.Phase == corev1.PodRunning {
+				return nil
+			}
+			return fmt.Errorf("it is on node %s, and %s", p.Spec.NodeName, p.Status.Phase)
+		}
+		for _, n := range e.nodes() {
+			if n.Name == base || registered[n.Name] || n.Labels[karpv1.LabelInitialized] != "true" {
+				continue
+			}
+			_, err := s.Kube.StorageV1().CSINodes().Create(e.ctx, &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.Name},
+				Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: driver, NodeID: n.Name}}}}, metav1.CreateOptions{})
+			e.must(err)
+			registered[n.Name] = true
+			t.Cleanup(func() {
+				if err := s.Delete(context.Background(), "/apis/storage.k8s.io/v1/csinodes/"+n.Name, ""); err != nil {
+					t.Log(err)
+				}
+			})
+		}
+		return fmt.Errorf("it is on no node; the driver is registered on %v", registered)
+	})
 }
 
 // A volume of a driver that tracks its capacity and reports none (row 6): nobody can know before a node has joined that kube-scheduler will not use

@@ -134,7 +134,10 @@ func namedNodeMiss(v *cluster.View, c *model.Class, want namedNode) (words strin
 			}
 		}
 	}
-	return "has room for the pod, but a rule about other pods or volumes, or room kept for other pods, keeps it off", 8
+	if driver := c.MissingDriver(n.CSIDrivers); driver != "" {
+		return "does not have CSI driver " + driver + " of the pod's volume registered", 8
+	}
+	return "has room for the pod, but a rule about other pods or volumes, or room kept for other pods, keeps it off", 9
 }
 
 // isLeaving reports whether the machine of a node is on its way out.

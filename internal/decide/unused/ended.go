@@ -234,6 +234,9 @@ func (rd *reader) causeFor(x Ended, p *model.Pod, whyNotBound plan.Reason) plan.
 	if whyNotBound.Code != "" {
 		return whyNotBound
 	}
+	if driver := p.Class.MissingDriver(n.CSIDrivers); driver != "" {
+		return plan.Reason{Code: plan.BindingUnfit, Subject: plan.ObjectOf("node", n.Name), Detail: plan.OfBindingUnfit{Filter: plan.FilterVolumeLimits, Cause: plan.UnfitDriver, What: driver}}
+	}
 	if p.Refusal != "" {
 		return plan.Reason{Code: plan.Mismatch, Detail: plan.OfMismatch{Node: n.Name, Said: plan.Words(p.Refusal)}}
 	}

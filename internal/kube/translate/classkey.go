@@ -95,6 +95,7 @@ func classText(c *model.Class, resources []string) string {
 		w.field(v.Handle)
 		w.flag(v.Exclusive, " exclusive")
 		w.flag(v.Unmade, " unmade")
+		w.flag(v.Registers, " registers")
 		if v.InTree != "" {
 			w.b.WriteString(" intree:")
 			w.str(v.InTree)

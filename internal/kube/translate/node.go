@@ -41,7 +41,7 @@ func (t *Translator) Node(n *corev1.Node) *model.Node {
 	}
 	if t.Lookup != nil {
 		if csi := t.Lookup.CSINode(n.Name); csi != nil {
-			out.CSILimits, out.Migrated = volume.NodeLimits(csi)
+			out.CSIDrivers, out.CSILimits, out.Migrated = volume.OfNode(csi)
 		}
 	}
 	return out

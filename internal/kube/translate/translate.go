@@ -76,9 +76,9 @@ func ResourceVersion(s string) uint64 {
 	return n
 }
 
-// LooksUpVolumes reports whether other objects say where a pod's volumes are.
+// LooksUpVolumes reports whether other objects say where a pod's volumes can be used.
 func LooksUpVolumes(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return volume.ClaimName(p, &v) != "" })
+	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return volume.LooksUp(p, &v) })
 }
 
 // VolumeAttachment translates a volume attached to a node, and names that node.

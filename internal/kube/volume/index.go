@@ -12,6 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	storagevolume "k8s.io/component-helpers/storage/volume"
+	"k8s.io/csi-translation-lib/plugins"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // Index holds the objects that say what volumes there are, and finds them by name and by StorageClass. It may be used
@@ -155,6 +158,18 @@ func (ix *Index) Driver(name string) *storagev1.CSIDriver { return getFrom(ix, i
 func (ix *Index) attaches(driver string) bool {
 	d := ix.Driver(driver)
 	return driver != "" && (d == nil || d.Spec.AttachRequired == nil || *d.Spec.AttachRequired)
+}
+
+// requiresRegistration reports whether kube-scheduler lets pods that use a volume go only to nodes on which its driver is registered: its
+// CSIDriver says so. Of in-tree volumes, kube-scheduler counts those of five plugins as their driver's.
+func (ix *Index) requiresRegistration(v *model.Volume) bool {
+	switch v.InTree {
+	case "", plugins.AWSEBSInTreePluginName, plugins.PortworxVolumePluginName, plugins.GCEPDInTreePluginName, plugins.AzureDiskInTreePluginName, plugins.CinderInTreePluginName:
+	default:
+		return false
+	}
+	d := ix.Driver(v.Driver)
+	return d != nil && d.Spec.PreventPodSchedulingIfMissing != nil && *d.Spec.PreventPodSchedulingIfMissing
 }
 
 func getFrom[T any](ix *Index, m map[string]*T, key string) *T {

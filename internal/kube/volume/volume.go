@@ -49,6 +49,9 @@ func OfPod(p *corev1.Pod, ix *Index) []model.Volume {
 			out = append(out, inline)
 		}
 	}
+	for i := range out {
+		out[i].Registers = out[i].Problem.Kind == "" && ix.requiresRegistration(&out[i])
+	}
 	slices.SortFunc(out, func(a, b model.Volume) int {
 		return cmp.Or(strings.Compare(a.Claim, b.Claim), strings.Compare(a.Driver, b.Driver), strings.Compare(a.Handle, b.Handle))
 	})
@@ -281,10 +284,17 @@ func Attached(x *storagev1.VolumeAttachment, ix *Index) model.Attachment {
 	return out
 }
 
-// NodeLimits returns how many volumes of each driver a node can attach, and the in-tree plugins whose volumes its kubelet
-// leaves to CSI drivers.
-func NodeLimits(n *storagev1.CSINode) (limits map[string]int64, migrated []string) {
+// LooksUp reports whether other objects say something of a volume of a pod.
+func LooksUp(p *corev1.Pod, v *corev1.Volume) bool {
+	return ClaimName(p, v) != "" || translator.IsInlineMigratable(v)
+}
+
+// OfNode returns the CSI drivers that are registered on a node, sorted and never nil, how many volumes of each it can attach, and
+// the in-tree plugins whose volumes its kubelet leaves to CSI drivers.
+func OfNode(n *storagev1.CSINode) (drivers []string, limits map[string]int64, migrated []string) {
+	drivers = []string{}
 	for i := range n.Spec.Drivers {
+		drivers = append(drivers, n.Spec.Drivers[i].Name)
 		if a := n.Spec.Drivers[i].Allocatable; a != nil && a.Count != nil {
 			if limits == nil {
 				limits = map[string]int64{}
@@ -297,8 +307,9 @@ func NodeLimits(n *storagev1.CSINode) (limits map[string]int64, migrated []strin
 			migrated = append(migrated, plugin)
 		}
 	}
+	slices.Sort(drivers)
 	slices.Sort(migrated)
-	return limits, migrated
+	return drivers, limits, migrated
 }
 
 // Settle does to claims and volumes that no cluster has seen what the controller of volumes would: a claim that names a

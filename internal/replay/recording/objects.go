@@ -235,7 +235,7 @@ func (r *reader) node(c record.Change) error {
 // differs reports whether a node changed in what decisions look at.
 func differs(a, b *model.Node) bool {
 	return a.Ready != b.Ready || a.Deleting != b.Deleting || !slices.Equal(a.Taints, b.Taints) || !maps.Equal(a.Labels, b.Labels) ||
-		!maps.Equal(a.Annotations, b.Annotations) || !reflect.DeepEqual(a.Allocatable, b.Allocatable) || !reflect.DeepEqual(a.CSILimits, b.CSILimits)
+		!maps.Equal(a.Annotations, b.Annotations) || !reflect.DeepEqual(a.Allocatable, b.Allocatable) || !maps.Equal(a.CSILimits, b.CSILimits) || !slices.Equal(a.CSIDrivers, b.CSIDrivers)
 }
 
 // addNode adds a node whose life is known to the trace.

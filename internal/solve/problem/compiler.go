@@ -15,6 +15,7 @@ type problemCompiler struct {
 	supplied  []bool // by resource beyond those: some node has it free, or some instance type has it
 
 	daemonsHaveTerms bool // pods of some DaemonSet have required anti-affinity
+	registers        bool // some class has a volume whose driver must be registered on the node: see model.Volume
 }
 
 // offerCompiler holds what is needed only while offers are made.

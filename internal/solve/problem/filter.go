@@ -41,8 +41,12 @@ func (s *problemCompiler) filterFor(c *model.Class, rules *daemonRules) *nodeFil
 		}
 		b.WriteByte('|')
 	}
-	for _, v := range c.Volumes {
+	for i := range c.Volumes {
+		v := &c.Volumes[i]
 		b.WriteString("\x03" + v.InTree)
+		if v.Registers {
+			b.WriteString("\x04" + v.Driver)
+		}
 		for _, list := range [][]model.Requirements{v.Topology, v.Standing, v.Migrated} {
 			b.WriteByte('&')
 			for _, t := range list {
@@ -79,11 +83,13 @@ func (s *problemCompiler) filterFor(c *model.Class, rules *daemonRules) *nodeFil
 		t.Requirements = s.in.compileTerm(c.Terms[i].OnStanding()).Requirements
 		f.standingTerms = append(f.standingTerms, t)
 	}
-	for _, v := range c.Volumes {
+	for i := range c.Volumes {
+		v := &c.Volumes[i]
 		if len(v.Topology) > 0 {
 			f.volumes = append(f.volumes, s.in.compileTerms(v.Topology))
 		}
-		if at := (standingVolume{v.InTree, s.in.compileTerms(v.OnStanding(false)), s.in.compileTerms(v.OnStanding(true))}); len(at.places)+len(at.migrated) > 0 {
+		s.registers = s.registers || v.Registers
+		if at := (standingVolume{v, s.in.compileTerms(v.OnStanding(false)), s.in.compileTerms(v.OnStanding(true))}); len(at.places)+len(at.migrated) > 0 || v.Registers {
 			f.standing = append(f.standing, at)
 		}
 	}

@@ -26,9 +26,10 @@ type nodeFilter struct {
 	bars map[barredSite]plan.Reason // what is not bought for the class; nil: nothing
 }
 
-// standingVolume says of which terms a node that is there must match one to use a volume; of none: any node will do.
+// standingVolume says of which terms a node that is there must match one to use a volume; of none: any node will do, if it has the
+// volume's driver.
 type standingVolume struct {
-	inTree   string // plugin of the volume, empty if none
+	*model.Volume
 	places   []term
 	migrated []term // where the node's kubelet leaves the plugin's volumes to a CSI driver
 }
@@ -106,10 +107,10 @@ func (f *nodeFilter) Passes(t *labelTable, vals []int32, open model.Requirements
 func (f *nodeFilter) passesStanding(t *labelTable, vals []int32, x *ExistingNode) bool {
 	return f.passesAffinityOn(t, vals, x) && !slices.ContainsFunc(f.standing, func(v standingVolume) bool {
 		places := v.places
-		if v.inTree != "" && slices.Contains(x.Migrated, v.inTree) {
+		if v.InTree != "" && slices.Contains(x.Migrated, v.InTree) {
 			places = v.migrated
 		}
-		return len(places) > 0 && !AnyTermMatches(places, t, vals, x.Open, x.Name)
+		return v.LacksDriver(x.CSIDrivers) || len(places) > 0 && !AnyTermMatches(places, t, vals, x.Open, x.Name)
 	})
 }
 

@@ -73,6 +73,15 @@ func (s *problemCompiler) compileNodes(nodes []*ExistingNode) {
 			for _, plugin := range x.Migrated {
 				key = append(append(key, plugin...), 0)
 			}
+			if s.registers {
+				key = append(key, '!')
+				for _, driver := range x.CSIDrivers {
+					key = append(append(key, driver...), 0)
+				}
+				if x.CSIDrivers == nil {
+					key = append(key, '-')
+				}
+			}
 		}
 		id, ok := shapes[string(key)]
 		if !ok {

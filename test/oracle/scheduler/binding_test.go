@@ -72,7 +72,7 @@ func TestBindings(t *testing.T) {
 
 // bindingKinds are what at least one binding must concern, or the test had nothing to check.
 var bindingKinds = []string{"host ports", "own anti-affinity over hosts", "others' anti-affinity over zones", "others' anti-affinity over hosts", "spread over hosts",
-	"tolerated taint", "own reservation", "taint not-ready", "node selection", "volume", "volume limit", "full node", "extended resource"}
+	"tolerated taint", "own reservation", "taint not-ready", "node selection", "volume", "volume limit", "registered driver", "full node", "extended resource"}
 
 // bindingPlugins are the plugins of kube-scheduler that must have refused something that BindingCheck refused too.
 var bindingPlugins = []string{"NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "NodeVolumeLimits", "VolumeBinding",
@@ -133,6 +133,9 @@ func newBinder(ctx context.Context, c *bindingCase, tally *bindingTally) (*binde
 	lookup, err := manifests.Read("storage.yaml", text)
 	if err != nil {
 		return nil, err
+	}
+	if c.registered != nil {
+		lookup.Volumes().SetDriver(driver, c.registered)
 	}
 	x.tr = &translate.Translator{Table: x.state.Resources(), Lookup: lookup}
 	if x.filters, err = newFilters(ctx, c.others()); err != nil {
@@ -295,6 +298,7 @@ func (x *binder) kinds(p *corev1.Pod, n *corev1.Node) (out []string) {
 	volumes := slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil })
 	add("volume", volumes)
 	add("volume limit", volumes && x.c.attach[n.Name] > 0)
+	add("registered driver", volumes && x.c.registered != nil)
 	var cpu, pods int64
 	for _, q := range append(slices.Clone(x.c.standing), p) {
 		if q.Spec.NodeName == n.Name && q.Status.Phase != corev1.PodSucceeded {

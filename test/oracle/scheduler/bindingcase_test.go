@@ -27,6 +27,7 @@ type bindingCase struct {
 	namespaces []*corev1.Namespace
 	machines   []*karpv1.NodeClaim
 	attached   []*storagev1.VolumeAttachment
+	registered *storagev1.CSIDriver // of the scenario's driver, whose pods go only where it is registered; nil: none
 }
 
 // newBindingCase draws one. Some things that kube-scheduler's filters look at are lost when internal/kube translates objects, so that no check
@@ -86,6 +87,9 @@ func newBindingCase(seed uint64) *bindingCase {
 	for _, v := range c.volumes {
 		c.settle(d, v)
 	}
+	if d.chance(2) {
+		c.registered = &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driver}, Spec: storagev1.CSIDriverSpec{PreventPodSchedulingIfMissing: pointer(true)}}
+	}
 	return c
 }
 
@@ -105,6 +109,9 @@ func (c *bindingCase) others() (out []runtime.Object) {
 	}
 	for _, x := range c.attached {
 		out = append(out, x)
+	}
+	if c.registered != nil {
+		out = append(out, c.registered)
 	}
 	for _, n := range c.nodes {
 		if x := csiNode(n.Name, c.attach[n.Name]); x != nil {

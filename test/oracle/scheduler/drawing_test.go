@@ -45,10 +45,11 @@ type drawn struct {
 	priorities []*schedulingv1.PriorityClass
 	claimed    []*karpv1.NodeClaim // of nodes that have just come
 	attached   []*storagev1.VolumeAttachment
-	unmigrated map[string]bool // nodes whose kubelet leaves no in-tree plugin's volumes to CSI drivers
-	shapes     []string        // of shapes: those that the cluster has
-	ending     string          // the namespace that is being deleted, empty: none
-	written    bool            // the pending pods are as people write them: no API server has admitted them yet
+	lacking    map[string][]string // by node: CSI drivers that are not registered there; everyDriver: it has no CSINode
+	unmigrated map[string]bool     // nodes whose kubelet leaves no in-tree plugin's volumes to CSI drivers
+	shapes     []string            // of shapes: those that the cluster has
+	ending     string              // the namespace that is being deleted, empty: none
+	written    bool                // the pending pods are as people write them: no API server has admitted them yet
 }
 
 // objects are all that a plan is made from.
@@ -63,7 +64,9 @@ func (c *drawn) objects() []runtime.Object {
 		}
 	}
 	for _, n := range c.nodes {
-		out = append(out, c.csiNode(n.Name))
+		if x := c.csiNode(n.Name); x != nil {
+			out = append(out, x)
+		}
 	}
 	for _, x := range c.drivers {
 		out = append(out, x)
@@ -89,9 +92,17 @@ func (c *drawn) objects() []runtime.Object {
 	return out
 }
 
-// csiNode is what the drivers' agents and the kubelet say on a standing node.
+// everyDriver stands for all CSI drivers.
+const everyDriver = "*"
+
+// csiNode is what the drivers' agents and the kubelet say on a standing node; nil: nothing yet.
 func (c *drawn) csiNode(name string) *storagev1.CSINode {
+	lacking := c.lacking[name]
+	if slices.Contains(lacking, everyDriver) {
+		return nil
+	}
 	out := newCSINode(name, c.attach[name])
+	out.Spec.Drivers = slices.DeleteFunc(out.Spec.Drivers, func(x storagev1.CSINodeDriver) bool { return slices.Contains(lacking, x.Name) })
 	if c.unmigrated[name] {
 		out.Annotations = map[string]string{migratedKey: ""}
 	}
@@ -118,7 +129,7 @@ var moreFeatures = []string{"driverKeys", "zoneLabels", "deleting", "foreign", "
 func newDrawn(seed uint64, prefix string) *drawn {
 	d := &drawing{draw: &draw{Rand: rand.New(rand.NewPCG(seed, 60)), s: &scenario{seed: seed, attach: map[string]int64{}}, prefix: prefix,
 		feature: map[string]bool{}, counts: map[string]int{}}}
-	d.c = &drawn{scenario: d.s, unmigrated: map[string]bool{}}
+	d.c = &drawn{scenario: d.s, unmigrated: map[string]bool{}, lacking: map[string][]string{}}
 	for _, list := range [][]string{features, moreFeatures} {
 		for _, f := range list {
 			d.feature[f] = d.chance(2)

@@ -28,7 +28,7 @@ var (
 	first   = flag.Uint64("first", 1, "the first of them")
 	shrink  = flag.Bool("shrink", false, "with -seed: take away what the disagreement does not need, and log what is left")
 	dump    = flag.String("dump", "", "write each scenario that fails into this directory, as dovetail plan reads it")
-	putBack = flag.Bool("mutants", false, "TestDrawn: also put each of the fifteen faults back, one by one, and find it within -within clusters")
+	putBack = flag.Bool("mutants", false, "TestDrawn: also put each of the sixteen faults back, one by one, and find it within -within clusters")
 	within  = flag.Int("within", 100, "with -mutants: a fault must be found within this many clusters")
 	only    = flag.Int("mutant", 0, "with -mutants: put only the fault of this row back")
 )

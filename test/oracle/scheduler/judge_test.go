@@ -237,7 +237,9 @@ func (x *judge) begin(ctx context.Context) error {
 		keep(a.DeepCopy())
 	}
 	for _, n := range x.c.nodes {
-		keep(x.c.csiNode(n.Name))
+		if o := x.c.csiNode(n.Name); o != nil {
+			keep(o)
+		}
 	}
 	toCome := x.planned[:len(x.planned):len(x.planned)]
 	for _, pool := range x.c.pools {

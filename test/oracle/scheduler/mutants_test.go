@@ -95,8 +95,8 @@ var mutants = []mutant{
 		})
 	}},
 	{row: 6, name: "storage capacity is not looked at", blind: func(_ *drawn, o runtime.Object) runtime.Object {
-		if _, ok := o.(*storagev1.CSIDriver); ok {
-			return nil
+		if x, ok := o.(*storagev1.CSIDriver); ok {
+			return changed(x, func(x *storagev1.CSIDriver) { x.Spec.StorageCapacity = nil })
 		}
 		return o
 	}},
@@ -166,6 +166,12 @@ var mutants = []mutant{
 			s.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: hostKey, Operator: corev1.NodeSelectorOpNotIn, Values: names}}}}}}}
 		})(c, o)
+	}},
+	{row: 16, name: "a CSI driver that must be registered on a node is not looked at", blind: func(_ *drawn, o runtime.Object) runtime.Object {
+		if x, ok := o.(*storagev1.CSIDriver); ok {
+			return changed(x, func(x *storagev1.CSIDriver) { x.Spec.PreventPodSchedulingIfMissing = nil })
+		}
+		return o
 	}},
 }
 

@@ -26,9 +26,10 @@ const (
 	shapeFormer    = "labels by their names of before Kubernetes 1.17"
 	shapeEnding    = "a namespace that is being deleted"
 	shapeVolumes   = "PersistentVolumes that are being deleted"
+	shapeDrivers   = "nodes that lack a CSI driver, or have no CSINode"
 )
 
-var shapes = []string{shapeMinValues, shapeHostnames, shapeDeleting, shapePorts, shapeAttached, shapeZoneKeys, shapeFormer, shapeEnding, shapeVolumes}
+var shapes = []string{shapeMinValues, shapeHostnames, shapeDeleting, shapePorts, shapeAttached, shapeZoneKeys, shapeFormer, shapeEnding, shapeVolumes, shapeDrivers}
 
 // addShapes adds shapes to a cluster, from random numbers of their own.
 func (d *drawing) addShapes() {
@@ -88,6 +89,8 @@ func (d *drawing) addShape(shape string) bool {
 		d.replicas(p, "", 1+d.IntN(3))
 	case shapeVolumes:
 		d.deletedVolumes()
+	case shapeDrivers:
+		return d.missingDrivers()
 	}
 	return true
 }
@@ -212,4 +215,58 @@ func (d *drawing) deletedVolumes() {
 		d.use(p, claim)
 		d.replicas(p, "", 1+d.IntN(2))
 	}
+}
+
+// missingDrivers takes CSI drivers, or the whole CSINode, from some nodes that have not just come, and adds pods with volumes of these
+// drivers: bound and waiting ones, in-tree ones and ones that the pod names itself. kube-scheduler lets none onto a node without the driver,
+// but for drivers whose CSIDriver does not say so. It reports whether there is such a node.
+func (d *drawing) missingDrivers() (found bool) {
+	for _, name := range []string{driver, ebs} {
+		if d.chance(3) {
+			continue
+		}
+		i := slices.IndexFunc(d.c.drivers, func(x *storagev1.CSIDriver) bool { return x.Name == name })
+		if i < 0 {
+			i = len(d.c.drivers)
+			d.c.drivers = append(d.c.drivers, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+		d.c.drivers[i].Spec.PreventPodSchedulingIfMissing = pointer(!d.chance(4))
+	}
+	for _, n := range d.s.nodes {
+		if d.chance(2) || slices.ContainsFunc(d.c.claimed, func(c *karpv1.NodeClaim) bool { return c.Status.NodeName == n.Name }) {
+			continue
+		}
+		found = true
+		if d.chance(4) {
+			d.c.lacking[n.Name] = []string{everyDriver}
+			continue
+		}
+		for _, name := range []string{driver, ebs} {
+			if d.chance(2) {
+				d.c.lacking[n.Name] = append(d.c.lacking[n.Name], name)
+			}
+		}
+	}
+	for _, add := range []func(*corev1.Pod){
+		func(p *corev1.Pod) {
+			claim := d.claim(p)
+			v := d.bind(claim, nil)
+			v.Spec.CSI.Driver = d.one(driver, ebs)
+			d.use(p, claim)
+		},
+		func(p *corev1.Pod) {
+			claim := d.claim(p)
+			claim.Spec.StorageClassName = pointer(d.prefix + "-" + d.one("any", "ebs", "gp2"))
+			d.use(p, claim)
+		},
+		func(p *corev1.Pod) {
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "inline", VolumeSource: corev1.VolumeSource{
+				AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-" + p.Name}}})
+		},
+	} {
+		p := d.pod("work", int64(100*(1+d.IntN(5))), 128)
+		add(p)
+		d.replicas(p, "", 1)
+	}
+	return found
 }
