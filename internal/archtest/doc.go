@@ -28,6 +28,7 @@ cluster, disrupt < decide/disruption < decide
 cluster, lifecycle, disrupt < decide/claims < decide
 cluster, lifecycle < decide/landing < decide
 cluster, lifecycle, disrupt < decide/pods < decide
+cluster, lifecycle < decide/requests < decide
 cluster, lifecycle, disrupt, decide/limits < decide/pools < decide
 solve, disrupt, lifecycle < decide
 model, plan < state, cloud, ledger, cloud/catalog
@@ -65,7 +66,7 @@ casetest
 `
 
 // Pure are the packages between a Snapshot and a Plan, what they ask, and what a person is shown of a cluster.
-var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "cluster", "decide", "decide/shares", "decide/replicas", "decide/nodegroups", "decide/limits", "decide/unused", "decide/demand", "decide/disruption", "decide/claims", "decide/landing", "decide/pods", "decide/pools", "explain", "verify", "approve", "nodeoverlay", "top", "doctor", "groupstatus", "sim", "sim/adversary", "replay"}
+var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "cluster", "decide", "decide/shares", "decide/replicas", "decide/nodegroups", "decide/limits", "decide/unused", "decide/demand", "decide/disruption", "decide/claims", "decide/landing", "decide/pods", "decide/pools", "decide/requests", "explain", "verify", "approve", "nodeoverlay", "top", "doctor", "groupstatus", "sim", "sim/adversary", "replay"}
 
 // Banned are import prefixes that pure packages may not use, each with the reason.
 var Banned = map[string]string{

@@ -32,9 +32,12 @@ func ClassHash(c *model.Class) string {
 	return HashName(13, c.Key)
 }
 
-// SlotOwner returns whose successors inherit a slot: the pod's Deployment, which makes a new ReplicaSet when it is
-// restarted, or its controller, or the pod itself.
+// SlotOwner returns whose successors inherit a slot: the ProvisioningRequest whose capacity the pod is for, or the pod's Deployment, which
+// makes a new ReplicaSet when it is restarted, or its controller, or the pod itself.
 func SlotOwner(p *model.Pod) string {
+	if p.Consumes.UID != "" {
+		return p.Consumes.UID
+	}
 	if p.Deployment != "" {
 		return "deployment/" + p.Namespace + "/" + p.Deployment
 	}
@@ -61,7 +64,7 @@ type slotKeys struct {
 // took.
 func (sk *slotKeys) SlotKeyOf(p *model.Pod) SlotKey {
 	last := sk.lastPod
-	if last == nil || last.Class != p.Class || last.Owner != p.Owner || last.Deployment != p.Deployment || last.Namespace != p.Namespace || p.Owner.UID == "" {
+	if last == nil || last.Class != p.Class || last.Owner != p.Owner || last.Deployment != p.Deployment || last.Consumes != p.Consumes || last.Namespace != p.Namespace || p.Owner.UID == "" {
 		h, ok := sk.classHashes[p.Class]
 		if !ok {
 			if sk.classHashes == nil {

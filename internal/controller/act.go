@@ -76,6 +76,9 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 	case plan.UpdateBuffer:
 		c.startCall(ctx, lane{kind: plan.CallBuffer}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateBuffer(ctx, a) },
 			c.recorder.ReportFailure("update", "capacitybuffer/"+a.Namespace+"/"+a.Buffer, a.Why))
+	case plan.UpdateRequest:
+		c.startCall(ctx, lane{kind: plan.CallRequest}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateRequest(ctx, a) },
+			c.recorder.ReportFailure("update", "provisioningrequest/"+a.Namespace+"/"+a.Request, a.Why))
 	case plan.UpdateQuota:
 		c.startCall(ctx, lane{kind: plan.CallQuota}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateQuota(ctx, a) },
 			c.recorder.ReportFailure("update", "capacityquota/"+a.Quota, a.Why))

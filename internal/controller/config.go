@@ -30,6 +30,7 @@ type Cluster interface {
 	UpdateNodeClass(context.Context, plan.UpdateNodeClass) (uint64, error)
 	UpdateNodeOverlay(context.Context, plan.UpdateNodeOverlay) (uint64, error)
 	UpdateBuffer(context.Context, plan.UpdateBuffer) (uint64, error)
+	UpdateRequest(context.Context, plan.UpdateRequest) (uint64, error)
 	UpdateQuota(context.Context, plan.UpdateQuota) (uint64, error)
 	// Claimed reports whether an orphan that is about to be ended has a NodeClaim after all, as the API server knows it now.
 	Claimed(context.Context, plan.Terminate) (bool, error)

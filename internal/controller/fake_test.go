@@ -306,6 +306,9 @@ func (b *bench) UpdatePool(context.Context, plan.UpdatePool) (uint64, error) {
 	return 0, nil
 }
 
+// UpdateRequest implements Cluster.
+func (b *bench) UpdateRequest(context.Context, plan.UpdateRequest) (uint64, error) { return 0, nil }
+
 // UpdateBuffer implements Cluster.
 func (b *bench) UpdateBuffer(_ context.Context, a plan.UpdateBuffer) (uint64, error) {
 	v := a.Conditions["Provisioning"]

@@ -165,7 +165,7 @@ func (c *Controller) tellWithheld(now time.Time, d *passiveMode, out *decide.Out
 			buy++
 			pods += len(a.Pods)
 			for _, p := range a.Pods {
-				if p.Expected || d.told[p.UID] != "" {
+				if p.Expected || p.Placeholder || d.told[p.UID] != "" {
 					continue
 				}
 				d.told[p.UID] = p.Key()

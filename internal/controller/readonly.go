@@ -153,6 +153,11 @@ func (readOnlyCluster) UpdateBuffer(context.Context, plan.UpdateBuffer) (uint64,
 	return 0, errReadOnly
 }
 
+// UpdateRequest implements Cluster.
+func (readOnlyCluster) UpdateRequest(context.Context, plan.UpdateRequest) (uint64, error) {
+	return 0, errReadOnly
+}
+
 // UpdateQuota implements Cluster.
 func (readOnlyCluster) UpdateQuota(context.Context, plan.UpdateQuota) (uint64, error) {
 	return 0, errReadOnly

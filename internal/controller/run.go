@@ -192,6 +192,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 		c.beginAction(ctx, now, a)
 	}
 	c.writeBufferStatuses(ctx, now, out.Buffers)
+	c.writeRequestStatuses(ctx, now, out.Requests)
 	c.writeQuotaStatuses(ctx, now, snap)
 	if c.lookAgain {
 		c.lookAgain = false

@@ -36,7 +36,7 @@ func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request)
 	}
 	st.cameShort = again
 	st.run(st.decisions(), deciding)
-	st.out.Pods = slices.DeleteFunc(st.out.Pods, func(d plan.PodDecision) bool { return d.Pod.Expected }) // there is nobody to tell
+	st.out.Pods = slices.DeleteFunc(st.out.Pods, func(d plan.PodDecision) bool { return d.Pod.Expected || d.Pod.Placeholder }) // there is nobody to tell
 	return st.out, st.mem
 }
 
@@ -138,6 +138,7 @@ func (st *step) decisions() []stage {
 		{"places of virtual pods on replacements", deciding, st.buffers.record},
 		// What people are told, and the status of pools.
 		{"state of buffers", always, st.buffers.report},
+		{"state of provisioning requests", always, st.followRequests},
 		{"blocker notes", deciding, onlyIf(st.req.NoteBlockers, st.addBlockerNotes)},
 		{"pool status", deciding, st.writePoolStatus},
 		{"what is known of earlier launches", always, st.mergeEarlierLaunches},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
+	"github.com/dovetail-sh/dovetail/internal/decide/requests"
 	"github.com/dovetail-sh/dovetail/internal/decide/shares"
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -30,12 +31,14 @@ type demandStage struct {
 	purchases     *purchases
 	shortfalls    *demand.Shortfalls
 	unused        *unused.Launches
+	requests      *requests.Memory
 	withholding   *demand.Withholding
 	smallNodes    *demand.SmallNodeMemory
 
 	lost        bool // pods have lost their slot and have no machine now
 	interrupted bool // pods of newly interrupted machines are decided on in this step
 
+	booked   map[string]demand.Placement                  // by uid: placeholders that keep their place on a standing node
 	aside    []plan.PodDecision                           // pods that were refused before anything was solved, beside those of out
 	heldBack map[*solve.Result]map[*model.Pod]plan.Reason // pods that wait for what comes of other nodes: see unused.Bars.HoldBack, demand.HoldBackStorage
 }
@@ -67,6 +70,8 @@ func (dm *demandStage) solve() {
 		dm.wakeAt(dm.mem.work.Retry.At)
 		dm.out.Pods = append(dm.out.Pods, aside...)
 	}
+	left, booked, until := dm.splitBooked(left)
+	dm.wakeAt(until)
 	if len(left) == 0 && len(dm.Snapshot.Buffers) == 0 {
 		dm.mem.resources = dm.mem.resources.Forget(dm.out.Left)
 		dm.wakeAt(dm.mem.resources.Retry.At)
@@ -75,6 +80,7 @@ func (dm *demandStage) solve() {
 	}
 	nodes, what, until := dm.nodes.list()
 	dm.wakeAt(until)
+	nodes = subtractBooked(nodes, booked)
 	left, resting, waits := dm.unused.Bars.FindResting(left, dm.disagreements.HasLeftNodes)
 	left, closed, refused := dm.disagreements.FindRefused(left, slices.Concat(dm.out.Left, resting), dm.placements.mem.byPod)
 	refused = append(refused, waits...)
@@ -170,7 +176,7 @@ func (dm *demandStage) leaveUndecided(demand []*model.Pod) []*model.Pod {
 	}
 	kept := make([]*model.Pod, 0, len(demand))
 	for _, p := range demand {
-		if _, placed := dm.placements.mem.byPod[p.UID]; dm.req.Undecided[p.Namespace] && p.Node == "" && !placed {
+		if _, placed := dm.placements.mem.byPod[p.UID]; dm.req.Undecided[p.Namespace] && p.Node == "" && !placed && !p.Placeholder {
 			dm.out.Left = append(dm.out.Left, p)
 			continue
 		}
@@ -193,6 +199,8 @@ func (dm *demandStage) isWanted() (wanted bool, until time.Time) {
 	switch {
 	case dm.req.OngoingOnly:
 		return false, until
+	case requests.AreDue(dm.View, *dm.requests, dm.slots.Covered, dm.placements.nodeOf, dm.pol.BufferRetry):
+		return true, until
 	case dm.req.Solve, dm.lost, dm.interrupted, late:
 		return true, until
 	}
@@ -228,6 +236,7 @@ func (dm *demandStage) packSingly(pods []*model.Pod, nodes []solve.ExistingNode,
 		}
 		problem.Pools = dm.expander.Rank(problem)
 		var original map[*model.Pod]*model.Pod
+		problem.Pools = barLaunches(problem.Pools, requests.Bars(dm.View, pods))
 		problem.Demand, problem.Pools, original = pinned(pods, pins, problem.Pools)
 		res, mem := solve.Solve(problem, dm.mem.solve, dm.pol.Solve)
 		dm.mem.solve, problem.Demand = mem, pods
@@ -271,6 +280,7 @@ func (dm *demandStage) rememberPlacements(placed map[string]demand.Placement) {
 			}
 		}
 	}
+	maps.Copy(placed, dm.booked)
 	dm.placements.mem.byPod = placed
 	for _, was := range placed {
 		dm.placements.awaitsPods[was.Node] = true

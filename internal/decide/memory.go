@@ -13,6 +13,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/decide/pods"
 	"github.com/dovetail-sh/dovetail/internal/decide/pools"
+	"github.com/dovetail-sh/dovetail/internal/decide/requests"
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 )
 
@@ -37,6 +38,7 @@ type Memory struct {
 	placements    placementMemory
 	anticipation  pods.AnticipationMemory
 	buffers       bufferMemory
+	requests      requests.Memory
 	demand        demandMemory
 	withholding   demand.WithholdingMemory
 	smallNodes    demand.SmallNodeMemory

@@ -6,6 +6,7 @@ package decide
 import (
 	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
+	"github.com/dovetail-sh/dovetail/internal/decide/requests"
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -23,6 +24,7 @@ type Output struct {
 	Waiting     int               // pods that are delayed to the next solve of demand, which must come within a second
 	Notes       []plan.Note       // to tell people
 	Buffers     []BufferState     // every CapacityBuffer, by namespace and name
+	Requests    []requests.State  // every ProvisioningRequest, by namespace and name
 	Query       *nodegroups.Query // what to ask the expander outside before this is done; nil: nothing
 	Kept        []Kept            // machines that should go and can't, or need not
 	Unused      []unused.Launch   // unused launches counted in this step

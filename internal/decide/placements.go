@@ -22,6 +22,9 @@ func (pl *placements) isExpected(p *model.Pod) bool {
 	return ok
 }
 
+// nodeOf returns the standing node on which a pod is expected; empty: none.
+func (pl *placements) nodeOf(p *model.Pod) string { return pl.mem.byPod[p.UID].Node }
+
 // placementMemory is what placements remembers from step to step.
 type placementMemory struct {
 	byPod map[string]demand.Placement // by pod uid

@@ -228,6 +228,13 @@ func (w *world) Decide(now time.Time, snap *model.Snapshot, solve bool) ([]plan.
 		w.fatalf("the plan is refused: %v", err)
 	}
 	w.mem = mem
+	for i := range out.Requests { // as the controller does
+		x := &out.Requests[i]
+		a := plan.UpdateRequest{Namespace: x.Request.Namespace, Request: x.Request.Name, UID: x.Request.UID, Conditions: x.Conditions, RetryAt: x.RetryAt, Attempts: x.Attempts}
+		if _, writes := snap.InFlight[a.Key()]; !writes && x.Differs() {
+			out.Actions = append(out.Actions, a)
+		}
+	}
 	if w.keeps && !w.Faults.Happens(sim.NotStored) {
 		l := mem.Learned(snap.ResourceNames)
 		w.learned = &l

@@ -27,7 +27,9 @@ func nearestName(s *model.Snapshot, subject string) string {
 		}
 	}
 	for _, p := range s.Pending {
-		pod(p)
+		if !p.Placeholder {
+			pod(p)
+		}
 	}
 	for _, n := range s.Nodes {
 		if kind == "node" {

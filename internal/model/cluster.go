@@ -417,18 +417,19 @@ type Instance struct {
 
 // Snapshot is all that a decision may look at. It is immutable; equal clusters give equal Snapshots.
 type Snapshot struct {
-	ResourceNames []string         // by Dim
-	Nodes         []*Node          // by name
-	Claims        []*Claim         // by name
-	Pools         []*NodePool      // by weight descending, then name
-	Pending       []*Pod           // not bound, not terminal, not being deleted; by namespace and name
-	Making        []Making         // by the uid of the ReplicaSet
-	GangsEnded    map[string]int   // by Gang.Name: pods that have succeeded, which no list has; nil: none
-	Buffers       []*Buffer        // by namespace and name
-	Limits        []*CapacityLimit // over several pools, by name
-	Daemons       []*Daemon        // by namespace and name
-	PDBs          []*PDB           // by namespace and name
-	Deployments   []*Deployment    // by namespace and name; nil: nobody is allowed to look
+	ResourceNames []string               // by Dim
+	Nodes         []*Node                // by name
+	Claims        []*Claim               // by name
+	Pools         []*NodePool            // by weight descending, then name
+	Pending       []*Pod                 // not bound, not terminal, not being deleted; by namespace and name
+	Making        []Making               // by the uid of the ReplicaSet
+	GangsEnded    map[string]int         // by Gang.Name: pods that have succeeded, which no list has; nil: none
+	Buffers       []*Buffer              // by namespace and name
+	Requests      []*ProvisioningRequest // by namespace and name; Pending has the placeholders of those that are active
+	Limits        []*CapacityLimit       // over several pools, by name
+	Daemons       []*Daemon              // by namespace and name
+	PDBs          []*PDB                 // by namespace and name
+	Deployments   []*Deployment          // by namespace and name; nil: nobody is allowed to look
 	Namespaces    map[string]Labels
 	Ending        map[string]time.Time      // since when a namespace is being deleted: no pod is created in it any more
 	Instances     []*Instance               // by provider id; from the last List

@@ -55,6 +55,8 @@ type Class struct {
 	Unsolved  []string // constraints that can't be honoured at all, each a reason to refuse: "resourceClaims gpu: …"
 	Scheduler string   // spec.schedulerName
 	Excess    Excess   `json:",omitzero"` // the pod asks for more of something than is looked at: no node is looked for
+
+	Request string `json:",omitempty"` // namespace/name of the ProvisioningRequest whose capacity the pods are for; empty: none
 }
 
 // Excess is what a pod asks for too much of. The zero value says that there is no such thing. The class of such a pod
@@ -397,6 +399,9 @@ type Pod struct {
 	DisruptionCost       int32  // karpenter.sh/disruption-cost, or controller.kubernetes.io/pod-deletion-cost
 	RestartCost          string // value of dovetail.sh/restart-cost, see ParseRestartCost; empty: not given
 	Gang                 Gang   `json:",omitzero"` // the pods that it runs together with; zero: none
+
+	Consumes    Consumed `json:",omitzero"`  // the ProvisioningRequest whose capacity it is for
+	Placeholder bool     `json:",omitempty"` // it stands for a pod that its ProvisioningRequest is for and that does not exist: it is never bound
 }
 
 // IsLetIn reports whether a pod tolerates the reservation of a NodeClaim, or may do so at any moment. A toleration is never taken back.

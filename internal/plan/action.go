@@ -201,6 +201,21 @@ func (a UpdateBuffer) Key() model.ActionKey { return model.ActionKey("buffer/" +
 // Because implements Action.
 func (a UpdateBuffer) Because() Reason { return a.Why }
 
+// UpdateRequest writes a ProvisioningRequest's status. Conditions' Since is ignored: set when the status changes.
+type UpdateRequest struct {
+	Namespace, Request, UID string
+	Conditions              map[string]model.Condition
+	RetryAt                 time.Time // capacity is not looked for before; see Attempts
+	Attempts                int       // how often capacity was given up; 0: RetryAt is not written
+	Why                     Reason
+}
+
+// Key implements Action.
+func (a UpdateRequest) Key() model.ActionKey { return model.ActionKey("provisioningrequest/" + a.UID) }
+
+// Because implements Action.
+func (a UpdateRequest) Because() Reason { return a.Why }
+
 // UpdateQuota writes a CapacityQuota's status. Conditions' Since is ignored: set when the status changes.
 type UpdateQuota struct {
 	Quota, UID string

@@ -25,6 +25,7 @@ const (
 	CallUpdateClass CallKind = "UpdateNodeClass"
 	CallOverlay     CallKind = "UpdateNodeOverlay"
 	CallBuffer      CallKind = "UpdateBuffer"
+	CallRequest     CallKind = "UpdateRequest"
 	CallQuota       CallKind = "UpdateQuota"
 	CallInterrupted CallKind = "taken" // what is written into the claims and nodes of machines that are taken away
 )

@@ -237,6 +237,8 @@ func sentence(r plan.Reason) string {
 	case plan.GangIncomplete:
 		d := plan.DetailOf[plan.OfGangIncomplete](r)
 		return "waiting for more pods of " + objectName(d.Gang) + ": " + strconv.Itoa(d.Have) + " of at least " + strconv.Itoa(d.Least) + " exist"
+	case plan.CapacityChecked:
+		return "only free capacity is looked for, as " + objectName(r.Subject) + " asks"
 	case plan.GangTooLarge:
 		return gangTooLarge(plan.DetailOf[plan.OfGangTooLarge](r))
 	case plan.NotSchedulable:

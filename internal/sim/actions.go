@@ -68,6 +68,8 @@ func (c *Cluster) Do(action plan.Action) (uint64, error) {
 		p.StatusResources, p.StatusNodes, p.StatusHash, p.Conditions = a.Resources, a.Nodes, a.Hash, a.Conditions
 		c.SetPool(&p)
 		return 0, nil
+	case plan.UpdateRequest:
+		return 0, c.updateRequest(a)
 	case plan.UpdateBuffer, plan.UpdateQuota, plan.UpdateNodeOverlay, plan.UpdateNodeClass:
 		return 0, nil // a status that nobody here reads
 	}

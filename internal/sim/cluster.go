@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -38,6 +39,7 @@ type Cluster struct {
 	Machines   map[string]*Machine // by the uid of the claim that they were bought for
 	NodePools  []*model.NodePool
 	Buffers    []*model.Buffer
+	Requests   []*model.ProvisioningRequest
 	Daemons    []*model.Daemon
 	Limit      *model.CapacityLimit // nil: none
 	Workloads  []*Workload
@@ -177,6 +179,56 @@ func (c *Cluster) SetBuffer(b *model.Buffer) {
 	if c.Controller != nil {
 		c.Controller.State.SetBuffer(b, c.version)
 	}
+}
+
+// SetRequest creates a ProvisioningRequest or changes it. It is seen at once. Once it is over, its pods are no gang any more.
+func (c *Cluster) SetRequest(r *model.ProvisioningRequest) {
+	if i := slices.IndexFunc(c.Requests, func(o *model.ProvisioningRequest) bool { return o.Key() == r.Key() }); i >= 0 {
+		c.Requests[i] = r
+	} else {
+		c.Requests = append(c.Requests, r)
+	}
+	c.version++
+	if c.Controller != nil {
+		c.Controller.State.SetRequest(r, c.version)
+	}
+	if !r.IsOver() {
+		return
+	}
+	for _, l := range c.Workloads {
+		if l.Consumes.UID == r.UID {
+			l.Gang = model.Gang{}
+		}
+	}
+	for _, p := range byKey(c.Pods) {
+		if p.Consumes.UID == r.UID && p.HasGang() {
+			q := *p
+			q.Gang = model.Gang{}
+			c.SetPod(&q)
+		}
+	}
+}
+
+// updateRequest writes the status of a ProvisioningRequest.
+func (c *Cluster) updateRequest(a plan.UpdateRequest) error {
+	i := slices.IndexFunc(c.Requests, func(r *model.ProvisioningRequest) bool { return r.UID == a.UID })
+	if i < 0 {
+		return plan.ErrGone
+	}
+	r := *c.Requests[i]
+	r.Status = maps.Clone(r.Status)
+	if r.Status == nil {
+		r.Status = map[string]model.Condition{}
+	}
+	for name, x := range a.Conditions {
+		if x.Since = r.Status[name].Since; r.Status[name].Status != x.Status {
+			x.Since = c.Now
+		}
+		r.Status[name] = x
+	}
+	r.RetryAt, r.Attempts = a.RetryAt, a.Attempts
+	c.SetRequest(&r)
+	return nil
 }
 
 // SetLimit puts a limit over all NodePools. It is seen at once.

@@ -92,6 +92,9 @@ func (x *Controller) Restart() {
 	for _, b := range c.Buffers {
 		s.SetBuffer(b, c.version)
 	}
+	for _, r := range c.Requests {
+		s.SetRequest(r, c.version)
+	}
 	for _, d := range c.Daemons {
 		s.SetDaemon(d)
 	}
@@ -241,7 +244,7 @@ func (x *Controller) take(k *call) *call {
 				uid = cl.UID
 			}
 			s.MarkInstanceGone(a.ProviderID, uid)
-		case plan.UpdatePool, plan.UpdateBuffer, plan.UpdateQuota, plan.UpdateNodeOverlay, plan.UpdateNodeClass:
+		case plan.UpdatePool, plan.UpdateBuffer, plan.UpdateRequest, plan.UpdateQuota, plan.UpdateNodeOverlay, plan.UpdateNodeClass:
 			s.InFlight.EndAction(key)
 		case plan.UpdateClaim:
 			if a.SetSlots {

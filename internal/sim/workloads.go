@@ -22,7 +22,8 @@ type Workload struct {
 	Bare     bool   // its pods have no controller that anybody could see
 	Hold     string // their karpenter.sh/do-not-disrupt
 	Grace    time.Duration
-	Gang     model.Gang // of its pods
+	Gang     model.Gang     // of its pods
+	Consumes model.Consumed // the ProvisioningRequest whose capacity its pods are for
 
 	Guarded    bool // by a PodDisruptionBudget
 	MinHealthy int  // of that
@@ -87,7 +88,7 @@ func boundLast(a, b *model.Pod) int {
 func (c *Cluster) newPod(l *Workload) *model.Pod {
 	c.Serial++
 	p := &model.Pod{Namespace: l.Class.Namespace, Name: fmt.Sprintf("%s-%d", l.Name, c.Serial), UID: fmt.Sprintf("uid-%s-%d", l.Name, c.Serial), Seen: uint64(c.Serial),
-		Class: l.Class, Created: c.Now, GracePeriod: l.Grace, DoNotDisrupt: l.Hold, Gang: l.Gang, Owner: model.Owner{Kind: "ReplicaSet", Name: l.Name, UID: l.UID()}}
+		Class: l.Class, Created: c.Now, GracePeriod: l.Grace, DoNotDisrupt: l.Hold, Gang: l.Gang, Consumes: l.Consumes, Owner: model.Owner{Kind: "ReplicaSet", Name: l.Name, UID: l.UID()}}
 	for n := 0; l.Stateful; n++ {
 		if p.Name = fmt.Sprintf("%s-%d", l.Name, n); c.Pods[p.Key()] == nil {
 			break

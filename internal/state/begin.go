@@ -45,6 +45,8 @@ func objectOf(action plan.Action) Object {
 		return NodeOverlayObject(a.Overlay)
 	case plan.UpdateBuffer:
 		return BufferObject(a.Namespace + "/" + a.Buffer)
+	case plan.UpdateRequest:
+		return RequestObject(a.Namespace + "/" + a.Request)
 	case plan.UpdateQuota:
 		return LimitObject("capacityquota/" + a.Quota)
 	case plan.UpdateNodeClass:

@@ -70,7 +70,7 @@ func staysBound(old, p *model.Pod) bool {
 // staysPending reports whether a pending pod is the same demand before and after a change.
 func staysPending(old, p *model.Pod) bool {
 	return old.UID == p.UID && old.Node == "" && p.Node == "" && old.Class == p.Class && p.Deleting.IsZero() && !p.Terminal &&
-		old.Nominated == p.Nominated && old.Gated == p.Gated && old.Gang == p.Gang
+		old.Nominated == p.Nominated && old.Gated == p.Gated && old.Gang == p.Gang && old.Consumes == p.Consumes
 }
 
 // deletePod forgets a pod. It returns what was known of it, nil where nothing was.

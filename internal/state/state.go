@@ -51,10 +51,11 @@ type State struct {
 	replicaSets *replicaSets
 	instances   instanceTable
 	daemons     *daemonTable
-	pdbs        table[*model.PDB]           // by namespace/name
-	buffers     table[*model.Buffer]        // by namespace/name
-	limits      table[*model.CapacityLimit] // by name
-	deployments table[*model.Deployment]    // by namespace/name; no rows: nobody looks at them
+	pdbs        table[*model.PDB]                 // by namespace/name
+	buffers     table[*model.Buffer]              // by namespace/name
+	requests    table[*model.ProvisioningRequest] // by namespace/name
+	limits      table[*model.CapacityLimit]       // by name
+	deployments table[*model.Deployment]          // by namespace/name; no rows: nobody looks at them
 	namespaces  namespaceTable
 
 	resources *ResourceTable
@@ -76,6 +77,7 @@ func New() *State {
 			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 		}),
 		buffers:     newTable(func(a, b *model.Buffer) int { return strings.Compare(a.Key(), b.Key()) }),
+		requests:    newTable(func(a, b *model.ProvisioningRequest) int { return strings.Compare(a.Key(), b.Key()) }),
 		limits:      newTable(func(a, b *model.CapacityLimit) int { return strings.Compare(a.Name, b.Name) }),
 		deployments: table[*model.Deployment]{compare: func(a, b *model.Deployment) int { return strings.Compare(a.Key(), b.Key()) }},
 		namespaces:  namespaceTable{labels: map[string]model.Labels{}, changed: true},
@@ -109,10 +111,11 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 		Nodes:         s.nodes.listNodes(s.claims.nameByProviderID),
 		Claims:        s.claims.listClaims(),
 		Pools:         s.Pools.ListPools(),
-		Pending:       s.pods.pending.list(),
+		Pending:       s.listPending(now),
 		Making:        s.replicaSets.listMaking(),
 		GangsEnded:    s.pods.listEnded(),
 		Buffers:       s.buffers.list(),
+		Requests:      s.requests.list(),
 		Limits:        s.limits.list(),
 		Daemons:       s.daemons.list(),
 		PDBs:          s.pdbs.list(),
@@ -144,7 +147,7 @@ func (s *State) internClass(c *model.Class) *model.Class {
 	return s.classes.intern(c, len(s.pods.byKey)+len(s.daemons.rows)+len(s.buffers.rows), s.usedClasses())
 }
 
-// usedClasses goes through the classes of all pods, DaemonSets and CapacityBuffers, in no order.
+// usedClasses goes through the classes of all pods, DaemonSets, CapacityBuffers and ProvisioningRequests, in no order.
 func (s *State) usedClasses() iter.Seq[*model.Class] {
 	return func(yield func(*model.Class) bool) {
 		for _, p := range s.pods.byKey {
@@ -160,6 +163,13 @@ func (s *State) usedClasses() iter.Seq[*model.Class] {
 		for _, b := range s.buffers.rows {
 			if b.Like != nil && !yield(b.Like.Class) {
 				return
+			}
+		}
+		for _, r := range s.requests.rows {
+			for i := range r.Sets {
+				if !yield(r.Sets[i].Class) {
+					return
+				}
 			}
 		}
 	}

@@ -550,7 +550,7 @@ func TestARefusedTolerationIsRemembered(t *testing.T) {
 // TestAPodChangesWhereItStands: whatever changes of a pod on a node is seen.
 func TestAPodChangesWhereItStands(t *testing.T) {
 	identity := map[string]bool{"Namespace": true, "Name": true, "UID": true, "Node": true, "Nominated": true, "Created": true, "Seen": true,
-		"Terminal": true, "Gated": true, "Mirror": true, "Unreservable": true, "Unbindable": true, "Binding": true, "Tolerating": true, "Expected": true, "Buffer": true, "EndsWithNamespace": true} // what never changes, ends its stay, or is not read from it
+		"Terminal": true, "Gated": true, "Mirror": true, "Unreservable": true, "Unbindable": true, "Binding": true, "Tolerating": true, "Expected": true, "Buffer": true, "Placeholder": true, "EndsWithNamespace": true} // what never changes, ends its stay, or is not read from it
 	typ, looked := reflect.TypeFor[model.Pod](), 0
 	for i := range typ.NumField() {
 		name := typ.Field(i).Name
@@ -580,6 +580,8 @@ func TestAPodChangesWhereItStands(t *testing.T) {
 			v.Name = "another"
 		case *model.Gang:
 			v.Name = "another"
+		case *model.Consumed:
+			v.UID = "another"
 		case **model.Class:
 			*v = class("another")
 		default:

@@ -46,6 +46,7 @@ var shownElsewhere = []struct {
 		"get nodegroupclasses.dovetail.sh", "patch kwoknodeclasses/status.karpenter.kwok.sh"}},
 	{"TestOverlayStatus", []string{"get nodeoverlays.karpenter.sh", "patch nodeoverlays/status.karpenter.sh"}},
 	{"TestBufferQuotas", []string{"get capacityquotas.autoscaling.x-k8s.io", "get capacitybuffers.autoscaling.x-k8s.io"}},
+	{"TestProvisioningRequests", []string{"get provisioningrequests.autoscaling.x-k8s.io"}},
 	{"TestHeadrooms", []string{"get headrooms.dovetail.sh", "get podtemplates", "create capacitybuffers.autoscaling.x-k8s.io"}},
 	{"TestEvictRefused", []string{"get pods"}},
 	{"TestNodeGroups", []string{"update nodegroupclasses.dovetail.sh", "delete nodegroupclasses.dovetail.sh", "delete nodepools.karpenter.sh"}},

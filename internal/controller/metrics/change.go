@@ -64,7 +64,9 @@ func (m *changes) observeSnapshot(s *model.Snapshot, classes []*state.NodeClass,
 	m.last, m.classes = s, classes
 	if last == nil {
 		for _, p := range s.Pending {
-			m.pods.notePending(p, now)
+			if !p.Placeholder {
+				m.pods.notePending(p, now)
+			}
 		}
 		return
 	}
@@ -73,7 +75,7 @@ func (m *changes) observeSnapshot(s *model.Snapshot, classes []*state.NodeClass,
 		if was != nil && (is == nil || is.UID != was.UID) {
 			waited = append(waited, was.UID)
 		}
-		if is != nil && (was == nil || was.UID != is.UID) {
+		if is != nil && !is.Placeholder && (was == nil || was.UID != is.UID) {
 			m.pods.notePending(is, now)
 		}
 	})

@@ -178,7 +178,7 @@ func (m *State) collectPods(s *model.Snapshot, pods []*state.PodFacts, put func(
 func (m *State) collectZones(s *model.Snapshot, put func(string, float64, ...string)) {
 	ignored, count, of := 0, map[string]int{}, map[*model.Class]string{}
 	for _, p := range s.Pending {
-		if !p.IsWorkload() {
+		if !p.IsWorkload() || p.Placeholder {
 			continue
 		}
 		if !p.IsForScheduler() {

@@ -35,7 +35,7 @@ const (
 // workOfCall is the kind of work of calls.
 var workOfCall = map[plan.CallKind]string{
 	plan.CallCreateClaim: workClaims, plan.CallUpdateClaim: workClaims, plan.CallUpdateNode: workClaims, plan.CallLaunch: workClaims,
-	plan.CallOverlay: workClaims, plan.CallBuffer: workClaims, plan.CallQuota: workClaims,
+	plan.CallOverlay: workClaims, plan.CallBuffer: workClaims, plan.CallRequest: workClaims, plan.CallQuota: workClaims,
 	plan.CallDeleteClaim: workTermination, plan.CallDeleteNode: workTermination, plan.CallTerminate: workTermination,
 	plan.CallEvict: workEviction, plan.CallRestart: workEviction, plan.CallDeletePod: workEviction,
 	plan.CallReboot: workReboot, plan.CallBind: workBinding, plan.CallTolerate: workBinding,

@@ -154,7 +154,7 @@ func (ge *groupEvents) tellTriggered(a plan.CreateClaim, growth map[string]*grou
 		return
 	}
 	for _, p := range a.Pods {
-		if !p.Expected && !p.IsVirtual() {
+		if !p.Expected && !p.IsVirtual() && !p.Placeholder {
 			ge.events.Event("Pod", p.Namespace, p.Name, p.UID, false, "TriggeredScaleUp", fmt.Sprintf("pod triggered scale-up: [{%s}]", g))
 		}
 	}

@@ -80,7 +80,7 @@ func (rec *Recorder) recordCreate(a plan.CreateClaim, out *decide.Output) {
 	var pods []*model.Pod
 	var names []string
 	for _, p := range a.Pods {
-		if !p.Expected {
+		if !p.Expected && !p.Placeholder {
 			pods, names = append(pods, p), append(names, p.Key())
 		}
 	}

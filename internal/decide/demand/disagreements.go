@@ -83,7 +83,7 @@ func (sd *Disagreements) FindRefused(left, undecided []*model.Pod, expected map[
 		m := sd.of(p)
 		// A pod that kube-scheduler has not looked at yet has not been refused: the scheduler is behind, not of another
 		// opinion.
-		if was, ok := expected[p.UID]; ok && p.Node == "" && !p.Unschedulable.IsZero() && !sd.Now.Before(was.Since.Add(sd.after)) && !slices.Contains(m.nodes, was.Node) {
+		if was, ok := expected[p.UID]; ok && p.Node == "" && !p.Placeholder && !p.Unschedulable.IsZero() && !sd.Now.Before(was.Since.Add(sd.after)) && !slices.Contains(m.nodes, was.Node) {
 			m.nodes = append(m.nodes[:len(m.nodes):len(m.nodes)], was.Node)
 			if m.since.IsZero() {
 				m.since = sd.Now

@@ -57,7 +57,7 @@ func AdmitPods(v *cluster.View, in In) (out plan.Part) {
 			continue // not reserved yet, or no more: kube-scheduler uses it too
 		}
 		for _, p := range h.Pods {
-			if p.Node == "" && !p.Expected {
+			if p.Node == "" && !p.Expected && !p.Placeholder {
 				pods = append(pods, awaitedPod{p, h})
 			}
 		}
@@ -130,7 +130,7 @@ func accepts(n *model.Node, c *model.Claim, class *model.Class) bool {
 // a slot.
 func Intruders(v *cluster.View, covered map[string]bool) (out []*model.Class) {
 	for _, p := range v.Snapshot.Pending {
-		if !covered[p.UID] && p.IsForScheduler() && (p.Class.ToleratesEverything() || model.Tolerated(taintCordoned, p.Class.Tolerations)) && !slices.Contains(out, p.Class) {
+		if !covered[p.UID] && !p.Placeholder && p.IsForScheduler() && (p.Class.ToleratesEverything() || model.Tolerated(taintCordoned, p.Class.Tolerations)) && !slices.Contains(out, p.Class) {
 			out = append(out, p.Class)
 		}
 	}

@@ -44,12 +44,15 @@ type ReservationMemory struct {
 // until when that is the answer.
 // They are while predecessors still run elsewhere, while pods are being bound, and while their ReplicaSet is making
 // them. Replacements of one command come at different times and its pods are evicted when all are there; but no
-// reservation waits longer than CommandTimeout.
+// reservation waits longer than CommandTimeout, but for those with pods of ProvisioningRequests, which are booked for as long as the request says.
 //
 // A reservation with pods that kube-scheduler binds counts a landing of such a pod on any node as one of its own, for
 // SlowSchedulerTimeout after it was initialized: kube-scheduler binds one pod after another, and one that is
 // slow comes to this node's pods only when it is done with those before them.
 func (rt *Reservations) LandingStatus(h *cluster.Reservation) (coming bool, since, until time.Time) {
+	if slices.ContainsFunc(h.Pods, func(p *model.Pod) bool { return p.Placeholder }) {
+		return true, rt.Now, time.Time{} // as long as capacity is looked for or booked
+	}
 	began := h.Began()
 	r, hosts := cluster.ReadHostRecord(h.Claim)
 	if began.True() && (h.Ending || slices.ContainsFunc(h.Pods, func(p *model.Pod) bool { return p.Node != "" || p.Expected || p.Binding != "" })) {

@@ -185,6 +185,12 @@ func (sa *Slots) fillSlots(open map[cluster.SlotKey][]slotRef) {
 		}
 	}
 	slices.SortFunc(wait, func(a, b waiting) int {
+		if a.Placeholder != b.Placeholder {
+			if b.Placeholder {
+				return -1 // what is held for a pod is its own when it exists
+			}
+			return 1
+		}
 		if before := sa.mem.placed[a.UID]; before != sa.mem.placed[b.UID] {
 			if before {
 				return -1

@@ -69,9 +69,11 @@ var Scheme = func() *runtime.Scheme {
 	utilruntime.Must(bufferv1beta1.AddToScheme(s))
 	utilruntime.Must(dovetailv1alpha1.AddToScheme(s))
 	for _, k := range translate.GangKinds() {
-		s.AddKnownTypeWithName(k.Version.WithKind(k.Kind), &unstructured.Unstructured{})
-		s.AddKnownTypeWithName(k.Version.WithKind(k.Kind+"List"), &unstructured.UnstructuredList{})
-		metav1.AddToGroupVersion(s, k.Version)
+		for _, v := range k.Versions() {
+			s.AddKnownTypeWithName(v.WithKind(k.Kind), &unstructured.Unstructured{})
+			s.AddKnownTypeWithName(v.WithKind(k.Kind+"List"), &unstructured.UnstructuredList{})
+			metav1.AddToGroupVersion(s, v)
+		}
 	}
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
 	return s
@@ -98,6 +100,7 @@ type Client struct {
 	Coordination, Node, Scheduling    rest.Interface
 	Karpenter, Provisioner, KWOK, AWS rest.Interface
 	Dovetail, KarpenterAlpha, Buffers rest.Interface
+	Requests                          rest.Interface // ProvisioningRequests; nil: the API server has none
 	AWSAlpha                          rest.Interface
 }
 
@@ -242,11 +245,11 @@ func (c *Client) restClient(gv schema.GroupVersion, binary bool) (rest.Interface
 	return r, nil
 }
 
-// Gangs returns a connection to objects of a kind that declares gangs.
-func (c *Client) Gangs(kind *translate.GangKind) (rest.Interface, error) {
-	r, err := c.restClient(kind.Version, false)
+// Gangs returns a connection to objects of a version of a kind that declares gangs.
+func (c *Client) Gangs(version schema.GroupVersion) (rest.Interface, error) {
+	r, err := c.restClient(version, false)
 	if err != nil {
-		return nil, fmt.Errorf("connect to API server %s: group %s: %w", c.Address, kind.Version, err)
+		return nil, fmt.Errorf("connect to API server %s: group %s: %w", c.Address, version, err)
 	}
 	return r, nil
 }

@@ -14,6 +14,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
@@ -48,9 +49,10 @@ type Store struct {
 	RuntimeClasses                   Objects[*nodev1.RuntimeClass]
 	PriorityClasses                  Objects[*schedulingv1.PriorityClass]
 	Services                         Objects[*corev1.Service]
-	Selectors                        Objects[*metav1.LabelSelector] // of controllers, by OwnerKey
-	Gangs                            Objects[*translate.GangObject] // by the name of the gang
-	GangKinds                        Objects[*translate.GangKind]   // those that the API server serves, by group
+	Selectors                        Objects[*metav1.LabelSelector]      // of controllers, by OwnerKey
+	Gangs                            Objects[*translate.GangObject]      // by the name of the gang
+	GangKinds                        Objects[*translate.GangKind]        // those that the API server serves, by group
+	Requests                         Objects[*unstructured.Unstructured] // ProvisioningRequests
 	ProvisionerChanged, PoolChanged  Signal
 	GroupsChanged                    Signal // a pool or a class of groups
 	HeadroomChanged, ReplicasChanged Signal // the latter: a ReplicaSet is to have another number of pods

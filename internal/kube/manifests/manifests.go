@@ -43,7 +43,7 @@ func New() *Set {
 		volumes: volume.NewIndex(), csi: map[string]*storagev1.CSINode{},
 		limits: map[string]*corev1.LimitRange{}, priorities: map[string]*schedulingv1.PriorityClass{},
 		runtimes: map[string]*nodev1.RuntimeClass{}, horizontal: map[string]horizontal{},
-		gangs: map[string]*translate.GangObject{}, gangKinds: map[*translate.GangKind]bool{},
+		gangs: map[string]*translate.GangObject{}, requests: map[string]*unstructured.Unstructured{}, gangKinds: map[*translate.GangKind]bool{},
 		services: map[string]*corev1.Service{}, resourceQuotas: map[string]*corev1.ResourceQuota{}, podQuotas: map[string]*translate.PodQuotas{},
 	}
 }
@@ -62,6 +62,12 @@ func (m *Set) Keep(kind string, x metav1.Object) {
 	switch o := x.(type) {
 	case *unstructured.Unstructured:
 		k := translate.GangKindOf(o.GroupVersionKind())
+		if k == translate.ProvisioningRequests() {
+			if o.GetUID() == "" {
+				o.SetUID(types.UID("file:ProvisioningRequest/" + translate.Key(o)))
+			}
+			m.requests[translate.Key(o)] = o
+		}
 		said := k.Read(o)
 		m.gangs[k.Gang(translate.Key(o))], m.gangKinds[k] = &said, true
 	case *corev1.PersistentVolumeClaim:
@@ -247,6 +253,19 @@ func (m *Set) Feed(s *state.State) {
 			s.SetLimit(t.CapacityQuota(o))
 		default:
 			w.expand(s, t, o)
+		}
+	}
+	for _, u := range m.requests {
+		m.namespaceOf(s, object{"ProvisioningRequest", u})
+		r := t.ProvisioningRequest(u, func(name string) *corev1.PodTemplate {
+			if i, ok := m.at[translate.OwnerKey("PodTemplate", u.GetNamespace(), name)]; ok {
+				pt, _ := m.objects[i].Object.(*corev1.PodTemplate)
+				return pt
+			}
+			return nil
+		})
+		if r != nil {
+			s.SetRequest(r, translate.ResourceVersion(u.GetResourceVersion()))
 		}
 	}
 }

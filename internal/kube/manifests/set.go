@@ -14,6 +14,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/kube/volume"
@@ -51,8 +52,9 @@ type Set struct {
 	runtimes   map[string]*nodev1.RuntimeClass
 	horizontal map[string]horizontal // by the workload that is scaled
 	services   map[string]*corev1.Service
-	gangs      map[string]*translate.GangObject // by the name of the gang
-	gangKinds  map[*translate.GangKind]bool     // of which there are objects
+	gangs      map[string]*translate.GangObject      // by the name of the gang
+	requests   map[string]*unstructured.Unstructured // ProvisioningRequests, by namespace/name
+	gangKinds  map[*translate.GangKind]bool          // of which there are objects
 
 	resourceQuotas map[string]*corev1.ResourceQuota
 	podQuotas      map[string]*translate.PodQuotas // by namespace: what they leave for pods that are yet to be created

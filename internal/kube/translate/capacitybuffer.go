@@ -97,13 +97,27 @@ func (t *Translator) CapacityBuffer(b *bufferv1beta1.CapacityBuffer, shape PodSh
 
 // virtualPod is a pod of a template as it would be made, without what ties it to one node or to volumes, and of the lowest priority.
 func (t *Translator) virtualPod(namespace string, template *corev1.PodTemplateSpec) *corev1.Pod {
+	pod := podOf(namespace, template)
+	lowest := int32(model.VirtualPriority)
+	pod.Spec.Priority, pod.Spec.PriorityClassName = &lowest, ""
+	t.Admit(pod)
+	return pod
+}
+
+// templatePod is a pod of a template as it would be made, without what ties it to one node or to volumes.
+func (t *Translator) templatePod(namespace string, template *corev1.PodTemplateSpec) *corev1.Pod {
+	pod := podOf(namespace, template)
+	t.Admit(pod)
+	return pod
+}
+
+// podOf is a pod of a template without what ties it to one node or to volumes.
+func podOf(namespace string, template *corev1.PodTemplateSpec) *corev1.Pod {
 	pod := &corev1.Pod{Spec: *template.Spec.DeepCopy()}
 	pod.Namespace, pod.Labels = namespace, template.Labels
-	lowest := int32(model.VirtualPriority)
 	s := &pod.Spec
-	s.Priority, s.PriorityClassName, s.NodeName, s.SchedulingGates = &lowest, "", "", nil
+	s.NodeName, s.SchedulingGates = "", nil
 	s.Volumes = slices.DeleteFunc(s.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil })
-	t.Admit(pod)
 	return pod
 }
 

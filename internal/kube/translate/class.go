@@ -101,6 +101,7 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 	}
 	c.Unsolved = append(c.Unsolved, undeclaredFeatures(s)...)
 	c.Volumes = volume.OfPod(p, t.volumes())
+	c.Request = t.consumed(p).Request
 	c.Key = classText(c, t.Table.Names())
 	if _, hashed := c.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hashed || len(c.Volumes) > 0 {
 		slot := *c
@@ -115,6 +116,10 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 			withoutHash(&slot)
 		}
 		c.SlotKey = classText(&slot, t.Table.Names())
+	}
+	if c.Request != "" {
+		c.SlotKey = t.requestSlot(c)
+		return c
 	}
 	if isOfTemplate(c.Labels) {
 		alike := *c

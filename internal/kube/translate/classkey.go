@@ -147,6 +147,10 @@ func classText(c *model.Class, resources []string) string {
 		w.b.WriteString(" scheduler:")
 		w.str(c.Scheduler)
 	}
+	if c.Request != "" {
+		w.b.WriteString(" request:")
+		w.str(c.Request)
+	}
 	if c.Excess.What != "" {
 		w.b.WriteString(" excess:")
 		w.str(c.Excess.What)

@@ -57,7 +57,7 @@ func (t *Translator) gangOf(p *corev1.Pod) (g model.Gang, why string) {
 
 // gangNamed is gangOf without a domain that the pod itself asks for.
 func (t *Translator) gangNamed(p *corev1.Pod) (g model.Gang, why string) {
-	if g, why, is := t.gangOfObject(p, gangKinds[:1]); is {
+	if g, why, is := t.gangOfObject(p, gangKinds[:firstGangKinds]); is {
 		return g, why
 	}
 	if name := p.Labels[kueueGroup]; name != "" && p.Annotations[kueueFastAdmission] != "true" {
@@ -66,7 +66,7 @@ func (t *Translator) gangNamed(p *corev1.Pod) (g model.Gang, why string) {
 	if name, index := p.Labels[lwsName], p.Labels[lwsGroupIndex]; name != "" && index != "" {
 		return gangOfSize("leaderworkerset/"+p.Namespace+"/"+name+"/"+index, p.Annotations[lwsSize], true), ""
 	}
-	g, why, _ = t.gangOfObject(p, gangKinds[1:])
+	g, why, _ = t.gangOfObject(p, gangKinds[firstGangKinds:])
 	return g, why
 }
 

@@ -17,6 +17,7 @@ import (
 // GangKind is a kind of API objects that declare gangs. Their pods name them, and are in their namespace.
 type GangKind struct {
 	Version  schema.GroupVersion
+	Former   schema.GroupVersion // the version that older API servers have; empty: none
 	Kind     string
 	Resource string
 
@@ -25,6 +26,7 @@ type GangKind struct {
 	nameIn    func(*corev1.Pod) string // the name of the object that a pod names; empty: none
 	read      func(object) GangObject  // what an object of it says
 	scheduler bool                     // see model.Gang.LeftToScheduler
+	exists    bool                     // a pod that names an object waits until there is one
 	required  bool                     // a pod that names an object is not scheduled without it, even if the API server does not serve the kind
 }
 
@@ -34,10 +36,14 @@ type GangObject struct {
 	Staged bool   // see model.Gang
 	Domain string // see model.Gang
 	Refuse string // why no node is launched for its pods, as what the object does; empty: nothing keeps them
+	Over   bool   // its pods are no gang any more, unless something else that they name is one
+	UID    string // of a ProvisioningRequest
 }
 
-// gangKinds are the kinds of objects that declare gangs, Kubernetes' own first: if a pod names several, the first counts.
+// gangKinds are the kinds of objects that declare gangs: if a pod names several, the first counts. Kueue's and LeaderWorkerSet's gangs, which
+// no object declares, come after the first firstGangKinds.
 var gangKinds = []*GangKind{
+	provisioningRequests,
 	{
 		// k8s.io/api v0.37.2, scheduling/v1beta1, with feature gate GenericWorkload. kube-scheduler binds the pods of a group together.
 		Version: schema.GroupVersion{Group: "scheduling.k8s.io", Version: "v1beta1"}, Kind: "PodGroup", Resource: "podgroups",
@@ -88,15 +94,25 @@ var gangKinds = []*GangKind{
 	},
 }
 
+const firstGangKinds = 2
+
 // GangKinds returns the kinds of API objects that declare gangs.
 func GangKinds() []*GangKind { return gangKinds }
 
 // GangKindOf returns the kind of gangs of a group, version and kind; nil: it is none.
 func GangKindOf(gvk schema.GroupVersionKind) *GangKind {
-	if i := slices.IndexFunc(gangKinds, func(k *GangKind) bool { return k.Version.WithKind(k.Kind) == gvk }); i >= 0 {
+	if i := slices.IndexFunc(gangKinds, func(k *GangKind) bool { return k.Version.WithKind(k.Kind) == gvk || k.Former.WithKind(k.Kind) == gvk }); i >= 0 {
 		return gangKinds[i]
 	}
 	return nil
+}
+
+// Versions returns the API versions in which objects of the kind are read, the newest first.
+func (k *GangKind) Versions() []schema.GroupVersion {
+	if k.Former.Empty() {
+		return []schema.GroupVersion{k.Version}
+	}
+	return []schema.GroupVersion{k.Version, k.Former}
 }
 
 // Gang returns the name of the gang of an object of the kind, by the object's key.
@@ -130,9 +146,9 @@ func (t *Translator) gangOfObject(p *corev1.Pod, kinds []*GangKind) (g model.Gan
 		}
 		what := k.field + " " + name + ": " + k.Kind + " "
 		switch {
-		case o == nil && (k.required || served && k.scheduler):
+		case o == nil && (k.required || served && (k.scheduler || k.exists)):
 			return model.Gang{}, what + "not found", true
-		case o == nil:
+		case o == nil || o.Over:
 			continue
 		case o.Refuse != "":
 			return model.Gang{}, what + o.Refuse, true

@@ -87,6 +87,7 @@ func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
 		}
 	}
 	out.Gang, _ = t.gangOf(p)
+	out.Consumes = t.consumed(p)
 	podRuleFacts(out, p)
 	out.Class = t.class(p, out.Mirror || out.Owner.Kind == "DaemonSet")
 	return out

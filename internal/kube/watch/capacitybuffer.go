@@ -36,10 +36,9 @@ type bufferWatch struct {
 	w       *watcher
 	changed client.Signal
 
-	mu        sync.Mutex
-	templates map[string]*corev1.PodTemplate
-	quotas    map[string]*corev1.ResourceQuota
-	due       map[string]bool // namespaces to translate again
+	mu     sync.Mutex
+	quotas map[string]*corev1.ResourceQuota
+	due    map[string]bool // namespaces to translate again
 
 	told   map[string]translate.SizedBuffer // by key: what was last told; of translateDue alone, as are shapes and scales
 	shapes map[string]translate.PodShape    // of workloads, by namespace and ScalableRef: what was last read of them
@@ -47,7 +46,7 @@ type bufferWatch struct {
 }
 
 func newBufferWatch(w *watcher) *bufferWatch {
-	return &bufferWatch{w: w, templates: map[string]*corev1.PodTemplate{}, quotas: map[string]*corev1.ResourceQuota{}, due: map[string]bool{},
+	return &bufferWatch{w: w, quotas: map[string]*corev1.ResourceQuota{}, due: map[string]bool{},
 		told: map[string]translate.SizedBuffer{}, shapes: map[string]translate.PodShape{}, scales: map[string]string{}}
 }
 
@@ -59,24 +58,11 @@ func (bw *bufferWatch) markDue(namespace string) {
 	bw.changed.Raise()
 }
 
-// follow watches CapacityBuffers and PodTemplates. wg is done when every buffer that was there has been told of.
+// follow watches CapacityBuffers. wg is done when every buffer that was there has been told of.
 func (bw *bufferWatch) follow(ctx context.Context, wg *sync.WaitGroup) {
 	c := bw.w.c
 	wg.Add(1)
 	var first sync.WaitGroup
-	follow(ctx, bw.w, &first, source{c.Core, "podtemplates", &corev1.PodTemplate{}}, &sync.Mutex{},
-		func(k string, t *corev1.PodTemplate) {
-			bw.mu.Lock()
-			bw.templates[k] = t
-			bw.mu.Unlock()
-			bw.markDue(t.Namespace)
-		},
-		func(k string) {
-			bw.mu.Lock()
-			delete(bw.templates, k)
-			bw.mu.Unlock()
-			bw.markDue(translate.NamespaceOf(k))
-		})
 	follow(ctx, bw.w, &first, source{c.Buffers, "capacitybuffers", &bufferv1beta1.CapacityBuffer{}}, &sync.Mutex{},
 		func(k string, b *bufferv1beta1.CapacityBuffer) {
 			client.KeepSeen(&c.Seen.CapacityBuffers, k, b)
@@ -181,10 +167,7 @@ func (bw *bufferWatch) quotasOf(namespace string) (out []*corev1.ResourceQuota) 
 func (bw *bufferWatch) shapeOf(ctx context.Context, b *bufferv1beta1.CapacityBuffer) translate.PodShape {
 	switch ref := b.Spec.ScalableRef; {
 	case b.Spec.PodTemplateRef != nil:
-		bw.mu.Lock()
-		t := bw.templates[b.Namespace+"/"+b.Spec.PodTemplateRef.Name]
-		bw.mu.Unlock()
-		return translate.ShapeOfTemplate(b, t)
+		return translate.ShapeOfTemplate(b, bw.w.templates.get(b.Namespace, b.Spec.PodTemplateRef.Name))
 	case ref == nil:
 		return translate.ShapeWithoutReference()
 	default:

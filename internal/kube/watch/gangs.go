@@ -17,22 +17,35 @@ import (
 // have any.
 func (w *watcher) servedGangs(ctx context.Context) (out []followClass, err error) {
 	for _, k := range translate.GangKinds() {
-		served, err := w.c.Serves(ctx, k.Version, k.Resource)
+		version, err := servedVersion(ctx, w.c, k)
 		if err != nil {
 			return nil, err
 		}
-		if !served {
+		if version.Empty() {
 			continue
 		}
 		w.c.Seen.GangKinds.Set(k.Version.Group, k)
-		from, err := w.c.Gangs(k)
+		from, err := w.c.Gangs(version)
 		if err != nil {
 			return nil, err
 		}
+		set := func(key string, u *unstructured.Unstructured) { w.setGang(k.Gang(key), k.Read(u)) }
+		remove := func(key string) { w.deleteGang(k.Gang(key)) }
+		if k == translate.ProvisioningRequests() {
+			w.requests = &requestWatch{w: w, requests: map[string]*unstructured.Unstructured{}}
+			w.c.Requests = from
+			w.templates.changed = append(w.templates.changed, w.requests.templateChanged)
+			set = func(key string, u *unstructured.Unstructured) {
+				w.setGang(k.Gang(key), k.Read(u))
+				w.requests.set(key, u)
+			}
+			remove = func(key string) {
+				w.requests.delete(key)
+				w.deleteGang(k.Gang(key))
+			}
+		}
 		out = append(out, func(ctx context.Context, wg *sync.WaitGroup) {
-			follow(ctx, w, wg, source{from, k.Resource, &unstructured.Unstructured{}}, &sync.Mutex{},
-				func(key string, u *unstructured.Unstructured) { w.setGang(k.Gang(key), k.Read(u)) },
-				func(key string) { w.deleteGang(k.Gang(key)) })
+			follow(ctx, w, wg, source{from, k.Resource, &unstructured.Unstructured{}}, &sync.Mutex{}, set, remove)
 		})
 	}
 	return out, nil

@@ -91,7 +91,11 @@ func watch(ctx context.Context, c *client.Client, t *translate.Translator, once 
 	ctx = c.Logging(ctx)
 	w := &watcher{c: c, t: t, emit: emit, once: once, daemons: map[string]*appsv1.DaemonSet{}, volumePods: map[string]*corev1.Pod{}, claimUsers: map[string]map[string]struct{}{},
 		spreadPods: map[string]*corev1.Pod{}, gangPods: map[string]map[string]*corev1.Pod{}, gangOfPod: map[string]string{}, replicas: map[string]replicas{}}
+	w.templates.templates = map[string]*corev1.PodTemplate{}
 	w.buffers = newBufferWatch(w)
+	if hasBuffers {
+		w.templates.changed = append(w.templates.changed, w.buffers.markDue)
+	}
 	classes, err := w.servedClasses(ctx)
 	if err != nil {
 		return nil, err
@@ -118,6 +122,9 @@ func watch(ctx context.Context, c *client.Client, t *translate.Translator, once 
 		func(k string) { c.Seen.PriorityClasses.Delete(k); w.defaultsChanged("") })
 	w.followVolumes(ctx, &first)
 	w.followSelectors(ctx, &first)
+	if hasBuffers || w.requests != nil {
+		w.followTemplates(ctx, &first)
+	}
 	for _, k := range gangs {
 		k(ctx, &first)
 	}

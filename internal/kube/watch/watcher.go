@@ -35,7 +35,9 @@ type watcher struct {
 
 	nodeMu sync.Mutex
 
-	buffers *bufferWatch
+	buffers   *bufferWatch
+	templates templateWatch
+	requests  *requestWatch // nil: the API server has no ProvisioningRequests
 }
 
 func (w *watcher) setPod(p *corev1.Pod) {
@@ -60,6 +62,9 @@ func (w *watcher) setDaemon(d *appsv1.DaemonSet) {
 // their pods has changed.
 func (w *watcher) defaultsChanged(namespace string) {
 	w.buffers.markDue(namespace)
+	if w.requests != nil {
+		w.requests.templateChanged(namespace)
+	}
 	w.daemonMu.Lock()
 	defer w.daemonMu.Unlock()
 	for _, d := range w.daemons {

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package requests follows ProvisioningRequests: which of their pods have a place, and what their status is to say.
+//
+// It places nothing. In a Snapshot, placeholders stand for the pods of a request that do not exist; they are pending pods of one gang, so the
+// gang's rules, slots and reservations are theirs. Here is found what has become of them. A request is Provisioned only when each of its pods
+// runs or has a place on a Ready node that is held for it. What is decided on a request is in its status, so a restart loses nothing of it.
+//
+// Start reading at Follow.
+package requests
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// State is how a ProvisioningRequest stands at the end of a step.
+type State struct {
+	Request *model.ProvisioningRequest
+	Total   int // pods that it is for
+	Arrived int // of them those that exist and are on a node
+	Ready   int // those that can start now: with a place on a Ready node that is held for them
+	Coming  int // those with a place on a node that is being launched
+
+	Why []plan.Reason // why there is no capacity for the first of those that have no place; nil: there is, or it is being looked for
+
+	Conditions map[string]model.Condition // what its status is to say, without messages; nil: what it says
+	RetryAt    time.Time                  // when capacity is looked for again that was given up
+	Attempts   int                        // how often it was given up
+}
+
+// Reasons of conditions. Those that Cluster Autoscaler has too are the same.
+const (
+	Accepted        = "Accepted"
+	CapacityFound   = "CapacityIsFound"
+	Provisioned     = "CapacityIsProvisioned"
+	NotFound        = "CapacityIsNotFound"
+	Awaited         = "WaitingForCapacity"
+	ValidityExpired = "Expired"
+	BookingExpired  = "CapacityReservationTimeExpired"
+	AllArrived      = "AllPodsArrived"
+)
+
+const (
+	// partGrace is how long a part of a request's capacity is kept while there is none for the rest, and how long booked capacity that was
+	// lost is looked for.
+	partGrace = 2 * time.Minute
+
+	// firstRetry and mostRetry bound how long capacity is not looked for after a part of it was given up.
+	firstRetry = time.Minute
+	mostRetry  = 30 * time.Minute
+)
+
+// Memory is what is remembered from step to step. The zero value is valid.
+type Memory struct {
+	byUID map[string]request
+}
+
+// request is what is remembered of one request.
+type request struct {
+	why   []plan.Reason // of the last solve that found no capacity
+	since time.Time     // when a solve first found none
+	tried time.Time     // when a solve last looked for it; zero: none has
+}
+
+// In is what Follow finds the places of pods in.
+type In struct {
+	Reservations []*cluster.Reservation
+	Expected     func(*model.Pod) string // the standing node on which a pod without a slot is expected; empty: none
+	Decisions    []plan.PodDecision
+	Solved       bool // demand was solved for in this step
+	Retry        time.Duration
+}
+
+// place is what is known of a pod's place.
+type place uint8
+
+const (
+	noPlace place = iota
+	coming
+	ready
+)
+
+// Follow returns how each ProvisioningRequest stands, by namespace and name, and when to look again.
+func Follow(v *cluster.View, in In, mem Memory) (out []State, next time.Time, _ Memory) {
+	if len(v.Snapshot.Requests) == 0 {
+		return nil, next, Memory{}
+	}
+	at, held, why := places(v, in)
+	members := map[string][]*model.Pod{} // by uid of the request: its pods, and those that stand for them
+	v.EachPod(func(p *model.Pod) {
+		if p.Consumes.UID != "" && !p.Gated && p.Deleting.IsZero() && !p.Failed {
+			members[p.Consumes.UID] = append(members[p.Consumes.UID], p)
+		}
+	})
+	now := Memory{byUID: map[string]request{}}
+	for _, r := range v.Snapshot.Requests {
+		x := State{Request: r, Total: r.Total(), RetryAt: r.RetryAt, Attempts: r.Attempts}
+		x.Arrived = v.Snapshot.GangsEnded[r.Gang().Name]
+		x.Ready = x.Arrived
+		m, missing, part := mem.byUID[r.UID], 0, false
+		var refused []plan.Reason
+		for _, p := range members[r.UID] {
+			switch {
+			case p.Node != "":
+				x.Arrived, x.Ready = x.Arrived+1, x.Ready+1
+			case at[p] == ready:
+				x.Ready++
+			case at[p] == coming:
+				x.Coming++
+			default:
+				if missing++; refused == nil {
+					refused = why[p]
+				}
+			}
+			part = part || held[p]
+		}
+		if in.Solved {
+			m.tried, m.why = v.Now, refused
+		}
+		switch {
+		case missing == 0 || len(m.why) == 0:
+			m.why, m.since = nil, time.Time{}
+		case m.since.IsZero():
+			m.since = v.Now
+		}
+		x.Why = m.why
+		until := x.settle(v.Now, m.since, part)
+		if missing > 0 && !m.tried.IsZero() && r.IsActive(v.Now) {
+			until = model.EarlierOf(until, m.tried.Add(in.Retry))
+		}
+		next = model.EarlierOf(next, until)
+		now.byUID[r.UID] = m
+		out = append(out, x)
+	}
+	return out, next, now
+}
+
+// places returns where the pods of requests have a place, which of them are held by a node launched for them, and why those without one have none.
+func places(v *cluster.View, in In) (at map[*model.Pod]place, held map[*model.Pod]bool, why map[*model.Pod][]plan.Reason) {
+	at, held, why = map[*model.Pod]place{}, map[*model.Pod]bool{}, map[*model.Pod][]plan.Reason{}
+	for _, h := range in.Reservations {
+		p := coming
+		if h.Claim.Is(lifecycle.Initialized) && h.Node != nil && h.IsUsable() {
+			p = ready
+		}
+		for _, pod := range h.Pods {
+			if pod.Consumes.UID != "" {
+				at[pod], held[pod] = p, true
+			}
+		}
+	}
+	standing := func(pod *model.Pod, node string) {
+		if n := v.FindNode(node); n >= 0 && v.Snapshot.Nodes[n].Ready && v.Snapshot.Nodes[n].Deleting.IsZero() {
+			at[pod] = ready
+		} else if n >= 0 {
+			at[pod] = coming
+		}
+	}
+	for _, pod := range v.Snapshot.Pending {
+		if pod.Consumes.UID == "" || held[pod] {
+			continue
+		}
+		if node := in.Expected(pod); node != "" {
+			standing(pod, node)
+		}
+	}
+	for _, d := range in.Decisions {
+		if d.Pod.Consumes.UID == "" || held[d.Pod] {
+			continue
+		}
+		switch d.Outcome {
+		case plan.OnNode:
+			standing(d.Pod, d.Target)
+		case plan.OnClaim, plan.OnNew:
+			at[d.Pod] = coming
+		default:
+			delete(at, d.Pod)
+			why[d.Pod] = d.Reasons
+		}
+	}
+	return at, held, why
+}
+
+// settle decides what the request's status is to say, and returns when that may be something else. since is when a solve first found no
+// capacity (zero: it did not), and part whether nodes were launched for some of the pods.
+func (x *State) settle(now, since time.Time, part bool) (until time.Time) {
+	r := x.Request
+	if r.IsOver() {
+		return until
+	}
+	x.Conditions = map[string]model.Condition{model.RequestAccepted: {Status: r.Accepted.Status, Reason: r.Accepted.Reason}}
+	set := func(condition, status, reason string) {
+		x.Conditions[condition] = model.Condition{Status: status, Reason: reason}
+	}
+	expired, deadline := false, r.Deadline()
+	if expired = !deadline.IsZero() && !now.Before(deadline); !expired {
+		until = deadline
+	}
+	grace := since.Add(partGrace)
+	lost := !since.IsZero() && !now.Before(grace)
+	waits := func() {
+		if !since.IsZero() && !lost {
+			until = model.EarlierOf(until, grace)
+		}
+	}
+	switch {
+	case r.IsProvisioned():
+		set(model.RequestProvisioned, "True", r.Status[model.RequestProvisioned].Reason)
+		switch {
+		case expired:
+			set(model.RequestExpired, "True", BookingExpired)
+		case x.Total > 0 && x.Arrived >= x.Total:
+			set(model.RequestExpired, "True", AllArrived)
+		case lost:
+			set(model.RequestRevoked, "True", NotFound)
+		default:
+			waits()
+		}
+	case expired:
+		set(model.RequestFailed, "True", ValidityExpired)
+	case len(r.Sets) == 0:
+	case now.Before(r.RetryAt):
+		set(model.RequestProvisioned, "False", NotFound)
+		until = model.EarlierOf(until, r.RetryAt)
+	case x.Ready >= x.Total:
+		reason := Provisioned
+		if r.CheckOnly {
+			reason = CapacityFound
+		}
+		set(model.RequestProvisioned, "True", reason)
+		x.RetryAt, x.Attempts = time.Time{}, 0
+	case since.IsZero():
+		set(model.RequestProvisioned, "False", Awaited)
+	case r.NoRetry:
+		set(model.RequestFailed, "True", NotFound)
+	default:
+		set(model.RequestProvisioned, "False", NotFound)
+		if part && lost {
+			x.Attempts++
+			x.RetryAt = now.Add(min(firstRetry<<min(x.Attempts-1, 8), mostRetry)).Truncate(time.Second)
+		} else if part {
+			waits()
+		}
+	}
+	return until
+}
+
+// Differs reports whether the request's status in the API server says something else than the state. Messages are not looked at.
+func (x *State) Differs() bool {
+	if x.Conditions != nil && (!x.RetryAt.Equal(x.Request.RetryAt) || x.Attempts != x.Request.Attempts) {
+		return true
+	}
+	for name, c := range x.Conditions {
+		if have := x.Request.Status[name]; have.Status != c.Status || have.Reason != c.Reason {
+			return true
+		}
+	}
+	return false
+}
+
+// AreDue reports whether demand is to be solved because of the pods of requests alone: one that has no place was not looked for yet, or not for
+// some time. covered are the pods that have a slot, by uid.
+func AreDue(v *cluster.View, mem Memory, covered map[string]bool, expected func(*model.Pod) string, retry time.Duration) bool {
+	return slices.ContainsFunc(v.Snapshot.Pending, func(p *model.Pod) bool {
+		if !p.Placeholder || covered[p.UID] || expected(p) != "" {
+			return false
+		}
+		tried := mem.byUID[p.Consumes.UID].tried
+		return tried.IsZero() || !v.Now.Before(tried.Add(retry))
+	})
+}
+
+// Bars returns the bars that keep nodes from being launched for pods of requests that only free capacity is looked for.
+func Bars(v *cluster.View, pods []*model.Pod) (out []Barred) {
+	only := map[string]bool{}
+	for _, r := range v.Snapshot.Requests {
+		if r.CheckOnly && r.IsActive(v.Now) {
+			only[r.Key()] = true
+		}
+	}
+	if len(only) == 0 {
+		return nil
+	}
+	for _, p := range pods {
+		if only[p.Class.Request] && !slices.ContainsFunc(out, func(b Barred) bool { return b.Class == p.Class }) {
+			out = append(out, Barred{p.Class, plan.Reason{Code: plan.CapacityChecked, Subject: plan.ObjectOf("provisioningrequest", p.Class.Request)}})
+		}
+	}
+	return out
+}
+
+// Barred is a class for which no node is launched.
+type Barred struct {
+	Class *model.Class
+	Why   plan.Reason
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package decide
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/dovetail-sh/dovetail/internal/decide/requests"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/sim"
+)
+
+// drawRequest draws a ProvisioningRequest of pods alike, and adds the workload that consumes it, which has no pods yet.
+func drawRequest(t *rapid.T, w *world, name string) (*model.ProvisioningRequest, *sim.Workload) {
+	r := &model.ProvisioningRequest{Namespace: "default", Name: name, UID: "uid-" + name, Created: w.Now, CheckOnly: rapid.IntRange(0, 3).Draw(t, "only checked") == 3,
+		ValidFor: time.Duration(rapid.SampledFrom([]int{60, 600, 7 * 86400}).Draw(t, "valid for")) * time.Second, Accepted: model.Condition{Status: "True", Reason: requests.Accepted}}
+	r.NoRetry = r.CheckOnly && rapid.Bool().Draw(t, "no retry")
+	c := classOf(model.Class{Namespace: "default", Labels: model.Labels{"app": name}, Scheduler: model.DefaultScheduler, Request: r.Key(),
+		Requests: model.Resources{rapid.SampledFrom([]int64{900, 1500, 3000, 7000}).Draw(t, "cpu of a request's pod"), 128 << 20, 0, 1}})
+	c.SlotKey = "request " + c.Key
+	r.Sets = []model.RequestedPods{{Class: c, Count: rapid.IntRange(1, 8).Draw(t, "pods of a request")}}
+	r.Sets[0].Gang = r.Gang()
+	l := &sim.Workload{Name: name, Class: c, Grace: time.Second, Gang: r.Gang(), Consumes: model.Consumed{Request: r.Key(), UID: r.UID}}
+	w.Workloads = append(w.Workloads, l)
+	w.SetRequest(r)
+	return r, l
+}
+
+// requestNamed returns a request as the API server has it.
+func (w *world) requestNamed(name string) *model.ProvisioningRequest {
+	for _, r := range w.Requests {
+		if r.Name == name {
+			return r
+		}
+	}
+	return nil
+}
+
+// capacityFor counts the pods of a request that run, and those for which Ready nodes have capacity that is free or held for them.
+func (w *world) capacityFor(r *model.ProvisioningRequest) (n int) {
+	class := r.Sets[0].Class
+	for _, p := range w.Pods {
+		if p.Consumes.UID == r.UID && p.Node != "" && p.Deleting.IsZero() {
+			n++
+		}
+	}
+	for _, node := range w.Nodes {
+		if !node.Ready || !node.Deleting.IsZero() {
+			continue
+		}
+		used := model.Resources{}
+		for _, p := range w.Pods {
+			if p.Node == node.Name {
+				used = used.Add(p.Class.Requests)
+			}
+		}
+		for free := node.Allocatable.Sub(used); class.Requests.Fits(free); n++ {
+			free = free.Sub(class.Requests)
+		}
+	}
+	return n
+}
+
+// TestRequestsSettle lets everything go wrong for a while in a world of workloads and ProvisioningRequests under a limit. No node is launched
+// for a request that only checks capacity, and none is provisioned without capacity for all of its pods on Ready nodes. When nothing goes wrong any
+// more, the pods of provisioned requests run on what is held for them, without a launch; and in the end nothing is held.
+func TestRequestsSettle(t *testing.T) {
+	t.Parallel()
+	outcomes := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, false)
+		w.pool().ConsolidateAfter, w.pool().ConsolidationPolicy = 10*time.Second, rapid.SampledFrom([]string{"WhenEmpty", "WhenEmptyOrUnderutilized"}).Draw(t, "consolidates")
+		w.pool().NodeLimit = int64(rapid.IntRange(1, 10).Draw(t, "limit"))
+		w.SetPool(w.pool())
+		consumers := map[string]*sim.Workload{}
+		for i := range rapid.IntRange(1, 3).Draw(t, "requests") {
+			name := fmt.Sprint("r", i)
+			_, consumers[name] = drawRequest(t, w, name)
+		}
+		w.judge = func(snap *model.Snapshot, out *Output) {
+			for _, a := range out.Actions {
+				if a, ok := a.(plan.CreateClaim); ok && a.Why.Code == plan.Demand {
+					for _, p := range a.Pods {
+						if r := w.requestNamed(strings.TrimPrefix(p.Consumes.Request, "default/")); r != nil && r.CheckOnly && r.IsActive(w.Now) {
+							w.fatalf("claim %s is made for request %s, which only checks capacity", a.Name, r.Name)
+						}
+					}
+				}
+			}
+			for i := range out.Requests {
+				x := &out.Requests[i]
+				r := x.Request
+				if x.Conditions[model.RequestProvisioned].Status == "True" && !r.IsProvisioned() && w.Faults.Odds == nil {
+					if n := w.capacityFor(r); n < x.Total {
+						w.fatalf("request %s is provisioned with capacity for %d of %d pods", r.Name, n, x.Total)
+					}
+				}
+			}
+		}
+		w.wild()
+		w.rush(5, 60, 50, 200, 1000, 5000)
+		w.say("from here on nothing goes wrong")
+		w.Faults.Odds = nil
+		if rapid.Bool().Draw(t, "lift the limit") {
+			w.editPool(func(p *model.NodePool) { p.NodeLimit = -1 })
+		}
+		// Until each request has been decided on: no booking expires before that.
+		for range 3000 {
+			w.Tick()
+			w.Now = w.Now.Add(500 * time.Millisecond)
+			decided := true
+			for _, r := range w.Requests {
+				decided = decided && (r.IsOver() || r.IsProvisioned() || r.Status[model.RequestProvisioned].Reason == requests.NotFound)
+			}
+			if decided && w.Controller.IsQuiet() {
+				break
+			}
+		}
+		// The pods of one that is provisioned are made, if there are no other pods that kube-scheduler could bind to free capacity.
+		held := map[string]bool{}
+		for _, r := range w.Requests {
+			if left := r.Deadline().Sub(w.Now); len(held) == 0 && r.IsProvisioned() && !r.IsOver() && left > 2*time.Minute && w.allBound() {
+				held[r.Name] = true
+			}
+		}
+		w.say("the pods of provisioned requests are made: %v", held)
+		for name := range held {
+			consumers[name].Want = w.requestNamed(name).Total()
+		}
+		w.did = func(a plan.Action) {
+			if c, ok := a.(plan.CreateClaim); ok && c.Why.Code == plan.Demand {
+				for _, p := range c.Pods {
+					if name := p.Owner.Name; held[name] {
+						w.fatalf("claim %s is made for request %s, which is provisioned", c.Name, name)
+					}
+				}
+			}
+		}
+		for end := w.Now.Add(time.Minute); w.Now.Before(end); {
+			w.Tick()
+			w.Now = w.Now.Add(200 * time.Millisecond)
+		}
+		for _, p := range w.Pods {
+			if held[p.Owner.Name] && p.Node == "" {
+				w.fatalf("pod %s of a provisioned request does not run\n%s", p.Name, w.remains())
+			}
+		}
+		w.did = nil
+		for name := range held {
+			outcomes["ran"]++
+			if r := w.requestNamed(name); !r.Status[model.RequestExpired].True() {
+				w.fatalf("all pods of request %s run, and its booking has not ended", name)
+			}
+		}
+		w.editPool(func(p *model.NodePool) { p.NodeLimit = -1 })
+		w.Now = w.Now.Add(8 * 24 * time.Hour) // every request fails or expires
+		w.settle(6000)
+		w.clean()
+		for _, r := range w.Requests {
+			if !r.IsOver() {
+				w.fatalf("request %s is not over: %v", r.Name, r.Status)
+			}
+			for _, name := range []string{model.RequestFailed, model.RequestExpired, model.RequestRevoked} {
+				if r.Status[name].True() {
+					outcomes[name+" "+r.Status[name].Reason]++
+				}
+			}
+		}
+		for _, c := range w.Claims {
+			if c.Is(lifecycle.Initialized) && !w.hasPods(c.NodeName) && !w.Now.Before(w.mem.backOffs.Until(c.UID)) {
+				w.fatalf("node %s has no pods and stays", c.NodeName)
+			}
+		}
+	})
+	t.Log(outcomes)
+	if outcomes["ran"] == 0 || outcomes["Failed "+requests.ValidityExpired] == 0 {
+		t.Fatalf("too little was tried: %v", outcomes)
+	}
+}
+
+// allBound reports whether all pods are bound.
+func (w *world) allBound() bool {
+	for _, p := range w.Pods {
+		if p.Node == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// hasPods reports whether pods of workloads are on a node.
+func (w *world) hasPods(node string) bool {
+	for _, p := range w.Pods {
+		if p.Node == node && !p.Class.Daemon {
+			return true
+		}
+	}
+	return false
+}
