@@ -80,7 +80,7 @@ func (x *script) describeQuery() {
 //	    [gang=NAME:LEAST[:staged|:scheduler] [domain=KEY] [prefers=KEY] [podset=NAME]] [done]    (done: it has succeeded)
 //	    [in=NAMESPACE] [kind=KIND] [dnd=VALUE] [evict=VALUE] [local=VOLUME] [later=DURATION] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor]] [priority=N] [daemon] [scheduler=NAME]
 //	    [mirror] [finalizer=NAME] [grace=DURATION] [deploy=NAME] [restarted=WORD] [surge] [onenode=CLAIM]
-//	    [anti=KEY] [near=KEY:POD] [volume=CLAIM:ZONE] [untold=CLAIM:STORAGECLASS] [registers=CLAIM:DRIVER] [alone=CLAIM] [problem=KIND:CLAIM[:OBJECT]] [unsolved=WORDS] [named=NODE] [hosted=HOSTNAME:NODE]    (anti: to its own kind)
+//	    [anti=KEY] [near=KEY:POD] [volume=CLAIM:ZONE[:KEY]] [untold=CLAIM:STORAGECLASS] [registers=CLAIM:DRIVER] [alone=CLAIM] [problem=KIND:CLAIM[:OBJECT]] [unsolved=WORDS] [named=NODE] [hosted=HOSTNAME:NODE]    (anti: to its own kind; KEY: the label by which the volume's driver tells zones apart)
 //	    (x0: only so that slots can speak of it; seen by kube-scheduler when created unless unseen; owner is NAME's own unless said)
 //	machine ID [claim=C] [launched=AT] [gone] [unreserved] [member=CLASS,GROUP,TYPE,ZONE]    (member: of a node group, and nobody's)
 //	listed AT
@@ -1075,8 +1075,13 @@ func (x *script) pod(name string, opts []string) {
 			sel := model.NewRequirements(model.OneOf("app", app))
 			c.Affinity = append(c.Affinity, model.PodTerm{TopologyKey: longKey(key), Selector: model.Selector{Namespaces: []string{"default"}, Pods: &sel}})
 		case "volume":
-			claim, zone, _ := strings.Cut(v, ":")
-			c.Volumes = append(c.Volumes, model.Volume{Claim: "default/" + claim, Handle: claim, Topology: []model.Requirements{model.NewRequirements(model.OneOf(model.LabelZone, zone))}})
+			claim, place, _ := strings.Cut(v, ":")
+			zone, key, _ := strings.Cut(place, ":")
+			vol := model.Volume{Claim: "default/" + claim, Handle: claim, Topology: []model.Requirements{model.NewRequirements(model.OneOf(model.LabelZone, zone))}}
+			if key != "" {
+				vol.Standing = []model.Requirements{model.NewRequirements(model.OneOf(key, zone))}
+			}
+			c.Volumes = append(c.Volumes, vol)
 		case "registers":
 			claim, driver, _ := strings.Cut(v, ":")
 			c.Volumes = append(c.Volumes, model.Volume{Claim: "default/" + claim, Driver: driver, Handle: claim, Registers: true})

@@ -84,6 +84,8 @@ func (ex *explanation) explainWaiting(a *plan.Answer, p *model.Pod, out decide.O
 		if n := ex.NodeOf(slot.Claim); n != nil && n.Ready {
 			if driver := p.Class.MissingDriver(n.CSIDrivers); driver != "" {
 				addFact(a, "waits for", "CSI driver "+driver+" to be registered on node/"+n.Name)
+			} else if claim, elsewhere := p.Class.VolumeElsewhere(n); elsewhere {
+				addFact(a, "waits for", "node/"+n.Name+" to get the labels that the volume of claim "+claim+" requires, which its CSI driver sets")
 			}
 		}
 	}

@@ -248,6 +248,42 @@ func TestDriverNotRegistered(t *testing.T) {
 	})
 }
 
+// A volume in a zone by the label of its CSI driver, which the driver sets on a node some time after the node is Ready: the pod waits on the node that was
+// launched for it, and no other is launched.
+func TestDriverLabelsLate(t *testing.T) {
+	s := shared(t)
+	t.Parallel()
+	e := newEnv(t, s, "driver-labels")
+	e.refusesPods("their driver has not labelled the node yet")
+	e.nodePool(nil)
+	const key, zone = "topology.ebs.csi.aws.com/zone", "us-east-1c"
+	e.volume("data", "", `csi: {driver: ebs.csi.aws.com, volumeHandle: vol-late}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: `+key+`, operator: In, values: [`+zone+`]}]}]}}`)
+	e.deploy("db", 1, e.pod("100m", "64Mi", with("data")))
+	var node string
+	e.until("why says that the pod waits for the labels of its node", func() error {
+		for _, n := range e.nodes() {
+			node = n.Name
+		}
+		pods := e.pods()
+		if node == "" || len(pods) == 0 {
+			return fmt.Errorf("node %q, %d pods", node, len(pods))
+		}
+		a, err := e.answer("pod/" + e.name + "/" + pods[0].Name)
+		want := plan.Fact{Name: "waits for", Value: "node/" + node + " to get the labels that the volume of claim " + e.name + "/data requires, which its CSI driver sets"}
+		if err == nil && !slices.Contains(a.Facts, want) {
+			err = fmt.Errorf("why says %+v, want %+v", a.Facts, want)
+		}
+		return err
+	})
+	e.must(s.Patch(e.ctx, "/api/v1/nodes/"+node, `{"metadata":{"labels":{"`+key+`":"`+zone+`"}}}`))
+	if p := e.podsRun(1)[0]; p.Spec.NodeName != node {
+		t.Errorf("the pod runs on node %s, want %s, which was launched for it", p.Spec.NodeName, node)
+	}
+	if n := len(e.launches(e.name)); n != 1 {
+		t.Errorf("%d machines were launched, want one", n)
+	}
+}
+
 // A volume of a driver that tracks its capacity and reports none (row 6): nobody can know before a node has joined that kube-scheduler will not use
 // it. Two nodes are launched, and then why tells the cause in kube-scheduler's words.
 func TestNoStorageCapacity(t *testing.T) {

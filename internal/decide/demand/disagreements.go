@@ -67,6 +67,9 @@ type disagreement struct {
 // without a purchase.
 const maxDisagreements = 6
 
+// maxRefusedBindings is the same for nodes that verify is against: each was launched for the pod, or for a command that moves it.
+const maxRefusedBindings = 2
+
 // FindRefused finds standing nodes that kube-scheduler has not used for a pod although it fits by every check here, and
 // refuses a pod after maxDisagreements of them. It returns the demand that is left, the names of the nodes, which are
 // closed to it, and the refused pods. expected are the standing nodes on which pods were expected after the last step, by pod
@@ -120,11 +123,11 @@ func (sd *Disagreements) of(p *model.Pod) disagreement {
 
 // refusal returns why nothing more is launched for a pod, by what is remembered of it; false: something may be.
 func (sd *Disagreements) refusal(m disagreement) (plan.Reason, bool) {
-	if len(m.nodes) < maxDisagreements {
-		return plan.Reason{}, false
-	}
-	if m.why.Code != "" {
+	switch {
+	case m.why.Code != "" && len(m.nodes) >= maxRefusedBindings:
 		return m.why, true
+	case len(m.nodes) < maxDisagreements:
+		return plan.Reason{}, false
 	}
 	return plan.Reason{Code: plan.Mismatch, Detail: plan.OfMismatch{Node: m.nodes[len(m.nodes)-1], Twice: true}}, true
 }

@@ -107,7 +107,8 @@ func freedClaims(actions []plan.Action) map[string]bool {
 }
 
 // accepts reports whether a claim's node takes pods of a class now: it is Ready and ours, its start-up taints are
-// gone, the class tolerates what else it bears, and the CSI drivers that have to be registered first are. kube-controller-manager takes the taint not-ready off a moment
+// gone, the class tolerates what else it bears, and the CSI drivers of the class's volumes have registered and labelled it as far as kube-scheduler
+// requires. kube-controller-manager takes the taint not-ready off a moment
 // after the node has become Ready; a pod that may run on a node with the NoExecute form of it need not wait for that.
 func accepts(n *model.Node, c *model.Claim, class *model.Class) bool {
 	if !n.Ready || !n.Deleting.IsZero() || !cluster.IsRegistered(n) {
@@ -122,7 +123,8 @@ func accepts(n *model.Node, c *model.Claim, class *model.Class) bool {
 			return false
 		}
 	}
-	return class.MissingDriver(n.CSIDrivers) == ""
+	_, elsewhere := class.VolumeElsewhere(n)
+	return !elsewhere && class.MissingDriver(n.CSIDrivers) == ""
 }
 
 // Intruders returns the classes of pending pods without a slot that tolerate every taint, or cordons, each once, in the order of
