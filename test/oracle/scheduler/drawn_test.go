@@ -371,6 +371,7 @@ var notDrawn = []struct{ prefix, instead string }{
 	{"ResourceQuota ", "bounds CapacityBuffers: TestBufferQuotas"},
 	{"Pod status.", "pods that run: internal/kube/manifests, TestTranslate"},
 	{"Pod metadata.", "internal/kube/manifests, TestTranslate"},
+	{"Node status.nodeInfo.bootID", "repair by reboot: TestRepairStorm"},
 	{"Node status.conditions", "TestBindings"}, {"Node status.phase", "internal/kube/manifests, TestTranslate"}, {"Node metadata.", "TestBindings"},
 	{"Pod spec.terminationGracePeriodSeconds", "drains: internal/lifecycle"},
 	{"Pod spec.schedulerName", "internal/kube/translate, TestTranslate"},
