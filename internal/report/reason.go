@@ -145,6 +145,9 @@ func sentence(r plan.Reason) string {
 		if d.Together {
 			return said + "fewer fit the pods together in one zone and capacity type"
 		}
+		if d.Have == 1 {
+			return said + "only 1 fits the pod"
+		}
 		return said + "only " + strconv.Itoa(d.Have) + " fit the pod"
 	case plan.PlanRefused:
 		d := plan.DetailOf[plan.OfPlanRefused](r)
