@@ -120,7 +120,7 @@ func TestImage(t *testing.T) {
 		}
 	}
 	out := runIn(t, root, config, "--help")
-	if !strings.Contains(out, "Usage:\n  dovetail [command]") {
+	if !strings.Contains(out, "Usage:\n  dovetail ") {
 		t.Errorf("--help says\n%s", out)
 	}
 	if out := runIn(t, root, config, "version"); out != "dovetail "+c.AppVersion+"\n" {
