@@ -187,7 +187,7 @@ func (h *handover) watch() {
 	go func() {
 		_ = sandbox.Watch(h.Context(), h.s, "/api/v1/namespaces/default/pods", func(kind string, p *corev1.Pod) {
 			for _, x := range p.Status.Conditions {
-				if x.Type == corev1.DisruptionTarget && x.Status == corev1.ConditionTrue {
+				if x.Type == corev1.DisruptionTarget && x.Status == corev1.ConditionTrue && !h.isLateTaint(p, x) {
 					note("pod %s was evicted: %s", p.Name, x.Message)
 				}
 			}
@@ -196,6 +196,16 @@ func (h *handover) watch() {
 			}
 		})
 	}()
+}
+
+// isLateTaint reports whether kube-controller-manager has deleted a pod for the NoExecute taint that Karpenter's nodes have until they are registered. It
+// does so if it hears of a pod that kube-scheduler has bound there before it has heard that the taint is gone.
+func (h *handover) isLateTaint(p *corev1.Pod, x corev1.PodCondition) bool {
+	if x.Reason != "DeletionByTaintManager" {
+		return false
+	}
+	n, err := h.s.Kube.CoreV1().Nodes().Get(h.Context(), p.Spec.NodeName, metav1.GetOptions{})
+	return err == nil && n.Labels["karpenter.kwok.sh/kwoknodeclass"] != "" && len(n.Spec.Taints) == 0
 }
 
 func (h *handover) check(when string) {
