@@ -6,7 +6,6 @@ package sandbox
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -62,6 +61,10 @@ func (s *Sandbox) ApplyClusterAPICRDs(ctx context.Context) error {
 	if out, err := exec.CommandContext(ctx, s.bin, "--dir", s.Dir, "kubectl", "apply", "--server-side", "-f", crds).CombinedOutput(); err != nil {
 		return fmt.Errorf("apply the CRDs of Cluster API: %w\n%s", err, out)
 	}
+	// A manager that finds one of its kinds not served yet ends.
+	if out, err := exec.CommandContext(ctx, s.bin, "--dir", s.Dir, "kubectl", "wait", "--for=condition=Established", "--timeout=2m", "-f", crds).CombinedOutput(); err != nil {
+		return fmt.Errorf("wait until the CRDs of Cluster API are served: %w\n%s", err, out)
+	}
 	return nil
 }
 
@@ -88,11 +91,6 @@ func (s *Sandbox) StartClusterAPI(ctx context.Context) (*ClusterAPI, error) {
 	if err := s.ApplyClusterAPICRDs(ctx); err != nil {
 		return nil, err
 	}
-	for _, port := range []*string{&c.health, &c.webhook} {
-		if *port, err = FreePort(); err != nil {
-			return nil, fmt.Errorf("find a port for Cluster API: %w", err)
-		}
-	}
 	crt, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate for Cluster API: %w", err)
@@ -105,10 +103,20 @@ func (s *Sandbox) StartClusterAPI(ctx context.Context) (*ClusterAPI, error) {
 			return nil, err
 		}
 	}
-	if err := c.Start(ctx); err != nil {
-		return nil, err
+	for {
+		for _, port := range []*string{&c.health, &c.webhook} {
+			if *port, err = FreePort(); err != nil {
+				return nil, fmt.Errorf("find a port for Cluster API: %w", err)
+			}
+		}
+		if err = c.Start(ctx); err == nil {
+			return c, c.applyWebhooks(ctx, crt)
+		}
+		// Another process may have taken a port meanwhile. A manager that ends is started again, as a kubelet does.
+		if c.process == nil || c.process.Ended() == nil || c.starts == 3 {
+			return nil, err
+		}
 	}
-	return c, c.applyWebhooks(ctx, crt)
 }
 
 // applyWebhooks installs Cluster API's own webhook configurations, with the address of the process in place of a Service.
@@ -170,8 +178,8 @@ func (c *ClusterAPI) Start(ctx context.Context) error {
 	if c.process, err = startProcess(cmd, filepath.Join(c.s.Dir, "logs", fmt.Sprintf("cluster-api-%d.log", c.starts))); err != nil {
 		return err
 	}
-	if err := awaitHealth(ctx, "http://127.0.0.1:"+c.health+"/readyz"); err != nil {
-		return fmt.Errorf("wait until Cluster API's manager is ready: %w", errors.Join(err, c.process.Ended()))
+	if err := awaitHealth(ctx, "http://127.0.0.1:"+c.health+"/readyz", c.process); err != nil {
+		return fmt.Errorf("wait until Cluster API's manager is ready: %w\n%s", err, c.LogTail(10))
 	}
 	return nil
 }

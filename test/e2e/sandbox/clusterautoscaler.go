@@ -63,7 +63,7 @@ func (s *Sandbox) runClusterAutoscaler(ctx context.Context, binary, log string, 
 	if err != nil {
 		return nil, err
 	}
-	if err := awaitHealth(ctx, "http://"+address+"/health-check"); err != nil {
+	if err := awaitHealth(ctx, "http://"+address+"/health-check", p); err != nil {
 		p.Stop()
 		return nil, fmt.Errorf("cluster autoscaler does not answer; %s says why: %w", log, err)
 	}
@@ -99,8 +99,8 @@ configmap: {name: kwok-provider-templates}
 	return nil
 }
 
-// awaitHealth returns when a URL answers 200, or an error after a minute.
-func awaitHealth(ctx context.Context, url string) error {
+// awaitHealth returns when a URL of a process answers 200, or an error after a minute or when the process has ended.
+func awaitHealth(ctx context.Context, url string, p *Process) error {
 	ctx, cancel := context.WithTimeout(ctx, testwait.Scale(time.Minute))
 	defer cancel()
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -119,6 +119,8 @@ func awaitHealth(ctx context.Context, url string) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-p.done:
+			return p.Ended()
 		case <-tick.C:
 		}
 	}
