@@ -353,10 +353,14 @@ func (c *Class) MissingDriver(drivers []string) string {
 }
 
 // VolumeElsewhere returns the claim of the first volume of the class that can't be used on a node that is there, its labels being what they are;
-// false: there is none. CSI drivers give a node the labels of their topology when they are registered there.
+// false: there is none. CSI drivers give a node the labels of their topology when they are registered there. A volume whose driver reports storage
+// is none of these: kube-scheduler alone knows how much there is.
 func (c *Class) VolumeElsewhere(n *Node) (claim string, found bool) {
 	for i := range c.Volumes {
 		v := &c.Volumes[i]
+		if v.Reported != "" {
+			continue
+		}
 		places := v.OnStanding(v.InTree != "" && slices.Contains(n.Migrated, v.InTree))
 		if len(places) > 0 && !slices.ContainsFunc(places, func(rs Requirements) bool { return rs.Matches(n.Labels) }) {
 			return v.Claim, true
