@@ -42,7 +42,7 @@ func WasRebooted(c *model.Claim) bool {
 // IsDrainedForReboot reports whether a claim's node is rebooted and the cloud has not been asked yet: its pods are evicted.
 func IsDrainedForReboot(c *model.Claim) bool { return IsRebooting(c) && !isRebootIssued(c) }
 
-// isRebootIssued reports whether the cloud has been asked for the reboot of a claim's node, or is about to be by whoever has written the boot ID.
+// isRebootIssued reports whether the cloud has been asked to reboot a claim's node, or the controller that wrote the boot ID is about to ask.
 // It is not asked again.
 func isRebootIssued(c *model.Claim) bool {
 	return c.Annotations[model.AnnotationBootID] != "" || c.Conditions[Rebooting].Reason == RebootIssued
@@ -67,7 +67,7 @@ func LastReboot(c *model.Claim) time.Time {
 }
 
 // MayReboot reports whether a claim's node may be rebooted to repair it: it has been usable, its boot ID tells a reboot that is over, it is in no
-// node group, whose server sees to its machines, and it has not been rebooted too often, or in vain.
+// node group, whose server sees to its machines, and it has not been rebooted too often, nor has a reboot failed.
 func MayReboot(c *model.Claim, n *model.Node, now time.Time) bool {
 	recent := slices.DeleteFunc(reboots(c), func(t time.Time) bool { return !now.Before(t.Add(rebootHistory)) })
 	return c.Is(Initialized) && n.BootID != "" && c.ProviderID != "" && c.NodeGroup() == "" && len(recent) < mostReboots && c.Conditions[Rebooting].Reason != RebootFailed

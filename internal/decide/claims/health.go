@@ -30,7 +30,7 @@ type RepairPolicy struct {
 	Reason            *regexp.Regexp // of the condition; nil: a reason that matches no other policy of the condition and status
 	After, Drain      time.Duration
 	Priority          int  // which of several broken nodes is repaired first: the higher
-	Reboot            bool // it is rebooted, if that has not been tried in vain, and not replaced
+	Reboot            bool // it is rebooted, unless a reboot has failed, and not replaced
 }
 
 // HealthIn is what tells which nodes are broken.
@@ -142,7 +142,7 @@ func (in *HealthIn) ailmentOf(c *model.Claim, n *model.Node, pool *model.NodePoo
 }
 
 // matchesOf returns the policies that a node's conditions match: of each condition those for its reason, or else the one for any
-// other. A condition is not older than its node, nor than the node's last reboot; of a node that was rebooted in vain, what it has counts
+// other. A condition is not older than its node, nor than the node's last reboot; of a node whose reboot failed, what it has counts
 // from the end of the reboot on.
 func (in *HealthIn) matchesOf(claim *model.Claim, n *model.Node, pool *model.NodePool) (out []match) {
 	var unready time.Duration // of its node group; 0: none

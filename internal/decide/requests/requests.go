@@ -78,7 +78,7 @@ type In struct {
 	Retry        time.Duration
 }
 
-// place is what is known of a pod's place.
+// place is where a pod can run, and whether it can start there now.
 type place uint8
 
 const (
