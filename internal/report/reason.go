@@ -145,10 +145,7 @@ func sentence(r plan.Reason) string {
 		if d.Together {
 			return said + "fewer fit the pods together in one zone and capacity type"
 		}
-		if d.Have == 1 {
-			return said + "only 1 fits the pod"
-		}
-		return said + "only " + strconv.Itoa(d.Have) + " fit the pod"
+		return said + "only " + howManyFit(d.Have) + " the pod"
 	case plan.PlanRefused:
 		d := plan.DetailOf[plan.OfPlanRefused](r)
 		if d.Rule == plan.Panic {
@@ -322,9 +319,17 @@ func gangTooLarge(d plan.OfGangTooLarge) string {
 	if d.Have == 0 {
 		return s + "none of them fits, so no node is launched"
 	}
-	most := strconv.Itoa(d.Have)
+	most := howManyFit(d.Have)
 	if len(values) == 1 {
-		return s + "at most " + most + " fit (in " + labelName(key) + " " + values[0] + "), so no node is launched"
+		return s + "at most " + most + " (in " + labelName(key) + " " + values[0] + "), so no node is launched"
 	}
-	return s + "only " + most + " fit, so no node is launched"
+	return s + "only " + most + ", so no node is launched"
+}
+
+// howManyFit returns "1 fits" or "2 fit".
+func howManyFit(n int) string {
+	if n == 1 {
+		return "1 fits"
+	}
+	return strconv.Itoa(n) + " fit"
 }
