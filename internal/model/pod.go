@@ -426,6 +426,14 @@ func (p *Pod) IsLetIn(claim string) bool {
 	return p.Tolerating == claim && claim != "" || slices.Contains(p.Reservations, claim)
 }
 
+// LetInBy returns the NodeClaims whose reservations a pod tolerates, or may at any moment.
+func (p *Pod) LetInBy() []string {
+	if p.Tolerating == "" {
+		return p.Reservations
+	}
+	return append(slices.Clip(p.Reservations), p.Tolerating)
+}
+
 // PodKey returns the key of the pod of a name.
 func PodKey(namespace, name string) string { return namespace + "/" + name }
 

@@ -156,13 +156,18 @@ func (c *Cluster) show(s stream, ch state.Change) {
 	}
 }
 
+// replaceOrAdd replaces the object in a list that is another state of x, or adds x.
+func replaceOrAdd[T any](list []T, x T, isSame func(T) bool) []T {
+	if i := slices.IndexFunc(list, isSame); i >= 0 {
+		list[i] = x
+		return list
+	}
+	return append(list, x)
+}
+
 // SetPool creates a NodePool or changes it. It is seen at once.
 func (c *Cluster) SetPool(p *model.NodePool) {
-	if i := slices.IndexFunc(c.NodePools, func(o *model.NodePool) bool { return o.Name == p.Name }); i >= 0 {
-		c.NodePools[i] = p
-	} else {
-		c.NodePools = append(c.NodePools, p)
-	}
+	c.NodePools = replaceOrAdd(c.NodePools, p, func(o *model.NodePool) bool { return o.Name == p.Name })
 	if c.Controller != nil {
 		c.Controller.State.Pools.SetPool(p)
 	}
@@ -170,11 +175,7 @@ func (c *Cluster) SetPool(p *model.NodePool) {
 
 // SetBuffer creates a CapacityBuffer or changes it. It is seen at once.
 func (c *Cluster) SetBuffer(b *model.Buffer) {
-	if i := slices.IndexFunc(c.Buffers, func(o *model.Buffer) bool { return o.Key() == b.Key() }); i >= 0 {
-		c.Buffers[i] = b
-	} else {
-		c.Buffers = append(c.Buffers, b)
-	}
+	c.Buffers = replaceOrAdd(c.Buffers, b, func(o *model.Buffer) bool { return o.Key() == b.Key() })
 	c.version++
 	if c.Controller != nil {
 		c.Controller.State.SetBuffer(b, c.version)
@@ -183,11 +184,7 @@ func (c *Cluster) SetBuffer(b *model.Buffer) {
 
 // SetRequest creates a ProvisioningRequest or changes it. It is seen at once. Once it is over, its pods are no gang any more.
 func (c *Cluster) SetRequest(r *model.ProvisioningRequest) {
-	if i := slices.IndexFunc(c.Requests, func(o *model.ProvisioningRequest) bool { return o.Key() == r.Key() }); i >= 0 {
-		c.Requests[i] = r
-	} else {
-		c.Requests = append(c.Requests, r)
-	}
+	c.Requests = replaceOrAdd(c.Requests, r, func(o *model.ProvisioningRequest) bool { return o.Key() == r.Key() })
 	c.version++
 	if c.Controller != nil {
 		c.Controller.State.SetRequest(r, c.version)

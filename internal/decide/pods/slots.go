@@ -143,7 +143,7 @@ func (sa *Slots) fillSlots(open map[cluster.SlotKey][]slotRef) {
 		}
 	}
 	for _, p := range sa.Snapshot.Pending {
-		for _, r := range append(slices.Clip(p.Reservations), p.Tolerating) {
+		for _, r := range p.LetInBy() {
 			if !sa.Covered[p.UID] && sa.Reservations.ByClaim[r] != nil && sa.assignSlot(p, open[sa.SlotKeyOf(p)], r) {
 				break
 			}
