@@ -31,12 +31,6 @@ type Gang struct {
 	LeftToScheduler bool
 }
 
-// HasGang reports whether a pod belongs to a gang.
-func (p *Pod) HasGang() bool { return p.Gang.Name != "" }
-
-// CountsAsEnded reports whether a pod of a gang has ended as it should: it needs no place any more, and none takes its place.
-func (p *Pod) CountsAsEnded() bool { return p.HasGang() && p.Terminal && !p.Failed }
-
 // labelGang is the key of the label that classes have of gangs that share a domain. No label of an object can have this key.
 const labelGang = "(gang)"
 

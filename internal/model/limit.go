@@ -36,15 +36,6 @@ type Quota struct {
 	Conditions         map[string]Condition
 }
 
-// OfferingsNotAsked is the reason of a NodePool that is not ready because its provider has not been asked yet what it is
-// offered.
-const OfferingsNotAsked = "NodeClassReadinessUnknown"
-
-// IsUnread reports whether it is not known yet what a NodePool is offered, as after a start: its provider has not answered.
-func (p *NodePool) IsUnread() bool {
-	return p.Types == nil && !p.Ready && (p.NotReady.Reason == "" || p.NotReady.Reason == OfferingsNotAsked)
-}
-
 // ClusterLimits is the name of the limits over the whole cluster, which are flags of the controller.
 const ClusterLimits = "cluster"
 

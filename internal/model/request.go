@@ -152,9 +152,3 @@ func (r *ProvisioningRequest) Placeholders(have map[string]int) (out []*Pod) {
 	}
 	return out
 }
-
-// Consumed is the ProvisioningRequest whose capacity a pod is for.
-type Consumed struct {
-	Request string // namespace/name; empty: none
-	UID     string // empty: the request is not known
-}
