@@ -13,20 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/ledger"
-	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
-
-// History is what was decided from an instant on.
-type History struct {
-	Since   time.Time      `json:"since"`
-	Until   time.Time      `json:"until"`
-	Subject string         `json:"subject,omitempty"` // what it is about; empty: the whole cluster
-	Entries []ledger.Entry `json:"entries"`           // oldest first
-
-	Now *int64 `json:"costNowMicroUSDPerHour,omitempty"` // what all nodes of NodePools cost at Until; absent: not known
-}
 
 // HistoryJSON writes a history for programs; docs/reference/json.md says what each field means.
 func HistoryJSON(w io.Writer, h *History) error {
@@ -36,37 +24,6 @@ func HistoryJSON(w io.Writer, h *History) error {
 		Rows   []HistoryRow   `json:"rows"`
 		Causes []HistoryCause `json:"causes"`
 	}{h, append([]HistoryRow{}, rows...), append([]HistoryCause{}, Causes(rows)...)})
-}
-
-// historyKinds are what happened, by the kind of an entry.
-var historyKinds = map[string]string{
-	"create": "launched", "delete": "draining", "remove": "removed", "terminate": "removed", "move": "disrupted", ledger.Refuse: "refused", "verify": "refused",
-	"launch": "failed", "abort": "failed", "release": "failed", "evict": "failed", "decide": "failed", "interrupt": "interrupted", ledger.Blocked: "blocked", "restart": "restarted",
-	ledger.Bind: "bound", "would create": "withheld", "stand down": "passive", "act": "active", "end": "removed", ledger.Keep: "kept",
-}
-
-// HistoryWord says in a word what happened in an entry; docs/reference/json.md has them all.
-func HistoryWord(e *ledger.Entry) string {
-	switch {
-	case strings.HasPrefix(e.Outcome, "failed"):
-		return "failed"
-	case e.Kind == "launch" && e.Outcome == "done":
-		return "launched"
-	case e.Kind == "delete" && !slices.ContainsFunc(e.Related, func(o string) bool { return strings.HasPrefix(o, "node/") }):
-		return "ending" // the NodeClaim has no node that could be drained
-	}
-	return or(historyKinds[e.Kind], "told")
-}
-
-// Blocker names who refuses an eviction that an entry of kind ledger.Blocked is about; empty: it is another entry.
-func Blocker(e *ledger.Entry) string {
-	if e.Kind != ledger.Blocked || len(e.Why) == 0 {
-		return ""
-	}
-	if r := e.Why[0]; r.Code == plan.DisruptionBudgetPDB {
-		return objectName(plan.ObjectOf("poddisruptionbudget", plan.DetailOf[plan.OfPDB](r).Name))
-	}
-	return objectName(e.Why[0].Subject)
 }
 
 // mostHistory is how many rows the text shows; the JSON has all.
@@ -137,70 +94,6 @@ func spent(r *HistoryRow) string {
 		return shortUSD(r.Before)
 	}
 	return shortUSD(r.Before) + " to " + shortUSD(r.After)
-}
-
-// mostBound is how many pods are named that were bound to a node.
-const mostBound = 3
-
-// EntryWhy says of an entry why, for whom, and what became of it, but not how often.
-func EntryWhy(e *ledger.Entry) string {
-	if e.Kind == ledger.Bind && e.Outcome == "" {
-		return boundPods(e)
-	}
-	why := make([]string, 0, len(e.Why))
-	for _, r := range e.Why {
-		why = append(why, with("NodePool ", r.Pool, ": ")+entrySentence(e, r))
-	}
-	s := strings.Join(why, "; ")
-	if e.Type != "" && e.Micro > 0 {
-		s += " [" + e.Type + ", " + shortUSD(e.Micro) + "/h]"
-	}
-	if n := len(e.Pods) + e.MorePods; n > 0 && e.Kind != ledger.Refuse {
-		s += " [" + model.Count(n, "pod") + "]"
-	}
-	if e.Outcome != "" && e.Outcome != "done" {
-		s += " (" + e.Outcome + ")"
-	}
-	return strings.TrimSpace(s)
-}
-
-// boundPods names pods that were bound.
-func boundPods(e *ledger.Entry) string {
-	names := e.Pods[:min(len(e.Pods), mostBound)]
-	s := strings.Join(names, ", ")
-	if more := len(e.Pods) + e.MorePods - len(names); more > 0 {
-		s += " and " + strconv.Itoa(more) + " more"
-	}
-	return s
-}
-
-// entrySentence says a reason of an entry: of a disruption command's entries what the whole command does.
-func entrySentence(e *ledger.Entry, r plan.Reason) string {
-	switch c := e.Command; {
-	case c != nil && e.Kind == "create":
-		s := "replacement for " + model.Count(c.Nodes, "node")
-		if c.Replacements > 1 {
-			s = "one of " + strconv.Itoa(c.Replacements) + " replacements for " + model.Count(c.Nodes, "node")
-		}
-		return s + with(", ", replacedBecause[r.Code], "")
-	case c != nil && r.Code == plan.Underutilized:
-		does := "removing it"
-		switch {
-		case c.Nodes == 1 && c.Replacements > 0:
-			does = "replacing it"
-		case c.Nodes > 1 && c.Replacements > 0:
-			does = "replacing " + strconv.Itoa(c.Nodes) + " nodes by " + strconv.Itoa(c.Replacements) + " together"
-		case c.Nodes > 1:
-			does = "removing " + strconv.Itoa(c.Nodes) + " nodes together"
-		}
-		return "its pods can run on other nodes at lower cost; " + does + " saves " + shortUSD(c.Saved) + "/h, and the evictions are priced at " + shortUSD(c.Cost) + " once"
-	}
-	return Sentence(r)
-}
-
-// replacedBecause is why nodes are replaced, of their replacement.
-var replacedBecause = map[plan.Code]string{
-	plan.Underutilized: "whose pods cost less on it", plan.Drifted: "which have drifted", plan.Expired: "which have expired",
 }
 
 // historySum counts what happened, and says how the cost of the nodes changed.

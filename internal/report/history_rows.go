@@ -6,11 +6,9 @@ package report
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/ledger"
-	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // HistoryRow is what happened to one object for one reason. The disruption, drain and removal of a node are one row.
@@ -63,50 +61,6 @@ func (h *History) Rows() (out []HistoryRow) {
 	return out
 }
 
-// removedClaim returns the NodeClaim that an entry is a step of the removal of, and its node if it has one. Both are empty for other entries.
-func removedClaim(e *ledger.Entry) (claim, node string) {
-	if strings.HasPrefix(e.Outcome, "failed") {
-		return "", ""
-	}
-	find := func(kind string) string {
-		for _, o := range append([]string{e.Subject}, e.Related...) {
-			if strings.HasPrefix(o, kind) {
-				return o
-			}
-		}
-		return ""
-	}
-	switch e.Kind {
-	case "move", "delete", "remove":
-		return find("nodeclaim/"), find("node/")
-	}
-	return "", ""
-}
-
-// entryCause returns the reason of an entry without names and figures that differ between the objects of one cause.
-func entryCause(e *ledger.Entry) string {
-	if e.Kind == ledger.Bind && e.Outcome == "" {
-		return "pods bound to their node"
-	}
-	var out []string
-	for _, r := range e.Why {
-		s := entrySentence(e, r)
-		switch {
-		case e.Command != nil && e.Kind == "create":
-			s = "replacements for nodes" + with(", ", replacedBecause[r.Code], "")
-		case r.Code == plan.Underutilized:
-			s = "pods can run on other nodes at lower cost"
-		}
-		if s = with("NodePool ", r.Pool, ": ") + s; !slices.Contains(out, s) {
-			out = append(out, s)
-		}
-	}
-	if len(out) == 0 {
-		return e.Outcome
-	}
-	return strings.Join(out, "; ")
-}
-
 // Causes sums rows up by what happened and why, the most frequent first.
 func Causes(rows []HistoryRow) (out []HistoryCause) {
 	type key struct{ what, cause string }
@@ -129,4 +83,14 @@ func Causes(rows []HistoryRow) (out []HistoryCause) {
 	}
 	slices.SortStableFunc(out, func(a, b HistoryCause) int { return cmp.Compare(b.Count, a.Count) })
 	return out
+}
+
+// History is what was decided from an instant on.
+type History struct {
+	Since   time.Time      `json:"since"`
+	Until   time.Time      `json:"until"`
+	Subject string         `json:"subject,omitempty"` // what it is about; empty: the whole cluster
+	Entries []ledger.Entry `json:"entries"`           // oldest first
+
+	Now *int64 `json:"costNowMicroUSDPerHour,omitempty"` // what all nodes of NodePools cost at Until; absent: not known
 }

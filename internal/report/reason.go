@@ -247,9 +247,6 @@ func sentence(r plan.Reason) string {
 	return ""
 }
 
-// said returns what somebody else said of it.
-func said(r plan.Reason) string { return string(plan.DetailOf[plan.OfSaid](r).Said) }
-
 func notSchedulable(d plan.OfNotSchedulable) string {
 	switch d.Because {
 	case plan.IsDaemon:

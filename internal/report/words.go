@@ -154,3 +154,9 @@ func with(before, s, after string) string {
 	}
 	return before + s + after
 }
+
+// money writes an amount of money with a dollar sign.
+func money(micro plan.Micro) string { return "$" + model.Dollars(int64(micro)) }
+
+// said returns what somebody else said of it.
+func said(r plan.Reason) string { return string(plan.DetailOf[plan.OfSaid](r).Said) }
