@@ -56,8 +56,3 @@ func Why(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy,
 	dropLonger(&a)
 	return a, nil
 }
-
-// newAnswer returns an answer that says nothing yet.
-func newAnswer(subject string, now time.Time) plan.Answer {
-	return plan.Answer{Subject: subject, At: now, Facts: []plan.Fact{}, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
-}

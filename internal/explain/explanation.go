@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -62,4 +63,19 @@ func (ex *explanation) wayDistance(w plan.Way) int {
 // sameCheck reports whether a reason is still there.
 func sameCheck(a, b plan.Reason) bool {
 	return a.IsLike(b)
+}
+
+// closedPools returns the NodePools that are withheld now, as decide.WhatIfWithout takes them.
+func (ex *explanation) closedPools() (out []demand.Withheld) {
+	for _, p := range ex.s.Pools {
+		if x, ok := ex.PoolWithheld(p.Name); ok {
+			out = append(out, demand.Withheld{Pool: p.Name, Why: x.Why})
+		}
+	}
+	return out
+}
+
+// newAnswer returns an answer that says nothing yet.
+func newAnswer(subject string, now time.Time) plan.Answer {
+	return plan.Answer{Subject: subject, At: now, Facts: []plan.Fact{}, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
-	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -187,55 +186,6 @@ func withColon(s string) string {
 		return ""
 	}
 	return ": " + s
-}
-
-// priceOverlayOf is the NodeOverlay that sets a claim's price; empty: none does.
-func priceOverlayOf(c plan.CreateClaim) string {
-	o := disrupt.NodeOffering(c.Pool, model.Labels{model.LabelInstanceType: c.Type, model.LabelZone: c.Zone, model.LabelCapacityType: c.CapacityType})
-	if o == nil {
-		return ""
-	}
-	return o.PriceOverlay
-}
-
-// podOutcome returns where a pending pod would go now, or why nowhere.
-func podOutcome(s *model.Snapshot, now time.Time, pol decide.Policy, p *model.Pod) (*plan.Alternative, []plan.Reason) {
-	return outcomeOf(decide.WhatIf(s, now, pol), p)
-}
-
-// outcomeOf returns where a pending pod goes in a plan, or why nowhere.
-func outcomeOf(out decide.Output, p *model.Pod) (*plan.Alternative, []plan.Reason) {
-	for _, d := range out.Pods {
-		if d.Pod.UID != p.UID {
-			continue
-		}
-		if d.Outcome == plan.Refused || d.Outcome == plan.NotOurs {
-			return nil, d.Reasons
-		}
-		alt := plan.Alternative{Kind: plan.Fit, Of: plan.Demand, On: d.Target, Pods: 1, Machines: []plan.Machine{}}
-		if d.Outcome == plan.OnNew {
-			alt.Kind, alt.On = plan.Buy, ""
-		}
-		for _, x := range out.Actions {
-			if c, ok := x.(plan.CreateClaim); ok && d.Outcome == plan.OnNew && c.Name == d.Target {
-				alt.Pool, alt.NewMicro, alt.Pods = c.Pool.Name, c.PriceMicro, len(c.Pods)
-				alt.Machines = append(alt.Machines, plan.Machine{Pool: c.Pool.Name, Type: c.Type, Zone: c.Zone, CapacityType: c.CapacityType, PriceMicro: c.PriceMicro,
-					PriceOverlay: priceOverlayOf(c), Count: 1})
-			}
-		}
-		return &alt, nil
-	}
-	return nil, nil
-}
-
-// closedPools returns the NodePools that are withheld now, as decide.WhatIfWithout takes them.
-func (ex *explanation) closedPools() (out []demand.Withheld) {
-	for _, p := range ex.s.Pools {
-		if x, ok := ex.PoolWithheld(p.Name); ok {
-			out = append(out, demand.Withheld{Pool: p.Name, Why: x.Why})
-		}
-	}
-	return out
 }
 
 // withTimes returns reasons that say when what is withheld is tried again.

@@ -67,16 +67,6 @@ func (ex *explanation) after(changes []plan.Change) (decide.Output, error) {
 	return decide.WhatIf(s, ex.now, ex.pol), nil
 }
 
-// countPlaced counts those of some pods that have a place.
-func countPlaced(out decide.Output, of map[string]bool) (n int) {
-	for _, d := range out.Pods {
-		if of[d.Pod.UID] && d.Outcome != plan.Refused && d.Outcome != plan.NotOurs {
-			n++
-		}
-	}
-	return n
-}
-
 const limitField = "spec.limits."
 
 // raiseLimits returns a way that raises the limits of the NodePools whose limits it raises, all of them, to what the waiting pods need; false:

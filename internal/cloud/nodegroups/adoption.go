@@ -13,14 +13,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// adoptable is a group whose machines may get claims that were made for them: it had them before a class selected it, or the server replaced others by
-// them, in a rollout or as they were broken. There may be pods on them, so they are not given back unasked.
-type adoptable struct {
-	class     string
-	labels    model.Labels
-	replacing bool
-}
-
 // noteSelected remembers which groups a class selects, for the machines that were there before.
 func (p *Provider) noteSelected(s *selected) {
 	if !p.adopts {
@@ -119,13 +111,6 @@ func (p *Provider) adopt(ctx context.Context, s *selected, r *cloud.LaunchReques
 		return "", err
 	}
 	return group, refused
-}
-
-func idsOf(members []Member) (out []string) {
-	for _, m := range members {
-		out = append(out, m.ID)
-	}
-	return out
 }
 
 // adoptionOf returns the id of the machine that a claim was made for; empty: it was made for none.

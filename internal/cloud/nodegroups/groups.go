@@ -19,26 +19,6 @@ const (
 	patience = time.Second
 )
 
-// groupInfo is a node group as the server describes it.
-type groupInfo struct {
-	Group
-	label    string // value of the label by which its nodes, claims and offerings name it
-	target   int64
-	template *template // nil: not known
-	silent   string    // why its target is not known now, so that nothing is launched in it; empty: it is known
-}
-
-// problem returns why nothing can be launched in a group; empty: it can.
-func (g *groupInfo) problem() string {
-	switch {
-	case g.Problem != "":
-		return g.Problem
-	case g.template != nil && g.template.problem != "":
-		return g.template.problem
-	}
-	return g.silent
-}
-
 // groups returns the server's groups as they were at most groupsFor ago, and after the last change that was made before the call. If the
 // server is slow to tell, they are those of the last answer.
 func (p *Provider) groups(ctx context.Context) (*snapshot, error) {

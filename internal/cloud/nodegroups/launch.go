@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -191,15 +190,3 @@ func (p *Provider) result(s *selected, types []*model.InstanceType, r *cloud.Lau
 	}
 	return out, nil
 }
-
-// placeholder is the id of a machine that has not come, for a claim.
-func (p *Provider) placeholder(uid string) string { return p.name + placeholderInfix + uid }
-
-// placeholderOf returns the uid of the claim whose machine has not come, if an id is one of a placeholder.
-func (p *Provider) placeholderOf(id string) (uid string, ok bool) {
-	return strings.CutPrefix(id, p.name+placeholderInfix)
-}
-
-const placeholderInfix = "-pending:"
-
-var errUnknownMachine = &cloud.Error{Kind: cloud.NotFound, Err: errors.New("no machine of a NodeClaim has this id")}

@@ -89,23 +89,6 @@ func (p *Provider) list(ctx context.Context) ([]model.Instance, error) {
 	return out, nil
 }
 
-// membersOf returns the machines of groups, nil for those that do not answer in time.
-func (p *Provider) membersOf(ctx context.Context, names []string) ([]*answer[[]Member], error) {
-	whole, ok := p.server.(AllMembers)
-	if !ok {
-		return answersOf(ctx, p.clock, len(names), func(i int) ([]Member, error) { return p.members(ctx, names[i]) }), nil
-	}
-	all, err := whole.AllMembers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]*answer[[]Member], len(names))
-	for i, name := range names {
-		out[i] = &answer[[]Member]{out: sortMembers(all[name])}
-	}
-	return out, nil
-}
-
 // noAnswer returns an error if no group has answered.
 func noAnswer[T any](ctx context.Context, of []*answer[T]) (err error) {
 	for _, a := range of {
@@ -121,14 +104,6 @@ func noAnswer[T any](ctx context.Context, of []*answer[T]) (err error) {
 		err = ctx.Err()
 	}
 	return err
-}
-
-func byID(members []Member) map[string]Member {
-	out := make(map[string]Member, len(members))
-	for _, m := range members {
-		out[m.ID] = m
-	}
-	return out
 }
 
 // isAbsent reports whether a machine that is not listed has ended. It was called for each List since it was not listed first.
@@ -349,10 +324,4 @@ func (p *Provider) gone(ctx context.Context, name string, ids []string) []string
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 		return slices.ContainsFunc(members, func(m Member) bool { return m.ID == id && !m.Deleting })
 	})
-}
-
-// deleteMachines has the server end machines of a group; its size is lowered with them.
-func (p *Provider) deleteMachines(ctx context.Context, name string, ids []string) error {
-	p.forget()
-	return p.server.End(ctx, name, ids)
 }

@@ -182,3 +182,31 @@ type outcome struct {
 	refused bool   // the server has none
 	err     error
 }
+
+// adoptable is a group whose machines may get claims that were made for them: it had them before a class selected it, or the server replaced others by
+// them, in a rollout or as they were broken. There may be pods on them, so they are not given back unasked.
+type adoptable struct {
+	class     string
+	labels    model.Labels
+	replacing bool
+}
+
+// groupInfo is a node group as the server describes it.
+type groupInfo struct {
+	Group
+	label    string // value of the label by which its nodes, claims and offerings name it
+	target   int64
+	template *template // nil: not known
+	silent   string    // why its target is not known now, so that nothing is launched in it; empty: it is known
+}
+
+// problem returns why nothing can be launched in a group; empty: it can.
+func (g *groupInfo) problem() string {
+	switch {
+	case g.Problem != "":
+		return g.Problem
+	case g.template != nil && g.template.problem != "":
+		return g.template.problem
+	}
+	return g.silent
+}

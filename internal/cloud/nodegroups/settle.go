@@ -108,21 +108,6 @@ func (p *Provider) serve(ctx context.Context, q *queue, wait time.Duration) {
 	}
 }
 
-// members returns the machines of a group, by id.
-func (p *Provider) members(ctx context.Context, name string) ([]Member, error) {
-	out, err := p.server.Members(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return sortMembers(out), nil
-}
-
-// sortMembers returns machines by id, each once.
-func sortMembers(out []Member) []Member {
-	slices.SortStableFunc(out, func(a, b Member) int { return strings.Compare(a.ID, b.ID) })
-	return slices.CompactFunc(out, func(a, b Member) bool { return a.ID == b.ID })
-}
-
 // change is what is to be done to a group after its record was written.
 type change struct {
 	target int64    // as the server said it

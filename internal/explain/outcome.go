@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package explain
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// outcomeOf returns where a pending pod goes in a plan, or why nowhere.
+func outcomeOf(out decide.Output, p *model.Pod) (*plan.Alternative, []plan.Reason) {
+	for _, d := range out.Pods {
+		if d.Pod.UID != p.UID {
+			continue
+		}
+		if d.Outcome == plan.Refused || d.Outcome == plan.NotOurs {
+			return nil, d.Reasons
+		}
+		alt := plan.Alternative{Kind: plan.Fit, Of: plan.Demand, On: d.Target, Pods: 1, Machines: []plan.Machine{}}
+		if d.Outcome == plan.OnNew {
+			alt.Kind, alt.On = plan.Buy, ""
+		}
+		for _, x := range out.Actions {
+			if c, ok := x.(plan.CreateClaim); ok && d.Outcome == plan.OnNew && c.Name == d.Target {
+				alt.Pool, alt.NewMicro, alt.Pods = c.Pool.Name, c.PriceMicro, len(c.Pods)
+				alt.Machines = append(alt.Machines, plan.Machine{Pool: c.Pool.Name, Type: c.Type, Zone: c.Zone, CapacityType: c.CapacityType, PriceMicro: c.PriceMicro,
+					PriceOverlay: priceOverlayOf(c), Count: 1})
+			}
+		}
+		return &alt, nil
+	}
+	return nil, nil
+}
+
+// podOutcome returns where a pending pod would go now, or why nowhere.
+func podOutcome(s *model.Snapshot, now time.Time, pol decide.Policy, p *model.Pod) (*plan.Alternative, []plan.Reason) {
+	return outcomeOf(decide.WhatIf(s, now, pol), p)
+}
+
+// priceOverlayOf is the NodeOverlay that sets a claim's price; empty: none does.
+func priceOverlayOf(c plan.CreateClaim) string {
+	o := disrupt.NodeOffering(c.Pool, model.Labels{model.LabelInstanceType: c.Type, model.LabelZone: c.Zone, model.LabelCapacityType: c.CapacityType})
+	if o == nil {
+		return ""
+	}
+	return o.PriceOverlay
+}
+
+// countPlaced counts those of some pods that have a place.
+func countPlaced(out decide.Output, of map[string]bool) (n int) {
+	for _, d := range out.Pods {
+		if of[d.Pod.UID] && d.Outcome != plan.Refused && d.Outcome != plan.NotOurs {
+			n++
+		}
+	}
+	return n
+}
