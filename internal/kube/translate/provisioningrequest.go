@@ -5,28 +5,14 @@ package translate
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
-)
-
-// What ProvisioningRequests are read by: k8s.io/autoscaler/cluster-autoscaler/apis, provisioningrequest/autoscaling.x-k8s.io/v1.
-const (
-	classCheckCapacity = "check-capacity.autoscaling.x-k8s.io"
-	classAtomicScaleUp = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
-
-	consumesRequest       = "autoscaling.x-k8s.io/consume-provisioning-request"
-	formerConsumesRequest = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"
-
-	// requestValidity is how long capacity is looked for if a request does not say.
-	requestValidity = 7 * 24 * time.Hour
 )
 
 // Status details of a ProvisioningRequest by which it is tried again across restarts.
@@ -34,76 +20,6 @@ const (
 	DetailRetryAt  = "dovetail.sh/retry-at"
 	DetailAttempts = "dovetail.sh/attempts"
 )
-
-// provisioningRequests is the kind of ProvisioningRequests: their pods are a gang while capacity is looked for or held.
-var provisioningRequests = &GangKind{
-	Version: schema.GroupVersion{Group: "autoscaling.x-k8s.io", Version: "v1"}, Former: schema.GroupVersion{Group: "autoscaling.x-k8s.io", Version: "v1beta1"},
-	Kind: "ProvisioningRequest", Resource: "provisioningrequests", prefix: model.RequestGang(""), field: consumesRequest, nameIn: requestNamed, read: readRequest, exists: true,
-}
-
-// ProvisioningRequests returns the kind of ProvisioningRequests.
-func ProvisioningRequests() *GangKind { return provisioningRequests }
-
-// requestNamed returns the name of the ProvisioningRequest whose capacity a pod is for; empty: none.
-func requestNamed(p *corev1.Pod) string {
-	if name := p.Annotations[consumesRequest]; name != "" {
-		return name
-	}
-	return p.Annotations[formerConsumesRequest]
-}
-
-// readRequest returns what a ProvisioningRequest says about the pods that are for it.
-func readRequest(o object) GangObject {
-	out := GangObject{UID: o.text("metadata", "uid"), Over: true}
-	if !isOurRequest(o) {
-		return out
-	}
-	for _, c := range o.list("status", "conditions") {
-		if c.text("status") != "True" {
-			continue
-		}
-		switch c.text("type") {
-		case model.RequestFailed:
-			out.Refuse, out.Over = "has failed: "+shortened(c.text("message")), false
-			return out
-		case model.RequestExpired, model.RequestRevoked:
-			return out // its pods are pods like others from then on
-		}
-	}
-	out.Over = false
-	for _, s := range o.list("spec", "podSets") {
-		out.Least += s.count(0, "count")
-	}
-	return out
-}
-
-// isOurRequest reports whether a ProvisioningRequest is of a class that is served, and for no particular autoscaler.
-func isOurRequest(o object) bool {
-	return slices.Contains([]string{classCheckCapacity, classAtomicScaleUp}, o.text("spec", "provisioningClassName")) && o.text("spec", "parameters", "processorInstance") == ""
-}
-
-// consumed returns the ProvisioningRequest whose capacity a pod is for.
-func (t *Translator) consumed(p *corev1.Pod) (c model.Consumed) {
-	name := requestNamed(p)
-	if name == "" || t.Lookup == nil {
-		return c
-	}
-	o, served := t.Lookup.Gang(provisioningRequests, p.Namespace+"/"+name)
-	if !served {
-		return c
-	}
-	c.Request = bounded(p.Namespace + "/" + name)
-	if o != nil {
-		c.UID = o.UID
-	}
-	return c
-}
-
-// requestSlot returns what tells apart the pods of the pod sets of one ProvisioningRequest, whose labels and tolerations may be others than
-// those of the template.
-func (t *Translator) requestSlot(c *model.Class) string {
-	return "request " + c.Request + classText(&model.Class{Namespace: c.Namespace, Requests: c.Requests, Terms: c.Terms, Preempts: true, Scheduler: model.DefaultScheduler}, t.Table.Names())
-}
 
 // ProvisioningRequest translates a request with the PodTemplates of its namespace, by name; nil: it is another autoscaler's.
 func (t *Translator) ProvisioningRequest(u *unstructured.Unstructured, template func(name string) *corev1.PodTemplate) *model.ProvisioningRequest {

@@ -13,10 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// SchedulerDefaults are the topology spread constraints that kube-scheduler gives pods that bear none of their own, by the name of the
-// scheduler. Those that it has of itself (defaultingType System) are wishes that it sees to when it scores, and are not among them.
-type SchedulerDefaults map[string][]corev1.TopologySpreadConstraint
-
 // DefaultSpread is what kube-scheduler spreads a pod by that bears no constraint of its own: the defaults, counting the pods that the pod's
 // Services and its controller select; nothing where none does. of is the controller's selector.
 func (t *Translator) DefaultSpread(p *corev1.Pod, of *metav1.LabelSelector) []corev1.TopologySpreadConstraint {

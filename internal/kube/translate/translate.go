@@ -42,6 +42,10 @@ type Translator struct {
 	Defaults SchedulerDefaults
 }
 
+// SchedulerDefaults are the topology spread constraints that kube-scheduler gives pods that bear none of their own, by the name of the
+// scheduler. Those that it has of itself (defaultingType System) are wishes that it sees to when it scores, and are not among them.
+type SchedulerDefaults map[string][]corev1.TopologySpreadConstraint
+
 // volumes returns the index of volumes and claims.
 func (t *Translator) volumes() *volume.Index {
 	if t.Lookup == nil {
