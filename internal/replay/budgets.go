@@ -10,15 +10,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// budget is a PodDisruptionBudget in the replay.
-type budget struct {
-	pdb     *model.PDB
-	classes map[*model.Class]bool // whether it selects their pods
-	healthy int
-	dirty   bool
-	shown   *model.PDB // as its status was last written
-}
-
 func (b *budget) selects(c *model.Class) bool {
 	is, ok := b.classes[c]
 	if !ok {

@@ -75,6 +75,12 @@ type meter struct {
 	room     [2]float64 // and that nodes had
 }
 
+// price is what a node costs an hour, in micro-dollars.
+type price struct {
+	micro, list int64
+	known       bool
+}
+
 func newMeter(from, to time.Time) *meter {
 	return &meter{from: from, to: to, f: Figures{From: from, To: to, Evictions: map[string]int{}}, pools: map[string]*PoolFigures{}, days: map[string]*DayFigures{}}
 }
@@ -113,12 +119,6 @@ func eachDay(from, to time.Time, do func(from, to time.Time)) {
 		do(from, next)
 		from = next
 	}
-}
-
-// price is what a node costs an hour, in micro-dollars.
-type price struct {
-	micro, list int64
-	known       bool
 }
 
 // paid counts what a node costs from its launch until its end; zero: it runs on.

@@ -14,25 +14,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// ownerState is an Owner in the replay.
-type ownerState struct {
-	*Owner
-	want    int
-	pods    []*podState            // that are not being deleted, by age
-	queues  map[string]*identities // by name of the pod for a StatefulSet, else one
-	slots   []*slotState
-	isDirty bool
-}
-
-// slotState is a Slot in the replay.
-type slotState struct {
-	*Slot
-	pod  *podState // nil: it has none now
-	next int       // of Pods
-	open bool      // it has begun
-	done bool
-}
-
 // identities are recorded pods that the next pods are made as.
 type identities struct {
 	list []*Pod
@@ -98,9 +79,6 @@ func (k *workloads) addOwner(o *Owner) {
 		}
 	}
 }
-
-func (o *ownerState) isStateful() bool   { return o.Owner.Owner.Kind == "StatefulSet" }
-func (o *ownerState) isReplicaSet() bool { return o.Owner.Owner.Kind == "ReplicaSet" }
 
 func (o *ownerState) queueOf(name string) string {
 	if o.isStateful() {

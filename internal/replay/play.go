@@ -4,7 +4,6 @@
 package replay
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,76 +18,12 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// Variant is what a Trace is played under.
-type Variant struct {
-	Pools     []PoolChange // in order of time, the first at From
-	Limits    []*model.CapacityLimit
-	Types     []*model.InstanceType // that the cloud has: they price nodes without a NodePool
-	Resources []string              // names of resources by dimension
-	Policy    decide.Policy
-
-	// Boot is how long each machine takes from its launch until its node is Ready. Negative: as recorded.
-	Boot time.Duration
-
-	// Progress is called now and then with the instant that the replay has come to. The replay ends when it returns false. nil: nobody looks.
-	Progress func(time.Time) bool
-}
-
-// PoolChange is a NodePool from an instant on, with its instance types.
-type PoolChange struct {
-	At   time.Time
-	Pool *model.NodePool
-	Gone string // name of a NodePool that is deleted
-}
-
-// Result is what a replay came to.
-type Result struct {
-	Figures
-	// Decisions are what was done about nodes, in order of time.
-	Decisions []Decision
-	// Partial reports whether the replay was ended before the end of the recording. Figures.To is where it ended.
-	Partial bool
-	// Steps is how often it was decided.
-	Steps int
-	// MissedInterruptions are recorded interruptions that hit no machine of the same offering in the replay.
-	MissedInterruptions int
-	// Restless is how often an instant was left before nothing more happened at it.
-	Restless int
-	// Faults are what verify refused or deciding failed on, at most maxFaults.
-	Faults []string
-}
-
 const (
 	// batchIdle and batchMost are how long a controller waits for more changes before it decides, as in internal/controller.
 	batchIdle = 30 * time.Millisecond
 	batchMost = time.Second
 	maxFaults = 10
 )
-
-// world is a Trace that is being played.
-type world struct {
-	*sim.Cluster
-	trace   *Trace
-	variant *Variant
-	meter   *meter
-	work    *workloads
-	boots   *boots
-	result  Result
-
-	mem      decide.Memory
-	types    map[string][]*model.InstanceType // by NodePool
-	reasons  map[string]string                // by claim name: why it is deleted
-	nodes    map[string]*standing             // without a NodeClaim
-	machines map[string]*sim.Machine          // by node
-	refused  map[string]map[string]bool       // by code: uids of pods
-	pools    int                              // the next of variant.Pools
-}
-
-// standing is a node without a NodeClaim.
-type standing struct {
-	since time.Time
-	node  *model.Node
-}
 
 // Play plays a trace under a variant.
 func Play(t *Trace, v *Variant) *Result {
@@ -201,35 +136,6 @@ func (w *world) offering(x *Claim) (*model.InstanceType, *model.Offering) {
 	t := &model.InstanceType{Name: name, Labels: model.Labels{model.LabelInstanceType: name}, Capacity: x.Claim.Capacity, Allocatable: x.Claim.Allocatable,
 		Offerings: []model.Offering{{Zone: zone, CapacityType: ct, Available: true, Remaining: -1}}}
 	return t, &t.Offerings[0]
-}
-
-func findOffering(types []*model.InstanceType, name, zone, capacityType string) (*model.InstanceType, *model.Offering) {
-	for _, t := range types {
-		for i := range t.Offerings {
-			if o := &t.Offerings[i]; t.Name == name && o.Zone == zone && o.CapacityType == capacityType {
-				return t, o
-			}
-		}
-	}
-	return nil, nil
-}
-
-// priceOf returns what a machine of an offering costs. Its list price is that of the same type and zone on demand.
-func priceOf(t *model.InstanceType, o *model.Offering) price {
-	p := price{micro: o.PriceMicro, list: listPrice(*o), known: o.PriceMicro > 0}
-	for i := range t.Offerings {
-		if d := &t.Offerings[i]; d.CapacityType == model.OnDemand && d.Zone == o.Zone {
-			p.list = listPrice(*d)
-		}
-	}
-	return p
-}
-
-func listPrice(o model.Offering) int64 {
-	if o.PriceOverlay != "" {
-		return o.ListPriceMicro
-	}
-	return o.PriceMicro
 }
 
 // changePools gives the cluster its NodePools as they are now.
@@ -385,64 +291,4 @@ func (w *world) endMachine(m *sim.Machine) {
 	if at, ok := w.work.joined[m.ClaimUID]; ok {
 		w.meter.stood(m.Type.Allocatable, at, w.Now)
 	}
-}
-
-// stand adds or changes a node without a NodeClaim.
-func (w *world) stand(n *model.Node) {
-	s := w.nodes[n.Name]
-	if s == nil {
-		s = &standing{since: w.Now}
-		w.nodes[n.Name] = s
-	}
-	s.node = n
-	w.SetNode(n)
-}
-
-// leave ends a node without a NodeClaim.
-func (w *world) leave(name string) {
-	if s := w.nodes[name]; s != nil {
-		w.endStanding(s)
-		delete(w.nodes, name)
-		w.DropNode(name)
-	}
-}
-
-func (w *world) endStanding(s *standing) {
-	t, o := findOffering(w.variant.Types, s.node.Labels[model.LabelInstanceType], s.node.Labels[model.LabelZone], cmp.Or(model.CapacityTypeOf(s.node.Labels), model.OnDemand))
-	p := price{}
-	if o != nil {
-		p = priceOf(t, o)
-	}
-	w.meter.paid("", p, s.since, w.Now)
-	w.meter.stood(s.node.Allocatable, s.since, w.Now)
-}
-
-// interrupt has the cloud take a machine away that is as the recorded one was: that of the claim of the same name, else the oldest of the same
-// offering.
-func (w *world) interrupt(x *Claim) {
-	var hit *sim.Machine
-	for _, m := range w.Machines {
-		if m.Gone || !m.Doomed.IsZero() || w.ClaimOf(m) == nil {
-			continue
-		}
-		if m.ClaimName == x.Last.Name {
-			hit = m
-			break
-		}
-		if m.Type.Name != x.Last.Labels[model.LabelInstanceType] || m.Offering.Zone != x.Last.Labels[model.LabelZone] || m.Offering.CapacityType != x.Last.Labels[model.LabelCapacityType] {
-			continue
-		}
-		if hit == nil || m.Launched.Before(hit.Launched) || m.Launched.Equal(hit.Launched) && m.ID < hit.ID {
-			hit = m
-		}
-	}
-	if hit == nil {
-		w.result.MissedInterruptions++
-		return
-	}
-	kind := "SpotInterruption"
-	if n, ok := cluster.ReadNotice(x.Last); ok {
-		kind = n.Kind
-	}
-	w.Interrupt(w.ClaimOf(hit), hit, kind, true)
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
-	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // workloads are the controllers of the cluster. They make the pods that were recorded, at the recorded times and with the recorded names. A
@@ -35,6 +34,38 @@ type event struct {
 	do func()
 }
 
+// ownerState is an Owner in the replay.
+type ownerState struct {
+	*Owner
+	want    int
+	pods    []*podState            // that are not being deleted, by age
+	queues  map[string]*identities // by name of the pod for a StatefulSet, else one
+	slots   []*slotState
+	isDirty bool
+}
+
+// slotState is a Slot in the replay.
+type slotState struct {
+	*Slot
+	pod  *podState // nil: it has none now
+	next int       // of Pods
+	open bool      // it has begun
+	done bool
+}
+
+func (o *ownerState) isStateful() bool { return o.Owner.Owner.Kind == "StatefulSet" }
+
+func (o *ownerState) isReplicaSet() bool { return o.Owner.Owner.Kind == "ReplicaSet" }
+
+// budget is a PodDisruptionBudget in the replay.
+type budget struct {
+	pdb     *model.PDB
+	classes map[*model.Class]bool // whether it selects their pods
+	healthy int
+	dirty   bool
+	shown   *model.PDB // as its status was last written
+}
+
 // podState is a pod in the replay.
 type podState struct {
 	life  *Pod // as which it was made; of a pod that was not recorded, one like it
@@ -46,132 +77,6 @@ type podState struct {
 	// released reports whether nobody wants it any more or it has ended by itself: that it is deleted is no eviction.
 	released bool
 	leaving  bool // it is being deleted
-}
-
-func newWorkloads(w *world) *workloads {
-	k := &workloads{w: w, byUID: map[string]*podState{}, spaces: map[string]model.Labels{}, joined: map[string]time.Time{}, preempted: map[string]bool{}}
-	for i := range w.trace.Changes {
-		x := &w.trace.Changes[i]
-		k.add(x.At, func() { k.change(x) })
-	}
-	for _, o := range w.trace.Owners {
-		k.addOwner(o)
-	}
-	slices.SortStableFunc(k.events, func(a, b event) int { return a.at.Compare(b.at) })
-	return k
-}
-
-func (k *workloads) add(at time.Time, do func()) { k.events = append(k.events, event{at, do}) }
-
-// begin makes what was there at the beginning.
-func (k *workloads) begin() {
-	k.play()
-	for _, p := range k.w.trace.Static {
-		if k.w.Nodes[p.Node] != nil {
-			q := *p.Pod
-			q.Node, q.Bound = p.Node, p.Pod.Created
-			k.w.SetPod(&q)
-		}
-	}
-	for _, o := range k.owners {
-		for _, life := range o.Pods {
-			if !life.First {
-				continue
-			}
-			var slot *slotState
-			for _, s := range o.slots {
-				if s.Pods[0] == life {
-					slot, s.next = s, 1
-				}
-			}
-			p := *life.Pod
-			if k.w.Nodes[life.Node] != nil {
-				p.Node, p.Bound = life.Node, life.Bound
-			}
-			k.make(o, slot, life, &p)
-		}
-	}
-}
-
-// next returns when the next recorded event happens; zero: none does.
-func (k *workloads) next() time.Time {
-	if k.at == len(k.events) {
-		return time.Time{}
-	}
-	return k.events[k.at].at
-}
-
-// play has the recorded events happen that are due.
-func (k *workloads) play() {
-	for ; k.at < len(k.events) && !k.events[k.at].at.After(k.w.Now); k.at++ {
-		k.events[k.at].do()
-	}
-}
-
-// Act implements sim.Controllers.
-func (k *workloads) Act() {
-	k.play()
-	for len(k.dirty) > 0 {
-		list := k.dirty
-		k.dirty = nil
-		for _, o := range list {
-			o.isDirty = false
-			k.reconcile(o)
-		}
-	}
-	for _, b := range k.budgets {
-		k.updateBudget(b)
-	}
-}
-
-// List implements sim.Controllers.
-func (k *workloads) List(s *state.State) {
-	for _, name := range slices.Sorted(maps.Keys(k.spaces)) {
-		s.SetNamespace(name, k.spaces[name], time.Time{})
-	}
-	for _, l := range k.w.variant.Limits {
-		s.SetLimit(l)
-	}
-	for _, o := range k.owners {
-		if o.isReplicaSet() {
-			s.SetReplicas(o.Owner.Owner.UID, o.want)
-		}
-	}
-	for _, b := range k.budgets {
-		b.shown = nil
-	}
-}
-
-// change has something happen that people or other controllers did.
-func (k *workloads) change(x *Change) {
-	w := k.w
-	switch {
-	case x.Daemon != nil:
-		k.dropDaemon(x.Daemon.Namespace + "/" + x.Daemon.Name)
-		w.Daemons = append(w.Daemons, x.Daemon)
-		w.ShowDaemon(x.Daemon)
-	case x.DaemonGone != "":
-		k.dropDaemon(x.DaemonGone)
-		w.HideDaemon(x.DaemonGone)
-	case x.PDB != nil:
-		k.setBudget(x.PDB)
-	case x.PDBGone != "":
-		k.budgets = slices.DeleteFunc(k.budgets, func(b *budget) bool { return b.pdb.Key() == x.PDBGone })
-		w.DropPDB(x.PDBGone)
-	case x.Namespace != "":
-		k.spaces[x.Namespace] = x.Labels
-		w.SetNamespace(x.Namespace, x.Labels)
-	case x.Node != nil:
-		w.stand(x.Node)
-	case x.NodeGone != "":
-		w.leave(x.NodeGone)
-	case x.Interrupt != nil:
-		w.interrupt(x.Interrupt)
-	}
-}
-
-func (k *workloads) dropDaemon(key string) {
-	k.w.Daemons = slices.DeleteFunc(k.w.Daemons, func(d *model.Daemon) bool { return d.Namespace+"/"+d.Name == key })
 }
 
 // make creates a pod of an owner.
@@ -277,15 +182,6 @@ func (k *workloads) leave(s *podState, why string) {
 	}
 }
 
-// whyLeft returns the NodePool of a node, and why its NodeClaim is deleted; empty: it isn't.
-func (w *world) whyLeft(node string) (pool, reason string) {
-	m := w.machines[node]
-	if m == nil {
-		return "", ""
-	}
-	return m.Pool, w.reasons[m.ClaimName]
-}
-
 // gone counts what a pod that is gone has used.
 func (k *workloads) gone(s *podState) {
 	delete(k.byUID, s.pod.UID)
@@ -316,3 +212,5 @@ func (k *workloads) touch(o *ownerState) {
 		k.dirty = append(k.dirty, o)
 	}
 }
+
+func (k *workloads) add(at time.Time, do func()) { k.events = append(k.events, event{at, do}) }

@@ -24,33 +24,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/replay"
 )
 
-// ownerLife is an owner of pods while it is read.
-type ownerLife struct {
-	*replay.Owner
-	uid string
-}
-
-// setLife is a ReplicaSet or StatefulSet while it is read.
-type setLife struct{ wants []replay.Want }
-
-// podLife is a pod while it is read.
-type podLife struct {
-	*replay.Pod // nil: nobody asks how it fares
-	uid         string
-	gated       bool
-	kubeletSays string // the reason of its condition DisruptionTarget
-}
-
-// nodeLife is a node while it is read.
-type nodeLife struct {
-	*replay.Node
-	changes []replay.Change
-	managed bool
-	last    *model.Node
-}
-
-func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
 func (r *reader) pod(c record.Change, snapshot bool) error {
 	have := r.pods[c.Key]
 	if c.Object == nil {
@@ -107,14 +80,6 @@ func (r *reader) newPod(p *corev1.Pod, snapshot bool) *podLife {
 	life.Owner = r.ownerOf(q).Owner
 	life.Owner.Pods = append(life.Owner.Pods, life)
 	return out
-}
-
-func (r *reader) intern(c *model.Class) *model.Class {
-	if have := r.classes[c.Key]; have != nil {
-		return have
-	}
-	r.classes[c.Key] = c
-	return c
 }
 
 // ownerOf returns the owner of a pod, a new one if it is its first.

@@ -38,13 +38,6 @@ type Recording struct {
 	pools []poolLine
 }
 
-// poolLine is a NodePool from an instant on.
-type poolLine struct {
-	at   time.Time
-	name string
-	json json.RawMessage // nil: it is gone
-}
-
 // Zones returns the zones in which nodes were recorded.
 func (r *Recording) Zones() (out []string) {
 	for _, n := range r.Trace.Nodes {
@@ -96,48 +89,6 @@ func Read(path string, scheduler translate.SchedulerDefaults, table *state.Resou
 			path, r.backwards, r.most.Round(time.Second)))
 	}
 	return r.out, nil
-}
-
-// counted are the kinds that say how many pods a workload wants.
-var counted = []string{"ReplicaSet", "StatefulSet"}
-
-// reader reads a recording into a Trace.
-type reader struct {
-	out    *Recording
-	t      *translate.Translator
-	lookup *manifests.Set
-
-	now       time.Time
-	shift     time.Duration // added to the times of this run, so that none is before that of the last line
-	backwards int
-	most      time.Duration
-
-	snapshot []record.Change // of the run that begins, until it is complete
-	syncing  bool
-	first    bool            // the first snapshot is taken in
-	have     map[string]bool // kind and key of all objects that there are
-
-	classes     map[string]*model.Class
-	owners      map[string]*ownerLife // by key
-	order       []*ownerLife
-	sets        map[string]*setLife // ReplicaSets and StatefulSets by uid
-	pods        map[string]*podLife
-	nodes       map[string]*nodeLife
-	claims      map[string]*replay.Claim
-	last        map[string]any   // of PodDisruptionBudgets: as they were last, without their status
-	generations map[string]int64 // of NodePools and DaemonSets
-	dirty       bool             // volumes were read since they were settled
-}
-
-func (r *reader) assume(text string) {
-	if !slices.Contains(r.out.Assumed, text) {
-		r.out.Assumed = append(r.out.Assumed, text)
-	}
-}
-
-// latest returns an instant of this run, not before any other.
-func (r *reader) latest(at time.Time) time.Time {
-	return model.LaterOf(at.Add(r.shift), r.now)
 }
 
 func (r *reader) begin(at time.Time, _ record.Header) {
