@@ -102,10 +102,12 @@ func New(now time.Time) *Cluster {
 
 // Tick is one round of everybody at the instant Now: the rest of the cluster, then the controller takes in what it is
 // shown, finishes calls, decides, and begins new ones.
-func (c *Cluster) Tick() {
+func (c *Cluster) Tick() { c.tick(false) }
+
+func (c *Cluster) tick(onlyNews bool) {
 	c.Happen()
 	if c.Controller != nil {
-		c.Controller.tick()
+		c.Controller.tick(onlyNews)
 	}
 }
 
@@ -156,6 +158,14 @@ func (c *Cluster) show(s stream, ch state.Change) {
 	}
 }
 
+// showNow shows the controller a change at once.
+func (c *Cluster) showNow(ch state.Change) {
+	if x := c.Controller; x != nil {
+		ch(x.State)
+		x.news = true
+	}
+}
+
 // replaceOrAdd replaces the object in a list that is another state of x, or adds x.
 func replaceOrAdd[T any](list []T, x T, isSame func(T) bool) []T {
 	if i := slices.IndexFunc(list, isSame); i >= 0 {
@@ -168,27 +178,21 @@ func replaceOrAdd[T any](list []T, x T, isSame func(T) bool) []T {
 // SetPool creates a NodePool or changes it. It is seen at once.
 func (c *Cluster) SetPool(p *model.NodePool) {
 	c.NodePools = replaceOrAdd(c.NodePools, p, func(o *model.NodePool) bool { return o.Name == p.Name })
-	if c.Controller != nil {
-		c.Controller.State.Pools.SetPool(p)
-	}
+	c.showNow(func(s *state.State) { s.Pools.SetPool(p) })
 }
 
 // SetBuffer creates a CapacityBuffer or changes it. It is seen at once.
 func (c *Cluster) SetBuffer(b *model.Buffer) {
 	c.Buffers = replaceOrAdd(c.Buffers, b, func(o *model.Buffer) bool { return o.Key() == b.Key() })
 	c.version++
-	if c.Controller != nil {
-		c.Controller.State.SetBuffer(b, c.version)
-	}
+	c.showNow(func(s *state.State) { s.SetBuffer(b, c.version) })
 }
 
 // SetRequest creates a ProvisioningRequest or changes it. It is seen at once. Once it is over, its pods are no gang any more.
 func (c *Cluster) SetRequest(r *model.ProvisioningRequest) {
 	c.Requests = replaceOrAdd(c.Requests, r, func(o *model.ProvisioningRequest) bool { return o.Key() == r.Key() })
 	c.version++
-	if c.Controller != nil {
-		c.Controller.State.SetRequest(r, c.version)
-	}
+	c.showNow(func(s *state.State) { s.SetRequest(r, c.version) })
 	if !r.IsOver() {
 		return
 	}
@@ -231,9 +235,7 @@ func (c *Cluster) updateRequest(a plan.UpdateRequest) error {
 // SetLimit puts a limit over all NodePools. It is seen at once.
 func (c *Cluster) SetLimit(l *model.CapacityLimit) {
 	c.Limit = l
-	if c.Controller != nil {
-		c.Controller.State.SetLimit(l)
-	}
+	c.showNow(func(s *state.State) { s.SetLimit(l) })
 }
 
 // Pool returns a NodePool, nil if there is none of that name.

@@ -37,6 +37,8 @@ type Controller struct {
 	calls   []*call
 	listed  time.Time
 	acted   bool
+	decided time.Time // when it decided last
+	news    bool      // it has seen something since, or an answer has come
 }
 
 // stream is what a watch shows, each in order, but not with each other.
@@ -82,7 +84,7 @@ func (c *Cluster) Control(d Decider) *Controller {
 // Restart begins with a list of everything.
 func (x *Controller) Restart() {
 	c, s := x.cluster, state.New()
-	x.State, x.Next, x.watch, x.calls, x.listed = s, time.Time{}, [streams][]state.Change{}, nil, time.Time{}
+	x.State, x.Next, x.watch, x.calls, x.listed, x.decided = s, time.Time{}, [streams][]state.Change{}, nil, time.Time{}, time.Time{}
 	s.SetNow(c.Now)
 	x.decider.Restart(s.Resources())
 	s.SetNamespace("default", nil, time.Time{})
@@ -132,11 +134,16 @@ func (x *Controller) crash() {
 	x.Restart()
 }
 
-func (x *Controller) tick() {
+// tick takes in what there is and decides. With onlyNews it does not decide twice at one instant with nothing new.
+func (x *Controller) tick(onlyNews bool) {
 	x.deliver()
 	x.list()
 	x.answer()
 	x.deliver()
+	if onlyNews && !x.news && x.decided.Equal(x.cluster.Now) {
+		x.acted = false
+		return
+	}
 	x.decide()
 }
 
@@ -152,6 +159,7 @@ func (x *Controller) deliver() {
 		if x.cluster.Faults.Happens(WatchLags) {
 			n = x.cluster.Faults.draw("events", n+1)
 		}
+		x.news = x.news || n > 0
 		for _, ch := range x.watch[i][:n] {
 			ch(x.State)
 		}
@@ -165,7 +173,7 @@ func (x *Controller) list() {
 	if c.Now.Sub(x.listed) < time.Second || c.Faults.Happens(ListFails) {
 		return
 	}
-	x.listed = c.Now
+	x.listed, x.news = c.Now, true
 	x.State.SetInstances(c.instances(), c.Now)
 }
 
@@ -187,7 +195,7 @@ func (x *Controller) decide() {
 	x.expire()
 	solve := !c.Faults.Happens(NoLookAtDemand)
 	actions, next := x.decider.Decide(c.Now, x.State.Snapshot(c.Now), solve)
-	x.Next, x.acted = next, false
+	x.Next, x.acted, x.decided, x.news = next, false, c.Now, false
 	if !next.IsZero() && !next.After(c.Now) {
 		c.Tell(Event{Kind: Violated, Text: "to look again at " + next.String() + ", which is not after now"})
 	}
@@ -208,6 +216,7 @@ func (x *Controller) decide() {
 // answer makes the calls that were begun, and takes in the answers that are due.
 func (x *Controller) answer() {
 	f := &x.cluster.Faults
+	x.news = x.news || len(x.calls) > 0
 	var left []*call
 	for _, k := range x.calls {
 		if !k.begun {

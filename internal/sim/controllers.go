@@ -49,9 +49,7 @@ func (c *Cluster) DropPool(name string) {
 			break
 		}
 	}
-	if c.Controller != nil {
-		c.Controller.State.Pools.DeletePool(name)
-	}
+	c.showNow(func(s *state.State) { s.Pools.DeletePool(name) })
 }
 
 // At has something happen at an instant.
@@ -59,21 +57,15 @@ func (c *Cluster) At(at time.Time, do func()) { c.due.add(at, do) }
 
 // SetNamespace makes a namespace known, with its labels. It is seen at once.
 func (c *Cluster) SetNamespace(name string, labels model.Labels) {
-	if c.Controller != nil {
-		c.Controller.State.SetNamespace(name, labels, time.Time{})
-	}
+	c.showNow(func(s *state.State) { s.SetNamespace(name, labels, time.Time{}) })
 }
 
 // ShowDaemon has the controller see a DaemonSet that was added to Daemons, or changed there.
 func (c *Cluster) ShowDaemon(d *model.Daemon) {
-	if c.Controller != nil {
-		c.Controller.State.SetDaemon(d)
-	}
+	c.showNow(func(s *state.State) { s.SetDaemon(d) })
 }
 
 // HideDaemon has the controller see that a DaemonSet, by namespace/name, is gone.
 func (c *Cluster) HideDaemon(key string) {
-	if c.Controller != nil {
-		c.Controller.State.DeleteDaemon(key)
-	}
+	c.showNow(func(s *state.State) { s.DeleteDaemon(key) })
 }

@@ -64,7 +64,7 @@ func (c *Cluster) Rest() error {
 			return fmt.Errorf("at %s nothing comes to rest within %d decisions", c.Now, ticksAtOnce)
 		}
 		before = c.version
-		c.Tick()
+		c.tick(true)
 	}
 	return nil
 }

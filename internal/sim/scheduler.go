@@ -99,6 +99,7 @@ func (c *Cluster) findNode(p *model.Pod, promised map[string]model.Resources) (b
 			return n, victims{}
 		}
 	}
+	preempts := p.Class.Preempts && c.hasPodsBelow(p.Class.Priority)
 	score := int64(math.MinInt64)
 	for _, n := range c.sorted {
 		if !allows(n) {
@@ -106,7 +107,7 @@ func (c *Cluster) findNode(p *model.Pod, promised map[string]model.Resources) (b
 		}
 		room := roomOn(n)
 		if !p.Class.Requests.Fits(room) {
-			if !p.Class.Preempts {
+			if !preempts {
 				continue
 			}
 			if v := c.victimsOn(n.Name, p.Class, room); len(v.pods) > 0 && (preempt.node == "" || v.isBetterThan(preempt)) {
@@ -220,6 +221,9 @@ func (v *schedulerView) taintsOf(now time.Time, n *model.Node) []model.Taint {
 
 // unseenOn returns what pods take of a node that kube-scheduler does not know to be there.
 func (v *schedulerView) unseenOn(c *Cluster, node string) (sum model.Resources) {
+	if len(v.pods) == 0 {
+		return nil
+	}
 	for _, p := range c.on[node] {
 		if c.Now.Before(v.pods[p.UID]) {
 			sum = sum.Add(p.Class.Requests)
@@ -247,12 +251,22 @@ func (v victims) isBetterThan(o victims) bool {
 	return cmp.Or(cmp.Compare(v.highest, o.highest), cmp.Compare(v.sum, o.sum), cmp.Compare(len(v.pods), len(o.pods))) < 0
 }
 
+// hasPodsBelow reports whether there are pods of a lower priority.
+func (c *Cluster) hasPodsBelow(priority int32) bool {
+	for class := range c.ofClass {
+		if class.Priority < priority {
+			return true
+		}
+	}
+	return false
+}
+
 // victimsOn returns the pods of lower priority on a node without which a pod of a class fits into what is free there, those of
 // the lowest priority first; none: it doesn't fit without them either. Pods that are ending already count as victims that
 // cost nothing.
 func (c *Cluster) victimsOn(node string, class *model.Class, room model.Resources) victims {
 	var lower []*model.Pod
-	for _, p := range c.PodsOn(node) {
+	for _, p := range c.on[node] { // the order of lower is made below
 		if p.Class.Priority < class.Priority {
 			lower = append(lower, p)
 			room = room.Add(p.Class.Requests)
