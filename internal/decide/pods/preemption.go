@@ -4,6 +4,7 @@
 package pods
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -27,6 +28,7 @@ type Preemption struct {
 	waitingKnown bool
 
 	preemptible map[*model.Class]preemptibleNodes // those asked for in this step
+	lowest      int32                             // the lowest priority of a pod on a node, once preemptible was asked for
 }
 
 // NewPreemption returns the pods that kube-scheduler might preempt for those that have these slots.
@@ -110,7 +112,13 @@ func (pe *Preemption) preemptibleNodesOf(c *model.Class) preemptibleNodes {
 	if ok {
 		return on
 	}
+	if pe.preemptible == nil {
+		pe.preemptible, pe.lowest = map[*model.Class]preemptibleNodes{}, pe.lowestPriority()
+	}
 	for _, n := range pe.Snapshot.Nodes {
+		if c.Priority <= pe.lowest {
+			break // there is nothing to preempt: most clusters have one priority
+		}
 		if !n.HasTaint(model.TaintReserved) && wouldPreempt(c, n) {
 			if on.first != "" {
 				on.several = true
@@ -119,11 +127,19 @@ func (pe *Preemption) preemptibleNodesOf(c *model.Class) preemptibleNodes {
 			on.first = n.Name
 		}
 	}
-	if pe.preemptible == nil {
-		pe.preemptible = map[*model.Class]preemptibleNodes{}
-	}
 	pe.preemptible[c] = on
 	return on
+}
+
+// lowestPriority returns the lowest priority of a pod on a node; math.MaxInt32 if there are no pods.
+func (pe *Preemption) lowestPriority() int32 {
+	lowest := int32(math.MaxInt32)
+	for _, n := range pe.Snapshot.Nodes {
+		for _, p := range n.Pods {
+			lowest = min(lowest, p.Class.Priority)
+		}
+	}
+	return lowest
 }
 
 // ReservationRefusal returns why a replacement for pods is not reserved: they would preempt others; an empty code: they would not.
