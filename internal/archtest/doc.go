@@ -49,7 +49,7 @@ kube/write < kube
 cloud < cloud/machines < cloud/kwok
 cloud/machines, cloud/catalog < cloud/simulated < cloud/cloudtest
 api, cloud, cloud/catalog < cloud/kwok, cloud/aws, cloud/nodegroups < cloud/externalgrpc, cloud/clusterapi
-cloud/simulated < cloud/aws/awstest
+cloud/simulated, cloud/aws/awstest/shapes, cloud/aws/awstest/wire < cloud/aws/awstest
 cloud/externalgrpc < cloud/externalgrpc/externalgrpctest
 plan, ledger < report
 disrupt, forecast < controller/demandhistory < controller
@@ -84,7 +84,7 @@ var Banned = map[string]string{
 
 // NotLinked are packages that the product binary does not link, not even through others: simulated clouds and what only tests need. sim is not
 // among them: 'dovetail replay' plays recordings on it.
-var NotLinked = []string{"cloud/simulated", "cloud/aws/awstest", "cloud/externalgrpc/externalgrpctest", "cloud/cloudtest", "sim/adversary", "casetest", "testwait"}
+var NotLinked = []string{"cloud/simulated", "cloud/aws/awstest", "cloud/aws/awstest/shapes", "cloud/aws/awstest/wire", "cloud/externalgrpc/externalgrpctest", "cloud/cloudtest", "sim/adversary", "casetest", "testwait"}
 
 // KubernetesOnly may be imported by these packages alone.
 var KubernetesOnly = map[string][]string{

@@ -30,7 +30,7 @@ var textSections = []string{"commands", "flags", "columns", "conditions", "event
 func TestTexts(t *testing.T) {
 	found := map[string][]string{}
 	for _, f := range goFiles(t) {
-		if !product(f) || f.dir == "internal/cloud/aws/awstest" || f.dir == "internal/cloud/simulated" || strings.HasPrefix(f.dir, "internal/cloud/cloudtest") || strings.HasPrefix(f.dir, "internal/casetest") || f.dir == "internal/testwait" {
+		if !product(f) || strings.HasPrefix(f.dir, "internal/cloud/aws/awstest") || f.dir == "internal/cloud/simulated" || strings.HasPrefix(f.dir, "internal/cloud/cloudtest") || strings.HasPrefix(f.dir, "internal/casetest") || f.dir == "internal/testwait" {
 			continue
 		}
 		s := textScan{fset: f.fset, pkg: strings.TrimPrefix(f.dir, "internal/"), found: found}

@@ -6,6 +6,9 @@ package awstest
 import (
 	"path"
 	"slices"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 )
 
 // Attributes are what types must have that a group may launch; zero: any.
@@ -20,17 +23,17 @@ type Attributes struct {
 }
 
 // request is the same as EC2 is asked.
-func (a *Attributes) request() *ec2InstanceRequirementsRequest {
-	return &ec2InstanceRequirementsRequest{
-		VCpuCount: &ec2VCpuCountRangeRequest{Min: new(a.MinCPUs), Max: positive(a.MaxCPUs)}, MemoryMiB: &ec2MemoryMiBRequest{Min: new(a.MinMemoryMiB), Max: positive(a.MaxMemoryMiB)},
+func (a *Attributes) request() *shapes.EC2InstanceRequirementsRequest {
+	return &shapes.EC2InstanceRequirementsRequest{
+		VCpuCount: &shapes.EC2VCpuCountRangeRequest{Min: new(a.MinCPUs), Max: positive(a.MaxCPUs)}, MemoryMiB: &shapes.EC2MemoryMiBRequest{Min: new(a.MinMemoryMiB), Max: positive(a.MaxMemoryMiB)},
 		CpuManufacturers: a.Manufacturers, AllowedInstanceTypes: a.Allowed, ExcludedInstanceTypes: a.Excluded,
 	}
 }
 
 // described is the same as Auto Scaling describes it.
-func (a *Attributes) described() *asgInstanceRequirements {
-	return &asgInstanceRequirements{
-		VCpuCount: &asgVCpuCountRequest{new(a.MinCPUs), positive(a.MaxCPUs)}, MemoryMiB: &asgMemoryMiBRequest{new(a.MinMemoryMiB), positive(a.MaxMemoryMiB)},
+func (a *Attributes) described() *shapes.ASGInstanceRequirements {
+	return &shapes.ASGInstanceRequirements{
+		VCpuCount: &shapes.ASGVCpuCountRequest{Min: new(a.MinCPUs), Max: positive(a.MaxCPUs)}, MemoryMiB: &shapes.ASGMemoryMiBRequest{Min: new(a.MinMemoryMiB), Max: positive(a.MaxMemoryMiB)},
 		CpuManufacturers: a.Manufacturers, AllowedInstanceTypes: a.Allowed, ExcludedInstanceTypes: a.Excluded,
 	}
 }
@@ -44,7 +47,7 @@ func positive(n int64) *int64 {
 
 // typesWith are the types that have what is asked for, by name. As with EC2, those of burstable performance and bare metal are left out unless they
 // are asked for.
-func (c *Cloud) typesWith(arch []string, in *ec2InstanceRequirementsRequest) []string {
+func (c *Cloud) typesWith(arch []string, in *shapes.EC2InstanceRequirementsRequest) []string {
 	within := func(n int64, least, most *int64) bool {
 		return (least == nil || n >= *least) && (most == nil || n <= *most)
 	}
@@ -74,22 +77,22 @@ func (c *Cloud) typesWith(arch []string, in *ec2InstanceRequirementsRequest) []s
 	return out
 }
 
-func (t *tx) typesFromRequirements(in *ec2GetInstanceTypesFromInstanceRequirementsRequest) (*ec2GetInstanceTypesFromInstanceRequirementsResult, error) {
+func (t *tx) typesFromRequirements(in *shapes.EC2GetInstanceTypesFromInstanceRequirementsRequest) (*shapes.EC2GetInstanceTypesFromInstanceRequirementsResult, error) {
 	if len(in.ArchitectureTypes) == 0 || len(in.VirtualizationTypes) == 0 || in.InstanceRequirements == nil ||
 		in.InstanceRequirements.VCpuCount == nil || in.InstanceRequirements.VCpuCount.Min == nil || in.InstanceRequirements.MemoryMiB == nil || in.InstanceRequirements.MemoryMiB.Min == nil {
-		return nil, refuse("MissingParameter", "The request must contain ArchitectureTypes, VirtualizationTypes, and of InstanceRequirements VCpuCount and MemoryMiB with a minimum")
+		return nil, wire.Refuse("MissingParameter", "The request must contain ArchitectureTypes, VirtualizationTypes, and of InstanceRequirements VCpuCount and MemoryMiB with a minimum")
 	}
 	if len(in.InstanceRequirements.AllowedInstanceTypes) > 0 && len(in.InstanceRequirements.ExcludedInstanceTypes) > 0 {
-		return nil, refuse("InvalidParameterCombination", "Give AllowedInstanceTypes or ExcludedInstanceTypes, not both")
+		return nil, wire.Refuse("InvalidParameterCombination", "Give AllowedInstanceTypes or ExcludedInstanceTypes, not both")
 	}
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
 	all := t.typesWith(in.ArchitectureTypes, in.InstanceRequirements)
 	some, next := page(all, func(name string) string { return name }, in.NextToken, in.MaxResults, 1000)
-	out := &ec2GetInstanceTypesFromInstanceRequirementsResult{NextToken: next}
+	out := &shapes.EC2GetInstanceTypesFromInstanceRequirementsResult{NextToken: next}
 	for _, name := range some {
-		out.InstanceTypes = append(out.InstanceTypes, ec2InstanceTypeInfoFromInstanceRequirements{InstanceType: name})
+		out.InstanceTypes = append(out.InstanceTypes, shapes.EC2InstanceTypeInfoFromInstanceRequirements{InstanceType: name})
 	}
 	return out, nil
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/cloud/simulated"
 )
@@ -66,7 +67,7 @@ type Cloud struct {
 	settings Settings
 	catalog  *catalog.Catalog
 	world    world
-	types    []ec2InstanceTypeInfo // of the catalogue, by name
+	types    []shapes.EC2InstanceTypeInfo // of the catalogue, by name
 	log      *slog.Logger
 	clock    cloud.Clock
 	server   *simulated.Server

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -144,7 +145,7 @@ func controlled[I, O any](c *Cloud, durable bool, do func(*tx, I) (O, error)) ht
 		refuse := func(status int, err error) { http.Error(w, err.Error(), status) }
 		var in I
 		if r.Method == http.MethodPost || r.Method == http.MethodPut {
-			dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+			dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, wire.MaxBody))
 			dec.DisallowUnknownFields()
 			if err := dec.Decode(&in); err != nil {
 				refuse(http.StatusBadRequest, fmt.Errorf("read request: %w", err))

@@ -12,7 +12,7 @@
 // Invariants. What was answered is in the journal of cloud/machines, on disk, before the answer leaves, and a call's records are
 // there all or not at all: client tokens, launch templates, tags, groups and messages outlive the process. Equal seeds, faults
 // and calls give equal answers. A parameter that it does not read is refused (UnknownParameter), never ignored. The shapes are
-// those of the official service models; test/awsmodels proves it of every field. Faults live in memory only, except what they
+// those of the official service models (package shapes); test/awsmodels proves it of every field. Faults live in memory only, except what they
 // did.
 //
 // Start reading at Cloud, then operations.go for the calls; fleet.go is the heart.

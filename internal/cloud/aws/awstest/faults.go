@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
 
@@ -186,7 +187,7 @@ type struck struct {
 }
 
 // strike lets faults hit a call; the error is its answer.
-func (c *Cloud) strike(s *service, action string) (out struck, refused error) {
+func (c *Cloud) strike(s *wire.Service, action string) (out struck, refused error) {
 	broken := c.transact(false, func(t *tx) {
 		for _, f := range t.faults {
 			if f.over(t.now) || f.Action != "" && f.Action != action {
@@ -199,22 +200,22 @@ func (c *Cloud) strike(s *service, action string) (out struck, refused error) {
 				}
 			case Throttle:
 				if t.drawn(f, action) {
-					refused = s.tooMany()
+					refused = tooMany(s)
 				}
 			case Bucket:
 				f.tokens = min(float64(f.Burst), f.tokens+f.PerSecond*t.now.Sub(f.at).Seconds())
 				f.at = t.now
 				if f.tokens < 1 {
-					refused = s.tooMany()
+					refused = tooMany(s)
 				} else {
 					f.tokens--
 				}
 			case Deny:
 				f.left--
-				refused = &apiError{Code: s.denied, Message: "You are not authorized to perform this operation: " + s.name + ":" + action, Status: http.StatusForbidden}
+				refused = &wire.Error{Code: s.Denied, Message: "You are not authorized to perform this operation: " + s.Name + ":" + action, Status: http.StatusForbidden}
 			case CallError:
 				if t.drawn(f, action) {
-					refused = &apiError{Code: f.Code, Message: f.Code + " by a fault", Status: http.StatusInternalServerError}
+					refused = &wire.Error{Code: f.Code, Message: f.Code + " by a fault", Status: http.StatusInternalServerError}
 				}
 			case LostReply:
 				if t.drawn(f, action) {
@@ -229,15 +230,15 @@ func (c *Cloud) strike(s *service, action string) (out struck, refused error) {
 		}
 	})
 	if broken != nil {
-		return out, &apiError{Code: "InternalError", Message: broken.Error(), Status: http.StatusInternalServerError}
+		return out, &wire.Error{Code: "InternalError", Message: broken.Error(), Status: http.StatusInternalServerError}
 	}
 	return out, refused
 }
 
-func (s *service) tooMany() error {
+func tooMany(s *wire.Service) error {
 	status := http.StatusBadRequest
-	if s.protocol == ec2Query {
+	if s.Protocol == wire.EC2Query {
 		status = http.StatusServiceUnavailable
 	}
-	return &apiError{Code: s.throttled, Message: "Rate exceeded", Status: status}
+	return &wire.Error{Code: s.Throttled, Message: "Rate exceeded", Status: status}
 }

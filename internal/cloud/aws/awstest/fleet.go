@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -35,11 +37,11 @@ const (
 type pool struct {
 	template  *template
 	version   int
-	data      ec2RequestLaunchTemplateData // with the override's image
-	override  ec2FleetLaunchTemplateOverrides
-	named     ec2FleetLaunchTemplateSpecification // as the request has it
+	data      shapes.EC2RequestLaunchTemplateData // with the override's image
+	override  shapes.EC2FleetLaunchTemplateOverrides
+	named     shapes.EC2FleetLaunchTemplateSpecification // as the request has it
 	it        *catalog.Type
-	subnet    *ec2Subnet
+	subnet    *shapes.EC2Subnet
 	maxMicro  int64 // 0: no limit
 	weight    float64
 	priority  float64
@@ -49,20 +51,20 @@ type pool struct {
 }
 
 // createFleet launches the instances of an instant fleet, as far as there is capacity, and returns an error for each pool without any.
-func (t *tx) createFleet(in *ec2CreateFleetRequest) (*ec2CreateFleetResult, error) {
+func (t *tx) createFleet(in *shapes.EC2CreateFleetRequest) (*shapes.EC2CreateFleetResult, error) {
 	if in.Type != "instant" {
-		return nil, refuse("UnsupportedOperation", "fleets of type %q are not simulated; use instant", in.Type)
+		return nil, wire.Refuse("UnsupportedOperation", "fleets of type %q are not simulated; use instant", in.Type)
 	}
 	asked := *in
 	asked.DryRun = nil
 	fingerprint := digest(asked)
 	if in.ClientToken != "" {
 		if len(in.ClientToken) > 64 {
-			return nil, refuse("InvalidParameterValue", "ClientToken: at most 64 characters")
+			return nil, wire.Refuse("InvalidParameterValue", "ClientToken: at most 64 characters")
 		}
 		if have := t.fleets.items[in.ClientToken]; have != nil {
 			if have.Digest != fingerprint {
-				return nil, refuse("IdempotentParameterMismatch", "The client token %s was used with other parameters", in.ClientToken)
+				return nil, wire.Refuse("IdempotentParameterMismatch", "The client token %s was used with other parameters", in.ClientToken)
 			}
 			return new(have.Answer), nil
 		}
@@ -83,13 +85,13 @@ func (t *tx) createFleet(in *ec2CreateFleetRequest) (*ec2CreateFleetResult, erro
 		switch s.ResourceType {
 		case "instance", "fleet", "volume", "network-interface", "spot-instances-request":
 		default:
-			return nil, refuse("InvalidTagSpecification", "'%s' is not a valid taggable resource type for this operation.", s.ResourceType)
+			return nil, wire.Refuse("InvalidTagSpecification", "'%s' is not a valid taggable resource type for this operation.", s.ResourceType)
 		}
 	}
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
-	out := &ec2CreateFleetResult{FleetId: t.freshID("fleet")}
+	out := &shapes.EC2CreateFleetResult{FleetId: t.freshID("fleet")}
 	reservation := t.freshID("r")
 	for _, capacityType := range []string{model.OnDemand, model.Spot} {
 		if want[capacityType] > 0 {
@@ -103,16 +105,16 @@ func (t *tx) createFleet(in *ec2CreateFleetRequest) (*ec2CreateFleetResult, erro
 }
 
 // targets are how many units of each capacity type are wanted.
-func targets(s *ec2TargetCapacitySpecificationRequest) (map[string]int64, error) {
+func targets(s *shapes.EC2TargetCapacitySpecificationRequest) (map[string]int64, error) {
 	if s == nil || s.TotalTargetCapacity == nil {
-		return nil, refuse("MissingParameter", "The request must contain the parameter TargetCapacitySpecification.TotalTargetCapacity")
+		return nil, wire.Refuse("MissingParameter", "The request must contain the parameter TargetCapacitySpecification.TotalTargetCapacity")
 	}
 	if s.TargetCapacityUnitType != "" && s.TargetCapacityUnitType != "units" {
-		return nil, refuse("UnsupportedOperation", "target capacity in %s is not simulated; use units", s.TargetCapacityUnitType)
+		return nil, wire.Refuse("UnsupportedOperation", "target capacity in %s is not simulated; use units", s.TargetCapacityUnitType)
 	}
 	total := *s.TotalTargetCapacity
 	if total < 1 || total > maxFleet {
-		return nil, refuse("InvalidParameterValue", "TotalTargetCapacity %d: need 1 to %d", total, maxFleet)
+		return nil, wire.Refuse("InvalidParameterValue", "TotalTargetCapacity %d: need 1 to %d", total, maxFleet)
 	}
 	want := map[string]int64{}
 	if s.OnDemandTargetCapacity != nil {
@@ -128,24 +130,24 @@ func targets(s *ec2TargetCapacitySpecificationRequest) (map[string]int64, error)
 	case "on-demand", "", "capacity-block": // in a block is what names it as its reservation
 		want[model.OnDemand] += rest
 	default:
-		return nil, refuse("UnsupportedOperation", "DefaultTargetCapacityType %q is not simulated; use spot, on-demand or capacity-block", s.DefaultTargetCapacityType)
+		return nil, wire.Refuse("UnsupportedOperation", "DefaultTargetCapacityType %q is not simulated; use spot, on-demand or capacity-block", s.DefaultTargetCapacityType)
 	}
 	if rest < 0 || want[model.Spot] < 0 || want[model.OnDemand] < 0 {
-		return nil, refuse("InvalidTargetCapacitySpecification", "The capacities of the parts don't fit into TotalTargetCapacity %d", total)
+		return nil, wire.Refuse("InvalidTargetCapacitySpecification", "The capacities of the parts don't fit into TotalTargetCapacity %d", total)
 	}
 	return want, nil
 }
 
 // pools resolves templates and overrides.
-func (t *tx) pools(in *ec2CreateFleetRequest) ([]*pool, error) {
+func (t *tx) pools(in *shapes.EC2CreateFleetRequest) ([]*pool, error) {
 	if n := len(in.LaunchTemplateConfigs); n < 1 || n > maxConfigs {
-		return nil, refuse("InvalidFleetConfig", "A fleet has 1 to %d launch template configurations; this one has %d", maxConfigs, n)
+		return nil, wire.Refuse("InvalidFleetConfig", "A fleet has 1 to %d launch template configurations; this one has %d", maxConfigs, n)
 	}
 	var out []*pool
 	for _, c := range in.LaunchTemplateConfigs {
 		s := c.LaunchTemplateSpecification
 		if s == nil || s.Version == "" {
-			return nil, refuse("InvalidFleetConfig", "A launch template configuration needs a template and its version")
+			return nil, wire.Refuse("InvalidFleetConfig", "A launch template configuration needs a template and its version")
 		}
 		have, err := t.findTemplate(s.LaunchTemplateId, s.LaunchTemplateName)
 		if err != nil {
@@ -157,12 +159,12 @@ func (t *tx) pools(in *ec2CreateFleetRequest) ([]*pool, error) {
 		}
 		overrides := c.Overrides
 		if len(overrides) == 0 {
-			overrides = []ec2FleetLaunchTemplateOverridesRequest{{}}
+			overrides = []shapes.EC2FleetLaunchTemplateOverridesRequest{{}}
 		}
 		for _, o := range overrides {
 			p := &pool{
-				template: have, version: version, data: have.Versions[version-1].Data, override: convert[ec2FleetLaunchTemplateOverrides](o),
-				named: ec2FleetLaunchTemplateSpecification{LaunchTemplateId: have.ID, Version: strconv.Itoa(version)}, weight: 1, order: len(out),
+				template: have, version: version, data: have.Versions[version-1].Data, override: convert[shapes.EC2FleetLaunchTemplateOverrides](o),
+				named: shapes.EC2FleetLaunchTemplateSpecification{LaunchTemplateId: have.ID, Version: strconv.Itoa(version)}, weight: 1, order: len(out),
 			}
 			if err := t.resolve(p, o); err != nil {
 				return nil, err
@@ -171,26 +173,26 @@ func (t *tx) pools(in *ec2CreateFleetRequest) ([]*pool, error) {
 		}
 	}
 	if len(out) > maxOverrides {
-		return nil, refuse("InvalidFleetConfig", "A fleet has at most %d overrides; this one has %d", maxOverrides, len(out))
+		return nil, wire.Refuse("InvalidFleetConfig", "A fleet has at most %d overrides; this one has %d", maxOverrides, len(out))
 	}
 	return out, nil
 }
 
 // resolve finds what an override and its template name.
-func (t *tx) resolve(p *pool, o ec2FleetLaunchTemplateOverridesRequest) error {
+func (t *tx) resolve(p *pool, o shapes.EC2FleetLaunchTemplateOverridesRequest) error {
 	name := o.InstanceType
 	if name == "" {
 		name = p.data.InstanceType
 	}
 	if p.it = t.catalog.Find(name); p.it == nil {
-		return refuse("InvalidFleetConfig", "The instance type %q is not known", name)
+		return wire.Refuse("InvalidFleetConfig", "The instance type %q is not known", name)
 	}
 	if o.ImageId != "" {
 		p.data.ImageId = o.ImageId
 	}
 	if o.WeightedCapacity != nil {
 		if p.weight = *o.WeightedCapacity; p.weight <= 0 {
-			return refuse("InvalidFleetConfig", "WeightedCapacity %v: need more than 0", p.weight)
+			return wire.Refuse("InvalidFleetConfig", "WeightedCapacity %v: need more than 0", p.weight)
 		}
 	}
 	if o.Priority != nil {
@@ -201,7 +203,7 @@ func (t *tx) resolve(p *pool, o ec2FleetLaunchTemplateOverridesRequest) error {
 	if o.MaxPrice != "" {
 		f, err := strconv.ParseFloat(o.MaxPrice, 64)
 		if err != nil || f <= 0 {
-			return refuse("InvalidParameterValue", "MaxPrice %q: need dollars per hour", o.MaxPrice)
+			return wire.Refuse("InvalidParameterValue", "MaxPrice %q: need dollars per hour", o.MaxPrice)
 		}
 		p.maxMicro = int64(f * 1e6)
 	}
@@ -218,16 +220,16 @@ func (t *tx) resolve(p *pool, o ec2FleetLaunchTemplateOverridesRequest) error {
 		}
 	}
 	if p.subnet = t.subnet(subnet); p.subnet == nil {
-		return refuse("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", subnet)
+		return wire.Refuse("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", subnet)
 	}
 	if z := o.AvailabilityZone; z != "" && z != p.subnet.AvailabilityZone {
-		return refuse("InvalidFleetConfig", "Subnet %s is in %s, not in %s", p.subnet.SubnetId, p.subnet.AvailabilityZone, z)
+		return wire.Refuse("InvalidFleetConfig", "Subnet %s is in %s, not in %s", p.subnet.SubnetId, p.subnet.AvailabilityZone, z)
 	}
 	return nil
 }
 
 // fill launches so many units of one capacity type.
-func (t *tx) fill(in *ec2CreateFleetRequest, out *ec2CreateFleetResult, reservation string, pools []*pool, capacityType string, want int64, tags []ec2Tag) {
+func (t *tx) fill(in *shapes.EC2CreateFleetRequest, out *shapes.EC2CreateFleetResult, reservation string, pools []*pool, capacityType string, want int64, tags []shapes.EC2Tag) {
 	strategy, lifecycle := "lowest-price", "on-demand"
 	var atLeast int64
 	var oneType, oneZone bool
@@ -258,8 +260,8 @@ func (t *tx) fill(in *ec2CreateFleetRequest, out *ec2CreateFleetResult, reservat
 		p.exhausted = true
 		o := p.override
 		o.InstanceType, o.SubnetId, o.AvailabilityZone = p.it.Name, p.subnet.SubnetId, p.subnet.AvailabilityZone
-		out.Errors = append(out.Errors, ec2CreateFleetError{
-			LaunchTemplateAndOverrides: &ec2LaunchTemplateAndOverridesResponse{LaunchTemplateSpecification: new(p.named), Overrides: &o},
+		out.Errors = append(out.Errors, shapes.EC2CreateFleetError{
+			LaunchTemplateAndOverrides: &shapes.EC2LaunchTemplateAndOverridesResponse{LaunchTemplateSpecification: new(p.named), Overrides: &o},
 			Lifecycle:                  lifecycle, ErrorCode: code, ErrorMessage: message,
 		})
 	}
@@ -297,8 +299,8 @@ func (t *tx) fill(in *ec2CreateFleetRequest, out *ec2CreateFleetResult, reservat
 		if len(p.launched) > 0 {
 			o := p.override
 			o.InstanceType, o.SubnetId, o.AvailabilityZone = p.it.Name, p.subnet.SubnetId, p.subnet.AvailabilityZone
-			out.Instances = append(out.Instances, ec2CreateFleetInstance{
-				LaunchTemplateAndOverrides: &ec2LaunchTemplateAndOverridesResponse{LaunchTemplateSpecification: new(p.named), Overrides: &o},
+			out.Instances = append(out.Instances, shapes.EC2CreateFleetInstance{
+				LaunchTemplateAndOverrides: &shapes.EC2LaunchTemplateAndOverridesResponse{LaunchTemplateSpecification: new(p.named), Overrides: &o},
 				Lifecycle:                  lifecycle, InstanceIds: p.launched, InstanceType: p.it.Name,
 			})
 		}
@@ -368,7 +370,7 @@ type launchSpec struct {
 	reservation  string
 	fleet, token string
 	group        string
-	tags         []ec2Tag
+	tags         []shapes.EC2Tag
 	protected    bool
 }
 
@@ -427,7 +429,7 @@ func (t *tx) launch(s launchSpec) (instanceID, code, message string) {
 			prof = ref.Arn[strings.LastIndexByte(ref.Arn, '/')+1:]
 		}
 		if t.profile(prof) == nil {
-			return "", "InvalidParameterValue", fmt.Sprintf("Value (%s) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name", prof)
+			return "", "InvalidParameterValue", fmt.Sprintf("Value (%s) for parameter shapes.IAMInstanceProfile.name is invalid. Invalid IAM Instance Profile name", prof)
 		}
 	}
 	held := ""
@@ -498,7 +500,7 @@ const (
 
 // reservationWish is what a launch template says of capacity reservations: how instances may use them, and the id of the one that
 // they must run in.
-func reservationWish(d *ec2RequestLaunchTemplateData) (preference, target string) {
+func reservationWish(d *shapes.EC2RequestLaunchTemplateData) (preference, target string) {
 	s := d.CapacityReservationSpecification
 	switch {
 	case s == nil:

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -185,9 +187,9 @@ func (t *tx) groupTemplate(in Group) (string, error) {
 	if len(flags) > 0 {
 		data += "  kubelet: {flags: [" + strings.Join(flags, ", ") + "]}\n"
 	}
-	spec := &ec2RequestLaunchTemplateData{ImageId: image.ID, InstanceType: it.Name, UserData: base64.StdEncoding.EncodeToString([]byte(data))}
+	spec := &shapes.EC2RequestLaunchTemplateData{ImageId: image.ID, InstanceType: it.Name, UserData: base64.StdEncoding.EncodeToString([]byte(data))}
 	if len(in.InstanceTypes) == 1 && in.Spot {
-		spec.InstanceMarketOptions = &ec2LaunchTemplateInstanceMarketOptionsRequest{MarketType: "spot"}
+		spec.InstanceMarketOptions = &shapes.EC2LaunchTemplateInstanceMarketOptionsRequest{MarketType: "spot"}
 	}
 	if have := t.templateNamed(name); have != nil {
 		is := *have
@@ -195,7 +197,7 @@ func (t *tx) groupTemplate(in Group) (string, error) {
 		t.templates.put(t, have.ID, is)
 		return name, nil
 	}
-	_, err := t.createLaunchTemplate(&ec2CreateLaunchTemplateRequest{LaunchTemplateName: name, LaunchTemplateData: spec})
+	_, err := t.createLaunchTemplate(&shapes.EC2CreateLaunchTemplateRequest{LaunchTemplateName: name, LaunchTemplateData: spec})
 	return name, err
 }
 
@@ -335,13 +337,13 @@ func (t *tx) launchMember(g *group, have []*instance, zone, cause string) (id, w
 	} else if o := data.InstanceMarketOptions; o != nil && o.MarketType == "spot" {
 		capacityType = model.Spot
 	}
-	var tags []ec2Tag
+	var tags []shapes.EC2Tag
 	for _, tag := range g.Tags {
 		if tag.PropagateAtLaunch {
-			tags = append(tags, ec2Tag{tag.Key, tag.Value})
+			tags = append(tags, shapes.EC2Tag{Key: tag.Key, Value: tag.Value})
 		}
 	}
-	tags = append(tags, ec2Tag{"aws:autoscaling:groupName", g.Name})
+	tags = append(tags, shapes.EC2Tag{Key: "aws:autoscaling:groupName", Value: g.Name})
 	for _, z := range zones {
 		var pools []*pool
 		for n, name := range types {
@@ -371,7 +373,7 @@ func (t *tx) launchMember(g *group, have []*instance, zone, cause string) (id, w
 }
 
 // groupTypes are the types that a mixed group may launch, in its own order; none: it is not mixed.
-func (t *tx) groupTypes(g *group, data *ec2RequestLaunchTemplateData) []string {
+func (t *tx) groupTypes(g *group, data *shapes.EC2RequestLaunchTemplateData) []string {
 	if g.Attributes == nil {
 		return g.InstanceTypes
 	}
@@ -421,7 +423,9 @@ func (t *tx) rebalance(in GroupName) (Interrupted, error) {
 	return out, nil
 }
 
-func invalid(format string, args ...any) error { return refuse("ValidationError", format, args...) }
+func invalid(format string, args ...any) error {
+	return wire.Refuse("ValidationError", format, args...)
+}
 
 func (t *tx) groupNamed(name string) (*group, error) {
 	if g := t.groups.items[name]; g != nil {
@@ -431,15 +435,15 @@ func (t *tx) groupNamed(name string) (*group, error) {
 }
 
 // groupFilters are those of the query protocol, in EC2's form.
-func groupFilters(in []asgFilter) []ec2Filter {
-	out := make([]ec2Filter, len(in))
+func groupFilters(in []shapes.ASGFilter) []shapes.EC2Filter {
+	out := make([]shapes.EC2Filter, len(in))
 	for i, f := range in {
-		out[i] = ec2Filter(f)
+		out[i] = shapes.EC2Filter(f)
 	}
 	return out
 }
 
-func (t *tx) describeGroups(in *asgAutoScalingGroupNamesType) (*asgAutoScalingGroupsType, error) {
+func (t *tx) describeGroups(in *shapes.ASGAutoScalingGroupNamesType) (*shapes.ASGAutoScalingGroupsType, error) {
 	var all []*group
 	for _, g := range t.groups.sorted() {
 		if len(in.AutoScalingGroupNames) > 0 && !slices.Contains(in.AutoScalingGroupNames, g.Name) {
@@ -464,22 +468,22 @@ func (t *tx) describeGroups(in *asgAutoScalingGroupNamesType) (*asgAutoScalingGr
 		limit = 100
 	}
 	some, next := page(all, func(g *group) string { return g.Name }, in.NextToken, in.MaxRecords, limit)
-	out := &asgAutoScalingGroupsType{NextToken: next}
+	out := &shapes.ASGAutoScalingGroupsType{NextToken: next}
 	for _, g := range some {
 		out.AutoScalingGroups = append(out.AutoScalingGroups, t.describedGroup(g))
 	}
 	return out, nil
 }
 
-func (t *tx) describedGroup(g *group) asgAutoScalingGroup {
-	lt := &asgLaunchTemplateSpecification{LaunchTemplateName: g.LaunchTemplate, Version: g.Version}
+func (t *tx) describedGroup(g *group) shapes.ASGAutoScalingGroup {
+	lt := &shapes.ASGLaunchTemplateSpecification{LaunchTemplateName: g.LaunchTemplate, Version: g.Version}
 	if lt.Version == "" {
 		lt.Version = "$Default"
 	}
 	if have := t.templateNamed(g.LaunchTemplate); have != nil {
 		lt.LaunchTemplateId = have.ID
 	}
-	d := asgAutoScalingGroup{
+	d := shapes.ASGAutoScalingGroup{
 		AutoScalingGroupName: g.Name, AutoScalingGroupARN: t.arn("autoscaling", "autoScalingGroup:"+id("asg", g.Name)+":autoScalingGroupName/"+g.Name),
 		MinSize: new(int64(g.Min)), MaxSize: new(int64(g.Max)), DesiredCapacity: new(int64(g.Desired)), DefaultCooldown: new(int64(300)), AvailabilityZones: g.Zones,
 		HealthCheckType: "EC2", HealthCheckGracePeriod: new(int64(300)), CreatedTime: pointer(g.Created), TerminationPolicies: []string{"Default"},
@@ -488,14 +492,14 @@ func (t *tx) describedGroup(g *group) asgAutoScalingGroup {
 	if len(g.InstanceTypes) == 0 && g.Attributes == nil {
 		d.LaunchTemplate = lt
 	} else {
-		var overrides []asgLaunchTemplateOverrides
+		var overrides []shapes.ASGLaunchTemplateOverrides
 		if g.Attributes != nil {
-			overrides = append(overrides, asgLaunchTemplateOverrides{InstanceRequirements: g.Attributes.described()})
+			overrides = append(overrides, shapes.ASGLaunchTemplateOverrides{InstanceRequirements: g.Attributes.described()})
 		}
 		for _, name := range g.InstanceTypes {
-			o := asgLaunchTemplateOverrides{InstanceType: name}
+			o := shapes.ASGLaunchTemplateOverrides{InstanceType: name}
 			if own := g.OverrideTemplates[name]; own != "" {
-				o.LaunchTemplateSpecification = &asgLaunchTemplateSpecification{LaunchTemplateName: own, Version: "$Default"}
+				o.LaunchTemplateSpecification = &shapes.ASGLaunchTemplateSpecification{LaunchTemplateName: own, Version: "$Default"}
 				if have := t.templateNamed(own); have != nil {
 					o.LaunchTemplateSpecification.LaunchTemplateId = have.ID
 				}
@@ -504,9 +508,9 @@ func (t *tx) describedGroup(g *group) asgAutoScalingGroup {
 		}
 		strategy := "lowest-price"
 		set(&strategy, g.SpotAllocationStrategy)
-		d.MixedInstancesPolicy = &asgMixedInstancesPolicy{
-			LaunchTemplate: &asgLaunchTemplate{LaunchTemplateSpecification: lt, Overrides: overrides},
-			InstancesDistribution: &asgInstancesDistribution{
+		d.MixedInstancesPolicy = &shapes.ASGMixedInstancesPolicy{
+			LaunchTemplate: &shapes.ASGLaunchTemplate{LaunchTemplateSpecification: lt, Overrides: overrides},
+			InstancesDistribution: &shapes.ASGInstancesDistribution{
 				OnDemandAllocationStrategy: "prioritized", OnDemandBaseCapacity: new(int64(g.OnDemandBase)),
 				OnDemandPercentageAboveBaseCapacity: new(int64(g.OnDemandAbovePercent)), SpotAllocationStrategy: strategy,
 			},
@@ -520,7 +524,7 @@ func (t *tx) describedGroup(g *group) asgAutoScalingGroup {
 	}
 	d.VPCZoneIdentifier = strings.Join(subnets, ",")
 	for _, p := range g.Suspended {
-		d.SuspendedProcesses = append(d.SuspendedProcesses, asgSuspendedProcess{p, "User suspended"})
+		d.SuspendedProcesses = append(d.SuspendedProcesses, shapes.ASGSuspendedProcess{ProcessName: p, SuspensionReason: "User suspended"})
 	}
 	for _, tag := range g.Tags {
 		d.Tags = append(d.Tags, describedTag(g.Name, tag))
@@ -534,15 +538,15 @@ func (t *tx) describedGroup(g *group) asgAutoScalingGroup {
 	return d
 }
 
-func describedTag(name string, tag GroupTag) asgTagDescription {
-	return asgTagDescription{ResourceId: name, ResourceType: "auto-scaling-group", Key: tag.Key, Value: tag.Value, PropagateAtLaunch: new(tag.PropagateAtLaunch)}
+func describedTag(name string, tag GroupTag) shapes.ASGTagDescription {
+	return shapes.ASGTagDescription{ResourceId: name, ResourceType: "auto-scaling-group", Key: tag.Key, Value: tag.Value, PropagateAtLaunch: new(tag.PropagateAtLaunch)}
 }
 
-func (t *tx) describedMember(g *group, i *instance) asgInstance {
+func (t *tx) describedMember(g *group, i *instance) shapes.ASGInstance {
 	m := t.machine(i)
-	return asgInstance{
+	return shapes.ASGInstance{
 		InstanceId: i.ID, InstanceType: m.InstanceType, AvailabilityZone: m.Zone, LifecycleState: t.lifecycleState(i), HealthStatus: "Healthy",
-		LaunchTemplate:       &asgLaunchTemplateSpecification{LaunchTemplateId: i.Template, LaunchTemplateName: g.LaunchTemplate, Version: strconv.Itoa(i.Version)},
+		LaunchTemplate:       &shapes.ASGLaunchTemplateSpecification{LaunchTemplateId: i.Template, LaunchTemplateName: g.LaunchTemplate, Version: strconv.Itoa(i.Version)},
 		ProtectedFromScaleIn: new(i.Protected),
 	}
 }
@@ -557,20 +561,20 @@ func (t *tx) lifecycleState(i *instance) string {
 	return "Terminating"
 }
 
-func (t *tx) describeGroupInstances(in *asgDescribeAutoScalingInstancesType) (*asgAutoScalingInstancesType, error) {
-	var all []asgAutoScalingInstanceDetails
+func (t *tx) describeGroupInstances(in *shapes.ASGDescribeAutoScalingInstancesType) (*shapes.ASGAutoScalingInstancesType, error) {
+	var all []shapes.ASGAutoScalingInstanceDetails
 	for _, i := range t.alive() {
 		if i.Group == "" || len(in.InstanceIds) > 0 && !slices.Contains(in.InstanceIds, i.ID) {
 			continue
 		}
 		m := t.machine(i)
-		all = append(all, asgAutoScalingInstanceDetails{
+		all = append(all, shapes.ASGAutoScalingInstanceDetails{
 			InstanceId: i.ID, InstanceType: m.InstanceType, AutoScalingGroupName: i.Group, AvailabilityZone: m.Zone, LifecycleState: t.lifecycleState(i),
-			HealthStatus: "HEALTHY", LaunchTemplate: &asgLaunchTemplateSpecification{LaunchTemplateId: i.Template, Version: strconv.Itoa(i.Version)}, ProtectedFromScaleIn: new(i.Protected),
+			HealthStatus: "HEALTHY", LaunchTemplate: &shapes.ASGLaunchTemplateSpecification{LaunchTemplateId: i.Template, Version: strconv.Itoa(i.Version)}, ProtectedFromScaleIn: new(i.Protected),
 		})
 	}
-	some, next := page(all, func(i asgAutoScalingInstanceDetails) string { return i.InstanceId }, in.NextToken, in.MaxRecords, 50)
-	return &asgAutoScalingInstancesType{AutoScalingInstances: some, NextToken: next}, nil
+	some, next := page(all, func(i shapes.ASGAutoScalingInstanceDetails) string { return i.InstanceId }, in.NextToken, in.MaxRecords, 50)
+	return &shapes.ASGAutoScalingInstancesType{AutoScalingInstances: some, NextToken: next}, nil
 }
 
 // resize changes a group's bounds and desired capacity.
@@ -591,7 +595,7 @@ func (t *tx) resize(g *group, lowest, highest, desired int) error {
 	return nil
 }
 
-func (t *tx) setDesired(in *asgSetDesiredCapacityType) (*none, error) {
+func (t *tx) setDesired(in *shapes.ASGSetDesiredCapacityType) (*wire.None, error) {
 	g, err := t.groupNamed(in.AutoScalingGroupName)
 	if err != nil {
 		return nil, err
@@ -599,10 +603,10 @@ func (t *tx) setDesired(in *asgSetDesiredCapacityType) (*none, error) {
 	if in.DesiredCapacity == nil {
 		return nil, invalid("1 validation error detected: Value null at 'desiredCapacity' failed to satisfy constraint: Member must not be null")
 	}
-	return &none{}, t.resize(g, g.Min, g.Max, int(*in.DesiredCapacity))
+	return &wire.None{}, t.resize(g, g.Min, g.Max, int(*in.DesiredCapacity))
 }
 
-func (t *tx) updateGroup(in *asgUpdateAutoScalingGroupType) (*none, error) {
+func (t *tx) updateGroup(in *shapes.ASGUpdateAutoScalingGroupType) (*wire.None, error) {
 	g, err := t.groupNamed(in.AutoScalingGroupName)
 	if err != nil {
 		return nil, err
@@ -624,10 +628,10 @@ func (t *tx) updateGroup(in *asgUpdateAutoScalingGroupType) (*none, error) {
 		t.groups.put(t, g.Name, is)
 		g = t.groups.items[g.Name]
 	}
-	return &none{}, t.resize(g, lowest, highest, desired)
+	return &wire.None{}, t.resize(g, lowest, highest, desired)
 }
 
-func (t *tx) terminateMember(in *asgTerminateInstanceInAutoScalingGroupType) (*asgActivityType, error) {
+func (t *tx) terminateMember(in *shapes.ASGTerminateInstanceInAutoScalingGroupType) (*shapes.ASGActivityType, error) {
 	i := t.instances.items[in.InstanceId]
 	if i == nil || i.Group == "" || gone(t.machine(i)) {
 		return nil, invalid("Instance Id not found - No managed instance found for instance ID: %s", in.InstanceId)
@@ -646,10 +650,10 @@ func (t *tx) terminateMember(in *asgTerminateInstanceInAutoScalingGroupType) (*a
 	}
 	t.end(i, "Client.UserInitiatedShutdown")
 	a := t.act(g.Name, "Terminating EC2 instance: "+i.ID, "instance "+i.ID+" was taken out of service in response to a user request", "InProgress", "")
-	return &asgActivityType{Activity: new(describedActivity(a))}, nil
+	return &shapes.ASGActivityType{Activity: new(describedActivity(a))}, nil
 }
 
-func (t *tx) protect(in *asgSetInstanceProtectionQuery) (*asgSetInstanceProtectionAnswer, error) {
+func (t *tx) protect(in *shapes.ASGSetInstanceProtectionQuery) (*shapes.ASGSetInstanceProtectionAnswer, error) {
 	g, err := t.groupNamed(in.AutoScalingGroupName)
 	if err != nil {
 		return nil, err
@@ -669,11 +673,11 @@ func (t *tx) protect(in *asgSetInstanceProtectionQuery) (*asgSetInstanceProtecti
 		t.instances.put(t, id, is)
 	}
 	t.stir()
-	return &asgSetInstanceProtectionAnswer{}, nil
+	return &shapes.ASGSetInstanceProtectionAnswer{}, nil
 }
 
-func describedActivity(a *activity) asgActivity {
-	d := asgActivity{
+func describedActivity(a *activity) shapes.ASGActivity {
+	d := shapes.ASGActivity{
 		ActivityId: a.ID, AutoScalingGroupName: a.Group, Description: a.Description, Cause: a.Cause, StartTime: pointer(a.Start), EndTime: pointer(a.End),
 		StatusCode: a.Status, StatusMessage: a.Message, Progress: new(int64(100)),
 	}
@@ -684,7 +688,7 @@ func describedActivity(a *activity) asgActivity {
 }
 
 // describeActivities has the newest first.
-func (t *tx) describeActivities(in *asgDescribeScalingActivitiesType) (*asgActivitiesType, error) {
+func (t *tx) describeActivities(in *shapes.ASGDescribeScalingActivitiesType) (*shapes.ASGActivitiesType, error) {
 	if in.AutoScalingGroupName != "" {
 		if _, err := t.groupNamed(in.AutoScalingGroupName); err != nil {
 			return nil, err
@@ -698,14 +702,14 @@ func (t *tx) describeActivities(in *asgDescribeScalingActivitiesType) (*asgActiv
 	// Ids don't sort as activities happened, so the token counts.
 	start, err := strconv.Atoi("0" + in.NextToken)
 	if err != nil || start > len(all) {
-		return nil, refuse("InvalidNextToken", "The token '%s' is invalid.", in.NextToken)
+		return nil, wire.Refuse("InvalidNextToken", "The token '%s' is invalid.", in.NextToken)
 	}
 	n := 100
 	if in.MaxRecords != nil {
 		n = min(n, int(*in.MaxRecords))
 	}
 	end := min(start+n, len(all))
-	out := &asgActivitiesType{}
+	out := &shapes.ASGActivitiesType{}
 	for _, a := range all[start:end] {
 		out.Activities = append(out.Activities, describedActivity(a))
 	}
@@ -716,27 +720,27 @@ func (t *tx) describeActivities(in *asgDescribeScalingActivitiesType) (*asgActiv
 }
 
 // describeLaunchConfigurations: the account has none; groups have launch templates.
-func (t *tx) describeLaunchConfigurations(*asgLaunchConfigurationNamesType) (*asgLaunchConfigurationsType, error) {
-	return &asgLaunchConfigurationsType{}, nil
+func (t *tx) describeLaunchConfigurations(*shapes.ASGLaunchConfigurationNamesType) (*shapes.ASGLaunchConfigurationsType, error) {
+	return &shapes.ASGLaunchConfigurationsType{}, nil
 }
 
-func (t *tx) describeRefreshes(in *asgDescribeInstanceRefreshesType) (*asgDescribeInstanceRefreshesAnswer, error) {
+func (t *tx) describeRefreshes(in *shapes.ASGDescribeInstanceRefreshesType) (*shapes.ASGDescribeInstanceRefreshesAnswer, error) {
 	g, err := t.groupNamed(in.AutoScalingGroupName)
 	if err != nil {
 		return nil, err
 	}
-	out := &asgDescribeInstanceRefreshesAnswer{}
+	out := &shapes.ASGDescribeInstanceRefreshesAnswer{}
 	for n, status := range g.InstanceRefreshStatuses {
 		id := id("refresh", g.Name, strconv.Itoa(n))
 		if len(in.InstanceRefreshIds) == 0 || slices.Contains(in.InstanceRefreshIds, id) {
-			out.InstanceRefreshes = append(out.InstanceRefreshes, asgInstanceRefresh{InstanceRefreshId: id, AutoScalingGroupName: g.Name, Status: status, StartTime: pointer(g.Created)})
+			out.InstanceRefreshes = append(out.InstanceRefreshes, shapes.ASGInstanceRefresh{InstanceRefreshId: id, AutoScalingGroupName: g.Name, Status: status, StartTime: pointer(g.Created)})
 		}
 	}
 	return out, nil
 }
 
-func (t *tx) describeGroupTags(in *asgDescribeTagsType) (*asgTagsType, error) {
-	var all []asgTagDescription
+func (t *tx) describeGroupTags(in *shapes.ASGDescribeTagsType) (*shapes.ASGTagsType, error) {
+	var all []shapes.ASGTagDescription
 	for _, g := range t.groups.sorted() {
 		for _, tag := range g.Tags {
 			pass, err := filtered(groupFilters(in.Filters), nil, func(name string) ([]string, bool) {
@@ -760,9 +764,9 @@ func (t *tx) describeGroupTags(in *asgDescribeTagsType) (*asgTagsType, error) {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b asgTagDescription) int {
+	slices.SortFunc(all, func(a, b shapes.ASGTagDescription) int {
 		return strings.Compare(a.ResourceId+"\x00"+a.Key, b.ResourceId+"\x00"+b.Key)
 	})
-	some, next := page(all, func(d asgTagDescription) string { return d.ResourceId + "\x00" + d.Key }, in.NextToken, in.MaxRecords, 50)
-	return &asgTagsType{Tags: some, NextToken: next}, nil
+	some, next := page(all, func(d shapes.ASGTagDescription) string { return d.ResourceId + "\x00" + d.Key }, in.NextToken, in.MaxRecords, 50)
+	return &shapes.ASGTagsType{Tags: some, NextToken: next}, nil
 }

@@ -12,17 +12,20 @@ import (
 	"sort"
 	"strings"
 	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 )
 
 // accountCreated is when everything was made that is there from the start.
 var accountCreated = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func (t *tx) callerIdentity(*stsGetCallerIdentityRequest) (*stsGetCallerIdentityResponse, error) {
-	return &stsGetCallerIdentityResponse{UserId: "AROAEXAMPLE:dovetail", Account: t.settings.Account, Arn: "arn:aws:sts::" + t.settings.Account + ":assumed-role/dovetail/dovetail"}, nil
+func (t *tx) callerIdentity(*shapes.STSGetCallerIdentityRequest) (*shapes.STSGetCallerIdentityResponse, error) {
+	return &shapes.STSGetCallerIdentityResponse{UserId: "AROAEXAMPLE:dovetail", Account: t.settings.Account, Arn: "arn:aws:sts::" + t.settings.Account + ":assumed-role/dovetail/dovetail"}, nil
 }
 
 func noEntity(kind, name string) error {
-	return &apiError{Code: "NoSuchEntity", Message: kind + " " + name + " cannot be found.", Status: http.StatusNotFound}
+	return &wire.Error{Code: "NoSuchEntity", Message: kind + " " + name + " cannot be found.", Status: http.StatusNotFound}
 }
 
 // profile finds an instance profile; the nodes' role has one of its name from the start.
@@ -36,41 +39,41 @@ func (c *Cloud) profile(name string) *profile {
 	return nil
 }
 
-func (c *Cloud) describedProfile(p *profile) *iamInstanceProfile {
-	d := &iamInstanceProfile{
+func (c *Cloud) describedProfile(p *profile) *shapes.IAMInstanceProfile {
+	d := &shapes.IAMInstanceProfile{
 		Path: p.Path, InstanceProfileName: p.Name, InstanceProfileId: p.ID, Arn: c.arn("iam", "instance-profile"+p.Path+p.Name), CreateDate: pointer(p.Created),
 	}
 	if p.Role != "" {
-		d.Roles = []iamRole{*c.role(p.Role)}
+		d.Roles = []shapes.IAMRole{*c.role(p.Role)}
 	}
 	for _, k := range sortedKeys(p.Tags) {
-		d.Tags = append(d.Tags, iamTag{k, p.Tags[k]})
+		d.Tags = append(d.Tags, shapes.IAMTag{Key: k, Value: p.Tags[k]})
 	}
 	return d
 }
 
-func (c *Cloud) role(name string) *iamRole {
-	return &iamRole{Path: "/", RoleName: name, RoleId: id("AROA", name), Arn: c.arn("iam", "role/"+name), CreateDate: &accountCreated}
+func (c *Cloud) role(name string) *shapes.IAMRole {
+	return &shapes.IAMRole{Path: "/", RoleName: name, RoleId: id("AROA", name), Arn: c.arn("iam", "role/"+name), CreateDate: &accountCreated}
 }
 
-func (t *tx) getRole(in *iamGetRoleRequest) (*iamGetRoleResponse, error) {
+func (t *tx) getRole(in *shapes.IAMGetRoleRequest) (*shapes.IAMGetRoleResponse, error) {
 	if in.RoleName != t.settings.Role {
 		return nil, noEntity("The role with name", in.RoleName)
 	}
-	return &iamGetRoleResponse{Role: t.role(in.RoleName)}, nil
+	return &shapes.IAMGetRoleResponse{Role: t.role(in.RoleName)}, nil
 }
 
-func (t *tx) getProfile(in *iamGetInstanceProfileRequest) (*iamGetInstanceProfileResponse, error) {
+func (t *tx) getProfile(in *shapes.IAMGetInstanceProfileRequest) (*shapes.IAMGetInstanceProfileResponse, error) {
 	p := t.profile(in.InstanceProfileName)
 	if p == nil {
 		return nil, noEntity("Instance Profile", in.InstanceProfileName)
 	}
-	return &iamGetInstanceProfileResponse{InstanceProfile: t.describedProfile(p)}, nil
+	return &shapes.IAMGetInstanceProfileResponse{InstanceProfile: t.describedProfile(p)}, nil
 }
 
-func (t *tx) createProfile(in *iamCreateInstanceProfileRequest) (*iamCreateInstanceProfileResponse, error) {
+func (t *tx) createProfile(in *shapes.IAMCreateInstanceProfileRequest) (*shapes.IAMCreateInstanceProfileResponse, error) {
 	if t.profile(in.InstanceProfileName) != nil {
-		return nil, &apiError{Code: "EntityAlreadyExists", Message: "Instance Profile " + in.InstanceProfileName + " already exists.", Status: http.StatusConflict}
+		return nil, &wire.Error{Code: "EntityAlreadyExists", Message: "Instance Profile " + in.InstanceProfileName + " already exists.", Status: http.StatusConflict}
 	}
 	path := in.Path
 	if path == "" {
@@ -81,11 +84,11 @@ func (t *tx) createProfile(in *iamCreateInstanceProfileRequest) (*iamCreateInsta
 		p.Tags[tag.Key] = tag.Value
 	}
 	t.profiles.put(t, p.Name, p)
-	return &iamCreateInstanceProfileResponse{InstanceProfile: t.describedProfile(&p)}, nil
+	return &shapes.IAMCreateInstanceProfileResponse{InstanceProfile: t.describedProfile(&p)}, nil
 }
 
 // reprofile changes a profile.
-func (t *tx) reprofile(name string, do func(*profile) error) (*none, error) {
+func (t *tx) reprofile(name string, do func(*profile) error) (*wire.None, error) {
 	have := t.profile(name)
 	if have == nil {
 		return nil, noEntity("Instance Profile", name)
@@ -95,23 +98,23 @@ func (t *tx) reprofile(name string, do func(*profile) error) (*none, error) {
 		return nil, err
 	}
 	t.profiles.put(t, name, p)
-	return &none{}, nil
+	return &wire.None{}, nil
 }
 
-func (t *tx) addRole(in *iamAddRoleToInstanceProfileRequest) (*none, error) {
+func (t *tx) addRole(in *shapes.IAMAddRoleToInstanceProfileRequest) (*wire.None, error) {
 	if in.RoleName != t.settings.Role {
 		return nil, noEntity("The role with name", in.RoleName)
 	}
 	return t.reprofile(in.InstanceProfileName, func(p *profile) error {
 		if p.Role != "" {
-			return &apiError{Code: "LimitExceeded", Message: "Cannot exceed quota for InstanceSessionsPerInstanceProfile: 1", Status: http.StatusConflict}
+			return &wire.Error{Code: "LimitExceeded", Message: "Cannot exceed quota for InstanceSessionsPerInstanceProfile: 1", Status: http.StatusConflict}
 		}
 		p.Role = in.RoleName
 		return nil
 	})
 }
 
-func (t *tx) removeRole(in *iamRemoveRoleFromInstanceProfileRequest) (*none, error) {
+func (t *tx) removeRole(in *shapes.IAMRemoveRoleFromInstanceProfileRequest) (*wire.None, error) {
 	return t.reprofile(in.InstanceProfileName, func(p *profile) error {
 		if p.Role != in.RoleName {
 			return noEntity("The role with name", in.RoleName)
@@ -121,7 +124,7 @@ func (t *tx) removeRole(in *iamRemoveRoleFromInstanceProfileRequest) (*none, err
 	})
 }
 
-func (t *tx) tagProfile(in *iamTagInstanceProfileRequest) (*none, error) {
+func (t *tx) tagProfile(in *shapes.IAMTagInstanceProfileRequest) (*wire.None, error) {
 	return t.reprofile(in.InstanceProfileName, func(p *profile) error {
 		p.Tags = maps.Clone(p.Tags)
 		if p.Tags == nil {
@@ -134,19 +137,19 @@ func (t *tx) tagProfile(in *iamTagInstanceProfileRequest) (*none, error) {
 	})
 }
 
-func (t *tx) deleteProfile(in *iamDeleteInstanceProfileRequest) (*none, error) {
+func (t *tx) deleteProfile(in *shapes.IAMDeleteInstanceProfileRequest) (*wire.None, error) {
 	p := t.profiles.items[in.InstanceProfileName]
 	if p == nil {
 		return nil, noEntity("Instance Profile", in.InstanceProfileName)
 	}
 	if p.Role != "" {
-		return nil, &apiError{Code: "DeleteConflict", Message: "Cannot delete entity, must remove roles from instance profile first.", Status: http.StatusConflict}
+		return nil, &wire.Error{Code: "DeleteConflict", Message: "Cannot delete entity, must remove roles from instance profile first.", Status: http.StatusConflict}
 	}
 	t.profiles.drop(t, p.Name)
-	return &none{}, nil
+	return &wire.None{}, nil
 }
 
-func (t *tx) listProfiles(in *iamListInstanceProfilesRequest) (*iamListInstanceProfilesResponse, error) {
+func (t *tx) listProfiles(in *shapes.IAMListInstanceProfilesRequest) (*shapes.IAMListInstanceProfilesResponse, error) {
 	all := t.profiles.sorted()
 	if t.profiles.items[t.settings.Role] == nil {
 		all = append(all, t.profile(t.settings.Role))
@@ -154,18 +157,18 @@ func (t *tx) listProfiles(in *iamListInstanceProfilesRequest) (*iamListInstanceP
 	all = slices.DeleteFunc(all, func(p *profile) bool { return !strings.HasPrefix(p.Path, in.PathPrefix) })
 	sort.Slice(all, func(i, j int) bool { return all[i].Name < all[j].Name })
 	some, next := page(all, func(p *profile) string { return p.Name }, in.Marker, in.MaxItems, 100)
-	out := &iamListInstanceProfilesResponse{IsTruncated: new(next != ""), Marker: next}
+	out := &shapes.IAMListInstanceProfilesResponse{IsTruncated: new(next != ""), Marker: next}
 	for _, p := range some {
 		out.InstanceProfiles = append(out.InstanceProfiles, *t.describedProfile(p))
 	}
 	return out, nil
 }
 
-func (t *tx) describeCluster(in *eksDescribeClusterRequest) (*eksDescribeClusterResponse, error) {
+func (t *tx) describeCluster(in *shapes.EKSDescribeClusterRequest) (*shapes.EKSDescribeClusterResponse, error) {
 	if in.Name != t.settings.Cluster {
-		return nil, &apiError{Code: "ResourceNotFoundException", Message: "No cluster found for name: " + in.Name + ".", Status: http.StatusNotFound}
+		return nil, &wire.Error{Code: "ResourceNotFoundException", Message: "No cluster found for name: " + in.Name + ".", Status: http.StatusNotFound}
 	}
-	v := &eksVpcConfigResponse{VpcId: t.world.vpc.VpcId, EndpointPublicAccess: new(true), EndpointPrivateAccess: new(true), ClusterSecurityGroupId: t.world.groups[0].GroupId}
+	v := &shapes.EKSVpcConfigResponse{VpcId: t.world.vpc.VpcId, EndpointPublicAccess: new(true), EndpointPrivateAccess: new(true), ClusterSecurityGroupId: t.world.groups[0].GroupId}
 	for _, s := range t.world.subnets {
 		v.SubnetIds = append(v.SubnetIds, s.SubnetId)
 	}
@@ -173,13 +176,13 @@ func (t *tx) describeCluster(in *eksDescribeClusterRequest) (*eksDescribeCluster
 	if authority == "" {
 		authority = base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("the certificate of a cluster that is not there")}))
 	}
-	network := &eksKubernetesNetworkConfigResponse{ServiceIpv4Cidr: "10.96.0.0/16", IpFamily: "ipv4"}
+	network := &shapes.EKSKubernetesNetworkConfigResponse{ServiceIpv4Cidr: "10.96.0.0/16", IpFamily: "ipv4"}
 	if t.settings.IPv6 {
-		network = &eksKubernetesNetworkConfigResponse{ServiceIpv6Cidr: "fd30:1234:5678::/108", IpFamily: "ipv6"}
+		network = &shapes.EKSKubernetesNetworkConfigResponse{ServiceIpv6Cidr: "fd30:1234:5678::/108", IpFamily: "ipv6"}
 	}
-	return &eksDescribeClusterResponse{Cluster: &eksCluster{
-		Name: in.Name, Arn: t.arn("eks", "cluster/"+in.Name), CreatedAt: new(epoch(accountCreated)), Version: t.settings.KubernetesVersion, Endpoint: t.settings.Endpoint,
+	return &shapes.EKSDescribeClusterResponse{Cluster: &shapes.EKSCluster{
+		Name: in.Name, Arn: t.arn("eks", "cluster/"+in.Name), CreatedAt: new(shapes.Epoch(accountCreated)), Version: t.settings.KubernetesVersion, Endpoint: t.settings.Endpoint,
 		ResourcesVpcConfig: v, KubernetesNetworkConfig: network, Status: "ACTIVE",
-		CertificateAuthority: &eksCertificate{Data: authority}, PlatformVersion: "eks.1", Tags: map[string]string{DiscoveryTag: in.Name},
+		CertificateAuthority: &shapes.EKSCertificate{Data: authority}, PlatformVersion: "eks.1", Tags: map[string]string{DiscoveryTag: in.Name},
 	}}, nil
 }

@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 )
 
 // image is a machine image, and the SSM parameters that name it. Of images with the same parameter the newest is meant.
@@ -134,13 +137,13 @@ func (c *Cloud) parameter(name string) *image {
 	return newest
 }
 
-func (t *tx) describeImages(in *ec2DescribeImagesRequest) (*ec2DescribeImagesResult, error) {
+func (t *tx) describeImages(in *shapes.EC2DescribeImagesRequest) (*shapes.EC2DescribeImagesResult, error) {
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
 	for _, id := range in.ImageIds {
 		if t.image(id) == nil {
-			return nil, refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
+			return nil, wire.Refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
 		}
 	}
 	var all []*image
@@ -192,23 +195,23 @@ func (t *tx) describeImages(in *ec2DescribeImagesRequest) (*ec2DescribeImagesRes
 		}
 	}
 	some, next := page(all, func(im *image) string { return im.ID }, in.NextToken, in.MaxResults, 1000)
-	out := &ec2DescribeImagesResult{NextToken: next}
+	out := &shapes.EC2DescribeImagesResult{NextToken: next}
 	for _, im := range some {
 		out.Images = append(out.Images, im.described())
 	}
 	return out, nil
 }
 
-func (im *image) described() ec2Image {
+func (im *image) described() shapes.EC2Image {
 	const instant = "2006-01-02T15:04:05.000Z"
 	size := int64(20)
 	if im.Family == bottlerocket {
 		size = 4
 	}
-	out := ec2Image{
+	out := shapes.EC2Image{
 		Architecture: im.Arch, CreationDate: im.Created.Format(instant), ImageId: im.ID, ImageLocation: im.Owner + "/" + im.Name, ImageType: "machine",
 		Public: new(im.Alias != ""), OwnerId: im.Owner, PlatformDetails: "Linux/UNIX", State: "available", Description: im.Name, EnaSupport: new(true),
-		BlockDeviceMappings: []ec2BlockDeviceMapping{{DeviceName: "/dev/xvda", Ebs: &ec2EbsBlockDevice{SnapshotId: id("snap", im.ID), VolumeSize: &size, VolumeType: "gp3", DeleteOnTermination: new(true)}}},
+		BlockDeviceMappings: []shapes.EC2BlockDeviceMapping{{DeviceName: "/dev/xvda", Ebs: &shapes.EC2EbsBlockDevice{SnapshotId: id("snap", im.ID), VolumeSize: &size, VolumeType: "gp3", DeleteOnTermination: new(true)}}},
 		Hypervisor:          "xen", ImageOwnerAlias: im.Alias, Name: im.Name, RootDeviceName: "/dev/xvda", RootDeviceType: "ebs", Tags: tagList(im.Tags),
 		VirtualizationType: "hvm", BootMode: "uefi-preferred",
 	}
@@ -218,19 +221,19 @@ func (im *image) described() ec2Image {
 	return out
 }
 
-func (t *tx) getParameter(in *ssmGetParameterRequest) (*ssmGetParameterResult, error) {
+func (t *tx) getParameter(in *shapes.SSMGetParameterRequest) (*shapes.SSMGetParameterResult, error) {
 	im := t.parameter(in.Name)
 	if im == nil {
-		return nil, refuse("ParameterNotFound", "Parameter %s not found.", in.Name)
+		return nil, wire.Refuse("ParameterNotFound", "Parameter %s not found.", in.Name)
 	}
-	return &ssmGetParameterResult{Parameter: t.ssm(in.Name, im)}, nil
+	return &shapes.SSMGetParameterResult{Parameter: t.ssm(in.Name, im)}, nil
 }
 
-func (t *tx) getParameters(in *ssmGetParametersRequest) (*ssmGetParametersResult, error) {
+func (t *tx) getParameters(in *shapes.SSMGetParametersRequest) (*shapes.SSMGetParametersResult, error) {
 	if len(in.Names) < 1 || len(in.Names) > 10 {
-		return nil, refuse("ValidationException", "1 validation error detected: Value at 'names' failed to satisfy constraint: Member must have length between 1 and 10")
+		return nil, wire.Refuse("ValidationException", "1 validation error detected: Value at 'names' failed to satisfy constraint: Member must have length between 1 and 10")
 	}
-	out := &ssmGetParametersResult{}
+	out := &shapes.SSMGetParametersResult{}
 	for _, name := range in.Names {
 		if im := t.parameter(name); im != nil {
 			out.Parameters = append(out.Parameters, *t.ssm(name, im))
@@ -241,6 +244,6 @@ func (t *tx) getParameters(in *ssmGetParametersRequest) (*ssmGetParametersResult
 	return out, nil
 }
 
-func (c *Cloud) ssm(name string, im *image) *ssmParameter {
-	return &ssmParameter{Name: name, Type: "String", Value: im.ID, Version: new(im.Created.Unix() / 86400), LastModifiedDate: new(epoch(im.Created)), ARN: c.arn("ssm", "parameter"+name), DataType: "text"}
+func (c *Cloud) ssm(name string, im *image) *shapes.SSMParameter {
+	return &shapes.SSMParameter{Name: name, Type: "String", Value: im.ID, Version: new(im.Created.Unix() / 86400), LastModifiedDate: new(shapes.Epoch(im.Created)), ARN: c.arn("ssm", "parameter"+name), DataType: "text"}
 }

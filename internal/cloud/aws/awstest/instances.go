@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -29,34 +31,34 @@ func (t *tx) visible(in *instance) bool {
 }
 
 // state is an instance's, by EC2's words.
-func (t *tx) state(in *instance) *ec2InstanceState {
-	s := &ec2InstanceState{Code: new(int64(16)), Name: "running"}
+func (t *tx) state(in *instance) *shapes.EC2InstanceState {
+	s := &shapes.EC2InstanceState{Code: new(int64(16)), Name: "running"}
 	switch m := t.machine(in); m.State {
 	case machines.Pending:
 		if t.now.Before(in.Runs) {
-			s = &ec2InstanceState{Code: new(int64(0)), Name: "pending"}
+			s = &shapes.EC2InstanceState{Code: new(int64(0)), Name: "pending"}
 		}
 	case machines.ShuttingDown:
-		s = &ec2InstanceState{Code: new(int64(32)), Name: "shutting-down"}
+		s = &shapes.EC2InstanceState{Code: new(int64(32)), Name: "shutting-down"}
 	case machines.Terminated:
-		s = &ec2InstanceState{Code: new(int64(48)), Name: "terminated"}
+		s = &shapes.EC2InstanceState{Code: new(int64(48)), Name: "terminated"}
 	}
 	return s
 }
 
-func (t *tx) describeInstances(in *ec2DescribeInstancesRequest) (*ec2DescribeInstancesResult, error) {
+func (t *tx) describeInstances(in *shapes.EC2DescribeInstancesRequest) (*shapes.EC2DescribeInstancesResult, error) {
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
 	if len(in.InstanceIds) > 0 && in.MaxResults != nil {
-		return nil, refuse("InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults")
+		return nil, wire.Refuse("InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults")
 	}
 	var candidates []*instance
 	if len(in.InstanceIds) > 0 {
 		for _, id := range in.InstanceIds {
 			i := t.instances.items[id]
 			if i == nil || !t.visible(i) {
-				return nil, refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+				return nil, wire.Refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
 			}
 			if !slices.Contains(candidates, i) {
 				candidates = append(candidates, i)
@@ -80,9 +82,9 @@ func (t *tx) describeInstances(in *ec2DescribeInstancesRequest) (*ec2DescribeIns
 		}
 	}
 	some, next := page(all, func(i *instance) string { return i.ID }, in.NextToken, in.MaxResults, 1000)
-	out := &ec2DescribeInstancesResult{NextToken: next}
+	out := &shapes.EC2DescribeInstancesResult{NextToken: next}
 	for _, i := range some { // one reservation an instance, as a fleet's come
-		out.Reservations = append(out.Reservations, ec2Reservation{Instances: []ec2Instance{t.described(i)}, OwnerId: t.settings.Account, ReservationId: i.Reservation})
+		out.Reservations = append(out.Reservations, shapes.EC2Reservation{Instances: []shapes.EC2Instance{t.described(i)}, OwnerId: t.settings.Account, ReservationId: i.Reservation})
 	}
 	return out, nil
 }
@@ -153,7 +155,7 @@ func (t *tx) instanceValues(i *instance, name string) ([]string, bool) {
 }
 
 // describedValues are the values of a filter that are found in the answer itself.
-func describedValues(d ec2Instance, name string) ([]string, bool) {
+func describedValues(d shapes.EC2Instance, name string) ([]string, bool) {
 	switch name {
 	case "architecture":
 		return []string{d.Architecture}, true
@@ -212,35 +214,35 @@ func describedValues(d ec2Instance, name string) ([]string, bool) {
 	return nil, false
 }
 
-func (t *tx) described(i *instance) ec2Instance {
+func (t *tx) described(i *instance) shapes.EC2Instance {
 	m := t.machine(i)
 	var arch string
 	if im := t.image(i.Image); im != nil {
 		arch = im.Arch
 	}
 	groups := t.groupsOf(i)
-	d := ec2Instance{
+	d := shapes.EC2Instance{
 		AmiLaunchIndex: new(int64(0)), ImageId: i.Image, InstanceId: i.ID, InstanceType: m.InstanceType, LaunchTime: pointer(m.Launched.Truncate(time.Second)),
-		Placement: &ec2Placement{AvailabilityZone: m.Zone, AvailabilityZoneId: zoneID(t.catalog.Region, m.Zone), Tenancy: "default"}, PrivateDnsName: m.Node.Name, PrivateIpAddress: i.IP, State: t.state(i),
+		Placement: &shapes.EC2Placement{AvailabilityZone: m.Zone, AvailabilityZoneId: zoneID(t.catalog.Region, m.Zone), Tenancy: "default"}, PrivateDnsName: m.Node.Name, PrivateIpAddress: i.IP, State: t.state(i),
 		SubnetId: i.Subnet, VpcId: t.world.vpc.VpcId, Architecture: arch, ClientToken: i.Token, EbsOptimized: new(true), EnaSupport: new(true), Hypervisor: "xen",
 		RootDeviceName: "/dev/xvda", RootDeviceType: "ebs", SecurityGroups: groups, SpotInstanceRequestId: i.SpotRequest, Tags: tagList(i.Tags),
 		VirtualizationType: "hvm", CapacityReservationId: t.reservedIn(i), CapacityReservationSpecification: reservationSpecification(i),
-		MetadataOptions: &ec2InstanceMetadataOptionsResponse{State: "applied", HttpTokens: "required", HttpEndpoint: "enabled", HttpProtocolIpv6: "disabled", HttpPutResponseHopLimit: i.HopLimit, InstanceMetadataTags: "disabled"},
-		NetworkInterfaces: []ec2InstanceNetworkInterface{{
+		MetadataOptions: &shapes.EC2InstanceMetadataOptionsResponse{State: "applied", HttpTokens: "required", HttpEndpoint: "enabled", HttpProtocolIpv6: "disabled", HttpPutResponseHopLimit: i.HopLimit, InstanceMetadataTags: "disabled"},
+		NetworkInterfaces: []shapes.EC2InstanceNetworkInterface{{
 			NetworkInterfaceId: id("eni", i.ID), PrivateDnsName: m.Node.Name, PrivateIpAddress: i.IP, SubnetId: i.Subnet, VpcId: t.world.vpc.VpcId, Groups: groups,
-			InterfaceType: "interface", Status: "in-use", MacAddress: macAddress(i), PrivateIpAddresses: []ec2InstancePrivateIpAddress{{new(true), m.Node.Name, i.IP}}, OwnerId: t.settings.Account, SourceDestCheck: new(true),
-			Attachment: &ec2InstanceNetworkInterfaceAttachment{AttachTime: pointer(m.Launched), AttachmentId: id("eni-attach", i.ID), DeleteOnTermination: new(true), DeviceIndex: new(int64(0)), NetworkCardIndex: new(int64(0)), Status: "attached"},
+			InterfaceType: "interface", Status: "in-use", MacAddress: macAddress(i), PrivateIpAddresses: []shapes.EC2InstancePrivateIpAddress{{Primary: new(true), PrivateDnsName: m.Node.Name, PrivateIpAddress: i.IP}}, OwnerId: t.settings.Account, SourceDestCheck: new(true),
+			Attachment: &shapes.EC2InstanceNetworkInterfaceAttachment{AttachTime: pointer(m.Launched), AttachmentId: id("eni-attach", i.ID), DeleteOnTermination: new(true), DeviceIndex: new(int64(0)), NetworkCardIndex: new(int64(0)), Status: "attached"},
 		}},
-		Monitoring: &ec2Monitoring{State: "disabled"}, SourceDestCheck: new(true), PlatformDetails: "Linux/UNIX", UsageOperation: "RunInstances",
+		Monitoring: &shapes.EC2Monitoring{State: "disabled"}, SourceDestCheck: new(true), PlatformDetails: "Linux/UNIX", UsageOperation: "RunInstances",
 	}
 	if i.PublicIP != "" {
 		name := "ec2-" + strings.ReplaceAll(i.PublicIP, ".", "-") + ".compute-1.amazonaws.com"
 		d.PublicIpAddress, d.PublicDnsName = i.PublicIP, name
-		d.NetworkInterfaces[0].Association = &ec2InstanceNetworkInterfaceAssociation{IpOwnerId: "amazon", PublicDnsName: name, PublicIp: i.PublicIP}
+		d.NetworkInterfaces[0].Association = &shapes.EC2InstanceNetworkInterfaceAssociation{IpOwnerId: "amazon", PublicDnsName: name, PublicIp: i.PublicIP}
 	}
 	for n := range i.Volumes {
 		v := &i.Volumes[n]
-		d.BlockDeviceMappings = append(d.BlockDeviceMappings, ec2InstanceBlockDeviceMapping{DeviceName: v.Device, Ebs: &ec2EbsInstanceBlockDevice{
+		d.BlockDeviceMappings = append(d.BlockDeviceMappings, shapes.EC2InstanceBlockDeviceMapping{DeviceName: v.Device, Ebs: &shapes.EC2EbsInstanceBlockDevice{
 			AttachTime: pointer(m.Launched), DeleteOnTermination: new(true), Status: "attached", VolumeId: volumeID(i, v)}})
 	}
 	if m.CapacityType == model.Spot {
@@ -254,72 +256,72 @@ func (t *tx) described(i *instance) ec2Instance {
 		if i.Reason != "" {
 			code, text, message = i.Reason, i.Reason, i.Reason
 		}
-		d.StateReason = &ec2StateReason{Code: code, Message: code + ": " + message}
+		d.StateReason = &shapes.EC2StateReason{Code: code, Message: code + ": " + message}
 		d.StateTransitionReason = text + m.Terminated.UTC().Format(" (2006-01-02 15:04:05 GMT)")
 	}
 	return d
 }
 
 // instanceProfile is the profile that an instance was launched with, nil without one. One that was deleted meanwhile has no id.
-func (t *tx) instanceProfile(i *instance) *ec2IamInstanceProfile {
+func (t *tx) instanceProfile(i *instance) *shapes.EC2IamInstanceProfile {
 	if i.Profile == "" {
 		return nil
 	}
 	if p := t.profile(i.Profile); p != nil {
-		return &ec2IamInstanceProfile{Arn: t.arn("iam", "instance-profile"+p.Path+p.Name), Id: p.ID}
+		return &shapes.EC2IamInstanceProfile{Arn: t.arn("iam", "instance-profile"+p.Path+p.Name), Id: p.ID}
 	}
-	return &ec2IamInstanceProfile{Arn: t.arn("iam", "instance-profile/"+i.Profile)}
+	return &shapes.EC2IamInstanceProfile{Arn: t.arn("iam", "instance-profile/"+i.Profile)}
 }
 
 // reservationSpecification is how an instance may use capacity reservations. An instance that was launched into one by its
 // id runs in that one only; the others have the account's default.
-func reservationSpecification(i *instance) *ec2CapacityReservationSpecificationResponse {
-	s := &ec2CapacityReservationSpecificationResponse{CapacityReservationPreference: i.Preference}
+func reservationSpecification(i *instance) *shapes.EC2CapacityReservationSpecificationResponse {
+	s := &shapes.EC2CapacityReservationSpecificationResponse{CapacityReservationPreference: i.Preference}
 	if i.Preference == "" {
 		s.CapacityReservationPreference = "open"
 	}
 	if i.Targeted != "" {
-		s.CapacityReservationTarget = &ec2CapacityReservationTargetResponse{CapacityReservationId: i.Targeted}
+		s.CapacityReservationTarget = &shapes.EC2CapacityReservationTargetResponse{CapacityReservationId: i.Targeted}
 	}
 	return s
 }
 
-func (t *tx) terminateInstances(in *ec2TerminateInstancesRequest) (*ec2TerminateInstancesResult, error) {
+func (t *tx) terminateInstances(in *shapes.EC2TerminateInstancesRequest) (*shapes.EC2TerminateInstancesResult, error) {
 	if len(in.InstanceIds) == 0 {
-		return nil, refuse("MissingParameter", "The request must contain the parameter InstanceId")
+		return nil, wire.Refuse("MissingParameter", "The request must contain the parameter InstanceId")
 	}
 	for _, id := range in.InstanceIds { // all or none
 		i := t.instances.items[id]
 		// Ending an instance is not behind Describe's lag: whoever knows the id may use it.
 		if i == nil || t.machine(i).State == machines.Terminated && !t.visible(i) {
-			return nil, refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+			return nil, wire.Refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
 		}
 	}
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
-	out := &ec2TerminateInstancesResult{}
+	out := &shapes.EC2TerminateInstancesResult{}
 	for _, id := range in.InstanceIds {
 		i := t.instances.items[id]
 		before := t.state(i)
 		t.end(i, "")
-		out.TerminatingInstances = append(out.TerminatingInstances, ec2InstanceStateChange{InstanceId: id, PreviousState: before, CurrentState: t.state(i)})
+		out.TerminatingInstances = append(out.TerminatingInstances, shapes.EC2InstanceStateChange{InstanceId: id, PreviousState: before, CurrentState: t.state(i)})
 	}
 	return out, nil
 }
 
 // rebootInstances restarts instances that run. The simulated kubelets know of no boots: what comes of it on the node is for whoever plays one.
-func (t *tx) rebootInstances(in *ec2RebootInstancesRequest) (*none, error) {
+func (t *tx) rebootInstances(in *shapes.EC2RebootInstancesRequest) (*wire.None, error) {
 	if len(in.InstanceIds) == 0 {
-		return nil, refuse("MissingParameter", "The request must contain the parameter InstanceId")
+		return nil, wire.Refuse("MissingParameter", "The request must contain the parameter InstanceId")
 	}
 	for _, id := range in.InstanceIds { // all or none
 		i := t.instances.items[id]
 		switch {
 		case i == nil || t.machine(i).State == machines.Terminated && !t.visible(i):
-			return nil, refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+			return nil, wire.Refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
 		case gone(t.machine(i)):
-			return nil, refuse("IncorrectState", "The instance '%s' is not in a state from which it can be rebooted", id)
+			return nil, wire.Refuse("IncorrectState", "The instance '%s' is not in a state from which it can be rebooted", id)
 		}
 	}
 	if err := dryRun(in.DryRun); err != nil {
@@ -330,7 +332,7 @@ func (t *tx) rebootInstances(in *ec2RebootInstancesRequest) (*none, error) {
 		is.Reboots++
 		t.instances.put(t, id, is)
 	}
-	return &none{}, nil
+	return &wire.None{}, nil
 }
 
 // end terminates an instance, if it has not ended yet; reason is empty for one whose owner asked for it.
@@ -348,11 +350,11 @@ func (t *tx) end(i *instance, reason string) {
 	t.stir()
 }
 
-func (t *tx) describeInstanceStatus(in *ec2DescribeInstanceStatusRequest) (*ec2DescribeInstanceStatusResult, error) {
+func (t *tx) describeInstanceStatus(in *shapes.EC2DescribeInstanceStatusRequest) (*shapes.EC2DescribeInstanceStatusResult, error) {
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
-	var all []ec2InstanceStatus
+	var all []shapes.EC2InstanceStatus
 	for _, i := range t.instances.sorted() {
 		if len(in.InstanceIds) > 0 && !slices.Contains(in.InstanceIds, i.ID) || !t.visible(i) {
 			continue
@@ -362,14 +364,14 @@ func (t *tx) describeInstanceStatus(in *ec2DescribeInstanceStatusRequest) (*ec2D
 			continue
 		}
 		m := t.machine(i)
-		healthy := ec2InstanceStatusSummary{Status: "ok", Details: []ec2InstanceStatusDetails{{Name: "reachability", Status: "passed"}}}
+		healthy := shapes.EC2InstanceStatusSummary{Status: "ok", Details: []shapes.EC2InstanceStatusDetails{{Name: "reachability", Status: "passed"}}}
 		status := healthy
 		if !i.Impaired.IsZero() {
-			status = ec2InstanceStatusSummary{Status: "impaired", Details: []ec2InstanceStatusDetails{{Name: "reachability", Status: "failed", ImpairedSince: pointer(i.Impaired)}}}
+			status = shapes.EC2InstanceStatusSummary{Status: "impaired", Details: []shapes.EC2InstanceStatusDetails{{Name: "reachability", Status: "failed", ImpairedSince: pointer(i.Impaired)}}}
 		}
-		d := ec2InstanceStatus{AvailabilityZone: m.Zone, InstanceId: i.ID, InstanceState: state, InstanceStatus: &status, SystemStatus: &healthy}
+		d := shapes.EC2InstanceStatus{AvailabilityZone: m.Zone, InstanceId: i.ID, InstanceState: state, InstanceStatus: &status, SystemStatus: &healthy}
 		if i.Event != "" {
-			d.Events = []ec2InstanceStatusEvent{{InstanceEventId: id("instance-event", i.ID), Code: i.Event, Description: "scheduled", NotBefore: pointer(i.Goes)}}
+			d.Events = []shapes.EC2InstanceStatusEvent{{InstanceEventId: id("instance-event", i.ID), Code: i.Event, Description: "scheduled", NotBefore: pointer(i.Goes)}}
 		}
 		pass, err := filtered(in.Filters, i.Tags, func(name string) ([]string, bool) {
 			switch name {
@@ -389,12 +391,12 @@ func (t *tx) describeInstanceStatus(in *ec2DescribeInstanceStatusRequest) (*ec2D
 			all = append(all, d)
 		}
 	}
-	some, next := page(all, func(d ec2InstanceStatus) string { return d.InstanceId }, in.NextToken, in.MaxResults, 1000)
-	return &ec2DescribeInstanceStatusResult{InstanceStatuses: some, NextToken: next}, nil
+	some, next := page(all, func(d shapes.EC2InstanceStatus) string { return d.InstanceId }, in.NextToken, in.MaxResults, 1000)
+	return &shapes.EC2DescribeInstanceStatusResult{InstanceStatuses: some, NextToken: next}, nil
 }
 
 // runInstances is only there to be asked whether it may be called.
-func (t *tx) runInstances(in *ec2RunInstancesRequest) (*ec2Reservation, error) {
+func (t *tx) runInstances(in *shapes.EC2RunInstancesRequest) (*shapes.EC2Reservation, error) {
 	if in.LaunchTemplate != nil {
 		have, err := t.findTemplate(in.LaunchTemplate.LaunchTemplateId, in.LaunchTemplate.LaunchTemplateName)
 		if err != nil {
@@ -407,5 +409,5 @@ func (t *tx) runInstances(in *ec2RunInstancesRequest) (*ec2Reservation, error) {
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
-	return nil, refuse("UnsupportedOperation", "RunInstances is simulated with DryRun only; use CreateFleet")
+	return nil, wire.Refuse("UnsupportedOperation", "RunInstances is simulated with DryRun only; use CreateFleet")
 }

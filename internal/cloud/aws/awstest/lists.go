@@ -7,20 +7,23 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 )
 
 // What clients list to find their way: neither Dovetail nor another autoscaler asks for it.
 
-func (t *tx) listQueues(in *sqsListQueuesRequest) (*sqsListQueuesResult, error) {
+func (t *tx) listQueues(in *shapes.SQSListQueuesRequest) (*shapes.SQSListQueuesResult, error) {
 	if !strings.HasPrefix(t.settings.Queue, in.QueueNamePrefix) {
-		return &sqsListQueuesResult{}, nil
+		return &shapes.SQSListQueuesResult{}, nil
 	}
-	return &sqsListQueuesResult{QueueUrls: []string{t.queueAddress()}}, nil
+	return &shapes.SQSListQueuesResult{QueueUrls: []string{t.queueAddress()}}, nil
 }
 
-func (t *tx) getParametersByPath(in *ssmGetParametersByPathRequest) (*ssmGetParametersByPathResult, error) {
+func (t *tx) getParametersByPath(in *shapes.SSMGetParametersByPathRequest) (*shapes.SSMGetParametersByPathResult, error) {
 	if !strings.HasPrefix(in.Path, "/") {
-		return nil, refuse("ValidationException", "The parameter path %q must begin with /.", in.Path)
+		return nil, wire.Refuse("ValidationException", "The parameter path %q must begin with /.", in.Path)
 	}
 	prefix := strings.TrimSuffix(in.Path, "/") + "/"
 	names := map[string]bool{}
@@ -32,21 +35,21 @@ func (t *tx) getParametersByPath(in *ssmGetParametersByPathRequest) (*ssmGetPara
 		}
 	}
 	some, next := page(slices.Sorted(maps.Keys(names)), func(name string) string { return name }, in.NextToken, in.MaxResults, 10)
-	out := &ssmGetParametersByPathResult{Parameters: []ssmParameter{}, NextToken: next}
+	out := &shapes.SSMGetParametersByPathResult{Parameters: []shapes.SSMParameter{}, NextToken: next}
 	for _, name := range some {
 		out.Parameters = append(out.Parameters, *t.ssm(name, t.parameter(name)))
 	}
 	return out, nil
 }
 
-func (t *tx) listClusters(*eksListClustersRequest) (*eksListClustersResponse, error) {
-	return &eksListClustersResponse{Clusters: []string{t.settings.Cluster}}, nil
+func (t *tx) listClusters(*shapes.EKSListClustersRequest) (*shapes.EKSListClustersResponse, error) {
+	return &shapes.EKSListClustersResponse{Clusters: []string{t.settings.Cluster}}, nil
 }
 
-func (t *tx) describeServices(in *priceDescribeServicesRequest) (*priceDescribeServicesResponse, error) {
+func (t *tx) describeServices(in *shapes.PriceDescribeServicesRequest) (*shapes.PriceDescribeServicesResponse, error) {
 	const ec2 = "AmazonEC2"
 	if in.ServiceCode != "" && in.ServiceCode != ec2 {
-		return nil, refuse("InvalidParameterException", "Service %q is not simulated; use %s", in.ServiceCode, ec2)
+		return nil, wire.Refuse("InvalidParameterException", "Service %q is not simulated; use %s", in.ServiceCode, ec2)
 	}
 	names := map[string]bool{"productFamily": true}
 	for i := range t.catalog.Types {
@@ -57,30 +60,30 @@ func (t *tx) describeServices(in *priceDescribeServicesRequest) (*priceDescribeS
 			break // all have the same
 		}
 	}
-	return &priceDescribeServicesResponse{FormatVersion: "aws_v1", Services: []priceService{{ServiceCode: ec2, AttributeNames: slices.Sorted(maps.Keys(names))}}}, nil
+	return &shapes.PriceDescribeServicesResponse{FormatVersion: "aws_v1", Services: []shapes.PriceService{{ServiceCode: ec2, AttributeNames: slices.Sorted(maps.Keys(names))}}}, nil
 }
 
 // describeAccountLimits has those of a new account.
-func (t *tx) describeAccountLimits(*none) (*asgDescribeAccountLimitsAnswer, error) {
-	return &asgDescribeAccountLimitsAnswer{
+func (t *tx) describeAccountLimits(*wire.None) (*shapes.ASGDescribeAccountLimitsAnswer, error) {
+	return &shapes.ASGDescribeAccountLimitsAnswer{
 		MaxNumberOfAutoScalingGroups: new(int64(500)), MaxNumberOfLaunchConfigurations: new(int64(200)), NumberOfAutoScalingGroups: new(int64(len(t.groups.items))), NumberOfLaunchConfigurations: new(int64(0)),
 	}, nil
 }
 
 // describePolicies: groups have none.
-func (t *tx) describePolicies(in *asgDescribePoliciesType) (*asgPoliciesType, error) {
+func (t *tx) describePolicies(in *shapes.ASGDescribePoliciesType) (*shapes.ASGPoliciesType, error) {
 	if in.AutoScalingGroupName != "" {
 		if _, err := t.groupNamed(in.AutoScalingGroupName); err != nil {
 			return nil, err
 		}
 	}
-	return &asgPoliciesType{}, nil
+	return &shapes.ASGPoliciesType{}, nil
 }
 
 // describeWarmPool: groups have none.
-func (t *tx) describeWarmPool(in *asgDescribeWarmPoolType) (*asgDescribeWarmPoolAnswer, error) {
+func (t *tx) describeWarmPool(in *shapes.ASGDescribeWarmPoolType) (*shapes.ASGDescribeWarmPoolAnswer, error) {
 	if _, err := t.groupNamed(in.AutoScalingGroupName); err != nil {
 		return nil, err
 	}
-	return &asgDescribeWarmPoolAnswer{}, nil
+	return &shapes.ASGDescribeWarmPoolAnswer{}, nil
 }

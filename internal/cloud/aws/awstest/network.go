@@ -7,22 +7,25 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 )
 
-func (t *tx) describeSubnets(in *ec2DescribeSubnetsRequest) (*ec2DescribeSubnetsResult, error) {
+func (t *tx) describeSubnets(in *shapes.EC2DescribeSubnetsRequest) (*shapes.EC2DescribeSubnetsResult, error) {
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
 	for _, id := range in.SubnetIds {
 		if t.subnet(id) == nil {
-			return nil, refuse("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", id)
+			return nil, wire.Refuse("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", id)
 		}
 	}
 	used := map[string]int{}
 	for _, i := range t.alive() {
 		used[i.Subnet]++
 	}
-	var all []ec2Subnet
+	var all []shapes.EC2Subnet
 	for _, s := range t.world.subnets {
 		if len(in.SubnetIds) > 0 && !slices.Contains(in.SubnetIds, s.SubnetId) {
 			continue
@@ -60,21 +63,21 @@ func (t *tx) describeSubnets(in *ec2DescribeSubnetsRequest) (*ec2DescribeSubnets
 			all = append(all, s)
 		}
 	}
-	slices.SortFunc(all, func(a, b ec2Subnet) int { return strings.Compare(a.SubnetId, b.SubnetId) })
-	some, next := page(all, func(s ec2Subnet) string { return s.SubnetId }, in.NextToken, in.MaxResults, 1000)
-	return &ec2DescribeSubnetsResult{Subnets: some, NextToken: next}, nil
+	slices.SortFunc(all, func(a, b shapes.EC2Subnet) int { return strings.Compare(a.SubnetId, b.SubnetId) })
+	some, next := page(all, func(s shapes.EC2Subnet) string { return s.SubnetId }, in.NextToken, in.MaxResults, 1000)
+	return &shapes.EC2DescribeSubnetsResult{Subnets: some, NextToken: next}, nil
 }
 
-func (t *tx) describeSecurityGroups(in *ec2DescribeSecurityGroupsRequest) (*ec2DescribeSecurityGroupsResult, error) {
+func (t *tx) describeSecurityGroups(in *shapes.EC2DescribeSecurityGroupsRequest) (*shapes.EC2DescribeSecurityGroupsResult, error) {
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
 	for _, id := range in.GroupIds {
 		if t.securityGroup(id) == nil {
-			return nil, refuse("InvalidGroup.NotFound", "The security group '%s' does not exist", id)
+			return nil, wire.Refuse("InvalidGroup.NotFound", "The security group '%s' does not exist", id)
 		}
 	}
-	var all []ec2SecurityGroup
+	var all []shapes.EC2SecurityGroup
 	for _, g := range t.world.groups {
 		if len(in.GroupIds)+len(in.GroupNames) > 0 && !slices.Contains(in.GroupIds, g.GroupId) && !slices.Contains(in.GroupNames, g.GroupName) {
 			continue
@@ -101,12 +104,12 @@ func (t *tx) describeSecurityGroups(in *ec2DescribeSecurityGroupsRequest) (*ec2D
 			all = append(all, g)
 		}
 	}
-	slices.SortFunc(all, func(a, b ec2SecurityGroup) int { return strings.Compare(a.GroupId, b.GroupId) })
-	some, next := page(all, func(g ec2SecurityGroup) string { return g.GroupId }, in.NextToken, in.MaxResults, 1000)
-	return &ec2DescribeSecurityGroupsResult{SecurityGroups: some, NextToken: next}, nil
+	slices.SortFunc(all, func(a, b shapes.EC2SecurityGroup) int { return strings.Compare(a.GroupId, b.GroupId) })
+	some, next := page(all, func(g shapes.EC2SecurityGroup) string { return g.GroupId }, in.NextToken, in.MaxResults, 1000)
+	return &shapes.EC2DescribeSecurityGroupsResult{SecurityGroups: some, NextToken: next}, nil
 }
 
-func (c *Cloud) securityGroup(id string) *ec2SecurityGroup {
+func (c *Cloud) securityGroup(id string) *shapes.EC2SecurityGroup {
 	for i := range c.world.groups {
 		if c.world.groups[i].GroupId == id {
 			return &c.world.groups[i]
@@ -115,14 +118,14 @@ func (c *Cloud) securityGroup(id string) *ec2SecurityGroup {
 	return nil
 }
 
-func (t *tx) describeVpcs(in *ec2DescribeVpcsRequest) (*ec2DescribeVpcsResult, error) {
+func (t *tx) describeVpcs(in *shapes.EC2DescribeVpcsRequest) (*shapes.EC2DescribeVpcsResult, error) {
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
 	v := t.world.vpc
 	for _, id := range in.VpcIds {
 		if id != v.VpcId {
-			return nil, refuse("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", id)
+			return nil, wire.Refuse("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", id)
 		}
 	}
 	pass, err := filtered(in.Filters, tagMap(v.Tags), func(name string) ([]string, bool) {
@@ -137,13 +140,13 @@ func (t *tx) describeVpcs(in *ec2DescribeVpcsRequest) (*ec2DescribeVpcsResult, e
 		return nil, false
 	})
 	if err != nil || !pass {
-		return &ec2DescribeVpcsResult{}, err
+		return &shapes.EC2DescribeVpcsResult{}, err
 	}
-	return &ec2DescribeVpcsResult{Vpcs: []ec2Vpc{v}}, nil
+	return &shapes.EC2DescribeVpcsResult{Vpcs: []shapes.EC2Vpc{v}}, nil
 }
 
-func (t *tx) describeAvailabilityZones(in *ec2DescribeAvailabilityZonesRequest) (*ec2DescribeAvailabilityZonesResult, error) {
-	out := &ec2DescribeAvailabilityZonesResult{}
+func (t *tx) describeAvailabilityZones(in *shapes.EC2DescribeAvailabilityZonesRequest) (*shapes.EC2DescribeAvailabilityZonesResult, error) {
+	out := &shapes.EC2DescribeAvailabilityZonesResult{}
 	for _, z := range t.world.zones {
 		if len(in.ZoneNames) > 0 && !slices.Contains(in.ZoneNames, z.ZoneName) || len(in.ZoneIds) > 0 && !slices.Contains(in.ZoneIds, z.ZoneId) {
 			continue
@@ -178,26 +181,26 @@ func (t *tx) describeAvailabilityZones(in *ec2DescribeAvailabilityZonesRequest) 
 }
 
 // describePlacementGroups: the account has none.
-func (t *tx) describePlacementGroups(in *ec2DescribePlacementGroupsRequest) (*ec2DescribePlacementGroupsResult, error) {
+func (t *tx) describePlacementGroups(in *shapes.EC2DescribePlacementGroupsRequest) (*shapes.EC2DescribePlacementGroupsResult, error) {
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
 	if len(in.GroupNames)+len(in.GroupIds) > 0 {
-		return nil, refuse("InvalidPlacementGroup.Unknown", "The placement group %v is unknown", append(in.GroupNames, in.GroupIds...))
+		return nil, wire.Refuse("InvalidPlacementGroup.Unknown", "The placement group %v is unknown", append(in.GroupNames, in.GroupIds...))
 	}
-	return &ec2DescribePlacementGroupsResult{}, nil
+	return &shapes.EC2DescribePlacementGroupsResult{}, nil
 }
 
-func (t *tx) describeCapacityReservations(in *ec2DescribeCapacityReservationsRequest) (*ec2DescribeCapacityReservationsResult, error) {
+func (t *tx) describeCapacityReservations(in *shapes.EC2DescribeCapacityReservationsRequest) (*shapes.EC2DescribeCapacityReservationsResult, error) {
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
 	for _, id := range in.CapacityReservationIds {
 		if t.reserved.items[id] == nil {
-			return nil, refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation '%s' does not exist", id)
+			return nil, wire.Refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation '%s' does not exist", id)
 		}
 	}
-	var all []ec2CapacityReservation
+	var all []shapes.EC2CapacityReservation
 	for _, r := range t.reserved.sorted() {
 		if len(in.CapacityReservationIds) > 0 && !slices.Contains(in.CapacityReservationIds, r.ID) {
 			continue
@@ -227,12 +230,12 @@ func (t *tx) describeCapacityReservations(in *ec2DescribeCapacityReservationsReq
 			all = append(all, d)
 		}
 	}
-	some, next := page(all, func(r ec2CapacityReservation) string { return r.CapacityReservationId }, in.NextToken, in.MaxResults, 1000)
-	return &ec2DescribeCapacityReservationsResult{CapacityReservations: some, NextToken: next}, nil
+	some, next := page(all, func(r shapes.EC2CapacityReservation) string { return r.CapacityReservationId }, in.NextToken, in.MaxResults, 1000)
+	return &shapes.EC2DescribeCapacityReservationsResult{CapacityReservations: some, NextToken: next}, nil
 }
 
-func (t *tx) describedReservation(r *reservation) ec2CapacityReservation {
-	d := ec2CapacityReservation{
+func (t *tx) describedReservation(r *reservation) shapes.EC2CapacityReservation {
+	d := shapes.EC2CapacityReservation{
 		CapacityReservationId: r.ID, OwnerId: t.settings.Account, CapacityReservationArn: t.arn("ec2", "capacity-reservation/"+r.ID),
 		AvailabilityZoneId: zoneID(t.catalog.Region, r.Zone), AvailabilityZone: r.Zone, InstanceType: r.InstanceType, InstancePlatform: "Linux/UNIX", Tenancy: "default",
 		TotalInstanceCount: new(int64(r.Count)), AvailableInstanceCount: new(int64(t.unused(r))), State: "active", StartDate: pointer(r.Created),

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/internal/cloud/simulated"
@@ -22,7 +23,7 @@ const (
 )
 
 // node is the Node that an instance's kubelet and the cloud controller make together, and what keeps it from joining, if anything.
-func (t *tx) node(in *instance, it *catalog.Type, zone string, data *ec2RequestLaunchTemplateData) (machines.NodeSpec, string) {
+func (t *tx) node(in *instance, it *catalog.Type, zone string, data *shapes.EC2RequestLaunchTemplateData) (machines.NodeSpec, string) {
 	name := privateName(t.catalog.Region, in.IP)
 	n := machines.NodeSpec{Name: name, ProviderID: "aws:///" + zone + "/" + in.ID, Annotations: model.Labels{simulated.KwokNode: simulated.KwokNodeValue}, Labels: model.Labels{}}
 	family := custom
@@ -75,7 +76,7 @@ func (t *tx) hypervisor(instanceType, image string) int64 {
 }
 
 // sizes are a node's capacity and allocatable, by the images' published rules.
-func (t *tx) sizes(k *kubelet, it *catalog.Type, image, family string, data *ec2RequestLaunchTemplateData) (capacity, allocatable catalog.Amounts) {
+func (t *tx) sizes(k *kubelet, it *catalog.Type, image, family string, data *shapes.EC2RequestLaunchTemplateData) (capacity, allocatable catalog.Amounts) {
 	capacity, allocatable = catalog.Amounts{}, catalog.Amounts{}
 	for r, v := range it.Capacity {
 		capacity[r], allocatable[r] = v, v
@@ -155,7 +156,7 @@ func reservedCPU(cores int64) int64 {
 }
 
 // rootVolume is the size of the volume that holds pods' files.
-func rootVolume(family string, data *ec2RequestLaunchTemplateData) int64 {
+func rootVolume(family string, data *shapes.EC2RequestLaunchTemplateData) int64 {
 	devices := []string{"/dev/xvda", "/dev/sda1"}
 	if family == bottlerocket {
 		devices = []string{"/dev/xvdb"}

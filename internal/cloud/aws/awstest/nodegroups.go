@@ -9,6 +9,9 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 )
 
 // ManagedGroup makes an Auto Scaling group that of an EKS managed node group, which tells labels and taints of its nodes
@@ -107,30 +110,30 @@ func (t *tx) managedNamed(cluster, name string) (*group, error) {
 			return g, nil
 		}
 	}
-	return nil, &apiError{Code: "ResourceNotFoundException", Message: "No node group found for name: " + name + ".", Status: http.StatusNotFound}
+	return nil, &wire.Error{Code: "ResourceNotFoundException", Message: "No node group found for name: " + name + ".", Status: http.StatusNotFound}
 }
 
-func (t *tx) describeNodegroup(in *eksDescribeNodegroupRequest) (*eksDescribeNodegroupResponse, error) {
+func (t *tx) describeNodegroup(in *shapes.EKSDescribeNodegroupRequest) (*shapes.EKSDescribeNodegroupResponse, error) {
 	g, err := t.managedNamed(in.ClusterName, in.NodegroupName)
 	if err != nil {
 		return nil, err
 	}
 	m := g.Managed
-	out := &eksNodegroup{
+	out := &shapes.EKSNodegroup{
 		NodegroupName: m.Name, NodegroupArn: t.arn("eks", "nodegroup/"+t.settings.Cluster+"/"+m.Name+"/"+id("ng", m.Name)), ClusterName: t.settings.Cluster,
-		Version: t.settings.KubernetesVersion, CreatedAt: new(epoch(g.Created)), Status: "ACTIVE", CapacityType: "ON_DEMAND", AmiType: "AL2023_x86_64_STANDARD",
-		ScalingConfig: &eksNodegroupScalingConfig{MinSize: new(int64(g.Min)), MaxSize: new(int64(g.Max - m.Surge)), DesiredSize: new(int64(g.Desired - m.Surge))},
-		Labels:        m.Labels, Resources: &eksNodegroupResources{AutoScalingGroups: []eksAutoScalingGroup{{Name: g.Name}}}, Health: &eksNodegroupHealth{},
+		Version: t.settings.KubernetesVersion, CreatedAt: new(shapes.Epoch(g.Created)), Status: "ACTIVE", CapacityType: "ON_DEMAND", AmiType: "AL2023_x86_64_STANDARD",
+		ScalingConfig: &shapes.EKSNodegroupScalingConfig{MinSize: new(int64(g.Min)), MaxSize: new(int64(g.Max - m.Surge)), DesiredSize: new(int64(g.Desired - m.Surge))},
+		Labels:        m.Labels, Resources: &shapes.EKSNodegroupResources{AutoScalingGroups: []shapes.EKSAutoScalingGroup{{Name: g.Name}}}, Health: &shapes.EKSNodegroupHealth{},
 	}
 	if g.Spot {
 		out.CapacityType = "SPOT"
 	}
 	for _, taint := range m.Taints {
-		out.Taints = append(out.Taints, eksTaint(taint))
+		out.Taints = append(out.Taints, shapes.EKSTaint(taint))
 	}
 	for _, issue := range m.Issues {
 		out.Status = "DEGRADED"
-		out.Health.Issues = append(out.Health.Issues, eksIssue{Code: issue.Code, Message: issue.Message, ResourceIds: []string{g.Name}})
+		out.Health.Issues = append(out.Health.Issues, shapes.EKSIssue{Code: issue.Code, Message: issue.Message, ResourceIds: []string{g.Name}})
 	}
 	switch {
 	case m.Deleted:
@@ -138,17 +141,17 @@ func (t *tx) describeNodegroup(in *eksDescribeNodegroupRequest) (*eksDescribeNod
 	case t.isUpdating(m):
 		out.Status = "UPDATING"
 	}
-	return &eksDescribeNodegroupResponse{Nodegroup: out}, nil
+	return &shapes.EKSDescribeNodegroupResponse{Nodegroup: out}, nil
 }
 
 // updateNodegroup changes the configuration of a managed node group. EKS refuses that while an update is under way.
-func (t *tx) updateNodegroup(in *eksUpdateNodegroupConfigRequest) (*eksUpdateNodegroupConfigResponse, error) {
+func (t *tx) updateNodegroup(in *shapes.EKSUpdateNodegroupConfigRequest) (*shapes.EKSUpdateNodegroupConfigResponse, error) {
 	g, err := t.managedNamed(in.ClusterName, in.NodegroupName)
 	if err != nil {
 		return nil, err
 	}
 	if t.isUpdating(g.Managed) {
-		return nil, &apiError{Code: "ResourceInUseException", Message: "Nodegroup cannot be updated as it is currently not in Active State", Status: http.StatusConflict}
+		return nil, &wire.Error{Code: "ResourceInUseException", Message: "Nodegroup cannot be updated as it is currently not in Active State", Status: http.StatusConflict}
 	}
 	low, high, desired := g.Min, g.Max, g.Desired
 	if c := in.ScalingConfig; c != nil {
@@ -162,7 +165,7 @@ func (t *tx) updateNodegroup(in *eksUpdateNodegroupConfigRequest) (*eksUpdateNod
 		}
 	}
 	if low < 0 || high < low || desired < low || desired > high {
-		return nil, refuse("InvalidParameterException", "Minimum capacity %d can't be greater than desired size %d, nor that than maximum capacity %d", low, desired, high)
+		return nil, wire.Refuse("InvalidParameterException", "Minimum capacity %d can't be greater than desired size %d, nor that than maximum capacity %d", low, desired, high)
 	}
 	is := *g
 	m := *g.Managed
@@ -177,9 +180,9 @@ func (t *tx) updateNodegroup(in *eksUpdateNodegroupConfigRequest) (*eksUpdateNod
 		}
 	}
 	if u := in.Taints; u != nil {
-		same := func(a ManagedTaint, b eksTaint) bool { return a.Key == b.Key && a.Effect == b.Effect }
+		same := func(a ManagedTaint, b shapes.EKSTaint) bool { return a.Key == b.Key && a.Effect == b.Effect }
 		m.Taints = slices.DeleteFunc(slices.Clone(m.Taints), func(a ManagedTaint) bool {
-			return slices.ContainsFunc(slices.Concat(u.AddOrUpdateTaints, u.RemoveTaints), func(b eksTaint) bool { return same(a, b) })
+			return slices.ContainsFunc(slices.Concat(u.AddOrUpdateTaints, u.RemoveTaints), func(b shapes.EKSTaint) bool { return same(a, b) })
 		})
 		for _, taint := range u.AddOrUpdateTaints {
 			m.Taints = append(m.Taints, ManagedTaint(taint))
@@ -188,7 +191,7 @@ func (t *tx) updateNodegroup(in *eksUpdateNodegroupConfigRequest) (*eksUpdateNod
 	is.Min, is.Max, is.Desired, is.Managed = low, high, desired, &m
 	t.groups.put(t, g.Name, is)
 	t.stir()
-	return &eksUpdateNodegroupConfigResponse{Update: &eksUpdate{Id: id("update", m.Name, t.now.String()), Status: "InProgress", Type: "ConfigUpdate", CreatedAt: new(epoch(t.now))}}, nil
+	return &shapes.EKSUpdateNodegroupConfigResponse{Update: &shapes.EKSUpdate{Id: id("update", m.Name, t.now.String()), Status: "InProgress", Type: "ConfigUpdate", CreatedAt: new(shapes.Epoch(t.now))}}, nil
 }
 
 // upgrade begins to replace the nodes of a managed node group, as EKS does for another version: its Auto Scaling group

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -43,12 +45,12 @@ type priceDimension struct {
 }
 
 // getProducts has the on-demand prices of Linux on shared and bare-metal hosts.
-func (t *tx) getProducts(in *priceGetProductsRequest) (*priceGetProductsResponse, error) {
+func (t *tx) getProducts(in *shapes.PriceGetProductsRequest) (*shapes.PriceGetProductsResponse, error) {
 	if in.ServiceCode != "AmazonEC2" {
-		return nil, refuse("NotFoundException", "Service code %q is not simulated; use AmazonEC2", in.ServiceCode)
+		return nil, wire.Refuse("NotFoundException", "Service code %q is not simulated; use AmazonEC2", in.ServiceCode)
 	}
 	if in.FormatVersion != "" && in.FormatVersion != "aws_v1" {
-		return nil, refuse("InvalidParameterException", "Format version %q: use aws_v1", in.FormatVersion)
+		return nil, wire.Refuse("InvalidParameterException", "Format version %q: use aws_v1", in.FormatVersion)
 	}
 	type entry struct{ name, text string }
 	var all []entry
@@ -61,7 +63,7 @@ func (t *tx) getProducts(in *priceGetProductsRequest) (*priceGetProductsResponse
 		pass := true
 		for _, f := range in.Filters {
 			if f.Type != "TERM_MATCH" {
-				return nil, refuse("InvalidParameterException", "Filter type %q is not simulated; use TERM_MATCH", f.Type)
+				return nil, wire.Refuse("InvalidParameterException", "Filter type %q is not simulated; use TERM_MATCH", f.Type)
 			}
 			have := p.Product.Attributes[f.Field]
 			switch f.Field {
@@ -82,7 +84,7 @@ func (t *tx) getProducts(in *priceGetProductsRequest) (*priceGetProductsResponse
 		all = append(all, entry{it.Name, string(raw)})
 	}
 	some, next := page(all, func(e entry) string { return e.name }, in.NextToken, in.MaxResults, 100)
-	out := &priceGetProductsResponse{FormatVersion: "aws_v1", NextToken: next, PriceList: []string{}}
+	out := &shapes.PriceGetProductsResponse{FormatVersion: "aws_v1", NextToken: next, PriceList: []string{}}
 	for _, e := range some {
 		out.PriceList = append(out.PriceList, e.text)
 	}

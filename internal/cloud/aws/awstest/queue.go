@@ -13,6 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 )
 
 // message is one in the interruption queue.
@@ -46,7 +49,7 @@ func (c *Cloud) queueAddress() string {
 }
 
 func noQueue() error {
-	return &apiError{Code: "QueueDoesNotExist", Message: "The specified queue does not exist."}
+	return &wire.Error{Code: "QueueDoesNotExist", Message: "The specified queue does not exist."}
 }
 
 // knownQueue takes the address of the queue, whatever host it has.
@@ -57,14 +60,14 @@ func (c *Cloud) knownQueue(address string) error {
 	return nil
 }
 
-func (t *tx) queueURL(in *sqsGetQueueUrlRequest) (*sqsGetQueueUrlResult, error) {
+func (t *tx) queueURL(in *shapes.SQSGetQueueUrlRequest) (*shapes.SQSGetQueueUrlResult, error) {
 	if in.QueueName != t.settings.Queue || in.QueueOwnerAWSAccountId != "" && in.QueueOwnerAWSAccountId != t.settings.Account {
 		return nil, noQueue()
 	}
-	return &sqsGetQueueUrlResult{QueueUrl: t.queueAddress()}, nil
+	return &shapes.SQSGetQueueUrlResult{QueueUrl: t.queueAddress()}, nil
 }
 
-func (t *tx) queueAttributes(in *sqsGetQueueAttributesRequest) (*sqsGetQueueAttributesResult, error) {
+func (t *tx) queueAttributes(in *shapes.SQSGetQueueAttributesRequest) (*shapes.SQSGetQueueAttributesResult, error) {
 	if err := t.knownQueue(in.QueueUrl); err != nil {
 		return nil, err
 	}
@@ -82,7 +85,7 @@ func (t *tx) queueAttributes(in *sqsGetQueueAttributesRequest) (*sqsGetQueueAttr
 		"CreatedTimestamp": strconv.FormatInt(accountCreated.Unix(), 10), "LastModifiedTimestamp": strconv.FormatInt(accountCreated.Unix(), 10),
 		"ApproximateNumberOfMessagesDelayed": "0", "DelaySeconds": "0", "MaximumMessageSize": "262144", "ReceiveMessageWaitTimeSeconds": "0", "SqsManagedSseEnabled": "true",
 	}
-	out := &sqsGetQueueAttributesResult{Attributes: sqsAttributes{}}
+	out := &shapes.SQSGetQueueAttributesResult{Attributes: shapes.SQSAttributes{}}
 	for _, name := range in.AttributeNames {
 		for k, v := range all {
 			if name == "All" || name == k {
@@ -93,50 +96,56 @@ func (t *tx) queueAttributes(in *sqsGetQueueAttributesRequest) (*sqsGetQueueAttr
 	return out, nil
 }
 
+// receiving is the call ReceiveMessage, which waits outside any transaction.
+func (c *Cloud) receiving() *wire.Operation {
+	return &wire.Operation{
+		In: reflect.TypeFor[shapes.SQSReceiveMessageRequest](), Out: reflect.TypeFor[shapes.SQSReceiveMessageResult](),
+		Run: func(ctx context.Context, in any) (any, error) {
+			return c.receiveMessage(ctx, in.(*shapes.SQSReceiveMessageRequest))
+		},
+	}
+}
+
 // receiveMessage waits, where it is told to, until there is a message or its time is over.
-var receiveMessage = &operation{
-	in: reflect.TypeFor[sqsReceiveMessageRequest](), out: reflect.TypeFor[sqsReceiveMessageResult](), changes: true,
-	run: func(ctx context.Context, c *Cloud, raw any) (any, error) {
-		in := raw.(*sqsReceiveMessageRequest)
-		wait, atMost, hide := time.Duration(0), 1, hidden
-		if in.WaitTimeSeconds != nil {
-			wait = time.Duration(*in.WaitTimeSeconds) * time.Second
+func (c *Cloud) receiveMessage(ctx context.Context, in *shapes.SQSReceiveMessageRequest) (*shapes.SQSReceiveMessageResult, error) {
+	wait, atMost, hide := time.Duration(0), 1, hidden
+	if in.WaitTimeSeconds != nil {
+		wait = time.Duration(*in.WaitTimeSeconds) * time.Second
+	}
+	if in.MaxNumberOfMessages != nil {
+		atMost = int(*in.MaxNumberOfMessages)
+	}
+	if in.VisibilityTimeout != nil {
+		hide = time.Duration(*in.VisibilityTimeout) * time.Second
+	}
+	if wait < 0 || wait > longestPoll || atMost < 1 || atMost > 10 || hide < 0 || hide > 12*time.Hour {
+		return nil, wire.Refuse("InvalidParameterValue", "WaitTimeSeconds 0 to 20, MaxNumberOfMessages 1 to 10, VisibilityTimeout 0 to 43200")
+	}
+	if err := c.knownQueue(in.QueueUrl); err != nil {
+		return nil, err
+	}
+	end := c.clock.Now().Add(wait)
+	for {
+		c.mu.Lock()
+		mail := c.mail
+		c.mu.Unlock()
+		out := &shapes.SQSReceiveMessageResult{}
+		var again time.Time // when there is a message that is not there now, as far as that is known
+		if err := c.transact(true, func(t *tx) {
+			again = t.receive(out, atMost, hide, append(in.AttributeNames, in.MessageSystemAttributeNames...))
+		}); err != nil {
+			return nil, &wire.Error{Code: "InternalError", Message: err.Error(), Status: http.StatusInternalServerError}
 		}
-		if in.MaxNumberOfMessages != nil {
-			atMost = int(*in.MaxNumberOfMessages)
+		now := c.clock.Now()
+		if len(out.Messages) > 0 || !now.Before(end) || ctx.Err() != nil {
+			return out, nil
 		}
-		if in.VisibilityTimeout != nil {
-			hide = time.Duration(*in.VisibilityTimeout) * time.Second
+		until := end
+		if !again.IsZero() && again.Before(end) {
+			until = again
 		}
-		if wait < 0 || wait > longestPoll || atMost < 1 || atMost > 10 || hide < 0 || hide > 12*time.Hour {
-			return nil, refuse("InvalidParameterValue", "WaitTimeSeconds 0 to 20, MaxNumberOfMessages 1 to 10, VisibilityTimeout 0 to 43200")
-		}
-		if err := c.knownQueue(in.QueueUrl); err != nil {
-			return nil, err
-		}
-		end := c.clock.Now().Add(wait)
-		for {
-			c.mu.Lock()
-			mail := c.mail
-			c.mu.Unlock()
-			out := &sqsReceiveMessageResult{}
-			var again time.Time // when there is a message that is not there now, as far as that is known
-			if err := c.transact(true, func(t *tx) {
-				again = t.receive(out, atMost, hide, append(in.AttributeNames, in.MessageSystemAttributeNames...))
-			}); err != nil {
-				return nil, &apiError{Code: "InternalError", Message: err.Error(), Status: http.StatusInternalServerError}
-			}
-			now := c.clock.Now()
-			if len(out.Messages) > 0 || !now.Before(end) || ctx.Err() != nil {
-				return out, nil
-			}
-			until := end
-			if !again.IsZero() && again.Before(end) {
-				until = again
-			}
-			c.waitForMail(ctx, mail, until.Sub(now))
-		}
-	},
+		c.waitForMail(ctx, mail, until.Sub(now))
+	}
 }
 
 // waitForMail returns when a message comes, the time is over or the context ends.
@@ -157,7 +166,7 @@ func (c *Cloud) waitForMail(ctx context.Context, mail <-chan struct{}, d time.Du
 }
 
 // receive takes messages that nobody holds, oldest first, with the attributes asked for, and says when there is the next, held or to come, as far as that is known.
-func (t *tx) receive(out *sqsReceiveMessageResult, atMost int, hide time.Duration, attributes []string) (again time.Time) {
+func (t *tx) receive(out *shapes.SQSReceiveMessageResult, atMost int, hide time.Duration, attributes []string) (again time.Time) {
 	again = t.collect()
 	for _, m := range t.messages.sorted() {
 		if until := t.inFlight[m.ID]; t.now.Before(until) {
@@ -173,9 +182,9 @@ func (t *tx) receive(out *sqsReceiveMessageResult, atMost int, hide time.Duratio
 		receipt := id("receipt", m.ID, strconv.FormatInt(t.receiptCount, 10))
 		t.receipts[receipt] = m.ID
 		t.inFlight[m.ID] = t.now.Add(hide)
-		received := sqsMessage{MessageId: m.ID, ReceiptHandle: receipt, MD5OfBody: md5Of(m.Body), Body: m.Body}
+		received := shapes.SQSMessage{MessageId: m.ID, ReceiptHandle: receipt, MD5OfBody: md5Of(m.Body), Body: m.Body}
 		if slices.Contains(attributes, "All") || slices.Contains(attributes, "SentTimestamp") {
-			received.Attributes = sqsAttributes{"SentTimestamp": strconv.FormatInt(m.Sent.UnixMilli(), 10)}
+			received.Attributes = shapes.SQSAttributes{"SentTimestamp": strconv.FormatInt(m.Sent.UnixMilli(), 10)}
 		}
 		out.Messages = append(out.Messages, received)
 	}
@@ -187,18 +196,18 @@ func md5Of(body string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (t *tx) deleteMessage(in *sqsDeleteMessageRequest) (*none, error) {
+func (t *tx) deleteMessage(in *shapes.SQSDeleteMessageRequest) (*wire.None, error) {
 	if err := t.knownQueue(in.QueueUrl); err != nil {
 		return nil, err
 	}
-	return &none{}, t.forget(in.ReceiptHandle)
+	return &wire.None{}, t.forget(in.ReceiptHandle)
 }
 
 // forget deletes a message by the receipt with which it was received; one that is gone already is success.
 func (t *tx) forget(receipt string) error {
 	m, ok := t.receipts[receipt]
 	if !ok {
-		return &apiError{Code: "ReceiptHandleIsInvalid", Message: "The input receipt handle is invalid."}
+		return &wire.Error{Code: "ReceiptHandleIsInvalid", Message: "The input receipt handle is invalid."}
 	}
 	if t.messages.items[m] != nil {
 		t.messages.drop(t, m)
@@ -207,29 +216,29 @@ func (t *tx) forget(receipt string) error {
 	return nil
 }
 
-func (t *tx) deleteMessages(in *sqsDeleteMessageBatchRequest) (*sqsDeleteMessageBatchResult, error) {
+func (t *tx) deleteMessages(in *shapes.SQSDeleteMessageBatchRequest) (*shapes.SQSDeleteMessageBatchResult, error) {
 	if err := t.knownQueue(in.QueueUrl); err != nil {
 		return nil, err
 	}
 	if len(in.Entries) < 1 || len(in.Entries) > 10 {
-		return nil, &apiError{Code: "TooManyEntriesInBatchRequest", Message: "A batch has 1 to 10 entries."}
+		return nil, &wire.Error{Code: "TooManyEntriesInBatchRequest", Message: "A batch has 1 to 10 entries."}
 	}
-	out := &sqsDeleteMessageBatchResult{}
+	out := &shapes.SQSDeleteMessageBatchResult{}
 	for _, e := range in.Entries {
 		if err := t.forget(e.ReceiptHandle); err != nil {
-			out.Failed = append(out.Failed, sqsBatchResultErrorEntry{Id: e.Id, SenderFault: new(true), Code: "ReceiptHandleIsInvalid"})
+			out.Failed = append(out.Failed, shapes.SQSBatchResultErrorEntry{Id: e.Id, SenderFault: new(true), Code: "ReceiptHandleIsInvalid"})
 			continue
 		}
-		out.Successful = append(out.Successful, sqsDeleteMessageBatchResultEntry{e.Id})
+		out.Successful = append(out.Successful, shapes.SQSDeleteMessageBatchResultEntry{Id: e.Id})
 	}
 	return out, nil
 }
 
-func (t *tx) sendMessage(in *sqsSendMessageRequest) (*sqsSendMessageResult, error) {
+func (t *tx) sendMessage(in *shapes.SQSSendMessageRequest) (*shapes.SQSSendMessageResult, error) {
 	if err := t.knownQueue(in.QueueUrl); err != nil {
 		return nil, err
 	}
-	return &sqsSendMessageResult{MessageId: t.send(in.MessageBody), MD5OfMessageBody: md5Of(in.MessageBody)}, nil
+	return &shapes.SQSSendMessageResult{MessageId: t.send(in.MessageBody), MD5OfMessageBody: md5Of(in.MessageBody)}, nil
 }
 
 // send puts a message into the queue. Ids sort as messages were sent.

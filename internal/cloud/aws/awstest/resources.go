@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 )
 
 // volume is a volume of an instance, made with it and deleted with it.
@@ -23,7 +26,7 @@ type volume struct {
 }
 
 // volumesOf are the volumes of an instance that a launch template asks for: those of the image, and what the template says of these and of others.
-func volumesOf(im *image, data *ec2RequestLaunchTemplateData) []volume {
+func volumesOf(im *image, data *shapes.EC2RequestLaunchTemplateData) []volume {
 	var out []volume
 	at := func(device string) *volume {
 		for i := range out {
@@ -71,18 +74,18 @@ func volumesOf(im *image, data *ec2RequestLaunchTemplateData) []volume {
 func volumeID(i *instance, v *volume) string { return id("vol", i.ID, v.Device) }
 
 // filteredBy reports whether an object passes all filters, given its values by their names. Every name that it has is known.
-func filteredBy(filters []ec2Filter, tags map[string]string, values map[string][]string) (bool, error) {
+func filteredBy(filters []shapes.EC2Filter, tags map[string]string, values map[string][]string) (bool, error) {
 	return filtered(filters, tags, func(name string) ([]string, bool) {
 		have, known := values[name]
 		return have, known
 	})
 }
 
-func (t *tx) describeVolumes(in *ec2DescribeVolumesRequest) (*ec2DescribeVolumesResult, error) {
+func (t *tx) describeVolumes(in *shapes.EC2DescribeVolumesRequest) (*shapes.EC2DescribeVolumesResult, error) {
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
-	var all []ec2Volume
+	var all []shapes.EC2Volume
 	found := map[string]bool{}
 	for _, i := range t.alive() {
 		if !t.visible(i) {
@@ -105,29 +108,29 @@ func (t *tx) describeVolumes(in *ec2DescribeVolumesRequest) (*ec2DescribeVolumes
 				return nil, err
 			}
 			if pass {
-				all = append(all, ec2Volume{
+				all = append(all, shapes.EC2Volume{
 					VolumeId: vol, AvailabilityZone: m.Zone, CreateTime: pointer(m.Launched), Encrypted: new(v.Encrypted), KmsKeyId: v.Key, Size: new(v.SizeGB), SnapshotId: v.Snapshot,
 					State: "in-use", Iops: v.IOPS, Throughput: v.Throughput, VolumeType: v.Type, Tags: tagList(v.Tags),
-					Attachments: []ec2VolumeAttachment{{AttachTime: pointer(m.Launched), Device: v.Device, InstanceId: i.ID, State: "attached", VolumeId: vol, DeleteOnTermination: new(true)}},
+					Attachments: []shapes.EC2VolumeAttachment{{AttachTime: pointer(m.Launched), Device: v.Device, InstanceId: i.ID, State: "attached", VolumeId: vol, DeleteOnTermination: new(true)}},
 				})
 			}
 		}
 	}
 	for _, vol := range in.VolumeIds {
 		if !found[vol] {
-			return nil, refuse("InvalidVolume.NotFound", "The volume '%s' does not exist.", vol)
+			return nil, wire.Refuse("InvalidVolume.NotFound", "The volume '%s' does not exist.", vol)
 		}
 	}
-	slices.SortFunc(all, func(a, b ec2Volume) int { return strings.Compare(a.VolumeId, b.VolumeId) })
-	some, next := page(all, func(v ec2Volume) string { return v.VolumeId }, in.NextToken, in.MaxResults, 500)
-	return &ec2DescribeVolumesResult{Volumes: some, NextToken: next}, nil
+	slices.SortFunc(all, func(a, b shapes.EC2Volume) int { return strings.Compare(a.VolumeId, b.VolumeId) })
+	some, next := page(all, func(v shapes.EC2Volume) string { return v.VolumeId }, in.NextToken, in.MaxResults, 500)
+	return &shapes.EC2DescribeVolumesResult{Volumes: some, NextToken: next}, nil
 }
 
-func (t *tx) describeNetworkInterfaces(in *ec2DescribeNetworkInterfacesRequest) (*ec2DescribeNetworkInterfacesResult, error) {
+func (t *tx) describeNetworkInterfaces(in *shapes.EC2DescribeNetworkInterfacesRequest) (*shapes.EC2DescribeNetworkInterfacesResult, error) {
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
-	var all []ec2NetworkInterface
+	var all []shapes.EC2NetworkInterface
 	found := map[string]bool{}
 	for _, i := range t.alive() {
 		if !t.visible(i) {
@@ -147,25 +150,25 @@ func (t *tx) describeNetworkInterfaces(in *ec2DescribeNetworkInterfacesRequest) 
 			return nil, err
 		}
 		if pass {
-			all = append(all, ec2NetworkInterface{
+			all = append(all, shapes.EC2NetworkInterface{
 				NetworkInterfaceId: eni, AvailabilityZone: m.Zone, Groups: t.groupsOf(i), InterfaceType: "interface", OwnerId: t.settings.Account, PrivateDnsName: m.Node.Name,
-				MacAddress: macAddress(i), PrivateIpAddresses: []ec2NetworkInterfacePrivateIpAddress{{new(true), m.Node.Name, i.IP}},
+				MacAddress: macAddress(i), PrivateIpAddresses: []shapes.EC2NetworkInterfacePrivateIpAddress{{Primary: new(true), PrivateDnsName: m.Node.Name, PrivateIpAddress: i.IP}},
 				PrivateIpAddress: i.IP, RequesterManaged: new(false), SourceDestCheck: new(true), Status: "in-use", SubnetId: i.Subnet, VpcId: t.world.vpc.VpcId,
-				Attachment: &ec2NetworkInterfaceAttachment{AttachTime: pointer(m.Launched), AttachmentId: id("eni-attach", i.ID), DeleteOnTermination: new(true), DeviceIndex: new(int64(0)),
+				Attachment: &shapes.EC2NetworkInterfaceAttachment{AttachTime: pointer(m.Launched), AttachmentId: id("eni-attach", i.ID), DeleteOnTermination: new(true), DeviceIndex: new(int64(0)),
 					NetworkCardIndex: new(int64(0)), InstanceId: i.ID, InstanceOwnerId: t.settings.Account, Status: "attached"},
 			})
 		}
 	}
 	for _, eni := range in.NetworkInterfaceIds {
 		if !found[eni] {
-			return nil, refuse("InvalidNetworkInterfaceID.NotFound", "The networkInterface ID '%s' does not exist", eni)
+			return nil, wire.Refuse("InvalidNetworkInterfaceID.NotFound", "The networkInterface ID '%s' does not exist", eni)
 		}
 	}
-	slices.SortFunc(all, func(a, b ec2NetworkInterface) int {
+	slices.SortFunc(all, func(a, b shapes.EC2NetworkInterface) int {
 		return strings.Compare(a.NetworkInterfaceId, b.NetworkInterfaceId)
 	})
-	some, next := page(all, func(n ec2NetworkInterface) string { return n.NetworkInterfaceId }, in.NextToken, in.MaxResults, 1000)
-	return &ec2DescribeNetworkInterfacesResult{NetworkInterfaces: some, NextToken: next}, nil
+	some, next := page(all, func(n shapes.EC2NetworkInterface) string { return n.NetworkInterfaceId }, in.NextToken, in.MaxResults, 1000)
+	return &shapes.EC2DescribeNetworkInterfacesResult{NetworkInterfaces: some, NextToken: next}, nil
 }
 
 // macAddress is that of an instance's interface.
@@ -175,20 +178,20 @@ func macAddress(i *instance) string {
 }
 
 // groupsOf are the security groups of an instance.
-func (t *tx) groupsOf(i *instance) (out []ec2GroupIdentifier) {
+func (t *tx) groupsOf(i *instance) (out []shapes.EC2GroupIdentifier) {
 	for _, id := range i.Groups {
 		if g := t.securityGroup(id); g != nil {
-			out = append(out, ec2GroupIdentifier{GroupName: g.GroupName, GroupId: id})
+			out = append(out, shapes.EC2GroupIdentifier{GroupName: g.GroupName, GroupId: id})
 		}
 	}
 	return out
 }
 
-func (t *tx) describeTags(in *ec2DescribeTagsRequest) (*ec2DescribeTagsResult, error) {
+func (t *tx) describeTags(in *shapes.EC2DescribeTagsRequest) (*shapes.EC2DescribeTagsResult, error) {
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
-	var all []ec2TagDescription
+	var all []shapes.EC2TagDescription
 	var wrong error
 	add := func(kind, id string, tags map[string]string) {
 		for _, k := range sortedKeys(tags) {
@@ -197,7 +200,7 @@ func (t *tx) describeTags(in *ec2DescribeTagsRequest) (*ec2DescribeTagsResult, e
 				wrong = err
 			}
 			if pass {
-				all = append(all, ec2TagDescription{Key: k, ResourceId: id, ResourceType: kind, Value: tags[k]})
+				all = append(all, shapes.EC2TagDescription{Key: k, ResourceId: id, ResourceType: kind, Value: tags[k]})
 			}
 		}
 	}
@@ -228,26 +231,26 @@ func (t *tx) describeTags(in *ec2DescribeTagsRequest) (*ec2DescribeTagsResult, e
 	if wrong != nil {
 		return nil, wrong
 	}
-	key := func(d ec2TagDescription) string { return d.ResourceId + " " + d.Key }
-	slices.SortFunc(all, func(a, b ec2TagDescription) int { return strings.Compare(key(a), key(b)) })
+	key := func(d shapes.EC2TagDescription) string { return d.ResourceId + " " + d.Key }
+	slices.SortFunc(all, func(a, b shapes.EC2TagDescription) int { return strings.Compare(key(a), key(b)) })
 	some, next := page(all, key, in.NextToken, in.MaxResults, 1000)
-	return &ec2DescribeTagsResult{Tags: some, NextToken: next}, nil
+	return &shapes.EC2DescribeTagsResult{Tags: some, NextToken: next}, nil
 }
 
 // describeRegions: the account has one.
-func (t *tx) describeRegions(in *ec2DescribeRegionsRequest) (*ec2DescribeRegionsResult, error) {
+func (t *tx) describeRegions(in *shapes.EC2DescribeRegionsRequest) (*shapes.EC2DescribeRegionsResult, error) {
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
-	r := ec2Region{Endpoint: "ec2." + t.catalog.Region + ".amazonaws.com", RegionName: t.catalog.Region, OptInStatus: "opt-in-not-required"}
+	r := shapes.EC2Region{Endpoint: "ec2." + t.catalog.Region + ".amazonaws.com", RegionName: t.catalog.Region, OptInStatus: "opt-in-not-required"}
 	for _, name := range in.RegionNames {
 		if name != r.RegionName {
-			return nil, refuse("InvalidParameterValue", "Invalid region name: %s", name)
+			return nil, wire.Refuse("InvalidParameterValue", "Invalid region name: %s", name)
 		}
 	}
 	pass, err := filteredBy(in.Filters, nil, map[string][]string{"endpoint": {r.Endpoint}, "region-name": {r.RegionName}, "opt-in-status": {r.OptInStatus}})
 	if err != nil || !pass {
-		return &ec2DescribeRegionsResult{}, err
+		return &shapes.EC2DescribeRegionsResult{}, err
 	}
-	return &ec2DescribeRegionsResult{Regions: []ec2Region{r}}, nil
+	return &shapes.EC2DescribeRegionsResult{Regions: []shapes.EC2Region{r}}, nil
 }

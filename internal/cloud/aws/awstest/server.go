@@ -11,6 +11,9 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 )
 
 // Service is what a service's model has, for test/awsmodels.
@@ -33,12 +36,12 @@ type Operation struct {
 // Services are all services and calls that are served.
 func Services() []Service {
 	var out []Service
-	for _, s := range services() {
-		d := Service{Name: s.name, Version: s.version, Namespace: s.namespace, Target: s.target}
-		d.Protocol = map[protocol]string{ec2Query: "ec2", awsQuery: "query", awsJSON10: "json", awsJSON11: "json", restJSON: "rest-json"}[s.protocol]
-		for _, name := range sortedKeys(s.operations) {
-			o := s.operations[name]
-			d.Operations = append(d.Operations, Operation{name, o.method, o.path, o.in, o.out})
+	for _, s := range services(nil) {
+		d := Service{Name: s.Name, Version: s.Version, Namespace: s.Namespace, Target: s.Target}
+		d.Protocol = map[wire.Protocol]string{wire.EC2Query: "ec2", wire.AWSQuery: "query", wire.AWSJSON10: "json", wire.AWSJSON11: "json", wire.RESTJSON: "rest-json"}[s.Protocol]
+		for _, name := range sortedKeys(s.Operations) {
+			o := s.Operations[name]
+			d.Operations = append(d.Operations, Operation{name, o.Method, o.Path, o.In, o.Out})
 		}
 		out = append(out, d)
 	}
@@ -46,13 +49,17 @@ func Services() []Service {
 }
 
 // read is a call that changes nothing; change is one whose effect is on disk before it is answered.
-func read[I, O any](do func(*tx, *I) (*O, error)) *operation   { return call(do, false) }
-func change[I, O any](do func(*tx, *I) (*O, error)) *operation { return call(do, true) }
+func read[I, O any](c *Cloud, do func(*tx, *I) (*O, error)) *wire.Operation {
+	return call(c, do, false)
+}
+func change[I, O any](c *Cloud, do func(*tx, *I) (*O, error)) *wire.Operation {
+	return call(c, do, true)
+}
 
-func call[I, O any](do func(*tx, *I) (*O, error), changes bool) *operation {
-	return &operation{
-		in: reflect.TypeFor[I](), out: reflect.TypeFor[O](), changes: changes,
-		run: func(_ context.Context, c *Cloud, in any) (out any, err error) {
+func call[I, O any](c *Cloud, do func(*tx, *I) (*O, error), changes bool) *wire.Operation {
+	return &wire.Operation{
+		In: reflect.TypeFor[I](), Out: reflect.TypeFor[O](),
+		Run: func(_ context.Context, in any) (out any, err error) {
 			broken := c.transact(changes, func(t *tx) {
 				var o *O
 				if o, err = do(t, in.(*I)); err == nil {
@@ -60,51 +67,45 @@ func call[I, O any](do func(*tx, *I) (*O, error), changes bool) *operation {
 				}
 			})
 			if broken != nil {
-				return nil, &apiError{Code: "InternalError", Message: broken.Error(), Status: http.StatusInternalServerError}
+				return nil, &wire.Error{Code: "InternalError", Message: broken.Error(), Status: http.StatusInternalServerError}
 			}
 			return out, err
 		},
 	}
 }
 
-// at gives a call of a REST service its place.
-func (o *operation) at(method, path string) *operation {
-	o.method, o.path = method, path
-	return o
-}
-
 // Handler answers every service's calls, and what control.go has below /_aws/.
 func (c *Cloud) Handler() http.Handler {
-	byName := map[string]*service{}
-	for _, s := range services() {
-		byName[s.name] = s
+	byName := map[string]*wire.Service{}
+	for _, s := range services(c) {
+		byName[s.Name] = s
 	}
 	mux := http.NewServeMux()
 	c.control(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s := byName[serviceOf(r)]
+		s := byName[wire.ServiceOf(r)]
 		if s == nil {
-			http.Error(w, fmt.Sprintf("%s %s: signed for service %q, which is not simulated", r.Method, r.URL.Path, serviceOf(r)), http.StatusNotImplemented)
+			http.Error(w, fmt.Sprintf("%s %s: signed for service %q, which is not simulated", r.Method, r.URL.Path, wire.ServiceOf(r)), http.StatusNotImplemented)
 			return
 		}
-		c.answer(w, r, s.spoken(r))
+		c.answer(w, r, s.Spoken(r))
 	})
 	return mux
 }
 
 // answer serves one call, with the faults that hit it.
-func (c *Cloud) answer(w http.ResponseWriter, r *http.Request, s *service) {
+func (c *Cloud) answer(w http.ResponseWriter, r *http.Request, s *wire.Service) {
 	n := c.requests.Add(1)
 	h := hash("request", fmt.Sprint(n))
 	requestID := fmt.Sprintf("%x-%x-%x-%x-%x", h[0:4], h[4:6], h[6:8], h[8:10], h[10:16])
 	fail := func(err error) {
-		var e *apiError
+		var e *wire.Error
 		if !errors.As(err, &e) {
-			e = &apiError{Code: "InternalError", Message: err.Error(), Status: http.StatusInternalServerError}
+			e = &wire.Error{Code: "InternalError", Message: err.Error(), Status: http.StatusInternalServerError}
 		}
-		s.refuse(w, requestID, e)
+		s.Fail(w, requestID, e)
 	}
-	action, op, in, err := s.read(r)
+	action, op, in, err := s.Read(r)
 	if err != nil {
 		c.count(s, action, err)
 		fail(err)
@@ -119,18 +120,18 @@ func (c *Cloud) answer(w http.ResponseWriter, r *http.Request, s *service) {
 		fail(err)
 		return
 	}
-	out, err := op.run(r.Context(), c, in)
+	out, err := op.Run(r.Context(), in)
 	c.count(s, action, err)
 	if f.lost {
-		c.log.Debug("reply lost", "service", s.name, "action", action)
+		c.log.Debug("reply lost", "service", s.Name, "action", action)
 		panic(http.ErrAbortHandler) // closes the connection
 	}
 	if err != nil {
-		c.log.Debug("refused", "service", s.name, "action", action, "error", err)
+		c.log.Debug("refused", "service", s.Name, "action", action, "error", err)
 		fail(err)
 		return
 	}
-	if err := s.write(w, action, requestID, out); err != nil {
+	if err := s.Write(w, action, requestID, out); err != nil {
 		fail(err)
 	}
 }
@@ -141,8 +142,8 @@ type Calls struct {
 	Errors map[string]int `json:"errors,omitempty"` // by code
 }
 
-func (c *Cloud) count(s *service, action string, err error) {
-	name := s.name + ":" + action
+func (c *Cloud) count(s *wire.Service, action string, err error) {
+	name := s.Name + ":" + action
 	_ = c.transact(false, func(*tx) { // a journal that can't be written has stopped the server
 		k := c.calls[name]
 		if k == nil {
@@ -150,7 +151,7 @@ func (c *Cloud) count(s *service, action string, err error) {
 			c.calls[name] = k
 		}
 		k.Count++
-		var e *apiError
+		var e *wire.Error
 		if errors.As(err, &e) {
 			if k.Errors == nil {
 				k.Errors = map[string]int{}
@@ -163,7 +164,7 @@ func (c *Cloud) count(s *service, action string, err error) {
 // dryRun answers a call that only asks whether it may be made. Faults have refused it already if it may not.
 func dryRun(asked *bool) error {
 	if asked != nil && *asked {
-		return &apiError{Code: "DryRunOperation", Message: "Request would have succeeded, but DryRun flag is set.", Status: http.StatusPreconditionFailed}
+		return &wire.Error{Code: "DryRunOperation", Message: "Request would have succeeded, but DryRun flag is set.", Status: http.StatusPreconditionFailed}
 	}
 	return nil
 }
@@ -229,7 +230,7 @@ func pattern(p, value string) bool {
 
 // filtered reports whether an object passes all filters. values gives what it has under a filter's name, and false for a name that
 // the call does not know.
-func filtered(filters []ec2Filter, tags map[string]string, values func(name string) ([]string, bool)) (bool, error) {
+func filtered(filters []shapes.EC2Filter, tags map[string]string, values func(name string) ([]string, bool)) (bool, error) {
 	pass := true
 	for _, f := range filters {
 		var have []string
@@ -246,11 +247,11 @@ func filtered(filters []ec2Filter, tags map[string]string, values func(name stri
 		default:
 			var known bool
 			if have, known = values(f.Name); !known {
-				return false, refuse("InvalidParameterValue", "The filter '%s' is invalid", f.Name)
+				return false, wire.Refuse("InvalidParameterValue", "The filter '%s' is invalid", f.Name)
 			}
 		}
 		if len(f.Values) == 0 {
-			return false, refuse("InvalidParameterValue", "The filter '%s' needs a value", f.Name)
+			return false, wire.Refuse("InvalidParameterValue", "The filter '%s' needs a value", f.Name)
 		}
 		found := false
 		for _, want := range f.Values {
@@ -263,7 +264,7 @@ func filtered(filters []ec2Filter, tags map[string]string, values func(name stri
 	return pass, nil
 }
 
-func tagMap(tags []ec2Tag) map[string]string {
+func tagMap(tags []shapes.EC2Tag) map[string]string {
 	m := make(map[string]string, len(tags))
 	for _, t := range tags {
 		m[t.Key] = t.Value
@@ -271,10 +272,10 @@ func tagMap(tags []ec2Tag) map[string]string {
 	return m
 }
 
-func tagList(tags map[string]string) []ec2Tag {
-	out := make([]ec2Tag, 0, len(tags))
+func tagList(tags map[string]string) []shapes.EC2Tag {
+	out := make([]shapes.EC2Tag, 0, len(tags))
 	for _, k := range sortedKeys(tags) {
-		out = append(out, ec2Tag{k, tags[k]})
+		out = append(out, shapes.EC2Tag{Key: k, Value: tags[k]})
 	}
 	return out
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
 
@@ -26,14 +28,14 @@ type template struct {
 type templateVersion struct {
 	Description string
 	Created     time.Time
-	Data        ec2RequestLaunchTemplateData
+	Data        shapes.EC2RequestLaunchTemplateData
 }
 
 // fleet is a CreateFleet that was answered: asked again with its token, the answer is the same.
 type fleet struct {
 	Digest  string
 	Created time.Time
-	Answer  ec2CreateFleetResult
+	Answer  shapes.EC2CreateFleetResult
 }
 
 // instance is what EC2 knows of a machine beside what cloud/machines has.
@@ -103,24 +105,24 @@ func digest(request any) string {
 }
 
 // checkTags refuses tags that AWS keeps for itself.
-func checkTags(tags []ec2Tag) error {
+func checkTags(tags []shapes.EC2Tag) error {
 	for _, t := range tags {
 		if len(t.Key) > 3 && t.Key[:4] == "aws:" {
-			return refuse("InvalidParameterValue", "Tag keys starting with 'aws:' are reserved for internal use: %s", t.Key)
+			return wire.Refuse("InvalidParameterValue", "Tag keys starting with 'aws:' are reserved for internal use: %s", t.Key)
 		}
 		if t.Key == "" || len(t.Key) > 128 || len(t.Value) > 256 {
-			return refuse("InvalidParameterValue", "Tag %q=%q: a key has 1 to 128 characters, a value at most 256", t.Key, t.Value)
+			return wire.Refuse("InvalidParameterValue", "Tag %q=%q: a key has 1 to 128 characters, a value at most 256", t.Key, t.Value)
 		}
 	}
 	if len(tags) > 50 {
-		return refuse("TagLimitExceeded", "The maximum number of tags for a resource is 50; the request has %d", len(tags))
+		return wire.Refuse("TagLimitExceeded", "The maximum number of tags for a resource is 50; the request has %d", len(tags))
 	}
 	return nil
 }
 
 // specified are the tags that a request gives to resources of a type.
-func specified(specs []ec2TagSpecification, resource string) ([]ec2Tag, error) {
-	var out []ec2Tag
+func specified(specs []shapes.EC2TagSpecification, resource string) ([]shapes.EC2Tag, error) {
+	var out []shapes.EC2Tag
 	for _, s := range specs {
 		if err := checkTags(s.Tags); err != nil {
 			return nil, err
@@ -133,14 +135,14 @@ func specified(specs []ec2TagSpecification, resource string) ([]ec2Tag, error) {
 }
 
 // createTags also serves the empty tag update of what doesn't exist: InvalidID.
-func (t *tx) createTags(in *ec2CreateTagsRequest) (*none, error) {
+func (t *tx) createTags(in *shapes.EC2CreateTagsRequest) (*wire.None, error) {
 	if err := checkTags(in.Tags); err != nil {
 		return nil, err
 	}
 	return t.retag(in.Resources, in.DryRun, func(tags map[string]string) { maps.Copy(tags, tagMap(in.Tags)) })
 }
 
-func (t *tx) deleteTags(in *ec2DeleteTagsRequest) (*none, error) {
+func (t *tx) deleteTags(in *shapes.EC2DeleteTagsRequest) (*wire.None, error) {
 	return t.retag(in.Resources, in.DryRun, func(tags map[string]string) {
 		for _, tag := range in.Tags {
 			delete(tags, tag.Key)
@@ -149,13 +151,13 @@ func (t *tx) deleteTags(in *ec2DeleteTagsRequest) (*none, error) {
 }
 
 // retag changes the tags of instances and launch templates, of all or of none.
-func (t *tx) retag(resources []string, dry *bool, do func(map[string]string)) (*none, error) {
+func (t *tx) retag(resources []string, dry *bool, do func(map[string]string)) (*wire.None, error) {
 	for _, id := range resources {
 		if in := t.instances.items[id]; in != nil && t.visible(in) {
 			continue
 		}
 		if t.templates.items[id] == nil {
-			return nil, refuse("InvalidInstanceID.NotFound", "The ID '%s' does not exist", id)
+			return nil, wire.Refuse("InvalidInstanceID.NotFound", "The ID '%s' does not exist", id)
 		}
 	}
 	if err := dryRun(dry); err != nil {
@@ -180,7 +182,7 @@ func (t *tx) retag(resources []string, dry *bool, do func(map[string]string)) (*
 			t.templates.put(t, id, is)
 		}
 	}
-	return &none{}, nil
+	return &wire.None{}, nil
 }
 
 // machine is an instance's machine.

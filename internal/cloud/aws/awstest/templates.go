@@ -9,6 +9,9 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 )
 
 // maxUserData is what EC2 takes, before base64.
@@ -16,12 +19,12 @@ const maxUserData = 16384
 
 var templateName = regexp.MustCompile(`^[a-zA-Z0-9().\-/_]{3,128}$`)
 
-func (t *tx) createLaunchTemplate(in *ec2CreateLaunchTemplateRequest) (*ec2CreateLaunchTemplateResult, error) {
+func (t *tx) createLaunchTemplate(in *shapes.EC2CreateLaunchTemplateRequest) (*shapes.EC2CreateLaunchTemplateResult, error) {
 	if !templateName.MatchString(in.LaunchTemplateName) {
-		return nil, refuse("InvalidLaunchTemplateName.MalformedException", "Launch template name %q: 3 to 128 letters, digits and ().-/_", in.LaunchTemplateName)
+		return nil, wire.Refuse("InvalidLaunchTemplateName.MalformedException", "Launch template name %q: 3 to 128 letters, digits and ().-/_", in.LaunchTemplateName)
 	}
 	if in.LaunchTemplateData == nil {
-		return nil, refuse("MissingParameter", "The request must contain the parameter LaunchTemplateData")
+		return nil, wire.Refuse("MissingParameter", "The request must contain the parameter LaunchTemplateData")
 	}
 	tags, err := specified(in.TagSpecifications, "launch-template")
 	if err != nil {
@@ -29,10 +32,10 @@ func (t *tx) createLaunchTemplate(in *ec2CreateLaunchTemplateRequest) (*ec2Creat
 	}
 	data, err := base64.StdEncoding.DecodeString(in.LaunchTemplateData.UserData)
 	if err != nil {
-		return nil, refuse("InvalidUserData.Malformed", "Invalid BASE64 encoding of user data.")
+		return nil, wire.Refuse("InvalidUserData.Malformed", "Invalid BASE64 encoding of user data.")
 	}
 	if len(data) > maxUserData {
-		return nil, refuse("InvalidParameterValue", "User data is limited to %d bytes", maxUserData)
+		return nil, wire.Refuse("InvalidParameterValue", "User data is limited to %d bytes", maxUserData)
 	}
 	for _, s := range in.LaunchTemplateData.TagSpecifications {
 		if err := checkTags(s.Tags); err != nil {
@@ -44,14 +47,14 @@ func (t *tx) createLaunchTemplate(in *ec2CreateLaunchTemplateRequest) (*ec2Creat
 		for _, have := range t.templates.sorted() {
 			if have.Token == in.ClientToken {
 				if have.Digest != asked {
-					return nil, refuse("IdempotentParameterMismatch", "The client token %s was used with other parameters", in.ClientToken)
+					return nil, wire.Refuse("IdempotentParameterMismatch", "The client token %s was used with other parameters", in.ClientToken)
 				}
-				return &ec2CreateLaunchTemplateResult{LaunchTemplate: t.launchTemplate(have)}, nil
+				return &shapes.EC2CreateLaunchTemplateResult{LaunchTemplate: t.launchTemplate(have)}, nil
 			}
 		}
 	}
 	if t.templateNamed(in.LaunchTemplateName) != nil {
-		return nil, refuse("InvalidLaunchTemplateName.AlreadyExistsException", "Launch template name already in use.")
+		return nil, wire.Refuse("InvalidLaunchTemplateName.AlreadyExistsException", "Launch template name already in use.")
 	}
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
@@ -61,12 +64,12 @@ func (t *tx) createLaunchTemplate(in *ec2CreateLaunchTemplateRequest) (*ec2Creat
 		ID: id, Name: in.LaunchTemplateName, Created: t.now, Token: in.ClientToken, Digest: asked, Tags: tagMap(tags),
 		Versions: []templateVersion{{Description: in.VersionDescription, Created: t.now, Data: *in.LaunchTemplateData}},
 	})
-	return &ec2CreateLaunchTemplateResult{LaunchTemplate: t.launchTemplate(t.templates.items[id])}, nil
+	return &shapes.EC2CreateLaunchTemplateResult{LaunchTemplate: t.launchTemplate(t.templates.items[id])}, nil
 }
 
-func (c *Cloud) launchTemplate(have *template) *ec2LaunchTemplate {
+func (c *Cloud) launchTemplate(have *template) *shapes.EC2LaunchTemplate {
 	n := new(int64(len(have.Versions)))
-	return &ec2LaunchTemplate{
+	return &shapes.EC2LaunchTemplate{
 		LaunchTemplateId: have.ID, LaunchTemplateName: have.Name, CreateTime: pointer(have.Created), CreatedBy: c.arn("iam", "role/dovetail"),
 		DefaultVersionNumber: n, LatestVersionNumber: n, Tags: tagList(have.Tags),
 	}
@@ -85,19 +88,19 @@ func (c *Cloud) templateNamed(name string) *template {
 func (c *Cloud) findTemplate(id, name string) (*template, error) {
 	switch {
 	case id != "" && name != "":
-		return nil, refuse("InvalidParameterCombination", "Give LaunchTemplateId or LaunchTemplateName, not both")
+		return nil, wire.Refuse("InvalidParameterCombination", "Give LaunchTemplateId or LaunchTemplateName, not both")
 	case id != "":
 		if have := c.templates.items[id]; have != nil {
 			return have, nil
 		}
-		return nil, refuse("InvalidLaunchTemplateId.NotFound", "The specified launch template, with template ID %s, does not exist.", id)
+		return nil, wire.Refuse("InvalidLaunchTemplateId.NotFound", "The specified launch template, with template ID %s, does not exist.", id)
 	case name != "":
 		if have := c.templateNamed(name); have != nil {
 			return have, nil
 		}
-		return nil, refuse("InvalidLaunchTemplateName.NotFoundException", "The specified launch template, with template name %s, does not exist.", name)
+		return nil, wire.Refuse("InvalidLaunchTemplateName.NotFoundException", "The specified launch template, with template name %s, does not exist.", name)
 	}
-	return nil, refuse("MissingParameter", "The request must contain LaunchTemplateId or LaunchTemplateName")
+	return nil, wire.Refuse("MissingParameter", "The request must contain LaunchTemplateId or LaunchTemplateName")
 }
 
 // version finds a version by number, $Default or $Latest; empty is the default one.
@@ -107,12 +110,12 @@ func (have *template) version(v string) (int, error) {
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 1 || n > len(have.Versions) {
-		return 0, refuse("InvalidLaunchTemplateId.VersionNotFound", "Could not find launch template version %s of %s", v, have.ID)
+		return 0, wire.Refuse("InvalidLaunchTemplateId.VersionNotFound", "Could not find launch template version %s of %s", v, have.ID)
 	}
 	return n, nil
 }
 
-func (t *tx) describeLaunchTemplates(in *ec2DescribeLaunchTemplatesRequest) (*ec2DescribeLaunchTemplatesResult, error) {
+func (t *tx) describeLaunchTemplates(in *shapes.EC2DescribeLaunchTemplatesRequest) (*shapes.EC2DescribeLaunchTemplatesResult, error) {
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
@@ -148,19 +151,19 @@ func (t *tx) describeLaunchTemplates(in *ec2DescribeLaunchTemplatesRequest) (*ec
 		}
 	}
 	some, next := page(all, func(have *template) string { return have.ID }, in.NextToken, in.MaxResults, 200)
-	out := &ec2DescribeLaunchTemplatesResult{NextToken: next}
+	out := &shapes.EC2DescribeLaunchTemplatesResult{NextToken: next}
 	for _, have := range some {
 		out.LaunchTemplates = append(out.LaunchTemplates, *t.launchTemplate(have))
 	}
 	return out, nil
 }
 
-func (t *tx) describeLaunchTemplateVersions(in *ec2DescribeLaunchTemplateVersionsRequest) (*ec2DescribeLaunchTemplateVersionsResult, error) {
+func (t *tx) describeLaunchTemplateVersions(in *shapes.EC2DescribeLaunchTemplateVersionsRequest) (*shapes.EC2DescribeLaunchTemplateVersionsResult, error) {
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
 	if len(in.Filters) > 0 || in.MinVersion != "" || in.MaxVersion != "" {
-		return nil, refuse("UnsupportedOperation", "the simulated DescribeLaunchTemplateVersions takes versions only, neither filters nor ranges")
+		return nil, wire.Refuse("UnsupportedOperation", "the simulated DescribeLaunchTemplateVersions takes versions only, neither filters nor ranges")
 	}
 	have, err := t.findTemplate(in.LaunchTemplateId, in.LaunchTemplateName)
 	if err != nil {
@@ -179,16 +182,16 @@ func (t *tx) describeLaunchTemplateVersions(in *ec2DescribeLaunchTemplateVersion
 			numbers = append(numbers, n+1)
 		}
 	}
-	out := &ec2DescribeLaunchTemplateVersionsResult{}
+	out := &shapes.EC2DescribeLaunchTemplateVersionsResult{}
 	for _, n := range numbers {
 		v := have.Versions[n-1]
-		data := convert[ec2ResponseLaunchTemplateData](v.Data)
+		data := convert[shapes.EC2ResponseLaunchTemplateData](v.Data)
 		if name := v.Data.ImageId; is(in.ResolveAlias) && len(name) > 12 && name[:12] == "resolve:ssm:" {
 			if image := t.parameter(name[12:]); image != nil {
 				data.ImageId = image.ID
 			}
 		}
-		out.LaunchTemplateVersions = append(out.LaunchTemplateVersions, ec2LaunchTemplateVersion{
+		out.LaunchTemplateVersions = append(out.LaunchTemplateVersions, shapes.EC2LaunchTemplateVersion{
 			LaunchTemplateId: have.ID, LaunchTemplateName: have.Name, VersionNumber: new(int64(n)), VersionDescription: v.Description,
 			CreateTime: pointer(v.Created), CreatedBy: t.arn("iam", "role/dovetail"), DefaultVersion: new(n == len(have.Versions)), LaunchTemplateData: &data,
 		})
@@ -196,7 +199,7 @@ func (t *tx) describeLaunchTemplateVersions(in *ec2DescribeLaunchTemplateVersion
 	return out, nil
 }
 
-func (t *tx) deleteLaunchTemplate(in *ec2DeleteLaunchTemplateRequest) (*ec2DeleteLaunchTemplateResult, error) {
+func (t *tx) deleteLaunchTemplate(in *shapes.EC2DeleteLaunchTemplateRequest) (*shapes.EC2DeleteLaunchTemplateResult, error) {
 	have, err := t.findTemplate(in.LaunchTemplateId, in.LaunchTemplateName)
 	if err != nil {
 		return nil, err
@@ -204,7 +207,7 @@ func (t *tx) deleteLaunchTemplate(in *ec2DeleteLaunchTemplateRequest) (*ec2Delet
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
-	out := &ec2DeleteLaunchTemplateResult{LaunchTemplate: t.launchTemplate(have)}
+	out := &shapes.EC2DeleteLaunchTemplateResult{LaunchTemplate: t.launchTemplate(have)}
 	t.templates.drop(t, have.ID)
 	return out, nil
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -34,15 +36,15 @@ func interfacesFor(pods int64) (n, addresses int64) {
 }
 
 // instanceTypes are the catalogue's types as DescribeInstanceTypes has them.
-func instanceTypes(c *catalog.Catalog) []ec2InstanceTypeInfo {
-	out := make([]ec2InstanceTypeInfo, len(c.Types))
+func instanceTypes(c *catalog.Catalog) []shapes.EC2InstanceTypeInfo {
+	out := make([]shapes.EC2InstanceTypeInfo, len(c.Types))
 	for i := range c.Types {
 		out[i] = instanceType(&c.Types[i])
 	}
 	return out
 }
 
-func instanceType(t *catalog.Type) ec2InstanceTypeInfo {
+func instanceType(t *catalog.Type) shapes.EC2InstanceTypeInfo {
 	label := func(key string) string { return t.Labels[catalog.EC2Labels+key] }
 	number := func(key string) *int64 {
 		n, err := strconv.ParseInt(label(key), 10, 64)
@@ -62,15 +64,15 @@ func instanceType(t *catalog.Type) ec2InstanceTypeInfo {
 	if label("instance-hypervisor") == "nitro" && cpus/threads >= 2 && label("instance-category") != "t" {
 		enclaves = "supported" // they take whole cores of the machine's; some families without them are not told apart here
 	}
-	info := ec2InstanceTypeInfo{
+	info := shapes.EC2InstanceTypeInfo{
 		InstanceType: t.Name, CurrentGeneration: new(true), SupportedRootDeviceTypes: []string{"ebs"}, SupportedVirtualizationTypes: []string{"hvm"},
 		BareMetal: new(strings.Contains(t.Name, ".metal")), Hypervisor: label("instance-hypervisor"), NitroEnclavesSupport: enclaves,
-		ProcessorInfo:            &ec2ProcessorInfo{SupportedArchitectures: []string{arch}, Manufacturer: manufacturer(label("instance-cpu-manufacturer"))},
-		VCpuInfo:                 &ec2VCpuInfo{DefaultVCpus: new(cpus), DefaultCores: new(max(cpus/threads, 1)), DefaultThreadsPerCore: new(threads), ValidThreadsPerCore: []int64{1, 2}[:threads]},
-		MemoryInfo:               &ec2MemoryInfo{SizeInMiB: new(t.Capacity["memory"] >> 20)},
+		ProcessorInfo:            &shapes.EC2ProcessorInfo{SupportedArchitectures: []string{arch}, Manufacturer: manufacturer(label("instance-cpu-manufacturer"))},
+		VCpuInfo:                 &shapes.EC2VCpuInfo{DefaultVCpus: new(cpus), DefaultCores: new(max(cpus/threads, 1)), DefaultThreadsPerCore: new(threads), ValidThreadsPerCore: []int64{1, 2}[:threads]},
+		MemoryInfo:               &shapes.EC2MemoryInfo{SizeInMiB: new(t.Capacity["memory"] >> 20)},
 		InstanceStorageSupported: new(label("instance-local-nvme") != ""),
-		EbsInfo:                  &ec2EbsInfo{EbsOptimizedSupport: "default", EncryptionSupport: "supported", NvmeSupport: "required"},
-		NetworkInfo: &ec2NetworkInfo{
+		EbsInfo:                  &shapes.EC2EbsInfo{EbsOptimizedSupport: "default", EncryptionSupport: "supported", NvmeSupport: "required"},
+		NetworkInfo: &shapes.EC2NetworkInfo{
 			NetworkPerformance: "Moderate", DefaultNetworkCardIndex: new(int64(0)),
 			Ipv4AddressesPerInterface: new(addresses), Ipv6AddressesPerInterface: new(addresses), Ipv6Supported: new(true), EnaSupport: "required",
 			EfaSupported: new(false), EncryptionInTransitSupported: new(label("instance-encryption-in-transit-supported") == "true"),
@@ -90,14 +92,14 @@ func instanceType(t *catalog.Type) ec2InstanceTypeInfo {
 	}
 	if gb := number("instance-local-nvme"); gb != nil {
 		disks := localDisks(label("instance-family"), *gb)
-		info.InstanceStorageInfo = &ec2InstanceStorageInfo{TotalSizeInGB: gb, NvmeSupport: "required", EncryptionSupport: "required", Disks: []ec2DiskInfo{{SizeInGB: new(*gb / disks), Count: &disks, Type: "ssd"}}}
+		info.InstanceStorageInfo = &shapes.EC2InstanceStorageInfo{TotalSizeInGB: gb, NvmeSupport: "required", EncryptionSupport: "required", Disks: []shapes.EC2DiskInfo{{SizeInGB: new(*gb / disks), Count: &disks, Type: "ssd"}}}
 	}
 	if mbps := number("instance-ebs-bandwidth"); mbps != nil {
-		info.EbsInfo.EbsOptimizedInfo = &ec2EbsOptimizedInfo{BaselineBandwidthInMbps: mbps, MaximumBandwidthInMbps: mbps}
+		info.EbsInfo.EbsOptimizedInfo = &shapes.EC2EbsOptimizedInfo{BaselineBandwidthInMbps: mbps, MaximumBandwidthInMbps: mbps}
 	}
 	efa := t.Capacity["vpc.amazonaws.com/efa"]
 	cards := max(1, efa) // each has one interface with EFA
-	card := ec2NetworkCardInfo{MaximumNetworkInterfaces: new(n), NetworkPerformance: info.NetworkInfo.NetworkPerformance}
+	card := shapes.EC2NetworkCardInfo{MaximumNetworkInterfaces: new(n), NetworkPerformance: info.NetworkInfo.NetworkPerformance}
 	if mbps := number("instance-network-bandwidth"); mbps != nil {
 		performance := func(mbps float64) string { return strconv.FormatFloat(mbps/1000, 'f', -1, 64) + " Gigabit" }
 		gbps := float64(*mbps) / 1000 / float64(cards)
@@ -110,23 +112,23 @@ func instanceType(t *catalog.Type) ec2InstanceTypeInfo {
 		info.NetworkInfo.NetworkCards = append(info.NetworkInfo.NetworkCards, card)
 	}
 	if efa > 0 {
-		info.NetworkInfo.EfaSupported, info.NetworkInfo.EfaInfo = new(true), &ec2EfaInfo{MaximumEfaInterfaces: &efa}
+		info.NetworkInfo.EfaSupported, info.NetworkInfo.EfaInfo = new(true), &shapes.EC2EfaInfo{MaximumEfaInterfaces: &efa}
 	}
 	if count := number("instance-gpu-count"); count != nil {
-		gpu := ec2GpuDeviceInfo{Name: strings.ToUpper(label("instance-gpu-name")), Manufacturer: manufacturer(label("instance-gpu-manufacturer")), Count: count}
+		gpu := shapes.EC2GpuDeviceInfo{Name: strings.ToUpper(label("instance-gpu-name")), Manufacturer: manufacturer(label("instance-gpu-manufacturer")), Count: count}
 		if mib := number("instance-gpu-memory"); mib != nil {
-			gpu.MemoryInfo = &ec2GpuDeviceMemoryInfo{SizeInMiB: mib}
-			info.GpuInfo = &ec2GpuInfo{TotalGpuMemoryInMiB: new(*mib * *count)}
+			gpu.MemoryInfo = &shapes.EC2GpuDeviceMemoryInfo{SizeInMiB: mib}
+			info.GpuInfo = &shapes.EC2GpuInfo{TotalGpuMemoryInMiB: new(*mib * *count)}
 		} else {
-			info.GpuInfo = &ec2GpuInfo{}
+			info.GpuInfo = &shapes.EC2GpuInfo{}
 		}
-		info.GpuInfo.Gpus = []ec2GpuDeviceInfo{gpu}
+		info.GpuInfo.Gpus = []shapes.EC2GpuDeviceInfo{gpu}
 	}
 	if count := number("instance-accelerator-count"); count != nil {
 		name := label("instance-accelerator-name")
-		info.InferenceAcceleratorInfo = &ec2InferenceAcceleratorInfo{Accelerators: []ec2InferenceDeviceInfo{{Count: count, Name: capital(name), Manufacturer: "AWS"}}}
+		info.InferenceAcceleratorInfo = &shapes.EC2InferenceAcceleratorInfo{Accelerators: []shapes.EC2InferenceDeviceInfo{{Count: count, Name: capital(name), Manufacturer: "AWS"}}}
 		cores := t.Capacity["aws.amazon.com/neuroncore"] / max(*count, 1)
-		info.NeuronInfo = &ec2NeuronInfo{NeuronDevices: []ec2NeuronDeviceInfo{{Count: count, Name: capital(name), CoreInfo: &ec2NeuronDeviceCoreInfo{Count: &cores, Version: new(int64(2))}}}}
+		info.NeuronInfo = &shapes.EC2NeuronInfo{NeuronDevices: []shapes.EC2NeuronDeviceInfo{{Count: count, Name: capital(name), CoreInfo: &shapes.EC2NeuronDeviceCoreInfo{Count: &cores, Version: new(int64(2))}}}}
 	}
 	return info
 }
@@ -171,16 +173,16 @@ func capital(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-func (t *tx) describeInstanceTypes(in *ec2DescribeInstanceTypesRequest) (*ec2DescribeInstanceTypesResult, error) {
+func (t *tx) describeInstanceTypes(in *shapes.EC2DescribeInstanceTypesRequest) (*shapes.EC2DescribeInstanceTypesResult, error) {
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
 	for _, name := range in.InstanceTypes {
 		if t.catalog.Find(name) == nil {
-			return nil, refuse("InvalidInstanceType", "The following supplied instance types do not exist: [%s]", name)
+			return nil, wire.Refuse("InvalidInstanceType", "The following supplied instance types do not exist: [%s]", name)
 		}
 	}
-	var all []ec2InstanceTypeInfo
+	var all []shapes.EC2InstanceTypeInfo
 	for _, info := range t.types {
 		if len(in.InstanceTypes) > 0 && !slices.Contains(in.InstanceTypes, info.InstanceType) {
 			continue
@@ -225,11 +227,11 @@ func (t *tx) describeInstanceTypes(in *ec2DescribeInstanceTypesRequest) (*ec2Des
 			all = append(all, info)
 		}
 	}
-	some, next := page(all, func(i ec2InstanceTypeInfo) string { return i.InstanceType }, in.NextToken, in.MaxResults, 100)
-	return &ec2DescribeInstanceTypesResult{InstanceTypes: some, NextToken: next}, nil
+	some, next := page(all, func(i shapes.EC2InstanceTypeInfo) string { return i.InstanceType }, in.NextToken, in.MaxResults, 100)
+	return &shapes.EC2DescribeInstanceTypesResult{InstanceTypes: some, NextToken: next}, nil
 }
 
-func (t *tx) describeInstanceTypeOfferings(in *ec2DescribeInstanceTypeOfferingsRequest) (*ec2DescribeInstanceTypeOfferingsResult, error) {
+func (t *tx) describeInstanceTypeOfferings(in *shapes.EC2DescribeInstanceTypeOfferingsRequest) (*shapes.EC2DescribeInstanceTypeOfferingsResult, error) {
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
@@ -237,7 +239,7 @@ func (t *tx) describeInstanceTypeOfferings(in *ec2DescribeInstanceTypeOfferingsR
 	if kind == "" {
 		kind = "region"
 	}
-	var all []ec2InstanceTypeOffering
+	var all []shapes.EC2InstanceTypeOffering
 	for i := range t.catalog.Types {
 		it := &t.catalog.Types[i]
 		var places []string
@@ -250,7 +252,7 @@ func (t *tx) describeInstanceTypeOfferings(in *ec2DescribeInstanceTypeOfferingsR
 				place = zoneID(t.catalog.Region, o.Zone)
 			case "availability-zone":
 			default:
-				return nil, refuse("InvalidParameterValue", "LocationType %q is invalid", kind)
+				return nil, wire.Refuse("InvalidParameterValue", "LocationType %q is invalid", kind)
 			}
 			if !slices.Contains(places, place) {
 				places = append(places, place)
@@ -271,12 +273,12 @@ func (t *tx) describeInstanceTypeOfferings(in *ec2DescribeInstanceTypeOfferingsR
 				return nil, err
 			}
 			if pass {
-				all = append(all, ec2InstanceTypeOffering{InstanceType: it.Name, LocationType: kind, Location: place})
+				all = append(all, shapes.EC2InstanceTypeOffering{InstanceType: it.Name, LocationType: kind, Location: place})
 			}
 		}
 	}
-	some, next := page(all, func(o ec2InstanceTypeOffering) string { return o.InstanceType + " " + o.Location }, in.NextToken, in.MaxResults, 1000)
-	return &ec2DescribeInstanceTypeOfferingsResult{InstanceTypeOfferings: some, NextToken: next}, nil
+	some, next := page(all, func(o shapes.EC2InstanceTypeOffering) string { return o.InstanceType + " " + o.Location }, in.NextToken, in.MaxResults, 1000)
+	return &shapes.EC2DescribeInstanceTypeOfferingsResult{InstanceTypeOfferings: some, NextToken: next}, nil
 }
 
 // offering is a type in a zone with a capacity type, nil where AWS does not sell it.
@@ -306,16 +308,16 @@ func (c *Cloud) priceOf(instanceType string, o *model.Offering) int64 {
 // usd writes dollars.
 func usd(micro int64) string { return fmt.Sprintf("%d.%06d", micro/1_000_000, micro%1_000_000) }
 
-func (t *tx) describeSpotPriceHistory(in *ec2DescribeSpotPriceHistoryRequest) (*ec2DescribeSpotPriceHistoryResult, error) {
+func (t *tx) describeSpotPriceHistory(in *shapes.EC2DescribeSpotPriceHistoryRequest) (*shapes.EC2DescribeSpotPriceHistoryResult, error) {
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
 	}
 	const linux = "Linux/UNIX"
 	if len(in.ProductDescriptions) > 0 && !slices.Contains(in.ProductDescriptions, linux) && !slices.Contains(in.ProductDescriptions, linux+" (Amazon VPC)") {
-		return &ec2DescribeSpotPriceHistoryResult{}, nil
+		return &shapes.EC2DescribeSpotPriceHistoryResult{}, nil
 	}
 	began := time.Date(2026, 7, 20, 0, 0, 0, 0, time.UTC)
-	var all []ec2SpotPrice
+	var all []shapes.EC2SpotPrice
 	for i := range t.catalog.Types {
 		it := &t.catalog.Types[i]
 		if len(in.InstanceTypes) > 0 && !slices.Contains(in.InstanceTypes, it.Name) {
@@ -347,9 +349,9 @@ func (t *tx) describeSpotPriceHistory(in *ec2DescribeSpotPriceHistoryRequest) (*
 			if p := t.prices.items[it.Name+"/"+o.Zone]; p != nil {
 				at = p.At
 			}
-			all = append(all, ec2SpotPrice{AvailabilityZone: o.Zone, InstanceType: it.Name, ProductDescription: linux, SpotPrice: usd(t.priceOf(it.Name, o)), Timestamp: &at})
+			all = append(all, shapes.EC2SpotPrice{AvailabilityZone: o.Zone, InstanceType: it.Name, ProductDescription: linux, SpotPrice: usd(t.priceOf(it.Name, o)), Timestamp: &at})
 		}
 	}
-	some, next := page(all, func(p ec2SpotPrice) string { return p.InstanceType + " " + p.AvailabilityZone }, in.NextToken, in.MaxResults, 1000)
-	return &ec2DescribeSpotPriceHistoryResult{SpotPriceHistory: some, NextToken: next}, nil
+	some, next := page(all, func(p shapes.EC2SpotPrice) string { return p.InstanceType + " " + p.AvailabilityZone }, in.NextToken, in.MaxResults, 1000)
+	return &shapes.EC2DescribeSpotPriceHistoryResult{SpotPriceHistory: some, NextToken: next}, nil
 }

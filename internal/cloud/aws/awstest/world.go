@@ -9,15 +9,16 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 )
 
 // world is what stands in the account from the start: one VPC with a subnet in each zone.
 type world struct {
-	vpc     ec2Vpc
-	zones   []ec2AvailabilityZone
-	subnets []ec2Subnet
-	groups  []ec2SecurityGroup
+	vpc     shapes.EC2Vpc
+	zones   []shapes.EC2AvailabilityZone
+	subnets []shapes.EC2Subnet
+	groups  []shapes.EC2SecurityGroup
 	images  []image
 }
 
@@ -26,28 +27,32 @@ const DiscoveryTag = "karpenter.sh/discovery"
 
 func newWorld(c *catalog.Catalog, s Settings) world {
 	vpc := id("vpc", s.Account)
-	discovery := []ec2Tag{{Key: DiscoveryTag, Value: s.Cluster}, {Key: "kubernetes.io/cluster/" + s.Cluster, Value: "owned"}}
-	named := func(name string) []ec2Tag { return append([]ec2Tag{{Key: "Name", Value: name}}, discovery...) }
+	discovery := []shapes.EC2Tag{{Key: DiscoveryTag, Value: s.Cluster}, {Key: "kubernetes.io/cluster/" + s.Cluster, Value: "owned"}}
+	named := func(name string) []shapes.EC2Tag {
+		return append([]shapes.EC2Tag{{Key: "Name", Value: name}}, discovery...)
+	}
 	w := world{
 		images: firstImages(s),
-		vpc: ec2Vpc{CidrBlock: "10.0.0.0/16", VpcId: vpc, State: "available", OwnerId: s.Account, IsDefault: new(false), Tags: named(s.Cluster),
-			DhcpOptionsId: id("dopt", s.Account), InstanceTenancy: "default", CidrBlockAssociationSet: []ec2VpcCidrBlockAssociation{{id("vpc-cidr-assoc", s.Account), "10.0.0.0/16", &ec2VpcCidrBlockState{"associated"}}}},
-		groups: []ec2SecurityGroup{
+		vpc: shapes.EC2Vpc{CidrBlock: "10.0.0.0/16", VpcId: vpc, State: "available", OwnerId: s.Account, IsDefault: new(false), Tags: named(s.Cluster),
+			DhcpOptionsId: id("dopt", s.Account), InstanceTenancy: "default", CidrBlockAssociationSet: []shapes.EC2VpcCidrBlockAssociation{{
+				AssociationId: id("vpc-cidr-assoc", s.Account), CidrBlock: "10.0.0.0/16", CidrBlockState: &shapes.EC2VpcCidrBlockState{State: "associated"},
+			}}},
+		groups: []shapes.EC2SecurityGroup{
 			{Description: "nodes of " + s.Cluster, GroupName: s.Cluster + "-node", OwnerId: s.Account, GroupId: id("sg", s.Account, "node"), VpcId: vpc, Tags: named(s.Cluster + "-node")},
 			{Description: "default VPC security group", GroupName: "default", OwnerId: s.Account, GroupId: id("sg", s.Account, "default"), VpcId: vpc},
 		},
 	}
 	for i := range w.groups { // all may go out
-		w.groups[i].IpPermissionsEgress = []ec2IpPermission{{IpProtocol: "-1", IpRanges: []ec2IpRange{{"0.0.0.0/0"}}}}
+		w.groups[i].IpPermissionsEgress = []shapes.EC2IpPermission{{IpProtocol: "-1", IpRanges: []shapes.EC2IpRange{{CidrIp: "0.0.0.0/0"}}}}
 	}
 	for i, zone := range c.Zones() {
 		zoneID := zoneID(c.Region, zone)
-		w.zones = append(w.zones, ec2AvailabilityZone{
+		w.zones = append(w.zones, shapes.EC2AvailabilityZone{
 			State: "available", OptInStatus: "opt-in-not-required", RegionName: c.Region, ZoneName: zone, ZoneId: zoneID,
 			GroupName: c.Region, NetworkBorderGroup: c.Region, ZoneType: "availability-zone",
 		})
 		subnet := id("subnet", s.Account, zone)
-		w.subnets = append(w.subnets, ec2Subnet{
+		w.subnets = append(w.subnets, shapes.EC2Subnet{
 			AvailabilityZone: zone, AvailabilityZoneId: zoneID, CidrBlock: fmt.Sprintf("10.0.%d.0/19", 32*i), DefaultForAz: new(false),
 			MapPublicIpOnLaunch: new(false), State: "available", SubnetId: subnet, VpcId: vpc, OwnerId: s.Account,
 			AssignIpv6AddressOnCreation: new(false), Tags: named(s.Cluster + "-" + zone),
@@ -73,7 +78,7 @@ func zoneID(region, zone string) string {
 	return short + "-az" + strconv.Itoa(int(letter[0]-'a')+1)
 }
 
-func (c *Cloud) subnet(id string) *ec2Subnet {
+func (c *Cloud) subnet(id string) *shapes.EC2Subnet {
 	for i := range c.world.subnets {
 		if c.world.subnets[i].SubnetId == id {
 			return &c.world.subnets[i]
@@ -83,13 +88,13 @@ func (c *Cloud) subnet(id string) *ec2Subnet {
 }
 
 // hosts is how many addresses a subnet has for instances; AWS keeps five.
-func hosts(s *ec2Subnet) int {
+func hosts(s *shapes.EC2Subnet) int {
 	p := netip.MustParsePrefix(s.CidrBlock)
 	return 1<<(32-p.Bits()) - 5
 }
 
 // address draws a free private address of a subnet; false when there is none.
-func (t *tx) address(s *ec2Subnet, instance string) (string, bool) {
+func (t *tx) address(s *shapes.EC2Subnet, instance string) (string, bool) {
 	n := hosts(s)
 	first := netip.MustParsePrefix(s.CidrBlock).Addr().As4()
 	base := uint32(first[0])<<24 | uint32(first[1])<<16 | uint32(first[2])<<8 | uint32(first[3])

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package awstest
+package shapes
 
 import "time"
 
 // The shapes of Auto Scaling, version 2011-01-01: of every call served, the members read and written. A type is named as its shape in the
 // service model, a field as its member; test/awsmodels holds names and tags against that model.
 
-type asgAutoScalingGroupNamesType struct {
+type ASGAutoScalingGroupNamesType struct {
 	AutoScalingGroupNames []string    `in:"AutoScalingGroupNames.member"`
 	NextToken             string      `in:"NextToken"`
 	MaxRecords            *int64      `in:"MaxRecords"`
-	Filters               []asgFilter `in:"Filters.member"`
+	Filters               []ASGFilter `in:"Filters.member"`
 }
 
-type asgFilter struct {
+type ASGFilter struct {
 	Name   string   `in:"Name"`
 	Values []string `in:"Values.member"`
 }
 
-type asgAutoScalingGroupsType struct {
-	AutoScalingGroups []asgAutoScalingGroup `xml:"AutoScalingGroups>member,omitempty"`
+type ASGAutoScalingGroupsType struct {
+	AutoScalingGroups []ASGAutoScalingGroup `xml:"AutoScalingGroups>member,omitempty"`
 	NextToken         string                `xml:"NextToken,omitempty"`
 }
 
-type asgAutoScalingGroup struct {
+type ASGAutoScalingGroup struct {
 	AutoScalingGroupName             string                          `xml:"AutoScalingGroupName,omitempty"`
 	AutoScalingGroupARN              string                          `xml:"AutoScalingGroupARN,omitempty"`
 	LaunchConfigurationName          string                          `xml:"LaunchConfigurationName,omitempty"`
-	LaunchTemplate                   *asgLaunchTemplateSpecification `xml:"LaunchTemplate,omitempty"`
-	MixedInstancesPolicy             *asgMixedInstancesPolicy        `xml:"MixedInstancesPolicy,omitempty"`
+	LaunchTemplate                   *ASGLaunchTemplateSpecification `xml:"LaunchTemplate,omitempty"`
+	MixedInstancesPolicy             *ASGMixedInstancesPolicy        `xml:"MixedInstancesPolicy,omitempty"`
 	MinSize                          *int64                          `xml:"MinSize,omitempty"`
 	MaxSize                          *int64                          `xml:"MaxSize,omitempty"`
 	DesiredCapacity                  *int64                          `xml:"DesiredCapacity,omitempty"`
@@ -38,44 +38,44 @@ type asgAutoScalingGroup struct {
 	AvailabilityZones                []string                        `xml:"AvailabilityZones>member,omitempty"`
 	HealthCheckType                  string                          `xml:"HealthCheckType,omitempty"`
 	HealthCheckGracePeriod           *int64                          `xml:"HealthCheckGracePeriod,omitempty"`
-	Instances                        []asgInstance                   `xml:"Instances>member,omitempty"`
+	Instances                        []ASGInstance                   `xml:"Instances>member,omitempty"`
 	CreatedTime                      *time.Time                      `xml:"CreatedTime,omitempty"`
-	SuspendedProcesses               []asgSuspendedProcess           `xml:"SuspendedProcesses>member,omitempty"`
+	SuspendedProcesses               []ASGSuspendedProcess           `xml:"SuspendedProcesses>member,omitempty"`
 	VPCZoneIdentifier                string                          `xml:"VPCZoneIdentifier,omitempty"`
 	Status                           string                          `xml:"Status,omitempty"`
-	Tags                             []asgTagDescription             `xml:"Tags>member,omitempty"`
+	Tags                             []ASGTagDescription             `xml:"Tags>member,omitempty"`
 	TerminationPolicies              []string                        `xml:"TerminationPolicies>member,omitempty"`
 	NewInstancesProtectedFromScaleIn *bool                           `xml:"NewInstancesProtectedFromScaleIn,omitempty"`
 	ServiceLinkedRoleARN             string                          `xml:"ServiceLinkedRoleARN,omitempty"`
 	CapacityRebalance                *bool                           `xml:"CapacityRebalance,omitempty"`
 }
 
-type asgLaunchTemplateSpecification struct {
+type ASGLaunchTemplateSpecification struct {
 	LaunchTemplateId   string `xml:"LaunchTemplateId,omitempty"`
 	LaunchTemplateName string `xml:"LaunchTemplateName,omitempty"`
 	Version            string `xml:"Version,omitempty"`
 }
 
-type asgMixedInstancesPolicy struct {
-	LaunchTemplate        *asgLaunchTemplate        `xml:"LaunchTemplate,omitempty"`
-	InstancesDistribution *asgInstancesDistribution `xml:"InstancesDistribution,omitempty"`
+type ASGMixedInstancesPolicy struct {
+	LaunchTemplate        *ASGLaunchTemplate        `xml:"LaunchTemplate,omitempty"`
+	InstancesDistribution *ASGInstancesDistribution `xml:"InstancesDistribution,omitempty"`
 }
 
-type asgLaunchTemplate struct {
-	LaunchTemplateSpecification *asgLaunchTemplateSpecification `xml:"LaunchTemplateSpecification,omitempty"`
-	Overrides                   []asgLaunchTemplateOverrides    `xml:"Overrides>member,omitempty"`
+type ASGLaunchTemplate struct {
+	LaunchTemplateSpecification *ASGLaunchTemplateSpecification `xml:"LaunchTemplateSpecification,omitempty"`
+	Overrides                   []ASGLaunchTemplateOverrides    `xml:"Overrides>member,omitempty"`
 }
 
-type asgLaunchTemplateOverrides struct {
+type ASGLaunchTemplateOverrides struct {
 	InstanceType                string                          `xml:"InstanceType,omitempty"`
 	WeightedCapacity            string                          `xml:"WeightedCapacity,omitempty"`
-	LaunchTemplateSpecification *asgLaunchTemplateSpecification `xml:"LaunchTemplateSpecification,omitempty"`
-	InstanceRequirements        *asgInstanceRequirements        `xml:"InstanceRequirements,omitempty"`
+	LaunchTemplateSpecification *ASGLaunchTemplateSpecification `xml:"LaunchTemplateSpecification,omitempty"`
+	InstanceRequirements        *ASGInstanceRequirements        `xml:"InstanceRequirements,omitempty"`
 }
 
-type asgInstanceRequirements struct {
-	VCpuCount             *asgVCpuCountRequest `xml:"VCpuCount,omitempty"`
-	MemoryMiB             *asgMemoryMiBRequest `xml:"MemoryMiB,omitempty"`
+type ASGInstanceRequirements struct {
+	VCpuCount             *ASGVCpuCountRequest `xml:"VCpuCount,omitempty"`
+	MemoryMiB             *ASGMemoryMiBRequest `xml:"MemoryMiB,omitempty"`
 	CpuManufacturers      []string             `xml:"CpuManufacturers>member,omitempty"`
 	ExcludedInstanceTypes []string             `xml:"ExcludedInstanceTypes>member,omitempty"`
 	AllowedInstanceTypes  []string             `xml:"AllowedInstanceTypes>member,omitempty"`
@@ -83,17 +83,17 @@ type asgInstanceRequirements struct {
 	BurstablePerformance  string               `xml:"BurstablePerformance,omitempty"`
 }
 
-type asgVCpuCountRequest struct {
+type ASGVCpuCountRequest struct {
 	Min *int64 `xml:"Min,omitempty"`
 	Max *int64 `xml:"Max,omitempty"`
 }
 
-type asgMemoryMiBRequest struct {
+type ASGMemoryMiBRequest struct {
 	Min *int64 `xml:"Min,omitempty"`
 	Max *int64 `xml:"Max,omitempty"`
 }
 
-type asgInstancesDistribution struct {
+type ASGInstancesDistribution struct {
 	OnDemandAllocationStrategy          string `xml:"OnDemandAllocationStrategy,omitempty"`
 	OnDemandBaseCapacity                *int64 `xml:"OnDemandBaseCapacity,omitempty"`
 	OnDemandPercentageAboveBaseCapacity *int64 `xml:"OnDemandPercentageAboveBaseCapacity,omitempty"`
@@ -102,23 +102,23 @@ type asgInstancesDistribution struct {
 	SpotMaxPrice                        string `xml:"SpotMaxPrice,omitempty"`
 }
 
-type asgInstance struct {
+type ASGInstance struct {
 	InstanceId              string                          `xml:"InstanceId,omitempty"`
 	InstanceType            string                          `xml:"InstanceType,omitempty"`
 	AvailabilityZone        string                          `xml:"AvailabilityZone,omitempty"`
 	LifecycleState          string                          `xml:"LifecycleState,omitempty"`
 	HealthStatus            string                          `xml:"HealthStatus,omitempty"`
 	LaunchConfigurationName string                          `xml:"LaunchConfigurationName,omitempty"`
-	LaunchTemplate          *asgLaunchTemplateSpecification `xml:"LaunchTemplate,omitempty"`
+	LaunchTemplate          *ASGLaunchTemplateSpecification `xml:"LaunchTemplate,omitempty"`
 	ProtectedFromScaleIn    *bool                           `xml:"ProtectedFromScaleIn,omitempty"`
 }
 
-type asgSuspendedProcess struct {
+type ASGSuspendedProcess struct {
 	ProcessName      string `xml:"ProcessName,omitempty"`
 	SuspensionReason string `xml:"SuspensionReason,omitempty"`
 }
 
-type asgTagDescription struct {
+type ASGTagDescription struct {
 	ResourceId        string `xml:"ResourceId,omitempty"`
 	ResourceType      string `xml:"ResourceType,omitempty"`
 	Key               string `xml:"Key,omitempty"`
@@ -126,35 +126,35 @@ type asgTagDescription struct {
 	PropagateAtLaunch *bool  `xml:"PropagateAtLaunch,omitempty"`
 }
 
-type asgDescribeAutoScalingInstancesType struct {
+type ASGDescribeAutoScalingInstancesType struct {
 	InstanceIds []string `in:"InstanceIds.member"`
 	MaxRecords  *int64   `in:"MaxRecords"`
 	NextToken   string   `in:"NextToken"`
 }
 
-type asgAutoScalingInstancesType struct {
-	AutoScalingInstances []asgAutoScalingInstanceDetails `xml:"AutoScalingInstances>member,omitempty"`
+type ASGAutoScalingInstancesType struct {
+	AutoScalingInstances []ASGAutoScalingInstanceDetails `xml:"AutoScalingInstances>member,omitempty"`
 	NextToken            string                          `xml:"NextToken,omitempty"`
 }
 
-type asgAutoScalingInstanceDetails struct {
+type ASGAutoScalingInstanceDetails struct {
 	InstanceId           string                          `xml:"InstanceId,omitempty"`
 	InstanceType         string                          `xml:"InstanceType,omitempty"`
 	AutoScalingGroupName string                          `xml:"AutoScalingGroupName,omitempty"`
 	AvailabilityZone     string                          `xml:"AvailabilityZone,omitempty"`
 	LifecycleState       string                          `xml:"LifecycleState,omitempty"`
 	HealthStatus         string                          `xml:"HealthStatus,omitempty"`
-	LaunchTemplate       *asgLaunchTemplateSpecification `xml:"LaunchTemplate,omitempty"`
+	LaunchTemplate       *ASGLaunchTemplateSpecification `xml:"LaunchTemplate,omitempty"`
 	ProtectedFromScaleIn *bool                           `xml:"ProtectedFromScaleIn,omitempty"`
 }
 
-type asgSetDesiredCapacityType struct {
+type ASGSetDesiredCapacityType struct {
 	AutoScalingGroupName string `in:"AutoScalingGroupName"`
 	DesiredCapacity      *int64 `in:"DesiredCapacity"`
 	HonorCooldown        *bool  `in:"HonorCooldown"`
 }
 
-type asgUpdateAutoScalingGroupType struct {
+type ASGUpdateAutoScalingGroupType struct {
 	AutoScalingGroupName             string `in:"AutoScalingGroupName"`
 	MinSize                          *int64 `in:"MinSize"`
 	MaxSize                          *int64 `in:"MaxSize"`
@@ -162,16 +162,16 @@ type asgUpdateAutoScalingGroupType struct {
 	NewInstancesProtectedFromScaleIn *bool  `in:"NewInstancesProtectedFromScaleIn"`
 }
 
-type asgTerminateInstanceInAutoScalingGroupType struct {
+type ASGTerminateInstanceInAutoScalingGroupType struct {
 	InstanceId                     string `in:"InstanceId"`
 	ShouldDecrementDesiredCapacity *bool  `in:"ShouldDecrementDesiredCapacity"`
 }
 
-type asgActivityType struct {
-	Activity *asgActivity `xml:"Activity,omitempty"`
+type ASGActivityType struct {
+	Activity *ASGActivity `xml:"Activity,omitempty"`
 }
 
-type asgActivity struct {
+type ASGActivity struct {
 	ActivityId            string     `xml:"ActivityId,omitempty"`
 	AutoScalingGroupName  string     `xml:"AutoScalingGroupName,omitempty"`
 	Description           string     `xml:"Description,omitempty"`
@@ -186,16 +186,16 @@ type asgActivity struct {
 	AutoScalingGroupARN   string     `xml:"AutoScalingGroupARN,omitempty"`
 }
 
-type asgSetInstanceProtectionQuery struct {
+type ASGSetInstanceProtectionQuery struct {
 	InstanceIds          []string `in:"InstanceIds.member"`
 	AutoScalingGroupName string   `in:"AutoScalingGroupName"`
 	ProtectedFromScaleIn *bool    `in:"ProtectedFromScaleIn"`
 }
 
-type asgSetInstanceProtectionAnswer struct {
+type ASGSetInstanceProtectionAnswer struct {
 }
 
-type asgDescribeScalingActivitiesType struct {
+type ASGDescribeScalingActivitiesType struct {
 	ActivityIds          []string `in:"ActivityIds.member"`
 	AutoScalingGroupName string   `in:"AutoScalingGroupName"`
 	IncludeDeletedGroups *bool    `in:"IncludeDeletedGroups"`
@@ -203,23 +203,23 @@ type asgDescribeScalingActivitiesType struct {
 	NextToken            string   `in:"NextToken"`
 }
 
-type asgActivitiesType struct {
-	Activities []asgActivity `xml:"Activities>member,omitempty"`
+type ASGActivitiesType struct {
+	Activities []ASGActivity `xml:"Activities>member,omitempty"`
 	NextToken  string        `xml:"NextToken,omitempty"`
 }
 
-type asgLaunchConfigurationNamesType struct {
+type ASGLaunchConfigurationNamesType struct {
 	LaunchConfigurationNames []string `in:"LaunchConfigurationNames.member"`
 	NextToken                string   `in:"NextToken"`
 	MaxRecords               *int64   `in:"MaxRecords"`
 }
 
-type asgLaunchConfigurationsType struct {
-	LaunchConfigurations []asgLaunchConfiguration `xml:"LaunchConfigurations>member,omitempty"`
+type ASGLaunchConfigurationsType struct {
+	LaunchConfigurations []ASGLaunchConfiguration `xml:"LaunchConfigurations>member,omitempty"`
 	NextToken            string                   `xml:"NextToken,omitempty"`
 }
 
-type asgLaunchConfiguration struct {
+type ASGLaunchConfiguration struct {
 	LaunchConfigurationName string     `xml:"LaunchConfigurationName,omitempty"`
 	LaunchConfigurationARN  string     `xml:"LaunchConfigurationARN,omitempty"`
 	ImageId                 string     `xml:"ImageId,omitempty"`
@@ -232,19 +232,19 @@ type asgLaunchConfiguration struct {
 	EbsOptimized            *bool      `xml:"EbsOptimized,omitempty"`
 }
 
-type asgDescribeInstanceRefreshesType struct {
+type ASGDescribeInstanceRefreshesType struct {
 	AutoScalingGroupName string   `in:"AutoScalingGroupName"`
 	InstanceRefreshIds   []string `in:"InstanceRefreshIds.member"`
 	NextToken            string   `in:"NextToken"`
 	MaxRecords           *int64   `in:"MaxRecords"`
 }
 
-type asgDescribeInstanceRefreshesAnswer struct {
-	InstanceRefreshes []asgInstanceRefresh `xml:"InstanceRefreshes>member,omitempty"`
+type ASGDescribeInstanceRefreshesAnswer struct {
+	InstanceRefreshes []ASGInstanceRefresh `xml:"InstanceRefreshes>member,omitempty"`
 	NextToken         string               `xml:"NextToken,omitempty"`
 }
 
-type asgInstanceRefresh struct {
+type ASGInstanceRefresh struct {
 	InstanceRefreshId    string     `xml:"InstanceRefreshId,omitempty"`
 	AutoScalingGroupName string     `xml:"AutoScalingGroupName,omitempty"`
 	Status               string     `xml:"Status,omitempty"`
@@ -255,25 +255,25 @@ type asgInstanceRefresh struct {
 	InstancesToUpdate    *int64     `xml:"InstancesToUpdate,omitempty"`
 }
 
-type asgDescribeTagsType struct {
-	Filters    []asgFilter `in:"Filters.member"`
+type ASGDescribeTagsType struct {
+	Filters    []ASGFilter `in:"Filters.member"`
 	NextToken  string      `in:"NextToken"`
 	MaxRecords *int64      `in:"MaxRecords"`
 }
 
-type asgTagsType struct {
-	Tags      []asgTagDescription `xml:"Tags>member,omitempty"`
+type ASGTagsType struct {
+	Tags      []ASGTagDescription `xml:"Tags>member,omitempty"`
 	NextToken string              `xml:"NextToken,omitempty"`
 }
 
-type asgDescribeAccountLimitsAnswer struct {
+type ASGDescribeAccountLimitsAnswer struct {
 	MaxNumberOfAutoScalingGroups    *int64 `xml:"MaxNumberOfAutoScalingGroups,omitempty"`
 	MaxNumberOfLaunchConfigurations *int64 `xml:"MaxNumberOfLaunchConfigurations,omitempty"`
 	NumberOfAutoScalingGroups       *int64 `xml:"NumberOfAutoScalingGroups,omitempty"`
 	NumberOfLaunchConfigurations    *int64 `xml:"NumberOfLaunchConfigurations,omitempty"`
 }
 
-type asgDescribePoliciesType struct {
+type ASGDescribePoliciesType struct {
 	AutoScalingGroupName string   `in:"AutoScalingGroupName"`
 	PolicyNames          []string `in:"PolicyNames.member"`
 	PolicyTypes          []string `in:"PolicyTypes.member"`
@@ -281,25 +281,25 @@ type asgDescribePoliciesType struct {
 	MaxRecords           *int64   `in:"MaxRecords"`
 }
 
-type asgPoliciesType struct {
-	ScalingPolicies []asgScalingPolicy `xml:"ScalingPolicies>member,omitempty"`
+type ASGPoliciesType struct {
+	ScalingPolicies []ASGScalingPolicy `xml:"ScalingPolicies>member,omitempty"`
 	NextToken       string             `xml:"NextToken,omitempty"`
 }
 
-type asgScalingPolicy struct {
+type ASGScalingPolicy struct {
 	AutoScalingGroupName string `xml:"AutoScalingGroupName,omitempty"`
 	PolicyName           string `xml:"PolicyName,omitempty"`
 	PolicyARN            string `xml:"PolicyARN,omitempty"`
 	PolicyType           string `xml:"PolicyType,omitempty"`
 }
 
-type asgDescribeWarmPoolType struct {
+type ASGDescribeWarmPoolType struct {
 	AutoScalingGroupName string `in:"AutoScalingGroupName"`
 	MaxRecords           *int64 `in:"MaxRecords"`
 	NextToken            string `in:"NextToken"`
 }
 
-type asgDescribeWarmPoolAnswer struct {
-	Instances []asgInstance `xml:"Instances>member,omitempty"`
+type ASGDescribeWarmPoolAnswer struct {
+	Instances []ASGInstance `xml:"Instances>member,omitempty"`
 	NextToken string        `xml:"NextToken,omitempty"`
 }

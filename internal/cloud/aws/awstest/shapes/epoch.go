@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package shapes
+
+import (
+	"strconv"
+	"time"
+)
+
+// Epoch is a time that JSON has in seconds since 1970.
+type Epoch time.Time
+
+// MarshalJSON writes seconds.
+func (e Epoch) MarshalJSON() ([]byte, error) {
+	return []byte(strconv.FormatFloat(float64(time.Time(e).UnixMilli())/1000, 'f', -1, 64)), nil
+}
