@@ -62,8 +62,9 @@ func TestLife(t *testing.T) {
 
 // account is what a life has cost.
 type account struct {
-	parts []partAccount
-	calls map[string]int // to AWS, by service and action
+	parts    []partAccount
+	calls    map[string]int // to AWS, by service and action
+	ordinary *bill          // nil without -ordinary
 }
 
 // partAccount is what one part of a life has cost, and what was there at its end.
@@ -82,6 +83,9 @@ func table(karpenter, dovetail *account) string {
 	}
 	for i, p := range karpenter.parts {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", p.name, text(p), text(dovetail.parts[i]))
+	}
+	if karpenter.ordinary != nil {
+		fmt.Fprintf(&b, "\nOrdinary life of %s, Karpenter: %s; Dovetail: %s.\n", *ordinary, karpenter.ordinary, dovetail.ordinary)
 	}
 	b.WriteString("\n| call | Karpenter | Dovetail |\n|---|---|---|\n")
 	names := maps.Clone(karpenter.calls)
@@ -250,6 +254,12 @@ func live(ctx context.Context, t *testing.T, a *autoscaler) *account {
 			return nil
 		})
 	})
+	if *ordinary > 0 {
+		part(fmt.Sprintf("ordinary life of %s", *ordinary), func() {
+			total.ordinary = l.ordinaryLife(*ordinary)
+			t.Logf("ordinary life: %s", total.ordinary)
+		})
+	}
 	part("the end", func() {
 		l.scale("web", 0)
 		l.until("no instance is left", func(b awstest.Books) error {
