@@ -28,6 +28,8 @@ func classify(err error, verb, kind, name string) error {
 	}
 	var sort error
 	switch {
+	case deniedByAdmission(err):
+		sort = plan.ErrInvalid
 	case apierrors.IsNotFound(err):
 		sort = plan.ErrGone
 	case apierrors.IsConflict(err):
@@ -120,7 +122,7 @@ func (k kind[T]) edit(ctx context.Context, verb, name, uid string, change func(c
 		if err == nil {
 			return translate.ResourceVersion(next.GetResourceVersion()), nil
 		}
-		outdated := apierrors.IsConflict(err) || refusedPatch(err)
+		outdated := (apierrors.IsConflict(err) || refusedPatch(err)) && !deniedByAdmission(err)
 		if outdated && attempt == 0 {
 			ok = false
 			continue
@@ -132,23 +134,25 @@ func (k kind[T]) edit(ctx context.Context, verb, name, uid string, change func(c
 	}
 }
 
-// refusedPatch reports whether a JSON patch could not be applied, which is to say that a test in it failed or a place in it is gone.
-// The API server answers that with the code of an invalid object, but names no field.
-func refusedPatch(err error) bool {
+// deniedByAdmission reports whether an admission webhook or a ValidatingAdmissionPolicy has denied a request. A webhook chooses the status code and the details of
+// its answer, and a policy the reason, so only the sentence that the API server puts before theirs tells: a denial with the code of a conflict is no conflict.
+func deniedByAdmission(err error) bool {
 	var s apierrors.APIStatus
 	if !errors.As(err, &s) {
 		return false
 	}
-	st := s.Status()
-	if st.Code != http.StatusUnprocessableEntity {
+	said := s.Status().Message
+	return strings.Contains(said, "admission webhook ") && strings.Contains(said, " denied the request") ||
+		strings.Contains(said, "ValidatingAdmissionPolicy ") && strings.Contains(said, " denied request")
+}
+
+// refusedPatch reports whether a JSON patch could not be applied: a test in it failed, or a place in it is gone. The API server answers that with the code of an
+// invalid object, but names no object.
+func refusedPatch(err error) bool {
+	var s apierrors.APIStatus
+	if !errors.As(err, &s) || deniedByAdmission(err) {
 		return false
 	}
-	if st.Details != nil {
-		for _, c := range st.Details.Causes {
-			if c.Field != "" {
-				return false
-			}
-		}
-	}
-	return true
+	st := s.Status()
+	return st.Code == http.StatusUnprocessableEntity && (st.Details == nil || st.Details.Name == "")
 }

@@ -101,7 +101,7 @@ func (a *Actor) Evict(ctx context.Context, e plan.Evict) (uint64, error) {
 		}
 		return 0, fmt.Errorf("evict pod %q: %w: %s", name, plan.ErrBlocked, said)
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "more than one PodDisruptionBudget"), apierrors.IsForbidden(err), apierrors.IsInvalid(err),
-		apierrors.IsTooManyRequests(err) && strings.Contains(err.Error(), "admission webhook"):
+		deniedByAdmission(err):
 		return 0, fmt.Errorf("evict pod %q: %w: %w", name, plan.ErrBlocked, err)
 	case apierrors.IsConflict(err):
 		return 0, fmt.Errorf("evict pod %q: %w: %w", name, plan.ErrGone, err)
