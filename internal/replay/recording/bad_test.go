@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,32 @@ func TestDamaged(t *testing.T) {
 		if f := replay.Play(r.Trace, v); f.Launched == 0 || !f.To.Equal(r.Trace.To) || !r.Trace.To.Before(all.Trace.To) {
 			t.Errorf("%s: %d launches up to %s; the whole recording ends %s", x.name, f.Launched, f.To, all.Trace.To)
 		}
+	}
+}
+
+// TestInterrupted: a replay that is ended early says so and up to when it went, and has decided until then what the whole one decides.
+func TestInterrupted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "whole.zst")
+	l := newLab(t, 3, 4)
+	l.record(path)
+	l.churn(time.Hour)
+	if err := l.w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, v := read(t, path)
+	whole := replay.Play(r.Trace, v)
+	limit := start.Add(40 * time.Minute)
+	v.Progress = func(at time.Time) bool { return at.Before(limit) }
+	part := replay.Play(r.Trace, v)
+	if whole.Partial || !part.Partial || part.To.Before(limit) || !part.To.Before(whole.To) {
+		t.Errorf("partial %t up to %s, and %t up to %s", part.Partial, part.To, whole.Partial, whole.To)
+	}
+	n := len(part.Decisions)
+	if n < 10 || n >= len(whole.Decisions) || !slices.Equal(part.Decisions, whole.Decisions[:n]) || whole.Decisions[n].At.Before(part.To) {
+		t.Errorf("%d decisions up to %s are not those that the whole replay begins with: %v, %v", n, part.To, part.Decisions, whole.Decisions)
+	}
+	if part.Micro <= 0 || part.Micro >= whole.Micro || part.Launched > whole.Launched || part.Evicted() > whole.Evicted() {
+		t.Errorf("the part costs %d and launches %d nodes, the whole %d and %d", part.Micro, part.Launched, whole.Micro, whole.Launched)
 	}
 }
 
