@@ -116,7 +116,7 @@ Names in capitals are Karpenter's environment variables. They are read if the fl
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage+" (SCHEDULER_CONFIG)")
 	g.StringVar(&f.preferences, "preference-policy", respect, "How to treat pod preferences: Respect (satisfy them if worth the price) or Ignore (PREFERENCE_POLICY)")
 	g.StringVar(&f.minValues, "min-values-policy", strict, "How to treat minValues that cannot be met: Strict (launch nothing) or BestEffort (launch with the values available) (MIN_VALUES_POLICY)")
-	g.StringVar(&f.gates, "feature-gates", "", "Feature gates, as NAME=true,NAME=false: NodeRepair (default false), SpotToSpotConsolidation (default false), ReservedCapacity (default true) (FEATURE_GATES)")
+	g.StringVar(&f.gates, "feature-gates", "", "Feature gates, as NAME=true,NAME=false: NodeRepair (default false), SpotToSpotConsolidation (default false), ReservedCapacity (default true), TerminateFirstDrift (default false), TerminateFirstRepair (default false) (FEATURE_GATES)")
 	g.BoolVar(&f.legacyRepair, "legacy-node-repair", false, "Delete a node that is not repaired within 10 minutes by force, past disruption budgets and karpenter.sh/do-not-disrupt (LEGACY_NODE_REPAIR)")
 	g.Float32Var(&f.qps, "kube-client-qps", 0, "Maximum requests per second to the API server. 0 means no client-side limit (KUBE_CLIENT_QPS)")
 	g.IntVar(&f.burst, "kube-client-burst", 0, "Maximum burst above --kube-client-qps (KUBE_CLIENT_BURST)")
@@ -251,6 +251,8 @@ func (s *controllerSettings) readGates(text string) error {
 	spot, _ := isGateOn(text, gateSpotToSpot)
 	s.reservedCapacity, _ = isGateOn(text, gateReservedCapacity)
 	s.policy.NoRepair, s.policy.Disrupt.NoSpotToSpot = !repair, !spot
+	s.policy.TerminateFirstDrift, _ = isGateOn(text, gateTerminateFirstDrift)
+	s.policy.TerminateFirstRepair, _ = isGateOn(text, gateTerminateFirstRepair)
 	return nil
 }
 

@@ -267,6 +267,26 @@ func TestNodeClassMetrics(t *testing.T) {
 	})
 }
 
+// A node that is terminated before its replacement is launched is a decision of its own, counted by what left no capacity.
+func TestTerminateFirstIsCounted(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.c.Emit(func(*state.State) {
+			u := &disrupt.Candidate{Pool: &model.NodePool{Name: "p"}}
+			b.c.Metrics.CountDisruptionCommand(&decide.StartedCommand{Command: &disrupt.Command{Cause: plan.Drifted, TerminateFirst: disrupt.StaticAtLimit, Candidates: []*disrupt.Candidate{u}}})
+		})
+		time.Sleep(time.Second)
+		values, _ := b.scrape(t)
+		for _, name := range []string{
+			"karpenter_voluntary_disruption_terminate_first_decisions_total{nodepool=p,reason=drifted,terminate_first_reason=static-at-limit}",
+			"karpenter_voluntary_disruption_decisions_by_nodepool_total{decision=terminate-first,nodepool=p,reason=drifted}",
+		} {
+			if have := values[name]; have != 1 {
+				t.Errorf("%s is %g, want 1", name, have)
+			}
+		}
+	})
+}
+
 // A move that policy Balanced allowed, and one that it refused, by the reference's names.
 func TestBalancedMetrics(t *testing.T) {
 	run(t, func(t *testing.T, b *bench) {

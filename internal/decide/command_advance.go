@@ -150,7 +150,7 @@ func (dc *disruptionCommands) advance(m *cluster.Command) {
 		return
 	}
 	p, until := dc.findUnplaceablePod(m)
-	if dc.wakeAt(until); p != nil {
+	if dc.wakeAt(until); p != nil && !dc.isTerminatedFirst(m) {
 		dc.abort(m, plan.Aborted, "pod "+p.Key()+" is new on the node, or fits on no other node any more", dc.restAfterChange())
 		return
 	}
@@ -159,6 +159,16 @@ func (dc *disruptionCommands) advance(m *cluster.Command) {
 		return // pods that wait for others to end may yet need what goes
 	}
 	dc.deleteCandidates(m)
+}
+
+// isTerminatedFirst reports whether a command without replacements may delete its node though pods on it have no place before it is gone: there is
+// capacity for its replacement then, and only then.
+func (dc *disruptionCommands) isTerminatedFirst(m *cluster.Command) bool {
+	if m.Of > 0 || len(m.Candidates) != 1 {
+		return false
+	}
+	u := dc.candidates.ofClaim(m.Candidates[0])
+	return u != nil && dc.endsFirst.isConfirmed(u, m.Cause)
 }
 
 // restAfterChange is how long candidates back off whose command was taken back because the cluster is another by now: a pod has come, which may

@@ -29,6 +29,7 @@ type disruptionCommands struct {
 	nodes      *solverView
 	purchases  *purchases
 	placements *placements
+	endsFirst  *terminateFirst
 
 	taintedAt map[plan.CommandID]time.Time // the next memory's
 }

@@ -61,6 +61,9 @@ type Policy struct {
 	LegacyRepair          bool                  // a broken node is replaced first and within budgets for RepairGrace alone; then it is deleted by force
 	RepairGrace           time.Duration
 
+	// A node that must go for drift, or for repair, is terminated before its replacement is launched where nothing else leaves capacity for that; see terminateFirst.
+	TerminateFirstDrift, TerminateFirstRepair bool
+
 	// Pacing.
 	EvictionConcurrency int // pods that may be evicted and not bound again at a time
 	EvictionRetries     int // pods that did not go when evicted before, and are evicted again in one step

@@ -25,6 +25,7 @@ type requiredDisruption struct {
 	health       *claims.Health
 	reboots      *reboots
 	search       *disruptionSearch
+	endsFirst    *terminateFirst
 }
 
 // replace starts the next disruption command of a machine that must go: broken, expired, drifted. Machines without pods
@@ -97,8 +98,17 @@ func (rq *requiredDisruption) replace() bool {
 		var why plan.Reason
 		if u.Pool.Replicas >= 0 {
 			m, why = rq.commandStage.purchases.staticReplacement(u, d.cause)
-		} else if m, why = rq.findReplacement(u, d.cause); m == nil {
-			rq.backOffs.HoldCandidate(u, rq.pol.BackOff/10)
+		} else {
+			m, why = rq.findReplacement(u, d.cause)
+		}
+		if m == nil {
+			var wait plan.Reason
+			if m, wait = rq.endsFirst.command(u, d.cause); wait.Code != "" {
+				rq.wakeAt(rq.Now.Add(10 * time.Second))
+				continue
+			} else if m == nil && u.Pool.Replicas < 0 {
+				rq.backOffs.HoldCandidate(u, rq.pol.BackOff/10)
+			}
 		}
 		if m == nil {
 			rq.out.Kept = append(rq.out.Kept, Kept{Node: u.Node.Name, Cause: d.cause, Why: why})

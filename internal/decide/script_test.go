@@ -60,6 +60,7 @@ func (x *script) describeQuery() {
 //	restart                      and what it has kept: what it has learned of machines that came short
 //	repair CONDITION STATUS AFTER [drain=DURATION] [reason=REGEXP] [priority=N] [reboot]    nodes like that are broken; drain: how long their drains wait
 //	legacyrepair                 they are ended by force in the end
+//	terminatefirst               the feature gates TerminateFirstDrift and TerminateFirstRepair are on
 //	serves GROUP/KIND…           the node classes of the provider
 //	pace N                       so many pods are on their way at a time
 //	pool NAME [weight=N] [limit.RES=AMOUNT] [limit.nodes=N] [taint=K=V:EFFECT] [startup=K:EFFECT] [after=DURATION|Never]
@@ -266,6 +267,8 @@ func (x *script) line(f []string) {
 		x.pol.Repair = append(x.pol.Repair, p)
 	case "legacyrepair":
 		x.pol.LegacyRepair = true
+	case "terminatefirst":
+		x.pol.TerminateFirstDrift, x.pol.TerminateFirstRepair = true, true
 	case "landing":
 		x.pol.Landing.Mode = landing.Mode(f[1])
 	case "notbound": // verify refuses the bindings of the last step

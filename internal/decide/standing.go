@@ -169,6 +169,13 @@ func (s *Standing) StaticRefusal(p *model.NodePool) plan.Reason {
 	return s.st.purchases.staticRefusal(p)
 }
 
+// TerminateFirst reports whether a node that must go for a cause is terminated before its replacement is launched, and the disruption budget that it waits
+// for then; an empty code: it waits for none.
+func (s *Standing) TerminateFirst(u *disrupt.Candidate, cause plan.Code) (is bool, wait plan.Reason) {
+	m, wait := s.st.required.endsFirst.command(u, cause)
+	return m != nil || wait.Code != "", wait
+}
+
 // Candidates returns the machines as disruption looks at them, by node name.
 func (s *Standing) Candidates() []*disrupt.Candidate { return s.st.candidates.all }
 

@@ -14,6 +14,7 @@ type Command struct {
 	Candidates     []*Candidate       // by node name
 	Replacements   []solve.NewNode    // nodes to launch, reserved for the successors of their pods
 	OneForOne      bool               // one node of its pool replaces each candidate, whatever its pods; of static pools
+	TerminateFirst TerminateFirst     // why the candidate is terminated before its replacement is launched; empty: it is not
 	OnExisting     []solve.Assignment // which pods go to which existing node, by node name
 	PodsOnExisting int                // how many pods those are
 
@@ -32,6 +33,15 @@ type Command struct {
 	// of its DisruptionWeight.
 	BalancedScores map[string]float64
 }
+
+// TerminateFirst is why a node is terminated before its replacement is launched, in Karpenter's words.
+type TerminateFirst string
+
+// The reasons to terminate a node first.
+const (
+	NoReservedCapacity TerminateFirst = "no-reserved-capacity" // the only capacity for its replacement is its own in a capacity reservation
+	StaticAtLimit      TerminateFirst = "static-at-limit"      // its static NodePool has as many nodes as its limit allows
+)
 
 // BatchTotals sums up commands that begin together.
 type BatchTotals struct {

@@ -215,6 +215,9 @@ func (ex *explanation) listObstacles(u *disrupt.Candidate, cause plan.Code) ([]p
 	}
 	if u.Pool.Replicas >= 0 && cause != plan.Underutilized && cause != plan.Empty {
 		if why := ex.StaticRefusal(u.Pool); why.Code != "" {
+			if alt := ex.terminateFirst(u, cause, &out); alt != nil {
+				return out, alt
+			}
 			found(why, time.Time{})
 			return out, nil
 		}
@@ -225,9 +228,27 @@ func (ex *explanation) listObstacles(u *disrupt.Candidate, cause plan.Code) ([]p
 	}
 	alt, f := ex.examineCandidate(u, cause)
 	if f != nil {
+		if first := ex.terminateFirst(u, cause, &out); first != nil {
+			return out, first
+		}
+	}
+	if f != nil {
 		out = append(out, *f)
 	}
 	return out, alt
+}
+
+// terminateFirst returns what terminating a machine before its replacement is launched comes to, and adds the disruption budget that it waits for to obstacles, unless it is
+// one of them; nil: it is not terminated first.
+func (ex *explanation) terminateFirst(u *disrupt.Candidate, cause plan.Code, obstacles *[]plan.Finding) *plan.Alternative {
+	is, wait := ex.TerminateFirst(u, cause)
+	if !is {
+		return nil
+	}
+	if wait.Code != "" && !slices.ContainsFunc(*obstacles, func(f plan.Finding) bool { return f.Reason.Code == wait.Code }) {
+		*obstacles = append(*obstacles, plan.Finding{Of: cause, Reason: wait, Change: ex.nodeRemedy(u, wait)})
+	}
+	return &plan.Alternative{Kind: plan.TerminateFirst, Of: cause, Pool: u.Pool.Name, Pods: len(u.Pods), NowMicro: max(u.PriceMicro, 0), NewMicro: max(u.PriceMicro, 0), Machines: []plan.Machine{}}
 }
 
 // staticReplacement returns what the replacement of a static pool's machine would come to.

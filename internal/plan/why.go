@@ -103,6 +103,8 @@ const (
 	Usable  Kind = "usable"  // a machine takes pods
 	Leave   Kind = "delete"  // a machine goes, and its pods find room on what stands
 	Replace Kind = "replace" // machines go, and others come for their pods
+
+	TerminateFirst Kind = "terminate-first" // a machine goes, and then another comes for its pods
 )
 
 // Alternative is one thing that might be done about the object, and what it would cost. What keeps it from being done is in the findings.

@@ -270,6 +270,8 @@ func alternative(a *plan.Alternative) string {
 		return "its pods can't run elsewhere" + with(": ", reasonOf(a.Why), "")
 	case a.Kind == plan.Replace:
 		s = "replace it with " + launched
+	case a.Kind == plan.TerminateFirst:
+		s = "remove it, then launch its replacement with the capacity that this frees"
 	default:
 		s = "remove it"
 	}

@@ -34,6 +34,8 @@ const (
 	lostAfter = 5 * time.Second
 	// outOfCapacity is how long an offering is not offered after a launch has found none left.
 	outOfCapacity = 30 * time.Second
+	// recountedAfter is how long the cloud takes to say that a machine of a limited offering has come or gone.
+	recountedAfter = 2 * time.Second
 	// listedAfter is how long the cloud lists a machine that ended.
 	listedAfter = time.Hour
 )
@@ -65,7 +67,7 @@ func (c *Cluster) launch(x *model.Claim) (*Machine, model.LaunchFailure) {
 			}
 			if k := (Offered{t.Name, o.Zone, o.CapacityType}); c.isAside(k) {
 				known++
-			} else if gone || c.Short[k] {
+			} else if left, limited := c.left(k); gone || c.Short[k] || limited && left == 0 {
 				short = append(short, k)
 			} else if m.Type == nil || o.PriceMicro < m.Offering.PriceMicro {
 				m.Type, m.Offering = t, o
@@ -103,7 +105,29 @@ func (c *Cluster) launch(x *model.Claim) (*Machine, model.LaunchFailure) {
 		c.due.add(c.Now.Add(m.boot), func() { c.join(m) })
 	}
 	c.Tell(Event{Kind: Launched, Machine: m, Object: m.ID, Text: m.Type.Name})
+	c.recount(m)
 	return m, model.LaunchFailure{}
+}
+
+// left returns how many more machines of an offering can be had; false: any number.
+func (c *Cluster) left(k Offered) (n int64, limited bool) {
+	most, limited := c.Reserved[k]
+	if !limited {
+		return -1, false
+	}
+	for _, m := range c.Machines {
+		if !m.Gone && k == (Offered{m.Type.Name, m.Offering.Zone, m.Offering.CapacityType}) {
+			most--
+		}
+	}
+	return int64(max(0, most)), true
+}
+
+// recount has NodePools told how many machines are left of a limited offering, when one of its machines has come or gone.
+func (c *Cluster) recount(m *Machine) {
+	if _, limited := c.Reserved[Offered{m.Type.Name, m.Offering.Zone, m.Offering.CapacityType}]; limited {
+		c.due.add(c.Now.Add(recountedAfter), c.offer)
+	}
 }
 
 func (c *Cluster) typesOf(pool string) []*model.InstanceType {
@@ -145,7 +169,12 @@ func (c *Cluster) offer() {
 			x.Offerings = slices.Clone(t.Offerings)
 			for i := range x.Offerings {
 				o := &x.Offerings[i]
-				if c.isAside(Offered{t.Name, o.Zone, o.CapacityType}) {
+				k := Offered{t.Name, o.Zone, o.CapacityType}
+				if left, limited := c.left(k); limited {
+					o.Remaining, o.Available = left, left > 0
+					t = &x
+				}
+				if c.isAside(k) {
 					o.Available = false
 					t = &x
 				}
@@ -174,6 +203,7 @@ func (c *Cluster) End(m *Machine) {
 	if !m.Gone {
 		m.Gone = true
 		c.Tell(Event{Kind: Ended, Machine: m, Object: m.ID})
+		c.recount(m)
 		c.due.add(c.Now, func() { c.loseNode(m) })
 		c.due.add(c.Now.Add(listedAfter), func() { c.forget(m) })
 	}

@@ -45,6 +45,7 @@ type Cluster struct {
 	Workloads  []*Workload
 	Types      []*model.InstanceType // that the cloud sells, to every NodePool
 	Short      map[Offered]bool      // what of it can't be had, which a launch finds out
+	Reserved   map[Offered]int       // how many machines of an offering there may be, of those that are limited; NodePools are told how many are left
 	Controller *Controller           // nil: nobody sees to the nodes
 	// Controllers make and delete pods in addition to Workloads; nil: there are none.
 	Controllers Controllers

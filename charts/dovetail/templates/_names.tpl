@@ -219,7 +219,7 @@ cluster-autoscaler-status
 {{- range $gate, $on := $s.featureGates }}
 {{- if and (not $on) (has $gate (list "staticCapacity" "drift" "capacityBuffer")) }}
   settings.featureGates.{{ $gate }}: false    there is no gate: it is always on
-{{- else if and $on (has $gate (list "terminateFirstDrift" "terminateFirstRepair" "podDeletionCostManagement")) }}
+{{- else if and $on (eq $gate "podDeletionCostManagement") }}
   settings.featureGates.{{ $gate }}: true    it is not served
 {{- end }}
 {{- end }}

@@ -193,6 +193,9 @@ func (m *Metrics) CountDisruptionCommand(x *decide.StartedCommand) {
 	decision, kind, reason := "delete", consolidationType(x.Cause, len(x.Candidates)), strings.ToLower(string(x.Cause))
 	if len(x.Replacements) > 0 || x.OneForOne {
 		decision = "replace"
+	} else if x.TerminateFirst != "" {
+		decision = "terminate-first"
+		m.disruption.terminateFirst.WithLabelValues(x.Candidates[0].Pool.Name, reason, string(x.TerminateFirst)).Inc()
 	}
 	m.disruption.decisions.WithLabelValues(decision, reason, kind).Inc()
 	policies := map[string]string{}

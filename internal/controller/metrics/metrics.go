@@ -83,6 +83,7 @@ type nodeClaimMetrics struct {
 type disruptionMetrics struct {
 	evaluation                                                           *prometheus.HistogramVec
 	decisions, decisionsByPool, queueFailures, timeouts, notValid, moves *prometheus.CounterVec
+	terminateFirst                                                       *prometheus.CounterVec
 	score                                                                *prometheus.HistogramVec
 }
 
@@ -175,6 +176,7 @@ func newDisruptionMetrics(r registrar) disruptionMetrics {
 		evaluation:      r.hist("karpenter_voluntary_disruption_decision_evaluation_duration_seconds", "Duration of a decision, which covers all reasons.", durationBuckets(), "reason", "consolidation_type"),
 		decisions:       r.count("karpenter_voluntary_disruption_decisions_total", "Disruption commands started.", "decision", "reason", "consolidation_type"),
 		decisionsByPool: r.count("karpenter_voluntary_disruption_decisions_by_nodepool_total", "Disruption commands started, by NodePool of their nodes.", "nodepool", "decision", "reason", "consolidation_type"),
+		terminateFirst:  r.count("karpenter_voluntary_disruption_terminate_first_decisions_total", "Disruption commands started that terminate a node before its replacement is launched.", "nodepool", "reason", "terminate_first_reason"),
 		queueFailures:   r.count("karpenter_voluntary_disruption_queue_failures_total", "Nodes whose disruption command was cancelled.", "decision", "reason", "consolidation_type"),
 		timeouts:        r.count("karpenter_voluntary_disruption_consolidation_timeouts_total", "Always 0: the search for consolidation is limited by work, not by time.", "consolidation_type"),
 		notValid:        r.count("karpenter_voluntary_disruption_failed_validations_total", "Nodes of disruption commands that failed verification.", "consolidation_type"),

@@ -44,6 +44,9 @@ func (rec *Recorder) recordMoves(now time.Time, out *decide.Output) {
 			rec.ledger.Add(ledger.Entry{At: now, Kind: "move", Command: command, Subject: "node/" + u.Node.Name, Why: []plan.Reason{own}, Pods: keys, Related: append([]string{"nodeclaim/" + u.Claim.Name}, deploymentsOf(u.Pods)...),
 				Type: u.Node.Labels["node.kubernetes.io/instance-type"], Micro: u.PriceMicro, Before: rec.claims.cost, After: rec.claims.cost})
 			text := fmt.Sprintf("%s: removing %s, launching %d; $%s/h becomes $%s/h", m.Cause, model.Count(len(m.Candidates), "node"), len(m.Replacements), model.Dollars(m.OldMicroPerHour), model.Dollars(m.NewMicroPerHour))
+			if m.TerminateFirst != "" {
+				text = fmt.Sprintf("%s: removing 1 node; its replacement is launched when it is gone, because nothing else leaves capacity for it", m.Cause)
+			}
 			if all := m.Batch; all.SavingBoundMicroPerHour > 0 {
 				text += fmt.Sprintf("; all commands that start now save $%s/h, of at most $%s/h that evicting %s could save", model.Dollars(all.SavingMicroPerHour), model.Dollars(all.SavingBoundMicroPerHour), model.Count(all.Evictions, "pod"))
 			}
