@@ -112,6 +112,8 @@ func TestReboot(t *testing.T) {
 	if again, err := e.books(e.ctx); err != nil || again.Started != b.Started {
 		t.Errorf("%d instances were started for pods that the rebooted nodes hold, %v", again.Started-b.Started, err)
 	}
+	e.must(s.Patch(e.ctx, "/apis/karpenter.sh/v1/nodepools/"+e.name, `{"spec":{"disruption":{"consolidateAfter":"0s"}}}`))
+	e.scale("web", 0)
 	e.givenBack()
 }
 
