@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,11 +32,11 @@ type PendingCause struct {
 // CauseOf says in one sentence what a pending pod waits for.
 func CauseOf(a *plan.Answer) PendingCause {
 	out := PendingCause{Cause: "waiting for kube-scheduler"}
-	for _, f := range a.Findings {
-		if f.Of == plan.Demand {
-			out.Cause = with("NodePool ", f.Reason.Pool, ": ") + Sentence(f.Reason)
-			break
-		}
+	if i := slices.IndexFunc(a.Findings, func(f plan.Finding) bool { return f.Of == plan.Demand }); i >= 0 {
+		r := a.Findings[i].Reason
+		out.Cause = with("NodePool ", r.Pool, ": ") + Sentence(r)
+	} else if len(a.Findings) > 0 { // of the node that it waits for
+		out.Cause = Sentence(a.Findings[0].Reason)
 	}
 	if len(a.Findings) == 0 && len(a.Alternatives) > 0 {
 		switch alt := &a.Alternatives[0]; alt.Kind {

@@ -109,6 +109,7 @@ var expected = []struct {
 	{regexp.MustCompile(`the object has been modified`), "two of its controllers write one object"},
 	{regexp.MustCompile(`(?i)(nodeclaim|node|nodepool|ec2nodeclass)\S* "[^"]*" not found`), "an object was deleted before a controller reads or writes it"},
 	{regexp.MustCompile(`InsufficientInstanceCapacity|insufficient capacity|UnfulfillableCapacity`), "a fault of the test"},
+	{regexp.MustCompile(`no instance type has enough resources.*topology.kubernetes.io/zone In \[\S+\]`), "a fault of the test: the one zone that a pod's spread allows has no capacity"},
 	{regexp.MustCompile(`nodepool not found|no nodepools found`), "pods are pending before the NodePool is created, or after it was deleted"},
 	{regexp.MustCompile(`EC2NodeClass.*is not ready|NodeClassNotReady`), "the NodePool is created before its EC2NodeClass is Ready"},
 	{regexp.MustCompile(`no subnets found|ignoring nodepool, not ready|NodeClass.*not (ready|found)`), "the EC2NodeClass is created before Karpenter has resolved its subnets"},
