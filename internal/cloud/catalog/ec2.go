@@ -191,7 +191,7 @@ func (in ec2Type) offer(t *Type, zones []string) error {
 			return wrong("spotUSDPerHour", string(in.Spot.all), "%s", err)
 		}
 	}
-	for _, z := range sortedKeys(in.Spot.byZone) {
+	for _, z := range slices.Sorted(maps.Keys(in.Spot.byZone)) {
 		if !slices.Contains(zones, z) {
 			return wrong("spotUSDPerHour."+z, "", "the type is not offered in this zone")
 		}

@@ -8,7 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -108,7 +109,7 @@ func each[T any](p *parser, dec *json.Decoder, list string, add func(T) (Type, e
 
 // check holds what both formats must.
 func (t *Type) check() error {
-	for _, r := range sortedKeys(t.Allocatable) {
+	for _, r := range slices.Sorted(maps.Keys(t.Allocatable)) {
 		if have, of := t.Allocatable[r], t.Capacity[r]; have > of {
 			return wrong("allocatable."+r, FormatQuantity(r, have), "more than the machine's %s", FormatQuantity(r, of))
 		}
@@ -118,7 +119,7 @@ func (t *Type) check() error {
 			return wrong("allocatable."+r, FormatQuantity(r, t.Allocatable[r]), "must be more than 0")
 		}
 	}
-	for _, k := range sortedKeys(t.Labels) {
+	for _, k := range slices.Sorted(maps.Keys(t.Labels)) {
 		if !isLabelKey(k) {
 			return wrong("labels", fmt.Sprintf("%q", k), "not a label key")
 		}
@@ -196,15 +197,6 @@ func checkArch(field, v string) error {
 	return checkName(field, v)
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	sort.Strings(out)
-	return out
-}
-
 // text is a JSON value as it was written, a string without its quotes. It takes anything, so that whoever knows the field's name
 // can say what is wrong with the value.
 type text string
@@ -222,7 +214,7 @@ func (t *text) UnmarshalJSON(b []byte) error {
 
 func amounts(field string, in map[string]text) (Amounts, error) {
 	out := make(Amounts, len(in))
-	for _, r := range sortedKeys(in) {
+	for _, r := range slices.Sorted(maps.Keys(in)) {
 		v, err := ParseQuantity(r, string(in[r]))
 		if err != nil {
 			return nil, wrong(field+"."+r, fmt.Sprintf("%q", string(in[r])), "%s", err)

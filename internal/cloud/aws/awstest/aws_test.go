@@ -366,7 +366,7 @@ func (a *account) fleetOf(template, token, claim string, n int32, capacityType t
 	a.t.Helper()
 	var overrides []types.FleetLaunchTemplateOverridesRequest
 	subnets := a.subnets()
-	for _, zone := range sortedKeys(subnets) {
+	for _, zone := range slices.Sorted(maps.Keys(subnets)) {
 		for _, it := range instanceTypes {
 			overrides = append(overrides, types.FleetLaunchTemplateOverridesRequest{InstanceType: types.InstanceType(it), SubnetId: aws.String(subnets[zone]), AvailabilityZone: aws.String(zone)})
 		}

@@ -46,7 +46,7 @@ func (c *Cloud) describedProfile(p *profile) *shapes.IAMInstanceProfile {
 	if p.Role != "" {
 		d.Roles = []shapes.IAMRole{*c.role(p.Role)}
 	}
-	for _, k := range sortedKeys(p.Tags) {
+	for _, k := range slices.Sorted(maps.Keys(p.Tags)) {
 		d.Tags = append(d.Tags, shapes.IAMTag{Key: k, Value: p.Tags[k]})
 	}
 	return d

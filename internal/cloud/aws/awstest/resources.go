@@ -194,7 +194,7 @@ func (t *tx) describeTags(in *shapes.EC2DescribeTagsRequest) (*shapes.EC2Describ
 	var all []shapes.EC2TagDescription
 	var wrong error
 	add := func(kind, id string, tags map[string]string) {
-		for _, k := range sortedKeys(tags) {
+		for _, k := range slices.Sorted(maps.Keys(tags)) {
 			pass, err := filteredBy(in.Filters, map[string]string{k: tags[k]}, map[string][]string{"key": {k}, "value": {tags[k]}, "resource-id": {id}, "resource-type": {kind}})
 			if err != nil {
 				wrong = err

@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +41,7 @@ func Services() []Service {
 	for _, s := range services(nil) {
 		d := Service{Name: s.Name, Version: s.Version, Namespace: s.Namespace, Target: s.Target}
 		d.Protocol = map[wire.Protocol]string{wire.EC2Query: "ec2", wire.AWSQuery: "query", wire.AWSJSON10: "json", wire.AWSJSON11: "json", wire.RESTJSON: "rest-json"}[s.Protocol]
-		for _, name := range sortedKeys(s.Operations) {
+		for _, name := range slices.Sorted(maps.Keys(s.Operations)) {
 			o := s.Operations[name]
 			d.Operations = append(d.Operations, Operation{name, o.Method, o.Path, o.In, o.Out})
 		}
@@ -274,7 +276,7 @@ func tagMap(tags []shapes.EC2Tag) map[string]string {
 
 func tagList(tags map[string]string) []shapes.EC2Tag {
 	out := make([]shapes.EC2Tag, 0, len(tags))
-	for _, k := range sortedKeys(tags) {
+	for _, k := range slices.Sorted(maps.Keys(tags)) {
 		out = append(out, shapes.EC2Tag{Key: k, Value: tags[k]})
 	}
 	return out

@@ -14,7 +14,7 @@ import (
 	"mime/multipart"
 	"net/mail"
 	"regexp"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,7 +55,7 @@ func readUserData(family, encoded string) (*kubelet, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, l := range sortedKeys(k.labels) {
+	for _, l := range slices.Sorted(maps.Keys(k.labels)) {
 		if !ownLabel(l) {
 			return nil, fmt.Errorf("kubelet: unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels: [%s]", l)
 		}
@@ -279,7 +279,7 @@ func (k *kubelet) bottlerocket(data []byte) error {
 	k.cluster, k.endpoint, k.maxPods = b.ClusterName, b.APIServer, b.MaxPods
 	k.kubeReserved, k.systemReserved, k.evictionHard = b.KubeReserved, b.SystemReserved, b.EvictionHard
 	maps.Copy(k.labels, b.NodeLabels)
-	for _, key := range sortedKeys(b.NodeTaints) {
+	for _, key := range slices.Sorted(maps.Keys(b.NodeTaints)) {
 		for _, v := range b.NodeTaints[key] {
 			t, err := taint(key + "=" + v)
 			if err != nil {
@@ -313,14 +313,5 @@ func pairs(s, between string) map[string]string {
 		key, value, _ := strings.Cut(p, between)
 		out[key] = value
 	}
-	return out
-}
-
-func sortedKeys[T any](m map[string]T) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	sort.Strings(out)
 	return out
 }
