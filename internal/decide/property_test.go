@@ -96,6 +96,11 @@ func TestGroupRulesHold(t *testing.T) {
 		c := *w.Workloads[0].Class
 		c.Priority = -11
 		w.Workloads[0].Class = classOf(c)
+		for _, l := range w.Workloads[1:] { // as most pods do, and reservations protect expendable ones from it
+			c := *l.Class
+			c.Preempts = true
+			l.Class = classOf(c)
+		}
 		delay := rapid.SampledFrom([]time.Duration{5 * time.Second, 20 * time.Second, 2 * time.Minute}).Draw(t, "delay after a removal")
 		w.pool().Labels = model.Labels{model.LabelNodeGroup: "web"}
 		w.pool().Scaling = &model.GroupScaling{UtilizationPercent: -1, GPUPercent: -1, Cutoff: model.PriorityCutoff{Set: true, Below: -10},

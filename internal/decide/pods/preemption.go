@@ -46,19 +46,16 @@ func (pe *Preemption) Protects(h *cluster.Reservation) (held bool, until time.Ti
 	if h == nil || h.Node == nil || !h.Claim.Reserved {
 		return false, time.Time{}
 	}
-	since := h.Began().Since
-	due := since.Add(pe.slots.Reservations.SlowSchedulerTimeout)
-	if !since.IsZero() && !pe.Now.Before(due) {
-		return false, time.Time{}
+	if since := h.Began().Since; !since.IsZero() { // otherwise it is not initialized, and has no end yet
+		if until = since.Add(pe.slots.Reservations.SlowSchedulerTimeout); !pe.Now.Before(until) {
+			return false, time.Time{}
+		}
 	}
 	pe.readWaiting()
 	if !slices.ContainsFunc(pe.waiting, func(c *model.Class) bool { return wouldPreempt(c, h.Node) }) {
 		return false, time.Time{}
 	}
-	if !pe.waitingUntil.IsZero() && pe.waitingUntil.Before(due) {
-		due = pe.waitingUntil
-	}
-	return true, due
+	return true, model.EarlierOf(until, pe.waitingUntil)
 }
 
 // readWaiting finds the classes of the pods that have a slot and may preempt others: those pending, and those bound so
