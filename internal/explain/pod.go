@@ -81,10 +81,10 @@ func (ex *explanation) explainWaiting(a *plan.Answer, p *model.Pod, out decide.O
 		addFact(a, "bound by", ex.bindingParty(p, slot))
 		ex.explainComing(a, slot.Claim)
 		if n := ex.NodeOf(slot.Claim); n != nil && n.Ready {
-			if driver := p.Class.MissingDriver(n.CSIDrivers); driver != "" {
-				addFact(a, "waits for", "CSI driver "+driver+" to be registered on node/"+n.Name)
-			} else if claim, elsewhere := p.Class.VolumeElsewhere(n); elsewhere {
-				addFact(a, "waits for", "node/"+n.Name+" to get the labels that the volume of claim "+claim+" requires, which its CSI driver sets")
+			if v, lacksDriver := p.Class.UnusableVolume(n); lacksDriver {
+				addFact(a, "waits for", "CSI driver "+v.Driver+" to be registered on node/"+n.Name)
+			} else if v != nil {
+				addFact(a, "waits for", "node/"+n.Name+" to get the labels that the volume of claim "+v.Claim+" requires, which its CSI driver sets")
 			}
 		}
 	}

@@ -98,30 +98,20 @@ func (c *Class) VolumeProblem() *Volume {
 	return nil
 }
 
-// MissingDriver returns the first CSI driver that must be registered on a node before pods of the class come there, and is not; empty: none.
-// drivers are those that are registered: see LacksDriver.
-func (c *Class) MissingDriver(drivers []string) string {
-	for i := range c.Volumes {
-		if v := &c.Volumes[i]; v.LacksDriver(drivers) {
-			return v.Driver
-		}
-	}
-	return ""
-}
-
-// VolumeElsewhere returns the claim of the first volume of the class that can't be used on a node that is there, its labels being what they are;
-// false: there is none. CSI drivers give a node the labels of their topology when they are registered there. A volume whose driver reports storage
-// is none of these: kube-scheduler alone knows how much there is.
-func (c *Class) VolumeElsewhere(n *Node) (claim string, found bool) {
+// UnusableVolume returns the first volume of the class that pods can't use on a node that is there, nil if there is none: its driver must be
+// registered there first, and is not (lacksDriver; see LacksDriver), or the node's labels are not those of a place where the volume is. CSI drivers
+// give a node the labels of their topology when they are registered there. The labels are not looked at for a volume whose driver reports storage:
+// kube-scheduler alone knows how much there is.
+func (c *Class) UnusableVolume(n *Node) (v *Volume, lacksDriver bool) {
 	for i := range c.Volumes {
 		v := &c.Volumes[i]
-		if v.Reported != "" {
-			continue
+		if v.LacksDriver(n.CSIDrivers) {
+			return v, true
 		}
 		places := v.OnStanding(v.InTree != "" && slices.Contains(n.Migrated, v.InTree))
-		if len(places) > 0 && !slices.ContainsFunc(places, func(rs Requirements) bool { return rs.Matches(n.Labels) }) {
-			return v.Claim, true
+		if v.Reported == "" && len(places) > 0 && !slices.ContainsFunc(places, func(rs Requirements) bool { return rs.Matches(n.Labels) }) {
+			return v, false
 		}
 	}
-	return "", false
+	return nil, false
 }

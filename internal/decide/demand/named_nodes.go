@@ -134,8 +134,8 @@ func namedNodeMiss(v *cluster.View, c *model.Class, want namedNode) (words strin
 			}
 		}
 	}
-	if driver := c.MissingDriver(n.CSIDrivers); driver != "" {
-		return "does not have CSI driver " + driver + " of the pod's volume registered", 8
+	if v, lacksDriver := c.UnusableVolume(n); lacksDriver {
+		return "does not have CSI driver " + v.Driver + " of the pod's volume registered", 8
 	}
 	return "has room for the pod, but a rule about other pods or volumes, or room kept for other pods, keeps it off", 9
 }

@@ -123,8 +123,8 @@ func accepts(n *model.Node, c *model.Claim, class *model.Class) bool {
 			return false
 		}
 	}
-	_, elsewhere := class.VolumeElsewhere(n)
-	return !elsewhere && class.MissingDriver(n.CSIDrivers) == ""
+	unusable, _ := class.UnusableVolume(n)
+	return unusable == nil
 }
 
 // Intruders returns the classes of pending pods without a slot that tolerate every taint, or cordons, each once, in the order of

@@ -234,11 +234,12 @@ func (rd *reader) causeFor(x Ended, p *model.Pod, whyNotBound plan.Reason) plan.
 	if whyNotBound.Code != "" {
 		return whyNotBound
 	}
-	if driver := p.Class.MissingDriver(n.CSIDrivers); driver != "" {
-		return plan.Reason{Code: plan.BindingUnfit, Subject: plan.ObjectOf("node", n.Name), Detail: plan.OfBindingUnfit{Filter: plan.FilterVolumeLimits, Cause: plan.UnfitDriver, What: driver}}
-	}
-	if claim, elsewhere := p.Class.VolumeElsewhere(n); elsewhere {
-		return plan.Reason{Code: plan.BindingUnfit, Subject: plan.ObjectOf("node", n.Name), Detail: plan.OfBindingUnfit{Filter: plan.FilterVolumes, Cause: plan.UnfitVolume, What: claim}}
+	if v, lacksDriver := p.Class.UnusableVolume(n); v != nil {
+		unfit := plan.OfBindingUnfit{Filter: plan.FilterVolumes, Cause: plan.UnfitVolume, What: v.Claim}
+		if lacksDriver {
+			unfit = plan.OfBindingUnfit{Filter: plan.FilterVolumeLimits, Cause: plan.UnfitDriver, What: v.Driver}
+		}
+		return plan.Reason{Code: plan.BindingUnfit, Subject: plan.ObjectOf("node", n.Name), Detail: unfit}
 	}
 	if p.Refusal != "" {
 		return plan.Reason{Code: plan.Mismatch, Detail: plan.OfMismatch{Node: n.Name, Said: plan.Words(p.Refusal)}}
