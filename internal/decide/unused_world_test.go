@@ -59,10 +59,13 @@ func drawAdversary(t *rapid.T) *world {
 			team = "victim"
 		}
 		c.Terms = []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf(teamLabel, team))}} // each on nodes of its own
-		l.Class = classOf(c)
 		if i < 2 {
 			a.Victims["uid-"+l.Name] = drawKind()
+			if a.Victims["uid-"+l.Name] == adversary.KeepsDriversOut && len(c.Volumes) == 0 {
+				c.Volumes = w.drawVolumes(l.Name)
+			}
 		}
+		l.Class = classOf(c)
 	}
 	beside := func(name string, replicas int64, team model.Requirement) {
 		p := *w.pool()
@@ -238,7 +241,7 @@ const poolRefused = adversary.Adversities + 1
 func TestRunawayIsFound(t *testing.T) {
 	t.Parallel()
 	for k, name := range map[adversary.Adversity]string{adversary.TaintsNodes: "taints nodes", adversary.KeepsNodesFromJoining: "keeps nodes from joining", adversary.DeletesClaims: "deletes claims",
-		adversary.EndsMachines: "ends machines", adversary.ExpiresClaims: "expires claims", adversary.DeletesNodes: "deletes nodes", adversary.RefusesPods: "refuses pods", adversary.RefusesClaims: "refuses claims", poolRefused: "refuses the claims of a pool"} {
+		adversary.EndsMachines: "ends machines", adversary.ExpiresClaims: "expires claims", adversary.DeletesNodes: "deletes nodes", adversary.RefusesPods: "refuses pods", adversary.RefusesClaims: "refuses claims", adversary.KeepsDriversOut: "keeps drivers out", poolRefused: "refuses the claims of a pool"} {
 		t.Run(name, func(t *testing.T) {
 			found := 0
 			rapid.Check(t, func(t *rapid.T) {
@@ -254,6 +257,12 @@ func TestRunawayIsFound(t *testing.T) {
 				}
 				for owner := range w.foe().Victims {
 					w.foe().Victims[owner] = k
+				}
+				for _, l := range w.Workloads[:2] {
+					if c := *l.Class; k == adversary.KeepsDriversOut && len(c.Volumes) == 0 {
+						c.Volumes = w.drawVolumes(l.Name)
+						l.Class = classOf(c)
+					}
 				}
 				long := 20 * time.Minute
 				if k == adversary.KeepsNodesFromJoining || k == adversary.DeletesNodes { // each is given up after 15 minutes

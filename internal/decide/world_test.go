@@ -103,6 +103,18 @@ func newWorld(t *rapid.T, loose bool) *world {
 	return w
 }
 
+// drawVolumes returns the volumes of a workload's pods: one that its pods share, in a zone by the label of its driver, which registers on nodes late.
+func (w *world) drawVolumes(name string) []model.Volume {
+	const driver, label = "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone"
+	after := rapid.SampledFrom([]int{0, 1, 4, 15, 25}).Draw(w.t, "seconds until drivers register")
+	w.Drivers = []sim.Driver{{Name: driver, Label: label, After: time.Duration(after) * time.Second}}
+	in := func(key string) []model.Requirements {
+		return []model.Requirements{model.NewRequirements(model.OneOf(key, "b"))}
+	}
+	return []model.Volume{{Claim: "default/" + name, Driver: driver, Handle: "vol-" + name, Topology: in(model.LabelZone), Standing: in(label),
+		Registers: rapid.Bool().Draw(w.t, "its driver must be registered")}}
+}
+
 // Draw implements sim.Luck.
 func (w *world) Draw(what string, n int) int { return rapid.IntRange(0, n-1).Draw(w.t, what) }
 

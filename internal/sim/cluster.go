@@ -11,7 +11,7 @@
 //
 // It knows the plan that it carries out (plan.Action) and not who made it: a Decider decides. What happens is told to
 // Observe, an Event at a time. What is less than the real thing: a plain kube-scheduler (scheduler.go), one container per
-// pod, no volumes.
+// pod, volumes that exist and are never attached.
 //
 // Start reading at Cluster.Tick, then Cluster.Do (what the API server does with an action) and Controller (how a
 // controller sees the cluster and acts on it).
@@ -41,6 +41,7 @@ type Cluster struct {
 	Buffers    []*model.Buffer
 	Requests   []*model.ProvisioningRequest
 	Daemons    []*model.Daemon
+	Drivers    []Driver             // CSI drivers, on every node
 	Limit      *model.CapacityLimit // nil: none
 	Workloads  []*Workload
 	Types      []*model.InstanceType // that the cloud sells, to every NodePool

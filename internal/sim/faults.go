@@ -31,7 +31,8 @@ type Adversary interface {
 	RefusesClaim(plan.CreateClaim) bool
 	ClaimMade(*Cluster, plan.CreateClaim)
 	KeepsFromJoining(*model.Claim) bool
-	RefusesPod(*model.Pod) bool // as kube-scheduler, and admission, do
+	KeepsDriverOut(*Machine) bool // no CSI driver ever runs on its node
+	RefusesPod(*model.Pod) bool   // as kube-scheduler, and admission, do
 }
 
 func (f *Faults) refusesPod(p *model.Pod) bool {

@@ -45,9 +45,42 @@ func (c *Cluster) join(m *Machine) {
 	}
 }
 
+// Driver is a CSI driver, whose agent runs on every node.
+type Driver struct {
+	Name  string
+	Label string        // what its agent gives a node when it is registered there, with the node's zone as value
+	After time.Duration // how long that takes once the node is Ready for the first time
+}
+
+// startDrivers has the agents of CSI drivers register on a node that has become Ready. kubelet sets the driver's label first, then its entry in CSINode.
+func (c *Cluster) startDrivers(m *Machine) {
+	for _, d := range c.Drivers {
+		if c.Faults.Adversary != nil && c.Faults.Adversary.KeepsDriverOut(m) {
+			continue
+		}
+		edit := func(change func(*model.Node)) func() {
+			return func() {
+				if n := c.Nodes[m.Node]; n != nil && !m.Gone {
+					k := *n
+					change(&k)
+					c.SetNode(&k)
+				}
+			}
+		}
+		c.due.add(c.Now.Add(d.After), edit(func(k *model.Node) { k.Labels = Edited(k.Labels, map[string]string{d.Label: m.Offering.Zone}) }))
+		c.due.add(c.Now.Add(d.After+driverEntryAfter), edit(func(k *model.Node) {
+			k.CSIDrivers = slices.Sorted(slices.Values(append(slices.Clip(k.CSIDrivers), d.Name)))
+		}))
+	}
+}
+
+// driverEntryAfter is how long a driver's entry in CSINode comes after its label.
+const driverEntryAfter = 300 * time.Millisecond
+
 func (c *Cluster) becomeReady(m *Machine) {
 	if n := c.Nodes[m.Node]; n != nil && !n.Ready && !m.Gone && m.ready >= 0 {
 		c.setReady(n, true)
+		c.startDrivers(m)
 	}
 }
 

@@ -89,7 +89,7 @@ func (c *Cluster) findNode(p *model.Pod, promised map[string]model.Resources) (b
 	}
 	apart := c.topologyOf(p.Class)
 	allows := func(n *model.Node) bool {
-		return model.Untolerated(c.late.taintsOf(c.Now, n), tolerations) == nil && p.Class.AllowsStanding(n.Labels, n.Name) && apart.allows(n)
+		return model.Untolerated(c.late.taintsOf(c.Now, n), tolerations) == nil && p.Class.AllowsStanding(n.Labels, n.Name) && apart.allows(n) && mayUseVolumes(p.Class, n)
 	}
 	roomOn := func(n *model.Node) model.Resources {
 		return n.Allocatable.Sub(c.used[n.Name]).Sub(promised[n.Name]).Add(c.late.unseenOn(c, n.Name))
@@ -124,6 +124,17 @@ func (c *Cluster) findNode(p *model.Pod, promised map[string]model.Resources) (b
 		}
 	}
 	return best, preempt
+}
+
+// mayUseVolumes reports whether a node has the drivers and the labels that the volumes of a class require.
+func mayUseVolumes(class *model.Class, n *model.Node) bool {
+	for i := range class.Volumes {
+		v := &class.Volumes[i]
+		if v.Registers && !slices.Contains(n.CSIDrivers, v.Driver) || len(v.Standing) > 0 && !slices.ContainsFunc(v.Standing, func(rs model.Requirements) bool { return rs.Matches(n.Labels) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // refusals are the pods that found no node, so that kube-scheduler looks at them again only after something has changed that may let them in.

@@ -163,8 +163,8 @@ func (ba *Bars) NodesInPause() map[string]time.Time {
 	for _, c := range ba.waitingClasses() {
 		t := ba.templates.of(c)
 		for k, x := range ba.counts.bySite {
-			if k.template == t && k.pool != "" && x.Times == 1 && x.Node != "" && ba.rd.Now.Before(x.Until) {
-				out[x.Node] = x.Until
+			if until := x.At.Add(firstPause); k.template == t && k.pool != "" && ba.rd.Now.Before(until) && ba.rd.FindNode(x.Node) >= 0 {
+				out[x.Node] = until
 			}
 		}
 	}

@@ -38,7 +38,7 @@ type Count struct {
 
 // These are how long nothing is launched after so many waves of unused launches.
 const (
-	firstPause      = time.Minute      // after the first, if its node stands: what keeps pods away may be about to go
+	firstPause      = time.Minute      // after the first, if its node stands: what keeps pods away may be about to go. Any unused node is kept so long
 	FirstRest       = 10 * time.Minute // after the second, then twice as long each time
 	LongestRest     = time.Hour
 	countKept       = time.Hour // a count is forgotten this long after its rest

@@ -46,7 +46,8 @@ const (
 	EndsMachines
 	RefusesPods // as kube-scheduler, and admission, do
 	ExpiresClaims
-	EditsLabels // in addition to what each does: no harm to launches
+	KeepsDriversOut // CSI drivers never run on the nodes
+	EditsLabels     // in addition to what each does: no harm to launches
 	Adversities
 )
 
@@ -125,6 +126,12 @@ func (a *Adversary) RefusesClaim(x plan.CreateClaim) bool {
 func (a *Adversary) KeepsFromJoining(x *model.Claim) bool {
 	k, ok := a.kind(OwnersOf(x))
 	return ok && k == KeepsNodesFromJoining
+}
+
+// KeepsDriverOut implements sim.Adversary.
+func (a *Adversary) KeepsDriverOut(m *sim.Machine) bool {
+	k, ok := a.kind(a.MadeFor[m.ClaimUID])
+	return ok && k == KeepsDriversOut
 }
 
 // ClaimMade implements sim.Adversary.
