@@ -117,11 +117,11 @@ func TestTerminateFirst(t *testing.T) {
 			}
 			return out
 		}
-		for range 2 * n {
+		for range 4 * n { // a node for which a replacement was sought in vain backs off, twice as long each time, for up to two hours
 			if w.settle(6000); len(left()) == 0 {
 				break
 			}
-			w.Now = w.Now.Add(time.Minute)
+			w.Now = w.Now.Add(time.Hour)
 		}
 		w.settle(6000)
 		w.putBack()
