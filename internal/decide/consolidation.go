@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/decide/disruption"
 	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/decide/replicas"
@@ -121,8 +122,8 @@ type searchable struct {
 	budgetLeft map[string]int64 // by pool: how many of its machines may go
 	fresh      bool             // some have become quiet since the last search
 
-	soon  time.Time     // when the last of those that become quiet within Policy.QuietWait does; zero: none does
-	after time.Duration // the longest consolidateAfter of these
+	soon  time.Time     // when the last of those that become quiet within Policy.QuietWait does, or whose pods end within it; zero: there are none
+	after time.Duration // the longest consolidateAfter of these; of those with pods that end at most Policy.QuietWait
 }
 
 // sampleReplicas notes how many pods each workload has now.
@@ -135,6 +136,10 @@ func (se *disruptionSearch) sampleReplicas() {
 func (se *disruptionSearch) findSearchable(atOnce bool) searchable {
 	out := searchable{budgetLeft: map[string]int64{}}
 	for _, u := range se.candidates.all {
+		if se.podsEndSoon(u) {
+			out.after = max(out.after, min(u.Pool.ConsolidateAfter, se.pol.QuietWait))
+			out.soon = model.LaterOf(out.soon, model.LaterOf(u.PodsEndBy, se.Now.Add(se.pol.SearchInterval)))
+		}
 		if len(u.Pods) == 0 || se.heed(se.backOffs.IsHeld(u)) {
 			continue
 		}
@@ -169,6 +174,12 @@ func (se *disruptionSearch) findSearchable(atOnce bool) searchable {
 	return out
 }
 
+// podsEndSoon reports whether the last of the pods that are being deleted on a machine ends within Policy.QuietWait, if it ends when its grace period does.
+// One that has not ended shortly after that is not waited for.
+func (se *disruptionSearch) podsEndSoon(u *disrupt.Candidate) bool {
+	return u.CommandID == "" && se.Now.Before(u.PodsEndBy.Add(demand.LateEnd)) && !u.PodsEndBy.After(se.Now.Add(se.pol.QuietWait))
+}
+
 // noteQuietWait notes since when a search waits for machines that become quiet soon, and whether some are quiet already.
 func (se *disruptionSearch) noteQuietWait(x searchable) {
 	if se.mem.quietWaitSince.IsZero() || x.fresh && !se.mem.quietWaitFresh {
@@ -179,9 +190,14 @@ func (se *disruptionSearch) noteQuietWait(x searchable) {
 // waitsForQuiet reports whether a search waits for machines that become quiet soon. Machines whose pods left together
 // become quiet one after another: a command for all of them is better than one for each. As long as none of them is
 // quiet, the others, which have been searched before, are not searched alone.
+//
+// Machines with pods that end soon are waited for likewise: from then on they have free capacity, and they are quiet consolidateAfter later. A search
+// before that would launch nodes for pods that fit there a moment later, or move pods onto a machine that another command replaces next.
 func (se *disruptionSearch) waitsForQuiet(x searchable) bool {
-	limit := se.pol.QuietWait
-	if !se.mem.quietWaitFresh {
+	limit := se.pol.QuietWait + demand.LateEnd
+	if se.mem.quietWaitFresh {
+		limit += min(x.after, se.pol.QuietWait)
+	} else {
 		limit += x.after
 	}
 	return !x.soon.IsZero() && se.Now.Before(se.mem.quietWaitSince.Add(limit))

@@ -47,7 +47,7 @@ type Policy struct {
 	// Disruption.
 	SearchInterval     time.Duration // how often machines are searched for consolidation at most
 	FullSearchInterval time.Duration // how often all of them together at most, where the search is long
-	QuietWait          time.Duration // machines that become quiet within this are waited for, and not longer than this in all
+	QuietWait          time.Duration // machines that become quiet within this, or whose pods end within it, are waited for: see waitsForQuiet
 	LaunchPause        disruption.PauseLimits
 	InTransitWait      time.Duration // how long pods on their way to standing nodes are waited for before a search
 	CommandTimeout     time.Duration // a command whose replacements are not ready by then is taken back

@@ -15,11 +15,11 @@ import (
 
 // A pod that fits where other pods are about to end needs no node, if they have ended before a node could have booted for it
 // (docs/design/0018). It waits for that capacity instead. How long it waits is bounded twice: a pod that has not ended
-// shortly after its grace period is not counted on any more (lateEnd), and no pod waits longer than a node boots.
+// shortly after its grace period is not counted on any more (LateEnd), and no pod waits longer than a node boots.
 
-// lateEnd is how long after the end of its grace period a pod is still counted on to end. The kubelet kills the containers
+// LateEnd is how long after the end of its grace period a pod is still counted on to end. The kubelet kills the containers
 // then, and reports it a moment later; times in the API are whole seconds.
-const lateEnd = 2 * time.Second
+const LateEnd = 2 * time.Second
 
 // Ending is the capacity that pods which are being deleted free soon, on nodes that stay.
 type Ending struct {
@@ -70,7 +70,7 @@ func (e *Ending) endingOn(n *model.Node, latest time.Time) (x endingPods) {
 		if p.Deleting.IsZero() || p.Terminal || !p.IsWorkload() || p.SuccessorFollowsEnd() || p.Deleting.After(latest) {
 			continue
 		}
-		late := p.Deleting.Add(lateEnd)
+		late := p.Deleting.Add(LateEnd)
 		if !e.Now.Before(late) {
 			continue
 		}
