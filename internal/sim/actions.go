@@ -6,7 +6,6 @@ package sim
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -111,60 +110,6 @@ func (c *Cluster) createClaim(a plan.CreateClaim) (uint64, error) {
 	return c.version, nil
 }
 
-func (c *Cluster) updateClaim(a plan.UpdateClaim) (uint64, error) {
-	have := c.Claims[a.Claim]
-	if have == nil || have.UID != a.UID {
-		return 0, plan.ErrGone
-	}
-	for k, v := range a.Given {
-		if is, ok := have.Annotations[k]; ok != (v != plan.Unset) || ok && is != v {
-			return 0, plan.ErrConflict
-		}
-	}
-	x := *have
-	if a.NodeName != "" {
-		x.NodeName = a.NodeName
-	}
-	if a.ProviderID != "" {
-		x.ProviderID = a.ProviderID
-	}
-	if a.ImageID != "" {
-		x.ImageID = a.ImageID
-	}
-	x.Orphan = x.Orphan && a.OwnerPool == ""
-	if a.Capacity != nil {
-		x.Capacity, x.Allocatable = a.Capacity, a.Allocatable
-	}
-	if !a.LastPodEvent.IsZero() {
-		x.LastPodEvent = a.LastPodEvent
-	}
-	if a.SetSlots {
-		x.Slots = a.Slots
-	}
-	x.HasFinalizer = x.HasFinalizer || a.AddFinalizer
-	x.Labels, x.Annotations = Edited(x.Labels, a.Labels), Edited(x.Annotations, a.Annotations)
-	x.Conditions = maps.Clone(x.Conditions)
-	for k, v := range a.Conditions {
-		old := x.Conditions[k]
-		if v.Since = old.Since; old.Status != v.Status {
-			v.Since = c.Now
-		}
-		x.Conditions[k] = v
-	}
-	if a.RemoveFinalizer {
-		if m := c.Machines[x.UID]; m != nil && !m.Gone && (x.ProviderID != "" || c.Now.Sub(m.Launched) > time.Minute) {
-			c.Tell(Event{Kind: Violated, Object: x.Name, Text: "the NodeClaim is let go while its machine " + m.ID + " runs"})
-		}
-		c.Tell(Event{Kind: Released, Object: x.Name})
-		if x.HasFinalizer = false; !x.Deleting.IsZero() {
-			c.dropClaim(&x)
-			return c.version, nil
-		}
-	}
-	c.SetClaim(&x)
-	return c.version, nil
-}
-
 func (c *Cluster) updateNode(a plan.UpdateNode) (uint64, error) {
 	have := c.Nodes[a.Node]
 	if have == nil || have.UID != a.UID {
@@ -223,13 +168,6 @@ func (c *Cluster) bind(a plan.Bind) (uint64, error) {
 	return c.version, nil
 }
 
-// tellOverfilled tells if a node can't hold a pod that is being bound to it: its kubelet would reject the pod.
-func (c *Cluster) tellOverfilled(n *model.Node, p *model.Pod) {
-	if !c.used[n.Name].Add(p.Class.Requests).Fits(n.Allocatable) {
-		c.Tell(Event{Kind: Overfilled, Object: n.Name, Text: "by the binding of pod " + p.Name})
-	}
-}
-
 func (c *Cluster) tolerate(a plan.Tolerate) (uint64, error) {
 	p := c.Pods[model.PodKey(a.Namespace, a.Pod)]
 	if p == nil || p.UID != a.UID {
@@ -267,18 +205,4 @@ func (c *Cluster) MayEvict(p *model.Pod) bool {
 		}
 	}
 	return true
-}
-
-// Edited returns labels or annotations with a change made to them.
-func Edited(have model.Labels, change map[string]string) model.Labels {
-	out := model.Labels{}
-	maps.Copy(out, have)
-	for k, v := range change {
-		if v == plan.Unset {
-			delete(out, k)
-		} else {
-			out[k] = v
-		}
-	}
-	return out
 }

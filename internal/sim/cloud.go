@@ -13,22 +13,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Machine is an instance of the cloud.
-type Machine struct {
-	ID, ClaimUID, ClaimName, Pool string
-
-	Type     *model.InstanceType
-	Offering *model.Offering // of Type
-	Launched time.Time
-	Gone     bool
-	Node     string    // empty: it has not joined yet
-	Doomed   time.Time // when the cloud takes it away; zero: it does not
-
-	name  string        // of the node that it will be
-	boot  time.Duration // until it joins; negative: never
-	ready time.Duration // from there until Ready; negative: never
-}
-
 const (
 	// lostAfter is how long the node of a machine that ended is not Ready before the cloud's controller deletes it.
 	lostAfter = 5 * time.Second
@@ -39,12 +23,6 @@ const (
 	// listedAfter is how long the cloud lists a machine that ended.
 	listedAfter = time.Hour
 )
-
-// MicroPerHour returns what a machine costs.
-func (m *Machine) MicroPerHour() int64 { return m.Offering.PriceMicro }
-
-// Offered names an offering of the cloud.
-type Offered struct{ Type, Zone, CapacityType string }
 
 // launch buys the cheapest machine that a claim allows and that can be had, or says why none is: model.LaunchFailure's kind.
 func (c *Cluster) launch(x *model.Claim) (*Machine, model.LaunchFailure) {

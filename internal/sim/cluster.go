@@ -18,7 +18,6 @@
 package sim
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -102,38 +101,6 @@ func New(now time.Time) *Cluster {
 		daemons: daemonController{due: map[string]daemonDue{}, changed: map[string]bool{}}, refusals: refusals{of: map[*model.Class]map[string]uint64{}}}
 }
 
-// Tick is one round of everybody at the instant Now: the rest of the cluster, then the controller takes in what it is
-// shown, finishes calls, decides, and begins new ones.
-func (c *Cluster) Tick() { c.tick(false) }
-
-func (c *Cluster) tick(onlyNews bool) {
-	c.Happen()
-	if c.Controller != nil {
-		c.Controller.tick(onlyNews)
-	}
-}
-
-// Happen is one round of everybody but the controller: what goes wrong does, what is due happens, and workloads and
-// kube-scheduler look at what there is.
-func (c *Cluster) Happen() {
-	c.mischief()
-	if c.Faults.Adversary != nil {
-		c.Faults.Adversary.Act(c)
-	}
-	c.runWorkloads()
-	if c.Controllers != nil {
-		c.Controllers.Act()
-	}
-	c.due.run(c.Now)
-	if !c.Faults.Happens(SchedulerIsSlow) {
-		c.schedulePods()
-	}
-	c.updateBudgets()
-}
-
-// NextEvent returns when the next thing is due that is certain already; zero: nothing is.
-func (c *Cluster) NextEvent() time.Time { return c.due.next() }
-
 // MicroPerHour returns what the machines that run cost.
 func (c *Cluster) MicroPerHour() (micro int64) {
 	for _, m := range c.Machines {
@@ -152,94 +119,6 @@ func (c *Cluster) ClaimOf(m *Machine) *model.Claim {
 	return nil
 }
 
-// The API server: each write is a new version, and the controller is shown it.
-
-func (c *Cluster) show(s stream, ch state.Change) {
-	if c.Controller != nil {
-		c.Controller.watch[s] = append(c.Controller.watch[s], ch)
-	}
-}
-
-// showNow shows the controller a change at once.
-func (c *Cluster) showNow(ch state.Change) {
-	if x := c.Controller; x != nil {
-		ch(x.State)
-		x.news = true
-	}
-}
-
-// replaceOrAdd replaces the object in a list that is another state of x, or adds x.
-func replaceOrAdd[T any](list []T, x T, isSame func(T) bool) []T {
-	if i := slices.IndexFunc(list, isSame); i >= 0 {
-		list[i] = x
-		return list
-	}
-	return append(list, x)
-}
-
-// SetPool creates a NodePool or changes it. It is seen at once.
-func (c *Cluster) SetPool(p *model.NodePool) {
-	c.NodePools = replaceOrAdd(c.NodePools, p, func(o *model.NodePool) bool { return o.Name == p.Name })
-	c.showNow(func(s *state.State) { s.Pools.SetPool(p) })
-}
-
-// SetBuffer creates a CapacityBuffer or changes it. It is seen at once.
-func (c *Cluster) SetBuffer(b *model.Buffer) {
-	c.Buffers = replaceOrAdd(c.Buffers, b, func(o *model.Buffer) bool { return o.Key() == b.Key() })
-	c.version++
-	c.showNow(func(s *state.State) { s.SetBuffer(b, c.version) })
-}
-
-// SetRequest creates a ProvisioningRequest or changes it. It is seen at once. Once it is over, its pods are no gang any more.
-func (c *Cluster) SetRequest(r *model.ProvisioningRequest) {
-	c.Requests = replaceOrAdd(c.Requests, r, func(o *model.ProvisioningRequest) bool { return o.Key() == r.Key() })
-	c.version++
-	c.showNow(func(s *state.State) { s.SetRequest(r, c.version) })
-	if !r.IsOver() {
-		return
-	}
-	for _, l := range c.Workloads {
-		if l.Consumes.UID == r.UID {
-			l.Gang = model.Gang{}
-		}
-	}
-	for _, p := range byKey(c.Pods) {
-		if p.Consumes.UID == r.UID && p.HasGang() {
-			q := *p
-			q.Gang = model.Gang{}
-			c.SetPod(&q)
-		}
-	}
-}
-
-// updateRequest writes the status of a ProvisioningRequest.
-func (c *Cluster) updateRequest(a plan.UpdateRequest) error {
-	i := slices.IndexFunc(c.Requests, func(r *model.ProvisioningRequest) bool { return r.UID == a.UID })
-	if i < 0 {
-		return plan.ErrGone
-	}
-	r := *c.Requests[i]
-	r.Status = maps.Clone(r.Status)
-	if r.Status == nil {
-		r.Status = map[string]model.Condition{}
-	}
-	for name, x := range a.Conditions {
-		if x.Since = r.Status[name].Since; r.Status[name].Status != x.Status {
-			x.Since = c.Now
-		}
-		r.Status[name] = x
-	}
-	r.RetryAt, r.Attempts = a.RetryAt, a.Attempts
-	c.SetRequest(&r)
-	return nil
-}
-
-// SetLimit puts a limit over all NodePools. It is seen at once.
-func (c *Cluster) SetLimit(l *model.CapacityLimit) {
-	c.Limit = l
-	c.showNow(func(s *state.State) { s.SetLimit(l) })
-}
-
 // Pool returns a NodePool, nil if there is none of that name.
 func (c *Cluster) Pool(name string) *model.NodePool {
 	for _, p := range c.NodePools {
@@ -248,60 +127,6 @@ func (c *Cluster) Pool(name string) *model.NodePool {
 		}
 	}
 	return nil
-}
-
-// SetPod creates a pod or changes it.
-func (c *Cluster) SetPod(p *model.Pod) {
-	c.version++
-	c.index(c.Pods[p.Key()], p)
-	c.Pods[p.Key()] = p
-	c.show(watchPods, func(s *state.State) { s.SetPod(p) })
-	if p.Node != "" && !p.Deleting.IsZero() {
-		end := p.Deleting
-		if c.Faults.Happens(PodEndsLate) {
-			end = end.Add(time.Duration(c.Faults.draw("late by", 90)) * time.Second)
-		}
-		c.due.add(end, func() { c.finishPod(p.Key(), p.UID) })
-	}
-}
-
-func (c *Cluster) dropPod(p *model.Pod) {
-	c.version++
-	c.index(c.Pods[p.Key()], nil)
-	delete(c.Pods, p.Key())
-	c.show(watchPods, func(s *state.State) { s.DeletePod(p.Key()) })
-}
-
-// index takes a pod out of what is known of nodes and workloads, and puts another in.
-func (c *Cluster) index(old, new *model.Pod) {
-	if c.Controllers != nil {
-		c.Controllers.PodChanged(old, new)
-	}
-	c.refusals.podChanged(old, new)
-	if old != nil {
-		c.daemons.changed[old.Node] = true
-		delete(c.on[old.Node], old.Key())
-		if delete(c.ofClass[old.Class], old.Key()); len(c.ofClass[old.Class]) == 0 {
-			delete(c.ofClass, old.Class)
-			delete(c.refusals.of, old.Class)
-		}
-		if c.used[old.Node] = c.used[old.Node].Sub(old.Class.Requests); len(c.on[old.Node]) == 0 {
-			delete(c.on, old.Node)
-			delete(c.used, old.Node)
-		}
-	}
-	if new != nil {
-		put(c.on, new.Node, new)
-		put(c.ofClass, new.Class, new)
-		c.used[new.Node] = c.used[new.Node].Add(new.Class.Requests)
-	}
-}
-
-func put[K comparable](m map[K]map[string]*model.Pod, k K, p *model.Pod) {
-	if m[k] == nil {
-		m[k] = map[string]*model.Pod{}
-	}
-	m[k][p.Key()] = p
 }
 
 // PodsOn returns the pods that are bound to a node, by name.
@@ -314,98 +139,133 @@ func byKey(pods map[string]*model.Pod) []*model.Pod {
 	return slices.SortedFunc(maps.Values(pods), model.ComparePodKeys)
 }
 
-// DeletePod deletes a pod: at once if no kubelet runs it, else after its grace period.
-func (c *Cluster) DeletePod(p *model.Pod, grace time.Duration) {
-	if p.Node == "" {
-		c.dropPod(p)
-		return
-	}
-	q := *p
-	q.Deleting = c.Now.Add(grace)
-	c.SetPod(&q)
+// Machine is an instance of the cloud.
+type Machine struct {
+	ID, ClaimUID, ClaimName, Pool string
+
+	Type     *model.InstanceType
+	Offering *model.Offering // of Type
+	Launched time.Time
+	Gone     bool
+	Node     string    // empty: it has not joined yet
+	Doomed   time.Time // when the cloud takes it away; zero: it does not
+
+	name  string        // of the node that it will be
+	boot  time.Duration // until it joins; negative: never
+	ready time.Duration // from there until Ready; negative: never
 }
 
-// indexNode puts a node in its place among the others, by name, and notes that it changes; nil: it is gone.
-func (c *Cluster) indexNode(name string, n *model.Node) {
-	c.refusals.opened++
-	c.daemons.changed[name] = true
-	switch i, found := slices.BinarySearchFunc(c.sorted, name, func(o *model.Node, name string) int { return cmp.Compare(o.Name, name) }); {
-	case found && n == nil:
-		c.sorted = slices.Delete(c.sorted, i, i+1)
-	case found:
-		c.sorted[i] = n
-	case n != nil:
-		c.sorted = slices.Insert(c.sorted, i, n)
-	}
+// MicroPerHour returns what a machine costs.
+func (m *Machine) MicroPerHour() int64 { return m.Offering.PriceMicro }
+
+// Offered names an offering of the cloud.
+type Offered struct{ Type, Zone, CapacityType string }
+
+// Driver is a CSI driver, whose agent runs on every node.
+type Driver struct {
+	Name  string
+	Label string        // what its agent gives a node when it is registered there, with the node's zone as value
+	After time.Duration // how long that takes once the node is Ready for the first time
 }
 
-// SetNode creates a node or changes it.
-func (c *Cluster) SetNode(n *model.Node) {
-	c.version++
-	v := c.version
-	c.late.changeNode(c, c.Nodes[n.Name], n)
-	c.indexNode(n.Name, n)
-	c.Nodes[n.Name] = n
-	c.show(watchNodes, func(s *state.State) { s.SetNode(n, v) })
-	if n.Ready && len(n.Taints) > 0 {
-		c.due.add(c.Now.Add(1), func() { c.removeStartupTaints(n.Name) })
-	}
+// Workload wants so many pods alike, as a ReplicaSet does.
+type Workload struct {
+	Name     string
+	Class    *model.Class // its alone
+	Want     int
+	Stateful bool   // its pods' names come again
+	Bare     bool   // its pods have no controller that anybody could see
+	Hold     string // their karpenter.sh/do-not-disrupt
+	Grace    time.Duration
+	Gang     model.Gang     // of its pods
+	Consumes model.Consumed // the ProvisioningRequest whose capacity its pods are for
+
+	Guarded    bool // by a PodDisruptionBudget
+	MinHealthy int  // of that
+
+	// Order says which pods are deleted first when there are too many; nil: those that run nowhere.
+	Order func(a, b *model.Pod) int
+
+	told   int // what the ReplicaSet was last said to want
+	budget *model.PDB
 }
 
-// DropNode takes a node away whatever its finalizers, and its pods with it.
-func (c *Cluster) DropNode(name string) {
-	c.version++
-	c.indexNode(name, nil)
-	delete(c.Nodes, name)
-	delete(c.nodeOwner, name)
-	delete(c.joined, name)
-	c.show(watchNodes, func(s *state.State) { s.DeleteNode(name) })
-	for _, p := range c.PodsOn(name) { // the pod garbage collector
-		c.dropPod(p)
-	}
+// UID returns the uid of a workload's ReplicaSet.
+func (l *Workload) UID() string { return "uid-" + l.Name }
+
+// Controllers make, replace and delete pods, as kube-controller-manager does. They are more than Workloads can describe: for example, the
+// workloads of a recording.
+type Controllers interface {
+	// Act is called in each round. It looks at what has changed since the last one.
+	Act()
+	// PodChanged is told of each change of a pod before it is made; old nil: it is created, new nil: it is gone.
+	PodChanged(old, new *model.Pod)
+	// MayEvict reports whether PodDisruptionBudgets let a pod be evicted now.
+	MayEvict(*model.Pod) bool
+	// List hands a controller that begins anew what it would list of ReplicaSets, PodDisruptionBudgets and namespaces.
+	List(*state.State)
 }
 
-// DeleteNode deletes a node, which goes when it has no finalizer.
-func (c *Cluster) DeleteNode(n *model.Node) {
-	if !n.HasFinalizer {
-		c.DropNode(n.Name)
-		return
-	}
-	if n.Deleting.IsZero() {
-		m := *n
-		m.Deleting = c.Now
-		c.SetNode(&m)
-	}
+// Controller is a process that sees the cluster through watches, has its Decider decide, and makes calls.
+type Controller struct {
+	State *state.State
+	Next  time.Time // when to decide again though nothing happens; zero: no need
+	// SlotsOf returns what a NodeClaim is remembered to be for that the API server refused; nil: it is not remembered.
+	SlotsOf func(plan.CreateClaim) []model.Slot
+
+	cluster *Cluster
+	decider Decider
+	watch   [streams][]state.Change // what was not shown yet
+	calls   []*call
+	listed  time.Time
+	acted   bool
+	decided time.Time // when it decided last
+	news    bool      // it has seen something since, or an answer has come
 }
 
-// SetClaim creates a NodeClaim or changes it.
-func (c *Cluster) SetClaim(x *model.Claim) {
-	c.version++
-	v := c.version
-	c.Claims[x.Name] = x
-	c.show(watchClaims, func(s *state.State) { s.SetClaim(x, v) })
+// Decider decides what is done about nodes.
+type Decider interface {
+	// Decide returns what to do at an instant and when to decide again though nothing happens; zero: no need. Without solve it
+	// does not look at demand.
+	Decide(now time.Time, s *model.Snapshot, solve bool) (actions []plan.Action, next time.Time)
+	// Restart begins anew, with what is kept outside of a process that ends. table numbers the cluster's resources.
+	Restart(table *state.ResourceTable)
 }
 
-func (c *Cluster) dropClaim(x *model.Claim) {
-	c.version++
-	delete(c.Claims, x.Name)
-	c.show(watchClaims, func(s *state.State) { s.DeleteClaim(x.Name) })
-	for _, k := range slices.Sorted(maps.Keys(c.nodeOwner)) { // the garbage collector: owned nodes go too
-		if n := c.Nodes[k]; n != nil && c.nodeOwner[k] == x.UID {
-			c.DeleteNode(n)
-		}
-	}
+// stream is what a watch shows, each in order, but not with each other.
+type stream int
+
+const (
+	watchPods stream = iota
+	watchNodes
+	watchClaims
+	watchBudgets
+	watchReplicas
+	streams
+)
+
+// call is a call to the API server or the cloud.
+type call struct {
+	action plan.Action
+	begun  bool // the effect is there, the answer is not
+	err    error
+	ver    uint64
+	due    int // ticks
+	try    int
 }
 
-// DeleteClaim deletes a NodeClaim, which goes when it has no finalizer.
-func (c *Cluster) DeleteClaim(x *model.Claim) {
-	if !x.HasFinalizer {
-		c.dropClaim(x)
-		return
-	}
-	if x.Deleting.IsZero() {
-		d := *x
-		d.Deleting = c.Now
-		c.SetClaim(&d)
-	}
+// At has something happen at an instant.
+func (c *Cluster) At(at time.Time, do func()) { c.due.add(at, do) }
+
+// daemonController is what the DaemonSet controller knows.
+type daemonController struct {
+	due     map[string]daemonDue // by pod
+	seen    []*model.Daemon      // when it looked last
+	changed map[string]bool      // nodes that have changed since, or pods on them
+}
+
+// daemonDue is when a pod of a DaemonSet is made for a node.
+type daemonDue struct {
+	at   time.Time
+	node string
 }

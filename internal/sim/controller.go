@@ -15,54 +15,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// Decider decides what is done about nodes.
-type Decider interface {
-	// Decide returns what to do at an instant and when to decide again though nothing happens; zero: no need. Without solve it
-	// does not look at demand.
-	Decide(now time.Time, s *model.Snapshot, solve bool) (actions []plan.Action, next time.Time)
-	// Restart begins anew, with what is kept outside of a process that ends. table numbers the cluster's resources.
-	Restart(table *state.ResourceTable)
-}
-
-// Controller is a process that sees the cluster through watches, has its Decider decide, and makes calls.
-type Controller struct {
-	State *state.State
-	Next  time.Time // when to decide again though nothing happens; zero: no need
-	// SlotsOf returns what a NodeClaim is remembered to be for that the API server refused; nil: it is not remembered.
-	SlotsOf func(plan.CreateClaim) []model.Slot
-
-	cluster *Cluster
-	decider Decider
-	watch   [streams][]state.Change // what was not shown yet
-	calls   []*call
-	listed  time.Time
-	acted   bool
-	decided time.Time // when it decided last
-	news    bool      // it has seen something since, or an answer has come
-}
-
-// stream is what a watch shows, each in order, but not with each other.
-type stream int
-
-const (
-	watchPods stream = iota
-	watchNodes
-	watchClaims
-	watchBudgets
-	watchReplicas
-	streams
-)
-
-// call is a call to the API server or the cloud.
-type call struct {
-	action plan.Action
-	begun  bool // the effect is there, the answer is not
-	err    error
-	ver    uint64
-	due    int // ticks
-	try    int
-}
-
 const (
 	// createTries is how often a NodeClaim is created of which it is not known whether it was.
 	createTries = 8

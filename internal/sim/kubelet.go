@@ -45,13 +45,6 @@ func (c *Cluster) join(m *Machine) {
 	}
 }
 
-// Driver is a CSI driver, whose agent runs on every node.
-type Driver struct {
-	Name  string
-	Label string        // what its agent gives a node when it is registered there, with the node's zone as value
-	After time.Duration // how long that takes once the node is Ready for the first time
-}
-
 // startDrivers has the agents of CSI drivers register on a node that has become Ready. kubelet sets the driver's label first, then its entry in CSINode.
 func (c *Cluster) startDrivers(m *Machine) {
 	for _, d := range c.Drivers {
@@ -81,22 +74,6 @@ func (c *Cluster) becomeReady(m *Machine) {
 	if n := c.Nodes[m.Node]; n != nil && !n.Ready && !m.Gone && m.ready >= 0 {
 		c.setReady(n, true)
 		c.startDrivers(m)
-	}
-}
-
-// removeStartupTaints has whoever waits for a node to be Ready take its startup taints off, also those that are put on
-// again at its registration.
-func (c *Cluster) removeStartupTaints(node string) {
-	n, m := c.Nodes[node], c.joined[node]
-	if n == nil || m == nil || !n.Ready || m.Gone {
-		return
-	}
-	p := c.Pool(m.Pool)
-	isStartup := func(t model.Taint) bool { return slices.Contains(p.StartupTaints, t) }
-	if p != nil && slices.ContainsFunc(n.Taints, isStartup) {
-		k := *n
-		k.Taints = slices.DeleteFunc(slices.Clone(n.Taints), isStartup)
-		c.SetNode(&k)
 	}
 }
 
@@ -222,15 +199,4 @@ func (c *Cluster) RunsPods(node string) bool {
 		}
 	}
 	return false
-}
-
-// finishPod has a kubelet end a pod whose grace period is over. Nobody does on a machine that ended.
-func (c *Cluster) finishPod(key, uid string) {
-	p := c.Pods[key]
-	if p == nil || p.UID != uid || p.Deleting.IsZero() || c.Now.Before(p.Deleting) {
-		return
-	}
-	if m := c.joined[p.Node]; m == nil || !m.Gone {
-		c.dropPod(p)
-	}
 }

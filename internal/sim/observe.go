@@ -51,3 +51,10 @@ func (c *Cluster) Tell(e Event) {
 		c.Observe(e)
 	}
 }
+
+// tellOverfilled tells if a node can't hold a pod that is being bound to it: its kubelet would reject the pod.
+func (c *Cluster) tellOverfilled(n *model.Node, p *model.Pod) {
+	if !c.used[n.Name].Add(p.Class.Requests).Fits(n.Allocatable) {
+		c.Tell(Event{Kind: Overfilled, Object: n.Name, Text: "by the binding of pod " + p.Name})
+	}
+}

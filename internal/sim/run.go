@@ -121,3 +121,35 @@ func (c *Cluster) isStill() bool {
 
 // MayPend reports whether nobody need find a node for a pod.
 func (c *Cluster) MayPend(p *model.Pod) bool { return model.CutoffOf(c.NodePools).IsExpendable(p) }
+
+// Tick is one round of everybody at the instant Now: the rest of the cluster, then the controller takes in what it is
+// shown, finishes calls, decides, and begins new ones.
+func (c *Cluster) Tick() { c.tick(false) }
+
+func (c *Cluster) tick(onlyNews bool) {
+	c.Happen()
+	if c.Controller != nil {
+		c.Controller.tick(onlyNews)
+	}
+}
+
+// Happen is one round of everybody but the controller: what goes wrong does, what is due happens, and workloads and
+// kube-scheduler look at what there is.
+func (c *Cluster) Happen() {
+	c.mischief()
+	if c.Faults.Adversary != nil {
+		c.Faults.Adversary.Act(c)
+	}
+	c.runWorkloads()
+	if c.Controllers != nil {
+		c.Controllers.Act()
+	}
+	c.due.run(c.Now)
+	if !c.Faults.Happens(SchedulerIsSlow) {
+		c.schedulePods()
+	}
+	c.updateBudgets()
+}
+
+// NextEvent returns when the next thing is due that is certain already; zero: nothing is.
+func (c *Cluster) NextEvent() time.Time { return c.due.next() }

@@ -7,36 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
-
-// Workload wants so many pods alike, as a ReplicaSet does.
-type Workload struct {
-	Name     string
-	Class    *model.Class // its alone
-	Want     int
-	Stateful bool   // its pods' names come again
-	Bare     bool   // its pods have no controller that anybody could see
-	Hold     string // their karpenter.sh/do-not-disrupt
-	Grace    time.Duration
-	Gang     model.Gang     // of its pods
-	Consumes model.Consumed // the ProvisioningRequest whose capacity its pods are for
-
-	Guarded    bool // by a PodDisruptionBudget
-	MinHealthy int  // of that
-
-	// Order says which pods are deleted first when there are too many; nil: those that run nowhere.
-	Order func(a, b *model.Pod) int
-
-	told   int // what the ReplicaSet was last said to want
-	budget *model.PDB
-}
-
-// UID returns the uid of a workload's ReplicaSet.
-func (l *Workload) UID() string { return "uid-" + l.Name }
 
 // runWorkloads keeps as many pods of each workload as are wanted, and those of DaemonSets.
 func (c *Cluster) runWorkloads() {
@@ -102,19 +76,6 @@ func (c *Cluster) newPod(l *Workload) *model.Pod {
 
 // daemonTolerations are what the DaemonSet controller adds to its pods.
 var daemonTolerations = []model.Toleration{{Key: "node.kubernetes.io/not-ready", Exists: true, For: -1}, {Key: "node.kubernetes.io/unschedulable", Exists: true, Effect: model.NoSchedule, For: -1}}
-
-// daemonController is what the DaemonSet controller knows.
-type daemonController struct {
-	due     map[string]daemonDue // by pod
-	seen    []*model.Daemon      // when it looked last
-	changed map[string]bool      // nodes that have changed since, or pods on them
-}
-
-// daemonDue is when a pod of a DaemonSet is made for a node.
-type daemonDue struct {
-	at   time.Time
-	node string
-}
 
 // runDaemons has a pod of each DaemonSet on each node that it tolerates and selects, DaemonLag after it may be there.
 // kube-scheduler is left out: the pods are bound as they are made, unless the node has no room for them.
