@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -89,6 +90,48 @@ func TestShortages(t *testing.T) {
 	t.Logf("%d launches failed; %d nodes for %s/h, where one plan would buy %d for %s/h", failed, nodes, model.Dollars(micro), freshNodes, model.Dollars(freshMicro))
 	if nodes*2 > freshNodes*3 || float64(micro) > 1.05*float64(freshMicro) {
 		t.Errorf("%d nodes for %s/h, want at most half as many again as %d and a twentieth more than %s/h", nodes, model.Dollars(micro), freshNodes, model.Dollars(freshMicro))
+	}
+}
+
+// TestZoneShortages: while a zone has no capacity at all, pods that must be spread over zones wait for it, and few launches find that out.
+func TestZoneShortages(t *testing.T) {
+	t.Parallel()
+	var failed, worlds int
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, false)
+		w.pol.Landing.Mode = landing.Bind
+		w.Types = drawCatalog(t)
+		w.Short = map[sim.Offered]bool{}
+		for _, x := range w.Types {
+			for _, o := range x.Offerings {
+				if o.Zone == "a" {
+					w.Short[sim.Offered{Type: x.Name, Zone: o.Zone, CapacityType: o.CapacityType}] = true
+				}
+			}
+		}
+		w.editPool(func(p *model.NodePool) { p.Types = w.Types })
+		l := w.Workloads[0]
+		w.Workloads = w.Workloads[:1]
+		own := model.NewRequirements(model.OneOf("app", l.Name))
+		l.Class = classOf(model.Class{Namespace: "default", Labels: model.Labels{"app": l.Name}, Scheduler: model.DefaultScheduler,
+			Requests: model.Resources{rapid.SampledFrom([]int64{250, 500, 900, 1500, 3000}).Draw(t, "cpu"), rapid.SampledFrom([]int64{1, 8, 32}).Draw(t, "quarters of a GiB") << 28, 0, 1},
+			Spread:   []model.SpreadConstraint{{TopologyKey: model.LabelZone, MaxSkew: 1, Hard: true, Selector: &own}}})
+		l.Stateful, l.Want = false, rapid.IntRange(4, 60).Draw(t, "replicas")
+		for end := w.Now.Add(25 * time.Second); w.Now.Before(end); w.Now = w.Now.Add(100 * time.Millisecond) { // before the shortage is forgotten
+			w.Tick()
+		}
+		vain := w.Asked - len(w.Machines)
+		if vain > 25 {
+			w.fatalf("%d launches failed, where %d offerings have no capacity; want at most 25", vain, len(w.Short))
+		}
+		failed, worlds = failed+vain, worlds+1
+	})
+	if failed == 0 {
+		t.Fatal("no launch failed: nothing was tested")
+	}
+	t.Logf("%d launches failed in %d worlds", failed, worlds)
+	if failed > 15*worlds {
+		t.Errorf("%d launches failed in %d worlds, want at most 15 in each on average", failed, worlds)
 	}
 }
 

@@ -4,6 +4,7 @@
 package pack
 
 import (
+	"math"
 	"slices"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -49,7 +50,7 @@ type choiceKey struct {
 // with the most offerings are taken: less is lost when one of them runs out or is taken away. Limits are charged for
 // the choice in place of what the bin was charged.
 //
-// After a shortage the premium does not bound it: see choiceWidth.
+// After a shortage the premium does not bound it: see countMissing.
 func (s *Choices) ChooseTypes(b *Bin) *BinChoice {
 	left := &s.Purchases.Limits[b.Pool]
 	key := choiceKey{b.Pool, b.offers.ID, b.requests}
@@ -102,25 +103,27 @@ func (s *Choices) ChooseTypes(b *Bin) *BinChoice {
 	return out
 }
 
-// After a shortage a choice has shortageFactor times as many offerings as were found missing among the cheaper ones, as far as those
-// cost no more than shortagePremium parts per million above the cheapest.
+// After a shortage a choice has shortageFactor times as many offerings as were found missing. Each missing one lets them cost
+// shortagePremium parts per million more than what could be launched instead: any offering of another capacity type, and of spot
+// capacity the cheapest of the choice, as EC2 weighs spot prices against interruptions. Of on-demand offerings the cheapest that has
+// capacity is launched.
 const (
-	shortageFactor  = 2
-	shortagePremium = 500_000
+	shortageFactor  = 4
+	shortagePremium = 250_000
 )
 
-// isMissing reports whether an offer would hold a bin, but has no capacity now.
+// isMissing reports whether the pods of a bin may use an offer, but it has no capacity now.
 func (s *Choices) isMissing(b *Bin, o *problem.Offer) bool {
-	return !o.Offering.Available && o.Quantity < 0 && s.Purchases.offerHoldsBin(b, o) && s.offerPassesAll(b, o)
+	return !o.Offering.Available && o.Quantity < 0 && s.offerPassesAll(b, o)
 }
 
-// choiceWidth is how many offerings a choice like one of them has, though some cost more than the premium allows. A launch tells only
-// of the offerings that its claim names whether they have capacity. So that a shortage is known after few launches, each names more
-// offerings than were found missing before it.
-func (s *Choices) choiceWidth(missing []int, like int) (n int) {
+// countMissing counts the missing offers that are interchangeable with one of them. A launch tells only of the offerings that its claim
+// names whether they have capacity. So that a shortage is known after few launches, each names several times as many as were found
+// missing before it, of any size: a zone that runs out of one size often runs out of others.
+func (s *Choices) countMissing(missing []int, like int) (n int) {
 	for _, i := range missing {
 		if s.Catalog.AreInterchangeable(i, like) {
-			n += shortageFactor
+			n++
 		}
 	}
 	return n
@@ -197,23 +200,26 @@ func (s *Choices) countChoiceOfferings(b *Bin, ch *BinChoice) (n int) {
 }
 
 // gatherChoice collects a choice among the offers that are interchangeable with one of them, cheapest first.
-// Dearer ones are taken too if they bring a value that minValues still lacks, or if the choice is to be wider after a shortage: as long
-// as no other capacity type is cheaper, and they count no more against limits.
+// Dearer ones are taken too if they bring a value that minValues still lacks, or if the choice is to be wider after a shortage
+// (shortagePremium), and they count no more against limits.
 func (s *Choices) gatherChoice(b *Bin, fit, missing []int, like int) *BinChoice {
 	out := &BinChoice{Offer: -1, values: s.Catalog.CountValues(b.Pool)}
 	left := &s.Purchases.Limits[b.Pool]
-	width := s.choiceWidth(missing, like)
+	lacking, instead := s.countMissing(missing, like), int64(math.MaxInt64)
 	for _, i := range fit {
 		o := &s.Catalog.Offers[i]
 		if !s.Catalog.AreInterchangeable(i, like) {
 			if o.Offering.CapacityType != s.Catalog.Offers[like].Offering.CapacityType {
-				width = 0 // what is dearer than another capacity type would not be tried next
+				instead = min(instead, o.Price)
 			}
 			continue
 		}
 		if out.Offer >= 0 {
 			first := s.Catalog.Offers[out.Offer].Price
-			widens := out.offerings < width && o.Price <= first+problem.MulDiv(first, shortagePremium, 1_000_000) && (!left.Limited || out.charged.Max(o.Charge).Equal(out.charged))
+			if o.Offering.CapacityType == model.Spot {
+				instead = min(instead, first)
+			}
+			widens := out.offerings < shortageFactor*lacking && o.Price-instead <= problem.MulDiv(instead, shortagePremium*int64(lacking), 1_000_000) && (!left.Limited || out.charged.Max(o.Charge).Equal(out.charged))
 			if o.Price > first+problem.MulDiv(first, s.In.Policy.PremiumPPM, 1_000_000) && !widens && !out.values.Gains(i) {
 				continue
 			}
