@@ -103,6 +103,7 @@ func (x *script) describeQuery() {
 //	why SUBJECT                  what is in the way of it
 //	planted SUBJECT CODE         a reason of that code is in the answer; where a change is offered with it, the change ends it
 //	ended SUBJECT CODE           none is any more
+//	undone NODE TIMES            a label that was written is removed so often by somebody else
 //	fails KEY MESSAGE…           the call with that key (plan.Action) is answered so, until it works
 //	works KEY
 //	attach NODE NAME [PVC]       a VolumeAttachment
@@ -373,6 +374,12 @@ func (x *script) line(f []string) {
 	case "fails":
 		x.st.InFlight.RecordFailure(model.ActionKey(f[1]), func(int) time.Time { return x.now.Add(time.Hour) })
 		x.st.InFlight.DescribeFailure(model.ActionKey(f[1]), strings.Join(f[2:], " "), x.now)
+	case "undone":
+		for i := range x.number(f[2]) {
+			u := plan.UpdateNode{Node: f[1], UID: "uid-" + f[1], Labels: map[string]string{"ours": "true"}}
+			x.st.Begin(u, x.now, x.now.Add(time.Minute))
+			x.st.InFlight.RecordAnswer(u.Key(), uint64(1+i), x.now.Add(time.Minute))
+		}
 	case "attach":
 		x.st.SetAttachment(model.Attachment{Name: f[2], Claim: strings.Join(f[3:], " ")}, f[1])
 	case "detach":

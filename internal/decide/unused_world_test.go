@@ -15,6 +15,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/sim"
 	"github.com/dovetail-sh/dovetail/internal/sim/adversary"
 )
@@ -47,6 +48,7 @@ func drawAdversary(t *rapid.T) *world {
 	if !rapid.Bool().Draw(t, "crashes") {
 		w.Faults.Odds[sim.Crash] = 0
 	}
+	w.countWrites()
 	a := adversary.New(epoch)
 	a.UsedAfter, w.Faults.Adversary = unused.CapacityUse, a
 	drawKind := func() adversary.Adversity {
@@ -135,7 +137,40 @@ func playAdversary(t *rapid.T, w *world, long time.Duration, forgetful bool) str
 		}
 		w.Now = w.Now.Add(step)
 	}
+	for node, at := range w.writes {
+		if busiest := mostWithin(at, time.Minute); busiest > mostWrites {
+			return fmt.Sprintf("node %s was written %d times within a minute", node, busiest)
+		}
+	}
 	return unusedBoundExceeded(w, long)
+}
+
+// mostWrites is how often a node may be written within a minute: half a dozen times while it joins and goes, and whatever is undone
+// a few times and then every half minute.
+const mostWrites = 20
+
+// countWrites keeps the instants at which each node is written.
+func (w *world) countWrites() {
+	w.writes = map[string][]time.Time{}
+	w.did = func(a plan.Action) {
+		if u, ok := a.(plan.UpdateNode); ok {
+			w.writes[u.Node] = append(w.writes[u.Node], w.Now)
+		}
+	}
+}
+
+// mostWithin returns how many of these instants, in order, are in one span at most.
+func mostWithin(at []time.Time, span time.Duration) (most int) {
+	for i := range at {
+		n := 0
+		for _, t := range at[i:] {
+			if t.Sub(at[i]) <= span {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
 }
 
 // unusedBoundExceeded says which bound on unused launches was exceeded; empty: none. For each owner and NodePool, as long as no pod of it

@@ -40,13 +40,14 @@ type world struct {
 	keeps   bool             // what Step has learned outlives the controller
 	learned *LearnedCapacity // as it was stored last
 
-	sickly    bool           // kubelets die, for good: where more do than may be repaired at once, they stay as they are
-	loose     bool           // some pods tolerate every taint, or have no controller
-	refused   int            // bindings that verify was against
-	created   int            // claims ever made
-	launches  map[string]int // by claim uid: machines ever bought
-	uncounted int            // restarts: each may have lost a count that was not stored
-	mostMicro int64          // the dearest that claims under a limit were together
+	sickly    bool                   // kubelets die, for good: where more do than may be repaired at once, they stay as they are
+	loose     bool                   // some pods tolerate every taint, or have no controller
+	refused   int                    // bindings that verify was against
+	created   int                    // claims ever made
+	launches  map[string]int         // by claim uid: machines ever bought
+	writes    map[string][]time.Time // by node: when it was written; nil: not counted
+	uncounted int                    // restarts: each may have lost a count that was not stored
+	mostMicro int64                  // the dearest that claims under a limit were together
 	history   []string
 }
 

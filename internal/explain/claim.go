@@ -119,10 +119,11 @@ func (ex *explanation) isKeptByBudget(c *model.Claim, uid string) bool {
 	})
 }
 
-// callFailure returns that the call for an action failed and will be repeated; false: it has not.
+// callFailure returns that the call for an action failed, or that somebody else undid what it did, and that it will be repeated; false: neither is so.
 func (ex *explanation) callFailure(a plan.Action) (plan.Reason, bool) {
 	f, failed := ex.s.Failed[a.Key()]
-	if !failed {
+	u, undone := ex.s.Undone[a.Key()]
+	if !failed && !undone {
 		return plan.Reason{}, false
 	}
 	r, call := plan.Reason{Code: plan.CallFailed, Pool: a.Because().Pool}, ""
@@ -153,6 +154,10 @@ func (ex *explanation) callFailure(a plan.Action) (plan.Reason, bool) {
 		call, r.Subject = "terminate", plan.ObjectOf("instance", a.ProviderID)
 	default:
 		r.Subject = plan.ObjectOf("", string(a.Key()))
+	}
+	if undone {
+		r.Code, r.Detail = plan.ChangeUndone, plan.OfChangeUndone{Times: u.Times, Since: u.Since}
+		return r, true
 	}
 	r.Detail = plan.OfCallFailed{Call: call, Times: f.Times, FirstTried: f.Since, Said: plan.Words(f.Message)}
 	return r, true

@@ -17,7 +17,12 @@ func stepNode(in *Input, n *model.Node, out *Output) {
 	c := in.Claim
 	ready, why := isInitialized(in, n)
 	u := plan.UpdateNode{Node: n.Name, UID: n.UID, Labels: map[string]string{}, Annotations: map[string]string{}}
-	if n.Labels[model.LabelRegistered] != trueValue {
+	switch {
+	case n.Labels[model.LabelRegistered] == trueValue:
+	case !isJoining(c, n): // somebody took the label off
+		u.Labels[model.LabelRegistered] = trueValue
+		u.Why = plan.Reason{Code: plan.Registering, Pool: c.Pool}
+	default:
 		// One that nothing keeps pods off, as those of node groups, must be ours before it is Ready.
 		if soon := n.Created.Add(in.Policy.QuickBoot); !ready && in.Now.Before(soon) && hasTaint(n.Taints, unregisteredTaint) {
 			holdInitialization(in, n, out)
@@ -47,6 +52,13 @@ func stepNode(in *Input, n *model.Node, out *Output) {
 	if len(out.Actions) == 0 { // it can wait, and nothing else has to
 		applyEndedReservation(in, n, out)
 	}
+}
+
+// isJoining reports whether a node is still to be registered as a claim's, and not one that was registered and has lost its label: a
+// node that a kubelet has made anew is younger than the registration.
+func isJoining(c *model.Claim, n *model.Node) bool {
+	done := c.Conditions[Registered]
+	return !done.True() || hasTaint(n.Taints, unregisteredTaint) || n.Created.After(done.Since)
 }
 
 // unregisteredTaint keeps pods off a node until it is registered.
@@ -114,7 +126,7 @@ func IsEphemeral(t model.Taint) bool {
 
 // isInitialized reports whether a node is initialized or may be now; where not, the condition says what is missing.
 func isInitialized(in *Input, n *model.Node) (bool, model.Condition) {
-	if n.Labels[model.LabelInitialized] == trueValue {
+	if n.Labels[model.LabelInitialized] == trueValue || in.Claim.Is(Initialized) && !isJoining(in.Claim, n) {
 		return true, model.Condition{}
 	}
 	if !n.Ready {

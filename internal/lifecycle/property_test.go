@@ -5,6 +5,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,6 +47,9 @@ func drawInput(t *rapid.T) Input {
 		c.Conditions[k] = model.Condition{Status: "True", Reason: k, Since: since}
 	}
 	in := Input{Claim: c, Now: at("now"), Policy: DefaultPolicy(), InstancesAt: maybe("listed"), Awaited: rapid.IntRange(0, 2).Draw(t, "awaited")}
+	if yes("startup taint") {
+		c.StartupTaints = []model.Taint{{Key: "cni", Effect: model.NoSchedule}}
+	}
 	if yes("pool") {
 		in.Pool = &model.NodePool{Name: "p", ConsolidateAfter: time.Duration(rapid.IntRange(-1, 60).Draw(t, "after")) * time.Second}
 	}
@@ -120,6 +124,14 @@ func TestNextAlways(t *testing.T) {
 				}
 				if !drained {
 					t.Fatalf("a machine is ended under its pods: %s", action(a))
+				}
+			case plan.UpdateNode:
+				// Somebody may have taken our labels off, and nobody removes a startup taint twice.
+				registered := in.Claim.Conditions[Registered]
+				for _, n := range in.Nodes {
+					if n.Name == a.Node && registered.True() && n.Created.Before(registered.Since) && !hasTaint(n.Taints, unregisteredTaint) && slices.ContainsFunc(a.AddTaints, func(t model.Taint) bool { return hasTaint(in.Claim.StartupTaints, t) }) {
+						t.Fatalf("a startup taint is put on a node that has been registered: %s", action(a))
+					}
 				}
 			case plan.UpdateClaim:
 				if a.RemoveFinalizer && len(in.Instances) > 0 && !in.Instances[0].Gone {

@@ -143,6 +143,7 @@ type Snapshot struct {
 	Failures      map[string]LaunchFailure  // of the last launch, by claim uid
 	Unmade        []UnmadeClaim             // NodeClaims that the API server has refused of late, oldest first
 	Failed        map[ActionKey]CallFailure // calls that failed the last time and will be repeated
+	Undone        map[ActionKey]UndoneChange
 }
 
 // FindNode returns the node of a name; nil: there is none.
@@ -166,6 +167,12 @@ func findByName[T any](list []*T, name string, nameOf func(*T) string) *T {
 
 // ActionKey names the effect of an action: see plan.Action.Key, which makes it.
 type ActionKey string
+
+// UndoneChange is a change that succeeds and is undone by somebody else, again and again.
+type UndoneChange struct {
+	Times int       // in a row
+	Since time.Time // when it was made first
+}
 
 // CallFailure is what came of a call that is repeated.
 type CallFailure struct {

@@ -34,7 +34,7 @@ var details = map[Code]Detail{
 	LandingOff: Nothing{}, TolerateAll: Nothing{}, PreemptsOthers: Nothing{}, PatchRefused: Nothing{}, StartupTaints: OfNodeTaint{},
 	ExtendedResource: OfExtendedResource{}, SpreadTaints: OfSpreadTaints{},
 
-	CallFailed: OfCallFailed{}, EvictionRefused: OfCallFailed{}, NodeMissing: OfNodeMissing{}, SeveralNodes: OfSeveralNodes{}, NodeNotReady: OfNodeNotReady{},
+	CallFailed: OfCallFailed{}, ChangeUndone: OfChangeUndone{}, EvictionRefused: OfCallFailed{}, NodeMissing: OfNodeMissing{}, SeveralNodes: OfSeveralNodes{}, NodeNotReady: OfNodeNotReady{},
 	EphemeralTaint: OfNodeTaint{}, ResourceMissing: OfResourceMissing{}, NodeGone: Nothing{}, AwaitsPods: OfPods{}, DaemonSets: OfPods{}, EvictedLater: OfPods{},
 	AwaitsLaunch: OfAwaitsLaunch{}, AwaitsMachine: OfAwaitsMachine{}, InstancesUnread: Nothing{}, PodTerminating: OfPodTerminating{}, EvictionPace: OfEvictionPace{},
 	SuccessorFirst: OfSuccessorFirst{}, VolumeAttached: OfHolders{}, ForeignHold: OfHolders{}, DeletionDelayed: OfDeletionDelayed{},

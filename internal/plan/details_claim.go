@@ -26,6 +26,12 @@ type (
 		FirstTried time.Time `want:"%s"`
 		Said       Words     `have:"%s"` // the last answer
 	}
+	// OfChangeUndone is a change that somebody else undoes each time: how often, since when.
+	OfChangeUndone struct {
+		detail
+		Times int       `want:"%s since |"`
+		Since time.Time `want:"%s"`
+	}
 	// OfRegistering is whether a node joined without the taint that keeps pods off it; or what its NodeClaim's condition says.
 	OfRegistering struct {
 		detail

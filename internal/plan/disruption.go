@@ -67,6 +67,7 @@ const (
 // Codes of what the next step of a NodeClaim waits for, beside what keeps its pods.
 const (
 	CallFailed      Code = "CallFailed"           // a call is refused or fails, and is repeated; Subject: on which object, Key: which call, Want: how often it failed since when, Have: the last answer
+	ChangeUndone    Code = "ChangeUndone"         // a change is made and undone by somebody else again and again; Subject: of which object, Want: how often since when
 	NodeMissing     Code = "NodeNotJoined"        // the instance is launched, and no node with its provider id has joined; Subject: the provider id
 	SeveralNodes    Code = "MultipleNodes"        // several nodes have the claim's provider id; Subject: the provider id, Have: the nodes
 	NodeNotReady    Code = "NodeNotReady"         // Subject: the node, Have: what its condition Ready says

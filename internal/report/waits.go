@@ -86,6 +86,9 @@ func waiting(r plan.Reason) string {
 	case plan.CallFailed:
 		d := plan.DetailOf[plan.OfCallFailed](r)
 		return "the call to " + or(d.Call, "change") + " " + object + " has failed" + callTimes(d) + ": " + string(d.Said)
+	case plan.ChangeUndone:
+		d := plan.DetailOf[plan.OfChangeUndone](r)
+		return "changes to " + object + " have been undone " + strconv.Itoa(d.Times) + " times since " + instant(d.Since) + ", by another client or an admission policy; they are repeated every 30 seconds at most"
 	case plan.NodeMissing:
 		return "instance " + string(r.Subject) + " is running, but no node with its provider ID has registered; it is terminated after " + instant(plan.DetailOf[plan.OfNodeMissing](r).GivenUp)
 	case plan.SeveralNodes:

@@ -4,6 +4,8 @@
 package state
 
 import (
+	"maps"
+	"reflect"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -13,9 +15,13 @@ import (
 // InFlight are the actions that were begun and whose effect the watch has not shown yet. As long as an action is in
 // flight, the Snapshot says so and decide does not repeat it; one that failed stays in flight until it may be tried
 // again. Actions go by their key (plan.Action).
+//
+// One that succeeds and is soon begun again just as it was has been undone: by another writer, or by an admission policy
+// that changes what is written. It is repeated ever more rarely, so that two writers who disagree do not keep the API server busy.
 type InFlight struct {
 	actions  map[model.ActionKey]*action
 	versions map[Object]uint64 // resource version last seen
+	last     map[model.ActionKey]*change
 }
 
 // action is one that was begun.
@@ -27,6 +33,32 @@ type action struct {
 	failures int       // in a row
 	since    time.Time // of the first of these failures
 	message  string    // of the last
+	change   *change   // what it writes; nil: not compared with the last
+	held     bool      // it succeeded and was undone too often: it stays in flight until then though its effect is seen
+}
+
+// change is what an action wrote into an object.
+type change struct {
+	content plan.Action // without its reason
+	object  Object
+	undone  int       // how often it was, in a row
+	since   time.Time // of the first time that it was made
+	at      time.Time // when it was made last
+}
+
+const (
+	freeRepeats   = 3                // an action may be undone so often before it is repeated more rarely
+	undoneRetry   = time.Second      // then after this, and twice as long each time
+	longestUndone = 30 * time.Second // at most: other changes of the object wait, too
+	undoneKept    = time.Minute      // one that is not undone for so long begins anew
+)
+
+// pause is how long an action is not repeated after it succeeded.
+func (c *change) pause() time.Duration {
+	if c.undone <= freeRepeats {
+		return 0
+	}
+	return min(undoneRetry<<min(c.undone-freeRepeats-1, 10), longestUndone)
 }
 
 // Object names an object whose resource version shows the effect of an action. The empty one names none.
@@ -39,7 +71,7 @@ func ClaimObject(name string) Object { return Object("claim/" + name) }
 func NodeObject(name string) Object { return Object("node/" + name) }
 
 func newInFlight() *InFlight {
-	return &InFlight{actions: map[model.ActionKey]*action{}, versions: map[Object]uint64{}}
+	return &InFlight{actions: map[model.ActionKey]*action{}, versions: map[Object]uint64{}, last: map[model.ActionKey]*change{}}
 }
 
 // BeginAction records that an action is about to be done, object being the one that will show its effect; at until it
@@ -50,7 +82,33 @@ func (f *InFlight) BeginAction(key model.ActionKey, object Object, until time.Ti
 		a = &action{}
 		f.actions[key] = a
 	}
-	a.object, a.answered, a.version, a.until = object, false, 0, until
+	a.object, a.answered, a.version, a.until, a.change, a.held = object, false, 0, until, nil, false
+}
+
+// compareWithLast compares an action that has just been begun with the last change of its object by that key.
+func (f *InFlight) compareWithLast(begun plan.Action, now time.Time) {
+	content, object := contentOf(begun), objectOf(begun)
+	if content == nil {
+		return
+	}
+	c := &change{content: content, object: object, since: now, at: now}
+	if was := f.last[begun.Key()]; was != nil && reflect.DeepEqual(was.content, content) && now.Sub(was.at) < was.pause()+undoneKept {
+		c.undone, c.since = was.undone+1, was.since
+	}
+	f.actions[begun.Key()].change = c
+}
+
+// contentOf returns what an action writes into a NodeClaim or a Node, without the reason; nil for every other action.
+func contentOf(action plan.Action) plan.Action {
+	switch a := action.(type) {
+	case plan.UpdateClaim:
+		a.Why = plan.Reason{}
+		return a
+	case plan.UpdateNode:
+		a.Why = plan.Reason{}
+		return a
+	}
+	return nil
 }
 
 // RecordAnswer records that an action succeeded: the version of the object that shows its effect, 0 where there is
@@ -62,6 +120,13 @@ func (f *InFlight) RecordAnswer(key model.ActionKey, version uint64, until time.
 		return
 	}
 	a.answered, a.version, a.until, a.failures, a.message = true, version, until, 0, ""
+	if c := a.change; c != nil && version > 0 {
+		f.last[key] = c
+		if pause := c.pause(); pause > 0 {
+			a.held, a.until = true, c.at.Add(pause)
+			return
+		}
+	}
 	if a.object != "" && version > 0 && f.versions[a.object] >= version {
 		delete(f.actions, key)
 	}
@@ -112,6 +177,20 @@ func (f *InFlight) failed() map[model.ActionKey]model.CallFailure {
 	return out
 }
 
+// undone returns the changes that are undone again and again, by key.
+func (f *InFlight) undone() map[model.ActionKey]model.UndoneChange {
+	var out map[model.ActionKey]model.UndoneChange
+	for key, a := range f.actions {
+		if a.held {
+			if out == nil {
+				out = map[model.ActionKey]model.UndoneChange{}
+			}
+			out[key] = model.UndoneChange{Times: a.change.undone, Since: a.change.since}
+		}
+	}
+	return out
+}
+
 // EndAction forgets an action; one that is not in flight is no error.
 func (f *InFlight) EndAction(key model.ActionKey) { delete(f.actions, key) }
 
@@ -138,6 +217,7 @@ func (f *InFlight) expireActions(now time.Time) (ended []model.ActionKey, next t
 			ended = append(ended, key)
 		}
 	}
+	maps.DeleteFunc(f.last, func(_ model.ActionKey, c *change) bool { return now.Sub(c.at) >= c.pause()+undoneKept })
 	return ended, next
 }
 
@@ -145,7 +225,7 @@ func (f *InFlight) expireActions(now time.Time) (ended []model.ActionKey, next t
 func (f *InFlight) observeVersion(object Object, version uint64) {
 	f.versions[object] = version
 	for key, a := range f.actions {
-		if a.object == object && a.answered && version >= a.version {
+		if a.object == object && a.answered && !a.held && version >= a.version {
 			delete(f.actions, key)
 		}
 	}
@@ -159,6 +239,7 @@ func (f *InFlight) forgetObject(object Object) {
 			delete(f.actions, key)
 		}
 	}
+	maps.DeleteFunc(f.last, func(_ model.ActionKey, c *change) bool { return c.object == object })
 }
 
 // list returns until when each action is in flight, by key, of those that are at an instant.

@@ -128,6 +128,7 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 		InFlight:      s.InFlight.list(now),
 		Failures:      maps.Clone(s.failures),
 		Failed:        s.InFlight.failed(),
+		Undone:        s.InFlight.undone(),
 		Unmade:        s.unmade,
 	}
 }

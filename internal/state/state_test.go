@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -333,6 +335,45 @@ func TestFailuresAreHiddenLongerAndLonger(t *testing.T) {
 	s.InFlight.RecordAnswer("launch/u", 0, at(115))
 	s.ExpireActions(at(115))
 	want(t, "after it went well", s.InFlight.RecordFailure("launch/u", retry(120)), 1)
+}
+
+// TestUndoneChangesAreRepeatedLessAndLess writes the same into a node again and again, as where somebody else removes it each time.
+func TestUndoneChangesAreRepeatedLessAndLess(t *testing.T) {
+	write := func(s *State, value string, now int) (pause int) {
+		u := plan.UpdateNode{Node: "n", UID: "uid-n", Labels: map[string]string{"ours": value}, Why: plan.Reason{Pool: strconv.Itoa(now)}}
+		s.Begin(u, at(now), at(now+60))
+		s.SetNode(&model.Node{Name: "n", UID: "uid-n"}, uint64(now+1)) // it is seen before the answer comes
+		s.InFlight.RecordAnswer(u.Key(), uint64(now+1), at(now+15))
+		s.SetNode(&model.Node{Name: "n", UID: "uid-n"}, uint64(now+2)) // somebody removes it
+		for s.InFlight.HasAction(u.Key(), at(now+pause)) {
+			pause++
+		}
+		s.ExpireActions(at(now + pause))
+		return pause
+	}
+	s := fresh()
+	now, pauses := 0, []int{}
+	for range 12 {
+		pause := write(s, "true", now)
+		pauses, now = append(pauses, pause), now+max(1, pause)
+	}
+	want(t, "the same again and again", pauses, []int{0, 0, 0, 0, 1, 2, 4, 8, 16, 30, 30, 30})
+	u := plan.UpdateNode{Node: "n", UID: "uid-n", Labels: map[string]string{"ours": "true"}}
+	s.Begin(u, at(now), at(now+60))
+	s.InFlight.RecordAnswer(u.Key(), uint64(now), at(now+15))
+	want(t, "what is told of it", s.Snapshot(at(now)).Undone, map[model.ActionKey]model.UndoneChange{"node/uid-n": {Times: 12, Since: at(0)}})
+	now += 30
+	want(t, "something else", write(s, "false", now), 0)
+	want(t, "the first again", write(s, "true", now+1), 0)
+	for i := range 3 {
+		write(s, "true", now+2+i)
+	}
+	want(t, "after a quiet minute", write(s, "true", now+70), 0)
+	for i := range 3 {
+		write(s, "true", now+71+i)
+	}
+	s.DeleteNode("n")
+	want(t, "another node of that name", write(s, "true", now+75), 0)
 }
 
 func TestProvisionalClaims(t *testing.T) {

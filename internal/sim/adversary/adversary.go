@@ -47,6 +47,7 @@ const (
 	RefusesPods // as kube-scheduler, and admission, do
 	ExpiresClaims
 	KeepsDriversOut // CSI drivers never run on the nodes
+	RemovesLabels   // ours, from nodes in use: no harm to launches
 	EditsLabels     // in addition to what each does: no harm to launches
 	Adversities
 )
@@ -194,6 +195,10 @@ func (a *Adversary) actOn(c *sim.Cluster, x *model.Claim, m *sim.Machine) {
 	case k == TaintsNodes && n != nil && !n.HasTaint(agentTaint):
 		edit(func(e *model.Node) {
 			e.Taints = append(slices.Clone(n.Taints), model.Taint{Key: agentTaint, Value: "no", Effect: model.NoSchedule})
+		})
+	case k == RemovesLabels && n != nil && x.Is(lifecycle.Initialized) && (n.Labels[model.LabelRegistered] != "" || n.Labels[model.LabelInitialized] != ""):
+		edit(func(e *model.Node) {
+			e.Labels = sim.Edited(n.Labels, map[string]string{model.LabelRegistered: plan.Unset, model.LabelInitialized: plan.Unset})
 		})
 	case k == EditsLabels && n != nil && n.Labels[agentTaint] == "":
 		edit(func(e *model.Node) { e.Labels = sim.Edited(n.Labels, map[string]string{agentTaint: "moved"}) })
