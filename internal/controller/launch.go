@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"time"
 
@@ -103,7 +104,12 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 			now := time.Now()
 			if err != nil {
 				la.recorder.Failure("launch", "nodeclaim/"+a.Claim, a.Why, err)
-				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(retryPause(n, 50*time.Millisecond, 10*time.Second)) })
+				most := 10 * time.Second
+				if errors.Is(err, plan.ErrInvalid) { // each try asks the cloud, too
+					most = refusedPause
+				}
+				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(retryPause(n, 50*time.Millisecond, most)) })
+				s.InFlight.DescribeFailure(key, err.Error(), now)
 				return
 			}
 			s.InFlight.RecordAnswer(key, version, now.Add(settleLimit))

@@ -137,9 +137,9 @@ func playAdversary(t *rapid.T, w *world, long time.Duration, forgetful bool) str
 		}
 		w.Now = w.Now.Add(step)
 	}
-	for node, at := range w.writes {
+	for by, at := range w.writes {
 		if busiest := mostWithin(at, time.Minute); busiest > mostWrites {
-			return fmt.Sprintf("node %s was written %d times within a minute", node, busiest)
+			return fmt.Sprintf("node %s was written %d times within a minute", by.node, busiest)
 		}
 	}
 	return unusedBoundExceeded(w, long)
@@ -149,12 +149,19 @@ func playAdversary(t *rapid.T, w *world, long time.Duration, forgetful bool) str
 // a few times and then every half minute.
 const mostWrites = 20
 
-// countWrites keeps the instants at which each node is written.
+// writer is a process that writes a node. The next process does not know what was undone.
+type writer struct {
+	node     string
+	restarts int
+}
+
+// countWrites keeps the instants at which each process writes each node.
 func (w *world) countWrites() {
-	w.writes = map[string][]time.Time{}
+	w.writes = map[writer][]time.Time{}
 	w.did = func(a plan.Action) {
 		if u, ok := a.(plan.UpdateNode); ok {
-			w.writes[u.Node] = append(w.writes[u.Node], w.Now)
+			by := writer{u.Node, w.restarts}
+			w.writes[by] = append(w.writes[by], w.Now)
 		}
 	}
 }

@@ -45,7 +45,8 @@ type world struct {
 	refused   int                    // bindings that verify was against
 	created   int                    // claims ever made
 	launches  map[string]int         // by claim uid: machines ever bought
-	writes    map[string][]time.Time // by node: when it was written; nil: not counted
+	writes    map[writer][]time.Time // when each node was written; nil: not counted
+	restarts  int                    // of the controller
 	uncounted int                    // restarts: each may have lost a count that was not stored
 	mostMicro int64                  // the dearest that claims under a limit were together
 	history   []string
@@ -208,6 +209,7 @@ func (w *world) observe(e sim.Event) {
 
 // Restart implements sim.Decider.
 func (w *world) Restart(table *state.ResourceTable) {
+	w.restarts++
 	if w.mem.unused.Begun {
 		w.uncounted++
 	}

@@ -146,6 +146,8 @@ func (ex *explanation) callFailure(a plan.Action) (plan.Reason, bool) {
 		call, r.Subject = "delete", plan.ObjectOf("node", a.Node)
 	case plan.UpdateClaim:
 		call, r.Subject = "patch", plan.ObjectOf("nodeclaim", a.Claim)
+	case plan.LaunchClaim: // its instance is launched, and can't be written down; what the cloud answers is no failed call
+		call, r.Subject = "patch", plan.ObjectOf("nodeclaim", a.Claim)
 	case plan.DeleteClaim:
 		call, r.Subject = "delete", plan.ObjectOf("nodeclaim", a.Claim)
 	case plan.CreateClaim:

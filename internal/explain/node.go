@@ -31,6 +31,14 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		}
 		return true
 	}
+	if c == nil {
+		if c := ex.launchedFor(n); c != nil {
+			a.Related = append(a.Related, "nodeclaim/"+c.Name)
+			addFact(a, "nodeclaim", c.Name+", whose status does not have its provider ID yet")
+			ex.addStage(a, c)
+			return true
+		}
+	}
 	if c == nil || ex.Pool(c.Pool) == nil {
 		if group := groupLabel(n); group != "" {
 			addFact(a, "node group", group+", which no NodeGroupClass chooses")
@@ -98,6 +106,18 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		a.Ways = append(a.Ways, ex.nodeWays(name, cause, fs)...)
 	}
 	return true
+}
+
+// launchedFor returns the NodeClaim that the instance of a node was launched for, as the cloud lists it; nil: there is none.
+func (ex *explanation) launchedFor(n *model.Node) *model.Claim {
+	for _, i := range ex.s.Instances {
+		if i.ProviderID == n.ProviderID && n.ProviderID != "" {
+			if c := ex.Claim(i.ClaimName); c != nil && c.UID == i.ClaimUID {
+				return c
+			}
+		}
+	}
+	return nil
 }
 
 // addPrice says what a node costs, where that is known.
