@@ -30,6 +30,29 @@ func (p *Pod) Workload() (w Workload, ok bool) {
 	return Workload{p.Namespace, p.Owner.Kind, p.Owner.Name}, p.Owner.UID != ""
 }
 
+// CountReplicas returns how many pods each workload wants: those that it has, pending ones included, less those being
+// deleted, and those that its ReplicaSet has still to make. Pods of Jobs are left out: no Job of a name runs twice.
+func (s *Snapshot) CountReplicas() map[Workload]int {
+	counts := map[Workload]int{}
+	add := func(p *Pod, n int) {
+		if w, ok := p.Workload(); ok && n > 0 && w.Kind != "Job" && !p.Expected && p.IsReschedulable() {
+			counts[w] += n
+		}
+	}
+	for _, n := range s.Nodes {
+		for _, p := range n.Pods {
+			add(p, 1)
+		}
+	}
+	for _, p := range s.Pending {
+		add(p, 1)
+	}
+	for _, m := range s.Making {
+		add(m.Like, m.Want-m.Have)
+	}
+	return counts
+}
+
 // Deployment is a workload that can be asked to make a pod's successor before the pod goes. They are known only where that has been
 // allowed.
 type Deployment struct {

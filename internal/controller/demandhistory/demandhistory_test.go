@@ -143,26 +143,6 @@ func sawtooth(minute int64) map[model.Workload]int {
 	return map[model.Workload]int{webShop: 10 + int(minute%7)}
 }
 
-// TestCountReplicas counts what is to be made, and leaves out what ends and what nobody makes again.
-func TestCountReplicas(t *testing.T) {
-	class := &model.Class{}
-	pod := func(kind, name string) *model.Pod {
-		return &model.Pod{Namespace: "n", Class: class, Owner: model.Owner{Kind: kind, Name: name, UID: "x"}}
-	}
-	ending, ended, daemon, alone, deployed := pod("ReplicaSet", "a"), pod("ReplicaSet", "a"), pod("DaemonSet", "d"), pod("", ""), pod("ReplicaSet", "b-1")
-	ending.Deleting, ended.Terminal, alone.Owner.UID, deployed.Deployment = time.Now(), true, "", "b"
-	daemon.Class = &model.Class{Daemon: true}
-	snap := &model.Snapshot{
-		Nodes:   []*model.Node{{Pods: []*model.Pod{pod("ReplicaSet", "a"), ending, ended, daemon, alone, deployed, pod("Job", "j")}}},
-		Pending: []*model.Pod{pod("ReplicaSet", "a"), deployed},
-		Making:  []model.Making{{Like: deployed, Have: 2, Want: 300}, {Like: pod("ReplicaSet", "a"), Have: 5, Want: 2}},
-	}
-	want := map[model.Workload]int{{Namespace: "n", Kind: "ReplicaSet", Name: "a"}: 2, {Namespace: "n", Kind: "Deployment", Name: "b"}: 300}
-	if got := countReplicas(snap); !maps.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-}
-
 // TestHistoriesSurvive a restart: what is observed before what was stored has been read is added to it.
 func TestHistoriesSurvive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -150,32 +150,9 @@ func (d *Keeper) Sample(now time.Time, snap *model.Snapshot) (next time.Time) {
 	}
 	go func() {
 		defer d.sampling.Store(false)
-		d.record(minuteOf(now), countReplicas(snap))
+		d.record(minuteOf(now), snap.CountReplicas())
 	}()
 	return d.due
-}
-
-// countReplicas returns how many pods each workload wants: those that it has, pending ones included, less those being
-// deleted, and those that its ReplicaSet has still to make. Pods of Jobs are left out: no Job of a name runs twice.
-func countReplicas(snap *model.Snapshot) map[model.Workload]int {
-	counts := map[model.Workload]int{}
-	add := func(p *model.Pod, n int) {
-		if w, ok := p.Workload(); ok && n > 0 && w.Kind != "Job" && !p.Expected && p.IsReschedulable() {
-			counts[w] += n
-		}
-	}
-	for _, n := range snap.Nodes {
-		for _, p := range n.Pods {
-			add(p, 1)
-		}
-	}
-	for _, p := range snap.Pending {
-		add(p, 1)
-	}
-	for _, m := range snap.Making {
-		add(m.Like, m.Want-m.Have)
-	}
-	return counts
 }
 
 // record takes in the demand of a minute.

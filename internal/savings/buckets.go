@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package savings
+
+import (
+	"maps"
+	"slices"
+)
+
+// Sum is what has come together in a time, in micro-dollars per hour times seconds: 3,600 of these are a micro-dollar.
+type Sum struct {
+	Cost            int64 `json:"cost,omitempty"`
+	Catalog         int64 `json:"catalog,omitempty"`  // at the provider's prices: without NodeOverlays
+	OnDemand        int64 `json:"onDemand,omitempty"` // at the provider's on-demand prices
+	Removed         int64 `json:"removed,omitempty"`  // of removed nodes less their replacements, at the prices paid
+	RemovedOnDemand int64 `json:"removedOnDemand,omitempty"`
+	Headroom        int64 `json:"headroom,omitempty"` // of nodes held for Headrooms; part of Cost
+
+	// Seconds of which something is not known; none of them is in an amount above but for NoOnDemand.
+	NoPrice    int64 `json:"noPrice,omitempty"`    // of machines
+	NoOnDemand int64 `json:"noOnDemand,omitempty"` // of machines: OnDemand has what they cost
+	Ended      int64 `json:"ended,omitempty"`      // of machines that ended while no controller watched: they may have run
+	Unseen     int64 `json:"unseen,omitempty"`     // no controller watched
+}
+
+func (s *Sum) add(r Rates, seconds int64) {
+	if r.Paid == 0 {
+		s.NoPrice += seconds
+		return
+	}
+	s.Cost += r.Paid * seconds
+	s.Catalog += r.Catalog * seconds
+	if r.OnDemand == 0 {
+		s.NoOnDemand += seconds
+		s.OnDemand += r.Catalog * seconds
+	} else {
+		s.OnDemand += r.OnDemand * seconds
+	}
+}
+
+// Plus returns the sum of two.
+func (s Sum) Plus(o *Sum) Sum {
+	return Sum{s.Cost + o.Cost, s.Catalog + o.Catalog, s.OnDemand + o.OnDemand, s.Removed + o.Removed, s.RemovedOnDemand + o.RemovedOnDemand,
+		s.Headroom + o.Headroom, s.NoPrice + o.NoPrice, s.NoOnDemand + o.NoOnDemand, s.Ended + o.Ended, s.Unseen + o.Unseen}
+}
+
+// Lengths of buckets in seconds, how many of each are kept, and of how many series.
+const (
+	minute, hour, day = 60, 3600, 86400
+
+	hoursOfMinutes = 2
+	daysOfHours    = 8
+	daysKept       = 400 // thirteen months
+
+	mostSeries = 24
+)
+
+// others is the pool of series beyond mostSeries. No NodePool has that name.
+const others = "(others)"
+
+// bucket is a time with what has come together in it.
+type bucket struct {
+	length int64 // seconds
+	sums   map[Series]*Sum
+}
+
+// buckets are the past, by start in seconds since 1970: minutes, then hours, then days the older they are.
+type buckets struct {
+	at     int64 // lengths go by how long before this they start
+	of     map[int64]*bucket
+	series map[Series]bool // that are kept apart
+}
+
+// lengthAt returns the length of the bucket that an instant is in.
+func (b *buckets) lengthAt(t int64) int64 {
+	switch {
+	case t >= floor(b.at, hour)-hoursOfMinutes*hour:
+		return minute
+	case t >= floor(b.at, day)-daysOfHours*day:
+		return hour
+	}
+	return day
+}
+
+func floor(t, length int64) int64 { return t - t%length }
+
+// advance joins buckets that have become old into longer ones, and drops those that are too old.
+func (b *buckets) advance(now int64) {
+	was := b.at
+	b.at = max(b.at, now)
+	if floor(was, hour) == floor(b.at, hour) {
+		return
+	}
+	oldest := floor(b.at, day) - daysKept*day
+	for _, start := range slices.Sorted(maps.Keys(b.of)) {
+		have := b.of[start]
+		length := b.lengthAt(start)
+		if start < oldest {
+			delete(b.of, start)
+			continue
+		}
+		if length == have.length {
+			continue
+		}
+		delete(b.of, start)
+		for s, sum := range have.sums {
+			to := b.sum(start, s)
+			*to = to.Plus(sum)
+		}
+	}
+	b.series = map[Series]bool{}
+	for _, x := range b.of {
+		for s := range x.sums {
+			b.series[s] = true
+		}
+	}
+}
+
+// sum returns the sum of a series at an instant.
+func (b *buckets) sum(t int64, s Series) *Sum {
+	length := b.lengthAt(t)
+	start := floor(t, length)
+	if b.of == nil {
+		b.of, b.series = map[int64]*bucket{}, map[Series]bool{}
+	}
+	x := b.of[start]
+	if x == nil {
+		x = &bucket{length: length, sums: map[Series]*Sum{}}
+		b.of[start] = x
+	}
+	if s != (Series{}) && !b.series[s] && len(b.series) >= mostSeries {
+		s.Pool = others
+	}
+	b.series[s] = true
+	if x.sums[s] == nil {
+		x.sums[s] = &Sum{}
+	}
+	return x.sums[s]
+}
+
+// spread calls add for each bucket that a time is in, with the seconds of it that are.
+func (b *buckets) spread(s Series, from, to int64, add func(*Sum, int64)) {
+	from = max(from, floor(b.at, day)-daysKept*day)
+	for from < to {
+		length := b.lengthAt(from)
+		end := min(to, floor(from, length)+length)
+		add(b.sum(from, s), end-from)
+		from = end
+	}
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package savings keeps account of what the nodes of NodePools have cost, and of what they would have cost without Dovetail:
+// docs/design/0022-savings.md defines each amount.
+//
+// Ledger integrates what it is shown at instants (Observation) over time. What holds:
+//   - No second of a machine or of a removed node is counted twice, whatever restarts and leader changes happen: each is counted from where its
+//     own count ended, and what is stored is stored whole.
+//   - The reference cost less the cost is exactly the sum over causes.
+//   - Amounts do not depend on how often it is observed, as long as it is observed when something changes.
+//   - What is not known (a price, a time without a controller) is counted as unknown, and never estimated.
+//
+// It reads no clock and stores nothing itself. Start reading at Ledger.Observe, then moves.go.
+package savings
+
+import (
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Series is what amounts are kept apart by. Both are empty for what belongs to no machine.
+type Series struct {
+	Pool         string `json:"nodepool,omitempty"`
+	CapacityType string `json:"capacityType,omitempty"`
+}
+
+// Rates are the prices of a machine in micro-dollars per hour; 0: not known.
+type Rates struct {
+	Paid     int64 `json:"paid,omitempty"`     // with NodeOverlays
+	Catalog  int64 `json:"catalog,omitempty"`  // the provider's for its capacity type
+	OnDemand int64 `json:"onDemand,omitempty"` // the provider's on demand
+}
+
+// Machine is one that runs for a NodeClaim.
+type Machine struct {
+	UID string // of its claim
+	Series
+	Rates
+	Launched time.Time
+}
+
+// Candidate is a machine that a consolidation command is to remove.
+type Candidate struct {
+	Command string
+	UID     string
+	Series
+	Rates
+	Leaving bool      // it is being deleted: the command can't be taken back
+	Expires time.Time // when it would have been replaced in any case; zero: never
+	Pods    []Share
+}
+
+// Share is the part of a machine that a workload's pods take, in millionths.
+type Share struct {
+	Workload model.Workload
+	PPM      int64
+}
+
+// Replacement is a machine that was launched for a consolidation command.
+type Replacement struct {
+	Command string
+	Machine
+}
+
+// Observation is the cluster at an instant.
+type Observation struct {
+	Now          time.Time
+	Machines     []Machine
+	Candidates   []Candidate
+	Replacements []Replacement
+	Replicas     map[model.Workload]int // pods that workloads want; nil: not counted this time
+	Headroom     int64                  // micro-dollars per hour of nodes held for Headrooms
+}
+
+// Ledger is the account. The zero value is empty, and begins with its first Observation.
+type Ledger struct {
+	until    int64 // all is counted until then, in seconds since 1970; 0: nothing was observed
+	resumed  int64 // machines that this Ledger has not seen yet are counted until then
+	running  int64 // machines counted when it was last observed
+	machines map[string]*meter
+	moves    map[string]*move // by command
+	headroom int64
+	buckets  buckets
+}
+
+// meter counts a machine.
+type meter struct {
+	Machine
+	until int64 // it is counted until then
+	gone  bool
+}
+
+const (
+	mostMoves = 1000 // credits that are kept at once: those that save least are dropped
+	// listedWithin is how late a machine may be seen for the first time after its launch, and how long one that is gone is remembered.
+	listedWithin = 3600
+)
+
+// Observe counts the time since the last Observation, at the prices of that one, and takes in what has changed since. An Observation that is
+// not after the last one is ignored: a clock was set back, and that time is counted already.
+func (l *Ledger) Observe(o *Observation) {
+	now := o.Now.Unix()
+	if l.until == 0 {
+		l.until, l.resumed = now, now
+	}
+	if now < l.until {
+		return
+	}
+	l.buckets.advance(now)
+	resuming := l.machines == nil
+	if resuming {
+		l.machines = map[string]*meter{}
+		l.countGap(o, now)
+	}
+	seen := make(map[string]bool, len(o.Machines))
+	for i := range o.Machines {
+		m := &o.Machines[i]
+		seen[m.UID] = true
+		l.countMachine(m, now)
+	}
+	for uid, m := range l.machines {
+		switch {
+		case seen[uid]:
+		case !m.gone:
+			l.count(m, now)
+			m.gone = true
+		case now-m.until > listedWithin:
+			delete(l.machines, uid)
+		}
+	}
+	l.countMoves(o, now, seen)
+	l.buckets.spread(Series{}, l.until, now, func(s *Sum, seconds int64) { s.Headroom += l.headroom * seconds })
+	l.headroom, l.running, l.until = o.Headroom, int64(len(o.Machines)), now
+}
+
+// countGap notes the time since the ledger was last kept, and the machines that have ended in it: until when they ran is not known.
+func (l *Ledger) countGap(o *Observation, now int64) {
+	left := l.running
+	for i := range o.Machines {
+		if o.Machines[i].Launched.Unix() <= l.until {
+			left--
+		}
+	}
+	l.buckets.spread(Series{}, l.until, now, func(s *Sum, seconds int64) {
+		s.Unseen += seconds
+		s.Ended += max(0, left) * seconds
+	})
+}
+
+// countMachine counts a machine that runs until now, and takes over its prices.
+func (l *Ledger) countMachine(m *Machine, now int64) {
+	have := l.machines[m.UID]
+	if have == nil {
+		have = &meter{Machine: *m, until: max(m.Launched.Unix(), l.resumed, l.until-listedWithin)}
+		l.machines[m.UID] = have
+	}
+	l.count(have, now)
+	have.Machine, have.gone = *m, false
+}
+
+func (l *Ledger) count(m *meter, now int64) {
+	l.buckets.spread(m.Series, m.until, now, func(s *Sum, seconds int64) { s.add(m.Rates, seconds) })
+	m.until = max(m.until, now)
+}
