@@ -51,22 +51,23 @@ const (
 )
 
 type controllerFlags struct {
-	mode                                                                     string
-	kubeconfig, cloud, machines, metrics, health, format, level, preferences string
-	scheduler, gates, prometheus, minValues, prices, cloudConfig             string
-	clusterAPI, management                                                   string
-	leaderElect, profiling, unobserved, alone, legacyRepair                  bool
-	landing                                                                  landingFlags
-	secure                                                                   secureFlags
-	others                                                                   []string
-	qps                                                                      float32
-	burst                                                                    int
-	lease                                                                    client.Lease
-	config                                                                   controller.Config
-	ledgerSize                                                               int
-	aws                                                                      awsFlags
-	groups                                                                   groupFlags
-	limits                                                                   limitFlags
+	mode                                                        string
+	kubeconfig, cloud, machines, metrics, health, format, level string
+	scheduler, gates, prometheus, prices, cloudConfig           string
+	clusterAPI, management                                      string
+	leaderElect, profiling, unobserved, alone, legacyRepair     bool
+	landing                                                     landingFlags
+	demand                                                      demandFlags
+	secure                                                      secureFlags
+	others                                                      []string
+	qps                                                         float32
+	burst                                                       int
+	lease                                                       client.Lease
+	config                                                      controller.Config
+	ledgerSize                                                  int
+	aws                                                         awsFlags
+	groups                                                      groupFlags
+	limits                                                      limitFlags
 }
 
 func controllerCommand() *cobra.Command {
@@ -114,8 +115,7 @@ Names in capitals are Karpenter's environment variables. They are read if the fl
 	g.DurationVar(&f.config.Idle, "batch-idle-duration", f.config.Idle, "Idle batch window: wait without a new unschedulable pod before deciding (BATCH_IDLE_DURATION)")
 	g.DurationVar(&f.config.Max, "batch-max-duration", f.config.Max, "Maximum batch window: longest wait after the first unschedulable pod (BATCH_MAX_DURATION)")
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage+" (SCHEDULER_CONFIG)")
-	g.StringVar(&f.preferences, "preference-policy", respect, "How to treat pod preferences: Respect (satisfy them if worth the price) or Ignore (PREFERENCE_POLICY)")
-	g.StringVar(&f.minValues, "min-values-policy", strict, "How to treat minValues that cannot be met: Strict (launch nothing) or BestEffort (launch with the values available) (MIN_VALUES_POLICY)")
+	f.demand.add(g)
 	g.StringVar(&f.gates, "feature-gates", "", "Feature gates, as NAME=true,NAME=false: NodeRepair (default false), SpotToSpotConsolidation (default false), ReservedCapacity (default true), TerminateFirstDrift (default false), TerminateFirstRepair (default false) (FEATURE_GATES)")
 	g.BoolVar(&f.legacyRepair, "legacy-node-repair", false, "Delete a node that is not repaired within 10 minutes by force, past disruption budgets and karpenter.sh/do-not-disrupt (LEGACY_NODE_REPAIR)")
 	g.Float32Var(&f.qps, "kube-client-qps", 0, "Maximum requests per second to the API server. 0 means no client-side limit (KUBE_CLIENT_QPS)")
@@ -195,14 +195,10 @@ func readControllerSettings(c *cobra.Command, f *controllerFlags) (*controllerSe
 	if f.mode != modeActive && f.mode != modeShadow {
 		return nil, exit{2, fmt.Errorf("--mode %q: use active or shadow", f.mode)}
 	}
-	if f.preferences != respect && f.preferences != ignore {
-		return nil, exit{2, fmt.Errorf("--preference-policy %q: use Respect or Ignore", f.preferences)}
-	}
-	if f.minValues != strict && f.minValues != bestEffort {
-		return nil, exit{2, fmt.Errorf("--min-values-policy %q: use Strict or BestEffort", f.minValues)}
-	}
 	s := &controllerSettings{policy: decide.DefaultPolicy()}
-	s.policy.RelaxMinValues = f.minValues == bestEffort
+	if err := f.demand.into(&s.policy); err != nil {
+		return nil, err
+	}
 	if s.log, err = logger(c.ErrOrStderr(), f.format, f.level); err != nil {
 		return nil, err
 	}
@@ -216,9 +212,6 @@ func readControllerSettings(c *cobra.Command, f *controllerFlags) (*controllerSe
 		return nil, err
 	}
 	s.policy.Solve.Work = loopWork
-	if f.preferences == ignore {
-		s.policy.Solve.PreferencePPM = 0
-	}
 	if err := s.readGates(f.gates); err != nil {
 		return nil, exit{2, fmt.Errorf("--feature-gates: %w", err)}
 	}

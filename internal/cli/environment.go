@@ -13,18 +13,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Values of --min-values-policy.
-const (
-	strict     = "Strict"
-	bestEffort = "BestEffort"
-)
-
-// Values of --preference-policy.
-const (
-	respect = "Respect"
-	ignore  = "Ignore"
-)
-
 // variable is one of Karpenter's environment variables: the flag that it stands for, or why it has no effect.
 type variable struct {
 	name, flag string

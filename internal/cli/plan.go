@@ -79,6 +79,7 @@ Exit status: 0 every pod has a node, 3 some pods have none, 1 invalid input (wit
 	f.clusterFlags.add(g)
 	f.priceFlags.add(g, "File with instance types and prices, in the format of the built-in EC2 catalogue or of Karpenter's KWOK instance types.")
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
+	f.demand.add(g)
 	f.limits.add(g)
 	addOutput(g, &f.output)
 	g.StringVar(&f.maxGap, "max-gap", ppmText(defaults.MaxGapPPM), "Stop optimizing when the cost is proven to be within this gap of the minimum, as a percentage or a fraction")
@@ -118,6 +119,9 @@ func (f *planFlags) policy() (decide.Policy, error) {
 	pol.Solve.MaxGapPPM, pol.Solve.Work = gap, f.work
 	if err := pol.Solve.Validate(); err != nil {
 		return pol, exit{2, err}
+	}
+	if err := f.demand.into(&pol); err != nil {
+		return pol, err
 	}
 	if err := checkOutput(f.output); err != nil {
 		return pol, err

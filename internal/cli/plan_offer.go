@@ -180,5 +180,6 @@ type planFlags struct {
 	priceFlags
 	output, maxGap, scheduler string
 	work                      int64
+	demand                    demandFlags
 	limits                    limitFlags
 }
