@@ -101,6 +101,10 @@ func (dc *disruptionCommands) advance(m *cluster.Command) {
 		dc.abort(m, code, why, dc.pol.BackOff) // what failed once may well fail again
 		return
 	}
+	if slices.ContainsFunc(m.Replacements, func(c *model.Claim) bool { return c.Provisional }) {
+		dc.wakeAt(m.Since.Add(dc.pol.CommandTimeout))
+		return // the condition alone does not say that there are to be replacements: a process that ends now must not leave it without them
+	}
 	written := true
 	for _, c := range m.Candidates {
 		if cluster.DisruptedBy(c) != m.ID {

@@ -126,12 +126,8 @@ func (rq *requiredDisruption) replace() bool {
 // sought one when it is gone.
 func (rq *requiredDisruption) findReplacement(u *disrupt.Candidate, cause plan.Code) (m *disrupt.Command, why plan.Reason) {
 	rq.search.mem.measured = rq.search.startTimes()
-	for _, allowDrifted := range []bool{false, true} {
-		in, until := rq.search.input(allowDrifted)
-		rq.wakeAt(until)
-		if m, why = disrupt.Replace(in, []*disrupt.Candidate{u}, cause, rq.pol.Disrupt, rq.pol.Solve); m != nil {
-			return m, why
-		}
+	if m, why = rq.search.replacement(u, cause); m != nil {
+		return m, why
 	}
 	real := model.RealPods(u.Pods)
 	if len(real) == len(u.Pods) {

@@ -72,10 +72,11 @@ func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step
 	driftBackOff := &driftBackOff{draft: d, mem: &m.drift}
 	reboots := &reboots{draft: d, mem: &m.reboots, health: health}
 	candidates := &candidates{draft: d, reboots: reboots, activity: &m.groupActivity, buffers: buffers, driftBackOff: driftBackOff, health: health, memo: memo, placements: placements}
-	endsFirst := &terminateFirst{draft: d, candidates: candidates, nodes: nodes, purchases: purchases, placements: placements}
+	input := &searchInput{draft: d, mem: &m.search, buffers: buffers, candidates: candidates, hosts: hosts, nodes: nodes, purchases: purchases, placements: placements}
+	endsFirst := &terminateFirst{draft: d, candidates: candidates, input: input, nodes: nodes, purchases: purchases, placements: placements}
 	commandStage := &disruptionCommands{commandTable: table, candidates: candidates, health: health, hosts: hosts, nodes: nodes,
 		purchases: purchases, placements: placements, endsFirst: endsFirst}
-	search := &disruptionSearch{draft: d, mem: &m.search, backOffs: backOffs, buffers: buffers, candidates: candidates, commandStage: commandStage, nodes: nodes, purchases: purchases, placements: placements}
+	search := &disruptionSearch{searchInput: input, backOffs: backOffs, commandStage: commandStage}
 	st.drift = &driftConditions{draft: d, candidates: candidates, backOff: driftBackOff}
 	st.required = &requiredDisruption{draft: d, backOffs: backOffs, candidates: candidates, driftBackOff: driftBackOff, commandStage: commandStage, health: health, reboots: reboots, search: search, endsFirst: endsFirst}
 

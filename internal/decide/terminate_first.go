@@ -20,6 +20,7 @@ import (
 type terminateFirst struct {
 	*draft
 	candidates *candidates
+	input      *searchInput
 	nodes      *solverView
 	purchases  *purchases
 	placements *placements
@@ -51,14 +52,24 @@ func (tf *terminateFirst) command(u *disrupt.Candidate, cause plan.Code) (m *dis
 	return nil, why
 }
 
-// isConfirmed reports whether a node of a command under way is still to be terminated before its replacement is launched.
+// isConfirmed reports whether a node of a command under way is still to be terminated before its replacement is launched: a replacement can't be launched now
+// either.
 func (tf *terminateFirst) isConfirmed(u *disrupt.Candidate, cause plan.Code) bool {
 	if !tf.isOn(cause) {
 		return false
 	}
 	why, missing := tf.cause(u, &disrupt.Command{})
 	left, _ := tf.candidates.budgetLeftFor(u, cause)
-	return why != "" && (!u.Initialized || left >= missing) // it is counted as going already
+	if why == "" || u.Initialized && left < missing { // it is counted as going already
+		return false
+	}
+	if u.Pool.Replicas >= 0 {
+		return true
+	}
+	v := *u
+	v.Pods = model.RealPods(u.Pods) // virtual ones do not keep what must go
+	m, _ := tf.input.replacement(&v, cause)
+	return m == nil
 }
 
 // cause returns why a node is terminated before its replacement is launched, and how many nodes of its NodePool are missing that budgets do not count; empty: a

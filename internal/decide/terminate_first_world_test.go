@@ -11,18 +11,29 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide/claims"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/sim"
 )
+
+// hasRoom reports whether a node more than n can be launched.
+func hasRoom(s *model.Snapshot, n int) bool {
+	p := s.Pools[0]
+	if p.Replicas >= 0 {
+		return p.NodeLimit > int64(n) && len(s.Claims) <= n
+	}
+	return slices.ContainsFunc(p.Types[0].Offerings, func(o model.Offering) bool { return o.Available && o.Remaining != 0 })
+}
 
 // TestTerminateFirst fills a capacity reservation, or a static NodePool at its limit of nodes, with nodes that drift or break: none can be replaced first. Calls fail
 // and the controller is killed. With the feature gate each of them is terminated first and its capacity comes back, each once; at no moment are more nodes missing than the
 // budget allows, those included that are coming back, and no PodDisruptionBudget is violated. Without the gate, or where a replacement can be launched
-// first, no node is missing at any moment.
+// first, no node is missing at any moment; and none is terminated first from the moment on at which that is so.
 func TestTerminateFirst(t *testing.T) {
 	t.Parallel()
-	static, reserved, together, kept := 0, 0, 0, 0
+	static, reserved, together, kept, changed := 0, 0, 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, false)
 		w.pol.BackOff = 20 * time.Second
@@ -31,7 +42,8 @@ func TestTerminateFirst(t *testing.T) {
 		w.pol.TerminateFirstDrift, w.pol.TerminateFirstRepair = gate, gate
 		n := rapid.SampledFrom([]int{5, 10}).Draw(t, "nodes")
 		isStatic := rapid.Bool().Draw(t, "static")
-		more := rapid.IntRange(0, 3).Draw(t, "more") == 0 // there is capacity for a replacement
+		more := rapid.IntRange(0, 3).Draw(t, "more") == 0          // there is capacity for a replacement
+		late := !more && rapid.IntRange(0, 2).Draw(t, "late") == 0 // there is at some time
 		budget := rapid.IntRange(1, 3).Draw(t, "budget")
 		spare := rapid.IntRange(1, 2).Draw(t, "spare pods")
 
@@ -43,8 +55,14 @@ func TestTerminateFirst(t *testing.T) {
 			w.Reserved = map[sim.Offered]int{{Type: x.Name, Zone: "a", CapacityType: model.Reserved}: n}
 		}
 		x.Offerings = []model.Offering{o}
-		if more && !isStatic {
-			x.Offerings = append(x.Offerings, model.Offering{Zone: "a", CapacityType: model.OnDemand, PriceMicro: 195_000, Available: true, Remaining: -1})
+		others := sim.Offered{Type: x.Name, Zone: "a", CapacityType: model.OnDemand}
+		if (more || late) && !isStatic {
+			w.Reserved[others] = 2 * n
+			o := model.Offering{Zone: "a", CapacityType: model.OnDemand, PriceMicro: 195_000, Available: true, Remaining: int64(2 * n)}
+			if late {
+				w.Reserved[others], o.Available, o.Remaining = 0, false, 0
+			}
+			x.Offerings = append(x.Offerings, o)
 		}
 		w.Types = []*model.InstanceType{&x}
 		same := model.NewRequirements(model.OneOf("app", "web"))
@@ -73,7 +91,19 @@ func TestTerminateFirst(t *testing.T) {
 			least = n
 		}
 		ended := map[string]bool{} // claims by uid
-		w.judge = func(_ *model.Snapshot, out *Output) {
+		w.judge = func(snap *model.Snapshot, out *Output) {
+			for _, a := range out.Actions {
+				d, ok := a.(plan.DeleteClaim)
+				if !ok || d.Why.Command == "" || !hasRoom(snap, n) {
+					continue
+				}
+				if !slices.ContainsFunc(snap.Claims, func(c *model.Claim) bool {
+					id, _ := cluster.ReplacedBy(c)
+					return id == d.Why.Command || cluster.HostedCommand(c) == d.Why.Command
+				}) {
+					w.fatalf("%s is terminated first though a replacement can be launched", d.Claim)
+				}
+			}
 			up, healthy := 0, 0
 			for _, c := range w.Claims {
 				if isCounted(c) && c.Deleting.IsZero() {
@@ -109,6 +139,14 @@ func TestTerminateFirst(t *testing.T) {
 			w.editPool(func(p *model.NodePool) { p.Hash = "two" })
 		}
 		w.rush(20, 60, 200, 1000, 5000)
+		if late {
+			if isStatic {
+				w.editPool(func(p *model.NodePool) { p.NodeLimit++ })
+			} else {
+				w.LimitOffering(others, 2*n)
+			}
+			w.rush(20, 60, 200, 1000, 5000)
+		}
 		left := func() (out []string) {
 			for _, name := range must {
 				if w.Nodes[name] != nil {
@@ -125,7 +163,7 @@ func TestTerminateFirst(t *testing.T) {
 		}
 		w.settle(6000)
 		w.putBack()
-		stays := !gate && !more
+		stays := !gate && !more && !late
 		if stays != (len(left()) > 0) {
 			w.fatalf("nodes that must go and are there: %v", left())
 		}
@@ -152,6 +190,8 @@ func TestTerminateFirst(t *testing.T) {
 		case len(ended) != len(must):
 			w.fatalf("%d nodes were removed for %d that must go", len(ended), len(must))
 		case more:
+		case late:
+			changed++
 		case isStatic:
 			static++
 		default:
@@ -161,7 +201,7 @@ func TestTerminateFirst(t *testing.T) {
 	if testing.Short() { // few worlds are drawn then
 		return
 	}
-	if static == 0 || reserved == 0 || together == 0 || kept == 0 {
-		t.Errorf("%d static and %d reserved worlds in which nodes were terminated first, in %d moments several, %d without the gate: too little was tested", static, reserved, together, kept)
+	if static == 0 || reserved == 0 || together == 0 || kept == 0 || changed == 0 {
+		t.Errorf("%d static and %d reserved worlds in which nodes were terminated first, in %d moments several, %d without the gate, %d with capacity later: too little was tested", static, reserved, together, kept, changed)
 	}
 }

@@ -47,6 +47,8 @@ type world struct {
 	launches  map[string]int         // by claim uid: machines ever bought
 	writes    map[writer][]time.Time // when each node was written; nil: not counted
 	restarts  int                    // of the controller
+	replacing map[plan.CommandID]int // how many replacements each disruption command that was decided has
+	replaced  map[plan.CommandID]int // and how many were created
 	uncounted int                    // restarts: each may have lost a count that was not stored
 	mostMicro int64                  // the dearest that claims under a limit were together
 	history   []string
@@ -55,7 +57,7 @@ type world struct {
 // newWorld makes an empty cluster with workloads that want pods. Loose ones tolerate everything, so that nothing can be kept for or
 // from them.
 func newWorld(t *rapid.T, loose bool) *world {
-	w := &world{Cluster: sim.New(epoch), t: t, launches: map[string]int{}, pol: DefaultPolicy(), loose: loose}
+	w := &world{Cluster: sim.New(epoch), t: t, launches: map[string]int{}, replacing: map[plan.CommandID]int{}, replaced: map[plan.CommandID]int{}, pol: DefaultPolicy(), loose: loose}
 	w.Faults.Luck, w.Observe = w, w.observe
 	w.Notices = func(kind string, seen, at time.Time) map[string]string {
 		text, err := cluster.Notice{Kind: kind, Seen: seen, At: at}.Text()
@@ -193,6 +195,9 @@ func (w *world) observe(e sim.Event) {
 		}
 	case sim.Created:
 		w.created++
+		if r, ok := cluster.ReadCommandRecord(e.Action.(plan.CreateClaim).Provisional(w.Now)); ok {
+			w.replaced[r.ID]++
+		}
 	case sim.Launched:
 		if w.launches[e.Machine.ClaimUID]++; w.launches[e.Machine.ClaimUID] > 1 {
 			w.fatalf("%d machines were bought for claim %s", w.launches[e.Machine.ClaimUID], e.Machine.ClaimUID)
@@ -254,6 +259,11 @@ func (w *world) Decide(now time.Time, snap *model.Snapshot, solve bool) ([]plan.
 		l := mem.Learned(snap.ResourceNames)
 		w.learned = &l
 	}
+	for _, m := range out.Commands {
+		if w.replacing[m.ID] = len(m.Replacements); m.OneForOne {
+			w.replacing[m.ID] = len(m.Candidates)
+		}
+	}
 	if w.judge != nil {
 		w.judge(snap, &out)
 	}
@@ -268,6 +278,9 @@ func (w *world) Decide(now time.Time, snap *model.Snapshot, solve bool) ([]plan.
 func (w *world) check() {
 	charged := model.Resources{}
 	for _, c := range w.Claims {
+		if id := cluster.DisruptedBy(c); w.replaced[id] < w.replacing[id] { // the condition alone does not say that there are to be any
+			w.fatalf("claim %s is marked for %s, of whose %d replacements %d were created", c.Name, id, w.replacing[id], w.replaced[id])
+		}
 		most := c.Capacity
 		if most.IsZero() {
 			for _, t := range w.Types {

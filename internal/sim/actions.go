@@ -85,7 +85,7 @@ func (c *Cluster) createClaim(a plan.CreateClaim) (uint64, error) {
 		return 0, plan.ErrInvalid
 	}
 	c.created++
-	c.Tell(Event{Kind: Created, Object: a.Name})
+	c.Tell(Event{Kind: Created, Object: a.Name, Action: a})
 	uid := fmt.Sprintf("uid-%s-%d", a.Name, c.created)
 	if c.Identify != nil {
 		known, _, _ := c.Identify(a.Name)

@@ -101,6 +101,12 @@ func (c *Cluster) left(k Offered) (n int64, limited bool) {
 	return int64(max(0, most)), true
 }
 
+// LimitOffering sets how many machines of an offering there may be. NodePools are told a moment later.
+func (c *Cluster) LimitOffering(k Offered, n int) {
+	c.Reserved[k] = n
+	c.due.add(c.Now.Add(recountedAfter), c.offer)
+}
+
 // recount has NodePools told how many machines are left of a limited offering, when one of its machines has come or gone.
 func (c *Cluster) recount(m *Machine) {
 	if _, limited := c.Reserved[Offered{m.Type.Name, m.Offering.Zone, m.Offering.CapacityType}]; limited {
