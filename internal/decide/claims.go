@@ -58,6 +58,9 @@ func (st *step) holdingOf(c *model.Claim) (out claims.Holding, until time.Time) 
 			out.Landed = st.Now // pods that kube-scheduler binds can't come yet
 		}
 	}
+	if h != nil && !c.Reserved && st.Now.Before(st.reservations.DriversDue(h, h.Pods)) {
+		out.Landed = st.Now
+	}
 	held, due := st.preemption.Protects(h)
 	if held {
 		until = model.EarlierOf(until, due)

@@ -14,7 +14,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/sim"
 )
 
-// TestLateDriversCostNothing has CSI drivers register on nodes up to 25 seconds after these are Ready: no node is launched besides those of the first
+// TestLateDriversCostNothing has CSI drivers register on nodes up to four minutes after these are Ready: no node is launched besides those of the first
 // plans, however pods come to their nodes, and every pod runs in the end.
 func TestLateDriversCostNothing(t *testing.T) {
 	t.Parallel()
@@ -30,7 +30,7 @@ func TestLateDriversCostNothing(t *testing.T) {
 			c.Volumes = w.drawVolumes(l.Name)
 			l.Class, l.Want = classOf(c), rapid.IntRange(1, 8).Draw(t, "replicas")
 		}
-		w.Drivers[0].After = time.Duration(rapid.IntRange(0, 25).Draw(t, "seconds until drivers register")) * time.Second
+		w.Drivers[0].After = time.Duration(rapid.IntRange(0, 240).Draw(t, "seconds until drivers register")) * time.Second
 		w.Packs = rapid.Bool().Draw(t, "packs")
 		w.wild(sim.WatchLags, sim.SlowCall, sim.SchedulerIsSlow, sim.SchedulerLags)
 		w.did = func(a plan.Action) {

@@ -1090,6 +1090,7 @@ func (x *script) pod(name string, opts []string) {
 			vol := model.Volume{Claim: "default/" + claim, Handle: claim, Topology: []model.Requirements{model.NewRequirements(model.OneOf(model.LabelZone, zone))}}
 			if key != "" {
 				vol.Standing = []model.Requirements{model.NewRequirements(model.OneOf(key, zone))}
+				vol.Driver, _, _ = strings.Cut(key, "/")
 			}
 			c.Volumes = append(c.Volumes, vol)
 		case "registers":

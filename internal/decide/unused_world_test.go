@@ -102,8 +102,19 @@ func drawAdversary(t *rapid.T) *world {
 	return w
 }
 
-// honestWait is how long a pod that nobody is against may wait: its node boots in four seconds, and watches and calls lag.
+// honestWait is how long a pod that nobody is against may wait once its CSI driver is registered: its node boots in four seconds, and watches and calls lag.
 const honestWait = 2 * time.Minute
+
+// mostWait is how long a pod that nobody is against may wait.
+func (w *world) mostWait(p *model.Pod) time.Duration {
+	wait := honestWait
+	for _, d := range w.Drivers {
+		if len(p.Class.Volumes) > 0 {
+			wait += d.After
+		}
+	}
+	return wait
+}
 
 // playAdversary lets a world with an adversary run for so long, honest workloads growing and shrinking, and returns what
 // was exceeded; empty: nothing.
@@ -127,7 +138,7 @@ func playAdversary(t *rapid.T, w *world, long time.Duration, forgetful bool) str
 		}
 		for _, k := range slices.Sorted(maps.Keys(w.Pods)) {
 			p := w.Pods[k]
-			if _, victim := w.foe().Victims[p.Owner.UID]; !victim && p.Node == "" && p.Deleting.IsZero() && w.Now.Sub(p.Created) > honestWait {
+			if _, victim := w.foe().Victims[p.Owner.UID]; !victim && p.Node == "" && p.Deleting.IsZero() && w.Now.Sub(p.Created) > w.mostWait(p) {
 				return fmt.Sprintf("pod %s, which nobody is against, waits for %s", p.Name, w.Now.Sub(p.Created))
 			}
 		}

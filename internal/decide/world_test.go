@@ -100,6 +100,10 @@ func newWorld(t *rapid.T, loose bool) *world {
 		case kind == 2 && loose:
 			c.Tolerations = []model.Toleration{{Exists: true, Effect: model.NoSchedule}}
 		}
+		// kube-scheduler counts zones that the volume can't be in, too, so that pods spread over zones would wait for ever.
+		if spreadsOverZones := len(c.Spread) > 0 && c.Spread[0].TopologyKey == model.LabelZone; !spreadsOverZones && rapid.IntRange(0, 4).Draw(t, "has a volume") == 4 {
+			c.Volumes = w.drawVolumes(fmt.Sprint("w", i))
+		}
 		w.Workloads = append(w.Workloads, &sim.Workload{Name: fmt.Sprint("w", i), Class: classOf(c), Want: rapid.IntRange(0, 8).Draw(t, "replicas"), Grace: time.Second,
 			Stateful: rapid.IntRange(0, 2).Draw(t, "stateful") == 2, Bare: loose && rapid.IntRange(0, 4).Draw(t, "bare") == 4})
 	}
@@ -110,8 +114,10 @@ func newWorld(t *rapid.T, loose bool) *world {
 // drawVolumes returns the volumes of a workload's pods: one that its pods share, in a zone by the label of its driver, which registers on nodes late.
 func (w *world) drawVolumes(name string) []model.Volume {
 	const driver, label = "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone"
-	after := rapid.SampledFrom([]int{0, 1, 4, 15, 25}).Draw(w.t, "seconds until drivers register")
-	w.Drivers = []sim.Driver{{Name: driver, Label: label, After: time.Duration(after) * time.Second}}
+	if w.Drivers == nil {
+		after := rapid.SampledFrom([]int{0, 1, 4, 15, 25, 40, 90, 240}).Draw(w.t, "seconds until drivers register")
+		w.Drivers = []sim.Driver{{Name: driver, Label: label, After: time.Duration(after) * time.Second}}
+	}
 	in := func(key string) []model.Requirements {
 		return []model.Requirements{model.NewRequirements(model.OneOf(key, "b"))}
 	}

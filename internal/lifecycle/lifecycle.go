@@ -49,6 +49,10 @@ const (
 // wholeSecond is how much earlier than the truth a time read from the API server may be: it keeps no fractions.
 const wholeSecond = time.Second
 
+// StartTime is how long a pod that is bound may take to start before that counts as a fault of its own: its image may be missing. A CSI driver
+// runs in such a pod, so that pods whose volumes need it wait as long for it on the node that was launched for them.
+const StartTime = 5 * time.Minute
+
 // Policy are the time limits of a claim's life.
 type Policy struct {
 	LaunchTimeout       time.Duration // from creation to an instance

@@ -366,6 +366,14 @@ func (rs Requirements) Mismatch(l Labels) *Requirement {
 	return nil
 }
 
+// mayMatch reports whether all requirements hold of labels once those that are missing have been set.
+func (rs Requirements) mayMatch(l Labels) bool {
+	return !slices.ContainsFunc(rs, func(r Requirement) bool {
+		v, ok := l[r.Key]
+		return ok && !r.Matches(v, true) || !ok && r.Empty()
+	})
+}
+
 // Key returns a canonical string, for use in a map key.
 func (rs Requirements) Key() string {
 	b := make([]byte, 0, 128) // one of a few values is not longer

@@ -115,3 +115,22 @@ func (c *Class) UnusableVolume(n *Node) (v *Volume, lacksDriver bool) {
 	}
 	return nil, false
 }
+
+// AwaitedVolume returns the first volume of the class that pods can't use on a node that is there before its CSI driver is registered on it: the driver
+// is missing, or labels that it sets are. nil if there is none, or if the labels that the node has keep pods off for good.
+func (c *Class) AwaitedVolume(n *Node) (awaited *Volume) {
+	for i := range c.Volumes {
+		v := &c.Volumes[i]
+		places := v.OnStanding(v.InTree != "" && slices.Contains(n.Migrated, v.InTree))
+		isMissing := false
+		if v.Reported == "" && len(places) > 0 && !slices.ContainsFunc(places, func(rs Requirements) bool { return rs.Matches(n.Labels) }) {
+			if isMissing = slices.ContainsFunc(places, func(rs Requirements) bool { return rs.mayMatch(n.Labels) }); !isMissing {
+				return nil
+			}
+		}
+		if awaited == nil && (isMissing || v.LacksDriver(n.CSIDrivers)) {
+			awaited = v
+		}
+	}
+	return awaited
+}

@@ -23,6 +23,8 @@ type Reservations struct {
 	ByClaim map[string]*cluster.Reservation // by claim name
 	All     []*cluster.Reservation          // by claim name
 	Binding map[string]bool                 // by node: pods are being bound to it
+
+	volumePods []*model.Pod // see withVolumes
 }
 
 // ReservationPolicy is how long claims hold slots.
@@ -35,15 +37,15 @@ type ReservationPolicy struct {
 
 // ReservationMemory is what Reservations remember from step to step.
 type ReservationMemory struct {
-	landedAt map[string]time.Time // by claim: when a pod of its reservation was last on its way or came
+	landedAt map[string]time.Time // by claim: when a pod of its slots was last on its way, came, or waited for a CSI driver
 
 	schedulerLandedAt time.Time // when kube-scheduler last bound a pod to a node that is reserved for it
 }
 
 // LandingStatus reports whether pods of a reservation are certain to come yet, when that was last so or one last came, and
 // until when that is the answer.
-// They are while predecessors still run elsewhere, while pods are being bound, and while their ReplicaSet is making
-// them. Replacements of one command come at different times and its pods are evicted when all are there; but no
+// They are while predecessors still run elsewhere, while pods are being bound, while their ReplicaSet is making
+// them, and while they wait for a CSI driver to be registered on the node (DriversDue). Replacements of one command come at different times and its pods are evicted when all are there; but no
 // reservation waits longer than CommandTimeout, but for those with pods of ProvisioningRequests, which are booked for as long as the request says.
 //
 // A reservation with pods that kube-scheduler binds counts a landing of such a pod on any node as one of its own, for
@@ -59,6 +61,9 @@ func (rt *Reservations) LandingStatus(h *cluster.Reservation) (coming bool, sinc
 		if due := began.Since.Add(rt.CommandTimeout); rt.Now.Before(due) {
 			return true, rt.Now, due
 		}
+	}
+	if due := rt.DriversDue(h, h.Pods); rt.Now.Before(due) {
+		return true, rt.Now, due
 	}
 	if rt.mem.landedAt == nil {
 		return false, rt.Now, time.Time{} // nothing is remembered: they may have been on their way a moment ago
@@ -83,6 +88,18 @@ func (rt *Reservations) LandingStatus(h *cluster.Reservation) (coming bool, sinc
 		}
 	}
 	return false, since, time.Time{}
+}
+
+// DriversDue returns until when a node is held for those of some pods that have slots there and can't use their volumes before a CSI driver is
+// registered on it: lifecycle.StartTime after they could have come; zero: there are none.
+func (rt *Reservations) DriversDue(h *cluster.Reservation, pods []*model.Pod) time.Time {
+	began := h.Began()
+	if h.Node == nil || !began.True() || !slices.ContainsFunc(pods, func(p *model.Pod) bool {
+		return p.Node == "" && h.HasSlot(rt.SlotKeyOf(p)) && p.Class.AwaitedVolume(h.Node) != nil
+	}) {
+		return time.Time{}
+	}
+	return began.Since.Add(lifecycle.StartTime)
 }
 
 // ReadReservations returns the claims that hold capacity for pods, and until when they do.
@@ -150,10 +167,32 @@ func (rt *Reservations) holdsCapacity(c *model.Claim, n *model.Node) (holds bool
 	case c.Reserved:
 		return false, until // its reservation is over
 	}
-	if over := c.Conditions[lifecycle.Initialized].Since.Add(rt.LandingGrace); rt.Now.Before(over) {
+	since := c.Conditions[lifecycle.Initialized].Since
+	if at := rt.mem.landedAt[c.Name]; at.After(since) {
+		since = at
+	}
+	if over := since.Add(rt.LandingGrace); rt.Now.Before(over) {
 		return true, over
 	}
+	if due := rt.DriversDue(cluster.NewReservation(rt.View, c, n), rt.withVolumes()); rt.Now.Before(due) {
+		return true, due
+	}
 	return false, until
+}
+
+// withVolumes returns the pending pods that have volumes, one of each kind of slot.
+func (rt *Reservations) withVolumes() []*model.Pod {
+	if rt.volumePods == nil {
+		rt.volumePods = []*model.Pod{}
+		known := map[cluster.SlotKey]bool{}
+		for _, p := range rt.Snapshot.Pending {
+			if k := rt.SlotKeyOf(p); len(p.Class.Volumes) > 0 && !known[k] {
+				known[k] = true
+				rt.volumePods = append(rt.volumePods, p)
+			}
+		}
+	}
+	return rt.volumePods
 }
 
 // isUnreserved reports whether Dovetail launched a claim for pods, virtual ones too, without reserving its node for them.

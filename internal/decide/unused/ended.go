@@ -89,13 +89,9 @@ type reader struct {
 	In
 }
 
-// startTime is how long a pod that is bound may take to start before it counts as one that has run: its image may be what
-// is missing, and that is no fault of its node.
-const startTime = 5 * time.Minute
-
 // hasRun reports whether a pod on a node has run there, or has had the time to.
 func hasRun(p *model.Pod, now time.Time) bool {
-	return !p.Starting || !now.Before(p.Bound.Add(startTime))
+	return !p.Starting || !now.Before(p.Bound.Add(lifecycle.StartTime))
 }
 
 // endLaunch returns what is to be remembered of a launch that has ended: an entry for each of its slots that no pod has
@@ -238,6 +234,8 @@ func (rd *reader) causeFor(x Ended, p *model.Pod, whyNotBound plan.Reason) plan.
 		unfit := plan.OfBindingUnfit{Filter: plan.FilterVolumes, Cause: plan.UnfitVolume, What: v.Claim}
 		if lacksDriver {
 			unfit = plan.OfBindingUnfit{Filter: plan.FilterVolumeLimits, Cause: plan.UnfitDriver, What: v.Driver}
+		} else if v := p.Class.AwaitedVolume(n); v != nil && v.Driver != "" { // which sets the label that is missing
+			unfit.Cause, unfit.What = plan.UnfitDriver, v.Driver
 		}
 		return plan.Reason{Code: plan.BindingUnfit, Subject: plan.ObjectOf("node", n.Name), Detail: unfit}
 	}

@@ -197,7 +197,7 @@ func (ul *Launches) serve(x heldLaunch, n *model.Node) (_ heldLaunch, starting b
 		}
 		if !hasRun(p, ul.Now) {
 			if starting = starting || !leaves; starting {
-				ul.out.WakeAt(p.Bound.Add(startTime))
+				ul.out.WakeAt(p.Bound.Add(lifecycle.StartTime))
 			}
 			continue
 		}
