@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sort"
 	"strconv"
 	"sync"
@@ -23,6 +24,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/internal/cloud/simulated"
 )
 
@@ -309,4 +311,38 @@ type activeFault struct {
 	asked  int64     // how often Percent was drawn
 	tokens float64   // Bucket
 	at     time.Time // Bucket: when tokens were counted
+}
+
+// digest tells two requests apart.
+func digest(request any) string {
+	raw, err := json.Marshal(request)
+	if err != nil {
+		panic(err) // plain data
+	}
+	return fmt.Sprintf("%x", hash(string(raw)))
+}
+
+// machine is an instance's machine.
+func (t *tx) machine(in *instance) *machines.Instance { return t.m.Instance(in.ID) }
+
+// gone reports whether an instance is on its way out, or ended.
+func gone(m *machines.Instance) bool {
+	return m.State == machines.ShuttingDown || m.State == machines.Terminated
+}
+
+// alive are the instances that run or boot, by id.
+func (t *tx) alive() []*instance {
+	return slices.DeleteFunc(t.instances.sorted(), func(in *instance) bool { return gone(t.machine(in)) })
+}
+
+// visible reports whether the API already knows an instance: Describe lags behind what made it.
+func (t *tx) visible(in *instance) bool {
+	m := t.machine(in)
+	if m == nil {
+		return false
+	}
+	if m.State == machines.Terminated && t.now.Sub(m.Terminated) > keepTerminated {
+		return false
+	}
+	return t.now.Sub(m.Launched) >= t.lag()
 }

@@ -67,18 +67,6 @@ type GroupName struct {
 	Name string `json:"name"`
 }
 
-// group is a group as it is kept.
-type group struct {
-	Group
-	Created time.Time
-}
-
-// activity is something that a group did, or tried.
-type activity struct {
-	ID, Group, Description, Cause, Status, Message string
-	Start, End                                     time.Time
-}
-
 // retryLaunch is how long a group waits after it could not launch.
 const retryLaunch = 30 * time.Second
 

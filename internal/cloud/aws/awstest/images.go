@@ -15,19 +15,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 )
 
-// image is a machine image, and the SSM parameters that name it. Of images with the same parameter the newest is meant.
-type image struct {
-	ID, Name   string
-	Arch       string // x86_64 or arm64
-	Family     string // how its user data is read: al2, al2023, bottlerocket or custom
-	Owner      string
-	Alias      string // of the owner: amazon, or none
-	Created    time.Time
-	Deprecated time.Time `json:",omitzero"`
-	Parameters []string
-	Tags       map[string]string
-}
-
 // Families are those of image.
 const (
 	al2          = "al2"

@@ -18,18 +18,6 @@ import (
 // keepTerminated is how long an instance that has ended is still described.
 const keepTerminated = time.Hour
 
-// visible reports whether the API already knows an instance: Describe lags behind what made it.
-func (t *tx) visible(in *instance) bool {
-	m := t.machine(in)
-	if m == nil {
-		return false
-	}
-	if m.State == machines.Terminated && t.now.Sub(m.Terminated) > keepTerminated {
-		return false
-	}
-	return t.now.Sub(m.Launched) >= t.lag()
-}
-
 // state is an instance's, by EC2's words.
 func (t *tx) state(in *instance) *shapes.EC2InstanceState {
 	s := &shapes.EC2InstanceState{Code: new(int64(16)), Name: "running"}

@@ -18,13 +18,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 )
 
-// message is one in the interruption queue.
-type message struct {
-	ID   string
-	Body string
-	Sent time.Time
-}
-
 const (
 	hidden      = 30 * time.Second // how long a received message is hidden, unless the call says
 	longestPoll = 20 * time.Second

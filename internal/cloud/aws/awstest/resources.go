@@ -14,17 +14,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 )
 
-// volume is a volume of an instance, made with it and deleted with it.
-type volume struct {
-	Device           string
-	SizeGB           int64
-	Type             string
-	IOPS, Throughput *int64            `json:",omitempty"`
-	Encrypted        bool              `json:",omitempty"`
-	Key, Snapshot    string            `json:",omitempty"`
-	Tags             map[string]string `json:",omitempty"`
-}
-
 // volumesOf are the volumes of an instance that a launch template asks for: those of the image, and what the template says of these and of others.
 func volumesOf(im *image, data *shapes.EC2RequestLaunchTemplateData) []volume {
 	var out []volume

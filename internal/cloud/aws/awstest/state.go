@@ -4,15 +4,9 @@
 package awstest
 
 import (
-	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/shapes"
-	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
-	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
 
 // template is a launch template; its versions never change.
@@ -95,105 +89,48 @@ type reservation struct {
 	Tags                   map[string]string
 }
 
-// digest tells two requests apart.
-func digest(request any) string {
-	raw, err := json.Marshal(request)
-	if err != nil {
-		panic(err) // plain data
-	}
-	return fmt.Sprintf("%x", hash(string(raw)))
+// group is a group as it is kept.
+type group struct {
+	Group
+	Created time.Time
 }
 
-// checkTags refuses tags that AWS keeps for itself.
-func checkTags(tags []shapes.EC2Tag) error {
-	for _, t := range tags {
-		if len(t.Key) > 3 && t.Key[:4] == "aws:" {
-			return wire.Refuse("InvalidParameterValue", "Tag keys starting with 'aws:' are reserved for internal use: %s", t.Key)
-		}
-		if t.Key == "" || len(t.Key) > 128 || len(t.Value) > 256 {
-			return wire.Refuse("InvalidParameterValue", "Tag %q=%q: a key has 1 to 128 characters, a value at most 256", t.Key, t.Value)
-		}
-	}
-	if len(tags) > 50 {
-		return wire.Refuse("TagLimitExceeded", "The maximum number of tags for a resource is 50; the request has %d", len(tags))
-	}
-	return nil
+// activity is something that a group did, or tried.
+type activity struct {
+	ID, Group, Description, Cause, Status, Message string
+	Start, End                                     time.Time
 }
 
-// specified are the tags that a request gives to resources of a type.
-func specified(specs []shapes.EC2TagSpecification, resource string) ([]shapes.EC2Tag, error) {
-	var out []shapes.EC2Tag
-	for _, s := range specs {
-		if err := checkTags(s.Tags); err != nil {
-			return nil, err
-		}
-		if s.ResourceType == resource {
-			out = append(out, s.Tags...)
-		}
-	}
-	return out, nil
+// image is a machine image, and the SSM parameters that name it. Of images with the same parameter the newest is meant.
+type image struct {
+	ID, Name   string
+	Arch       string // x86_64 or arm64
+	Family     string // how its user data is read: al2, al2023, bottlerocket or custom
+	Owner      string
+	Alias      string // of the owner: amazon, or none
+	Created    time.Time
+	Deprecated time.Time `json:",omitzero"`
+	Parameters []string
+	Tags       map[string]string
 }
 
-// createTags also serves the empty tag update of what doesn't exist: InvalidID.
-func (t *tx) createTags(in *shapes.EC2CreateTagsRequest) (*wire.None, error) {
-	if err := checkTags(in.Tags); err != nil {
-		return nil, err
-	}
-	return t.retag(in.Resources, in.DryRun, func(tags map[string]string) { maps.Copy(tags, tagMap(in.Tags)) })
+// message is one in the interruption queue.
+type message struct {
+	ID   string
+	Body string
+	Sent time.Time
 }
 
-func (t *tx) deleteTags(in *shapes.EC2DeleteTagsRequest) (*wire.None, error) {
-	return t.retag(in.Resources, in.DryRun, func(tags map[string]string) {
-		for _, tag := range in.Tags {
-			delete(tags, tag.Key)
-		}
-	})
+// volume is a volume of an instance, made with it and deleted with it.
+type volume struct {
+	Device           string
+	SizeGB           int64
+	Type             string
+	IOPS, Throughput *int64            `json:",omitempty"`
+	Encrypted        bool              `json:",omitempty"`
+	Key, Snapshot    string            `json:",omitempty"`
+	Tags             map[string]string `json:",omitempty"`
 }
 
-// retag changes the tags of instances and launch templates, of all or of none.
-func (t *tx) retag(resources []string, dry *bool, do func(map[string]string)) (*wire.None, error) {
-	for _, id := range resources {
-		if in := t.instances.items[id]; in != nil && t.visible(in) {
-			continue
-		}
-		if t.templates.items[id] == nil {
-			return nil, wire.Refuse("InvalidInstanceID.NotFound", "The ID '%s' does not exist", id)
-		}
-	}
-	if err := dryRun(dry); err != nil {
-		return nil, err
-	}
-	changed := func(tags map[string]string) map[string]string {
-		tags = maps.Clone(tags)
-		if tags == nil {
-			tags = map[string]string{}
-		}
-		do(tags)
-		return tags
-	}
-	for _, id := range resources {
-		if in := t.instances.items[id]; in != nil {
-			is := *in
-			is.Tags = changed(in.Tags)
-			t.instances.put(t, id, is)
-		} else {
-			is := *t.templates.items[id]
-			is.Tags = changed(is.Tags)
-			t.templates.put(t, id, is)
-		}
-	}
-	return &wire.None{}, nil
-}
-
-// machine is an instance's machine.
-func (t *tx) machine(in *instance) *machines.Instance { return t.m.Instance(in.ID) }
-
-// gone reports whether an instance is on its way out, or ended.
-func gone(m *machines.Instance) bool {
-	return m.State == machines.ShuttingDown || m.State == machines.Terminated
-}
-
-// alive are the instances that run or boot, by id.
-func (t *tx) alive() []*instance {
-	return slices.DeleteFunc(t.instances.sorted(), func(in *instance) bool { return gone(t.machine(in)) })
-}
+// toldState is the state of an instance that the queue was last told of, empty before the first. One that has ended and was told of has none.
+type toldState struct{ ID, State string }

@@ -8,9 +8,6 @@ import (
 	"time"
 )
 
-// toldState is the state of an instance that the queue was last told of, empty before the first. One that has ended and was told of has none.
-type toldState struct{ ID, State string }
-
 // states are those that EventBridge tells of, in the order in which an instance has them.
 var states = []string{"pending", "running", "shutting-down", "terminated"}
 

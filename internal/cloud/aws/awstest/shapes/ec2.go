@@ -107,11 +107,6 @@ type EC2TagSpecification struct {
 	Tags         []EC2Tag `in:"Tag"`
 }
 
-type EC2Tag struct {
-	Key   string `in:"Key" xml:"key,omitempty"`
-	Value string `in:"Value" xml:"value"`
-}
-
 type EC2CreateFleetResult struct {
 	FleetId   string                   `xml:"fleetId,omitempty"`
 	Errors    []EC2CreateFleetError    `xml:"errorSet>item,omitempty"`
@@ -160,11 +155,6 @@ type EC2DescribeInstancesRequest struct {
 	DryRun      *bool       `in:"DryRun"`
 	MaxResults  *int64      `in:"MaxResults"`
 	NextToken   string      `in:"NextToken"`
-}
-
-type EC2Filter struct {
-	Name   string   `in:"Name"`
-	Values []string `in:"Value"`
 }
 
 type EC2DescribeInstancesResult struct {
@@ -244,11 +234,6 @@ type EC2InstanceNetworkInterface struct {
 	SubnetId           string                                  `xml:"subnetId,omitempty"`
 	VpcId              string                                  `xml:"vpcId,omitempty"`
 	InterfaceType      string                                  `xml:"interfaceType,omitempty"`
-}
-
-type EC2GroupIdentifier struct {
-	GroupName string `xml:"groupName,omitempty"`
-	GroupId   string `xml:"groupId,omitempty"`
 }
 
 type EC2StateReason struct {

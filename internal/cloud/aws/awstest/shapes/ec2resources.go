@@ -166,3 +166,18 @@ type EC2NetworkInterfaceAttachment struct {
 	InstanceOwnerId     string     `xml:"instanceOwnerId,omitempty"`
 	Status              string     `xml:"status,omitempty"`
 }
+
+type EC2Tag struct {
+	Key   string `in:"Key" xml:"key,omitempty"`
+	Value string `in:"Value" xml:"value"`
+}
+
+type EC2Filter struct {
+	Name   string   `in:"Name"`
+	Values []string `in:"Value"`
+}
+
+type EC2GroupIdentifier struct {
+	GroupName string `xml:"groupName,omitempty"`
+	GroupId   string `xml:"groupId,omitempty"`
+}

@@ -36,23 +36,6 @@ const (
 	RESTJSON
 )
 
-// Error is an answer that says what was wrong, by the service's own code.
-type Error struct {
-	Code    string
-	Message string
-	Status  int // 0: 400
-}
-
-func (e *Error) Error() string { return e.Code + ": " + e.Message }
-
-// Refuse returns an Error of status 400.
-func Refuse(code, format string, args ...any) error {
-	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
-}
-
-// None is the answer of a call that answers nothing.
-type None struct{}
-
 // Service is one service of AWS.
 type Service struct {
 	Name        string // as in a request's signature
