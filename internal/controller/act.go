@@ -37,33 +37,33 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 	case plan.LaunchClaim:
 		c.launcher.launchClaim(ctx, now, a)
 	case plan.DeleteClaim:
-		c.startCall(ctx, lane{kind: plan.CallDeleteClaim}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteClaim(ctx, a) }, c.recorder.ReportFailure("delete", "nodeclaim/"+a.Claim, a.Why))
+		c.startCall(ctx, lane{kind: plan.CallDeleteClaim}, a, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteClaim(ctx, a) }, c.recorder.ReportFailure("delete", "nodeclaim/"+a.Claim, a.Why))
 	case plan.UpdateClaim:
-		c.startCall(ctx, c.laneOfUpdate(plan.CallUpdateClaim, c.State.FindClaim(a.Claim), a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, c.answers.answerUpdateClaim(a))
+		c.startCall(ctx, c.laneOfUpdate(plan.CallUpdateClaim, c.State.FindClaim(a.Claim), a.Why), a, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateClaim(ctx, a) }, c.answers.answerUpdateClaim(a))
 	case plan.UpdateNode:
-		c.startCall(ctx, c.laneOfUpdate(plan.CallUpdateNode, c.State.FindClaimByNode(a.Node), a.Why), key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNode(ctx, a) }, c.recorder.ReportFailure("update", "node/"+a.Node, a.Why))
+		c.startCall(ctx, c.laneOfUpdate(plan.CallUpdateNode, c.State.FindClaimByNode(a.Node), a.Why), a, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNode(ctx, a) }, c.recorder.ReportFailure("update", "node/"+a.Node, a.Why))
 	case plan.DeleteNode:
-		c.startCall(ctx, lane{kind: plan.CallDeleteNode}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteNode(ctx, a) }, c.recorder.ReportFailure("delete", "node/"+a.Node, a.Why))
+		c.startCall(ctx, lane{kind: plan.CallDeleteNode}, a, func(ctx context.Context) (uint64, error) { return c.Cluster.DeleteNode(ctx, a) }, c.recorder.ReportFailure("delete", "node/"+a.Node, a.Why))
 	case plan.Bind:
-		c.startCall(ctx, lane{kind: plan.CallBind, namespace: a.Namespace}, key, func(ctx context.Context) (uint64, error) {
+		c.startCall(ctx, lane{kind: plan.CallBind, namespace: a.Namespace}, a, func(ctx context.Context) (uint64, error) {
 			began := time.Now()
 			defer func() { c.Metrics.ObserveBinding(time.Since(began)) }()
 			return c.Cluster.Bind(ctx, a)
 		}, c.answers.answerBind(a))
 	case plan.Tolerate:
-		c.startCall(ctx, lane{kind: plan.CallTolerate, namespace: a.Namespace}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.Tolerate(ctx, a) }, c.answers.answerTolerate(a))
+		c.startCall(ctx, lane{kind: plan.CallTolerate, namespace: a.Namespace}, a, func(ctx context.Context) (uint64, error) { return c.Cluster.Tolerate(ctx, a) }, c.answers.answerTolerate(a))
 	case plan.Evict:
-		c.startCall(ctx, lane{kind: plan.CallEvict, namespace: a.Namespace}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.Evict(ctx, a) }, c.answers.answerEvict(a))
+		c.startCall(ctx, lane{kind: plan.CallEvict, namespace: a.Namespace}, a, func(ctx context.Context) (uint64, error) { return c.Cluster.Evict(ctx, a) }, c.answers.answerEvict(a))
 	case plan.Restart:
-		c.startCall(ctx, lane{kind: plan.CallRestart, namespace: a.Namespace}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.Restart(ctx, a) }, c.answers.answerRestart(a))
+		c.startCall(ctx, lane{kind: plan.CallRestart, namespace: a.Namespace}, a, func(ctx context.Context) (uint64, error) { return c.Cluster.Restart(ctx, a) }, c.answers.answerRestart(a))
 	case plan.DeletePod:
-		c.startCall(ctx, lane{kind: plan.CallDeletePod, namespace: a.Namespace}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.DeletePod(ctx, a) }, c.recorder.ReportFailure("delete", "pod/"+model.PodKey(a.Namespace, a.Pod), a.Why))
+		c.startCall(ctx, lane{kind: plan.CallDeletePod, namespace: a.Namespace}, a, func(ctx context.Context) (uint64, error) { return c.Cluster.DeletePod(ctx, a) }, c.recorder.ReportFailure("delete", "pod/"+model.PodKey(a.Namespace, a.Pod), a.Why))
 	case plan.Terminate:
 		c.terminateInstance(ctx, a)
 	case plan.Reboot:
 		c.rebootInstance(ctx, now, a)
 	case plan.UpdatePool:
-		c.startCall(ctx, lane{kind: plan.CallUpdatePool}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdatePool(ctx, a) }, func(s *state.State, err error) {
+		c.startCall(ctx, lane{kind: plan.CallUpdatePool}, a, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdatePool(ctx, a) }, func(s *state.State, err error) {
 			if err != nil {
 				c.recorder.Failure("update", "nodepool/"+a.Pool, a.Why, err)
 				return
@@ -71,19 +71,19 @@ func (c *Controller) beginAction(ctx context.Context, now time.Time, action plan
 			s.InFlight.EndAction(key) // decide compares with what the watch shows, and paces itself
 		})
 	case plan.UpdateNodeOverlay:
-		c.startCall(ctx, lane{kind: plan.CallOverlay}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeOverlay(ctx, a) },
+		c.startCall(ctx, lane{kind: plan.CallOverlay}, a, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeOverlay(ctx, a) },
 			c.recorder.ReportFailure("update", "nodeoverlay/"+a.Overlay, a.Why))
 	case plan.UpdateBuffer:
-		c.startCall(ctx, lane{kind: plan.CallBuffer}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateBuffer(ctx, a) },
+		c.startCall(ctx, lane{kind: plan.CallBuffer}, a, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateBuffer(ctx, a) },
 			c.recorder.ReportFailure("update", "capacitybuffer/"+a.Namespace+"/"+a.Buffer, a.Why))
 	case plan.UpdateRequest:
-		c.startCall(ctx, lane{kind: plan.CallRequest}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateRequest(ctx, a) },
+		c.startCall(ctx, lane{kind: plan.CallRequest}, a, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateRequest(ctx, a) },
 			c.recorder.ReportFailure("update", "provisioningrequest/"+a.Namespace+"/"+a.Request, a.Why))
 	case plan.UpdateQuota:
-		c.startCall(ctx, lane{kind: plan.CallQuota}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateQuota(ctx, a) },
+		c.startCall(ctx, lane{kind: plan.CallQuota}, a, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateQuota(ctx, a) },
 			c.recorder.ReportFailure("update", "capacityquota/"+a.Quota, a.Why))
 	case plan.UpdateNodeClass:
-		c.startCall(ctx, lane{kind: plan.CallUpdateClass}, key, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeClass(ctx, a) }, func(_ *state.State, err error) {
+		c.startCall(ctx, lane{kind: plan.CallUpdateClass}, a, func(ctx context.Context) (uint64, error) { return c.Cluster.UpdateNodeClass(ctx, a) }, func(_ *state.State, err error) {
 			if err != nil {
 				c.recorder.Failure("update", "nodeclass/"+a.Name, a.Why, err)
 				c.classes.withoutFinalizer[a.UID] = c.classes.withoutFinalizer[a.UID] || a.AddFinalizer && errors.Is(err, plan.ErrInvalid)
@@ -100,7 +100,7 @@ var errStoodDown = errors.New("another autoscaler is live")
 func (c *Controller) createClaim(ctx context.Context, now time.Time, a plan.CreateClaim, try int) {
 	c.State.Begin(a, now, now.Add(answerLimit))
 	c.noteBeneficiary(a)
-	c.startCall(ctx, laneOfClaim(a), a.Key(), func(ctx context.Context) (uint64, error) {
+	c.startCall(ctx, laneOfClaim(a), a, func(ctx context.Context) (uint64, error) {
 		if c.passive.Load() != nil {
 			return 0, errStoodDown
 		}
@@ -147,8 +147,8 @@ func (c *Controller) createClaim(ctx context.Context, now time.Time, a plan.Crea
 
 // startCall makes one call in a goroutine of its own, at most Parallel of a kind at once, and four times as many of a kind in all namespaces, when the
 // turn of its namespace has come (callTurns), and has its answer recorded.
-func (c *Controller) startCall(ctx context.Context, in lane, key model.ActionKey, call func(context.Context) (uint64, error), then func(*state.State, error)) {
-	width := c.Config.Parallel
+func (c *Controller) startCall(ctx context.Context, in lane, action plan.Action, call func(context.Context) (uint64, error), then func(*state.State, error)) {
+	width, key := c.Config.Parallel, action.Key()
 	if in.kind == plan.CallBind {
 		width = c.Config.Bindings
 	}
@@ -208,6 +208,7 @@ func (c *Controller) startCall(ctx context.Context, in lane, key model.ActionKey
 			if err != nil && !errors.Is(err, plan.ErrConflict) { // a conflict is looked at again, and keeps nothing
 				s.InFlight.DescribeFailure(key, err.Error(), now)
 			}
+			c.noteDenial(now, action, err)
 			if then != nil {
 				then(s, err)
 			}

@@ -34,7 +34,7 @@ type Cluster interface {
 	UpdateQuota(context.Context, plan.UpdateQuota) (uint64, error)
 	// Claimed reports whether an orphan that is about to be ended has a NodeClaim after all, as the API server knows it now.
 	Claimed(context.Context, plan.Terminate) (bool, error)
-	// Event tells the people who watch an object. kind is Pod, NodeClaim, Node, NodePool or EC2NodeClass; warn marks what needs attention.
+	// Event tells the people who watch an object. kind is that of an object that Dovetail writes; warn marks what needs attention.
 	Event(kind, namespace, name, uid string, warn bool, reason, message string)
 }
 

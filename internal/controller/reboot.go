@@ -22,7 +22,7 @@ import (
 func (c *Controller) rebootInstance(ctx context.Context, now time.Time, a plan.Reboot) {
 	begin, claim := time.Now(), c.State.FindClaim(a.Claim)
 	refused := plan.UpdateClaim{} // what was written into the claim because the cloud refused the reboot
-	c.startCall(ctx, lane{kind: plan.CallReboot, class: classOf(claim)}, a.Key(), func(ctx context.Context) (uint64, error) {
+	c.startCall(ctx, lane{kind: plan.CallReboot, class: classOf(claim)}, a, func(ctx context.Context) (uint64, error) {
 		r, ok := cloud.As[cloud.Rebooter](c.Provider)
 		if !ok {
 			return 0, fmt.Errorf("reboot %s: %w: the provider reboots no instances", a.ProviderID, plan.ErrInvalid)

@@ -30,6 +30,7 @@ func New(c *Controller) *Controller {
 	c.lanes = newCallLanes()
 	c.turns = newCallTurns(c.Config.Calls, slowCall)
 	c.beneficiaries = map[string]string{}
+	c.denied = map[model.ActionKey]time.Time{}
 	c.batches = newBatchWindows(c.Config, c.State, c.Policy.SchedulerWait)
 	c.Answers = answer.New(c, c.Ledger)
 	c.readSince = time.Now()

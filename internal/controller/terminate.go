@@ -26,7 +26,7 @@ func (c *Controller) terminateInstance(ctx context.Context, a plan.Terminate) {
 		claimUID = cl.UID
 	}
 	begin := time.Now()
-	c.startCall(ctx, lane{kind: plan.CallTerminate, class: classOf(cl)}, a.Key(), func(ctx context.Context) (uint64, error) {
+	c.startCall(ctx, lane{kind: plan.CallTerminate, class: classOf(cl)}, a, func(ctx context.Context) (uint64, error) {
 		if a.Claim == "" { // its claim was not seen; but a watch may be behind, and what is ended is lost
 			claimed, err := c.Cluster.Claimed(ctx, a)
 			if err == nil && claimed {

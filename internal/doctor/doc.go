@@ -43,7 +43,7 @@ func Examine(in Input) *Report {
 	for _, find := range []func() []Finding{
 		x.findUnplaceable, x.findUnusedLaunches, x.findDriftBackOffs, x.findCloudQuotas, x.findPools, x.findOverlaps, x.findLimits, x.findFullGroups, x.findQuotas, x.findFullQuotas, x.findSpot, x.findFewTypes, x.findOnePerNode,
 		x.findNodes, x.findEmptyNodes, x.findClaims, x.findStuckDeletions, x.findNoRequests, x.findSingleReplicas,
-		x.findUnpriced, x.findAutoscalers, x.findDenied,
+		x.findUnpriced, x.findAutoscalers, x.findDenied, x.findDeniedWrites,
 	} {
 		out.Findings = append(out.Findings, find()...)
 	}

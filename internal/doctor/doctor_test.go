@@ -231,6 +231,8 @@ func (c *cluster) apply(ch plan.Change) {
 		c.in.FullQuotas = slices.DeleteFunc(c.in.FullQuotas, func(q FullQuota) bool { return q.Namespace+"/"+q.Name == name && ch.Value == q.Twice })
 	case "cloudquota":
 		c.in.CloudQuotas = slices.DeleteFunc(c.in.CloudQuotas, func(q CloudQuota) bool { return q.Name == name })
+	case "writes":
+		c.in.DeniedWrites = slices.DeleteFunc(c.in.DeniedWrites, func(w Write) bool { return w.Said == ch.Value })
 	case "autoscaler":
 		c.in.Autoscalers = slices.DeleteFunc(c.in.Autoscalers, func(a Autoscaler) bool { return a.Name == name })
 	case "clusterrole":

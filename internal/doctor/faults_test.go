@@ -276,6 +276,13 @@ var faults = []fault{
 		c.in.Autoscalers = []Autoscaler{{"Karpenter", "kube-system/karpenter-leader-election"}, {"Cluster Autoscaler", "kube-system/cluster-autoscaler"}}
 		return "autoscaler/Karpenter"
 	}, false},
+	{"writes that admission refuses", WriteDenied, func(c *cluster) string {
+		said := "The API server does not let Dovetail update this Node: ValidatingAdmissionPolicy 'frozen' with binding 'frozen' denied request: no"
+		old := epoch.Add(-16 * time.Minute)
+		c.in.DeniedWrites = []Write{{"node/b", said, epoch.Add(-9 * time.Minute)}, {"node/a", said, epoch.Add(-time.Minute)}, {"node/c", said, epoch.Add(-2 * time.Minute)}, {"pod/default/a", said, old}}
+		c.in.AcceptedWrites = []Write{{"node/a", "", old}, {"node/c", "", epoch.Add(-time.Minute)}}
+		return "node/a"
+	}, false},
 	{"no right to read PodDisruptionBudgets", MissingRights, func(c *cluster) string {
 		c.in.Denied = []Denied{{Resource: "poddisruptionbudgets", Group: "policy", Why: "forbidden"}}
 		return "resource/poddisruptionbudgets.policy"

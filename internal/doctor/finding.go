@@ -27,6 +27,16 @@ type Input struct {
 	Denied      []Denied     // kinds that could not be read
 	Autoscalers []Autoscaler // those that hold their lease
 	CloudQuotas []CloudQuota // quotas of the cloud's account that launches were refused for
+
+	DeniedWrites   []Write // that the API server refused Dovetail, by the last event that says so
+	AcceptedWrites []Write // that it let through after it had refused them
+}
+
+// Write is what became of a write of Dovetail, as its event says.
+type Write struct {
+	Subject string // of the event: node/NAME, pod/NAMESPACE/NAME …
+	Said    string // the event's text
+	At      time.Time
 }
 
 // Autoscaler is a node autoscaler that is live.

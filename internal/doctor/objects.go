@@ -4,6 +4,7 @@
 package doctor
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,7 @@ const (
 	PriceUnknown   Code = "PriceUnknown"   // nodes whose instance type has no price; Have: the type
 	TwoAutoscalers Code = "TwoAutoscalers" // several autoscalers are live
 	MissingRights  Code = "MissingRights"  // a kind could not be read
+	WriteDenied    Code = "WriteDenied"    // the API server refuses what Dovetail writes; Key: how many objects, Have: what is refused, and why
 )
 
 // How long a state may last before it is a finding.
@@ -225,6 +227,46 @@ func (x *exam) findDenied() (out []Finding) {
 		out = append(out, Finding{Code: MissingRights, Severity: Risky, Subject: "resource/" + name, Key: "list", Have: d.Why,
 			Changes: []plan.Change{{Object: "clusterrole/dovetail-doctor", Field: "rules", Op: plan.Add, Value: "list " + name}}})
 	}
+	return out
+}
+
+// deniedRecent is how long a refused write counts: one that is refused for good is repeated once in ten minutes at least.
+const deniedRecent = 15 * time.Minute
+
+// findDeniedWrites finds what the API server refuses Dovetail to write, by admission or for a missing right, and has not let through since: one finding
+// for all objects of a kind of which the same is said.
+func (x *exam) findDeniedWrites() (out []Finding) {
+	accepted := map[string]time.Time{}
+	for _, w := range x.AcceptedWrites {
+		accepted[w.Subject] = model.LaterOf(accepted[w.Subject], w.At)
+	}
+	type cause struct{ kind, said string }
+	objects := map[cause]map[string]bool{}
+	for _, w := range x.DeniedWrites {
+		kind, _, _ := strings.Cut(w.Subject, "/")
+		if x.Now.Sub(w.At) > deniedRecent || accepted[w.Subject].After(w.At) {
+			continue
+		}
+		of := cause{kind, w.Said}
+		if objects[of] == nil {
+			objects[of] = map[string]bool{}
+		}
+		objects[of][w.Subject] = true
+	}
+	for of, subjects := range objects {
+		f := Finding{Code: WriteDenied, Severity: Broken, Key: strconv.Itoa(len(subjects)), Have: of.said, Changes: []plan.Change{{Object: "writes/" + of.kind, Op: plan.Set, Value: of.said}}}
+		for _, subject := range slices.Sorted(maps.Keys(subjects)) {
+			name := strings.TrimPrefix(subject, of.kind+"/")
+			switch f.Subject = firstOf(f.Subject, subject); of.kind {
+			case "node":
+				f.Nodes = append(f.Nodes, name)
+			case "pod":
+				f.Pods = append(f.Pods, name)
+			}
+		}
+		out = append(out, f)
+	}
+	slices.SortFunc(out, func(a, b Finding) int { return strings.Compare(a.Subject+a.Have, b.Subject+b.Have) })
 	return out
 }
 

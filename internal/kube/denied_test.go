@@ -121,6 +121,10 @@ func TestDenied(t *testing.T) {
 				if want := w.want(); !errors.Is(err, want) || !strings.Contains(err.Error(), deniedText) {
 					t.Errorf("%s answered %v; want %v with what admission says", w.name, err, want)
 				}
+				var eviction *plan.EvictionDenied // the controller tells of these: TestDeniedWritesAreTold
+				if !errors.Is(err, plan.ErrInvalid) && !errors.As(err, &eviction) {
+					t.Errorf("%s answered %v, which is told as no refusal", w.name, err)
+				}
 			}
 		})
 	}

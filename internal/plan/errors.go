@@ -14,6 +14,18 @@ type BudgetBlocks struct {
 func (e *BudgetBlocks) Error() string { return ErrBlocked.Error() + ": " + e.Said }
 func (e *BudgetBlocks) Unwrap() error { return ErrBlocked }
 
+// EvictionDenied is the ErrBlocked of an eviction that admission or a missing right refuses.
+type EvictionDenied struct{ Err error }
+
+func (e *EvictionDenied) Error() string   { return ErrBlocked.Error() + ": " + e.Err.Error() }
+func (e *EvictionDenied) Unwrap() []error { return []error{ErrBlocked, e.Err} }
+
+// Reasons of the events that tell of writes that the API server refuses, and of those that it has let through since.
+const (
+	EventWriteDenied   = "WriteDenied"
+	EventWriteAccepted = "WriteAccepted"
+)
+
 // What whoever carries out an action may answer, so that the loop knows what to do next. Any other error means: try again later.
 var (
 	// ErrBlocked: the API server refuses for now, a PodDisruptionBudget or an admission webhook being in the way. Try again; the error's text

@@ -20,7 +20,7 @@ var doctorCodes = []doctor.Code{
 	doctor.BudgetZero, doctor.BudgetUnreadable, doctor.ConsolidationOff, doctor.ConsolidateNever, doctor.StaticPool, doctor.NodeWithoutPool, doctor.PinnedToNode,
 	doctor.Unplaceable, doctor.LimitReached, doctor.LimitNear, doctor.QuotaCosts, doctor.ResourceQuotaFull, doctor.CloudQuotaReached, doctor.GroupAtMaximum, doctor.GroupFull, doctor.PoolBuysNothing, doctor.PoolNotReady, doctor.UnusedLaunches, doctor.DriftBackOff, doctor.OverlappingPools,
 	doctor.SpotNeverAllowed, doctor.FewTypes, doctor.OnePerNode, doctor.NodeNotReady, doctor.NodeCordoned, doctor.NodeEmpty, doctor.ClaimStuck, doctor.DeletionStuck,
-	doctor.NoRequests, doctor.SingleReplica, doctor.PriceUnknown, doctor.TwoAutoscalers, doctor.MissingRights,
+	doctor.NoRequests, doctor.SingleReplica, doctor.PriceUnknown, doctor.TwoAutoscalers, doctor.MissingRights, doctor.WriteDenied,
 }
 
 // DoctorCodes are all codes of findings.
@@ -143,6 +143,12 @@ func doctorSentenceOfPools(f *doctor.Finding, who, pods, nodes string) string {
 		return fmt.Sprintf("Instance type %s has no price in the catalogue (%s).", f.Have, nodes)
 	case doctor.TwoAutoscalers:
 		return fmt.Sprintf("%s runs next to %s: both may launch and remove the same nodes.", strings.TrimPrefix(f.Subject, "autoscaler/"), f.Have)
+	case doctor.WriteDenied:
+		more := ""
+		if n, err := strconv.Atoi(f.Key); err == nil && n > 1 {
+			more = fmt.Sprintf(" (and %d others)", n-1)
+		}
+		return fmt.Sprintf("%s%s: %s.", who, more, strings.TrimSuffix(f.Have, "."))
 	case doctor.MissingRights:
 		return fmt.Sprintf("%s could not be read (%s), and count as empty.", strings.TrimPrefix(f.Subject, "resource/"), f.Have)
 	}
@@ -197,6 +203,11 @@ func doctorCommand(f *doctor.Finding, c plan.Change) string {
 		return fmt.Sprintf("kubectl create clusterrole %s-%s --verb=get,list,watch --resource=%s", name, short, resource)
 	case "cloudquota":
 		return "# request an increase of " + strings.TrimPrefix(c.Object, "cloudquota/") + " in Service Quotas"
+	case "writes":
+		if strings.Contains(c.Value, " cannot ") { // the API server's own authorization
+			return "# grant Dovetail's ServiceAccount this right, as the chart's ClusterRole does"
+		}
+		return "# exempt Dovetail's ServiceAccount from the policy or webhook that refuses this, or change its rule"
 	case "catalog":
 		return "# use a catalogue that has " + c.Value + ": --catalog FILE"
 	}

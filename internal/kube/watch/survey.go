@@ -20,6 +20,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/top"
 )
 
@@ -28,6 +29,7 @@ type Survey struct {
 	Denied      []Denied       // kinds that could not be listed, by group and resource
 	Autoscalers []LeasedScaler // node autoscalers that hold their lease, by name
 	Refusals    []top.Decision // warnings of node autoscalers, from their events
+	Accepted    []top.Decision // what the API server let Dovetail write after it had refused that, by events
 	Skew        time.Duration  // how far this machine's clock is ahead of the API server's; 0: by less than some seconds
 }
 
@@ -70,18 +72,22 @@ func ReadSurvey(ctx context.Context, c *client.Client, m *manifests.Set) (*Surve
 		})
 	}
 	var deniedEvents error
-	for component, by := range eventSources {
+	readEvents := func(selector, by string, into *[]top.Decision) {
 		wg.Go(func() {
-			err := readAll(ctx, source{c.Core, "events", &corev1.Event{}}, "type=Warning,source="+component, func(e *corev1.Event) {
+			err := readAll(ctx, source{c.Core, "events", &corev1.Event{}}, selector, func(e *corev1.Event) {
 				mu.Lock()
 				defer mu.Unlock()
-				out.Refusals = append(out.Refusals, overviewEvent(e, by))
+				*into = append(*into, overviewEvent(e, by))
 			})
 			mu.Lock()
 			defer mu.Unlock()
 			deniedEvents = cmp.Or(deniedEvents, err)
 		})
 	}
+	for component, by := range eventSources {
+		readEvents("type=Warning,source="+component, by, &out.Refusals)
+	}
+	readEvents("reason="+plan.EventWriteAccepted+",source="+EventSource, top.Dovetail, &out.Accepted)
 	wg.Wait()
 	switch {
 	case apierrors.IsForbidden(deniedEvents):

@@ -13,13 +13,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	autoscalingv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
+	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/watch"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -59,8 +63,8 @@ type recorder struct {
 	bound    time.Time    // when the last one was answered
 }
 
-// Event tells the people who watch an object what happened to it. kind is Pod, Node, NodeClaim, NodePool, EC2NodeClass or
-// Headroom; warn marks what needs attention. Equal events are written once in two minutes.
+// Event tells the people who watch an object what happened to it. kind is that of an object that
+// Dovetail writes, or Headroom; warn marks what needs attention. Equal events are written once in two minutes.
 func (a *Actor) Event(kind, namespace, name, uid string, warn bool, reason, message string) {
 	r := a.events
 	now := r.now()
@@ -164,6 +168,16 @@ func event(kind, namespace, name, uid string, warn bool, reason, message string,
 	switch kind {
 	case "NodeClaim", "NodePool":
 		e.InvolvedObject.APIVersion = karpv1.GroupVersion.String()
+	case "NodeOverlay":
+		e.InvolvedObject.APIVersion = karpv1alpha1.GroupVersion.String()
+	case kwokv1alpha1.KindKWOKNodeClass:
+		e.InvolvedObject.APIVersion = kwokv1alpha1.GroupVersion.String()
+	case "CapacityBuffer", "CapacityQuota":
+		e.InvolvedObject.APIVersion = autoscalingv1beta1.GroupVersion.String()
+	case "ProvisioningRequest":
+		e.InvolvedObject.APIVersion = autoscalingv1beta1.Group + "/v1"
+	case "Deployment":
+		e.InvolvedObject.APIVersion = appsv1.SchemeGroupVersion.String()
 	case awsv1.KindEC2NodeClass:
 		e.InvolvedObject.APIVersion = awsv1.GroupVersion.String()
 	case dovetailv1alpha1.KindHeadroom:

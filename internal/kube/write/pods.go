@@ -100,9 +100,10 @@ func (a *Actor) Evict(ctx context.Context, e plan.Evict) (uint64, error) {
 			return 0, fmt.Errorf("evict pod %q: %w", name, &plan.BudgetBlocks{Budget: e.Namespace + "/" + budget, Said: said})
 		}
 		return 0, fmt.Errorf("evict pod %q: %w: %s", name, plan.ErrBlocked, said)
-	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "more than one PodDisruptionBudget"), apierrors.IsForbidden(err), apierrors.IsInvalid(err),
-		deniedByAdmission(err):
+	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "more than one PodDisruptionBudget"):
 		return 0, fmt.Errorf("evict pod %q: %w: %w", name, plan.ErrBlocked, err)
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), deniedByAdmission(err):
+		return 0, fmt.Errorf("evict pod %q: %w", name, &plan.EvictionDenied{Err: err})
 	case apierrors.IsConflict(err):
 		return 0, fmt.Errorf("evict pod %q: %w: %w", name, plan.ErrGone, err)
 	}
