@@ -14,7 +14,7 @@ import (
 // what it will change is shown as changed where the next decision would else decide it again.
 func (s *State) Begin(action plan.Action, now, until time.Time) {
 	s.InFlight.BeginAction(action.Key(), objectOf(action), until)
-	s.InFlight.compareWithLast(action, now)
+	s.InFlight.compareWithRecent(action, now)
 	switch a := action.(type) {
 	case plan.CreateClaim:
 		s.Overlay.AddProvisionalClaim(a.Provisional(now))

@@ -6,6 +6,7 @@ package state
 import (
 	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -18,10 +19,11 @@ import (
 //
 // One that succeeds and is soon begun again just as it was has been undone: by another writer, or by an admission policy
 // that changes what is written. It is repeated ever more rarely, so that two writers who disagree do not keep the API server busy.
+// Nor do two changes that undo each other, where what one of them wrote elsewhere is undone.
 type InFlight struct {
 	actions  map[model.ActionKey]*action
-	versions map[Object]uint64 // resource version last seen
-	last     map[model.ActionKey]*change
+	versions map[Object]uint64             // resource version last seen
+	recent   map[model.ActionKey][]*change // made of late, each with another content
 }
 
 // action is one that was begun.
@@ -33,7 +35,7 @@ type action struct {
 	failures int       // in a row
 	since    time.Time // of the first of these failures
 	message  string    // of the last
-	change   *change   // what it writes; nil: not compared with the last
+	change   *change   // what it writes; nil: not compared with those before
 	held     bool      // it succeeded and was undone too often: it stays in flight until then though its effect is seen
 }
 
@@ -50,8 +52,12 @@ const (
 	freeRepeats   = 3                // an action may be undone so often before it is repeated more rarely
 	undoneRetry   = time.Second      // then after this, and twice as long each time
 	longestUndone = 30 * time.Second // at most: other changes of the object wait, too
-	undoneKept    = time.Minute      // one that is not undone for so long begins anew
+	undoneKept    = 5 * time.Second  // one that need not be repeated so soon begins anew
+	mostRecent    = 4                // changes compared by key
 )
+
+// isOver reports whether a change that is made again at an instant was not undone at once.
+func (c *change) isOver(now time.Time) bool { return now.Sub(c.at) >= c.pause()+undoneKept }
 
 // pause is how long an action is not repeated after it succeeded.
 func (c *change) pause() time.Duration {
@@ -71,7 +77,7 @@ func ClaimObject(name string) Object { return Object("claim/" + name) }
 func NodeObject(name string) Object { return Object("node/" + name) }
 
 func newInFlight() *InFlight {
-	return &InFlight{actions: map[model.ActionKey]*action{}, versions: map[Object]uint64{}, last: map[model.ActionKey]*change{}}
+	return &InFlight{actions: map[model.ActionKey]*action{}, versions: map[Object]uint64{}, recent: map[model.ActionKey][]*change{}}
 }
 
 // BeginAction records that an action is about to be done, object being the one that will show its effect; at until it
@@ -85,30 +91,44 @@ func (f *InFlight) BeginAction(key model.ActionKey, object Object, until time.Ti
 	a.object, a.answered, a.version, a.until, a.change, a.held = object, false, 0, until, nil, false
 }
 
-// compareWithLast compares an action that has just been begun with the last change of its object by that key.
-func (f *InFlight) compareWithLast(begun plan.Action, now time.Time) {
+// compareWithRecent compares an action that has just been begun with the recent changes by its key.
+func (f *InFlight) compareWithRecent(begun plan.Action, now time.Time) {
 	content, object := contentOf(begun), objectOf(begun)
 	if content == nil {
 		return
 	}
 	c := &change{content: content, object: object, since: now, at: now}
-	if was := f.last[begun.Key()]; was != nil && reflect.DeepEqual(was.content, content) && now.Sub(was.at) < was.pause()+undoneKept {
-		c.undone, c.since = was.undone+1, was.since
+	for _, was := range f.recent[begun.Key()] {
+		if !was.isOver(now) && reflect.DeepEqual(was.content, content) {
+			c.undone, c.since = was.undone+1, was.since
+		}
 	}
 	f.actions[begun.Key()].change = c
 }
 
-// contentOf returns what an action writes into a NodeClaim or a Node, without the reason; nil for every other action.
+// contentOf returns what an action writes into a NodeClaim or a Node, without the reason and the values of annotations, some of which
+// say when they were written; nil for every other action.
 func contentOf(action plan.Action) plan.Action {
 	switch a := action.(type) {
 	case plan.UpdateClaim:
-		a.Why = plan.Reason{}
+		a.Why, a.Annotations = plan.Reason{}, withoutValues(a.Annotations)
 		return a
 	case plan.UpdateNode:
-		a.Why = plan.Reason{}
+		a.Why, a.Annotations = plan.Reason{}, withoutValues(a.Annotations)
 		return a
 	}
 	return nil
+}
+
+// withoutValues returns a change of annotations that says only which are set and which are removed.
+func withoutValues(change map[string]string) map[string]string {
+	out := maps.Clone(change)
+	for k, v := range out {
+		if v != plan.Unset {
+			out[k] = ""
+		}
+	}
+	return out
 }
 
 // RecordAnswer records that an action succeeded: the version of the object that shows its effect, 0 where there is
@@ -121,7 +141,7 @@ func (f *InFlight) RecordAnswer(key model.ActionKey, version uint64, until time.
 	}
 	a.answered, a.version, a.until, a.failures, a.message = true, version, until, 0, ""
 	if c := a.change; c != nil && version > 0 {
-		f.last[key] = c
+		f.remember(key, c)
 		if pause := c.pause(); pause > 0 {
 			a.held, a.until = true, c.at.Add(pause)
 			return
@@ -130,6 +150,15 @@ func (f *InFlight) RecordAnswer(key model.ActionKey, version uint64, until time.
 	if a.object != "" && version > 0 && f.versions[a.object] >= version {
 		delete(f.actions, key)
 	}
+}
+
+// remember remembers a change that was made, instead of the one before with its content.
+func (f *InFlight) remember(key model.ActionKey, c *change) {
+	list := slices.DeleteFunc(f.recent[key], func(o *change) bool { return reflect.DeepEqual(o.content, c.content) })
+	if list = append(list, c); len(list) > mostRecent {
+		list = list[1:]
+	}
+	f.recent[key] = list
 }
 
 // AwaitChange keeps an action in flight until its object changes, or until that instant: for an action that somebody else
@@ -217,7 +246,9 @@ func (f *InFlight) expireActions(now time.Time) (ended []model.ActionKey, next t
 			ended = append(ended, key)
 		}
 	}
-	maps.DeleteFunc(f.last, func(_ model.ActionKey, c *change) bool { return now.Sub(c.at) >= c.pause()+undoneKept })
+	maps.DeleteFunc(f.recent, func(_ model.ActionKey, list []*change) bool {
+		return !slices.ContainsFunc(list, func(c *change) bool { return !c.isOver(now) })
+	})
 	return ended, next
 }
 
@@ -239,7 +270,7 @@ func (f *InFlight) forgetObject(object Object) {
 			delete(f.actions, key)
 		}
 	}
-	maps.DeleteFunc(f.last, func(_ model.ActionKey, c *change) bool { return c.object == object })
+	maps.DeleteFunc(f.recent, func(_ model.ActionKey, list []*change) bool { return list[0].object == object })
 }
 
 // list returns until when each action is in flight, by key, of those that are at an instant.

@@ -340,7 +340,7 @@ func TestFailuresAreHiddenLongerAndLonger(t *testing.T) {
 // TestUndoneChangesAreRepeatedLessAndLess writes the same into a node again and again, as where somebody else removes it each time.
 func TestUndoneChangesAreRepeatedLessAndLess(t *testing.T) {
 	write := func(s *State, value string, now int) (pause int) {
-		u := plan.UpdateNode{Node: "n", UID: "uid-n", Labels: map[string]string{"ours": value}, Why: plan.Reason{Pool: strconv.Itoa(now)}}
+		u := plan.UpdateNode{Node: "n", UID: "uid-n", Labels: map[string]string{"ours": value}, Annotations: map[string]string{"written-at": strconv.Itoa(now)}, Why: plan.Reason{Pool: strconv.Itoa(now)}}
 		s.Begin(u, at(now), at(now+60))
 		s.SetNode(&model.Node{Name: "n", UID: "uid-n"}, uint64(now+1)) // it is seen before the answer comes
 		s.InFlight.RecordAnswer(u.Key(), uint64(now+1), at(now+15))
@@ -358,22 +358,27 @@ func TestUndoneChangesAreRepeatedLessAndLess(t *testing.T) {
 		pauses, now = append(pauses, pause), now+max(1, pause)
 	}
 	want(t, "the same again and again", pauses, []int{0, 0, 0, 0, 1, 2, 4, 8, 16, 30, 30, 30})
-	u := plan.UpdateNode{Node: "n", UID: "uid-n", Labels: map[string]string{"ours": "true"}}
+	u := plan.UpdateNode{Node: "n", UID: "uid-n", Labels: map[string]string{"ours": "true"}, Annotations: map[string]string{"written-at": "now"}}
 	s.Begin(u, at(now), at(now+60))
 	s.InFlight.RecordAnswer(u.Key(), uint64(now), at(now+15))
 	want(t, "what is told of it", s.Snapshot(at(now)).Undone, map[model.ActionKey]model.UndoneChange{"node/uid-n": {Times: 12, Since: at(0)}})
 	now += 30
 	want(t, "something else", write(s, "false", now), 0)
-	want(t, "the first again", write(s, "true", now+1), 0)
+	want(t, "what was undone before", write(s, "true", now+1), 30)
+	want(t, "after some quiet seconds", write(s, "true", now+31+5), 0)
 	for i := range 3 {
-		write(s, "true", now+2+i)
-	}
-	want(t, "after a quiet minute", write(s, "true", now+70), 0)
-	for i := range 3 {
-		write(s, "true", now+71+i)
+		write(s, "true", now+37+i)
 	}
 	s.DeleteNode("n")
-	want(t, "another node of that name", write(s, "true", now+75), 0)
+	want(t, "another node of that name", write(s, "true", now+41), 0)
+
+	s = fresh()
+	now, pauses = 0, nil
+	for i := range 14 {
+		pause := write(s, []string{"true", "false"}[i%2], now)
+		pauses, now = append(pauses, pause), now+max(1, pause)
+	}
+	want(t, "two changes that undo each other", pauses, []int{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 4, 4})
 }
 
 func TestProvisionalClaims(t *testing.T) {

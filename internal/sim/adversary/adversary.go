@@ -48,6 +48,7 @@ const (
 	ExpiresClaims
 	KeepsDriversOut // CSI drivers never run on the nodes
 	RemovesLabels   // ours, from nodes in use: no harm to launches
+	RemovesSlots    // what NodeClaims are reserved for, as a policy on annotations does
 	EditsLabels     // in addition to what each does: no harm to launches
 	Adversities
 )
@@ -176,6 +177,9 @@ func (a *Adversary) Act(c *sim.Cluster) {
 
 func (a *Adversary) actOn(c *sim.Cluster, x *model.Claim, m *sim.Machine) {
 	k, ok := a.kind(OwnersOf(x))
+	if was, isVictim := a.kind(a.MadeFor[x.UID]); isVictim && was == RemovesSlots { // which has it made for nobody
+		k, ok = was, true
+	}
 	n := c.Nodes[m.Node]
 	edit := func(change func(*model.Node)) {
 		e := *n
@@ -196,6 +200,10 @@ func (a *Adversary) actOn(c *sim.Cluster, x *model.Claim, m *sim.Machine) {
 		edit(func(e *model.Node) {
 			e.Taints = append(slices.Clone(n.Taints), model.Taint{Key: agentTaint, Value: "no", Effect: model.NoSchedule})
 		})
+	case k == RemovesSlots && (len(x.Slots) > 0 || x.Reserved):
+		e := *x
+		e.Slots, e.Reserved = nil, false
+		c.SetClaim(&e)
 	case k == RemovesLabels && n != nil && x.Is(lifecycle.Initialized) && (n.Labels[model.LabelRegistered] != "" || n.Labels[model.LabelInitialized] != ""):
 		edit(func(e *model.Node) {
 			e.Labels = sim.Edited(n.Labels, map[string]string{model.LabelRegistered: plan.Unset, model.LabelInitialized: plan.Unset})
