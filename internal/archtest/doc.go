@@ -15,6 +15,7 @@ model < forecast < decide
 lifecycle < cluster < decide
 forecast < headroom < controller/headrooms
 lifecycle < controller/headrooms < cli
+disrupt, lifecycle < deletioncost < controller/deletioncosts < cli
 model < nodeoverlay < state
 plan < groupstatus < kube, controller/view, controller/record
 model < prometheus
@@ -41,7 +42,7 @@ decide, verify < approve < doctor, controller, cli
 decide < explain < doctor, controller/answer
 decide < doctor < report
 decide < expander
-api, state, plan, headroom < kube/volume < kube/translate < kube/client, kube/manifests < kube/watch < kube/write < kube/takeover
+api, state, plan, headroom, deletioncost < kube/volume < kube/translate < kube/client, kube/manifests < kube/watch < kube/write < kube/takeover
 kube/inventory
 access < kube/client
 top < kube/watch
@@ -67,7 +68,7 @@ casetest
 `
 
 // Pure are the packages between a Snapshot and a Plan, what they ask, and what a person is shown of a cluster.
-var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "cluster", "decide", "decide/shares", "decide/replicas", "decide/nodegroups", "decide/limits", "decide/unused", "decide/demand", "decide/disruption", "decide/claims", "decide/landing", "decide/pods", "decide/pools", "decide/requests", "explain", "verify", "approve", "nodeoverlay", "top", "doctor", "groupstatus", "sim", "sim/adversary", "replay", "savings"}
+var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "deletioncost", "cluster", "decide", "decide/shares", "decide/replicas", "decide/nodegroups", "decide/limits", "decide/unused", "decide/demand", "decide/disruption", "decide/claims", "decide/landing", "decide/pods", "decide/pools", "decide/requests", "explain", "verify", "approve", "nodeoverlay", "top", "doctor", "groupstatus", "sim", "sim/adversary", "replay", "savings"}
 
 // Banned are import prefixes that pure packages may not use, each with the reason.
 var Banned = map[string]string{

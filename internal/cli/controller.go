@@ -24,6 +24,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/kwok"
 	"github.com/dovetail-sh/dovetail/internal/cloud/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/controller/deletioncosts"
 	"github.com/dovetail-sh/dovetail/internal/controller/demandhistory"
 	"github.com/dovetail-sh/dovetail/internal/controller/headrooms"
 	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
@@ -116,7 +117,7 @@ Names in capitals are Karpenter's environment variables. They are read if the fl
 	g.DurationVar(&f.config.Max, "batch-max-duration", f.config.Max, "Maximum batch window: longest wait after the first unschedulable pod (BATCH_MAX_DURATION)")
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage+" (SCHEDULER_CONFIG)")
 	f.demand.add(g)
-	g.StringVar(&f.gates, "feature-gates", "", "Feature gates, as NAME=true,NAME=false: NodeRepair (default false), SpotToSpotConsolidation (default false), ReservedCapacity (default true), TerminateFirstDrift (default false), TerminateFirstRepair (default false) (FEATURE_GATES)")
+	g.StringVar(&f.gates, "feature-gates", "", "Feature gates, as NAME=true,NAME=false: NodeRepair (default false), SpotToSpotConsolidation (default false), ReservedCapacity (default true), TerminateFirstDrift (default false), TerminateFirstRepair (default false), PodDeletionCostManagement (default false) (FEATURE_GATES)")
 	g.BoolVar(&f.legacyRepair, "legacy-node-repair", false, "Delete a node that is not repaired within 10 minutes by force, past disruption budgets and karpenter.sh/do-not-disrupt (LEGACY_NODE_REPAIR)")
 	g.Float32Var(&f.qps, "kube-client-qps", 0, "Maximum requests per second to the API server. 0 means no client-side limit (KUBE_CLIENT_QPS)")
 	g.IntVar(&f.burst, "kube-client-burst", 0, "Maximum burst above --kube-client-qps (KUBE_CLIENT_BURST)")
@@ -154,7 +155,8 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	keeper := headrooms.New(ctl, write.NewHeadrooms(cluster, objects, time.Now), ctl.Demand(), s.log, time.LoadLocation)
 	ctl.Answers.Headrooms = keeper
 	registry.MustRegister(headrooms.NewMetrics(keeper))
-	p := &controllerProcess{flags: f, settings: s, client: cluster, objects: objects, actor: actor, ctl: ctl, refresh: refresh, headrooms: keeper, failed: make(chan error, 5)}
+	p := &controllerProcess{flags: f, settings: s, client: cluster, objects: objects, actor: actor, ctl: ctl, refresh: refresh, headrooms: keeper,
+		deletionCosts: &deletioncosts.Keeper{Loop: ctl, Store: actor, On: s.deletionCosts, Log: s.log}, failed: make(chan error, 5)}
 	return p.run(ctx, registry)
 }
 
@@ -166,6 +168,7 @@ type controllerSettings struct {
 	server           *externalgrpc.Config // for --cloud externalgrpc
 	clusterAPI       clusterapi.Config    // for --cloud clusterapi
 	reservedCapacity bool                 // machines are launched into capacity reservations
+	deletionCosts    bool                 // deletion costs are written to pods
 
 	limits *clusterLimits // nil: there are none
 	groups *discovery     // nil: no node groups are looked for
@@ -246,6 +249,7 @@ func (s *controllerSettings) readGates(text string) error {
 	s.policy.NoRepair, s.policy.Disrupt.NoSpotToSpot = !repair, !spot
 	s.policy.TerminateFirstDrift, _ = isGateOn(text, gateTerminateFirstDrift)
 	s.policy.TerminateFirstRepair, _ = isGateOn(text, gateTerminateFirstRepair)
+	s.deletionCosts, _ = isGateOn(text, gatePodDeletionCost)
 	return nil
 }
 

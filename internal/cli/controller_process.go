@@ -12,6 +12,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/controller/deletioncosts"
 	"github.com/dovetail-sh/dovetail/internal/controller/headrooms"
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
@@ -24,15 +25,16 @@ const releaseLimit = 5 * time.Second
 
 // controllerProcess is the controller's goroutines: servers, watch, leader election, the loop, and what runs beside it.
 type controllerProcess struct {
-	flags     *controllerFlags
-	settings  *controllerSettings
-	client    *client.Client
-	objects   *translate.Translator
-	actor     *write.Actor
-	ctl       *controller.Controller
-	refresh   func(context.Context) // keeps fresh what the provider knows; nil: nothing has to be
-	headrooms *headrooms.Keeper
-	failed    chan error // the first error that any of them sends ends the process
+	flags         *controllerFlags
+	settings      *controllerSettings
+	client        *client.Client
+	objects       *translate.Translator
+	actor         *write.Actor
+	ctl           *controller.Controller
+	refresh       func(context.Context) // keeps fresh what the provider knows; nil: nothing has to be
+	headrooms     *headrooms.Keeper
+	deletionCosts *deletioncosts.Keeper
+	failed        chan error // the first error that any of them sends ends the process
 }
 
 // run starts everything and returns when a part of it fails or the context ends, which is no error. Before it returns it
@@ -55,7 +57,7 @@ func (p *controllerProcess) run(parent context.Context, registry *prometheus.Reg
 		if p.settings.groups != nil {
 			p.ctl.Background = append(p.ctl.Background, func(ctx context.Context) { p.keepNodeGroups(ctx, synced) })
 		}
-		p.ctl.Background = append(p.ctl.Background, p.keepProvisioners, p.headrooms.Run)
+		p.ctl.Background = append(p.ctl.Background, p.keepProvisioners, p.headrooms.Run, p.deletionCosts.Run)
 	}
 
 	loopEnded, released := make(chan struct{}), make(chan struct{})

@@ -52,6 +52,7 @@ const (
 	gateNodeRepair           = "NodeRepair"
 	gateSpotToSpot           = "SpotToSpotConsolidation"
 	gateReservedCapacity     = "ReservedCapacity"
+	gatePodDeletionCost      = "PodDeletionCostManagement"
 	gateTerminateFirstDrift  = "TerminateFirstDrift"
 	gateTerminateFirstRepair = "TerminateFirstRepair"
 	gateNodeClassCEL         = "NodeClassCEL" // of its provider for AWS, as the next
@@ -59,7 +60,7 @@ const (
 )
 
 // switchable are the gates that turn something on and off, and how they stand where nothing is said, as there.
-var switchable = map[string]bool{gateNodeRepair: false, gateSpotToSpot: false, gateReservedCapacity: true, gateTerminateFirstDrift: false, gateTerminateFirstRepair: false, gateNodeClassCEL: false, gateRebootForRepair: false}
+var switchable = map[string]bool{gateNodeRepair: false, gateSpotToSpot: false, gateReservedCapacity: true, gateTerminateFirstDrift: false, gateTerminateFirstRepair: false, gatePodDeletionCost: false, gateNodeClassCEL: false, gateRebootForRepair: false}
 
 // gateVariable is an environment variable that sets feature gates, and the flag that it stands for: the gates that turn
 // something on and off, and the others by whether what they stand for is there.
@@ -71,8 +72,8 @@ type gateVariable struct {
 
 // gateVariables are those of Karpenter and of its provider for AWS.
 var gateVariables = []gateVariable{
-	{"FEATURE_GATES", "feature-gates", []string{gateNodeRepair, gateSpotToSpot, gateReservedCapacity, gateTerminateFirstDrift, gateTerminateFirstRepair},
-		map[string]bool{"Drift": true, "StaticCapacity": true, "NodeOverlay": true, "CapacityBuffer": true, "PodDeletionCostManagement": false}},
+	{"FEATURE_GATES", "feature-gates", []string{gateNodeRepair, gateSpotToSpot, gateReservedCapacity, gateTerminateFirstDrift, gateTerminateFirstRepair, gatePodDeletionCost},
+		map[string]bool{"Drift": true, "StaticCapacity": true, "NodeOverlay": true, "CapacityBuffer": true}},
 	{"AWS_FEATURE_GATES", "aws-feature-gates", []string{gateNodeClassCEL, gateRebootForRepair}, map[string]bool{"DRANVIDIAGPU": false, "DRAEFA": false}},
 }
 

@@ -119,16 +119,17 @@ func TestVariables(t *testing.T) {
 
 // The gates that turn something on and off stand as Karpenter's do where nothing is said.
 func TestGates(t *testing.T) {
-	for text, want := range map[string][7]bool{ // node repair, spot to spot, reserved capacity, expressions, reboots, terminate first for drift and for repair
-		"":                {false, false, true, false, false, false, false},
-		"NodeRepair=true": {true, false, true, false, false, false, false},
-		"SpotToSpotConsolidation=true, ReservedCapacity=false,StaticCapacity=true": {false, true, false, false, false, false, false},
-		"NodeClassCEL=true":         {false, false, true, true, false, false, false},
-		"RebootForRepair=true":      {false, false, true, false, true, false, false},
-		"TerminateFirstDrift=true":  {false, false, true, false, false, true, false},
-		"TerminateFirstRepair=true": {false, false, true, false, false, false, true},
+	for text, want := range map[string][8]bool{ // node repair, spot to spot, reserved capacity, expressions, reboots, terminate first for drift and for repair, pod deletion cost
+		"":                {false, false, true, false, false, false, false, false},
+		"NodeRepair=true": {true, false, true, false, false, false, false, false},
+		"SpotToSpotConsolidation=true, ReservedCapacity=false,StaticCapacity=true": {false, true, false, false, false, false, false, false},
+		"NodeClassCEL=true":              {false, false, true, true, false, false, false, false},
+		"RebootForRepair=true":           {false, false, true, false, true, false, false, false},
+		"TerminateFirstDrift=true":       {false, false, true, false, false, true, false, false},
+		"TerminateFirstRepair=true":      {false, false, true, false, false, false, true, false},
+		"PodDeletionCostManagement=true": {false, false, true, false, false, false, false, true},
 	} {
-		for i, name := range []string{gateNodeRepair, gateSpotToSpot, gateReservedCapacity, gateNodeClassCEL, gateRebootForRepair, gateTerminateFirstDrift, gateTerminateFirstRepair} {
+		for i, name := range []string{gateNodeRepair, gateSpotToSpot, gateReservedCapacity, gateNodeClassCEL, gateRebootForRepair, gateTerminateFirstDrift, gateTerminateFirstRepair, gatePodDeletionCost} {
 			if on, err := isGateOn(text, name); err != nil || on != want[i] {
 				t.Errorf("gates %q: %s is %v, %v", text, name, on, err)
 			}

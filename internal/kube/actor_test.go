@@ -23,6 +23,7 @@ import (
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/deletioncost"
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/kubetest"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
@@ -462,6 +463,50 @@ func TestTolerate(t *testing.T) {
 	wantErr(t, err, plan.ErrGone, "default/no-such")
 	_, err = p.actor.Tolerate(p.ctx, plan.Tolerate{Namespace: "default", Pod: pod.Name, UID: string(pod.UID), Claim: "not a label value"})
 	wantErr(t, err, plan.ErrInvalid, "default/tolerate-other")
+}
+
+// Deletion costs are set, changed and removed, but for those that a user has set.
+func TestDeletionCostsWritten(t *testing.T) {
+	p := newPlane(t)
+	w := p.watch(t)
+	write := func(pod *corev1.Pod, cost string) error {
+		return p.actor.WriteDeletionCost(p.ctx, deletioncost.Write{Namespace: "default", Pod: pod.Name, UID: string(pod.UID), Cost: cost})
+	}
+	until := func(pod *corev1.Pod, cost, own string) {
+		t.Helper()
+		w.until("deletion cost "+cost, func(s *state.State) bool {
+			x := s.FindPod("default/" + pod.Name)
+			return x != nil && x.DeletionCost == cost && x.OwnDeletionCost == own
+		})
+	}
+	pod := p.makePod(t, "cost", nil)
+	for _, cost := range []string{"-3", "-2147483648", ""} {
+		for range 2 { // twice is once
+			if err := write(pod, cost); err != nil {
+				t.Fatal(err)
+			}
+		}
+		until(pod, cost, cost)
+	}
+	users := p.makePod(t, "cost-of-user", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.PodDeletionCost: "7"} })
+	wantErr(t, write(users, "-3"), plan.ErrConflict, "default/cost-of-user")
+	until(users, "7", "")
+	if err := write(pod, "-3"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.admin.Core.Patch(types.MergePatchType).Namespace("default").Resource("pods").Name(pod.Name).
+		Body([]byte(`{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"7"}}}`)).Do(p.ctx).Error(); err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, write(pod, "-4"), plan.ErrConflict, "default/cost")
+	if err := write(pod, ""); err != nil {
+		t.Fatal(err)
+	}
+	until(pod, "7", "")
+	pod.UID = "other"
+	if err := write(pod, "-4"); err == nil {
+		t.Fatal("the cost of another pod was written")
+	}
 }
 
 // The chart's policy: our identity may add our toleration to a pod and nothing else.

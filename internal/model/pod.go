@@ -6,6 +6,7 @@ package model
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -61,11 +62,22 @@ type Pod struct {
 	Expected             bool   // it is not there yet: its ReplicaSet is making it, or it is a virtual one
 	Buffer               string // namespace/name of the CapacityBuffer whose virtual pod it is: it stands for capacity and is never made; empty: a real pod
 	DisruptionCost       int32  // karpenter.sh/disruption-cost, or controller.kubernetes.io/pod-deletion-cost
+	DeletionCost         string // value of controller.kubernetes.io/pod-deletion-cost; empty: none
+	OwnDeletionCost      string // value of AnnotationDeletionCost: what we wrote there; empty: nothing
 	RestartCost          string // value of dovetail.sh/restart-cost, see ParseRestartCost; empty: not given
 	Gang                 Gang   `json:",omitzero"` // the pods that it runs together with; zero: none
 
 	Consumes    Consumed `json:",omitzero"`  // the ProvisioningRequest whose capacity it is for
 	Placeholder bool     `json:",omitempty"` // it stands for a pod that its ProvisioningRequest is for and that does not exist: it is never bound
+}
+
+// DeletionCostValue returns the deletion cost of a pod as its ReplicaSet reads it: a value that is not a 32-bit integer counts as 0.
+func (p *Pod) DeletionCostValue() int32 {
+	n, err := strconv.ParseInt(p.DeletionCost, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(n)
 }
 
 // IsLetIn reports whether a pod tolerates the reservation of a NodeClaim, or may do so at any moment. A toleration is never taken back.

@@ -74,6 +74,9 @@ const (
 	AnnotationSurge       = "dovetail.sh/surge"
 	AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
 
+	// AnnotationDeletionCost on a pod is the value of controller.kubernetes.io/pod-deletion-cost that Dovetail wrote. A pod whose value is another has one of its
+	// user's.
+	AnnotationDeletionCost = "dovetail.sh/pod-deletion-cost"
 	// AnnotationRestartCost on a pod or a NodePool is what one restart of the pod, or of a pod on the pool's nodes, costs in dollars: what people
 	// would pay not to have it. See ParseRestartCost.
 	AnnotationRestartCost = "dovetail.sh/restart-cost"

@@ -250,7 +250,7 @@ func (k *workloads) victims(o *ownerState) []*podState {
 	}
 	out := slices.Clone(o.pods)
 	slices.SortStableFunc(out, func(a, b *podState) int {
-		return cmp.Or(cmp.Compare(bound(a), bound(b)), cmp.Compare(deleted(a), deleted(b)), cmp.Compare(a.pod.DisruptionCost, b.pod.DisruptionCost),
+		return cmp.Or(cmp.Compare(bound(a), bound(b)), cmp.Compare(deleted(a), deleted(b)), cmp.Compare(a.pod.DeletionCostValue(), b.pod.DeletionCostValue()),
 			cmp.Compare(onNode[b.pod.Node], onNode[a.pod.Node]), b.born.Compare(a.born), cmp.Compare(a.pod.Name, b.pod.Name))
 	})
 	return out

@@ -183,7 +183,7 @@ type Workload struct {
 	Guarded    bool // by a PodDisruptionBudget
 	MinHealthy int  // of that
 
-	// Order says which pods are deleted first when there are too many; nil: those that run nowhere.
+	// Order says which pods are deleted first when there are too many; nil: those that run nowhere, then those with the least deletion cost.
 	Order func(a, b *model.Pod) int
 
 	told   int // what the ReplicaSet was last said to want

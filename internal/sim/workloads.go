@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,7 +40,7 @@ func (c *Cluster) runWorkloads() {
 		}
 		order := l.Order
 		if order == nil {
-			order = boundLast
+			order = deletionOrder
 		}
 		slices.SortStableFunc(have, order)
 		for _, p := range have[:-more] {
@@ -49,14 +50,10 @@ func (c *Cluster) runWorkloads() {
 	c.runDaemons()
 }
 
-func boundLast(a, b *model.Pod) int {
-	switch {
-	case a.Node == "" && b.Node != "":
-		return -1
-	case a.Node != "" && b.Node == "":
-		return 1
-	}
-	return 0
+// deletionOrder compares pods in the order in which a ReplicaSet deletes them, as kube-controller-manager does: those that run nowhere, then by deletion cost.
+func deletionOrder(a, b *model.Pod) int {
+	bound := func(p *model.Pod) int { return min(len(p.Node), 1) }
+	return cmp.Or(cmp.Compare(bound(a), bound(b)), cmp.Compare(a.DeletionCostValue(), b.DeletionCostValue()))
 }
 
 func (c *Cluster) newPod(l *Workload) *model.Pod {

@@ -200,7 +200,7 @@ func (t *nodeTable) removePod(key string, p *model.Pod, now time.Time) bool {
 func looksTheSame(a, b *model.Pod) bool {
 	return a.Unschedulable.Equal(b.Unschedulable) && a.Refusal == b.Refusal && a.Deleting.Equal(b.Deleting) && a.GracePeriod == b.GracePeriod && a.Class == b.Class &&
 		a.Ready == b.Ready && a.Starting == b.Starting && a.DoNotDisrupt == b.DoNotDisrupt && a.SafeToEvict == b.SafeToEvict && a.LocalVolume == b.LocalVolume && a.DaemonEviction == b.DaemonEviction && a.ScaleUpDelay == b.ScaleUpDelay &&
-		a.DisruptionCost == b.DisruptionCost &&
+		a.DisruptionCost == b.DisruptionCost && a.DeletionCost == b.DeletionCost && a.OwnDeletionCost == b.OwnDeletionCost &&
 		a.RestartCost == b.RestartCost && a.Gang == b.Gang && a.Consumes == b.Consumes && a.Failed == b.Failed && slices.Equal(a.Finalizers, b.Finalizers) && a.ReadySince.Equal(b.ReadySince) && a.Bound.Equal(b.Bound) && a.Owner == b.Owner &&
 		a.Deployment == b.Deployment && a.RestartedAt == b.RestartedAt && a.Surge == b.Surge && a.ReservedFor == b.ReservedFor &&
 		slices.Equal(a.Reservations, b.Reservations)

@@ -219,8 +219,8 @@ cluster-autoscaler-status
 {{- range $gate, $on := $s.featureGates }}
 {{- if and (not $on) (has $gate (list "staticCapacity" "drift" "capacityBuffer")) }}
   settings.featureGates.{{ $gate }}: false    there is no gate: it is always on
-{{- else if and $on (eq $gate "podDeletionCostManagement") }}
-  settings.featureGates.{{ $gate }}: true    it is not served
+{{- else if and $on (eq $gate "podDeletionCostManagement") (eq (include "dovetail.landing" $) "off") }}
+  settings.featureGates.{{ $gate }}: true    landing is off, and the right to patch pods is not granted with it
 {{- end }}
 {{- end }}
 {{- end }}

@@ -75,6 +75,7 @@ func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
 		out.SafeToEvict, out.RestartCost = p.Annotations[annotationSafeToEvict], p.Annotations[model.AnnotationRestartCost]
 		out.RestartedAt, out.Surge = p.Annotations[model.AnnotationRestartedAt], p.Annotations[model.AnnotationSurge]
 		out.DisruptionCost = disruptionCost(p.Annotations)
+		out.DeletionCost, out.OwnDeletionCost = p.Annotations[corev1.PodDeletionCost], p.Annotations[model.AnnotationDeletionCost]
 	}
 	out.Mirror = out.Mirror || out.Owner.Kind == "Node"
 	for i := range p.Spec.Tolerations {

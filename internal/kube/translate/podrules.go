@@ -48,11 +48,13 @@ func localVolume(p *corev1.Pod) string {
 }
 
 // disruptionCost returns what evicting a pod costs by its annotations: karpenter.sh/disruption-cost, or else
-// controller.kubernetes.io/pod-deletion-cost. A value that is not a 32-bit integer counts as 0, as in Karpenter.
+// controller.kubernetes.io/pod-deletion-cost, unless that was written by us. A value that is not a 32-bit integer counts as 0, as in Karpenter.
 func disruptionCost(annotations map[string]string) int32 {
 	s, ok := annotations[karpv1.AnnotationDisruptionCost]
 	if !ok {
-		s = annotations[corev1.PodDeletionCost]
+		if s = annotations[corev1.PodDeletionCost]; s == annotations[model.AnnotationDeletionCost] {
+			return 0
+		}
 	}
 	n, err := strconv.ParseInt(s, 10, 32)
 	if err != nil {

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package deletioncosts has the pod deletion costs written that package deletioncost computes, once a minute.
+//
+// It decides nothing and never waits for the loop: it reads the Snapshot that was decided on last. Start reading at Keeper.Run.
+package deletioncosts
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/deletioncost"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// every is how often costs are written.
+const every = time.Minute
+
+// Loop is what a Keeper uses of the loop that launches nodes.
+type Loop interface {
+	// LastSnapshot returns the Snapshot that was decided on last; nil: nothing was decided yet.
+	LastSnapshot() *model.Snapshot
+}
+
+// Store writes the deletion costs of pods.
+type Store interface {
+	// WriteDeletionCost returns an error with plan.ErrGone if the pod is gone, and with plan.ErrConflict if somebody else has set its cost.
+	WriteDeletionCost(context.Context, deletioncost.Write) error
+}
+
+// Keeper keeps the deletion costs of pods.
+type Keeper struct {
+	Loop  Loop
+	Store Store
+	On    bool // the feature gate PodDeletionCostManagement; off: what was written before is removed
+	Log   *slog.Logger
+}
+
+// Run keeps deletion costs until the context ends.
+func (k *Keeper) Run(ctx context.Context) {
+	for {
+		if s := k.Loop.LastSnapshot(); s != nil {
+			k.write(ctx, s)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(every):
+		}
+	}
+}
+
+// write writes what there is to be written now. What fails is tried again with the next Snapshot.
+func (k *Keeper) write(ctx context.Context, s *model.Snapshot) {
+	plans := deletioncost.Removal
+	if k.On {
+		plans = deletioncost.Plan
+	}
+	written, failed := 0, error(nil)
+	for _, w := range plans(s) {
+		switch err := k.Store.WriteDeletionCost(ctx, w); {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			written++
+		case errors.Is(err, plan.ErrGone), errors.Is(err, plan.ErrConflict):
+		case failed == nil:
+			failed = err
+		}
+	}
+	if written > 0 {
+		k.Log.Info("pod deletion costs were written", "pods", written)
+	}
+	if failed != nil {
+		k.Log.Error("some pod deletion costs were not written", "error", failed)
+	}
+}
