@@ -17,7 +17,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// drawPreferences gives a class what it would rather have: a zone, nodes with or without other pods, spreads.
+// drawPreferences gives a class what it would rather have: a zone, an instance type, nodes with or without other pods, spreads.
 func drawPreferences(t *rapid.T, c *model.Class, apps int) {
 	weight := func() int32 { return rapid.SampledFrom([]int32{1, 50, 100}).Draw(t, "weight") }
 	term := func() model.PodTerm {
@@ -26,7 +26,7 @@ func drawPreferences(t *rapid.T, c *model.Class, apps int) {
 			Selector: model.Selector{Namespaces: []string{"default"}, Pods: &sel}}
 	}
 	for range rapid.IntRange(1, 2).Draw(t, "preferences") {
-		switch rapid.IntRange(0, 3).Draw(t, "preference") {
+		switch rapid.IntRange(0, 4).Draw(t, "preference") {
 		case 0:
 			own := model.NewRequirements(model.OneOf("app", c.Labels["app"]))
 			c.Spread = append(c.Spread, model.SpreadConstraint{TopologyKey: term().TopologyKey, MaxSkew: 1, Selector: &own})
@@ -37,6 +37,9 @@ func drawPreferences(t *rapid.T, c *model.Class, apps int) {
 		case 3:
 			c.Preferred = append(c.Preferred, model.WeightedNodeTerm{Weight: weight(),
 				Term: model.NodeTerm{Requirements: model.NewRequirements(model.OneOf(model.LabelZone, rapid.SampledFrom([]string{"a", "b", "nowhere"}).Draw(t, "zone")))}})
+		case 4:
+			c.Preferred = append(c.Preferred, model.WeightedNodeTerm{Weight: weight(),
+				Term: model.NodeTerm{Requirements: model.NewRequirements(model.OneOf(model.LabelInstanceType, rapid.SampledFrom([]string{"small", "medium", "large"}).Draw(t, "type")))}})
 		}
 	}
 }

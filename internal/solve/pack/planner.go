@@ -5,6 +5,7 @@ package pack
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
@@ -60,9 +61,9 @@ func (s *Planner) CostsNoMoreThan(o *Planner) bool {
 }
 
 // KeepsNodePreferences reports whether this plan, which heeds preferences for nodes, is to be taken rather than one that
-// heeds none: it costs no more, or it has no more machines and all pods prefer the same offers, so that each machine is
-// what its pods pay for. Pods that prefer different nodes would else have machines of their own, and consolidation would
-// put them together.
+// heeds none: it costs no more, or it costs no more than the least of the preferences is worth, has no more machines, and all
+// pods prefer the same offers, so that each machine is what its pods pay for. Pods that prefer different nodes would else have
+// machines of their own, and consolidation would put them together.
 func (s *Planner) KeepsNodePreferences(free *Planner) bool {
 	if s.CostsNoMoreThan(free) {
 		return true
@@ -70,9 +71,15 @@ func (s *Planner) KeepsNodePreferences(free *Planner) bool {
 	if !s.PlacesAsManyAs(free) || s.Placement.CountMachines() > free.Placement.CountMachines() {
 		return false
 	}
-	return !slices.ContainsFunc(s.Inst.Classes, func(c *problem.Class) bool {
-		return s.Inst.PreferredOffersOf(c) != s.Inst.PreferredOffersOf(s.Inst.Classes[0])
-	})
+	least := int64(math.MaxInt64)
+	for _, c := range s.Inst.Classes {
+		if s.Inst.PreferredOffersOf(c) != s.Inst.PreferredOffersOf(s.Inst.Classes[0]) {
+			return false
+		}
+		least = min(least, c.PreferenceGain)
+	}
+	// A pod is priced by its part of a machine; what else fits on the machine is room that nobody may ever need.
+	return s.totalCost() <= s.In.AddPreferenceCost(free.totalCost(), least)
 }
 
 // totalCost is what the machines to buy cost, micro-dollars an hour.

@@ -16,7 +16,7 @@ const preferNoScheduleWeight = 100
 // PreferredOffersOf is findPreferredOffers, done once for a class.
 func (s *Instance) PreferredOffersOf(c *Class) *OfferSet {
 	if c.PreferredOffers == nil {
-		c.PreferredOffers = s.findPreferredOffers(c)
+		c.PreferredOffers, c.PreferenceGain = s.findPreferredOffers(c)
 	}
 	return c.PreferredOffers
 }
@@ -31,14 +31,14 @@ func (s *Instance) PreferAmong(c *Class, set *OfferSet) *OfferSet {
 
 // findPreferredOffers narrows the offers of a class to those it would pay for, within the first level that holds it:
 // a pod costs least there, what it gives up counted. All of them where it has no preference, or none that tells
-// offers apart.
-func (s *Instance) findPreferredOffers(c *Class) *OfferSet {
+// offers apart. It returns as well the weight of the preferences that they meet above what the offer that meets least does.
+func (s *Instance) findPreferredOffers(c *Class) (preferred *OfferSet, gain int64) {
 	if len(c.Spec.Preferred) == 0 && !s.catalog.hasPreferNoSchedule || s.in.Heeded == NoPreferences {
-		return c.Offers
+		return c.Offers, 0
 	}
 	level, _ := s.catalog.CheapestLevel(c.Offers, &c.Req)
 	if level == len(s.catalog.Levels) {
-		return c.Offers
+		return c.Offers, 0
 	}
 	l := s.catalog.Levels[level]
 	terms := make([]term, len(c.Spec.Preferred))
@@ -68,10 +68,11 @@ func (s *Instance) findPreferredOffers(c *Class) *OfferSet {
 		}
 	}
 	if len(unit) < 2 {
-		return c.Offers
+		return c.Offers, 0
 	}
-	best, bestCost := most, int64(-1)
+	best, bestCost, least := most, int64(-1), most
 	for n, price := range unit { // the least cost, of equals the most preferences: whatever the order
+		least = min(least, n)
 		cost := s.in.AddPreferenceCost(price, most-n)
 		if bestCost < 0 || cost < bestCost || cost == bestCost && n > best {
 			best, bestCost = n, cost
@@ -84,7 +85,7 @@ func (s *Instance) findPreferredOffers(c *Class) *OfferSet {
 			bits[i>>6] &^= 1 << (i & 63)
 		}
 	}
-	return s.catalog.InternOfferSet(bits)
+	return s.catalog.InternOfferSet(bits), best - least
 }
 
 // preferenceScore is the weight of the preferences that an offer meets.

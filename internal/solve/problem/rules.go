@@ -152,6 +152,7 @@ type Class struct {
 	Filter          *nodeFilter
 	Offers          *OfferSet // those that admit it; fewer than Filter.Offers where assumptions rule some out
 	PreferredOffers *OfferSet // those of Offers it would pay for to have its preferences met; nil: not found yet
+	PreferenceGain  int64     // the weight of preferences that these meet, above the offer that meets least
 	Topology        TopologyRules
 	Separation      separation
 	MaxPerNewNode   int64 // of its pods, where its rules over hosts concern no other class; 0: they do, or there are none. See compileNodeCaps
