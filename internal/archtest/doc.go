@@ -20,7 +20,7 @@ model < nodeoverlay < state
 plan < groupstatus < kube, controller/view, controller/record
 model < prometheus
 access < web
-cluster, disrupt < savings < report
+cluster, disrupt < savings < report, controller/savingskeeper
 solve < decide/shares < decide
 disrupt < decide/replicas < decide
 cluster, disrupt < decide/nodegroups < decide
@@ -55,6 +55,7 @@ cloud/simulated, cloud/aws/awstest/shapes, cloud/aws/awstest/wire < cloud/aws/aw
 cloud/externalgrpc < cloud/externalgrpc/externalgrpctest
 plan, ledger < report
 disrupt, forecast < controller/demandhistory < controller
+controller/savingskeeper < controller
 decide, state, report < controller/view, controller/shadow
 controller/shadow < controller
 approve, state, report < controller/record < controller

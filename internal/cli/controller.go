@@ -28,6 +28,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/controller/demandhistory"
 	"github.com/dovetail-sh/dovetail/internal/controller/headrooms"
 	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
+	"github.com/dovetail-sh/dovetail/internal/controller/savingskeeper"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
@@ -98,7 +99,7 @@ Names in capitals are Karpenter's environment variables. They are read if the fl
 	g.StringVar(&f.prices, "price-file", "", priceFileUsage+" Read again when it changes")
 	f.aws.add(g)
 	f.groups.add(g)
-	g.StringVar(&f.metrics, "metrics-address", ":8080", "Address of /metrics. On a loopback address it also serves /why, /history, /ledger, /pending and /shadow. If empty, nothing is served (METRICS_PORT)")
+	g.StringVar(&f.metrics, "metrics-address", ":8080", "Address of /metrics. On a loopback address it also serves /why, /history, /ledger, /pending, /savings and /shadow. If empty, nothing is served (METRICS_PORT)")
 	f.secure.add(g)
 	g.StringVar(&f.health, "health-address", ":8081", "Address of /healthz and /readyz. If empty, nothing is served (HEALTH_PROBE_PORT)")
 	g.BoolVar(&f.unobserved, "disable-cluster-state-observability", false, "Disable metrics per pod, per node and per object condition (DISABLE_CLUSTER_STATE_OBSERVABILITY)")
@@ -154,7 +155,8 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	registerLeaderMetrics(registry, ctl, f.lease.Name, !f.unobserved)
 	keeper := headrooms.New(ctl, write.NewHeadrooms(cluster, objects, time.Now), ctl.Demand(), s.log, time.LoadLocation)
 	ctl.Answers.Headrooms = keeper
-	registry.MustRegister(headrooms.NewMetrics(keeper))
+	ctl.Account().Headroom = keeper.MicroPerHour
+	registry.MustRegister(headrooms.NewMetrics(keeper), savingskeeper.NewMetrics(ctl.Account()))
 	p := &controllerProcess{flags: f, settings: s, client: cluster, objects: objects, actor: actor, ctl: ctl, refresh: refresh, headrooms: keeper,
 		deletionCosts: &deletioncosts.Keeper{Loop: ctl, Store: actor, On: s.deletionCosts, Log: s.log}, failed: make(chan error, 5)}
 	return p.run(ctx, registry)
@@ -389,7 +391,7 @@ func newController(f *controllerFlags, s *controllerSettings, cluster *client.Cl
 		ReadOnly: f.mode == modeShadow, Cluster: actor, Provider: cloud.NewSetAside(provider, cloud.Wall{}, setAsideFor), State: st, Ledger: ledger.New(f.ledgerSize),
 		Metrics: metrics.New(registry, version(), traits), Log: s.log, Config: f.config, Policy: policy,
 		Keeper: write.NewKept(cluster, f.lease.Namespace, "short.json"), Histories: write.NewHistories(cluster, f.lease.Namespace), Past: s.past,
-		Decisions: write.NewDecisions(cluster, f.lease.Namespace), GroupStatus: status, Expander: s.expander,
+		Decisions: write.NewDecisions(cluster, f.lease.Namespace), Savings: write.NewSavings(cluster, f.lease.Namespace), GroupStatus: status, Expander: s.expander,
 	})
 }
 

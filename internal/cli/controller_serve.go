@@ -84,7 +84,7 @@ func (p *controllerProcess) serve(ctx context.Context, flag, address string, h h
 type secureFlags struct{ address, cert, key string }
 
 func (f *secureFlags) add(g *pflag.FlagSet) {
-	g.StringVar(&f.address, "secure-address", "", "Address of the authenticated HTTPS server (/ui, /why, /history, /ledger, /pending, /shadow). Requires a bearer token with ClusterRole dovetail-viewer. If empty, nothing is served")
+	g.StringVar(&f.address, "secure-address", "", "Address of the authenticated HTTPS server (/ui, /why, /history, /ledger, /pending, /savings, /shadow). Requires a bearer token with ClusterRole dovetail-viewer. If empty, nothing is served")
 	g.StringVar(&f.cert, "tls-cert-file", "", "Path of the TLS certificate for --secure-address, PEM. Reloaded when it changes. If unset, a self-signed certificate is generated")
 	g.StringVar(&f.key, "tls-private-key-file", "", "Path of the private key for --tls-cert-file, PEM")
 }
@@ -112,7 +112,7 @@ func (f *secureFlags) certificates(namespace string, log *slog.Logger) (*access.
 }
 
 // explainPaths are where explanations are.
-var explainPaths = []string{"/ledger", "/history/", "/pending", "/shadow", "/why/"}
+var explainPaths = []string{"/ledger", "/history/", "/pending", "/savings/", "/shadow", "/why/"}
 
 // metricsHandler serves /metrics and, where asked for, profiles; to this machine alone, which open says, explanations too.
 func metricsHandler(ctl *controller.Controller, registry *prometheus.Registry, profiling, open bool) http.Handler {
@@ -162,6 +162,7 @@ func explanations(ctl *controller.Controller) http.Handler {
 	})
 	mux.HandleFunc("/history/", func(w http.ResponseWriter, r *http.Request) { serveHistory(ctl, w, r) })
 	mux.HandleFunc("/pending", func(w http.ResponseWriter, r *http.Request) { servePending(ctl, w, r) })
+	mux.HandleFunc("/savings/", func(w http.ResponseWriter, r *http.Request) { serveSavings(ctl, w, r) })
 	mux.HandleFunc("/shadow", func(w http.ResponseWriter, r *http.Request) { serveShadow(ctl, w, r) })
 	mux.HandleFunc("/why/", func(w http.ResponseWriter, r *http.Request) { serveWhy(ctl, w, r) })
 	return mux

@@ -38,7 +38,7 @@ run next. Without a cluster, prints this help.`,
 		SilenceUsage: true, SilenceErrors: true, Version: version(),
 	}
 	overviewOf(c)
-	c.AddCommand(controllerCommand(), convertCommand(args), doctorCommand(), headroomCommand(), historyCommand(), manifestsCommand(), planCommand(), recordCommand(), releaseCommand(), replayCommand(), shadowCommand(), takeoverCommand(), topCommand(), uiCommand(), whyCommand(), versionCommand())
+	c.AddCommand(controllerCommand(), convertCommand(args), doctorCommand(), headroomCommand(), historyCommand(), manifestsCommand(), planCommand(), recordCommand(), releaseCommand(), replayCommand(), savingsCommand(), shadowCommand(), takeoverCommand(), topCommand(), uiCommand(), whyCommand(), versionCommand())
 	completeContexts(c)
 	return c
 }

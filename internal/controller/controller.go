@@ -33,6 +33,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/controller/demandhistory"
 	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
 	"github.com/dovetail-sh/dovetail/internal/controller/record"
+	"github.com/dovetail-sh/dovetail/internal/controller/savingskeeper"
 	"github.com/dovetail-sh/dovetail/internal/controller/shadow"
 	"github.com/dovetail-sh/dovetail/internal/controller/view"
 	"github.com/dovetail-sh/dovetail/internal/decide"
@@ -55,6 +56,7 @@ type Controller struct {
 	Keeper      Keeper                     // nil: what is learned ends with the process
 	Histories   demandhistory.Store        // nil: histories of demand end with the process
 	Decisions   ledger.Store               // nil: past decisions end with the process
+	Savings     savingskeeper.Store        // nil: the account of savings ends with the process
 	GroupStatus GroupStatus                // nil: nobody is told of node groups as Cluster Autoscaler does it
 	Expander    Expander                   // nil: no program outside chooses among node groups
 	Past        demandhistory.PastReplicas // nil: they begin with the process, or with what is stored
@@ -101,6 +103,7 @@ type Controller struct {
 	teacher       *capacityTeacher
 	interruptions *interruptionListener
 	demand        *demandhistory.Keeper
+	savings       *savingskeeper.Keeper
 	past          *ledger.Keeper                // nil: past decisions are not stored
 	readSince     time.Time                     // for how long the cluster has not been read
 	acted         bool                          // at least once
@@ -142,6 +145,9 @@ func (c *Controller) PodFacts() []*state.PodFacts { return c.State.PodFacts.List
 
 // Demand returns what demand workloads had.
 func (c *Controller) Demand() *demandhistory.Keeper { return c.demand }
+
+// Account returns the account of what nodes cost and save.
+func (c *Controller) Account() *savingskeeper.Keeper { return c.savings }
 
 // IsReady reports whether the loop has seen the cluster.
 func (c *Controller) IsReady() bool { return c.synced.Load() }

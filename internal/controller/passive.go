@@ -197,6 +197,7 @@ func (c *Controller) startBackground(ctx context.Context) {
 	if c.past != nil {
 		c.keepers.Go(func() { c.past.Keep(ctx) })
 	}
+	c.keepers.Go(func() { c.savings.Keep(ctx) })
 	go c.demand.Keep(ctx)
 	go c.demand.Fill(ctx)
 	go c.keepGroupStatus(ctx)

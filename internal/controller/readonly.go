@@ -33,7 +33,7 @@ func (c *Controller) onlyLooksAt(class *state.NodeClass) bool {
 // lookOnly takes from a loop everything that it could write with, before its parts are made: it decides as it would if it
 // acted, verifies that, and does nothing. What it decided and what somebody else did instead are kept for ShadowReport.
 func (c *Controller) lookOnly() {
-	c.Cluster, c.Keeper, c.Histories, c.Decisions, c.GroupStatus, c.Background = readOnlyCluster{}, nil, nil, nil, nil, nil
+	c.Cluster, c.Keeper, c.Histories, c.Decisions, c.Savings, c.GroupStatus, c.Background = readOnlyCluster{}, nil, nil, nil, nil, nil, nil
 	c.shadow = shadow.New(c.State, shadowLoop{c}, time.Now())
 	c.State.BeforeClaim, c.State.BeforeNode = c.shadow.FollowClaim, c.shadow.FollowNode
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/controller/answer"
 	"github.com/dovetail-sh/dovetail/internal/controller/demandhistory"
 	"github.com/dovetail-sh/dovetail/internal/controller/record"
+	"github.com/dovetail-sh/dovetail/internal/controller/savingskeeper"
 	"github.com/dovetail-sh/dovetail/internal/controller/view"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/decide/claims"
@@ -55,6 +56,7 @@ func New(c *Controller) *Controller {
 	c.instances = &instanceLister{edges: e, teacher: c.teacher, onlyLooks: c.onlyLooks}
 	c.interruptions = &interruptionListener{edges: e, lanes: c.lanes, offerings: c.offerings}
 	c.demand = demandhistory.New(c.Log, c.Metrics.Registerer(), c.Histories, c.Past)
+	c.savings = savingskeeper.New(c.Log, c.Savings)
 	if c.Decisions != nil {
 		c.past = ledger.NewKeeper(c.Ledger, c.Decisions, c.Log)
 	}
@@ -153,6 +155,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	}
 	sooner(c.instances.listInstances(ctx, now, snap))
 	sooner(c.demand.Sample(now, snap))
+	sooner(c.savings.Sample(now, snap))
 	if d := c.passive.Load(); d != nil {
 		sooner(c.runPassiveStep(ctx, now, snap, d, look.solve))
 		c.Metrics.ObserveSnapshot(snap, c.State.Pools.ListNodeClasses(), now)

@@ -91,7 +91,7 @@ func (a *accounts) reprice() {
 }
 
 // TestLedgerIsTheBill compares the savings ledger with the cloud's bill over twenty rounds with kills, interruptions, price changes and five
-// changes of the leader, and the credit for removed nodes with the commands that removed some.
+// changes of the leader: what is missing of it beyond 1 % is what the ledger says that it does not know. And it compares the credit for removed nodes with the commands that removed some.
 func TestLedgerIsTheBill(t *testing.T) {
 	credited, removed, changes, worst := 0, 0, 0, 0.0
 	rapid.Check(t, func(t *rapid.T) {
@@ -147,7 +147,8 @@ func TestLedgerIsTheBill(t *testing.T) {
 		if a.bill > 0 {
 			off := cost/a.bill - 1
 			worst = max(worst, off, -off)
-			if off > 0.01 || off < -0.01 {
+			unknown := float64(x.Total.Ended) / 3600 * 500_000 // of machines that may have run, each of the dearest type
+			if off > 0.01 || off < -0.01 && a.bill-cost-unknown > 0.01*a.bill {
 				a.fatalf("the ledger has %.0f micro-dollars, the bill is %.0f: %+v", cost, a.bill, x.Total)
 			}
 		}

@@ -22,6 +22,7 @@ type Period struct {
 // Account is what a ledger has on a time. The times are those of whole buckets.
 type Account struct {
 	From, Until time.Time
+	Begin       time.Time // of all that is kept
 	Total       Sum
 	Series      []Series // sorted
 	Sums        []Sum    // of these
@@ -37,6 +38,9 @@ func (l *Ledger) Since(t time.Time) *Account {
 	sums := map[Series]*Sum{}
 	for _, start := range slices.Sorted(maps.Keys(l.buckets.of)) {
 		b := l.buckets.of[start]
+		if a.Begin.IsZero() {
+			a.Begin = time.Unix(start, 0).UTC()
+		}
 		if start+b.length <= t.Unix() {
 			continue
 		}
@@ -87,14 +91,32 @@ func (s *Sum) Causes(capacityType string) Causes {
 	return c
 }
 
-// Total returns the sum over causes.
-func (c *Causes) Total() int64 {
-	return c.Consolidation + c.Spot + c.Reserved + c.Overlays + c.Headroom
+// Cause is one of Causes.
+type Cause struct {
+	Name   string
+	Amount int64
 }
 
-// Plus returns the sum of two.
-func (c Causes) Plus(o *Causes) Causes {
-	return Causes{c.Consolidation + o.Consolidation, c.Spot + o.Spot, c.Reserved + o.Reserved, c.Overlays + o.Overlays, c.Headroom + o.Headroom}
+// List returns the causes with their names, in a fixed order.
+func (c Causes) List() []Cause {
+	return []Cause{{"consolidation", c.Consolidation}, {"spot", c.Spot}, {"reservations", c.Reserved}, {"overlays", c.Overlays}, {"headroom", c.Headroom}}
+}
+
+// Total returns the sum over causes.
+func (c Causes) Total() (sum int64) {
+	for _, x := range c.List() {
+		sum += x.Amount
+	}
+	return sum
+}
+
+// Causes returns the causes of all series.
+func (a *Account) Causes() (sum Causes) {
+	for i := range a.Sums {
+		c := a.Sums[i].Causes(a.Series[i].CapacityType)
+		sum = Causes{sum.Consolidation + c.Consolidation, sum.Spot + c.Spot, sum.Reserved + c.Reserved, sum.Overlays + c.Overlays, sum.Headroom + c.Headroom}
+	}
+	return sum
 }
 
 // Reference returns what the same pods would have cost on demand, at the provider's prices, on nodes that nobody removes or

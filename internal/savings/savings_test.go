@@ -196,11 +196,7 @@ func TestLedgerAddsUp(t *testing.T) {
 			if got := (second{s.Cost, s.Catalog, s.OnDemand, s.Removed, s.RemovedOnDemand, s.Headroom}); got != want {
 				t.Fatalf("observed %s: %+v, want %+v", name, got, want)
 			}
-			var causes Causes
-			for i := range a.Sums {
-				c := a.Sums[i].Causes(a.Series[i].CapacityType)
-				causes = causes.Plus(&c)
-			}
+			causes := a.Causes()
 			reference := want.onDemand + want.removedOnDemand - want.headroom
 			if causes.Total() != reference-want.cost || s.Reference() != reference {
 				t.Fatalf("causes %+v sum up to %d, want %d", causes, causes.Total(), reference-want.cost)

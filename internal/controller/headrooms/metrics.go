@@ -56,6 +56,17 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
+// MicroPerHour returns what the nodes for held capacity cost, in micro-dollars per hour. Unknown prices are not counted.
+func (k *Keeper) MicroPerHour() int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	f := figures{}
+	for _, s := range k.statuses {
+		f.add(s)
+	}
+	return f.micro
+}
+
 // figures are the figures of one Headroom, or of several in sum.
 type figures struct {
 	wanted, held, forecast, limited, problems int

@@ -17,7 +17,8 @@ import (
 )
 
 // Histories keeps what outlives the process in numbered ConfigMaps of one namespace, as binaryData: histories of demand
-// in dovetail-demand-0 and so on with an entry a workload, past decisions in dovetail-history-0 and so on. It writes only over what it has read or written itself: of two leaders, one that
+// in dovetail-demand-0 and so on with an entry a workload, past decisions in dovetail-history-0 and so on, the account of
+// savings in dovetail-savings-0 and -1. It writes only over what it has read or written itself: of two leaders, one that
 // does not know yet that it has lost its lease, the second to write fails.
 type Histories struct {
 	client    *client.Client
@@ -36,6 +37,11 @@ func NewHistories(c *client.Client, namespace string) *Histories {
 // NewDecisions returns the past decisions kept in a namespace.
 func NewDecisions(c *client.Client, namespace string) *Histories {
 	return &Histories{client: c, namespace: namespace, prefix: "dovetail-history-", versions: map[int]string{}}
+}
+
+// NewSavings returns the account of savings kept in a namespace.
+func NewSavings(c *client.Client, namespace string) *Histories {
+	return &Histories{client: c, namespace: namespace, prefix: "dovetail-savings-", versions: map[int]string{}}
 }
 
 func (h *Histories) name(shard int) string { return h.prefix + strconv.Itoa(shard) }

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/report"
+)
+
+// serveSavings answers GET /savings/DURATION with report.Savings as JSON.
+func serveSavings(ctl *controller.Controller, w http.ResponseWriter, r *http.Request) {
+	since, err := readDays(strings.TrimPrefix(r.URL.Path, "/savings/"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	a, err := ctl.Account().Since(time.Now().Add(-since))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err := report.SavingsJSON(w, report.NewSavings(a)); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+// readDays reads a duration above 0, also in days: 7d.
+func readDays(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n int
+		n, err = strconv.Atoi(days)
+		d = time.Duration(min(max(n, 0), 1000)) * 24 * time.Hour
+	}
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("%q: need a duration above 0, such as 24h or 7d", text)
+	}
+	return d, nil
+}
+
+type savingsFlags struct {
+	reach         reachFlags
+	output, since string
+}
+
+func savingsCommand() *cobra.Command {
+	f := savingsFlags{}
+	c := &cobra.Command{
+		Use:   "savings",
+		Short: "Show what nodes cost, and what Dovetail has saved by what",
+		Long: `Shows what the nodes of NodePools cost in the last week (--since), what they would have cost if Dovetail had removed and replaced
+nothing, and at on-demand list prices, and the saving by cause: consolidation, spot, reservations, NodeOverlays, and the cost of
+Headrooms. The causes sum up to the difference. What is not known is listed and in no amount (docs/design/0022-savings.md).
+
+The controller keeps 13 months across restarts in two ConfigMaps: minutes for two hours, hours for eight days, then days.
+
+` + reachHelp + `
+
+Exit status: 0 success, 1 no controller can be reached or it has not read the account yet, 2 wrong usage, 130 or 143 interrupted or
+terminated.`,
+		Example: "  dovetail savings\n  dovetail savings --since 30d -o json | jq '.causes'",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return exit{2, fmt.Errorf("savings takes no argument, has %d; see 'dovetail savings --help'", len(args))}
+			}
+			return nil
+		},
+		RunE: prompt(func(c *cobra.Command, _ []string, shown *progress) error { return runSavings(c, f, shown) }),
+	}
+	f.reach.add(c)
+	c.Flags().StringVar(&f.since, "since", "7d", "How far back to look, for example 12h or 30d. Maximum: 400d")
+	addOutput(c.Flags(), &f.output)
+	return c
+}
+
+func runSavings(c *cobra.Command, f savingsFlags, shown *progress) error {
+	if err := checkOutput(f.output); err != nil {
+		return err
+	}
+	since, err := readDays(f.since)
+	if err != nil {
+		return exit{2, fmt.Errorf("--since %w", err)}
+	}
+	var s report.Savings
+	if err := f.reach.ask(c.Context(), shown, "savings", "savings/"+since.String(), &s); err != nil {
+		return err
+	}
+	if isStructured(f.output) {
+		return report.SavingsJSON(c.OutOrStdout(), &s)
+	}
+	return report.SavingsText(c.OutOrStdout(), &s)
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+// Package savingskeeper keeps the account of what nodes cost and save (package savings): it shows it Snapshots, stores it in ConfigMaps, and
+// answers for it.
+//
+// The loop never waits for it: it hands over a Snapshot, which is read beside the loop. Nothing is decided here. Without a store, as in shadow mode,
+// the account begins with the process. Start reading at Keeper.Sample, then Keep.
+package savingskeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/savings"
+)
+
+const (
+	leastBetween = 2 * time.Second  // samples, though the loop is busy
+	mostBetween  = 15 * time.Second // samples, though nothing happens
+	storeEvery   = time.Minute      // as much is counted again, or not known, when the process is killed
+	storeLimit   = 5 * time.Second  // of one call
+
+	recentSlot, daysSlot = 0, 1
+	key                  = "savings.json.gz" // the entry of a slot
+)
+
+// Store is where the account outlives the process: two maps from a key to bytes.
+type Store interface {
+	// LoadHistories returns what is stored in a slot, nil if there is nothing.
+	LoadHistories(ctx context.Context, slot int) (map[string][]byte, error)
+	// StoreHistories replaces what is stored in a slot. It fails if another process has written to the slot since this one
+	// loaded or stored it: then it must be loaded again.
+	StoreHistories(ctx context.Context, slot int, entries map[string][]byte) error
+}
+
+// Keeper keeps the account. It may be asked from any goroutine.
+type Keeper struct {
+	log   *slog.Logger
+	store Store // nil: the account ends with the process
+	// Headroom returns what nodes held for Headrooms cost, in micro-dollars per hour; nil: nothing. Set before the loop runs.
+	Headroom func() int64
+
+	due      time.Time // when the loop samples next; the loop's alone
+	counted  time.Time // when replicas were counted last; sampling's alone
+	sampling atomic.Bool
+	keeping  sync.Mutex
+
+	mu      sync.Mutex
+	account *savings.Ledger // nil: what is stored was not read yet
+	failing bool            // it is said once
+	days    string          // as they were stored last
+}
+
+// New returns a keeper of an account that is read from a store first, unless that is nil.
+func New(log *slog.Logger, store Store) *Keeper {
+	k := &Keeper{log: log, store: store}
+	if store == nil {
+		k.account = &savings.Ledger{}
+	}
+	return k
+}
+
+// Sample has the account take in a Snapshot, beside the loop, and returns when the next one is due.
+func (k *Keeper) Sample(now time.Time, snap *model.Snapshot) (next time.Time) {
+	if now.Before(k.due) {
+		return k.due.Add(mostBetween - leastBetween)
+	}
+	k.due = now.Add(leastBetween)
+	if k.sampling.CompareAndSwap(false, true) {
+		go func() {
+			defer k.sampling.Store(false)
+			k.observe(now, snap)
+		}()
+	}
+	return now.Add(mostBetween)
+}
+
+func (k *Keeper) observe(now time.Time, snap *model.Snapshot) {
+	count := now.Sub(k.counted) >= storeEvery
+	o, ok := savings.Read(now, snap, count)
+	if !ok {
+		return
+	}
+	if count {
+		k.counted = now
+	}
+	if k.Headroom != nil {
+		o.Headroom = k.Headroom()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.account != nil {
+		k.account.Observe(o)
+	}
+}
+
+// errNotRead: the account is not known yet.
+var errNotRead = errors.New("the stored account of savings was not read yet; try again in a few seconds. If that does not help, see the controller's log, and that it is the leader and not passive")
+
+// Since returns the account from an instant on. An error means that it is not known yet.
+func (k *Keeper) Since(t time.Time) (*savings.Account, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.account == nil {
+		return nil, errNotRead
+	}
+	return k.account.Since(t), nil
+}
+
+// Keep reads what is stored, and stores the account every minute and when the context ends. Without a store it returns at once.
+func (k *Keeper) Keep(ctx context.Context) {
+	if k.store == nil {
+		return
+	}
+	k.keeping.Lock() // the last one may still be ending
+	defer k.keeping.Unlock()
+	k.forget() // another leader may have written since
+	tick := time.NewTicker(storeEvery)
+	defer tick.Stop()
+	for {
+		var retry <-chan time.Time
+		if err := k.load(ctx); err != nil && ctx.Err() == nil {
+			k.say("the account of savings can't be read, trying again; nothing is counted until then", err)
+			retry = time.After(storeLimit)
+		}
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit/2)
+			defer cancel()
+			k.save(last)
+			return
+		case <-retry:
+		case <-tick.C:
+			k.save(ctx)
+		}
+	}
+}
+
+// load reads what is stored, unless it has been.
+func (k *Keeper) load(ctx context.Context) error {
+	k.mu.Lock()
+	known := k.account != nil
+	k.mu.Unlock()
+	if known {
+		return nil
+	}
+	var parts [2][]byte
+	for slot := range parts {
+		call, cancel := context.WithTimeout(ctx, storeLimit)
+		entries, err := k.store.LoadHistories(call, slot)
+		cancel()
+		if err != nil {
+			return err
+		}
+		parts[slot] = entries[key]
+	}
+	l, err := savings.Decode(parts[recentSlot], parts[daysSlot])
+	if err != nil { // a newer version's is kept: whoever wants to begin anew deletes the ConfigMaps
+		return fmt.Errorf("configmaps dovetail-savings-0 and -1: %w; delete both to begin anew", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.account, k.days, k.failing = l, string(parts[daysSlot]), false
+	return nil
+}
+
+// save stores the account: the days first, if they have changed.
+func (k *Keeper) save(ctx context.Context) {
+	k.mu.Lock()
+	if k.account == nil {
+		k.mu.Unlock()
+		return
+	}
+	recent, days, err := k.account.Encode()
+	same := string(days) == k.days
+	k.mu.Unlock()
+	put := func(slot int, data []byte) {
+		if err == nil && len(data) > savings.MostStoredBytes {
+			err = fmt.Errorf("part %d takes %d bytes, at most %d", slot, len(data), savings.MostStoredBytes)
+		}
+		if err != nil {
+			return
+		}
+		call, cancel := context.WithTimeout(ctx, storeLimit)
+		defer cancel()
+		err = k.store.StoreHistories(call, slot, map[string][]byte{key: data})
+	}
+	if !same {
+		put(daysSlot, days)
+	}
+	put(recentSlot, recent)
+	if err != nil {
+		k.forget()
+		k.say("the account of savings was not stored, reading it again", err)
+		return
+	}
+	k.mu.Lock()
+	k.days, k.failing = string(days), false
+	k.mu.Unlock()
+}
+
+// forget has the account read again: another process has written, or nobody knows what came of a write.
+func (k *Keeper) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.account = nil
+}
+
+func (k *Keeper) say(what string, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.failing {
+		k.log.Warn(what, "error", err.Error())
+	}
+	k.failing = true
+}
