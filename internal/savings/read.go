@@ -64,10 +64,7 @@ func (r *reader) readClaim(c *model.Claim) {
 	if x, ok := cluster.ReadCommandRecord(c); ok && x.Cause == plan.Underutilized && slices.ContainsFunc(x.Claims, func(uid string) bool { return r.claims[uid] }) {
 		r.out.Replacements = append(r.out.Replacements, Replacement{Command: string(x.ID), Machine: m})
 	}
-	if d := c.Conditions[lifecycle.Disrupted]; !d.True() || plan.Code(d.Reason) != plan.Underutilized {
-		return
-	}
-	id := cluster.DisruptedBy(c)
+	id := RemovedBy(c)
 	if id == "" {
 		return
 	}
@@ -76,6 +73,14 @@ func (r *reader) readClaim(c *model.Claim) {
 		x.Expires = c.Created.Add(c.ExpireAfter)
 	}
 	r.out.Candidates = append(r.out.Candidates, x)
+}
+
+// RemovedBy returns the consolidation command that is to remove a claim's node; empty: none.
+func RemovedBy(c *model.Claim) plan.CommandID {
+	if d := c.Conditions[lifecycle.Disrupted]; !d.True() || plan.Code(d.Reason) != plan.Underutilized {
+		return ""
+	}
+	return cluster.DisruptedBy(c)
 }
 
 // machine returns a claim's machine, and whether it runs.

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -47,10 +46,14 @@ type Keeper struct {
 	// Headroom returns what nodes held for Headrooms cost, in micro-dollars per hour; nil: nothing. Set before the loop runs.
 	Headroom func() int64
 
-	due      time.Time // when the loop samples next; the loop's alone
-	counted  time.Time // when replicas were counted last; sampling's alone
-	sampling atomic.Bool
-	keeping  sync.Mutex
+	due     time.Time       // when the loop samples next; the loop's alone
+	going   map[string]bool // uids of the claims that commands are to remove, in the last Snapshot; the loop's alone
+	counted time.Time       // when replicas were counted last; sampling's alone
+	keeping sync.Mutex
+
+	queue    sync.Mutex
+	waiting  []sample // oldest first
+	sampling bool     // waiting is being worked off
 
 	mu      sync.Mutex
 	account *savings.Ledger // nil: what is stored was not read yet
@@ -67,19 +70,63 @@ func New(log *slog.Logger, store Store) *Keeper {
 	return k
 }
 
-// Sample has the account take in a Snapshot, beside the loop, and returns when the next one is due.
+// sample is a Snapshot that the account is to take in.
+type sample struct {
+	at   time.Time
+	snap *model.Snapshot
+}
+
+// Sample has the account take in a Snapshot, beside the loop, and returns when the next one is due. A Snapshot in which a command begins to remove
+// a node is never left out: the next one may show the node without its pods.
 func (k *Keeper) Sample(now time.Time, snap *model.Snapshot) (next time.Time) {
-	if now.Before(k.due) {
+	begins := k.begins(snap)
+	if now.Before(k.due) && !begins {
 		return k.due.Add(mostBetween - leastBetween)
 	}
 	k.due = now.Add(leastBetween)
-	if k.sampling.CompareAndSwap(false, true) {
-		go func() {
-			defer k.sampling.Store(false)
-			k.observe(now, snap)
-		}()
+	k.queue.Lock()
+	defer k.queue.Unlock()
+	if begins || !k.sampling {
+		k.waiting = append(k.waiting, sample{now, snap})
+	}
+	if !k.sampling {
+		k.sampling = true
+		go k.workOff()
 	}
 	return now.Add(mostBetween)
+}
+
+// begins reports whether a command is to remove a node that none was to remove in the Snapshot before.
+func (k *Keeper) begins(snap *model.Snapshot) (begins bool) {
+	var going map[string]bool
+	for _, c := range snap.Claims {
+		if savings.RemovedBy(c) == "" {
+			continue
+		}
+		if going == nil {
+			going = map[string]bool{}
+		}
+		going[c.UID] = true
+		begins = begins || !k.going[c.UID]
+	}
+	k.going = going
+	return begins
+}
+
+// workOff takes in the Snapshots that wait, one after the other, until there is none.
+func (k *Keeper) workOff() {
+	for {
+		k.queue.Lock()
+		if len(k.waiting) == 0 {
+			k.sampling = false
+			k.queue.Unlock()
+			return
+		}
+		s := k.waiting[0]
+		k.waiting = k.waiting[1:]
+		k.queue.Unlock()
+		k.observe(s.at, s.snap)
+	}
 }
 
 func (k *Keeper) observe(now time.Time, snap *model.Snapshot) {

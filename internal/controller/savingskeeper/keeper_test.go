@@ -16,7 +16,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 // shelf is a Store in memory, which each keeper writes to only if nobody else has since it has read or written.
@@ -149,6 +151,49 @@ func TestRefusedAccount(t *testing.T) {
 		synctest.Wait()
 		if string(s.slots[recentSlot][key]) != "not gzip" || strings.Count(text.String(), "delete both to begin anew") != 1 {
 			t.Errorf("stored %q, said: %s", s.slots[recentSlot], text.String())
+		}
+	})
+}
+
+// TestShortRemovals: a node whose pods are seen for an instant only, between two samples, is credited.
+func TestShortRemovals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := New(slog.New(slog.DiscardHandler), nil)
+		launched := time.Now()
+		show := func(change func(*model.Snapshot)) {
+			snap := oneNode(launched, time.Now())
+			snap.Claims[0].NodeName, snap.Claims[0].Allocatable = "n", model.Resources{1000}
+			pod := &model.Pod{Namespace: "default", Name: "web-0", Owner: model.Owner{Kind: "ReplicaSet", Name: "web", UID: "w"}, Class: &model.Class{Namespace: "default", Requests: model.Resources{1000}}, Node: "n"}
+			snap.Nodes = []*model.Node{{Name: "n", Pods: []*model.Pod{pod}}}
+			change(snap)
+			k.Sample(time.Now(), snap)
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+		}
+		disrupt := func(snap *model.Snapshot) {
+			snap.Claims[0].Conditions = map[string]model.Condition{lifecycle.Disrupted: {Status: "True", Reason: string(plan.Underutilized), Message: plan.CommandID("x").Message()}}
+		}
+		show(func(*model.Snapshot) {})
+		show(disrupt)
+		for range 50 { // ten times what lies between two samples
+			show(func(snap *model.Snapshot) {
+				disrupt(snap)
+				snap.Claims[0].Deleting = time.Now()
+				snap.Pending, snap.Nodes[0].Pods = snap.Nodes[0].Pods, nil
+			})
+		}
+		for range 50 {
+			show(func(snap *model.Snapshot) {
+				snap.Pending = snap.Nodes[0].Pods
+				snap.Claims, snap.Instances, snap.Nodes = nil, nil, nil
+			})
+		}
+		a, err := k.Since(launched)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Total.Removed == 0 {
+			t.Errorf("nothing is credited: %+v", a.Total)
 		}
 	})
 }
