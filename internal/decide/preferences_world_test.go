@@ -67,7 +67,8 @@ func (w *world) demandOf(types []*model.InstanceType, class func(*sim.Workload) 
 	return s.Snapshot(w.Now)
 }
 
-// TestBoughtNodesStay: what is bought for pods with preferences of every kind is not consolidated when nothing has changed.
+// TestBoughtNodesStay: what is bought for pods with preferences of every kind costs no more than they are worth, and is not consolidated when
+// nothing has changed.
 func TestBoughtNodesStay(t *testing.T) {
 	t.Parallel()
 	bought := 0
@@ -83,6 +84,10 @@ func TestBoughtNodesStay(t *testing.T) {
 		w.settle(3000)
 		before, made, claims := w.MicroPerHour(), w.created, len(w.Claims)
 		bought += made
+		// At most two preferences of weight 100 each: see drawPreferences.
+		if without := w.costWithoutPreferences(); before-without > without*2*w.pol.Solve.PreferencePPM/1_000_000 {
+			w.fatalf("nodes are bought for %s/h, without preferences for %s/h", model.Dollars(before), model.Dollars(without))
+		}
 		p := *w.pool()
 		p.ConsolidateAfter, p.ConsolidationPolicy = 0, "WhenEmptyOrUnderutilized"
 		p.Budgets = []model.Budget{{Nodes: 100}}

@@ -61,9 +61,9 @@ func (s *Planner) CostsNoMoreThan(o *Planner) bool {
 }
 
 // KeepsNodePreferences reports whether this plan, which heeds preferences for nodes, is to be taken rather than one that
-// heeds none: it costs no more, or it costs no more than the least of the preferences is worth, has no more machines, and all
-// pods prefer the same offers, so that each machine is what its pods pay for. Pods that prefer different nodes would else have
-// machines of their own, and consolidation would put them together.
+// heeds none: it costs no more, or it has no more machines, all pods prefer the same offers, and no machine costs more than
+// the least of their preferences is worth to its pods. Pods that prefer different nodes would else have machines of their own,
+// and consolidation would put them together, or replace a machine by a cheaper one.
 func (s *Planner) KeepsNodePreferences(free *Planner) bool {
 	if s.CostsNoMoreThan(free) {
 		return true
@@ -78,8 +78,22 @@ func (s *Planner) KeepsNodePreferences(free *Planner) bool {
 		}
 		least = min(least, c.PreferenceGain)
 	}
-	// A pod is priced by its part of a machine; what else fits on the machine is room that nobody may ever need.
-	return s.totalCost() <= s.In.AddPreferenceCost(free.totalCost(), least)
+	return s.totalCost() <= s.In.AddPreferenceCost(free.totalCost(), least) && !slices.ContainsFunc(s.Placement.Bins, func(b *Bin) bool {
+		return s.Purchases.leastBinPrice(b) > s.In.AddPreferenceCost(s.leastPriceWithoutPreferences(b), least)
+	})
+}
+
+// leastPriceWithoutPreferences is the price of the cheapest machine of a bin's pool that holds its pods, whatever they prefer.
+func (s *Planner) leastPriceWithoutPreferences(b *Bin) int64 {
+	first := s.Catalog.FirstPoolCandidate(b.Pool, &b.requests)
+	s.Work.Steps += int64(first)
+	for _, i := range s.Catalog.PoolOffersCheapestFirst(b.Pool)[first:] {
+		s.Work.Steps++
+		if o := &s.Catalog.Offers[i]; s.Purchases.offerHoldsBin(b, o) && !slices.ContainsFunc(b.Items, func(it binItem) bool { return !s.Inst.Classes[it.Class].Offers.Contains(i) }) {
+			return o.Price
+		}
+	}
+	return s.Purchases.leastBinPrice(b)
 }
 
 // totalCost is what the machines to buy cost, micro-dollars an hour.
