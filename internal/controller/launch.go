@@ -108,8 +108,11 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 				if errors.Is(err, plan.ErrInvalid) { // each try asks the cloud, too
 					most = refusedPause
 				}
+				s.InFlight.RestartFailures(key) // the instance has come
 				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(retryPause(n, 50*time.Millisecond, most)) })
-				s.InFlight.DescribeFailure(key, err.Error(), now)
+				if !errors.Is(err, plan.ErrConflict) && !errors.Is(err, plan.ErrGone) {
+					s.InFlight.DescribeFailure(key, err.Error(), now)
+				}
 				return
 			}
 			s.InFlight.RecordAnswer(key, version, now.Add(settleLimit))

@@ -182,6 +182,14 @@ func (f *InFlight) RecordFailure(key model.ActionKey, retry func(failures int) t
 	return a.failures
 }
 
+// RestartFailures begins the count of an action's failures anew unless one of them has been described: until now, what it asked for was only
+// still to come.
+func (f *InFlight) RestartFailures(key model.ActionKey) {
+	if a := f.actions[key]; a != nil && a.message == "" {
+		a.failures = 0
+	}
+}
+
 // DescribeFailure records what the call that failed last was answered. Without it only the number of failures is known.
 func (f *InFlight) DescribeFailure(key model.ActionKey, message string, now time.Time) {
 	if a := f.actions[key]; a != nil && a.failures > 0 {
