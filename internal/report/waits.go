@@ -88,7 +88,7 @@ func waiting(r plan.Reason) string {
 		return "the call to " + or(d.Call, "change") + " " + object + " has failed" + callTimes(d) + ": " + string(d.Said)
 	case plan.ChangeUndone:
 		d := plan.DetailOf[plan.OfChangeUndone](r)
-		return "changes to " + object + " have been undone " + strconv.Itoa(d.Times) + " times since " + instant(d.Since) + ", by another client or an admission policy; they are repeated every 30 seconds at most"
+		return "changes to " + object + " have been undone " + strconv.Itoa(d.Times) + " times since " + instant(d.Since) + ", by another client or an admission policy; they are retried with increasing pauses of up to 30 seconds"
 	case plan.NodeMissing:
 		return "instance " + string(r.Subject) + " is running, but no node with its provider ID has registered; it is terminated after " + instant(plan.DetailOf[plan.OfNodeMissing](r).GivenUp)
 	case plan.SeveralNodes:
