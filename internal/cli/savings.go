@@ -34,7 +34,10 @@ func serveSavings(ctl *controller.Controller, w http.ResponseWriter, r *http.Req
 	}
 }
 
-// readDays reads a duration above 0, also in days: 7d.
+// longestSince is how far back the account goes at most.
+const longestSince = 400 * 24 * time.Hour
+
+// readDays reads a duration above 0, at most longestSince, also in days: 7d.
 func readDays(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if days, ok := strings.CutSuffix(text, "d"); ok {
@@ -42,8 +45,8 @@ func readDays(text string) (time.Duration, error) {
 		n, err = strconv.Atoi(days)
 		d = time.Duration(min(max(n, 0), 1000)) * 24 * time.Hour
 	}
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("%q: need a duration above 0, such as 24h or 7d", text)
+	if err != nil || d <= 0 || d > longestSince {
+		return 0, fmt.Errorf("%q: need a duration above 0 and up to 400d, such as 24h or 7d", text)
 	}
 	return d, nil
 }
@@ -57,10 +60,10 @@ func savingsCommand() *cobra.Command {
 	f := savingsFlags{}
 	c := &cobra.Command{
 		Use:   "savings",
-		Short: "Show what nodes cost, and what Dovetail has saved by what",
+		Short: "Show the cost of nodes, and savings by cause",
 		Long: `Shows what the nodes of NodePools cost in the last week (--since), what they would have cost if Dovetail had removed and replaced
 nothing, and at on-demand list prices, and the saving by cause: consolidation, spot, reservations, NodeOverlays, and the cost of
-Headrooms. The causes sum up to the difference. What is not known is listed and in no amount (docs/design/0022-savings.md).
+Headrooms. The causes sum up to the difference. What is incomplete is listed (docs/design/0022-savings.md).
 
 The controller keeps 13 months across restarts in two ConfigMaps: minutes for two hours, hours for eight days, then days.
 

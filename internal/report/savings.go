@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +52,7 @@ type SavingsPeriod struct {
 	Reference int64     `json:"referenceMicroUSD"`
 }
 
-// SavingsUnknown is what is in no amount.
+// SavingsUnknown is what amounts are incomplete for.
 type SavingsUnknown struct {
 	NoPrice    int64 `json:"machineSecondsWithoutPrice"`
 	NoOnDemand int64 `json:"machineSecondsWithoutOnDemandPrice"` // no saving by spot is counted
@@ -126,7 +125,7 @@ func SavingsText(w io.Writer, s *Savings) error {
 	}
 	t.write(&b)
 	if u := s.Unknown.text(); u != "" {
-		fmt.Fprintf(&b, "\nNot known, and in no amount: %s.\n", u)
+		fmt.Fprintf(&b, "\nIncomplete: %s.\n", u)
 	}
 	_, err := w.Write(b.Bytes())
 	return err
@@ -143,7 +142,7 @@ func (u *SavingsUnknown) text() string {
 	add(u.NoOnDemand, "of machines without an on-demand price")
 	add(u.Ended, "of machines that ended unseen")
 	add(u.Unseen, "without a controller")
-	return strings.Join(slices.Clip(out), ", ")
+	return strings.Join(out, ", ")
 }
 
 // signedUSD is an amount with its sign.

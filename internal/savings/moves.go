@@ -197,13 +197,14 @@ func (l *Ledger) credit(s Series, from, to, paid, onDemand int64) {
 	})
 }
 
-// dropSmallest drops the credits that save least when there are too many: from then on what they save is not counted.
+// dropSmallest drops the smallest credits and debits when there are too many: from then on they are not counted.
 func (l *Ledger) dropSmallest(under map[string]bool) {
 	if len(l.moves) <= mostMoves {
 		return
 	}
 	ids := slices.SortedFunc(maps.Keys(l.moves), func(a, b string) int {
-		return cmp.Or(cmp.Compare(l.moves[a].OnDemand, l.moves[b].OnDemand), cmp.Compare(a, b))
+		x, y := l.moves[a].OnDemand, l.moves[b].OnDemand
+		return cmp.Or(cmp.Compare(max(x, -x), max(y, -y)), cmp.Compare(a, b))
 	})
 	for _, id := range ids[:len(ids)-mostMoves] {
 		if !under[id] {

@@ -23,6 +23,7 @@ import (
 const (
 	leastBetween = 2 * time.Second  // samples, though the loop is busy
 	mostBetween  = 15 * time.Second // samples, though nothing happens
+	mostWaiting  = 16               // Snapshots that are kept until they are taken in; beyond that, removals may get no credit
 	storeEvery   = time.Minute      // as much is counted again, or not known, when the process is killed
 	storeLimit   = 5 * time.Second  // of one call
 
@@ -86,7 +87,7 @@ func (k *Keeper) Sample(now time.Time, snap *model.Snapshot) (next time.Time) {
 	k.due = now.Add(leastBetween)
 	k.queue.Lock()
 	defer k.queue.Unlock()
-	if begins || !k.sampling {
+	if !k.sampling || begins && len(k.waiting) < mostWaiting {
 		k.waiting = append(k.waiting, sample{now, snap})
 	}
 	if !k.sampling {
@@ -148,6 +149,8 @@ func (k *Keeper) observe(now time.Time, snap *model.Snapshot) {
 	}
 }
 
+var errTooLarge = errors.New("it is too large for a ConfigMap")
+
 // errNotRead: the account is not known yet.
 var errNotRead = errors.New("the stored account of savings was not read yet; try again in a few seconds. If that does not help, see the controller's log, and that it is the leader and not passive")
 
@@ -174,7 +177,7 @@ func (k *Keeper) Keep(ctx context.Context) {
 	for {
 		var retry <-chan time.Time
 		if err := k.load(ctx); err != nil && ctx.Err() == nil {
-			k.say("the account of savings can't be read, trying again; nothing is counted until then", err)
+			k.say("the account of savings can't be read, trying again; it is not available until then", err)
 			retry = time.After(storeLimit)
 		}
 		select {
@@ -182,6 +185,7 @@ func (k *Keeper) Keep(ctx context.Context) {
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit/2)
 			defer cancel()
 			k.save(last)
+			k.forget() // nobody keeps it from now on
 			return
 		case <-retry:
 		case <-tick.C:
@@ -230,7 +234,7 @@ func (k *Keeper) save(ctx context.Context) {
 	k.mu.Unlock()
 	put := func(slot int, data []byte) {
 		if err == nil && len(data) > savings.MostStoredBytes {
-			err = fmt.Errorf("part %d takes %d bytes, at most %d", slot, len(data), savings.MostStoredBytes)
+			err = fmt.Errorf("part %d takes %d bytes, at most %d: %w", slot, len(data), savings.MostStoredBytes, errTooLarge)
 		}
 		if err != nil {
 			return
@@ -243,7 +247,11 @@ func (k *Keeper) save(ctx context.Context) {
 		put(daysSlot, days)
 	}
 	put(recentSlot, recent)
-	if err != nil {
+	switch {
+	case errors.Is(err, errTooLarge): // reading it again would lose what came since, and be too large again
+		k.say("the account of savings can't be stored, and ends with the process", err)
+		return
+	case err != nil:
 		k.forget()
 		k.say("the account of savings was not stored, reading it again", err)
 		return
