@@ -98,6 +98,18 @@ func TestJudge(t *testing.T) {
 			s.bind(13, s.pod("w3"))
 		}},
 		{name: "another zone", by: "kubelet", message: "NodeAffinity", tell: func(s story) { s.bind(11, s.pod("w1", selects)) }},
+		{name: "a zone that is seen late", tell: func(s story) {
+			s.bind(11, s.pod("w1", selects, func(p *corev1.Pod) { p.ResourceVersion = "20" }))
+			n := s.nodes["n1"].last.DeepCopy()
+			n.Labels, n.ResourceVersion = map[string]string{"zone": "b"}, "19"
+			s.SetNode(at(11), n)
+		}},
+		{name: "a zone that comes too late", by: "kubelet", message: "NodeAffinity", tell: func(s story) {
+			s.bind(11, s.pod("w1", selects, func(p *corev1.Pod) { p.ResourceVersion = "20" }))
+			n := s.nodes["n1"].last.DeepCopy()
+			n.Labels, n.ResourceVersion = map[string]string{"zone": "b"}, "21"
+			s.SetNode(at(11), n)
+		}},
 		{name: "rejected", by: "kubelet", message: "OutOfpods", tell: func(s story) {
 			s.bind(11, s.pod("w1"))
 			s.bind(12, s.pod("w1", func(p *corev1.Pod) {

@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	podresources "k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
@@ -26,6 +27,9 @@ import (
 
 // slotsAnnotation lists, on a NodeClaim, how many pods of which owner it was launched for.
 const slotsAnnotation = "dovetail.sh/slots"
+
+// nodeAffinity is why a kubelet rejects a pod whose node lacks labels that it needs.
+const nodeAffinity = "NodeAffinity"
 
 // Record is what was seen of one API server. Its methods may be called side by side.
 type Record struct {
@@ -47,6 +51,7 @@ type pod struct {
 	refused         []refusal
 	last            *corev1.Pod
 	rejected        string // by which check of a kubelet, when it was bound
+	boundVersion    string // its resource version then
 	beside          string // the pods that the node had then, to tell why
 }
 
@@ -109,7 +114,7 @@ func (r *Record) SetPod(at time.Time, p *corev1.Pod) {
 		n = r.newNode(p.Spec.NodeName)
 	}
 	if x.bound.IsZero() {
-		x.bound, x.node = at, p.Spec.NodeName
+		x.bound, x.node, x.boundVersion = at, p.Spec.NodeName, p.ResourceVersion
 		if x.rejected = r.kubeletRefusal(n, p); x.rejected != "" {
 			x.beside = r.inhabitants(n, at)
 		}
@@ -151,8 +156,26 @@ func (r *Record) SetNode(at time.Time, n *corev1.Node) {
 		s.usable = s.usable || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue && n.DeletionTimestamp == nil
 	}
 	x.last = n
+	x.acceptLate(r.pods)
 	if was := x.states; len(was) == 0 || was[len(was)-1].usable != s.usable || !slices.Equal(was[len(was)-1].taints, s.taints) {
 		x.states = append(x.states, s)
+	}
+}
+
+// acceptLate takes back the rejection of pods whose node had the labels they need when they were bound, and is seen so only now: nodes and pods are
+// watched apart.
+func (n *node) acceptLate(pods map[types.UID]*pod) {
+	for uid := range n.pods {
+		x := pods[uid]
+		if x.rejected != nodeAffinity {
+			continue
+		}
+		if order, err := resourceversion.CompareResourceVersion(n.last.ResourceVersion, x.boundVersion); err != nil || order >= 0 {
+			continue
+		}
+		if ok, err := nodeaffinity.GetRequiredNodeAffinity(x.last).Match(n.last); err == nil && ok {
+			x.rejected = ""
+		}
 	}
 }
 
@@ -291,7 +314,7 @@ func (r *Record) kubeletRefusal(n *node, p *corev1.Pod) string {
 		return "" // it was not seen yet
 	}
 	if ok, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n.last); err != nil || !ok {
-		return "NodeAffinity"
+		return nodeAffinity
 	}
 	asked := podresources.PodRequests(p, podresources.PodResourcesOptions{})
 	for uid := range n.pods {
