@@ -71,12 +71,15 @@ func (s *Purchases) offerHoldsBin(b *Bin, o *problem.Offer) bool {
 }
 
 // leastBinPrice is the price of the cheapest machine that holds a bin, -1 where none does.
-func (s *Purchases) leastBinPrice(b *Bin) int64 {
+func (s *Purchases) leastBinPrice(b *Bin) int64 { return s.leastPriceAmong(b, b.offers) }
+
+// leastPriceAmong is the price of the cheapest machine of a bin's pool that holds it, among some offers; -1 where none does.
+func (s *Purchases) leastPriceAmong(b *Bin, offers *problem.OfferSet) int64 {
 	first := s.Catalog.FirstPoolCandidate(b.Pool, &b.requests)
 	s.Work.Steps += int64(first)
 	for _, i := range s.Catalog.PoolOffersCheapestFirst(b.Pool)[first:] {
 		s.Work.Steps++
-		if o := &s.Catalog.Offers[i]; b.offers.Contains(i) && s.offerHoldsBin(b, o) {
+		if o := &s.Catalog.Offers[i]; offers.Contains(i) && s.offerHoldsBin(b, o) {
 			return o.Price
 		}
 	}

@@ -85,15 +85,15 @@ func (s *Planner) KeepsNodePreferences(free *Planner) bool {
 
 // leastPriceWithoutPreferences is the price of the cheapest machine of a bin's pool that holds its pods, whatever they prefer.
 func (s *Planner) leastPriceWithoutPreferences(b *Bin) int64 {
-	first := s.Catalog.FirstPoolCandidate(b.Pool, &b.requests)
-	s.Work.Steps += int64(first)
-	for _, i := range s.Catalog.PoolOffersCheapestFirst(b.Pool)[first:] {
-		s.Work.Steps++
-		if o := &s.Catalog.Offers[i]; s.Purchases.offerHoldsBin(b, o) && !slices.ContainsFunc(b.Items, func(it binItem) bool { return !s.Inst.Classes[it.Class].Offers.Contains(i) }) {
-			return o.Price
+	allowed := b.offers
+	for i, it := range b.Items {
+		if offers := s.Inst.Classes[it.Class].Offers; i == 0 {
+			allowed = offers
+		} else {
+			allowed = s.Catalog.Intersect(allowed, offers)
 		}
 	}
-	return s.Purchases.leastBinPrice(b)
+	return s.Purchases.leastPriceAmong(b, allowed)
 }
 
 // totalCost is what the machines to buy cost, micro-dollars an hour.
