@@ -186,7 +186,10 @@ func (rt *Reservations) withVolumes() []*model.Pod {
 		rt.volumePods = []*model.Pod{}
 		known := map[cluster.SlotKey]bool{}
 		for _, p := range rt.Snapshot.Pending {
-			if k := rt.SlotKeyOf(p); len(p.Class.Volumes) > 0 && !known[k] {
+			if len(p.Class.Volumes) == 0 {
+				continue
+			}
+			if k := rt.SlotKeyOf(p); !known[k] {
 				known[k] = true
 				rt.volumePods = append(rt.volumePods, p)
 			}
