@@ -16,7 +16,6 @@ import (
 type workloads struct {
 	w       *world
 	owners  []*ownerState
-	slots   []*slotState
 	byUID   map[string]*podState
 	dirty   []*ownerState
 	events  []event

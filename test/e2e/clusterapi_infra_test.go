@@ -47,7 +47,6 @@ type kwokInfra struct {
 	deleted   map[string]bool        // by provider id: its machine was deleted
 	shapes    map[string]corev1.Node // by template
 	failed    map[string]bool        // names of machines that failed
-	wrong     []string               // what must not have happened
 }
 
 // infraObject is what the provider reads of its machines.

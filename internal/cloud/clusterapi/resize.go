@@ -156,6 +156,7 @@ func (s *server) remove(ctx context.Context, g *sized, pick []*object) error {
 			removed = append(removed, string(m.Metadata.UID))
 			continue
 		case marked && value != deletedBy:
+			//lint:ignore ST1005 it begins with a kind
 			return &nodegroups.CallError{Kind: cloud.Denied, Err: fmt.Errorf("Machine %s/%s: annotation %s, which Dovetail did not set: Cluster API might delete it instead of another; remove the annotation, or delete the Machine", s.namespace, m.Metadata.Name, annotationDelete)}
 		case marked: // left from before: its size was not lowered
 			if err := s.mark(ctx, m, nil); err != nil {
