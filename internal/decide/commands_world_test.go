@@ -114,7 +114,7 @@ func TestDriftSettles(t *testing.T) {
 			}
 			return ""
 		}
-		for range 6 { // a node for which a replacement was sought in vain backs off, twice as long each time, for up to two hours
+		for range 6 { // a node without a possible replacement backs off, twice as long each time, for up to two hours
 			if w.settle(6000); former() == "" {
 				break
 			}

@@ -155,7 +155,7 @@ func TestTerminateFirst(t *testing.T) {
 			}
 			return out
 		}
-		for range 4 * n { // a node for which a replacement was sought in vain backs off, twice as long each time, for up to two hours
+		for range 4 * n { // a node without a possible replacement backs off, twice as long each time, for up to two hours
 			if w.settle(6000); len(left()) == 0 {
 				break
 			}

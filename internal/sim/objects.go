@@ -180,7 +180,7 @@ func (c *Cluster) dropPod(p *model.Pod) {
 	c.show(watchPods, func(s *state.State) { s.DeletePod(p.Key()) })
 }
 
-// index takes a pod out of what is known of nodes and workloads, and puts another in.
+// index removes the old state of a pod from the indexes by node and class, and adds the new one. nil: there is none.
 func (c *Cluster) index(old, new *model.Pod) {
 	if c.Controllers != nil {
 		c.Controllers.PodChanged(old, new)
