@@ -54,7 +54,7 @@ func TestDeletionCosts(t *testing.T) {
 			wants = append(wants, list)
 		}
 		for on := range evictions {
-			w := newWorld(t, false)
+			w, costs := newWorld(t, false), &deletioncost.Planner{}
 			w.pol.Landing.Mode, w.Workloads = landing.Bind, nil
 			for i := range n {
 				l := &sim.Workload{Name: fmt.Sprint("w", i), Grace: time.Second, Want: wants[i][0], Class: classOf(model.Class{Namespace: "default", Labels: model.Labels{"app": fmt.Sprint("w", i)},
@@ -75,7 +75,7 @@ func TestDeletionCosts(t *testing.T) {
 			for round := range rounds {
 				for minute := range 20 {
 					if on == 1 {
-						w.writeDeletionCosts()
+						w.writeDeletionCosts(costs)
 					}
 					if minute == 2 { // costs are written before
 						for i, l := range w.Workloads {
@@ -86,10 +86,10 @@ func TestDeletionCosts(t *testing.T) {
 				}
 			}
 			for range 10 { // all are written
-				w.writeDeletionCosts()
+				w.writeDeletionCosts(costs)
 				w.Run(time.Second)
 			}
-			if list := deletioncost.Plan(w.st().Snapshot(w.Now)); on == 1 && len(list) > 0 {
+			if list := costs.Plan(w.Now, w.st().Snapshot(w.Now), false); on == 1 && len(list) > 0 {
 				w.fatalf("costs are written again and again though nothing changes: %v", list)
 			}
 		}
@@ -112,8 +112,8 @@ func TestDeletionCosts(t *testing.T) {
 }
 
 // writeDeletionCosts writes what is to be written now.
-func (w *world) writeDeletionCosts() {
-	for _, x := range deletioncost.Plan(w.st().Snapshot(w.Now)) {
+func (w *world) writeDeletionCosts(costs *deletioncost.Planner) {
+	for _, x := range costs.Plan(w.Now, w.st().Snapshot(w.Now), false) {
 		if p := w.Pods[model.PodKey(x.Namespace, x.Pod)]; p != nil && p.UID == x.UID {
 			q := *p
 			q.DeletionCost, q.OwnDeletionCost = x.Cost, x.Cost

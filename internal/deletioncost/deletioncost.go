@@ -4,23 +4,35 @@
 // Package deletioncost computes pod deletion costs (controller.kubernetes.io/pod-deletion-cost), by which a ReplicaSet that is scaled down chooses the
 // pods to delete: those of nodes that are leaving first, then those of drifted nodes, then those of the nodes that are emptied with the fewest pods.
 //
-// It writes nothing, and it has no memory: what was written earlier is read from the pods. Every value of ours is repeated in
-// model.AnnotationDeletionCost; a pod whose value differs from that has one of its user's, which is never changed. Start reading at Plan.
+// It writes nothing. What was written earlier is read from the pods: every value of ours is repeated in model.AnnotationDeletionCost, and a pod
+// whose value differs from that has one of its user's, which is never changed. What holds:
+//   - The cost of a node's pods depends on that node alone, not on its rank among others, so a change of one node costs writes for its own pods only.
+//   - While nothing changes, every node has its costs after a bounded number of steps, and nothing is written then.
+//   - No node waits for others that change, or whose pods can't be written, again and again.
+//
+// Start reading at Planner.Plan.
 package deletioncost
 
 import (
 	"cmp"
+	"hash/fnv"
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// MostNodes is on how many nodes pods are written to at a time.
-const MostNodes = 50
+const (
+	// MostNodes is on how many nodes pods are written to in one step.
+	MostNodes = 50
+
+	firstPause, mostPause = time.Minute, 10 * time.Minute // after which a refused write is repeated
+)
 
 // Write sets the deletion cost of one pod.
 type Write struct {
@@ -28,72 +40,107 @@ type Write struct {
 	Cost                string // a 32-bit integer; empty: ours is removed
 }
 
-// order is what a node's pods are deleted before another's by, the least first.
-type order int
-
-const (
-	leaving order = iota // the node is being removed
-	drifted              // it is to be replaced
-	staying              // it is saved if it is emptied
-)
-
-// ranked is a node whose pods are to have a cost.
-type ranked struct {
-	node   *model.Node
-	order  order
-	weight int64 // of its pods by disrupt.EvictionWeight
+// Planner plans writes step by step. Its zero value begins. What it remembers may be lost: then it begins at the first node, and repeats refused writes.
+type Planner struct {
+	lastLeaving, last string             // names of the nodes that the last step ended with
+	refused           map[string]refusal // by uid of a pod
 }
 
-// Plan returns what to write to the pods of at most MostNodes nodes, in the order in which nodes should be emptied; when nothing is left to write there, what is
-// to be removed. A node that stays gets costs only if scale-downs can empty it: all its pods are those of ReplicaSets that have pods on other nodes too. Without a NodePool it
-// gets none.
-func Plan(s *model.Snapshot) []Write {
-	list := rank(s)
-	costs := make(map[*model.Node]string, len(list))
-	nodes := make([]*model.Node, 0, len(s.Nodes))
-	for i, r := range list {
-		cost := int64(i - len(list))
-		if r.order == leaving {
-			cost = math.MinInt32
-		}
-		costs[r.node] = strconv.FormatInt(cost, 10)
-		nodes = append(nodes, r.node)
+// refusal is a write that was refused, so many times in a row.
+type refusal struct {
+	times int
+	until time.Time // when it is repeated
+}
+
+// pending is a node with what is to be written to its pods.
+type pending struct {
+	node   string
+	writes []Write
+}
+
+// Plan returns what to write to the pods of at most MostNodes nodes: first to those of nodes that are leaving, then to the others in turn, of which half a step is kept
+// if so many wait. A node that stays has costs only if scale-downs can empty it: all its pods are those of ReplicaSets that have pods on other nodes too. Without a NodePool it
+// has none. If off, all costs of ours are removed.
+func (l *Planner) Plan(now time.Time, s *model.Snapshot, off bool) (out []Write) {
+	var costs map[*model.Node]int64
+	if !off {
+		costs = costsOf(s)
 	}
-	for _, n := range s.Nodes {
-		if costs[n] == "" {
-			nodes = append(nodes, n)
+	refused := map[string]refusal{}
+	var leaving, others []pending
+	for _, n := range s.Nodes { // by name
+		want := ""
+		cost, ok := costs[n]
+		if ok {
+			want = strconv.FormatInt(cost, 10)
 		}
-	}
-	return writes(nodes, func(n *model.Node) string { return costs[n] })
-}
-
-// Removal returns what removes the costs that were written to the pods of at most MostNodes nodes.
-func Removal(s *model.Snapshot) []Write {
-	return writes(s.Nodes, func(*model.Node) string { return "" })
-}
-
-// writes returns what gives the pods of nodes their cost.
-func writes(nodes []*model.Node, costOf func(*model.Node) string) (out []Write) {
-	changed := 0
-	for _, n := range nodes {
-		before, want := len(out), costOf(n)
+		x := pending{node: n.Name}
 		for _, p := range n.Pods {
-			have := p.OwnDeletionCost
-			switch {
-			case p.IsVirtual() || !p.Deleting.IsZero() || p.Terminal:
-			case want != "" && isOurs(p) && have != want:
-				out = append(out, Write{p.Namespace, p.Name, p.UID, want})
-			case have != "" && (want == "" || !isOurs(p)):
-				out = append(out, Write{Namespace: p.Namespace, Pod: p.Name, UID: p.UID})
+			w, ok := write(p, want)
+			if !ok {
+				continue
 			}
-		}
-		if len(out) > before {
-			if changed++; changed == MostNodes {
-				break
+			if r, was := l.refused[p.UID]; was {
+				refused[p.UID] = r
+				if now.Before(r.until) {
+					continue
+				}
 			}
+			x.writes = append(x.writes, w)
 		}
+		switch {
+		case len(x.writes) == 0:
+		case ok && cost == costLeaving:
+			leaving = append(leaving, x)
+		default:
+			others = append(others, x)
+		}
+	}
+	l.refused = refused
+	first := min(len(leaving), max(MostNodes/2, MostNodes-len(others)))
+	return append(take(leaving, &l.lastLeaving, first), take(others, &l.last, min(len(others), MostNodes-first))...)
+}
+
+// take returns the writes of so many nodes of a list by name, those after the last one of the step before first.
+func take(list []pending, last *string, nodes int) (out []Write) {
+	at, found := slices.BinarySearchFunc(list, *last, func(x pending, name string) int { return cmp.Compare(x.node, name) })
+	if found {
+		at++
+	}
+	for i := range nodes {
+		x := list[(at+i)%len(list)]
+		out, *last = append(out, x.writes...), x.node
 	}
 	return out
+}
+
+// Answer notes what came of a write: one that was refused is repeated ever more rarely.
+func (l *Planner) Answer(now time.Time, uid string, refused bool) {
+	if !refused {
+		delete(l.refused, uid)
+		return
+	}
+	if l.refused == nil {
+		l.refused = map[string]refusal{}
+	}
+	r := l.refused[uid]
+	r.until = now.Add(min(firstPause<<min(r.times, 10), mostPause))
+	r.times++
+	l.refused[uid] = r
+}
+
+// write returns what gives a pod its node's cost; ok is false if there is nothing to write.
+func write(p *model.Pod, want string) (w Write, ok bool) {
+	w = Write{Namespace: p.Namespace, Pod: p.Name, UID: p.UID}
+	have := p.OwnDeletionCost
+	switch {
+	case p.IsVirtual() || !p.Deleting.IsZero() || p.Terminal:
+		return w, false
+	case want != "" && isOurs(p):
+		w.Cost = want
+		return w, have != want
+	}
+	return w, have != ""
 }
 
 // isOurs reports whether the deletion cost of a pod is for us to write: its ReplicaSet goes by it, and its user has set none.
@@ -101,8 +148,27 @@ func isOurs(p *model.Pod) bool {
 	return p.Owner.Kind == "ReplicaSet" && p.DeletionCost == p.OwnDeletionCost
 }
 
-// rank returns the nodes whose pods are to have a cost, those to be emptied first at the beginning.
-func rank(s *model.Snapshot) []ranked {
+const (
+	costLeaving = math.MinInt32 // of the pods of nodes that are being removed
+
+	hashBits  = 24 // of the name
+	classBits = 6  // a class is a length in bits
+)
+
+// cost returns the cost of the pods of a node that is not leaving: drifted ones before others, then by the power of two that their weight (of disrupt.EvictionWeight) has
+// reached, then by name, so that a scale-down empties one node after the other.
+func cost(n *model.Node, drifted bool, weight int64) int64 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(n.Name)) // never fails
+	c := int64(bits.Len64(uint64(weight)))<<hashBits + int64(h.Sum32()>>(32-hashBits)) - 1<<(hashBits+classBits)
+	if drifted {
+		c = max(c-1<<(hashBits+classBits), costLeaving+1)
+	}
+	return c
+}
+
+// costsOf returns the cost of the pods of each node that is to have one.
+func costsOf(s *model.Snapshot) map[*model.Node]int64 {
 	claims := make(map[string]*model.Claim, len(s.Claims))
 	for _, c := range s.Claims {
 		claims[c.Name] = c
@@ -119,39 +185,34 @@ func rank(s *model.Snapshot) []ranked {
 			}
 		}
 	}
-	var out []ranked
+	out := make(map[*model.Node]int64, len(s.Nodes))
 	for _, n := range s.Nodes {
 		c := claims[n.Claim]
 		if c == nil || !pools[c.Pool] {
 			continue
 		}
-		r := ranked{node: n, order: staying}
-		switch {
-		case !c.Deleting.IsZero() || !n.Deleting.IsZero() || c.Is(lifecycle.Disrupted):
-			r.order = leaving
-		case c.Is(lifecycle.Drifted):
-			r.order = drifted
-		}
-		here := map[string]int{}
+		leaving, drifted := !c.Deleting.IsZero() || !n.Deleting.IsZero() || c.Is(lifecycle.Disrupted), c.Is(lifecycle.Drifted)
+		here, weight := map[string]int{}, int64(0)
 		canBeEmptied := true
 		for _, p := range n.Pods {
 			if !p.IsWorkload() || p.Terminal || !p.Deleting.IsZero() {
 				continue
 			}
-			r.weight += disrupt.EvictionWeight(p)
+			weight += disrupt.EvictionWeight(p)
 			here[p.Owner.UID]++
 			canBeEmptied = canBeEmptied && isCounted(p)
 		}
 		for uid, n := range here {
 			canBeEmptied = canBeEmptied && n < replicas[uid]
 		}
-		if len(here) > 0 && (r.order != staying || canBeEmptied) {
-			out = append(out, r)
+		switch {
+		case len(here) == 0:
+		case leaving:
+			out[n] = costLeaving
+		case drifted || canBeEmptied:
+			out[n] = cost(n, drifted, weight)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b ranked) int {
-		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.weight, b.weight), cmp.Compare(a.node.Name, b.node.Name))
-	})
 	return out
 }
 

@@ -38,6 +38,8 @@ type Keeper struct {
 	Store Store
 	On    bool // the feature gate PodDeletionCostManagement; off: what was written before is removed
 	Log   *slog.Logger
+
+	planner deletioncost.Planner
 }
 
 // Run keeps deletion costs until the context ends.
@@ -54,20 +56,20 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// write writes what there is to be written now. What fails is tried again with the next Snapshot.
+// write writes what there is to be written now. What fails is tried again in a later step.
 func (k *Keeper) write(ctx context.Context, s *model.Snapshot) {
-	plans := deletioncost.Removal
-	if k.On {
-		plans = deletioncost.Plan
-	}
 	written, failed := 0, error(nil)
-	for _, w := range plans(s) {
-		switch err := k.Store.WriteDeletionCost(ctx, w); {
-		case ctx.Err() != nil:
+	for _, w := range k.planner.Plan(time.Now(), s, !k.On) {
+		err := k.Store.WriteDeletionCost(ctx, w)
+		if ctx.Err() != nil {
 			return
+		}
+		gone := errors.Is(err, plan.ErrGone)
+		k.planner.Answer(time.Now(), w.UID, err != nil && !gone)
+		switch {
 		case err == nil:
 			written++
-		case errors.Is(err, plan.ErrGone), errors.Is(err, plan.ErrConflict):
+		case gone, errors.Is(err, plan.ErrConflict):
 		case failed == nil:
 			failed = err
 		}
