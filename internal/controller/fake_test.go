@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -37,6 +38,7 @@ type bench struct {
 	calls   []made
 	claims  map[string]*model.Claim
 	bought  []model.Instance
+	request *model.ProvisioningRequest // as the API server had it at first; there is one at most
 
 	createClaim func(plan.CreateClaim) error
 	updateClaim func(plan.UpdateClaim) error
@@ -307,7 +309,19 @@ func (b *bench) UpdatePool(context.Context, plan.UpdatePool) (uint64, error) {
 }
 
 // UpdateRequest implements Cluster.
-func (b *bench) UpdateRequest(context.Context, plan.UpdateRequest) (uint64, error) { return 0, nil }
+func (b *bench) UpdateRequest(_ context.Context, a plan.UpdateRequest) (uint64, error) {
+	for _, name := range slices.Sorted(maps.Keys(a.Conditions)) {
+		v := a.Conditions[name]
+		b.note("request", a.Request+" "+name+"="+v.Status+" "+v.Reason+": "+v.Message)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.version++
+	r, v := *b.request, b.version
+	r.Status, r.RetryAt, r.Attempts = a.Conditions, a.RetryAt, a.Attempts
+	go b.emit(func(s *state.State) { s.SetRequest(&r, v) })
+	return v, nil
+}
 
 // UpdateBuffer implements Cluster.
 func (b *bench) UpdateBuffer(_ context.Context, a plan.UpdateBuffer) (uint64, error) {

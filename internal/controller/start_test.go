@@ -12,14 +12,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/requests"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // TestStartTellsNothingUntrue starts the loop beside pods that are pending already, with what it reads coming in every order and at every
-// pace: it decides on nothing before it has taken in all that the watch delivered, and no pod is told that a NodePool is not Ready whose
-// instance types are being read.
+// pace: it decides on nothing before it has taken in all that the watch delivered, and neither a pod nor a ProvisioningRequest nor a CapacityBuffer is
+// told that a NodePool is not Ready whose instance types are being read.
 func TestStartTellsNothingUntrue(t *testing.T) {
 	for _, slow := range []time.Duration{0, 100 * time.Millisecond, 3 * time.Second} { // the provider
 		for _, leads := range []string{"first", "last"} {
@@ -64,10 +65,26 @@ func testStart(t *testing.T, slow time.Duration, leadsFirst bool, late string) {
 			}
 		}
 		b.pod("small", "small") // fits on the node
+		created := time.Now()
+		none := func() *model.Class { // no instance type holds its pods
+			return &model.Class{Key: "none", Namespace: "default", Requests: model.Resources{1 << 40, 1 << 30, 0, 1}, Scheduler: "default-scheduler"}
+		}
 		b.emit(func(s *state.State) {
-			now := time.Now()
-			s.SetPod(&model.Pod{Namespace: "default", Name: "none", UID: "uid-none", Created: now, Unschedulable: now, Class: &model.Class{Key: "none", Namespace: "default",
-				Requests: model.Resources{1 << 40, 1 << 30, 0, 1}, Scheduler: "default-scheduler"}})
+			s.SetPod(&model.Pod{Namespace: "default", Name: "none", UID: "uid-none", Created: created, Unschedulable: created, Class: none()})
+		})
+		r := &model.ProvisioningRequest{Namespace: "default", Name: "none", UID: "uid-request", Created: created, CheckOnly: true, NoRetry: true, ValidFor: time.Hour,
+			Accepted: model.Condition{Status: "True", Reason: requests.Accepted}}
+		c := none()
+		c.Key, c.Request = "request", r.Key()
+		c.SlotKey = "request " + c.Key
+		r.Sets = []model.RequestedPods{{Class: c, Gang: r.Gang(), Count: 2}}
+		b.request = r
+		b.emit(func(s *state.State) { s.SetRequest(r, 0) })
+		b.emit(func(s *state.State) {
+			c := none()
+			c.Key, c.Priority = "buffer", model.VirtualPriority
+			s.SetBuffer(&model.Buffer{Namespace: "default", Name: "none", UID: "uid-buffer", Created: created, Replicas: 1, Total: -1, MaxHourMicro: -1,
+				Like: &model.Pod{Namespace: "default", Class: c}, Ready: model.Condition{Status: "True"}}, 1)
 		})
 		for range 20 {
 			busy()
@@ -96,18 +113,16 @@ func testStart(t *testing.T, slow time.Duration, leadsFirst bool, late string) {
 		if made := b.made("create"); len(made) > 0 {
 			t.Errorf("NodeClaims were made though the node has room: %v", made)
 		}
-		var toldOf []made
-		for _, m := range b.made("event") {
-			if strings.HasPrefix(m.what, "Pod none FailedScheduling") {
-				toldOf = append(toldOf, m)
+		for kind, text := range map[string]string{"event": "Pod none FailedScheduling", "request": "none Failed=True", "buffer": "none False RequiresNewCapacity"} {
+			told := false
+			for _, m := range b.made(kind) {
+				told = told || strings.HasPrefix(m.what, text)
+				if strings.Contains(m.what, model.OfferingsNotAsked) || strings.Contains(m.what, string(plan.NoPools)) {
+					t.Errorf("told %s", m)
+				}
 			}
-		}
-		if len(toldOf) == 0 {
-			t.Error("the pod that no instance type holds is not told so")
-		}
-		for _, m := range toldOf {
-			if strings.Contains(m.what, model.OfferingsNotAsked) || strings.Contains(m.what, string(plan.NoPools)) {
-				t.Errorf("told %s", m)
+			if !told {
+				t.Errorf("no %s says that no instance type holds its pods: %v", kind, b.made(kind))
 			}
 		}
 		if slices.ContainsFunc(b.made("event"), func(m made) bool { return strings.HasPrefix(m.what, "Pod small FailedScheduling") }) {

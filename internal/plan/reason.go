@@ -35,6 +35,14 @@ type detail struct{}
 
 func (detail) isDetail() {}
 
+// DependsOnUnread reports whether a refusal may not hold: among its reasons is a NodePool of which it is not known yet what it is offered, as after
+// a start. It is decided anew as soon as that is known; until then nobody is told of it, and nothing is given up for it.
+func DependsOnUnread(reasons []Reason, pools []*model.NodePool) bool {
+	return slices.ContainsFunc(reasons, func(r Reason) bool {
+		return r.Code == PoolNotReady && slices.ContainsFunc(pools, func(p *model.NodePool) bool { return p.Name == r.Pool && p.IsUnread() })
+	})
+}
+
 // DetailOf returns the reason's Detail; the zero value if it has none, or one of another type.
 func DetailOf[T Detail](r Reason) T {
 	d, _ := r.Detail.(T)

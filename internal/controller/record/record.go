@@ -6,7 +6,6 @@ package record
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -245,15 +244,12 @@ func (rec *Recorder) recordPods(now time.Time, snap *model.Snapshot, out *decide
 	rec.metrics.NoteDecided(out.Pods, now)
 	told := map[string]string{}
 	refused := 0
-	isUnread := func(r plan.Reason) bool {
-		return r.Code == plan.PoolNotReady && slices.ContainsFunc(snap.Pools, func(p *model.NodePool) bool { return p.Name == r.Pool && p.IsUnread() })
-	}
 	for _, d := range out.Pods {
 		if d.Outcome != plan.Refused {
 			continue
 		}
 		refused++
-		if slices.ContainsFunc(d.Reasons, isUnread) {
+		if plan.DependsOnUnread(d.Reasons, snap.Pools) {
 			if text, ok := rec.told[d.Pod.UID]; ok {
 				told[d.Pod.UID] = text
 			}

@@ -64,9 +64,9 @@ type Memory struct {
 
 // request is what is remembered of one request.
 type request struct {
-	why   []plan.Reason // of the last solve that found no capacity
+	why   []plan.Reason // of the last solve that found no capacity, with all NodePools known
 	since time.Time     // when a solve first found none
-	tried time.Time     // when a solve last looked for it; zero: none has
+	tried time.Time     // when a solve last looked for it, with all NodePools known; zero: none has
 }
 
 // In is what Follow finds the places of pods in.
@@ -121,7 +121,7 @@ func Follow(v *cluster.View, in In, mem Memory) (out []State, next time.Time, _ 
 			}
 			part = part || held[p]
 		}
-		if in.Solved {
+		if in.Solved && !plan.DependsOnUnread(refused, v.Snapshot.Pools) {
 			m.tried, m.why = v.Now, refused
 		}
 		switch {
