@@ -68,20 +68,15 @@ func startInfra(t *testing.T, s *sandbox.Sandbox) *kwokInfra {
 		}
 		name := strings.ToLower(kind)
 		free := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
-		p.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", map[string]any{
+		crd, err := json.Marshal(map[string]any{
 			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 			"metadata": map[string]any{"name": name + "s." + group, "labels": map[string]any{"cluster.x-k8s.io/v1beta2": "v1"}},
 			"spec": map[string]any{"group": group, "scope": "Namespaced", "names": map[string]any{"kind": kind, "plural": name + "s", "singular": name, "categories": []any{"cluster-api"}},
 				"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "subresources": map[string]any{"status": map[string]any{}},
 					"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"spec": free, "status": free}}}}}},
 		})
-		e := waitFor(t.Context(), func(ctx context.Context) error {
-			_, err := s.Kube.CoreV1().RESTClient().Get().AbsPath("/apis/" + group + "/v1/namespaces/default/" + name + "s").DoRaw(ctx)
-			return err
-		})
-		if e != nil {
-			t.Fatal(e)
-		}
+		p.must(err)
+		p.must(s.CreateCRD(t.Context(), string(crd)))
 	}
 	planes := "/apis/controlplane.cluster.x-k8s.io/v1/namespaces/default/kwokcontrolplanes"
 	p.create(planes, map[string]any{"apiVersion": "controlplane.cluster.x-k8s.io/v1", "kind": "KwokControlPlane", "metadata": map[string]any{"name": "workload"}, "spec": map[string]any{}})

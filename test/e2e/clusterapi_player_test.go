@@ -6,11 +6,8 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -31,41 +28,6 @@ import (
 
 // clusterAPI is the path of Cluster API's objects.
 const clusterAPI = "/apis/cluster.x-k8s.io/v1beta2/namespaces/"
-
-// applyClusterAPI installs the CRDs of Cluster API, of the version that test/clusterapi names.
-func applyClusterAPI(t *testing.T, s *sandbox.Sandbox) {
-	t.Helper()
-	root, err := sandbox.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := func(args ...string) string {
-		c := exec.CommandContext(t.Context(), "go", args...)
-		c.Dir = filepath.Join(root, "test", "clusterapi")
-		out, err := c.Output()
-		if err != nil {
-			var exit *exec.ExitError
-			if errors.As(err, &exit) {
-				err = fmt.Errorf("%w: %s", err, exit.Stderr)
-			}
-			t.Fatalf("go %v: %v", args, err)
-		}
-		return strings.TrimSpace(string(out))
-	}
-	run("mod", "download", "sigs.k8s.io/cluster-api")
-	dir := filepath.Join(run("list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/cluster-api"), "core", "config", "crd", "bases")
-	bin, _, err := sandbox.Binaries()
-	if err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"--dir", s.Dir, "kubectl", "apply", "--server-side"}
-	for _, kind := range []string{"clusters", "machinedeployments", "machinesets", "machinepools", "machines"} {
-		args = append(args, "-f", filepath.Join(dir, "cluster.x-k8s.io_"+kind+".yaml"))
-	}
-	if out, err := exec.CommandContext(t.Context(), bin, args...).CombinedOutput(); err != nil {
-		t.Fatalf("apply the CRDs of Cluster API: %v\n%s", err, out)
-	}
-}
 
 // machinePlayer plays Cluster API's controllers and an infrastructure provider in one namespace: it makes and deletes Machines as their groups say.
 // Of Machines that nothing marks, it deletes any.
@@ -114,11 +76,14 @@ func infrastructureRef() map[string]any {
 	return map[string]any{"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "PlayedMachineTemplate", "name": "played"}
 }
 
-// applyInfrastructure installs the kind of infrastructure objects that groups refer to.
-func applyInfrastructure(t *testing.T, s *sandbox.Sandbox) {
+// applyClusterAPI installs the CRDs of Cluster API, and the kind of infrastructure objects that groups refer to.
+func applyClusterAPI(t *testing.T, s *sandbox.Sandbox) {
 	t.Helper()
+	if err := s.ApplyClusterAPICRDs(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	any := `{type: object, x-kubernetes-preserve-unknown-fields: true}`
-	if err := s.Create(t.Context(), "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
+	if err := s.CreateCRD(t.Context(), `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
 		metadata: {name: playedmachinetemplates.infrastructure.cluster.x-k8s.io}, spec: {group: infrastructure.cluster.x-k8s.io, scope: Namespaced,
 		names: {kind: PlayedMachineTemplate, listKind: PlayedMachineTemplateList, plural: playedmachinetemplates, singular: playedmachinetemplate},
 		versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: `+any+`}}]}}`); err != nil {

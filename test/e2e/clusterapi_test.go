@@ -133,7 +133,6 @@ func TestClusterAPIContract(t *testing.T) {
 	verifyOnly(t)
 	s := own(t, "--no-autoscaler")
 	applyClusterAPI(t, s)
-	applyInfrastructure(t, s)
 	n := 0
 	next := func(t *testing.T) *capiWorld {
 		n++
@@ -320,7 +319,6 @@ func TestClusterAPI(t *testing.T) {
 	s := own(t, "--no-autoscaler")
 	applyClusterAPI(t, s)
 	e := newEnv(t, s, "capi")
-	applyInfrastructure(t, s)
 	e.allow("cluster-api")
 	m := playMachines(t, s, "default")
 	m.addInfrastructure("played")

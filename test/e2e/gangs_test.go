@@ -69,14 +69,10 @@ func TestGangObjects(t *testing.T) {
 	t.Parallel()
 	s := own(t, "--feature-gates", "GenericWorkload=true")
 	e := newEnv(t, s, "gangobjects")
-	const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	for _, k := range [][4]any{
 		{"jobsets", "jobset.x-k8s.io", "v1alpha2", "JobSet"}, {"podgroups", "scheduling.volcano.sh", "v1beta1", "PodGroup"}, {"podgroups", "scheduling.x-k8s.io", "v1alpha1", "PodGroup"},
 	} {
-		e.must(s.Create(e.ctx, crds, fmt.Sprintf(gangCRD, k[:]...)))
-		e.until(fmt.Sprintf("the API server serves %s.%s", k[0], k[1]), func() error {
-			return s.Kube.CoreV1().RESTClient().Get().AbsPath(fmt.Sprintf("/apis/%s/%s/%s", k[1], k[2], k[0])).Do(e.ctx).Error()
-		})
+		e.must(s.CreateCRD(e.ctx, fmt.Sprintf(gangCRD, k[:]...)))
 	}
 	e.killLeader() // kinds are looked for at the start
 	in := func(path string) string {

@@ -64,10 +64,7 @@ func TestProvisioningRequests(t *testing.T) {
 	e := newEnv(t, s, "requests")
 	crd, err := os.ReadFile("testdata/provisioningrequests.yaml")
 	e.must(err)
-	e.must(s.Create(e.ctx, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", string(crd)))
-	e.until("the API server serves ProvisioningRequests", func() error {
-		return s.Kube.CoreV1().RESTClient().Get().AbsPath("/apis/autoscaling.x-k8s.io/v1/provisioningrequests").Do(e.ctx).Error()
-	})
+	e.must(s.CreateCRD(e.ctx, string(crd)))
 	e.killLeader() // kinds are looked for at the start
 
 	e.nodePool(map[string]any{"spec.template.spec.requirements": only("m5.large"), "spec.limits.nodes": "2"})

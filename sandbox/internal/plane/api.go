@@ -9,7 +9,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -79,9 +78,6 @@ func poll(ctx context.Context, ask func() error) error {
 	}
 }
 
-// errNotYet is an answer that is right but early.
-var errNotYet = errors.New("not yet")
-
 // WaitForDefaultAccount waits until pods can be made in the default namespace:
 // admission refuses them before the controller manager has made their account.
 func (c *Client) WaitForDefaultAccount(ctx context.Context) error {
@@ -91,28 +87,34 @@ func (c *Client) WaitForDefaultAccount(ctx context.Context) error {
 	})
 }
 
-// WaitForCRDs waits until every CustomResourceDefinition is established.
+// WaitForCRDs waits until the objects of every CustomResourceDefinition can be listed. Condition Established does not say so: the
+// API server refuses lists of a new resource with 429 until it has filled its cache, except those with a limit, which need no cache.
 func (c *Client) WaitForCRDs(ctx context.Context) error {
 	return poll(ctx, func() error {
 		var list struct {
 			Items []struct {
-				Metadata struct{ Name string }
-				Status   struct {
-					Conditions []struct{ Type, Status string }
+				Spec struct {
+					Group    string
+					Names    struct{ Plural string }
+					Versions []struct {
+						Name   string
+						Served bool
+					}
 				}
 			}
 		}
 		if err := c.get(ctx, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &list); err != nil {
 			return err
 		}
-	items:
 		for _, crd := range list.Items {
-			for _, condition := range crd.Status.Conditions {
-				if condition.Type == "Established" && condition.Status == "True" {
-					continue items
+			for _, v := range crd.Spec.Versions {
+				if !v.Served {
+					continue
+				}
+				if err := c.get(ctx, "/apis/"+crd.Spec.Group+"/"+v.Name+"/"+crd.Spec.Names.Plural, &struct{}{}); err != nil {
+					return err
 				}
 			}
-			return fmt.Errorf("the CustomResourceDefinition %s is not established: %w", crd.Metadata.Name, errNotYet)
 		}
 		return nil
 	})

@@ -57,15 +57,7 @@ func (s *Sandbox) ApplyClusterAPICRDs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	crds := filepath.Join(config, "crd", "bases")
-	if out, err := exec.CommandContext(ctx, s.bin, "--dir", s.Dir, "kubectl", "apply", "--server-side", "-f", crds).CombinedOutput(); err != nil {
-		return fmt.Errorf("apply the CRDs of Cluster API: %w\n%s", err, out)
-	}
-	// A manager that finds one of its kinds not served yet ends.
-	if out, err := exec.CommandContext(ctx, s.bin, "--dir", s.Dir, "kubectl", "wait", "--for=condition=Established", "--timeout=2m", "-f", crds).CombinedOutput(); err != nil {
-		return fmt.Errorf("wait until the CRDs of Cluster API are served: %w\n%s", err, out)
-	}
-	return nil
+	return s.ApplyCRDs(ctx, filepath.Join(config, "crd", "bases"))
 }
 
 // ClusterAPI is Cluster API's own core manager on a sandbox: its controllers and its webhooks.

@@ -27,11 +27,7 @@ func (s *Sandbox) ApplyKarpenterAWSCRDs(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the module of Karpenter for AWS in %s: %w", list.Dir, err)
 	}
-	crds := filepath.Join(strings.TrimSpace(string(module)), "pkg", "apis", "crds")
-	if out, err := exec.CommandContext(ctx, s.bin, "--dir", s.Dir, "kubectl", "apply", "--server-side", "--force-conflicts", "-f", crds).CombinedOutput(); err != nil {
-		return fmt.Errorf("apply %s: %w\n%s", crds, err, out)
-	}
-	return nil
+	return s.ApplyCRDs(ctx, filepath.Join(strings.TrimSpace(string(module)), "pkg", "apis", "crds"))
 }
 
 // StartKarpenterAWS runs Karpenter's controller for AWS next to a sandbox that is up with --cloud aws --no-autoscaler and has its CRDs. The controller
