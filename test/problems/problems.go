@@ -56,6 +56,16 @@ func Diverse(data string, n int) (*Problem, error) {
 	return on(data, "cmr", demandOf(count))
 }
 
+// Shapes is pods of five sizes, most of which a node of 4 cores has room for, and nothing to buy for them yet.
+func Shapes(n int) *Problem {
+	count := map[shape]int{}
+	sizes := []shape{{500, 1024, 0}, {1000, 4096, 0}, {1500, 2048, 0}, {2000, 8192, 0}, {3500, 8192, 0}}
+	for i := range n {
+		count[sizes[i%len(sizes)]]++
+	}
+	return &Problem{ResourceNames: names(), Pool: newPool(), Demand: demandOf(count)}
+}
+
 // MinValues returns a problem whose pool also asks for numbers of distinct instance categories, families, generations and
 // types; 0: any number. Without any it is the problem with the labels that these are of.
 func MinValues(x *Problem, categories, families, generations, types int) *Problem {

@@ -15,35 +15,36 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/clusterapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/clusterapi/clusterapitest"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // TestMistakes: what people get wrong in the management cluster is told with the object, the field, the value and a remedy, in the conditions of the class
 // or, if nothing can be read, in the error that becomes the pool's condition. The other groups stay in use.
 func TestMistakes(t *testing.T) {
-	const at = core + "/v1beta2/namespaces/default/"
-	const first = infra + "/v1/namespaces/default/kwokmachinetemplates/group-00"
-	annotation := func(key, value string) func(*answers) {
-		return func(a *answers) {
-			a.texts[at+"machinedeployments"] = strings.Replace(a.texts[at+"machinedeployments"], `"annotations":{`, `"annotations":{"`+key+`":"`+value+`",`, 1)
+	const at = clusterapitest.Core + "/v1beta2/namespaces/default/"
+	const first = clusterapitest.Infra + "/v1/namespaces/default/kwokmachinetemplates/group-00"
+	annotation := func(key, value string) func(*clusterapitest.Answers) {
+		return func(a *clusterapitest.Answers) {
+			a.Texts[at+"machinedeployments"] = strings.Replace(a.Texts[at+"machinedeployments"], `"annotations":{`, `"annotations":{"`+key+`":"`+value+`",`, 1)
 		}
 	}
 	const capacity = "capacity.cluster-autoscaler.kubernetes.io/"
-	pool := func(metadata, status string) func(*answers) {
-		return func(a *answers) {
-			a.texts[at+"machinepools"] = `{"items":[{"metadata":{"name":"pool","uid":"pool","labels":{"cluster.x-k8s.io/cluster-name":"workload"},"annotations":{` + metadata + `
+	pool := func(metadata, status string) func(*clusterapitest.Answers) {
+		return func(a *clusterapitest.Answers) {
+			a.Texts[at+"machinepools"] = `{"items":[{"metadata":{"name":"pool","uid":"pool","labels":{"cluster.x-k8s.io/cluster-name":"workload"},"annotations":{` + metadata + `
 				"cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size":"0","cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size":"9"}},
 				"spec":{"replicas":0,"template":{"spec":{"infrastructureRef":{"apiGroup":"infrastructure.cluster.x-k8s.io","kind":"KwokMachinePool","name":"pool"}}}}}]}`
-			a.texts[infra+"/v1/namespaces/default/kwokmachinepools/pool"] = `{"spec":{"template":{"instanceType":"big"}},"status":{` + status + `"capacity":{"cpu":"4","memory":"16Gi"}}}`
+			a.Texts[clusterapitest.Infra+"/v1/namespaces/default/kwokmachinepools/pool"] = `{"spec":{"template":{"instanceType":"big"}},"status":{` + status + `"capacity":{"cpu":"4","memory":"16Gi"}}}`
 		}
 	}
 	for _, c := range []struct {
 		name   string
-		change func(*answers)
+		change func(*clusterapitest.Answers)
 		want   string // in the condition of the class; empty: nothing is wrong
 		err    string // in the error, if nothing can be read
 	}{
-		{"fine", func(*answers) {}, "", ""},
+		{"fine", func(*clusterapitest.Answers) {}, "", ""},
 		{"cpu", annotation(capacity+"cpu", "four"), `MachineDeployment default/group-00: annotation capacity.cluster-autoscaler.kubernetes.io/cpu: "four": use an amount above 0`, ""},
 		{"no cpu", annotation(capacity+"cpu", "0"), `cpu: "0": use an amount above 0`, ""},
 		{"taints", annotation(capacity+"taints", "a=b:Sometimes"), `taints: "a=b:Sometimes": use KEY=VALUE:EFFECT`, ""},
@@ -52,32 +53,34 @@ func TestMistakes(t *testing.T) {
 		{"gpu type", annotation(capacity+"gpu-type", "two words"), `gpu-type: "two words": use the name of a resource`, ""},
 		{"share", annotation("cluster.x-k8s.io/autoscaling-options-scaledownutilizationthreshold", "50%"), `scaledownutilizationthreshold: "50%": use a share between 0 and 1`, ""},
 		{"duration", annotation("cluster.x-k8s.io/autoscaling-options-maxnodeprovisiontime", "-1m"), `maxnodeprovisiontime: "-1m": use a duration such as 10m`, ""},
-		{"no template", func(a *answers) { delete(a.texts, first) }, "MachineDeployment default/group-00: annotations capacity.cluster-autoscaler.kubernetes.io/cpu and capacity.cluster-autoscaler.kubernetes.io/memory: missing, and its infrastructure template does not say status.capacity; set both (KwokMachineTemplate default/group-00: ", ""},
-		{"template without a right", func(a *answers) {
-			a.errors = map[string]error{first: apierrors.NewForbidden(schema.GroupResource{Group: "infrastructure.cluster.x-k8s.io", Resource: "kwokmachinetemplates"}, "group-00", nil)}
+		{"no template", func(a *clusterapitest.Answers) { delete(a.Texts, first) }, "MachineDeployment default/group-00: annotations capacity.cluster-autoscaler.kubernetes.io/cpu and capacity.cluster-autoscaler.kubernetes.io/memory: missing, and its infrastructure template does not say status.capacity; set both (KwokMachineTemplate default/group-00: ", ""},
+		{"template without a right", func(a *clusterapitest.Answers) {
+			a.Errors = map[string]error{first: apierrors.NewForbidden(schema.GroupResource{Group: "infrastructure.cluster.x-k8s.io", Resource: "kwokmachinetemplates"}, "group-00", nil)}
 		}, `set both (KwokMachineTemplate default/group-00: kwokmachinetemplates.infrastructure.cluster.x-k8s.io "group-00" is forbidden`, ""},
-		{"paused cluster", func(a *answers) { a.texts[at+"clusters/workload"] = `{"spec":{"paused":true}}` }, "", "Cluster default/workload: spec.paused: true; set it to false"},
-		{"topology", func(a *answers) {
-			a.texts[at+"clusters/workload"] = `{"spec":{"topology":{"workers":{"machineDeployments":[{"name":"x"},{"name":"md","replicas":3}]}}}}`
-			a.texts[at+"machinedeployments"] = strings.Replace(a.texts[at+"machinedeployments"], `"labels":{`, `"labels":{"topology.cluster.x-k8s.io/deployment-name":"md",`, 1)
+		{"paused cluster", func(a *clusterapitest.Answers) { a.Texts[at+"clusters/workload"] = `{"spec":{"paused":true}}` }, "", "Cluster default/workload: spec.paused: true; set it to false"},
+		{"topology", func(a *clusterapitest.Answers) {
+			a.Texts[at+"clusters/workload"] = `{"spec":{"topology":{"workers":{"machineDeployments":[{"name":"x"},{"name":"md","replicas":3}]}}}}`
+			a.Texts[at+"machinedeployments"] = strings.Replace(a.Texts[at+"machinedeployments"], `"labels":{`, `"labels":{"topology.cluster.x-k8s.io/deployment-name":"md",`, 1)
 		}, "Cluster default/workload: spec.topology.workers.machineDeployments[1].replicas: 3: the ClusterClass would undo each change of MachineDeployment group-00; remove the field", ""},
-		{"topology without replicas", func(a *answers) {
-			a.texts[at+"clusters/workload"] = `{"spec":{"topology":{"workers":{"machineDeployments":[{"name":"md"}]}}}}`
-			a.texts[at+"machinedeployments"] = strings.Replace(a.texts[at+"machinedeployments"], `"labels":{`, `"labels":{"topology.cluster.x-k8s.io/deployment-name":"md",`, 1)
+		{"topology without replicas", func(a *clusterapitest.Answers) {
+			a.Texts[at+"clusters/workload"] = `{"spec":{"topology":{"workers":{"machineDeployments":[{"name":"md"}]}}}}`
+			a.Texts[at+"machinedeployments"] = strings.Replace(a.Texts[at+"machinedeployments"], `"labels":{`, `"labels":{"topology.cluster.x-k8s.io/deployment-name":"md",`, 1)
 		}, "", ""},
 		{"pool", pool("", `"infrastructureMachineKind":"KwokMachine",`), "", ""},
 		{"pool without Machines", pool("", ""), "MachinePool default/pool: KwokMachinePool default/pool: status.infrastructureMachineKind: empty: it has no Machines, by which one node can be removed; use", ""},
 		{"pool of a cloud", pool(`"cluster.x-k8s.io/replicas-managed-by":"eks",`, `"infrastructureMachineKind":"KwokMachine",`), `MachinePool default/pool: annotation cluster.x-k8s.io/replicas-managed-by: "eks": its cloud changes its size; remove the annotation`, ""},
-		{"no MachinePools installed", func(a *answers) { delete(a.texts, at+"machinepools") }, "", ""},
-		{"no Cluster", func(a *answers) { delete(a.texts, at+"clusters/workload") }, "", "the management cluster has no Cluster default/workload; set --cluster-api-cluster to NAMESPACE/NAME"},
-		{"no Cluster API", func(a *answers) { delete(a.texts, core) }, "", "the management cluster has no API group cluster.x-k8s.io; install Cluster API there"},
-		{"gone", func(a *answers) {
-			a.errors = map[string]error{core: errors.New("dial tcp 10.0.0.1:443: connect: connection refused")}
+		{"no MachinePools installed", func(a *clusterapitest.Answers) { delete(a.Texts, at+"machinepools") }, "", ""},
+		{"no Cluster", func(a *clusterapitest.Answers) { delete(a.Texts, at+"clusters/workload") }, "", "the management cluster has no Cluster default/workload; set --cluster-api-cluster to NAMESPACE/NAME"},
+		{"no Cluster API", func(a *clusterapitest.Answers) { delete(a.Texts, clusterapitest.Core) }, "", "the management cluster has no API group cluster.x-k8s.io; install Cluster API there"},
+		{"gone", func(a *clusterapitest.Answers) {
+			a.Errors = map[string]error{clusterapitest.Core: errors.New("dial tcp 10.0.0.1:443: connect: connection refused")}
 		}, "", "connection refused; if that lasts, check that the management cluster runs and that --management-kubeconfig names it"},
-		{"no right", func(a *answers) {
-			a.errors = map[string]error{at + "machinesets": apierrors.NewForbidden(schema.GroupResource{Group: "cluster.x-k8s.io", Resource: "machinesets"}, "", errors.New(`User "u" cannot list`))}
+		{"no right", func(a *clusterapitest.Answers) {
+			a.Errors = map[string]error{at + "machinesets": apierrors.NewForbidden(schema.GroupResource{Group: "cluster.x-k8s.io", Resource: "machinesets"}, "", errors.New(`User "u" cannot list`))}
 		}, "", `list machinesets of namespace default: machinesets.cluster.x-k8s.io is forbidden: User "u" cannot list; grant the rights that "dovetail manifests --cluster-api" prints`},
-		{"old credentials", func(a *answers) { a.errors = map[string]error{core: apierrors.NewUnauthorized("expired")} }, "", "expired; the management cluster does not know these credentials: renew those of --management-kubeconfig"},
+		{"old credentials", func(a *clusterapitest.Answers) {
+			a.Errors = map[string]error{clusterapitest.Core: apierrors.NewUnauthorized("expired")}
+		}, "", "expired; the management cluster does not know these credentials: renew those of --management-kubeconfig"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, kept := fleet(2, 1)
