@@ -83,8 +83,8 @@ func TestMovesKeepBuffers(t *testing.T) {
 		}
 	})
 	for _, code := range []plan.Code{plan.Underutilized, plan.Empty, plan.Drifted, plan.Expired} {
-		if moved[code] == 0 && !testing.Short() {
-			t.Errorf("no node was disrupted for %s: nothing was tested", code)
+		if moved[code] == 0 {
+			untested(t, "no node was disrupted for %s: nothing was tested", code)
 		}
 	}
 }

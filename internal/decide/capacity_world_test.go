@@ -85,7 +85,7 @@ func TestShortages(t *testing.T) {
 		failed, nodes, freshNodes, micro, freshMicro = failed+vain, nodes+len(w.Machines), freshNodes+fresh, micro+w.MicroPerHour(), freshMicro+cost
 	})
 	if failed == 0 {
-		t.Fatal("no launch failed: nothing was tested")
+		untested(t, "no launch failed: nothing was tested")
 	}
 	t.Logf("%d launches failed; %d nodes for %s/h, where one plan would buy %d for %s/h", failed, nodes, model.Dollars(micro), freshNodes, model.Dollars(freshMicro))
 	if nodes*2 > freshNodes*3 || float64(micro) > 1.05*float64(freshMicro) {
@@ -127,7 +127,7 @@ func TestZoneShortages(t *testing.T) {
 		failed, worlds = failed+vain, worlds+1
 	})
 	if failed == 0 {
-		t.Fatal("no launch failed: nothing was tested")
+		untested(t, "no launch failed: nothing was tested")
 	}
 	t.Logf("%d launches failed in %d worlds", failed, worlds)
 	if failed > 15*worlds {

@@ -82,8 +82,8 @@ func TestMovesSettle(t *testing.T) {
 			}
 		}
 	})
-	if moved == 0 && !testing.Short() { // few worlds are drawn then
-		t.Fatal("nothing was ever moved: nothing was tested")
+	if moved == 0 {
+		untested(t, "nothing was ever moved: nothing was tested")
 	}
 }
 
@@ -168,7 +168,7 @@ func TestHistoryChangesNothing(t *testing.T) {
 		}
 	})
 	if moved == 0 {
-		t.Fatal("nothing was ever moved: nothing was tested")
+		untested(t, "nothing was ever moved: nothing was tested")
 	}
 }
 
@@ -215,7 +215,7 @@ func TestOscillation(t *testing.T) {
 			w.fatalf("%d pods are evicted in %d cycles of %s after the first %d", evictions, cycles-learned, 2*period, learned)
 		}
 	})
-	if slow == 0 && !testing.Short() { // of a fifth of the draws none may be slow
-		t.Fatal("nothing was ever moved while a workload stayed down: nothing was tested")
+	if slow == 0 {
+		untested(t, "nothing was ever moved while a workload stayed down: nothing was tested")
 	}
 }

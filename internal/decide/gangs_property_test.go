@@ -69,7 +69,7 @@ func TestGangsTogether(t *testing.T) {
 		}
 	})
 	if refused == 0 || served == 0 {
-		t.Fatalf("%d gangs were refused and %d served: nothing was tried", refused, served)
+		untested(t, "%d gangs were refused and %d served: nothing was tried", refused, served)
 	}
 }
 

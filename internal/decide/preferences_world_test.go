@@ -106,6 +106,6 @@ func TestBoughtNodesStay(t *testing.T) {
 		}
 	})
 	if bought == 0 {
-		t.Fatal("nothing was bought: nothing was tested")
+		untested(t, "nothing was bought: nothing was tested")
 	}
 }

@@ -128,7 +128,7 @@ func TestRepairStorm(t *testing.T) {
 		repaired += len(broken)
 	})
 	if repaired == 0 || mostAtOnce < 2 || back == 0 {
-		t.Fatalf("%d nodes were repaired, at most %d at once, %d by a reboot: too little was tested", repaired, mostAtOnce, back)
+		untested(t, "%d nodes were repaired, at most %d at once, %d by a reboot: too little was tested", repaired, mostAtOnce, back)
 	}
 	t.Logf("%d nodes were repaired, at most %d at once; %d were back from a reboot, and %d not", repaired, mostAtOnce, back, inVain)
 }

@@ -103,7 +103,7 @@ func TestFreshControllerChoosesAlike(t *testing.T) {
 		}
 	})
 	t.Logf("%d times at rest after %d evictions; another controller chose %d other commands, each for a reason that is said", rests, moved, others)
-	if others == 0 && !testing.Short() || moved == 0 {
-		t.Fatal("no other command was ever chosen: nothing was tested")
+	if others == 0 || moved == 0 {
+		untested(t, "no other command was ever chosen: nothing was tested")
 	}
 }

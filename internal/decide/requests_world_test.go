@@ -182,7 +182,7 @@ func TestRequestsSettle(t *testing.T) {
 	})
 	t.Log(outcomes)
 	if outcomes["ran"] == 0 || outcomes["Failed "+requests.ValidityExpired] == 0 {
-		t.Fatalf("too little was tried: %v", outcomes)
+		untested(t, "too little was tried: %v", outcomes)
 	}
 }
 

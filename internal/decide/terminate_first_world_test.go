@@ -202,6 +202,6 @@ func TestTerminateFirst(t *testing.T) {
 		return
 	}
 	if static == 0 || reserved == 0 || together == 0 || kept == 0 || changed == 0 {
-		t.Errorf("%d static and %d reserved worlds in which nodes were terminated first, in %d moments several, %d without the gate, %d with capacity later: too little was tested", static, reserved, together, kept, changed)
+		untested(t, "%d static and %d reserved worlds in which nodes were terminated first, in %d moments several, %d without the gate, %d with capacity later: too little was tested", static, reserved, together, kept, changed)
 	}
 }

@@ -203,8 +203,8 @@ func TestNothingIsViolated(t *testing.T) {
 		refused += x.refused
 		most = max(most, x.saw)
 	})
-	if (begun[plan.Underutilized] == 0 || begun[plan.Drifted] == 0) && !testing.Short() || begun[plan.Empty] == 0 || refused == 0 || most == 0 {
-		t.Fatalf("begun: %v; %d evictions refused, %d machines on their way out at most: nothing was tested", begun, refused, most)
+	if begun[plan.Underutilized] == 0 || begun[plan.Drifted] == 0 || begun[plan.Empty] == 0 || refused == 0 || most == 0 {
+		untested(t, "begun: %v; %d evictions refused, %d machines on their way out at most: nothing was tested", begun, refused, most)
 	}
 	t.Logf("begun: %v; %d evictions refused, up to %d machines on their way out at once", begun, refused, most)
 }
@@ -248,7 +248,7 @@ func TestPromisedHomes(t *testing.T) {
 		w.putBack()
 	})
 	if moved == 0 {
-		t.Fatal("nothing was ever moved: nothing was tested")
+		untested(t, "nothing was ever moved: nothing was tested")
 	}
 	t.Logf("%d moves", moved)
 }

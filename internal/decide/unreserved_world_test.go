@@ -68,8 +68,8 @@ func TestUnreservedLaunches(t *testing.T) {
 		w.settle(3000)
 		w.clean()
 	})
-	if more == 0 && !testing.Short() {
-		t.Error("nothing was launched besides the first plan's nodes: nothing was tested")
+	if more == 0 {
+		untested(t, "nothing was launched besides the first plan's nodes: nothing was tested")
 	}
 	t.Logf("%d decisions launched more", more)
 }

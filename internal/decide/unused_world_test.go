@@ -280,8 +280,8 @@ func TestNoRunaway(t *testing.T) {
 	})
 	t.Logf("%d series, $%s spent on unused launches", played, model.FormatMicro(spent))
 	for _, what := range []string{"uid-w0", staticOwner, adversary.HeldForBuffers, "refused uid-w2", "refused " + staticOwner, "refused " + adversary.HeldForBuffers} {
-		if counted[what] == 0 && !testing.Short() {
-			t.Errorf("no launch was unused: %s", what)
+		if counted[what] == 0 {
+			untested(t, "no launch was unused: %s", what)
 		}
 	}
 }

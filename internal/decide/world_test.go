@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"pgregory.net/rapid"
@@ -332,4 +333,14 @@ func (w *world) checkLimit(charged model.Resources) {
 	if w.mostMicro = max(w.mostMicro, micro); micro > l.MicroPerHour {
 		w.fatalf("the limit of %d micro-dollars an hour is exceeded: %d", l.MicroPerHour, micro)
 	}
+}
+
+// untested fails a test whose drawn worlds did not show what the test is about. With -short so few are drawn that this is only logged.
+func untested(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if testing.Short() {
+		t.Logf(format, args...)
+		return
+	}
+	t.Errorf(format, args...)
 }
