@@ -55,12 +55,15 @@ func (k *workloads) begin() {
 	}
 }
 
-// next returns when the next recorded event happens; zero: none does.
-func (k *workloads) next() time.Time {
-	if k.at == len(k.events) {
-		return time.Time{}
+// Next implements sim.Controllers: when the next recorded event happens.
+func (k *workloads) Next() (next time.Time) {
+	if k.at < len(k.events) {
+		next = k.events[k.at].at
 	}
-	return k.events[k.at].at
+	if w := k.w; w.pools < len(w.variant.Pools) {
+		next = model.EarlierOf(next, w.variant.Pools[w.pools].At)
+	}
+	return next
 }
 
 // play has the recorded events happen that are due.
@@ -72,6 +75,7 @@ func (k *workloads) play() {
 
 // Act implements sim.Controllers.
 func (k *workloads) Act() {
+	k.w.changePools()
 	k.play()
 	for len(k.dirty) > 0 {
 		list := k.dirty
@@ -81,6 +85,10 @@ func (k *workloads) Act() {
 			k.reconcile(o)
 		}
 	}
+}
+
+// UpdateBudgets implements sim.Controllers.
+func (k *workloads) UpdateBudgets() {
 	for _, b := range k.budgets {
 		k.updateBudget(b)
 	}

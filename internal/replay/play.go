@@ -18,12 +18,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-const (
-	// batchIdle and batchMost are how long a controller waits for more changes before it decides, as in internal/controller.
-	batchIdle = 30 * time.Millisecond
-	batchMost = time.Second
-	maxFaults = 10
-)
+const maxFaults = 10
 
 // Play plays a trace under a variant.
 func Play(t *Trace, v *Variant) *Result {
@@ -95,7 +90,7 @@ func (w *world) begin() {
 		}
 	}
 	w.work.begin()
-	w.Control(w)
+	w.Control(w).Batch = sim.UsualBatch
 }
 
 // addClaim adds a NodeClaim that was there at From, with its machine.
@@ -151,51 +146,21 @@ func (w *world) changePools() {
 	}
 }
 
-// nextChange returns when something recorded happens next; zero: nothing more does.
-func (w *world) nextChange() time.Time {
-	next := w.work.next()
-	if w.pools < len(w.variant.Pools) {
-		next = model.EarlierOf(next, w.variant.Pools[w.pools].At)
-	}
-	return next
-}
-
-// run lets time pass from one event to the next. The controller decides when it was told of changes for a moment, and when it wants to.
+// run lets time pass until the end of the trace.
 func (w *world) run() {
-	var first time.Time // of changes that were not decided on
-	decideAt, seen := w.Now, w.Version()
-	for {
-		w.changePools()
-		w.Happen()
-		ctl := w.Controller
-		if v := w.Version(); v != seen {
-			if seen = v; first.IsZero() {
-				first = w.Now
-			}
-			decideAt = model.EarlierOf(model.EarlierOf(first.Add(batchMost), w.Now.Add(batchIdle)), ctl.Next)
-		}
-		if !decideAt.IsZero() && !decideAt.After(w.Now) {
-			first, decideAt = time.Time{}, time.Time{}
-			if err := w.Rest(); err != nil {
-				w.result.Restless++
-				decideAt = w.Now.Add(batchMost)
-			}
-			decideAt, seen = model.EarlierOf(decideAt, ctl.Next), w.Version()
-			if !decideAt.IsZero() && !decideAt.After(w.Now) {
-				decideAt = w.Now.Add(time.Millisecond)
-			}
-		}
-		next := model.EarlierOf(model.EarlierOf(w.nextChange(), w.NextEvent()), decideAt)
-		if next.IsZero() || next.After(w.trace.To) {
-			w.Now = w.trace.To
-			return
-		}
-		w.Now = model.LaterOf(next, w.Now.Add(1))
+	passes := func(time.Duration) bool {
 		if w.variant.Progress != nil && !w.variant.Progress(w.Now) {
 			w.result.Partial, w.meter.to = true, w.Now
-			return
+		}
+		return !w.result.Partial
+	}
+	end := w.trace.To.Add(1) // what happened at To belongs to it
+	for w.Now.Before(end) && !w.result.Partial {
+		if err := w.Play(end, passes); err != nil {
+			w.result.Restless++
 		}
 	}
+	w.Now = model.EarlierOf(w.Now, w.trace.To)
 }
 
 // end counts what is still there, and returns the result.

@@ -198,6 +198,10 @@ func (l *Workload) UID() string { return "uid-" + l.Name }
 type Controllers interface {
 	// Act is called in each round. It looks at what has changed since the last one.
 	Act()
+	// UpdateBudgets writes what has changed in the status of PodDisruptionBudgets, when pods are bound too.
+	UpdateBudgets()
+	// Next returns when they do something though nothing changes; zero: never.
+	Next() time.Time
 	// PodChanged is told of each change of a pod before it is made; old nil: it is created, new nil: it is gone.
 	PodChanged(old, new *model.Pod)
 	// MayEvict reports whether PodDisruptionBudgets let a pod be evicted now.
@@ -212,6 +216,8 @@ type Controller struct {
 	Next  time.Time // when to decide again though nothing happens; zero: no need
 	// SlotsOf returns what a NodeClaim is remembered to be for that the API server refused; nil: it is not remembered.
 	SlotsOf func(plan.CreateClaim) []model.Slot
+	// Batch is how long Play has it wait for more changes before it decides. The zero value: it decides on each at once.
+	Batch Batch
 
 	cluster *Cluster
 	decider Decider
@@ -221,6 +227,24 @@ type Controller struct {
 	acted   bool
 	decided time.Time // when it decided last
 	news    bool      // it has seen something since, or an answer has come
+	told    uint64    // how often it was shown something
+	batch   batch
+}
+
+// Batch is how long a controller waits for more changes before it decides.
+type Batch struct {
+	Idle time.Duration // after the last change
+	Most time.Duration // after the first one that was not decided on
+}
+
+// UsualBatch is the Batch of internal/controller.
+var UsualBatch = Batch{Idle: 30 * time.Millisecond, Most: time.Second}
+
+// batch are the changes that were not decided on.
+type batch struct {
+	heard uint64    // Controller.told when it was looked at last
+	first time.Time // when the first came; zero: there are none
+	due   time.Time // when to decide on them; zero: there are none
 }
 
 // Decider decides what is done about nodes.

@@ -36,7 +36,7 @@ func (c *Cluster) Control(d Decider) *Controller {
 // Restart begins with a list of everything.
 func (x *Controller) Restart() {
 	c, s := x.cluster, state.New()
-	x.State, x.Next, x.watch, x.calls, x.listed, x.decided = s, time.Time{}, [streams][]state.Change{}, nil, time.Time{}, time.Time{}
+	x.State, x.Next, x.watch, x.calls, x.listed, x.decided, x.batch = s, time.Time{}, [streams][]state.Change{}, nil, time.Time{}, time.Time{}, batch{}
 	s.SetNow(c.Now)
 	x.decider.Restart(s.Resources())
 	s.SetNamespace("default", nil, time.Time{})
@@ -102,6 +102,21 @@ func (x *Controller) tick(onlyNews bool) {
 // IsQuiet reports whether nothing happens any more but by the clock.
 func (x *Controller) IsQuiet() bool {
 	return len(x.calls) == 0 && !x.acted && !slices.ContainsFunc(x.watch[:], func(ch []state.Change) bool { return len(ch) > 0 })
+}
+
+// dueAt returns when to decide: at once after a start, else when it was shown nothing more for a moment, and when it wants to; zero: no need.
+func (x *Controller) dueAt() time.Time {
+	now, b := x.cluster.Now, &x.batch
+	if x.decided.IsZero() {
+		return now
+	}
+	if b.heard != x.told {
+		if b.heard = x.told; b.first.IsZero() {
+			b.first = now
+		}
+		b.due = model.EarlierOf(b.first.Add(x.Batch.Most), now.Add(x.Batch.Idle))
+	}
+	return model.EarlierOf(b.due, x.Next)
 }
 
 // deliver shows what the watches have.

@@ -20,6 +20,7 @@ import (
 func (c *Cluster) show(s stream, ch state.Change) {
 	if c.Controller != nil {
 		c.Controller.watch[s] = append(c.Controller.watch[s], ch)
+		c.Controller.told++
 	}
 }
 
@@ -28,6 +29,7 @@ func (c *Cluster) showNow(ch state.Change) {
 	if x := c.Controller; x != nil {
 		ch(x.State)
 		x.news = true
+		x.told++
 	}
 }
 

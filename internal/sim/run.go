@@ -54,9 +54,6 @@ func (c *Cluster) Run(d time.Duration) (micro float64) {
 // ticksAtOnce is how many ticks Rest gives an instant.
 const ticksAtOnce = 200
 
-// Version returns the version of the last write. It grows with each.
-func (c *Cluster) Version() uint64 { return c.version }
-
 // Rest ticks at the instant Now until nothing more happens at it.
 func (c *Cluster) Rest() error {
 	for n, before := 0, uint64(0); n == 0 || c.version != before || !c.Controller.IsQuiet(); n++ {
@@ -69,21 +66,28 @@ func (c *Cluster) Rest() error {
 	return nil
 }
 
-// Play lets time pass until an instant, from one event to the next: all that is decided at an instant is done at it.
-// passes, unless nil, is told of each span in which nothing happens, before it does.
-func (c *Cluster) Play(until time.Time, passes func(time.Duration)) error {
+// Play lets time pass until an instant, from one event to the next. The controller decides when it is due (Controller.dueAt): all that is decided
+// at an instant is done at it. passes, unless nil, is told of each span in which nothing happens, before it does; Play ends when it returns false.
+// Play may go on after an error.
+func (c *Cluster) Play(until time.Time, passes func(time.Duration) bool) error {
+	x := c.Controller
 	for c.Now.Before(until) {
-		if err := c.Rest(); err != nil {
-			return err
+		c.Happen()
+		if due := x.dueAt(); !due.IsZero() && !due.After(c.Now) {
+			err := c.Rest()
+			if x.batch = (batch{heard: x.told}); err != nil {
+				x.batch.due = c.Now.Add(x.Batch.Most)
+				return err
+			}
 		}
 		next := until
-		for _, t := range []time.Time{c.NextEvent(), c.Controller.Next} {
+		for _, t := range []time.Time{c.NextEvent(), x.dueAt()} {
 			if !t.IsZero() && t.Before(next) {
 				next = model.LaterOf(t, c.Now.Add(1))
 			}
 		}
-		if passes != nil {
-			passes(next.Sub(c.Now))
+		if passes != nil && !passes(next.Sub(c.Now)) {
+			return nil
 		}
 		c.Now = next
 	}
@@ -141,15 +145,24 @@ func (c *Cluster) Happen() {
 		c.Faults.Adversary.Act(c)
 	}
 	c.runWorkloads()
+	c.due.run(c.Now)
 	if c.Controllers != nil {
 		c.Controllers.Act()
 	}
-	c.due.run(c.Now)
 	if !c.Faults.Happens(SchedulerIsSlow) {
 		c.schedulePods()
 	}
 	c.updateBudgets()
+	if c.Controllers != nil {
+		c.Controllers.UpdateBudgets()
+	}
 }
 
 // NextEvent returns when the next thing is due that is certain already; zero: nothing is.
-func (c *Cluster) NextEvent() time.Time { return c.due.next() }
+func (c *Cluster) NextEvent() time.Time {
+	next := c.due.next()
+	if c.Controllers != nil {
+		next = model.EarlierOf(next, c.Controllers.Next())
+	}
+	return next
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -138,7 +139,8 @@ func (c *Cluster) healthy(l *Workload) (n int) {
 // budgetOf returns a workload's PodDisruptionBudget as its controller would write it now.
 func (c *Cluster) budgetOf(l *Workload) *model.PDB {
 	q, n := model.NewRequirements(model.OneOf("app", l.Name)), c.healthy(l)
-	return &model.PDB{Namespace: l.Class.Namespace, Name: l.Name, Selector: &q, DisruptionsAllowed: int32(max(0, n-l.MinHealthy)), Healthy: int32(n), Desired: int32(l.MinHealthy)}
+	return &model.PDB{Namespace: l.Class.Namespace, Name: l.Name, Selector: &q, MinAvailable: strconv.Itoa(l.MinHealthy),
+		DisruptionsAllowed: int32(max(0, n-l.MinHealthy)), Healthy: int32(n), Desired: int32(l.MinHealthy), Expected: int32(l.Want)}
 }
 
 // updateBudgets writes what has changed in the status of PodDisruptionBudgets.
@@ -148,7 +150,7 @@ func (c *Cluster) updateBudgets() {
 			continue
 		}
 		b := c.budgetOf(l)
-		if l.budget == nil || l.budget.Healthy != b.Healthy || l.budget.Desired != b.Desired {
+		if l.budget == nil || l.budget.Healthy != b.Healthy || l.budget.Desired != b.Desired || l.budget.Expected != b.Expected {
 			l.budget = b
 			c.show(watchBudgets, func(s *state.State) { s.SetPDB(b) })
 		}

@@ -96,10 +96,11 @@ func (c *cluster) minute(demand, wanted int, counts bool) error {
 	c.workload.Want = demand
 	c.SetBuffer(&model.Buffer{Namespace: "default", Name: "held", UID: "uid-held", Created: c.Now, MaxHourMicro: -1, Like: c.like, Replicas: wanted - demand,
 		Total: wanted, Workload: model.Workload{Namespace: "default", Kind: "ReplicaSet", Name: "workload"}, Ready: model.Condition{Status: "True", Reason: "Resolved"}})
-	err := c.Play(c.Now.Add(time.Minute), func(span time.Duration) {
+	err := c.Play(c.Now.Add(time.Minute), func(span time.Duration) bool {
 		if counts {
 			c.measure(demand, span.Seconds())
 		}
+		return true
 	})
 	return errors.Join(err, c.err)
 }

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -47,8 +47,12 @@ type lab struct {
 	w         *record.Writer
 	templates map[*model.Class]*corev1.Pod
 	evicted   map[string]bool
+	completed map[string]bool // by uid: pods of Jobs that have done their work
+	sets      []*set
 	prices    map[string]int64
 	shown     map[string]any // by kind and key: the object as it was last recorded
+
+	daemonSets []*appsv1.DaemonSet
 
 	micro float64 // what machines have cost since the recording began
 }
@@ -83,7 +87,7 @@ func labTypes(table *state.ResourceTable) (out []*model.InstanceType) {
 // newLab returns a lab with a NodePool and so many workloads.
 func newLab(tb testing.TB, seed uint64, workloads int) *lab {
 	l := &lab{Cluster: sim.New(start), tb: tb, rand: rand.New(rand.NewPCG(seed, 0)), table: state.NewResourceTable(), templates: map[*model.Class]*corev1.Pod{},
-		evicted: map[string]bool{}, prices: map[string]int64{}, shown: map[string]any{}}
+		evicted: map[string]bool{}, completed: map[string]bool{}, prices: map[string]int64{}, shown: map[string]any{}}
 	l.t = &translate.Translator{Table: l.table}
 	l.Boot, l.Readiness, l.Types, l.Observe = 37*time.Second, 6*time.Second, labTypes(l.table), l.observe
 	p := l.t.NodePool(nodePool("default"))
@@ -92,20 +96,14 @@ func newLab(tb testing.TB, seed uint64, workloads int) *lab {
 	for i := range workloads {
 		l.addWorkload(i)
 	}
-	l.Control(l).SlotsOf = unused.LaunchSlots
+	x := l.Control(l)
+	x.SlotsOf, x.Batch = unused.LaunchSlots, sim.UsualBatch
 	return l
 }
 
 func (l *lab) addWorkload(i int) {
 	app := fmt.Sprintf("app%d", i)
-	yes := true
-	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "default", Labels: map[string]string{"app": app},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app, UID: types.UID("uid-" + app), Controller: &yes}}}}
-	pod.Spec.SchedulerName = corev1.DefaultSchedulerName
-	grace := int64(10)
-	pod.Spec.TerminationGracePeriodSeconds = &grace
-	cpu := []string{"250m", "500m", "900m", "1500m", "3"}[l.rand.IntN(5)]
-	pod.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("1Gi")}}}}
+	pod := podOf("ReplicaSet", app, []string{"250m", "500m", "900m", "1500m", "3"}[l.rand.IntN(5)])
 	if i%3 == 1 {
 		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule,
 			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}
@@ -154,6 +152,9 @@ func (l *lab) record(path string) {
 				Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &m, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": x.Name}}}})
 		}
 	}
+	for _, d := range l.daemonSets {
+		l.w.Set("apps/v1", "DaemonSet", d.Namespace+"/"+d.Name, d)
+	}
 	l.see()
 	if err := l.w.Synced(); err != nil {
 		l.tb.Fatal(err)
@@ -163,7 +164,7 @@ func (l *lab) record(path string) {
 
 // play lets time pass, and records what changes.
 func (l *lab) play(d time.Duration) {
-	err := l.Play(l.Now.Add(d), func(span time.Duration) {
+	err := l.Play(l.Now.Add(d), func(span time.Duration) bool {
 		if l.w != nil {
 			l.see()
 			if err := l.w.Flush(); err != nil {
@@ -171,6 +172,7 @@ func (l *lab) play(d time.Duration) {
 			}
 		}
 		l.micro += float64(l.MicroPerHour()) * span.Hours()
+		return true
 	})
 	if err != nil {
 		l.tb.Fatal(err)
@@ -180,8 +182,16 @@ func (l *lab) play(d time.Duration) {
 // churn plays with workloads that are scaled at random.
 func (l *lab) churn(d time.Duration) {
 	for end := l.Now.Add(d); l.Now.Before(end); {
-		w := l.Workloads[l.rand.IntN(len(l.Workloads))]
-		w.Want = max(0, min(20, w.Want+l.rand.IntN(7)-3))
+		n := len(l.Workloads)
+		if l.Controllers != nil {
+			n += 3
+		}
+		if i := l.rand.IntN(n); i < len(l.Workloads) {
+			w := l.Workloads[i]
+			w.Want = max(0, min(20, w.Want+l.rand.IntN(7)-3))
+		} else {
+			l.churnSets(i - len(l.Workloads))
+		}
 		l.play(min(time.Duration(20_000+l.rand.IntN(400_000))*time.Millisecond, end.Sub(l.Now)))
 	}
 }
@@ -193,11 +203,7 @@ func (l *lab) see() {
 		now[kind+" "+key] = true
 		if l.shown[kind+" "+key] != seen {
 			l.shown[kind+" "+key] = seen
-			version := map[string]string{"NodeClaim": "karpenter.sh/v1", "ReplicaSet": "apps/v1"}[kind]
-			if version == "" {
-				version = "v1"
-			}
-			l.w.Set(version, kind, key, object())
+			l.w.Set(versionOf(kind), kind, key, object())
 		}
 	}
 	for _, w := range l.Workloads {
@@ -205,6 +211,7 @@ func (l *lab) see() {
 			return map[string]any{"metadata": map[string]any{"namespace": "default", "name": w.Name, "uid": w.UID()}, "spec": map[string]any{"replicas": w.Want}}
 		})
 	}
+	l.seeSets(put)
 	for _, k := range slices.Sorted(maps.Keys(l.Claims)) {
 		put("NodeClaim", k, l.Claims[k], func() any { return l.claimObject(l.Claims[k]) })
 	}
@@ -216,6 +223,9 @@ func (l *lab) see() {
 	}
 	for _, k := range slices.Sorted(maps.Keys(l.shown)) {
 		if !now[k] {
+			if p, ok := l.shown[k].(*model.Pod); ok {
+				l.seeCompleted(p)
+			}
 			delete(l.shown, k)
 			var kind, key string
 			if _, err := fmt.Sscan(k, &kind, &key); err != nil {

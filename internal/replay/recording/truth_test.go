@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"testing"
 	"time"
 
@@ -44,28 +43,25 @@ func read(tb testing.TB, path string) (*recording.Recording, *replay.Variant) {
 	return r, v
 }
 
-// TestTruth: the replay of a recording of all of Dovetail's own run makes its decisions again in the first two hours. Then one decision that depends on
-// when something was seen leads to another set of nodes, and that to others: they cost as much, and pods wait about as long.
+// TestTruth: the replay of a recording of all of Dovetail's own run makes its decisions again.
 func TestTruth(t *testing.T) {
-	seeds, long := uint64(1), 3*time.Hour
+	seeds, long := uint64(2), 3*time.Hour
 	if os.Getenv("DOVETAIL_SOAK") != "" {
-		seeds, long = 6, 12*time.Hour
+		seeds, long = 24, 12*time.Hour
 	}
 	for seed := range seeds {
 		l := newLab(t, seed, 6)
+		l.addSets()
 		played, measured, recorded := playAgain(t, l, long)
 		a := replay.Agree(recorded, played.Decisions)
 		t.Logf("seed %d: of %d decisions %d the same and %d at another time, %d more; cost %.2f, measured %.2f, replayed %.2f; waiting %s and %s; %d steps", seed,
 			a.Recorded, a.Same, a.Shifted, a.Added, l.micro/1e6, float64(measured.Micro)/1e6, float64(played.Micro)/1e6, measured.Waiting, played.Waiting, played.Steps)
-		soon := func(list []replay.Decision) []replay.Decision {
-			return slices.DeleteFunc(slices.Clone(list), func(d replay.Decision) bool { return d.At.After(start.Add(2 * time.Hour)) })
-		}
-		if a = replay.Agree(soon(recorded), soon(played.Decisions)); a.Recorded < 20 || a.Same < (a.Recorded*99+99)/100 || a.Added > a.Recorded/100 {
-			t.Errorf("seed %d: in two hours %d of %d decisions are the same, want 99 %%; %d are more; others: %v", seed, a.Same, a.Recorded, a.Added, a.Differing)
+		if a.Recorded < 20 || a.Same < (a.Recorded*99+99)/100 || a.Added > a.Recorded/100 {
+			t.Errorf("seed %d: %d of %d decisions are the same, want 99 %%; %d are more; others: %v", seed, a.Same, a.Recorded, a.Added, a.Differing)
 		}
 		near(t, "measured cost", float64(measured.Micro), l.micro, 0.01)
 		near(t, "replayed cost", float64(played.Micro), float64(measured.Micro), 0.01)
-		near(t, "waiting", played.Waiting.Minutes(), measured.Waiting.Minutes(), 0.15)
+		near(t, "waiting", played.Waiting.Minutes(), measured.Waiting.Minutes(), 0.05)
 	}
 }
 
