@@ -18,7 +18,7 @@ import (
 // member creates a pod of a pod group of Kueue, of so many pods.
 func (e *env) member(name, group string, size int) {
 	e.t.Helper()
-	t := e.pod("1500m", "1Gi")
+	t := e.pod("1500m", "1Gi", bare)
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kueue.x-k8s.io/pod-group-name": group},
 		Annotations: map[string]string{"kueue.x-k8s.io/pod-group-total-count": strconv.Itoa(size)}}, Spec: t.Spec}
 	_, err := e.s.Kube.CoreV1().Pods(e.name).Create(e.ctx, p, metav1.CreateOptions{})
@@ -83,7 +83,7 @@ func TestGangObjects(t *testing.T) {
 	e.nodePool(map[string]any{"spec.template.spec.requirements": only("m5.large"), "spec.limits.nodes": "2"})
 	member := func(name string, change func(*corev1.Pod)) {
 		t.Helper()
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}, Spec: e.pod("1500m", "1Gi").Spec}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}, Spec: e.pod("1500m", "1Gi", bare).Spec}
 		change(p)
 		_, err := s.Kube.CoreV1().Pods(e.name).Create(e.ctx, p, metav1.CreateOptions{})
 		e.must(err)

@@ -35,6 +35,7 @@ import (
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/testwait"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
@@ -460,6 +461,12 @@ func (e *env) pod(cpu, memory string, change ...func(*corev1.PodTemplateSpec)) c
 		c(&t)
 	}
 	return t
+}
+
+// bare is for pods that nobody makes again: they tolerate the NoExecute taint of nodes that are not registered. kube-controller-manager deletes a pod for
+// it if it hears of the pod before it hears that the taint is gone.
+func bare(t *corev1.PodTemplateSpec) {
+	t.Spec.Tolerations = append(t.Spec.Tolerations, corev1.Toleration{Key: model.TaintUnregistered, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute})
 }
 
 // deploy makes a Deployment whose pods bear the label app.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -64,6 +65,7 @@ func unobserve(s *sandbox.Sandbox) {
 	observed.sum.Pods += got.Pods
 	observed.sum.Bound += got.Bound
 	observed.sum.Verdicts += got.Verdicts
+	observed.sum.LateTaints = append(observed.sum.LateTaints, got.LateTaints...)
 	for _, x := range got.Wrong {
 		if observed.planted[x.Namespace] != "" {
 			observed.onPlan = append(observed.onPlan, x)
@@ -90,6 +92,9 @@ func wrongRefusals() (wrong []string) {
 	}
 	fmt.Fprintf(os.Stderr, "%d sandboxes: %d pods, %d of them bound to nodes that Dovetail launched; kube-scheduler said %d times why a pod has no node; "+
 		"refused on nodes that were launched for them: %d, and %d that tests bring about\n", observed.ended, sum.Pods, sum.Bound, sum.Verdicts, len(sum.Wrong), len(observed.onPlan))
+	if len(sum.LateTaints) > 0 {
+		fmt.Fprintf(os.Stderr, "deleted by kube-controller-manager for a taint that was gone: %s\n", strings.Join(sum.LateTaints, ", "))
+	}
 	for _, x := range observed.onPlan {
 		fmt.Fprintf(os.Stderr, "brought about (%s): %s\n", observed.planted[x.Namespace], x)
 	}

@@ -29,6 +29,10 @@ type Report struct {
 	Verdicts int // of kube-scheduler's against a pod, each text once
 	Rejected int // by kubelets: pods that were bound to nodes that Dovetail has launched
 
+	// LateTaints are the pods that kube-controller-manager has deleted for a NoExecute taint after it was gone, by namespace and name: it had heard of the
+	// pod and not yet of the node's change, as pods and nodes are watched apart.
+	LateTaints []string
+
 	// Wrong are the refusals that Dovetail did not foretell.
 	Wrong []Refusal
 }
@@ -76,6 +80,9 @@ func (r *Record) Judge(now time.Time, lag time.Duration) (out Report) {
 				out.Wrong = append(out.Wrong, Refusal{p.namespace, p.name, p.node, "kubelet", why, p.beside})
 			}
 		}
+		if p.lateTaint {
+			out.LateTaints = append(out.LateTaints, p.namespace+"/"+p.name)
+		}
 		for i, x := range p.refused {
 			until := now // the answer stands
 			for _, end := range []time.Time{p.bound, p.gone} {
@@ -96,6 +103,7 @@ func (r *Record) Judge(now time.Time, lag time.Duration) (out Report) {
 			}
 		}
 	}
+	slices.Sort(out.LateTaints)
 	slices.SortFunc(out.Wrong, func(a, b Refusal) int { return strings.Compare(a.String(), b.String()) })
 	return out
 }

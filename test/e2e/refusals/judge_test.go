@@ -136,3 +136,16 @@ func TestJudge(t *testing.T) {
 		})
 	}
 }
+
+// A pod that kube-controller-manager deletes for a taint is counted if its node had lost the taint before.
+func TestLateTaints(t *testing.T) {
+	for name, taints := range map[string][]corev1.Taint{"gone": nil, "another": {{Key: "team", Effect: corev1.TaintEffectNoSchedule}}, "there": {{Key: "team", Effect: corev1.TaintEffectNoExecute}}} {
+		s := newStory(taints...)
+		s.bind(11, s.pod("w1", func(p *corev1.Pod) {
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager"})
+		}))
+		if got := len(s.Judge(at(30), time.Second).LateTaints); (got == 1) != (name != "there") {
+			t.Errorf("taint %s: %d pods are counted", name, got)
+		}
+	}
+}

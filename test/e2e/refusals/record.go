@@ -53,6 +53,7 @@ type pod struct {
 	rejected        string // by which check of a kubelet, when it was bound
 	boundVersion    string // its resource version then
 	beside          string // the pods that the node had then, to tell why
+	lateTaint       bool   // it was deleted for a NoExecute taint that its node did not have any more
 }
 
 // refusal is an answer of kube-scheduler.
@@ -117,6 +118,11 @@ func (r *Record) SetPod(at time.Time, p *corev1.Pod) {
 		x.bound, x.node, x.boundVersion = at, p.Spec.NodeName, p.ResourceVersion
 		if x.rejected = r.kubeletRefusal(n, p); x.rejected != "" {
 			x.beside = r.inhabitants(n, at)
+		}
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Reason == "DeletionByTaintManager" && n.last != nil {
+			x.lateTaint = x.lateTaint || !slices.ContainsFunc(n.last.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
 		}
 	}
 	if ended(p) {
