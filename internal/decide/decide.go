@@ -47,7 +47,7 @@ const (
 	deciding    purpose = 1 << iota // Step
 	explaining                      // Stand: how everything stands, and nothing is decided
 	purchasing                      // WhatIf: what would be bought for the pods that are pending
-	remembering                     // and by what is remembered of earlier launches: Standing.WhatIf
+	remembering                     // and by what is remembered: Standing.WhatIf
 	always      = deciding | explaining | purchasing
 )
 

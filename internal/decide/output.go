@@ -93,7 +93,8 @@ type Request struct {
 	// reason and none is started; empty: they go on.
 	PassiveReason string
 
-	whatIf bool // decide on every pending pod, as if kube-scheduler had just refused it, whatever work that is: see WhatIf
+	whatIf bool // decide on the demand, whatever work that is: see WhatIf
+	unseen bool // pending pods that kube-scheduler has not looked at yet are decided on as if it had just refused them
 }
 
 // RefusedBinding is a binding that verify is against.

@@ -112,13 +112,11 @@ func (s *Standing) GivenUp(p *model.Pod) (Hold, bool) {
 	return Hold{why, until}, over
 }
 
-// WhatIf is WhatIfWithout with what is remembered, so that NodePools and node groups whose launches served no pod come last. It reports whether
-// there were such launches; without, there is no Output.
-func (s *Standing) WhatIf(withheld []demand.Withheld) (Output, bool) {
-	if s.st.unused.Bars.IsEmpty() {
-		return Output{}, false
-	}
-	return whatIf(s.st.Snapshot, s.st.mem, s.st.Now, s.st.pol, withheld, purchasing|remembering), true
+// WhatIf answers every pending pod of a Snapshot, which is the cluster's or one with changes, as the next step that looks at demand does: by
+// what is remembered of earlier launches, of nodes that pods were not bound to and of what is withheld. Pods that kube-scheduler has not looked at yet
+// are answered as though it had just refused them.
+func (s *Standing) WhatIf(of *model.Snapshot) Output {
+	return next(of, s.st.mem, s.st.Now, s.st.pol)
 }
 
 // LaunchBar is why no node is launched for a pod that earlier launches did not serve.

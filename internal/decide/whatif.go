@@ -4,7 +4,7 @@
 package decide
 
 import (
-	"sort"
+	"slices"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide/demand"
@@ -21,12 +21,42 @@ func WhatIf(s *model.Snapshot, now time.Time, pol Policy) Output {
 
 // WhatIfWithout is WhatIf with parts of the demand left out, whose pods are refused.
 func WhatIfWithout(s *model.Snapshot, now time.Time, pol Policy, withheld []demand.Withheld) Output {
-	return whatIf(s, Memory{}, now, pol, withheld, purchasing)
+	return whatIf(read(s, Memory{}, now, pol, Request{Withhold: withheld, whatIf: true, unseen: true}, purchasing))
 }
 
-// whatIf is WhatIfWithout with a memory, for a purpose.
-func whatIf(s *model.Snapshot, mem Memory, now time.Time, pol Policy, withheld []demand.Withheld, of purpose) Output {
-	st := read(s, mem, now, pol, Request{Withhold: withheld, whatIf: true}, of)
+// next answers the pending pods as the next step that looks at demand does, by what is remembered. Those that kube-scheduler has not looked
+// at yet are answered as though it had just refused them, beside the others.
+func next(s *model.Snapshot, mem Memory, now time.Time, pol Policy) Output {
+	st := read(s, mem, now, pol, Request{whatIf: true}, purchasing|remembering)
+	unseen := map[string]bool{}
+	for _, p := range s.Pending {
+		if st.pods.IsUnseen(p) && !st.slots.Covered[p.UID] {
+			unseen[p.UID] = true
+		}
+	}
+	out := whatIf(st)
+	if len(unseen) == 0 {
+		return out
+	}
+	all := whatIf(read(s, mem, now, pol, Request{whatIf: true, unseen: true}, purchasing|remembering))
+	isUnseen := func(p *model.Pod) bool { return unseen[p.UID] }
+	out.Pods = slices.DeleteFunc(out.Pods, func(d plan.PodDecision) bool { return isUnseen(d.Pod) })
+	for _, d := range all.Pods {
+		if isUnseen(d.Pod) {
+			out.Pods = append(out.Pods, d)
+		}
+	}
+	for _, a := range all.Actions {
+		if slices.ContainsFunc(a.(plan.CreateClaim).Pods, isUnseen) {
+			out.Actions = append(out.Actions, a)
+		}
+	}
+	sortDecisions(out.Pods)
+	return out
+}
+
+// whatIf answers every pending pod by a step that has read how everything stands.
+func whatIf(st *step) Output {
 	st.run(st.decisions(), purchasing)
 	kept := st.out.Actions[:0]
 	for _, a := range st.out.Actions {
@@ -42,19 +72,21 @@ func whatIf(s *model.Snapshot, mem Memory, now time.Time, pol Policy, withheld [
 			}
 		}
 	}
-	for _, p := range s.Pending {
+	for _, p := range st.Snapshot.Pending {
 		if !st.slots.Covered[p.UID] && !st.heed(st.pods.IsDemand(p)) {
 			st.out.Pods = append(st.out.Pods, plan.PodDecision{Pod: p, Outcome: plan.NotOurs, Reasons: []plan.Reason{st.pods.WhyNotDemand(p)}})
 		}
 	}
-	sort.SliceStable(st.out.Pods, func(i, j int) bool {
-		a, b := st.out.Pods[i].Pod, st.out.Pods[j].Pod
-		return a.Namespace < b.Namespace || a.Namespace == b.Namespace && a.Name < b.Name
-	})
+	sortDecisions(st.out.Pods)
 	if st.out.Problem == nil {
 		st.out.Cost.ProvenBy = "lp" // nothing for nothing
 	}
 	return st.out
+}
+
+// sortDecisions sorts decisions by their pods' namespace and name.
+func sortDecisions(of []plan.PodDecision) {
+	slices.SortStableFunc(of, func(a, b plan.PodDecision) int { return model.ComparePodKeys(a.Pod, b.Pod) })
 }
 
 // StaticClaims returns the claims that Step would make for pools with a fixed number of nodes that have too few of them.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
-	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -19,8 +18,7 @@ type explanation struct {
 	now time.Time
 	pol decide.Policy
 
-	instead      *decide.Output // see planned
-	insteadKnown bool
+	next *decide.Output // see planned
 }
 
 // newExplanation returns an explanation of how a cluster stands.
@@ -33,15 +31,13 @@ func (ex *explanation) with(s *model.Snapshot, now time.Time) *explanation {
 	return &explanation{Standing: ex.With(s, now), s: s, now: now, pol: ex.pol}
 }
 
-// planned returns what would be launched by what is remembered of launches that served no pod; nil: there were none.
-func (ex *explanation) planned() *decide.Output {
-	if !ex.insteadKnown {
-		if out, some := ex.WhatIf(ex.closedPools()); some {
-			ex.instead = &out
-		}
-		ex.insteadKnown = true
+// planned returns what the next step decides on pending pods.
+func (ex *explanation) planned() decide.Output {
+	if ex.next == nil {
+		out := ex.WhatIf(ex.s)
+		ex.next = &out
 	}
-	return ex.instead
+	return *ex.next
 }
 
 // addFact adds a fact to an answer.
@@ -63,16 +59,6 @@ func (ex *explanation) wayDistance(w plan.Way) int {
 // sameCheck reports whether a reason is still there.
 func sameCheck(a, b plan.Reason) bool {
 	return a.IsLike(b)
-}
-
-// closedPools returns the NodePools that are withheld now, as decide.WhatIfWithout takes them.
-func (ex *explanation) closedPools() (out []demand.Withheld) {
-	for _, p := range ex.s.Pools {
-		if x, ok := ex.PoolWithheld(p.Name); ok {
-			out = append(out, demand.Withheld{Pool: p.Name, Why: x.Why})
-		}
-	}
-	return out
 }
 
 // newAnswer returns an answer that says nothing yet.

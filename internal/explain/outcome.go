@@ -4,8 +4,6 @@
 package explain
 
 import (
-	"time"
-
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -35,11 +33,6 @@ func outcomeOf(out decide.Output, p *model.Pod) (*plan.Alternative, []plan.Reaso
 		return &alt, nil
 	}
 	return nil, nil
-}
-
-// podOutcome returns where a pending pod would go now, or why nowhere.
-func podOutcome(s *model.Snapshot, now time.Time, pol decide.Policy, p *model.Pod) (*plan.Alternative, []plan.Reason) {
-	return outcomeOf(decide.WhatIf(s, now, pol), p)
 }
 
 // priceOverlayOf is the NodeOverlay that sets a claim's price; empty: none does.

@@ -20,7 +20,7 @@ type Waiting struct {
 // Pending returns what all pending pods wait for. It decides once, however many there are.
 func Pending(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy) (out []Waiting) {
 	ex := newExplanation(s, mem, now, pol)
-	decided := decide.WhatIfWithout(s, now, pol, ex.closedPools())
+	decided := ex.planned()
 	type fate struct {
 		outcome plan.Outcome
 		reason  plan.Reason
@@ -46,7 +46,7 @@ func Pending(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Pol
 			i = len(out)
 			at[g] = i
 			a := newAnswer("pod/"+p.Key(), now)
-			for _, r := range ex.explainWaiting(&a, p, decided) {
+			for _, r := range ex.explainWaiting(&a, p) {
 				a.Findings = append(a.Findings, ex.demandFinding(r))
 			}
 			out = append(out, Waiting{Answer: a})

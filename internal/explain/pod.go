@@ -35,20 +35,19 @@ func (ex *explanation) explainPod(a *plan.Answer, key string) bool {
 
 // explainPending says what a pending pod waits for, or what refuses it and what would help.
 func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
-	out := decide.WhatIfWithout(ex.s, ex.now, ex.pol, ex.closedPools())
-	reasons := ex.explainWaiting(a, p, out)
+	reasons := ex.explainWaiting(a, p)
 	if len(reasons) == 0 {
 		return
 	}
 	if _, short := ex.CameShort(p); !short {
 		// What would be in its way though no other pod waited comes first: what others take is another story with every plan.
 		only, q := onlyPod(ex.s, p.UID, "")
-		if alt, own := podOutcome(only, ex.now, ex.pol, q); alt == nil {
+		if alt, own := outcomeOf(ex.WhatIf(only), q); alt == nil {
 			reasons = own
 		}
 	}
 	const most = 8 // pools, nearest miss first, for which a way is looked for
-	alike := ex.waitingLike(p, out)
+	alike := ex.waitingLike(p)
 	for i, r := range reasons {
 		f := ex.demandFinding(r)
 		if i < most {
@@ -70,9 +69,9 @@ func (ex *explanation) demandFinding(r plan.Reason) plan.Finding {
 	return f
 }
 
-// explainWaiting says what a pending pod waits for, by what would be decided now. It returns what refuses the pod, if it is refused, which the answer
+// explainWaiting says what a pending pod waits for, by what the next step decides. It returns what refuses the pod, if it is refused, which the answer
 // does not say yet.
-func (ex *explanation) explainWaiting(a *plan.Answer, p *model.Pod, out decide.Output) []plan.Reason {
+func (ex *explanation) explainWaiting(a *plan.Answer, p *model.Pod) []plan.Reason {
 	addFact(a, "state", "pending since "+p.Created.UTC().Format(time.RFC3339))
 	slots := ex.SlotsOf(p)
 	for _, slot := range slots {
@@ -101,28 +100,22 @@ func (ex *explanation) explainWaiting(a *plan.Answer, p *model.Pod, out decide.O
 		a.Findings = append(a.Findings, plan.Finding{Of: plan.Demand, Reason: x.Why, Until: x.Until})
 		return nil
 	}
-	alt, reasons := outcomeOf(out, p)
-	reasons = ex.withTimes(reasons)
+	alt, reasons := outcomeOf(ex.planned(), p)
 	if x, over := ex.GivenUp(p); over {
 		f := plan.Finding{Of: plan.Demand, Reason: x.Why, Until: x.Until}
 		a.Findings = append(a.Findings, f)
-		if alt != nil { // what is tried again then
-			a.Ways = append(a.Ways, plan.Way{Of: plan.Demand, Changes: []plan.Change{}, After: f.Until, Then: *alt})
+		if then := ex.withoutMemory(p); then != nil { // what is tried again then
+			a.Ways = append(a.Ways, plan.Way{Of: plan.Demand, Changes: []plan.Change{}, After: f.Until, Then: *then})
 		}
 		return nil
 	}
-	if len(slots) == 0 {
-		if next := ex.planned(); next != nil {
-			then, against := outcomeOf(*next, p)
-			switch {
-			case then != nil: // what is tried first now
-				alt, reasons = then, nil
-			case ex.explainUnused(a, p, alt):
-				return nil
-			case len(against) > 0 && against[0].Code == plan.UnusedLaunches: // one node is tried at a time
-				a.Findings = append(a.Findings, plan.Finding{Of: plan.Demand, Reason: against[0]})
-				return nil
-			}
+	if alt == nil && slices.ContainsFunc(reasons, func(r plan.Reason) bool { return r.Code == plan.UnusedLaunches }) {
+		switch {
+		case ex.explainUnused(a, p, ex.withoutMemory(p)):
+			return nil
+		case reasons[0].Code == plan.UnusedLaunches: // one node is tried at a time
+			a.Findings = append(a.Findings, plan.Finding{Of: plan.Demand, Reason: reasons[0]})
+			return nil
 		}
 	}
 	if why, short := ex.CameShort(p); short {
@@ -188,16 +181,10 @@ func withColon(s string) string {
 	return ": " + s
 }
 
-// withTimes returns reasons that say when what is withheld is tried again.
-func (ex *explanation) withTimes(reasons []plan.Reason) []plan.Reason {
-	for i, r := range reasons {
-		if x, ok := ex.PoolWithheld(r.Pool); ok && r.Code == plan.PlanRefused {
-			reasons = append([]plan.Reason{}, reasons...)
-			reasons[i] = x.Why
-			reasons[i].Pool = r.Pool
-		}
-	}
-	return reasons
+// withoutMemory returns where a pending pod would go if nothing were remembered of earlier launches; nil: nowhere.
+func (ex *explanation) withoutMemory(p *model.Pod) *plan.Alternative {
+	alt, _ := outcomeOf(decide.WhatIf(ex.s, ex.now, ex.pol), p)
+	return alt
 }
 
 // onlyPod is the cluster with one pending pod, with those of its gang, and one pool if it is named.
@@ -233,7 +220,7 @@ func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan
 				continue
 			}
 			only, q := onlyPod(next, p.UID, r.Pool)
-			alt, against := podOutcome(only, ex.now, ex.pol, q)
+			alt, against := outcomeOf(ex.WhatIf(only), q)
 			if alt == nil && (len(against) == 0 || sameCheck(against[0], r)) {
 				continue
 			}
@@ -241,7 +228,7 @@ func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan
 			if alt != nil {
 				// Alone it has a place; with all the others too?
 				first := w.Changes[0]
-				_, against = podOutcome(cur, ex.now, ex.pol, q)
+				_, against = outcomeOf(ex.WhatIf(cur), q)
 				if len(against) == 0 {
 					w.Then = *alt
 					ex.leaveOutUnneeded(p, &w)

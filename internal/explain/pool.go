@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -128,7 +127,7 @@ func (ex *explanation) explainRefusedPods(a *plan.Answer, name string) {
 	const most = 4 // reasons
 	count, example := map[plan.Reason]int{}, map[plan.Reason]*model.Pod{}
 	total := 0
-	for _, d := range decide.WhatIf(ex.s, ex.now, ex.pol).Pods {
+	for _, d := range ex.planned().Pods {
 		if d.Outcome != plan.Refused {
 			continue
 		}

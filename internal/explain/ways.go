@@ -14,9 +14,9 @@ import (
 )
 
 // waitingLike returns the uids of the pending pods that no node is launched for and that wait with a pod: those of its workload and class,
-// and those that are refused for the same reason first, by what would be decided now.
-func (ex *explanation) waitingLike(p *model.Pod, out decide.Output) map[string]bool {
-	alike := map[string]bool{}
+// and those that are refused for the same reason first, by what the next step decides.
+func (ex *explanation) waitingLike(p *model.Pod) map[string]bool {
+	alike, out := map[string]bool{}, ex.planned()
 	_, own := outcomeOf(out, p)
 	for _, d := range out.Pods {
 		if d.Outcome == plan.Refused && (d.Pod.Owner == p.Owner && d.Pod.Class == p.Class || len(own) > 0 && d.Reasons[0] == own[0]) {
@@ -64,7 +64,7 @@ func (ex *explanation) after(changes []plan.Change) (decide.Output, error) {
 			return decide.Output{}, err
 		}
 	}
-	return decide.WhatIf(s, ex.now, ex.pol), nil
+	return ex.WhatIf(s), nil
 }
 
 const limitField = "spec.limits."

@@ -20,7 +20,7 @@ type In struct {
 	Rollouts      *Rollouts
 	LaunchDue     func(*model.Pod) time.Time // when the rules of node groups let nodes be launched for a pod
 	SchedulerWait time.Duration              // how long kube-scheduler has to look at a new pod
-	WhatIf        bool                       // every pending pod counts as refused by kube-scheduler
+	Unseen        bool                       // pods that kube-scheduler has not looked at yet count as refused
 }
 
 // Table says of each pod which of these classes it is in; a stage asks for a class by its name.
@@ -117,7 +117,7 @@ func (pt *Table) NeedsPlace(p *model.Pod) (bool, time.Time) {
 	if !p.Unschedulable.IsZero() || pt.unschedulable[p.Class] || g != nil && g.refused {
 		return true, time.Time{}
 	}
-	if pt.WhatIf {
+	if pt.Unseen {
 		return p.Class.Scheduler == model.DefaultScheduler, time.Time{}
 	}
 	if p.Class.Scheduler != model.DefaultScheduler || p.Class.Priority > 0 {
@@ -127,6 +127,15 @@ func (pt *Table) NeedsPlace(p *model.Pod) (bool, time.Time) {
 		return false, due
 	}
 	return true, time.Time{}
+}
+
+// IsUnseen reports whether a pending pod is no demand only because kube-scheduler has not looked at it yet.
+func (pt *Table) IsUnseen(p *model.Pod) bool {
+	refused := Table{View: pt.View, In: pt.In, unschedulable: pt.unschedulable, gangs: pt.gangs}
+	refused.Unseen = true
+	would, _ := refused.IsDemand(p)
+	is, _ := pt.IsDemand(p)
+	return would && !is
 }
 
 // mayLaunchFor reports whether the rules of node groups let nodes be launched for a pod now: it is not expendable, and is
