@@ -24,9 +24,13 @@ type conversion struct {
 	discovery  []map[string]string
 	described  []translate.NodeGroup // nil: nobody has described the groups
 	maxNodes   int64
-	groups     []translate.GroupObjects
-	rows       []flagRow
-	notes      []string
+
+	isClusterAPI bool
+	cluster      string // NAMESPACE/NAME of Cluster API's Cluster; empty: not said
+
+	groups []translate.GroupObjects
+	rows   []flagRow
+	notes  []string
 }
 
 // fate is what became of a flag: an outcome, a sentence, and how that compares with Cluster Autoscaler.

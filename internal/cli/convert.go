@@ -165,6 +165,12 @@ func runConvert(c *cobra.Command, f convertFlags, args []string) (*conversion, e
 	if err := conv.flags(in.args); err != nil {
 		return nil, err
 	}
+	if f.live && conv.isClusterAPI {
+		return nil, exit{2, errors.New("--live reads Auto Scaling groups from AWS, and --cloud-provider is " + providerClusterAPI + ": leave --live out; the controller reads the groups from the management cluster")}
+	}
+	if err := conv.settleClusterAPI(); err != nil {
+		return nil, err
+	}
 	if f.live && len(conv.named)+len(conv.discovery) > 0 {
 		clients, err := awsapi.Connect(c.Context())
 		if err != nil {

@@ -134,36 +134,17 @@ var caFlags = []caFlag{
 	{name: "legacy-stderr-threshold-behavior", kind: asBool, def: "true", outcome: noMatch, why: whyLog},
 
 	// The provider.
-	{name: "cloud-provider", def: "gce", convert: func(c *conversion, v string) (fate, error) {
-		if v != "aws" {
-			return fate{}, fmt.Errorf("--cloud-provider=%s: only aws can be converted", v)
-		}
-		return forward("cloud")(c, v)
-	}},
-	{name: "cloud-config", outcome: noMatch, why: "region and credentials come from the AWS SDK's default chain: environment, files, the pod's or the machine's role"},
-	{name: "nodes", kind: asList, convert: func(c *conversion, v string) (fate, error) {
-		g, err := translate.ParseNodes(v)
-		if err != nil {
-			return fate{}, fmt.Errorf("--nodes=%s: %w", v, err)
-		}
-		c.named = append(c.named, g)
-		return fate{outcome: inObjects, what: "NodeGroupClass spec.selectorTerms: name " + g.Name + ", minSize, maxSize"}, nil
-	}},
-	{name: "node-group-auto-discovery", kind: asList, convert: func(c *conversion, v string) (fate, error) {
-		tags, err := translate.ParseDiscovery(v)
-		if err != nil {
-			return fate{}, fmt.Errorf("--node-group-auto-discovery=%s: %w", v, err)
-		}
-		c.discovery = append(c.discovery, tags)
-		return fate{outcome: inObjects, what: ""}, nil
-	}, deferred: func(c *conversion, v string) fate {
-		if c.described == nil {
-			return fate{outcome: inObjects, what: "NodeGroupClass spec.selectorTerms: tags; groups that bear taints need a pool each: describe them with --groups"}
-		}
-		return fate{outcome: inObjects, what: "a NodeGroupClass and a NodePool for each group that bears the tags; dovetail controller takes the flag too, and keeps them in step"}
-	}},
+	{name: "cloud-provider", def: "gce", convert: convertProvider},
+	{name: "cloud-config", convert: convertCloudConfig},
+	{name: "nodes", kind: asList, convert: convertNodes},
+	{name: "node-group-auto-discovery", kind: asList, convert: convertDiscovery, deferred: fateOfDiscovery},
 	{name: "aws-use-static-instance-list", kind: asBool, def: "false", same: "false", outcome: noMatch, why: "EC2 is asked for instance types"},
-	{name: "clusterapi-cloud-config-authoritative", kind: asBool, def: "false", outcome: noEffect, why: whyOther},
+	{name: "clusterapi-cloud-config-authoritative", kind: asBool, def: "false", outcome: noEffect, why: whyOther, deferred: func(c *conversion, _ string) fate {
+		if !c.isClusterAPI {
+			return fate{}
+		}
+		return fate{outcome: sameHere, what: "--kubeconfig never stands in for --management-kubeconfig"}
+	}},
 	{name: "gce-concurrent-refreshes", kind: asInt, def: "1", outcome: noEffect, why: whyOther},
 	{name: "gce-mig-instances-min-refresh-wait-time", kind: asDuration, def: "5s", outcome: noEffect, why: whyOther},
 	{name: "bulk-mig-instances-listing-enabled", kind: asBool, def: "false", outcome: noEffect, why: whyOther},

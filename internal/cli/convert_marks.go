@@ -13,8 +13,9 @@ type caMark struct {
 }
 
 const (
-	whyRequested = "ProvisioningRequests are not served: such a pod gets a node as soon as kube-scheduler finds none for it"
-	whyElsewhere = "of another cloud provider than AWS"
+	whyRequested  = "ProvisioningRequests are not served: such a pod gets a node as soon as kube-scheduler finds none for it"
+	whyClusterAPI = "read with --cloud=clusterapi"
+	whyElsewhere  = "of another cloud provider than AWS"
 )
 
 // caMarks are all of them, by kind of object.
@@ -57,9 +58,9 @@ var caMarks = []caMark{
 	{"CapacityBuffer", "autoscaling.x-k8s.io", sameHere, "served, in version v1beta1"},
 	{"CapacityQuota", "autoscaling.x-k8s.io", sameHere, "served, in version v1beta1"},
 
-	{"cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size", "Cluster API", noEffect, whyElsewhere},
-	{"cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size", "Cluster API", noEffect, whyElsewhere},
-	{"cluster.x-k8s.io/autoscaling-options-", "Cluster API", noEffect, whyElsewhere},
-	{"capacity.cluster-autoscaler.kubernetes.io/", "Cluster API", noEffect, whyElsewhere},
+	{"cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size", "Cluster API", sameHere, whyClusterAPI},
+	{"cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size", "Cluster API", sameHere, whyClusterAPI},
+	{"cluster.x-k8s.io/autoscaling-options-", "Cluster API", sameHere, whyClusterAPI + ", except scaledownunneededtime: set spec.disruption.consolidateAfter of the NodePool"},
+	{"capacity.cluster-autoscaler.kubernetes.io/", "Cluster API", sameHere, whyClusterAPI + ", except dra-driver and csi-driver"},
 	{"cluster-autoscaler.kwok.nodegroup/", "Node", noEffect, whyElsewhere},
 }

@@ -135,7 +135,7 @@ func runDoctor(c *cobra.Command, f doctorFlags, shown *progress) error {
 
 // readSurvey reads what is examined: files where some are named, else a cluster.
 func readSurvey(c *cobra.Command, f doctorFlags, shown *progress) (*report.Doctor, *doctor.Input, error) {
-	cat, err := f.priceFlags.load(c.ErrOrStderr())
+	cat, prices, err := f.priceFlags.read()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -160,23 +160,32 @@ func readSurvey(c *cobra.Command, f doctorFlags, shown *progress) (*report.Docto
 	if !m.At.IsZero() {
 		now = m.At
 	}
-	d.Elsewhere, d.Unknown = takeIn(m, cat, in, now, len(f.files) == 0)
+	d.Elsewhere, d.Unknown = takeIn(m, cat, prices, in, now, len(f.files) == 0)
+	d.OwnTypes = len(in.Types) > 0 && cat.Find(in.Types[0].Name) == nil
+	f.priceFlags.warn(c.ErrOrStderr(), prices, cat, in.Types)
 	return d, in, nil
 }
 
-// takeIn makes the snapshot of what was read, with instance types for every pool. now is by the cluster's clock, which may not
+// takeIn makes the snapshot of what was read, with instance types for every pool: those of the catalogue, or if the nodes are of another cloud, those of
+// nodes that the list, which may be nil, prices. now is by the cluster's clock, which may not
 // be this machine's. It reports whether prices are of another region, and what of the input it can't know.
-func takeIn(m *manifests.Set, cat *catalog.Catalog, in *doctor.Input, now time.Time, live bool) (elsewhere bool, unknown []string) {
+func takeIn(m *manifests.Set, cat *catalog.Catalog, prices *catalog.PriceList, in *doctor.Input, now time.Time, live bool) (elsewhere bool, unknown []string) {
 	s := state.New()
 	types := cat.InstanceTypes(s.Resources().Dim) // first, so that the numbers of resources do not depend on the input
 	m.Feed(s)
 	in.Now = now
 	var zones []string
-	for _, n := range s.Snapshot(in.Now).Nodes {
+	nodes := s.Snapshot(in.Now).Nodes
+	for _, n := range nodes {
 		zones = append(zones, n.Labels[model.LabelZone])
 	}
-	cat, elsewhere = cat.InZones(zones)
-	if in.Types = types; elsewhere {
+	own := typesOfNodes(nodes, cat, prices)
+	if len(own) == 0 {
+		cat, elsewhere = cat.InZones(zones)
+	}
+	if in.Types = types; len(own) > 0 {
+		in.Types = own
+	} else if elsewhere {
 		in.Types = cat.InstanceTypes(s.Resources().Dim)
 	}
 	of := offerer{types: in.Types, estimator: fleet.NewEstimator(cat, s.Resources()), live: live}

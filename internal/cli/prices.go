@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 const priceFileUsage = "File with prices by instance type, zone and capacity type, CSV or JSON. Replaces the prices of the cloud. Format: docs/COMMANDS.md#price-files."
@@ -57,10 +59,21 @@ func (f *priceFlags) load(warnings io.Writer) (*catalog.Catalog, error) {
 	if err != nil || list == nil {
 		return cat, err
 	}
-	if missing := list.TypesNotIn(cat); len(missing) > 0 {
+	f.warn(warnings, list, cat, nil)
+	return cat, nil
+}
+
+// warn lists the instance types that only the price file names: neither the catalogue has them, nor are they among the used ones. list may be nil.
+func (f *priceFlags) warn(warnings io.Writer, list *catalog.PriceList, cat *catalog.Catalog, used []*model.InstanceType) {
+	if list == nil {
+		return
+	}
+	missing := slices.DeleteFunc(list.TypesNotIn(cat), func(name string) bool {
+		return slices.ContainsFunc(used, func(t *model.InstanceType) bool { return t.Name == name })
+	})
+	if len(missing) > 0 {
 		fmt.Fprintf(warnings, "Warning: price file %s: the catalogue lacks %d of its instance types, so their prices have no effect: %s\n", f.prices, len(missing), strings.Join(missing, ", "))
 	}
-	return cat, nil
 }
 
 // watchPrices returns the prices of a file as they are when it is called; none without a file.

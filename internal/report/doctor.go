@@ -26,6 +26,7 @@ type Doctor struct {
 	PricesAsOf string
 	ClockSkew  time.Duration // how far this machine's clock is ahead of the cluster's; 0: they are taken as equal
 	Elsewhere  bool          // prices are of another region than the nodes
+	OwnTypes   bool          // the catalogue is of another cloud than the nodes: types are those of nodes with a price in the price file
 	Unknown    []string      // what the prices can't take into account, and what is assumed instead
 	Ignored    []string      // codes of findings that somebody has asked to leave out
 	Steps      []DoctorStep  // set by Complete
@@ -165,7 +166,11 @@ func writeCompared(b *bytes.Buffer, c *doctor.Compared) {
 // doctorNotes say what figures rest on.
 func doctorNotes(d *Doctor) (out []string) {
 	if d.Assumed {
-		out = append(out, "There is no NodePool to launch from: compared with what EC2 instance types of families c, m and r cost in the zones of the nodes.")
+		types := "EC2 instance types of families c, m and r cost in the zones of the nodes"
+		if d.OwnTypes {
+			types = "the instance types of the nodes cost, for which there is a price"
+		}
+		out = append(out, "There is no NodePool to launch from: compared with what "+types+".")
 	}
 	if d.Catalog != "" {
 		out = append(out, "Prices are of the catalogue "+d.Catalog+with(" as of ", d.PricesAsOf, "")+"; a month has 730 hours.")

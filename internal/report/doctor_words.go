@@ -209,7 +209,7 @@ func doctorCommand(f *doctor.Finding, c plan.Change) string {
 		}
 		return "# exempt Dovetail's ServiceAccount from the policy or webhook that refuses this, or change its rule"
 	case "catalog":
-		return "# use a catalogue that has " + c.Value + ": --catalog FILE"
+		return "# give the price of " + c.Value + ": --price-file FILE"
 	}
 	target := kind + " " + name
 	annotation, isAnnotation := strings.CutPrefix(c.Field, "metadata.annotations[")

@@ -425,7 +425,7 @@ func GroupPoolName(group string) string {
 	return name + "-" + hex.EncodeToString(sum[:4])
 }
 
-// TaggedGroups is one pool and one class for all groups that bear the tags, where nobody has said which they are.
+// TaggedGroups is one pool and one class for all groups that bear the tags, where nobody has said which they are; without tags, for all groups.
 func TaggedGroups(tags map[string]string, set GroupSettings) (GroupObjects, error) {
 	out := translateNodeGroup(NodeGroup{Name: "discovered"}, set, 0)
 	key, err := json.Marshal(tags) // in order of keys
@@ -435,7 +435,11 @@ func TaggedGroups(tags map[string]string, set GroupSettings) (GroupObjects, erro
 	sum := sha256.Sum256(key)
 	name := "discovered-" + hex.EncodeToString(sum[:4])
 	out.Groups = nil
+	term := dovetailv1alpha1.NodeGroupSelectorTerm{Tags: maps.Clone(tags)}
+	if len(tags) == 0 {
+		name, term = "groups", dovetailv1alpha1.NodeGroupSelectorTerm{Name: "*"}
+	}
 	out.Pool.Name, out.Class.Name, out.Pool.Spec.Template.Spec.NodeClassRef.Name = name, name, name
-	out.Class.Spec.SelectorTerms = []dovetailv1alpha1.NodeGroupSelectorTerm{{Tags: maps.Clone(tags)}}
+	out.Class.Spec.SelectorTerms = []dovetailv1alpha1.NodeGroupSelectorTerm{term}
 	return out, nil
 }

@@ -48,6 +48,45 @@ func ParseDiscovery(text string) (map[string]string, error) {
 	return tags, nil
 }
 
+// ClusterAPIDiscovery is how Cluster Autoscaler finds node groups of Cluster API.
+type ClusterAPIDiscovery struct {
+	Namespace, ClusterName string            // empty: any
+	Labels                 map[string]string // of the object that has the Machines
+}
+
+// Cluster returns NAMESPACE/NAME of the Cluster object; empty if one of both is not said.
+func (d ClusterAPIDiscovery) Cluster() string {
+	if d.Namespace == "" || d.ClusterName == "" {
+		return ""
+	}
+	return d.Namespace + "/" + d.ClusterName
+}
+
+// ParseClusterAPIDiscovery reads Cluster Autoscaler's --node-group-auto-discovery for Cluster API: clusterapi:<key>=<value>,… with the keys namespace,
+// clusterName, and those of labels.
+func ParseClusterAPIDiscovery(text string) (ClusterAPIDiscovery, error) {
+	const form = "need clusterapi:namespace=<namespace>,clusterName=<name>,<label>=<value>,…"
+	d := ClusterAPIDiscovery{Labels: map[string]string{}}
+	list, ok := strings.CutPrefix(text, "clusterapi:")
+	if !ok {
+		return d, errors.New(form)
+	}
+	for one := range strings.SplitSeq(list, ",") {
+		key, value, ok := strings.Cut(strings.TrimSpace(one), "=")
+		switch {
+		case !ok || key == "" || value == "":
+			return d, fmt.Errorf("%s: %q is not a key and a value", form, one)
+		case key == "namespace":
+			d.Namespace = value
+		case key == "clusterName":
+			d.ClusterName = value
+		default:
+			d.Labels[key] = value
+		}
+	}
+	return d, nil
+}
+
 // Bears reports whether a group has all of the tags, with their values where one is asked for.
 func (g *NodeGroup) Bears(tags map[string]string) bool {
 	for k, v := range tags {
