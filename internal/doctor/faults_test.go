@@ -9,6 +9,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
 var faults = []fault{
@@ -277,10 +278,13 @@ var faults = []fault{
 		return "autoscaler/Karpenter"
 	}, false},
 	{"writes that admission refuses", WriteDenied, func(c *cluster) string {
-		said := "The API server does not let Dovetail update this Node: ValidatingAdmissionPolicy 'frozen' with binding 'frozen' denied request: no"
+		said := plan.WriteDeniedText("update", "Node") + ": ValidatingAdmissionPolicy 'frozen' with binding 'frozen' denied request: no"
 		old := epoch.Add(-16 * time.Minute)
 		c.in.DeniedWrites = []Write{{"node/b", said, epoch.Add(-9 * time.Minute)}, {"node/a", said, epoch.Add(-time.Minute)}, {"node/c", said, epoch.Add(-2 * time.Minute)}, {"pod/default/a", said, old}}
-		c.in.AcceptedWrites = []Write{{"node/a", "", old}, {"node/c", "", epoch.Add(-time.Minute)}}
+		accepted := func(subject, verb string, at time.Time) Write {
+			return Write{subject, plan.WriteAcceptedText(verb, "Node"), at}
+		}
+		c.in.AcceptedWrites = []Write{accepted("node/a", "update", old), accepted("node/a", "delete", epoch), accepted("node/c", "update", epoch.Add(-time.Minute))}
 		return "node/a"
 	}, false},
 	{"no right to read PodDisruptionBudgets", MissingRights, func(c *cluster) string {

@@ -236,15 +236,17 @@ const deniedRecent = 15 * time.Minute
 // findDeniedWrites finds what the API server refuses Dovetail to write, by admission or for a missing right, and has not let through since: one finding
 // for all objects of a kind of which the same is said.
 func (x *exam) findDeniedWrites() (out []Finding) {
-	accepted := map[string]time.Time{}
+	type write struct{ subject, what string }
+	accepted := map[write]time.Time{}
 	for _, w := range x.AcceptedWrites {
-		accepted[w.Subject] = model.LaterOf(accepted[w.Subject], w.At)
+		key := write{w.Subject, plan.WriteOf(w.Said)}
+		accepted[key] = model.LaterOf(accepted[key], w.At)
 	}
 	type cause struct{ kind, said string }
 	objects := map[cause]map[string]bool{}
 	for _, w := range x.DeniedWrites {
 		kind, _, _ := strings.Cut(w.Subject, "/")
-		if x.Now.Sub(w.At) > deniedRecent || accepted[w.Subject].After(w.At) {
+		if x.Now.Sub(w.At) > deniedRecent || accepted[write{w.Subject, plan.WriteOf(w.Said)}].After(w.At) {
 			continue
 		}
 		of := cause{kind, w.Said}

@@ -3,7 +3,10 @@
 
 package plan
 
-import "errors"
+import (
+	"errors"
+	"strings"
+)
 
 // BudgetBlocks is the ErrBlocked of an eviction that a PodDisruptionBudget refuses.
 type BudgetBlocks struct {
@@ -25,6 +28,28 @@ const (
 	EventWriteDenied   = "WriteDenied"
 	EventWriteAccepted = "WriteAccepted"
 )
+
+const (
+	deniedPrefix   = "The API server does not let Dovetail "
+	acceptedPrefix = "The API server let Dovetail "
+)
+
+// WriteDeniedText is what event WriteDenied says of a verb and a kind, up to what refuses the write.
+func WriteDeniedText(verb, kind string) string { return deniedPrefix + verb + " this " + kind }
+
+// WriteAcceptedText is what event WriteAccepted says.
+func WriteAcceptedText(verb, kind string) string { return acceptedPrefix + verb + " this " + kind }
+
+// WriteOf returns which write of its object an event WriteDenied or WriteAccepted is about; empty: another text.
+func WriteOf(text string) string {
+	for _, prefix := range []string{deniedPrefix, acceptedPrefix} {
+		if rest, ok := strings.CutPrefix(text, prefix); ok {
+			write, _, _ := strings.Cut(rest, ": ")
+			return write
+		}
+	}
+	return ""
+}
 
 // What whoever carries out an action may answer, so that the loop knows what to do next. Any other error means: try again later.
 var (
