@@ -119,6 +119,7 @@ func (o *Overlay) showSlots(c *model.Claim, slots []model.Slot, unsure bool) {
 // coverClaim returns a claim that was read with the overlay laid over it, and forgets what the claim shows by itself.
 func (o *Overlay) coverClaim(c *model.Claim) *model.Claim {
 	delete(o.provisional, createKey(c.Name))
+	c = o.keepReservation(c)
 	if assumed, ok := o.slots[c.Name]; ok {
 		if !assumed.unsure && !o.inFlight.isKnown(slotsKey(c.UID)) || assumed.unsure && equalSlots(assumed.shown, c.Slots) {
 			delete(o.slots, c.Name)
@@ -139,6 +140,24 @@ func (o *Overlay) coverClaim(c *model.Claim) *model.Claim {
 	}
 	return c
 }
+
+// keepReservation returns a claim that was read with the reservation that it was shown with before, if somebody has removed all of it from the
+// object: whether a node is reserved is never removed by us, only slots are. Without, its pods would be launched for again.
+func (o *Overlay) keepReservation(c *model.Claim) *model.Claim {
+	was := o.claims.byName[c.Name]
+	if was == nil || was.UID != c.UID && !was.Provisional || !isMarked(was) || isMarked(c) || len(c.Slots) > 0 {
+		return c
+	}
+	d := *c
+	d.Reserved, d.NoReserve, d.Slots = was.Reserved, was.NoReserve, was.Slots
+	if assumed, ok := o.slots[c.Name]; ok && (assumed.unsure || o.inFlight.isKnown(slotsKey(c.UID))) {
+		d.Slots = assumed.read
+	}
+	return &d
+}
+
+// isMarked reports whether a claim says whether its node is reserved, as all do that we create.
+func isMarked(c *model.Claim) bool { return c.Reserved || c.NoReserve != "" }
 
 // forgetClaim forgets a claim that is gone.
 func (o *Overlay) forgetClaim(c *model.Claim) {

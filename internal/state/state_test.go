@@ -453,6 +453,50 @@ func TestAssumedSlots(t *testing.T) {
 	want(t, "once more", show(s), "5")
 }
 
+// TestRemovedReservation has somebody remove everything from a NodeClaim that says what it is reserved for: it is shown as before, and slots that
+// we remove are.
+func TestRemovedReservation(t *testing.T) {
+	show := func(s *State) string {
+		c := s.Snapshot(at(0)).Claims[0]
+		return fmt.Sprint(c.UID, " ", len(c.Slots), " ", c.Reserved, " ", c.NoReserve)
+	}
+	marked := func(n int) *model.Claim {
+		c := claim("c", "")
+		c.Slots, c.Reserved = make([]model.Slot, n), true
+		return c
+	}
+	s := fresh()
+	s.SetClaim(marked(2), 1)
+	s.SetClaim(claim("c", ""), 2)
+	want(t, "all removed", show(s), "uid-c 2 true ")
+	s.InFlight.BeginAction("slots/uid-c", "claim/c", at(60))
+	s.Overlay.AssumeSlots("c", nil)
+	s.InFlight.RecordAnswer("slots/uid-c", 3, at(15))
+	s.SetClaim(claim("c", ""), 3)
+	want(t, "slots removed by us", show(s), "uid-c 0 true ")
+	s.SetClaim(claim("c", ""), 4)
+	want(t, "and once more", show(s), "uid-c 0 true ")
+
+	s = fresh()
+	s.SetClaim(marked(2), 1)
+	s.SetClaim(marked(0), 2)
+	want(t, "another process removes slots", show(s), "uid-c 0 true ")
+
+	s = fresh()
+	provisional := marked(2)
+	provisional.UID, provisional.Provisional = "", true
+	s.Overlay.AddProvisionalClaim(provisional)
+	s.SetClaim(claim("c", ""), 1)
+	want(t, "removed when it was created", show(s), "uid-c 2 true ")
+
+	s = fresh()
+	s.SetClaim(marked(2), 1)
+	again := claim("c", "")
+	again.UID = "uid-again"
+	s.SetClaim(again, 2)
+	want(t, "another NodeClaim of the name", show(s), "uid-again 0 false ")
+}
+
 func TestSlotsInDoubt(t *testing.T) {
 	slots := func(n int) []model.Slot { return []model.Slot{{Class: "k", Owner: "o", Count: n}} }
 	with := func(n int) *model.Claim {
