@@ -64,7 +64,7 @@ const (
 	whyDead     = "Cluster Autoscaler reads it and does nothing with it"
 	whyWork     = "planning is bounded by work, not by time, and a plan that is cut short says so"
 	whySimilar  = "groups are similar when their labels, taints and options are; what their machines have, the solver knows of each"
-	whyRequests = "ProvisioningRequests are not served"
+	whyRequests = "ProvisioningRequests are decided on in every plan; how, is no setting"
 	whyBuffers  = "room is held for CapacityBuffers, always; delete them to hold none"
 	whyUnready  = "nodes that are not ready stop no launches; repair of a pool pauses while more than 20 % of its nodes are unhealthy"
 	whyBackoff  = "an offering that had no capacity is set aside for 3m, and its pods are decided again at once"
@@ -352,11 +352,11 @@ var caFlags = []caFlag{
 	{name: "scale-down-candidates-pool-min-count", kind: asInt, def: "50", outcome: noEffect, why: whyDead},
 
 	// Objects of Cluster Autoscaler's own.
-	{name: "enable-provisioning-requests", kind: asBool, def: "false", same: "false", outcome: noMatch, pace: paceLess, why: whyRequests},
+	{name: "enable-provisioning-requests", kind: asBool, def: "false", same: "true", outcome: noMatch, why: "ProvisioningRequests are served if their CustomResourceDefinition is installed"},
 	{name: "check-capacity-batch-processing", kind: asBool, def: "false", same: "false", outcome: noMatch, why: whyRequests},
 	{name: "check-capacity-provisioning-request-max-batch-size", kind: asInt, def: "10", outcome: noMatch, why: whyRequests},
 	{name: "check-capacity-provisioning-request-batch-timebox", kind: asDuration, def: "10s", outcome: noMatch, why: whyRequests},
-	{name: "check-capacity-processor-instance", outcome: noMatch, why: whyRequests},
+	{name: "check-capacity-processor-instance", outcome: noMatch, why: "ProvisioningRequests with parameter processorInstance are ignored"},
 	{name: "provisioning-request-initial-backoff-time", kind: asDuration, def: "1m", outcome: noMatch, why: whyRequests},
 	{name: "provisioning-request-max-backoff-time", kind: asDuration, def: "10m", outcome: noMatch, why: whyRequests},
 	{name: "provisioning-request-max-backoff-cache-size", kind: asInt, def: "1000", outcome: noMatch, why: whyRequests},

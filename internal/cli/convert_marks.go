@@ -13,7 +13,7 @@ type caMark struct {
 }
 
 const (
-	whyRequested  = "ProvisioningRequests are not served: such a pod gets a node as soon as kube-scheduler finds none for it"
+	whyRequested  = "the pod uses the capacity of its ProvisioningRequest"
 	whyClusterAPI = "read with --cloud=clusterapi"
 	whyElsewhere  = "of another cloud provider than AWS"
 )
@@ -26,10 +26,10 @@ var caMarks = []caMark{
 	{"cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes", "Pod", sameHere, "volumes that it names do not count for NodeGroupClass spec.options.eviction.keepLocalStorage"},
 	{"cluster-autoscaler.kubernetes.io/pod-scale-up-delay", "Pod", sameHere, "no node is launched for the pod before it is so old; it lengthens newPodDelay and never shortens it"},
 	{"cluster-autoscaler.kubernetes.io/enable-ds-eviction", "Pod of a DaemonSet", sameHere, "false: the pod is not evicted; true: it is, from an empty node too"},
-	{"autoscaling.x-k8s.io/consume-provisioning-request", "Pod", noMatch, whyRequested},
-	{"autoscaling.x-k8s.io/provisioning-class-name", "Pod", noMatch, whyRequested},
-	{"cluster-autoscaler.kubernetes.io/consume-provisioning-request", "Pod", noMatch, whyRequested},
-	{"cluster-autoscaler.kubernetes.io/provisioning-class-name", "Pod", noMatch, whyRequested},
+	{"autoscaling.x-k8s.io/consume-provisioning-request", "Pod", sameHere, whyRequested},
+	{"autoscaling.x-k8s.io/provisioning-class-name", "Pod", sameHere, "not needed: the ProvisioningRequest says its class"},
+	{"cluster-autoscaler.kubernetes.io/consume-provisioning-request", "Pod", sameHere, whyRequested},
+	{"cluster-autoscaler.kubernetes.io/provisioning-class-name", "Pod", sameHere, "not needed: the ProvisioningRequest says its class"},
 
 	{"cluster-autoscaler.kubernetes.io/scale-down-disabled", "Node", sameHere, "the node is not disrupted, unless it has expired or is unhealthy"},
 	{"delay-deletion.cluster-autoscaler.kubernetes.io/", "Node", sameHere, "a node whose pods are gone is kept for it, for NodeGroupClass spec.options.deletionDelayTimeout at most; 2m for nodes of no group"},
@@ -54,7 +54,7 @@ var caMarks = []caMark{
 	{"cluster-autoscaler-status", "ConfigMap", sameHere, "written where a NodeGroupClass has groups, with the right that 'dovetail manifests --group-status' prints, in the form of Cluster Autoscaler 1.30 and later"},
 	{"cluster-autoscaler.kubernetes.io/last-updated", "ConfigMap", sameHere, "it is on the ConfigMap cluster-autoscaler-status, at most 1m old"},
 
-	{"ProvisioningRequest", "autoscaling.x-k8s.io", noMatch, whyRequests + ": create the pods, and nodes are launched for all of them in one plan"},
+	{"ProvisioningRequest", "autoscaling.x-k8s.io", sameHere, "served, in classes best-effort-atomic-scale-up and check-capacity"},
 	{"CapacityBuffer", "autoscaling.x-k8s.io", sameHere, "served, in version v1beta1"},
 	{"CapacityQuota", "autoscaling.x-k8s.io", sameHere, "served, in version v1beta1"},
 
