@@ -13,7 +13,7 @@ import (
 // boots are how long machines took to boot.
 type boots struct {
 	fixed  time.Duration // negative: as recorded
-	byName map[string]boot
+	byUID  map[string]boot
 	byPool map[string]boot
 	all    boot
 }
@@ -25,7 +25,7 @@ type boot struct{ join, ready time.Duration }
 var usualBoot = boot{30 * time.Second, 10 * time.Second}
 
 func newBoots(t *Trace, fixed time.Duration) *boots {
-	b := &boots{fixed: fixed, byName: map[string]boot{}, byPool: map[string]boot{}, all: usualBoot}
+	b := &boots{fixed: fixed, byUID: map[string]boot{}, byPool: map[string]boot{}, all: usualBoot}
 	byPool, all := map[string][]boot{}, []boot(nil)
 	for _, x := range t.Claims {
 		if x.Node == nil || x.Node.Seen.IsZero() || x.Node.Ready.IsZero() {
@@ -35,7 +35,7 @@ func newBoots(t *Trace, fixed time.Duration) *boots {
 		if x.First {
 			k.join = max(0, x.Node.Seen.Sub(x.Claim.Created))
 		}
-		b.byName[x.Last.Name] = k
+		b.byUID[x.Last.UID] = k
 		if !x.First {
 			byPool[x.Last.Pool], all = append(byPool[x.Last.Pool], k), append(all, k)
 		}
@@ -54,12 +54,12 @@ func middle(list []boot) boot {
 	return list[len(list)/2]
 }
 
-// of returns how long the machine of a NodeClaim takes to boot: as the recorded one of this name, else as most of its NodePool.
+// of returns how long the machine of a NodeClaim takes to boot: as the recorded one of this uid, else as most of its NodePool.
 func (b *boots) of(x *model.Claim) (join, ready time.Duration) {
 	if b.fixed >= 0 {
 		return b.fixed, 0
 	}
-	k, ok := b.byName[x.Name]
+	k, ok := b.byUID[x.UID]
 	if !ok {
 		k, ok = b.byPool[x.Pool]
 	}

@@ -37,22 +37,22 @@ func Play(t *Trace, v *Variant) *Result {
 
 // identities returns what a NodeClaim and its machine are called that was recorded too.
 func (w *world) identities() func(string) (uid, providerID, node string) {
-	byName := map[string]*Claim{}
+	byName := map[string][]*Claim{} // in order of creation: a name may come back, an identity may not
 	for _, x := range w.trace.Claims {
 		if !x.First {
-			byName[x.Last.Name] = x
+			byName[x.Last.Name] = append(byName[x.Last.Name], x)
 		}
 	}
-	made := map[string]int{} // how often a claim of a name was created: a name may come back, an identity may not
+	made := map[string]int{} // how often a claim of a name was created
 	return func(claim string) (uid, providerID, node string) {
 		if w.Claims[claim] == nil {
 			made[claim]++
 		}
-		x := byName[claim]
-		if x == nil || made[claim] > 1 {
+		if made[claim] > len(byName[claim]) {
 			name := fmt.Sprintf("replay-%s-%d", claim, made[claim])
 			return name, name, name
 		}
+		x := byName[claim][made[claim]-1]
 		if x.Node != nil {
 			node = x.Node.Node.Name
 		}
