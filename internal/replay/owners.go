@@ -230,17 +230,17 @@ func (k *workloads) podLike(o *ownerState, like *Pod, real bool, name string) *m
 }
 
 // victims are an owner's pods in the order in which a ReplicaSet that has too many deletes them, but that those which the recorded
-// controller deleted about now go before others that run.
+// controller deleted about now go before others that run, those deleted nearest to now first.
 func (k *workloads) victims(o *ownerState) []*podState {
 	onNode := map[string]int{}
 	for _, s := range o.pods {
 		onNode[s.pod.Node]++
 	}
-	deleted := func(s *podState) int {
-		if s.pod.UID == s.life.Pod.UID && !s.life.Ended.IsZero() && s.life.Disrupted == "" && s.life.Ended.Sub(k.w.Now).Abs() < identityWait {
-			return 0
+	deleted := func(s *podState) time.Duration {
+		if s.pod.UID != s.life.Pod.UID || s.life.Ended.IsZero() || s.life.Disrupted != "" {
+			return identityWait
 		}
-		return 1
+		return min(s.life.Ended.Sub(k.w.Now).Abs(), identityWait)
 	}
 	bound := func(s *podState) int {
 		if s.pod.Node == "" {
