@@ -208,7 +208,6 @@ func (c *Controller) startCall(ctx context.Context, in lane, action plan.Action,
 			if err != nil && !errors.Is(err, plan.ErrConflict) { // a conflict is looked at again, and keeps nothing
 				s.InFlight.DescribeFailure(key, err.Error(), now)
 			}
-			c.noteDenial(now, action, err)
 			if then != nil {
 				then(s, err)
 			}

@@ -38,7 +38,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/controller/view"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
-	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -104,11 +103,10 @@ type Controller struct {
 	interruptions *interruptionListener
 	demand        *demandhistory.Keeper
 	savings       *savingskeeper.Keeper
-	past          *ledger.Keeper                // nil: past decisions are not stored
-	readSince     time.Time                     // for how long the cluster has not been read
-	acted         bool                          // at least once
-	denied        map[model.ActionKey]time.Time // when the API server last refused a write for good: see noteDenial
-	stop          func()                        // ends what runs beside the loop while it acts; nil: nothing does
+	past          *ledger.Keeper // nil: past decisions are not stored
+	readSince     time.Time      // for how long the cluster has not been read
+	acted         bool           // at least once
+	stop          func()         // ends what runs beside the loop while it acts; nil: nothing does
 }
 
 // Emit hands a change to the loop. It blocks when the loop is far behind.

@@ -26,12 +26,13 @@ import (
 func New(c *Controller) *Controller {
 	if c.ReadOnly {
 		c.lookOnly()
+	} else {
+		c.Cluster = newToldCluster(c.Cluster)
 	}
 	c.changes = make(chan state.Change, 16384)
 	c.lanes = newCallLanes()
 	c.turns = newCallTurns(c.Config.Calls, slowCall)
 	c.beneficiaries = map[string]string{}
-	c.denied = map[model.ActionKey]time.Time{}
 	c.batches = newBatchWindows(c.Config, c.State, c.Policy.SchedulerWait)
 	c.Answers = answer.New(c, c.Ledger)
 	c.readSince = time.Now()

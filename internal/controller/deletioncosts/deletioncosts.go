@@ -24,6 +24,8 @@ const every = time.Minute
 type Loop interface {
 	// LastSnapshot returns the Snapshot that was decided on last; nil: nothing was decided yet.
 	LastSnapshot() *model.Snapshot
+	// WriteTold tells the people who watch an object that the API server refuses a write, or lets it through again.
+	WriteTold(verb, kind, namespace, name, uid string, err error)
 }
 
 // Store writes the deletion costs of pods.
@@ -64,6 +66,7 @@ func (k *Keeper) write(ctx context.Context, s *model.Snapshot) {
 		if ctx.Err() != nil {
 			return
 		}
+		k.Loop.WriteTold("set the deletion cost of", "Pod", w.Namespace, w.Pod, w.UID, err)
 		gone := errors.Is(err, plan.ErrGone)
 		k.planner.Answer(time.Now(), w.UID, err != nil && !gone)
 		switch {

@@ -23,10 +23,13 @@ type cluster struct {
 	refuses map[string]error      // by uid of a pod
 	tries   map[string]int        // by uid of a pod
 	minutes map[int64]map[string]bool
+	told    map[string]error // what came of writes, by uid of a pod
 }
 
+func (c *cluster) WriteTold(_, _, _, _, uid string, err error) { c.told[uid] = err }
+
 func newCluster(nodes int) *cluster {
-	c := &cluster{snap: &model.Snapshot{Pools: []*model.NodePool{{Name: "p"}}}, pods: map[string]*model.Pod{}, tries: map[string]int{}, minutes: map[int64]map[string]bool{}}
+	c := &cluster{snap: &model.Snapshot{Pools: []*model.NodePool{{Name: "p"}}}, pods: map[string]*model.Pod{}, tries: map[string]int{}, minutes: map[int64]map[string]bool{}, told: map[string]error{}}
 	for i := range nodes {
 		n := &model.Node{Name: fmt.Sprintf("n%03d", i), Claim: fmt.Sprint("c", i)}
 		for k := range 2 {
@@ -161,6 +164,9 @@ func TestRefusedPods(t *testing.T) {
 		c.lead(t, true, time.Hour)
 		c.checkBound(t)
 		for uid := range c.refuses {
+			if c.told[uid] != c.refuses[uid] {
+				t.Errorf("of pod %s, told is %v", uid, c.told[uid])
+			}
 			if n := c.tries[uid]; n < 5 || n > 15 {
 				t.Errorf("pod %s was asked %d times in an hour", uid, n)
 			}
