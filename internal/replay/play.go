@@ -38,12 +38,13 @@ func Play(t *Trace, v *Variant) *Result {
 // identities returns what a NodeClaim and its machine are called that was recorded too.
 func (w *world) identities() func(string) (uid, providerID, node string) {
 	byName := map[string][]*Claim{} // in order of creation: a name may come back, an identity may not
+	made := map[string]int{}        // how often a claim of a name was created; what is there at From has been
 	for _, x := range w.trace.Claims {
-		if !x.First {
-			byName[x.Last.Name] = append(byName[x.Last.Name], x)
+		byName[x.Last.Name] = append(byName[x.Last.Name], x)
+		if x.First {
+			made[x.Last.Name]++
 		}
 	}
-	made := map[string]int{} // how often a claim of a name was created
 	return func(claim string) (uid, providerID, node string) {
 		if w.Claims[claim] == nil {
 			made[claim]++

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/replay"
 	"github.com/dovetail-sh/dovetail/internal/replay/recording"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -78,6 +79,39 @@ func TestTruthMidway(t *testing.T) {
 		played, measured, _ := playAgain(t, l, long)
 		near(t, "measured cost", float64(measured.Micro), l.micro, 0.01)
 		near(t, "replayed cost", float64(played.Micro), float64(measured.Micro), 0.03)
+	}
+}
+
+// TestTruthFromALaunch: a replay that begins while a NodeClaim waits for its machine launches that machine, with the identity that was recorded.
+func TestTruthFromALaunch(t *testing.T) {
+	l := newLab(t, 1, 6)
+	path := filepath.Join(t.TempDir(), "own.zst")
+	l.record(path)
+	l.churn(time.Hour)
+	if err := l.w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, v := read(t, path)
+	var first *replay.Claim
+	for _, x := range r.Trace.Claims {
+		if !x.First && x.Node != nil && x.Gone.IsZero() {
+			first = x
+			break
+		}
+	}
+	if first == nil {
+		t.Fatal("no NodeClaim stays")
+	}
+	first.First = true
+	claim := *first.Claim
+	claim.Created, claim.ProviderID, claim.NodeName, claim.Conditions = r.Trace.From, "", "", map[string]model.Condition{}
+	first.Claim = &claim
+	played := replay.Play(r.Trace, v)
+	if len(played.Faults) > 0 {
+		t.Error(played.Faults)
+	}
+	if played.Launched == 0 {
+		t.Error("nothing was launched")
 	}
 }
 
