@@ -141,15 +141,20 @@ func (o *Overlay) coverClaim(c *model.Claim) *model.Claim {
 	return c
 }
 
-// keepReservation returns a claim that was read with the reservation that it was shown with before, if somebody has removed all of it from the
-// object: whether a node is reserved is never removed by us, only slots are. Without, its pods would be launched for again.
+// keepReservation returns a claim that was read with the reservation that it was shown with before, if somebody has removed the mark from the
+// object: whether a node is reserved is never removed by us, only slots are. Without, its pods would be launched for again. Slots that the
+// object has are those that were written last.
 func (o *Overlay) keepReservation(c *model.Claim) *model.Claim {
 	was := o.claims.byName[c.Name]
-	if was == nil || was.UID != c.UID && !was.Provisional || !isMarked(was) || isMarked(c) || len(c.Slots) > 0 {
+	if was == nil || was.UID != c.UID && !was.Provisional || !isMarked(was) || isMarked(c) {
 		return c
 	}
 	d := *c
-	d.Reserved, d.NoReserve, d.Slots = was.Reserved, was.NoReserve, was.Slots
+	d.Reserved, d.NoReserve = was.Reserved, was.NoReserve
+	if len(c.Slots) > 0 {
+		return &d
+	}
+	d.Slots = was.Slots
 	if assumed, ok := o.slots[c.Name]; ok && (assumed.unsure || o.inFlight.isKnown(slotsKey(c.UID))) {
 		d.Slots = assumed.read
 	}

@@ -479,6 +479,19 @@ func TestRemovedReservation(t *testing.T) {
 
 	s = fresh()
 	s.SetClaim(marked(2), 1)
+	s.SetClaim(claim("c", ""), 2)
+	s.InFlight.BeginAction("slots/uid-c", "claim/c", at(60))
+	s.Overlay.AssumeSlots("c", make([]model.Slot, 3))
+	s.InFlight.RecordAnswer("slots/uid-c", 3, at(15))
+	for version := uint64(3); version < 5; version++ {
+		written := claim("c", "")
+		written.Slots = make([]model.Slot, 3)
+		s.SetClaim(written, version)
+		want(t, "all removed, then slots written by us", show(s), "uid-c 3 true ")
+	}
+
+	s = fresh()
+	s.SetClaim(marked(2), 1)
 	s.SetClaim(marked(0), 2)
 	want(t, "another process removes slots", show(s), "uid-c 0 true ")
 
