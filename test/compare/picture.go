@@ -98,16 +98,20 @@ func (p panel) draw(body, said *strings.Builder, r *Results, x, y int) {
 	fmt.Fprintf(body, `<text class="head" x="%d" y="%d">%s</text>`+"\n", x, y+26, escape(p.title))
 	fmt.Fprintf(said, "%s:", p.title)
 	for i, system := range ran(r.Runs) {
-		s, _ := p.spreadOf(r.Runs, system)
+		s, has := p.spreadOf(r.Runs, system)
 		top := y + 38 + 26*i
 		length := scale(s.median, most)
 		fmt.Fprintf(body, `<text class="soft" x="%d" y="%d">%s</text>`, x, top+15, escape(system))
+		fmt.Fprintf(said, " %s %s,", system, p.text(r.Runs, system))
+		if !has {
+			fmt.Fprintf(body, `<text x="%d" y="%d">–</text>`+"\n", x+barLeft, top+15)
+			continue
+		}
 		fmt.Fprintf(body, `<rect class="c%d" x="%d" y="%d" width="%.1f" height="18" rx="2"/>`, i, x+barLeft, top+1, max(2, length))
 		if s.most > s.least { // from the least to the most
 			fmt.Fprintf(body, `<path class="line rule" d="M%.1f %dH%.1f"/>`, float64(x+barLeft)+scale(s.least, most), top+10, float64(x+barLeft)+scale(s.most, most))
 		}
 		fmt.Fprintf(body, `<text x="%.1f" y="%d">%s</text>`+"\n", float64(x+barLeft)+max(2, length, scale(s.most, most))+8, top+15, escape(p.mark(r.Runs, system)+p.format(s.median)))
-		fmt.Fprintf(said, " %s %s,", system, p.text(r.Runs, system))
 	}
 	text := strings.TrimSuffix(said.String(), ",")
 	said.Reset()

@@ -115,6 +115,21 @@ func TestPicture(t *testing.T) {
 	}
 }
 
+// A system that has no figure has no bar.
+func TestPictureWithoutFigure(t *testing.T) {
+	const missing = "Cluster Autoscaler on groups</text>"
+	r := drawnOnAWS()
+	text := picture(r)
+	text = text[strings.Index(text, "Spot interruptions: longest wait of a pod</text>"):]
+	i := strings.Index(text, missing)
+	if i < 0 {
+		t.Fatalf("the picture does not name the system:\n%s", text)
+	}
+	if line, _, _ := strings.Cut(text[i+len(missing):], "\n"); strings.Contains(line, "<rect") || !strings.Contains(line, ">–<") {
+		t.Errorf("the picture has a bar for no figure: %s", line)
+	}
+}
+
 // The page holds every table and picture, and fetches nothing.
 func TestPage(t *testing.T) {
 	page, err := html(drawn())
