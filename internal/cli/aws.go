@@ -78,6 +78,16 @@ func (f *awsFlags) read(getenv func(string) string) (awsapi.Config, error) {
 	return *f.config, nil
 }
 
+// connectAWS connects to the account of Auto Scaling groups with the credentials of the person who runs a command. instead is what to do if the groups
+// are not of AWS.
+func connectAWS(ctx context.Context, instead string) (*awsapi.Clients, error) {
+	clients, err := awsapi.Connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read Auto Scaling groups: %w; set AWS_REGION and AWS_PROFILE, or %s", err, instead)
+	}
+	return clients, nil
+}
+
 // awsProvider connects to AWS.
 func awsProvider(ctx context.Context, clients *awsapi.Clients, config *awsapi.Config, cluster *client.Client, resources *state.ResourceTable, log *slog.Logger) (*aws.Provider, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)

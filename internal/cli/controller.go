@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 	_ "time/tzdata" // calendars name time zones, and an image has no zone files
 
@@ -52,6 +53,20 @@ const (
 	modeShadow = "shadow" // it decides and does nothing
 )
 
+// The values of --cloud. Cluster Autoscaler's --cloud-provider has the first two.
+const (
+	cloudAWS          = "aws"
+	cloudClusterAPI   = "clusterapi"
+	cloudExternalGRPC = "externalgrpc"
+	cloudKWOK         = "kwok" // simulated
+)
+
+var clouds = []string{cloudAWS, cloudClusterAPI, cloudExternalGRPC, cloudKWOK}
+
+func unknownCloud(value string) error {
+	return exit{2, fmt.Errorf("--cloud %q: use %s or %s", value, strings.Join(clouds[:len(clouds)-1], ", "), clouds[len(clouds)-1])}
+}
+
 type controllerFlags struct {
 	mode                                                        string
 	kubeconfig, cloud, machines, metrics, health, format, level string
@@ -91,7 +106,7 @@ Names in capitals are Karpenter's environment variables. They are read if the fl
 	g := c.Flags()
 	g.StringVar(&f.mode, "mode", modeActive, "active or shadow. In shadow mode the controller decides but changes nothing; 'dovetail shadow' compares its decisions with those of the active autoscaler")
 	g.StringVar(&f.kubeconfig, "kubeconfig", "", "Path of the kubeconfig. If unset, the in-cluster service account is used")
-	g.StringVar(&f.cloud, "cloud", "kwok", "Cloud provider: aws (EC2), clusterapi (MachineDeployments of Cluster API, experimental), externalgrpc (a server of Cluster Autoscaler's protocol, experimental) or kwok (the simulated cloud)")
+	g.StringVar(&f.cloud, "cloud", cloudKWOK, "Cloud provider: aws (EC2), clusterapi (MachineDeployments of Cluster API, experimental), externalgrpc (a server of Cluster Autoscaler's protocol, experimental) or kwok (the simulated cloud)")
 	g.StringVar(&f.cloudConfig, "cloud-config", "", "File that says how to reach the server of --cloud=externalgrpc, as for Cluster Autoscaler: address, key, cert, cacert, grpc_timeout. Required with --cloud=externalgrpc")
 	g.StringVar(&f.clusterAPI, "cluster-api-cluster", "", "NAMESPACE/NAME of the Cluster object whose MachineDeployments are the node groups. Required with --cloud=clusterapi")
 	g.StringVar(&f.management, "management-kubeconfig", "", "Path of the kubeconfig of the management cluster, for --cloud=clusterapi. If unset, the cluster that is scaled is its own management cluster")
@@ -269,22 +284,22 @@ func (s *controllerSettings) readCloud(f *controllerFlags) (err error) {
 	if s.expander, err = f.groups.connectExpander(); err != nil {
 		return err
 	}
-	if s.groups != nil && f.cloud != "aws" {
+	if s.groups != nil && f.cloud != cloudAWS {
 		return exit{2, fmt.Errorf("--cloud %s: it has no node groups; --nodes and --node-group-auto-discovery are for --cloud aws", f.cloud)}
 	}
-	if f.cloudConfig != "" && f.cloud != "externalgrpc" {
+	if f.cloudConfig != "" && f.cloud != cloudExternalGRPC {
 		return exit{2, fmt.Errorf("--cloud-config: it is for --cloud externalgrpc, not for --cloud %s; remove it", f.cloud)}
 	}
-	if (f.clusterAPI != "" || f.management != "") && f.cloud != "clusterapi" {
+	if (f.clusterAPI != "" || f.management != "") && f.cloud != cloudClusterAPI {
 		return exit{2, fmt.Errorf("--cluster-api-cluster, --management-kubeconfig: they are for --cloud clusterapi, not for --cloud %s; remove them", f.cloud)}
 	}
 	switch f.cloud {
-	case "clusterapi":
+	case cloudClusterAPI:
 		if s.clusterAPI, err = clusterapi.ReadConfig(f.clusterAPI); err != nil {
 			return exit{2, fmt.Errorf("--cluster-api-cluster: %w", err)}
 		}
 		return nil
-	case "externalgrpc":
+	case cloudExternalGRPC:
 		if f.cloudConfig == "" {
 			return exit{2, errors.New("--cloud-config: the file with the address of the server is needed for --cloud externalgrpc")}
 		}
@@ -292,17 +307,17 @@ func (s *controllerSettings) readCloud(f *controllerFlags) (err error) {
 			return exit{2, fmt.Errorf("--cloud-config: %w", err)}
 		}
 		return nil
-	case "kwok":
+	case cloudKWOK:
 		if f.machines == "" {
 			return exit{2, errors.New("--machines: the address of the simulated cloud is needed for --cloud kwok, e.g. http://127.0.0.1:7080")}
 		}
 		return nil
-	case "aws":
+	case cloudAWS:
 		s.aws, err = f.aws.read(os.Getenv)
 		s.aws.NoReservedCapacity = !s.reservedCapacity
 		return err
 	default:
-		return exit{2, fmt.Errorf("--cloud %q: use aws, clusterapi, externalgrpc or kwok", f.cloud)}
+		return unknownCloud(f.cloud)
 	}
 }
 
@@ -324,7 +339,7 @@ func connectCluster(ctx context.Context, f *controllerFlags, s *controllerSettin
 // for the leader to run; nil: nothing has to be.
 func connectProvider(ctx context.Context, f *controllerFlags, s *controllerSettings, cluster *client.Client, resources *state.ResourceTable) (
 	p cloud.Provider, refresh func(context.Context), err error) {
-	if f.cloud == "kwok" {
+	if f.cloud == cloudKWOK {
 		simulated := kwok.New(f.machines, machinesClient(), resources, cloud.Wall{})
 		simulated.AdoptNodes(write.NewSimulated(cluster))
 		return cloud.Retry(simulated, cloud.Wall{}, cloud.DefaultRetry()), nil, nil
@@ -333,7 +348,7 @@ func connectProvider(ctx context.Context, f *controllerFlags, s *controllerSetti
 	if f.mode == modeShadow {
 		records = nodegroups.NoRecords{}
 	}
-	if f.cloud == "clusterapi" {
+	if f.cloud == cloudClusterAPI {
 		management := cluster
 		if f.management != "" {
 			access := client.ReadWrite
@@ -347,7 +362,7 @@ func connectProvider(ctx context.Context, f *controllerFlags, s *controllerSetti
 		s.log.Info("launching through Cluster API", "management", management.Address, "cluster", f.clusterAPI)
 		return cloud.Retry(clusterapi.New(s.clusterAPI, management, records, resources, cloud.Wall{}, s.log), cloud.Wall{}, cloud.DefaultRetry()), nil, nil
 	}
-	if f.cloud == "externalgrpc" {
+	if f.cloud == cloudExternalGRPC {
 		server, err := externalgrpc.New(s.server, records, resources, cloud.Wall{}, s.log)
 		if err != nil {
 			return nil, nil, exit{2, fmt.Errorf("--cloud-config: %w", err)}

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
-	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
@@ -166,15 +165,15 @@ func runConvert(c *cobra.Command, f convertFlags, args []string) (*conversion, e
 		return nil, err
 	}
 	if f.live && conv.isClusterAPI {
-		return nil, exit{2, errors.New("--live reads Auto Scaling groups from AWS, and --cloud-provider is " + providerClusterAPI + ": leave --live out; the controller reads the groups from the management cluster")}
+		return nil, exit{2, errors.New("--live reads Auto Scaling groups from AWS, and --cloud-provider is " + cloudClusterAPI + ": leave --live out; the controller reads the groups from the management cluster")}
 	}
 	if err := conv.settleClusterAPI(); err != nil {
 		return nil, err
 	}
 	if f.live && len(conv.named)+len(conv.discovery) > 0 {
-		clients, err := awsapi.Connect(c.Context())
+		clients, err := connectAWS(c.Context(), "leave --live out and describe the groups with --groups, or give --cloud-provider behind -- if they are of another cloud")
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("--live: %w", err)
 		}
 		groups, missing, err := findGroups(c.Context(), clients, conv.named, conv.discovery)
 		if err != nil {

@@ -10,15 +10,12 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
-// providerClusterAPI is Cluster API, as the value of --cloud-provider of Cluster Autoscaler and of --cloud.
-const providerClusterAPI = "clusterapi"
-
 // convertProvider converts --cloud-provider. The flags of the provider, which are converted after it, depend on it.
 func convertProvider(c *conversion, v string) (fate, error) {
-	if v != "aws" && v != providerClusterAPI {
+	if v != cloudAWS && v != cloudClusterAPI {
 		return fate{}, fmt.Errorf("--cloud-provider=%s: only aws and clusterapi can be converted; for another cloud, run its externalgrpc server and see docs/EXTERNALGRPC.md", v)
 	}
-	c.isClusterAPI = v == providerClusterAPI
+	c.isClusterAPI = v == cloudClusterAPI
 	return forward("cloud")(c, v)
 }
 
@@ -88,7 +85,7 @@ func (c *conversion) settleClusterAPI() error {
 		return nil
 	}
 	if c.described != nil {
-		return exit{2, fmt.Errorf("--groups describes Auto Scaling groups, and --cloud-provider is %s: leave --groups out; the controller reads the groups from the management cluster", providerClusterAPI)}
+		return exit{2, fmt.Errorf("--groups describes Auto Scaling groups, and --cloud-provider is %s: leave --groups out; the controller reads the groups from the management cluster", cloudClusterAPI)}
 	}
 	if len(c.discovery) == 0 {
 		c.discovery = append(c.discovery, nil)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 type handoverFlags struct {
 	clusterFlags
 	pool                      string
-	group, class              string
+	group, class, cloud       string
 	all, dryRun, noController bool
 	wait                      time.Duration
 	lease                     client.Lease
@@ -43,7 +44,7 @@ kwok.dovetail.sh instead of karpenter.kwok.sh. Set that group in manifests that 
 Node groups: the takeover includes all groups of the NodeGroupClass that selects the group (--class names it directly). Cluster
 Autoscaler keeps running for other groups. The command prints how to remove the group from Cluster Autoscaler, and changes
 nothing until that is done. It then marks the NodePool and removes the taints that Cluster Autoscaler left on nodes. It uses the
-default AWS credentials.
+default AWS credentials. For groups of another cloud, it changes nothing and prints what to do instead.
 
 'dovetail release' reverses a takeover.
 
@@ -83,6 +84,9 @@ func handoverCommand(c *cobra.Command, release bool) *cobra.Command {
 		if given != 1 {
 			return exit{2, fmt.Errorf("%[1]s needs --pool, --group, --class or --all; see 'dovetail %[1]s --help'", c.Name())}
 		}
+		if f.cloud != "" && !slices.Contains(clouds, f.cloud) {
+			return unknownCloud(f.cloud)
+		}
 		if f.group != "" || f.class != "" {
 			return handGroupsOver(c.Context(), c.OutOrStdout(), f, release)
 		}
@@ -94,6 +98,7 @@ func handoverCommand(c *cobra.Command, release bool) *cobra.Command {
 	g.BoolVar(&f.all, "all", false, "All NodePools, one after another")
 	g.StringVar(&f.group, "group", "", "Name of an Auto Scaling group")
 	g.StringVar(&f.class, "class", "", "Name of a NodeGroupClass; applies to all of its groups")
+	g.StringVar(&f.cloud, "cloud", "", "Cloud provider of the node groups (--group, --class). Only groups of aws can be handed over; for another, the command prints what to do instead. NodePools need none. Default: that of the running controller, else aws")
 	g.BoolVar(&f.dryRun, "dry-run", false, "Only check; change nothing")
 	g.BoolVar(&f.noController, "no-controller-check", false, "Do not check whether a Dovetail controller is running")
 	g.DurationVar(&f.wait, "wait", 10*time.Minute, "Timeout for NodeClaims that are being launched or deleted")

@@ -11,19 +11,34 @@ import (
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/asg"
-	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
+	kubeclient "github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/takeover"
 )
 
 // handGroupsOver checks and, where nothing is in the way, hands the node groups of a class over.
 func handGroupsOver(ctx context.Context, out io.Writer, f *handoverFlags, release bool) error {
+	if err := checkGroupCloud(f.cloud, "--cloud "+f.cloud, release); err != nil {
+		return exit{2, err}
+	}
 	client, _, err := connectUser(ctx, f.clusterFlags, "takeover")
 	if err != nil {
 		return err
 	}
-	clients, err := awsapi.Connect(ctx)
+	if f.cloud == "" {
+		args, err := client.ControllerArgs(ctx)
+		var none *kubeclient.NoController
+		var missing *kubeclient.MissingRole
+		if err != nil && !errors.As(err, &none) && !errors.As(err, &missing) { // then it is AWS that is tried
+			return err
+		}
+		cloud := cloudOfArgs(args)
+		if err := checkGroupCloud(cloud, "the controller runs with --cloud="+cloud, release); err != nil {
+			return fmt.Errorf("%w. If the groups are Auto Scaling groups, give --cloud aws", err)
+		}
+	}
+	clients, err := connectAWS(ctx, "give --cloud clusterapi or --cloud externalgrpc if the groups are of another cloud")
 	if err != nil {
-		return err
+		return fmt.Errorf("--group, --class: %w", err)
 	}
 	say := func(s string) { fmt.Fprintln(out, s) }
 	t := &takeover.NodeGroups{NodePools: &takeover.NodePools{Client: client, Namespace: f.lease.Namespace, Wait: f.wait, Say: say}, Cloud: asg.Handover{Clients: clients}}
@@ -54,6 +69,35 @@ func handGroupsOver(ctx context.Context, out io.Writer, f *handoverFlags, releas
 	}
 	fmt.Fprintln(out, "Done. dovetail release --class "+class+" is the way back.")
 	return nil
+}
+
+// checkGroupCloud returns why node groups of a cloud can't be handed over, and what to do instead; nil: they can, or the cloud is not known. said says
+// where the cloud is from.
+func checkGroupCloud(cloud, said string, release bool) error {
+	remedy := "stop Cluster Autoscaler: Dovetail then creates NodeClaims for the existing Machines of the groups that a NodePool selects (docs/CLUSTERAPI.md)"
+	switch {
+	case cloud == "" || cloud == cloudAWS:
+		return nil
+	case cloud == cloudKWOK:
+		return fmt.Errorf("%s: the simulated cloud has no node groups; use --pool or --all instead of --group and --class", said)
+	case release:
+		remedy = "delete the NodePools of the groups, which drains and ends their nodes, then stop Dovetail and start Cluster Autoscaler"
+	case cloud == cloudExternalGRPC:
+		remedy = "stop Cluster Autoscaler, and drain the existing nodes of the groups or let their pods move (docs/EXTERNALGRPC.md)"
+	}
+	return fmt.Errorf("%s: --group and --class hand over Auto Scaling groups of AWS only; leave the command out and %s", said, remedy)
+}
+
+// cloudOfArgs returns the cloud that a controller's command line names; empty: none.
+func cloudOfArgs(args []string) (cloud string) {
+	for i, a := range args {
+		if v, ok := strings.CutPrefix(a, "--cloud="); ok {
+			cloud = v
+		} else if a == "--cloud" && i+1 < len(args) {
+			cloud = args[i+1]
+		}
+	}
+	return cloud
 }
 
 // classToHandOver is the NodeGroupClass that the flags name, or the one that chooses the group that they name.

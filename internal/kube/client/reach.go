@@ -204,6 +204,21 @@ func (c *Client) controllerPod(ctx context.Context) (*corev1.Pod, error) {
 		strings.Join(looked, ", "), c.Address, controllerLabels)}
 }
 
+// ControllerArgs returns the command line of the controller that leads, as the container of its pod has it. An error is a *NoController where there is none,
+// and a *MissingRole where its pod may not be read.
+func (c *Client) ControllerArgs(ctx context.Context) ([]string, error) {
+	pod, err := c.controllerPod(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range pod.Spec.Containers {
+		if words := slices.Concat(x.Command, x.Args); slices.Contains(words, "controller") {
+			return words, nil
+		}
+	}
+	return nil, nil
+}
+
 // place is a namespace where a controller may be, and the host name of who holds the lease there; empty: nobody does.
 type place struct{ namespace, holder string }
 
