@@ -46,7 +46,8 @@ func topCommand() *cobra.Command {
 the nodes, current operations, the reasons of pending pods, and recent decisions. Works with any autoscaler. It needs a kubeconfig
 with read access, reports what it cannot read, and changes nothing. With Dovetail running, decisions and details come from it.
 
-Prices are from the built-in EC2 catalogue, or from --catalog. Nodes of other types have no price.
+Prices are from the built-in EC2 catalogue, or from --catalog. Nodes of other types have the price of --price-file, otherwise the
+price at launch of their NodeClaim, otherwise none.
 
 Without a terminal, and with --once or -o json, the command prints one snapshot. NO_COLOR=1 disables colors.
 

@@ -162,6 +162,9 @@ func launchUpdate(claim *model.Claim, r cloud.LaunchResult) plan.UpdateClaim {
 	maps.Copy(annotations, r.Annotations)
 	if r.PriceMicro > 0 {
 		annotations[model.AnnotationLaunchPrice] = model.FormatMicro(r.PriceMicro)
+		if r.Modelled {
+			annotations[model.AnnotationLaunchPriceEstimated] = "true"
+		}
 	}
 	return plan.UpdateClaim{
 		Claim: claim.Name, UID: claim.UID, Annotations: annotations, ProviderID: r.ProviderID, ImageID: r.ImageID, Capacity: r.Capacity, Allocatable: r.Allocatable, Labels: r.Labels,

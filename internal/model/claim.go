@@ -84,6 +84,24 @@ func (c *Claim) NodeGroup() string {
 	return ""
 }
 
+// LaunchPriceMicro returns what the claim's node cost when it was launched; 0: that is not known, or the claim is nil.
+func (c *Claim) LaunchPriceMicro() int64 {
+	if c == nil {
+		return 0
+	}
+	return LaunchPriceMicro(c.Annotations)
+}
+
+// LaunchPriceMicro returns what the node of a claim with these annotations cost when it was launched, in micro-dollars an hour, as the controller has noted
+// it; 0: it has not, or it is an estimate.
+func LaunchPriceMicro(annotations map[string]string) int64 {
+	if annotations[AnnotationLaunchPriceEstimated] == "true" {
+		return 0
+	}
+	micro, _ := ParseDollars(annotations[AnnotationLaunchPrice])
+	return micro
+}
+
 // Instance is a machine as its cloud lists it.
 type Instance struct {
 	ProviderID string

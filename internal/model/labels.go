@@ -32,6 +32,8 @@ const (
 	// AnnotationLaunchPrice on a claim is what its node cost when it was launched, dollars an hour as FormatMicro writes them. It
 	// counts against limits while no NodePool is offered the node's instance type.
 	AnnotationLaunchPrice = "dovetail.sh/launch-price"
+	// AnnotationLaunchPriceEstimated beside it is "true" if nobody publishes that price, and it is an estimate.
+	AnnotationLaunchPriceEstimated = "dovetail.sh/launch-price-estimated"
 
 	// AnnotationBootID on a claim whose node is rebooted is the node's boot ID before that: it is there from just before the reboot is asked
 	// of the cloud, which is not done again then. AnnotationRebootDrain is how long pods are waited for before (a duration), and

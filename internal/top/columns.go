@@ -147,7 +147,7 @@ func poolColumns() []column[PoolRow] {
 			sortBy: by(func(r *PoolRow) int64 { return share(r.Requested.Memory, r.Allocatable.Memory) })},
 		{title: "OF", right: true, drop: 50, text: func(r *PoolRow) string { return bytesText(r.Allocatable.Memory) }, sortBy: by(func(r *PoolRow) int64 { return r.Allocatable.Memory })},
 		{title: "$/H", right: true, drop: 20, least: 7, text: func(r *PoolRow) string {
-			if r.Unpriced == r.Nodes && r.Nodes > 0 {
+			if !r.isPriced() {
 				return "-"
 			}
 			return priceText(r.Micro, r.modelled)

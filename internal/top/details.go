@@ -219,7 +219,9 @@ func (b *Board) poolDetail(d *detail, key string) {
 	d.fact("nodes", strconv.Itoa(r.Nodes), Plain)
 	d.fact("requested", "CPU "+percent(r.Requested.CPU, r.Allocatable.CPU)+" of "+cores(r.Allocatable.CPU)+", memory "+
 		percent(r.Requested.Memory, r.Allocatable.Memory)+" of "+bytesText(r.Allocatable.Memory), Plain)
-	d.fact("price", priceText(r.Micro, r.modelled)+"/h", Plain)
+	if r.isPriced() {
+		d.fact("price", priceText(r.Micro, r.modelled)+"/h", Plain)
+	}
 	d.fact("limits", r.Limits, Plain)
 	d.gap()
 	d.title("Nodes")

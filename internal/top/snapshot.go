@@ -98,7 +98,7 @@ func snapshotClaim(c *model.Claim) *Claim {
 	out := &Claim{
 		Name: c.Name, Pool: snapshotPoolKey(c.Labels), Node: c.NodeName, Type: c.Labels[model.LabelInstanceType], Zone: c.Labels[model.LabelZone],
 		CapacityType: c.Labels[model.LabelCapacityType], Created: c.Created, Deleting: c.Deleting, Allocatable: snapshotAmounts(c.Allocatable),
-		Conditions: c.Conditions,
+		LaunchMicro: c.LaunchPriceMicro(), Conditions: c.Conditions,
 	}
 	if out.Pool == "" && c.Pool != "" {
 		out.Pool = "nodepool/" + c.Pool

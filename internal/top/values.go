@@ -47,6 +47,7 @@ type Claim struct {
 	Created      time.Time
 	Deleting     time.Time // zero: it is not being deleted
 	Allocatable  Amounts
+	LaunchMicro  int64                      // what its node cost at launch, in micro-dollars an hour; 0: it does not say
 	Conditions   map[string]model.Condition // by type
 }
 

@@ -87,6 +87,9 @@ type PoolRow struct {
 	Takeover               string // whose it is while NodePools are divided with another autoscaler; empty: they are not
 }
 
+// isPriced reports whether the price of a node of the pool is known, or it has none.
+func (r *PoolRow) isPriced() bool { return r.Unpriced < r.Nodes || r.Nodes == 0 }
+
 // CauseRow is the pending pods for which an autoscaler gives the same reason. Pods without such a reason are grouped by the
 // scheduler's message.
 type CauseRow struct {
@@ -130,11 +133,14 @@ func (b *Board) View(local time.Time) *View {
 	unknown := map[string]int{}
 	v.Total.States = map[string]int{}
 	v.Nodes = make([]NodeRow, 0, len(b.nodes)+8)
-	other := false
-	add := func(r NodeRow) {
+	other, launched := false, 0
+	add := func(r NodeRow, c *Claim) {
 		if p := b.price(r.Type, r.Zone, r.CapacityType); p.known {
 			r.Price, r.Priced = p.Price, true
 			other = other || p.Other
+		} else if c != nil && c.LaunchMicro > 0 {
+			r.Price, r.Priced = Price{Micro: c.LaunchMicro}, true
+			launched++
 		} else if r.Type != "" {
 			unknown[r.Type]++
 		}
@@ -188,14 +194,14 @@ func (b *Board) View(local time.Time) *View {
 		if c != nil {
 			r.Claim = c.Name
 		}
-		add(r)
+		add(r, c)
 	}
 	for _, c := range b.claims {
 		if b.nodes[c.Node] != nil {
 			continue
 		}
 		add(NodeRow{Name: c.Name, Claim: c.Name, IsClaim: true, Pool: c.Pool, Type: c.Type, Zone: c.Zone, CapacityType: c.CapacityType,
-			Age: max(0, now.Sub(c.Created)), Allocatable: c.Allocatable, State: state(nil, c, load{}), Doing: doing(nil, c, load{})})
+			Age: max(0, now.Sub(c.Created)), Allocatable: c.Allocatable, State: state(nil, c, load{}), Doing: doing(nil, c, load{})}, c)
 	}
 	slices.SortFunc(v.Nodes, func(a, b NodeRow) int { return cmp.Compare(a.Name, b.Name) })
 	for _, key := range slices.Sorted(maps.Keys(pools)) {
@@ -205,7 +211,7 @@ func (b *Board) View(local time.Time) *View {
 	b.viewPending(v)
 	b.viewDecisions(v)
 	b.readNext(v)
-	v.note(unknown, other)
+	v.note(unknown, other, launched)
 	if b.useAsked && !b.useKnown {
 		v.Notes = append(v.Notes, "There is no metrics-server, so what is in use is not shown.")
 	}
@@ -355,7 +361,9 @@ const (
 // clockTolerance is how far this machine's clock may be off before it is said.
 const clockTolerance = 5 * time.Second
 
-func (v *View) note(unknown map[string]int, other bool) {
+// note says what the figures rest on: unknown counts the nodes without a price by instance type, other tells that prices are of another zone, launched
+// counts the nodes whose price is that of their NodeClaim.
+func (v *View) note(unknown map[string]int, other bool, launched int) {
 	say := func(text string) { v.Notes = append(v.Notes, text) }
 	if v.Prices.Name != "" {
 		text := "Prices are of the catalogue " + v.Prices.Name
@@ -371,6 +379,9 @@ func (v *View) note(unknown map[string]int, other bool) {
 			text += "; ~ is a modelled spot price"
 		}
 		say(text + ".")
+	}
+	if launched > 0 {
+		say("The price at launch, from the NodeClaim, is used for " + model.Count(launched, "node") + ".")
 	}
 	if len(unknown) > 0 {
 		names := slices.Sorted(maps.Keys(unknown))

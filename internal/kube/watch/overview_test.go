@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/top"
 )
 
@@ -69,6 +71,15 @@ func TestOverviewNode(t *testing.T) {
 			Allocatable: corev1.ResourceList{"cpu": resource.MustParse("3920m"), "memory": resource.MustParse("1Gi"), "pods": resource.MustParse("58")}}})
 		if n.Pool != c.pool || n.CapacityType != c.capacity || n.Allocatable != (top.Amounts{CPU: 3920, Memory: 1 << 30}) || n.Pods != 58 {
 			t.Errorf("%v: %+v", c.labels, n)
+		}
+	}
+}
+
+// What a NodeClaim's node cost at launch is a price unless the controller says that it is an estimate.
+func TestOverviewClaimPrice(t *testing.T) {
+	for want, notes := range map[int64]map[string]string{250_000: {model.AnnotationLaunchPrice: "0.25"}, 0: {model.AnnotationLaunchPrice: "0.25", model.AnnotationLaunchPriceEstimated: "true"}} {
+		if got := overviewClaim(&karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: notes}}).LaunchMicro; got != want {
+			t.Errorf("%v: %d micro-dollars, want %d", notes, got, want)
 		}
 	}
 }

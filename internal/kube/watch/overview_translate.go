@@ -94,6 +94,7 @@ func overviewClaim(n *karpv1.NodeClaim) *top.Claim {
 		CapacityType: model.CapacityTypeOf(n.Labels), Created: n.CreationTimestamp.Time, Deleting: timeOf(n.DeletionTimestamp),
 		Allocatable: amountsOf(n.Status.Allocatable), Conditions: make(map[string]model.Condition, len(n.Status.Conditions)),
 	}
+	out.LaunchMicro = model.LaunchPriceMicro(n.Annotations)
 	for _, c := range n.Status.Conditions {
 		out.Conditions[c.Type] = model.Condition{Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
 	}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package top
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestLaunchPrice: a node of a type that the catalogue lacks has the price that its NodeClaim says, and one of a type that it has the catalogue's.
+func TestLaunchPrice(t *testing.T) {
+	b := NewBoard(Cluster{}, testPrices)
+	for name, kind := range map[string]string{"one": "cx42", "two": "cx52", "three": "m5.large"} {
+		b.SetNode(&Node{Name: name, Pool: "nodepool/a", Type: kind, Zone: "us-east-1a", CapacityType: "on-demand", Ready: "True"})
+	}
+	b.SetClaim(&Claim{Name: "a", Pool: "nodepool/a", Node: "one", LaunchMicro: 50_000})
+	b.SetClaim(&Claim{Name: "b", Pool: "nodepool/a", Node: "two"})
+	b.SetClaim(&Claim{Name: "c", Pool: "nodepool/a", Node: "three", LaunchMicro: 1})
+	v := b.View(now)
+	listed, _ := testPrices.Find("m5.large", "us-east-1a", "on-demand")
+	if v.Total.Micro != 50_000+listed.Micro || v.Total.Unpriced != 1 || v.Pools[0].Unpriced != 1 {
+		t.Errorf("%d micro-dollars, %d nodes without a price, want %d and 1", v.Total.Micro, v.Total.Unpriced, 50_000+listed.Micro)
+	}
+	notes := strings.Join(v.Notes, "\n")
+	for _, want := range []string{"The price at launch, from the NodeClaim, is used for 1 node.", "No price is known for 1 node of type cx52"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("no %q in\n%s", want, notes)
+		}
+	}
+}
