@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -32,6 +33,21 @@ func (f *clusterFlags) add(g *pflag.FlagSet) {
 
 // isNamed reports whether a flag names a cluster.
 func (f *clusterFlags) isNamed() bool { return f.kubeconfig != "" || f.context != "" }
+
+// args returns the flags for another command.
+func (f *clusterFlags) args() []string {
+	return flagArgs("--kubeconfig", f.kubeconfig, "--context", f.context)
+}
+
+// flagArgs returns flags for another command: of flags and their values, the pairs whose value is not empty.
+func flagArgs(pairs ...string) (out []string) {
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[1] != "" {
+			out = append(out, pair...)
+		}
+	}
+	return out
+}
 
 // path is the kubeconfig file to read: the one that is named, else that of a sandbox where it is the one to look at; empty: the one
 // that kubectl would read.

@@ -18,6 +18,7 @@ import (
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/report"
 )
 
 // convertCommand is told its whole command line, to put it right where it is wrong.
@@ -100,7 +101,7 @@ func foreignFlag(c *cobra.Command, err error, line []string) string {
 		word := line[i]
 		if word == "--" {
 			for _, w := range line[i+1:] {
-				theirs = append(theirs, quoted(w))
+				theirs = append(theirs, report.ShellWord(w))
 			}
 			break
 		}
@@ -113,24 +114,16 @@ func foreignFlag(c *cobra.Command, err error, line []string) string {
 			flag, valued = c.Flags().ShorthandLookup(word[1:2]), len(word) > 2
 		}
 		if flag == nil {
-			theirs = append(theirs, quoted(word))
+			theirs = append(theirs, report.ShellWord(word))
 			continue
 		}
-		own = append(own, quoted(word))
+		own = append(own, report.ShellWord(word))
 		if flag.NoOptDefVal == "" && !valued && i+1 < len(line) {
 			i++
-			own = append(own, quoted(line[i]))
+			own = append(own, report.ShellWord(line[i]))
 		}
 	}
 	return ", which is Cluster Autoscaler's: put its flags behind --, as in '" + strings.Join(append(own, theirs...), " ") + "'"
-}
-
-// quoted is a word as a shell takes it.
-func quoted(word string) string {
-	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+:,./@%") == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // groupRow says what became of what a group asks for.

@@ -55,8 +55,9 @@ and the findings that explain the difference:
 It ends with three next steps. It needs read access only, and changes nothing.
 
 The cost of a finding is a what-if: the cost of the consolidated cluster minus its cost without that finding. Prices are from
-the built-in EC2 catalogue, or from --catalog. With -f, the command reads files, as 'dovetail plan' does, instead of a cluster.
-A recording is examined at its end; 'dovetail replay' shows what all of it would have cost with other NodePools.
+the built-in EC2 catalogue, or from --catalog; for other instance types, from --price-file or the NodeClaims (price at launch).
+With -f, the command reads files, as 'dovetail plan' does, instead of a cluster. A recording is examined at its end; 'dovetail
+replay' shows what all of it would have cost with other NodePools.
 
 Exit status: 0 no costly or broken finding, 3 at least one (--ignore excludes codes; risks do not count), 1 the cluster or a
 file cannot be read, 2 wrong usage, 130 or 143 interrupted or terminated.`,
@@ -98,6 +99,16 @@ func (f *doctorFlags) check() error {
 		return exit{2, errors.New("-f reads files and no cluster: leave out --kubeconfig and --context")}
 	}
 	return nil
+}
+
+// kept returns the flags that the answer depends on.
+func (f *doctorFlags) kept() report.DoctorFlags {
+	out := report.DoctorFlags{Cluster: f.clusterFlags.args(), Prices: f.priceFlags.args(), Planning: flagArgs("--scheduler-config", f.scheduler), Doctor: flagArgs("--ignore", strings.Join(f.ignore, ","))}
+	if len(f.files) == 0 {
+		kubectl := clusterFlags{f.path(os.Getenv), f.context} // which knows of no sandbox
+		out.Kubectl = kubectl.args()
+	}
+	return out
 }
 
 func runDoctor(c *cobra.Command, f doctorFlags, shown *progress) error {
@@ -143,7 +154,7 @@ func readSurvey(c *cobra.Command, f doctorFlags, shown *progress) (*report.Docto
 	if m.Scheduler, err = schedulerConfig(f.scheduler); err != nil {
 		return nil, nil, err
 	}
-	d := &report.Doctor{Catalog: cat.Name, PricesAsOf: cat.PricesAsOf, Files: f.files}
+	d := &report.Doctor{Catalog: cat.Name, PricesAsOf: cat.PricesAsOf, PriceFile: f.prices, Files: f.files, Flags: f.kept()}
 	in := &doctor.Input{Policy: decide.DefaultPolicy()}
 	if len(f.files) > 0 {
 		shown.at("reading manifests")
@@ -160,41 +171,46 @@ func readSurvey(c *cobra.Command, f doctorFlags, shown *progress) (*report.Docto
 	if !m.At.IsZero() {
 		now = m.At
 	}
-	d.Elsewhere, d.Unknown = takeIn(m, cat, prices, in, now, len(f.files) == 0)
-	d.OwnTypes = len(in.Types) > 0 && cat.Find(in.Types[0].Name) == nil
+	takeIn(m, cat, prices, in, d, now, len(f.files) == 0)
 	f.priceFlags.warn(c.ErrOrStderr(), prices, cat, in.Types)
 	return d, in, nil
 }
 
 // takeIn makes the snapshot of what was read, with instance types for every pool: those of the catalogue, or if the nodes are of another cloud, those of
-// nodes that the list, which may be nil, prices. now is by the cluster's clock, which may not
-// be this machine's. It reports whether prices are of another region, and what of the input it can't know.
-func takeIn(m *manifests.Set, cat *catalog.Catalog, prices *catalog.PriceList, in *doctor.Input, now time.Time, live bool) (elsewhere bool, unknown []string) {
+// nodes with a price. prices may be nil. now is by the cluster's clock, which may not be this machine's. What figures then rest on, and what of the
+// input can't be known, it notes in the report.
+func takeIn(m *manifests.Set, cat *catalog.Catalog, prices *catalog.PriceList, in *doctor.Input, d *report.Doctor, now time.Time, live bool) {
 	s := state.New()
 	types := cat.InstanceTypes(s.Resources().Dim) // first, so that the numbers of resources do not depend on the input
 	m.Feed(s)
 	in.Now = now
 	var zones []string
-	nodes := s.Snapshot(in.Now).Nodes
-	for _, n := range nodes {
+	first := s.Snapshot(in.Now)
+	for _, n := range first.Nodes {
 		zones = append(zones, n.Labels[model.LabelZone])
 	}
-	own := typesOfNodes(nodes, cat, prices)
-	if len(own) == 0 {
-		cat, elsewhere = cat.InZones(zones)
+	own, isForeign, byClaim := typesOfNodes(first.Nodes, cat, pricesOfNodes(first, prices))
+	d.OwnTypes, d.NoTypes, d.ByClaim = len(own) > 0, isForeign && len(own) == 0, byClaim
+	if !d.OwnTypes {
+		cat, d.Elsewhere = cat.InZones(zones)
 	}
-	if in.Types = types; len(own) > 0 {
-		in.Types = own
-	} else if elsewhere {
-		in.Types = cat.InstanceTypes(s.Resources().Dim)
+	switch {
+	case d.OwnTypes:
+		types = own
+	case d.Elsewhere:
+		types = cat.InstanceTypes(s.Resources().Dim)
 	}
-	of := offerer{types: in.Types, estimator: fleet.NewEstimator(cat, s.Resources()), live: live}
+	if in.Types = types; d.NoTypes {
+		in.Types = nil
+	}
+	of := offerer{types: types, estimator: fleet.NewEstimator(cat, s.Resources()), live: live}
 	of.offer(context.Background(), s)
 	in.Snapshot = s.Snapshot(in.Now)
+	d.GroupPools = slices.ContainsFunc(in.Snapshot.Pools, isOfNodeGroups)
 	for _, q := range m.FullQuotas() {
 		in.FullQuotas = append(in.FullQuotas, doctor.FullQuota(q))
 	}
-	return elsewhere, unknowns(m, &of, false)
+	d.Unknown = unknowns(m, &of, false)
 }
 
 // surveyCluster reads the cluster of the flags into m, and what may not be read of it into in. It returns its name,

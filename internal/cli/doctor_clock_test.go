@@ -36,7 +36,7 @@ func TestDoctorClock(t *testing.T) {
 			t.Fatal(err)
 		}
 		in := &doctor.Input{Policy: decide.DefaultPolicy()}
-		takeIn(m, cat, nil, in, time.Now().Add(-skew), true)
+		takeIn(m, cat, nil, in, &report.Doctor{}, time.Now().Add(-skew), true)
 		return doctor.Examine(*in)
 	}
 	finds := func(r *doctor.Report) bool {

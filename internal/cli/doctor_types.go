@@ -13,17 +13,50 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// typesOfNodes returns instance types for nodes of a cloud that the catalogue is not of: as large as the smallest node of each, with the prices of the list,
-// in the zones and capacity types of nodes; by name. If some nodes are of types that the catalogue has, or the list prices no node, it returns nil.
-func typesOfNodes(nodes []*model.Node, cat *catalog.Catalog, list *catalog.PriceList) []*model.InstanceType {
+// nodePrices are the prices of nodes of a cloud that the catalogue is not of: of a price file, which may be nil, else what the node's NodeClaim says that
+// it cost at launch. That is where the price of a node group is to be read: the controller has it from the group.
+type nodePrices struct {
+	list   *catalog.PriceList
+	claims map[string]*model.Claim // by node name
+}
+
+// pricesOfNodes returns the prices of the nodes of a snapshot.
+func pricesOfNodes(s *model.Snapshot, list *catalog.PriceList) nodePrices {
+	out := nodePrices{list, map[string]*model.Claim{}}
+	for _, c := range s.Claims {
+		if c.NodeName != "" {
+			out.claims[c.NodeName] = c
+		}
+	}
+	return out
+}
+
+// of returns the price of a node in micro-dollars an hour, 0 if nobody knows it, and whether it is the NodeClaim's.
+func (p nodePrices) of(n *model.Node) (micro int64, byClaim bool) {
+	if micro, ok := p.list.PriceMicro(n.Labels[model.LabelInstanceType], n.Labels[model.LabelZone], cmp.Or(model.CapacityTypeOf(n.Labels), model.OnDemand)); ok {
+		return micro, false
+	}
+	micro = p.claims[n.Name].LaunchPriceMicro()
+	return micro, micro > 0
+}
+
+// typesOfNodes returns instance types for nodes of a cloud that the catalogue is not of: as large as the smallest node of each, with the prices of nodes,
+// in their zones, capacity types and node groups; by name. isForeign reports whether the nodes are of such a cloud: no node is of a type that the catalogue has.
+// byClaim counts the nodes whose price is that of their NodeClaim.
+func typesOfNodes(nodes []*model.Node, cat *catalog.Catalog, prices nodePrices) (types []*model.InstanceType, isForeign bool, byClaim int) {
 	by := map[string]*model.InstanceType{}
+	isForeign = len(nodes) > 0
 	for _, n := range nodes {
 		name, zone, kind := n.Labels[model.LabelInstanceType], n.Labels[model.LabelZone], cmp.Or(model.CapacityTypeOf(n.Labels), model.OnDemand)
 		if cat.Find(name) != nil {
-			return nil
+			isForeign = false
+			continue
 		}
-		price, known := list.PriceMicro(name, zone, kind)
-		if name == "" || !known {
+		price, claims := prices.of(n)
+		if claims {
+			byClaim++
+		}
+		if name == "" || price == 0 { // without a type, it can't be told what else would do
 			continue
 		}
 		t := by[name]
@@ -33,15 +66,27 @@ func typesOfNodes(nodes []*model.Node, cat *catalog.Catalog, list *catalog.Price
 			by[name] = t
 		}
 		t.Capacity, t.Allocatable = t.Capacity.Min(n.Capacity), t.Allocatable.Min(n.Allocatable)
-		if !slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { return o.Zone == zone && o.CapacityType == kind }) {
-			t.Offerings = append(t.Offerings, model.Offering{Zone: zone, CapacityType: kind, PriceMicro: price, Available: true, Remaining: -1})
+		group := n.Labels[model.LabelNodeGroup]
+		o := model.Offering{Zone: zone, CapacityType: kind, PriceMicro: price, Available: true, Remaining: -1}
+		if group != "" {
+			o.Labels = model.Labels{model.LabelNodeGroup: group}
+		}
+		if i := slices.IndexFunc(t.Offerings, func(o model.Offering) bool {
+			return o.Zone == zone && o.CapacityType == kind && o.Labels[model.LabelNodeGroup] == group
+		}); i < 0 {
+			t.Offerings = append(t.Offerings, o)
+		} else if t.Offerings[i].PriceMicro < price { // launched at different prices
+			t.Offerings[i] = o
 		}
 	}
-	out := slices.SortedFunc(maps.Values(by), func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
-	for _, t := range out {
+	if !isForeign {
+		return nil, false, byClaim
+	}
+	types = slices.SortedFunc(maps.Values(by), func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
+	for _, t := range types {
 		slices.SortFunc(t.Offerings, func(a, b model.Offering) int {
-			return cmp.Or(strings.Compare(a.Zone, b.Zone), strings.Compare(a.CapacityType, b.CapacityType))
+			return cmp.Or(strings.Compare(a.Zone, b.Zone), strings.Compare(a.CapacityType, b.CapacityType), strings.Compare(a.Labels[model.LabelNodeGroup], b.Labels[model.LabelNodeGroup]))
 		})
 	}
-	return out
+	return types, true, byClaim
 }

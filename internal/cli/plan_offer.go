@@ -38,7 +38,7 @@ func (f *offerer) offer(ctx context.Context, s *state.State) {
 		s.Pools.SetTypes(p.Name, f.types)
 		class := s.Pools.FindNodeClass(p.ClassGroup, p.ClassKind, p.ClassName)
 		switch {
-		case p.ClassGroup == dovetailv1alpha1.Group && p.ClassKind == dovetailv1alpha1.KindNodeGroupClass:
+		case isOfNodeGroups(p):
 			s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeGroupsNotRead",
 				Message: "plan doesn't know what the node groups of NodeGroupClass " + p.ClassName + " may launch: their types, labels and sizes are in the cloud; " +
 					"ask the running controller: dovetail why nodepool/" + p.Name})
@@ -55,6 +55,11 @@ func (f *offerer) offer(ctx context.Context, s *state.State) {
 			f.assume("NodePool " + p.Name + ": what " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + " offers: the instance types of the catalogue are assumed")
 		}
 	}
+}
+
+// isOfNodeGroups reports whether a pool launches nodes in node groups.
+func isOfNodeGroups(p *model.NodePool) bool {
+	return p.ClassGroup == dovetailv1alpha1.Group && p.ClassKind == dovetailv1alpha1.KindNodeGroupClass
 }
 
 // notReady returns why nothing is launched with a class: it is being deleted, or its controller says that it is not ready.

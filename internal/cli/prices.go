@@ -34,7 +34,7 @@ func (f *priceFlags) add(g *pflag.FlagSet, usage string) {
 
 // args returns the flags for another command.
 func (f *priceFlags) args() []string {
-	return []string{"--catalog", f.catalog, "--price-file", f.prices}
+	return flagArgs("--catalog", f.catalog, "--price-file", f.prices)
 }
 
 // read returns the instance types of the catalogue with the prices of the price file, and these prices, nil without a file.

@@ -189,12 +189,7 @@ func (s *uiSource) Offer() web.Offer {
 
 // run writes what a command prints. Its error is what it says when it can't: what it found wrong in the cluster is none.
 func (s *uiSource) run(ctx context.Context, w io.Writer, in io.Reader, args []string) error {
-	if s.flags.kubeconfig != "" {
-		args = append(args, "--kubeconfig", s.flags.kubeconfig)
-	}
-	if s.flags.context != "" {
-		args = append(args, "--context", s.flags.context)
-	}
+	args = append(args, s.flags.clusterFlags.args()...)
 	var errs bytes.Buffer
 	if in == nil {
 		in = strings.NewReader("")

@@ -127,26 +127,38 @@ func (x *exam) deletedAt(n *model.Node) time.Time {
 	return n.Deleting
 }
 
-// nodePrice is what a node costs in micro-dollars an hour; false: its type is not among those that have a price.
+// nodePrice is what a node costs in micro-dollars an hour: by its offering, else as its NodeClaim says that it cost at launch; false: nobody knows.
 func (x *exam) nodePrice(n *model.Node) (int64, bool) {
-	if p := x.poolOf(n); p != nil {
+	if o := x.offeringOf(n); o != nil {
+		return o.PriceMicro, true
+	}
+	micro := x.claims[n.Name].LaunchPriceMicro()
+	return micro, micro > 0
+}
+
+// offeringOf is the offering that a node is of: of its NodePool, else of the instance types that nodes are compared with, there also of another zone or on
+// demand; nil: its type is not among them. A node of a node group is of its group's offerings where these are told apart.
+func (x *exam) offeringOf(n *model.Node) *model.Offering {
+	group := n.Labels[model.LabelNodeGroup]
+	if p := x.poolOf(n); p != nil && group == "" {
 		if o := disrupt.NodeOffering(p, n.Labels); o != nil {
-			return o.PriceMicro, true
+			return o
 		}
 	}
 	t := disrupt.FindInstanceType(&model.NodePool{Types: x.Types}, n.Labels[model.LabelInstanceType])
 	if t == nil {
-		return 0, false
+		return nil
 	}
 	zone, kind := n.Labels[model.LabelZone], cmp.Or(model.CapacityTypeOf(n.Labels), model.OnDemand)
 	for _, ask := range [...]struct{ zone, kind string }{{zone, kind}, {"", kind}, {zone, model.OnDemand}, {"", model.OnDemand}} {
 		for i := range t.Offerings {
-			if o := &t.Offerings[i]; o.CapacityType == ask.kind && (ask.zone == "" || o.Zone == ask.zone) {
-				return o.PriceMicro, true
+			o := &t.Offerings[i]
+			if of := o.Labels[model.LabelNodeGroup]; o.CapacityType == ask.kind && (ask.zone == "" || o.Zone == ask.zone) && (of == "" || of == group) {
+				return o
 			}
 		}
 	}
-	return 0, false
+	return nil
 }
 
 // assumePool is a NodePool for a cluster that has none: the zones, architectures and capacity types of its nodes, and

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
@@ -20,6 +21,9 @@ const HoursPerMonth = 730
 
 // TodayMicro is what the cluster costs now with nodes for its pending pods.
 func (c *Compared) TodayMicro() int64 { return c.NowMicro + c.PendingMicro }
+
+// IsUnpriced reports whether no node has a known price, so that no figure means anything.
+func (c *Compared) IsUnpriced() bool { return c.Nodes > 0 && c.Unpriced == c.Nodes }
 
 // LaunchedNodes is how many nodes are launched.
 func (m *Moves) LaunchedNodes() int {
@@ -158,7 +162,7 @@ func (x *exam) homeless(d *decide.Output) map[*model.Node]bool {
 	return out
 }
 
-// without is the cluster with the kept nodes and those that have no price; pods of the others are pending. The packing
+// without is the cluster with the kept nodes and those that have no price or are foreign; pods of the others are pending. The packing
 // has what the kept ones cost.
 func (x *exam) without(keep func(*model.Node) bool) (*model.Snapshot, packing) {
 	from := x.Snapshot
@@ -169,7 +173,7 @@ func (x *exam) without(keep func(*model.Node) bool) (*model.Snapshot, packing) {
 	var out packing
 	for _, n := range from.Nodes {
 		price, known := x.prices[n]
-		if !known || keep(n) {
+		if !known || x.isForeign(n) || keep(n) {
 			node, claim := n, x.claims[n.Name]
 			if known {
 				node, claim = x.staying(n)
@@ -197,6 +201,12 @@ func (x *exam) without(keep func(*model.Node) bool) (*model.Snapshot, packing) {
 	slices.SortFunc(s.Claims, func(a, b *model.Claim) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(s.Pending, comparePods)
 	return &s, out
+}
+
+// isForeign reports whether no NodePool is known that may have launched a node, and its instance type is not among those that nodes are compared with: another
+// cloud's machines are no substitute for it.
+func (x *exam) isForeign(n *model.Node) bool {
+	return x.assumed && disrupt.FindInstanceType(&model.NodePool{Types: x.Types}, n.Labels[model.LabelInstanceType]) == nil
 }
 
 // staying is a node, with its NodeClaim, that is kept: one that is being deleted keeps its pods as if it were not, and takes no others.
@@ -247,7 +257,7 @@ func (x *exam) moves(p packing) Moves {
 	var out Moves
 	standing := map[string][]*model.Node{}
 	for _, n := range p.gone {
-		key := offeringKey(n.Labels[model.LabelInstanceType], n.Labels[model.LabelZone], cmp.Or(model.CapacityTypeOf(n.Labels), model.OnDemand))
+		key := offeringKey(n.Labels[model.LabelInstanceType], n.Labels[model.LabelZone], cmp.Or(model.CapacityTypeOf(n.Labels), model.OnDemand), x.groupOf(n))
 		standing[key] = append(standing[key], n)
 		for _, q := range n.Pods {
 			if q.IsReschedulable() {
@@ -259,7 +269,7 @@ func (x *exam) moves(p packing) Moves {
 	launched := map[string]*Machine{}
 	for i := range p.fresh {
 		f := &p.fresh[i]
-		key := offeringKey(f.Type.Name, f.Offering.Zone, f.Offering.CapacityType)
+		key := offeringKey(f.Type.Name, f.Offering.Zone, f.Offering.CapacityType, f.Offering.Labels[model.LabelNodeGroup])
 		if list := standing[key]; len(list) > 0 {
 			best, stay := 0, -1
 			for j, n := range list {
@@ -285,13 +295,21 @@ func (x *exam) moves(p packing) Moves {
 	}
 	slices.SortFunc(out.Launched, func(a, b Machine) int {
 		return cmp.Or(cmp.Compare(b.PriceMicro*int64(b.Count), a.PriceMicro*int64(a.Count)),
-			strings.Compare(offeringKey(a.Type, a.Zone, a.CapacityType), offeringKey(b.Type, b.Zone, b.CapacityType)))
+			strings.Compare(offeringKey(a.Type, a.Zone, a.CapacityType, ""), offeringKey(b.Type, b.Zone, b.CapacityType, "")), cmp.Compare(a.Count, b.Count))
 	})
 	return out
 }
 
-func offeringKey(instanceType, zone, capacityType string) string {
-	return instanceType + "/" + zone + "/" + capacityType
+func offeringKey(instanceType, zone, capacityType, group string) string {
+	return instanceType + "/" + zone + "/" + capacityType + "/" + group
+}
+
+// groupOf returns the node group of a node where offerings are those of groups; empty: they are not.
+func (x *exam) groupOf(n *model.Node) string {
+	if o := x.offeringOf(n); o != nil {
+		return o.Labels[model.LabelNodeGroup]
+	}
+	return ""
 }
 
 // shared counts the pods of a node that may stay where a new node would hold these pods: those of the same classes.

@@ -22,11 +22,16 @@ type Doctor struct {
 	*doctor.Report
 	Cluster    string   // what was examined: a context of the kubeconfig, or files
 	Files      []string // that were read; none: a cluster
-	Catalog    string   // where prices are from
+	Flags      DoctorFlags
+	Catalog    string // where prices are from
 	PricesAsOf string
+	PriceFile  string        // empty: none
 	ClockSkew  time.Duration // how far this machine's clock is ahead of the cluster's; 0: they are taken as equal
 	Elsewhere  bool          // prices are of another region than the nodes
-	OwnTypes   bool          // the catalogue is of another cloud than the nodes: types are those of nodes with a price in the price file
+	OwnTypes   bool          // the catalogue is of another cloud than the nodes: types are those of nodes with a price in the price file or on their NodeClaims
+	NoTypes    bool          // the catalogue is of another cloud than the nodes, and no node has a price: there is nothing to compare with
+	ByClaim    int           // nodes whose price is what their NodeClaims say that they cost at launch
+	GroupPools bool          // there are NodePools of node groups, and what those may launch is not known
 	Unknown    []string      // what the prices can't take into account, and what is assumed instead
 	Ignored    []string      // codes of findings that somebody has asked to leave out
 	Steps      []DoctorStep  // set by Complete
@@ -41,35 +46,74 @@ type DoctorStep struct {
 // doctorSteps is how many next steps there are.
 const doctorSteps = 3
 
+// DoctorFlags are the flags that an examination depends on, as the words of a command line, for the commands that follow it.
+type DoctorFlags struct {
+	Cluster  []string // of dovetail
+	Kubectl  []string // of kubectl, for the same cluster
+	Prices   []string
+	Planning []string // of commands that place pods
+	Doctor   []string // of doctor alone
+}
+
 // Complete leaves out the findings that are ignored and chooses the next steps: the changes of the first findings that
 // a command can make, then ways to look closer.
 func (d *Doctor) Complete() {
 	d.Findings = slices.DeleteFunc(d.Findings, func(f doctor.Finding) bool { return slices.Contains(d.Ignored, string(f.Code)) })
-	source, about := "--live", " --live"
-	if len(d.Files) > 0 {
-		source = "-f " + strings.Join(d.Files, " -f ")
-		about = " " + source
-	}
 	taken := map[doctor.Code]bool{}
 	for i := range d.Findings {
 		f := &d.Findings[i]
 		if len(d.Steps) == doctorSteps {
 			return
 		}
-		if commands := DoctorCommands(f); len(commands) > 0 && !taken[f.Code] && !strings.HasPrefix(commands[0], "#") && (f.Severity != doctor.Costly || f.SavingMicro > 0) {
+		if commands := d.Commands(f); len(commands) > 0 && !taken[f.Code] && !strings.HasPrefix(commands[0], "#") && (f.Severity != doctor.Costly || f.SavingMicro > 0) {
 			taken[f.Code] = true
 			d.Steps = append(d.Steps, DoctorStep{commands[0], DoctorSentence(f)})
 		}
 	}
-	more := []DoctorStep{{"dovetail plan --compare" + about, "shows the nodes that a repacked cluster would have"}}
+	more := []DoctorStep{{d.command("plan", "--compare"), "shows the nodes that a repacked cluster would have"}}
 	if len(d.Files) == 0 {
-		more = append(more, DoctorStep{"dovetail top", "shows nodes, pending pods and decisions as they change"},
-			DoctorStep{"dovetail doctor --html doctor.html", "writes this as a page to pass on"})
+		more = append(more, DoctorStep{d.command("top"), "shows nodes, pending pods and decisions as they change"})
 	} else {
-		more = append(more, DoctorStep{"dovetail plan " + source, "shows the nodes for pods that are pending"},
-			DoctorStep{"dovetail doctor " + source + " --html doctor.html", "writes this as a page to pass on"})
+		more = append(more, DoctorStep{d.command("plan"), "shows the nodes for pods that are pending"})
 	}
+	more = append(more, DoctorStep{d.command("doctor", "--html", "doctor.html"), "writes this as a page to pass on"})
 	d.Steps = append(d.Steps, more[:doctorSteps-len(d.Steps)]...)
+}
+
+// command returns a command line of dovetail about what was examined, with the flags that the examination depends on.
+func (d *Doctor) command(verb string, own ...string) string {
+	words := append([]string{"dovetail", verb}, own...)
+	for _, name := range d.Files {
+		words = append(words, "-f", name)
+	}
+	if verb == "plan" && len(d.Files) == 0 {
+		words = append(words, "--live")
+	}
+	words = slices.Concat(words, d.Flags.Cluster, d.Flags.Prices)
+	if verb != "top" {
+		words = append(words, d.Flags.Planning...)
+	}
+	if verb == "doctor" {
+		words = append(words, d.Flags.Doctor...)
+	}
+	return ShellLine(words)
+}
+
+// ShellLine writes words as a command line of a POSIX shell.
+func ShellLine(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = ShellWord(w)
+	}
+	return strings.Join(quoted, " ")
+}
+
+// ShellWord writes a word as a POSIX shell takes it.
+func ShellWord(word string) string {
+	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+:,./@%") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // What the two comparisons say where they move nothing: the first keeps to all that forbids disruption, the second to nothing.
@@ -121,7 +165,7 @@ func DoctorText(w io.Writer, d *Doctor) error {
 			left[f.Code]++
 			continue
 		}
-		writeFinding(&b, f)
+		writeFinding(&b, d, f)
 	}
 	flush()
 	if len(d.Findings) == 0 {
@@ -145,6 +189,11 @@ func pendingText(n int) string {
 // writeCompared writes today's cost beside what it could be.
 func writeCompared(b *bytes.Buffer, c *doctor.Compared) {
 	t := newTable("", "A MONTH>", "NODES>", "")
+	if c.IsUnpriced() {
+		t.add("Now", "unknown", strconv.Itoa(c.Nodes), "no node has a known price")
+		t.write(b)
+		return
+	}
 	today := c.TodayMicro()
 	saves := func(micro int64) string {
 		if micro >= today {
@@ -166,16 +215,34 @@ func writeCompared(b *bytes.Buffer, c *doctor.Compared) {
 // doctorNotes say what figures rest on.
 func doctorNotes(d *Doctor) (out []string) {
 	if d.Assumed {
-		types := "EC2 instance types of families c, m and r cost in the zones of the nodes"
-		if d.OwnTypes {
-			types = "the instance types of the nodes cost, for which there is a price"
+		why, basis := "There is no NodePool to launch from", "compared with what EC2 instance types of families c, m and r cost in the zones of the nodes"
+		if d.GroupPools {
+			why = "What node groups may launch is not known here"
 		}
-		out = append(out, "There is no NodePool to launch from: compared with what "+types+".")
+		switch {
+		case d.NoTypes:
+			basis = "there is nothing to compare with, because no instance type of the nodes has a known price (--price-file)"
+		case d.OwnTypes:
+			basis = "compared with what the instance types of the nodes cost, for which there is a price"
+		}
+		out = append(out, why+": "+basis+".")
 	}
-	if d.Catalog != "" {
-		out = append(out, "Prices are of the catalogue "+d.Catalog+with(" as of ", d.PricesAsOf, "")+"; a month has 730 hours.")
+	none := d.NoTypes && d.Assumed // no price is used
+	var from []string
+	switch {
+	case none:
+	case !d.OwnTypes && d.Catalog != "":
+		from = append(from, "the catalogue "+d.Catalog+with(" as of ", d.PricesAsOf, ""))
+	case d.OwnTypes && d.PriceFile != "":
+		from = append(from, d.PriceFile)
 	}
-	if d.Elsewhere {
+	if d.ByClaim > 0 {
+		from = append(from, "the NodeClaims of "+model.Count(d.ByClaim, "node")+" (at launch, annotation "+model.AnnotationLaunchPrice+")")
+	}
+	if len(from) > 0 {
+		out = append(out, "Prices are of "+strings.Join(from, " and of ")+"; a month has 730 hours.")
+	}
+	if d.Elsewhere && !none {
 		out = append(out, "The nodes are in zones that the catalogue doesn't have: prices are those of its own region.")
 	}
 	for _, what := range d.Unknown {
@@ -230,10 +297,10 @@ var holdWords = map[doctor.Code]string{
 	doctor.ConsolidateNever: "consolidateAfter: Never", doctor.StaticPool: "a fixed number of nodes", doctor.NodeWithoutPool: "having no NodePool", doctor.PinnedToNode: "pods that select a node by name",
 }
 
-func writeFinding(b *bytes.Buffer, f *doctor.Finding) {
+func writeFinding(b *bytes.Buffer, d *Doctor, f *doctor.Finding) {
 	fmt.Fprintf(b, "  - %s%s\n", DoctorSentence(f), with(" [", findingDollars(f), "]"))
 	const most = 3
-	commands := DoctorCommands(f)
+	commands := d.Commands(f)
 	for i, c := range commands {
 		if i == most && len(commands) > most+1 {
 			fmt.Fprintf(b, "      and %d more\n", len(commands)-i)
@@ -278,7 +345,7 @@ func DoctorJSON(w io.Writer, d *Doctor) error {
 	}{Cluster: d.Cluster, wireRepacked: repackedOf(d), Findings: []finding{}, NextSteps: d.Steps}
 	for i := range d.Findings {
 		f := &d.Findings[i]
-		out.Findings = append(out.Findings, finding{*f, dollars(f.SavingMicro * doctor.HoursPerMonth), DoctorSentence(f), append([]string{}, DoctorCommands(f)...)})
+		out.Findings = append(out.Findings, finding{*f, dollars(f.SavingMicro * doctor.HoursPerMonth), DoctorSentence(f), append([]string{}, d.Commands(f)...)})
 	}
 	return writeIndented(w, out)
 }
@@ -340,6 +407,7 @@ func CompareText(w io.Writer, d *Doctor) error {
 type wireRepacked struct {
 	PerMonth wireCompared `json:"dollarsPerMonth"`
 	Nodes    int          `json:"nodes"`
+	Unpriced int          `json:"nodesWithoutPrice"`
 	Pods     int          `json:"pods"`
 	Pending  int          `json:"podsPending"`
 	SetAside []string     `json:"podsSetAside"`
@@ -349,7 +417,7 @@ type wireRepacked struct {
 }
 
 func repackedOf(d *Doctor) wireRepacked {
-	return wireRepacked{comparedPerMonth(&d.Compared), d.Nodes, d.Pods, d.Pending, append([]string{}, d.SetAside...), d.Moves, d.RepackedMoves, append([]string{}, doctorNotes(d)...)}
+	return wireRepacked{comparedPerMonth(&d.Compared), d.Nodes, d.Unpriced, d.Pods, d.Pending, append([]string{}, d.SetAside...), d.Moves, d.RepackedMoves, append([]string{}, doctorNotes(d)...)}
 }
 
 // CompareJSON writes today's cluster beside a repacked one for programs.

@@ -69,7 +69,7 @@ func (p *htmlPage) writeCosts(d *Doctor) {
 	p.write("<table>\n<thead><tr><th scope=\"col\"></th><th scope=\"col\">a month</th><th scope=\"col\" style=\"width:45%%\"></th>" +
 		"<th scope=\"col\">what it takes</th></tr></thead>\n<tbody>\n")
 	today := d.TodayMicro()
-	for _, row := range []struct {
+	rows := []struct {
 		name  string
 		micro int64
 		takes string
@@ -79,7 +79,12 @@ func (p *htmlPage) writeCosts(d *Doctor) {
 		{"After consolidation", d.ConsolidatedMicro, movesText(&d.Moves, noneAllowed), "bar"},
 		{"Repacked, nothing held", d.RepackedMicro, movesText(&d.RepackedMoves, noneFound), "bar"},
 		{"Least possible", d.LeastMicro, "no packing of these pods costs less with these NodePools", "bar"},
-	} {
+	}
+	if d.IsUnpriced() {
+		p.write("<tr><th scope=\"row\">Now</th><td class=\"n\">unknown</td><td></td><td>no node has a known price</td></tr>\n")
+		rows = nil
+	}
+	for _, row := range rows {
 		percent := int64(0) // of what it costs now
 		if today > 0 {
 			percent = row.micro * 100 / today
@@ -112,7 +117,7 @@ func (p *htmlPage) writeFindings(d *Doctor) {
 			dollars = perMonth(f.SavingMicro)
 		}
 		p.write("<tr><td class=\"n\">%s</td><td>%s", dollars, DoctorSentence(f))
-		for _, command := range DoctorCommands(f) {
+		for _, command := range d.Commands(f) {
 			p.write("<code>%s</code>", command)
 		}
 		p.write("</td></tr>\n")

@@ -9,6 +9,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,7 +84,7 @@ func TestDoctorCommands(t *testing.T) {
 		{plan.Change{Object: "nodeclaim/c", Op: plan.Remove}, "kubectl delete nodeclaim c"},
 		{plan.Change{Object: "nodegroup/g", Field: "maxSize", Op: plan.Add, Value: "1"}, "aws autoscaling update-auto-scaling-group --auto-scaling-group-name g --max-size 4"},
 	} {
-		if got := DoctorCommands(&doctor.Finding{Have: "3", Changes: []plan.Change{c.change}})[0]; got != c.want {
+		if got := (&Doctor{}).Commands(&doctor.Finding{Have: "3", Changes: []plan.Change{c.change}})[0]; got != c.want {
 			t.Errorf("%+v\n  is  %s\n  not %s", c.change, got, c.want)
 		}
 	}
@@ -100,6 +101,37 @@ func TestHeldDrainIsAStep(t *testing.T) {
 		"PodDisruptionBudget shop/web never allows an eviction: spec.maxUnavailable is 0; 30 pods on 9 nodes can't be rescheduled. The drain of 3 of these nodes ($1,484 a month) can't finish until that changes."}
 	if d.Steps[0] != want {
 		t.Errorf("the first step is %+v", d.Steps[0])
+	}
+}
+
+// TestStepsKeepFlags holds the commands that doctor prints to the flags that its answer depends on: those of kubectl to the cluster, those of dovetail to
+// the prices too.
+func TestStepsKeepFlags(t *testing.T) {
+	cordoned := doctor.Finding{Code: doctor.NodeCordoned, Severity: doctor.Broken, Subject: "node/n", Changes: []plan.Change{{Object: "node/n", Op: plan.Remove}}}
+	flags := DoctorFlags{Cluster: []string{"--context", "my cluster"}, Kubectl: []string{"--context", "my cluster"}, Prices: []string{"--price-file", "p.csv"},
+		Planning: []string{"--scheduler-config", "s.yaml"}, Doctor: []string{"--ignore", "StaticPool"}}
+	d := Doctor{Report: &doctor.Report{Findings: []doctor.Finding{cordoned}}, Flags: flags}
+	d.Complete()
+	none := Doctor{Report: &doctor.Report{}, Flags: flags}
+	none.Complete()
+	var got []string
+	for _, s := range append(d.Steps, none.Steps...) {
+		got = append(got, s.Command)
+	}
+	want := []string{
+		"kubectl --context 'my cluster' drain n --ignore-daemonsets && kubectl --context 'my cluster' delete node n",
+		"dovetail plan --compare --live --context 'my cluster' --price-file p.csv --scheduler-config s.yaml",
+		"dovetail top --context 'my cluster' --price-file p.csv",
+		"dovetail plan --compare --live --context 'my cluster' --price-file p.csv --scheduler-config s.yaml",
+		"dovetail top --context 'my cluster' --price-file p.csv",
+		"dovetail doctor --html doctor.html --context 'my cluster' --price-file p.csv --scheduler-config s.yaml --ignore StaticPool",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the steps are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	full := doctor.Finding{Have: "3", Changes: []plan.Change{{Object: "nodegroup/g", Field: "maxSize", Op: plan.Add, Value: "1"}}}
+	if got := (&Doctor{OwnTypes: true}).Commands(&full)[0]; got != "# raise the maximum size of node group g" {
+		t.Errorf("a node group of another cloud than AWS: %s", got)
 	}
 }
 

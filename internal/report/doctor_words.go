@@ -140,7 +140,7 @@ func doctorSentenceOfPools(f *doctor.Finding, who, pods, nodes string) string {
 	case doctor.SingleReplica:
 		return fmt.Sprintf("%s has one pod: it is down while the pod is rescheduled.", who)
 	case doctor.PriceUnknown:
-		return fmt.Sprintf("Instance type %s has no price in the catalogue (%s).", f.Have, nodes)
+		return fmt.Sprintf("Instance type %s has no known price (%s).", f.Have, nodes)
 	case doctor.TwoAutoscalers:
 		return fmt.Sprintf("%s runs next to %s: both may launch and remove the same nodes.", strings.TrimPrefix(f.Subject, "autoscaler/"), f.Have)
 	case doctor.WriteDenied:
@@ -173,13 +173,27 @@ func doctorObject(subject string) string {
 	return objectName(plan.Object(subject))
 }
 
-// DoctorCommands are commands that make the changes of a finding; one that begins with # says what to edit by hand.
-func DoctorCommands(f *doctor.Finding) (out []string) {
+// Commands are commands that make the changes of a finding in the cluster that was examined; one that begins with # says what to edit by hand.
+func (d *Doctor) Commands(f *doctor.Finding) (out []string) {
+	kubectl := ShellLine(append([]string{"kubectl"}, d.Flags.Kubectl...)) + " "
 	for _, c := range f.Changes {
-		out = append(out, doctorCommand(f, c))
+		if name, ok := strings.CutPrefix(c.Object, "nodegroup/"); ok && (d.OwnTypes || d.NoTypes) {
+			out = append(out, raiseByHand+name)
+			continue
+		}
+		parts := strings.Split(doctorCommand(f, c), " && ")
+		for i, part := range parts {
+			if rest, ok := strings.CutPrefix(part, "kubectl "); ok {
+				parts[i] = kubectl + rest
+			}
+		}
+		out = append(out, strings.Join(parts, " && "))
 	}
 	return out
 }
+
+// raiseByHand says what to do about a node group that is full, without its name.
+const raiseByHand = "# raise the maximum size of node group "
 
 func doctorCommand(f *doctor.Finding, c plan.Change) string {
 	kind, name, _ := strings.Cut(c.Object, "/")
@@ -191,7 +205,7 @@ func doctorCommand(f *doctor.Finding, c plan.Change) string {
 	case "nodegroup":
 		n, err := strconv.Atoi(f.Have)
 		if err != nil {
-			return "# raise the maximum size of node group " + name
+			return raiseByHand + name
 		}
 		return fmt.Sprintf("aws autoscaling update-auto-scaling-group --auto-scaling-group-name %s --max-size %d", name, n+1)
 	case "autoscaler":
