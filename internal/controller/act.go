@@ -216,10 +216,12 @@ func (c *Controller) startCall(ctx context.Context, in lane, action plan.Action,
 }
 
 // refusalText is what the API server says of a claim that it refuses, without the claim's name: no such claim will be found.
-func refusalText(claim string, err error) string {
-	text := err.Error()
-	if i := strings.LastIndex(text, strconv.Quote(claim)); i >= 0 {
-		text = text[i+len(claim)+2:]
+func refusalText(claim string, err error) string { return afterName(err.Error(), claim) }
+
+// afterName returns what a refusal says after the last mention of an object's name; all of it if it is not mentioned.
+func afterName(text, name string) string {
+	if i := strings.LastIndex(text, strconv.Quote(name)); i >= 0 {
+		text = text[i+len(name)+2:]
 		for _, cut := range []string{" is forbidden: ", " is invalid: ", ": "} {
 			text = strings.TrimPrefix(text, cut)
 		}

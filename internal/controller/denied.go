@@ -18,18 +18,19 @@ import (
 // mostDenied is how many refused writes are remembered before those are forgotten that have not been repeated since.
 const mostDenied = 1000
 
-// written is what an action does to which object of the API server; an empty kind: it writes none, or what comes of it is told elsewhere.
+// written is a kind of write to an object of the API server. Writes of one kind are refused and let through together: another one that is let through says nothing
+// about this one. An empty kind: nothing is written, or what comes of it is told elsewhere.
 type written struct{ verb, kind, namespace, name, uid string }
 
 // writtenBy returns what an action writes. A NodeClaim that can't be created is told by record.Recorder.Unmade.
 func writtenBy(action plan.Action) written {
 	switch a := action.(type) {
 	case plan.UpdateClaim:
-		return written{"update", "NodeClaim", "", a.Claim, a.UID}
+		return written{updateOf(partsOfClaim(a)), "NodeClaim", "", a.Claim, a.UID}
 	case plan.DeleteClaim:
 		return written{"delete", "NodeClaim", "", a.Claim, a.UID}
 	case plan.UpdateNode:
-		return written{"update", "Node", "", a.Node, a.UID}
+		return written{updateOf(partsOfNode(a)), "Node", "", a.Node, a.UID}
 	case plan.DeleteNode:
 		return written{"delete", "Node", "", a.Node, a.UID}
 	case plan.Bind:
@@ -43,9 +44,9 @@ func writtenBy(action plan.Action) written {
 	case plan.Restart:
 		return written{"restart", "Deployment", a.Namespace, a.Deployment, a.UID}
 	case plan.UpdatePool:
-		return written{"update the status of", "NodePool", "", a.Pool, a.UID}
+		return written{updateOf([]part{{"annotations", a.Hash != ""}, {"status", true}}), "NodePool", "", a.Pool, a.UID}
 	case plan.UpdateNodeClass:
-		return written{"update", a.Kind, "", a.Name, a.UID}
+		return written{updateOf([]part{{"finalizers", a.AddFinalizer || a.RemoveFinalizer}, {"status", len(a.Conditions)+len(a.Status) > 0}}), a.Kind, "", a.Name, a.UID}
 	case plan.UpdateNodeOverlay:
 		return written{"update the status of", "NodeOverlay", "", a.Overlay, a.UID}
 	case plan.UpdateBuffer:
@@ -58,50 +59,93 @@ func writtenBy(action plan.Action) written {
 	return written{}
 }
 
-// denials remember which writes the API server refuses, by action or, for what no action writes, by object and verb.
+// part is a part of an object that admission or a right may protect, and whether an action writes it.
+type part struct {
+	name    string
+	written bool
+}
+
+func partsOfClaim(a plan.UpdateClaim) []part {
+	return []part{{"slots", a.SetSlots}, {"annotations", len(a.Annotations) > 0}, {"labels", len(a.Labels) > 0}, {"owner", a.OwnerPool != ""},
+		{"finalizers", a.AddFinalizer || a.RemoveFinalizer},
+		{"status", len(a.Conditions) > 0 || a.NodeName != "" || a.ProviderID != "" || a.ImageID != "" || !a.LastPodEvent.IsZero() || a.Capacity != nil || a.Allocatable != nil}}
+}
+
+func partsOfNode(a plan.UpdateNode) []part {
+	return []part{{"annotations", len(a.Annotations) > 0}, {"labels", len(a.Labels) > 0}, {"owner", a.OwnerClaim != ""}, {"finalizers", a.AddFinalizer || a.RemoveFinalizer},
+		{"taints", len(a.AddTaints)+len(a.RemoveTaints) > 0}, {"cordon", a.DaemonsOnly || a.Uncordon}}
+}
+
+// updateOf is the verb of an update of these parts.
+func updateOf(parts []part) string {
+	var names []string
+	for _, p := range parts {
+		if p.written {
+			names = append(names, p.name)
+		}
+	}
+	switch last := len(names) - 1; last {
+	case -1:
+		return "update"
+	case 0:
+		return "update the " + names[0] + " of"
+	default:
+		return "update the " + strings.Join(names[:last], ", ") + " and " + names[last] + " of"
+	}
+}
+
+// denials remember which writes the API server refuses.
 type denials struct {
 	events interface {
 		Event(kind, namespace, name, uid string, warn bool, reason, message string)
 	}
 
 	mu      sync.Mutex
-	at      map[model.ActionKey]time.Time // when it last refused a write for good
-	sweepAt int                           // so many are kept before those are looked for that may be forgotten
+	at      map[written]time.Time // when it last refused a write for good
+	sweepAt int                   // so many are kept before those are looked for that may be forgotten
+
+	crowds crowds
 }
 
-// note tells the people who watch an object that the API server refuses what is written to it, which is repeated ever more rarely, and that
-// it does not refuse that any more. An admission policy or webhook refuses it, or a right is missing.
-func (d *denials) note(key model.ActionKey, w written, err error) {
+// isRefused reports whether an admission policy or webhook has refused a write, or a right is missing.
+func isRefused(err error) bool {
+	var eviction *plan.EvictionDenied
+	return errors.Is(err, plan.ErrInvalid) || errors.As(err, &eviction)
+}
+
+// note tells the people who watch an object that the API server refuses what is written to it, which is repeated ever more rarely, and so many other objects that are not
+// told; and that it does not refuse that any more.
+func (d *denials) note(w written, err error, others int) {
 	if w.kind == "" {
 		return
 	}
-	now := time.Now()
-	var eviction *plan.EvictionDenied
-	refused := errors.Is(err, plan.ErrInvalid) || errors.As(err, &eviction)
+	now, refused := time.Now(), isRefused(err)
 	d.mu.Lock()
-	_, was := d.at[key]
+	_, was := d.at[w]
 	switch {
 	case refused:
 		if d.at == nil {
-			d.at = map[model.ActionKey]time.Time{}
+			d.at = map[written]time.Time{}
 		}
-		if d.at[key] = now; len(d.at) > max(mostDenied, d.sweepAt) {
-			maps.DeleteFunc(d.at, func(_ model.ActionKey, at time.Time) bool { return now.Sub(at) > 2*refusedPause })
+		if d.at[w] = now; len(d.at) > max(mostDenied, d.sweepAt) {
+			maps.DeleteFunc(d.at, func(_ written, at time.Time) bool { return now.Sub(at) > 2*refusedPause })
 			d.sweepAt = 2 * len(d.at)
 		}
 	case was && (err == nil || errors.Is(err, plan.ErrGone)):
-		delete(d.at, key)
+		delete(d.at, w)
 	}
 	d.mu.Unlock()
+	what := w.verb + " this " + w.kind
 	switch {
 	case refused:
-		d.events.Event(w.kind, w.namespace, w.name, w.uid, true, plan.EventWriteDenied, w.describe(err))
+		d.events.Event(w.kind, w.namespace, w.name, w.uid, true, plan.EventWriteDenied, plan.WriteDeniedText(what, others, w.refusal(err)))
 	case was && err == nil:
-		d.events.Event(w.kind, w.namespace, w.name, w.uid, false, plan.EventWriteAccepted, plan.WriteAcceptedText(w.verb, w.kind))
+		d.events.Event(w.kind, w.namespace, w.name, w.uid, false, plan.EventWriteAccepted, plan.WriteAcceptedText(what))
 	}
 }
 
-// toldCluster is a Cluster whose refused writes are told. Each write of the loop, of its parts and of what runs beside it goes through it.
+// toldCluster is a Cluster whose refused writes are told. Each write of the loop, of its parts and of what runs beside it goes through it, but for what other packages
+// write and tell by Controller.WritesTold. That a NodeClaim can't be created is told by record.Recorder.Unmade.
 type toldCluster struct {
 	Cluster
 	denials denials
@@ -114,7 +158,7 @@ func newToldCluster(c Cluster) *toldCluster {
 // told carries out an action, and tells if it is refused.
 func told[A plan.Action](ctx context.Context, t *toldCluster, a A, write func(context.Context, A) (uint64, error)) (uint64, error) {
 	version, err := write(ctx, a)
-	t.denials.note(a.Key(), writtenBy(a), err)
+	t.denials.note(writtenBy(a), err, 0)
 	return version, err
 }
 
@@ -193,19 +237,15 @@ func (t *toldCluster) UpdateQuota(ctx context.Context, a plan.UpdateQuota) (uint
 	return told(ctx, t, a, t.Cluster.UpdateQuota)
 }
 
-// WriteTold tells of a write that is none of the loop's actions: that it is refused, and that it is let through again. It may be called from anywhere.
-func (c *Controller) WriteTold(verb, kind, namespace, name, uid string, err error) {
-	if t, ok := c.Cluster.(*toldCluster); ok { // in shadow mode nothing is written
-		w := written{verb, kind, namespace, name, uid}
-		t.denials.note(model.ActionKey(strings.Join([]string{verb, kind, namespace, name, uid}, "/")), w, err)
+// refusal returns why a write is refused, in the words of who refuses it.
+func (w written) refusal(err error) string {
+	said := err.Error()
+	if w.namespace != "" {
+		said = afterName(said, model.PodKey(w.namespace, w.name))
 	}
-}
-
-// describe returns the text of the event that tells of a refusal, in the words of who refused it.
-func (w written) describe(err error) string {
-	said := refusalText(w.name, err)
+	said = afterName(said, w.name)
 	for _, prefix := range []string{plan.ErrInvalid.Error() + ": ", plan.ErrBlocked.Error() + ": "} {
 		said = strings.TrimPrefix(said, prefix)
 	}
-	return plan.WriteDeniedText(w.verb, w.kind) + ": " + said
+	return said
 }

@@ -20,8 +20,10 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/controller/deletioncosts"
 	"github.com/dovetail-sh/dovetail/internal/controller/metrics"
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/deletioncost"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -128,13 +130,176 @@ func TestDeniedWritesAreTold(t *testing.T) {
 	for i, e := range accepted {
 		_, denied, _ := strings.Cut(refused[i], ": ")
 		_, text, is := strings.Cut(e, " x WriteAccepted: ")
-		if what := plan.WriteOf(text); !is || what == "" || what != plan.WriteOf(denied) {
+		write, _, _ := plan.ReadWriteText(denied)
+		if what, _, _ := plan.ReadWriteText(text); !is || what == "" || what != write {
 			t.Errorf("that %q is over is told as %q", denied, e)
 		}
 	}
 	if again := answer(func(plan.Action) error { return nil }); len(again) > 0 || len(c.denials.at) > 0 {
 		t.Errorf("told once more: %v; remembered are %d", again, len(c.denials.at))
 	}
+}
+
+// partOf is the part of an object that a field of an action changes, by the action's type and the field's name. The empty part: by itself it changes nothing.
+var partOf = map[string]string{
+	"UpdateClaim.AddFinalizer": "finalizers", "UpdateClaim.RemoveFinalizer": "finalizers", "UpdateClaim.Annotations": "annotations", "UpdateClaim.Labels": "labels",
+	"UpdateClaim.NodeName": "status", "UpdateClaim.ProviderID": "status", "UpdateClaim.ImageID": "status", "UpdateClaim.LastPodEvent": "status", "UpdateClaim.Capacity": "status",
+	"UpdateClaim.Allocatable": "status", "UpdateClaim.Conditions": "status", "UpdateClaim.SetSlots": "slots", "UpdateClaim.Slots": "", "UpdateClaim.Given": "", "UpdateClaim.OwnerPool": "owner",
+	"UpdateClaim.OwnerUID": "", "UpdateNode.Labels": "labels", "UpdateNode.Annotations": "annotations", "UpdateNode.AddTaints": "taints", "UpdateNode.RemoveTaints": "taints",
+	"UpdateNode.DaemonsOnly": "cordon", "UpdateNode.Uncordon": "cordon", "UpdateNode.AddFinalizer": "finalizers", "UpdateNode.RemoveFinalizer": "finalizers", "UpdateNode.OwnerClaim": "owner",
+	"UpdateNode.OwnerUID": "", "UpdateNodeClass.AddFinalizer": "finalizers", "UpdateNodeClass.RemoveFinalizer": "finalizers", "UpdateNodeClass.Conditions": "status",
+	"UpdateNodeClass.Status": "status",
+}
+
+// TestPartsAreToldApart has the writes to one part of an object refused while those to the others are let through: each refusal is told, and that it is over never is,
+// until it is. The fields of actions are found by reflection.
+func TestPartsAreToldApart(t *testing.T) {
+	type change struct {
+		action plan.Action
+		part   string
+	}
+	named := []string{"Claim", "Node", "Group", "Kind", "Name", "UID", "Why"} // which object, and why
+	for _, of := range []reflect.Type{reflect.TypeFor[plan.UpdateClaim](), reflect.TypeFor[plan.UpdateNode](), reflect.TypeFor[plan.UpdateNodeClass]()} {
+		var changes []change
+		parts := map[string]bool{}
+		for i := range of.NumField() {
+			f, a := of.Field(i), reflect.New(of).Elem()
+			part, known := partOf[of.Name()+"."+f.Name]
+			for _, name := range named {
+				if id := a.FieldByName(name); id.IsValid() && id.Kind() == reflect.String {
+					id.SetString("x")
+				}
+			}
+			switch v := a.Field(i); {
+			case slices.Contains(named, f.Name):
+				continue
+			case !known:
+				t.Errorf("which part of an object %s.%s changes is not said", of.Name(), f.Name)
+			case f.Type.Kind() == reflect.Map:
+				v.Set(reflect.MakeMap(f.Type))
+				v.SetMapIndex(reflect.ValueOf("x"), reflect.New(f.Type.Elem()).Elem())
+			case f.Type.Kind() == reflect.Slice:
+				v.Set(reflect.MakeSlice(f.Type, 1, 1))
+			case f.Type.Kind() == reflect.Bool:
+				v.SetBool(true)
+			case f.Type.Kind() == reflect.String:
+				v.SetString("x")
+			case f.Type == reflect.TypeFor[time.Time]():
+				v.Set(reflect.ValueOf(time.Unix(1, 0)))
+			default:
+				t.Fatalf("%s.%s is a %s", of.Name(), f.Name, f.Type)
+			}
+			if part != "" {
+				changes, parts[part] = append(changes, change{a.Interface().(plan.Action), part}), true
+			}
+		}
+		for refused := range parts {
+			r := &refuser{}
+			c := newToldCluster(r)
+			write := func(x change, err error) {
+				r.answer = func(plan.Action) error { return err }
+				m := reflect.ValueOf(c).MethodByName(of.Name())
+				m.Call([]reflect.Value{reflect.ValueOf(t.Context()), reflect.ValueOf(x.action)})
+			}
+			for _, x := range changes {
+				if x.part != refused {
+					continue
+				}
+				write(x, plan.ErrInvalid)
+				if n := len(r.events); n == 0 || !strings.Contains(r.events[n-1], "let Dovetail update the "+refused+" of this ") {
+					t.Errorf("%+v is refused, told is %q", x.action, r.events)
+				}
+			}
+			told := len(r.events)
+			for _, x := range changes {
+				if x.part != refused {
+					write(x, nil)
+				}
+			}
+			if len(r.events) > told {
+				t.Errorf("the %s are refused, and told is %q", refused, r.events[told:])
+			}
+			for _, x := range changes {
+				write(x, nil)
+			}
+			if len(r.events) != told+1 {
+				t.Errorf("the %s are refused no more, and told is %q", refused, r.events[told:])
+			}
+		}
+	}
+}
+
+// TestRefusedTogether has all deletion costs refused for a day, as if the right to write pods were missing, and by a policy that says something else of each pod: of one
+// pod for each who refuses is told, and of how many, now and then; then that it is over.
+func TestRefusedTogether(t *testing.T) {
+	const nodes, pods = 120, 10
+	for name, test := range map[string]func(w deletioncost.Write) string{
+		"right": func(w deletioncost.Write) string {
+			return fmt.Sprintf(`pods %q is forbidden: User "system:serviceaccount:kube-system:dovetail" cannot patch resource "pods" in API group "" in the namespace %q`, w.Pod, w.Namespace)
+		},
+		"policy": func(w deletioncost.Write) string {
+			return fmt.Sprintf(`pods %q is forbidden: ValidatingAdmissionPolicy 'frozen' with binding 'frozen' denied request: %s is not to be changed`, w.Pod, w.UID)
+		},
+		"webhook": func(w deletioncost.Write) string {
+			return fmt.Sprintf(`admission webhook "frozen.example.com" denied the request: %s is not to be changed`, w.UID)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &refuser{}
+				snap := &model.Snapshot{Pools: []*model.NodePool{{Name: "p"}}}
+				byUID := map[string]*model.Pod{}
+				for i := range nodes {
+					n := &model.Node{Name: fmt.Sprintf("n%03d", i), Claim: fmt.Sprint("c", i)}
+					for k := range pods {
+						p := &model.Pod{Namespace: fmt.Sprint("team-", k), Name: fmt.Sprintf("web-%d-%d", i, k), UID: fmt.Sprintf("uid-%d-%d", i, k), Node: n.Name, Class: &model.Class{},
+							Owner: model.Owner{Kind: "ReplicaSet", Name: "web", UID: fmt.Sprint("web-", k)}}
+						n.Pods, byUID[p.UID] = append(n.Pods, p), p
+					}
+					snap.Nodes, snap.Claims = append(snap.Nodes, n), append(snap.Claims, &model.Claim{Name: n.Claim, Pool: "p"})
+				}
+				k := &keptCosts{c: &Controller{Cluster: newToldCluster(r)}, snap: snap}
+				k.write = func(w deletioncost.Write) error {
+					return fmt.Errorf("write deletion cost of pod %q: %w: %s", model.PodKey(w.Namespace, w.Pod), plan.ErrInvalid, test(w))
+				}
+				ctx, end := context.WithCancel(t.Context())
+				defer end()
+				go (&deletioncosts.Keeper{Loop: k, Store: k, On: true, Log: slog.New(slog.DiscardHandler)}).Run(ctx)
+				time.Sleep(4 * time.Hour)
+				if n := len(r.events); n < 15 || n > 30 || !strings.Contains(r.events[n-1], fmt.Sprintf(" of this Pod and %d others: ", nodes*pods-1)) {
+					t.Errorf("told is in four hours:\n%s", strings.Join(r.events, "\n"))
+				}
+				denied := r.events[len(r.events)-1]
+				r.events, k.write = nil, func(w deletioncost.Write) error {
+					byUID[w.UID].DeletionCost, byUID[w.UID].OwnDeletionCost = w.Cost, w.Cost
+					return nil
+				}
+				time.Sleep(30 * time.Minute)
+				pod, _, _ := strings.Cut(denied, plan.EventWriteDenied)
+				if len(r.events) != 1 || !strings.HasPrefix(r.events[0], pod+plan.EventWriteAccepted) {
+					t.Errorf("told is that %q, and when it is over:\n%s", denied, strings.Join(r.events, "\n"))
+				}
+				if told := k.c.Cluster.(*toldCluster); len(told.denials.at)+len(told.denials.crowds.by) > 0 {
+					t.Errorf("remembered are %v and %v", told.denials.at, told.denials.crowds.by)
+				}
+			})
+		})
+	}
+}
+
+// keptCosts is what a deletioncosts.Keeper uses: the loop of a controller, and a store.
+type keptCosts struct {
+	c     *Controller
+	snap  *model.Snapshot
+	write func(deletioncost.Write) error
+}
+
+func (k *keptCosts) LastSnapshot() *model.Snapshot { return k.snap }
+func (k *keptCosts) WritesTold(verb, kind string, answers []plan.WriteAnswer) {
+	k.c.WritesTold(verb, kind, answers)
+}
+func (k *keptCosts) WriteDeletionCost(_ context.Context, w deletioncost.Write) error {
+	return k.write(w)
 }
 
 // TestEveryWriteIsTold: whatever writes holds the Cluster that tells of refused writes, and no part of the loop the one within.
@@ -149,12 +314,12 @@ func TestEveryWriteIsTold(t *testing.T) {
 }
 
 // TestDeniedOutsideActions has writes refused that are no actions of a plan: what the launch of a machine writes into its claim, a notice of an interruption, the note of
-// a reboot. Each is told.
+// a reboot. Each is told, and that it is refused no more.
 func TestDeniedOutsideActions(t *testing.T) {
 	refused := fmt.Errorf("update nodeclaim: %w: no changes today", plan.ErrInvalid)
-	denied := func(b *bench) (out []string) {
+	told := func(b *bench, reason string) (out []string) {
 		for _, e := range b.made("event") {
-			if strings.Contains(e.what, plan.EventWriteDenied) {
+			if strings.Contains(e.what, reason) {
 				out = append(out, e.what)
 			}
 		}
@@ -168,10 +333,10 @@ func TestDeniedOutsideActions(t *testing.T) {
 		"notice": {func(a plan.UpdateClaim) bool { return a.Annotations[cluster.AnnotationInterrupted] != "" }, func(b *bench) {
 			b.notices <- cloud.Interruption{ProviderID: "m-old-00", Kind: cloud.SpotInterruption, At: time.Now().Add(time.Minute), Sent: time.Now()}
 		}},
-		"reboot": {func(a plan.UpdateClaim) bool { return a.Given[model.AnnotationBootID] != "" }, func(b *bench) {
+		"reboot": {func(a plan.UpdateClaim) bool { return a.Annotations[model.AnnotationBootID] != "" }, func(b *bench) {
 			b.c.Emit(func(*state.State) {
 				b.c.beginAction(b.c.base, time.Now(), plan.Reboot{Claim: "old-00", UID: "uid-old-00", ProviderID: "m-old-00", Node: "old-00", BootID: "boot-1",
-					Note: plan.UpdateClaim{Claim: "old-00", UID: "uid-old-00", Given: map[string]string{model.AnnotationBootID: "boot-1"}}})
+					Note: plan.UpdateClaim{Claim: "old-00", UID: "uid-old-00", Annotations: map[string]string{model.AnnotationBootID: "boot-1"}}})
 			})
 		}},
 	} {
@@ -191,11 +356,17 @@ func TestDeniedOutsideActions(t *testing.T) {
 				}
 				test.has(b)
 				time.Sleep(20 * time.Second)
-				if told := denied(b); len(told) == 0 {
-					t.Errorf("a refused write is not told; events: %v", b.made("event"))
+				if len(told(b, plan.EventWriteDenied)) == 0 || len(told(b, plan.EventWriteAccepted)) > 0 {
+					t.Errorf("a refused write is not told, or told to be over; events: %v", b.made("event"))
 				}
 				over.Store(true)
-				time.Sleep(time.Minute)
+				if name == "reboot" { // which nothing but this test decides
+					test.has(b)
+				}
+				time.Sleep(refusedPause)
+				if len(told(b, plan.EventWriteAccepted)) == 0 {
+					t.Errorf("that a write is refused no more is not told; events: %v", b.made("event"))
+				}
 			})
 		})
 	}
@@ -206,7 +377,7 @@ func TestDeniedWritesAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &denials{events: &refuser{}}
 		deny := func(n int) {
-			d.note(model.ActionKey(fmt.Sprint(n)), written{"delete", "Node", "", fmt.Sprint("n", n), ""}, plan.ErrInvalid)
+			d.note(written{"delete", "Node", "", fmt.Sprint("n", n), ""}, plan.ErrInvalid, 0)
 		}
 		for i := range 3 * mostDenied {
 			deny(i)

@@ -6,7 +6,8 @@
 //
 // It writes nothing. What was written earlier is read from the pods: every value of ours is repeated in model.AnnotationDeletionCost, and a pod
 // whose value differs from that has one of its user's, which is never changed. What holds:
-//   - The cost of a node's pods depends on that node alone, not on its rank among others, so a change of one node costs writes for its own pods only.
+//   - The cost of a node's pods depends on that node, not on its rank among others, so a change of one node costs writes for its own pods only. Others matter
+//     only to whether it has costs: a scale-down can empty it if each of its ReplicaSets has pods on others too.
 //   - While nothing changes, every node has its costs after a bounded number of steps, and nothing is written then.
 //   - No node waits for others that change, or whose pods can't be written, again and again.
 //
@@ -156,7 +157,7 @@ const (
 )
 
 // cost returns the cost of the pods of a node that is not leaving: drifted ones before others, then by the power of two that their weight (of disrupt.EvictionWeight) has
-// reached, then by name, so that a scale-down empties one node after the other.
+// reached, then by a hash of the name, so that a scale-down empties one node after the other.
 func cost(n *model.Node, drifted bool, weight int64) int64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(n.Name)) // never fails

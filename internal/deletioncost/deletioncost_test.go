@@ -164,23 +164,40 @@ func TestSettles(t *testing.T) {
 }
 
 // TestNobodyStarves: while most nodes change all the time and the pods of others refuse every write, a cost that is to be removed is removed, and one that is to be
-// written is written, within as many steps as writing to all nodes takes twice.
+// written is written, to nodes that are leaving, drifted or neither, within as many steps as writing to all nodes takes twice.
 func TestNobodyStarves(t *testing.T) {
+	const remove, leaving, drifted, staying = 1, 5, 9, 13 // of 40 nodes
+	written := map[int]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		w := newTown(t, 400)
-		waiting := map[string]bool{}
+		waiting := map[string]int{} // by uid of a pod: what its node is
 		for i, n := range w.Nodes {
-			for _, p := range n.Pods {
-				switch {
-				case i%4 == 0:
+			what := i % 40
+			if i%4 == 0 {
+				for _, p := range n.Pods {
 					w.refuse[p.UID] = true
-				case i%40 == 1 && w.users[p.UID] == "":
-					p.DeletionCost, p.OwnDeletionCost = "-7", "-7"
-					waiting[p.UID] = true
 				}
+				continue
 			}
-			if i%40 == 1 { // its costs are to be removed
+			switch what {
+			case remove:
 				w.Claims[i].Pool = "gone"
+			case leaving, drifted, staying:
+				w.Claims[i].Pool = "p"
+				w.change(i, map[int]int{drifted: 0, leaving: 1, staying: 2}[what])
+			default:
+				continue
+			}
+			for _, p := range n.Pods {
+				if what != remove { // nothing keeps the node from being emptied, and nothing is written yet
+					delete(w.users, p.UID)
+					p.Owner.Kind, p.DeletionCost, p.OwnDeletionCost = "ReplicaSet", "", ""
+				} else if w.users[p.UID] != "" {
+					continue
+				} else {
+					p.DeletionCost, p.OwnDeletionCost = "-7", "-7"
+				}
+				waiting[p.UID] = what
 			}
 		}
 		for range 2 * len(w.Nodes) / deletioncost.MostNodes {
@@ -191,12 +208,18 @@ func TestNobodyStarves(t *testing.T) {
 				}
 			}
 		}
-		for uid := range waiting {
-			if p := w.pods[uid]; p.OwnDeletionCost != "" {
-				t.Fatalf("pod %s of node %s still has a deletion cost", uid, p.Node)
+		for uid, what := range waiting {
+			if p := w.pods[uid]; (p.OwnDeletionCost == "") != (what == remove) {
+				t.Fatalf("pod %s of node %s has deletion cost %q of ours", uid, p.Node, p.OwnDeletionCost)
 			}
+			written[what]++
 		}
 	})
+	for _, what := range []int{remove, leaving, drifted, staying} {
+		if written[what] == 0 {
+			t.Errorf("no pod of a node of kind %d waited for a write", what)
+		}
+	}
 }
 
 // TestOrder: pods of nodes that are leaving go before those of drifted nodes, these before those of nodes that stay, and of these the lighter first. No two nodes have the same

@@ -482,6 +482,30 @@ func TestRefusedPlanIsTold(t *testing.T) {
 	}
 }
 
+// Events that tell of one object for many are one finding of as many, whatever number each of them says; what was last said of a write to an object counts, and what is said of
+// another write to it doesn't matter.
+func TestDeniedWritesOfMany(t *testing.T) {
+	const cost, slots, frozen, missing = "set the deletion cost of this Pod", "update the slots of this NodeClaim", "ValidatingAdmissionPolicy 'frozen' denied request: no", "User \"dovetail\" cannot patch resource \"pods\""
+	c := newCluster(t, 1)
+	denied := func(subject, write string, others int, why string, ago time.Duration) {
+		c.in.DeniedWrites = append(c.in.DeniedWrites, Write{subject, plan.WriteDeniedText(write, others, why), epoch.Add(-ago)})
+	}
+	denied("pod/default/a", cost, 0, frozen, 14*time.Minute)
+	denied("pod/default/a", cost, 57, missing, 3*time.Minute)
+	denied("pod/default/a", cost, 9, missing, 13*time.Minute)
+	denied("pod/default/b", cost, 56, missing, 2*time.Minute)
+	denied("nodeclaim/c", slots, 0, frozen, 9*time.Minute)
+	c.in.AcceptedWrites = []Write{{"nodeclaim/c", plan.WriteAcceptedText("update the annotations and status of this NodeClaim"), epoch}}
+	var got []string
+	for _, f := range c.examine().Findings {
+		got = append(got, fmt.Sprint(f.Code, " ", f.Subject, " ", f.Key, " ", f.Pods, ": ", f.Have))
+	}
+	want := []string{"WriteDenied nodeclaim/c 1 []: " + plan.WriteDeniedText(slots, 0, frozen), "WriteDenied pod/default/a 58 [default/a default/b]: " + plan.WriteDeniedText(cost, 0, missing)}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 func find(r *Report, code Code, subject string) *Finding {
 	for i := range r.Findings {
 		if r.Findings[i].Code == code && r.Findings[i].Subject == subject {

@@ -278,13 +278,15 @@ var faults = []fault{
 		return "autoscaler/Karpenter"
 	}, false},
 	{"writes that admission refuses", WriteDenied, func(c *cluster) string {
-		said := plan.WriteDeniedText("update", "Node") + ": ValidatingAdmissionPolicy 'frozen' with binding 'frozen' denied request: no"
+		const update, remove, refuser = "update the taints of this Node", "delete this Node", "ValidatingAdmissionPolicy 'frozen' with binding 'frozen' denied request: no"
+		said := plan.WriteDeniedText(update, 0, refuser)
 		old := epoch.Add(-16 * time.Minute)
 		c.in.DeniedWrites = []Write{{"node/b", said, epoch.Add(-9 * time.Minute)}, {"node/a", said, epoch.Add(-time.Minute)}, {"node/c", said, epoch.Add(-2 * time.Minute)}, {"pod/default/a", said, old}}
-		accepted := func(subject, verb string, at time.Time) Write {
-			return Write{subject, plan.WriteAcceptedText(verb, "Node"), at}
+		accepted := func(subject, write string, at time.Time) Write {
+			return Write{subject, plan.WriteAcceptedText(write), at}
 		}
-		c.in.AcceptedWrites = []Write{accepted("node/a", "update", old), accepted("node/a", "delete", epoch), accepted("node/c", "update", epoch.Add(-time.Minute))}
+		c.in.AcceptedWrites = []Write{accepted("node/a", update, old), accepted("node/a", remove, epoch), accepted("node/a", "update the labels of this Node", epoch),
+			accepted("node/c", update, epoch.Add(-time.Minute))}
 		return "node/a"
 	}, false},
 	{"no right to read PodDisruptionBudgets", MissingRights, func(c *cluster) string {

@@ -4,7 +4,6 @@
 package doctor
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -234,30 +233,40 @@ func (x *exam) findDenied() (out []Finding) {
 const deniedRecent = 15 * time.Minute
 
 // findDeniedWrites finds what the API server refuses Dovetail to write, by admission or for a missing right, and has not let through since: one finding
-// for all objects of a kind of which the same is said.
+// for all objects of a kind of which the same is said. What was last said of a write to an object counts.
 func (x *exam) findDeniedWrites() (out []Finding) {
 	type write struct{ subject, what string }
 	accepted := map[write]time.Time{}
 	for _, w := range x.AcceptedWrites {
-		key := write{w.Subject, plan.WriteOf(w.Said)}
+		what, _, _ := plan.ReadWriteText(w.Said)
+		key := write{w.Subject, what}
 		accepted[key] = model.LaterOf(accepted[key], w.At)
 	}
-	type cause struct{ kind, said string }
-	objects := map[cause]map[string]bool{}
+	last := map[write]Write{}
 	for _, w := range x.DeniedWrites {
-		kind, _, _ := strings.Cut(w.Subject, "/")
-		if x.Now.Sub(w.At) > deniedRecent || accepted[write{w.Subject, plan.WriteOf(w.Said)}].After(w.At) {
-			continue
+		what, _, _ := plan.ReadWriteText(w.Said)
+		key := write{w.Subject, what}
+		if x.Now.Sub(w.At) <= deniedRecent && !accepted[key].After(w.At) && w.At.After(last[key].At) {
+			last[key] = w
 		}
-		of := cause{kind, w.Said}
-		if objects[of] == nil {
-			objects[of] = map[string]bool{}
-		}
-		objects[of][w.Subject] = true
 	}
-	for of, subjects := range objects {
-		f := Finding{Code: WriteDenied, Severity: Broken, Key: strconv.Itoa(len(subjects)), Have: of.said, Changes: []plan.Change{{Object: "writes/" + of.kind, Op: plan.Set, Value: of.said}}}
-		for _, subject := range slices.Sorted(maps.Keys(subjects)) {
+	type cause struct{ kind, said string }
+	type objects struct {
+		subjects []string
+		others   int // that are meant by the event of one
+	}
+	by := map[cause]objects{}
+	for _, w := range last {
+		kind, _, _ := strings.Cut(w.Subject, "/")
+		what, others, why := plan.ReadWriteText(w.Said)
+		of := cause{kind, plan.WriteDeniedText(what, 0, why)}
+		by[of] = objects{append(by[of].subjects, w.Subject), max(others, by[of].others)}
+	}
+	for of, objects := range by {
+		count := max(len(objects.subjects), 1+objects.others)
+		f := Finding{Code: WriteDenied, Severity: Broken, Key: strconv.Itoa(count), Have: of.said, Changes: []plan.Change{{Object: "writes/" + of.kind, Op: plan.Set, Value: of.said}}}
+		slices.Sort(objects.subjects)
+		for _, subject := range objects.subjects {
 			name := strings.TrimPrefix(subject, of.kind+"/")
 			switch f.Subject = firstOf(f.Subject, subject); of.kind {
 			case "node":

@@ -5,7 +5,10 @@ package plan
 
 import (
 	"errors"
+	"strconv"
 	"strings"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // BudgetBlocks is the ErrBlocked of an eviction that a PodDisruptionBudget refuses.
@@ -32,23 +35,43 @@ const (
 const (
 	deniedPrefix   = "The API server does not let Dovetail "
 	acceptedPrefix = "The API server let Dovetail "
+	othersJoint    = " and "
 )
 
-// WriteDeniedText is what event WriteDenied says of a verb and a kind, up to what refuses the write.
-func WriteDeniedText(verb, kind string) string { return deniedPrefix + verb + " this " + kind }
-
-// WriteAcceptedText is what event WriteAccepted says.
-func WriteAcceptedText(verb, kind string) string { return acceptedPrefix + verb + " this " + kind }
-
-// WriteOf returns which write of its object an event WriteDenied or WriteAccepted is about; empty: another text.
-func WriteOf(text string) string {
-	for _, prefix := range []string{deniedPrefix, acceptedPrefix} {
-		if rest, ok := strings.CutPrefix(text, prefix); ok {
-			write, _, _ := strings.Cut(rest, ": ")
-			return write
-		}
+// WriteDeniedText is what event WriteDenied says of a write, such as "update the status of this Node": how many other objects it is refused for too, and why.
+func WriteDeniedText(write string, others int, why string) string {
+	if others > 0 {
+		write += othersJoint + model.Count(others, "other")
 	}
-	return ""
+	return deniedPrefix + write + ": " + why
+}
+
+// WriteAcceptedText is what event WriteAccepted says of a write.
+func WriteAcceptedText(write string) string { return acceptedPrefix + write }
+
+// ReadWriteText returns what the text of an event WriteDenied or WriteAccepted was made of; an empty write: it is another text.
+func ReadWriteText(text string) (write string, others int, why string) {
+	for _, prefix := range []string{deniedPrefix, acceptedPrefix} {
+		rest, ok := strings.CutPrefix(text, prefix)
+		if !ok {
+			continue
+		}
+		write, why, _ = strings.Cut(rest, ": ")
+		if i := strings.LastIndex(write, othersJoint); i >= 0 {
+			number, _, _ := strings.Cut(write[i+len(othersJoint):], " ")
+			if n, err := strconv.Atoi(number); err == nil {
+				write, others = write[:i], n
+			}
+		}
+		return write, others, why
+	}
+	return "", 0, ""
+}
+
+// WriteAnswer is what came of a write to an object; Err is nil if it was accepted.
+type WriteAnswer struct {
+	Namespace, Name, UID string
+	Err                  error
 }
 
 // What whoever carries out an action may answer, so that the loop knows what to do next. Any other error means: try again later.

@@ -24,8 +24,8 @@ const every = time.Minute
 type Loop interface {
 	// LastSnapshot returns the Snapshot that was decided on last; nil: nothing was decided yet.
 	LastSnapshot() *model.Snapshot
-	// WriteTold tells the people who watch an object that the API server refuses a write, or lets it through again.
-	WriteTold(verb, kind, namespace, name, uid string, err error)
+	// WritesTold tells the people who watch objects of a kind that the API server refuses writes to them, or lets them through again.
+	WritesTold(verb, kind string, answers []plan.WriteAnswer)
 }
 
 // Store writes the deletion costs of pods.
@@ -61,12 +61,14 @@ func (k *Keeper) Run(ctx context.Context) {
 // write writes what there is to be written now. What fails is tried again in a later step.
 func (k *Keeper) write(ctx context.Context, s *model.Snapshot) {
 	written, failed := 0, error(nil)
+	var answers []plan.WriteAnswer
+	defer func() { k.Loop.WritesTold("set the deletion cost of", "Pod", answers) }()
 	for _, w := range k.planner.Plan(time.Now(), s, !k.On) {
 		err := k.Store.WriteDeletionCost(ctx, w)
 		if ctx.Err() != nil {
 			return
 		}
-		k.Loop.WriteTold("set the deletion cost of", "Pod", w.Namespace, w.Pod, w.UID, err)
+		answers = append(answers, plan.WriteAnswer{Namespace: w.Namespace, Name: w.Pod, UID: w.UID, Err: err})
 		gone := errors.Is(err, plan.ErrGone)
 		k.planner.Answer(time.Now(), w.UID, err != nil && !gone)
 		switch {

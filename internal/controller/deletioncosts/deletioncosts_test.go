@@ -26,7 +26,11 @@ type cluster struct {
 	told    map[string]error // what came of writes, by uid of a pod
 }
 
-func (c *cluster) WriteTold(_, _, _, _, uid string, err error) { c.told[uid] = err }
+func (c *cluster) WritesTold(_, _ string, answers []plan.WriteAnswer) {
+	for _, a := range answers {
+		c.told[a.UID] = a.Err
+	}
+}
 
 func newCluster(nodes int) *cluster {
 	c := &cluster{snap: &model.Snapshot{Pools: []*model.NodePool{{Name: "p"}}}, pods: map[string]*model.Pod{}, tries: map[string]int{}, minutes: map[int64]map[string]bool{}, told: map[string]error{}}
