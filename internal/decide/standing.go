@@ -22,25 +22,30 @@ import (
 
 // Standing is how a cluster stands, as a step that decides nothing finds it. It answers questions, by the rules that Step
 // decides by, and changes nothing. Package explain asks them.
-type Standing struct{ st *step }
+type Standing struct {
+	st      *step
+	decided *int // see Decided
+}
 
 // Stand returns how a cluster stands.
 func Stand(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *Standing {
 	st := read(s, mem, now, pol, Request{}, explaining)
 	st.run(st.decisions(), explaining)
-	return &Standing{st}
+	return &Standing{st, new(int)}
 }
 
 // With returns how the cluster would stand with another Snapshot, at another instant.
 func (s *Standing) With(snapshot *model.Snapshot, now time.Time) *Standing {
-	return Stand(snapshot, s.st.mem, now, s.st.pol)
+	other := Stand(snapshot, s.st.mem, now, s.st.pol)
+	other.decided = s.decided
+	return other
 }
 
 // Glance returns a Standing that knows the objects and what NodePools and limits leave, and nothing else: it is cheap.
 func Glance(s *model.Snapshot, now time.Time, pol Policy) *Standing {
 	st := newStep(loadUnchanged(s, now, &pol, nil), Memory{}, pol, Request{})
 	st.found = nothingFound(st.View)
-	return &Standing{st}
+	return &Standing{st, new(int)}
 }
 
 // Pool returns a NodePool by name; nil: there is none.
@@ -112,12 +117,21 @@ func (s *Standing) GivenUp(p *model.Pod) (Hold, bool) {
 	return Hold{why, until}, over
 }
 
-// WhatIf answers every pending pod of a Snapshot, which is the cluster's or one with changes, as the next step that looks at demand does: by
-// what is remembered of earlier launches, of nodes that pods were not bound to and of what is withheld. Pods that kube-scheduler has not looked at yet
-// are answered as though it had just refused them.
-func (s *Standing) WhatIf(of *model.Snapshot) Output {
-	return next(of, s.st.mem, s.st.Now, s.st.pol)
+// WhatIf answers the pending pods of a Snapshot, which is the cluster's or one with changes, by what is remembered of earlier launches, of nodes that
+// pods were not bound to and of what is withheld.
+func (s *Standing) WhatIf(of *model.Snapshot) *Answers {
+	return newAnswers(of, s.st.mem, s.st.Now, s.st.pol, s.decided)
 }
+
+// WithoutMemory answers the cluster's pending pods with nothing remembered, as the function WhatIf does.
+func (s *Standing) WithoutMemory() Output {
+	*s.decided++
+	return WhatIf(s.st.Snapshot, s.st.Now, s.st.pol)
+}
+
+// Decided returns how many times pending pods were decided on for the answers of this Standing and of those made by With: that is most of what
+// answers cost.
+func (s *Standing) Decided() int { return *s.decided }
 
 // LaunchBar is why no node is launched for a pod that earlier launches did not serve.
 type LaunchBar struct {

@@ -24,35 +24,84 @@ func WhatIfWithout(s *model.Snapshot, now time.Time, pol Policy, withheld []dema
 	return whatIf(read(s, Memory{}, now, pol, Request{Withhold: withheld, whatIf: true, unseen: true}, purchasing))
 }
 
-// next answers the pending pods as the next step that looks at demand does, by what is remembered. Those that kube-scheduler has not looked
-// at yet are answered as though it had just refused them, beside the others.
-func next(s *model.Snapshot, mem Memory, now time.Time, pol Policy) Output {
-	st := read(s, mem, now, pol, Request{whatIf: true}, purchasing|remembering)
-	unseen := map[string]bool{}
+// Answers are what is decided on the pending pods of a Snapshot with what is remembered. Pods that kube-scheduler has looked at are decided on as
+// the next step that looks at demand does; with the others next to them, they might get other nodes. Each of the two Outputs is decided once, when it is
+// first asked for.
+type Answers struct {
+	again     func(unseen bool) *step
+	unseen    map[string]bool // by uid: pods that kube-scheduler has not looked at yet; nil: one Output answers all pods
+	reading   *step           // what all is decided by
+	next, all *Output
+	decided   *int
+}
+
+// newAnswers returns the Answers for a Snapshot. It adds to decided how many Outputs are decided.
+func newAnswers(s *model.Snapshot, mem Memory, now time.Time, pol Policy, decided *int) *Answers {
+	a := &Answers{decided: decided, again: func(unseen bool) *step {
+		return read(s, mem, now, pol, Request{whatIf: true, unseen: unseen}, purchasing|remembering)
+	}}
+	a.reading = a.again(true)
+	unseen, seen := map[string]bool{}, false
 	for _, p := range s.Pending {
-		if st.pods.IsUnseen(p) && !st.slots.Covered[p.UID] {
+		switch is, _ := a.reading.pods.IsDemand(p); {
+		case is && a.reading.pods.IsUnseen(p):
 			unseen[p.UID] = true
+		case is:
+			seen = true
 		}
 	}
-	out := whatIf(st)
-	if len(unseen) == 0 {
-		return out
+	if seen && len(unseen) > 0 {
+		a.unseen = unseen
 	}
-	all := whatIf(read(s, mem, now, pol, Request{whatIf: true, unseen: true}, purchasing|remembering))
-	isUnseen := func(p *model.Pod) bool { return unseen[p.UID] }
-	out.Pods = slices.DeleteFunc(out.Pods, func(d plan.PodDecision) bool { return isUnseen(d.Pod) })
-	for _, d := range all.Pods {
-		if isUnseen(d.Pod) {
-			out.Pods = append(out.Pods, d)
+	return a
+}
+
+// All returns what is decided on all pending pods at once, as though kube-scheduler had just refused those that it has not looked at yet. What pods
+// need of nodes and limits is counted in it: next to it, For may launch for the same pods.
+func (a *Answers) All() *Output {
+	if a.all == nil {
+		a.all, a.reading = a.decide(a.reading), nil
+	}
+	return a.all
+}
+
+// For returns the Output that answers a pod: what the next step that looks at demand decides, or All if kube-scheduler has not looked at the pod
+// yet.
+func (a *Answers) For(p *model.Pod) *Output {
+	if a.unseen == nil || a.unseen[p.UID] {
+		return a.All()
+	}
+	return a.nextStep()
+}
+
+// nextStep returns what is decided on the pods that kube-scheduler has looked at.
+func (a *Answers) nextStep() *Output {
+	if a.next == nil {
+		a.next = a.decide(a.again(false))
+	}
+	return a.next
+}
+
+// Decisions returns the decision on each pending pod, as For has it, by namespace and name.
+func (a *Answers) Decisions() (out []plan.PodDecision) {
+	if a.unseen == nil {
+		return a.All().Pods
+	}
+	for _, of := range []*Output{a.All(), a.nextStep()} {
+		for _, d := range of.Pods {
+			if a.For(d.Pod) == of {
+				out = append(out, d)
+			}
 		}
 	}
-	for _, a := range all.Actions {
-		if slices.ContainsFunc(a.(plan.CreateClaim).Pods, isUnseen) {
-			out.Actions = append(out.Actions, a)
-		}
-	}
-	sortDecisions(out.Pods)
+	sortDecisions(out)
 	return out
+}
+
+func (a *Answers) decide(st *step) *Output {
+	*a.decided++
+	out := whatIf(st)
+	return &out
 }
 
 // whatIf answers every pending pod by a step that has read how everything stands.

@@ -29,30 +29,34 @@ func Why(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy,
 	if strings.HasPrefix(subject, "deployment/") {
 		return explainDeployment(s, mem, now, pol, subject)
 	}
-	st := newExplanation(s, mem, now, pol)
-	a := newAnswer(subject, now)
+	return newExplanation(s, mem, now, pol).explain(subject)
+}
+
+// explain is Why for a subject that is no Deployment.
+func (ex *explanation) explain(subject string) (plan.Answer, error) {
+	a := newAnswer(subject, ex.now)
 	kind, name, _ := strings.Cut(subject, "/")
 	var ok bool
 	switch kind {
 	case "pod":
-		ok = st.explainPod(&a, name)
+		ok = ex.explainPod(&a, name)
 	case "node":
-		ok = st.explainNode(&a, name)
+		ok = ex.explainNode(&a, name)
 	case "nodeclaim":
-		ok = st.explainClaim(&a, name)
+		ok = ex.explainClaim(&a, name)
 	case "nodepool":
-		ok = st.explainPool(&a, name)
+		ok = ex.explainPool(&a, name)
 	default:
 		return a, fmt.Errorf("subject %q: use pod/NAMESPACE/NAME, deployment/NAMESPACE/NAME, node/NAME, nodeclaim/NAME or nodepool/NAME", subject)
 	}
 	if !ok {
-		return a, &plan.NoSuchObject{Kind: kind, Subject: subject, Near: nearestName(s, subject)}
+		return a, &plan.NoSuchObject{Kind: kind, Subject: subject, Near: nearestName(ex.s, subject)}
 	}
 	slices.SortStableFunc(a.Ways, func(x, y plan.Way) int {
-		return cmp.Or(cmp.Compare(y.Starts, x.Starts), cmp.Compare(unlikeliness(x), unlikeliness(y)), cmp.Compare(st.wayDistance(x), st.wayDistance(y)),
+		return cmp.Or(cmp.Compare(y.Starts, x.Starts), cmp.Compare(unlikeliness(x), unlikeliness(y)), cmp.Compare(ex.wayDistance(x), ex.wayDistance(y)),
 			cmp.Compare(x.Then.NewMicro, y.Then.NewMicro))
 	})
-	st.moveToSource(&a)
+	ex.moveToSource(&a)
 	dropLonger(&a)
 	return a, nil
 }

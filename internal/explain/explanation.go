@@ -18,7 +18,8 @@ type explanation struct {
 	now time.Time
 	pol decide.Policy
 
-	next *decide.Output // see planned
+	planned *decide.Answers // see answers
+	afresh  *decide.Output  // see withoutMemory
 }
 
 // newExplanation returns an explanation of how a cluster stands.
@@ -31,13 +32,21 @@ func (ex *explanation) with(s *model.Snapshot, now time.Time) *explanation {
 	return &explanation{Standing: ex.With(s, now), s: s, now: now, pol: ex.pol}
 }
 
-// planned returns what the next step decides on pending pods.
-func (ex *explanation) planned() decide.Output {
-	if ex.next == nil {
-		out := ex.WhatIf(ex.s)
-		ex.next = &out
+// answers returns what is decided on pending pods.
+func (ex *explanation) answers() *decide.Answers {
+	if ex.planned == nil {
+		ex.planned = ex.WhatIf(ex.s)
 	}
-	return *ex.next
+	return ex.planned
+}
+
+// withoutMemory returns what would be decided on pending pods if nothing were remembered of earlier launches.
+func (ex *explanation) withoutMemory() *decide.Output {
+	if ex.afresh == nil {
+		out := ex.WithoutMemory()
+		ex.afresh = &out
+	}
+	return ex.afresh
 }
 
 // addFact adds a fact to an answer.

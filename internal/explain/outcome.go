@@ -11,7 +11,7 @@ import (
 )
 
 // outcomeOf returns where a pending pod goes in a plan, or why nowhere.
-func outcomeOf(out decide.Output, p *model.Pod) (*plan.Alternative, []plan.Reason) {
+func outcomeOf(out *decide.Output, p *model.Pod) (*plan.Alternative, []plan.Reason) {
 	for _, d := range out.Pods {
 		if d.Pod.UID != p.UID {
 			continue
@@ -44,8 +44,13 @@ func priceOverlayOf(c plan.CreateClaim) string {
 	return o.PriceOverlay
 }
 
+// outcomeFor returns where a pending pod goes by what answers it, or why nowhere.
+func outcomeFor(of *decide.Answers, p *model.Pod) (*plan.Alternative, []plan.Reason) {
+	return outcomeOf(of.For(p), p)
+}
+
 // countPlaced counts those of some pods that have a place.
-func countPlaced(out decide.Output, of map[string]bool) (n int) {
+func countPlaced(out *decide.Output, of map[string]bool) (n int) {
 	for _, d := range out.Pods {
 		if of[d.Pod.UID] && d.Outcome != plan.Refused && d.Outcome != plan.NotOurs {
 			n++

@@ -14,19 +14,30 @@ import (
 // Waiting is pending pods of one workload that wait for the same.
 type Waiting struct {
 	Pods   []*model.Pod // in the order of the Snapshot
-	Answer plan.Answer  // of the first of them, without changes that would help: Why has those
+	Answer plan.Answer  // of the first of them, without changes that would help
+
+	ex *explanation
 }
 
-// Pending returns what all pending pods wait for. It decides once, however many there are.
-func Pending(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy) (out []Waiting) {
-	ex := newExplanation(s, mem, now, pol)
-	decided := ex.planned()
+// Why is the function Why for the first of the pods. What Pending has decided it does not decide again.
+func (w *Waiting) Why() (plan.Answer, error) {
+	return w.ex.explain("pod/" + w.Pods[0].Key())
+}
+
+// Pending returns what all pending pods wait for. However many there are, it decides on all of them at most three times: as the next step does, with
+// those that kube-scheduler has not looked at yet, and with nothing remembered.
+func Pending(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy) []Waiting {
+	return newExplanation(s, mem, now, pol).pending()
+}
+
+func (ex *explanation) pending() (out []Waiting) {
+	decisions := ex.answers().Decisions()
 	type fate struct {
 		outcome plan.Outcome
 		reason  plan.Reason
 	}
-	fates := make(map[string]fate, len(decided.Pods))
-	for _, d := range decided.Pods {
+	fates := make(map[string]fate, len(decisions))
+	for _, d := range decisions {
 		f := fate{outcome: d.Outcome}
 		if len(d.Reasons) > 0 {
 			f.reason = d.Reasons[0]
@@ -39,17 +50,17 @@ func Pending(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Pol
 		fate  fate
 	}
 	at := map[group]int{}
-	for _, p := range s.Pending {
+	for _, p := range ex.s.Pending {
 		g := group{p.Owner.UID, p.Class, fates[p.UID]}
 		i, known := at[g]
 		if !known {
 			i = len(out)
 			at[g] = i
-			a := newAnswer("pod/"+p.Key(), now)
+			a := newAnswer("pod/"+p.Key(), ex.now)
 			for _, r := range ex.explainWaiting(&a, p) {
 				a.Findings = append(a.Findings, ex.demandFinding(r))
 			}
-			out = append(out, Waiting{Answer: a})
+			out = append(out, Waiting{Answer: a, ex: ex})
 		}
 		out[i].Pods = append(out[i].Pods, p)
 	}

@@ -42,7 +42,7 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 	if _, short := ex.CameShort(p); !short {
 		// What would be in its way though no other pod waited comes first: what others take is another story with every plan.
 		only, q := onlyPod(ex.s, p.UID, "")
-		if alt, own := outcomeOf(ex.WhatIf(only), q); alt == nil {
+		if alt, own := outcomeFor(ex.WhatIf(only), q); alt == nil {
 			reasons = own
 		}
 	}
@@ -100,18 +100,19 @@ func (ex *explanation) explainWaiting(a *plan.Answer, p *model.Pod) []plan.Reaso
 		a.Findings = append(a.Findings, plan.Finding{Of: plan.Demand, Reason: x.Why, Until: x.Until})
 		return nil
 	}
-	alt, reasons := outcomeOf(ex.planned(), p)
+	alt, reasons := outcomeFor(ex.answers(), p)
 	if x, over := ex.GivenUp(p); over {
 		f := plan.Finding{Of: plan.Demand, Reason: x.Why, Until: x.Until}
 		a.Findings = append(a.Findings, f)
-		if then := ex.withoutMemory(p); then != nil { // what is tried again then
+		if then, _ := outcomeOf(ex.withoutMemory(), p); then != nil { // what is tried again then
 			a.Ways = append(a.Ways, plan.Way{Of: plan.Demand, Changes: []plan.Change{}, After: f.Until, Then: *then})
 		}
 		return nil
 	}
 	if alt == nil && slices.ContainsFunc(reasons, func(r plan.Reason) bool { return r.Code == plan.UnusedLaunches }) {
+		then, _ := outcomeOf(ex.withoutMemory(), p)
 		switch {
-		case ex.explainUnused(a, p, ex.withoutMemory(p)):
+		case ex.explainUnused(a, p, then):
 			return nil
 		case reasons[0].Code == plan.UnusedLaunches: // one node is tried at a time
 			a.Findings = append(a.Findings, plan.Finding{Of: plan.Demand, Reason: reasons[0]})
@@ -181,12 +182,6 @@ func withColon(s string) string {
 	return ": " + s
 }
 
-// withoutMemory returns where a pending pod would go if nothing were remembered of earlier launches; nil: nowhere.
-func (ex *explanation) withoutMemory(p *model.Pod) *plan.Alternative {
-	alt, _ := outcomeOf(decide.WhatIf(ex.s, ex.now, ex.pol), p)
-	return alt
-}
-
 // onlyPod is the cluster with one pending pod, with those of its gang, and one pool if it is named.
 func onlyPod(s *model.Snapshot, uid, pool string) (*model.Snapshot, *model.Pod) {
 	out := *s
@@ -220,7 +215,7 @@ func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan
 				continue
 			}
 			only, q := onlyPod(next, p.UID, r.Pool)
-			alt, against := outcomeOf(ex.WhatIf(only), q)
+			alt, against := outcomeFor(ex.WhatIf(only), q)
 			if alt == nil && (len(against) == 0 || sameCheck(against[0], r)) {
 				continue
 			}
@@ -228,7 +223,7 @@ func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan
 			if alt != nil {
 				// Alone it has a place; with all the others too?
 				first := w.Changes[0]
-				_, against = outcomeOf(ex.WhatIf(cur), q)
+				_, against = outcomeFor(ex.WhatIf(cur), q)
 				if len(against) == 0 {
 					w.Then = *alt
 					ex.leaveOutUnneeded(p, &w)
@@ -236,7 +231,7 @@ func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan
 				}
 				if larger, ok := ex.raiseLimits(w); ok { // for one pod, which another takes
 					if out, err := ex.after(larger.Changes); err == nil {
-						if alt, _ := outcomeOf(out, q); alt != nil {
+						if alt, _ := outcomeFor(out, q); alt != nil {
 							larger.Then = *alt
 							return &larger, &first
 						}
@@ -262,7 +257,7 @@ func (ex *explanation) leaveOutUnneeded(p *model.Pod, w *plan.Way) {
 	for i := 0; i < len(w.Changes) && len(w.Changes) > 1; {
 		rest := slices.Delete(slices.Clone(w.Changes), i, i+1)
 		if out, err := ex.after(rest); err == nil {
-			if alt, _ := outcomeOf(out, p); alt != nil {
+			if alt, _ := outcomeFor(out, p); alt != nil {
 				w.Changes, w.Then = rest, *alt
 				continue
 			}

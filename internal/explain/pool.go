@@ -127,7 +127,7 @@ func (ex *explanation) explainRefusedPods(a *plan.Answer, name string) {
 	const most = 4 // reasons
 	count, example := map[plan.Reason]int{}, map[plan.Reason]*model.Pod{}
 	total := 0
-	for _, d := range ex.planned().Pods {
+	for _, d := range ex.answers().Decisions() {
 		if d.Outcome != plan.Refused {
 			continue
 		}

@@ -14,11 +14,11 @@ import (
 )
 
 // waitingLike returns the uids of the pending pods that no node is launched for and that wait with a pod: those of its workload and class,
-// and those that are refused for the same reason first, by what the next step decides.
+// and those that are refused for the same reason first.
 func (ex *explanation) waitingLike(p *model.Pod) map[string]bool {
-	alike, out := map[string]bool{}, ex.planned()
-	_, own := outcomeOf(out, p)
-	for _, d := range out.Pods {
+	alike := map[string]bool{}
+	_, own := outcomeFor(ex.answers(), p)
+	for _, d := range ex.answers().Decisions() {
 		if d.Outcome == plan.Refused && (d.Pod.Owner == p.Owner && d.Pod.Class == p.Class || len(own) > 0 && d.Reasons[0] == own[0]) {
 			alike[d.Pod.UID] = true
 		}
@@ -37,7 +37,9 @@ func (ex *explanation) forAll(w plan.Way, p *model.Pod, alike map[string]bool) p
 	if err != nil {
 		return w
 	}
-	w.Starts = countPlaced(out, alike)
+	if w.Starts = countPlaced(out.All(), alike); w.Starts == 0 && alike[p.UID] {
+		w.Starts = 1 // the next step starts it, though others will take its place once kube-scheduler has looked at them
+	}
 	if w.Starts == w.Waiting {
 		return w
 	}
@@ -46,8 +48,8 @@ func (ex *explanation) forAll(w plan.Way, p *model.Pod, alike map[string]bool) p
 		return w
 	}
 	if out, err = ex.after(larger.Changes); err == nil {
-		alt, _ := outcomeOf(out, p)
-		if starts := countPlaced(out, alike); alt != nil && starts > w.Starts {
+		alt, _ := outcomeFor(out, p)
+		if starts := countPlaced(out.All(), alike); alt != nil && starts > w.Starts {
 			larger.Starts, larger.Then = starts, *alt
 			return larger
 		}
@@ -56,12 +58,12 @@ func (ex *explanation) forAll(w plan.Way, p *model.Pod, alike map[string]bool) p
 }
 
 // after returns what would be decided with changes made.
-func (ex *explanation) after(changes []plan.Change) (decide.Output, error) {
+func (ex *explanation) after(changes []plan.Change) (*decide.Answers, error) {
 	s := ex.s
 	for _, ch := range changes {
 		var err error
 		if s, err = Apply(s, ch); err != nil {
-			return decide.Output{}, err
+			return nil, err
 		}
 	}
 	return ex.WhatIf(s), nil
@@ -107,7 +109,7 @@ func (ex *explanation) raiseLimits(w plan.Way) (plan.Way, bool) {
 	for _, pool := range pools {
 		var used model.Resources
 		nodes := ex.countClaims(pool.Name)
-		for _, a := range out.Actions {
+		for _, a := range out.All().Actions {
 			if c, ok := a.(plan.CreateClaim); ok && c.Pool.Name == pool.Name {
 				var most model.Resources
 				for _, t := range c.Types {

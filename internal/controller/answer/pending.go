@@ -23,12 +23,14 @@ func (an *Answers) ExplainPending(ctx context.Context) (report.Pending, error) {
 	}
 	defer done()
 	out := report.Pending{At: time.Now(), Causes: []report.PendingCause{}}
+	first := map[string]explain.Waiting{} // by cause
 	for _, w := range explain.Pending(v.Snap, v.Mem, out.At, v.Policy) {
 		cause := report.CauseOf(&w.Answer)
 		i := slices.IndexFunc(out.Causes, func(o report.PendingCause) bool { return o.Cause == cause.Cause })
 		if i < 0 {
 			i = len(out.Causes)
 			out.Causes = append(out.Causes, cause)
+			first[cause.Cause] = w
 		}
 		for _, p := range w.Pods {
 			out.Causes[i].Pods = append(out.Causes[i].Pods, p.Key())
@@ -37,8 +39,12 @@ func (an *Answers) ExplainPending(ctx context.Context) (report.Pending, error) {
 	}
 	slices.SortStableFunc(out.Causes, func(a, b report.PendingCause) int { return len(b.Pods) - len(a.Pods) })
 	for i := range out.Causes[:min(len(out.Causes), mostChangesSought)] {
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
 		c := &out.Causes[i]
-		a, err := explain.Why(v.Snap, v.Mem, out.At, v.Policy, "pod/"+c.Pods[0])
+		w := first[c.Cause]
+		a, err := w.Why()
 		if err != nil {
 			return out, err
 		}

@@ -106,7 +106,10 @@ func (pt *Table) IsDemand(p *model.Pod) (bool, time.Time) {
 // NeedsPlace reports whether a pending pod needs a place, and when that may become another answer: kube-scheduler has said that it,
 // or another pod of its class or gang, fits nowhere (a batch of a thousand alike is not waited for one by one), or has said nothing
 // for In.SchedulerWait; then the solver finds free capacity first. Pods that somebody else sees to do not: see IsForScheduler.
-func (pt *Table) NeedsPlace(p *model.Pod) (bool, time.Time) {
+func (pt *Table) NeedsPlace(p *model.Pod) (bool, time.Time) { return pt.needsPlace(p, pt.Unseen) }
+
+// needsPlace is NeedsPlace with Table.Unseen given.
+func (pt *Table) needsPlace(p *model.Pod, unseen bool) (bool, time.Time) {
 	if p.Gated || p.Nominated != "" || !p.IsWorkload() {
 		return false, time.Time{}
 	}
@@ -117,7 +120,7 @@ func (pt *Table) NeedsPlace(p *model.Pod) (bool, time.Time) {
 	if !p.Unschedulable.IsZero() || pt.unschedulable[p.Class] || g != nil && g.refused {
 		return true, time.Time{}
 	}
-	if pt.Unseen {
+	if unseen {
 		return p.Class.Scheduler == model.DefaultScheduler, time.Time{}
 	}
 	if p.Class.Scheduler != model.DefaultScheduler || p.Class.Priority > 0 {
@@ -129,12 +132,13 @@ func (pt *Table) NeedsPlace(p *model.Pod) (bool, time.Time) {
 	return true, time.Time{}
 }
 
-// IsUnseen reports whether a pending pod is no demand only because kube-scheduler has not looked at it yet.
+// IsUnseen reports whether a pending pod is demand only if pods that kube-scheduler has not looked at yet are.
 func (pt *Table) IsUnseen(p *model.Pod) bool {
-	refused := Table{View: pt.View, In: pt.In, unschedulable: pt.unschedulable, gangs: pt.gangs}
-	refused.Unseen = true
-	would, _ := refused.IsDemand(p)
-	is, _ := pt.IsDemand(p)
+	if pt.awaitsPods(p) {
+		return false
+	}
+	would, _ := pt.needsPlace(p, true)
+	is, _ := pt.needsPlace(p, false)
 	return would && !is
 }
 
