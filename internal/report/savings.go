@@ -58,13 +58,14 @@ type SavingsUnknown struct {
 	NoOnDemand int64 `json:"machineSecondsWithoutOnDemandPrice"` // no saving by spot is counted
 	Ended      int64 `json:"machineSecondsAfterUnseenEnd"`
 	Unseen     int64 `json:"secondsWithoutController"`
+	NoCredit   int64 `json:"commandSecondsWithoutCredit"` // of consolidation commands
 }
 
 // NewSavings is the report on an account.
 func NewSavings(a *savings.Account) *Savings {
 	t := &a.Total
 	s := &Savings{Since: a.From, Until: a.Until, Begin: a.Begin, Cost: micro(t.Cost), Kept: micro(t.Kept()), OnDemand: micro(t.OnDemand), Reference: micro(t.Reference()),
-		Causes: []SavingsCause{}, Pools: []SavingsPool{}, Periods: []SavingsPeriod{}, Unknown: SavingsUnknown{t.NoPrice, t.NoOnDemand, t.Ended, t.Unseen}}
+		Causes: []SavingsCause{}, Pools: []SavingsPool{}, Periods: []SavingsPeriod{}, Unknown: SavingsUnknown{t.NoPrice, t.NoOnDemand, t.Ended, t.Unseen, t.NoCredit}}
 	for _, c := range a.Causes().List() {
 		s.Causes = append(s.Causes, SavingsCause{c.Name, micro(c.Amount)})
 	}
@@ -142,6 +143,7 @@ func (u *SavingsUnknown) text() string {
 	add(u.NoOnDemand, "of machines without an on-demand price")
 	add(u.Ended, "of machines that ended unseen")
 	add(u.Unseen, "without a controller")
+	add(u.NoCredit, "of consolidation commands whose saving is unknown")
 	return strings.Join(out, ", ")
 }
 

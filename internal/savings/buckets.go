@@ -22,6 +22,7 @@ type Sum struct {
 	NoOnDemand int64 `json:"noOnDemand,omitempty"` // of machines: OnDemand has what they cost
 	Ended      int64 `json:"ended,omitempty"`      // of machines that ended while no controller watched: they may have run
 	Unseen     int64 `json:"unseen,omitempty"`     // no controller watched
+	NoCredit   int64 `json:"noCredit,omitempty"`   // of consolidation commands whose saving is not known
 }
 
 func (s *Sum) add(r Rates, seconds int64) {
@@ -30,19 +31,17 @@ func (s *Sum) add(r Rates, seconds int64) {
 		return
 	}
 	s.Cost += r.Paid * seconds
-	s.Catalog += r.Catalog * seconds
+	s.Catalog += r.list() * seconds
+	s.OnDemand += r.atOnDemand() * seconds
 	if r.OnDemand == 0 {
 		s.NoOnDemand += seconds
-		s.OnDemand += r.Catalog * seconds
-	} else {
-		s.OnDemand += r.OnDemand * seconds
 	}
 }
 
 // Plus returns the sum of two.
 func (s Sum) Plus(o *Sum) Sum {
 	return Sum{s.Cost + o.Cost, s.Catalog + o.Catalog, s.OnDemand + o.OnDemand, s.Removed + o.Removed, s.RemovedOnDemand + o.RemovedOnDemand,
-		s.Headroom + o.Headroom, s.NoPrice + o.NoPrice, s.NoOnDemand + o.NoOnDemand, s.Ended + o.Ended, s.Unseen + o.Unseen}
+		s.Headroom + o.Headroom, s.NoPrice + o.NoPrice, s.NoOnDemand + o.NoOnDemand, s.Ended + o.Ended, s.Unseen + o.Unseen, s.NoCredit + o.NoCredit}
 }
 
 // Lengths of buckets in seconds, how many of each are kept, and of how many series.
@@ -70,6 +69,8 @@ type buckets struct {
 	at     int64 // lengths go by how long before this they start
 	of     map[int64]*bucket
 	series map[Series]bool // that are kept apart
+
+	daysChanged int64 // how often a day may have changed
 }
 
 // lengthAt returns the length of the bucket that an instant is in.
@@ -98,6 +99,7 @@ func (b *buckets) advance(now int64) {
 		length := b.lengthAt(start)
 		if start < oldest {
 			delete(b.of, start)
+			b.daysChanged++
 			continue
 		}
 		if length == have.length {
@@ -109,6 +111,11 @@ func (b *buckets) advance(now int64) {
 			*to = to.Plus(sum)
 		}
 	}
+	b.listSeries()
+}
+
+// listSeries finds out which series are kept apart.
+func (b *buckets) listSeries() {
 	b.series = map[Series]bool{}
 	for _, x := range b.of {
 		for s := range x.sums {
@@ -116,6 +123,35 @@ func (b *buckets) advance(now int64) {
 		}
 	}
 }
+
+// coarsen joins the NodePools of the oldest quarter of the buckets that keep them apart, of the days or of all others. It reports whether there
+// was one.
+func (b *buckets) coarsen(days bool) bool {
+	apart := slices.DeleteFunc(slices.Sorted(maps.Keys(b.of)), func(start int64) bool {
+		x := b.of[start]
+		return (x.length == day) != days || !slices.ContainsFunc(slices.Collect(maps.Keys(x.sums)), isApart)
+	})
+	for _, start := range apart[:(len(apart)+3)/4] {
+		joined := map[Series]*Sum{}
+		for s, sum := range b.of[start].sums {
+			if isApart(s) {
+				s.Pool = others
+			}
+			if joined[s] != nil {
+				*sum = sum.Plus(joined[s])
+			}
+			joined[s] = sum
+		}
+		b.of[start].sums = joined
+	}
+	if days {
+		b.daysChanged++
+	}
+	b.listSeries()
+	return len(apart) > 0
+}
+
+func isApart(s Series) bool { return s != (Series{}) && s.Pool != others }
 
 // sum returns the sum of a series at an instant.
 func (b *buckets) sum(t int64, s Series) *Sum {
@@ -133,6 +169,9 @@ func (b *buckets) sum(t int64, s Series) *Sum {
 		s.Pool = others
 	}
 	b.series[s] = true
+	if length == day {
+		b.daysChanged++
+	}
 	if x.sums[s] == nil {
 		x.sums[s] = &Sum{}
 	}

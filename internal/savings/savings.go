@@ -15,6 +15,7 @@
 package savings
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -32,6 +33,12 @@ type Rates struct {
 	Catalog  int64 `json:"catalog,omitempty"`  // the provider's for its capacity type
 	OnDemand int64 `json:"onDemand,omitempty"` // the provider's on demand
 }
+
+// list returns the provider's price. It is the price paid if nothing else is known: then no saving is claimed.
+func (r *Rates) list() int64 { return cmp.Or(r.Catalog, r.Paid) }
+
+// atOnDemand returns the provider's on-demand price. It is the provider's if that is not known: then no saving is claimed.
+func (r *Rates) atOnDemand() int64 { return cmp.Or(r.OnDemand, r.list()) }
 
 // Machine is one that runs for a NodeClaim.
 type Machine struct {
@@ -72,6 +79,7 @@ type Observation struct {
 	Replacements []Replacement
 	Replicas     map[model.Workload]int // pods that workloads want; nil: not counted this time
 	Headroom     int64                  // micro-dollars per hour of nodes held for Headrooms
+	Missed       bool                   // a command may have begun to delete a node, and no Observation has shown it
 }
 
 // Ledger is the account. The zero value is empty, and begins with its first Observation.
@@ -81,22 +89,26 @@ type Ledger struct {
 	running  int64 // machines counted when it was last observed
 	machines map[string]*meter
 	moves    map[string]*move // by command
-	headroom int64
-	buckets  buckets
+	// unfollowed are the commands whose credit is not counted any more: how many, by when it would have ended, in seconds since 1970.
+	unfollowed map[int64]int64
+	under      map[string]bool // commands under way when it was last observed
+	headroom   int64
+	buckets    buckets
+
+	days   []byte // the part of the days as it was encoded last
+	daysOf int64  // buckets.daysChanged of it
 }
 
 // meter counts a machine.
 type meter struct {
 	Machine
+	first int64 // when it was seen first
 	until int64 // it is counted until then
 	gone  bool
 }
 
-const (
-	mostMoves = 1000 // credits that are kept at once: those that save least are dropped
-	// listedWithin is how late a machine may be seen for the first time after its launch, and how long one that is gone is remembered.
-	listedWithin = 3600
-)
+// listedWithin is how late a machine may be seen for the first time after its launch, and how long one that is gone is remembered.
+const listedWithin = 3600
 
 // Observe counts the time since the last Observation, at the prices of that one, and takes in what has changed since. An Observation that is
 // not after the last one is ignored: a clock was set back, and that time is counted already.
@@ -114,15 +126,15 @@ func (l *Ledger) Observe(o *Observation) {
 		l.machines = map[string]*meter{}
 		l.countGap(o, now)
 	}
-	seen := make(map[string]bool, len(o.Machines))
+	seen := make(map[string]*Machine, len(o.Machines))
 	for i := range o.Machines {
 		m := &o.Machines[i]
-		seen[m.UID] = true
+		seen[m.UID] = m
 		l.countMachine(m, now)
 	}
 	for uid, m := range l.machines {
 		switch {
-		case seen[uid]:
+		case seen[uid] != nil:
 		case !m.gone:
 			l.count(m, now)
 			m.gone = true
@@ -130,7 +142,7 @@ func (l *Ledger) Observe(o *Observation) {
 			delete(l.machines, uid)
 		}
 	}
-	l.countMoves(o, now, seen)
+	l.countMoves(o, now, seen, o.Missed || resuming)
 	l.buckets.spread(Series{}, l.until, now, func(s *Sum, seconds int64) { s.Headroom += l.headroom * seconds })
 	l.headroom, l.running, l.until = o.Headroom, int64(len(o.Machines)), now
 }
@@ -153,7 +165,7 @@ func (l *Ledger) countGap(o *Observation, now int64) {
 func (l *Ledger) countMachine(m *Machine, now int64) {
 	have := l.machines[m.UID]
 	if have == nil {
-		have = &meter{Machine: *m, until: max(m.Launched.Unix(), l.resumed, l.until-listedWithin)}
+		have = &meter{Machine: *m, first: now, until: max(m.Launched.Unix(), l.resumed, l.until-listedWithin)}
 		l.machines[m.UID] = have
 	}
 	l.count(have, now)

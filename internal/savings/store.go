@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -29,6 +30,8 @@ type stored struct {
 	Headroom int64           `json:"headroom,omitempty"`
 	Moves    []*move         `json:"moves,omitempty"`
 	Buckets  []*storedBucket `json:"buckets,omitempty"`
+
+	Unfollowed map[int64]int64 `json:"unfollowed,omitempty"`
 }
 
 type storedBucket struct {
@@ -42,32 +45,146 @@ type storedSum struct {
 	Sum
 }
 
-// Encode returns the two parts of the ledger. What is written of them must be both, the days first.
-func (l *Ledger) Encode() (recent, days []byte, err error) {
-	r := stored{Format: format, Until: l.until, Running: l.running, Headroom: l.headroom}
-	for _, id := range slices.Sorted(maps.Keys(l.moves)) {
-		r.Moves = append(r.Moves, l.moves[id])
+// Encode returns the two parts of the ledger, of at most MostStoredBytes each. What is written of them must be both, the days first. What has no
+// room is coarsened: NodePools of the oldest time are joined, the smallest credits are given up, and that time is counted as unknown. Copy,
+// Copy.Encode and Fit are its steps, of which the second needs no ledger.
+func (l *Ledger) Encode() (recent, days []byte, err error) { return l.encodeWithin(MostStoredBytes) }
+
+func (l *Ledger) encodeWithin(most int) (recent, days []byte, err error) {
+	for fits := false; !fits && err == nil; {
+		c := l.Copy()
+		if recent, days, err = c.Encode(); err == nil {
+			fits, err = l.fitWithin(c, most)
+		}
 	}
-	d := stored{Format: format, Until: l.until}
+	return recent, days, err
+}
+
+// Copy is a Ledger at an instant, to be encoded.
+type Copy struct {
+	recent, days *stored // days: nil if they are encoded already
+	daysOf       int64
+	recentBytes  []byte
+	daysBytes    []byte
+}
+
+// Copy returns a copy of all that is stored, of the days only if they may have changed since they were encoded.
+func (l *Ledger) Copy() *Copy {
+	c := &Copy{recent: l.recentPart(), daysOf: l.buckets.daysChanged, daysBytes: l.days}
+	if l.days == nil || c.daysOf != l.daysOf {
+		c.days = l.daysPart()
+	}
+	return c
+}
+
+// Encode returns the two parts, of any size.
+func (c *Copy) Encode() (recent, days []byte, err error) {
+	if c.recentBytes, err = c.recent.encode(); err == nil && c.days != nil {
+		c.daysBytes, err = c.days.encode()
+	}
+	return c.recentBytes, c.daysBytes, err
+}
+
+// Fit reports whether the parts of an encoded copy are small enough. If not, it coarsens the ledger: then it is to be copied again.
+func (l *Ledger) Fit(c *Copy) (fits bool, err error) { return l.fitWithin(c, MostStoredBytes) }
+
+func (l *Ledger) fitWithin(c *Copy, most int) (fits bool, err error) {
+	l.days, l.daysOf = c.daysBytes, c.daysOf
+	fits = true
+	if n := len(c.daysBytes); n > most {
+		fits, err = false, l.shrinkDays(n)
+	}
+	if n := len(c.recentBytes); n > most && err == nil {
+		fits, err = false, l.shrinkRecent(c.recent, n)
+	}
+	return fits, err
+}
+
+// ErrTooLarge: no more can be left out.
+var ErrTooLarge = errors.New("no more can be left out of it")
+
+func (l *Ledger) shrinkDays(size int) error {
+	if !l.buckets.coarsen(true) {
+		return fmt.Errorf("days take %d bytes: %w", size, ErrTooLarge)
+	}
+	return nil
+}
+
+// shrinkRecent leaves something out of the commands or of the minutes and hours, whichever are more.
+func (l *Ledger) shrinkRecent(r *stored, size int) error {
+	sums := 0
+	for _, b := range r.Buckets {
+		sums += len(b.Sums)
+	}
+	details := 0
+	for _, m := range r.Moves {
+		details += 1 + len(m.Going) + len(m.Gone) + len(m.New) + len(m.Shares)
+		for _, x := range m.Going {
+			details += len(x.Shares)
+		}
+	}
+	if details < sums && l.buckets.coarsen(false) || l.unfollowSmallest(len(l.moves)/4+1) > 0 {
+		return nil
+	}
+	stripped := false
+	for _, m := range l.moves {
+		stripped = m.strip() || stripped
+	}
+	if !stripped && !l.buckets.coarsen(false) {
+		return fmt.Errorf("minutes, hours and commands take %d bytes: %w", size, ErrTooLarge)
+	}
+	return nil
+}
+
+// recentPart returns a copy of all but the days.
+func (l *Ledger) recentPart() *stored {
+	r := &stored{Format: format, Until: l.until, Running: l.running, Headroom: l.headroom, Unfollowed: maps.Clone(l.unfollowed)}
+	for _, id := range slices.Sorted(maps.Keys(l.moves)) {
+		r.Moves = append(r.Moves, l.moves[id].clone())
+	}
+	r.Buckets = l.copyBuckets(false)
+	return r
+}
+
+// daysPart returns a copy of the days.
+func (l *Ledger) daysPart() *stored {
+	d := &stored{Format: format, Until: l.until, Buckets: l.copyBuckets(true)}
+	if n := len(d.Buckets); n > 0 {
+		d.Until = d.Buckets[n-1].Start + day
+	}
+	return d
+}
+
+func (l *Ledger) copyBuckets(days bool) (out []*storedBucket) {
 	for _, start := range slices.Sorted(maps.Keys(l.buckets.of)) {
 		b := l.buckets.of[start]
+		if (b.length == day) != days {
+			continue
+		}
 		x := &storedBucket{Start: start, Length: b.length}
 		for _, s := range sortedSeries(b.sums) {
 			x.Sums = append(x.Sums, storedSum{s, *b.sums[s]})
 		}
-		if b.length == day {
-			d.Buckets = append(d.Buckets, x)
-		} else {
-			r.Buckets = append(r.Buckets, x)
-		}
+		out = append(out, x)
 	}
-	if len(d.Buckets) > 0 {
-		d.Until = d.Buckets[len(d.Buckets)-1].Start + day
+	return out
+}
+
+// clone returns a copy that shares nothing that changes.
+func (m *move) clone() *move {
+	c := *m
+	c.Gone, c.Removed, c.Shares = slices.Clone(m.Gone), slices.Clone(m.Removed), slices.Clone(m.Shares)
+	c.Going, c.New = maps.Clone(m.Going), maps.Clone(m.New)
+	for uid, x := range c.Going {
+		y := *x
+		y.Shares = slices.Clone(x.Shares)
+		c.Going[uid] = &y
 	}
-	if recent, err = r.encode(); err == nil {
-		days, err = d.encode()
+	for uid, a := range c.New {
+		b := *a
+		c.New[uid] = &b
 	}
-	return recent, days, err
+	return &c
 }
 
 func (s *stored) encode() ([]byte, error) {
@@ -93,7 +210,7 @@ func Decode(recent, days []byte) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{until: r.Until, resumed: r.Until, running: r.Running, headroom: r.Headroom}
+	l := &Ledger{until: r.Until, resumed: r.Until, running: r.Running, headroom: r.Headroom, unfollowed: r.Unfollowed}
 	if r.Until == 0 && len(d.Buckets) > 0 { // only the days are there: nothing later is known
 		l.until, l.resumed = d.Until, d.Until
 	}
@@ -103,11 +220,16 @@ func Decode(recent, days []byte) (*Ledger, error) {
 			if l.moves == nil {
 				l.moves = map[string]*move{}
 			}
+			maps.DeleteFunc(m.Going, func(_ string, x *removal) bool { return x == nil })
+			maps.DeleteFunc(m.New, func(_ string, a *arrival) bool { return a == nil })
 			l.moves[m.Command] = m
 		}
 	}
 	for _, x := range d.Buckets {
 		l.restore(x, day)
+	}
+	if len(l.buckets.of) == len(d.Buckets) { // all of it is kept as it is
+		l.days = days
 	}
 	for _, x := range r.Buckets {
 		if x != nil && l.buckets.of[floor(x.Start, day)] != nil && l.buckets.of[floor(x.Start, day)].length == day {

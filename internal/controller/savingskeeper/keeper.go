@@ -23,7 +23,7 @@ import (
 const (
 	leastBetween = 2 * time.Second  // samples, though the loop is busy
 	mostBetween  = 15 * time.Second // samples, though nothing happens
-	mostWaiting  = 16               // Snapshots that are kept until they are taken in; beyond that, removals may get no credit
+	mostWaiting  = 16               // Snapshots that are kept until they are taken in; beyond that, what removals save may not be known
 	storeEvery   = time.Minute      // as much is counted again, or not known, when the process is killed
 	storeLimit   = 5 * time.Second  // of one call
 
@@ -48,13 +48,14 @@ type Keeper struct {
 	Headroom func() int64
 
 	due     time.Time       // when the loop samples next; the loop's alone
-	going   map[string]bool // uids of the claims that commands are to remove, in the last Snapshot; the loop's alone
+	going   map[string]bool // by uid of the claims that commands are to remove, in the last Snapshot: it is being deleted; the loop's alone
 	counted time.Time       // when replicas were counted last; sampling's alone
 	keeping sync.Mutex
 
 	queue    sync.Mutex
 	waiting  []sample // oldest first
 	sampling bool     // waiting is being worked off
+	missed   bool     // a Snapshot was left out in which a command begins to remove a node
 
 	mu      sync.Mutex
 	account *savings.Ledger // nil: what is stored was not read yet
@@ -73,12 +74,13 @@ func New(log *slog.Logger, store Store) *Keeper {
 
 // sample is a Snapshot that the account is to take in.
 type sample struct {
-	at   time.Time
-	snap *model.Snapshot
+	at     time.Time
+	snap   *model.Snapshot
+	missed bool
 }
 
 // Sample has the account take in a Snapshot, beside the loop, and returns when the next one is due. A Snapshot in which a command begins to remove
-// a node is never left out: the next one may show the node without its pods.
+// or to delete a node is not left out: the next one may show the node without its pods, or no node.
 func (k *Keeper) Sample(now time.Time, snap *model.Snapshot) (next time.Time) {
 	begins := k.begins(snap)
 	if now.Before(k.due) && !begins {
@@ -88,7 +90,10 @@ func (k *Keeper) Sample(now time.Time, snap *model.Snapshot) (next time.Time) {
 	k.queue.Lock()
 	defer k.queue.Unlock()
 	if !k.sampling || begins && len(k.waiting) < mostWaiting {
-		k.waiting = append(k.waiting, sample{now, snap})
+		k.waiting = append(k.waiting, sample{now, snap, k.missed})
+		k.missed = false
+	} else {
+		k.missed = k.missed || begins
 	}
 	if !k.sampling {
 		k.sampling = true
@@ -97,7 +102,7 @@ func (k *Keeper) Sample(now time.Time, snap *model.Snapshot) (next time.Time) {
 	return now.Add(mostBetween)
 }
 
-// begins reports whether a command is to remove a node that none was to remove in the Snapshot before.
+// begins reports whether a command is to remove a node that none was to remove in the Snapshot before, or has begun to delete it since.
 func (k *Keeper) begins(snap *model.Snapshot) (begins bool) {
 	var going map[string]bool
 	for _, c := range snap.Claims {
@@ -107,8 +112,10 @@ func (k *Keeper) begins(snap *model.Snapshot) (begins bool) {
 		if going == nil {
 			going = map[string]bool{}
 		}
-		going[c.UID] = true
-		begins = begins || !k.going[c.UID]
+		leaving := !c.Deleting.IsZero()
+		going[c.UID] = leaving
+		was, known := k.going[c.UID]
+		begins = begins || !known || leaving && !was
 	}
 	k.going = going
 	return begins
@@ -126,19 +133,20 @@ func (k *Keeper) workOff() {
 		s := k.waiting[0]
 		k.waiting = k.waiting[1:]
 		k.queue.Unlock()
-		k.observe(s.at, s.snap)
+		k.observe(s)
 	}
 }
 
-func (k *Keeper) observe(now time.Time, snap *model.Snapshot) {
-	count := now.Sub(k.counted) >= storeEvery
-	o, ok := savings.Read(now, snap, count)
+func (k *Keeper) observe(s sample) {
+	count := s.at.Sub(k.counted) >= storeEvery
+	o, ok := savings.Read(s.at, s.snap, count)
 	if !ok {
 		return
 	}
 	if count {
-		k.counted = now
+		k.counted = s.at
 	}
+	o.Missed = s.missed
 	if k.Headroom != nil {
 		o.Headroom = k.Headroom()
 	}
@@ -148,8 +156,6 @@ func (k *Keeper) observe(now time.Time, snap *model.Snapshot) {
 		k.account.Observe(o)
 	}
 }
-
-var errTooLarge = errors.New("it is too large for a ConfigMap")
 
 // errNotRead: the account is not known yet.
 var errNotRead = errors.New("the stored account of savings was not read yet; try again in a few seconds. If that does not help, see the controller's log, and that it is the leader and not passive")
@@ -225,17 +231,13 @@ func (k *Keeper) load(ctx context.Context) error {
 // save stores the account: the days first, if they have changed.
 func (k *Keeper) save(ctx context.Context) {
 	k.mu.Lock()
-	if k.account == nil {
-		k.mu.Unlock()
+	account, stored := k.account, k.days
+	k.mu.Unlock()
+	if account == nil {
 		return
 	}
-	recent, days, err := k.account.Encode()
-	same := string(days) == k.days
-	k.mu.Unlock()
+	recent, days, err := k.encode(account)
 	put := func(slot int, data []byte) {
-		if err == nil && len(data) > savings.MostStoredBytes {
-			err = fmt.Errorf("part %d takes %d bytes, at most %d: %w", slot, len(data), savings.MostStoredBytes, errTooLarge)
-		}
 		if err != nil {
 			return
 		}
@@ -243,12 +245,12 @@ func (k *Keeper) save(ctx context.Context) {
 		defer cancel()
 		err = k.store.StoreHistories(call, slot, map[string][]byte{key: data})
 	}
-	if !same {
+	if string(days) != stored {
 		put(daysSlot, days)
 	}
 	put(recentSlot, recent)
 	switch {
-	case errors.Is(err, errTooLarge): // reading it again would lose what came since, and be too large again
+	case errors.Is(err, savings.ErrTooLarge): // reading it again would lose what came since, and be too large again
 		k.say("the account of savings can't be stored, and ends with the process", err)
 		return
 	case err != nil:
@@ -259,6 +261,21 @@ func (k *Keeper) save(ctx context.Context) {
 	k.mu.Lock()
 	k.days, k.failing = string(days), false
 	k.mu.Unlock()
+}
+
+// encode returns the two parts of the account. The lock is not held while they are encoded.
+func (k *Keeper) encode(account *savings.Ledger) (recent, days []byte, err error) {
+	for fits := false; !fits && err == nil; {
+		k.mu.Lock()
+		c := account.Copy()
+		k.mu.Unlock()
+		if recent, days, err = c.Encode(); err == nil {
+			k.mu.Lock()
+			fits, err = account.Fit(c)
+			k.mu.Unlock()
+		}
+	}
+	return recent, days, err
 }
 
 // forget has the account read again: another process has written, or nobody knows what came of a write.

@@ -155,8 +155,14 @@ func TestRefusedAccount(t *testing.T) {
 	})
 }
 
-// TestShortRemovals: a node whose pods are seen for an instant only, between two samples, is credited.
+// TestShortRemovals: a node whose pods, or whose deletion, is seen for an instant only, between two samples, is credited.
 func TestShortRemovals(t *testing.T) {
+	for _, deleting := range []int{1, 50} { // Snapshots; 50 are ten times what lies between two samples
+		testShortRemoval(t, deleting)
+	}
+}
+
+func testShortRemoval(t *testing.T, deleting int) {
 	synctest.Test(t, func(t *testing.T) {
 		k := New(slog.New(slog.DiscardHandler), nil)
 		launched := time.Now()
@@ -175,7 +181,7 @@ func TestShortRemovals(t *testing.T) {
 		}
 		show(func(*model.Snapshot) {})
 		show(disrupt)
-		for range 50 { // ten times what lies between two samples
+		for range deleting {
 			show(func(snap *model.Snapshot) {
 				disrupt(snap)
 				snap.Claims[0].Deleting = time.Now()
@@ -193,7 +199,7 @@ func TestShortRemovals(t *testing.T) {
 			t.Fatal(err)
 		}
 		if a.Total.Removed == 0 {
-			t.Errorf("nothing is credited: %+v", a.Total)
+			t.Errorf("deletion seen in %d Snapshots: nothing is credited: %+v", deleting, a.Total)
 		}
 	})
 }

@@ -26,7 +26,7 @@ func NewMetrics(k *Keeper) *Metrics {
 		k:       k,
 		cost:    of("nodes_cost_usd", "Cost of nodes in the last 24 hours, in dollars, by NodePool and capacity type. NodePool (others): those without a series of their own.", "nodepool", "capacity_type"),
 		saved:   of("savings_usd", "Savings in the last 24 hours, in dollars, by cause: consolidation, spot, reservations, overlays or headroom (negative).", "cause"),
-		unknown: of("savings_unknown_seconds", "What is not known of the last 24 hours, by what: unpriced (machine-seconds without a price), no_on_demand_price (machine-seconds), ended (machine-seconds after which machines were gone) or unseen (seconds without a controller).", "what"),
+		unknown: of("savings_unknown_seconds", "What is not known of the last 24 hours, by what: unpriced (machine-seconds without a price), no_on_demand_price (machine-seconds), ended (machine-seconds after which machines were gone), unseen (seconds without a controller) or no_credit (seconds of consolidation commands whose saving is unknown).", "what"),
 		from:    of("savings_start_seconds", "Start of the account, in seconds since 1970."),
 	}
 }
@@ -56,7 +56,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	for _, c := range a.Causes().List() {
 		send(m.saved, float64(c.Amount)/dollar, c.Name)
 	}
-	for what, seconds := range map[string]int64{"unpriced": a.Total.NoPrice, "no_on_demand_price": a.Total.NoOnDemand, "ended": a.Total.Ended, "unseen": a.Total.Unseen} {
+	for what, seconds := range map[string]int64{"unpriced": a.Total.NoPrice, "no_on_demand_price": a.Total.NoOnDemand, "ended": a.Total.Ended, "unseen": a.Total.Unseen, "no_credit": a.Total.NoCredit} {
 		send(m.unknown, float64(seconds), what)
 	}
 	send(m.from, float64(a.Begin.Unix()))
