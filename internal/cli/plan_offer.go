@@ -52,7 +52,7 @@ func (f *offerer) offer(ctx context.Context, s *state.State) {
 				s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: err.Error()})
 			}
 		case p.ClassGroup != kwokv1alpha1.Group:
-			f.assume("NodePool " + p.Name + ": what " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + " offers: the instance types of the catalogue are assumed")
+			f.assume("NodePool " + p.Name + ": what " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + " offers: all instance types with a known price are assumed")
 		}
 	}
 }

@@ -90,6 +90,19 @@ func TestDoctorCommands(t *testing.T) {
 	}
 }
 
+// A price file counts for a type that the catalogue lacks only if all nodes are of another cloud; else it takes a catalogue that has the type.
+func TestPriceOfAnUnknownType(t *testing.T) {
+	f := &doctor.Finding{Code: doctor.PriceUnknown, Have: "m9g.large", Changes: []plan.Change{{Object: "catalog", Op: plan.Add, Value: "m9g.large"}}}
+	for _, c := range []struct {
+		d    Doctor
+		want string
+	}{{Doctor{}, "--catalog FILE"}, {Doctor{OwnTypes: true}, "--price-file FILE"}, {Doctor{NoTypes: true}, "--price-file FILE"}} {
+		if got := c.d.Commands(f); len(got) != 1 || !strings.HasPrefix(got[0], "# ") || !strings.Contains(got[0], "m9g.large") || !strings.HasSuffix(got[0], c.want) {
+			t.Errorf("own types %t, no types %t: %q, want %s", c.d.OwnTypes, c.d.NoTypes, got, c.want)
+		}
+	}
+}
+
 // TestHeldDrainIsAStep holds what keeps nodes from being drained to its dollars, and to the first of the next steps.
 func TestHeldDrainIsAStep(t *testing.T) {
 	pdb := doctor.Finding{Code: doctor.PDBNeverAllows, Severity: doctor.Broken, Subject: "poddisruptionbudget/shop/web", Key: "spec.maxUnavailable", Have: "0",

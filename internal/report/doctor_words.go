@@ -177,9 +177,15 @@ func doctorObject(subject string) string {
 func (d *Doctor) Commands(f *doctor.Finding) (out []string) {
 	kubectl := ShellLine(append([]string{"kubectl"}, d.Flags.Kubectl...)) + " "
 	for _, c := range f.Changes {
-		if name, ok := strings.CutPrefix(c.Object, "nodegroup/"); ok && (d.OwnTypes || d.NoTypes) {
-			out = append(out, raiseByHand+name)
-			continue
+		if d.OwnTypes || d.NoTypes { // nodes are of another cloud than the catalogue
+			if name, ok := strings.CutPrefix(c.Object, "nodegroup/"); ok {
+				out = append(out, raiseByHand+name)
+				continue
+			}
+			if c.Object == "catalog" {
+				out = append(out, "# give the price of "+c.Value+": --price-file FILE")
+				continue
+			}
 		}
 		parts := strings.Split(doctorCommand(f, c), " && ")
 		for i, part := range parts {
@@ -223,7 +229,7 @@ func doctorCommand(f *doctor.Finding, c plan.Change) string {
 		}
 		return "# exempt Dovetail's ServiceAccount from the policy or webhook that refuses this, or change its rule"
 	case "catalog":
-		return "# give the price of " + c.Value + ": --price-file FILE"
+		return "# use a catalogue that has " + c.Value + ": --catalog FILE"
 	}
 	target := kind + " " + name
 	annotation, isAnnotation := strings.CutPrefix(c.Field, "metadata.annotations[")
