@@ -5,6 +5,7 @@ package decide_test
 
 import (
 	"strings"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/decide"
@@ -16,6 +17,11 @@ import (
 
 func init() {
 	decide.Why, decide.Apply = explain.Why, explain.Apply
+	decide.WhyPending = func(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy, answer func([]*model.Pod, plan.Answer)) {
+		for _, w := range explain.Pending(s, mem, now, pol) {
+			answer(w.Pods, w.Answer)
+		}
+	}
 	decide.WhyText = func(a *plan.Answer) string {
 		var b strings.Builder
 		if err := report.WhyText(&b, &report.Why{Answer: *a}); err != nil {

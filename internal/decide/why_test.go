@@ -12,10 +12,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Why and Apply are those of package explain, which imports this one: see verify_test.go.
+// Why, WhyPending (explain.Pending) and Apply are those of package explain, which imports this one: see verify_test.go.
 var (
-	Why   func(s *model.Snapshot, mem Memory, now time.Time, pol Policy, subject string) (plan.Answer, error)
-	Apply func(s *model.Snapshot, ch plan.Change) (*model.Snapshot, error)
+	Why        func(s *model.Snapshot, mem Memory, now time.Time, pol Policy, subject string) (plan.Answer, error)
+	WhyPending func(s *model.Snapshot, mem Memory, now time.Time, pol Policy, answer func(pods []*model.Pod, a plan.Answer))
+	Apply      func(s *model.Snapshot, ch plan.Change) (*model.Snapshot, error)
 )
 
 // formatDollars writes micro-dollars as $ and four decimals.

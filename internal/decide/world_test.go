@@ -33,6 +33,7 @@ type world struct {
 	mem Memory
 	pol Policy
 
+	before    func(*model.Snapshot)          // looks at what each decision is to be made on
 	judge     func(*model.Snapshot, *Output) // looks at each decision
 	did       func(plan.Action)              // and at each thing done, before its effect
 	rebooted  func(node string)
@@ -232,6 +233,9 @@ func (w *world) Restart(table *state.ResourceTable) {
 
 // Decide implements sim.Decider. What it decides is verified.
 func (w *world) Decide(now time.Time, snap *model.Snapshot, solve bool) ([]plan.Action, time.Time) {
+	if w.before != nil {
+		w.before(snap)
+	}
 	req := Request{Solve: solve}
 	out, mem := stepTwice(snap, w.mem, now, w.pol, req, w.fatalf)
 	refused, err := SecondOpinion(snap, &out)
@@ -296,7 +300,9 @@ func (w *world) check() {
 				}
 			}
 		}
-		charged = charged.Add(most)
+		if c.Pool == w.pool().Name {
+			charged = charged.Add(most)
+		}
 	}
 	if p := w.pool(); len(p.HasLimit) > 0 && charged.At(model.CPU) > p.Limits.At(model.CPU) {
 		w.fatalf("the pool's limit of %d is exceeded: %d", p.Limits.At(model.CPU), charged.At(model.CPU))

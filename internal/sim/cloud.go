@@ -40,7 +40,7 @@ func (c *Cluster) launch(x *model.Claim) (*Machine, model.LaunchFailure) {
 		}
 		for i := range t.Offerings {
 			o := &t.Offerings[i]
-			if !allows(model.LabelZone, o.Zone) || !allows(model.LabelCapacityType, o.CapacityType) {
+			if !allows(model.LabelZone, o.Zone) || !allows(model.LabelCapacityType, o.CapacityType) || !allows(model.LabelNodeGroup, o.Labels[model.LabelNodeGroup]) {
 				continue
 			}
 			if k := (Offered{t.Name, o.Zone, o.CapacityType}); c.isAside(k) {

@@ -295,8 +295,11 @@ func (x *Controller) launch(a plan.LaunchClaim) (uint64, error) {
 		x.State.RecordLaunchFailure(a.UID, model.LaunchFailure{Kind: "NotFound", Message: "it is gone"})
 		return 0, nil
 	}
-	return c.updateClaim(plan.UpdateClaim{Claim: a.Claim, UID: a.UID, ProviderID: m.ID, Capacity: m.Type.Capacity, Allocatable: m.Type.Allocatable,
-		Labels:     map[string]string{model.LabelInstanceType: m.Type.Name, model.LabelZone: m.Offering.Zone, model.LabelCapacityType: m.Offering.CapacityType},
+	labels := map[string]string{model.LabelInstanceType: m.Type.Name, model.LabelZone: m.Offering.Zone, model.LabelCapacityType: m.Offering.CapacityType}
+	if g := m.Offering.Labels[model.LabelNodeGroup]; g != "" {
+		labels[model.LabelNodeGroup] = g
+	}
+	return c.updateClaim(plan.UpdateClaim{Claim: a.Claim, UID: a.UID, ProviderID: m.ID, Capacity: m.Type.Capacity, Allocatable: m.Type.Allocatable, Labels: labels,
 		Conditions: map[string]model.Condition{lifecycle.Launched: {Status: "True", Reason: lifecycle.Launched}}})
 }
 
