@@ -121,7 +121,7 @@ func (c *Controller) createClaim(ctx context.Context, now time.Time, a plan.Crea
 		}
 		if errors.Is(err, plan.ErrInvalid) || try >= createTries {
 			s.Overlay.DropProvisionalClaim(a.Name)
-			said := refusalText(a.Name, err)
+			said := afterName(err.Error(), a.Name) // no such claim will be found
 			s.RecordUnmadeClaim(unmadeClaim(a, time.Now(), said))
 			c.recorder.Unmade(a, said, err)
 			return
@@ -214,9 +214,6 @@ func (c *Controller) startCall(ctx context.Context, in lane, action plan.Action,
 		})
 	}()
 }
-
-// refusalText is what the API server says of a claim that it refuses, without the claim's name: no such claim will be found.
-func refusalText(claim string, err error) string { return afterName(err.Error(), claim) }
 
 // afterName returns what a refusal says after the last mention of an object's name; all of it if it is not mentioned.
 func afterName(text, name string) string {

@@ -53,7 +53,7 @@ func (x driftCount) rest() time.Duration {
 	if x.Times < 2 {
 		return 0
 	}
-	return min(firstDriftRest<<min(x.Times-2, 10), longestDriftRest)
+	return model.Backoff(firstDriftRest, x.Times-2, longestDriftRest)
 }
 
 // driftTarget names what a pool asks its nodes to be, but for what its node class says.

@@ -125,7 +125,7 @@ func (l *Planner) Answer(now time.Time, uid string, refused bool) {
 		l.refused = map[string]refusal{}
 	}
 	r := l.refused[uid]
-	r.until = now.Add(min(firstPause<<min(r.times, 10), mostPause))
+	r.until = now.Add(model.Backoff(firstPause, r.times, mostPause))
 	r.times++
 	l.refused[uid] = r
 }

@@ -60,6 +60,11 @@ func LaterOf(a, b time.Time) time.Time {
 	return a
 }
 
+// Backoff returns how long to wait after so many waits before: first, doubled for each of ten at most, and no longer than most.
+func Backoff(first time.Duration, before int, most time.Duration) time.Duration {
+	return min(first<<min(before, 10), most)
+}
+
 // EarlierOf returns the earlier of two instants; zero is never.
 func EarlierOf(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {

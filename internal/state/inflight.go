@@ -64,7 +64,7 @@ func (c *change) pause() time.Duration {
 	if c.undone <= freeRepeats {
 		return 0
 	}
-	return min(undoneRetry<<min(c.undone-freeRepeats-1, 10), longestUndone)
+	return model.Backoff(undoneRetry, c.undone-freeRepeats-1, longestUndone)
 }
 
 // Object names an object whose resource version shows the effect of an action. The empty one names none.

@@ -161,7 +161,7 @@ func (o *Overlay) keepReservation(c *model.Claim) *model.Claim {
 	return &d
 }
 
-// isMarked reports whether a claim says whether its node is reserved, as all do that we create.
+// isMarked reports whether a claim has the mark of a reserved node or of one that is not. All claims that we create have one of the two.
 func isMarked(c *model.Claim) bool { return c.Reserved || c.NoReserve != "" }
 
 // forgetClaim forgets a claim that is gone.

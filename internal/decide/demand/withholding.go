@@ -108,7 +108,7 @@ func (wh *Withholding) withhold(parts map[string]withheldPart, name string, why 
 	if wh.Now.Before(was.Until) {
 		return // the same fault, told again
 	}
-	until := wh.Now.Add(min(retry<<min(was.Times, 10), maxWithheld))
+	until := wh.Now.Add(model.Backoff(retry, was.Times, maxWithheld))
 	refused := plan.DetailOf[plan.OfPlanRefused](why)
 	refused.Until = until
 	why.Code, why.Detail = plan.PlanRefused, refused

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -65,7 +66,7 @@ func (bo *BackOffs) add(uid string, d time.Duration, now BackOff) {
 			m[k] = v
 		}
 	}
-	m[uid] = BackOff{Until: bo.Now.Add(min(d<<min(old.Times, 10), 2*time.Hour)), Times: old.Times + 1, Begun: old.Begun + now.Begun, rules: now.rules}
+	m[uid] = BackOff{Until: bo.Now.Add(model.Backoff(d, old.Times, 2*time.Hour)), Times: old.Times + 1, Begun: old.Begun + now.Begun, rules: now.rules}
 	bo.mem.byClaim = m
 	bo.out.WakeAt(m[uid].Until)
 }

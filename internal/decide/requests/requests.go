@@ -244,7 +244,7 @@ func (x *State) settle(now, since time.Time, part bool) (until time.Time) {
 		set(model.RequestProvisioned, "False", NotFound)
 		if part && lost {
 			x.Attempts++
-			x.RetryAt = now.Add(min(firstRetry<<min(x.Attempts-1, 8), mostRetry)).Truncate(time.Second)
+			x.RetryAt = now.Add(model.Backoff(firstRetry, x.Attempts-1, mostRetry)).Truncate(time.Second)
 		} else if part {
 			waits()
 		}

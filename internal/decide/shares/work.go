@@ -209,7 +209,7 @@ const (
 
 // after is the next turn, of pods that are set aside now.
 func (r retryTurn) after(now time.Time) retryTurn {
-	return retryTurn{At: now.Add(min(firstRetry<<min(r.times, 10), lastRetry)), times: r.times + 1}
+	return retryTurn{At: now.Add(model.Backoff(firstRetry, r.times, lastRetry)), times: r.times + 1}
 }
 
 // IsDue reports whether pods that were set aside are to be looked at now.

@@ -53,13 +53,13 @@ const (
 func restAfter(k launchSite, times int, stands bool) time.Duration {
 	switch {
 	case k.template == "":
-		return min(SiteFirstRest<<min(times-1, 10), siteLongestRest)
+		return model.Backoff(SiteFirstRest, times-1, siteLongestRest)
 	case times == 1 && stands && k.pool != "":
 		return firstPause
 	case times == 1:
 		return 0 // other places are tried at once
 	}
-	return min(FirstRest<<min(times-2, 10), LongestRest)
+	return model.Backoff(FirstRest, times-2, LongestRest)
 }
 
 // siteCounts are the unused launches by site. What a copy of it holds does not change when it is written to.

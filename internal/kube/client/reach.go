@@ -204,8 +204,8 @@ func (c *Client) controllerPod(ctx context.Context) (*corev1.Pod, error) {
 		strings.Join(looked, ", "), c.Address, controllerLabels)}
 }
 
-// ControllerArgs returns the command line of the controller that leads, as the container of its pod has it. An error is a *NoController where there is none,
-// and a *MissingRole where its pod may not be read.
+// ControllerArgs returns the arguments of the leading controller, as in the container of its pod. The error is a *NoController if none runs, and a
+// *MissingRole if its pod may not be read.
 func (c *Client) ControllerArgs(ctx context.Context) ([]string, error) {
 	pod, err := c.controllerPod(ctx)
 	if err != nil {
