@@ -5,11 +5,14 @@ package refusals
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // rejected reports whether a kubelet has rejected a pod when it came, for whatever reason: OutOfcpu, NodeAffinity, NodePorts and others. A pod that
@@ -58,7 +61,9 @@ func (r Refusal) String() string {
 // kube-scheduler refuses a node if it says of a pod that it is unschedulable while a node is open to the pod (Ready, all taints tolerated) and was
 // launched for the pod: its NodeClaim has more slots of the pod's owner than pods of that owner are bound there, and the pod is no younger than the
 // node is open. It has to say so when the node has been open for lag, or leave it at that for longestWait more: so long it may take until
-// it looks at the pod again, and it says nothing new if it finds the same. A pod of a DaemonSet is refused by the one node that it was made for. Nothing is counted
+// it looks at the pod again, and it says nothing new if it finds the same. A node is open to a pod whose topology spread or pod affinity looks at
+// other pods once all nodes that were launched for those are open, and none of those pods was bound since: in zone b a pod can wait for a node in zone a.
+// A pod of a DaemonSet is refused by the one node that it was made for. Nothing is counted
 // if Dovetail had told the pod before that it gets no node, or if the pod is bound within lag after: the one had not seen the other.
 //
 // A kubelet refuses a pod that it has rejected, and one that it would reject because of the resources of the pods on the node or the node's labels.
@@ -114,6 +119,10 @@ func (r *Record) refusing(p *pod, at, answered time.Time, long, lag time.Duratio
 	if !p.bound.IsZero() && p.bound.Before(answered.Add(lag)) || !p.gone.IsZero() && p.gone.Before(answered.Add(lag)) {
 		return ""
 	}
+	settled, ok := r.settledSince(p, at)
+	if !ok {
+		return ""
+	}
 	for name, n := range r.nodes {
 		c := r.claims[n.claim]
 		if c == nil || p.daemon && p.node != name {
@@ -121,6 +130,9 @@ func (r *Record) refusing(p *pod, at, answered time.Time, long, lag time.Duratio
 		}
 		opened, open := n.openSince(at, p.last)
 		since := opened
+		if settled.After(since) {
+			since = settled
+		}
 		if at.After(answered) && answered.After(since) {
 			since = answered
 		}
@@ -134,6 +146,69 @@ func (r *Record) refusing(p *pod, at, answered time.Time, long, lag time.Duratio
 		return name
 	}
 	return ""
+}
+
+// settledSince returns since when, seen from an instant, all nodes have been open that were launched for pods at which a pod's topology spread or pod
+// affinity looks, and those pods where they are; zero if it looks at none, and false if such a node is still to come.
+func (r *Record) settledSince(p *pod, at time.Time) (since time.Time, ok bool) {
+	selectors := looksAt(p.last)
+	if len(selectors) == 0 {
+		return time.Time{}, true
+	}
+	later := func(t time.Time) {
+		if t.After(since) && !t.After(at) {
+			since = t
+		}
+	}
+	owners := map[string]bool{}
+	for _, q := range r.pods {
+		if slices.ContainsFunc(selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(q.last.Labels)) }) {
+			owners[q.owner] = true
+			later(q.bound)
+			later(q.gone)
+		}
+	}
+	nodes := map[string]*node{} // by claim
+	for _, n := range r.nodes {
+		nodes[n.claim] = n
+	}
+	for name, c := range r.claims {
+		launchedFor := slices.ContainsFunc(slices.Collect(maps.Keys(c.slots)), func(owner string) bool { return owners[owner] })
+		if !launchedFor || c.created.After(at) || !c.gone.IsZero() && !c.gone.After(at) {
+			continue
+		}
+		n := nodes[name]
+		if n == nil {
+			return time.Time{}, false
+		}
+		opened, open := n.openSince(at, p.last)
+		if !open {
+			return time.Time{}, false
+		}
+		later(opened)
+	}
+	return since, true
+}
+
+// looksAt returns the selectors of the pods on which it depends where a pod may run: those of its topology spread constraints that are not mere
+// preferences, and of its required pod affinity.
+func looksAt(p *corev1.Pod) (out []labels.Selector) {
+	add := func(s *metav1.LabelSelector) {
+		if selector, err := metav1.LabelSelectorAsSelector(s); err == nil { // the API server has accepted it
+			out = append(out, selector)
+		}
+	}
+	for _, c := range p.Spec.TopologySpreadConstraints {
+		if c.WhenUnsatisfiable == corev1.DoNotSchedule {
+			add(c.LabelSelector)
+		}
+	}
+	if a := p.Spec.Affinity; a != nil && a.PodAffinity != nil {
+		for _, t := range a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+			add(t.LabelSelector)
+		}
+	}
+	return out
 }
 
 // boundOf counts the pods of an owner that were bound to a node by an instant.

@@ -21,8 +21,7 @@ func at(second int) time.Time { return time.Unix(int64(second), 0) }
 
 func newStory(taints ...corev1.Taint) story {
 	s := story{NewRecord()}
-	s.SetClaim(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "c1", CreationTimestamp: metav1.NewTime(at(5)),
-		Annotations: map[string]string{slotsAnnotation: `[{"class":"x","owner":"deployment/ns/web","count":2}]`}}})
+	s.SetClaim(s.claim("c1"))
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"zone": "a"}, OwnerReferences: []metav1.OwnerReference{{Kind: "NodeClaim", Name: "c1"}}}}
 	n.Spec.Taints = append(taints, corev1.Taint{Key: "dovetail.sh/reserved", Effect: corev1.TaintEffectNoSchedule})
 	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("3")}
@@ -32,6 +31,12 @@ func newStory(taints ...corev1.Taint) story {
 	n.Spec.Taints = taints
 	s.SetNode(at(10), n)
 	return s
+}
+
+// claim returns a NodeClaim for two pods of Deployment web.
+func (s story) claim(name string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(at(5)),
+		Annotations: map[string]string{slotsAnnotation: `[{"class":"x","owner":"deployment/ns/web","count":2}]`}}}
 }
 
 // pod returns a pod of Deployment web, or of the DaemonSet agent.
@@ -65,6 +70,10 @@ func TestJudge(t *testing.T) {
 		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
 			{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n1"}}}}}}}}
 	}
+	spread := func(p *corev1.Pod) {
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"pod-template-hash": "h"}}}}
+	}
 	selects := func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"zone": "b"} }
 	for _, c := range []struct {
 		name, by, message string // by empty: not counted
@@ -86,6 +95,26 @@ func TestJudge(t *testing.T) {
 		{name: "one other has a slot", by: "kube-scheduler", message: "no node at 20", tell: func(s story) { s.bind(11, s.pod("w1")); s.refuse(20, s.pod("w3")) }},
 		{name: "a pod that came later", tell: func(s story) {
 			s.refuse(20, s.pod("w1", func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(at(15)) }))
+		}},
+		{name: "spread, while a node for others is to come", tell: func(s story) {
+			s.SetClaim(s.claim("c2"))
+			s.refuse(15, s.pod("w1", spread))
+			s.bind(20, s.pod("w1", spread))
+		}},
+		{name: "spread, while others are bound", tell: func(s story) {
+			s.bind(14, s.pod("w2", spread))
+			s.refuse(15, s.pod("w1", spread))
+			s.bind(20, s.pod("w1", spread))
+		}},
+		{name: "spread, and nothing to come", by: "kube-scheduler", message: "no node at 15", tell: func(s story) {
+			s.SetClaim(s.claim("c2"))
+			s.DeleteClaim(at(12), "c2")
+			s.refuse(15, s.pod("w1", spread))
+			s.bind(20, s.pod("w1", spread))
+		}},
+		{name: "spread, and for ever", by: "kube-scheduler", message: "no node at 11", tell: func(s story) {
+			s.bind(14, s.pod("w2", spread))
+			s.refuse(11, s.pod("w1", spread))
 		}},
 		{name: "a node that is gone", tell: func(s story) { s.DeleteNode(at(15), "n1"); s.refuse(20, s.pod("w1")) }},
 		{name: "a DaemonSet's pod", by: "kube-scheduler", message: "no node at 20", tell: func(s story) { s.refuse(20, s.pod("a1", agent)) }},

@@ -79,8 +79,8 @@ type nodeState struct {
 
 // claim is what was seen of a NodeClaim.
 type claim struct {
-	created time.Time
-	slots   map[string]int // by owner
+	created, gone time.Time      // gone zero: not
+	slots         map[string]int // by owner
 }
 
 // NewRecord returns an empty record.
@@ -222,6 +222,15 @@ func (r *Record) SetClaim(o metav1.Object) {
 	}
 	for owner, n := range have {
 		x.slots[owner] = max(x.slots[owner], n)
+	}
+}
+
+// DeleteClaim notes that a NodeClaim is gone.
+func (r *Record) DeleteClaim(at time.Time, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if x := r.claims[name]; x != nil {
+		x.gone = at
 	}
 }
 

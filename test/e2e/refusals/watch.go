@@ -43,7 +43,7 @@ func Watch(ctx context.Context, config *rest.Config, r *Record) error {
 				r.SetTold(time.Now(), e.InvolvedObject.UID)
 			}
 		}, nil),
-		handle(claims.ForResource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}).Informer(), func(c *metav1.PartialObjectMetadata) { r.SetClaim(c) }, nil),
+		handle(claims.ForResource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}).Informer(), func(c *metav1.PartialObjectMetadata) { r.SetClaim(c) }, func(c *metav1.PartialObjectMetadata) { r.DeleteClaim(time.Now(), c.Name) }),
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
