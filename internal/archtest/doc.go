@@ -39,6 +39,7 @@ sim, approve < replay < replay/recording, report
 record, kube/manifests < replay/recording < cli
 model < top < top/screen, web
 decide, verify < approve < doctor, controller, cli
+kube/translate < convert < cli
 decide < explain < doctor, controller/answer
 decide < doctor < report
 decide < expander

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/dovetail-sh/dovetail/internal/convert"
 	"github.com/dovetail-sh/dovetail/internal/kube/write"
 )
 
@@ -35,9 +36,9 @@ func (f *convertFlags) checkAsking(in io.Reader) error {
 
 // applyObjects shows how the objects of a conversion differ from those in the cluster, asks, and applies them. All are
 // tried first: where one is refused none is written.
-func (c *conversion) applyObjects(cmd *cobra.Command, f convertFlags) error {
+func applyObjects(cmd *cobra.Command, conv *convert.Conversion, f convertFlags) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
-	list, err := c.objects()
+	list, err := conv.Objects()
 	if err != nil {
 		return err
 	}

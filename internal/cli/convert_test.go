@@ -5,12 +5,10 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -98,51 +96,4 @@ func TestConvert(t *testing.T) {
 		}
 		return fmt.Sprintf("status %d\n%s%s", status, out.String(), strings.ReplaceAll(errs.String(), dir, ""))
 	})
-}
-
-// TestConvertKnowsEveryFlag: each flag says what becomes of it, whether it is given its default or another value.
-func TestConvertKnowsEveryFlag(t *testing.T) {
-	other := map[int]string{asText: "x", asBool: "false", asInt: "7", asFloat: "0.7", asDuration: "7m", asList: "x"}
-	own := map[string]string{"cloud-provider": "aws", "nodes": "1:2:x", "node-group-auto-discovery": "asg:tag=x", "expander": "random",
-		"cores-total": "0:7", "memory-total": "0:7", "drain-priority-config": "0:60,1000:0"}
-	seen := map[string]bool{}
-	for _, d := range caFlags {
-		if seen[d.name] {
-			t.Errorf("--%s is there twice", d.name)
-		}
-		seen[d.name] = true
-		values := []string{cmp.Or(own[d.name], other[d.kind])}
-		if d.name != "cloud-provider" && d.kind != asList {
-			values = append(values, d.def)
-		}
-		if d.kind == asBool {
-			values = append(values, "true")
-		}
-		for _, v := range values {
-			c := &conversion{settings: translate.DefaultGroupSettings(), given: map[string]bool{}}
-			err := c.flags([]string{"--nodes=0:3:workers", "--" + d.name + "=" + v})
-			if err == nil {
-				err = c.translate()
-			}
-			if err != nil {
-				t.Errorf("--%s=%s: %v", d.name, v, err)
-				continue
-			}
-			said := false
-			for _, r := range c.rows {
-				if r.Flag == d.name {
-					said = true
-					if r.What == "" || !slices.Contains([]string{inObjects, toController, sameHere, noEffect, noMatch}, r.Outcome) {
-						t.Errorf("--%s=%s: nothing is said: %+v", d.name, v, r)
-					}
-				}
-			}
-			if !said {
-				t.Errorf("--%s=%s: not in what is said", d.name, v)
-			}
-		}
-	}
-	if len(seen) < 140 {
-		t.Errorf("only %d flags are known", len(seen))
-	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/asg"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/controller"
+	"github.com/dovetail-sh/dovetail/internal/convert"
 	"github.com/dovetail-sh/dovetail/internal/expander"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/kube/write"
@@ -119,16 +120,16 @@ func (f *groupFlags) read(getenv func(string) string) (*discovery, error) {
 		}
 		return nil, nil
 	}
-	words, err := shellWords(f.defaults)
+	words, err := convert.ShellWords(f.defaults)
 	if err != nil {
 		return nil, exit{2, fmt.Errorf("--node-group-defaults: %w", err)}
 	}
-	c := &conversion{settings: translate.DefaultGroupSettings(), given: map[string]bool{}}
-	if err := c.flags(words); err != nil {
+	c := convert.New(&convert.Input{})
+	if err := c.ReadFlags(words); err != nil {
 		return nil, exit{2, fmt.Errorf("--node-group-defaults: %w", err)}
 	}
-	ranked, namespace := slices.Contains(c.settings.Expanders, dovetailv1alpha1.ExpanderPriority), ""
-	for _, r := range c.rows {
+	ranked, namespace := slices.Contains(c.Settings.Expanders, dovetailv1alpha1.ExpanderPriority), ""
+	for _, r := range c.Rows {
 		switch {
 		case ranked && r.Flag == "namespace":
 			namespace = r.Value
@@ -137,11 +138,11 @@ func (f *groupFlags) read(getenv func(string) string) (*discovery, error) {
 			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s is a flag beside it", r.Flag)}
 		case r.Flag == "max-nodes-total" || r.Flag == "cores-total" || r.Flag == "memory-total":
 			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s is a flag beside it", r.Flag)}
-		case r.Outcome != inObjects && r.Outcome != sameHere && !strings.HasSuffix(r.Flag, "-taint"):
+		case r.Outcome != convert.InObjects && r.Outcome != convert.SameHere && !strings.HasSuffix(r.Flag, "-taint"):
 			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s says nothing of how a group is scaled: %s", r.Flag, r.What)}
 		}
 	}
-	out := &discovery{settings: c.settings}
+	out := &discovery{settings: c.Settings}
 	if ranked {
 		out.ranks = cmp.Or(namespace, clusterAutoscalerNamespace)
 	}

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package cli
+package convert
 
 import (
 	"bytes"
 	"cmp"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
-
-	"github.com/charmbracelet/x/term"
 )
 
 // narrowColumns is the width below which a row of a table stands in several lines.
@@ -27,13 +24,12 @@ type row struct {
 	what    string
 }
 
-// table says what became of every flag and tag: first what makes Dovetail do more than the Cluster Autoscaler does
-// today, then what makes it do less, then the rest.
-func (c *conversion) table(w io.Writer) error {
+// WriteTable says what became of every flag and tag: first what makes Dovetail do more than the Cluster Autoscaler does
+// today, then what makes it do less, then the rest. width is how many columns the writer shows; 0: nothing is shortened.
+func (c *Conversion) WriteTable(w io.Writer, width int) error {
 	var b bytes.Buffer
-	width := columnsOf(w)
 	flags := map[string][]row{}
-	for _, r := range c.rows {
+	for _, r := range c.Rows {
 		v := r.Value
 		if !r.Given {
 			v += " (default)"
@@ -41,7 +37,7 @@ func (c *conversion) table(w io.Writer) error {
 		flags[r.Pace] = append(flags[r.Pace], row{[]string{r.Flag, cmp.Or(v, `""`)}, r.Outcome, r.What})
 	}
 	for _, part := range []struct{ pace, title string }{
-		{paceMore, "More aggressive than your Cluster Autoscaler:"}, {paceLess, "Less aggressive than your Cluster Autoscaler:"}, {"", "The rest:"},
+		{PaceMore, "More aggressive than your Cluster Autoscaler:"}, {PaceLess, "Less aggressive than your Cluster Autoscaler:"}, {"", "The rest:"},
 	} {
 		if len(flags[part.pace]) > 0 {
 			fmt.Fprintln(&b, part.title)
@@ -53,8 +49,8 @@ func (c *conversion) table(w io.Writer) error {
 	for _, r := range c.groupRows() {
 		groups = append(groups, row{[]string{r.Group, r.Field, cmp.Or(r.Value, `""`)}, r.Outcome, r.What})
 	}
-	for _, m := range caMarks {
-		if m.Outcome == noMatch {
+	for _, m := range Marks {
+		if m.Outcome == NoMatch {
 			marks = append(marks, row{[]string{m.Name, m.On}, m.Outcome, m.What})
 		}
 	}
@@ -72,16 +68,6 @@ func (c *conversion) table(w io.Writer) error {
 		return fmt.Errorf("write what became of the flags: %w", err)
 	}
 	return nil
-}
-
-// columnsOf is how many columns a writer shows; 0: it is no terminal, and nothing is shortened.
-func columnsOf(w io.Writer) int {
-	if f, ok := w.(*os.File); ok {
-		if n, _, err := term.GetSize(f.Fd()); err == nil {
-			return n
-		}
-	}
-	return 0
 }
 
 // writeRows writes rows below titles: one line each where the terminal has room for it, else what a row is about in
@@ -122,13 +108,13 @@ func wrapText(text string, columns int) (lines []string) {
 }
 
 // writeSummary counts the outcomes and writes the controller's command line and the notes.
-func (c *conversion) writeSummary(b *bytes.Buffer) {
+func (c *Conversion) writeSummary(b *bytes.Buffer) {
 	counts := map[string]int{}
-	for _, r := range c.rows {
+	for _, r := range c.Rows {
 		counts[r.Outcome]++
 	}
 	var parts []string
-	for _, k := range []string{inObjects, toController, sameHere, noEffect, noMatch} {
+	for _, k := range []string{InObjects, ToController, SameHere, NoEffect, NoMatch} {
 		if counts[k] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[k], k))
 		}
@@ -138,8 +124,8 @@ func (c *conversion) writeSummary(b *bytes.Buffer) {
 		groups = counted(n, "group")
 	}
 	fmt.Fprintf(b, "%s in %s; flags: %s\n", groups, counted(len(c.groups), "NodePool"), strings.Join(parts, ", "))
-	fmt.Fprintf(b, "controller: dovetail controller %s\n", strings.Join(c.controller, " "))
-	for _, n := range c.notes {
+	fmt.Fprintf(b, "controller: dovetail controller %s\n", strings.Join(c.Controller, " "))
+	for _, n := range c.Notes {
 		fmt.Fprintln(b, "note:", n)
 	}
 }

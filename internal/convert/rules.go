@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package cli
+package convert
 
 import (
 	"cmp"
@@ -25,78 +25,78 @@ const whyMoved = "such pods are evicted like any other; to keep one, annotate it
 
 // inOptions is the outcome of a flag that is in the options of the class.
 func inOptions(field, value string) fate {
-	return fate{outcome: inObjects, what: "NodeGroupClass spec.options." + field + ": " + value}
+	return fate{outcome: InObjects, what: "NodeGroupClass spec.options." + field + ": " + value}
 }
 
 // keepRule sets a rule about pods on or off.
 func keepRule(field, v string, rule **bool) (fate, error) {
 	*rule = nil
 	if v != "true" {
-		return fate{outcome: sameHere, what: whyMoved}, nil
+		return fate{outcome: SameHere, what: whyMoved}, nil
 	}
 	yes := true
 	*rule = &yes
 	return inOptions("eviction."+field, "true"), nil
 }
 
-func convertLocalStorage(c *conversion, v string) (fate, error) {
-	return keepRule("keepLocalStorage", v, &c.settings.Eviction.KeepLocalStorage)
+func convertLocalStorage(c *Conversion, v string) (fate, error) {
+	return keepRule("keepLocalStorage", v, &c.Settings.Eviction.KeepLocalStorage)
 }
 
-func convertCustomControllers(c *conversion, v string) (fate, error) {
-	return keepRule("keepCustomControllers", v, &c.settings.Eviction.KeepCustomControllers)
+func convertCustomControllers(c *Conversion, v string) (fate, error) {
+	return keepRule("keepCustomControllers", v, &c.Settings.Eviction.KeepCustomControllers)
 }
 
-func convertSystemPods(c *conversion, v string) (fate, error) {
+func convertSystemPods(c *Conversion, v string) (fate, error) {
 	if v != "true" {
-		c.settings.Eviction.KeepSystemPods = nil
-		return fate{outcome: sameHere, what: whyMoved}, nil
+		c.Settings.Eviction.KeepSystemPods = nil
+		return fate{outcome: SameHere, what: whyMoved}, nil
 	}
-	return inOptions("eviction.keepSystemPods", c.settings.Eviction.KeepSystemPods.Duration.String()), nil
+	return inOptions("eviction.keepSystemPods", c.Settings.Eviction.KeepSystemPods.Duration.String()), nil
 }
 
-func convertSystemPodAge(c *conversion, v string) (fate, error) {
+func convertSystemPodAge(c *Conversion, v string) (fate, error) {
 	d, err := time.ParseDuration(v)
 	if err != nil {
 		return fate{}, fmt.Errorf("--blocking-system-pod-distruption-timeout=%s: %w", v, err)
 	}
-	if c.settings.Eviction.KeepSystemPods == nil {
-		return fate{outcome: noEffect, what: "--skip-nodes-with-system-pods is off"}, nil
+	if c.Settings.Eviction.KeepSystemPods == nil {
+		return fate{outcome: NoEffect, what: "--skip-nodes-with-system-pods is off"}, nil
 	}
-	c.settings.Eviction.KeepSystemPods = &metav1.Duration{Duration: d}
+	c.Settings.Eviction.KeepSystemPods = &metav1.Duration{Duration: d}
 	return inOptions("eviction.keepSystemPods", d.String()), nil
 }
 
-func convertMinReplicas(c *conversion, v string) (fate, error) {
+func convertMinReplicas(c *Conversion, v string) (fate, error) {
 	n, err := strconv.ParseInt(v, 10, 32)
 	if err != nil || n < 0 {
 		return fate{}, fmt.Errorf("--min-replica-count=%s: need a count of 0 or more", v)
 	}
 	switch {
 	case n == 0:
-		return fate{outcome: sameHere, what: "no minimum"}, nil
-	case c.settings.Eviction.KeepCustomControllers == nil:
-		return fate{outcome: noEffect, what: "--skip-nodes-with-custom-controller-pods is off, and Cluster Autoscaler asks for no replicas then"}, nil
+		return fate{outcome: SameHere, what: "no minimum"}, nil
+	case c.Settings.Eviction.KeepCustomControllers == nil:
+		return fate{outcome: NoEffect, what: "--skip-nodes-with-custom-controller-pods is off, and Cluster Autoscaler asks for no replicas then"}, nil
 	}
 	count := int32(n)
-	c.settings.Eviction.KeepBelowReplicas = &count
+	c.Settings.Eviction.KeepBelowReplicas = &count
 	return inOptions("eviction.keepBelowReplicas", v), nil
 }
 
-func convertGracePeriod(c *conversion, v string) (fate, error) {
+func convertGracePeriod(c *Conversion, v string) (fate, error) {
 	n, err := strconv.ParseInt(v, 10, 32)
 	if err != nil || n < 0 {
 		return fate{}, fmt.Errorf("--max-graceful-termination-sec=%s: need a number of seconds, 0 or more", v)
 	}
 	if c.given["drain-priority-config"] {
-		c.settings.Eviction.MaxGracePeriod = nil
+		c.Settings.Eviction.MaxGracePeriod = nil
 		if c.given["max-graceful-termination-sec"] {
 			return fate{}, errors.New("--max-graceful-termination-sec and --drain-priority-config: Cluster Autoscaler does not start with both; leave one of them out")
 		}
-		return fate{outcome: noEffect, what: "--drain-priority-config says how long pods have to end"}, nil
+		return fate{outcome: NoEffect, what: "--drain-priority-config says how long pods have to end"}, nil
 	}
-	c.settings.Eviction.MaxGracePeriod = &metav1.Duration{Duration: gracePeriod(n)}
-	x := inOptions("eviction.maxGracePeriod", c.settings.Eviction.MaxGracePeriod.Duration.String())
+	c.Settings.Eviction.MaxGracePeriod = &metav1.Duration{Duration: gracePeriod(n)}
+	x := inOptions("eviction.maxGracePeriod", c.Settings.Eviction.MaxGracePeriod.Duration.String())
 	if n == 0 {
 		x.what += whyOneSecond
 	}
@@ -109,10 +109,10 @@ const whyOneSecond = "; an eviction with 0s would remove the pod from the API se
 func gracePeriod(seconds int64) time.Duration { return time.Duration(max(seconds, 1)) * time.Second }
 
 // convertDrainPriorities reads pairs of a priority and a number of seconds, such as 0:60,1000:120.
-func convertDrainPriorities(c *conversion, v string) (fate, error) {
-	c.settings.Eviction.DrainPriorities = nil
+func convertDrainPriorities(c *Conversion, v string) (fate, error) {
+	c.Settings.Eviction.DrainPriorities = nil
 	if v == "" {
-		return fate{outcome: sameHere, what: "empty: pods of all priorities are evicted together"}, nil
+		return fate{outcome: SameHere, what: "empty: pods of all priorities are evicted together"}, nil
 	}
 	seen, zero := map[int64]bool{}, false
 	for pair := range strings.SplitSeq(v, ",") {
@@ -126,10 +126,10 @@ func convertDrainPriorities(c *conversion, v string) (fate, error) {
 			return fate{}, fmt.Errorf("--drain-priority-config=%s: priority %d is there twice", v, priority)
 		}
 		seen[priority], zero = true, zero || seconds == 0
-		c.settings.Eviction.DrainPriorities = append(c.settings.Eviction.DrainPriorities,
+		c.Settings.Eviction.DrainPriorities = append(c.Settings.Eviction.DrainPriorities,
 			dovetailv1alpha1.NodeGroupDrainPriority{Priority: int32(priority), GracePeriod: metav1.Duration{Duration: gracePeriod(seconds)}})
 	}
-	list := c.settings.Eviction.DrainPriorities
+	list := c.Settings.Eviction.DrainPriorities
 	slices.SortFunc(list, func(a, b dovetailv1alpha1.NodeGroupDrainPriority) int { return cmp.Compare(a.Priority, b.Priority) })
 	var text []string
 	for _, p := range list {
@@ -142,21 +142,21 @@ func convertDrainPriorities(c *conversion, v string) (fate, error) {
 	return x, nil
 }
 
-func convertDeletionDelay(c *conversion, v string) (fate, error) {
+func convertDeletionDelay(c *Conversion, v string) (fate, error) {
 	d, err := time.ParseDuration(v)
 	if err != nil {
 		return fate{}, fmt.Errorf("--node-deletion-delay-timeout=%s: %w", v, err)
 	}
-	c.settings.DeletionDelayTimeout = d
+	c.Settings.DeletionDelayTimeout = d
 	return inOptions("deletionDelayTimeout", d.String()), nil
 }
 
 // convertDaemonEviction is the conversion of a flag that has pods of DaemonSets evicted from some nodes: off, they stay.
-func convertDaemonEviction(nodes, field string, keep func(*dovetailv1alpha1.NodeGroupEviction) **bool) func(*conversion, string) (fate, error) {
-	return func(c *conversion, v string) (fate, error) {
-		rule := keep(&c.settings.Eviction)
+func convertDaemonEviction(nodes, field string, keep func(*dovetailv1alpha1.NodeGroupEviction) **bool) func(*Conversion, string) (fate, error) {
+	return func(c *Conversion, v string) (fate, error) {
+		rule := keep(&c.Settings.Eviction)
 		if *rule = nil; v == "true" {
-			return fate{outcome: sameHere, what: "pods of DaemonSets are evicted from " + nodes + ", unless they tolerate karpenter.sh/disrupted"}, nil
+			return fate{outcome: SameHere, what: "pods of DaemonSets are evicted from " + nodes + ", unless they tolerate karpenter.sh/disrupted"}, nil
 		}
 		yes := true
 		*rule = &yes
@@ -172,58 +172,58 @@ var (
 )
 
 // convertDelay is the conversion of a flag that is a delay among the options: where it says to keep it, and the field.
-func convertDelay(flag, field string, of func(*translate.GroupSettings) *time.Duration) func(*conversion, string) (fate, error) {
-	return func(c *conversion, v string) (fate, error) {
+func convertDelay(flag, field string, of func(*translate.GroupSettings) *time.Duration) func(*Conversion, string) (fate, error) {
+	return func(c *Conversion, v string) (fate, error) {
 		d, err := time.ParseDuration(v)
 		if err != nil {
 			return fate{}, fmt.Errorf("--%s=%s: %w", flag, v, err)
 		}
 		d = d.Round(time.Second) // the API takes no less
-		if *of(&c.settings) = d; d == 0 {
-			return fate{outcome: sameHere, what: "no delay"}, nil
+		if *of(&c.Settings) = d; d == 0 {
+			return fate{outcome: SameHere, what: "no delay"}, nil
 		}
 		return inOptions(field, d.String()), nil
 	}
 }
 
-func convertDelaysPerGroup(c *conversion, v string) (fate, error) {
-	if c.settings.DelaysPerGroup = v == "true"; !c.settings.DelaysPerGroup {
-		return fate{outcome: sameHere, what: "the delays count from what happened to nodes of any group"}, nil
+func convertDelaysPerGroup(c *Conversion, v string) (fate, error) {
+	if c.Settings.DelaysPerGroup = v == "true"; !c.Settings.DelaysPerGroup {
+		return fate{outcome: SameHere, what: "the delays count from what happened to nodes of any group"}, nil
 	}
 	return inOptions("delaysPerGroup", "true"), nil
 }
 
-func convertTaintDelay(c *conversion, v string) (fate, error) {
+func convertTaintDelay(c *Conversion, v string) (fate, error) {
 	x, err := convertDelay("node-delete-delay-after-taint", "delayAfterTaint", func(s *translate.GroupSettings) *time.Duration { return &s.DelayAfterTaint })(c, v)
 	const most = 5 * time.Minute
 	switch {
 	case err != nil:
-	case c.settings.DelayAfterTaint > most:
-		c.settings.DelayAfterTaint = most
+	case c.Settings.DelayAfterTaint > most:
+		c.Settings.DelayAfterTaint = most
 		x = inOptions("delayAfterTaint", most.String())
 		x.what += ", the most there is: a removal that takes longer than 10m is taken back"
-		x.pace = paceMore
-	case c.settings.DelayAfterTaint == 0:
+		x.pace = PaceMore
+	case c.Settings.DelayAfterTaint == 0:
 		x.what = "half a second, in which what was on its way to the node shows"
 	}
 	return x, err
 }
 
-func convertPriorityCutoff(c *conversion, v string) (fate, error) {
+func convertPriorityCutoff(c *Conversion, v string) (fate, error) {
 	n, err := strconv.ParseInt(v, 10, 32)
 	if err != nil {
 		return fate{}, fmt.Errorf("--expendable-pods-priority-cutoff=%s: need a priority", v)
 	}
 	cutoff := int32(n)
-	c.settings.PriorityCutoff = &cutoff
+	c.Settings.PriorityCutoff = &cutoff
 	x := inOptions("priorityCutoff", v)
 	x.what += ": no node is launched or kept for pods below it; unlike there, such a pod's PodDisruptionBudget and safe-to-evict: \"false\" still keep its node"
 	return x, nil
 }
 
-func convertMinSize(c *conversion, v string) (fate, error) {
-	if c.settings.FillToMinSize = v == "true"; !c.settings.FillToMinSize {
-		return fate{outcome: sameHere, what: "AWS itself keeps a group at its own minimum; a higher one of --nodes is kept when nodes go, and not filled up"}, nil
+func convertMinSize(c *Conversion, v string) (fate, error) {
+	if c.Settings.FillToMinSize = v == "true"; !c.Settings.FillToMinSize {
+		return fate{outcome: SameHere, what: "AWS itself keeps a group at its own minimum; a higher one of --nodes is kept when nodes go, and not filled up"}, nil
 	}
 	return inOptions("fillToMinSize", "true"), nil
 }

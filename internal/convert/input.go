@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package cli
+package convert
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -21,94 +20,21 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
-// convertInput is what there is to convert.
-type convertInput struct {
-	args       []string
-	priorities []dovetailv1alpha1.NodeGroupPriority
-	groups     []translate.NodeGroup // nil: not described
-	notes      []string
-
-	stdin  bool   // read already
-	holder string // where the command line was found
+// Input is what somebody has read of a Cluster Autoscaler.
+type Input struct {
+	Args       []string // its flags
+	Holder     string   // where they were found; empty: they were not
+	Priorities []dovetailv1alpha1.NodeGroupPriority
+	Groups     []translate.NodeGroup // nil: not described
+	Notes      []string
 }
 
-func (in *convertInput) read(f convertFlags, args []string, stdin io.Reader) error {
-	if len(args) > 0 {
-		in.args, in.holder = flagsOnly(args), "behind --"
+// AddFlags takes in a command line, of which there may be one only: flags, behind the program's name or not. holder is where it was found.
+func (in *Input) AddFlags(words []string, holder string) error {
+	if in.Holder != "" {
+		return fmt.Errorf("there are two command lines, %s and %s; give one", in.Holder, holder)
 	}
-	if f.args != "" {
-		text, err := in.file(f.args, stdin)
-		if err != nil {
-			return err
-		}
-		words, err := shellWords(string(text))
-		if err != nil {
-			return fmt.Errorf("--args %s: %w", f.args, err)
-		}
-		if err := in.found(flagsOnly(words), "--args "+f.args); err != nil {
-			return err
-		}
-	}
-	for _, name := range f.files {
-		paths := []string{name}
-		if info, err := os.Stat(name); err == nil && info.IsDir() {
-			if paths, err = manifestsIn(name); err != nil {
-				return err
-			}
-		}
-		for _, p := range paths {
-			data, err := in.file(p, stdin)
-			if err != nil {
-				return err
-			}
-			if err := in.manifests(p, data); err != nil {
-				return err
-			}
-		}
-	}
-	if in.holder == "" {
-		if len(f.files) > 0 {
-			return fmt.Errorf("%s: no container in it runs cluster-autoscaler", strings.Join(f.files, ", "))
-		}
-		return exit{2, errors.New("no command line to convert: put Cluster Autoscaler's flags behind --, or give --args or -f; see 'dovetail convert --help'")}
-	}
-	if f.groups != "" {
-		data, err := in.file(f.groups, stdin)
-		if err != nil {
-			return err
-		}
-		if in.groups, err = describedGroups(data); err != nil {
-			return fmt.Errorf("--groups %s: %w", f.groups, err)
-		}
-	}
-	return nil
-}
-
-func (in *convertInput) file(name string, stdin io.Reader) ([]byte, error) {
-	if name != "-" {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return nil, fmt.Errorf("read input: %w", err)
-		}
-		return data, nil
-	}
-	if in.stdin {
-		return nil, exit{2, errors.New("the standard input can be read only once")}
-	}
-	in.stdin = true
-	data, err := io.ReadAll(stdin)
-	if err != nil {
-		return nil, fmt.Errorf("read the standard input: %w", err)
-	}
-	return data, nil
-}
-
-// found takes in a command line, of which there may be one only.
-func (in *convertInput) found(args []string, holder string) error {
-	if in.holder != "" {
-		return fmt.Errorf("there are two command lines, %s and %s; give one", in.holder, holder)
-	}
-	in.args, in.holder = args, holder
+	in.Args, in.Holder = flagsOnly(words), holder
 	return nil
 }
 
@@ -130,8 +56,9 @@ type caManifest struct {
 	} `json:"spec"`
 }
 
-// manifests takes in a stream of YAML or JSON documents.
-func (in *convertInput) manifests(name string, data []byte) error {
+// AddManifests takes in a stream of YAML or JSON documents: a Deployment or the like that runs Cluster Autoscaler, the ConfigMap of the expander
+// priority. Others are passed over. name is where it was found.
+func (in *Input) AddManifests(name string, data []byte) error {
 	d := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
 	for i := 1; ; i++ {
 		var raw json.RawMessage
@@ -148,7 +75,7 @@ func (in *convertInput) manifests(name string, data []byte) error {
 	}
 }
 
-func (in *convertInput) object(name string, raw json.RawMessage) error {
+func (in *Input) object(name string, raw json.RawMessage) error {
 	var head struct {
 		Kind string `json:"kind"`
 	}
@@ -174,7 +101,7 @@ func (in *convertInput) object(name string, raw json.RawMessage) error {
 			return nil
 		}
 		var err error
-		if in.priorities, err = translate.ParsePriorities(m.Data[translate.PriorityKey]); err != nil {
+		if in.Priorities, err = translate.ParsePriorities(m.Data[translate.PriorityKey]); err != nil {
 			return fmt.Errorf("%s: ConfigMap %s: priorities: %w", name, m.Metadata.Name, err)
 		}
 		return nil
@@ -187,29 +114,29 @@ func (in *convertInput) object(name string, raw json.RawMessage) error {
 		if !ok {
 			continue
 		}
-		if err := in.found(args, m.Kind+" "+m.Metadata.Name+" of "+name); err != nil {
+		if err := in.AddFlags(args, m.Kind+" "+m.Metadata.Name+" of "+name); err != nil {
 			return err
 		}
 		for _, e := range c.Env {
 			if (e.Name == "AWS_REGION" || e.Name == "AWS_DEFAULT_REGION") && e.Value != "" {
-				in.notes = append(in.notes, "give the controller's container "+e.Name+"="+e.Value+" too")
+				in.Notes = append(in.Notes, "give the controller's container "+e.Name+"="+e.Value+" too")
 			}
 		}
 	}
 	return nil
 }
 
-// autoscalerArgs are the flags of a container, if it runs Cluster Autoscaler.
+// autoscalerArgs are the words of the command line of a container, if it runs Cluster Autoscaler.
 func autoscalerArgs(c *corev1.Container) (args []string, ok bool, err error) {
 	words := slices.Concat(c.Command, c.Args)
 	if len(words) >= 3 && slices.Contains([]string{"sh", "bash", "ash"}, path.Base(words[0])) && strings.HasSuffix(words[1], "c") && strings.HasPrefix(words[1], "-") {
-		if words, err = shellWords(words[2]); err != nil {
+		if words, err = ShellWords(words[2]); err != nil {
 			return nil, false, err
 		}
 		words = slices.DeleteFunc(words, func(w string) bool { return w == "exec" })
 	}
-	runs := len(c.Command) == 0 && strings.Contains(path.Base(image(c.Image)), fromClusterAutoscaler)
-	if len(words) > 0 && strings.HasPrefix(path.Base(words[0]), fromClusterAutoscaler) {
+	runs := len(c.Command) == 0 && strings.Contains(path.Base(image(c.Image)), ClusterAutoscaler)
+	if len(words) > 0 && strings.HasPrefix(path.Base(words[0]), ClusterAutoscaler) {
 		runs = true
 	}
 	if !runs {
@@ -220,7 +147,7 @@ func autoscalerArgs(c *corev1.Container) (args []string, ok bool, err error) {
 			return nil, false, err
 		}
 	}
-	return flagsOnly(words), true, nil
+	return words, true, nil
 }
 
 // image is an image's name without tag and digest.
@@ -263,7 +190,7 @@ func expand(word string, env []corev1.EnvVar) (string, error) {
 
 // flagsOnly leaves out the program's own name at the beginning, and what a shell would do with its output at the end.
 func flagsOnly(words []string) []string {
-	if len(words) > 0 && strings.HasPrefix(path.Base(words[0]), fromClusterAutoscaler) {
+	if len(words) > 0 && strings.HasPrefix(path.Base(words[0]), ClusterAutoscaler) {
 		words = words[1:]
 	}
 	for i, w := range words {
@@ -274,8 +201,8 @@ func flagsOnly(words []string) []string {
 	return words
 }
 
-// shellWords splits a command line as a shell does: quotes, backslashes, comments to the end of a line.
-func shellWords(text string) ([]string, error) {
+// ShellWords splits a command line as a shell does: quotes, backslashes, comments to the end of a line.
+func ShellWords(text string) ([]string, error) {
 	var out []string
 	var word strings.Builder
 	in, quote := false, rune(0)
@@ -325,8 +252,8 @@ func shellWords(text string) ([]string, error) {
 	return out, nil
 }
 
-// describedGroups reads what 'aws autoscaling describe-auto-scaling-groups' prints.
-func describedGroups(data []byte) ([]translate.NodeGroup, error) {
+// DescribedGroups reads what 'aws autoscaling describe-auto-scaling-groups' prints.
+func DescribedGroups(data []byte) ([]translate.NodeGroup, error) {
 	var in struct {
 		AutoScalingGroups *[]struct {
 			AutoScalingGroupName string

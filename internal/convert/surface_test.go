@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package cli
+package convert
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
 // TestConvertCoversClusterAutoscaler holds what convert knows against testdata/cluster_autoscaler.tsv, which lists all
@@ -32,22 +31,22 @@ func TestConvertCoversClusterAutoscaler(t *testing.T) {
 		case "flag":
 			flags[checkFlag(t, name, def)]++
 		case "mark":
-			at := slices.IndexFunc(caMarks, func(m caMark) bool { return m.Name == name })
+			at := slices.IndexFunc(Marks, func(m Mark) bool { return m.Name == name })
 			if at < 0 {
-				t.Errorf("%s is not in caMarks", name)
+				t.Errorf("%s is not in Marks", name)
 				continue
 			}
-			if m := caMarks[at]; m.What == "" || m.On == "" || !slices.Contains([]string{inObjects, sameHere, noEffect, noMatch}, m.Outcome) {
+			if m := Marks[at]; m.What == "" || m.On == "" || !slices.Contains([]string{InObjects, SameHere, NoEffect, NoMatch}, m.Outcome) {
 				t.Errorf("%s: nothing is said: %+v", name, m)
 			}
-			marks[caMarks[at].Outcome]++
+			marks[Marks[at].Outcome]++
 		default:
 			t.Errorf("line %q: neither flag nor mark", line)
 		}
 	}
-	for _, m := range caMarks {
+	for _, m := range Marks {
 		if !named["mark "+m.Name] {
-			t.Errorf("%s is in caMarks, and not in the list", m.Name)
+			t.Errorf("%s is in Marks, and not in the list", m.Name)
 		}
 	}
 	if len(flags) == 0 || len(marks) == 0 {
@@ -75,16 +74,16 @@ func checkFlag(t *testing.T, name, def string) string {
 	if def == "" && (name == "nodes" || name == "node-group-auto-discovery") {
 		line = line[:1]
 	}
-	c := &conversion{settings: translate.DefaultGroupSettings(), given: map[string]bool{}}
-	if err := c.flags(line); err != nil {
+	c := New(&Input{})
+	if err := c.ReadFlags(line); err != nil {
 		t.Errorf("--%s=%s: %v", name, def, err)
 		return ""
 	}
-	if err := c.translate(); err != nil {
+	if err := c.Translate(); err != nil {
 		t.Errorf("--%s=%s: %v", name, def, err)
 		return ""
 	}
-	for _, r := range c.rows {
+	for _, r := range c.Rows {
 		if r.Flag == name {
 			if len(r.What) < 2 {
 				t.Errorf("--%s=%s: nothing is said: %+v", name, def, r)
@@ -101,8 +100,8 @@ func checkFlag(t *testing.T, name, def string) string {
 // TestConvertOnNarrowTerminals: no line is wider than the terminal, unless it is one word.
 func TestConvertOnNarrowTerminals(t *testing.T) {
 	rows := []row{
-		{[]string{"scale-down-delay-after-add", "10m (default)"}, noMatch, strings.Repeat("a sentence of several words ", 20)},
-		{[]string{"cluster-name", "prod"}, toController, "--cluster-name=prod"},
+		{[]string{"scale-down-delay-after-add", "10m (default)"}, NoMatch, strings.Repeat("a sentence of several words ", 20)},
+		{[]string{"cluster-name", "prod"}, ToController, "--cluster-name=prod"},
 	}
 	for _, width := range []int{40, 80, 100} {
 		var b bytes.Buffer
@@ -115,5 +114,52 @@ func TestConvertOnNarrowTerminals(t *testing.T) {
 		if !strings.Contains(b.String(), "--cluster-name=prod") {
 			t.Errorf("%d columns: lost a row", width)
 		}
+	}
+}
+
+// TestConvertKnowsEveryFlag: each flag says what becomes of it, whether it is given its default or another value.
+func TestConvertKnowsEveryFlag(t *testing.T) {
+	other := map[int]string{asText: "x", asBool: "false", asInt: "7", asFloat: "0.7", asDuration: "7m", asList: "x"}
+	own := map[string]string{"cloud-provider": "aws", "nodes": "1:2:x", "node-group-auto-discovery": "asg:tag=x", "expander": "random",
+		"cores-total": "0:7", "memory-total": "0:7", "drain-priority-config": "0:60,1000:0"}
+	seen := map[string]bool{}
+	for _, d := range caFlags {
+		if seen[d.name] {
+			t.Errorf("--%s is there twice", d.name)
+		}
+		seen[d.name] = true
+		values := []string{cmp.Or(own[d.name], other[d.kind])}
+		if d.name != "cloud-provider" && d.kind != asList {
+			values = append(values, d.def)
+		}
+		if d.kind == asBool {
+			values = append(values, "true")
+		}
+		for _, v := range values {
+			c := New(&Input{})
+			err := c.ReadFlags([]string{"--nodes=0:3:workers", "--" + d.name + "=" + v})
+			if err == nil {
+				err = c.Translate()
+			}
+			if err != nil {
+				t.Errorf("--%s=%s: %v", d.name, v, err)
+				continue
+			}
+			said := false
+			for _, r := range c.Rows {
+				if r.Flag == d.name {
+					said = true
+					if r.What == "" || !slices.Contains([]string{InObjects, ToController, SameHere, NoEffect, NoMatch}, r.Outcome) {
+						t.Errorf("--%s=%s: nothing is said: %+v", d.name, v, r)
+					}
+				}
+			}
+			if !said {
+				t.Errorf("--%s=%s: not in what is said", d.name, v)
+			}
+		}
+	}
+	if len(seen) < 140 {
+		t.Errorf("only %d flags are known", len(seen))
 	}
 }
