@@ -135,11 +135,13 @@ func (c *cluster) startAWSSystem(ctx context.Context, system string, o options, 
 	log := filepath.Join(o.dir, strings.ReplaceAll(strings.ToLower(system), " ", "-")+".log")
 	switch system {
 	case karpenterFleet:
-		p, err := c.Sandbox.StartKarpenterAWS(o.karpenterAWS, log)
+		// It panics if its first calls to AWS time out, as on a busy machine.
+		stop, err = sandbox.KeepRunning(func(before int) (*sandbox.Process, error) {
+			return c.Sandbox.StartKarpenterAWS(o.karpenterAWS, strings.TrimSuffix(log, ".log")+fmt.Sprintf("-%d.log", before))
+		})
 		if err != nil {
 			return nil, err
 		}
-		stop = p.Stop
 	case clusterAutoscalerGroups:
 		after := o.ConsolidateAfter.String()
 		if stop, err = c.Sandbox.StartClusterAutoscalerAWS(ctx, o.clusterAuto, log, "--expander=least-waste", "--scale-down-unneeded-time="+after, "--scale-down-delay-after-add="+after); err != nil {

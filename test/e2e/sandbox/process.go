@@ -4,11 +4,15 @@
 package sandbox
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // Process is a process that runs next to a sandbox. Whoever started it must call Stop.
@@ -51,6 +55,62 @@ func (p *Process) Ended() error {
 	default:
 		return nil
 	}
+}
+
+// A kubelet restarts a container at once when it ends for the first time, then after firstRestart, which doubles up to mostRestart.
+const (
+	firstRestart = 10 * time.Second
+	mostRestart  = 5 * time.Minute
+)
+
+// KeepRunning starts a process, and restarts it when it has ended, after the pauses of a kubelet. before is how often start was called before. An error of
+// the first start is returned; a later start that fails counts as a process that has ended, and is reported on stderr. stop kills the process and returns
+// when it has ended.
+func KeepRunning(start func(before int) (*Process, error)) (stop func(), err error) {
+	return keepRunning(start, func(ctx context.Context, d time.Duration) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(d):
+		}
+	})
+}
+
+// keepRunning is KeepRunning with a function that waits until a duration has passed or its context has ended.
+func keepRunning(start func(before int) (*Process, error), wait func(context.Context, time.Duration)) (stop func(), err error) {
+	p, err := start(0)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for before := 1; ; before++ {
+			if p != nil {
+				select {
+				case <-ctx.Done():
+					p.Stop()
+					return
+				case <-p.done:
+					fmt.Fprintln(os.Stderr, "restarting:", p.Ended())
+				}
+			}
+			if before > 1 {
+				wait(ctx, model.Backoff(firstRestart, before-2, mostRestart))
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			if p, err = start(before); err != nil {
+				p = nil
+				fmt.Fprintln(os.Stderr, "restart:", err)
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-over
+	}, nil
 }
 
 // PeakMemoryMiB returns the most memory that a running process has had resident since it started.
