@@ -15,8 +15,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// explainDeployment answers for a Deployment: how its pods stand, of the first that is pending why, and what keeps those that have a node
-// from being rescheduled.
+// explainDeployment answers for a Deployment: how its pods stand, why some are not created, of the first that is pending why, and what keeps
+// those that have a node from being rescheduled.
 func explainDeployment(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy, subject string) (plan.Answer, error) {
 	name := strings.TrimPrefix(subject, "deployment/")
 	var pending []*model.Pod
@@ -40,11 +40,20 @@ func explainDeployment(s *model.Snapshot, mem decide.Memory, now time.Time, pol 
 			related = append(related, "pod/"+p.Key())
 		}
 	}
-	if bound+len(pending) == 0 {
+	var missing []*model.FailingReplicas
+	for _, f := range s.Failing {
+		if f.Deployment != "" && f.Namespace+"/"+f.Deployment == name {
+			missing = append(missing, f)
+		}
+	}
+	if bound+len(pending)+len(missing) == 0 {
 		return plan.Answer{Subject: subject, At: now}, &plan.NoSuchObject{Kind: "deployment with pods", Subject: subject, Near: nearestName(s, subject)}
 	}
 	a := plan.Answer{At: now, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
 	facts := []plan.Fact{{Name: "pods on nodes", Value: strconv.Itoa(bound) + " on " + strconv.Itoa(len(nodes))}, {Name: "pods pending", Value: strconv.Itoa(len(pending))}}
+	for _, f := range missing {
+		facts = append(facts, plan.Fact{Name: "pods that can't be created", Value: strconv.Itoa(f.Missing) + " of replicaset/" + f.Namespace + "/" + f.ReplicaSet})
+	}
 	if len(pending) > 0 {
 		var err error
 		if a, err = Why(s, mem, now, pol, "pod/"+pending[0].Key()); err != nil {
@@ -52,9 +61,24 @@ func explainDeployment(s *model.Snapshot, mem decide.Memory, now time.Time, pol 
 		}
 		facts = append(facts, plan.Fact{Name: "what follows is of pod", Value: pending[0].Key()})
 	}
-	a.Findings = append(a.Findings, newExplanation(s, mem, now, pol).obstaclesOf(is)...)
+	a.Findings = slices.Concat(refusedCreations(missing), a.Findings, newExplanation(s, mem, now, pol).obstaclesOf(is))
 	a.Subject, a.Facts, a.Related = subject, append(facts, a.Facts...), append(a.Related, related...)
 	return a, nil
+}
+
+// refusedCreations returns why pods can't be created, with the amounts of ResourceQuotas that would let all of them be.
+func refusedCreations(list []*model.FailingReplicas) (out []plan.Finding) {
+	for _, f := range list {
+		for _, why := range f.Why {
+			finding := plan.Finding{Of: plan.PodsNotCreated, Reason: plan.Reason{Code: plan.PodsNotCreated, Subject: plan.ObjectOf("replicaset", f.Namespace+"/"+f.ReplicaSet),
+				Detail: plan.OfPodsNotCreated{Count: f.Missing, Said: plan.Words(why.Said)}}}
+			if why.Quota != "" {
+				finding.Change = &plan.Change{Object: "resourcequota/" + f.Namespace + "/" + why.Quota, Field: "spec.hard[" + why.Resource + "]", Op: plan.Set, Value: why.Enough}
+			}
+			out = append(out, finding)
+		}
+	}
+	return out
 }
 
 // obstaclesOf are what keeps pods where they are, of those that are meant; of pods on nodes that are being drained first.

@@ -31,6 +31,11 @@ func nearestName(s *model.Snapshot, subject string) string {
 			pod(p)
 		}
 	}
+	for _, f := range s.Failing {
+		if kind == "deployment" && f.Deployment != "" {
+			look("deployment/" + f.Namespace + "/" + f.Deployment)
+		}
+	}
 	for _, n := range s.Nodes {
 		if kind == "node" {
 			look("node/" + n.Name)

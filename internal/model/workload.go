@@ -92,6 +92,21 @@ type Making struct {
 	Have, Want int  // pods that it has, those ending not counted, and is to have
 }
 
+// FailingReplicas are pods that a ReplicaSet is to have and can't create, as its condition ReplicaFailure says.
+type FailingReplicas struct {
+	Namespace, ReplicaSet string
+	Deployment            string // empty: none owns it
+	Missing               int    // pods that it is to have and has not, by its status
+	Why                   []CreationRefusal
+}
+
+// CreationRefusal is one thing for which the API server refuses to create a pod.
+type CreationRefusal struct {
+	Said            string // the API server's words, as of an admission policy
+	Quota, Resource string // a ResourceQuota of the namespace, and the resource of spec.hard that it has too little of; empty: another refuses
+	Enough          string // the amount of spec.hard with which all pods that are missing can be created
+}
+
 // What is expected of ReplicaSets that have pods to make (decide/expect.go). State says by the same figures which pods come as no surprise.
 const (
 	// MostExpected is how many pods are expected at a time, of all ReplicaSets: enough for large machines, and one with a digit too many is

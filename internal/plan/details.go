@@ -12,7 +12,7 @@ var details = map[Code]Detail{
 	VolumeExclusive: OfVolumeExclusive{}, VolumeClaim: OfVolumeClaim{}, VolumeStorage: OfVolumeStorage{}, Unsupported: OfUnsupported{},
 	NodeName: OfNodeName{}, Mismatch: OfMismatch{}, PlanRefused: OfPlanRefused{}, PoolNotReady: OfPoolNotReady{}, TooComplex: OfTooComplex{},
 	WorkShare: OfWorkShare{}, ResourceShare: OfResourceShare{}, NotSchedulable: OfNotSchedulable{}, NotBindable: OfNotBindable{},
-	BindingUnfit: OfBindingUnfit{}, BindingRefused: OfSaid{}, GangIncomplete: OfGangIncomplete{}, GangTooLarge: OfGangTooLarge{}, CapacityChecked: Nothing{},
+	BindingUnfit: OfBindingUnfit{}, BindingRefused: OfSaid{}, GangIncomplete: OfGangIncomplete{}, GangTooLarge: OfGangTooLarge{}, PodsNotCreated: OfPodsNotCreated{}, CapacityChecked: Nothing{},
 
 	Moving: OfMoving{}, NotInitialized: OfNotInitialized{}, DriftBackOff: OfDriftBackOff{}, NoPrice: OfNoPrice{}, NodeDoNotDisrupt: OfNodeHeld{}, PodDoNotDisrupt: OfPodHeld{},
 	SafeToEvict: OfSafeToEvict{}, Nominated: OfNominated{}, ConsolidationOff: OfConsolidationOff{}, Static: OfStatic{}, Replicas: OfReplicas{},

@@ -140,6 +140,12 @@ type (
 		_         struct{} `want:"a free port"`
 		_         struct{} `have:"a DaemonSet's pod has it on every node"`
 	}
+	// OfPodsNotCreated is why the API server refuses to create pods of a ReplicaSet, and how many it is to have more.
+	OfPodsNotCreated struct {
+		detail
+		Count int   `want:"%s"`
+		Said  Words `have:"%s"`
+	}
 	// OfVolumeTopology is a volume that can't be used where nodes could be launched; or one that pods share, to be created in a
 	// domain without room.
 	OfVolumeTopology struct {

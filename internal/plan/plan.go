@@ -111,6 +111,7 @@ const (
 	NotSchedulable   Code = "NotSchedulable"   // the pod is gated, nominated or another scheduler's
 	GangIncomplete   Code = "GangIncomplete"   // fewer pods of the pod's gang exist than must run together; Subject: the gang, Want: how many must, Have: how many exist
 	GangTooLarge     Code = "GangTooLarge"     // fewer pods of the pod's gang can be placed than must run together; Subject: the gang, Want: how many must, Have: how many can be. What keeps the others follows
+	PodsNotCreated   Code = "PodsNotCreated"   // the API server refuses to create pods of a ReplicaSet, Subject; Want: how many, Have: what it says
 	CapacityChecked  Code = "CapacityChecked"  // only free capacity is looked for, as the pod's ProvisioningRequest asks; Subject: the request
 )
 

@@ -232,6 +232,9 @@ func sentence(r plan.Reason) string {
 		return "the API server refused the binding by Dovetail, so kube-scheduler binds the pod" + with(": ", said(r), "")
 	case plan.EvictionRefused:
 		return "the API server refuses to evict " + objectName(r.Subject) + with(": ", string(plan.DetailOf[plan.OfCallFailed](r).Said), "")
+	case plan.PodsNotCreated:
+		d := plan.DetailOf[plan.OfPodsNotCreated](r)
+		return objectName(r.Subject) + " can't create " + model.Count(d.Count, "pod") + with(": ", string(d.Said), "")
 	case plan.NotBindable:
 		return "kube-scheduler binds the pod, because of " + plan.DetailOf[plan.OfNotBindable](r).Field + with(" (", r.Fields().Have, ")")
 	case plan.GangIncomplete:

@@ -304,6 +304,8 @@ func heading(subject string, of plan.Code) string {
 	}
 	if kind, _, _ := strings.Cut(subject, "/"); kind == "pod" || kind == "deployment" {
 		switch of {
+		case plan.PodsNotCreated:
+			return "Why some of its pods do not exist"
 		case plan.Underutilized:
 			return "What keeps it from being rescheduled"
 		case plan.Draining:

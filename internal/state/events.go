@@ -35,6 +35,11 @@ func (s *State) DeletePod(key string) {
 // SetReplicas takes in how many pods a ReplicaSet is to have; 0: none, or it makes none.
 func (s *State) SetReplicas(uid string, want int) { s.replicaSets.setReplicas(uid, want) }
 
+// SetFailingReplicas takes in which pods a ReplicaSet, by its uid, can't create; nil: none.
+func (s *State) SetFailingReplicas(uid string, f *model.FailingReplicas) {
+	s.replicaSets.setFailing(uid, f)
+}
+
 // SetQuota takes in that a namespace has a ResourceQuota, by namespace/name.
 func (s *State) SetQuota(key string) { s.replicaSets.setQuota(key) }
 

@@ -19,7 +19,9 @@ type replicaSets struct {
 	missing int             // pods that all of them are still to make
 	quotas  map[string]bool // ResourceQuotas, by namespace/name
 	limited map[string]int  // ResourceQuotas by namespace
-	changed bool            // since making was last listed
+	failed  map[string]*model.FailingReplicas
+	failing []*model.FailingReplicas // those of failed, by uid; replaced, never changed
+	changed bool                     // since making was last listed
 	listed  []model.Making
 }
 
@@ -33,7 +35,7 @@ type replicaSet struct {
 }
 
 func newReplicaSets() *replicaSets {
-	return &replicaSets{byUID: map[string]*replicaSet{}, short: map[string]bool{}, quotas: map[string]bool{}, limited: map[string]int{}}
+	return &replicaSets{byUID: map[string]*replicaSet{}, short: map[string]bool{}, quotas: map[string]bool{}, limited: map[string]int{}, failed: map[string]*model.FailingReplicas{}}
 }
 
 // isReplica reports whether a pod counts for its ReplicaSet, which makes another one once it does not.
@@ -124,6 +126,17 @@ func (r *replicaSets) isForeseen(p *model.Pod) bool {
 func (r *replicaSets) setReplicas(uid string, want int) {
 	r.findOrAdd(uid).want = max(0, want)
 	r.updateMissing(uid)
+}
+
+// setFailing takes in which pods a ReplicaSet can't create; nil: none.
+func (r *replicaSets) setFailing(uid string, f *model.FailingReplicas) {
+	if r.failed[uid] = f; f == nil {
+		delete(r.failed, uid)
+	}
+	r.failing = nil
+	for _, uid := range slices.Sorted(maps.Keys(r.failed)) {
+		r.failing = append(r.failing, r.failed[uid])
+	}
 }
 
 // setQuota takes in that a namespace has a ResourceQuota, by namespace/name: what is to be made there may not be

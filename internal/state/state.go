@@ -113,6 +113,7 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 		Pools:         s.Pools.ListPools(),
 		Pending:       s.listPending(now),
 		Making:        s.replicaSets.listMaking(),
+		Failing:       s.replicaSets.failing,
 		GangsEnded:    s.pods.listEnded(),
 		Buffers:       s.buffers.list(),
 		Requests:      s.requests.list(),

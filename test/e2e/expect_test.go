@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +49,20 @@ func TestExpected(t *testing.T) {
 		if cpu == 0 || cpu > 16_000 {
 			t.Errorf("machines of %d mCPU were bought for five pods of 900, want no more than they need", cpu)
 		}
+		said := fmt.Sprintf("can't create %d pods: ResourceQuota few: the pod asks for 1 pods, and 5 of 5 are in use\n    change: resourcequota/%s/few spec.hard[pods]: %d\n", pods-5, e.name, pods)
+		e.until("the Deployment is explained by its quota", func() error { return contains(e.why("deployment/"+e.name+"/few"), said) })
+		// Once scaled down, its controller tries again, and fewer are missing.
+		e.scale("few", 7)
+		said = fmt.Sprintf("change: resourcequota/%s/few spec.hard[pods]: 7\n", e.name)
+		e.until("the change that is told suffices for what is missing now", func() error { return contains(e.why("deployment/"+e.name+"/few"), said) })
+		e.must(e.s.Patch(e.ctx, "/api/v1/namespaces/"+e.name+"/resourcequotas/few", `{"spec":{"hard":{"pods":"7"}}}`))
+		e.podsRun(7)
+		e.until("nothing is told of the quota", func() error {
+			if a := e.why("deployment/" + e.name + "/few"); contains(a, "few spec.hard") == nil || contains(a, "can't create") == nil {
+				return fmt.Errorf("it is: %s", a)
+			}
+			return nil
+		})
 	})
 	t.Run("none comes", func(t *testing.T) {
 		e := newEnv(t, shared(t), "none")
@@ -73,6 +88,9 @@ func TestExpected(t *testing.T) {
 			}
 			return fmt.Errorf("it does not")
 		})
+		e.until("the Deployment is explained by its LimitRange", func() error {
+			return contains(e.why("deployment/"+e.name+"/some"), "maximum cpu usage per Pod is 100m")
+		})
 		e.until("what was bought for the three is all there is", func() error {
 			var cpu int64
 			for _, n := range e.nodes() {
@@ -85,4 +103,12 @@ func TestExpected(t *testing.T) {
 		})
 		e.podsRun(3)
 	})
+}
+
+// contains is an error unless a text has a part.
+func contains(text, part string) error {
+	if !strings.Contains(text, part) {
+		return fmt.Errorf("%q is not in:\n%s", part, text)
+	}
+	return nil
 }

@@ -5,11 +5,14 @@ package watch
 
 import (
 	"context"
+	"reflect"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -18,24 +21,32 @@ func (w *watcher) followReplicas(ctx context.Context, wg *sync.WaitGroup) {
 	if w.once != nil {
 		return // what is read once is planned as it is
 	}
+	quota := func(k string, q *corev1.ResourceQuota) {
+		w.buffers.setQuota(k, q)
+		w.failing.tellNamespace(translate.NamespaceOf(k))
+	}
 	follow(ctx, w, wg, source{w.c.Core, "resourcequotas", &corev1.ResourceQuota{}}, &sync.Mutex{},
 		func(k string, q *corev1.ResourceQuota) {
 			w.emit(func(s *state.State) { s.SetQuota(k) })
-			w.buffers.setQuota(k, q)
+			quota(k, q)
 		},
 		func(k string) {
 			w.emit(func(s *state.State) { s.DeleteQuota(k) })
-			w.buffers.setQuota(k, nil)
+			quota(k, nil)
 		})
 	if len(w.t.Defaults) == 0 { // else followSelectors watches them, and tells
 		follow(ctx, w, wg, source{w.c.Apps, "replicasets", &appsv1.ReplicaSet{}}, &sync.Mutex{}, w.setReplicas, w.dropReplicas)
 	}
 }
 
-// setReplicas tells how many pods a ReplicaSet is making.
+// setReplicas tells how many pods a ReplicaSet is making, and which it can't make.
 func (w *watcher) setReplicas(k string, x *appsv1.ReplicaSet) {
-	want := wantedReplicas(x)
-	if w.once != nil || want == w.replicas[k].want {
+	if w.once != nil {
+		return
+	}
+	w.failing.set(k, x)
+	want := translate.WantedReplicas(x)
+	if want == w.replicas[k].want {
 		return // its status, mostly; and most are of templates past, and have none
 	}
 	uid := string(x.UID)
@@ -50,6 +61,10 @@ func (w *watcher) setReplicas(k string, x *appsv1.ReplicaSet) {
 
 // dropReplicas tells that a ReplicaSet is gone.
 func (w *watcher) dropReplicas(k string) {
+	if w.once != nil {
+		return
+	}
+	w.failing.set(k, nil)
 	if was, ok := w.replicas[k]; ok {
 		delete(w.replicas, k)
 		w.emit(func(s *state.State) { s.SetReplicas(was.uid, 0) })
@@ -62,15 +77,61 @@ type replicas struct {
 	want int
 }
 
-// wantedReplicas is how many pods a ReplicaSet is making; 0 where it says that it can't.
-func wantedReplicas(x *appsv1.ReplicaSet) int {
-	if x.DeletionTimestamp != nil || x.Spec.Replicas == nil {
-		return 0
+// failingWatch tells which pods can't be created, and again when a ResourceQuota changes.
+type failingWatch struct {
+	w  *watcher
+	mu sync.Mutex
+	of map[string]*failing // by namespace/name of the ReplicaSet
+}
+
+type failing struct {
+	x    *appsv1.ReplicaSet
+	told *model.FailingReplicas // nil: nothing
+}
+
+// set takes in a ReplicaSet; nil: it is gone.
+func (f *failingWatch) set(k string, x *appsv1.ReplicaSet) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was := f.of[k]
+	if was != nil && (x == nil || was.x.UID != x.UID) {
+		f.tell(was, nil)
+		delete(f.of, k)
+		was = nil
 	}
-	for _, c := range x.Status.Conditions {
-		if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {
-			return 0
+	if x == nil || was == nil && translate.FailingReplicas(x, nil) == nil {
+		return
+	}
+	if was == nil {
+		was = &failing{}
+		f.of[k] = was
+	}
+	was.x = x
+	if f.update(was); was.told == nil {
+		delete(f.of, k)
+	}
+}
+
+// tellNamespace tells anew of the ReplicaSets of a namespace whose ResourceQuotas have changed.
+func (f *failingWatch) tellNamespace(namespace string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, x := range f.of {
+		if x.x.Namespace == namespace {
+			f.update(x)
 		}
 	}
-	return int(*x.Spec.Replicas)
+}
+
+func (f *failingWatch) update(x *failing) {
+	f.tell(x, translate.FailingReplicas(x.x, f.w.buffers.quotasOf(x.x.Namespace)))
+}
+
+func (f *failingWatch) tell(x *failing, now *model.FailingReplicas) {
+	if reflect.DeepEqual(x.told, now) {
+		return
+	}
+	x.told = now
+	uid := string(x.x.UID)
+	f.w.emit(func(s *state.State) { s.SetFailingReplicas(uid, now) })
 }

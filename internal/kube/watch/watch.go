@@ -93,6 +93,7 @@ func watch(ctx context.Context, c *client.Client, t *translate.Translator, once 
 		spreadPods: map[string]*corev1.Pod{}, gangPods: map[string]map[string]*corev1.Pod{}, gangOfPod: map[string]string{}, replicas: map[string]replicas{}}
 	w.templates.templates = map[string]*corev1.PodTemplate{}
 	w.buffers = newBufferWatch(w)
+	w.failing = &failingWatch{w: w, of: map[string]*failing{}}
 	if hasBuffers {
 		w.templates.changed = append(w.templates.changed, w.buffers.markDue)
 	}

@@ -36,6 +36,7 @@ type watcher struct {
 	nodeMu sync.Mutex
 
 	buffers   *bufferWatch
+	failing   *failingWatch
 	templates templateWatch
 	requests  *requestWatch // nil: the API server has no ProvisioningRequests
 }

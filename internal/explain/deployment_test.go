@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package explain
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/plan"
+)
+
+// A Deployment without any pod is explained by what its ReplicaSets can't create, with the ResourceQuota to change; those of others are not told.
+func TestWhyNotCreated(t *testing.T) {
+	why := func(said, resource, enough string) model.CreationRefusal {
+		if resource == "" {
+			return model.CreationRefusal{Said: said}
+		}
+		return model.CreationRefusal{Said: said, Quota: "compute", Resource: resource, Enough: enough}
+	}
+	s := &model.Snapshot{Failing: []*model.FailingReplicas{
+		{Namespace: "shop", ReplicaSet: "web-1", Deployment: "web", Missing: 3, Why: []model.CreationRefusal{why("too little cpu", "requests.cpu", "6"), why("too little memory", "requests.memory", "7Gi")}},
+		{Namespace: "shop", ReplicaSet: "web-2", Deployment: "web", Missing: 1, Why: []model.CreationRefusal{why("denied by a webhook", "", "")}},
+		{Namespace: "shop", ReplicaSet: "alone", Missing: 9, Why: []model.CreationRefusal{why("alone", "pods", "9")}},
+		{Namespace: "other", ReplicaSet: "web-1", Deployment: "web", Missing: 9, Why: []model.CreationRefusal{why("other", "pods", "9")}},
+	}}
+	a, err := Why(s, decide.Memory{}, time.Unix(1, 0), decide.Policy{}, "deployment/shop/web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type finding struct {
+		Subject plan.Object
+		Missing int
+		Said    plan.Words
+		Change  plan.Change
+	}
+	var got []finding
+	for _, f := range a.Findings {
+		d := plan.DetailOf[plan.OfPodsNotCreated](f.Reason)
+		x := finding{f.Reason.Subject, d.Count, d.Said, plan.Change{}}
+		if f.Change != nil {
+			x.Change = *f.Change
+		}
+		got = append(got, x)
+	}
+	raise := func(resource, enough string) plan.Change {
+		return plan.Change{Object: "resourcequota/shop/compute", Field: "spec.hard[" + resource + "]", Op: plan.Set, Value: enough}
+	}
+	want := []finding{{"replicaset/shop/web-1", 3, "too little cpu", raise("requests.cpu", "6")}, {"replicaset/shop/web-1", 3, "too little memory", raise("requests.memory", "7Gi")},
+		{"replicaset/shop/web-2", 1, "denied by a webhook", plan.Change{}}}
+	if len(got) != len(want) {
+		t.Fatalf("%+v, want %+v", got, want)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("%+v, want %+v", got[i], want[i])
+		}
+	}
+	var none *plan.NoSuchObject
+	if _, err := Why(s, decide.Memory{}, time.Unix(1, 0), decide.Policy{}, "deployment/shop/wep"); !errors.As(err, &none) || none.Near != "deployment/shop/web" {
+		t.Errorf("of a Deployment that isn't there: %v, want its neighbour named", err)
+	}
+}

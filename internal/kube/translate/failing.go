@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package translate
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// failureOf returns the condition by which a ReplicaSet says that it can't create pods, or delete them; nil: it has none.
+func failureOf(x *appsv1.ReplicaSet) *appsv1.ReplicaSetCondition {
+	i := slices.IndexFunc(x.Status.Conditions, func(c appsv1.ReplicaSetCondition) bool {
+		return c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue
+	})
+	if i < 0 {
+		return nil
+	}
+	return &x.Status.Conditions[i]
+}
+
+// WantedReplicas returns how many pods a ReplicaSet is making; 0 if it says that it can't.
+func WantedReplicas(x *appsv1.ReplicaSet) int {
+	if x.DeletionTimestamp != nil || x.Spec.Replicas == nil || failureOf(x) != nil {
+		return 0
+	}
+	return int(*x.Spec.Replicas)
+}
+
+// FailingReplicas returns the pods that a ReplicaSet says it can't create; nil: none. quotas are the ResourceQuotas of its namespace: the
+// ReplicaSet keeps the message of its first failure until it fails no more, and their status is of now.
+func FailingReplicas(x *appsv1.ReplicaSet, quotas []*corev1.ResourceQuota) *model.FailingReplicas {
+	failure := failureOf(x)
+	if failure == nil || x.DeletionTimestamp != nil || x.Spec.Replicas == nil || x.Status.Replicas >= *x.Spec.Replicas {
+		return nil
+	}
+	out := &model.FailingReplicas{Namespace: x.Namespace, ReplicaSet: x.Name, Missing: int(*x.Spec.Replicas - x.Status.Replicas)}
+	if o := metav1.GetControllerOf(x); o != nil && o.Kind == "Deployment" {
+		out.Deployment = o.Name
+	}
+	out.Why = refusals(failure.Message, out.Missing, quotas)
+	return out
+}
+
+// exceededQuota is what the API server's quota admission says; it names the resources that a pod would exceed, with what it asks for.
+var exceededQuota = regexp.MustCompile(`exceeded quota: ([^,\s]+), requested: (\S+), used: \S+, limited: \S+$`)
+
+// refusals returns why pods can't be created, one for each resource of a ResourceQuota; of anything else the message alone.
+func refusals(message string, missing int, quotas []*corev1.ResourceQuota) []model.CreationRefusal {
+	asIs := []model.CreationRefusal{{Said: message}}
+	m := exceededQuota.FindStringSubmatch(message)
+	if m == nil {
+		return asIs
+	}
+	i := slices.IndexFunc(quotas, func(q *corev1.ResourceQuota) bool { return q.Name == m[1] })
+	if i < 0 {
+		return asIs // deleted since, or not seen yet
+	}
+	q := quotas[i]
+	var out []model.CreationRefusal
+	for _, part := range strings.Split(m[2], ",") {
+		name, amount, _ := strings.Cut(part, "=")
+		asked, err := resource.ParseQuantity(amount)
+		if err != nil {
+			return asIs
+		}
+		hard, bounded := q.Spec.Hard[corev1.ResourceName(name)]
+		used := q.Status.Used[corev1.ResourceName(name)]
+		next, all := used.DeepCopy(), asked.DeepCopy()
+		next.Add(asked)
+		if !bounded || next.Cmp(hard) <= 0 {
+			continue
+		}
+		all.Mul(int64(missing))
+		all.Add(used)
+		out = append(out, model.CreationRefusal{Said: exceededText(q, corev1.ResourceName(name), asked, used, hard), Quota: q.Name, Resource: name, Enough: all.String()})
+	}
+	if len(out) == 0 {
+		return []model.CreationRefusal{{Said: message + "; the quota has room for a pod now, and kube-controller-manager creates it when it tries again"}}
+	}
+	return out
+}
