@@ -87,14 +87,15 @@ func amendments() map[string][]amendment {
 			labelValues(spec+"labels"),
 			relaxedConditions(status+"conditions"),
 		),
-		"karpenter.k8s.aws_awsnodetemplates.yaml":   nil,
-		"karpenter.sh_nodeoverlays.yaml":            nil,
-		"autoscaling.x-k8s.io_capacitybuffers.yaml": nil,
-		"autoscaling.x-k8s.io_capacityquotas.yaml":  nil,
-		"karpenter.kwok.sh_kwoknodeclasses.yaml":    nil,
-		"karpenter.k8s.aws_ec2nodeclasses.yaml":     nil,
-		"dovetail.sh_headrooms.yaml":                nil,
-		"dovetail.sh_nodegroupclasses.yaml":         nil,
+		"karpenter.k8s.aws_awsnodetemplates.yaml":               nil,
+		"karpenter.sh_nodeoverlays.yaml":                        nil,
+		"autoscaling.x-k8s.io_capacitybuffers.yaml":             nil,
+		"autoscaling.x-k8s.io_capacityquotas.yaml":              nil,
+		"karpenter.kwok.sh_kwoknodeclasses.yaml":                nil,
+		"karpenter.k8s.aws_ec2nodeclasses.yaml":                 nil,
+		"dovetail.sh_headrooms.yaml":                            nil,
+		"dovetail.sh_nodegroupclasses.yaml":                     nil,
+		"karpenter.cluster.x-k8s.io_clusterapinodeclasses.yaml": nil,
 	}
 }
 

@@ -206,7 +206,7 @@ func takeIn(m *manifests.Set, cat *catalog.Catalog, prices *catalog.PriceList, i
 	of := offerer{types: types, estimator: fleet.NewEstimator(cat, s.Resources()), live: live}
 	of.offer(context.Background(), s)
 	in.Snapshot = s.Snapshot(in.Now)
-	d.GroupPools = slices.ContainsFunc(in.Snapshot.Pools, isOfNodeGroups)
+	d.GroupPools = slices.ContainsFunc(in.Snapshot.Pools, func(p *model.NodePool) bool { return p.OfGroups })
 	for _, q := range m.FullQuotas() {
 		in.FullQuotas = append(in.FullQuotas, doctor.FullQuota(q))
 	}

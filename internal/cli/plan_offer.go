@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
-	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/fleet"
@@ -38,9 +37,9 @@ func (f *offerer) offer(ctx context.Context, s *state.State) {
 		s.Pools.SetTypes(p.Name, f.types)
 		class := s.Pools.FindNodeClass(p.ClassGroup, p.ClassKind, p.ClassName)
 		switch {
-		case isOfNodeGroups(p):
+		case p.OfGroups:
 			s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeGroupsNotRead",
-				Message: "plan doesn't know what the node groups of NodeGroupClass " + p.ClassName + " may launch: their types, labels and sizes are in the cloud; " +
+				Message: "plan doesn't know what the node groups of " + p.ClassKind + " " + p.ClassName + " may launch: their types, labels and sizes are in the cloud; " +
 					"ask the running controller: dovetail why nodepool/" + p.Name})
 		case f.live && p.Ready && p.ClassGroup == kwokv1alpha1.Group && class == nil:
 			s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeClassNotFound",
@@ -55,11 +54,6 @@ func (f *offerer) offer(ctx context.Context, s *state.State) {
 			f.assume("NodePool " + p.Name + ": what " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + " offers: all instance types with a known price are assumed")
 		}
 	}
-}
-
-// isOfNodeGroups reports whether a pool launches nodes in node groups.
-func isOfNodeGroups(p *model.NodePool) bool {
-	return p.ClassGroup == dovetailv1alpha1.Group && p.ClassKind == dovetailv1alpha1.KindNodeGroupClass
 }
 
 // notReady returns why nothing is launched with a class: it is being deleted, or its controller says that it is not ready.

@@ -93,7 +93,7 @@ func (a *Anonymizer) labelValue(key, v string) string {
 }
 
 // keptOwners are the kinds of owners whose names stay.
-var keptOwners = []string{"NodePool", "NodeOverlay", "KWOKNodeClass", "EC2NodeClass", "NodeGroupClass"}
+var keptOwners = []string{"NodePool", "NodeOverlay", "KWOKNodeClass", "EC2NodeClass", "NodeGroupClass", "ClusterAPINodeClass"}
 
 // look notes what the names of an object are made of.
 func (p *projection) look(object map[string]any) {

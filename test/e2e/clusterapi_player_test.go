@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	clusterapiv1alpha1 "github.com/dovetail-sh/dovetail/api/clusterapi/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -143,7 +144,7 @@ func (p *machinePlayer) addGroup(kind, name string, cpus int, labels map[string]
 	}
 	p.create(clusterAPI+p.namespace+"/"+strings.ToLower(kind)+"s", map[string]any{
 		"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": kind, "spec": spec,
-		"metadata": map[string]any{"name": name, "labels": map[string]any{"cluster.x-k8s.io/cluster-name": "workload"}, "annotations": all},
+		"metadata": map[string]any{"name": name, "labels": map[string]any{"cluster.x-k8s.io/cluster-name": "workload", clusterapiv1alpha1.LabelMember: "", "group": name}, "annotations": all},
 	})
 }
 

@@ -311,7 +311,7 @@ func leavesAlone(t *testing.T, w *capiWorld) {
 }
 
 // TestClusterAPI: a controller with --cloud clusterapi scales the MachineDeployment with the lowest known price from zero for pending pods, a MachineSet and a MachinePool, also
-// after it was killed while machines are on their way, and gives every machine back when the pods are gone. It has the rights of "dovetail manifests
+// after it was killed while machines are on their way, and gives every machine back when the pods are gone. One more NodePool has a ClusterAPINodeClass. It has the rights of "dovetail manifests
 // --cluster-api".
 func TestClusterAPI(t *testing.T) {
 	t.Parallel()
@@ -331,6 +331,7 @@ func TestClusterAPI(t *testing.T) {
 	m.addGroup("MachineDeployment", "dear", 4, labels("dear"), "dovetail.sh/price-per-hour", "0.3")
 	m.addGroup("MachineSet", "set", 4, labels("set"), "dovetail.sh/price-per-hour", "0.2")
 	m.addGroup("MachinePool", "pool", 4, labels("pool"), "dovetail.sh/price-per-hour", "0.25")
+	m.addGroup("MachineDeployment", "member", 4, labels("member"), "dovetail.sh/price-per-hour", "0.9")
 	prices := filepath.Join(t.TempDir(), "prices.csv")
 	e.must(os.WriteFile(prices, []byte("type,zone,capacityType,usdPerHour\ncheap,z1,on-demand,0.1\n"), 0o600))
 
@@ -340,10 +341,21 @@ func TestClusterAPI(t *testing.T) {
 		"spec.template.spec.requirements": []any{in(model.LabelCapacityType, model.OnDemand)},
 		"spec.disruption":                 map[string]any{"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "1s", "budgets": []any{map[string]any{"nodes": "100%"}}},
 	})
+	e.must(s.Create(e.ctx, "/apis/karpenter.cluster.x-k8s.io/v1alpha1/clusterapinodeclasses", `{apiVersion: karpenter.cluster.x-k8s.io/v1alpha1, kind: ClusterAPINodeClass, metadata: {name: members},
+		spec: {scalableResourceSelector: {matchExpressions: [{key: group, operator: In, values: [member]}]}}}`))
+	e.otherPool("members", map[string]any{
+		"spec.template.metadata.labels":   map[string]any{testLabel: e.name, "tier": "member"},
+		"spec.template.spec.nodeClassRef": map[string]any{"group": "karpenter.cluster.x-k8s.io", "kind": "ClusterAPINodeClass", "name": "members"},
+		"spec.template.spec.requirements": []any{in(model.LabelCapacityType, model.OnDemand)},
+		"spec.disruption":                 map[string]any{"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "1s", "budgets": []any{map[string]any{"nodes": "100%"}}},
+	})
 	flags := []string{"--cloud", "clusterapi", "--cluster-api-cluster", "default/workload", "--price-file", prices}
 	stop := e.controllerOf(flags...)
 	e.deploy("first", 3, e.pod("3", "1Gi"))
-	e.podsRun(3)
+	member := e.pod("3", "1Gi")
+	member.Spec.NodeSelector["tier"] = "member"
+	e.deploy("member", 1, member)
+	e.podsRun(4)
 
 	m.set(func() { m.hold = true })
 	e.deploy("second", 4, e.pod("3", "1Gi", func(t *corev1.PodTemplateSpec) { // they leave the others' nodes alone
@@ -366,9 +378,12 @@ func TestClusterAPI(t *testing.T) {
 	m.set(func() { m.hold = false })
 	stop = e.controllerOf(flags...)
 	defer func() { stop(syscall.SIGTERM) }()
-	e.podsRun(9)
-	if made := m.everMade(); len(made) != 9 {
-		t.Errorf("%d machines were made for 9 pods that need one each: %v", len(made), made)
+	e.podsRun(10)
+	if n := size("member"); n != 1 {
+		t.Errorf("the group of the ClusterAPINodeClass has %d machines, want 1", n)
+	}
+	if made := m.everMade(); len(made) != 10 {
+		t.Errorf("%d machines were made for 10 pods that need one each: %v", len(made), made)
 	}
 	if size("dear")+size("unpriced") > 0 {
 		t.Error("a dearer group has machines")
@@ -377,14 +392,15 @@ func TestClusterAPI(t *testing.T) {
 	e.scale("second", 0)
 	e.scale("set", 0)
 	e.scale("pool", 0)
+	e.scale("member", 0)
 	e.until("every machine is given back", func() error {
 		machines, err := m.list(e.ctx, "machines")
-		if want := size("cheap") + m.group("machinesets", "set").Spec.Replicas + m.group("machinepools", "pool").Spec.Replicas; err == nil && want+len(machines) > 0 {
+		if want := size("cheap") + size("member") + m.group("machinesets", "set").Spec.Replicas + m.group("machinepools", "pool").Spec.Replicas; err == nil && want+len(machines) > 0 {
 			err = fmt.Errorf("the groups are to have %d machines and have %d", want, len(machines))
 		}
 		return err
 	})
-	if n := len(m.everMade()); n != 9 {
-		t.Errorf("%d machines were made, want 9", n)
+	if n := len(m.everMade()); n != 10 {
+		t.Errorf("%d machines were made, want 10", n)
 	}
 }

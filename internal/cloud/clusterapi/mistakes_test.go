@@ -4,7 +4,9 @@
 package clusterapi_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -13,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	clusterapiv1alpha1 "github.com/dovetail-sh/dovetail/api/clusterapi/v1alpha1"
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/clusterapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/clusterapi/clusterapitest"
@@ -113,5 +117,52 @@ func TestMistakes(t *testing.T) {
 				t.Errorf("the conditions say %q; nothing is wrong with group-01", said)
 			}
 		})
+	}
+}
+
+// TestMembers: a ClusterAPINodeClass selects among the groups that have the label of members, and says which field of it is wrong.
+func TestMembers(t *testing.T) {
+	const at = clusterapitest.Core + "/v1beta2/namespaces/default/machinedeployments"
+	a, kept := fleet(3, 0)
+	for i, labels := range []string{`"labels":{"node.cluster.x-k8s.io/karpenter-member":"","tier":"a",`, `"labels":{"node.cluster.x-k8s.io/karpenter-member":"yes","tier":"b",`} {
+		name := fmt.Sprintf(`"name":"group-0%d"`, i)
+		before, after, ok := strings.Cut(a.Texts[at], name)
+		if !ok {
+			t.Fatalf("there is no group %s", name)
+		}
+		a.Texts[at] = before + name + strings.Replace(after, `"labels":{`, labels, 1)
+	}
+	p := clusterapi.New(clusterapi.Config{Namespace: "default", Name: "workload"}, a, kept, state.New().Resources(), cloud.Wall{}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	for _, c := range []struct{ spec, groups, err string }{
+		{"", "group-00 group-01", ""},
+		{`{"scalableResourceSelector":{"matchLabels":{"tier":"b"}}}`, "group-01", ""},
+		{`{"scalableResourceSelector":{"matchExpressions":[{"key":"tier","operator":"NotIn","values":["b"]}]}}`, "group-00", ""},
+		{`{"scalableResourceSelector":{"matchLabels":{"tier":"c"}}}`, "", "spec.scalableResourceSelector: selects no MachineDeployment, MachineSet or MachinePool with label node.cluster.x-k8s.io/karpenter-member"},
+		{`{"scalableResourceSelector":{"matchExpressions":[{"key":"tier","operator":"Is","values":["b"]}]}}`, "", `ClusterAPINodeClass members: spec.scalableResourceSelector: "Is" is not a valid label selector operator`},
+	} {
+		class := cloud.NodeClass{Group: clusterapiv1alpha1.Group, Kind: clusterapiv1alpha1.KindClusterAPINodeClass, Name: "members", Spec: []byte(c.spec)}
+		status, err := p.ClassStatus(t.Context(), class)
+		if err != nil {
+			t.Fatalf("%s: %v", c.spec, err)
+		}
+		var have dovetailv1alpha1.NodeGroupClassStatus
+		if len(status.Status) > 0 {
+			if err := json.Unmarshal(status.Status, &have); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var names []string
+		for _, g := range have.Groups {
+			names = append(names, g.Name)
+		}
+		said := ""
+		for _, x := range status.Conditions {
+			if x.Status == "False" {
+				said += x.Message + " "
+			}
+		}
+		if strings.Join(names, " ") != c.groups || c.err != "" && !strings.Contains(said, c.err) {
+			t.Errorf("%s: groups %q and %q, want %q and %q", c.spec, names, said, c.groups, c.err)
+		}
 	}
 }

@@ -52,7 +52,7 @@ func (p *Provider) typesOf(s *selected, pool *model.NodePool) ([]*model.Instance
 		fmt.Fprintf(&from, "%s %d %d %t %+v\n", g.Name, g.Max, g.target, g.silent == "", *g.template)
 	}
 	if len(usable) == 0 {
-		return nil, notReady("NodeGroupClass %s: %s", s.class.Name, strings.Join(why, "; "))
+		return nil, notReady("%s %s: %s", s.class.Kind, s.class.Name, strings.Join(why, "; "))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

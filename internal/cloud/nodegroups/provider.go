@@ -24,6 +24,7 @@ type Settings struct {
 	Server    Server        // that has the groups
 	Timeout   time.Duration // how long a call to it may take
 	HasTags   bool          // groups have tags, which selector terms may name
+	Other     *OtherClass   // a kind of node class beside NodeGroupClass; nil: there is none
 	Adopts    bool          // machines that no claim was made for get claims; the server has to have AllMembers
 	Records   Records
 	Resources Resources
@@ -31,10 +32,22 @@ type Settings struct {
 	Log       *slog.Logger
 }
 
+// OtherClass is a kind of node class that selects groups in a way of its own.
+type OtherClass struct {
+	cloud.ClassKind
+
+	// Selector returns what a spec selects. The error names the field.
+	Selector func(spec []byte) (func(*Group) bool, error)
+
+	// None says, with the field, that a spec selects no group, and what to change.
+	None string
+}
+
 // Provider launches nodes through one server.
 type Provider struct {
 	name      string
 	hasTags   bool
+	other     *OtherClass
 	adopts    bool
 	server    Server
 	timeout   time.Duration
@@ -58,13 +71,17 @@ type Provider struct {
 
 // New makes a provider. Nothing is called before it is used.
 func New(s Settings) *Provider {
-	return &Provider{name: s.Name, hasTags: s.HasTags, adopts: s.Adopts, server: s.Server, timeout: s.Timeout, records: s.Records, resources: s.Resources, clock: s.Clock, log: s.Log,
+	return &Provider{name: s.Name, hasTags: s.HasTags, other: s.Other, adopts: s.Adopts, server: s.Server, timeout: s.Timeout, records: s.Records, resources: s.Resources, clock: s.Clock, log: s.Log,
 		record: recordCache{turn: cloud.NewLock()}, reader: groupReader{facts: map[string]*groupFacts{}}, queues: map[string]*queue{}, refused: map[string][]cloud.OfferingKey{}, why: map[string]error{}, absent: map[string]time.Time{}, offered: map[string]*offered{}, selected: map[string]map[string]adoptable{}}
 }
 
 // Traits implements cloud.Provider.
 func (p *Provider) Traits() cloud.Traits {
-	return cloud.Traits{Name: p.name, Classes: []cloud.ClassKind{{Group: dovetailv1alpha1.Group, Kind: dovetailv1alpha1.KindNodeGroupClass}}, ListDelay: listDelay}
+	t := cloud.Traits{Name: p.name, Classes: []cloud.ClassKind{{Group: dovetailv1alpha1.Group, Kind: dovetailv1alpha1.KindNodeGroupClass}}, ListDelay: listDelay}
+	if p.other != nil {
+		t.Classes = append(t.Classes, p.other.ClassKind)
+	}
+	return t
 }
 
 // listDelay is how long a server may not list a machine that it was seen to have.

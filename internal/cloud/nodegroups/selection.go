@@ -25,10 +25,51 @@ type selected struct {
 
 // selectGroups returns the groups of a class.
 func (p *Provider) selectGroups(ctx context.Context, class cloud.NodeClass) (*selected, error) {
-	out := &selected{class: class}
-	if class.Group != dovetailv1alpha1.Group || class.Kind != dovetailv1alpha1.KindNodeGroupClass {
+	kind := cloud.ClassKind{Group: class.Group, Kind: class.Kind}
+	var out *selected
+	var err error
+	switch {
+	case kind == cloud.ClassKind{Group: dovetailv1alpha1.Group, Kind: dovetailv1alpha1.KindNodeGroupClass}:
+		out, err = p.selectByTerms(ctx, class)
+	case p.other != nil && kind == p.other.ClassKind:
+		out, err = p.selectOther(ctx, class)
+	default:
 		return nil, &cloud.Error{Kind: cloud.Denied, Err: fmt.Errorf("node class %s/%s is not a NodeGroupClass", class.Group, class.Kind)}
 	}
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(out.groups, func(a, b *groupInfo) int { return strings.Compare(a.Name, b.Name) })
+	p.noteSelected(out)
+	return out, nil
+}
+
+// selectOther returns the groups of a class that is no NodeGroupClass, in any order.
+func (p *Provider) selectOther(ctx context.Context, class cloud.NodeClass) (*selected, error) {
+	selects, err := p.other.Selector(class.Spec)
+	if err != nil {
+		return nil, notReady("%s %s: %w", class.Kind, class.Name, err)
+	}
+	all, err := p.groups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &selected{class: class}
+	for _, g := range all.groups {
+		if selects(&g.Group) {
+			bounded := *g
+			out.groups = append(out.groups, &bounded)
+		}
+	}
+	if len(out.groups) == 0 {
+		out.absent = []string{p.other.None + "; the groups are: " + namesOf(all.groups)}
+	}
+	return out, nil
+}
+
+// selectByTerms returns the groups of a NodeGroupClass, in any order.
+func (p *Provider) selectByTerms(ctx context.Context, class cloud.NodeClass) (*selected, error) {
+	out := &selected{class: class}
 	if len(class.Spec) > 0 {
 		if err := json.Unmarshal(class.Spec, &out.spec); err != nil {
 			return nil, notReady("NodeGroupClass %s: spec: %w", class.Name, err)
@@ -71,8 +112,6 @@ func (p *Provider) selectGroups(ctx context.Context, class cloud.NodeClass) (*se
 			out.absent = append(out.absent, fmt.Sprintf("spec.selectorTerms[%d]: there is no group %s; use one of these groups: %s", i, termText(&t), namesOf(all.groups)))
 		}
 	}
-	slices.SortFunc(out.groups, func(a, b *groupInfo) int { return strings.Compare(a.Name, b.Name) })
-	p.noteSelected(out)
 	return out, nil
 }
 

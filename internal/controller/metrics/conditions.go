@@ -34,7 +34,7 @@ type conditionFamilies struct {
 }
 
 // conditionKinds are the kinds that have families of their own.
-var conditionKinds = []string{"nodeclaim", "node", "nodepool", "ec2nodeclass", "kwoknodeclass", "nodegroupclass"}
+var conditionKinds = []string{"nodeclaim", "node", "nodepool", "ec2nodeclass", "kwoknodeclass", "nodegroupclass", "clusterapinodeclass"}
 
 // objectOf is what the metrics say of an object beside its conditions.
 type objectOf struct {

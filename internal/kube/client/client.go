@@ -41,6 +41,7 @@ import (
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	awsv1alpha1 "github.com/dovetail-sh/dovetail/api/aws/v1alpha1"
+	clusterapiv1alpha1 "github.com/dovetail-sh/dovetail/api/clusterapi/v1alpha1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
@@ -66,6 +67,7 @@ var Scheme = func() *runtime.Scheme {
 	utilruntime.Must(awsv1alpha1.AddToScheme(s))
 	utilruntime.Must(kwokv1alpha1.AddToScheme(s))
 	utilruntime.Must(awsv1.AddToScheme(s))
+	utilruntime.Must(clusterapiv1alpha1.AddToScheme(s))
 	utilruntime.Must(bufferv1beta1.AddToScheme(s))
 	utilruntime.Must(dovetailv1alpha1.AddToScheme(s))
 	for _, k := range translate.GangKinds() {
@@ -96,12 +98,12 @@ type Client struct {
 	config *rest.Config
 	http   *http.Client
 
-	Core, Apps, Policy, Storage       rest.Interface
-	Coordination, Node, Scheduling    rest.Interface
-	Karpenter, Provisioner, KWOK, AWS rest.Interface
-	Dovetail, KarpenterAlpha, Buffers rest.Interface
-	Requests                          rest.Interface // ProvisioningRequests; nil: the API server has none
-	AWSAlpha                          rest.Interface
+	Core, Apps, Policy, Storage                   rest.Interface
+	Coordination, Node, Scheduling                rest.Interface
+	Karpenter, Provisioner, KWOK, AWS, ClusterAPI rest.Interface
+	Dovetail, KarpenterAlpha, Buffers             rest.Interface
+	Requests                                      rest.Interface // ProvisioningRequests; nil: the API server has none
+	AWSAlpha                                      rest.Interface
 }
 
 // AnswerLimit is how long an API server has to answer the first question.
@@ -192,6 +194,7 @@ func New(ctx context.Context, config *rest.Config, access Access) (*Client, erro
 		{karpv1alpha5.GroupVersion, false, &c.Provisioner},
 		{kwokv1alpha1.GroupVersion, false, &c.KWOK},
 		{awsv1.GroupVersion, false, &c.AWS},
+		{clusterapiv1alpha1.GroupVersion, false, &c.ClusterAPI},
 		{bufferv1beta1.GroupVersion, false, &c.Buffers},
 		{awsv1alpha1.GroupVersion, false, &c.AWSAlpha},
 		{dovetailv1alpha1.GroupVersion, false, &c.Dovetail},

@@ -19,6 +19,7 @@ import (
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	awsv1alpha1 "github.com/dovetail-sh/dovetail/api/aws/v1alpha1"
+	clusterapiv1alpha1 "github.com/dovetail-sh/dovetail/api/clusterapi/v1alpha1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
@@ -37,6 +38,7 @@ type Store struct {
 	KWOKClasses                      Objects[*kwokv1alpha1.KWOKNodeClass]
 	EC2Classes                       Objects[*awsv1.EC2NodeClass]
 	GroupClasses                     Objects[*dovetailv1alpha1.NodeGroupClass]
+	ClusterAPIClasses                Objects[*clusterapiv1alpha1.ClusterAPINodeClass]
 	Provisioners                     Objects[*karpv1alpha5.Provisioner]
 	NodeTemplates                    Objects[*awsv1alpha1.AWSNodeTemplate]
 	Overlays                         Objects[*karpv1alpha1.NodeOverlay]

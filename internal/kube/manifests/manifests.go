@@ -26,6 +26,7 @@ import (
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	awsv1alpha1 "github.com/dovetail-sh/dovetail/api/aws/v1alpha1"
+	clusterapiv1alpha1 "github.com/dovetail-sh/dovetail/api/clusterapi/v1alpha1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
@@ -102,7 +103,7 @@ func (m *Set) Keep(kind string, x metav1.Object) {
 		}
 	case *corev1.Pod, *corev1.Node, *corev1.Namespace, *corev1.ReplicationController, *appsv1.DaemonSet, *appsv1.Deployment, *appsv1.ReplicaSet,
 		*appsv1.StatefulSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget, *karpv1.NodePool, *karpv1.NodeClaim, *karpv1alpha1.NodeOverlay,
-		*kwokv1alpha1.KWOKNodeClass, *awsv1.EC2NodeClass, *dovetailv1alpha1.NodeGroupClass, *dovetailv1alpha1.Headroom,
+		*kwokv1alpha1.KWOKNodeClass, *awsv1.EC2NodeClass, *dovetailv1alpha1.NodeGroupClass, *clusterapiv1alpha1.ClusterAPINodeClass, *dovetailv1alpha1.Headroom,
 		*corev1.PodTemplate, *bufferv1beta1.CapacityBuffer, *bufferv1beta1.CapacityQuota, *karpv1alpha5.Provisioner,
 		*awsv1alpha1.AWSNodeTemplate, *storagev1.VolumeAttachment:
 		k := kind + " " + translate.Key(x)
@@ -224,6 +225,8 @@ func (m *Set) Feed(s *state.State) {
 			s.Pools.SetNodeClass(t.EC2NodeClass(o))
 		case *dovetailv1alpha1.NodeGroupClass:
 			s.Pools.SetNodeClass(t.NodeGroupClass(o))
+		case *clusterapiv1alpha1.ClusterAPINodeClass:
+			s.Pools.SetNodeClass(t.ClusterAPINodeClass(o))
 		case *awsv1alpha1.AWSNodeTemplate:
 			if _, ok := m.at[awsv1.KindEC2NodeClass+" "+o.Name]; ok {
 				continue // its EC2NodeClass is there, as the API server has it

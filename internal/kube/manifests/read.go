@@ -31,6 +31,7 @@ import (
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	awsv1alpha1 "github.com/dovetail-sh/dovetail/api/aws/v1alpha1"
+	clusterapiv1alpha1 "github.com/dovetail-sh/dovetail/api/clusterapi/v1alpha1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
@@ -43,7 +44,7 @@ var manifestScheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, autoscalingv1.AddToScheme, autoscalingv2.AddToScheme, batchv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, schedulingv1.AddToScheme, nodev1.AddToScheme,
-		karpv1.AddToScheme, karpv1alpha1.AddToScheme, karpv1alpha5.AddToScheme, awsv1alpha1.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme, dovetailv1alpha1.AddToScheme, bufferv1beta1.AddToScheme,
+		karpv1.AddToScheme, karpv1alpha1.AddToScheme, karpv1alpha5.AddToScheme, awsv1alpha1.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme, clusterapiv1alpha1.AddToScheme, dovetailv1alpha1.AddToScheme, bufferv1beta1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			panic(err) // the same kinds twice: a mistake in this file
@@ -320,7 +321,7 @@ func (r *reader) meant(gv schema.GroupVersion, kind string) string {
 func namespaced(obj runtime.Object) bool {
 	switch obj.(type) {
 	case *corev1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode, *storagev1.CSIDriver, *storagev1.VolumeAttachment, *corev1.Node, *corev1.Namespace, *schedulingv1.PriorityClass, *nodev1.RuntimeClass,
-		*karpv1.NodePool, *karpv1.NodeClaim, *karpv1alpha1.NodeOverlay, *kwokv1alpha1.KWOKNodeClass, *awsv1.EC2NodeClass, *dovetailv1alpha1.NodeGroupClass, *karpv1alpha5.Provisioner,
+		*karpv1.NodePool, *karpv1.NodeClaim, *karpv1alpha1.NodeOverlay, *kwokv1alpha1.KWOKNodeClass, *awsv1.EC2NodeClass, *dovetailv1alpha1.NodeGroupClass, *clusterapiv1alpha1.ClusterAPINodeClass, *karpv1alpha5.Provisioner,
 		*awsv1alpha1.AWSNodeTemplate:
 		return false
 	}

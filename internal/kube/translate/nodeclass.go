@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	clusterapiv1alpha1 "github.com/dovetail-sh/dovetail/api/clusterapi/v1alpha1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -42,14 +43,22 @@ func (t *Translator) EC2NodeClass(k *awsv1.EC2NodeClass) state.NodeClass {
 
 // NodeGroupClass translates the node class of node groups.
 func (t *Translator) NodeGroupClass(k *dovetailv1alpha1.NodeGroupClass) state.NodeClass {
-	out := nodeClass(k, dovetailv1alpha1.Group, dovetailv1alpha1.KindNodeGroupClass, k.Spec, k.Status.Conditions)
-	rest := k.Status
-	rest.Conditions = nil
-	if status, err := json.Marshal(rest); err == nil { // of plain fields: it can't fail
-		out.Status = status
+	return t.groupClass(nodeClass(k, dovetailv1alpha1.Group, dovetailv1alpha1.KindNodeGroupClass, k.Spec, k.Status.Conditions), k.Status, k.Spec.Options)
+}
+
+// ClusterAPINodeClass translates the node class of Cluster API's objects.
+func (t *Translator) ClusterAPINodeClass(k *clusterapiv1alpha1.ClusterAPINodeClass) state.NodeClass {
+	return t.groupClass(nodeClass(k, clusterapiv1alpha1.Group, clusterapiv1alpha1.KindClusterAPINodeClass, k.Spec, k.Status.Conditions), k.Status, nil)
+}
+
+// groupClass adds the groups that the status of a node class has, and how they are scaled.
+func (t *Translator) groupClass(out state.NodeClass, status dovetailv1alpha1.NodeGroupClassStatus, options *dovetailv1alpha1.NodeGroupOptions) state.NodeClass {
+	out.Scaling = t.scaling(&status, options)
+	status.Conditions = nil
+	if raw, err := json.Marshal(status); err == nil { // of plain fields: it can't fail
+		out.Status = raw
 	}
-	out.Scaling = t.scaling(k)
-	for _, g := range k.Status.Groups {
+	for _, g := range status.Groups {
 		out.Groups = append(out.Groups, model.NodeGroup{Name: g.Name, Min: int64(g.Min), Max: int64(g.Max), Desired: int64(g.Desired), Problem: g.Problem, Refresh: g.Refresh})
 	}
 	slices.SortFunc(out.Groups, func(a, b model.NodeGroup) int { return strings.Compare(a.Name, b.Name) })
@@ -59,14 +68,14 @@ func (t *Translator) NodeGroupClass(k *dovetailv1alpha1.NodeGroupClass) state.No
 // gpus are the resources that are GPUs.
 var gpus = []string{"nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi"}
 
-func (t *Translator) scaling(k *dovetailv1alpha1.NodeGroupClass) *model.GroupScaling {
+func (t *Translator) scaling(status *dovetailv1alpha1.NodeGroupClassStatus, o *dovetailv1alpha1.NodeGroupOptions) *model.GroupScaling {
 	out := &model.GroupScaling{UtilizationPercent: -1, GPUPercent: -1}
-	if meta.FindStatusCondition(k.Status.Conditions, dovetailv1alpha1.ConditionGroupsResolved) == nil {
+	if meta.FindStatusCondition(status.Conditions, dovetailv1alpha1.ConditionGroupsResolved) == nil {
 		out.Unread = true
 	} else {
 		out.Chosen = []string{} // it may choose none
 	}
-	for _, g := range k.Status.Groups {
+	for _, g := range status.Groups {
 		if !out.Unread {
 			out.Chosen = append(out.Chosen, g.Name)
 		}
@@ -78,7 +87,6 @@ func (t *Translator) scaling(k *dovetailv1alpha1.NodeGroupClass) *model.GroupSca
 		}
 	}
 	slices.Sort(out.Chosen)
-	o := k.Spec.Options
 	if o == nil {
 		return out
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	clusterapiv1alpha1 "github.com/dovetail-sh/dovetail/api/clusterapi/v1alpha1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
@@ -94,7 +95,7 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 		out.ClassKind, out.ClassName = r.Kind, r.Name
 	}
 	aliased := out.Taken
-	out.OfGroups = out.ClassKind == dovetailv1alpha1.KindNodeGroupClass
+	out.OfGroups = out.ClassKind == dovetailv1alpha1.KindNodeGroupClass || out.ClassKind == clusterapiv1alpha1.KindClusterAPINodeClass
 	out.Discovered = p.Labels[dovetailv1alpha1.LabelDiscovered] == karpv1.LabelValueTrue
 	out.Manager, out.Release = p.Annotations[AnnotationManagedBy], p.Annotations[AnnotationRelease]
 	if out.Manager == ManagedByDovetail {

@@ -18,6 +18,7 @@ import (
 
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	clusterapiv1alpha1 "github.com/dovetail-sh/dovetail/api/clusterapi/v1alpha1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
@@ -85,6 +86,7 @@ func kindsFor(c *client.Client, use kindUse) []objectKind {
 		kindOf[*kwokv1alpha1.KWOKNodeClass]("KWOKNodeClass", recorded|surveyed|custom, source{c.KWOK, "kwoknodeclasses", &kwokv1alpha1.KWOKNodeClass{}}),
 		kindOf[*awsv1.EC2NodeClass]("EC2NodeClass", recorded|surveyed|custom, source{c.AWS, "ec2nodeclasses", &awsv1.EC2NodeClass{}}),
 		kindOf[*dovetailv1alpha1.NodeGroupClass]("NodeGroupClass", recorded|surveyed|custom, source{c.Dovetail, "nodegroupclasses", &dovetailv1alpha1.NodeGroupClass{}}),
+		kindOf[*clusterapiv1alpha1.ClusterAPINodeClass]("ClusterAPINodeClass", recorded|surveyed|custom, source{c.ClusterAPI, "clusterapinodeclasses", &clusterapiv1alpha1.ClusterAPINodeClass{}}),
 		kindOf[*corev1.ResourceQuota]("ResourceQuota", surveyed, source{c.Core, "resourcequotas", &corev1.ResourceQuota{}}),
 		kindOf[*karpv1alpha5.Provisioner]("Provisioner", surveyed, source{c.Provisioner, "provisioners", &karpv1alpha5.Provisioner{}}),
 	}, func(k objectKind) bool { return k.uses&use == 0 })

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	clusterapiv1alpha1 "github.com/dovetail-sh/dovetail/api/clusterapi/v1alpha1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
@@ -38,6 +39,9 @@ func (w *watcher) servedClasses(ctx context.Context) ([]followClass, error) {
 		}},
 		{dovetailv1alpha1.GroupVersion, "nodegroupclasses", func(ctx context.Context, wg *sync.WaitGroup) {
 			followClasses(ctx, w, wg, source{c.Dovetail, "nodegroupclasses", &dovetailv1alpha1.NodeGroupClass{}}, dovetailv1alpha1.KindNodeGroupClass, &c.Seen.GroupClasses, w.t.NodeGroupClass)
+		}},
+		{clusterapiv1alpha1.GroupVersion, "clusterapinodeclasses", func(ctx context.Context, wg *sync.WaitGroup) {
+			followClasses(ctx, w, wg, source{c.ClusterAPI, "clusterapinodeclasses", &clusterapiv1alpha1.ClusterAPINodeClass{}}, clusterapiv1alpha1.KindClusterAPINodeClass, &c.Seen.ClusterAPIClasses, w.t.ClusterAPINodeClass)
 		}},
 	} {
 		ok, err := c.Serves(ctx, k.gv, k.resource)

@@ -20,6 +20,7 @@ import (
 
 	autoscalingv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	clusterapiv1alpha1 "github.com/dovetail-sh/dovetail/api/clusterapi/v1alpha1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
@@ -180,7 +181,9 @@ func event(kind, namespace, name, uid string, warn bool, reason, message string,
 		e.InvolvedObject.APIVersion = appsv1.SchemeGroupVersion.String()
 	case awsv1.KindEC2NodeClass:
 		e.InvolvedObject.APIVersion = awsv1.GroupVersion.String()
-	case dovetailv1alpha1.KindHeadroom:
+	case clusterapiv1alpha1.KindClusterAPINodeClass:
+		e.InvolvedObject.APIVersion = clusterapiv1alpha1.GroupVersion.String()
+	case dovetailv1alpha1.KindHeadroom, dovetailv1alpha1.KindNodeGroupClass:
 		e.InvolvedObject.APIVersion = dovetailv1alpha1.GroupVersion.String()
 	}
 	e.Namespace = cmp.Or(namespace, metav1.NamespaceDefault)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	clusterapiv1alpha1 "github.com/dovetail-sh/dovetail/api/clusterapi/v1alpha1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -40,6 +41,15 @@ func (a *Actor) UpdateNodeClass(ctx context.Context, u plan.UpdateNodeClass) (ui
 			"nodegroupclass", "nodegroupclasses", a.c.Dovetail, &a.c.Seen.GroupClasses, func() *dovetailv1alpha1.NodeGroupClass { return &dovetailv1alpha1.NodeGroupClass{} },
 		}
 		return updateClass(ctx, k, "", u, a.now(), func(x *dovetailv1alpha1.NodeGroupClass) ([]metav1.Condition, any) {
+			rest := x.Status
+			rest.Conditions = nil
+			return x.Status.Conditions, rest
+		})
+	case [2]string{clusterapiv1alpha1.Group, clusterapiv1alpha1.KindClusterAPINodeClass}:
+		k := kind[*clusterapiv1alpha1.ClusterAPINodeClass]{
+			"clusterapinodeclass", "clusterapinodeclasses", a.c.ClusterAPI, &a.c.Seen.ClusterAPIClasses, func() *clusterapiv1alpha1.ClusterAPINodeClass { return &clusterapiv1alpha1.ClusterAPINodeClass{} },
+		}
+		return updateClass(ctx, k, "", u, a.now(), func(x *clusterapiv1alpha1.ClusterAPINodeClass) ([]metav1.Condition, any) {
 			rest := x.Status
 			rest.Conditions = nil
 			return x.Status.Conditions, rest

@@ -161,7 +161,7 @@ func (r *reader) take(c record.Change, snapshot bool) {
 		err = r.daemon(c)
 	case "Namespace":
 		err = r.namespace(c)
-	case "NodeOverlay", "KWOKNodeClass", "EC2NodeClass", "NodeGroupClass", "CapacityQuota":
+	case "NodeOverlay", "KWOKNodeClass", "EC2NodeClass", "NodeGroupClass", "ClusterAPINodeClass", "CapacityQuota":
 		if c.Object != nil && r.out.base[k] == nil {
 			r.out.base[k] = c.Object
 		}
