@@ -31,7 +31,7 @@ func kinds(t *testing.T) []kind {
 		{"KWOKNodeClass", "karpenter.kwok.sh_kwoknodeclasses.yaml", kwokapis.KWOKNodeClassCRD},
 		{"NodeOverlay", "karpenter.sh_nodeoverlays.yaml", karpenterapis.NodeOverlayCRD},
 		{"CapacityBuffer", "autoscaling.x-k8s.io_capacitybuffers.yaml", karpenterapis.CapacityBufferCRD},
-		// Karpenter v1.14 serves no Provisioner any more; its cases record our verdicts alone.
+		// Karpenter v1.15 serves no Provisioner any more; its cases record our verdicts alone.
 		{"Provisioner", "karpenter.sh_provisioners.yaml", nil},
 		{"EC2NodeClass", "karpenter.k8s.aws_ec2nodeclasses.yaml", karpenterAWSFile(t, "pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml")},
 	}

@@ -20,8 +20,6 @@ type difference struct {
 }
 
 const (
-	headIsWider = "Karpenter's development branch made consolidateAfter optional with the default 0s (kubernetes-sigs/karpenter#3220); v1.14 " +
-		"demands it when spec.disruption is given. What v1.14 takes is taken unchanged."
 	conditionsAreAMap = "Ours is a list by type, as in the other kinds. That matters only to who applies a part of it."
 	noEffectOnLists   = "Karpenter sets a string's keyword on a list of strings, where it has no effect. On the items it would refuse objects that " +
 		"Karpenter takes."
@@ -29,9 +27,6 @@ const (
 
 func acceptedDifferences() []difference {
 	return []difference{
-		{"NodePool", "spec.disruption", "required", headIsWider},
-		{"NodePool", "spec.disruption.consolidateAfter", "default", headIsWider},
-		{"NodePool", "spec.disruption.budgets[].reasons[]", "enum", "Karpenter v1.15 adds the reason Unhealthy; v1.14 refuses it."},
 		{"NodePool", "spec.template.spec.requirements[].values", "maxLength", noEffectOnLists},
 		{"NodePool", "spec.template.spec.requirements[].values", "pattern", noEffectOnLists},
 		{"NodeClaim", "spec.requirements[].values", "maxLength", noEffectOnLists},

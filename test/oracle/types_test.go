@@ -22,6 +22,9 @@ import (
 
 	ours "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	ourkwok "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // What one writes the other reads, and writes again the same.
@@ -116,7 +119,16 @@ func TestNames(t *testing.T) {
 		{ours.AnnotationTerminationTimestamp, theirs.NodeClaimTerminationTimestampAnnotationKey},
 		{ours.AnnotationMinValuesRelaxed, theirs.NodeClaimMinValuesRelaxedAnnotationKey},
 		{ours.AnnotationDRADrivers, theirs.DRADriversAnnotationKey},
-		{ours.AnnotationProviderCompatibility, theirs.ProviderCompatibilityAnnotationKey},
+		{ours.AnnotationDisruptionCost, theirs.DisruptionCostAnnotationKey},
+		{disrupt.DoNotRepair, theirs.DoNotRepairAnnotationKey},
+		{model.AnnotationBootID, theirs.RebootPreBootIDAnnotationKey},
+		{model.AnnotationRebootDrain, theirs.RebootTerminationGracePeriodAnnotationKey},
+		{fmt.Sprint(lifecycle.RebootingTaint.Key, lifecycle.RebootingTaint.Effect), fmt.Sprint(theirs.RebootingTaintKey, corev1.TaintEffectNoSchedule)},
+		{lifecycle.Rebooting, theirs.ConditionTypeRebooting},
+		{lifecycle.RebootRequested, theirs.RebootReasonRequested},
+		{lifecycle.RebootIssued, theirs.RebootReasonIssued},
+		{lifecycle.RebootSucceeded, theirs.RebootReasonSucceeded},
+		{lifecycle.RebootFailed, theirs.RebootReasonFailed},
 		{ours.FinalizerTermination, theirs.TerminationFinalizer},
 		{ours.TaintKeyDisrupted, theirs.DisruptedTaintKey},
 		{ours.TaintKeyUnregistered, theirs.UnregisteredTaintKey},
@@ -143,6 +155,7 @@ func TestNames(t *testing.T) {
 		{string(ours.ConsolidationPolicyWhenEmptyOrUnderutilized), string(theirs.ConsolidationPolicyWhenEmptyOrUnderutilized)},
 		{string(ours.DisruptionReasonDrifted), string(theirs.DisruptionReasonDrifted)},
 		{string(ours.DisruptionReasonEmpty), string(theirs.DisruptionReasonEmpty)},
+		{string(ours.DisruptionReasonUnhealthy), string(theirs.DisruptionReasonUnhealthy)},
 		{string(ours.DisruptionReasonUnderutilized), string(theirs.DisruptionReasonUnderutilized)},
 		{ourkwok.LabelInstanceSize, theirkwok.InstanceSizeLabelKey},
 		{ourkwok.LabelInstanceFamily, theirkwok.InstanceFamilyLabelKey},
