@@ -33,7 +33,7 @@ type size struct {
 // allocatable.
 func newSize(n machines.NodeSpec) (*size, error) {
 	s := &size{reserved: corev1.ResourceList{}, devices: corev1.ResourceList{}}
-	s.info.MachineID, s.info.SystemUUID, s.info.BootID = n.ProviderID, n.ProviderID, n.ProviderID
+	s.info.MachineID, s.info.SystemUUID, s.info.BootID = n.ProviderID, n.ProviderID, n.BootID
 	for _, key := range slices.Sorted(maps.Keys(n.Capacity)) {
 		name := corev1.ResourceName(key)
 		have, err := resource.ParseQuantity(n.Capacity[key])

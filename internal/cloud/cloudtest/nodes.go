@@ -16,4 +16,7 @@ type NoNodes struct{}
 func (NoNodes) CreateNode(context.Context, machines.NodeSpec) error { return nil }
 
 // DeleteNode implements machines.NodeMaker.
+func (NoNodes) RebootNode(context.Context, machines.NodeSpec) error { return nil }
+
+// DeleteNode implements machines.NodeMaker.
 func (NoNodes) DeleteNode(context.Context, string, string) error { return nil }

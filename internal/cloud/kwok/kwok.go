@@ -31,6 +31,7 @@ func (p *Provider) RepairPolicies(bool) []cloud.RepairPolicy {
 		{Condition: "Ready", Status: "False", After: repairAfter},
 		{Condition: "Ready", Status: "Unknown", After: repairAfter},
 		{Condition: "KWOKUnhealthy", Status: "True", After: 30 * time.Second, Drain: 45 * time.Second},
+		{Condition: "KWOKRebootRequired", Status: "True", After: 30 * time.Second, Drain: time.Minute, Reboot: true},
 	}
 }
 
@@ -179,4 +180,13 @@ func (p *Provider) terminateLaunched(ctx context.Context, providerIDs []string) 
 		}
 	}
 	return errs
+}
+
+// Reboot implements cloud.Rebooter. A second call is a second restart.
+func (p *Provider) Reboot(ctx context.Context, providerID string) error {
+	var in machines.Instance
+	if err := p.call(ctx, http.MethodPost, "/v1/reboot", machines.RebootRequest{ProviderID: providerID}, &in); err != nil {
+		return cause("reboot", providerID, err)
+	}
+	return nil
 }

@@ -42,7 +42,7 @@ type Fault struct {
 	Zone         string `json:"zone,omitempty"`
 	CapacityType string `json:"capacityType,omitempty"`
 
-	Call  string   `json:"call,omitempty"` // Throttle, LostReply, Stall: launch, instances, terminate or offerings; empty: any
+	Call  string   `json:"call,omitempty"` // Throttle, LostReply, Stall: launch, instances, terminate, reboot or offerings; empty: any
 	Delay Duration `json:"delay,omitzero"` // Throttle, Stall, ListLag, Interrupt (0: two minutes)
 
 	Count    int      `json:"count,omitempty"`
@@ -59,6 +59,7 @@ const (
 	CallLaunch    = "launch"
 	CallInstances = "instances"
 	CallTerminate = "terminate"
+	CallReboot    = "reboot"
 	CallOfferings = "offerings"
 )
 
@@ -67,8 +68,8 @@ func (f Fault) Validate() error {
 	switch f.Kind {
 	case OutOfCapacity, NeverRegisters, NeverReady, Interrupt:
 	case Throttle, LostReply, Stall:
-		if f.Call != "" && !slices.Contains([]string{CallLaunch, CallInstances, CallTerminate, CallOfferings}, f.Call) {
-			return fmt.Errorf("fault %s: call: %q: use launch, instances, terminate or offerings", f.Kind, f.Call)
+		if f.Call != "" && !slices.Contains([]string{CallLaunch, CallInstances, CallTerminate, CallReboot, CallOfferings}, f.Call) {
+			return fmt.Errorf("fault %s: call: %q: use launch, instances, terminate, reboot or offerings", f.Kind, f.Call)
 		}
 	case ListLag:
 		if time.Duration(f.Delay) > MaxListLag {

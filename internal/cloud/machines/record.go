@@ -16,6 +16,7 @@ const (
 	RecordTerminated  = "terminated"   // its Node is gone
 	RecordInterrupted = "interrupted"  // it was announced that it will be taken away; Until says when
 	RecordNoticed     = "noticed"      // the interruption was acknowledged
+	RecordRebooted    = "rebooted"     // its restart was asked for
 	RecordNote        = "note"         // something of a guest of the simulated cloud: Data
 	RecordCompacted   = "compacted"    // stands for all records before it; it is the first of its journal
 )

@@ -18,6 +18,7 @@ import (
 //	POST   /v1/launch     LaunchBatch      answers LaunchAnswer
 //	GET    /v1/instances  ?all=true        answers InstanceList; with all also those terminated
 //	POST   /v1/terminate  TerminateBatch   answers TerminateAnswer
+//	POST   /v1/reboot     RebootRequest    answers Instance
 //	GET    /v1/offerings  If-None-Match    answers OfferingList, or 304
 //	GET    /v1/journal    ?after=SEQ       answers Records, one a line
 //	POST   /v1/faults     FaultList        adds faults
@@ -131,6 +132,7 @@ type Instance struct {
 	Interrupted  time.Time `json:"interrupted,omitzero"` // when it was announced that it will be taken away
 	Goes         time.Time `json:"goes,omitzero"`        // when it will be
 	Noticed      bool      `json:"noticed,omitempty"`    // that announcement is known
+	Reboots      int       `json:"reboots,omitempty"`    // how often a restart was asked for
 	Node         NodeSpec  `json:"node"`
 
 	NeverRegisters bool `json:"neverRegisters,omitempty"` // a fault
@@ -156,6 +158,11 @@ type TerminateAnswer struct {
 type TerminateResult struct {
 	ProviderID string `json:"providerID"`
 	Error      *Error `json:"error,omitempty"`
+}
+
+// RebootRequest asks for the restart of a machine that has its Node. Each call is another restart.
+type RebootRequest struct {
+	ProviderID string `json:"providerID"`
 }
 
 // BaseNode asks for a machine that belongs to no claim; its Node bears no label and no taint of Karpenter's. The name makes it
@@ -223,10 +230,18 @@ type NoticedBatch struct {
 	ProviderIDs []string `json:"providerIDs"`
 }
 
+// Boot returns the Node as the machine's last start makes it.
+func (in *Instance) Boot() NodeSpec {
+	n := in.Node
+	n.BootID = fmt.Sprintf("%s/%d", in.ProviderID, in.Reboots)
+	return n
+}
+
 // NodeSpec is a Node to be made.
 type NodeSpec struct {
 	Name        string            `json:"name"`
 	ProviderID  string            `json:"providerID"`
+	BootID      string            `json:"bootID,omitempty"` // another after each restart
 	Labels      model.Labels      `json:"labels"`
 	Annotations model.Labels      `json:"annotations,omitempty"`
 	Taints      []Taint           `json:"taints,omitempty"`

@@ -53,7 +53,7 @@ func (s *Server) live(ctx context.Context, id string) {
 			return
 		}
 		if !isClosed(ending) {
-			create := func(ctx context.Context) error { return s.maker.CreateNode(ctx, in.Node) }
+			create := func(ctx context.Context) error { return s.maker.CreateNode(ctx, in.Boot()) }
 			made := s.until(ctx, ending, func(err error) { log.Warn("node not created, trying again", "error", err) }, create)
 			if ctx.Err() != nil {
 				return
@@ -78,6 +78,28 @@ func (s *Server) live(ctx context.Context, id string) {
 	}
 	if s.change(false, func(m *Model, now time.Time) { m.NodeDeleted(id, now) }) == nil {
 		log.Info("instance terminated")
+	}
+}
+
+// restart has a machine that was rebooted start again: as long after the call as a machine takes to boot, its Node has another boot ID.
+// The Node stays Ready meanwhile, as in Karpenter's KWOK provider.
+func (s *Server) restart(ctx context.Context, id string) {
+	s.mu.Lock()
+	boot := s.model.Boot(id)
+	s.mu.Unlock()
+	if s.clock.Wait(ctx, boot) != nil {
+		return
+	}
+	s.mu.Lock()
+	in := s.model.Instance(id)
+	ending := s.ending[id]
+	s.mu.Unlock()
+	if in == nil || ending == nil {
+		return // terminated meanwhile
+	}
+	reboot := func(ctx context.Context) error { return s.maker.RebootNode(ctx, in.Boot()) }
+	if s.until(ctx, ending, func(err error) { s.log.Warn("node not rebooted, trying again", "node", in.Node.Name, "error", err) }, reboot) {
+		s.log.Info("instance rebooted", "machine", id, "node", in.Node.Name, "claim", in.ClaimName)
 	}
 }
 
@@ -181,6 +203,8 @@ func (s *Server) change(durable bool, do func(m *Model, now time.Time)) error {
 			s.drive(r.ID)
 		case machines.RecordInterrupted:
 			s.hand(s.doomed, r.ID)
+		case machines.RecordRebooted:
+			s.hand(s.restarting, r.ID)
 		case machines.RecordTerminating:
 			if c := s.ending[r.ID]; c != nil {
 				close(c)

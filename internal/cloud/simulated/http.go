@@ -41,6 +41,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /v1/launch", s.faulty(machines.CallLaunch, s.launch))
 	mux.HandleFunc("GET /v1/instances", s.faulty(machines.CallInstances, s.instances))
 	mux.HandleFunc("POST /v1/terminate", s.faulty(machines.CallTerminate, s.terminate))
+	mux.HandleFunc("POST /v1/reboot", s.faulty(machines.CallReboot, s.reboot))
 	mux.HandleFunc("GET /v1/offerings", s.faulty(machines.CallOfferings, s.listOfferings))
 	mux.HandleFunc("GET /v1/journal", s.listJournal)
 	mux.HandleFunc("POST /v1/faults", s.addFaults)
@@ -120,6 +121,17 @@ func (s *Server) terminate(w http.ResponseWriter, r *http.Request) {
 	reply(w, machines.TerminateAnswer{Results: results}, err)
 }
 
+func (s *Server) reboot(w http.ResponseWriter, r *http.Request) {
+	var req machines.RebootRequest
+	if !read(w, r, &req) {
+		return
+	}
+	var in *machines.Instance
+	var wrong *machines.Error
+	err := s.change(true, func(m *Model, now time.Time) { in, wrong = m.Reboot(req.ProviderID, now) })
+	replyOr(w, in, wrong, err)
+}
+
 func (s *Server) baseNode(w http.ResponseWriter, r *http.Request) {
 	var req machines.BaseNode
 	if !read(w, r, &req) {
@@ -128,11 +140,7 @@ func (s *Server) baseNode(w http.ResponseWriter, r *http.Request) {
 	var in *machines.Instance
 	var wrong *machines.Error
 	err := s.change(true, func(m *Model, now time.Time) { in, wrong = m.Base(req, now) })
-	if wrong != nil && err == nil {
-		refuse(w, wrong.Kind, errors.New(wrong.Message))
-		return
-	}
-	reply(w, in, err)
+	replyOr(w, in, wrong, err)
 }
 
 func (s *Server) instances(w http.ResponseWriter, r *http.Request) {
@@ -229,6 +237,15 @@ func read(w http.ResponseWriter, r *http.Request, into any) bool {
 		return false
 	}
 	return true
+}
+
+// replyOr is reply for a call that the model may refuse.
+func replyOr(w http.ResponseWriter, out any, wrong *machines.Error, err error) {
+	if wrong != nil && err == nil {
+		refuse(w, wrong.Kind, errors.New(wrong.Message))
+		return
+	}
+	reply(w, out, err)
 }
 
 func reply(w http.ResponseWriter, out any, err error) {

@@ -21,6 +21,7 @@ import (
 type noNodes struct{}
 
 func (noNodes) CreateNode(context.Context, machines.NodeSpec) error { return nil }
+func (noNodes) RebootNode(context.Context, machines.NodeSpec) error { return nil }
 func (noNodes) DeleteNode(context.Context, string, string) error    { return nil }
 
 // TestJournalCannotBeWritten: the launch is not answered as made, nothing is answered any more, and the server stops with the

@@ -88,6 +88,8 @@ func (m *Model) Apply(r machines.Record) error {
 		in.Interrupted, in.Goes = r.At, r.Until
 	case machines.RecordNoticed:
 		in.Noticed = true
+	case machines.RecordRebooted:
+		in.Reboots++
 	case machines.RecordTerminated:
 		in.State = machines.Terminated
 		delete(m.byNode, in.Node.Name)
@@ -306,6 +308,20 @@ func (m *Model) Terminate(providerID string, now time.Time) machines.TerminateRe
 	}
 	m.record(now, machines.RecordTerminating, in)
 	return res
+}
+
+// Reboot asks for a machine's restart.
+func (m *Model) Reboot(providerID string, now time.Time) (*machines.Instance, *machines.Error) {
+	in := m.find(providerID)
+	if in == nil || in.State != machines.Running {
+		state := "unknown"
+		if in != nil {
+			state = string(in.State)
+		}
+		return nil, &machines.Error{Kind: cloud.NotFound, Message: "machine is " + state}
+	}
+	m.record(now, machines.RecordRebooted, in)
+	return clone(in), nil
 }
 
 func (m *Model) find(providerID string) *machines.Instance {

@@ -15,6 +15,8 @@ import (
 type NodeMaker interface {
 	// CreateNode makes the Node and its status. A Node of this name and provider id that is there already is success.
 	CreateNode(ctx context.Context, node machines.NodeSpec) error
+	// RebootNode gives the Node of a machine that was restarted its new boot ID. No such Node, or another machine's, is success.
+	RebootNode(ctx context.Context, node machines.NodeSpec) error
 	// DeleteNode deletes the Node of this name if it has this provider id. None there, or another machine's, is success; so is
 	// one that is being deleted and waits for its finalizers.
 	DeleteNode(ctx context.Context, name, providerID string) error

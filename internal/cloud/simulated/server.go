@@ -58,10 +58,14 @@ func Open(cfg Config, maker NodeMaker) (*Server, error) {
 	// Roomy enough for every machine of the journal, so that beginning to drive them never blocks.
 	s.wake = make(chan string, 1024+len(s.model.instances))
 	s.doomed = make(chan string, 1024+len(s.model.instances))
+	s.restarting = make(chan string, 1024+len(s.model.instances))
 	for _, in := range s.model.List(false, time.Time{}) {
 		s.drive(in.ID)
 		if !in.Goes.IsZero() && in.State != machines.ShuttingDown {
 			s.hand(s.doomed, in.ID)
+		}
+		if in.Reboots > 0 && in.State == machines.Running {
+			s.hand(s.restarting, in.ID)
 		}
 	}
 	return s, nil
@@ -90,6 +94,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			drivers.Go(func() { s.live(ctx, id) })
 		case id := <-s.doomed:
 			drivers.Go(func() { s.reclaim(ctx, id) })
+		case id := <-s.restarting:
+			drivers.Go(func() { s.restart(ctx, id) })
 		case err = <-served:
 			served <- nil
 			err = fmt.Errorf("serve machines: %w", err)

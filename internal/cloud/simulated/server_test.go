@@ -60,6 +60,19 @@ func (k *kube) CreateNode(ctx context.Context, n machines.NodeSpec) error {
 	return nil
 }
 
+func (k *kube) RebootNode(_ context.Context, n machines.NodeSpec) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.fail > 0 {
+		k.fail--
+		return errors.New("connection refused")
+	}
+	if k.nodes[n.Name].ProviderID == n.ProviderID {
+		k.nodes[n.Name] = n
+	}
+	return nil
+}
+
 func (k *kube) DeleteNode(_ context.Context, name, providerID string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -78,6 +91,12 @@ func (k *kube) set(change func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	change()
+}
+
+func (k *kube) bootID(node string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.nodes[node].BootID
 }
 
 func (k *kube) count() int {
@@ -205,6 +224,44 @@ func TestLife(t *testing.T) {
 		c.want(in.ID, machines.Running, 1)
 		c.terminate(in.ProviderID)
 		synctest.Wait()
+		c.want(in.ID, machines.Terminated, 0)
+	})
+}
+
+// TestReboot: a restarted machine keeps its Node, which has another boot ID after the time of a boot, also where the server dies in between;
+// what does not run is not restarted.
+func TestReboot(t *testing.T) {
+	bubble(t, func(t *testing.T, journal string) {
+		k := newKube()
+		c := run(t, journal, k, 100*time.Second)
+		in := c.launch("a")
+		reboot := machines.RebootRequest{ProviderID: in.ProviderID}
+		c.call("POST", "/v1/reboot", reboot, nil, 404)
+		pass(111 * time.Second)
+		first := k.bootID(in.Node.Name)
+		k.set(func() { k.fail = 2 })
+		c.call("POST", "/v1/reboot", reboot, nil, 200)
+		pass(time.Second)
+		if id := k.bootID(in.Node.Name); id != first || first == "" {
+			t.Errorf("boot ID %q a second after the call, %q before", id, first)
+		}
+		c.stop()
+		c = run(t, journal, k, 100*time.Second)
+		defer c.stop()
+		pass(3 * time.Minute)
+		second := k.bootID(in.Node.Name)
+		if second == first {
+			t.Errorf("boot ID %q, as before the restart", second)
+		}
+		c.want(in.ID, machines.Running, 1)
+		c.call("POST", "/v1/reboot", reboot, nil, 200)
+		pass(3 * time.Minute)
+		if id := k.bootID(in.Node.Name); id == first || id == second {
+			t.Errorf("boot ID %q after another restart, %q and %q before", id, first, second)
+		}
+		c.terminate(in.ProviderID)
+		c.call("POST", "/v1/reboot", reboot, nil, 404)
+		pass(3 * time.Minute)
 		c.want(in.ID, machines.Terminated, 0)
 	})
 }

@@ -66,17 +66,18 @@ type Server struct {
 	offerings    []byte // the answer of /v1/offerings
 	offeringsTag string
 
-	mu        sync.Mutex // holds for the model, and orders the journal as the model
-	model     *Model
-	journal   *journal
-	compactAt int64                    // the size from which the journal may be written anew
-	compacted int64                    // its size when it last was
-	durable   int64                    // how much of the journal must be on disk before anything is answered
-	broken    error                    // the journal could not be written: nothing more is answered
-	ending    map[string]chan struct{} // by machine that is driven; closed when its termination is asked for
-	wake      chan string              // machines to be driven
-	doomed    chan string              // machines to be taken away
-	stopped   chan struct{}            // closed with broken
+	mu         sync.Mutex // holds for the model, and orders the journal as the model
+	model      *Model
+	journal    *journal
+	compactAt  int64                    // the size from which the journal may be written anew
+	compacted  int64                    // its size when it last was
+	durable    int64                    // how much of the journal must be on disk before anything is answered
+	broken     error                    // the journal could not be written: nothing more is answered
+	ending     map[string]chan struct{} // by machine that is driven; closed when its termination is asked for
+	wake       chan string              // machines to be driven
+	doomed     chan string              // machines to be taken away
+	restarting chan string              // machines to be restarted
+	stopped    chan struct{}            // closed with broken
 }
 
 // activeFault is a fault being had.

@@ -83,6 +83,15 @@ func (m kubeletMaker) DeleteNode(ctx context.Context, name, providerID string) e
 	return m.nodeMaker.DeleteNode(ctx, name, providerID)
 }
 
+// RebootNode ends the machine's kubelet and starts it with the new boot ID. Its pods do not end with it, as the ends of containers are not
+// simulated.
+func (m kubeletMaker) RebootNode(ctx context.Context, s machines.NodeSpec) error {
+	if err := m.call(ctx, http.MethodDelete, s.Name, nil); err != nil {
+		return fmt.Errorf("end the kubelet of node %q: %w", s.Name, err)
+	}
+	return m.start(ctx, s)
+}
+
 // resume starts the kubelets of machines that the journal has running: after `down --keep` none is left.
 func (m kubeletMaker) resume(ctx context.Context, server *simulated.Server) error {
 	var running []machines.Instance
@@ -96,7 +105,7 @@ func (m kubeletMaker) resume(ctx context.Context, server *simulated.Server) erro
 		return err
 	}
 	for _, in := range running {
-		if err := m.start(ctx, in.Node); err != nil {
+		if err := m.start(ctx, in.Boot()); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ package simcloud
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -73,6 +75,7 @@ func (m nodeMaker) CreateNode(ctx context.Context, s machines.NodeSpec) error {
 	for _, t := range s.Taints {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
 	}
+	n.Status.NodeInfo.BootID = s.BootID
 	var err error
 	if n.Status.Capacity, err = quantities(s.Capacity); err != nil {
 		return fmt.Errorf("create node %q: capacity: %w", s.Name, err)
@@ -121,6 +124,26 @@ func quantities(m map[string]string) (corev1.ResourceList, error) {
 		out[corev1.ResourceName(k)] = q
 	}
 	return out, nil
+}
+
+// RebootNode writes the boot ID of a machine that was restarted into its Node.
+func (m nodeMaker) RebootNode(ctx context.Context, s machines.NodeSpec) error {
+	nodes := m.client.CoreV1().Nodes()
+	have, err := nodes.Get(ctx, s.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && have.Spec.ProviderID != s.ProviderID {
+		return nil
+	}
+	var patch []byte
+	if err == nil {
+		patch, err = json.Marshal(map[string]any{"metadata": map[string]any{"uid": have.UID}, "status": map[string]any{"nodeInfo": map[string]any{"bootID": s.BootID}}})
+	}
+	if err == nil {
+		_, err = nodes.Patch(ctx, s.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	}
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fmt.Errorf("write the boot ID of node %q: %w", s.Name, err)
 }
 
 // DeleteNode deletes the Node of this name if it has this provider ID. No such

@@ -110,6 +110,11 @@ func (c *cluster) CreateNode(_ context.Context, n machines.NodeSpec) error {
 	return nil
 }
 
+func (c *cluster) RebootNode(_ context.Context, n machines.NodeSpec) error {
+	c.change(func() { c.nodes[n.Name] = n })
+	return nil
+}
+
 func (c *cluster) DeleteNode(_ context.Context, name, providerID string) error {
 	c.change(func() {
 		if c.nodes[name].ProviderID == providerID {
