@@ -200,8 +200,8 @@ func (p *kwokInfra) step(ctx context.Context, m *infraObject) error {
 			}
 		}
 		return p.s.Patch(ctx, at, `{"metadata":{"finalizers":null}}`)
-	case m.Spec.ProviderID != "" || hold || failed || len(m.Metadata.OwnerReferences) == 0:
-		return nil
+	case m.Spec.ProviderID != "" || hold || failed || !slices.ContainsFunc(m.Metadata.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Machine" }):
+		return nil // a MachineSet owns it first: who is killed before it makes the Machine makes another of both
 	case fails:
 		p.set(func() { p.failed[m.Metadata.Name] = true })
 		return p.s.Patch(ctx, at+"/status", `{"status":{"failureReason":"CreateError","failureMessage":"no capacity for `+template+`"}}`)
