@@ -455,9 +455,9 @@ func checkRange(flag, v string) error {
 // parallel turns a limit on what goes at once into a budget, where it was asked for.
 func (c *Conversion) parallel(flag, v string, into *int, what string) (fate, error) {
 	if !c.given[flag] {
-		one := fate{outcome: NoMatch, what: "not set: up to 10 % of a NodePool's nodes are removed at once; set the flag for a fixed number"}
-		if flag == "max-drain-parallelism" { // Cluster Autoscaler drains one node of the cluster at a time
-			one.pace = PaceMore
+		one := fate{outcome: NoMatch, what: "not set: empty nodes are removed all at once; set the flag for a fixed number", pace: PaceMore}
+		if flag == "max-drain-parallelism" {
+			one.what = "not set: up to 10 % of a NodePool's nodes are drained at once; set the flag for a fixed number"
 		}
 		return one, nil
 	}

@@ -44,7 +44,7 @@ type GroupSettings struct {
 	UnneededTime, UnreadyTime              time.Duration
 	ProvisionTime                          time.Duration // so long a machine has to become a node
 	IgnoreDaemonSets, IgnoreMirrorPods     bool
-	MaxScaleDown, MaxDrain                 int // machines of a pool on their way out at once, of those with pods; 0: a tenth of the pool
+	MaxScaleDown, MaxDrain                 int // machines of a pool on their way out at once, and of those with pods; 0: all that are empty, and a tenth of the pool with pods
 	Expanders                              []dovetailv1alpha1.Expander
 	Priorities                             []dovetailv1alpha1.NodeGroupPriority // of the expander priority
 	Eviction                               dovetailv1alpha1.NodeGroupEviction
@@ -301,13 +301,15 @@ func translateNodeGroup(g NodeGroup, set GroupSettings, weight int32) GroupObjec
 		d.ConsolidateAfter = karpv1.NillableDurationOf(unneeded)
 		d.ConsolidateAfter.Text = wireDuration(unneeded)
 	}
-	all := "10%"
+	withPods := "10%"
 	if set.MaxScaleDown > 0 {
-		all = strconv.Itoa(set.MaxScaleDown)
+		d.Budgets, withPods = append(d.Budgets, karpv1.Budget{Nodes: strconv.Itoa(set.MaxScaleDown)}), ""
 	}
-	d.Budgets = []karpv1.Budget{{Nodes: all}}
 	if set.MaxDrain > 0 {
-		d.Budgets = append(d.Budgets, karpv1.Budget{Nodes: strconv.Itoa(set.MaxDrain), Reasons: []karpv1.DisruptionReason{karpv1.DisruptionReasonUnderutilized}})
+		withPods = strconv.Itoa(set.MaxDrain)
+	}
+	if withPods != "" { // the removal of an empty node disrupts nothing
+		d.Budgets = append(d.Budgets, karpv1.Budget{Nodes: withPods, Reasons: []karpv1.DisruptionReason{karpv1.DisruptionReasonUnderutilized}})
 	}
 	// Cluster Autoscaler replaces no machine because its group's description has changed.
 	d.Budgets = append(d.Budgets, karpv1.Budget{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionReasonDrifted}})
