@@ -28,6 +28,9 @@ const (
 	clusterAutoscalerGroups = "Cluster Autoscaler on groups"
 )
 
+// unlimitedScaleDown are the flags of Cluster Autoscaler that mean what a disruption budget of 100 % means for the groups of awsGroups.
+var unlimitedScaleDown = []string{"--max-scale-down-parallelism=200", "--max-drain-parallelism=200"}
+
 // onGroups reports whether a system launches from Auto Scaling groups.
 func onGroups(system string) bool {
 	return system == dovetailGroups || system == clusterAutoscalerGroups
@@ -83,7 +86,7 @@ func runAWS(ctx context.Context, system string, o options, boot time.Duration, r
 	}
 	switch system {
 	case dovetailGroups:
-		flags = append(flags, "--controller-arg=--node-group-defaults=--scale-down-unneeded-time="+o.ConsolidateAfter.String()+" --scale-down-delay-after-add=0s")
+		flags = append(flags, "--controller-arg=--node-group-defaults=--scale-down-unneeded-time="+o.ConsolidateAfter.String()+" --scale-down-delay-after-add=0s "+strings.Join(unlimitedScaleDown, " "))
 	case karpenterFleet, clusterAutoscalerGroups:
 		flags = append(flags, "--no-autoscaler")
 	}
@@ -144,7 +147,7 @@ func (c *cluster) startAWSSystem(ctx context.Context, system string, o options, 
 		}
 	case clusterAutoscalerGroups:
 		after := o.ConsolidateAfter.String()
-		if stop, err = c.Sandbox.StartClusterAutoscalerAWS(ctx, o.clusterAuto, log, "--expander=least-waste", "--scale-down-unneeded-time="+after, "--scale-down-delay-after-add="+after); err != nil {
+		if stop, err = c.Sandbox.StartClusterAutoscalerAWS(ctx, o.clusterAuto, log, append([]string{"--expander=least-waste", "--scale-down-unneeded-time=" + after, "--scale-down-delay-after-add=" + after}, unlimitedScaleDown...)...); err != nil {
 			return nil, err
 		}
 	}
