@@ -21,6 +21,7 @@ type PodFacts struct {
 	Scheduled            bool // condition PodScheduled is True
 	Ready                bool
 	Daemon               bool // a DaemonSet made it
+	ClaimsResources      bool // it asks for devices of dynamic resource allocation
 	Created              time.Time
 	ScheduledAt, ReadyAt time.Time // transitions of those conditions; zero: not True
 	Limits               model.Resources

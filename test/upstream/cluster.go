@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
@@ -18,6 +19,17 @@ type cluster struct {
 	stopKarpenter func() // nil where the sandbox runs Dovetail
 }
 
+// gates are the feature gates that a suite has specs for. Dovetail always serves those that it does not know.
+var gates = map[string]string{
+	regression: "NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true",
+	disruption: "NodeRepair=true,TerminateFirstRepair=true,TerminateFirstDrift=true,StaticCapacity=true",
+}
+
+// settings is a Deployment without replicas, in which suites look up how the autoscaler, a process of the sandbox, runs. Specs that want
+// it to run so do not ask for a restart then.
+const settings = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"karpenter","namespace":"kube-system"},"spec":{"replicas":0,"selector":{"matchLabels":{"app":"karpenter"}},
+"template":{"metadata":{"labels":{"app":"karpenter"}},"spec":{"containers":[{"name":"controller","image":"none","env":[{"name":"FEATURE_GATES","value":%q}]}]}}}}`
+
 // startCluster brings a sandbox up in dir, without nodes, pods or pools, as the suites want to find a cluster. Both
 // autoscalers buy from the same instance types, and a node is there as soon as it is bought.
 func startCluster(ctx context.Context, dir string, o options, b built, autoscaler string) (c *cluster, err error) {
@@ -26,18 +38,24 @@ func startCluster(ctx context.Context, dir string, o options, b built, autoscale
 		return nil, err
 	}
 	flags := []string{"--boot", "0s", "--catalog", catalog}
-	if autoscaler == karpenter {
+	switch {
+	case autoscaler == karpenter:
 		flags = append(flags, "--no-autoscaler")
+	case gates[o.suite] != "":
+		flags = append(flags, "--controller-arg", "--feature-gates="+gates[o.suite])
 	}
 	s, err := sandbox.Up(ctx, filepath.Join(dir, "sandbox"), flags...)
 	if err != nil {
 		return nil, err
 	}
 	c = &cluster{Sandbox: s}
+	if err := c.Create(ctx, "/apis/apps/v1/namespaces/kube-system/deployments", fmt.Sprintf(settings, gates[o.suite])); err != nil {
+		return nil, errors.Join(err, c.stop())
+	}
 	if autoscaler == karpenter {
 		var env []string
-		if o.suite == "regression" {
-			env = append(env, "FEATURE_GATES=NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true") // they have specs
+		if gates[o.suite] != "" {
+			env = append(env, "FEATURE_GATES="+gates[o.suite])
 		}
 		if c.stopKarpenter, err = s.StartKarpenter(b.controller, catalog, filepath.Join(dir, "karpenter.log"), env...); err != nil {
 			return nil, errors.Join(err, c.stop())
@@ -46,11 +64,10 @@ func startCluster(ctx context.Context, dir string, o options, b built, autoscale
 	return c, nil
 }
 
-// writeCatalogue is the file of the instance types that a suite runs with. The regression suite has those that Karpenter runs it
-// with, for its specs ask for types of either architecture; the performance suite those on amd64 whose prices Dovetail's other
-// figures are of.
+// writeCatalogue is the file of the instance types that a suite runs with. The performance suite has those on amd64 whose prices
+// Dovetail's other figures are of; the others those that Karpenter runs them with, for their specs ask for types of either architecture.
 func writeCatalogue(dir string, o options, b built) (string, error) {
-	if o.suite == "regression" {
+	if o.suite != performance {
 		return filepath.Join(b.module, "kwok", "cloudprovider", "instance_types.json"), nil
 	}
 	return scaledown.WriteCatalogue(dir)

@@ -36,7 +36,7 @@ func TestRegression(t *testing.T) {
 		t.Skip("it needs bin/dovetail-sandbox and compiles Karpenter's suite")
 	}
 	t.Parallel() // it mostly waits
-	o := options{suite: "regression", focus: strings.Join(tenth, "|"), autoscalers: []string{dovetail}, dir: t.TempDir()}
+	o := options{suite: regression, focus: strings.Join(tenth, "|"), autoscalers: []string{dovetail}, dir: t.TempDir()}
 	ctx := testwait.ContextFor(t, 15*time.Minute)
 	b, err := build(ctx, o)
 	if err != nil {

@@ -90,7 +90,7 @@ func newConditionFamilies(r registrar, prefix string, buckets []float64, labels 
 	with := func(own ...string) []string { return append(own, labels...) }
 	return &conditionFamilies{
 		transitions: r.count(prefix+"status_condition_transitions_total", "Changes of a condition's status.", with("type", "status", "reason")...),
-		time:        r.hist(prefix+"status_condition_transition_seconds", "How long a condition had the status that it left.", buckets, with("type", "status")...),
+		time:        r.hist(prefix+"status_condition_transition_seconds", "How long a condition had the status that it left.", buckets, with("type", "status", "to_status")...),
 		termination: r.hist(prefix+"termination_duration_seconds", "Time from an object's deletion to its end.", buckets, with()...),
 		count:       prometheus.NewDesc(prefix+"status_condition_count", "1 for each condition that an object has.", with("namespace", "name", "type", "status", "reason"), nil),
 		status:      prometheus.NewDesc(prefix+"status_condition_current_status_seconds", "Since when a condition has its status.", with("namespace", "name", "type", "status", "reason"), nil),
@@ -129,7 +129,7 @@ func (m *conditionMetrics) observe(o objectOf, was, is map[string]model.Conditio
 		m.each(o, func(f *conditionFamilies, own []string) {
 			f.transitions.WithLabelValues(append([]string{of, c.Status, c.Reason}, own...)...).Inc()
 			if old.Status != "" && !old.Since.IsZero() && !c.Since.IsZero() {
-				f.time.WithLabelValues(append([]string{of, old.Status}, own...)...).Observe(max(0, c.Since.Sub(old.Since).Seconds()))
+				f.time.WithLabelValues(append([]string{of, old.Status, c.Status}, own...)...).Observe(max(0, c.Since.Sub(old.Since).Seconds()))
 			}
 		})
 	}

@@ -16,7 +16,7 @@ import (
 // podTimes are the metrics of pods that this process has seen waiting, by what it knows itself: when it first saw them and when it first
 // had a place for them. DaemonSets' pods and static ones are not among them.
 type podTimes struct {
-	decision, bound, startup prometheus.Histogram
+	decision, bound, startup prometheus.Observer
 
 	mu sync.Mutex          // for whoever collects
 	of map[string]*podTime // by uid, until the pod is ready or gone
@@ -28,6 +28,9 @@ type podTime struct {
 	decided, placed, bound time.Time // first decided on, first given a place, bound; zero: not yet
 }
 
+// noDynamicResources is the value of dynamicResources for a pod with planned capacity: one that asks for such devices is refused.
+const noDynamicResources = "false"
+
 func newPodTimes(r registrar) *podTimes {
 	hist := func(name, help string) prometheus.Histogram {
 		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "karpenter_pods_" + name, Help: help, Buckets: durationBuckets()})
@@ -37,7 +40,7 @@ func newPodTimes(r registrar) *podTimes {
 	return &podTimes{
 		of:       map[string]*podTime{},
 		decision: hist("scheduling_decision_duration_seconds", "Time from when a pending pod was first seen until the first decision about it."),
-		bound:    hist("provisioning_bound_duration_seconds", "Time from when a pod had planned capacity until it was bound."),
+		bound:    r.hist("karpenter_pods_provisioning_bound_duration_seconds", "Time from when a pod had planned capacity until it was bound.", durationBuckets(), dynamicResources).WithLabelValues(noDynamicResources),
 		startup:  hist("provisioning_startup_duration_seconds", "Time from when a pod had planned capacity until it was ready."),
 	}
 }
@@ -108,7 +111,9 @@ func (m *podTimes) collectWaits(now time.Time, put func(string, float64, ...stri
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, t := range m.of {
-		since := func(metric string, at time.Time) { put(metric, max(0, now.Sub(at).Seconds()), t.name, t.namespace) }
+		since := func(metric string, at time.Time, more ...string) {
+			put(metric, max(0, now.Sub(at).Seconds()), append([]string{t.name, t.namespace}, more...)...)
+		}
 		if t.decided.IsZero() {
 			since("pods_provisioning_scheduling_undecided_time_seconds", t.seen)
 		}
@@ -117,7 +122,7 @@ func (m *podTimes) collectWaits(now time.Time, put func(string, float64, ...stri
 		}
 		since("pods_provisioning_unstarted_time_seconds", t.placed)
 		if t.bound.IsZero() {
-			since("pods_provisioning_unbound_time_seconds", t.placed)
+			since("pods_provisioning_unbound_time_seconds", t.placed, noDynamicResources)
 		}
 	}
 }

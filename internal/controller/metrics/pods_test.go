@@ -90,7 +90,7 @@ func TestPodStarts(t *testing.T) {
 	bound := func(p *state.PodFacts) { p.Node, p.Scheduled, p.ScheduledAt = "n", true, at(4) }
 	running := func(p *state.PodFacts) { bound(p); p.Phase = "Running" }
 	ready := func(p *state.PodFacts) { running(p); p.Ready, p.ReadyAt = true, at(9) }
-	check := func(now time.Time, want map[string]float64, wantBound, wantReady float64) {
+	check := func(now time.Time, want map[string]float64, wantBound, wantReady, wantClaiming float64) {
 		t.Helper()
 		got := map[string]float64{}
 		m.collect(now, func(metric string, v float64, labels ...string) { got[metric+" "+labels[0]] = v })
@@ -101,9 +101,13 @@ func TestPodStarts(t *testing.T) {
 		if err != nil || len(families) != 2 {
 			t.Fatal(families, err)
 		}
-		b, s := families[0].GetMetric()[0].GetHistogram(), families[1].GetMetric()[0].GetSummary()
-		if b.GetSampleSum() != wantBound || s.GetSampleSum() != wantReady {
-			t.Errorf("bound %g s, ready %g s, want %g and %g", b.GetSampleSum(), s.GetSampleSum(), wantBound, wantReady)
+		sums := map[string]float64{} // of bound, by dynamicResources
+		for _, b := range families[0].GetMetric() {
+			sums[b.GetLabel()[0].GetValue()] = b.GetHistogram().GetSampleSum()
+		}
+		s := families[1].GetMetric()[0].GetSummary()
+		if sums["false"] != wantBound || s.GetSampleSum() != wantReady || sums["true"] != wantClaiming {
+			t.Errorf("bound %v s, ready %g s, want %g and %g without and with resource claims, and %g", sums, s.GetSampleSum(), wantBound, wantClaiming, wantReady)
 		}
 	}
 	const unstarted, unbound = "pods_unstarted_time_seconds ", "pods_unbound_time_seconds "
@@ -113,20 +117,21 @@ func TestPodStarts(t *testing.T) {
 	m.observe(nil, pod("old", ready)) // it was ready when it was first seen
 	m.observe(nil, pod("gone", nil))
 	m.observe(pod("gone", nil), nil)
-	check(at(3), map[string]float64{unstarted + "a": 3, unbound + "a": 3, unstarted + "agent": 3, unbound + "agent": 3}, 0, 0)
+	check(at(3), map[string]float64{unstarted + "a": 3, unbound + "a": 3, unstarted + "agent": 3, unbound + "agent": 3}, 0, 0, 0)
 	m.observe(nil, pod("a", bound))
 	m.observe(nil, pod("agent", running)) // another replica acts yet, and measures
 	m.observe(nil, pod("agent", ready))
-	check(at(5), map[string]float64{unstarted + "a": 5}, 0, 0)
+	check(at(5), map[string]float64{unstarted + "a": 5}, 0, 0, 0)
 	m.setActing()
 	m.observe(nil, pod("a", running))
-	check(at(6), map[string]float64{unstarted + "a": 6}, 4, 0)
+	check(at(6), map[string]float64{unstarted + "a": 6}, 4, 0, 0)
 	m.observe(nil, pod("a", ready))
 	m.observe(nil, pod("a", ready))
-	check(at(10), map[string]float64{}, 4, 9)
-	m.observe(nil, pod("job", nil))
-	m.observe(nil, pod("job", func(p *state.PodFacts) { running(p); p.Phase = "Succeeded" }))
-	check(at(11), map[string]float64{}, 8, 9)
+	check(at(10), map[string]float64{}, 4, 9, 0)
+	claiming := func(p *state.PodFacts) { p.ClaimsResources = true }
+	m.observe(nil, pod("job", claiming))
+	m.observe(nil, pod("job", func(p *state.PodFacts) { claiming(p); running(p); p.Phase = "Succeeded" }))
+	check(at(11), map[string]float64{}, 4, 9, 4)
 }
 
 // Pools that come and go don't add up: what is counted of one is forgotten a while after it is gone.

@@ -20,7 +20,7 @@ import (
 // of DaemonSets included, if this process has seen them Pending.
 type podStarts struct {
 	startup prometheus.Observer
-	bound   prometheus.Observer
+	bound   *prometheus.HistogramVec
 
 	mu      sync.Mutex // for whoever collects
 	acting  bool       // before, another replica measures
@@ -34,11 +34,13 @@ type podStart struct {
 }
 
 func newPodStarts(r registrar) *podStarts {
-	return &podStarts{
+	out := &podStarts{
 		startup: r.summary("karpenter_pods_startup_duration_seconds", "Time from the creation of a pod until it was ready.").WithLabelValues(),
-		bound:   r.hist("karpenter_pods_bound_duration_seconds", "Time from a pod's creation until it was bound.", durationBuckets()).WithLabelValues(),
+		bound:   r.hist("karpenter_pods_bound_duration_seconds", "Time from a pod's creation until it was bound.", durationBuckets(), dynamicResources),
 		waiting: map[string]*podStart{},
 	}
+	out.bound.WithLabelValues("false") // there from the beginning
+	return out
 }
 
 // setActing says that this process acts now.
@@ -71,7 +73,7 @@ func (m *podStarts) observe(was, is *state.PodFacts) {
 	if is.Scheduled && !w.boundSeen {
 		w.boundSeen = true
 		if m.acting {
-			m.bound.Observe(max(0, is.ScheduledAt.Sub(is.Created).Seconds()))
+			m.bound.WithLabelValues(strconv.FormatBool(is.ClaimsResources)).Observe(max(0, is.ScheduledAt.Sub(is.Created).Seconds()))
 		}
 	}
 	if is.Ready && m.acting {
@@ -90,10 +92,13 @@ func (m *podStarts) collect(now time.Time, put func(string, float64, ...string))
 		age := max(0, now.Sub(w.Created).Seconds())
 		put("pods_unstarted_time_seconds", age, w.Name, w.Namespace)
 		if !w.Scheduled && w.Node == "" && w.Phase == "Pending" {
-			put("pods_unbound_time_seconds", age, w.Name, w.Namespace)
+			put("pods_unbound_time_seconds", age, w.Name, w.Namespace, strconv.FormatBool(w.ClaimsResources))
 		}
 	}
 }
+
+// dynamicResources is the label that says whether a pod asks for devices of dynamic resource allocation.
+const dynamicResources = "dynamic_resources"
 
 var podLabels = []string{"name", "namespace", "owner", "node", "scheduled", "nodepool", "zone", "arch", "capacity_type", "instance_type", "phase", "ready", "managed"}
 

@@ -68,10 +68,10 @@ func NewState(counted *Metrics, loop Loop, labels []string, observed bool, log *
 	add("cluster_utilization_percent", "Requested share of all allocatable resources, in percent.", "resource_type")
 	add("cluster_state_unsynced_time_seconds", "Time for which the cluster has not been completely read; 0 if it has.")
 	add("pods_state", "1 for each pod of the cluster.", podLabels...)
-	add("pods_unbound_time_seconds", "Age of a pod that is not bound.", "name", "namespace")
+	add("pods_unbound_time_seconds", "Age of a pod that is not bound.", "name", "namespace", dynamicResources)
 	add("pods_unstarted_time_seconds", "Age of a pod that was seen Pending and is not ready.", "name", "namespace")
 	add("pods_provisioning_scheduling_undecided_time_seconds", "Time that a pending pod has waited for its first decision.", "name", "namespace")
-	add("pods_provisioning_unbound_time_seconds", "Time that a pod with planned capacity has waited to be bound.", "name", "namespace")
+	add("pods_provisioning_unbound_time_seconds", "Time that a pod with planned capacity has waited to be bound.", "name", "namespace", dynamicResources)
 	add("pods_provisioning_unstarted_time_seconds", "Time that a pod with planned capacity has waited to become ready.", "name", "namespace")
 	add("scheduler_unfinished_work_seconds", "Duration of the current decision so far.", "controller", "scheduling_id")
 	add("scheduler_ignored_pods_count", "Unbound pods that are ignored: gated, nominated, or of another scheduler.")
@@ -136,8 +136,9 @@ func (m *State) Collect(out chan<- prometheus.Metric) {
 		put(driftBackOff, f.DriftRest.Seconds(), f.Name)
 		put("nodepools_cost_total", float64(f.PriceMicro)/1e6, f.Name)
 		for _, why := range disrupt.Voluntary {
-			put("nodepools_nodes_consuming_budgets", float64(f.Down), f.Name, string(why))
-			put("nodepools_allowed_disruptions", float64(f.Allowed[why]), f.Name, string(why))
+			reason := strings.ToLower(string(why))
+			put("nodepools_nodes_consuming_budgets", float64(f.Down), f.Name, reason)
+			put("nodepools_allowed_disruptions", float64(f.Allowed[why]), f.Name, reason)
 		}
 	}
 	for _, why := range disrupt.Voluntary {

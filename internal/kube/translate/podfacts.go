@@ -14,6 +14,7 @@ import (
 func (t *Translator) PodFacts(p *corev1.Pod) *state.PodFacts {
 	out := &state.PodFacts{
 		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), Node: p.Spec.NodeName, Phase: string(p.Status.Phase), Created: p.CreationTimestamp.Time,
+		ClaimsResources: len(p.Spec.ResourceClaims) > 0,
 	}
 	if len(p.OwnerReferences) > 0 {
 		o := &p.OwnerReferences[0]
