@@ -95,15 +95,24 @@ func (h *History) open() *segment {
 	return s
 }
 
+// sayAlike reports whether reasons say the same of two pods: what they ask for and where, whatever there is of it at the moment.
+func sayAlike(a, b []plan.Reason) bool {
+	return slices.EqualFunc(a, b, func(a, b plan.Reason) bool { return a.Code == b.Code && a.Pool == b.Pool }) &&
+		slices.EqualFunc(a, b, func(a, b plan.Reason) bool {
+			x, y := a.Fields(), b.Fields()
+			x.Have, y.Have = "", ""
+			return x == y
+		})
+}
+
 // joinRefusal counts a refused pod in an entry that says the same of another pod, where there is one of the last minute.
 func joinRefusal(s *segment, e *Entry) bool {
-	reasons := (&Entry{Kind: e.Kind, Why: e.Why}).stands()
 	for i := len(s.entries) - 1; i >= 0 && i >= len(s.entries)-64; i-- {
 		o := &s.entries[i]
 		if e.At.Sub(o.At) > alikeWithin {
 			return false
 		}
-		if o.Kind != Refuse || (&Entry{Kind: o.Kind, Why: o.Why}).stands() != reasons {
+		if o.Kind != Refuse || !sayAlike(o.Why, e.Why) {
 			continue
 		}
 		o.Last, o.Count = e.At, max(o.Count, 1)+1

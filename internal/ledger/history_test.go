@@ -158,6 +158,17 @@ func TestHistoryOfRefusals(t *testing.T) {
 	}
 }
 
+// TestUnequalRefusals: pods that are refused in one NodePool for what each asks for have an entry each.
+func TestUnequalRefusals(t *testing.T) {
+	h := &History{}
+	for _, x := range [][3]string{{"a", "team", "ml"}, {"b", "team", "ml"}, {"c", "team", "web"}, {"d", "disk", "nvme"}} {
+		h.Add(Entry{At: start, Kind: Refuse, Subject: "pod/shop/" + x[0], Why: []plan.Reason{{Code: plan.Requirement, Pool: "p", Detail: plan.OfRequirement{Label: x[1], Want: plan.Rule(x[2]), Have: plan.Rule(x[0])}}}})
+	}
+	if got := h.Entries(time.Time{}, nil); len(got) != 3 || got[0].Count != 2 {
+		t.Errorf("%d entries, want 3, of which the first is of two pods: %+v", len(got), got)
+	}
+}
+
 // TestHistoryOfTwoLeaders: what another process has stored meanwhile is taken over, and what was not stored goes
 // elsewhere.
 func TestHistoryOfTwoLeaders(t *testing.T) {
