@@ -35,9 +35,8 @@ func serveHistory(ctl *controller.Controller, w http.ResponseWriter, r *http.Req
 }
 
 type historyFlags struct {
-	reach             reachFlags
-	output, namespace string
-	since             time.Duration
+	reach                    reachFlags
+	output, namespace, since string
 }
 
 func historyCommand() *cobra.Command {
@@ -64,7 +63,7 @@ terminated.`,
 		RunE: prompt(func(c *cobra.Command, args []string, shown *progress) error { return runHistory(c, f, args, shown) }),
 	}
 	f.reach.add(c)
-	c.Flags().DurationVar(&f.since, "since", time.Hour, "How far back to look, for example 30m or 72h. Maximum: one week")
+	c.Flags().StringVar(&f.since, "since", "1h", "How far back to look, for example 30m or 3d. Maximum: one week")
 	addNamespace(c.Flags(), &f.namespace)
 	addOutput(c.Flags(), &f.output)
 	addWatch(c.Flags())
@@ -76,10 +75,11 @@ func runHistory(c *cobra.Command, f historyFlags, args []string, shown *progress
 	if err := checkOutput(f.output); err != nil {
 		return err
 	}
-	if f.since <= 0 {
-		return exit{2, fmt.Errorf("--since %s: need a duration above 0, such as 1h", f.since)}
+	since, err := readDays(f.since)
+	if err != nil {
+		return exit{2, fmt.Errorf("--since %w", err)}
 	}
-	path := "history/" + f.since.String()
+	path := "history/" + since.String()
 	if len(args) > 0 {
 		subject, err := subjectOf(args[0], f.namespace)
 		if err != nil {

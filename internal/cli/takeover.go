@@ -116,8 +116,8 @@ func printFindings(out io.Writer, found []takeover.Finding, f *handoverFlags) (w
 		case f.noController && strings.HasPrefix(x.Text, "No Dovetail controller"):
 		default:
 			wrong++
-			fmt.Fprintln(out, "WRONG", x.Text)
-			fmt.Fprintln(out, "      mend it by:", x.Mend)
+			fmt.Fprintln(out, "FAIL ", x.Text)
+			fmt.Fprintln(out, "      fix:", x.Mend)
 		}
 	}
 	return wrong
@@ -148,7 +148,7 @@ func handOver(ctx context.Context, out io.Writer, f *handoverFlags, release bool
 		return errors.New("nothing was changed")
 	}
 	if f.dryRun {
-		fmt.Fprintln(out, "Nothing is in the way. Without --dry-run it is done.")
+		fmt.Fprintln(out, "Nothing is in the way. Run the command without --dry-run to do it.")
 		return nil
 	}
 	for _, name := range pools {

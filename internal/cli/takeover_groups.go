@@ -54,7 +54,7 @@ func handGroupsOver(ctx context.Context, out io.Writer, f *handoverFlags, releas
 		return errors.New("nothing was changed")
 	}
 	if f.dryRun {
-		fmt.Fprintln(out, "Nothing is in the way. Without --dry-run it is done.")
+		fmt.Fprintln(out, "Nothing is in the way. Run the command without --dry-run to do it.")
 		return nil
 	}
 	if release {

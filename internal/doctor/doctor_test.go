@@ -621,6 +621,30 @@ func TestHeldDrain(t *testing.T) {
 	}
 }
 
+// TestPodsWithoutPools: pods that wait while there is no NodePool are found if the autoscalers that run need one.
+func TestPodsWithoutPools(t *testing.T) {
+	for _, x := range []struct {
+		running []string
+		found   int
+	}{{[]string{"Dovetail"}, 1}, {[]string{"Karpenter"}, 1}, {[]string{"Dovetail", "Cluster Autoscaler"}, 0}, {nil, 0}} {
+		c := newCluster(t, 1)
+		c.pools = nil
+		c.addWorkload("web", 3, 500, 1<<30)
+		for _, name := range x.running {
+			c.in.Autoscalers = append(c.in.Autoscalers, Autoscaler{Name: name, Lease: "kube-system/" + name})
+		}
+		n := 0
+		for _, f := range c.examine().Findings {
+			if f.Code == Unplaceable && f.Reason.Code == plan.NoPools && len(f.Pods) == 3 {
+				n++
+			}
+		}
+		if n != x.found {
+			t.Errorf("%v: %d findings, want %d", x.running, n, x.found)
+		}
+	}
+}
+
 // TestClusterOfAnotherAutoscaler examines nodes of no NodePool: they are compared with what any instance type offers.
 func TestClusterOfAnotherAutoscaler(t *testing.T) {
 	c := newCluster(t, 1)

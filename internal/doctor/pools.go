@@ -59,7 +59,7 @@ func (x *exam) findDriftBackOffs() (out []Finding) {
 // findUnplaceable finds workloads whose pods no node can take.
 func (x *exam) findUnplaceable() (out []Finding) {
 	if x.assumed {
-		return nil // what the autoscaler of the cluster may launch is not known
+		return x.findPodsWithoutPools()
 	}
 	at := map[string]int{}
 	for _, p := range x.today.Pods {
@@ -99,6 +99,29 @@ func (x *exam) findUnplaceable() (out []Finding) {
 				f.Changes = x.nearestWay(p.Pod)
 			}
 			out = append(out, f)
+		}
+		out[i].Pods = append(out[i].Pods, p.Pod.Key())
+	}
+	return out
+}
+
+// findPodsWithoutPools finds workloads whose pods wait while there is no NodePool. What an autoscaler without NodePools may launch is not known, so
+// nothing is found unless all that are live need NodePools.
+func (x *exam) findPodsWithoutPools() (out []Finding) {
+	if len(x.Autoscalers) == 0 || slices.ContainsFunc(x.Autoscalers, func(a Autoscaler) bool { return a.Name != "Dovetail" && a.Name != "Karpenter" }) {
+		return nil
+	}
+	at := map[string]int{}
+	for _, p := range x.today.Pods {
+		if p.Outcome == plan.OnNode {
+			continue
+		}
+		of := workloadOf(p.Pod)
+		i, ok := at[of]
+		if !ok {
+			i = len(out)
+			at[of] = i
+			out = append(out, Finding{Code: Unplaceable, Severity: Broken, Subject: of, Reason: plan.Reason{Code: plan.NoPools}, Changes: []plan.Change{{Object: "nodepool/default", Op: plan.Add}}})
 		}
 		out[i].Pods = append(out[i].Pods, p.Pod.Key())
 	}

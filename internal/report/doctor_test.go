@@ -103,6 +103,16 @@ func TestPriceOfAnUnknownType(t *testing.T) {
 	}
 }
 
+// TestJointPatch: the API server refuses a PodDisruptionBudget with both fields, so one command changes the two.
+func TestJointPatch(t *testing.T) {
+	const pdb = "poddisruptionbudget/shop/web"
+	f := doctor.Finding{Code: doctor.PDBNeverAllows, Changes: []plan.Change{{Object: pdb, Field: "spec.maxUnavailable", Op: plan.Set, Value: "1"}, {Object: pdb, Field: "spec.minAvailable", Op: plan.Remove}}}
+	want := `kubectl -n shop patch poddisruptionbudget web --type merge -p '{"spec":{"maxUnavailable":1,"minAvailable":null}}'`
+	if got := (&Doctor{}).Commands(&f); len(got) != 1 || got[0] != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestHeldDrainIsAStep holds what keeps nodes from being drained to its dollars, and to the first of the next steps.
 func TestHeldDrainIsAStep(t *testing.T) {
 	pdb := doctor.Finding{Code: doctor.PDBNeverAllows, Severity: doctor.Broken, Subject: "poddisruptionbudget/shop/web", Key: "spec.maxUnavailable", Have: "0",

@@ -176,7 +176,15 @@ func doctorObject(subject string) string {
 // Commands are commands that make the changes of a finding in the cluster that was examined; one that begins with # says what to edit by hand.
 func (d *Doctor) Commands(f *doctor.Finding) (out []string) {
 	kubectl := ShellLine(append([]string{"kubectl"}, d.Flags.Kubectl...)) + " "
-	for _, c := range f.Changes {
+	for i := 0; i < len(f.Changes); i++ {
+		c := f.Changes[i]
+		if i+1 < len(f.Changes) {
+			if patch, ok := jointPatch(c, f.Changes[i+1]); ok {
+				out = append(out, kubectl+patch)
+				i++
+				continue
+			}
+		}
 		if d.OwnTypes || d.NoTypes { // nodes are of another cloud than the catalogue
 			if name, ok := strings.CutPrefix(c.Object, "nodegroup/"); ok {
 				out = append(out, raiseByHand+name)
@@ -200,6 +208,31 @@ func (d *Doctor) Commands(f *doctor.Finding) (out []string) {
 
 // raiseByHand says what to do about a node group that is full, without its name.
 const raiseByHand = "# raise the maximum size of node group "
+
+// jointPatch is one command for two changes that the API server takes together only: a PodDisruptionBudget has one of the two fields. False: they are no
+// such changes.
+func jointPatch(a, b plan.Change) (string, bool) {
+	kind, name, _ := strings.Cut(a.Object, "/")
+	namespace, name, ok := strings.Cut(name, "/")
+	if !ok || kind != "poddisruptionbudget" || a.Object != b.Object || a.Op != plan.Set || b.Op != plan.Remove {
+		return "", false
+	}
+	first, ok := mergePatch(a)
+	second, also := mergePatch(b)
+	if !ok || !also {
+		return "", false
+	}
+	var spec struct {
+		Spec map[string]any `json:"spec"`
+	}
+	for _, patch := range []string{first, second} {
+		if err := json.Unmarshal([]byte(patch), &spec); err != nil {
+			return "", false
+		}
+	}
+	raw, err := json.Marshal(spec)
+	return "-n " + namespace + " patch " + kind + " " + name + " --type merge -p '" + string(raw) + "'", err == nil
+}
 
 func doctorCommand(f *doctor.Finding, c plan.Change) string {
 	kind, name, _ := strings.Cut(c.Object, "/")

@@ -51,7 +51,7 @@ func TestGroupTakeover(t *testing.T) {
 
 	status, out := e.handGroupOver("takeover")
 	for _, word := range []string{"Deployment kube-system/cluster-autoscaler) scales group handed-a: it discovers it by tag k8s.io/cluster-autoscaler/enabled",
-		"mend it by: aws autoscaling delete-tags --tags ResourceId=handed-a,", "nothing was changed"} {
+		"fix: aws autoscaling delete-tags --tags ResourceId=handed-a,", "nothing was changed"} {
 		if status != 1 || !strings.Contains(out, word) {
 			t.Errorf("status %d, it does not say %q:\n%s", status, word, out)
 		}

@@ -94,8 +94,8 @@ func TestTakeoverRefusals(t *testing.T) {
 		}
 	}
 	take := []string{"takeover", "--pool", e.name, "--no-controller-check"}
-	refused(admin, []string{"takeover", "--pool", e.name}, "No Dovetail controller holds lease dovetail-system/dovetail-leader", "mend it by: helm install")
-	refused(admin, []string{"takeover", "--pool", "nowhere", "--no-controller-check"}, "NodePool nowhere does not exist", "mend it by: kubectl get nodepools")
+	refused(admin, []string{"takeover", "--pool", e.name}, "No Dovetail controller holds lease dovetail-system/dovetail-leader", "fix: helm install")
+	refused(admin, []string{"takeover", "--pool", "nowhere", "--no-controller-check"}, "NodePool nowhere does not exist", "fix: kubectl get nodepools")
 
 	// Rights that are missing, one by one.
 	all := []rbacv1.PolicyRule{
@@ -118,7 +118,7 @@ func TestTakeoverRefusals(t *testing.T) {
 			e.until("the right is gone: "+verb, func() error {
 				_, out := e.dovetail(append(take, "--dry-run", "--kubeconfig", hander)...)
 				resource, _, _ := strings.Cut(all[i].Resources[0], "/")
-				if !strings.Contains(strings.ToLower(out), "you may not "+verb+" "+resource) || !strings.Contains(out, "mend it by: kubectl create clusterrolebinding") || !strings.Contains(out, "nothing was changed") {
+				if !strings.Contains(strings.ToLower(out), "you may not "+verb+" "+resource) || !strings.Contains(out, "fix: kubectl create clusterrolebinding") || !strings.Contains(out, "nothing was changed") {
 					return fmt.Errorf("without %s %v it says:\n%s", verb, all[i].Resources, out)
 				}
 				return nil
@@ -143,9 +143,9 @@ func TestTakeoverRefusals(t *testing.T) {
 		e.must(err)
 	}
 	lease("karpenter-leader-election")
-	refused(admin, []string{"release", "--pool", e.name}, "would launch a second instance", "mend it by: kubectl -n kube-system scale deployment karpenter --replicas=0")
+	refused(admin, []string{"release", "--pool", e.name}, "would launch a second instance", "fix: kubectl -n kube-system scale deployment karpenter --replicas=0")
 	lease("cluster-autoscaler")
-	refused(admin, take, "Several autoscalers are running", "mend it by: kubectl -n kube-system scale deployment cluster-autoscaler --replicas=0")
+	refused(admin, take, "Several autoscalers are running", "fix: kubectl -n kube-system scale deployment cluster-autoscaler --replicas=0")
 	e.must(s.Kube.CoordinationV1().Leases("kube-system").Delete(e.ctx, "karpenter-leader-election", metav1.DeleteOptions{}))
 	refused(admin, take, "manages no NodePools", "scale deployment cluster-autoscaler --replicas=0")
 	e.must(s.Kube.CoordinationV1().Leases("kube-system").Delete(e.ctx, "cluster-autoscaler", metav1.DeleteOptions{}))
@@ -183,7 +183,7 @@ func TestTakeoverRefusals(t *testing.T) {
 	class := "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses/default"
 	e.must(s.Delete(e.ctx, class, ""))
 	for _, verb := range []string{"takeover", "release"} {
-		refused(admin, []string{verb, "--pool", e.name, "--no-controller-check"}, "KWOKNodeClass default does not exist", "Nodes that are there stay", "mend it by: kubectl apply -f FILE")
+		refused(admin, []string{verb, "--pool", e.name, "--no-controller-check"}, "KWOKNodeClass default does not exist", "Nodes that are there stay", "fix: kubectl apply -f FILE")
 	}
 
 	// Karpenter that is installed in part.
@@ -191,7 +191,7 @@ func TestTakeoverRefusals(t *testing.T) {
 	e.must(s.Delete(e.ctx, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodeclaims.karpenter.sh", ""))
 	e.until("the half that is missing is named", func() error {
 		status, out := e.dovetail(append(take, "--kubeconfig", admin)...)
-		if status != 1 || !strings.Contains(out, "doesn't serve nodeclaims.karpenter.sh/v1: Karpenter is installed in part") || !strings.Contains(out, "mend it by: dovetail manifests") {
+		if status != 1 || !strings.Contains(out, "doesn't serve nodeclaims.karpenter.sh/v1: Karpenter is installed in part") || !strings.Contains(out, "fix: dovetail manifests") {
 			return fmt.Errorf("status %d:\n%s", status, out)
 		}
 		return nil
