@@ -83,11 +83,11 @@ func boundPods(e *ledger.Entry) string {
 func entrySentence(e *ledger.Entry, r plan.Reason) string {
 	switch c := e.Command; {
 	case c != nil && e.Kind == "create":
-		s := "replacement for " + model.Count(c.Nodes, "node")
+		s := "replacement for " + model.Count(c.Nodes, replaced[r.Code]+"node")
 		if c.Replacements > 1 {
-			s = "one of " + strconv.Itoa(c.Replacements) + " replacements for " + model.Count(c.Nodes, "node")
+			s = "one of " + strconv.Itoa(c.Replacements) + " replacements for " + model.Count(c.Nodes, replaced[r.Code]+"node")
 		}
-		return s + with(", ", replacedBecause[r.Code], "")
+		return s + lowerCost(r)
 	case c != nil && r.Code == plan.Underutilized:
 		does := "removing it"
 		switch {
@@ -103,9 +103,14 @@ func entrySentence(e *ledger.Entry, r plan.Reason) string {
 	return Sentence(r)
 }
 
-// replacedBecause is why nodes are replaced, of their replacement.
-var replacedBecause = map[plan.Code]string{
-	plan.Underutilized: "whose pods cost less on it", plan.Drifted: "which have drifted", plan.Expired: "which have expired",
+// replaced is what nodes are that a replacement is for, where one word says it.
+var replaced = map[plan.Code]string{plan.Drifted: "drifted ", plan.Expired: "expired "}
+
+func lowerCost(r plan.Reason) string {
+	if r.Code == plan.Underutilized {
+		return ", at lower cost"
+	}
+	return ""
 }
 
 // removedClaim returns the NodeClaim that an entry is a step of the removal of, and its node if it has one. Both are empty for other entries.
@@ -138,7 +143,7 @@ func entryCause(e *ledger.Entry) string {
 		s := entrySentence(e, r)
 		switch {
 		case e.Command != nil && e.Kind == "create":
-			s = "replacements for nodes" + with(", ", replacedBecause[r.Code], "")
+			s = "replacements for " + replaced[r.Code] + "nodes" + lowerCost(r)
 		case r.Code == plan.Underutilized:
 			s = "pods can run on other nodes at lower cost"
 		}

@@ -64,7 +64,7 @@ func HistoryText(w io.Writer, h *History) error {
 		case r.Count > 1:
 			why += fmt.Sprintf(" [%d times until %s]", r.Count, r.Until.UTC().Format("15:04:05"))
 		case r.What == "removed" && took > 0:
-			why += " [after " + durationText(took) + "]"
+			why += " [took " + durationText(took) + "]"
 		}
 		t.add(r.At.UTC().Format(format), r.What, r.Subject, spent(r), why)
 	}

@@ -45,7 +45,7 @@ func TestHistoryText(t *testing.T) {
   03:00:00  removed    node/b       $0.50 to $0.40  NodePool default: the node is empty [m5.large, $0.10/h]
   03:00:00  draining   node/c       $0.50           NodePool default: the node is empty
   03:00:00  ending     nodeclaim/d  $0.50           NodePool default: no instance within 5m
-  03:00:00  launched   nodeclaim/e  -               NodePool default: one of 2 replacements for 3 nodes, whose pods cost less on it [8 pods]
+  03:00:00  launched   nodeclaim/e  -               NodePool default: one of 2 replacements for 3 nodes, at lower cost [8 pods]
   03:00:00  disrupted  node/f       -               NodePool default: its pods can run on other nodes at lower cost; replacing 3 nodes by 2 together saves $1.3445/h, and the evictions are priced at $0.056 once [1 pod]
   03:00:00  disrupted  node/g       -               NodePool default: its pods can run on other nodes at lower cost; removing it saves $0.01/h, and the evictions are priced at $0.001 once
   03:00:00  bound      node/h       -               a/1, a/2, a/3 and 2 more
@@ -86,8 +86,8 @@ func TestHistoryRows(t *testing.T) {
 	want := `2026-03-01 02:00:00 to 03:01:00 UTC
 
   TIME      WHAT      OBJECT       CLUSTER $/H     WHY
-  03:00:00  removed   node/a       $0.40 to $0.30  NodePool default: the node is empty [after 11s]
-  03:00:01  removed   node/b       $0.50 to $0.40  NodePool default: the node is empty [after 9s]
+  03:00:00  removed   node/a       $0.40 to $0.30  NodePool default: the node is empty [took 11s]
+  03:00:01  removed   node/b       $0.50 to $0.40  NodePool default: the node is empty [took 9s]
   03:00:02  draining  node/c       $0.50           NodePool default: the node is empty
   03:00:07  failed    nodeclaim/a  $0.50           NodePool default: the node is empty (failed: no answer)
 
