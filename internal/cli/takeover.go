@@ -142,7 +142,7 @@ func handOver(ctx context.Context, out io.Writer, f *handoverFlags, release bool
 	}
 	wrong := printFindings(out, found, f)
 	if images := t.Versions(ctx); len(images) > 0 {
-		fmt.Fprintln(out, "      Karpenter runs as", strings.Join(images, ", ")+"; v1.14 is what this was tried with.")
+		fmt.Fprintln(out, "      Karpenter runs as", strings.Join(images, ", ")+"; v1.15 is what this was tried with.")
 	}
 	if wrong > 0 {
 		return errors.New("nothing was changed")
