@@ -26,6 +26,14 @@ func HistoryJSON(w io.Writer, h *History) error {
 	}{h, append([]HistoryRow{}, rows...), append([]HistoryCause{}, Causes(rows)...)})
 }
 
+// shownAt is the instant of a row in the text. That of a removal is when the node was gone, so that the costs of rows follow one another.
+func (r *HistoryRow) shownAt() time.Time {
+	if r.What == "removed" {
+		return r.Until
+	}
+	return r.At
+}
+
 // mostHistory is how many rows the text shows; the JSON has all.
 const mostHistory = 200
 
@@ -35,6 +43,7 @@ func HistoryText(w io.Writer, h *History) error {
 	about := with(" about ", objectName(plan.Object(h.Subject)), "")
 	fmt.Fprintf(&b, "%s to %s UTC%s\n\n", h.Since.UTC().Format("2006-01-02 15:04:05"), h.Until.UTC().Format("15:04:05"), about)
 	rows := h.Rows()
+	slices.SortStableFunc(rows, func(a, b HistoryRow) int { return a.shownAt().Compare(b.shownAt()) })
 	if len(rows) == 0 {
 		fmt.Fprintf(&b, "Nothing was decided%s in this time.\n", about)
 		_, err := w.Write(b.Bytes())
@@ -66,7 +75,7 @@ func HistoryText(w io.Writer, h *History) error {
 		case r.What == "removed" && took > 0:
 			why += " [took " + durationText(took) + "]"
 		}
-		t.add(r.At.UTC().Format(format), r.What, r.Subject, spent(r), why)
+		t.add(r.shownAt().UTC().Format(format), r.What, r.Subject, spent(r), why)
 	}
 	t.write(&b)
 	fmt.Fprintf(&b, "\n%s\n", historySum(h))
@@ -109,7 +118,7 @@ func historySum(h *History) string {
 			delete(under, e.Subject)
 		}
 		if word := HistoryWord(e); e.Kind != "delete" || word == "failed" {
-			counts[word]++
+			counts[word] += max(1, e.Count)
 		}
 		if e.Before != 0 || e.After != 0 {
 			if !priced {

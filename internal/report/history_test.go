@@ -86,10 +86,10 @@ func TestHistoryRows(t *testing.T) {
 	want := `2026-03-01 02:00:00 to 03:01:00 UTC
 
   TIME      WHAT      OBJECT       CLUSTER $/H     WHY
-  03:00:00  removed   node/a       $0.40 to $0.30  NodePool default: the node is empty [took 11s]
-  03:00:01  removed   node/b       $0.50 to $0.40  NodePool default: the node is empty [took 9s]
   03:00:02  draining  node/c       $0.50           NodePool default: the node is empty
   03:00:07  failed    nodeclaim/a  $0.50           NodePool default: the node is empty (failed: no answer)
+  03:00:10  removed   node/b       $0.50 to $0.40  NodePool default: the node is empty [took 9s]
+  03:00:11  removed   node/a       $0.40 to $0.30  NodePool default: the node is empty [took 11s]
 
 3 disrupted, 1 still draining, 2 removed, 1 failed; nodes of NodePools cost $0.50/h before and $0.30/h after the last of these.
 `

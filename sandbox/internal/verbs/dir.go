@@ -102,7 +102,7 @@ func question(s *supervise.State) string {
 	for _, child := range s.Components {
 		if port := child.Ports["metrics"]; port != 0 && strings.HasPrefix(child.Name, plane.Dovetail) {
 			beside, _ := filepath.Split(os.Args[0]) // as this binary was called, so is the one beside it
-			return fmt.Sprintf("%sdovetail why nodepool/default --server http://127.0.0.1:%d    (or node/NAME, pod/NAMESPACE/NAME)", beside, port)
+			return fmt.Sprintf("%sdovetail why pods --pending --server http://127.0.0.1:%d    (or nodepool/NAME, node/NAME, pod/NAMESPACE/NAME)", beside, port)
 		}
 	}
 	return ""
