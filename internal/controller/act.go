@@ -114,7 +114,8 @@ func (c *Controller) createClaim(ctx context.Context, now time.Time, a plan.Crea
 		}
 		if err == nil {
 			// It is there, whatever the watch shows: forgetting it after a moment's lag would buy for its pods again.
-			s.InFlight.RecordAnswer(a.Key(), 0, time.Now().Add(createLimit))
+			now := time.Now()
+			s.InFlight.RecordAnswer(a.Key(), 0, now, now.Add(createLimit))
 			c.Metrics.CountCreatedClaim(a)
 			c.recorder.Made(time.Now(), a.Name)
 			return
@@ -192,9 +193,9 @@ func (c *Controller) startCall(ctx context.Context, in lane, action plan.Action,
 			now := time.Now()
 			switch {
 			case err == nil:
-				s.InFlight.RecordAnswer(key, version, now.Add(settleLimit))
+				s.InFlight.RecordAnswer(key, version, now, now.Add(settleLimit))
 			case errors.Is(err, plan.ErrGone):
-				s.InFlight.RecordAnswer(key, 0, now.Add(time.Second))
+				s.InFlight.RecordAnswer(key, 0, now, now.Add(time.Second))
 			case errors.Is(err, plan.ErrInvalid):
 				// Most will never be accepted; but a role or a policy may be on its way, and what comes next for this object may be another matter.
 				s.InFlight.RecordFailure(key, func(n int) time.Time { return now.Add(retryPause(n, time.Second, refusedPause)) })

@@ -115,7 +115,7 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 				}
 				return
 			}
-			s.InFlight.RecordAnswer(key, version, now.Add(settleLimit))
+			s.InFlight.RecordAnswer(key, version, now, now.Add(settleLimit))
 			if len(res.Unavailable) > 0 {
 				la.offerings.markUnavailable()
 			}

@@ -378,7 +378,7 @@ func (x *script) line(f []string) {
 		for i := range x.number(f[2]) {
 			u := plan.UpdateNode{Node: f[1], UID: "uid-" + f[1], Labels: map[string]string{"ours": "true"}}
 			x.st.Begin(u, x.now, x.now.Add(time.Minute))
-			x.st.InFlight.RecordAnswer(u.Key(), uint64(1+i), x.now.Add(time.Minute))
+			x.st.InFlight.RecordAnswer(u.Key(), uint64(1+i), x.now, x.now.Add(time.Minute))
 		}
 	case "attach":
 		x.st.SetAttachment(model.Attachment{Name: f[2], Claim: strings.Join(f[3:], " ")}, f[1])

@@ -208,7 +208,7 @@ func (x *Controller) take(k *call) *call {
 	s, now, key := x.State, x.cluster.Now, k.action.Key()
 	switch {
 	case k.err == nil:
-		s.InFlight.RecordAnswer(key, k.ver, now.Add(settleLimit))
+		s.InFlight.RecordAnswer(key, k.ver, now, now.Add(settleLimit))
 		switch a := k.action.(type) {
 		case plan.LaunchClaim:
 			if k.ver == 0 {
@@ -228,7 +228,7 @@ func (x *Controller) take(k *call) *call {
 			}
 		}
 	case errors.Is(k.err, plan.ErrGone):
-		s.InFlight.RecordAnswer(key, 0, now.Add(time.Second))
+		s.InFlight.RecordAnswer(key, 0, now, now.Add(time.Second))
 		switch a := k.action.(type) {
 		case plan.Bind:
 			s.Overlay.DropBinding(model.PodKey(a.Namespace, a.Pod), a.UID)

@@ -45,7 +45,7 @@ type change struct {
 	object  Object
 	undone  int       // how often it was, in a row
 	since   time.Time // of the first time that it was made
-	at      time.Time // when it was made last
+	at      time.Time // when it was made last, by its answer, or is to be tried again
 }
 
 const (
@@ -97,7 +97,7 @@ func (f *InFlight) compareWithRecent(begun plan.Action, now time.Time) {
 	if content == nil {
 		return
 	}
-	c := &change{content: content, object: object, since: now, at: now}
+	c := &change{content: content, object: object, since: now}
 	for _, was := range f.recent[begun.Key()] {
 		if !was.isOver(now) && reflect.DeepEqual(was.content, content) {
 			c.undone, c.since = was.undone+1, was.since
@@ -131,16 +131,17 @@ func withoutValues(change map[string]string) map[string]string {
 	return out
 }
 
-// RecordAnswer records that an action succeeded: the version of the object that shows its effect, 0 where there is
+// RecordAnswer records that an action has succeeded now: the version of the object that shows its effect, 0 where there is
 // nothing to wait for but the object's own change or disappearance, which ends the action by itself, or until at the
 // latest.
-func (f *InFlight) RecordAnswer(key model.ActionKey, version uint64, until time.Time) {
+func (f *InFlight) RecordAnswer(key model.ActionKey, version uint64, now, until time.Time) {
 	a := f.actions[key]
 	if a == nil {
 		return
 	}
 	a.answered, a.version, a.until, a.failures, a.message = true, version, until, 0, ""
 	if c := a.change; c != nil && version > 0 {
+		c.at = now
 		f.remember(key, c)
 		if pause := c.pause(); pause > 0 {
 			a.held, a.until = true, c.at.Add(pause)
@@ -179,6 +180,13 @@ func (f *InFlight) RecordFailure(key model.ActionKey, retry func(failures int) t
 	}
 	a.failures++
 	a.answered, a.version, a.until = false, 0, retry(a.failures)
+	if a.change != nil { // it is still to be made, or was made and the answer lost: that it was undone before is not over
+		for _, was := range f.recent[key] {
+			if reflect.DeepEqual(was.content, a.change.content) {
+				was.at = a.until
+			}
+		}
+	}
 	return a.failures
 }
 

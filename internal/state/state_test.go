@@ -270,7 +270,7 @@ func TestFlights(t *testing.T) {
 	s := begin()
 	want(t, "begun", flying(s, 0), []string{"claim/uid-c"})
 	want(t, "given up", flying(s, 60), []string{})
-	s.InFlight.RecordAnswer("claim/uid-c", 7, at(15))
+	s.InFlight.RecordAnswer("claim/uid-c", 7, at(0), at(15))
 	want(t, "answered, not read back", flying(s, 1), []string{"claim/uid-c"})
 	s.SetClaim(claim("c", ""), 6)
 	want(t, "an older version was read", flying(s, 1), []string{"claim/uid-c"})
@@ -279,11 +279,11 @@ func TestFlights(t *testing.T) {
 
 	s = begin()
 	s.SetClaim(claim("c", ""), 7)
-	s.InFlight.RecordAnswer("claim/uid-c", 7, at(15))
+	s.InFlight.RecordAnswer("claim/uid-c", 7, at(0), at(15))
 	want(t, "read before the answer came", flying(s, 1), []string{})
 
 	s = begin()
-	s.InFlight.RecordAnswer("claim/uid-c", 7, at(15))
+	s.InFlight.RecordAnswer("claim/uid-c", 7, at(0), at(15))
 	s.ExpireActions(at(15))
 	want(t, "never read back", flying(s, 15), []string{})
 
@@ -312,7 +312,7 @@ func TestFlights(t *testing.T) {
 	s.SetPod(p)
 	want(t, "a pod that was to go goes", flying(s, 1), []string{})
 
-	s.InFlight.RecordAnswer("never begun", 1, at(1))
+	s.InFlight.RecordAnswer("never begun", 1, at(0), at(1))
 	s.InFlight.EndAction("never begun")
 	want(t, "nothing", flying(s, 1), []string{})
 }
@@ -332,9 +332,40 @@ func TestFailuresAreHiddenLongerAndLonger(t *testing.T) {
 	s.ExpireActions(at(29 + 61 + 1))
 	want(t, "after a quiet minute", s.InFlight.RecordFailure("launch/u", retry(100)), 1)
 	s.InFlight.BeginAction("launch/u", "claim/c", at(200))
-	s.InFlight.RecordAnswer("launch/u", 0, at(115))
+	s.InFlight.RecordAnswer("launch/u", 0, at(0), at(115))
 	s.ExpireActions(at(115))
 	want(t, "after it went well", s.InFlight.RecordFailure("launch/u", retry(120)), 1)
+}
+
+// TestUndoneThoughCallsAreSlowOrFail writes the same again and again where answers take longer than what was undone is remembered otherwise, and
+// where half of the calls fail or their answers are lost.
+func TestUndoneThoughCallsAreSlowOrFail(t *testing.T) {
+	play := func(fails func(i int) bool) (pauses []int) {
+		s, now := fresh(), 0
+		u := plan.UpdateNode{Node: "n", UID: "uid-n", Labels: map[string]string{"ours": "true"}}
+		for i := range 12 {
+			s.Begin(u, at(now), at(now+60))
+			now += 9
+			if fails(i) {
+				s.InFlight.RecordFailure(u.Key(), func(int) time.Time { return at(now + 10) })
+				now += 10
+				s.ExpireActions(at(now))
+				continue
+			}
+			s.InFlight.RecordAnswer(u.Key(), uint64(now), at(now), at(now+15))
+			s.SetNode(&model.Node{Name: "n", UID: "uid-n"}, uint64(now))
+			pause := 0
+			for s.InFlight.HasAction(u.Key(), at(now+pause)) {
+				pause++
+			}
+			now += pause
+			s.ExpireActions(at(now))
+			pauses = append(pauses, pause)
+		}
+		return pauses
+	}
+	want(t, "slow", play(func(int) bool { return false }), []int{0, 0, 0, 0, 1, 2, 4, 8, 16, 30, 30, 30})
+	want(t, "every second fails", play(func(i int) bool { return i%2 == 1 }), []int{0, 0, 0, 0, 1, 2})
 }
 
 // TestUndoneChangesAreRepeatedLessAndLess writes the same into a node again and again, as where somebody else removes it each time.
@@ -343,7 +374,7 @@ func TestUndoneChangesAreRepeatedLessAndLess(t *testing.T) {
 		u := plan.UpdateNode{Node: "n", UID: "uid-n", Labels: map[string]string{"ours": value}, Annotations: map[string]string{"written-at": strconv.Itoa(now)}, Why: plan.Reason{Pool: strconv.Itoa(now)}}
 		s.Begin(u, at(now), at(now+60))
 		s.SetNode(&model.Node{Name: "n", UID: "uid-n"}, uint64(now+1)) // it is seen before the answer comes
-		s.InFlight.RecordAnswer(u.Key(), uint64(now+1), at(now+15))
+		s.InFlight.RecordAnswer(u.Key(), uint64(now+1), at(now), at(now+15))
 		s.SetNode(&model.Node{Name: "n", UID: "uid-n"}, uint64(now+2)) // somebody removes it
 		for s.InFlight.HasAction(u.Key(), at(now+pause)) {
 			pause++
@@ -360,7 +391,7 @@ func TestUndoneChangesAreRepeatedLessAndLess(t *testing.T) {
 	want(t, "the same again and again", pauses, []int{0, 0, 0, 0, 1, 2, 4, 8, 16, 30, 30, 30})
 	u := plan.UpdateNode{Node: "n", UID: "uid-n", Labels: map[string]string{"ours": "true"}, Annotations: map[string]string{"written-at": "now"}}
 	s.Begin(u, at(now), at(now+60))
-	s.InFlight.RecordAnswer(u.Key(), uint64(now), at(now+15))
+	s.InFlight.RecordAnswer(u.Key(), uint64(now), at(now), at(now+15))
 	want(t, "what is told of it", s.Snapshot(at(now)).Undone, map[model.ActionKey]model.UndoneChange{"node/uid-n": {Times: 12, Since: at(0)}})
 	now += 30
 	want(t, "something else", write(s, "false", now), 0)
@@ -410,7 +441,7 @@ func TestProvisionalClaims(t *testing.T) {
 	s = fresh()
 	s.InFlight.BeginAction("create/c", "", at(60))
 	s.Overlay.AddProvisionalClaim(provisional)
-	s.InFlight.RecordAnswer("create/c", 9, at(15))
+	s.InFlight.RecordAnswer("create/c", 9, at(0), at(15))
 	s.ExpireActions(at(14))
 	want(t, "waited for", show(s), "c provisional=true ")
 	s.ExpireActions(at(15))
@@ -436,7 +467,7 @@ func TestAssumedSlots(t *testing.T) {
 	want(t, "shown before they are written", show(s), "2")
 	s.SetClaim(with(1), 2)
 	want(t, "the claim changed otherwise", show(s), "2")
-	s.InFlight.RecordAnswer("slots/uid-c", 3, at(15))
+	s.InFlight.RecordAnswer("slots/uid-c", 3, at(0), at(15))
 	s.SetClaim(with(2), 3)
 	want(t, "read back", show(s), "2")
 	s.SetClaim(with(0), 4)
@@ -471,7 +502,7 @@ func TestRemovedReservation(t *testing.T) {
 	want(t, "all removed", show(s), "uid-c 2 true ")
 	s.InFlight.BeginAction("slots/uid-c", "claim/c", at(60))
 	s.Overlay.AssumeSlots("c", nil)
-	s.InFlight.RecordAnswer("slots/uid-c", 3, at(15))
+	s.InFlight.RecordAnswer("slots/uid-c", 3, at(0), at(15))
 	s.SetClaim(claim("c", ""), 3)
 	want(t, "slots removed by us", show(s), "uid-c 0 true ")
 	s.SetClaim(claim("c", ""), 4)
@@ -482,7 +513,7 @@ func TestRemovedReservation(t *testing.T) {
 	s.SetClaim(claim("c", ""), 2)
 	s.InFlight.BeginAction("slots/uid-c", "claim/c", at(60))
 	s.Overlay.AssumeSlots("c", make([]model.Slot, 3))
-	s.InFlight.RecordAnswer("slots/uid-c", 3, at(15))
+	s.InFlight.RecordAnswer("slots/uid-c", 3, at(0), at(15))
 	for version := uint64(3); version < 5; version++ {
 		written := claim("c", "")
 		written.Slots = make([]model.Slot, 3)
@@ -557,7 +588,7 @@ func TestSlotsInDoubt(t *testing.T) {
 	s.SetClaim(with(3), 2)
 	want(t, "the first was written", show(s), "2 true")
 	write(s, 2)
-	s.InFlight.RecordAnswer("slots/uid-c", 3, at(15))
+	s.InFlight.RecordAnswer("slots/uid-c", 3, at(0), at(15))
 	s.Overlay.ConfirmSlots("c")
 	want(t, "taken back at last", show(s), "2 false")
 	s.SetClaim(with(2), 3)
@@ -582,7 +613,7 @@ func TestSlotsInDoubt(t *testing.T) {
 	fails(s, s.Overlay.DropSlots)
 	want(t, "refused, then no answer, then refused", show(s), "3 true")
 	write(s, 3)
-	s.InFlight.RecordAnswer("slots/uid-c", 2, at(15))
+	s.InFlight.RecordAnswer("slots/uid-c", 2, at(0), at(15))
 	s.Overlay.ConfirmSlots("c")
 	write(s, 4)
 	fails(s, s.Overlay.DoubtSlots)
@@ -785,7 +816,7 @@ func TestNodeClasses(t *testing.T) {
 	list := s.Pools.ListNodeClasses()
 	want(t, "sorted", list[0].Name+list[1].Name, "ab")
 	s.InFlight.BeginAction("class/g/K/a", "class/g/K/a", at(60))
-	s.InFlight.RecordAnswer("class/g/K/a", 3, at(15))
+	s.InFlight.RecordAnswer("class/g/K/a", 3, at(0), at(15))
 	want(t, "in flight", s.InFlight.HasAction("class/g/K/a", at(1)), true)
 	s.Pools.SetNodeClass(NodeClass{Group: "g", Kind: "K", Name: "a", Version: 3})
 	want(t, "read back", s.InFlight.HasAction("class/g/K/a", at(1)), false)

@@ -46,10 +46,10 @@ const (
 	EndsMachines
 	RefusesPods // as kube-scheduler, and admission, do
 	ExpiresClaims
-	KeepsDriversOut // CSI drivers never run on the nodes
-	RemovesLabels   // ours, from nodes in use: no harm to launches
-	RemovesSlots    // what NodeClaims are reserved for, as a policy on annotations does
-	EditsLabels     // in addition to what each does: no harm to launches
+	KeepsDriversOut    // CSI drivers never run on the nodes
+	RemovesLabels      // ours, from nodes in use: no harm to launches
+	RemovesAnnotations // all annotations of NodeClaims and Nodes at once, as a policy on annotations does; what NodeClaims are reserved for is among them
+	EditsLabels        // in addition to what each does: no harm to launches
 	Adversities
 )
 
@@ -177,7 +177,7 @@ func (a *Adversary) Act(c *sim.Cluster) {
 
 func (a *Adversary) actOn(c *sim.Cluster, x *model.Claim, m *sim.Machine) {
 	k, ok := a.kind(OwnersOf(x))
-	if was, isVictim := a.kind(a.MadeFor[x.UID]); isVictim && was == RemovesSlots { // which has it made for nobody
+	if was, isVictim := a.kind(a.MadeFor[x.UID]); isVictim && was == RemovesAnnotations { // which has it made for nobody
 		k, ok = was, true
 	}
 	n := c.Nodes[m.Node]
@@ -200,10 +200,15 @@ func (a *Adversary) actOn(c *sim.Cluster, x *model.Claim, m *sim.Machine) {
 		edit(func(e *model.Node) {
 			e.Taints = append(slices.Clone(n.Taints), model.Taint{Key: agentTaint, Value: "no", Effect: model.NoSchedule})
 		})
-	case k == RemovesSlots && (len(x.Slots) > 0 || x.Reserved):
-		e := *x
-		e.Slots, e.Reserved = nil, false
-		c.SetClaim(&e)
+	case k == RemovesAnnotations:
+		if len(x.Slots) > 0 || x.Reserved || x.NoReserve != "" || len(x.Annotations) > 0 {
+			e := *x
+			e.Slots, e.Reserved, e.NoReserve, e.Annotations = nil, false, "", nil
+			c.SetClaim(&e)
+		}
+		if n != nil && len(n.Annotations) > 0 {
+			edit(func(e *model.Node) { e.Annotations = nil })
+		}
 	case k == RemovesLabels && n != nil && x.Is(lifecycle.Initialized) && (n.Labels[model.LabelRegistered] != "" || n.Labels[model.LabelInitialized] != ""):
 		edit(func(e *model.Node) {
 			e.Labels = sim.Edited(n.Labels, map[string]string{model.LabelRegistered: plan.Unset, model.LabelInitialized: plan.Unset})
