@@ -87,30 +87,64 @@ func WhyText(w io.Writer, a *Why) error {
 			fmt.Fprintf(&b, "  %d. %s\n", i+1, way(&ways[i]))
 		}
 	}
-	if n := len(a.Decided); n > 0 {
+	if rows := decidedRows(a.Decided); len(rows) > 0 {
 		fmt.Fprintf(&b, "\nPast decisions\n")
-		first := max(0, n-mostDecided)
+		first := max(0, len(rows)-mostDecided)
 		if first > 0 {
-			fmt.Fprintf(&b, "  (%d earlier entries left out; -o json has them)\n", first)
+			left := 0
+			for _, x := range rows[:first] {
+				left += 1 + x.more
+			}
+			fmt.Fprintf(&b, "  (%d earlier entries left out; -o json has them)\n", left)
 		}
-		for _, e := range a.Decided[first:] {
-			var why []string
-			for _, r := range e.Why {
-				why = append(why, Sentence(r))
-			}
-			at := e.At.UTC().Format(time.RFC3339)
-			if e.Count > 1 {
-				at += fmt.Sprintf(" to %s, %d times,", e.Last.UTC().Format(time.RFC3339), e.Count)
-			}
-			line := fmt.Sprintf("  %s %s %s: %s", at, HistoryWord(&e), e.Subject, strings.Join(why, "; "))
-			if e.Outcome != "" {
-				line += " (" + outcomeText(e.Outcome) + ")"
-			}
-			fmt.Fprintln(&b, line)
+		for _, x := range rows[first:] {
+			fmt.Fprintln(&b, x.text())
 		}
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// decidedRow is an entry, and how many others say the same of other pods.
+type decidedRow struct {
+	ledger.Entry
+	why  string
+	more int
+}
+
+// decidedRows returns entries with those as one that refuse pods for the same reasons within a minute, such as all pods of a Deployment.
+func decidedRows(list []ledger.Entry) (out []decidedRow) {
+	for _, e := range list {
+		why := make([]string, 0, len(e.Why))
+		for _, r := range e.Why {
+			why = append(why, Sentence(r))
+		}
+		x := decidedRow{Entry: e, why: strings.Join(why, "; ")}
+		i := slices.IndexFunc(out, func(o decidedRow) bool {
+			return o.Kind == ledger.Refuse && e.Kind == ledger.Refuse && o.why == x.why && o.Subject != e.Subject && e.At.Sub(o.At) <= time.Minute
+		})
+		if i >= 0 {
+			out[i].more++
+		} else {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+func (x *decidedRow) text() string {
+	at := x.At.UTC().Format(time.RFC3339)
+	if x.Count > 1 {
+		at += fmt.Sprintf(" to %s, %d times,", x.Last.UTC().Format(time.RFC3339), x.Count)
+	}
+	line := fmt.Sprintf("  %s %s %s", at, HistoryWord(&x.Entry), x.Subject)
+	if x.more > 0 {
+		line += fmt.Sprintf(" and %d more", x.more)
+	}
+	if line += ": " + x.why; x.Outcome != "" {
+		line += " (" + outcomeText(x.Outcome) + ")"
+	}
+	return line
 }
 
 // groupPods has one finding for all pods that the same holds for, where the answer has one for each.

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -40,5 +42,38 @@ What its drain is waiting for
 	}
 	if a.Findings[0].Reason.Subject != "pod/shop/web-0" {
 		t.Error("the text changed the answer")
+	}
+}
+
+// TestRefusalsAreOneRow: the pods of a Deployment that are refused in one step for one reason are one row, and push nothing else out; those of a
+// later minute or for another reason are another.
+func TestRefusalsAreOneRow(t *testing.T) {
+	at := time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC)
+	a := Why{Answer: plan.Answer{Subject: "deployment/shop/web", At: at}, Decided: []ledger.Entry{
+		{At: at, Kind: "create", Subject: "nodeclaim/first", Why: []plan.Reason{{Code: plan.Demand}}}}}
+	refuse := func(after time.Duration, pod int, code plan.Code) {
+		a.Decided = append(a.Decided, ledger.Entry{At: at.Add(after), Kind: ledger.Refuse, Subject: fmt.Sprintf("pod/shop/web-%d", pod), Why: []plan.Reason{{Code: code}}})
+	}
+	for i := range 18 {
+		refuse(time.Second, i, plan.NoPools)
+	}
+	refuse(2*time.Second, 20, plan.LandingOff)
+	refuse(2*time.Minute, 21, plan.NoPools)
+	refuse(3*time.Minute, 21, plan.NoPools)
+	var b bytes.Buffer
+	if err := WhyText(&b, &a); err != nil {
+		t.Fatal(err)
+	}
+	no := Sentence(plan.Reason{Code: plan.NoPools})
+	want := `
+Past decisions
+  2026-03-01T03:00:00Z launched nodeclaim/first: pods need it
+  2026-03-01T03:00:01Z refused pod/shop/web-0 and 17 more: ` + no + `
+  2026-03-01T03:00:02Z refused pod/shop/web-20: ` + Sentence(plan.Reason{Code: plan.LandingOff}) + `
+  2026-03-01T03:02:00Z refused pod/shop/web-21: ` + no + `
+  2026-03-01T03:03:00Z refused pod/shop/web-21: ` + no + `
+`
+	if !strings.HasSuffix(b.String(), want) {
+		t.Errorf("is\n%s\nwant at its end\n%s", &b, want)
 	}
 }
