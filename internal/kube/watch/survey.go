@@ -66,6 +66,9 @@ func ReadSurvey(ctx context.Context, c *client.Client, m *manifests.Set) (*Surve
 			case err == nil || apierrors.IsNotFound(err):
 			case apierrors.IsForbidden(err) && k.kind != "Node" && k.kind != "Pod":
 				out.Denied = append(out.Denied, Denied{group, k.src.resource, "the right to list it in all namespaces is missing"})
+			case apierrors.IsForbidden(err):
+				failed = errors.Join(failed, fmt.Errorf("list %s of API server %s: %w; without nodes and pods there is nothing to look at: bind a ClusterRole with more than view, "+
+					"as of kubectl create clusterrole dovetail-reader --verb=get,list,watch --resource=nodes,pods", k.src.resource, c.Address, err))
 			default:
 				failed = errors.Join(failed, fmt.Errorf("list %s of API server %s: %w", k.src.resource, c.Address, err))
 			}
