@@ -61,6 +61,29 @@ func (w *world) identities() func(string) (uid, providerID, node string) {
 	}
 }
 
+// decidedAbout returns when the recorded controller decided on what was seen at from, which the replay would decide on at due: an instant at which
+// it is known to have acted, if there is one until a moment after due, else due. How long a controller waits for more changes, and for its calls,
+// is not recorded.
+func (w *world) decidedAbout() func(from, due time.Time) time.Time {
+	var acted []time.Time
+	for _, x := range w.trace.Claims {
+		if !x.First {
+			acted = append(acted, x.Seen)
+		}
+		if !x.Deleted.IsZero() {
+			acted = append(acted, x.Deleted)
+		}
+	}
+	slices.SortFunc(acted, time.Time.Compare)
+	return func(from, due time.Time) time.Time {
+		i, _ := slices.BinarySearchFunc(acted, from, time.Time.Compare)
+		if i < len(acted) && !acted[i].After(due.Add(sameInstant)) {
+			return acted[i]
+		}
+		return due
+	}
+}
+
 // recordedNode returns the node on which kube-scheduler had a pod, so that it has it there again.
 func (w *world) recordedNode(p *model.Pod) string {
 	if s := w.work.byUID[p.UID]; s != nil && s.life.Pod.UID == p.UID {
@@ -91,7 +114,11 @@ func (w *world) begin() {
 		}
 	}
 	w.work.begin()
-	w.Control(w).Batch = sim.UsualBatch
+	x := w.Control(w)
+	x.Batch = sim.UsualBatch
+	if w.trace.Own {
+		x.DecidesAt = w.decidedAbout()
+	}
 }
 
 // addClaim adds a NodeClaim that was there at From, with its machine.

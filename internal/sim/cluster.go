@@ -218,6 +218,9 @@ type Controller struct {
 	SlotsOf func(plan.CreateClaim) []model.Slot
 	// Batch is how long Play has it wait for more changes before it decides. The zero value: it decides on each at once.
 	Batch Batch
+	// DecidesAt returns when Play has it decide on what it first saw, or was to look at, at from, and would decide on at due: from or later.
+	// Nil: at due.
+	DecidesAt func(from, due time.Time) time.Time
 
 	cluster *Cluster
 	decider Decider

@@ -115,8 +115,15 @@ func (x *Controller) dueAt() time.Time {
 			b.first = now
 		}
 		b.due = model.EarlierOf(b.first.Add(x.Batch.Most), now.Add(x.Batch.Idle))
+		if x.DecidesAt != nil {
+			b.due = x.DecidesAt(b.first, b.due)
+		}
 	}
-	return model.EarlierOf(b.due, x.Next)
+	next := x.Next
+	if x.DecidesAt != nil && !next.IsZero() {
+		next = x.DecidesAt(next, next)
+	}
+	return model.EarlierOf(b.due, next)
 }
 
 // deliver shows what the watches have.

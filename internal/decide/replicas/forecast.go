@@ -41,6 +41,10 @@ const (
 	mostReplicaChanges = 128                    // a workload, the latest
 	mostWorkloads      = 10_000                 // those that changed last
 
+	// passingWithin is how soon a workload has its number of pods again whose pods were evicted or replaced: a pod is made again when
+	// the old one is gone at the latest, mostly after a grace period of 30 seconds. Whether anybody counts meanwhile is chance.
+	passingWithin = 45 * time.Second
+
 	// leastEpisodes is how often a workload must have been below a level and come back for that to be expected again.
 	leastEpisodes = 2
 )
@@ -105,8 +109,18 @@ func (m Memory) Sample(s *model.Snapshot, now time.Time) Memory {
 	return Memory{replicas: next, replicasDue: now.Truncate(every).Add(every)}
 }
 
-// withChange is the history after one more change; like is one of the pods, nil where there is none.
+// withChange is the history after one more change; like is one of the pods, nil where there is none. A number that comes back within
+// passingWithin has not changed: what it was meanwhile is forgotten.
 func (h *replicaHistory) withChange(c replicaChange, like *model.Pod) *replicaHistory {
+	for i := len(h.changes) - 1; i > 0 && c.at.Sub(h.changes[i].at) < passingWithin; i-- {
+		if h.changes[i-1].pods == c.pods {
+			out := &replicaHistory{changes: slices.Clone(h.changes[:i]), requests: h.requests}
+			if like != nil {
+				out.requests = like.Class.Requests
+			}
+			return out
+		}
+	}
 	from := 0
 	for from < len(h.changes) && (len(h.changes)-from >= mostReplicaChanges || c.at.Sub(h.changes[from].at) > replicaHistoryAge) {
 		from++

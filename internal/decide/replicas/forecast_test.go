@@ -31,6 +31,8 @@ func TestCrossings(t *testing.T) {
 		{"pods made one by one: one change", "0s:1 5m:2 5m4s:3 5m8s:5 5m12s:7", "6m", "", ""},
 		{"first seen while its pods were being made: no change", "0s:1 4s:5 8s:10 7m:5 8m:9 9m:10", "10m", "", ""},
 		{"a rollout that comes to as many pods again: no change", "0s:8 1m:4 2m:8 3m:4 10m:3 10m5s:2 10m9s:4", "11m", "", ""},
+		{"evicted twice, and back after 30 seconds: no change", "0s:5 5m:4 5m30s:5 10m:3 10m10s:4 10m31s:5 15m:8", "16m", "", ""},
+		{"gone for a minute: a change", "0s:5 5m:4 6m:5 10m:3 11m:5 15m:8", "16m", "3~ in 3m20s", "3~ in 3m20s"},
 		{"nothing is known of what was before the first change", "0s:3 5m:10 10m:3", "11m", "", ""},
 	} {
 		h := &replicaHistory{}

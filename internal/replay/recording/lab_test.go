@@ -53,6 +53,7 @@ type lab struct {
 	shown     map[string]any // by kind and key: the object as it was last recorded
 
 	daemonSets []*appsv1.DaemonSet
+	jitters    bool // it waits from 5 to 100 ms for more changes, another time for each
 
 	micro float64 // what machines have cost since the recording began
 }
@@ -165,6 +166,9 @@ func (l *lab) record(path string) {
 // play lets time pass, and records what changes.
 func (l *lab) play(d time.Duration) {
 	err := l.Play(l.Now.Add(d), func(span time.Duration) bool {
+		if l.jitters {
+			l.Controller.Batch.Idle = time.Duration(5+l.rand.IntN(96)) * time.Millisecond
+		}
 		if l.w != nil {
 			l.see()
 			if err := l.w.Flush(); err != nil {

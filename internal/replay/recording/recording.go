@@ -73,7 +73,7 @@ func Read(path string, scheduler translate.SchedulerDefaults, table *state.Resou
 	}
 	for _, kind := range report.Header.Denied {
 		if slices.Contains(counted, kind) {
-			r.assume("the recorder had no right to read " + kind + "s: how many pods were wanted follows from the pods alone")
+			r.assume(kind + "s were not recorded: how many pods were wanted follows from the pods alone")
 		}
 	}
 	r.out.Report = report
