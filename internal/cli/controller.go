@@ -85,6 +85,7 @@ type controllerFlags struct {
 	aws                                                         awsFlags
 	groups                                                      groupFlags
 	limits                                                      limitFlags
+	recording                                                   recordingFlags
 }
 
 func controllerCommand() *cobra.Command {
@@ -138,6 +139,7 @@ Names in capitals are Karpenter's environment variables. They are read if the fl
 	g.Float32Var(&f.qps, "kube-client-qps", 0, "Maximum requests per second to the API server. 0 means no client-side limit (KUBE_CLIENT_QPS)")
 	g.IntVar(&f.burst, "kube-client-burst", 0, "Maximum burst above --kube-client-qps (KUBE_CLIENT_BURST)")
 	g.StringVar(&f.prometheus, "prometheus-url", "", "URL of a Prometheus server with kube-state-metrics, used to backfill the demand history of workloads. Optional")
+	f.recording.add(g)
 	g.IntVar(&f.ledgerSize, "ledger-size", 10000, "Number of decisions kept for /ledger")
 	g.StringVar(&f.format, "log-format", "json", "Log format: text or json")
 	g.StringVar(&f.level, "log-level", "info", "Log level: debug, info, warn or error (LOG_LEVEL)")
@@ -222,7 +224,7 @@ func readControllerSettings(c *cobra.Command, f *controllerFlags) (*controllerSe
 	if s.log, err = logger(c.ErrOrStderr(), f.format, f.level); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(f.config.Validate(), f.secure.validate()); err != nil {
+	if err := errors.Join(f.config.Validate(), f.secure.validate(), f.recording.validate()); err != nil {
 		return nil, exit{2, err}
 	}
 	if err := f.landing.into(&s.policy); err != nil {

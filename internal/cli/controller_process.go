@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,7 +35,8 @@ type controllerProcess struct {
 	refresh       func(context.Context) // keeps fresh what the provider knows; nil: nothing has to be
 	headrooms     *headrooms.Keeper
 	deletionCosts *deletioncosts.Keeper
-	failed        chan error // the first error that any of them sends ends the process
+	recorded      sync.WaitGroup // done when the recording is closed
+	failed        chan error     // the first error that any of them sends ends the process
 }
 
 // run starts everything and returns when a part of it fails or the context ends, which is no error. Before it returns it
@@ -45,10 +47,20 @@ func (p *controllerProcess) run(parent context.Context, registry *prometheus.Reg
 	if err := p.serveController(ctx, registry); err != nil {
 		return err
 	}
-	synced, err := watch.Watch(ctx, p.client, p.objects, p.ctl.Emit)
+	known := make(chan struct{})
+	defer p.recorded.Wait() // for its end to be written
+	defer cancel()
+	synced, err := watch.Watch(ctx, p.client, p.objects, p.ctl.Emit, p.recorder(ctx, known))
 	if err != nil {
 		return err
 	}
+	go func() {
+		select {
+		case <-synced:
+			close(known)
+		case <-ctx.Done():
+		}
+	}()
 	go p.awaitSync(ctx, synced)
 	if p.flags.mode == modeActive {
 		if p.refresh != nil {

@@ -242,7 +242,7 @@ func checkRecording(w io.Writer, path string) error {
 		fmt.Fprintf(&b, "Nothing was recorded from %s to %s\n", g.From.Format(second), g.To.Format(second))
 	}
 	if d := report.Header.Denied; len(d) > 0 {
-		fmt.Fprintf(&b, "Not recorded, since rights were missing: %s\n", strings.Join(d, ", "))
+		fmt.Fprintf(&b, "Not recorded, since the recorder could not watch them: %s\n", strings.Join(d, ", "))
 	}
 	count := map[string]int{}
 	for _, o := range objects {

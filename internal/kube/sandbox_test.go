@@ -108,7 +108,7 @@ func (p *plane) watch(t *testing.T) *world {
 		case w.changes <- c:
 		case <-ctx.Done():
 		}
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ type Header struct {
 	Cluster   string   `json:"cluster"`             // uid of Namespace kube-system, a token if anonymized
 	Kinds     []string `json:"kinds"`               // that are recorded
 	Missing   []string `json:"missing,omitempty"`   // kinds that the API server does not have
-	Denied    []string `json:"denied,omitempty"`    // kinds that the recorder had no right to read
+	Denied    []string `json:"denied,omitempty"`    // kinds that the recorder had no right to read, or does not watch
 	Key       string   `json:"key,omitempty"`       // fingerprint of the key of the tokens; empty: not anonymized
 	Continues bool     `json:"continues,omitempty"` // the file before this one was full: nothing is missing in between
 }

@@ -6,6 +6,7 @@ package e2e
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -124,5 +125,46 @@ func TestRecord(t *testing.T) {
 	}
 	if _, err := record.Read(other, record.Visitor{}); err == nil {
 		t.Error("without rights it has written a file")
+	}
+}
+
+// A controller records what it watches, with no watch more, goes on after a SIGKILL, and can be replayed.
+func TestControllerRecords(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := own(t, "--controller-arg", "--record-dir="+dir)
+	e := newEnv(t, s, "records")
+	host, err := os.Hostname()
+	e.must(err)
+	file := filepath.Join(dir, host+".zst")
+	e.nodePool(nil)
+	secret := func(p *corev1.PodTemplateSpec) {
+		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "planted-1"}}
+	}
+	e.deploy("a", 2, e.pod("500m", "256Mi", secret))
+	e.podsRun(2)
+	e.holds(file, 1, 2)
+	leader, err := s.Leader()
+	e.must(err)
+	e.must(syscall.Kill(leader.PID, syscall.SIGKILL))
+	e.deploy("b", 1, e.pod("500m", "256Mi", secret))
+	e.podsRun(3)
+	if report := e.holds(file, 2, 3); len(report.Problems) > 0 || len(report.Gaps) != 1 || !slices.Equal(report.Header.Denied, []string{"Deployment", "StatefulSet"}) {
+		t.Errorf("after a SIGKILL: %+v", report)
+	}
+	objects, _, err := record.Objects(file)
+	e.must(err)
+	for _, o := range objects {
+		if strings.Contains(string(o.Object), "planted-") {
+			t.Errorf("%s %s: %s", o.Kind, o.Key, o.Object)
+		}
+	}
+	for _, kind := range []string{"Pod", "Node", "NodePool", "NodeClaim", "KWOKNodeClass", "ReplicaSet", "Namespace"} {
+		if !slices.ContainsFunc(objects, func(c record.Change) bool { return c.Kind == kind }) {
+			t.Errorf("no %s was recorded", kind)
+		}
+	}
+	if status, out := e.dovetail("replay", file); status != 0 || !strings.Contains(out, "CURRENT") {
+		t.Errorf("replay of the recording: status %d: %s", status, out)
 	}
 }

@@ -74,6 +74,13 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
 {{- with .Values.priceConfigMap -}}
 {{- $out = append $out (dict "name" "dovetail-prices" "configMap" (dict "name" .)) -}}
 {{- end -}}
+{{- with .Values.recording -}}
+{{- if and .enabled .persistentVolumeClaim -}}
+{{- $out = append $out (dict "name" "dovetail-recordings" "persistentVolumeClaim" (dict "claimName" .persistentVolumeClaim)) -}}
+{{- else if .enabled -}}
+{{- $out = append $out (dict "name" "dovetail-recordings" "emptyDir" (dict "sizeLimit" (printf "%dMi" (mul 10 (int64 .maxFileSizeMiB))))) -}}
+{{- end -}}
+{{- end -}}
 {{- if $out -}}{{- toYaml $out -}}{{- end -}}
 {{- end }}
 
@@ -90,6 +97,9 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
 {{- end -}}
 {{- if .Values.priceConfigMap -}}
 {{- $out = append $out (dict "name" "dovetail-prices" "mountPath" "/etc/dovetail/prices" "readOnly" true) -}}
+{{- end -}}
+{{- if .Values.recording.enabled -}}
+{{- $out = append $out (dict "name" "dovetail-recordings" "mountPath" "/var/lib/dovetail/recordings") -}}
 {{- end -}}
 {{- if $out -}}{{- toYaml $out -}}{{- end -}}
 {{- end }}

@@ -120,6 +120,9 @@ type source struct {
 	example  runtime.Object
 }
 
+// id names a kind.
+func (s source) id() string { return s.client.APIVersion().String() + "/" + s.resource }
+
 // follow watches all objects of a kind until the context ends.
 func follow[T metav1.Object](ctx context.Context, w *watcher, wg *sync.WaitGroup, src source, mu *sync.Mutex, set func(string, T), gone func(string)) {
 	followList(ctx, w, wg, src, cache.NewListWatchFromClient(src.client, src.resource, metav1.NamespaceAll, fields.Everything()), mu, set, gone)
@@ -129,6 +132,7 @@ func follow[T metav1.Object](ctx context.Context, w *watcher, wg *sync.WaitGroup
 // forgotten that point is the kind listed anew.
 func followList[T metav1.Object](ctx context.Context, w *watcher, wg *sync.WaitGroup, src source, lw *cache.ListWatch, mu *sync.Mutex, set func(string, T), gone func(string)) {
 	wg.Add(1)
+	set, gone = recording(w, src, set, gone)
 	f := &feed[T]{mu: mu, known: map[string]types.UID{}, set: set, gone: gone, synced: wg.Done}
 	c := w.c
 	if w.once != nil {

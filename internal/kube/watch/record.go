@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
 // Recorder gets the objects of a cluster and their changes. For one object it is never called twice at once.
@@ -36,13 +37,10 @@ type Recordable struct {
 // ReadRecordable asks which kinds an API server has and which of them may be recorded. Without nodes and pods there is nothing to
 // record, and that is an error.
 func ReadRecordable(ctx context.Context, c *client.Client) (*Recordable, error) {
-	out := &Recordable{c: c, Cluster: c.Address}
-	var system corev1.Namespace
-	switch err := c.Core.Get().Resource("namespaces").Name(metav1.NamespaceSystem).Do(ctx).Into(&system); {
-	case err == nil:
-		out.Cluster = string(system.UID)
-	case !apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("read Namespace %s of API server %s: %w", metav1.NamespaceSystem, c.Address, err)
+	out := &Recordable{c: c}
+	var err error
+	if out.Cluster, err = readClusterID(ctx, c); err != nil {
+		return nil, err
 	}
 	for _, k := range kindsFor(c, recorded) {
 		gv := k.src.client.APIVersion()
@@ -75,6 +73,63 @@ func ReadRecordable(ctx context.Context, c *client.Client) (*Recordable, error) 
 		}
 	}
 	return out, nil
+}
+
+// readClusterID returns what a recording knows a cluster by.
+func readClusterID(ctx context.Context, c *client.Client) (string, error) {
+	var system corev1.Namespace
+	switch err := c.Core.Get().Resource("namespaces").Name(metav1.NamespaceSystem).Do(ctx).Into(&system); {
+	case err == nil:
+		return string(system.UID), nil
+	case !apierrors.IsForbidden(err):
+		return "", fmt.Errorf("read Namespace %s of API server %s: %w", metav1.NamespaceSystem, c.Address, err)
+	}
+	return c.Address, nil
+}
+
+// Watched returns what a Recorder of Watch gets. Kinds that Watch does not watch are Denied.
+func Watched(ctx context.Context, c *client.Client, t *translate.Translator) (*Recordable, error) {
+	out := &Recordable{c: c}
+	var err error
+	if out.Cluster, err = readClusterID(ctx, c); err != nil {
+		return nil, err
+	}
+	for _, k := range kindsFor(c, recorded) {
+		switch {
+		case k.kind == "StatefulSet" && len(t.Defaults) == 0, k.kind == "Deployment":
+			out.Denied = append(out.Denied, k.kind)
+		default:
+			out.kinds, out.Kinds = append(out.kinds, k), append(out.Kinds, k.kind)
+		}
+	}
+	return out, nil
+}
+
+// record has a Recorder get what is watched.
+func (w *watcher) record(to Recorder) {
+	if to == nil {
+		return
+	}
+	w.recorder, w.kinds = to, map[string]objectKind{}
+	for _, k := range kindsFor(w.c, recorded) {
+		w.kinds[k.src.id()] = k
+	}
+}
+
+// recording returns what to do with a change of an object: what is done without a Recorder, after it was recorded if its kind is.
+func recording[T metav1.Object](w *watcher, src source, set func(string, T), gone func(string)) (func(string, T), func(string)) {
+	k, ok := w.kinds[src.id()]
+	if !ok {
+		return set, gone
+	}
+	version := src.client.APIVersion().String()
+	return func(key string, x T) {
+			w.recorder.Set(version, k.kind, key, x)
+			set(key, x)
+		}, func(key string) {
+			w.recorder.Delete(k.kind, key)
+			gone(key)
+		}
 }
 
 // Follow hands all objects and every change of them to a Recorder, until the context ends. synced is closed when all that was there at

@@ -36,7 +36,7 @@ func Read(ctx context.Context, c *client.Client, t *translate.Translator, into *
 		mu.Lock()
 		defer mu.Unlock()
 		change(into)
-	})
+	}, nil)
 	if err != nil {
 		return err
 	}
@@ -51,13 +51,14 @@ func Read(ctx context.Context, c *client.Client, t *translate.Translator, into *
 
 // Watch hands every change of the cluster to emit, until the context ends. synced is closed when all that was there at the start
 // has been handed over. emit is called from several goroutines, and for one object never twice at once; it may block, which stops
-// the kind's watch until it returns. t looks up what the Client has seen. Watch must be called once a Client.
-func Watch(ctx context.Context, c *client.Client, t *translate.Translator, emit func(state.Change)) (synced <-chan struct{}, err error) {
-	return watch(ctx, c, t, nil, emit)
+// the kind's watch until it returns. t looks up what the Client has seen. Watch must be called once a Client. A Recorder, unless nil, gets the
+// objects of the kinds of Watched, before emit does.
+func Watch(ctx context.Context, c *client.Client, t *translate.Translator, emit func(state.Change), to Recorder) (synced <-chan struct{}, err error) {
+	return watch(ctx, c, t, nil, emit, to)
 }
 
 // watch is Watch; with once, kinds are listed once, and it is called with what went wrong.
-func watch(ctx context.Context, c *client.Client, t *translate.Translator, once context.CancelCauseFunc, emit func(state.Change)) (synced <-chan struct{}, err error) {
+func watch(ctx context.Context, c *client.Client, t *translate.Translator, once context.CancelCauseFunc, emit func(state.Change), to Recorder) (synced <-chan struct{}, err error) {
 	for _, r := range []string{"nodepools", "nodeclaims"} {
 		if err := await(ctx, c, r); err != nil {
 			return nil, err
@@ -91,6 +92,7 @@ func watch(ctx context.Context, c *client.Client, t *translate.Translator, once 
 	ctx = c.Logging(ctx)
 	w := &watcher{c: c, t: t, emit: emit, once: once, daemons: map[string]*appsv1.DaemonSet{}, volumePods: map[string]*corev1.Pod{}, claimUsers: map[string]map[string]struct{}{},
 		spreadPods: map[string]*corev1.Pod{}, gangPods: map[string]map[string]*corev1.Pod{}, gangOfPod: map[string]string{}, replicas: map[string]replicas{}}
+	w.record(to)
 	w.templates.templates = map[string]*corev1.PodTemplate{}
 	w.buffers = newBufferWatch(w)
 	w.failing = &failingWatch{w: w, of: map[string]*failing{}}

@@ -22,6 +22,9 @@ type watcher struct {
 	emit func(state.Change)
 	once context.CancelCauseFunc // set: kinds are listed once, and this is called with what went wrong
 
+	recorder Recorder              // nil: nothing is recorded
+	kinds    map[string]objectKind // that are recorded, by API version and resource
+
 	daemonMu sync.Mutex
 	daemons  map[string]*appsv1.DaemonSet
 
