@@ -13,7 +13,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
-// tenth are specs of Karpenter's regression suite, a tenth of its 99, that take a few seconds each: what a NodeClaim
+// tenth are specs of Karpenter's regression suite, about a tenth of it, that take a few seconds each: what a NodeClaim
 // becomes and how it ends, node classes that are missing or not Ready, DaemonSets and LimitRanges, static NodePools, and
 // what the API server refuses.
 var tenth = []string{
@@ -31,12 +31,20 @@ var tenth = []string{
 
 // TestRegression runs a tenth of Karpenter's regression suite, unmodified, against the built binaries on a sandbox.
 // `make upstream` runs all of it.
-func TestRegression(t *testing.T) {
+func TestRegression(t *testing.T) { runSpecs(t, regression, tenth) }
+
+// TestDisruption runs specs of Karpenter's disruption suite so: what ends a node, and repair as a voluntary disruption.
+func TestDisruption(t *testing.T) {
+	runSpecs(t, disruption, []string{"should terminate an empty node", "should terminate the node and the instance on deletion", "repairs an isolated unhealthy node"})
+}
+
+// runSpecs runs some specs of a suite, by regular expressions that match their names, and fails where one does not pass.
+func runSpecs(t *testing.T, suite string, specs []string) {
 	if testing.Short() {
 		t.Skip("it needs bin/dovetail-sandbox and compiles Karpenter's suite")
 	}
 	t.Parallel() // it mostly waits
-	o := options{suite: regression, focus: strings.Join(tenth, "|"), autoscalers: []string{dovetail}, dir: t.TempDir()}
+	o := options{suite: suite, focus: strings.Join(specs, "|"), autoscalers: []string{dovetail}, dir: t.TempDir()}
 	ctx := testwait.ContextFor(t, 15*time.Minute)
 	b, err := build(ctx, o)
 	if err != nil {
@@ -51,8 +59,8 @@ func TestRegression(t *testing.T) {
 			t.Errorf("%s: %s: %s", s.Name, s.State, s.Reason)
 		}
 	}
-	if r.Passed != len(tenth) {
-		t.Errorf("%d specs passed, want %d: has one of them another name?", r.Passed, len(tenth))
+	if r.Passed != len(specs) {
+		t.Errorf("%d specs passed, want %d: has one of them another name?", r.Passed, len(specs))
 	}
 }
 
