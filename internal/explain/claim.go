@@ -241,7 +241,9 @@ func WhyEnded(p *model.Pod, now time.Time) plan.Answer {
 
 // addTermination adds to an answer that a pod is being deleted, and the finalizers that hold it.
 func addTermination(a *plan.Answer, p *model.Pod) {
-	a.Step = &plan.Step{Of: plan.PodTerminating, Since: p.Deleting}
+	if a.Step = (&plan.Step{Of: plan.PodTerminating}); !p.Terminal { // else its grace period does not matter any more
+		a.Step.Since = p.Deleting
+	}
 	if len(p.Finalizers) > 0 {
 		a.Findings = append(a.Findings, plan.Finding{Of: plan.PodTerminating,
 			Reason: plan.Reason{Code: plan.ForeignHold, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfHolders{Names: plan.ListOf(p.Finalizers)}}})

@@ -38,6 +38,9 @@ func TestWhyEnded(t *testing.T) {
 		if a.Subject != "pod/shop/web" || facts["state"] != c.state || facts["ran on"] != c.pod.Node || a.Step == nil || a.Step.Of != c.step {
 			t.Errorf("%s: subject %s, facts %v, step %+v; want state %q and step %s", c.name, a.Subject, facts, a.Step, c.state, c.step)
 		}
+		if running := !c.pod.Terminal && !c.pod.Deleting.IsZero(); a.Step.Since.IsZero() == running {
+			t.Errorf("%s: the grace period ends at %s", c.name, a.Step.Since)
+		}
 		if said := "shop is being deleted, and its pods with it"; (facts["namespace"] == said) != c.pod.EndsWithNamespace {
 			t.Errorf("%s: facts %v", c.name, facts)
 		}

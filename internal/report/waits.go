@@ -27,7 +27,7 @@ func underWay(a *Why) string {
 	switch ends := a.Step.Since; {
 	case a.Step.Of == plan.PodTerminating && ends.After(a.At):
 		s += "; its grace period ends at " + instant(ends)
-	case a.Step.Of == plan.PodTerminating:
+	case a.Step.Of == plan.PodTerminating && !ends.IsZero():
 		s += "; its grace period ended at " + instant(ends)
 	case !ends.IsZero():
 		s += " since " + a.Step.Since.UTC().Format(time.RFC3339)

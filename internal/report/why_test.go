@@ -77,3 +77,17 @@ Past decisions
 		t.Errorf("is\n%s\nwant at its end\n%s", &b, want)
 	}
 }
+
+// TestTerminatingText: a pod that runs ends with its grace period, one that has ended is told without.
+func TestTerminatingText(t *testing.T) {
+	at := time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC)
+	for since, want := range map[time.Time]string{
+		at.Add(time.Minute):  "Nothing blocks it: it is terminating; its grace period ends at 2026-03-01T03:01:00Z.",
+		at.Add(-time.Minute): "Nothing blocks it: it is terminating; its grace period ended at 2026-03-01T02:59:00Z.",
+		{}:                   "Nothing blocks it: it is terminating.",
+	} {
+		if got := underWay(&Why{Answer: plan.Answer{Subject: "pod/shop/web", At: at, Step: &plan.Step{Of: plan.PodTerminating, Since: since}}}); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
