@@ -70,7 +70,7 @@ func (d *Doctor) Complete() {
 			d.Steps = append(d.Steps, DoctorStep{commands[0], DoctorSentence(f)})
 		}
 	}
-	more := []DoctorStep{{d.command("plan", "--compare"), "shows the nodes that a repacked cluster would have"}}
+	more := []DoctorStep{{d.command("plan", "--compare"), "shows the nodes that a repacked cluster would have; 'dovetail record' and 'dovetail replay' compare other NodePools over days"}}
 	if len(d.Files) == 0 {
 		more = append(more, DoctorStep{d.command("top"), "shows nodes, pending pods and decisions as they change"})
 	} else {
