@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
 	"github.com/dovetail-sh/dovetail/test/e2e/scaledown"
 	"github.com/dovetail-sh/dovetail/test/watch"
@@ -20,7 +21,7 @@ import (
 // AWSScaleDown is what becomes of the burst's instances when three pods of ten are left. Instances and cost are those on demand.
 type AWSScaleDown struct {
 	Pods      int     `json:"pods"`
-	Seconds   float64 `json:"seconds"` // until the last change, consolidateAfter included
+	Seconds   float64 `json:"seconds"` // until the last change of pods and nodes on demand, consolidateAfter included
 	Nodes     int     `json:"nodes"`
 	USD       float64 `json:"usdPerHour"`
 	Evictions int     `json:"evictions"`
@@ -58,8 +59,8 @@ func (c *cluster) scaleDownAWS(ctx context.Context, system string, o options) (d
 		}
 		all += spotPods
 	}
-	last, err := c.follow(ctx, "the cluster to come to rest", o.Longest-time.Since(begin), o.Still, func() bool { return c.Running() == all })
-	if down.Seconds = round(last.Sub(begin).Seconds()); errors.Is(err, watch.ErrWaited) {
+	_, err = c.follow(ctx, "the cluster to come to rest", o.Longest-time.Since(begin), o.Still, func() bool { return c.Running() == all })
+	if down.Seconds = round(c.lastMovedOnDemand().Sub(begin).Seconds()); errors.Is(err, watch.ErrWaited) {
 		down.Unrested, down.Seconds = true, o.Longest.Seconds()
 	} else if err != nil {
 		return fail(err)
@@ -76,6 +77,21 @@ func (c *cluster) scaleDownAWS(ctx context.Context, system string, o options) (d
 	down.Nodes, down.USD = billAWS(b, "on-demand")
 	down.Calls = callsOf(b)
 	return down, in, nil
+}
+
+// lastMovedOnDemand returns when anything last changed but the pods and nodes of the interruptions, which not all systems have.
+func (c *cluster) lastMovedOnDemand() (at time.Time) {
+	for _, p := range c.Pods {
+		if p.App != "spot" && p.Moved.After(at) {
+			at = p.Moved
+		}
+	}
+	for _, n := range c.Nodes {
+		if n.CapacityType != karpv1.CapacityTypeSpot && n.Moved.After(at) {
+			at = n.Moved
+		}
+	}
+	return at
 }
 
 // interruptSpot starts pods on spot instances, has EC2 announce that it takes half of these, and waits until the pods run on others.

@@ -72,15 +72,17 @@ type Pod struct {
 	Disruption              string    // the reason of that condition
 	Runs                    bool      // it is running and not being deleted
 	Deleting, Gone          bool      // a pod that is gone is Deleting too
+	Moved                   time.Time // it was last created, bound or disrupted, or began or ceased to run
 }
 
 // Node is what was seen of a node.
 type Node struct {
 	Created, Ready time.Time
 	InstanceType   string
-	CapacityType   string
-	Earlier        bool // it was there before the cluster was followed
+	CapacityType   string // empty: it has no such label
+	Earlier        bool   // it was there before the cluster was followed
 	Gone           bool
+	Moved          time.Time // it was last created or deleted
 }
 
 // Claim is what was seen of a NodeClaim.
@@ -192,17 +194,22 @@ func follow[T any](c *Cluster, i cache.SharedIndexInformer, see func(object T, g
 // changed notes a change at an instant.
 func (c *Cluster) changed(at time.Time) { c.Changed, c.Moved = at, at }
 
+func (c *Cluster) podChanged(p *Pod, at time.Time) {
+	p.Moved = at
+	c.changed(at)
+}
+
 func (c *Cluster) seePod(o *corev1.Pod, gone bool, at time.Time) {
 	p := c.Pods[o.UID]
 	if p == nil {
 		p = &Pod{Namespace: o.Namespace, App: o.Labels["app"], Created: at,
 			Daemon: slices.ContainsFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == "DaemonSet" })}
 		c.Pods[o.UID] = p
-		c.changed(at)
+		c.podChanged(p, at)
 	}
 	if p.Bound.IsZero() && o.Spec.NodeName != "" {
 		p.Bound, p.Node = at, o.Spec.NodeName
-		c.changed(at)
+		c.podChanged(p, at)
 	}
 	// Running, not Ready: kwok does not set that again once a late heartbeat has cost it.
 	running := o.Status.Phase == corev1.PodRunning
@@ -212,28 +219,29 @@ func (c *Cluster) seePod(o *corev1.Pod, gone bool, at time.Time) {
 	for _, x := range o.Status.Conditions {
 		if p.Disrupted.IsZero() && x.Type == corev1.DisruptionTarget && x.Status == corev1.ConditionTrue {
 			p.Disrupted, p.Disruption = at, x.Reason
-			c.changed(at)
+			c.podChanged(p, at)
 		}
 	}
 	p.Gone, p.Deleting = gone, gone || o.DeletionTimestamp != nil
 	if runs := running && !p.Deleting; p.Runs != runs {
-		p.Runs, c.Moved = runs, at
+		p.Runs, p.Moved, c.Moved = runs, at, at
 	}
 }
 
 func (c *Cluster) seeNode(o *corev1.Node, gone bool, at time.Time) {
 	n := c.Nodes[o.Name]
 	if n == nil {
-		n = &Node{Created: at, InstanceType: o.Labels[corev1.LabelInstanceTypeStable], CapacityType: o.Labels[karpv1.LabelCapacityType]}
+		n = &Node{Created: at, Moved: at, InstanceType: o.Labels[corev1.LabelInstanceTypeStable]}
 		c.Nodes[o.Name], c.Moved = n, at
 	}
+	n.CapacityType = o.Labels[karpv1.LabelCapacityType]
 	if n.Ready.IsZero() && slices.ContainsFunc(o.Status.Conditions, func(x corev1.NodeCondition) bool {
 		return x.Type == corev1.NodeReady && x.Status == corev1.ConditionTrue
 	}) {
 		n.Ready = at
 	}
 	if gone && !n.Gone {
-		n.Gone, c.Moved = true, at
+		n.Gone, n.Moved, c.Moved = true, at, at
 	}
 }
 
