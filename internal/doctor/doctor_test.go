@@ -559,15 +559,32 @@ func TestFiguresAreOrdered(t *testing.T) {
 // Pods that wait for a NodePool at its limit keep nobody from hearing what the others could cost: they are set aside and
 // named, and what holds the nodes of running pods costs what it costs without them.
 func TestPodsAtALimitAreSetAside(t *testing.T) {
+	for name, limit := range map[string]func(*model.NodePool, model.Resources, int){
+		"cpu": func(p *model.NodePool, used model.Resources, _ int) {
+			p.Limits, p.HasLimit = model.Resources{used.At(model.CPU)}, []bool{true}
+		},
+		"memory": func(p *model.NodePool, used model.Resources, _ int) {
+			p.Limits, p.HasLimit = model.Resources{0, used.At(model.Memory)}, []bool{false, true}
+		},
+		"nodes": func(p *model.NodePool, _ model.Resources, nodes int) { p.NodeLimit = int64(nodes) },
+		"less than it has": func(p *model.NodePool, used model.Resources, _ int) {
+			p.Limits, p.HasLimit = model.Resources{used.At(model.CPU) - 1}, []bool{true}
+		},
+	} {
+		t.Run(name, func(t *testing.T) { testSetAside(t, limit) })
+	}
+}
+
+func testSetAside(t *testing.T, limit func(p *model.NodePool, used model.Resources, nodes int)) {
 	for seed := uint64(1); seed <= 10; seed++ {
 		c := newCluster(t, seed)
 		_, pods := c.wasteful(3)
 		pods[0].DoNotDisrupt = "true"
-		used := int64(0)
+		var used model.Resources
 		for _, n := range c.nodes {
-			used += n.Capacity.At(model.CPU)
+			used = used.AddInto(n.Capacity, 1)
 		}
-		c.pools[0].Limits, c.pools[0].HasLimit = model.Resources{used}, []bool{true}
+		limit(c.pools[0], used, len(c.nodes))
 		without := c.examine()
 		c.addWorkload("waits", 12, 15_800, 8<<30) // more than any node has free
 		with := c.examine()
