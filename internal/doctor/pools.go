@@ -96,7 +96,7 @@ func (x *exam) findUnplaceable() (out []Finding) {
 				x.waitedFor[f.Subject+" "+f.Key] = true
 				f.Changes = x.raiseLimit(r.Pool, string(plan.DetailOf[plan.OfLimit](r).Resource))
 			case f.Code == Unplaceable && r.Code != plan.PlanRefused && len(out) < mostAsked: // no change of theirs mends a bug of ours
-				f.Changes = x.nearestWay(p.Pod)
+				f.Changes, f.Reason = x.nearestWay(p.Pod, r)
 			}
 			out = append(out, f)
 		}
@@ -128,20 +128,23 @@ func (x *exam) findPodsWithoutPools() (out []Finding) {
 	return out
 }
 
-// nearestWay is the changes after which a pending pod finds a node; none: none is known.
-func (x *exam) nearestWay(p *model.Pod) []plan.Change {
+// nearestWay is the changes after which a pending pod finds a node, and the reason that they end; none and the reason given: none are known.
+func (x *exam) nearestWay(p *model.Pod, r plan.Reason) ([]plan.Change, plan.Reason) {
 	a, err := explain.Why(x.Snapshot, decide.Memory{}, x.Now, x.Policy, "pod/"+p.Key())
 	if err != nil {
-		return nil // it is among the pending pods of this snapshot, so there is an answer
+		return nil, r // it is among the pending pods of this snapshot, so there is an answer
 	}
 	for i := range a.Ways {
 		list := slices.Clone(a.Ways[i].Changes)
 		if len(list) == 0 || slices.ContainsFunc(list, func(c plan.Change) bool { return !c.IsEditable() }) {
 			continue
 		}
-		return list
+		if j := slices.IndexFunc(a.Findings, func(f plan.Finding) bool { return f.Of == plan.Demand && f.Reason.Pool == a.Ways[i].Pool }); j >= 0 {
+			r = a.Findings[j].Reason
+		}
+		return list, r
 	}
-	return nil
+	return nil, r
 }
 
 // raiseLimit sets the limit of a pool to what its nodes have of the resource when all pending pods get one.

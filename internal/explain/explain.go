@@ -58,5 +58,6 @@ func (ex *explanation) explain(subject string) (plan.Answer, error) {
 	})
 	ex.moveToSource(&a)
 	dropLonger(&a)
+	nearestFirst(&a)
 	return a, nil
 }

@@ -27,7 +27,7 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 	}
 	switch r.Code {
 	case plan.Taint:
-		if isForDevices(pool, c, ex.s.ResourceNames) {
+		if pool != nil && model.HaveUnusedDevice(allowedTypes(pool), c.Requests) {
 			return nil // the taint keeps pods away that don't use the devices
 		}
 		return one(pod, "spec.tolerations", plan.Add, plan.DetailOf[plan.OfTaint](r).String())
@@ -110,21 +110,6 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 }
 
 const trueText = "True"
-
-// isForDevices reports whether every instance type of a pool has a device, such as a GPU, of which the pod asks for none.
-func isForDevices(pool *model.NodePool, c *model.Class, names []string) bool {
-	if pool == nil {
-		return false
-	}
-	types := allowedTypes(pool)
-	for d := range names {
-		dim := model.Dim(d)
-		if len(types) > 0 && dim > model.Pods && c.Requests.At(dim) == 0 && !slices.ContainsFunc(types, func(t *model.InstanceType) bool { return t.Capacity.At(dim) == 0 }) {
-			return true
-		}
-	}
-	return false
-}
 
 // allowedTypes returns the instance types that a pool's requirements allow.
 func allowedTypes(pool *model.NodePool) (out []*model.InstanceType) {

@@ -178,3 +178,21 @@ func dropLonger(a *plan.Answer) {
 	}
 	a.Ways = append(a.Ways[:0], kept...)
 }
+
+// nearestFirst has the reasons for which no node is launched begin with that of the NodePool that the best way which people can take launches from: the first
+// reason and the first change are of one NodePool.
+func nearestFirst(a *plan.Answer) {
+	best := slices.IndexFunc(a.Ways, func(w plan.Way) bool {
+		return w.Of == plan.Demand && !slices.ContainsFunc(w.Changes, func(ch plan.Change) bool { return !ch.IsEditable() })
+	})
+	if best < 0 {
+		return
+	}
+	ofPool := func(f plan.Finding) bool { return f.Of == plan.Demand && f.Reason.Pool != "" }
+	first := slices.IndexFunc(a.Findings, ofPool)
+	nearest := slices.IndexFunc(a.Findings, func(f plan.Finding) bool { return ofPool(f) && f.Reason.Pool == a.Ways[best].Pool })
+	if nearest > first {
+		f := a.Findings[nearest]
+		a.Findings = slices.Insert(slices.Delete(a.Findings, nearest, nearest+1), first, f)
+	}
+}

@@ -3,6 +3,8 @@
 
 package model
 
+import "slices"
+
 // InstanceType is a kind of machine.
 type InstanceType struct {
 	Name        string
@@ -85,4 +87,17 @@ func (rs Requirements) AllowOffering(o *Offering) bool {
 		}
 	}
 	return true
+}
+
+// HaveUnusedDevice reports whether all of some types, of which there is one, have a device, such as a GPU, that is not requested.
+func HaveUnusedDevice(types []*InstanceType, requests Resources) bool {
+	if len(types) == 0 {
+		return false
+	}
+	for d := Pods + 1; int(d) < len(types[0].Capacity); d++ {
+		if requests.At(d) == 0 && !slices.ContainsFunc(types, func(t *InstanceType) bool { return t.Capacity.At(d) == 0 }) {
+			return true
+		}
+	}
+	return false
 }

@@ -48,7 +48,9 @@ func (an *Answers) ExplainPending(ctx context.Context) (report.Pending, error) {
 		if err != nil {
 			return out, err
 		}
-		c.Change = report.CauseOf(&a).Change
+		if of := report.CauseOf(&a); of.Change != "" { // of the NodePool that the change is for, which may be another
+			c.Cause, c.Change = of.Cause, of.Change
+		}
 	}
 	return out, nil
 }

@@ -26,10 +26,11 @@ func (s *Explainer) Class(c *problem.Class) []plan.Reason {
 		return []plan.Reason{{Code: plan.VolumeClaim, Detail: plan.OfVolumeClaim{
 			Object: plan.Object(v.Problem.Object), Claim: v.Claim, Problem: v.Problem.Kind, Said: plan.Words(v.Problem.Words)}}}
 	}
-	var out []plan.Reason
+	var out []miss
 	type shared struct { // by equivalent pools: the first check that fails before limits are looked at
-		made   bool
-		reason *plan.Reason // nil: all pass
+		made      bool
+		reason    *plan.Reason // nil: all pass
+		onlyTaint bool         // it is a taint, and all other checks pass
 	}
 	said := make([]shared, len(s.In.Given.Pools))
 	for i := range s.In.Given.Pools {
@@ -41,40 +42,66 @@ func (s *Explainer) Class(c *problem.Class) []plan.Reason {
 			u = f.Pools[len(f.Pools)-1] // the one without a limit
 		}
 		if !said[u].made {
-			said[u] = shared{made: true, reason: s.explainBeforeLimits(c, u)}
+			said[u].made = true
+			said[u].reason, said[u].onlyTaint = s.explainBeforeLimits(c, u)
 		}
 		var r plan.Reason
+		onlyTaint := false
 		if x := said[u].reason; x != nil {
-			r = *x
+			r, onlyTaint = *x, said[u].onlyTaint
 		} else if l := s.explainLimit(c, i); l != nil {
 			r = *l
 		} else {
 			r = s.explainRest(c, i)
 		}
 		r.Pool = s.In.Given.Pools[i].Name
-		out = append(out, r)
+		out = append(out, miss{r, onlyTaint})
 	}
 	if len(out) == 0 {
-		out = append(out, plan.Reason{Code: plan.NoPools})
+		return []plan.Reason{{Code: plan.NoPools}}
 	}
-	slices.SortStableFunc(out, func(a, b plan.Reason) int {
-		return cmp.Compare(slices.Index(checks[:], b.Code), slices.Index(checks[:], a.Code))
-	})
+	slices.SortStableFunc(out, func(a, b miss) int { return cmp.Compare(b.progress(), a.progress()) })
+	reasons := make([]plan.Reason, 0, len(out))
 	seen := map[string]bool{} // of several parts of one NodePool the nearest miss speaks
-	return slices.DeleteFunc(out, func(r plan.Reason) bool {
-		again := seen[r.Pool]
-		seen[r.Pool] = true
-		return again
-	})
+	for _, m := range out {
+		if !seen[m.reason.Pool] {
+			reasons = append(reasons, m.reason)
+		}
+		seen[m.reason.Pool] = true
+	}
+	return reasons
+}
+
+// miss is why a pool refuses a class.
+type miss struct {
+	reason    plan.Reason
+	onlyTaint bool // it is a taint, and no other check before limits fails
+}
+
+// progress is how far the pool gets in the checks: the further, the nearer the miss. A taint is checked first, but a toleration of it is the only
+// change that a pool needs which passes all other checks: it gets as far as a pool that could launch nodes at another time.
+func (m *miss) progress() int {
+	if m.onlyTaint {
+		return slices.Index(checks[:], plan.OutOfCapacity) - 1
+	}
+	return slices.Index(checks[:], m.reason.Code)
 }
 
 // explainBeforeLimits makes the checks for one pool in order, up to its limits; pools that are equivalent but for their
-// limits all answer it alike. It returns the first that fails, nil if none does.
-func (s *Explainer) explainBeforeLimits(c *problem.Class, pi int) *plan.Reason {
+// limits all answer it alike. It returns the first that fails, nil if none does; and whether that is a taint and nothing else is in the way.
+func (s *Explainer) explainBeforeLimits(c *problem.Class, pi int) (r *plan.Reason, onlyTaint bool) {
 	p := &s.In.Given.Pools[pi]
 	if t := model.Untolerated(p.Taints, c.Spec.Tolerations); t != nil {
-		return &plan.Reason{Code: plan.Taint, Detail: plan.TaintOf(*t)}
+		return &plan.Reason{Code: plan.Taint, Detail: plan.TaintOf(*t)}, s.explainText(c, p) == nil && s.wouldServe(c, p)
 	}
+	if r := s.explainText(c, p); r != nil {
+		return r, false
+	}
+	return s.explainOffers(c, pi), false
+}
+
+// explainText makes the checks that the pool's own text decides, behind that of its taints.
+func (s *Explainer) explainText(c *problem.Class, p *problem.Pool) *plan.Reason {
 	if r := s.explainLabels(c, p); r != nil {
 		return r
 	}
@@ -85,5 +112,5 @@ func (s *Explainer) explainBeforeLimits(c *problem.Class, pi int) *plan.Reason {
 		return &plan.Reason{Code: plan.PoolNotReady, Detail: plan.OfPoolNotReady{Condition: "Ready", Status: "True",
 			Said: plan.Words(strings.Trim(p.NotReady.Reason+": "+p.NotReady.Message, ": "))}}
 	}
-	return s.explainOffers(c, pi)
+	return nil
 }

@@ -170,3 +170,26 @@ func typeMatches(q *model.Requirement, t *model.InstanceType) bool {
 	v, ok := t.Labels[q.Key]
 	return q.Matches(v, ok)
 }
+
+// wouldServe reports whether a pool that only a taint keeps a class off has an offering that is available, large enough and where the class may be. No
+// offers are compiled for such a pool. One whose types all have a device that the class does not request would not: the taint is meant for the class.
+func (s *Explainer) wouldServe(c *problem.Class, p *problem.Pool) bool {
+	known := s.Catalog.ProviderKeysOf(p.Types)
+	types := s.typesOf(p, known).types
+	s.Work.Steps += int64(len(types))
+	if model.HaveUnusedDevice(types, c.Spec.Requests) {
+		return false
+	}
+	return slices.ContainsFunc(types, func(t *model.InstanceType) bool {
+		return c.Spec.Requests.Fits(t.Allocatable) && slices.ContainsFunc(t.Offerings, func(o model.Offering) bool {
+			meets := func(rs model.Requirements) bool {
+				return !slices.ContainsFunc(rs, func(q model.Requirement) bool {
+					v, ok := t.Label(q.Key, &o)
+					return (ok || known[q.Key]) && !q.Matches(v, ok)
+				})
+			}
+			return o.Available && meets(p.Requirements) &&
+				(len(c.Spec.Terms) == 0 || slices.ContainsFunc(c.Spec.Terms, func(term model.NodeTerm) bool { return meets(term.Requirements) }))
+		})
+	})
+}
