@@ -127,7 +127,7 @@ type Snapshot struct {
 	Pools         []*NodePool            // by weight descending, then name
 	Pending       []*Pod                 // not bound, not terminal, not being deleted; by namespace and name
 	Making        []Making               // by the uid of the ReplicaSet
-	Failing       []*FailingReplicas     // by the uid of the ReplicaSet; decisions don't depend on them
+	Failing       []*FailingReplicas     // by namespace and name of the ReplicaSet; decisions don't depend on them
 	GangsEnded    map[string]int         // by Gang.Name: pods that have succeeded, which no list has; nil: none
 	Buffers       []*Buffer              // by namespace and name
 	Requests      []*ProvisioningRequest // by namespace and name; Pending has the placeholders of those that are active

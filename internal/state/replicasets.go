@@ -4,6 +4,7 @@
 package state
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -19,9 +20,8 @@ type replicaSets struct {
 	missing int             // pods that all of them are still to make
 	quotas  map[string]bool // ResourceQuotas, by namespace/name
 	limited map[string]int  // ResourceQuotas by namespace
-	failed  map[string]*model.FailingReplicas
-	failing []*model.FailingReplicas // those of failed, by uid; replaced, never changed
-	changed bool                     // since making was last listed
+	failing table[*model.FailingReplicas]
+	changed bool // since making was last listed
 	listed  []model.Making
 }
 
@@ -35,7 +35,10 @@ type replicaSet struct {
 }
 
 func newReplicaSets() *replicaSets {
-	return &replicaSets{byUID: map[string]*replicaSet{}, short: map[string]bool{}, quotas: map[string]bool{}, limited: map[string]int{}, failed: map[string]*model.FailingReplicas{}}
+	return &replicaSets{byUID: map[string]*replicaSet{}, short: map[string]bool{}, quotas: map[string]bool{}, limited: map[string]int{},
+		failing: newTable(func(a, b *model.FailingReplicas) int {
+			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.ReplicaSet, b.ReplicaSet))
+		})}
 }
 
 // isReplica reports whether a pod counts for its ReplicaSet, which makes another one once it does not.
@@ -130,13 +133,11 @@ func (r *replicaSets) setReplicas(uid string, want int) {
 
 // setFailing takes in which pods a ReplicaSet can't create; nil: none.
 func (r *replicaSets) setFailing(uid string, f *model.FailingReplicas) {
-	if r.failed[uid] = f; f == nil {
-		delete(r.failed, uid)
+	if f == nil {
+		r.failing.delete(uid)
+		return
 	}
-	r.failing = nil
-	for _, uid := range slices.Sorted(maps.Keys(r.failed)) {
-		r.failing = append(r.failing, r.failed[uid])
-	}
+	r.failing.set(uid, f)
 }
 
 // setQuota takes in that a namespace has a ResourceQuota, by namespace/name: what is to be made there may not be

@@ -5,6 +5,7 @@ package state
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -165,5 +166,47 @@ func TestForeseen(t *testing.T) {
 		if !changed {
 			t.Errorf("%s: no demand", name)
 		}
+	}
+}
+
+// TestFailing: which pods can't be created is listed by namespace and name, anew at the first Snapshot after changes, however many there were; a
+// change by itself makes no list.
+func TestFailing(t *testing.T) {
+	const n = 2_000
+	s := New()
+	of := func(i, missing int) *model.FailingReplicas {
+		return &model.FailingReplicas{Namespace: fmt.Sprint("n", i%7), ReplicaSet: fmt.Sprint("r", i), Missing: missing}
+	}
+	compared := 0
+	compare := s.replicaSets.failing.compare
+	s.replicaSets.failing.compare = func(a, b *model.FailingReplicas) int { compared++; return compare(a, b) }
+	for i := range n {
+		s.SetFailingReplicas(fmt.Sprint(i), of(i, 1))
+	}
+	s.SetFailingReplicas("0", nil)
+	if compared > 0 {
+		t.Errorf("%d changes compared ReplicaSets %d times before anybody asked", n+1, compared)
+	}
+	list := s.Snapshot(at(1)).Failing
+	if len(list) != n-1 || !slices.IsSortedFunc(list, compare) {
+		t.Fatalf("%d are listed, want %d by namespace and name", len(list), n-1)
+	}
+	compared = 0
+	if again := s.Snapshot(at(2)).Failing; compared > 0 || &again[0] != &list[0] {
+		t.Error("a Snapshot after no change made another list")
+	}
+	changed := of(7, 2)
+	if allocs := testing.AllocsPerRun(10, func() { s.SetFailingReplicas("7", changed) }); allocs > 0 {
+		t.Errorf("a change allocates %v times, want none", allocs)
+	}
+	i := slices.IndexFunc(s.Snapshot(at(3)).Failing, func(f *model.FailingReplicas) bool { return f == changed })
+	if i < 0 || list[i].ReplicaSet != changed.ReplicaSet || list[i].Missing != 1 {
+		t.Errorf("a change is listed at %d, want it where it was, and the earlier Snapshot left as it was", i)
+	}
+	for i := range n {
+		s.SetFailingReplicas(fmt.Sprint(i), nil)
+	}
+	if left := s.Snapshot(at(4)).Failing; len(left) > 0 {
+		t.Errorf("%d are listed once none fails", len(left))
 	}
 }

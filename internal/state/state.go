@@ -113,7 +113,7 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 		Pools:         s.Pools.ListPools(),
 		Pending:       s.listPending(now),
 		Making:        s.replicaSets.listMaking(),
-		Failing:       s.replicaSets.failing,
+		Failing:       s.replicaSets.failing.list(),
 		GangsEnded:    s.pods.listEnded(),
 		Buffers:       s.buffers.list(),
 		Requests:      s.requests.list(),

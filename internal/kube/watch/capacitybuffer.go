@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -37,7 +38,7 @@ type bufferWatch struct {
 	changed client.Signal
 
 	mu     sync.Mutex
-	quotas map[string]*corev1.ResourceQuota
+	quotas byNamespace[*corev1.ResourceQuota]
 	due    map[string]bool // namespaces to translate again
 
 	told   map[string]translate.SizedBuffer // by key: what was last told; of translateDue alone, as are shapes and scales
@@ -46,7 +47,7 @@ type bufferWatch struct {
 }
 
 func newBufferWatch(w *watcher) *bufferWatch {
-	return &bufferWatch{w: w, quotas: map[string]*corev1.ResourceQuota{}, due: map[string]bool{},
+	return &bufferWatch{w: w, quotas: byNamespace[*corev1.ResourceQuota]{}, due: map[string]bool{},
 		told: map[string]translate.SizedBuffer{}, shapes: map[string]translate.PodShape{}, scales: map[string]string{}}
 }
 
@@ -87,8 +88,10 @@ func (bw *bufferWatch) follow(ctx context.Context, wg *sync.WaitGroup) {
 // setQuota takes in a ResourceQuota; nil: it is gone.
 func (bw *bufferWatch) setQuota(k string, q *corev1.ResourceQuota) {
 	bw.mu.Lock()
-	if bw.quotas[k] = q; q == nil {
-		delete(bw.quotas, k)
+	if q == nil {
+		bw.quotas.delete(k)
+	} else {
+		bw.quotas.set(k, q)
 	}
 	bw.mu.Unlock()
 	bw.markDue(translate.NamespaceOf(k))
@@ -151,16 +154,10 @@ func (bw *bufferWatch) translateDue(ctx context.Context) {
 }
 
 // quotasOf are the ResourceQuotas of a namespace, by name.
-func (bw *bufferWatch) quotasOf(namespace string) (out []*corev1.ResourceQuota) {
+func (bw *bufferWatch) quotasOf(namespace string) []*corev1.ResourceQuota {
 	bw.mu.Lock()
 	defer bw.mu.Unlock()
-	for _, q := range bw.quotas {
-		if q.Namespace == namespace {
-			out = append(out, q)
-		}
-	}
-	slices.SortFunc(out, func(a, b *corev1.ResourceQuota) int { return strings.Compare(a.Name, b.Name) })
-	return out
+	return slices.SortedFunc(maps.Values(bw.quotas[namespace]), func(a, b *corev1.ResourceQuota) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // shapeOf finds what the pods of a buffer look like. A workload that can't be read now is taken as it was last read.

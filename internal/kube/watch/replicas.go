@@ -79,9 +79,15 @@ type replicas struct {
 
 // failingWatch tells which pods can't be created, and again when a ResourceQuota changes.
 type failingWatch struct {
-	w  *watcher
+	emit     func(state.Change)
+	quotasOf func(namespace string) []*corev1.ResourceQuota
+
 	mu sync.Mutex
-	of map[string]*failing // by namespace/name of the ReplicaSet
+	of byNamespace[*failing] // by the key of the ReplicaSet
+}
+
+func newFailingWatch(w *watcher) *failingWatch {
+	return &failingWatch{emit: w.emit, quotasOf: w.buffers.quotasOf, of: byNamespace[*failing]{}}
 }
 
 type failing struct {
@@ -93,10 +99,10 @@ type failing struct {
 func (f *failingWatch) set(k string, x *appsv1.ReplicaSet) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	was := f.of[k]
+	was := f.of.get(k)
 	if was != nil && (x == nil || was.x.UID != x.UID) {
 		f.tell(was, nil)
-		delete(f.of, k)
+		f.of.delete(k)
 		was = nil
 	}
 	if x == nil || was == nil && translate.FailingReplicas(x, nil) == nil {
@@ -104,11 +110,11 @@ func (f *failingWatch) set(k string, x *appsv1.ReplicaSet) {
 	}
 	if was == nil {
 		was = &failing{}
-		f.of[k] = was
+		f.of.set(k, was)
 	}
 	was.x = x
-	if f.update(was); was.told == nil {
-		delete(f.of, k)
+	if f.update(was, f.quotasOf(x.Namespace)); was.told == nil {
+		f.of.delete(k)
 	}
 }
 
@@ -116,15 +122,17 @@ func (f *failingWatch) set(k string, x *appsv1.ReplicaSet) {
 func (f *failingWatch) tellNamespace(namespace string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, x := range f.of {
-		if x.x.Namespace == namespace {
-			f.update(x)
-		}
+	if len(f.of[namespace]) == 0 {
+		return
+	}
+	quotas := f.quotasOf(namespace)
+	for _, x := range f.of[namespace] {
+		f.update(x, quotas)
 	}
 }
 
-func (f *failingWatch) update(x *failing) {
-	f.tell(x, translate.FailingReplicas(x.x, f.w.buffers.quotasOf(x.x.Namespace)))
+func (f *failingWatch) update(x *failing, quotas []*corev1.ResourceQuota) {
+	f.tell(x, translate.FailingReplicas(x.x, quotas))
 }
 
 func (f *failingWatch) tell(x *failing, now *model.FailingReplicas) {
@@ -133,5 +141,5 @@ func (f *failingWatch) tell(x *failing, now *model.FailingReplicas) {
 	}
 	x.told = now
 	uid := string(x.x.UID)
-	f.w.emit(func(s *state.State) { s.SetFailingReplicas(uid, now) })
+	f.emit(func(s *state.State) { s.SetFailingReplicas(uid, now) })
 }

@@ -95,7 +95,7 @@ func watch(ctx context.Context, c *client.Client, t *translate.Translator, once 
 	w.record(to)
 	w.templates.templates = map[string]*corev1.PodTemplate{}
 	w.buffers = newBufferWatch(w)
-	w.failing = &failingWatch{w: w, of: map[string]*failing{}}
+	w.failing = newFailingWatch(w)
 	if hasBuffers {
 		w.templates.changed = append(w.templates.changed, w.buffers.markDue)
 	}
