@@ -194,6 +194,28 @@ func (s *Standing) Candidates() []*disrupt.Candidate { return s.st.candidates.al
 // CandidateOn returns the candidate on a node, by name; nil: there is none.
 func (s *Standing) CandidateOn(node string) *disrupt.Candidate { return s.st.candidates.onNode(node) }
 
+// DriftWith returns the machines that have not drifted and will have with the NodePools of another Snapshot, by node name.
+func (s *Standing) DriftWith(of *model.Snapshot) (out []*disrupt.Candidate) {
+	pools := make(map[string]*model.NodePool, len(of.Pools))
+	for _, p := range of.Pools {
+		pools[p.Name] = p
+	}
+	for _, u := range s.st.candidates.all {
+		p := pools[u.Pool.Name]
+		if p == nil || p == u.Pool {
+			continue
+		}
+		v := *u
+		v.Pool = p
+		v.UnmetRequirement = unmetRequirement(&v)
+		before, _ := s.st.candidates.driftReason(u)
+		if after, _ := s.st.candidates.driftReason(&v); before == "" && after != "" {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
 // Eligibility returns the rules that say which candidates may go.
 func (s *Standing) Eligibility() *disrupt.Eligibility { return s.st.candidates.guard }
 

@@ -47,8 +47,12 @@ func Examine(in Input) *Report {
 	} {
 		out.Findings = append(out.Findings, find()...)
 	}
+	withDrift := explain.WithDrift(in.Snapshot, in.Now, in.Policy)
 	for i := range out.Findings {
 		f := &out.Findings[i]
+		for j := range f.Changes {
+			f.Changes[j] = withDrift(f.Changes[j])
+		}
 		f.Changes = explain.AtSource(in.Snapshot, f.Changes)
 	}
 	slices.SortStableFunc(out.Findings, func(a, b Finding) int {

@@ -4,9 +4,12 @@
 package explain
 
 import (
+	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -83,5 +86,79 @@ func TestNearestPool(t *testing.T) {
 		} else if a.Findings[0].Reason.Pool != a.Ways[0].Pool {
 			t.Errorf("%s: the first reason is of NodePool %s, the first change is for NodePool %s", c.name, a.Findings[0].Reason.Pool, a.Ways[0].Pool)
 		}
+	}
+}
+
+// addNodes adds nodes of a NodePool, each with so many pods and one of a DaemonSet. The NodePool's template has a hash, which their claims record.
+func addNodes(s *model.Snapshot, pool *model.NodePool, nodes, pods int) {
+	pool.Hash = "1"
+	for i := range nodes {
+		name := fmt.Sprintf("%s-%d", pool.Name, i)
+		labels := model.Labels{model.LabelNodePool: pool.Name, model.LabelInstanceType: "t", model.LabelZone: "z", model.LabelCapacityType: model.OnDemand, model.LabelHostname: name, model.LabelRegistered: "true", model.LabelInitialized: "true"}
+		maps.Copy(labels, pool.Labels)
+		size := pool.Types[0].Capacity
+		n := &model.Node{Name: name, UID: name, Claim: name, ProviderID: name, Ready: true, Labels: labels, Capacity: size, Allocatable: size}
+		for j := range pods + 1 {
+			pod := &model.Pod{Namespace: "n", Name: fmt.Sprint(name, "-", j), UID: fmt.Sprint(name, "-", j), Node: name, Owner: model.Owner{Kind: "ReplicaSet", Name: "s", UID: "s"},
+				Class: &model.Class{Key: "s", Namespace: "n", Requests: model.Resources{10, 0, 0, 1}}}
+			if j == pods {
+				pod.Owner, pod.Class = model.Owner{Kind: "DaemonSet", Name: "d", UID: "d"}, &model.Class{Key: "d", Namespace: "n", Daemon: true, Requests: model.Resources{10, 0, 0, 1}}
+			}
+			n.Pods = append(n.Pods, pod)
+		}
+		conditions := map[string]model.Condition{}
+		for _, step := range []string{lifecycle.Launched, lifecycle.Registered, lifecycle.Initialized, "ConsistentStateFound", "Consolidatable"} {
+			conditions[step] = model.Condition{Status: "True", Since: epoch}
+		}
+		s.Nodes = append(s.Nodes, n)
+		s.Claims = append(s.Claims, &model.Claim{Name: name, UID: name, Pool: pool.Name, ProviderID: name, NodeName: name, Created: epoch, HasFinalizer: true, Labels: labels, Conditions: conditions,
+			Annotations: model.Labels{model.AnnotationPoolHash: "1", model.AnnotationPoolHashVersion: model.PoolHashVersion}})
+	}
+}
+
+// A change of what drift compares says how many nodes it makes drift and how many pods are rescheduled, as the next step finds, and comes behind those that
+// replace none.
+func TestChangesTellDrift(t *testing.T) {
+	s := waitingCluster()
+	addNodes(s, s.Pools[0], 3, 2)
+	tainted := addPool(s, "tainted", "disk", "nvme")
+	tainted.Taints = []model.Taint{{Key: "gpu", Effect: "NoSchedule"}}
+	pod := selecting(addPending(s, "r", 1000, true), "disk", "nvme")
+	a := whyPod(t, s, pod)
+	withDrift := WithDrift(s, epoch, decide.DefaultPolicy())
+	drifting := 0
+	for i, w := range a.Ways {
+		after := s
+		for _, ch := range w.Changes {
+			var err error
+			if after, err = Apply(after, ch); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out, _ := decide.Step(after, decide.Memory{}, epoch, decide.DefaultPolicy(), decide.Request{Solve: true})
+		drifted := 0
+		for _, x := range out.Actions {
+			if u, ok := x.(plan.UpdateClaim); ok && u.Conditions[lifecycle.Drifted].True() {
+				drifted++
+			}
+		}
+		told, evicted := 0, 0
+		for _, ch := range w.Changes {
+			told, evicted = told+ch.Drifts, evicted+ch.Evicts
+			if by := withDrift(plan.Change{Object: ch.Object, Field: ch.Field, Op: ch.Op, Value: ch.Value}); by != ch {
+				t.Errorf("alone it is %+v, in the answer %+v", by, ch)
+			}
+		}
+		if told != drifted || evicted != 2*drifted {
+			t.Errorf("%v is said to drift %d nodes with %d pods; it drifts %d", w.Changes, told, evicted, drifted)
+		}
+		if drifted > 0 {
+			drifting++
+		} else if drifting > 0 {
+			t.Errorf("way %d, %v, drifts no node and comes behind one that does", i+1, w.Changes)
+		}
+	}
+	if drifting == 0 || drifting == len(a.Ways) {
+		t.Errorf("%d of %d ways drift nodes: %+v", drifting, len(a.Ways), a.Ways)
 	}
 }

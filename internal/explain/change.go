@@ -178,7 +178,16 @@ func applyPool(p *model.NodePool, names []string, ch plan.Change) error {
 	}
 	if key, ok := bracketKey(field, "spec.template.metadata.labels"); ok {
 		p.Labels = withLabelChange(p.Labels, key, ch)
-		p.Requirements = slices.DeleteFunc(slices.Clone(p.Requirements), func(q model.Requirement) bool { return q.Key == key }).With(model.OneOf(key, ch.Value))
+		p.Requirements = slices.DeleteFunc(slices.Clone(p.Requirements), func(q model.Requirement) bool { return q.Key == key })
+		if ch.Op != plan.Remove {
+			p.Requirements = p.Requirements.With(model.OneOf(key, ch.Value))
+		}
+		changeHash(p, ch)
+		return nil
+	}
+	if key, ok := bracketKey(field, "spec.template.metadata.annotations"); ok {
+		p.Annotations = withLabelChange(p.Annotations, key, ch)
+		changeHash(p, ch)
 		return nil
 	}
 	if i, ok := bracketKey(field, "spec.disruption.budgets"); ok {
@@ -195,6 +204,13 @@ func applyPool(p *model.NodePool, names []string, ch plan.Change) error {
 		return applyRequirement(p, key, sub, ch)
 	}
 	return errField
+}
+
+// changeHash gives a NodePool the hash of another template: a text that no template's hash is. Requirements are not part of what is hashed.
+func changeHash(p *model.NodePool, ch plan.Change) {
+	if p.Hash != "" {
+		p.Hash += " " + ch.Field + " " + string(ch.Op) + " " + ch.Value
+	}
 }
 
 // applyRequirement changes one requirement of a NodePool: its minValues, or which values it allows.

@@ -52,8 +52,9 @@ func (ex *explanation) explain(subject string) (plan.Answer, error) {
 	if !ok {
 		return a, &plan.NoSuchObject{Kind: kind, Subject: subject, Near: nearestName(ex.s, subject)}
 	}
+	ex.tellDrift(&a)
 	slices.SortStableFunc(a.Ways, func(x, y plan.Way) int {
-		return cmp.Or(cmp.Compare(y.Starts, x.Starts), cmp.Compare(unlikeliness(x), unlikeliness(y)), cmp.Compare(ex.wayDistance(x), ex.wayDistance(y)),
+		return cmp.Or(compareDrift(x, y), cmp.Compare(y.Starts, x.Starts), cmp.Compare(unlikeliness(x), unlikeliness(y)), cmp.Compare(ex.wayDistance(x), ex.wayDistance(y)),
 			cmp.Compare(x.Then.NewMicro, y.Then.NewMicro))
 	})
 	ex.moveToSource(&a)

@@ -19,6 +19,14 @@ import (
 //   - A NodePool that was made for a node group that was found has its labels from tags of the group.
 //   - A NodePool that comes from a Provisioner has its requirements and labels from there.
 func atSource(s *model.Snapshot, ch plan.Change) []plan.Change {
+	out := sourcesOf(s, ch)
+	for i := range out {
+		out[i].Drifts, out[i].Evicts = ch.Drifts, ch.Evicts
+	}
+	return out
+}
+
+func sourcesOf(s *model.Snapshot, ch plan.Change) []plan.Change {
 	kind, name, _ := strings.Cut(ch.Object, "/")
 	switch kind {
 	case "pod":

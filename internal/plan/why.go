@@ -80,6 +80,9 @@ type Change struct {
 	Field  string `json:"field,omitempty"`
 	Op     Op     `json:"op"`
 	Value  string `json:"value,omitempty"`
+
+	Drifts int `json:"driftsNodes,omitempty"` // how many nodes it makes drift, which are then replaced
+	Evicts int `json:"evictsPods,omitempty"`  // how many pods are rescheduled from them
 }
 
 // Way is how the object could go the other way.

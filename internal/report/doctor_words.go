@@ -204,7 +204,7 @@ func (d *Doctor) Commands(f *doctor.Finding) (out []string) {
 				parts[i] = kubectl + rest
 			}
 		}
-		out = append(out, strings.Join(parts, " && "))
+		out = append(out, strings.Join(parts, " && ")+with(" # ", driftText(c), ""))
 	}
 	return out
 }

@@ -224,8 +224,21 @@ func outcomeText(outcome string) string {
 // requiredAffinity is a field of affinity, of which changes mean the required part.
 var requiredAffinity = regexp.MustCompile(`spec\.affinity\.\w+ffinity`)
 
-// change says an edit.
+// change says an edit, and which nodes it makes drift.
 func change(c plan.Change) string {
+	return edit(c) + with(" (", driftText(c), ")")
+}
+
+// driftText says which nodes a change makes drift; empty: none.
+func driftText(c plan.Change) string {
+	if c.Drifts == 0 {
+		return ""
+	}
+	return "drifts " + model.Count(c.Drifts, "node") + ", evicts " + model.Count(c.Evicts, "pod")
+}
+
+// edit says an edit.
+func edit(c plan.Change) string {
 	if c.Field == "" && c.Op == plan.Add {
 		return "create " + c.Object
 	}

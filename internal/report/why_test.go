@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/doctor"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -88,6 +89,19 @@ func TestTerminatingText(t *testing.T) {
 	} {
 		if got := underWay(&Why{Answer: plan.Answer{Subject: "pod/shop/web", At: at, Step: &plan.Step{Of: plan.PodTerminating, Since: since}}}); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A change that makes nodes drift says how many and how many pods that evicts, in why, why pods and the commands of doctor.
+func TestChangeTellsDrift(t *testing.T) {
+	const want = "drifts 3 nodes, evicts 1 pod"
+	c := plan.Change{Object: "nodepool/p", Field: "spec.template.metadata.labels[disk]", Op: plan.Set, Value: "nvme", Drifts: 3, Evicts: 1}
+	w := plan.Way{Of: plan.Demand, Changes: []plan.Change{c}, Then: plan.Alternative{Kind: plan.Fit, On: "node/n"}}
+	commands := (&Doctor{}).Commands(&doctor.Finding{Changes: w.Changes})
+	for _, text := range []string{way(&w), CauseOf(&plan.Answer{Ways: []plan.Way{w}}).Change, commands[0]} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q does not say %q", text, want)
 		}
 	}
 }
