@@ -15,8 +15,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// explainDeployment answers for a Deployment: how its pods stand, why some are not created, of the first that is pending why, and what keeps
-// those that have a node from being rescheduled.
+// explainDeployment answers for a Deployment: how many of its pods run and are pending, why some are not created, why the first pending pod has no
+// node, and what keeps the pods on nodes from being rescheduled.
 func explainDeployment(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy, subject string) (plan.Answer, error) {
 	name := strings.TrimPrefix(subject, "deployment/")
 	var pending []*model.Pod
@@ -49,7 +49,7 @@ func explainDeployment(s *model.Snapshot, mem decide.Memory, now time.Time, pol 
 	if bound+len(pending)+len(missing) == 0 {
 		return plan.Answer{Subject: subject, At: now}, &plan.NoSuchObject{Kind: "deployment with pods", Subject: subject, Near: nearestName(s, subject)}
 	}
-	a := plan.Answer{At: now, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
+	a := newAnswer(subject, now)
 	facts := []plan.Fact{{Name: "pods on nodes", Value: strconv.Itoa(bound) + " on " + strconv.Itoa(len(nodes))}, {Name: "pods pending", Value: strconv.Itoa(len(pending))}}
 	for _, f := range missing {
 		facts = append(facts, plan.Fact{Name: "pods that can't be created", Value: strconv.Itoa(f.Missing) + " of replicaset/" + f.Namespace + "/" + f.ReplicaSet})
@@ -61,7 +61,7 @@ func explainDeployment(s *model.Snapshot, mem decide.Memory, now time.Time, pol 
 		}
 		facts = append(facts, plan.Fact{Name: "what follows is of pod", Value: pending[0].Key()})
 	}
-	a.Findings = slices.Concat(refusedCreations(missing), a.Findings, newExplanation(s, mem, now, pol).obstaclesOf(is))
+	a.Findings = append(slices.Insert(a.Findings, 0, refusedCreations(missing)...), newExplanation(s, mem, now, pol).obstaclesOf(is)...)
 	a.Subject, a.Facts, a.Related = subject, append(facts, a.Facts...), append(a.Related, related...)
 	return a, nil
 }

@@ -4,7 +4,9 @@
 package explain
 
 import (
+	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,5 +64,26 @@ func TestWhyNotCreated(t *testing.T) {
 	var none *plan.NoSuchObject
 	if _, err := Why(s, decide.Memory{}, time.Unix(1, 0), decide.Policy{}, "deployment/shop/wep"); !errors.As(err, &none) || none.Near != "deployment/shop/web" {
 		t.Errorf("of a Deployment that isn't there: %v, want its neighbour named", err)
+	}
+}
+
+// TestEmptyLists writes answers as JSON: a list without anything is empty, never null, whether nothing is wrong or something is.
+func TestEmptyLists(t *testing.T) {
+	s := waitingCluster()
+	running := &model.Pod{Namespace: "n", Name: "runs", UID: "runs", Deployment: "healthy", Node: "a", Created: epoch,
+		Class: &model.Class{Key: "runs", Namespace: "n", Scheduler: model.DefaultScheduler, Requests: model.Resources{1000, 0, 0, 1}}}
+	s.Nodes = []*model.Node{{Name: "a", Pods: []*model.Pod{running}}}
+	addPending(s, "waits", 1000, true).Deployment = "waits"
+	addPending(s, "too large", 99_000, true).Deployment = "large"
+	s.Failing = []*model.FailingReplicas{{Namespace: "n", ReplicaSet: "r", Deployment: "refused", Missing: 1, Why: []model.CreationRefusal{{Said: "denied"}}}}
+	for _, subject := range []string{"deployment/n/healthy", "deployment/n/waits", "deployment/n/large", "deployment/n/refused", "pod/n/runs", "pod/n/w000", "pod/n/w001", "node/a", "nodepool/p"} {
+		a, err := Why(s, decide.Memory{}, epoch, decide.DefaultPolicy(), subject)
+		if err != nil {
+			t.Errorf("%s: %v", subject, err)
+			continue
+		}
+		if out, err := json.Marshal(a); err != nil || strings.Contains(string(out), "null") {
+			t.Errorf("%s: %s, %v", subject, out, err)
+		}
 	}
 }
