@@ -53,6 +53,10 @@ func FailingReplicas(x *appsv1.ReplicaSet, quotas []*corev1.ResourceQuota) *mode
 // exceededQuota is what the API server's quota admission says; it names the resources that a pod would exceed, with what it asks for.
 var exceededQuota = regexp.MustCompile(`exceeded quota: ([^,\s]+), requested: (\S+), used: \S+, limited: \S+$`)
 
+// longestBackOff is the longest time after which kube-controller-manager tries a ReplicaSet again. It has the default rate limiter of client-go's
+// work queues: 5 ms, doubled at each failure, up to 1000 s. A ResourceQuota that is raised doesn't end it.
+const longestBackOff = "16m40s"
+
 // refusals returns why pods can't be created, one for each resource of a ResourceQuota; of anything else the message alone.
 func refusals(message string, missing int, quotas []*corev1.ResourceQuota) []model.CreationRefusal {
 	asIs := []model.CreationRefusal{{Said: message}}
@@ -84,7 +88,7 @@ func refusals(message string, missing int, quotas []*corev1.ResourceQuota) []mod
 		out = append(out, model.CreationRefusal{Said: exceededText(q, corev1.ResourceName(name), asked, used, hard), Quota: q.Name, Resource: name, Enough: all.String()})
 	}
 	if len(out) == 0 {
-		return []model.CreationRefusal{{Said: message + "; the quota has room for a pod now, and kube-controller-manager creates it when it tries again"}}
+		return []model.CreationRefusal{{Said: message + "; the quota has room for a pod now: kube-controller-manager tries again after a back-off of up to " + longestBackOff + ", or as soon as the ReplicaSet changes"}}
 	}
 	return out
 }

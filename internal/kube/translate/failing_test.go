@@ -48,7 +48,7 @@ func TestFailingReplicas(t *testing.T) {
 		{"of one of the two by now", two, quotas(list("requests.cpu", "4", "limits.memory", "9Gi"), list("requests.cpu", "4", "limits.memory", "4Gi")), 3,
 			[]model.CreationRefusal{{Said: "ResourceQuota compute: the pod asks for 1 requests.cpu, and 4 of 4 are in use", Quota: "compute", Resource: "requests.cpu", Enough: "6"}}},
 		{"room by now", one, quotas(list("requests.cpu", "9"), list("requests.cpu", "1")), 2,
-			[]model.CreationRefusal{{Said: one + "; the quota has room for a pod now, and kube-controller-manager creates it when it tries again"}}},
+			[]model.CreationRefusal{{Said: one + "; the quota has room for a pod now: kube-controller-manager tries again after a back-off of up to 16m40s, or as soon as the ReplicaSet changes"}}},
 		{"the quota is gone", one, nil, 2, []model.CreationRefusal{{Said: one}}},
 		{"a webhook", denied, quotas(list("pods", "1"), list("pods", "1")), 2, []model.CreationRefusal{{Said: denied}}},
 	} {
