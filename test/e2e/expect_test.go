@@ -56,6 +56,17 @@ func TestExpected(t *testing.T) {
 		said = fmt.Sprintf("change: resourcequota/%s/few spec.hard[pods]: 7\n", e.name)
 		e.until("the change that is told suffices for what is missing now", func() error { return contains(e.why("deployment/"+e.name+"/few"), said) })
 		e.must(e.s.Patch(e.ctx, "/api/v1/namespaces/"+e.name+"/resourcequotas/few", `{"spec":{"hard":{"pods":"7"}}}`))
+		// A ResourceQuota doesn't wake the ReplicaSet's controller, which by now may wait for up to 16m40s before it tries again; a change of
+		// the ReplicaSet does. The API server's admission may not have seen the ResourceQuota yet, so the ReplicaSet changes until all pods are there.
+		tries := 0
+		e.until("the ReplicaSet has made its pods", func() error {
+			if n := len(e.pods()); n < 7 {
+				tries++
+				e.touchReplicaSets(tries)
+				return fmt.Errorf("it has made %d of 7", n)
+			}
+			return nil
+		})
 		e.podsRun(7)
 		e.until("nothing is told of the quota", func() error {
 			if a := e.why("deployment/" + e.name + "/few"); contains(a, "few spec.hard") == nil || contains(a, "can't create") == nil {
@@ -103,6 +114,16 @@ func TestExpected(t *testing.T) {
 		})
 		e.podsRun(3)
 	})
+}
+
+// touchReplicaSets changes an annotation of the test's ReplicaSets, so that their controller looks at them at once.
+func (e *env) touchReplicaSets(value int) {
+	e.t.Helper()
+	list, err := e.s.Kube.AppsV1().ReplicaSets(e.name).List(e.ctx, metav1.ListOptions{})
+	e.must(err)
+	for _, rs := range list.Items {
+		e.must(e.s.Patch(e.ctx, "/apis/apps/v1/namespaces/"+e.name+"/replicasets/"+rs.Name, fmt.Sprintf(`{"metadata":{"annotations":{"e2e/touched":"%d"}}}`, value)))
+	}
 }
 
 // contains is an error unless a text has a part.
