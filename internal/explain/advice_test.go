@@ -162,3 +162,37 @@ func TestChangesTellDrift(t *testing.T) {
 		t.Errorf("%d of %d ways drift nodes: %+v", drifting, len(a.Ways), a.Ways)
 	}
 }
+
+// A way that starts several pods tells all nodes that are launched for them and what they cost together, as the plan with its changes has them.
+func TestWaysTellAllNodes(t *testing.T) {
+	for _, milliCPU := range []int64{1000, 1500, 3000} {
+		for pods := 1; pods <= 5; pods++ {
+			s := waitingCluster()
+			s.Pools[0].Taints = []model.Taint{{Key: "team", Effect: "NoSchedule"}}
+			first := addPending(s, "r", milliCPU, true)
+			for range pods - 1 {
+				addPending(s, "r", milliCPU, true).Class = first.Class
+			}
+			a := whyPod(t, s, first)
+			if len(a.Ways) != 1 || a.Ways[0].Starts != pods {
+				t.Fatalf("%d pods of %dm: %+v, want one way that starts all", pods, milliCPU, a.Ways)
+			}
+			after, err := Apply(s, a.Ways[0].Changes[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			nodes, micro := 0, int64(0)
+			for _, x := range decide.WhatIf(after, epoch, decide.DefaultPolicy()).Actions {
+				nodes++
+				micro += x.(plan.CreateClaim).PriceMicro
+			}
+			told := 0
+			for _, m := range a.Ways[0].Then.Machines {
+				told += m.Count
+			}
+			if told != nodes || a.Ways[0].Then.NewMicro != micro {
+				t.Errorf("%d pods of %dm: %d nodes for %d micro-dollars an hour are told, %d for %d are launched", pods, milliCPU, told, a.Ways[0].Then.NewMicro, nodes, micro)
+			}
+		}
+	}
+}

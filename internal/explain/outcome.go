@@ -26,13 +26,53 @@ func outcomeOf(out *decide.Output, p *model.Pod) (*plan.Alternative, []plan.Reas
 		for _, x := range out.Actions {
 			if c, ok := x.(plan.CreateClaim); ok && d.Outcome == plan.OnNew && c.Name == d.Target {
 				alt.Pool, alt.NewMicro, alt.Pods = c.Pool.Name, c.PriceMicro, len(c.Pods)
-				alt.Machines = append(alt.Machines, plan.Machine{Pool: c.Pool.Name, Type: c.Type, Zone: c.Zone, CapacityType: c.CapacityType, PriceMicro: c.PriceMicro,
-					PriceOverlay: priceOverlayOf(c), Count: 1})
+				alt.Machines = append(alt.Machines, machineOf(c))
 			}
 		}
 		return &alt, nil
 	}
 	return nil, nil
+}
+
+// machineOf is the machine that a claim launches.
+func machineOf(c plan.CreateClaim) plan.Machine {
+	return plan.Machine{Pool: c.Pool.Name, Type: c.Type, Zone: c.Zone, CapacityType: c.CapacityType, PriceMicro: c.PriceMicro, PriceOverlay: priceOverlayOf(c), Count: 1}
+}
+
+// launchesFor returns what becomes of one of some pods as what becomes of all that a plan starts of them: the new nodes with one of them on it, alike ones
+// together, and the price of all. Where none needs a new node, it is what was given.
+func launchesFor(out *decide.Output, of map[string]bool, one plan.Alternative) plan.Alternative {
+	all := plan.Alternative{Kind: plan.Buy, Of: one.Of, Pool: one.Pool, Pods: countPlaced(out, of), Machines: []plan.Machine{}}
+	at := map[plan.Machine]int{}
+	targets := map[string]bool{}
+	for _, d := range out.Pods {
+		if of[d.Pod.UID] && d.Outcome == plan.OnNew {
+			targets[d.Target] = true
+		}
+	}
+	for _, x := range out.Actions {
+		c, ok := x.(plan.CreateClaim)
+		if !ok || !targets[c.Name] {
+			continue
+		}
+		m := machineOf(c)
+		i, known := at[m]
+		if !known {
+			i = len(all.Machines)
+			at[m] = i
+			m.Count = 0
+			all.Machines = append(all.Machines, m)
+		}
+		all.Machines[i].Count++
+		all.NewMicro += c.PriceMicro
+	}
+	if len(all.Machines) == 0 {
+		return one
+	}
+	if all.Pool == "" {
+		all.Pool = all.Machines[0].Pool
+	}
+	return all
 }
 
 // priceOverlayOf is the NodeOverlay that sets a claim's price; empty: none does.

@@ -39,6 +39,8 @@ func (ex *explanation) forAll(w plan.Way, p *model.Pod, alike map[string]bool) p
 	}
 	if w.Starts = countPlaced(out.All(), alike); w.Starts == 0 && alike[p.UID] {
 		w.Starts = 1 // the next step starts it, though others will take its place once kube-scheduler has looked at them
+	} else if w.Starts > 1 {
+		w.Then = launchesFor(out.All(), alike, w.Then)
 	}
 	if w.Starts == w.Waiting {
 		return w
@@ -50,7 +52,7 @@ func (ex *explanation) forAll(w plan.Way, p *model.Pod, alike map[string]bool) p
 	if out, err = ex.after(larger.Changes); err == nil {
 		alt, _ := outcomeFor(out, p)
 		if starts := countPlaced(out.All(), alike); alt != nil && starts > w.Starts {
-			larger.Starts, larger.Then = starts, *alt
+			larger.Starts, larger.Then = starts, launchesFor(out.All(), alike, *alt)
 			return larger
 		}
 	}

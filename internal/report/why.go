@@ -295,8 +295,10 @@ func startsText(w *plan.Way) string {
 // alternative says what could be done and what it would cost.
 func alternative(a *plan.Alternative) string {
 	var machines []string
+	count := 0
 	for i := range a.Machines {
 		m := &a.Machines[i]
+		count += m.Count
 		each := ""
 		if m.Count > 1 {
 			each = " each"
@@ -311,6 +313,8 @@ func alternative(a *plan.Alternative) string {
 		return "fits on " + a.On
 	case a.Kind == plan.Usable:
 		return a.On + " takes pods"
+	case a.Kind == plan.Buy && count > 1:
+		return "launch " + launched + ", " + shortUSD(a.NewMicro) + "/h in all"
 	case a.Kind == plan.Buy:
 		return "launch " + launched
 	case a.Kind == plan.Replace && launched == "":

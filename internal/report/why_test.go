@@ -105,3 +105,22 @@ func TestChangeTellsDrift(t *testing.T) {
 		}
 	}
 }
+
+// A way that launches several nodes says what all of them cost.
+func TestWayTellsTheWholePrice(t *testing.T) {
+	m := func(name string, micro int64, count int) plan.Machine {
+		return plan.Machine{Pool: "p", Type: name, Zone: "z", CapacityType: "on-demand", PriceMicro: micro, Count: count}
+	}
+	for want, machines := range map[string][]plan.Machine{
+		"launch 1 × a in z (on-demand) of NodePool p for $0.153/h":                                                                           {m("a", 153_000, 1)},
+		"launch 1 × a in z (on-demand) of NodePool p for $0.153/h, 2 × b in z (on-demand) of NodePool p for $0.0765/h each, $0.306/h in all": {m("a", 153_000, 1), m("b", 76_500, 2)},
+	} {
+		alt := plan.Alternative{Kind: plan.Buy, Machines: machines}
+		for _, x := range machines {
+			alt.NewMicro += int64(x.Count) * x.PriceMicro
+		}
+		if got := alternative(&alt); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
