@@ -107,12 +107,12 @@ verify-modules: build
 
 .PHONY: verify-upstream
 verify-upstream: build
-	go -C test/upstream build -o ../../bin/karpenter sigs.k8s.io/karpenter/kwok
-	KARPENTER_BIN="$(CURDIR)/bin/karpenter" go -C test/upstream test -count=1 -timeout 60m ./...
+	bash test/withgo.sh test/upstream go -C test/upstream build -o ../../bin/karpenter sigs.k8s.io/karpenter/kwok
+	KARPENTER_BIN="$(CURDIR)/bin/karpenter" bash test/withgo.sh test/upstream go -C test/upstream test -count=1 -timeout 60m ./...
 
 .PHONY: verify-oracle
 verify-oracle: build
-	bash test/oracle/run.sh -timeout 60m
+	bash test/withgo.sh test/oracle bash test/oracle/run.sh -timeout 60m
 
 # What it finds depends on which versions are installed, so it is no part of verify.
 .PHONY: verify-clients

@@ -1206,7 +1206,7 @@ func (x *script) machine(id string, opts []string) {
 			i.Unreserved = model.Labels{model.LabelCapacityType: model.OnDemand, "reservation": ""}
 		case "member":
 			f := strings.Split(v, ",")
-			i.Class = f[0]
+			i.ClassKind, i.Class = "NodeGroupClass", f[0]
 			i.Labels = model.Labels{model.LabelNodeGroup: f[1], model.LabelInstanceType: f[2], model.LabelZone: f[3], model.LabelCapacityType: model.OnDemand}
 		case "replacing":
 			i.Replacing = true

@@ -642,10 +642,15 @@ func TestHeldDrain(t *testing.T) {
 func TestPodsWithoutPools(t *testing.T) {
 	for _, x := range []struct {
 		running []string
+		pool    bool // there is one that is not Ready
 		found   int
-	}{{[]string{"Dovetail"}, 1}, {[]string{"Karpenter"}, 1}, {[]string{"Dovetail", "Cluster Autoscaler"}, 0}, {nil, 0}} {
+	}{{[]string{"Dovetail"}, false, 1}, {[]string{"Dovetail"}, true, 0}, {[]string{"Karpenter"}, false, 1}, {[]string{"Dovetail", "Cluster Autoscaler"}, false, 0}, {nil, false, 0}} {
 		c := newCluster(t, 1)
-		c.pools = nil
+		if c.pools = c.pools[:1]; x.pool {
+			c.pools[0].Ready = false
+		} else {
+			c.pools = nil
+		}
 		c.addWorkload("web", 3, 500, 1<<30)
 		for _, name := range x.running {
 			c.in.Autoscalers = append(c.in.Autoscalers, Autoscaler{Name: name, Lease: "kube-system/" + name})

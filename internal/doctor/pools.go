@@ -105,9 +105,12 @@ func (x *exam) findUnplaceable() (out []Finding) {
 	return out
 }
 
-// findPodsWithoutPools finds workloads whose pods wait while there is no NodePool. What an autoscaler without NodePools may launch is not known, so
+// findPodsWithoutPools finds workloads whose pods wait while there is no NodePool at all. What an autoscaler without NodePools may launch is not known, so
 // nothing is found unless all that are live need NodePools.
 func (x *exam) findPodsWithoutPools() (out []Finding) {
+	if len(x.Snapshot.Pools) > 0 || slices.ContainsFunc(x.Denied, func(d Denied) bool { return d.Resource == "nodepools" }) {
+		return nil // there are some, or may be
+	}
 	if len(x.Autoscalers) == 0 || slices.ContainsFunc(x.Autoscalers, func(a Autoscaler) bool { return a.Name != "Dovetail" && a.Name != "Karpenter" }) {
 		return nil
 	}

@@ -41,7 +41,7 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 	}
 	if c == nil || ex.Pool(c.Pool) == nil {
 		if group := groupLabel(n); group != "" {
-			addFact(a, "node group", group+", which no NodeGroupClass chooses")
+			addFact(a, "node group", group+", which no node class selects")
 		}
 		addFact(a, "state", "a node of no NodePool: pods may use it, and Dovetail never removes it")
 		return true

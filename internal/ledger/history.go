@@ -95,13 +95,12 @@ func (h *History) open() *segment {
 	return s
 }
 
-// sayAlike reports whether reasons say the same of two pods: what they ask for and where, whatever there is of it at the moment.
+// sayAlike reports whether reasons say the same of two pods, whatever amounts of a resource they ask for and there are.
 func sayAlike(a, b []plan.Reason) bool {
 	return slices.EqualFunc(a, b, func(a, b plan.Reason) bool { return a.Code == b.Code && a.Pool == b.Pool }) &&
 		slices.EqualFunc(a, b, func(a, b plan.Reason) bool {
 			x, y := a.Fields(), b.Fields()
-			x.Have, y.Have = "", ""
-			return x == y
+			return x.Subject == y.Subject && x.Key == y.Key && (a.Code != plan.Requirement || x.Want == y.Want)
 		})
 }
 

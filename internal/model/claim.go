@@ -115,7 +115,8 @@ type Instance struct {
 	Unreserved Labels
 
 	// Of a member of a node group that no claim was made for, when one may be.
-	Class  string // the node class that its group belongs to; empty: no claim is to be made
+	ClassKind, Class string // the node class that its group belongs to; empty: no claim is to be made
+
 	Labels Labels // type, zone, capacity type, group
 	// Replacing: the cloud replaces the members of its group, or may. What it starts then no pod needs yet, so a claim is made
 	// only when its node class says so too, which keeps nodes of the group from being given back.

@@ -24,6 +24,7 @@ import (
 
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	clusterapiv1alpha1 "github.com/dovetail-sh/dovetail/api/clusterapi/v1alpha1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
@@ -38,7 +39,7 @@ func kindTypes() []runtime.Object {
 	out := slices.Clone(inventory.Kinds)
 	out = slices.DeleteFunc(out, func(o runtime.Object) bool { return inventory.KindOf(o) == "ResourceQuota" }) // it keeps pods from being made, and those are recorded
 	return append(out, &corev1.Namespace{}, &appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &karpv1.NodePool{}, &karpv1.NodeClaim{},
-		&karpv1alpha1.NodeOverlay{}, &kwokv1alpha1.KWOKNodeClass{}, &awsv1.EC2NodeClass{}, &dovetailv1alpha1.NodeGroupClass{}, &bufferv1beta1.CapacityQuota{})
+		&karpv1alpha1.NodeOverlay{}, &kwokv1alpha1.KWOKNodeClass{}, &awsv1.EC2NodeClass{}, &dovetailv1alpha1.NodeGroupClass{}, &clusterapiv1alpha1.ClusterAPINodeClass{}, &bufferv1beta1.CapacityQuota{})
 }
 
 // flat returns the paths of the fields below a field, without the marks of lists.

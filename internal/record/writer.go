@@ -293,6 +293,16 @@ func (w *Writer) afterSnapshot() int64 {
 	return 1
 }
 
+var errNotHeld = errors.New("recordings do not hold this kind")
+
+// Holds returns an error if recordings do not hold a kind: see fields.txt.
+func Holds(kind string) error {
+	if fields().kinds[kind] == nil {
+		return errNotHeld
+	}
+	return nil
+}
+
 // encode returns what is written of an object, and its key as it is written.
 func (w *Writer) encode(apiVersion, kind string, x any) (text []byte, key string, err error) {
 	raw, err := json.Marshal(x)
@@ -307,7 +317,7 @@ func (w *Writer) encode(apiVersion, kind string, x any) (text []byte, key string
 	}
 	out := project(kind, object, w.c.Anonymizer)
 	if out == nil {
-		return nil, "", errors.New("recordings do not hold this kind")
+		return nil, "", errNotHeld
 	}
 	out["apiVersion"], out["kind"] = apiVersion, kind
 	text, err = json.Marshal(out)

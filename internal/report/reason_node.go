@@ -51,9 +51,9 @@ func kept(r plan.Reason) string {
 	case plan.GroupMinimum:
 		return object + " is at its minimum size (" + strconv.FormatInt(plan.DetailOf[plan.OfGroupMinimum](r).Least, 10) + ")"
 	case plan.GroupNotChosen:
-		return "the NodeGroupClass no longer selects " + object + ", so its nodes are left unchanged; see its spec.selectorTerms and its condition GroupsResolved"
+		return "the node class no longer selects " + object + ", so its nodes are left unchanged; see its selector and its condition GroupsResolved"
 	case plan.GroupUnread:
-		return "the NodeGroupClass of " + object + " has no status yet, so its minimum size is unknown; Dovetail writes it within a minute"
+		return "the node class of " + object + " has no status yet, so its minimum size is unknown; Dovetail writes it within a minute"
 	case plan.GroupRefresh:
 		return "the cloud is replacing the nodes of " + object + " itself (" + plan.DetailOf[plan.OfGroupRefresh](r).Status + ")"
 	case plan.WellUsed:

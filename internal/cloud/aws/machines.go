@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
@@ -38,7 +39,7 @@ func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 			in.Unreserved = unreservedLabels
 		}
 		if a, is := adoptables[m.ID]; is {
-			in.Class, in.Labels, in.Replacing = a.Class, a.Labels, a.Replacing
+			in.ClassKind, in.Class, in.Labels, in.Replacing = dovetailv1alpha1.KindNodeGroupClass, a.Class, a.Labels, a.Replacing
 		}
 		out = append(out, in)
 	}

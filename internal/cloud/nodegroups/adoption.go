@@ -4,14 +4,25 @@
 package nodegroups
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
+
+// classKey tells node classes apart, which may have one name in two kinds.
+type classKey struct{ name, kind string }
+
+func keyOf(c cloud.NodeClass) classKey { return classKey{c.Name, c.Kind} }
+
+func (k classKey) less(o classKey) bool {
+	return cmp.Or(strings.Compare(k.name, o.name), strings.Compare(k.kind, o.kind)) < 0
+}
 
 // noteSelected remembers which groups a class selects, for the machines that were there before.
 func (p *Provider) noteSelected(s *selected) {
@@ -21,13 +32,13 @@ func (p *Provider) noteSelected(s *selected) {
 	groups := map[string]adoptable{}
 	for _, g := range s.groups {
 		if t := g.template; t != nil && t.problem == "" {
-			groups[g.Name] = adoptable{class: s.class.Name, replacing: g.Replaces != "", labels: model.Labels{
+			groups[g.Name] = adoptable{class: keyOf(s.class), replacing: g.Replaces != "", labels: model.Labels{
 				model.LabelInstanceType: t.typeName, model.LabelZone: t.zone, model.LabelCapacityType: t.capacity, model.LabelNodeGroup: g.label}}
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.selected[s.class.Name] = groups
+	p.selected[keyOf(s.class)] = groups
 }
 
 // adoptables returns the groups whose machines may be adopted, by name. Of several classes that select one, the first counts.
@@ -37,7 +48,7 @@ func (p *Provider) adoptables() map[string]adoptable {
 	out := map[string]adoptable{}
 	for _, groups := range p.selected {
 		for name, a := range groups {
-			if have, ok := out[name]; !ok || a.class < have.class {
+			if have, ok := out[name]; !ok || a.class.less(have.class) {
 				out[name] = a
 			}
 		}
@@ -55,7 +66,7 @@ func listAdoptable(g *groupRecord, a adoptable, members []Member) (out []model.I
 			}
 		}
 		if m.Running {
-			out = append(out, model.Instance{ProviderID: m.ID, Class: a.class, Labels: a.labels, Replacing: a.replacing})
+			out = append(out, model.Instance{ProviderID: m.ID, ClassKind: a.class.kind, Class: a.class.name, Labels: a.labels, Replacing: a.replacing})
 		}
 	}
 	return out

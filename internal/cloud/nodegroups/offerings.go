@@ -30,7 +30,7 @@ func (p *Provider) Offerings(ctx context.Context, pool *model.NodePool, class cl
 
 // typesOf returns what the groups of a class offer to a pool, which may be nil: the same slice as long as they are the same.
 func (p *Provider) typesOf(s *selected, pool *model.NodePool) ([]*model.InstanceType, error) {
-	key, why := s.class.Name, slices.Clone(s.absent)
+	key, why := s.class.Kind+"/"+s.class.Name, slices.Clone(s.absent)
 	if pool != nil {
 		key += fmt.Sprint("/", pool.Taints, pool.StartupTaints)
 	}

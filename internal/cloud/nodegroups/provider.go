@@ -66,13 +66,13 @@ type Provider struct {
 	absent  map[string]time.Time           // by provider id: since when a machine is not listed
 	offered map[string]*offered            // by class and taints of the pool
 
-	selected map[string]map[string]adoptable // by class and group
+	selected map[classKey]map[string]adoptable // by class and group
 }
 
 // New makes a provider. Nothing is called before it is used.
 func New(s Settings) *Provider {
 	return &Provider{name: s.Name, hasTags: s.HasTags, other: s.Other, adopts: s.Adopts, server: s.Server, timeout: s.Timeout, records: s.Records, resources: s.Resources, clock: s.Clock, log: s.Log,
-		record: recordCache{turn: cloud.NewLock()}, reader: groupReader{facts: map[string]*groupFacts{}}, queues: map[string]*queue{}, refused: map[string][]cloud.OfferingKey{}, why: map[string]error{}, absent: map[string]time.Time{}, offered: map[string]*offered{}, selected: map[string]map[string]adoptable{}}
+		record: recordCache{turn: cloud.NewLock()}, reader: groupReader{facts: map[string]*groupFacts{}}, queues: map[string]*queue{}, refused: map[string][]cloud.OfferingKey{}, why: map[string]error{}, absent: map[string]time.Time{}, offered: map[string]*offered{}, selected: map[classKey]map[string]adoptable{}}
 }
 
 // Traits implements cloud.Provider.
@@ -203,7 +203,7 @@ type outcome struct {
 // adoptable is a group whose machines may get claims that were made for them: it had them before a class selected it, or the server replaced others by
 // them, in a rollout or as they were broken. There may be pods on them, so they are not given back unasked.
 type adoptable struct {
-	class     string
+	class     classKey
 	labels    model.Labels
 	replacing bool
 }

@@ -68,7 +68,7 @@ func keepsReplaced(p *model.NodePool, group string) bool {
 func poolOfMember(pools []*model.NodePool, i *model.Instance) *model.NodePool {
 	var out *model.NodePool
 	for _, p := range pools {
-		if p.Deleting || p.LetGo || p.ClassName != i.Class || out != nil && out.Name < p.Name {
+		if p.Deleting || p.LetGo || p.ClassName != i.Class || p.ClassKind != i.ClassKind || out != nil && out.Name < p.Name {
 			continue
 		}
 		l := memberLabels(p, i.Labels)

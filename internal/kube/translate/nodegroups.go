@@ -309,7 +309,7 @@ func translateNodeGroup(g NodeGroup, set GroupSettings, weight int32) GroupObjec
 		withPods = strconv.Itoa(set.MaxDrain)
 	}
 	if withPods != "" { // the removal of an empty node disrupts nothing
-		d.Budgets = append(d.Budgets, karpv1.Budget{Nodes: withPods, Reasons: []karpv1.DisruptionReason{karpv1.DisruptionReasonUnderutilized}})
+		d.Budgets = append(d.Budgets, karpv1.Budget{Nodes: withPods, Reasons: []karpv1.DisruptionReason{karpv1.DisruptionReasonUnderutilized, karpv1.DisruptionReasonUnhealthy}})
 	}
 	// Cluster Autoscaler replaces no machine because its group's description has changed.
 	d.Budgets = append(d.Budgets, karpv1.Budget{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionReasonDrifted}})
