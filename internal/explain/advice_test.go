@@ -6,6 +6,7 @@ package explain
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
@@ -194,5 +195,31 @@ func TestWaysTellAllNodes(t *testing.T) {
 				t.Errorf("%d pods of %dm: %d nodes for %d micro-dollars an hour are told, %d for %d are launched", pods, milliCPU, told, a.Ways[0].Then.NewMicro, nodes, micro)
 			}
 		}
+	}
+}
+
+// During a shortage of an instance type, a pod that selects it is offered to accept others, and no change after which it still waits for capacity.
+func TestShortageIsSeen(t *testing.T) {
+	s := waitingCluster()
+	short, other := *s.Pools[0].Types[0], *s.Pools[0].Types[0]
+	short.Offerings = slices.Clone(short.Offerings)
+	short.Offerings[0].Available = false
+	other.Name, other.Labels = "u", model.Labels{model.LabelInstanceType: "u"}
+	s.Pools[0].Types = []*model.InstanceType{&short, &other}
+	addPool(s, "tainted", "", "").Taints = []model.Taint{{Key: "gpu", Effect: "NoSchedule"}}
+	addPool(s, "q", "", "")
+	pod := selecting(addPending(s, "r", 1000, true), model.LabelNodePool, "p", model.LabelInstanceType, "t")
+	a := whyPod(t, s, pod)
+	editable := 0
+	for _, w := range a.Ways {
+		if !w.IsEditable() {
+			continue
+		}
+		if editable++; len(w.Changes) == 1 && w.Changes[0].Field != "spec.template.spec.nodeSelector["+model.LabelInstanceType+"]" && w.Changes[0].Field != "spec.template.spec.affinity.nodeAffinity["+model.LabelInstanceType+"]" {
+			t.Errorf("%v is offered, which leaves the shortage", w.Changes)
+		}
+	}
+	if editable == 0 || a.Findings[0].Reason.Code != plan.OutOfCapacity {
+		t.Errorf("%d ways that people can take, and %+v first", editable, a.Findings)
 	}
 }

@@ -53,7 +53,7 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 	case plan.Resource, plan.CameShort, plan.ShortAgain:
 		return ex.requestRemedy(c, pod, plan.DetailOf[plan.OfSize](r))
 	case plan.OutOfCapacity:
-		return marketRemedies(pool)
+		return append(shortageRemedies(c, pod), marketRemedies(pool)...)
 	case plan.GroupMaximum:
 		full := plan.DetailOf[plan.OfGroupMaximum](r)
 		return one(string(full.Group), "maxSize", plan.Set, strconv.FormatInt(full.Most+1, 10))
@@ -181,6 +181,19 @@ func (ex *explanation) requestRemedy(c *model.Class, pod string, short plan.OfSi
 		return nil // a pod that asks for nothing of it is another pod
 	}
 	return []plan.Change{{Object: pod, Field: "spec.containers[*].resources.requests[" + string(short.Resource) + "]", Op: plan.Set, Value: model.FormatAmount(d, left)}}
+}
+
+// shortageRemedies have a pod accept other offerings than those that have no capacity.
+func shortageRemedies(c *model.Class, pod string) (out []plan.Change) {
+	for i := range c.Terms {
+		for _, q := range c.Terms[i].Requirements {
+			ch := plan.Change{Object: pod, Field: "spec.affinity.nodeAffinity[" + q.Key + "]", Op: plan.Remove}
+			if !slices.Contains(out, ch) {
+				out = append(out, ch)
+			}
+		}
+	}
+	return out
 }
 
 // marketRemedies are the offerings that would have to be to be had again, the cheapest first.

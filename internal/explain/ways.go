@@ -185,7 +185,7 @@ func dropLonger(a *plan.Answer) {
 // reason and the first change are of one NodePool.
 func nearestFirst(a *plan.Answer) {
 	best := slices.IndexFunc(a.Ways, func(w plan.Way) bool {
-		return w.Of == plan.Demand && !slices.ContainsFunc(w.Changes, func(ch plan.Change) bool { return !ch.IsEditable() })
+		return w.Of == plan.Demand && w.IsEditable()
 	})
 	if best < 0 {
 		return

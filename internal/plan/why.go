@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -94,6 +95,11 @@ type Way struct {
 	Then    Alternative `json:"then"`              // what would come of it
 	Starts  int         `json:"starts,omitempty"`  // of a pod: how many of the pods that wait for the same reason have a place then
 	Waiting int         `json:"waiting,omitempty"` // of a pod: how many pods wait for the same reason
+}
+
+// IsEditable reports whether people can make all changes.
+func (w *Way) IsEditable() bool {
+	return !slices.ContainsFunc(w.Changes, func(c Change) bool { return !c.IsEditable() })
 }
 
 // Kind is what an Alternative does.

@@ -47,7 +47,7 @@ func CauseOf(a *plan.Answer) PendingCause {
 		}
 	}
 	for i := range a.Ways {
-		if w := &a.Ways[i]; len(w.Changes) > 0 && w.Changes[0].IsEditable() {
+		if w := &a.Ways[i]; len(w.Changes) > 0 && w.IsEditable() {
 			parts := make([]string, len(w.Changes))
 			for j, c := range w.Changes {
 				parts[j] = change(c)

@@ -42,9 +42,7 @@ func WhyText(w io.Writer, a *Why) error {
 	for _, f := range a.Facts {
 		fmt.Fprintf(&b, "  %s: %s\n", f.Name, f.Value)
 	}
-	ways := slices.DeleteFunc(slices.Clone(a.Ways), func(w plan.Way) bool {
-		return slices.ContainsFunc(w.Changes, func(c plan.Change) bool { return !c.IsEditable() })
-	})
+	ways := slices.DeleteFunc(slices.Clone(a.Ways), func(w plan.Way) bool { return !w.IsEditable() })
 	of, offered := plan.Code(""), map[plan.Change]bool{}
 	for _, f := range groupPods(a.Findings) {
 		if f.Of != of {
@@ -59,7 +57,9 @@ func WhyText(w io.Writer, a *Why) error {
 			pool += model.Count(f.Pods, "pod") + ": "
 		}
 		fmt.Fprintf(&b, "  - %s%s\n", pool, Sentence(f.Reason))
-		if f.Change != nil && f.Change.IsEditable() && !offered[*f.Change] && !slices.ContainsFunc(ways, func(w plan.Way) bool { return w.Of == plan.Demand && f.Of == plan.Demand }) {
+		// Where it is known what starts a pod, a change that only ends one obstacle is not told.
+		isKnown := of == plan.Demand && strings.HasPrefix(a.Subject, "pod/") && len(a.Ways) > 0
+		if f.Change != nil && f.Change.IsEditable() && !isKnown && !offered[*f.Change] && !slices.ContainsFunc(ways, func(w plan.Way) bool { return w.Of == plan.Demand && f.Of == plan.Demand }) {
 			offered[*f.Change] = true
 			fmt.Fprintf(&b, "    change: %s\n", change(*f.Change))
 		}

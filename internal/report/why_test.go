@@ -124,3 +124,17 @@ func TestWayTellsTheWholePrice(t *testing.T) {
 		}
 	}
 }
+
+// A change after which a pod still waits for what people can't change, such as capacity, is not told.
+func TestNoChangeThatDoesNotHelp(t *testing.T) {
+	remove := plan.Change{Object: "replicaset/n/r", Field: "spec.template.spec.nodeSelector[karpenter.sh/nodepool]", Op: plan.Remove}
+	a := plan.Answer{Subject: "pod/n/r", Findings: []plan.Finding{{Of: plan.Demand, Reason: plan.Reason{Code: plan.NoPools}, Change: &remove}},
+		Ways: []plan.Way{{Of: plan.Demand, Changes: []plan.Change{remove, {Object: "offering/t/z/on-demand", Field: "available", Op: plan.Set, Value: "true"}}}}}
+	var b bytes.Buffer
+	if err := WhyText(&b, &Why{Answer: a}); err != nil {
+		t.Fatal(err)
+	}
+	if c := CauseOf(&a).Change; c != "" || strings.Contains(b.String(), "nodeSelector") {
+		t.Errorf("%q and\n%s", c, b.String())
+	}
+}
