@@ -7,7 +7,7 @@
 set -euo pipefail
 module=$1
 shift
-if ! why=$(go -C "$module" list -m 2>&1); then
+if ! why=$(go -C "$module" list -m 2>&1) && [[ $why == *toolchain* || $why == *"requires go"* ]]; then
 	printf 'NOT RUN, because the Go version of %s cannot be had: %s\n%s\n' "$module" "$*" "$why" >&2
 	exit 0
 fi

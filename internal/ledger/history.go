@@ -100,9 +100,12 @@ func sayAlike(a, b []plan.Reason) bool {
 	return slices.EqualFunc(a, b, func(a, b plan.Reason) bool { return a.Code == b.Code && a.Pool == b.Pool }) &&
 		slices.EqualFunc(a, b, func(a, b plan.Reason) bool {
 			x, y := a.Fields(), b.Fields()
-			return x.Subject == y.Subject && x.Key == y.Key && (a.Code != plan.Requirement || x.Want == y.Want)
+			return x.Subject == y.Subject && x.Key == y.Key && (x.Want == y.Want || isAmount(x.Want) && isAmount(y.Want) && a.Code != plan.Requirement)
 		})
 }
+
+// isAmount reports whether a text is an amount of a resource, such as 500m or 2Gi.
+func isAmount(s string) bool { return s != "" && s[0] >= '0' && s[0] <= '9' }
 
 // joinRefusal counts a refused pod in an entry that says the same of another pod, where there is one of the last minute.
 func joinRefusal(s *segment, e *Entry) bool {

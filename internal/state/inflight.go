@@ -180,12 +180,10 @@ func (f *InFlight) RecordFailure(key model.ActionKey, retry func(failures int) t
 	}
 	a.failures++
 	a.answered, a.version, a.until = false, 0, retry(a.failures)
-	if a.change != nil { // it is still to be made, or was made and the answer lost: that it was undone before is not over
-		for _, was := range f.recent[key] {
-			if reflect.DeepEqual(was.content, a.change.content) {
-				was.at = a.until
-			}
-		}
+	if c := a.change; c != nil && c.undone > 0 { // it is still to be made, or was made and the answer lost: that it was undone before is not over
+		was := *c
+		was.undone, was.at = c.undone-1, a.until
+		f.remember(key, &was)
 	}
 	return a.failures
 }

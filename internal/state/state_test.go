@@ -346,6 +346,7 @@ func TestUndoneThoughCallsAreSlowOrFail(t *testing.T) {
 		for i := range 12 {
 			s.Begin(u, at(now), at(now+60))
 			now += 9
+			s.ExpireActions(at(now)) // as each step does meanwhile
 			if fails(i) {
 				s.InFlight.RecordFailure(u.Key(), func(int) time.Time { return at(now + 10) })
 				now += 10

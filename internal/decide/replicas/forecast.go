@@ -110,9 +110,12 @@ func (m Memory) Sample(s *model.Snapshot, now time.Time) Memory {
 }
 
 // withChange is the history after one more change; like is one of the pods, nil where there is none. A number that comes back within
-// passingWithin has not changed: what it was meanwhile is forgotten.
+// passingWithin after a fall has not changed: the fall is forgotten. A rise is not: it will want nodes again.
 func (h *replicaHistory) withChange(c replicaChange, like *model.Pod) *replicaHistory {
 	for i := len(h.changes) - 1; i > 0 && c.at.Sub(h.changes[i].at) < passingWithin; i-- {
+		if h.changes[i].pods > c.pods {
+			break
+		}
 		if h.changes[i-1].pods == c.pods {
 			out := &replicaHistory{changes: slices.Clone(h.changes[:i]), requests: h.requests}
 			if like != nil {

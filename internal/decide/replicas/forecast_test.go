@@ -91,3 +91,20 @@ func TestReplicaHistoryIsBounded(t *testing.T) {
 		t.Errorf("%d changes are kept of which all but one are older than %s", n, replicaHistoryAge)
 	}
 }
+
+// TestPassingFalls: pods that were evicted and are there again are no change of a workload. A short rise is.
+func TestPassingFalls(t *testing.T) {
+	at := time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		pods []int // 20 s apart
+		kept int
+	}{{[]int{8, 6, 8}, 1}, {[]int{8, 6, 5, 8}, 1}, {[]int{8, 6, 7, 8}, 1}, {[]int{8, 6, 6, 6, 8}, 3}, {[]int{4, 8, 4}, 3}, {[]int{4, 8, 4, 8}, 2}, {[]int{8, 4, 9, 8}, 4}} {
+		h := &replicaHistory{}
+		for i, n := range c.pods {
+			h = h.withChange(replicaChange{at.Add(time.Duration(i) * 20 * time.Second), n}, nil)
+		}
+		if len(h.changes) != c.kept {
+			t.Errorf("%v: %d changes are kept, want %d", c.pods, len(h.changes), c.kept)
+		}
+	}
+}
