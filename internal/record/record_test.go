@@ -336,6 +336,32 @@ func TestRefusesOthers(t *testing.T) {
 	}
 }
 
+// However often a recorder is started again, no file grows far beyond its size.
+func TestRotationOfRestarts(t *testing.T) {
+	path, c := filepath.Join(t.TempDir(), "r.zst"), newClock()
+	conf := config(path, c)
+	conf.MaxBytes, conf.MaxFiles = 4<<10, 3
+	r := rand.New(rand.NewSource(1))
+	for range 40 {
+		w := begin(t, conf)
+		for i := range 10 {
+			set(w, pod(fmt.Sprint("x", i), fmt.Sprint("n", r.Int63()))) // text that does not compress
+		}
+		if err := errors.Join(w.Synced(), w.Flush(), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := Files(path)
+	if err != nil || len(files) != 4 {
+		t.Fatalf("%q, %v: want four files", files, err)
+	}
+	for _, f := range files {
+		if info, err := os.Stat(f); err != nil || info.Size() > 2*conf.MaxBytes {
+			t.Errorf("%s: %d bytes, %v", f, info.Size(), err)
+		}
+	}
+}
+
 // A full file gets a number, and the next one begins with all there is, so that any of them can be read alone.
 func TestRotation(t *testing.T) {
 	path, c := filepath.Join(t.TempDir(), "r.zst"), newClock()

@@ -58,6 +58,7 @@ type Writer struct {
 	flushed int64 // time of the last check
 	last    int64 // time of the last line
 	began   int64 // bytes of the file when its first snapshot was complete; -1: it is not
+	resumed bool  // the file was begun by another run
 	have    map[objectKey]written
 	stats   Stats
 	err     error
@@ -92,6 +93,11 @@ func Open(c Config) (w *Writer, resumed bool, err error) {
 	}
 	if resumed, err = w.repair(); err != nil {
 		return nil, false, err
+	}
+	if w.resumed = resumed; resumed {
+		if w.stats.Bytes, err = w.file.Seek(0, io.SeekCurrent); err != nil {
+			return nil, false, fmt.Errorf("%s: %w", c.Path, err)
+		}
 	}
 	return w, resumed, w.begin(false)
 }
@@ -344,7 +350,9 @@ func (w *Writer) Synced() error {
 func (w *Writer) synced() error {
 	w.put(line{Synced: true})
 	err := w.flush()
-	w.began = w.stats.Bytes
+	if w.began = w.stats.Bytes; w.resumed { // of a file that others began all counts: else each restart would add a snapshot and as much again
+		w.began = 0
+	}
 	return err
 }
 
@@ -352,13 +360,18 @@ func (w *Writer) synced() error {
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.lines == 0 && w.c.Now().UnixMilli() < w.flushed+w.c.Idle.Milliseconds() {
+	if !w.isFull() && w.lines == 0 && w.c.Now().UnixMilli() < w.flushed+w.c.Idle.Milliseconds() {
 		return w.err
 	}
-	if err := w.flush(); err != nil || w.began < 0 || w.c.MaxBytes == 0 || w.stats.Bytes-w.began < w.c.MaxBytes {
+	if err := w.flush(); err != nil || !w.isFull() {
 		return err
 	}
 	return w.fail(w.rotate())
+}
+
+// isFull reports whether the file is as large as it may be.
+func (w *Writer) isFull() bool {
+	return w.began >= 0 && w.c.MaxBytes != 0 && w.stats.Bytes-w.began >= w.c.MaxBytes
 }
 
 func (w *Writer) flush() error {
@@ -396,7 +409,7 @@ func (w *Writer) rotate() error {
 	if err := syscall.Flock(int(w.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return err
 	}
-	w.stats.Bytes, w.began = 0, -1
+	w.stats.Bytes, w.began, w.resumed = 0, -1, false
 	w.stats.Files++
 	if err := w.begin(true); err != nil {
 		return err

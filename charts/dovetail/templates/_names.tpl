@@ -78,7 +78,7 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
 {{- if and .enabled .persistentVolumeClaim -}}
 {{- $out = append $out (dict "name" "dovetail-recordings" "persistentVolumeClaim" (dict "claimName" .persistentVolumeClaim)) -}}
 {{- else if .enabled -}}
-{{- $out = append $out (dict "name" "dovetail-recordings" "emptyDir" (dict "sizeLimit" (printf "%dMi" (mul 10 (int64 .maxFileSizeMiB))))) -}}
+{{- $out = append $out (dict "name" "dovetail-recordings" "emptyDir" (dict "sizeLimit" (printf "%dMi" (mul 20 (int64 .maxFileSizeMiB))))) -}}
 {{- end -}}
 {{- end -}}
 {{- if $out -}}{{- toYaml $out -}}{{- end -}}
