@@ -27,7 +27,7 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 	}
 	switch r.Code {
 	case plan.Taint:
-		if pool != nil && model.HaveUnusedDevice(allowedTypes(pool), c.Requests) {
+		if pool != nil && model.HaveUnusedDevice(allowedTypes(pool), c.Requests, ex.s.ResourceNames) {
 			return nil // the taint keeps pods away that don't use the devices
 		}
 		return one(pod, "spec.tolerations", plan.Add, plan.DetailOf[plan.OfTaint](r).String())

@@ -3,7 +3,10 @@
 
 package model
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // InstanceType is a kind of machine.
 type InstanceType struct {
@@ -89,13 +92,15 @@ func (rs Requirements) AllowOffering(o *Offering) bool {
 	return true
 }
 
-// HaveUnusedDevice reports whether all of some types, of which there is one, have a device, such as a GPU, that is not requested.
-func HaveUnusedDevice(types []*InstanceType, requests Resources) bool {
+// HaveUnusedDevice reports whether all of some types, of which there is one, have a device, such as a GPU, that is not requested. names are those of
+// the dimensions.
+func HaveUnusedDevice(types []*InstanceType, requests Resources, names []string) bool {
 	if len(types) == 0 {
 		return false
 	}
-	for d := Pods + 1; int(d) < len(types[0].Capacity); d++ {
-		if requests.At(d) == 0 && !slices.ContainsFunc(types, func(t *InstanceType) bool { return t.Capacity.At(d) == 0 }) {
+	for d := Pods + 1; int(d) < min(len(types[0].Capacity), len(names)); d++ {
+		// Network interfaces of a VPC and huge pages are of general machines, which are kept for nobody.
+		if requests.At(d) == 0 && !strings.HasPrefix(names[d], "vpc.amazonaws.com/") && !strings.HasPrefix(names[d], "hugepages-") && !slices.ContainsFunc(types, func(t *InstanceType) bool { return t.Capacity.At(d) == 0 }) {
 			return true
 		}
 	}

@@ -138,3 +138,22 @@ func TestHostPortsConflict(t *testing.T) {
 		}
 	}
 }
+
+// TestUnusedDevices: machines with GPUs are kept for who asks for them; what every machine of a cloud has is no device.
+func TestUnusedDevices(t *testing.T) {
+	names := append(FixedNames(), "nvidia.com/gpu", "vpc.amazonaws.com/pod-eni", "hugepages-2Mi")
+	general := &InstanceType{Capacity: Resources{4000, 1, 1, 58, 0, 54, 8}}
+	gpu := &InstanceType{Capacity: Resources{4000, 1, 1, 58, 1, 54, 8}}
+	for _, c := range []struct {
+		types    []*InstanceType
+		requests Resources
+		want     bool
+	}{
+		{nil, nil, false}, {[]*InstanceType{general}, Resources{100}, false}, {[]*InstanceType{gpu}, Resources{100}, true}, {[]*InstanceType{gpu, general}, Resources{100}, false},
+		{[]*InstanceType{gpu}, Resources{100, 0, 0, 1, 1}, false},
+	} {
+		if got := HaveUnusedDevice(c.types, c.requests, names); got != c.want {
+			t.Errorf("%d types, requests %v: %t", len(c.types), c.requests, got)
+		}
+	}
+}

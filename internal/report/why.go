@@ -58,7 +58,7 @@ func WhyText(w io.Writer, a *Why) error {
 		}
 		fmt.Fprintf(&b, "  - %s%s\n", pool, Sentence(f.Reason))
 		// Where it is known what starts a pod, a change that only ends one obstacle is not told.
-		isKnown := of == plan.Demand && strings.HasPrefix(a.Subject, "pod/") && len(a.Ways) > 0
+		isKnown := of == plan.Demand && (strings.HasPrefix(a.Subject, "pod/") || strings.HasPrefix(a.Subject, "deployment/")) && len(a.Ways) > 0
 		if f.Change != nil && f.Change.IsEditable() && !isKnown && !offered[*f.Change] && !slices.ContainsFunc(ways, func(w plan.Way) bool { return w.Of == plan.Demand && f.Of == plan.Demand }) {
 			offered[*f.Change] = true
 			fmt.Fprintf(&b, "    change: %s\n", change(*f.Change))

@@ -177,7 +177,7 @@ func (s *Explainer) wouldServe(c *problem.Class, p *problem.Pool) bool {
 	known := s.Catalog.ProviderKeysOf(p.Types)
 	types := s.typesOf(p, known).types
 	s.Work.Steps += int64(len(types))
-	if model.HaveUnusedDevice(types, c.Spec.Requests) {
+	if model.HaveUnusedDevice(types, c.Spec.Requests, s.In.Given.ResourceNames) {
 		return false
 	}
 	return slices.ContainsFunc(types, func(t *model.InstanceType) bool {
