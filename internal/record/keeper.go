@@ -89,6 +89,9 @@ func (k *Keeper) Run(ctx context.Context, w *Writer, every time.Duration, synced
 	if err == nil {
 		k.drain(w)
 	}
+	for range len(k.changes) { // objects that nobody records are held by nobody
+		<-k.changes
+	}
 	return errors.Join(err, w.Close())
 }
 
