@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	clusterapiv1alpha1 "github.com/dovetail-sh/dovetail/api/clusterapi/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/deletioncost"
@@ -309,6 +310,31 @@ func TestOverlayStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until("its end", func(s *state.State) bool { return overlay(s) == nil })
+}
+
+// A ClusterAPINodeClass is seen, and its status is written and seen again. One of another uid is asked for before it passes for gone.
+func TestClusterAPIClass(t *testing.T) {
+	p := newPlane(t)
+	w := p.watch(t)
+	if err := kubetest.Kubectl([]byte(`{"apiVersion":"karpenter.cluster.x-k8s.io/v1alpha1","kind":"ClusterAPINodeClass","metadata":{"name":"members"},"spec":{
+		"scalableResourceSelector":{"matchLabels":{"tier":"a"}}}}`), "create", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	class := func(s *state.State) *state.NodeClass {
+		return s.Pools.FindNodeClass(clusterapiv1alpha1.Group, clusterapiv1alpha1.KindClusterAPINodeClass, "members")
+	}
+	w.until("the class", func(s *state.State) bool { return class(s) != nil })
+	u := plan.UpdateNodeClass{Group: clusterapiv1alpha1.Group, Kind: clusterapiv1alpha1.KindClusterAPINodeClass, Name: "members", UID: class(w.s).UID,
+		Status: []byte(`{"groups":[{"name":"g","min":1,"max":3,"desired":2}]}`), Conditions: map[string]model.Condition{"Ready": {Status: "True", Reason: "Ready"}}}
+	v := must(p.actor.UpdateNodeClass(p.ctx, u))(t)
+	w.until("its groups", func(s *state.State) bool { return len(class(s).Groups) == 1 && class(s).Groups[0].Max == 3 })
+	if again := must(p.actor.UpdateNodeClass(p.ctx, u))(t); again != v {
+		t.Fatalf("a change that changes nothing made version %d of %d", again, v)
+	}
+	other := u
+	other.UID = "11111111-2222-3333-4444-555555555555"
+	_, err := p.actor.UpdateNodeClass(p.ctx, other)
+	wantErr(t, err, plan.ErrGone, "members")
 }
 
 // A node class that people made gets its provider's finalizer, keeps everybody else's, and goes when ours goes last. Of finalizers the

@@ -44,6 +44,7 @@ var shownElsewhere = []struct {
 	{"TestViewers", []string{"create pods/portforward", "get pods/portforward", "create serviceaccounts/token dovetail-viewer"}},
 	{"TestPoolAndClass", []string{"get nodepools.karpenter.sh", "get kwoknodeclasses.karpenter.kwok.sh", "get ec2nodeclasses.karpenter.k8s.aws",
 		"get nodegroupclasses.dovetail.sh", "patch kwoknodeclasses/status.karpenter.kwok.sh"}},
+	{"TestClusterAPIClass", []string{"get clusterapinodeclasses.karpenter.cluster.x-k8s.io"}},
 	{"TestOverlayStatus", []string{"get nodeoverlays.karpenter.sh", "patch nodeoverlays/status.karpenter.sh"}},
 	{"TestBufferQuotas", []string{"get capacityquotas.autoscaling.x-k8s.io", "get capacitybuffers.autoscaling.x-k8s.io"}},
 	{"TestProvisioningRequests", []string{"get provisioningrequests.autoscaling.x-k8s.io"}},

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
@@ -75,12 +76,15 @@ func ReadRecordable(ctx context.Context, c *client.Client) (*Recordable, error) 
 	return out, nil
 }
 
-// readClusterID returns what a recording knows a cluster by.
+// readClusterID returns what a recording knows a cluster by. It lists, as whoever records may list namespaces, and need not have the right to get one.
 func readClusterID(ctx context.Context, c *client.Client) (string, error) {
-	var system corev1.Namespace
-	switch err := c.Core.Get().Resource("namespaces").Name(metav1.NamespaceSystem).Do(ctx).Into(&system); {
+	var found corev1.NamespaceList
+	only := fields.OneTermEqualSelector(metav1.ObjectNameField, metav1.NamespaceSystem).String()
+	switch err := c.Core.Get().Resource("namespaces").Param("fieldSelector", only).Do(ctx).Into(&found); {
+	case err == nil && len(found.Items) == 1:
+		return string(found.Items[0].UID), nil
 	case err == nil:
-		return string(system.UID), nil
+		return c.Address, nil
 	case !apierrors.IsForbidden(err):
 		return "", fmt.Errorf("read Namespace %s of API server %s: %w", metav1.NamespaceSystem, c.Address, err)
 	}
