@@ -220,21 +220,8 @@ func jointPatch(a, b plan.Change) (string, bool) {
 	if !ok || kind != "poddisruptionbudget" || a.Object != b.Object || a.Op != plan.Set || b.Op != plan.Remove {
 		return "", false
 	}
-	first, ok := mergePatch(a)
-	second, also := mergePatch(b)
-	if !ok || !also {
-		return "", false
-	}
-	var spec struct {
-		Spec map[string]any `json:"spec"`
-	}
-	for _, patch := range []string{first, second} {
-		if err := json.Unmarshal([]byte(patch), &spec); err != nil {
-			return "", false
-		}
-	}
-	raw, err := json.Marshal(spec)
-	return "-n " + namespace + " patch " + kind + " " + name + " --type merge -p '" + string(raw) + "'", err == nil
+	patch, ok := mergePatch(a, b)
+	return "-n " + namespace + " patch " + kind + " " + name + " --type merge -p '" + patch + "'", ok
 }
 
 func doctorCommand(f *doctor.Finding, c plan.Change) string {
@@ -311,27 +298,33 @@ func budgetField(path string) (number, field string, ok bool) {
 	return strings.Cut(rest, "].")
 }
 
-// mergePatch is a change as a JSON merge patch; false: it is within a list.
-func mergePatch(c plan.Change) (string, bool) {
-	if c.Op == plan.Add {
-		return "", false
-	}
-	keys, ok := pathKeys(c.Field)
-	if !ok {
-		return "", false
-	}
-	var value any
-	if c.Op == plan.Set {
-		value = c.Value
-		last := keys[len(keys)-1]
-		if n, err := strconv.Atoi(c.Value); err == nil && (last == "weight" || last == "maxUnavailable" || last == "minAvailable") {
-			value = n
+// mergePatch is changes of one object as a JSON merge patch; false: one is within a list.
+func mergePatch(changes ...plan.Change) (string, bool) {
+	root := map[string]any{}
+	for _, c := range changes {
+		keys, ok := pathKeys(c.Field)
+		if c.Op == plan.Add || !ok || len(keys) == 0 {
+			return "", false
+		}
+		parents, last := keys[:len(keys)-1], keys[len(keys)-1]
+		at := root
+		for _, key := range parents {
+			below, is := at[key].(map[string]any)
+			if !is {
+				below = map[string]any{}
+				at[key] = below
+			}
+			at = below
+		}
+		at[last] = nil
+		if c.Op == plan.Set {
+			at[last] = c.Value
+			if n, err := strconv.Atoi(c.Value); err == nil && (last == "weight" || last == "maxUnavailable" || last == "minAvailable") {
+				at[last] = n
+			}
 		}
 	}
-	for i := len(keys) - 1; i >= 0; i-- {
-		value = map[string]any{keys[i]: value}
-	}
-	raw, err := json.Marshal(value)
+	raw, err := json.Marshal(root)
 	return string(raw), err == nil
 }
 

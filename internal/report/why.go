@@ -58,7 +58,7 @@ func WhyText(w io.Writer, a *Why) error {
 		}
 		fmt.Fprintf(&b, "  - %s%s\n", pool, Sentence(f.Reason))
 		// Where it is known what starts a pod, a change that only ends one obstacle is not told.
-		isKnown := of == plan.Demand && (strings.HasPrefix(a.Subject, "pod/") || strings.HasPrefix(a.Subject, "deployment/")) && len(a.Ways) > 0
+		isKnown := of == plan.Demand && isOfPods(a.Subject) && len(a.Ways) > 0
 		if f.Change != nil && f.Change.IsEditable() && !isKnown && !offered[*f.Change] && !slices.ContainsFunc(ways, func(w plan.Way) bool { return w.Of == plan.Demand && f.Of == plan.Demand }) {
 			offered[*f.Change] = true
 			fmt.Fprintf(&b, "    change: %s\n", change(*f.Change))
@@ -103,6 +103,12 @@ func WhyText(w io.Writer, a *Why) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// isOfPods reports whether an answer is about a pod, or about those of a Deployment.
+func isOfPods(subject string) bool {
+	kind, _, _ := strings.Cut(subject, "/")
+	return kind == "pod" || kind == "deployment"
 }
 
 // decidedRow is an entry, and how many others say the same of other pods.
@@ -353,7 +359,7 @@ func heading(subject string, of plan.Code) string {
 			return "What keeps drifted nodes from being replaced"
 		}
 	}
-	if kind, _, _ := strings.Cut(subject, "/"); kind == "pod" || kind == "deployment" {
+	if isOfPods(subject) {
 		switch of {
 		case plan.PodsNotCreated:
 			return "Why some of its pods do not exist"

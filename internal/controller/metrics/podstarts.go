@@ -97,7 +97,7 @@ func (m *podStarts) collect(now time.Time, put func(string, float64, ...string))
 	}
 }
 
-// dynamicResources is the label that says whether a pod asks for devices of dynamic resource allocation.
+// dynamicResources is the label for whether a pod asks for devices of dynamic resource allocation.
 const dynamicResources = "dynamic_resources"
 
 var podLabels = []string{"name", "namespace", "owner", "node", "scheduled", "nodepool", "zone", "arch", "capacity_type", "instance_type", "phase", "ready", "managed"}

@@ -109,7 +109,7 @@ func (m Memory) Sample(s *model.Snapshot, now time.Time) Memory {
 	return Memory{replicas: next, replicasDue: now.Truncate(every).Add(every)}
 }
 
-// withChange is the history after one more change; like is one of the pods, nil where there is none. A number that comes back within
+// withChange returns the history after one more change; like is one of the pods, nil where there is none. A number that comes back within
 // passingWithin after a fall has not changed: the fall is forgotten. A rise is not: it will want nodes again.
 func (h *replicaHistory) withChange(c replicaChange, like *model.Pod) *replicaHistory {
 	for i := len(h.changes) - 1; i > 0 && c.at.Sub(h.changes[i].at) < passingWithin; i-- {

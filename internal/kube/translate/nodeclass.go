@@ -51,6 +51,11 @@ func (t *Translator) ClusterAPINodeClass(k *clusterapiv1alpha1.ClusterAPINodeCla
 	return t.groupClass(nodeClass(k, clusterapiv1alpha1.Group, clusterapiv1alpha1.KindClusterAPINodeClass, k.Spec, k.Status.Conditions), k.Status, nil)
 }
 
+// IsGroupClass reports whether a kind of node class selects node groups.
+func IsGroupClass(kind string) bool {
+	return kind == dovetailv1alpha1.KindNodeGroupClass || kind == clusterapiv1alpha1.KindClusterAPINodeClass
+}
+
 // groupClass adds the groups that the status of a node class has, and how they are scaled.
 func (t *Translator) groupClass(out state.NodeClass, status dovetailv1alpha1.NodeGroupClassStatus, options *dovetailv1alpha1.NodeGroupOptions) state.NodeClass {
 	out.Scaling = t.scaling(&status, options)

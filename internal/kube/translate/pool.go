@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
-	clusterapiv1alpha1 "github.com/dovetail-sh/dovetail/api/clusterapi/v1alpha1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
@@ -95,7 +94,7 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 		out.ClassKind, out.ClassName = r.Kind, r.Name
 	}
 	aliased := out.Taken
-	out.OfGroups = out.ClassKind == dovetailv1alpha1.KindNodeGroupClass || out.ClassKind == clusterapiv1alpha1.KindClusterAPINodeClass
+	out.OfGroups = IsGroupClass(out.ClassKind)
 	out.Discovered = p.Labels[dovetailv1alpha1.LabelDiscovered] == karpv1.LabelValueTrue
 	out.Manager, out.Release = p.Annotations[AnnotationManagedBy], p.Annotations[AnnotationRelease]
 	if out.Manager == ManagedByDovetail {

@@ -23,8 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	clusterapiv1alpha1 "github.com/dovetail-sh/dovetail/api/clusterapi/v1alpha1"
-	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
@@ -120,7 +118,7 @@ func (o *overview) kinds() []overviewKind {
 			if r := p.Spec.Template.Spec.NodeClassRef; r != nil {
 				_, x.Taken = translate.ClassGroup(r.Group)
 				if x.Manager == translate.ManagedByDovetail {
-					x.Manager, x.Taken = "", x.Taken || r.Kind == dovetailv1alpha1.KindNodeGroupClass || r.Kind == clusterapiv1alpha1.KindClusterAPINodeClass
+					x.Manager, x.Taken = "", x.Taken || translate.IsGroupClass(r.Kind)
 				}
 			}
 			return func(b *top.Board) { b.SetPool(x) }

@@ -40,22 +40,23 @@ func (a *Actor) UpdateNodeClass(ctx context.Context, u plan.UpdateNodeClass) (ui
 		k := kind[*dovetailv1alpha1.NodeGroupClass]{
 			"nodegroupclass", "nodegroupclasses", a.c.Dovetail, &a.c.Seen.GroupClasses, func() *dovetailv1alpha1.NodeGroupClass { return &dovetailv1alpha1.NodeGroupClass{} },
 		}
-		return updateClass(ctx, k, "", u, a.now(), func(x *dovetailv1alpha1.NodeGroupClass) ([]metav1.Condition, any) {
-			rest := x.Status
-			rest.Conditions = nil
-			return x.Status.Conditions, rest
-		})
+		return updateClass(ctx, k, "", u, a.now(), func(x *dovetailv1alpha1.NodeGroupClass) ([]metav1.Condition, any) { return splitGroupStatus(x.Status) })
 	case [2]string{clusterapiv1alpha1.Group, clusterapiv1alpha1.KindClusterAPINodeClass}:
 		k := kind[*clusterapiv1alpha1.ClusterAPINodeClass]{
 			"clusterapinodeclass", "clusterapinodeclasses", a.c.ClusterAPI, &a.c.Seen.ClusterAPIClasses, func() *clusterapiv1alpha1.ClusterAPINodeClass { return &clusterapiv1alpha1.ClusterAPINodeClass{} },
 		}
 		return updateClass(ctx, k, "", u, a.now(), func(x *clusterapiv1alpha1.ClusterAPINodeClass) ([]metav1.Condition, any) {
-			rest := x.Status
-			rest.Conditions = nil
-			return x.Status.Conditions, rest
+			return splitGroupStatus(x.Status)
 		})
 	}
 	return 0, fmt.Errorf("update node class %s/%s %q: %w: not a kind this program writes", u.Group, u.Kind, u.Name, plan.ErrInvalid)
+}
+
+// splitGroupStatus splits the status of a class of node groups into conditions and the rest.
+func splitGroupStatus(s dovetailv1alpha1.NodeGroupClassStatus) ([]metav1.Condition, any) {
+	conditions := s.Conditions
+	s.Conditions = nil
+	return conditions, s
 }
 
 // updateClass writes a node class of one type. finalizer is that of its provider; empty: nothing is made for classes of this kind. status
