@@ -6,7 +6,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,8 +34,8 @@ type controllerProcess struct {
 	refresh       func(context.Context) // keeps fresh what the provider knows; nil: nothing has to be
 	headrooms     *headrooms.Keeper
 	deletionCosts *deletioncosts.Keeper
-	recorded      sync.WaitGroup // done when the recording is closed
-	failed        chan error     // the first error that any of them sends ends the process
+	recorded      chan struct{} // closed when the recording is; nil: nothing is recorded
+	failed        chan error    // the first error that any of them sends ends the process
 }
 
 // run starts everything and returns when a part of it fails or the context ends, which is no error. Before it returns it
@@ -48,7 +47,7 @@ func (p *controllerProcess) run(parent context.Context, registry *prometheus.Reg
 		return err
 	}
 	known := make(chan struct{})
-	defer p.recorded.Wait() // for its end to be written
+	defer p.awaitRecording()
 	defer cancel()
 	synced, err := watch.Watch(ctx, p.client, p.objects, p.ctl.Emit, p.recorder(ctx, known))
 	if err != nil {

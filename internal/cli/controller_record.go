@@ -39,28 +39,44 @@ func (f *recordingFlags) validate() error {
 	return nil
 }
 
+// recordingEnds is how long a process that ends waits for its recording to be closed, which takes long on a disk that hangs.
+const recordingEnds = 5 * time.Second
+
 // recorder records what the watch sees, until the context ends. It returns nil if nothing is recorded. A recording that can't be written is
-// logged, and is no reason for a controller to end.
+// logged, and is no reason for a controller to end or to wait.
 func (p *controllerProcess) recorder(ctx context.Context, synced <-chan struct{}) watch.Recorder {
 	f, log := p.flags.recording, p.settings.log
 	if f.dir == "" {
 		return nil
 	}
-	w, path, err := p.openRecording(ctx)
-	if err != nil {
-		log.Error("the cluster is not recorded", "error", err)
-		return nil
-	}
-	keeper := record.NewKeeper()
-	p.recorded.Add(1)
+	keeper, ended := record.NewKeeper(), make(chan struct{})
+	p.recorded = ended
 	go func() {
-		defer p.recorded.Done()
-		if err := keeper.Run(ctx, w, flushEvery, synced); err != nil {
-			log.Error("the recording has ended", "file", path, "error", err)
+		defer close(ended)
+		err := keeper.Run(ctx, func() (*record.Writer, error) {
+			w, path, err := p.openRecording(ctx)
+			if err == nil {
+				log.Info("recording", "file", path)
+			}
+			return w, err
+		}, flushEvery, synced)
+		if err != nil {
+			log.Error("the cluster is not recorded", "directory", f.dir, "error", err)
 		}
 	}()
-	log.Info("recording", "file", path)
 	return keeper
+}
+
+// awaitRecording waits for the end of the recording to be written.
+func (p *controllerProcess) awaitRecording() {
+	if p.recorded == nil {
+		return
+	}
+	select {
+	case <-p.recorded:
+	case <-time.After(recordingEnds):
+		p.settings.log.Error("the end of the recording is not written: the disk is too slow, or hangs", "directory", p.flags.recording.dir)
+	}
 }
 
 func (p *controllerProcess) openRecording(ctx context.Context) (w *record.Writer, path string, err error) {

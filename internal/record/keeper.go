@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,10 +65,22 @@ func (k *Keeper) offer(h handed) {
 	}
 }
 
-// Run writes what is handed over to a Writer, flushes it so often, and closes it when the context ends. synced is closed when all objects that
-// there were at the start have been handed over. It returns what ended the recording before the context did.
-func (k *Keeper) Run(ctx context.Context, w *Writer, every time.Duration, synced <-chan struct{}) error {
-	defer close(k.ended)
+// Run opens a Writer, writes what is handed over to it, flushes it so often, and closes it when the context ends. synced is closed when all
+// objects that there were at the start have been handed over. It returns what ended the recording before the context did.
+func (k *Keeper) Run(ctx context.Context, open func() (*Writer, error), every time.Duration, synced <-chan struct{}) error {
+	w, err := open()
+	if err == nil {
+		err = errors.Join(k.keep(ctx, w, every, synced), w.Close())
+	}
+	close(k.ended)
+	for range len(k.changes) { // objects that nobody records are held by nobody
+		<-k.changes
+	}
+	return err
+}
+
+// keep writes until the context ends, or the recording can't be written.
+func (k *Keeper) keep(ctx context.Context, w *Writer, every time.Duration, synced <-chan struct{}) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	var err error
@@ -89,10 +102,7 @@ func (k *Keeper) Run(ctx context.Context, w *Writer, every time.Duration, synced
 	if err == nil {
 		k.drain(w)
 	}
-	for range len(k.changes) { // objects that nobody records are held by nobody
-		<-k.changes
-	}
-	return errors.Join(err, w.Close())
+	return err
 }
 
 // drain records what waits.
@@ -111,7 +121,7 @@ func (h handed) into(w *Writer) {
 }
 
 // Prune deletes the recordings of others in a directory, the oldest files first, until those that stay have at most so many bytes together.
-// keep is the path of the recording of this process.
+// keep is the path of the recording of this process. Files that are no recordings stay, whatever their names.
 func Prune(dir, keep string, most int64) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -124,11 +134,15 @@ func Prune(dir, keep string, most int64) error {
 			continue
 		}
 		info, err := e.Info()
+		ours := false
+		if err == nil {
+			ours, err = isRecording(filepath.Join(dir, name))
+		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // its own process has deleted it
 		case err != nil:
 			return fmt.Errorf("delete old recordings: %w", err)
-		default:
+		case ours:
 			others = append(others, info)
 		}
 	}
@@ -142,4 +156,22 @@ func Prune(dir, keep string, most int64) error {
 		}
 	}
 	return nil
+}
+
+// isRecording reports whether a file begins with a run of a recorder, of whatever version.
+func isRecording(path string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	fr, err := nextFrame(f, 0, math.MaxInt64)
+	if errors.Is(err, errGarbage) || fr.end == fr.begin {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	h, err := readHeader(f, fr)
+	return h != nil || errors.Is(err, ErrNewer), nil
 }

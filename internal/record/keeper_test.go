@@ -4,6 +4,7 @@
 package record
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // What is handed over before the snapshot is complete is in it, what comes later is a change, and what waits when it ends is written.
@@ -26,7 +29,7 @@ func TestKeeper(t *testing.T) {
 		}
 		close(synced)
 		ended := make(chan error)
-		go func() { ended <- k.Run(ctx, w, time.Second, synced) }()
+		go func() { ended <- k.Run(ctx, opened(w), time.Second, synced) }()
 		time.Sleep(3 * time.Second)
 		k.Set("v1", "Pod", "shop/p0", pod("p0", "n1"))
 		k.Delete("Pod", "shop/p1")
@@ -49,21 +52,64 @@ func TestKeeperIsSlow(t *testing.T) {
 	for i := range 5 {
 		k.Set("v1", "Pod", fmt.Sprint("shop/p", i), pod(fmt.Sprint("p", i), ""))
 	}
-	if err := k.Run(t.Context(), w, time.Hour, nil); !errors.Is(err, errSlow) {
+	if err := k.Run(t.Context(), opened(w), time.Hour, nil); !errors.Is(err, errSlow) {
 		t.Error(err)
 	}
 }
 
-// Of the recordings of others the oldest are deleted.
+// opened returns a Writer as Run opens it.
+func opened(w *Writer) func() (*Writer, error) { return func() (*Writer, error) { return w, nil } }
+
+// A disk that hangs when the recording is opened keeps nobody, and a recording that can't be opened holds nothing.
+func TestKeeperOpens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, hangs, ended := NewKeeper(), make(chan error), make(chan error)
+		go func() { ended <- k.Run(t.Context(), func() (*Writer, error) { return nil, <-hangs }, time.Second, nil) }()
+		k.Set("v1", "Pod", "shop/p0", pod("p0", ""))
+		synctest.Wait()
+		hangs <- os.ErrPermission
+		if err := <-ended; !errors.Is(err, os.ErrPermission) {
+			t.Error(err)
+		}
+		k.Set("v1", "Pod", "shop/p0", pod("p0", "n1"))
+		if len(k.changes) > 0 {
+			t.Errorf("%d objects are held for a recording that has ended", len(k.changes))
+		}
+	})
+}
+
+// Of the recordings of others the oldest are deleted, and no other file.
 func TestPrune(t *testing.T) {
 	dir := t.TempDir()
-	for i, name := range []string{"mine.zst", "mine.zst.1", "notes.txt", "a.zst.1", "a.zst", "b.zst"} {
-		path, at := filepath.Join(dir, name), time.Unix(int64(i), 0)
-		if err := errors.Join(os.WriteFile(path, make([]byte, 10), 0o600), os.Chtimes(path, at, at)); err != nil {
+	w := begin(t, config(filepath.Join(dir, "a.zst"), newClock()))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	recording, err := os.ReadFile(filepath.Join(dir, "a.zst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var z bytes.Buffer
+	compress, err := zstd.NewWriter(&z)
+	if err == nil {
+		_, err = fmt.Fprintln(compress, `{"backup": "of somebody"}`)
+	}
+	if err := errors.Join(err, compress.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range []struct {
+		name string
+		text []byte
+	}{
+		{"empty.zst", nil}, {"text.zst", []byte("notes")}, {"backup.zst", z.Bytes()}, {"mine.zst", recording}, {"mine.zst.1", recording},
+		{"notes.txt", []byte("notes")}, {"a.zst.1", recording}, {"a.zst", recording}, {"b.zst", recording},
+	} {
+		path, at := filepath.Join(dir, f.name), time.Unix(int64(i), 0)
+		if err := errors.Join(os.WriteFile(path, f.text, 0o600), os.Chtimes(path, at, at)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := Prune(dir, filepath.Join(dir, "mine.zst"), 20); err != nil {
+	if err := Prune(dir, filepath.Join(dir, "mine.zst"), int64(2*len(recording))); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(dir)
@@ -74,5 +120,5 @@ func TestPrune(t *testing.T) {
 	for _, e := range entries {
 		left = append(left, e.Name())
 	}
-	same(t, "files", left, []string{"a.zst", "b.zst", "mine.zst", "mine.zst.1", "notes.txt"})
+	same(t, "files", left, []string{"a.zst", "b.zst", "backup.zst", "empty.zst", "mine.zst", "mine.zst.1", "notes.txt", "text.zst"})
 }
