@@ -40,11 +40,7 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 		return
 	}
 	if _, short := ex.CameShort(p); !short {
-		// What would be in its way though no other pod waited comes first: what others take is another story with every plan.
-		only, q := onlyPod(ex.s, p.UID, "")
-		if alt, own := outcomeFor(ex.WhatIf(only), q); alt == nil {
-			reasons = own
-		}
+		reasons = ex.ownFirst(ex.s, p, reasons)
 	}
 	const most = 8 // pools, nearest miss first, for which a way is looked for
 	alike := ex.waitingLike(p)
@@ -58,6 +54,16 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 		}
 		a.Findings = append(a.Findings, f)
 	}
+}
+
+// ownFirst returns what would refuse a pending pod of a Snapshot if no other pod waited, or else what is given: what others take differs with
+// every plan.
+func (ex *explanation) ownFirst(s *model.Snapshot, p *model.Pod, next []plan.Reason) []plan.Reason {
+	only, q := onlyPod(s, p.UID, "")
+	if alt, own := outcomeFor(ex.WhatIf(only), q); alt == nil {
+		return own
+	}
+	return next
 }
 
 // demandFinding is a reason for which no node is launched for a pod, with the time at which a part of a plan that is withheld is tried again.
@@ -200,7 +206,14 @@ func onlyPod(s *model.Snapshot, uid, pool string) (*model.Snapshot, *model.Pod) 
 // a check, each of which makes its check pass. It also returns the first.
 func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan.Change) {
 	w := plan.Way{Of: plan.Demand, Pool: r.Pool}
-	cur := ex.s
+	cur, asked := ex.s, r
+	gone := func(first plan.Change) *plan.Change {
+		return ex.untilGone(first, asked, p, func(s *model.Snapshot) []plan.Reason {
+			_, against := outcomeFor(ex.WhatIf(s), p)
+			return ex.ownFirst(s, p, against)
+		})
+	}
+	taken := false // others take what the changes give
 	const deep = 6
 	for range deep {
 		found := false
@@ -229,11 +242,12 @@ func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan
 					ex.leaveOutUnneeded(p, &w)
 					return &w, &first
 				}
-				if larger, ok := ex.raiseLimits(w); ok { // for one pod, which another takes
+				taken = true
+				if larger, ok := ex.raiseLimits(w); ok {
 					if out, err := ex.after(larger.Changes); err == nil {
 						if alt, _ := outcomeFor(out, q); alt != nil {
 							larger.Then = *alt
-							return &larger, &first
+							return &larger, gone(first)
 						}
 					}
 				}
@@ -248,7 +262,35 @@ func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan
 	if len(w.Changes) == 0 {
 		return nil, nil
 	}
+	if taken {
+		return nil, gone(w.Changes[0])
+	}
 	return nil, &w.Changes[0]
+}
+
+// untilGone returns a change that takes a reason away, raised as long as others take what it gives. The function against returns what refuses pods of a
+// Snapshot.
+func (ex *explanation) untilGone(ch plan.Change, r plan.Reason, p *model.Pod, against func(*model.Snapshot) []plan.Reason) *plan.Change {
+	const most = 8 // raises
+	for range most {
+		next, err := Apply(ex.s, ch)
+		if err != nil {
+			break
+		}
+		reasons := against(next)
+		left := slices.IndexFunc(reasons, func(o plan.Reason) bool { return o.Pool == r.Pool && o.IsSameCheck(r) })
+		if left < 0 {
+			break
+		}
+		x := &explanation{Standing: decide.Glance(next, ex.now, ex.pol), s: next, now: ex.now, pol: ex.pol}
+		list := x.podRemedies(p, reasons[left])
+		more := slices.IndexFunc(list, func(o plan.Change) bool { return o.Object == ch.Object && o.Field == ch.Field && o.Value != ch.Value })
+		if more < 0 {
+			break
+		}
+		ch = list[more]
+	}
+	return &ch
 }
 
 // leaveOutUnneeded takes the changes out of a way without which the others give the pod a place too: one that made a check pass may be

@@ -148,16 +148,40 @@ func (ex *explanation) explainRefusedPods(a *plan.Answer, name string) {
 		return cmp.Or(cmp.Compare(count[y], count[x]), strings.Compare(x.String(), y.String()))
 	})
 	for _, r := range reasons[:min(most, len(reasons))] {
-		if !slices.ContainsFunc(a.Findings, func(f plan.Finding) bool {
+		at := slices.IndexFunc(a.Findings, func(f plan.Finding) bool {
 			return f.Of == plan.Demand && f.Reason.Code == r.Code && (f.Reason.IsSameCheck(r) || r.Code == plan.PoolNotReady)
-		}) {
-			_, change := ex.findPodWay(example[r], r)
-			if change != nil && change.Object != a.Subject {
-				change = nil // of one pod: why pod/NAMESPACE/NAME says it
+		})
+		if at >= 0 && r.Code != plan.Limit {
+			continue
+		}
+		way, change := ex.findPodWay(example[r], r)
+		if way != nil && r.Code == plan.Limit {
+			larger := ex.forAll(*way, example[r], ex.waitingLike(example[r]))
+			if i := slices.IndexFunc(larger.Changes, func(ch plan.Change) bool { return ch.Object == change.Object && ch.Field == change.Field }); i >= 0 {
+				change = &larger.Changes[i]
 			}
+			change = ex.untilGone(*change, r, example[r], ex.refusals)
+		}
+		if change != nil && change.Object != a.Subject {
+			change = nil // of one pod: why pod/NAMESPACE/NAME says it
+		}
+		switch {
+		case at < 0:
 			a.Findings = append(a.Findings, plan.Finding{Of: plan.Demand, Reason: r, Pods: count[r], Change: change})
+		case change != nil && a.Findings[at].Change != nil && change.Field == a.Findings[at].Change.Field:
+			a.Findings[at].Change = change
 		}
 	}
+}
+
+// refusals returns what refuses the pending pods of a Snapshot.
+func (ex *explanation) refusals(s *model.Snapshot) (out []plan.Reason) {
+	for _, d := range ex.WhatIf(s).Decisions() {
+		if d.Outcome == plan.Refused {
+			out = append(out, d.Reasons...)
+		}
+	}
+	return out
 }
 
 // explainLimits says what is left of a pool's limits, and finds those that no instance type fits.
