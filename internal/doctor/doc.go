@@ -39,7 +39,10 @@ func Examine(in Input) *Report {
 	x := newExam(in)
 	x.compare()
 	out := &Report{Compared: x.compared, Pools: len(in.Snapshot.Pools), Autoscalers: in.Autoscalers}
-	out.Findings = x.findHolds()
+	out.Findings = append(x.findHolds(), x.compared.Blocked...)
+	for _, f := range x.compared.Blocked {
+		x.waitedFor[f.Subject+" "+f.Key] = true
+	}
 	for _, find := range []func() []Finding{
 		x.findUnplaceable, x.findUnusedLaunches, x.findDriftBackOffs, x.findCloudQuotas, x.findPools, x.findOverlaps, x.findLimits, x.findFullGroups, x.findQuotas, x.findFullQuotas, x.findSpot, x.findFewTypes, x.findOnePerNode,
 		x.findNodes, x.findEmptyNodes, x.findClaims, x.findStuckDeletions, x.findNoRequests, x.findSingleReplicas,

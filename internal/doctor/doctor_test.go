@@ -285,6 +285,9 @@ func (c *cluster) applyPool(p *model.NodePool, ch plan.Change) {
 	case ch.Field == "spec.limits.cpu":
 		v, _ := strconv.ParseInt(ch.Value, 10, 64)
 		p.Limits = p.Limits.With(model.CPU, v*1000)
+	case ch.Field == "spec.limits.memory":
+		v, _ := model.ParseAmount(model.Memory, ch.Value)
+		p.Limits = p.Limits.With(model.Memory, v)
 	case ch.Field == "spec.limits.nodes":
 		p.NodeLimit, _ = strconv.ParseInt(ch.Value, 10, 64)
 	case strings.HasPrefix(ch.Field, "spec.template.metadata.annotations["):
@@ -598,8 +601,49 @@ func testSetAside(t *testing.T, limit func(p *model.NodePool, used model.Resourc
 			t.Errorf("seed %d: the limit is to be told once, as reached: %s", seed, describe(with))
 		}
 		was, now := find(without, PodDoNotDisrupt, "deployment/shop/waste"), find(with, PodDoNotDisrupt, "deployment/shop/waste")
-		if was == nil || was.SavingMicro == 0 || now == nil || now.SavingMicro != was.SavingMicro {
+		limited := was != nil && slices.Equal(was.AlsoHeld, []Code{LimitBlocks}) // its node needs a replacement
+		if was == nil || (was.SavingMicro == 0) != limited || now == nil || now.SavingMicro != was.SavingMicro || !slices.Equal(now.AlsoHeld, was.AlsoHeld) {
 			t.Errorf("seed %d: the pod that holds a node: %+v, without the pods that wait: %+v", seed, now, was)
+		}
+	}
+}
+
+// A replacement is launched before the node that it replaces goes, so a limit in full use allows only what needs no replacement, and what that leaves room for. The
+// rest of what could be saved is the limit's finding.
+func TestLimitsOfReplacements(t *testing.T) {
+	for name, limit := range map[string]func(*cluster){
+		"cpu": func(c *cluster) {
+			c.pools[0].Limits, c.pools[0].HasLimit = model.Resources{16_000 * int64(len(c.nodes))}, []bool{true}
+		},
+		"nodes": func(c *cluster) { c.pools[0].NodeLimit = int64(len(c.nodes)) },
+		"quota": func(c *cluster) { c.addQuota("all").Nodes = int64(len(c.nodes)) },
+	} {
+		for cpu, some := range map[int64]bool{1700: false, 1000: true} { // pods of 1000m fit on three of the four nodes
+			c := newCluster(t, 1)
+			c.scatter(cpu)
+			free := c.examine()
+			limit(c)
+			got := c.examine()
+			blocked := find(got, LimitBlocks, "nodepool/default")
+			if name == "quota" {
+				blocked = find(got, LimitBlocks, c.limits[0].Name)
+			}
+			switch saved := got.TodayMicro() - got.ConsolidatedMicro; {
+			case free.ConsolidatedMicro >= free.TodayMicro() || find(free, LimitBlocks, "nodepool/default") != nil:
+				t.Errorf("%s, pods of %dm: without a limit: %s", name, cpu, describe(free))
+			case saved > 0 != some:
+				t.Errorf("%s, pods of %dm: $%s an hour is saved within the limit", name, cpu, model.Dollars(saved))
+			case blocked == nil != (got.ConsolidatedMicro == free.ConsolidatedMicro), blocked != nil && blocked.SavingMicro != got.ConsolidatedMicro-free.ConsolidatedMicro, blocked == nil && !some:
+				t.Errorf("%s, pods of %dm: %s; $%s an hour within the limit, $%s without", name, cpu, describe(got), model.Dollars(got.ConsolidatedMicro), model.Dollars(free.ConsolidatedMicro))
+			}
+			if blocked != nil {
+				for _, ch := range blocked.Changes {
+					c.apply(ch)
+				}
+				if after := c.examine(); after.ConsolidatedMicro != free.ConsolidatedMicro {
+					t.Errorf("%s, pods of %dm: after %+v consolidation leads to $%s an hour, without a limit to $%s", name, cpu, blocked.Changes, model.Dollars(after.ConsolidatedMicro), model.Dollars(free.ConsolidatedMicro))
+				}
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@
 package doctor
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -170,6 +171,24 @@ var faults = []fault{
 		c.addWorkload("more", 40, 1500, 1<<30)
 		return "nodepool/default"
 	}, false},
+	{"limit leaves too little for replacements", LimitBlocks, func(c *cluster) string {
+		p, used := c.scatter(1700), int64(0)
+		for _, n := range c.nodes {
+			used += n.Capacity.At(model.CPU)
+		}
+		p.Limits, p.HasLimit = model.Resources{used}, []bool{true}
+		return "nodepool/default"
+	}, true},
+	{"limit of nodes leaves no replacement", LimitBlocks, func(c *cluster) string {
+		c.scatter(1700).NodeLimit = int64(len(c.nodes))
+		return "nodepool/default"
+	}, true},
+	{"CapacityQuota leaves too little for replacements", LimitBlocks, func(c *cluster) string {
+		c.scatter(1700)
+		l := c.addQuota("all")
+		l.SetMost(model.CPU, c.useOf(l).At(model.CPU))
+		return l.Name
+	}, true},
 	{"limit near", LimitNear, func(c *cluster) string {
 		c.pools[0].NodeLimit = int64(len(c.nodes))
 		return "nodepool/default"
@@ -293,6 +312,17 @@ var faults = []fault{
 		c.in.Denied = []Denied{{Resource: "poddisruptionbudgets", Group: "policy", Why: "forbidden"}}
 		return "resource/poddisruptionbudgets.policy"
 	}, false},
+}
+
+// scatter makes it a cluster of four nodes that are larger than their pods need, with nine pods of so much CPU each. It returns its NodePool.
+func (c *cluster) scatter(cpu int64) *model.NodePool {
+	*c = cluster{t: c.t, types: c.types}
+	p := c.addPool("default", model.OneOf(model.LabelCapacityType, model.OnDemand))
+	for i := range 4 {
+		name := fmt.Sprintf("wide%d", i)
+		c.bind(c.addNode(name, "r.16", "a", model.OnDemand, p), c.addWorkload(name, 9, cpu, 2<<30)...)
+	}
+	return p
 }
 
 func cmpName(a, b *model.InstanceType) int {

@@ -135,6 +135,10 @@ type Compared struct {
 	// Assumed says that there is no NodePool to launch from, so that one is assumed: see Input.Types.
 	Assumed bool `json:"assumedPool,omitempty"`
 
+	// Blocked are the limits that leave too little for replacements, as findings: a replacement is launched before the node that it replaces goes. Only what is
+	// possible within them is in the figures.
+	Blocked []Finding `json:"blockedByLimits,omitempty"`
+
 	Moves         Moves `json:"moves"`       // to what ConsolidatedMicro costs
 	RepackedMoves Moves `json:"repackMoves"` // to what RepackedMicro costs
 }

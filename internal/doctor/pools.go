@@ -378,7 +378,7 @@ func (x *exam) worthwhile(saving int64) bool { return saving*100 >= x.compared.N
 
 // whatIf is what the cluster would cost less after consolidation when its snapshot were edited so.
 func (x *exam) whatIf(edit func(*model.Snapshot)) int64 {
-	p := x.repack(func(n *model.Node) bool { return len(x.heldBy[n]) > 0 }, edit, x.whatIfPolicy())
+	p := x.reach(func(n *model.Node) bool { return len(x.heldBy[n]) > 0 }, edit, x.whatIfPolicy())
 	return max(0, x.baseline-p.micro)
 }
 

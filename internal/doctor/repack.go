@@ -71,20 +71,22 @@ func (x *exam) compare() {
 	x.setUnplacedAside()
 
 	limit := c.NowMicro + c.PendingMicro
-	held := x.repack(func(n *model.Node) bool { return len(x.heldBy[n]) > 0 }, nil, x.Policy)
-	all := x.repack(func(*model.Node) bool { return false }, nil, x.Policy)
+	isHeld := func(n *model.Node) bool { return len(x.heldBy[n]) > 0 }
+	held := x.reach(isHeld, nil, x.Policy)
+	all := x.reach(func(*model.Node) bool { return false }, nil, x.Policy)
 	c.ConsolidatedMicro = min(limit, held.micro)
 	c.RepackedMicro = min(c.ConsolidatedMicro, all.micro)
-	c.LeastMicro = min(c.RepackedMicro, all.bound)
+	c.LeastMicro = min(c.RepackedMicro, all.ideal.bound)
 	if held.micro < limit {
-		c.Moves = x.moves(held)
+		c.Moves = x.moves(held.packing)
 	}
 	if all.micro < c.ConsolidatedMicro {
-		c.RepackedMoves = x.moves(all)
+		c.RepackedMoves = x.moves(all.packing)
 	} else {
 		c.RepackedMoves = c.Moves
 	}
-	x.baseline = min(limit, x.repack(func(n *model.Node) bool { return len(x.heldBy[n]) > 0 }, nil, x.whatIfPolicy()).micro)
+	x.baseline = min(limit, x.reach(isHeld, nil, x.whatIfPolicy()).micro)
+	c.Blocked = x.blockedByLimits(isHeld, &held)
 }
 
 // setUnplacedAside notes the pending pods that a decision on the cluster as it is launches nothing for.
@@ -115,13 +117,22 @@ func (x *exam) whatIfPolicy() decide.Policy {
 const mostRounds = 4
 
 // repack packs the cluster as if the nodes that have a price and are not kept were gone. A node whose pods then find no
-// place is kept. edit may put other pools and pods into the snapshot that is packed; nil: none.
+// place is kept. edit may put other pools and pods into the snapshot that is packed; nil: none. Limits are counted as if the nodes went before new
+// ones are launched.
 func (x *exam) repack(keep func(*model.Node) bool, edit func(*model.Snapshot), pol decide.Policy) packing {
+	return x.repackNextTo(keep, edit, pol, func(*model.Node) bool { return false })
+}
+
+// repackNextTo is repack with limits that count those of the nodes that are still there while new ones are launched.
+func (x *exam) repackNextTo(keep func(*model.Node) bool, edit func(*model.Snapshot), pol decide.Policy, there func(*model.Node) bool) packing {
 	pinned := map[*model.Node]bool{}
 	for round := 1; ; round++ {
 		s, out := x.without(func(n *model.Node) bool { return pinned[n] || keep(n) })
 		if edit != nil {
 			edit(s)
+		}
+		if next := slices.DeleteFunc(slices.Clone(out.gone), func(n *model.Node) bool { return !there(n) }); len(next) > 0 {
+			x.charge(s, next)
 		}
 		d := decide.WhatIf(s, x.Now, pol)
 		out.micro += d.Cost.NewMicroPerHour
@@ -251,37 +262,21 @@ func unbound(p *model.Pod) *model.Pod {
 	return &q
 }
 
-// moves says how the nodes of today become those of a packing. A new node of the same offering as one that would go is
-// that node, and pods of the same class need not be rescheduled.
+// moves says how the nodes of today become those of a packing.
 func (x *exam) moves(p packing) Moves {
 	var out Moves
-	standing := map[string][]*model.Node{}
+	removed, fresh, stay := x.match(&p)
 	for _, n := range p.gone {
-		key := offeringKey(n.Labels[model.LabelInstanceType], n.Labels[model.LabelZone], cmp.Or(model.CapacityTypeOf(n.Labels), model.OnDemand), x.groupOf(n))
-		standing[key] = append(standing[key], n)
 		for _, q := range n.Pods {
 			if q.IsReschedulable() {
 				out.Pods++
 			}
 		}
 	}
-	out.Removed = len(p.gone)
+	out.Removed, out.Pods = len(removed), out.Pods-stay
 	launched := map[string]*Machine{}
-	for i := range p.fresh {
-		f := &p.fresh[i]
-		key := offeringKey(f.Type.Name, f.Offering.Zone, f.Offering.CapacityType, f.Offering.Labels[model.LabelNodeGroup])
-		if list := standing[key]; len(list) > 0 {
-			best, stay := 0, -1
-			for j, n := range list {
-				if s := shared(n, f.Pods); s > stay {
-					best, stay = j, s
-				}
-			}
-			standing[key] = slices.Delete(slices.Clone(list), best, best+1)
-			out.Removed--
-			out.Pods -= stay
-			continue
-		}
+	for _, f := range fresh {
+		key := freshKey(f)
 		m := launched[key]
 		if m == nil {
 			m = &Machine{Pool: f.Pool, Type: f.Type.Name, Zone: f.Offering.Zone, CapacityType: f.Offering.CapacityType, PriceMicro: f.PriceMicro}
@@ -302,6 +297,16 @@ func (x *exam) moves(p packing) Moves {
 
 func offeringKey(instanceType, zone, capacityType, group string) string {
 	return instanceType + "/" + zone + "/" + capacityType + "/" + group
+}
+
+// standingKey is offeringKey of a node that stands.
+func (x *exam) standingKey(n *model.Node) string {
+	return offeringKey(n.Labels[model.LabelInstanceType], n.Labels[model.LabelZone], cmp.Or(model.CapacityTypeOf(n.Labels), model.OnDemand), x.groupOf(n))
+}
+
+// freshKey is offeringKey of a new node.
+func freshKey(f *solve.NewNode) string {
+	return offeringKey(f.Type.Name, f.Offering.Zone, f.Offering.CapacityType, f.Offering.Labels[model.LabelNodeGroup])
 }
 
 // groupOf returns the node group of a node where offerings are those of groups; empty: they are not.

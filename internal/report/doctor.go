@@ -265,6 +265,10 @@ func doctorNotes(d *Doctor) (out []string) {
 		out = append(out, model.Count(n, "pending pod")+" set aside, because no node can be launched for "+pick(n, "it", "them")+" now: "+fewNames(d.SetAside)+
 			". No figure includes "+pick(n, "it", "them")+".")
 	}
+	for i := range d.Blocked {
+		f := &d.Blocked[i]
+		out = append(out, "The figures keep to the limit of "+doctorObject(f.Subject)+" ("+f.Key+"), which leaves "+f.Have+" for replacements: raise it to save "+perMonth(f.SavingMicro)+" more.")
+	}
 	if len(d.Ignored) > 0 {
 		out = append(out, "Left out: "+strings.Join(d.Ignored, ", ")+".")
 	}
@@ -295,6 +299,7 @@ var holdWords = map[doctor.Code]string{
 	doctor.SeveralPDBs: "several PodDisruptionBudgets for the same pods", doctor.NodeDoNotDisrupt: "do-not-disrupt on the node", doctor.BudgetZero: "a disruption budget of zero",
 	doctor.BudgetUnreadable: "a disruption budget that can't be read", doctor.ConsolidationOff: "a consolidationPolicy for empty nodes alone",
 	doctor.ConsolidateNever: "consolidateAfter: Never", doctor.StaticPool: "a fixed number of nodes", doctor.NodeWithoutPool: "having no NodePool", doctor.PinnedToNode: "pods that select a node by name",
+	doctor.LimitBlocks: "a limit that leaves too little for replacements",
 }
 
 func writeFinding(b *bytes.Buffer, d *Doctor, f *doctor.Finding) {

@@ -18,7 +18,7 @@ import (
 var doctorCodes = []doctor.Code{
 	doctor.PodDoNotDisrupt, doctor.SafeToEvict, doctor.NoController, doctor.PDBNeverAllows, doctor.PDBUnhealthy, doctor.SeveralPDBs, doctor.NodeDoNotDisrupt,
 	doctor.BudgetZero, doctor.BudgetUnreadable, doctor.ConsolidationOff, doctor.ConsolidateNever, doctor.StaticPool, doctor.NodeWithoutPool, doctor.PinnedToNode,
-	doctor.Unplaceable, doctor.LimitReached, doctor.LimitNear, doctor.QuotaCosts, doctor.ResourceQuotaFull, doctor.CloudQuotaReached, doctor.GroupAtMaximum, doctor.GroupFull, doctor.PoolBuysNothing, doctor.PoolNotReady, doctor.UnusedLaunches, doctor.DriftBackOff, doctor.OverlappingPools,
+	doctor.Unplaceable, doctor.LimitReached, doctor.LimitBlocks, doctor.LimitNear, doctor.QuotaCosts, doctor.ResourceQuotaFull, doctor.CloudQuotaReached, doctor.GroupAtMaximum, doctor.GroupFull, doctor.PoolBuysNothing, doctor.PoolNotReady, doctor.UnusedLaunches, doctor.DriftBackOff, doctor.OverlappingPools,
 	doctor.SpotNeverAllowed, doctor.FewTypes, doctor.OnePerNode, doctor.NodeNotReady, doctor.NodeCordoned, doctor.NodeEmpty, doctor.ClaimStuck, doctor.DeletionStuck,
 	doctor.NoRequests, doctor.SingleReplica, doctor.PriceUnknown, doctor.TwoAutoscalers, doctor.MissingRights, doctor.WriteDenied,
 }
@@ -107,6 +107,8 @@ func doctorSentenceOfPools(f *doctor.Finding, who, pods, nodes string) string {
 		return fmt.Sprintf("%s: no node can be launched for %s: %s", who, pods, with("NodePool ", f.Reason.Pool, ": ")+Sentence(f.Reason))
 	case doctor.LimitReached:
 		return fmt.Sprintf("%s has reached its limit (%s): %s pending.", who, f.Key, pods)
+	case doctor.LimitBlocks:
+		return fmt.Sprintf("The limit of %s (%s) leaves %s, which is too little for replacements: they are launched before the nodes that they replace are deleted.", who, f.Key, f.Have)
 	case doctor.LimitNear:
 		return fmt.Sprintf("%s has nearly reached its limit (%s: %s).", who, f.Key, f.Have)
 	case doctor.QuotaCosts:
