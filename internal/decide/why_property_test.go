@@ -48,7 +48,7 @@ func drawObstacles(t *rapid.T) string {
 	}
 	pod := func(name, where string) {
 		line("pod %s cpu=%d mem=1Gi%s%s%s%s%s%s%s%s", name, rapid.SampledFrom([]int{1, 2, 5, 9}).Draw(t, "cpu"), where, some(t, "owner=s00", "owner=w0"), some(t, "select=zone=a", "select=zone=c", "select=disk=ssd", "tolerate=team", "tolerate=team"),
-			some(t, "anti=zone", "anti=host", "spread=zone:1", "spread=host:1", "near=zone:w0"), some(t, "volume=disk:b", "volume=disk:d"), some(t, "gpu=1"), some(t, "port=80"), some(t, "unsolved=resourceClaims"))
+			some(t, "anti=zone", "anti=host", "spread=zone:1", "spread=zone:1:min=3", "spread=host:1", "near=zone:w0"), some(t, "volume=disk:b", "volume=disk:d"), some(t, "gpu=1"), some(t, "port=80"), some(t, "unsolved=resourceClaims"))
 	}
 	for i, n := range nodes {
 		for j := range rapid.IntRange(0, 2).Draw(t, "pods on it") {
@@ -70,7 +70,7 @@ func drawObstacles(t *rapid.T) string {
 }
 
 // lonely are the checks that no edit known here makes pass.
-var lonely = []plan.Code{plan.NoPools, plan.NotCheaper, plan.DoesNotPay, plan.NoHome, plan.OutOfCapacity, plan.Nominated, plan.NoPrice, plan.VolumeTopology}
+var lonely = []plan.Code{plan.NoPools, plan.NotCheaper, plan.DoesNotPay, plan.NoHome, plan.OutOfCapacity, plan.Nominated, plan.NoPrice, plan.VolumeTopology, plan.Static}
 
 // weaker returns a change that does a little less; false: it is not one of a number.
 func (h *truth) weaker(ch plan.Change) (plan.Change, bool) {
@@ -115,6 +115,16 @@ func (h *truth) ask(subject string, now time.Time, changes ...plan.Change) plan.
 	return a
 }
 
+// askAlone asks why a pod waits on the cluster with a change made in which no other pod waits.
+func (h *truth) askAlone(subject string, ch plan.Change) plan.Answer {
+	all := h.snap
+	alone := *all
+	alone.Pending = slices.DeleteFunc(slices.Clone(all.Pending), func(p *model.Pod) bool { return "pod/"+p.Key() != subject })
+	h.snap = &alone
+	defer func() { h.snap = all }()
+	return h.ask(subject, h.x.now, ch)
+}
+
 func (h *truth) with(changes []plan.Change) *model.Snapshot {
 	s := h.snap
 	for _, ch := range changes {
@@ -141,7 +151,11 @@ func (h *truth) finding(subject string, f plan.Finding) {
 		}
 	}
 	if f.Change != nil {
-		gone(changeText(*f.Change), h.ask(subject, h.x.now, *f.Change))
+		b := h.ask(subject, h.x.now, *f.Change)
+		if f.Reason.Code == plan.Limit && f.Of == plan.Demand {
+			b = h.askAlone(subject, *f.Change) // what a limit leaves others may take: the ways are for all that wait alike
+		}
+		gone(changeText(*f.Change), b)
 		if less, ok := h.weaker(*f.Change); ok && f.Reason.Code != plan.NoHome {
 			h.smallest++
 			b := h.ask(subject, h.x.now, less)

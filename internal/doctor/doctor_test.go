@@ -278,7 +278,10 @@ func (c *cluster) applyPool(p *model.NodePool, ch plan.Change) {
 	case ch.Field == "spec.disruption.budgets[0].schedule":
 		p.Budgets[0].Schedule = ""
 	case ch.Field == "spec.replicas":
-		p.Replicas = -1
+		p.Replicas, _ = strconv.ParseInt(ch.Value, 10, 64)
+		if i := slices.IndexFunc(c.nodes, func(n *model.Node) bool { return n.Labels[model.LabelNodePool] == p.Name }); i >= 0 {
+			c.applyNode(c.nodes[i].Name, plan.Change{Op: plan.Remove})
+		}
 	case ch.Field == "spec.weight":
 		w, _ := strconv.Atoi(ch.Value)
 		p.Weight = int32(w)

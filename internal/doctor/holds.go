@@ -259,8 +259,8 @@ func (h *holder) addReason(n *model.Node, pool *model.NodePool, r plan.Reason) {
 				{Object: "nodepool/" + pool.Name, Field: consolidateAfter, Op: plan.Set, Value: "1m"}}
 		}
 	case plan.Static:
-		h.add(n, StaticPool, "nodepool/"+pool.Name, "spec.replicas", strconv.FormatInt(pool.Replicas, 10), "").changes = []plan.Change{
-			{Object: "nodepool/" + pool.Name, Field: "spec.replicas", Op: plan.Remove}}
+		h.add(n, StaticPool, "nodepool/"+pool.Name, "spec.replicas", strconv.FormatInt(pool.Replicas, 10), "").changes = []plan.Change{ // the API server lets nobody take it away
+			{Object: "nodepool/" + pool.Name, Field: "spec.replicas", Op: plan.Set, Value: strconv.FormatInt(max(0, pool.Replicas-1), 10)}}
 	}
 }
 

@@ -157,9 +157,6 @@ func applyPool(p *model.NodePool, names []string, ch plan.Change) error {
 	case "spec.disruption.consolidateAfter":
 		p.ConsolidateAfter, err = time.ParseDuration(ch.Value)
 		return err
-	case "spec.replicas":
-		p.Replicas = -1
-		return nil
 	case "spec.limits.nodes":
 		p.NodeLimit, err = number()
 		return err
@@ -502,14 +499,10 @@ func applyClass(c *model.Class, names []string, ch plan.Change) error {
 		c.Requests = c.Requests.With(model.Dim(d), v)
 		return err
 	}
-	if key, ok := bracketKey(strings.TrimSuffix(ch.Field, ".whenUnsatisfiable"), "spec.topologySpreadConstraints"); ok {
-		c.Spread = slices.Clone(c.Spread)
-		for i := range c.Spread {
-			if c.Spread[i].TopologyKey == key {
-				c.Spread[i].Hard = false
-			}
+	if field, sub, _ := strings.Cut(ch.Field, "]."); sub == "whenUnsatisfiable" || sub == "minDomains" {
+		if key, ok := bracketKey(field+"]", "spec.topologySpreadConstraints"); ok {
+			return applySpread(c, key, sub, ch.Value)
 		}
-		return nil
 	}
 	drop := func(list []model.PodTerm, key string) []model.PodTerm {
 		return slices.DeleteFunc(slices.Clone(list), func(t model.PodTerm) bool { return t.TopologyKey == key })
@@ -544,6 +537,25 @@ func applyClass(c *model.Class, names []string, ch plan.Change) error {
 		return nil
 	}
 	return errField
+}
+
+// applySpread changes the topology spread constraints over a key: no longer required, or of other minDomains.
+func applySpread(c *model.Class, key, field, value string) error {
+	n, err := 0, error(nil)
+	if field == "minDomains" {
+		n, err = strconv.Atoi(value)
+	}
+	c.Spread = slices.Clone(c.Spread)
+	for i := range c.Spread {
+		switch x := &c.Spread[i]; {
+		case x.TopologyKey != key:
+		case field == "minDomains":
+			x.MinDomains = min(x.MinDomains, int32(n))
+		default:
+			x.Hard = false
+		}
+	}
+	return err
 }
 
 // dropTerm takes something out of every alternative; where one asks for nothing any more the pod may go anywhere.

@@ -69,11 +69,7 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 		}
 		return one(name, field, plan.Remove, "")
 	case plan.TopologySpread:
-		key := plan.DetailOf[plan.OfTopologySpread](r).TopologyKey
-		if !slices.ContainsFunc(c.Spread, func(x model.SpreadConstraint) bool { return x.TopologyKey == key && x.Hard }) {
-			return nil // of other pods, which are about to be scheduled
-		}
-		return one(pod, "spec.topologySpreadConstraints["+key+"].whenUnsatisfiable", plan.Set, "ScheduleAnyway")
+		return spreadRemedies(c, pool, pod, name, plan.DetailOf[plan.OfTopologySpread](r))
 	case plan.PodAffinity:
 		if plan.DetailOf[plan.OfPodAffinity](r).OfGang {
 			return nil
@@ -162,6 +158,24 @@ func labelRemedies(c *model.Class, pool *model.NodePool, pod, name, key string) 
 		out = append(out, plan.Change{Object: name, Field: field, Op: plan.Remove})
 	}
 	return out
+}
+
+// spreadRemedies have the pool launch nodes in the domain that has the fewest pods, or the pod ask for fewer domains, or no
+// longer require the spread.
+func spreadRemedies(c *model.Class, pool *model.NodePool, pod, name string, d plan.OfTopologySpread) (out []plan.Change) {
+	if !slices.ContainsFunc(c.Spread, func(x model.SpreadConstraint) bool { return x.TopologyKey == d.TopologyKey && x.Hard }) {
+		return nil // of other pods, which are about to be scheduled
+	}
+	if pool != nil && pool.Requirements.Get(d.TopologyKey) != nil && !pool.ImpliesLabel(d.TopologyKey) {
+		for _, v := range d.Fewest.Names() {
+			out = append(out, plan.Change{Object: name, Field: "spec.template.spec.requirements[" + d.TopologyKey + "]", Op: plan.Add, Value: v})
+		}
+	}
+	field := "spec.topologySpreadConstraints[" + d.TopologyKey + "]"
+	if d.Domains > 0 {
+		out = append(out, plan.Change{Object: pod, Field: field + ".minDomains", Op: plan.Set, Value: strconv.Itoa(d.Domains)})
+	}
+	return append(out, plan.Change{Object: pod, Field: field + ".whenUnsatisfiable", Op: plan.Set, Value: "ScheduleAnyway"})
 }
 
 // isWellKnownLabel reports whether a label is the cloud's or Kubernetes' to give.
@@ -334,8 +348,6 @@ func (ex *explanation) nodeRemedyCandidate(u *disrupt.Candidate, r plan.Reason) 
 		if !u.Pool.Deleting && !u.Pool.IsUnread() {
 			return &plan.Change{Object: pool, Field: "status.conditions[Ready]", Op: plan.Set, Value: trueText}
 		}
-	case plan.Static:
-		return &plan.Change{Object: pool, Field: "spec.replicas", Op: plan.Remove}
 	case plan.ConsolidationOff:
 		return &plan.Change{Object: pool, Field: "spec.disruption.consolidationPolicy", Op: plan.Set, Value: "WhenEmptyOrUnderutilized"}
 	case plan.NotBalanced:

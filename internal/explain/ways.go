@@ -160,7 +160,7 @@ func unlikeliness(w plan.Way) (most int) {
 		case (kind == "nodepool" || kind == "nodegroup" || kind == "provisioner") && ch.Op != plan.Remove:
 			n = 1
 		case kind == "nodepool" || kind == "provisioner" || strings.HasSuffix(ch.Field, "schedulerName") || strings.HasSuffix(ch.Field, "schedulingGates") ||
-			strings.HasSuffix(ch.Field, ".whenUnsatisfiable") || strings.Contains(ch.Field, ".requests["):
+			strings.HasSuffix(ch.Field, ".whenUnsatisfiable") || strings.HasSuffix(ch.Field, ".minDomains") || strings.Contains(ch.Field, ".requests["):
 			n = 2
 		}
 		most = max(most, n)

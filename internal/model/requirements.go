@@ -253,9 +253,9 @@ func (r Requirement) String() string {
 	case !r.Complement && len(r.Values) == 0 && r.AllowAbsent:
 		b.WriteString(" DoesNotExist")
 	case !r.Complement:
-		b.WriteString(" In [" + strings.Join(r.Values, " ") + "]")
+		b.WriteString(" In [" + valuesText(r.Values) + "]")
 	case len(r.Values) > 0:
-		b.WriteString(" NotIn [" + strings.Join(r.Values, " ") + "]")
+		b.WriteString(" NotIn [" + valuesText(r.Values) + "]")
 	case !r.bounded():
 		b.WriteString(" Exists")
 	}
@@ -269,6 +269,20 @@ func (r Requirement) String() string {
 		b.WriteString(" minValues " + strconv.Itoa(r.MinValues))
 	}
 	return b.String()
+}
+
+// valuesText writes values with spaces between them, the empty value as "".
+func valuesText(values []string) string {
+	if !slices.Contains(values, "") {
+		return strings.Join(values, " ")
+	}
+	out := slices.Clone(values)
+	for i, v := range out {
+		if v == "" {
+			out[i] = `""`
+		}
+	}
+	return strings.Join(out, " ")
 }
 
 // Requirements are one Requirement a key, all of which must hold, sorted by key. As a label selector: empty matches everything.

@@ -274,6 +274,9 @@ func TestRequirementsReadWell(t *testing.T) {
 	for want, r := range map[string]Requirement{
 		"k In [a b]":              must(OpIn, "b", "a", "b"),
 		"k NotIn [a]":             must(OpNotIn, "a"),
+		`k In ["" a]`:             must(OpIn, "a", ""),
+		`k In [""]`:               must(OpIn, ""),
+		`k NotIn [""]`:            must(OpNotIn, ""),
 		"k Exists":                must(OpExists),
 		"k DoesNotExist":          must(OpDoesNotExist),
 		"k Gte 6":                 must(OpGt, "5"),

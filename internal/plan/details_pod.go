@@ -113,7 +113,10 @@ type (
 		detail
 		TopologyKey string `key:"%s"`
 		MaxSkew     int64  `want:"skew at most %s"`
-		OfOthers    bool   `want:" of pods that count this one" have:"every domain with room would exceed it|every domain would exceed it"`
+		OfOthers    bool   `want:" of pods that count this one|" have:"every domain with room would exceed it|every domain would exceed it"`
+		MinDomains  int    `want:" in at least %s domains|"` // the constraint's, if fewer can have its pods
+		Domains     int    `have:"; %s can have its pods|"`  // how many can; only with MinDomains
+		Fewest      List   `have:"; fewest in %s|"`          // the domains with the fewest pods, if the NodePool can launch no node for the pod there
 	}
 	// OfPodAffinity is an affinity term that no domain with room satisfies.
 	OfPodAffinity struct {

@@ -81,7 +81,7 @@ func doctorSentence(f *doctor.Finding) string {
 	case doctor.ConsolidateNever:
 		return fmt.Sprintf("%s: %s is Never, so its %s are not consolidated.", who, f.Key, nodes)
 	case doctor.StaticPool:
-		return fmt.Sprintf("%s has a fixed number of nodes (spec.replicas: %s), which are never consolidated.", who, f.Have)
+		return fmt.Sprintf("%s has a fixed number of nodes (spec.replicas: %s), which are never consolidated. A lower number removes those whose removal disrupts least.", who, f.Have)
 	case doctor.NodeWithoutPool:
 		return fmt.Sprintf("%s: %s without a NodePool, which are never consolidated.", who, nodes)
 	case doctor.PinnedToNode:

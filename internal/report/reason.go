@@ -57,6 +57,9 @@ func sentence(r plan.Reason) string {
 		return "the pod doesn't tolerate the NodePool's taint " + plan.DetailOf[plan.OfTaint](r).String()
 	case plan.Requirement:
 		d := plan.DetailOf[plan.OfRequirement](r)
+		if isContradiction(d.Want) {
+			return contradiction(d.Want)
+		}
 		if d.Undefined {
 			return "the pod requires " + ruleText(d.Want) + "; the NodePool doesn't set this label, so its nodes won't have it"
 		}
@@ -65,6 +68,9 @@ func sentence(r plan.Reason) string {
 		d := plan.DetailOf[plan.OfNoInstanceType](r)
 		if d.Label == "" {
 			return "the NodePool's requirements leave no instance type"
+		}
+		if isContradiction(d.Want) {
+			return contradiction(d.Want)
 		}
 		if d.ExcludedBy != "" {
 			return "the NodePool's requirement " + ruleText(d.ExcludedBy) + " excludes every instance type with " + ruleText(d.Want)
@@ -99,6 +105,9 @@ func sentence(r plan.Reason) string {
 		d := plan.DetailOf[plan.OfOffering](r)
 		if d.Want == "" {
 			return "no instance type that fits is available where the pod may run" + with(" (", labelName(d.Label), ")")
+		}
+		if isContradiction(d.Want) {
+			return contradiction(d.Want)
 		}
 		if key, _, _, rest := d.Want.Split(); rest == string(model.OpDoesNotExist) {
 			return "the pod requires a node without label " + key + "; every available offering has one" + with(": ", listText(d.Have.Names(), 0), "")
@@ -157,7 +166,17 @@ func sentence(r plan.Reason) string {
 		if d.OfOthers {
 			return "other pods' topology spread over " + labelName(d.TopologyKey) + " counts this pod, and would be violated in every " + labelName(d.TopologyKey) + " with free capacity until those pods are scheduled"
 		}
-		return "the pod's topology spread over " + labelName(d.TopologyKey) + " (skew at most " + strconv.FormatInt(d.MaxSkew, 10) + ") would be violated in every domain"
+		if d.MinDomains > 0 {
+			return "the pod's topology spread requires at least " + strconv.Itoa(d.MinDomains) + " values of " + labelName(d.TopologyKey) + " (minDomains), but its pods can run in " +
+				strconv.Itoa(d.Domains) + "; each therefore takes at most " + strconv.FormatInt(d.MaxSkew, 10) + " of them (maxSkew)"
+		}
+		said := "the pod's topology spread over " + labelName(d.TopologyKey) + " (skew at most " + strconv.FormatInt(d.MaxSkew, 10) + ") would be violated in every domain"
+		if names := d.Fewest.Names(); len(names) == 1 {
+			said += "; " + names[0] + " has the fewest of the pods that it counts, and the NodePool can launch no node for the pod there"
+		} else if len(names) > 1 {
+			said += "; " + listText(names, 0) + " have the fewest of the pods that it counts, and the NodePool can launch no node for the pod there"
+		}
+		return said
 	case plan.PodAffinity:
 		d := plan.DetailOf[plan.OfPodAffinity](r)
 		if d.Daemons {

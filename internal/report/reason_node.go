@@ -42,7 +42,7 @@ func kept(r plan.Reason) string {
 		if r.Detail == nil {
 			return "not reserved: a static NodePool does not launch its nodes for specific pods"
 		}
-		return object + " keeps a fixed number of nodes (spec.replicas: " + strconv.FormatInt(plan.DetailOf[plan.OfStatic](r).Replicas, 10) + ")"
+		return object + " keeps a fixed number of nodes (spec.replicas: " + strconv.FormatInt(plan.DetailOf[plan.OfStatic](r).Replicas, 10) + "). A lower spec.replicas removes the nodes whose removal disrupts least"
 	case plan.ClusterMinimum:
 		_, flag := plan.LimitField(model.ClusterLimits, string(plan.DetailOf[plan.OfClusterMinimum](r).Resource))
 		d := plan.DetailOf[plan.OfClusterMinimum](r)

@@ -57,6 +57,18 @@ func ruleText(r plan.Rule) string {
 	return key
 }
 
+// isContradiction reports whether no value of a label meets a requirement, as that of zone a and of zone b.
+func isContradiction(r plan.Rule) bool {
+	_, in, values, _ := r.Split()
+	return in && len(values) == 0
+}
+
+// contradiction says that no value of a label meets what a pod requires of it.
+func contradiction(r plan.Rule) string {
+	key, _, _, _ := r.Split()
+	return "what the pod's nodeSelector, node affinity and volumes require of " + labelName(key) + " excludes every value"
+}
+
 // rulesText writes requirements of several labels.
 func rulesText(rs plan.Rules) string {
 	var out []string

@@ -98,6 +98,28 @@ func randomProblem(c chance) string {
 	return b.String()
 }
 
+// randomSpread writes a problem of pods that spread over zones in some of which nodes stand and in others of which they can be launched.
+func randomSpread(c chance) string {
+	var b strings.Builder
+	for i := range 1 + c.n(2) {
+		fmt.Fprintf(&b, "pool p%d%s%s\n", i, maybe(c, "limit.nodes="+one(c, "1", "2")), maybe(c, "req=zone:"+one(c, "In:a", "In:a,b", "NotIn:c", "NotIn:a")))
+	}
+	for i := range 1 + c.n(2) {
+		fmt.Fprintf(&b, "type t%d cpu=%d mem=8Gi price=0.%02d%s%s%s\n", i, 1+c.n(4), 1+c.n(60), maybe(c, "spot=0.01"), maybe(c, "zones="+one(c, "a", "a,b", "b,c")), maybe(c, "gone="+one(c, "a", "b")))
+	}
+	for i := range c.n(4) {
+		fmt.Fprintf(&b, "node r%d cpu=%d mem=8Gi label=zone=%s%s\n", i, c.n(3), one(c, "a", "b", "c"), maybe(c, one(c, "closed", "drained", "taint=t1=x:NoSchedule")))
+		if c.n(2) == 0 {
+			fmt.Fprintf(&b, "on r%d x%d cpu=0 mem=0Gi label=app=x\n", i, 1+c.n(3))
+		}
+	}
+	for i := range 1 + c.n(2) {
+		fmt.Fprintf(&b, "pod w%d x%d cpu=1 mem=1Gi label=app=x spread=zone:%d:app=x%s%s%s\n", i, 1+c.n(5), 1+c.n(2), one(c, "", "", ":ignore", ":min=3", ":min=4", ":honor"),
+			maybe(c, "select="+one(c, "zone:In:a,b", "zone:NotIn:a")), maybe(c, one(c, "apart=host:app=x", "near=zone:app=x", "volume=v5:ebs:unmade", "spread=ct:1:app=x")))
+	}
+	return b.String()
+}
+
 // randomDaemon writes a DaemonSet: on which nodes its pods stand, what of other pods they select and are selected by, and sometimes
 // that its newest pod asks for more than its template.
 func randomDaemon(c chance, i int) string {
@@ -125,7 +147,7 @@ func randomPod(c chance) string {
 	b.WriteString(maybe(c, "select="+one(c, "zone:In:a,b", "zone:NotIn:a", "team:In:red", "team:NotIn:red", "team:DoesNotExist", "tier:In:1",
 		"tier:Gt:2", "ct:In:on-demand", "type:In:t0,t1", "arch:In:amd64", "host:In:r0", "pool:In:p0")))
 	b.WriteString(maybe(c, "or="+one(c, "zone:In:c", "team:In:blue", "type:In:t1")))
-	b.WriteString(maybe(c, fmt.Sprintf("spread=%s:%d:%s%s", key(), 1+c.n(2), app(), one(c, "", "", ":soft", ":min=2"))))
+	b.WriteString(maybe(c, fmt.Sprintf("spread=%s:%d:%s%s", key(), 1+c.n(2), app(), one(c, "", "", ":soft", ":min=2", ":min=4", ":ignore"))))
 	b.WriteString(maybe(c, fmt.Sprintf("near=%s:%s", key(), app())) + maybe(c, fmt.Sprintf("apart=%s:%s", key(), app())))
 	b.WriteString(maybe(c, fmt.Sprintf("apart=%s:%s", key(), one(c, "app!=x", "app!=y", "app!=x|y", "app!=z+tier!=1", "app=x+tier!=1", "tier!=1"))) + maybe(c, "label=tier=1"))
 	b.WriteString(maybe(c, fmt.Sprintf("prefer=%d:%s", 1+c.n(100), one(c, "zone:In:a", "ct:In:on-demand", "type:In:t1", "team:In:red"))))
@@ -378,14 +400,34 @@ func cheapestOf(p *Problem, items, free []model.Resources) int64 {
 
 // TestRefusalsAreTrue puts each pod refused, against the plan's word, alone on a machine of every offering of every
 // pool, and, where it asks nothing of topology and nobody spreads, on each machine that the plan buys: verify must
-// object to each. What topology refuses is left out, for it depends on what else stands where.
+// object to each. What topology refuses is left out, for it depends on what else stands where; but where a spread is said
+// to have its fewest pods, none can be launched.
 func TestRefusalsAreTrue(t *testing.T) {
-	tried := 0
+	tried, fewest := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		text := randomProblem(rapidChance{rt})
+		if (rapidChance{rt}).n(3) == 0 {
+			text = randomSpread(rapidChance{rt})
+		}
 		p := parseProblem(t, text)
 		r, _ := Solve(p, Memory{}, DefaultPolicy())
 		for i, x := range r.Refused {
+			for _, why := range x.Reasons {
+				if why.Code != plan.TopologySpread || plan.DetailOf[plan.OfTopologySpread](why).TopologyKey != model.LabelZone {
+					continue
+				}
+				pool := p.Pools[slices.IndexFunc(p.Pools, func(q Pool) bool { return q.Name == why.Pool })]
+				for _, zone := range plan.DetailOf[plan.OfTopologySpread](why).Fewest.Names() {
+					fewest++
+					for _, it := range pool.Types {
+						for _, o := range it.Offerings {
+							if o.Zone == zone && o.Available && o.Remaining != 0 && !choosy(pool) && !refuses(p, r, i, pool, it, o) {
+								rt.Fatalf("%s----\n%s%s could go to %s %s %s of %s, where its spread has the fewest", text, describe(p, r), x.Pod.Name, it.Name, o.Zone, o.CapacityType, pool.Name)
+							}
+						}
+					}
+				}
+			}
 			if slices.ContainsFunc(x.Reasons, func(y plan.Reason) bool {
 				return y.Code == plan.TopologySpread || y.Code == plan.PodAffinity || y.Code == plan.PodAntiAffinity
 			}) {
@@ -416,8 +458,8 @@ func TestRefusalsAreTrue(t *testing.T) {
 			}
 		}
 	})
-	if tried == 0 {
-		t.Fatal("no refusal was looked at")
+	if tried == 0 || fewest == 0 {
+		t.Fatalf("%d refusals were looked at, and %d domains with the fewest pods", tried, fewest)
 	}
 }
 
@@ -480,6 +522,9 @@ func TestReasonsAreTrue(t *testing.T) {
 	seen := map[plan.Code]int{}
 	rapid.Check(t, func(rt *rapid.T) {
 		text := randomProblem(rapidChance{rt})
+		if (rapidChance{rt}).n(3) == 0 {
+			text = randomSpread(rapidChance{rt})
+		}
 		p := parseProblem(t, text)
 		r, _ := Solve(p, Memory{}, DefaultPolicy())
 		if len(r.Refused) == 0 {
@@ -505,7 +550,7 @@ func TestReasonsAreTrue(t *testing.T) {
 			}
 		}
 	})
-	for _, code := range []plan.Code{plan.Taint, plan.Resource, plan.Limit, plan.Requirement} {
+	for _, code := range []plan.Code{plan.Taint, plan.Resource, plan.Limit, plan.Requirement, plan.TopologySpread} {
 		if seen[code] == 0 {
 			t.Errorf("no reason %s was looked at", code)
 		}
@@ -542,6 +587,17 @@ func without(p *Problem, class *model.Class, why plan.Reason) *Problem {
 				if name := q.Pools[i].Name; q.Limits[j].Matches(model.Labels{model.LabelNodePool: name}) {
 					q.Pools[i].Shared = append(q.Pools[i].Shared, j)
 				}
+			}
+		}
+	case plan.TopologySpread:
+		d := plan.DetailOf[plan.OfTopologySpread](why)
+		if d.MinDomains == 0 {
+			return nil
+		}
+		c.Spread = slices.Clone(c.Spread)
+		for i := range c.Spread {
+			if c.Spread[i].TopologyKey == d.TopologyKey {
+				c.Spread[i].MinDomains = min(c.Spread[i].MinDomains, int32(d.Domains))
 			}
 		}
 	case plan.Limit:

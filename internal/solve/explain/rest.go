@@ -216,13 +216,15 @@ func (s *Explainer) hasRoom(c *problem.Class, pi int, set *problem.OfferSet) boo
 // if there is one.
 func (s *Explainer) explainTopology(c *problem.Class, pi int) *plan.Reason {
 	var first *problem.Rule
-	disk := false // where it is met the volume may be
+	var tried []*topology.TopologyAssignment // in which the pool could buy
+	disk := false                            // where it is met the volume may be
 	if len(c.Topology.Keys) > 0 {
 		s.Work.Steps += int64(len(s.Inst.Nodes.List))
 		for _, at := range s.Assignments.AssignmentsOf(c) {
 			if at.Offers == nil || !s.Catalog.SetHasPool(at.Offers, pi) {
 				continue
 			}
+			tried = append(tried, at)
 			n, r := s.Topo.PodsDomainsAllow(c, at.Labels)
 			if n > 0 {
 				first = nil
@@ -244,5 +246,28 @@ func (s *Explainer) explainTopology(c *problem.Class, pi int) *plan.Reason {
 		return nil
 	}
 	r := topology.ReasonOf(first)
+	if d, ok := r.Detail.(plan.OfTopologySpread); ok && d.MinDomains == 0 {
+		d.Fewest = s.emptiestDomains(first, tried)
+		r.Detail = d
+	}
 	return &r
+}
+
+// emptiestDomains returns the domains with the fewest pods of a spread, which keep all others from taking more; none if
+// the pool could buy in one of them.
+func (s *Explainer) emptiestDomains(r *problem.Rule, tried []*topology.TopologyAssignment) plan.List {
+	if r.Key == problem.HostKey {
+		return ""
+	}
+	var names []string
+	for _, d := range s.Topo.EmptiestDomains(r) {
+		if slices.ContainsFunc(tried, func(at *topology.TopologyAssignment) bool {
+			return at.Labels[r.Key] == d || at.Labels[r.Key] == problem.OpenValue
+		}) {
+			return ""
+		}
+		names = append(names, s.In.Keys.ValueNames[r.Key][d])
+	}
+	slices.Sort(names)
+	return plan.ListOf(names)
 }

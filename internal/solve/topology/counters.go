@@ -130,6 +130,17 @@ func (s *Topology) LeastCount(r *problem.Rule) int64 {
 	return r.CachedLeast.Least
 }
 
+// EmptiestDomains returns the domains of a spread that have its least count.
+func (s *Topology) EmptiestDomains(r *problem.Rule) (out []int32) {
+	least := s.LeastCount(r)
+	for _, d := range r.Domains {
+		if s.Counters[r.Counter].CountIn(int(d)) == least {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
 // computeLeastCount finds that without the cache.
 func (s *Topology) computeLeastCount(r *problem.Rule) int64 {
 	x := &s.Counters[r.Counter]

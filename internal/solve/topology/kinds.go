@@ -36,7 +36,11 @@ var kinds = [...]kind{
 			return ""
 		},
 		reason: func(r *problem.Rule) plan.Reason {
-			return plan.Reason{Code: plan.TopologySpread, Detail: plan.OfTopologySpread{TopologyKey: r.TopologyKey, MaxSkew: r.MaxSkew}}
+			d := plan.OfTopologySpread{TopologyKey: r.TopologyKey, MaxSkew: r.MaxSkew}
+			if r.Key != problem.HostKey && r.MinDomains > len(r.Domains) {
+				d.MinDomains, d.Domains = r.MinDomains, len(r.Domains)
+			}
+			return plan.Reason{Code: plan.TopologySpread, Detail: d}
 		}},
 	problem.RuleAffinity: {allows: affinityAllows,
 		unpriced: func(c *problem.Class, r *problem.Rule) string {
