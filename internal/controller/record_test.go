@@ -112,6 +112,9 @@ func TestLedgerCountsWhatRuns(t *testing.T) {
 			{claims: []*model.Claim{claim("a", true), claim("b", true), claim("c", false), claim("d", false)}}, // somebody has deleted b
 			{claims: []*model.Claim{claim("b", true), claim("c", false), claim("d", false)}},
 			{claims: []*model.Claim{claim("c", false), claim("d", false)}},
+			{claims: []*model.Claim{claim("c", false), claim("d", false), {Name: "e", UID: "e", Pool: "p", Maker: "e"}}}, // somebody creates e
+			{claims: []*model.Claim{claim("c", false), claim("d", false), {Name: "e", UID: "e", Pool: "p", Maker: "e", ProviderID: "1", Labels: labels}}},
+			{claims: []*model.Claim{claim("c", false), claim("d", false), {Name: "e", UID: "f", Pool: "p", Maker: "e", ProviderID: "2", Labels: labels}}}, // and again
 		}
 		b.c.Emit(func(s *state.State) {
 			s.SetClaim(claim("a", false), 1)
@@ -138,6 +141,7 @@ func TestLedgerCountsWhatRuns(t *testing.T) {
 		want := []string{
 			"1 create nodeclaim/c Demand 200 230", "1 create nodeclaim/d Demand 230 270", "2 delete nodeclaim/a Empty 270 270",
 			"3 delete nodeclaim/b Deleted 400 400", "4 remove nodeclaim/a Empty 400 300", "5 remove nodeclaim/b Deleted 300 200",
+			"7 create nodeclaim/e CreatedByOthers 200 300", "8 create nodeclaim/e CreatedByOthers 300 400", "8 remove nodeclaim/e Deleted 400 300",
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

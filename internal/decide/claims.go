@@ -9,6 +9,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/decide/claims"
 	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
@@ -45,7 +46,10 @@ func (st *step) advanceClaims() {
 
 // newLifecycle returns what takes claims on in this step.
 func (st *step) newLifecycle() *claims.Lifecycle {
-	return claims.NewLifecycle(st.View, claims.LifecyclePolicy{Policy: st.pol.Lifecycle, SlowSchedulerTimeout: st.pol.SlowSchedulerTimeout}, st.mem.lifecycle)
+	return claims.NewLifecycle(st.View, claims.LifecyclePolicy{Policy: st.pol.Lifecycle, SlowSchedulerTimeout: st.pol.SlowSchedulerTimeout}, st.mem.lifecycle, func(c *model.Claim) lifecycle.BarredLaunch {
+		x, tried, _ := st.unused.Bars.OnMade(c)
+		return lifecycle.BarredLaunch{Why: x.Reason, Until: x.Until, Tried: tried}
+	})
 }
 
 // holdingOf returns what a claim's machine holds for pods, and until when.

@@ -833,6 +833,8 @@ func (x *script) claim(name string, opts []string) {
 			c.NoReserve = string(plan.HeldForBuffer)
 		case "orphan":
 			c.Orphan = true
+		case "maker": // somebody else
+			c.Maker = v
 		case "held":
 			c.Annotations = model.Labels{disrupt.DoNotDisrupt: "true"}
 		case "ends":

@@ -18,6 +18,10 @@ import (
 // In a shortage of capacity it first waits for other launches (Input.Awaits).
 func launchInstance(in *Input, out *Output) {
 	c := in.Claim
+	if in.Barred.Why.Code != "" {
+		waitForRest(in, out)
+		return
+	}
 	if in.Now.Before(in.Awaits.Until) {
 		out.hold(in, plan.Launching, in.Awaits.Until, plan.Reason{Code: plan.AwaitsLaunch, Subject: plan.ObjectOf("nodeclaim", in.Awaits.Claim), Detail: plan.OfAwaitsLaunch{Failed: in.Failure != nil}})
 		out.lookAgainAt(in.Awaits.Until)
@@ -38,7 +42,7 @@ func launchInstance(in *Input, out *Output) {
 		}
 	}
 	most := in.Policy.WithTimeoutsOf(in.Pool, c).LaunchTimeout
-	limit := c.Created.Add(most)
+	limit := model.LaterOf(c.Created, in.Barred.Tried).Add(most)
 	if !in.Now.Before(limit) && !in.InstancesAt.IsZero() && !isListed(in) {
 		late := plan.OfTimeout{Within: most}
 		if in.Failure != nil {
@@ -60,6 +64,24 @@ func launchInstance(in *Input, out *Output) {
 		}
 	}
 	out.addActions(plan.LaunchClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.Launching, Pool: c.Pool}})
+}
+
+// waitForRest leaves a claim without an instance for now, and says so.
+func waitForRest(in *Input, out *Output) {
+	const again = time.Minute // what becomes of another launch is no matter of time
+	until := in.Barred.Until
+	out.hold(in, plan.Launching, until, in.Barred.Why)
+	if until.IsZero() {
+		until = in.Now.Add(again)
+	}
+	out.lookAgainAt(until)
+	c, said := in.Claim, "no pod ran on the nodes of earlier NodeClaims of the same maker"
+	if !in.Barred.Until.IsZero() {
+		said += "; launched at " + in.Barred.Until.UTC().Format(time.RFC3339)
+	}
+	if have := c.Conditions[Launched]; have.Status != "Unknown" || have.Reason != string(plan.UnusedLaunches) || have.Message != said {
+		out.addActions(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{Launched: {Status: "Unknown", Reason: string(plan.UnusedLaunches), Message: said}}, Why: in.Barred.Why})
+	}
 }
 
 // isListed reports whether the cloud's last list has an instance of the claim that runs.

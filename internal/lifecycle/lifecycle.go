@@ -108,6 +108,7 @@ type Input struct {
 	InstancesAt   time.Time           // when that list was asked for; zero: never
 	Failure       *model.LaunchFailure
 	Awaits        AwaitedLaunch
+	Barred        BarredLaunch
 	NodelessSince time.Time          // since when the claim, registered, has been seen without a node; zero: for ever
 	Binding       bool               // pods are being bound to its node
 	Awaited       int                // slots of its reservation whose pods are not bound on its node yet
@@ -119,6 +120,13 @@ type Input struct {
 	Now           time.Time
 	Policy        Policy
 	Explain       bool // Output.Holds is asked for too
+}
+
+// BarredLaunch is why the instance of a claim that somebody else has created is not launched: earlier ones of the same maker were of no use.
+type BarredLaunch struct {
+	Why   plan.Reason // an empty code: it may be launched
+	Until time.Time   // zero: until it is known what becomes of another one
+	Tried time.Time   // when the last rest ended; zero: there was none
 }
 
 // AwaitedLaunch is another claim's launch that a claim without an instance waits for. A launch that has not begun waits because both

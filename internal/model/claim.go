@@ -54,6 +54,10 @@ type Claim struct {
 	SlotsUnsure bool   // nobody knows whether these were written: the call that was to do so has failed
 	NoReserve   string // why not reserved; empty when reserved
 
+	// Maker is whom the claim is for if somebody else created it: its controller, the prefix that its name is generated from, or its name; empty:
+	// Dovetail created it.
+	Maker string
+
 	// Orphan: it was made for a NodePool, and no NodePool owns it any more. That is so after the NodePool was deleted with
 	// --cascade=orphan.
 	Orphan bool

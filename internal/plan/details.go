@@ -29,7 +29,7 @@ var details = map[Code]Detail{
 	Demand: Nothing{}, Scheduling: Nothing{}, PodsEnding: Nothing{}, Launching: OfSaid{}, Registering: OfRegistering{}, Initializing: OfInitializing{}, Landed: Nothing{},
 	NoAnswer: Nothing{}, LandingTimeout: OfTimeout{}, LaunchTimeout: OfTimeout{}, RegistrationTimeout: OfTimeout{}, ReservationEnded: OfReservationEnded{},
 	ClaimRefused: OfSaid{}, InsufficientCap: OfSaid{}, NodeClassNotReady: OfSaid{}, InstanceGone: OfSaid{}, Orphan: Nothing{}, Draining: OfGracePeriod{},
-	Terminating: Nothing{}, Deleted: OfGracePeriod{}, Reclaimed: Nothing{}, Adopted: Nothing{}, Leftover: OfLeftover{}, HeldForBuffer: OfHeldForBuffer{},
+	Terminating: Nothing{}, Deleted: OfGracePeriod{}, CreatedByOthers: Nothing{}, Reclaimed: Nothing{}, Adopted: Nothing{}, Leftover: OfLeftover{}, HeldForBuffer: OfHeldForBuffer{},
 
 	LandingOff: Nothing{}, TolerateAll: Nothing{}, PreemptsOthers: Nothing{}, PatchRefused: Nothing{}, StartupTaints: OfNodeTaint{},
 	ExtendedResource: OfExtendedResource{}, SpreadTaints: OfSpreadTaints{},

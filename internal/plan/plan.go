@@ -138,9 +138,10 @@ const (
 	InstanceGone        Code = "InstanceGone" // claim without instance
 	Orphan              Code = "Orphan"       // instance without claim
 	Draining            Code = "Draining"
-	Terminating         Code = "Terminating"    // drained, and its machine and objects are being removed
-	Reclaimed           Code = "OwnerReference" // its NodePool was deleted and left it, and is there again
-	Deleted             Code = "Deleted"        // somebody deleted the claim or the node
+	Terminating         Code = "Terminating"     // drained, and its machine and objects are being removed
+	Reclaimed           Code = "OwnerReference"  // its NodePool was deleted and left it, and is there again
+	Deleted             Code = "Deleted"         // somebody deleted the claim or the node
+	CreatedByOthers     Code = "CreatedByOthers" // somebody else created the claim
 	TolerateAll         Code = "ToleratesEverything"
 	PreemptsOthers      Code = "PreemptsOthers"
 	StartupTaints       Code = "StartupTaints"

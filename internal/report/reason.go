@@ -133,7 +133,7 @@ func sentence(r plan.Reason) string {
 		d := plan.DetailOf[plan.OfUnusedLaunches](r)
 		said := unusedCause(d)
 		if r.Subject != "" {
-			said = "no pod like this ran on " + objectName(r.Subject) + ", which was launched for it" + with(" (", said, ")")
+			said = "no pod ran on " + objectName(r.Subject) + " as planned" + with(" (", said, ")")
 		}
 		switch {
 		case !d.Until.IsZero() && d.Cause == plan.ClaimRefused:

@@ -248,6 +248,8 @@ func action(r plan.Reason) string {
 		return "its instance and its objects are being removed"
 	case plan.Reclaimed:
 		return "its NodePool was deleted and recreated, and owns it again"
+	case plan.CreatedByOthers:
+		return "somebody else than Dovetail created the NodeClaim"
 	case plan.Deleted:
 		return or(object, "it") + " was deleted"
 	case plan.TolerateAll:

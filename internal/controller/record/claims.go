@@ -21,11 +21,11 @@ func (rec *Recorder) ForgetClaims() { rec.claims.followed, rec.claims.last = fal
 // HourlyCost returns what all nodes of NodePools cost, in micro-dollars an hour, as the ledger counts them.
 func (rec *Recorder) HourlyCost(snap *model.Snapshot) int64 { return rec.claims.sum(snap) }
 
-// recordClaims tells which claims have ended since the step before, and which somebody else has begun to delete. Then the
+// recordClaims tells which claims have ended since the step before, which of somebody else have been launched, and which somebody else has begun to delete. Then the
 // cost that the next entries begin with is known.
 func (rec *Recorder) recordClaims(now time.Time, snap *model.Snapshot, out *decide.Output) {
 	h := &rec.claims
-	var ended, deleted []*model.Claim
+	var ended, deleted, made []*model.Claim
 	if h.followed {
 		model.CompareLists(h.last, snap.Claims, func(c *model.Claim) string { return c.Name }, func(was, is *model.Claim) {
 			switch {
@@ -33,6 +33,9 @@ func (rec *Recorder) recordClaims(now time.Time, snap *model.Snapshot, out *deci
 				delete(h.awaiting, was.Name)
 			case is.ProviderID != "":
 				delete(h.awaiting, is.Name)
+			}
+			if is != nil && is.Maker != "" && is.ProviderID != "" && (was == nil || was.UID != is.UID || was.ProviderID == "") {
+				made = append(made, is)
 			}
 			switch {
 			case was == nil || was.Provisional:
@@ -48,12 +51,21 @@ func (rec *Recorder) recordClaims(now time.Time, snap *model.Snapshot, out *deci
 		})
 	}
 	h.followed, h.last = true, snap.Claims
-	if len(ended)+len(deleted) == 0 && !changesNodes(out) {
+	if len(ended)+len(deleted)+len(made) == 0 && !changesNodes(out) {
 		return
 	}
 	h.cost = h.sum(snap)
 	for _, c := range ended {
 		h.cost += h.price(c)
+	}
+	for _, c := range made {
+		h.cost -= h.price(c)
+	}
+	for _, c := range made {
+		e := rec.claimEntry(now, "create", c, plan.Reason{Code: plan.CreatedByOthers, Pool: c.Pool})
+		h.cost += e.Micro
+		e.After, e.Outcome = h.cost, "done"
+		rec.ledger.Add(e)
 	}
 	for _, c := range ended {
 		e := rec.claimEntry(now, "remove", c, rec.endReason(c))

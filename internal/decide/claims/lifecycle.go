@@ -44,11 +44,12 @@ type Lifecycle struct {
 	policy    LifecyclePolicy
 	mem, next LifecycleMemory
 	shortages shortages
+	barred    func(*model.Claim) lifecycle.BarredLaunch
 }
 
-// NewLifecycle returns a Lifecycle that has taken no claim on yet.
-func NewLifecycle(v *cluster.View, policy LifecyclePolicy, mem LifecycleMemory) *Lifecycle {
-	return &Lifecycle{v, policy, mem, LifecycleMemory{map[string]time.Time{}, mem.daemonLandedAt}, shortages{view: v}}
+// NewLifecycle returns a Lifecycle that has taken no claim on yet. The function barred returns what keeps a claim of others from being launched.
+func NewLifecycle(v *cluster.View, policy LifecyclePolicy, mem LifecycleMemory, barred func(*model.Claim) lifecycle.BarredLaunch) *Lifecycle {
+	return &Lifecycle{v, policy, mem, LifecycleMemory{map[string]time.Time{}, mem.daemonLandedAt}, shortages{view: v}, barred}
 }
 
 // Memory returns what the next step should remember of the claims that were taken on.
@@ -83,7 +84,7 @@ func (lc *Lifecycle) inputOf(c *model.Claim, h Holding) (in lifecycle.Input, dae
 	in = lifecycle.Input{
 		Claim: c, Pool: v.Pool(c.Pool), Instances: v.InstancesAt(at), InstancesAt: v.Snapshot.InstancesAt,
 		Binding: h.Binding, Awaited: h.Awaited, Coming: h.Coming, Landed: h.Landed, Rollouts: h.Rollouts, ResourceNames: v.Snapshot.ResourceNames, Now: v.Now,
-		Awaits: lc.shortages.awaited(c), Policy: lc.policy.Policy,
+		Awaits: lc.shortages.awaited(c), Barred: lc.barred(c), Policy: lc.policy.Policy,
 	}
 	if c.ProviderID != "" {
 		in.Nodes = v.NodesAt(at)

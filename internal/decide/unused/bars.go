@@ -48,7 +48,7 @@ func (ba *Bars) verdict(k launchSite) (ruling, Count, time.Time) {
 	case ba.rd.Now.Before(c.Until):
 		return barred, c, c.Until
 	}
-	if probe := ba.openProbe(k, c); probe != "" {
+	if probe := ba.openProbe(k, c, ""); probe != "" {
 		c.Claim = probe
 		return barred, c, time.Time{}
 	}
@@ -58,8 +58,8 @@ func (ba *Bars) verdict(k launchSite) (ruling, Count, time.Time) {
 	return triedLast, c, time.Time{}
 }
 
-// openProbe returns the claim that is being tried after the last count of a site; empty: there is none.
-func (ba *Bars) openProbe(k launchSite, c Count) string {
+// openProbe returns the claim that is being tried after the last count of a site, but for one by name; empty: there is none.
+func (ba *Bars) openProbe(k launchSite, c Count, but string) string {
 	for _, name := range slices.Sorted(maps.Keys(ba.rd.Reservations)) {
 		h := ba.rd.Reservations[name]
 		p := ba.rd.Pool(h.Claim.Pool)
@@ -72,7 +72,7 @@ func (ba *Bars) openProbe(k launchSite, c Count) string {
 	}
 	for _, o := range ba.open {
 		p := ba.rd.Pool(o.claim.Pool)
-		if o.claim.UID != "" && slices.Contains(c.Wave, o.claim.UID) || k.pool != "" && (k.pool != p.UID || k.group != o.claim.NodeGroup()) {
+		if o.claim.Name == but || o.claim.UID != "" && slices.Contains(c.Wave, o.claim.UID) || k.pool != "" && (k.pool != p.UID || k.group != o.claim.NodeGroup()) {
 			continue
 		}
 		if slices.ContainsFunc(o.keys, func(x cluster.SlotKey) bool { return templateOfKey(x) == k.template }) {
@@ -151,6 +151,35 @@ func (ba *Bars) OnStatic(p *model.NodePool) (Bar, bool) {
 		}
 	}
 	return Bar{}, false
+}
+
+// OnMade returns what keeps the instance of a NodeClaim that somebody else has created from being launched: launches of its maker that were of no use; false: nothing.
+// Until is zero where another launch of the maker is being tried. Tried is when the last rest ended, or will.
+func (ba *Bars) OnMade(c *model.Claim) (x Bar, tried time.Time, is bool) {
+	if !wantsLaunch(c) || ba.IsEmpty() {
+		return Bar{}, time.Time{}, false
+	}
+	t := templateOfKey(keyOfMaker(c))
+	for _, k := range ba.counts.sorted() {
+		if k.template != t {
+			continue
+		}
+		n, until := ba.counts.bySite[k], time.Time{}
+		tried = model.LaterOf(tried, n.Until)
+		if ba.rd.Now.Before(n.Until) {
+			until = n.Until
+		} else {
+			n.Claim = ba.openProbe(k, n, c.Name)
+			if probe := ba.rd.Claim(n.Claim); probe == nil || wantsLaunch(probe) && probe.Name > c.Name {
+				continue // of several that come at once, the first by name is tried
+			}
+		}
+		if !is || until.After(x.Until) {
+			x, is = Bar{Reason: n.reason(until), Until: until, Node: n.Node, Cause: n.Cause}, true
+			x.Pool = c.Pool
+		}
+	}
+	return x, tried, is
 }
 
 // NodesInPause returns the nodes that stand unused while their pods wait for what keeps them away to go, and until when: it

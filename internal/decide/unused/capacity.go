@@ -13,10 +13,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Two kinds of launches are made for no pod: those of NodePools with a fixed number of nodes, and those for CapacityBuffers
-// alone. Such a launch is of use once its node has been usable for CapacityUse. It is unused if it ends before that without
-// Dovetail having removed it, or, for a CapacityBuffer, if the node keeps the buffer's pods away. It is counted like a launch
-// for pods as soon as a node is wanted for the same NodePool or CapacityBuffer again.
+// Three kinds of launches are made for no pod: those of NodePools with a fixed number of nodes, those for CapacityBuffers
+// alone, and those of NodeClaims that somebody else creates. Such a launch is of use once its node has been usable for CapacityUse. It is unused if it ends before that without
+// Dovetail having removed it (a NodeClaim of others: whoever removed it), or, for a CapacityBuffer, if the node keeps the buffer's pods away. It is counted like a launch
+// for pods as soon as a node is wanted for the same NodePool, CapacityBuffer or maker of NodeClaims again.
 
 // CapacityUse is how long a node that was launched for no pod must have been usable to have been of use.
 const CapacityUse = 5 * time.Minute
@@ -24,7 +24,7 @@ const CapacityUse = 5 * time.Minute
 // openCapacity is a launch for no pod whose outcome is open.
 type openCapacity struct {
 	claim *model.Claim
-	keys  []cluster.SlotKey // the NodePool or the CapacityBuffers that it was made for
+	keys  []cluster.SlotKey // the NodePool, the CapacityBuffers or the maker that it was made for
 }
 
 // capacityReader tells what has become of launches for no pod.
@@ -45,6 +45,8 @@ func (cr *capacityReader) keysOf(c *model.Claim) []cluster.SlotKey {
 		return cr.Held[c.Name]
 	case cluster.IsForBuffer(c):
 		return cr.was[c.UID].keys
+	case c.Maker != "":
+		return []cluster.SlotKey{keyOfMaker(c)}
 	}
 	return nil
 }
@@ -65,7 +67,7 @@ func (cr *capacityReader) read(known, scaledDown map[string]bool, begun bool) (o
 		was, remembered := cr.was[c.UID]
 		interrupted := cr.Interruptions[c.Name] != nil
 		switch {
-		case cr.isOfUse(c) || cr.Commands.Of(c) != "": // else a disruption command removes it
+		case cr.isOfUse(c) || cr.Commands.Of(c) != "" && c.Maker == "": // else a disruption command removes it
 		case !c.Deleting.IsZero() || interrupted || cr.keepsBufferAway(c, keys):
 			if remembered {
 				keys = was.keys

@@ -36,6 +36,9 @@ func templateName(c *model.Class) string {
 // staticClass stands for a class of pods in the slots of launches of NodePools with a fixed number of nodes.
 const staticClass = "static"
 
+// madeClass stands for a class of pods in the slots of launches of NodeClaims that somebody else creates.
+const madeClass = "made"
+
 // bufferOwner stands for the owner of pods in the slots of launches for a CapacityBuffer.
 func bufferOwner(key string) string { return "capacitybuffer/" + key }
 
@@ -72,10 +75,15 @@ func keyOf(v *cluster.View, p *model.Pod) cluster.SlotKey {
 
 // templateOfKey is the template that launches for no pod are counted by.
 func templateOfKey(k cluster.SlotKey) string {
-	if k.Class == staticClass {
-		return staticClass + "/" + k.Owner
+	if k.Class == staticClass || k.Class == madeClass {
+		return k.Class + "/" + k.Owner
 	}
 	return k.Class
+}
+
+// keyOfMaker is what launches of NodeClaims that somebody else creates are remembered by.
+func keyOfMaker(c *model.Claim) cluster.SlotKey {
+	return cluster.SlotKey{Class: madeClass, Owner: c.Maker}
 }
 
 // KeyOfBuffer returns what launches for a CapacityBuffer are remembered by. Its Like is not nil.

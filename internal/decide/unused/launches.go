@@ -146,6 +146,7 @@ func (ul *Launches) Read(in In) {
 	ul.mem.ended.add(ended)
 	ul.forget()
 	ul.takeBack()
+	ul.reviewMade()
 }
 
 // readCapacity follows the launches for no pod, and returns those that have ended unused.

@@ -162,7 +162,7 @@ func (ul *Launches) openLaunches(k launchSite) (out []string) {
 		}
 	}
 	for _, uid := range slices.Sorted(maps.Keys(ul.mem.capacity)) {
-		if c := ul.mem.capacity[uid].claim; ul.Pool(c.Pool) != nil && here(ul.Pool(c.Pool).UID, c.NodeGroup()) {
+		if c := ul.mem.capacity[uid].claim; !wantsLaunch(c) && ul.Pool(c.Pool) != nil && here(ul.Pool(c.Pool).UID, c.NodeGroup()) {
 			out = append(out, uid)
 		}
 	}
@@ -200,6 +200,25 @@ func (ul *Launches) StaticAllowance(p *model.NodePool) int {
 		most = 1
 	}
 	return most
+}
+
+// wantsLaunch reports whether a claim that somebody else has created has no instance yet.
+func wantsLaunch(c *model.Claim) bool {
+	return c.Maker != "" && c.ProviderID == "" && !c.Is(lifecycle.Launched) && c.Deleting.IsZero()
+}
+
+// reviewMade counts launches of NodeClaims of others that ended unused, where their makers want a node again.
+func (ul *Launches) reviewMade() {
+	for at := range ul.mem.ended.list {
+		x := ul.mem.ended.list[at]
+		if x.Counted || x.Class != madeClass {
+			continue
+		}
+		again := slices.IndexFunc(ul.Snapshot.Claims, func(c *model.Claim) bool { return c.UID != x.UID && wantsLaunch(c) && keyOfMaker(c) == x.key() })
+		if again >= 0 {
+			ul.count(at, beneficiary{template: templateOfKey(x.key()), name: "NodeClaim " + x.Owner + " of somebody else"}, plan.Reason{})
+		}
+	}
 }
 
 // Wake has the step come again, and demand be solved, when the first rest ends that keeps one of some pods waiting.

@@ -30,6 +30,9 @@ func (t *Translator) NodeClaim(c *karpv1.NodeClaim) *model.Claim {
 		NoReserve: c.Annotations[AnnotationNotReserved],
 	}
 	out.Deleting = DeletionTime(c)
+	if !out.Reserved && out.NoReserve == "" { // Dovetail's have one of both: see ClaimObject
+		out.Maker = makerOf(c)
+	}
 	out.Orphan = out.Pool != "" && c.Annotations[karpv1.AnnotationNodePoolHash] != "" && !slices.ContainsFunc(c.OwnerReferences, IsNodePool)
 	if r := c.Spec.NodeClassRef; r != nil {
 		out.ClassGroup, _ = ClassGroup(r.Group)
@@ -70,6 +73,16 @@ func (t *Translator) NodeClaim(c *karpv1.NodeClaim) *model.Claim {
 		})
 	}
 	return out
+}
+
+// makerOf names whom a NodeClaim of others is for, in the same way when they create it again.
+func makerOf(c *karpv1.NodeClaim) string {
+	for _, o := range c.OwnerReferences {
+		if !IsNodePool(o) {
+			return strings.ToLower(o.Kind) + "/" + o.Name
+		}
+	}
+	return cmp.Or(c.GenerateName, c.Name)
 }
 
 // IsNodePool reports whether an owner reference is to a NodePool.

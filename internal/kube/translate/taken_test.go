@@ -6,6 +6,8 @@ package translate
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -131,6 +133,36 @@ func TestClaimBearsRequiredLabels(t *testing.T) {
 		"example.com/size": "", "topology.kubernetes.io/zone": ""} { // size and zone are those of the instance that will be launched
 		if have := claim.Labels[key]; have != want {
 			t.Errorf("label %s is %q, want %q", key, have, want)
+		}
+	}
+}
+
+// A NodeClaim of somebody else names its maker, in the same way when it is created again; one of Dovetail's has none.
+func TestMakerOfClaim(t *testing.T) {
+	tr := &Translator{Table: state.NewResourceTable()}
+	pool := &model.NodePool{Name: "p", ClassGroup: "karpenter.kwok.sh", ClassKind: "KWOKNodeClass", ClassName: "default"}
+	for _, reserved := range []bool{true, false} {
+		own, err := tr.ClaimObject(plan.CreateClaim{Name: "c", Pool: pool, Reserved: reserved})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := tr.NodeClaim(own); c.Maker != "" {
+			t.Errorf("reserved %t: a NodeClaim of Dovetail's is for %q", reserved, c.Maker)
+		}
+	}
+	other := &karpv1.NodeClaim{}
+	other.Name = "web-x7"
+	for want, change := range map[string]func(*karpv1.NodeClaim){
+		"web-x7": func(c *karpv1.NodeClaim) { c.OwnerReferences = []metav1.OwnerReference{PoolReference("p", "uid-p")} },
+		"web-":   func(c *karpv1.NodeClaim) { c.GenerateName = "web-" },
+		"machineset/web": func(c *karpv1.NodeClaim) {
+			c.GenerateName, c.OwnerReferences = "web-", []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "MachineSet", Name: "web"}}
+		},
+	} {
+		c := other.DeepCopy()
+		change(c)
+		if have := tr.NodeClaim(c).Maker; have != want {
+			t.Errorf("a NodeClaim is for %q, want %q", have, want)
 		}
 	}
 }
