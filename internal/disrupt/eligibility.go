@@ -37,6 +37,14 @@ func HasDoNotDisrupt(annotations model.Labels) bool {
 	return annotations[DoNotDisrupt] == trueValue
 }
 
+// disruptionForbidders are the annotations of a node or its claim by which it is not disrupted, if their value is "true".
+var disruptionForbidders = [...]string{DoNotDisrupt, ScaleDownDisabled}
+
+// ForbidsDisruption reports whether the annotations of a node, or of its claim, keep it from disruption.
+func ForbidsDisruption(annotations model.Labels) bool {
+	return slices.ContainsFunc(disruptionForbidders[:], func(key string) bool { return annotations[key] == trueValue })
+}
+
 // ForbidsRepair reports whether the annotations of a node or of its claim forbid its repair, by DoNotRepair.
 func ForbidsRepair(n *model.Node, c *model.Claim) bool {
 	return n.Annotations[DoNotRepair] == trueValue || c.Annotations[DoNotRepair] == trueValue
@@ -205,7 +213,7 @@ func nodeBlockers(c *Candidate, cause plan.Code) (out []plan.Reason) {
 	case cause == plan.Unhealthy && ForbidsRepair(c.Node, c.Claim):
 		out = append(out, annotated(DoNotRepair))
 	case cause != plan.Unhealthy && cause != plan.Expired:
-		for _, key := range [...]string{DoNotDisrupt, ScaleDownDisabled} {
+		for _, key := range disruptionForbidders {
 			if c.Node.Annotations[key] == trueValue || c.Claim.Annotations[key] == trueValue {
 				out = append(out, annotated(key))
 			}

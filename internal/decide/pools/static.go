@@ -103,7 +103,7 @@ func ScaleStatic(v *cluster.View, in StaticIn) (out StaticOut) {
 }
 
 // scaleDown deletes what disturbs least: not launched, then empty, then of least weight, what says not to be disrupted
-// last.
+// last; of those that disturb as much, what is cordoned first.
 func (out *StaticOut) scaleDown(v *cluster.View, in StaticIn, p *model.NodePool, live []*model.Claim, n int) {
 	weight := func(c *model.Claim) int64 {
 		u := in.CandidateOf(c)
@@ -113,17 +113,27 @@ func (out *StaticOut) scaleDown(v *cluster.View, in StaticIn, p *model.NodePool,
 		case len(u.Pods) == 0:
 			return 0
 		}
-		w := u.DisruptionWeight()
-		if disrupt.HasDoNotDisrupt(u.Node.Annotations) || disrupt.HasDoNotDisrupt(c.Annotations) || slices.ContainsFunc(u.Node.Pods, func(p *model.Pod) bool {
+		return u.DisruptionWeight()
+	}
+	held := func(c *model.Claim) bool {
+		u := in.CandidateOf(c)
+		return disrupt.ForbidsDisruption(c.Annotations) || u != nil && (disrupt.ForbidsDisruption(u.Node.Annotations) || slices.ContainsFunc(u.Node.Pods, func(p *model.Pod) bool {
 			held, _ := p.Held(v.Now)
 			return held
-		}) {
-			w += 1 << 40
+		}))
+	}
+	cordoned := func(c *model.Claim) bool {
+		u := in.CandidateOf(c)
+		return u != nil && u.Node.HasTaint("node.kubernetes.io/unschedulable")
+	}
+	rank := func(later bool) int {
+		if later {
+			return 1
 		}
-		return w
+		return 0
 	}
 	slices.SortStableFunc(live, func(a, b *model.Claim) int {
-		return cmp.Or(cmp.Compare(weight(a), weight(b)), strings.Compare(a.Name, b.Name))
+		return cmp.Or(rank(held(a))-rank(held(b)), cmp.Compare(weight(a), weight(b)), rank(cordoned(b))-rank(cordoned(a)), strings.Compare(a.Name, b.Name))
 	})
 	for _, c := range live[:n] {
 		if c.UID == "" {
