@@ -2,71 +2,84 @@
 // Copyright 2026 The Dovetail Authors
 
 // Package devices turns the devices of dynamic resource allocation (resource.k8s.io/v1) into counted resources: amounts that pods request and
-// nodes have, in the manner of extended resources. Allocation is done by the allocator that kube-scheduler uses. Start reading at Book.
+// nodes have, in the manner of extended resources. Amounts are exact: the allocator that kube-scheduler uses finds devices for a group of pods
+// on a node if and only if the node has the amounts that they request. Requests that can't be counted are refused with a reason.
+//
+// The package watches nothing and writes nothing. Start reading at Book; structure.go has the rule by which requests become resources.
 package devices
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// Book holds the device classes, slices, claims and templates of a cluster. It is not safe for concurrent use.
+// Prefix starts the name of every resource of devices: "devices/<class>", or "devices/<class>#<hash>" if the devices are not exactly those of
+// the class.
+const Prefix = "devices/"
+
+// Book holds the device classes, slices, claims and templates of a cluster, and which pods use them. It is not safe for concurrent use.
 type Book struct {
-	generation int64
+	changes changes
 }
 
 // New returns an empty Book.
 func New() *Book { return &Book{} }
 
-// SetClass stores a DeviceClass; nil deletes it. It reports whether amounts of pods or nodes may have changed.
-func (b *Book) SetClass(name string, c *resourceapi.DeviceClass) bool { return false }
+// SetClass stores a DeviceClass; nil deletes it.
+func (b *Book) SetClass(name string, c *resourceapi.DeviceClass) {}
 
 // SetSlice stores a ResourceSlice; nil deletes it.
-func (b *Book) SetSlice(name string, s *resourceapi.ResourceSlice) bool { return false }
+func (b *Book) SetSlice(name string, s *resourceapi.ResourceSlice) {}
 
 // SetClaim stores a ResourceClaim under its key, namespace/name; nil deletes it.
-func (b *Book) SetClaim(key string, c *resourceapi.ResourceClaim) bool { return false }
+func (b *Book) SetClaim(key string, c *resourceapi.ResourceClaim) {}
 
 // SetTemplate stores a ResourceClaimTemplate under its key, namespace/name; nil deletes it.
-func (b *Book) SetTemplate(key string, t *resourceapi.ResourceClaimTemplate) bool { return false }
+func (b *Book) SetTemplate(key string, t *resourceapi.ResourceClaimTemplate) {}
 
-// TypeSlice is a slice of devices that a node of some instance type will publish.
-type TypeSlice struct {
-	Driver         string                   `json:"driver"`
-	Pool           string                   `json:"pool,omitempty"` // empty: one pool for each driver and node
-	Devices        []resourceapi.Device     `json:"devices,omitempty"`
-	SharedCounters []resourceapi.CounterSet `json:"sharedCounters,omitempty"`
-}
-
-// ParseTypeSlices reads a YAML or JSON list of TypeSlices, rejects unknown fields, and validates them.
-func ParseTypeSlices(text string) ([]TypeSlice, error) { return nil, nil }
-
-// SetType stores the slices that nodes of a kind (an instance type, or an instance type of a NodePool: the caller's key) will have. Nil
-// deletes them. The labels are those of such a node, for slices with a nodeSelector.
-func (b *Book) SetType(key string, labels map[string]string, slices []TypeSlice) bool { return false }
+// SetType stores the slices that a node to come will publish, under a key of the caller: an instance type, or an instance type of a NodePool.
+// Nil deletes them.
+func (b *Book) SetType(key string, slices []TypeSlice) {}
 
 // Need is what a pod needs of devices.
 type Need struct {
 	Amounts     map[string]int64      // resource name -> amount
-	NodeTerms   []corev1.NodeSelector // of allocated claims: all must match
-	Unallocated bool                  // kube-scheduler has still to allocate a claim: only it may bind the pod
-	Unsupported []string              // sentences; if there is one, the pod can't be placed
+	NodeTerms   []corev1.NodeSelector // of allocated claims: a node of the pod matches all of them
+	Node        string                // where claims of the pod are allocated; empty: nowhere yet
+	Unallocated bool                  // kube-scheduler has still to allocate or reserve a claim: nobody else may bind the pod
+	Unsupported []string              // sentences: why the pod can't be placed
 }
 
-// OfPod returns what a pod needs of devices. It is zero for a pod without resource claims.
+// OfPod returns what a pod needs of devices, and remembers that the pod uses its claims. The Need of a pod without claims is zero.
 func (b *Book) OfPod(p *corev1.Pod) Need { return Need{} }
 
-// OfNode returns the amounts of each resource that are free on a node: devices allocated to claims are not counted.
-func (b *Book) OfNode(n *corev1.Node) map[string]int64 { return nil }
+// ForgetPod forgets a pod that was deleted or has ended. Its key is namespace/name.
+func (b *Book) ForgetPod(key string) {}
 
-// SlicesOfNode returns the slices that a node has published, as those of a node to come; nil if a pool of it is incomplete or if it has none.
-func (b *Book) SlicesOfNode(n *corev1.Node) []TypeSlice { return nil }
+// OfNode returns the amount of each resource that is free on a node: devices that are allocated to claims are not counted.
+func (b *Book) OfNode(node string) map[string]int64 { return nil }
 
-// OfType returns the amounts of each resource that a node of a kind (see SetType) will have.
+// OfType returns the amount of each resource that a node to come will have.
 func (b *Book) OfType(key string) map[string]int64 { return nil }
 
-// Words names a resource of Amounts for a person: "device of class gpu.example.com". It is empty if the resource is not one of devices.
-func (b *Book) Words(resource string) string { return "" }
+// Changes are the objects whose Need or amounts may have changed.
+type Changes struct {
+	All   bool     // names of resources have changed: all pods with claims, all nodes and all types
+	Nodes []string // names of nodes
+	Pods  []string // namespace/name of pods that OfPod remembers
+}
 
-// Generation changes whenever names or amounts of anything may have changed; pods with claims and all nodes are then translated again.
-func (b *Book) Generation() int64 { return b.generation }
+type changes struct {
+	all         bool
+	nodes, pods map[string]bool
+}
+
+// Changes returns what has changed since the last call.
+func (b *Book) Changes() Changes {
+	c := Changes{All: b.changes.all, Nodes: slices.Sorted(maps.Keys(b.changes.nodes)), Pods: slices.Sorted(maps.Keys(b.changes.pods))}
+	b.changes = changes{}
+	return c
+}
