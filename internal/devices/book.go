@@ -5,65 +5,74 @@
 // nodes have, in the manner of extended resources. Amounts are exact: the allocator that kube-scheduler uses finds devices for a group of pods
 // on a node if and only if the node has the amounts that they request. Requests that can't be counted are refused with a reason.
 //
-// The package watches nothing and writes nothing. Start reading at Book; structure.go has the rule by which requests become resources.
+// The package watches nothing and writes nothing. Start reading at Book; layout.go has the rule by which requests become resources.
 package devices
 
 import (
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/dynamic-resource-allocation/cel"
 )
 
 // Prefix starts the name of every resource of devices: "devices/<class>", or "devices/<class>#<hash>" if the devices are not exactly those of
 // the class.
 const Prefix = "devices/"
 
+// Bounds of the work that devices cause. What exceeds one is refused with a reason, or counted up to it.
+const (
+	maxWants      = 256    // different requests for a device in the cluster, by class, selectors and tolerations
+	maxSets       = 16     // resources of requests whose devices overlap
+	maxCount      = 128    // groups of devices counted on one node by the allocator
+	maxSearch     = 50_000 // steps of the allocator's search on one node for one resource
+	maxExpression = 512    // compiled CEL expressions kept
+)
+
 // Book holds the device classes, slices, claims and templates of a cluster, and which pods use them. It is not safe for concurrent use.
 type Book struct {
-	changes changes
+	classes   map[string]*resourceapi.DeviceClass
+	slices    map[string]*slice
+	pools     map[poolID]map[string]*slice // by name of the slice
+	nodes     map[string]*node
+	types     map[string][]TypeSlice
+	claims    map[string]*claim
+	inPool    map[poolID]map[string]*claim // allocated claims, by key
+	templates map[string]*resourceapi.ResourceClaimTemplate
+
+	pods  map[string]*podUse
+	users map[string]map[string]bool // "claim <key>" or "template <key>" -> keys of the pods that use it
+
+	signatures  map[string]*signature // of remembered pods
+	wants       map[string]*want      // of the signatures that are counted
+	nextWant    int
+	kinds       map[string]*kind // of the devices in slices
+	expressions *cel.Cache
+	faults      map[string]string // expression -> why it is not usable, "" if it is
+
+	layout     *layout
+	staleWants bool // signatures have changed since layout
+	staleKinds bool // kinds have changed since layout
+
+	all         bool
+	changed     map[string]bool // nodes
+	changedPods map[string]bool
 }
 
 // New returns an empty Book.
-func New() *Book { return &Book{} }
-
-// SetClass stores a DeviceClass; nil deletes it.
-func (b *Book) SetClass(name string, c *resourceapi.DeviceClass) {}
-
-// SetSlice stores a ResourceSlice; nil deletes it.
-func (b *Book) SetSlice(name string, s *resourceapi.ResourceSlice) {}
-
-// SetClaim stores a ResourceClaim under its key, namespace/name; nil deletes it.
-func (b *Book) SetClaim(key string, c *resourceapi.ResourceClaim) {}
-
-// SetTemplate stores a ResourceClaimTemplate under its key, namespace/name; nil deletes it.
-func (b *Book) SetTemplate(key string, t *resourceapi.ResourceClaimTemplate) {}
-
-// SetType stores the slices that a node to come will publish, under a key of the caller: an instance type, or an instance type of a NodePool.
-// Nil deletes them.
-func (b *Book) SetType(key string, slices []TypeSlice) {}
-
-// Need is what a pod needs of devices.
-type Need struct {
-	Amounts     map[string]int64      // resource name -> amount
-	NodeTerms   []corev1.NodeSelector // of allocated claims: a node of the pod matches all of them
-	Node        string                // where claims of the pod are allocated; empty: nowhere yet
-	Unallocated bool                  // kube-scheduler has still to allocate or reserve a claim: nobody else may bind the pod
-	Unsupported []string              // sentences: why the pod can't be placed
+func New() *Book {
+	return &Book{
+		classes: map[string]*resourceapi.DeviceClass{}, slices: map[string]*slice{}, pools: map[poolID]map[string]*slice{},
+		nodes: map[string]*node{}, types: map[string][]TypeSlice{}, claims: map[string]*claim{}, inPool: map[poolID]map[string]*claim{},
+		templates: map[string]*resourceapi.ResourceClaimTemplate{}, pods: map[string]*podUse{}, users: map[string]map[string]bool{},
+		signatures: map[string]*signature{}, wants: map[string]*want{}, kinds: map[string]*kind{}, faults: map[string]string{},
+		expressions: cel.NewCache(maxExpression, celFeatures), layout: &layout{},
+		changed: map[string]bool{}, changedPods: map[string]bool{},
+	}
 }
-
-// OfPod returns what a pod needs of devices, and remembers that the pod uses its claims. The Need of a pod without claims is zero.
-func (b *Book) OfPod(p *corev1.Pod) Need { return Need{} }
-
-// ForgetPod forgets a pod that was deleted or has ended. Its key is namespace/name.
-func (b *Book) ForgetPod(key string) {}
-
-// OfNode returns the amount of each resource that is free on a node: devices that are allocated to claims are not counted.
-func (b *Book) OfNode(node string) map[string]int64 { return nil }
-
-// OfType returns the amount of each resource that a node to come will have.
-func (b *Book) OfType(key string) map[string]int64 { return nil }
 
 // Changes are the objects whose Need or amounts may have changed.
 type Changes struct {
@@ -72,14 +81,245 @@ type Changes struct {
 	Pods  []string // namespace/name of pods that OfPod remembers
 }
 
-type changes struct {
-	all         bool
-	nodes, pods map[string]bool
-}
-
 // Changes returns what has changed since the last call.
 func (b *Book) Changes() Changes {
-	c := Changes{All: b.changes.all, Nodes: slices.Sorted(maps.Keys(b.changes.nodes)), Pods: slices.Sorted(maps.Keys(b.changes.pods))}
-	b.changes = changes{}
+	b.refresh()
+	c := Changes{All: b.all, Nodes: slices.Sorted(maps.Keys(b.changed)), Pods: slices.Sorted(maps.Keys(b.changedPods))}
+	b.all = false
+	clear(b.changed)
+	clear(b.changedPods)
 	return c
+}
+
+// poolID names a pool of devices.
+type poolID struct{ driver, pool string }
+
+// slice is a ResourceSlice, and what is known of its devices.
+type slice struct {
+	object *resourceapi.ResourceSlice
+	node   string // empty: devices of no node, or of several
+	pool   poolID
+	met    []map[*want]bool // by device: the wants that it satisfies
+	kinds  []*kind          // by device
+}
+
+// node is a node, or a node to come, with devices.
+type node struct {
+	pools   map[poolID]int // number of its slices
+	amounts map[string]int64
+	layout  *layout // of amounts
+}
+
+// claim is a ResourceClaim.
+type claim struct {
+	object *resourceapi.ResourceClaim
+	pools  []poolID // where it is allocated
+}
+
+// SetClass stores a DeviceClass; nil deletes it.
+func (b *Book) SetClass(name string, c *resourceapi.DeviceClass) {
+	old := b.classes[name]
+	if c == nil {
+		delete(b.classes, name)
+	} else {
+		b.classes[name] = c
+	}
+	if old != nil && c != nil && equality.Semantic.DeepEqual(old.Spec.Selectors, c.Spec.Selectors) || old == nil && c == nil {
+		return
+	}
+	b.all = true
+	for _, w := range b.wants {
+		if w.class == name {
+			for _, s := range b.slices {
+				b.judge(s, w)
+			}
+		}
+	}
+	for _, n := range b.nodes {
+		n.layout = nil
+	}
+	b.staleWants = true
+}
+
+// SetSlice stores a ResourceSlice; nil deletes it.
+func (b *Book) SetSlice(name string, o *resourceapi.ResourceSlice) {
+	old := b.slices[name]
+	if old != nil && o != nil && equality.Semantic.DeepEqual(old.object.Spec, o.Spec) {
+		return
+	}
+	if old != nil {
+		b.touchPool(old.pool)
+		b.dropSlice(name, old)
+	}
+	if o == nil {
+		return
+	}
+	s := &slice{object: o, pool: poolID{o.Spec.Driver, o.Spec.Pool.Name}}
+	if o.Spec.NodeName != nil {
+		s.node = *o.Spec.NodeName
+	}
+	b.slices[name] = s
+	if b.pools[s.pool] == nil {
+		b.pools[s.pool] = map[string]*slice{}
+	}
+	b.pools[s.pool][name] = s
+	if s.node != "" {
+		if b.nodes[s.node] == nil {
+			b.nodes[s.node] = &node{pools: map[poolID]int{}}
+		}
+		b.nodes[s.node].pools[s.pool]++
+	}
+	s.met = make([]map[*want]bool, len(o.Spec.Devices))
+	s.kinds = make([]*kind, len(o.Spec.Devices))
+	for i := range s.met {
+		s.met[i] = map[*want]bool{}
+	}
+	for _, w := range b.wants {
+		b.judge(s, w)
+	}
+	b.sortKinds(s)
+	b.touchPool(s.pool)
+}
+
+func (b *Book) dropSlice(name string, s *slice) {
+	for _, k := range s.kinds {
+		b.dropKind(k)
+	}
+	for _, w := range b.wants {
+		delete(w.faults, name)
+	}
+	delete(b.slices, name)
+	delete(b.pools[s.pool], name)
+	if len(b.pools[s.pool]) == 0 {
+		delete(b.pools, s.pool)
+	}
+	if n := b.nodes[s.node]; n != nil {
+		n.layout = nil
+		b.changed[s.node] = true
+		if n.pools[s.pool]--; n.pools[s.pool] == 0 {
+			delete(n.pools, s.pool)
+		}
+		if len(n.pools) == 0 {
+			delete(b.nodes, s.node)
+		}
+	}
+}
+
+// touchPool notes that the amounts of the nodes with devices in a pool may have changed.
+func (b *Book) touchPool(id poolID) {
+	for _, s := range b.pools[id] {
+		if n := b.nodes[s.node]; n != nil {
+			n.layout = nil
+			b.changed[s.node] = true
+		}
+	}
+}
+
+// SetClaim stores a ResourceClaim under its key, namespace/name; nil deletes it.
+func (b *Book) SetClaim(key string, o *resourceapi.ResourceClaim) {
+	old := b.claims[key]
+	if old == nil && o == nil || old != nil && o != nil && equality.Semantic.DeepEqual(old.object.Spec, o.Spec) &&
+		equality.Semantic.DeepEqual(old.object.Status.Allocation, o.Status.Allocation) &&
+		equality.Semantic.DeepEqual(old.object.Status.ReservedFor, o.Status.ReservedFor) &&
+		(old.object.DeletionTimestamp == nil) == (o.DeletionTimestamp == nil) && old.object.UID == o.UID {
+		return
+	}
+	for pod := range b.users["claim "+key] {
+		b.changedPods[pod] = true
+	}
+	if old != nil {
+		for _, id := range old.pools {
+			delete(b.inPool[id], key)
+			if len(b.inPool[id]) == 0 {
+				delete(b.inPool, id)
+			}
+			b.touchPool(id)
+		}
+		delete(b.claims, key)
+	}
+	if o == nil {
+		return
+	}
+	c := &claim{object: o}
+	b.claims[key] = c
+	if o.Status.Allocation == nil {
+		return
+	}
+	for _, r := range o.Status.Allocation.Devices.Results {
+		id := poolID{r.Driver, r.Pool}
+		if slices.Contains(c.pools, id) {
+			continue
+		}
+		c.pools = append(c.pools, id)
+		if b.inPool[id] == nil {
+			b.inPool[id] = map[string]*claim{}
+		}
+		b.inPool[id][key] = c
+		b.touchPool(id)
+	}
+}
+
+// SetTemplate stores a ResourceClaimTemplate under its key, namespace/name; nil deletes it.
+func (b *Book) SetTemplate(key string, t *resourceapi.ResourceClaimTemplate) {
+	old := b.templates[key]
+	if old == nil && t == nil || old != nil && t != nil && equality.Semantic.DeepEqual(old.Spec.Spec, t.Spec.Spec) {
+		return
+	}
+	for pod := range b.users["template "+key] {
+		b.changedPods[pod] = true
+	}
+	if t == nil {
+		delete(b.templates, key)
+	} else {
+		b.templates[key] = t
+	}
+}
+
+// typeNode starts the name of the node that stands for the nodes of a type. No node of a cluster has a colon in its name.
+const typeNode = "type:"
+
+// SetType stores the slices that a node to come will publish, under a key of the caller: an instance type, or an instance type of a NodePool.
+// Nil deletes them. It reports whether the amounts of the type may have changed.
+func (b *Book) SetType(key string, list []TypeSlice) bool {
+	old := b.types[key]
+	if len(old) == 0 && len(list) == 0 || reflect.DeepEqual(old, list) || equality.Semantic.DeepEqual(old, list) {
+		return false
+	}
+	name := typeNode + key
+	for i := range objectsOf(name, old) {
+		b.SetSlice(sliceName(name, i), nil)
+	}
+	for i, o := range objectsOf(name, list) {
+		b.SetSlice(sliceName(name, i), o)
+	}
+	delete(b.changed, name)
+	if len(list) == 0 {
+		delete(b.types, key)
+	} else {
+		b.types[key] = list
+	}
+	return true
+}
+
+// OfNode returns the amount of each resource that is free on a node: devices that are allocated to claims are not counted.
+func (b *Book) OfNode(name string) map[string]int64 {
+	if b.nodes[name] == nil || strings.HasPrefix(name, typeNode) {
+		return nil
+	}
+	return b.amountsOf(name)
+}
+
+// OfType returns the amount of each resource that a node to come will have.
+func (b *Book) OfType(key string) map[string]int64 { return b.amountsOf(typeNode + key) }
+
+func (b *Book) amountsOf(name string) map[string]int64 {
+	n := b.nodes[name]
+	if n == nil {
+		return nil
+	}
+	b.refresh()
+	if n.layout != b.layout {
+		n.amounts, n.layout = b.count(name, n), b.layout
+	}
+	return n.amounts
 }

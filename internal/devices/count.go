@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package devices
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/structured"
+	"k8s.io/klog/v2"
+)
+
+// features are those of kube-scheduler 1.37 by default.
+var features = structured.Features{AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, DeviceTaints: true, DeviceBindingAndStatus: true, ConsumableCapacity: true}
+
+// count counts the resources that are free on a node.
+func (b *Book) count(name string, n *node) map[string]int64 {
+	amounts := map[string]int64{}
+	state := b.allocated(n)
+	for id := range n.pools {
+		for _, s := range b.usable(id) {
+			if s.node != name || len(s.object.Spec.SharedCounters) > 0 {
+				continue // the allocator ignores devices next to counters
+			}
+			for i, k := range s.kinds {
+				if structured.IsDeviceAllocated(structured.MakeDeviceID(id.driver, id.pool, s.object.Spec.Devices[i].Name), &state) {
+					continue
+				}
+				for _, u := range b.layout.sets {
+					if u.kinds[k] {
+						amounts[u.name]++
+					}
+				}
+			}
+		}
+	}
+	for resource, s := range b.layout.counted {
+		if c := b.allocations(name, n, state, s); c > 0 {
+			amounts[resource] = c
+		}
+	}
+	return amounts
+}
+
+// usable returns the slices of a pool that are in force, by name. It is nil if the pool is incomplete, or if its devices contradict each
+// other: the allocator takes none of them.
+func (b *Book) usable(id poolID) []*slice {
+	var list []*slice
+	for _, name := range slices.Sorted(maps.Keys(b.pools[id])) {
+		s := b.pools[id][name]
+		if len(list) > 0 {
+			switch cmp.Compare(s.object.Spec.Pool.Generation, list[0].object.Spec.Pool.Generation) {
+			case -1:
+				continue
+			case 1:
+				list = nil
+			}
+		}
+		list = append(list, s)
+	}
+	if len(list) == 0 || int64(len(list)) != list[0].object.Spec.Pool.ResourceSliceCount {
+		return nil
+	}
+	counters := map[string]bool{}
+	for _, s := range list {
+		for _, c := range s.object.Spec.SharedCounters {
+			if counters[c.Name] {
+				return nil
+			}
+			counters[c.Name] = true
+			for name := range c.Counters {
+				counters[c.Name+"/"+name] = true
+			}
+		}
+	}
+	seen := map[string]bool{}
+	for _, s := range list {
+		if len(s.object.Spec.SharedCounters) > 0 {
+			continue
+		}
+		for _, d := range s.object.Spec.Devices {
+			if seen[d.Name] {
+				return nil
+			}
+			seen[d.Name] = true
+			for _, c := range d.ConsumesCounters {
+				if !counters[c.CounterSet] || len(c.CompatibilityGroups) > 0 {
+					return nil
+				}
+				for name := range c.Counters {
+					if !counters[c.CounterSet+"/"+name] {
+						return nil
+					}
+				}
+			}
+		}
+	}
+	return list
+}
+
+// allocated returns what claims have of the devices in the pools of a node.
+func (b *Book) allocated(n *node) structured.AllocatedState {
+	state := structured.AllocatedState{AllocatedDevices: sets.New[structured.DeviceID](), AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
+		AggregatedCapacity: structured.NewConsumedCapacityCollection()}
+	for id := range n.pools {
+		for _, c := range b.inPool[id] {
+			for _, r := range c.object.Status.Allocation.Devices.Results {
+				if r.Driver == id.driver && r.Pool == id.pool {
+					take(&state, &r)
+				}
+			}
+		}
+	}
+	return state
+}
+
+func take(state *structured.AllocatedState, r *resourceapi.DeviceRequestAllocationResult) {
+	if r.AdminAccess != nil && *r.AdminAccess {
+		return
+	}
+	id := structured.MakeDeviceID(r.Driver, r.Pool, r.Device)
+	if r.ShareID == nil {
+		state.AllocatedDevices.Insert(id)
+		return
+	}
+	state.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, r.ShareID))
+	if r.ConsumedCapacity != nil {
+		state.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, r.ConsumedCapacity))
+	}
+}
+
+// allocations counts how often the allocator finds devices for a signature on a node, one pod after the other.
+func (b *Book) allocations(name string, n *node, state structured.AllocatedState, s *signature) int64 {
+	var published []*resourceapi.ResourceSlice
+	for id := range n.pools {
+		for _, p := range b.pools[id] {
+			published = append(published, p.object)
+		}
+	}
+	slices.SortFunc(published, func(a, b *resourceapi.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
+	state = structured.AllocatedState{AllocatedDevices: state.AllocatedDevices.Clone(), AllocatedSharedDeviceIDs: state.AllocatedSharedDeviceIDs.Clone(),
+		AggregatedCapacity: state.AggregatedCapacity.Clone()}
+	var claims []*resourceapi.ResourceClaim
+	for i, devices := range s.claims {
+		claims = append(claims, &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}, Spec: resourceapi.ResourceClaimSpec{Devices: devices}})
+	}
+	ctx := klog.NewContext(context.Background(), logr.Discard())
+	work := &budget{Context: ctx, left: maxSearch}
+	for c := range int64(maxCount) {
+		allocator, err := structured.NewAllocator(ctx, features, state, classes(b.classes), published, b.expressions)
+		if err != nil {
+			return c
+		}
+		found, err := allocator.Allocate(work, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, claims)
+		if err != nil || found == nil {
+			return c
+		}
+		for i := range found {
+			for j := range found[i].Devices.Results {
+				take(&state, &found[i].Devices.Results[j])
+			}
+		}
+	}
+	return maxCount
+}
+
+// budget is a context that is cancelled after a number of steps instead of a time: the allocator asks once a step.
+type budget struct {
+	context.Context
+	left int
+}
+
+func (b *budget) Err() error {
+	if b.left--; b.left < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// classes looks up device classes for the allocator.
+type classes map[string]*resourceapi.DeviceClass
+
+func (c classes) List() ([]*resourceapi.DeviceClass, error) {
+	return slices.Collect(maps.Values(c)), nil
+}
+
+func (c classes) Get(name string) (*resourceapi.DeviceClass, error) {
+	if c[name] == nil {
+		return nil, fmt.Errorf("DeviceClass %s not found", name)
+	}
+	return c[name], nil
+}

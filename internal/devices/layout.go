@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package devices
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+)
+
+// signature is what all claims of a pod ask, but for those that it shares with others. Pods with equal signatures are alike.
+type signature struct {
+	key    string
+	simple bool
+	counts map[string]int64 // want's key -> devices, if simple
+	wants  map[string]*want // of all requests, by key
+	claims []resourceapi.DeviceClaim
+	pods   int
+}
+
+func signatureOf(list []*asks) *signature {
+	s := &signature{simple: true, counts: map[string]int64{}, wants: map[string]*want{}}
+	for _, a := range list {
+		s.simple = s.simple && a.simple
+		s.claims = append(s.claims, a.devices)
+		for w, n := range a.counts {
+			s.counts[w.key] += n
+		}
+		for _, r := range a.list {
+			for _, w := range r.wants {
+				s.wants[w.key] = w
+			}
+		}
+	}
+	text, _ := json.Marshal(s.claims)
+	s.key = string(text)
+	if s.simple {
+		text, _ = json.Marshal(s.counts)
+		s.key = string(text)
+		maps.DeleteFunc(s.wants, func(key string, _ *want) bool { return s.counts[key] == 0 })
+	}
+	return s
+}
+
+// name is the name of the resource that counts how often the devices of a signature that is not simple can be allocated.
+func (s *signature) name() string {
+	return Prefix + s.wants[slices.Min(slices.Collect(maps.Keys(s.wants)))].class + "#" + shortHash(s.key)
+}
+
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:4])
+}
+
+// layout is how signatures become resources.
+//
+// A request for n devices can be honoured by any device of a set: those that satisfy its want. Simple signatures ask for numbers of devices of
+// such sets, nothing else. By Hall's theorem, devices for all requests of all pods of a node exist if and only if, for every union U of the
+// sets, the requests whose set lies within U ask for no more devices than U has there. It is enough to look at the unions of sets that
+// overlap. So each of those is a resource: a request asks for n of every union that its set lies within, and a node has as many as it has free
+// devices in the union.
+//
+// Any other signature (constraints, alternatives, capacity, all devices, counters) is a resource of its own, if its devices satisfy no other
+// signature: the number of times that the allocator finds devices for it on the node.
+type layout struct {
+	text    string
+	sets    []*set
+	demand  map[string]map[string]int64 // signature's key -> resource -> amount
+	refused map[string]string           // signature's key -> why
+	counted map[string]*signature       // resource -> signature that is counted by the allocator
+}
+
+// set is a union of sets of devices.
+type set struct {
+	name  string
+	kinds map[*kind]bool
+}
+
+// refresh brings the layout up to date.
+func (b *Book) refresh() {
+	if b.staleWants {
+		b.refreshWants()
+	}
+	if !b.staleWants && !b.staleKinds {
+		return
+	}
+	b.staleWants, b.staleKinds = false, false
+	l := b.newLayout()
+	if l.text == b.layout.text {
+		// Cached amounts stay right: which kinds of devices a resource has depends on the wants that make it up.
+		for _, n := range b.nodes {
+			if n.layout == b.layout {
+				n.layout = l
+			}
+		}
+	} else {
+		b.all = true
+	}
+	b.layout = l
+}
+
+// refreshWants judges all devices by new wants and forgets the wants that nobody has any more.
+func (b *Book) refreshWants() {
+	used := map[string]*want{}
+	for _, key := range slices.Sorted(maps.Keys(b.signatures)) {
+		if s := b.signatures[key]; len(s.wants)+len(used) <= maxWants {
+			maps.Copy(used, s.wants)
+		}
+	}
+	for key, w := range b.wants {
+		if used[key] == nil {
+			delete(b.wants, key)
+			for _, s := range b.slices {
+				for i := range s.met {
+					delete(s.met[i], w)
+				}
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(used)) {
+		if b.wants[key] != nil {
+			continue
+		}
+		w := *used[key]
+		b.nextWant++
+		w.number, w.faults = b.nextWant, map[string]string{}
+		b.wants[key] = &w
+		for _, s := range b.slices {
+			b.judge(s, &w)
+		}
+	}
+	for _, s := range b.slices {
+		b.sortKinds(s)
+	}
+}
+
+func (b *Book) newLayout() *layout {
+	l := &layout{demand: map[string]map[string]int64{}, refused: map[string]string{}, counted: map[string]*signature{}}
+	satisfying := map[*want]map[*kind]bool{}
+	for _, w := range b.wants {
+		satisfying[w] = map[*kind]bool{}
+	}
+	for _, k := range b.kinds {
+		for w := range k.wants {
+			satisfying[w][k] = true
+		}
+	}
+
+	// What can be counted at all, and by whom.
+	var simple, other []*signature
+	devices := map[*signature]map[*kind]bool{}
+	for _, key := range slices.Sorted(maps.Keys(b.signatures)) {
+		s := b.signatures[key]
+		of := map[*kind]bool{}
+		reason := ""
+		for _, k := range slices.Sorted(maps.Keys(s.wants)) {
+			w := b.wants[k]
+			if w == nil {
+				reason = fmt.Sprintf("pods request devices in more than %d different ways (by class, selectors and tolerations); use fewer different requests", maxWants)
+				break
+			}
+			if len(satisfying[w]) == 0 && len(w.faults) > 0 {
+				reason = fmt.Sprintf("no device satisfies its request of class %s; %s; correct the selector", w.class, w.faults[slices.Min(slices.Collect(maps.Keys(w.faults)))])
+			}
+			maps.Copy(of, satisfying[w])
+		}
+		for k := range of {
+			if k.shared {
+				reason = fmt.Sprintf("devices of class %s can be used from several nodes (their ResourceSlices have no nodeName), which is not supported; select devices of one node", b.sharedClass(s))
+			}
+		}
+		switch {
+		case reason != "":
+			l.refused[key] = reason
+			continue
+		case s.simple && !odd(of):
+			simple = append(simple, s)
+		default:
+			other = append(other, s)
+		}
+		devices[s] = of
+	}
+	for _, s := range other {
+		if with := overlapping(s, devices); with != nil {
+			l.refused[s.key] = fmt.Sprintf("%s, and other pods request some of the same devices of class %s in another way, which is not supported; use equal claims or distinct classes", s.oddity(), with.class(b))
+			continue
+		}
+		l.counted[s.name()] = s
+		l.demand[s.key] = map[string]int64{s.name(): 1}
+	}
+	b.addSets(l, simple, satisfying)
+
+	var text strings.Builder
+	for _, s := range l.sets {
+		members := []string{}
+		for key, w := range b.wants {
+			if len(satisfying[w]) > 0 && within(satisfying[w], s.kinds) {
+				members = append(members, key)
+			}
+		}
+		slices.Sort(members)
+		fmt.Fprintf(&text, "%s %q\n", s.name, members)
+	}
+	shown, _ := json.Marshal([]any{l.demand, l.refused})
+	text.Write(shown)
+	l.text = text.String()
+	return l
+}
+
+func odd(kinds map[*kind]bool) bool {
+	for k := range kinds {
+		if k.odd {
+			return true
+		}
+	}
+	return false
+}
+
+// oddity says why a signature is not counted device by device.
+func (s *signature) oddity() string {
+	for _, c := range s.claims {
+		if len(c.Constraints) > 0 {
+			return "a claim has constraints"
+		}
+		for _, r := range c.Requests {
+			switch {
+			case len(r.FirstAvailable) > 0:
+				return "a claim has alternatives (firstAvailable)"
+			case r.Exactly != nil && r.Exactly.AllocationMode == resourceapi.DeviceAllocationModeAll:
+				return "a claim requests all devices (allocationMode All)"
+			case r.Exactly != nil && r.Exactly.Capacity != nil:
+				return "a claim requests capacity of a device"
+			}
+		}
+	}
+	return "its devices are partitions or are shared by several claims"
+}
+
+func (s *signature) class(b *Book) string {
+	return s.wants[slices.Min(slices.Collect(maps.Keys(s.wants)))].class
+}
+
+// sharedClass is the class of a request of a signature that devices of no single node satisfy.
+func (b *Book) sharedClass(s *signature) string {
+	class := ""
+	for _, k := range b.kinds {
+		for w := range k.wants {
+			if k.shared && s.wants[w.key] != nil && (class == "" || w.class < class) {
+				class = w.class
+			}
+		}
+	}
+	return class
+}
+
+// overlapping returns the first other signature that asks for devices that s asks for too; nil if there is none.
+func overlapping(s *signature, devices map[*signature]map[*kind]bool) *signature {
+	var first *signature
+	for other, of := range devices {
+		if other != s && overlap(of, devices[s]) && (first == nil || other.key < first.key) {
+			first = other
+		}
+	}
+	return first
+}
+
+func overlap(a, b map[*kind]bool) bool {
+	if len(b) < len(a) {
+		a, b = b, a
+	}
+	for k := range a {
+		if b[k] {
+			return true
+		}
+	}
+	return false
+}
+
+func within(a, b map[*kind]bool) bool {
+	for k := range a {
+		if !b[k] {
+			return false
+		}
+	}
+	return true
+}
+
+// addSets makes the resources of simple signatures.
+func (b *Book) addSets(l *layout, simple []*signature, satisfying map[*want]map[*kind]bool) {
+	wanted := map[string]*want{}
+	for _, s := range simple {
+		for key := range s.wants {
+			wanted[key] = b.wants[key]
+		}
+	}
+	keys := slices.Sorted(maps.Keys(wanted))
+	of := map[string][]*set{} // want's key -> sets that its devices lie within
+	for len(keys) > 0 {
+		// The wants whose devices overlap, directly or through others.
+		part, all := []string{keys[0]}, maps.Clone(satisfying[wanted[keys[0]]])
+		keys = keys[1:]
+		for {
+			i := slices.IndexFunc(keys, func(key string) bool { return overlap(satisfying[wanted[key]], all) })
+			if i < 0 {
+				break
+			}
+			part = append(part, keys[i])
+			maps.Copy(all, satisfying[wanted[keys[i]]])
+			keys = slices.Delete(keys, i, i+1)
+		}
+		slices.Sort(part)
+		sets := b.unions(part, wanted, satisfying)
+		for _, key := range part {
+			if sets == nil {
+				of[key] = nil
+				continue
+			}
+			for _, s := range sets {
+				if within(satisfying[wanted[key]], s.kinds) {
+					of[key] = append(of[key], s)
+				}
+			}
+		}
+		l.sets = append(l.sets, sets...)
+	}
+	slices.SortFunc(l.sets, func(a, b *set) int { return cmp.Compare(a.name, b.name) })
+	for _, s := range simple {
+		demand := map[string]int64{}
+		for _, key := range slices.Sorted(maps.Keys(s.counts)) {
+			if s.counts[key] == 0 {
+				continue
+			}
+			if of[key] == nil {
+				l.refused[s.key] = fmt.Sprintf("its devices of class %s overlap with those of other requests in more than %d ways; use classes whose devices are distinct or nested", wanted[key].class, maxSets)
+				break
+			}
+			for _, u := range of[key] {
+				demand[u.name] += s.counts[key]
+			}
+		}
+		if l.refused[s.key] == "" {
+			l.demand[s.key] = demand
+		}
+	}
+}
+
+// unions returns the sets of wants whose devices overlap, and the unions of those that do; nil if there are more than maxSets.
+func (b *Book) unions(part []string, wanted map[string]*want, satisfying map[*want]map[*kind]bool) []*set {
+	var sets []*set
+	add := func(name string, kinds map[*kind]bool) bool {
+		for _, s := range sets {
+			if len(s.kinds) == len(kinds) && within(s.kinds, kinds) {
+				return true
+			}
+		}
+		sets = append(sets, &set{name: name, kinds: kinds})
+		return len(sets) <= maxSets
+	}
+	for _, key := range part {
+		if !add(wanted[key].name(), satisfying[wanted[key]]) {
+			return nil
+		}
+	}
+	for i := 0; i < len(sets); i++ {
+		for j := range i {
+			if !overlap(sets[i].kinds, sets[j].kinds) {
+				continue
+			}
+			union := maps.Clone(sets[i].kinds)
+			maps.Copy(union, sets[j].kinds)
+			members, class := "", ""
+			for _, key := range part {
+				if within(satisfying[wanted[key]], union) {
+					members += key + "\n"
+					if class == "" {
+						class = wanted[key].class
+					}
+				}
+			}
+			if !add(Prefix+class+"#"+shortHash("union\n"+members), union) {
+				return nil
+			}
+		}
+	}
+	return sets
+}

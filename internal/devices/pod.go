@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package devices
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+)
+
+// Need is what a pod needs of devices.
+type Need struct {
+	Amounts     map[string]int64      // resource name -> amount
+	NodeTerms   []corev1.NodeSelector // of allocated claims: a node of the pod matches all of them
+	Node        string                // where claims of the pod are allocated; empty: nowhere yet
+	Unallocated bool                  // kube-scheduler has still to allocate or reserve a claim: nobody else may bind the pod
+	Unsupported []string              // sentences: why the pod can't be placed
+}
+
+// podUse is what the Book remembers of a pod.
+type podUse struct {
+	objects   map[string]bool // claims and templates, as keys of Book.users
+	signature string          // key; empty: none
+}
+
+// OfPod returns what a pod needs of devices, and remembers that the pod uses its claims. The Need of a pod without claims is zero.
+func (b *Book) OfPod(p *corev1.Pod) Need {
+	key := p.Namespace + "/" + p.Name
+	if len(p.Spec.ResourceClaims) == 0 {
+		if b.pods[key] != nil {
+			b.ForgetPod(key)
+		}
+		return Need{}
+	}
+	use := &podUse{objects: map[string]bool{}}
+	for i := range p.Spec.ResourceClaims {
+		r := &p.Spec.ResourceClaims[i]
+		if r.ResourceClaimTemplateName != nil {
+			use.objects["template "+p.Namespace+"/"+*r.ResourceClaimTemplateName] = true
+		}
+		if name, _, err := resourceclaim.Name(p, r); err == nil && name != nil {
+			use.objects["claim "+p.Namespace+"/"+*name] = true
+		}
+	}
+	old := b.pods[key]
+	b.pods[key] = use
+	b.use(key, old, use)
+
+	need, list := b.need(key, p)
+	if len(list) > 0 && len(need.Unsupported) == 0 {
+		s := signatureOf(list)
+		use.signature = s.key
+		if b.signatures[s.key] == nil {
+			b.signatures[s.key] = s
+			b.staleWants = true
+		}
+		b.signatures[s.key].pods++
+	}
+	b.release(old)
+	if use.signature == "" {
+		return need
+	}
+	b.refresh()
+	if reason := b.layout.refused[use.signature]; reason != "" {
+		need.Unsupported = append(need.Unsupported, reason)
+		return need
+	}
+	need.Amounts = maps.Clone(b.layout.demand[use.signature])
+	return need
+}
+
+// ForgetPod forgets a pod that was deleted or has ended. Its key is namespace/name.
+func (b *Book) ForgetPod(key string) {
+	old := b.pods[key]
+	if old == nil {
+		return
+	}
+	delete(b.pods, key)
+	delete(b.changedPods, key)
+	b.use(key, old, &podUse{})
+	b.release(old)
+}
+
+// use notes which objects a pod uses. The other pods of a claim may have another Need then.
+func (b *Book) use(key string, old, now *podUse) {
+	if old != nil {
+		for object := range old.objects {
+			if now.objects[object] {
+				continue
+			}
+			delete(b.users[object], key)
+			b.touchUsers(object)
+			if len(b.users[object]) == 0 {
+				delete(b.users, object)
+			}
+		}
+	}
+	for object := range now.objects {
+		if b.users[object][key] {
+			continue
+		}
+		b.touchUsers(object)
+		if b.users[object] == nil {
+			b.users[object] = map[string]bool{}
+		}
+		b.users[object][key] = true
+	}
+}
+
+func (b *Book) touchUsers(object string) {
+	if object[0] != 'c' {
+		return
+	}
+	for pod := range b.users[object] {
+		b.changedPods[pod] = true
+	}
+}
+
+func (b *Book) release(u *podUse) {
+	if u == nil || u.signature == "" {
+		return
+	}
+	s := b.signatures[u.signature]
+	if s.pods--; s.pods == 0 {
+		delete(b.signatures, u.signature)
+		b.staleWants = true
+	}
+}
+
+// need returns the Need of a pod without its amounts, and the requests that make them up.
+func (b *Book) need(key string, p *corev1.Pod) (Need, []*asks) {
+	var need Need
+	var list []*asks
+	refuse := func(format string, args ...any) {
+		need.Unsupported = append(need.Unsupported, fmt.Sprintf(format, args...))
+	}
+	ask := func(object string, spec *resourceapi.ResourceClaimSpec) {
+		a := asksOf(spec)
+		need.Unsupported = append(need.Unsupported, b.problems(object, a)...)
+		list = append(list, a)
+	}
+	for i := range p.Spec.ResourceClaims {
+		r := &p.Spec.ResourceClaims[i]
+		name, _, err := resourceclaim.Name(p, r)
+		var c *resourceapi.ResourceClaim
+		switch {
+		case err == nil && name == nil:
+			continue // no claim is needed
+		case err == nil && b.claims[p.Namespace+"/"+*name] != nil:
+			c = b.claims[p.Namespace+"/"+*name].object
+		}
+		if r.ResourceClaimName == nil && r.ResourceClaimTemplateName == nil {
+			refuse("spec.resourceClaims[%d] names neither a ResourceClaim nor a ResourceClaimTemplate, which is not supported; set one of them", i)
+			continue
+		}
+		if c == nil {
+			need.Unallocated = true
+			if r.ResourceClaimName != nil {
+				refuse("ResourceClaim %s/%s not found; create it or correct spec.resourceClaims[%d]", p.Namespace, *r.ResourceClaimName, i)
+			} else if t := b.templates[p.Namespace+"/"+*r.ResourceClaimTemplateName]; t != nil {
+				ask(fmt.Sprintf("ResourceClaimTemplate %s/%s", t.Namespace, t.Name), &t.Spec.Spec)
+			} else {
+				refuse("ResourceClaimTemplate %s/%s not found; create it or correct spec.resourceClaims[%d]", p.Namespace, *r.ResourceClaimTemplateName, i)
+			}
+			continue
+		}
+		object := fmt.Sprintf("ResourceClaim %s/%s", c.Namespace, c.Name)
+		if r.ResourceClaimTemplateName != nil && p.UID != "" {
+			if err := resourceclaim.IsForPod(p, c, false); err != nil {
+				refuse("%v; delete one of them", err)
+			}
+		}
+		if c.DeletionTimestamp != nil && p.Spec.NodeName == "" {
+			refuse("%s is being deleted; wait, or create it again", object)
+		}
+		if !resourceclaim.IsReservedForPod(p, c, false) {
+			need.Unallocated = true
+		}
+		users := b.users["claim "+p.Namespace+"/"+c.Name]
+		shared := r.ResourceClaimName != nil && (len(users) > 1 || slices.ContainsFunc(c.Status.ReservedFor, func(r resourceapi.ResourceClaimConsumerReference) bool {
+			return r.UID != p.UID
+		}))
+		if a := c.Status.Allocation; a != nil {
+			if a.NodeSelector != nil && (shared || p.Spec.NodeName == "") {
+				need.NodeTerms = append(need.NodeTerms, *a.NodeSelector)
+			}
+			if shared {
+				continue // its devices are the pod's already
+			}
+			for _, id := range b.claims[p.Namespace+"/"+c.Name].pools {
+				for _, s := range b.pools[id] {
+					need.Node = s.node
+				}
+			}
+		} else if shared {
+			// One of the pods is where the claim is allocated; the others follow it.
+			if leader := slices.Min(slices.Collect(maps.Keys(users))); leader != key {
+				refuse("waits until kube-scheduler has allocated %s, which pod %s uses too", object, leader)
+				continue
+			}
+		}
+		ask(object, &c.Spec)
+	}
+	return need, list
+}
