@@ -55,6 +55,7 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 	req := launchRequest(claim, class)
 	pool := la.state.Pools.FindPool(claim.Pool)
 	req.Prices = overlayPrices(pool, req.Types)
+	req.Requests = withoutDevices(req.Requests, la.state.Resources().Names())
 	req.Requests = withoutOverlayResources(req.Requests, req.Types, la.state.Pools.ListNodeOverlays())
 	if q := claim.Requirements.Get(model.LabelNodeGroup); q != nil && !q.Complement && len(q.Values) == 1 {
 		req.Following = la.state.CountUnlaunched(q.Values[0])

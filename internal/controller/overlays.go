@@ -101,14 +101,31 @@ func withoutOverlayResources(requests model.Resources, types []string, overlays 
 	return requests
 }
 
-// withOverlayCapacity adds to what a machine of a type has the extended resources that NodeOverlays say it will have:
-// the provider, which does not know of them, left them out.
+// withoutDevices leaves out of what a claim asks for the devices of dynamic resource allocation, for the same reason. names are those of
+// resources, by model.Dim.
+func withoutDevices(requests model.Resources, names []string) model.Resources {
+	for d := model.FirstExtended; int(d) < min(len(requests), len(names)); d++ {
+		if requests[d] != 0 && model.IsDevice(names[d]) {
+			requests = requests.With(d, 0)
+		}
+	}
+	return requests
+}
+
+// withOverlayCapacity adds to what a machine of a type has the extended resources that NodeOverlays say it will have, and the devices that
+// nodes of the type publish: the provider, which does not know of them, left them out.
 func withOverlayCapacity(p *model.NodePool, u *plan.UpdateClaim, instanceType string) {
 	if p == nil {
 		return
 	}
 	for _, t := range p.Types {
-		if t.Name != instanceType || len(t.CapacityOverlays) == 0 {
+		if t.Name != instanceType {
+			continue
+		}
+		if !t.Devices.IsZero() {
+			u.Allocatable = u.Allocatable.Add(t.Devices)
+		}
+		if len(t.CapacityOverlays) == 0 {
 			continue
 		}
 		for d := model.FirstExtended; int(d) < len(t.Capacity); d++ {

@@ -186,6 +186,9 @@ func isWellKnownLabel(key string) bool {
 
 // requestRemedy is the most that the pod may ask for, if that is anything.
 func (ex *explanation) requestRemedy(c *model.Class, pod string, short plan.OfSize) []plan.Change {
+	if model.IsDevice(string(short.Resource)) {
+		return nil // resource claims say how many, and not in a number alone
+	}
 	d := model.Dim(slices.Index(ex.s.ResourceNames, string(short.Resource)))
 	if d < 0 || d == model.Pods {
 		return nil

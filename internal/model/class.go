@@ -53,6 +53,8 @@ type Class struct {
 	Scheduler string   // spec.schedulerName
 	Excess    Excess   `json:",omitzero"` // the pod asks for more of something than is looked at: no node is looked for
 
+	HasClaims bool `json:",omitempty"` // it has resource claims: kube-scheduler alone allocates and reserves their devices, and binds the pod
+
 	Request string `json:",omitempty"` // namespace/name of the ProvisioningRequest whose capacity the pods are for; empty: none
 }
 

@@ -21,6 +21,11 @@ type InstanceType struct {
 	// CapacityOverlays are the NodeOverlays that add extended resources to Capacity and Allocatable, by name.
 	CapacityOverlays []string
 
+	// Devices are the resources of Allocatable that count devices of dynamic resource allocation; nil: none are known. Capacity lacks them.
+	// DeviceOverlay is the NodeOverlay that says which devices there are; empty: none does.
+	Devices       Resources `json:",omitempty"`
+	DeviceOverlay string    `json:",omitempty"`
+
 	// Promised is what the provider says is allocatable, where machines of the type came with less: then Allocatable is what those had.
 	Promised Resources
 }

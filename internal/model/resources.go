@@ -43,6 +43,13 @@ func DimOf(resource string) Dim {
 	return FirstExtended
 }
 
+// DevicePrefix begins the names of resources that count the devices of dynamic resource allocation (package devices). The Kubernetes API
+// knows no such resources: what is written to it leaves them out.
+const DevicePrefix = "devices/"
+
+// IsDevice reports whether a resource counts devices of dynamic resource allocation.
+func IsDevice(resource string) bool { return strings.HasPrefix(resource, DevicePrefix) }
+
 // Resources is an amount of each resource, by Dim. A vector shorter than the table of names is zero from there on; nil is zero.
 type Resources []int64
 

@@ -104,6 +104,7 @@ func (o *Overlay) matchesOf(p *Pool) []match {
 type poolChanges struct {
 	prices   map[offeringAt]change
 	capacity map[resourceAt]change
+	devices  map[int]change // by type
 }
 
 // change is the overlay that sets something, and the last one that would: of those that match it has the least weight.
@@ -147,6 +148,10 @@ func (c *poolChanges) conflict(p *Pool, o *Overlay, matches []match) string {
 					x.last.Name, o.Weight, r.Name, t.Name, p.Name)
 			}
 		}
+		if x := c.devices[m.at]; o.Devices != "" && x.conflicts(o) {
+			return fmt.Sprintf("NodeOverlay %s has the same weight (%d) and also sets the devices of %s in NodePool %s; give one of them another weight",
+				x.last.Name, o.Weight, t.Name, p.Name)
+		}
 	}
 	return ""
 }
@@ -154,7 +159,7 @@ func (c *poolChanges) conflict(p *Pool, o *Overlay, matches []match) string {
 // add takes in an overlay that conflicts with none. What an earlier one has set stays.
 func (c *poolChanges) add(o *Overlay, matches []match) {
 	if c.prices == nil {
-		c.prices, c.capacity = map[offeringAt]change{}, map[resourceAt]change{}
+		c.prices, c.capacity, c.devices = map[offeringAt]change{}, map[resourceAt]change{}, map[int]change{}
 	}
 	for _, m := range matches {
 		if o.Price.IsSet() {
@@ -167,12 +172,15 @@ func (c *poolChanges) add(o *Overlay, matches []match) {
 			k := resourceAt{m.at, r.Dim}
 			c.capacity[k] = c.capacity[k].with(o)
 		}
+		if o.Devices != "" {
+			c.devices[m.at] = c.devices[m.at].with(o)
+		}
 	}
 }
 
 // apply returns the types with all changes made; types itself where there is none.
 func (c *poolChanges) apply(types []*model.InstanceType) []*model.InstanceType {
-	if len(c.prices)+len(c.capacity) == 0 {
+	if len(c.prices)+len(c.capacity)+len(c.devices) == 0 {
 		return types
 	}
 	out := slices.Clone(types)
@@ -182,6 +190,9 @@ func (c *poolChanges) apply(types []*model.InstanceType) []*model.InstanceType {
 			out[at] = &t
 		}
 		return out[at]
+	}
+	for at, x := range c.devices {
+		changed(at).DeviceOverlay = x.by.Name
 	}
 	for k, x := range c.capacity {
 		t, o := changed(k.at), x.by

@@ -21,6 +21,7 @@ type Overlay struct {
 	Requirements model.Requirements // on labels of type, offering, NodePool and its template; all must hold
 	Price        PriceChange
 	Capacity     []Resource // by Dim, each once
+	Devices      string     // says which devices of dynamic resource allocation nodes will publish, and is read elsewhere; empty: nothing is said
 	Invalid      string     // why it can't be applied as it is written; empty: it can
 
 	Conditions map[string]model.Condition // as in the API server
@@ -29,7 +30,7 @@ type Overlay struct {
 // Equal reports whether two overlays change the same in the same way; what the API server says of them does not count.
 func (o *Overlay) Equal(other *Overlay) bool {
 	return o.Name == other.Name && o.UID == other.UID && o.Weight == other.Weight && o.Invalid == other.Invalid &&
-		o.Requirements.Key() == other.Requirements.Key() && o.Price.equal(other.Price) && slices.Equal(o.Capacity, other.Capacity)
+		o.Requirements.Key() == other.Requirements.Key() && o.Price.equal(other.Price) && slices.Equal(o.Capacity, other.Capacity) && o.Devices == other.Devices
 }
 
 // Resource is an amount of an extended resource.

@@ -257,6 +257,9 @@ func action(r plan.Reason) string {
 	case plan.PreemptsOthers:
 		return "not reserved: kube-scheduler would preempt other pods for " + object + " while the node is reserved"
 	case plan.ExtendedResource:
+		if r := plan.DetailOf[plan.OfExtendedResource](r).Resource; model.IsDevice(r) {
+			return "not reserved: its pods claim devices, which a DRA driver must publish"
+		}
 		return "not reserved: it needs " + plan.DetailOf[plan.OfExtendedResource](r).Resource + ", which a device plugin must register"
 	case plan.SpreadTaints:
 		return "not reserved: " + object + " spreads over " + labelName(plan.DetailOf[plan.OfSpreadTaints](r).TopologyKey) + " with nodeTaintsPolicy Honor and minDomains"

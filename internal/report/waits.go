@@ -99,6 +99,9 @@ func waiting(r plan.Reason) string {
 		return object + " still has taint " + plan.DetailOf[plan.OfNodeTaint](r).Taint + ", which the component that set it removes when the node is up"
 	case plan.ResourceMissing:
 		d := plan.DetailOf[plan.OfResourceMissing](r)
+		if model.IsDevice(string(d.Resource)) {
+			return object + " has published no device for its pods, which claim " + deviceCount(int64(d.Need), string(d.Resource)) + "; check that the DRA driver runs on the node and publishes ResourceSlices"
+		}
 		return object + " has no " + string(d.Resource) + " in status.allocatable, and its pods request " + r.Fields().Want + "; check that the device plugin for it runs on the node"
 	case plan.NodeGone:
 		return object + " no longer exists: it was deleted and its finalizer removed; its instance is terminated unless the node registers again"

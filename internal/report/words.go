@@ -113,9 +113,22 @@ func amountPair(resource plan.ResourceName, a, b plan.Amount) (string, string) {
 	for decimals := 1; ; decimals++ {
 		x, y := model.ShortAmount(dim, int64(a), decimals), model.ShortAmount(dim, int64(b), decimals)
 		if x != y || decimals == 6 {
+			if model.IsDevice(string(resource)) {
+				return deviceCount(int64(a), string(resource)), y
+			}
 			return x + with(" ", string(resource), ""), y
 		}
 	}
+}
+
+// deviceCount writes a number of devices that a resource counts.
+func deviceCount(n int64, resource string) string {
+	class, some, _ := strings.Cut(strings.TrimPrefix(resource, model.DevicePrefix), "#")
+	out := model.Count(n, "device") + " of class " + class
+	if some != "" {
+		out += " that the claim's selectors match"
+	}
+	return out
 }
 
 // instant writes a point in time; empty if there is none.

@@ -74,7 +74,7 @@ func (t *Pools) applyOverlays() {
 	}
 	types, verdicts := nodeoverlay.Apply(pools, overlays)
 	for i, p := range pools {
-		types[i] = t.limits.apply(types[i])
+		types[i] = applyDevices(t.devices, p.Name, t.limits.apply(types[i]))
 		old := t.FindPool(p.Name)
 		if sameTypes(old.Types, types[i]) {
 			continue

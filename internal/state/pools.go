@@ -23,6 +23,7 @@ type Pools struct {
 	overlays    table[*NodeOverlay]     // by name
 	offered     map[string]offeredTypes // by pool
 	limits      *attachLimits           // of the nodes that there are
+	devices     DeviceSource            // nil: nothing is known of devices
 
 	inFlight *InFlight
 	counts   *ChangeCounts

@@ -142,6 +142,8 @@ func checkRulesElsewhere(p *model.Pod, _ *model.Node) plan.Reason {
 		return refuse("gang " + p.Gang.Name)
 	case len(c.Unsolved) > 0:
 		return refuse(c.Unsolved[0])
+	case c.HasClaims:
+		return refuse("spec.resourceClaims") // nobody else allocates their devices
 	case c.VolumeProblem() != nil:
 		return refuse("spec.volumes[" + c.VolumeProblem().Claim + "]")
 	case c.Excess.What != "":

@@ -29,6 +29,8 @@ func (pol Policy) BindRefusal(p *model.Pod, names []string) plan.Reason {
 		return refuse("gang", p.Gang.Name)
 	case len(c.Unsolved) > 0:
 		return refuse("spec", c.Unsolved[0])
+	case c.HasClaims:
+		return refuse("spec.resourceClaims", "")
 	case c.VolumeProblem() != nil:
 		return refuse("spec.volumes", c.VolumeProblem().Claim)
 	case c.Excess.What != "":

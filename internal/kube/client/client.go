@@ -24,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -61,6 +62,7 @@ var Scheme = func() *runtime.Scheme {
 	utilruntime.Must(coordinationv1.AddToScheme(s))
 	utilruntime.Must(nodev1.AddToScheme(s))
 	utilruntime.Must(schedulingv1.AddToScheme(s))
+	utilruntime.Must(resourceapi.AddToScheme(s))
 	utilruntime.Must(karpv1.AddToScheme(s))
 	utilruntime.Must(karpv1alpha1.AddToScheme(s))
 	utilruntime.Must(karpv1alpha5.AddToScheme(s))
@@ -103,7 +105,7 @@ type Client struct {
 	Karpenter, Provisioner, KWOK, AWS, ClusterAPI rest.Interface
 	Dovetail, KarpenterAlpha, Buffers             rest.Interface
 	Requests                                      rest.Interface // ProvisioningRequests; nil: the API server has none
-	AWSAlpha                                      rest.Interface
+	AWSAlpha, Resource                            rest.Interface
 }
 
 // AnswerLimit is how long an API server has to answer the first question.
@@ -189,6 +191,7 @@ func New(ctx context.Context, config *rest.Config, access Access) (*Client, erro
 		{coordinationv1.SchemeGroupVersion, true, &c.Coordination},
 		{nodev1.SchemeGroupVersion, true, &c.Node},
 		{schedulingv1.SchemeGroupVersion, true, &c.Scheduling},
+		{resourceapi.SchemeGroupVersion, true, &c.Resource},
 		{karpv1.GroupVersion, false, &c.Karpenter},
 		{karpv1alpha1.GroupVersion, false, &c.KarpenterAlpha},
 		{karpv1alpha5.GroupVersion, false, &c.Provisioner},

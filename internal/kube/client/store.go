@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,6 +48,7 @@ type Store struct {
 	CapacityQuotas                   Objects[*bufferv1beta1.CapacityQuota]
 	Volumes                          *volume.Index
 	CSINodes                         Objects[*storagev1.CSINode]
+	Devices                          *translate.Devices // nil: the API server has none
 	LimitRanges                      Objects[*corev1.LimitRange]
 	RuntimeClasses                   Objects[*nodev1.RuntimeClass]
 	PriorityClasses                  Objects[*schedulingv1.PriorityClass]
@@ -169,6 +171,8 @@ func (l lookup) CSINode(node string) *storagev1.CSINode {
 	return x
 }
 
+func (l lookup) Devices() *translate.Devices { return l.s.Devices }
+
 func (l lookup) LimitRanges(namespace string) []*corev1.LimitRange {
 	var out []*corev1.LimitRange
 	for _, r := range l.s.LimitRanges.List() {
@@ -220,6 +224,8 @@ func Trim(obj any) {
 		o.Status.Images, o.Status.VolumesInUse, o.Status.VolumesAttached = nil, nil, nil
 	case *appsv1.Deployment:
 		o.Spec.Template.Spec, o.Spec.Selector = corev1.PodSpec{}, nil
+	case *resourceapi.ResourceClaim:
+		o.Status.Devices = nil
 	case *appsv1.DaemonSet:
 		o.Status = appsv1.DaemonSetStatus{}
 	}

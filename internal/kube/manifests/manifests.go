@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,7 @@ import (
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/kube/volume"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -41,8 +43,8 @@ import (
 func New() *Set {
 	return &Set{
 		at: map[string]int{}, generated: map[string]int{},
-		volumes: volume.NewIndex(), csi: map[string]*storagev1.CSINode{},
-		limits: map[string]*corev1.LimitRange{}, priorities: map[string]*schedulingv1.PriorityClass{},
+		volumes: volume.NewIndex(), devices: translate.NewDevices(), csi: map[string]*storagev1.CSINode{},
+		deviceObjects: map[string]bool{}, limits: map[string]*corev1.LimitRange{}, priorities: map[string]*schedulingv1.PriorityClass{},
 		runtimes: map[string]*nodev1.RuntimeClass{}, horizontal: map[string]horizontal{},
 		gangs: map[string]*translate.GangObject{}, requests: map[string]*unstructured.Unstructured{}, gangKinds: map[*translate.GangKind]bool{},
 		services: map[string]*corev1.Service{}, resourceQuotas: map[string]*corev1.ResourceQuota{}, podQuotas: map[string]*translate.PodQuotas{},
@@ -81,6 +83,20 @@ func (m *Set) Keep(kind string, x metav1.Object) {
 		m.volumes.SetDriver(o.Name, o)
 	case *storagev1.CSIStorageCapacity:
 		m.volumes.SetCapacity(translate.Key(o), o)
+	case *resourceapi.DeviceClass:
+		m.devices.SetDeviceClass(o.Name, o)
+		m.deviceObjects[kind+" "+o.Name] = true
+	case *resourceapi.ResourceSlice:
+		m.devices.SetSlice(o.Name, o)
+		m.deviceObjects[kind+" "+o.Name] = true
+	case *resourceapi.ResourceClaim:
+		defaultDeviceRequests(&o.Spec)
+		m.devices.SetResourceClaim(translate.Key(o), o)
+		m.deviceObjects[kind+" "+translate.Key(o)] = true
+	case *resourceapi.ResourceClaimTemplate:
+		defaultDeviceRequests(&o.Spec.Spec)
+		m.devices.SetResourceClaimTemplate(translate.Key(o), o)
+		m.deviceObjects[kind+" "+translate.Key(o)] = true
 	case *storagev1.CSINode:
 		volume.DefaultCSINode(o)
 		m.csi[o.Name] = o
@@ -106,6 +122,9 @@ func (m *Set) Keep(kind string, x metav1.Object) {
 		*kwokv1alpha1.KWOKNodeClass, *awsv1.EC2NodeClass, *dovetailv1alpha1.NodeGroupClass, *clusterapiv1alpha1.ClusterAPINodeClass, *dovetailv1alpha1.Headroom,
 		*corev1.PodTemplate, *bufferv1beta1.CapacityBuffer, *bufferv1beta1.CapacityQuota, *karpv1alpha5.Provisioner,
 		*awsv1alpha1.AWSNodeTemplate, *storagev1.VolumeAttachment:
+		if overlay, ok := x.(*karpv1alpha1.NodeOverlay); ok {
+			m.devices.SetOverlay(overlay.Name, translate.DevicesOf(overlay))
+		}
 		k := kind + " " + translate.Key(x)
 		if i, ok := m.at[k]; ok {
 			m.objects[i] = object{kind, x}
@@ -120,11 +139,14 @@ func (m *Set) Keep(kind string, x metav1.Object) {
 
 // Len is how many objects were read that say something to an autoscaler.
 func (m *Set) Len() int {
-	return len(m.objects) + m.volumes.Len() + len(m.csi) + len(m.limits) + len(m.priorities) + len(m.runtimes) + len(m.resourceQuotas) + len(m.gangs) + len(m.horizontal)
+	return len(m.objects) + m.volumes.Len() + len(m.deviceObjects) + len(m.csi) + len(m.limits) + len(m.priorities) + len(m.runtimes) + len(m.resourceQuotas) + len(m.gangs) + len(m.horizontal)
 }
 
 // Volumes implements Lookup.
 func (m *Set) Volumes() *volume.Index { return m.volumes }
+
+// Devices implements Lookup.
+func (m *Set) Devices() *translate.Devices { return m.devices }
 
 // CSINode implements Lookup.
 func (m *Set) CSINode(node string) *storagev1.CSINode { return m.csi[node] }
@@ -194,18 +216,21 @@ func (m *Set) Feed(s *state.State) {
 	m.volumes.Settle()
 	t := &translate.Translator{Table: s.Resources(), Lookup: m, Defaults: m.Scheduler}
 	w := newWorkloads(m)
+	s.Pools.SetDevices(t.DevicesOfTypes(m.devices))
+	m.claimants = map[string]claimant{}
 	for _, o := range m.objects {
 		m.namespaceOf(s, o)
 		switch o := o.Object.(type) {
 		case *corev1.Pod:
 			q := o.DeepCopy()
 			if m.stored(q) || m.admit(t, q, "Pod "+translate.Key(q), 1) == 1 {
-				s.SetPod(demand(t.Pod(q)))
+				m.setPod(s, t, q, model.Owner{})
 			}
 		case *corev1.Node:
 			if len(o.Status.Allocatable) == 0 {
 				o.Status.Allocatable = o.Status.Capacity // as the API server has it
 			}
+			m.devices.Learn(o)
 			s.SetNode(t.Node(o), translate.ResourceVersion(o.ResourceVersion))
 		case *storagev1.VolumeAttachment:
 			s.SetAttachment(t.VolumeAttachment(o))
@@ -258,6 +283,7 @@ func (m *Set) Feed(s *state.State) {
 			w.expand(s, t, o)
 		}
 	}
+	m.settleDevices(s, t)
 	for _, u := range m.requests {
 		m.namespaceOf(s, object{"ProvisioningRequest", u})
 		r := t.ProvisioningRequest(u, func(name string) *corev1.PodTemplate {

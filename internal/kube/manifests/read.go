@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +44,7 @@ import (
 var manifestScheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, autoscalingv1.AddToScheme, autoscalingv2.AddToScheme, batchv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, schedulingv1.AddToScheme, nodev1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, autoscalingv1.AddToScheme, autoscalingv2.AddToScheme, batchv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, schedulingv1.AddToScheme, nodev1.AddToScheme, resourceapi.AddToScheme,
 		karpv1.AddToScheme, karpv1alpha1.AddToScheme, karpv1alpha5.AddToScheme, awsv1alpha1.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme, clusterapiv1alpha1.AddToScheme, dovetailv1alpha1.AddToScheme, bufferv1beta1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
@@ -224,7 +225,7 @@ func (r *reader) object(raw json.RawMessage, path []any, h header, name string) 
 		return r.gang(raw, path, h, name)
 	}
 	if !manifestScheme.Recognizes(gv.WithKind(h.Kind)) {
-		if want := r.meant(gv, h.Kind); want != "" {
+		if want := r.meant(gv, h.Kind); want != "" && gv.Group != resourceapi.GroupName { // a cluster older than 1.34 has others of that group
 			return r.wrong(append(slices.Clip(path), "apiVersion"), name, want)
 		}
 		if manifestScheme.IsVersionRegistered(gv) && !strings.HasSuffix(gv.Group, ".sh") {
@@ -320,7 +321,7 @@ func (r *reader) meant(gv schema.GroupVersion, kind string) string {
 
 func namespaced(obj runtime.Object) bool {
 	switch obj.(type) {
-	case *corev1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode, *storagev1.CSIDriver, *storagev1.VolumeAttachment, *corev1.Node, *corev1.Namespace, *schedulingv1.PriorityClass, *nodev1.RuntimeClass,
+	case *corev1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode, *storagev1.CSIDriver, *storagev1.VolumeAttachment, *corev1.Node, *corev1.Namespace, *schedulingv1.PriorityClass, *nodev1.RuntimeClass, *resourceapi.DeviceClass, *resourceapi.ResourceSlice,
 		*karpv1.NodePool, *karpv1.NodeClaim, *karpv1alpha1.NodeOverlay, *kwokv1alpha1.KWOKNodeClass, *awsv1.EC2NodeClass, *dovetailv1alpha1.NodeGroupClass, *clusterapiv1alpha1.ClusterAPINodeClass, *karpv1alpha5.Provisioner,
 		*awsv1alpha1.AWSNodeTemplate:
 		return false

@@ -46,6 +46,7 @@ type Set struct {
 	at         map[string]int // of an object in objects, by kind and key
 	generated  map[string]int // how often a generateName was used
 	volumes    *volume.Index
+	devices    *translate.Devices
 	csi        map[string]*storagev1.CSINode
 	limits     map[string]*corev1.LimitRange
 	priorities map[string]*schedulingv1.PriorityClass
@@ -56,6 +57,8 @@ type Set struct {
 	requests   map[string]*unstructured.Unstructured // ProvisioningRequests, by namespace/name
 	gangKinds  map[*translate.GangKind]bool          // of which there are objects
 
+	claimants      map[string]claimant // pods with resource claims that Feed has made, by namespace/name
+	deviceObjects  map[string]bool     // DeviceClasses, ResourceSlices, ResourceClaims and ResourceClaimTemplates, by kind and key
 	resourceQuotas map[string]*corev1.ResourceQuota
 	podQuotas      map[string]*translate.PodQuotas // by namespace: what they leave for pods that are yet to be created
 }

@@ -180,6 +180,19 @@ func (w *workloads) make(s *state.State, t *translate.Translator, o metav1.Objec
 	if spread := t.DefaultSpread(p, sel); spread != nil {
 		p.Spec.TopologySpreadConstraints = spread
 	}
+	if len(p.Spec.ResourceClaims) > 0 {
+		for i, made := 0, 0; made < n; i++ {
+			q := p.DeepCopy() // each is a claimant of its own
+			q.Name = o.GetName() + "-" + strconv.Itoa(i)
+			if w.taken(q.Namespace, q.Name) {
+				continue
+			}
+			made++
+			q.UID = types.UID("file:Pod/" + q.Namespace + "/" + q.Name)
+			w.m.setPod(s, t, q, owner)
+		}
+		return
+	}
 	var first *model.Pod
 	for i, made := 0, 0; made < n; i++ {
 		name := o.GetName() + "-" + strconv.Itoa(i)
@@ -235,9 +248,7 @@ func (w *workloads) stateful(s *state.State, t *translate.Translator, o *appsv1.
 		if spread := t.DefaultSpread(p, o.Spec.Selector); spread != nil {
 			p.Spec.TopologySpreadConstraints = spread
 		}
-		q := demand(t.Pod(p))
-		q.Owner = model.Owner{Kind: "StatefulSet", Name: o.Name, UID: string(o.UID)}
-		s.SetPod(q)
+		w.m.setPod(s, t, p, model.Owner{Kind: "StatefulSet", Name: o.Name, UID: string(o.UID)})
 	}
 }
 

@@ -50,6 +50,8 @@ func (t *Translator) NodeClaim(c *karpv1.NodeClaim) *model.Claim {
 	if len(c.Status.Allocatable) > 0 {
 		out.Allocatable = t.Resources(c.Status.Allocatable, 0)
 	}
+	out.Requests = t.withDevices(out.Requests, c.Annotations[AnnotationRequestedDevices])
+	out.Allocatable = t.withDevices(out.Allocatable, c.Annotations[AnnotationDevices])
 	if c.Status.LastPodEventTime != nil {
 		out.LastPodEvent = c.Status.LastPodEventTime.Time
 	}

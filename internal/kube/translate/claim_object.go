@@ -73,6 +73,9 @@ func (t *Translator) ClaimObject(c plan.CreateClaim) (*karpv1.NodeClaim, error) 
 	} else {
 		out.Annotations[AnnotationNotReserved] = cmp.Or(string(c.NoReserve.Code), string(plan.LandingOff))
 	}
+	if text := t.devicesText(c.Requests); text != "" {
+		out.Annotations[AnnotationRequestedDevices] = text
+	}
 	if len(c.Slots) > 0 {
 		if out.Annotations[AnnotationSlots], err = t.SlotsText(c.Slots); err != nil {
 			return nil, err

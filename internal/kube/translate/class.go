@@ -91,9 +91,7 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 		c.PreferredAntiAffinity = t.weightedTerms(c, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 	}
 	c.HostPorts = hostPorts(s)
-	for i := range s.ResourceClaims {
-		c.Unsolved = append(c.Unsolved, "resourceClaims "+s.ResourceClaims[i].Name+": dynamic resource allocation is not supported")
-	}
+	allocated := t.resourceClaims(c, p)
 	if gang, why := t.gangOf(p); why != "" {
 		c.Unsolved = append(c.Unsolved, why)
 	} else {
@@ -102,9 +100,12 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 	c.Unsolved = append(c.Unsolved, undeclaredFeatures(s)...)
 	c.Volumes = volume.OfPod(p, t.volumes())
 	c.Request = t.consumed(p).Request
+	anywhere := c.Terms // but for where its devices are
+	c.Terms = within(c.Terms, allocated)
 	c.Key = classText(c, t.Table.Names())
-	if _, hashed := c.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hashed || len(c.Volumes) > 0 {
+	if _, hashed := c.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hashed || len(c.Volumes) > 0 || len(allocated) > 0 {
 		slot := *c
+		slot.Terms = anywhere
 		slot.Volumes = make([]model.Volume, len(c.Volumes))
 		for i, v := range c.Volumes {
 			slot.Volumes[i] = model.Volume{Claim: v.Claim}
@@ -125,6 +126,7 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 		alike := *c
 		alike.Labels = maps.Clone(c.Labels)
 		maps.DeleteFunc(alike.Labels, func(k, _ string) bool { return slices.Contains(ownLabels, k) })
+		alike.Terms = anywhere
 		alike.Volumes = make([]model.Volume, len(c.Volumes))
 		for i, v := range c.Volumes {
 			alike.Volumes[i] = model.Volume{Driver: v.Driver, Exclusive: v.Exclusive, OneNode: v.OneNode}

@@ -147,6 +147,7 @@ func classText(c *model.Class, resources []string) string {
 		w.b.WriteString(" scheduler:")
 		w.str(c.Scheduler)
 	}
+	w.flag(c.HasClaims, " claims")
 	if c.Request != "" {
 		w.b.WriteString(" request:")
 		w.str(c.Request)

@@ -43,6 +43,9 @@ func (t *Translator) Node(n *corev1.Node) *model.Node {
 		if csi := t.Lookup.CSINode(n.Name); csi != nil {
 			out.CSIDrivers, out.CSILimits, out.Migrated = volume.OfNode(csi)
 		}
+		if d := t.Lookup.Devices(); d != nil {
+			out.Allocatable = t.withAmounts(out.Allocatable, d.OfNode(n.Name))
+		}
 	}
 	return out
 }

@@ -14,9 +14,27 @@ import (
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/devices"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/nodeoverlay"
 )
+
+// AnnotationResourceSlices on a NodeOverlay says which devices nodes of the instance types that it matches will publish, as a YAML list of
+// devices.TypeSlice.
+const AnnotationResourceSlices = "dovetail.sh/resource-slices"
+
+// DevicesOf returns the devices that a NodeOverlay says nodes will publish; none: it says nothing of devices, or is invalid.
+func DevicesOf(o *karpv1alpha1.NodeOverlay) []devices.TypeSlice {
+	text := o.Annotations[AnnotationResourceSlices]
+	if _, why := CheckNodeOverlay(o); text == "" || why != "" {
+		return nil
+	}
+	out, err := devices.ParseTypeSlices(text)
+	if err != nil {
+		return nil // CheckNodeOverlay has read it
+	}
+	return out
+}
 
 // NodeOverlay translates an overlay. One that can't be applied as it is written says so in Invalid.
 func (t *Translator) NodeOverlay(o *karpv1alpha1.NodeOverlay) nodeoverlay.Overlay {
@@ -48,6 +66,7 @@ func (t *Translator) NodeOverlay(o *karpv1alpha1.NodeOverlay) nodeoverlay.Overla
 		q := o.Spec.Capacity[name]
 		out.Capacity = append(out.Capacity, nodeoverlay.Resource{Name: string(name), Dim: t.Table.Dim(string(name)), Amount: AmountOf(q)})
 	}
+	out.Devices = o.Annotations[AnnotationResourceSlices]
 	slices.SortFunc(out.Capacity, func(a, b nodeoverlay.Resource) int { return int(a.Dim) - int(b.Dim) })
 	return out
 }
@@ -111,6 +130,11 @@ func CheckNodeOverlay(o *karpv1alpha1.NodeOverlay) (field, why string) {
 		}
 		if q := o.Spec.Capacity[name]; q.Sign() < 0 {
 			return "spec.capacity[" + string(name) + "]", "must not be negative"
+		}
+	}
+	if text, ok := o.Annotations[AnnotationResourceSlices]; ok {
+		if _, err := devices.ParseTypeSlices(text); err != nil {
+			return "metadata.annotations[" + AnnotationResourceSlices + "]", err.Error()
 		}
 	}
 	if w := o.Spec.Weight; w != nil && (*w < 1 || *w > 10000) {

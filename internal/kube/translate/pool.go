@@ -24,7 +24,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Annotations by which a NodeClaim remembers its reservation (contract 9), so that it outlives whoever made it.
+// Annotations by which a NodeClaim remembers its reservation (contract 9) and its devices, so that they outlive whoever made it.
 const (
 	// AnnotationSlots is a JSON list of model.Slot.
 	AnnotationSlots = "dovetail.sh/slots"
@@ -32,6 +32,10 @@ const (
 	AnnotationReserved = "dovetail.sh/reserved"
 	// AnnotationNotReserved is the code of the reason why a claim is not reserved.
 	AnnotationNotReserved = "dovetail.sh/not-reserved"
+	// AnnotationRequestedDevices and AnnotationDevices are how many devices the pods of a claim request and its node is to have for pods, as a
+	// JSON object of numbers by resource name: the resources of a NodeClaim can't say it.
+	AnnotationRequestedDevices = "dovetail.sh/requested-devices"
+	AnnotationDevices          = "dovetail.sh/devices"
 )
 
 // NodePool translates a pool. One that can't be used as it is written is not Ready, and NotReady names the object, the field, the

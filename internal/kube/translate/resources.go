@@ -43,12 +43,13 @@ func (t *Translator) Resources(list corev1.ResourceList, pods int64) model.Resou
 	return out
 }
 
-// ResourceList is the way back; amounts of zero are left out unless they are of a fixed dimension other than Pods.
+// ResourceList is the way back; amounts of zero are left out unless they are of a fixed dimension other than Pods. Resources that count
+// devices are left out, too: the API has no such resources.
 func (t *Translator) ResourceList(r model.Resources) corev1.ResourceList {
 	names := t.Table.Names()
 	out := corev1.ResourceList{}
 	for i, v := range r {
-		if v == 0 || i >= len(names) {
+		if v == 0 || i >= len(names) || model.IsDevice(names[i]) {
 			continue
 		}
 		switch model.Dim(i) {

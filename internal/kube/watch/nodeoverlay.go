@@ -9,6 +9,7 @@ import (
 
 	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -18,10 +19,16 @@ func (w *watcher) followNodeOverlays(ctx context.Context, wg *sync.WaitGroup) {
 		func(k string, o *karpv1alpha1.NodeOverlay) {
 			client.KeepSeen(&c.Seen.Overlays, k, o)
 			m := w.t.NodeOverlay(o)
+			if d := c.Seen.Devices; d != nil {
+				d.SetOverlay(k, translate.DevicesOf(o))
+			}
 			emit(func(s *state.State) { s.Pools.SetNodeOverlay(m) })
 		},
 		func(k string) {
 			c.Seen.Overlays.Delete(k)
+			if d := c.Seen.Devices; d != nil {
+				d.SetOverlay(k, nil)
+			}
 			emit(func(s *state.State) { s.Pools.DeleteNodeOverlay(k) })
 		})
 }

@@ -107,6 +107,9 @@ func watch(ctx context.Context, c *client.Client, t *translate.Translator, once 
 	if err != nil {
 		return nil, err
 	}
+	if err := w.servesDevices(ctx); err != nil {
+		return nil, err
+	}
 	done := make(chan struct{})
 
 	// What a translation looks up comes first, so that no pod is translated twice at the start.
@@ -124,6 +127,7 @@ func watch(ctx context.Context, c *client.Client, t *translate.Translator, once 
 		},
 		func(k string) { c.Seen.PriorityClasses.Delete(k); w.defaultsChanged("") })
 	w.followVolumes(ctx, &first)
+	w.followDevices(ctx, &first)
 	w.followSelectors(ctx, &first)
 	if hasBuffers || w.requests != nil {
 		w.followTemplates(ctx, &first)
@@ -151,6 +155,10 @@ func watch(ctx context.Context, c *client.Client, t *translate.Translator, once 
 		}
 		w.followRest(ctx, &rest, hasProvisioners, classes)
 		waitFor(ctx, &rest)
+		w.translateDevices()
+		if w.once == nil {
+			go w.keepDevices(ctx)
+		}
 		if hasBuffers { // after the quotas, which they stay within
 			var buffers sync.WaitGroup
 			w.buffers.follow(ctx, &buffers)
@@ -196,8 +204,20 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 		},
 		func(k string) { emit(func(s *state.State) { s.DeleteNamespace(k) }) })
 	follow(ctx, w, wg, source{c.Core, "nodes", &corev1.Node{}}, &w.nodeMu,
-		func(k string, n *corev1.Node) { client.KeepSeen(&c.Seen.Nodes, k, n); w.setNode(n) },
-		func(k string) { c.Seen.Nodes.Delete(k); emit(func(s *state.State) { s.DeleteNode(k) }) })
+		func(k string, n *corev1.Node) {
+			client.KeepSeen(&c.Seen.Nodes, k, n)
+			if w.devicePods != nil {
+				w.learnDevices(k)
+			}
+			w.setNode(n)
+		},
+		func(k string) {
+			c.Seen.Nodes.Delete(k)
+			if w.devicePods != nil {
+				c.Seen.Devices.ForgetNode(k)
+			}
+			emit(func(s *state.State) { s.DeleteNode(k) })
+		})
 	w.followReplicas(ctx, wg)
 	w.followAttachments(ctx, wg)
 	follow(ctx, w, wg, source{c.Apps, "daemonsets", &appsv1.DaemonSet{}}, &w.daemonMu,
@@ -250,6 +270,7 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 		func(k string, p *corev1.Pod) {
 			w.forgetVolumes(k)
 			w.rememberGang(k, p)
+			w.rememberDevices(k, p)
 			if translate.LooksUpVolumes(p) {
 				w.rememberVolumes(k, p)
 			}
@@ -261,6 +282,7 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 		func(k string) {
 			w.forgetVolumes(k)
 			w.forgetGang(k)
+			w.forgetDevices(k)
 			delete(w.spreadPods, k)
 			emit(func(s *state.State) {
 				s.DeletePod(k)

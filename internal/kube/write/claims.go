@@ -108,7 +108,7 @@ func (a *Actor) UpdateClaim(ctx context.Context, u plan.UpdateClaim) (uint64, er
 }
 
 func claimMetadata(t *translate.Translator, cur *karpv1.NodeClaim, u plan.UpdateClaim) (map[string]any, error) {
-	annotations := u.Annotations
+	annotations := t.DeviceAnnotations(u.Annotations, u.Allocatable)
 	if u.SetSlots {
 		annotations = maps.Clone(annotations)
 		if annotations == nil {
@@ -165,8 +165,8 @@ func (a *Actor) claimStatus(cur *karpv1.NodeClaim, u plan.UpdateClaim) map[strin
 	if u.Capacity != nil && !a.t.Resources(cur.Status.Capacity, 0).Equal(u.Capacity) {
 		out["capacity"] = replaceList(cur.Status.Capacity, a.t.ResourceList(u.Capacity))
 	}
-	if u.Allocatable != nil && !a.t.Resources(cur.Status.Allocatable, 0).Equal(u.Allocatable) {
-		out["allocatable"] = replaceList(cur.Status.Allocatable, a.t.ResourceList(u.Allocatable))
+	if list := a.t.ResourceList(u.Allocatable); u.Allocatable != nil && !a.t.Resources(cur.Status.Allocatable, 0).Equal(a.t.Resources(list, 0)) {
+		out["allocatable"] = replaceList(cur.Status.Allocatable, list)
 	}
 	if len(u.Conditions) > 0 {
 		list, changed := mergeConditions(cur.Status.Conditions, u.Conditions, cur.Generation, a.now(),

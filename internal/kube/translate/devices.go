@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package translate
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dovetail-sh/dovetail/internal/devices"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// Devices are the devices of dynamic resource allocation that a cluster has and that pods claim. It may be used by several goroutines.
+type Devices struct {
+	changed chan struct{}
+
+	mu     sync.Mutex
+	book   *devices.Book
+	pods   map[string]claimant         // pods with claims, by namespace/name
+	taken  map[string]map[string]int64 // by node and resource: what the pods there count for
+	taught map[string]nodeKind         // by the name of a node that was learned from
+	stale  DeviceChanges
+}
+
+// claimant is a pod with resource claims.
+type claimant struct {
+	pod     *corev1.Pod
+	node    string // that it is bound to or has its devices on; empty: none
+	amounts map[string]int64
+}
+
+// DeviceChanges are what has to be translated again.
+type DeviceChanges struct {
+	All         bool // all pods with claims, all nodes and all instance types
+	Types       bool // all instance types
+	Pods, Nodes map[string]bool
+}
+
+// IsEmpty reports whether nothing has to be translated again.
+func (x DeviceChanges) IsEmpty() bool { return !x.All && !x.Types && len(x.Pods)+len(x.Nodes) == 0 }
+
+// NewDevices returns Devices that hold no object.
+func NewDevices() *Devices {
+	return &Devices{changed: make(chan struct{}, 1), book: devices.New(), pods: map[string]claimant{}, taken: map[string]map[string]int64{}, taught: map[string]nodeKind{}}
+}
+
+// Changed is sent to when Stale has something to return.
+func (d *Devices) Changed() <-chan struct{} { return d.changed }
+
+// Stale returns what has to be translated again since it was last called: other pods and nodes than those just taken in.
+func (d *Devices) Stale() DeviceChanges {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := d.stale
+	d.stale = DeviceChanges{}
+	return out
+}
+
+// change takes in a change of an object other than a pod or a node.
+func (d *Devices) change(set func(*devices.Book)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	set(d.book)
+	d.note()
+}
+
+// note notes what the book says has changed. Pods whose claims have changed are asked about at once: a node must not seem to have fewer
+// devices because some of them were just allocated to a pod that comes there.
+func (d *Devices) note() {
+	x := d.book.Changes()
+	for _, key := range x.Pods {
+		if c, ok := d.pods[key]; ok {
+			d.count(key, c.pod, d.book.OfPod(c.pod))
+			d.stale.Pods = with(d.stale.Pods, key)
+		}
+	}
+	for _, name := range x.Nodes {
+		d.stale.Nodes = with(d.stale.Nodes, name)
+	}
+	d.stale.All = d.stale.All || x.All
+	if !d.stale.IsEmpty() {
+		select {
+		case d.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func with(set map[string]bool, key string) map[string]bool {
+	if set == nil {
+		set = map[string]bool{}
+	}
+	set[key] = true
+	return set
+}
+
+// count counts a pod with claims on the node that it is bound to or has its devices on, in place of what was counted for it.
+func (d *Devices) count(key string, p *corev1.Pod, need devices.Need) {
+	d.uncount(key)
+	c := claimant{p, cmp.Or(p.Spec.NodeName, need.Node), need.Amounts}
+	d.pods[key] = c
+	d.add(c, 1)
+}
+
+func (d *Devices) uncount(key string) {
+	if c, ok := d.pods[key]; ok {
+		d.add(c, -1)
+		delete(d.pods, key)
+	}
+}
+
+func (d *Devices) add(c claimant, times int64) {
+	if c.node == "" || len(c.amounts) == 0 {
+		return
+	}
+	if d.taken[c.node] == nil {
+		d.taken[c.node] = map[string]int64{}
+	}
+	for name, v := range c.amounts {
+		d.taken[c.node][name] += v * times
+	}
+	d.stale.Nodes = with(d.stale.Nodes, c.node)
+}
+
+// SetDeviceClass takes in a DeviceClass; nil: it is gone.
+func (d *Devices) SetDeviceClass(name string, x *resourceapi.DeviceClass) {
+	d.change(func(b *devices.Book) { b.SetClass(name, x) })
+}
+
+// SetSlice takes in a ResourceSlice; nil: it is gone.
+func (d *Devices) SetSlice(name string, x *resourceapi.ResourceSlice) {
+	d.change(func(b *devices.Book) {
+		if x != nil && x.Spec.NodeName != nil {
+			delete(d.taught, *x.Spec.NodeName)
+		}
+		b.SetSlice(name, x)
+	})
+}
+
+// SetResourceClaim takes in a ResourceClaim by namespace/name; nil: it is gone.
+func (d *Devices) SetResourceClaim(key string, x *resourceapi.ResourceClaim) {
+	d.change(func(b *devices.Book) { b.SetClaim(key, x) })
+}
+
+// SetResourceClaimTemplate takes in a ResourceClaimTemplate by namespace/name; nil: it is gone.
+func (d *Devices) SetResourceClaimTemplate(key string, x *resourceapi.ResourceClaimTemplate) {
+	d.change(func(b *devices.Book) { b.SetTemplate(key, x) })
+}
+
+// SetOverlay takes in the devices that a NodeOverlay says nodes to come have; none: it says nothing of devices.
+func (d *Devices) SetOverlay(name string, slices []devices.TypeSlice) {
+	d.change(func(b *devices.Book) { d.setType(overlayKey(name), slices) })
+}
+
+// Learn takes nodes to come of a node's NodePool and instance type, and those of its instance type in pools of which no node is known, to have the
+// devices that the node has. Devices of a node whose drivers have not published all yet teach nothing; what was learned of nodes outlives them.
+// A node is learned from once, and again when its slices have changed.
+func (d *Devices) Learn(n *corev1.Node) {
+	k := nodeKind{n.Labels[model.LabelNodePool], n.Labels[model.LabelInstanceType]}
+	if k.instanceType == "" {
+		return
+	}
+	d.change(func(b *devices.Book) {
+		if d.taught[n.Name] == k {
+			return
+		}
+		published := b.SlicesOfNode(n.Name)
+		if len(published) == 0 {
+			return
+		}
+		d.taught[n.Name] = k
+		d.setType(k.key(), published)
+		d.setType(nodeKind{"", k.instanceType}.key(), published)
+	})
+}
+
+// ForgetNode forgets that a node was learned from.
+func (d *Devices) ForgetNode(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.taught, name)
+}
+
+func (d *Devices) setType(key string, slices []devices.TypeSlice) {
+	if d.book.SetType(key, slices) {
+		d.stale.Types = true
+	}
+}
+
+// nodeKind is what nodes with the same devices have in common.
+type nodeKind struct{ pool, instanceType string } // the pool empty: any
+
+func (k nodeKind) key() string { return "learned/" + k.pool + "/" + k.instanceType }
+
+func overlayKey(name string) string { return "overlay/" + name }
+
+// OfPod returns what a pod needs of devices, and remembers the pod.
+func (d *Devices) OfPod(p *corev1.Pod) devices.Need {
+	key := Key(p)
+	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		d.ForgetPod(key)
+		return devices.Need{}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if p.Name == "" {
+		p = ofTemplate(p)
+		key = Key(p)
+	}
+	need := d.book.OfPod(p)
+	d.count(key, p, need)
+	d.note()
+	return need
+}
+
+// ofTemplate returns a pod that stands for all pods of a namespace that are made of templates with the same claims, such as those of DaemonSets.
+// It is never forgotten: they are few, and which devices are told apart must not change each time that one is looked at.
+func ofTemplate(p *corev1.Pod) *corev1.Pod {
+	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "template"}}
+	out.Spec.ResourceClaims = p.Spec.ResourceClaims
+	for i := range p.Spec.ResourceClaims {
+		c := &p.Spec.ResourceClaims[i]
+		for _, name := range []*string{&c.Name, c.ResourceClaimName, c.ResourceClaimTemplateName} {
+			out.Name += "/"
+			if name != nil {
+				out.Name += *name
+			}
+		}
+	}
+	return out
+}
+
+// ForgetPod forgets a pod by namespace/name.
+func (d *Devices) ForgetPod(key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, ok := d.pods[key]; ok {
+		d.uncount(key)
+		d.book.ForgetPod(key)
+		d.note()
+	}
+}
+
+// OfNode returns how many devices pods on a node may have in all: those that are free and those that pods have.
+func (d *Devices) OfNode(name string) map[string]int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := maps.Clone(d.book.OfNode(name))
+	for resource, v := range d.taken[name] {
+		if v != 0 {
+			if out == nil {
+				out = map[string]int64{}
+			}
+			out[resource] += v
+		}
+	}
+	return out
+}
+
+// OfType returns how many devices a node to come of a pool and an instance type is expected to have: what a NodeOverlay says, else what
+// nodes of the type have published, those of the pool before others.
+func (d *Devices) OfType(pool string, t *model.InstanceType) map[string]int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if t.DeviceOverlay != "" {
+		return d.book.OfType(overlayKey(t.DeviceOverlay))
+	}
+	for _, k := range []nodeKind{{pool, t.Name}, {"", t.Name}} {
+		if out := d.book.OfType(k.key()); out != nil {
+			return out
+		}
+	}
+	return nil
+}
+
+// DevicesOfTypes returns the devices of instance types as resources.
+func (t *Translator) DevicesOfTypes(d *Devices) state.DeviceSource { return typeDevices{t, d} }
+
+type typeDevices struct {
+	t *Translator
+	d *Devices
+}
+
+// OfType implements state.DeviceSource.
+func (x typeDevices) OfType(pool string, t *model.InstanceType) model.Resources {
+	return x.t.withAmounts(nil, x.d.OfType(pool, t))
+}
+
+// withAmounts adds amounts of resources by their names.
+func (t *Translator) withAmounts(r model.Resources, amounts map[string]int64) model.Resources {
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		if v := amounts[name]; v != 0 {
+			r = r.AddInto(model.Resources(nil).With(t.Table.Dim(name), v), 1)
+		}
+	}
+	return r
+}
+
+// devicesText writes the amounts of devices among resources by their names, as an annotation has them; empty: there are none.
+func (t *Translator) devicesText(r model.Resources) string {
+	amounts := map[string]int64{}
+	for d, name := range t.Table.Names() {
+		if v := r.At(model.Dim(d)); v != 0 && model.IsDevice(name) {
+			amounts[name] = v
+		}
+	}
+	if len(amounts) == 0 {
+		return ""
+	}
+	b, err := json.Marshal(amounts)
+	if err != nil {
+		return "" // a map of numbers can be written
+	}
+	return string(b)
+}
+
+// withDevices adds what devicesText has written. What nobody can read says nothing.
+func (t *Translator) withDevices(r model.Resources, text string) model.Resources {
+	var amounts map[string]int64
+	if text == "" || json.Unmarshal([]byte(text), &amounts) != nil {
+		return r
+	}
+	maps.DeleteFunc(amounts, func(name string, v int64) bool { return v <= 0 || v > mostDevices || !model.IsDevice(name) })
+	return t.withAmounts(r, amounts)
+}
+
+// mostDevices is how many devices of a kind an annotation may say that a node has.
+const mostDevices = 1 << 20
+
+// DeviceAnnotations adds to annotations of a NodeClaim how many devices its node has for pods.
+func (t *Translator) DeviceAnnotations(annotations map[string]string, allocatable model.Resources) map[string]string {
+	text := t.devicesText(allocatable)
+	if text == "" {
+		return annotations
+	}
+	out := map[string]string{AnnotationDevices: text}
+	maps.Copy(out, annotations)
+	return out
+}
+
+// resourceClaims adds to a class what a pod needs of devices. It returns where the pod must go for devices that are allocated to it; all of these
+// must match.
+func (t *Translator) resourceClaims(c *model.Class, p *corev1.Pod) (allocated []corev1.NodeSelector) {
+	if len(p.Spec.ResourceClaims) == 0 {
+		return nil
+	}
+	c.HasClaims = true
+	var known *Devices
+	if t.Lookup != nil {
+		known = t.Lookup.Devices()
+	}
+	if known == nil {
+		for i := range p.Spec.ResourceClaims {
+			c.Unsolved = append(c.Unsolved, "resourceClaims "+p.Spec.ResourceClaims[i].Name+": the API server does not serve resource.k8s.io/v1, which Kubernetes has since version 1.34")
+		}
+		return nil
+	}
+	need := known.OfPod(p)
+	c.Unsolved = append(c.Unsolved, need.Unsupported...)
+	for _, name := range slices.Sorted(maps.Keys(need.Amounts)) {
+		d, ok := t.Table.DimOfPod(name)
+		switch {
+		case need.Amounts[name] == 0:
+		case ok:
+			c.Requests = c.Requests.AddInto(model.Resources(nil).With(d, need.Amounts[name]), 1)
+		default:
+			c.Unsolved = append(c.Unsolved, fmt.Sprintf("resourceClaims: %s is one kind of device more than are looked at", name))
+		}
+	}
+	return need.NodeTerms
+}
+
+// within returns the terms of node affinity that hold where some of these terms and all of the selectors match.
+func within(terms []model.NodeTerm, selectors []corev1.NodeSelector) []model.NodeTerm {
+	for i := range selectors {
+		if len(terms) == 0 {
+			terms = []model.NodeTerm{{}}
+		}
+		var both []model.NodeTerm
+		for _, base := range terms {
+			for j := range selectors[i].NodeSelectorTerms {
+				if term, ok, err := nodeTerm(&selectors[i].NodeSelectorTerms[j], base, false); err == nil && ok {
+					both = append(both, term)
+				}
+			}
+		}
+		if len(both) == 0 {
+			both = []model.NodeTerm{{Names: never()}}
+		}
+		terms = both
+	}
+	return terms
+}

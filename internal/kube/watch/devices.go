@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package watch
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// deviceDelay is how long changes of devices and of claims are gathered before what depends on them is translated again.
+const deviceDelay = 50 * time.Millisecond
+
+// servesDevices prepares for the devices of dynamic resource allocation if the API server has them.
+func (w *watcher) servesDevices(ctx context.Context) error {
+	served, err := w.c.Serves(ctx, resourceapi.SchemeGroupVersion, "resourceslices")
+	if err != nil || !served {
+		return err
+	}
+	w.c.Seen.Devices, w.devicePods = translate.NewDevices(), map[string]*corev1.Pod{}
+	return nil
+}
+
+// followDevices watches devices and the claims to them.
+func (w *watcher) followDevices(ctx context.Context, wg *sync.WaitGroup) {
+	c, d := w.c, w.c.Seen.Devices
+	if d == nil {
+		return
+	}
+	w.emit(func(s *state.State) { s.Pools.SetDevices(w.t.DevicesOfTypes(d)) })
+	follow(ctx, w, wg, source{c.Resource, "deviceclasses", &resourceapi.DeviceClass{}}, &sync.Mutex{},
+		func(k string, x *resourceapi.DeviceClass) { d.SetDeviceClass(k, x) },
+		func(k string) { d.SetDeviceClass(k, nil) })
+	follow(ctx, w, wg, source{c.Resource, "resourceclaimtemplates", &resourceapi.ResourceClaimTemplate{}}, &sync.Mutex{},
+		func(k string, x *resourceapi.ResourceClaimTemplate) { d.SetResourceClaimTemplate(k, x) },
+		func(k string) { d.SetResourceClaimTemplate(k, nil) })
+	follow(ctx, w, wg, source{c.Resource, "resourceclaims", &resourceapi.ResourceClaim{}}, &sync.Mutex{},
+		func(k string, x *resourceapi.ResourceClaim) { d.SetResourceClaim(k, x) },
+		func(k string) { d.SetResourceClaim(k, nil) })
+	follow(ctx, w, wg, source{c.Resource, "resourceslices", &resourceapi.ResourceSlice{}}, &sync.Mutex{},
+		func(k string, x *resourceapi.ResourceSlice) {
+			d.SetSlice(k, x)
+			if x.Spec.NodeName != nil {
+				w.learnDevices(*x.Spec.NodeName)
+			}
+		},
+		func(k string) { d.SetSlice(k, nil) })
+}
+
+// learnDevices takes a node that is known as an example of its instance type.
+func (w *watcher) learnDevices(node string) {
+	if n, ok := w.c.Seen.Nodes.Get(node); ok {
+		w.c.Seen.Devices.Learn(n)
+	}
+}
+
+// keepDevices translates again what depends on devices and claims that have changed, until the context ends.
+func (w *watcher) keepDevices(ctx context.Context) {
+	d := w.c.Seen.Devices
+	if d == nil {
+		return
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.Changed():
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(deviceDelay):
+		}
+		w.translateDevices()
+	}
+}
+
+// translateDevices translates again what depends on devices and claims that have changed: pods before nodes, which have the more devices the
+// more pods are counted there.
+func (w *watcher) translateDevices() {
+	d := w.c.Seen.Devices
+	if d == nil {
+		return
+	}
+	x := d.Stale()
+	if x.IsEmpty() {
+		return
+	}
+	w.podMu.Lock()
+	for key, p := range w.devicePods {
+		if x.All || x.Pods[key] {
+			w.setPod(p)
+		}
+	}
+	w.podMu.Unlock()
+	w.nodeMu.Lock()
+	nodes := x.Nodes
+	if x.All {
+		nodes = map[string]bool{}
+		for _, n := range w.c.Seen.Nodes.List() {
+			nodes[n.Name] = true
+		}
+	}
+	for name := range nodes {
+		if n, ok := w.c.Seen.Nodes.Get(name); ok {
+			w.setNode(n)
+		}
+	}
+	w.nodeMu.Unlock()
+	if x.All || x.Types {
+		w.emit(func(s *state.State) { s.Pools.SetDevices(w.t.DevicesOfTypes(d)) })
+	}
+}
+
+// rememberDevices and forgetDevices keep which pods have claims. The caller holds podMu.
+func (w *watcher) rememberDevices(key string, p *corev1.Pod) {
+	if w.devicePods == nil {
+		return
+	}
+	if len(p.Spec.ResourceClaims) == 0 {
+		w.forgetDevices(key)
+		return
+	}
+	w.devicePods[key] = p
+}
+
+func (w *watcher) forgetDevices(key string) {
+	if _, ok := w.devicePods[key]; ok {
+		delete(w.devicePods, key)
+		w.c.Seen.Devices.ForgetPod(key)
+	}
+}
