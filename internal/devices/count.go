@@ -44,7 +44,7 @@ func (b *Book) count(name string, n *node) map[string]int64 {
 		}
 	}
 	for resource, s := range b.layout.counted {
-		if c := b.allocations(name, n, state, s); c > 0 {
+		if c := b.allocations(name, n, state, s.claims); c > 0 {
 			amounts[resource] = c
 		}
 	}
@@ -138,8 +138,8 @@ func take(state *structured.AllocatedState, r *resourceapi.DeviceRequestAllocati
 	}
 }
 
-// allocations counts how often the allocator finds devices for a signature on a node, one pod after the other.
-func (b *Book) allocations(name string, n *node, state structured.AllocatedState, s *signature) int64 {
+// allocations counts how often the allocator finds devices for the claims of a pod on a node, one pod after the other.
+func (b *Book) allocations(name string, n *node, state structured.AllocatedState, of []resourceapi.DeviceClaim) int64 {
 	var published []*resourceapi.ResourceSlice
 	for id := range n.pools {
 		for _, p := range b.pools[id] {
@@ -150,7 +150,7 @@ func (b *Book) allocations(name string, n *node, state structured.AllocatedState
 	state = structured.AllocatedState{AllocatedDevices: state.AllocatedDevices.Clone(), AllocatedSharedDeviceIDs: state.AllocatedSharedDeviceIDs.Clone(),
 		AggregatedCapacity: state.AggregatedCapacity.Clone()}
 	var claims []*resourceapi.ResourceClaim
-	for i, devices := range s.claims {
+	for i, devices := range of {
 		claims = append(claims, &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}, Spec: resourceapi.ResourceClaimSpec{Devices: devices}})
 	}
 	ctx := klog.NewContext(context.Background(), logr.Discard())

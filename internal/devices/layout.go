@@ -19,7 +19,8 @@ import (
 // signature is what all claims of a pod ask, but for those that it shares with others. Pods with equal signatures are alike.
 type signature struct {
 	key    string
-	simple bool
+	simple bool             // numbers of devices by want
+	admin  bool             // admin access only, which consumes nothing
 	counts map[string]int64 // want's key -> devices, if simple
 	wants  map[string]*want // of all requests, by key
 	claims []resourceapi.DeviceClaim
@@ -28,6 +29,7 @@ type signature struct {
 
 func signatureOf(list []*asks) *signature {
 	s := &signature{simple: true, counts: map[string]int64{}, wants: map[string]*want{}}
+	admins, others := 0, 0
 	for _, a := range list {
 		s.simple = s.simple && a.simple
 		s.claims = append(s.claims, a.devices)
@@ -35,24 +37,34 @@ func signatureOf(list []*asks) *signature {
 			s.counts[w.key] += n
 		}
 		for _, r := range a.list {
+			if r.admin {
+				admins++
+			} else {
+				others++
+			}
 			for _, w := range r.wants {
 				s.wants[w.key] = w
 			}
 		}
 	}
-	text, _ := json.Marshal(s.claims)
-	s.key = string(text)
+	s.admin = admins > 0 && others == 0
+	// The allocator gives no device twice to one pod, so access to one is a condition for the others.
+	s.simple = s.simple && admins == 0 || len(s.wants) == 0
+	var of any = s.claims
 	if s.simple {
-		text, _ = json.Marshal(s.counts)
-		s.key = string(text)
-		maps.DeleteFunc(s.wants, func(key string, _ *want) bool { return s.counts[key] == 0 })
+		of = s.counts
 	}
+	text, _ := json.Marshal(of)
+	s.key = string(text)
 	return s
 }
 
 // name is the name of the resource that counts how often the devices of a signature that is not simple can be allocated.
-func (s *signature) name() string {
-	return Prefix + s.wants[slices.Min(slices.Collect(maps.Keys(s.wants)))].class + "#" + shortHash(s.key)
+func (s *signature) name() string { return Prefix + s.class() + "#" + shortHash(s.key) }
+
+// class is a class of a signature.
+func (s *signature) class() string {
+	return s.wants[slices.Min(slices.Collect(maps.Keys(s.wants)))].class
 }
 
 func shortHash(text string) string {
@@ -181,6 +193,9 @@ func (b *Book) newLayout() *layout {
 		case reason != "":
 			l.refused[key] = reason
 			continue
+		case s.admin:
+			l.count(s)
+			continue
 		case s.simple && !odd(of):
 			simple = append(simple, s)
 		default:
@@ -190,11 +205,10 @@ func (b *Book) newLayout() *layout {
 	}
 	for _, s := range other {
 		if with := overlapping(s, devices); with != nil {
-			l.refused[s.key] = fmt.Sprintf("%s, and other pods request some of the same devices of class %s in another way, which is not supported; use equal claims or distinct classes", s.oddity(), with.class(b))
+			l.refused[s.key] = fmt.Sprintf("%s, and other pods request some of the same devices of class %s in another way, which is not supported; use equal claims or distinct classes", s.oddity(), with.class())
 			continue
 		}
-		l.counted[s.name()] = s
-		l.demand[s.key] = map[string]int64{s.name(): 1}
+		l.count(s)
 	}
 	b.addSets(l, simple, satisfying)
 
@@ -213,6 +227,12 @@ func (b *Book) newLayout() *layout {
 	text.Write(shown)
 	l.text = text.String()
 	return l
+}
+
+// count makes a signature a resource of its own.
+func (l *layout) count(s *signature) {
+	l.counted[s.name()] = s
+	l.demand[s.key] = map[string]int64{s.name(): 1}
 }
 
 func odd(kinds map[*kind]bool) bool {
@@ -234,6 +254,8 @@ func (s *signature) oddity() string {
 			switch {
 			case len(r.FirstAvailable) > 0:
 				return "a claim has alternatives (firstAvailable)"
+			case r.Exactly != nil && r.Exactly.AdminAccess != nil && *r.Exactly.AdminAccess:
+				return "it requests devices together with admin access"
 			case r.Exactly != nil && r.Exactly.AllocationMode == resourceapi.DeviceAllocationModeAll:
 				return "a claim requests all devices (allocationMode All)"
 			case r.Exactly != nil && r.Exactly.Capacity != nil:
@@ -242,10 +264,6 @@ func (s *signature) oddity() string {
 		}
 	}
 	return "its devices are partitions or are shared by several claims"
-}
-
-func (s *signature) class(b *Book) string {
-	return s.wants[slices.Min(slices.Collect(maps.Keys(s.wants)))].class
 }
 
 // sharedClass is the class of a request of a signature that devices of no single node satisfy.

@@ -58,6 +58,7 @@ func newWant(class string, selectors []resourceapi.DeviceSelector, tolerations [
 type ask struct {
 	name  string
 	wants []*want
+	admin bool // consumes nothing
 }
 
 // asks are the requests of one claim.
@@ -93,7 +94,7 @@ func asksOf(spec *resourceapi.ResourceClaimSpec) *asks {
 			this.wants = []*want{w}
 			switch {
 			case e.AdminAccess != nil && *e.AdminAccess:
-				// Consumes nothing.
+				this.admin = true
 			case e.AllocationMode != resourceapi.DeviceAllocationModeExactCount || e.Capacity != nil:
 				a.simple = false
 			default:
