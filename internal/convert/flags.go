@@ -169,7 +169,7 @@ var caFlags = []caFlag{
 	{name: "pending-pods-batching-timeout", kind: asDuration, def: "4m", outcome: NoMatch, why: whyWork},
 	{name: "enable-graceful-degradation", kind: asBool, def: "false", outcome: NoMatch, why: whyWork},
 	{name: "enable-inter-pod-affinity-hostname-fast-path", kind: asBool, def: "false", outcome: NoMatch, why: "affinity has no slow path"},
-	{name: "enable-dynamic-resource-allocation", kind: asBool, def: "true", same: "false", outcome: NoMatch, why: "pods with resourceClaims are refused, with a reason"},
+	{name: "enable-dynamic-resource-allocation", kind: asBool, def: "true", same: "false", outcome: NoMatch, why: "devices of resourceClaims are always counted; what can't be counted is refused, with a reason (docs/DEVICES.md)"},
 	{name: "enable-csi-node-aware-scheduling", kind: asBool, def: "false", same: "true", outcome: NoMatch, why: "attach limits of volumes count, always"},
 	{name: "enable-proactive-scaleup", kind: asBool, def: "false", same: "false", outcome: NoMatch, why: "pods that a ReplicaSet has still to make count with the first of them, always; those of Jobs and StatefulSets when they are there"},
 	{name: "pod-injection-limit", kind: asInt, def: "5000", outcome: NoMatch, why: "of pods that ReplicaSets have still to make 5,000 count at most; that is no setting"},

@@ -91,6 +91,9 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 	case plan.VolumeClaim:
 		return claimRemedies(pod, plan.DetailOf[plan.OfVolumeClaim](r))
 	case plan.Unsupported:
+		if strings.HasPrefix(plan.DetailOf[plan.OfUnsupported](r).Field, "spec.resourceClaims: ") {
+			return nil // what is wrong is in another object, which the reason names
+		}
 		return one(pod, "spec["+plan.DetailOf[plan.OfUnsupported](r).Field+"]", plan.Remove, "")
 	case plan.NodeName:
 		return one(pod, "spec.affinity.nodeAffinity["+plan.DetailOf[plan.OfNodeName](r).Label+"]", plan.Remove, "")

@@ -360,13 +360,13 @@ func (t *Translator) resourceClaims(c *model.Class, p *corev1.Pod) (allocated []
 		known = t.Lookup.Devices()
 	}
 	if known == nil {
-		for i := range p.Spec.ResourceClaims {
-			c.Unsolved = append(c.Unsolved, "resourceClaims "+p.Spec.ResourceClaims[i].Name+": the API server does not serve resource.k8s.io/v1, which Kubernetes has since version 1.34")
-		}
+		c.Unsolved = append(c.Unsolved, "spec.resourceClaims: the API server does not serve resource.k8s.io/v1, which Kubernetes has since version 1.34")
 		return nil
 	}
 	need := known.OfPod(p)
-	c.Unsolved = append(c.Unsolved, need.Unsupported...)
+	for _, why := range need.Unsupported {
+		c.Unsolved = append(c.Unsolved, "spec.resourceClaims: "+why)
+	}
 	for _, name := range slices.Sorted(maps.Keys(need.Amounts)) {
 		d, ok := t.Table.DimOfPod(name)
 		switch {
@@ -374,7 +374,7 @@ func (t *Translator) resourceClaims(c *model.Class, p *corev1.Pod) (allocated []
 		case ok:
 			c.Requests = c.Requests.AddInto(model.Resources(nil).With(d, need.Amounts[name]), 1)
 		default:
-			c.Unsolved = append(c.Unsolved, fmt.Sprintf("resourceClaims: %s is one kind of device more than are looked at", name))
+			c.Unsolved = append(c.Unsolved, fmt.Sprintf("spec.resourceClaims: %s is one kind of device more than are looked at", name))
 		}
 	}
 	return need.NodeTerms

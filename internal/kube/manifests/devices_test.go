@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package manifests
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// deviceObjects are a class, a template of claims to one device of it, and a node with two, of which pods have so many. A pod has its device from
+// when its claim is allocated; it is bound after that.
+func deviceObjects(allocated, bound int) string {
+	text := `
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu.example.com}
+spec: {selectors: [{cel: {expression: 'device.driver == "gpu.example.com"'}}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: one}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]}}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: n1}
+spec: {driver: gpu.example.com, nodeName: n1, pool: {name: n1, generation: 1, resourceSliceCount: 1}, devices: [{name: d0}, {name: d1}]}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {node.kubernetes.io/instance-type: t1, karpenter.sh/nodepool: p}}
+status: {capacity: {cpu: "4", pods: "10"}}
+`
+	for i := range 2 {
+		node, status := "", ""
+		if i < bound {
+			node = "nodeName: n1, "
+		}
+		if i < allocated {
+			status = fmt.Sprintf(`
+status:
+  reservedFor: [{resource: pods, name: p%[1]d, uid: u%[1]d}]
+  allocation:
+    devices: {results: [{request: gpu, driver: gpu.example.com, pool: n1, device: d%[1]d}]}
+    nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [n1]}]}]}`, i)
+		}
+		text += fmt.Sprintf(`---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: p%[1]d-gpu, ownerReferences: [{apiVersion: v1, kind: Pod, name: p%[1]d, uid: u%[1]d, controller: true}]}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]}}%[3]s
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p%[1]d, uid: u%[1]d, labels: {pod-template-hash: h}}
+spec: {%[2]snodeSelector: {team: ml}, resourceClaims: [{name: gpu, resourceClaimTemplateName: one}], containers: [{name: c}]}
+status: {phase: Pending, resourceClaimStatuses: [{name: gpu, resourceClaimName: p%[1]d-gpu}]}
+`, i, node, status)
+	}
+	return text
+}
+
+// On its way from pending to running a pod requests the same, has the same slot, and its node has the same devices in all: only who has them
+// changes. A node to come of the same type has as many.
+func TestDevicesOnTheWay(t *testing.T) {
+	slot, cases := "", 0
+	for allocated := range 3 {
+		for bound := range allocated + 1 {
+			cases++
+			m, err := Read("input", []byte(deviceObjects(allocated, bound)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := state.New()
+			s.Pools.SetPool(&model.NodePool{Name: "p", UID: "u", Types: []*model.InstanceType{{Name: "t1"}, {Name: "t2"}}})
+			m.Feed(s)
+			snap := s.Snapshot(time.Time{})
+			d := s.Resources().Dim("devices/gpu.example.com")
+			n := snap.Nodes[0]
+			if have, used := n.Allocatable.At(d), n.Used.At(d); have != 2 || used != int64(bound) {
+				t.Errorf("%d allocated, %d bound: the node has %d devices of which %d are used", allocated, bound, have, used)
+			}
+			for _, p := range append(append([]*model.Pod(nil), snap.Pending...), n.Pods...) {
+				if p.Class.Requests.At(d) != 1 || !p.Class.HasClaims || len(p.Class.Unsolved) > 0 {
+					t.Errorf("%d allocated, %d bound: %s requests %d devices: %s", allocated, bound, p.Name, p.Class.Requests.At(d), p.Class.Key)
+				}
+				if slot == "" {
+					slot = p.Class.SlotKey
+				}
+				if p.Class.SlotKey != slot {
+					t.Errorf("%d allocated, %d bound: %s has slot %s, want %s", allocated, bound, p.Name, p.Class.SlotKey, slot)
+				}
+				has := p.Name < fmt.Sprintf("p%d", allocated)
+				if may := p.Class.AllowsStanding(model.Labels{"team": "ml"}, "n2"); may == (has && p.Node == "") {
+					t.Errorf("%d allocated, %d bound: %s may go to another node: %v", allocated, bound, p.Name, may)
+				}
+			}
+			types := s.Pools.FindPool("p").Types
+			if have := types[0].Allocatable.At(d); have != 2 || types[0].Devices.At(d) != 2 || types[0].Capacity.At(d) != 0 || types[1].Allocatable.At(d) != 0 {
+				t.Errorf("%d allocated, %d bound: a node to come has %d devices", allocated, bound, have)
+			}
+		}
+	}
+	if cases != 6 || slot == "" {
+		t.Errorf("%d cases", cases)
+	}
+}
