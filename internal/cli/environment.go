@@ -37,7 +37,7 @@ var variables = []variable{
 	{name: "KUBE_CLIENT_QPS", flag: "kube-client-qps"},
 	{name: "KUBE_CLIENT_BURST", flag: "kube-client-burst"},
 	{name: "MIN_VALUES_POLICY", flag: "min-values-policy"},
-	{name: "IGNORE_DRA_REQUESTS", same: []string{"true"}, why: "pods with resource claims are refused, with a reason"},
+	{name: "IGNORE_DRA_REQUESTS", same: []string{"true", "false"}, why: "devices that pods claim are always counted"},
 	{name: "SCHEDULER_CONFIG", flag: "scheduler-config"},
 	{name: "LEGACY_NODE_REPAIR", flag: "legacy-node-repair"},
 	{name: "LOG_OUTPUT_PATHS", same: []string{"stdout", "stderr"}, why: "the log goes to standard error"},

@@ -30,6 +30,8 @@ func (e *env) deviceDriver(driver string, devices int) {
 	e.t.Cleanup(func() { cancel(); <-done })
 	go func() {
 		defer close(done)
+		tick := time.NewTicker(poll)
+		defer tick.Stop()
 		for ctx.Err() == nil {
 			nodes, err := e.s.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: testLabel + "=" + e.name})
 			for i := 0; err == nil && i < len(nodes.Items); i++ {
@@ -48,7 +50,7 @@ func (e *env) deviceDriver(driver string, devices int) {
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(poll):
+			case <-tick.C:
 			}
 		}
 	}()

@@ -207,13 +207,13 @@ cluster-autoscaler-status
 {{- define "dovetail.unserved" -}}
 {{- $s := .Values.settings -}}
 {{- if not $s.ignoreDRARequests }}
-  settings.ignoreDRARequests: false    pods with resource claims are refused, with a reason
+  settings.ignoreDRARequests: false    devices that pods claim are counted with either value
 {{- end }}
 {{- if $s.eksControlPlane }}
   settings.eksControlPlane: true    taken without effect: what other settings leave out is asked of EKS
 {{- end }}
 {{- if $s.enableDRA }}
-  settings.enableDRA: true    pods with resource claims are refused, with a reason
+  settings.enableDRA: true    devices that pods claim are counted with either value
 {{- end }}
 {{- if $s.securityGroupRefreshInterval }}
   settings.securityGroupRefreshInterval: {{ $s.securityGroupRefreshInterval }}    not read: security groups are read every 5 minutes

@@ -58,7 +58,7 @@ type Set struct {
 	gangKinds  map[*translate.GangKind]bool          // of which there are objects
 
 	claimants      map[string]claimant // pods with resource claims that Feed has made, by namespace/name
-	deviceObjects  map[string]bool     // DeviceClasses, ResourceSlices, ResourceClaims and ResourceClaimTemplates, by kind and key
+	deviceObjects  map[string]bool     // of dynamic resource allocation, by kind and key
 	resourceQuotas map[string]*corev1.ResourceQuota
 	podQuotas      map[string]*translate.PodQuotas // by namespace: what they leave for pods that are yet to be created
 }
